@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Generic cell rate algorithm (ITU-T I.371, virtual scheduling) in ns: the one
+ * word of state is the theoretical arrival time of the next packet. A packet
+ * is judged by the time at which it may go and charged afterwards, so one
+ * packet of debt is always allowed, whatever its size: a 64 kB GSO packet is
+ * never refused for being larger than the burst.
+ */
+#ifndef NATRA_BUCKET_H
+#define NATRA_BUCKET_H
+
+#include "natra_compiler.h"
+#include "natra_shared.h"
+
+#define NATRA_BUCKET_TRIES   8
+#define NATRA_NO_LIMIT       (~0ULL)
+#define NATRA_BUCKET_REFUSED (~0ULL)
+
+/* Safe for 2^21 bytes: user space keeps mult under 2^42. */
+natra_inline __u64 natra_cost_ns(const struct natra_rate *rate, __u32 bytes)
+{
+	return (__u64)bytes * rate->mult >> (rate->shift & 63);
+}
+
+/*
+ * Take `cost_ns` out of the bucket. Returns the time at which the packet may
+ * go, which is over now_ns by at most limit_ns; or NATRA_BUCKET_REFUSED, with
+ * the bucket as it was.
+ */
+natra_inline __u64 natra_bucket_take(__u64 *tat_ns, __u64 now_ns,
+				     __u64 burst_ns, __u64 cost_ns,
+				     __u64 limit_ns)
+{
+	__u64 full_ns = now_ns > burst_ns ? now_ns - burst_ns : 0;
+
+#pragma GCC unroll 1
+	for (int i = 0; i < NATRA_BUCKET_TRIES; i++) {
+		__u64 tat = NATRA_READ_ONCE(*tat_ns);
+		__u64 depart = tat > full_ns ? tat : full_ns;
+
+		if (depart > now_ns && depart - now_ns > limit_ns)
+			return NATRA_BUCKET_REFUSED;
+		if (__sync_val_compare_and_swap(tat_ns, tat,
+						depart + cost_ns) == tat)
+			return depart;
+	}
+	/*
+	 * Other CPUs won every time, so the bucket is in use and not full:
+	 * add without a look at it. Nothing is passed uncharged; the delay may
+	 * be over the limit by what those CPUs took meanwhile.
+	 */
+	return __sync_fetch_and_add(tat_ns, cost_ns);
+}
+
+#endif

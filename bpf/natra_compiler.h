@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* What the pure headers need of a compiler, for BPF and for the host. */
+#ifndef NATRA_COMPILER_H
+#define NATRA_COMPILER_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+#define natra_inline static inline __attribute__((always_inline))
+
+/* Memory that other CPUs write at the same time. */
+#define NATRA_READ_ONCE(x)     (*(const volatile __typeof__(x) *)&(x))
+#define NATRA_WRITE_ONCE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
+
+#define natra_likely(x)   __builtin_expect(!!(x), 1)
+#define natra_unlikely(x) __builtin_expect(!!(x), 0)
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define natra_be16(x) ((__u16)__builtin_bswap16((__u16)(x)))
+#else
+#define natra_be16(x) ((__u16)(x))
+#endif
+
+#endif

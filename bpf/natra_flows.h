@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Heavy flows by their real tuple, for `natractl top`: a small set-associative
+ * table, the oldest of a set's ways is evicted.
+ *
+ * Nothing is locked. Two CPUs that see the same flow may lose an addition to
+ * its sums; two that insert into the same way may mix their tuples, which the
+ * reader finds because the hash of the tuple is then not its tag.
+ */
+#ifndef NATRA_FLOWS_H
+#define NATRA_FLOWS_H
+
+#include "natra_compiler.h"
+#include "natra_hash.h"
+#include "natra_shared.h"
+
+natra_inline __u32 natra_flow_tag(__u64 hash)
+{
+	return (__u32)(hash >> 32) | 1; /* 0 is an empty way */
+}
+
+natra_inline __u32 natra_flow_now(__u64 now_ns)
+{
+	return (__u32)(now_ns >> NATRA_FLOW_TICK_SHIFT);
+}
+
+/*
+ * The flow's slot: *ret_known tells whether it is there or the slot is the one
+ * to evict.
+ */
+natra_inline struct natra_flow_slot *
+natra_flow_find(struct natra_flow_slot *flows, __u64 hash, __u32 now,
+		bool *ret_known)
+{
+	struct natra_flow_slot *set =
+		&flows[(hash % NATRA_FLOW_SETS) * NATRA_FLOW_WAYS];
+	struct natra_flow_slot *oldest = set;
+	__u32 tag = natra_flow_tag(hash);
+	__u32 oldest_age = 0;
+
+#pragma GCC unroll 1
+	for (int i = 0; i < NATRA_FLOW_WAYS; i++) {
+		__u32 age = now - set[i].last;
+
+		if (set[i].tag == tag) {
+			*ret_known = true;
+			return &set[i];
+		}
+		if (age > oldest_age) {
+			oldest_age = age;
+			oldest = &set[i];
+		}
+	}
+	*ret_known = false;
+	return oldest;
+}
+
+natra_inline void natra_flow_insert(struct natra_flow_slot *slot, __u64 hash,
+				    const struct natra_tuple *t)
+{
+	slot->tag = 0;
+	slot->bytes = 0;
+	slot->packets = 0;
+	__builtin_memcpy(slot->saddr, t->saddr, sizeof(slot->saddr));
+	__builtin_memcpy(slot->daddr, t->daddr, sizeof(slot->daddr));
+	slot->ports = t->ports;
+	slot->version = t->version;
+	slot->protocol = t->protocol;
+	slot->fragment = t->fragment;
+	NATRA_WRITE_ONCE(slot->tag, natra_flow_tag(hash));
+}
+
+natra_inline void natra_flow_add(struct natra_flow_slot *slot, __u32 now,
+				 __u32 bytes)
+{
+	slot->last = now;
+	slot->bytes += bytes;
+	slot->packets++;
+}
+
+#endif

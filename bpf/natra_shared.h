@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * What the BPF programs and the library agree on: map values, sizes, names.
+ * Native byte order unless a field says otherwise.
+ */
+#ifndef NATRA_SHARED_H
+#define NATRA_SHARED_H
+
+#include <linux/types.h>
+
+/*
+ * Number of the pinned layout. Raise it when a struct of this file or the set
+ * of pins changes; natra of another number reports such state and can still
+ * detach what is older.
+ */
+#define NATRA_PIN_ABI   1
+#define NATRA_PIN_MAGIC 0x6e617472 /* "natr" */
+
+#define NATRA_ROWS                 4
+#define NATRA_SKETCH_WIDTH_DEFAULT 2048
+#define NATRA_SKETCH_WIDTH_MIN     256
+#define NATRA_SKETCH_WIDTH_MAX     65536
+
+#define NATRA_HEAVY_SLOTS 1024
+#define NATRA_FLOW_SETS   8
+#define NATRA_FLOW_WAYS   4
+#define NATRA_FLOWS       (NATRA_FLOW_SETS * NATRA_FLOW_WAYS)
+
+/* One for the sum and one for each word of the longest tuple. */
+#define NATRA_HASH_KEYS 11
+
+/* Of struct natra_flow_slot.last: 2^20 ns, about a millisecond. */
+#define NATRA_FLOW_TICK_SHIFT 20
+
+enum natra_counter {
+	NATRA_COUNT_MICE,
+	NATRA_COUNT_ADMITTED,
+	NATRA_COUNT_PACED,
+	NATRA_COUNT_MARKED,
+	NATRA_COUNT_DROPPED_RATE,
+	NATRA_COUNT_DROPPED_HORIZON,
+	NATRA_COUNT_UNLIMITED,
+	NATRA_COUNT_OTHER,
+	NATRA_COUNT_MAX
+};
+
+/* Value of natra_counters, one for each CPU. */
+struct natra_counters {
+	struct {
+		__u64 packets;
+		__u64 bytes;
+	} count[NATRA_COUNT_MAX];
+	__u64 delay_ns_sum;
+};
+
+enum natra_pass {
+	NATRA_PASS_FREE,
+	NATRA_PASS_CHARGED,
+	NATRA_PASS_OFF,
+};
+
+/* A rate as ns per byte: cost_ns = bytes * mult >> shift; mult 0: no limit. */
+struct natra_rate {
+	__u64 mult;
+	__u64 shift;
+	__u64 burst_ns;
+};
+
+/* The limits of one direction. */
+struct natra_limits {
+	struct natra_rate rate;
+	struct natra_rate mice; /* share of the rate for NATRA_PASS_CHARGED */
+	/* With EDT the longest delay; else how far ECN marks may overdraw. */
+	__u64 delay_limit_ns;
+	__u64 mark_from_ns; /* EDT only: delays above are also marked CE */
+	__u32 enter_units;  /* a flow is heavy from here on, 64-byte units */
+	__u32 leave_units;  /* and a mouse below this */
+	__u32 pass;         /* enum natra_pass */
+	__u32 pad;
+};
+
+/*
+ * Value of natra_config. User space writes the slot that is not active, then
+ * the index: a packet sees the old limits or the new ones.
+ */
+struct natra_config {
+	__u64 active;
+	struct natra_limits slot[2];
+};
+
+/* A heavy flow for natractl top; written without locks, see natra_flows.h. */
+struct natra_flow_slot {
+	__u32 tag;      /* high half of the flow's hash */
+	__u32 last;     /* CLOCK_MONOTONIC >> NATRA_FLOW_TICK_SHIFT */
+	__u32 saddr[4]; /* network byte order */
+	__u32 daddr[4];
+	__u32 ports; /* source, destination, as in the packet */
+	__u8 version;
+	__u8 protocol;
+	__u8 fragment;
+	__u8 pad;
+	__u64 bytes;
+	__u64 packets;
+};
+
+/* The sketch follows this in the same map; its width is set before loading. */
+struct natra_state {
+	__u64 tat_ns;
+	__u64 pad0[15]; /* the two buckets do not share a cache line */
+	__u64 mice_tat_ns;
+	__u64 pad1[15];
+	__u16 heavy[NATRA_HEAVY_SLOTS];
+	struct natra_flow_slot flows[NATRA_FLOWS];
+};
+
+_Static_assert(sizeof(struct natra_flow_slot) == 64, "one cache line");
+_Static_assert(sizeof(struct natra_limits) == 80, "no hidden padding");
+_Static_assert(sizeof(struct natra_config) == 168, "no hidden padding");
+_Static_assert(sizeof(struct natra_counters) == 136, "no hidden padding");
+_Static_assert(sizeof(struct natra_state) == 256 + 2048 + 2048, "layout");
+
+#endif

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/**
+ * @file natra.h
+ * @brief libnatra: limit the bandwidth of a pod's interface without hurting
+ *        its small flows.
+ *
+ * Directions are the pod's: *ingress* goes into the pod, *egress* out of it.
+ * Every quantity has its unit in its name. Rates are bit/s, sizes are bytes
+ * at layer 2, times are ns.
+ *
+ * Errors: a function that can fail returns 0 or a negative errno and leaves
+ * its `ret_` parameters untouched on failure; natra_error() then has one line
+ * of text that names the object. The library never prints, never exits, and
+ * changes nothing of the calling thread (network namespace, signal mask, umask).
+ *
+ * Threads: one handle may be used by one thread at a time; two handles are
+ * independent. Processes may work on the same attachment at once: the library
+ * locks it.
+ *
+ * Privileges: CAP_BPF and CAP_NET_ADMIN; CAP_SYS_ADMIN to enter another
+ * network namespace and to mount bpffs. Without them: -EPERM.
+ *
+ * Structs that the caller passes begin with their own size, so that an old
+ * program works with a newer library. Initialise them with NATRA_INIT:
+ *
+ * @code
+ * #include <natra/natra.h>
+ * #include <stdio.h>
+ *
+ * int main(int argc, char **argv)
+ * {
+ *         struct natra_target target = NATRA_INIT(target);
+ *         struct natra_policy policy = NATRA_INIT(policy);
+ *         struct natra *n;
+ *         int r;
+ *
+ *         if (argc != 2)
+ *                 return 2;
+ *         r = natra_open(&n, NULL);
+ *         if (r < 0)
+ *                 return 1;
+ *
+ *         target.id = "example";
+ *         target.ifname = argv[1];
+ *         policy.ingress_rate_bits_per_sec = 10000000;
+ *         policy.egress_rate_bits_per_sec = 10000000;
+ *
+ *         r = natra_attach(n, &target, &policy);
+ *         if (r < 0)
+ *                 fprintf(stderr, "%s\n", natra_error(n));
+ *         natra_close(n);
+ *         return r < 0 ? 1 : 0;
+ * }
+ * @endcode
+ */
+#ifndef NATRA_NATRA_H
+#define NATRA_NATRA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <natra/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(NATRA_BUILD)
+#define NATRA_API __attribute__((visibility("default")))
+#else
+#define NATRA_API
+#endif
+
+/** Initialiser of every struct that begins with `sz`: all zero but the size. */
+#ifdef __cplusplus
+#define NATRA_INIT(var) {sizeof(var)}
+#else
+#define NATRA_INIT(var) {.sz = sizeof(var)}
+#endif
+
+/** Longest attachment id in bytes, without the terminator. */
+#define NATRA_ID_MAX 255
+/** Longest `network` and `label` in bytes, without the terminator. */
+#define NATRA_NAME_MAX 255
+/** Limits of a rate: 1 kbit/s and 1 Pbit/s, as in container runtimes. */
+#define NATRA_RATE_MIN_BITS_PER_SEC 1000ULL
+#define NATRA_RATE_MAX_BITS_PER_SEC 1000000000000000ULL
+
+/** Opaque handle; holds options and the last error text, no kernel state. */
+struct natra;
+
+/** Where the programs sit. HOSTSIDE modes need a veth whose peer is in the
+ *  caller's network namespace. */
+enum natra_mode {
+	NATRA_MODE_AUTO, /**< first that this kernel can do; see natra_attach */
+	NATRA_MODE_TCX_PODSIDE,
+	NATRA_MODE_CLSACT_PODSIDE,
+	NATRA_MODE_TCX_HOSTSIDE,
+	NATRA_MODE_CLSACT_HOSTSIDE,
+	NATRA_MODE_MAX
+};
+
+/** Earliest departure time pacing of egress, which needs the `fq` qdisc on the
+ *  pod's interface. */
+enum natra_edt {
+	NATRA_EDT_AUTO, /**< if fq can be installed and no other qdisc is there */
+	NATRA_EDT_ON,	/**< fail without it */
+	NATRA_EDT_OFF,	/**< never touch a qdisc */
+	NATRA_EDT_MAX
+};
+
+/** What happens to flows under the heavy-hitter threshold. */
+enum natra_fast_pass {
+	NATRA_FAST_PASS_FREE,	 /**< pass at once, not charged */
+	NATRA_FAST_PASS_CHARGED, /**< pass first, charged: a strict cap */
+	NATRA_FAST_PASS_OFF,	 /**< every flow is treated as heavy */
+	NATRA_FAST_PASS_MAX
+};
+
+/** How ingress is held to its rate. */
+enum natra_ingress_mode {
+	NATRA_INGRESS_POLICE, /**< mark ECN, else drop, in front of the pod */
+	NATRA_INGRESS_PACE,   /**< hold in fq on the host-side veth */
+	NATRA_INGRESS_MAX
+};
+
+enum natra_direction {
+	NATRA_INGRESS_DIR, /**< into the pod */
+	NATRA_EGRESS_DIR,  /**< out of the pod */
+	NATRA_DIR_MAX
+};
+
+enum natra_log_level {
+	NATRA_LOG_ERROR,
+	NATRA_LOG_WARN,
+	NATRA_LOG_INFO,
+	NATRA_LOG_DEBUG,
+	NATRA_LOG_MAX
+};
+
+/**
+ * @brief Receives one log line, without a newline; valid during the call only.
+ *
+ * May be called from a short-lived thread of the library while the caller
+ * waits inside a library function; never from two threads at once.
+ */
+typedef void (*natra_log_fn)(void *arg, enum natra_log_level level,
+			     const char *line);
+
+/** Options of natra_open. */
+struct natra_open_opts {
+	size_t sz;
+	/** A bpffs mount point, NULL for "/sys/fs/bpf" (mounted if missing). */
+	const char *bpffs_path;
+	/** NULL: no log. */
+	natra_log_fn log_fn;
+	void *log_arg;
+};
+
+/** Which interface. The strings are read during the call only. */
+struct natra_target {
+	size_t sz;
+	/** Name of the attachment, 1 to NATRA_ID_MAX bytes; NULL or "":
+	 *  "<netns inode>-<ifname>". */
+	const char *id;
+	/** Interface of the pod, in the network namespace given below. */
+	const char *ifname;
+	/** A path (with a '/') or a name under /run/netns; NULL: the caller's
+	 *  network namespace. */
+	const char *netns;
+	/** An open network namespace instead of `netns`; 0: not given. Stays
+	 *  the caller's. */
+	int netns_fd;
+	/** Kept with the attachment for natra_foreach and natra_gc; may be
+	 *  NULL: the CNI network, and free text such as "namespace/pod". */
+	const char *network;
+	const char *label;
+};
+
+/**
+ * Limits and how they are kept. Zero means "the default" in each field; a rate
+ * of 0 means that this direction is not limited.
+ */
+struct natra_policy {
+	size_t sz;
+	uint64_t ingress_rate_bits_per_sec;
+	uint64_t egress_rate_bits_per_sec;
+	/** 0: what the rate carries in 0.5 s. Needs a rate. */
+	uint64_t ingress_burst_bytes;
+	uint64_t egress_burst_bytes;
+	/** A flow whose estimate over the last one or two seconds reaches this
+	 *  is heavy; 0: what the rate of its direction carries in 0.1 s. */
+	uint64_t heavy_hitter_threshold_bytes;
+	/** Longest delay that EDT may give; 0: 2 s. At most 9 s, so that fq
+	 *  (10 s) never drops first. */
+	uint64_t horizon_ns;
+	/** Longest delay with NATRA_INGRESS_PACE; 0: 50 ms. At most 9 s. */
+	uint64_t pace_limit_ns;
+	/** Part of the rate that mice may take with NATRA_FAST_PASS_CHARGED,
+	 *  1 to 100; 0: 80. */
+	uint32_t fast_pass_share_percent;
+	enum natra_fast_pass fast_pass;
+	/* What follows is fixed at attach; natra_configure keeps it. */
+	enum natra_ingress_mode ingress_mode;
+	enum natra_mode mode;
+	enum natra_edt edt;
+	/** Cells in each of the sketch's 4 rows, a power of two from 256 to
+	 *  65536; 0: 2048. One cell is 4 bytes. */
+	uint32_t sketch_width;
+};
+
+/** What natra_query and natra_foreach tell. */
+struct natra_info {
+	size_t sz;
+	char id[NATRA_ID_MAX + 1];
+	char ifname[16];
+	char network[NATRA_NAME_MAX + 1];
+	char label[NATRA_NAME_MAX + 1];
+	/** Why `mode` and `edt_active` came out as they did. */
+	char reason[256];
+	struct natra_policy policy;	/**< as it was given, zeros kept */
+	struct natra_policy effective;	/**< with the defaults filled in; the
+					     threshold is the smaller one of
+					     both directions */
+	enum natra_mode mode; /**< as attached, never AUTO */
+	bool edt_active;      /**< egress is paced by departure times */
+	bool pace_active;     /**< ingress is paced on the host side */
+	bool fq_is_ours;      /**< fq on the pod's interface was put there by
+				   natra, and goes with it */
+	bool host_fq_is_ours; /**< the same on the host-side veth */
+	bool interface_gone;  /**< the interface or its netns is no more */
+	uint32_t ifindex;
+	char host_ifname[16]; /**< "" where the host side is not used */
+	uint32_t host_ifindex;
+	uint64_t netns_inode;
+	uint32_t abi; /**< of the pinned state */
+	/** Kernel ids, 0 where there is none. Pace has a program of its own on
+	 *  the host side beside the ingress one. */
+	uint32_t ingress_prog_id;
+	uint32_t egress_prog_id;
+	uint32_t pace_prog_id;
+	char pin_path[128];
+};
+
+/** Packets and the bytes that they take on the wire. */
+struct natra_count {
+	uint64_t packets;
+	uint64_t bytes;
+};
+
+/** Counters of one direction since it was attached; each packet is in exactly
+ *  one of them. */
+struct natra_direction_stats {
+	struct natra_count mice;      /**< small flows, passed at once */
+	struct natra_count admitted;  /**< heavy, within the rate */
+	struct natra_count paced;     /**< given a later departure time */
+	struct natra_count marked;    /**< ECN CE set (and paced, with pace) */
+	struct natra_count dropped_rate;    /**< over the rate, no EDT */
+	struct natra_count dropped_horizon; /**< would have waited too long */
+	struct natra_count unlimited; /**< this direction has no rate */
+	struct natra_count other;     /**< not IP, passed */
+	uint64_t delay_ns_sum; /**< of all departure times given */
+};
+
+struct natra_stats {
+	size_t sz;
+	struct natra_direction_stats ingress;
+	struct natra_direction_stats egress;
+	/** The pod-side backstop behind NATRA_INGRESS_PACE; `ingress` is then
+	 *  the pacer on the host side. */
+	struct natra_direction_stats backstop;
+};
+
+/** One heavy flow. Addresses in network order, IPv4 in the first 4 bytes. */
+struct natra_flow {
+	uint8_t saddr[16];
+	uint8_t daddr[16];
+	uint16_t sport; /**< host order; 0 where the protocol has none */
+	uint16_t dport;
+	uint8_t ip_version; /**< 4 or 6 */
+	uint8_t protocol;   /**< IANA number */
+	/** Since the flow was first seen heavy, wire bytes. */
+	uint64_t bytes;
+	uint64_t packets;
+	/** Age of the flow's last packet. */
+	uint64_t idle_ns;
+};
+
+/** One program on a hook that an attachment uses, natra's or another's. */
+struct natra_hook_entry {
+	size_t sz;
+	enum natra_direction direction;
+	const char *ifname;
+	const char *hook;	/**< "tcx" or "clsact" */
+	bool hook_is_ingress;	/**< of the interface, not of the pod */
+	uint32_t position;	/**< 0 runs first; tcx runs before clsact */
+	uint32_t prog_id;
+	const char *prog_name;	/**< "" if the kernel tells none */
+	uint32_t priority;	/**< clsact only */
+	uint32_t handle;	/**< clsact only */
+	bool is_ours;		/**< belongs to this attachment */
+};
+
+/** What this kernel offers. */
+struct natra_features {
+	size_t sz;
+	char kernel[65];
+	bool kernel_ok; /**< 5.18 or later */
+	bool bpf;	/**< programs can be loaded by this process */
+	bool bpffs;	/**< a bpffs is mounted at the handle's path */
+	bool tcx;
+	bool clsact;
+	bool fq;
+	enum natra_mode auto_mode; /**< with EDT auto */
+	bool auto_edt;
+	char reason[256];
+};
+
+/**
+ * @brief Make a handle.
+ * @param ret_n  the handle; free it with natra_close.
+ * @param opts   NULL for the defaults; copied.
+ * @return 0; -EINVAL unknown option; -ENOMEM.
+ */
+NATRA_API int natra_open(struct natra **ret_n,
+			 const struct natra_open_opts *opts);
+
+/** @brief Free a handle; NULL is allowed. Attachments stay. */
+NATRA_API void natra_close(struct natra *n);
+
+/**
+ * @brief What the kernel can do, and which mode `auto` would take.
+ *
+ * Leaves nothing behind: hooks are asked, and fq is tried in a network
+ * namespace of its own.
+ *
+ * @param ret_features  `sz` set by the caller.
+ * @return 0; -EINVAL; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_probe(struct natra *n, struct natra_features *ret_features);
+
+/**
+ * @brief Check a policy without touching the kernel.
+ * @return 0; -EINVAL, and natra_error() names the field and the value.
+ */
+NATRA_API int natra_policy_check(struct natra *n,
+				 const struct natra_policy *policy);
+
+/**
+ * @brief Shape an interface: create, or replace what `target` has.
+ *
+ * All or nothing: on any error interface and state are as before. A repeated
+ * call with the same arguments succeeds and keeps counters.
+ *
+ * Mode AUTO tries, with EDT AUTO or ON: TCX podside, clsact podside, TCX
+ * hostside, clsact hostside; with EDT OFF: TCX podside, TCX hostside, clsact
+ * podside, clsact hostside; and goes to the next only if this kernel cannot do
+ * the one before. The environment variables NATRA_ATTACH_MODE and
+ * NATRA_EDT_PACING replace AUTO (not in a set-uid process).
+ *
+ * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
+ *         netns; -EOPNOTSUPP this kernel or interface cannot; -EBUSY EDT is ON
+ *         and another qdisc is installed, or the interface belongs to another
+ *         id; -ESTALE pinned by an unknown ABI; -EPERM; -ENOMEM; others as the
+ *         kernel returned them.
+ */
+NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
+			   const struct natra_policy *policy);
+
+/**
+ * @brief Change the limits of a live attachment, atomically for each packet.
+ *
+ * mode, edt, ingress_mode and sketch_width of `policy` must be 0 or as
+ * attached. A direction that had no limit so far gets its programs now.
+ *
+ * @return 0; -EINVAL bad field; -ENOENT not attached; -ENODEV the interface is
+ *         gone; -ESTALE pinned by an unknown ABI; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_configure(struct natra *n, const char *id,
+			      const struct natra_policy *policy);
+
+/**
+ * @brief Remove an attachment with all that natra put there.
+ *
+ * Succeeds when there is nothing, when the interface or netns is gone, and
+ * when called twice. `target` needs `id`, or `ifname` (and netns) if the id
+ * was the default. A qdisc, clsact or program of others is left.
+ *
+ * @return 0; -EINVAL; -ESTALE pinned by an unknown ABI; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
+
+/**
+ * @brief Compare the kernel's state with what was last set.
+ * @param policy  also compare with this one; NULL: do not. Zeroes are defaults.
+ * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone;
+ *         -EBADE something differs, and natra_error() says what; -ESTALE;
+ *         -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_check(struct natra *n, const char *id,
+			  const struct natra_policy *policy);
+
+/**
+ * @brief Tell about one attachment.
+ * @param ret_info  `sz` set by the caller.
+ * @return 0; -EINVAL; -ENOENT; -ESTALE; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_query(struct natra *n, const char *id,
+			  struct natra_info *ret_info);
+
+/**
+ * @brief The id of the attachment on an interface.
+ * @param ret_id  NATRA_ID_MAX + 1 bytes.
+ * @return 0; -EINVAL; -ENOENT nothing attached; -ENODEV; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_find(struct natra *n, const struct natra_target *target,
+			 char *ret_id);
+
+/**
+ * @brief Counters, summed over CPUs; they only grow while attached.
+ * @param ret_stats  `sz` set by the caller.
+ * @return 0; -EINVAL; -ENOENT; -ESTALE; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_stats(struct natra *n, const char *id,
+			  struct natra_stats *ret_stats);
+
+/**
+ * @brief Heavy flows of one direction, the one with most bytes first.
+ *
+ * The table holds 32 flows; of more, the ones seen last. Counts miss what two
+ * CPUs added to the same flow at the same moment.
+ *
+ * @param ret_flows  room for *inout_len flows, owned by the caller.
+ * @param inout_len  in: room; out: how many were written.
+ * @return 0; -EINVAL; -ENOENT; -ESTALE; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_top(struct natra *n, const char *id,
+			enum natra_direction direction,
+			struct natra_flow *ret_flows, size_t *inout_len);
+
+/**
+ * @brief Every program on the hooks of an attachment, in the order they run.
+ * @param cb  `entry` is valid during the call; non-zero ends the walk and is
+ *            returned.
+ * @return 0; what cb returned; -ENOENT; -ENODEV; -ESTALE; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_neighbours(struct natra *n, const char *id,
+			       int (*cb)(void *arg,
+					 const struct natra_hook_entry *entry),
+			       void *arg);
+
+/**
+ * @brief Walk all attachments, in the order of their ids.
+ * @param cb  `info` is valid during the call; non-zero ends the walk and is
+ *            returned. It may detach what it is told of.
+ * @return 0; what cb returned; -EPERM; -ENOMEM. State of an unknown ABI is
+ *         logged and told with `abi` and `pin_path` only.
+ */
+NATRA_API int natra_foreach(struct natra *n,
+			    int (*cb)(void *arg, const struct natra_info *info),
+			    void *arg);
+
+/**
+ * @brief Remove what nobody needs.
+ *
+ * With `network` NULL: attachments whose interface is gone, and what a killed
+ * process left. Otherwise also every attachment of that network whose id is
+ * not in `keep`.
+ *
+ * @param keep         ids, NULL if keep_len is 0.
+ * @param ret_removed  how many; may be NULL.
+ * @return 0; the first error, after trying them all; -EINVAL; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_gc(struct natra *n, const char *network,
+		       const char *const *keep, size_t keep_len,
+		       size_t *ret_removed);
+
+/** @brief The handle's last error: one line, valid until its next call; "" if
+ *         there was none. Owned by the handle. */
+NATRA_API const char *natra_error(const struct natra *n);
+
+/** @brief Version of the library, such as "0.1.0". Static. */
+NATRA_API const char *natra_version(void);
+
+/**
+ * @brief Read a Kubernetes quantity in bit/s: "10M", "1.5G", "10Mi", "2500000",
+ *        "1e6"; fractions are rounded up.
+ * @return 0; -EINVAL not a quantity; -ERANGE outside the limits of a rate.
+ */
+NATRA_API int natra_parse_rate(const char *text, uint64_t *ret_bits_per_sec);
+
+/** @brief The same in bytes, 1 to 2^63 - 1. Errors as natra_parse_rate. */
+NATRA_API int natra_parse_size(const char *text, uint64_t *ret_bytes);
+
+/**
+ * @brief Read a time: a decimal number with ns, us, ms or s.
+ * @return 0; -EINVAL not a time; -ERANGE zero or over an hour.
+ */
+NATRA_API int natra_parse_time(const char *text, uint64_t *ret_ns);
+
+/** @brief Names as the command line and the CNI configuration write them:
+ *         "tcx-podside", "auto", "free", "police"; NULL if out of range. */
+NATRA_API const char *natra_mode_name(enum natra_mode mode);
+NATRA_API const char *natra_edt_name(enum natra_edt edt);
+NATRA_API const char *natra_fast_pass_name(enum natra_fast_pass fast_pass);
+NATRA_API const char *
+natra_ingress_mode_name(enum natra_ingress_mode ingress_mode);
+
+/** @brief The reverse. @return 0; -EINVAL. */
+NATRA_API int natra_parse_mode(const char *text, enum natra_mode *ret_mode);
+NATRA_API int natra_parse_edt(const char *text, enum natra_edt *ret_edt);
+NATRA_API int natra_parse_fast_pass(const char *text,
+				    enum natra_fast_pass *ret_fast_pass);
+NATRA_API int
+natra_parse_ingress_mode(const char *text,
+			 enum natra_ingress_mode *ret_ingress_mode);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

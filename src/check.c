@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "check.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "hook.h"
+#include "link.h"
+#include "qdisc_fq.h"
+#include "util/cleanup.h"
+#include "util/str.h"
+
+struct site {
+	struct natra *n;
+	const struct pin_gen *gen;
+	const struct meta_link *link;
+	bool on_host;
+	struct entries *entries;
+};
+
+static const char *half_name(enum half half)
+{
+	static const char *const names[HALF_MAX] = {
+		[HALF_INGRESS] = "ingress",
+		[HALF_EGRESS] = "egress",
+		[HALF_PACE] = "pace",
+	};
+
+	return names[half];
+}
+
+/* A TCX link knows whether its interface is still there. */
+static int check_link(struct natra *n, const struct pin_gen *gen,
+		      enum half half)
+{
+	const struct meta_half *h = &gen->meta.half[half];
+	cleanup_close int fd = -1;
+	struct bpf_link_info info = {0};
+	uint32_t len = sizeof(info);
+	int r;
+
+	r = pin_open_link(n, gen, half, &fd);
+	if (r == -ENOENT)
+		return natra_refuse(n, -EBADE, "the %s link is not pinned",
+				    half_name(half));
+	if (r == 0) {
+		r = bpf_obj_get_info_by_fd(fd, &info, &len);
+		if (r < 0)
+			(void)natra_fail(n, r, "ask for the %s link",
+					 half_name(half));
+	}
+	if (r < 0)
+		return r;
+	if (info.tcx.ifindex == 0)
+		return natra_refuse(n, -ENODEV, "interface '%s' is gone",
+				    gen->meta.pod.ifname);
+	if (info.prog_id != h->prog_id)
+		return natra_refuse(n, -EBADE,
+				    "the %s link runs program %u, not %u",
+				    half_name(half), info.prog_id, h->prog_id);
+	return 0;
+}
+
+/* In the namespace of the site. */
+static int check_site(void *arg)
+{
+	const struct site *site = arg;
+	const struct meta *meta = &site->gen->meta;
+	cleanup_netlink struct netlink nl = {0};
+	struct link_info info;
+	int r;
+
+	r = netlink_open(site->n, &nl);
+	if (r < 0)
+		return r;
+	r = link_by_index(&nl, site->link->ifindex, &info);
+	if (r == -ENODEV)
+		return natra_refuse(site->n, r, "interface '%s' is gone",
+				    site->link->ifname);
+	if (r < 0)
+		return natra_fail(site->n, r, "look up interface '%s'",
+				  site->link->ifname);
+	for (int i = 0; i < HALF_MAX; i++) {
+		const struct meta_half *h = &meta->half[i];
+		struct hook hook = {site->link->ifindex, h->hook_ingress};
+
+		if (h->hook != META_HOOK_CLSACT ||
+		    (h->on_host != 0) != site->on_host)
+			continue;
+		r = hook_clsact_has(site->n, &nl, &hook, h->prog_id);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			return natra_refuse(
+				site->n, -EBADE,
+				"program %u is not on the clsact %s of '%s'",
+				h->prog_id, hook.ingress ? "ingress" : "egress",
+				site->link->ifname);
+	}
+	if (!site->link->fq)
+		return 0;
+	r = qdisc_fq_present(site->n, &nl, site->link->ifindex);
+	if (r == 0)
+		return natra_refuse(site->n, -EBADE,
+				    "fq is not the root qdisc of '%s'",
+				    site->link->ifname);
+	return r < 0 ? r : 0;
+}
+
+/* Runs fn in the namespace of a site; -ENODEV if that is gone. */
+static int run_in_site(struct natra *n, const struct meta_link *link,
+		       int hint_fd, int (*fn)(void *arg), struct site *site)
+{
+	struct netns_id id = meta_netns(link);
+	cleanup_close int fd = -1;
+	int r = netns_find(&id, hint_fd, &fd);
+
+	if (r == -ENOENT)
+		return natra_refuse(n, -ENODEV, "the netns of '%s' is gone",
+				    link->ifname);
+	if (r < 0)
+		return natra_fail(n, r, "find the netns of '%s'", link->ifname);
+	return netns_run(n, fd, fn, site);
+}
+
+static bool uses_site(const struct meta *meta, bool on_host)
+{
+	const struct meta_link *link = on_host ? &meta->host : &meta->pod;
+
+	if (link->fq)
+		return true;
+	for (int i = 0; i < HALF_MAX; i++) {
+		if (meta->half[i].hook && (meta->half[i].on_host != 0) == on_host)
+			return true;
+	}
+	return false;
+}
+
+static bool needs_netlink(const struct meta *meta, bool on_host)
+{
+	const struct meta_link *link = on_host ? &meta->host : &meta->pod;
+
+	if (link->fq)
+		return true;
+	for (int i = 0; i < HALF_MAX; i++) {
+		if (meta->half[i].hook == META_HOOK_CLSACT &&
+		    (meta->half[i].on_host != 0) == on_host)
+			return true;
+	}
+	return false;
+}
+
+int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
+{
+	int r = 0;
+
+	for (int i = 0; i < HALF_MAX && r == 0; i++) {
+		if (gen->meta.half[i].hook == META_HOOK_TCX)
+			r = check_link(n, gen, (enum half)i);
+	}
+	for (int on_host = 0; on_host < 2 && r == 0; on_host++) {
+		struct site site = {
+			.n = n,
+			.gen = gen,
+			.link = on_host ? &gen->meta.host : &gen->meta.pod,
+			.on_host = on_host,
+		};
+
+		if (needs_netlink(&gen->meta, on_host))
+			r = run_in_site(n, site.link, on_host ? -1 : hint_fd,
+					check_site, &site);
+	}
+	return r;
+}
+
+int check_limits(struct natra *n, const struct pin_gen *gen)
+{
+	struct natra_policy policy = meta_get_policy(&gen->meta);
+
+	for (int i = 0; i < HALF_MAX; i++) {
+		enum half half = (enum half)i;
+		bool paced = half == HALF_PACE ||
+			     (half == HALF_EGRESS && gen->meta.edt);
+		struct natra_limits want = policy_limits(&policy, half, paced);
+		struct natra_limits have;
+		cleanup_close int fd = -1;
+		int r;
+
+		if (!gen->meta.half[i].hook)
+			continue;
+		r = pin_open_map(n, gen, half, PROGRAM_MAP_CONFIG, &fd);
+		if (r == -ENOENT)
+			return natra_refuse(n, -EBADE,
+					    "the limits of %s are not pinned",
+					    half_name(half));
+		if (r == 0)
+			r = program_get_limits(n, fd, &have);
+		if (r < 0)
+			return r;
+		if (memcmp(&want, &have, sizeof(want)) != 0)
+			return natra_refuse(
+				n, -EBADE,
+				"the limits of %s are not what was last set",
+				half_name(half));
+	}
+	return 0;
+}
+
+bool check_is_gone(struct natra *n, const struct pin_gen *gen)
+{
+	return check_attached(n, gen, -1) == -ENODEV;
+}
+
+struct entry {
+	struct natra_hook_entry e;
+	char name[16];
+	char ifname[16];
+};
+
+struct entries {
+	struct entry *list;
+	size_t len;
+	/* What all entries of the hook that is being read have in common. */
+	struct entry common;
+	uint32_t own_prog_id[HALF_MAX];
+};
+
+static int add_entry(void *arg, const struct hook_program *program)
+{
+	struct entries *entries = arg;
+	struct entry entry = entries->common;
+	struct entry *list;
+
+	list = realloc(entries->list, (entries->len + 1) * sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	entries->list = list;
+	(void)str_copy(entry.name, sizeof(entry.name), program->name);
+	entry.e.prog_id = program->prog_id;
+	entry.e.priority = program->priority;
+	entry.e.handle = program->handle;
+	for (int i = 0; i < HALF_MAX; i++) {
+		if (program->prog_id &&
+		    program->prog_id == entries->own_prog_id[i])
+			entry.e.is_ours = true;
+	}
+	entries->list[entries->len++] = entry;
+	entries->common.e.position++;
+	return 0;
+}
+
+static int list_hook(const struct site *site, struct netlink *nl, bool ingress)
+{
+	struct hook hook = {site->link->ifindex, ingress};
+	struct entries *entries = site->entries;
+	int r;
+
+	entries->common = (struct entry){
+		.e.sz = sizeof(struct natra_hook_entry),
+		.e.direction = ingress == site->on_host ? NATRA_EGRESS_DIR :
+							  NATRA_INGRESS_DIR,
+		.e.hook = "tcx",
+		.e.hook_is_ingress = ingress,
+	};
+	(void)str_copy(entries->common.ifname, sizeof(entries->common.ifname),
+		       site->link->ifname);
+	r = hook_tcx_list(site->n, &hook, add_entry, entries);
+	if (r < 0)
+		return r;
+	entries->common.e.hook = "clsact";
+	return hook_clsact_list(site->n, nl, &hook, add_entry, entries);
+}
+
+/* In the namespace of the site. */
+static int list_site(void *arg)
+{
+	const struct site *site = arg;
+	cleanup_netlink struct netlink nl = {0};
+	int r = netlink_open(site->n, &nl);
+
+	if (r == 0)
+		r = list_hook(site, &nl, true);
+	if (r == 0)
+		r = list_hook(site, &nl, false);
+	return r;
+}
+
+int check_neighbours(struct natra *n, const struct pin_gen *gen,
+		     int (*cb)(void *arg, const struct natra_hook_entry *entry),
+		     void *arg)
+{
+	struct entries entries = {0};
+	int r = 0;
+
+	for (int i = 0; i < HALF_MAX; i++)
+		entries.own_prog_id[i] = gen->meta.half[i].prog_id;
+	for (int on_host = 0; on_host < 2 && r == 0; on_host++) {
+		struct site site = {
+			.n = n,
+			.gen = gen,
+			.link = on_host ? &gen->meta.host : &gen->meta.pod,
+			.on_host = on_host,
+			.entries = &entries,
+		};
+
+		if (uses_site(&gen->meta, on_host))
+			r = run_in_site(n, site.link, -1, list_site, &site);
+	}
+	/* Here and not on the way: the caller's code runs in its own netns. */
+	for (size_t i = 0; i < entries.len && r == 0; i++) {
+		entries.list[i].e.prog_name = entries.list[i].name;
+		entries.list[i].e.ifname = entries.list[i].ifname;
+		r = cb(arg, &entries.list[i].e);
+	}
+	free(entries.list);
+	if (r == -ENOMEM)
+		return natra_fail(n, r, "list programs");
+	return r;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The handle: options, the last error, the log. */
+#ifndef NATRA_HANDLE_H
+#define NATRA_HANDLE_H
+
+#include <natra/natra.h>
+
+#define HANDLE_ERROR_MAX 512
+
+struct natra {
+	char *bpffs;
+	natra_log_fn log_fn;
+	void *log_arg;
+	char error[HANDLE_ERROR_MAX];
+};
+
+/*
+ * Sets the error text and returns r. The place which knows the most calls it;
+ * callers above hand r on unchanged. A negative errno is added as text.
+ */
+__attribute__((format(printf, 3, 4))) int natra_fail(struct natra *n, int r,
+						     const char *format, ...);
+
+/* The same without the errno's text: the line says it all. */
+__attribute__((format(printf, 3, 4))) int natra_refuse(struct natra *n, int r,
+						       const char *format, ...);
+
+__attribute__((format(printf, 3, 4))) void
+natra_log(struct natra *n, enum natra_log_level level, const char *format, ...);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "hook.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/pkt_cls.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "libbpf_log.h"
+
+/* Not 1, which others take for their own. */
+#define PRIORITY 2
+
+static uint32_t parent_of(const struct hook *hook)
+{
+	return TC_H_MAKE(TC_H_CLSACT,
+			 hook->ingress ? TC_H_MIN_INGRESS : TC_H_MIN_EGRESS);
+}
+
+static const char *name_of(const struct hook *hook)
+{
+	return hook->ingress ? "ingress" : "egress";
+}
+
+static struct bpf_tc_hook libbpf_hook(const struct hook *hook)
+{
+	return (struct bpf_tc_hook){
+		.sz = sizeof(struct bpf_tc_hook),
+		.ifindex = (int)hook->ifindex,
+		.attach_point = hook->ingress ? BPF_TC_INGRESS : BPF_TC_EGRESS,
+	};
+}
+
+struct find_clsact {
+	int ifindex;
+	bool found;
+	char kind[16];
+};
+
+static int read_clsact(struct nl_msg *msg, void *arg)
+{
+	struct tcmsg *tcm = nlmsg_data(nlmsg_hdr(msg));
+	struct find_clsact *find = arg;
+	struct nlattr *kind;
+
+	if (nlmsg_datalen(nlmsg_hdr(msg)) < (int)sizeof(*tcm) ||
+	    tcm->tcm_ifindex != find->ifindex ||
+	    tcm->tcm_handle != TC_H_MAKE(TC_H_CLSACT, 0))
+		return 0;
+	kind = nlmsg_find_attr(nlmsg_hdr(msg), sizeof(*tcm), TCA_KIND);
+	if (!kind)
+		return 0;
+	(void)nla_strlcpy(find->kind, kind, sizeof(find->kind));
+	find->found = true;
+	return 0;
+}
+
+/* 1: a clsact is there; 0: nothing; -EBUSY: an `ingress` in its place. */
+static int find_clsact(struct natra *n, struct netlink *nl,
+		       const struct hook *hook)
+{
+	struct find_clsact find = {.ifindex = (int)hook->ifindex};
+	struct tcmsg tcm = {.tcm_ifindex = (int)hook->ifindex};
+	cleanup_nlmsg struct nl_msg *msg =
+		nlmsg_alloc_simple(RTM_GETQDISC, NLM_F_REQUEST | NLM_F_DUMP);
+	int r;
+
+	if (!msg || nlmsg_append(msg, &tcm, sizeof(tcm), NLMSG_ALIGNTO) < 0)
+		return natra_fail(n, -ENOMEM, "netlink message");
+	r = netlink_request(nl, msg, read_clsact, &find);
+	if (r < 0)
+		return natra_fail(n, r, "list the qdiscs of ifindex %u",
+				  hook->ifindex);
+	if (find.found && strcmp(find.kind, "clsact") != 0)
+		return natra_refuse(
+			n, -EBUSY,
+			"qdisc '%s' of another owner is in place of clsact",
+			find.kind);
+	return find.found;
+}
+
+static int ensure_clsact(struct natra *n, struct netlink *nl,
+			 const struct hook *hook)
+{
+	struct bpf_tc_hook both = libbpf_hook(hook);
+	int r = find_clsact(n, nl, hook);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	both.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS;
+	r = bpf_tc_hook_create(&both);
+	if (r == -EEXIST)
+		return 0; /* somebody was faster, and shares it */
+	if (r == -ENOENT || r == -EOPNOTSUPP)
+		return natra_refuse(n, -EOPNOTSUPP,
+				    "this kernel has no clsact qdisc");
+	if (r < 0)
+		return natra_fail(n, r, "create clsact on ifindex %u",
+				  hook->ifindex);
+	return 0;
+}
+
+int hook_clsact_attach(struct natra *n, struct netlink *nl,
+		       const struct hook *hook, int prog_fd)
+{
+	struct bpf_tc_hook at = libbpf_hook(hook);
+	LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = prog_fd,
+		    .priority = PRIORITY);
+	LIBBPF_LOG_SCOPE(n);
+	int r;
+
+	r = ensure_clsact(n, nl, hook);
+	if (r < 0)
+		return r;
+	r = bpf_tc_attach(&at, &opts);
+	if (r < 0)
+		return natra_fail(n, r, "attach to the clsact %s of ifindex %u",
+				  name_of(hook), hook->ifindex);
+	return 0;
+}
+
+struct list_filters {
+	hook_list_fn cb;
+	void *arg;
+	int result;
+};
+
+static int read_filter(struct nl_msg *msg, void *arg)
+{
+	struct tcmsg *tcm = nlmsg_data(nlmsg_hdr(msg));
+	struct hook_program program = {0};
+	struct list_filters *list = arg;
+	struct nlattr *attrs[TCA_MAX + 1];
+	struct nlattr *bpf[TCA_BPF_MAX + 1];
+
+	if (list->result != 0 || tcm->tcm_handle == 0 ||
+	    nlmsg_parse(nlmsg_hdr(msg), sizeof(*tcm), attrs, TCA_MAX, NULL) < 0 ||
+	    !attrs[TCA_KIND])
+		return 0;
+	program.handle = tcm->tcm_handle;
+	program.priority = TC_H_MAJ(tcm->tcm_info) >> 16;
+	(void)nla_strlcpy(program.name, attrs[TCA_KIND], sizeof(program.name));
+	if (strcmp(program.name, "bpf") == 0 && attrs[TCA_OPTIONS] &&
+	    nla_parse_nested(bpf, TCA_BPF_MAX, attrs[TCA_OPTIONS], NULL) == 0) {
+		if (bpf[TCA_BPF_ID])
+			program.prog_id = nla_get_u32(bpf[TCA_BPF_ID]);
+		if (bpf[TCA_BPF_NAME])
+			(void)nla_strlcpy(program.name, bpf[TCA_BPF_NAME],
+					  sizeof(program.name));
+	}
+	list->result = list->cb(list->arg, &program);
+	return 0;
+}
+
+int hook_clsact_list(struct natra *n, struct netlink *nl,
+		     const struct hook *hook, hook_list_fn cb, void *arg)
+{
+	struct list_filters list = {.cb = cb, .arg = arg};
+	struct tcmsg tcm = {
+		.tcm_ifindex = (int)hook->ifindex,
+		.tcm_parent = parent_of(hook),
+	};
+	cleanup_nlmsg struct nl_msg *msg =
+		nlmsg_alloc_simple(RTM_GETTFILTER, NLM_F_REQUEST | NLM_F_DUMP);
+	int r;
+
+	if (!msg || nlmsg_append(msg, &tcm, sizeof(tcm), NLMSG_ALIGNTO) < 0)
+		return natra_fail(n, -ENOMEM, "netlink message");
+	r = netlink_request(nl, msg, read_filter, &list);
+	if (r == -ENODEV || r == -EINVAL || r == -ENOENT)
+		return 0; /* no such hook: nothing stands there */
+	if (r < 0)
+		return natra_fail(n, r, "list the %s filters of ifindex %u",
+				  name_of(hook), hook->ifindex);
+	return list.result;
+}
+
+struct own_filter {
+	uint32_t prog_id;
+	bool found;
+	struct hook_program program;
+};
+
+static int match_program(void *arg, const struct hook_program *program)
+{
+	struct own_filter *own = arg;
+
+	if (program->prog_id != own->prog_id)
+		return 0;
+	own->found = true;
+	own->program = *program;
+	return 1;
+}
+
+int hook_clsact_has(struct natra *n, struct netlink *nl,
+		    const struct hook *hook, uint32_t prog_id)
+{
+	struct own_filter own = {.prog_id = prog_id};
+	int r = hook_clsact_list(n, nl, hook, match_program, &own);
+
+	return r < 0 ? r : own.found;
+}
+
+int hook_clsact_detach(struct natra *n, struct netlink *nl,
+		       const struct hook *hook, uint32_t prog_id)
+{
+	struct bpf_tc_hook at = libbpf_hook(hook);
+	struct own_filter own = {.prog_id = prog_id};
+	LIBBPF_OPTS(bpf_tc_opts, opts);
+	LIBBPF_LOG_SCOPE(n);
+	int r;
+
+	r = hook_clsact_list(n, nl, hook, match_program, &own);
+	if (r < 0)
+		return r;
+	if (!own.found)
+		return 0;
+	opts.handle = own.program.handle;
+	opts.priority = own.program.priority;
+	r = bpf_tc_detach(&at, &opts);
+	if (r < 0 && r != -ENOENT && r != -ENODEV)
+		return natra_fail(n, r, "remove the %s filter of ifindex %u",
+				  name_of(hook), hook->ifindex);
+	return 0;
+}

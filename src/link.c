@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link.h"
+
+#include <errno.h>
+#include <linux/if_arp.h>
+#include <linux/net_namespace.h>
+#include <linux/rtnetlink.h>
+#include <netlink/errno.h>
+#include <netlink/route/link.h>
+#include <string.h>
+
+#include "util/str.h"
+
+static int errno_of(int nle)
+{
+	switch (-nle) {
+	case NLE_OBJ_NOTFOUND:
+	case NLE_NODEV:
+		return -ENODEV;
+	case NLE_PERM:
+	case NLE_NOACCESS:
+		return -EPERM;
+	case NLE_NOMEM:
+		return -ENOMEM;
+	default:
+		return -EIO;
+	}
+}
+
+static int get_link(struct netlink *nl, int ifindex, const char *ifname,
+		    struct link_info *ret_link)
+{
+	struct link_info info = {.peer_nsid = -1};
+	struct rtnl_link *link = NULL;
+	unsigned int type;
+	int r;
+
+	r = rtnl_link_get_kernel(nl->sock, ifindex, ifname, &link);
+	if (r < 0)
+		return errno_of(r);
+	info.ifindex = (uint32_t)rtnl_link_get_ifindex(link);
+	(void)str_copy(info.ifname, sizeof(info.ifname),
+		       rtnl_link_get_name(link));
+	(void)str_copy(info.kind, sizeof(info.kind), rtnl_link_get_type(link));
+	type = rtnl_link_get_arptype(link);
+	info.has_l2 = type == ARPHRD_ETHER || type == ARPHRD_LOOPBACK;
+	info.peer_ifindex = (uint32_t)rtnl_link_get_link(link);
+	if (rtnl_link_get_link_netnsid(link, &info.peer_nsid) < 0)
+		info.peer_nsid = -1;
+	rtnl_link_put(link);
+	*ret_link = info;
+	return 0;
+}
+
+int link_by_name(struct natra *n, struct netlink *nl, const char *ifname,
+		 struct link_info *ret_link)
+{
+	int r = get_link(nl, 0, ifname, ret_link);
+
+	if (r == -ENODEV)
+		return natra_refuse(n, r, "no interface '%s' in this netns",
+				    ifname);
+	if (r < 0)
+		return natra_fail(n, r, "look up interface '%s'", ifname);
+	return 0;
+}
+
+int link_by_index(struct netlink *nl, uint32_t ifindex,
+		  struct link_info *ret_link)
+{
+	return get_link(nl, (int)ifindex, NULL, ret_link);
+}
+
+static int read_nsid(struct nl_msg *msg, void *arg)
+{
+	struct nlattr *attr = nlmsg_find_attr(nlmsg_hdr(msg),
+					      sizeof(struct rtgenmsg),
+					      NETNSA_NSID);
+
+	if (attr)
+		*(int *)arg = nla_get_s32(attr);
+	return 0;
+}
+
+/* The id by which the namespace of `nl` knows another; -1: it does not. */
+static int nsid_of(struct netlink *nl, int netns_fd)
+{
+	cleanup_nlmsg struct nl_msg *msg =
+		nlmsg_alloc_simple(RTM_GETNSID, NLM_F_REQUEST);
+	struct rtgenmsg gen = {.rtgen_family = AF_UNSPEC};
+	int nsid = -1;
+
+	if (!msg || nlmsg_append(msg, &gen, sizeof(gen), NLMSG_ALIGNTO) < 0 ||
+	    nla_put_u32(msg, NETNSA_FD, (uint32_t)netns_fd) < 0)
+		return -1;
+	if (netlink_request(nl, msg, read_nsid, &nsid) < 0)
+		return -1;
+	return nsid;
+}
+
+int link_host_peer(struct natra *n, struct netlink *nl,
+		   const struct link_info *pod, int pod_netns_fd,
+		   struct link_info *ret_peer)
+{
+	struct link_info peer;
+	int nsid = -1;
+	int r;
+
+	if (strcmp(pod->kind, "veth") != 0 || !pod->peer_ifindex)
+		return natra_refuse(n, -EOPNOTSUPP,
+				    "interface '%s' has no host-side veth",
+				    pod->ifname);
+	r = link_by_index(nl, pod->peer_ifindex, &peer);
+	if (r < 0 && r != -ENODEV)
+		return natra_fail(n, r, "look up the peer of '%s'",
+				  pod->ifname);
+	if (pod_netns_fd >= 0)
+		nsid = nsid_of(nl, pod_netns_fd);
+	/* The index alone may be that of a stranger in this namespace. */
+	if (r == -ENODEV || strcmp(peer.kind, "veth") != 0 ||
+	    peer.peer_ifindex != pod->ifindex || peer.peer_nsid != nsid ||
+	    (pod_netns_fd >= 0 && nsid < 0))
+		return natra_refuse(
+			n, -EOPNOTSUPP,
+			"the peer of interface '%s' is not in this network namespace",
+			pod->ifname);
+	*ret_peer = peer;
+	return 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Network interfaces: by name, and the host side of a pod's. */
+#ifndef NATRA_LINK_H
+#define NATRA_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "netlink.h"
+
+struct link_info {
+	uint32_t ifindex;
+	char ifname[16];
+	char kind[16];	       /* "veth", "macvlan", ... or "" */
+	bool has_l2;	       /* packets begin with an Ethernet header */
+	uint32_t peer_ifindex; /* IFLA_LINK, 0 if there is none */
+	int peer_nsid;	       /* IFLA_LINK_NETNSID, -1 if there is none */
+};
+
+/* By name in the namespace of `nl`; -ENODEV if there is none. */
+int link_by_name(struct natra *n, struct netlink *nl, const char *ifname,
+		 struct link_info *ret_link);
+
+/* By index; -ENODEV without an error text if there is none. */
+int link_by_index(struct netlink *nl, uint32_t ifindex,
+		  struct link_info *ret_link);
+
+/*
+ * The veth peer of `pod`, which is in the namespace of `nl`. pod_netns_fd: the
+ * pod's namespace, -1 if it is the same. -EOPNOTSUPP: there is none here.
+ */
+int link_host_peer(struct natra *n, struct netlink *nl,
+		   const struct link_info *pod, int pod_netns_fd,
+		   struct link_info *ret_peer);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "meta.h"
+
+#include <string.h>
+
+struct natra_policy meta_get_policy(const struct meta *meta)
+{
+	const struct meta_policy *m = &meta->policy;
+
+	return (struct natra_policy){
+		.sz = sizeof(struct natra_policy),
+		.ingress_rate_bits_per_sec = m->ingress_rate_bits_per_sec,
+		.egress_rate_bits_per_sec = m->egress_rate_bits_per_sec,
+		.ingress_burst_bytes = m->ingress_burst_bytes,
+		.egress_burst_bytes = m->egress_burst_bytes,
+		.heavy_hitter_threshold_bytes = m->heavy_hitter_threshold_bytes,
+		.horizon_ns = m->horizon_ns,
+		.pace_limit_ns = m->pace_limit_ns,
+		.fast_pass_share_percent = m->fast_pass_share_percent,
+		.fast_pass = (enum natra_fast_pass)m->fast_pass,
+		.ingress_mode = (enum natra_ingress_mode)m->ingress_mode,
+		.mode = (enum natra_mode)m->mode,
+		.edt = (enum natra_edt)m->edt,
+		.sketch_width = m->sketch_width,
+	};
+}
+
+void meta_set_policy(struct meta *meta, const struct natra_policy *p)
+{
+	meta->policy = (struct meta_policy){
+		.ingress_rate_bits_per_sec = p->ingress_rate_bits_per_sec,
+		.egress_rate_bits_per_sec = p->egress_rate_bits_per_sec,
+		.ingress_burst_bytes = p->ingress_burst_bytes,
+		.egress_burst_bytes = p->egress_burst_bytes,
+		.heavy_hitter_threshold_bytes = p->heavy_hitter_threshold_bytes,
+		.horizon_ns = p->horizon_ns,
+		.pace_limit_ns = p->pace_limit_ns,
+		.fast_pass_share_percent = p->fast_pass_share_percent,
+		.fast_pass = p->fast_pass,
+		.ingress_mode = p->ingress_mode,
+		.mode = p->mode,
+		.edt = p->edt,
+		.sketch_width = p->sketch_width,
+	};
+}
+
+bool meta_valid(struct meta *m)
+{
+	struct natra_policy policy;
+	char error[HANDLE_ERROR_MAX];
+
+	if (m->magic != NATRA_PIN_MAGIC || m->abi != NATRA_PIN_ABI ||
+	    m->size != sizeof(*m) || m->mode >= NATRA_MODE_MAX)
+		return false;
+	m->pod.ifname[sizeof(m->pod.ifname) - 1] = '\0';
+	m->host.ifname[sizeof(m->host.ifname) - 1] = '\0';
+	m->id[sizeof(m->id) - 1] = '\0';
+	m->network[sizeof(m->network) - 1] = '\0';
+	m->label[sizeof(m->label) - 1] = '\0';
+	m->reason[sizeof(m->reason) - 1] = '\0';
+	for (int i = 0; i < HALF_MAX; i++) {
+		if (m->half[i].hook > META_HOOK_CLSACT)
+			return false;
+	}
+	policy = meta_get_policy(m);
+	return policy_check(&policy, error, sizeof(error)) == 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is pinned beside the maps of an attachment: one record which tells what
+ * natra put where. It is written before each step that it describes, so that
+ * whoever finds it after a crash can undo all of it.
+ */
+#ifndef NATRA_META_H
+#define NATRA_META_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "netns.h"
+#include "policy.h"
+#include "../bpf/natra_shared.h"
+
+#define META_REASON_MAX 256
+
+/* enum natra_mode has other values as the API may; these are pinned. */
+enum meta_hook {
+	META_HOOK_NONE,
+	META_HOOK_TCX,
+	META_HOOK_CLSACT,
+};
+
+/* One program: where it is attached, if hook is not META_HOOK_NONE. */
+struct meta_half {
+	uint32_t hook;	       /* enum meta_hook */
+	uint32_t on_host;      /* on the host-side veth, else on the pod's */
+	uint32_t hook_ingress; /* of that interface */
+	uint32_t prog_id;
+};
+
+struct meta_policy {
+	uint64_t ingress_rate_bits_per_sec;
+	uint64_t egress_rate_bits_per_sec;
+	uint64_t ingress_burst_bytes;
+	uint64_t egress_burst_bytes;
+	uint64_t heavy_hitter_threshold_bytes;
+	uint64_t horizon_ns;
+	uint64_t pace_limit_ns;
+	uint32_t fast_pass_share_percent;
+	uint32_t fast_pass;
+	uint32_t ingress_mode;
+	uint32_t mode;
+	uint32_t edt;
+	uint32_t sketch_width;
+};
+
+struct meta_link {
+	uint64_t netns_inode;
+	uint64_t netns_cookie;
+	uint32_t ifindex; /* 0: not used */
+	uint32_t fq;	  /* natra's fq is its root qdisc */
+	char ifname[16];
+};
+
+struct meta {
+	/* These three stay where they are in every layout. */
+	uint32_t magic;
+	uint32_t abi;
+	uint32_t size;
+	uint32_t complete; /* attached; else the work of a killed process */
+	uint32_t mode;	   /* as attached */
+	uint32_t edt;	   /* natra_edt paces the pod's egress */
+	struct meta_link pod;
+	struct meta_link host;
+	struct meta_half half[HALF_MAX];
+	struct meta_policy policy;
+	char id[NATRA_ID_MAX + 1];
+	char network[NATRA_NAME_MAX + 1];
+	char label[NATRA_NAME_MAX + 1];
+	char reason[META_REASON_MAX];
+};
+
+_Static_assert(sizeof(struct meta) == 1256, "pinned layout: NATRA_PIN_ABI");
+
+struct natra_policy meta_get_policy(const struct meta *meta);
+void meta_set_policy(struct meta *meta, const struct natra_policy *policy);
+
+static inline struct netns_id meta_netns(const struct meta_link *link)
+{
+	return (struct netns_id){link->netns_inode, link->netns_cookie};
+}
+
+/* Whether the record is of this build's layout and its numbers are in range;
+ * ends its strings. Whatever could write to the pin is not trusted further. */
+bool meta_valid(struct meta *meta);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "netns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <linux/nsfs.h>
+
+#include "util/cleanup.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71 /* Linux 5.14 */
+#endif
+
+#define NETNS_DIR  "/run/netns"
+#define SELF_NETNS "/proc/thread-self/ns/net"
+
+static int open_netns(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int check_is_netns(int fd)
+{
+	int type = ioctl(fd, NS_GET_NSTYPE);
+
+	return type == CLONE_NEWNET ? 0 : -EINVAL;
+}
+
+int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
+{
+	char named[sizeof(NETNS_DIR) + 256];
+	const char *path = target->netns;
+	cleanup_close int fd = -1;
+
+	if (!path && target->netns_fd <= 0) {
+		*ret_fd = -1;
+		return 0;
+	}
+	if (!path) {
+		fd = fcntl(target->netns_fd, F_DUPFD_CLOEXEC, 3);
+		if (fd < 0)
+			return natra_fail(n, -errno, "netns_fd %d",
+					  target->netns_fd);
+		if (check_is_netns(fd) < 0)
+			return natra_refuse(n, -EINVAL,
+					    "netns_fd: %d is not a network namespace",
+					    target->netns_fd);
+		*ret_fd = TAKE_FD(fd);
+		return 0;
+	}
+	if (!strchr(path, '/')) {
+		if (snprintf(named, sizeof(named), "%s/%s", NETNS_DIR, path) >=
+		    (int)sizeof(named))
+			return natra_refuse(n, -EINVAL,
+					    "netns: '%s' is too long", path);
+		path = named;
+	}
+	fd = open_netns(path);
+	if (fd < 0)
+		return natra_fail(n, fd, "netns '%s'", target->netns);
+	if (check_is_netns(fd) < 0)
+		return natra_refuse(n, -EINVAL,
+				    "netns: '%s' is not a network namespace",
+				    target->netns);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int netns_self(struct netns_id *ret_id)
+{
+	socklen_t len = sizeof(ret_id->cookie);
+	cleanup_close int fd = -1;
+	struct netns_id id;
+	struct stat st;
+
+	if (stat(SELF_NETNS, &st) < 0)
+		return -errno;
+	id.inode = st.st_ino;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &id.cookie, &len) < 0)
+		return -errno;
+	*ret_id = id;
+	return 0;
+}
+
+static int read_self(void *arg)
+{
+	return netns_self(arg);
+}
+
+static bool is_netns(int fd, const struct netns_id *id)
+{
+	struct netns_id found;
+
+	return netns_run(NULL, fd, read_self, &found) == 0 &&
+	       found.inode == id->inode && found.cookie == id->cookie;
+}
+
+/* The namespace behind `path` if its inode number and cookie are right. */
+static int match(const char *path, const struct netns_id *id)
+{
+	cleanup_close int fd = -1;
+	struct stat st;
+
+	if (stat(path, &st) < 0 || st.st_ino != id->inode)
+		return -ENOENT;
+	fd = open_netns(path);
+	if (fd < 0 || check_is_netns(fd) < 0 || !is_netns(fd, id))
+		return -ENOENT;
+	return TAKE_FD(fd);
+}
+
+static int scan(const char *dir_path, const char *suffix, bool only_digits,
+		const struct netns_id *id)
+{
+	cleanup_dir DIR *dir = opendir(dir_path);
+	struct dirent *entry;
+	char path[320];
+	int fd;
+
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.' ||
+		    (only_digits &&
+		     (entry->d_name[0] < '0' || entry->d_name[0] > '9')))
+			continue;
+		if (snprintf(path, sizeof(path), "%s/%s%s", dir_path,
+			     entry->d_name, suffix) >= (int)sizeof(path))
+			continue;
+		fd = match(path, id);
+		if (fd >= 0)
+			return fd;
+	}
+	return -ENOENT;
+}
+
+int netns_find(const struct netns_id *id, int hint_fd, int *ret_fd)
+{
+	struct netns_id self;
+	int fd;
+
+	if (netns_self(&self) == 0 && self.inode == id->inode &&
+	    self.cookie == id->cookie) {
+		*ret_fd = -1;
+		return 0;
+	}
+	if (hint_fd >= 0 && is_netns(hint_fd, id)) {
+		fd = fcntl(hint_fd, F_DUPFD_CLOEXEC, 3);
+		if (fd < 0)
+			return -errno;
+		*ret_fd = fd;
+		return 0;
+	}
+	fd = scan(NETNS_DIR, "", false, id);
+	if (fd < 0)
+		fd = scan("/proc", "/ns/net", true, id);
+	if (fd < 0)
+		return -ENOENT;
+	*ret_fd = fd;
+	return 0;
+}
+
+struct job {
+	int fd;
+	int (*fn)(void *arg);
+	void *arg;
+	int enter_result;
+	int result;
+};
+
+static void *work(void *arg)
+{
+	struct job *job = arg;
+
+	if (setns(job->fd, CLONE_NEWNET) < 0) {
+		job->enter_result = -errno;
+		return NULL;
+	}
+	job->result = job->fn(job->arg);
+	return NULL;
+}
+
+int netns_run(struct natra *n, int fd, int (*fn)(void *arg), void *arg)
+{
+	struct job job = {.fd = fd, .fn = fn, .arg = arg};
+	sigset_t all, before;
+	pthread_t thread;
+	int r;
+
+	if (fd < 0)
+		return fn(arg);
+
+	/* The thread inherits the mask: the process's signals are not its. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&thread, NULL, work, &job);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r != 0)
+		return n ? natra_fail(n, -r, "start a thread") : -r;
+	(void)pthread_join(thread, NULL);
+	if (job.enter_result < 0)
+		return n ? natra_fail(n, job.enter_result,
+				      "enter the network namespace") :
+			   job.enter_result;
+	return job.result;
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pin.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "util/cleanup.h"
+#include "util/str.h"
+
+__extension__ typedef unsigned __int128 u128;
+
+#define PIN_DIR	      "natra"
+#define PIN_MODE      0700
+#define KEY_HEX_LEN   32
+#define META_MAP_NAME "natra_meta"
+
+static const char *const half_names[HALF_MAX] = {
+	[HALF_INGRESS] = "ingress",
+	[HALF_EGRESS] = "egress",
+	[HALF_PACE] = "pace",
+};
+
+int pin_bpffs_mounted(struct natra *n)
+{
+	struct statfs fs;
+
+	if (statfs(n->bpffs, &fs) < 0) {
+		if (errno == ENOENT)
+			return 0;
+		return natra_fail(n, -errno, "bpffs '%s'", n->bpffs);
+	}
+	return fs.f_type == BPF_FS_MAGIC;
+}
+
+static int make_dir(struct natra *n, const char *path)
+{
+	if (mkdir(path, PIN_MODE) < 0 && errno != EEXIST)
+		return natra_fail(n, -errno, "create '%s'", path);
+	return 0;
+}
+
+static int make_root(struct natra *n)
+{
+	char path[PIN_PATH_MAX];
+	int r = pin_bpffs_mounted(n);
+
+	if (r < 0)
+		return r;
+	if (r == 0 && mount("bpf", n->bpffs, "bpf", 0, "mode=0700") < 0)
+		return natra_fail(n, -errno, "mount bpffs at '%s'", n->bpffs);
+	(void)snprintf(path, sizeof(path), "%s/%s", n->bpffs, PIN_DIR);
+	return make_dir(n, path);
+}
+
+/* FNV-1a, 128 bits. */
+static int key_path(struct natra *n, const char *id, char *ret_path)
+{
+	const u128 prime = ((u128)1 << 88) + 0x13b;
+	u128 h = ((u128)0x6c62272e07bb0142ULL << 64) | 0x62b821756295c58dULL;
+	int len;
+
+	for (const char *c = id; *c; c++)
+		h = (h ^ (unsigned char)*c) * prime;
+	len = snprintf(ret_path, PIN_PATH_MAX, "%s/%s/%016llx%016llx", n->bpffs,
+		       PIN_DIR, (unsigned long long)(h >> 64),
+		       (unsigned long long)h);
+	/* Room for "/<generation>/<half>_counters" behind it. */
+	if (len + 64 > PIN_PATH_MAX)
+		return natra_refuse(n, -ENAMETOOLONG,
+				    "bpffs_path: '%s' is too long", n->bpffs);
+	return 0;
+}
+
+/* True if `fd` is still what `path` names: it was not removed meanwhile. */
+static bool is_current(int fd, const char *path)
+{
+	struct stat by_fd, by_path;
+
+	return fstat(fd, &by_fd) == 0 && stat(path, &by_path) == 0 &&
+	       by_fd.st_ino == by_path.st_ino && by_fd.st_dev == by_path.st_dev;
+}
+
+static int lock_path(struct natra *n, const char *path, bool create,
+		     struct pin_key *ret_key)
+{
+	for (;;) {
+		cleanup_close int fd = -1;
+		int r;
+
+		if (create) {
+			r = make_dir(n, path);
+			if (r < 0)
+				return r;
+		}
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0) {
+			if (errno == ENOENT && create)
+				continue;
+			if (errno == ENOENT || errno == ENOTDIR)
+				return -ENOENT;
+			return natra_fail(n, -errno, "open '%s'", path);
+		}
+		do
+			r = flock(fd, LOCK_EX);
+		while (r < 0 && errno == EINTR);
+		if (r < 0)
+			return natra_fail(n, -errno, "lock '%s'", path);
+		if (is_current(fd, path)) {
+			(void)str_copy(ret_key->path, sizeof(ret_key->path),
+				       path);
+			ret_key->lock_fd = TAKE_FD(fd);
+			return 0;
+		}
+	}
+}
+
+int pin_lock(struct natra *n, const char *id, bool create,
+	     struct pin_key *ret_key)
+{
+	char path[PIN_PATH_MAX];
+	int r = key_path(n, id, path);
+
+	if (r == 0 && create)
+		r = make_root(n);
+	return r < 0 ? r : lock_path(n, path, create, ret_key);
+}
+
+int pin_lock_path(struct natra *n, const char *path, struct pin_key *ret_key)
+{
+	return lock_path(n, path, false, ret_key);
+}
+
+void pin_unlock(struct pin_key *key)
+{
+	cleanup_closep(&key->lock_fd);
+	key->lock_fd = -1;
+}
+
+void pin_remove_key(const struct pin_key *key)
+{
+	(void)rmdir(key->path);
+}
+
+void pin_close_gen(struct pin_gen *gen)
+{
+	cleanup_closep(&gen->meta_fd);
+	gen->meta_fd = -1;
+}
+
+int pin_store_meta(struct natra *n, struct pin_gen *gen)
+{
+	const uint32_t zero = 0;
+	int r = bpf_map_update_elem(gen->meta_fd, &zero, &gen->meta, BPF_EXIST);
+
+	return r < 0 ? natra_fail(n, r, "write the metadata") : 0;
+}
+
+static int pin(struct natra *n, int fd, const char *path)
+{
+	int r = bpf_obj_pin(fd, path);
+
+	return r < 0 ? natra_fail(n, r, "pin '%s'", path) : 0;
+}
+
+int pin_new_gen(struct natra *n, const struct pin_key *key, unsigned int after,
+		const struct meta *meta, struct pin_gen *ret_gen)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	char path[PIN_PATH_MAX + 8];
+	int r;
+
+	gen.meta = *meta;
+	gen.abi = NATRA_PIN_ABI;
+	gen.number = after + 1;
+	if (snprintf(gen.path, sizeof(gen.path), "%s/%u", key->path,
+		     gen.number) >= (int)sizeof(gen.path))
+		return natra_refuse(n, -ENAMETOOLONG, "'%s' is too long",
+				    key->path);
+	r = bpf_map_create(BPF_MAP_TYPE_ARRAY, META_MAP_NAME, sizeof(uint32_t),
+			   sizeof(struct meta), 1, NULL);
+	if (r < 0)
+		return natra_fail(n, r, "create the metadata map");
+	gen.meta_fd = r;
+	r = pin_store_meta(n, &gen);
+	if (r < 0)
+		return r;
+	r = make_dir(n, gen.path);
+	if (r < 0)
+		return r;
+	(void)snprintf(path, sizeof(path), "%s/meta", gen.path);
+	r = pin(n, gen.meta_fd, path);
+	if (r < 0) {
+		(void)rmdir(gen.path);
+		return r;
+	}
+	*ret_gen = gen;
+	gen.meta_fd = -1;
+	return 0;
+}
+
+/* Fills in meta and abi; what cannot be understood has abi 0. */
+static void load_meta(struct pin_gen *gen)
+{
+	char path[PIN_PATH_MAX + 8];
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+	cleanup_free struct meta *value = NULL;
+	const uint32_t zero = 0;
+
+	gen->abi = 0;
+	(void)snprintf(path, sizeof(path), "%s/meta", gen->path);
+	gen->meta_fd = bpf_obj_get(path);
+	if (gen->meta_fd < 0) {
+		gen->meta_fd = -1;
+		return;
+	}
+	if (bpf_obj_get_info_by_fd(gen->meta_fd, &info, &len) < 0 ||
+	    info.type != BPF_MAP_TYPE_ARRAY || info.key_size != sizeof(zero) ||
+	    info.value_size < offsetof(struct meta, complete))
+		return;
+	value = calloc(1, info.value_size > sizeof(*value) ? info.value_size :
+							     sizeof(*value));
+	if (!value || bpf_map_lookup_elem(gen->meta_fd, &zero, value) < 0 ||
+	    value->magic != NATRA_PIN_MAGIC)
+		return;
+	gen->abi = value->abi;
+	if (value->abi != NATRA_PIN_ABI)
+		return;
+	gen->meta = *value;
+	if (info.value_size != sizeof(*value) || !meta_valid(&gen->meta))
+		gen->abi = 0;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	unsigned int x = *(const unsigned int *)a;
+	unsigned int y = *(const unsigned int *)b;
+
+	return (x > y) - (x < y);
+}
+
+#define MAX_GENS 16 /* two, unless many processes were killed in a row */
+
+int pin_foreach_gen(struct natra *n, const char *path,
+		    int (*cb)(void *arg, struct pin_gen *gen), void *arg)
+{
+	cleanup_dir DIR *dir = opendir(path);
+	unsigned int numbers[MAX_GENS];
+	size_t len = 0;
+	struct dirent *entry;
+	int r = 0;
+
+	if (!dir)
+		return errno == ENOENT ? 0 : natra_fail(n, -errno, "'%s'", path);
+	while (len < MAX_GENS && (entry = readdir(dir))) {
+		char *end;
+		unsigned long number = strtoul(entry->d_name, &end, 10);
+
+		if (*end || number == 0 || number > UINT32_MAX)
+			continue;
+		numbers[len++] = (unsigned int)number;
+	}
+	qsort(numbers, len, sizeof(numbers[0]), compare_numbers);
+
+	for (size_t i = 0; i < len && r == 0; i++) {
+		cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+
+		gen.number = numbers[i];
+		if (snprintf(gen.path, sizeof(gen.path), "%s/%u", path,
+			     gen.number) >= (int)sizeof(gen.path))
+			continue;
+		load_meta(&gen);
+		r = cb(arg, &gen);
+	}
+	return r;
+}
+
+struct find {
+	struct pin_gen *gen;
+	uint32_t foreign_abi;
+	bool found;
+};
+
+static int keep_newest(void *arg, struct pin_gen *gen)
+{
+	struct find *find = arg;
+
+	if (gen->abi != NATRA_PIN_ABI) {
+		find->foreign_abi = gen->abi;
+		return 0;
+	}
+	if (!gen->meta.complete)
+		return 0;
+	pin_close_gen(find->gen);
+	*find->gen = *gen;
+	gen->meta_fd = -1;
+	find->found = true;
+	return 0;
+}
+
+int pin_find_gen(struct natra *n, const char *path, struct pin_gen *ret_gen)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct find find = {.gen = &gen};
+	int r = pin_foreach_gen(n, path, keep_newest, &find);
+
+	if (r < 0)
+		return r;
+	if (!find.found && find.foreign_abi)
+		return natra_refuse(n, -ESTALE,
+				    "'%s' was pinned by ABI %u, this is %d",
+				    path, find.foreign_abi, NATRA_PIN_ABI);
+	if (!find.found)
+		return -ENOENT;
+	*ret_gen = gen;
+	gen.meta_fd = -1;
+	return 0;
+}
+
+int pin_find(struct natra *n, const char *id, struct pin_gen *ret_gen)
+{
+	char path[PIN_PATH_MAX];
+	int r = key_path(n, id, path);
+
+	return r < 0 ? r : pin_find_gen(n, path, ret_gen);
+}
+
+static void object_path(const struct pin_gen *gen, enum half half,
+			const char *object, char *ret_path, size_t size)
+{
+	(void)snprintf(ret_path, size, "%s/%s_%s", gen->path, half_names[half],
+		       object);
+}
+
+int pin_maps(struct natra *n, const struct pin_gen *gen, enum half half,
+	     const struct program *program)
+{
+	char path[PIN_PATH_MAX + 32];
+	int r = 0;
+
+	for (int i = 0; i < PROGRAM_MAP_MAX && r == 0; i++) {
+		object_path(gen, half, program_map_name((enum program_map)i),
+			    path, sizeof(path));
+		r = pin(n, program->map_fd[i], path);
+	}
+	return r;
+}
+
+int pin_link(struct natra *n, const struct pin_gen *gen, enum half half,
+	     int link_fd)
+{
+	char path[PIN_PATH_MAX + 32];
+
+	object_path(gen, half, "link", path, sizeof(path));
+	return pin(n, link_fd, path);
+}
+
+static int open_object(struct natra *n, const struct pin_gen *gen,
+		       enum half half, const char *object, int *ret_fd)
+{
+	char path[PIN_PATH_MAX + 32];
+	int fd;
+
+	object_path(gen, half, object, path, sizeof(path));
+	fd = bpf_obj_get(path);
+	if (fd == -ENOENT)
+		return fd;
+	if (fd < 0)
+		return natra_fail(n, fd, "open '%s'", path);
+	*ret_fd = fd;
+	return 0;
+}
+
+int pin_open_map(struct natra *n, const struct pin_gen *gen, enum half half,
+		 enum program_map map, int *ret_fd)
+{
+	return open_object(n, gen, half, program_map_name(map), ret_fd);
+}
+
+int pin_open_link(struct natra *n, const struct pin_gen *gen, enum half half,
+		  int *ret_fd)
+{
+	return open_object(n, gen, half, "link", ret_fd);
+}
+
+int pin_remove_gen(struct natra *n, const struct pin_gen *gen)
+{
+	cleanup_dir DIR *dir = opendir(gen->path);
+	struct dirent *entry;
+
+	if (!dir)
+		return errno == ENOENT ? 0 :
+					 natra_fail(n, -errno, "'%s'", gen->path);
+	/* meta goes last: while it is there, a crash leaves what can be read. */
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.' || strcmp(entry->d_name, "meta") == 0)
+			continue;
+		if (unlinkat(dirfd(dir), entry->d_name, 0) < 0 &&
+		    errno != ENOENT)
+			return natra_fail(n, -errno, "unpin '%s/%s'", gen->path,
+					  entry->d_name);
+	}
+	if (unlinkat(dirfd(dir), "meta", 0) < 0 && errno != ENOENT)
+		return natra_fail(n, -errno, "unpin '%s/meta'", gen->path);
+	if (rmdir(gen->path) < 0 && errno != ENOENT)
+		return natra_fail(n, -errno, "remove '%s'", gen->path);
+	return 0;
+}
+
+int pin_foreach_key(struct natra *n, int (*cb)(void *arg, const char *path),
+		    void *arg)
+{
+	cleanup_dir DIR *dir = NULL;
+	char path[PIN_PATH_MAX];
+	struct dirent *entry;
+	int r = 0;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", n->bpffs, PIN_DIR);
+	dir = opendir(path);
+	if (!dir) {
+		if (errno == ENOENT || errno == ENOTDIR)
+			return 0;
+		return natra_fail(n, -errno, "'%s'", path);
+	}
+	while (r == 0 && (entry = readdir(dir))) {
+		if (strlen(entry->d_name) != KEY_HEX_LEN)
+			continue;
+		if (snprintf(path, sizeof(path), "%s/%s/%s", n->bpffs, PIN_DIR,
+			     entry->d_name) >= (int)sizeof(path))
+			continue;
+		r = cb(arg, path);
+	}
+	return r;
+}

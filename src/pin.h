@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * State on bpffs, the only one that natra has:
+ *
+ *   <bpffs>/natra/<key>/<generation>/{meta,<half>_<map>,<half>_link}
+ *
+ * The key is a hash of the id: bpffs refuses dots in names, and ids come from
+ * outside. flock(2) on the key's directory excludes other processes. A new
+ * generation is built beside the old one, and `complete` in its meta makes it
+ * the one that counts; what is left of others is removed under the lock.
+ */
+#ifndef NATRA_PIN_H
+#define NATRA_PIN_H
+
+#include "meta.h"
+#include "program.h"
+
+#define PIN_PATH_MAX 512
+
+/* A locked key. */
+struct pin_key {
+	int lock_fd;
+	char path[PIN_PATH_MAX];
+};
+
+/* One generation. meta_fd is owned, -1 if there is no meta. */
+struct pin_gen {
+	char path[PIN_PATH_MAX];
+	unsigned int number;
+	int meta_fd;
+	uint32_t abi; /* as found; meta is valid if it is NATRA_PIN_ABI */
+	struct meta meta;
+};
+
+#define PIN_KEY_INIT {.lock_fd = -1}
+#define PIN_GEN_INIT {.meta_fd = -1}
+
+/* 1: a bpffs is mounted at the handle's path; 0: it is not. */
+int pin_bpffs_mounted(struct natra *n);
+
+/*
+ * Locks the key of an id. create: mount bpffs and make the directories if they
+ * are missing; else -ENOENT, without an error text, if there is nothing.
+ */
+int pin_lock(struct natra *n, const char *id, bool create,
+	     struct pin_key *ret_key);
+/* The same for a path that pin_foreach_key gave. */
+int pin_lock_path(struct natra *n, const char *path, struct pin_key *ret_key);
+void pin_unlock(struct pin_key *key);
+#define cleanup_pin_key __attribute__((cleanup(pin_unlock)))
+
+/* Removes the key's directory if it is empty; it must be locked. */
+void pin_remove_key(const struct pin_key *key);
+
+/* A new, empty generation with its meta, after `after`. */
+int pin_new_gen(struct natra *n, const struct pin_key *key, unsigned int after,
+		const struct meta *meta, struct pin_gen *ret_gen);
+
+/*
+ * Calls cb for each generation under a key's path, lowest number first. One
+ * whose meta is missing or of another ABI has `abi` 0 or that number.
+ */
+int pin_foreach_gen(struct natra *n, const char *key_path,
+		    int (*cb)(void *arg, struct pin_gen *gen), void *arg);
+
+/* The newest complete generation of an id; -ENOENT without an error text;
+ * -ESTALE another ABI. No lock is needed to read. */
+int pin_find_gen(struct natra *n, const char *key_path, struct pin_gen *ret_gen);
+int pin_find(struct natra *n, const char *id, struct pin_gen *ret_gen);
+void pin_close_gen(struct pin_gen *gen);
+#define cleanup_pin_gen __attribute__((cleanup(pin_close_gen)))
+
+int pin_store_meta(struct natra *n, struct pin_gen *gen);
+
+/* Pin the maps of a half, and its link. */
+int pin_maps(struct natra *n, const struct pin_gen *gen, enum half half,
+	     const struct program *program);
+int pin_link(struct natra *n, const struct pin_gen *gen, enum half half,
+	     int link_fd);
+
+/* Open a pinned object; -ENOENT without an error text if there is none. */
+int pin_open_map(struct natra *n, const struct pin_gen *gen, enum half half,
+		 enum program_map map, int *ret_fd);
+int pin_open_link(struct natra *n, const struct pin_gen *gen, enum half half,
+		  int *ret_fd);
+
+/* Unpins everything of a generation and removes its directory. */
+int pin_remove_gen(struct natra *n, const struct pin_gen *gen);
+
+/* Calls cb with the path of every key. */
+int pin_foreach_key(struct natra *n, int (*cb)(void *arg, const char *path),
+		    void *arg);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "policy.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+__extension__ typedef unsigned __int128 u128;
+
+#define BITS_PER_BYTE		  8
+#define NS_PER_SEC		  1000000000ULL
+#define NS_PER_MS		  1000000ULL
+#define DEFAULT_BURST_NS	  (NS_PER_SEC / 2)
+#define DEFAULT_THRESHOLD_NS	  (NS_PER_SEC / 10)
+#define DEFAULT_HORIZON_NS	  (2 * NS_PER_SEC)
+#define DEFAULT_PACE_LIMIT_NS	  (50 * NS_PER_MS)
+#define DEFAULT_FAST_PASS_PERCENT 80
+#define MAX_DELAY_NS		  (9 * NS_PER_SEC) /* fq's horizon is 10 s */
+
+/* How far marks may overdraw the bucket where nothing can be delayed. */
+#define ECN_LIMIT_NS (100 * NS_PER_MS)
+
+/* Of a 24-bit count of 64-byte units. */
+#define UNIT_BYTES    64
+#define MAX_UNITS     ((1U << 24) - 1)
+#define LEAVE_DIVISOR 8
+
+/* See natra_cost_ns: packets are under 2^21 bytes. */
+#define MAX_MULT  (1ULL << 42)
+#define MAX_SHIFT 58
+
+static uint64_t bytes_in(uint64_t rate_bits_per_sec, uint64_t ns)
+{
+	return (uint64_t)((u128)rate_bits_per_sec * ns / NS_PER_SEC /
+			  BITS_PER_BYTE);
+}
+
+static int check_direction(const char *name, uint64_t rate, uint64_t burst,
+			   char *ret_error, size_t size)
+{
+	if (rate && (rate < NATRA_RATE_MIN_BITS_PER_SEC ||
+		     rate > NATRA_RATE_MAX_BITS_PER_SEC)) {
+		(void)snprintf(ret_error, size,
+			       "%s_rate_bits_per_sec: %" PRIu64
+			       " is not between 1k and 1P",
+			       name, rate);
+		return -EINVAL;
+	}
+	if (burst && !rate) {
+		(void)snprintf(ret_error, size,
+			       "%s_burst_bytes: %" PRIu64
+			       " without a rate for %s",
+			       name, burst, name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int check_range(const char *name, uint64_t value, uint64_t max,
+		       char *ret_error, size_t size)
+{
+	if (value <= max)
+		return 0;
+	(void)snprintf(ret_error, size, "%s: %" PRIu64 " is over %" PRIu64,
+		       name, value, max);
+	return -EINVAL;
+}
+
+static int check_width(uint32_t width, char *ret_error, size_t size)
+{
+	if (!width || (width >= NATRA_SKETCH_WIDTH_MIN &&
+		       width <= NATRA_SKETCH_WIDTH_MAX &&
+		       (width & (width - 1)) == 0))
+		return 0;
+	(void)snprintf(ret_error, size,
+		       "sketch_width: %u is not a power of two from %u to %u",
+		       width, NATRA_SKETCH_WIDTH_MIN, NATRA_SKETCH_WIDTH_MAX);
+	return -EINVAL;
+}
+
+int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
+{
+	const struct {
+		const char *name;
+		uint64_t value, max;
+	} ranges[] = {
+		{"horizon_ns", p->horizon_ns, MAX_DELAY_NS},
+		{"pace_limit_ns", p->pace_limit_ns, MAX_DELAY_NS},
+		{"fast_pass_share_percent", p->fast_pass_share_percent, 100},
+		{"fast_pass", p->fast_pass, NATRA_FAST_PASS_MAX - 1},
+		{"ingress_mode", p->ingress_mode, NATRA_INGRESS_MAX - 1},
+		{"mode", p->mode, NATRA_MODE_MAX - 1},
+		{"edt", p->edt, NATRA_EDT_MAX - 1},
+	};
+	int r;
+
+	r = check_direction("ingress", p->ingress_rate_bits_per_sec,
+			    p->ingress_burst_bytes, ret_error, size);
+	if (r < 0)
+		return r;
+	r = check_direction("egress", p->egress_rate_bits_per_sec,
+			    p->egress_burst_bytes, ret_error, size);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		r = check_range(ranges[i].name, ranges[i].value, ranges[i].max,
+				ret_error, size);
+		if (r < 0)
+			return r;
+	}
+	return check_width(p->sketch_width, ret_error, size);
+}
+
+static uint64_t default_threshold(const struct natra_policy *p)
+{
+	uint64_t in = p->ingress_rate_bits_per_sec;
+	uint64_t out = p->egress_rate_bits_per_sec;
+	uint64_t low = in && (!out || in < out) ? in : out;
+
+	return bytes_in(low, DEFAULT_THRESHOLD_NS);
+}
+
+struct natra_policy policy_effective(const struct natra_policy *policy)
+{
+	struct natra_policy p = *policy;
+
+	if (!p.ingress_burst_bytes)
+		p.ingress_burst_bytes = bytes_in(p.ingress_rate_bits_per_sec,
+						 DEFAULT_BURST_NS);
+	if (!p.egress_burst_bytes)
+		p.egress_burst_bytes = bytes_in(p.egress_rate_bits_per_sec,
+						DEFAULT_BURST_NS);
+	if (!p.heavy_hitter_threshold_bytes)
+		p.heavy_hitter_threshold_bytes = default_threshold(&p);
+	if (!p.horizon_ns)
+		p.horizon_ns = DEFAULT_HORIZON_NS;
+	if (!p.pace_limit_ns)
+		p.pace_limit_ns = DEFAULT_PACE_LIMIT_NS;
+	if (!p.fast_pass_share_percent)
+		p.fast_pass_share_percent = DEFAULT_FAST_PASS_PERCENT;
+	if (!p.sketch_width)
+		p.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT;
+	return p;
+}
+
+bool policy_same_shape(const struct natra_policy *a,
+		       const struct natra_policy *b)
+{
+	return a->mode == b->mode && a->edt == b->edt &&
+	       a->ingress_mode == b->ingress_mode &&
+	       policy_effective(a).sketch_width ==
+		       policy_effective(b).sketch_width;
+}
+
+struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes)
+{
+	const u128 ns_bits = (u128)BITS_PER_BYTE * NS_PER_SEC;
+	struct natra_rate rate = {0};
+	u128 burst_ns;
+
+	if (!rate_bits_per_sec)
+		return rate;
+	for (rate.shift = MAX_SHIFT; rate.shift > 0; rate.shift--) {
+		if ((ns_bits << rate.shift) / rate_bits_per_sec < MAX_MULT)
+			break;
+	}
+	rate.mult = (uint64_t)((ns_bits << rate.shift) / rate_bits_per_sec);
+	burst_ns = ns_bits * burst_bytes / rate_bits_per_sec;
+	rate.burst_ns = burst_ns > INT64_MAX ? INT64_MAX : (uint64_t)burst_ns;
+	return rate;
+}
+
+static uint32_t threshold_units(const struct natra_policy *p, uint64_t rate)
+{
+	uint64_t bytes = p->heavy_hitter_threshold_bytes;
+	uint64_t units;
+
+	if (!bytes)
+		bytes = bytes_in(rate, DEFAULT_THRESHOLD_NS);
+	units = bytes / UNIT_BYTES;
+	if (units > MAX_UNITS)
+		return MAX_UNITS;
+	return units ? (uint32_t)units : 1;
+}
+
+/*
+ * The backstop judges what the pacer has already spread out. Its burst covers
+ * the pacer's jitter, and what is a mouse to the pacer must be one here too.
+ */
+static void loosen_backstop(struct natra_limits *l, uint64_t pace_limit_ns)
+{
+	l->rate.burst_ns += pace_limit_ns;
+	l->enter_units = l->enter_units > MAX_UNITS / 2 ? MAX_UNITS :
+							   l->enter_units * 2;
+}
+
+struct natra_limits policy_limits(const struct natra_policy *policy,
+				  enum half half, bool paced)
+{
+	struct natra_policy p = policy_effective(policy);
+	bool out = half == HALF_EGRESS;
+	uint64_t rate = out ? p.egress_rate_bits_per_sec :
+			      p.ingress_rate_bits_per_sec;
+	uint64_t burst = out ? p.egress_burst_bytes : p.ingress_burst_bytes;
+	uint64_t share =
+		(uint64_t)((u128)rate * p.fast_pass_share_percent / 100);
+	struct natra_limits l = {0};
+
+	if (!rate)
+		return l;
+	l.rate = policy_rate(rate, burst);
+	l.mice = policy_rate(share ? share : 1, burst);
+	l.pass = (uint32_t)p.fast_pass;
+	l.enter_units = threshold_units(policy, rate);
+	if (half == HALF_PACE) {
+		l.delay_limit_ns = p.pace_limit_ns;
+		l.mark_from_ns = p.pace_limit_ns / 2;
+	} else if (paced) {
+		l.delay_limit_ns = p.horizon_ns;
+		l.mark_from_ns = UINT64_MAX;
+	} else {
+		l.delay_limit_ns = ECN_LIMIT_NS;
+	}
+	if (half == HALF_INGRESS && p.ingress_mode == NATRA_INGRESS_PACE)
+		loosen_backstop(&l, p.pace_limit_ns);
+	l.leave_units = l.enter_units / LEAVE_DIVISOR;
+	if (!l.leave_units)
+		l.leave_units = 1;
+	return l;
+}

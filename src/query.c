@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The public functions that only read, and gc. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "check.h"
+#include "structs.h"
+#include "teardown.h"
+#include "util/cleanup.h"
+#include "util/str.h"
+#include "../bpf/natra_flows.h"
+
+static void fill_info(struct natra *n, const struct pin_gen *gen,
+		      struct natra_info *info)
+{
+	const struct meta *m = &gen->meta;
+
+	(void)str_copy(info->id, sizeof(info->id), m->id);
+	(void)str_copy(info->ifname, sizeof(info->ifname), m->pod.ifname);
+	(void)str_copy(info->network, sizeof(info->network), m->network);
+	(void)str_copy(info->label, sizeof(info->label), m->label);
+	(void)str_copy(info->reason, sizeof(info->reason), m->reason);
+	(void)str_copy(info->pin_path, sizeof(info->pin_path), gen->path);
+	info->policy = meta_get_policy(m);
+	info->effective = policy_effective(&info->policy);
+	info->mode = (enum natra_mode)m->mode;
+	info->edt_active = m->edt != 0;
+	info->pace_active = m->half[HALF_PACE].hook != META_HOOK_NONE;
+	info->fq_is_ours = m->pod.fq != 0;
+	info->host_fq_is_ours = m->host.fq != 0;
+	info->interface_gone = check_is_gone(n, gen);
+	info->ifindex = m->pod.ifindex;
+	(void)str_copy(info->host_ifname, sizeof(info->host_ifname),
+		       m->host.ifname);
+	info->host_ifindex = m->host.ifindex;
+	info->netns_inode = m->pod.netns_inode;
+	info->abi = gen->abi;
+	info->ingress_prog_id = m->half[HALF_INGRESS].prog_id;
+	info->egress_prog_id = m->half[HALF_EGRESS].prog_id;
+	info->pace_prog_id = m->half[HALF_PACE].prog_id;
+}
+
+static int find_attached(struct natra *n, const char *id,
+			 struct pin_gen *ret_gen)
+{
+	int r = pin_find(n, id, ret_gen);
+
+	if (r == -ENOENT)
+		return natra_refuse(n, r, "'%s' is not attached", id);
+	return r;
+}
+
+int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct natra_info info = {0};
+	int r;
+
+	if (!n || !id)
+		return -EINVAL;
+	r = find_attached(n, id, &gen);
+	if (r < 0)
+		return r;
+	fill_info(n, &gen, &info);
+	n->error[0] = '\0';
+	return struct_out(n, "ret_info", ret_info, &info, sizeof(info));
+}
+
+static struct natra_count count_of(const struct natra_counters *c,
+				   enum natra_counter which)
+{
+	return (struct natra_count){
+		.packets = c->count[which].packets,
+		.bytes = c->count[which].bytes,
+	};
+}
+
+static int read_half(struct natra *n, const struct pin_gen *gen, enum half half,
+		     struct natra_direction_stats *ret)
+{
+	struct natra_counters c;
+	cleanup_close int fd = -1;
+	int r;
+
+	if (!gen->meta.half[half].hook)
+		return 0;
+	r = pin_open_map(n, gen, half, PROGRAM_MAP_COUNTERS, &fd);
+	if (r == -ENOENT)
+		return natra_refuse(n, r, "the counters of '%s' are gone",
+				    gen->meta.id);
+	if (r == 0)
+		r = program_counters(n, fd, &c);
+	if (r < 0)
+		return r;
+	ret->mice = count_of(&c, NATRA_COUNT_MICE);
+	ret->admitted = count_of(&c, NATRA_COUNT_ADMITTED);
+	ret->paced = count_of(&c, NATRA_COUNT_PACED);
+	ret->marked = count_of(&c, NATRA_COUNT_MARKED);
+	ret->dropped_rate = count_of(&c, NATRA_COUNT_DROPPED_RATE);
+	ret->dropped_horizon = count_of(&c, NATRA_COUNT_DROPPED_HORIZON);
+	ret->unlimited = count_of(&c, NATRA_COUNT_UNLIMITED);
+	ret->other = count_of(&c, NATRA_COUNT_OTHER);
+	ret->delay_ns_sum = c.delay_ns_sum;
+	return 0;
+}
+
+int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct natra_stats stats = {0};
+	bool pace;
+	int r;
+
+	if (!n || !id)
+		return -EINVAL;
+	r = find_attached(n, id, &gen);
+	if (r < 0)
+		return r;
+	pace = gen.meta.half[HALF_PACE].hook != META_HOOK_NONE;
+	r = read_half(n, &gen, HALF_EGRESS, &stats.egress);
+	if (r == 0)
+		r = read_half(n, &gen, HALF_INGRESS,
+			      pace ? &stats.backstop : &stats.ingress);
+	if (r == 0 && pace)
+		r = read_half(n, &gen, HALF_PACE, &stats.ingress);
+	if (r < 0)
+		return r;
+	return struct_out(n, "ret_stats", ret_stats, &stats, sizeof(stats));
+}
+
+static int more_bytes_first(const void *a, const void *b)
+{
+	const struct natra_flow_slot *x = a;
+	const struct natra_flow_slot *y = b;
+
+	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+static uint32_t now_ticks(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return natra_flow_now((uint64_t)now.tv_sec * 1000000000ULL +
+			      (uint64_t)now.tv_nsec);
+}
+
+static struct natra_flow flow_of(const struct natra_flow_slot *slot,
+				 uint32_t now)
+{
+	struct natra_flow flow = {
+		.ip_version = slot->version,
+		.protocol = slot->protocol,
+		.bytes = slot->bytes,
+		.packets = slot->packets,
+		.idle_ns = (uint64_t)(uint32_t)(now - slot->last)
+			   << NATRA_FLOW_TICK_SHIFT,
+	};
+	uint16_t ports[2];
+
+	memcpy(flow.saddr, slot->saddr, sizeof(flow.saddr));
+	memcpy(flow.daddr, slot->daddr, sizeof(flow.daddr));
+	memcpy(ports, &slot->ports, sizeof(ports));
+	/* Of a fragment it is the IP id. */
+	if (!slot->fragment) {
+		flow.sport = ntohs(ports[0]);
+		flow.dport = ntohs(ports[1]);
+	}
+	return flow;
+}
+
+int natra_top(struct natra *n, const char *id, enum natra_direction direction,
+	      struct natra_flow *ret_flows, size_t *inout_len)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct natra_flow_slot slots[NATRA_FLOWS];
+	cleanup_close int state_fd = -1, keys_fd = -1;
+	enum half half = HALF_EGRESS;
+	size_t len = 0;
+	uint32_t now;
+	int r;
+
+	if (!n || !id || !inout_len || (*inout_len && !ret_flows) ||
+	    (unsigned int)direction >= NATRA_DIR_MAX)
+		return -EINVAL;
+	r = find_attached(n, id, &gen);
+	if (r < 0)
+		return r;
+	if (direction == NATRA_INGRESS_DIR)
+		half = gen.meta.half[HALF_PACE].hook ? HALF_PACE : HALF_INGRESS;
+	if (!gen.meta.half[half].hook) {
+		*inout_len = 0;
+		return 0;
+	}
+	r = pin_open_map(n, &gen, half, PROGRAM_MAP_STATE, &state_fd);
+	if (r == 0)
+		r = pin_open_map(n, &gen, half, PROGRAM_MAP_KEYS, &keys_fd);
+	if (r == -ENOENT)
+		return natra_refuse(n, r, "the flows of '%s' are gone", id);
+	if (r == 0)
+		r = program_flows(n, state_fd, keys_fd, slots);
+	if (r < 0)
+		return r;
+
+	now = now_ticks();
+	qsort(slots, NATRA_FLOWS, sizeof(slots[0]), more_bytes_first);
+	for (int i = 0; i < NATRA_FLOWS && len < *inout_len; i++) {
+		if (slots[i].tag)
+			ret_flows[len++] = flow_of(&slots[i], now);
+	}
+	*inout_len = len;
+	return 0;
+}
+
+/* All attachments, read before anything is done with them. */
+struct attachments {
+	struct natra *n;
+	struct natra_info *list;
+	size_t len;
+};
+
+static int add_info(struct attachments *all, const struct natra_info *info)
+{
+	struct natra_info *list =
+		realloc(all->list, (all->len + 1) * sizeof(*list));
+
+	if (!list)
+		return natra_fail(all->n, -ENOMEM, "list attachments");
+	all->list = list;
+	all->list[all->len++] = *info;
+	return 0;
+}
+
+static int add_key(void *arg, const char *path)
+{
+	struct attachments *all = arg;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct natra_info info = {.sz = sizeof(info)};
+	int r = pin_find_gen(all->n, path, &gen);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r == -ESTALE) {
+		natra_log(all->n, NATRA_LOG_WARN, "%s", natra_error(all->n));
+		(void)str_copy(info.pin_path, sizeof(info.pin_path), path);
+		info.abi = UINT32_MAX;
+		return add_info(all, &info);
+	}
+	if (r < 0)
+		return r;
+	fill_info(all->n, &gen, &info);
+	return add_info(all, &info);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	return strcmp(((const struct natra_info *)a)->id,
+		      ((const struct natra_info *)b)->id);
+}
+
+int natra_foreach(struct natra *n,
+		  int (*cb)(void *arg, const struct natra_info *info),
+		  void *arg)
+{
+	struct attachments all = {.n = n};
+	int r;
+
+	if (!n || !cb)
+		return -EINVAL;
+	r = pin_foreach_key(n, add_key, &all);
+	if (r == 0 && all.len)
+		qsort(all.list, all.len, sizeof(all.list[0]), compare_ids);
+	for (size_t i = 0; i < all.len && r == 0; i++)
+		r = cb(arg, &all.list[i]);
+	free(all.list);
+	return r;
+}
+
+struct owner {
+	struct natra *n;
+	const struct netns_id *netns;
+	uint32_t ifindex;
+	char *ret_id;
+};
+
+static int match_owner(void *arg, const char *path)
+{
+	const struct owner *owner = arg;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	int r = pin_find_gen(owner->n, path, &gen);
+
+	if (r == -ENOENT || r == -ESTALE)
+		return 0;
+	if (r < 0)
+		return r;
+	if (gen.meta.pod.ifindex != owner->ifindex ||
+	    gen.meta.pod.netns_cookie != owner->netns->cookie)
+		return 0;
+	(void)str_copy(owner->ret_id, NATRA_ID_MAX + 1, gen.meta.id);
+	return 1;
+}
+
+int find_owner(struct natra *n, const struct netns_id *netns, uint32_t ifindex,
+	       char *ret_id)
+{
+	struct owner owner = {n, netns, ifindex, ret_id};
+	int r = pin_foreach_key(n, match_owner, &owner);
+
+	if (r < 0)
+		return r;
+	return r == 1 ? 0 : -ENOENT;
+}
+
+struct sweep {
+	struct natra *n;
+	const char *network;
+	const char *const *keep;
+	size_t keep_len;
+	size_t removed;
+	int first_error;
+	char error[HANDLE_ERROR_MAX];
+};
+
+static bool is_kept(const struct sweep *sweep, const char *id)
+{
+	for (size_t i = 0; i < sweep->keep_len; i++) {
+		if (strcmp(sweep->keep[i], id) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
+{
+	if (check_is_gone(sweep->n, gen))
+		return true;
+	return sweep->network &&
+	       strcmp(sweep->network, gen->meta.network) == 0 &&
+	       !is_kept(sweep, gen->meta.id);
+}
+
+/* Under the lock: what is not complete is nobody's work in progress. */
+static int sweep_locked(struct sweep *sweep, const struct pin_key *key)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	int r = pin_find_gen(sweep->n, key->path, &gen);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (r == 0 && !is_garbage(sweep, &gen))
+		return teardown_key(sweep->n, key, &gen, -1);
+	if (r == 0)
+		sweep->removed++;
+	r = teardown_key(sweep->n, key, NULL, -1);
+	if (r == 0)
+		pin_remove_key(key);
+	return r;
+}
+
+static int sweep_key(void *arg, const char *path)
+{
+	struct sweep *sweep = arg;
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	int r = pin_lock_path(sweep->n, path, &key);
+
+	if (r == 0)
+		r = sweep_locked(sweep, &key);
+	if (r < 0 && r != -ENOENT && sweep->first_error == 0) {
+		sweep->first_error = r;
+		(void)str_copy(sweep->error, sizeof(sweep->error),
+			       natra_error(sweep->n));
+	}
+	return 0;
+}
+
+int natra_gc(struct natra *n, const char *network, const char *const *keep,
+	     size_t keep_len, size_t *ret_removed)
+{
+	struct sweep sweep = {
+		.n = n,
+		.network = network,
+		.keep = keep,
+		.keep_len = keep_len,
+	};
+	int r;
+
+	if (!n || (keep_len && !keep))
+		return -EINVAL;
+	if (keep_len && !network)
+		return natra_refuse(n, -EINVAL,
+				    "keep: %zu ids without a network", keep_len);
+	r = pin_foreach_key(n, sweep_key, &sweep);
+	if (r == 0 && sweep.first_error) {
+		r = sweep.first_error;
+		(void)str_copy(n->error, sizeof(n->error), sweep.error);
+	}
+	if (ret_removed)
+		*ret_removed = sweep.removed;
+	return r;
+}

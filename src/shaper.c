@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "shaper.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "hook.h"
+#include "qdisc_fq.h"
+#include "teardown.h"
+#include "util/cleanup.h"
+#include "util/str.h"
+
+/* What one attempt to attach works on. */
+struct attempt {
+	struct natra *n;
+	const struct scene *scene;
+	const struct natra_policy *policy;
+	struct link_info host; /* ifindex 0: not used */
+	struct pin_gen gen;
+	struct program program[HALF_MAX];
+};
+
+static bool is_hostside(enum natra_mode mode)
+{
+	return mode == NATRA_MODE_TCX_HOSTSIDE ||
+	       mode == NATRA_MODE_CLSACT_HOSTSIDE;
+}
+
+static bool is_tcx(enum natra_mode mode)
+{
+	return mode == NATRA_MODE_TCX_PODSIDE || mode == NATRA_MODE_TCX_HOSTSIDE;
+}
+
+static bool paces_ingress(const struct natra_policy *policy)
+{
+	return policy->ingress_mode == NATRA_INGRESS_PACE &&
+	       policy->ingress_rate_bits_per_sec;
+}
+
+struct look {
+	struct natra *n;
+	const char *ifname;
+	struct scene *scene;
+};
+
+static int note_natra(void *arg, const struct hook_program *program)
+{
+	if (strcmp(program->name, "natra_rx") == 0 ||
+	    strcmp(program->name, "natra_tx") == 0 ||
+	    strcmp(program->name, "natra_edt") == 0)
+		*(bool *)arg = true;
+	return 0;
+}
+
+/* In the pod's namespace. */
+static int look_around(void *arg)
+{
+	struct look *look = arg;
+	struct scene *scene = look->scene;
+	cleanup_netlink struct netlink nl = {0};
+	int r;
+
+	r = netns_self(&scene->pod_netns);
+	if (r < 0)
+		return natra_fail(look->n, r, "identify the network namespace");
+	r = netlink_open(look->n, &nl);
+	if (r == 0)
+		r = link_by_name(look->n, &nl, look->ifname, &scene->pod);
+	for (int ingress = 0; ingress < 2 && r == 0; ingress++) {
+		struct hook hook = {scene->pod.ifindex, ingress};
+
+		r = hook_tcx_list(look->n, &hook, note_natra,
+				  &scene->foreign_natra);
+		if (r == 0)
+			r = hook_clsact_list(look->n, &nl, &hook, note_natra,
+					     &scene->foreign_natra);
+	}
+	return r;
+}
+
+int shaper_scene(struct natra *n, int pod_fd, const char *ifname,
+		 struct scene *ret_scene)
+{
+	struct scene scene = {.pod_fd = pod_fd};
+	struct look look = {n, ifname, &scene};
+	int r;
+
+	r = netns_self(&scene.host_netns);
+	if (r < 0)
+		return natra_fail(n, r, "identify the network namespace");
+	r = netns_run(n, pod_fd, look_around, &look);
+	if (r < 0)
+		return r;
+	*ret_scene = scene;
+	return 0;
+}
+
+bool shaper_covers(const struct meta *meta, const struct natra_policy *policy)
+{
+	bool in = meta->half[HALF_INGRESS].hook || meta->half[HALF_PACE].hook;
+	bool out = meta->half[HALF_EGRESS].hook;
+
+	return (in || !policy->ingress_rate_bits_per_sec) &&
+	       (out || !policy->egress_rate_bits_per_sec);
+}
+
+static bool half_is_paced(const struct meta *meta, enum half half)
+{
+	return half == HALF_PACE || (half == HALF_EGRESS && meta->edt);
+}
+
+int shaper_set_limits(struct natra *n, struct pin_gen *gen,
+		      const struct natra_policy *policy)
+{
+	int r = 0;
+
+	for (int i = 0; i < HALF_MAX && r == 0; i++) {
+		enum half half = (enum half)i;
+		struct natra_limits limits = policy_limits(
+			policy, half, half_is_paced(&gen->meta, half));
+		cleanup_close int fd = -1;
+
+		if (!gen->meta.half[i].hook)
+			continue;
+		r = pin_open_map(n, gen, half, PROGRAM_MAP_CONFIG, &fd);
+		if (r == -ENOENT)
+			return natra_refuse(n, -ENOENT, "the limits of '%s' are gone",
+					    gen->meta.id);
+		if (r == 0)
+			r = program_set_limits(n, fd, &limits);
+	}
+	if (r < 0)
+		return r;
+	meta_set_policy(&gen->meta, policy);
+	return pin_store_meta(n, gen);
+}
+
+/* Which program a half needs, and where. */
+static enum program_kind place_half(struct meta *meta, enum half half)
+{
+	bool hostside = is_hostside((enum natra_mode)meta->mode);
+	struct meta_half *h = &meta->half[half];
+
+	h->hook = is_tcx((enum natra_mode)meta->mode) ? META_HOOK_TCX :
+							META_HOOK_CLSACT;
+	h->on_host = hostside || half == HALF_PACE;
+	/* What goes into the pod leaves the host-side veth. */
+	h->hook_ingress = (half == HALF_EGRESS) == (h->on_host != 0);
+	if (half == HALF_PACE || (half == HALF_EGRESS && meta->edt))
+		return PROGRAM_EDT;
+	return h->hook_ingress ? PROGRAM_RX : PROGRAM_TX;
+}
+
+static bool half_wanted(const struct attempt *a, enum half half)
+{
+	const struct natra_policy *p = a->policy;
+	bool pace = paces_ingress(p);
+
+	switch (half) {
+	case HALF_EGRESS:
+		return p->egress_rate_bits_per_sec != 0;
+	case HALF_PACE:
+		return pace;
+	case HALF_INGRESS:
+		/* On the host side the pacer's hook is all there is. */
+		return p->ingress_rate_bits_per_sec &&
+		       !(pace &&
+			 is_hostside((enum natra_mode)a->gen.meta.mode));
+	default:
+		return false;
+	}
+}
+
+static int load_half(struct attempt *a, enum half half)
+{
+	struct meta *meta = &a->gen.meta;
+	struct natra_limits limits;
+	struct program_options options;
+	int r;
+
+	options.kind = place_half(meta, half);
+	options.has_l2 = meta->half[half].on_host ? a->host.has_l2 :
+						    a->scene->pod.has_l2;
+	options.sketch_width = policy_effective(a->policy).sketch_width;
+	limits = policy_limits(a->policy, half, half_is_paced(meta, half));
+	r = program_load(a->n, &options, &limits, &a->program[half]);
+	if (r < 0)
+		return r;
+	meta->half[half].prog_id = a->program[half].prog_id;
+	return pin_maps(a->n, &a->gen, half, &a->program[half]);
+}
+
+static int load_halves(struct attempt *a)
+{
+	for (int i = 0; i < HALF_MAX; i++) {
+		int r = half_wanted(a, (enum half)i) ?
+				load_half(a, (enum half)i) :
+				0;
+
+		if (r < 0)
+			return r;
+	}
+	/* Before anything is attached: who finds it can tell our programs. */
+	return pin_store_meta(a->n, &a->gen);
+}
+
+static int attach_half(struct attempt *a, struct netlink *nl, enum half half)
+{
+	const struct meta *meta = &a->gen.meta;
+	const struct meta_half *h = &meta->half[half];
+	cleanup_close int link_fd = -1;
+	struct hook hook = {
+		.ifindex = h->on_host ? meta->host.ifindex : meta->pod.ifindex,
+		.ingress = h->hook_ingress,
+	};
+	int r;
+
+	if (h->hook == META_HOOK_CLSACT)
+		return hook_clsact_attach(a->n, nl, &hook,
+					  a->program[half].prog_fd);
+	r = hook_tcx_attach(a->n, &hook, a->program[half].prog_fd, &link_fd);
+	if (r < 0)
+		return r;
+	return pin_link(a->n, &a->gen, half, link_fd);
+}
+
+static int attach_site(struct attempt *a, bool on_host)
+{
+	cleanup_netlink struct netlink nl = {0};
+	int r = netlink_open(a->n, &nl);
+
+	for (int i = 0; i < HALF_MAX && r == 0; i++) {
+		const struct meta_half *h = &a->gen.meta.half[i];
+
+		if (h->hook && (h->on_host != 0) == on_host)
+			r = attach_half(a, &nl, (enum half)i);
+	}
+	return r;
+}
+
+/* In the pod's namespace. */
+static int attach_pod_site(void *arg)
+{
+	return attach_site(arg, false);
+}
+
+/* Records fq before it is there, so that it cannot be lost. */
+static int add_fq(struct attempt *a, struct netlink *nl, struct meta_link *link)
+{
+	int r;
+
+	link->fq = 1;
+	r = pin_store_meta(a->n, &a->gen);
+	if (r == 0)
+		r = qdisc_fq_add(a->n, nl, link->ifindex);
+	if (r < 0)
+		link->fq = 0;
+	return r;
+}
+
+/* In the pod's namespace. */
+static int add_pod_fq(void *arg)
+{
+	struct attempt *a = arg;
+	cleanup_netlink struct netlink nl = {0};
+	int r = netlink_open(a->n, &nl);
+
+	return r < 0 ? r : add_fq(a, &nl, &a->gen.meta.pod);
+}
+
+/* Decide on departure times for egress, and put fq there. */
+static int prepare_edt(struct attempt *a, char *reason, size_t size)
+{
+	struct meta *meta = &a->gen.meta;
+	int r;
+
+	if (!a->policy->egress_rate_bits_per_sec ||
+	    a->policy->edt == NATRA_EDT_OFF) {
+		(void)str_copy(reason, size, "edt is off");
+		if (a->policy->edt != NATRA_EDT_OFF)
+			(void)str_copy(reason, size, "no egress limit");
+		return 0;
+	}
+	if (is_hostside((enum natra_mode)meta->mode)) {
+		(void)str_copy(reason, size, "no edt on the host side");
+		if (a->policy->edt == NATRA_EDT_ON)
+			return natra_refuse(a->n, -EOPNOTSUPP,
+					    "edt: on needs a podside mode");
+		return 0;
+	}
+	r = netns_run(a->n, a->scene->pod_fd, add_pod_fq, a);
+	if (r == 0) {
+		meta->edt = 1;
+		(void)str_copy(reason, size, "edt with fq");
+		return 0;
+	}
+	if (a->policy->edt == NATRA_EDT_AUTO &&
+	    (r == -EOPNOTSUPP || r == -EBUSY)) {
+		(void)snprintf(reason, size, "no edt: %s",
+			       natra_error(a->n));
+		return 0;
+	}
+	return r;
+}
+
+static int prepare_pace(struct attempt *a)
+{
+	cleanup_netlink struct netlink nl = {0};
+	int r;
+
+	if (!paces_ingress(a->policy))
+		return 0;
+	r = netlink_open(a->n, &nl);
+	if (r == 0)
+		r = add_fq(a, &nl, &a->gen.meta.host);
+	if (r == -EOPNOTSUPP || r == -EBUSY)
+		return natra_refuse(a->n, r,
+				    "ingress_mode: pace needs fq on '%s': %s",
+				    a->host.ifname, natra_error(a->n));
+	return r;
+}
+
+static int find_host(struct attempt *a, enum natra_mode mode)
+{
+	cleanup_netlink struct netlink nl = {0};
+	int r;
+
+	if (!is_hostside(mode) && !paces_ingress(a->policy))
+		return 0;
+	r = netlink_open(a->n, &nl);
+	if (r < 0)
+		return r;
+	return link_host_peer(a->n, &nl, &a->scene->pod, a->scene->pod_fd,
+			      &a->host);
+}
+
+static void set_link(struct meta_link *link, const struct link_info *info,
+		     const struct netns_id *netns)
+{
+	link->ifindex = info->ifindex;
+	link->netns_inode = netns->inode;
+	link->netns_cookie = netns->cookie;
+	(void)str_copy(link->ifname, sizeof(link->ifname), info->ifname);
+}
+
+/* Everything that can fail after the generation exists. */
+static int build(struct attempt *a, const char *why)
+{
+	char edt_reason[META_REASON_MAX / 2];
+	struct meta *meta = &a->gen.meta;
+	int r;
+
+	r = prepare_edt(a, edt_reason, sizeof(edt_reason));
+	if (r < 0)
+		return r;
+	(void)snprintf(meta->reason, sizeof(meta->reason), "%.120s; %s", why,
+		       edt_reason);
+	r = prepare_pace(a);
+	if (r == 0)
+		r = load_halves(a);
+	if (r == 0)
+		r = netns_run(a->n, a->scene->pod_fd, attach_pod_site, a);
+	if (r == 0 && meta->host.ifindex)
+		r = attach_site(a, true);
+	if (r < 0)
+		return r;
+	meta->complete = 1;
+	return pin_store_meta(a->n, &a->gen);
+}
+
+/* One mode, or nothing at all; the other generations are not touched. */
+static int try_mode(struct natra *n, const struct pin_key *key,
+		    const struct scene *scene, const struct request *request,
+		    enum natra_mode mode, const char *why,
+		    const struct pin_gen *before, struct pin_gen *ret_gen)
+{
+	struct meta meta = {
+		.magic = NATRA_PIN_MAGIC,
+		.abi = NATRA_PIN_ABI,
+		.size = sizeof(meta),
+		.mode = mode,
+	};
+	struct attempt a = {
+		.n = n,
+		.scene = scene,
+		.policy = request->policy,
+		.gen = PIN_GEN_INIT,
+		.program = {PROGRAM_INIT, PROGRAM_INIT, PROGRAM_INIT},
+	};
+	char error[HANDLE_ERROR_MAX];
+	int r;
+
+	if (is_tcx(mode)) {
+		r = hook_tcx_supported(n);
+		if (r == 0)
+			return natra_refuse(n, -EOPNOTSUPP,
+					    "this kernel has no TCX (Linux 6.6)");
+		if (r < 0)
+			return r;
+	}
+	r = find_host(&a, mode);
+	if (r < 0)
+		return r;
+	set_link(&meta.pod, &scene->pod, &scene->pod_netns);
+	if (a.host.ifindex)
+		set_link(&meta.host, &a.host, &scene->host_netns);
+	meta_set_policy(&meta, request->policy);
+	(void)str_copy(meta.id, sizeof(meta.id), request->id);
+	(void)str_copy(meta.network, sizeof(meta.network), request->network);
+	(void)str_copy(meta.label, sizeof(meta.label), request->label);
+
+	r = pin_new_gen(n, key, before ? before->number : 0, &meta, &a.gen);
+	if (r < 0)
+		return r;
+	r = build(&a, why);
+	for (int i = 0; i < HALF_MAX; i++)
+		program_close(&a.program[i]);
+	if (r == 0) {
+		*ret_gen = a.gen;
+		return 0;
+	}
+	/* The error to tell is the first one. */
+	(void)str_copy(error, sizeof(error), natra_error(n));
+	if (teardown_gen(n, &a.gen, before ? &before->meta : NULL,
+			 scene->pod_fd) < 0)
+		natra_log(n, NATRA_LOG_ERROR, "undo: %s", natra_error(n));
+	(void)str_copy(n->error, sizeof(n->error), error);
+	pin_close_gen(&a.gen);
+	return r;
+}
+
+static int try_modes(struct natra *n, const struct pin_key *key,
+		     const struct scene *scene, const struct request *request,
+		     const struct pin_gen *before, struct pin_gen *ret_gen)
+{
+	static const enum natra_mode with_edt[] = {
+		NATRA_MODE_TCX_PODSIDE,
+		NATRA_MODE_CLSACT_PODSIDE,
+		NATRA_MODE_TCX_HOSTSIDE,
+		NATRA_MODE_CLSACT_HOSTSIDE,
+	};
+	static const enum natra_mode without_edt[] = {
+		NATRA_MODE_TCX_PODSIDE,
+		NATRA_MODE_TCX_HOSTSIDE,
+		NATRA_MODE_CLSACT_PODSIDE,
+		NATRA_MODE_CLSACT_HOSTSIDE,
+	};
+	const enum natra_mode *order = request->policy->edt == NATRA_EDT_OFF ?
+					       without_edt :
+					       with_edt;
+	char why[META_REASON_MAX / 2 - 2] = "first choice of auto";
+	int r;
+
+	if (request->policy->mode != NATRA_MODE_AUTO)
+		return try_mode(n, key, scene, request, request->policy->mode,
+				"asked for", before, ret_gen);
+	for (int i = 0; i < NATRA_MODE_MAX - 1; i++) {
+		r = try_mode(n, key, scene, request, order[i], why, before,
+			     ret_gen);
+		if (r != -EOPNOTSUPP)
+			return r;
+		(void)snprintf(why, sizeof(why), "not %s: %s",
+			       natra_mode_name(order[i]), natra_error(n));
+		natra_log(n, NATRA_LOG_INFO, "%s", why);
+	}
+	return r;
+}
+
+/* An attachment that already is what was asked for, but for the numbers. */
+static bool can_keep(struct natra *n, const struct pin_gen *gen,
+		     const struct scene *scene, const struct request *request)
+{
+	struct natra_policy before = meta_get_policy(&gen->meta);
+
+	return gen->meta.pod.ifindex == scene->pod.ifindex &&
+	       gen->meta.pod.netns_cookie == scene->pod_netns.cookie &&
+	       policy_same_shape(&before, request->policy) &&
+	       shaper_covers(&gen->meta, request->policy) &&
+	       check_attached(n, gen, scene->pod_fd) == 0;
+}
+
+static int keep(struct natra *n, struct pin_gen *gen,
+		const struct request *request)
+{
+	(void)str_copy(gen->meta.network, sizeof(gen->meta.network),
+		       request->network);
+	(void)str_copy(gen->meta.label, sizeof(gen->meta.label),
+		       request->label);
+	return shaper_set_limits(n, gen, request->policy);
+}
+
+int shaper_attach(struct natra *n, const struct pin_key *key,
+		  const struct scene *scene, const struct request *request)
+{
+	cleanup_pin_gen struct pin_gen before = PIN_GEN_INIT;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	bool exists;
+	int r;
+
+	r = pin_find_gen(n, key->path, &before);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	exists = r == 0;
+	/* What killed processes left; with nothing complete, all of it. */
+	r = teardown_key(n, key, exists ? &before : NULL, scene->pod_fd);
+	if (r < 0)
+		return r;
+	if (exists && can_keep(n, &before, scene, request))
+		return keep(n, &before, request);
+
+	r = try_modes(n, key, scene, request, exists ? &before : NULL, &gen);
+	if (r < 0) {
+		pin_remove_key(key); /* refused by the kernel if not empty */
+		return r;
+	}
+	natra_log(n, NATRA_LOG_INFO, "%s: %s (%s)", request->id,
+		  natra_mode_name((enum natra_mode)gen.meta.mode),
+		  gen.meta.reason);
+	/* For a moment both judged each packet: a gap would be worse. */
+	r = teardown_key(n, key, &gen, scene->pod_fd);
+	if (r < 0)
+		natra_log(n, NATRA_LOG_ERROR, "%s: the replaced state stays: %s",
+			  request->id, natra_error(n));
+	return 0;
+}

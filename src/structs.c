@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "structs.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int read_size(struct natra *n, const char *name, const void *from,
+		     size_t *ret_size)
+{
+	if (!from)
+		return natra_refuse(n, -EINVAL, "%s: missing", name);
+	memcpy(ret_size, from, sizeof(*ret_size));
+	/* No version of any struct is only its size. */
+	if (*ret_size <= sizeof(size_t))
+		return natra_refuse(n, -EINVAL, "%s.sz: %zu is not its size",
+				    name, *ret_size);
+	return 0;
+}
+
+int struct_in(struct natra *n, const char *name, void *to, size_t size,
+	      const void *from)
+{
+	const unsigned char *bytes = from;
+	size_t from_size;
+	int r = read_size(n, name, from, &from_size);
+
+	if (r < 0)
+		return r;
+	for (size_t i = size; i < from_size; i++) {
+		if (bytes[i])
+			return natra_refuse(
+				n, -EINVAL,
+				"%s.sz: %zu has options that this version lacks",
+				name, from_size);
+	}
+	memset(to, 0, size);
+	memcpy(to, from, from_size < size ? from_size : size);
+	memcpy(to, &size, sizeof(size));
+	return 0;
+}
+
+int struct_out(struct natra *n, const char *name, void *to, const void *from,
+	       size_t size)
+{
+	size_t to_size;
+	int r = read_size(n, name, to, &to_size);
+
+	if (r < 0)
+		return r;
+	memset(to, 0, to_size);
+	memcpy(to, from, to_size < size ? to_size : size);
+	memcpy(to, &to_size, sizeof(to_size));
+	return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The size-versioned structs of the API, and what the public files share. */
+#ifndef NATRA_STRUCTS_H
+#define NATRA_STRUCTS_H
+
+#include "pin.h"
+
+/*
+ * Copies a caller's struct, whose first member is its size. An older caller's
+ * is shorter: the rest is 0. A newer one's may be longer if that is all 0.
+ */
+int struct_in(struct natra *n, const char *name, void *to, size_t size,
+	      const void *from);
+
+/* The reverse: as much as the caller has room for. */
+int struct_out(struct natra *n, const char *name, void *to, const void *from,
+	       size_t size);
+
+/* The id of what is attached to an interface; -ENOENT without an error text. */
+int find_owner(struct natra *n, const struct netns_id *netns, uint32_t ifindex,
+	       char *ret_id);
+
+/* -EOPNOTSUPP before Linux 5.18, where departure times do not survive a veth. */
+int kernel_is_supported(struct natra *n);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef NATRA_UTIL_STR_H
+#define NATRA_UTIL_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Copies and terminates; false if it did not fit and was cut. NULL is "". */
+bool str_copy(char *to, size_t size, const char *from);
+
+/* Replaces control characters by '?', so that a line stays one line. */
+void str_one_line(char *text);
+
+#endif

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the house-rule scripts share."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def tracked():
+    """Paths of all source files, relative to ROOT; what git ignores is not."""
+    r = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "-co",
+                        "--exclude-standard"], cwd=ROOT, text=True,
+                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    if r.returncode == 0:
+        found = r.stdout.splitlines()
+    else:  # a tarball
+        found = [os.path.relpath(os.path.join(d, f), ROOT)
+                 for d, _, fs in os.walk(ROOT) for f in fs
+                 if not re.search(r"/(\.git|build[^/]*|__pycache__)(/|$)", d)]
+    return sorted(p for p in set(found) if (ROOT / p).is_file())
+
+
+def c_files():
+    return [p for p in tracked() if p.endswith((".c", ".h", ".cc"))]
+
+
+def read(path):
+    return (ROOT / path).read_text(errors="replace")
+
+
+def without_comments(text, strings=False):
+    """Blank comments (and strings), so that line numbers stay."""
+    pattern = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+
+    def blank(m):
+        if m[0][0] in "\"'" and not strings:
+            return m[0]
+        return re.sub(r"[^\n]", " ", m[0])
+
+    return re.sub(pattern, blank, text, flags=re.S)
+
+
+def finish(checked, problems):
+    """Print the problems and exit; a rule that looked at nothing has failed."""
+    for problem in problems:
+        print(problem)
+    print(f"{checked} checked, {len(problems)} problems")
+    sys.exit(1 if problems or not checked else 0)

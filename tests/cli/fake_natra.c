@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The functions of libnatra that touch the kernel, with made-up attachments:
+ * "web" is ordinary, "evil" has what a pod could put into names, "gone" has
+ * lost its interface. Linked in front of libnatra, which keeps the rest. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <natra/natra.h>
+
+static struct natra_policy current = {
+	.sz = sizeof(current),
+	.ingress_rate_bits_per_sec = 10000000,
+	.egress_rate_bits_per_sec = 1500000000,
+	.egress_burst_bytes = 4000000,
+	.mode = NATRA_MODE_TCX_PODSIDE,
+};
+
+static int fill(struct natra_info *info, const char *id)
+{
+	const bool is_evil = strcmp(id, "evil") == 0;
+
+	if (!is_evil && strcmp(id, "web") != 0 && strcmp(id, "gone") != 0)
+		return -ENOENT;
+	*info = (struct natra_info){
+		.sz = sizeof(*info),
+		.policy = current,
+		.effective = current,
+		.mode = NATRA_MODE_TCX_PODSIDE,
+		.edt_active = true,
+		.interface_gone = strcmp(id, "gone") == 0,
+		.pace_active = is_evil,
+		.netns_inode = UINT64_MAX,
+		.abi = 1,
+	};
+	snprintf(info->id, sizeof(info->id), "%s", id);
+	snprintf(info->ifname, sizeof(info->ifname), "%s",
+		 is_evil ? "\x1b[2J" : "eth0");
+	snprintf(info->label, sizeof(info->label), "%s",
+		 is_evil ? "a\nb\xff\xed\xa0\x80\xc2\x9b" : "shop/web-0");
+	if (!info->effective.ingress_burst_bytes)
+		info->effective.ingress_burst_bytes =
+			current.ingress_rate_bits_per_sec / 16;
+	return 0;
+}
+
+int natra_probe(struct natra *n, struct natra_features *ret_features)
+{
+	(void)n;
+	*ret_features = (struct natra_features){
+		.sz = sizeof(*ret_features),
+		.kernel = "5.10.0",
+		.bpf = true,
+		.tcx = true,
+	};
+	return 0;
+}
+
+int natra_attach(struct natra *n, const struct natra_target *target,
+		 const struct natra_policy *policy)
+{
+	(void)n;
+	current = *policy;
+	return strcmp(target->ifname, "none") == 0 ? -ENODEV : 0;
+}
+
+int natra_configure(struct natra *n, const char *id,
+		    const struct natra_policy *policy)
+{
+	(void)n;
+	(void)id;
+	current = *policy;
+	return 0;
+}
+
+int natra_detach(struct natra *n, const struct natra_target *target)
+{
+	(void)n;
+	fprintf(stderr, "detach %s\n", target->id ? target->id : "by name");
+	return 0;
+}
+
+int natra_check(struct natra *n, const char *id,
+		const struct natra_policy *policy)
+{
+	(void)n;
+	(void)policy;
+	return strcmp(id, "gone") == 0 ? -ENODEV : 0;
+}
+
+int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
+{
+	(void)n;
+	return fill(ret_info, id);
+}
+
+int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
+{
+	(void)n;
+	if (strcmp(target->ifname, "eth0") != 0)
+		return -ENOENT;
+	snprintf(ret_id, NATRA_ID_MAX + 1, "web");
+	return 0;
+}
+
+int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
+{
+	static uint64_t calls;
+
+	(void)n;
+	(void)id;
+	calls++;
+	*ret_stats = (struct natra_stats){.sz = sizeof(*ret_stats)};
+	/* More than a double can hold. */
+	ret_stats->ingress.mice.packets = (UINT64_C(1) << 60) + calls;
+	ret_stats->ingress.mice.bytes = calls * 1500;
+	ret_stats->egress.paced = (struct natra_count){calls * 10, calls * 100};
+	ret_stats->egress.delay_ns_sum = calls * 10 * 2000000;
+	/* A counter that starts again. */
+	ret_stats->egress.marked.packets = calls == 1 ? 1000 : 0;
+	return 0;
+}
+
+int natra_top(struct natra *n, const char *id, enum natra_direction direction,
+	      struct natra_flow *ret_flows, size_t *inout_len)
+{
+	static const struct natra_flow flows[] = {
+		{.saddr = {10, 0, 0, 1},
+		 .daddr = {10, 0, 0, 2},
+		 .sport = 443,
+		 .dport = 5000,
+		 .ip_version = 4,
+		 .protocol = 6,
+		 .bytes = 3000},
+		{.saddr = {0xfd, 1},
+		 .daddr = {0xfd, 2},
+		 .ip_version = 6,
+		 .protocol = 89,
+		 .bytes = 2000},
+	};
+	size_t len = *inout_len < 2 ? *inout_len : 2;
+
+	(void)n;
+	(void)id;
+	if (direction == NATRA_EGRESS_DIR)
+		len = 0;
+	memcpy(ret_flows, flows, len * sizeof(flows[0]));
+	*inout_len = len;
+	return 0;
+}
+
+int natra_neighbours(struct natra *n, const char *id,
+		     int (*cb)(void *arg, const struct natra_hook_entry *entry),
+		     void *arg)
+{
+	struct natra_hook_entry entry = {
+		.sz = sizeof(entry),
+		.ifname = "eth0",
+		.hook = "tcx",
+		.prog_id = 12,
+		.prog_name = "natra_ingress",
+		.is_ours = true,
+	};
+	int r;
+
+	(void)n;
+	(void)id;
+	r = cb(arg, &entry);
+	if (r)
+		return r;
+	entry.position = 1;
+	entry.prog_name = "other\x1b";
+	entry.is_ours = false;
+	return cb(arg, &entry);
+}
+
+int natra_foreach(struct natra *n,
+		  int (*cb)(void *arg, const struct natra_info *info),
+		  void *arg)
+{
+	static const char *const ids[] = {"evil", "gone", "web"};
+	struct natra_info info = {
+		.sz = sizeof(info), .abi = 99, .pin_path = "/sys/fs/bpf/x"};
+	int r;
+
+	(void)n;
+	r = cb(arg, &info);
+	for (size_t i = 0; i < 3 && r == 0; i++) {
+		fill(&info, ids[i]);
+		r = cb(arg, &info);
+	}
+	return r;
+}
+
+int natra_gc(struct natra *n, const char *network, const char *const *keep,
+	     size_t keep_len, size_t *ret_removed)
+{
+	(void)n;
+	(void)network;
+	(void)keep;
+	(void)keep_len;
+	*ret_removed = 2;
+	return 0;
+}

@@ -1,0 +1,253 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natractl's command line: what it refuses, how, and that it does so before
+the kernel is asked. Needs no root: NATRACTL is the binary."""
+
+import os
+import re
+import shlex
+import subprocess
+import unittest
+from pathlib import Path
+
+NATRACTL = os.environ["NATRACTL"]
+SOURCE = Path(__file__).resolve().parents[2] / "tools/natractl"
+MAN = (SOURCE / "natractl.8.scd").read_text()
+# Not a directory, so that whatever does reach the library gets no further.
+BPFFS = "/dev/null/bpffs"
+
+RATES = ["10Q", "", " 1M", "1M ", "-1M", "0x10", "nan", "inf", "1e",
+         "10M/s", "ten", "1", "999", "1.1P", "0k", "\x1b[1m", "1\n2"]
+SIZES = ["10Q", "", "-1", "1 M", "nan", "0", "big", "99999999999999999999"]
+TIMES = ["10", "", "5 s", "-1s", "1m30", "0s", "0", "3601s", "soon", "nans"]
+NUMBERS = ["", "0", "-1", "+1", "1.5", "x", "1x", "99999999999999999999"]
+NAMES = ["", "AUTO", "auto ", "0", "none", "auto|on|off"]
+
+# Every option that takes a value, and values that it must refuse.
+BAD = {
+    "--bpffs": ["", "relative"],
+    "--netns": [""],
+    "--id": ["", "i" * 256],
+    "--network": ["", "n" * 256],
+    "--label": ["", "l" * 256],
+    "--ingress": RATES,
+    "--egress": RATES,
+    "--ingress-burst": SIZES,
+    "--egress-burst": SIZES,
+    "--heavy-hitter-threshold": SIZES,
+    "--horizon": TIMES + ["9001ms"],
+    "--pace-limit": TIMES + ["9001ms"],
+    "--fast-pass": NAMES + ["paid"],
+    "--fast-pass-share": NUMBERS + ["101", "80%"],
+    "--mode": NAMES + ["tcx"],
+    "--edt": NAMES + ["yes"],
+    "--ingress-mode": NAMES + ["shape"],
+    "--sketch-width": NUMBERS + ["128", "1000", "65537", "131072"],
+    "--direction": NAMES + ["in", "both"],
+    "-n": NUMBERS + ["257"],
+    "--watch": NUMBERS + ["86401"],
+}
+# One valid argument list for each command, without what is optional.
+COMMANDS = {
+    "attach": ["eth0", "--netns", "/dev/null/netns", "--ingress", "1G",
+               "--egress", "1G"],
+    "set": ["web", "--ingress", "1G", "--egress", "1G"],
+    "detach": ["web"],
+    "list": [],
+    "show": ["web"],
+    "stats": ["web"],
+    "top": ["web"],
+    "probe": [],
+    "gc": [],
+    "check": ["web"],
+    "version": [],
+}
+# Accepted by whoever accepts the option.
+GOOD = {
+    "--ingress": ["1k", "1P", "10Mi", "1e6", "1.5G", "0", "unlimited"],
+    "--ingress-burst": ["1", "64k", "default"],
+    "--heavy-hitter-threshold": ["125000", "default"],
+    "--horizon": ["9s", "1ns", "1.5ms", "default"],
+    "--fast-pass-share": ["1", "100", "default"],
+    "--sketch-width": ["256", "65536", "default"],
+    "--mode": ["auto", "tcx-podside", "clsact-podside", "tcx-hostside",
+               "clsact-hostside"],
+    "--edt": ["auto", "on", "off"],
+    "--fast-pass": ["free", "charged", "off"],
+    "--ingress-mode": ["police", "pace"],
+    "--direction": ["ingress", "egress"],
+}
+
+
+def natractl(*args):
+    return subprocess.run([NATRACTL, "--bpffs", BPFFS, *args], text=True,
+                          stdin=subprocess.DEVNULL, capture_output=True,
+                          errors="surrogateescape", timeout=20)
+
+
+def escaped(text):
+    return "".join(c if " " <= c <= "~" else f"\\x{ord(c):02x}" for c in text)
+
+
+def options_of(command):
+    """{name: takes a value} as `natractl COMMAND --help` tells."""
+    lines = natractl(command, "--help").stdout.split("Options:\n")[1]
+    found = re.findall(r"^  (-\S+?)(?:, -\w)?( \S+)?(?:  .*)?$", lines, re.M)
+    return {name: bool(metavar) for name, metavar in found}
+
+
+class Cli(unittest.TestCase):
+    def refused(self, args, begin):
+        r = natractl(*args)
+        self.assertEqual((r.returncode, r.stdout), (2, ""), r.stderr)
+        self.assertEqual(r.stderr.count("\n"), 1, r.stderr)
+        self.assertTrue(r.stderr[:-1].isprintable(), repr(r.stderr))
+        self.assertTrue(r.stderr.startswith("natractl: " + begin), r.stderr)
+
+    def accepted(self, *args):
+        r = natractl(*args)
+        self.assertIn(r.returncode, (0, 1), r.stderr)
+        return r
+
+    def test_every_option_refuses_bad_values(self):
+        for command, args in COMMANDS.items():
+            for name, takes_value in options_of(command).items():
+                if not takes_value:
+                    continue
+                for value in BAD[name]:
+                    begin = f"{name}: '{escaped(value)}' "
+                    with self.subTest(command=command, option=begin):
+                        self.refused([command, *args, name, value], begin)
+                        if name.startswith("--"):
+                            self.refused([command, f"{name}={value}", *args]
+                                         if name not in args else
+                                         [command, *args, f"{name}={value}"],
+                                         begin)
+
+    def test_good_values(self):
+        for name, values in GOOD.items():
+            for command in ("attach", "set", "top"):
+                if name not in options_of(command):
+                    continue
+                for value in values:
+                    with self.subTest(command=command, option=name,
+                                      value=value):
+                        self.accepted(command, *COMMANDS[command], name, value)
+
+    def test_option_without_its_value(self):
+        for command, args in COMMANDS.items():
+            for name, takes_value in options_of(command).items():
+                with self.subTest(command=command, option=name):
+                    if takes_value:
+                        self.refused([command, *args, name],
+                                     f"{name}: needs a value")
+                    else:
+                        self.refused([command, *args, f"{name}=1"],
+                                     f"{name}: '1' ")
+
+    def test_options_of_other_commands(self):
+        known = set().union(*(options_of(c) for c in COMMANDS))
+        for command, args in COMMANDS.items():
+            for name in known - set(options_of(command)):
+                with self.subTest(command=command, option=name):
+                    self.refused([command, *args, name, "1"],
+                                 f"{name}: not an option of '{command}'")
+
+    def test_unknown_options(self):
+        for command, args in COMMANDS.items():
+            for name in ("--bogus", "--jso", "-x", "-jx", "--help-me"):
+                with self.subTest(command=command, option=name):
+                    shown = "-x" if name == "-jx" else name
+                    self.refused([command, *args, name], f"{shown}: ")
+        self.refused(["--bogus=1\x1b", "list"], "--bogus=1\\x1b: ")
+        self.refused(["--netns", "a", "list"], "--netns: ")
+
+    def test_arguments(self):
+        self.refused([], "COMMAND: is missing")
+        self.refused(["atach"], "COMMAND: 'atach' ")
+        self.refused([""], "COMMAND: '' ")
+        for command, args in COMMANDS.items():
+            with self.subTest(command=command):
+                self.refused([command, *args, "one", "two"], f"{command}: '")
+        for command in ("set", "detach", "show", "top", "check", "attach"):
+            with self.subTest(command=command):
+                self.refused([command], f"{command}: ")
+        for command in ("set", "detach", "show", "stats", "top", "check"):
+            with self.subTest(command=command):
+                args = COMMANDS[command][1:]
+                self.refused([command, "", *args], "ID: '' is empty")
+                self.refused([command, "i" * 256, *args], "ID: 'iii")
+        for name in ("", "i" * 16, "a/b", "a b", "a\tb"):
+            with self.subTest(ifname=name):
+                begin = f"IFNAME: '{escaped(name)}' "
+                self.refused(["attach", name, "--ingress", "1M"], begin)
+                self.refused(["detach", name, "--netns", "a"], begin)
+
+    def test_what_a_command_needs(self):
+        self.refused(["attach", "eth0"], "attach: needs --ingress")
+        self.refused(["attach", "eth0", "--ingress", "0", "--egress",
+                      "unlimited"], "attach: needs --ingress")
+        self.refused(["attach", "eth0", "--ingress", "1M", "--egress-burst",
+                      "64k"], "--egress-burst: '64k' ")
+        self.refused(["set", "web"], "set: has nothing to change")
+        self.refused(["set", "web", "--json"], "set: has nothing to change")
+        self.refused(["set", "web", "--ingress", "0", "--ingress-burst",
+                      "64k"], "--ingress-burst: '64k' ")
+        # The rate may be there already.
+        self.accepted("set", "web", "--ingress-burst", "64k")
+
+    def test_order_of_words(self):
+        rest = ["--egress=1M", "--ingress", "1M"]
+        for args in (["web", *rest], [*rest, "web"], [*rest, "--", "web"],
+                     ["--egress=1M", "web", "--ingress", "1M"]):
+            with self.subTest(args=args):
+                self.accepted("set", *args)
+        self.refused(["set", *rest, "--", "web", "--json"], "set: '--json' ")
+        self.accepted("show", "--", "--json")
+        self.accepted("--", "list")
+        self.accepted("top", "-jn5", "web")
+        self.accepted("top", "web", "-n", "5", "-vv")
+        # The last one counts.
+        self.accepted("set", "web", "--ingress", "bad", "--ingress", "1M")
+
+    def test_help(self):
+        r = natractl("--help")
+        self.assertEqual((r.returncode, r.stderr), (0, ""))
+        names = re.findall(r"^  (\w+)", r.stdout, re.M)
+        self.assertEqual(sorted(names), sorted(COMMANDS))
+        completion = re.findall(r"[\w-]+",
+                                (SOURCE / "natractl.bash").read_text())
+        for command in COMMANDS:
+            with self.subTest(command=command):
+                r = natractl(command, "--help")
+                self.assertEqual((r.returncode, r.stderr), (0, ""))
+                self.assertIn(f"Usage: natractl {command} ", r.stdout)
+                self.assertEqual(natractl(command, "-h").stdout, r.stdout)
+                self.assertIn(f"*{command}*", MAN)
+                self.assertIn(command, completion)
+                for name in options_of(command):
+                    self.assertIn(f"*{name}*", MAN)
+                    self.assertIn(name, completion)
+
+    def test_version(self):
+        r = natractl("--version")
+        self.assertRegex(r.stdout, r"^natractl \d+\.\d+\.\d+\n$")
+        self.assertEqual(natractl("version").stdout, r.stdout)
+        r = natractl("version", "--json")
+        self.assertRegex(r.stdout, r'"version":\s*"\d+\.\d+\.\d+"')
+
+    def test_examples_of_the_man_page(self):
+        blocks = re.findall(r"^```$(.*?)^```$", MAN, re.M | re.S)
+        text = "".join(blocks).replace("\\\\\n", " ")
+        examples = [shlex.split(l) for l in text.splitlines() if l.strip()]
+        self.assertGreater(len(examples), 8)
+        for example in examples:
+            with self.subTest(example=shlex.join(example)):
+                self.assertEqual(example[0], "natractl")
+                args = ["/dev/null/netns" if before == "--netns" else word
+                        for before, word in zip(example, example[1:])]
+                self.accepted(*args)
+
+
+if __name__ == "__main__":
+    unittest.main()

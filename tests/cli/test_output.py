@@ -1,0 +1,176 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What natractl prints of the attachments that fake_natra.c makes up.
+NATRACTL_FAKE is natractl linked with it."""
+
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+NATRACTL = os.environ["NATRACTL_FAKE"]
+
+
+def run(*args, stdout=subprocess.PIPE):
+    return subprocess.run([NATRACTL, *args], stdin=subprocess.DEVNULL,
+                          stdout=stdout, stderr=subprocess.PIPE, timeout=20)
+
+
+def read(*args):
+    """Strictly UTF-8 and strictly JSON."""
+    return json.loads(run(*args, "--json").stdout.decode())
+
+
+class Human(unittest.TestCase):
+    def test_control_characters_are_escaped(self):
+        for args in (["list"], ["show", "evil"], ["show", "web"],
+                     ["stats", "evil"], ["top", "evil"]):
+            with self.subTest(args=args):
+                out = run(*args).stdout
+                text = out.decode("ascii").replace("\n", "")
+                self.assertTrue(text.isprintable(), text)
+        self.assertIn(rb"a\x0ab\xff\xed\xa0\x80\xc2\x9b",
+                      run("show", "evil").stdout)
+
+    def test_limits_in_both_units(self):
+        out = run("show", "web").stdout.decode()
+        self.assertIn("10 Mbit/s (10000000 bit/s), burst 625 kB (default)",
+                      out)
+        self.assertIn("1.5 Gbit/s (1500000000 bit/s), burst 4 MB\n", out)
+        self.assertIn("tcx-podside (asked: tcx-podside)", out)
+
+    def test_hooks_in_order(self):
+        out = run("show", "web").stdout.decode()
+        self.assertRegex(out, r"0: program 12 natra_ingress \(this\)\n.*"
+                              r"1: program 12 other\\x1b\n")
+        # Nobody can ask the hooks of an interface that is no more.
+        self.assertNotIn("natra_ingress", run("show", "gone").stdout.decode())
+
+    def test_list(self):
+        lines = run("list").stdout.decode().splitlines()
+        self.assertEqual(len(lines), 5)
+        self.assertIn("unknown ABI 99 in /sys/fs/bpf/x", lines[1])
+        self.assertRegex(lines[3], r"^gone .* gone +shop/web-0$")
+
+    def test_errors(self):
+        for args in (["show", "no"], ["stats", "no"], ["set", "no", "--egress",
+                     "1M"], ["check", "gone"],
+                     ["attach", "none", "--egress", "1M"]):
+            with self.subTest(args=args):
+                r = run(*args)
+                self.assertEqual((r.returncode, r.stdout), (1, b""))
+                self.assertRegex(r.stderr, rb"^natractl: .+\n$")
+        with open("/dev/full", "w", encoding="ascii") as full:
+            r = run("list", stdout=full)
+        self.assertEqual(r.returncode, 1)
+        self.assertIn(b"No space left", r.stderr)
+
+    def test_probe_tells_by_its_exit_code(self):
+        r = run("probe")
+        self.assertEqual((r.returncode, r.stderr), (1, b""))
+        self.assertIn(b"older than 5.18", r.stdout)
+
+    def test_detach(self):
+        self.assertEqual(run("detach", "a").stderr, b"detach a\n")
+        r = run("detach", "eth0", "--netns", "x")
+        self.assertEqual(r.stderr, b"detach web\n")
+        r = run("detach", "eth1", "--netns", "x")
+        self.assertEqual(r.stderr, b"detach by name\n")
+
+
+class Json(unittest.TestCase):
+    def test_names(self):
+        evil = next(i for i in read("list") if i.get("id") == "evil")
+        self.assertEqual(evil["ifname"], "\x1b[2J")
+        self.assertEqual(evil["label"], "a\nb\ufffd\ufffd\ufffd\ufffd\x9b")
+        self.assertEqual(evil["netns_inode"], 2**64 - 1)
+
+    def test_unknown_abi(self):
+        self.assertEqual(read("list")[0],
+                         {"abi": 99, "pin_path": "/sys/fs/bpf/x"})
+
+    def test_counters_are_exact(self):
+        stats = read("stats", "web")
+        self.assertEqual(stats["ingress"]["mice"]["packets"], 2**60 + 1)
+        self.assertEqual(stats["ingress"]["offered"],
+                         stats["ingress"]["mice"])
+        self.assertNotIn("backstop", stats)
+        self.assertEqual([s["id"] for s in read("stats")],
+                         ["evil", "gone", "web"])
+        self.assertIn("backstop", read("stats", "evil"))
+
+    def test_top(self):
+        top = read("top", "web")
+        self.assertEqual(top["egress"], [])
+        first, second = top["ingress"]
+        self.assertEqual((first["protocol"], first["saddr"], first["dport"]),
+                         ("tcp", "10.0.0.1", 5000))
+        self.assertEqual((second["protocol"], second["daddr"]),
+                         ("89", "fd02::"))
+        self.assertEqual(read("top", "web", "-n1", "--direction", "ingress"),
+                         {"id": "web", "ingress": [first]})
+
+    def test_the_rest(self):
+        self.assertEqual(read("gc"), {"removed": 2})
+        self.assertEqual(read("check", "web"), {"id": "web", "ok": True})
+        self.assertFalse(read("check", "gone")["ok"])
+        self.assertEqual(read("probe")["auto_mode"], "none")
+        self.assertEqual(len(read("show", "web")["hooks"]), 2)
+        attached = read("attach", "eth0", "--egress", "3M", "--edt", "on")
+        self.assertEqual(attached["policy"]["egress_rate_bits_per_sec"],
+                         3000000)
+        self.assertEqual(attached["policy"]["edt"], "on")
+
+
+class Set(unittest.TestCase):
+    def policy(self, *args):
+        return read("set", "web", *args)["policy"]
+
+    def test_what_is_not_given_stays(self):
+        p = self.policy("--ingress", "20M")
+        self.assertEqual(p["ingress_rate_bits_per_sec"], 20000000)
+        self.assertEqual(p["ingress_burst_bytes"], 0)  # follows the rate
+        self.assertEqual(p["egress_rate_bits_per_sec"], 1500000000)
+        self.assertEqual(p["egress_burst_bytes"], 4000000)
+        self.assertEqual(p["mode"], "tcx-podside")
+
+    def test_a_limit_goes_with_its_burst(self):
+        for rate in ("0", "unlimited"):
+            p = self.policy("--egress", rate)
+            self.assertEqual(p["egress_rate_bits_per_sec"], 0)
+            self.assertEqual(p["egress_burst_bytes"], 0)
+
+    def test_back_to_the_default(self):
+        p = self.policy("--egress-burst", "default")
+        self.assertEqual(p["egress_burst_bytes"], 0)
+
+
+class Watch(unittest.TestCase):
+    def watch(self, *args, lines):
+        with subprocess.Popen([NATRACTL, "stats", "--watch", "1", *args],
+                              stdout=subprocess.PIPE, text=True) as process:
+            try:
+                out = [process.stdout.readline() for _ in range(lines)]
+                process.send_signal(signal.SIGINT)
+                self.assertEqual(process.wait(timeout=10), 0)
+            finally:
+                process.kill()
+        return out
+
+    def test_intervals(self):
+        line = json.loads(self.watch("--json", "web", lines=1)[0])
+        self.assertEqual(line["ingress"]["mice"],
+                         {"packets": 1, "bytes": 1500})
+        self.assertEqual(line["egress"]["mean_delay_ns"], 2000000)
+        self.assertEqual(line["egress"]["marked"]["packets"], 0)
+        self.assertGreater(line["interval_ns"], 900000000)
+
+    def test_table_of_all(self):
+        lines = self.watch(lines=7)
+        self.assertRegex(lines[0], r"^ID .*DELAY\n$")
+        self.assertRegex(lines[6], r"^web +egress .* 2 ms\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,191 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Traffic that the usual tools cannot offer; each prints one JSON object.
+
+  udp-send IP PORT --rate BIT/S   datagrams on a clock, ECN bits as asked
+  udp-sink PORT                   a bound socket that nobody reads
+  tcp-send IP PORT / tcp-recv PORT  a stream; recv prints time and bytes
+  http IP PORT PATH --rps N       fresh connections on a clock, whatever
+                                  becomes of the earlier ones
+"""
+import argparse
+import json
+import select
+import socket
+import sys
+import time
+
+UDP_SEGMENT = 103               # linux/udp.h
+UDP_HEADERS = 14 + 20 + 8       # Ethernet, IPv4, UDP
+
+
+def udp_send(a):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, a.tos)
+    s.connect((a.ip, a.port))
+    # One call for several datagrams where the rate needs it.
+    segments = max(1, min(40, int(a.rate / 8 / a.size / 2000)))
+    if segments > 1:
+        s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, a.size)
+    data = bytes(a.size * segments)
+    wire = (a.size + UDP_HEADERS) * segments * 8
+    sent = refused = 0
+    blocked = 0.0
+    start = now = time.monotonic()
+    while now - start < a.seconds:
+        if sent + refused > (now - start) * a.rate:
+            time.sleep(0.0005)
+            now = time.monotonic()
+            continue
+        try:
+            s.send(data)
+            sent += wire
+        except OSError:         # ENOBUFS: the qdisc said no
+            refused += wire
+        was, now = now, time.monotonic()
+        if now - was > 0.001:
+            blocked += now - was
+    print(json.dumps({"sent": sent / (now - start),
+                      "refused": refused / (now - start),
+                      "blocked": blocked / (now - start)}))
+
+
+def udp_sink(a):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind(("", a.port))
+    time.sleep(a.seconds)
+
+
+def tcp_send(a):
+    s = socket.create_connection((a.ip, a.port))
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+    data = bytes(65536)
+    while True:
+        s.sendall(data)
+
+
+def tcp_recv(a):
+    listener = socket.create_server(("", a.port))
+    s, _ = listener.accept()
+    got, tick = 0, 0.0
+    while True:
+        got += len(s.recv(262144))
+        now = time.monotonic()
+        if now - tick > 0.05:
+            print(now, got, flush=True)
+            tick = now
+
+
+class Http:
+    """Requests opened on a clock; the time of each counts from its tick, so
+    a server or a path that stalls cannot hide behind a waiting client."""
+
+    def __init__(self, a):
+        self.to = (a.ip, a.port)
+        self.request = f"GET {a.path} HTTP/1.0\r\n\r\n".encode()
+        self.timeout = a.timeout
+        self.poll = select.epoll()
+        self.open = {}          # fd -> (socket, due), oldest first
+        self.times, self.failed = [], 0
+
+    def start(self, due):
+        s = socket.socket()
+        s.setblocking(False)
+        try:
+            s.connect_ex(self.to)
+        except OSError:
+            self.failed += 1
+            return
+        self.open[s.fileno()] = (s, due, [0])
+        self.poll.register(s, select.EPOLLOUT)
+
+    def end(self, fd, good, now=0.0):
+        s, due, _ = self.open.pop(fd)
+        self.poll.unregister(fd)
+        s.close()
+        if good:
+            self.times.append(now - due)
+        else:
+            self.failed += 1
+
+    def event(self, fd, mask):
+        s, _, got = self.open[fd]
+        try:
+            if mask & select.EPOLLOUT:
+                s.send(self.request)
+                self.poll.modify(fd, select.EPOLLIN)
+            elif mask & select.EPOLLIN:
+                n = len(s.recv(65536))
+                got[0] += n
+                if not n:
+                    self.end(fd, got[0] > 1000,
+                             time.monotonic())
+            else:
+                self.end(fd, False)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.end(fd, False)
+
+    def expire(self, now):
+        for fd, (_, due, _) in list(self.open.items()):
+            if now - due < self.timeout:
+                break
+            self.end(fd, False)
+
+    def run(self, rps, seconds):
+        start = now = time.monotonic()
+        n, total = 0, int(rps * seconds)
+        while n < total or self.open:
+            while n < total and start + n / rps <= now:
+                self.start(start + n / rps)
+                n += 1
+            due = start + n / rps if n < total else now + 0.05
+            for fd, mask in self.poll.poll(max(0, min(0.05,
+                                                      due - now))):
+                self.event(fd, mask)
+            now = time.monotonic()
+            self.expire(now)
+
+
+def percentile(values, p):
+    return values[min(len(values) - 1, int(len(values) * p / 100))]
+
+
+def http(a):
+    h = Http(a)
+    h.run(a.rps, a.seconds)
+    # A request that failed took longer than any that did not.
+    times = sorted(h.times) + [a.timeout] * h.failed
+    print(json.dumps({"offered": a.rps, "done": len(h.times) / a.seconds,
+                      "failed": h.failed,
+                      "p50_ms": percentile(times, 50) * 1e3,
+                      "p99_ms": percentile(times, 99) * 1e3}))
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("what", choices=["udp-send", "udp-sink", "tcp-send",
+                                    "tcp-recv", "http"])
+    p.add_argument("args", nargs="+")
+    p.add_argument("--seconds", type=float, default=600)
+    p.add_argument("--rate", type=float, default=1e6)
+    p.add_argument("--size", type=int, default=1400)
+    p.add_argument("--tos", type=int, default=0)
+    p.add_argument("--rps", type=float, default=100)
+    p.add_argument("--timeout", type=float, default=3)
+    a = p.parse_args()
+    if a.what in ("udp-sink", "tcp-recv"):
+        a.port = int(a.args[0])
+    else:
+        a.ip, a.port = a.args[0], int(a.args[1])
+        a.path = a.args[2] if len(a.args) > 2 else "/"
+    {"udp-send": udp_send, "udp-sink": udp_sink, "tcp-send": tcp_send,
+     "tcp-recv": tcp_recv, "http": http}[a.what](a)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (KeyboardInterrupt, ConnectionError):
+        sys.exit(1)

@@ -1,0 +1,439 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Pods as network namespaces, limiters, and byte counting, for tests/net.
+
+isolate() re-executes the script in network, mount and pid namespaces of its
+own: nothing touches the machine's network, and when the script ends or is
+killed, the kernel ends its children and removes interfaces, qdiscs, mounts and
+pins with the namespaces. The network namespace that the script then runs in is
+the "node"; pods hang off it by veths and the node routes between them.
+"""
+import ctypes
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIP = 77
+CLONE_NEWNET = 0x40000000
+NETNS_DIR = "/run/netns"
+BPFFS = "/tmp/natra-bpffs"
+ETH_IPV4_TCP = 14 + 20 + 32     # bytes of header on each TCP segment (timestamps)
+ETH_IPV4_UDP = 14 + 20 + 8
+LOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "load.py")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def sh(*args, check=True, timeout=20, **kw):
+    """Run a command to its end; its stdout."""
+    p = subprocess.run(args, text=True, timeout=timeout,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
+    if check and p.returncode:
+        raise RuntimeError(f"{' '.join(args)}: exit {p.returncode}: "
+                           f"{p.stderr.strip() or p.stdout.strip()}")
+    return p.stdout
+
+
+def skip(feature):
+    """End the script as skipped; the last line names what is missing."""
+    print(f"skip: {feature}", flush=True)
+    sys.exit(SKIP)
+
+
+def isolate():
+    """Give the script namespaces of its own; call it first."""
+    if os.environ.get("NATRA_RIG") != "inside":
+        if os.geteuid():
+            skip("not root")
+        env = dict(os.environ, NATRA_RIG="inside")
+        os.execvpe("unshare", ["unshare", "-n", "-m", "-p", "-f",
+                               "--kill-child", "--mount-proc",
+                               sys.executable, *sys.argv], env)
+    sys.stdout.reconfigure(line_buffering=True)
+    # Ctrl-C and a meson timeout reach the outer unshare; the pid namespace
+    # dies with it. As pid 1 there, the default action must be asked for.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    os.makedirs(NETNS_DIR, exist_ok=True)
+    sh("mount", "-t", "tmpfs", "tmpfs", NETNS_DIR)
+    os.makedirs(BPFFS, exist_ok=True)
+    sh("mount", "-t", "bpf", "bpf", BPFFS)
+    # /sys shows the network namespace that it was mounted from.
+    sh("mount", "-t", "sysfs", "sysfs", "/sys")
+    sh("mount", "-t", "bpf", "bpf", "/sys/fs/bpf", check=False)
+
+
+SYSCTLS = {
+        # The machine's default may be bbr, which hides loss from the tests. reno
+        # is for who does not ask: a namespace may not default to cubic unless the
+        # machine's tcp_allowed_congestion_control lists it. Elephants ask.
+        "net/ipv4/tcp_congestion_control": "reno",
+        "net/ipv4/ip_local_port_range": "1024 65000",
+        "net/ipv4/tcp_tw_reuse": "1",
+        "net/ipv4/tcp_no_metrics_save": "1",
+        "net/ipv4/tcp_ecn": "2",
+        "net/ipv4/tcp_rmem": "4096 131072 6291456",
+        "net/ipv4/tcp_wmem": "4096 16384 4194304",
+        "net/ipv4/tcp_max_syn_backlog": "8192",
+        "net/core/somaxconn": "8192",
+        "net/ipv4/icmp_ratelimit": "0",
+        "net/ipv4/ip_forward": "1",
+        "net/ipv6/conf/all/forwarding": "1",
+        "net/ipv6/conf/all/accept_dad": "0",
+        "net/ipv6/conf/default/accept_dad": "0",
+        "net/ipv6/conf/default/accept_ra": "0",
+        "net/ipv6/conf/default/router_solicitations": "0",
+        "net/ipv6/conf/default/autoconf": "0",
+}
+
+
+class Ns:
+    """A network namespace; name None is the one of the script, the node."""
+
+    def __init__(self, name=None):
+        self.name = name
+        if name is None:
+            self.path = "/proc/self/ns/net"
+        else:
+            sh("ip", "netns", "add", name)
+            self.path = f"{NETNS_DIR}/{name}"
+        self.fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        self._procs = []
+        with self:
+            for key, value in SYSCTLS.items():
+                self._set(key, value)
+        self.run("ip", "link", "set", "lo", "up")
+
+    def _set(self, key, value):
+        try:
+            with open(f"/proc/sys/{key}", "w") as f:
+                f.write(value)
+        except FileNotFoundError:
+            pass                # not per namespace on this kernel
+
+    def sysctl(self, key, value):
+        with self:
+            self._set(key.replace(".", "/"), value)
+
+    def __enter__(self):
+        """Let this thread open sockets and /proc/net files here."""
+        self._back = os.open("/proc/thread-self/ns/net",
+                             os.O_RDONLY | os.O_CLOEXEC)
+        self._setns(self.fd)
+        return self
+
+    def __exit__(self, *_):
+        self._setns(self._back)
+        os.close(self._back)
+
+    @staticmethod
+    def _setns(fd):
+        if _libc.setns(fd, CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "setns")
+
+    def _argv(self, args):
+        if self.name is None:
+            return list(args)
+        return ["nsenter", f"--net={self.path}", "--", *args]
+
+    def run(self, *args, **kw):
+        return sh(*self._argv(args), **kw)
+
+    def popen(self, *args, **kw):
+        """Start a process here; stop() ends it, by its pid."""
+        kw.setdefault("stdout", subprocess.DEVNULL)
+        kw.setdefault("stderr", subprocess.DEVNULL)
+        kw.setdefault("stdin", subprocess.DEVNULL)
+        p = subprocess.Popen(self._argv(args), **kw)
+        self._procs.append(p)
+        return p
+
+    def stop(self, *procs):
+        for p in procs:
+            if p.poll() is None:
+                p.kill()
+            p.wait(timeout=10)
+            if p in self._procs:
+                self._procs.remove(p)
+
+    def netfile(self, name):
+        """An open /proc/net file; reads stay in this namespace."""
+        with self:
+            return open(f"/proc/thread-self/net/{name}")
+
+
+class Pod(Ns):
+    """A namespace with eth0, whose peer `host` is in the node.
+
+    IPv4 10.77.N.2 and IPv6 fd77:N::2, the node's end is .1 and ::1.
+    Neighbours are static, so that no ARP or ND mixes with what is counted.
+    """
+
+    def __init__(self, name, number, offloads=True, mtu=1500):
+        super().__init__(name)
+        self.host = f"veth{number}"
+        self.ip = f"10.77.{number}.2"
+        self.ip6 = f"fd77:{number}::2"
+        self.gw, self.gw6 = f"10.77.{number}.1", f"fd77:{number}::1"
+        self.mac = f"02:77:00:00:{number:02x}:02"
+        self.host_mac = f"02:77:00:00:{number:02x}:01"
+        sh("ip", "link", "add", self.host, "address", self.host_mac,
+           "mtu", str(mtu), "type", "veth",
+           "peer", "name", "eth0", "address", self.mac,
+           "mtu", str(mtu), "netns", name)
+        if not offloads:
+            self.offloads_off()
+        self._up(sh, self.host, self.gw, self.gw6, self.ip, self.ip6,
+                 self.mac)
+        self._up(self.run, "eth0", self.ip, self.ip6, self.gw, self.gw6,
+                 self.host_mac)
+        self.run("ip", "route", "add", "default", "via", self.gw)
+        self.run("ip", "-6", "route", "add", "default", "via", self.gw6)
+
+    @staticmethod
+    def _up(run, dev, ip, ip6, peer, peer6, peer_mac):
+        run("ip", "link", "set", dev, "addrgenmode", "none")
+        run("ip", "link", "set", dev, "up")
+        run("ip", "addr", "add", f"{ip}/24", "dev", dev)
+        run("ip", "-6", "addr", "add", f"{ip6}/64", "dev", dev, "nodad")
+        for addr in (peer, peer6):
+            run("ip", "neigh", "replace", addr, "lladdr", peer_mac,
+                "dev", dev, "nud", "permanent")
+
+    def close(self):
+        sh("ip", "link", "del", self.host, check=False)
+        os.close(self.fd)
+        sh("ip", "netns", "del", self.name, check=False)
+
+    def offloads_off(self):
+        off = ("tso", "off", "gso", "off", "gro", "off")
+        sh("ethtool", "-K", self.host, *off)
+        self.run("ethtool", "-K", "eth0", *off)
+
+
+class Meter:
+    """Bytes on the wire, received by one interface.
+
+    A veth counts a GSO packet once, with one header. IpExt InNoECTPkts +
+    InECT*Pkts + InCEPkts of the namespace that takes the packets count its
+    segments (ip_rcv adds gso_segs; TcpInSegs does not), so
+      wire = rx_bytes + (segments - rx_packets) * header_len.
+    seg_ns may be another namespace than the interface's, if all the traffic
+    ends there: the node forwards, and its own counters mix all interfaces.
+    Exact for one header length; ARP, of which there is none here, would
+    subtract 66 bytes each. selftest.py compares with offloads off, where
+    rx_bytes is exact by itself, and with bytes seen by a packet socket.
+    """
+
+    def __init__(self, ns, ifname, seg_ns=None, header=ETH_IPV4_TCP):
+        self.ifname = ifname
+        self.header = header
+        self._dev = ns.netfile("dev")
+        self._ext = (seg_ns or ns).netfile("netstat")
+        self._v6 = (seg_ns or ns).netfile("snmp6")
+
+    def read(self):
+        """(time, wire bytes), both only good for differences."""
+        self._dev.seek(0)
+        for line in self._dev.read().splitlines():
+            name, _, rest = line.partition(":")
+            if name.strip() == self.ifname:
+                rx_bytes, rx_packets = map(int, rest.split()[:2])
+                break
+        else:
+            raise RuntimeError(f"no interface '{self.ifname}'")
+        now = time.monotonic()
+        return now, rx_bytes + (self.segments() - rx_packets) * self.header
+
+    def ext(self):
+        """The IpExt counters, by name."""
+        self._ext.seek(0)
+        lines = [s.split()[1:] for s in self._ext.read().splitlines()
+                 if s.startswith("IpExt:")]
+        return dict(zip(lines[0], map(int, lines[1])))
+
+    def ce(self):
+        """IPv4 packets received with CE."""
+        return self.ext()["InCEPkts"]
+
+    def segments(self):
+        ext = self.ext()
+        n = sum(ext[k] for k in ("InNoECTPkts", "InECT0Pkts",
+                                 "InECT1Pkts", "InCEPkts"))
+        self._v6.seek(0)
+        for line in self._v6.read().splitlines():
+            if re.match(r"Ip6In(NoECT|ECT0|ECT1|CE)Pkts", line):
+                n += int(line.split()[1])
+        return n
+
+
+def wire_rates(meters, seconds):
+    """bit/s on the wire at each meter over the same span."""
+    before = [m.read() for m in meters]
+    time.sleep(seconds)
+    after = [m.read() for m in meters]
+    return [(b1 - b0) * 8 / (t1 - t0)
+            for (t0, b0), (t1, b1) in zip(before, after)]
+
+
+def wire_rate(ns, ifname, seconds, **kw):
+    return wire_rates([Meter(ns, ifname, **kw)], seconds)[0]
+
+
+class Rig:
+    """The node, and lanes of a pod under test and a client beyond the node.
+
+    A test that measures both directions at once takes two lanes, one for
+    each: in one lane the acknowledgements of the one direction's stream add
+    2 % to the other's figure.
+    """
+
+    def __init__(self, lanes=1, **kw):
+        self.node = Ns()
+        self.pods = [Pod(f"pod{i}", 10 + i, **kw) for i in range(lanes)]
+        self.clients = [Pod(f"client{i}", 20 + i, **kw)
+                        for i in range(lanes)]
+        self.pod, self.client = self.pods[0], self.clients[0]
+        self.tmp = tempfile.TemporaryDirectory(prefix="natra-net-")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop(None)
+        for pod in self.pods + self.clients:
+            pod.close()
+        self.tmp.cleanup()
+
+    def stop(self, procs):
+        """End these processes, or all that were started."""
+        for ns in (*self.clients, *self.pods, self.node):
+            ns.stop(*[p for p in list(ns._procs)
+                      if procs is None or p in procs])
+
+    def into(self, lane=0, header=ETH_IPV4_TCP):
+        """Meter of what reaches the pod."""
+        return Meter(self.pods[lane], "eth0", header=header)
+
+    def out_of(self, lane=0, header=ETH_IPV4_TCP):
+        """Meter of what the node receives from the pod."""
+        return Meter(self.node, self.pods[lane].host,
+                     seg_ns=self.clients[lane], header=header)
+
+    def meters(self):
+        return [self.into(), self.out_of()]
+
+    def netem(self, delay_ms):
+        """Half of the round trip each way, outside of the pods."""
+        half = ("root", "netem", "delay", f"{delay_ms / 2}ms",
+                "limit", "100000")
+        for client in self.clients:
+            client.run("tc", "qdisc", "add", "dev", "eth0", *half)
+            sh("tc", "qdisc", "add", "dev", client.host, *half)
+
+    def wait_port(self, ns, port, proto="tcp", seconds=5):
+        end = time.monotonic() + seconds
+        want = f":{port:04X} "
+        listening = {"tcp": " 0A ", "udp": " 07 "}[proto]
+        while time.monotonic() < end:
+            for f in (proto, proto + "6"):
+                with ns.netfile(f) as table:
+                    if any(want in s[:45] and listening in s
+                           for s in table):
+                        return
+            time.sleep(0.02)
+        raise RuntimeError(f"nobody listens on {proto} port {port}")
+
+    def elephant(self, src, dst, port, flows=1, seconds=600):
+        """TCP streams from src to dst; the processes, for stop()."""
+        server = dst.popen("iperf3", "-s", "-p", str(port))
+        self.wait_port(dst, port)
+        client = src.popen("iperf3", "-c", dst.ip, "-p", str(port), "-P",
+                           str(flows), "-t", str(seconds), "-i", "0",
+                           "-C", "cubic")
+        return [client, server]
+
+    def elephants(self, flows=1, seconds=600):
+        """Both directions at once."""
+        return (self.elephant(self.client, self.pod, 5201, flows, seconds) +
+                self.elephant(self.pod, self.client, 5202, flows, seconds))
+
+    def load(self, ns, *args, **kw):
+        """Start load.py in a namespace."""
+        return ns.popen(sys.executable, LOAD, *map(str, args),
+                        text=True, stdout=subprocess.PIPE, **kw)
+
+    def load_end(self, proc, ns, seconds=30):
+        """What load.py reported at its end."""
+        out, _ = proc.communicate(timeout=seconds)
+        ns.stop(proc)
+        return json.loads(out)
+
+    def nginx(self, size=6000, port=80):
+        """A web server in the pod with a file of `size` bytes; the URL."""
+        root = self.tmp.name
+        os.chmod(root, 0o755)
+        with open(f"{root}/file", "wb") as f:
+            f.write(b"x" * size)
+        with open(f"{root}/nginx.conf", "w") as f:
+            f.write(f"""user root; daemon off; worker_processes 1;
+pid {root}/pid; error_log /dev/null;
+events {{ worker_connections 8192; }}
+http {{ access_log off; client_body_temp_path {root}/b;
+proxy_temp_path {root}/p; fastcgi_temp_path {root}/f;
+uwsgi_temp_path {root}/u; scgi_temp_path {root}/s;
+server {{ listen {port} backlog=8192; root {root}; }} }}
+""")
+        self.pod.popen("nginx", "-c", f"{root}/nginx.conf")
+        self.wait_port(self.pod, port)
+        return f"http://{self.pod.ip}:{port}/file"
+
+    def hey(self, url, seconds, clients=50, per_client=20, timeout=5):
+        """Fresh connections at a fixed rate: what came of them."""
+        out = self.client.run(
+                "hey", "-disable-keepalive", "-z", f"{seconds}s",
+                "-c", str(clients), "-q", str(per_client),
+                "-t", str(timeout), "-o", "csv", url,
+                timeout=seconds + timeout + 15)
+        rows = [r.split(",") for r in out.splitlines()[1:]]
+        times = sorted(float(r[0]) for r in rows if r[6] == "200")
+        return {"rps": len(times) / seconds,
+                "p50_ms": percentile(times, 50) * 1e3,
+                "p99_ms": percentile(times, 99) * 1e3,
+                "offered": clients * per_client}
+
+
+class Elephant:
+    """A stream whose receiver says when it got how much.
+
+    iperf3's control connection suffers from what starves the streams, and
+    the wire carries others' bytes too; this counts the stream alone.
+    """
+
+    def __init__(self, r, src, dst, port, name):
+        self.log = f"{r.tmp.name}/{name}"
+        with open(self.log, "w") as f:
+            receiver = dst.popen(sys.executable, LOAD, "tcp-recv",
+                                 str(port), stdout=f)
+        r.wait_port(dst, port)
+        self.procs = [receiver,
+                      src.popen(sys.executable, LOAD, "tcp-send",
+                                dst.ip, str(port))]
+
+    def rate(self, start, end):
+        """bit/s on the wire in a span of time.monotonic()."""
+        with open(self.log) as f:
+            rows = [s.split() for s in f if s.endswith("\n")]
+        at = [(float(t), int(n)) for t, n in rows]
+        got = [max((n for t, n in at if t <= edge), default=0)
+               for edge in (start, end)]
+        return (got[1] - got[0]) * 8 / (end - start) * 1514 / 1448
+
+
+def percentile(ordered, p):
+    if not ordered:
+        return float("inf")
+    return ordered[min(len(ordered) - 1, int(len(ordered) * p / 100))]

@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""--fast-pass charged: the cap holds for mice and elephants together.
+
+Mice are offered at multiples of the 10M cap, out of the pod, by a client that
+opens connections on a clock whatever becomes of the earlier ones, beside an
+elephant in each direction.
+"""
+import argparse
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from limiters import bits, limiter
+from report import Report
+from rig import Elephant, Rig, wire_rates
+
+CAP = "10M"
+SHARE = 0.8                     # natra's default fast-pass share
+
+
+def request_size(r):
+    """Wire bytes out of the pod per request, measured."""
+    meter = r.out_of()
+    before = meter.read()[1]
+    p = r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps", 200,
+               "--seconds", 1)
+    done = r.load_end(p, r.client)["done"]
+    return (meter.read()[1] - before) / done
+
+
+def one(r, a, rps, lim):
+    """Mice at `rps` beside elephants."""
+    if lim:
+        lim.attach(CAP, CAP)
+    ins = Elephant(r, r.client, r.pod, 5401, "in")
+    out = Elephant(r, r.pod, r.client, 5402, "out")
+    time.sleep(a.settle)
+    p = r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps", rps,
+               "--seconds", a.seconds + a.settle)
+    time.sleep(a.settle)
+    start = time.monotonic()
+    rates = wire_rates(r.meters(), a.seconds - 0.2)
+    end = time.monotonic()
+    got = r.load_end(p, r.client)
+    got["wire"] = rates
+    got["elephant"] = [ins.rate(start, end), out.rate(start, end)]
+    r.stop(ins.procs + out.procs)
+    if lim:
+        lim.detach()
+    return got
+
+
+def show(rep, name, got):
+    rep.shown(name, f"mice {got['offered']:.0f}/s offered, "
+              f"{got['done']:.0f} served, {got['failed']} failed, p99 "
+              f"{got['p99_ms']:.1f} ms; wire in {got['wire'][0] / 1e6:.2f} "
+              f"out {got['wire'][1] / 1e6:.2f}; elephants in "
+              f"{got['elephant'][0] / 1e6:.2f} out "
+              f"{got['elephant'][1] / 1e6:.2f} Mbit/s")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--mode", help="one attach mode; default: natra's choice")
+    p.add_argument("--multiples", default="0.2,0.5,1,5")
+    p.add_argument("--seconds", type=float, default=6)
+    p.add_argument("--settle", type=float, default=2)
+    p.add_argument("--quick", action="store_true")
+    p.add_argument("--limiter", default="natra",
+                   choices=["natra", "tbf", "upstream"])
+    a = p.parse_args()
+    if a.quick:
+        a.seconds, a.settle, a.multiples = 3, 1.5, "0.5"
+    rig.isolate()
+    rep = Report()
+    cap = bits(CAP)
+    with Rig() as r:
+        r.nginx()
+        size = request_size(r)
+        rep.shown("wire bytes out of the pod per request",
+                  f"{size:.0f}")
+        options = ["--fast-pass", "charged"]
+        options += ["--mode", a.mode] if a.mode else []
+        lim = limiter(a.limiter, r.pod, *options)
+        for m in map(float, a.multiples.split(",")):
+            rps = m * cap / 8 / size
+            base = None
+            if m < SHARE:
+                base = one(r, a, rps, None)
+                show(rep, f"{m:g} x cap, no limiter", base)
+            got = one(r, a, rps, lim)
+            show(rep, f"{m:g} x cap, {lim.name}", got)
+            for i, way in enumerate(("in", "out")):
+                rep.near(f"{m:g} x cap: sum {way}",
+                         got["wire"][i] / 1e6, cap / 1e6, 0.05,
+                         " Mbit/s")
+                rep.least(f"{m:g} x cap: elephant {way}",
+                          got["elephant"][i] / 1e6,
+                          0.15 * cap / 1e6, " Mbit/s")
+            if base:
+                rep.most(f"{m:g} x cap: p99", got["p99_ms"],
+                         1.5 * base["p99_ms"], " ms")
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""ECN: the cap holds, CE is seen, and who ignores it gains nothing.
+
+Where egress is paced by departure times nothing out of the pod is marked, by
+design; so the marks are asked for with --edt off, and the paced run is shown to
+hold the cap. With 20 ms of round trip (needs netem) marks alone must do: no
+drop in the steady state.
+"""
+import argparse
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from limiters import Natra, bits, dropped
+from report import Report
+from rig import ETH_IPV4_UDP, Rig, wire_rates
+
+WAYS = ("in", "out")
+DIRECTIONS = ("ingress", "egress")
+
+
+def sample(meters, lims):
+    """CE packets, natra's marks and drops, per direction."""
+    stats = [lim.stats()[d] for lim, d in zip(lims, DIRECTIONS)]
+    return [(m.ce(), s["marked"]["packets"], dropped(s))
+            for m, s in zip(meters, stats)]
+
+
+def tcp(r, rep, a, name, rate, options, steady=False, flows=1):
+    """steady: CE only, no drop at all after settling."""
+    lims = [Natra(pod, *options).attach(rate, rate) for pod in r.pods]
+    edt = lims[1].edt_active()
+    r.elephant(r.clients[0], r.pods[0], 5201, flows)
+    r.elephant(r.pods[1], r.clients[1], 5201, flows)
+    meters = [r.into(0), r.out_of(1)]
+    # With a round trip of 20 ms the first halvings take their time.
+    time.sleep(a.settle * (3 if steady else 1))
+    ce_meters = [r.into(0), rig.Meter(r.clients[1], "eth0")]
+    before = sample(ce_meters, lims)
+    got = wire_rates(meters, a.seconds)
+    after = sample(ce_meters, lims)
+    for i, way in enumerate(WAYS):
+        ce, marked, lost = (y - x for x, y in zip(before[i], after[i]))
+        what = f"tcp {name} {rate} {way}"
+        paced = edt and way == "out"
+        rep.near(f"{what}: rate", got[i] / 1e6, bits(rate) / 1e6,
+                 0.02 if paced else 0.05, " Mbit/s")
+        if not paced:
+            rep.check(f"{what}: CE seen", str(ce), "> 0", ce > 0)
+        if steady:
+            rep.equal(f"{what}: drops in the steady state", lost, 0)
+        rep.shown("  natra", f"marked {marked}, dropped {lost}")
+    r.stop(None)
+    for lim in lims:
+        lim.detach()
+
+
+def udp(r, rep, a, rate, options):
+    """ECT on every datagram, three times the cap, deaf to CE."""
+    lims = [Natra(pod, *options).attach(rate, rate) for pod in r.pods]
+    lanes = ((r.clients[0], r.pods[0]), (r.pods[1], r.clients[1]))
+    for src, dst in lanes:
+        r.load(dst, "udp-sink", 5300)
+        r.wait_port(dst, 5300, "udp")
+        r.load(src, "udp-send", dst.ip, 5300, "--tos", 2,
+               "--rate", 3 * bits(rate))
+    time.sleep(1.5)
+    ce_meters = [r.into(0), rig.Meter(r.clients[1], "eth0")]
+    before = sample(ce_meters, lims)
+    got = wire_rates([r.into(0, ETH_IPV4_UDP), r.out_of(1, ETH_IPV4_UDP)],
+                     min(a.seconds, 4))
+    after = sample(ce_meters, lims)
+    for i, way in enumerate(WAYS):
+        ce, _, lost = (y - x for x, y in zip(before[i], after[i]))
+        rep.near(f"udp ECT x3 {rate} {way} ({' '.join(options)})",
+                 got[i] / 1e6, bits(rate) / 1e6, 0.02, " Mbit/s")
+        rep.shown("  natra", f"CE seen {ce}, dropped {lost}")
+    r.stop(None)
+    for lim in lims:
+        lim.detach()
+
+
+def have_netem():
+    probe = rig.Pod("probe", 99)
+    try:
+        probe.run("tc", "qdisc", "add", "dev", "eth0", "root", "netem",
+                  "delay", "1ms")
+        return True
+    except RuntimeError:
+        return False
+    finally:
+        probe.close()
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--mode", help="one attach mode; default: natra's choice")
+    p.add_argument("--rates", default="10M,100M")
+    p.add_argument("--seconds", type=float, default=6)
+    p.add_argument("--settle", type=float, default=3)
+    p.add_argument("--rtt", type=float, default=20, help="ms")
+    p.add_argument("--only", choices=["tcp", "udp", "rtt"])
+    p.add_argument("--quick", action="store_true")
+    a = p.parse_args()
+    if a.quick:
+        a.seconds, a.settle, a.rates = 3, 2, "10M"
+    rig.isolate()
+    rep = Report()
+    mode = ["--mode", a.mode] if a.mode else []
+    fq = Natra().json("probe")["fq"]
+    with Rig(lanes=2) as r:
+        for pod in r.pods + r.clients:
+            pod.sysctl("net.ipv4.tcp_ecn", "1")
+        netem = have_netem()
+        for rate in a.rates.split(","):
+            if a.only in (None, "tcp"):
+                if fq:
+                    tcp(r, rep, a, "edt", rate, mode)
+                tcp(r, rep, a, "edt off", rate,
+                    mode + ["--edt", "off"])
+            if a.only in (None, "udp"):
+                udp(r, rep, a, rate, mode + ["--edt", "off"])
+                if fq:
+                    udp(r, rep, a, rate,
+                        mode + ["--edt", "on"])
+        if netem and a.only in (None, "rtt"):
+            r.netem(a.rtt)
+            for rate in a.rates.split(","):
+                tcp(r, rep, a, f"{a.rtt:g} ms", rate,
+                    mode + ["--edt", "off"], steady=True)
+    if not netem:
+        rep.shown("20 ms of round trip: left out, the kernel lacks",
+                  "CONFIG_NET_SCH_NETEM")
+        if a.only == "rtt":
+            rig.skip("CONFIG_NET_SCH_NETEM")
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Request/response latency beside a saturating stream each way at 100M.
+
+sockperf sends 500 requests a second over TCP. Its median beside the streams may
+be 1.5 times the median without them, under the same limiter. No limiter and
+upstream's plugin are shown.
+"""
+import argparse
+import os
+import re
+import statistics
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from limiters import Upstream, limiter
+from report import Report
+from rig import Rig
+
+CAP = "100M"
+
+
+def sockperf(r, seconds):
+    """Median round trip, us."""
+    out = r.client.run("sockperf", "under-load", "--tcp", "-i", r.pod.ip,
+                       "-p", "5600", "--mps", "500", "--reply-every", "1",
+                       "--full-rtt", "--no-rdtsc", "-m", "64", "-t", str(seconds),
+                       timeout=seconds + 20)
+    return tuple(float(re.search(p + r"\s*=\s*([\d.]+)", out)[1])
+                 for p in (r"percentile 50\.000", r"percentile 99\.000"))
+
+
+def one(r, a, lim):
+    """(idle, loaded): medians of the rounds' medians, us."""
+    if lim:
+        lim.attach(CAP, CAP)
+    runs = []
+    for _ in range(a.rounds):
+        idle = sockperf(r, a.seconds)
+        elephants = r.elephants()
+        time.sleep(a.settle)
+        runs.append((idle, sockperf(r, a.seconds)))
+        r.stop(elephants)
+        time.sleep(0.5)
+    if lim:
+        lim.detach()
+    return [[statistics.median(run[i][j] for run in runs)
+             for j in range(2)] for i in range(2)]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--mode", help="one attach mode; default: natra's choice")
+    p.add_argument("--seconds", type=int, default=4)
+    p.add_argument("--settle", type=float, default=2)
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--no-upstream", action="store_true")
+    p.add_argument("--quick", action="store_true")
+    p.add_argument("--limiter", default="natra",
+                   choices=["natra", "tbf", "upstream"])
+    a = p.parse_args()
+    if a.quick:
+        a.seconds, a.rounds, a.no_upstream = 2, 1, True
+    rig.isolate()
+    rep = Report()
+    with Rig() as r:
+        r.pod.popen("sockperf", "server", "--tcp", "-p", "5600")
+        r.wait_port(r.pod, 5600)
+        options = ["--mode", a.mode] if a.mode else []
+        lims = [None, limiter(a.limiter, r.pod, *options)]
+        if not a.no_upstream and os.access(Upstream.PLUGIN, os.X_OK):
+            lims.append(Upstream(r.pod, burst_bits=1000000))
+        for lim in lims:
+            (idle, i99), (load, l99) = one(r, a, lim)
+            name = lim.name if lim else "no limiter"
+            rep.shown(name, f"idle {idle:.0f} us (p99 {i99:.0f}), "
+                      f"beside streams {load:.0f} (p99 {l99:.0f})")
+            if lim is lims[1]:
+                rep.most(f"{name}: median beside streams", load,
+                         1.5 * idle, " us")
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,418 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Attach, change, detach and what goes wrong in between, per attach mode.
+
+After each story the machine must be as before: qdiscs, filters, pins, and of
+the programs, maps and links that natra made, none.
+"""
+import argparse
+import json
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import bpfsys
+import rig
+from limiters import Natra, find_natractl, total
+from report import Report
+from rig import BPFFS, Pod, Rig, sh, wire_rates
+
+LIMITS = ("--ingress", "10M", "--egress", "10M")
+
+
+def tree(path):
+    """All pins; empty directories and lock files of natra do not count."""
+    return sorted(os.path.join(d, f) for d, _, files in os.walk(path)
+                  for f in files)
+
+
+def network(r):
+    """qdiscs and filters of both ends of the veth, without counters."""
+    state = []
+    for run, dev in ((sh, r.pod.host), (r.pod.run, "eth0")):
+        state.append(run("tc", "-d", "qdisc", "show", "dev", dev))
+        for hook in ("ingress", "egress"):
+            state.append(run("tc", "filter", "show", "dev", dev,
+                             hook, check=False))
+    return state
+
+
+def objects(show):
+    """Ids of the attachment's programs, their maps and their links."""
+    progs = {show[k] for k in ("ingress_prog_id", "egress_prog_id",
+                               "pace_prog_id")} - {0}
+    maps = set()
+    for p in json.loads(sh("bpftool", "-j", "prog", "show")):
+        if p["id"] in progs:
+            maps |= set(p.get("map_ids", []))
+    links = {x["id"] for x in json.loads(sh("bpftool", "-j", "link",
+                                             "show"))
+             if x.get("prog_id") in progs}
+    return {"prog": progs, "map": maps, "link": links}
+
+
+def left(objs):
+    """Which of them the kernel still has; it frees them after RCU."""
+    end = time.monotonic() + 3
+    while True:
+        have = {w: {o["id"] for o in
+                    json.loads(sh("bpftool", "-j", w, "show"))} & ids
+                for w, ids in objs.items()}
+        have = {w: ids for w, ids in have.items() if ids}
+        if not have or time.monotonic() > end:
+            return have
+        time.sleep(0.1)
+
+
+class Story:
+    """One sequence on one pod; nothing may remain at its end."""
+
+    def __init__(self, r, rep, name, mode=None):
+        self.r, self.rep, self.name = r, rep, name
+        self.mode = ["--mode", mode] if mode else []
+        self.natra = Natra(r.pod, *self.mode)
+        self.objs = {"prog": set(), "map": set(), "link": set()}
+
+    def __enter__(self):
+        self.before = network(self.r), tree(BPFFS)
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind:
+            return
+        self.same("qdiscs, filters and pins as before", self.before)
+        self.rep.equal(f"{self.name}: objects left", left(self.objs),
+                       {})
+
+    def same(self, what, before):
+        now = network(self.r), tree(BPFFS)
+        self.rep.true(f"{self.name}: {what}", now == before,
+                      "same" if now == before else f"{before} -> {now}")
+
+    def note(self):
+        """Remember what the kernel holds for the attachment."""
+        show = self.natra.show()
+        for kind, ids in objects(show).items():
+            self.objs[kind] |= ids
+        return show
+
+    def attach(self, *more, **kw):
+        self.natra.ok("attach", "eth0", "--netns", self.r.pod.path,
+                      "--id", self.natra.id, *LIMITS, *self.mode, *more,
+                      **kw)
+        return self.note()
+
+    def refuse(self, what, *args, codes=(1,), names="", **kw):
+        """It must fail with one line, and change nothing."""
+        before = network(self.r), tree(BPFFS)
+        p = self.natra.run(*args, **kw)
+        lines = p.stderr.strip().splitlines()
+        good = p.returncode in codes and len(lines) == 1 and \
+                names in lines[0] and \
+                (network(self.r), tree(BPFFS)) == before
+        self.rep.check(f"{self.name}: {what}",
+                       f"exit {p.returncode}: {p.stderr.strip()[:90]}",
+                       f"exit {codes}, one line with '{names}', "
+                       "no change", good)
+
+
+def twice(r, rep, mode):
+    with Story(r, rep, f"{mode} twice", mode) as s:
+        first = s.attach()
+        rep.equal(f"{mode}: mode as asked", first["mode"], mode)
+        r.client.popen("hey", "-n", "50", "-c", "5",
+                       f"http://{r.pod.ip}/file").wait(timeout=20)
+        counted = total(s.natra.stats()["ingress"])
+        rep.check(f"{mode}: traffic counted", str(counted), "> 0",
+                  counted > 0)
+        s.attach()
+        rep.least(f"{mode}: counters kept by the second attach",
+                  total(s.natra.stats()["ingress"]), counted)
+        rep.equal(f"{mode}: listed", [a["id"] for a in
+                                      s.natra.json("list")],
+                  [s.natra.id])
+        s.natra.detach()
+        rep.equal(f"{mode}: second detach",
+                  s.natra.run("detach", s.natra.id).returncode, 0)
+
+
+def default_id(r, rep):
+    with Story(r, rep, "default id") as s:
+        s.natra.id = f"{os.stat(r.pod.path).st_ino}-eth0"
+        s.natra.ok("attach", "eth0", "--netns", r.pod.name, *LIMITS)
+        s.note()
+        s.natra.ok("detach", "eth0", "--netns", r.pod.name)
+    with Story(r, rep, "odd id") as s:
+        s.natra.id = "a.b/c d:e"
+        s.attach()
+        rep.equal("odd id: shown", s.natra.show()["id"], s.natra.id)
+        s.natra.detach()
+    with Story(r, rep, "two ids") as s:
+        s.attach()
+        s.refuse("a second id on the interface", "attach", "eth0",
+                 "--netns", r.pod.path, "--id", "other", *LIMITS,
+                 names=s.natra.id)
+        s.natra.detach()
+
+
+def live(r, rep, mode, seconds):
+    """set takes effect on a running stream, both ways, and can lift."""
+    with Story(r, rep, f"{mode} set", mode) as s:
+        s.attach()
+        r.elephant(r.client, r.pod, 5201)
+        time.sleep(2)
+        for rate, want in (("20M", 20), ("5M", 5)):
+            s.natra.ok("set", s.natra.id, "--ingress", rate)
+            time.sleep(2)
+            got = wire_rates([r.into()], seconds)[0]
+            rep.near(f"{mode}: stream after set to {rate}",
+                     got / 1e6, want, 0.05, " Mbit/s")
+        show = s.natra.show()["policy"]
+        rep.equal(f"{mode}: the other direction kept its rate",
+                  show["egress_rate_bits_per_sec"], 10000000)
+        r.stop([p for p in r.pod._procs + r.client._procs
+                if "iperf3" in p.args])
+        s.natra.detach()
+
+
+def one_direction(r, rep, mode):
+    """A direction that had no limit gets one later."""
+    with Story(r, rep, f"{mode} one direction", mode) as s:
+        s.natra.ok("attach", "eth0", "--netns", r.pod.path, "--id",
+                   s.natra.id, "--ingress", "10M", *s.mode)
+        s.note()
+        s.natra.ok("set", s.natra.id, "--egress", "20M")
+        p = s.note()["policy"]
+        rep.equal(f"{mode}: both limits",
+                  (p["ingress_rate_bits_per_sec"],
+                   p["egress_rate_bits_per_sec"]), (10**7, 2 * 10**7))
+        s.natra.detach()
+
+
+def netns_gone(r, rep, mode):
+    """The pod dies first: by detach, and by gc."""
+    for how in ("detach", "gc"):
+        with Story(r, rep, f"{mode} netns gone, {how}") as s:
+            pod = Pod("gone", 50)
+            natra = s.natra = Natra(pod, "--mode", mode)
+            natra.attach("10M", "10M")
+            s.note()
+            pod.close()
+            gone = False
+            for _ in range(50): # the kernel cleans up later
+                gone = natra.show()["interface_gone"]
+                if gone:
+                    break
+                time.sleep(0.1)
+            rep.true(f"{mode}: interface_gone is shown", gone)
+            natra.ok(*(["gc"] if how == "gc" else
+                       ["detach", natra.id]))
+            rep.equal(f"{mode}: list after {how}",
+                      natra.json("list"), [])
+
+
+def link_gone(r, rep, mode):
+    """Only the interface goes, and comes again under the same id."""
+    with Story(r, rep, f"{mode} link gone") as s:
+        pod = Pod("flap", 51)
+        natra = s.natra = Natra(pod, "--mode", mode)
+        natra.attach("10M", "10M")
+        s.note()
+        sh("ip", "link", "del", pod.host)
+        sh("ip", "link", "add", pod.host, "type", "veth", "peer",
+           "name", "eth0", "netns", pod.name)
+        natra.attach("10M", "10M")
+        rep.equal(f"{mode}: attached to the new interface",
+                  s.note()["interface_gone"], False)
+        natra.detach()
+        pod.close()
+
+
+def neighbours(r, rep, mode):
+    """Others on the hooks are shown, and are there after detach."""
+    prog = bpfsys.load_pass()
+    bpfsys.pin(prog, f"{BPFFS}/neighbour")
+    dev, ns = (r.pod.host, r.node) if "host" in mode else ("eth0", r.pod)
+    with ns:
+        index = int(json.loads(sh("ip", "-j", "link", "show", "dev",
+                                  dev))[0]["ifindex"])
+        link = bpfsys.tcx_link(prog, index, bpfsys.TCX_INGRESS) \
+                if Natra().json("probe")["tcx"] else -1
+    ns.run("tc", "qdisc", "add", "dev", dev, "clsact")
+    # Mounts are the script's: tc sees the pin from any namespace.
+    ns.run("tc", "filter", "add", "dev", dev, "egress", "prio", "7",
+           "bpf", "direct-action", "object-pinned", f"{BPFFS}/neighbour")
+    with Story(r, rep, f"{mode} neighbours", mode) as s:
+        hooks = s.attach()["hooks"]
+        ours = [h for h in hooks if h["is_ours"]]
+        theirs = [(h["hook"], h["hook_side"]) for h in hooks
+                  if h["prog_name"] == "neighbour"]
+        want = ([("tcx", "ingress")] if link >= 0 else []) + \
+                [("clsact", "egress")]
+        rep.equal(f"{mode}: neighbours shown", sorted(theirs),
+                  sorted(want))
+        rep.equal(f"{mode}: own programs shown", len(ours), 2)
+        for h in ours:
+            if h["hook"] == "tcx":
+                rep.equal(f"{mode}: own tcx program's position",
+                          h["position"], 0)
+            else:
+                rep.true(f"{mode}: own priority is not 1",
+                         h["priority"] > 1)
+        s.natra.detach()
+    if link >= 0:
+        os.close(link)
+    ns.run("tc", "qdisc", "del", "dev", dev, "clsact")
+    os.unlink(f"{BPFFS}/neighbour")
+    os.close(prog)
+
+
+def environment(r, rep, modes):
+    with Story(r, rep, "environment") as s:
+        for mode in modes:
+            show = s.attach(env={"NATRA_ATTACH_MODE": mode})
+            rep.equal(f"NATRA_ATTACH_MODE={mode}", show["mode"],
+                      mode)
+            s.natra.detach()
+        show = s.attach(env={"NATRA_EDT_PACING": "off"})
+        rep.equal("NATRA_EDT_PACING=off", show["edt_active"], False)
+        s.natra.detach()
+        for var in ("NATRA_ATTACH_MODE", "NATRA_EDT_PACING"):
+            s.refuse(f"{var}=nonsense", "attach", "eth0", "--netns",
+                     r.pod.path, *LIMITS, codes=(1, 2), names=var,
+                     env={var: "nonsense"})
+        show = s.attach("--mode", modes[-1],
+                        env={"NATRA_ATTACH_MODE": modes[0]})
+        rep.equal("an explicit mode wins", show["mode"], modes[-1])
+        s.natra.detach()
+
+
+def fq(r, rep, features):
+    """Somebody's qdisc is left alone, and `on` says why it cannot be."""
+    with Story(r, rep, "edt without fq") as s:
+        if not features["fq"]:
+            s.refuse("--edt on, no fq", "attach", "eth0", "--netns",
+                     r.pod.path, *LIMITS, "--edt", "on", names="fq")
+            show = s.attach()
+            rep.equal("edt auto without fq", show["edt_active"],
+                      False)
+            s.natra.detach()
+            return
+        show = s.attach("--edt", "on")
+        rep.equal("edt on: active, fq ours",
+                  (show["edt_active"], show["fq_is_ours"]),
+                  (True, True))
+        s.natra.detach()
+    r.pod.run("tc", "qdisc", "add", "dev", "eth0", "root", "pfifo",
+              "limit", "500")
+    with Story(r, rep, "edt beside a foreign qdisc") as s:
+        s.refuse("--edt on", "attach", "eth0", "--netns", r.pod.path,
+                 *LIMITS, "--edt", "on", names="pfifo")
+        show = s.attach("--edt", "auto")
+        rep.equal("edt auto: falls back", show["edt_active"], False)
+        s.natra.detach()
+    r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
+
+
+def bad_input(r, rep):
+    at = ("attach", "eth0", "--netns", r.pod.path)
+    bad = [
+            (at + ("--ingress", "10X"), "--ingress"),
+            (at + ("--ingress", "-5M"), "--ingress"),
+            (at + ("--ingress", "1"), "--ingress"),
+            (at + ("--egress", "99999999999999999999"), "--egress"),
+            (at + ("--egress", ""), "--egress"),
+            (at + ("--ingress-burst", "1M"), "--ingress"),
+            (at + LIMITS + ("--ingress-burst", "0"), "--ingress-burst"),
+            (at + LIMITS + ("--mode", "xdp"), "--mode"),
+            (at + LIMITS + ("--edt", "maybe"), "--edt"),
+            (at + LIMITS + ("--fast-pass", "x"), "--fast-pass"),
+            (at + LIMITS + ("--fast-pass", "charged", "--fast-pass-share",
+                            "101"), "--fast-pass-share"),
+            (at + LIMITS + ("--ingress-mode", "x"), "--ingress-mode"),
+            (at + LIMITS + ("--heavy-hitter-threshold", "x"),
+             "--heavy-hitter-threshold"),
+            (at + LIMITS + ("--sketch-width", "1000"), "--sketch-width"),
+            (at + LIMITS + ("--sketch-width", "131072"), "--sketch-width"),
+            (at + LIMITS + ("--horizon", "10s"), "--horizon"),
+            (at + LIMITS + ("--horizon", "5"), "--horizon"),
+            (at + LIMITS + ("--pace-limit", "-1ms"), "--pace-limit"),
+            (at + LIMITS + ("--id", "x" * 1000), "--id"),
+            (at + LIMITS + ("--nonsense",), "--nonsense"),
+            (("attach", "nosuch0", "--netns", r.pod.path) + LIMITS,
+             "nosuch0"),
+            (("attach", "eth0", "--netns", "/nonexistent/ns") + LIMITS,
+             "/nonexistent/ns"),
+            (("attach", "eth0", "--netns", "/etc/hostname") + LIMITS,
+             "/etc/hostname"),
+            (("set", "nosuch", "--ingress", "1M"), "nosuch"),
+            (("show", "nosuch"), "nosuch"),
+            (("stats", "nosuch"), "nosuch"),
+            (("frobnicate",), "frobnicate"),
+    ]
+    with Story(r, rep, "bad input") as s:
+        for args, name in bad:
+            s.refuse(" ".join(args[4 if args[:4] == at else 0:])
+                     [:40], *args, codes=(1, 2), names=name)
+        s.attach()
+        s.refuse("set, bad rate", "set", s.natra.id, "--ingress", "x",
+                 codes=(1, 2), names="--ingress")
+        rep.equal("limits after a bad set", s.natra.show()["policy"]
+                  ["ingress_rate_bits_per_sec"], 10**7)
+        s.natra.detach()
+
+
+def parallel(r, rep):
+    """kubelet runs ADDs side by side, and repeats some."""
+    with Story(r, rep, "parallel") as s:
+        pods = [Pod(f"par{i}", 60 + i) for i in range(6)]
+        argv = [find_natractl(), "--bpffs", BPFFS]
+        for verb in ("attach", "detach"):
+            more = [verb, "eth0"] if verb == "attach" else [verb]
+            procs = [r.node.popen(*argv, *more, *(
+                    ("--netns", p.path, "--id", p.name, *LIMITS)
+                    if verb == "attach" else (p.name,)))
+                    for p in pods * 2]
+            codes = [p.wait(timeout=30) for p in procs]
+            rep.equal(f"parallel {verb}, exit codes",
+                      sorted(set(codes)), [0])
+            rep.equal(f"listed after parallel {verb}",
+                      len(s.natra.json("list")),
+                      6 if verb == "attach" else 0)
+        for p in pods:
+            p.close()
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--mode", help="modes, by comma; default: all there are")
+    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--quick", action="store_true")
+    a = p.parse_args()
+    rig.isolate()
+    features = Natra().json("probe")
+    modes = a.mode.split(",") if a.mode else Natra.modes()
+    rep = Report()
+    with Rig() as r:
+        r.nginx()
+        bad_input(r, rep)
+        default_id(r, rep)
+        fq(r, rep, features)
+        environment(r, rep, modes)
+        parallel(r, rep)
+        for mode in modes[:1] if a.quick else modes:
+            twice(r, rep, mode)
+            one_direction(r, rep, mode)
+            neighbours(r, rep, mode)
+            netns_gone(r, rep, mode)
+            link_gone(r, rep, mode)
+        # Once per side: what `set` writes does not depend on the hook.
+        sides = {m.split("-")[1]: m for m in reversed(modes)}
+        for mode in () if a.quick else sides.values():
+            live(r, rep, mode, a.seconds)
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()

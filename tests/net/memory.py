@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Kernel memory of an attachment, both directions: at most 96 KiB.
+
+Two ways: what bpftool says of the new programs and maps, and what 50
+attachments take from the kernel's allocators, qdiscs and links included. The
+second is the smaller of what attaching took and what detaching gave back, since
+whatever else runs on the machine moves the same figures.
+"""
+import argparse
+import json
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from limiters import Natra
+from report import Report
+from rig import Ns, sh
+
+LIMIT_KIB = 96
+
+
+def kernel_kib():
+    """Unreclaimable slab, vmalloc and per-CPU memory; not page caches."""
+    with open("/proc/meminfo") as f:
+        table = dict(s.split(":") for s in f)
+    return {k: int(table[k].split()[0])
+            for k in ("SUnreclaim", "VmallocUsed", "Percpu")}
+
+
+def ids(what):
+    return {o["id"] for o in json.loads(sh("bpftool", "-j", what, "show"))}
+
+
+def by_bpftool(rep, limits):
+    natra = Natra(ident="one")
+    before = {w: ids(w) for w in ("prog", "map")}
+    natra.ok("attach", "p0", "--netns", "pods", "--id", "one", *limits)
+    sizes = []
+    for what in ("prog", "map"):
+        for o in json.loads(sh("bpftool", "-j", what, "show")):
+            if o["id"] not in before[what]:
+                sizes.append((f"{what} {o.get('name', '?')}",
+                              o["bytes_memlock"]))
+    for name, size in sizes:
+        rep.shown(f"  {name}", f"{size} bytes")
+    show = natra.json("show", "one")
+    rep.shown("mode, EDT, fq", f"{show['mode']}, {show['edt_active']}, "
+              f"{show['fq_is_ours']}")
+    rep.most("memlock of one attachment",
+             sum(s for _, s in sizes) / 1024, LIMIT_KIB, " KiB")
+    natra.ok("detach", "one")
+
+
+def settled():
+    """Freeing waits for RCU; read until two readings agree closely."""
+    last = kernel_kib()
+    for _ in range(20):
+        time.sleep(0.3)
+        now = kernel_kib()
+        if all(abs(now[k] - last[k]) < 64 for k in now):
+            return now
+        last = now
+    return last
+
+
+def by_allocators(rep, count, limits):
+    natra = Natra()
+    # Once round first: caches, the JIT's pack and the modules come with it.
+    natra.ok("attach", "p0", "--netns", "pods", "--id", "warm", *limits)
+    natra.ok("detach", "warm")
+    steps = [settled()]
+    for i in range(count):
+        natra.ok("attach", f"p{i}", "--netns", "pods", "--id", f"m{i}",
+                 *limits)
+    steps.append(settled())
+    for i in range(count):
+        natra.ok("detach", f"m{i}")
+    steps.append(settled())
+    took = {k: (steps[1][k] - steps[0][k]) / count for k in steps[0]}
+    gave = {k: (steps[1][k] - steps[2][k]) / count for k in steps[0]}
+    for name, d in (("attaching took", took), ("detaching gave", gave)):
+        rep.shown(f"{name}, KiB each", ", ".join(
+                f"{k} {v:.1f}" for k, v in d.items()))
+    rep.most(f"kernel memory, mean of {count} attachments",
+             min(sum(took.values()), sum(gave.values())), LIMIT_KIB, " KiB")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--mode", help="one attach mode; default: natra's choice")
+    p.add_argument("--count", type=int, default=50)
+    p.add_argument("--option", action="append", default=[],
+                   help="one more word for natractl attach")
+    p.add_argument("--quick", action="store_true")
+    a = p.parse_args()
+    if a.quick:
+        a.count = 10
+    rig.isolate()
+    rep = Report()
+    pods = Ns("pods")
+    for i in range(a.count):
+        sh("ip", "link", "add", f"n{i}", "type", "veth", "peer", "name",
+           f"p{i}", "netns", "pods")
+        sh("ip", "link", "set", f"n{i}", "up")
+        pods.run("ip", "link", "set", f"p{i}", "up")
+    limits = ["--ingress", "10M", "--egress", "10M", *a.option]
+    limits += ["--mode", a.mode] if a.mode else []
+    by_bpftool(rep, limits)
+    by_allocators(rep, a.count, limits)
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()

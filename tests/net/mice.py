@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Small requests do not notice the cap that binds the elephants beside them.
+
+50 clients, 20 fresh connections a second each, 6 kB a response, beside an
+elephant in each direction; with no cap and with 10M each way, in turns. What
+upstream's plugin makes of the same is shown next to it.
+"""
+import argparse
+import os
+import statistics
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from limiters import Upstream, limiter
+from report import Report
+from rig import Rig
+
+CAP = "10M"
+
+
+def one(r, url, lim, a):
+    """One run beside elephants; hey's figures and the elephants' rates."""
+    if lim:
+        lim.attach(CAP, CAP)
+    elephants = r.elephants()
+    time.sleep(a.settle)
+    meters = r.meters()
+    before = [m.read() for m in meters]
+    got = r.hey(url, a.seconds)
+    after = [m.read() for m in meters]
+    got["in"], got["out"] = ((b1 - b0) * 8 / (t1 - t0) / 1e6
+                             for (t0, b0), (t1, b1) in zip(before, after))
+    if lim and lim.name == "natra":
+        got["stats"] = lim.stats()
+    r.stop(elephants)
+    if lim:
+        lim.detach()
+    return got
+
+
+def show(rep, name, got):
+    rep.shown(name, f"{got['rps']:.0f} requests/s, p50 {got['p50_ms']:.1f} "
+              f"p99 {got['p99_ms']:.1f} ms, wire in {got['in']:.2f} "
+              f"out {got['out']:.2f} Mbit/s")
+
+
+def median(runs, key):
+    return statistics.median(g[key] for g in runs)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--mode", help="one attach mode; default: natra's choice")
+    p.add_argument("--seconds", type=int, default=8)
+    p.add_argument("--settle", type=float, default=2)
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--no-upstream", action="store_true")
+    p.add_argument("--quick", action="store_true")
+    p.add_argument("--limiter", default="natra",
+                   choices=["natra", "tbf", "upstream"])
+    a = p.parse_args()
+    if a.quick:
+        a.seconds, a.rounds, a.no_upstream = 3, 1, True
+    rig.isolate()
+    rep = Report()
+    with Rig() as r:
+        url = r.nginx()
+        options = ["--mode", a.mode] if a.mode else []
+        lim = limiter(a.limiter, r.pod, *options)
+        base, capped = [], []
+        for _ in range(a.rounds):
+            base.append(one(r, url, None, a))
+            show(rep, "no limiter", base[-1])
+            capped.append(one(r, url, lim, a))
+            show(rep, lim.name, capped[-1])
+        if not a.no_upstream and os.access(Upstream.PLUGIN, os.X_OK):
+            for name, burst in (("containerd's burst", 4294967295),
+                                ("burst of 1 Mbit", 1000000)):
+                up = Upstream(r.pod, burst_bits=burst)
+                show(rep, f"upstream, {name}",
+                     one(r, url, up, a))
+        rep.least(f"{lim.name}: requests/s, median", median(capped, "rps"),
+                  0.95 * median(base, "rps"))
+        rep.most(f"{lim.name}: p99, median", median(capped, "p99_ms"),
+                 1.5 * median(base, "p99_ms"), " ms")
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The cap holds: wire rate of TCP and UDP against the limit.
+
+Each run measures both directions at once, in a lane each. By default the runs
+cover each mode, rate and number of flows, each rate with each number of flows,
+but not every combination of the three; --full runs them all.
+"""
+import argparse
+import itertools
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from limiters import COUNTERS, Natra, bits, limiter
+from report import Report
+from rig import ETH_IPV4_UDP, Rig, wire_rates
+
+RATES = ["10M", "100M", "1G"]
+FLOWS = [1, 4, 8, 16]
+
+
+def tolerances(lims):
+    """Into the pod is policed; out of it is paced where fq is there."""
+    return (0.05, 0.02 if lims[1].edt_active() else 0.05)
+
+
+def attach(r, a, mode, rate):
+    options = ["--mode", mode] if mode else []
+    capped = str(int(bits(rate) * a.skew))
+    lims = [limiter(a.limiter, pod, *options, *a.option) for pod in r.pods]
+    for lim in lims:
+        lim.attach(capped, capped)
+    return lims
+
+
+def detach(r, lims):
+    r.stop(None)
+    for lim in lims:
+        lim.detach()
+
+
+def tcp(r, rep, a, mode, rate, flows):
+    lims = attach(r, a, mode, rate)
+    # Twice as long as the burst and the slow start after its end need.
+    r.elephant(r.clients[0], r.pods[0], 5201, flows)
+    r.elephant(r.pods[1], r.clients[1], 5201, flows)
+    time.sleep(a.settle)
+    got = wire_rates([r.into(0), r.out_of(1)], a.seconds)
+    for way, value, tol in zip(("in", "out"), got, tolerances(lims)):
+        rep.near(f"tcp {mode or a.limiter} {rate} {flows} flows {way}",
+                 value / 1e6, bits(rate) / 1e6, tol, " Mbit/s")
+    detach(r, lims)
+
+
+def udp(r, rep, a, mode, rate):
+    lims = attach(r, a, mode, rate)
+    offered = 3 * bits(rate)
+    senders = []
+    for src, dst in ((r.clients[0], r.pods[0]), (r.pods[1], r.clients[1])):
+        r.load(dst, "udp-sink", 5300)
+        r.wait_port(dst, 5300, "udp")
+        senders.append((src, r.load(
+                src, "udp-send", dst.ip, 5300, "--rate", offered,
+                "--seconds", a.settle + a.seconds + 0.5)))
+    time.sleep(a.settle)
+    got = wire_rates([r.into(0, ETH_IPV4_UDP), r.out_of(1, ETH_IPV4_UDP)],
+                     a.seconds)
+    for i, (way, value) in enumerate(zip(("in", "out"), got)):
+        rep.near(f"udp {mode or a.limiter} {rate} x3 {way}",
+                 value / 1e6, bits(rate) / 1e6, 0.02, " Mbit/s")
+        s = r.load_end(senders[i][1], senders[i][0])
+        rep.shown("  the sender", f"offered {offered / 1e6:.0f}, sent "
+                  f"{s['sent'] / 1e6:.1f} Mbit/s, refused "
+                  f"{s['refused'] / 1e6:.1f}, blocked "
+                  f"{s['blocked']:.0%} of the time")
+        if a.limiter == "natra":
+            account(rep, lims[i].stats()[("ingress", "egress")[i]])
+    detach(r, lims)
+
+
+def account(rep, d):
+    """Where the packets went, by natra's own counters."""
+    rep.shown("  natra", ", ".join(
+            f"{k} {d[k]['packets']}" for k in COUNTERS
+            if d[k]["packets"]))
+
+
+def subset(modes, rates, flows):
+    """Each rate with each number of flows, modes taking turns."""
+    cells = itertools.product(rates, flows)
+    return [(modes[(i + i // len(flows)) % len(modes)], *cell)
+            for i, cell in enumerate(cells)]
+
+
+def carried(r, rep, rates):
+    """The rates that this machine can carry well over, uncapped."""
+    r.elephant(r.clients[0], r.pods[0], 5201)
+    r.elephant(r.pods[1], r.clients[1], 5201)
+    time.sleep(0.5)
+    most = min(wire_rates([r.into(0), r.out_of(1)], 1))
+    r.stop(None)
+    rep.shown("no limiter", f"{most / 1e6:.0f} Mbit/s each way")
+    slow = [rate for rate in rates if most < 1.5 * bits(rate)]
+    if slow:
+        rep.shown("left out, too much for this machine", " ".join(slow))
+    return [rate for rate in rates if rate not in slow]
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--mode", help="modes, by comma; default: all there are")
+    p.add_argument("--rates", default=",".join(RATES))
+    p.add_argument("--flows", default=",".join(map(str, FLOWS)))
+    p.add_argument("--seconds", type=float, default=8)
+    p.add_argument("--settle", type=float, default=3)
+    p.add_argument("--only", choices=["tcp", "udp"])
+    p.add_argument("--full", action="store_true")
+    p.add_argument("--quick", action="store_true")
+    p.add_argument("--no-offloads", action="store_true")
+    p.add_argument("--limiter", default="natra",
+                   choices=["natra", "tbf", "upstream"])
+    p.add_argument("--skew", type=float, default=1,
+                   help="cap this times the rate, to see the test fail")
+    p.add_argument("--option", action="append", default=[],
+                   help="one more word for natractl attach")
+    return p.parse_args()
+
+
+def main():
+    a = arguments()
+    rig.isolate()
+    if a.limiter != "natra":
+        modes = [None]
+    else:
+        modes = a.mode.split(",") if a.mode else Natra.modes()
+    flows = [int(f) for f in a.flows.split(",")]
+    rep = Report()
+    if a.quick:
+        a.seconds, a.settle = 3, 2
+    with Rig(lanes=2, offloads=not a.no_offloads) as r:
+        rates = carried(r, rep, a.rates.split(","))
+        runs = [(modes[0], rates[0], flows[0])] if a.quick else \
+                itertools.product(modes, rates, flows) if a.full else \
+                subset(modes, rates, flows)
+        udp_runs = [(modes[i % len(modes)], rates[i % len(rates)])
+                    for i in range(1 if a.quick else
+                                   max(len(modes), len(rates)))]
+        if a.only != "udp":
+            for run in runs:
+                tcp(r, rep, a, *run)
+        a.settle, a.seconds = min(a.settle, 1.5), min(a.seconds, 4)
+        if a.only != "tcp":
+            for run in udp_runs:
+                udp(r, rep, a, *run)
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The measurements measure: tc's token bucket stands in for natra.
+
+tbf counts what it passes with the headers of every GSO segment, by the kernel's
+own arithmetic; the meters must agree. A cap that is 20 % off must be noticed.
+"""
+import json
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from limiters import Tbf
+from report import Report
+from rig import Rig, sh, wire_rates
+
+
+def tbf_bytes(pod):
+    """What the buckets of both directions have sent."""
+    n = []
+    for run, dev in ((sh, pod.host), (pod.run, "eth0")):
+        q = json.loads(run("tc", "-s", "-j", "qdisc", "show", "dev", dev))
+        n.append(next(x["bytes"] for x in q if x["kind"] == "tbf"))
+    return n
+
+
+def meters(rep, offloads, tcp):
+    with Rig(lanes=1, offloads=offloads) as r:
+        tbf = Tbf(r.pod).attach("50M", "50M")
+        header = rig.ETH_IPV4_TCP if tcp else rig.ETH_IPV4_UDP
+        ms = [r.into(header=header), r.out_of(header=header)]
+        m0, q0 = [m.read()[1] for m in ms], tbf_bytes(r.pod)
+        if tcp:
+            r.elephants(flows=2)
+        else:
+            for src, dst in ((r.client, r.pod), (r.pod, r.client)):
+                r.load(dst, "udp-sink", 5300)
+                r.load(src, "udp-send", dst.ip, 5300,
+                       "--rate", 150e6)
+        time.sleep(2)
+        rates = wire_rates(ms, 1) if tcp else None
+        r.stop(None)
+        time.sleep(0.5)         # the buckets run empty
+        m1, q1 = [m.read()[1] for m in ms], tbf_bytes(r.pod)
+        for i, way in enumerate(("in", "out")):
+            name = f"{'tcp' if tcp else 'udp'} offloads " \
+                   f"{'on' if offloads else 'off'} {way}"
+            rep.near(f"{name}: meter against tbf's count",
+                     (m1[i] - m0[i]) / 1e6, (q1[i] - q0[i]) / 1e6,
+                     0.001, " MB")
+            if rates:
+                rep.near(f"{name}: rate", rates[i] / 1e6, 50,
+                         0.02, " Mbit/s")
+        tbf.detach()
+
+
+def skewed(rep):
+    """A limiter that is 20 % off, and one that is not there."""
+    with Rig(lanes=1) as r:
+        r.elephant(r.client, r.pod, 5201)
+        for rate, text in (("12M", "20 % over"), ("8M", "20 % under"),
+                           (None, "absent")):
+            tbf = Tbf(r.pod).attach(rate, rate)
+            time.sleep(1)
+            got = wire_rates([r.into()], 2)[0]
+            rep.true(f"a 10M cap that is {text} is noticed",
+                     abs(got / 10e6 - 1) > 0.05,
+                     f"{got / 1e6:.1f} Mbit/s")
+            tbf.detach()
+
+
+def main():
+    rig.isolate()
+    rep = Report()
+    for offloads in (True, False):
+        for tcp in (True, False):
+            meters(rep, offloads, tcp)
+    skewed(rep)
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra counts what the wire carries: known packets against its counters.
+
+Frames are built here and sent by packet sockets, GSO ones with a virtio header;
+what each must cost is this file's own arithmetic. Real TCP and UDP GSO
+transfers are compared with the interface's counters. Frames go to a MAC address
+that nobody has, so that nothing answers them.
+"""
+import argparse
+import os
+import socket
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from limiters import Natra, total
+from report import Report
+from rig import Meter, Rig
+
+SOL_PACKET, PACKET_VNET_HDR = 263, 15
+UDP_SEGMENT = 103
+GSO_TCPV4, GSO_TCPV6, GSO_UDP_L4 = 1, 4, 5      # virtio_net.h
+MACS = bytes.fromhex("0277ffffffff" "0277fffffffe")
+SRC4, DST4 = bytes([10, 99, 0, 1]), bytes([10, 99, 0, 2])
+SRC6, DST6 = bytes(15) + b"\1", bytes(15) + b"\2"
+COPIES = 3
+
+
+def checksum(data):
+    if len(data) % 2:
+        data += b"\0"
+    n = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while n >> 16:
+        n = (n & 0xffff) + (n >> 16)
+    return ~n & 0xffff
+
+
+def eth(proto, payload, *tags):
+    """tags: (ethertype, vlan id), the outer one first."""
+    vlan = b"".join(struct.pack("!HH", t, v) for t, v in tags)
+    return MACS + vlan + struct.pack("!H", proto) + payload
+
+
+def ip4(proto, payload, frag=0, options=b""):
+    hlen = 20 + len(options)
+    h = struct.pack("!BBHHHBBH4s4s", 0x40 | hlen // 4, 0,
+                    hlen + len(payload), 77, frag, 64, proto, 0,
+                    SRC4, DST4) + options
+    return h[:10] + struct.pack("!H", checksum(h)) + h[12:] + payload
+
+
+def ip6(proto, payload):
+    return struct.pack("!IHBB", 6 << 28, len(payload), proto, 64) + \
+            SRC6 + DST6 + payload
+
+
+def udp(payload):
+    return struct.pack("!HHHH", 7001, 7002, 8 + len(payload), 0) + payload
+
+
+def tcp(payload):
+    """ACK|PSH with a timestamp option: 32 bytes of header."""
+    return struct.pack("!HHIIBBHHH", 7001, 7002, 1, 1, 0x80, 0x18, 1000, 0,
+                       0) + b"\1\1\x08\x0a" + bytes(8) + payload
+
+
+def ext6(following, options=4):
+    """An IPv6 extension header of 8 bytes: a PadN."""
+    return struct.pack("!BBBB", following, 0, 1, options) + bytes(4)
+
+
+def frag6(following, offset, more):
+    return struct.pack("!BBHI", following, 0, offset << 3 | more, 7)
+
+
+VLAN, QINQ = (0x8100, 5), (0x88a8, 6)
+
+PLAIN = {
+        "IPv4 UDP, 1 byte": eth(0x800, ip4(17, udp(b"x"))),
+        "IPv4 UDP, full": eth(0x800, ip4(17, udp(bytes(1472)))),
+        "IPv4 with options": eth(0x800, ip4(17, udp(bytes(99)), 0, bytes(8))),
+        "IPv4, a header and no more": eth(0x800, ip4(253, b"")),
+        "ICMP": eth(0x800, ip4(1, b"\x08\0\0\0" + bytes(60))),
+        "SCTP": eth(0x800, ip4(132, struct.pack("!HHII", 1, 2, 3, 4) +
+                               bytes(200))),
+        "UDP-Lite": eth(0x800, ip4(136, udp(bytes(100)))),
+        "GRE": eth(0x800, ip4(47, bytes(90))),
+        "IPv4 fragment, first": eth(0x800, ip4(17, udp(bytes(1400)), 0x2000)),
+        "IPv4 fragment, last": eth(0x800, ip4(17, bytes(333), 176)),
+        "IPv6 UDP": eth(0x86dd, ip6(17, udp(bytes(500)))),
+        "IPv6, a header and no more": eth(0x86dd, ip6(59, b"")),
+        "IPv6 hop-by-hop, destination, UDP":
+                eth(0x86dd, ip6(0, ext6(60) + ext6(17) + udp(bytes(300)))),
+        "IPv6 with four extension headers":
+                eth(0x86dd, ip6(0, ext6(60) + ext6(60) + ext6(60) + ext6(17) +
+                                udp(bytes(300)))),
+        "IPv6 with six extension headers":
+                eth(0x86dd, ip6(0, ext6(60) * 5 + ext6(17) +
+                                udp(bytes(300)))),
+        "IPv6 fragment, first":
+                eth(0x86dd, ip6(44, frag6(17, 0, 1) + udp(bytes(1224)))),
+        "IPv6 fragment, last": eth(0x86dd, ip6(44, frag6(17, 154, 0) +
+                                               bytes(77))),
+        "ICMPv6": eth(0x86dd, ip6(58, b"\x80\0\0\0" + bytes(60))),
+        "VLAN": eth(0x800, ip4(17, udp(bytes(700))), VLAN),
+        "VLAN in VLAN": eth(0x800, ip4(17, udp(bytes(700))), QINQ, VLAN),
+        "VLAN, IPv6": eth(0x86dd, ip6(6, tcp(bytes(700))), VLAN),
+}
+OTHER = {
+        "ARP": eth(0x806, bytes(28)),
+        "LLDP": eth(0x88cc, bytes(50)),
+        "ARP in a VLAN": eth(0x806, bytes(28), VLAN),
+}
+GSO = {         # frame, headers, segment size, type, checksum offset
+        "GSO TCP, IPv4": (eth(0x800, ip4(6, tcp(bytes(40000)))),
+                          14 + 20 + 32, 1448, GSO_TCPV4, 16),
+        "GSO TCP, 2 segments": (eth(0x800, ip4(6, tcp(bytes(1449)))),
+                                14 + 20 + 32, 1448, GSO_TCPV4, 16),
+        "GSO TCP, small segments": (eth(0x800, ip4(6, tcp(bytes(20000)))),
+                                    14 + 20 + 32, 100, GSO_TCPV4, 16),
+        "GSO TCP, IPv6": (eth(0x86dd, ip6(6, tcp(bytes(40000)))),
+                          14 + 40 + 32, 1428, GSO_TCPV6, 16),
+        "GSO TCP, IPv6 with extension header":
+                (eth(0x86dd, ip6(60, ext6(6) + tcp(bytes(30000)))),
+                 14 + 40 + 8 + 32, 1420, GSO_TCPV6, 16),
+        "GSO TCP in a VLAN": (eth(0x800, ip4(6, tcp(bytes(40000))), VLAN),
+                              18 + 20 + 32, 1448, GSO_TCPV4, 16),
+        "GSO TCP, VLAN in VLAN":
+                (eth(0x800, ip4(6, tcp(bytes(40000))), QINQ, VLAN),
+                 22 + 20 + 32, 1448, GSO_TCPV4, 16),
+        "GSO UDP, IPv4": (eth(0x800, ip4(17, udp(bytes(30000)))),
+                          14 + 20 + 8, 1000, GSO_UDP_L4, 6),
+        "GSO UDP, IPv6": (eth(0x86dd, ip6(17, udp(bytes(30000)))),
+                          14 + 40 + 8, 1000, GSO_UDP_L4, 6),
+}
+
+
+class Sender:
+    """A packet socket in front of one hook."""
+
+    def __init__(self, ns, ifname):
+        with ns:
+            self.plain = socket.socket(socket.AF_PACKET,
+                                       socket.SOCK_RAW, 0)
+            self.gso = socket.socket(socket.AF_PACKET,
+                                     socket.SOCK_RAW, 0)
+            self.gso.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
+            for s in (self.plain, self.gso):
+                s.bind((ifname, 0))
+
+    def send_gso(self, frame, hdr, size, kind, csum):
+        l4 = 32 if kind != GSO_UDP_L4 else 8
+        self.gso.send(struct.pack("=BBHHHH", 1, kind, hdr, size,
+                                  hdr - l4, csum) + frame)
+
+
+def settled(lim, direction):
+    """The direction's counters, once nothing moves them any more."""
+    last = lim.stats()[direction]
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        time.sleep(0.05)
+        now = lim.stats()[direction]
+        if now == last:
+            break
+        last = now
+    return last
+
+
+def count(lim, direction, send, *args):
+    """(IP bytes, other bytes) that natra counted of what `send` sent."""
+    before = settled(lim, direction)
+    for _ in range(COPIES):
+        send(*args)
+    after = settled(lim, direction)
+    other = after["other"]["bytes"] - before["other"]["bytes"]
+    return total(after) - total(before) - other, other
+
+
+def frames(rep, lim, what, direction, sender):
+    for name, frame in PLAIN.items():
+        got = count(lim, direction, sender.plain.send, frame)
+        rep.equal(f"{what} {name}", got, (len(frame) * COPIES, 0))
+    for name, frame in OTHER.items():
+        got = count(lim, direction, sender.plain.send, frame)
+        rep.equal(f"{what} {name}", got, (0, len(frame) * COPIES))
+    for name, (frame, hdr, size, kind, csum) in GSO.items():
+        payload = len(frame) - hdr
+        wire = payload + -(-payload // size) * hdr
+        try:
+            got = count(lim, direction, sender.send_gso, frame,
+                        hdr, size, kind, csum)
+        except OSError as e:
+            rep.shown(f"{what} {name}", f"this kernel: {e}")
+            continue
+        rep.equal(f"{what} {name}", got, (wire * COPIES, 0))
+
+
+def sockets(r, rep, lim, what):
+    """Real sockets in both directions: UDP GSO, fragments, TCP."""
+    for direction, src, dst in (("ingress", r.client, r.pod),
+                                ("egress", r.pod, r.client)):
+        r.load(dst, "udp-sink", 5300)
+        r.wait_port(dst, 5300, "udp")
+        with src:
+            s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.connect((dst.ip, 5300))
+        got = count(lim, direction, s.send, bytes(5000))
+        # 1480 bytes of payload in each fragment of 5008.
+        wire = 5008 + 4 * 34
+        rep.equal(f"{what} {direction} socket, fragments", got[0],
+                  wire * COPIES)
+        s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 1000)
+        got = count(lim, direction, s.send, bytes(30500))
+        rep.equal(f"{what} {direction} socket, UDP GSO", got[0],
+                  (30500 + 31 * 42) * COPIES)
+        for version in (4, 6):
+            stream(r, rep, lim, what, direction, src, dst, version)
+        r.stop(None)
+
+
+def stream(r, rep, lim, what, direction, src, dst, version):
+    """4 MB of TCP; data one way and acknowledgements the other."""
+    header = 14 + (20 if version == 4 else 40) + 32
+    ms = {"ingress": r.into(header=header),
+          "egress": Meter(r.node, r.pod.host, seg_ns=r.client,
+                          header=header)}
+    before = {d: (m.read()[1], total(settled(lim, d)))
+              for d, m in ms.items()}
+    with dst:
+        listener = socket.create_server(
+                ("::" if version == 6 else "", 5400 + version),
+                family=socket.AF_INET6 if version == 6
+                else socket.AF_INET)
+    with src:
+        c = socket.socket(socket.AF_INET6 if version == 6
+                          else socket.AF_INET)
+    c.connect((dst.ip if version == 4 else dst.ip6, 5400 + version))
+    s, _ = listener.accept()
+    c.setblocking(False)
+    left, got = 4000000, 0
+    while got < 4000000:
+        try:
+            left -= c.send(bytes(min(left, 100000))) if left else 0
+        except BlockingIOError:
+            pass
+        got += len(s.recv(1 << 20))
+    for x in (c, s, listener):
+        x.close()
+    time.sleep(0.3)
+    for d, m in ms.items():
+        rep.equal(f"{what} TCP over IPv{version}, {direction} data, "
+                  f"{d} bytes", total(settled(lim, d)) - before[d][1],
+                  m.read()[1] - before[d][0])
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--mode", help="modes, by comma; default: all there are")
+    p.add_argument("--quick", action="store_true", help="one mode")
+    a = p.parse_args()
+    rig.isolate()
+    modes = a.mode.split(",") if a.mode else Natra.modes()
+    rep = Report()
+    with Rig() as r:
+        for mode in modes[:1] if a.quick else modes:
+            lim = Natra(r.pod, "--mode", mode).attach("10G", "10G")
+            frames(rep, lim, f"{mode} ingress", "ingress",
+                   Sender(r.node, r.pod.host))
+            frames(rep, lim, f"{mode} egress", "egress",
+                   Sender(r.pod, "eth0"))
+            sockets(r, rep, lim, mode)
+            lim.detach()
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()

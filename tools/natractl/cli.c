@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "output.h"
+
+bool wants_json(const struct cli *cli)
+{
+	return cli->opts.value[OPT_JSON];
+}
+
+int check_id(const struct cli *cli)
+{
+	return opts_check_text("ID", cli->opts.arg, NATRA_ID_MAX);
+}
+
+int check_interface(const struct cli *cli)
+{
+	/* IFNAMSIZ - 1 */
+	int r = opts_check_text("IFNAME", cli->opts.arg, 15);
+
+	if (r)
+		return r;
+	if (strpbrk(cli->opts.arg, "/ \t\n\v\f\r"))
+		return usage_error("IFNAME", cli->opts.arg,
+				   "is not an interface name");
+	return opts_check_text(opts_name(OPT_NETNS), cli->opts.value[OPT_NETNS],
+			       UINT16_MAX);
+}
+
+int failure(const struct cli *cli, int r)
+{
+	const char *text = natra_error(cli->n);
+
+	fputs("natractl: ", stderr);
+	print_text(stderr, text[0] ? text : strerror(-r), 0);
+	fputc('\n', stderr);
+	return EXIT_FAILURE;
+}
+
+int cmd_version(struct cli *cli)
+{
+	cJSON *json;
+
+	if (!wants_json(cli)) {
+		printf("natractl %s\n", natra_version());
+		return EXIT_SUCCESS;
+	}
+	json = cJSON_CreateObject();
+	json_add_text(json, "version", natra_version());
+	json_print(json);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The commands, and what they share. Each returns the exit code. */
+#pragma once
+
+#include <natra/natra.h>
+
+#include "opts.h"
+
+struct cli {
+	struct natra *n;
+	struct opts opts;
+};
+
+int cmd_attach(struct cli *cli);
+int cmd_set(struct cli *cli);
+int cmd_detach(struct cli *cli);
+int cmd_list(struct cli *cli);
+int cmd_show(struct cli *cli);
+int cmd_stats(struct cli *cli);
+int cmd_top(struct cli *cli);
+int cmd_probe(struct cli *cli);
+int cmd_gc(struct cli *cli);
+int cmd_check(struct cli *cli);
+int cmd_version(struct cli *cli);
+
+bool wants_json(const struct cli *cli);
+/* 0, or EXIT_USAGE with the error printed. */
+int check_id(const struct cli *cli);
+int check_interface(const struct cli *cli);
+/* Prints the handle's error, or that of `r` if it has none; EXIT_FAILURE. */
+int failure(const struct cli *cli, int r);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+
+#include "cli.h"
+#include "info.h"
+#include "limits.h"
+#include "json.h"
+#include "output.h"
+
+static int tell_result(const struct cli *cli, const char *id)
+{
+	struct natra_info info = NATRA_INIT(info);
+	int r;
+
+	r = natra_query(cli->n, id, &info);
+	if (r < 0)
+		return failure(cli, r);
+	if (wants_json(cli))
+		json_print(info_json(&info));
+	else
+		info_print(&info);
+	return EXIT_SUCCESS;
+}
+
+static int check_attach(const struct cli *cli, struct natra_policy *policy)
+{
+	const struct opts *opts = &cli->opts;
+	int r;
+
+	r = check_interface(cli);
+	if (!r)
+		r = opts_check_text(opts_name(OPT_ID), opts->value[OPT_ID],
+				    NATRA_ID_MAX);
+	if (!r)
+		r = opts_check_text(opts_name(OPT_NETWORK),
+				    opts->value[OPT_NETWORK], NATRA_NAME_MAX);
+	if (!r)
+		r = opts_check_text(opts_name(OPT_LABEL),
+				    opts->value[OPT_LABEL], NATRA_NAME_MAX);
+	if (!r)
+		r = limits_apply(cli, policy);
+	if (r)
+		return r;
+	if (!policy->ingress_rate_bits_per_sec &&
+	    !policy->egress_rate_bits_per_sec)
+		return usage_error("attach", NULL,
+				   "needs --ingress RATE or --egress RATE");
+	return 0;
+}
+
+int cmd_attach(struct cli *cli)
+{
+	struct natra_target target = NATRA_INIT(target);
+	struct natra_policy policy = NATRA_INIT(policy);
+	char id[NATRA_ID_MAX + 1];
+	int r;
+
+	r = check_attach(cli, &policy);
+	if (r)
+		return r;
+
+	target.id = cli->opts.value[OPT_ID];
+	target.ifname = cli->opts.arg;
+	target.netns = cli->opts.value[OPT_NETNS];
+	target.network = cli->opts.value[OPT_NETWORK];
+	target.label = cli->opts.value[OPT_LABEL];
+	r = natra_attach(cli->n, &target, &policy);
+	if (r < 0)
+		return failure(cli, r);
+	if (target.id)
+		return tell_result(cli, target.id);
+	r = natra_find(cli->n, &target, id);
+	if (r < 0)
+		return failure(cli, r);
+	return tell_result(cli, id);
+}
+
+/* Usage errors come before the kernel is asked: the attachment's own rates are
+ * not known yet, so a stand-in lets a burst pass without a rate. */
+static int check_set(const struct cli *cli)
+{
+	struct natra_policy policy = NATRA_INIT(policy);
+	int r;
+
+	r = check_id(cli);
+	if (r)
+		return r;
+	if (!limits_given(&cli->opts, LIMITS_LIVE))
+		return usage_error("set", NULL, "has nothing to change");
+	policy.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	policy.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	return limits_apply(cli, &policy);
+}
+
+/* Another process may change the attachment between query and configure: the
+ * last one wins, as with any two commands. */
+int cmd_set(struct cli *cli)
+{
+	struct natra_info info = NATRA_INIT(info);
+	int r;
+
+	r = check_set(cli);
+	if (r)
+		return r;
+	r = natra_query(cli->n, cli->opts.arg, &info);
+	if (r < 0)
+		return failure(cli, r);
+	r = limits_apply(cli, &info.policy);
+	if (r)
+		return r;
+	r = natra_configure(cli->n, cli->opts.arg, &info.policy);
+	if (r < 0)
+		return failure(cli, r);
+	return tell_result(cli, cli->opts.arg);
+}

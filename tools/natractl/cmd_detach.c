@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cli.h"
+#include "json.h"
+#include "output.h"
+
+int cmd_detach(struct cli *cli)
+{
+	struct natra_target target = NATRA_INIT(target);
+	char id[NATRA_ID_MAX + 1];
+	int r;
+
+	if (!cli->opts.value[OPT_NETNS]) {
+		r = check_id(cli);
+		if (r)
+			return r;
+		target.id = cli->opts.arg;
+	} else {
+		r = check_interface(cli);
+		if (r)
+			return r;
+		target.ifname = cli->opts.arg;
+		target.netns = cli->opts.value[OPT_NETNS];
+		/* The interface may have been attached under any id. Where it
+		 * is not found, the default id may still have left-overs. */
+		r = natra_find(cli->n, &target, id);
+		if (r == 0)
+			target.id = id;
+		else if (r != -ENOENT && r != -ENODEV)
+			return failure(cli, r);
+	}
+	r = natra_detach(cli->n, &target);
+	return r < 0 ? failure(cli, r) : EXIT_SUCCESS;
+}
+
+int cmd_gc(struct cli *cli)
+{
+	size_t removed = 0;
+	cJSON *json;
+	int r;
+
+	r = natra_gc(cli->n, NULL, NULL, 0, &removed);
+	if (r < 0)
+		return failure(cli, r);
+	if (!wants_json(cli)) {
+		printf("removed %zu\n", removed);
+		return EXIT_SUCCESS;
+	}
+	json = cJSON_CreateObject();
+	json_add_u64(json, "removed", removed);
+	json_print(json);
+	return EXIT_SUCCESS;
+}

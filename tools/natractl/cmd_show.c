@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+
+#include "cli.h"
+#include "info.h"
+#include "json.h"
+#include "output.h"
+
+static void print_row(const struct natra_info *info, int id_width)
+{
+	const struct natra_policy *p = &info->effective;
+	const char *mode = natra_mode_name(info->mode);
+
+	if (info_is_foreign(info)) {
+		printf("%-*s  unknown ABI %u in ", id_width, "?", info->abi);
+		print_text(stdout, info->pin_path, 0);
+		putchar('\n');
+		return;
+	}
+	print_text(stdout, info->id, id_width + 2);
+	print_text(stdout, info->ifname, 17);
+	printf("%-14s  ", unit_limit(p->ingress_rate_bits_per_sec).text);
+	printf("%-14s  ", unit_limit(p->egress_rate_bits_per_sec).text);
+	printf("%-15s  %-6s  %-5s  ", mode ? mode : "unknown",
+	       info->edt_active ? "on" : "off",
+	       info->interface_gone ? "gone" : "ok");
+	print_text(stdout, info->label, 0);
+	putchar('\n');
+}
+
+static void print_table(const struct info_list *list)
+{
+	int id_width = info_list_id_width(list);
+
+	printf("%-*s  %-15s  %-14s  %-14s  %-15s  %-6s  %-5s  %s\n", id_width,
+	       "ID", "INTERFACE", "INGRESS", "EGRESS", "MODE", "PACING",
+	       "STATE", "LABEL");
+	for (size_t i = 0; i < list->len; i++)
+		print_row(&list->items[i], id_width);
+}
+
+int cmd_list(struct cli *cli)
+{
+	struct info_list list;
+	int r;
+
+	r = info_list_read(cli->n, &list);
+	if (r < 0)
+		return failure(cli, r);
+	if (wants_json(cli)) {
+		cJSON *json = cJSON_CreateArray();
+
+		for (size_t i = 0; i < list.len; i++)
+			cJSON_AddItemToArray(json, info_json(&list.items[i]));
+		json_print(json);
+	} else {
+		print_table(&list);
+	}
+	info_list_free(&list);
+	return EXIT_SUCCESS;
+}
+
+static const char *direction_name(enum natra_direction direction)
+{
+	return direction == NATRA_INGRESS_DIR ? "ingress" : "egress";
+}
+
+static const char *hook_side(const struct natra_hook_entry *entry)
+{
+	return entry->hook_is_ingress ? "ingress" : "egress";
+}
+
+static int print_neighbour(void *arg, const struct natra_hook_entry *entry)
+{
+	bool *first = arg;
+
+	printf("  %-15s %-7s ", *first ? "hooks" : "",
+	       direction_name(entry->direction));
+	print_text(stdout, entry->ifname, 0);
+	printf(" %s %s %u: program %u ", entry->hook, hook_side(entry),
+	       entry->position, entry->prog_id);
+	print_text(stdout, entry->prog_name, 0);
+	if (entry->priority || entry->handle)
+		printf(" priority %u handle %#x", entry->priority,
+		       entry->handle);
+	puts(entry->is_ours ? " (this)" : "");
+	*first = false;
+	return 0;
+}
+
+static int add_neighbour(void *arg, const struct natra_hook_entry *entry)
+{
+	cJSON *array = arg, *o = cJSON_CreateObject();
+
+	json_add_text(o, "direction", direction_name(entry->direction));
+	json_add_text(o, "ifname", entry->ifname);
+	json_add_text(o, "hook", entry->hook);
+	json_add_text(o, "hook_side", hook_side(entry));
+	json_add_u64(o, "position", entry->position);
+	json_add_u64(o, "prog_id", entry->prog_id);
+	json_add_text(o, "prog_name", entry->prog_name);
+	json_add_u64(o, "priority", entry->priority);
+	json_add_u64(o, "handle", entry->handle);
+	cJSON_AddBoolToObject(o, "is_ours", entry->is_ours);
+	cJSON_AddItemToArray(array, o);
+	return 0;
+}
+
+static int show_json(const struct cli *cli, const struct natra_info *info)
+{
+	cJSON *json = info_json(info), *hooks;
+	int r = 0;
+
+	hooks = cJSON_AddArrayToObject(json, "hooks");
+	if (!info->interface_gone)
+		r = natra_neighbours(cli->n, info->id, add_neighbour, hooks);
+	json_print(json);
+	return r;
+}
+
+static int show_human(const struct cli *cli, const struct natra_info *info)
+{
+	bool first = true;
+
+	info_print(info);
+	if (info->interface_gone)
+		return 0;
+	return natra_neighbours(cli->n, info->id, print_neighbour, &first);
+}
+
+int cmd_show(struct cli *cli)
+{
+	struct natra_info info = NATRA_INIT(info);
+	int r;
+
+	r = check_id(cli);
+	if (r)
+		return r;
+	r = natra_query(cli->n, cli->opts.arg, &info);
+	if (r < 0)
+		return failure(cli, r);
+	r = wants_json(cli) ? show_json(cli, &info) : show_human(cli, &info);
+	return r < 0 ? failure(cli, r) : EXIT_SUCCESS;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "info.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "json.h"
+#include "output.h"
+
+bool info_is_foreign(const struct natra_info *info)
+{
+	return info->id[0] == '\0';
+}
+
+/* A library of a later version may know more than this program. */
+static const char *known(const char *name)
+{
+	return name ? name : "unknown";
+}
+
+static void print_field(const char *name, const char *text)
+{
+	if (text[0] == '\0')
+		return;
+	printf("  %-15s ", name);
+	print_text(stdout, text, 0);
+	putchar('\n');
+}
+
+static const char *default_mark(uint64_t given)
+{
+	return given ? "" : " (default)";
+}
+
+static void print_direction(const char *name, uint64_t rate,
+			    uint64_t burst_given, uint64_t burst)
+{
+	printf("  %-15s %s", name, unit_limit(rate).text);
+	if (rate)
+		printf(" (%" PRIu64 " bit/s), burst %s%s", rate,
+		       unit_size(burst).text, default_mark(burst_given));
+	putchar('\n');
+}
+
+static void print_policy(const struct natra_info *info)
+{
+	const struct natra_policy *given = &info->policy;
+	const struct natra_policy *now = &info->effective;
+
+	print_direction("ingress", now->ingress_rate_bits_per_sec,
+			given->ingress_burst_bytes, now->ingress_burst_bytes);
+	print_direction("egress", now->egress_rate_bits_per_sec,
+			given->egress_burst_bytes, now->egress_burst_bytes);
+	printf("  %-15s ", "heavy from");
+	if (given->heavy_hitter_threshold_bytes)
+		puts(unit_size(given->heavy_hitter_threshold_bytes).text);
+	else
+		puts("0.1 s of the rate (default)");
+	printf("  %-15s %s", "fast pass",
+	       known(natra_fast_pass_name(now->fast_pass)));
+	if (now->fast_pass == NATRA_FAST_PASS_CHARGED)
+		printf(", %u %% of the rate%s", now->fast_pass_share_percent,
+		       default_mark(given->fast_pass_share_percent));
+	printf("\n  %-15s %s%s\n", "horizon", unit_time(now->horizon_ns).text,
+	       default_mark(given->horizon_ns));
+	printf("  %-15s %s", "ingress mode",
+	       known(natra_ingress_mode_name(now->ingress_mode)));
+	if (now->ingress_mode == NATRA_INGRESS_PACE)
+		printf(", at most %s%s%s", unit_time(now->pace_limit_ns).text,
+		       default_mark(given->pace_limit_ns),
+		       info->pace_active ? "" : ", not active");
+	printf("\n  %-15s %u cells per row%s\n", "sketch", now->sketch_width,
+	       default_mark(given->sketch_width));
+}
+
+void info_print(const struct natra_info *info)
+{
+	print_text(stdout, info->id, 0);
+	printf("\n  %-15s ", "interface");
+	print_text(stdout, info->ifname, 0);
+	printf(" (index %u), netns %" PRIu64 "%s\n", info->ifindex,
+	       info->netns_inode, info->interface_gone ? ", gone" : "");
+	if (info->host_ifname[0]) {
+		printf("  %-15s ", "host side");
+		print_text(stdout, info->host_ifname, 0);
+		printf(" (index %u)%s\n", info->host_ifindex,
+		       info->host_fq_is_ours ? ", fq is natra's" : "");
+	}
+	print_field("network", info->network);
+	print_field("label", info->label);
+	print_policy(info);
+	printf("  %-15s %s (asked: %s)\n", "mode",
+	       known(natra_mode_name(info->mode)),
+	       known(natra_mode_name(info->policy.mode)));
+	printf("  %-15s %s (asked: %s)%s\n", "egress pacing",
+	       info->edt_active ? "on" : "off",
+	       known(natra_edt_name(info->policy.edt)),
+	       info->fq_is_ours ? ", fq is natra's" : "");
+	print_field("because", info->reason);
+	printf("  %-15s ingress %u, egress %u", "program ids",
+	       info->ingress_prog_id, info->egress_prog_id);
+	if (info->pace_prog_id)
+		printf(", pace %u", info->pace_prog_id);
+	putchar('\n');
+	print_field("pinned in", info->pin_path);
+}
+
+static void add_policy(cJSON *parent, const char *key,
+		       const struct natra_policy *p)
+{
+	cJSON *o = cJSON_AddObjectToObject(parent, key);
+
+	json_add_u64(o, "ingress_rate_bits_per_sec",
+		     p->ingress_rate_bits_per_sec);
+	json_add_u64(o, "egress_rate_bits_per_sec",
+		     p->egress_rate_bits_per_sec);
+	json_add_u64(o, "ingress_burst_bytes", p->ingress_burst_bytes);
+	json_add_u64(o, "egress_burst_bytes", p->egress_burst_bytes);
+	json_add_u64(o, "heavy_hitter_threshold_bytes",
+		     p->heavy_hitter_threshold_bytes);
+	json_add_u64(o, "horizon_ns", p->horizon_ns);
+	json_add_u64(o, "pace_limit_ns", p->pace_limit_ns);
+	json_add_u64(o, "fast_pass_share_percent", p->fast_pass_share_percent);
+	json_add_u64(o, "sketch_width", p->sketch_width);
+	json_add_text(o, "fast_pass",
+		      known(natra_fast_pass_name(p->fast_pass)));
+	json_add_text(o, "ingress_mode",
+		      known(natra_ingress_mode_name(p->ingress_mode)));
+	json_add_text(o, "mode", known(natra_mode_name(p->mode)));
+	json_add_text(o, "edt", known(natra_edt_name(p->edt)));
+}
+
+cJSON *info_json(const struct natra_info *info)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	json_add_u64(o, "abi", info->abi);
+	json_add_text(o, "pin_path", info->pin_path);
+	if (info_is_foreign(info))
+		return o;
+	json_add_text(o, "id", info->id);
+	json_add_text(o, "ifname", info->ifname);
+	json_add_u64(o, "ifindex", info->ifindex);
+	json_add_u64(o, "netns_inode", info->netns_inode);
+	cJSON_AddBoolToObject(o, "interface_gone", info->interface_gone);
+	json_add_text(o, "host_ifname", info->host_ifname);
+	json_add_u64(o, "host_ifindex", info->host_ifindex);
+	json_add_text(o, "network", info->network);
+	json_add_text(o, "label", info->label);
+	json_add_text(o, "mode", known(natra_mode_name(info->mode)));
+	json_add_text(o, "reason", info->reason);
+	cJSON_AddBoolToObject(o, "edt_active", info->edt_active);
+	cJSON_AddBoolToObject(o, "pace_active", info->pace_active);
+	cJSON_AddBoolToObject(o, "fq_is_ours", info->fq_is_ours);
+	cJSON_AddBoolToObject(o, "host_fq_is_ours", info->host_fq_is_ours);
+	json_add_u64(o, "ingress_prog_id", info->ingress_prog_id);
+	json_add_u64(o, "egress_prog_id", info->egress_prog_id);
+	json_add_u64(o, "pace_prog_id", info->pace_prog_id);
+	add_policy(o, "policy", &info->policy);
+	add_policy(o, "effective", &info->effective);
+	return o;
+}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Bash completion of natractl(8).
+
+# compgen -W expands its words: a name such as $(reboot), which a pod can give
+# to a device, must not get that far.
+_natractl_harmless()
+{
+	grep -xE '[[:alnum:]@._:-]+'
+}
+
+_natractl_ids()
+{
+	natractl list 2>/dev/null | awk 'NR > 1 { print $1 }' | _natractl_harmless
+}
+
+_natractl_words()
+{
+	local command=$1 previous=$2
+	local global='--help --json --verbose --bpffs'
+	local live='--ingress --egress --ingress-burst --egress-burst
+		--heavy-hitter-threshold --horizon --fast-pass
+		--fast-pass-share --pace-limit'
+
+	case $previous in
+	--mode)
+		echo auto tcx-podside clsact-podside tcx-hostside clsact-hostside
+		return ;;
+	--edt)
+		echo auto on off
+		return ;;
+	--fast-pass)
+		echo free charged off
+		return ;;
+	--ingress-mode)
+		echo police pace
+		return ;;
+	--direction)
+		echo ingress egress
+		return ;;
+	--netns)
+		ip netns list 2>/dev/null | cut -d' ' -f1 | _natractl_harmless
+		return ;;
+	--*burst | --ingress | --egress | --heavy-hitter-threshold | \
+	--horizon | --fast-pass-share | --pace-limit | --sketch-width | \
+	--id | --network | --label | --watch | -n)
+		return ;;
+	esac
+
+	case $command in
+	'')
+		echo attach set detach list show stats top probe gc check \
+			version --version "$global" ;;
+	attach)
+		echo "$global" "$live" --netns --id --network --label --mode \
+			--edt --ingress-mode --sketch-width
+		command ls /sys/class/net | _natractl_harmless ;;
+	set)
+		echo "$global" "$live"
+		_natractl_ids ;;
+	detach)
+		echo "$global" --netns
+		_natractl_ids ;;
+	stats)
+		echo "$global" --watch
+		_natractl_ids ;;
+	top)
+		echo "$global" --direction -n
+		_natractl_ids ;;
+	show | check)
+		echo "$global"
+		_natractl_ids ;;
+	*)
+		echo "$global" ;;
+	esac
+}
+
+_natractl()
+{
+	local current=${COMP_WORDS[COMP_CWORD]}
+	local previous=${COMP_WORDS[COMP_CWORD - 1]}
+	local command='' i
+
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		--bpffs)
+			((i++)) ;;
+		-*) ;;
+		*)
+			command=${COMP_WORDS[i]}
+			break ;;
+		esac
+	done
+	if [[ $previous == --bpffs ]]; then
+		mapfile -t COMPREPLY < <(compgen -d -- "$current")
+	else
+		mapfile -t COMPREPLY < <(compgen -W \
+			"$(_natractl_words "$command" "$previous")" -- "$current")
+	fi
+}
+
+complete -F _natractl natractl

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "opts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "output.h"
+
+static const struct {
+	const char *name;
+	char key;
+	const char *metavar; /* NULL: a flag */
+	const char *help;
+} table[OPT_MAX] = {
+	[OPT_HELP] = {"--help", 'h', NULL, "show this help"},
+	[OPT_VERSION] = {"--version", 0, NULL, "show the version"},
+	[OPT_JSON] = {"--json", 'j', NULL, "print JSON"},
+	[OPT_VERBOSE] = {"--verbose", 'v', NULL,
+			 "log to stderr; twice: with details"},
+	[OPT_BPFFS] = {"--bpffs", 0, "PATH", "bpffs mount (/sys/fs/bpf)"},
+	[OPT_NETNS] = {"--netns", 0, "PATH|NAME",
+		       "network namespace of the interface"},
+	[OPT_ID] = {"--id", 0, "ID", "default: <netns inode>-<IFNAME>"},
+	[OPT_NETWORK] = {"--network", 0, "NAME", "CNI network it belongs to"},
+	[OPT_LABEL] = {"--label", 0, "TEXT", "free text shown by list"},
+	[OPT_INGRESS] = {"--ingress", 0, "RATE",
+			 "limit into the pod, bit/s: 10M, 1.5G, unlimited"},
+	[OPT_EGRESS] = {"--egress", 0, "RATE", "limit out of the pod"},
+	[OPT_INGRESS_BURST] = {"--ingress-burst", 0, "SIZE",
+			       "bytes (0.5 s of the rate)"},
+	[OPT_EGRESS_BURST] = {"--egress-burst", 0, "SIZE",
+			      "bytes (0.5 s of the rate)"},
+	[OPT_HEAVY_HITTER_THRESHOLD] =
+		{"--heavy-hitter-threshold", 0, "SIZE",
+		 "bytes from which a flow is heavy (0.1 s of the rate)"},
+	[OPT_HORIZON] = {"--horizon", 0, "TIME",
+			 "longest delay of pacing, then drop (2s)"},
+	[OPT_FAST_PASS] = {"--fast-pass", 0, "free|charged|off",
+			   "small flows pass at once (free)"},
+	[OPT_FAST_PASS_SHARE] = {"--fast-pass-share", 0, "PERCENT",
+				 "their share of the rate if charged (80)"},
+	[OPT_MODE] = {"--mode", 0,
+		      "auto|tcx-podside|clsact-podside|tcx-hostside|"
+		      "clsact-hostside",
+		      "where the programs sit (auto)"},
+	[OPT_EDT] = {"--edt", 0, "auto|on|off",
+		     "pace egress by departure times and fq (auto)"},
+	[OPT_INGRESS_MODE] = {"--ingress-mode", 0, "police|pace",
+			      "mark and drop, or hold in fq (police)"},
+	[OPT_PACE_LIMIT] = {"--pace-limit", 0, "TIME",
+			    "longest delay of ingress pacing (50ms)"},
+	[OPT_SKETCH_WIDTH] = {"--sketch-width", 0, "N",
+			      "cells per row, power of two (2048)"},
+	[OPT_DIRECTION] = {"--direction", 0, "ingress|egress",
+			   "only this direction"},
+	[OPT_FLOWS] = {"-n", 'n', "N", "at most N flows per direction (10)"},
+	[OPT_WATCH] = {"--watch", 'w', "SECONDS",
+		       "show rates per interval until interrupted"},
+};
+
+const char *opts_name(enum opt_id id)
+{
+	return table[id].name;
+}
+
+const char *opts_metavar(enum opt_id id)
+{
+	return table[id].metavar;
+}
+
+char opts_key(enum opt_id id)
+{
+	return table[id].key;
+}
+
+void opts_help(uint64_t options)
+{
+	const int column = 34;
+
+	for (int id = 0; id < OPT_MAX; id++) {
+		int width;
+
+		if (!(options & OPT_BIT(id)))
+			continue;
+		width = printf("  %s", table[id].name);
+		if (table[id].key && table[id].name[1] == '-')
+			width += printf(", -%c", table[id].key);
+		if (table[id].metavar)
+			width += printf(" %s", table[id].metavar);
+		if (width >= column) {
+			putchar('\n');
+			width = 0;
+		}
+		printf("%*s%s\n", column - width, "", table[id].help);
+	}
+}
+
+int opts_number(const struct opts *opts, enum opt_id id, uint32_t max,
+		uint32_t *ret_number)
+{
+	const char *text = opts->value[id];
+	uint64_t number = 0;
+	size_t digits = strspn(text, "0123456789");
+
+	if (digits == 0 || text[digits] != '\0')
+		return usage_error(opts_name(id), text, "is not a number");
+	for (size_t i = 0; i < digits && number <= max; i++)
+		number = number * 10 + (uint64_t)(text[i] - '0');
+	if (number < 1 || number > max)
+		return usage_error(opts_name(id), text,
+				   "is not between 1 and %u", max);
+	*ret_number = (uint32_t)number;
+	return 0;
+}
+
+int opts_check_text(const char *name, const char *value, uint32_t max)
+{
+	if (!value)
+		return 0;
+	if (value[0] == '\0')
+		return usage_error(name, value, "is empty");
+	if (strlen(value) > max)
+		return usage_error(name, value, "is longer than %u bytes", max);
+	return 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line: one table of all options, and which command takes which. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum opt_id {
+	OPT_HELP,
+	OPT_VERSION,
+	OPT_JSON,
+	OPT_VERBOSE,
+	OPT_BPFFS,
+	OPT_NETNS,
+	OPT_ID,
+	OPT_NETWORK,
+	OPT_LABEL,
+	/* Limits are applied in this order: what another one needs is first. */
+	OPT_INGRESS,
+	OPT_EGRESS,
+	OPT_INGRESS_BURST,
+	OPT_EGRESS_BURST,
+	OPT_HEAVY_HITTER_THRESHOLD,
+	OPT_HORIZON,
+	OPT_FAST_PASS,
+	OPT_FAST_PASS_SHARE,
+	OPT_MODE,
+	OPT_EDT,
+	OPT_INGRESS_MODE,
+	OPT_PACE_LIMIT,
+	OPT_SKETCH_WIDTH,
+	OPT_DIRECTION,
+	OPT_FLOWS,
+	OPT_WATCH,
+	OPT_MAX
+};
+
+#define OPT_BIT(id) (UINT64_C(1) << (id))
+#define OPTS_GLOBAL                                                            \
+	(OPT_BIT(OPT_HELP) | OPT_BIT(OPT_JSON) | OPT_BIT(OPT_VERBOSE) |        \
+	 OPT_BIT(OPT_BPFFS))
+
+/* What a command accepts. */
+struct opts_spec {
+	const char *name;
+	const char *arg; /* its one argument, NULL if it has none */
+	bool arg_optional;
+	uint64_t options;
+};
+
+/* Points into argv. */
+struct opts {
+	const char *value[OPT_MAX]; /* NULL: not given; "" for a flag */
+	const char *arg;
+	unsigned int verbosity;
+};
+
+/* All int functions that parse: 0, or EXIT_USAGE with the error printed. */
+
+/* Reads options up to the first word that is none; *ret_next is its index. */
+int opts_parse_global(struct opts *opts, int argc, char **argv, int *ret_next);
+/* Reads the words after the command's name, options and argument mixed. */
+int opts_parse(struct opts *opts, const struct opts_spec *spec, int argc,
+	       char **argv);
+void opts_help(uint64_t options);
+const char *opts_name(enum opt_id id);
+/* NULL: a flag. */
+const char *opts_metavar(enum opt_id id);
+/* Its letter, 0 if it has none. */
+char opts_key(enum opt_id id);
+
+/* A decimal number without sign, from 1 to `max`. */
+int opts_number(const struct opts *opts, enum opt_id id, uint32_t max,
+		uint32_t *ret_number);
+/* A text of 1 to `max` bytes, if it was given. */
+int opts_check_text(const char *name, const char *value, uint32_t max);

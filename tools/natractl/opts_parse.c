@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "opts.h"
+
+#include <string.h>
+
+#include "output.h"
+
+/* What is left of the command line. */
+struct words {
+	int argc;
+	char **argv;
+	int next;
+};
+
+static int store(struct opts *opts, const struct opts_spec *spec,
+		 enum opt_id id, const char *value)
+{
+	if (!(spec->options & OPT_BIT(id)))
+		return usage_error(opts_name(id), NULL, "not an option of '%s'",
+				   spec->name);
+	if (id == OPT_VERBOSE)
+		opts->verbosity++;
+	opts->value[id] = value;
+	return 0;
+}
+
+/* `inline_value` is what was written in the same word, NULL if nothing. */
+static int take_value(struct opts *opts, const struct opts_spec *spec,
+		      struct words *w, enum opt_id id, const char *inline_value)
+{
+	if (!inline_value) {
+		if (w->next == w->argc)
+			return usage_error(opts_name(id), NULL,
+					   "needs a value (%s)",
+					   opts_metavar(id));
+		inline_value = w->argv[w->next++];
+	}
+	return store(opts, spec, id, inline_value);
+}
+
+static int take_long(struct opts *opts, const struct opts_spec *spec,
+		     struct words *w)
+{
+	const char *word = w->argv[w->next++];
+	size_t len = strcspn(word, "=");
+	const char *value = word[len] ? word + len + 1 : NULL;
+
+	for (int id = 0; id < OPT_MAX; id++) {
+		const char *name = opts_name(id);
+
+		if (strlen(name) != len || strncmp(name, word, len) != 0)
+			continue;
+		if (opts_metavar(id))
+			return take_value(opts, spec, w, id, value);
+		if (value)
+			return usage_error(name, value, "is not expected here");
+		return store(opts, spec, id, "");
+	}
+	return usage_error(word, NULL, "unknown option");
+}
+
+static int find_key(char key)
+{
+	for (int id = 0; id < OPT_MAX; id++) {
+		if (opts_key(id) == key)
+			return id;
+	}
+	return OPT_MAX;
+}
+
+static int take_short(struct opts *opts, const struct opts_spec *spec,
+		      struct words *w)
+{
+	const char *word = w->argv[w->next++];
+
+	for (const char *key = word + 1; *key; key++) {
+		int r, id = find_key(*key);
+
+		if (id == OPT_MAX)
+			return usage_error((const char[]){'-', *key, '\0'},
+					   NULL, "unknown option");
+		if (opts_metavar(id))
+			return take_value(opts, spec, w, id,
+					  key[1] ? key + 1 : NULL);
+		r = store(opts, spec, id, "");
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static bool is_option(const char *word)
+{
+	return word[0] == '-' && word[1] != '\0';
+}
+
+static int take_option(struct opts *opts, const struct opts_spec *spec,
+		       struct words *w)
+{
+	if (w->argv[w->next][1] == '-')
+		return take_long(opts, spec, w);
+	return take_short(opts, spec, w);
+}
+
+int opts_parse_global(struct opts *opts, int argc, char **argv, int *ret_next)
+{
+	static const struct opts_spec spec = {
+		.name = "natractl",
+		.options = OPTS_GLOBAL | OPT_BIT(OPT_VERSION),
+	};
+	struct words w = {.argc = argc, .argv = argv, .next = 1};
+
+	while (w.next < argc && is_option(argv[w.next])) {
+		int r;
+
+		if (strcmp(argv[w.next], "--") == 0) {
+			w.next++;
+			break;
+		}
+		r = take_option(opts, &spec, &w);
+		if (r)
+			return r;
+	}
+	*ret_next = w.next;
+	return 0;
+}
+
+static int take_arg(struct opts *opts, const struct opts_spec *spec,
+		    struct words *w)
+{
+	const char *word = w->argv[w->next++];
+
+	if (!spec->arg || opts->arg)
+		return usage_error(spec->name, word,
+				   "is one argument too many");
+	opts->arg = word;
+	return 0;
+}
+
+int opts_parse(struct opts *opts, const struct opts_spec *spec, int argc,
+	       char **argv)
+{
+	struct words w = {.argc = argc, .argv = argv};
+	bool only_args = false;
+
+	while (w.next < argc) {
+		int r = 0;
+
+		if (only_args || !is_option(argv[w.next])) {
+			r = take_arg(opts, spec, &w);
+		} else if (strcmp(argv[w.next], "--") == 0) {
+			only_args = true;
+			w.next++;
+		} else {
+			r = take_option(opts, spec, &w);
+		}
+		if (r)
+			return r;
+	}
+	if (opts->value[OPT_HELP])
+		return 0;
+	if (spec->arg && !spec->arg_optional && !opts->arg)
+		return usage_error(spec->name, NULL, "%s is missing",
+				   spec->arg);
+	return 0;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "stats.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+
+#include "output.h"
+
+static const struct {
+	const char *name;
+	size_t offset;
+} counters[] = {
+	{"mice", offsetof(struct natra_direction_stats, mice)},
+	{"admitted", offsetof(struct natra_direction_stats, admitted)},
+	{"paced", offsetof(struct natra_direction_stats, paced)},
+	{"marked", offsetof(struct natra_direction_stats, marked)},
+	{"dropped_rate", offsetof(struct natra_direction_stats, dropped_rate)},
+	{"dropped_horizon",
+	 offsetof(struct natra_direction_stats, dropped_horizon)},
+	{"unlimited", offsetof(struct natra_direction_stats, unlimited)},
+	{"other", offsetof(struct natra_direction_stats, other)},
+};
+
+static const size_t counters_len = sizeof(counters) / sizeof(counters[0]);
+
+static const struct natra_count *
+counter(const struct natra_direction_stats *stats, size_t i)
+{
+	return (const void *)((const char *)stats + counters[i].offset);
+}
+
+static uint64_t grown(uint64_t before, uint64_t now)
+{
+	return now >= before ? now - before : now;
+}
+
+static struct natra_direction_stats
+between(const struct natra_direction_stats *before,
+	const struct natra_direction_stats *now)
+{
+	struct natra_direction_stats delta = {
+		.delay_ns_sum = grown(before->delay_ns_sum, now->delay_ns_sum),
+	};
+
+	for (size_t i = 0; i < counters_len; i++) {
+		const struct natra_count *b = counter(before, i);
+		const struct natra_count *n = counter(now, i);
+		struct natra_count *d =
+			(void *)((char *)&delta + counters[i].offset);
+
+		d->packets = grown(b->packets, n->packets);
+		d->bytes = grown(b->bytes, n->bytes);
+	}
+	return delta;
+}
+
+struct natra_stats stats_between(const struct natra_stats *before,
+				 const struct natra_stats *now)
+{
+	return (struct natra_stats){
+		.sz = sizeof(struct natra_stats),
+		.ingress = between(&before->ingress, &now->ingress),
+		.egress = between(&before->egress, &now->egress),
+		.backstop = between(&before->backstop, &now->backstop),
+	};
+}
+
+/* Each packet is in exactly one counter. */
+static struct natra_count offered(const struct natra_direction_stats *stats)
+{
+	struct natra_count sum = {0};
+
+	for (size_t i = 0; i < counters_len; i++) {
+		sum.packets += counter(stats, i)->packets;
+		sum.bytes += counter(stats, i)->bytes;
+	}
+	return sum;
+}
+
+/* Of the packets that got a departure time: ingress pacing also marks them. */
+static uint64_t mean_delay_ns(const struct natra_direction_stats *stats)
+{
+	uint64_t packets = stats->paced.packets + stats->marked.packets;
+
+	return packets ? stats->delay_ns_sum / packets : 0;
+}
+
+static void print_count(const char *name, struct natra_count count)
+{
+	printf("    %-16s %14" PRIu64 " packets  %18" PRIu64 " bytes  %s\n",
+	       name, count.packets, count.bytes, unit_size(count.bytes).text);
+}
+
+static void print_direction(const char *name,
+			    const struct natra_direction_stats *stats)
+{
+	printf("  %s\n", name);
+	print_count("offered", offered(stats));
+	for (size_t i = 0; i < counters_len; i++)
+		print_count(counters[i].name, *counter(stats, i));
+	printf("    %-16s %14s\n", "mean delay",
+	       unit_time(mean_delay_ns(stats)).text);
+}
+
+void stats_print(const struct sample *sample)
+{
+	print_text(stdout, sample->id, 0);
+	putchar('\n');
+	print_direction("ingress", &sample->stats.ingress);
+	if (sample->has_backstop)
+		print_direction("backstop", &sample->stats.backstop);
+	print_direction("egress", &sample->stats.egress);
+}
+
+void stats_print_rates_header(int id_width)
+{
+	static const char *const names[] = {"OFFERED", "MICE",   "ADMITTED",
+					    "PACED",   "MARKED", "DROPPED"};
+
+	printf("%-*s  %-9s", id_width, "ID", "DIRECTION");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		printf("  %12s", names[i]);
+	printf("  %9s\n", "DELAY");
+}
+
+static void print_rate(uint64_t bytes, uint64_t interval_ns)
+{
+	double bits_per_sec = (double)bytes * 8e9 / (double)interval_ns;
+
+	printf("  %12s", unit_rate((uint64_t)bits_per_sec).text);
+}
+
+static void print_direction_rates(const char *name,
+				  const struct natra_direction_stats *stats,
+				  uint64_t interval_ns)
+{
+	printf("%-9s", name);
+	print_rate(offered(stats).bytes, interval_ns);
+	print_rate(stats->mice.bytes, interval_ns);
+	print_rate(stats->admitted.bytes, interval_ns);
+	print_rate(stats->paced.bytes, interval_ns);
+	print_rate(stats->marked.bytes, interval_ns);
+	print_rate(stats->dropped_rate.bytes + stats->dropped_horizon.bytes,
+		   interval_ns);
+	printf("  %9s\n", unit_time(mean_delay_ns(stats)).text);
+}
+
+void stats_print_rates(const struct sample *delta, uint64_t interval_ns,
+		       int id_width)
+{
+	print_text(stdout, delta->id, id_width + 2);
+	print_direction_rates("ingress", &delta->stats.ingress, interval_ns);
+	print_text(stdout, delta->id, id_width + 2);
+	print_direction_rates("egress", &delta->stats.egress, interval_ns);
+}
+
+static void add_count(cJSON *parent, const char *name, struct natra_count count)
+{
+	cJSON *o = cJSON_AddObjectToObject(parent, name);
+
+	json_add_u64(o, "packets", count.packets);
+	json_add_u64(o, "bytes", count.bytes);
+}
+
+static void add_direction(cJSON *parent, const char *name,
+			  const struct natra_direction_stats *stats)
+{
+	cJSON *o = cJSON_AddObjectToObject(parent, name);
+
+	add_count(o, "offered", offered(stats));
+	for (size_t i = 0; i < counters_len; i++)
+		add_count(o, counters[i].name, *counter(stats, i));
+	json_add_u64(o, "delay_ns_sum", stats->delay_ns_sum);
+	json_add_u64(o, "mean_delay_ns", mean_delay_ns(stats));
+}
+
+cJSON *stats_json(const struct sample *sample)
+{
+	cJSON *json = cJSON_CreateObject();
+
+	json_add_text(json, "id", sample->id);
+	add_direction(json, "ingress", &sample->stats.ingress);
+	if (sample->has_backstop)
+		add_direction(json, "backstop", &sample->stats.backstop);
+	add_direction(json, "egress", &sample->stats.egress);
+	return json;
+}
