@@ -131,7 +131,8 @@ static bool uses_site(const struct meta *meta, bool on_host)
 	if (link->fq)
 		return true;
 	for (int i = 0; i < HALF_MAX; i++) {
-		if (meta->half[i].hook && (meta->half[i].on_host != 0) == on_host)
+		if (meta->half[i].hook &&
+		    (meta->half[i].on_host != 0) == on_host)
 			return true;
 	}
 	return false;
@@ -258,8 +259,8 @@ static int list_hook(const struct site *site, struct netlink *nl, bool ingress)
 
 	entries->common = (struct entry){
 		.e.sz = sizeof(struct natra_hook_entry),
-		.e.direction = ingress == site->on_host ? NATRA_EGRESS_DIR :
-							  NATRA_INGRESS_DIR,
+		.e.direction = ingress == site->on_host ? NATRA_EGRESS_DIR
+							: NATRA_INGRESS_DIR,
 		.e.hook = "tcx",
 		.e.hook_is_ingress = ingress,
 	};

@@ -52,9 +52,14 @@ const char *natra_version(void)
 	return NATRA_VERSION;
 }
 
-static void set_error(struct natra *n, const char *format, va_list args)
+/* Through a copy: the arguments may contain the last error. */
+__attribute__((format(printf, 2, 0))) static void
+set_error(struct natra *n, const char *format, va_list args)
 {
-	(void)vsnprintf(n->error, sizeof(n->error), format, args);
+	char text[HANDLE_ERROR_MAX];
+
+	(void)vsnprintf(text, sizeof(text), format, args);
+	(void)str_copy(n->error, sizeof(n->error), text);
 }
 
 int natra_fail(struct natra *n, int r, const char *format, ...)
@@ -68,8 +73,8 @@ int natra_fail(struct natra *n, int r, const char *format, ...)
 	len = strlen(n->error);
 	/* strerrordesc_np is thread-safe, strerror is not. */
 	(void)snprintf(n->error + len, sizeof(n->error) - len, ": %s",
-		       strerrordesc_np(-r) ? strerrordesc_np(-r) :
-					     "unknown error");
+		       strerrordesc_np(-r) ? strerrordesc_np(-r)
+					   : "unknown error");
 	str_one_line(n->error);
 	return r;
 }

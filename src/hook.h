@@ -17,7 +17,7 @@ struct hook {
 /* What stands on a hook. */
 struct hook_program {
 	uint32_t prog_id; /* 0: not BPF */
-	char name[16];	  /* the program's, or the filter's kind */
+	char name[16];    /* the program's, or the filter's kind */
 	uint32_t priority;
 	uint32_t handle;
 };
@@ -49,8 +49,10 @@ int hook_clsact_detach(struct natra *n, struct netlink *nl,
 int hook_clsact_list(struct natra *n, struct netlink *nl,
 		     const struct hook *hook, hook_list_fn cb, void *arg);
 
-/* 1: the program is on the hook; 0: it is not. */
-int hook_tcx_has(struct natra *n, const struct hook *hook, uint32_t prog_id);
+/* The name that a program was loaded with; "" if it is gone. */
+void hook_program_name(uint32_t prog_id, char *ret_name, size_t size);
+
+/* 1: a filter runs the program; 0: none does. */
 int hook_clsact_has(struct natra *n, struct netlink *nl,
 		    const struct hook *hook, uint32_t prog_id);
 

@@ -137,7 +137,8 @@ static int read_filter(struct nl_msg *msg, void *arg)
 	struct nlattr *bpf[TCA_BPF_MAX + 1];
 
 	if (list->result != 0 || tcm->tcm_handle == 0 ||
-	    nlmsg_parse(nlmsg_hdr(msg), sizeof(*tcm), attrs, TCA_MAX, NULL) < 0 ||
+	    nlmsg_parse(nlmsg_hdr(msg), sizeof(*tcm), attrs, TCA_MAX, NULL) <
+		    0 ||
 	    !attrs[TCA_KIND])
 		return 0;
 	program.handle = tcm->tcm_handle;
@@ -147,8 +148,9 @@ static int read_filter(struct nl_msg *msg, void *arg)
 	    nla_parse_nested(bpf, TCA_BPF_MAX, attrs[TCA_OPTIONS], NULL) == 0) {
 		if (bpf[TCA_BPF_ID])
 			program.prog_id = nla_get_u32(bpf[TCA_BPF_ID]);
-		if (bpf[TCA_BPF_NAME])
-			(void)nla_strlcpy(program.name, bpf[TCA_BPF_NAME],
+		/* TCA_BPF_NAME is free text of whoever added the filter. */
+		if (program.prog_id)
+			hook_program_name(program.prog_id, program.name,
 					  sizeof(program.name));
 	}
 	list->result = list->cb(list->arg, &program);

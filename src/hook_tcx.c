@@ -62,7 +62,7 @@ int hook_tcx_attach(struct natra *n, const struct hook *hook, int prog_fd,
 	return 0;
 }
 
-static void name_of(uint32_t prog_id, char *ret_name, size_t size)
+void hook_program_name(uint32_t prog_id, char *ret_name, size_t size)
 {
 	cleanup_close int fd = bpf_prog_get_fd_by_id(prog_id);
 	struct bpf_prog_info info = {0};
@@ -88,26 +88,10 @@ int hook_tcx_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
 				  hook->ifindex);
 	for (uint32_t i = 0; i < len; i++) {
 		program.prog_id = ids[i];
-		name_of(ids[i], program.name, sizeof(program.name));
+		hook_program_name(ids[i], program.name, sizeof(program.name));
 		r = cb(arg, &program);
 		if (r != 0)
 			return r;
-	}
-	return 0;
-}
-
-int hook_tcx_has(struct natra *n, const struct hook *hook, uint32_t prog_id)
-{
-	uint32_t ids[MAX_PROGRAMS];
-	uint32_t len = MAX_PROGRAMS;
-	int r = query(hook, ids, &len);
-
-	if (r < 0)
-		return natra_fail(n, r, "list the TCX programs of ifindex %u",
-				  hook->ifindex);
-	for (uint32_t i = 0; i < len; i++) {
-		if (ids[i] == prog_id)
-			return 1;
 	}
 	return 0;
 }

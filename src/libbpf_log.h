@@ -14,7 +14,8 @@ struct natra *libbpf_log_enter(struct natra *n);
 void libbpf_log_leave(struct natra **before);
 
 #define LIBBPF_LOG_SCOPE(n)                                                    \
-	__attribute__((cleanup(libbpf_log_leave), unused))                     \
-	struct natra *libbpf_log_scope_ = libbpf_log_enter(n)
+	__attribute__((cleanup(libbpf_log_leave),                              \
+		       unused)) struct natra *libbpf_log_scope_ =              \
+		libbpf_log_enter(n)
 
 #endif

@@ -73,9 +73,8 @@ int link_by_index(struct netlink *nl, uint32_t ifindex,
 
 static int read_nsid(struct nl_msg *msg, void *arg)
 {
-	struct nlattr *attr = nlmsg_find_attr(nlmsg_hdr(msg),
-					      sizeof(struct rtgenmsg),
-					      NETNSA_NSID);
+	struct nlattr *attr = nlmsg_find_attr(
+		nlmsg_hdr(msg), sizeof(struct rtgenmsg), NETNSA_NSID);
 
 	if (attr)
 		*(int *)arg = nla_get_s32(attr);

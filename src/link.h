@@ -11,10 +11,10 @@
 struct link_info {
 	uint32_t ifindex;
 	char ifname[16];
-	char kind[16];	       /* "veth", "macvlan", ... or "" */
-	bool has_l2;	       /* packets begin with an Ethernet header */
+	char kind[16];         /* "veth", "macvlan", ... or "" */
+	bool has_l2;           /* packets begin with an Ethernet header */
 	uint32_t peer_ifindex; /* IFLA_LINK, 0 if there is none */
-	int peer_nsid;	       /* IFLA_LINK_NETNSID, -1 if there is none */
+	int peer_nsid;         /* IFLA_LINK_NETNSID, -1 if there is none */
 };
 
 /* By name in the namespace of `nl`; -ENODEV if there is none. */

@@ -25,7 +25,7 @@ enum meta_hook {
 
 /* One program: where it is attached, if hook is not META_HOOK_NONE. */
 struct meta_half {
-	uint32_t hook;	       /* enum meta_hook */
+	uint32_t hook;         /* enum meta_hook */
 	uint32_t on_host;      /* on the host-side veth, else on the pod's */
 	uint32_t hook_ingress; /* of that interface */
 	uint32_t prog_id;
@@ -51,7 +51,7 @@ struct meta_link {
 	uint64_t netns_inode;
 	uint64_t netns_cookie;
 	uint32_t ifindex; /* 0: not used */
-	uint32_t fq;	  /* natra's fq is its root qdisc */
+	uint32_t fq;      /* natra's fq is its root qdisc */
 	char ifname[16];
 };
 
@@ -61,8 +61,8 @@ struct meta {
 	uint32_t abi;
 	uint32_t size;
 	uint32_t complete; /* attached; else the work of a killed process */
-	uint32_t mode;	   /* as attached */
-	uint32_t edt;	   /* natra_edt paces the pod's egress */
+	uint32_t mode;     /* as attached */
+	uint32_t edt;      /* natra_edt paces the pod's egress */
 	struct meta_link pod;
 	struct meta_link host;
 	struct meta_half half[HALF_MAX];

@@ -83,7 +83,8 @@ static int read_environment(struct natra *n, struct natra_policy *p)
 		return natra_refuse(n, -EINVAL,
 				    "NATRA_ATTACH_MODE: '%s' is not a mode",
 				    mode);
-	if (edt && p->edt == NATRA_EDT_AUTO && natra_parse_edt(edt, &p->edt) < 0)
+	if (edt && p->edt == NATRA_EDT_AUTO &&
+	    natra_parse_edt(edt, &p->edt) < 0)
 		return natra_refuse(
 			n, -EINVAL,
 			"NATRA_EDT_PACING: '%s' is not auto, on or off", edt);
@@ -136,8 +137,9 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	if (!t.ifname || !t.ifname[0])
 		return natra_refuse(n, -EINVAL, "ifname: missing");
 	if (!p.ingress_rate_bits_per_sec && !p.egress_rate_bits_per_sec)
-		return natra_refuse(n, -EINVAL,
-				    "ingress_rate_bits_per_sec, egress_rate_bits_per_sec: at least one is needed");
+		return natra_refuse(
+			n, -EINVAL,
+			"ingress_rate_bits_per_sec, egress_rate_bits_per_sec: at least one is needed");
 	r = kernel_is_supported(n);
 	if (r == 0)
 		r = netns_open(n, &t, &fd);
@@ -235,7 +237,8 @@ int natra_configure(struct natra *n, const char *id,
 	if (r < 0)
 		return r;
 	if (check_is_gone(n, &gen))
-		return natra_refuse(n, -ENODEV, "interface '%s' of '%s' is gone",
+		return natra_refuse(n, -ENODEV,
+				    "interface '%s' of '%s' is gone",
 				    gen.meta.pod.ifname, id);
 	if (!shaper_covers(&gen.meta, &p))
 		return reattach(n, &key, &gen.meta, &p);

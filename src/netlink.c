@@ -76,10 +76,10 @@ static int on_error(struct sockaddr_nl *from, struct nlmsgerr *err, void *arg)
 	req->result = err->error;
 	if (hdr->nlmsg_flags & NLM_F_ACK_TLVS) {
 		/* The request's payload is not echoed: NETLINK_CAP_ACK. */
-		text = nla_find((struct nlattr *)(err + 1),
-				(int)(hdr->nlmsg_len - NLMSG_HDRLEN -
-				      sizeof(*err)),
-				NLMSGERR_ATTR_MSG);
+		text = nla_find(
+			(struct nlattr *)(err + 1),
+			(int)(hdr->nlmsg_len - NLMSG_HDRLEN - sizeof(*err)),
+			NLMSGERR_ATTR_MSG);
 		if (text)
 			(void)nla_strlcpy(req->nl->extack, text,
 					  sizeof(req->nl->extack));

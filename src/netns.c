@@ -52,9 +52,10 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 			return natra_fail(n, -errno, "netns_fd %d",
 					  target->netns_fd);
 		if (check_is_netns(fd) < 0)
-			return natra_refuse(n, -EINVAL,
-					    "netns_fd: %d is not a network namespace",
-					    target->netns_fd);
+			return natra_refuse(
+				n, -EINVAL,
+				"netns_fd: %d is not a network namespace",
+				target->netns_fd);
 		*ret_fd = TAKE_FD(fd);
 		return 0;
 	}
@@ -183,7 +184,10 @@ static void *work(void *arg)
 {
 	struct job *job = arg;
 
-	if (setns(job->fd, CLONE_NEWNET) < 0) {
+	int r = job->fd == NETNS_NEW ? unshare(CLONE_NEWNET)
+				     : setns(job->fd, CLONE_NEWNET);
+
+	if (r < 0) {
 		job->enter_result = -errno;
 		return NULL;
 	}
@@ -198,7 +202,7 @@ int netns_run(struct natra *n, int fd, int (*fn)(void *arg), void *arg)
 	pthread_t thread;
 	int r;
 
-	if (fd < 0)
+	if (fd == -1)
 		return fn(arg);
 
 	/* The thread inherits the mask: the process's signals are not its. */
@@ -211,7 +215,7 @@ int netns_run(struct natra *n, int fd, int (*fn)(void *arg), void *arg)
 	(void)pthread_join(thread, NULL);
 	if (job.enter_result < 0)
 		return n ? natra_fail(n, job.enter_result,
-				      "enter the network namespace") :
-			   job.enter_result;
+				      "enter the network namespace")
+			 : job.enter_result;
 	return job.result;
 }

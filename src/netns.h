@@ -26,6 +26,9 @@ int netns_find(const struct netns_id *id, int hint_fd, int *ret_fd);
 /* The namespace that the calling thread is in. */
 int netns_self(struct netns_id *ret_id);
 
+/* For netns_run: a namespace of its own, which goes with the thread. */
+#define NETNS_NEW (-2)
+
 /*
  * Runs fn(arg) in a namespace, on a short-lived thread; fd -1: in place.
  * Returns what fn returned, or why it could not be run.

@@ -17,7 +17,7 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-#define PIN_DIR	      "natra"
+#define PIN_DIR       "natra"
 #define PIN_MODE      0700
 #define KEY_HEX_LEN   32
 #define META_MAP_NAME "natra_meta"
@@ -226,8 +226,8 @@ static void load_meta(struct pin_gen *gen)
 	    info.type != BPF_MAP_TYPE_ARRAY || info.key_size != sizeof(zero) ||
 	    info.value_size < offsetof(struct meta, complete))
 		return;
-	value = calloc(1, info.value_size > sizeof(*value) ? info.value_size :
-							     sizeof(*value));
+	value = calloc(1, info.value_size > sizeof(*value) ? info.value_size
+							   : sizeof(*value));
 	if (!value || bpf_map_lookup_elem(gen->meta_fd, &zero, value) < 0 ||
 	    value->magic != NATRA_PIN_MAGIC)
 		return;
@@ -259,7 +259,8 @@ int pin_foreach_gen(struct natra *n, const char *path,
 	int r = 0;
 
 	if (!dir)
-		return errno == ENOENT ? 0 : natra_fail(n, -errno, "'%s'", path);
+		return errno == ENOENT ? 0
+				       : natra_fail(n, -errno, "'%s'", path);
 	while (len < MAX_GENS && (entry = readdir(dir))) {
 		char *end;
 		unsigned long number = strtoul(entry->d_name, &end, 10);
@@ -397,11 +398,13 @@ int pin_remove_gen(struct natra *n, const struct pin_gen *gen)
 	struct dirent *entry;
 
 	if (!dir)
-		return errno == ENOENT ? 0 :
-					 natra_fail(n, -errno, "'%s'", gen->path);
+		return errno == ENOENT
+			       ? 0
+			       : natra_fail(n, -errno, "'%s'", gen->path);
 	/* meta goes last: while it is there, a crash leaves what can be read. */
 	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] == '.' || strcmp(entry->d_name, "meta") == 0)
+		if (entry->d_name[0] == '.' ||
+		    strcmp(entry->d_name, "meta") == 0)
 			continue;
 		if (unlinkat(dirfd(dir), entry->d_name, 0) < 0 &&
 		    errno != ENOENT)

@@ -32,8 +32,14 @@ struct pin_gen {
 	struct meta meta;
 };
 
-#define PIN_KEY_INIT {.lock_fd = -1}
-#define PIN_GEN_INIT {.meta_fd = -1}
+#define PIN_KEY_INIT                                                           \
+	{                                                                      \
+		.lock_fd = -1                                                  \
+	}
+#define PIN_GEN_INIT                                                           \
+	{                                                                      \
+		.meta_fd = -1                                                  \
+	}
 
 /* 1: a bpffs is mounted at the handle's path; 0: it is not. */
 int pin_bpffs_mounted(struct natra *n);
@@ -65,7 +71,8 @@ int pin_foreach_gen(struct natra *n, const char *key_path,
 
 /* The newest complete generation of an id; -ENOENT without an error text;
  * -ESTALE another ABI. No lock is needed to read. */
-int pin_find_gen(struct natra *n, const char *key_path, struct pin_gen *ret_gen);
+int pin_find_gen(struct natra *n, const char *key_path,
+		 struct pin_gen *ret_gen);
 int pin_find(struct natra *n, const char *id, struct pin_gen *ret_gen);
 void pin_close_gen(struct pin_gen *gen);
 #define cleanup_pin_gen __attribute__((cleanup(pin_close_gen)))

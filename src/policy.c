@@ -8,15 +8,15 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-#define BITS_PER_BYTE		  8
-#define NS_PER_SEC		  1000000000ULL
-#define NS_PER_MS		  1000000ULL
-#define DEFAULT_BURST_NS	  (NS_PER_SEC / 2)
-#define DEFAULT_THRESHOLD_NS	  (NS_PER_SEC / 10)
-#define DEFAULT_HORIZON_NS	  (2 * NS_PER_SEC)
-#define DEFAULT_PACE_LIMIT_NS	  (50 * NS_PER_MS)
+#define BITS_PER_BYTE             8
+#define NS_PER_SEC                1000000000ULL
+#define NS_PER_MS                 1000000ULL
+#define DEFAULT_BURST_NS          (NS_PER_SEC / 2)
+#define DEFAULT_THRESHOLD_NS      (NS_PER_SEC / 10)
+#define DEFAULT_HORIZON_NS        (2 * NS_PER_SEC)
+#define DEFAULT_PACE_LIMIT_NS     (50 * NS_PER_MS)
 #define DEFAULT_FAST_PASS_PERCENT 80
-#define MAX_DELAY_NS		  (9 * NS_PER_SEC) /* fq's horizon is 10 s */
+#define MAX_DELAY_NS              (9 * NS_PER_SEC) /* fq's horizon is 10 s */
 
 /* How far marks may overdraw the bucket where nothing can be delayed. */
 #define ECN_LIMIT_NS (100 * NS_PER_MS)
@@ -69,9 +69,9 @@ static int check_range(const char *name, uint64_t value, uint64_t max,
 
 static int check_width(uint32_t width, char *ret_error, size_t size)
 {
-	if (!width || (width >= NATRA_SKETCH_WIDTH_MIN &&
-		       width <= NATRA_SKETCH_WIDTH_MAX &&
-		       (width & (width - 1)) == 0))
+	if (!width ||
+	    (width >= NATRA_SKETCH_WIDTH_MIN &&
+	     width <= NATRA_SKETCH_WIDTH_MAX && (width & (width - 1)) == 0))
 		return 0;
 	(void)snprintf(ret_error, size,
 		       "sketch_width: %u is not a power of two from %u to %u",
@@ -126,11 +126,11 @@ struct natra_policy policy_effective(const struct natra_policy *policy)
 	struct natra_policy p = *policy;
 
 	if (!p.ingress_burst_bytes)
-		p.ingress_burst_bytes = bytes_in(p.ingress_rate_bits_per_sec,
-						 DEFAULT_BURST_NS);
+		p.ingress_burst_bytes =
+			bytes_in(p.ingress_rate_bits_per_sec, DEFAULT_BURST_NS);
 	if (!p.egress_burst_bytes)
-		p.egress_burst_bytes = bytes_in(p.egress_rate_bits_per_sec,
-						DEFAULT_BURST_NS);
+		p.egress_burst_bytes =
+			bytes_in(p.egress_rate_bits_per_sec, DEFAULT_BURST_NS);
 	if (!p.heavy_hitter_threshold_bytes)
 		p.heavy_hitter_threshold_bytes = default_threshold(&p);
 	if (!p.horizon_ns)
@@ -191,8 +191,8 @@ static uint32_t threshold_units(const struct natra_policy *p, uint64_t rate)
 static void loosen_backstop(struct natra_limits *l, uint64_t pace_limit_ns)
 {
 	l->rate.burst_ns += pace_limit_ns;
-	l->enter_units = l->enter_units > MAX_UNITS / 2 ? MAX_UNITS :
-							   l->enter_units * 2;
+	l->enter_units =
+		l->enter_units > MAX_UNITS / 2 ? MAX_UNITS : l->enter_units * 2;
 }
 
 struct natra_limits policy_limits(const struct natra_policy *policy,
@@ -200,8 +200,8 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
 {
 	struct natra_policy p = policy_effective(policy);
 	bool out = half == HALF_EGRESS;
-	uint64_t rate = out ? p.egress_rate_bits_per_sec :
-			      p.ingress_rate_bits_per_sec;
+	uint64_t rate =
+		out ? p.egress_rate_bits_per_sec : p.ingress_rate_bits_per_sec;
 	uint64_t burst = out ? p.egress_burst_bytes : p.ingress_burst_bytes;
 	uint64_t share =
 		(uint64_t)((u128)rate * p.fast_pass_share_percent / 100);

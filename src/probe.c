@@ -3,14 +3,13 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 
 #include "hook.h"
 #include "libbpf_log.h"
+#include "netns.h"
 #include "qdisc_fq.h"
 #include "structs.h"
 #include "util/str.h"
@@ -41,10 +40,8 @@ int kernel_is_supported(struct natra *n)
 			    name.release, MIN_MAJOR, MIN_MINOR);
 }
 
-/* In a namespace of its own: nothing is left behind. */
 struct trial {
 	struct natra *n;
-	int result;
 	bool fq;
 	bool clsact;
 };
@@ -61,54 +58,37 @@ static int try_clsact(struct natra *n)
 	return bpf_tc_hook_create(&hook);
 }
 
-static void *try_qdiscs(void *arg)
+/* In a namespace of its own: nothing is left behind. */
+static int try_qdiscs(void *arg)
 {
 	struct trial *trial = arg;
 	cleanup_netlink struct netlink nl = {0};
 	int r;
 
-	if (unshare(CLONE_NEWNET) < 0) {
-		trial->result = natra_fail(trial->n, -errno,
-					   "make a network namespace");
-		return NULL;
-	}
 	r = netlink_open(trial->n, &nl);
-	if (r == 0) {
-		r = qdisc_fq_add(trial->n, &nl, LOOPBACK_IFINDEX);
-		trial->fq = r == 0;
-	}
-	if (r == -EOPNOTSUPP)
-		r = 0;
-	if (r == 0)
-		trial->clsact = try_clsact(trial->n) == 0;
-	trial->result = r;
-	return NULL;
-}
-
-static int run_trial(struct trial *trial)
-{
-	pthread_t thread;
-	int r = pthread_create(&thread, NULL, try_qdiscs, trial);
-
-	if (r != 0)
-		return natra_fail(trial->n, -r, "start a thread");
-	(void)pthread_join(thread, NULL);
-	return trial->result;
+	if (r < 0)
+		return r;
+	r = qdisc_fq_add(trial->n, &nl, LOOPBACK_IFINDEX);
+	if (r < 0 && r != -EOPNOTSUPP)
+		return r;
+	trial->fq = r == 0;
+	trial->clsact = try_clsact(trial->n) == 0;
+	return 0;
 }
 
 static void choose(struct natra_features *f)
 {
-	f->auto_mode = f->tcx ? NATRA_MODE_TCX_PODSIDE :
-				NATRA_MODE_CLSACT_PODSIDE;
+	f->auto_mode =
+		f->tcx ? NATRA_MODE_TCX_PODSIDE : NATRA_MODE_CLSACT_PODSIDE;
 	f->auto_edt = f->fq;
 	if (!f->kernel_ok || !f->bpf || (!f->tcx && !f->clsact))
 		f->auto_mode = NATRA_MODE_AUTO;
 	(void)snprintf(f->reason, sizeof(f->reason), "%s; %s; %s",
-		       f->kernel_ok ? "kernel is recent enough" :
-				      "kernel is older than 5.18",
-		       f->tcx	 ? "TCX is there" :
-		       f->clsact ? "no TCX, clsact is there" :
-				   "neither TCX nor clsact",
+		       f->kernel_ok ? "kernel is recent enough"
+				    : "kernel is older than 5.18",
+		       f->tcx      ? "TCX is there"
+		       : f->clsact ? "no TCX, clsact is there"
+				   : "neither TCX nor clsact",
 		       f->fq ? "fq can pace" : "no fq: mark and drop");
 }
 
@@ -137,7 +117,7 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 	if (r == -EPERM && !f.bpf)
 		return r;
 	f.tcx = r == 1;
-	r = run_trial(&trial);
+	r = netns_run(n, NETNS_NEW, try_qdiscs, &trial);
 	if (r < 0)
 		return r;
 	f.fq = trial.fq;

@@ -13,11 +13,11 @@
 #include "util/cleanup.h"
 #include "../bpf/natra_flows.h"
 
-_Static_assert(offsetof(struct natra_bpf__bss, natra_sketch) +
-			       sizeof(((struct natra_bpf__bss *)0)
-					      ->natra_sketch) ==
-		       sizeof(struct natra_bpf__bss),
-	       "the sketch is last: its map is resized");
+_Static_assert(
+	offsetof(struct natra_bpf__bss, natra_sketch) +
+			sizeof(((struct natra_bpf__bss *)0)->natra_sketch) ==
+		sizeof(struct natra_bpf__bss),
+	"the sketch is last: its map is resized");
 
 #define KEYS_OFFSET offsetof(struct natra_bpf__rodata, natra_keys)
 
@@ -70,7 +70,8 @@ static void forbid_mmap(struct natra_bpf *skel)
 {
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, skel->obj) {
+	bpf_object__for_each_map(map, skel->obj)
+	{
 		(void)bpf_map__set_map_flags(map, bpf_map__map_flags(map) &
 							  ~BPF_F_MMAPABLE);
 	}

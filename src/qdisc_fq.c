@@ -15,9 +15,9 @@
  */
 #define FQ_LIMIT_PACKETS      50000
 #define FQ_FLOW_LIMIT_PACKETS 50000
-#define FQ_HORIZON_US	      10000000
+#define FQ_HORIZON_US         10000000
 /* fq's hash table is memory of every pod: 2^6 buckets of 8 bytes. */
-#define FQ_BUCKETS_LOG 6
+#define FQ_BUCKETS_LOG        6
 
 static struct nl_msg *tc_message(int type, int flags, uint32_t ifindex,
 				 uint32_t parent, uint32_t handle)
@@ -121,9 +121,8 @@ int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex)
 				    root.kind, root.handle >> 16);
 
 	/* REPLACE, because the default may itself be an fq (sysctl). */
-	msg = tc_message(RTM_NEWQDISC,
-			 NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, ifindex,
-			 TC_H_ROOT, QDISC_FQ_HANDLE);
+	msg = tc_message(RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE,
+			 ifindex, TC_H_ROOT, QDISC_FQ_HANDLE);
 	if (!msg || put_fq(msg) < 0)
 		return natra_fail(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, NULL, NULL);

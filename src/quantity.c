@@ -13,9 +13,9 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-#define MAX_DIGITS   30
-#define MAX_EXPONENT 30
-#define HOUR_NS	     3600000000000ULL
+#define MAX_DIGITS     30
+#define MAX_EXPONENT   30
+#define HOUR_NS        3600000000000ULL
 #define SIZE_MAX_BYTES ((uint64_t)INT64_MAX)
 
 /* digits / 10^fraction, the text that follows at *ret_rest. */

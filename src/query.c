@@ -391,7 +391,8 @@ int natra_gc(struct natra *n, const char *network, const char *const *keep,
 		return -EINVAL;
 	if (keep_len && !network)
 		return natra_refuse(n, -EINVAL,
-				    "keep: %zu ids without a network", keep_len);
+				    "keep: %zu ids without a network",
+				    keep_len);
 	r = pin_foreach_key(n, sweep_key, &sweep);
 	if (r == 0 && sweep.first_error) {
 		r = sweep.first_error;

@@ -30,7 +30,8 @@ static bool is_hostside(enum natra_mode mode)
 
 static bool is_tcx(enum natra_mode mode)
 {
-	return mode == NATRA_MODE_TCX_PODSIDE || mode == NATRA_MODE_TCX_HOSTSIDE;
+	return mode == NATRA_MODE_TCX_PODSIDE ||
+	       mode == NATRA_MODE_TCX_HOSTSIDE;
 }
 
 static bool paces_ingress(const struct natra_policy *policy)
@@ -126,7 +127,8 @@ int shaper_set_limits(struct natra *n, struct pin_gen *gen,
 			continue;
 		r = pin_open_map(n, gen, half, PROGRAM_MAP_CONFIG, &fd);
 		if (r == -ENOENT)
-			return natra_refuse(n, -ENOENT, "the limits of '%s' are gone",
+			return natra_refuse(n, -ENOENT,
+					    "the limits of '%s' are gone",
 					    gen->meta.id);
 		if (r == 0)
 			r = program_set_limits(n, fd, &limits);
@@ -143,8 +145,8 @@ static enum program_kind place_half(struct meta *meta, enum half half)
 	bool hostside = is_hostside((enum natra_mode)meta->mode);
 	struct meta_half *h = &meta->half[half];
 
-	h->hook = is_tcx((enum natra_mode)meta->mode) ? META_HOOK_TCX :
-							META_HOOK_CLSACT;
+	h->hook = is_tcx((enum natra_mode)meta->mode) ? META_HOOK_TCX
+						      : META_HOOK_CLSACT;
 	h->on_host = hostside || half == HALF_PACE;
 	/* What goes into the pod leaves the host-side veth. */
 	h->hook_ingress = (half == HALF_EGRESS) == (h->on_host != 0);
@@ -181,8 +183,8 @@ static int load_half(struct attempt *a, enum half half)
 	int r;
 
 	options.kind = place_half(meta, half);
-	options.has_l2 = meta->half[half].on_host ? a->host.has_l2 :
-						    a->scene->pod.has_l2;
+	options.has_l2 = meta->half[half].on_host ? a->host.has_l2
+						  : a->scene->pod.has_l2;
 	options.sketch_width = policy_effective(a->policy).sketch_width;
 	limits = policy_limits(a->policy, half, half_is_paced(meta, half));
 	r = program_load(a->n, &options, &limits, &a->program[half]);
@@ -195,9 +197,9 @@ static int load_half(struct attempt *a, enum half half)
 static int load_halves(struct attempt *a)
 {
 	for (int i = 0; i < HALF_MAX; i++) {
-		int r = half_wanted(a, (enum half)i) ?
-				load_half(a, (enum half)i) :
-				0;
+		int r = half_wanted(a, (enum half)i)
+				? load_half(a, (enum half)i)
+				: 0;
 
 		if (r < 0)
 			return r;
@@ -298,8 +300,7 @@ static int prepare_edt(struct attempt *a, char *reason, size_t size)
 	}
 	if (a->policy->edt == NATRA_EDT_AUTO &&
 	    (r == -EOPNOTSUPP || r == -EBUSY)) {
-		(void)snprintf(reason, size, "no edt: %s",
-			       natra_error(a->n));
+		(void)snprintf(reason, size, "no edt: %s", natra_error(a->n));
 		return 0;
 	}
 	return r;
@@ -395,8 +396,9 @@ static int try_mode(struct natra *n, const struct pin_key *key,
 	if (is_tcx(mode)) {
 		r = hook_tcx_supported(n);
 		if (r == 0)
-			return natra_refuse(n, -EOPNOTSUPP,
-					    "this kernel has no TCX (Linux 6.6)");
+			return natra_refuse(
+				n, -EOPNOTSUPP,
+				"this kernel has no TCX (Linux 6.6)");
 		if (r < 0)
 			return r;
 	}
@@ -447,10 +449,10 @@ static int try_modes(struct natra *n, const struct pin_key *key,
 		NATRA_MODE_CLSACT_PODSIDE,
 		NATRA_MODE_CLSACT_HOSTSIDE,
 	};
-	const enum natra_mode *order = request->policy->edt == NATRA_EDT_OFF ?
-					       without_edt :
-					       with_edt;
+	const enum natra_mode *order =
+		request->policy->edt == NATRA_EDT_OFF ? without_edt : with_edt;
 	char why[META_REASON_MAX / 2 - 2] = "first choice of auto";
+	char first_error[HANDLE_ERROR_MAX];
 	int r;
 
 	if (request->policy->mode != NATRA_MODE_AUTO)
@@ -461,10 +463,15 @@ static int try_modes(struct natra *n, const struct pin_key *key,
 			     ret_gen);
 		if (r != -EOPNOTSUPP)
 			return r;
+		if (i == 0)
+			(void)str_copy(first_error, sizeof(first_error),
+				       natra_error(n));
 		(void)snprintf(why, sizeof(why), "not %s: %s",
 			       natra_mode_name(order[i]), natra_error(n));
 		natra_log(n, NATRA_LOG_INFO, "%s", why);
 	}
+	/* What would have been best tells more than what was tried last. */
+	(void)str_copy(n->error, sizeof(n->error), first_error);
 	return r;
 }
 
@@ -521,7 +528,8 @@ int shaper_attach(struct natra *n, const struct pin_key *key,
 	/* For a moment both judged each packet: a gap would be worse. */
 	r = teardown_key(n, key, &gen, scene->pod_fd);
 	if (r < 0)
-		natra_log(n, NATRA_LOG_ERROR, "%s: the replaced state stays: %s",
-			  request->id, natra_error(n));
+		natra_log(n, NATRA_LOG_ERROR,
+			  "%s: the replaced state stays: %s", request->id,
+			  natra_error(n));
 	return 0;
 }

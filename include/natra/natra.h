@@ -74,15 +74,21 @@ extern "C" {
 
 /** Initialiser of every struct that begins with `sz`: all zero but the size. */
 #ifdef __cplusplus
-#define NATRA_INIT(var) {sizeof(var)}
+#define NATRA_INIT(var)                                                        \
+	{                                                                      \
+		sizeof(var)                                                    \
+	}
 #else
-#define NATRA_INIT(var) {.sz = sizeof(var)}
+#define NATRA_INIT(var)                                                        \
+	{                                                                      \
+		.sz = sizeof(var)                                              \
+	}
 #endif
 
 /** Longest attachment id in bytes, without the terminator. */
-#define NATRA_ID_MAX 255
+#define NATRA_ID_MAX                255
 /** Longest `network` and `label` in bytes, without the terminator. */
-#define NATRA_NAME_MAX 255
+#define NATRA_NAME_MAX              255
 /** Limits of a rate: 1 kbit/s and 1 Pbit/s, as in container runtimes. */
 #define NATRA_RATE_MIN_BITS_PER_SEC 1000ULL
 #define NATRA_RATE_MAX_BITS_PER_SEC 1000000000000000ULL
@@ -105,16 +111,16 @@ enum natra_mode {
  *  pod's interface. */
 enum natra_edt {
 	NATRA_EDT_AUTO, /**< if fq can be installed and no other qdisc is there */
-	NATRA_EDT_ON,	/**< fail without it */
-	NATRA_EDT_OFF,	/**< never touch a qdisc */
+	NATRA_EDT_ON,   /**< fail without it */
+	NATRA_EDT_OFF, /**< never touch a qdisc */
 	NATRA_EDT_MAX
 };
 
 /** What happens to flows under the heavy-hitter threshold. */
 enum natra_fast_pass {
-	NATRA_FAST_PASS_FREE,	 /**< pass at once, not charged */
+	NATRA_FAST_PASS_FREE,    /**< pass at once, not charged */
 	NATRA_FAST_PASS_CHARGED, /**< pass first, charged: a strict cap */
-	NATRA_FAST_PASS_OFF,	 /**< every flow is treated as heavy */
+	NATRA_FAST_PASS_OFF,     /**< every flow is treated as heavy */
 	NATRA_FAST_PASS_MAX
 };
 
@@ -219,11 +225,11 @@ struct natra_info {
 	char label[NATRA_NAME_MAX + 1];
 	/** Why `mode` and `edt_active` came out as they did. */
 	char reason[256];
-	struct natra_policy policy;	/**< as it was given, zeros kept */
-	struct natra_policy effective;	/**< with the defaults filled in; the
+	struct natra_policy policy;    /**< as it was given, zeros kept */
+	struct natra_policy effective; /**< with the defaults filled in; the
 					     threshold is the smaller one of
 					     both directions */
-	enum natra_mode mode; /**< as attached, never AUTO */
+	enum natra_mode mode;          /**< as attached, never AUTO */
 	bool edt_active;      /**< egress is paced by departure times */
 	bool pace_active;     /**< ingress is paced on the host side */
 	bool fq_is_ours;      /**< fq on the pod's interface was put there by
@@ -252,15 +258,15 @@ struct natra_count {
 /** Counters of one direction since it was attached; each packet is in exactly
  *  one of them. */
 struct natra_direction_stats {
-	struct natra_count mice;      /**< small flows, passed at once */
-	struct natra_count admitted;  /**< heavy, within the rate */
-	struct natra_count paced;     /**< given a later departure time */
-	struct natra_count marked;    /**< ECN CE set (and paced, with pace) */
+	struct natra_count mice;     /**< small flows, passed at once */
+	struct natra_count admitted; /**< heavy, within the rate */
+	struct natra_count paced;    /**< given a later departure time */
+	struct natra_count marked;   /**< ECN CE set (and paced, with pace) */
 	struct natra_count dropped_rate;    /**< over the rate, no EDT */
 	struct natra_count dropped_horizon; /**< would have waited too long */
-	struct natra_count unlimited; /**< this direction has no rate */
-	struct natra_count other;     /**< not IP, passed */
-	uint64_t delay_ns_sum; /**< of all departure times given */
+	struct natra_count unlimited;       /**< this direction has no rate */
+	struct natra_count other;           /**< not IP, passed */
+	uint64_t delay_ns_sum;              /**< of all departure times given */
 };
 
 struct natra_stats {
@@ -292,14 +298,14 @@ struct natra_hook_entry {
 	size_t sz;
 	enum natra_direction direction;
 	const char *ifname;
-	const char *hook;	/**< "tcx" or "clsact" */
-	bool hook_is_ingress;	/**< of the interface, not of the pod */
-	uint32_t position;	/**< 0 runs first; tcx runs before clsact */
+	const char *hook;     /**< "tcx" or "clsact" */
+	bool hook_is_ingress; /**< of the interface, not of the pod */
+	uint32_t position;    /**< 0 runs first; tcx runs before clsact */
 	uint32_t prog_id;
-	const char *prog_name;	/**< "" if the kernel tells none */
-	uint32_t priority;	/**< clsact only */
-	uint32_t handle;	/**< clsact only */
-	bool is_ours;		/**< belongs to this attachment */
+	const char *prog_name; /**< "" if the kernel tells none */
+	uint32_t priority;     /**< clsact only */
+	uint32_t handle;       /**< clsact only */
+	bool is_ours;          /**< belongs to this attachment */
 };
 
 /** What this kernel offers. */
@@ -307,8 +313,8 @@ struct natra_features {
 	size_t sz;
 	char kernel[65];
 	bool kernel_ok; /**< 5.18 or later */
-	bool bpf;	/**< programs can be loaded by this process */
-	bool bpffs;	/**< a bpffs is mounted at the handle's path */
+	bool bpf;       /**< programs can be loaded by this process */
+	bool bpffs;     /**< a bpffs is mounted at the handle's path */
 	bool tcx;
 	bool clsact;
 	bool fq;

@@ -19,6 +19,7 @@ def measure(r, url, lim):
         lim.attach(CAP, CAP)
     elephants = [Elephant(r, r.client, r.pod, 5401, "in"),
                  Elephant(r, r.pod, r.client, 5402, "out")]
+    r.wait_flow(*r.meters())
     time.sleep(SETTLE)
     start = time.monotonic()
     got = r.hey(url, SECONDS)

@@ -37,6 +37,7 @@ def one(r, a, rps, lim):
         lim.attach(CAP, CAP)
     ins = Elephant(r, r.client, r.pod, 5401, "in")
     out = Elephant(r, r.pod, r.client, 5402, "out")
+    r.wait_flow(*r.meters())
     time.sleep(a.settle)
     p = r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps", rps,
                "--seconds", a.seconds + a.settle)

@@ -36,12 +36,12 @@ def tcp(r, rep, a, name, rate, options, steady=False, flows=1):
     r.elephant(r.clients[0], r.pods[0], 5201, flows)
     r.elephant(r.pods[1], r.clients[1], 5201, flows)
     meters = [r.into(0), r.out_of(1)]
+    r.wait_flow(*meters)
     # With a round trip of 20 ms the first halvings take their time.
     time.sleep(a.settle * (3 if steady else 1))
-    ce_meters = [r.into(0), rig.Meter(r.clients[1], "eth0")]
-    before = sample(ce_meters, lims)
+    before = sample(meters, lims)
     got = wire_rates(meters, a.seconds)
-    after = sample(ce_meters, lims)
+    after = sample(meters, lims)
     for i, way in enumerate(WAYS):
         ce, marked, lost = (y - x for x, y in zip(before[i], after[i]))
         what = f"tcp {name} {rate} {way}"
@@ -67,12 +67,12 @@ def udp(r, rep, a, rate, options):
         r.wait_port(dst, 5300, "udp")
         r.load(src, "udp-send", dst.ip, 5300, "--tos", 2,
                "--rate", 3 * bits(rate))
+    meters = [r.into(0, ETH_IPV4_UDP), r.out_of(1, ETH_IPV4_UDP)]
+    r.wait_flow(*meters)
     time.sleep(1.5)
-    ce_meters = [r.into(0), rig.Meter(r.clients[1], "eth0")]
-    before = sample(ce_meters, lims)
-    got = wire_rates([r.into(0, ETH_IPV4_UDP), r.out_of(1, ETH_IPV4_UDP)],
-                     min(a.seconds, 4))
-    after = sample(ce_meters, lims)
+    before = sample(meters, lims)
+    got = wire_rates(meters, min(a.seconds, 4))
+    after = sample(meters, lims)
     for i, way in enumerate(WAYS):
         ce, _, lost = (y - x for x, y in zip(before[i], after[i]))
         rep.near(f"udp ECT x3 {rate} {way} ({' '.join(options)})",

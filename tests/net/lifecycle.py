@@ -28,10 +28,15 @@ def tree(path):
 
 
 def network(r):
-    """qdiscs and filters of both ends of the veth, without counters."""
+    """qdiscs and filters of both ends of the veth, without counters.
+
+    clsact is left out: natra makes it where there is none and must not delete
+    it, since another owner may have come to share it.
+    """
     state = []
     for run, dev in ((sh, r.pod.host), (r.pod.run, "eth0")):
-        state.append(run("tc", "-d", "qdisc", "show", "dev", dev))
+        qdiscs = run("tc", "-d", "qdisc", "show", "dev", dev)
+        state += [q for q in qdiscs.splitlines() if "clsact" not in q]
         for hook in ("ingress", "egress"):
             state.append(run("tc", "filter", "show", "dev", dev,
                              hook, check=False))
@@ -161,7 +166,8 @@ def live(r, rep, mode, seconds):
     with Story(r, rep, f"{mode} set", mode) as s:
         s.attach()
         r.elephant(r.client, r.pod, 5201)
-        time.sleep(2)
+        r.wait_flow(r.into())
+        time.sleep(1)
         for rate, want in (("20M", 20), ("5M", 5)):
             s.natra.ok("set", s.natra.id, "--ingress", rate)
             time.sleep(2)
@@ -239,7 +245,7 @@ def neighbours(r, rep, mode):
                                   dev))[0]["ifindex"])
         link = bpfsys.tcx_link(prog, index, bpfsys.TCX_INGRESS) \
                 if Natra().json("probe")["tcx"] else -1
-    ns.run("tc", "qdisc", "add", "dev", dev, "clsact")
+    ns.run("tc", "qdisc", "add", "dev", dev, "clsact", check=False)
     # Mounts are the script's: tc sees the pin from any namespace.
     ns.run("tc", "filter", "add", "dev", dev, "egress", "prio", "7",
            "bpf", "direct-action", "object-pinned", f"{BPFFS}/neighbour")

@@ -44,11 +44,13 @@ def detach(r, lims):
 
 def tcp(r, rep, a, mode, rate, flows):
     lims = attach(r, a, mode, rate)
-    # Twice as long as the burst and the slow start after its end need.
     r.elephant(r.clients[0], r.pods[0], 5201, flows)
     r.elephant(r.pods[1], r.clients[1], 5201, flows)
+    meters = [r.into(0), r.out_of(1)]
+    r.wait_flow(*meters)
+    # Longer than the burst and the slow start after its end need.
     time.sleep(a.settle)
-    got = wire_rates([r.into(0), r.out_of(1)], a.seconds)
+    got = wire_rates(meters, a.seconds)
     for way, value, tol in zip(("in", "out"), got, tolerances(lims)):
         rep.near(f"tcp {mode or a.limiter} {rate} {flows} flows {way}",
                  value / 1e6, bits(rate) / 1e6, tol, " Mbit/s")
@@ -64,10 +66,11 @@ def udp(r, rep, a, mode, rate):
         r.wait_port(dst, 5300, "udp")
         senders.append((src, r.load(
                 src, "udp-send", dst.ip, 5300, "--rate", offered,
-                "--seconds", a.settle + a.seconds + 0.5)))
+                "--seconds", a.settle + a.seconds + 1)))
+    meters = [r.into(0, ETH_IPV4_UDP), r.out_of(1, ETH_IPV4_UDP)]
+    r.wait_flow(*meters)
     time.sleep(a.settle)
-    got = wire_rates([r.into(0, ETH_IPV4_UDP), r.out_of(1, ETH_IPV4_UDP)],
-                     a.seconds)
+    got = wire_rates(meters, a.seconds)
     for i, (way, value) in enumerate(zip(("in", "out"), got)):
         rep.near(f"udp {mode or a.limiter} {rate} x3 {way}",
                  value / 1e6, bits(rate) / 1e6, 0.02, " Mbit/s")
@@ -99,8 +102,9 @@ def carried(r, rep, rates):
     """The rates that this machine can carry well over, uncapped."""
     r.elephant(r.clients[0], r.pods[0], 5201)
     r.elephant(r.pods[1], r.clients[1], 5201)
-    time.sleep(0.5)
-    most = min(wire_rates([r.into(0), r.out_of(1)], 1))
+    meters = [r.into(0), r.out_of(1)]
+    r.wait_flow(*meters)
+    most = min(wire_rates(meters, 1.5))
     r.stop(None)
     rep.shown("no limiter", f"{most / 1e6:.0f} Mbit/s each way")
     slow = [rate for rate in rates if most < 1.5 * bits(rate)]

@@ -39,6 +39,7 @@ def meters(rep, offloads, tcp):
                 r.load(dst, "udp-sink", 5300)
                 r.load(src, "udp-send", dst.ip, 5300,
                        "--rate", 150e6)
+        r.wait_flow(*ms)
         time.sleep(2)
         rates = wire_rates(ms, 1) if tcp else None
         r.stop(None)
@@ -60,6 +61,7 @@ def skewed(rep):
     """A limiter that is 20 % off, and one that is not there."""
     with Rig(lanes=1) as r:
         r.elephant(r.client, r.pod, 5201)
+        r.wait_flow(r.into())
         for rate, text in (("12M", "20 % over"), ("8M", "20 % under"),
                            (None, "absent")):
             tbf = Tbf(r.pod).attach(rate, rate)
