@@ -45,43 +45,12 @@ static __always_inline int count(struct natra_counters *counters,
 	return verdict;
 }
 
-/* Off the fast path: what it cannot parse, and the tuple of a new flow. */
+/* The only subprogram: each one costs every pod two pages of kernel memory. */
 static __noinline int parse_slow(struct __sk_buff *skb,
 				 struct natra_parse_result *res)
 {
 	__builtin_memset(res, 0, sizeof(*res));
-	return natra_parse(skb, natra_has_l2, res);
-}
-
-static __noinline __u32 rx_gso_len(struct __sk_buff *skb)
-{
-	struct natra_parse_result res;
-
-	parse_slow(skb, &res);
-	return natra_gso_len(skb->len, skb->gso_segs, skb->gso_size,
-			     res.header_len);
-}
-
-static __always_inline __u32 wire_len(struct __sk_buff *skb, bool tx)
-{
-	__u32 bytes;
-
-	/*
-	 * Before Linux 6.19 wire_len leaves out the headers of GSO segments at
-	 * the ingress hook.
-	 */
-	if (tx)
-		bytes = skb->wire_len;
-	else if (natra_likely(!skb->gso_size))
-		bytes = skb->len;
-	else
-		bytes = rx_gso_len(skb);
-
-	/* A tag that the kernel keeps in the skb is not in its length. */
-	if (natra_unlikely(skb->vlan_present))
-		bytes += NATRA_VLAN_LEN *
-			 (skb->gso_segs > 1 ? skb->gso_segs : 1);
-	return bytes;
+	return natra_parse(skb, natra_fixed.has_l2, res);
 }
 
 static __always_inline bool fast_protocol(__u8 protocol)
@@ -98,14 +67,14 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, __u64 *ret_hash)
 {
 	void *data = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end;
-	void *l3 = data + (natra_has_l2 ? NATRA_ETH_LEN : 0);
+	void *l3 = data + (natra_fixed.has_l2 ? NATRA_ETH_LEN : 0);
 	const struct iphdr *ip4 = l3;
 	const struct ipv6hdr *ip6 = l3;
 	__u32 *ports;
 
 	if (l3 + sizeof(*ip4) + sizeof(*ports) > end)
 		return false;
-	if (natra_has_l2) {
+	if (natra_fixed.has_l2) {
 		__u16 type = *(__u16 *)(l3 - 2);
 
 		if (type != natra_be16(NATRA_ETHERTYPE_IPV4) &&
@@ -122,8 +91,8 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, __u64 *ret_hash)
 		    !fast_protocol(ip4->protocol))
 			return false;
 		ports = (__u32 *)(ip4 + 1);
-		*ret_hash = natra_hash_v4(natra_keys, ip4->saddr, ip4->daddr,
-					  *ports,
+		*ret_hash = natra_hash_v4(natra_memory.state.keys, ip4->saddr,
+					  ip4->daddr, *ports,
 					  natra_hash_kind(4, ip4->protocol, 0));
 		return true;
 	}
@@ -132,40 +101,67 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, __u64 *ret_hash)
 		    !fast_protocol(ip6->nexthdr))
 			return false;
 		ports = (__u32 *)(ip6 + 1);
-		*ret_hash =
-			natra_hash_v6(natra_keys, ip6->saddr.in6_u.u6_addr32,
-				      ip6->daddr.in6_u.u6_addr32, *ports,
-				      natra_hash_kind(6, ip6->nexthdr, 0));
+		*ret_hash = natra_hash_v6(natra_memory.state.keys,
+					  ip6->saddr.in6_u.u6_addr32,
+					  ip6->daddr.in6_u.u6_addr32, *ports,
+					  natra_hash_kind(6, ip6->nexthdr, 0));
 		return true;
 	}
 	return false;
 }
 
-static __noinline bool hash_slow(struct __sk_buff *skb, __u64 *ret_hash)
-{
-	struct natra_parse_result res;
+struct packet {
+	__u64 hash;
+	__u32 bytes; /* on the wire */
+};
 
-	if (parse_slow(skb, &res) == NATRA_PARSED_OTHER)
-		return false;
-	*ret_hash = natra_hash_tuple(natra_keys, &res.tuple);
-	return true;
+/* False if the packet is not IP; `bytes` is set all the same. */
+static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
+					struct packet *ret)
+{
+	bool fast = hash_fast(skb, &ret->hash);
+	struct natra_parse_result res;
+	bool ip = true;
+	__u32 segs;
+
+	/*
+	 * Before Linux 6.19 wire_len leaves out the headers of GSO segments at
+	 * the ingress hook.
+	 */
+	ret->bytes = tx ? skb->wire_len : skb->len;
+	if (natra_unlikely(!fast || (!tx && skb->gso_size))) {
+		ip = parse_slow(skb, &res) != NATRA_PARSED_OTHER;
+		ret->hash =
+			natra_hash_tuple(natra_memory.state.keys, &res.tuple);
+		if (!tx)
+			ret->bytes =
+				natra_gso_len(skb->len, skb->gso_segs,
+					      skb->gso_size, res.header_len);
+	}
+	/* A tag that the kernel keeps in the skb is not in its length. */
+	if (natra_unlikely(skb->vlan_present)) {
+		segs = skb->gso_segs;
+		ret->bytes += NATRA_VLAN_LEN * (segs > 1 ? segs : 1);
+	}
+	return ip;
 }
 
-static __always_inline void note_flow(struct __sk_buff *skb, __u64 hash,
-				      __u32 bytes, __u64 now_ns)
+static __always_inline void note_flow(struct __sk_buff *skb,
+				      const struct packet *packet, __u64 now_ns)
 {
 	__u32 now = natra_flow_now(now_ns);
 	struct natra_flow_slot *slot;
 	bool known;
 
-	slot = natra_flow_find(natra_state.flows, hash, now, &known);
+	slot = natra_flow_find(natra_memory.state.flows, packet->hash, now,
+			       &known);
 	if (natra_unlikely(!known)) {
 		struct natra_parse_result res;
 
 		parse_slow(skb, &res);
-		natra_flow_insert(slot, hash, &res.tuple);
+		natra_flow_insert(slot, packet->hash, &res.tuple);
 	}
-	natra_flow_add(slot, now, bytes);
+	natra_flow_add(slot, now, packet->bytes);
 }
 
 static __always_inline void set_departure(struct __sk_buff *skb, __u64 at_ns,
@@ -188,31 +184,15 @@ static __always_inline void clear_foreign_stamp(struct __sk_buff *skb)
 		set_departure(skb, 0, BPF_SKB_TSTAMP_UNSPEC);
 }
 
-/* One copy for all callers: the program's size is memory of every pod. */
-static __noinline __u64 take(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
-			     __u64 cost_ns, __u64 limit_ns)
-{
-	return natra_bucket_take(tat_ns, now_ns, burst_ns, cost_ns, limit_ns);
-}
-
+/* The packet may go at depart_ns, which is later than now. */
 static __always_inline int pace(struct __sk_buff *skb,
 				const struct natra_limits *limits,
 				struct natra_counters *counters, __u32 bytes,
-				__u64 now_ns, __u64 cost_ns)
+				__u64 now_ns, __u64 depart_ns)
 {
 	enum natra_counter outcome = NATRA_COUNT_PACED;
-	__u64 depart_ns;
-	__u64 own_ns;
+	__u64 own_ns = skb->tstamp;
 
-	depart_ns = take(&natra_state.tat_ns, now_ns, limits->rate.burst_ns,
-			 cost_ns, limits->delay_limit_ns);
-	if (depart_ns == NATRA_BUCKET_REFUSED)
-		return count(counters, NATRA_COUNT_DROPPED_HORIZON, bytes,
-			     DROP);
-	if (depart_ns <= now_ns)
-		return count(counters, NATRA_COUNT_ADMITTED, bytes, PASS);
-
-	own_ns = skb->tstamp;
 	/* Beyond what fq would hold: not a time that anybody can keep. */
 	if (own_ns > depart_ns && own_ns - now_ns > limits->delay_limit_ns)
 		own_ns = 0;
@@ -226,77 +206,83 @@ static __always_inline int pace(struct __sk_buff *skb,
 	return count(counters, outcome, bytes, PASS);
 }
 
-static __always_inline int police(struct __sk_buff *skb,
-				  const struct natra_limits *limits,
-				  struct natra_counters *counters, __u32 bytes,
-				  __u64 now_ns, __u64 cost_ns)
+/*
+ * The packet overdraws the bucket and nothing can hold it. Marks may do so up
+ * to delay_limit_ns, so a sender that sets ECT and ignores CE does not get past
+ * the rate. What is dropped is given back.
+ */
+static __always_inline int mark(struct __sk_buff *skb,
+				struct natra_counters *counters, __u32 bytes,
+				__u64 cost_ns)
 {
-	if (take(&natra_state.tat_ns, now_ns, limits->rate.burst_ns, cost_ns,
-		 0) != NATRA_BUCKET_REFUSED)
-		return count(counters, NATRA_COUNT_ADMITTED, bytes, PASS);
-	/*
-	 * Marks overdraw the bucket up to a limit: a sender that sets ECT and
-	 * ignores CE must not get past the rate.
-	 */
-	if (bpf_skb_ecn_set_ce(skb) == 1 &&
-	    take(&natra_state.tat_ns, now_ns, limits->rate.burst_ns, cost_ns,
-		 limits->delay_limit_ns) != NATRA_BUCKET_REFUSED)
+	if (bpf_skb_ecn_set_ce(skb) == 1)
 		return count(counters, NATRA_COUNT_MARKED, bytes, PASS);
+	__sync_fetch_and_add(&natra_memory.state.tat_ns, -cost_ns);
 	return count(counters, NATRA_COUNT_DROPPED_RATE, bytes, DROP);
-}
-
-/* With NATRA_PASS_CHARGED: true if the mouse still fits in the mice's share. */
-static __noinline bool charge_mouse(const struct natra_limits *limits,
-				    __u32 bytes)
-{
-	__u64 now_ns = bpf_ktime_get_ns();
-
-	if (take(&natra_state.mice_tat_ns, now_ns, limits->mice.burst_ns,
-		 natra_cost_ns(&limits->mice, bytes),
-		 0) == NATRA_BUCKET_REFUSED)
-		return false;
-	take(&natra_state.tat_ns, now_ns, limits->rate.burst_ns,
-	     natra_cost_ns(&limits->rate, bytes), NATRA_NO_LIMIT);
-	return true;
 }
 
 static __always_inline int shape(struct __sk_buff *skb, bool tx, bool edt)
 {
+	__u64 cost_ns, depart_ns, now_ns, limit_ns;
 	const struct natra_limits *limits;
 	struct natra_counters *counters;
-	__u64 cost_ns, hash, now_ns;
-	__u32 bytes, epoch, estimate;
-	__u32 zero = 0;
+	struct packet packet;
+	__u32 cpu, epoch, estimate;
+	bool mouse;
 
-	counters = bpf_map_lookup_elem(&natra_counters, &zero);
-	if (!counters)
-		return PASS; /* for the verifier: entry 0 is always there */
+	cpu = bpf_get_smp_processor_id();
+	if (cpu >= natra_fixed.cpus)
+		cpu = 0; /* for the verifier: there is one for each */
+	counters = &natra_counters[cpu];
 	limits = &natra_config.slot[NATRA_READ_ONCE(natra_config.active) & 1];
 
-	bytes = wire_len(skb, tx);
-	if (natra_unlikely(!hash_fast(skb, &hash) && !hash_slow(skb, &hash)))
-		return count(counters, NATRA_COUNT_OTHER, bytes, PASS);
+	if (natra_unlikely(!read_packet(skb, tx, &packet)))
+		return count(counters, NATRA_COUNT_OTHER, packet.bytes, PASS);
 	if (natra_unlikely(!limits->rate.mult))
-		return count(counters, NATRA_COUNT_UNLIMITED, bytes, PASS);
+		return count(counters, NATRA_COUNT_UNLIMITED, packet.bytes,
+			     PASS);
 
 	/* Windows are a second long: the clock of the last tick is enough. */
 	epoch = natra_epoch(bpf_ktime_get_coarse_ns());
-	estimate = natra_sketch_add(natra_sketch, natra_sketch_mask, hash,
-				    natra_units(bytes), epoch);
-	if (limits->pass != NATRA_PASS_OFF &&
-	    !natra_is_heavy(natra_state.heavy, hash, estimate,
-			    limits->enter_units, limits->leave_units, epoch)) {
-		if (limits->pass == NATRA_PASS_FREE ||
-		    charge_mouse(limits, bytes))
-			return count(counters, NATRA_COUNT_MICE, bytes, PASS);
-	}
+	estimate =
+		natra_sketch_add(natra_memory.sketch, natra_fixed.sketch_mask,
+				 packet.hash, natra_units(packet.bytes), epoch);
+	mouse = limits->pass != NATRA_PASS_OFF &&
+		!natra_is_heavy(natra_memory.state.heavy, packet.hash, estimate,
+				limits->enter_units, limits->leave_units,
+				epoch);
+	if (mouse && limits->pass == NATRA_PASS_FREE)
+		return count(counters, NATRA_COUNT_MICE, packet.bytes, PASS);
 
 	now_ns = bpf_ktime_get_ns();
-	note_flow(skb, hash, bytes, now_ns);
-	cost_ns = natra_cost_ns(&limits->rate, bytes);
+	/* Charged: mice have a share of the rate, and are first in it. */
+	if (natra_unlikely(mouse))
+		mouse = natra_bucket_take(
+				&natra_memory.state.mice_tat_ns, now_ns,
+				limits->mice.burst_ns,
+				natra_cost_ns(&limits->mice, packet.bytes),
+				0) != NATRA_BUCKET_REFUSED;
+	if (!mouse)
+		note_flow(skb, &packet, now_ns);
+
+	limit_ns = mouse ? NATRA_NO_LIMIT : limits->delay_limit_ns;
+	cost_ns = natra_cost_ns(&limits->rate, packet.bytes);
+	depart_ns = natra_bucket_take(&natra_memory.state.tat_ns, now_ns,
+				      limits->rate.burst_ns, cost_ns, limit_ns);
+	if (mouse)
+		return count(counters, NATRA_COUNT_MICE, packet.bytes, PASS);
+	if (depart_ns == NATRA_BUCKET_REFUSED)
+		return count(counters,
+			     edt ? NATRA_COUNT_DROPPED_HORIZON
+				 : NATRA_COUNT_DROPPED_RATE,
+			     packet.bytes, DROP);
+	if (depart_ns <= now_ns)
+		return count(counters, NATRA_COUNT_ADMITTED, packet.bytes,
+			     PASS);
 	if (edt)
-		return pace(skb, limits, counters, bytes, now_ns, cost_ns);
-	return police(skb, limits, counters, bytes, now_ns, cost_ns);
+		return pace(skb, limits, counters, packet.bytes, now_ns,
+			    depart_ns);
+	return mark(skb, counters, packet.bytes, cost_ns);
 }
 
 SEC("tc")

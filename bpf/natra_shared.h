@@ -44,13 +44,14 @@ enum natra_counter {
 	NATRA_COUNT_MAX
 };
 
-/* Value of natra_counters, one for each CPU. */
+/* One for each CPU, which no other CPU writes; whole cache lines. */
 struct natra_counters {
 	struct {
 		__u64 packets;
 		__u64 bytes;
 	} count[NATRA_COUNT_MAX];
 	__u64 delay_ns_sum;
+	__u64 pad[7];
 };
 
 enum natra_pass {
@@ -103,8 +104,17 @@ struct natra_flow_slot {
 	__u64 packets;
 };
 
-/* The sketch follows this in the same map; its width is set before loading. */
+/* Fixed at load, so that the verifier knows the numbers. */
+struct natra_fixed {
+	__u32 cpus;
+	__u32 sketch_mask;
+	__u32 has_l2; /* packets begin with an Ethernet header, not with IP */
+};
+
+/* The sketch follows this in the same map. */
 struct natra_state {
+	__u64 keys[NATRA_HASH_KEYS]; /* random, set before loading */
+	__u64 pad[5];
 	__u64 tat_ns;
 	__u64 pad0[15]; /* the two buckets do not share a cache line */
 	__u64 mice_tat_ns;
@@ -113,10 +123,16 @@ struct natra_state {
 	struct natra_flow_slot flows[NATRA_FLOWS];
 };
 
+/* What user space resizes before loading is last. */
+struct natra_memory {
+	struct natra_state state;
+	__u32 sketch[NATRA_ROWS * NATRA_SKETCH_WIDTH_DEFAULT];
+};
+
 _Static_assert(sizeof(struct natra_flow_slot) == 64, "one cache line");
 _Static_assert(sizeof(struct natra_limits) == 80, "no hidden padding");
 _Static_assert(sizeof(struct natra_config) == 168, "no hidden padding");
-_Static_assert(sizeof(struct natra_counters) == 136, "no hidden padding");
-_Static_assert(sizeof(struct natra_state) == 256 + 2048 + 2048, "layout");
+_Static_assert(sizeof(struct natra_counters) == 192, "cache lines");
+_Static_assert(sizeof(struct natra_state) == 128 + 256 + 2048 + 2048, "layout");
 
 #endif

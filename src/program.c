@@ -13,13 +13,7 @@
 #include "util/cleanup.h"
 #include "../bpf/natra_flows.h"
 
-_Static_assert(
-	offsetof(struct natra_bpf__bss, natra_sketch) +
-			sizeof(((struct natra_bpf__bss *)0)->natra_sketch) ==
-		sizeof(struct natra_bpf__bss),
-	"the sketch is last: its map is resized");
-
-#define KEYS_OFFSET offsetof(struct natra_bpf__rodata, natra_keys)
+#define KEYS_BYTES sizeof(((struct natra_state *)0)->keys)
 
 static void skeleton_freep(struct natra_bpf **skel)
 {
@@ -32,7 +26,6 @@ const char *program_map_name(enum program_map map)
 		[PROGRAM_MAP_CONFIG] = "config",
 		[PROGRAM_MAP_STATE] = "state",
 		[PROGRAM_MAP_COUNTERS] = "counters",
-		[PROGRAM_MAP_KEYS] = "keys",
 	};
 
 	return names[map];
@@ -77,31 +70,53 @@ static void forbid_mmap(struct natra_bpf *skel)
 	}
 }
 
+/* A section's variable, before it is loaded; its size is the ABI. */
+static void *section(struct bpf_map *map, size_t size)
+{
+	size_t found = 0;
+	void *value = bpf_map__initial_value(map, &found);
+
+	return found == size ? value : NULL;
+}
+
 static int prepare(struct natra *n, struct natra_bpf *skel,
 		   const struct program_options *options,
 		   const struct natra_limits *limits)
 {
-	const uint32_t cells = NATRA_ROWS * options->sketch_width;
-	uint64_t keys[NATRA_HASH_KEYS];
+	struct natra_memory *memory =
+		section(skel->maps.bss, sizeof(struct natra_memory));
+	struct natra_fixed *fixed =
+		section(skel->maps.rodata, sizeof(struct natra_fixed));
+	struct natra_config *config =
+		section(skel->maps.data_config, sizeof(struct natra_config));
+	int cpus = libbpf_num_possible_cpus();
 	int r;
 
-	if (getrandom(keys, sizeof(keys), 0) != sizeof(keys))
+	if (!memory || !fixed || !config)
+		return natra_refuse(n, -EINVAL,
+				    "the BPF object is of another build");
+	if (cpus < 0)
+		return natra_fail(n, cpus, "count the CPUs");
+	if (getrandom(memory->state.keys, KEYS_BYTES, 0) != KEYS_BYTES)
 		return natra_fail(n, -errno, "random keys");
-	for (int i = 0; i < NATRA_HASH_KEYS; i++)
-		skel->rodata->natra_keys[i] = keys[i] | 1;
-	skel->rodata->natra_has_l2 = options->has_l2;
-	skel->rodata->natra_sketch_mask = options->sketch_width - 1;
-	skel->data_config->natra_config.slot[0] = *limits;
+	fixed->cpus = (uint32_t)cpus;
+	fixed->has_l2 = options->has_l2;
+	fixed->sketch_mask = options->sketch_width - 1;
+	config->slot[0] = *limits;
 
 	forbid_mmap(skel);
-	if (options->sketch_width == NATRA_SKETCH_WIDTH_DEFAULT)
-		return 0;
-	r = bpf_map__set_value_size(
-		skel->maps.bss,
-		(uint32_t)(offsetof(struct natra_bpf__bss, natra_sketch) +
-			   cells * sizeof(uint32_t)));
+	/* From here on `memory` is not valid: resizing moves it. */
+	r = bpf_map__set_value_size(skel->maps.bss_counters,
+				    (uint32_t)cpus *
+					    sizeof(struct natra_counters));
+	if (r == 0)
+		r = bpf_map__set_value_size(
+			skel->maps.bss,
+			(uint32_t)(offsetof(struct natra_memory, sketch) +
+				   NATRA_ROWS * sizeof(uint32_t) *
+					   options->sketch_width));
 	if (r < 0)
-		return natra_fail(n, r, "size the sketch");
+		return natra_fail(n, r, "size the maps");
 	return 0;
 }
 
@@ -121,8 +136,7 @@ static int take_fds(struct natra *n, struct natra_bpf *skel, int prog_fd,
 	const struct bpf_map *maps[PROGRAM_MAP_MAX] = {
 		[PROGRAM_MAP_CONFIG] = skel->maps.data_config,
 		[PROGRAM_MAP_STATE] = skel->maps.bss,
-		[PROGRAM_MAP_COUNTERS] = skel->maps.natra_counters,
-		[PROGRAM_MAP_KEYS] = skel->maps.rodata,
+		[PROGRAM_MAP_COUNTERS] = skel->maps.bss_counters,
 	};
 	struct bpf_prog_info info = {0};
 	uint32_t len = sizeof(info);
@@ -205,36 +219,9 @@ int program_set_limits(struct natra *n, int config_fd,
 	return r < 0 ? natra_fail(n, r, "write the limits") : 0;
 }
 
-int program_counters(struct natra *n, int counters_fd,
-		     struct natra_counters *ret_counters)
-{
-	cleanup_free struct natra_counters *cpus = NULL;
-	struct natra_counters sum = {0};
-	int len = libbpf_num_possible_cpus();
-	const uint32_t zero = 0;
-	int r;
-
-	if (len < 0)
-		return natra_fail(n, len, "count the CPUs");
-	cpus = calloc((size_t)len, sizeof(*cpus));
-	if (!cpus)
-		return natra_fail(n, -ENOMEM, "counters");
-	r = bpf_map_lookup_elem(counters_fd, &zero, cpus);
-	if (r < 0)
-		return natra_fail(n, r, "read the counters");
-	for (int i = 0; i < len; i++) {
-		for (int j = 0; j < NATRA_COUNT_MAX; j++) {
-			sum.count[j].packets += cpus[i].count[j].packets;
-			sum.count[j].bytes += cpus[i].count[j].bytes;
-		}
-		sum.delay_ns_sum += cpus[i].delay_ns_sum;
-	}
-	*ret_counters = sum;
-	return 0;
-}
-
 /* A map's whole value, of which at least `min` bytes must be there. */
-static int read_value(struct natra *n, int fd, size_t min, void **ret_value)
+static int read_value(struct natra *n, int fd, size_t min, void **ret_value,
+		      size_t *ret_size)
 {
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
@@ -254,27 +241,44 @@ static int read_value(struct natra *n, int fd, size_t min, void **ret_value)
 	if (r < 0)
 		return natra_fail(n, r, "read a map");
 	*ret_value = TAKE_PTR(value);
+	*ret_size = info.value_size;
 	return 0;
 }
 
-int program_flows(struct natra *n, int state_fd, int keys_fd,
+int program_counters(struct natra *n, int counters_fd,
+		     struct natra_counters *ret_counters)
+{
+	cleanup_free void *value = NULL;
+	struct natra_counters sum = {0};
+	const struct natra_counters *cpus;
+	size_t size;
+	int r = read_value(n, counters_fd, sizeof(*cpus), &value, &size);
+
+	if (r < 0)
+		return r;
+	cpus = value;
+	for (size_t i = 0; i < size / sizeof(*cpus); i++) {
+		for (int j = 0; j < NATRA_COUNT_MAX; j++) {
+			sum.count[j].packets += cpus[i].count[j].packets;
+			sum.count[j].bytes += cpus[i].count[j].bytes;
+		}
+		sum.delay_ns_sum += cpus[i].delay_ns_sum;
+	}
+	*ret_counters = sum;
+	return 0;
+}
+
+int program_flows(struct natra *n, int state_fd,
 		  struct natra_flow_slot *ret_flows)
 {
-	cleanup_free void *state_value = NULL;
-	cleanup_free void *keys_value = NULL;
-	uint64_t keys[NATRA_HASH_KEYS];
+	cleanup_free void *value = NULL;
 	const struct natra_state *state;
-	int r;
+	size_t size;
+	int r = read_value(n, state_fd, sizeof(*state), &value, &size);
 
-	r = read_value(n, state_fd, sizeof(*state), &state_value);
 	if (r < 0)
 		return r;
-	r = read_value(n, keys_fd, KEYS_OFFSET + sizeof(keys), &keys_value);
-	if (r < 0)
-		return r;
-	state = state_value;
-	memcpy(keys, (const char *)keys_value + KEYS_OFFSET, sizeof(keys));
-
+	state = value;
 	for (int i = 0; i < NATRA_FLOWS; i++) {
 		struct natra_flow_slot slot = state->flows[i];
 		struct natra_tuple t = {
@@ -286,8 +290,8 @@ int program_flows(struct natra *n, int state_fd, int keys_fd,
 
 		memcpy(t.saddr, slot.saddr, sizeof(t.saddr));
 		memcpy(t.daddr, slot.daddr, sizeof(t.daddr));
-		if (slot.tag != natra_flow_tag(natra_hash_tuple(
-					(const volatile __u64 *)keys, &t)))
+		if (slot.tag !=
+		    natra_flow_tag(natra_hash_tuple(state->keys, &t)))
 			slot.tag = 0;
 		ret_flows[i] = slot;
 	}

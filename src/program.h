@@ -28,7 +28,6 @@ enum program_map {
 	PROGRAM_MAP_CONFIG,
 	PROGRAM_MAP_STATE,
 	PROGRAM_MAP_COUNTERS,
-	PROGRAM_MAP_KEYS, /* the hash keys, to tell torn flows apart */
 	PROGRAM_MAP_MAX
 };
 
@@ -41,7 +40,7 @@ struct program {
 
 #define PROGRAM_INIT                                                           \
 	{                                                                      \
-		.prog_fd = -1, .map_fd = { -1, -1, -1, -1 }                    \
+		.prog_fd = -1, .map_fd = { -1, -1, -1 }                        \
 	}
 
 int program_load(struct natra *n, const struct program_options *options,
@@ -64,7 +63,7 @@ int program_counters(struct natra *n, int counters_fd,
 		     struct natra_counters *ret_counters);
 
 /* The flow table; NATRA_FLOWS slots. Torn and empty slots have tag 0. */
-int program_flows(struct natra *n, int state_fd, int keys_fd,
+int program_flows(struct natra *n, int state_fd,
 		  struct natra_flow_slot *ret_flows);
 
 #endif

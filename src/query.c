@@ -177,7 +177,7 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	struct natra_flow_slot slots[NATRA_FLOWS];
-	cleanup_close int state_fd = -1, keys_fd = -1;
+	cleanup_close int state_fd = -1;
 	enum half half = HALF_EGRESS;
 	size_t len = 0;
 	uint32_t now;
@@ -196,12 +196,10 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 		return 0;
 	}
 	r = pin_open_map(n, &gen, half, PROGRAM_MAP_STATE, &state_fd);
-	if (r == 0)
-		r = pin_open_map(n, &gen, half, PROGRAM_MAP_KEYS, &keys_fd);
 	if (r == -ENOENT)
 		return natra_refuse(n, r, "the flows of '%s' are gone", id);
 	if (r == 0)
-		r = program_flows(n, state_fd, keys_fd, slots);
+		r = program_flows(n, state_fd, slots);
 	if (r < 0)
 		return r;
 

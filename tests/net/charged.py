@@ -103,7 +103,7 @@ def main():
                           0.15 * cap / 1e6, " Mbit/s")
             if base:
                 rep.most(f"{m:g} x cap: p99", got["p99_ms"],
-                         1.5 * base["p99_ms"], " ms")
+                         rig.p99_limit_ms(base["p99_ms"]), " ms")
     rep.end()
 
 

@@ -20,6 +20,9 @@ from report import Report
 from rig import Rig
 
 CAP = "100M"
+# Two cores serve streams and requests: the median moves by this much with who
+# is woken where. What a queue adds is measured in ms.
+NOISE_US = 50
 
 
 def sockperf(r, seconds):
@@ -79,7 +82,7 @@ def main():
                       f"beside streams {load:.0f} (p99 {l99:.0f})")
             if lim is lims[1]:
                 rep.most(f"{name}: median beside streams", load,
-                         1.5 * idle, " us")
+                         max(1.5 * idle, idle + NOISE_US), " us")
     rep.end()
 
 

@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
 import rig
 from limiters import Natra
 from report import Report
-from rig import Ns, sh
+from rig import BPFFS, Ns, sh
 
 LIMIT_KIB = 96
 
@@ -30,27 +30,42 @@ def kernel_kib():
             for k in ("SUnreclaim", "VmallocUsed", "Percpu")}
 
 
-def ids(what):
-    return {o["id"] for o in json.loads(sh("bpftool", "-j", what, "show"))}
+def pinned(what):
+    """Objects of a kind that the pins in this test's bpffs hold."""
+    found = {}
+    for top, _, files in os.walk(BPFFS):
+        for f in files:
+            out = sh("bpftool", "-j", what, "show", "pinned",
+                     f"{top}/{f}", check=False)
+            try:
+                o = json.loads(out)
+                found[o["id"]] = o
+            except (ValueError, KeyError):
+                pass            # a pin of another kind
+    return found
 
 
 def by_bpftool(rep, limits):
+    """Programs, their maps and the pinned maps; other owners' are not ours."""
     natra = Natra(ident="one")
-    before = {w: ids(w) for w in ("prog", "map")}
     natra.ok("attach", "p0", "--netns", "pods", "--id", "one", *limits)
-    sizes = []
-    for what in ("prog", "map"):
-        for o in json.loads(sh("bpftool", "-j", what, "show")):
-            if o["id"] not in before[what]:
-                sizes.append((f"{what} {o.get('name', '?')}",
-                              o["bytes_memlock"]))
-    for name, size in sizes:
-        rep.shown(f"  {name}", f"{size} bytes")
     show = natra.json("show", "one")
+    progs = [p for p in json.loads(sh("bpftool", "-j", "prog", "show"))
+             if p["id"] in (show["ingress_prog_id"], show["egress_prog_id"],
+                            show["pace_prog_id"])]
+    used = {i for p in progs for i in p.get("map_ids", [])}
+    maps = {m["id"]: m for m in json.loads(sh("bpftool", "-j", "map", "show"))
+            if m["id"] in used}
+    maps.update(pinned("map"))
+    objects = [("prog", p) for p in progs] + [("map", m) for m in maps.values()]
+    for kind, o in objects:
+        rep.shown(f"  {kind} {o.get('name', '?')}",
+                  f"{o['bytes_memlock']} bytes")
     rep.shown("mode, EDT, fq", f"{show['mode']}, {show['edt_active']}, "
               f"{show['fq_is_ours']}")
     rep.most("memlock of one attachment",
-             sum(s for _, s in sizes) / 1024, LIMIT_KIB, " KiB")
+             sum(o["bytes_memlock"] for _, o in objects) / 1024, LIMIT_KIB,
+             " KiB")
     natra.ok("detach", "one")
 
 

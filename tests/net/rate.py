@@ -20,6 +20,7 @@ from rig import ETH_IPV4_UDP, Rig, wire_rates
 
 RATES = ["10M", "100M", "1G"]
 FLOWS = [1, 4, 8, 16]
+WAYS = ("in", "out")
 
 
 def tolerances(lims):
@@ -50,11 +51,25 @@ def tcp(r, rep, a, mode, rate, flows):
     r.wait_flow(*meters)
     # Longer than the burst and the slow start after its end need.
     time.sleep(a.settle)
+    before = counters(a, lims)
     got = wire_rates(meters, a.seconds)
-    for way, value, tol in zip(("in", "out"), got, tolerances(lims)):
-        rep.near(f"tcp {mode or a.limiter} {rate} {flows} flows {way}",
-                 value / 1e6, bits(rate) / 1e6, tol, " Mbit/s")
+    after = counters(a, lims)
+    for i, tol in enumerate(tolerances(lims)):
+        rep.near(f"tcp {mode or a.limiter} {rate} {flows} flows {WAYS[i]}",
+                 got[i] / 1e6, bits(rate) / 1e6, tol, " Mbit/s")
+        if before:
+            rep.shown("  natra, Mbit/s", ", ".join(
+                f"{k} {(after[i][k] - before[i][k]) * 8e-6 / a.seconds:.2f}"
+                for k in after[i] if after[i][k] > before[i][k]))
     detach(r, lims)
+
+
+def counters(a, lims):
+    """natra's bytes by what became of them: ingress, egress; or nothing."""
+    if a.limiter != "natra":
+        return []
+    return [{k: lim.stats()[d][k]["bytes"] for k in COUNTERS}
+            for lim, d in zip(lims, ("ingress", "egress"))]
 
 
 def udp(r, rep, a, mode, rate):
@@ -71,7 +86,7 @@ def udp(r, rep, a, mode, rate):
     r.wait_flow(*meters)
     time.sleep(a.settle)
     got = wire_rates(meters, a.seconds)
-    for i, (way, value) in enumerate(zip(("in", "out"), got)):
+    for i, (way, value) in enumerate(zip(WAYS, got)):
         rep.near(f"udp {mode or a.limiter} {rate} x3 {way}",
                  value / 1e6, bits(rate) / 1e6, 0.02, " Mbit/s")
         s = r.load_end(senders[i][1], senders[i][0])

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * LD_PRELOAD: numbers the calls of a process that can fail, and makes one of
+ * them fail, or kills the process in front of it.
+ *
+ *   INJECT_LOG=PATH   lines are appended: "call NUMBER NAME" for each call,
+ *                     "hit NUMBER NAME" for the one that was chosen, and
+ *                     "made prog|map|link ID" for each BPF object created
+ *   INJECT_MODE       count (default), fail, kill, or notcx: the kernel is
+ *                     made to look like one without TCX
+ *   INJECT_AT=N       which call, from 1
+ *   INJECT_ERRNO=N    with what it fails
+ *
+ * The code of a large program is replaced by two instructions: what it does is
+ * no matter here, and the verifier takes 70 ms for it, a thousand times.
+ *
+ * kill numbers only the calls that change the kernel's state: to be killed
+ * between two others is the same as in front of the next of these.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <linux/bpf.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+enum mode { COUNT, FAIL, KILL, NOTCX };
+
+#define READS	0
+#define CHANGES 1
+
+static struct {
+	enum mode mode;
+	unsigned long at;
+	int error;
+	int log_fd;
+	uintptr_t natra_begin, natra_end; /* libnatra's code */
+} inject = {.log_fd = -1};
+static unsigned long counted;
+
+#define REAL(name) (__extension__((__typeof__(&(name)))real(#name)))
+
+static void *real(const char *name)
+{
+	void *found = dlsym(RTLD_NEXT, name);
+
+	if (!found)
+		_exit(99);
+	return found;
+}
+
+static void log_line(const char *what, unsigned long number, const char *name)
+{
+	int saved = errno;
+	char line[96];
+	int len = snprintf(line, sizeof(line), "%s %lu %s\n", what, number,
+			   name);
+
+	if (inject.log_fd >= 0 && write(inject.log_fd, line, (size_t)len) < 0)
+		_exit(99);
+	errno = saved;
+}
+
+static int find_natra(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	(void)arg;
+	if (!strstr(info->dlpi_name, "libnatra.so"))
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && (p->p_flags & PF_X)) {
+			inject.natra_begin = info->dlpi_addr + p->p_vaddr;
+			inject.natra_end = inject.natra_begin + p->p_memsz;
+		}
+	}
+	return 1;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	static const char *const modes[] = {"count", "fail", "kill", "notcx"};
+	const char *mode = getenv("INJECT_MODE");
+	const char *at = getenv("INJECT_AT");
+	const char *error = getenv("INJECT_ERRNO");
+	const char *log = getenv("INJECT_LOG");
+
+	for (int i = 0; mode && i < 4; i++) {
+		if (strcmp(mode, modes[i]) == 0)
+			inject.mode = (enum mode)i;
+	}
+	inject.at = at ? strtoul(at, NULL, 10) : 0;
+	inject.error = error ? atoi(error) : ENOMEM;
+	(void)dl_iterate_phdr(find_natra, NULL);
+	/* Last: what happens before is the loader's work. */
+	if (log)
+		inject.log_fd = (int)syscall(SYS_openat, AT_FDCWD, log,
+					     O_WRONLY | O_APPEND | O_CREAT |
+						     O_CLOEXEC,
+					     0600);
+}
+
+/* True, with errno set, if this call is to fail. */
+static bool fails(const char *name, int changes)
+{
+	unsigned long number;
+
+	if (inject.log_fd < 0 || (inject.mode == KILL && !changes))
+		return false;
+	number = __atomic_add_fetch(&counted, 1, __ATOMIC_SEQ_CST);
+	log_line("call", number, name);
+	if (number != inject.at)
+		return false;
+	log_line("hit", number, name);
+	if (inject.mode == KILL)
+		(void)kill(getpid(), SIGKILL);
+	errno = inject.error;
+	return inject.mode == FAIL;
+}
+
+static void log_made(const char *what, int fd)
+{
+	/* The id comes second in a program's and a map's, and in a link's. */
+	uint32_t info[64] = {0};
+	union bpf_attr attr = {0};
+
+	attr.info.bpf_fd = (uint32_t)fd;
+	attr.info.info_len = sizeof(info);
+	attr.info.info = (uintptr_t)info;
+	if (REAL(syscall)(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &attr,
+			  sizeof(attr)) == 0)
+		log_line("made", info[1], what);
+}
+
+static const char *const bpf_names[] = {
+	[BPF_MAP_CREATE] = "bpf:MAP_CREATE",
+	[BPF_MAP_LOOKUP_ELEM] = "bpf:MAP_LOOKUP_ELEM",
+	[BPF_MAP_UPDATE_ELEM] = "bpf:MAP_UPDATE_ELEM",
+	[BPF_PROG_LOAD] = "bpf:PROG_LOAD",
+	[BPF_OBJ_PIN] = "bpf:OBJ_PIN",
+	[BPF_OBJ_GET] = "bpf:OBJ_GET",
+	[BPF_PROG_GET_FD_BY_ID] = "bpf:PROG_GET_FD_BY_ID",
+	[BPF_OBJ_GET_INFO_BY_FD] = "bpf:OBJ_GET_INFO_BY_FD",
+	[BPF_PROG_QUERY] = "bpf:PROG_QUERY",
+	[BPF_BTF_LOAD] = "bpf:BTF_LOAD",
+	[BPF_MAP_FREEZE] = "bpf:MAP_FREEZE",
+	[BPF_LINK_CREATE] = "bpf:LINK_CREATE",
+	[BPF_LINK_DETACH] = "bpf:LINK_DETACH",
+};
+
+static bool is_tcx(long cmd, const union bpf_attr *attr)
+{
+	return (cmd == BPF_PROG_QUERY &&
+		(attr->query.attach_type == BPF_TCX_INGRESS ||
+		 attr->query.attach_type == BPF_TCX_EGRESS)) ||
+	       (cmd == BPF_LINK_CREATE &&
+		(attr->link_create.attach_type == BPF_TCX_INGRESS ||
+		 attr->link_create.attach_type == BPF_TCX_EGRESS));
+}
+
+#define SMALL_PROGRAM 64 /* libbpf's own, by which it asks for features */
+
+static const struct bpf_insn pass[] = {
+	{.code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = -1}, /* TC_ACT_UNSPEC */
+	{.code = BPF_JMP | BPF_EXIT},
+};
+
+static void shorten(union bpf_attr *attr)
+{
+	if (attr->insn_cnt < SMALL_PROGRAM)
+		return;
+	attr->insns = (uintptr_t)pass;
+	attr->insn_cnt = sizeof(pass) / sizeof(pass[0]);
+	attr->func_info_cnt = 0;
+	attr->line_info_cnt = 0;
+}
+
+static long call_bpf(long cmd, union bpf_attr *attr, long size)
+{
+	const long names_len = sizeof(bpf_names) / sizeof(bpf_names[0]);
+	const char *name = cmd < names_len ? bpf_names[cmd] : NULL;
+	bool changes = cmd == BPF_OBJ_PIN || cmd == BPF_LINK_CREATE ||
+		       cmd == BPF_LINK_DETACH || cmd == BPF_MAP_UPDATE_ELEM ||
+		       cmd == BPF_MAP_CREATE || cmd == BPF_PROG_LOAD;
+	long r;
+
+	if (inject.mode == NOTCX && is_tcx(cmd, attr)) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (fails(name ? name : "bpf", changes))
+		return -1;
+	if (cmd == BPF_PROG_LOAD)
+		shorten(attr);
+	r = REAL(syscall)(SYS_bpf, cmd, attr, size);
+	if (r >= 0 && inject.log_fd >= 0) {
+		if (cmd == BPF_MAP_CREATE)
+			log_made("map", (int)r);
+		else if (cmd == BPF_PROG_LOAD)
+			log_made("prog", (int)r);
+		else if (cmd == BPF_LINK_CREATE)
+			log_made("link", (int)r);
+	}
+	return r;
+}
+
+long syscall(long number, ...)
+{
+	long a[6];
+	va_list args;
+
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	if (number == SYS_bpf)
+		return call_bpf(a[0], (union bpf_attr *)a[1], a[2]);
+	return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* Functions with fixed arguments that fail with -1 and errno. */
+#define WRAP(name, changes, params, args) \
+	int name params \
+	{ \
+		return fails(#name, changes) ? -1 : REAL(name) args; \
+	}
+#define WRAP_SIZE(name, changes, params, args) \
+	ssize_t name params \
+	{ \
+		return fails(#name, changes) ? -1 : REAL(name) args; \
+	}
+
+WRAP(mkdir, CHANGES, (const char *path, mode_t mode), (path, mode))
+WRAP(rmdir, CHANGES, (const char *path), (path))
+WRAP(unlinkat, CHANGES, (int fd, const char *name, int flags),
+     (fd, name, flags))
+WRAP(mount, CHANGES,
+     (const char *from, const char *to, const char *type, unsigned long flags,
+      const void *data),
+     (from, to, type, flags, data))
+WRAP(stat64, READS, (const char *path, struct stat64 *st), (path, st))
+WRAP(fstat64, READS, (int fd, struct stat64 *st), (fd, st))
+WRAP(statfs64, READS, (const char *path, struct statfs64 *st), (path, st))
+WRAP(flock, READS, (int fd, int operation), (fd, operation))
+WRAP(setns, READS, (int fd, int type), (fd, type))
+WRAP(unshare, READS, (int flags), (flags))
+WRAP(socket, READS, (int domain, int type, int protocol),
+     (domain, type, protocol))
+WRAP(bind, READS, (int fd, __CONST_SOCKADDR_ARG addr, socklen_t len),
+     (fd, addr, len))
+WRAP(getsockname, READS, (int fd, __SOCKADDR_ARG addr, socklen_t *len),
+     (fd, addr, len))
+WRAP(getsockopt, READS,
+     (int fd, int level, int name, void *value, socklen_t *len),
+     (fd, level, name, value, len))
+WRAP_SIZE(send, CHANGES, (int fd, const void *buf, size_t len, int flags),
+	  (fd, buf, len, flags))
+WRAP_SIZE(sendmsg, CHANGES, (int fd, const struct msghdr *msg, int flags),
+	  (fd, msg, flags))
+WRAP_SIZE(recvmsg, READS, (int fd, struct msghdr *msg, int flags),
+	  (fd, msg, flags))
+WRAP_SIZE(getrandom, READS, (void *buf, size_t len, unsigned int flags),
+	  (buf, len, flags))
+
+int open64(const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	return fails("open", READS) ? -1 : REAL(open64)(path, flags, mode);
+}
+
+int fcntl64(int fd, int cmd, ...)
+{
+	va_list args;
+	long arg;
+
+	va_start(args, cmd);
+	arg = va_arg(args, long);
+	va_end(args);
+	return fails("fcntl", READS) ? -1 : REAL(fcntl64)(fd, cmd, arg);
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list args;
+	void *arg;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	return fails("ioctl", READS) ? -1 : REAL(ioctl)(fd, request, arg);
+}
+
+DIR *opendir(const char *path)
+{
+	return fails("opendir", READS) ? NULL : REAL(opendir)(path);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+		   void *(*fn)(void *), void *arg)
+{
+	return fails("pthread_create", READS) ?
+		       errno :
+		       REAL(pthread_create)(thread, attr, fn, arg);
+}
+
+/* Of libnatra only: it is not libc's own memory that is meant. */
+static bool memory_fails(const char *name, const void *caller)
+{
+	return (uintptr_t)caller >= inject.natra_begin &&
+	       (uintptr_t)caller < inject.natra_end && fails(name, READS);
+}
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+
+void *malloc(size_t size)
+{
+	return memory_fails("malloc", __builtin_return_address(0)) ?
+		       NULL :
+		       __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+	return memory_fails("calloc", __builtin_return_address(0)) ?
+		       NULL :
+		       __libc_calloc(count, size);
+}
+
+void *realloc(void *old, size_t size)
+{
+	return memory_fails("realloc", __builtin_return_address(0)) ?
+		       NULL :
+		       __libc_realloc(old, size);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "packet.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define IPV4_MIN_LEN 20
+#define IPV6_LEN     40
+
+static void put16(uint8_t *to, size_t value)
+{
+	to[0] = (uint8_t)(value >> 8);
+	to[1] = (uint8_t)value;
+}
+
+static uint8_t *append(struct packet *p, size_t len)
+{
+	uint8_t *at = p->data + p->len;
+
+	assert(len <= sizeof(p->data) - p->len);
+	memset(at, 0, len);
+	p->len += len;
+	return at;
+}
+
+static void set_next(struct packet *p, uint8_t protocol)
+{
+	if (p->next_at != PACKET_NO_LAYER)
+		p->data[p->next_at] = protocol;
+}
+
+void packet_begin(struct packet *p)
+{
+	*p = (struct packet){
+		.type_at = PACKET_NO_LAYER,
+		.next_at = PACKET_NO_LAYER,
+		.l3 = PACKET_NO_LAYER,
+		.l4 = PACKET_NO_LAYER,
+	};
+}
+
+void packet_type(struct packet *p, uint16_t ethertype)
+{
+	if (p->type_at != PACKET_NO_LAYER)
+		put16(p->data + p->type_at, ethertype);
+}
+
+void packet_ethernet(struct packet *p)
+{
+	static const uint8_t macs[12] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2};
+
+	memcpy(append(p, sizeof(macs)), macs, sizeof(macs));
+	p->type_at = p->len;
+	append(p, 2);
+}
+
+void packet_vlan(struct packet *p, uint16_t tpid, uint16_t tci)
+{
+	packet_type(p, tpid);
+	put16(append(p, 2), tci);
+	p->type_at = p->len;
+	append(p, 2);
+}
+
+void packet_ipv4(struct packet *p, const struct packet_ip *ip)
+{
+	size_t len = IPV4_MIN_LEN + ip->options * 4U;
+	uint8_t *h;
+
+	packet_type(p, 0x0800);
+	p->l3 = p->len;
+	h = append(p, len);
+	h[0] = (uint8_t)(0x40 | (len / 4));
+	h[1] = ip->tos;
+	put16(h + 4, ip->id);
+	put16(h + 6, ip->fragment);
+	h[8] = 64;
+	memcpy(h + 12, (const uint8_t[]){192, 0, 2, 1}, 4);
+	memcpy(h + 16, (const uint8_t[]){198, 51, 100, 1}, 4);
+	h[15] = (uint8_t)(h[15] + ip->source);
+	h[19] = (uint8_t)(h[19] + ip->target);
+	memset(h + IPV4_MIN_LEN, 1, ip->options * 4U); /* no operation */
+	p->next_at = p->l3 + 9;
+	p->l4 = p->len;
+}
+
+void packet_ipv6(struct packet *p, const struct packet_ip *ip)
+{
+	static const uint8_t prefix[4] = {0x20, 0x01, 0x0d, 0xb8};
+	uint8_t *h;
+
+	packet_type(p, 0x86dd);
+	p->l3 = p->len;
+	h = append(p, IPV6_LEN);
+	h[0] = (uint8_t)(0x60 | (ip->tos >> 4));
+	h[1] = (uint8_t)(ip->tos << 4);
+	h[6] = 59; /* nothing follows */
+	h[7] = 64;
+	memcpy(h + 8, prefix, sizeof(prefix));
+	memcpy(h + 24, prefix, sizeof(prefix));
+	h[23] = (uint8_t)(1 + ip->source);
+	h[39] = (uint8_t)(0x81 + ip->target);
+	p->next_at = p->l3 + 6;
+	p->l4 = p->len;
+}
+
+void packet_extension(struct packet *p, uint8_t number, size_t len)
+{
+	uint8_t *h;
+
+	set_next(p, number);
+	p->next_at = p->len;
+	h = append(p, len);
+	h[0] = 59;
+	/* AH counts words less two, the others eights less one. */
+	h[1] = (uint8_t)(number == 51 ? len / 4 - 2 : len / 8 - 1);
+	p->l4 = p->len;
+}
+
+void packet_ipv6_fragment(struct packet *p, uint16_t fragment, uint32_t id)
+{
+	uint8_t *h;
+
+	set_next(p, 44);
+	p->next_at = p->len;
+	h = append(p, 8);
+	h[0] = 59;
+	put16(h + 2, fragment);
+	put16(h + 4, id >> 16);
+	put16(h + 6, id);
+	p->l4 = p->len;
+}
+
+void packet_ports(struct packet *p, uint8_t protocol, uint16_t source,
+		  uint16_t target, size_t header_len)
+{
+	uint8_t *h;
+
+	set_next(p, protocol);
+	p->l4 = p->len;
+	h = append(p, header_len);
+	put16(h, source);
+	put16(h + 2, target);
+}
+
+void packet_tcp(struct packet *p, uint16_t source, uint16_t target,
+		size_t header_len)
+{
+	packet_ports(p, 6, source, target, header_len);
+	p->data[p->l4 + 12] = (uint8_t)(header_len / 4 << 4);
+	p->data[p->l4 + 13] = 0x10; /* ACK */
+}
+
+void packet_udp(struct packet *p, uint16_t source, uint16_t target)
+{
+	packet_ports(p, 17, source, target, 8);
+}
+
+void packet_echo(struct packet *p, uint8_t protocol, uint8_t type, uint16_t id)
+{
+	uint8_t *h;
+
+	set_next(p, protocol);
+	p->l4 = p->len;
+	h = append(p, 8);
+	h[0] = type;
+	put16(h + 4, id);
+}
+
+void packet_payload(struct packet *p, size_t len)
+{
+	memset(append(p, len), 0xa5, len);
+}
+
+void packet_pad(struct packet *p, size_t len)
+{
+	if (len > p->len)
+		packet_payload(p, len - p->len);
+}
+
+static uint32_t sum16(const uint8_t *data, size_t len)
+{
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i + 1 < len; i += 2)
+		sum += (uint32_t)data[i] << 8 | data[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+int packet_checksum_good(const uint8_t *ipv4)
+{
+	return sum16(ipv4, (ipv4[0] & 0xf) * 4U) == 0xffff;
+}
+
+void packet_end(struct packet *p)
+{
+	uint8_t *h;
+
+	if (p->l3 == PACKET_NO_LAYER)
+		return;
+	h = p->data + p->l3;
+	if (h[0] >> 4 == 6) {
+		put16(h + 4, p->len - p->l3 - IPV6_LEN);
+		return;
+	}
+	put16(h + 2, p->len - p->l3);
+	put16(h + 10, 0);
+	put16(h + 10, ~sum16(h, (h[0] & 0xf) * 4U) & 0xffff);
+}
+
+void packet_make_tcp4(struct packet *p, uint16_t source, uint8_t tos,
+		      size_t len)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv4(p, &(struct packet_ip){.tos = tos});
+	packet_tcp(p, source, 80, 20);
+	packet_pad(p, len);
+	packet_end(p);
+}
+
+void packet_make_tcp6(struct packet *p, uint16_t source, uint8_t tos,
+		      size_t len)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv6(p, &(struct packet_ip){.tos = tos});
+	packet_tcp(p, source, 80, 20);
+	packet_pad(p, len);
+	packet_end(p);
+}

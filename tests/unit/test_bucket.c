@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cm.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "natra_bucket.h"
+#include "policy.h"
+
+__extension__ typedef unsigned __int128 u128;
+
+#define SECOND 1000000000ULL
+#define START  (1000 * SECOND)
+
+static const uint64_t rates[] = {
+	1000,        9600,         100000,       1000000,       10000000,
+	33333333,    100000000,    1000000000,   2500000000,    10000000000,
+	40000000000, 100000000000, 400000000000, 1000000000000,
+};
+static const uint32_t sizes[] = {
+	60, 66, 67, 590, 1514, 1518, 9014, 65549, 262144, 524288,
+};
+
+static void burst_is_admitted_at_once_and_one_packet_more(void **state)
+{
+	/* 1000 ns a byte, room for ten packets */
+	const struct natra_rate rate = policy_rate(8000000, 10000);
+	__u64 cost = natra_cost_ns(&rate, 1000);
+	__u64 tat = 0;
+	int admitted = 0;
+
+	(void)state;
+	assert_int_equal(rate.burst_ns, 10000000);
+	assert_int_equal(cost, 1000000);
+	while (natra_bucket_take(&tat, START, rate.burst_ns, cost, 0) !=
+	       NATRA_BUCKET_REFUSED)
+		admitted++;
+	assert_int_equal(admitted, 11);
+	assert_int_equal(tat, START + cost);
+}
+
+static void bucket_fills_no_further_than_its_burst(void **state)
+{
+	__u64 tat = START, later = START + 3600 * SECOND;
+	__u64 depart = natra_bucket_take(&tat, later, SECOND, 1000, 0);
+
+	(void)state;
+	assert_int_equal(depart, later - SECOND);
+	assert_int_equal(tat, later - SECOND + 1000);
+}
+
+static void one_packet_of_debt_is_allowed_whatever_its_size(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(sizes); i++) {
+		const struct natra_rate rate = policy_rate(10000000, 1);
+		__u64 cost = natra_cost_ns(&rate, sizes[i]);
+		__u64 tat = START;
+
+		/* Empty, but nobody is in debt. */
+		assert_int_equal(
+			natra_bucket_take(&tat, START, rate.burst_ns, cost, 0),
+			START);
+		assert_int_equal(tat, START + cost);
+		assert_int_equal(
+			natra_bucket_take(&tat, START, rate.burst_ns, 1, 0),
+			NATRA_BUCKET_REFUSED);
+		/* Until the debt is paid to the last nanosecond. */
+		assert_int_equal(natra_bucket_take(&tat, START + cost - 1,
+						   rate.burst_ns, 1, 0),
+				 NATRA_BUCKET_REFUSED);
+		assert_int_equal(natra_bucket_take(&tat, START + cost,
+						   rate.burst_ns, 1, 0),
+				 START + cost);
+	}
+}
+
+static void refusal_leaves_the_bucket_as_it_was(void **state)
+{
+	const __u64 limit = 2 * SECOND;
+	__u64 tat = START + limit + 1;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(
+			natra_bucket_take(&tat, START, 0, 12345, limit),
+			NATRA_BUCKET_REFUSED);
+	assert_int_equal(tat, START + limit + 1);
+	/* One nanosecond later it is just within the horizon. */
+	assert_int_equal(natra_bucket_take(&tat, START + 1, 0, 12345, limit),
+			 START + 1 + limit);
+	assert_int_equal(tat, START + 1 + limit + 12345);
+}
+
+static void nothing_is_refused_without_a_limit(void **state)
+{
+	__u64 tat = START + 3600 * SECOND;
+
+	(void)state;
+	assert_int_equal(natra_bucket_take(&tat, START, 0, 5, NATRA_NO_LIMIT),
+			 START + 3600 * SECOND);
+}
+
+/* A sender that always has a packet: Mean rate of 20000 of them, paced. */
+static double long_run_rate(uint64_t bits_per_sec, uint32_t bytes)
+{
+	const struct natra_rate rate = policy_rate(bits_per_sec, 1);
+	const int packets = 20000;
+	__u64 now = START, tat = START;
+
+	for (int i = 0; i <= packets; i++)
+		now = natra_bucket_take(&tat, now, 0,
+					natra_cost_ns(&rate, bytes),
+					NATRA_NO_LIMIT);
+	return 8e9 * bytes * packets / (double)(now - START);
+}
+
+static void long_run_rate_is_exact_to_a_tenth_of_a_percent(void **state)
+{
+	int wrong = 0;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(rates); i++) {
+		for (size_t j = 0; j < TH_LEN(sizes); j++) {
+			double rate = long_run_rate(rates[i], sizes[j]);
+			double ratio = rate / (double)rates[i];
+
+			if (ratio > 0.999 && ratio < 1.001)
+				continue;
+			print_error("%lu bit/s, %u bytes: %.4f of it\n",
+				    (unsigned long)rates[i], sizes[j], ratio);
+			wrong++;
+		}
+	}
+	assert_int_equal(wrong, 0);
+}
+
+static void largest_packet_at_the_slowest_rate_does_not_overflow(void **state)
+{
+	/* 1 bit/s is the least that a share of a rate may come to. */
+	static const uint64_t slow[] = {1, 10, 999, 1000, 9600};
+	const uint32_t bytes = (1U << 21) - 1;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(slow); i++) {
+		const struct natra_rate rate = policy_rate(slow[i], 1);
+		u128 want = (u128)bytes * 8 * SECOND / slow[i];
+		__u64 cost = natra_cost_ns(&rate, bytes);
+
+		assert_true((u128)bytes * rate.mult <= UINT64_MAX);
+		assert_in_range(cost, (uint64_t)(want - want / 1000),
+				(uint64_t)(want + want / 1000));
+	}
+}
+
+static void clock_near_its_end_does_not_wrap(void **state)
+{
+	static const uint64_t nows[] = {
+		1ULL << 62,
+		(1ULL << 63) - 1,
+		1ULL << 63,
+		UINT64_MAX - 3600 * SECOND,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(nows); i++) {
+		__u64 now = nows[i], tat = 0;
+		__u64 first, second;
+
+		first = natra_bucket_take(&tat, now, SECOND, 2 * SECOND, 0);
+		assert_int_equal(first, now - SECOND);
+		second = natra_bucket_take(&tat, now, SECOND, SECOND,
+					   2 * SECOND);
+		assert_int_equal(second, now + SECOND);
+		assert_int_equal(tat, now + 2 * SECOND);
+		assert_int_equal(
+			natra_bucket_take(&tat, now, SECOND, 1, 2 * SECOND - 1),
+			NATRA_BUCKET_REFUSED);
+	}
+}
+
+static void burst_longer_than_the_uptime_is_no_future(void **state)
+{
+	__u64 tat = 0;
+
+	(void)state;
+	assert_int_equal(natra_bucket_take(&tat, SECOND, 5 * SECOND, 7, 0), 0);
+	assert_int_equal(tat, 7);
+	assert_int_equal(natra_bucket_take(&tat, 0, INT64_MAX, 7, 7), 7);
+}
+
+#define THREADS 4
+#define TAKES   200000
+#define COST    1000
+
+struct contender {
+	pthread_t thread;
+	__u64 *tat;
+	__u64 limit;
+	uint64_t admitted;
+};
+
+static void *contend(void *arg)
+{
+	struct contender *c = arg;
+
+	for (int i = 0; i < TAKES; i++)
+		c->admitted +=
+			natra_bucket_take(c->tat, START, 0, COST, c->limit) !=
+			NATRA_BUCKET_REFUSED;
+	return NULL;
+}
+
+static uint64_t run_contenders(__u64 *tat, __u64 limit)
+{
+	struct contender all[THREADS] = {0};
+	uint64_t admitted = 0;
+
+	for (int i = 0; i < THREADS; i++) {
+		all[i].tat = tat;
+		all[i].limit = limit;
+		assert_int_equal(
+			pthread_create(&all[i].thread, NULL, contend, &all[i]),
+			0);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(all[i].thread, NULL), 0);
+		admitted += all[i].admitted;
+	}
+	return admitted;
+}
+
+static void no_charge_is_lost_between_cpus(void **state)
+{
+	__u64 tat = START;
+
+	(void)state;
+	assert_int_equal(run_contenders(&tat, NATRA_NO_LIMIT), THREADS * TAKES);
+	assert_int_equal(tat, START + (__u64)THREADS * TAKES * COST);
+}
+
+static void cpus_together_get_no_more_than_the_limit(void **state)
+{
+	const __u64 limit = 50000 * COST;
+	__u64 tat = START;
+	uint64_t admitted = run_contenders(&tat, limit);
+
+	(void)state;
+	/* One each may have seen the bucket before the last of the others,
+	 * or added without a look after eight lost races. */
+	assert_in_range(admitted, 50001, 50001 + THREADS);
+	assert_int_equal(tat, START + admitted * COST);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(burst_is_admitted_at_once_and_one_packet_more),
+		cmocka_unit_test(bucket_fills_no_further_than_its_burst),
+		cmocka_unit_test(
+			one_packet_of_debt_is_allowed_whatever_its_size),
+		cmocka_unit_test(refusal_leaves_the_bucket_as_it_was),
+		cmocka_unit_test(nothing_is_refused_without_a_limit),
+		cmocka_unit_test(
+			long_run_rate_is_exact_to_a_tenth_of_a_percent),
+		cmocka_unit_test(
+			largest_packet_at_the_slowest_rate_does_not_overflow),
+		cmocka_unit_test(clock_near_its_end_does_not_wrap),
+		cmocka_unit_test(burst_longer_than_the_uptime_is_no_future),
+		cmocka_unit_test(no_charge_is_lost_between_cpus),
+		cmocka_unit_test(cpus_together_get_no_more_than_the_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

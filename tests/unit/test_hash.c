@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "natra_hash.h"
+#include "rng.h"
+
+static __u64 keys[NATRA_HASH_KEYS];
+
+static int make_keys(void **state)
+{
+	uint64_t seed = 42;
+
+	(void)state;
+	for (int i = 0; i < NATRA_HASH_KEYS; i++)
+		keys[i] = th_rng(&seed) | 1;
+	return 0;
+}
+
+static struct natra_tuple random_tuple(uint64_t *seed, __u8 version)
+{
+	struct natra_tuple t = {
+		.ports = (__u32)th_rng(seed),
+		.version = version,
+		.protocol = (__u8)th_rng(seed),
+		.fragment = th_rng(seed) & 1,
+	};
+	int words = version == 4 ? 1 : 4;
+
+	for (int i = 0; i < words; i++) {
+		t.saddr[i] = (__u32)th_rng(seed);
+		t.daddr[i] = (__u32)th_rng(seed);
+	}
+	return t;
+}
+
+static void same_tuple_has_the_same_hash(void **state)
+{
+	uint64_t seed = 1;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		struct natra_tuple t = random_tuple(&seed, i & 1 ? 4 : 6);
+		struct natra_tuple copy = t;
+
+		assert_int_equal(natra_hash_tuple(keys, &t),
+				 natra_hash_tuple(keys, &copy));
+	}
+}
+
+/* The data path hashes most packets without a tuple. */
+static void formulas_of_fast_and_slow_path_agree(void **state)
+{
+	uint64_t seed = 2;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		struct natra_tuple t = random_tuple(&seed, 4);
+		__u32 kind = natra_hash_kind(4, t.protocol, t.fragment);
+
+		assert_int_equal(natra_hash_v4(keys, t.saddr[0], t.daddr[0],
+					       t.ports, kind),
+				 natra_hash_tuple(keys, &t));
+		t = random_tuple(&seed, 6);
+		kind = natra_hash_kind(6, t.protocol, t.fragment);
+		assert_int_equal(
+			natra_hash_v6(keys, t.saddr, t.daddr, t.ports, kind),
+			natra_hash_tuple(keys, &t));
+	}
+}
+
+static void assert_hash_differs(const struct natra_tuple *a,
+				const struct natra_tuple *b)
+{
+	assert_int_not_equal(natra_hash_tuple(keys, a),
+			     natra_hash_tuple(keys, b));
+}
+
+static void every_bit_of_the_identity_matters(void **state)
+{
+	uint64_t seed = 3;
+
+	(void)state;
+	for (__u8 version = 4; version <= 6; version += 2) {
+		const struct natra_tuple t = random_tuple(&seed, version);
+		struct natra_tuple u;
+
+		for (int bit = 0; bit < 32; bit++) {
+			int words = version == 4 ? 1 : 4;
+
+			for (int i = 0; i < words; i++) {
+				u = t;
+				u.saddr[i] ^= 1U << bit;
+				assert_hash_differs(&t, &u);
+				u = t;
+				u.daddr[i] ^= 1U << bit;
+				assert_hash_differs(&t, &u);
+			}
+			u = t;
+			u.ports ^= 1U << bit;
+			assert_hash_differs(&t, &u);
+		}
+		for (int bit = 0; bit < 8; bit++) {
+			u = t;
+			u.protocol ^= (__u8)(1U << bit);
+			assert_hash_differs(&t, &u);
+		}
+		u = t;
+		u.fragment ^= 1;
+		assert_hash_differs(&t, &u);
+	}
+}
+
+static void versions_and_directions_are_apart(void **state)
+{
+	struct natra_tuple t = {.version = 4, .protocol = 6, .ports = 80};
+	struct natra_tuple u = t;
+
+	(void)state;
+	u.version = 6;
+	assert_hash_differs(&t, &u);
+	u = t;
+	t.saddr[0] = u.daddr[0] = 0x010200c0;
+	t.daddr[0] = u.saddr[0] = 0x016433c6;
+	assert_hash_differs(&t, &u);
+}
+
+static void every_key_matters(void **state)
+{
+	uint64_t seed = 4;
+	struct natra_tuple v4 = random_tuple(&seed, 4);
+	struct natra_tuple v6 = random_tuple(&seed, 6);
+	__u64 hash4 = natra_hash_tuple(keys, &v4);
+	__u64 hash6 = natra_hash_tuple(keys, &v6);
+
+	(void)state;
+	for (int i = 0; i < NATRA_HASH_KEYS; i++) {
+		keys[i] += 2;
+		if (i < 5)
+			assert_int_not_equal(natra_hash_tuple(keys, &v4),
+					     hash4);
+		assert_int_not_equal(natra_hash_tuple(keys, &v6), hash6);
+		keys[i] -= 2;
+	}
+}
+
+/* Tuples that collide in a row with one set of keys do not with another. */
+static void collisions_do_not_carry_over_to_other_keys(void **state)
+{
+	const struct natra_tuple target = {.version = 4, .protocol = 6};
+	__u16 row0 = (__u16)natra_hash_tuple(keys, &target);
+	struct natra_tuple found[64];
+	struct natra_tuple t = target;
+	size_t len = 0, still = 0;
+	uint64_t seed = 5;
+
+	(void)state;
+	while (len < TH_LEN(found)) {
+		t.ports++;
+		if (((natra_hash_tuple(keys, &t) ^ row0) & 0x7ff) == 0)
+			found[len++] = t;
+	}
+	for (int i = 0; i < NATRA_HASH_KEYS; i++)
+		keys[i] = th_rng(&seed) | 1;
+	row0 = (__u16)natra_hash_tuple(keys, &target);
+	for (size_t i = 0; i < len; i++)
+		still += ((natra_hash_tuple(keys, &found[i]) ^ row0) & 0x7ff) ==
+			 0;
+	assert_true(still <= 2);
+}
+
+#define SAMPLES        65536
+#define BUCKETS        256
+/* 255 degrees of freedom: mean 255, sigma 22.6; this is six sigma. */
+#define CHI_SQUARE_MAX 391.0
+
+static double chi_square(const __u64 *hashes, int shift)
+{
+	unsigned int count[BUCKETS] = {0};
+	const double expected = (double)SAMPLES / BUCKETS;
+	double sum = 0;
+
+	for (size_t i = 0; i < SAMPLES; i++)
+		count[(hashes[i] >> shift) % BUCKETS]++;
+	for (size_t i = 0; i < BUCKETS; i++) {
+		double d = count[i] - expected;
+
+		sum += d * d / expected;
+	}
+	return sum;
+}
+
+/* What an attacker or a busy server has: tuples that differ in a few bits. */
+static struct natra_tuple nth_tuple(int pattern, __u32 n)
+{
+	struct natra_tuple t = {.version = 4, .protocol = 6};
+
+	t.saddr[0] = 0x010200c0;
+	t.daddr[0] = 0x016433c6;
+	switch (pattern) {
+	case 0:
+		t.ports = 80 << 16 | n;
+		break;
+	case 1:
+		t.daddr[0] += n << 16;
+		break;
+	case 2:
+		t.saddr[0] += (n & 0xff) << 24;
+		t.ports = n >> 8 << 16;
+		break;
+	default:
+		t.version = 6;
+		t.daddr[3] = n << 8;
+		break;
+	}
+	return t;
+}
+
+static void rows_are_evenly_used_by_similar_tuples(void **state)
+{
+	static __u64 hashes[SAMPLES];
+
+	(void)state;
+	for (int pattern = 0; pattern < 4; pattern++) {
+		for (__u32 i = 0; i < SAMPLES; i++) {
+			struct natra_tuple t = nth_tuple(pattern, i);
+
+			hashes[i] = natra_hash_tuple(keys, &t);
+		}
+		for (int shift = 0; shift < 64; shift += 8) {
+			double chi = chi_square(hashes, shift);
+
+			if (chi > CHI_SQUARE_MAX)
+				fail_msg("pattern %d, bits %d: %.0f", pattern,
+					 shift, chi);
+		}
+	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	const __u64 *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void similar_tuples_do_not_collide(void **state)
+{
+	static __u64 hashes[SAMPLES];
+
+	(void)state;
+	for (__u32 i = 0; i < SAMPLES; i++) {
+		struct natra_tuple t = nth_tuple(0, i);
+
+		hashes[i] = natra_hash_tuple(keys, &t);
+	}
+	qsort(hashes, SAMPLES, sizeof(hashes[0]), compare);
+	for (size_t i = 1; i < SAMPLES; i++)
+		assert_int_not_equal(hashes[i - 1], hashes[i]);
+}
+
+static void one_bit_of_the_sum_flips_half_of_the_hash(void **state)
+{
+	uint64_t seed = 6, flipped = 0;
+	const int rounds = 1000;
+
+	(void)state;
+	for (int i = 0; i < rounds; i++) {
+		__u64 sum = th_rng(&seed);
+		__u64 other = sum ^ 1ULL << (i % 64);
+
+		flipped += (uint64_t)__builtin_popcountll(
+			natra_hash_finish(sum) ^ natra_hash_finish(other));
+	}
+	assert_in_range(flipped, rounds * 31, rounds * 33);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup(name, make_keys)
+	const struct CMUnitTest tests[] = {
+		CASE(same_tuple_has_the_same_hash),
+		CASE(formulas_of_fast_and_slow_path_agree),
+		CASE(every_bit_of_the_identity_matters),
+		CASE(versions_and_directions_are_apart),
+		CASE(every_key_matters),
+		CASE(collisions_do_not_carry_over_to_other_keys),
+		CASE(rows_are_evenly_used_by_similar_tuples),
+		CASE(similar_tuples_do_not_collide),
+		CASE(one_bit_of_the_sum_flips_half_of_the_hash),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cm.h"
+
+#include <string.h>
+
+#include "meta.h"
+
+static struct natra_policy full_policy(void)
+{
+	struct natra_policy p = NATRA_INIT(p);
+
+	p.ingress_rate_bits_per_sec = 1000001;
+	p.egress_rate_bits_per_sec = 1000002;
+	p.ingress_burst_bytes = 3;
+	p.egress_burst_bytes = 4;
+	p.heavy_hitter_threshold_bytes = 5;
+	p.horizon_ns = 6;
+	p.pace_limit_ns = 7;
+	p.fast_pass_share_percent = 8;
+	p.fast_pass = NATRA_FAST_PASS_OFF;
+	p.ingress_mode = NATRA_INGRESS_PACE;
+	p.mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	p.edt = NATRA_EDT_ON;
+	p.sketch_width = 512;
+	return p;
+}
+
+static struct meta good_meta(void)
+{
+	struct natra_policy policy = full_policy();
+	struct meta m = {
+		.magic = NATRA_PIN_MAGIC,
+		.abi = NATRA_PIN_ABI,
+		.size = sizeof(m),
+		.mode = NATRA_MODE_TCX_PODSIDE,
+		.id = "pod",
+	};
+
+	meta_set_policy(&m, &policy);
+	return m;
+}
+
+static void policy_comes_back_whole(void **state)
+{
+	const struct natra_policy p = full_policy();
+	struct natra_policy back;
+	struct meta m;
+
+	(void)state;
+	memset(&m, 0xff, sizeof(m));
+	meta_set_policy(&m, &p);
+	back = meta_get_policy(&m);
+	assert_memory_equal(&back, &p, sizeof(p));
+}
+
+static void record_of_this_build_is_valid(void **state)
+{
+	struct meta m = good_meta();
+	const struct meta before = m;
+
+	(void)state;
+	assert_true(meta_valid(&m));
+	assert_memory_equal(&m, &before, sizeof(m));
+}
+
+static void record_of_another_layout_is_not(void **state)
+{
+	struct meta m = good_meta();
+
+	(void)state;
+	m.magic ^= 1;
+	assert_false(meta_valid(&m));
+	m = good_meta();
+	m.abi++;
+	assert_false(meta_valid(&m));
+	m = good_meta();
+	m.abi--;
+	assert_false(meta_valid(&m));
+	m = good_meta();
+	m.size++;
+	assert_false(meta_valid(&m));
+	memset(&m, 0, sizeof(m));
+	assert_false(meta_valid(&m));
+	memset(&m, 0xff, sizeof(m));
+	assert_false(meta_valid(&m));
+}
+
+static void numbers_out_of_range_are_refused(void **state)
+{
+	struct meta m = good_meta();
+
+	(void)state;
+	m.mode = NATRA_MODE_MAX;
+	assert_false(meta_valid(&m));
+	for (int i = 0; i < HALF_MAX; i++) {
+		m = good_meta();
+		m.half[i].hook = META_HOOK_CLSACT + 1;
+		assert_false(meta_valid(&m));
+	}
+	m = good_meta();
+	m.policy.ingress_rate_bits_per_sec = 1;
+	assert_false(meta_valid(&m));
+	m = good_meta();
+	m.policy.fast_pass = NATRA_FAST_PASS_MAX;
+	assert_false(meta_valid(&m));
+	m = good_meta();
+	m.policy.mode = UINT32_MAX;
+	assert_false(meta_valid(&m));
+	m = good_meta();
+	m.policy.edt = NATRA_EDT_MAX;
+	assert_false(meta_valid(&m));
+	m = good_meta();
+	m.policy.ingress_mode = NATRA_INGRESS_MAX;
+	assert_false(meta_valid(&m));
+	m = good_meta();
+	m.policy.sketch_width = 3;
+	assert_false(meta_valid(&m));
+}
+
+static void strings_without_an_end_get_one(void **state)
+{
+	struct meta m = good_meta();
+
+	(void)state;
+	memset(m.pod.ifname, 'x', sizeof(m.pod.ifname));
+	memset(m.host.ifname, 'x', sizeof(m.host.ifname));
+	memset(m.id, 'x', sizeof(m.id));
+	memset(m.network, 'x', sizeof(m.network));
+	memset(m.label, 'x', sizeof(m.label));
+	memset(m.reason, 'x', sizeof(m.reason));
+	assert_true(meta_valid(&m));
+	assert_int_equal(strnlen(m.pod.ifname, 99), 15);
+	assert_int_equal(strnlen(m.host.ifname, 99), 15);
+	assert_int_equal(strnlen(m.id, 999), NATRA_ID_MAX);
+	assert_int_equal(strnlen(m.network, 999), NATRA_NAME_MAX);
+	assert_int_equal(strnlen(m.label, 999), NATRA_NAME_MAX);
+	assert_int_equal(strnlen(m.reason, 999), META_REASON_MAX - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(policy_comes_back_whole),
+		cmocka_unit_test(record_of_this_build_is_valid),
+		cmocka_unit_test(record_of_another_layout_is_not),
+		cmocka_unit_test(numbers_out_of_range_are_refused),
+		cmocka_unit_test(strings_without_an_end_get_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cm.h"
+
+#include <errno.h>
+
+#include <natra/natra.h>
+
+static const char *const bad[] = {"",    "Auto", "auto ", " auto",
+				  "tcx", "aut",  "autoo", "0"};
+
+#define CHECK_ENUM(kind, first, max, ...)                                      \
+	do {                                                                   \
+		const char *const names[] = {__VA_ARGS__};                     \
+		enum natra_##kind value = (first);                             \
+		assert_int_equal(TH_LEN(names), max);                          \
+		for (unsigned int i = 0; i < TH_LEN(names); i++) {             \
+			assert_string_equal(                                   \
+				natra_##kind##_name((enum natra_##kind)i),     \
+				names[i]);                                     \
+			assert_int_equal(natra_parse_##kind(names[i], &value), \
+					 0);                                   \
+			assert_int_equal(value, i);                            \
+		}                                                              \
+		assert_null(natra_##kind##_name(max));                         \
+		assert_null(natra_##kind##_name((enum natra_##kind) - 1));     \
+		value = (first);                                               \
+		for (unsigned int i = 0; i < TH_LEN(bad); i++)                 \
+			assert_int_equal(natra_parse_##kind(bad[i], &value),   \
+					 -EINVAL);                             \
+		assert_int_equal(natra_parse_##kind(NULL, &value), -EINVAL);   \
+		assert_int_equal(natra_parse_##kind(names[0], NULL), -EINVAL); \
+		assert_int_equal(value, first);                                \
+	} while (0)
+
+static void modes_have_their_names(void **state)
+{
+	(void)state;
+	CHECK_ENUM(mode, NATRA_MODE_CLSACT_PODSIDE, NATRA_MODE_MAX, "auto",
+		   "tcx-podside", "clsact-podside", "tcx-hostside",
+		   "clsact-hostside");
+}
+
+static void edt_settings_have_their_names(void **state)
+{
+	(void)state;
+	CHECK_ENUM(edt, NATRA_EDT_ON, NATRA_EDT_MAX, "auto", "on", "off");
+}
+
+static void fast_passes_have_their_names(void **state)
+{
+	(void)state;
+	CHECK_ENUM(fast_pass, NATRA_FAST_PASS_CHARGED, NATRA_FAST_PASS_MAX,
+		   "free", "charged", "off");
+}
+
+static void ingress_modes_have_their_names(void **state)
+{
+	(void)state;
+	CHECK_ENUM(ingress_mode, NATRA_INGRESS_PACE, NATRA_INGRESS_MAX,
+		   "police", "pace");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(modes_have_their_names),
+		cmocka_unit_test(edt_settings_have_their_names),
+		cmocka_unit_test(fast_passes_have_their_names),
+		cmocka_unit_test(ingress_modes_have_their_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

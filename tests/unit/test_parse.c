@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Layer 2 and IPv4; IPv6 is in test_parse_ipv6.c. */
+#include "cm.h"
+#include "parsing.h"
+
+static const struct packet_ip plain;
+
+static void begin_ipv4(struct packet *p, const struct packet_ip *ip)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv4(p, ip);
+}
+
+static void tcp_has_addresses_ports_and_header_length(void **state)
+{
+	const uint8_t saddr[] = {192, 0, 2, 1}, daddr[] = {198, 51, 100, 1};
+	struct packet p;
+	struct parsed r;
+
+	(void)state;
+	packet_make_tcp4(&p, 40000, 0, 1514);
+	r = parse_packet(&p);
+	assert_int_equal(r.kind, NATRA_PARSED_IP);
+	assert_int_equal(r.res.tuple.version, 4);
+	assert_int_equal(r.res.tuple.protocol, 6);
+	assert_int_equal(r.res.tuple.fragment, 0);
+	assert_int_equal(r.res.tuple.ports, ports_of(40000, 80));
+	assert_memory_equal(&r.res.tuple.saddr[0], saddr, 4);
+	assert_memory_equal(&r.res.tuple.daddr[0], daddr, 4);
+	for (int i = 1; i < 4; i++) {
+		assert_int_equal(r.res.tuple.saddr[i], 0);
+		assert_int_equal(r.res.tuple.daddr[i], 0);
+	}
+	assert_int_equal(r.res.header_len, 14 + 20 + 20);
+}
+
+static void device_without_ethernet_gives_the_same_flow(void **state)
+{
+	struct packet p;
+	struct parsed l2, l3;
+
+	(void)state;
+	packet_make_tcp4(&p, 40000, 0, 200);
+	l2 = parse_packet(&p);
+	l3 = parse_bytes(&p, 14, p.len - 14, false);
+	assert_int_equal(l3.kind, NATRA_PARSED_IP);
+	assert_true(same_flow(&l2, &l3));
+	assert_int_equal(l3.res.header_len, 40);
+}
+
+static void device_without_ethernet_passes_what_is_not_ip(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	packet_make_tcp4(&p, 1, 0, 100);
+	for (unsigned int version = 0; version < 16; version++) {
+		int kind;
+
+		p.data[14] = (uint8_t)(version << 4 | 5);
+		kind = parse_bytes(&p, 14, p.len - 14, false).kind;
+		if (version == 4 || version == 6)
+			assert_int_equal(kind, NATRA_PARSED_IP);
+		else
+			assert_int_equal(kind, NATRA_PARSED_OTHER);
+	}
+	assert_int_equal(parse_bytes(&p, 0, 0, false).kind, NATRA_PARSED_OTHER);
+}
+
+static void up_to_two_vlan_tags_are_looked_behind(void **state)
+{
+	static const uint16_t tpids[] = {0x8100, 0x88a8};
+	struct packet p;
+	struct parsed none, r;
+
+	(void)state;
+	packet_make_tcp4(&p, 40000, 0, 100);
+	none = parse_packet(&p);
+	for (int tags = 1; tags <= 2; tags++) {
+		for (size_t i = 0; i < TH_LEN(tpids); i++) {
+			packet_begin(&p);
+			packet_ethernet(&p);
+			for (int tag = 0; tag < tags; tag++)
+				packet_vlan(&p, tpids[i], 100);
+			packet_ipv4(&p, &plain);
+			packet_tcp(&p, 40000, 80, 20);
+			packet_end(&p);
+			r = parse_packet(&p);
+			assert_true(same_flow(&none, &r));
+			assert_int_equal(r.res.header_len, 54 + 4 * tags);
+		}
+	}
+}
+
+static void three_vlan_tags_are_one_opaque_flow(void **state)
+{
+	const struct natra_tuple zero = {0};
+	struct packet p;
+	struct parsed r;
+
+	(void)state;
+	packet_begin(&p);
+	packet_ethernet(&p);
+	for (uint16_t tag = 0; tag < 3; tag++)
+		packet_vlan(&p, 0x8100, tag);
+	packet_ipv4(&p, &plain);
+	packet_tcp(&p, 40000, 80, 20);
+	packet_end(&p);
+	r = parse_packet(&p);
+	assert_int_equal(r.kind, NATRA_PARSED_OPAQUE);
+	assert_memory_equal(&r.res.tuple, &zero, sizeof(zero));
+}
+
+static void what_is_not_ip_is_told_from_it(void **state)
+{
+	static const uint16_t types[] = {0x0806, 0x88cc, 0x8847,
+					 0x0000, 0x0600, 0xffff};
+	struct packet p;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(types); i++) {
+		packet_make_tcp4(&p, 40000, 0, 100);
+		p.type_at = 12;
+		packet_type(&p, types[i]);
+		assert_int_equal(parse_packet(&p).kind, NATRA_PARSED_OTHER);
+	}
+}
+
+static void type_and_version_must_tell_the_same(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	packet_make_tcp4(&p, 40000, 0, 100);
+	p.type_at = 12;
+	packet_type(&p, 0x86dd);
+	assert_int_equal(parse_packet(&p).kind, NATRA_PARSED_OPAQUE);
+	packet_make_tcp6(&p, 40000, 0, 100);
+	p.type_at = 12;
+	packet_type(&p, 0x0800);
+	assert_int_equal(parse_packet(&p).kind, NATRA_PARSED_OPAQUE);
+}
+
+static void ip_options_do_not_change_the_flow(void **state)
+{
+	struct packet p;
+	struct parsed none, r;
+
+	(void)state;
+	packet_make_tcp4(&p, 40000, 0, 100);
+	none = parse_packet(&p);
+	for (uint8_t words = 1; words <= 10; words++) {
+		begin_ipv4(&p, &(struct packet_ip){.options = words});
+		packet_tcp(&p, 40000, 80, 20);
+		packet_end(&p);
+		r = parse_packet(&p);
+		assert_true(same_flow(&none, &r));
+		assert_int_equal(r.res.header_len, 54 + 4 * words);
+	}
+}
+
+static void header_shorter_than_ipv4_has_is_opaque(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	for (uint8_t words = 0; words < 5; words++) {
+		packet_make_tcp4(&p, 40000, 0, 100);
+		p.data[14] = (uint8_t)(0x40 | words);
+		assert_int_equal(parse_packet(&p).kind, NATRA_PARSED_OPAQUE);
+	}
+}
+
+static struct parsed parse_fragment(uint16_t fragment, uint16_t id,
+				    uint8_t target)
+{
+	struct packet p;
+
+	begin_ipv4(&p, &(struct packet_ip){.fragment = fragment,
+					   .id = id,
+					   .target = target});
+	if (fragment & 0x1fff)
+		packet_payload(&p, 64);
+	else
+		packet_udp(&p, 40000, 80);
+	/* Only the first piece has the protocol's header. */
+	p.data[p.next_at] = 17;
+	packet_end(&p);
+	return parse_packet(&p);
+}
+
+static void all_pieces_of_a_datagram_are_one_flow(void **state)
+{
+	struct parsed first = parse_fragment(PACKET_MORE_FRAGMENTS, 7, 0);
+	struct parsed middle =
+		parse_fragment(PACKET_MORE_FRAGMENTS | 185, 7, 0);
+	struct parsed last = parse_fragment(370, 7, 0);
+	struct parsed other_id = parse_fragment(370, 8, 0);
+	struct parsed other_target = parse_fragment(370, 7, 1);
+
+	(void)state;
+	assert_int_equal(first.kind, NATRA_PARSED_IP);
+	assert_int_equal(first.res.tuple.fragment, 1);
+	assert_int_equal(first.res.tuple.ports, natra_be16(7));
+	assert_true(same_flow(&first, &middle));
+	assert_true(same_flow(&first, &last));
+	assert_false(same_flow(&first, &other_id));
+	assert_false(same_flow(&first, &other_target));
+}
+
+static void dont_fragment_is_no_fragment(void **state)
+{
+	struct parsed df = parse_fragment(PACKET_DONT_FRAGMENT, 7, 0);
+	struct parsed none = parse_fragment(0, 8, 0);
+
+	(void)state;
+	assert_int_equal(df.res.tuple.fragment, 0);
+	assert_true(same_flow(&df, &none));
+}
+
+static void every_protocol_with_ports_has_them(void **state)
+{
+	static const struct {
+		uint8_t number;
+		size_t header_len;
+		uint32_t known_len;
+	} protocols[] = {
+		{17, 8, 8},
+		{136, 8, 8},
+		{132, 12, 12},
+		{33, 16, 0},
+	};
+	struct packet p;
+	struct parsed r;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(protocols); i++) {
+		begin_ipv4(&p, &plain);
+		packet_ports(&p, protocols[i].number, 1234, 53,
+			     protocols[i].header_len);
+		packet_end(&p);
+		r = parse_packet(&p);
+		assert_int_equal(r.kind, NATRA_PARSED_IP);
+		assert_int_equal(r.res.tuple.protocol, protocols[i].number);
+		assert_int_equal(r.res.tuple.ports, ports_of(1234, 53));
+		assert_int_equal(r.res.header_len, 34 + protocols[i].known_len);
+	}
+}
+
+static void other_protocols_have_no_ports(void **state)
+{
+	static const uint8_t protocols[] = {2, 4, 41, 47, 50, 103, 253};
+	struct packet p;
+	struct parsed r;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(protocols); i++) {
+		begin_ipv4(&p, &plain);
+		packet_ports(&p, protocols[i], 1234, 53, 24);
+		packet_end(&p);
+		r = parse_packet(&p);
+		assert_int_equal(r.kind, NATRA_PARSED_IP);
+		assert_int_equal(r.res.tuple.protocol, protocols[i]);
+		assert_int_equal(r.res.tuple.ports, 0);
+		assert_int_equal(r.res.header_len, 34);
+	}
+}
+
+static void icmp_echo_is_told_apart_by_its_identifier(void **state)
+{
+	static const struct {
+		uint8_t protocol, type;
+		bool has_id;
+	} types[] = {
+		{1, 8, true},    {1, 0, true},     {58, 128, true},
+		{58, 129, true}, {1, 3, false},    {1, 11, false},
+		{58, 1, false},  {58, 135, false},
+	};
+	struct packet p;
+	struct parsed r;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(types); i++) {
+		begin_ipv4(&p, &plain);
+		packet_echo(&p, types[i].protocol, types[i].type, 4711);
+		packet_end(&p);
+		r = parse_packet(&p);
+		assert_int_equal(r.kind, NATRA_PARSED_IP);
+		assert_int_equal(r.res.tuple.ports,
+				 types[i].has_id ? natra_be16(4711) : 0);
+	}
+}
+
+static void header_length_counts_tcp_options(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	for (size_t len = 20; len <= 60; len += 4) {
+		begin_ipv4(&p, &plain);
+		packet_tcp(&p, 40000, 80, len);
+		packet_payload(&p, 100);
+		packet_end(&p);
+		assert_int_equal(parse_packet(&p).res.header_len, 34 + len);
+	}
+}
+
+/* Each length from nothing to the whole; what is there decides. */
+static void truncated_packet_is_still_judged(void **state)
+{
+	struct packet p;
+	struct parsed whole, r;
+
+	(void)state;
+	begin_ipv4(&p, &(struct packet_ip){.options = 2});
+	packet_tcp(&p, 40000, 80, 20);
+	packet_end(&p);
+	whole = parse_packet(&p);
+	for (size_t len = 0; len < p.len; len++) {
+		r = parse_bytes(&p, 0, len, true);
+		if (len < 14) {
+			assert_int_equal(r.kind, NATRA_PARSED_OTHER);
+		} else if (len < 34) {
+			assert_int_equal(r.kind, NATRA_PARSED_OPAQUE);
+		} else {
+			assert_int_equal(r.kind, NATRA_PARSED_IP);
+			assert_int_equal(r.res.tuple.protocol, 6);
+			assert_int_equal(same_flow(&whole, &r), len >= 42 + 4);
+		}
+	}
+}
+
+static void truncated_vlan_tag_is_not_ip(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	packet_begin(&p);
+	packet_ethernet(&p);
+	packet_vlan(&p, 0x8100, 1);
+	packet_ipv4(&p, &plain);
+	packet_end(&p);
+	for (size_t len = 14; len < 18; len++)
+		assert_int_equal(parse_bytes(&p, 0, len, true).kind,
+				 NATRA_PARSED_OTHER);
+	assert_int_equal(parse_bytes(&p, 0, 18, true).kind,
+			 NATRA_PARSED_OPAQUE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tcp_has_addresses_ports_and_header_length),
+		cmocka_unit_test(device_without_ethernet_gives_the_same_flow),
+		cmocka_unit_test(device_without_ethernet_passes_what_is_not_ip),
+		cmocka_unit_test(up_to_two_vlan_tags_are_looked_behind),
+		cmocka_unit_test(three_vlan_tags_are_one_opaque_flow),
+		cmocka_unit_test(what_is_not_ip_is_told_from_it),
+		cmocka_unit_test(type_and_version_must_tell_the_same),
+		cmocka_unit_test(ip_options_do_not_change_the_flow),
+		cmocka_unit_test(header_shorter_than_ipv4_has_is_opaque),
+		cmocka_unit_test(all_pieces_of_a_datagram_are_one_flow),
+		cmocka_unit_test(dont_fragment_is_no_fragment),
+		cmocka_unit_test(every_protocol_with_ports_has_them),
+		cmocka_unit_test(other_protocols_have_no_ports),
+		cmocka_unit_test(icmp_echo_is_told_apart_by_its_identifier),
+		cmocka_unit_test(header_length_counts_tcp_options),
+		cmocka_unit_test(truncated_packet_is_still_judged),
+		cmocka_unit_test(truncated_vlan_tag_is_not_ip),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cm.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "natra_bucket.h"
+#include "policy.h"
+
+__extension__ typedef unsigned __int128 u128;
+
+#define MS     1000000ULL
+#define SECOND (1000 * MS)
+
+static struct natra_policy policy_of(uint64_t ingress, uint64_t egress)
+{
+	struct natra_policy p = NATRA_INIT(p);
+
+	p.ingress_rate_bits_per_sec = ingress;
+	p.egress_rate_bits_per_sec = egress;
+	return p;
+}
+
+static void assert_refused(const struct natra_policy *p, const char *field,
+			   const char *value)
+{
+	char error[256] = "";
+
+	assert_int_equal(policy_check(p, error, sizeof(error)), -EINVAL);
+	if (strncmp(error, field, strlen(field)) != 0)
+		fail_msg("'%s' does not begin with %s", error, field);
+	if (!strstr(error, value))
+		fail_msg("'%s' does not name %s", error, value);
+	assert_null(strchr(error, '\n'));
+}
+
+static void assert_accepted(const struct natra_policy *p)
+{
+	char error[256] = "untouched";
+
+	assert_int_equal(policy_check(p, error, sizeof(error)), 0);
+	assert_string_equal(error, "untouched");
+}
+
+static void nothing_set_is_a_good_policy(void **state)
+{
+	const struct natra_policy p = policy_of(0, 0);
+
+	(void)state;
+	assert_accepted(&p);
+}
+
+static void limits_of_each_field_are_good(void **state)
+{
+	struct natra_policy p = policy_of(1000, 1000000000000000);
+
+	(void)state;
+	assert_accepted(&p);
+	p.ingress_burst_bytes = UINT64_MAX;
+	p.egress_burst_bytes = 1;
+	p.heavy_hitter_threshold_bytes = UINT64_MAX;
+	p.horizon_ns = 9 * SECOND;
+	p.pace_limit_ns = 9 * SECOND;
+	p.fast_pass_share_percent = 100;
+	p.fast_pass = NATRA_FAST_PASS_OFF;
+	p.ingress_mode = NATRA_INGRESS_PACE;
+	p.mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	p.edt = NATRA_EDT_OFF;
+	p.sketch_width = 65536;
+	assert_accepted(&p);
+	p.sketch_width = 256;
+	assert_accepted(&p);
+}
+
+static void bad_rate_is_named_with_its_field(void **state)
+{
+	struct natra_policy p = policy_of(999, 0);
+
+	(void)state;
+	assert_refused(&p, "ingress_rate_bits_per_sec", "999");
+	p = policy_of(1, 0);
+	assert_refused(&p, "ingress_rate_bits_per_sec", "1");
+	p = policy_of(1000000000000001, 0);
+	assert_refused(&p, "ingress_rate_bits_per_sec", "1000000000000001");
+	p = policy_of(0, 999);
+	assert_refused(&p, "egress_rate_bits_per_sec", "999");
+	p = policy_of(5000, UINT64_MAX);
+	assert_refused(&p, "egress_rate_bits_per_sec", "18446744073709551615");
+}
+
+static void burst_without_a_rate_is_named(void **state)
+{
+	struct natra_policy p = policy_of(0, 1000);
+
+	(void)state;
+	p.ingress_burst_bytes = 5000;
+	assert_refused(&p, "ingress_burst_bytes", "5000");
+	p = policy_of(1000, 0);
+	p.egress_burst_bytes = 5001;
+	assert_refused(&p, "egress_burst_bytes", "5001");
+}
+
+static void bad_times_and_share_are_named(void **state)
+{
+	struct natra_policy p = policy_of(1000, 1000);
+
+	(void)state;
+	p.horizon_ns = 9 * SECOND + 1;
+	assert_refused(&p, "horizon_ns", "9000000001");
+	p.horizon_ns = 0;
+	p.pace_limit_ns = UINT64_MAX;
+	assert_refused(&p, "pace_limit_ns", "18446744073709551615");
+	p.pace_limit_ns = 0;
+	p.fast_pass_share_percent = 101;
+	assert_refused(&p, "fast_pass_share_percent", "101");
+}
+
+static void bad_enums_are_named(void **state)
+{
+	struct natra_policy p = policy_of(1000, 1000);
+
+	(void)state;
+	p.fast_pass = NATRA_FAST_PASS_MAX;
+	assert_refused(&p, "fast_pass", "3");
+	p.fast_pass = NATRA_FAST_PASS_FREE;
+	p.ingress_mode = NATRA_INGRESS_MAX;
+	assert_refused(&p, "ingress_mode", "2");
+	p.ingress_mode = NATRA_INGRESS_POLICE;
+	p.mode = NATRA_MODE_MAX;
+	assert_refused(&p, "mode", "5");
+	p.mode = (enum natra_mode) - 1;
+	assert_refused(&p, "mode", "4294967295");
+	p.mode = NATRA_MODE_AUTO;
+	p.edt = NATRA_EDT_MAX;
+	assert_refused(&p, "edt", "3");
+}
+
+static void bad_sketch_width_is_named(void **state)
+{
+	static const uint32_t widths[] = {1,    128,  255,    257,
+					  2047, 3000, 131072, UINT32_MAX};
+	struct natra_policy p = policy_of(1000, 1000);
+	char text[16];
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(widths); i++) {
+		p.sketch_width = widths[i];
+		snprintf(text, sizeof(text), "%u", widths[i]);
+		assert_refused(&p, "sketch_width", text);
+	}
+}
+
+static void defaults_are_as_documented(void **state)
+{
+	struct natra_policy p = policy_of(10000000, 100000000), e;
+
+	(void)state;
+	p.mode = NATRA_MODE_TCX_PODSIDE;
+	p.edt = NATRA_EDT_ON;
+	e = policy_effective(&p);
+	assert_int_equal(e.sz, sizeof(e));
+	assert_int_equal(e.ingress_burst_bytes, 625000); /* 0.5 s */
+	assert_int_equal(e.egress_burst_bytes, 6250000);
+	/* 0.1 s of the smaller one */
+	assert_int_equal(e.heavy_hitter_threshold_bytes, 125000);
+	assert_int_equal(e.horizon_ns, 2 * SECOND);
+	assert_int_equal(e.pace_limit_ns, 50 * MS);
+	assert_int_equal(e.fast_pass_share_percent, 80);
+	assert_int_equal(e.fast_pass, NATRA_FAST_PASS_FREE);
+	assert_int_equal(e.ingress_mode, NATRA_INGRESS_POLICE);
+	assert_int_equal(e.sketch_width, 2048);
+	assert_int_equal(e.mode, NATRA_MODE_TCX_PODSIDE);
+	assert_int_equal(e.edt, NATRA_EDT_ON);
+}
+
+static void what_is_set_is_kept(void **state)
+{
+	struct natra_policy p = policy_of(10000000, 20000000), e;
+
+	(void)state;
+	p.ingress_burst_bytes = 1;
+	p.egress_burst_bytes = 2;
+	p.heavy_hitter_threshold_bytes = 3;
+	p.horizon_ns = 4;
+	p.pace_limit_ns = 5;
+	p.fast_pass_share_percent = 6;
+	p.fast_pass = NATRA_FAST_PASS_CHARGED;
+	p.ingress_mode = NATRA_INGRESS_PACE;
+	p.sketch_width = 512;
+	e = policy_effective(&p);
+	assert_memory_equal(&e, &p, sizeof(p));
+}
+
+static void threshold_follows_the_only_limited_direction(void **state)
+{
+	struct natra_policy p = policy_of(0, 80000000);
+
+	(void)state;
+	assert_int_equal(policy_effective(&p).heavy_hitter_threshold_bytes,
+			 1000000);
+	p = policy_of(40000000, 0);
+	assert_int_equal(policy_effective(&p).heavy_hitter_threshold_bytes,
+			 500000);
+}
+
+static void default_burst_of_the_fastest_rate_does_not_overflow(void **state)
+{
+	struct natra_policy p = policy_of(1000000000000000, 0);
+
+	(void)state;
+	assert_int_equal(policy_effective(&p).ingress_burst_bytes,
+			 62500000000000);
+}
+
+static void only_what_is_fixed_at_attach_is_shape(void **state)
+{
+	struct natra_policy a = policy_of(1000, 1000), b = policy_of(5000, 0);
+
+	(void)state;
+	b.fast_pass = NATRA_FAST_PASS_OFF;
+	b.horizon_ns = 5;
+	assert_true(policy_same_shape(&a, &b));
+	b.sketch_width = 2048; /* the default */
+	assert_true(policy_same_shape(&a, &b));
+	b.sketch_width = 4096;
+	assert_false(policy_same_shape(&a, &b));
+	b = a;
+	b.mode = NATRA_MODE_TCX_PODSIDE;
+	assert_false(policy_same_shape(&a, &b));
+	b = a;
+	b.edt = NATRA_EDT_OFF;
+	assert_false(policy_same_shape(&a, &b));
+	b = a;
+	b.ingress_mode = NATRA_INGRESS_PACE;
+	assert_false(policy_same_shape(&a, &b));
+}
+
+/* As the header says: to 2^-21 of the exact ns per byte. */
+static void assert_rate_exact(uint64_t bits_per_sec)
+{
+	const struct natra_rate rate = policy_rate(bits_per_sec, 1);
+	const u128 exact_ns = (u128)8 * SECOND; /* per byte, times the rate */
+	u128 got, want, difference;
+
+	assert_true(rate.mult > 0 && rate.mult < 1ULL << 42);
+	assert_true(rate.shift < 64);
+	/* mult / 2^shift against 8e9 / rate, without a division */
+	got = (u128)rate.mult * bits_per_sec;
+	want = exact_ns << rate.shift;
+	difference = got > want ? got - want : want - got;
+	if (difference > want >> 21)
+		fail_msg("%lu bit/s", (unsigned long)bits_per_sec);
+}
+
+static void every_rate_of_the_runtimes_is_exact(void **state)
+{
+	static const uint64_t rates[] = {
+		1000,
+		1500,
+		2500000,
+		10485760,
+		12500000,
+		1500000000,
+		4000000000,
+		5000000000,
+		40000000000,
+		1000000000000,
+		33333333333333,
+		1000000000000000,
+		999999999999999,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(rates); i++)
+		assert_rate_exact(rates[i]);
+	for (uint64_t rate = 1000; rate <= 1000000000000000; rate *= 10) {
+		for (uint64_t digit = 1; digit <= 9 && rate < 1000000000000000;
+		     digit++)
+			assert_rate_exact(digit * rate + rate / 7);
+	}
+}
+
+static void burst_is_the_time_that_the_rate_takes_for_it(void **state)
+{
+	(void)state;
+	assert_int_equal(policy_rate(8000000, 1000).burst_ns, MS);
+	assert_int_equal(policy_rate(1000, UINT64_MAX).burst_ns, INT64_MAX);
+	assert_int_equal(
+		policy_rate(1000000000000000, 125000000000000).burst_ns,
+		SECOND);
+	assert_int_equal(policy_rate(0, 1000).mult, 0);
+	assert_int_equal(policy_rate(0, 1000).burst_ns, 0);
+}
+
+static void unlimited_direction_is_all_zero(void **state)
+{
+	const struct natra_limits zero = {0};
+	struct natra_policy p = policy_of(0, 5000000);
+	struct natra_limits l;
+
+	(void)state;
+	p.heavy_hitter_threshold_bytes = 1000000;
+	l = policy_limits(&p, HALF_INGRESS, false);
+	assert_memory_equal(&l, &zero, sizeof(l));
+	l = policy_limits(&p, HALF_PACE, true);
+	assert_memory_equal(&l, &zero, sizeof(l));
+	p = policy_of(5000000, 0);
+	l = policy_limits(&p, HALF_EGRESS, true);
+	assert_memory_equal(&l, &zero, sizeof(l));
+}
+
+static void each_direction_has_its_own_numbers(void **state)
+{
+	const struct natra_policy p = policy_of(10000000, 80000000);
+	struct natra_limits in = policy_limits(&p, HALF_INGRESS, false);
+	struct natra_limits out = policy_limits(&p, HALF_EGRESS, false);
+
+	(void)state;
+	assert_int_equal(natra_cost_ns(&in.rate, 1000), 800000);
+	assert_int_equal(natra_cost_ns(&out.rate, 1000), 100000);
+	assert_int_equal(in.rate.burst_ns, 500 * MS);
+	assert_int_equal(out.rate.burst_ns, 500 * MS);
+	assert_int_equal(in.enter_units, 125000 / 64);
+	assert_int_equal(out.enter_units, 1000000 / 64);
+	assert_int_equal(in.leave_units, in.enter_units / 8);
+	/* 80 % of the rate */
+	assert_int_equal(natra_cost_ns(&in.mice, 1000), 1000000);
+	assert_int_equal(in.pass, NATRA_PASS_FREE);
+}
+
+static void fast_pass_is_the_data_paths_own(void **state)
+{
+	static const uint32_t want[] = {
+		[NATRA_FAST_PASS_FREE] = NATRA_PASS_FREE,
+		[NATRA_FAST_PASS_CHARGED] = NATRA_PASS_CHARGED,
+		[NATRA_FAST_PASS_OFF] = NATRA_PASS_OFF,
+	};
+	struct natra_policy p = policy_of(10000000, 0);
+
+	(void)state;
+	for (unsigned int i = 0; i < NATRA_FAST_PASS_MAX; i++) {
+		p.fast_pass = (enum natra_fast_pass)i;
+		assert_int_equal(policy_limits(&p, HALF_INGRESS, false).pass,
+				 want[i]);
+	}
+}
+
+static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
+{
+	struct natra_policy p = policy_of(10000000, 10000000);
+	struct natra_limits l;
+
+	(void)state;
+	p.horizon_ns = 3 * SECOND;
+	p.pace_limit_ns = 40 * MS;
+	l = policy_limits(&p, HALF_EGRESS, true);
+	assert_int_equal(l.delay_limit_ns, 3 * SECOND);
+	assert_int_equal(l.mark_from_ns, UINT64_MAX);
+	l = policy_limits(&p, HALF_EGRESS, false);
+	assert_int_equal(l.delay_limit_ns, 100 * MS);
+	l = policy_limits(&p, HALF_PACE, true);
+	assert_int_equal(l.delay_limit_ns, 40 * MS);
+	assert_int_equal(l.mark_from_ns, 20 * MS);
+}
+
+static void backstop_is_looser_than_the_pacer(void **state)
+{
+	struct natra_policy p = policy_of(10000000, 0);
+	struct natra_limits police = policy_limits(&p, HALF_INGRESS, false);
+	struct natra_limits backstop;
+
+	(void)state;
+	p.ingress_mode = NATRA_INGRESS_PACE;
+	backstop = policy_limits(&p, HALF_INGRESS, false);
+	assert_int_equal(backstop.rate.mult, police.rate.mult);
+	assert_int_equal(backstop.rate.burst_ns,
+			 police.rate.burst_ns + 50 * MS);
+	assert_int_equal(backstop.enter_units, police.enter_units * 2);
+	assert_int_equal(backstop.leave_units, backstop.enter_units / 8);
+	p.heavy_hitter_threshold_bytes = UINT64_MAX;
+	assert_int_equal(policy_limits(&p, HALF_INGRESS, false).enter_units,
+			 (1 << 24) - 1);
+	/* The egress has no pacer in front of it. */
+	p = policy_of(10000000, 10000000);
+	p.ingress_mode = NATRA_INGRESS_PACE;
+	assert_int_equal(policy_limits(&p, HALF_EGRESS, false).rate.burst_ns,
+			 500 * MS);
+}
+
+static void threshold_is_within_what_a_cell_can_count(void **state)
+{
+	struct natra_policy p = policy_of(1000000000000000, 0);
+	struct natra_limits l = policy_limits(&p, HALF_INGRESS, false);
+
+	(void)state;
+	assert_int_equal(l.enter_units, (1 << 24) - 1);
+	p = policy_of(1000, 0);
+	l = policy_limits(&p, HALF_INGRESS, false);
+	assert_int_equal(l.enter_units, 1);
+	assert_int_equal(l.leave_units, 1);
+	p.heavy_hitter_threshold_bytes = 64 * 80;
+	l = policy_limits(&p, HALF_INGRESS, false);
+	assert_int_equal(l.enter_units, 80);
+	assert_int_equal(l.leave_units, 10);
+}
+
+static void smallest_share_of_the_smallest_rate_is_a_limit(void **state)
+{
+	struct natra_policy p = policy_of(1000, 0);
+	struct natra_limits l;
+
+	(void)state;
+	p.fast_pass = NATRA_FAST_PASS_CHARGED;
+	p.fast_pass_share_percent = 1;
+	l = policy_limits(&p, HALF_INGRESS, false);
+	assert_int_equal(natra_cost_ns(&l.mice, 1), 800 * MS);
+	p.fast_pass_share_percent = 100;
+	l = policy_limits(&p, HALF_INGRESS, false);
+	assert_int_equal(l.mice.mult, l.rate.mult);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_set_is_a_good_policy),
+		cmocka_unit_test(limits_of_each_field_are_good),
+		cmocka_unit_test(bad_rate_is_named_with_its_field),
+		cmocka_unit_test(burst_without_a_rate_is_named),
+		cmocka_unit_test(bad_times_and_share_are_named),
+		cmocka_unit_test(bad_enums_are_named),
+		cmocka_unit_test(bad_sketch_width_is_named),
+		cmocka_unit_test(defaults_are_as_documented),
+		cmocka_unit_test(what_is_set_is_kept),
+		cmocka_unit_test(threshold_follows_the_only_limited_direction),
+		cmocka_unit_test(
+			default_burst_of_the_fastest_rate_does_not_overflow),
+		cmocka_unit_test(only_what_is_fixed_at_attach_is_shape),
+		cmocka_unit_test(every_rate_of_the_runtimes_is_exact),
+		cmocka_unit_test(burst_is_the_time_that_the_rate_takes_for_it),
+		cmocka_unit_test(unlimited_direction_is_all_zero),
+		cmocka_unit_test(each_direction_has_its_own_numbers),
+		cmocka_unit_test(fast_pass_is_the_data_paths_own),
+		cmocka_unit_test(delay_limit_is_that_of_the_way_it_is_kept),
+		cmocka_unit_test(backstop_is_looser_than_the_pacer),
+		cmocka_unit_test(threshold_is_within_what_a_cell_can_count),
+		cmocka_unit_test(
+			smallest_share_of_the_smallest_rate_is_a_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handle.h"
+#include "structs.h"
+
+struct now {
+	size_t sz;
+	uint64_t first;
+	uint64_t second;
+};
+
+/* What a program built for an earlier and for a later version passes. */
+struct before {
+	size_t sz;
+	uint64_t first;
+};
+
+struct later {
+	size_t sz;
+	uint64_t first;
+	uint64_t second;
+	uint64_t third;
+};
+
+static int open_handle(void **state)
+{
+	struct natra *n = NULL;
+
+	if (natra_open(&n, NULL) < 0)
+		return -1;
+	*state = n;
+	return 0;
+}
+
+static int close_handle(void **state)
+{
+	natra_close(*state);
+	return 0;
+}
+
+static void struct_of_this_version_is_copied(void **state)
+{
+	const struct now from = {sizeof(from), 1, 2};
+	struct now to = {99, 99, 99};
+
+	assert_int_equal(struct_in(*state, "now", &to, sizeof(to), &from), 0);
+	assert_memory_equal(&to, &from, sizeof(to));
+	assert_string_equal(natra_error(*state), "");
+}
+
+static void older_struct_has_zero_for_what_it_lacks(void **state)
+{
+	const struct before from = {sizeof(from), 1};
+	struct now to = {99, 99, 99};
+
+	assert_int_equal(struct_in(*state, "now", &to, sizeof(to), &from), 0);
+	assert_int_equal(to.sz, sizeof(to));
+	assert_int_equal(to.first, 1);
+	assert_int_equal(to.second, 0);
+}
+
+static void newer_struct_is_good_if_its_tail_is_zero(void **state)
+{
+	struct later from = {sizeof(from), 1, 2, 0};
+	struct now to = {0};
+
+	assert_int_equal(struct_in(*state, "now", &to, sizeof(to), &from), 0);
+	assert_int_equal(to.sz, sizeof(to));
+	assert_int_equal(to.second, 2);
+}
+
+static void every_byte_of_a_newer_tail_counts(void **state)
+{
+	for (size_t at = offsetof(struct later, third);
+	     at < sizeof(struct later); at++) {
+		struct later from = {sizeof(from), 1, 2, 0};
+		struct now to = {99, 99, 99};
+
+		((unsigned char *)&from)[at] = 1;
+		assert_int_equal(
+			struct_in(*state, "now", &to, sizeof(to), &from),
+			-EINVAL);
+		assert_int_equal(to.first, 99);
+		assert_non_null(strstr(natra_error(*state), "now.sz: 32"));
+	}
+}
+
+static void missing_struct_is_named(void **state)
+{
+	struct now to = {99, 99, 99};
+
+	assert_int_equal(struct_in(*state, "policy", &to, sizeof(to), NULL),
+			 -EINVAL);
+	assert_string_equal(natra_error(*state), "policy: missing");
+	assert_int_equal(struct_out(*state, "info", NULL, &to, sizeof(to)),
+			 -EINVAL);
+	assert_string_equal(natra_error(*state), "info: missing");
+	assert_int_equal(to.first, 99);
+}
+
+static void size_that_is_none_is_refused(void **state)
+{
+	for (size_t size = 0; size <= sizeof(size_t); size++) {
+		struct now a = {size, 1, 2}, b = {99, 99, 99};
+
+		assert_int_equal(struct_in(*state, "a", &b, sizeof(b), &a),
+				 -EINVAL);
+		assert_int_equal(b.first, 99);
+		assert_int_equal(struct_out(*state, "a", &a, &b, sizeof(b)),
+				 -EINVAL);
+		assert_int_equal(a.first, 1);
+	}
+}
+
+static void older_caller_gets_what_it_has_room_for(void **state)
+{
+	const struct now from = {sizeof(from), 1, 2};
+	/* On the heap: ASan sees a byte too many. */
+	struct before *to = malloc(sizeof(*to));
+
+	assert_non_null(to);
+	*to = (struct before){sizeof(*to), 99};
+	assert_int_equal(struct_out(*state, "now", to, &from, sizeof(from)), 0);
+	assert_int_equal(to->sz, sizeof(*to));
+	assert_int_equal(to->first, 1);
+	free(to);
+}
+
+static void newer_caller_gets_zero_for_the_rest(void **state)
+{
+	const struct now from = {sizeof(from), 1, 2};
+	struct later to = {sizeof(to), 99, 99, 99};
+
+	assert_int_equal(struct_out(*state, "now", &to, &from, sizeof(from)),
+			 0);
+	assert_int_equal(to.sz, sizeof(to));
+	assert_int_equal(to.first, 1);
+	assert_int_equal(to.second, 2);
+	assert_int_equal(to.third, 0);
+}
+
+static void public_check_names_field_and_value(void **state)
+{
+	struct natra_policy p = NATRA_INIT(p);
+
+	p.ingress_rate_bits_per_sec = 10;
+	assert_int_equal(natra_policy_check(*state, &p), -EINVAL);
+	assert_non_null(
+		strstr(natra_error(*state), "ingress_rate_bits_per_sec: 10"));
+	p.ingress_rate_bits_per_sec = 10000;
+	assert_int_equal(natra_policy_check(*state, &p), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(name)                                                             \
+	cmocka_unit_test_setup_teardown(name, open_handle, close_handle)
+		CASE(struct_of_this_version_is_copied),
+		CASE(older_struct_has_zero_for_what_it_lacks),
+		CASE(newer_struct_is_good_if_its_tail_is_zero),
+		CASE(every_byte_of_a_newer_tail_counts),
+		CASE(missing_struct_is_named),
+		CASE(size_that_is_none_is_refused),
+		CASE(older_caller_gets_what_it_has_room_for),
+		CASE(newer_caller_gets_zero_for_the_rest),
+		CASE(public_check_names_field_and_value),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cm.h"
+
+#include "natra_wirelen.h"
+
+#define HEADERS 66 /* Ethernet, IPv4, TCP with timestamps */
+#define MSS     1448
+
+/* The segments one by one. */
+static uint32_t cut(uint32_t payload, uint32_t size, uint32_t *ret_segs)
+{
+	uint32_t bytes = 0;
+
+	*ret_segs = 0;
+	while (payload > 0) {
+		uint32_t piece = payload < size ? payload : size;
+
+		bytes += HEADERS + piece;
+		payload -= piece;
+		(*ret_segs)++;
+	}
+	return bytes;
+}
+
+static void packet_without_gso_is_its_own_length(void **state)
+{
+	(void)state;
+	assert_int_equal(natra_gso_len(60, 0, 0, HEADERS), 60);
+	assert_int_equal(natra_gso_len(1514, 0, 0, HEADERS), 1514);
+	assert_int_equal(natra_gso_len(1514, 1, 0, HEADERS), 1514);
+}
+
+static void every_segment_has_its_headers(void **state)
+{
+	(void)state;
+	for (uint32_t payload = 1; payload < 600000; payload += 997) {
+		uint32_t segs, want = cut(payload, MSS, &segs);
+
+		assert_int_equal(
+			natra_gso_len(HEADERS + payload, segs, MSS, HEADERS),
+			want);
+	}
+}
+
+static void missing_count_of_segments_is_worked_out(void **state)
+{
+	(void)state;
+	for (uint32_t payload = 1; payload < 600000; payload += 997) {
+		uint32_t segs, want = cut(payload, MSS, &segs);
+
+		assert_int_equal(
+			natra_gso_len(HEADERS + payload, 0, MSS, HEADERS),
+			want);
+	}
+}
+
+static void gso_data_without_payload_adds_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(natra_gso_len(HEADERS, 0, MSS, HEADERS), HEADERS);
+	assert_int_equal(natra_gso_len(40, 0, MSS, HEADERS), 40);
+	assert_int_equal(natra_gso_len(HEADERS, 1, MSS, HEADERS), HEADERS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packet_without_gso_is_its_own_length),
+		cmocka_unit_test(every_segment_has_its_headers),
+		cmocka_unit_test(missing_count_of_segments_is_worked_out),
+		cmocka_unit_test(gso_data_without_payload_adds_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
