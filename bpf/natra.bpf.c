@@ -112,8 +112,13 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, __u64 *ret_hash)
 
 struct packet {
 	__u64 hash;
-	__u32 bytes; /* on the wire */
+	__u64 now_ns;    /* of the last tick, which is enough for windows */
+	__u64 depart_ns; /* 0: now */
+	__u32 bytes;     /* on the wire */
 };
+
+/* Of a stamp that a socket asked for; under the horizon of natra's fq. */
+#define MAX_STAMP_NS 9000000000ULL
 
 /* False if the packet is not IP; `bytes` is set all the same. */
 static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
@@ -164,46 +169,18 @@ static __always_inline void note_flow(struct __sk_buff *skb,
 	natra_flow_add(slot, now, packet->bytes);
 }
 
-static __always_inline void set_departure(struct __sk_buff *skb, __u64 at_ns,
-					  __u32 type)
-{
-	/* The helper takes IP only; a tag in the frame makes it something else. */
-	if (bpf_skb_set_tstamp(skb, at_ns, type) < 0)
-		skb->tstamp = at_ns;
-}
-
-/*
- * A stamp of CLOCK_MONOTONIC is a departure time. One of another clock (from
- * SO_TXTIME, or a receive stamp) is not, and fq would take it for a time far
- * beyond its horizon and drop the packet.
- */
-static __always_inline void clear_foreign_stamp(struct __sk_buff *skb)
-{
-	if (natra_unlikely(skb->tstamp &&
-			   skb->tstamp_type != BPF_SKB_TSTAMP_DELIVERY_MONO))
-		set_departure(skb, 0, BPF_SKB_TSTAMP_UNSPEC);
-}
-
-/* The packet may go at depart_ns, which is later than now. */
+/* fq below holds the packet until depart_ns, which is later than now. */
 static __always_inline int pace(struct __sk_buff *skb,
 				const struct natra_limits *limits,
-				struct natra_counters *counters, __u32 bytes,
-				__u64 now_ns, __u64 depart_ns)
+				struct natra_counters *counters,
+				struct packet *packet, __u64 delay_ns)
 {
 	enum natra_counter outcome = NATRA_COUNT_PACED;
-	__u64 own_ns = skb->tstamp;
 
-	/* Beyond what fq would hold: not a time that anybody can keep. */
-	if (own_ns > depart_ns && own_ns - now_ns > limits->delay_limit_ns)
-		own_ns = 0;
-	if (own_ns < depart_ns) {
-		counters->delay_ns_sum += depart_ns - now_ns;
-		set_departure(skb, depart_ns, BPF_SKB_TSTAMP_DELIVERY_MONO);
-	}
-	if (depart_ns - now_ns > limits->mark_from_ns &&
-	    bpf_skb_ecn_set_ce(skb))
+	counters->delay_ns_sum += delay_ns;
+	if (delay_ns > limits->mark_from_ns && bpf_skb_ecn_set_ce(skb))
 		outcome = NATRA_COUNT_MARKED;
-	return count(counters, outcome, bytes, PASS);
+	return count(counters, outcome, packet->bytes, PASS);
 }
 
 /*
@@ -221,12 +198,12 @@ static __always_inline int mark(struct __sk_buff *skb,
 	return count(counters, NATRA_COUNT_DROPPED_RATE, bytes, DROP);
 }
 
-static __always_inline int shape(struct __sk_buff *skb, bool tx, bool edt)
+static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
+				 bool tx, bool edt)
 {
-	__u64 cost_ns, depart_ns, now_ns, limit_ns;
+	__u64 burst_ns, cost_ns, depart_ns, limit_ns, now_ns;
 	const struct natra_limits *limits;
 	struct natra_counters *counters;
-	struct packet packet;
 	__u32 cpu, epoch, estimate;
 	bool mouse;
 
@@ -236,70 +213,110 @@ static __always_inline int shape(struct __sk_buff *skb, bool tx, bool edt)
 	counters = &natra_counters[cpu];
 	limits = &natra_config.slot[NATRA_READ_ONCE(natra_config.active) & 1];
 
-	if (natra_unlikely(!read_packet(skb, tx, &packet)))
-		return count(counters, NATRA_COUNT_OTHER, packet.bytes, PASS);
+	packet->now_ns = bpf_ktime_get_coarse_ns();
+	if (natra_unlikely(!read_packet(skb, tx, packet)))
+		return count(counters, NATRA_COUNT_OTHER, packet->bytes, PASS);
 	if (natra_unlikely(!limits->rate.mult))
-		return count(counters, NATRA_COUNT_UNLIMITED, packet.bytes,
+		return count(counters, NATRA_COUNT_UNLIMITED, packet->bytes,
 			     PASS);
 
-	/* Windows are a second long: the clock of the last tick is enough. */
-	epoch = natra_epoch(bpf_ktime_get_coarse_ns());
-	estimate =
-		natra_sketch_add(natra_memory.sketch, natra_fixed.sketch_mask,
-				 packet.hash, natra_units(packet.bytes), epoch);
+	epoch = natra_epoch(packet->now_ns);
+	estimate = natra_sketch_add(natra_memory.sketch,
+				    natra_fixed.sketch_mask, packet->hash,
+				    natra_units(packet->bytes), epoch);
 	mouse = limits->pass != NATRA_PASS_OFF &&
-		!natra_is_heavy(natra_memory.state.heavy, packet.hash, estimate,
-				limits->enter_units, limits->leave_units,
-				epoch);
+		!natra_is_heavy(natra_memory.state.heavy, packet->hash,
+				estimate, limits->enter_units,
+				limits->leave_units, epoch);
 	if (mouse && limits->pass == NATRA_PASS_FREE)
-		return count(counters, NATRA_COUNT_MICE, packet.bytes, PASS);
+		return count(counters, NATRA_COUNT_MICE, packet->bytes, PASS);
 
 	now_ns = bpf_ktime_get_ns();
-	/* Charged: mice have a share of the rate, and are first in it. */
-	if (natra_unlikely(mouse))
-		mouse = natra_bucket_take(
-				&natra_memory.state.mice_tat_ns, now_ns,
-				limits->mice.burst_ns,
-				natra_cost_ns(&limits->mice, packet.bytes),
-				0) != NATRA_BUCKET_REFUSED;
-	if (!mouse)
-		note_flow(skb, &packet, now_ns);
+	burst_ns = limits->rate.burst_ns;
+	if (burst_ns > now_ns)
+		burst_ns = now_ns;
+	limit_ns = limits->delay_limit_ns;
+	if (natra_unlikely(mouse)) {
+		/*
+		 * Charged: mice have a share of the rate and are first in it.
+		 * Over their share they may have what elephants leave: not the
+		 * lower half of the bucket, out of which elephants live.
+		 */
+		limit_ns = NATRA_NO_LIMIT;
+		if (natra_bucket_take(
+			    &natra_memory.state.mice_tat_ns, now_ns,
+			    limits->mice.burst_ns,
+			    natra_cost_ns(&limits->mice, packet->bytes),
+			    0) == NATRA_BUCKET_REFUSED) {
+			limit_ns = 0;
+			burst_ns /= 2;
+			now_ns -= burst_ns;
+		}
+	} else {
+		note_flow(skb, packet, now_ns);
+	}
 
-	limit_ns = mouse ? NATRA_NO_LIMIT : limits->delay_limit_ns;
-	cost_ns = natra_cost_ns(&limits->rate, packet.bytes);
+	cost_ns = natra_cost_ns(&limits->rate, packet->bytes);
 	depart_ns = natra_bucket_take(&natra_memory.state.tat_ns, now_ns,
-				      limits->rate.burst_ns, cost_ns, limit_ns);
-	if (mouse)
-		return count(counters, NATRA_COUNT_MICE, packet.bytes, PASS);
+				      burst_ns, cost_ns, limit_ns);
 	if (depart_ns == NATRA_BUCKET_REFUSED)
 		return count(counters,
-			     edt ? NATRA_COUNT_DROPPED_HORIZON
-				 : NATRA_COUNT_DROPPED_RATE,
-			     packet.bytes, DROP);
+			     edt && !mouse ? NATRA_COUNT_DROPPED_HORIZON
+					   : NATRA_COUNT_DROPPED_RATE,
+			     packet->bytes, DROP);
+	if (mouse)
+		return count(counters, NATRA_COUNT_MICE, packet->bytes, PASS);
 	if (depart_ns <= now_ns)
-		return count(counters, NATRA_COUNT_ADMITTED, packet.bytes,
+		return count(counters, NATRA_COUNT_ADMITTED, packet->bytes,
 			     PASS);
-	if (edt)
-		return pace(skb, limits, counters, packet.bytes, now_ns,
-			    depart_ns);
-	return mark(skb, counters, packet.bytes, cost_ns);
+	if (edt) {
+		packet->depart_ns = depart_ns;
+		return pace(skb, limits, counters, packet, depart_ns - now_ns);
+	}
+	return mark(skb, counters, packet->bytes, cost_ns);
 }
 
 SEC("tc")
 int natra_rx(struct __sk_buff *skb)
 {
-	return shape(skb, false, false);
+	struct packet packet = {};
+
+	return shape(skb, &packet, false, false);
 }
 
 SEC("tc")
 int natra_tx(struct __sk_buff *skb)
 {
-	return shape(skb, true, false);
+	struct packet packet = {};
+
+	return shape(skb, &packet, true, false);
 }
 
+/*
+ * A stamp of CLOCK_MONOTONIC that the packet came with is a departure time,
+ * from TCP or SO_TXTIME. One of another clock is not: fq would take it for a
+ * time far beyond its horizon, and drop the packet.
+ */
 SEC("tc")
 int natra_edt(struct __sk_buff *skb)
 {
-	clear_foreign_stamp(skb);
-	return shape(skb, true, true);
+	struct packet packet = {};
+	__u64 own_ns = skb->tstamp;
+	__u64 depart_ns;
+	int verdict;
+
+	verdict = shape(skb, &packet, true, true);
+	depart_ns = packet.depart_ns;
+	if (own_ns > depart_ns &&
+	    skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO &&
+	    own_ns < packet.now_ns + MAX_STAMP_NS)
+		return verdict;
+	if (own_ns == depart_ns)
+		return verdict;
+	/* The helper takes IP only; a tag in the frame makes it something else. */
+	if (bpf_skb_set_tstamp(skb, depart_ns,
+			       depart_ns ? BPF_SKB_TSTAMP_DELIVERY_MONO
+					 : BPF_SKB_TSTAMP_UNSPEC) < 0)
+		skb->tstamp = depart_ns;
+	return verdict;
 }

@@ -41,14 +41,7 @@ natra_inline __u32 natra_hash_kind(__u8 version, __u8 protocol, __u8 fragment)
 	return (__u32)version << 16 | (__u32)fragment << 8 | protocol;
 }
 
-natra_inline __u64 natra_hash_v4(const volatile __u64 *key, __u32 saddr,
-				 __u32 daddr, __u32 ports, __u32 kind)
-{
-	return natra_hash_finish(key[0] + key[1] * ports + key[2] * kind +
-				 key[3] * saddr + key[4] * daddr);
-}
-
-natra_inline __u64 natra_hash_v6(const volatile __u64 *key, const __u32 *saddr,
+natra_inline __u64 natra_hash_v6(const __u64 *key, const __u32 *saddr,
 				 const __u32 *daddr, __u32 ports, __u32 kind)
 {
 	return natra_hash_finish(key[0] + key[1] * ports + key[2] * kind +
@@ -58,15 +51,20 @@ natra_inline __u64 natra_hash_v6(const volatile __u64 *key, const __u32 *saddr,
 				 key[9] * daddr[2] + key[10] * daddr[3]);
 }
 
-natra_inline __u64 natra_hash_tuple(const volatile __u64 *key,
+/* The same with addresses whose last three words are 0. */
+natra_inline __u64 natra_hash_v4(const __u64 *key, __u32 saddr, __u32 daddr,
+				 __u32 ports, __u32 kind)
+{
+	return natra_hash_finish(key[0] + key[1] * ports + key[2] * kind +
+				 key[3] * saddr + key[7] * daddr);
+}
+
+natra_inline __u64 natra_hash_tuple(const __u64 *key,
 				    const struct natra_tuple *t)
 {
-	__u32 kind = natra_hash_kind(t->version, t->protocol, t->fragment);
-
-	if (t->version == 4)
-		return natra_hash_v4(key, t->saddr[0], t->daddr[0], t->ports,
-				     kind);
-	return natra_hash_v6(key, t->saddr, t->daddr, t->ports, kind);
+	return natra_hash_v6(
+		key, t->saddr, t->daddr, t->ports,
+		natra_hash_kind(t->version, t->protocol, t->fragment));
 }
 
 #endif

@@ -29,12 +29,13 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness")
 import rig
 from limiters import find_natractl
 from rig import BPFFS, NETNS_DIR, Ns, Pod, sh
-from state import Watch, pins
+from state import Watch, left_of, pins
 
 INJECT = os.environ.get("INJECT_LIB", "")
 WORKERS = 2
 SLOW_SECONDS = 20       # no run takes that long: it hangs
 MAX_CALLS = 1000
+SHOWN = 8               # lines of a job that failed
 ID = "fault.case/1"     # dots and a slash, as runtimes have them
 PODSIDE = ("tcx-podside", "clsact-podside")
 MODES = (*PODSIDE, "tcx-hostside", "clsact-hostside")
@@ -88,6 +89,7 @@ class Bench:
 
     def __init__(self):
         Ns()
+        self.gone = []
         self.number = 10
         self.new_pod()
 
@@ -127,9 +129,12 @@ class Bench:
                     show["effective"]["sketch_width"]]
 
     def must_be(self, wanted, gone=(), directories=True):
-        text = self.watch.settle(wanted, gone, directories)
+        """Objects that must be gone are looked for when the job ends: the
+        kernel frees them some time after."""
+        text = self.watch.settle(wanted, directories)
         if text:
             raise Bad(text)
+        self.gone += gone
 
     def must_be_shaped(self, *policies):
         """Whole, with one of these (ingress, egress, sketch width)."""
@@ -247,16 +252,36 @@ class Set(Live):
     def failed(self, run):
         self.b.must_be(self.before, run.made)
         self.b.must_be_shaped(self.policy, self.new_policy)
+        self.restore()
+
+    def succeeded(self, run):
+        self.b.must_be(self.before, run.made)
+        self.b.must_be_shaped(self.new_policy)
+        self.restore()
+
+    def restore(self):
+        self.b.natractl("set", ID, *OLD)
 
 
-class Again(Live):
+class Again(Set):
     """The same attachment with other limits: nothing is loaded."""
 
     name = "attach again"
-    new_policy = Set.new_policy
 
     def args(self):
         return self.b.attach_args(*NEW, *self.options)
+
+    def failed(self, run):
+        Live.failed(self, run)
+
+    def succeeded(self, run):
+        """It may have been replaced, where natra could not be sure of it."""
+        self.b.must_be_shaped(self.new_policy)
+        self.old += run.made
+        if self.b.watch.snapshot() == self.before:
+            self.restore()
+        else:
+            self.forget()
 
 
 class Replace(Live):
@@ -418,6 +443,10 @@ def work(job, kill):
         except Bad as e:
             tally.bad(n, run.hit if run else "-", str(e))
             job.start_over()
+    left = left_of(job.b.gone)
+    job.b.gone = []
+    if left:
+        tally.bad(0, "all", f"objects left: {left}")
     tally.row["seconds"] = time.monotonic() - begin
     return tally.row
 
@@ -488,8 +517,13 @@ def show(rows, kill):
     faults = sum(r["injected"] for r in rows)
     bad = [b for r in rows for b in r["bad"]]
     empty = [r["job"] for r in rows if not r["injected"]]
-    for b in bad + [f"{e}: no fault was injected" for e in empty]:
-        print(f"FAIL {b}")
+    for r in rows:
+        for b in r["bad"][:SHOWN]:
+            print(f"FAIL {b}")
+        if len(r["bad"]) > SHOWN:
+            print(f"FAIL {r['job']}: and {len(r['bad']) - SHOWN} more")
+    for job in empty:
+        print(f"FAIL {job}: no fault was injected")
     print(f"{faults} faults, {faults - len(bad)} survived")
     return 1 if bad or empty or not rows else 0
 

@@ -83,32 +83,35 @@ class Watch:
         for netns, dev in self.ends:
             tc(netns, f"qdisc del dev {dev} clsact")
 
-    def settle(self, wanted, gone=(), directories=True):
-        """Wait until the state is `wanted` and none of the objects `gone` is
-        left; what still differs, as text."""
+    def settle(self, wanted, directories=True):
+        """Wait until the state is `wanted`; what differs, as text."""
         end = time.monotonic() + SETTLE_SECONDS
         while True:
-            gone = [g for g in gone if exists(*g)]
-            left = [f"{k} {i}" for k, i in gone]
-            if left and time.monotonic() < end:
-                time.sleep(0.005)
-                continue
             now = self.snapshot(directories)
-            if now == wanted and not left:
+            if now == wanted:
                 return ""
             # Pins do not change by themselves.
             if now["pins"] != wanted["pins"] or time.monotonic() > end:
-                return differences(wanted, now, left)
+                return differences(wanted, now)
             time.sleep(0.02)
 
 
-def differences(wanted, now, left):
-    text = [f"still there: {', '.join(left)}"] if left else []
+def left_of(objects):
+    """Which of the BPF objects, [(kind, id)], the kernel still has."""
+    end = time.monotonic() + SETTLE_SECONDS
+    while True:
+        objects = [o for o in objects if exists(*o)]
+        if not objects or time.monotonic() > end:
+            return objects
+        time.sleep(0.05)
+
+
+def differences(wanted, now):
+    text = []
     for key, value in wanted.items():
-        more = [x for x in now[key] if x not in value]
-        less = [x for x in value if x not in now[key]]
-        if more:
-            text.append(f"{key} has {more}")
-        if less:
-            text.append(f"{key} lacks {less}")
+        for word, some in (("has", [x for x in now[key] if x not in value]),
+                           ("lacks", [x for x in value if x not in now[key]])):
+            if some:
+                text.append(f"{key} {word} {some[-1]}" + (
+                    f" and {len(some) - 1} more" if len(some) > 1 else ""))
     return "; ".join(text) or "another order"

@@ -148,8 +148,8 @@ static void compare(const struct natra_counters *before,
 	int changed = 0;
 
 	for (int i = 0; i < NATRA_COUNT_MAX; i++) {
-		uint64_t packets = after->count[i].packets -
-				   before->count[i].packets;
+		uint64_t packets =
+			after->count[i].packets - before->count[i].packets;
 		uint64_t bytes = after->count[i].bytes - before->count[i].bytes;
 
 		if (!packets && !bytes)

@@ -12,8 +12,8 @@
 #include "policy.h"
 #include "program.h"
 
-#define TH_SKIP 77
-#define TH_MS	1000000ULL
+#define TH_SKIP   77
+#define TH_MS     1000000ULL
 #define TH_SECOND (1000 * TH_MS)
 
 struct progrun {

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a packet costs: each program next to an empty one, by
+ * BPF_PROG_TEST_RUN with a TCP packet of 1514 bytes. Each figure is taken right
+ * after one of the empty program, so that noise hits both; the median of the
+ * ratios must not be over the target.
+ *
+ * usage: per_packet [--repeat N] [--rounds N]
+ */
+#include "cm.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "progrun.h"
+
+#define TARGET     3.5
+#define ROUNDS_MAX 99
+/* A cell would be full after 699050 packets, and is then no longer written. */
+#define CHUNK      500000
+
+struct subject {
+	const char *name;
+	enum program_kind kind;
+	enum natra_counter counter; /* where its packets must go */
+	bool has_target;
+	struct progrun run;
+	double ns[ROUNDS_MAX];
+	double ratio[ROUNDS_MAX];
+};
+
+static struct subject subjects[] = {
+	{"rx mouse", PROGRAM_RX, NATRA_COUNT_MICE, true, {0}, {0}, {0}},
+	{"rx heavy", PROGRAM_RX, NATRA_COUNT_ADMITTED, true, {0}, {0}, {0}},
+	{"tx mouse", PROGRAM_TX, NATRA_COUNT_MICE, true, {0}, {0}, {0}},
+	{"tx heavy", PROGRAM_TX, NATRA_COUNT_ADMITTED, true, {0}, {0}, {0}},
+	{"edt mouse", PROGRAM_EDT, NATRA_COUNT_MICE, true, {0}, {0}, {0}},
+	{"edt heavy", PROGRAM_EDT, NATRA_COUNT_ADMITTED, true, {0}, {0}, {0}},
+	/* For information: with a stamp on each packet. */
+	{"edt paced", PROGRAM_EDT, NATRA_COUNT_PACED, false, {0}, {0}, {0}},
+};
+
+static double empty_ns[ROUNDS_MAX * TH_LEN(subjects)];
+static unsigned int repeat = 1000000;
+static unsigned int rounds = 9;
+static struct packet packet;
+static int empty_fd;
+
+static void die(const char *what, int error)
+{
+	fprintf(stderr, "%s: %s\n", what, strerror(error));
+	exit(1);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static double median(double *values, size_t len)
+{
+	qsort(values, len, sizeof(*values), compare);
+	return values[len / 2];
+}
+
+/* An emulated CPU has other ratios than any real one. */
+static bool is_emulated(void)
+{
+	char line[256];
+	bool found = false;
+	FILE *f = fopen("/proc/cpuinfo", "re");
+
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof(line), f))
+		found = strstr(line, "QEMU") != NULL;
+	(void)fclose(f);
+	return found;
+}
+
+static void load_empty(void)
+{
+	const struct bpf_insn insns[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = TC_ACT_UNSPEC},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+
+	empty_fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "th_empty", "GPL",
+				 insns, TH_LEN(insns), NULL);
+	if (empty_fd < 0)
+		die("empty program", -empty_fd);
+}
+
+static void load(struct subject *s)
+{
+	const struct program_options options = {
+		.kind = s->kind,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+	};
+	struct natra_limits limits = th_limits();
+
+	limits.pass = NATRA_PASS_FREE;
+	if (s->counter == NATRA_COUNT_MICE) {
+		/* Most mice are under the lower threshold. */
+		limits.enter_units = UINT32_MAX;
+		limits.leave_units = UINT32_MAX;
+	} else {
+		limits.enter_units = 1;
+		limits.leave_units = 1;
+	}
+	if (s->counter == NATRA_COUNT_PACED)
+		limits.delay_limit_ns = UINT64_MAX;
+	else
+		limits.rate = policy_rate(NATRA_RATE_MAX_BITS_PER_SEC, 1 << 30);
+	s->run = (struct progrun){.program = PROGRAM_INIT};
+	if (natra_open(&s->run.n, NULL) < 0 ||
+	    program_load(s->run.n, &options, &limits, &s->run.program) < 0) {
+		fprintf(stderr, "%s: %s\n", s->name, natra_error(s->run.n));
+		exit(1);
+	}
+}
+
+/* Time of one packet in ns, on our clock: the kernel tells whole ns. */
+static double measure(int prog_fd, unsigned int packets)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = packet.data,
+		    .data_size_in = (uint32_t)packet.len,
+		    .repeat = (int)packets);
+	uint64_t begin = th_now();
+	int r = bpf_prog_test_run_opts(prog_fd, &opts);
+
+	if (r < 0)
+		die("test run", -r);
+	return (double)(th_now() - begin) / packets;
+}
+
+static double measure_in_chunks(struct subject *s)
+{
+	double sum = 0;
+
+	for (unsigned int done = 0; done < repeat;) {
+		unsigned int chunk =
+			repeat - done < CHUNK ? repeat - done : CHUNK;
+
+		if (s) {
+			th_clear_sketch(&s->run);
+			th_set_tat(&s->run,
+				   th_now() + TH_SECOND * (s->counter ==
+							   NATRA_COUNT_PACED));
+		}
+		sum += chunk *
+		       measure(s ? s->run.program.prog_fd : empty_fd, chunk);
+		done += chunk;
+	}
+	return sum / repeat;
+}
+
+/* Whether it measured what it says. */
+static bool all_in_one_counter(struct subject *s)
+{
+	int fd = s->run.program.map_fd[PROGRAM_MAP_COUNTERS];
+	struct natra_counters c;
+	uint64_t sum = 0;
+
+	if (program_counters(s->run.n, fd, &c) < 0)
+		return false;
+	for (int i = 0; i < NATRA_COUNT_MAX; i++)
+		sum += c.count[i].packets;
+	/* The first packets of all may be admitted before one has to wait. */
+	return c.count[s->counter].packets > 0 &&
+	       sum - c.count[s->counter].packets <= rounds;
+}
+
+static int judge(void)
+{
+	double empty = median(empty_ns, (size_t)rounds * TH_LEN(subjects));
+	int r = 0;
+
+	printf("TCP over IPv4, 1514 bytes; medians of %u rounds of %u packets\n",
+	       rounds, repeat);
+	printf("%-10s %6.1f ns\n", "empty", empty);
+	for (size_t i = 0; i < TH_LEN(subjects); i++) {
+		struct subject *s = &subjects[i];
+		double ratio = median(s->ratio, rounds);
+		bool over = s->has_target && ratio > TARGET;
+
+		printf("%-10s %6.1f ns  ratio %4.2f%s\n", s->name,
+		       median(s->ns, rounds), ratio,
+		       over            ? "  OVER THE TARGET"
+		       : s->has_target ? ""
+				       : "  (no target)");
+		if (!all_in_one_counter(s)) {
+			printf("%s: packets went elsewhere\n", s->name);
+			r = 1;
+		}
+		r = r || over;
+	}
+	printf("target: at most %.1f\n", TARGET);
+	return r;
+}
+
+static unsigned int number(const char *text, unsigned int max)
+{
+	char *end;
+	unsigned long value = text ? strtoul(text, &end, 10) : 0;
+
+	if (!value || *end || value > max) {
+		fprintf(stderr, "'%s': not a number from 1 to %u\n",
+			text ? text : "", max);
+		exit(2);
+	}
+	return (unsigned int)value;
+}
+
+int main(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i += 2) {
+		if (strcmp(argv[i], "--repeat") == 0) {
+			repeat = number(argv[i + 1], 100000000);
+		} else if (strcmp(argv[i], "--rounds") == 0) {
+			rounds = number(argv[i + 1], ROUNDS_MAX);
+		} else {
+			fprintf(stderr, "usage: %s [--repeat N] [--rounds N]\n",
+				argv[0]);
+			return 2;
+		}
+	}
+	th_require_bpf();
+	if (is_emulated()) {
+		printf("the CPU is emulated: its figures tell nothing\n");
+		return TH_SKIP;
+	}
+	packet_make_tcp4(&packet, 1000, 0, 1514);
+	load_empty();
+	for (size_t i = 0; i < TH_LEN(subjects); i++)
+		load(&subjects[i]);
+	for (unsigned int round = 0; round < rounds; round++) {
+		for (size_t i = 0; i < TH_LEN(subjects); i++) {
+			struct subject *s = &subjects[i];
+			double empty = measure_in_chunks(NULL);
+
+			empty_ns[round * TH_LEN(subjects) + i] = empty;
+			s->ns[round] = measure_in_chunks(s);
+			s->ratio[round] = s->ns[round] / empty;
+		}
+	}
+	return judge();
+}

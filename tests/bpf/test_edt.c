@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* natra_edt: departure times. */
+#include "cm.h"
+
+#include <string.h>
+
+#include "progrun.h"
+
+#define MONO 1
+#define TAI  2 /* since Linux 6.11; before it the prelude leaves it unset */
+#define ECT0 2
+#define CE   3
+
+static struct progrun run;
+static struct natra_limits limits;
+
+static int load(void **state)
+{
+	const struct program_options options = {
+		.kind = PROGRAM_EDT,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+	};
+
+	(void)state;
+	limits = th_limits();
+	th_load(&run, &options, &limits);
+	return 0;
+}
+
+static int load_with_prelude(void **state)
+{
+	load(state);
+	th_use_prelude(&run);
+	return 0;
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	th_close(&run);
+	return 0;
+}
+
+static void set_limits(void)
+{
+	int fd = run.program.map_fd[PROGRAM_MAP_CONFIG];
+
+	assert_int_equal(program_set_limits(run.n, fd, &limits), 0);
+}
+
+static void send(const struct packet *p, uint64_t stamp, uint32_t type,
+		 struct th_result *ret)
+{
+	const struct th_context context = {.tstamp = stamp,
+					   .tstamp_type = type};
+
+	th_send(&run, p, &context, ret);
+}
+
+static void send_tcp(uint64_t stamp, uint32_t type, struct th_result *ret)
+{
+	struct packet p;
+
+	packet_make_tcp4(&p, 1000, 0, 1500);
+	send(&p, stamp, type, ret);
+}
+
+static void packet_within_the_rate_has_no_departure_time(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	send_tcp(0, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+	assert_int_equal(r.verdict, TC_ACT_UNSPEC);
+	assert_int_equal(r.tstamp, 0);
+	assert_int_equal(r.delay_ns, 0);
+}
+
+static void each_packet_departs_when_the_one_before_is_paid(void **state)
+{
+	const uint64_t cost = 150 * TH_MS;
+	struct th_result first, r;
+
+	(void)state;
+	limits.rate = policy_rate(80000, 1); /* 100 us a byte */
+	set_limits();
+	send_tcp(0, 0, &first);
+	assert_int_equal(first.counter, NATRA_COUNT_ADMITTED);
+	for (unsigned int i = 1; i <= 8; i++) {
+		/* One byte of burst is 100 us of credit. */
+		uint64_t from = first.before_ns - 100000 + i * cost;
+		uint64_t to = first.after_ns - 100000 + i * cost;
+
+		send_tcp(0, 0, &r);
+		assert_int_equal(r.counter, NATRA_COUNT_PACED);
+		assert_int_equal(r.verdict, TC_ACT_UNSPEC);
+		assert_in_range(r.tstamp, from, to);
+		assert_in_range(r.delay_ns, r.tstamp - r.after_ns,
+				r.tstamp - r.before_ns);
+	}
+}
+
+static void departure_is_what_the_bucket_says(void **state)
+{
+	uint64_t tat = th_now() + TH_SECOND;
+	struct th_result r;
+
+	(void)state;
+	th_set_tat(&run, tat);
+	for (unsigned int i = 0; i < 10; i++) {
+		send_tcp(0, 0, &r);
+		assert_int_equal(r.counter, NATRA_COUNT_PACED);
+		assert_int_equal(r.tstamp, tat + i * 1500 * TH_NS_PER_BYTE);
+	}
+	assert_int_equal(th_tat(&run), tat + 10 * 1500 * TH_NS_PER_BYTE);
+}
+
+static void beyond_the_horizon_is_dropped_and_not_charged(void **state)
+{
+	uint64_t tat = th_now() + 30 * TH_SECOND;
+	struct th_result r;
+
+	(void)state;
+	th_set_tat(&run, tat);
+	send_tcp(0, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_HORIZON);
+	assert_int_equal(r.verdict, TC_ACT_SHOT);
+	assert_int_equal(r.bytes, 1500);
+	assert_int_equal(r.delay_ns, 0);
+	assert_int_equal(th_tat(&run), tat);
+}
+
+static void ect_packet_beyond_the_horizon_is_dropped_too(void **state)
+{
+	struct th_result r;
+	struct packet p;
+
+	(void)state;
+	limits.mark_from_ns = 0;
+	set_limits();
+	th_set_tat(&run, th_now() + 30 * TH_SECOND);
+	packet_make_tcp4(&p, 1000, ECT0, 1500);
+	send(&p, 0, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_HORIZON);
+	assert_int_equal(r.verdict, TC_ACT_SHOT);
+}
+
+static void later_stamp_of_the_sender_is_kept(void **state)
+{
+	uint64_t tat = th_now() + TH_SECOND / 2, own = tat + 10 * TH_MS;
+	struct th_result r;
+
+	(void)state;
+	th_set_tat(&run, tat);
+	send_tcp(own, MONO, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, own);
+	assert_int_equal(r.delay_ns, 0);
+	/* It is charged all the same. */
+	assert_int_equal(th_tat(&run), tat + 1500 * TH_NS_PER_BYTE);
+}
+
+static void earlier_stamp_of_the_sender_is_put_off(void **state)
+{
+	uint64_t tat = th_now() + TH_SECOND / 2;
+	struct th_result r;
+
+	(void)state;
+	th_set_tat(&run, tat);
+	send_tcp(tat - 10 * TH_MS, MONO, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, tat);
+	assert_true(r.delay_ns > 0);
+}
+
+static void own_stamp_within_the_rate_is_kept(void **state)
+{
+	uint64_t own = th_now() + 10 * TH_MS;
+	struct th_result r;
+
+	(void)state;
+	send_tcp(own, MONO, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+	assert_int_equal(r.tstamp, own);
+}
+
+static void own_stamp_beyond_the_horizon_is_replaced(void **state)
+{
+	uint64_t now = th_now(), tat = now + TH_SECOND / 2;
+	struct th_result r;
+
+	(void)state;
+	th_set_tat(&run, tat);
+	send_tcp(now + 20 * TH_SECOND, MONO, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, tat);
+	th_set_tat(&run, tat);
+	send_tcp(UINT64_MAX, MONO, &r);
+	assert_int_equal(r.tstamp, tat);
+}
+
+static void stamp_of_another_clock_is_no_departure_time(void **state)
+{
+	const uint64_t in_2023 = 1700000000 * TH_SECOND;
+	uint64_t tat = th_now() + TH_SECOND / 2;
+	struct th_result r;
+
+	(void)state;
+	for (uint32_t type = 0; type <= TAI; type += TAI) {
+		th_set_tat(&run, 0);
+		send_tcp(in_2023, type, &r);
+		assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+		assert_int_equal(r.tstamp, 0);
+		th_set_tat(&run, tat);
+		send_tcp(in_2023, type, &r);
+		assert_int_equal(r.counter, NATRA_COUNT_PACED);
+		assert_int_equal(r.tstamp, tat);
+		/* A value of another clock may look like a near time. */
+		th_set_tat(&run, tat);
+		send_tcp(tat + 1, type, &r);
+		assert_int_equal(r.tstamp, tat);
+	}
+}
+
+static void foreign_stamp_is_cleared_from_what_is_not_limited(void **state)
+{
+	const uint64_t in_2023 = 1700000000 * TH_SECOND;
+	struct th_result r;
+	struct packet p;
+
+	(void)state;
+	limits.rate.mult = 0;
+	set_limits();
+	send_tcp(in_2023, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_UNLIMITED);
+	assert_int_equal(r.tstamp, 0);
+	packet_begin(&p);
+	packet_ethernet(&p);
+	packet_type(&p, 0x0806);
+	packet_payload(&p, 28);
+	send(&p, in_2023, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_OTHER);
+	assert_int_equal(r.tstamp, 0);
+}
+
+static void ipv6_and_tagged_frames_are_paced_too(void **state)
+{
+	uint64_t tat = th_now() + TH_SECOND / 2;
+	struct th_result r;
+	struct packet p;
+
+	(void)state;
+	th_set_tat(&run, tat);
+	packet_make_tcp6(&p, 1000, 0, 1500);
+	send(&p, 0, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, tat);
+	packet_begin(&p);
+	packet_ethernet(&p);
+	packet_vlan(&p, 0x8100, 10);
+	packet_ipv4(&p, &(struct packet_ip){0});
+	packet_tcp(&p, 1000, 80, 20);
+	packet_end(&p);
+	th_set_tat(&run, tat);
+	send(&p, 0, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, tat);
+}
+
+static void delay_over_half_of_the_limit_is_marked(void **state)
+{
+	uint64_t near = th_now() + TH_SECOND / 4, far;
+	struct th_result r;
+	struct packet p;
+
+	(void)state;
+	limits.mark_from_ns = TH_SECOND / 2;
+	set_limits();
+	packet_make_tcp4(&p, 1000, ECT0, 1500);
+	th_set_tat(&run, near);
+	send(&p, 0, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.data[15] & CE, ECT0);
+	far = th_now() + TH_SECOND;
+	th_set_tat(&run, far);
+	send(&p, 0, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
+	assert_int_equal(r.verdict, TC_ACT_UNSPEC);
+	assert_int_equal(r.tstamp, far);
+	assert_int_equal(r.data[15] & CE, CE);
+	assert_true(packet_checksum_good(r.data + 14));
+}
+
+static void packet_without_ect_is_paced_unmarked(void **state)
+{
+	uint64_t tat = th_now() + TH_SECOND;
+	struct th_result r;
+
+	(void)state;
+	limits.mark_from_ns = TH_SECOND / 2;
+	set_limits();
+	th_set_tat(&run, tat);
+	send_tcp(0, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, tat);
+	assert_int_equal(r.data[15], 0);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, load, unload)
+#define STAMPED(name)                                                          \
+	cmocka_unit_test_setup_teardown(name, load_with_prelude, unload)
+	const struct CMUnitTest tests[] = {
+		CASE(packet_within_the_rate_has_no_departure_time),
+		CASE(each_packet_departs_when_the_one_before_is_paid),
+		CASE(departure_is_what_the_bucket_says),
+		CASE(beyond_the_horizon_is_dropped_and_not_charged),
+		CASE(ect_packet_beyond_the_horizon_is_dropped_too),
+		STAMPED(later_stamp_of_the_sender_is_kept),
+		STAMPED(earlier_stamp_of_the_sender_is_put_off),
+		STAMPED(own_stamp_within_the_rate_is_kept),
+		STAMPED(own_stamp_beyond_the_horizon_is_replaced),
+		STAMPED(stamp_of_another_clock_is_no_departure_time),
+		CASE(foreign_stamp_is_cleared_from_what_is_not_limited),
+		CASE(ipv6_and_tagged_frames_are_paced_too),
+		CASE(delay_over_half_of_the_limit_is_marked),
+		CASE(packet_without_ect_is_paced_unmarked),
+	};
+
+	th_require_bpf();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table for natractl top, and with it that one flow has one identity. */
+#include "cm.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "progrun.h"
+#include "util/cleanup.h"
+
+static struct progrun run;
+static struct natra_flow_slot flows[NATRA_FLOWS];
+
+static int load(void **state)
+{
+	const struct program_options options = {
+		.kind = PROGRAM_TX,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+	};
+	struct natra_limits limits = th_limits();
+
+	(void)state;
+	limits.rate = policy_rate(8000000, 10000000);
+	th_load(&run, &options, &limits);
+	return 0;
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	th_close(&run);
+	return 0;
+}
+
+static void send(struct packet *p)
+{
+	struct th_result r;
+
+	packet_end(p);
+	th_send(&run, p, NULL, &r);
+}
+
+/* Moves the used slots to the front. */
+static size_t read_flows(void)
+{
+	int fd = run.program.map_fd[PROGRAM_MAP_STATE];
+	size_t len = 0;
+
+	assert_int_equal(program_flows(run.n, fd, flows), 0);
+	for (size_t i = 0; i < NATRA_FLOWS; i++) {
+		if (flows[i].tag)
+			flows[len++] = flows[i];
+	}
+	return len;
+}
+
+static void heavy_flow_is_listed_with_its_tuple(void **state)
+{
+	const uint8_t saddr[] = {192, 0, 2, 1}, daddr[] = {198, 51, 100, 1};
+	const uint8_t ports[] = {1000 >> 8, 1000 & 0xff, 0, 80};
+	struct packet p;
+
+	(void)state;
+	assert_int_equal(read_flows(), 0);
+	packet_make_tcp4(&p, 1000, 0, 1514);
+	send(&p);
+	send(&p);
+	assert_int_equal(read_flows(), 1);
+	assert_int_equal(flows[0].version, 4);
+	assert_int_equal(flows[0].protocol, 6);
+	assert_int_equal(flows[0].fragment, 0);
+	assert_memory_equal(flows[0].saddr, saddr, 4);
+	assert_memory_equal(flows[0].daddr, daddr, 4);
+	assert_memory_equal(&flows[0].ports, ports, 4);
+	assert_int_equal(flows[0].packets, 2);
+	assert_int_equal(flows[0].bytes, 2 * 1514);
+	assert_true((uint32_t)(th_now() >> NATRA_FLOW_TICK_SHIFT) -
+			    flows[0].last <
+		    10000);
+}
+
+static void ipv4_options_and_tags_do_not_make_another_flow(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	packet_make_tcp4(&p, 1000, 0, 200);
+	send(&p);
+	for (uint8_t words = 1; words <= 10; words += 3) {
+		packet_begin(&p);
+		packet_ethernet(&p);
+		packet_ipv4(&p, &(struct packet_ip){.options = words});
+		packet_tcp(&p, 1000, 80, 40);
+		send(&p);
+	}
+	for (int tags = 1; tags <= 2; tags++) {
+		packet_begin(&p);
+		packet_ethernet(&p);
+		for (int i = 0; i < tags; i++)
+			packet_vlan(&p, 0x8100, (uint16_t)i);
+		packet_ipv4(&p, &(struct packet_ip){0});
+		packet_tcp(&p, 1000, 80, 20);
+		send(&p);
+	}
+	assert_int_equal(read_flows(), 1);
+	assert_int_equal(flows[0].packets, 1 + 4 + 2);
+}
+
+static void ipv6_extension_headers_do_not_make_another_flow(void **state)
+{
+	static const uint8_t numbers[] = {0, 60, 43, 51};
+	struct packet p;
+
+	(void)state;
+	for (size_t count = 0; count <= TH_LEN(numbers); count++) {
+		packet_begin(&p);
+		packet_ethernet(&p);
+		packet_ipv6(&p, &(struct packet_ip){0});
+		for (size_t i = 0; i < count; i++)
+			packet_extension(&p, numbers[i], 24);
+		packet_udp(&p, 1000, 53);
+		send(&p);
+	}
+	assert_int_equal(read_flows(), 1);
+	assert_int_equal(flows[0].version, 6);
+	assert_int_equal(flows[0].protocol, 17);
+	assert_int_equal(flows[0].packets, 1 + TH_LEN(numbers));
+	assert_memory_equal(flows[0].saddr, p.data + 14 + 8, 16);
+	assert_memory_equal(flows[0].daddr, p.data + 14 + 24, 16);
+}
+
+/* The fast path reads the packet's memory, the slow one copies. */
+static void plain_and_optioned_packets_share_one_estimate(void **state)
+{
+	const int fd = run.program.map_fd[PROGRAM_MAP_CONFIG];
+	struct natra_limits limits = th_limits();
+	struct th_result r;
+	struct packet p;
+
+	(void)state;
+	limits.pass = NATRA_PASS_FREE;
+	limits.enter_units = 40;
+	limits.leave_units = 5;
+	assert_int_equal(program_set_limits(run.n, fd, &limits), 0);
+	packet_make_tcp4(&p, 1000, 0, 1514);
+	th_send(&run, &p, NULL, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_MICE);
+	packet_begin(&p);
+	packet_ethernet(&p);
+	packet_ipv4(&p, &(struct packet_ip){.options = 1});
+	packet_tcp(&p, 1000, 80, 20);
+	packet_pad(&p, 2000);
+	packet_end(&p);
+	/* 24 units, at least 12 after a window, and 31 of this one. */
+	th_send(&run, &p, NULL, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+}
+
+static void pieces_of_a_datagram_are_one_flow(void **state)
+{
+	static const uint16_t pieces[] = {PACKET_MORE_FRAGMENTS,
+					  PACKET_MORE_FRAGMENTS | 10, 20};
+	struct packet p;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(pieces); i++) {
+		packet_begin(&p);
+		packet_ethernet(&p);
+		packet_ipv4(&p, &(struct packet_ip){.id = 77,
+						    .fragment = pieces[i]});
+		packet_udp(&p, 1000, 53);
+		packet_payload(&p, 72);
+		send(&p);
+	}
+	assert_int_equal(read_flows(), 1);
+	assert_int_equal(flows[0].fragment, 1);
+	assert_int_equal(flows[0].packets, TH_LEN(pieces));
+}
+
+static void directions_of_a_connection_are_two_flows(void **state)
+{
+	struct packet p;
+	uint8_t address[4];
+
+	(void)state;
+	packet_make_tcp4(&p, 80, 0, 200);
+	send(&p);
+	memcpy(address, p.data + 26, 4);
+	memcpy(p.data + 26, p.data + 30, 4);
+	memcpy(p.data + 30, address, 4);
+	send(&p);
+	assert_int_equal(read_flows(), 2);
+}
+
+static void mice_and_what_is_not_ip_are_not_listed(void **state)
+{
+	const int fd = run.program.map_fd[PROGRAM_MAP_CONFIG];
+	struct natra_limits limits = th_limits();
+	struct packet p;
+
+	(void)state;
+	limits.pass = NATRA_PASS_FREE;
+	assert_int_equal(program_set_limits(run.n, fd, &limits), 0);
+	packet_make_tcp4(&p, 1000, 0, 200);
+	send(&p);
+	packet_begin(&p);
+	packet_ethernet(&p);
+	packet_type(&p, 0x0806);
+	packet_payload(&p, 28);
+	send(&p);
+	assert_int_equal(read_flows(), 0);
+}
+
+static void table_keeps_at_most_32_flows_each_once(void **state)
+{
+	struct packet p;
+	size_t len;
+
+	(void)state;
+	for (uint16_t port = 1; port <= 500; port++) {
+		packet_make_tcp4(&p, port, 0, 200);
+		send(&p);
+		send(&p);
+	}
+	len = read_flows();
+	assert_in_range(len, NATRA_FLOWS / 2, NATRA_FLOWS);
+	for (size_t i = 0; i < len; i++) {
+		assert_int_equal(flows[i].packets, 2);
+		for (size_t j = 0; j < i; j++)
+			assert_int_not_equal(flows[i].ports, flows[j].ports);
+	}
+}
+
+static void entry_whose_tuple_is_not_its_own_is_hidden(void **state)
+{
+	const int fd = run.program.map_fd[PROGRAM_MAP_STATE];
+	const size_t len =
+		sizeof(struct natra_state) +
+		sizeof(uint32_t) * NATRA_ROWS * NATRA_SKETCH_WIDTH_DEFAULT;
+	cleanup_free struct natra_state *value = malloc(len);
+	const uint32_t zero = 0;
+	struct packet p;
+
+	(void)state;
+	assert_non_null(value);
+	packet_make_tcp4(&p, 1000, 0, 200);
+	send(&p);
+	assert_int_equal(read_flows(), 1);
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, value), 0);
+	for (size_t i = 0; i < NATRA_FLOWS; i++) {
+		if (value->flows[i].tag)
+			value->flows[i].daddr[0] ^= 1;
+	}
+	assert_int_equal(bpf_map_update_elem(fd, &zero, value, BPF_EXIST), 0);
+	assert_int_equal(read_flows(), 0);
+}
+
+/* Since Linux 6.19 a test run can leave headers out of the linear area. */
+static void headers_outside_the_linear_area_are_read(void **state)
+{
+	struct __sk_buff in = {.data_end = 14};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &in,
+		    .ctx_size_in = sizeof(in), .repeat = 1);
+	struct packet p;
+	int r;
+
+	(void)state;
+	packet_make_tcp4(&p, 1000, 0, 1514);
+	send(&p);
+	opts.data_in = p.data;
+	opts.data_size_in = (uint32_t)p.len;
+	r = bpf_prog_test_run_opts(run.program.prog_fd, &opts);
+	if (r == -EINVAL) {
+		print_message(
+			"this kernel's test run has only linear packets\n");
+		skip();
+	}
+	assert_int_equal(r, 0);
+	assert_int_equal(read_flows(), 1);
+	assert_int_equal(flows[0].packets, 2);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, load, unload)
+	const struct CMUnitTest tests[] = {
+		CASE(heavy_flow_is_listed_with_its_tuple),
+		CASE(ipv4_options_and_tags_do_not_make_another_flow),
+		CASE(ipv6_extension_headers_do_not_make_another_flow),
+		CASE(plain_and_optioned_packets_share_one_estimate),
+		CASE(pieces_of_a_datagram_are_one_flow),
+		CASE(directions_of_a_connection_are_two_flows),
+		CASE(mice_and_what_is_not_ip_are_not_listed),
+		CASE(table_keeps_at_most_32_flows_each_once),
+		CASE(entry_whose_tuple_is_not_its_own_is_hidden),
+		CASE(headers_outside_the_linear_area_are_read),
+	};
+
+	th_require_bpf();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

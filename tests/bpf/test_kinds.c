@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Every kind of packet through every program: verdict, counter, bytes. */
+#include "cm.h"
+
+#include <string.h>
+
+#include "progrun.h"
+
+struct kind {
+	const char *name;
+	bool is_ip; /* or might be */
+	void (*build)(struct packet *p);
+};
+
+static const struct packet_ip plain;
+
+static void begin4(struct packet *p, const struct packet_ip *ip)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv4(p, ip);
+}
+
+static void begin6(struct packet *p)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv6(p, &plain);
+}
+
+static void tcp4(struct packet *p)
+{
+	packet_make_tcp4(p, 1000, 0, 1514);
+}
+
+static void tcp6(struct packet *p)
+{
+	packet_make_tcp6(p, 1000, 0, 1514);
+}
+
+static void udp4(struct packet *p)
+{
+	begin4(p, &plain);
+	packet_udp(p, 1000, 53);
+}
+
+static void udp6(struct packet *p)
+{
+	begin6(p);
+	packet_udp(p, 1000, 53);
+}
+
+static void sctp4(struct packet *p)
+{
+	begin4(p, &plain);
+	packet_ports(p, 132, 1000, 53, 12);
+}
+
+static void sctp6(struct packet *p)
+{
+	begin6(p);
+	packet_ports(p, 132, 1000, 53, 12);
+}
+
+static void udplite6(struct packet *p)
+{
+	begin6(p);
+	packet_ports(p, 136, 1000, 53, 8);
+}
+
+static void gre4(struct packet *p)
+{
+	begin4(p, &plain);
+	packet_ports(p, 47, 0, 0x0800, 4);
+}
+
+static void icmp4(struct packet *p)
+{
+	begin4(p, &plain);
+	packet_echo(p, 1, 8, 5);
+}
+
+static void icmp6(struct packet *p)
+{
+	begin6(p);
+	packet_echo(p, 58, 128, 5);
+}
+
+static void first_fragment4(struct packet *p)
+{
+	begin4(p, &(struct packet_ip){.fragment = PACKET_MORE_FRAGMENTS});
+	packet_udp(p, 1000, 53);
+}
+
+static void last_fragment4(struct packet *p)
+{
+	begin4(p, &(struct packet_ip){.fragment = 100});
+}
+
+static void first_fragment6(struct packet *p)
+{
+	begin6(p);
+	packet_ipv6_fragment(p, 1, 7);
+	packet_udp(p, 1000, 53);
+}
+
+static void last_fragment6(struct packet *p)
+{
+	begin6(p);
+	packet_ipv6_fragment(p, 1448, 7);
+}
+
+static void options4(struct packet *p)
+{
+	begin4(p, &(struct packet_ip){.options = 10});
+	packet_tcp(p, 1000, 80, 60);
+}
+
+static void extensions6(struct packet *p)
+{
+	begin6(p);
+	packet_extension(p, 0, 8);
+	packet_extension(p, 43, 24);
+	packet_extension(p, 51, 24);
+	packet_extension(p, 60, 16);
+	packet_tcp(p, 1000, 80, 20);
+}
+
+static void five_extensions6(struct packet *p)
+{
+	begin6(p);
+	for (int i = 0; i < 5; i++)
+		packet_extension(p, 60, 8);
+	packet_tcp(p, 1000, 80, 20);
+}
+
+static void tagged(struct packet *p, int tags)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	for (int i = 0; i < tags; i++)
+		packet_vlan(p, 0x8100, (uint16_t)(10 + i));
+	packet_ipv4(p, &plain);
+	packet_tcp(p, 1000, 80, 20);
+}
+
+static void vlan(struct packet *p)
+{
+	tagged(p, 1);
+}
+
+static void two_vlans(struct packet *p)
+{
+	tagged(p, 2);
+}
+
+static void three_vlans(struct packet *p)
+{
+	tagged(p, 3);
+}
+
+static void other_type(struct packet *p, uint16_t type, size_t len)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_type(p, type);
+	packet_payload(p, len);
+}
+
+static void arp(struct packet *p)
+{
+	other_type(p, 0x0806, 28);
+}
+
+static void lldp(struct packet *p)
+{
+	other_type(p, 0x88cc, 100);
+}
+
+static void garbage(struct packet *p)
+{
+	other_type(p, 0xfffe, 500);
+}
+
+static void garbage_as_ipv4(struct packet *p)
+{
+	other_type(p, 0x0800, 500);
+}
+
+static void garbage_as_ipv6(struct packet *p)
+{
+	other_type(p, 0x86dd, 500);
+}
+
+static void ipv4_of_one_byte(struct packet *p)
+{
+	other_type(p, 0x0800, 1);
+}
+
+static void ipv6_cut_in_its_addresses(struct packet *p)
+{
+	tcp6(p);
+	p->len = 14 + 30;
+}
+
+static void tcp_cut_before_its_ports(struct packet *p)
+{
+	tcp4(p);
+	p->len = 14 + 20;
+}
+
+static void arp_of_one_byte(struct packet *p)
+{
+	other_type(p, 0x0806, 1);
+}
+
+static const struct kind kinds[] = {
+#define IP(name)                                                               \
+	{                                                                      \
+#name, true, name                                              \
+	}
+#define OTHER(name)                                                            \
+	{                                                                      \
+#name, false, name                                             \
+	}
+	IP(tcp4),
+	IP(tcp6),
+	IP(udp4),
+	IP(udp6),
+	IP(sctp4),
+	IP(sctp6),
+	IP(udplite6),
+	IP(gre4),
+	IP(icmp4),
+	IP(icmp6),
+	IP(first_fragment4),
+	IP(last_fragment4),
+	IP(first_fragment6),
+	IP(last_fragment6),
+	IP(options4),
+	IP(extensions6),
+	IP(five_extensions6),
+	IP(vlan),
+	IP(two_vlans),
+	IP(three_vlans),
+	IP(garbage_as_ipv4),
+	IP(garbage_as_ipv6),
+	IP(ipv4_of_one_byte),
+	IP(ipv6_cut_in_its_addresses),
+	IP(tcp_cut_before_its_ports),
+	OTHER(arp),
+	OTHER(lldp),
+	OTHER(garbage),
+	OTHER(arp_of_one_byte),
+};
+
+static const enum program_kind programs[] = {PROGRAM_RX, PROGRAM_TX,
+					     PROGRAM_EDT};
+
+static struct progrun load(enum program_kind kind,
+			   const struct natra_limits *limits)
+{
+	const struct program_options options = {
+		.kind = kind,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+	};
+	struct progrun run;
+
+	th_load(&run, &options, limits);
+	return run;
+}
+
+/* ip: the counter and verdict of what is IP; the rest passes. */
+static void check_all(struct progrun *run, enum natra_counter ip, int verdict)
+{
+	for (size_t i = 0; i < TH_LEN(kinds); i++) {
+		const struct kind *k = &kinds[i];
+		struct th_result result;
+		struct packet p;
+
+		k->build(&p);
+		packet_end(&p);
+		/* th_send sees to it that exactly one counter grows. */
+		th_send(run, &p, NULL, &result);
+		if (result.counter != (k->is_ip ? ip : NATRA_COUNT_OTHER))
+			fail_msg("%s: counter %u", k->name,
+				 (unsigned int)result.counter);
+		if (result.verdict != (k->is_ip ? verdict : TC_ACT_UNSPEC))
+			fail_msg("%s: verdict %d", k->name, result.verdict);
+		if (result.bytes != p.len)
+			fail_msg("%s: %u bytes", k->name,
+				 (unsigned int)result.bytes);
+		assert_int_equal(result.len, p.len);
+		assert_memory_equal(result.data, p.data, p.len);
+	}
+}
+
+static void small_flows_pass_as_mice(void **state)
+{
+	struct natra_limits limits = th_limits();
+
+	(void)state;
+	limits.pass = NATRA_PASS_FREE;
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		struct progrun run = load(programs[i], &limits);
+
+		check_all(&run, NATRA_COUNT_MICE, TC_ACT_UNSPEC);
+		th_close(&run);
+	}
+}
+
+static void heavy_flows_within_the_rate_are_admitted(void **state)
+{
+	struct natra_limits limits = th_limits();
+
+	(void)state;
+	limits.rate = policy_rate(8000000, 1000000);
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		struct progrun run = load(programs[i], &limits);
+
+		check_all(&run, NATRA_COUNT_ADMITTED, TC_ACT_UNSPEC);
+		th_close(&run);
+	}
+}
+
+static void unlimited_direction_passes_all(void **state)
+{
+	const struct natra_limits limits = {0};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		struct progrun run = load(programs[i], &limits);
+
+		check_all(&run, NATRA_COUNT_UNLIMITED, TC_ACT_UNSPEC);
+		assert_int_equal(th_tat(&run), 0);
+		th_close(&run);
+	}
+}
+
+static void over_every_limit_all_ip_is_dropped(void **state)
+{
+	static const enum natra_counter counters[] = {
+		[PROGRAM_RX] = NATRA_COUNT_DROPPED_RATE,
+		[PROGRAM_TX] = NATRA_COUNT_DROPPED_RATE,
+		[PROGRAM_EDT] = NATRA_COUNT_DROPPED_HORIZON,
+	};
+	const struct natra_limits limits = th_limits();
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		struct progrun run = load(programs[i], &limits);
+		uint64_t tat = th_now() + 3600 * TH_SECOND;
+
+		th_set_tat(&run, tat);
+		check_all(&run, counters[programs[i]], TC_ACT_SHOT);
+		assert_int_equal(th_tat(&run), tat);
+		th_close(&run);
+	}
+}
+
+static void device_without_ethernet_begins_with_ip(void **state)
+{
+	const struct program_options options = {
+		.kind = PROGRAM_RX,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+	};
+	struct natra_limits limits = th_limits();
+	struct th_result result;
+	struct progrun run;
+	struct packet p;
+
+	(void)state;
+	limits.pass = NATRA_PASS_FREE;
+	th_load(&run, &options, &limits);
+	packet_begin(&p);
+	packet_ipv4(&p, &plain);
+	packet_tcp(&p, 1000, 80, 20);
+	packet_end(&p);
+	th_send(&run, &p, NULL, &result);
+	assert_int_equal(result.counter, NATRA_COUNT_MICE);
+	packet_begin(&p);
+	packet_ipv6(&p, &plain);
+	packet_extension(&p, 0, 8);
+	packet_tcp(&p, 1000, 80, 20);
+	packet_end(&p);
+	th_send(&run, &p, NULL, &result);
+	assert_int_equal(result.counter, NATRA_COUNT_MICE);
+	p.data[0] = 0x10; /* neither version */
+	th_send(&run, &p, NULL, &result);
+	assert_int_equal(result.counter, NATRA_COUNT_OTHER);
+	th_close(&run);
+}
+
+static void length_on_the_wire_is_told_by_the_kernel_at_egress(void **state)
+{
+	const struct th_context context = {
+		.wire_len = 1662, .gso_segs = 3, .gso_size = 500};
+	const struct natra_limits limits = {0};
+	struct th_result result;
+	struct packet p;
+
+	(void)state;
+	packet_make_tcp4(&p, 1000, 0, 54 + 1500);
+	for (size_t i = 1; i < TH_LEN(programs); i++) {
+		struct progrun run = load(programs[i], &limits);
+
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.bytes, 1662);
+		th_close(&run);
+	}
+}
+
+static void length_on_the_wire_is_worked_out_at_ingress(void **state)
+{
+	const struct natra_limits limits = {0};
+	struct progrun run = load(PROGRAM_RX, &limits);
+	struct th_context context = {
+		.wire_len = 1999, .gso_segs = 3, .gso_size = 500};
+	struct th_result result;
+	struct packet p;
+
+	(void)state;
+	packet_make_tcp4(&p, 1000, 0, 54 + 1500);
+	th_send(&run, &p, &context, &result);
+	assert_int_equal(result.bytes, 3 * (54 + 500));
+	/* Injected with GSO data that nobody has counted. */
+	context.gso_segs = 0;
+	th_send(&run, &p, &context, &result);
+	assert_int_equal(result.bytes, 3 * (54 + 500));
+	extensions6(&p);
+	packet_payload(&p, 1000);
+	packet_end(&p);
+	context.gso_segs = 2;
+	th_send(&run, &p, &context, &result);
+	assert_int_equal(result.bytes, 2 * (14 + 40 + 72 + 20 + 500));
+	th_close(&run);
+}
+
+static void vlan_tag_beside_the_packet_counts(void **state)
+{
+	const struct natra_limits limits = {0};
+	struct th_result result;
+	struct packet p;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		struct progrun run = load(programs[i], &limits);
+		struct th_context context = {.vlan_tci = 10};
+
+		th_use_prelude(&run);
+		packet_make_tcp4(&p, 1000, 0, 54 + 1500);
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.bytes, 54 + 1500 + 4);
+		context.gso_segs = 3;
+		context.gso_size = 500;
+		context.wire_len = 3 * (54 + 500);
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.bytes, 3 * (54 + 500 + 4));
+		th_close(&run);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(small_flows_pass_as_mice),
+		cmocka_unit_test(heavy_flows_within_the_rate_are_admitted),
+		cmocka_unit_test(unlimited_direction_passes_all),
+		cmocka_unit_test(over_every_limit_all_ip_is_dropped),
+		cmocka_unit_test(device_without_ethernet_begins_with_ip),
+		cmocka_unit_test(
+			length_on_the_wire_is_told_by_the_kernel_at_egress),
+		cmocka_unit_test(length_on_the_wire_is_worked_out_at_ingress),
+		cmocka_unit_test(vlan_tag_beside_the_packet_counts),
+	};
+
+	th_require_bpf();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

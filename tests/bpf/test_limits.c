@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is set at load and what is changed live. */
+#include "cm.h"
+
+#include <bpf/bpf.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "progrun.h"
+
+static struct progrun load(enum program_kind kind, uint32_t width,
+			   const struct natra_limits *limits)
+{
+	const struct program_options options = {
+		.kind = kind,
+		.has_l2 = true,
+		.sketch_width = width,
+	};
+	struct progrun run;
+
+	th_load(&run, &options, limits);
+	return run;
+}
+
+static struct natra_config read_config(struct progrun *run)
+{
+	const int fd = run->program.map_fd[PROGRAM_MAP_CONFIG];
+	struct natra_config config;
+	const uint32_t zero = 0;
+
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &config), 0);
+	return config;
+}
+
+static void set_limits(struct progrun *run, const struct natra_limits *limits)
+{
+	const int fd = run->program.map_fd[PROGRAM_MAP_CONFIG];
+
+	assert_int_equal(program_set_limits(run->n, fd, limits), 0);
+}
+
+static enum natra_counter send(struct progrun *run, uint16_t port)
+{
+	struct th_result r;
+	struct packet p;
+
+	packet_make_tcp4(&p, port, 0, 1514);
+	th_send(run, &p, NULL, &r);
+	return r.counter;
+}
+
+static void limits_given_at_load_are_in_force(void **state)
+{
+	struct natra_limits limits = th_limits(), back;
+	struct progrun run;
+	struct natra_config config;
+
+	(void)state;
+	limits.delay_limit_ns = 12345;
+	run = load(PROGRAM_RX, 2048, &limits);
+	config = read_config(&run);
+	assert_int_equal(config.active & 1, 0);
+	assert_memory_equal(&config.slot[0], &limits, sizeof(limits));
+	assert_int_equal(
+		program_get_limits(
+			run.n, run.program.map_fd[PROGRAM_MAP_CONFIG], &back),
+		0);
+	assert_memory_equal(&back, &limits, sizeof(limits));
+	th_close(&run);
+}
+
+static void change_goes_to_the_other_slot_and_then_the_index(void **state)
+{
+	struct natra_limits first = th_limits(), next = first, back;
+	struct progrun run = load(PROGRAM_RX, 2048, &first);
+	struct natra_config config;
+
+	(void)state;
+	for (unsigned int i = 1; i <= 5; i++) {
+		const struct natra_limits before = next;
+
+		next.delay_limit_ns = i;
+		set_limits(&run, &next);
+		config = read_config(&run);
+		assert_int_equal(config.active, i & 1);
+		assert_memory_equal(&config.slot[i & 1], &next, sizeof(next));
+		assert_memory_equal(&config.slot[(i & 1) ^ 1], &before,
+				    sizeof(before));
+		assert_int_equal(program_get_limits(
+					 run.n,
+					 run.program.map_fd[PROGRAM_MAP_CONFIG],
+					 &back),
+				 0);
+		assert_memory_equal(&back, &next, sizeof(next));
+	}
+	th_close(&run);
+}
+
+static void change_is_in_force_for_the_next_packet(void **state)
+{
+	const struct natra_limits unlimited = {0};
+	struct natra_limits limits = th_limits();
+	struct progrun run = load(PROGRAM_RX, 2048, &unlimited);
+	struct natra_counters counters;
+
+	(void)state;
+	assert_int_equal(send(&run, 1), NATRA_COUNT_UNLIMITED);
+	set_limits(&run, &limits);
+	assert_int_equal(send(&run, 1), NATRA_COUNT_ADMITTED);
+	limits.pass = NATRA_PASS_FREE;
+	set_limits(&run, &limits);
+	assert_int_equal(send(&run, 1), NATRA_COUNT_MICE);
+	set_limits(&run, &unlimited);
+	assert_int_equal(send(&run, 1), NATRA_COUNT_UNLIMITED);
+	/* What was counted stays. */
+	th_counters(&run, &counters);
+	assert_int_equal(counters.count[NATRA_COUNT_UNLIMITED].packets, 2);
+	assert_int_equal(counters.count[NATRA_COUNT_MICE].packets, 1);
+	assert_int_equal(counters.count[NATRA_COUNT_ADMITTED].packets, 1);
+	th_close(&run);
+}
+
+struct flipper {
+	struct progrun *run;
+	struct natra_limits limits[2];
+	atomic_bool stop;
+	unsigned int flips;
+	int result;
+};
+
+static void *flip(void *arg)
+{
+	struct flipper *f = arg;
+	const int fd = f->run->program.map_fd[PROGRAM_MAP_CONFIG];
+
+	while (!atomic_load(&f->stop) && f->result == 0) {
+		f->flips++;
+		f->result = program_set_limits(f->run->n, fd,
+					       &f->limits[f->flips & 1]);
+	}
+	return NULL;
+}
+
+/* A mixture of the two would cost neither 1500 nor 3000000000 ns. */
+static void packet_sees_the_old_limits_or_the_new_ones(void **state)
+{
+	struct flipper f = {.limits = {th_limits(), th_limits()}};
+	struct progrun run;
+	unsigned int seen[2] = {0};
+	pthread_t thread;
+	uint64_t tat;
+
+	(void)state;
+	f.limits[0].rate = policy_rate(8000000000, 1);
+	f.limits[1].rate = policy_rate(4000, 1);
+	f.limits[0].delay_limit_ns = f.limits[1].delay_limit_ns = UINT64_MAX;
+	run = load(PROGRAM_EDT, 256, &f.limits[0]);
+	f.run = &run;
+	tat = th_now() + 3600 * TH_SECOND;
+	th_set_tat(&run, tat);
+	assert_int_equal(pthread_create(&thread, NULL, flip, &f), 0);
+	for (int i = 0; i < 5000; i++) {
+		uint64_t before = tat, cost;
+
+		assert_int_equal(send(&run, 1), NATRA_COUNT_PACED);
+		tat = th_tat(&run);
+		cost = tat - before;
+		if (cost == 1514)
+			seen[0]++;
+		else if (cost == 1514ULL * 2000000)
+			seen[1]++;
+		else
+			fail_msg("a packet cost %lu ns", (unsigned long)cost);
+	}
+	atomic_store(&f.stop, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(f.result, 0);
+	assert_true(f.flips > 100);
+	assert_true(seen[0] > 0 && seen[1] > 0);
+	th_close(&run);
+}
+
+static uint32_t state_size(struct progrun *run)
+{
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+
+	assert_int_equal(
+		bpf_obj_get_info_by_fd(run->program.map_fd[PROGRAM_MAP_STATE],
+				       &info, &len),
+		0);
+	return info.value_size;
+}
+
+static void every_sketch_width_classifies(void **state)
+{
+	static const uint32_t widths[] = {256, 2048, 65536};
+	struct natra_limits limits = th_limits();
+
+	(void)state;
+	limits.pass = NATRA_PASS_FREE;
+	limits.enter_units = 30;
+	limits.leave_units = 3;
+	for (size_t i = 0; i < TH_LEN(widths); i++) {
+		struct progrun run = load(PROGRAM_RX, widths[i], &limits);
+
+		assert_int_equal(state_size(&run),
+				 sizeof(struct natra_state) + 16 * widths[i]);
+		assert_int_equal(send(&run, 1), NATRA_COUNT_MICE);
+		assert_int_equal(send(&run, 1), NATRA_COUNT_ADMITTED);
+		assert_int_equal(send(&run, 2), NATRA_COUNT_MICE);
+		th_close(&run);
+	}
+}
+
+static void narrow_sketch_overestimates_and_wide_one_does_not(void **state)
+{
+	static const uint32_t widths[] = {256, 65536};
+	struct natra_limits limits = th_limits();
+	unsigned int heavy[2] = {0};
+
+	(void)state;
+	limits.pass = NATRA_PASS_FREE;
+	/* Two packets: any flow over it shares all rows with another. */
+	limits.enter_units = 48;
+	limits.leave_units = 6;
+	for (size_t i = 0; i < TH_LEN(widths); i++) {
+		struct progrun run = load(PROGRAM_RX, widths[i], &limits);
+
+		for (uint16_t port = 0; port < 1500; port++)
+			heavy[i] += send(&run, port) != NATRA_COUNT_MICE;
+		th_close(&run);
+	}
+	assert_true(heavy[0] > 100);
+	assert_int_equal(heavy[1], 0);
+}
+
+static void counters_are_those_of_each_load(void **state)
+{
+	const struct natra_limits unlimited = {0};
+	struct progrun a = load(PROGRAM_RX, 2048, &unlimited);
+	struct progrun b = load(PROGRAM_TX, 2048, &unlimited);
+	struct natra_counters counters;
+
+	(void)state;
+	assert_int_equal(send(&a, 1), NATRA_COUNT_UNLIMITED);
+	th_counters(&b, &counters);
+	assert_int_equal(counters.count[NATRA_COUNT_UNLIMITED].packets, 0);
+	assert_int_not_equal(a.program.prog_id, b.program.prog_id);
+	th_close(&a);
+	th_close(&b);
+}
+
+static void keys_are_new_at_each_load(void **state)
+{
+	const struct natra_limits limits = th_limits();
+	uint32_t tag[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct progrun run = load(PROGRAM_RX, 256, &limits);
+		struct natra_flow_slot flows[NATRA_FLOWS];
+
+		(void)send(&run, 1);
+		assert_int_equal(
+			program_flows(run.n,
+				      run.program.map_fd[PROGRAM_MAP_STATE],
+				      flows),
+			0);
+		tag[i] = 0;
+		for (int j = 0; j < NATRA_FLOWS; j++)
+			tag[i] |= flows[j].tag;
+		th_close(&run);
+	}
+	assert_int_not_equal(tag[0], 0);
+	assert_int_not_equal(tag[0], tag[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(limits_given_at_load_are_in_force),
+		cmocka_unit_test(
+			change_goes_to_the_other_slot_and_then_the_index),
+		cmocka_unit_test(change_is_in_force_for_the_next_packet),
+		cmocka_unit_test(packet_sees_the_old_limits_or_the_new_ones),
+		cmocka_unit_test(every_sketch_width_classifies),
+		cmocka_unit_test(
+			narrow_sketch_overestimates_and_wide_one_does_not),
+		cmocka_unit_test(counters_are_those_of_each_load),
+		cmocka_unit_test(keys_are_new_at_each_load),
+	};
+
+	th_require_bpf();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

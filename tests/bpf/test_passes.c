@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who is heavy, and what the three fast passes do with who is not. */
+#include "cm.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "natra_sketch.h"
+#include "progrun.h"
+
+#define WINDOW (1ULL << NATRA_WINDOW_SHIFT)
+/* Of a 1514-byte packet; five of them reach the threshold of th_limits(). */
+#define UNITS  24
+
+static struct progrun run;
+static struct natra_limits limits;
+
+static int load(void **state)
+{
+	const struct program_options options = {
+		.kind = PROGRAM_RX,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+	};
+
+	(void)state;
+	limits = th_limits();
+	limits.pass = NATRA_PASS_FREE;
+	limits.rate = policy_rate(8000000, 10000000);
+	th_load(&run, &options, &limits);
+	return 0;
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	th_close(&run);
+	return 0;
+}
+
+static void set_limits(void)
+{
+	int fd = run.program.map_fd[PROGRAM_MAP_CONFIG];
+
+	assert_int_equal(program_set_limits(run.n, fd, &limits), 0);
+}
+
+static enum natra_counter send(uint16_t port, size_t len)
+{
+	struct th_result r;
+	struct packet p;
+
+	packet_make_tcp4(&p, port, 0, len);
+	th_send(&run, &p, NULL, &r);
+	return r.counter;
+}
+
+/* Into the first half of a window, so that no estimate is halved meanwhile. */
+static void wait_for_window(void)
+{
+	uint64_t into = th_now() % WINDOW;
+	struct timespec t = {0};
+
+	if (into > 20 * TH_MS && into < WINDOW / 2)
+		return;
+	t.tv_nsec = (long)((WINDOW - into) % WINDOW + 30 * TH_MS);
+	if (t.tv_nsec >= (long)TH_SECOND) {
+		t.tv_sec = 1;
+		t.tv_nsec -= (long)TH_SECOND;
+	}
+	assert_int_equal(nanosleep(&t, NULL), 0);
+}
+
+static void free_mice_are_not_charged(void **state)
+{
+	(void)state;
+	for (uint16_t port = 1; port <= 200; port++)
+		assert_int_equal(send(port, 1514), NATRA_COUNT_MICE);
+	assert_int_equal(th_tat(&run), 0);
+	assert_int_equal(th_mice_tat(&run), 0);
+}
+
+static void free_mice_pass_beside_an_elephant_in_debt(void **state)
+{
+	uint64_t tat = th_now() + 3600 * TH_SECOND;
+
+	(void)state;
+	th_set_tat(&run, tat);
+	for (uint16_t port = 1; port <= 200; port++)
+		assert_int_equal(send(port, 1514), NATRA_COUNT_MICE);
+	assert_int_equal(th_tat(&run), tat);
+}
+
+static void flow_is_heavy_from_the_threshold_on(void **state)
+{
+	(void)state;
+	wait_for_window();
+	for (int i = 1; i <= 4; i++)
+		assert_int_equal(send(7, 1514), NATRA_COUNT_MICE);
+	assert_true(5 * UNITS >= limits.enter_units);
+	assert_int_equal(send(7, 1514), NATRA_COUNT_ADMITTED);
+	assert_int_equal(send(8, 1514), NATRA_COUNT_MICE);
+	assert_true(th_tat(&run) > 0);
+}
+
+static void packet_larger_than_the_threshold_is_heavy_at_once(void **state)
+{
+	(void)state;
+	limits.enter_units = 20;
+	limits.leave_units = 2;
+	set_limits();
+	assert_int_equal(send(7, 1514), NATRA_COUNT_ADMITTED);
+}
+
+static void make_heavy(uint16_t port)
+{
+	enum natra_counter last = NATRA_COUNT_OTHER;
+
+	for (int i = 0; i < 5; i++)
+		last = send(port, 1514);
+	assert_int_equal(last, NATRA_COUNT_ADMITTED);
+}
+
+static void heavy_flow_stays_heavy_under_the_threshold(void **state)
+{
+	(void)state;
+	wait_for_window();
+	make_heavy(7);
+	/* As if windows had passed: nothing is left of the estimate. */
+	th_clear_sketch(&run);
+	assert_int_equal(send(8, 1514), NATRA_COUNT_MICE);
+	assert_int_equal(send(7, 1514), NATRA_COUNT_ADMITTED);
+}
+
+static void heavy_flow_is_a_mouse_again_under_an_eighth(void **state)
+{
+	(void)state;
+	wait_for_window();
+	make_heavy(7);
+	th_clear_sketch(&run);
+	for (unsigned int i = 1; i < limits.leave_units; i++)
+		assert_int_equal(send(7, 66), NATRA_COUNT_MICE);
+	assert_int_equal(send(7, 66), NATRA_COUNT_ADMITTED);
+}
+
+static void estimate_halves_in_the_kernel_as_well(void **state)
+{
+	const struct timespec two_windows = {
+		.tv_sec = 2, .tv_nsec = (long)(2 * WINDOW - 2 * TH_SECOND)};
+
+	(void)state;
+	wait_for_window();
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(send(7, 1514), NATRA_COUNT_MICE);
+	assert_int_equal(nanosleep(&two_windows, NULL), 0);
+	/* 96 units are 24 now: three more packets fit under 100. */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(send(7, 1514), NATRA_COUNT_MICE);
+	assert_int_equal(send(7, 1514), NATRA_COUNT_ADMITTED);
+}
+
+static void off_treats_every_flow_as_heavy(void **state)
+{
+	(void)state;
+	limits.pass = NATRA_PASS_OFF;
+	set_limits();
+	for (uint16_t port = 1; port <= 20; port++)
+		assert_int_equal(send(port, 66), NATRA_COUNT_ADMITTED);
+	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+	assert_int_equal(send(1, 66), NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(send(99, 66), NATRA_COUNT_DROPPED_RATE);
+}
+
+static void use_charged(void)
+{
+	limits.pass = NATRA_PASS_CHARGED;
+	limits.mice = policy_rate(4000000, 1); /* 2000 ns a byte */
+	set_limits();
+}
+
+static void charged_mice_are_charged_to_both_buckets(void **state)
+{
+	uint64_t tat = th_now() + TH_SECOND, mice_tat = th_now() - TH_SECOND;
+
+	(void)state;
+	use_charged();
+	th_set_tat(&run, tat);
+	th_set_mice_tat(&run, mice_tat);
+	assert_int_equal(send(1, 1000), NATRA_COUNT_MICE);
+	/* First in the rate: the main bucket is in debt and it passes. */
+	assert_int_equal(th_tat(&run), tat + 1000 * TH_NS_PER_BYTE);
+	assert_in_range(th_mice_tat(&run),
+			mice_tat + TH_SECOND + 2000 * TH_NS_PER_BYTE - TH_MS,
+			th_now() + 2000 * TH_NS_PER_BYTE);
+}
+
+static void charged_mice_over_their_share_wait_like_everybody(void **state)
+{
+	uint64_t mice_tat = th_now() + 3600 * TH_SECOND;
+
+	(void)state;
+	use_charged();
+	th_set_mice_tat(&run, mice_tat);
+	assert_int_equal(send(1, 1000), NATRA_COUNT_ADMITTED);
+	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+	assert_int_equal(send(2, 1000), NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(th_mice_tat(&run), mice_tat);
+}
+
+static void charged_elephants_are_not_charged_to_the_mice(void **state)
+{
+	(void)state;
+	wait_for_window();
+	use_charged();
+	limits.mice = policy_rate(4000000, 10000000);
+	set_limits();
+	make_heavy(7);
+	th_set_mice_tat(&run, 12345);
+	assert_int_equal(send(7, 1514), NATRA_COUNT_ADMITTED);
+	assert_int_equal(th_mice_tat(&run), 12345);
+}
+
+static void charged_mice_get_their_share_and_no_more(void **state)
+{
+	uint64_t begin = th_now(), passed = 0, most;
+
+	(void)state;
+	use_charged();
+	/* Elephants have all of the rate already. */
+	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+	for (int i = 0; i < 2000; i++)
+		passed += send((uint16_t)i, 500) == NATRA_COUNT_MICE;
+	most = (th_now() - begin) / 1000000 + 2;
+	assert_in_range(passed, 1, most);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, load, unload)
+	const struct CMUnitTest tests[] = {
+		CASE(free_mice_are_not_charged),
+		CASE(free_mice_pass_beside_an_elephant_in_debt),
+		CASE(flow_is_heavy_from_the_threshold_on),
+		CASE(packet_larger_than_the_threshold_is_heavy_at_once),
+		CASE(heavy_flow_stays_heavy_under_the_threshold),
+		CASE(heavy_flow_is_a_mouse_again_under_an_eighth),
+		CASE(estimate_halves_in_the_kernel_as_well),
+		CASE(off_treats_every_flow_as_heavy),
+		CASE(charged_mice_are_charged_to_both_buckets),
+		CASE(charged_mice_over_their_share_wait_like_everybody),
+		CASE(charged_elephants_are_not_charged_to_the_mice),
+		CASE(charged_mice_get_their_share_and_no_more),
+	};
+
+	th_require_bpf();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

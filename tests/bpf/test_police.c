@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* natra_rx and natra_tx: admit, mark, drop. */
+#include "cm.h"
+
+#include <string.h>
+
+#include "progrun.h"
+
+#define NOT_ECT 0
+#define ECT1    1
+#define ECT0    2
+#define CE      3
+
+#define LIMIT (100 * TH_MS)
+#define COST  (1500 * TH_NS_PER_BYTE)
+
+static struct progrun run;
+
+static int load(enum program_kind kind)
+{
+	const struct program_options options = {
+		.kind = kind,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+	};
+	struct natra_limits limits = th_limits();
+
+	limits.delay_limit_ns = LIMIT;
+	th_load(&run, &options, &limits);
+	return 0;
+}
+
+static int load_rx(void **state)
+{
+	(void)state;
+	return load(PROGRAM_RX);
+}
+
+static int load_tx(void **state)
+{
+	(void)state;
+	return load(PROGRAM_TX);
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	th_close(&run);
+	return 0;
+}
+
+static void send_tcp(uint8_t ecn, struct th_result *ret)
+{
+	struct packet p;
+
+	packet_make_tcp4(&p, 1000, ecn, 1500);
+	th_send(&run, &p, NULL, ret);
+}
+
+static void packet_within_the_rate_is_admitted_and_charged(void **state)
+{
+	struct th_result r;
+	uint64_t tat;
+
+	(void)state;
+	send_tcp(ECT0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+	assert_int_equal(r.verdict, TC_ACT_UNSPEC);
+	assert_int_equal(r.data[15], ECT0);
+	tat = th_tat(&run);
+	assert_in_range(tat, r.before_ns + COST - TH_NS_PER_BYTE,
+			r.after_ns + COST - TH_NS_PER_BYTE);
+}
+
+static void over_the_rate_what_is_not_ect_is_dropped(void **state)
+{
+	uint64_t tat = th_now() + LIMIT / 2;
+	struct th_result r;
+
+	(void)state;
+	th_set_tat(&run, tat);
+	send_tcp(NOT_ECT, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(r.verdict, TC_ACT_SHOT);
+	assert_int_equal(r.bytes, 1500);
+	assert_int_equal(r.delay_ns, 0);
+	/* What does not pass is not charged. */
+	assert_int_equal(th_tat(&run), tat);
+}
+
+static void over_the_rate_ect_is_marked_and_charged(void **state)
+{
+	static const uint8_t codes[] = {ECT0, ECT1, CE};
+	struct th_result r;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(codes); i++) {
+		uint64_t tat = th_now() + LIMIT / 2;
+
+		th_set_tat(&run, tat);
+		send_tcp(codes[i], &r);
+		assert_int_equal(r.counter, NATRA_COUNT_MARKED);
+		assert_int_equal(r.verdict, TC_ACT_UNSPEC);
+		assert_int_equal(r.data[15], CE);
+		assert_true(packet_checksum_good(r.data + 14));
+		assert_int_equal(th_tat(&run), tat + COST);
+	}
+}
+
+static void mark_changes_nothing_but_the_two_bits(void **state)
+{
+	struct th_result r;
+	struct packet p;
+
+	(void)state;
+	th_set_tat(&run, th_now() + LIMIT / 2);
+	packet_make_tcp4(&p, 1000, 0xb8 | ECT0, 1500);
+	th_send(&run, &p, NULL, &r);
+	assert_int_equal(r.data[15], 0xb8 | CE);
+	p.data[15] = 0xb8 | CE;
+	packet_end(&p);
+	assert_int_equal(r.len, p.len);
+	assert_memory_equal(r.data, p.data, p.len);
+}
+
+static void ipv6_is_marked_too(void **state)
+{
+	struct th_result r;
+	struct packet p;
+
+	(void)state;
+	th_set_tat(&run, th_now() + LIMIT / 2);
+	packet_make_tcp6(&p, 1000, ECT0, 1500);
+	th_send(&run, &p, NULL, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
+	packet_make_tcp6(&p, 1000, CE, 1500);
+	assert_memory_equal(r.data, p.data, p.len);
+}
+
+static void beyond_the_limit_of_debt_ect_is_dropped(void **state)
+{
+	uint64_t tat = th_now() + 30 * TH_SECOND;
+	struct th_result r;
+
+	(void)state;
+	th_set_tat(&run, tat);
+	send_tcp(ECT0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(r.verdict, TC_ACT_SHOT);
+	assert_int_equal(th_tat(&run), tat);
+}
+
+/* The tag stands where a mark would go if the frame began with IP. */
+static void frame_with_tags_keeps_its_tags(void **state)
+{
+	(void)state;
+	for (int tags = 1; tags <= 2; tags++) {
+		for (uint16_t vid = 0; vid < 4096; vid += 5) {
+			struct th_result r;
+			struct packet p;
+
+			packet_begin(&p);
+			packet_ethernet(&p);
+			for (int i = 0; i < tags; i++)
+				packet_vlan(&p, i ? 0x8100 : 0x88a8, vid);
+			packet_ipv4(&p, &(struct packet_ip){.tos = ECT0});
+			packet_tcp(&p, 1000, 80, 20);
+			packet_pad(&p, 200);
+			packet_end(&p);
+			th_set_tat(&run, th_now() + LIMIT / 2);
+			th_send(&run, &p, NULL, &r);
+			if (r.verdict == TC_ACT_SHOT)
+				continue;
+			/* Passed over the rate: then with a mark, and it alone. */
+			assert_int_equal(r.counter, NATRA_COUNT_MARKED);
+			if (memcmp(r.data, p.data, p.l3) != 0)
+				fail_msg("%d tags, VLAN %u: became %02x%02x",
+					 tags, vid, r.data[p.l3 - 4],
+					 r.data[p.l3 - 3]);
+			p.data[p.l3 + 1] = CE;
+			packet_end(&p);
+			assert_memory_equal(r.data, p.data, p.len);
+		}
+	}
+}
+
+/* As fast as it can, whatever it is told. */
+static void check_flood(uint8_t ecn, uint64_t overdraft)
+{
+	uint64_t passed = 0, begin = th_now(), most;
+	struct th_result r;
+
+	for (int i = 0; i < 2000; i++) {
+		send_tcp(ecn, &r);
+		passed += r.verdict == TC_ACT_UNSPEC;
+	}
+	/* Two: the packet of debt, and the one that the burst rounds up to. */
+	most = (th_now() - begin + overdraft) / COST + 2;
+	assert_in_range(passed, 1, most);
+}
+
+static void flood_without_ect_stays_within_the_rate(void **state)
+{
+	(void)state;
+	check_flood(NOT_ECT, 0);
+}
+
+static void flood_that_ignores_its_marks_stays_within_the_rate(void **state)
+{
+	(void)state;
+	check_flood(ECT0, LIMIT);
+}
+
+static void burst_is_passed_at_once(void **state)
+{
+	const int fd = run.program.map_fd[PROGRAM_MAP_CONFIG];
+	struct natra_limits limits = th_limits();
+	struct th_result r;
+	int passed = 0;
+
+	(void)state;
+	limits.rate = policy_rate(8000, 150000); /* 1 ms a byte */
+	assert_int_equal(program_set_limits(run.n, fd, &limits), 0);
+	for (int i = 0; i < 200; i++) {
+		send_tcp(NOT_ECT, &r);
+		passed += r.verdict == TC_ACT_UNSPEC;
+	}
+	/* 100 packets of burst and one of debt; 1.5 s would earn another. */
+	assert_in_range(passed, 101, 102);
+}
+
+int main(void)
+{
+#define RX(name) cmocka_unit_test_setup_teardown(name, load_rx, unload)
+#define TX(name)                                                               \
+	{                                                                      \
+		"tx_" #name, name, load_tx, unload, NULL                       \
+	}
+	const struct CMUnitTest tests[] = {
+		RX(packet_within_the_rate_is_admitted_and_charged),
+		RX(over_the_rate_what_is_not_ect_is_dropped),
+		RX(over_the_rate_ect_is_marked_and_charged),
+		RX(mark_changes_nothing_but_the_two_bits),
+		RX(ipv6_is_marked_too),
+		RX(beyond_the_limit_of_debt_ect_is_dropped),
+		RX(frame_with_tags_keeps_its_tags),
+		RX(flood_without_ect_stays_within_the_rate),
+		RX(flood_that_ignores_its_marks_stays_within_the_rate),
+		RX(burst_is_passed_at_once),
+		TX(packet_within_the_rate_is_admitted_and_charged),
+		TX(over_the_rate_what_is_not_ect_is_dropped),
+		TX(over_the_rate_ect_is_marked_and_charged),
+		TX(beyond_the_limit_of_debt_ect_is_dropped),
+	};
+
+	th_require_bpf();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
