@@ -117,6 +117,9 @@ struct packet {
 	__u32 bytes;     /* on the wire */
 };
 
+/* Of the burst, what mice over their share leave: 60 ms by default. */
+#define ELEPHANTS_PART 8
+
 /* Of a stamp that a socket asked for; under the horizon of natra's fq. */
 #define MAX_STAMP_NS 9000000000ULL
 
@@ -240,7 +243,7 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 		/*
 		 * Charged: mice have a share of the rate and are first in it.
 		 * Over their share they may have what elephants leave: not the
-		 * lower half of the bucket, out of which elephants live.
+		 * last part of the bucket, out of which elephants live.
 		 */
 		limit_ns = NATRA_NO_LIMIT;
 		if (natra_bucket_take(
@@ -249,8 +252,8 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 			    natra_cost_ns(&limits->mice, packet->bytes),
 			    0) == NATRA_BUCKET_REFUSED) {
 			limit_ns = 0;
-			burst_ns /= 2;
-			now_ns -= burst_ns;
+			now_ns -= burst_ns / ELEPHANTS_PART;
+			burst_ns -= burst_ns / ELEPHANTS_PART;
 		}
 	} else {
 		note_flow(skb, packet, now_ns);

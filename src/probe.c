@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -21,10 +22,13 @@
 
 static bool kernel_ok(const struct utsname *name)
 {
-	unsigned int major = 0, minor = 0;
+	unsigned long major, minor;
+	char *end;
 
-	if (sscanf(name->release, "%u.%u", &major, &minor) != 2)
+	major = strtoul(name->release, &end, 10);
+	if (*end != '.')
 		return false;
+	minor = strtoul(end + 1, NULL, 10);
 	return major > MIN_MAJOR || (major == MIN_MAJOR && minor >= MIN_MINOR);
 }
 

@@ -8,6 +8,8 @@ bool str_copy(char *to, size_t size, const char *from)
 	size_t len = from ? strlen(from) : 0;
 	bool fits = len < size;
 
+	if (size == 0)
+		return false;
 	if (!fits)
 		len = size - 1;
 	if (len)
