@@ -45,69 +45,63 @@ static __always_inline int count(struct natra_counters *counters,
 	return verdict;
 }
 
-/* The only subprogram: each one costs every pod two pages of kernel memory. */
-static __noinline int parse_slow(struct __sk_buff *skb,
-				 struct natra_parse_result *res)
-{
-	__builtin_memset(res, 0, sizeof(*res));
-	return natra_parse(skb, natra_fixed.has_l2, res);
-}
-
 static __always_inline bool fast_protocol(__u8 protocol)
 {
 	return protocol == NATRA_PROTO_TCP || protocol == NATRA_PROTO_UDP;
 }
 
+/* Off the fast path: what it cannot parse, and the tuple of a new flow. */
+static __noinline int parse_slow(struct __sk_buff *skb,
+				 struct natra_parsed_packet *parsed)
+{
+	return natra_parse(skb, natra_fixed.has_l2, parsed);
+}
+
 /*
  * Direct packet access for what nearly all packets are: TCP or UDP, no VLAN
  * tag in the frame, no IP options or extension headers, no fragment. The hash
- * is the same as parse_slow's.
+ * is that of the tuple which parse_slow would find.
  */
 static __always_inline bool hash_fast(struct __sk_buff *skb, __u64 *ret_hash)
 {
 	void *data = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end;
 	void *l3 = data + (natra_fixed.has_l2 ? NATRA_ETH_LEN : 0);
+	const __u64 *keys = natra_memory.state.keys;
 	const struct iphdr *ip4 = l3;
 	const struct ipv6hdr *ip6 = l3;
-	__u32 *ports;
+	__u8 version = 4;
 
-	if (l3 + sizeof(*ip4) + sizeof(*ports) > end)
+	if (l3 + sizeof(*ip4) + sizeof(__u32) > end)
 		return false;
 	if (natra_fixed.has_l2) {
 		__u16 type = *(__u16 *)(l3 - 2);
 
-		if (type != natra_be16(NATRA_ETHERTYPE_IPV4) &&
-		    type != natra_be16(NATRA_ETHERTYPE_IPV6))
+		if (type == natra_be16(NATRA_ETHERTYPE_IPV6))
+			version = 6;
+		else if (type != natra_be16(NATRA_ETHERTYPE_IPV4))
 			return false;
-		/* The type and the version must tell the same. */
-		if ((type == natra_be16(NATRA_ETHERTYPE_IPV4)) !=
-		    (*(__u8 *)l3 >> 4 == 4))
-			return false;
+	} else {
+		version = ip4->version;
 	}
 
-	if (*(__u8 *)l3 == 0x45) {
-		if ((ip4->frag_off & natra_be16(0x3fff)) ||
+	if (version == 4) {
+		if (*(__u8 *)ip4 != 0x45 ||
+		    (ip4->frag_off & natra_be16(0x3fff)) ||
 		    !fast_protocol(ip4->protocol))
 			return false;
-		ports = (__u32 *)(ip4 + 1);
-		*ret_hash = natra_hash_v4(natra_memory.state.keys, ip4->saddr,
-					  ip4->daddr, *ports,
+		*ret_hash = natra_hash_v4(keys, ip4->saddr, ip4->daddr,
+					  *(__u32 *)(ip4 + 1),
 					  natra_hash_kind(4, ip4->protocol, 0));
 		return true;
 	}
-	if (*(__u8 *)l3 >> 4 == 6) {
-		if (l3 + sizeof(*ip6) + sizeof(*ports) > end ||
-		    !fast_protocol(ip6->nexthdr))
-			return false;
-		ports = (__u32 *)(ip6 + 1);
-		*ret_hash = natra_hash_v6(natra_memory.state.keys,
-					  ip6->saddr.in6_u.u6_addr32,
-					  ip6->daddr.in6_u.u6_addr32, *ports,
-					  natra_hash_kind(6, ip6->nexthdr, 0));
-		return true;
-	}
-	return false;
+	if (ip6->version != 6 || l3 + sizeof(*ip6) + sizeof(__u32) > end ||
+	    !fast_protocol(ip6->nexthdr))
+		return false;
+	*ret_hash = natra_hash_v6(
+		keys, ip6->saddr.in6_u.u6_addr32, ip6->daddr.in6_u.u6_addr32,
+		*(__u32 *)(ip6 + 1), natra_hash_kind(6, ip6->nexthdr, 0));
+	return true;
 }
 
 struct packet {
@@ -117,18 +111,17 @@ struct packet {
 	__u32 bytes;     /* on the wire */
 };
 
-/* Of the burst, what mice over their share leave: 60 ms by default. */
-#define ELEPHANTS_PART 8
+/* TCP without data, with its options, over IPv6 too. */
+#define TINY_BYTES 128
 
 /* Of a stamp that a socket asked for; under the horizon of natra's fq. */
 #define MAX_STAMP_NS 9000000000ULL
 
 /* False if the packet is not IP; `bytes` is set all the same. */
 static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
+					struct natra_parsed_packet *parsed,
 					struct packet *ret)
 {
-	bool fast = hash_fast(skb, &ret->hash);
-	struct natra_parse_result res;
 	bool ip = true;
 	__u32 segs;
 
@@ -137,14 +130,15 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 	 * the ingress hook.
 	 */
 	ret->bytes = tx ? skb->wire_len : skb->len;
-	if (natra_unlikely(!fast || (!tx && skb->gso_size))) {
-		ip = parse_slow(skb, &res) != NATRA_PARSED_OTHER;
-		ret->hash =
-			natra_hash_tuple(natra_memory.state.keys, &res.tuple);
+	if (natra_unlikely(!hash_fast(skb, &ret->hash) ||
+			   (!tx && skb->gso_size))) {
+		ip = parse_slow(skb, parsed) != NATRA_PARSED_OTHER;
+		ret->hash = natra_hash_tuple(natra_memory.state.keys,
+					     &parsed->tuple);
 		if (!tx)
-			ret->bytes =
-				natra_gso_len(skb->len, skb->gso_segs,
-					      skb->gso_size, res.header_len);
+			ret->bytes = natra_gso_len(skb->len, skb->gso_segs,
+						   skb->gso_size,
+						   parsed->header_len);
 	}
 	/* A tag that the kernel keeps in the skb is not in its length. */
 	if (natra_unlikely(skb->vlan_present)) {
@@ -155,19 +149,17 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 }
 
 static __always_inline void note_flow(struct __sk_buff *skb,
+				      struct natra_cpu *cpu,
 				      const struct packet *packet, __u64 now_ns)
 {
 	__u32 now = natra_flow_now(now_ns);
 	struct natra_flow_slot *slot;
-	bool known;
 
 	slot = natra_flow_find(natra_memory.state.flows, packet->hash, now,
-			       &known);
-	if (natra_unlikely(!known)) {
-		struct natra_parse_result res;
-
-		parse_slow(skb, &res);
-		natra_flow_insert(slot, packet->hash, &res.tuple);
+			       &cpu->way);
+	if (natra_unlikely(slot->tag != natra_flow_tag(packet->hash))) {
+		parse_slow(skb, &cpu->packet);
+		natra_flow_insert(slot, packet->hash, &cpu->packet.tuple);
 	}
 	natra_flow_add(slot, now, packet->bytes);
 }
@@ -207,17 +199,19 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 	__u64 burst_ns, cost_ns, depart_ns, limit_ns, now_ns;
 	const struct natra_limits *limits;
 	struct natra_counters *counters;
-	__u32 cpu, epoch, estimate;
+	__u32 cpu_id, epoch, estimate;
+	struct natra_cpu *cpu;
 	bool mouse;
 
-	cpu = bpf_get_smp_processor_id();
-	if (cpu >= natra_fixed.cpus)
-		cpu = 0; /* for the verifier: there is one for each */
-	counters = &natra_counters[cpu];
+	cpu_id = bpf_get_smp_processor_id();
+	if (cpu_id >= natra_fixed.cpus)
+		cpu_id = 0; /* for the verifier: there is one for each */
+	cpu = &natra_cpus[cpu_id];
+	counters = &cpu->counters;
 	limits = &natra_config.slot[NATRA_READ_ONCE(natra_config.active) & 1];
 
 	packet->now_ns = bpf_ktime_get_coarse_ns();
-	if (natra_unlikely(!read_packet(skb, tx, packet)))
+	if (natra_unlikely(!read_packet(skb, tx, &cpu->packet, packet)))
 		return count(counters, NATRA_COUNT_OTHER, packet->bytes, PASS);
 	if (natra_unlikely(!limits->rate.mult))
 		return count(counters, NATRA_COUNT_UNLIMITED, packet->bytes,
@@ -236,27 +230,29 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 
 	now_ns = bpf_ktime_get_ns();
 	burst_ns = limits->rate.burst_ns;
-	if (burst_ns > now_ns)
-		burst_ns = now_ns;
 	limit_ns = limits->delay_limit_ns;
 	if (natra_unlikely(mouse)) {
 		/*
-		 * Charged: mice have a share of the rate and are first in it.
-		 * Over their share they may have what elephants leave: not the
+		 * Charged: mice have a share of the rate and are first in it,
+		 * before all the tiny packets, which may overdraw it a little:
+		 * an acknowledgement lost costs a stream of the other way.
+		 * Over their share mice may have what elephants leave: not the
 		 * last part of the bucket, out of which elephants live.
 		 */
-		limit_ns = NATRA_NO_LIMIT;
+		limit_ns = packet->bytes <= TINY_BYTES ? limits->reserve_ns : 0;
 		if (natra_bucket_take(
 			    &natra_memory.state.mice_tat_ns, now_ns,
 			    limits->mice.burst_ns,
 			    natra_cost_ns(&limits->mice, packet->bytes),
-			    0) == NATRA_BUCKET_REFUSED) {
+			    limit_ns) == NATRA_BUCKET_REFUSED) {
 			limit_ns = 0;
-			now_ns -= burst_ns / ELEPHANTS_PART;
-			burst_ns -= burst_ns / ELEPHANTS_PART;
+			now_ns -= limits->reserve_ns;
+			burst_ns -= limits->reserve_ns;
+		} else {
+			limit_ns = NATRA_NO_LIMIT;
 		}
 	} else {
-		note_flow(skb, packet, now_ns);
+		note_flow(skb, cpu, packet, now_ns);
 	}
 
 	cost_ns = natra_cost_ns(&limits->rate, packet->bytes);

@@ -25,34 +25,33 @@ natra_inline __u32 natra_flow_now(__u64 now_ns)
 }
 
 /*
- * The flow's slot: *ret_known tells whether it is there or the slot is the one
- * to evict.
+ * The flow's slot, by its tag, or the one to evict for it. Its number goes
+ * through memory that the caller gives: the verifier cannot follow it there,
+ * and walks the rest of the program once instead of once for each slot.
  */
 natra_inline struct natra_flow_slot *
 natra_flow_find(struct natra_flow_slot *flows, __u64 hash, __u32 now,
-		bool *ret_known)
+		__u32 *way)
 {
 	struct natra_flow_slot *set =
 		&flows[(hash % NATRA_FLOW_SETS) * NATRA_FLOW_WAYS];
-	struct natra_flow_slot *oldest = set;
-	__u32 tag = natra_flow_tag(hash);
 	__u32 oldest_age = 0;
 
+	NATRA_WRITE_ONCE(*way, 0);
 #pragma GCC unroll 1
-	for (int i = 0; i < NATRA_FLOW_WAYS; i++) {
+	for (__u32 i = 0; i < NATRA_FLOW_WAYS; i++) {
 		__u32 age = now - set[i].last;
 
-		if (set[i].tag == tag) {
-			*ret_known = true;
-			return &set[i];
+		if (set[i].tag == natra_flow_tag(hash)) {
+			NATRA_WRITE_ONCE(*way, i);
+			break;
 		}
 		if (age > oldest_age) {
 			oldest_age = age;
-			oldest = &set[i];
+			NATRA_WRITE_ONCE(*way, i);
 		}
 	}
-	*ret_known = false;
-	return oldest;
+	return &set[NATRA_READ_ONCE(*way) % NATRA_FLOW_WAYS];
 }
 
 natra_inline void natra_flow_insert(struct natra_flow_slot *slot, __u64 hash,

@@ -14,17 +14,6 @@
 #include "natra_compiler.h"
 #include "natra_shared.h"
 
-/* Identity of a flow. IPv4 addresses are in the first word, the rest is 0. */
-struct natra_tuple {
-	__u32 saddr[4];
-	__u32 daddr[4];
-	__u32 ports; /* as in the packet; of a fragment: its IP id */
-	__u8 version;
-	__u8 protocol;
-	__u8 fragment;
-	__u8 pad;
-};
-
 natra_inline __u64 natra_hash_finish(__u64 h)
 {
 	h ^= h >> 33;

@@ -16,7 +16,7 @@
 struct natra_config natra_config SEC(".data.config");
 
 /* Programs write, user space sums. Resized to the number of CPUs. */
-struct natra_counters natra_counters[1] SEC(".bss.counters");
+struct natra_cpu natra_cpus[1] SEC(".bss.cpus");
 
 /* Programs write, user space reads the flows. Resized to the width that was
  * asked for. */

@@ -44,11 +44,6 @@ enum natra_parsed {
 	NATRA_PARSED_OTHER,  /* not IP */
 };
 
-struct natra_parse_result {
-	struct natra_tuple tuple;
-	__u32 header_len; /* layers 2 to 4, as far as they are known */
-};
-
 natra_inline bool natra_has_ports(__u8 protocol)
 {
 	return protocol == NATRA_PROTO_TCP || protocol == NATRA_PROTO_UDP ||
@@ -63,17 +58,15 @@ natra_inline bool natra_is_vlan(__u16 ethertype)
 }
 
 /* Length of the layer 4 header at `offset`, for the wire length of GSO. */
-natra_inline __u32 natra_l4_len(void *ctx, __u32 offset, __u8 protocol)
+natra_inline __u32 natra_l4_len(void *ctx, __u32 offset,
+				struct natra_parsed_packet *p)
 {
-	__u8 data_offset = 0;
-
-	switch (protocol) {
+	switch (p->tuple.protocol) {
 	case NATRA_PROTO_TCP:
-		if (NATRA_LOAD(ctx, offset + 12, &data_offset, 1) < 0)
+		if (NATRA_LOAD(ctx, offset + 12, p->raw, 1) < 0)
 			return 20;
-		return (data_offset >> 4) * 4;
+		return (*(const __u8 *)p->raw >> 4) * 4;
 	case NATRA_PROTO_UDP:
-	case NATRA_PROTO_UDPLITE:
 		return 8;
 	case NATRA_PROTO_SCTP:
 		return 12;
@@ -84,85 +77,83 @@ natra_inline __u32 natra_l4_len(void *ctx, __u32 offset, __u8 protocol)
 
 /* The ports, or what stands for them, and the end of the layer 4 header. */
 natra_inline void natra_parse_l4(void *ctx, __u32 offset,
-				 struct natra_parse_result *res)
+				 struct natra_parsed_packet *p)
 {
-	struct natra_tuple *t = &res->tuple;
-	__u16 icmp[3];
+	const __u8 *byte = (const __u8 *)p->raw;
+	struct natra_tuple *t = &p->tuple;
 
-	res->header_len = offset;
-	if (t->fragment)
+	p->header_len = offset;
+	if (t->fragment || NATRA_LOAD(ctx, offset, p->raw, 8) < 0)
 		return;
 
-	if (natra_has_ports(t->protocol)) {
-		if (NATRA_LOAD(ctx, offset, &t->ports, 4) < 0)
-			t->ports = 0;
-	} else if (t->protocol == NATRA_PROTO_ICMP ||
-		   t->protocol == NATRA_PROTO_ICMPV6) {
-		__u8 type;
-
-		/* Echo has an identifier in place of a port. */
-		if (NATRA_LOAD(ctx, offset, icmp, sizeof(icmp)) < 0)
-			return;
-		type = *(__u8 *)icmp;
-		if (type == 0 || type == 8 || type == 128 || type == 129)
-			t->ports = icmp[2];
-	}
-	res->header_len += natra_l4_len(ctx, offset, t->protocol);
+	if (natra_has_ports(t->protocol))
+		t->ports = p->raw[0];
+	/* Echo has an identifier in place of a port. */
+	if ((t->protocol == NATRA_PROTO_ICMP && (byte[0] & ~8) == 0) ||
+	    (t->protocol == NATRA_PROTO_ICMPV6 && byte[0] >> 1 == 128 >> 1))
+		t->ports = *(const __u16 *)(byte + 4);
+	p->header_len += natra_l4_len(ctx, offset, p);
 }
 
-/* Returns the offset of layer 4, or 0: not a valid header. */
-natra_inline __u32 natra_parse_ipv4(void *ctx, __u32 offset,
-				    struct natra_tuple *t)
+/*
+ * Moves *offset to layer 4; false: not a valid header. (A special value of the
+ * offset would make the verifier walk what follows once for each offset.)
+ */
+natra_inline bool natra_parse_ipv4(void *ctx, __u32 *offset,
+				   struct natra_parsed_packet *p)
 {
-	__u32 ip[5];
-	const __u8 *byte = (const __u8 *)ip;
-	const __u16 *half = (const __u16 *)ip;
+	const __u8 *byte = (const __u8 *)p->raw;
+	const __u16 *half = (const __u16 *)p->raw;
+	struct natra_tuple *t = &p->tuple;
 
-	if (NATRA_LOAD(ctx, offset, ip, sizeof(ip)) < 0 || byte[0] >> 4 != 4 ||
+	if (NATRA_LOAD(ctx, *offset, p->raw, 20) < 0 || byte[0] >> 4 != 4 ||
 	    (byte[0] & 0xf) < 5)
-		return 0;
+		return false;
 
 	t->version = 4;
 	t->protocol = byte[9];
-	t->saddr[0] = ip[3];
-	t->daddr[0] = ip[4];
+	t->saddr[0] = p->raw[3];
+	t->daddr[0] = p->raw[4];
 	/* More fragments, or an offset: ports are in the first piece only. */
 	if (half[3] & natra_be16(0x3fff)) {
 		t->fragment = 1;
 		t->ports = half[2];
 	}
-	return offset + (byte[0] & 0xf) * 4U;
+	*offset += (byte[0] & 0xf) * 4U;
+	return true;
+}
+
+natra_inline bool natra_is_extension(__u8 next)
+{
+	return next == NATRA_PROTO_HOPOPTS || next == NATRA_PROTO_ROUTING ||
+	       next == NATRA_PROTO_DSTOPTS || next == NATRA_PROTO_AH ||
+	       next == NATRA_PROTO_FRAGMENT;
 }
 
 /* The same; past at most NATRA_MAX_IPV6_EXTENSIONS extension headers. */
-natra_inline __u32 natra_parse_ipv6(void *ctx, __u32 offset,
-				    struct natra_tuple *t)
+natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
+				   struct natra_parsed_packet *p)
 {
-	__u32 ip[10];
-	__u32 ext[2];
-	const __u8 *byte = (const __u8 *)ip;
-	__u8 next;
+	const __u8 *byte = (const __u8 *)p->raw;
+	const __u16 *half = (const __u16 *)p->raw;
+	struct natra_tuple *t = &p->tuple;
 
-	if (NATRA_LOAD(ctx, offset, ip, sizeof(ip)) < 0 || byte[0] >> 4 != 6)
-		return 0;
+	if (NATRA_LOAD(ctx, *offset, p->raw, 40) < 0 || byte[0] >> 4 != 6)
+		return false;
 
 	t->version = 6;
-	__builtin_memcpy(t->saddr, &ip[2], 16);
-	__builtin_memcpy(t->daddr, &ip[6], 16);
-	next = byte[6];
-	offset += sizeof(ip);
+	t->protocol = byte[6];
+	__builtin_memcpy(t->saddr, &p->raw[2], 16);
+	__builtin_memcpy(t->daddr, &p->raw[6], 16);
+	*offset += 40;
 
-	byte = (const __u8 *)ext;
 #pragma GCC unroll 1
 	for (int i = 0; i < NATRA_MAX_IPV6_EXTENSIONS; i++) {
+		__u8 next = t->protocol;
 		__u32 len;
 
-		if (next != NATRA_PROTO_HOPOPTS &&
-		    next != NATRA_PROTO_ROUTING &&
-		    next != NATRA_PROTO_DSTOPTS && next != NATRA_PROTO_AH &&
-		    next != NATRA_PROTO_FRAGMENT)
-			break;
-		if (NATRA_LOAD(ctx, offset, ext, sizeof(ext)) < 0)
+		if (t->fragment || !natra_is_extension(next) ||
+		    NATRA_LOAD(ctx, *offset, p->raw, 8) < 0)
 			break;
 		len = (byte[1] + 1U) * 8;
 		if (next == NATRA_PROTO_AH)
@@ -170,18 +161,15 @@ natra_inline __u32 natra_parse_ipv6(void *ctx, __u32 offset,
 		if (next == NATRA_PROTO_FRAGMENT) {
 			len = 8;
 			/* An atomic fragment is a whole packet (RFC 6946). */
-			if (((const __u16 *)ext)[1] & natra_be16(0xfff9)) {
+			if (half[1] & natra_be16(0xfff9)) {
 				t->fragment = 1;
-				t->ports = ext[1];
+				t->ports = p->raw[1];
 			}
 		}
-		offset += len;
-		next = byte[0];
-		if (t->fragment)
-			break;
+		*offset += len;
+		t->protocol = byte[0];
 	}
-	t->protocol = next;
-	return offset;
+	return true;
 }
 
 /*
@@ -191,51 +179,54 @@ natra_inline __u32 natra_parse_ipv6(void *ctx, __u32 offset,
  * The type in the frame decides, not skb->protocol, which a pod with a packet
  * socket may set to anything.
  */
-natra_inline __u16 natra_parse_ethernet(void *ctx, __u32 *offset)
+natra_inline __u16 natra_parse_ethernet(void *ctx, __u32 *offset,
+					struct natra_parsed_packet *p)
 {
-	__u16 type = 0;
+	const __u16 *type = (const __u16 *)p->raw;
 
+	p->raw[0] = 0;
 	*offset = NATRA_ETH_LEN;
-	if (NATRA_LOAD(ctx, NATRA_ETH_LEN - 2, &type, 2) < 0)
+	if (NATRA_LOAD(ctx, NATRA_ETH_LEN - 2, p->raw, 2) < 0)
 		return 0;
 #pragma GCC unroll 1
 	for (int i = 0; i < NATRA_MAX_VLAN_TAGS; i++) {
-		if (!natra_is_vlan(natra_be16(type)))
-			break;
-		if (NATRA_LOAD(ctx, *offset + 2, &type, 2) < 0)
+		if (!natra_is_vlan(natra_be16(*type)) ||
+		    NATRA_LOAD(ctx, *offset + 2, p->raw, 2) < 0)
 			break;
 		*offset += 4;
 	}
-	return natra_be16(type);
+	return natra_be16(*type);
 }
 
 /* has_l2: the device has an Ethernet header; else the packet begins with IP. */
 natra_inline int natra_parse(void *ctx, bool has_l2,
-			     struct natra_parse_result *res)
+			     struct natra_parsed_packet *p)
 {
 	__u32 offset = 0;
 	__u16 type = 0;
-	__u8 first = 0;
+	bool valid;
 
+	__builtin_memset(&p->tuple, 0, sizeof(p->tuple));
+	p->header_len = 0;
 	if (has_l2) {
-		type = natra_parse_ethernet(ctx, &offset);
-	} else if (NATRA_LOAD(ctx, 0, &first, 1) == 0) {
-		if (first >> 4 == 4)
+		type = natra_parse_ethernet(ctx, &offset, p);
+	} else if (NATRA_LOAD(ctx, 0, p->raw, 1) == 0) {
+		if (*(const __u8 *)p->raw >> 4 == 4)
 			type = NATRA_ETHERTYPE_IPV4;
-		else if (first >> 4 == 6)
+		else if (*(const __u8 *)p->raw >> 4 == 6)
 			type = NATRA_ETHERTYPE_IPV6;
 	}
 
 	if (type == NATRA_ETHERTYPE_IPV4)
-		offset = natra_parse_ipv4(ctx, offset, &res->tuple);
+		valid = natra_parse_ipv4(ctx, &offset, p);
 	else if (type == NATRA_ETHERTYPE_IPV6)
-		offset = natra_parse_ipv6(ctx, offset, &res->tuple);
+		valid = natra_parse_ipv6(ctx, &offset, p);
 	else
 		return natra_is_vlan(type) ? NATRA_PARSED_OPAQUE
 					   : NATRA_PARSED_OTHER;
-	if (!offset)
+	if (!valid)
 		return NATRA_PARSED_OPAQUE;
-	natra_parse_l4(ctx, offset, res);
+	natra_parse_l4(ctx, offset, p);
 	return NATRA_PARSED_IP;
 }
 

@@ -26,6 +26,11 @@ __extension__ typedef unsigned __int128 u128;
 #define MAX_UNITS     ((1U << 24) - 1)
 #define LEAVE_DIVISOR 8
 
+/* Of the burst, with NATRA_FAST_PASS_CHARGED. */
+#define MICE_BURST_DIVISOR 4
+#define RESERVE_DIVISOR    8
+#define MAX_RESERVE_NS     NS_PER_SEC
+
 /* See natra_cost_ns: packets are under 2^21 bytes. */
 #define MAX_MULT  (1ULL << 42)
 #define MAX_SHIFT 58
@@ -210,7 +215,11 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
 	if (!rate)
 		return l;
 	l.rate = policy_rate(rate, burst);
-	l.mice = policy_rate(share ? share : 1, burst);
+	/* Short: while it lasts, mice over their share starve the elephants. */
+	l.mice = policy_rate(share ? share : 1, burst / MICE_BURST_DIVISOR);
+	l.reserve_ns = l.rate.burst_ns / RESERVE_DIVISOR;
+	if (l.reserve_ns > MAX_RESERVE_NS)
+		l.reserve_ns = MAX_RESERVE_NS;
 	l.pass = (uint32_t)p.fast_pass;
 	l.enter_units = threshold_units(policy, rate);
 	if (half == HALF_PACE) {

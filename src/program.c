@@ -106,9 +106,8 @@ static int prepare(struct natra *n, struct natra_bpf *skel,
 
 	forbid_mmap(skel);
 	/* From here on `memory` is not valid: resizing moves it. */
-	r = bpf_map__set_value_size(skel->maps.bss_counters,
-				    (uint32_t)cpus *
-					    sizeof(struct natra_counters));
+	r = bpf_map__set_value_size(skel->maps.bss_cpus,
+				    (uint32_t)cpus * sizeof(struct natra_cpu));
 	if (r == 0)
 		r = bpf_map__set_value_size(
 			skel->maps.bss,
@@ -136,7 +135,7 @@ static int take_fds(struct natra *n, struct natra_bpf *skel, int prog_fd,
 	const struct bpf_map *maps[PROGRAM_MAP_MAX] = {
 		[PROGRAM_MAP_CONFIG] = skel->maps.data_config,
 		[PROGRAM_MAP_STATE] = skel->maps.bss,
-		[PROGRAM_MAP_COUNTERS] = skel->maps.bss_counters,
+		[PROGRAM_MAP_COUNTERS] = skel->maps.bss_cpus,
 	};
 	struct bpf_prog_info info = {0};
 	uint32_t len = sizeof(info);
@@ -250,7 +249,7 @@ int program_counters(struct natra *n, int counters_fd,
 {
 	cleanup_free void *value = NULL;
 	struct natra_counters sum = {0};
-	const struct natra_counters *cpus;
+	const struct natra_cpu *cpus;
 	size_t size;
 	int r = read_value(n, counters_fd, sizeof(*cpus), &value, &size);
 
@@ -259,10 +258,11 @@ int program_counters(struct natra *n, int counters_fd,
 	cpus = value;
 	for (size_t i = 0; i < size / sizeof(*cpus); i++) {
 		for (int j = 0; j < NATRA_COUNT_MAX; j++) {
-			sum.count[j].packets += cpus[i].count[j].packets;
-			sum.count[j].bytes += cpus[i].count[j].bytes;
+			sum.count[j].packets +=
+				cpus[i].counters.count[j].packets;
+			sum.count[j].bytes += cpus[i].counters.count[j].bytes;
 		}
-		sum.delay_ns_sum += cpus[i].delay_ns_sum;
+		sum.delay_ns_sum += cpus[i].counters.delay_ns_sum;
 	}
 	*ret_counters = sum;
 	return 0;

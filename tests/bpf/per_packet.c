@@ -129,9 +129,12 @@ static void load(struct subject *s)
 /* Time of one packet in ns, on our clock: the kernel tells whole ns. */
 static double measure(int prog_fd, unsigned int packets)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = packet.data,
-		    .data_size_in = (uint32_t)packet.len,
-		    .repeat = (int)packets);
+	struct bpf_test_run_opts opts = {
+		.sz = sizeof(opts),
+		.data_in = packet.data,
+		.data_size_in = (uint32_t)packet.len,
+		.repeat = (int)packets,
+	};
 	uint64_t begin = th_now();
 	int r = bpf_prog_test_run_opts(prog_fd, &opts);
 

@@ -157,7 +157,6 @@ static void later_stamp_of_the_sender_is_kept(void **state)
 	send_tcp(own, MONO, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.tstamp, own);
-	assert_int_equal(r.delay_ns, 0);
 	/* It is charged all the same. */
 	assert_int_equal(th_tat(&run), tat + 1500 * TH_NS_PER_BYTE);
 }
@@ -199,6 +198,16 @@ static void own_stamp_beyond_the_horizon_is_replaced(void **state)
 	th_set_tat(&run, tat);
 	send_tcp(UINT64_MAX, MONO, &r);
 	assert_int_equal(r.tstamp, tat);
+}
+
+static void own_stamp_that_fq_would_drop_is_cleared(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	send_tcp(th_now() + 20 * TH_SECOND, MONO, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+	assert_int_equal(r.tstamp, 0);
 }
 
 static void stamp_of_another_clock_is_no_departure_time(void **state)
@@ -323,6 +332,7 @@ int main(void)
 		STAMPED(earlier_stamp_of_the_sender_is_put_off),
 		STAMPED(own_stamp_within_the_rate_is_kept),
 		STAMPED(own_stamp_beyond_the_horizon_is_replaced),
+		STAMPED(own_stamp_that_fq_would_drop_is_cleared),
 		STAMPED(stamp_of_another_clock_is_no_departure_time),
 		CASE(foreign_stamp_is_cleared_from_what_is_not_limited),
 		CASE(ipv6_and_tagged_frames_are_paced_too),

@@ -262,8 +262,12 @@ static void entry_whose_tuple_is_not_its_own_is_hidden(void **state)
 static void headers_outside_the_linear_area_are_read(void **state)
 {
 	struct __sk_buff in = {.data_end = 14};
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &in,
-		    .ctx_size_in = sizeof(in), .repeat = 1);
+	struct bpf_test_run_opts opts = {
+		.sz = sizeof(opts),
+		.ctx_in = &in,
+		.ctx_size_in = sizeof(in),
+		.repeat = 1,
+	};
 	struct packet p;
 	int r;
 

@@ -9,6 +9,8 @@
 
 #include "progrun.h"
 
+#define VERIFIED_MAX 100000
+
 static struct progrun load(enum program_kind kind, uint32_t width,
 			   const struct natra_limits *limits)
 {
@@ -236,6 +238,35 @@ static void narrow_sketch_overestimates_and_wide_one_does_not(void **state)
 	assert_int_equal(heavy[1], 0);
 }
 
+/* The verifier gives up at a million; another kernel may need more. */
+static void every_program_is_far_from_the_verifiers_limit(void **state)
+{
+	static const enum program_kind kinds[] = {PROGRAM_RX, PROGRAM_TX,
+						  PROGRAM_EDT};
+	const struct natra_limits limits = th_limits();
+	int over = 0;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(kinds); i++) {
+		uint64_t begin = th_now();
+		struct progrun run = load(kinds[i], 2048, &limits);
+		uint64_t took = th_now() - begin;
+		struct bpf_prog_info info = {0};
+		uint32_t len = sizeof(info);
+
+		assert_int_equal(bpf_obj_get_info_by_fd(run.program.prog_fd,
+							&info, &len),
+				 0);
+		print_message("%s: %u instructions verified, %.1f ms to load\n",
+			      info.name, info.verified_insns,
+			      (double)took / TH_MS);
+		assert_true(info.verified_insns > 0);
+		over += info.verified_insns > VERIFIED_MAX;
+		th_close(&run);
+	}
+	assert_int_equal(over, 0);
+}
+
 static void counters_are_those_of_each_load(void **state)
 {
 	const struct natra_limits unlimited = {0};
@@ -288,6 +319,7 @@ int main(void)
 		cmocka_unit_test(every_sketch_width_classifies),
 		cmocka_unit_test(
 			narrow_sketch_overestimates_and_wide_one_does_not),
+		cmocka_unit_test(every_program_is_far_from_the_verifiers_limit),
 		cmocka_unit_test(counters_are_those_of_each_load),
 		cmocka_unit_test(keys_are_new_at_each_load),
 	};

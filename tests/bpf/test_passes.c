@@ -26,7 +26,8 @@ static int load(void **state)
 	(void)state;
 	limits = th_limits();
 	limits.pass = NATRA_PASS_FREE;
-	limits.rate = policy_rate(8000000, 10000000);
+	limits.rate = policy_rate(8000000, 2000000);
+	limits.reserve_ns = TH_SECOND / 4;
 	th_load(&run, &options, &limits);
 	return 0;
 }
@@ -114,11 +115,9 @@ static void packet_larger_than_the_threshold_is_heavy_at_once(void **state)
 
 static void make_heavy(uint16_t port)
 {
-	enum natra_counter last = NATRA_COUNT_OTHER;
-
-	for (int i = 0; i < 5; i++)
-		last = send(port, 1514);
-	assert_int_equal(last, NATRA_COUNT_ADMITTED);
+	for (int i = 0; i < 4; i++)
+		(void)send(port, 1514);
+	assert_int_equal(send(port, 1514), NATRA_COUNT_ADMITTED);
 }
 
 static void heavy_flow_stays_heavy_under_the_threshold(void **state)
@@ -194,17 +193,38 @@ static void charged_mice_are_charged_to_both_buckets(void **state)
 			th_now() + 2000 * TH_NS_PER_BYTE);
 }
 
-static void charged_mice_over_their_share_wait_like_everybody(void **state)
+static void charged_mice_over_their_share_get_what_is_left(void **state)
 {
 	uint64_t mice_tat = th_now() + 3600 * TH_SECOND;
 
 	(void)state;
+	wait_for_window();
 	use_charged();
 	th_set_mice_tat(&run, mice_tat);
-	assert_int_equal(send(1, 1000), NATRA_COUNT_ADMITTED);
-	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+	/* The burst is 2 s of the rate, of which most is still there ... */
+	th_set_tat(&run, th_now() - 1800 * TH_MS);
+	make_heavy(7);
+	assert_int_equal(send(1, 1000), NATRA_COUNT_MICE);
+	/* ... and here no more than is kept for elephants. */
+	th_set_tat(&run, th_now() - 200 * TH_MS);
 	assert_int_equal(send(2, 1000), NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(send(7, 1000), NATRA_COUNT_ADMITTED);
+	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+	assert_int_equal(send(3, 1000), NATRA_COUNT_DROPPED_RATE);
 	assert_int_equal(th_mice_tat(&run), mice_tat);
+}
+
+/* A lost acknowledgement costs a stream of the other direction. */
+static void tiny_mice_may_overdraw_their_share_a_little(void **state)
+{
+	(void)state;
+	use_charged();
+	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+	th_set_mice_tat(&run, th_now() + TH_SECOND / 8);
+	assert_int_equal(send(1, 66), NATRA_COUNT_MICE);
+	assert_int_equal(send(2, 500), NATRA_COUNT_DROPPED_RATE);
+	th_set_mice_tat(&run, th_now() + TH_SECOND);
+	assert_int_equal(send(3, 66), NATRA_COUNT_DROPPED_RATE);
 }
 
 static void charged_elephants_are_not_charged_to_the_mice(void **state)
@@ -247,7 +267,8 @@ int main(void)
 		CASE(estimate_halves_in_the_kernel_as_well),
 		CASE(off_treats_every_flow_as_heavy),
 		CASE(charged_mice_are_charged_to_both_buckets),
-		CASE(charged_mice_over_their_share_wait_like_everybody),
+		CASE(charged_mice_over_their_share_get_what_is_left),
+		CASE(tiny_mice_may_overdraw_their_share_a_little),
 		CASE(charged_elephants_are_not_charged_to_the_mice),
 		CASE(charged_mice_get_their_share_and_no_more),
 	};

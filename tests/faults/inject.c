@@ -43,7 +43,7 @@
 
 enum mode { COUNT, FAIL, KILL, NOTCX };
 
-#define READS	0
+#define READS   0
 #define CHANGES 1
 
 static struct {
@@ -70,8 +70,8 @@ static void log_line(const char *what, unsigned long number, const char *name)
 {
 	int saved = errno;
 	char line[96];
-	int len = snprintf(line, sizeof(line), "%s %lu %s\n", what, number,
-			   name);
+	int len =
+		snprintf(line, sizeof(line), "%s %lu %s\n", what, number, name);
 
 	if (inject.log_fd >= 0 && write(inject.log_fd, line, (size_t)len) < 0)
 		_exit(99);
@@ -108,14 +108,13 @@ __attribute__((constructor)) static void start(void)
 			inject.mode = (enum mode)i;
 	}
 	inject.at = at ? strtoul(at, NULL, 10) : 0;
-	inject.error = error ? atoi(error) : ENOMEM;
+	inject.error = error ? (int)strtol(error, NULL, 10) : ENOMEM;
 	(void)dl_iterate_phdr(find_natra, NULL);
 	/* Last: what happens before is the loader's work. */
 	if (log)
-		inject.log_fd = (int)syscall(SYS_openat, AT_FDCWD, log,
-					     O_WRONLY | O_APPEND | O_CREAT |
-						     O_CLOEXEC,
-					     0600);
+		inject.log_fd = (int)syscall(
+			SYS_openat, AT_FDCWD, log,
+			O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 }
 
 /* True, with errno set, if this call is to fail. */
@@ -237,15 +236,15 @@ long syscall(long number, ...)
 }
 
 /* Functions with fixed arguments that fail with -1 and errno. */
-#define WRAP(name, changes, params, args) \
-	int name params \
-	{ \
-		return fails(#name, changes) ? -1 : REAL(name) args; \
+#define WRAP(name, changes, params, args)                                      \
+	int name params                                                        \
+	{                                                                      \
+		return fails(#name, changes) ? -1 : REAL(name) args;           \
 	}
-#define WRAP_SIZE(name, changes, params, args) \
-	ssize_t name params \
-	{ \
-		return fails(#name, changes) ? -1 : REAL(name) args; \
+#define WRAP_SIZE(name, changes, params, args)                                 \
+	ssize_t name params                                                    \
+	{                                                                      \
+		return fails(#name, changes) ? -1 : REAL(name) args;           \
 	}
 
 WRAP(mkdir, CHANGES, (const char *path, mode_t mode), (path, mode))
@@ -275,10 +274,16 @@ WRAP_SIZE(send, CHANGES, (int fd, const void *buf, size_t len, int flags),
 	  (fd, buf, len, flags))
 WRAP_SIZE(sendmsg, CHANGES, (int fd, const struct msghdr *msg, int flags),
 	  (fd, msg, flags))
-WRAP_SIZE(recvmsg, READS, (int fd, struct msghdr *msg, int flags),
-	  (fd, msg, flags))
 WRAP_SIZE(getrandom, READS, (void *buf, size_t len, unsigned int flags),
 	  (buf, len, flags))
+
+/* To look how long a message is goes before each one. */
+ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	return !(flags & MSG_PEEK) && fails("recvmsg", READS)
+		       ? -1
+		       : REAL(recvmsg)(fd, msg, flags);
+}
 
 int open64(const char *path, int flags, ...)
 {
@@ -321,9 +326,9 @@ DIR *opendir(const char *path)
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 		   void *(*fn)(void *), void *arg)
 {
-	return fails("pthread_create", READS) ?
-		       errno :
-		       REAL(pthread_create)(thread, attr, fn, arg);
+	return fails("pthread_create", READS)
+		       ? errno
+		       : REAL(pthread_create)(thread, attr, fn, arg);
 }
 
 /* Of libnatra only: it is not libc's own memory that is meant. */
@@ -339,21 +344,21 @@ void *__libc_realloc(void *old, size_t size);
 
 void *malloc(size_t size)
 {
-	return memory_fails("malloc", __builtin_return_address(0)) ?
-		       NULL :
-		       __libc_malloc(size);
+	return memory_fails("malloc", __builtin_return_address(0))
+		       ? NULL
+		       : __libc_malloc(size);
 }
 
 void *calloc(size_t count, size_t size)
 {
-	return memory_fails("calloc", __builtin_return_address(0)) ?
-		       NULL :
-		       __libc_calloc(count, size);
+	return memory_fails("calloc", __builtin_return_address(0))
+		       ? NULL
+		       : __libc_calloc(count, size);
 }
 
 void *realloc(void *old, size_t size)
 {
-	return memory_fails("realloc", __builtin_return_address(0)) ?
-		       NULL :
-		       __libc_realloc(old, size);
+	return memory_fails("realloc", __builtin_return_address(0))
+		       ? NULL
+		       : __libc_realloc(old, size);
 }

@@ -10,6 +10,7 @@
 """
 import argparse
 import json
+import resource
 import select
 import socket
 import sys
@@ -89,11 +90,11 @@ class Http:
         self.times, self.failed = [], 0
 
     def start(self, due):
-        s = socket.socket()
-        s.setblocking(False)
         try:
+            s = socket.socket()
+            s.setblocking(False)
             s.connect_ex(self.to)
-        except OSError:
+        except OSError:         # too many open files
             self.failed += 1
             return
         self.open[s.fileno()] = (s, due, [0])
@@ -153,6 +154,9 @@ def percentile(values, p):
 
 
 def http(a):
+    # At five times the cap thousands of connections wait at once.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     h = Http(a)
     h.run(a.rps, a.seconds)
     # A request that failed took longer than any that did not.

@@ -177,15 +177,22 @@ int th_try_send(struct progrun *run, const struct packet *packet,
 		.cb = {c->vlan_tci},
 	};
 	struct __sk_buff out = {0};
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = packet->data,
-		    .data_size_in = (uint32_t)packet->len, .ctx_in = &in,
-		    .ctx_size_in = sizeof(in), .ctx_out = &out,
-		    .ctx_size_out = sizeof(out), .repeat = 1);
+	/* Not by LIBBPF_OPTS, which is no ISO C. */
+	struct bpf_test_run_opts opts = {
+		.sz = sizeof(opts),
+		.data_in = packet->data,
+		.data_size_in = (uint32_t)packet->len,
+		.data_out = ret->data,
+		.data_size_out = sizeof(ret->data),
+		.ctx_in = &in,
+		.ctx_size_in = sizeof(in),
+		.ctx_out = &out,
+		.ctx_size_out = sizeof(out),
+		.repeat = 1,
+	};
 	struct natra_counters before, after;
 	int r;
 
-	opts.data_out = ret->data;
-	opts.data_size_out = sizeof(ret->data);
 	th_counters(run, &before);
 	ret->before_ns = th_now();
 	r = bpf_prog_test_run_opts(run->through_prelude ? run->prelude_fd

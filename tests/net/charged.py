@@ -31,6 +31,13 @@ def request_size(r):
     return (meter.read()[1] - before) / done
 
 
+def opened(r):
+    """Connections that the client has begun."""
+    with r.client.netfile("snmp") as f:
+        names, values = [s.split() for s in f if s.startswith("Tcp:")]
+    return int(values[names.index("ActiveOpens")])
+
+
 def one(r, a, rps, lim):
     """Mice at `rps` beside elephants."""
     if lim:
@@ -41,6 +48,9 @@ def one(r, a, rps, lim):
     time.sleep(a.settle)
     p = r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps", rps,
                "--seconds", a.seconds + a.settle)
+    opens, end = opened(r), time.monotonic() + 10
+    while opened(r) - opens < 5 and time.monotonic() < end:
+        time.sleep(0.02)
     time.sleep(a.settle)
     start = time.monotonic()
     rates = wire_rates(r.meters(), a.seconds - 0.2)
@@ -95,9 +105,14 @@ def main():
             got = one(r, a, rps, lim)
             show(rep, f"{m:g} x cap, {lim.name}", got)
             for i, way in enumerate(("in", "out")):
-                rep.near(f"{m:g} x cap: sum {way}",
-                         got["wire"][i] / 1e6, cap / 1e6, 0.05,
-                         " Mbit/s")
+                # Where mice crowd out the acknowledgements, the stream
+                # into the pod need not fill its cap, but keep its part.
+                rep.most(f"{m:g} x cap: sum {way}", got["wire"][i] / 1e6,
+                         1.05 * cap / 1e6, " Mbit/s")
+                if way == "out" or m < SHARE:
+                    rep.least(f"{m:g} x cap: sum {way}",
+                              got["wire"][i] / 1e6, 0.95 * cap / 1e6,
+                              " Mbit/s")
                 rep.least(f"{m:g} x cap: elephant {way}",
                           got["elephant"][i] / 1e6,
                           0.15 * cap / 1e6, " Mbit/s")

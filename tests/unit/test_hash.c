@@ -137,10 +137,11 @@ static void every_key_matters(void **state)
 
 	(void)state;
 	for (int i = 0; i < NATRA_HASH_KEYS; i++) {
+		/* The last three words of an IPv4 address are 0. */
+		bool v4_has = i < 4 || i == 7;
+
 		keys[i] += 2;
-		if (i < 5)
-			assert_int_not_equal(natra_hash_tuple(keys, &v4),
-					     hash4);
+		assert_int_equal(natra_hash_tuple(keys, &v4) != hash4, v4_has);
 		assert_int_not_equal(natra_hash_tuple(keys, &v6), hash6);
 		keys[i] -= 2;
 	}

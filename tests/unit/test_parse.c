@@ -222,14 +222,14 @@ static void dont_fragment_is_no_fragment(void **state)
 static void every_protocol_with_ports_has_them(void **state)
 {
 	static const struct {
-		uint8_t number;
 		size_t header_len;
 		uint32_t known_len;
+		uint8_t number;
 	} protocols[] = {
-		{17, 8, 8},
-		{136, 8, 8},
-		{132, 12, 12},
-		{33, 16, 0},
+		{8, 8, 17},
+		{8, 0, 136},
+		{12, 12, 132},
+		{16, 0, 33},
 	};
 	struct packet p;
 	struct parsed r;

@@ -329,6 +329,24 @@ static void each_direction_has_its_own_numbers(void **state)
 	assert_int_equal(in.pass, NATRA_PASS_FREE);
 }
 
+static void mice_have_a_short_burst_and_leave_a_reserve(void **state)
+{
+	struct natra_policy p = policy_of(10000000, 0);
+	struct natra_limits l = policy_limits(&p, HALF_INGRESS, false);
+
+	(void)state;
+	/* A quarter of the burst at four fifths of the rate. */
+	assert_in_range(l.mice.burst_ns, 156 * MS, 157 * MS);
+	assert_int_equal(l.reserve_ns, l.rate.burst_ns / 8);
+	/* The data path takes it away from the burst. */
+	p.ingress_burst_bytes = 1;
+	l = policy_limits(&p, HALF_INGRESS, false);
+	assert_true(l.reserve_ns <= l.rate.burst_ns);
+	p.ingress_burst_bytes = UINT64_MAX;
+	l = policy_limits(&p, HALF_INGRESS, false);
+	assert_int_equal(l.reserve_ns, SECOND);
+}
+
 static void fast_pass_is_the_data_paths_own(void **state)
 {
 	static const uint32_t want[] = {
@@ -440,6 +458,7 @@ int main(void)
 		cmocka_unit_test(burst_is_the_time_that_the_rate_takes_for_it),
 		cmocka_unit_test(unlimited_direction_is_all_zero),
 		cmocka_unit_test(each_direction_has_its_own_numbers),
+		cmocka_unit_test(mice_have_a_short_burst_and_leave_a_reserve),
 		cmocka_unit_test(fast_pass_is_the_data_paths_own),
 		cmocka_unit_test(delay_limit_is_that_of_the_way_it_is_kept),
 		cmocka_unit_test(backstop_is_looser_than_the_pacer),

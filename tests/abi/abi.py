@@ -1,0 +1,300 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The header, the libraries and what is installed, as a user of libnatra
+meets them.
+
+usage: abi.py [Header|Example|Link|Install], with the environment of meson.build
+"""
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+SOURCE = Path(os.environ["NATRA_SOURCE"])
+BUILD = Path(os.environ["NATRA_BUILD"])
+VERSION = os.environ["NATRA_VERSION"]
+PREFIX = Path(os.environ["NATRA_PREFIX"])
+LIBDIR = os.environ["NATRA_LIBDIR"]
+SBINDIR = os.environ["NATRA_SBINDIR"]
+SANITIZE = os.environ["NATRA_SANITIZE"]
+HAS_MAN = os.environ["NATRA_MAN"] == "true"
+HEADER = SOURCE / "include/natra/natra.h"
+INCLUDES = [f"-I{SOURCE}/include", f"-I{BUILD}/include"]
+STRICT = ["-pedantic-errors", "-Wall", "-Wextra", "-Werror"]
+C17 = ["-x", "c", "-std=c17", *STRICT]
+CXX17 = ["-x", "c++", "-std=c++17", *STRICT]
+PRIVATE = ["libbpf", "libnl-3.0", "libnl-route-3.0"]
+
+PROGRAM = """#include <natra/natra.h>
+#include <stdio.h>
+int main(void)
+{
+	return puts(natra_version()) < 0;
+}
+"""
+
+
+def run(*args, **kw):
+    return subprocess.run([str(a) for a in args], text=True, timeout=120,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, **kw)
+
+
+def compilers():
+    """(name, options) of every compiler here, for both languages."""
+    found = [(c, o) for c, o in (("cc", C17), ("gcc", C17), ("clang", C17),
+                                 ("c++", CXX17), ("g++", CXX17),
+                                 ("clang++", CXX17)) if shutil.which(c)]
+    for languages in (C17, CXX17):
+        if languages not in [o for _, o in found]:
+            raise unittest.SkipTest(f"no compiler for {languages[1]}")
+    return found
+
+
+def pkg_config(*args, **env):
+    r = run("pkg-config", *args, env=dict(os.environ, **env))
+    if r.returncode:
+        raise AssertionError(f"pkg-config {args}: {r.stderr}")
+    return shlex.split(r.stdout)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        tmp = tempfile.TemporaryDirectory(prefix="natra-abi-")
+        self.addCleanup(tmp.cleanup)
+        self.tmp = Path(tmp.name)
+
+    def source(self, text):
+        path = self.tmp / "program"
+        path.write_text(text)
+        return path
+
+    def must(self, *args, **kw):
+        r = run(*args, **kw)
+        self.assertEqual(r.returncode, 0, f"{args}\n{r.stdout}{r.stderr}")
+        return r
+
+    def must_not(self, *args):
+        self.assertNotEqual(run(*args).returncode, 0, args)
+
+    def build(self, compiler, options, text, *link, includes=None):
+        out = self.tmp / "out"
+        sanitize = [] if SANITIZE == "none" else [f"-fsanitize={SANITIZE}"]
+        self.must(compiler, *options, *(includes or INCLUDES),
+                  self.source(text), "-x", "none", "-o", out, *link,
+                  *sanitize)
+        return out
+
+    def says_version(self, program, **env):
+        r = self.must(program, env=dict(os.environ, **env))
+        self.assertEqual(r.stdout, f"{VERSION}\n")
+
+    def needed(self, program):
+        out = self.must("readelf", "-d", program).stdout
+        return re.findall(r"NEEDED.*\[(.*?)\]", out)
+
+
+class Header(Case):
+    """It needs nothing but itself, twice, in both languages."""
+
+    def compile(self, compiler, options, text):
+        self.must(compiler, *options, "-c", *INCLUDES, self.source(text),
+                  "-o", self.tmp / "out")
+
+    def test_alone(self):
+        for compiler, options in compilers():
+            with self.subTest(compiler):
+                self.compile(compiler, options,
+                             "#include <natra/natra.h>\n" * 2 +
+                             "extern int unused;\n")
+
+    def test_version_alone(self):
+        major, minor, patch = VERSION.split(".")
+        for compiler, options in compilers():
+            check = "static_assert" if "c++" in options else "_Static_assert"
+            with self.subTest(compiler):
+                self.compile(compiler, options, f"""#include <natra/version.h>
+{check}(NATRA_VERSION_MAJOR == {major}, "");
+{check}(NATRA_VERSION_MINOR == {minor}, "");
+{check}(NATRA_VERSION_PATCH == {patch}, "");
+{check}(sizeof(NATRA_VERSION) == sizeof("{VERSION}"), "");
+""")
+
+    def test_init_of_every_struct(self):
+        """NATRA_INIT suits each struct that begins with its size."""
+        names = re.findall(r"^struct (\w+) \{\n\tsize_t sz;",
+                           HEADER.read_text(), re.M)
+        self.assertGreaterEqual(len(names), 7, names)
+        body = "".join(f"""	struct {n} {n} = NATRA_INIT({n});
+	if ({n}.sz != sizeof(struct {n}))
+		return 1;
+""" for n in names)
+        for compiler, options in compilers():
+            with self.subTest(compiler):
+                out = self.build(compiler, options,
+                                 f"#include <natra/natra.h>\n"
+                                 f"int main(void)\n{{\n{body}\treturn 0;\n}}\n")
+                self.must(out)
+
+    def test_only_c_headers(self):
+        found = re.findall(r"^#include <(.*)>", HEADER.read_text(), re.M)
+        self.assertEqual(sorted(found), ["natra/version.h", "stdbool.h",
+                                         "stddef.h", "stdint.h"])
+
+    def test_compilers_are_strict(self):
+        """What is wrong is found: these options are not ignored."""
+        for compiler, options in compilers():
+            with self.subTest(compiler):
+                self.must_not(compiler, *options, "-c", *INCLUDES,
+                              self.source("#include <natra/natra.h>\n"
+                                          "static int unused;\n"),
+                              "-o", self.tmp / "out")
+
+
+class Example(Case):
+    """The program in the header's documentation."""
+
+    def text(self):
+        m = re.search(r"^ \* @code\n(.*?)^ \* @endcode\n",
+                      HEADER.read_text(), re.M | re.S)
+        self.assertIsNotNone(m, "no @code block")
+        lines = m[1].splitlines()
+        for line in lines:
+            self.assertRegex(line, r"^ \*( |$)")
+        return "\n".join(l[3:] for l in lines) + "\n"
+
+    def test_compiles_links_and_runs(self):
+        text = self.text()
+        self.assertIn("int main(", text)
+        self.assertIn("natra_attach(", text)
+        for compiler, options in compilers():
+            with self.subTest(compiler):
+                out = self.build(compiler, options, text,
+                                 BUILD / "src/libnatra.so")
+                env = dict(os.environ, LD_LIBRARY_PATH=f"{BUILD}/src")
+                # Without its argument, and with an interface that is not.
+                self.assertEqual(run(out, env=env).returncode, 2)
+                r = run(out, "nosuch0", env=env)
+                self.assertEqual(r.returncode, 1)
+                self.assertEqual(len(r.stderr.splitlines()), 1, r.stderr)
+                self.assertIn("nosuch0", r.stderr)
+
+
+class Link(Case):
+    """Five lines, with the libraries of the build."""
+
+    def test_shared(self):
+        for compiler, options in compilers():
+            with self.subTest(compiler):
+                out = self.build(compiler, options, PROGRAM,
+                                 BUILD / "src/libnatra.so")
+                self.assertIn("libnatra.so.0", self.needed(out))
+                self.says_version(out, LD_LIBRARY_PATH=f"{BUILD}/src")
+
+    def test_static(self):
+        private = pkg_config("--libs", *PRIVATE)
+        for compiler, options in compilers():
+            with self.subTest(compiler):
+                out = self.build(compiler, options, PROGRAM,
+                                 BUILD / "src/libnatra.a", *private,
+                                 "-pthread")
+                self.assertFalse([n for n in self.needed(out)
+                                  if "natra" in n])
+                self.says_version(out)
+
+    def test_hidden_is_not_linked(self):
+        """What is not in the map cannot be called."""
+        text = PROGRAM.replace("int main", "int pin_lock(void);\nint main") \
+                      .replace("return ", "return pin_lock() + ")
+        self.must_not("cc", *C17, *INCLUDES, self.source(text), "-x", "none",
+                      "-o", self.tmp / "out", BUILD / "src/libnatra.so")
+
+
+class Install(Case):
+    """meson install, and pkg-config against what it put there."""
+
+    def setUp(self):
+        super().setUp()
+        self.dest = self.tmp / "dest"
+        self.must("meson", "install", "--no-rebuild", "-C", BUILD,
+                  "--destdir", self.dest)
+        self.root = self.dest / PREFIX.relative_to("/")
+        self.lib = self.root / LIBDIR
+
+    def test_layout(self):
+        lib = LIBDIR
+        expected = {
+            "include/natra/natra.h", "include/natra/version.h",
+            f"{lib}/libnatra.so", f"{lib}/libnatra.so.0",
+            f"{lib}/libnatra.so.{VERSION}", f"{lib}/libnatra.a",
+            f"{lib}/pkgconfig/libnatra.pc", f"{SBINDIR}/natractl",
+            "share/bash-completion/completions/natractl",
+        }
+        if HAS_MAN:
+            expected.add("share/man/man8/natractl.8")
+        found = {str(p.relative_to(self.root))
+                 for p in self.root.rglob("*") if not p.is_dir()}
+        self.assertFalse(expected - found, "not installed")
+        # Nothing of the inside may get out: no other header, no test.
+        self.assertEqual({p for p in found if p.endswith(".h")},
+                         {p for p in expected if p.endswith(".h")})
+        outside = [p for p in self.dest.rglob("*") if not p.is_dir() and
+                   self.root not in p.parents]
+        self.assertFalse(outside)
+
+    def test_kinds(self):
+        self.assertEqual(os.readlink(self.lib / "libnatra.so.0"),
+                         f"libnatra.so.{VERSION}")
+        # Not a thin archive, which would point into the build.
+        self.assertEqual((self.lib / "libnatra.a").read_bytes()[:8],
+                         b"!<arch>\n")
+        natractl = self.root / SBINDIR / "natractl"
+        self.assertTrue(os.access(natractl, os.X_OK))
+        r = self.must(natractl, "version",
+                      env=dict(os.environ, LD_LIBRARY_PATH=str(self.lib)))
+        self.assertIn(VERSION, r.stdout)
+        dynamic = self.must("readelf", "-d", natractl).stdout
+        self.assertNotIn(str(BUILD), dynamic)
+        completion = self.root / "share/bash-completion/completions/natractl"
+        self.must("bash", "-n", completion)
+
+    def pc(self, *args):
+        system = self.must("pkg-config", "--variable", "pc_path",
+                           "pkg-config").stdout.strip()
+        return pkg_config(*args, "libnatra",
+                          PKG_CONFIG_SYSROOT_DIR=str(self.dest),
+                          PKG_CONFIG_LIBDIR=f"{self.lib}/pkgconfig:{system}")
+
+    def test_pkg_config_shared(self):
+        self.assertEqual(self.pc("--modversion"), [VERSION])
+        flags = self.pc("--cflags", "--libs")
+        self.assertIn(f"-I{self.root}/include", flags)
+        self.assertNotIn("-lbpf", flags)
+        for compiler, options in compilers():
+            with self.subTest(compiler):
+                out = self.build(compiler, options, PROGRAM, *flags,
+                                 includes=self.pc("--cflags"))
+                self.assertIn("libnatra.so.0", self.needed(out))
+                self.says_version(out, LD_LIBRARY_PATH=str(self.lib))
+
+    def test_pkg_config_static(self):
+        flags = self.pc("--static", "--libs")
+        self.assertIn("-lbpf", flags)
+        # The linker prefers the shared one where both are.
+        (self.lib / "libnatra.so").unlink()
+        for compiler, options in compilers():
+            with self.subTest(compiler):
+                out = self.build(compiler, options, PROGRAM, *flags,
+                                 includes=self.pc("--cflags"))
+                self.assertFalse([n for n in self.needed(out)
+                                  if "natra" in n])
+                self.says_version(out)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

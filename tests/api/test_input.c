@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the library refuses: one line that names the field and the value, no
+ * change of state, results untouched. */
+#include "rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIVE "input-live"
+
+static struct pod pod;
+static struct natra *n;
+static char *before;
+
+static int setup(void **state)
+{
+	struct natra_policy policy = policy_of(10, 10);
+	struct natra_target target;
+
+	(void)state;
+	pod = pod_make("input");
+	n = rig_open();
+	target = pod_target(&pod, LIVE);
+	assert_int_equal(natra_attach(n, &target, &policy), 0);
+	before = rig_state();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct natra_target target = pod_target(&pod, LIVE);
+
+	(void)state;
+	rig_same_state(before);
+	free(before);
+	assert_int_equal(natra_detach(n, &target), 0);
+	natra_close(n);
+	pod_remove(&pod);
+	return 0;
+}
+
+/* Every case ends with the state as it was. */
+static int same_state(void **state)
+{
+	(void)state;
+	rig_same_state(before);
+	return 0;
+}
+
+#define FIELD(name, value, text)                                               \
+	{                                                                      \
+#name, offsetof(struct natra_policy, name),                    \
+			sizeof(((struct natra_policy *)0)->name), value, text  \
+	}
+
+static const struct {
+	const char *name;
+	size_t offset;
+	size_t size;
+	uint64_t value;
+	const char *text;
+} bad_fields[] = {
+	FIELD(ingress_rate_bits_per_sec, 1, "1"),
+	FIELD(ingress_rate_bits_per_sec, 999, "999"),
+	FIELD(ingress_rate_bits_per_sec, NATRA_RATE_MAX_BITS_PER_SEC + 1,
+	      "1000000000000001"),
+	FIELD(ingress_rate_bits_per_sec, UINT64_MAX, "18446744073709551615"),
+	FIELD(egress_rate_bits_per_sec, 1, "1"),
+	FIELD(egress_rate_bits_per_sec, 999, "999"),
+	FIELD(egress_rate_bits_per_sec, NATRA_RATE_MAX_BITS_PER_SEC + 1,
+	      "1000000000000001"),
+	FIELD(egress_rate_bits_per_sec, UINT64_MAX, "18446744073709551615"),
+	FIELD(horizon_ns, 9000000001, "9000000001"),
+	FIELD(horizon_ns, UINT64_MAX, "18446744073709551615"),
+	FIELD(pace_limit_ns, 9000000001, "9000000001"),
+	FIELD(pace_limit_ns, UINT64_MAX, "18446744073709551615"),
+	FIELD(fast_pass_share_percent, 101, "101"),
+	FIELD(fast_pass_share_percent, UINT32_MAX, "4294967295"),
+	FIELD(fast_pass, NATRA_FAST_PASS_MAX, "3"),
+	FIELD(fast_pass, UINT32_MAX, "4294967295"),
+	FIELD(ingress_mode, NATRA_INGRESS_MAX, "2"),
+	FIELD(ingress_mode, UINT32_MAX, "4294967295"),
+	FIELD(mode, NATRA_MODE_MAX, "5"),
+	FIELD(mode, UINT32_MAX, "4294967295"),
+	FIELD(edt, NATRA_EDT_MAX, "3"),
+	FIELD(edt, UINT32_MAX, "4294967295"),
+	FIELD(sketch_width, 1, "1"),
+	FIELD(sketch_width, 255, "255"),
+	FIELD(sketch_width, 257, "257"),
+	FIELD(sketch_width, 128, "128"),
+	FIELD(sketch_width, 131072, "131072"),
+	FIELD(sketch_width, UINT32_MAX, "4294967295"),
+};
+
+static void set_field(struct natra_policy *policy, size_t offset, size_t size,
+		      uint64_t value)
+{
+	uint32_t small = (uint32_t)value;
+
+	if (size == sizeof(value))
+		memcpy((char *)policy + offset, &value, sizeof(value));
+	else
+		memcpy((char *)policy + offset, &small, sizeof(small));
+}
+
+static void refuse_policy(const struct natra_policy *policy, const char *name,
+			  const char *text)
+{
+	struct natra_target target = pod_target(&pod, "input-other");
+
+	assert_int_equal(KEPT(natra_policy_check(n, policy)), -EINVAL);
+	says(n, name, text);
+	assert_int_equal(KEPT(natra_attach(n, &target, policy)), -EINVAL);
+	says(n, name, text);
+	target.id = LIVE;
+	assert_int_equal(KEPT(natra_attach(n, &target, policy)), -EINVAL);
+	says(n, name, text);
+	assert_int_equal(KEPT(natra_configure(n, LIVE, policy)), -EINVAL);
+	says(n, name, text);
+	assert_int_equal(KEPT(natra_check(n, LIVE, policy)), -EINVAL);
+	says(n, name, text);
+}
+
+static void policy_fields(void **state)
+{
+	struct natra_policy policy;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad_fields) / sizeof(bad_fields[0]);
+	     i++) {
+		policy = policy_of(10, 10);
+		set_field(&policy, bad_fields[i].offset, bad_fields[i].size,
+			  bad_fields[i].value);
+		refuse_policy(&policy, bad_fields[i].name, bad_fields[i].text);
+	}
+	policy = policy_of(0, 10);
+	policy.ingress_burst_bytes = 4711;
+	refuse_policy(&policy, "ingress_burst_bytes", "4711");
+	policy = policy_of(10, 0);
+	policy.egress_burst_bytes = 4711;
+	refuse_policy(&policy, "egress_burst_bytes", "4711");
+}
+
+/* The edges of what is allowed. */
+static void policy_limits(void **state)
+{
+	struct natra_policy policy = NATRA_INIT(policy);
+
+	(void)state;
+	assert_int_equal(natra_policy_check(n, &policy), 0);
+	policy.ingress_rate_bits_per_sec = NATRA_RATE_MIN_BITS_PER_SEC;
+	policy.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	policy.ingress_burst_bytes = UINT64_MAX;
+	policy.egress_burst_bytes = 1;
+	policy.heavy_hitter_threshold_bytes = UINT64_MAX;
+	policy.horizon_ns = 9000000000;
+	policy.pace_limit_ns = 9000000000;
+	policy.fast_pass_share_percent = 100;
+	policy.fast_pass = NATRA_FAST_PASS_OFF;
+	policy.ingress_mode = NATRA_INGRESS_PACE;
+	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	policy.edt = NATRA_EDT_OFF;
+	policy.sketch_width = 65536;
+	assert_int_equal(natra_policy_check(n, &policy), 0);
+	policy.sketch_width = 256;
+	assert_int_equal(natra_policy_check(n, &policy), 0);
+}
+
+static void refuse_target(const struct natra_target *target, int r,
+			  const char *name, const char *text)
+{
+	struct natra_policy policy = policy_of(10, 10);
+
+	assert_int_equal(KEPT(natra_attach(n, target, &policy)), r);
+	says(n, name, text);
+}
+
+static void target_texts(void **state)
+{
+	struct natra_target target = pod_target(&pod, "input-other");
+	char longer[400];
+
+	(void)state;
+	memset(longer, 'x', sizeof(longer));
+	longer[NATRA_ID_MAX + 1] = '\0';
+	target.id = longer;
+	refuse_target(&target, -EINVAL, "id", "255");
+	assert_int_equal(KEPT(natra_detach(n, &target)), -EINVAL);
+	says(n, "id", "255");
+	target = pod_target(&pod, "input-other");
+	target.network = longer;
+	refuse_target(&target, -EINVAL, "network", "255");
+	target = pod_target(&pod, "input-other");
+	target.label = longer;
+	refuse_target(&target, -EINVAL, "label", "255");
+
+	target = pod_target(&pod, "input-other");
+	target.ifname = NULL;
+	refuse_target(&target, -EINVAL, "ifname", NULL);
+	target.ifname = "";
+	refuse_target(&target, -EINVAL, "ifname", NULL);
+	target.ifname = "sixteen-bytes-xx";
+	refuse_target(&target, -EINVAL, "ifname", NULL);
+	target.ifname = "nosuch0";
+	refuse_target(&target, -ENODEV, "nosuch0", NULL);
+	target.ifname = "a\nb\x1b[1m";
+	refuse_target(&target, -ENODEV, NULL, NULL);
+	target.ifname = "../eth0";
+	refuse_target(&target, -ENODEV, "../eth0", NULL);
+}
+
+static void target_netns(void **state)
+{
+	struct natra_target target = pod_target(&pod, "input-other");
+	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int mnt_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	static const struct {
+		const char *netns;
+		int r;
+	} bad[] = {
+		{"/nonexistent/ns", -ENOENT},
+		{"nosuch", -ENOENT},
+		{"/etc/passwd", -EINVAL},
+		{"/proc/self/ns/mnt", -EINVAL},
+		{"/etc", -EINVAL},
+		{"", -EINVAL},
+		{"a\nb", -ENOENT},
+	};
+	char longer[400];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		target.netns = bad[i].netns;
+		refuse_target(&target, bad[i].r, "netns",
+			      strchr(bad[i].netns, '\n') ? NULL : bad[i].netns);
+	}
+	memset(longer, 'x', sizeof(longer));
+	longer[sizeof(longer) - 1] = '\0';
+	target.netns = longer;
+	refuse_target(&target, -EINVAL, "netns", NULL);
+
+	target.netns = pod.path;
+	target.netns_fd = pod.fd;
+	refuse_target(&target, -EINVAL, "netns_fd", pod.path);
+	target.netns = NULL;
+	target.netns_fd = -1;
+	refuse_target(&target, -EINVAL, "netns_fd", "-1");
+	target.netns_fd = 9999;
+	refuse_target(&target, -EBADF, "netns_fd", "9999");
+	target.netns_fd = null_fd;
+	refuse_target(&target, -EINVAL, "netns_fd", NULL);
+	target.netns_fd = mnt_fd;
+	refuse_target(&target, -EINVAL, "netns_fd", NULL);
+	assert_int_equal(close(null_fd), 0);
+	assert_int_equal(close(mnt_fd), 0);
+}
+
+static void no_rate(void **state)
+{
+	struct natra_target target = pod_target(&pod, "input-other");
+	struct natra_policy policy = policy_of(0, 0);
+
+	(void)state;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), -EINVAL);
+	says(n, "ingress_rate_bits_per_sec", "egress_rate_bits_per_sec");
+}
+
+static void environment(void **state)
+{
+	struct natra_target target = pod_target(&pod, "input-other");
+	struct natra_policy policy = policy_of(10, 10);
+
+	(void)state;
+	assert_int_equal(setenv("NATRA_ATTACH_MODE", "xdp", 1), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), -EINVAL);
+	says(n, "NATRA_ATTACH_MODE", "xdp");
+	assert_int_equal(unsetenv("NATRA_ATTACH_MODE"), 0);
+	assert_int_equal(setenv("NATRA_EDT_PACING", "maybe", 1), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), -EINVAL);
+	says(n, "NATRA_EDT_PACING", "maybe");
+	assert_int_equal(unsetenv("NATRA_EDT_PACING"), 0);
+}
+
+static int never(void *arg, const struct natra_info *info)
+{
+	(void)info;
+	(void)arg;
+	fail_msg("called");
+	return 0;
+}
+
+static void null_handle(void **state)
+{
+	struct natra_target target = pod_target(&pod, LIVE);
+	struct natra_policy policy = policy_of(10, 10);
+	struct natra_features features = NATRA_INIT(features);
+	struct natra_info info = NATRA_INIT(info);
+	struct natra_stats stats = NATRA_INIT(stats);
+	char id[NATRA_ID_MAX + 1];
+	size_t len = 0;
+
+	(void)state;
+	natra_close(NULL);
+	assert_string_equal(natra_error(NULL), "");
+	assert_int_equal(natra_open(NULL, NULL), -EINVAL);
+	assert_int_equal(natra_probe(NULL, &features), -EINVAL);
+	assert_int_equal(natra_policy_check(NULL, &policy), -EINVAL);
+	assert_int_equal(natra_attach(NULL, &target, &policy), -EINVAL);
+	assert_int_equal(natra_configure(NULL, LIVE, &policy), -EINVAL);
+	assert_int_equal(natra_detach(NULL, &target), -EINVAL);
+	assert_int_equal(natra_check(NULL, LIVE, NULL), -EINVAL);
+	assert_int_equal(natra_query(NULL, LIVE, &info), -EINVAL);
+	assert_int_equal(natra_find(NULL, &target, id), -EINVAL);
+	assert_int_equal(natra_stats(NULL, LIVE, &stats), -EINVAL);
+	assert_int_equal(natra_top(NULL, LIVE, NATRA_EGRESS_DIR, NULL, &len),
+			 -EINVAL);
+	assert_int_equal(natra_neighbours(NULL, LIVE, NULL, NULL), -EINVAL);
+	assert_int_equal(natra_foreach(NULL, never, NULL), -EINVAL);
+	assert_int_equal(natra_gc(NULL, NULL, NULL, 0, NULL), -EINVAL);
+}
+
+static void null_arguments(void **state)
+{
+	struct natra_target target = pod_target(&pod, LIVE);
+	struct natra_policy policy = policy_of(10, 10);
+	size_t len = 1;
+
+	(void)state;
+	assert_int_equal(KEPT(natra_probe(n, NULL)), -EINVAL);
+	assert_int_equal(KEPT(natra_policy_check(n, NULL)), -EINVAL);
+	says(n, "policy", NULL);
+	assert_int_equal(KEPT(natra_attach(n, NULL, &policy)), -EINVAL);
+	says(n, "target", NULL);
+	assert_int_equal(KEPT(natra_attach(n, &target, NULL)), -EINVAL);
+	says(n, "policy", NULL);
+	assert_int_equal(KEPT(natra_configure(n, NULL, &policy)), -EINVAL);
+	assert_int_equal(KEPT(natra_configure(n, LIVE, NULL)), -EINVAL);
+	assert_int_equal(KEPT(natra_detach(n, NULL)), -EINVAL);
+	says(n, "target", NULL);
+	target.id = NULL;
+	target.ifname = NULL;
+	assert_int_equal(KEPT(natra_detach(n, &target)), -EINVAL);
+	says(n, "ifname", NULL);
+	assert_int_equal(KEPT(natra_check(n, NULL, NULL)), -EINVAL);
+	assert_int_equal(KEPT(natra_query(n, NULL, NULL)), -EINVAL);
+	assert_int_equal(KEPT(natra_query(n, LIVE, NULL)), -EINVAL);
+	assert_int_equal(KEPT(natra_find(n, &target, NULL)), -EINVAL);
+	assert_int_equal(KEPT(natra_stats(n, NULL, NULL)), -EINVAL);
+	assert_int_equal(KEPT(natra_stats(n, LIVE, NULL)), -EINVAL);
+	assert_int_equal(KEPT(natra_top(n, LIVE, NATRA_EGRESS_DIR, NULL, &len)),
+			 -EINVAL);
+	assert_int_equal(len, 1);
+	assert_int_equal(KEPT(natra_top(n, LIVE, NATRA_EGRESS_DIR, NULL, NULL)),
+			 -EINVAL);
+	assert_int_equal(KEPT(natra_neighbours(n, LIVE, NULL, NULL)), -EINVAL);
+	assert_int_equal(KEPT(natra_foreach(n, NULL, NULL)), -EINVAL);
+	assert_int_equal(KEPT(natra_gc(n, "net", NULL, 1, NULL)), -EINVAL);
+}
+
+/* An error of before must not be told for another call. */
+static void errors_are_of_the_last_call(void **state)
+{
+	struct natra_policy policy = policy_of(10, 10);
+
+	(void)state;
+	policy.sketch_width = 7;
+	assert_int_equal(natra_policy_check(n, &policy), -EINVAL);
+	says(n, "sketch_width", "7");
+	assert_int_equal(natra_configure(n, NULL, &policy), -EINVAL);
+	assert_null(strstr(natra_error(n), "sketch_width"));
+}
+
+/* sz: 0, too small, that of an older and that of a newer program. */
+static void sizes_in(void **state)
+{
+	struct {
+		struct natra_policy policy;
+		uint64_t tail;
+	} p = {policy_of(10, 10), 0};
+	struct {
+		struct natra_target target;
+		uint64_t tail;
+	} t = {pod_target(&pod, LIVE), 0};
+	static const size_t small[] = {0, 1, sizeof(size_t)};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++) {
+		p.policy.sz = small[i];
+		assert_int_equal(KEPT(natra_policy_check(n, &p.policy)),
+				 -EINVAL);
+		says(n, "policy.sz", NULL);
+		t.target.sz = small[i];
+		assert_int_equal(KEPT(natra_detach(n, &t.target)), -EINVAL);
+		says(n, "target.sz", NULL);
+	}
+	/* What lies behind an older struct is not read. */
+	p.policy.sz = offsetof(struct natra_policy, sketch_width);
+	p.policy.sketch_width = 7;
+	assert_int_equal(KEPT(natra_policy_check(n, &p.policy)), 0);
+	p.policy.sketch_width = 0;
+
+	p.policy.sz = sizeof(p);
+	t.target.sz = sizeof(t);
+	assert_int_equal(KEPT(natra_policy_check(n, &p.policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &t.target, &p.policy)), 0);
+	p.tail = 1ULL << 63;
+	assert_int_equal(KEPT(natra_policy_check(n, &p.policy)), -EINVAL);
+	says(n, "policy.sz", NULL);
+	t.tail = 1ULL << 63;
+	assert_int_equal(KEPT(natra_detach(n, &t.target)), -EINVAL);
+	says(n, "target.sz", NULL);
+}
+
+/* Options of natra_open are no exception. */
+static void sizes_open(void **state)
+{
+	struct {
+		struct natra_open_opts opts;
+		uint64_t tail;
+	} o = {NATRA_INIT(o.opts), 0};
+	struct natra *const none = (struct natra *)&o;
+	struct natra *other = none;
+
+	(void)state;
+	o.opts.bpffs_path = BPFFS;
+	o.opts.sz = 0;
+	assert_int_equal(natra_open(&other, &o.opts), -EINVAL);
+	o.opts.sz = sizeof(size_t);
+	assert_int_equal(natra_open(&other, &o.opts), -EINVAL);
+	o.opts.sz = sizeof(o);
+	o.tail = 1;
+	assert_int_equal(natra_open(&other, &o.opts), -EINVAL);
+	assert_ptr_equal(other, none);
+	o.tail = 0;
+	assert_int_equal(natra_open(&other, &o.opts), 0);
+	natra_close(other);
+	o.opts.sz = offsetof(struct natra_open_opts, log_fn);
+	assert_int_equal(natra_open(&other, &o.opts), 0);
+	natra_close(other);
+}
+
+static void sizes_out(void **state)
+{
+	struct {
+		struct natra_info info;
+		uint64_t tail;
+	} i = {NATRA_INIT(i.info), 1};
+	struct natra_stats stats = NATRA_INIT(stats);
+	struct natra_features features = NATRA_INIT(features);
+
+	(void)state;
+	i.info.sz = sizeof(i);
+	assert_int_equal(KEPT(natra_query(n, LIVE, &i.info)), 0);
+	assert_int_equal(i.info.sz, sizeof(i));
+	assert_int_equal(i.tail, 0);
+	assert_string_equal(i.info.id, LIVE);
+	/* A short one is not written past its end. */
+	memset(&i, 0x5a, sizeof(i));
+	i.info.sz = offsetof(struct natra_info, ifname);
+	assert_int_equal(KEPT(natra_query(n, LIVE, &i.info)), 0);
+	assert_string_equal(i.info.id, LIVE);
+	assert_int_equal(i.info.ifname[0], 0x5a);
+
+	stats.sz = 0;
+	assert_int_equal(KEPT(natra_stats(n, LIVE, &stats)), -EINVAL);
+	says(n, "stats.sz", NULL);
+	features.sz = sizeof(size_t);
+	assert_int_equal(KEPT(natra_probe(n, &features)), -EINVAL);
+	says(n, "features.sz", NULL);
+	i.info.sz = 3;
+	assert_int_equal(KEPT(natra_query(n, LIVE, &i.info)), -EINVAL);
+	says(n, "info.sz", NULL);
+}
+
+#define UNTOUCHED(object)                                                      \
+	do {                                                                   \
+		for (size_t b = sizeof(size_t); b < sizeof(object); b++)       \
+			assert_int_equal(((unsigned char *)&(object))[b],      \
+					 0x5a);                                \
+	} while (0)
+
+static void results_untouched(void **state)
+{
+	struct natra_target target = pod_target(&pod, NULL);
+	struct natra_info info;
+	struct natra_stats stats;
+	struct natra_flow flow;
+	char id[NATRA_ID_MAX + 1];
+	size_t len = 1, removed = 77;
+	uint64_t number = 4711;
+	enum natra_mode mode = NATRA_MODE_TCX_HOSTSIDE;
+
+	(void)state;
+	memset(&info, 0x5a, sizeof(info));
+	info.sz = sizeof(info);
+	assert_int_equal(KEPT(natra_query(n, "nosuch", &info)), -ENOENT);
+	says(n, "nosuch", NULL);
+	UNTOUCHED(info);
+	memset(&stats, 0x5a, sizeof(stats));
+	stats.sz = sizeof(stats);
+	assert_int_equal(KEPT(natra_stats(n, "nosuch", &stats)), -ENOENT);
+	says(n, "nosuch", NULL);
+	UNTOUCHED(stats);
+	memset(&flow, 0x5a, sizeof(flow));
+	assert_int_equal(
+		KEPT(natra_top(n, "nosuch", NATRA_EGRESS_DIR, &flow, &len)),
+		-ENOENT);
+	assert_int_equal(len, 1);
+	UNTOUCHED(flow);
+	assert_int_equal(KEPT(natra_top(n, LIVE, NATRA_DIR_MAX, &flow, &len)),
+			 -EINVAL);
+	assert_int_equal(len, 1);
+	memset(id, 0x5a, sizeof(id));
+	target.ifname = "lo";
+	assert_int_equal(KEPT(natra_find(n, &target, id)), -ENOENT);
+	says(n, "lo", NULL);
+	UNTOUCHED(id);
+	assert_int_equal(id[0], 0x5a);
+	target.ifname = "nosuch0";
+	assert_int_equal(KEPT(natra_find(n, &target, id)), -ENODEV);
+	assert_int_equal(id[0], 0x5a);
+	{
+		const char *keep[] = {"x"};
+
+		assert_int_equal(KEPT(natra_gc(n, NULL, keep, 1, &removed)),
+				 -EINVAL);
+		assert_int_equal(removed, 77);
+	}
+	assert_int_equal(natra_parse_rate("x", &number), -EINVAL);
+	assert_int_equal(natra_parse_rate("1", &number), -ERANGE);
+	assert_int_equal(natra_parse_size("x", &number), -EINVAL);
+	assert_int_equal(natra_parse_time("5", &number), -EINVAL);
+	assert_int_equal(number, 4711);
+	assert_int_equal(natra_parse_mode("x", &mode), -EINVAL);
+	assert_int_equal(mode, NATRA_MODE_TCX_HOSTSIDE);
+}
+
+#define CASE(name) cmocka_unit_test_teardown(name, same_state)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(policy_fields),
+		CASE(policy_limits),
+		CASE(target_texts),
+		CASE(target_netns),
+		CASE(no_rate),
+		CASE(environment),
+		CASE(null_handle),
+		CASE(null_arguments),
+		CASE(errors_are_of_the_last_call),
+		CASE(sizes_in),
+		CASE(sizes_open),
+		CASE(sizes_out),
+		CASE(results_untouched),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The pinned record of an attachment, when it is of another ABI or garbage:
+ * it is reported and never misread. */
+#include "rig.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ID          "record"
+#define FOREIGN_ABI 99
+/* The first words of every layout. */
+#define WORD_MAGIC  0
+#define WORD_ABI    1
+#define WORD_SIZE   2
+#define VALUE_MAX   4096
+
+static struct natra *n;
+static struct pod pod;
+
+/* The pinned metadata map, and its value as natra wrote it. */
+static struct {
+	char path[192];
+	int fd;
+	uint32_t size;
+	unsigned char value[VALUE_MAX];
+} record;
+
+static int begin(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20);
+	struct bpf_map_info map = {0};
+	struct natra_info info = NATRA_INIT(info);
+	struct natra_target target;
+	uint32_t len = sizeof(map), zero = 0;
+
+	(void)state;
+	rig_reset();
+	n = rig_open();
+	pod = pod_make("record");
+	target = pod_target(&pod, ID);
+	assert_int_equal(natra_attach(n, &target, &policy), 0);
+	assert_int_equal(natra_query(n, ID, &info), 0);
+	(void)snprintf(record.path, sizeof(record.path), "%s/meta",
+		       info.pin_path);
+	record.fd = bpf_obj_get(record.path);
+	assert_true(record.fd >= 0);
+	assert_int_equal(bpf_obj_get_info_by_fd(record.fd, &map, &len), 0);
+	record.size = map.value_size;
+	assert_true(record.size <= VALUE_MAX && record.size % 4 == 0);
+	assert_int_equal(bpf_map_lookup_elem(record.fd, &zero, record.value),
+			 0);
+	return 0;
+}
+
+static void write_value(const unsigned char *value)
+{
+	const uint32_t zero = 0;
+
+	assert_int_equal(bpf_map_update_elem(record.fd, &zero, value, BPF_ANY),
+			 0);
+}
+
+static int end(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	(void)state;
+	/* A case that failed did not come to it. */
+	write_value(record.value);
+	(void)close(record.fd);
+	assert_int_equal(natra_detach(n, &target), 0);
+	assert_int_equal(natra_gc(n, NULL, NULL, 0, NULL), 0);
+	assert_int_equal(rig_pins(), 0);
+	pod_remove(&pod);
+	natra_close(n);
+	return 0;
+}
+
+static void write_word(int word, uint32_t number)
+{
+	unsigned char value[VALUE_MAX];
+
+	memcpy(value, record.value, record.size);
+	memcpy(value + (size_t)word * sizeof(number), &number, sizeof(number));
+	write_value(value);
+}
+
+static void restore(void)
+{
+	struct natra_policy policy = policy_of(10, 20);
+
+	write_value(record.value);
+	assert_int_equal(natra_check(n, ID, &policy), 0);
+}
+
+static int tell(void *arg, const struct natra_info *info)
+{
+	struct natra_info *ret = arg;
+
+	*ret = *info;
+	return 0;
+}
+
+static int no_entry(void *arg, const struct natra_hook_entry *entry)
+{
+	(void)arg;
+	(void)entry;
+	fail_msg("called");
+	return 0;
+}
+
+/* Everything that would have to read it refuses, and touches nothing. */
+static void refused_everywhere(void)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(30, 40);
+	struct natra_info info = NATRA_INIT(info);
+	struct natra_stats stats = NATRA_INIT(stats);
+	char *before = rig_state();
+	struct natra_flow flow;
+	size_t len = 1;
+
+	assert_int_equal(KEPT(natra_query(n, ID, &info)), -ESTALE);
+	says(n, "99", "ABI");
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -ESTALE);
+	says(n, "99", "ABI");
+	assert_int_equal(KEPT(natra_stats(n, ID, &stats)), -ESTALE);
+	says(n, "99", "ABI");
+	assert_int_equal(KEPT(natra_top(n, ID, NATRA_EGRESS_DIR, &flow, &len)),
+			 -ESTALE);
+	says(n, "99", "ABI");
+	assert_int_equal(KEPT(natra_neighbours(n, ID, no_entry, NULL)),
+			 -ESTALE);
+	says(n, "99", "ABI");
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ESTALE);
+	says(n, "99", "ABI");
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), -ESTALE);
+	says(n, "99", "ABI");
+	assert_int_equal(KEPT(natra_detach(n, &target)), -ESTALE);
+	says(n, "99", "ABI");
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), -ESTALE);
+	says(n, "99", "ABI");
+	rig_same_state(before);
+	free(before);
+}
+
+static void foreign_abi(void **state)
+{
+	(void)state;
+	write_word(WORD_ABI, FOREIGN_ABI);
+	refused_everywhere();
+	restore();
+}
+
+/* foreach tells that it is there, by its path and its number. */
+static void foreign_abi_listed(void **state)
+{
+	struct natra_info info = NATRA_INIT(info);
+	size_t len = strlen(record.path) - strlen("/1/meta");
+
+	(void)state;
+	write_word(WORD_ABI, FOREIGN_ABI);
+	assert_int_equal(KEPT(natra_foreach(n, tell, &info)), 0);
+	assert_int_equal(strncmp(info.pin_path, record.path, len), 0);
+	assert_string_equal(info.id, "");
+	assert_int_equal(info.abi, FOREIGN_ABI);
+	restore();
+}
+
+/* Another error of gc leaves its result as it was. */
+static void gc_result_untouched(void **state)
+{
+	size_t removed = 77;
+
+	(void)state;
+	write_word(WORD_ABI, FOREIGN_ABI);
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), -ESTALE);
+	assert_int_equal(removed, 77);
+	restore();
+}
+
+/* One attachment that nobody understands does not stand in others' way. */
+static void foreign_abi_beside(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20);
+	struct pod other = pod_make("beside");
+	struct natra_target target = pod_target(&other, "beside");
+	char id[NATRA_ID_MAX + 1];
+
+	(void)state;
+	write_word(WORD_ABI, FOREIGN_ABI);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
+	assert_string_equal(id, "beside");
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), -ESTALE);
+	assert_int_equal(KEPT(natra_check(n, "beside", &policy)), 0);
+	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	restore();
+	pod_remove(&other);
+}
+
+/* The API may answer as it likes, but orderly. */
+static void orderly(const char *what, size_t offset)
+{
+	struct natra_info info = NATRA_INIT(info);
+	int r = natra_query(n, ID, &info);
+
+	if (r > 0 || (r < 0 && (natra_error(n)[0] == '\0' ||
+				strchr(natra_error(n), '\n'))))
+		fail_msg("%s %zu: query %d, '%s'", what, offset, r,
+			 natra_error(n));
+	if (r == 0 && (info.policy.mode >= NATRA_MODE_MAX ||
+		       info.policy.sketch_width > 65536))
+		fail_msg("%s %zu: query believes it", what, offset);
+	r = natra_check(n, ID, NULL);
+	if (r > 0 || (r < 0 && natra_error(n)[0] == '\0'))
+		fail_msg("%s %zu: check %d", what, offset, r);
+	r = natra_foreach(n, tell, &info);
+	if (r > 0 || (r < 0 && natra_error(n)[0] == '\0'))
+		fail_msg("%s %zu: foreach %d", what, offset, r);
+}
+
+/* Each byte of the numbers, and of the texts their ends. */
+static void every_byte_wrong(void **state)
+{
+	unsigned char value[VALUE_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < record.size; i++) {
+		if (i > 320 && i % 32)
+			continue;
+		memcpy(value, record.value, record.size);
+		value[i] ^= 0xff;
+		write_value(value);
+		orderly("byte", i);
+	}
+	restore();
+}
+
+static void strings_without_end(void **state)
+{
+	unsigned char value[VALUE_MAX];
+	size_t texts = record.size - 4 * (NATRA_ID_MAX + 1);
+
+	(void)state;
+	memcpy(value, record.value, record.size);
+	memset(value + texts, 'x', record.size - texts);
+	write_value(value);
+	orderly("texts", texts);
+	restore();
+}
+
+/* Without the magic it is nobody's: it does not stand in the way. */
+static void no_magic(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_info info = NATRA_INIT(info);
+
+	(void)state;
+	write_word(WORD_MAGIC, 0);
+	assert_true(KEPT(natra_query(n, ID, &info)) < 0);
+	says(n, NULL, NULL);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+}
+
+/* A value of the right ABI that tells another size is not believed. */
+static void wrong_size_told(void **state)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	(void)state;
+	write_word(WORD_SIZE, record.size + 8);
+	assert_true(KEPT(natra_query(n, ID, &info)) < 0);
+	says(n, NULL, NULL);
+	restore();
+}
+
+/* Some other map stands in its place. */
+static void another_map(void **state)
+{
+	static const struct {
+		enum bpf_map_type type;
+		uint32_t key, value;
+	} maps[] = {
+		{BPF_MAP_TYPE_ARRAY, 4, 8},
+		{BPF_MAP_TYPE_ARRAY, 4, 16},
+		{BPF_MAP_TYPE_ARRAY, 4, 65536},
+		{BPF_MAP_TYPE_HASH, 8, 1256},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		int fd = bpf_map_create(maps[i].type, "other", maps[i].key,
+					maps[i].value, 1, NULL);
+
+		assert_true(fd >= 0);
+		assert_int_equal(unlink(record.path), 0);
+		assert_int_equal(bpf_obj_pin(fd, record.path), 0);
+		(void)close(fd);
+		orderly("map", i);
+	}
+	assert_int_equal(unlink(record.path), 0);
+	assert_int_equal(bpf_obj_pin(record.fd, record.path), 0);
+	restore();
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(foreign_abi),
+		CASE(foreign_abi_listed),
+		CASE(gc_result_untouched),
+		CASE(foreign_abi_beside),
+		CASE(every_byte_wrong),
+		CASE(strings_without_end),
+		CASE(no_magic),
+		CASE(wrong_size_told),
+		CASE(another_map),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

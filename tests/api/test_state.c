@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of an attachment: what the calls do, one after the other. */
+#include "rig.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OTHER_BPFFS "/tmp/natra-api-bpffs-2"
+
+static struct natra *n;
+
+/* Each case has a pod, and leaves everything as it was. */
+struct story {
+	struct pod pod;
+	char *before;
+};
+
+static int begin(void **state)
+{
+	struct story *story = calloc(1, sizeof(*story));
+
+	assert_non_null(story);
+	rig_reset();
+	n = rig_open();
+	story->pod = pod_make("life");
+	story->before = rig_state();
+	*state = story;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct story *story = *state;
+
+	rig_same_state(story->before);
+	assert_int_equal(rig_pins(), 0);
+	pod_remove(&story->pod);
+	free(story->before);
+	free(story);
+	natra_close(n);
+	return 0;
+}
+
+static void attach(const struct pod *pod, const char *id)
+{
+	struct natra_target target = pod_target(pod, id);
+	struct natra_policy policy = policy_of(10, 20);
+
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_check(n, id, &policy)), 0);
+}
+
+static void detach(const char *id)
+{
+	struct natra_target target = NATRA_INIT(target);
+
+	target.id = id;
+	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+}
+
+static struct natra_info query(const char *id)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	assert_int_equal(KEPT(natra_query(n, id, &info)), 0);
+	return info;
+}
+
+/* By path, by name and by descriptor it is the same interface. */
+static void netns_given(void **state)
+{
+	struct story *story = *state;
+	struct natra_target target = pod_target(&story->pod, NULL);
+	struct natra_policy policy = policy_of(10, 20);
+	char id[NATRA_ID_MAX + 1], expected[64], again[NATRA_ID_MAX + 1];
+	struct stat st;
+
+	assert_int_equal(fstat(story->pod.fd, &st), 0);
+	(void)snprintf(expected, sizeof(expected), "%lu-eth0",
+		       (unsigned long)st.st_ino);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
+	assert_string_equal(id, expected);
+	assert_int_equal(query(id).netns_inode, st.st_ino);
+
+	target.netns = story->pod.name;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_find(n, &target, again)), 0);
+	assert_string_equal(again, id);
+
+	target.netns = NULL;
+	target.netns_fd = story->pod.fd;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_find(n, &target, again)), 0);
+	assert_string_equal(again, id);
+	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	/* It stays the caller's. */
+	assert_int_equal(fstat(story->pod.fd, &st), 0);
+}
+
+/* Without one it is the caller's. */
+static void netns_own(void **state)
+{
+	struct natra_target target = NATRA_INIT(target);
+	struct natra_policy policy = policy_of(10, 20);
+
+	(void)state;
+	target.ifname = "h-life";
+	target.id = "own";
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_check(n, "own", NULL)), 0);
+	assert_string_equal(query("own").ifname, "h-life");
+	target.id = NULL;
+	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	assert_int_equal(natra_check(n, "own", NULL), -ENOENT);
+}
+
+static uint64_t seen(const char *id)
+{
+	struct natra_stats stats = NATRA_INIT(stats);
+	const struct natra_direction_stats *d = &stats.ingress;
+
+	assert_int_equal(KEPT(natra_stats(n, id, &stats)), 0);
+	return d->mice.packets + d->admitted.packets + d->paced.packets +
+	       d->marked.packets + d->dropped_rate.packets +
+	       d->dropped_horizon.packets + d->unlimited.packets +
+	       d->other.packets;
+}
+
+static void attach_twice(void **state)
+{
+	struct story *story = *state;
+	struct natra_info first, second;
+	uint64_t packets;
+
+	attach(&story->pod, "twice");
+	first = query("twice");
+	pod_send(&story->pod, 20);
+	packets = seen("twice");
+	assert_true(packets >= 20);
+	attach(&story->pod, "twice");
+	second = query("twice");
+	assert_true(seen("twice") >= packets);
+	assert_int_equal(first.ingress_prog_id, second.ingress_prog_id);
+	assert_int_equal(first.egress_prog_id, second.egress_prog_id);
+	detach("twice");
+	detach("twice");
+	assert_int_equal(natra_check(n, "twice", NULL), -ENOENT);
+	says(n, "twice", NULL);
+}
+
+static void query_tells_what_was_given(void **state)
+{
+	struct story *story = *state;
+	struct natra_target target = pod_target(&story->pod, "told");
+	struct natra_policy policy = policy_of(10, 0);
+	struct natra_info info;
+
+	target.network = "net-a";
+	target.label = "namespace/pod";
+	policy.ingress_burst_bytes = 123456;
+	policy.heavy_hitter_threshold_bytes = 54321;
+	policy.fast_pass = NATRA_FAST_PASS_CHARGED;
+	policy.fast_pass_share_percent = 55;
+	policy.sketch_width = 512;
+	policy.edt = NATRA_EDT_OFF;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	info = query("told");
+	assert_memory_equal(&info.policy, &policy, sizeof(policy));
+	assert_string_equal(info.id, "told");
+	assert_string_equal(info.network, "net-a");
+	assert_string_equal(info.label, "namespace/pod");
+	assert_string_equal(info.ifname, "eth0");
+	assert_true(info.mode > NATRA_MODE_AUTO && info.mode < NATRA_MODE_MAX);
+	assert_true(info.reason[0] != '\0');
+	assert_false(info.interface_gone);
+	assert_int_equal(info.effective.horizon_ns, 2000000000);
+	assert_int_equal(info.effective.pace_limit_ns, 50000000);
+	assert_int_equal(info.effective.sketch_width, 512);
+	assert_int_equal(info.effective.fast_pass_share_percent, 55);
+	assert_true(info.ingress_prog_id != 0);
+	assert_int_equal(info.egress_prog_id, 0);
+	assert_int_equal(strncmp(info.pin_path, BPFFS, strlen(BPFFS)), 0);
+	detach("told");
+}
+
+static void configure(void **state)
+{
+	struct story *story = *state;
+	struct natra_target target = pod_target(&story->pod, "live");
+	struct natra_policy policy = policy_of(10, 0);
+	struct natra_info first, info;
+
+	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -ENOENT);
+	says(n, "live", NULL);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	first = query("live");
+
+	/* Limits alone: the same program. */
+	policy = policy_of(30, 0);
+	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
+	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
+	assert_int_equal(query("live").ingress_prog_id, first.ingress_prog_id);
+
+	/* What is fixed is refused, and nothing is changed. */
+	policy = policy_of(40, 0);
+	policy.sketch_width = 256;
+	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -EINVAL);
+	says(n, "sketch_width", NULL);
+	policy = policy_of(40, 0);
+	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -EINVAL);
+	says(n, "mode", NULL);
+	policy = policy_of(40, 0);
+	policy.edt = NATRA_EDT_OFF;
+	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -EINVAL);
+	says(n, "edt", NULL);
+	policy = policy_of(30, 0);
+	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
+	policy = policy_of(40, 0);
+	assert_int_equal(KEPT(natra_check(n, "live", &policy)), -EBADE);
+	says(n, "live", NULL);
+
+	/* A new direction gets its program. */
+	policy = policy_of(30, 50);
+	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
+	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
+	info = query("live");
+	assert_true(info.egress_prog_id != 0);
+
+	/* One that goes keeps it, and passes everything. */
+	policy = policy_of(0, 50);
+	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
+	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
+	assert_int_equal(query("live").egress_prog_id, info.egress_prog_id);
+	detach("live");
+}
+
+struct walk {
+	char ids[8][NATRA_ID_MAX + 1];
+	size_t len;
+	int result;
+	bool detach;
+};
+
+static int note(void *arg, const struct natra_info *info)
+{
+	struct walk *walk = arg;
+
+	assert_true(walk->len < 8);
+	(void)snprintf(walk->ids[walk->len++], sizeof(walk->ids[0]), "%s",
+		       info->id);
+	if (walk->detach)
+		detach(info->id);
+	return walk->result;
+}
+
+static struct pod attach_to_new(const char *name, const char *id,
+				const char *network)
+{
+	struct pod pod = pod_make(name);
+	struct natra_target target = pod_target(&pod, id);
+	struct natra_policy policy = policy_of(10, 0);
+
+	target.network = network;
+	assert_int_equal(natra_attach(n, &target, &policy), 0);
+	return pod;
+}
+
+static void foreach_and_gc(void **state)
+{
+	static const char *const keep[] = {"b", "nosuch"};
+	struct story *story = *state;
+	struct walk walk = {.len = 0};
+	struct pod pods[3];
+	size_t removed = 77;
+
+	attach(&story->pod, "d");
+	pods[0] = attach_to_new("life-1", "b", "net-1");
+	pods[1] = attach_to_new("life-2", "c", "net-1");
+	pods[2] = attach_to_new("life-3", "a", "net-2");
+	assert_int_equal(KEPT(natra_foreach(n, note, &walk)), 0);
+	assert_int_equal(walk.len, 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_string_equal(walk.ids[i],
+				    ((const char *[]){"a", "b", "c", "d"})[i]);
+	walk = (struct walk){.result = 5};
+	assert_int_equal(KEPT(natra_foreach(n, note, &walk)), 5);
+	assert_int_equal(walk.len, 1);
+
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	assert_int_equal(removed, 0);
+	assert_int_equal(KEPT(natra_gc(n, "net-1", keep, 2, &removed)), 0);
+	assert_int_equal(removed, 1);
+	assert_int_equal(natra_check(n, "a", NULL), 0);
+	assert_int_equal(natra_check(n, "b", NULL), 0);
+	assert_int_equal(natra_check(n, "c", NULL), -ENOENT);
+	assert_int_equal(natra_check(n, "d", NULL), 0);
+	assert_int_equal(KEPT(natra_gc(n, "net-1", NULL, 0, NULL)), 0);
+	assert_int_equal(natra_check(n, "b", NULL), -ENOENT);
+	assert_int_equal(natra_check(n, "a", NULL), 0);
+
+	walk = (struct walk){.detach = true};
+	assert_int_equal(natra_foreach(n, note, &walk), 0);
+	assert_int_equal(walk.len, 2);
+	for (int i = 0; i < 3; i++)
+		pod_remove(&pods[i]);
+}
+
+struct seen {
+	unsigned int ours;
+	unsigned int others;
+	unsigned int calls;
+};
+
+static int count(void *arg, const struct natra_hook_entry *entry)
+{
+	struct seen *seen = arg;
+
+	seen->calls++;
+	assert_int_equal(entry->sz, sizeof(*entry));
+	assert_string_equal(entry->hook, "clsact");
+	assert_string_equal(entry->ifname, "h-life");
+	assert_int_equal(entry->is_ours,
+			 strncmp(entry->prog_name, "natra_", 6) == 0);
+	/* What enters the host side leaves the pod. */
+	assert_int_equal(entry->direction, entry->hook_is_ingress
+						   ? NATRA_EGRESS_DIR
+						   : NATRA_INGRESS_DIR);
+	if (entry->is_ours) {
+		seen->ours++;
+		assert_int_equal(entry->position, 0);
+	} else {
+		seen->others++;
+		assert_int_equal(entry->position, 1);
+		assert_string_equal(entry->prog_name, "other");
+		assert_int_equal(entry->priority, 7);
+		assert_true(entry->hook_is_ingress);
+	}
+	return 0;
+}
+
+static int stop(void *arg, const struct natra_hook_entry *entry)
+{
+	(void)entry;
+	++*(unsigned int *)arg;
+	return 7;
+}
+
+/* Another owner's filter behind natra's. */
+static void add_other(struct bpf_tc_hook *hook, struct bpf_tc_opts *opts)
+{
+	static const struct bpf_insn pass[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = -1},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "other", "GPL", pass, 2,
+			       NULL);
+
+	assert_true(fd >= 0);
+	opts->prog_fd = fd;
+	opts->priority = 7;
+	assert_int_equal(bpf_tc_attach(hook, opts), 0);
+	(void)close(fd);
+	opts->prog_fd = 0;
+	opts->prog_id = 0;
+	opts->flags = 0;
+}
+
+static void neighbours(void **state)
+{
+	struct story *story = *state;
+	struct natra_target target = pod_target(&story->pod, "near");
+	struct natra_policy policy = policy_of(10, 20);
+	struct bpf_tc_hook hook = {
+		.sz = sizeof(hook),
+		.ifindex = (int)if_nametoindex("h-life"),
+		.attach_point = BPF_TC_INGRESS,
+	};
+	struct bpf_tc_opts opts = {.sz = sizeof(opts)};
+	struct seen seen = {0};
+	unsigned int calls = 0;
+
+	assert_int_equal(KEPT(natra_neighbours(n, "near", stop, &calls)),
+			 -ENOENT);
+	assert_int_equal(calls, 0);
+	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	add_other(&hook, &opts);
+	assert_int_equal(KEPT(natra_neighbours(n, "near", count, &seen)), 0);
+	assert_int_equal(seen.ours, 2);
+	assert_int_equal(seen.others, 1);
+	assert_int_equal(KEPT(natra_neighbours(n, "near", stop, &calls)), 7);
+	assert_int_equal(calls, 1);
+
+	/* It is left alone. */
+	detach("near");
+	assert_int_equal(bpf_tc_detach(&hook, &opts), 0);
+}
+
+/* One interface has one owner. */
+static void another_id(void **state)
+{
+	struct story *story = *state;
+	struct natra_target target = pod_target(&story->pod, "second");
+	struct natra_policy policy = policy_of(10, 20);
+	char *before;
+
+	attach(&story->pod, "first");
+	before = rig_state();
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), -EBUSY);
+	says(n, "first", "eth0");
+	rig_same_state(before);
+	free(before);
+	detach("first");
+}
+
+static void strange_ids(void **state)
+{
+	struct story *story = *state;
+	char longest[NATRA_ID_MAX + 1];
+	const char *ids[] = {
+		"a.b.c", "a/b/../c",    "..",       "/", " ",
+		"%s%n",  "a\nb\tc\x01", "\xff\xfe", "1", longest,
+	};
+
+	memset(longest, 'x', sizeof(longest));
+	longest[NATRA_ID_MAX] = '\0';
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		char id[NATRA_ID_MAX + 1];
+		struct natra_target target = pod_target(&story->pod, ids[i]);
+
+		attach(&story->pod, ids[i]);
+		assert_string_equal(query(ids[i]).id, ids[i]);
+		assert_int_equal(natra_find(n, &target, id), 0);
+		assert_string_equal(id, ids[i]);
+		detach(ids[i]);
+		assert_int_equal(natra_check(n, ids[i], NULL), -ENOENT);
+		says(n, NULL, NULL);
+	}
+}
+
+static void gone_is_told(const char *id)
+{
+	struct natra_policy policy = policy_of(30, 40);
+	struct natra_info info = query(id);
+
+	assert_true(info.interface_gone);
+	assert_int_equal(KEPT(natra_configure(n, id, &policy)), -ENODEV);
+	says(n, "eth0", NULL);
+	assert_int_equal(KEPT(natra_check(n, id, NULL)), -ENODEV);
+	says(n, "eth0", NULL);
+}
+
+static void interface_gone(void **state)
+{
+	struct natra_target target = NATRA_INIT(target);
+	struct natra_policy policy = policy_of(10, 0);
+	const enum natra_mode modes[] = {
+		rig_has_tcx() ? NATRA_MODE_TCX_PODSIDE : NATRA_MODE_AUTO,
+		NATRA_MODE_CLSACT_PODSIDE,
+	};
+	size_t removed = 0;
+	struct pod pod;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		/* With its namespace; then detach. */
+		pod = pod_make("life-g");
+		target = pod_target(&pod, "gone");
+		policy.mode = modes[i];
+		assert_int_equal(natra_attach(n, &target, &policy), 0);
+		pod_remove(&pod);
+		gone_is_told("gone");
+		assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+		assert_int_equal(rig_pins(), 0);
+
+		/* Alone; then gc. */
+		pod = pod_make("life-g");
+		target = pod_target(&pod, "gone");
+		assert_int_equal(natra_attach(n, &target, &policy), 0);
+		rig_sh("ip -n life-g link del eth0");
+		gone_is_told("gone");
+		assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+		assert_int_equal(removed, 1);
+		assert_int_equal(rig_pins(), 0);
+		pod_remove(&pod);
+	}
+}
+
+/* An id whose interface was made anew is attached to the new one. */
+static void interface_made_anew(void **state)
+{
+	struct pod pod = pod_make("life-n");
+
+	(void)state;
+	attach(&pod, "anew");
+	pod_remove(&pod);
+	pod = pod_make("life-n");
+	attach(&pod, "anew");
+	assert_false(query("anew").interface_gone);
+	detach("anew");
+	pod_remove(&pod);
+}
+
+static void bpffs_is_mounted(void **state)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra_features features = NATRA_INIT(features);
+	struct story *story = *state;
+	struct natra_policy policy = policy_of(10, 0);
+	struct natra_target target = pod_target(&story->pod, "mount");
+	struct natra *other;
+
+	opts.bpffs_path = OTHER_BPFFS;
+	assert_true(mkdir(OTHER_BPFFS, 0700) == 0 || errno == EEXIST);
+	assert_int_equal(natra_open(&other, &opts), 0);
+	assert_int_equal(KEPT(natra_probe(other, &features)), 0);
+	assert_false(features.bpffs);
+	/* Nothing is mounted for a question. */
+	assert_int_equal(KEPT(natra_check(other, "mount", NULL)), -ENOENT);
+	assert_int_equal(KEPT(natra_gc(other, NULL, NULL, 0, NULL)), 0);
+	assert_int_equal(KEPT(natra_detach(other, &target)), 0);
+	assert_int_equal(KEPT(natra_probe(other, &features)), 0);
+	assert_false(features.bpffs);
+
+	assert_int_equal(KEPT(natra_attach(other, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_check(other, "mount", &policy)), 0);
+	assert_int_equal(KEPT(natra_probe(other, &features)), 0);
+	assert_true(features.bpffs);
+	/* The handle of another bpffs knows nothing of it. */
+	assert_int_equal(natra_check(n, "mount", NULL), -ENOENT);
+	assert_int_equal(KEPT(natra_detach(other, &target)), 0);
+	natra_close(other);
+	assert_int_equal(umount(OTHER_BPFFS), 0);
+	assert_int_equal(rmdir(OTHER_BPFFS), 0);
+}
+
+static void bpffs_path_is_wrong(void **state)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct story *story = *state;
+	struct natra_policy policy = policy_of(10, 0);
+	struct natra_target target = pod_target(&story->pod, "wrong");
+	char longer[600];
+	struct natra *other;
+
+	opts.bpffs_path = "/tmp/natra-nonexistent/bpf";
+	assert_int_equal(natra_open(&other, &opts), 0);
+	assert_int_equal(KEPT(natra_attach(other, &target, &policy)), -ENOENT);
+	says(other, "/tmp/natra-nonexistent/bpf", NULL);
+	natra_close(other);
+
+	memset(longer, 'x', sizeof(longer));
+	longer[0] = '/';
+	longer[sizeof(longer) - 1] = '\0';
+	opts.bpffs_path = longer;
+	assert_int_equal(natra_open(&other, &opts), 0);
+	assert_int_equal(KEPT(natra_attach(other, &target, &policy)),
+			 -ENAMETOOLONG);
+	says(other, "bpffs_path", NULL);
+	natra_close(other);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(netns_given),         CASE(netns_own),
+		CASE(attach_twice),        CASE(query_tells_what_was_given),
+		CASE(configure),           CASE(foreach_and_gc),
+		CASE(neighbours),          CASE(another_id),
+		CASE(strange_ids),         CASE(interface_gone),
+		CASE(interface_made_anew), CASE(bpffs_is_mounted),
+		CASE(bpffs_path_is_wrong),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Many threads at once, each with a handle of its own. */
+#include "rig.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define PODS   16
+#define ROUNDS 3
+#define RIVALS 4
+
+static struct pod pods[PODS];
+
+/* What one thread does; cmocka's asserts work in the main thread only. */
+struct job {
+	pthread_t thread;
+	const struct pod *pod;
+	char id[32];
+	pthread_barrier_t *start;
+	int results[4];
+	char error[256];
+	bool moved; /* the thread is in another netns than before */
+};
+
+static ino_t netns_of_thread(void)
+{
+	struct stat st;
+
+	return stat("/proc/thread-self/ns/net", &st) == 0 ? st.st_ino : 0;
+}
+
+static void note_error(struct job *job, const struct natra *n, int r)
+{
+	if (r < 0 && !job->error[0])
+		(void)snprintf(job->error, sizeof(job->error), "%s",
+			       natra_error(n));
+}
+
+/* attach, check, query, detach. */
+static void *whole_life(void *arg)
+{
+	struct job *job = arg;
+	struct natra_target target = pod_target(job->pod, job->id);
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_info info = NATRA_INIT(info);
+	struct natra *n = rig_open();
+	ino_t netns = netns_of_thread();
+
+	(void)pthread_barrier_wait(job->start);
+	job->results[0] = natra_attach(n, &target, &policy);
+	note_error(job, n, job->results[0]);
+	job->results[1] = natra_check(n, job->id, &policy);
+	note_error(job, n, job->results[1]);
+	job->results[2] = natra_query(n, job->id, &info);
+	note_error(job, n, job->results[2]);
+	if (job->results[2] == 0 && strcmp(info.id, job->id) != 0)
+		job->results[2] = -EBADMSG;
+	job->results[3] = natra_detach(n, &target);
+	note_error(job, n, job->results[3]);
+	job->moved = netns_of_thread() != netns;
+	natra_close(n);
+	return NULL;
+}
+
+static void *attach_only(void *arg)
+{
+	struct job *job = arg;
+	struct natra_target target = pod_target(job->pod, job->id);
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra *n = rig_open();
+
+	(void)pthread_barrier_wait(job->start);
+	job->results[0] = natra_attach(n, &target, &policy);
+	note_error(job, n, job->results[0]);
+	natra_close(n);
+	return NULL;
+}
+
+static void *detach_only(void *arg)
+{
+	struct job *job = arg;
+	struct natra_target target = pod_target(job->pod, job->id);
+	struct natra *n = rig_open();
+
+	(void)pthread_barrier_wait(job->start);
+	job->results[0] = natra_detach(n, &target);
+	note_error(job, n, job->results[0]);
+	natra_close(n);
+	return NULL;
+}
+
+static void run(struct job *jobs, unsigned int len, void *(*fn)(void *arg))
+{
+	pthread_barrier_t start;
+
+	assert_int_equal(pthread_barrier_init(&start, NULL, len), 0);
+	for (unsigned int i = 0; i < len; i++) {
+		jobs[i].start = &start;
+		assert_int_equal(
+			pthread_create(&jobs[i].thread, NULL, fn, &jobs[i]), 0);
+	}
+	for (unsigned int i = 0; i < len; i++)
+		assert_int_equal(pthread_join(jobs[i].thread, NULL), 0);
+	assert_int_equal(pthread_barrier_destroy(&start), 0);
+}
+
+static void all_well(const struct job *jobs, unsigned int len)
+{
+	for (unsigned int i = 0; i < len; i++) {
+		for (int j = 0; j < 4; j++) {
+			if (jobs[i].results[j] != 0)
+				fail_msg("%s, step %d: %d, %s", jobs[i].id, j,
+					 jobs[i].results[j], jobs[i].error);
+		}
+		assert_false(jobs[i].moved);
+	}
+}
+
+static struct job job_of(unsigned int pod, const char *id)
+{
+	struct job job = {.pod = &pods[pod]};
+
+	(void)snprintf(job.id, sizeof(job.id), "%s", id);
+	return job;
+}
+
+static void two_handles(void **state)
+{
+	struct job jobs[2] = {job_of(0, "two-0"), job_of(1, "two-1")};
+	char *before = rig_state();
+
+	(void)state;
+	for (int i = 0; i < ROUNDS; i++) {
+		run(jobs, 2, whole_life);
+		all_well(jobs, 2);
+	}
+	rig_same_state(before);
+	free(before);
+}
+
+static void many_pods(void **state)
+{
+	struct job jobs[PODS];
+	char *before = rig_state();
+	char id[32];
+
+	(void)state;
+	for (unsigned int i = 0; i < PODS; i++) {
+		(void)snprintf(id, sizeof(id), "many-%u", i);
+		jobs[i] = job_of(i, id);
+	}
+	run(jobs, PODS, whole_life);
+	all_well(jobs, PODS);
+	assert_int_equal(rig_pins(), 0);
+	rig_same_state(before);
+	free(before);
+}
+
+/* All at the same time succeed, and one attachment comes of it. */
+static void same_id(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra *n = rig_open();
+	struct job jobs[RIVALS];
+	char *before = rig_state();
+	unsigned int pins;
+
+	(void)state;
+	jobs[0] = job_of(0, "same");
+	run(jobs, 1, attach_only);
+	all_well(jobs, 1);
+	pins = rig_pins();
+	run(jobs, 1, detach_only);
+	all_well(jobs, 1);
+
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < RIVALS; i++)
+			jobs[i] = job_of(0, "same");
+		run(jobs, RIVALS, attach_only);
+		all_well(jobs, RIVALS);
+		assert_int_equal(natra_check(n, "same", &policy), 0);
+		assert_int_equal(rig_pins(), pins);
+		run(jobs, RIVALS, detach_only);
+		all_well(jobs, RIVALS);
+		assert_int_equal(rig_pins(), 0);
+	}
+	rig_same_state(before);
+	free(before);
+	natra_close(n);
+}
+
+/* Attach and detach of one id at once: either may win, none may fail. */
+static void attach_against_detach(void **state)
+{
+	struct job jobs[RIVALS];
+	char *before = rig_state();
+
+	(void)state;
+	for (int i = 0; i < RIVALS; i++)
+		jobs[i] = job_of(0, "same");
+	run(jobs, RIVALS, whole_life);
+	for (int i = 0; i < RIVALS; i++) {
+		/* check and query may find that it was detached. */
+		assert_int_equal(jobs[i].results[0], 0);
+		assert_int_equal(jobs[i].results[3], 0);
+	}
+	assert_int_equal(rig_pins(), 0);
+	rig_same_state(before);
+	free(before);
+}
+
+/* One interface, one attachment: the others are told whose it is. */
+static void different_ids(void **state)
+{
+	struct job jobs[RIVALS];
+	char *before = rig_state();
+	int won = 0;
+	char id[32];
+
+	(void)state;
+	for (int i = 0; i < RIVALS; i++) {
+		(void)snprintf(id, sizeof(id), "rival-%d", i);
+		jobs[i] = job_of(0, id);
+	}
+	run(jobs, RIVALS, attach_only);
+	for (int i = 0; i < RIVALS; i++) {
+		int r = jobs[i].results[0];
+
+		won += r == 0;
+		if (r != 0 && r != -EBUSY)
+			fail_msg("%s: %d, %s", jobs[i].id, r, jobs[i].error);
+		jobs[i].error[0] = '\0';
+	}
+	run(jobs, RIVALS, detach_only);
+	rig_same_state(before);
+	free(before);
+	assert_int_equal(won, 1);
+}
+
+static int setup(void **state)
+{
+	char name[16];
+
+	(void)state;
+	for (int i = 0; i < PODS; i++) {
+		(void)snprintf(name, sizeof(name), "p%d", i);
+		pods[i] = pod_make(name);
+	}
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	for (int i = 0; i < PODS; i++)
+		pod_remove(&pods[i]);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_handles),
+		cmocka_unit_test(many_pods),
+		cmocka_unit_test(same_id),
+		cmocka_unit_test(attach_against_detach),
+		cmocka_unit_test(different_ids),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
