@@ -36,15 +36,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define PASS TC_ACT_UNSPEC
 #define DROP TC_ACT_SHOT
 
-static __always_inline int count(struct natra_counters *counters,
-				 enum natra_counter which, __u32 bytes,
-				 int verdict)
-{
-	counters->count[which].packets++;
-	counters->count[which].bytes += bytes;
-	return verdict;
-}
-
 static __always_inline bool fast_protocol(__u8 protocol)
 {
 	return protocol == NATRA_PROTO_TCP || protocol == NATRA_PROTO_UDP;
@@ -164,18 +155,16 @@ static __always_inline void note_flow(struct __sk_buff *skb,
 	natra_flow_add(slot, now, packet->bytes);
 }
 
-/* fq below holds the packet until depart_ns, which is later than now. */
-static __always_inline int pace(struct __sk_buff *skb,
-				const struct natra_limits *limits,
-				struct natra_counters *counters,
-				struct packet *packet, __u64 delay_ns)
+/*
+ * The helper writes at the network header, which for a frame with a VLAN tag
+ * inside is that tag.
+ */
+static __always_inline bool set_ce(struct __sk_buff *skb)
 {
-	enum natra_counter outcome = NATRA_COUNT_PACED;
-
-	counters->delay_ns_sum += delay_ns;
-	if (delay_ns > limits->mark_from_ns && bpf_skb_ecn_set_ce(skb))
-		outcome = NATRA_COUNT_MARKED;
-	return count(counters, outcome, packet->bytes, PASS);
+	if (skb->protocol != natra_be16(NATRA_ETHERTYPE_IPV4) &&
+	    skb->protocol != natra_be16(NATRA_ETHERTYPE_IPV6))
+		return false;
+	return bpf_skb_ecn_set_ce(skb) == 1;
 }
 
 /*
@@ -183,39 +172,31 @@ static __always_inline int pace(struct __sk_buff *skb,
  * to delay_limit_ns, so a sender that sets ECT and ignores CE does not get past
  * the rate. What is dropped is given back.
  */
-static __always_inline int mark(struct __sk_buff *skb,
-				struct natra_counters *counters, __u32 bytes,
-				__u64 cost_ns)
+static __always_inline enum natra_counter mark(struct __sk_buff *skb,
+					       __u64 cost_ns)
 {
-	if (bpf_skb_ecn_set_ce(skb) == 1)
-		return count(counters, NATRA_COUNT_MARKED, bytes, PASS);
+	if (set_ce(skb))
+		return NATRA_COUNT_MARKED;
 	__sync_fetch_and_add(&natra_memory.state.tat_ns, -cost_ns);
-	return count(counters, NATRA_COUNT_DROPPED_RATE, bytes, DROP);
+	return NATRA_COUNT_DROPPED_RATE;
 }
 
-static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
-				 bool tx, bool edt)
+static __always_inline enum natra_counter judge(struct __sk_buff *skb,
+						struct natra_cpu *cpu,
+						struct packet *packet, bool tx,
+						bool edt)
 {
-	__u64 burst_ns, cost_ns, depart_ns, limit_ns, now_ns;
+	__u64 burst_ns, cost_ns, depart_ns, limit_ns, now_ns, tat_ns;
 	const struct natra_limits *limits;
-	struct natra_counters *counters;
-	__u32 cpu_id, epoch, estimate;
-	struct natra_cpu *cpu;
+	__u32 epoch, estimate;
 	bool mouse;
 
-	cpu_id = bpf_get_smp_processor_id();
-	if (cpu_id >= natra_fixed.cpus)
-		cpu_id = 0; /* for the verifier: there is one for each */
-	cpu = &natra_cpus[cpu_id];
-	counters = &cpu->counters;
 	limits = &natra_config.slot[NATRA_READ_ONCE(natra_config.active) & 1];
-
 	packet->now_ns = bpf_ktime_get_coarse_ns();
 	if (natra_unlikely(!read_packet(skb, tx, &cpu->packet, packet)))
-		return count(counters, NATRA_COUNT_OTHER, packet->bytes, PASS);
+		return NATRA_COUNT_OTHER;
 	if (natra_unlikely(!limits->rate.mult))
-		return count(counters, NATRA_COUNT_UNLIMITED, packet->bytes,
-			     PASS);
+		return NATRA_COUNT_UNLIMITED;
 
 	epoch = natra_epoch(packet->now_ns);
 	estimate = natra_sketch_add(natra_memory.sketch,
@@ -226,9 +207,16 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 				estimate, limits->enter_units,
 				limits->leave_units, epoch);
 	if (mouse && limits->pass == NATRA_PASS_FREE)
-		return count(counters, NATRA_COUNT_MICE, packet->bytes, PASS);
+		return NATRA_COUNT_MICE;
 
-	now_ns = bpf_ktime_get_ns();
+	/*
+	 * The clock of the last tick is never ahead: what it admits may go. The
+	 * exact one costs as much as all the rest; the burst is a tick longer.
+	 */
+	now_ns = packet->now_ns;
+	tat_ns = NATRA_READ_ONCE(natra_memory.state.tat_ns);
+	if (mouse || tat_ns > now_ns)
+		now_ns = bpf_ktime_get_ns();
 	burst_ns = limits->rate.burst_ns;
 	limit_ns = limits->delay_limit_ns;
 	if (natra_unlikely(mouse)) {
@@ -243,7 +231,7 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 		if (natra_bucket_take(
 			    &natra_memory.state.mice_tat_ns, now_ns,
 			    limits->mice.burst_ns,
-			    natra_cost_ns(&limits->mice, packet->bytes),
+			    natra_cost_ns(&limits->mice, packet->bytes, now_ns),
 			    limit_ns) == NATRA_BUCKET_REFUSED) {
 			limit_ns = 0;
 			now_ns -= limits->reserve_ns;
@@ -255,24 +243,46 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 		note_flow(skb, cpu, packet, now_ns);
 	}
 
-	cost_ns = natra_cost_ns(&limits->rate, packet->bytes);
+	cost_ns = natra_cost_ns(&limits->rate, packet->bytes, tat_ns);
 	depart_ns = natra_bucket_take(&natra_memory.state.tat_ns, now_ns,
 				      burst_ns, cost_ns, limit_ns);
 	if (depart_ns == NATRA_BUCKET_REFUSED)
-		return count(counters,
-			     edt && !mouse ? NATRA_COUNT_DROPPED_HORIZON
-					   : NATRA_COUNT_DROPPED_RATE,
-			     packet->bytes, DROP);
+		return edt && !mouse ? NATRA_COUNT_DROPPED_HORIZON
+				     : NATRA_COUNT_DROPPED_RATE;
 	if (mouse)
-		return count(counters, NATRA_COUNT_MICE, packet->bytes, PASS);
+		return NATRA_COUNT_MICE;
 	if (depart_ns <= now_ns)
-		return count(counters, NATRA_COUNT_ADMITTED, packet->bytes,
-			     PASS);
-	if (edt) {
-		packet->depart_ns = depart_ns;
-		return pace(skb, limits, counters, packet, depart_ns - now_ns);
-	}
-	return mark(skb, counters, packet->bytes, cost_ns);
+		return NATRA_COUNT_ADMITTED;
+	if (!edt)
+		return mark(skb, cost_ns);
+
+	/* fq below holds it. */
+	packet->depart_ns = depart_ns;
+	cpu->counters.delay_ns_sum += depart_ns - now_ns;
+	if (depart_ns - now_ns > limits->mark_from_ns && set_ce(skb))
+		return NATRA_COUNT_MARKED;
+	return NATRA_COUNT_PACED;
+}
+
+static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
+				 bool tx, bool edt)
+{
+	__u32 cpu_id = bpf_get_smp_processor_id();
+	enum natra_counter outcome;
+	struct natra_cpu *cpu;
+
+	if (cpu_id >= natra_fixed.cpus)
+		cpu_id = 0; /* for the verifier: there is one for each */
+	cpu = &natra_cpus[cpu_id];
+	outcome = judge(skb, cpu, packet, tx, edt);
+	/* One copy of what follows, not one for each outcome. */
+	asm volatile("" : "+r"(outcome));
+	cpu->counters.count[outcome].packets++;
+	cpu->counters.count[outcome].bytes += packet->bytes;
+	return outcome == NATRA_COUNT_DROPPED_RATE ||
+			       outcome == NATRA_COUNT_DROPPED_HORIZON
+		       ? DROP
+		       : PASS;
 }
 
 SEC("tc")
@@ -300,12 +310,10 @@ SEC("tc")
 int natra_edt(struct __sk_buff *skb)
 {
 	struct packet packet = {};
+	int verdict = shape(skb, &packet, true, true);
+	__u64 depart_ns = packet.depart_ns;
 	__u64 own_ns = skb->tstamp;
-	__u64 depart_ns;
-	int verdict;
 
-	verdict = shape(skb, &packet, true, true);
-	depart_ns = packet.depart_ns;
 	if (own_ns > depart_ns &&
 	    skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO &&
 	    own_ns < packet.now_ns + MAX_STAMP_NS)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Heavy or mouse, with hysteresis: a flow turns heavy at `enter` and stays so
- * until its estimate is under `leave` or NATRA_HEAVY_WINDOWS have passed.
- * Judged by the estimate alone, flows that sit around the threshold are mice
- * half of the time and leak past the cap.
+ * Heavy or mouse, with hysteresis: a flow is heavy from `enter` on, a mouse
+ * under `leave`, and in between what it last was, for NATRA_HEAVY_WINDOWS. By
+ * the estimate alone, flows that sit around the threshold are mice half of the
+ * time and leak past the cap.
  *
  * The table is direct-mapped; an entry is a 9-bit fingerprint and the lower 7
  * bits of the epoch in which the flow was last seen over `enter`. A later flow
@@ -32,6 +32,8 @@ natra_inline bool natra_is_heavy(__u16 *table, __u64 hash, __u32 estimate,
 	__u32 print = (fold >> 16) & ~NATRA_HEAVY_EPOCH_MASK;
 	__u32 entry;
 
+	if (!print)
+		print = 1U << NATRA_HEAVY_EPOCH_BITS; /* 0 is an empty slot */
 	if (estimate < leave)
 		return false;
 
@@ -43,7 +45,7 @@ natra_inline bool natra_is_heavy(__u16 *table, __u64 hash, __u32 estimate,
 			NATRA_WRITE_ONCE(*slot, (__u16)fresh);
 		return true;
 	}
-	return entry != 0 && (entry & ~NATRA_HEAVY_EPOCH_MASK) == print &&
+	return (entry & ~NATRA_HEAVY_EPOCH_MASK) == print &&
 	       ((epoch - entry) & NATRA_HEAVY_EPOCH_MASK) <=
 		       NATRA_HEAVY_WINDOWS;
 }

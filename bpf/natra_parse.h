@@ -26,13 +26,11 @@
 
 /* IANA protocol numbers. */
 #define NATRA_PROTO_HOPOPTS  0
-#define NATRA_PROTO_ICMP     1
 #define NATRA_PROTO_TCP      6
 #define NATRA_PROTO_UDP      17
 #define NATRA_PROTO_ROUTING  43
 #define NATRA_PROTO_FRAGMENT 44
 #define NATRA_PROTO_AH       51
-#define NATRA_PROTO_ICMPV6   58
 #define NATRA_PROTO_DSTOPTS  60
 #define NATRA_PROTO_DCCP     33
 #define NATRA_PROTO_SCTP     132
@@ -75,23 +73,19 @@ natra_inline __u32 natra_l4_len(void *ctx, __u32 offset,
 	}
 }
 
-/* The ports, or what stands for them, and the end of the layer 4 header. */
+/* The ports and the end of the layer 4 header. */
 natra_inline void natra_parse_l4(void *ctx, __u32 offset,
 				 struct natra_parsed_packet *p)
 {
-	const __u8 *byte = (const __u8 *)p->raw;
 	struct natra_tuple *t = &p->tuple;
 
 	p->header_len = offset;
-	if (t->fragment || NATRA_LOAD(ctx, offset, p->raw, 8) < 0)
+	if (t->fragment)
 		return;
-
-	if (natra_has_ports(t->protocol))
+	/* Without ports, all that two hosts send by a protocol is one flow. */
+	if (natra_has_ports(t->protocol) &&
+	    NATRA_LOAD(ctx, offset, p->raw, sizeof(t->ports)) == 0)
 		t->ports = p->raw[0];
-	/* Echo has an identifier in place of a port. */
-	if ((t->protocol == NATRA_PROTO_ICMP && (byte[0] & ~8) == 0) ||
-	    (t->protocol == NATRA_PROTO_ICMPV6 && byte[0] >> 1 == 128 >> 1))
-		t->ports = *(const __u16 *)(byte + 4);
 	p->header_len += natra_l4_len(ctx, offset, p);
 }
 

@@ -208,9 +208,18 @@ int check_limits(struct natra *n, const struct pin_gen *gen)
 	return 0;
 }
 
-bool check_is_gone(struct natra *n, const struct pin_gen *gen)
+int check_is_gone(struct natra *n, const struct pin_gen *gen)
 {
-	return check_attached(n, gen, -1) == -ENODEV;
+	char before[HANDLE_ERROR_MAX];
+	int r;
+
+	(void)str_copy(before, sizeof(before), natra_error(n));
+	r = check_attached(n, gen, -1);
+	if (r < 0 && r != -ENODEV && r != -EBADE)
+		return r;
+	/* An answer, not an error of the caller's. */
+	(void)str_copy(n->error, sizeof(n->error), before);
+	return r == -ENODEV;
 }
 
 struct entry {

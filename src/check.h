@@ -15,8 +15,8 @@ int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd);
 /* -EBADE if the limits in the kernel are not those of the metadata. */
 int check_limits(struct natra *n, const struct pin_gen *gen);
 
-/* Whether the interface is no more. */
-bool check_is_gone(struct natra *n, const struct pin_gen *gen);
+/* 1: the interface is no more; 0: it is there, whatever else is wrong. */
+int check_is_gone(struct natra *n, const struct pin_gen *gen);
 
 /* Every program on the hooks in use, see natra_neighbours. */
 int check_neighbours(struct natra *n, const struct pin_gen *gen,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "structs.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -13,21 +14,19 @@
 
 int natra_open(struct natra **ret_n, const struct natra_open_opts *opts)
 {
-	const char *path = "/sys/fs/bpf";
+	struct natra_open_opts o = {0};
 	cleanup_free struct natra *n = NULL;
 
-	if (!ret_n || (opts && opts->sz != sizeof(*opts)))
+	if (!ret_n)
 		return -EINVAL;
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return -ENOMEM;
-	if (opts) {
-		if (opts->bpffs_path)
-			path = opts->bpffs_path;
-		n->log_fn = opts->log_fn;
-		n->log_arg = opts->log_arg;
-	}
-	n->bpffs = strdup(path);
+	if (opts && struct_in(n, "opts", &o, sizeof(o), opts) < 0)
+		return -EINVAL;
+	n->log_fn = o.log_fn;
+	n->log_arg = o.log_arg;
+	n->bpffs = strdup(o.bpffs_path ? o.bpffs_path : "/sys/fs/bpf");
 	if (!n->bpffs)
 		return -ENOMEM;
 	*ret_n = TAKE_PTR(n);

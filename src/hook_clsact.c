@@ -107,8 +107,11 @@ int hook_clsact_attach(struct natra *n, struct netlink *nl,
 		       const struct hook *hook, int prog_fd)
 {
 	struct bpf_tc_hook at = libbpf_hook(hook);
-	LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = prog_fd,
-		    .priority = PRIORITY);
+	struct bpf_tc_opts opts = {
+		.sz = sizeof(opts),
+		.prog_fd = prog_fd,
+		.priority = PRIORITY,
+	};
 	LIBBPF_LOG_SCOPE(n);
 	int r;
 
@@ -211,7 +214,7 @@ int hook_clsact_detach(struct natra *n, struct netlink *nl,
 {
 	struct bpf_tc_hook at = libbpf_hook(hook);
 	struct own_filter own = {.prog_id = prog_id};
-	LIBBPF_OPTS(bpf_tc_opts, opts);
+	struct bpf_tc_opts opts = {.sz = sizeof(opts)};
 	LIBBPF_LOG_SCOPE(n);
 	int r;
 

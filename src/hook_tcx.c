@@ -19,7 +19,7 @@ static enum bpf_attach_type attach_type(const struct hook *hook)
 
 static int query(const struct hook *hook, uint32_t *ids, uint32_t *inout_len)
 {
-	LIBBPF_OPTS(bpf_prog_query_opts, opts);
+	struct bpf_prog_query_opts opts = {.sz = sizeof(opts)};
 	int r;
 
 	opts.prog_ids = ids;
@@ -49,7 +49,10 @@ int hook_tcx_supported(struct natra *n)
 int hook_tcx_attach(struct natra *n, const struct hook *hook, int prog_fd,
 		    int *ret_link_fd)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = BPF_F_BEFORE);
+	struct bpf_link_create_opts opts = {
+		.sz = sizeof(opts),
+		.flags = BPF_F_BEFORE,
+	};
 	int fd;
 
 	fd = bpf_link_create(prog_fd, (int)hook->ifindex, attach_type(hook),

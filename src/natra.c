@@ -120,6 +120,7 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	struct natra_target t;
 	struct natra_policy p;
 	cleanup_close int fd = -1;
+	cleanup_close int lock_fd = -1;
 	struct scene scene;
 	char id[NATRA_ID_MAX + 1];
 	struct request request = {.id = id, .policy = &p};
@@ -143,6 +144,9 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	r = kernel_is_supported(n);
 	if (r == 0)
 		r = netns_open(n, &t, &fd);
+	/* So that of two ids for one interface the second sees the first. */
+	if (r == 0)
+		r = netns_lock(n, fd, &lock_fd);
 	if (r == 0)
 		r = shaper_scene(n, fd, t.ifname, &scene);
 	if (r < 0)
@@ -158,8 +162,11 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	r = refuse_foreign(n, &scene, id);
 	if (r == 0)
 		r = pin_lock(n, id, true, &key);
-	if (r == 0)
-		r = shaper_attach(n, &key, &scene, &request);
+	if (r < 0)
+		return r;
+	r = shaper_attach(n, &key, &scene, &request);
+	if (r < 0)
+		pin_remove_key(&key); /* the kernel refuses if it is in use */
 	return r;
 }
 
@@ -221,9 +228,9 @@ int natra_configure(struct natra *n, const char *id,
 	struct natra_policy before, p;
 	int r;
 
-	if (!n || !id)
-		return -EINVAL;
-	r = read_policy(n, policy, &p);
+	r = check_id(n, id);
+	if (r == 0)
+		r = read_policy(n, policy, &p);
 	if (r == 0)
 		r = pin_lock(n, id, false, &key);
 	if (r == 0)
@@ -236,7 +243,10 @@ int natra_configure(struct natra *n, const char *id,
 	r = merge_fixed(n, &before, &p);
 	if (r < 0)
 		return r;
-	if (check_is_gone(n, &gen))
+	r = check_is_gone(n, &gen);
+	if (r < 0)
+		return r;
+	if (r == 1)
 		return natra_refuse(n, -ENODEV,
 				    "interface '%s' of '%s' is gone",
 				    gen.meta.pod.ifname, id);
@@ -307,8 +317,9 @@ int natra_check(struct natra *n, const char *id,
 	struct natra_policy have, want;
 	int r;
 
-	if (!n || !id)
-		return -EINVAL;
+	r = check_id(n, id);
+	if (r < 0)
+		return r;
 	if (policy) {
 		r = read_policy(n, policy, &want);
 		if (r < 0)
@@ -344,8 +355,11 @@ int natra_neighbours(struct natra *n, const char *id,
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	int r;
 
-	if (!n || !id || !cb)
-		return -EINVAL;
+	r = check_id(n, id);
+	if (r == 0 && !cb)
+		r = natra_refuse(n, -EINVAL, "cb: missing");
+	if (r < 0)
+		return r;
 	r = pin_find(n, id, &gen);
 	if (r == -ENOENT)
 		return not_attached(n, id);
@@ -359,8 +373,10 @@ int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
 	cleanup_close int fd = -1;
 	int r;
 
-	if (!n || !ret_id)
+	if (!n)
 		return -EINVAL;
+	if (!ret_id)
+		return natra_refuse(n, -EINVAL, "ret_id: missing");
 	r = read_target(n, target, &t);
 	if (r == 0)
 		r = netns_open(n, &t, &fd);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -96,31 +97,76 @@ int netns_self(struct netns_id *ret_id)
 	return 0;
 }
 
+int netns_lock(struct natra *n, int fd, int *ret_lock_fd)
+{
+	cleanup_close int lock_fd = -1;
+	int r;
+
+	/* An open of its own: the caller's may be shared with other processes,
+	 * and with it the lock. */
+	if (fd >= 0) {
+		char path[32];
+
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		lock_fd = open_netns(path);
+	} else {
+		lock_fd = open_netns(SELF_NETNS);
+	}
+	if (lock_fd < 0)
+		return natra_fail(n, lock_fd, "open the network namespace");
+	do
+		r = flock(lock_fd, LOCK_EX);
+	while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return natra_fail(n, -errno, "lock the network namespace");
+	*ret_lock_fd = TAKE_FD(lock_fd);
+	return 0;
+}
+
 static int read_self(void *arg)
 {
 	return netns_self(arg);
 }
 
-static bool is_netns(int fd, const struct netns_id *id)
+/* 1: it is that namespace; 0: it is another. */
+static int is_netns(int fd, const struct netns_id *id)
 {
 	struct netns_id found;
+	int r = netns_run(NULL, fd, read_self, &found);
 
-	return netns_run(NULL, fd, read_self, &found) == 0 &&
-	       found.inode == id->inode && found.cookie == id->cookie;
+	if (r < 0)
+		return r;
+	return found.inode == id->inode && found.cookie == id->cookie;
 }
 
-/* The namespace behind `path` if its inode number and cookie are right. */
+/* What ends while it is looked at, or is hidden from us, is not an error. */
+static bool is_absent(int error)
+{
+	return error == ENOENT || error == ENOTDIR || error == ESRCH ||
+	       error == EACCES || error == EPERM;
+}
+
+/* The namespace behind `path` if its inode number and cookie are right; else
+ * -ENOENT. */
 static int match(const char *path, const struct netns_id *id)
 {
 	cleanup_close int fd = -1;
 	struct stat st;
+	int r;
 
-	if (stat(path, &st) < 0 || st.st_ino != id->inode)
+	if (stat(path, &st) < 0)
+		return is_absent(errno) ? -ENOENT : -errno;
+	if (st.st_ino != id->inode)
 		return -ENOENT;
 	fd = open_netns(path);
-	if (fd < 0 || check_is_netns(fd) < 0 || !is_netns(fd, id))
+	if (fd < 0)
+		return is_absent(-fd) ? -ENOENT : fd;
+	if (check_is_netns(fd) < 0)
 		return -ENOENT;
-	return TAKE_FD(fd);
+	r = is_netns(fd, id);
+	if (r < 0)
+		return r;
+	return r ? TAKE_FD(fd) : -ENOENT;
 }
 
 static int scan(const char *dir_path, const char *suffix, bool only_digits,
@@ -129,9 +175,11 @@ static int scan(const char *dir_path, const char *suffix, bool only_digits,
 	cleanup_dir DIR *dir = opendir(dir_path);
 	struct dirent *entry;
 	char path[320];
-	int fd;
+	int r;
 
-	while (dir && (entry = readdir(dir))) {
+	if (!dir)
+		return is_absent(errno) ? -ENOENT : -errno;
+	while ((entry = readdir(dir))) {
 		if (entry->d_name[0] == '.' ||
 		    (only_digits &&
 		     (entry->d_name[0] < '0' || entry->d_name[0] > '9')))
@@ -139,9 +187,9 @@ static int scan(const char *dir_path, const char *suffix, bool only_digits,
 		if (snprintf(path, sizeof(path), "%s/%s%s", dir_path,
 			     entry->d_name, suffix) >= (int)sizeof(path))
 			continue;
-		fd = match(path, id);
-		if (fd >= 0)
-			return fd;
+		r = match(path, id);
+		if (r != -ENOENT)
+			return r;
 	}
 	return -ENOENT;
 }
@@ -149,26 +197,30 @@ static int scan(const char *dir_path, const char *suffix, bool only_digits,
 int netns_find(const struct netns_id *id, int hint_fd, int *ret_fd)
 {
 	struct netns_id self;
-	int fd;
+	int r = netns_self(&self);
 
-	if (netns_self(&self) == 0 && self.inode == id->inode &&
-	    self.cookie == id->cookie) {
+	if (r < 0)
+		return r;
+	if (self.inode == id->inode && self.cookie == id->cookie) {
 		*ret_fd = -1;
 		return 0;
 	}
-	if (hint_fd >= 0 && is_netns(hint_fd, id)) {
-		fd = fcntl(hint_fd, F_DUPFD_CLOEXEC, 3);
-		if (fd < 0)
+	r = hint_fd >= 0 ? is_netns(hint_fd, id) : 0;
+	if (r < 0)
+		return r;
+	if (r == 1) {
+		r = fcntl(hint_fd, F_DUPFD_CLOEXEC, 3);
+		if (r < 0)
 			return -errno;
-		*ret_fd = fd;
+		*ret_fd = r;
 		return 0;
 	}
-	fd = scan(NETNS_DIR, "", false, id);
-	if (fd < 0)
-		fd = scan("/proc", "/ns/net", true, id);
-	if (fd < 0)
-		return -ENOENT;
-	*ret_fd = fd;
+	r = scan(NETNS_DIR, "", false, id);
+	if (r == -ENOENT)
+		r = scan("/proc", "/ns/net", true, id);
+	if (r < 0)
+		return r;
+	*ret_fd = r;
 	return 0;
 }
 

@@ -23,6 +23,10 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd);
  * found. */
 int netns_find(const struct netns_id *id, int hint_fd, int *ret_fd);
 
+/* Excludes other attachers to the interfaces of a namespace (-1: the caller's
+ * own) until the descriptor is closed. */
+int netns_lock(struct natra *n, int fd, int *ret_lock_fd);
+
 /* The namespace that the calling thread is in. */
 int netns_self(struct netns_id *ret_id);
 

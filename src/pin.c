@@ -88,38 +88,50 @@ static bool is_current(int fd, const char *path)
 	       by_fd.st_ino == by_path.st_ino && by_fd.st_dev == by_path.st_dev;
 }
 
+/* -EAGAIN: the directory went away meanwhile. */
+static int lock_dir(struct natra *n, const char *path, int *ret_fd)
+{
+	cleanup_close int fd = -1;
+	int r;
+
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		if (errno == ENOENT || errno == ENOTDIR)
+			return -EAGAIN;
+		return natra_fail(n, -errno, "open '%s'", path);
+	}
+	do
+		r = flock(fd, LOCK_EX);
+	while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return natra_fail(n, -errno, "lock '%s'", path);
+	if (!is_current(fd, path))
+		return -EAGAIN;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
 static int lock_path(struct natra *n, const char *path, bool create,
 		     struct pin_key *ret_key)
 {
-	for (;;) {
-		cleanup_close int fd = -1;
-		int r;
+	bool made;
+	int r;
 
-		if (create) {
-			r = make_dir(n, path);
-			if (r < 0)
-				return r;
-		}
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0) {
-			if (errno == ENOENT && create)
-				continue;
-			if (errno == ENOENT || errno == ENOTDIR)
-				return -ENOENT;
-			return natra_fail(n, -errno, "open '%s'", path);
-		}
-		do
-			r = flock(fd, LOCK_EX);
-		while (r < 0 && errno == EINTR);
-		if (r < 0)
-			return natra_fail(n, -errno, "lock '%s'", path);
-		if (is_current(fd, path)) {
-			(void)str_copy(ret_key->path, sizeof(ret_key->path),
-				       path);
-			ret_key->lock_fd = TAKE_FD(fd);
-			return 0;
-		}
+	do {
+		made = create && mkdir(path, PIN_MODE) == 0;
+		if (create && !made && errno != EEXIST)
+			return natra_fail(n, -errno, "create '%s'", path);
+		r = lock_dir(n, path, &ret_key->lock_fd);
+		if (r == -EAGAIN && !create)
+			return -ENOENT;
+	} while (r == -EAGAIN);
+	if (r < 0) {
+		if (made)
+			(void)rmdir(path);
+		return r;
 	}
+	(void)str_copy(ret_key->path, sizeof(ret_key->path), path);
+	return 0;
 }
 
 int pin_lock(struct natra *n, const char *id, bool create,
@@ -206,37 +218,49 @@ int pin_new_gen(struct natra *n, const struct pin_key *key, unsigned int after,
 	return 0;
 }
 
-/* Fills in meta and abi; what cannot be understood has abi 0. */
-static void load_meta(struct pin_gen *gen)
+/*
+ * Fills in meta and abi; what cannot be understood has abi 0. An error is one
+ * of reading: what is there may be sound, and must not be taken for garbage.
+ */
+static int load_meta(struct natra *n, struct pin_gen *gen)
 {
 	char path[PIN_PATH_MAX + 8];
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
 	cleanup_free struct meta *value = NULL;
 	const uint32_t zero = 0;
+	int r;
 
 	gen->abi = 0;
 	(void)snprintf(path, sizeof(path), "%s/meta", gen->path);
-	gen->meta_fd = bpf_obj_get(path);
-	if (gen->meta_fd < 0) {
-		gen->meta_fd = -1;
-		return;
-	}
-	if (bpf_obj_get_info_by_fd(gen->meta_fd, &info, &len) < 0 ||
-	    info.type != BPF_MAP_TYPE_ARRAY || info.key_size != sizeof(zero) ||
+	r = bpf_obj_get(path);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return natra_fail(n, r, "open '%s'", path);
+	gen->meta_fd = r;
+	r = bpf_obj_get_info_by_fd(gen->meta_fd, &info, &len);
+	if (r < 0)
+		return natra_fail(n, r, "ask for '%s'", path);
+	if (info.type != BPF_MAP_TYPE_ARRAY || info.key_size != sizeof(zero) ||
 	    info.value_size < offsetof(struct meta, complete))
-		return;
+		return 0;
 	value = calloc(1, info.value_size > sizeof(*value) ? info.value_size
 							   : sizeof(*value));
-	if (!value || bpf_map_lookup_elem(gen->meta_fd, &zero, value) < 0 ||
-	    value->magic != NATRA_PIN_MAGIC)
-		return;
+	if (!value)
+		return natra_fail(n, -ENOMEM, "read '%s'", path);
+	r = bpf_map_lookup_elem(gen->meta_fd, &zero, value);
+	if (r < 0)
+		return natra_fail(n, r, "read '%s'", path);
+	if (value->magic != NATRA_PIN_MAGIC)
+		return 0;
 	gen->abi = value->abi;
 	if (value->abi != NATRA_PIN_ABI)
-		return;
+		return 0;
 	gen->meta = *value;
 	if (info.value_size != sizeof(*value) || !meta_valid(&gen->meta))
 		gen->abi = 0;
+	return 0;
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -278,8 +302,9 @@ int pin_foreach_gen(struct natra *n, const char *path,
 		if (snprintf(gen.path, sizeof(gen.path), "%s/%u", path,
 			     gen.number) >= (int)sizeof(gen.path))
 			continue;
-		load_meta(&gen);
-		r = cb(arg, &gen);
+		r = load_meta(n, &gen);
+		if (r == 0)
+			r = cb(arg, &gen);
 	}
 	return r;
 }
@@ -315,6 +340,7 @@ int pin_find_gen(struct natra *n, const char *path, struct pin_gen *ret_gen)
 
 	if (r < 0)
 		return r;
+	ret_gen->abi = find.foreign_abi;
 	if (!find.found && find.foreign_abi)
 		return natra_refuse(n, -ESTALE,
 				    "'%s' was pinned by ABI %u, this is %d",

@@ -70,7 +70,7 @@ int pin_foreach_gen(struct natra *n, const char *key_path,
 		    int (*cb)(void *arg, struct pin_gen *gen), void *arg);
 
 /* The newest complete generation of an id; -ENOENT without an error text;
- * -ESTALE another ABI. No lock is needed to read. */
+ * -ESTALE another ABI, which is in ret_gen->abi. No lock is needed to read. */
 int pin_find_gen(struct natra *n, const char *key_path,
 		 struct pin_gen *ret_gen);
 int pin_find(struct natra *n, const char *id, struct pin_gen *ret_gen);

@@ -13,10 +13,14 @@
 #include "util/str.h"
 #include "../bpf/natra_flows.h"
 
-static void fill_info(struct natra *n, const struct pin_gen *gen,
-		      struct natra_info *info)
+static int fill_info(struct natra *n, const struct pin_gen *gen,
+		     struct natra_info *info)
 {
 	const struct meta *m = &gen->meta;
+	int gone = check_is_gone(n, gen);
+
+	if (gone < 0)
+		return gone;
 
 	(void)str_copy(info->id, sizeof(info->id), m->id);
 	(void)str_copy(info->ifname, sizeof(info->ifname), m->pod.ifname);
@@ -31,7 +35,7 @@ static void fill_info(struct natra *n, const struct pin_gen *gen,
 	info->pace_active = m->half[HALF_PACE].hook != META_HOOK_NONE;
 	info->fq_is_ours = m->pod.fq != 0;
 	info->host_fq_is_ours = m->host.fq != 0;
-	info->interface_gone = check_is_gone(n, gen);
+	info->interface_gone = gone;
 	info->ifindex = m->pod.ifindex;
 	(void)str_copy(info->host_ifname, sizeof(info->host_ifname),
 		       m->host.ifname);
@@ -41,6 +45,7 @@ static void fill_info(struct natra *n, const struct pin_gen *gen,
 	info->ingress_prog_id = m->half[HALF_INGRESS].prog_id;
 	info->egress_prog_id = m->half[HALF_EGRESS].prog_id;
 	info->pace_prog_id = m->half[HALF_PACE].prog_id;
+	return 0;
 }
 
 static int find_attached(struct natra *n, const char *id,
@@ -59,13 +64,14 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 	struct natra_info info = {0};
 	int r;
 
-	if (!n || !id)
-		return -EINVAL;
-	r = find_attached(n, id, &gen);
+	r = check_id(n, id);
+	if (r == 0)
+		r = find_attached(n, id, &gen);
 	if (r < 0)
 		return r;
-	fill_info(n, &gen, &info);
-	n->error[0] = '\0';
+	r = fill_info(n, &gen, &info);
+	if (r < 0)
+		return r;
 	return struct_out(n, "ret_info", ret_info, &info, sizeof(info));
 }
 
@@ -114,9 +120,9 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	bool pace;
 	int r;
 
-	if (!n || !id)
-		return -EINVAL;
-	r = find_attached(n, id, &gen);
+	r = check_id(n, id);
+	if (r == 0)
+		r = find_attached(n, id, &gen);
 	if (r < 0)
 		return r;
 	pace = gen.meta.half[HALF_PACE].hook != META_HOOK_NONE;
@@ -183,10 +189,13 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	uint32_t now;
 	int r;
 
-	if (!n || !id || !inout_len || (*inout_len && !ret_flows) ||
-	    (unsigned int)direction >= NATRA_DIR_MAX)
-		return -EINVAL;
-	r = find_attached(n, id, &gen);
+	r = check_id(n, id);
+	if (r == 0 && (!inout_len || (*inout_len && !ret_flows)))
+		r = natra_refuse(n, -EINVAL, "ret_flows, inout_len: missing");
+	if (r == 0 && (unsigned int)direction >= NATRA_DIR_MAX)
+		r = natra_refuse(n, -EINVAL, "direction: %u", direction);
+	if (r == 0)
+		r = find_attached(n, id, &gen);
 	if (r < 0)
 		return r;
 	if (direction == NATRA_INGRESS_DIR)
@@ -244,13 +253,13 @@ static int add_key(void *arg, const char *path)
 	if (r == -ESTALE) {
 		natra_log(all->n, NATRA_LOG_WARN, "%s", natra_error(all->n));
 		(void)str_copy(info.pin_path, sizeof(info.pin_path), path);
-		info.abi = UINT32_MAX;
+		info.abi = gen.abi;
 		return add_info(all, &info);
 	}
 	if (r < 0)
 		return r;
-	fill_info(all->n, &gen, &info);
-	return add_info(all, &info);
+	r = fill_info(all->n, &gen, &info);
+	return r < 0 ? r : add_info(all, &info);
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -266,8 +275,10 @@ int natra_foreach(struct natra *n,
 	struct attachments all = {.n = n};
 	int r;
 
-	if (!n || !cb)
+	if (!n)
 		return -EINVAL;
+	if (!cb)
+		return natra_refuse(n, -EINVAL, "cb: missing");
 	r = pin_foreach_key(n, add_key, &all);
 	if (r == 0 && all.len)
 		qsort(all.list, all.len, sizeof(all.list[0]), compare_ids);
@@ -331,10 +342,13 @@ static bool is_kept(const struct sweep *sweep, const char *id)
 	return false;
 }
 
-static bool is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
+/* 1: nobody needs it; 0: somebody may. */
+static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 {
-	if (check_is_gone(sweep->n, gen))
-		return true;
+	int gone = check_is_gone(sweep->n, gen);
+
+	if (gone != 0)
+		return gone;
 	return sweep->network &&
 	       strcmp(sweep->network, gen->meta.network) == 0 &&
 	       !is_kept(sweep, gen->meta.id);
@@ -348,10 +362,14 @@ static int sweep_locked(struct sweep *sweep, const struct pin_key *key)
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	if (r == 0 && !is_garbage(sweep, &gen))
-		return teardown_key(sweep->n, key, &gen, -1);
-	if (r == 0)
+	if (r == 0) {
+		r = is_garbage(sweep, &gen);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			return teardown_key(sweep->n, key, &gen, -1);
 		sweep->removed++;
+	}
 	r = teardown_key(sweep->n, key, NULL, -1);
 	if (r == 0)
 		pin_remove_key(key);
@@ -385,8 +403,10 @@ int natra_gc(struct natra *n, const char *network, const char *const *keep,
 	};
 	int r;
 
-	if (!n || (keep_len && !keep))
+	if (!n)
 		return -EINVAL;
+	if (keep_len && !keep)
+		return natra_refuse(n, -EINVAL, "keep: missing");
 	if (keep_len && !network)
 		return natra_refuse(n, -EINVAL,
 				    "keep: %zu ids without a network",
@@ -396,7 +416,7 @@ int natra_gc(struct natra *n, const char *network, const char *const *keep,
 		r = sweep.first_error;
 		(void)str_copy(n->error, sizeof(n->error), sweep.error);
 	}
-	if (ret_removed)
+	if (r == 0 && ret_removed)
 		*ret_removed = sweep.removed;
 	return r;
 }

@@ -4,6 +4,15 @@
 #include <errno.h>
 #include <string.h>
 
+int check_id(struct natra *n, const char *id)
+{
+	if (!n)
+		return -EINVAL;
+	if (!id || !id[0])
+		return natra_refuse(n, -EINVAL, "id: missing");
+	return 0;
+}
+
 static int read_size(struct natra *n, const char *name, const void *from,
 		     size_t *ret_size)
 {

@@ -62,6 +62,23 @@
 
 #include <natra/version.h>
 
+/** Initialiser of every struct that begins with `sz`: all zero but the size. */
+#ifdef __cplusplus
+template <typename T> static inline T natra_initial()
+{
+	T t = T();
+
+	t.sz = sizeof(T);
+	return t;
+}
+#define NATRA_INIT(var) natra_initial<decltype(var)>()
+#else
+#define NATRA_INIT(var)                                                        \
+	{                                                                      \
+		.sz = sizeof(var)                                              \
+	}
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -70,19 +87,6 @@ extern "C" {
 #define NATRA_API __attribute__((visibility("default")))
 #else
 #define NATRA_API
-#endif
-
-/** Initialiser of every struct that begins with `sz`: all zero but the size. */
-#ifdef __cplusplus
-#define NATRA_INIT(var)                                                        \
-	{                                                                      \
-		sizeof(var)                                                    \
-	}
-#else
-#define NATRA_INIT(var)                                                        \
-	{                                                                      \
-		.sz = sizeof(var)                                              \
-	}
 #endif
 
 /** Longest attachment id in bytes, without the terminator. */

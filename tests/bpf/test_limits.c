@@ -238,7 +238,7 @@ static void narrow_sketch_overestimates_and_wide_one_does_not(void **state)
 	assert_int_equal(heavy[1], 0);
 }
 
-/* The verifier gives up at a million; another kernel may need more. */
+/* The verifier gives up at a million; other kernels need many times more. */
 static void every_program_is_far_from_the_verifiers_limit(void **state)
 {
 	static const enum program_kind kinds[] = {PROGRAM_RX, PROGRAM_TX,

@@ -47,7 +47,7 @@ static void require(bool condition)
 }
 
 static int parse(const struct th_bytes *packet, bool has_l2,
-		 struct natra_parse_result *res)
+		 struct natra_parsed_packet *res)
 {
 	struct th_bytes copy = *packet;
 	int kind;
@@ -73,16 +73,17 @@ static int parse(const struct th_bytes *packet, bool has_l2,
 	return kind;
 }
 
-static void shape(const struct natra_parse_result *res, __u32 bytes,
+static void shape(const struct natra_parsed_packet *res, __u32 bytes,
 		  const struct input *in)
 {
 	static __u64 tat;
 	const struct natra_rate rate = {.mult = in->mult | 1, .shift = 10};
 	__u64 hash = natra_hash_tuple(keys, &res->tuple);
 	__u64 now = (__u64)in->now_steps << 24;
-	__u64 before = tat, cost = natra_cost_ns(&rate, bytes), depart;
+	__u64 before = tat, cost = natra_cost_ns(&rate, bytes, tat), depart;
 	__u32 epoch = natra_epoch(now), estimate, units = natra_units(bytes);
 	struct natra_flow_slot *slot;
+	__u32 way;
 
 	estimate = natra_sketch_add(cells, WIDTH - 1, hash, units, epoch);
 	require(estimate >=
@@ -93,7 +94,7 @@ static void shape(const struct natra_parse_result *res, __u32 bytes,
 		return;
 	}
 	require(estimate >= 12);
-	slot = natra_flow_find(flows, hash, natra_flow_now(now));
+	slot = natra_flow_find(flows, hash, natra_flow_now(now), &way);
 	require(slot >= flows && slot < flows + NATRA_FLOWS);
 	if (slot->tag != natra_flow_tag(hash))
 		natra_flow_insert(slot, hash, &res->tuple);
@@ -111,7 +112,7 @@ static void shape(const struct natra_parse_result *res, __u32 bytes,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct natra_parse_result res;
+	struct natra_parsed_packet res;
 	struct th_bytes packet;
 	struct input in;
 	uint8_t *copy;

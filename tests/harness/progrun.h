@@ -12,9 +12,11 @@
 #include "policy.h"
 #include "program.h"
 
-#define TH_SKIP   77
-#define TH_MS     1000000ULL
-#define TH_SECOND (1000 * TH_MS)
+#define TH_SKIP    77
+#define TH_MS      1000000ULL
+/* The longest that the clock of the last tick may be behind: HZ is 100 or more. */
+#define TH_TICK_NS (10 * TH_MS)
+#define TH_SECOND  (1000 * TH_MS)
 
 struct progrun {
 	struct natra *n;

@@ -20,6 +20,7 @@ from report import Report
 from rig import BPFFS, Ns, sh
 
 LIMIT_KIB = 96
+ALL_LIMIT_KIB = 192             # a guard: 160 when it was written
 
 
 def kernel_kib():
@@ -99,8 +100,13 @@ def by_allocators(rep, count, limits):
     for name, d in (("attaching took", took), ("detaching gave", gave)):
         rep.shown(f"{name}, KiB each", ", ".join(
                 f"{k} {v:.1f}" for k, v in d.items()))
-    rep.most(f"kernel memory, mean of {count} attachments",
-             min(sum(took.values()), sum(gave.values())), LIMIT_KIB, " KiB")
+    # The maps and programs that memlock counts are in the vmalloc figure; the
+    # slab has what it leaves out.
+    rep.most(f"slab, mean of {count} attachments",
+             min(took["SUnreclaim"], gave["SUnreclaim"]), LIMIT_KIB, " KiB")
+    rep.most(f"all of it, mean of {count} attachments",
+             min(sum(took.values()), sum(gave.values())), ALL_LIMIT_KIB,
+             " KiB")
 
 
 def main():

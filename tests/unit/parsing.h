@@ -9,7 +9,7 @@
 
 struct parsed {
 	int kind;
-	struct natra_parse_result res;
+	struct natra_parsed_packet res;
 };
 
 /* The first `len` bytes from `from` on. */

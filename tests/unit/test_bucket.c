@@ -25,7 +25,7 @@ static void burst_is_admitted_at_once_and_one_packet_more(void **state)
 {
 	/* 1000 ns a byte, room for ten packets */
 	const struct natra_rate rate = policy_rate(8000000, 10000);
-	__u64 cost = natra_cost_ns(&rate, 1000);
+	__u64 cost = natra_cost_ns(&rate, 1000, 0);
 	__u64 tat = 0;
 	int admitted = 0;
 
@@ -54,7 +54,7 @@ static void one_packet_of_debt_is_allowed_whatever_its_size(void **state)
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(sizes); i++) {
 		const struct natra_rate rate = policy_rate(10000000, 1);
-		__u64 cost = natra_cost_ns(&rate, sizes[i]);
+		__u64 cost = natra_cost_ns(&rate, sizes[i], 0);
 		__u64 tat = START;
 
 		/* Empty, but nobody is in debt. */
@@ -110,7 +110,7 @@ static double long_run_rate(uint64_t bits_per_sec, uint32_t bytes)
 
 	for (int i = 0; i <= packets; i++)
 		now = natra_bucket_take(&tat, now, 0,
-					natra_cost_ns(&rate, bytes),
+					natra_cost_ns(&rate, bytes, tat),
 					NATRA_NO_LIMIT);
 	return 8e9 * bytes * packets / (double)(now - START);
 }
@@ -145,7 +145,7 @@ static void largest_packet_at_the_slowest_rate_does_not_overflow(void **state)
 	for (size_t i = 0; i < TH_LEN(slow); i++) {
 		const struct natra_rate rate = policy_rate(slow[i], 1);
 		u128 want = (u128)bytes * 8 * SECOND / slow[i];
-		__u64 cost = natra_cost_ns(&rate, bytes);
+		__u64 cost = natra_cost_ns(&rate, bytes, 0);
 
 		assert_true((u128)bytes * rate.mult <= UINT64_MAX);
 		assert_in_range(cost, (uint64_t)(want - want / 1000),

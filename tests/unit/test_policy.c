@@ -317,15 +317,15 @@ static void each_direction_has_its_own_numbers(void **state)
 	struct natra_limits out = policy_limits(&p, HALF_EGRESS, false);
 
 	(void)state;
-	assert_int_equal(natra_cost_ns(&in.rate, 1000), 800000);
-	assert_int_equal(natra_cost_ns(&out.rate, 1000), 100000);
+	assert_int_equal(natra_cost_ns(&in.rate, 1000, 0), 800000);
+	assert_int_equal(natra_cost_ns(&out.rate, 1000, 0), 100000);
 	assert_int_equal(in.rate.burst_ns, 500 * MS);
 	assert_int_equal(out.rate.burst_ns, 500 * MS);
 	assert_int_equal(in.enter_units, 125000 / 64);
 	assert_int_equal(out.enter_units, 1000000 / 64);
 	assert_int_equal(in.leave_units, in.enter_units / 8);
 	/* 80 % of the rate */
-	assert_int_equal(natra_cost_ns(&in.mice, 1000), 1000000);
+	assert_int_equal(natra_cost_ns(&in.mice, 1000, 0), 1000000);
 	assert_int_equal(in.pass, NATRA_PASS_FREE);
 }
 
@@ -432,7 +432,7 @@ static void smallest_share_of_the_smallest_rate_is_a_limit(void **state)
 	p.fast_pass = NATRA_FAST_PASS_CHARGED;
 	p.fast_pass_share_percent = 1;
 	l = policy_limits(&p, HALF_INGRESS, false);
-	assert_int_equal(natra_cost_ns(&l.mice, 1), 800 * MS);
+	assert_int_equal(natra_cost_ns(&l.mice, 1, 0), 800 * MS);
 	p.fast_pass_share_percent = 100;
 	l = policy_limits(&p, HALF_INGRESS, false);
 	assert_int_equal(l.mice.mult, l.rate.mult);
