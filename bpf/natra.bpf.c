@@ -186,7 +186,7 @@ static __always_inline enum natra_counter judge(struct __sk_buff *skb,
 						struct packet *packet, bool tx,
 						bool edt)
 {
-	__u64 burst_ns, cost_ns, depart_ns, limit_ns, now_ns, tat_ns;
+	__u64 burst_ns, chance, cost_ns, depart_ns, limit_ns, now_ns, tat_ns;
 	const struct natra_limits *limits;
 	__u32 epoch, estimate;
 	bool mouse;
@@ -217,6 +217,10 @@ static __always_inline enum natra_counter judge(struct __sk_buff *skb,
 	tat_ns = NATRA_READ_ONCE(natra_memory.state.tat_ns);
 	if (mouse || tat_ns > now_ns)
 		now_ns = bpf_ktime_get_ns();
+	/* tat alone would stay what it is when the chance made a cost 0. */
+	chance = natra_chance(
+		tat_ns +
+		(cpu->counters.count[NATRA_COUNT_ADMITTED].packets << 32));
 	burst_ns = limits->rate.burst_ns;
 	limit_ns = limits->delay_limit_ns;
 	if (natra_unlikely(mouse)) {
@@ -231,7 +235,7 @@ static __always_inline enum natra_counter judge(struct __sk_buff *skb,
 		if (natra_bucket_take(
 			    &natra_memory.state.mice_tat_ns, now_ns,
 			    limits->mice.burst_ns,
-			    natra_cost_ns(&limits->mice, packet->bytes, now_ns),
+			    natra_cost_ns(&limits->mice, packet->bytes, chance),
 			    limit_ns) == NATRA_BUCKET_REFUSED) {
 			limit_ns = 0;
 			now_ns -= limits->reserve_ns;
@@ -243,7 +247,7 @@ static __always_inline enum natra_counter judge(struct __sk_buff *skb,
 		note_flow(skb, cpu, packet, now_ns);
 	}
 
-	cost_ns = natra_cost_ns(&limits->rate, packet->bytes, tat_ns);
+	cost_ns = natra_cost_ns(&limits->rate, packet->bytes, chance);
 	depart_ns = natra_bucket_take(&natra_memory.state.tat_ns, now_ns,
 				      burst_ns, cost_ns, limit_ns);
 	if (depart_ns == NATRA_BUCKET_REFUSED)

@@ -17,19 +17,24 @@
 #define NATRA_BUCKET_REFUSED (~0ULL)
 
 /*
+ * Evenly spread over 64 bits. In two rounds: what the last cost was added to may
+ * be in the seed.
+ */
+natra_inline __u64 natra_chance(__u64 seed)
+{
+	seed *= 0xff51afd7ed558ccdULL;
+	seed ^= seed >> 32;
+	return seed * 0xc4ceb9fe1a85ec53ULL;
+}
+
+/*
  * Safe for 2^21 bytes: user space keeps mult under 2^42. A nanosecond is much
  * of a small packet's time at 10 Gbit/s: the fraction is rounded up or down by
- * chance, so that the sum is exact. `seed` is anything that changes with each
- * packet.
+ * chance, so that the sum is exact.
  */
 natra_inline __u64 natra_cost_ns(const struct natra_rate *rate, __u32 bytes,
-				 __u64 seed)
+				 __u64 chance)
 {
-	__u64 chance = seed * 0xff51afd7ed558ccdULL;
-
-	/* Two rounds: the seed may be what the last cost was added to. */
-	chance ^= chance >> 32;
-	chance *= 0xc4ceb9fe1a85ec53ULL;
 	chance >>= (64 - rate->shift) & 63;
 	return ((__u64)bytes * rate->mult + chance) >> (rate->shift & 63);
 }

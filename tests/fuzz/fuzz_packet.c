@@ -80,7 +80,8 @@ static void shape(const struct natra_parsed_packet *res, __u32 bytes,
 	const struct natra_rate rate = {.mult = in->mult | 1, .shift = 10};
 	__u64 hash = natra_hash_tuple(keys, &res->tuple);
 	__u64 now = (__u64)in->now_steps << 24;
-	__u64 before = tat, cost = natra_cost_ns(&rate, bytes, tat), depart;
+	__u64 before = tat,
+	      cost = natra_cost_ns(&rate, bytes, natra_chance(tat)), depart;
 	__u32 epoch = natra_epoch(now), estimate, units = natra_units(bytes);
 	struct natra_flow_slot *slot;
 	__u32 way;
