@@ -30,10 +30,13 @@ static int open_netns(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
+/* -EINVAL: something else, which has not this ioctl. */
 static int check_is_netns(int fd)
 {
 	int type = ioctl(fd, NS_GET_NSTYPE);
 
+	if (type < 0 && errno != ENOTTY && errno != EBADF)
+		return -errno;
 	return type == CLONE_NEWNET ? 0 : -EINVAL;
 }
 
@@ -42,6 +45,7 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 	char named[sizeof(NETNS_DIR) + 256];
 	const char *path = target->netns;
 	cleanup_close int fd = -1;
+	int r;
 
 	if (!path && target->netns_fd <= 0) {
 		*ret_fd = -1;
@@ -70,8 +74,9 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 	fd = open_netns(path);
 	if (fd < 0)
 		return natra_fail(n, fd, "netns '%s'", target->netns);
-	if (check_is_netns(fd) < 0)
-		return natra_refuse(n, -EINVAL,
+	r = check_is_netns(fd);
+	if (r < 0)
+		return natra_refuse(n, r,
 				    "netns: '%s' is not a network namespace",
 				    target->netns);
 	*ret_fd = TAKE_FD(fd);
@@ -161,8 +166,9 @@ static int match(const char *path, const struct netns_id *id)
 	fd = open_netns(path);
 	if (fd < 0)
 		return is_absent(-fd) ? -ENOENT : fd;
-	if (check_is_netns(fd) < 0)
-		return -ENOENT;
+	r = check_is_netns(fd);
+	if (r < 0)
+		return r == -EINVAL ? -ENOENT : r;
 	r = is_netns(fd, id);
 	if (r < 0)
 		return r;

@@ -79,13 +79,16 @@ static int key_path(struct natra *n, const char *id, char *ret_path)
 	return 0;
 }
 
-/* True if `fd` is still what `path` names: it was not removed meanwhile. */
-static bool is_current(int fd, const char *path)
+/* 1: `fd` is still what `path` names; 0: that was removed meanwhile. */
+static int is_current(int fd, const char *path)
 {
 	struct stat by_fd, by_path;
 
-	return fstat(fd, &by_fd) == 0 && stat(path, &by_path) == 0 &&
-	       by_fd.st_ino == by_path.st_ino && by_fd.st_dev == by_path.st_dev;
+	if (fstat(fd, &by_fd) < 0)
+		return -errno;
+	if (stat(path, &by_path) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return by_fd.st_ino == by_path.st_ino && by_fd.st_dev == by_path.st_dev;
 }
 
 /* -EAGAIN: the directory went away meanwhile. */
@@ -105,7 +108,10 @@ static int lock_dir(struct natra *n, const char *path, int *ret_fd)
 	while (r < 0 && errno == EINTR);
 	if (r < 0)
 		return natra_fail(n, -errno, "lock '%s'", path);
-	if (!is_current(fd, path))
+	r = is_current(fd, path);
+	if (r < 0)
+		return natra_fail(n, r, "look at '%s'", path);
+	if (r == 0)
 		return -EAGAIN;
 	*ret_fd = TAKE_FD(fd);
 	return 0;

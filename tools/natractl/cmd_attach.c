@@ -8,16 +8,22 @@
 #include "output.h"
 
 /* The work is done: that it cannot be told of is no failure of it. */
+static int untold(const struct cli *cli)
+{
+	fputs("natractl: done, but cannot show it: ", stderr);
+	print_text(stderr, natra_error(cli->n), 0);
+	fputc('\n', stderr);
+	return EXIT_SUCCESS;
+}
+
 static int tell_result(const struct cli *cli, const char *id)
 {
 	struct natra_info info = NATRA_INIT(info);
 	int r;
 
 	r = natra_query(cli->n, id, &info);
-	if (r < 0) {
-		(void)failure(cli, r);
-		return EXIT_SUCCESS;
-	}
+	if (r < 0)
+		return untold(cli);
 	if (wants_json(cli))
 		json_print(info_json(&info));
 	else
@@ -73,10 +79,8 @@ int cmd_attach(struct cli *cli)
 	if (target.id)
 		return tell_result(cli, target.id);
 	r = natra_find(cli->n, &target, id);
-	if (r < 0) {
-		(void)failure(cli, r);
-		return EXIT_SUCCESS;
-	}
+	if (r < 0)
+		return untold(cli);
 	return tell_result(cli, id);
 }
 
