@@ -2,6 +2,7 @@
 #include "link.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/if_arp.h>
 #include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
@@ -68,6 +69,9 @@ int link_by_name(struct natra *n, struct netlink *nl, const char *ifname,
 int link_by_index(struct netlink *nl, uint32_t ifindex,
 		  struct link_info *ret_link)
 {
+	/* It may come from a pin that anybody wrote; libnl aborts on 0. */
+	if (ifindex == 0 || ifindex > INT_MAX)
+		return -ENODEV;
 	return get_link(nl, (int)ifindex, NULL, ret_link);
 }
 

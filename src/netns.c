@@ -202,7 +202,7 @@ static int scan(const char *dir_path, const char *suffix, bool only_digits,
 
 int netns_find(const struct netns_id *id, int hint_fd, int *ret_fd)
 {
-	struct netns_id self;
+	struct netns_id self = {0};
 	int r = netns_self(&self);
 
 	if (r < 0)

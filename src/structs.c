@@ -30,7 +30,7 @@ int struct_in(struct natra *n, const char *name, void *to, size_t size,
 	      const void *from)
 {
 	const unsigned char *bytes = from;
-	size_t from_size;
+	size_t from_size = 0;
 	int r = read_size(n, name, from, &from_size);
 
 	if (r < 0)
@@ -51,7 +51,7 @@ int struct_in(struct natra *n, const char *name, void *to, size_t size,
 int struct_out(struct natra *n, const char *name, void *to, const void *from,
 	       size_t size)
 {
-	size_t to_size;
+	size_t to_size = 0;
 	int r = read_size(n, name, to, &to_size);
 
 	if (r < 0)
