@@ -228,7 +228,7 @@ int natra_configure(struct natra *n, const char *id,
 	struct natra_policy before, p;
 	int r;
 
-	r = check_id(n, id);
+	r = require_id(n, id);
 	if (r == 0)
 		r = read_policy(n, policy, &p);
 	if (r == 0)
@@ -317,7 +317,7 @@ int natra_check(struct natra *n, const char *id,
 	struct natra_policy have, want;
 	int r;
 
-	r = check_id(n, id);
+	r = require_id(n, id);
 	if (r < 0)
 		return r;
 	if (policy) {
@@ -355,7 +355,7 @@ int natra_neighbours(struct natra *n, const char *id,
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	int r;
 
-	r = check_id(n, id);
+	r = require_id(n, id);
 	if (r == 0 && !cb)
 		r = natra_refuse(n, -EINVAL, "cb: missing");
 	if (r < 0)

@@ -64,7 +64,7 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 	struct natra_info info = {0};
 	int r;
 
-	r = check_id(n, id);
+	r = require_id(n, id);
 	if (r == 0)
 		r = find_attached(n, id, &gen);
 	if (r < 0)
@@ -120,7 +120,7 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	bool pace;
 	int r;
 
-	r = check_id(n, id);
+	r = require_id(n, id);
 	if (r == 0)
 		r = find_attached(n, id, &gen);
 	if (r < 0)
@@ -189,7 +189,7 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	uint32_t now;
 	int r;
 
-	r = check_id(n, id);
+	r = require_id(n, id);
 	if (r == 0 && (!inout_len || (*inout_len && !ret_flows)))
 		r = natra_refuse(n, -EINVAL, "ret_flows, inout_len: missing");
 	if (r == 0 && (unsigned int)direction >= NATRA_DIR_MAX)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-int check_id(struct natra *n, const char *id)
+int require_id(struct natra *n, const char *id)
 {
 	if (!n)
 		return -EINVAL;

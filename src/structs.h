@@ -17,7 +17,7 @@ int struct_out(struct natra *n, const char *name, void *to, const void *from,
 	       size_t size);
 
 /* -EINVAL without a handle or an id. */
-int check_id(struct natra *n, const char *id);
+int require_id(struct natra *n, const char *id);
 
 /* The id of what is attached to an interface; -ENOENT without an error text. */
 int find_owner(struct natra *n, const struct netns_id *netns, uint32_t ifindex,
