@@ -270,7 +270,7 @@ struct natra_direction_stats {
 	struct natra_count dropped_horizon; /**< would have waited too long */
 	struct natra_count unlimited;       /**< this direction has no rate */
 	struct natra_count other;           /**< not IP, passed */
-	uint64_t delay_ns_sum;              /**< of all departure times given */
+	uint64_t delay_ns_sum;              /**< asked of all packets paced */
 };
 
 struct natra_stats {
@@ -382,7 +382,8 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
  * @brief Change the limits of a live attachment, atomically for each packet.
  *
  * mode, edt, ingress_mode and sketch_width of `policy` must be 0 or as
- * attached. A direction that had no limit so far gets its programs now.
+ * attached. A direction that had no limit so far gets its programs now, and
+ * the counters of both begin again.
  *
  * @return 0; -EINVAL bad field; -ENOENT not attached; -ENODEV the interface is
  *         gone; -ESTALE pinned by an unknown ABI; -EPERM; -ENOMEM.
