@@ -12,7 +12,6 @@
 #define NATRA_READ_ONCE(x)     (*(const volatile __typeof__(x) *)&(x))
 #define NATRA_WRITE_ONCE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 
-#define natra_likely(x)   __builtin_expect(!!(x), 1)
 #define natra_unlikely(x) __builtin_expect(!!(x), 0)
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -19,17 +19,6 @@ struct site {
 	struct entries *entries;
 };
 
-static const char *half_name(enum half half)
-{
-	static const char *const names[HALF_MAX] = {
-		[HALF_INGRESS] = "ingress",
-		[HALF_EGRESS] = "egress",
-		[HALF_PACE] = "pace",
-	};
-
-	return names[half];
-}
-
 /* A TCX link knows whether its interface is still there. */
 static int check_link(struct natra *n, const struct pin_gen *gen,
 		      enum half half)
@@ -124,34 +113,6 @@ static int run_in_site(struct natra *n, const struct meta_link *link,
 	return netns_run(n, fd, fn, site);
 }
 
-static bool uses_site(const struct meta *meta, bool on_host)
-{
-	const struct meta_link *link = on_host ? &meta->host : &meta->pod;
-
-	if (link->fq)
-		return true;
-	for (int i = 0; i < HALF_MAX; i++) {
-		if (meta->half[i].hook &&
-		    (meta->half[i].on_host != 0) == on_host)
-			return true;
-	}
-	return false;
-}
-
-static bool needs_netlink(const struct meta *meta, bool on_host)
-{
-	const struct meta_link *link = on_host ? &meta->host : &meta->pod;
-
-	if (link->fq)
-		return true;
-	for (int i = 0; i < HALF_MAX; i++) {
-		if (meta->half[i].hook == META_HOOK_CLSACT &&
-		    (meta->half[i].on_host != 0) == on_host)
-			return true;
-	}
-	return false;
-}
-
 int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 {
 	int r = 0;
@@ -168,7 +129,8 @@ int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 			.on_host = on_host,
 		};
 
-		if (needs_netlink(&gen->meta, on_host))
+		if (site.link->fq ||
+		    meta_has_hook(&gen->meta, on_host, META_HOOK_CLSACT))
 			r = run_in_site(n, site.link, on_host ? -1 : hint_fd,
 					check_site, &site);
 	}
@@ -181,8 +143,7 @@ int check_limits(struct natra *n, const struct pin_gen *gen)
 
 	for (int i = 0; i < HALF_MAX; i++) {
 		enum half half = (enum half)i;
-		bool paced = half == HALF_PACE ||
-			     (half == HALF_EGRESS && gen->meta.edt);
+		bool paced = meta_is_paced(&gen->meta, half);
 		struct natra_limits want = policy_limits(&policy, half, paced);
 		struct natra_limits have;
 		cleanup_close int fd = -1;
@@ -314,7 +275,8 @@ int check_neighbours(struct natra *n, const struct pin_gen *gen,
 			.entries = &entries,
 		};
 
-		if (uses_site(&gen->meta, on_host))
+		if (site.link->fq ||
+		    meta_has_hook(&gen->meta, on_host, META_HOOK_NONE))
 			r = run_in_site(n, site.link, -1, list_site, &site);
 	}
 	/* Here and not on the way: the caller's code runs in its own netns. */

@@ -44,6 +44,29 @@ void meta_set_policy(struct meta *meta, const struct natra_policy *p)
 	};
 }
 
+const char *half_name(enum half half)
+{
+	static const char *const names[HALF_MAX] = {
+		[HALF_INGRESS] = "ingress",
+		[HALF_EGRESS] = "egress",
+		[HALF_PACE] = "pace",
+	};
+
+	return names[half];
+}
+
+bool meta_has_hook(const struct meta *meta, bool on_host, enum meta_hook hook)
+{
+	for (int i = 0; i < HALF_MAX; i++) {
+		const struct meta_half *h = &meta->half[i];
+
+		if (h->hook != META_HOOK_NONE && (h->on_host != 0) == on_host &&
+		    (hook == META_HOOK_NONE || h->hook == hook))
+			return true;
+	}
+	return false;
+}
+
 bool meta_valid(struct meta *m)
 {
 	struct natra_policy policy;

@@ -83,6 +83,18 @@ static inline struct netns_id meta_netns(const struct meta_link *link)
 	return (struct netns_id){link->netns_inode, link->netns_cookie};
 }
 
+/* "ingress", "egress", "pace": in pins and in messages. */
+const char *half_name(enum half half);
+
+/* Whether a half's packets can be given a departure time. */
+static inline bool meta_is_paced(const struct meta *meta, enum half half)
+{
+	return half == HALF_PACE || (half == HALF_EGRESS && meta->edt);
+}
+
+/* Whether a half is attached by `hook` (META_HOOK_NONE: by any) on that side. */
+bool meta_has_hook(const struct meta *meta, bool on_host, enum meta_hook hook);
+
 /* Whether the record is of this build's layout and its numbers are in range;
  * ends its strings. Whatever could write to the pin is not trusted further. */
 bool meta_valid(struct meta *meta);

@@ -22,12 +22,6 @@ __extension__ typedef unsigned __int128 u128;
 #define KEY_HEX_LEN   32
 #define META_MAP_NAME "natra_meta"
 
-static const char *const half_names[HALF_MAX] = {
-	[HALF_INGRESS] = "ingress",
-	[HALF_EGRESS] = "egress",
-	[HALF_PACE] = "pace",
-};
-
 int pin_bpffs_mounted(struct natra *n)
 {
 	struct statfs fs;
@@ -369,7 +363,7 @@ int pin_find(struct natra *n, const char *id, struct pin_gen *ret_gen)
 static void object_path(const struct pin_gen *gen, enum half half,
 			const char *object, char *ret_path, size_t size)
 {
-	(void)snprintf(ret_path, size, "%s/%s_%s", gen->path, half_names[half],
+	(void)snprintf(ret_path, size, "%s/%s_%s", gen->path, half_name(half),
 		       object);
 }
 

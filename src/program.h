@@ -49,7 +49,7 @@ int program_load(struct natra *n, const struct program_options *options,
 void program_close(struct program *program);
 #define cleanup_program __attribute__((cleanup(program_close)))
 
-/* The name of a map's pin and what its value must be in size. */
+/* The name of a map's pin. */
 const char *program_map_name(enum program_map map);
 
 /* Atomic for each packet; calls must not overlap. */

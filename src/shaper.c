@@ -107,11 +107,6 @@ bool shaper_covers(const struct meta *meta, const struct natra_policy *policy)
 	       (out || !policy->egress_rate_bits_per_sec);
 }
 
-static bool half_is_paced(const struct meta *meta, enum half half)
-{
-	return half == HALF_PACE || (half == HALF_EGRESS && meta->edt);
-}
-
 struct limit_change {
 	int fd; /* of the configuration map, -1: this half is not used */
 	struct natra_limits before;
@@ -128,7 +123,7 @@ static int prepare_change(struct natra *n, const struct pin_gen *gen,
 	if (!gen->meta.half[half].hook)
 		return 0;
 	change->after =
-		policy_limits(policy, half, half_is_paced(&gen->meta, half));
+		policy_limits(policy, half, meta_is_paced(&gen->meta, half));
 	r = pin_open_map(n, gen, half, PROGRAM_MAP_CONFIG, &change->fd);
 	if (r == -ENOENT)
 		return natra_refuse(n, -ENOENT, "the limits of '%s' are gone",
@@ -200,7 +195,7 @@ static enum program_kind place_half(struct meta *meta, enum half half)
 	h->on_host = hostside || half == HALF_PACE;
 	/* What goes into the pod leaves the host-side veth. */
 	h->hook_ingress = (half == HALF_EGRESS) == (h->on_host != 0);
-	if (half == HALF_PACE || (half == HALF_EGRESS && meta->edt))
+	if (meta_is_paced(meta, half))
 		return PROGRAM_EDT;
 	return h->hook_ingress ? PROGRAM_RX : PROGRAM_TX;
 }
@@ -236,7 +231,7 @@ static int load_half(struct attempt *a, enum half half)
 	options.has_l2 = meta->half[half].on_host ? a->host.has_l2
 						  : a->scene->pod.has_l2;
 	options.sketch_width = policy_effective(a->policy).sketch_width;
-	limits = policy_limits(a->policy, half, half_is_paced(meta, half));
+	limits = policy_limits(a->policy, half, meta_is_paced(meta, half));
 	r = program_load(a->n, &options, &limits, &a->program[half]);
 	if (r < 0)
 		return r;

@@ -16,16 +16,6 @@ struct site {
 	bool remove_fq;
 };
 
-static bool has_filters(const struct meta *meta, bool on_host)
-{
-	for (int i = 0; i < HALF_MAX; i++) {
-		if (meta->half[i].hook == META_HOOK_CLSACT &&
-		    (meta->half[i].on_host != 0) == on_host)
-			return true;
-	}
-	return false;
-}
-
 /* In the namespace of the site. */
 static int clean_site(void *arg)
 {
@@ -74,7 +64,8 @@ static int teardown_site(struct natra *n, const struct meta *meta,
 	cleanup_close int fd = -1;
 	int r;
 
-	if (!link->ifindex || (!site.remove_fq && !has_filters(meta, on_host)))
+	if (!link->ifindex || (!site.remove_fq &&
+			       !meta_has_hook(meta, on_host, META_HOOK_CLSACT)))
 		return 0;
 	r = netns_find(&id, on_host ? -1 : hint_fd, &fd);
 	if (r == -ENOENT) {
