@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What this kernel offers. */
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "hook.h"
 #include "libbpf_log.h"
@@ -128,4 +133,78 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 	f.clsact = trial.clsact;
 	choose(&f);
 	return struct_out(n, "ret_features", ret_features, &f, sizeof(f));
+}
+
+static int check_capability(struct natra *n, const uint32_t *effective,
+			    unsigned int capability, const char *name)
+{
+	if (effective[capability / 32] & 1U << capability % 32)
+		return 0;
+	return natra_refuse(n, -EPERM, "this process has not %s", name);
+}
+
+static int check_capabilities(struct natra *n)
+{
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+	uint32_t effective[_LINUX_CAPABILITY_U32S_3];
+	int r;
+
+	/* glibc has no function for it. */
+	if (syscall(SYS_capget, &header, data) < 0)
+		return natra_fail(n, -errno, "ask for the capabilities");
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+		effective[i] = data[i].effective;
+	/* The second one stands for CAP_BPF too. */
+	r = check_capability(n, effective, CAP_NET_ADMIN, "CAP_NET_ADMIN");
+	if (r == 0)
+		r = check_capability(n, effective, CAP_SYS_ADMIN,
+				     "CAP_SYS_ADMIN");
+	return r;
+}
+
+/* Mounted, or a directory where natra_attach mounts it. */
+static int check_bpffs(struct natra *n)
+{
+	struct stat st;
+	int r = pin_bpffs_mounted(n);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (stat(n->bpffs, &st) < 0)
+		return natra_fail(n, -errno, "bpffs '%s'", n->bpffs);
+	if (!S_ISDIR(st.st_mode))
+		return natra_fail(n, -ENOTDIR, "bpffs '%s'", n->bpffs);
+	return 0;
+}
+
+/* A kernel without BPF, a user namespace of a container and seccomp refuse it,
+ * whatever the capabilities say. */
+static int check_bpf(struct natra *n)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "natra_status",
+				sizeof(uint32_t), sizeof(uint32_t), 1, NULL);
+
+	if (fd == -ENOSYS)
+		return natra_refuse(n, -EOPNOTSUPP, "this kernel has no BPF");
+	if (fd < 0)
+		return natra_fail(n, fd, "create a BPF map");
+	(void)close(fd);
+	return 0;
+}
+
+int natra_status(struct natra *n)
+{
+	int r;
+
+	if (!n)
+		return -EINVAL;
+	r = kernel_is_supported(n);
+	if (r == 0)
+		r = check_capabilities(n);
+	if (r == 0)
+		r = check_bpffs(n);
+	return r < 0 ? r : check_bpf(n);
 }

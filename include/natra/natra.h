@@ -351,6 +351,20 @@ NATRA_API void natra_close(struct natra *n);
 NATRA_API int natra_probe(struct natra *n, struct natra_features *ret_features);
 
 /**
+ * @brief Whether attaching to an interface in another network namespace can
+ *        work here; cheap enough to be asked every few seconds.
+ *
+ * Looks at the kernel's version, the place of bpffs and the privileges of the
+ * process, and creates one small map. Loads no program, enters no namespace
+ * and mounts nothing; natra_probe tells more.
+ *
+ * @return 0; -EOPNOTSUPP the kernel is too old or has no BPF; -ENOENT, -ENOTDIR
+ *         there is no place for bpffs; -EPERM; -ENOMEM; others as the kernel
+ *         returned them.
+ */
+NATRA_API int natra_status(struct natra *n);
+
+/**
  * @brief Check a policy without touching the kernel.
  * @return 0; -EINVAL, and natra_error() names the field and the value.
  */

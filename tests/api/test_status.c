@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* natra_status: what makes attaching impossible is named, and asking changes
+ * nothing. */
+#include "rig.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TH_LEN(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct natra *open_at(const char *bpffs)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra *n;
+
+	opts.bpffs_path = bpffs;
+	assert_int_equal(natra_open(&n, &opts), 0);
+	return n;
+}
+
+static void a_node_that_works_is_ready(void **state)
+{
+	struct natra *n = rig_open();
+	char *before = rig_state();
+
+	(void)state;
+	assert_int_equal(KEPT(natra_status(n)), 0);
+	rig_same_state(before);
+	free(before);
+	natra_close(n);
+	assert_int_equal(natra_status(NULL), -EINVAL);
+}
+
+static void bpffs_is_not_needed_yet_but_its_place_is(void **state)
+{
+	static const struct {
+		const char *path;
+		int result;
+	} cases[] = {
+		{"/tmp", 0},
+		{"/nosuch/bpf", -ENOENT},
+		{"/etc/passwd", -ENOTDIR},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		struct natra *n = open_at(cases[i].path);
+
+		assert_int_equal(KEPT(natra_status(n)), cases[i].result);
+		if (cases[i].result < 0)
+			says(n, cases[i].path, NULL);
+		natra_close(n);
+	}
+	assert_int_equal(access("/tmp/natra", F_OK), -1);
+}
+
+/* In a child: a capability that is given away does not come back. */
+static int status_without(unsigned int capability, char *ret_error)
+{
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	int pipe_fd[2], status = 0;
+	ssize_t len;
+	pid_t pid;
+
+	assert_int_equal(pipe(pipe_fd), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct natra *n = open_at(BPFFS);
+		const char *error;
+		int r;
+
+		if (syscall(SYS_capget, &header, data) < 0)
+			_exit(1);
+		data[capability / 32].effective &= ~(1U << capability % 32);
+		if (syscall(SYS_capset, &header, data) < 0)
+			_exit(1);
+		r = natra_status(n);
+		error = natra_error(n);
+		if (write(pipe_fd[1], error, strlen(error)) < 0)
+			_exit(1);
+		_exit(-r);
+	}
+	(void)close(pipe_fd[1]);
+	len = read(pipe_fd[0], ret_error, 255);
+	ret_error[len > 0 ? len : 0] = '\0';
+	(void)close(pipe_fd[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : 1;
+}
+
+static void a_missing_capability_is_named(void **state)
+{
+	char error[256];
+
+	(void)state;
+	assert_int_equal(status_without(CAP_NET_ADMIN, error), -EPERM);
+	assert_non_null(strstr(error, "CAP_NET_ADMIN"));
+	assert_int_equal(status_without(CAP_SYS_ADMIN, error), -EPERM);
+	assert_non_null(strstr(error, "CAP_SYS_ADMIN"));
+	/* Not needed for anything. */
+	assert_int_equal(status_without(CAP_SYS_RAWIO, error), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_node_that_works_is_ready),
+		cmocka_unit_test(bpffs_is_not_needed_yet_but_its_place_is),
+		cmocka_unit_test(a_missing_capability_is_named),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
