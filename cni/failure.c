@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "failure.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int refuse(struct failure *failure, enum cni_code code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(failure->msg, sizeof(failure->msg), format, args);
+	va_end(args);
+	failure->code = code;
+	failure->details[0] = '\0';
+	return (int)code;
+}
+
+void refuse_details(struct failure *failure, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(failure->details, sizeof(failure->details), format,
+			args);
+	va_end(args);
+}
+
+static enum cni_code code_of(int r, enum cni_code otherwise)
+{
+	switch (-r) {
+	case EAGAIN:
+	case EINTR:
+	case ENOMEM:
+		return CNI_TRY_AGAIN;
+	case EOPNOTSUPP:
+		return CNI_NOT_SUPPORTED;
+	case EBUSY:
+		return CNI_BUSY;
+	case EPERM:
+	case EACCES:
+		return CNI_NO_PERMISSION;
+	case ESTALE:
+		return CNI_UNKNOWN_STATE;
+	case ENODEV:
+		return CNI_NO_INTERFACE;
+	default:
+		return otherwise;
+	}
+}
+
+int refuse_natra(struct failure *failure, const struct natra *n, int r,
+		 enum cni_code otherwise)
+{
+	const char *text = natra_error(n);
+
+	return refuse(failure, code_of(r, otherwise), "%s",
+		      text[0] ? text : strerror(-r));
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The error object of the CNI specification. Functions that take a struct
+ * failure return 0, or the code with the text in it. */
+#pragma once
+
+#include <natra/natra.h>
+
+enum cni_code {
+	CNI_INCOMPATIBLE_VERSION = 1,
+	CNI_BAD_ENVIRONMENT = 4,
+	CNI_IO = 5,
+	CNI_DECODE = 6,
+	CNI_BAD_CONFIG = 7,
+	CNI_BAD_NETNS = 8,
+	CNI_TRY_AGAIN = 11,
+	CNI_NOT_AVAILABLE = 50,
+	/* natra's own, see README.md. */
+	CNI_NOT_SHAPED = 100,
+	CNI_NOT_SUPPORTED = 101,
+	CNI_BUSY = 102,
+	CNI_NO_PERMISSION = 103,
+	CNI_UNKNOWN_STATE = 104,
+	CNI_NO_INTERFACE = 105,
+	CNI_DIFFERS = 110,
+	CNI_NOT_REMOVED = 111,
+};
+
+struct failure {
+	enum cni_code code;
+	char msg[1024];
+	char details[256]; /* "": none */
+};
+
+__attribute__((format(printf, 3, 4))) int
+refuse(struct failure *failure, enum cni_code code, const char *format, ...);
+
+/* After refuse(). */
+__attribute__((format(printf, 2, 3))) void
+refuse_details(struct failure *failure, const char *format, ...);
+
+/* The handle's error `r`; `otherwise` is the code of an errno that has none of
+ * its own. */
+int refuse_natra(struct failure *failure, const struct natra *n, int r,
+		 enum cni_code otherwise);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json.h"
+
+#define FIRST_BYTES 16384
+/* Annotations of a pod are under 256 KiB, six times that when escaped. */
+#define MOST_BYTES  (32U << 20)
+
+void io_init(void)
+{
+	int fd;
+
+	/* A reader that went away is an error of write(2). */
+	(void)signal(SIGPIPE, SIG_IGN);
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
+int io_read_all(int fd, char **ret_text, size_t *ret_len,
+		struct failure *failure)
+{
+	size_t size = FIRST_BYTES, len = 0;
+	char *text = cJSON_malloc(size), *more;
+	ssize_t r;
+
+	for (;;) {
+		r = read(fd, text + len, size - 1 - len);
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			break;
+		len += (size_t)r;
+		if (len + 1 < size)
+			continue;
+		if (size >= MOST_BYTES) {
+			cJSON_free(text);
+			return refuse(
+				failure, CNI_DECODE,
+				"the network configuration is over %u bytes",
+				MOST_BYTES);
+		}
+		size *= 2;
+		more = cJSON_malloc(size);
+		memcpy(more, text, len);
+		cJSON_free(text);
+		text = more;
+	}
+	if (r < 0) {
+		int error = errno;
+
+		cJSON_free(text);
+		return refuse(failure, CNI_IO, "error reading from stdin: %s",
+			      strerror(error));
+	}
+	text[len] = '\0';
+	*ret_text = text;
+	*ret_len = len;
+	return 0;
+}
+
+static int write_all(int fd, const char *text, size_t len)
+{
+	while (len > 0) {
+		ssize_t r = write(fd, text, len);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		text += r;
+		len -= (size_t)r;
+	}
+	return 0;
+}
+
+int io_write_line(int fd, const char *text)
+{
+	int r = write_all(fd, text, strlen(text));
+
+	return r < 0 ? r : write_all(fd, "\n", 1);
+}
+
+/* Input may be in it, and need not be UTF-8. */
+static void add_plain(cJSON *object, const char *key, const char *text)
+{
+	char *plain = cJSON_malloc(strlen(text) * 4 + 1), *to = plain;
+
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c >= 0x20 && c < 0x7f)
+			*to++ = *text;
+		else
+			to += snprintf(to, 5, "\\x%02x", c);
+	}
+	*to = '\0';
+	cJSON_AddStringToObject(object, key, plain);
+	cJSON_free(plain);
+}
+
+void io_print_failure(const struct failure *failure, const char *cni_version)
+{
+	cleanup_json cJSON *json = cJSON_CreateObject();
+	char *text;
+
+	cJSON_AddStringToObject(json, "cniVersion", cni_version);
+	cJSON_AddNumberToObject(json, "code", failure->code);
+	add_plain(json, "msg", failure->msg);
+	if (failure->details[0])
+		add_plain(json, "details", failure->details);
+	text = cJSON_PrintUnformatted(json);
+	(void)io_write_line(STDOUT_FILENO, text);
+	cJSON_free(text);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Configurations of the CNI plugin that tests begin with. */
+#ifndef TEST_CNI_INPUT_H
+#define TEST_CNI_INPUT_H
+
+#include "cm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "conf.h"
+
+/* What precedes and ends a configuration whose members do not matter. */
+#define CONF(members)                                                          \
+	"{\"cniVersion\":\"1.0.0\",\"name\":\"net\",\"type\":\"natra\""        \
+	"," members "}"
+
+/* A configuration that must be valid; conf_free it. */
+static inline struct conf conf_of(const char *text)
+{
+	struct failure failure = {0};
+	struct conf conf;
+
+	if (conf_parse(&conf, text, strlen(text), &failure))
+		fail_msg("%s: %s", text, failure.msg);
+	return conf;
+}
+
+/* The message has each of these words. */
+static inline void says(const struct failure *failure, const char *input,
+			const char *a, const char *b)
+{
+	if (!strstr(failure->msg, a) || !strstr(failure->msg, b))
+		fail_msg("%s: '%s' has not '%s' and '%s'", input, failure->msg,
+			 a, b);
+}
+
+#endif
