@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "bandwidth.h"
+
+#include <inttypes.h>
+
+#define RUNTIME_PATH "runtimeConfig.bandwidth"
+
+/*
+ * A runtime has no burst to send and sends a number that stands for "no limit":
+ * 2^31 - 1 (dockershim), 2^32 - 1 (containerd), 2^35 - 8 and 2^35 - 9 (CRI-O).
+ * Taken literally a pod would have half a gigabyte before the limit holds.
+ */
+#define PLACEHOLDER_BITS 2147483647ULL
+
+struct direction {
+	uint64_t rate_bits_per_sec;
+	uint64_t burst_bits; /* 0: unspecified */
+};
+
+struct source {
+	bool present; /* has any of the four keys */
+	struct direction ingress;
+	struct direction egress;
+};
+
+uint64_t bandwidth_bytes(uint64_t bits)
+{
+	return bits / 8 + (bits % 8 != 0);
+}
+
+static int read_number(const cJSON *object, const char *path, const char *key,
+		       struct source *source, uint64_t *ret,
+		       struct failure *failure)
+{
+	const cJSON *value = json_get(object, key);
+
+	*ret = 0;
+	if (!value)
+		return 0;
+	source->present = true;
+	if (json_u64(value, ret) == 0)
+		return 0;
+	return refuse(failure, CNI_BAD_CONFIG, "%s%s: %s is not a whole number",
+		      path, key, json_show(value).text);
+}
+
+static int read_direction(const cJSON *object, const char *path,
+			  const char *rate_key, const char *burst_key,
+			  struct source *source, struct direction *ret,
+			  struct failure *failure)
+{
+	struct direction d;
+	int r;
+
+	r = read_number(object, path, rate_key, source, &d.rate_bits_per_sec,
+			failure);
+	if (r == 0)
+		r = read_number(object, path, burst_key, source, &d.burst_bits,
+				failure);
+	if (r)
+		return r;
+	if (path[0] && d.burst_bits >= PLACEHOLDER_BITS)
+		d.burst_bits = 0;
+	if (d.burst_bits && !d.rate_bits_per_sec)
+		return refuse(
+			failure, CNI_BAD_CONFIG,
+			"if burst is set, rate must also be set: %s%s is %" PRIu64
+			", %s is 0",
+			path, burst_key, d.burst_bits, rate_key);
+	if (d.rate_bits_per_sec &&
+	    d.rate_bits_per_sec < NATRA_RATE_MIN_BITS_PER_SEC)
+		return refuse(failure, CNI_BAD_CONFIG,
+			      "%s%s: %" PRIu64 " is under %llu bit/s", path,
+			      rate_key, d.rate_bits_per_sec,
+			      NATRA_RATE_MIN_BITS_PER_SEC);
+	if (d.rate_bits_per_sec > NATRA_RATE_MAX_BITS_PER_SEC)
+		d.rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	*ret = d;
+	return 0;
+}
+
+/* `path` ends in a dot; "" is the configuration itself. */
+static int read_source(const cJSON *object, const char *path,
+		       struct source *ret, struct failure *failure)
+{
+	struct source source = {0};
+	int r;
+
+	r = read_direction(object, path, "ingressRate", "ingressBurst", &source,
+			   &source.ingress, failure);
+	if (r == 0)
+		r = read_direction(object, path, "egressRate", "egressBurst",
+				   &source, &source.egress, failure);
+	if (r == 0)
+		*ret = source;
+	return r;
+}
+
+static const struct direction *choose(enum precedence precedence,
+				      const struct direction *by_conf,
+				      const struct direction *by_runtime)
+{
+	uint64_t conf = by_conf->rate_bits_per_sec;
+	uint64_t runtime = by_runtime->rate_bits_per_sec;
+
+	if (!runtime)
+		return by_conf;
+	if (!conf || precedence == PRECEDENCE_RUNTIME)
+		return by_runtime;
+	return runtime < conf ? by_runtime : by_conf;
+}
+
+int bandwidth_read(struct natra_policy *policy, enum precedence precedence,
+		   const struct conf *conf, struct failure *failure)
+{
+	struct source by_conf = {0}, by_runtime = {0};
+	const struct direction *in, *out;
+	const cJSON *runtime, *bandwidth;
+	int r;
+
+	r = read_source(conf->json, "", &by_conf, failure);
+	/* What is hidden is not looked at, as in upstream's plugin. */
+	if (r == 0 && !(by_conf.present && precedence == PRECEDENCE_STATIC)) {
+		r = conf_object(conf->json, "runtimeConfig", "runtimeConfig",
+				&runtime, failure);
+		if (r == 0)
+			r = conf_object(runtime, "bandwidth", RUNTIME_PATH,
+					&bandwidth, failure);
+		if (r == 0)
+			r = read_source(bandwidth, RUNTIME_PATH ".",
+					&by_runtime, failure);
+	}
+	if (r)
+		return r;
+	in = choose(precedence, &by_conf.ingress, &by_runtime.ingress);
+	out = choose(precedence, &by_conf.egress, &by_runtime.egress);
+	policy->ingress_rate_bits_per_sec = in->rate_bits_per_sec;
+	policy->egress_rate_bits_per_sec = out->rate_bits_per_sec;
+	policy->ingress_burst_bytes = bandwidth_bytes(in->burst_bits);
+	policy->egress_burst_bytes = bandwidth_bytes(out->burst_bits);
+	return 0;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "log.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+const char *const log_level_names[NATRA_LOG_MAX] = {
+	[NATRA_LOG_ERROR] = "error",
+	[NATRA_LOG_WARN] = "warn",
+	[NATRA_LOG_INFO] = "info",
+	[NATRA_LOG_DEBUG] = "debug",
+};
+
+static void add_bytes(struct log_words *words, const char *bytes, size_t len)
+{
+	/* But for the end of the line and a terminator. */
+	size_t room = sizeof(words->text) - 2 - words->len;
+
+	if (len > room)
+		len = room;
+	memcpy(words->text + words->len, bytes, len);
+	words->len += len;
+	words->text[words->len] = '\0';
+}
+
+static bool is_plain_word(const char *value)
+{
+	for (const char *c = value; *c; c++) {
+		if (*c <= ' ' || *c >= 0x7f || strchr("\"\\=", *c))
+			return false;
+	}
+	return value[0] != '\0';
+}
+
+static void add_escaped(struct log_words *words, const char *value)
+{
+	char escape[5];
+
+	for (; *value; value++) {
+		unsigned char c = (unsigned char)*value;
+
+		if (c == '"' || c == '\\')
+			(void)snprintf(escape, sizeof(escape), "\\%c", c);
+		else if (c >= ' ' && c < 0x7f)
+			(void)snprintf(escape, sizeof(escape), "%c", c);
+		else
+			(void)snprintf(escape, sizeof(escape), "\\x%02x", c);
+		add_bytes(words, escape, strlen(escape));
+	}
+}
+
+void log_add(struct log_words *words, const char *key, const char *value)
+{
+	if (words->len)
+		add_bytes(words, " ", 1);
+	add_bytes(words, key, strlen(key));
+	add_bytes(words, "=", 1);
+	if (is_plain_word(value)) {
+		add_bytes(words, value, strlen(value));
+		return;
+	}
+	add_bytes(words, "\"", 1);
+	add_escaped(words, value);
+	add_bytes(words, "\"", 1);
+}
+
+void log_add_u64(struct log_words *words, const char *key, uint64_t value)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
+	log_add(words, key, text);
+}
+
+/* At the first line: most calls of STATUS and CHECK have none. */
+static int open_file(struct log *log)
+{
+	/* Never through a link that somebody put there, and never waiting for
+	 * the other end of a pipe. */
+	if (log->fd < 0 && log->path[0])
+		log->fd = open(log->path,
+			       O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC |
+				       O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+			       0600);
+	return log->fd;
+}
+
+void log_close(struct log *log)
+{
+	if (log->fd >= 0)
+		(void)close(log->fd);
+	log->fd = -1;
+}
+
+static void add_time(struct log_words *line)
+{
+	struct timespec now;
+	struct tm utc;
+	char seconds[32], text[48];
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	(void)gmtime_r(&now.tv_sec, &utc);
+	(void)strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &utc);
+	(void)snprintf(text, sizeof(text), "%s.%03ldZ", seconds,
+		       now.tv_nsec / 1000000);
+	log_add(line, "time", text);
+}
+
+void log_line(struct log *log, enum natra_log_level level, const char *msg,
+	      const struct log_words *words)
+{
+	struct log_words line = {0};
+	ssize_t r;
+
+	if (level > log->level || open_file(log) < 0)
+		return;
+	add_time(&line);
+	log_add(&line, "level", log_level_names[level]);
+	if (log->about.len) {
+		add_bytes(&line, " ", 1);
+		add_bytes(&line, log->about.text, log->about.len);
+	}
+	if (msg[0])
+		log_add(&line, "msg", msg);
+	if (words && words->len) {
+		add_bytes(&line, " ", 1);
+		add_bytes(&line, words->text, words->len);
+	}
+	line.text[line.len++] = '\n';
+	r = write(log->fd, line.text, line.len);
+	(void)r; /* a full disk is no reason to keep a pod from starting */
+}
+
+void log_write(struct log *log, enum natra_log_level level, const char *format,
+	       ...)
+{
+	char msg[1024];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(msg, sizeof(msg), format, args);
+	va_end(args);
+	log_line(log, level, msg, NULL);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "settings.h"
+
+#include <string.h>
+
+#include "annotations.h"
+#include "log.h"
+
+#define DEFAULT_LOG_FILE "/var/log/natra-cni.log"
+
+/* A reader returns NULL, or what the value should have been. */
+typedef const char *(*read_fn)(struct settings *s, const cJSON *value);
+
+static const char *read_attach_mode(struct settings *s, const cJSON *value)
+{
+	return natra_parse_mode(json_text(value), &s->policy.mode) == 0
+		       ? NULL
+		       : "is not auto, tcx-podside, clsact-podside, tcx-hostside or clsact-hostside";
+}
+
+static const char *read_edt_pacing(struct settings *s, const cJSON *value)
+{
+	return natra_parse_edt(json_text(value), &s->policy.edt) == 0
+		       ? NULL
+		       : "is not auto, on or off";
+}
+
+static const char *read_fast_pass(struct settings *s, const cJSON *value)
+{
+	return natra_parse_fast_pass(json_text(value), &s->policy.fast_pass) ==
+			       0
+		       ? NULL
+		       : "is not free, charged or off";
+}
+
+static const char *read_ingress_mode(struct settings *s, const cJSON *value)
+{
+	return natra_parse_ingress_mode(json_text(value),
+					&s->policy.ingress_mode) == 0
+		       ? NULL
+		       : "is not police or pace";
+}
+
+static const char *read_number(const cJSON *value, uint32_t max, uint32_t *ret)
+{
+	uint64_t number;
+
+	if (json_u64(value, &number) < 0 || number < 1 || number > max)
+		return "is not a whole number in its range";
+	*ret = (uint32_t)number;
+	return NULL;
+}
+
+static const char *read_fast_pass_share(struct settings *s, const cJSON *value)
+{
+	return read_number(value, 100, &s->policy.fast_pass_share_percent)
+		       ? "is not a percentage from 1 to 100"
+		       : NULL;
+}
+
+static const char *read_sketch_width(struct settings *s, const cJSON *value)
+{
+	/* The library knows the range. */
+	return read_number(value, UINT32_MAX, &s->policy.sketch_width)
+		       ? "is not a power of two from 256 to 65536"
+		       : NULL;
+}
+
+static const char *read_threshold(struct settings *s, const cJSON *value)
+{
+	uint64_t *bytes = &s->policy.heavy_hitter_threshold_bytes;
+	int r = cJSON_IsString(value)
+			? natra_parse_size(json_text(value), bytes)
+			: json_u64(value, bytes);
+
+	return r == 0 && *bytes ? NULL : "is not a size such as 125000 or 125k";
+}
+
+static const char *read_horizon(struct settings *s, const cJSON *value)
+{
+	return natra_parse_time(json_text(value), &s->policy.horizon_ns) == 0
+		       ? NULL
+		       : "is not a time such as 2s";
+}
+
+static const char *read_pace_limit(struct settings *s, const cJSON *value)
+{
+	return natra_parse_time(json_text(value), &s->policy.pace_limit_ns) == 0
+		       ? NULL
+		       : "is not a time such as 50ms";
+}
+
+static int index_of(const cJSON *value, const char *const *names, int len)
+{
+	const char *text = json_text(value);
+
+	for (int i = 0; text && i < len; i++) {
+		if (strcmp(names[i], text) == 0)
+			return i;
+	}
+	return -1;
+}
+
+static const char *read_precedence(struct settings *s, const cJSON *value)
+{
+	static const char *const names[PRECEDENCE_MAX] = {
+		[PRECEDENCE_STATIC] = "static",
+		[PRECEDENCE_RUNTIME] = "runtime",
+		[PRECEDENCE_LOWEST] = "lowest",
+	};
+	int i = index_of(value, names, PRECEDENCE_MAX);
+
+	if (i < 0)
+		return "is not static, runtime or lowest";
+	s->precedence = (enum precedence)i;
+	return NULL;
+}
+
+static const char *read_on_error(struct settings *s, const cJSON *value)
+{
+	static const char *const names[] = {"fail", "continue"};
+	int i = index_of(value, names, 2);
+
+	if (i < 0)
+		return "is not fail or continue";
+	s->continue_on_error = i == 1;
+	return NULL;
+}
+
+static const char *read_replace_bandwidth(struct settings *s,
+					  const cJSON *value)
+{
+	if (!cJSON_IsBool(value))
+		return "is not true or false";
+	s->replace_bandwidth = cJSON_IsTrue(value);
+	return NULL;
+}
+
+static const char *read_allow_annotations(struct settings *s,
+					  const cJSON *value)
+{
+	const cJSON *item;
+
+	if (!cJSON_IsArray(value))
+		return "is not a list of annotations";
+	s->allowed_annotations = 0;
+	cJSON_ArrayForEach(item, value)
+	{
+		unsigned int bit = annotations_bit(json_text(item));
+
+		if (!bit)
+			return "is not an annotation that natra knows";
+		s->allowed_annotations |= bit;
+	}
+	return NULL;
+}
+
+static const char *parse_log_file(const cJSON *value, const char **ret_file)
+{
+	const char *text = json_text(value);
+
+	if (!text || (text[0] && text[0] != '/'))
+		return "is not an absolute path, nor empty";
+	*ret_file = text;
+	return NULL;
+}
+
+static const char *parse_log_level(const cJSON *value,
+				   enum natra_log_level *ret_level)
+{
+	int i = index_of(value, log_level_names, NATRA_LOG_MAX);
+
+	if (i < 0)
+		return "is not error, warn, info or debug";
+	*ret_level = (enum natra_log_level)i;
+	return NULL;
+}
+
+static const char *check_log_file(struct settings *s, const cJSON *value)
+{
+	const char *file;
+
+	(void)s;
+	return parse_log_file(value, &file);
+}
+
+static const char *check_log_level(struct settings *s, const cJSON *value)
+{
+	enum natra_log_level level;
+
+	(void)s;
+	return parse_log_level(value, &level);
+}
+
+/* README.md and natra-cni(8) have the same table. */
+static const struct {
+	const char *key;
+	read_fn read;
+} keys[] = {
+	{"attachMode", read_attach_mode},
+	{"edtPacing", read_edt_pacing},
+	{"fastPass", read_fast_pass},
+	{"fastPassShare", read_fast_pass_share},
+	{"ingressMode", read_ingress_mode},
+	{"heavyHitterThreshold", read_threshold},
+	{"sketchWidth", read_sketch_width},
+	{"horizon", read_horizon},
+	{"paceLimit", read_pace_limit},
+	{"precedence", read_precedence},
+	{"onError", read_on_error},
+	{"replaceBandwidth", read_replace_bandwidth},
+	{"allowAnnotations", read_allow_annotations},
+	{"logFile", check_log_file},
+	{"logLevel", check_log_level},
+};
+
+/* The entry of a list that is at fault, else the value itself. */
+static const cJSON *blame(read_fn read, const cJSON *value)
+{
+	const cJSON *item;
+
+	if (read != read_allow_annotations || !cJSON_IsArray(value))
+		return value;
+	cJSON_ArrayForEach(item, value)
+	{
+		if (!annotations_bit(json_text(item)))
+			return item;
+	}
+	return value;
+}
+
+int settings_read(struct settings *ret_settings, const struct conf *conf,
+		  struct natra *n, struct failure *failure)
+{
+	struct settings s = {.policy = NATRA_INIT(s.policy)};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const cJSON *value = json_get(conf->json, keys[i].key);
+		const char *expected;
+
+		if (!value)
+			continue;
+		expected = keys[i].read(&s, value);
+		if (expected)
+			return refuse(
+				failure, CNI_BAD_CONFIG, "%s: %s %s",
+				keys[i].key,
+				json_show(blame(keys[i].read, value)).text,
+				expected);
+		if (natra_policy_check(n, &s.policy) < 0)
+			return refuse(failure, CNI_BAD_CONFIG, "%s: %s: %s",
+				      keys[i].key, json_show(value).text,
+				      natra_error(n));
+	}
+	*ret_settings = s;
+	return 0;
+}
+
+struct log_settings settings_log(const struct conf *conf)
+{
+	struct log_settings log = {DEFAULT_LOG_FILE, NATRA_LOG_INFO};
+	const cJSON *file = json_get(conf->json, "logFile");
+	const cJSON *level = json_get(conf->json, "logLevel");
+
+	if (file)
+		(void)parse_log_file(file, &log.file);
+	if (level)
+		(void)parse_log_level(level, &log.level);
+	return log;
+}

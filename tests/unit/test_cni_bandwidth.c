@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rates and bursts: what runtimes send, literally, and what operators write. */
+#include "cni_input.h"
+
+#include "bandwidth.h"
+
+#define RUNTIME(bandwidth) "\"runtimeConfig\":{\"bandwidth\":" bandwidth "}"
+#define MBIT10             10000000ULL
+
+static int read_bandwidth(const char *members, enum precedence precedence,
+			  struct natra_policy *policy, struct failure *failure)
+{
+	struct conf conf;
+	char text[1024];
+	int r;
+
+	(void)snprintf(text, sizeof(text), CONF("%s"), members);
+	conf = conf_of(text);
+	r = bandwidth_read(policy, precedence, &conf, failure);
+	conf_free(&conf);
+	return r;
+}
+
+/* Rates in bit/s, bursts in bytes; 0 is "not limited" and "the default". */
+struct limits {
+	uint64_t in, in_burst, out, out_burst;
+};
+
+static void expect(const char *members, enum precedence precedence,
+		   struct limits want)
+{
+	struct natra_policy p = NATRA_INIT(p);
+	struct failure failure = {0};
+
+	if (read_bandwidth(members, precedence, &p, &failure))
+		fail_msg("%s: %s", members, failure.msg);
+	if (p.ingress_rate_bits_per_sec != want.in ||
+	    p.ingress_burst_bytes != want.in_burst ||
+	    p.egress_rate_bits_per_sec != want.out ||
+	    p.egress_burst_bytes != want.out_burst)
+		fail_msg("%s (%d): %llu/%llu %llu/%llu", members, precedence,
+			 (unsigned long long)p.ingress_rate_bits_per_sec,
+			 (unsigned long long)p.ingress_burst_bytes,
+			 (unsigned long long)p.egress_rate_bits_per_sec,
+			 (unsigned long long)p.egress_burst_bytes);
+}
+
+/* Without a burst of the operator's, it is left to the library. */
+static void runtimes_are_understood_as_they_are(void **state)
+{
+	static const struct {
+		const char *bandwidth;
+		struct limits want;
+	} cases[] = {
+		/* containerd: keys of a Go struct without tags. */
+		{"{\"IngressRate\":10000000,\"IngressBurst\":4294967295,"
+		 "\"EgressRate\":0,\"EgressBurst\":0}",
+		 {MBIT10, 0, 0, 0}},
+		{"{\"IngressRate\":0,\"IngressBurst\":0,"
+		 "\"EgressRate\":10000000,\"EgressBurst\":4294967295}",
+		 {0, 0, MBIT10, 0}},
+		{"{\"IngressRate\":10000000,\"IngressBurst\":4294967295,"
+		 "\"EgressRate\":10000000,\"EgressBurst\":4294967295}",
+		 {MBIT10, 0, MBIT10, 0}},
+		/* CRI-O, and before its #4348. */
+		{"{\"ingressRate\":10000000,\"ingressBurst\":34359738359,"
+		 "\"egressRate\":10000000,\"egressBurst\":34359738359}",
+		 {MBIT10, 0, MBIT10, 0}},
+		{"{\"ingressRate\":10000000,\"ingressBurst\":34359738360,"
+		 "\"egressRate\":0,\"egressBurst\":0}",
+		 {MBIT10, 0, 0, 0}},
+		/* dockershim and cri-dockerd leave out what is not set. */
+		{"{\"ingressRate\":10000000,\"ingressBurst\":2147483647}",
+		 {MBIT10, 0, 0, 0}},
+		/* The kubelet of 2018. */
+		{"{\"ingressRate\":10000,\"ingressBurst\":0}",
+		 {10000, 0, 0, 0}},
+		/* Multus: numbers of the user's. */
+		{"{\"ingressRate\":10000000,\"ingressBurst\":8000000,"
+		 "\"egressRate\":5000000,\"egressBurst\":0}",
+		 {MBIT10, 1000000, 5000000, 0}},
+		/* cnitool. */
+		{"{\"egressBurst\":1000000,\"egressRate\":10000000,"
+		 "\"ingressBurst\":1000000,\"ingressRate\":10000000}",
+		 {MBIT10, 125000, MBIT10, 125000}},
+		{"{\"IngressRate\":0,\"IngressBurst\":0,\"EgressRate\":0,"
+		 "\"EgressBurst\":0}",
+		 {0, 0, 0, 0}},
+		/* A placeholder without a rate says nothing either. */
+		{"{\"IngressRate\":0,\"IngressBurst\":4294967295}",
+		 {0, 0, 0, 0}},
+		{"{}", {0, 0, 0, 0}},
+		{"null", {0, 0, 0, 0}},
+	};
+	char members[512];
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		(void)snprintf(members, sizeof(members), RUNTIME("%s"),
+			       cases[i].bandwidth);
+		for (int p = 0; p < PRECEDENCE_MAX; p++)
+			expect(members, (enum precedence)p, cases[i].want);
+	}
+	expect("\"runtimeConfig\":null", PRECEDENCE_STATIC,
+	       (struct limits){0, 0, 0, 0});
+	expect("\"runtimeConfig\":{}", PRECEDENCE_RUNTIME,
+	       (struct limits){0, 0, 0, 0});
+}
+
+static void bursts_from_2_31_on_are_placeholders_of_a_runtime(void **state)
+{
+	static const struct {
+		const char *burst;
+		uint64_t by_runtime, by_conf; /* bytes */
+	} cases[] = {
+		{"0", 0, 0},
+		{"null", 0, 0},
+		{"1", 1, 1},
+		{"7", 1, 1},
+		{"8", 1, 1},
+		{"9", 2, 2},
+		{"8000000", 1000000, 1000000},
+		{"2147483646", 268435456, 268435456},
+		{"2147483647", 0, 268435456},
+		{"2147483648", 0, 268435456},
+		{"4294967295", 0, 536870912},
+		{"34359738359", 0, 4294967295},
+		{"34359738360", 0, 4294967295},
+		{"1099511627776", 0, 137438953472},
+		{"9223372036854775808", 0, 1152921504606846976},
+		{"1e300", 0, 2305843009213693952},
+	};
+	char members[256];
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		(void)snprintf(
+			members, sizeof(members),
+			RUNTIME("{\"egressRate\":10000000,\"egressBurst\":%s}"),
+			cases[i].burst);
+		expect(members, PRECEDENCE_STATIC,
+		       (struct limits){0, 0, MBIT10, cases[i].by_runtime});
+		(void)snprintf(members, sizeof(members),
+			       "\"egressRate\":10000000,\"egressBurst\":%s",
+			       cases[i].burst);
+		expect(members, PRECEDENCE_STATIC,
+		       (struct limits){0, 0, MBIT10, cases[i].by_conf});
+	}
+}
+
+static void rates_saturate(void **state)
+{
+	static const struct {
+		const char *rate;
+		uint64_t want;
+	} cases[] = {
+		{"1000", 1000},
+		{"1001", 1001},
+		{"400000000000", 400000000000},
+		{"1000000000000000", 1000000000000000},
+		{"1000000000000001", 1000000000000000},
+		{"18446744073709551615", 1000000000000000},
+		{"1e300", 1000000000000000},
+	};
+	char members[256];
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		(void)snprintf(members, sizeof(members), "\"ingressRate\":%s",
+			       cases[i].rate);
+		expect(members, PRECEDENCE_STATIC,
+		       (struct limits){cases[i].want, 0, 0, 0});
+	}
+}
+
+static void keys_are_found_in_any_letter_case_and_the_last_counts(void **state)
+{
+	static const char *const members[] = {
+		"\"ingressRate\":2000000,\"ingressBurst\":80000",
+		"\"IngressRate\":2000000,\"IngressBurst\":80000",
+		"\"INGRESSRATE\":2000000,\"ingressburst\":80000",
+		"\"ingressRate\":1,\"IngressRate\":2000000,"
+		"\"ingressBurst\":\"x\",\"INGRESSBURST\":80000",
+		"\"RUNTIMECONFIG\":{\"BANDWIDTH\":{\"INGRESSRATE\":2000000,"
+		"\"INGRESSBURST\":80000}}",
+		"\"runtimeConfig\":5,\"runtimeconfig\":{\"bandwidth\":[],"
+		"\"Bandwidth\":{\"ingressRate\":2000000,"
+		"\"ingressBurst\":80000}}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(members); i++)
+		expect(members[i], PRECEDENCE_STATIC,
+		       (struct limits){2000000, 10000, 0, 0});
+	/* The last is null, so there is none. */
+	expect("\"ingressRate\":2000000,\"IngressRate\":null",
+	       PRECEDENCE_STATIC, (struct limits){0, 0, 0, 0});
+}
+
+/* Configuration and runtime, in all three orders of precedence. */
+static void precedence_chooses_where_both_say_something(void **state)
+{
+	static const struct {
+		const char *conf;
+		const char *runtime;
+		struct limits want[PRECEDENCE_MAX];
+	} cases[] = {
+		/* The runtime's is lower. */
+		{"\"ingressRate\":9000000,\"ingressBurst\":800",
+		 "\"ingressRate\":4000000,\"ingressBurst\":1600",
+		 {{9000000, 100, 0, 0},
+		  {4000000, 200, 0, 0},
+		  {4000000, 200, 0, 0}}},
+		/* The configuration's is lower. */
+		{"\"ingressRate\":3000000,\"ingressBurst\":800",
+		 "\"ingressRate\":4000000,\"ingressBurst\":1600",
+		 {{3000000, 100, 0, 0},
+		  {4000000, 200, 0, 0},
+		  {3000000, 100, 0, 0}}},
+		/* The same: the operator's burst, but for the runtime's. */
+		{"\"ingressRate\":4000000,\"ingressBurst\":800",
+		 "\"ingressRate\":4000000,\"ingressBurst\":1600",
+		 {{4000000, 100, 0, 0},
+		  {4000000, 200, 0, 0},
+		  {4000000, 100, 0, 0}}},
+		/* A burst goes with its rate. */
+		{"\"ingressRate\":9000000,\"ingressBurst\":800",
+		 "\"ingressRate\":4000000,\"ingressBurst\":4294967295",
+		 {{9000000, 100, 0, 0},
+		  {4000000, 0, 0, 0},
+		  {4000000, 0, 0, 0}}},
+		/* Each direction by itself. */
+		{"\"ingressRate\":9000000,\"egressRate\":1000000",
+		 "\"ingressRate\":4000000,\"egressRate\":2000000",
+		 {{9000000, 0, 1000000, 0},
+		  {4000000, 0, 2000000, 0},
+		  {4000000, 0, 1000000, 0}}},
+		{"\"ingressRate\":9000000",
+		 "\"IngressRate\":0,\"EgressRate\":2000000",
+		 {{9000000, 0, 0, 0},
+		  {9000000, 0, 2000000, 0},
+		  {9000000, 0, 2000000, 0}}},
+		/* One key of the four hides the runtime, as upstream does. */
+		{"\"egressBurst\":0",
+		 "\"ingressRate\":4000000,\"egressRate\":2000000",
+		 {{0, 0, 0, 0},
+		  {4000000, 0, 2000000, 0},
+		  {4000000, 0, 2000000, 0}}},
+		{"\"ingressRate\":0",
+		 "\"ingressRate\":4000000",
+		 {{0, 0, 0, 0}, {4000000, 0, 0, 0}, {4000000, 0, 0, 0}}},
+		/* But not null, which is absent. */
+		{"\"ingressRate\":null",
+		 "\"ingressRate\":4000000",
+		 {{4000000, 0, 0, 0}, {4000000, 0, 0, 0}, {4000000, 0, 0, 0}}},
+		{"\"ingressRate\":9000000",
+		 "\"ingressRate\":null",
+		 {{9000000, 0, 0, 0}, {9000000, 0, 0, 0}, {9000000, 0, 0, 0}}},
+	};
+	char members[512];
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		(void)snprintf(members, sizeof(members), "%s," RUNTIME("{%s}"),
+			       cases[i].conf, cases[i].runtime);
+		for (int p = 0; p < PRECEDENCE_MAX; p++)
+			expect(members, (enum precedence)p, cases[i].want[p]);
+	}
+}
+
+static void a_bad_value_is_named_with_its_key(void **state)
+{
+	static const struct {
+		const char *members;
+		const char *key;
+		const char *value;
+	} cases[] = {
+		{"\"ingressRate\":\"10M\"", "ingressRate", "'10M'"},
+		{"\"ingressRate\":-1", "ingressRate", "-1"},
+		{"\"ingressRate\":1000.5", "ingressRate", "1000.5"},
+		{"\"egressRate\":true", "egressRate", "true"},
+		{"\"egressRate\":{}", "egressRate", "an object"},
+		{"\"ingressBurst\":\"x\",\"ingressRate\":5000", "ingressBurst",
+		 "'x'"},
+		{"\"egressBurst\":-8,\"egressRate\":5000", "egressBurst", "-8"},
+		{"\"ingressRate\":1", "ingressRate", "1 is under 1000"},
+		{"\"EGRESSRATE\":999", "egressRate", "999"},
+		{"\"ingressBurst\":5000", "ingressBurst is 5000",
+		 "if burst is set, rate must also be set"},
+		{"\"egressBurst\":5000,\"ingressRate\":5000",
+		 "egressBurst is 5000",
+		 "if burst is set, rate must also be set"},
+		{"\"egressBurst\":4294967295", "egressBurst",
+		 "if burst is set, rate must also be set"},
+		{RUNTIME("{\"IngressBurst\":8000}"),
+		 "runtimeConfig.bandwidth.ingressBurst",
+		 "if burst is set, rate must also be set"},
+		{RUNTIME("{\"IngressRate\":500}"),
+		 "runtimeConfig.bandwidth.ingressRate", "500"},
+		{RUNTIME("{\"EgressRate\":\"x\"}"),
+		 "runtimeConfig.bandwidth.egressRate", "'x'"},
+		{RUNTIME("[]"), "runtimeConfig.bandwidth", "a list"},
+		{RUNTIME("5"), "runtimeConfig.bandwidth", "5"},
+		{"\"runtimeConfig\":\"x\"", "runtimeConfig", "'x'"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		struct natra_policy p = NATRA_INIT(p);
+		struct failure failure = {0};
+
+		if (read_bandwidth(cases[i].members, PRECEDENCE_STATIC, &p,
+				   &failure) != CNI_BAD_CONFIG)
+			fail_msg("%s", cases[i].members);
+		says(&failure, cases[i].members, cases[i].key, cases[i].value);
+	}
+}
+
+static void what_is_hidden_is_not_judged(void **state)
+{
+	struct natra_policy p = NATRA_INIT(p);
+	struct failure failure = {0};
+
+	(void)state;
+	expect("\"ingressRate\":5000," RUNTIME("{\"ingressRate\":\"x\"}"),
+	       PRECEDENCE_STATIC, (struct limits){5000, 0, 0, 0});
+	assert_int_equal(read_bandwidth("\"ingressRate\":5000," RUNTIME(
+						"{\"ingressRate\":\"x\"}"),
+					PRECEDENCE_LOWEST, &p, &failure),
+			 CNI_BAD_CONFIG);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(runtimes_are_understood_as_they_are),
+		cmocka_unit_test(
+			bursts_from_2_31_on_are_placeholders_of_a_runtime),
+		cmocka_unit_test(rates_saturate),
+		cmocka_unit_test(
+			keys_are_found_in_any_letter_case_and_the_last_counts),
+		cmocka_unit_test(precedence_chooses_where_both_say_something),
+		cmocka_unit_test(a_bad_value_is_named_with_its_key),
+		cmocka_unit_test(what_is_hidden_is_not_judged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cni_input.h"
+
+#include "annotations.h"
+#include "settings.h"
+
+static struct natra *n;
+
+static int setup(void **state)
+{
+	(void)state;
+	return natra_open(&n, NULL);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	natra_close(n);
+	return 0;
+}
+
+static int read_settings(const char *text, struct settings *s,
+			 struct failure *failure)
+{
+	struct conf conf = conf_of(text);
+	int r = settings_read(s, &conf, n, failure);
+
+	conf_free(&conf);
+	return r;
+}
+
+static void nothing_is_all_defaults(void **state)
+{
+	static const struct natra_policy zero = NATRA_INIT(zero);
+	struct failure failure = {0};
+	struct settings s;
+
+	(void)state;
+	assert_int_equal(read_settings(CONF("\"x\":1"), &s, &failure), 0);
+	assert_memory_equal(&s.policy, &zero, sizeof(zero));
+	assert_int_equal(s.precedence, PRECEDENCE_STATIC);
+	assert_false(s.continue_on_error);
+	assert_false(s.replace_bandwidth);
+	assert_int_equal(s.allowed_annotations, 0);
+}
+
+#define FIELD(name)                                                            \
+	offsetof(struct settings, name), sizeof(((struct settings *)0)->name)
+
+/* Every key with each of its good values. */
+static const struct {
+	const char *members;
+	size_t offset;
+	size_t size;
+	uint64_t value;
+} good[] = {
+	{"\"attachMode\":\"auto\"", FIELD(policy.mode), NATRA_MODE_AUTO},
+	{"\"attachMode\":\"tcx-podside\"", FIELD(policy.mode),
+	 NATRA_MODE_TCX_PODSIDE},
+	{"\"attachMode\":\"clsact-podside\"", FIELD(policy.mode),
+	 NATRA_MODE_CLSACT_PODSIDE},
+	{"\"attachMode\":\"tcx-hostside\"", FIELD(policy.mode),
+	 NATRA_MODE_TCX_HOSTSIDE},
+	{"\"attachMode\":\"clsact-hostside\"", FIELD(policy.mode),
+	 NATRA_MODE_CLSACT_HOSTSIDE},
+	{"\"edtPacing\":\"auto\"", FIELD(policy.edt), NATRA_EDT_AUTO},
+	{"\"edtPacing\":\"on\"", FIELD(policy.edt), NATRA_EDT_ON},
+	{"\"edtPacing\":\"off\"", FIELD(policy.edt), NATRA_EDT_OFF},
+	{"\"fastPass\":\"free\"", FIELD(policy.fast_pass),
+	 NATRA_FAST_PASS_FREE},
+	{"\"fastPass\":\"charged\"", FIELD(policy.fast_pass),
+	 NATRA_FAST_PASS_CHARGED},
+	{"\"fastPass\":\"off\"", FIELD(policy.fast_pass), NATRA_FAST_PASS_OFF},
+	{"\"fastPassShare\":1", FIELD(policy.fast_pass_share_percent), 1},
+	{"\"fastPassShare\":100", FIELD(policy.fast_pass_share_percent), 100},
+	{"\"ingressMode\":\"police\"", FIELD(policy.ingress_mode),
+	 NATRA_INGRESS_POLICE},
+	{"\"ingressMode\":\"pace\"", FIELD(policy.ingress_mode),
+	 NATRA_INGRESS_PACE},
+	{"\"heavyHitterThreshold\":125000",
+	 FIELD(policy.heavy_hitter_threshold_bytes), 125000},
+	{"\"heavyHitterThreshold\":\"125k\"",
+	 FIELD(policy.heavy_hitter_threshold_bytes), 125000},
+	{"\"heavyHitterThreshold\":\"1Mi\"",
+	 FIELD(policy.heavy_hitter_threshold_bytes), 1 << 20},
+	{"\"sketchWidth\":256", FIELD(policy.sketch_width), 256},
+	{"\"sketchWidth\":65536", FIELD(policy.sketch_width), 65536},
+	{"\"horizon\":\"9s\"", FIELD(policy.horizon_ns), 9000000000},
+	{"\"horizon\":\"1500ms\"", FIELD(policy.horizon_ns), 1500000000},
+	{"\"paceLimit\":\"20ms\"", FIELD(policy.pace_limit_ns), 20000000},
+	{"\"precedence\":\"static\"", FIELD(precedence), PRECEDENCE_STATIC},
+	{"\"precedence\":\"runtime\"", FIELD(precedence), PRECEDENCE_RUNTIME},
+	{"\"precedence\":\"lowest\"", FIELD(precedence), PRECEDENCE_LOWEST},
+	{"\"onError\":\"fail\"", FIELD(continue_on_error), 0},
+	{"\"onError\":\"continue\"", FIELD(continue_on_error), 1},
+	{"\"replaceBandwidth\":true", FIELD(replace_bandwidth), 1},
+	{"\"replaceBandwidth\":false", FIELD(replace_bandwidth), 0},
+	{"\"allowAnnotations\":[]", FIELD(allowed_annotations), 0},
+	{"\"logFile\":\"\"", FIELD(precedence), 0},
+	{"\"logFile\":\"/x\"", FIELD(precedence), 0},
+	{"\"logLevel\":\"error\"", FIELD(precedence), 0},
+	{"\"logLevel\":\"warn\"", FIELD(precedence), 0},
+	{"\"logLevel\":\"info\"", FIELD(precedence), 0},
+	{"\"logLevel\":\"debug\"", FIELD(precedence), 0},
+	/* Letter case, several, null. */
+	{"\"EDTPACING\":\"on\"", FIELD(policy.edt), NATRA_EDT_ON},
+	{"\"edtPacing\":\"on\",\"EdtPacing\":\"off\"", FIELD(policy.edt),
+	 NATRA_EDT_OFF},
+	{"\"edtPacing\":5,\"EdtPacing\":\"off\"", FIELD(policy.edt),
+	 NATRA_EDT_OFF},
+	{"\"edtPacing\":null", FIELD(policy.edt), NATRA_EDT_AUTO},
+	{"\"onError\":null,\"horizon\":null,\"allowAnnotations\":null",
+	 FIELD(policy.horizon_ns), 0},
+};
+
+static void each_key_sets_its_field(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(good); i++) {
+		struct failure failure = {0};
+		struct settings s;
+		uint64_t value = 0;
+		char text[256];
+
+		(void)snprintf(text, sizeof(text), CONF("%s"), good[i].members);
+		if (read_settings(text, &s, &failure))
+			fail_msg("%s: %s", good[i].members, failure.msg);
+		memcpy(&value, (char *)&s + good[i].offset, good[i].size);
+		if (value != good[i].value)
+			fail_msg("%s: %llu", good[i].members,
+				 (unsigned long long)value);
+	}
+}
+
+static void a_bad_value_is_named_with_its_key(void **state)
+{
+	static const struct {
+		const char *members;
+		const char *key;
+		const char *value;
+	} cases[] = {
+		{"\"attachMode\":\"tcx\"", "attachMode", "'tcx'"},
+		{"\"attachMode\":\"\"", "attachMode", "''"},
+		{"\"attachMode\":1", "attachMode", "1"},
+		{"\"attachMode\":[\"auto\"]", "attachMode", "a list"},
+		{"\"edtPacing\":true", "edtPacing", "true"},
+		{"\"edtPacing\":\"On\"", "edtPacing", "'On'"},
+		{"\"EDTpacing\":\"x\"", "edtPacing", "'x'"},
+		{"\"fastPass\":\"none\"", "fastPass", "'none'"},
+		{"\"fastPass\":{}", "fastPass", "an object"},
+		{"\"fastPassShare\":0", "fastPassShare", "0"},
+		{"\"fastPassShare\":101", "fastPassShare", "101"},
+		{"\"fastPassShare\":-5", "fastPassShare", "-5"},
+		{"\"fastPassShare\":50.5", "fastPassShare", "50.5"},
+		{"\"fastPassShare\":\"50\"", "fastPassShare", "'50'"},
+		{"\"fastPassShare\":4294967297", "fastPassShare", "4294967297"},
+		{"\"ingressMode\":\"shape\"", "ingressMode", "'shape'"},
+		{"\"heavyHitterThreshold\":0", "heavyHitterThreshold", "0"},
+		{"\"heavyHitterThreshold\":-1", "heavyHitterThreshold", "-1"},
+		{"\"heavyHitterThreshold\":1.5", "heavyHitterThreshold", "1.5"},
+		{"\"heavyHitterThreshold\":\"0\"", "heavyHitterThreshold",
+		 "'0'"},
+		{"\"heavyHitterThreshold\":\"12x\"", "heavyHitterThreshold",
+		 "'12x'"},
+		{"\"heavyHitterThreshold\":true", "heavyHitterThreshold",
+		 "true"},
+		{"\"sketchWidth\":1000", "sketchWidth", "1000"},
+		{"\"sketchWidth\":128", "sketchWidth", "128"},
+		{"\"sketchWidth\":131072", "sketchWidth", "131072"},
+		{"\"sketchWidth\":\"2048\"", "sketchWidth", "'2048'"},
+		{"\"sketchWidth\":4294969344", "sketchWidth", "4294969344"},
+		{"\"horizon\":\"10s\"", "horizon", "'10s'"},
+		{"\"horizon\":\"0s\"", "horizon", "'0s'"},
+		{"\"horizon\":2", "horizon", "2"},
+		{"\"horizon\":\"2\"", "horizon", "'2'"},
+		{"\"paceLimit\":\"1h\"", "paceLimit", "'1h'"},
+		{"\"paceLimit\":\"9001ms\"", "paceLimit", "'9001ms'"},
+		{"\"precedence\":\"highest\"", "precedence", "'highest'"},
+		{"\"precedence\":0", "precedence", "0"},
+		{"\"onError\":\"ignore\"", "onError", "'ignore'"},
+		{"\"onError\":false", "onError", "false"},
+		{"\"replaceBandwidth\":\"true\"", "replaceBandwidth", "'true'"},
+		{"\"replaceBandwidth\":1", "replaceBandwidth", "1"},
+		{"\"allowAnnotations\":\"fast-pass\"", "allowAnnotations",
+		 "'fast-pass'"},
+		{"\"allowAnnotations\":[\"fast-pass\",\"x\"]",
+		 "allowAnnotations", "'x'"},
+		{"\"allowAnnotations\":[\"fast-pass\",7]", "allowAnnotations",
+		 "7"},
+		{"\"allowAnnotations\":[null]", "allowAnnotations", "null"},
+		{"\"allowAnnotations\":[\"example.org/fast-pass\"]",
+		 "allowAnnotations", "'example.org/fast-pass'"},
+		{"\"logFile\":\"x.log\"", "logFile", "'x.log'"},
+		{"\"logFile\":\"none\"", "logFile", "'none'"},
+		{"\"logFile\":5", "logFile", "5"},
+		{"\"logLevel\":\"trace\"", "logLevel", "'trace'"},
+		{"\"logLevel\":3", "logLevel", "3"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		struct failure failure = {0};
+		struct settings s;
+		char text[256];
+		int r;
+
+		(void)snprintf(text, sizeof(text), CONF("%s"),
+			       cases[i].members);
+		r = read_settings(text, &s, &failure);
+		if (r != CNI_BAD_CONFIG)
+			fail_msg("%s: %d", cases[i].members, r);
+		says(&failure, cases[i].members, cases[i].key, cases[i].value);
+		/* The key is the first word. */
+		assert_int_equal(strncmp(failure.msg, cases[i].key,
+					 strlen(cases[i].key)),
+				 0);
+	}
+}
+
+static void annotations_are_allowed_by_short_or_full_name(void **state)
+{
+	static const char *const names[] = {
+		"ingress-burst", "egress-burst",           "fast-pass",
+		"ingress-mode",  "heavy-hitter-threshold", "edt-pacing"};
+	unsigned int all = 0;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(names); i++) {
+		struct failure failure = {0};
+		struct settings s;
+		char full[64], text[256];
+		unsigned int bit = annotations_bit(names[i]);
+
+		(void)snprintf(full, sizeof(full), "natra.io/%s", names[i]);
+		assert_true(bit && !(all & bit));
+		assert_int_equal(annotations_bit(full), bit);
+		(void)snprintf(text, sizeof(text),
+			       CONF("\"allowAnnotations\":[\"%s\",\"%s\"]"),
+			       names[i], i ? full : names[i]);
+		assert_int_equal(read_settings(text, &s, &failure), 0);
+		assert_int_equal(s.allowed_annotations, bit);
+		all |= bit;
+	}
+	assert_int_equal(annotations_bit("natra.io/"), 0);
+	assert_int_equal(annotations_bit(""), 0);
+	assert_int_equal(annotations_bit(NULL), 0);
+}
+
+static void a_bad_log_setting_is_the_default_for_the_log(void **state)
+{
+	static const struct {
+		const char *members;
+		const char *file;
+		enum natra_log_level level;
+	} cases[] = {
+		{"\"x\":1", "/var/log/natra-cni.log", NATRA_LOG_INFO},
+		{"\"logFile\":\"/x\",\"logLevel\":\"debug\"", "/x",
+		 NATRA_LOG_DEBUG},
+		{"\"logFile\":\"\"", "", NATRA_LOG_INFO},
+		{"\"logfile\":\"/x\",\"LOGLEVEL\":\"error\"", "/x",
+		 NATRA_LOG_ERROR},
+		{"\"logFile\":\"x\",\"logLevel\":\"warn\"",
+		 "/var/log/natra-cni.log", NATRA_LOG_WARN},
+		{"\"logFile\":[],\"logLevel\":{}", "/var/log/natra-cni.log",
+		 NATRA_LOG_INFO},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		struct log_settings log;
+		struct conf conf;
+		char text[256];
+
+		(void)snprintf(text, sizeof(text), CONF("%s"),
+			       cases[i].members);
+		conf = conf_of(text);
+		log = settings_log(&conf);
+		assert_string_equal(log.file, cases[i].file);
+		assert_int_equal(log.level, cases[i].level);
+		conf_free(&conf);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_all_defaults),
+		cmocka_unit_test(each_key_sets_its_field),
+		cmocka_unit_test(a_bad_value_is_named_with_its_key),
+		cmocka_unit_test(annotations_are_allowed_by_short_or_full_name),
+		cmocka_unit_test(a_bad_log_setting_is_the_default_for_the_log),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
