@@ -13,7 +13,7 @@
 
 #define FIRST_BYTES 16384
 /* Annotations of a pod are under 256 KiB, six times that when escaped. */
-#define MOST_BYTES  (32U << 20)
+#define MOST_BYTES  (16U << 20)
 
 void io_init(void)
 {

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ADD: the limits of one pod's interface. */
+#include <string.h>
+#include <unistd.h>
+
+#include "annotations.h"
+#include "bandwidth.h"
+#include "command.h"
+#include "io.h"
+#include "result.h"
+
+static int read_configuration(struct call *call, struct settings *ret)
+{
+	int r;
+
+	r = settings_read(ret, &call->conf, call->n, &call->failure);
+	if (r == 0)
+		r = bandwidth_read(&ret->policy, ret->precedence, &call->conf,
+				   &call->failure);
+	if (r == 0)
+		r = annotations_read(&ret->policy, ret, &call->conf, &call->log,
+				     &call->failure);
+	return r;
+}
+
+static void note_limits(struct call *call)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	/* Asking takes time, too. */
+	if (!call->log.path[0] || call->log.level < NATRA_LOG_INFO)
+		return;
+	if (natra_query(call->n, call->id, &info) < 0)
+		return;
+	log_add(&call->facts, "mode", natra_mode_name(info.mode));
+	log_add(&call->facts, "edt", info.edt_active ? "on" : "off");
+	log_add(&call->facts, "reason", info.reason);
+	log_add_u64(&call->facts, "ingress_bits_per_sec",
+		    info.effective.ingress_rate_bits_per_sec);
+	log_add_u64(&call->facts, "ingress_burst_bytes",
+		    info.effective.ingress_burst_bytes);
+	log_add_u64(&call->facts, "egress_bits_per_sec",
+		    info.effective.egress_rate_bits_per_sec);
+	log_add_u64(&call->facts, "egress_burst_bytes",
+		    info.effective.egress_burst_bytes);
+}
+
+static int shape(struct call *call, const struct settings *settings)
+{
+	struct natra_target target = call_target(call);
+	int r = env_check_netns(&call->env, &call->failure);
+
+	if (r)
+		return r;
+	r = natra_attach(call->n, &target, &settings->policy);
+	if (r < 0) {
+		r = refuse_natra(&call->failure, call->n, r, CNI_NOT_SHAPED);
+		if (!settings->continue_on_error)
+			return r;
+		log_write(&call->log, NATRA_LOG_ERROR, "%s", call->failure.msg);
+		call->level = NATRA_LOG_ERROR;
+		call->outcome = "not shaped, the pod starts without limits";
+		return 0;
+	}
+	call->outcome = "shaped";
+	note_limits(call);
+	return 0;
+}
+
+/* What an ADD with the same id may have left before. */
+static void remove_stale(struct call *call)
+{
+	struct natra_target target = NATRA_INIT(target);
+
+	target.id = call->id;
+	if (natra_detach(call->n, &target) < 0)
+		log_write(&call->log, NATRA_LOG_WARN, "%s",
+			  natra_error(call->n));
+}
+
+int cmd_add(struct call *call)
+{
+	struct settings settings;
+	char *result = NULL;
+	bool limited, id_fits;
+	int r;
+
+	r = env_check_not_own_netns(&call->env, &call->failure);
+	if (r == 0)
+		r = read_configuration(call, &settings);
+	/* Made before anything is attached: what is left can only fail for
+	 * stdout. */
+	if (r == 0)
+		r = result_make(&call->conf, &result, &call->failure);
+	if (r)
+		return r;
+	limited = settings.policy.ingress_rate_bits_per_sec ||
+		  settings.policy.egress_rate_bits_per_sec;
+	id_fits = call_make_id(call);
+	call->outcome = "nothing to limit";
+	if (limited && !id_fits)
+		r = refuse(
+			&call->failure, CNI_BAD_ENVIRONMENT,
+			"name, CNI_CONTAINERID, CNI_IFNAME: together over %d bytes",
+			NATRA_ID_MAX);
+	else if (limited)
+		r = shape(call, &settings);
+	else if (id_fits)
+		remove_stale(call);
+	if (r == 0 && io_write_line(STDOUT_FILENO, result) < 0) {
+		remove_stale(call);
+		r = refuse(&call->failure, CNI_IO, "error writing to stdout");
+	}
+	cJSON_free(result);
+	return r;
+}

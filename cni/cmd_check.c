@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* CHECK: whether the limits hold that were set last, by ADD or since then. */
+#include <errno.h>
+
+#include "bandwidth.h"
+#include "command.h"
+
+int cmd_check(struct call *call)
+{
+	struct settings settings;
+	int r;
+
+	r = settings_read(&settings, &call->conf, call->n, &call->failure);
+	/* Annotations change how a limit is kept, not whether there is one. */
+	if (r == 0)
+		r = bandwidth_read(&settings.policy, settings.precedence,
+				   &call->conf, &call->failure);
+	if (r)
+		return r;
+	call->outcome = "nothing to limit";
+	if (!settings.policy.ingress_rate_bits_per_sec &&
+	    !settings.policy.egress_rate_bits_per_sec)
+		return 0;
+	if (!call_make_id(call))
+		return refuse(&call->failure, CNI_DIFFERS,
+			      "'%s' is too long to be attached", call->id);
+	call->outcome = "as it was set";
+	r = natra_check(call->n, call->id, NULL);
+	if (r < 0)
+		return refuse_natra(&call->failure, call->n, r, CNI_DIFFERS);
+	return 0;
+}

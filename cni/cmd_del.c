@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* DEL: succeeds when there is nothing, so that a pod can always be removed. */
+#include <errno.h>
+
+#include "command.h"
+
+int cmd_del(struct call *call)
+{
+	struct natra_target target = NATRA_INIT(target);
+	int r;
+
+	call->outcome = "removed";
+	if (!call_make_id(call))
+		return 0;
+	target.id = call->id;
+	target.netns = call->env.netns[0] ? call->env.netns : NULL;
+	r = natra_detach(call->n, &target);
+	/* The netns only helps to find the interface faster. */
+	if (r < 0 && target.netns) {
+		target.netns = NULL;
+		r = natra_detach(call->n, &target);
+	}
+	if (r == -ESTALE) {
+		/* Only the natra that pinned it can remove it. */
+		call->level = NATRA_LOG_WARN;
+		call->outcome = "left behind";
+		log_write(&call->log, NATRA_LOG_WARN, "%s",
+			  natra_error(call->n));
+		r = 0;
+	}
+	if (r < 0)
+		return refuse_natra(&call->failure, call->n, r,
+				    CNI_NOT_REMOVED);
+	return env_check_not_own_netns(&call->env, &call->failure);
+}

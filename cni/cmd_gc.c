@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* GC: removes what this network has of attachments that are not valid. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+#define VALID_KEY "cni.dev/valid-attachments"
+
+struct ids {
+	char **list;
+	size_t len;
+};
+
+static void ids_free(struct ids *ids)
+{
+	for (size_t i = 0; i < ids->len; i++)
+		cJSON_free(ids->list[i]);
+	cJSON_free(ids->list);
+}
+
+/* An entry that cannot be read may mean an attachment that lives: nothing is
+ * removed then. */
+static int read_entry(const struct call *call, const cJSON *item,
+		      struct ids *ids, struct failure *failure)
+{
+	const char *container_id = json_text(json_get(item, "containerID"));
+	const char *ifname = json_text(json_get(item, "ifname"));
+	char id[NATRA_ID_MAX + 1];
+	size_t size;
+
+	if (!container_id || !ifname)
+		return refuse(failure, CNI_BAD_CONFIG,
+			      "%s: entry %zu has no containerID and ifname",
+			      VALID_KEY, ids->len);
+	/* What is too long was never attached. */
+	if (!call_format_id(call, container_id, ifname, id, sizeof(id)))
+		return 0;
+	size = strlen(id) + 1;
+	ids->list[ids->len] = cJSON_malloc(size);
+	memcpy(ids->list[ids->len++], id, size);
+	return 0;
+}
+
+static int read_ids(const struct call *call, const cJSON *valid,
+		    struct ids *ids, struct failure *failure)
+{
+	size_t len = (size_t)cJSON_GetArraySize(valid);
+	const cJSON *item;
+	int r = 0;
+
+	ids->list = cJSON_malloc((len + 1) * sizeof(*ids->list));
+	cJSON_ArrayForEach(item, valid)
+	{
+		r = read_entry(call, item, ids, failure);
+		if (r)
+			break;
+	}
+	return r;
+}
+
+int cmd_gc(struct call *call)
+{
+	const cJSON *valid = json_member(call->conf.json, VALID_KEY);
+	struct ids ids = {0};
+	size_t removed = 0;
+	int r;
+
+	call->outcome = "nothing is known to be valid";
+	if (!valid)
+		return 0;
+	/* A nil slice of Go: nothing is valid, which is known. */
+	if (!cJSON_IsArray(valid) && !cJSON_IsNull(valid))
+		return refuse(&call->failure, CNI_BAD_CONFIG,
+			      "%s: %s is not a list", VALID_KEY,
+			      json_show(valid).text);
+	r = read_ids(call, valid, &ids, &call->failure);
+	if (r == 0) {
+		int error = natra_gc(call->n, call->conf.name,
+				     (const char *const *)ids.list, ids.len,
+				     &removed);
+
+		if (error < 0)
+			r = refuse_natra(&call->failure, call->n, error,
+					 CNI_NOT_REMOVED);
+	}
+	ids_free(&ids);
+	call->outcome = "swept";
+	call->level = removed ? NATRA_LOG_INFO : NATRA_LOG_DEBUG;
+	log_add_u64(&call->facts, "removed", removed);
+	return r;
+}

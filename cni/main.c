@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* natra as a CNI plugin: which command, and what came of it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "io.h"
+#include "settings.h"
+
+struct command {
+	const char *name;
+	unsigned int needs;
+	enum version since;
+	/* Of a success in the log; the runtime asks some all the time. */
+	enum natra_log_level level;
+	int (*run)(struct call *call);
+};
+
+static const struct command commands[] = {
+	{"ADD", ENV_CONTAINERID | ENV_NETNS | ENV_IFNAME, VERSION_0_3_0,
+	 NATRA_LOG_INFO, cmd_add},
+	{"DEL", ENV_CONTAINERID | ENV_IFNAME, VERSION_0_3_0, NATRA_LOG_INFO,
+	 cmd_del},
+	{"CHECK", ENV_CONTAINERID | ENV_NETNS | ENV_IFNAME, VERSION_0_4_0,
+	 NATRA_LOG_DEBUG, cmd_check},
+	{"GC", ENV_PATH, VERSION_1_1_0, NATRA_LOG_DEBUG, cmd_gc},
+	{"STATUS", 0, VERSION_1_1_0, NATRA_LOG_DEBUG, cmd_status},
+};
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	}
+	return NULL;
+}
+
+/* Whoever runs it by hand. */
+static int show_about(void)
+{
+	fprintf(stderr,
+		"CNI plugin natra %s\nCNI protocol versions supported: ",
+		natra_version());
+	for (int i = 0; i < VERSION_MAX; i++)
+		fprintf(stderr, "%s%s", i ? ", " : "",
+			version_name((enum version)i));
+	fputc('\n', stderr);
+	return EXIT_SUCCESS;
+}
+
+static int show_versions(void)
+{
+	cleanup_json cJSON *json = cJSON_CreateObject();
+	cJSON *list;
+	char *text;
+	int r;
+
+	cJSON_AddStringToObject(json, "cniVersion",
+				version_name(VERSION_NEWEST));
+	list = cJSON_AddArrayToObject(json, "supportedVersions");
+	for (int i = 0; i < VERSION_MAX; i++)
+		cJSON_AddItemToArray(list, cJSON_CreateString(version_name(
+						   (enum version)i)));
+	text = cJSON_PrintUnformatted(json);
+	r = io_write_line(STDOUT_FILENO, text);
+	cJSON_free(text);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* What the library calls information is a detail here: a command has one line
+ * of its own. */
+static void log_library(void *arg, enum natra_log_level level, const char *line)
+{
+	if (level == NATRA_LOG_INFO)
+		level = NATRA_LOG_DEBUG;
+	log_write(arg, level, "%s", line);
+}
+
+static void begin_log(struct call *call)
+{
+	struct log_settings settings = settings_log(&call->conf);
+	struct log_words *about = &call->log.about;
+
+	call->log.path = settings.file;
+	call->log.level = settings.level;
+	log_add(about, "command", call->env.command);
+	log_add(about, "network", call->conf.name);
+	if (call->env.container_id[0])
+		log_add(about, "containerid", call->env.container_id);
+	if (call->env.ifname[0])
+		log_add(about, "ifname", call->env.ifname);
+	if (call->pod[0])
+		log_add(about, "pod", call->pod);
+}
+
+static void end_log(struct call *call, int r, const struct timespec *begin)
+{
+	struct timespec now;
+	char ms[32];
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	(void)snprintf(ms, sizeof(ms), "%.1f",
+		       (double)(now.tv_sec - begin->tv_sec) * 1e3 +
+			       (double)(now.tv_nsec - begin->tv_nsec) / 1e6);
+	log_add(&call->facts, "duration_ms", ms);
+	if (r) {
+		log_add_u64(&call->facts, "code", (uint64_t)r);
+		log_line(&call->log, NATRA_LOG_ERROR, call->failure.msg,
+			 &call->facts);
+	} else {
+		log_line(&call->log, call->level, call->outcome, &call->facts);
+	}
+	log_close(&call->log);
+}
+
+static int run_command(struct call *call, const struct command *command)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	int r;
+
+	opts.log_fn = log_library;
+	opts.log_arg = &call->log;
+	r = natra_open(&call->n, &opts);
+	if (r < 0)
+		return refuse(&call->failure, CNI_TRY_AGAIN,
+			      "open libnatra: %s", strerror(-r));
+	r = command->run(call);
+	natra_close(call->n);
+	return r;
+}
+
+static int read_configuration(struct call *call, const struct command *command,
+			      char **ret_text)
+{
+	size_t len = 0;
+	int r;
+
+	r = io_read_all(STDIN_FILENO, ret_text, &len, &call->failure);
+	if (r == 0)
+		r = conf_parse(&call->conf, *ret_text, len, &call->failure);
+	if (r == 0 && call->conf.version < command->since)
+		r = refuse(&call->failure, CNI_INCOMPATIBLE_VERSION,
+			   "config version does not allow %s", command->name);
+	return r;
+}
+
+static int answer(struct call *call, char **ret_text)
+{
+	const struct command *command = find_command(call->env.command);
+	struct timespec begin;
+	int r;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &begin);
+	if (!command)
+		return refuse(&call->failure, CNI_BAD_ENVIRONMENT,
+			      "unknown CNI_COMMAND: %s", call->env.command);
+	r = env_check(&call->env, command->needs, &call->failure);
+	if (r == 0)
+		r = read_configuration(call, command, ret_text);
+	/* Without a configuration it is not known where to log, or whether. */
+	if (r)
+		return r;
+	env_pod(call->env.args, call->pod, sizeof(call->pod));
+	call->level = command->level;
+	begin_log(call);
+	r = run_command(call, command);
+	end_log(call, r, &begin);
+	return r;
+}
+
+int main(void)
+{
+	struct call call = {
+		.conf = {.name = "", .version = VERSION_NEWEST},
+		.log = LOG_INIT,
+		.outcome = "",
+	};
+	char *text = NULL; /* of the configuration */
+	int r;
+
+	io_init();
+	json_init();
+	call.env = env_read();
+	if (!call.env.command[0])
+		return show_about();
+	if (strcmp(call.env.command, "VERSION") == 0)
+		return show_versions();
+	r = answer(&call, &text);
+	if (r)
+		io_print_failure(&call.failure,
+				 version_name(call.conf.version));
+	conf_free(&call.conf);
+	cJSON_free(text);
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
