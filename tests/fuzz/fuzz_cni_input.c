@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a runtime writes to the CNI plugin: no crash, and whatever is printed as
+ * a result is JSON again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "annotations.h"
+#include "bandwidth.h"
+#include "env.h"
+#include "result.h"
+#include "scan.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int condition)
+{
+	if (!condition)
+		abort();
+}
+
+/* A code has a text; success leaves the text alone. */
+static int told(int r, const struct failure *failure)
+{
+	require((r == 0) == (failure->msg[0] == '\0'));
+	require(r == 0 || r == (int)failure->code);
+	return r;
+}
+
+static void read_limits(const struct conf *conf, struct natra *n)
+{
+	struct failure failure = {0};
+	struct log log = LOG_INIT;
+	struct settings s;
+
+	if (told(settings_read(&s, conf, n, &failure), &failure))
+		return;
+	/* Beside what the input allows: all of them. */
+	s.allowed_annotations = ~0U;
+	if (told(bandwidth_read(&s.policy, s.precedence, conf, &failure),
+		 &failure) ||
+	    told(annotations_read(&s.policy, &s, conf, &log, &failure),
+		 &failure))
+		return;
+	/* What the plugin accepts, the library does too. */
+	require(natra_policy_check(n, &s.policy) == 0);
+}
+
+static void make_result(struct conf *conf)
+{
+	struct failure failure = {0};
+	char *result = NULL;
+	struct conf again;
+	size_t at = 0;
+
+	if (told(result_make(conf, &result, &failure), &failure)) {
+		require(!result);
+		return;
+	}
+	require(scan_check(result, strlen(result), &at));
+	/* Its version is that of the request. */
+	again = (struct conf){.json = cJSON_Parse(result)};
+	require(strcmp(json_text(json_get(again.json, "cniVersion")),
+		       version_name(conf->version)) == 0);
+	conf_free(&again);
+	cJSON_free(result);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct failure failure = {0};
+	/* Its own memory: ASan sees a read past the terminator. */
+	char *text = malloc(size + 1), pod[NATRA_NAME_MAX + 1];
+	struct conf conf;
+	struct natra *n;
+
+	if (!text)
+		return 0;
+	require(natra_open(&n, NULL) == 0);
+	if (size)
+		memcpy(text, data, size);
+	text[size] = '\0';
+	if (told(conf_parse(&conf, text, size, &failure), &failure) == 0) {
+		require(settings_log(&conf).file != NULL);
+		read_limits(&conf, n);
+		make_result(&conf);
+	}
+	conf_free(&conf);
+	/* The same bytes as CNI_ARGS. */
+	env_pod(text, pod, sizeof(pod));
+	natra_close(n);
+	free(text);
+	return 0;
+}
