@@ -93,6 +93,8 @@ extern "C" {
 #define NATRA_ID_MAX                255
 /** Longest `network` and `label` in bytes, without the terminator. */
 #define NATRA_NAME_MAX              255
+/** Most subnets of one policy. */
+#define NATRA_SUBNETS_MAX           1024
 /** Limits of a rate: 1 kbit/s and 1 Pbit/s, as in container runtimes. */
 #define NATRA_RATE_MIN_BITS_PER_SEC 1000ULL
 #define NATRA_RATE_MAX_BITS_PER_SEC 1000000000000000ULL
@@ -218,6 +220,19 @@ struct natra_policy {
 	/** Cells in each of the sketch's 4 rows, a power of two from 256 to
 	 *  65536; 0: 2048. One cell is 4 bytes. */
 	uint32_t sketch_width;
+	/** Peers whose traffic is limited, or whose traffic is not: the address
+	 *  of the other end, as CIDR blocks such as "10.0.0.0/8" or
+	 *  "2001:db8::/32". Bits behind the prefix are ignored, a block that is
+	 *  given twice is one. At most one of the two lists; up to
+	 *  NATRA_SUBNETS_MAX entries. What cannot be parsed is limited.
+	 *
+	 *  Read during the call only. NULL in what natra_query tells, which has
+	 *  the lengths: natra_subnets has the blocks. NULL with a length is
+	 *  refused by natra_attach only: others may be given what was queried. */
+	const char *const *shaped_subnets;
+	size_t shaped_subnets_len;
+	const char *const *unshaped_subnets;
+	size_t unshaped_subnets_len;
 };
 
 /** What natra_query and natra_foreach tell. */
@@ -227,19 +242,21 @@ struct natra_info {
 	char ifname[16];
 	char network[NATRA_NAME_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
-	/** Why `mode` and `edt_active` came out as they did. */
+	/** Why `mode` and `edt_active` came out as they did; why it is
+	 *  `unshaped`. */
 	char reason[256];
 	struct natra_policy policy;    /**< as it was given, zeros kept */
 	struct natra_policy effective; /**< with the defaults filled in; the
 					     threshold is the smaller one of
 					     both directions */
-	enum natra_mode mode;          /**< as attached, never AUTO */
+	enum natra_mode mode;          /**< as attached; AUTO if `unshaped` */
 	bool edt_active;      /**< egress is paced by departure times */
 	bool pace_active;     /**< ingress is paced on the host side */
 	bool fq_is_ours;      /**< fq on the pod's interface was put there by
 				   natra, and goes with it */
 	bool host_fq_is_ours; /**< the same on the host-side veth */
 	bool interface_gone;  /**< the interface or its netns is no more */
+	bool unshaped;        /**< see natra_record_unshaped: no limit holds */
 	uint32_t ifindex;
 	char host_ifname[16]; /**< "" where the host side is not used */
 	uint32_t host_ifindex;
@@ -268,9 +285,10 @@ struct natra_direction_stats {
 	struct natra_count marked;   /**< ECN CE set (and paced, with pace) */
 	struct natra_count dropped_rate;    /**< over the rate, no EDT */
 	struct natra_count dropped_horizon; /**< would have waited too long */
-	struct natra_count unlimited;       /**< this direction has no rate */
-	struct natra_count other;           /**< not IP, passed */
-	uint64_t delay_ns_sum;              /**< asked of all packets paced */
+	/** This direction has no rate, or the peer is exempt by its subnet. */
+	struct natra_count unlimited;
+	struct natra_count other; /**< not IP, passed */
+	uint64_t delay_ns_sum;    /**< asked of all packets paced */
 };
 
 struct natra_stats {
@@ -310,6 +328,16 @@ struct natra_hook_entry {
 	uint32_t priority;     /**< clsact only */
 	uint32_t handle;       /**< clsact only */
 	bool is_ours;          /**< belongs to this attachment */
+};
+
+/** What upstream's `bandwidth` plugin left on an interface's host side. */
+struct natra_leftovers {
+	size_t sz;
+	char host_ifname[16];  /**< "" if there is no host-side peer */
+	bool tbf;              /**< a tbf root qdisc: limits ingress */
+	bool ingress_redirect; /**< an ingress qdisc that redirects to
+				    `ifb_ifname`: limits egress */
+	char ifb_ifname[16];   /**< "" if there is no redirect */
 };
 
 /** What this kernel offers. */
@@ -395,12 +423,13 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 /**
  * @brief Change the limits of a live attachment, atomically for each packet.
  *
- * mode, edt, ingress_mode and sketch_width of `policy` must be 0 or as
- * attached. A direction that had no limit so far gets its programs now, and
- * the counters of both begin again.
+ * mode, edt, ingress_mode, sketch_width and the subnets of `policy` must be 0
+ * or as attached. A direction that had no limit so far gets its programs now,
+ * and the counters of both begin again.
  *
  * @return 0; -EINVAL bad field; -ENOENT not attached; -ENODEV the interface is
- *         gone; -ESTALE pinned by an unknown ABI; -EPERM; -ENOMEM.
+ *         gone; -EOPNOTSUPP it is `unshaped`; -ESTALE pinned by an unknown ABI;
+ *         -EPERM; -ENOMEM.
  */
 NATRA_API int natra_configure(struct natra *n, const char *id,
 			      const struct natra_policy *policy);
@@ -418,10 +447,11 @@ NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
 
 /**
  * @brief Compare the kernel's state with what was last set.
- * @param policy  also compare with this one; NULL: do not. Zeroes are defaults.
+ * @param policy  also compare with this one; NULL: do not. Zeroes are defaults,
+ *                no subnets are no subnets.
  * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone;
- *         -EBADE something differs, and natra_error() says what; -ESTALE;
- *         -EPERM; -ENOMEM.
+ *         -EBADE something differs or it is `unshaped`, and natra_error() says
+ *         what; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_check(struct natra *n, const char *id,
 			  const struct natra_policy *policy);
@@ -433,6 +463,20 @@ NATRA_API int natra_check(struct natra *n, const char *id,
  */
 NATRA_API int natra_query(struct natra *n, const char *id,
 			  struct natra_info *ret_info);
+
+/**
+ * @brief The subnets of an attachment, shaped or unshaped.
+ *
+ * Which of the two they are, natra_query tells by the lengths in `policy`.
+ *
+ * @param cb  `cidr` is canonical ("10.1.2.3/8" is told as "10.0.0.0/8", IPv4
+ *            before IPv6, ascending) and valid during the call; non-zero ends
+ *            the walk and is returned.
+ * @return 0; what cb returned; -EINVAL; -ENOENT not attached; -ESTALE; -EPERM;
+ *         -ENOMEM.
+ */
+NATRA_API int natra_subnets(struct natra *n, const char *id,
+			    int (*cb)(void *arg, const char *cidr), void *arg);
 
 /**
  * @brief The id of the attachment on an interface.
@@ -474,6 +518,61 @@ NATRA_API int natra_neighbours(struct natra *n, const char *id,
 			       int (*cb)(void *arg,
 					 const struct natra_hook_entry *entry),
 			       void *arg);
+
+/**
+ * @brief Record that an interface runs without the limits it should have.
+ *
+ * For callers that go on when natra_attach failed. natra_query and
+ * natra_foreach tell of it (`unshaped`, `reason`); its counters are 0;
+ * natra_check returns -EBADE and names the reason, natra_configure -EOPNOTSUPP;
+ * natra_attach replaces it; natra_detach and natra_gc remove it.
+ *
+ * If the id has limits on this interface already, these still hold: they stay,
+ * nothing is recorded, and the call succeeds. What the id has on another
+ * interface goes.
+ *
+ * @param policy  what it should have; checked as by natra_attach.
+ * @param reason  one line, cut after 255 bytes; natra_error(n) is allowed.
+ * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
+ *         netns; -EBUSY the interface is limited by another id; -ESTALE pinned
+ *         by an unknown ABI; -EPERM; -ENOMEM; others as the kernel returned
+ *         them.
+ */
+NATRA_API int natra_record_unshaped(struct natra *n,
+				    const struct natra_target *target,
+				    const struct natra_policy *policy,
+				    const char *reason);
+
+/**
+ * @brief What upstream's `bandwidth` plugin left on the host side of an
+ *        interface: its limits hold beside natra's until they are removed.
+ *
+ * Known are the tbf at the root of the host-side veth with the handle that the
+ * plugin gives, and a u32 filter on that veth's ingress qdisc that redirects to
+ * an ifb with a name that the plugin (or Calico) gives.
+ *
+ * @param target         `ifname` and its netns; or `id` alone, of what natra
+ *                       has attached.
+ * @param ret_leftovers  `sz` set by the caller. All false if there is nothing,
+ *                       and if the interface has no peer in the caller's netns.
+ * @return 0; -EINVAL; -ENODEV no such interface; -ENOENT no such netns or id;
+ *         -ESTALE; -EPERM; -ENOMEM; others as the kernel returned them.
+ */
+NATRA_API int natra_find_leftovers(struct natra *n,
+				   const struct natra_target *target,
+				   struct natra_leftovers *ret_leftovers);
+
+/**
+ * @brief Remove what natra_find_leftovers finds, and the ifb.
+ *
+ * Succeeds when there is nothing. The ingress qdisc stays if another filter is
+ * on it.
+ *
+ * @param target  as in natra_find_leftovers.
+ * @return as natra_find_leftovers.
+ */
+NATRA_API int natra_remove_leftovers(struct natra *n,
+				     const struct natra_target *target);
 
 /**
  * @brief Walk all attachments, in the order of their ids.
