@@ -148,7 +148,7 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	if (r == 0)
 		r = netns_lock(n, fd, &lock_fd);
 	if (r == 0)
-		r = shaper_scene(n, fd, t.ifname, &scene);
+		r = scene_look(n, fd, t.ifname, &scene);
 	if (r < 0)
 		return r;
 
@@ -197,7 +197,7 @@ static int reattach(struct natra *n, const struct pin_key *key,
 	if (r < 0)
 		return natra_fail(n, r, "find the netns of '%s'",
 				  meta->pod.ifname);
-	r = shaper_scene(n, fd, meta->pod.ifname, &scene);
+	r = scene_look(n, fd, meta->pod.ifname, &scene);
 	return r < 0 ? r : shaper_attach(n, key, &scene, &request);
 }
 
@@ -268,7 +268,7 @@ static int resolve_id(struct natra *n, const struct natra_target *t, int fd,
 	}
 	if (!t->ifname || !t->ifname[0])
 		return natra_refuse(n, -EINVAL, "id, ifname: one is needed");
-	r = shaper_scene(n, fd, t->ifname, &scene);
+	r = scene_look(n, fd, t->ifname, &scene);
 	if (r < 0)
 		return r;
 	return find_owner(n, &scene.pod_netns, scene.pod.ifindex, ret_id);

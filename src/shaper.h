@@ -4,17 +4,8 @@
 #ifndef NATRA_SHAPER_H
 #define NATRA_SHAPER_H
 
-#include "link.h"
 #include "pin.h"
-
-/* The interface to shape, as it was found. */
-struct scene {
-	int pod_fd; /* its namespace, -1: the caller's own */
-	struct netns_id pod_netns;
-	struct netns_id host_netns; /* the caller's */
-	struct link_info pod;
-	bool foreign_natra; /* natra programs are on its hooks already */
-};
+#include "scene.h"
 
 struct request {
 	const char *id;
@@ -22,10 +13,6 @@ struct request {
 	const char *label;
 	const struct natra_policy *policy;
 };
-
-/* Looks the interface up in the namespace pod_fd. */
-int shaper_scene(struct natra *n, int pod_fd, const char *ifname,
-		 struct scene *ret_scene);
 
 /* Create or replace, under the lock of `key`. */
 int shaper_attach(struct natra *n, const struct pin_key *key,

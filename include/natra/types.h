@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/**
+ * @file types.h
+ * @brief The constants, enums and structs of natra.h, which includes it.
+ */
+#ifndef NATRA_TYPES_H
+#define NATRA_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Initialiser of every struct that begins with `sz`: all zero but the size. */
+#ifdef __cplusplus
+template <typename T> static inline T natra_initial()
+{
+	T t = T();
+
+	t.sz = sizeof(T);
+	return t;
+}
+#define NATRA_INIT(var) natra_initial<decltype(var)>()
+#else
+#define NATRA_INIT(var)                                                        \
+	{                                                                      \
+		.sz = sizeof(var)                                              \
+	}
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Longest attachment id in bytes, without the terminator. */
+#define NATRA_ID_MAX                255
+/** Longest `network` and `label` in bytes, without the terminator. */
+#define NATRA_NAME_MAX              255
+/** Most subnets of one policy. */
+#define NATRA_SUBNETS_MAX           1024
+/** Limits of a rate: 1 kbit/s and 1 Pbit/s, as in container runtimes. */
+#define NATRA_RATE_MIN_BITS_PER_SEC 1000ULL
+#define NATRA_RATE_MAX_BITS_PER_SEC 1000000000000000ULL
+
+/** Where the programs sit. HOSTSIDE modes need a veth whose peer is in the
+ *  caller's network namespace. */
+enum natra_mode {
+	NATRA_MODE_AUTO, /**< first that this kernel can do; see natra_attach */
+	NATRA_MODE_TCX_PODSIDE,
+	NATRA_MODE_CLSACT_PODSIDE,
+	NATRA_MODE_TCX_HOSTSIDE,
+	NATRA_MODE_CLSACT_HOSTSIDE,
+	NATRA_MODE_MAX
+};
+
+/** Earliest departure time pacing of egress, which needs the `fq` qdisc on the
+ *  pod's interface. */
+enum natra_edt {
+	NATRA_EDT_AUTO, /**< if fq can be installed and no other qdisc is there */
+	NATRA_EDT_ON,   /**< fail without it */
+	NATRA_EDT_OFF, /**< never touch a qdisc */
+	NATRA_EDT_MAX
+};
+
+/** What happens to flows under the heavy-hitter threshold. */
+enum natra_fast_pass {
+	NATRA_FAST_PASS_FREE,    /**< pass at once, not charged */
+	NATRA_FAST_PASS_CHARGED, /**< pass first, charged: a strict cap */
+	NATRA_FAST_PASS_OFF,     /**< every flow is treated as heavy */
+	NATRA_FAST_PASS_MAX
+};
+
+/** How ingress is held to its rate. */
+enum natra_ingress_mode {
+	NATRA_INGRESS_POLICE, /**< mark ECN, else drop, in front of the pod */
+	NATRA_INGRESS_PACE,   /**< hold in fq on the host-side veth */
+	NATRA_INGRESS_MAX
+};
+
+enum natra_direction {
+	NATRA_INGRESS_DIR, /**< into the pod */
+	NATRA_EGRESS_DIR,  /**< out of the pod */
+	NATRA_DIR_MAX
+};
+
+enum natra_log_level {
+	NATRA_LOG_ERROR,
+	NATRA_LOG_WARN,
+	NATRA_LOG_INFO,
+	NATRA_LOG_DEBUG,
+	NATRA_LOG_MAX
+};
+
+/**
+ * @brief Receives one log line, without a newline; valid during the call only.
+ *
+ * May be called from a short-lived thread of the library while the caller
+ * waits inside a library function; never from two threads at once.
+ */
+typedef void (*natra_log_fn)(void *arg, enum natra_log_level level,
+			     const char *line);
+
+/** Options of natra_open. */
+struct natra_open_opts {
+	size_t sz;
+	/** A bpffs mount point, NULL for "/sys/fs/bpf" (mounted if missing). */
+	const char *bpffs_path;
+	/** NULL: no log. */
+	natra_log_fn log_fn;
+	void *log_arg;
+};
+
+/** Which interface. The strings are read during the call only. */
+struct natra_target {
+	size_t sz;
+	/** Name of the attachment, 1 to NATRA_ID_MAX bytes; NULL or "":
+	 *  "<netns inode>-<ifname>". */
+	const char *id;
+	/** Interface of the pod, in the network namespace given below. */
+	const char *ifname;
+	/** A path (with a '/') or a name under /run/netns; NULL: the caller's
+	 *  network namespace. */
+	const char *netns;
+	/** An open network namespace instead of `netns`; 0: not given. Stays
+	 *  the caller's. */
+	int netns_fd;
+	/** Kept with the attachment for natra_foreach and natra_gc; may be
+	 *  NULL: the CNI network, and free text such as "namespace/pod". */
+	const char *network;
+	const char *label;
+};
+
+/**
+ * Limits and how they are kept. Zero means "the default" in each field; a rate
+ * of 0 means that this direction is not limited.
+ */
+struct natra_policy {
+	size_t sz;
+	uint64_t ingress_rate_bits_per_sec;
+	uint64_t egress_rate_bits_per_sec;
+	/** 0: what the rate carries in 0.5 s. Needs a rate. */
+	uint64_t ingress_burst_bytes;
+	uint64_t egress_burst_bytes;
+	/** A flow whose estimate over the last one or two seconds reaches this
+	 *  is heavy; 0: what the rate of its direction carries in 0.1 s. */
+	uint64_t heavy_hitter_threshold_bytes;
+	/** Longest delay that EDT may give; 0: 2 s. At most 9 s, so that fq
+	 *  (10 s) never drops first. */
+	uint64_t horizon_ns;
+	/** Longest delay with NATRA_INGRESS_PACE; 0: 50 ms. At most 9 s. */
+	uint64_t pace_limit_ns;
+	/** Part of the rate that mice may take with NATRA_FAST_PASS_CHARGED,
+	 *  1 to 100; 0: 80. */
+	uint32_t fast_pass_share_percent;
+	enum natra_fast_pass fast_pass;
+	/* What follows is fixed at attach; natra_configure keeps it. */
+	enum natra_ingress_mode ingress_mode;
+	enum natra_mode mode;
+	enum natra_edt edt;
+	/** Cells in each of the sketch's 4 rows, a power of two from 256 to
+	 *  65536; 0: 2048. One cell is 4 bytes. */
+	uint32_t sketch_width;
+	/** Peers whose traffic is limited, or whose traffic is not: the address
+	 *  of the other end, as CIDR blocks such as "10.0.0.0/8" or
+	 *  "2001:db8::/32". Bits behind the prefix are ignored, a block that is
+	 *  given twice is one. At most one of the two lists; up to
+	 *  NATRA_SUBNETS_MAX entries. What cannot be parsed is limited.
+	 *
+	 *  Read during the call only. NULL in what natra_query tells, which has
+	 *  the lengths: natra_subnets has the blocks. NULL with a length is
+	 *  refused by natra_attach only: others may be given what was queried. */
+	const char *const *shaped_subnets;
+	size_t shaped_subnets_len;
+	const char *const *unshaped_subnets;
+	size_t unshaped_subnets_len;
+};
+
+/** What natra_query and natra_foreach tell. */
+struct natra_info {
+	size_t sz;
+	char id[NATRA_ID_MAX + 1];
+	char ifname[16];
+	char network[NATRA_NAME_MAX + 1];
+	char label[NATRA_NAME_MAX + 1];
+	/** Why `mode` and `edt_active` came out as they did; why it is
+	 *  `unshaped`. */
+	char reason[256];
+	struct natra_policy policy;    /**< as it was given, zeros kept */
+	struct natra_policy effective; /**< with the defaults filled in; the
+					     threshold is the smaller one of
+					     both directions */
+	enum natra_mode mode;          /**< as attached; AUTO if `unshaped` */
+	bool edt_active;      /**< egress is paced by departure times */
+	bool pace_active;     /**< ingress is paced on the host side */
+	bool fq_is_ours;      /**< fq on the pod's interface was put there by
+				   natra, and goes with it */
+	bool host_fq_is_ours; /**< the same on the host-side veth */
+	bool interface_gone;  /**< the interface or its netns is no more */
+	bool unshaped;        /**< see natra_record_unshaped: no limit holds */
+	uint32_t ifindex;
+	char host_ifname[16]; /**< "" where the host side is not used */
+	uint32_t host_ifindex;
+	uint64_t netns_inode;
+	uint32_t abi; /**< of the pinned state */
+	/** Kernel ids, 0 where there is none. Pace has a program of its own on
+	 *  the host side beside the ingress one. */
+	uint32_t ingress_prog_id;
+	uint32_t egress_prog_id;
+	uint32_t pace_prog_id;
+	char pin_path[128];
+};
+
+/** Packets and the bytes that they take on the wire. */
+struct natra_count {
+	uint64_t packets;
+	uint64_t bytes;
+};
+
+/** Counters of one direction since it was attached; each packet is in exactly
+ *  one of them. */
+struct natra_direction_stats {
+	struct natra_count mice;     /**< small flows, passed at once */
+	struct natra_count admitted; /**< heavy, within the rate */
+	struct natra_count paced;    /**< given a later departure time */
+	struct natra_count marked;   /**< ECN CE set (and paced, with pace) */
+	struct natra_count dropped_rate;    /**< over the rate, no EDT */
+	struct natra_count dropped_horizon; /**< would have waited too long */
+	/** This direction has no rate, or the peer is exempt by its subnet. */
+	struct natra_count unlimited;
+	struct natra_count other; /**< not IP, passed */
+	uint64_t delay_ns_sum;    /**< asked of all packets paced */
+};
+
+struct natra_stats {
+	size_t sz;
+	struct natra_direction_stats ingress;
+	struct natra_direction_stats egress;
+	/** The pod-side backstop behind NATRA_INGRESS_PACE; `ingress` is then
+	 *  the pacer on the host side. */
+	struct natra_direction_stats backstop;
+};
+
+/** One heavy flow. Addresses in network order, IPv4 in the first 4 bytes. */
+struct natra_flow {
+	uint8_t saddr[16];
+	uint8_t daddr[16];
+	uint16_t sport; /**< host order; 0 where the protocol has none */
+	uint16_t dport;
+	uint8_t ip_version; /**< 4 or 6 */
+	uint8_t protocol;   /**< IANA number */
+	/** Since the flow was first seen heavy, wire bytes. */
+	uint64_t bytes;
+	uint64_t packets;
+	/** Age of the flow's last packet. */
+	uint64_t idle_ns;
+};
+
+/** One program on a hook that an attachment uses, natra's or another's. */
+struct natra_hook_entry {
+	size_t sz;
+	enum natra_direction direction;
+	const char *ifname;
+	const char *hook;     /**< "tcx" or "clsact" */
+	bool hook_is_ingress; /**< of the interface, not of the pod */
+	uint32_t position;    /**< 0 runs first; tcx runs before clsact */
+	uint32_t prog_id;
+	const char *prog_name; /**< "" if the kernel tells none */
+	uint32_t priority;     /**< clsact only */
+	uint32_t handle;       /**< clsact only */
+	bool is_ours;          /**< belongs to this attachment */
+};
+
+/** What upstream's `bandwidth` plugin left on an interface's host side. */
+struct natra_leftovers {
+	size_t sz;
+	char host_ifname[16];  /**< "" if there is no host-side peer */
+	bool tbf;              /**< a tbf root qdisc: limits ingress */
+	bool ingress_redirect; /**< an ingress qdisc that redirects to
+				    `ifb_ifname`: limits egress */
+	char ifb_ifname[16];   /**< "" if there is no redirect */
+};
+
+/** What this kernel offers. */
+struct natra_features {
+	size_t sz;
+	char kernel[65];
+	bool kernel_ok; /**< 5.18 or later */
+	bool bpf;       /**< programs can be loaded by this process */
+	bool bpffs;     /**< a bpffs is mounted at the handle's path */
+	bool tcx;
+	bool clsact;
+	bool fq;
+	enum natra_mode auto_mode; /**< with EDT auto */
+	bool auto_edt;
+	char reason[256];
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "scene.h"
+
+#include <string.h>
+
+#include "hook.h"
+
+struct look {
+	struct natra *n;
+	const char *ifname;
+	struct scene *scene;
+};
+
+static int note_natra(void *arg, const struct hook_program *program)
+{
+	if (strcmp(program->name, "natra_rx") == 0 ||
+	    strcmp(program->name, "natra_tx") == 0 ||
+	    strcmp(program->name, "natra_edt") == 0)
+		*(bool *)arg = true;
+	return 0;
+}
+
+/* In the pod's namespace. */
+static int look_around(void *arg)
+{
+	struct look *look = arg;
+	struct scene *scene = look->scene;
+	cleanup_netlink struct netlink nl = {0};
+	int r;
+
+	r = netns_self(&scene->pod_netns);
+	if (r < 0)
+		return natra_fail(look->n, r, "identify the network namespace");
+	r = netlink_open(look->n, &nl);
+	if (r == 0)
+		r = link_by_name(look->n, &nl, look->ifname, &scene->pod);
+	for (int ingress = 0; ingress < 2 && r == 0; ingress++) {
+		struct hook hook = {scene->pod.ifindex, ingress};
+
+		r = hook_tcx_list(look->n, &hook, note_natra,
+				  &scene->foreign_natra);
+		if (r == 0)
+			r = hook_clsact_list(look->n, &nl, &hook, note_natra,
+					     &scene->foreign_natra);
+	}
+	return r;
+}
+
+int scene_look(struct natra *n, int pod_fd, const char *ifname,
+	       struct scene *ret_scene)
+{
+	struct scene scene = {.pod_fd = pod_fd};
+	struct look look = {n, ifname, &scene};
+	int r;
+
+	r = netns_self(&scene.host_netns);
+	if (r < 0)
+		return natra_fail(n, r, "identify the network namespace");
+	r = netns_run(n, pod_fd, look_around, &look);
+	if (r < 0)
+		return r;
+	*ret_scene = scene;
+	return 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where an attachment is to be, before anything is changed there. */
+#ifndef NATRA_SCENE_H
+#define NATRA_SCENE_H
+
+#include "link.h"
+#include "netns.h"
+
+/* The interface to shape, as it was found. */
+struct scene {
+	int pod_fd; /* its namespace, -1: the caller's own */
+	struct netns_id pod_netns;
+	struct netns_id host_netns; /* the caller's */
+	struct link_info pod;
+	bool foreign_natra; /* natra programs are on its hooks already */
+};
+
+/* Looks the interface up in the namespace pod_fd. */
+int scene_look(struct natra *n, int pod_fd, const char *ifname,
+	       struct scene *ret_scene);
+
+#endif
