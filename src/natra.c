@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "set_limits.h"
 #include "shaper.h"
 #include "structs.h"
 #include "teardown.h"
@@ -250,9 +251,9 @@ int natra_configure(struct natra *n, const char *id,
 		return natra_refuse(n, -ENODEV,
 				    "interface '%s' of '%s' is gone",
 				    gen.meta.pod.ifname, id);
-	if (!shaper_covers(&gen.meta, &p))
+	if (!limits_cover(&gen.meta, &p))
 		return reattach(n, &key, &gen.meta, &p);
-	return shaper_set_limits(n, &gen, &p);
+	return limits_set(n, &gen, &p);
 }
 
 /* The id that a target means: its own, the one on the interface, the default. */

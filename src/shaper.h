@@ -18,11 +18,4 @@ struct request {
 int shaper_attach(struct natra *n, const struct pin_key *key,
 		  const struct scene *scene, const struct request *request);
 
-/* Writes new limits into a live generation and records them. */
-int shaper_set_limits(struct natra *n, struct pin_gen *gen,
-		      const struct natra_policy *policy);
-
-/* Whether the generation has programs for each direction that is limited. */
-bool shaper_covers(const struct meta *meta, const struct natra_policy *policy);
-
 #endif
