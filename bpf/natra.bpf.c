@@ -6,7 +6,9 @@
  * which it is attached.
  *
  * The object is loaded once for each direction, with one of the programs and
- * maps of its own.
+ * maps of its own. Subnets have programs of their own, *_nets: the kernel keeps
+ * the memory of dropped code, so an `if` on a constant would cost every pod a
+ * page.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -51,9 +53,12 @@ static __noinline int parse_slow(struct __sk_buff *skb,
 /*
  * Direct packet access for what nearly all packets are: TCP or UDP, no VLAN
  * tag in the frame, no IP options or extension headers, no fragment. The hash
- * is that of the tuple which parse_slow would find.
+ * is that of the tuple which parse_slow would find; of the tuple itself only
+ * what is_exempt needs is set.
  */
-static __always_inline bool hash_fast(struct __sk_buff *skb, __u64 *ret_hash)
+static __always_inline bool hash_fast(struct __sk_buff *skb, bool subnets,
+				      struct natra_tuple *tuple,
+				      __u64 *ret_hash)
 {
 	void *data = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end;
@@ -81,6 +86,11 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, __u64 *ret_hash)
 		    (ip4->frag_off & natra_be16(0x3fff)) ||
 		    !fast_protocol(ip4->protocol))
 			return false;
+		if (subnets) {
+			tuple->version = 4;
+			tuple->saddr[0] = ip4->saddr;
+			tuple->daddr[0] = ip4->daddr;
+		}
 		*ret_hash = natra_hash_v4(keys, ip4->saddr, ip4->daddr,
 					  *(__u32 *)(ip4 + 1),
 					  natra_hash_kind(4, ip4->protocol, 0));
@@ -89,6 +99,11 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, __u64 *ret_hash)
 	if (ip6->version != 6 || l3 + sizeof(*ip6) + sizeof(__u32) > end ||
 	    !fast_protocol(ip6->nexthdr))
 		return false;
+	if (subnets) {
+		tuple->version = 6;
+		__builtin_memcpy(tuple->saddr, &ip6->saddr, 16);
+		__builtin_memcpy(tuple->daddr, &ip6->daddr, 16);
+	}
 	*ret_hash = natra_hash_v6(
 		keys, ip6->saddr.in6_u.u6_addr32, ip6->daddr.in6_u.u6_addr32,
 		*(__u32 *)(ip6 + 1), natra_hash_kind(6, ip6->nexthdr, 0));
@@ -110,6 +125,7 @@ struct packet {
 
 /* False if the packet is not IP; `bytes` is set all the same. */
 static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
+					bool subnets,
 					struct natra_parsed_packet *parsed,
 					struct packet *ret)
 {
@@ -121,8 +137,9 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 	 * the ingress hook.
 	 */
 	ret->bytes = tx ? skb->wire_len : skb->len;
-	if (natra_unlikely(!hash_fast(skb, &ret->hash) ||
-			   (!tx && skb->gso_size))) {
+	if (natra_unlikely(
+		    !hash_fast(skb, subnets, &parsed->tuple, &ret->hash) ||
+		    (!tx && skb->gso_size))) {
 		ip = parse_slow(skb, parsed) != NATRA_PARSED_OTHER;
 		ret->hash = natra_hash_tuple(natra_memory.state.keys,
 					     &parsed->tuple);
@@ -137,6 +154,28 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 		ret->bytes += NATRA_VLAN_LEN * (segs > 1 ? segs : 1);
 	}
 	return ip;
+}
+
+/*
+ * Whether the other end's address frees a packet from the limits. One that
+ * hides its addresses (version 0) is not free: it may be anybody's.
+ */
+static __always_inline bool is_exempt(const struct natra_tuple *tuple)
+{
+	struct natra_subnet peer = {
+		/* More than a block has: its own prefix decides. */
+		.prefix_bits = NATRA_SUBNET_BITS_MAX,
+		.version = tuple->version,
+	};
+	bool found;
+
+	if (!tuple->version)
+		return false;
+	__builtin_memcpy(peer.addr,
+			 natra_fixed.peer_is_to ? tuple->daddr : tuple->saddr,
+			 sizeof(peer.addr));
+	found = bpf_map_lookup_elem(natra_subnets_map(), &peer);
+	return found == (natra_fixed.subnets == NATRA_SUBNETS_UNSHAPED);
 }
 
 static __always_inline void note_flow(struct __sk_buff *skb,
@@ -184,7 +223,7 @@ static __always_inline enum natra_counter mark(struct __sk_buff *skb,
 static __always_inline enum natra_counter judge(struct __sk_buff *skb,
 						struct natra_cpu *cpu,
 						struct packet *packet, bool tx,
-						bool edt)
+						bool edt, bool subnets)
 {
 	__u64 burst_ns, chance, cost_ns, depart_ns, limit_ns, now_ns, tat_ns;
 	const struct natra_limits *limits;
@@ -193,8 +232,11 @@ static __always_inline enum natra_counter judge(struct __sk_buff *skb,
 
 	limits = &natra_config.slot[NATRA_READ_ONCE(natra_config.active) & 1];
 	packet->now_ns = bpf_ktime_get_coarse_ns();
-	if (natra_unlikely(!read_packet(skb, tx, &cpu->packet, packet)))
+	if (natra_unlikely(
+		    !read_packet(skb, tx, subnets, &cpu->packet, packet)))
 		return NATRA_COUNT_OTHER;
+	if (subnets && is_exempt(&cpu->packet.tuple))
+		return NATRA_COUNT_UNLIMITED;
 	if (natra_unlikely(!limits->rate.mult))
 		return NATRA_COUNT_UNLIMITED;
 
@@ -269,7 +311,7 @@ static __always_inline enum natra_counter judge(struct __sk_buff *skb,
 }
 
 static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
-				 bool tx, bool edt)
+				 bool tx, bool edt, bool subnets)
 {
 	__u32 cpu_id = bpf_get_smp_processor_id();
 	enum natra_counter outcome;
@@ -278,7 +320,7 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 	if (cpu_id >= natra_fixed.cpus)
 		cpu_id = 0; /* for the verifier: there is one for each */
 	cpu = &natra_cpus[cpu_id];
-	outcome = judge(skb, cpu, packet, tx, edt);
+	outcome = judge(skb, cpu, packet, tx, edt, subnets);
 	/* One copy of what follows, not one for each outcome. */
 	asm volatile("" : "+r"(outcome));
 	cpu->counters.count[outcome].packets++;
@@ -294,7 +336,15 @@ int natra_rx(struct __sk_buff *skb)
 {
 	struct packet packet = {};
 
-	return shape(skb, &packet, false, false);
+	return shape(skb, &packet, false, false, false);
+}
+
+SEC("tc")
+int natra_rx_nets(struct __sk_buff *skb)
+{
+	struct packet packet = {};
+
+	return shape(skb, &packet, false, false, true);
 }
 
 SEC("tc")
@@ -302,7 +352,15 @@ int natra_tx(struct __sk_buff *skb)
 {
 	struct packet packet = {};
 
-	return shape(skb, &packet, true, false);
+	return shape(skb, &packet, true, false, false);
+}
+
+SEC("tc")
+int natra_tx_nets(struct __sk_buff *skb)
+{
+	struct packet packet = {};
+
+	return shape(skb, &packet, true, false, true);
 }
 
 /*
@@ -310,11 +368,10 @@ int natra_tx(struct __sk_buff *skb)
  * from TCP or SO_TXTIME. One of another clock is not: fq would take it for a
  * time far beyond its horizon, and drop the packet.
  */
-SEC("tc")
-int natra_edt(struct __sk_buff *skb)
+static __always_inline int pace(struct __sk_buff *skb, bool subnets)
 {
 	struct packet packet = {};
-	int verdict = shape(skb, &packet, true, true);
+	int verdict = shape(skb, &packet, true, true, subnets);
 	__u64 depart_ns = packet.depart_ns;
 	__u64 own_ns = skb->tstamp;
 
@@ -330,4 +387,16 @@ int natra_edt(struct __sk_buff *skb)
 					 : BPF_SKB_TSTAMP_UNSPEC) < 0)
 		skb->tstamp = depart_ns;
 	return verdict;
+}
+
+SEC("tc")
+int natra_edt(struct __sk_buff *skb)
+{
+	return pace(skb, false);
+}
+
+SEC("tc")
+int natra_edt_nets(struct __sk_buff *skb)
+{
+	return pace(skb, true);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Every map of one direction, each of one variable. All are global data, which
- * takes no helper call to reach and no BTF to declare: that would stay in the
- * kernel with every pod. They live as long as their pins or programs.
+ * Every map of one direction. All but the last are global data, each of one
+ * variable: they take no helper call to reach and no BTF to declare, which would
+ * stay in the kernel with every pod. They live as long as their pins or
+ * programs.
  */
 #ifndef NATRA_MAPS_BPF_H
 #define NATRA_MAPS_BPF_H
@@ -28,5 +29,16 @@ const volatile struct natra_fixed natra_fixed SEC(".rodata") = {
 	.sketch_mask = NATRA_SKETCH_WIDTH_DEFAULT - 1,
 	.has_l2 = 1,
 };
+
+/*
+ * The subnets, one map for all programs of an attachment, which user space
+ * fills before it loads them. libbpf makes or takes a map of this kind only if
+ * BTF declares it; so here is a number instead, in a load of 64 bits, which is
+ * what the reference to a map is, and user space makes it one.
+ */
+static __always_inline void *natra_subnets_map(void)
+{
+	return (void *)NATRA_SUBNETS_MAP;
+}
 
 #endif

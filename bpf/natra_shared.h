@@ -10,10 +10,12 @@
 
 /*
  * Number of the pinned layout. Raise it when a struct of this file or the set
- * of pins changes; natra of another number reports such state and can still
- * detach what is older.
+ * of pins changes; natra of a lower number reports such state and leaves it, of
+ * a higher one it can at least detach it.
+ *
+ * 2: subnets and unshaped records. All else is as in 1, which is still used.
  */
-#define NATRA_PIN_ABI   1
+#define NATRA_PIN_ABI   2
 #define NATRA_PIN_MAGIC 0x6e617472 /* "natr" */
 
 #define NATRA_ROWS                 4
@@ -135,11 +137,37 @@ struct natra_flow_slot {
 	__u64 packets;
 };
 
+/* Whose packets the map of subnets makes subject to the limits. */
+enum natra_subnets {
+	NATRA_SUBNETS_NONE,     /* there is no map: everybody's */
+	NATRA_SUBNETS_SHAPED,   /* of peers that are in it */
+	NATRA_SUBNETS_UNSHAPED, /* of all others */
+};
+
+/*
+ * Its key, for an LPM trie; the values mean nothing. The version is the first
+ * part of each prefix, so that ::/0 is not 0.0.0.0/0 as well. What is behind the
+ * prefix is 0.
+ */
+struct natra_subnet {
+	__u32 prefix_bits; /* NATRA_SUBNET_VERSION_BITS and what the block has */
+	__u32 version;     /* 4 or 6 */
+	__u32 addr[4];     /* network byte order, IPv4 in the first word */
+};
+
+#define NATRA_SUBNET_VERSION_BITS 32
+#define NATRA_SUBNET_BITS_MAX     (NATRA_SUBNET_VERSION_BITS + 128)
+
+/* Stands in the programs where the map is to be, see natra_maps.bpf.h. */
+#define NATRA_SUBNETS_MAP 0x6e61747261736e74 /* "natrasnt" */
+
 /* Fixed at load, so that the verifier knows the numbers. */
 struct natra_fixed {
 	__u32 cpus;
 	__u32 sketch_mask;
 	__u32 has_l2; /* packets begin with an Ethernet header, not with IP */
+	__u16 subnets; /* enum natra_subnets */
+	__u16 peer_is_to; /* the other end is the destination */
 };
 
 /* The sketch follows this in the same map. */
@@ -164,6 +192,8 @@ _Static_assert(sizeof(struct natra_flow_slot) == 64, "one cache line");
 _Static_assert(sizeof(struct natra_limits) == 88, "no hidden padding");
 _Static_assert(sizeof(struct natra_config) == 184, "no hidden padding");
 _Static_assert(sizeof(struct natra_cpu) == 256, "cache lines");
+_Static_assert(sizeof(struct natra_fixed) == 16, "no more memory than that");
+_Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
 _Static_assert(sizeof(struct natra_state) == 128 + 256 + 2048 + 2048, "layout");
 
 #endif

@@ -137,17 +137,32 @@ int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 	return r;
 }
 
+static int check_subnets(struct natra *n, const struct pin_gen *gen)
+{
+	cleanup_subnets struct subnets subnets = {0};
+	int r = pin_read_subnets(n, gen, &subnets);
+
+	if (r == -ENOENT)
+		return natra_refuse(n, -EBADE, "the subnets are not pinned");
+	if (r == 0 && subnets.len != gen->meta.subnets_len)
+		return natra_refuse(n, -EBADE, "there are %zu subnets, not %u",
+				    subnets.len, gen->meta.subnets_len);
+	return r;
+}
+
 int check_limits(struct natra *n, const struct pin_gen *gen)
 {
 	struct natra_policy policy = meta_get_policy(&gen->meta);
+	int r = check_subnets(n, gen);
 
+	if (r < 0)
+		return r;
 	for (int i = 0; i < HALF_MAX; i++) {
 		enum half half = (enum half)i;
 		bool paced = meta_is_paced(&gen->meta, half);
 		struct natra_limits want = policy_limits(&policy, half, paced);
 		struct natra_limits have;
 		cleanup_close int fd = -1;
-		int r;
 
 		if (!gen->meta.half[i].hook)
 			continue;

@@ -6,6 +6,7 @@
 struct natra_policy meta_get_policy(const struct meta *meta)
 {
 	const struct meta_policy *m = &meta->policy;
+	bool shaped = meta->subnets == NATRA_SUBNETS_SHAPED;
 
 	return (struct natra_policy){
 		.sz = sizeof(struct natra_policy),
@@ -22,6 +23,8 @@ struct natra_policy meta_get_policy(const struct meta *meta)
 		.mode = (enum natra_mode)m->mode,
 		.edt = (enum natra_edt)m->edt,
 		.sketch_width = m->sketch_width,
+		.shaped_subnets_len = shaped ? meta->subnets_len : 0,
+		.unshaped_subnets_len = shaped ? 0 : meta->subnets_len,
 	};
 }
 
@@ -42,6 +45,11 @@ void meta_set_policy(struct meta *meta, const struct natra_policy *p)
 		.edt = p->edt,
 		.sketch_width = p->sketch_width,
 	};
+	meta->subnets = p->shaped_subnets_len     ? NATRA_SUBNETS_SHAPED
+			: p->unshaped_subnets_len ? NATRA_SUBNETS_UNSHAPED
+						  : NATRA_SUBNETS_NONE;
+	meta->subnets_len =
+		(uint32_t)(p->shaped_subnets_len + p->unshaped_subnets_len);
 }
 
 const char *half_name(enum half half)
@@ -72,8 +80,10 @@ bool meta_valid(struct meta *m)
 	struct natra_policy policy;
 	char error[HANDLE_ERROR_MAX];
 
-	if (m->magic != NATRA_PIN_MAGIC || m->abi != NATRA_PIN_ABI ||
-	    m->size != sizeof(*m) || m->mode >= NATRA_MODE_MAX)
+	if (m->magic != NATRA_PIN_MAGIC || !meta_size(m->abi) ||
+	    m->size != meta_size(m->abi) || m->mode >= NATRA_MODE_MAX ||
+	    m->subnets > NATRA_SUBNETS_UNSHAPED ||
+	    !m->subnets != !m->subnets_len)
 		return false;
 	m->pod.ifname[sizeof(m->pod.ifname) - 1] = '\0';
 	m->host.ifname[sizeof(m->host.ifname) - 1] = '\0';

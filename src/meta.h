@@ -8,6 +8,7 @@
 #define NATRA_META_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "netns.h"
@@ -71,9 +72,29 @@ struct meta {
 	char network[NATRA_NAME_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
 	char reason[META_REASON_MAX];
+	/* In ABI 1 this was the end. */
+	uint32_t subnets; /* enum natra_subnets */
+	uint32_t subnets_len;
+	uint32_t unshaped; /* no programs: only a record, `reason` says why */
+	uint32_t pad;
 };
 
-_Static_assert(sizeof(struct meta) == 1256, "pinned layout: NATRA_PIN_ABI");
+_Static_assert(sizeof(struct meta) == 1272, "pinned layout: NATRA_PIN_ABI");
+_Static_assert(offsetof(struct meta, subnets) == 1256, "ABI 1");
+
+/* The size of an ABI's record, 0 if it is not known. A shorter one is read with
+ * zeros behind it, and written back as what it was. */
+static inline size_t meta_size(uint32_t abi)
+{
+	switch (abi) {
+	case 1:
+		return offsetof(struct meta, subnets);
+	case NATRA_PIN_ABI:
+		return sizeof(struct meta);
+	default:
+		return 0;
+	}
+}
 
 struct natra_policy meta_get_policy(const struct meta *meta);
 void meta_set_policy(struct meta *meta, const struct natra_policy *policy);
@@ -95,7 +116,7 @@ static inline bool meta_is_paced(const struct meta *meta, enum half half)
 /* Whether a half is attached by `hook` (META_HOOK_NONE: by any) on that side. */
 bool meta_has_hook(const struct meta *meta, bool on_host, enum meta_hook hook);
 
-/* Whether the record is of this build's layout and its numbers are in range;
+/* Whether the record is of a layout that is known and its numbers are in range;
  * ends its strings. Whatever could write to the pin is not trusted further. */
 bool meta_valid(struct meta *meta);
 

@@ -49,17 +49,36 @@ static int read_target(struct natra *n, const struct natra_target *target,
 	return 0;
 }
 
+static int check_policy(struct natra *n, const struct natra_policy *policy,
+			struct natra_policy *ret_policy)
+{
+	int r = struct_in(n, "policy", ret_policy, sizeof(*ret_policy), policy);
+
+	return r < 0 ? r : policy_check(ret_policy, n->error, sizeof(n->error));
+}
+
+/*
+ * The caller's lists become *ret_subnets; their lengths stay in the policy, and
+ * may stand there without a list.
+ */
 static int read_policy(struct natra *n, const struct natra_policy *policy,
-		       struct natra_policy *ret_policy)
+		       struct natra_policy *ret_policy,
+		       struct subnets *ret_subnets)
 {
 	struct natra_policy p;
-	int r = struct_in(n, "policy", &p, sizeof(p), policy);
+	int r = check_policy(n, policy, &p);
 
 	if (r < 0)
 		return r;
-	r = policy_check(&p, n->error, sizeof(n->error));
+	r = subnets_read(&p, ret_subnets);
 	if (r < 0)
-		return r;
+		return natra_fail(n, r, "read the subnets");
+	if (ret_subnets->kind == NATRA_SUBNETS_SHAPED)
+		p.shaped_subnets_len = ret_subnets->len;
+	if (ret_subnets->kind == NATRA_SUBNETS_UNSHAPED)
+		p.unshaped_subnets_len = ret_subnets->len;
+	p.shaped_subnets = NULL;
+	p.unshaped_subnets = NULL;
 	*ret_policy = p;
 	return 0;
 }
@@ -70,7 +89,7 @@ int natra_policy_check(struct natra *n, const struct natra_policy *policy)
 
 	if (!n)
 		return -EINVAL;
-	return read_policy(n, policy, &p);
+	return check_policy(n, policy, &p);
 }
 
 /* The environment stands in for `auto` only. */
@@ -114,60 +133,109 @@ static int refuse_foreign(struct natra *n, const struct scene *scene,
 	return r;
 }
 
+/* An interface and what it is to have. */
+struct order {
+	struct natra_target target;
+	struct natra_policy policy;
+	struct subnets subnets;
+	int netns_fd;
+	int lock_fd; /* of the namespace */
+	struct scene scene;
+	struct pin_key key;
+	char id[NATRA_ID_MAX + 1];
+	struct request request;
+};
+
+#define ORDER_INIT                                                             \
+	{                                                                      \
+		.netns_fd = -1, .lock_fd = -1, .key = PIN_KEY_INIT             \
+	}
+
+static void order_close(struct order *o)
+{
+	pin_unlock(&o->key);
+	cleanup_closep(&o->lock_fd);
+	cleanup_closep(&o->netns_fd);
+	subnets_free(&o->subnets);
+}
+#define cleanup_order __attribute__((cleanup(order_close)))
+
+/* What can be told without the kernel. */
+static int order_read(struct natra *n, const struct natra_target *target,
+		      const struct natra_policy *policy, struct order *o)
+{
+	const struct natra_policy *p = &o->policy;
+	int r;
+
+	r = read_target(n, target, &o->target);
+	if (r == 0)
+		r = read_policy(n, policy, &o->policy, &o->subnets);
+	if (r < 0)
+		return r;
+	if (!o->target.ifname || !o->target.ifname[0])
+		return natra_refuse(n, -EINVAL, "ifname: missing");
+	if (!p->ingress_rate_bits_per_sec && !p->egress_rate_bits_per_sec)
+		return natra_refuse(
+			n, -EINVAL,
+			"ingress_rate_bits_per_sec, egress_rate_bits_per_sec: at least one is needed");
+	if (p->shaped_subnets_len + p->unshaped_subnets_len != o->subnets.len)
+		return natra_refuse(
+			n, -EINVAL, "%s_subnets: missing, but their number",
+			p->shaped_subnets_len ? "shaped" : "unshaped");
+	return 0;
+}
+
+/* Finds the interface, and excludes everybody else from it and from the id. */
+static int order_take(struct natra *n, struct order *o)
+{
+	const struct natra_target *t = &o->target;
+	int r;
+
+	r = netns_open(n, t, &o->netns_fd);
+	/* So that of two ids for one interface the second sees the first. */
+	if (r == 0)
+		r = netns_lock(n, o->netns_fd, &o->lock_fd);
+	if (r == 0)
+		r = scene_look(n, o->netns_fd, t->ifname, &o->scene);
+	if (r < 0)
+		return r;
+
+	if (t->id && t->id[0])
+		(void)str_copy(o->id, sizeof(o->id), t->id);
+	else
+		(void)snprintf(o->id, sizeof(o->id), "%" PRIu64 "-%s",
+			       o->scene.pod_netns.inode, t->ifname);
+	o->request = (struct request){
+		.id = o->id,
+		.network = t->network,
+		.label = t->label,
+		.policy = &o->policy,
+		.subnets = &o->subnets,
+	};
+	r = refuse_foreign(n, &o->scene, o->id);
+	return r < 0 ? r : pin_lock(n, o->id, true, &o->key);
+}
+
 int natra_attach(struct natra *n, const struct natra_target *target,
 		 const struct natra_policy *policy)
 {
-	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
-	struct natra_target t;
-	struct natra_policy p;
-	cleanup_close int fd = -1;
-	cleanup_close int lock_fd = -1;
-	struct scene scene;
-	char id[NATRA_ID_MAX + 1];
-	struct request request = {.id = id, .policy = &p};
+	cleanup_order struct order o = ORDER_INIT;
 	int r;
 
 	if (!n)
 		return -EINVAL;
-	r = read_target(n, target, &t);
+	r = order_read(n, target, policy, &o);
 	if (r == 0)
-		r = read_policy(n, policy, &p);
+		r = read_environment(n, &o.policy);
 	if (r == 0)
-		r = read_environment(n, &p);
+		r = kernel_is_supported(n);
+	if (r == 0)
+		r = order_take(n, &o);
 	if (r < 0)
 		return r;
-	if (!t.ifname || !t.ifname[0])
-		return natra_refuse(n, -EINVAL, "ifname: missing");
-	if (!p.ingress_rate_bits_per_sec && !p.egress_rate_bits_per_sec)
-		return natra_refuse(
-			n, -EINVAL,
-			"ingress_rate_bits_per_sec, egress_rate_bits_per_sec: at least one is needed");
-	r = kernel_is_supported(n);
-	if (r == 0)
-		r = netns_open(n, &t, &fd);
-	/* So that of two ids for one interface the second sees the first. */
-	if (r == 0)
-		r = netns_lock(n, fd, &lock_fd);
-	if (r == 0)
-		r = scene_look(n, fd, t.ifname, &scene);
+	r = shaper_attach(n, &o.key, &o.scene, &o.request);
 	if (r < 0)
-		return r;
-
-	if (t.id && t.id[0])
-		(void)str_copy(id, sizeof(id), t.id);
-	else
-		(void)snprintf(id, sizeof(id), "%" PRIu64 "-%s",
-			       scene.pod_netns.inode, t.ifname);
-	request.network = t.network;
-	request.label = t.label;
-	r = refuse_foreign(n, &scene, id);
-	if (r == 0)
-		r = pin_lock(n, id, true, &key);
-	if (r < 0)
-		return r;
-	r = shaper_attach(n, &key, &scene, &request);
-	if (r < 0)
-		pin_remove_key(&key); /* the kernel refuses if it is in use */
+		pin_remove_key(&o.key); /* the kernel refuses if it is in use */
 	return r;
 }
 
@@ -176,21 +244,39 @@ static int not_attached(struct natra *n, const char *id)
 	return natra_refuse(n, -ENOENT, "'%s' is not attached", id);
 }
 
+static int read_pinned_subnets(struct natra *n, const struct pin_gen *gen,
+			       struct subnets *ret_subnets)
+{
+	int r = pin_read_subnets(n, gen, ret_subnets);
+
+	if (r == -ENOENT)
+		return natra_refuse(n, r, "the subnets of '%s' are gone",
+				    gen->meta.id);
+	return r;
+}
+
 /* Attach again with what is on record, because a direction is new. */
 static int reattach(struct natra *n, const struct pin_key *key,
-		    const struct meta *meta, const struct natra_policy *policy)
+		    const struct pin_gen *gen,
+		    const struct natra_policy *policy)
 {
+	const struct meta *meta = &gen->meta;
+	cleanup_subnets struct subnets subnets = {0};
 	struct netns_id netns = meta_netns(&meta->pod);
 	struct request request = {
 		.id = meta->id,
 		.network = meta->network,
 		.label = meta->label,
 		.policy = policy,
+		.subnets = &subnets,
 	};
 	cleanup_close int fd = -1;
 	struct scene scene;
 	int r;
 
+	r = read_pinned_subnets(n, gen, &subnets);
+	if (r < 0)
+		return r;
 	r = netns_find(&netns, -1, &fd);
 	if (r == -ENOENT)
 		return natra_refuse(n, -ENODEV, "the netns of '%s' is gone",
@@ -202,10 +288,16 @@ static int reattach(struct natra *n, const struct pin_key *key,
 	return r < 0 ? r : shaper_attach(n, key, &scene, &request);
 }
 
-/* mode, edt, ingress_mode and sketch_width are fixed: 0 keeps them. */
-static int merge_fixed(struct natra *n, const struct natra_policy *before,
-		       struct natra_policy *p)
+/* mode, edt, ingress_mode, sketch_width: 0 keeps them; another value than before,
+ * or other subnets, are -EINVAL. */
+static int merge_fixed(struct natra *n, const struct pin_gen *gen,
+		       struct natra_policy *p, const struct subnets *subnets)
 {
+	struct natra_policy policy = meta_get_policy(&gen->meta);
+	const struct natra_policy *before = &policy;
+	cleanup_subnets struct subnets pinned = {0};
+	int r;
+
 	if (!p->mode)
 		p->mode = before->mode;
 	if (!p->edt)
@@ -217,8 +309,14 @@ static int merge_fixed(struct natra *n, const struct natra_policy *before,
 	if (!policy_same_shape(before, p))
 		return natra_refuse(
 			n, -EINVAL,
-			"mode, edt, ingress_mode, sketch_width: fixed while attached");
-	return 0;
+			"mode, edt, ingress_mode, sketch_width, subnets: fixed while attached");
+	if (!subnets->len)
+		return 0; /* none are there, or they are only counted */
+	r = read_pinned_subnets(n, gen, &pinned);
+	if (r == 0 && !subnets_equal(&pinned, subnets))
+		return natra_refuse(n, -EINVAL,
+				    "subnets: fixed while attached");
+	return r;
 }
 
 int natra_configure(struct natra *n, const char *id,
@@ -226,12 +324,13 @@ int natra_configure(struct natra *n, const char *id,
 {
 	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	cleanup_subnets struct subnets subnets = {0};
 	struct natra_policy before, p;
 	int r;
 
 	r = require_id(n, id);
 	if (r == 0)
-		r = read_policy(n, policy, &p);
+		r = read_policy(n, policy, &p, &subnets);
 	if (r == 0)
 		r = pin_lock(n, id, false, &key);
 	if (r == 0)
@@ -241,7 +340,11 @@ int natra_configure(struct natra *n, const char *id,
 	if (r < 0)
 		return r;
 	before = meta_get_policy(&gen.meta);
-	r = merge_fixed(n, &before, &p);
+	if (!p.shaped_subnets_len && !p.unshaped_subnets_len) {
+		p.shaped_subnets_len = before.shaped_subnets_len;
+		p.unshaped_subnets_len = before.unshaped_subnets_len;
+	}
+	r = merge_fixed(n, &gen, &p, &subnets);
 	if (r < 0)
 		return r;
 	r = check_is_gone(n, &gen);
@@ -252,7 +355,7 @@ int natra_configure(struct natra *n, const char *id,
 				    "interface '%s' of '%s' is gone",
 				    gen.meta.pod.ifname, id);
 	if (!limits_cover(&gen.meta, &p))
-		return reattach(n, &key, &gen.meta, &p);
+		return reattach(n, &key, &gen, &p);
 	return limits_set(n, &gen, &p);
 }
 
@@ -315,6 +418,7 @@ int natra_check(struct natra *n, const char *id,
 		const struct natra_policy *policy)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	cleanup_subnets struct subnets subnets = {0};
 	struct natra_policy have, want;
 	int r;
 
@@ -322,7 +426,7 @@ int natra_check(struct natra *n, const char *id,
 	if (r < 0)
 		return r;
 	if (policy) {
-		r = read_policy(n, policy, &want);
+		r = read_policy(n, policy, &want, &subnets);
 		if (r < 0)
 			return r;
 	}
@@ -336,12 +440,14 @@ int natra_check(struct natra *n, const char *id,
 	if (r < 0 || !policy)
 		return r;
 
+	r = merge_fixed(n, &gen, &want, &subnets);
+	if (r < 0)
+		return r == -EINVAL ? -EBADE : r;
 	have = meta_get_policy(&gen.meta);
-	if (merge_fixed(n, &have, &want) < 0)
-		return -EBADE;
 	have = policy_effective(&have);
 	want = policy_effective(&want);
-	/* Without padding: eight 64-bit members, then six of 32 bits. */
+	/* Without padding: eight 64-bit members, six of 32 bits, and four of
+	 * the size of pointers. */
 	if (memcmp(&have, &want, sizeof(have)) != 0)
 		return natra_refuse(n, -EBADE,
 				    "'%s' was set to other limits than these",

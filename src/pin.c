@@ -255,10 +255,10 @@ static int load_meta(struct natra *n, struct pin_gen *gen)
 	if (value->magic != NATRA_PIN_MAGIC)
 		return 0;
 	gen->abi = value->abi;
-	if (value->abi != NATRA_PIN_ABI)
+	if (!meta_size(value->abi))
 		return 0;
 	gen->meta = *value;
-	if (info.value_size != sizeof(*value) || !meta_valid(&gen->meta))
+	if (info.value_size != meta_size(value->abi) || !meta_valid(&gen->meta))
 		gen->abi = 0;
 	return 0;
 }
@@ -319,7 +319,7 @@ static int keep_newest(void *arg, struct pin_gen *gen)
 {
 	struct find *find = arg;
 
-	if (gen->abi != NATRA_PIN_ABI) {
+	if (!meta_size(gen->abi)) {
 		find->foreign_abi = gen->abi;
 		return 0;
 	}
@@ -416,6 +416,43 @@ int pin_open_link(struct natra *n, const struct pin_gen *gen, enum half half,
 		  int *ret_fd)
 {
 	return open_object(n, gen, half, "link", ret_fd);
+}
+
+static void subnets_path(const struct pin_gen *gen, char *ret_path, size_t size)
+{
+	(void)snprintf(ret_path, size, "%s/subnets", gen->path);
+}
+
+int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd)
+{
+	char path[PIN_PATH_MAX + 32];
+
+	subnets_path(gen, path, sizeof(path));
+	return pin(n, fd, path);
+}
+
+int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
+		     struct subnets *ret_subnets)
+{
+	char path[PIN_PATH_MAX + 32];
+	struct subnets subnets = {0};
+	cleanup_close int fd = -1;
+	int r;
+
+	if (gen->meta.subnets) {
+		subnets_path(gen, path, sizeof(path));
+		fd = bpf_obj_get(path);
+		if (fd == -ENOENT)
+			return fd;
+		if (fd < 0)
+			return natra_fail(n, fd, "open '%s'", path);
+		r = program_read_subnets(n, fd, &subnets);
+		if (r < 0)
+			return r;
+		subnets.kind = (enum natra_subnets)gen->meta.subnets;
+	}
+	*ret_subnets = subnets;
+	return 0;
 }
 
 int pin_remove_gen(struct natra *n, const struct pin_gen *gen)

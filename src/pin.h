@@ -2,7 +2,7 @@
 /*
  * State on bpffs, the only one that natra has:
  *
- *   <bpffs>/natra/<key>/<generation>/{meta,<half>_<map>,<half>_link}
+ *   <bpffs>/natra/<key>/<generation>/{meta,subnets,<half>_<map>,<half>_link}
  *
  * The key is a hash of the id: bpffs refuses dots in names, and ids come from
  * outside. flock(2) on the key's directory excludes other processes. A new
@@ -28,7 +28,8 @@ struct pin_gen {
 	char path[PIN_PATH_MAX];
 	unsigned int number;
 	int meta_fd;
-	uint32_t abi; /* as found; meta is valid if it is NATRA_PIN_ABI */
+	uint32_t
+		abi; /* as found; meta is valid if it is known, see meta_size */
 	struct meta meta;
 };
 
@@ -90,6 +91,12 @@ int pin_open_map(struct natra *n, const struct pin_gen *gen, enum half half,
 		 enum program_map map, int *ret_fd);
 int pin_open_link(struct natra *n, const struct pin_gen *gen, enum half half,
 		  int *ret_fd);
+
+/* Pin the map of subnets; read it back, -ENOENT without an error text if it is
+ * not there. A generation without subnets has none. */
+int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd);
+int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
+		     struct subnets *ret_subnets);
 
 /* Unpins everything of a generation and removes its directory. */
 int pin_remove_gen(struct natra *n, const struct pin_gen *gen);

@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "subnets.h"
+#include "util/str.h"
+
 __extension__ typedef unsigned __int128 u128;
 
 #define BITS_PER_BYTE             8
@@ -84,6 +87,47 @@ static int check_width(uint32_t width, char *ret_error, size_t size)
 	return -EINVAL;
 }
 
+static int check_blocks(const char *name, const char *const *blocks, size_t len,
+			char *ret_error, size_t size)
+{
+	struct natra_subnet subnet;
+
+	if (len > NATRA_SUBNETS_MAX) {
+		(void)snprintf(ret_error, size, "%s: %zu are more than %d",
+			       name, len, NATRA_SUBNETS_MAX);
+		return -EINVAL;
+	}
+	for (size_t i = 0; blocks && i < len; i++) {
+		if (blocks[i] && subnet_parse(blocks[i], &subnet) == 0)
+			continue;
+		(void)snprintf(ret_error, size, "%s: '%s' is not a CIDR block",
+			       name, blocks[i] ? blocks[i] : "");
+		str_one_line(ret_error);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int check_subnets(const struct natra_policy *p, char *ret_error,
+			 size_t size)
+{
+	int r;
+
+	if (p->shaped_subnets_len && p->unshaped_subnets_len) {
+		(void)snprintf(
+			ret_error, size,
+			"shaped_subnets: %zu beside %zu unshaped_subnets",
+			p->shaped_subnets_len, p->unshaped_subnets_len);
+		return -EINVAL;
+	}
+	r = check_blocks("shaped_subnets", p->shaped_subnets,
+			 p->shaped_subnets_len, ret_error, size);
+	if (r == 0)
+		r = check_blocks("unshaped_subnets", p->unshaped_subnets,
+				 p->unshaped_subnets_len, ret_error, size);
+	return r;
+}
+
 int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 {
 	const struct {
@@ -114,7 +158,8 @@ int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 		if (r < 0)
 			return r;
 	}
-	return check_width(p->sketch_width, ret_error, size);
+	r = check_width(p->sketch_width, ret_error, size);
+	return r < 0 ? r : check_subnets(p, ret_error, size);
 }
 
 static uint64_t default_threshold(const struct natra_policy *p)
@@ -155,7 +200,9 @@ bool policy_same_shape(const struct natra_policy *a,
 	return a->mode == b->mode && a->edt == b->edt &&
 	       a->ingress_mode == b->ingress_mode &&
 	       policy_effective(a).sketch_width ==
-		       policy_effective(b).sketch_width;
+		       policy_effective(b).sketch_width &&
+	       a->shaped_subnets_len == b->shaped_subnets_len &&
+	       a->unshaped_subnets_len == b->unshaped_subnets_len;
 }
 
 struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes)

@@ -24,7 +24,8 @@ int policy_check(const struct natra_policy *policy, char *ret_error,
 /* Fill in the defaults of everything but mode and edt. */
 struct natra_policy policy_effective(const struct natra_policy *policy);
 
-/* Whether two policies need the same programs and maps. */
+/* Whether two policies need the same programs and maps, of which the subnets
+ * are only counted. */
 bool policy_same_shape(const struct natra_policy *a,
 		       const struct natra_policy *b);
 

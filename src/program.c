@@ -13,7 +13,8 @@
 #include "util/cleanup.h"
 #include "../bpf/natra_flows.h"
 
-#define KEYS_BYTES sizeof(((struct natra_state *)0)->keys)
+#define KEYS_BYTES       sizeof(((struct natra_state *)0)->keys)
+#define SUBNETS_MAP_NAME "natra_subnets"
 
 static void skeleton_freep(struct natra_bpf **skel)
 {
@@ -42,17 +43,59 @@ void program_close(struct program *program)
 }
 
 static struct bpf_program *choose(struct natra_bpf *skel,
-				  enum program_kind kind)
+				  const struct program_options *options)
 {
-	struct bpf_program *all[PROGRAM_KIND_MAX] = {
-		[PROGRAM_RX] = skel->progs.natra_rx,
-		[PROGRAM_TX] = skel->progs.natra_tx,
-		[PROGRAM_EDT] = skel->progs.natra_edt,
+	struct bpf_program *all[PROGRAM_KIND_MAX][2] = {
+		[PROGRAM_RX] = {skel->progs.natra_rx,
+				skel->progs.natra_rx_nets},
+		[PROGRAM_TX] = {skel->progs.natra_tx,
+				skel->progs.natra_tx_nets},
+		[PROGRAM_EDT] = {skel->progs.natra_edt,
+				 skel->progs.natra_edt_nets},
 	};
+	struct bpf_program *chosen =
+		all[options->kind][options->subnets != NATRA_SUBNETS_NONE];
+	struct bpf_program *program;
 
-	for (int i = 0; i < PROGRAM_KIND_MAX; i++)
-		(void)bpf_program__set_autoload(all[i], i == (int)kind);
-	return all[kind];
+	bpf_object__for_each_program(program, skel->obj)
+	{
+		(void)bpf_program__set_autoload(program, program == chosen);
+	}
+	return chosen;
+}
+
+/*
+ * Makes the number that stands for the map of subnets a reference to it. libbpf
+ * itself still has to make those to global data: it finds them by their place,
+ * which stays.
+ */
+static int link_subnets(struct natra *n, struct bpf_program *program, int fd)
+{
+	const uint32_t low = (uint32_t)NATRA_SUBNETS_MAP;
+	const uint32_t high = (uint32_t)(NATRA_SUBNETS_MAP >> 32);
+	size_t len = bpf_program__insn_cnt(program);
+	cleanup_free struct bpf_insn *insns = calloc(len, sizeof(*insns));
+	bool found = false;
+	int r;
+
+	if (!insns)
+		return natra_fail(n, -ENOMEM, "link the subnets");
+	memcpy(insns, bpf_program__insns(program), len * sizeof(*insns));
+	for (size_t i = 0; i + 1 < len; i++) {
+		if (insns[i].code != (BPF_LD | BPF_IMM | BPF_DW) ||
+		    insns[i].src_reg || (uint32_t)insns[i].imm != low ||
+		    (uint32_t)insns[i + 1].imm != high)
+			continue;
+		insns[i].src_reg = BPF_PSEUDO_MAP_FD;
+		insns[i].imm = fd;
+		insns[i + 1].imm = 0;
+		found = true;
+	}
+	if (!found)
+		return natra_refuse(n, -EINVAL,
+				    "the BPF object is of another build");
+	r = bpf_program__set_insns(program, insns, len);
+	return r < 0 ? natra_fail(n, r, "link the subnets") : 0;
 }
 
 /*
@@ -101,6 +144,8 @@ static int prepare(struct natra *n, struct natra_bpf *skel,
 		return natra_fail(n, -errno, "random keys");
 	fixed->cpus = (uint32_t)cpus;
 	fixed->has_l2 = options->has_l2;
+	fixed->subnets = (uint16_t)options->subnets;
+	fixed->peer_is_to = options->peer_is_to;
 	fixed->sketch_mask = options->sketch_width - 1;
 	config->slot[0] = *limits;
 
@@ -165,8 +210,10 @@ int program_load(struct natra *n, const struct program_options *options,
 	skel = natra_bpf__open();
 	if (!skel)
 		return natra_fail(n, -errno, "open the BPF object");
-	chosen = choose(skel, options->kind);
+	chosen = choose(skel, options);
 	r = prepare(n, skel, options, limits);
+	if (r == 0 && options->subnets)
+		r = link_subnets(n, chosen, options->subnets_fd);
 	if (r < 0)
 		return r;
 	r = natra_bpf__load(skel);
@@ -216,6 +263,68 @@ int program_set_limits(struct natra *n, int config_fd,
 		r = bpf_map_update_elem(config_fd, &zero, &config, BPF_EXIST);
 	}
 	return r < 0 ? natra_fail(n, r, "write the limits") : 0;
+}
+
+int program_make_subnets(struct natra *n, const struct subnets *subnets,
+			 int *ret_fd)
+{
+	const struct bpf_map_create_opts opts = {
+		.sz = sizeof(opts),
+		.map_flags = BPF_F_NO_PREALLOC,
+	};
+	const char unused = 0;
+	cleanup_close int fd = -1;
+	int r = 0;
+
+	fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, SUBNETS_MAP_NAME,
+			    sizeof(*subnets->list), sizeof(unused),
+			    (uint32_t)subnets->len, &opts);
+	if (fd < 0)
+		return natra_fail(n, fd, "create the map of subnets");
+	for (size_t i = 0; i < subnets->len && r == 0; i++)
+		r = bpf_map_update_elem(fd, &subnets->list[i], &unused,
+					BPF_ANY);
+	if (r < 0)
+		return natra_fail(n, r, "write the subnets");
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int program_read_subnets(struct natra *n, int fd, struct subnets *ret_subnets)
+{
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+	cleanup_subnets struct subnets subnets = {0};
+	int r;
+
+	r = bpf_obj_get_info_by_fd(fd, &info, &len);
+	if (r < 0)
+		return natra_fail(n, r, "ask for the map of subnets");
+	if (info.type != BPF_MAP_TYPE_LPM_TRIE ||
+	    info.key_size != sizeof(*subnets.list) ||
+	    info.max_entries > NATRA_SUBNETS_MAX)
+		return natra_refuse(n, -ESTALE,
+				    "the pinned subnets are no such map");
+	subnets.list = calloc(info.max_entries, sizeof(*subnets.list));
+	if (!subnets.list)
+		return natra_fail(n, -ENOMEM, "read the subnets");
+	for (; subnets.len < info.max_entries; subnets.len++) {
+		const struct natra_subnet *last =
+			subnets.len ? &subnets.list[subnets.len - 1] : NULL;
+
+		r = bpf_map_get_next_key(fd, last, &subnets.list[subnets.len]);
+		if (r == -ENOENT)
+			break;
+		if (r < 0)
+			return natra_fail(n, r, "read the subnets");
+		if (!subnet_valid(&subnets.list[subnets.len]))
+			return natra_refuse(n, -ESTALE,
+					    "a pinned subnet is none");
+	}
+	subnets_sort(&subnets);
+	*ret_subnets = subnets;
+	subnets = (struct subnets){0};
+	return 0;
 }
 
 /* A map's whole value, of which at least `min` bytes must be there. */

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "handle.h"
+#include "subnets.h"
 #include "../bpf/natra_hash.h"
 #include "../bpf/natra_shared.h"
 
@@ -22,6 +23,9 @@ struct program_options {
 	enum program_kind kind;
 	bool has_l2;
 	uint32_t sketch_width;
+	enum natra_subnets subnets; /* not NONE: the two below are used */
+	int subnets_fd;
+	bool peer_is_to; /* the other end is the destination */
 };
 
 enum program_map {
@@ -57,6 +61,12 @@ int program_set_limits(struct natra *n, int config_fd,
 		       const struct natra_limits *limits);
 int program_get_limits(struct natra *n, int config_fd,
 		       struct natra_limits *ret_limits);
+
+/* The map of subnets, filled; shared by the programs of an attachment. */
+int program_make_subnets(struct natra *n, const struct subnets *subnets,
+			 int *ret_fd);
+/* Its blocks in order; the kind is not in it. */
+int program_read_subnets(struct natra *n, int fd, struct subnets *ret_subnets);
 
 /* Summed over the CPUs. */
 int program_counters(struct natra *n, int counters_fd,

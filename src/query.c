@@ -75,6 +75,31 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 	return struct_out(n, "ret_info", ret_info, &info, sizeof(info));
 }
 
+int natra_subnets(struct natra *n, const char *id,
+		  int (*cb)(void *arg, const char *cidr), void *arg)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	cleanup_subnets struct subnets subnets = {0};
+	char text[SUBNET_TEXT_MAX];
+	int r;
+
+	r = require_id(n, id);
+	if (r == 0 && !cb)
+		r = natra_refuse(n, -EINVAL, "cb: missing");
+	if (r == 0)
+		r = find_attached(n, id, &gen);
+	if (r < 0)
+		return r;
+	r = pin_read_subnets(n, &gen, &subnets);
+	if (r == -ENOENT)
+		return natra_refuse(n, r, "the subnets of '%s' are gone", id);
+	for (size_t i = 0; i < subnets.len && r == 0; i++) {
+		subnet_format(&subnets.list[i], text);
+		r = cb(arg, text);
+	}
+	return r;
+}
+
 static struct natra_count count_of(const struct natra_counters *c,
 				   enum natra_counter which)
 {
@@ -293,11 +318,12 @@ struct owner {
 	const struct netns_id *netns;
 	uint32_t ifindex;
 	char *ret_id;
+	bool found;
 };
 
 static int match_owner(void *arg, const char *path)
 {
-	const struct owner *owner = arg;
+	struct owner *owner = arg;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	int r = pin_find_gen(owner->n, path, &gen);
 
@@ -309,18 +335,20 @@ static int match_owner(void *arg, const char *path)
 	    gen.meta.pod.netns_cookie != owner->netns->cookie)
 		return 0;
 	(void)str_copy(owner->ret_id, NATRA_ID_MAX + 1, gen.meta.id);
-	return 1;
+	owner->found = true;
+	/* Another id may have limits where this one has only a record. */
+	return !gen.meta.unshaped;
 }
 
 int find_owner(struct natra *n, const struct netns_id *netns, uint32_t ifindex,
 	       char *ret_id)
 {
-	struct owner owner = {n, netns, ifindex, ret_id};
+	struct owner owner = {n, netns, ifindex, ret_id, false};
 	int r = pin_foreach_key(n, match_owner, &owner);
 
 	if (r < 0)
 		return r;
-	return r == 1 ? 0 : -ENOENT;
+	return owner.found ? 0 : -ENOENT;
 }
 
 struct sweep {

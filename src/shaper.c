@@ -18,6 +18,8 @@ struct attempt {
 	struct natra *n;
 	const struct scene *scene;
 	const struct natra_policy *policy;
+	const struct subnets *subnets;
+	int subnets_fd;        /* -1: there are none */
 	struct link_info host; /* ifindex 0: not used */
 	struct pin_gen gen;
 	struct program program[HALF_MAX];
@@ -81,19 +83,33 @@ static int load_half(struct attempt *a, enum half half)
 {
 	struct meta *meta = &a->gen.meta;
 	struct natra_limits limits;
-	struct program_options options;
+	struct program_options options = {
+		.kind = place_half(meta, half),
+		.has_l2 = meta->half[half].on_host ? a->host.has_l2
+						   : a->scene->pod.has_l2,
+		.sketch_width = policy_effective(a->policy).sketch_width,
+		.subnets = a->subnets->kind,
+		.subnets_fd = a->subnets_fd,
+		.peer_is_to = half == HALF_EGRESS,
+	};
 	int r;
 
-	options.kind = place_half(meta, half);
-	options.has_l2 = meta->half[half].on_host ? a->host.has_l2
-						  : a->scene->pod.has_l2;
-	options.sketch_width = policy_effective(a->policy).sketch_width;
 	limits = policy_limits(a->policy, half, meta_is_paced(meta, half));
 	r = program_load(a->n, &options, &limits, &a->program[half]);
 	if (r < 0)
 		return r;
 	meta->half[half].prog_id = a->program[half].prog_id;
 	return pin_maps(a->n, &a->gen, half, &a->program[half]);
+}
+
+static int make_subnets(struct attempt *a)
+{
+	int r;
+
+	if (!a->subnets->kind)
+		return 0;
+	r = program_make_subnets(a->n, a->subnets, &a->subnets_fd);
+	return r < 0 ? r : pin_subnets(a->n, &a->gen, a->subnets_fd);
 }
 
 static int load_halves(struct attempt *a)
@@ -262,6 +278,8 @@ static int build(struct attempt *a, const char *why)
 		       edt_reason);
 	r = prepare_pace(a);
 	if (r == 0)
+		r = make_subnets(a);
+	if (r == 0)
 		r = load_halves(a);
 	if (r == 0)
 		r = netns_run(a->n, a->scene->pod_fd, attach_pod_site, a);
@@ -273,26 +291,51 @@ static int build(struct attempt *a, const char *why)
 	return pin_store_meta(a->n, &a->gen);
 }
 
+/* The error to tell is that of before. */
+static void undo(struct natra *n, const struct pin_gen *gen,
+		 const struct meta *keep, int pod_fd)
+{
+	char error[HANDLE_ERROR_MAX];
+
+	(void)str_copy(error, sizeof(error), natra_error(n));
+	if (teardown_gen(n, gen, keep, pod_fd) < 0)
+		natra_log(n, NATRA_LOG_ERROR, "undo: %s", natra_error(n));
+	(void)str_copy(n->error, sizeof(n->error), error);
+}
+
+static struct meta new_meta(const struct scene *scene,
+			    const struct request *request)
+{
+	struct meta meta = {
+		.magic = NATRA_PIN_MAGIC,
+		.abi = NATRA_PIN_ABI,
+		.size = sizeof(meta),
+	};
+
+	set_link(&meta.pod, &scene->pod, &scene->pod_netns);
+	meta_set_policy(&meta, request->policy);
+	(void)str_copy(meta.id, sizeof(meta.id), request->id);
+	(void)str_copy(meta.network, sizeof(meta.network), request->network);
+	(void)str_copy(meta.label, sizeof(meta.label), request->label);
+	return meta;
+}
+
 /* One mode, or nothing at all; the other generations are not touched. */
 static int try_mode(struct natra *n, const struct pin_key *key,
 		    const struct scene *scene, const struct request *request,
 		    enum natra_mode mode, const char *why,
 		    const struct pin_gen *before, struct pin_gen *ret_gen)
 {
-	struct meta meta = {
-		.magic = NATRA_PIN_MAGIC,
-		.abi = NATRA_PIN_ABI,
-		.size = sizeof(meta),
-		.mode = mode,
-	};
+	struct meta meta = new_meta(scene, request);
 	struct attempt a = {
 		.n = n,
 		.scene = scene,
 		.policy = request->policy,
+		.subnets = request->subnets,
+		.subnets_fd = -1,
 		.gen = PIN_GEN_INIT,
 		.program = {PROGRAM_INIT, PROGRAM_INIT, PROGRAM_INIT},
 	};
-	char error[HANDLE_ERROR_MAX];
 	int r;
 
 	if (is_tcx(mode)) {
@@ -307,30 +350,21 @@ static int try_mode(struct natra *n, const struct pin_key *key,
 	r = find_host(&a, mode);
 	if (r < 0)
 		return r;
-	set_link(&meta.pod, &scene->pod, &scene->pod_netns);
+	meta.mode = mode;
 	if (a.host.ifindex)
 		set_link(&meta.host, &a.host, &scene->host_netns);
-	meta_set_policy(&meta, request->policy);
-	(void)str_copy(meta.id, sizeof(meta.id), request->id);
-	(void)str_copy(meta.network, sizeof(meta.network), request->network);
-	(void)str_copy(meta.label, sizeof(meta.label), request->label);
-
 	r = pin_new_gen(n, key, before ? before->number : 0, &meta, &a.gen);
 	if (r < 0)
 		return r;
 	r = build(&a, why);
 	for (int i = 0; i < HALF_MAX; i++)
 		program_close(&a.program[i]);
+	cleanup_closep(&a.subnets_fd);
 	if (r == 0) {
 		*ret_gen = a.gen;
 		return 0;
 	}
-	/* The error to tell is the first one. */
-	(void)str_copy(error, sizeof(error), natra_error(n));
-	if (teardown_gen(n, &a.gen, before ? &before->meta : NULL,
-			 scene->pod_fd) < 0)
-		natra_log(n, NATRA_LOG_ERROR, "undo: %s", natra_error(n));
-	(void)str_copy(n->error, sizeof(n->error), error);
+	undo(n, &a.gen, before ? &before->meta : NULL, scene->pod_fd);
 	pin_close_gen(&a.gen);
 	return r;
 }
@@ -378,13 +412,21 @@ static int try_modes(struct natra *n, const struct pin_key *key,
 }
 
 /* An attachment that already is what was asked for, but for the numbers. */
+static bool same_interface(const struct meta *meta, const struct scene *scene)
+{
+	return meta->pod.ifindex == scene->pod.ifindex &&
+	       meta->pod.netns_cookie == scene->pod_netns.cookie;
+}
+
 static bool can_keep(struct natra *n, const struct pin_gen *gen,
 		     const struct scene *scene, const struct request *request)
 {
 	struct natra_policy before = meta_get_policy(&gen->meta);
+	cleanup_subnets struct subnets subnets = {0};
 
-	return gen->meta.pod.ifindex == scene->pod.ifindex &&
-	       gen->meta.pod.netns_cookie == scene->pod_netns.cookie &&
+	return !gen->meta.unshaped && same_interface(&gen->meta, scene) &&
+	       pin_read_subnets(n, gen, &subnets) == 0 &&
+	       subnets_equal(&subnets, request->subnets) &&
 	       policy_same_shape(&before, request->policy) &&
 	       limits_cover(&gen->meta, request->policy) &&
 	       check_attached(n, gen, scene->pod_fd) == 0;

@@ -12,6 +12,7 @@ struct request {
 	const char *network;
 	const char *label;
 	const struct natra_policy *policy;
+	const struct subnets *subnets; /* those of the policy */
 };
 
 /* Create or replace, under the lock of `key`. */

@@ -102,7 +102,7 @@ int teardown_gen(struct natra *n, const struct pin_gen *gen,
 {
 	int r = 0;
 
-	if (gen->abi == NATRA_PIN_ABI) {
+	if (meta_size(gen->abi)) {
 		for (int i = 0; i < HALF_MAX && r == 0; i++)
 			r = detach_link(n, gen, (enum half)i);
 		if (r == 0)

@@ -310,6 +310,44 @@ static void another_map(void **state)
 	restore();
 }
 
+/* ABI 1 had no subnets and no unshaped records at its end: all of it is used. */
+static void abi_1(void **state)
+{
+	const uint32_t size = 1256, abi = 1, zero = 0;
+	struct natra_policy policy = policy_of(30, 40);
+	struct natra_info before = NATRA_INIT(before), info = NATRA_INIT(info);
+	struct natra_target target = pod_target(&pod, ID);
+	unsigned char value[VALUE_MAX];
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "natra_meta", 4, size, 1,
+				NULL);
+
+	(void)state;
+	assert_int_equal(natra_query(n, ID, &before), 0);
+	memcpy(value, record.value, record.size);
+	memcpy(value + WORD_ABI * sizeof(abi), &abi, sizeof(abi));
+	memcpy(value + WORD_SIZE * sizeof(size), &size, sizeof(size));
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_map_update_elem(fd, &zero, value, BPF_ANY), 0);
+	assert_int_equal(unlink(record.path), 0);
+	assert_int_equal(bpf_obj_pin(fd, record.path), 0);
+
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_query(n, ID, &info)), 0);
+	assert_int_equal(info.abi, 1);
+	assert_int_equal(info.ingress_prog_id, before.ingress_prog_id);
+	assert_int_equal(info.policy.egress_rate_bits_per_sec, 40 * MBIT);
+	assert_false(info.unshaped);
+	/* It is still what the natra of before can read. */
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, value), 0);
+	assert_memory_equal(value + WORD_SIZE * sizeof(size), &size,
+			    sizeof(size));
+	(void)close(fd);
+	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	assert_int_equal(rig_pins(), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -324,6 +362,7 @@ int main(void)
 		CASE(no_magic),
 		CASE(wrong_size_told),
 		CASE(another_map),
+		CASE(abi_1),
 	};
 
 	rig_enter();

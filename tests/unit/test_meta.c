@@ -22,6 +22,7 @@ static struct natra_policy full_policy(void)
 	p.mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	p.edt = NATRA_EDT_ON;
 	p.sketch_width = 512;
+	p.unshaped_subnets_len = 9;
 	return p;
 }
 
@@ -42,12 +43,21 @@ static struct meta good_meta(void)
 
 static void policy_comes_back_whole(void **state)
 {
-	const struct natra_policy p = full_policy();
+	struct natra_policy p = full_policy();
 	struct natra_policy back;
 	struct meta m;
 
 	(void)state;
 	memset(&m, 0xff, sizeof(m));
+	meta_set_policy(&m, &p);
+	back = meta_get_policy(&m);
+	assert_memory_equal(&back, &p, sizeof(p));
+	p.shaped_subnets_len = 4;
+	p.unshaped_subnets_len = 0;
+	meta_set_policy(&m, &p);
+	back = meta_get_policy(&m);
+	assert_memory_equal(&back, &p, sizeof(p));
+	p.shaped_subnets_len = 0;
 	meta_set_policy(&m, &p);
 	back = meta_get_policy(&m);
 	assert_memory_equal(&back, &p, sizeof(p));
@@ -85,6 +95,25 @@ static void record_of_another_layout_is_not(void **state)
 	assert_false(meta_valid(&m));
 }
 
+/* It is a part of today's, and zero is what it had in the rest. */
+static void record_of_abi_1_is_valid(void **state)
+{
+	struct natra_policy policy = full_policy();
+	struct meta m = good_meta();
+
+	(void)state;
+	policy.unshaped_subnets_len = 0;
+	meta_set_policy(&m, &policy);
+	m.abi = 1;
+	m.size = 1256;
+	assert_int_equal(meta_size(1), 1256);
+	assert_true(meta_valid(&m));
+	m.size = sizeof(m);
+	assert_false(meta_valid(&m));
+	assert_int_equal(meta_size(0), 0);
+	assert_int_equal(meta_size(NATRA_PIN_ABI + 1), 0);
+}
+
 static void numbers_out_of_range_are_refused(void **state)
 {
 	struct meta m = good_meta();
@@ -115,6 +144,18 @@ static void numbers_out_of_range_are_refused(void **state)
 	m = good_meta();
 	m.policy.sketch_width = 3;
 	assert_false(meta_valid(&m));
+	m = good_meta();
+	m.subnets = NATRA_SUBNETS_UNSHAPED + 1;
+	assert_false(meta_valid(&m));
+	m = good_meta();
+	m.subnets = NATRA_SUBNETS_NONE;
+	assert_false(meta_valid(&m));
+	m = good_meta();
+	m.subnets_len = 0;
+	assert_false(meta_valid(&m));
+	m = good_meta();
+	m.subnets_len = NATRA_SUBNETS_MAX + 1;
+	assert_false(meta_valid(&m));
 }
 
 static void strings_without_an_end_get_one(void **state)
@@ -143,6 +184,7 @@ int main(void)
 		cmocka_unit_test(policy_comes_back_whole),
 		cmocka_unit_test(record_of_this_build_is_valid),
 		cmocka_unit_test(record_of_another_layout_is_not),
+		cmocka_unit_test(record_of_abi_1_is_valid),
 		cmocka_unit_test(numbers_out_of_range_are_refused),
 		cmocka_unit_test(strings_without_an_end_get_one),
 	};

@@ -151,6 +151,49 @@ static void bad_sketch_width_is_named(void **state)
 	}
 }
 
+static void bad_subnets_are_named(void **state)
+{
+	static const char *const one_bad[] = {"10.0.0.0/8", "10.0.0.0/33"};
+	static const char *const missing[] = {"10.0.0.0/8", NULL};
+	static const char *const two_lines[] = {"10.0.0.0/8\n"};
+	struct natra_policy p = policy_of(1000, 1000);
+
+	(void)state;
+	p.shaped_subnets = one_bad;
+	p.shaped_subnets_len = 1;
+	assert_accepted(&p);
+	p.shaped_subnets_len = 2;
+	assert_refused(&p,
+		       "shaped_subnets: ", "'10.0.0.0/33' is not a CIDR block");
+	p.shaped_subnets = missing;
+	assert_refused(&p, "shaped_subnets: ", "''");
+	p = policy_of(1000, 1000);
+	p.unshaped_subnets = two_lines;
+	p.unshaped_subnets_len = 1;
+	assert_refused(&p, "unshaped_subnets: ", "10.0.0.0/8?");
+	p.unshaped_subnets_len = NATRA_SUBNETS_MAX + 1;
+	assert_refused(&p, "unshaped_subnets: ", "1025");
+}
+
+static void lists_of_subnets_exclude_each_other(void **state)
+{
+	static const char *const blocks[] = {"10.0.0.0/8"};
+	struct natra_policy p = policy_of(1000, 1000);
+
+	(void)state;
+	p.shaped_subnets = blocks;
+	p.shaped_subnets_len = 1;
+	p.unshaped_subnets = blocks;
+	assert_accepted(&p);
+	p.unshaped_subnets_len = 1;
+	assert_refused(&p, "shaped_subnets: ", "unshaped_subnets");
+	/* As natra_query tells them: only counted. */
+	p.unshaped_subnets_len = 0;
+	p.shaped_subnets = NULL;
+	p.shaped_subnets_len = NATRA_SUBNETS_MAX;
+	assert_accepted(&p);
+}
+
 static void defaults_are_as_documented(void **state)
 {
 	struct natra_policy p = policy_of(10000000, 100000000), e;
@@ -234,6 +277,14 @@ static void only_what_is_fixed_at_attach_is_shape(void **state)
 	b = a;
 	b.ingress_mode = NATRA_INGRESS_PACE;
 	assert_false(policy_same_shape(&a, &b));
+	b = a;
+	b.shaped_subnets_len = 2;
+	assert_false(policy_same_shape(&a, &b));
+	b = a;
+	b.unshaped_subnets_len = 2;
+	assert_false(policy_same_shape(&a, &b));
+	a.unshaped_subnets_len = 2;
+	assert_true(policy_same_shape(&a, &b));
 }
 
 /* As the header says: to 2^-21 of the exact ns per byte. */
@@ -448,6 +499,8 @@ int main(void)
 		cmocka_unit_test(bad_times_and_share_are_named),
 		cmocka_unit_test(bad_enums_are_named),
 		cmocka_unit_test(bad_sketch_width_is_named),
+		cmocka_unit_test(bad_subnets_are_named),
+		cmocka_unit_test(lists_of_subnets_exclude_each_other),
 		cmocka_unit_test(defaults_are_as_documented),
 		cmocka_unit_test(what_is_set_is_kept),
 		cmocka_unit_test(threshold_follows_the_only_limited_direction),

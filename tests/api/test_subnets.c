@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Subnets in the life of an attachment. */
+#include "rig.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ID "nets"
+
+static const char *const given[] = {"10.78.3.2/8", "2001:db8::/32",
+				    "10.0.0.0/8"};
+static const char *const same[] = {"2001:db8:5::1/32", "10.255.0.0/8"};
+static const char *const other[] = {"10.0.0.0/8", "2001:db8::/33"};
+
+static struct natra *n;
+static struct pod pod;
+
+static int begin(void **state)
+{
+	(void)state;
+	rig_reset();
+	n = rig_open();
+	pod = pod_make("nets");
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	(void)state;
+	assert_int_equal(natra_detach(n, &target), 0);
+	assert_int_equal(rig_pins(), 0);
+	pod_remove(&pod);
+	natra_close(n);
+	return 0;
+}
+
+static struct natra_policy shaped(const char *const *blocks, size_t len)
+{
+	struct natra_policy policy = policy_of(10, 20);
+
+	policy.shaped_subnets = blocks;
+	policy.shaped_subnets_len = len;
+	return policy;
+}
+
+static struct natra_policy unshaped(const char *const *blocks, size_t len)
+{
+	struct natra_policy policy = policy_of(10, 20);
+
+	policy.unshaped_subnets = blocks;
+	policy.unshaped_subnets_len = len;
+	return policy;
+}
+
+static int attach(const struct natra_policy *policy)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	return KEPT(natra_attach(n, &target, policy));
+}
+
+static struct natra_info query(void)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	assert_int_equal(KEPT(natra_query(n, ID, &info)), 0);
+	return info;
+}
+
+struct blocks {
+	char text[8][64];
+	size_t len;
+	int result;
+};
+
+static int note(void *arg, const char *cidr)
+{
+	struct blocks *blocks = arg;
+
+	assert_true(blocks->len < 8);
+	(void)snprintf(blocks->text[blocks->len++], sizeof(blocks->text[0]),
+		       "%s", cidr);
+	return blocks->result;
+}
+
+static void what_was_given_is_told(void **state)
+{
+	struct natra_policy policy = shaped(given, 3);
+	struct blocks blocks = {.len = 0};
+	struct natra_info info;
+
+	(void)state;
+	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), -ENOENT);
+	says(n, ID, NULL);
+	assert_int_equal(attach(&policy), 0);
+	info = query();
+	assert_int_equal(info.policy.shaped_subnets_len, 2);
+	assert_int_equal(info.policy.unshaped_subnets_len, 0);
+	assert_null(info.policy.shaped_subnets);
+	assert_null(info.effective.shaped_subnets);
+	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), 0);
+	assert_int_equal(blocks.len, 2);
+	assert_string_equal(blocks.text[0], "10.0.0.0/8");
+	assert_string_equal(blocks.text[1], "2001:db8::/32");
+	blocks = (struct blocks){.result = 9};
+	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), 9);
+	assert_int_equal(blocks.len, 1);
+	assert_int_equal(natra_subnets(n, ID, NULL, NULL), -EINVAL);
+	says(n, "cb", NULL);
+}
+
+static void none_is_an_empty_walk(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20);
+	struct blocks blocks = {.len = 0};
+
+	(void)state;
+	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), 0);
+	assert_int_equal(blocks.len, 0);
+}
+
+static void the_same_subnets_keep_the_programs(void **state)
+{
+	struct natra_policy policy = shaped(given, 3);
+	struct natra_info first, info;
+
+	(void)state;
+	assert_int_equal(attach(&policy), 0);
+	first = query();
+	policy = shaped(same, 2);
+	policy.egress_rate_bits_per_sec = 30 * MBIT;
+	assert_int_equal(attach(&policy), 0);
+	info = query();
+	assert_int_equal(info.ingress_prog_id, first.ingress_prog_id);
+	assert_int_equal(info.policy.egress_rate_bits_per_sec, 30 * MBIT);
+	assert_int_equal(info.policy.shaped_subnets_len, 2);
+}
+
+/* Whatever is different of them: a block, the list, that there are any. */
+static void other_subnets_replace_it(void **state)
+{
+	const struct natra_policy policies[] = {
+		shaped(given, 3),   shaped(other, 2),  unshaped(other, 2),
+		unshaped(other, 1), policy_of(10, 20), shaped(other, 1),
+	};
+	uint32_t before = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+		struct natra_info info;
+
+		assert_int_equal(attach(&policies[i]), 0);
+		info = query();
+		assert_int_not_equal(info.ingress_prog_id, before);
+		before = info.ingress_prog_id;
+		assert_int_equal(natra_check(n, ID, &policies[i]), 0);
+	}
+}
+
+static void configure_keeps_them(void **state)
+{
+	struct natra_policy policy = unshaped(given, 3);
+	struct blocks blocks = {.len = 0};
+	struct natra_info info;
+
+	(void)state;
+	policy.egress_rate_bits_per_sec = 0;
+	assert_int_equal(attach(&policy), 0);
+
+	/* Without a word of them, with the same ones, and as queried. */
+	policy = policy_of(30, 0);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	policy = unshaped(same, 2);
+	policy.egress_rate_bits_per_sec = 0;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	info = query();
+	info.policy.ingress_rate_bits_per_sec = 40 * MBIT;
+	assert_int_equal(KEPT(natra_configure(n, ID, &info.policy)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &info.policy)), 0);
+
+	/* A direction that is new gets them too. */
+	policy = policy_of(40, 50);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	info = query();
+	assert_true(info.egress_prog_id != 0);
+	assert_int_equal(info.policy.unshaped_subnets_len, 2);
+	assert_int_equal(natra_subnets(n, ID, note, &blocks), 0);
+	assert_int_equal(blocks.len, 2);
+	assert_string_equal(blocks.text[1], "2001:db8::/32");
+
+	policy = shaped(same, 2);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EINVAL);
+	says(n, "subnets", "fixed");
+	policy = unshaped(other, 2);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EINVAL);
+	says(n, "subnets", "fixed");
+	policy = unshaped(other, 1);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EINVAL);
+	says(n, "subnets", "fixed");
+	policy = unshaped(same, 2);
+	policy.ingress_rate_bits_per_sec = 40 * MBIT;
+	policy.egress_rate_bits_per_sec = 50 * MBIT;
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+}
+
+static void check_compares_them(void **state)
+{
+	struct natra_policy policy = shaped(given, 3);
+
+	(void)state;
+	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	policy = shaped(same, 2);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	policy = shaped(other, 2);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	says(n, "subnets", NULL);
+	policy = unshaped(same, 2);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	says(n, "subnets", NULL);
+	policy = policy_of(10, 20);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	says(n, "subnets", NULL);
+}
+
+static void check_misses_the_pin(void **state)
+{
+	struct natra_policy policy = shaped(given, 3);
+	struct blocks blocks = {.len = 0};
+	struct natra_info info;
+	char path[192];
+
+	(void)state;
+	assert_int_equal(attach(&policy), 0);
+	info = query();
+	(void)snprintf(path, sizeof(path), "%s/subnets", info.pin_path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	says(n, "subnets", NULL);
+	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), -ENOENT);
+	says(n, "subnets", ID);
+	/* Attaching again mends it. */
+	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+}
+
+static void bad_ones_are_refused(void **state)
+{
+	static const char *const bad[] = {"10.0.0.0/8", "10.0.0.0/33"};
+	struct natra_policy policy = unshaped(bad, 2);
+	char *before = rig_state();
+
+	(void)state;
+	assert_int_equal(attach(&policy), -EINVAL);
+	says(n, "unshaped_subnets", "'10.0.0.0/33'");
+	assert_int_equal(KEPT(natra_policy_check(n, &policy)), -EINVAL);
+	says(n, "unshaped_subnets", "'10.0.0.0/33'");
+	policy.shaped_subnets = bad;
+	policy.shaped_subnets_len = 1;
+	policy.unshaped_subnets_len = 1;
+	assert_int_equal(attach(&policy), -EINVAL);
+	says(n, "shaped_subnets", "unshaped_subnets");
+	policy = shaped(NULL, 3);
+	assert_int_equal(attach(&policy), -EINVAL);
+	says(n, "shaped_subnets", "missing");
+	rig_same_state(before);
+	free(before);
+}
+
+static void in_every_mode(void **state)
+{
+	struct natra_policy policy = unshaped(given, 3);
+
+	(void)state;
+	for (int m = NATRA_MODE_TCX_PODSIDE; m < NATRA_MODE_MAX; m++) {
+		if (!rig_has_tcx() && (m == NATRA_MODE_TCX_PODSIDE ||
+				       m == NATRA_MODE_TCX_HOSTSIDE))
+			continue;
+		policy.mode = (enum natra_mode)m;
+		assert_int_equal(attach(&policy), 0);
+		assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+		pod_send(&pod, 3);
+	}
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(what_was_given_is_told),
+		CASE(none_is_an_empty_walk),
+		CASE(the_same_subnets_keep_the_programs),
+		CASE(other_subnets_replace_it),
+		CASE(configure_keeps_them),
+		CASE(check_compares_them),
+		CASE(check_misses_the_pin),
+		CASE(bad_ones_are_refused),
+		CASE(in_every_mode),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
