@@ -129,7 +129,8 @@ int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 			.on_host = on_host,
 		};
 
-		if (site.link->fq ||
+		/* Of a record there is only the interface to look for. */
+		if (site.link->fq || (gen->meta.unshaped && !on_host) ||
 		    meta_has_hook(&gen->meta, on_host, META_HOOK_CLSACT))
 			r = run_in_site(n, site.link, on_host ? -1 : hint_fd,
 					check_site, &site);

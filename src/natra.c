@@ -239,6 +239,31 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	return r;
 }
 
+int natra_record_unshaped(struct natra *n, const struct natra_target *target,
+			  const struct natra_policy *policy, const char *reason)
+{
+	cleanup_order struct order o = ORDER_INIT;
+	char line[META_REASON_MAX];
+	int r;
+
+	if (!n)
+		return -EINVAL;
+	if (!reason || !reason[0])
+		return natra_refuse(n, -EINVAL, "reason: missing");
+	/* First of all: it may be the handle's own error text. */
+	(void)str_copy(line, sizeof(line), reason);
+	str_one_line(line);
+	r = order_read(n, target, policy, &o);
+	if (r == 0)
+		r = order_take(n, &o);
+	if (r < 0)
+		return r;
+	r = shaper_record(n, &o.key, &o.scene, &o.request, line);
+	if (r < 0)
+		pin_remove_key(&o.key);
+	return r;
+}
+
 static int not_attached(struct natra *n, const char *id)
 {
 	return natra_refuse(n, -ENOENT, "'%s' is not attached", id);
@@ -319,6 +344,12 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 	return r;
 }
 
+static int refuse_unshaped(struct natra *n, int r, const struct meta *meta)
+{
+	return natra_refuse(n, r, "'%s' runs without its limits: %s", meta->id,
+			    meta->reason);
+}
+
 int natra_configure(struct natra *n, const char *id,
 		    const struct natra_policy *policy)
 {
@@ -339,6 +370,8 @@ int natra_configure(struct natra *n, const char *id,
 		return not_attached(n, id);
 	if (r < 0)
 		return r;
+	if (gen.meta.unshaped)
+		return refuse_unshaped(n, -EOPNOTSUPP, &gen.meta);
 	before = meta_get_policy(&gen.meta);
 	if (!p.shaped_subnets_len && !p.unshaped_subnets_len) {
 		p.shaped_subnets_len = before.shaped_subnets_len;
@@ -435,6 +468,8 @@ int natra_check(struct natra *n, const char *id,
 		return not_attached(n, id);
 	if (r == 0)
 		r = check_attached(n, &gen, -1);
+	if (r == 0 && gen.meta.unshaped)
+		return refuse_unshaped(n, -EBADE, &gen.meta);
 	if (r == 0)
 		r = check_limits(n, &gen);
 	if (r < 0 || !policy)

@@ -36,6 +36,7 @@ static int fill_info(struct natra *n, const struct pin_gen *gen,
 	info->fq_is_ours = m->pod.fq != 0;
 	info->host_fq_is_ours = m->host.fq != 0;
 	info->interface_gone = gone;
+	info->unshaped = m->unshaped != 0;
 	info->ifindex = m->pod.ifindex;
 	(void)str_copy(info->host_ifname, sizeof(info->host_ifname),
 		       m->host.ifname);

@@ -475,3 +475,53 @@ int shaper_attach(struct natra *n, const struct pin_key *key,
 			  natra_error(n));
 	return 0;
 }
+
+static int write_record(struct natra *n, struct pin_gen *gen,
+			const struct subnets *subnets)
+{
+	cleanup_close int fd = -1;
+	int r = 0;
+
+	if (subnets->kind) {
+		r = program_make_subnets(n, subnets, &fd);
+		if (r == 0)
+			r = pin_subnets(n, gen, fd);
+	}
+	if (r < 0)
+		return r;
+	gen->meta.complete = 1;
+	return pin_store_meta(n, gen);
+}
+
+int shaper_record(struct natra *n, const struct pin_key *key,
+		  const struct scene *scene, const struct request *request,
+		  const char *reason)
+{
+	cleanup_pin_gen struct pin_gen before = PIN_GEN_INIT;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct meta meta = new_meta(scene, request);
+	bool exists;
+	int r;
+
+	r = pin_find_gen(n, key->path, &before);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	exists = r == 0;
+	if (exists && !before.meta.unshaped &&
+	    same_interface(&before.meta, scene))
+		return 0;
+	r = teardown_key(n, key, exists ? &before : NULL, scene->pod_fd);
+	if (r < 0)
+		return r;
+	meta.unshaped = 1;
+	(void)str_copy(meta.reason, sizeof(meta.reason), reason);
+	r = pin_new_gen(n, key, exists ? before.number : 0, &meta, &gen);
+	if (r < 0)
+		return r;
+	r = write_record(n, &gen, request->subnets);
+	if (r < 0) {
+		undo(n, &gen, NULL, scene->pod_fd);
+		return r;
+	}
+	return teardown_key(n, key, &gen, scene->pod_fd);
+}

@@ -19,4 +19,9 @@ struct request {
 int shaper_attach(struct natra *n, const struct pin_key *key,
 		  const struct scene *scene, const struct request *request);
 
+/* Only the record that it should be there, unless it is. */
+int shaper_record(struct natra *n, const struct pin_key *key,
+		  const struct scene *scene, const struct request *request,
+		  const char *reason);
+
 #endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The record that an interface runs without its limits. */
+#include "rig.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ID     "bare"
+#define REASON "fq: no such qdisc"
+
+static struct natra *n;
+static struct pod pod;
+static char *before;
+
+static int begin(void **state)
+{
+	(void)state;
+	rig_reset();
+	n = rig_open();
+	pod = pod_make("bare");
+	before = rig_state();
+	return 0;
+}
+
+/* Whoever removed the record: nothing of it is left. */
+static int end(void **state)
+{
+	(void)state;
+	rig_same_state(before);
+	free(before);
+	assert_int_equal(rig_pins(), 0);
+	pod_remove(&pod);
+	natra_close(n);
+	return 0;
+}
+
+static int record(const char *id)
+{
+	struct natra_target target = pod_target(&pod, id);
+	struct natra_policy policy = policy_of(10, 20);
+
+	target.network = "net-1";
+	target.label = "shop/web-0";
+	return KEPT(natra_record_unshaped(n, &target, &policy, REASON));
+}
+
+static void detach(const char *id)
+{
+	struct natra_target target = NATRA_INIT(target);
+
+	target.id = id;
+	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+}
+
+static struct natra_info query(const char *id)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	assert_int_equal(KEPT(natra_query(n, id, &info)), 0);
+	return info;
+}
+
+static int tell(void *arg, const struct natra_info *info)
+{
+	assert_string_equal(((struct natra_info *)arg)->id, "");
+	*(struct natra_info *)arg = *info;
+	return 0;
+}
+
+static void assert_told(const struct natra_info *info)
+{
+	assert_true(info->unshaped);
+	assert_string_equal(info->id, ID);
+	assert_string_equal(info->ifname, "eth0");
+	assert_string_equal(info->reason, REASON);
+	assert_string_equal(info->network, "net-1");
+	assert_string_equal(info->label, "shop/web-0");
+	assert_int_equal(info->mode, NATRA_MODE_AUTO);
+	assert_int_equal(info->policy.ingress_rate_bits_per_sec, 10 * MBIT);
+	assert_int_equal(info->policy.egress_rate_bits_per_sec, 20 * MBIT);
+	assert_int_equal(info->ingress_prog_id, 0);
+	assert_int_equal(info->egress_prog_id, 0);
+	assert_false(info->interface_gone);
+	assert_false(info->edt_active);
+}
+
+static void record_is_told(void **state)
+{
+	struct natra_info info = NATRA_INIT(info);
+	struct natra_target target = pod_target(&pod, NULL);
+	char id[NATRA_ID_MAX + 1];
+
+	(void)state;
+	assert_int_equal(record(ID), 0);
+	info = query(ID);
+	assert_told(&info);
+	info = (struct natra_info)NATRA_INIT(info);
+	assert_int_equal(KEPT(natra_foreach(n, tell, &info)), 0);
+	assert_told(&info);
+	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
+	assert_string_equal(id, ID);
+	detach(ID);
+}
+
+static int no_entry(void *arg, const struct natra_hook_entry *entry)
+{
+	(void)arg;
+	(void)entry;
+	fail_msg("called");
+	return 0;
+}
+
+static void nothing_is_limited(void **state)
+{
+	static const struct natra_direction_stats zero;
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_stats stats = NATRA_INIT(stats);
+	struct natra_flow flow;
+	size_t len = 1;
+
+	(void)state;
+	assert_int_equal(record(ID), 0);
+	pod_send(&pod, 5);
+	memset(&stats.ingress, 0x5a, sizeof(stats.ingress));
+	assert_int_equal(KEPT(natra_stats(n, ID, &stats)), 0);
+	assert_memory_equal(&stats.ingress, &zero, sizeof(zero));
+	assert_memory_equal(&stats.egress, &zero, sizeof(zero));
+	assert_int_equal(KEPT(natra_top(n, ID, NATRA_EGRESS_DIR, &flow, &len)),
+			 0);
+	assert_int_equal(len, 0);
+	assert_int_equal(KEPT(natra_neighbours(n, ID, no_entry, NULL)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	says(n, ID, REASON);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	says(n, ID, REASON);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EOPNOTSUPP);
+	says(n, ID, REASON);
+	detach(ID);
+}
+
+/* It changes nothing of the interface, and may be written again. */
+static void record_again(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(30, 0);
+	unsigned int pins;
+
+	(void)state;
+	assert_int_equal(record(ID), 0);
+	pins = rig_pins();
+	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy,
+						    "another reason")),
+			 0);
+	assert_int_equal(rig_pins(), pins);
+	assert_string_equal(query(ID).reason, "another reason");
+	assert_int_equal(query(ID).policy.egress_rate_bits_per_sec, 0);
+	detach(ID);
+}
+
+static void attach_replaces_it(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_info info;
+
+	(void)state;
+	assert_int_equal(record(ID), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	info = query(ID);
+	assert_false(info.unshaped);
+	assert_true(info.ingress_prog_id != 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+
+	/* And the other way round: what holds is not unshaped. */
+	assert_int_equal(record(ID), 0);
+	assert_false(query(ID).unshaped);
+	assert_int_equal(query(ID).ingress_prog_id, info.ingress_prog_id);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	detach(ID);
+}
+
+/* The call for which it was made: an attach that fails leaves the record. */
+static void failed_attach_then_record(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+	char error[512];
+
+	(void)state;
+	policy.ingress_mode = NATRA_INGRESS_PACE;
+	policy.mode = NATRA_MODE_TCX_PODSIDE;
+	rig_sh("tc qdisc add dev h-bare root handle 7: pfifo");
+	assert_true(KEPT(natra_attach(n, &target, &policy)) < 0);
+	(void)snprintf(error, sizeof(error), "%s", natra_error(n));
+	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy,
+						    natra_error(n))),
+			 0);
+	assert_int_equal(strncmp(query(ID).reason, error, 200), 0);
+	assert_true(KEPT(natra_attach(n, &target, &policy)) < 0);
+	assert_true(query(ID).unshaped);
+	detach(ID);
+	rig_sh("tc qdisc del dev h-bare root");
+}
+
+static void interface_gone_is_garbage(void **state)
+{
+	size_t removed = 0;
+
+	(void)state;
+	assert_int_equal(record(ID), 0);
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	assert_int_equal(removed, 0);
+	rig_sh("ip -n bare link del eth0");
+	assert_true(query(ID).interface_gone);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -ENODEV);
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	assert_int_equal(removed, 1);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -ENOENT);
+	free(before);
+	before = rig_state();
+}
+
+static void gc_of_its_network(void **state)
+{
+	static const char *const keep[] = {ID};
+	size_t removed = 0;
+
+	(void)state;
+	assert_int_equal(record(ID), 0);
+	assert_int_equal(KEPT(natra_gc(n, "net-1", keep, 1, &removed)), 0);
+	assert_int_equal(removed, 0);
+	assert_int_equal(KEPT(natra_gc(n, "net-1", NULL, 0, &removed)), 0);
+	assert_int_equal(removed, 1);
+}
+
+/* Limits of another id: the interface does not run without. */
+static void limited_by_another_id(void **state)
+{
+	struct natra_target target = pod_target(&pod, "other");
+	struct natra_policy policy = policy_of(10, 20);
+	char id[NATRA_ID_MAX + 1];
+
+	(void)state;
+	assert_int_equal(record("a-record"), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(record(ID), -EBUSY);
+	says(n, "other", "eth0");
+	/* The owner is who limits it, whichever comes first. */
+	target.id = NULL;
+	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
+	assert_string_equal(id, "other");
+	detach("other");
+	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
+	assert_string_equal(id, "a-record");
+	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+}
+
+/* An id that is used again for another pod: what it had there goes. */
+static void limits_of_another_interface_go(void **state)
+{
+	struct pod second = pod_make("bare-2");
+	struct natra_target target = pod_target(&second, ID);
+	struct natra_policy policy = policy_of(10, 20);
+
+	(void)state;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(record(ID), 0);
+	assert_true(query(ID).unshaped);
+	detach(ID);
+	pod_remove(&second);
+}
+
+static int note(void *arg, const char *cidr)
+{
+	assert_string_equal(cidr, "10.0.0.0/8");
+	++*(int *)arg;
+	return 0;
+}
+
+static void record_has_the_subnets(void **state)
+{
+	static const char *const blocks[] = {"10.1.2.3/8"};
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+	int calls = 0;
+
+	(void)state;
+	policy.unshaped_subnets = blocks;
+	policy.unshaped_subnets_len = 1;
+	assert_int_equal(
+		KEPT(natra_record_unshaped(n, &target, &policy, REASON)), 0);
+	assert_int_equal(query(ID).policy.unshaped_subnets_len, 1);
+	assert_int_equal(KEPT(natra_subnets(n, ID, note, &calls)), 0);
+	assert_int_equal(calls, 1);
+	detach(ID);
+}
+
+static void bad_calls_record_nothing(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+	char longest[600];
+
+	(void)state;
+	assert_int_equal(natra_record_unshaped(NULL, &target, &policy, REASON),
+			 -EINVAL);
+	assert_int_equal(KEPT(natra_record_unshaped(n, NULL, &policy, REASON)),
+			 -EINVAL);
+	says(n, "target", NULL);
+	assert_int_equal(KEPT(natra_record_unshaped(n, &target, NULL, REASON)),
+			 -EINVAL);
+	says(n, "policy", NULL);
+	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy, NULL)),
+			 -EINVAL);
+	says(n, "reason", NULL);
+	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy, "")),
+			 -EINVAL);
+	says(n, "reason", NULL);
+	policy.ingress_rate_bits_per_sec = 1;
+	assert_int_equal(
+		KEPT(natra_record_unshaped(n, &target, &policy, REASON)),
+		-EINVAL);
+	says(n, "ingress_rate_bits_per_sec", NULL);
+	policy = policy_of(0, 0);
+	assert_int_equal(
+		KEPT(natra_record_unshaped(n, &target, &policy, REASON)),
+		-EINVAL);
+	policy = policy_of(10, 20);
+	target.ifname = "eth9";
+	assert_int_equal(
+		KEPT(natra_record_unshaped(n, &target, &policy, REASON)),
+		-ENODEV);
+	says(n, "eth9", NULL);
+	target = pod_target(&pod, ID);
+	target.netns = "nosuch";
+	assert_int_equal(
+		KEPT(natra_record_unshaped(n, &target, &policy, REASON)),
+		-ENOENT);
+	assert_int_equal(rig_pins(), 0);
+
+	/* A reason of any length and kind is one line. */
+	target = pod_target(&pod, ID);
+	memset(longest, 'x', sizeof(longest));
+	longest[3] = '\n';
+	longest[sizeof(longest) - 1] = '\0';
+	assert_int_equal(
+		KEPT(natra_record_unshaped(n, &target, &policy, longest)), 0);
+	assert_int_equal(strlen(query(ID).reason), 255);
+	assert_null(strchr(query(ID).reason, '\n'));
+	detach(ID);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(record_is_told),
+		CASE(nothing_is_limited),
+		CASE(record_again),
+		CASE(attach_replaces_it),
+		CASE(failed_attach_then_record),
+		CASE(interface_gone_is_garbage),
+		CASE(gc_of_its_network),
+		CASE(limited_by_another_id),
+		CASE(limits_of_another_interface_go),
+		CASE(record_has_the_subnets),
+		CASE(bad_calls_record_nothing),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
