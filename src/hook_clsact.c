@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "libbpf_log.h"
+#include "qdisc.h"
 
 /* Not 1, which others take for their own. */
 #define PRIORITY 2
@@ -34,52 +35,21 @@ static struct bpf_tc_hook libbpf_hook(const struct hook *hook)
 	};
 }
 
-struct find_clsact {
-	int ifindex;
-	bool found;
-	char kind[16];
-};
-
-static int read_clsact(struct nl_msg *msg, void *arg)
-{
-	struct tcmsg *tcm = nlmsg_data(nlmsg_hdr(msg));
-	struct find_clsact *find = arg;
-	struct nlattr *kind;
-
-	if (nlmsg_datalen(nlmsg_hdr(msg)) < (int)sizeof(*tcm) ||
-	    tcm->tcm_ifindex != find->ifindex ||
-	    tcm->tcm_handle != TC_H_MAKE(TC_H_CLSACT, 0))
-		return 0;
-	kind = nlmsg_find_attr(nlmsg_hdr(msg), sizeof(*tcm), TCA_KIND);
-	if (!kind)
-		return 0;
-	(void)nla_strlcpy(find->kind, kind, sizeof(find->kind));
-	find->found = true;
-	return 0;
-}
-
 /* 1: a clsact is there; 0: nothing; -EBUSY: an `ingress` in its place. */
 static int find_clsact(struct natra *n, struct netlink *nl,
 		       const struct hook *hook)
 {
-	struct find_clsact find = {.ifindex = (int)hook->ifindex};
-	struct tcmsg tcm = {.tcm_ifindex = (int)hook->ifindex};
-	cleanup_nlmsg struct nl_msg *msg =
-		nlmsg_alloc_simple(RTM_GETQDISC, NLM_F_REQUEST | NLM_F_DUMP);
-	int r;
+	struct qdisc qdisc;
+	int r = qdisc_get(n, nl, hook->ifindex, TC_H_CLSACT, &qdisc);
 
-	if (!msg || nlmsg_append(msg, &tcm, sizeof(tcm), NLMSG_ALIGNTO) < 0)
-		return natra_fail(n, -ENOMEM, "netlink message");
-	r = netlink_request(nl, msg, read_clsact, &find);
-	if (r < 0)
-		return natra_fail(n, r, "list the qdiscs of ifindex %u",
-				  hook->ifindex);
-	if (find.found && strcmp(find.kind, "clsact") != 0)
+	if (r < 0 || !qdisc.kind[0])
+		return r;
+	if (strcmp(qdisc.kind, "clsact") != 0)
 		return natra_refuse(
 			n, -EBUSY,
 			"qdisc '%s' of another owner is in place of clsact",
-			find.kind);
-	return find.found;
+			qdisc.kind);
+	return 1;
 }
 
 static int ensure_clsact(struct natra *n, struct netlink *nl,
@@ -164,15 +134,11 @@ int hook_clsact_list(struct natra *n, struct netlink *nl,
 		     const struct hook *hook, hook_list_fn cb, void *arg)
 {
 	struct list_filters list = {.cb = cb, .arg = arg};
-	struct tcmsg tcm = {
-		.tcm_ifindex = (int)hook->ifindex,
-		.tcm_parent = parent_of(hook),
-	};
-	cleanup_nlmsg struct nl_msg *msg =
-		nlmsg_alloc_simple(RTM_GETTFILTER, NLM_F_REQUEST | NLM_F_DUMP);
+	cleanup_nlmsg struct nl_msg *msg = netlink_tc(
+		RTM_GETTFILTER, NLM_F_DUMP, hook->ifindex, parent_of(hook), 0);
 	int r;
 
-	if (!msg || nlmsg_append(msg, &tcm, sizeof(tcm), NLMSG_ALIGNTO) < 0)
+	if (!msg)
 		return natra_fail(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, read_filter, &list);
 	if (r == -ENODEV || r == -EINVAL || r == -ENOENT)

@@ -75,6 +75,22 @@ int link_by_index(struct netlink *nl, uint32_t ifindex,
 	return get_link(nl, (int)ifindex, NULL, ret_link);
 }
 
+int link_remove(struct natra *n, struct netlink *nl, uint32_t ifindex)
+{
+	cleanup_nlmsg struct nl_msg *msg =
+		nlmsg_alloc_simple(RTM_DELLINK, NLM_F_REQUEST);
+	struct ifinfomsg info = {.ifi_index = (int)ifindex};
+	int r;
+
+	if (!msg || nlmsg_append(msg, &info, sizeof(info), NLMSG_ALIGNTO) < 0)
+		return natra_fail(n, -ENOMEM, "netlink message");
+	r = netlink_request(nl, msg, NULL, NULL);
+	if (r < 0 && r != -ENODEV)
+		return natra_fail(n, r, "remove interface %u (%s)", ifindex,
+				  nl->extack);
+	return 0;
+}
+
 static int read_nsid(struct nl_msg *msg, void *arg)
 {
 	struct nlattr *attr = nlmsg_find_attr(

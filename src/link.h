@@ -25,6 +25,9 @@ int link_by_name(struct natra *n, struct netlink *nl, const char *ifname,
 int link_by_index(struct netlink *nl, uint32_t ifindex,
 		  struct link_info *ret_link);
 
+/* Success if there is none. */
+int link_remove(struct natra *n, struct netlink *nl, uint32_t ifindex);
+
 /*
  * The veth peer of `pod`, which is in the namespace of `nl`. pod_netns_fd: the
  * pod's namespace, -1 if it is the same. -EOPNOTSUPP: there is none here.

@@ -13,42 +13,6 @@
 #include "util/cleanup.h"
 #include "util/str.h"
 
-static int check_text(struct natra *n, const char *name, const char *value,
-		      size_t max)
-{
-	if (value && strlen(value) > max)
-		return natra_refuse(n, -EINVAL, "%s: longer than %zu bytes",
-				    name, max);
-	return 0;
-}
-
-static int read_target(struct natra *n, const struct natra_target *target,
-		       struct natra_target *ret_target)
-{
-	struct natra_target t;
-	int r;
-
-	r = struct_in(n, "target", &t, sizeof(t), target);
-	if (r == 0)
-		r = check_text(n, "id", t.id, NATRA_ID_MAX);
-	if (r == 0)
-		r = check_text(n, "ifname", t.ifname, 15);
-	if (r == 0)
-		r = check_text(n, "network", t.network, NATRA_NAME_MAX);
-	if (r == 0)
-		r = check_text(n, "label", t.label, NATRA_NAME_MAX);
-	if (r < 0)
-		return r;
-	if (t.netns && t.netns_fd > 0)
-		return natra_refuse(n, -EINVAL,
-				    "netns_fd: %d beside netns '%s'",
-				    t.netns_fd, t.netns);
-	if (t.netns_fd < 0)
-		return natra_refuse(n, -EINVAL, "netns_fd: %d", t.netns_fd);
-	*ret_target = t;
-	return 0;
-}
-
 static int check_policy(struct natra *n, const struct natra_policy *policy,
 			struct natra_policy *ret_policy)
 {
@@ -167,7 +131,7 @@ static int order_read(struct natra *n, const struct natra_target *target,
 	const struct natra_policy *p = &o->policy;
 	int r;
 
-	r = read_target(n, target, &o->target);
+	r = target_in(n, target, &o->target);
 	if (r == 0)
 		r = read_policy(n, policy, &o->policy, &o->subnets);
 	if (r < 0)
@@ -421,7 +385,7 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 
 	if (!n)
 		return -EINVAL;
-	r = read_target(n, target, &t);
+	r = target_in(n, target, &t);
 	if (r < 0)
 		return r;
 	/* With an id, the netns only helps to find the interface. */
@@ -519,7 +483,7 @@ int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
 		return -EINVAL;
 	if (!ret_id)
 		return natra_refuse(n, -EINVAL, "ret_id: missing");
-	r = read_target(n, target, &t);
+	r = target_in(n, target, &t);
 	if (r == 0)
 		r = netns_open(n, &t, &fd);
 	if (r < 0)

@@ -112,3 +112,21 @@ int netlink_request(struct netlink *nl, struct nl_msg *msg,
 		return req.result;
 	return r == -NLE_NOMEM ? -ENOMEM : -EIO;
 }
+
+struct nl_msg *netlink_tc(int type, int flags, uint32_t ifindex,
+			  uint32_t parent, uint32_t handle)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(type, NLM_F_REQUEST | flags);
+	struct tcmsg tcm = {
+		.tcm_family = AF_UNSPEC,
+		.tcm_ifindex = (int)ifindex,
+		.tcm_parent = parent,
+		.tcm_handle = handle,
+	};
+
+	if (msg && nlmsg_append(msg, &tcm, sizeof(tcm), NLMSG_ALIGNTO) < 0) {
+		nlmsg_free(msg);
+		return NULL;
+	}
+	return msg;
+}

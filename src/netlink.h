@@ -4,6 +4,8 @@
 #ifndef NATRA_NETLINK_H
 #define NATRA_NETLINK_H
 
+#include <stdint.h>
+
 #include <netlink/netlink.h>
 #include <netlink/msg.h>
 #include <netlink/attr.h>
@@ -27,6 +29,10 @@ void netlink_close(struct netlink *nl);
  */
 int netlink_request(struct netlink *nl, struct nl_msg *msg,
 		    int (*cb)(struct nl_msg *msg, void *arg), void *arg);
+
+/* A request about a qdisc or filter, without attributes; NULL: no memory. */
+struct nl_msg *netlink_tc(int type, int flags, uint32_t ifindex,
+			  uint32_t parent, uint32_t handle);
 
 static inline void netlink_freep(struct nl_msg **msg)
 {

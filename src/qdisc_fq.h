@@ -7,15 +7,6 @@
 
 #include "netlink.h"
 
-struct qdisc_root {
-	uint32_t handle; /* 0: the kernel's default qdisc */
-	char kind[16];
-};
-
-/* What stands at the root. */
-int qdisc_root(struct natra *n, struct netlink *nl, uint32_t ifindex,
-	       struct qdisc_root *ret_root);
-
 /*
  * natra's own root qdisc is known by its handle, so that nothing has to be
  * remembered between adding it and a crash.

@@ -61,3 +61,39 @@ int struct_out(struct natra *n, const char *name, void *to, const void *from,
 	memcpy(to, &to_size, sizeof(to_size));
 	return 0;
 }
+
+static int check_text(struct natra *n, const char *name, const char *value,
+		      size_t max)
+{
+	if (value && strlen(value) > max)
+		return natra_refuse(n, -EINVAL, "%s: longer than %zu bytes",
+				    name, max);
+	return 0;
+}
+
+int target_in(struct natra *n, const struct natra_target *target,
+	      struct natra_target *ret_target)
+{
+	struct natra_target t;
+	int r;
+
+	r = struct_in(n, "target", &t, sizeof(t), target);
+	if (r == 0)
+		r = check_text(n, "id", t.id, NATRA_ID_MAX);
+	if (r == 0)
+		r = check_text(n, "ifname", t.ifname, 15);
+	if (r == 0)
+		r = check_text(n, "network", t.network, NATRA_NAME_MAX);
+	if (r == 0)
+		r = check_text(n, "label", t.label, NATRA_NAME_MAX);
+	if (r < 0)
+		return r;
+	if (t.netns && t.netns_fd > 0)
+		return natra_refuse(n, -EINVAL,
+				    "netns_fd: %d beside netns '%s'",
+				    t.netns_fd, t.netns);
+	if (t.netns_fd < 0)
+		return natra_refuse(n, -EINVAL, "netns_fd: %d", t.netns_fd);
+	*ret_target = t;
+	return 0;
+}

@@ -12,6 +12,10 @@
 int struct_in(struct natra *n, const char *name, void *to, size_t size,
 	      const void *from);
 
+/* A target whose strings have their lengths and which names one namespace. */
+int target_in(struct natra *n, const struct natra_target *target,
+	      struct natra_target *ret_target);
+
 /* The reverse: as much as the caller has room for. */
 int struct_out(struct natra *n, const char *name, void *to, const void *from,
 	       size_t size);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The functions of libnatra that touch the kernel, with made-up attachments:
- * "web" is ordinary, "evil" has what a pod could put into names, "gone" has
- * lost its interface. Linked in front of libnatra, which keeps the rest. */
+ * "web" is ordinary, "evil" has what a pod could put into names and what the
+ * bandwidth plugin left, "gone" has lost its interface, "bare" is unshaped.
+ * Linked in front of libnatra, which keeps the rest. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,8 @@ static int fill(struct natra_info *info, const char *id)
 {
 	const bool is_evil = strcmp(id, "evil") == 0;
 
-	if (!is_evil && strcmp(id, "web") != 0 && strcmp(id, "gone") != 0)
+	if (!is_evil && strcmp(id, "web") != 0 && strcmp(id, "gone") != 0 &&
+	    strcmp(id, "bare") != 0)
 		return -ENOENT;
 	*info = (struct natra_info){
 		.sz = sizeof(*info),
@@ -33,6 +35,13 @@ static int fill(struct natra_info *info, const char *id)
 		.netns_inode = UINT64_MAX,
 		.abi = 1,
 	};
+	if (strcmp(id, "bare") == 0) {
+		info->unshaped = true;
+		info->mode = NATRA_MODE_AUTO;
+		snprintf(info->reason, sizeof(info->reason), "no\x1b fq");
+	}
+	if (is_evil)
+		info->policy.unshaped_subnets_len = 2;
 	snprintf(info->id, sizeof(info->id), "%s", id);
 	snprintf(info->ifname, sizeof(info->ifname), "%s",
 		 is_evil ? "\x1b[2J" : "eth0");
@@ -73,6 +82,48 @@ int natra_configure(struct natra *n, const char *id,
 	return 0;
 }
 
+/* Interface "old" and attachment "evil" have some. */
+static bool has_leftovers(const struct natra_target *target)
+{
+	return target->ifname ? strcmp(target->ifname, "old") == 0
+			      : strcmp(target->id, "evil") == 0;
+}
+
+int natra_find_leftovers(struct natra *n, const struct natra_target *target,
+			 struct natra_leftovers *ret_leftovers)
+{
+	(void)n;
+	*ret_leftovers = (struct natra_leftovers){.sz = sizeof(*ret_leftovers)};
+	if (!has_leftovers(target))
+		return 0;
+	ret_leftovers->tbf = true;
+	ret_leftovers->ingress_redirect = true;
+	snprintf(ret_leftovers->host_ifname, sizeof(ret_leftovers->host_ifname),
+		 "veth\x1b");
+	snprintf(ret_leftovers->ifb_ifname, sizeof(ret_leftovers->ifb_ifname),
+		 "bwp0");
+	return 0;
+}
+
+int natra_remove_leftovers(struct natra *n, const struct natra_target *target)
+{
+	(void)n;
+	fprintf(stderr, "remove leftovers of %s\n", target->ifname);
+	return 0;
+}
+
+int natra_subnets(struct natra *n, const char *id,
+		  int (*cb)(void *arg, const char *cidr), void *arg)
+{
+	int r;
+
+	(void)n;
+	if (strcmp(id, "evil") != 0)
+		return -ENOENT;
+	r = cb(arg, "10.0.0.0/8");
+	return r ? r : cb(arg, "2001:db8::/32");
+}
+
 int natra_detach(struct natra *n, const struct natra_target *target)
 {
 	(void)n;
@@ -97,7 +148,8 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
 {
 	(void)n;
-	if (strcmp(target->ifname, "eth0") != 0)
+	if (strcmp(target->ifname, "eth0") != 0 &&
+	    strcmp(target->ifname, "old") != 0)
 		return -ENOENT;
 	snprintf(ret_id, NATRA_ID_MAX + 1, "web");
 	return 0;
@@ -178,14 +230,14 @@ int natra_foreach(struct natra *n,
 		  int (*cb)(void *arg, const struct natra_info *info),
 		  void *arg)
 {
-	static const char *const ids[] = {"evil", "gone", "web"};
+	static const char *const ids[] = {"bare", "evil", "gone", "web"};
 	struct natra_info info = {
 		.sz = sizeof(info), .abi = 99, .pin_path = "/sys/fs/bpf/x"};
 	int r;
 
 	(void)n;
 	r = cb(arg, &info);
-	for (size_t i = 0; i < 3 && r == 0; i++) {
+	for (size_t i = 0; i < 4 && r == 0; i++) {
 		fill(&info, ids[i]);
 		r = cb(arg, &info);
 	}

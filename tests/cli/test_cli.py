@@ -43,6 +43,9 @@ BAD = {
     "--edt": NAMES + ["yes"],
     "--ingress-mode": NAMES + ["shape"],
     "--sketch-width": NUMBERS + ["128", "1000", "65537", "131072"],
+    "--shaped-subnet": ["", "10.0.0.0", "10.0.0.0/33", "10.0.0.0/8\n",
+                        "::/129", "pod/8"],
+    "--unshaped-subnet": ["", "10.0.0.0", "10.0.0.0/33", "10.0.0.0/8 "],
     "--direction": NAMES + ["in", "both"],
     "-n": NUMBERS + ["257"],
     "--watch": NUMBERS + ["86401"],
@@ -76,6 +79,8 @@ GOOD = {
     "--fast-pass": ["free", "charged", "off"],
     "--ingress-mode": ["police", "pace"],
     "--direction": ["ingress", "egress"],
+    "--shaped-subnet": ["10.0.0.0/8", "0.0.0.0/0", "2001:db8::/32"],
+    "--unshaped-subnet": ["10.1.2.3/8", "::/0", "::ffff:10.0.0.0/104"],
 }
 
 
@@ -195,6 +200,23 @@ class Cli(unittest.TestCase):
                       "64k"], "--ingress-burst: '64k' ")
         # The rate may be there already.
         self.accepted("set", "web", "--ingress-burst", "64k")
+
+    def test_subnets(self):
+        attach = ["attach", *COMMANDS["attach"]]
+        shaped, unshaped = "--shaped-subnet", "--unshaped-subnet"
+        self.accepted(*attach, shaped, "10.0.0.0/8", shaped, "fd00::/8")
+        # The bad one is named, wherever it stands.
+        self.refused([*attach, shaped, "10.0.0.0/8", shaped, "fd00::/129",
+                      shaped, "11.0.0.0/8"], f"{shaped}: 'fd00::/129' ")
+        self.refused([*attach, shaped, "10.0.0.0/8", unshaped, "fd00::/8"],
+                     f"{unshaped}: 'fd00::/8' cannot stand beside {shaped}")
+        self.refused([*attach, unshaped, "fd00::/8", shaped, "10.0.0.0/8"],
+                     f"{shaped}: '10.0.0.0/8' cannot stand beside {unshaped}")
+        many = [w for i in range(1024)
+                for w in (unshaped, f"10.{i // 256}.{i % 256}.0/24")]
+        self.accepted(*attach, *many)
+        self.refused([*attach, *many, unshaped, "11.0.0.0/8"],
+                     f"{unshaped}: '11.0.0.0/8' is one more than")
 
     def test_order_of_words(self):
         rest = ["--egress=1M", "--ingress", "1M"]

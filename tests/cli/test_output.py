@@ -47,11 +47,43 @@ class Human(unittest.TestCase):
         # Nobody can ask the hooks of an interface that is no more.
         self.assertNotIn("natra_ingress", run("show", "gone").stdout.decode())
 
+    def test_unshaped(self):
+        out = run("show", "bare").stdout.decode()
+        self.assertIn("\n  unshaped: no\\x1b fq\n", out)
+        self.assertIn("10 Mbit/s", out)
+        self.assertNotIn("egress pacing", out)
+        self.assertNotIn("unshaped:", run("show", "web").stdout.decode())
+
+    def test_subnets(self):
+        self.assertIn("  unshaped peers  10.0.0.0/8, 2001:db8::/32\n",
+                      run("show", "evil").stdout.decode())
+        self.assertNotIn("peers", run("show", "web").stdout.decode())
+
+    def test_leftovers(self):
+        line = "tbf and redirect to bwp0 on veth\\x1b, of the bandwidth plugin"
+        self.assertIn(f"  leftovers       {line}\n",
+                      run("show", "evil").stdout.decode())
+        self.assertNotIn("leftovers", run("show", "web").stdout.decode())
+        r = run("attach", "old", "--egress", "1M")
+        self.assertEqual(r.returncode, 0)
+        self.assertRegex(r.stderr.decode(),
+                         r"^natractl: warning: tbf and redirect to bwp0 on "
+                         r"veth\\x1b, .* \(--replace-bandwidth removes them\)\n$")
+        r = run("attach", "old", "--egress", "1M", "--replace-bandwidth")
+        self.assertEqual((r.returncode, r.stderr),
+                         (0, b"remove leftovers of old\n"))
+        self.assertEqual(run("attach", "eth0", "--egress", "1M").stderr, b"")
+        # A mistake in the arguments removes nothing.
+        r = run("attach", "old", "--replace-bandwidth")
+        self.assertEqual(r.returncode, 2)
+        self.assertNotIn(b"remove", r.stderr)
+
     def test_list(self):
         lines = run("list").stdout.decode().splitlines()
-        self.assertEqual(len(lines), 5)
+        self.assertEqual(len(lines), 6)
         self.assertIn("unknown ABI 99 in /sys/fs/bpf/x", lines[1])
-        self.assertRegex(lines[3], r"^gone .* gone +shop/web-0$")
+        self.assertRegex(lines[2], r"^bare .* unshaped: no\\x1b fq$")
+        self.assertRegex(lines[4], r"^gone .* gone +shop/web-0$")
 
     def test_errors(self):
         for args in (["show", "no"], ["stats", "no"], ["set", "no", "--egress",
@@ -86,6 +118,26 @@ class Json(unittest.TestCase):
         self.assertEqual(evil["label"], "a\nb\ufffd\ufffd\ufffd\ufffd\x9b")
         self.assertEqual(evil["netns_inode"], 2**64 - 1)
 
+    def test_subnets(self):
+        evil, web = read("show", "evil"), read("show", "web")
+        self.assertEqual(evil["unshaped_subnets"],
+                         ["10.0.0.0/8", "2001:db8::/32"])
+        self.assertEqual(evil["shaped_subnets"], [])
+        self.assertEqual((web["shaped_subnets"], web["unshaped_subnets"]),
+                         ([], []))
+
+    def test_leftovers(self):
+        self.assertEqual(read("show", "evil")["leftovers"],
+                         {"host_ifname": "veth\x1b", "tbf": True,
+                          "ingress_redirect": True, "ifb_ifname": "bwp0"})
+        self.assertFalse(read("show", "web")["leftovers"]["tbf"])
+
+    def test_unshaped(self):
+        bare = next(i for i in read("list") if i.get("id") == "bare")
+        self.assertTrue(bare["unshaped"])
+        self.assertEqual(bare["reason"], "no\x1b fq")
+        self.assertFalse(read("show", "web")["unshaped"])
+
     def test_unknown_abi(self):
         self.assertEqual(read("list")[0],
                          {"abi": 99, "pin_path": "/sys/fs/bpf/x"})
@@ -97,7 +149,7 @@ class Json(unittest.TestCase):
                          stats["ingress"]["mice"])
         self.assertNotIn("backstop", stats)
         self.assertEqual([s["id"] for s in read("stats")],
-                         ["evil", "gone", "web"])
+                         ["bare", "evil", "gone", "web"])
         self.assertIn("backstop", read("stats", "evil"))
 
     def test_top(self):
@@ -167,9 +219,9 @@ class Watch(unittest.TestCase):
         self.assertGreater(line["interval_ns"], 900000000)
 
     def test_table_of_all(self):
-        lines = self.watch(lines=7)
+        lines = self.watch(lines=9)
         self.assertRegex(lines[0], r"^ID .*DELAY\n$")
-        self.assertRegex(lines[6], r"^web +egress .* 2 ms\n$")
+        self.assertRegex(lines[8], r"^web +egress .* 2 ms\n$")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include "info.h"
 #include "limits.h"
 #include "json.h"
+#include "leftovers.h"
 #include "output.h"
 
 /* The work is done: that it cannot be told of is no failure of it. */
@@ -25,9 +26,9 @@ static int tell_result(const struct cli *cli, const char *id)
 	if (r < 0)
 		return untold(cli);
 	if (wants_json(cli))
-		json_print(info_json(&info));
+		json_print(info_json(cli->n, &info));
 	else
-		info_print(&info);
+		info_print(cli->n, &info);
 	return EXIT_SUCCESS;
 }
 
@@ -57,6 +58,26 @@ static int check_attach(const struct cli *cli, struct natra_policy *policy)
 	return 0;
 }
 
+/* Limits of the bandwidth plugin hold beside natra's. */
+static int handle_leftovers(const struct cli *cli,
+			    const struct natra_target *target)
+{
+	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
+
+	if (cli->opts.value[OPT_REPLACE_BANDWIDTH])
+		return natra_remove_leftovers(cli->n, target);
+	/* Why they cannot be found, attaching will say. */
+	if (natra_find_leftovers(cli->n, target, &leftovers) < 0 ||
+	    !leftovers_any(&leftovers))
+		return 0;
+	fputs("natractl: warning: ", stderr);
+	leftovers_print(stderr, &leftovers);
+	fputs(", of the bandwidth plugin: its limits hold as well"
+	      " (--replace-bandwidth removes them)\n",
+	      stderr);
+	return 0;
+}
+
 int cmd_attach(struct cli *cli)
 {
 	struct natra_target target = NATRA_INIT(target);
@@ -73,7 +94,9 @@ int cmd_attach(struct cli *cli)
 	target.netns = cli->opts.value[OPT_NETNS];
 	target.network = cli->opts.value[OPT_NETWORK];
 	target.label = cli->opts.value[OPT_LABEL];
-	r = natra_attach(cli->n, &target, &policy);
+	r = handle_leftovers(cli, &target);
+	if (r == 0)
+		r = natra_attach(cli->n, &target, &policy);
 	if (r < 0)
 		return failure(cli, r);
 	if (target.id)

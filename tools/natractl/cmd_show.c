@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "info.h"
 #include "json.h"
+#include "leftovers.h"
 #include "output.h"
 
 static void print_row(const struct natra_info *info, int id_width)
@@ -21,6 +22,12 @@ static void print_row(const struct natra_info *info, int id_width)
 	print_text(stdout, info->ifname, 17);
 	printf("%-14s  ", unit_limit(p->ingress_rate_bits_per_sec).text);
 	printf("%-14s  ", unit_limit(p->egress_rate_bits_per_sec).text);
+	if (info->unshaped) {
+		printf("unshaped%s: ", info->interface_gone ? ", gone" : "");
+		print_text(stdout, info->reason, 0);
+		putchar('\n');
+		return;
+	}
 	printf("%-15s  %-6s  %-5s  ", mode ? mode : "unknown",
 	       info->edt_active ? "on" : "off",
 	       info->interface_gone ? "gone" : "ok");
@@ -51,7 +58,8 @@ int cmd_list(struct cli *cli)
 		cJSON *json = cJSON_CreateArray();
 
 		for (size_t i = 0; i < list.len; i++)
-			cJSON_AddItemToArray(json, info_json(&list.items[i]));
+			cJSON_AddItemToArray(json,
+					     info_json(cli->n, &list.items[i]));
 		json_print(json);
 	} else {
 		print_table(&list);
@@ -106,13 +114,26 @@ static int add_neighbour(void *arg, const struct natra_hook_entry *entry)
 	return 0;
 }
 
+static int find_leftovers(const struct cli *cli, const struct natra_info *info,
+			  struct natra_leftovers *ret_leftovers)
+{
+	struct natra_target target = NATRA_INIT(target);
+
+	target.id = info->id;
+	return natra_find_leftovers(cli->n, &target, ret_leftovers);
+}
+
 static int show_json(const struct cli *cli, const struct natra_info *info)
 {
-	cJSON *json = info_json(info), *hooks;
+	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
+	cJSON *json = info_json(cli->n, info), *hooks;
 	int r = 0;
 
 	hooks = cJSON_AddArrayToObject(json, "hooks");
 	if (!info->interface_gone)
+		r = find_leftovers(cli, info, &leftovers);
+	cJSON_AddItemToObject(json, "leftovers", leftovers_json(&leftovers));
+	if (!info->interface_gone && r == 0)
 		r = natra_neighbours(cli->n, info->id, add_neighbour, hooks);
 	json_print(json);
 	return r;
@@ -120,11 +141,21 @@ static int show_json(const struct cli *cli, const struct natra_info *info)
 
 static int show_human(const struct cli *cli, const struct natra_info *info)
 {
+	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
 	bool first = true;
+	int r;
 
-	info_print(info);
+	info_print(cli->n, info);
 	if (info->interface_gone)
 		return 0;
+	r = find_leftovers(cli, info, &leftovers);
+	if (r < 0)
+		return r;
+	if (leftovers_any(&leftovers)) {
+		printf("  %-15s ", "leftovers");
+		leftovers_print(stdout, &leftovers);
+		puts(", of the bandwidth plugin");
+	}
 	return natra_neighbours(cli->n, info->id, print_neighbour, &first);
 }
 

@@ -73,7 +73,48 @@ static void print_policy(const struct natra_info *info)
 	       default_mark(given->sketch_width));
 }
 
-void info_print(const struct natra_info *info)
+static int print_subnet(void *arg, const char *cidr)
+{
+	bool *first = arg;
+
+	printf("%s%s", *first ? "" : ", ", cidr);
+	*first = false;
+	return 0;
+}
+
+static void print_subnets(struct natra *n, const struct natra_info *info)
+{
+	const struct natra_policy *p = &info->policy;
+	bool first = true;
+
+	if (!p->shaped_subnets_len && !p->unshaped_subnets_len)
+		return;
+	printf("  %-15s ",
+	       p->shaped_subnets_len ? "shaped peers" : "unshaped peers");
+	if (natra_subnets(n, info->id, print_subnet, &first) < 0)
+		print_text(stdout, natra_error(n), 0);
+	putchar('\n');
+}
+
+/* How it is kept, which an unshaped one is not. */
+static void print_state(const struct natra_info *info)
+{
+	printf("  %-15s %s (asked: %s)\n", "mode",
+	       known(natra_mode_name(info->mode)),
+	       known(natra_mode_name(info->policy.mode)));
+	printf("  %-15s %s (asked: %s)%s\n", "egress pacing",
+	       info->edt_active ? "on" : "off",
+	       known(natra_edt_name(info->policy.edt)),
+	       info->fq_is_ours ? ", fq is natra's" : "");
+	print_field("because", info->reason);
+	printf("  %-15s ingress %u, egress %u", "program ids",
+	       info->ingress_prog_id, info->egress_prog_id);
+	if (info->pace_prog_id)
+		printf(", pace %u", info->pace_prog_id);
+	putchar('\n');
+}
+
+void info_print(struct natra *n, const struct natra_info *info)
 {
 	print_text(stdout, info->id, 0);
 	printf("\n  %-15s ", "interface");
@@ -88,20 +129,15 @@ void info_print(const struct natra_info *info)
 	}
 	print_field("network", info->network);
 	print_field("label", info->label);
+	if (info->unshaped) {
+		printf("  unshaped: ");
+		print_text(stdout, info->reason, 0);
+		puts("\n  these limits do not hold:");
+	}
 	print_policy(info);
-	printf("  %-15s %s (asked: %s)\n", "mode",
-	       known(natra_mode_name(info->mode)),
-	       known(natra_mode_name(info->policy.mode)));
-	printf("  %-15s %s (asked: %s)%s\n", "egress pacing",
-	       info->edt_active ? "on" : "off",
-	       known(natra_edt_name(info->policy.edt)),
-	       info->fq_is_ours ? ", fq is natra's" : "");
-	print_field("because", info->reason);
-	printf("  %-15s ingress %u, egress %u", "program ids",
-	       info->ingress_prog_id, info->egress_prog_id);
-	if (info->pace_prog_id)
-		printf(", pace %u", info->pace_prog_id);
-	putchar('\n');
+	print_subnets(n, info);
+	if (!info->unshaped)
+		print_state(info);
 	print_field("pinned in", info->pin_path);
 }
 
@@ -130,7 +166,26 @@ static void add_policy(cJSON *parent, const char *key,
 	json_add_text(o, "edt", known(natra_edt_name(p->edt)));
 }
 
-cJSON *info_json(const struct natra_info *info)
+static int add_subnet(void *arg, const char *cidr)
+{
+	cJSON_AddItemToArray(arg, cJSON_CreateString(cidr));
+	return 0;
+}
+
+/* null: they could not be read. */
+static void add_subnets(struct natra *n, cJSON *parent, const char *key,
+			const struct natra_info *info, size_t len)
+{
+	cJSON *array = cJSON_CreateArray();
+
+	if (len && natra_subnets(n, info->id, add_subnet, array) < 0) {
+		cJSON_Delete(array);
+		array = cJSON_CreateNull();
+	}
+	cJSON_AddItemToObject(parent, key, array);
+}
+
+cJSON *info_json(struct natra *n, const struct natra_info *info)
 {
 	cJSON *o = cJSON_CreateObject();
 
@@ -147,6 +202,7 @@ cJSON *info_json(const struct natra_info *info)
 	json_add_u64(o, "host_ifindex", info->host_ifindex);
 	json_add_text(o, "network", info->network);
 	json_add_text(o, "label", info->label);
+	cJSON_AddBoolToObject(o, "unshaped", info->unshaped);
 	json_add_text(o, "mode", known(natra_mode_name(info->mode)));
 	json_add_text(o, "reason", info->reason);
 	cJSON_AddBoolToObject(o, "edt_active", info->edt_active);
@@ -156,6 +212,10 @@ cJSON *info_json(const struct natra_info *info)
 	json_add_u64(o, "ingress_prog_id", info->ingress_prog_id);
 	json_add_u64(o, "egress_prog_id", info->egress_prog_id);
 	json_add_u64(o, "pace_prog_id", info->pace_prog_id);
+	add_subnets(n, o, "shaped_subnets", info,
+		    info->policy.shaped_subnets_len);
+	add_subnets(n, o, "unshaped_subnets", info,
+		    info->policy.unshaped_subnets_len);
 	add_policy(o, "policy", &info->policy);
 	add_policy(o, "effective", &info->effective);
 	return o;

@@ -18,5 +18,6 @@ int info_list_id_width(const struct info_list *list);
 
 /* State of an ABI that this library does not know: only abi and pin_path. */
 bool info_is_foreign(const struct natra_info *info);
-void info_print(const struct natra_info *info);
-cJSON *info_json(const struct natra_info *info);
+/* These two also ask for its subnets. */
+void info_print(struct natra *n, const struct natra_info *info);
+cJSON *info_json(struct natra *n, const struct natra_info *info);

@@ -110,6 +110,25 @@ static int refuse(const struct opts *opts, enum opt_id id, int r)
 	return usage_error(name, value, "is not one of %s", metavar);
 }
 
+/* One by one, so that the bad one is named. */
+static int add_subnets(const struct cli *cli, enum opt_id id,
+		       struct natra_policy *p)
+{
+	const struct opts *opts = &cli->opts;
+	bool shaped = id == OPT_SHAPED_SUBNET;
+
+	*(shaped ? &p->shaped_subnets : &p->unshaped_subnets) = opts->subnets;
+	for (size_t len = 1; len <= opts->subnets_len; len++) {
+		*(shaped ? &p->shaped_subnets_len : &p->unshaped_subnets_len) =
+			len;
+		if (natra_policy_check(cli->n, p) < 0)
+			return usage_error(
+				opts_name(id), opts->subnets[len - 1],
+				"is refused: %s", natra_error(cli->n));
+	}
+	return 0;
+}
+
 /* The policy is checked after each option, so that the one that spoils it is
  * the one named. */
 int limits_apply(const struct cli *cli, struct natra_policy *policy)
@@ -121,6 +140,12 @@ int limits_apply(const struct cli *cli, struct natra_policy *policy)
 
 		if (!(LIMITS_ALL & OPT_BIT(id)) || !opts->value[id])
 			continue;
+		if (id == OPT_SHAPED_SUBNET || id == OPT_UNSHAPED_SUBNET) {
+			r = add_subnets(cli, id, policy);
+			if (r)
+				return r;
+			continue;
+		}
 		r = set_limit(opts, id, policy);
 		if (r > 0)
 			return r;

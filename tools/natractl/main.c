@@ -18,7 +18,8 @@ struct command {
 static const struct command commands[] = {
 	{{"attach", "IFNAME", false,
 	  LIMITS_ALL | OPT_BIT(OPT_NETNS) | OPT_BIT(OPT_ID) |
-		  OPT_BIT(OPT_NETWORK) | OPT_BIT(OPT_LABEL)},
+		  OPT_BIT(OPT_NETWORK) | OPT_BIT(OPT_LABEL) |
+		  OPT_BIT(OPT_REPLACE_BANDWIDTH)},
 	 "shape an interface, or replace how it is shaped",
 	 cmd_attach},
 	{{"set", "ID", false, LIMITS_LIVE},

@@ -42,7 +42,8 @@ _natractl_words()
 		return ;;
 	--*burst | --ingress | --egress | --heavy-hitter-threshold | \
 	--horizon | --fast-pass-share | --pace-limit | --sketch-width | \
-	--id | --network | --label | --watch | -n)
+	--id | --network | --label | --shaped-subnet | --unshaped-subnet | \
+	--watch | -n)
 		return ;;
 	esac
 
@@ -52,7 +53,8 @@ _natractl_words()
 			version --version "$global" ;;
 	attach)
 		echo "$global" "$live" --netns --id --network --label --mode \
-			--edt --ingress-mode --sketch-width
+			--edt --ingress-mode --sketch-width --shaped-subnet \
+			--unshaped-subnet --replace-bandwidth
 		command ls /sys/class/net | _natractl_harmless ;;
 	set)
 		echo "$global" "$live"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum opt_id {
@@ -29,6 +30,9 @@ enum opt_id {
 	OPT_INGRESS_MODE,
 	OPT_PACE_LIMIT,
 	OPT_SKETCH_WIDTH,
+	OPT_SHAPED_SUBNET,
+	OPT_UNSHAPED_SUBNET,
+	OPT_REPLACE_BANDWIDTH,
 	OPT_DIRECTION,
 	OPT_FLOWS,
 	OPT_WATCH,
@@ -39,6 +43,9 @@ enum opt_id {
 #define OPTS_GLOBAL                                                            \
 	(OPT_BIT(OPT_HELP) | OPT_BIT(OPT_JSON) | OPT_BIT(OPT_VERBOSE) |        \
 	 OPT_BIT(OPT_BPFFS))
+
+/* Of a policy, see natra.h. */
+#define OPTS_SUBNETS_MAX 1024
 
 /* What a command accepts. */
 struct opts_spec {
@@ -51,6 +58,9 @@ struct opts_spec {
 /* Points into argv. */
 struct opts {
 	const char *value[OPT_MAX]; /* NULL: not given; "" for a flag */
+	/* All of --shaped-subnet or of --unshaped-subnet. */
+	const char *subnets[OPTS_SUBNETS_MAX];
+	size_t subnets_len;
 	const char *arg;
 	unsigned int verbosity;
 };

@@ -12,6 +12,22 @@ struct words {
 	int next;
 };
 
+static int add_subnet(struct opts *opts, enum opt_id id, const char *value)
+{
+	enum opt_id other = id == OPT_SHAPED_SUBNET ? OPT_UNSHAPED_SUBNET
+						    : OPT_SHAPED_SUBNET;
+
+	if (opts->value[other])
+		return usage_error(opts_name(id), value,
+				   "cannot stand beside %s", opts_name(other));
+	if (opts->subnets_len == OPTS_SUBNETS_MAX)
+		return usage_error(opts_name(id), value,
+				   "is one more than the limit of %d",
+				   OPTS_SUBNETS_MAX);
+	opts->subnets[opts->subnets_len++] = value;
+	return 0;
+}
+
 static int store(struct opts *opts, const struct opts_spec *spec,
 		 enum opt_id id, const char *value)
 {
@@ -20,6 +36,12 @@ static int store(struct opts *opts, const struct opts_spec *spec,
 				   spec->name);
 	if (id == OPT_VERBOSE)
 		opts->verbosity++;
+	if (id == OPT_SHAPED_SUBNET || id == OPT_UNSHAPED_SUBNET) {
+		int r = add_subnet(opts, id, value);
+
+		if (r)
+			return r;
+	}
 	opts->value[id] = value;
 	return 0;
 }

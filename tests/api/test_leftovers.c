@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What upstream's bandwidth plugin leaves, built with tc as the plugin does;
+ * tests/net/leftovers.py has the plugin itself. */
+#include "rig.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SKIP 77
+#define HOST "h-old"
+#define TBF  "tbf rate 10mbit burst 64k latency 25ms"
+#define IFB  "bwp148cdf1cc030"
+
+static struct natra *n;
+static struct pod pod;
+static char *before;
+
+/* Qdiscs, ingress filters and links of the node, without what counts. */
+static char *node_state(void)
+{
+	static const char command[] = "tc qdisc show; tc filter show dev " HOST
+				      " ingress 2>/dev/null;"
+				      "ip -o link show | cut -d: -f2; true";
+	char *text = calloc(1, 65536);
+	FILE *f = popen(command, "r");
+
+	assert_non_null(text);
+	assert_non_null(f);
+	assert_true(fread(text, 1, 65535, f) < 65535);
+	(void)pclose(f);
+	assert_non_null(strstr(text, HOST));
+	return text;
+}
+
+static void same_node_state(const char *expected)
+{
+	char *now = node_state();
+
+	assert_string_equal(now, expected);
+	free(now);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	rig_reset();
+	n = rig_open();
+	pod = pod_make("old");
+	before = node_state();
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	free(before);
+	pod_remove(&pod);
+	rig_sh("for i in $(ip -o link show type ifb | cut -d: -f2); do"
+	       " ip link del $i; done");
+	natra_close(n);
+	return 0;
+}
+
+static void add_tbf(void)
+{
+	rig_sh("tc qdisc add dev " HOST " root handle 1: " TBF);
+}
+
+static void add_ifb(const char *name)
+{
+	rig_sh("ip link add %s type ifb && ip link set %s up &&"
+	       "tc qdisc add dev %s root handle 1: " TBF,
+	       name, name, name);
+}
+
+static void add_redirect(const char *ifb, const char *flowid)
+{
+	rig_sh("tc filter add dev " HOST
+	       " parent ffff: protocol all prio 1 u32 match u32 0 0"
+	       " flowid %s action mirred egress redirect dev %s",
+	       flowid, ifb);
+}
+
+static void add_ingress(const char *ifb)
+{
+	add_ifb(ifb);
+	rig_sh("tc qdisc add dev " HOST " ingress");
+	add_redirect(ifb, "1:1");
+}
+
+static struct natra_leftovers find(void)
+{
+	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
+	struct natra_target target = pod_target(&pod, NULL);
+
+	if (KEPT(natra_find_leftovers(n, &target, &leftovers)) < 0)
+		fail_msg("%s", natra_error(n));
+	assert_string_equal(leftovers.host_ifname, HOST);
+	assert_int_equal(leftovers.sz, sizeof(leftovers));
+	return leftovers;
+}
+
+static void remove_all(void)
+{
+	struct natra_target target = pod_target(&pod, NULL);
+
+	if (KEPT(natra_remove_leftovers(n, &target)) < 0)
+		fail_msg("%s", natra_error(n));
+}
+
+static void assert_none(void)
+{
+	struct natra_leftovers l = find();
+
+	assert_false(l.tbf);
+	assert_false(l.ingress_redirect);
+	assert_string_equal(l.ifb_ifname, "");
+}
+
+/* Neither found nor touched. */
+static void assert_not_the_plugins(void)
+{
+	char *state = node_state();
+
+	assert_none();
+	remove_all();
+	same_node_state(state);
+	free(state);
+}
+
+static void nothing_there(void **state)
+{
+	(void)state;
+	assert_not_the_plugins();
+}
+
+static void both_directions(void **state)
+{
+	struct natra_leftovers l;
+
+	(void)state;
+	add_tbf();
+	add_ingress(IFB);
+	l = find();
+	assert_true(l.tbf);
+	assert_true(l.ingress_redirect);
+	assert_string_equal(l.ifb_ifname, IFB);
+	remove_all();
+	same_node_state(before);
+	assert_none();
+	remove_all();
+}
+
+static void one_direction(void **state)
+{
+	struct natra_leftovers l;
+
+	(void)state;
+	add_tbf();
+	l = find();
+	assert_true(l.tbf);
+	assert_false(l.ingress_redirect);
+	remove_all();
+	same_node_state(before);
+	add_ingress(IFB);
+	l = find();
+	assert_false(l.tbf);
+	assert_true(l.ingress_redirect);
+	remove_all();
+	same_node_state(before);
+}
+
+static void names_of_other_makers(void **state)
+{
+	static const char *const names[] = {"bwcali0123456", "9a0f", "bwp"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		add_ingress(names[i]);
+		assert_string_equal(find().ifb_ifname, names[i]);
+		remove_all();
+		same_node_state(before);
+	}
+}
+
+/* The plugin's DEL removes the ifb alone: the redirect then drops everything. */
+static void redirect_without_its_ifb(void **state)
+{
+	struct natra_leftovers l;
+
+	(void)state;
+	add_ingress(IFB);
+	rig_sh("ip link del " IFB);
+	l = find();
+	assert_true(l.ingress_redirect);
+	assert_string_equal(l.ifb_ifname, "");
+	remove_all();
+	same_node_state(before);
+}
+
+static void qdiscs_of_others(void **state)
+{
+	static const char *const roots[] = {
+		"handle 7: " TBF,
+		"handle 1: pfifo",
+		"handle 1: htb default 1",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+		rig_sh("tc qdisc add dev " HOST " root %s", roots[i]);
+		assert_not_the_plugins();
+		rig_sh("tc qdisc del dev " HOST " root");
+	}
+	rig_sh("tc qdisc add dev " HOST " ingress");
+	assert_not_the_plugins();
+	rig_sh("tc qdisc del dev " HOST " ingress");
+	rig_sh("tc qdisc add dev " HOST " clsact");
+	assert_not_the_plugins();
+}
+
+static void redirects_of_others(void **state)
+{
+	(void)state;
+	rig_sh("tc qdisc add dev " HOST " ingress");
+	add_ifb("ifb-mine");
+	add_redirect("ifb-mine", "1:1");
+	assert_not_the_plugins();
+	rig_sh("tc filter del dev " HOST " parent ffff:");
+	/* A name alone is not enough. */
+	rig_sh("ip link add bwp0 type veth peer name bwp1");
+	add_redirect("bwp0", "1:1");
+	assert_not_the_plugins();
+	rig_sh("tc filter del dev " HOST " parent ffff: && ip link del bwp0");
+	add_ifb(IFB);
+	add_redirect(IFB, "1:2");
+	assert_not_the_plugins();
+	rig_sh("tc filter del dev " HOST " parent ffff:");
+	rig_sh("tc filter add dev " HOST
+	       " parent ffff: protocol all prio 1 u32 match u32 0 0"
+	       " flowid 1:1 action mirred egress mirror dev " IFB);
+	assert_not_the_plugins();
+	rig_sh("tc filter del dev " HOST " parent ffff:");
+	rig_sh("tc filter add dev " HOST
+	       " parent ffff: protocol all prio 1 u32 match u32 0 0"
+	       " flowid 1:1 action mirred ingress redirect dev " IFB);
+	assert_not_the_plugins();
+	rig_sh("tc filter del dev " HOST " parent ffff:");
+	rig_sh("tc filter add dev " HOST
+	       " parent ffff: protocol all prio 1 u32 match u32 0 0"
+	       " flowid 1:1");
+	assert_not_the_plugins();
+}
+
+/* Another's filter beside the plugin's keeps the qdisc, whichever is first. */
+static void ingress_is_shared(void **state)
+{
+	char *mine;
+
+	(void)state;
+	for (int prio = 1; prio <= 5; prio += 4) {
+		rig_sh("tc qdisc add dev " HOST " ingress");
+		rig_sh("tc filter add dev " HOST
+		       " parent ffff: protocol all prio %d u32"
+		       " match ip dst 192.0.2.1 flowid 1:9",
+		       prio);
+		add_ifb("ifb-mine");
+		mine = node_state();
+		add_ifb(IFB);
+		add_redirect(IFB, "1:1");
+		assert_string_equal(find().ifb_ifname, IFB);
+		remove_all();
+		same_node_state(mine);
+		assert_none();
+		free(mine);
+		rig_sh("tc qdisc del dev " HOST " ingress &&"
+		       "ip link del ifb-mine");
+	}
+}
+
+static void by_the_id_of_an_attachment(void **state)
+{
+	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
+	struct natra_target target = pod_target(&pod, "web");
+	struct natra_target by_id = NATRA_INIT(by_id);
+	struct natra_policy policy = policy_of(10, 20);
+
+	(void)state;
+	by_id.id = "web";
+	assert_int_equal(KEPT(natra_find_leftovers(n, &by_id, &leftovers)),
+			 -ENOENT);
+	says(n, "web", NULL);
+	assert_int_equal(KEPT(natra_remove_leftovers(n, &by_id)), -ENOENT);
+	assert_int_equal(natra_attach(n, &target, &policy), 0);
+	add_tbf();
+	add_ingress(IFB);
+	assert_int_equal(KEPT(natra_find_leftovers(n, &by_id, &leftovers)), 0);
+	assert_true(leftovers.tbf);
+	assert_string_equal(leftovers.ifb_ifname, IFB);
+	/* natra's own programs are not in the way of it, nor it of them. */
+	assert_int_equal(KEPT(natra_remove_leftovers(n, &by_id)), 0);
+	assert_none();
+	assert_int_equal(KEPT(natra_check(n, "web", &policy)), 0);
+	assert_int_equal(natra_detach(n, &target), 0);
+}
+
+static void no_host_side(void **state)
+{
+	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
+	struct natra_target target = pod_target(&pod, NULL);
+
+	(void)state;
+	add_tbf();
+	rig_sh("ip -n old link add here type veth peer name too");
+	target.ifname = "here";
+	memset(leftovers.host_ifname, 'x', sizeof(leftovers.host_ifname));
+	assert_int_equal(KEPT(natra_find_leftovers(n, &target, &leftovers)), 0);
+	assert_string_equal(leftovers.host_ifname, "");
+	assert_false(leftovers.tbf);
+	assert_string_equal(natra_error(n), "");
+	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), 0);
+	assert_true(find().tbf);
+}
+
+static void bad_calls(void **state)
+{
+	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
+	struct natra_target target = pod_target(&pod, NULL);
+
+	(void)state;
+	assert_int_equal(natra_find_leftovers(NULL, &target, &leftovers),
+			 -EINVAL);
+	assert_int_equal(KEPT(natra_find_leftovers(n, NULL, &leftovers)),
+			 -EINVAL);
+	says(n, "target", NULL);
+	assert_int_equal(KEPT(natra_find_leftovers(n, &target, NULL)), -EINVAL);
+	says(n, "ret_leftovers", NULL);
+	target.ifname = NULL;
+	assert_int_equal(KEPT(natra_find_leftovers(n, &target, &leftovers)),
+			 -EINVAL);
+	says(n, "ifname", "id");
+	target.ifname = "eth9";
+	assert_int_equal(KEPT(natra_find_leftovers(n, &target, &leftovers)),
+			 -ENODEV);
+	says(n, "eth9", NULL);
+	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), -ENODEV);
+	target.ifname = "eth0";
+	target.netns = "nosuch";
+	assert_int_equal(KEPT(natra_find_leftovers(n, &target, &leftovers)),
+			 -ENOENT);
+	says(n, "nosuch", NULL);
+}
+
+static void require(const char *what, const char *command)
+{
+	if (system(command) == 0)
+		return;
+	printf("skip: this kernel has no %s\n", what);
+	exit(SKIP);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(nothing_there),
+		CASE(both_directions),
+		CASE(one_direction),
+		CASE(names_of_other_makers),
+		CASE(redirect_without_its_ifb),
+		CASE(qdiscs_of_others),
+		CASE(redirects_of_others),
+		CASE(ingress_is_shared),
+		CASE(by_the_id_of_an_attachment),
+		CASE(no_host_side),
+		CASE(bad_calls),
+	};
+
+	rig_enter();
+	require("ifb", "ip link add try0 type ifb && ip link del try0");
+	require("tbf",
+		"tc qdisc add dev lo root " TBF " && tc qdisc del dev lo root");
+	require("u32 and mirred",
+		"tc qdisc add dev lo ingress && tc filter add dev lo"
+		" parent ffff: u32 match u32 0 0 action mirred egress redirect"
+		" dev lo && tc qdisc del dev lo ingress");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

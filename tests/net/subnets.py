@@ -1,0 +1,80 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Subnets on real traffic: one peer is held to the cap while another, whose
+subnet is exempt, is not; both kinds of list, both directions."""
+import argparse
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from limiters import Natra, bits, dropped, total
+from report import Report
+from rig import ETH_IPV4_UDP, Meter, Rig, wire_rates
+
+RATE, OFFERED = "10M", "50M"
+
+
+def subnet(client):
+    return f"{client.ip.rsplit('.', 1)[0]}.0/24"
+
+
+def passed(stats):
+    """Bytes of exempt packets, and of the others that got through."""
+    free = stats["unlimited"]["bytes"]
+    return free, total(stats) - free - dropped(stats, "bytes")
+
+
+def both(r, rep, a, direction, kind):
+    """Datagrams to or from each client at five times the cap; the list has the
+    first client's subnet."""
+    lim = Natra(r.pod, f"--{kind}-subnet", subnet(r.clients[0]),
+                *(["--mode", a.mode] if a.mode else []))
+    lim.attach(*((RATE, None) if direction == "ingress" else (None, RATE)))
+    for i, client in enumerate(r.clients):
+        src, dst = ((client, r.pod) if direction == "ingress"
+                    else (r.pod, client))
+        r.load(dst, "udp-sink", 5300 + i)
+        r.wait_port(dst, 5300 + i, "udp")
+        r.load(src, "udp-send", dst.ip, 5300 + i, "--rate", bits(OFFERED))
+    ends = [r.pod] if direction == "ingress" else r.clients
+    meters = [Meter(ns, ETH_IPV4_UDP) for ns in ends]
+    r.wait_flow(*meters)
+    time.sleep(a.settle)
+    before, start = passed(lim.stats()[direction]), time.monotonic()
+    got = [g / 1e6 for g in wire_rates(meters, a.seconds)]
+    after, end = passed(lim.stats()[direction]), time.monotonic()
+    r.stop(None)
+    free, capped = ((y - x) * 8 / (end - start) / 1e6
+                    for x, y in zip(before, after))
+    rate, offered = bits(RATE) / 1e6, bits(OFFERED) / 1e6
+    what = f"{direction}, {kind} {subnet(r.clients[0])}"
+    rep.near(f"{what}: capped peer", capped, rate, 0.03, " Mbit/s")
+    rep.near(f"{what}: exempt peer", free, offered, 0.05, " Mbit/s")
+    if direction == "ingress":
+        rep.near(f"{what}: arrived", got[0], rate + offered, 0.05, " Mbit/s")
+    else:
+        wanted = (rate, offered) if kind == "shaped" else (offered, rate)
+        for client, g, w in zip(r.clients, got, wanted):
+            rep.near(f"{what}: arrived at {client.ip}", g, w, 0.05, " Mbit/s")
+    lim.detach()
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--mode", help="one attach mode; default: natra's choice")
+    p.add_argument("--seconds", type=float, default=1.5)
+    p.add_argument("--settle", type=float, default=1.0)
+    a = p.parse_args()
+    rig.isolate()
+    rep = Report()
+    with Rig(lanes=2) as r:
+        for direction in ("egress", "ingress"):
+            for kind in ("unshaped", "shaped"):
+                both(r, rep, a, direction, kind)
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()
