@@ -110,33 +110,120 @@ static const struct direction *choose(enum precedence precedence,
 	return runtime < conf ? by_runtime : by_conf;
 }
 
-int bandwidth_read(struct natra_policy *policy, enum precedence precedence,
-		   const struct conf *conf, struct failure *failure)
+static bool has_subnets(const cJSON *object)
+{
+	return json_get(object, "shapedSubnets") ||
+	       json_get(object, "unshapedSubnets");
+}
+
+static bool is_cidr(struct natra *n, const char *text)
+{
+	struct natra_policy policy = NATRA_INIT(policy);
+
+	policy.shaped_subnets = &text;
+	policy.shaped_subnets_len = 1;
+	return text && natra_policy_check(n, &policy) == 0;
+}
+
+/* Into *ret; *ret_len stays if there is no such key. */
+static int read_list(const cJSON *object, const char *path, const char *key,
+		     struct natra *n, const char **ret, size_t *ret_len,
+		     struct failure *failure)
+{
+	const cJSON *list = json_get(object, key), *item;
+	size_t len = 0;
+
+	if (!list)
+		return 0;
+	if (!cJSON_IsArray(list))
+		return refuse(failure, CNI_BAD_CONFIG,
+			      "%s%s: %s is not a list of CIDR blocks", path,
+			      key, json_show(list).text);
+	cJSON_ArrayForEach(item, list)
+	{
+		if (len == NATRA_SUBNETS_MAX)
+			return refuse(failure, CNI_BAD_CONFIG,
+				      "%s%s: %d are more than %d", path, key,
+				      cJSON_GetArraySize(list),
+				      NATRA_SUBNETS_MAX);
+		if (!is_cidr(n, json_text(item)))
+			return refuse(failure, CNI_BAD_CONFIG,
+				      "%s%s: %s is not a CIDR block", path, key,
+				      json_show(item).text);
+		ret[len++] = item->valuestring;
+	}
+	*ret_len = len;
+	return 0;
+}
+
+/* Both lists of one place; at most one has entries. */
+static int read_subnets(const cJSON *object, const char *path,
+			struct settings *s, struct natra *n,
+			struct failure *failure)
+{
+	struct natra_policy *p = &s->policy;
+	int r;
+
+	r = read_list(object, path, "shapedSubnets", n, s->subnets,
+		      &p->shaped_subnets_len, failure);
+	if (r)
+		return r;
+	if (p->shaped_subnets_len) {
+		p->shaped_subnets = s->subnets;
+		if (cJSON_GetArraySize(json_get(object, "unshapedSubnets")) > 0)
+			return refuse(
+				failure, CNI_BAD_CONFIG,
+				"%sshapedSubnets, unshapedSubnets: only one of them can be set",
+				path);
+		return 0;
+	}
+	r = read_list(object, path, "unshapedSubnets", n, s->subnets,
+		      &p->unshaped_subnets_len, failure);
+	if (r == 0 && p->unshaped_subnets_len)
+		p->unshaped_subnets = s->subnets;
+	return r;
+}
+
+static int read_runtime(const struct conf *conf, const cJSON **ret_bandwidth,
+			struct failure *failure)
+{
+	const cJSON *runtime = NULL;
+	int r;
+
+	r = conf_object(conf->json, "runtimeConfig", "runtimeConfig", &runtime,
+			failure);
+	return r ? r
+		 : conf_object(runtime, "bandwidth", RUNTIME_PATH,
+			       ret_bandwidth, failure);
+}
+
+int bandwidth_read(struct settings *s, const struct conf *conf, struct natra *n,
+		   struct failure *failure)
 {
 	struct source by_conf = {0}, by_runtime = {0};
 	const struct direction *in, *out;
-	const cJSON *runtime, *bandwidth;
+	const cJSON *runtime = NULL;
 	int r;
 
 	r = read_source(conf->json, "", &by_conf, failure);
 	/* What is hidden is not looked at, as in upstream's plugin. */
-	if (r == 0 && !(by_conf.present && precedence == PRECEDENCE_STATIC)) {
-		r = conf_object(conf->json, "runtimeConfig", "runtimeConfig",
-				&runtime, failure);
+	if (r == 0 &&
+	    !(by_conf.present && s->precedence == PRECEDENCE_STATIC)) {
+		r = read_runtime(conf, &runtime, failure);
 		if (r == 0)
-			r = conf_object(runtime, "bandwidth", RUNTIME_PATH,
-					&bandwidth, failure);
-		if (r == 0)
-			r = read_source(bandwidth, RUNTIME_PATH ".",
-					&by_runtime, failure);
+			r = read_source(runtime, RUNTIME_PATH ".", &by_runtime,
+					failure);
 	}
 	if (r)
 		return r;
-	in = choose(precedence, &by_conf.ingress, &by_runtime.ingress);
-	out = choose(precedence, &by_conf.egress, &by_runtime.egress);
-	policy->ingress_rate_bits_per_sec = in->rate_bits_per_sec;
-	policy->egress_rate_bits_per_sec = out->rate_bits_per_sec;
-	policy->ingress_burst_bytes = bandwidth_bytes(in->burst_bits);
-	policy->egress_burst_bytes = bandwidth_bytes(out->burst_bits);
-	return 0;
+	in = choose(s->precedence, &by_conf.ingress, &by_runtime.ingress);
+	out = choose(s->precedence, &by_conf.egress, &by_runtime.egress);
+	s->policy.ingress_rate_bits_per_sec = in->rate_bits_per_sec;
+	s->policy.egress_rate_bits_per_sec = out->rate_bits_per_sec;
+	s->policy.ingress_burst_bytes = bandwidth_bytes(in->burst_bits);
+	s->policy.egress_burst_bytes = bandwidth_bytes(out->burst_bits);
+	if (has_subnets(runtime) &&
+	    (s->precedence == PRECEDENCE_RUNTIME || !has_subnets(conf->json)))
+		return read_subnets(runtime, RUNTIME_PATH ".", s, n, failure);
+	return read_subnets(conf->json, "", s, n, failure);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The keys of upstream's bandwidth plugin: rates in bit/s, bursts in bits,
- * written in the configuration or sent by the runtime. */
+/* The keys of upstream's bandwidth plugin, written in the configuration or sent
+ * by the runtime: rates in bit/s, bursts in bits, and its 1.5's subnets. */
 #pragma once
 
 #include "settings.h"
 
-/* Puts rates and bursts into the policy, chosen by `precedence`. */
-int bandwidth_read(struct natra_policy *policy, enum precedence precedence,
-		   const struct conf *conf, struct failure *failure);
+/* Puts them into the policy, chosen by `precedence`. The policy points into
+ * *settings and into the configuration. */
+int bandwidth_read(struct settings *settings, const struct conf *conf,
+		   struct natra *n, struct failure *failure);
 
 /* Rounded up. */
 uint64_t bandwidth_bytes(uint64_t bits);

@@ -15,8 +15,7 @@ static int read_configuration(struct call *call, struct settings *ret)
 
 	r = settings_read(ret, &call->conf, call->n, &call->failure);
 	if (r == 0)
-		r = bandwidth_read(&ret->policy, ret->precedence, &call->conf,
-				   &call->failure);
+		r = bandwidth_read(ret, &call->conf, call->n, &call->failure);
 	if (r == 0)
 		r = annotations_read(&ret->policy, ret, &call->conf, &call->log,
 				     &call->failure);
@@ -45,6 +44,43 @@ static void note_limits(struct call *call)
 		    info.effective.egress_burst_bytes);
 }
 
+/* Limits of the bandwidth plugin hold beside natra's. */
+static int handle_leftovers(struct call *call,
+			    const struct natra_target *target, bool replace)
+{
+	struct natra_leftovers left = NATRA_INIT(left);
+
+	int r = 0;
+
+	/* Why they cannot be found, attaching will say. */
+	if (natra_find_leftovers(call->n, target, &left) < 0 ||
+	    (!left.tbf && !left.ingress_redirect))
+		return 0;
+	if (replace)
+		r = natra_remove_leftovers(call->n, target);
+	if (r == 0)
+		log_write(&call->log, NATRA_LOG_WARN,
+			  "%s what the bandwidth plugin left on '%s':%s%s%s",
+			  replace ? "removed" : "limited twice, with",
+			  left.host_ifname, left.tbf ? " tbf" : "",
+			  left.ingress_redirect ? " redirect to " : "",
+			  left.ifb_ifname);
+	return r;
+}
+
+/* The pod starts all the same: who looks for it shall find why. */
+static void go_on_unshaped(struct call *call, const struct natra_target *target,
+			   const struct natra_policy *policy)
+{
+	log_add(&call->facts, "error", call->failure.msg);
+	if (natra_record_unshaped(call->n, target, policy, call->failure.msg) <
+	    0)
+		log_write(&call->log, NATRA_LOG_WARN, "no record of it: %s",
+			  natra_error(call->n));
+	call->level = NATRA_LOG_ERROR;
+	call->outcome = "not shaped, the pod starts without limits";
+}
+
 static int shape(struct call *call, const struct settings *settings)
 {
 	struct natra_target target = call_target(call);
@@ -52,14 +88,14 @@ static int shape(struct call *call, const struct settings *settings)
 
 	if (r)
 		return r;
-	r = natra_attach(call->n, &target, &settings->policy);
+	r = handle_leftovers(call, &target, settings->replace_bandwidth);
+	if (r == 0)
+		r = natra_attach(call->n, &target, &settings->policy);
 	if (r < 0) {
 		r = refuse_natra(&call->failure, call->n, r, CNI_NOT_SHAPED);
 		if (!settings->continue_on_error)
 			return r;
-		log_write(&call->log, NATRA_LOG_ERROR, "%s", call->failure.msg);
-		call->level = NATRA_LOG_ERROR;
-		call->outcome = "not shaped, the pod starts without limits";
+		go_on_unshaped(call, &target, &settings->policy);
 		return 0;
 	}
 	call->outcome = "shaped";

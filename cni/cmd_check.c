@@ -5,6 +5,17 @@
 #include "bandwidth.h"
 #include "command.h"
 
+/* "onError": "continue" let ADD go on without limits: there is a record of it, or
+ * this node cannot even have one. */
+static bool starts_unshaped(struct call *call, int r)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	if (r == -ENOENT)
+		return natra_status(call->n) < 0;
+	return natra_query(call->n, call->id, &info) == 0 && info.unshaped;
+}
+
 int cmd_check(struct call *call)
 {
 	struct settings settings;
@@ -13,8 +24,8 @@ int cmd_check(struct call *call)
 	r = settings_read(&settings, &call->conf, call->n, &call->failure);
 	/* Annotations change how a limit is kept, not whether there is one. */
 	if (r == 0)
-		r = bandwidth_read(&settings.policy, settings.precedence,
-				   &call->conf, &call->failure);
+		r = bandwidth_read(&settings, &call->conf, call->n,
+				   &call->failure);
 	if (r)
 		return r;
 	call->outcome = "nothing to limit";
@@ -26,7 +37,13 @@ int cmd_check(struct call *call)
 			      "'%s' is too long to be attached", call->id);
 	call->outcome = "as it was set";
 	r = natra_check(call->n, call->id, NULL);
-	if (r < 0)
-		return refuse_natra(&call->failure, call->n, r, CNI_DIFFERS);
+	if (r == 0)
+		return 0;
+	(void)refuse_natra(&call->failure, call->n, r, CNI_DIFFERS);
+	if (!settings.continue_on_error || !starts_unshaped(call, r))
+		return (int)call->failure.code;
+	log_add(&call->facts, "error", call->failure.msg);
+	call->level = NATRA_LOG_WARN;
+	call->outcome = "not shaped, the pod runs without limits";
 	return 0;
 }

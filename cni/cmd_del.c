@@ -4,6 +4,20 @@
 
 #include "command.h"
 
+/* What upstream's plugin gave a pod before natra took its place: its ifb would
+ * outlive the pod. */
+static void remove_leftovers(struct call *call)
+{
+	const cJSON *replace = json_get(call->conf.json, "replaceBandwidth");
+	struct natra_target target = call_target(call);
+
+	if (!cJSON_IsTrue(replace) || !call->env.netns[0])
+		return;
+	if (natra_remove_leftovers(call->n, &target) < 0)
+		log_write(&call->log, NATRA_LOG_DEBUG, "%s",
+			  natra_error(call->n));
+}
+
 int cmd_del(struct call *call)
 {
 	struct natra_target target = NATRA_INIT(target);
@@ -12,6 +26,7 @@ int cmd_del(struct call *call)
 	call->outcome = "removed";
 	if (!call_make_id(call))
 		return 0;
+	remove_leftovers(call);
 	target.id = call->id;
 	target.netns = call->env.netns[0] ? call->env.netns : NULL;
 	r = natra_detach(call->n, &target);

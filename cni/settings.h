@@ -13,14 +13,18 @@ enum precedence {
 };
 
 struct settings {
-	struct natra_policy policy; /* without rates and bursts */
+	struct natra_policy policy;
+	/* What the policy's subnets point to; the texts are the
+	 * configuration's. */
+	const char *subnets[NATRA_SUBNETS_MAX];
 	enum precedence precedence;
 	bool continue_on_error;
 	bool replace_bandwidth;
 	unsigned int allowed_annotations; /* bits, see annotations.h */
 };
 
-/* The library checks ranges. */
+/* All but rates, bursts and subnets, see bandwidth.h. The library checks
+ * ranges. */
 int settings_read(struct settings *ret_settings, const struct conf *conf,
 		  struct natra *n, struct failure *failure);
 

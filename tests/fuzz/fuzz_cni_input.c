@@ -36,8 +36,7 @@ static void read_limits(const struct conf *conf, struct natra *n)
 		return;
 	/* Beside what the input allows: all of them. */
 	s.allowed_annotations = ~0U;
-	if (told(bandwidth_read(&s.policy, s.precedence, conf, &failure),
-		 &failure) ||
+	if (told(bandwidth_read(&s, conf, n, &failure), &failure) ||
 	    told(annotations_read(&s.policy, &s, conf, &log, &failure),
 		 &failure))
 		return;

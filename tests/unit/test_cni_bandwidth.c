@@ -7,16 +7,36 @@
 #define RUNTIME(bandwidth) "\"runtimeConfig\":{\"bandwidth\":" bandwidth "}"
 #define MBIT10             10000000ULL
 
+static struct natra *n;
+
+static int setup(void **state)
+{
+	(void)state;
+	return natra_open(&n, NULL);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	natra_close(n);
+	return 0;
+}
+
 static int read_bandwidth(const char *members, enum precedence precedence,
 			  struct natra_policy *policy, struct failure *failure)
 {
+	struct settings settings = {
+		.policy = NATRA_INIT(settings.policy),
+		.precedence = precedence,
+	};
 	struct conf conf;
 	char text[1024];
 	int r;
 
 	(void)snprintf(text, sizeof(text), CONF("%s"), members);
 	conf = conf_of(text);
-	r = bandwidth_read(policy, precedence, &conf, failure);
+	r = bandwidth_read(&settings, &conf, n, failure);
+	*policy = settings.policy;
 	conf_free(&conf);
 	return r;
 }
@@ -302,6 +322,22 @@ static void a_bad_value_is_named_with_its_key(void **state)
 		{RUNTIME("[]"), "runtimeConfig.bandwidth", "a list"},
 		{RUNTIME("5"), "runtimeConfig.bandwidth", "5"},
 		{"\"runtimeConfig\":\"x\"", "runtimeConfig", "'x'"},
+		{"\"shapedSubnets\":\"10.0.0.0/8\"", "shapedSubnets",
+		 "'10.0.0.0/8'"},
+		{"\"shapedSubnets\":[\"10.0.0.0/8\",\"10.0.0.0\"]",
+		 "shapedSubnets", "'10.0.0.0'"},
+		{"\"unshapedSubnets\":[\"10.0.0.0/33\"]", "unshapedSubnets",
+		 "'10.0.0.0/33'"},
+		{"\"unshapedSubnets\":[\"fd00::/129\"]", "unshapedSubnets",
+		 "'fd00::/129'"},
+		{"\"unshapedSubnets\":[8]", "unshapedSubnets", "8"},
+		{"\"unshapedSubnets\":[null]", "unshapedSubnets", "null"},
+		{"\"unshapedSubnets\":{}", "unshapedSubnets", "an object"},
+		{RUNTIME("{\"shapedSubnets\":[\"x\"]}"),
+		 "runtimeConfig.bandwidth.shapedSubnets", "'x'"},
+		{"\"unshapedSubnets\":[\"10.0.0.0/8\"],"
+		 "\"shapedSubnets\":[\"11.0.0.0/8\"]",
+		 "shapedSubnets", "unshapedSubnets"},
 	};
 
 	(void)state;
@@ -330,6 +366,97 @@ static void what_is_hidden_is_not_judged(void **state)
 			 CNI_BAD_CONFIG);
 }
 
+/* How many of each kind, and the first one. */
+static void expect_subnets(const char *members, enum precedence precedence,
+			   const char *shaped, const char *unshaped)
+{
+	struct settings s = {
+		.policy = NATRA_INIT(s.policy),
+		.precedence = precedence,
+	};
+	struct failure failure = {0};
+	struct conf conf;
+	char text[1024];
+
+	(void)snprintf(text, sizeof(text), CONF("%s"), members);
+	conf = conf_of(text);
+	if (bandwidth_read(&s, &conf, n, &failure))
+		fail_msg("%s: %s", members, failure.msg);
+	assert_int_equal(s.policy.shaped_subnets_len, shaped ? 1 : 0);
+	assert_int_equal(s.policy.unshaped_subnets_len, unshaped ? 1 : 0);
+	if (shaped)
+		assert_string_equal(s.policy.shaped_subnets[0], shaped);
+	if (unshaped)
+		assert_string_equal(s.policy.unshaped_subnets[0], unshaped);
+	assert_int_equal(natra_policy_check(n, &s.policy), 0);
+	conf_free(&conf);
+}
+
+#define CONF_SUBNETS    "\"shapedSubnets\":[\"10.0.0.0/8\"]"
+#define RUNTIME_SUBNETS "\"unshapedSubnets\":[\"fd00::/8\"]"
+
+static void subnets_come_from_one_place(void **state)
+{
+	(void)state;
+	for (int i = 0; i < PRECEDENCE_MAX; i++) {
+		enum precedence p = (enum precedence)i;
+		bool runtime = p == PRECEDENCE_RUNTIME;
+
+		expect_subnets("\"x\":1", p, NULL, NULL);
+		expect_subnets(CONF_SUBNETS, p, "10.0.0.0/8", NULL);
+		expect_subnets(RUNTIME("{" RUNTIME_SUBNETS "}"), p, NULL,
+			       "fd00::/8");
+		expect_subnets(CONF_SUBNETS
+			       "," RUNTIME("{" RUNTIME_SUBNETS "}"),
+			       p, runtime ? NULL : "10.0.0.0/8",
+			       runtime ? "fd00::/8" : NULL);
+		/* The configuration's hold for what the runtime limits. */
+		expect_subnets(CONF_SUBNETS
+			       "," RUNTIME("{\"IngressRate\":10000000}"),
+			       p, "10.0.0.0/8", NULL);
+		/* What hides the runtime's rates hides its subnets. */
+		expect_subnets(
+			"\"egressRate\":5000," RUNTIME("{" RUNTIME_SUBNETS "}"),
+			p, NULL, p == PRECEDENCE_STATIC ? NULL : "fd00::/8");
+	}
+	/* An empty list is said, but empty. */
+	expect_subnets("\"SHAPEDSUBNETS\":[],\"unshapedSubnets\":[]",
+		       PRECEDENCE_STATIC, NULL, NULL);
+	expect_subnets("\"shapedSubnets\":[]," RUNTIME_SUBNETS,
+		       PRECEDENCE_STATIC, NULL, "fd00::/8");
+	expect_subnets("\"shapedSubnets\":null," RUNTIME_SUBNETS,
+		       PRECEDENCE_STATIC, NULL, "fd00::/8");
+}
+
+static void subnets_are_bounded(void **state)
+{
+	static char text[64 * 1024];
+
+	(void)state;
+	for (int excess = 0; excess < 2; excess++) {
+		struct settings s = {.policy = NATRA_INIT(s.policy)};
+		struct failure failure = {0};
+		struct conf conf;
+		size_t len;
+		int r;
+
+		len = (size_t)snprintf(text, sizeof(text), "%s",
+				       "{\"cniVersion\":\"1.0.0\",\"name\":"
+				       "\"n\",\"unshapedSubnets\":[");
+		for (int i = 0; i < NATRA_SUBNETS_MAX + excess; i++)
+			len += (size_t)snprintf(text + len, sizeof(text) - len,
+						"%s\"10.%d.%d.0/24\"",
+						i ? "," : "", i / 256, i % 256);
+		(void)snprintf(text + len, sizeof(text) - len, "]}");
+		conf = conf_of(text);
+		r = bandwidth_read(&s, &conf, n, &failure);
+		assert_int_equal(r, excess ? CNI_BAD_CONFIG : 0);
+		if (excess)
+			says(&failure, "subnets", "unshapedSubnets", "1025");
+		conf_free(&conf);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -342,7 +469,9 @@ int main(void)
 		cmocka_unit_test(precedence_chooses_where_both_say_something),
 		cmocka_unit_test(a_bad_value_is_named_with_its_key),
 		cmocka_unit_test(what_is_hidden_is_not_judged),
+		cmocka_unit_test(subnets_come_from_one_place),
+		cmocka_unit_test(subnets_are_bounded),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, setup, teardown);
 }
