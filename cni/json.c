@@ -12,6 +12,7 @@
 /* cJSON prints 15 digits before it turns to exponents, Go's encoder 21. */
 #define FIRST_EXPONENT 1e15
 #define LAST_PLAIN     1e21
+#define SHOWN_MAX      64
 #define U64_LIMIT      18446744073709551616.0 /* 2^64 */
 
 static void *alloc_or_exit(size_t size)
@@ -103,22 +104,15 @@ int json_u64(const cJSON *item, uint64_t *ret)
 
 struct json_shown json_show(const cJSON *item)
 {
+	char *json = cJSON_IsString(item) ? NULL : cJSON_PrintUnformatted(item);
+	const char *text = json ? json : json_text(item);
+	const char *quote = json ? "" : "'";
 	struct json_shown shown;
 
-	if (cJSON_IsString(item))
-		(void)snprintf(shown.text, sizeof(shown.text), "'%.64s'%s",
-			       item->valuestring,
-			       strlen(item->valuestring) > 64 ? "..." : "");
-	else if (cJSON_IsNumber(item))
-		(void)snprintf(shown.text, sizeof(shown.text), "%.15g",
-			       item->valuedouble);
-	else
-		(void)snprintf(shown.text, sizeof(shown.text), "%s",
-			       cJSON_IsObject(item)  ? "an object"
-			       : cJSON_IsArray(item) ? "a list"
-			       : cJSON_IsTrue(item)  ? "true"
-			       : cJSON_IsFalse(item) ? "false"
-						     : "null");
+	(void)snprintf(shown.text, sizeof(shown.text), "%s%.*s%s%s", quote,
+		       SHOWN_MAX, text, quote,
+		       strlen(text) > SHOWN_MAX ? "..." : "");
+	cJSON_free(json);
 	return shown;
 }
 

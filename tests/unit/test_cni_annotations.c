@@ -160,7 +160,7 @@ static const struct {
 	{"{\"natra.io/egress-burst\":\"-1\"}", "natra.io/egress-burst", "'-1'"},
 	{"{\"natra.io/egress-burst\":8000}", "natra.io/egress-burst", "8000"},
 	{"{\"natra.io/fast-pass\":\"\"}", "natra.io/fast-pass", "''"},
-	{"{\"natra.io/fast-pass\":[]}", "natra.io/fast-pass", "a list"},
+	{"{\"natra.io/fast-pass\":[]}", "natra.io/fast-pass", "[]"},
 	{"{\"natra.io/ingress-mode\":\"x\"}", "natra.io/ingress-mode", "'x'"},
 	{"{\"natra.io/heavy-hitter-threshold\":\"big\"}",
 	 "natra.io/heavy-hitter-threshold", "'big'"},

@@ -138,7 +138,7 @@ static void what_is_no_result_is_refused(void **state)
 		{REQUEST("1.0.0", "null"), CNI_BAD_CONFIG,
 		 "must be called as chained plugin"},
 		{REQUEST("1.0.0", "5"), CNI_BAD_CONFIG, "prevResult: 5"},
-		{REQUEST("1.0.0", "[]"), CNI_BAD_CONFIG, "prevResult: a list"},
+		{REQUEST("1.0.0", "[]"), CNI_BAD_CONFIG, "prevResult: []"},
 		{REQUEST("1.0.0", "{\"cniVersion\":1}"), CNI_BAD_CONFIG,
 		 "prevResult.cniVersion: 1"},
 		{REQUEST("1.0.0", "{\"cniVersion\":\"0.2.0\"}"),
