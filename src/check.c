@@ -19,7 +19,7 @@ struct site {
 	struct entries *entries;
 };
 
-/* A TCX link knows whether its interface is still there. */
+/* 1: it is on no interface any more. */
 static int check_link(struct natra *n, const struct pin_gen *gen,
 		      enum half half)
 {
@@ -42,13 +42,37 @@ static int check_link(struct natra *n, const struct pin_gen *gen,
 	if (r < 0)
 		return r;
 	if (info.tcx.ifindex == 0)
-		return natra_refuse(n, -ENODEV, "interface '%s' is gone",
-				    gen->meta.pod.ifname);
+		return 1;
 	if (info.prog_id != h->prog_id)
 		return natra_refuse(n, -EBADE,
 				    "the %s link runs program %u, not %u",
 				    half_name(half), info.prog_id, h->prog_id);
 	return 0;
+}
+
+static int find_interface(const struct site *site, struct netlink *nl)
+{
+	struct link_info info;
+	int r = netlink_open(site->n, nl);
+
+	if (r < 0)
+		return r;
+	r = link_by_index(nl, site->link->ifindex, &info);
+	if (r == -ENODEV)
+		return natra_refuse(site->n, r, "interface '%s' is gone",
+				    site->link->ifname);
+	if (r < 0)
+		return natra_fail(site->n, r, "look up interface '%s'",
+				  site->link->ifname);
+	return 0;
+}
+
+/* In the namespace of the site. */
+static int check_interface(void *arg)
+{
+	cleanup_netlink struct netlink nl = {0};
+
+	return find_interface(arg, &nl);
 }
 
 /* In the namespace of the site. */
@@ -57,19 +81,10 @@ static int check_site(void *arg)
 	const struct site *site = arg;
 	const struct meta *meta = &site->gen->meta;
 	cleanup_netlink struct netlink nl = {0};
-	struct link_info info;
-	int r;
+	int r = find_interface(site, &nl);
 
-	r = netlink_open(site->n, &nl);
 	if (r < 0)
 		return r;
-	r = link_by_index(&nl, site->link->ifindex, &info);
-	if (r == -ENODEV)
-		return natra_refuse(site->n, r, "interface '%s' is gone",
-				    site->link->ifname);
-	if (r < 0)
-		return natra_fail(site->n, r, "look up interface '%s'",
-				  site->link->ifname);
 	for (int i = 0; i < HALF_MAX; i++) {
 		const struct meta_half *h = &meta->half[i];
 		struct hook hook = {site->link->ifindex, h->hook_ingress};
@@ -113,13 +128,36 @@ static int run_in_site(struct natra *n, const struct meta_link *link,
 	return netns_run(n, fd, fn, site);
 }
 
+/* A link without an interface: that is gone, or somebody detached the link. */
+static int check_unlinked(struct natra *n, const struct pin_gen *gen,
+			  enum half half, int hint_fd)
+{
+	bool on_host = gen->meta.half[half].on_host != 0;
+	struct site site = {
+		.n = n,
+		.gen = gen,
+		.link = on_host ? &gen->meta.host : &gen->meta.pod,
+		.on_host = on_host,
+	};
+	int r = run_in_site(n, site.link, on_host ? -1 : hint_fd,
+			    check_interface, &site);
+
+	if (r < 0)
+		return r;
+	return natra_refuse(n, -EBADE, "the %s program was detached from '%s'",
+			    half_name(half), site.link->ifname);
+}
+
 int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 {
 	int r = 0;
 
 	for (int i = 0; i < HALF_MAX && r == 0; i++) {
-		if (gen->meta.half[i].hook == META_HOOK_TCX)
-			r = check_link(n, gen, (enum half)i);
+		if (gen->meta.half[i].hook != META_HOOK_TCX)
+			continue;
+		r = check_link(n, gen, (enum half)i);
+		if (r == 1)
+			r = check_unlinked(n, gen, (enum half)i, hint_fd);
 	}
 	for (int on_host = 0; on_host < 2 && r == 0; on_host++) {
 		struct site site = {

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A TCX link that somebody detached while its interface is there: that is a
+ * difference, not an interface that is gone. */
+#include "rig.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define ID   "detached"
+#define SKIP 77
+
+static struct natra *n;
+static struct pod pod;
+
+static int begin(void **state)
+{
+	(void)state;
+	rig_reset();
+	n = rig_open();
+	pod = pod_make("detached");
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	natra_close(n);
+	pod_remove(&pod);
+	return 0;
+}
+
+static struct natra_info info_now(void)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	assert_int_equal(natra_query(n, ID, &info), 0);
+	return info;
+}
+
+static void detach_link(const char *half)
+{
+	struct natra_info info = info_now();
+	char path[192];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s_link", info.pin_path, half);
+	fd = bpf_obj_get(path);
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_link_detach(fd), 0);
+	(void)close(fd);
+}
+
+static void what_is_missing_is_named_and_put_back(void **state)
+{
+	static const enum natra_mode modes[] = {
+		NATRA_MODE_TCX_PODSIDE,
+		NATRA_MODE_TCX_HOSTSIDE,
+	};
+	static const char *const halves[] = {"ingress", "egress"};
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+	size_t removed = 7;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		const char *half = halves[i % 2];
+
+		policy.mode = modes[i / 2];
+		assert_int_equal(natra_attach(n, &target, &policy), 0);
+		detach_link(half);
+		assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+		says(n, half, "detached");
+		assert_false(info_now().interface_gone);
+		/* Nor is it garbage. */
+		assert_int_equal(natra_gc(n, NULL, NULL, 0, &removed), 0);
+		assert_int_equal(removed, 0);
+		assert_int_equal(natra_attach(n, &target, &policy), 0);
+		assert_int_equal(natra_check(n, ID, NULL), 0);
+	}
+}
+
+static void an_interface_that_is_gone_is_gone(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+	size_t removed = 0;
+
+	(void)state;
+	policy.mode = NATRA_MODE_TCX_PODSIDE;
+	assert_int_equal(natra_attach(n, &target, &policy), 0);
+	detach_link("ingress");
+	rig_sh("ip link del h-%s", pod.name);
+	assert_int_equal(natra_check(n, ID, NULL), -ENODEV);
+	assert_true(info_now().interface_gone);
+	assert_int_equal(natra_gc(n, NULL, NULL, 0, &removed), 0);
+	assert_int_equal(removed, 1);
+	assert_int_equal(rig_pins(), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			what_is_missing_is_named_and_put_back, begin, end),
+		cmocka_unit_test_setup_teardown(
+			an_interface_that_is_gone_is_gone, begin, end),
+	};
+
+	rig_enter();
+	if (!rig_has_tcx()) {
+		puts("skip: no TCX");
+		return SKIP;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
