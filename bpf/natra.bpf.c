@@ -5,10 +5,10 @@
  * fq below it. Which of them serves the pod's ingress depends on the side on
  * which it is attached.
  *
- * The object is loaded once for each direction, with one of the programs and
- * maps of its own. Subnets have programs of their own, *_nets: the kernel keeps
- * the memory of dropped code, so an `if` on a constant would cost every pod a
- * page.
+ * A loaded program serves several attachments. The stub of one, which is what
+ * stands on the hook, calls it with the number of a slot in cb[0]; there are the
+ * limits and the state of this attachment. Those with subnets have programs of
+ * their own, *_nets, which attachments with the same subnets share.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -56,14 +56,13 @@ static __noinline int parse_slow(struct __sk_buff *skb,
  * is that of the tuple which parse_slow would find; of the tuple itself only
  * what is_exempt needs is set.
  */
-static __always_inline bool hash_fast(struct __sk_buff *skb, bool subnets,
-				      struct natra_tuple *tuple,
+static __always_inline bool hash_fast(struct __sk_buff *skb, const __u64 *keys,
+				      bool subnets, struct natra_tuple *tuple,
 				      __u64 *ret_hash)
 {
 	void *data = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end;
 	void *l3 = data + (natra_fixed.has_l2 ? NATRA_ETH_LEN : 0);
-	const __u64 *keys = natra_memory.state.keys;
 	const struct iphdr *ip4 = l3;
 	const struct ipv6hdr *ip6 = l3;
 	__u8 version = 4;
@@ -125,7 +124,7 @@ struct packet {
 
 /* False if the packet is not IP; `bytes` is set all the same. */
 static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
-					bool subnets,
+					const __u64 *keys, bool subnets,
 					struct natra_parsed_packet *parsed,
 					struct packet *ret)
 {
@@ -137,12 +136,11 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 	 * the ingress hook.
 	 */
 	ret->bytes = tx ? skb->wire_len : skb->len;
-	if (natra_unlikely(
-		    !hash_fast(skb, subnets, &parsed->tuple, &ret->hash) ||
-		    (!tx && skb->gso_size))) {
+	if (natra_unlikely(!hash_fast(skb, keys, subnets, &parsed->tuple,
+				      &ret->hash) ||
+			   (!tx && skb->gso_size))) {
 		ip = parse_slow(skb, parsed) != NATRA_PARSED_OTHER;
-		ret->hash = natra_hash_tuple(natra_memory.state.keys,
-					     &parsed->tuple);
+		ret->hash = natra_hash_tuple(keys, &parsed->tuple);
 		if (!tx)
 			ret->bytes = natra_gso_len(skb->len, skb->gso_segs,
 						   skb->gso_size,
@@ -174,19 +172,19 @@ static __always_inline bool is_exempt(const struct natra_tuple *tuple)
 	__builtin_memcpy(peer.addr,
 			 natra_fixed.peer_is_to ? tuple->daddr : tuple->saddr,
 			 sizeof(peer.addr));
-	found = bpf_map_lookup_elem(natra_subnets_map(), &peer);
+	found = bpf_map_lookup_elem(&natra_subnets, &peer);
 	return found == (natra_fixed.subnets == NATRA_SUBNETS_UNSHAPED);
 }
 
 static __always_inline void note_flow(struct __sk_buff *skb,
+				      struct natra_state *state,
 				      struct natra_cpu *cpu,
 				      const struct packet *packet, __u64 now_ns)
 {
 	__u32 now = natra_flow_now(now_ns);
 	struct natra_flow_slot *slot;
 
-	slot = natra_flow_find(natra_memory.state.flows, packet->hash, now,
-			       &cpu->way);
+	slot = natra_flow_find(state->flows, packet->hash, now, &cpu->way);
 	if (natra_unlikely(slot->tag != natra_flow_tag(packet->hash))) {
 		parse_slow(skb, &cpu->packet);
 		natra_flow_insert(slot, packet->hash, &cpu->packet.tuple);
@@ -211,29 +209,29 @@ static __always_inline bool set_ce(struct __sk_buff *skb)
  * to delay_limit_ns, so a sender that sets ECT and ignores CE does not get past
  * the rate. What is dropped is given back.
  */
-static __always_inline enum natra_counter mark(struct __sk_buff *skb,
-					       __u64 cost_ns)
+static __always_inline enum natra_counter
+mark(struct __sk_buff *skb, struct natra_state *state, __u64 cost_ns)
 {
 	if (set_ce(skb))
 		return NATRA_COUNT_MARKED;
-	__sync_fetch_and_add(&natra_memory.state.tat_ns, -cost_ns);
+	__sync_fetch_and_add(&state->tat_ns, -cost_ns);
 	return NATRA_COUNT_DROPPED_RATE;
 }
 
-static __always_inline enum natra_counter judge(struct __sk_buff *skb,
-						struct natra_cpu *cpu,
-						struct packet *packet, bool tx,
-						bool edt, bool subnets)
+static __always_inline enum natra_counter
+judge(struct __sk_buff *skb, const struct natra_config *config,
+      struct natra_state *state, struct natra_cpu *cpu, struct packet *packet,
+      bool tx, bool edt, bool subnets)
 {
 	__u64 burst_ns, chance, cost_ns, depart_ns, limit_ns, now_ns, tat_ns;
 	const struct natra_limits *limits;
 	__u32 epoch, estimate;
 	bool mouse;
 
-	limits = &natra_config.slot[NATRA_READ_ONCE(natra_config.active) & 1];
+	limits = &config->slot[NATRA_READ_ONCE(config->active) & 1];
 	packet->now_ns = bpf_ktime_get_coarse_ns();
-	if (natra_unlikely(
-		    !read_packet(skb, tx, subnets, &cpu->packet, packet)))
+	if (natra_unlikely(!read_packet(skb, tx, config->keys, subnets,
+					&cpu->packet, packet)))
 		return NATRA_COUNT_OTHER;
 	if (subnets && is_exempt(&cpu->packet.tuple))
 		return NATRA_COUNT_UNLIMITED;
@@ -241,13 +239,13 @@ static __always_inline enum natra_counter judge(struct __sk_buff *skb,
 		return NATRA_COUNT_UNLIMITED;
 
 	epoch = natra_epoch(packet->now_ns);
-	estimate = natra_sketch_add(natra_memory.sketch,
+	estimate = natra_sketch_add((__u32 *)&state->cpus[natra_fixed.cpus],
 				    natra_fixed.sketch_mask, packet->hash,
 				    natra_units(packet->bytes), epoch);
 	mouse = limits->pass != NATRA_PASS_OFF &&
-		!natra_is_heavy(natra_memory.state.heavy, packet->hash,
-				estimate, limits->enter_units,
-				limits->leave_units, epoch);
+		!natra_is_heavy(state->heavy, packet->hash, estimate,
+				limits->enter_units, limits->leave_units,
+				epoch);
 	if (mouse && limits->pass == NATRA_PASS_FREE)
 		return NATRA_COUNT_MICE;
 
@@ -256,7 +254,7 @@ static __always_inline enum natra_counter judge(struct __sk_buff *skb,
 	 * exact one costs as much as all the rest; the burst is a tick longer.
 	 */
 	now_ns = packet->now_ns;
-	tat_ns = NATRA_READ_ONCE(natra_memory.state.tat_ns);
+	tat_ns = NATRA_READ_ONCE(state->tat_ns);
 	if (mouse || tat_ns > now_ns)
 		now_ns = bpf_ktime_get_ns();
 	/* tat alone would stay what it is when the chance made a cost 0. */
@@ -275,8 +273,7 @@ static __always_inline enum natra_counter judge(struct __sk_buff *skb,
 		 */
 		limit_ns = packet->bytes <= TINY_BYTES ? limits->reserve_ns : 0;
 		if (natra_bucket_take(
-			    &natra_memory.state.mice_tat_ns, now_ns,
-			    limits->mice.burst_ns,
+			    &state->mice_tat_ns, now_ns, limits->mice.burst_ns,
 			    natra_cost_ns(&limits->mice, packet->bytes, chance),
 			    limit_ns) == NATRA_BUCKET_REFUSED) {
 			limit_ns = 0;
@@ -286,12 +283,12 @@ static __always_inline enum natra_counter judge(struct __sk_buff *skb,
 			limit_ns = NATRA_NO_LIMIT;
 		}
 	} else {
-		note_flow(skb, cpu, packet, now_ns);
+		note_flow(skb, state, cpu, packet, now_ns);
 	}
 
 	cost_ns = natra_cost_ns(&limits->rate, packet->bytes, chance);
-	depart_ns = natra_bucket_take(&natra_memory.state.tat_ns, now_ns,
-				      burst_ns, cost_ns, limit_ns);
+	depart_ns = natra_bucket_take(&state->tat_ns, now_ns, burst_ns, cost_ns,
+				      limit_ns);
 	if (depart_ns == NATRA_BUCKET_REFUSED)
 		return edt && !mouse ? NATRA_COUNT_DROPPED_HORIZON
 				     : NATRA_COUNT_DROPPED_RATE;
@@ -300,7 +297,7 @@ static __always_inline enum natra_counter judge(struct __sk_buff *skb,
 	if (depart_ns <= now_ns)
 		return NATRA_COUNT_ADMITTED;
 	if (!edt)
-		return mark(skb, cost_ns);
+		return mark(skb, state, cost_ns);
 
 	/* fq below holds it. */
 	packet->depart_ns = depart_ns;
@@ -314,13 +311,20 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 				 bool tx, bool edt, bool subnets)
 {
 	__u32 cpu_id = bpf_get_smp_processor_id();
+	const __u32 slot = skb->cb[0];
+	const struct natra_config *config;
 	enum natra_counter outcome;
+	struct natra_state *state;
 	struct natra_cpu *cpu;
 
+	config = bpf_map_lookup_elem(&natra_configs, &slot);
+	state = bpf_map_lookup_elem(&natra_states, &slot);
+	if (!config || !state)
+		return PASS; /* for the verifier: stubs give what there is */
 	if (cpu_id >= natra_fixed.cpus)
 		cpu_id = 0; /* for the verifier: there is one for each */
-	cpu = &natra_cpus[cpu_id];
-	outcome = judge(skb, cpu, packet, tx, edt, subnets);
+	cpu = &state->cpus[cpu_id];
+	outcome = judge(skb, config, state, cpu, packet, tx, edt, subnets);
 	/* One copy of what follows, not one for each outcome. */
 	asm volatile("" : "+r"(outcome));
 	cpu->counters.count[outcome].packets++;

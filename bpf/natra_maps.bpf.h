@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/*
- * Every map of one direction. All but the last are global data, each of one
- * variable: they take no helper call to reach and no BTF to declare, which would
- * stay in the kernel with every pod. They live as long as their pins or
- * programs.
- */
+/* What the program finds by the number of an attachment's slot. */
 #ifndef NATRA_MAPS_BPF_H
 #define NATRA_MAPS_BPF_H
 
@@ -13,15 +8,32 @@
 
 #include "natra_shared.h"
 
-/* The limits: user space writes, programs read. */
-struct natra_config natra_config SEC(".data.config");
+/* User space writes, programs read. Resized to the slots that there are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct natra_config));
+} natra_configs SEC(".maps");
 
-/* Programs write, user space sums. Resized to the number of CPUs. */
-struct natra_cpu natra_cpus[1] SEC(".bss.cpus");
+/* Programs write, user space reads: struct natra_state. Resized too, and its
+ * values to what CPUs and sketch take. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct natra_state));
+} natra_states SEC(".maps");
 
-/* Programs write, user space reads the flows. Resized to the width that was
- * asked for. */
-struct natra_memory natra_memory SEC(".bss");
+/* Made for the programs that ask it, and filled by user space before they run;
+ * the values mean nothing. Resized to the blocks that there are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(struct natra_subnet));
+	__uint(value_size, 1);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+} natra_subnets SEC(".maps");
 
 /* Rewritten before loading. */
 const volatile struct natra_fixed natra_fixed SEC(".rodata") = {
@@ -29,16 +41,5 @@ const volatile struct natra_fixed natra_fixed SEC(".rodata") = {
 	.sketch_mask = NATRA_SKETCH_WIDTH_DEFAULT - 1,
 	.has_l2 = 1,
 };
-
-/*
- * The subnets, one map for all programs of an attachment, which user space
- * fills before it loads them. libbpf makes or takes a map of this kind only if
- * BTF declares it; so here is a number instead, in a load of 64 bits, which is
- * what the reference to a map is, and user space makes it one.
- */
-static __always_inline void *natra_subnets_map(void)
-{
-	return (void *)NATRA_SUBNETS_MAP;
-}
 
 #endif

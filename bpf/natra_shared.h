@@ -11,9 +11,9 @@
 /*
  * Number of the pinned layout. Raise it when a struct of this file or the set
  * of pins changes; natra of a lower number reports such state and leaves it, of
- * a higher one it can at least detach it.
+ * a higher one it can detach and replace it.
  *
- * 2: subnets and unshaped records. All else is as in 1, which is still used.
+ * 2: programs that attachments share, subnets, unshaped records.
  */
 #define NATRA_PIN_ABI   2
 #define NATRA_PIN_MAGIC 0x6e617472 /* "natr" */
@@ -120,6 +120,8 @@ struct natra_limits {
 struct natra_config {
 	__u64 active;
 	struct natra_limits slot[2];
+	__u64 keys[NATRA_HASH_KEYS]; /* random, for this attachment */
+	__u64 owner; /* random; 0: the entry is free. For user space. */
 };
 
 /* A heavy flow for natractl top; written without locks, see natra_flows.h. */
@@ -158,42 +160,35 @@ struct natra_subnet {
 #define NATRA_SUBNET_VERSION_BITS 32
 #define NATRA_SUBNET_BITS_MAX     (NATRA_SUBNET_VERSION_BITS + 128)
 
-/* Stands in the programs where the map is to be, see natra_maps.bpf.h. */
-#define NATRA_SUBNETS_MAP 0x6e61747261736e74 /* "natrasnt" */
-
 /* Fixed at load, so that the verifier knows the numbers. */
 struct natra_fixed {
 	__u32 cpus;
 	__u32 sketch_mask;
-	__u32 has_l2; /* packets begin with an Ethernet header, not with IP */
+	__u32 has_l2;  /* packets begin with an Ethernet header, not with IP */
 	__u16 subnets; /* enum natra_subnets */
 	__u16 peer_is_to; /* the other end is the destination */
 };
 
-/* The sketch follows this in the same map. */
+/*
+ * What changes with every packet. Behind the CPUs, as many as there are, comes
+ * the sketch: cells of 32 bits.
+ */
 struct natra_state {
-	__u64 keys[NATRA_HASH_KEYS]; /* random, set before loading */
-	__u64 pad[5];
 	__u64 tat_ns;
 	__u64 pad0[15]; /* the two buckets do not share a cache line */
 	__u64 mice_tat_ns;
 	__u64 pad1[15];
 	__u16 heavy[NATRA_HEAVY_SLOTS];
 	struct natra_flow_slot flows[NATRA_FLOWS];
-};
-
-/* What user space resizes before loading is last. */
-struct natra_memory {
-	struct natra_state state;
-	__u32 sketch[NATRA_ROWS * NATRA_SKETCH_WIDTH_DEFAULT];
+	struct natra_cpu cpus[];
 };
 
 _Static_assert(sizeof(struct natra_flow_slot) == 64, "one cache line");
 _Static_assert(sizeof(struct natra_limits) == 88, "no hidden padding");
-_Static_assert(sizeof(struct natra_config) == 184, "no hidden padding");
+_Static_assert(sizeof(struct natra_config) == 280, "no hidden padding");
 _Static_assert(sizeof(struct natra_cpu) == 256, "cache lines");
-_Static_assert(sizeof(struct natra_fixed) == 16, "no more memory than that");
+_Static_assert(sizeof(struct natra_fixed) == 16, "no hidden padding");
 _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
-_Static_assert(sizeof(struct natra_state) == 128 + 256 + 2048 + 2048, "layout");
+_Static_assert(sizeof(struct natra_state) == 256 + 2048 + 2048, "layout");
 
 #endif

@@ -124,6 +124,8 @@ static int run_command(struct call *call, const struct command *command)
 
 	opts.log_fn = log_library;
 	opts.log_arg = &call->log;
+	/* The next pod comes soon. */
+	opts.keep_programs = true;
 	r = natra_open(&call->n, &opts);
 	if (r < 0)
 		return refuse(&call->failure, CNI_TRY_AGAIN,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine.h"
 #include "hook.h"
 #include "link.h"
 #include "qdisc_fq.h"
@@ -148,6 +149,20 @@ static int check_unlinked(struct natra *n, const struct pin_gen *gen,
 			    half_name(half), site.link->ifname);
 }
 
+/* The stub alone passes everything. */
+static int check_engine(struct natra *n, const struct pin_gen *gen,
+			enum half half)
+{
+	cleanup_slot struct slot slot = SLOT_INIT;
+	int r = engine_open_slot(n, &gen->meta.slot[half], &slot);
+
+	if (r == -ENOENT)
+		return natra_refuse(n, -EBADE,
+				    "the program of %s is gone from bpffs",
+				    half_name(half));
+	return r;
+}
+
 int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 {
 	int r = 0;
@@ -172,6 +187,11 @@ int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 		    meta_has_hook(&gen->meta, on_host, META_HOOK_CLSACT))
 			r = run_in_site(n, site.link, on_host ? -1 : hint_fd,
 					check_site, &site);
+	}
+	/* Last: that the interface is gone is what to tell first. */
+	for (int i = 0; i < HALF_MAX && r == 0; i++) {
+		if (gen->meta.half[i].hook)
+			r = check_engine(n, gen, (enum half)i);
 	}
 	return r;
 }
@@ -201,17 +221,17 @@ int check_limits(struct natra *n, const struct pin_gen *gen)
 		bool paced = meta_is_paced(&gen->meta, half);
 		struct natra_limits want = policy_limits(&policy, half, paced);
 		struct natra_limits have;
-		cleanup_close int fd = -1;
+		cleanup_slot struct slot slot = SLOT_INIT;
 
 		if (!gen->meta.half[i].hook)
 			continue;
-		r = pin_open_map(n, gen, half, PROGRAM_MAP_CONFIG, &fd);
+		r = engine_open_slot(n, &gen->meta.slot[i], &slot);
 		if (r == -ENOENT)
 			return natra_refuse(n, -EBADE,
-					    "the limits of %s are not pinned",
+					    "the limits of %s are gone",
 					    half_name(half));
 		if (r == 0)
-			r = program_get_limits(n, fd, &have);
+			r = slot_get_limits(n, &slot, &have);
 		if (r < 0)
 			return r;
 		if (memcmp(&want, &have, sizeof(want)) != 0)

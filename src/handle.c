@@ -26,6 +26,7 @@ int natra_open(struct natra **ret_n, const struct natra_open_opts *opts)
 		return -EINVAL;
 	n->log_fn = o.log_fn;
 	n->log_arg = o.log_arg;
+	n->keep_programs = o.keep_programs;
 	n->bpffs = strdup(o.bpffs_path ? o.bpffs_path : "/sys/fs/bpf");
 	if (!n->bpffs)
 		return -ENOMEM;

@@ -11,6 +11,7 @@ struct natra {
 	char *bpffs;
 	natra_log_fn log_fn;
 	void *log_arg;
+	bool keep_programs;
 	char error[HANDLE_ERROR_MAX];
 };
 

@@ -75,26 +75,30 @@ bool meta_has_hook(const struct meta *meta, bool on_host, enum meta_hook hook)
 	return false;
 }
 
+bool meta_old_valid(struct meta *m)
+{
+	m->pod.ifname[sizeof(m->pod.ifname) - 1] = '\0';
+	m->host.ifname[sizeof(m->host.ifname) - 1] = '\0';
+	for (int i = 0; i < HALF_MAX; i++) {
+		if (m->half[i].hook > META_HOOK_CLSACT)
+			return false;
+	}
+	return m->magic == NATRA_PIN_MAGIC && m->mode < NATRA_MODE_MAX;
+}
+
 bool meta_valid(struct meta *m)
 {
 	struct natra_policy policy;
 	char error[HANDLE_ERROR_MAX];
 
-	if (m->magic != NATRA_PIN_MAGIC || !meta_size(m->abi) ||
-	    m->size != meta_size(m->abi) || m->mode >= NATRA_MODE_MAX ||
-	    m->subnets > NATRA_SUBNETS_UNSHAPED ||
+	if (!meta_old_valid(m) || m->abi != NATRA_PIN_ABI ||
+	    m->size != sizeof(*m) || m->subnets > NATRA_SUBNETS_UNSHAPED ||
 	    !m->subnets != !m->subnets_len)
 		return false;
-	m->pod.ifname[sizeof(m->pod.ifname) - 1] = '\0';
-	m->host.ifname[sizeof(m->host.ifname) - 1] = '\0';
 	m->id[sizeof(m->id) - 1] = '\0';
 	m->network[sizeof(m->network) - 1] = '\0';
 	m->label[sizeof(m->label) - 1] = '\0';
 	m->reason[sizeof(m->reason) - 1] = '\0';
-	for (int i = 0; i < HALF_MAX; i++) {
-		if (m->half[i].hook > META_HOOK_CLSACT)
-			return false;
-	}
 	policy = meta_get_policy(m);
 	return policy_check(&policy, error, sizeof(error)) == 0;
 }

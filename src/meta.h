@@ -32,6 +32,14 @@ struct meta_half {
 	uint32_t prog_id;
 };
 
+/* Where its limits and its state are, if engine is not 0; see engine.h. */
+struct meta_slot {
+	uint64_t engine;
+	uint64_t owner; /* what the slot says while it is this one's */
+	uint32_t bank;
+	uint32_t index;
+};
+
 struct meta_policy {
 	uint64_t ingress_rate_bits_per_sec;
 	uint64_t egress_rate_bits_per_sec;
@@ -56,8 +64,11 @@ struct meta_link {
 	char ifname[16];
 };
 
+/*
+ * The first three members stay where they are in every layout, and those up to
+ * half in every one that a newer natra can still detach: META_OLD_SIZE.
+ */
 struct meta {
-	/* These three stay where they are in every layout. */
 	uint32_t magic;
 	uint32_t abi;
 	uint32_t size;
@@ -67,34 +78,22 @@ struct meta {
 	struct meta_link pod;
 	struct meta_link host;
 	struct meta_half half[HALF_MAX];
+	struct meta_slot slot[HALF_MAX];
 	struct meta_policy policy;
 	char id[NATRA_ID_MAX + 1];
 	char network[NATRA_NAME_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
 	char reason[META_REASON_MAX];
-	/* In ABI 1 this was the end. */
 	uint32_t subnets; /* enum natra_subnets */
 	uint32_t subnets_len;
 	uint32_t unshaped; /* no programs: only a record, `reason` says why */
 	uint32_t pad;
 };
 
-_Static_assert(sizeof(struct meta) == 1272, "pinned layout: NATRA_PIN_ABI");
-_Static_assert(offsetof(struct meta, subnets) == 1256, "ABI 1");
+#define META_OLD_SIZE offsetof(struct meta, slot)
 
-/* The size of an ABI's record, 0 if it is not known. A shorter one is read with
- * zeros behind it, and written back as what it was. */
-static inline size_t meta_size(uint32_t abi)
-{
-	switch (abi) {
-	case 1:
-		return offsetof(struct meta, subnets);
-	case NATRA_PIN_ABI:
-		return sizeof(struct meta);
-	default:
-		return 0;
-	}
-}
+_Static_assert(META_OLD_SIZE == 152, "pinned layout of all ABIs");
+_Static_assert(sizeof(struct meta) == 1344, "pinned layout: NATRA_PIN_ABI");
 
 struct natra_policy meta_get_policy(const struct meta *meta);
 void meta_set_policy(struct meta *meta, const struct natra_policy *policy);
@@ -116,7 +115,10 @@ static inline bool meta_is_paced(const struct meta *meta, enum half half)
 /* Whether a half is attached by `hook` (META_HOOK_NONE: by any) on that side. */
 bool meta_has_hook(const struct meta *meta, bool on_host, enum meta_hook hook);
 
-/* Whether the record is of a layout that is known and its numbers are in range;
+/* The same for what all layouts have, of an older one. */
+bool meta_old_valid(struct meta *meta);
+
+/* Whether the record is of this build's layout and its numbers are in range;
  * ends its strings. Whatever could write to the pin is not trusted further. */
 bool meta_valid(struct meta *meta);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "engine.h"
 #include "set_limits.h"
 #include "shaper.h"
 #include "structs.h"
@@ -180,6 +181,20 @@ static int order_take(struct natra *n, struct order *o)
 	return r < 0 ? r : pin_lock(n, o->id, true, &o->key);
 }
 
+/* When something went, or did not come: nothing may be left of the last one. */
+static void drop_unused(struct natra *n)
+{
+	char error[HANDLE_ERROR_MAX];
+
+	if (n->keep_programs)
+		return;
+	(void)str_copy(error, sizeof(error), n->error);
+	if (engine_sweep(n) < 0)
+		natra_log(n, NATRA_LOG_WARN, "unused programs stay: %s",
+			  natra_error(n));
+	(void)str_copy(n->error, sizeof(n->error), error);
+}
+
 int natra_attach(struct natra *n, const struct natra_target *target,
 		 const struct natra_policy *policy)
 {
@@ -198,8 +213,10 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	if (r < 0)
 		return r;
 	r = shaper_attach(n, &o.key, &o.scene, &o.request);
-	if (r < 0)
+	if (r < 0) {
 		pin_remove_key(&o.key); /* the kernel refuses if it is in use */
+		drop_unused(n);
+	}
 	return r;
 }
 
@@ -274,7 +291,12 @@ static int reattach(struct natra *n, const struct pin_key *key,
 		return natra_fail(n, r, "find the netns of '%s'",
 				  meta->pod.ifname);
 	r = scene_look(n, fd, meta->pod.ifname, &scene);
-	return r < 0 ? r : shaper_attach(n, key, &scene, &request);
+	if (r < 0)
+		return r;
+	r = shaper_attach(n, key, &scene, &request);
+	if (r < 0)
+		drop_unused(n);
+	return r;
 }
 
 /* mode, edt, ingress_mode, sketch_width: 0 keeps them; another value than before,
@@ -402,13 +424,14 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 		return 0;
 	if (r == 0)
 		r = pin_lock(n, id, false, &key);
-	if (r == -ENOENT)
-		return 0;
 	if (r == 0)
 		r = teardown_key(n, &key, NULL, fd);
 	if (r == 0)
 		pin_remove_key(&key);
-	return r;
+	/* With nothing to detach too: the call before may have failed here. */
+	if ((r == 0 || r == -ENOENT) && !n->keep_programs)
+		r = engine_sweep(n);
+	return r == -ENOENT ? 0 : r;
 }
 
 int natra_check(struct natra *n, const char *id,

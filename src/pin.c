@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,8 @@ __extension__ typedef unsigned __int128 u128;
 #define PIN_DIR       "natra"
 #define PIN_MODE      0700
 #define KEY_HEX_LEN   32
+#define ENGINE_PREFIX "engine_"
+#define ENGINE_LEN    (sizeof(ENGINE_PREFIX) - 1 + 16)
 #define META_MAP_NAME "natra_meta"
 
 int pin_bpffs_mounted(struct natra *n)
@@ -150,6 +153,32 @@ int pin_lock_path(struct natra *n, const char *path, struct pin_key *ret_key)
 	return lock_path(n, path, false, ret_key);
 }
 
+/* Not too long: the key's path was not. */
+static void engine_path(struct natra *n, uint64_t id, char *ret_path)
+{
+	(void)snprintf(ret_path, PIN_PATH_MAX,
+		       "%s/%s/" ENGINE_PREFIX "%016" PRIx64, n->bpffs, PIN_DIR,
+		       id);
+}
+
+int pin_lock_engine(struct natra *n, uint64_t id, bool create,
+		    struct pin_key *ret_key)
+{
+	char path[PIN_PATH_MAX];
+
+	engine_path(n, id, path);
+	return lock_path(n, path, create, ret_key);
+}
+
+void pin_bank_path(struct natra *n, uint64_t id, uint32_t bank, char *ret_path)
+{
+	size_t len;
+
+	engine_path(n, id, ret_path);
+	len = strlen(ret_path);
+	(void)snprintf(ret_path + len, PIN_PATH_MAX - len, "/%u", bank);
+}
+
 void pin_unlock(struct pin_key *key)
 {
 	cleanup_closep(&key->lock_fd);
@@ -255,10 +284,17 @@ static int load_meta(struct natra *n, struct pin_gen *gen)
 	if (value->magic != NATRA_PIN_MAGIC)
 		return 0;
 	gen->abi = value->abi;
-	if (!meta_size(value->abi))
+	if (value->abi > NATRA_PIN_ABI)
 		return 0;
+	if (value->abi < NATRA_PIN_ABI) {
+		memcpy(&gen->meta, value, META_OLD_SIZE);
+		if (info.value_size < META_OLD_SIZE ||
+		    !meta_old_valid(&gen->meta))
+			gen->abi = 0;
+		return 0;
+	}
 	gen->meta = *value;
-	if (info.value_size != meta_size(value->abi) || !meta_valid(&gen->meta))
+	if (info.value_size != sizeof(*value) || !meta_valid(&gen->meta))
 		gen->abi = 0;
 	return 0;
 }
@@ -311,7 +347,7 @@ int pin_foreach_gen(struct natra *n, const char *path,
 
 struct find {
 	struct pin_gen *gen;
-	uint32_t foreign_abi;
+	uint32_t abi; /* the highest */
 	bool found;
 };
 
@@ -319,17 +355,21 @@ static int keep_newest(void *arg, struct pin_gen *gen)
 {
 	struct find *find = arg;
 
-	if (!meta_size(gen->abi)) {
-		find->foreign_abi = gen->abi;
-		return 0;
-	}
-	if (!gen->meta.complete)
+	if (gen->abi > NATRA_PIN_ABI || gen->abi > find->abi)
+		find->abi = gen->abi;
+	if (gen->abi == 0 || gen->abi > NATRA_PIN_ABI || !gen->meta.complete)
 		return 0;
 	pin_close_gen(find->gen);
 	*find->gen = *gen;
 	gen->meta_fd = -1;
 	find->found = true;
 	return 0;
+}
+
+static int stale(struct natra *n, const char *path, uint32_t abi)
+{
+	return natra_refuse(n, -ESTALE, "'%s' was pinned by ABI %u, this is %d",
+			    path, abi, NATRA_PIN_ABI);
 }
 
 int pin_find_gen(struct natra *n, const char *path, struct pin_gen *ret_gen)
@@ -340,16 +380,15 @@ int pin_find_gen(struct natra *n, const char *path, struct pin_gen *ret_gen)
 
 	if (r < 0)
 		return r;
-	ret_gen->abi = find.foreign_abi;
-	if (!find.found && find.foreign_abi)
-		return natra_refuse(n, -ESTALE,
-				    "'%s' was pinned by ABI %u, this is %d",
-				    path, find.foreign_abi, NATRA_PIN_ABI);
+	if (find.abi > NATRA_PIN_ABI && !find.found) {
+		ret_gen->abi = find.abi;
+		return stale(n, path, find.abi);
+	}
 	if (!find.found)
 		return -ENOENT;
 	*ret_gen = gen;
 	gen.meta_fd = -1;
-	return 0;
+	return ret_gen->abi == NATRA_PIN_ABI ? 0 : stale(n, path, ret_gen->abi);
 }
 
 int pin_find(struct natra *n, const char *id, struct pin_gen *ret_gen)
@@ -360,43 +399,26 @@ int pin_find(struct natra *n, const char *id, struct pin_gen *ret_gen)
 	return r < 0 ? r : pin_find_gen(n, path, ret_gen);
 }
 
-static void object_path(const struct pin_gen *gen, enum half half,
-			const char *object, char *ret_path, size_t size)
+int pin_make_dir(struct natra *n, const char *path)
 {
-	(void)snprintf(ret_path, size, "%s/%s_%s", gen->path, half_name(half),
-		       object);
+	return make_dir(n, path);
 }
 
-int pin_maps(struct natra *n, const struct pin_gen *gen, enum half half,
-	     const struct program *program)
-{
-	char path[PIN_PATH_MAX + 32];
-	int r = 0;
-
-	for (int i = 0; i < PROGRAM_MAP_MAX && r == 0; i++) {
-		object_path(gen, half, program_map_name((enum program_map)i),
-			    path, sizeof(path));
-		r = pin(n, program->map_fd[i], path);
-	}
-	return r;
-}
-
-int pin_link(struct natra *n, const struct pin_gen *gen, enum half half,
-	     int link_fd)
+int pin_object(struct natra *n, const char *dir, const char *name, int fd)
 {
 	char path[PIN_PATH_MAX + 32];
 
-	object_path(gen, half, "link", path, sizeof(path));
-	return pin(n, link_fd, path);
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return pin(n, fd, path);
 }
 
-static int open_object(struct natra *n, const struct pin_gen *gen,
-		       enum half half, const char *object, int *ret_fd)
+int pin_open_object(struct natra *n, const char *dir, const char *name,
+		    int *ret_fd)
 {
 	char path[PIN_PATH_MAX + 32];
 	int fd;
 
-	object_path(gen, half, object, path, sizeof(path));
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
 	fd = bpf_obj_get(path);
 	if (fd == -ENOENT)
 		return fd;
@@ -406,47 +428,83 @@ static int open_object(struct natra *n, const struct pin_gen *gen,
 	return 0;
 }
 
-int pin_open_map(struct natra *n, const struct pin_gen *gen, enum half half,
-		 enum program_map map, int *ret_fd)
+static void link_name(enum half half, char *ret_name, size_t size)
 {
-	return open_object(n, gen, half, program_map_name(map), ret_fd);
+	(void)snprintf(ret_name, size, "%s_link", half_name(half));
+}
+
+int pin_link(struct natra *n, const struct pin_gen *gen, enum half half,
+	     int link_fd)
+{
+	char name[32];
+
+	link_name(half, name, sizeof(name));
+	return pin_object(n, gen->path, name, link_fd);
 }
 
 int pin_open_link(struct natra *n, const struct pin_gen *gen, enum half half,
 		  int *ret_fd)
 {
-	return open_object(n, gen, half, "link", ret_fd);
+	char name[32];
+
+	link_name(half, name, sizeof(name));
+	return pin_open_object(n, gen->path, name, ret_fd);
 }
 
-static void subnets_path(const struct pin_gen *gen, char *ret_path, size_t size)
+/* Unpins all in a directory, `last` after the others, and removes it. */
+static int remove_dir(struct natra *n, const char *path, const char *last)
 {
-	(void)snprintf(ret_path, size, "%s/subnets", gen->path);
+	cleanup_dir DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	if (!dir)
+		return errno == ENOENT ? 0
+				       : natra_fail(n, -errno, "'%s'", path);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.' ||
+		    (last && strcmp(entry->d_name, last) == 0))
+			continue;
+		if (unlinkat(dirfd(dir), entry->d_name, 0) < 0 &&
+		    errno != ENOENT)
+			return natra_fail(n, -errno, "unpin '%s/%s'", path,
+					  entry->d_name);
+	}
+	if (last && unlinkat(dirfd(dir), last, 0) < 0 && errno != ENOENT)
+		return natra_fail(n, -errno, "unpin '%s/%s'", path, last);
+	if (rmdir(path) < 0 && errno != ENOENT)
+		return natra_fail(n, -errno, "remove '%s'", path);
+	return 0;
 }
+
+int pin_remove_dir(struct natra *n, const char *dir)
+{
+	return remove_dir(n, dir, NULL);
+}
+
+#define SUBNETS_NAME "subnets"
 
 int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd)
 {
 	char path[PIN_PATH_MAX + 32];
+	int r;
 
-	subnets_path(gen, path, sizeof(path));
-	return pin(n, fd, path);
+	(void)snprintf(path, sizeof(path), "%s/" SUBNETS_NAME, gen->path);
+	r = bpf_obj_pin(fd, path);
+	/* Of another half, and the same. */
+	return r < 0 && r != -EEXIST ? natra_fail(n, r, "pin '%s'", path) : 0;
 }
 
 int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
 		     struct subnets *ret_subnets)
 {
-	char path[PIN_PATH_MAX + 32];
 	struct subnets subnets = {0};
 	cleanup_close int fd = -1;
 	int r;
 
 	if (gen->meta.subnets) {
-		subnets_path(gen, path, sizeof(path));
-		fd = bpf_obj_get(path);
-		if (fd == -ENOENT)
-			return fd;
-		if (fd < 0)
-			return natra_fail(n, fd, "open '%s'", path);
-		r = program_read_subnets(n, fd, &subnets);
+		r = pin_open_object(n, gen->path, SUBNETS_NAME, &fd);
+		if (r == 0)
+			r = program_read_subnets(n, fd, &subnets);
 		if (r < 0)
 			return r;
 		subnets.kind = (enum natra_subnets)gen->meta.subnets;
@@ -457,33 +515,14 @@ int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
 
 int pin_remove_gen(struct natra *n, const struct pin_gen *gen)
 {
-	cleanup_dir DIR *dir = opendir(gen->path);
-	struct dirent *entry;
-
-	if (!dir)
-		return errno == ENOENT
-			       ? 0
-			       : natra_fail(n, -errno, "'%s'", gen->path);
-	/* meta goes last: while it is there, a crash leaves what can be read. */
-	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] == '.' ||
-		    strcmp(entry->d_name, "meta") == 0)
-			continue;
-		if (unlinkat(dirfd(dir), entry->d_name, 0) < 0 &&
-		    errno != ENOENT)
-			return natra_fail(n, -errno, "unpin '%s/%s'", gen->path,
-					  entry->d_name);
-	}
-	if (unlinkat(dirfd(dir), "meta", 0) < 0 && errno != ENOENT)
-		return natra_fail(n, -errno, "unpin '%s/meta'", gen->path);
-	if (rmdir(gen->path) < 0 && errno != ENOENT)
-		return natra_fail(n, -errno, "remove '%s'", gen->path);
-	return 0;
+	/* While the record is there, a crash leaves what can be read. */
+	return remove_dir(n, gen->path, "meta");
 }
 
-int pin_foreach_key(struct natra *n, int (*cb)(void *arg, const char *path),
-		    void *arg)
+static int foreach_dir(struct natra *n, bool engines,
+		       int (*cb)(void *arg, const char *path), void *arg)
 {
+	const size_t prefix = sizeof(ENGINE_PREFIX) - 1;
 	cleanup_dir DIR *dir = NULL;
 	char path[PIN_PATH_MAX];
 	struct dirent *entry;
@@ -497,7 +536,11 @@ int pin_foreach_key(struct natra *n, int (*cb)(void *arg, const char *path),
 		return natra_fail(n, -errno, "'%s'", path);
 	}
 	while (r == 0 && (entry = readdir(dir))) {
-		if (strlen(entry->d_name) != KEY_HEX_LEN)
+		bool is_engine =
+			strlen(entry->d_name) == ENGINE_LEN &&
+			strncmp(entry->d_name, ENGINE_PREFIX, prefix) == 0;
+
+		if (engines ? !is_engine : strlen(entry->d_name) != KEY_HEX_LEN)
 			continue;
 		if (snprintf(path, sizeof(path), "%s/%s/%s", n->bpffs, PIN_DIR,
 			     entry->d_name) >= (int)sizeof(path))
@@ -505,4 +548,16 @@ int pin_foreach_key(struct natra *n, int (*cb)(void *arg, const char *path),
 		r = cb(arg, path);
 	}
 	return r;
+}
+
+int pin_foreach_key(struct natra *n, int (*cb)(void *arg, const char *path),
+		    void *arg)
+{
+	return foreach_dir(n, false, cb, arg);
+}
+
+int pin_foreach_engine(struct natra *n, int (*cb)(void *arg, const char *path),
+		       void *arg)
+{
+	return foreach_dir(n, true, cb, arg);
 }

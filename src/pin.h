@@ -2,7 +2,8 @@
 /*
  * State on bpffs, the only one that natra has:
  *
- *   <bpffs>/natra/<key>/<generation>/{meta,subnets,<half>_<map>,<half>_link}
+ *   <bpffs>/natra/<key>/<generation>/{meta,subnets,<half>_link}
+ *   <bpffs>/natra/engine_<id>/..., see engine.h
  *
  * The key is a hash of the id: bpffs refuses dots in names, and ids come from
  * outside. flock(2) on the key's directory excludes other processes. A new
@@ -17,7 +18,7 @@
 
 #define PIN_PATH_MAX 512
 
-/* A locked key. */
+/* A locked directory: of a key, or of an engine. */
 struct pin_key {
 	int lock_fd;
 	char path[PIN_PATH_MAX];
@@ -28,8 +29,9 @@ struct pin_gen {
 	char path[PIN_PATH_MAX];
 	unsigned int number;
 	int meta_fd;
-	uint32_t
-		abi; /* as found; meta is valid if it is known, see meta_size */
+	/* As found; 0: not to be understood. meta is valid if it is
+	 * NATRA_PIN_ABI, and its first META_OLD_SIZE bytes if it is older. */
+	uint32_t abi;
 	struct meta meta;
 };
 
@@ -63,15 +65,13 @@ void pin_remove_key(const struct pin_key *key);
 int pin_new_gen(struct natra *n, const struct pin_key *key, unsigned int after,
 		const struct meta *meta, struct pin_gen *ret_gen);
 
-/*
- * Calls cb for each generation under a key's path, lowest number first. One
- * whose meta is missing or of another ABI has `abi` 0 or that number.
- */
+/* Calls cb for each generation under a key's path, lowest number first. */
 int pin_foreach_gen(struct natra *n, const char *key_path,
 		    int (*cb)(void *arg, struct pin_gen *gen), void *arg);
 
 /* The newest complete generation of an id; -ENOENT without an error text;
- * -ESTALE another ABI, which is in ret_gen->abi. No lock is needed to read. */
+ * -ESTALE another ABI, and ret_gen is set: to the abi alone if it is a newer
+ * one. No lock is needed to read. */
 int pin_find_gen(struct natra *n, const char *key_path,
 		 struct pin_gen *ret_gen);
 int pin_find(struct natra *n, const char *id, struct pin_gen *ret_gen);
@@ -80,19 +80,14 @@ void pin_close_gen(struct pin_gen *gen);
 
 int pin_store_meta(struct natra *n, struct pin_gen *gen);
 
-/* Pin the maps of a half, and its link. */
-int pin_maps(struct natra *n, const struct pin_gen *gen, enum half half,
-	     const struct program *program);
 int pin_link(struct natra *n, const struct pin_gen *gen, enum half half,
 	     int link_fd);
 
-/* Open a pinned object; -ENOENT without an error text if there is none. */
-int pin_open_map(struct natra *n, const struct pin_gen *gen, enum half half,
-		 enum program_map map, int *ret_fd);
+/* -ENOENT without an error text if there is none. */
 int pin_open_link(struct natra *n, const struct pin_gen *gen, enum half half,
 		  int *ret_fd);
 
-/* Pin the map of subnets; read it back, -ENOENT without an error text if it is
+/* Pin a bank's map of subnets with the generation; read it back, -ENOENT without an error text if it is
  * not there. A generation without subnets has none. */
 int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd);
 int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
@@ -101,8 +96,24 @@ int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
 /* Unpins everything of a generation and removes its directory. */
 int pin_remove_gen(struct natra *n, const struct pin_gen *gen);
 
-/* Calls cb with the path of every key. */
+/* Calls cb with the path of every key, or of every engine. */
 int pin_foreach_key(struct natra *n, int (*cb)(void *arg, const char *path),
 		    void *arg);
+int pin_foreach_engine(struct natra *n, int (*cb)(void *arg, const char *path),
+		       void *arg);
+
+/* Locks the directory of an engine, as pin_lock does that of a key. */
+int pin_lock_engine(struct natra *n, uint64_t id, bool create,
+		    struct pin_key *ret_key);
+void pin_bank_path(struct natra *n, uint64_t id, uint32_t bank, char *ret_path);
+
+/* Objects of any directory on bpffs. -ENOENT as above. */
+int pin_make_dir(struct natra *n, const char *path);
+int pin_object(struct natra *n, const char *dir, const char *name, int fd);
+int pin_open_object(struct natra *n, const char *dir, const char *name,
+		    int *ret_fd);
+
+/* Unpins all in a directory and removes it. */
+int pin_remove_dir(struct natra *n, const char *dir);
 
 #endif

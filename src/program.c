@@ -4,263 +4,112 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "libbpf_log.h"
-#include "natra.skel.h"
 #include "util/cleanup.h"
 #include "../bpf/natra_flows.h"
-
-#define KEYS_BYTES       sizeof(((struct natra_state *)0)->keys)
-#define SUBNETS_MAP_NAME "natra_subnets"
-
-static void skeleton_freep(struct natra_bpf **skel)
-{
-	natra_bpf__destroy(*skel);
-}
-
-const char *program_map_name(enum program_map map)
-{
-	static const char *const names[PROGRAM_MAP_MAX] = {
-		[PROGRAM_MAP_CONFIG] = "config",
-		[PROGRAM_MAP_STATE] = "state",
-		[PROGRAM_MAP_COUNTERS] = "counters",
-	};
-
-	return names[map];
-}
 
 void program_close(struct program *program)
 {
 	cleanup_closep(&program->prog_fd);
 	program->prog_fd = -1;
-	for (int i = 0; i < PROGRAM_MAP_MAX; i++) {
-		cleanup_closep(&program->map_fd[i]);
-		program->map_fd[i] = -1;
-	}
 }
 
-static struct bpf_program *choose(struct natra_bpf *skel,
-				  const struct program_options *options)
+void slot_close(struct slot *slot)
 {
-	struct bpf_program *all[PROGRAM_KIND_MAX][2] = {
-		[PROGRAM_RX] = {skel->progs.natra_rx,
-				skel->progs.natra_rx_nets},
-		[PROGRAM_TX] = {skel->progs.natra_tx,
-				skel->progs.natra_tx_nets},
-		[PROGRAM_EDT] = {skel->progs.natra_edt,
-				 skel->progs.natra_edt_nets},
+	cleanup_closep(&slot->config_fd);
+	cleanup_closep(&slot->state_fd);
+	*slot = (struct slot)SLOT_INIT;
+}
+
+#define INSN(op, dst, src, offset, value)                                      \
+	{                                                                      \
+		.code = (op), .dst_reg = (dst), .src_reg = (src),              \
+		.off = (int16_t)(offset), .imm = (int32_t)(value)              \
+	}
+
+int program_load_stub(struct natra *n, enum program_kind kind, int programs_fd,
+		      uint32_t slot, struct program *ret_program)
+{
+	static const char *const names[PROGRAM_KIND_MAX] = {
+		[PROGRAM_RX] = "natra_rx",
+		[PROGRAM_TX] = "natra_tx",
+		[PROGRAM_EDT] = "natra_edt",
 	};
-	struct bpf_program *chosen =
-		all[options->kind][options->subnets != NATRA_SUBNETS_NONE];
-	struct bpf_program *program;
-
-	bpf_object__for_each_program(program, skel->obj)
-	{
-		(void)bpf_program__set_autoload(program, program == chosen);
-	}
-	return chosen;
-}
-
-/*
- * Makes the number that stands for the map of subnets a reference to it. libbpf
- * itself still has to make those to global data: it finds them by their place,
- * which stays.
- */
-static int link_subnets(struct natra *n, struct bpf_program *program, int fd)
-{
-	const uint32_t low = (uint32_t)NATRA_SUBNETS_MAP;
-	const uint32_t high = (uint32_t)(NATRA_SUBNETS_MAP >> 32);
-	size_t len = bpf_program__insn_cnt(program);
-	cleanup_free struct bpf_insn *insns = calloc(len, sizeof(*insns));
-	bool found = false;
-	int r;
-
-	if (!insns)
-		return natra_fail(n, -ENOMEM, "link the subnets");
-	memcpy(insns, bpf_program__insns(program), len * sizeof(*insns));
-	for (size_t i = 0; i + 1 < len; i++) {
-		if (insns[i].code != (BPF_LD | BPF_IMM | BPF_DW) ||
-		    insns[i].src_reg || (uint32_t)insns[i].imm != low ||
-		    (uint32_t)insns[i + 1].imm != high)
-			continue;
-		insns[i].src_reg = BPF_PSEUDO_MAP_FD;
-		insns[i].imm = fd;
-		insns[i + 1].imm = 0;
-		found = true;
-	}
-	if (!found)
-		return natra_refuse(n, -EINVAL,
-				    "the BPF object is of another build");
-	r = bpf_program__set_insns(program, insns, len);
-	return r < 0 ? natra_fail(n, r, "link the subnets") : 0;
-}
-
-/*
- * Nothing here is read through mmap, and a map that could be costs two pages
- * more.
- */
-static void forbid_mmap(struct natra_bpf *skel)
-{
-	struct bpf_map *map;
-
-	bpf_object__for_each_map(map, skel->obj)
-	{
-		(void)bpf_map__set_map_flags(map, bpf_map__map_flags(map) &
-							  ~BPF_F_MMAPABLE);
-	}
-}
-
-/* A section's variable, before it is loaded; its size is the ABI. */
-static void *section(struct bpf_map *map, size_t size)
-{
-	size_t found = 0;
-	void *value = bpf_map__initial_value(map, &found);
-
-	return found == size ? value : NULL;
-}
-
-static int prepare(struct natra *n, struct natra_bpf *skel,
-		   const struct program_options *options,
-		   const struct natra_limits *limits)
-{
-	struct natra_memory *memory =
-		section(skel->maps.bss, sizeof(struct natra_memory));
-	struct natra_fixed *fixed =
-		section(skel->maps.rodata, sizeof(struct natra_fixed));
-	struct natra_config *config =
-		section(skel->maps.data_config, sizeof(struct natra_config));
-	int cpus = libbpf_num_possible_cpus();
-	int r;
-
-	if (!memory || !fixed || !config)
-		return natra_refuse(n, -EINVAL,
-				    "the BPF object is of another build");
-	if (cpus < 0)
-		return natra_fail(n, cpus, "count the CPUs");
-	if (getrandom(memory->state.keys, KEYS_BYTES, 0) != KEYS_BYTES)
-		return natra_fail(n, -errno, "random keys");
-	fixed->cpus = (uint32_t)cpus;
-	fixed->has_l2 = options->has_l2;
-	fixed->subnets = (uint16_t)options->subnets;
-	fixed->peer_is_to = options->peer_is_to;
-	fixed->sketch_mask = options->sketch_width - 1;
-	config->slot[0] = *limits;
-
-	forbid_mmap(skel);
-	/* From here on `memory` is not valid: resizing moves it. */
-	r = bpf_map__set_value_size(skel->maps.bss_cpus,
-				    (uint32_t)cpus * sizeof(struct natra_cpu));
-	if (r == 0)
-		r = bpf_map__set_value_size(
-			skel->maps.bss,
-			(uint32_t)(offsetof(struct natra_memory, sketch) +
-				   NATRA_ROWS * sizeof(uint32_t) *
-					   options->sketch_width));
-	if (r < 0)
-		return natra_fail(n, r, "size the maps");
-	return 0;
-}
-
-static int own_fd(struct natra *n, int fd, int *ret_fd)
-{
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-
-	if (copy < 0)
-		return natra_fail(n, -errno, "duplicate a descriptor");
-	*ret_fd = copy;
-	return 0;
-}
-
-static int take_fds(struct natra *n, struct natra_bpf *skel, int prog_fd,
-		    struct program *p)
-{
-	const struct bpf_map *maps[PROGRAM_MAP_MAX] = {
-		[PROGRAM_MAP_CONFIG] = skel->maps.data_config,
-		[PROGRAM_MAP_STATE] = skel->maps.bss,
-		[PROGRAM_MAP_COUNTERS] = skel->maps.bss_cpus,
+	const struct bpf_insn insns[] = {
+		/* ctx->cb[0] = slot: it is the hook's scratch space. */
+		INSN(BPF_ALU | BPF_MOV | BPF_K, BPF_REG_2, 0, 0, slot),
+		INSN(BPF_STX | BPF_MEM | BPF_W, BPF_REG_1, BPF_REG_2,
+		     offsetof(struct __sk_buff, cb[0]), 0),
+		INSN(BPF_LD | BPF_IMM | BPF_DW, BPF_REG_2, BPF_PSEUDO_MAP_FD, 0,
+		     programs_fd),
+		INSN(0, 0, 0, 0, 0),
+		INSN(BPF_ALU | BPF_MOV | BPF_K, BPF_REG_3, 0, 0, 0),
+		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_tail_call),
+		/* Back only if there is no program: TC_ACT_UNSPEC. */
+		INSN(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, -1),
+		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
 	};
 	struct bpf_prog_info info = {0};
 	uint32_t len = sizeof(info);
-	int r;
-
-	r = own_fd(n, prog_fd, &p->prog_fd);
-	for (int i = 0; i < PROGRAM_MAP_MAX && r == 0; i++)
-		r = own_fd(n, bpf_map__fd(maps[i]), &p->map_fd[i]);
-	if (r < 0)
-		return r;
-	r = bpf_obj_get_info_by_fd(prog_fd, &info, &len);
-	if (r < 0)
-		return natra_fail(n, r, "ask for the program's id");
-	p->prog_id = info.id;
-	return 0;
-}
-
-int program_load(struct natra *n, const struct program_options *options,
-		 const struct natra_limits *limits, struct program *ret_program)
-{
-	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
-	cleanup_program struct program p = PROGRAM_INIT;
-	struct bpf_program *chosen;
+	cleanup_close int fd = -1;
 	LIBBPF_LOG_SCOPE(n);
 	int r;
 
-	skel = natra_bpf__open();
-	if (!skel)
-		return natra_fail(n, -errno, "open the BPF object");
-	chosen = choose(skel, options);
-	r = prepare(n, skel, options, limits);
-	if (r == 0 && options->subnets)
-		r = link_subnets(n, chosen, options->subnets_fd);
+	fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, names[kind], "Dual BSD/GPL",
+			   insns, sizeof(insns) / sizeof(insns[0]), NULL);
+	if (fd < 0)
+		return natra_fail(n, fd, "load program %s", names[kind]);
+	r = bpf_obj_get_info_by_fd(fd, &info, &len);
 	if (r < 0)
-		return r;
-	r = natra_bpf__load(skel);
-	if (r < 0)
-		return natra_fail(n, r, "load program %s",
-				  bpf_program__name(chosen));
-	r = take_fds(n, skel, bpf_program__fd(chosen), &p);
-	if (r < 0)
-		return r;
-	*ret_program = p;
-	p = (struct program)PROGRAM_INIT;
+		return natra_fail(n, r, "ask for the program's id");
+	ret_program->prog_id = info.id;
+	ret_program->prog_fd = TAKE_FD(fd);
 	return 0;
 }
 
-static int read_config(struct natra *n, int fd, struct natra_config *ret)
+static int read_config(struct natra *n, const struct slot *slot,
+		       struct natra_config *ret)
 {
-	const uint32_t zero = 0;
-	int r = bpf_map_lookup_elem(fd, &zero, ret);
+	int r = bpf_map_lookup_elem(slot->config_fd, &slot->index, ret);
 
 	return r < 0 ? natra_fail(n, r, "read the limits") : 0;
 }
 
-int program_get_limits(struct natra *n, int config_fd,
-		       struct natra_limits *ret_limits)
+int slot_get_limits(struct natra *n, const struct slot *slot,
+		    struct natra_limits *ret_limits)
 {
 	struct natra_config config;
-	int r = read_config(n, config_fd, &config);
+	int r = read_config(n, slot, &config);
 
 	if (r == 0)
 		*ret_limits = config.slot[config.active & 1];
 	return r;
 }
 
-int program_set_limits(struct natra *n, int config_fd,
-		       const struct natra_limits *limits)
+static int write_config(const struct slot *slot,
+			const struct natra_config *config)
 {
-	const uint32_t zero = 0;
+	return bpf_map_update_elem(slot->config_fd, &slot->index, config,
+				   BPF_EXIST);
+}
+
+int slot_set_limits(struct natra *n, const struct slot *slot,
+		    const struct natra_limits *limits)
+{
 	struct natra_config config;
-	int r = read_config(n, config_fd, &config);
+	int r = read_config(n, slot, &config);
 
 	if (r < 0)
 		return r;
 	config.slot[(config.active & 1) ^ 1] = *limits;
-	r = bpf_map_update_elem(config_fd, &zero, &config, BPF_EXIST);
+	r = write_config(slot, &config);
 	if (r == 0) {
 		config.active ^= 1;
-		r = bpf_map_update_elem(config_fd, &zero, &config, BPF_EXIST);
+		r = write_config(slot, &config);
 	}
 	return r < 0 ? natra_fail(n, r, "write the limits") : 0;
 }
@@ -276,7 +125,7 @@ int program_make_subnets(struct natra *n, const struct subnets *subnets,
 	cleanup_close int fd = -1;
 	int r = 0;
 
-	fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, SUBNETS_MAP_NAME,
+	fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, "natra_subnets",
 			    sizeof(*subnets->list), sizeof(unused),
 			    (uint32_t)subnets->len, &opts);
 	if (fd < 0)
@@ -327,82 +176,82 @@ int program_read_subnets(struct natra *n, int fd, struct subnets *ret_subnets)
 	return 0;
 }
 
-/* A map's whole value, of which at least `min` bytes must be there. */
-static int read_value(struct natra *n, int fd, size_t min, void **ret_value,
-		      size_t *ret_size)
+/* The whole state, in which at least `cpus` CPUs have their part. */
+static int read_state(struct natra *n, const struct slot *slot, int cpus,
+		      struct natra_state **ret_state)
 {
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
-	cleanup_free void *value = NULL;
-	const uint32_t zero = 0;
+	cleanup_free struct natra_state *state = NULL;
 	int r;
 
-	r = bpf_obj_get_info_by_fd(fd, &info, &len);
+	r = bpf_obj_get_info_by_fd(slot->state_fd, &info, &len);
 	if (r < 0)
 		return natra_fail(n, r, "ask for a map's size");
-	if (info.value_size < min)
+	if (cpus < 0)
+		return natra_fail(n, cpus, "count the CPUs");
+	if (info.value_size <
+	    sizeof(*state) + (size_t)cpus * sizeof(state->cpus[0]))
 		return natra_refuse(n, -ESTALE, "a pinned map is too small");
-	value = malloc(info.value_size);
-	if (!value)
+	state = malloc(info.value_size);
+	if (!state)
 		return natra_fail(n, -ENOMEM, "read a map");
-	r = bpf_map_lookup_elem(fd, &zero, value);
+	r = bpf_map_lookup_elem(slot->state_fd, &slot->index, state);
 	if (r < 0)
 		return natra_fail(n, r, "read a map");
-	*ret_value = TAKE_PTR(value);
-	*ret_size = info.value_size;
+	*ret_state = TAKE_PTR(state);
 	return 0;
 }
 
-int program_counters(struct natra *n, int counters_fd,
-		     struct natra_counters *ret_counters)
+int slot_counters(struct natra *n, const struct slot *slot,
+		  struct natra_counters *ret_counters)
 {
-	cleanup_free void *value = NULL;
+	cleanup_free struct natra_state *state = NULL;
 	struct natra_counters sum = {0};
-	const struct natra_cpu *cpus;
-	size_t size;
-	int r = read_value(n, counters_fd, sizeof(*cpus), &value, &size);
+	int cpus = libbpf_num_possible_cpus();
+	int r = read_state(n, slot, cpus, &state);
 
 	if (r < 0)
 		return r;
-	cpus = value;
-	for (size_t i = 0; i < size / sizeof(*cpus); i++) {
+	for (int i = 0; i < cpus; i++) {
+		const struct natra_counters *c = &state->cpus[i].counters;
+
 		for (int j = 0; j < NATRA_COUNT_MAX; j++) {
-			sum.count[j].packets +=
-				cpus[i].counters.count[j].packets;
-			sum.count[j].bytes += cpus[i].counters.count[j].bytes;
+			sum.count[j].packets += c->count[j].packets;
+			sum.count[j].bytes += c->count[j].bytes;
 		}
-		sum.delay_ns_sum += cpus[i].counters.delay_ns_sum;
+		sum.delay_ns_sum += c->delay_ns_sum;
 	}
 	*ret_counters = sum;
 	return 0;
 }
 
-int program_flows(struct natra *n, int state_fd,
-		  struct natra_flow_slot *ret_flows)
+int slot_flows(struct natra *n, const struct slot *slot,
+	       struct natra_flow_slot *ret_flows)
 {
-	cleanup_free void *value = NULL;
-	const struct natra_state *state;
-	size_t size;
-	int r = read_value(n, state_fd, sizeof(*state), &value, &size);
+	cleanup_free struct natra_state *state = NULL;
+	struct natra_config config;
+	int r = read_config(n, slot, &config);
 
+	if (r == 0)
+		r = read_state(n, slot, 0, &state);
 	if (r < 0)
 		return r;
-	state = value;
 	for (int i = 0; i < NATRA_FLOWS; i++) {
-		struct natra_flow_slot slot = state->flows[i];
+		struct natra_flow_slot flow = state->flows[i];
 		struct natra_tuple t = {
-			.ports = slot.ports,
-			.version = slot.version,
-			.protocol = slot.protocol,
-			.fragment = slot.fragment,
+			.ports = flow.ports,
+			.version = flow.version,
+			.protocol = flow.protocol,
+			.fragment = flow.fragment,
 		};
 
-		memcpy(t.saddr, slot.saddr, sizeof(t.saddr));
-		memcpy(t.daddr, slot.daddr, sizeof(t.daddr));
-		if (slot.tag !=
-		    natra_flow_tag(natra_hash_tuple(state->keys, &t)))
-			slot.tag = 0;
-		ret_flows[i] = slot;
+		memcpy(t.saddr, flow.saddr, sizeof(t.saddr));
+		memcpy(t.daddr, flow.daddr, sizeof(t.daddr));
+		if (flow.tag !=
+		    natra_flow_tag(natra_hash_tuple(config.keys, &t)))
+			flow.tag = 0;
+		ret_flows[i] = flow;
 	}
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The BPF object: loading it for one direction, and its maps. The only user of
- * the skeleton. */
+/* What an attachment has for one direction: the stub on the hook, and the
+ * engine's slot that the stub calls for. */
 #ifndef NATRA_PROGRAM_H
 #define NATRA_PROGRAM_H
 
@@ -23,57 +23,59 @@ struct program_options {
 	enum program_kind kind;
 	bool has_l2;
 	uint32_t sketch_width;
-	enum natra_subnets subnets; /* not NONE: the two below are used */
-	int subnets_fd;
-	bool peer_is_to; /* the other end is the destination */
+	const struct subnets *subnets; /* may be NULL: none */
+	bool peer_is_to;               /* the other end is the destination */
 };
 
-enum program_map {
-	PROGRAM_MAP_CONFIG,
-	PROGRAM_MAP_STATE,
-	PROGRAM_MAP_COUNTERS,
-	PROGRAM_MAP_MAX
-};
-
-/* Owned descriptors, -1 where there is none. */
+/* The stub: an owned descriptor, -1 if there is none. */
 struct program {
 	int prog_fd;
 	uint32_t prog_id;
-	int map_fd[PROGRAM_MAP_MAX];
 };
 
 #define PROGRAM_INIT                                                           \
 	{                                                                      \
-		.prog_fd = -1, .map_fd = { -1, -1, -1 }                        \
+		.prog_fd = -1                                                  \
 	}
 
-int program_load(struct natra *n, const struct program_options *options,
-		 const struct natra_limits *limits,
-		 struct program *ret_program);
-void program_close(struct program *program);
-#define cleanup_program __attribute__((cleanup(program_close)))
+/* Limits and state: entries of the engine's arrays. Owned descriptors. */
+struct slot {
+	int config_fd;
+	int state_fd;
+	uint32_t index;
+};
 
-/* The name of a map's pin. */
-const char *program_map_name(enum program_map map);
+#define SLOT_INIT                                                              \
+	{                                                                      \
+		.config_fd = -1, .state_fd = -1                                \
+	}
+
+void program_close(struct program *program);
+void slot_close(struct slot *slot);
+#define cleanup_slot __attribute__((cleanup(slot_close)))
+
+/* A stub that calls the first program of `programs_fd` with a slot. */
+int program_load_stub(struct natra *n, enum program_kind kind, int programs_fd,
+		      uint32_t slot, struct program *ret_program);
 
 /* Atomic for each packet; calls must not overlap. */
-int program_set_limits(struct natra *n, int config_fd,
-		       const struct natra_limits *limits);
-int program_get_limits(struct natra *n, int config_fd,
-		       struct natra_limits *ret_limits);
+int slot_set_limits(struct natra *n, const struct slot *slot,
+		    const struct natra_limits *limits);
+int slot_get_limits(struct natra *n, const struct slot *slot,
+		    struct natra_limits *ret_limits);
 
-/* The map of subnets, filled; shared by the programs of an attachment. */
+/* A map of subnets, filled. */
 int program_make_subnets(struct natra *n, const struct subnets *subnets,
 			 int *ret_fd);
 /* Its blocks in order; the kind is not in it. */
 int program_read_subnets(struct natra *n, int fd, struct subnets *ret_subnets);
 
 /* Summed over the CPUs. */
-int program_counters(struct natra *n, int counters_fd,
-		     struct natra_counters *ret_counters);
+int slot_counters(struct natra *n, const struct slot *slot,
+		  struct natra_counters *ret_counters);
 
 /* The flow table; NATRA_FLOWS slots. Torn and empty slots have tag 0. */
-int program_flows(struct natra *n, int state_fd,
-		  struct natra_flow_slot *ret_flows);
+int slot_flows(struct natra *n, const struct slot *slot,
+	       struct natra_flow_slot *ret_flows);
 
 #endif

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "check.h"
+#include "engine.h"
 #include "structs.h"
 #include "teardown.h"
 #include "util/cleanup.h"
@@ -114,17 +115,17 @@ static int read_half(struct natra *n, const struct pin_gen *gen, enum half half,
 		     struct natra_direction_stats *ret)
 {
 	struct natra_counters c;
-	cleanup_close int fd = -1;
+	cleanup_slot struct slot slot = SLOT_INIT;
 	int r;
 
 	if (!gen->meta.half[half].hook)
 		return 0;
-	r = pin_open_map(n, gen, half, PROGRAM_MAP_COUNTERS, &fd);
+	r = engine_open_slot(n, &gen->meta.slot[half], &slot);
 	if (r == -ENOENT)
 		return natra_refuse(n, r, "the counters of '%s' are gone",
 				    gen->meta.id);
 	if (r == 0)
-		r = program_counters(n, fd, &c);
+		r = slot_counters(n, &slot, &c);
 	if (r < 0)
 		return r;
 	ret->mice = count_of(&c, NATRA_COUNT_MICE);
@@ -209,7 +210,7 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	struct natra_flow_slot slots[NATRA_FLOWS];
-	cleanup_close int state_fd = -1;
+	cleanup_slot struct slot slot = SLOT_INIT;
 	enum half half = HALF_EGRESS;
 	size_t len = 0;
 	uint32_t now;
@@ -230,11 +231,11 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 		*inout_len = 0;
 		return 0;
 	}
-	r = pin_open_map(n, &gen, half, PROGRAM_MAP_STATE, &state_fd);
+	r = engine_open_slot(n, &gen.meta.slot[half], &slot);
 	if (r == -ENOENT)
 		return natra_refuse(n, r, "the flows of '%s' are gone", id);
 	if (r == 0)
-		r = program_flows(n, state_fd, slots);
+		r = slot_flows(n, &slot, slots);
 	if (r < 0)
 		return r;
 
@@ -445,6 +446,8 @@ int natra_gc(struct natra *n, const char *network, const char *const *keep,
 		r = sweep.first_error;
 		(void)str_copy(n->error, sizeof(n->error), sweep.error);
 	}
+	if (r == 0)
+		r = engine_gc(n);
 	if (r == 0 && ret_removed)
 		*ret_removed = sweep.removed;
 	return r;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "engine.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -16,7 +17,7 @@ bool limits_cover(const struct meta *meta, const struct natra_policy *policy)
 }
 
 struct limit_change {
-	int fd; /* of the configuration map, -1: this half is not used */
+	struct slot slot; /* config_fd -1: this half is not used */
 	struct natra_limits before;
 	struct natra_limits after;
 };
@@ -32,13 +33,13 @@ static int prepare_change(struct natra *n, const struct pin_gen *gen,
 		return 0;
 	change->after =
 		policy_limits(policy, half, meta_is_paced(&gen->meta, half));
-	r = pin_open_map(n, gen, half, PROGRAM_MAP_CONFIG, &change->fd);
+	r = engine_open_slot(n, &gen->meta.slot[half], &change->slot);
 	if (r == -ENOENT)
 		return natra_refuse(n, -ENOENT, "the limits of '%s' are gone",
 				    gen->meta.id);
 	if (r < 0)
 		return r;
-	return program_get_limits(n, change->fd, &change->before);
+	return slot_get_limits(n, &change->slot, &change->before);
 }
 
 static int write_changes(struct natra *n, struct pin_gen *gen,
@@ -51,9 +52,9 @@ static int write_changes(struct natra *n, struct pin_gen *gen,
 	int r = 0;
 
 	for (; done < HALF_MAX && r == 0; done++) {
-		if (changes[done].fd >= 0)
-			r = program_set_limits(n, changes[done].fd,
-					       &changes[done].after);
+		if (changes[done].slot.config_fd >= 0)
+			r = slot_set_limits(n, &changes[done].slot,
+					    &changes[done].after);
 	}
 	if (r == 0) {
 		meta_set_policy(&gen->meta, policy);
@@ -65,9 +66,9 @@ static int write_changes(struct natra *n, struct pin_gen *gen,
 	(void)str_copy(error, sizeof(error), natra_error(n));
 	gen->meta = before;
 	while (done-- > 0) {
-		if (changes[done].fd >= 0)
-			(void)program_set_limits(n, changes[done].fd,
-						 &changes[done].before);
+		if (changes[done].slot.config_fd >= 0)
+			(void)slot_set_limits(n, &changes[done].slot,
+					      &changes[done].before);
 	}
 	(void)str_copy(n->error, sizeof(n->error), error);
 	return r;
@@ -77,9 +78,9 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 	       const struct natra_policy *policy)
 {
 	struct limit_change changes[HALF_MAX] = {
-		{.fd = -1},
-		{.fd = -1},
-		{.fd = -1},
+		{.slot = SLOT_INIT},
+		{.slot = SLOT_INIT},
+		{.slot = SLOT_INIT},
 	};
 	int r = 0;
 
@@ -88,6 +89,6 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 	if (r == 0)
 		r = write_changes(n, gen, changes, policy);
 	for (int i = 0; i < HALF_MAX; i++)
-		cleanup_closep(&changes[i].fd);
+		slot_close(&changes[i].slot);
 	return r;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "engine.h"
 #include "hook.h"
 #include "qdisc_fq.h"
 #include "set_limits.h"
@@ -19,7 +20,6 @@ struct attempt {
 	const struct scene *scene;
 	const struct natra_policy *policy;
 	const struct subnets *subnets;
-	int subnets_fd;        /* -1: there are none */
 	struct link_info host; /* ifindex 0: not used */
 	struct pin_gen gen;
 	struct program program[HALF_MAX];
@@ -88,28 +88,16 @@ static int load_half(struct attempt *a, enum half half)
 		.has_l2 = meta->half[half].on_host ? a->host.has_l2
 						   : a->scene->pod.has_l2,
 		.sketch_width = policy_effective(a->policy).sketch_width,
-		.subnets = a->subnets->kind,
-		.subnets_fd = a->subnets_fd,
+		.subnets = a->subnets,
 		.peer_is_to = half == HALF_EGRESS,
 	};
 	int r;
 
 	limits = policy_limits(a->policy, half, meta_is_paced(meta, half));
-	r = program_load(a->n, &options, &limits, &a->program[half]);
-	if (r < 0)
-		return r;
+	r = engine_enter(a->n, &a->gen, half, &options, &limits,
+			 &a->program[half]);
 	meta->half[half].prog_id = a->program[half].prog_id;
-	return pin_maps(a->n, &a->gen, half, &a->program[half]);
-}
-
-static int make_subnets(struct attempt *a)
-{
-	int r;
-
-	if (!a->subnets->kind)
-		return 0;
-	r = program_make_subnets(a->n, a->subnets, &a->subnets_fd);
-	return r < 0 ? r : pin_subnets(a->n, &a->gen, a->subnets_fd);
+	return r;
 }
 
 static int load_halves(struct attempt *a)
@@ -278,8 +266,6 @@ static int build(struct attempt *a, const char *why)
 		       edt_reason);
 	r = prepare_pace(a);
 	if (r == 0)
-		r = make_subnets(a);
-	if (r == 0)
 		r = load_halves(a);
 	if (r == 0)
 		r = netns_run(a->n, a->scene->pod_fd, attach_pod_site, a);
@@ -332,7 +318,6 @@ static int try_mode(struct natra *n, const struct pin_key *key,
 		.scene = scene,
 		.policy = request->policy,
 		.subnets = request->subnets,
-		.subnets_fd = -1,
 		.gen = PIN_GEN_INIT,
 		.program = {PROGRAM_INIT, PROGRAM_INIT, PROGRAM_INIT},
 	};
@@ -359,7 +344,6 @@ static int try_mode(struct natra *n, const struct pin_key *key,
 	r = build(&a, why);
 	for (int i = 0; i < HALF_MAX; i++)
 		program_close(&a.program[i]);
-	cleanup_closep(&a.subnets_fd);
 	if (r == 0) {
 		*ret_gen = a.gen;
 		return 0;
@@ -447,18 +431,20 @@ int shaper_attach(struct natra *n, const struct pin_key *key,
 {
 	cleanup_pin_gen struct pin_gen before = PIN_GEN_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	bool exists;
+	bool exists, older;
 	int r;
 
 	r = pin_find_gen(n, key->path, &before);
-	if (r < 0 && r != -ENOENT)
+	/* What an older natra pinned is replaced like what this one did. */
+	older = r == -ESTALE && before.abi < NATRA_PIN_ABI;
+	if (r < 0 && r != -ENOENT && !older)
 		return r;
-	exists = r == 0;
+	exists = r == 0 || older;
 	/* What killed processes left; with nothing complete, all of it. */
 	r = teardown_key(n, key, exists ? &before : NULL, scene->pod_fd);
 	if (r < 0)
 		return r;
-	if (exists && can_keep(n, &before, scene, request))
+	if (exists && !older && can_keep(n, &before, scene, request))
 		return keep(n, &before, request);
 
 	r = try_modes(n, key, scene, request, exists ? &before : NULL, &gen);

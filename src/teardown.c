@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 
+#include "engine.h"
 #include "hook.h"
 #include "qdisc_fq.h"
 #include "util/cleanup.h"
@@ -102,13 +103,15 @@ int teardown_gen(struct natra *n, const struct pin_gen *gen,
 {
 	int r = 0;
 
-	if (meta_size(gen->abi)) {
+	if (gen->abi && gen->abi <= NATRA_PIN_ABI) {
 		for (int i = 0; i < HALF_MAX && r == 0; i++)
 			r = detach_link(n, gen, (enum half)i);
 		if (r == 0)
 			r = teardown_site(n, &gen->meta, keep, false, hint_fd);
 		if (r == 0)
 			r = teardown_site(n, &gen->meta, keep, true, hint_fd);
+		for (int i = 0; i < HALF_MAX && r == 0; i++)
+			r = engine_leave(n, &gen->meta.slot[i]);
 		if (r < 0)
 			return r;
 	} else if (gen->abi) {

@@ -107,6 +107,10 @@ struct natra_open_opts {
 	/** NULL: no log. */
 	natra_log_fn log_fn;
 	void *log_arg;
+	/** Keep the programs, which all attachments share, when the last one
+	 *  goes: for a caller that will attach again, since loading them takes
+	 *  milliseconds. natra_gc removes them. */
+	bool keep_programs;
 };
 
 /** Which interface. The strings are read during the call only. */

@@ -119,9 +119,7 @@ static void load(struct subject *s)
 	else
 		/* 100 Gbit/s with the default burst, which a chunk fits in. */
 		limits.rate = policy_rate(100000000000, 6250000000);
-	s->run = (struct progrun){.program = PROGRAM_INIT};
-	if (natra_open(&s->run.n, NULL) < 0 ||
-	    program_load(s->run.n, &options, &limits, &s->run.program) < 0) {
+	if (th_start(&s->run, &options, &limits) < 0) {
 		fprintf(stderr, "%s: %s\n", s->name, natra_error(s->run.n));
 		exit(1);
 	}
@@ -168,11 +166,10 @@ static double measure_in_chunks(struct subject *s)
 /* Whether it measured what it says. */
 static bool all_in_one_counter(struct subject *s)
 {
-	int fd = s->run.program.map_fd[PROGRAM_MAP_COUNTERS];
 	struct natra_counters c;
 	uint64_t sum = 0;
 
-	if (program_counters(s->run.n, fd, &c) < 0)
+	if (slot_counters(s->run.n, &s->run.slot, &c) < 0)
 		return false;
 	for (int i = 0; i < NATRA_COUNT_MAX; i++)
 		sum += c.count[i].packets;

@@ -44,9 +44,7 @@ static int unload(void **state)
 
 static void set_limits(void)
 {
-	int fd = run.program.map_fd[PROGRAM_MAP_CONFIG];
-
-	assert_int_equal(program_set_limits(run.n, fd, &limits), 0);
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 }
 
 static void send(const struct packet *p, uint64_t stamp, uint32_t type,

@@ -46,10 +46,9 @@ static void send(struct packet *p)
 /* Moves the used slots to the front. */
 static size_t read_flows(void)
 {
-	int fd = run.program.map_fd[PROGRAM_MAP_STATE];
 	size_t len = 0;
 
-	assert_int_equal(program_flows(run.n, fd, flows), 0);
+	assert_int_equal(slot_flows(run.n, &run.slot, flows), 0);
 	for (size_t i = 0; i < NATRA_FLOWS; i++) {
 		if (flows[i].tag)
 			flows[len++] = flows[i];
@@ -135,7 +134,6 @@ static void ipv6_extension_headers_do_not_make_another_flow(void **state)
 /* The fast path reads the packet's memory, the slow one copies. */
 static void plain_and_optioned_packets_share_one_estimate(void **state)
 {
-	const int fd = run.program.map_fd[PROGRAM_MAP_CONFIG];
 	struct natra_limits limits = th_limits();
 	struct th_result r;
 	struct packet p;
@@ -144,7 +142,7 @@ static void plain_and_optioned_packets_share_one_estimate(void **state)
 	limits.pass = NATRA_PASS_FREE;
 	limits.enter_units = 40;
 	limits.leave_units = 5;
-	assert_int_equal(program_set_limits(run.n, fd, &limits), 0);
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	packet_make_tcp4(&p, 1000, 0, 1514);
 	th_send(&run, &p, NULL, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_MICE);
@@ -197,13 +195,12 @@ static void directions_of_a_connection_are_two_flows(void **state)
 
 static void mice_and_what_is_not_ip_are_not_listed(void **state)
 {
-	const int fd = run.program.map_fd[PROGRAM_MAP_CONFIG];
 	struct natra_limits limits = th_limits();
 	struct packet p;
 
 	(void)state;
 	limits.pass = NATRA_PASS_FREE;
-	assert_int_equal(program_set_limits(run.n, fd, &limits), 0);
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	packet_make_tcp4(&p, 1000, 0, 200);
 	send(&p);
 	packet_begin(&p);
@@ -236,25 +233,20 @@ static void table_keeps_at_most_32_flows_each_once(void **state)
 
 static void entry_whose_tuple_is_not_its_own_is_hidden(void **state)
 {
-	const int fd = run.program.map_fd[PROGRAM_MAP_STATE];
-	const size_t len =
-		sizeof(struct natra_state) +
-		sizeof(uint32_t) * NATRA_ROWS * NATRA_SKETCH_WIDTH_DEFAULT;
-	cleanup_free struct natra_state *value = malloc(len);
-	const uint32_t zero = 0;
+	size_t len;
+	cleanup_free struct natra_state *value = NULL;
 	struct packet p;
 
 	(void)state;
-	assert_non_null(value);
 	packet_make_tcp4(&p, 1000, 0, 200);
 	send(&p);
 	assert_int_equal(read_flows(), 1);
-	assert_int_equal(bpf_map_lookup_elem(fd, &zero, value), 0);
+	value = th_read_state(&run, &len);
 	for (size_t i = 0; i < NATRA_FLOWS; i++) {
 		if (value->flows[i].tag)
 			value->flows[i].daddr[0] ^= 1;
 	}
-	assert_int_equal(bpf_map_update_elem(fd, &zero, value, BPF_EXIST), 0);
+	th_write_state(&run, value);
 	assert_int_equal(read_flows(), 0);
 }
 

@@ -3,9 +3,11 @@
 #include "cm.h"
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "progrun.h"
 
@@ -27,19 +29,17 @@ static struct progrun load(enum program_kind kind, uint32_t width,
 
 static struct natra_config read_config(struct progrun *run)
 {
-	const int fd = run->program.map_fd[PROGRAM_MAP_CONFIG];
 	struct natra_config config;
-	const uint32_t zero = 0;
 
-	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &config), 0);
+	assert_int_equal(bpf_map_lookup_elem(run->slot.config_fd,
+					     &run->slot.index, &config),
+			 0);
 	return config;
 }
 
 static void set_limits(struct progrun *run, const struct natra_limits *limits)
 {
-	const int fd = run->program.map_fd[PROGRAM_MAP_CONFIG];
-
-	assert_int_equal(program_set_limits(run->n, fd, limits), 0);
+	assert_int_equal(slot_set_limits(run->n, &run->slot, limits), 0);
 }
 
 static enum natra_counter send(struct progrun *run, uint16_t port)
@@ -64,10 +64,7 @@ static void limits_given_at_load_are_in_force(void **state)
 	config = read_config(&run);
 	assert_int_equal(config.active & 1, 0);
 	assert_memory_equal(&config.slot[0], &limits, sizeof(limits));
-	assert_int_equal(
-		program_get_limits(
-			run.n, run.program.map_fd[PROGRAM_MAP_CONFIG], &back),
-		0);
+	assert_int_equal(slot_get_limits(run.n, &run.slot, &back), 0);
 	assert_memory_equal(&back, &limits, sizeof(limits));
 	th_close(&run);
 }
@@ -89,11 +86,7 @@ static void change_goes_to_the_other_slot_and_then_the_index(void **state)
 		assert_memory_equal(&config.slot[i & 1], &next, sizeof(next));
 		assert_memory_equal(&config.slot[(i & 1) ^ 1], &before,
 				    sizeof(before));
-		assert_int_equal(program_get_limits(
-					 run.n,
-					 run.program.map_fd[PROGRAM_MAP_CONFIG],
-					 &back),
-				 0);
+		assert_int_equal(slot_get_limits(run.n, &run.slot, &back), 0);
 		assert_memory_equal(&back, &next, sizeof(next));
 	}
 	th_close(&run);
@@ -134,12 +127,10 @@ struct flipper {
 static void *flip(void *arg)
 {
 	struct flipper *f = arg;
-	const int fd = f->run->program.map_fd[PROGRAM_MAP_CONFIG];
-
 	while (!atomic_load(&f->stop) && f->result == 0) {
 		f->flips++;
-		f->result = program_set_limits(f->run->n, fd,
-					       &f->limits[f->flips & 1]);
+		f->result = slot_set_limits(f->run->n, &f->run->slot,
+					    &f->limits[f->flips & 1]);
 	}
 	return NULL;
 }
@@ -189,9 +180,7 @@ static uint32_t state_size(struct progrun *run)
 	uint32_t len = sizeof(info);
 
 	assert_int_equal(
-		bpf_obj_get_info_by_fd(run->program.map_fd[PROGRAM_MAP_STATE],
-				       &info, &len),
-		0);
+		bpf_obj_get_info_by_fd(run->slot.state_fd, &info, &len), 0);
 	return info.value_size;
 }
 
@@ -208,7 +197,10 @@ static void every_sketch_width_classifies(void **state)
 		struct progrun run = load(PROGRAM_RX, widths[i], &limits);
 
 		assert_int_equal(state_size(&run),
-				 sizeof(struct natra_state) + 16 * widths[i]);
+				 sizeof(struct natra_state) +
+					 (size_t)libbpf_num_possible_cpus() *
+						 sizeof(struct natra_cpu) +
+					 16 * widths[i]);
 		assert_int_equal(send(&run, 1), NATRA_COUNT_MICE);
 		assert_int_equal(send(&run, 1), NATRA_COUNT_ADMITTED);
 		assert_int_equal(send(&run, 2), NATRA_COUNT_MICE);
@@ -253,10 +245,17 @@ static void every_program_is_far_from_the_verifiers_limit(void **state)
 		uint64_t took = th_now() - begin;
 		struct bpf_prog_info info = {0};
 		uint32_t len = sizeof(info);
+		const uint32_t zero = 0;
+		uint32_t id;
+		int fd;
 
-		assert_int_equal(bpf_obj_get_info_by_fd(run.program.prog_fd,
-							&info, &len),
-				 0);
+		assert_int_equal(
+			bpf_map_lookup_elem(run.engine.programs_fd, &zero, &id),
+			0);
+		fd = bpf_prog_get_fd_by_id(id);
+		assert_true(fd >= 0);
+		assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &len), 0);
+		(void)close(fd);
 		print_message("%s: %u instructions verified, %.1f ms to load\n",
 			      info.name, info.verified_insns,
 			      (double)took / TH_MS);
@@ -294,11 +293,7 @@ static void keys_are_new_at_each_load(void **state)
 		struct natra_flow_slot flows[NATRA_FLOWS];
 
 		(void)send(&run, 1);
-		assert_int_equal(
-			program_flows(run.n,
-				      run.program.map_fd[PROGRAM_MAP_STATE],
-				      flows),
-			0);
+		assert_int_equal(slot_flows(run.n, &run.slot, flows), 0);
 		tag[i] = 0;
 		for (int j = 0; j < NATRA_FLOWS; j++)
 			tag[i] |= flows[j].tag;

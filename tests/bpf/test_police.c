@@ -213,14 +213,13 @@ static void flood_that_ignores_its_marks_stays_within_the_rate(void **state)
 
 static void burst_is_passed_at_once(void **state)
 {
-	const int fd = run.program.map_fd[PROGRAM_MAP_CONFIG];
 	struct natra_limits limits = th_limits();
 	uint64_t begin = th_now(), earned, passed = 0;
 	struct th_result r;
 
 	(void)state;
 	limits.rate = policy_rate(800000, 150000); /* 10 us a byte: 1.5 s */
-	assert_int_equal(program_set_limits(run.n, fd, &limits), 0);
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	for (int i = 0; i < 200; i++) {
 		send_tcp(NOT_ECT, &r);
 		passed += r.verdict == TC_ACT_UNSPEC;

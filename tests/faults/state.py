@@ -15,7 +15,7 @@ from rig import BPFFS
 
 PROG_QUERY = 16
 GET_FD_BY_ID = {"prog": 13, "map": 14, "link": 30}
-SETTLE_SECONDS = 2      # the kernel frees BPF objects after RCU
+SETTLE_SECONDS = 5      # the kernel frees BPF objects after RCU
 
 
 def tcx_programs(ifindex):

@@ -4,6 +4,7 @@
 #include "cm.h"
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/types.h>
 #include <stdio.h>
@@ -57,25 +58,49 @@ struct natra_limits th_limits(void)
 	};
 }
 
-void th_load(struct progrun *run, const struct program_options *options,
+/* Not the first one, so that a wrong index shows. */
+#define SLOTS 3
+#define SLOT  1
+
+int th_start(struct progrun *run, const struct program_options *options,
 	     const struct natra_limits *limits)
 {
 	int r;
 
 	*run = (struct progrun){
+		.engine = ENGINE_INIT,
 		.program = PROGRAM_INIT,
 		.prelude_fd = -1,
 		.array_fd = -1,
 	};
-	assert_int_equal(natra_open(&run->n, NULL), 0);
-	r = program_load(run->n, options, limits, &run->program);
-	if (r < 0)
+	r = natra_open(&run->n, NULL);
+	if (r == 0)
+		r = engine_load(run->n, options, SLOTS, &run->engine);
+	if (r == 0)
+		r = engine_take_slot(run->n, &run->engine, SLOT, 1, limits);
+	if (r == 0)
+		r = program_load_stub(run->n, options->kind,
+				      run->engine.programs_fd, SLOT,
+				      &run->program);
+	run->slot = (struct slot){
+		.config_fd = run->engine.configs_fd,
+		.state_fd = run->engine.states_fd,
+		.index = SLOT,
+	};
+	return r;
+}
+
+void th_load(struct progrun *run, const struct program_options *options,
+	     const struct natra_limits *limits)
+{
+	if (th_start(run, options, limits) < 0)
 		fail_msg("%s", natra_error(run->n));
 }
 
 void th_close(struct progrun *run)
 {
 	program_close(&run->program);
+	engine_close(&run->engine);
 	cleanup_closep(&run->prelude_fd);
 	cleanup_closep(&run->array_fd);
 	natra_close(run->n);
@@ -137,9 +162,7 @@ void th_use_prelude(struct progrun *run)
 
 void th_counters(struct progrun *run, struct natra_counters *ret)
 {
-	int fd = run->program.map_fd[PROGRAM_MAP_COUNTERS];
-
-	assert_int_equal(program_counters(run->n, fd, ret), 0);
+	assert_int_equal(slot_counters(run->n, &run->slot, ret), 0);
 }
 
 static void compare(const struct natra_counters *before,
@@ -219,45 +242,44 @@ void th_send(struct progrun *run, const struct packet *packet,
 			 strerror(-r));
 }
 
-/* The whole value of the state map, of which *ret_len bytes. */
-static struct natra_state *read_state(struct progrun *run, size_t *ret_len)
+struct natra_state *th_read_state(struct progrun *run, size_t *ret_len)
 {
-	int fd = run->program.map_fd[PROGRAM_MAP_STATE];
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
-	const uint32_t zero = 0;
 	void *value;
 
-	assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &len), 0);
-	assert_true(info.value_size > sizeof(struct natra_state));
+	assert_int_equal(
+		bpf_obj_get_info_by_fd(run->slot.state_fd, &info, &len), 0);
 	value = malloc(info.value_size);
 	assert_non_null(value);
-	assert_int_equal(bpf_map_lookup_elem(fd, &zero, value), 0);
+	assert_int_equal(bpf_map_lookup_elem(run->slot.state_fd,
+					     &run->slot.index, value),
+			 0);
 	*ret_len = info.value_size;
 	return value;
 }
 
-static void write_state(struct progrun *run, const struct natra_state *state)
+void th_write_state(struct progrun *run, const struct natra_state *state)
 {
-	int fd = run->program.map_fd[PROGRAM_MAP_STATE];
-	const uint32_t zero = 0;
-
-	assert_int_equal(bpf_map_update_elem(fd, &zero, state, BPF_EXIST), 0);
+	assert_int_equal(bpf_map_update_elem(run->slot.state_fd,
+					     &run->slot.index, state,
+					     BPF_EXIST),
+			 0);
 }
 
 void th_set_tat(struct progrun *run, uint64_t tat_ns)
 {
 	size_t len;
-	cleanup_free struct natra_state *state = read_state(run, &len);
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
 	state->tat_ns = tat_ns;
-	write_state(run, state);
+	th_write_state(run, state);
 }
 
 uint64_t th_tat(struct progrun *run)
 {
 	size_t len;
-	cleanup_free struct natra_state *state = read_state(run, &len);
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
 	return state->tat_ns;
 }
@@ -265,16 +287,16 @@ uint64_t th_tat(struct progrun *run)
 void th_set_mice_tat(struct progrun *run, uint64_t tat_ns)
 {
 	size_t len;
-	cleanup_free struct natra_state *state = read_state(run, &len);
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
 	state->mice_tat_ns = tat_ns;
-	write_state(run, state);
+	th_write_state(run, state);
 }
 
 uint64_t th_mice_tat(struct progrun *run)
 {
 	size_t len;
-	cleanup_free struct natra_state *state = read_state(run, &len);
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
 	return state->mice_tat_ns;
 }
@@ -282,8 +304,11 @@ uint64_t th_mice_tat(struct progrun *run)
 void th_clear_sketch(struct progrun *run)
 {
 	size_t len;
-	cleanup_free struct natra_state *state = read_state(run, &len);
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
-	memset((char *)state + sizeof(*state), 0, len - sizeof(*state));
-	write_state(run, state);
+	size_t head = sizeof(*state) + (size_t)libbpf_num_possible_cpus() *
+					       sizeof(struct natra_cpu);
+
+	memset((char *)state + head, 0, len - head);
+	th_write_state(run, state);
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine.h"
 #include "packet.h"
 #include "policy.h"
 #include "program.h"
@@ -20,6 +21,8 @@
 
 struct progrun {
 	struct natra *n;
+	struct engine engine; /* not pinned */
+	struct slot slot;     /* the engine's descriptors */
 	struct program program;
 	/*
 	 * Sets what a test run cannot set and calls the program: the type of a
@@ -55,6 +58,10 @@ struct th_result {
 /* Exits with TH_SKIP and the reason if programs cannot be run here. */
 void th_require_bpf(void);
 
+/* The library's error, and its text in run->n. */
+int th_start(struct progrun *run, const struct program_options *options,
+	     const struct natra_limits *limits);
+
 /* These fail the running test on any error. */
 void th_load(struct progrun *run, const struct program_options *options,
 	     const struct natra_limits *limits);
@@ -68,6 +75,10 @@ int th_try_send(struct progrun *run, const struct packet *packet,
 
 void th_counters(struct progrun *run, struct natra_counters *ret);
 uint64_t th_now(void);
+
+/* The whole value of the state map, of *ret_len bytes, to be freed. */
+struct natra_state *th_read_state(struct progrun *run, size_t *ret_len);
+void th_write_state(struct progrun *run, const struct natra_state *state);
 
 /* The buckets, which tests set to make delays exact. */
 void th_set_tat(struct progrun *run, uint64_t tat_ns);

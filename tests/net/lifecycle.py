@@ -16,7 +16,7 @@ import bpfsys
 import rig
 from limiters import Natra, find_natractl, total
 from report import Report
-from rig import BPFFS, Pod, Rig, sh, wire_rates
+from rig import BPFFS, Pod, Rig, bpftool, called_programs, sh, wire_rates
 
 LIMITS = ("--ingress", "10M", "--egress", "10M")
 
@@ -44,15 +44,16 @@ def network(r):
 
 
 def objects(show):
-    """Ids of the attachment's programs, their maps and their links."""
+    """Ids of the attachment's programs, those that they call, the maps of both
+    and the links."""
     progs = {show[k] for k in ("ingress_prog_id", "egress_prog_id",
                                "pace_prog_id")} - {0}
-    maps = set()
-    for p in json.loads(sh("bpftool", "-j", "prog", "show")):
-        if p["id"] in progs:
-            maps |= set(p.get("map_ids", []))
-    links = {x["id"] for x in json.loads(sh("bpftool", "-j", "link",
-                                             "show"))
+    arrays = {m for p in bpftool("prog", "show") if p["id"] in progs
+              for m in p.get("map_ids", [])}
+    progs |= {c for a in arrays for c in called_programs(a)}
+    maps = {m for p in bpftool("prog", "show") if p["id"] in progs
+            for m in p.get("map_ids", [])}
+    links = {x["id"] for x in bpftool("link", "show")
              if x.get("prog_id") in progs}
     return {"prog": progs, "map": maps, "link": links}
 
@@ -62,7 +63,7 @@ def left(objs):
     end = time.monotonic() + 3
     while True:
         have = {w: {o["id"] for o in
-                    json.loads(sh("bpftool", "-j", w, "show"))} & ids
+                    bpftool(w, "show")} & ids
                 for w, ids in objs.items()}
         have = {w: ids for w, ids in have.items() if ids}
         if not have or time.monotonic() > end:

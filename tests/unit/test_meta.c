@@ -95,23 +95,21 @@ static void record_of_another_layout_is_not(void **state)
 	assert_false(meta_valid(&m));
 }
 
-/* It is a part of today's, and zero is what it had in the rest. */
-static void record_of_abi_1_is_valid(void **state)
+/* Of it, only what is needed to detach is read. */
+static void record_of_an_older_layout_can_be_detached(void **state)
 {
-	struct natra_policy policy = full_policy();
 	struct meta m = good_meta();
 
 	(void)state;
-	policy.unshaped_subnets_len = 0;
-	meta_set_policy(&m, &policy);
 	m.abi = 1;
 	m.size = 1256;
-	assert_int_equal(meta_size(1), 1256);
-	assert_true(meta_valid(&m));
-	m.size = sizeof(m);
+	assert_true(meta_old_valid(&m));
 	assert_false(meta_valid(&m));
-	assert_int_equal(meta_size(0), 0);
-	assert_int_equal(meta_size(NATRA_PIN_ABI + 1), 0);
+	m.half[HALF_EGRESS].hook = META_HOOK_CLSACT + 1;
+	assert_false(meta_old_valid(&m));
+	m = good_meta();
+	m.mode = NATRA_MODE_MAX;
+	assert_false(meta_old_valid(&m));
 }
 
 static void numbers_out_of_range_are_refused(void **state)
@@ -184,7 +182,7 @@ int main(void)
 		cmocka_unit_test(policy_comes_back_whole),
 		cmocka_unit_test(record_of_this_build_is_valid),
 		cmocka_unit_test(record_of_another_layout_is_not),
-		cmocka_unit_test(record_of_abi_1_is_valid),
+		cmocka_unit_test(record_of_an_older_layout_can_be_detached),
 		cmocka_unit_test(numbers_out_of_range_are_refused),
 		cmocka_unit_test(strings_without_an_end_get_one),
 	};

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "engine.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "libbpf_log.h"
+#include "util/cleanup.h"
+
+/*
+ * Slots of a bank. The first ones are small, so that a node with few limited
+ * pods does not pay for many; later ones share what a program takes.
+ */
+#define BANK_SLOTS_MAX 8
+#define BANK_MAX       4096
+
+static const char programs_name[] = "programs";
+static const char configs_name[] = "configs";
+static const char states_name[] = "states";
+static const char subnets_name[] = "subnets";
+
+void engine_close(struct engine *engine)
+{
+	cleanup_closep(&engine->programs_fd);
+	cleanup_closep(&engine->configs_fd);
+	cleanup_closep(&engine->states_fd);
+	cleanup_closep(&engine->subnets_fd);
+	*engine = (struct engine)ENGINE_INIT;
+}
+
+static uint32_t bank_slots(uint32_t bank)
+{
+	return bank < 3 ? 1U << bank : BANK_SLOTS_MAX;
+}
+
+static int open_bank(struct natra *n, const char *path, struct engine *e)
+{
+	int r;
+
+	r = pin_open_object(n, path, configs_name, &e->configs_fd);
+	if (r == 0)
+		r = pin_open_object(n, path, states_name, &e->states_fd);
+	if (r == 0)
+		r = pin_open_object(n, path, subnets_name, &e->subnets_fd);
+	if (r == -ENOENT && e->states_fd >= 0)
+		r = 0; /* most have none */
+	/* Pinned last: with it, the bank is whole. */
+	if (r == 0)
+		r = pin_open_object(n, path, programs_name, &e->programs_fd);
+	return r;
+}
+
+static int make_bank(struct natra *n, const struct program_options *options,
+		     const char *path, uint32_t slots, struct engine *e)
+{
+	int r;
+
+	/* Nobody's, but for what a killed process may have left. */
+	r = pin_remove_dir(n, path);
+	if (r == 0)
+		r = engine_load(n, options, slots, e);
+	if (r == 0)
+		r = pin_make_dir(n, path);
+	if (r < 0)
+		return r;
+	r = pin_object(n, path, configs_name, e->configs_fd);
+	if (r == 0)
+		r = pin_object(n, path, states_name, e->states_fd);
+	if (r == 0 && e->subnets_fd >= 0)
+		r = pin_object(n, path, subnets_name, e->subnets_fd);
+	if (r == 0)
+		r = pin_object(n, path, programs_name, e->programs_fd);
+	if (r < 0)
+		(void)pin_remove_dir(n, path);
+	return r;
+}
+
+static int read_config(struct natra *n, const struct engine *e, uint32_t index,
+		       struct natra_config *ret_config)
+{
+	int r = bpf_map_lookup_elem(e->configs_fd, &index, ret_config);
+
+	return r < 0 && r != -ENOENT ? natra_fail(n, r, "read slot %u", index)
+				     : r;
+}
+
+/* A free slot of a bank; -ENOENT without an error text. */
+static int find_slot(struct natra *n, const struct engine *e,
+		     uint32_t *ret_index)
+{
+	struct natra_config config;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0; i++) {
+		r = read_config(n, e, i, &config);
+		if (r == 0 && !config.owner) {
+			*ret_index = i;
+			return 0;
+		}
+	}
+	return r;
+}
+
+/* The first bank with a free slot, or a new one. */
+static int find_bank(struct natra *n, const struct program_options *options,
+		     struct meta_slot *slot, struct engine *ret_engine)
+{
+	char path[PIN_PATH_MAX];
+
+	for (uint32_t bank = 0; bank < BANK_MAX; bank++) {
+		cleanup_engine struct engine e = ENGINE_INIT;
+		int r;
+
+		pin_bank_path(n, slot->engine, bank, path);
+		r = open_bank(n, path, &e);
+		if (r == -ENOENT) {
+			engine_close(&e);
+			r = make_bank(n, options, path, bank_slots(bank), &e);
+		}
+		if (r == 0)
+			r = find_slot(n, &e, &slot->index);
+		if (r == -ENOENT)
+			continue;
+		if (r < 0)
+			return r;
+		slot->bank = bank;
+		*ret_engine = e;
+		e = (struct engine)ENGINE_INIT;
+		return 0;
+	}
+	return natra_refuse(n, -ENOSPC, "all %d banks are full", BANK_MAX);
+}
+
+int engine_take_slot(struct natra *n, const struct engine *engine,
+		     uint32_t index, uint64_t owner,
+		     const struct natra_limits *limits)
+{
+	struct natra_config config = {.slot = {*limits}, .owner = owner};
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+	cleanup_free void *zeroes = NULL;
+	int r;
+
+	if (getrandom(config.keys, sizeof(config.keys), 0) !=
+	    sizeof(config.keys))
+		return natra_fail(n, -errno, "random keys");
+	r = bpf_obj_get_info_by_fd(engine->states_fd, &info, &len);
+	if (r < 0)
+		return natra_fail(n, r, "ask for the size of the state");
+	zeroes = calloc(1, info.value_size);
+	if (!zeroes)
+		return natra_fail(n, -ENOMEM, "clear slot %u", index);
+	r = bpf_map_update_elem(engine->states_fd, &index, zeroes, BPF_EXIST);
+	if (r == 0)
+		r = bpf_map_update_elem(engine->configs_fd, &index, &config,
+					BPF_EXIST);
+	return r < 0 ? natra_fail(n, r, "write slot %u", index) : 0;
+}
+
+int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
+		 const struct program_options *options,
+		 const struct natra_limits *limits, struct program *ret_program)
+{
+	struct meta_slot slot = {0};
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_engine struct engine e = ENGINE_INIT;
+	LIBBPF_LOG_SCOPE(n);
+	int r;
+
+	if (getrandom(&slot.owner, sizeof(slot.owner), 0) != sizeof(slot.owner))
+		return natra_fail(n, -errno, "random owner");
+	slot.owner |= 1; /* not 0 */
+	r = engine_id(n, options, &slot.engine);
+	if (r == 0)
+		r = pin_lock_engine(n, slot.engine, true, &key);
+	if (r < 0)
+		return r;
+	r = find_bank(n, options, &slot, &e);
+	if (r == 0) {
+		/* Recorded before it is taken: a crash cannot lose it then. */
+		gen->meta.slot[half] = slot;
+		r = pin_store_meta(n, gen);
+	}
+	if (r == 0)
+		r = engine_take_slot(n, &e, slot.index, slot.owner, limits);
+	if (r == 0 && e.subnets_fd >= 0)
+		r = pin_subnets(n, gen, e.subnets_fd);
+	if (r < 0) {
+		pin_remove_key(&key); /* refused while it has a bank */
+		return r;
+	}
+	return program_load_stub(n, options->kind, e.programs_fd, slot.index,
+				 ret_program);
+}
+
+/* Without a lock: a slot stays its owner's until the owner leaves it. */
+static int open_slot(struct natra *n, const struct meta_slot *slot,
+		     struct engine *e)
+{
+	char path[PIN_PATH_MAX];
+	struct natra_config config;
+	int r;
+
+	if (!slot->engine)
+		return -ENOENT;
+	pin_bank_path(n, slot->engine, slot->bank, path);
+	r = open_bank(n, path, e);
+	if (r == 0)
+		r = read_config(n, e, slot->index, &config);
+	if (r == 0 && config.owner != slot->owner)
+		r = -ENOENT;
+	return r;
+}
+
+int engine_open_slot(struct natra *n, const struct meta_slot *slot,
+		     struct slot *ret_slot)
+{
+	cleanup_engine struct engine e = ENGINE_INIT;
+	const uint32_t zero = 0;
+	uint32_t id;
+	int r = open_slot(n, slot, &e);
+
+	if (r < 0)
+		return r;
+	r = bpf_map_lookup_elem(e.programs_fd, &zero, &id);
+	if (r < 0)
+		return r == -ENOENT ? r : natra_fail(n, r, "find the program");
+	ret_slot->index = slot->index;
+	ret_slot->config_fd = TAKE_FD(e.configs_fd);
+	ret_slot->state_fd = TAKE_FD(e.states_fd);
+	return 0;
+}
+
+static int free_slot(struct natra *n, const struct engine *e, uint32_t index)
+{
+	static const struct natra_config nobodys = {0};
+	int r = bpf_map_update_elem(e->configs_fd, &index, &nobodys, BPF_EXIST);
+
+	return r < 0 ? natra_fail(n, r, "free slot %u", index) : 0;
+}
+
+int engine_leave(struct natra *n, const struct meta_slot *slot)
+{
+	cleanup_engine struct engine e = ENGINE_INIT;
+	int r = open_slot(n, slot, &e);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	return free_slot(n, &e, slot->index);
+}
+
+/* Of all slots that are on record. */
+struct owners {
+	struct natra *n;
+	uint64_t *list;
+	size_t len;
+	bool unknown; /* there are records that cannot be read: they may own some */
+};
+
+static int note_owners(void *arg, struct pin_gen *gen)
+{
+	struct owners *owners = arg;
+	uint64_t *list;
+
+	if (gen->abi != NATRA_PIN_ABI) {
+		owners->unknown = owners->unknown || gen->abi == 0 ||
+				  gen->abi > NATRA_PIN_ABI;
+		return 0;
+	}
+	list = realloc(owners->list, (owners->len + HALF_MAX) * sizeof(*list));
+	if (!list)
+		return natra_fail(owners->n, -ENOMEM, "list the slots");
+	owners->list = list;
+	for (int i = 0; i < HALF_MAX; i++)
+		owners->list[owners->len++] = gen->meta.slot[i].owner;
+	return 0;
+}
+
+static int note_key(void *arg, const char *path)
+{
+	struct owners *owners = arg;
+
+	return pin_foreach_gen(owners->n, path, note_owners, owners);
+}
+
+static bool is_owner(const struct owners *owners, uint64_t owner)
+{
+	for (size_t i = 0; i < owners->len; i++) {
+		if (owners->list[i] == owner)
+			return true;
+	}
+	return owners->unknown;
+}
+
+/* Frees what is not among the owners (NULL: all are). 1: some slot is taken. */
+static int sweep_slots(struct natra *n, const struct engine *e,
+		       const struct owners *owners)
+{
+	struct natra_config config;
+	int used = 0;
+
+	for (uint32_t i = 0;; i++) {
+		int r = read_config(n, e, i, &config);
+
+		if (r == -ENOENT)
+			return used;
+		if (r == 0 && config.owner && owners &&
+		    !is_owner(owners, config.owner))
+			r = free_slot(n, e, i);
+		else if (config.owner)
+			used = 1;
+		if (r < 0)
+			return r;
+	}
+}
+
+static int sweep_bank(struct natra *n, const char *path,
+		      const struct owners *owners)
+{
+	cleanup_engine struct engine e = ENGINE_INIT;
+	int r = open_bank(n, path, &e);
+
+	if (r == 0)
+		r = sweep_slots(n, &e, owners);
+	else if (r == -ENOENT)
+		r = 0; /* what a killed process left of it */
+	if (r == 0)
+		return pin_remove_dir(n, path);
+	return r < 0 ? r : 0;
+}
+
+static int sweep_banks(struct natra *n, const char *path,
+		       const struct owners *owners)
+{
+	cleanup_dir DIR *dir = opendir(path);
+	char bank[PIN_PATH_MAX + 16];
+	struct dirent *entry;
+	int r = 0;
+
+	if (!dir)
+		return natra_fail(n, -errno, "'%s'", path);
+	while (r == 0 && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		if (snprintf(bank, sizeof(bank), "%s/%s", path, entry->d_name) <
+		    (int)sizeof(bank))
+			r = sweep_bank(n, bank, owners);
+	}
+	return r;
+}
+
+static int sweep_engine(void *arg, const char *path)
+{
+	struct natra *n = arg;
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	int r = pin_lock_path(n, path, &key);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = sweep_banks(n, path, NULL);
+	if (r == 0)
+		pin_remove_key(&key); /* refused while it has a bank */
+	return r;
+}
+
+int engine_sweep(struct natra *n)
+{
+	return pin_foreach_engine(n, sweep_engine, n);
+}
+
+static int gc_engine(void *arg, const char *path)
+{
+	struct natra *n = arg;
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	struct owners owners = {.n = n};
+	int r = pin_lock_path(n, path, &key);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	/* Under the lock: who has a slot has recorded it. */
+	r = pin_foreach_key(n, note_key, &owners);
+	if (r == 0)
+		r = sweep_banks(n, path, &owners);
+	free(owners.list);
+	if (r == 0)
+		pin_remove_key(&key);
+	return r;
+}
+
+int engine_gc(struct natra *n)
+{
+	return pin_foreach_engine(n, gc_engine, n);
+}
