@@ -2,19 +2,23 @@
 """Just enough of bpf(2) to be another owner on a hook: a program that lets
 everything go on, pinned, and a TCX link to it."""
 import ctypes
+import errno
 import os
 import platform
 import struct
 
 _NR = {"x86_64": 321, "aarch64": 280}.get(platform.machine(), 280)
 _libc = ctypes.CDLL(None, use_errno=True)
-PROG_LOAD, OBJ_PIN, LINK_CREATE = 5, 6, 28
+PROG_LOAD, OBJ_PIN, PROG_QUERY, LINK_CREATE = 5, 6, 16, 28
 SCHED_CLS = 3
 TCX_INGRESS, TCX_EGRESS = 46, 47
 
 
 def bpf(cmd, attr):
-    buf = ctypes.create_string_buffer(attr, max(len(attr), 128))
+    return _bpf(cmd, ctypes.create_string_buffer(attr, max(len(attr), 128)))
+
+
+def _bpf(cmd, buf):
     r = _libc.syscall(_NR, cmd, buf, len(buf))
     if r < 0:
         e = ctypes.get_errno()
@@ -41,3 +45,16 @@ def pin(fd, path):
 def tcx_link(prog_fd, ifindex, kind):
     """An fd; the link goes when it is closed."""
     return bpf(LINK_CREATE, struct.pack("=IIII", prog_fd, ifindex, kind, 0))
+
+
+def tcx_count(ifindex, kind):
+    """Programs on a TCX hook of the caller's network namespace."""
+    buf = ctypes.create_string_buffer(
+            struct.pack("=IIIIQI", ifindex, kind, 0, 0, 0, 0), 128)
+    try:
+        _bpf(PROG_QUERY, buf)
+    except OSError as e:
+        if e.errno in (errno.ENOENT, errno.EINVAL):
+            return 0            # nothing there; a kernel without TCX
+        raise
+    return struct.unpack_from("=I", buf, 24)[0]

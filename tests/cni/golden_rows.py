@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What golden.py feeds the plugin: captures of runtimes, and variations.
+
+A row is a configuration with what the specification and natra's own rules say
+of it; golden.py has the rules that hold for all rows.
+"""
+import copy
+import json
+import os
+from dataclasses import dataclass, field
+
+from plugin import ENV, HERE, VERSIONS, parse
+
+CAPTURES = f"{HERE}/captures"
+M10 = 10_000_000
+# 0.5 s of the rate, in place of the bursts that runtimes make up.
+BURST = M10 // 8 // 2
+BOTH, INTO = (M10, M10, BURST, BURST), (M10, 0, BURST, 0)
+# Where the version is not what matters.
+SOME = ("0.3.0", "1.0.0", "1.1.0", "9.9.9")
+# An error that is not about the version, the environment or the JSON.
+ANY = frozenset(range(2, 1000)) - {4, 6}
+# facts.md section 3: containerd, CRI-O (now and before), kubelet.
+PLACEHOLDERS = (4294967295, 34359738359, 34359738360, 2147483647)
+
+
+@dataclass
+class Row:
+    name: str
+    conf: object                # bytes, or a dict that gets the version
+    limits: tuple = None        # after ADD: rates in bit/s, bursts in bytes
+    pod: str = "pod"            # name of its network namespace
+    env: dict = field(default_factory=dict)
+    # (error codes, words of the message), where it is not success
+    parsing: tuple = None       # of each command that reads the conf
+    add: tuple = None
+    native: str = None          # version that a literal capture has
+    versions: tuple = VERSIONS + ("0.1.0", "0.2.0", "9.9.9")
+
+    def stdin(self, version):
+        if version == self.native or isinstance(self.conf, bytes):
+            return literal(self.name) if self.native else self.conf
+        return json.dumps(with_version(self.conf, version)).encode()
+
+
+def literal(name):
+    with open(f"{CAPTURES}/{name}.json", "rb") as f:
+        return f.read()
+
+
+def environment(name):
+    """The variables that a runtime set; the defaults where none were kept."""
+    path = f"{CAPTURES}/{name}.env"
+    if not os.path.exists(path):
+        return {}
+    with open(path) as f:
+        return dict(s.rstrip("\n").split("=", 1) for s in f)
+
+
+def with_version(conf, version):
+    """As libcni would send it: the prevResult in the same version."""
+    conf = copy.deepcopy(conf)
+    if "cniVersion" in conf:
+        conf["cniVersion"] = version
+    prev = conf.get("prevResult")
+    if isinstance(prev, dict) and "cniVersion" in prev:
+        prev["cniVersion"] = version
+        for ip in prev.get("ips", []):
+            ip.pop("version", None)
+            if version.startswith("0."):
+                ip["version"] = "6" if ":" in ip["address"] else "4"
+    return conf
+
+
+def sandbox(conf):
+    """Name of the captured pod's network namespace, and its interfaces."""
+    links = (conf.get("prevResult") or {}).get("interfaces", [])
+    pod = [i for i in links if "sandbox" in i]
+    host = [i for i in links if i["name"].startswith("veth")]
+    return (os.path.basename(pod[0]["sandbox"]), pod[0],
+            host[0] if host else None) if pod else None
+
+
+LIMITS = {
+        "cnitool-v1.1.0-ADD": (M10, M10, 125000, 125000),
+        "cnitool-v1.1.0-CHECK": (M10, M10, 125000, 125000),
+        "cnitool-v1.1.0-DEL": (M10, M10, 125000, 125000),
+        "cnitool-v1.1.0-GC": None,
+        "cnitool-v1.1.0-STATUS": None,
+        "ctrd1.6-ADD": BOTH,
+        "ctrd1.6-ADD-egress-only": (0, M10, 0, BURST),
+        "ctrd1.6-ADD-ingress-only": INTO,
+        "ctrd1.6-ADD-no-annotation": None,
+        "ctrd1.6-DEL-again-no-prevResult": BOTH,
+        "ctrd1.6-DEL-first": BOTH,
+        "ctrd1.6-DEL-netns-gone": BOTH,
+        "ctrd1.6-macvlan-ADD": BOTH,
+        "ctrd1.6-nocaps-ADD": None,
+        "ctrd1.6-ptp-ADD": BOTH,
+        "ctrd1.6-v0.3.1-ADD": BOTH,
+        "ctrd1.6-v0.3.1-DEL": BOTH,
+        "ctrd2.4-v1.1.0-ADD": BOTH,
+        "ctrd2.4-v1.1.0-STATUS": None,
+}
+
+
+def captures():
+    for name, limits in LIMITS.items():
+        conf = parse(literal(name))
+        pod = sandbox(conf)
+        env = environment(name)
+        env.pop("CNI_COMMAND", None)
+        if pod and "CNI_NETNS" not in env:
+            env["CNI_NETNS"] = pod[1]["sandbox"]
+        row = Row(name, conf, limits, pod[0] if pod else "pod", env,
+                  native=conf["cniVersion"])
+        if "prevResult" not in conf:
+            row.add = no_prev(limits)
+        yield row
+
+
+def no_prev(limits):
+    """A chained plugin has nothing to do without one; with nothing to do,
+    either is right, as long as it does not crash."""
+    return (frozenset({7} if limits else {0, 7}), "chained")
+
+
+def base():
+    conf = parse(literal("ctrd1.6-ADD"))
+    conf["prevResult"]["interfaces"][1:] = [
+            {"name": "vethpod", "mac": "02:00:00:00:00:01"},
+            {"name": "eth0", "mac": "02:00:00:00:00:02",
+             "sandbox": "/run/netns/pod"}]
+    return conf
+
+
+def bandwidth(**values):
+    """The base with only this in runtimeConfig.bandwidth."""
+    conf = base()
+    conf["runtimeConfig"]["bandwidth"] = values
+    return conf
+
+
+def static(runtime=True, **values):
+    conf = dict(base(), **values)
+    if not runtime:
+        del conf["runtimeConfig"]["bandwidth"]
+    return conf
+
+
+def changed(key, value):
+    """The base with one value replaced; the key is a path with dots."""
+    conf = base()
+    *path, last = key.split("/")
+    place = conf
+    for k in path:
+        place = place[k]
+    place[last] = value
+    return conf
+
+
+def without(*keys):
+    conf = base()
+    for key in keys:
+        *path, last = key.split("/")
+        place = conf
+        for k in path:
+            place = place[k]
+        del place[last]
+    return conf
+
+
+def rates(key="IngressRate", burst="IngressBurst", bits=None):
+    return {key: M10} if bits is None else {key: M10, burst: bits}
+
+
+def limit_rows():
+    """What counts as a limit, wherever and however it is written."""
+    yield Row("all zero", bandwidth(IngressRate=0, IngressBurst=0,
+                                    EgressRate=0, EgressBurst=0))
+    yield Row("bandwidth null", changed("runtimeConfig/bandwidth", None))
+    yield Row("runtimeConfig null", changed("runtimeConfig", None))
+    yield Row("runtimeConfig absent", without("runtimeConfig"))
+    yield Row("CRI-O", bandwidth(ingressRate=M10, ingressBurst=34359738359,
+                                 egressRate=M10, egressBurst=34359738359),
+              BOTH)
+    yield Row("cri-dockerd, one way", bandwidth(
+            ingressRate=M10, ingressBurst=2147483647), INTO)
+    for key in ("ingressRate", "INGRESSRATE", "iNgReSsRaTe"):
+        yield Row(f"runtime {key}", bandwidth(**{key: M10}), INTO)
+        yield Row(f"static {key}", static(False, **{key: M10}), INTO)
+    for bits in PLACEHOLDERS + (2**31, 2**40, 2**63):
+        yield Row(f"placeholder {bits} from the runtime",
+                  bandwidth(**rates(bits=bits)), INTO)
+    for bits in PLACEHOLDERS:
+        yield Row(f"{bits} by the operator",
+                  static(False, **rates("ingressRate", "ingressBurst", bits)),
+                  (M10, 0, bits // 8, 0))
+    yield Row("a burst from the runtime", bandwidth(**rates(bits=8000000)),
+              (M10, 0, 1000000, 0))
+    yield Row("burst 0", bandwidth(**rates(bits=0)), INTO)
+    yield Row("no burst", bandwidth(**rates()), INTO)
+    yield Row("burst null", bandwidth(IngressRate=M10, IngressBurst=None),
+              INTO)
+    for conf in (bandwidth(IngressBurst=8000000),
+                 static(False, ingressBurst=8000000)):
+        yield Row("burst without rate", conf,
+                  add=({7}, "if burst is set, rate must also be set"))
+    yield Row("static over runtime", static(egressRate=M10),
+              (0, M10, 0, BURST))
+    yield Row("capabilities absent", without("capabilities"), BOTH)
+    yield Row("capabilities false", changed("capabilities/bandwidth", False),
+              BOTH)
+    yield Row("annotations null", changed(
+            "runtimeConfig/io.kubernetes.cri.pod-annotations", None), BOTH)
+    yield Row("annotations empty", changed(
+            "runtimeConfig/io.kubernetes.cri.pod-annotations", {}), BOTH)
+    yield Row("1 MiB of annotations", changed(
+            "runtimeConfig/io.kubernetes.cri.pod-annotations",
+            {f"example.org/a{i}": json.dumps({"spec": 'a"b\\c' * 6500})
+             for i in range(16)}), BOTH)
+
+
+def prev_rows():
+    """What a prevResult may look like."""
+    yield Row("no prevResult", without("prevResult"), BOTH,
+              add=no_prev(BOTH))
+    yield Row("prevResult null", changed("prevResult", None), BOTH,
+              add=no_prev(BOTH))
+    yield Row("no prevResult, no limits",
+              without("prevResult", "runtimeConfig"), add=no_prev(None))
+    yield Row("no interfaces", without("prevResult/interfaces"), BOTH)
+    yield Row("interfaces empty", changed("prevResult/interfaces", []), BOTH)
+    yield Row("interfaces null", changed("prevResult/interfaces", None), BOTH)
+    yield Row("interfaces wrong", changed(
+            "prevResult/interfaces",
+            [{"name": "eth0", "sandbox": "eth0"}, {"name": "nosuch7"}]), BOTH)
+    odd = {"big": 2**64 - 1, "bigger": 9007199254740993, "minus": -2**63,
+           "text": "h\u00e9\u4e16\U0001f600\\\"\n\u007f", "nul": "a\u0000b",
+           "deep": [[[[{"a": [None, True, False, {}]}]]]], "": "empty key",
+           "small": 1e-7, "mtu": 1500}
+    conf = base()
+    conf.update(odd, args={"cni": odd}, ipam={}, dns={"search": ["x"]},
+                disableCheck=False)
+    conf["prevResult"].update(odd)
+    conf["prevResult"]["interfaces"][1].update(odd, socketPath="/s", pciID="1")
+    conf["prevResult"]["routes"][0].update(mtu=1400, priority=2**32 - 1)
+    conf["prevResult"]["ips"].append({"address": "fd00::2/64"})
+    yield Row("unknown fields", conf, BOTH)
+    yield Row("unknown fields, no limits",
+              {k: v for k, v in conf.items() if k != "runtimeConfig"})
+
+
+def text_rows():
+    """What is only seen in the text."""
+    text = json.dumps(base())
+    doubled = text.replace('"cniVersion": "1.0.0", "name"',
+                           '"cniVersion": "9.9.9", "name": "other", '
+                           '"cniVersion": "1.0.0", "name"')
+    doubled = doubled.replace('"IngressRate": 10000000',
+                              '"IngressRate": 5, "ingressrate": 10000000')
+    one = ("1.0.0",)
+    yield Row("duplicate keys: the last wins", doubled.encode(), BOTH,
+              versions=one)
+    yield Row("keys in capitals", json.dumps(
+            {k.upper(): v for k, v in base().items()}).encode(), BOTH,
+              versions=one)
+    yield Row("white space", json.dumps(base(), indent="\t\r\n ").encode()
+              + b"\n\n\t ", BOTH, versions=one)
+    yield Row("escaped", text.replace("name", "n\\u0061me").encode(), BOTH,
+              versions=one)
+    bad = {"nothing": b"", "a blank": b"\n", "cut off": text[:-1].encode(),
+           "half": text[:len(text) // 2].encode(), "a list": b"[]",
+           "a string": b'"x"', "a number": b"1", "not JSON": b"name=x",
+           "more behind it": text.encode() + b"}",
+           "a comma too many": text[:-1].encode() + b",}",
+           "too deep": b'{"a":' * 200000 + b"1" + b"}" * 200000}
+    for name, stdin in bad.items():
+        yield Row(f"bad JSON: {name}", stdin, parsing=({6}, ""),
+                  versions=one)
+    for name, value, codes in (
+            ("absent", ..., {7}), ("null", None, {7}), ("empty", "", {7}),
+            ("with a blank", "a b", {7}), ("of dots", "../x", {7}),
+            ("with a dash first", "-x", {7}), ("a number", 5, {6, 7})):
+        conf = without("name") if value is ... else changed("name", value)
+        yield Row(f"name {name}", conf, parsing=(codes, ""), versions=SOME)
+    for name, value, codes in (
+            ("absent", ..., {1}), ("null", None, {1}), ("empty", "", {1}),
+            ("1.0", "1.0", {1, 6}), ("01.0.0", "01.0.0", {1, 6}),
+            ("1.0.0-rc1", "1.0.0-rc1", {1, 6}), ("a number", 1, {1, 6})):
+        conf = without("cniVersion") if value is ... else \
+            changed("cniVersion", value)
+        yield Row(f"cniVersion {name}", json.dumps(conf).encode(),
+                  parsing=(codes, ""), versions=one)
+
+
+def env_rows():
+    """One variable is bad at a time."""
+    def row(name, value, **kw):
+        shown = "unset" if value is None else repr(value)[:24]
+        return Row(f"{name} {shown}", base(), BOTH, env={name: value},
+                   versions=SOME, **kw)
+    for value in (None, "", "../x", "a b", "-x", ".x", "a/b", "caf\u00e9"):
+        yield row("CNI_CONTAINERID", value)
+    for value in (None, "", ".", "..", "a/b", "a:b", "a b", "a\tb", "x" * 16):
+        yield row("CNI_IFNAME", value)
+    for value in (None, ""):
+        yield row("CNI_NETNS", value)
+        yield row("CNI_PATH", value)
+    for value in (None, "", "nonsense", "a=b=c;;=", "K8S_POD_NAME=x;FOO=bar",
+                  "A=" + "x" * 100000):
+        yield row("CNI_ARGS", value)
+    for path in ("/run/netns/nosuch", "/etc/hostname", "/etc", "nosuch"):
+        yield row("CNI_NETNS", path, add=(ANY, path))
+    yield row("CNI_IFNAME", "net7", add=(ANY, "net7"))
+    yield Row("no such netns, no limits", without("runtimeConfig"),
+              env={"CNI_NETNS": "/run/netns/nosuch"})
+    for path in ("/proc/self/ns/net", "/proc/1/ns/net"):
+        yield Row(f"own netns {path}", base(), BOTH, env={"CNI_NETNS": path},
+                  add=({8}, ""))
+    for value in ("1", "TRUE", "true"):
+        yield Row(f"own netns, override {value}", without("runtimeConfig"),
+                  env={"CNI_NETNS": "/proc/self/ns/net",
+                       "CNI_NETNS_OVERRIDE": value})
+
+
+def rows():
+    for table in (captures, limit_rows, prev_rows, text_rows, env_rows):
+        for row in table():
+            default = dict(ENV, CNI_NETNS=f"/run/netns/{row.pod}")
+            row.env = dict(default, **row.env)
+            yield row
