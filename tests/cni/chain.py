@@ -1,0 +1,270 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra behind Debian's ptp, bridge and macvlan, called in libcni's order:
+traffic in both directions, a live change, CHECK when something is broken, DEL
+twice, GC and STATUS."""
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+import plugin
+from libcni import Container, Failed, Libcni
+from plugin import (DEBIAN, attachment, attachments, find_natra, limits,
+                    natractl, pins, programs, qdiscs)
+from report import Report
+from rig import Meter, Ns, Rig, sh, wire_rates
+
+CAP = 10_000_000
+# What containerd passes for an annotation of 10M each way.
+CAPABILITIES = {
+        "bandwidth": {"IngressRate": CAP, "IngressBurst": 4294967295,
+                      "EgressRate": CAP, "EgressBurst": 4294967295},
+        "io.kubernetes.cri.pod-annotations": {
+                "kubernetes.io/ingress-bandwidth": "10M",
+                "kubernetes.io/egress-bandwidth": "10M"}}
+ARGS = {"IgnoreUnknown": "1", "K8S_POD_NAMESPACE": "shop",
+        "K8S_POD_NAME": "web-0", "K8S_POD_INFRA_CONTAINER_ID": "x",
+        "K8S_POD_UID": "u"}
+NATRA = {"type": "natra", "capabilities": {
+        "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}
+
+
+def ipam(subnet, tmp):
+    return {"type": "host-local", "subnet": subnet, "dataDir": tmp,
+            "routes": [{"dst": "0.0.0.0/0"}]}
+
+
+def mains(tmp):
+    """Main plugins' configurations, and who is their pods' peer."""
+    return {"ptp": ({"type": "ptp", "ipam": ipam("10.71.0.0/24", tmp)},
+                    "10.71.0.1", "node"),
+            "bridge": ({"type": "bridge", "bridge": "cni0", "isGateway": True,
+                        "ipam": ipam("10.72.0.0/24", tmp)},
+                       "10.72.0.1", "node"),
+            "macvlan": ({"type": "macvlan", "master": "uplink",
+                         "mode": "bridge",
+                         "ipam": ipam("10.73.0.0/24", tmp)},
+                        "10.73.0.1", "lan")}
+
+
+class Lan(Rig):
+    """A node and a namespace on its uplink; pods come from the plugins."""
+
+    def __init__(self):
+        self.node, self.pods = Ns(), []
+        lan = Ns("lan")
+        sh("ip", "link", "add", "uplink", "up", "type", "veth", "peer",
+           "name", "eth0", "netns", "lan")
+        lan.run("ip", "link", "set", "eth0", "up")
+        lan.run("ip", "addr", "add", "10.73.0.1/24", "dev", "eth0")
+        self.clients = [lan]
+        self.tmp = tempfile.TemporaryDirectory(prefix="natra-cni-")
+        self.bin = f"{self.tmp.name}/bin"
+        os.mkdir(self.bin)
+        os.symlink(find_natra(), f"{self.bin}/natra")
+
+    def __exit__(self, *_):
+        self.stop(None)
+        self.tmp.cleanup()
+
+    def libcni(self, name, plugins, version="1.0.0", path=DEBIAN):
+        conflist = {"cniVersion": version, "name": name, "plugins": plugins}
+        return Libcni(conflist, [self.bin, path], self.tmp.name)
+
+    def peer(self, which):
+        return {"node": self.node, "lan": self.clients[0]}[which]
+
+    def rates(self, pod, pod_ip, peer, peer_ip, settle, seconds):
+        """bit/s into and out of the pod, four streams each way at once: one
+        policed stream swings around its cap for longer than this takes."""
+        pod.ip, peer.ip = pod_ip, peer_ip
+        meters = [Meter(pod), Meter(peer)]
+        procs = self.elephant(peer, pod, 5201, 4) + \
+            self.elephant(pod, peer, 5202, 4)
+        self.wait_flow(*meters)
+        time.sleep(settle)
+        got = wire_rates(meters, seconds)
+        self.stop(procs)
+        return got
+
+
+def fails(rep, what, call, *args, words=(), by="natra"):
+    """It must fail, by that plugin, and say these words."""
+    try:
+        call(*args)
+    except Failed as e:
+        text = e.answer.text()
+        rep.check(what, f"{e.plugin}: {text[:70]}", f"{by}, {words}",
+                  e.plugin == by and all(w in text for w in words))
+        return
+    rep.check(what, "success", "failure", False)
+
+
+def detach(pod, a, way):
+    """Take one program away behind natra's back."""
+    if "tcx" in a["mode"]:
+        links = json.loads(sh("bpftool", "-j", "link", "show"))
+        ident, = [x["id"] for x in links
+                  if x.get("prog_id") == a[f"{way}_prog_id"]]
+        sh("bpftool", "link", "detach", "id", str(ident))
+    else:
+        pod.run("tc", "filter", "del", "dev", "eth0", way)
+
+
+def broken(rep, kind, cni, c, pod):
+    """CHECK says what is missing, and ADD once more repairs it."""
+    for way in ("ingress", "egress"):
+        detach(pod, attachment(c.netns), way)
+        fails(rep, f"{kind}: CHECK without the {way} program", cni.check, c,
+              words=(way,))
+        cni._run(NATRA, "ADD", c, cni.cached(c))
+        rep.equal(f"{kind}: programs after ADD again", programs(pod), [1, 1])
+        cni.check(c)
+    a = attachment(c.netns)
+    # The pins alone: the programs go with them.
+    for top, dirs, files in os.walk(a["pin_path"], topdown=False):
+        for f in files:
+            os.unlink(f"{top}/{f}")
+    fails(rep, f"{kind}: CHECK without pins", cni.check, c)
+    cni._run(NATRA, "ADD", c, cni.cached(c))
+    cni.check(c)
+
+
+def chain(r, rep, kind, a):
+    main, peer_ip, peer = mains(r.tmp.name)[kind]
+    cni = r.libcni(f"net-{kind}", [main, NATRA])
+    pod = Ns(f"pod-{kind}")
+    r.pods.append(pod)
+    c = Container(f"{kind}-0123456789", pod.path, args=ARGS,
+                  capability_args=CAPABILITIES)
+    result = cni.add(c)
+    rep.equal(f"{kind}: result is the main plugin's",
+              result == cni.answers[kind].json, True)
+    was = qdiscs(pod.run, "eth0")
+    cni.check(c)
+    info = attachment(c.netns)
+    rep.equal(f"{kind}: limits", limits(info), (CAP, CAP, CAP // 16, CAP // 16))
+    rep.equal(f"{kind}: network and label", (info["network"], info["label"]),
+              (f"net-{kind}", "shop/web-0"))
+    pod_ip = result["ips"][0]["address"].split("/")[0]
+    got = r.rates(pod, pod_ip, r.peer(peer), peer_ip, a.settle, a.seconds)
+    for way, rate in zip(("in", "out"), got):
+        rep.near(f"{kind}, {info['mode']}: cap {way}", rate / 1e6, CAP / 1e6,
+                 0.10, " Mbit/s")
+    natractl("set", info["id"], "--ingress", "20M", "--egress", "7M")
+    cni.check(c)
+    rep.equal(f"{kind}: CHECK leaves what was set live",
+              limits(attachment(c.netns))[:2], (20_000_000, 7_000_000))
+    broken(rep, kind, cni, c, pod)
+    rep.equal(f"{kind}: qdiscs", qdiscs(pod.run, "eth0"), was)
+    cni.delete(c)
+    rep.equal(f"{kind}: left after DEL", (attachments(), pins()), ([], []))
+    cni.delete(c)               # the runtime's second, without a prevResult
+    gone = Container(c.id, "", capability_args=CAPABILITIES)
+    cni.delete(gone)
+    rep.equal(f"{kind}: DEL three times", cni.answers["natra"].code, 0)
+
+
+def failed_add(r, rep):
+    """natra fails: the runtime's DEL follows, and everything is as before."""
+    main, _, _ = mains(r.tmp.name)["ptp"]
+    bad = dict(NATRA, attachMode="sideways")
+    cni = r.libcni("net-fails", [main, bad])
+    pod = Ns("pod-fails")
+    c = Container("fails", pod.path, capability_args=CAPABILITIES)
+    fails(rep, "ADD with a bad key", cni.add, c,
+          words=("attachMode", "sideways"))
+    rep.equal("nothing attached by it", (attachments(), pins()), ([], []))
+    cni.delete(c)
+    rep.equal("DEL after it", cni.answers["natra"].code, 0)
+
+
+def gc(r, rep):
+    """Each way that a list of what is valid may look."""
+    natra = r.libcni("net-gc", [NATRA], "1.1.0")
+    other = r.libcni("net-other", [NATRA], "1.1.0")
+    pods = [plugin.Veth(f"gc{i}", f"vgc{i}") for i in range(4)]
+    cs = [Container(f"gc-{i}", p.path, capability_args=CAPABILITIES)
+          for i, p in enumerate(pods)]
+
+    def fill():
+        for i, c in enumerate(cs):
+            cni = other if i == 3 else natra
+            cni._run(NATRA, "ADD", c, pods[i].prev_result("1.1.0"))
+
+    def left():
+        return [i for i, p in enumerate(pods) if attachment(p.path)]
+
+    fill()
+    natra.gc()
+    rep.equal("gc without a list", left(), [0, 1, 2, 3])
+    natra.gc(valid=[(cs[0].id, "eth0"), (cs[2].id, "eth0"), ("new", "eth0")])
+    rep.equal("gc with a list", left(), [0, 2, 3])
+    natra.gc(valid=[(cs[0].id, "net1"), (cs[2].id, "eth0")])
+    rep.equal("gc tells interfaces apart", left(), [2, 3])
+    for name, valid in (("null", None), ("[]", [])):
+        fill()
+        natra.gc(valid=valid)
+        rep.equal(f"gc with {name}", left(), [3])
+    fill()
+    pods[1].close()
+    natra.gc(valid=[(c.id, "eth0") for c in cs[:1] + cs[2:3]])
+    pods.pop(1)
+    rep.equal("gc when a pod is gone", left(), [0, 1, 2])
+    natra.gc(valid=[])
+    other.gc(valid=[])
+    rep.equal("gc of all", (left(), pins()), ([], []))
+    for bad in ("x", 5, {}, [5], [{"containerID": 5, "ifname": "eth0"}]):
+        fails(rep, f"gc with {json.dumps(bad)}", natra._run, dict(
+                NATRA, **{"cni.dev/valid-attachments": bad}), "GC", None)
+    for p in pods:
+        p.close()
+
+
+def status(r, rep, a):
+    """Cheap enough for a node's readiness, with pods and without."""
+    natra = r.libcni("net-status", [NATRA], "1.1.0")
+    pods = [plugin.Veth(f"st{i}", f"vst{i}") for i in range(8)]
+    cs = [Container(f"st-{i}", p.path, capability_args=CAPABILITIES)
+          for i, p in enumerate(pods)]
+    for c, p in zip(cs, pods):
+        natra._run(NATRA, "ADD", c, p.prev_result("1.1.0"))
+    times = []
+    for _ in range(41):
+        natra.status()
+        times.append(natra.answers["natra"].seconds)
+    rep.most("STATUS, median", statistics.median(times) * 1e3, a.status_ms,
+             " ms")
+    for c in cs:
+        natra.delete(c)
+    for p in pods:
+        p.close()
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--main", help="only this main plugin")
+    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--settle", type=float, default=1.5)
+    p.add_argument("--status-ms", type=float, default=5)
+    a = p.parse_args()
+    plugin.isolate()
+    if not os.access(f"{DEBIAN}/ptp", os.X_OK):
+        plugin.skip("containernetworking-plugins are not installed")
+    rep = Report()
+    with Lan() as r:
+        for kind in [a.main] if a.main else ("ptp", "bridge", "macvlan"):
+            chain(r, rep, kind, a)
+        if not a.main:
+            failed_add(r, rep)
+            gc(r, rep)
+            status(r, rep, a)
+    rep.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

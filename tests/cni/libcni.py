@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What libcni does with a conflist, so that chains run on machines without Go:
+the order of the plugins, what each is given, and the cache of results."""
+import copy
+import json
+import os
+
+from plugin import call, number
+
+
+class Failed(Exception):
+    """A plugin of the chain failed; the chain ends there."""
+
+    def __init__(self, plugin, command, answer):
+        super().__init__(f"{plugin} {command}: {answer}")
+        self.plugin, self.answer = plugin, answer
+
+
+class Container:
+    """What a runtime passes besides the conflist."""
+
+    def __init__(self, ident, netns, ifname="eth0", args=None,
+                 capability_args=None):
+        self.id, self.netns, self.ifname = ident, netns, ifname
+        self.args = args or {}
+        self.capability_args = capability_args or {}
+
+    def env(self):
+        return {"CNI_CONTAINERID": self.id, "CNI_NETNS": self.netns,
+                "CNI_IFNAME": self.ifname, "CNI_ARGS": ";".join(
+                        f"{k}={v}" for k, v in self.args.items())}
+
+
+class Libcni:
+    """One conflist; `path` is searched for the plugins."""
+
+    def __init__(self, conflist, path, cache):
+        self.list, self.path, self.cache = conflist, path, cache
+        self.version = conflist["cniVersion"]
+        self.answers = {}       # of the last command, by the plugin's type
+
+    def _find(self, kind):
+        for d in self.path:
+            if os.access(f"{d}/{kind}", os.X_OK):
+                return f"{d}/{kind}"
+        raise FileNotFoundError(kind)
+
+    def _cached(self, c):
+        return f"{self.cache}/{self.list['name']}-{c.id}-{c.ifname}"
+
+    def cached(self, c):
+        """The result of the last ADD, or None."""
+        try:
+            with open(self._cached(c)) as f:
+                return json.load(f)
+        except FileNotFoundError:
+            return None
+
+    def _run(self, conf, command, c, prev=None, **inject):
+        """Keys are sorted, as Go's encoder does."""
+        conf = copy.deepcopy(conf)
+        conf.update(inject, name=self.list["name"], cniVersion=self.version)
+        if prev is not None:
+            conf["prevResult"] = prev
+        runtime = {k: c.capability_args[k]
+                   for k, on in conf.get("capabilities", {}).items()
+                   if c and on and k in c.capability_args}
+        if runtime:
+            conf["runtimeConfig"] = runtime
+        env = c.env() if c else dict.fromkeys(
+                ("CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_ARGS"), "")
+        a = call(self._find(conf["type"]), command,
+                 json.dumps(conf, sort_keys=True).encode(),
+                 CNI_PATH=":".join(self.path), **env)
+        self.answers[conf["type"]] = a
+        if a.code:
+            raise Failed(conf["type"], command, a)
+        return a
+
+    def add(self, c):
+        result = None
+        self.answers = {}
+        for conf in self.list["plugins"]:
+            result = self._run(conf, "ADD", c, result).json
+        with open(self._cached(c), "w") as f:
+            json.dump(result, f)
+        return result
+
+    def check(self, c):
+        self.answers = {}
+        for conf in self.list["plugins"]:
+            self._run(conf, "CHECK", c, self.cached(c))
+
+    def delete(self, c):
+        """In reverse order; no prevResult before 0.4.0."""
+        self.answers = {}
+        prev = self.cached(c) if number(self.version) >= (0, 4) else None
+        for conf in reversed(self.list["plugins"]):
+            self._run(conf, "DEL", c, prev)
+        if self.cached(c):
+            os.unlink(self._cached(c))
+
+    def gc(self, **valid):
+        """Without the argument `valid`, as cnitool calls it: no list at all;
+        else a list of (container, interface), or None for null."""
+        self.answers = {}
+        inject = {}
+        if "valid" in valid:
+            keep = valid["valid"] and [
+                    {"containerID": i, "ifname": name}
+                    for i, name in valid["valid"]]
+            # libcni writes the key that an early text of the
+            # specification had, too.
+            inject = {"cni.dev/valid-attachments": keep,
+                      "cni.dev/attachments": keep}
+        for conf in self.list["plugins"]:
+            self._run(conf, "GC", None, **inject)
+
+    def status(self):
+        self.answers = {}
+        for conf in self.list["plugins"]:
+            self._run(conf, "STATUS", None)
