@@ -1,0 +1,422 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra's own keys: what each does, what is refused and how, which rate wins,
+what a pod may ask for by annotations, and the log."""
+import argparse
+import json
+import os
+import re
+import socket
+import sys
+import tempfile
+
+import plugin
+from plugin import (Veth, attachment, call, find_natra, limits, malformed,
+                    natractl, pins, programs, sh)
+from report import Report
+
+M = 1_000_000
+ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
+
+# key, value, where `natractl show` tells it, and as what
+GOOD = [
+        ("attachMode", "clsact-podside", "mode", "clsact-podside"),
+        ("attachMode", "auto", "mode", "auto"),
+        ("edtPacing", "off", "edt", "off"),
+        ("edtPacing", "auto", "edt", "auto"),
+        ("fastPass", "free", "fast_pass", "free"),
+        ("fastPass", "charged", "fast_pass", "charged"),
+        ("fastPass", "off", "fast_pass", "off"),
+        ("fastPassShare", 1, "fast_pass_share_percent", 1),
+        ("fastPassShare", 100, "fast_pass_share_percent", 100),
+        ("ingressMode", "police", "ingress_mode", "police"),
+        ("heavyHitterThreshold", 250000, "heavy_hitter_threshold_bytes",
+         250000),
+        ("heavyHitterThreshold", "250k", "heavy_hitter_threshold_bytes",
+         250000),
+        ("sketchWidth", 256, "sketch_width", 256),
+        ("sketchWidth", 4096, "sketch_width", 4096),
+        ("horizon", "500ms", "horizon_ns", 500 * M),
+        ("horizon", "9s", "horizon_ns", 9000 * M),
+        ("paceLimit", "20ms", "pace_limit_ns", 20 * M),
+        ("PACELIMIT", "20ms", "pace_limit_ns", 20 * M),
+]
+# null is as if the key were not there.
+KEYS = sorted({g[0] for g in GOOD} - {"PACELIMIT"} | {
+        "onError", "logFile", "logLevel", "allowAnnotations", "precedence",
+        "replaceBandwidth", "shapedSubnets", "unshapedSubnets"})
+
+BAD = [
+        ("attachMode", ["xdp", "", "TCX-PODSIDE", 5, True, ["auto"], {}]),
+        ("edtPacing", ["maybe", "", 1, True]),
+        ("fastPass", ["no", "", 0, False]),
+        ("fastPassShare", [0, 101, -1, 1.5, "50", "50%", True, 2**32 + 50]),
+        ("ingressMode", ["drop", "", 1]),
+        ("heavyHitterThreshold", [-1, 1.5, "", "x", "-5k", True, []]),
+        ("sketchWidth", [1, 255, 1000, 131072, -256, "2048", 2**32 + 2048]),
+        ("horizon", ["10s", "0s", "2", "-1s", "", "2 hours", 2, True]),
+        ("paceLimit", ["10s", "0ms", "50", "", 50]),
+        ("onError", ["ignore", "", True, 1]),
+        ("logFile", ["natra.log", 5, True]),
+        ("logLevel", ["loud", "", 3]),
+        ("allowAnnotations", ["natra.io/fast-pass", ["natra.io/rate"], [5],
+                              True, {"natra.io/fast-pass": True}]),
+        ("precedence", ["annotation", "", 1]),
+        ("replaceBandwidth", ["yes", 1, "true"]),
+        ("shapedSubnets", ["10.0.0.0/8", ["10.0.0.0/33"], ["10.0.0.0/-1"],
+                           ["fd00::/129"], ["x"], [""], [5],
+                           ["10.0.0.0.0/8"]]),
+        ("unshapedSubnets", ["::/0", ["10.0.0/8"], [["10.0.0.0/8"]]]),
+        ("ingressRate", ["10M", -1, 1.5, 1, 999, True, [], {}]),
+        ("egressRate", ["x", -5 * M, 999]),
+        ("ingressBurst", ["8M", -1, 1.5, True]),
+]
+
+
+class Bench:
+    """One pod; what is attached goes with the `with`."""
+
+    def __init__(self, rep, pod, tmp):
+        self.natra, self.rep, self.pod = find_natra(), rep, pod
+        self.tmp = tmp
+
+    def conf(self, runtime=None, annotations=None, **keys):
+        conf = {"cniVersion": "1.0.0", "name": "config", "type": "natra",
+                "logFile": "", "prevResult": self.pod.prev_result()}
+        runtime = {"bandwidth": runtime} if runtime else {}
+        if annotations is not None:
+            runtime[ANNOTATIONS] = annotations
+        if runtime:
+            conf["runtimeConfig"] = runtime
+        return dict(conf, **keys)
+
+    def run(self, command, conf, **env):
+        return call(self.natra, command, conf,
+                    **{"CNI_NETNS": self.pod.path, **env})
+
+    def add(self, *args, env=None, **keys):
+        """The attachment that an ADD made, or None; DEL follows."""
+        conf = self.conf(*args, **keys)
+        a = self.run("ADD", conf, **(env or {}))
+        info = attachment(self.pod.path) if not a.code else None
+        bad = malformed(a, "ADD")
+        if bad:
+            self.rep.check("answer", bad, "", False)
+        d = self.run("DEL", conf)
+        if d.code or d.out or pins() or programs(self.pod) != [0, 0]:
+            self.rep.check("DEL", f"{d}: {pins()}", "nothing left", False)
+        return a, info
+
+    def refused(self, what, *args, words=(), codes=(7,), **keys):
+        a, _ = self.add(*args, **keys)
+        text = a.text() if a.code else "success"
+        self.rep.check(what, text[:80], f"{codes}, {words}",
+                       a.error() in codes and all(
+                               w.lower() in text.lower() for w in words))
+
+
+RATES = {"ingressRate": 10 * M, "egressRate": 20 * M}
+
+
+def good(b):
+    for key, value, told, want in GOOD:
+        a, info = b.add(RATES, **{key: value})
+        got = info and info["policy"][told]
+        b.rep.check(f"{key} {value!r}", str(got) if info else str(a), want,
+                    got == want)
+    nothing = {key: None for key in KEYS}
+    a, info = b.add(RATES, **nothing)
+    b.rep.check("every key null", str(a)[:60], "as if absent",
+                info and limits(info)[:2] == (10 * M, 20 * M))
+
+
+def shown(value):
+    """How a message may write a value; what holds others is not repeated."""
+    if isinstance(value, list) and len(value) == 1:
+        return shown(value[0])
+    if isinstance(value, bool):
+        return ("true" if value else "false",)
+    return () if isinstance(value, (list, dict)) or value == "" else \
+        (str(value),)
+
+
+def bad(b):
+    for key, values in BAD:
+        for value in values:
+            rates = {} if key.endswith(("Rate", "Burst")) else RATES
+            b.refused(f"{key} {value!r}", rates, **{key: value},
+                      words=(key, *shown(value)))
+            if rates:
+                continue
+            b.refused(f"runtime {key} {value!r}", {key: value},
+                      words=(key, *shown(value)))
+    for runtime in ("x", 5, ["bandwidth"]):
+        b.refused(f"runtimeConfig {runtime!r}", runtimeConfig=runtime,
+                  words=("runtimeConfig",), codes=(6, 7))
+        b.refused(f"bandwidth {runtime!r}", runtime, words=("bandwidth",),
+                  codes=(6, 7))
+    b.refused("burst without rate", {"ingressBurst": 8 * M},
+              words=("if burst is set, rate must also be set",))
+    b.refused("both lists of subnets", RATES, shapedSubnets=["10.0.0.0/8"],
+              unshapedSubnets=["10.1.0.0/16"],
+              words=("shapedSubnets", "unshapedSubnets"))
+    # What a bad key must not do: fail a DEL, or be taken by a CHECK.
+    for key, values in BAD:
+        for command in ("DEL", "CHECK"):
+            a = b.run(command, b.conf(RATES, **{key: values[0]}))
+            text = malformed(a, command)
+            if command == "DEL" and a.code or text:
+                b.rep.check(f"{command} with a bad {key}", str(a), "0", False)
+    # Nothing is too much for 64 bits, and what is over the limit is held.
+    a, info = b.add({"ingressRate": 2 * 10**15})
+    b.rep.check("a rate over 1P", str(a)[:60], "1P or 7",
+                limits(info)[0] == 10**15 if info else a.error() == 7)
+    a, info = b.add(ingressRate=400 * 10**9, ingressBurst=2**64 - 1)
+    b.rep.check("400G with a burst of 2^64-1", str(limits(info) if info else
+                a), "accepted", info and limits(info)[0] == 400 * 10**9)
+
+
+def precedence(b):
+    low = {"ingressRate": 5 * M, "egressRate": 50 * M,
+           "ingressBurst": 4 * M, "egressBurst": 40 * M}
+    one = {"egressRate": 50 * M}
+    runtime = {"IngressRate": 10 * M, "IngressBurst": 4294967295,
+               "EgressRate": 20 * M, "EgressBurst": 16 * M}
+    down = {"IngressRate": 10 * M}
+    # name, static, runtime, limits: rates in and out, bursts in and out
+    rows = [
+            (None, low, runtime, (5, 50, .5, 5)),
+            ("static", low, runtime, (5, 50, .5, 5)),
+            ("static", one, runtime, (0, 50, 0, 3.125)),
+            ("static", {}, runtime, (10, 20, .625, 2)),
+            ("runtime", low, runtime, (10, 20, .625, 2)),
+            ("runtime", one, down, (10, 50, .625, 3.125)),
+            ("runtime", low, {}, (5, 50, .5, 5)),
+            ("runtime", low, {"IngressRate": 0, "EgressRate": 20 * M},
+             (5, 20, .5, 1.25)),
+            ("lowest", low, runtime, (5, 20, .5, 2)),
+            ("lowest", one, down, (10, 50, .625, 3.125)),
+            ("lowest", {"ingressRate": 10 * M}, down, (10, 0, .625, 0)),
+    ]
+    for name, static, run, want in rows:
+        keys = dict(static, **({"precedence": name} if name else {}))
+        a, info = b.add(run, **keys)
+        want = tuple(int(w * M) for w in want)
+        got = limits(info)
+        b.rep.check(f"precedence {name}: {len(static)} static, {len(run)} "
+                    "runtime", str(got or a), want, got == want)
+
+
+# annotation, value, where it is told, as what, a value that is bad
+ASKED = [
+        ("ingress-burst", "8M", "ingress_burst_bytes", M, "much"),
+        ("egress-burst", "4294967295", "egress_burst_bytes", 536870912, "-1"),
+        ("fast-pass", "charged", "fast_pass", "charged", "always"),
+        ("ingress-mode", "police", "ingress_mode", "police", "sometimes"),
+        ("heavy-hitter-threshold", "250k", "heavy_hitter_threshold_bytes",
+         250000, "0x10"),
+        ("edt-pacing", "off", "edt", "off", ""),
+]
+
+
+def annotations(b):
+    default = b.add(RATES)[1]["policy"]
+    for name, value, told, want, wrong in ASKED:
+        full = f"natra.io/{name}"
+        for allowed, asked, as_told in (
+                (None, value, default[told]), ([], value, default[told]),
+                (["natra.io/fast-pass", full], value, want),
+                ([full], None, default[told]), (None, wrong, default[told])):
+            keys = {} if allowed is None else {"allowAnnotations": allowed}
+            a, info = b.add(RATES, {} if asked is None else {full: asked},
+                            **keys)
+            got = info and info["policy"][told]
+            b.rep.check(f"{name} {asked!r}, {allowed} allowed",
+                        str(got) if info else str(a)[:90], as_told,
+                        got == as_told)
+        b.refused(f"{name} {wrong!r}", RATES, {full: wrong},
+                  allowAnnotations=[full], words=(full, *shown(wrong)))
+        a, info = b.add(RATES, {full: wrong}, allowAnnotations=[full],
+                        onError="continue")
+        b.rep.check(f"{name} {wrong!r}, onError continue", str(a)[:60],
+                    "limits without it", info and info["policy"] == default)
+    full = "natra.io/fast-pass"
+    a, info = b.add(RATES, {full: "off"}, allowAnnotations=[full],
+                    fastPass="charged")
+    b.rep.equal("an annotation over the conf",
+                info and info["policy"]["fast_pass"], "off")
+    a, info = b.add(RATES, {full.upper(): "off"}, allowAnnotations=[full])
+    b.rep.equal("annotations' names are exact",
+                info and info["policy"]["fast_pass"], "free")
+    full = "natra.io/egress-burst"
+    b.refused("a burst where there is no rate", {"ingressRate": 10 * M},
+              {full: "8M"}, allowAnnotations=[full], words=(full, "rate"))
+    a, info = b.add({}, {"natra.io/fast-pass": "off"},
+                    allowAnnotations=["natra.io/fast-pass"])
+    b.rep.equal("no limits, an annotation", (a.code, info), (0, None))
+
+
+def subnets(b):
+    for key, told in (("shapedSubnets", "shaped_subnets"),
+                      ("unshapedSubnets", "unshaped_subnets")):
+        nets = ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8", "0.0.0.0/0"]
+        conf = b.conf(RATES, **{key: nets})
+        a = b.run("ADD", conf)
+        info = attachment(b.pod.path)
+        got = info and json.loads(natractl(
+                "show", info["id"], "--json")).get(told)
+        b.rep.check(key, str(got or a)[:80], nets,
+                    got is not None and sorted(got) == sorted(nets))
+        c = b.run("CHECK", conf)
+        b.rep.equal(f"CHECK with {key}", c.error(), 0)
+        b.run("DEL", conf)
+        a, info = b.add(dict(RATES, **{key: nets[:1]}))
+        b.rep.check(f"{key} from the runtime", str(a)[:60], "accepted or "
+                    "ignored", info is not None)
+
+
+def exempt(b):
+    """Which of two peers is limited, by what natra counts."""
+    natra_sees = {"unshapedSubnets": ("192.0.2.2", "198.51.100.2"),
+                  "shapedSubnets": ("198.51.100.2", "192.0.2.2")}
+    for net in ("192.0.2", "198.51.100"):
+        sh("ip", "addr", "add", f"{net}.2/24", "dev", b.pod.host)
+        b.pod.run("ip", "addr", "add", f"{net}.1/24", "dev", "eth0")
+    for key, peers in natra_sees.items():
+        conf = b.conf(RATES, **{key: ["192.0.2.0/25", "2001:db8::/32"]})
+        a = b.run("ADD", conf)
+        if a.code:
+            b.rep.check(f"{key}: ADD", str(a), "", False)
+            continue
+        ident = attachment(b.pod.path)["id"]
+        for peer, counter in zip(peers, ("unlimited", "mice")):
+            before = counted(ident)
+            with b.pod, socket.socket(socket.AF_INET,
+                                      socket.SOCK_DGRAM) as s:
+                for _ in range(5):
+                    s.sendto(b"x", (peer, 9))
+            after = counted(ident)
+            grown = {k: after[k] - before[k] for k in ("unlimited", "mice")}
+            b.rep.check(f"{key}: 5 packets to {peer}", str(grown),
+                        f"{counter} 5", grown[counter] >= 5 and
+                        min(grown.values()) == 0)
+        b.run("DEL", conf)
+
+
+def counted(ident):
+    stats = json.loads(natractl("stats", ident, "--json"))["egress"]
+    return {k: stats[k]["packets"] for k in ("unlimited", "mice")}
+
+
+def lines(path):
+    try:
+        with open(path, "rb") as f:
+            return f.read().split(b"\n")
+    except FileNotFoundError:
+        return [b""]
+
+
+def log(b):
+    path = f"{b.tmp}/natra.log"
+    conf = b.conf(RATES, logFile=path)
+    env = {"CNI_ARGS": "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;"
+                       "K8S_POD_NAME=web\x1b[2J\nlevel=error forged=\"1\""}
+    for n, command in enumerate(("ADD", "DEL"), 1):
+        a = b.run(command, conf, **env)
+        b.rep.equal(f"log: {command}", a.code, 0)
+        got = lines(path)
+        b.rep.check(f"log: lines after {command}", str(len(got) - 1), n,
+                    len(got) == n + 1 and got[-1] == b"")
+    text = b"\n".join(got)
+    b.rep.check("log: nothing but printable characters",
+                str(re.findall(rb"[^\x20-\x7e\n]", text)), [],
+                not re.search(rb"[^\x20-\x7e\n]", text))
+    b.rep.true("log: tells the command, the container and the pod",
+               all(w in got[0] for w in (b"ADD", b"c0ffee", b"shop/web")))
+    b.rep.true("log: tells the limits", b"10000000" in got[0] and
+               b"20000000" in got[0])
+    a = b.run("ADD", b.conf(RATES, logFile=path, fastPass="x\ny"))
+    got = lines(path)
+    b.rep.check("log: an error", got[-2].decode()[-100:], "one line",
+                a.error() == 7 and len(got) == 4 and b"fastPass" in got[-2])
+    b.rep.equal("log: for root alone", oct(os.stat(path).st_mode & 0o777),
+                "0o600")
+    os.unlink(path)
+    b.add(RATES, logFile=path, logLevel="error")
+    b.rep.equal("log: level error, no error", lines(path), [b""])
+    b.add(RATES, logFile=path, logLevel="debug")
+    b.rep.least("log: level debug, lines", len(lines(path)) - 1, 2)
+    for odd in unwritable(b.tmp):
+        a, info = b.add(RATES, logFile=odd)
+        b.rep.check(f"log: {odd}", str(a)[:40], "ADD works", info is not None)
+    with open(f"{b.tmp}/target") as f:
+        b.rep.equal("log: not written through a link", f.read(), "precious")
+
+
+def unwritable(tmp):
+    """Places where no log can be written; none may fail or hang an ADD."""
+    os.mkfifo(f"{tmp}/fifo")
+    os.mkdir(f"{tmp}/dir")
+    with open(f"{tmp}/target", "w") as f:
+        f.write("precious")
+    os.symlink(f"{tmp}/target", f"{tmp}/link")
+    return ["/nosuch/dir/natra.log", "/proc/natra.log", "/dev/full",
+            f"{tmp}/fifo", f"{tmp}/dir", f"{tmp}/link",
+            "/" + "x" * 5000]
+
+
+def on_error(b):
+    """A pod that starts all the same is told everywhere."""
+    b.pod.run("tc", "qdisc", "add", "dev", "eth0", "root", "pfifo")
+    path = f"{b.tmp}/error.log"
+    busy = {"edtPacing": "on", "logFile": path}
+    a, info = b.add(RATES, **busy)
+    b.rep.check("edtPacing on, a foreign qdisc", str(a)[:80],
+                "an error that names it", a.error() not in (0, 1, 4, 6) and
+                ("pfifo" in a.text() or "fq" in a.text()))
+    b.rep.equal("attached by it", info, None)
+    os.unlink(path)
+    conf = b.conf(RATES, onError="continue", **busy)
+    a = b.run("ADD", conf)
+    b.rep.check("with onError continue", str(a)[:60], "the prevResult",
+                not a.code and a.json == conf["prevResult"])
+    b.rep.equal("programs", programs(b.pod), [0, 0])
+    got = attachment(b.pod.path)
+    b.rep.check("natractl list", str(got and got.get("unshaped")),
+                "unshaped", bool(got and got.get("unshaped")))
+    b.rep.true("natractl list in words: unshaped",
+               "unshaped" in natractl("list"))
+    b.rep.true("log tells of it", any(
+            b"error" in s and b"config" in s for s in lines(path)))
+    c = b.run("CHECK", conf)
+    b.rep.equal("CHECK of it", (c.code, c.out), (0, ""))
+    b.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
+    a = b.run("ADD", dict(conf, edtPacing="auto"))
+    got = attachment(b.pod.path)
+    b.rep.equal("ADD again when nothing is in the way",
+                (a.code, limits(got)[:2] if got else None, bool(
+                        got and got.get("unshaped"))),
+                (0, (10 * M, 20 * M), False))
+    a = b.run("DEL", conf)
+    b.rep.equal("DEL", (a.code, a.out, pins()), (0, "", []))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--only", help="one of the stories, by its function")
+    a = p.parse_args()
+    plugin.isolate()
+    rep = Report()
+    pod = Veth("config", "vconfig")
+    with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
+        b = Bench(rep, pod, tmp)
+        for story in (good, bad, precedence, annotations, subnets, exempt, log,
+                      on_error):
+            if a.only in (None, story.__name__):
+                story(b)
+    pod.close()
+    rep.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
