@@ -1,0 +1,162 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What an ADD costs beside upstream's plugin, and on a node with 200 pods.
+
+The plugins take turns, each on an interface that nothing was attached to. Wall
+time with TCX is mostly the kernel's: each link on an empty hook waits for an RCU
+grace period. So its part is measured in the same turns, as the time that two
+such links of empty programs take, and natra is held to what it adds.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import plugin
+from plugin import (DEBIAN, ENV, Veth, bpfsys, call, has_tcx, newest, pins,
+                    socket)
+from report import Report
+from static_build import static_natra
+
+PODS = 200
+MEASURE = ("wall_ms", "cpu_ms", "rss_kib")
+
+
+def conf(pod, kind, **keys):
+    """Both directions, as containerd sends them."""
+    limit = {"IngressRate": 10**7, "IngressBurst": 4294967295,
+             "EgressRate": 10**7, "EgressBurst": 4294967295}
+    return dict({"cniVersion": "1.0.0", "name": "cost", "type": kind,
+                 "runtimeConfig": {"bandwidth": limit},
+                 "prevResult": pod.prev_result()}, **keys)
+
+
+def env(pod):
+    return {"CNI_CONTAINERID": f"c-{pod.name}", "CNI_NETNS": pod.path}
+
+
+def launch(path, pod, **keys):
+    """One ADD: wall and CPU time in ms, peak RSS in KiB."""
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(json.dumps(conf(pod, "x", **keys)).encode())
+        stdin.seek(0)
+        p = subprocess.run([os.environ["NATRA_LAUNCH"], path], stdin=stdin,
+                           env=dict(ENV, CNI_COMMAND="ADD", **env(pod)),
+                           text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, timeout=20)
+    wall_ns, cpu_us, rss_kib, code = map(int, p.stderr.split("\n")[-2].split())
+    if p.returncode or code:
+        raise RuntimeError(f"{path}: {p.stdout}{p.stderr}")
+    return wall_ns / 1e6, cpu_us / 1e3, rss_kib
+
+
+def links(pod):
+    """The kernel's part: two TCX links of a program of two instructions."""
+    prog = bpfsys.load_pass()
+    with pod:
+        index = socket.if_nametoindex(pod.ifname)
+        begin = time.monotonic()
+        fds = [bpfsys.tcx_link(prog, index, kind)
+               for kind in (bpfsys.TCX_INGRESS, bpfsys.TCX_EGRESS)]
+        ms = (time.monotonic() - begin) * 1e3
+    for fd in (*fds, prog):
+        os.close(fd)
+    return ms, 0, 0
+
+
+def delete(path, pod):
+    a = call(path, "DEL", conf(pod, "x"), **env(pod))
+    if a.code:
+        raise RuntimeError(str(a))
+
+
+def beside(rep, a, natra, upstream, pods):
+    """Turns of upstream, natra in each mode, and the kernel's part."""
+    turns = {"upstream": lambda p: launch(upstream, p),
+             "natra clsact": lambda p: launch(natra, p,
+                                              attachMode="clsact-podside")}
+    if has_tcx():
+        turns["natra tcx"] = lambda p: launch(natra, p,
+                                              attachMode="tcx-podside")
+        turns["two links"] = links
+    got = {name: [] for name in turns}
+    fresh = iter(pods)
+    for _ in range(min(a.rounds, len(pods) // len(turns))):
+        for name, turn in turns.items():
+            pod = next(fresh)
+            got[name].append(turn(pod))
+            if name != "two links":
+                delete(upstream if name == "upstream" else natra, pod)
+    # For comparison: what the dynamic loader adds.
+    got["natra, shared libraries"] = []
+    for pod in pods[:10]:
+        got["natra, shared libraries"].append(launch(
+                plugin.find_natra(), pod, attachMode="clsact-podside"))
+        delete(natra, pod)
+    medians = {name: dict(zip(MEASURE, map(statistics.median, zip(*rows))))
+               for name, rows in got.items()}
+    for name, m in medians.items():
+        rep.shown(f"{name}, medians of {len(got[name])}",
+                  f"{m['wall_ms']:.2f} ms, CPU {m['cpu_ms']:.2f} ms, peak "
+                  f"{m['rss_kib']:.0f} KiB")
+    up = medians["upstream"]
+    for mode in ("clsact", "tcx") if has_tcx() else ("clsact",):
+        m = medians[f"natra {mode}"]
+        rep.most(f"{mode}: peak RSS, half of upstream's", m["rss_kib"],
+                 up["rss_kib"] / 2, " KiB")
+        rep.most(f"{mode}: CPU time, half of upstream's", m["cpu_ms"],
+                 up["cpu_ms"] / 2, " ms")
+    rep.most("clsact: wall time, upstream's", medians["natra clsact"]
+             ["wall_ms"], up["wall_ms"], " ms")
+    if has_tcx():
+        rep.most("tcx: wall time, the kernel's part and 3 ms",
+                 medians["natra tcx"]["wall_ms"],
+                 medians["two links"]["wall_ms"] + 3, " ms")
+
+
+def node(rep, natra, pods, mode):
+    """The last of 200 ADDs costs what the first does."""
+    times = [launch(natra, pod, attachMode=mode)[0] for pod in pods]
+    groups = [statistics.median(times[i:i + 10])
+              for i in range(0, len(times), 10)]
+    rep.shown(f"{mode}: ADD, medians of 10, ms",
+              " ".join(f"{g:.1f}" for g in groups))
+    rep.most(f"{mode}: the last 10 of {len(pods)}, to the first 10",
+             groups[-1] / groups[0], 1.3)
+    for pod in pods:
+        delete(natra, pod)
+    rep.equal(f"{mode}: left", pins(), [])
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--rounds", type=int, default=50)
+    p.add_argument("--upstream", help="the plugin to compare with; default: "
+                   "the newest that is there")
+    p.add_argument("--natra", help="default: a static build, stripped")
+    a = p.parse_args()
+    natra = a.natra or static_natra()
+    upstream = a.upstream or newest("bandwidth") or f"{DEBIAN}/bandwidth"
+    plugin.isolate()
+    plugin.need(os.access(upstream, os.X_OK), "upstream's bandwidth plugin")
+    rep = Report()
+    rep.shown("upstream's plugin", upstream)
+    pods = [Veth(f"n{i}", f"v{i}") for i in range(PODS)]
+    # Modules and caches come with the first call.
+    for path in (upstream, natra):
+        launch(path, pods[0])
+        delete(path, pods[0])
+    pods[0].close()
+    pods[0] = Veth("n0", "v0")
+    beside(rep, a, natra, upstream, pods)
+    for mode in ("clsact-podside",) + ("tcx-podside",) * has_tcx():
+        node(rep, natra, pods, mode)
+    rep.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""64 pods added and deleted at once, as kubelet does when a node starts: each
+has its own limits, and after DEL the kernel holds what it held before."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+import plugin
+from plugin import (ENV, HERE, Veth, attachments, find_natra, limits, pins,
+                    programs, sh)
+from report import Report
+
+sys.path.insert(0, HERE + "/../net")
+from memory import settled
+
+PODS = 64
+WAYS = ("ingress", "egress")
+# Slab, vmalloc and per-CPU memory move by this much by themselves.
+SLACK_KIB = 1024
+
+
+def conf(i, pod):
+    """Rates that no other pod has."""
+    return {"cniVersion": "1.0.0", "name": "parallel", "type": "natra",
+            "runtimeConfig": {"bandwidth": {"ingressRate": 10**6 + i,
+                                            "egressRate": 2 * 10**6 + i}},
+            "prevResult": pod.prev_result()}
+
+
+def all_at_once(natra, command, pods, times=1):
+    """Exit codes and what was said; how long all of it took in s."""
+    begin = time.monotonic()
+    procs = []
+    for i, pod in list(enumerate(pods)) * times:
+        env = dict(ENV, CNI_COMMAND=command, CNI_CONTAINERID=f"c{i}",
+                   CNI_NETNS=pod.path)
+        p = subprocess.Popen([natra], env=env, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        p.stdin.write(json.dumps(conf(i, pod)).encode())
+        p.stdin.close()
+        procs.append(p)
+    said = [(p.stdout.read(), p.wait(timeout=60)) for p in procs]
+    return said, time.monotonic() - begin
+
+
+def objects(infos):
+    """Ids of the attachments' programs, and of their maps and links."""
+    progs = {a[f"{way}_prog_id"] for a in infos for way in WAYS} - {0}
+    maps = {m for p in show("prog") if p["id"] in progs
+            for m in p.get("map_ids", [])}
+    links = {x["id"] for x in show("link") if x.get("prog_id") in progs}
+    return {"prog": progs, "map": maps, "link": links}
+
+
+def show(kind):
+    return json.loads(sh("bpftool", "-j", kind, "show"))
+
+
+def left(objs):
+    """How many of them the kernel still has; it frees them after RCU."""
+    end = time.monotonic() + 5
+    while True:
+        have = sum(len({o["id"] for o in show(kind)} & ids)
+                   for kind, ids in objs.items())
+        if not have or time.monotonic() > end:
+            return have
+        time.sleep(0.1)
+
+
+def mounts():
+    with open("/proc/self/mountinfo") as f:
+        return len(f.readlines())
+
+
+def round_(rep, natra, pods, name):
+    """All added twice over, side by side, and all deleted twice over."""
+    before = mounts()
+    said, seconds = all_at_once(natra, "ADD", pods)
+    rep.shown(f"{name}: {len(pods)} ADDs", f"{seconds:.2f} s")
+    bad = [s for s in said if s[1]]
+    rep.check(f"{name}: ADDs that failed", str(bad[:1])[:200], "none", not bad)
+    said, _ = all_at_once(natra, "ADD", pods)
+    rep.check(f"{name}: ADDs again that failed",
+              str([s for s in said if s[1]][:1]), "none",
+              not any(code for _, code in said))
+    infos = attachments()
+    objs = objects(infos)
+    got = {a["netns_inode"]: limits(a)[:2] for a in infos}
+    want = {os.stat(p.path).st_ino: (10**6 + i, 2 * 10**6 + i)
+            for i, p in enumerate(pods)}
+    rep.check(f"{name}: each pod's limits are its own", str(len(got)),
+              len(want), got == want)
+    rep.equal(f"{name}: programs in the kernel",
+              {tuple(programs(p)) for p in pods}, {(1, 1)})
+    said, seconds = all_at_once(natra, "DEL", pods, times=2)
+    rep.shown(f"{name}: {2 * len(pods)} DELs, two of each",
+              f"{seconds:.2f} s")
+    bad = [s for s in said if s != (b"", 0)]
+    rep.check(f"{name}: DELs that failed", str(bad[:1])[:200], "none", not bad)
+    rep.equal(f"{name}: pins left", pins(), [])
+    rep.check(f"{name}: programs, maps and links left",
+              f"{left(objs)} of {sum(map(len, objs.values()))}", "none",
+              not left(objs) and len(objs["prog"]) == 2 * len(pods))
+    rep.equal(f"{name}: mounts as before", mounts(), before)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--pods", type=int, default=PODS)
+    a = p.parse_args()
+    natra = find_natra()
+    plugin.isolate()
+    rep = Report()
+    pods = [Veth(f"p{i}", f"v{i}") for i in range(a.pods)]
+    # What a first time makes stays: caches, the mount of bpffs, modules.
+    round_(rep, natra, pods, "first")
+    before = settled()
+    round_(rep, natra, pods, "second")
+    after = settled()
+    grown = {k: after[k] - before[k] for k in before}
+    rep.check("kernel memory after the second round", str(grown),
+              f"<= {SLACK_KIB} KiB more", sum(grown.values()) <= SLACK_KIB)
+    # The namespaces go with the last of what holds them.
+    inodes = {os.stat(p.path).st_ino for p in pods}
+    for pod in pods:
+        pod.close()
+    rep.equal("network namespaces held", sorted(inodes & alive()), [])
+    rep.end()
+
+
+def alive():
+    """Inodes of the network namespaces that still have a process or a
+    mount."""
+    found = set()
+    for line in sh("lsns", "-t", "net", "-n", "-r", "-o", "NS").splitlines():
+        found.add(int(line))
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

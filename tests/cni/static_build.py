@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Builds the plugin without a dynamic loader, for static.py and cost.py, in the
+directory that NATRA_STATIC_BUILD names."""
+import os
+import subprocess
+import sys
+
+from plugin import HERE, sh, skip
+
+SOURCE = os.path.realpath(f"{HERE}/../..")
+LIBRARIES = ("bpf", "nl-3", "nl-route-3", "cjson", "elf", "z", "zstd")
+
+
+def missing():
+    """Archives that the linker does not find."""
+    return [name for name in (f"lib{x}.a" for x in LIBRARIES)
+            if not os.path.isabs(sh("cc", f"-print-file-name={name}").strip())
+            and not os.path.exists(f"/usr/local/lib/{name}")]
+
+
+def static_natra():
+    """Path of the plugin, stripped. Call it before the machine's directories
+    are hidden; the second time there is nothing to do."""
+    if missing():
+        skip(f"{', '.join(missing())} (tools/install-deps static)")
+    build = os.environ.get("NATRA_STATIC_BUILD", f"{SOURCE}/build-static")
+    if not os.path.exists(f"{build}/build.ninja"):
+        run("meson", "setup", build, SOURCE, "-Dstatic=true",
+            "-Dtests=disabled", "-Dman=disabled", "--buildtype=release")
+    run("ninja", "-C", build, "cni/natra")
+    run("strip", "-o", f"{build}/natra", f"{build}/cni/natra")
+    return f"{build}/natra"
+
+
+def run(*args):
+    p = subprocess.run(args, text=True, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if p.returncode:
+        sys.exit(f"{' '.join(args)}: exit {p.returncode}:\n"
+                 f"{p.stdout[-3000:]}")
