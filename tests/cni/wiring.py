@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra on each kind of interface that a pod may have: eth0 is a veth, macvlan,
+ipvlan or netkit. ADD, CHECK, the cap in both directions by traffic, DEL."""
+import argparse
+import os
+import subprocess
+import sys
+
+import plugin
+from chain import CAP, CAPABILITIES, Lan
+from plugin import (attachment, call, find_natra, has_tcx, pins, programs,
+                    qdiscs, skip)
+from report import Report
+from rig import Ns, sh
+
+# Address of the pod, and who talks to it: the node, or the LAN on its uplink.
+KINDS = {"veth": ("10.74.0.2", "10.74.0.1", "node"),
+         "netkit": ("10.74.0.2", "10.74.0.1", "node"),
+         "macvlan": ("10.73.0.2", "10.73.0.1", "lan"),
+         "ipvlan": ("10.73.0.2", "10.73.0.1", "lan")}
+
+
+def add_link(kind, *args):
+    """ip link add, or skip: Debian's kernels have them all as modules."""
+    subprocess.run(["modprobe", kind], stderr=subprocess.DEVNULL, check=False)
+    p = subprocess.run(["ip", "link", "add", *args], text=True,
+                       stderr=subprocess.PIPE)
+    if p.returncode:
+        skip(f"{kind} ({p.stderr.strip().splitlines()[-1]})")
+
+
+def wire(kind, pod):
+    """eth0 of that kind in the pod, with its address."""
+    ip, peer_ip, peer = KINDS[kind]
+    if peer == "lan":
+        add_link(kind, "link", "uplink", "name", "pod0", "type", kind, "mode",
+                 {"macvlan": "bridge", "ipvlan": "l2"}[kind])
+        inner = "pod0"
+    elif kind == "veth":
+        add_link(kind, "host0", "type", "veth", "peer", "name", "pod0")
+        inner = "pod0"
+    else:
+        # An old iproute2 names neither end; the kernel does.
+        add_link(kind, "host0", "type", "netkit")
+        inner, = [s.split("@")[0] for s in sh("ip", "-br", "link").split("\n")
+                  if "@host0" in s]
+    sh("ip", "link", "set", inner, "netns", pod.name, "name", "eth0")
+    pod.run("ip", "link", "set", "eth0", "up")
+    if peer == "node":
+        sh("ip", "addr", "add", f"{peer_ip}/24", "dev", "host0")
+        sh("ip", "link", "set", "host0", "up")
+    pod.run("ip", "addr", "add", f"{ip}/24", "dev", "eth0")
+
+
+def conf(kind, pod, **keys):
+    ip, peer_ip, _ = KINDS[kind]
+    return dict({
+            "cniVersion": "1.0.0", "name": "wiring", "type": "natra",
+            "runtimeConfig": CAPABILITIES, "prevResult": {
+                    "cniVersion": "1.0.0",
+                    "interfaces": [{"name": "eth0", "sandbox": pod.path}],
+                    "ips": [{"address": f"{ip}/24", "gateway": peer_ip,
+                             "interface": 0}]}}, **keys)
+
+
+def story(r, rep, kind, pod, mode, a):
+    natra = find_natra()
+    ip, peer_ip, peer = KINDS[kind]
+    was = qdiscs(pod.run, "eth0")
+    stdin = conf(kind, pod, attachMode=mode)
+
+    def do(command):
+        got = call(natra, command, stdin, CNI_NETNS=pod.path)
+        rep.check(f"{kind} {mode}: {command}", str(got)[:60] if got.code else
+                  "ok", "ok", not got.code and (command != "ADD" or
+                                                got.json == stdin["prevResult"]))
+
+    do("ADD")
+    do("CHECK")
+    info = attachment(pod.path)
+    rep.shown(f"{kind} {mode}", f"{info['mode']}, EDT {info['edt_active']}")
+    got = r.rates(pod, ip, r.peer(peer), peer_ip, a.settle, a.seconds)
+    for way, rate in zip(("in", "out"), got):
+        rep.near(f"{kind} {mode}: cap {way}", rate / 1e6, CAP / 1e6, 0.10,
+                 " Mbit/s")
+    do("CHECK")
+    do("DEL")
+    do("DEL")
+    rep.equal(f"{kind} {mode}: left", (programs(pod), pins(),
+                                       qdiscs(pod.run, "eth0")),
+              ([0, 0], [], was))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("kind", choices=KINDS)
+    p.add_argument("--mode", help="one attach mode; default: auto and clsact")
+    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--settle", type=float, default=1.5)
+    a = p.parse_args()
+    plugin.isolate()
+    rep = Report()
+    with Lan() as r:
+        pod = Ns("wired")
+        r.pods.append(pod)
+        wire(a.kind, pod)
+        modes = ("auto",) + ("clsact-podside",) * has_tcx()
+        for mode in (a.mode,) if a.mode else modes:
+            story(r, rep, a.kind, pod, mode, a)
+    rep.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
