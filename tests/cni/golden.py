@@ -12,6 +12,8 @@ import argparse
 import json
 import os
 import re
+import subprocess
+import time
 
 import plugin
 from golden_rows import (ANY, captures, environment, literal, rows,
@@ -255,6 +257,31 @@ def stories(natra, rep, pods):
     feed("never added", "ctrd1.6-DEL-first", "DEL", gone_env, 0)
 
 
+def interrupted(natra, rep, pod):
+    """An ADD that is killed, or cannot say its result, is as one that failed:
+    DEL leaves nothing, and ADD works again."""
+    conf = dict(parse(literal("ctrd1.6-ADD")), prevResult=pod.prev_result())
+    stdin = json.dumps(conf).encode()
+    env = dict(plugin.ENV, CNI_COMMAND="ADD", CNI_NETNS=pod.path)
+    with open("/dev/full", "wb") as full:
+        p = subprocess.run([natra], input=stdin, env=env, stdout=full,
+                           timeout=20)
+    rep.equal("result cannot be written", (p.returncode, programs(pod),
+                                           pins()), (1, [0, 0], []))
+    for ms in range(0, 60, 4):
+        with subprocess.Popen([natra], env=env, stdin=subprocess.PIPE,
+                              stdout=subprocess.DEVNULL) as p:
+            p.stdin.write(stdin)
+            p.stdin.close()
+            time.sleep(ms / 1e3)
+            p.kill()
+        codes = [call(natra, c, stdin, CNI_NETNS=pod.path).code
+                 for c in ("ADD", "CHECK", "DEL")[ms % 8 // 4 * 2:]]
+        left = programs(pod), pins()
+        rep.check(f"killed after {ms} ms", f"{codes}, {left}",
+                  "ADD, DEL work", not any(codes) and left == ([0, 0], []))
+
+
 def conversions(natra, rep, pods):
     """A prevResult in another version than the request's."""
     pod = pods["pod"]
@@ -304,6 +331,7 @@ def main():
     if not a.row and part == 1:
         stories(natra, rep, pods)
         conversions(natra, rep, pods)
+        interrupted(natra, rep, pods["pod"])
     rep.end()
 
 

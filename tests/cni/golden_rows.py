@@ -269,6 +269,13 @@ def text_rows():
               + b"\n\n\t ", BOTH, versions=one)
     yield Row("escaped", text.replace("name", "n\\u0061me").encode(), BOTH,
               versions=one)
+    decoy = json.dumps({"prevResult": {"cniVersion": "0.4.0"},
+                        "text": '{"prevResult": {"ips": [}'})
+    yield Row("another's prevResult before it", text.replace(
+            '"prevResult"', f'"args": {decoy}, "prevResult"').encode(), BOTH,
+              versions=one)
+    yield Row("prevResult, escaped", text.replace(
+            "prevResult", "prev\\u0052esult").encode(), BOTH, versions=one)
     bad = {"nothing": b"", "a blank": b"\n", "cut off": text[:-1].encode(),
            "half": text[:len(text) // 2].encode(), "a list": b"[]",
            "a string": b'"x"', "a number": b"1", "not JSON": b"name=x",

@@ -116,14 +116,17 @@ def main():
     plugin.isolate()
     rep = Report()
     pods = [Veth(f"p{i}", f"v{i}") for i in range(a.pods)]
-    # What a first time makes stays: caches, the mount of bpffs, modules.
+    # What a first time makes stays: caches, the mount of bpffs, modules. A
+    # leak grows in every round; what else the machine does, in some.
     round_(rep, natra, pods, "first")
-    before = settled()
-    round_(rep, natra, pods, "second")
-    after = settled()
-    grown = {k: after[k] - before[k] for k in before}
-    rep.check("kernel memory after the second round", str(grown),
-              f"<= {SLACK_KIB} KiB more", sum(grown.values()) <= SLACK_KIB)
+    grown = []
+    while len(grown) < 4 and min(grown, default=SLACK_KIB + 1) > SLACK_KIB:
+        before = settled()
+        round_(rep, natra, pods, f"round {len(grown) + 2}")
+        after = settled()
+        grown.append(sum(after[k] - before[k] for k in before))
+    rep.most(f"kernel memory that {len(pods)} pods leave behind", min(grown),
+             SLACK_KIB, " KiB")
     # The namespaces go with the last of what holds them.
     inodes = {os.stat(p.path).st_ino for p in pods}
     for pod in pods:
