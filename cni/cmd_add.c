@@ -22,26 +22,20 @@ static int read_configuration(struct call *call, struct settings *ret)
 	return r;
 }
 
-static void note_limits(struct call *call)
+static void note_limits(struct call *call, const struct natra_info *info)
 {
-	struct natra_info info = NATRA_INIT(info);
+	const struct natra_policy *p = &info->effective;
 
-	/* Asking takes time, too. */
-	if (!call->log.path[0] || call->log.level < NATRA_LOG_INFO)
-		return;
-	if (natra_query(call->n, call->id, &info) < 0)
-		return;
-	log_add(&call->facts, "mode", natra_mode_name(info.mode));
-	log_add(&call->facts, "edt", info.edt_active ? "on" : "off");
-	log_add(&call->facts, "reason", info.reason);
+	log_add(&call->facts, "mode", natra_mode_name(info->mode));
+	log_add(&call->facts, "edt", info->edt_active ? "on" : "off");
+	log_add(&call->facts, "reason", info->reason);
 	log_add_u64(&call->facts, "ingress_bits_per_sec",
-		    info.effective.ingress_rate_bits_per_sec);
+		    p->ingress_rate_bits_per_sec);
 	log_add_u64(&call->facts, "ingress_burst_bytes",
-		    info.effective.ingress_burst_bytes);
+		    p->ingress_burst_bytes);
 	log_add_u64(&call->facts, "egress_bits_per_sec",
-		    info.effective.egress_rate_bits_per_sec);
-	log_add_u64(&call->facts, "egress_burst_bytes",
-		    info.effective.egress_burst_bytes);
+		    p->egress_rate_bits_per_sec);
+	log_add_u64(&call->facts, "egress_burst_bytes", p->egress_burst_bytes);
 }
 
 /* Limits of the bandwidth plugin hold beside natra's. */
@@ -84,13 +78,14 @@ static void go_on_unshaped(struct call *call, const struct natra_target *target,
 static int shape(struct call *call, const struct settings *settings)
 {
 	struct natra_target target = call_target(call);
+	struct natra_info info = NATRA_INIT(info);
 	int r = env_check_netns(&call->env, &call->failure);
 
 	if (r)
 		return r;
 	r = handle_leftovers(call, &target, settings->replace_bandwidth);
 	if (r == 0)
-		r = natra_attach(call->n, &target, &settings->policy);
+		r = natra_attach(call->n, &target, &settings->policy, &info);
 	if (r < 0) {
 		r = refuse_natra(&call->failure, call->n, r, CNI_NOT_SHAPED);
 		if (!settings->continue_on_error)
@@ -99,7 +94,7 @@ static int shape(struct call *call, const struct settings *settings)
 		return 0;
 	}
 	call->outcome = "shaped";
-	note_limits(call);
+	note_limits(call, &info);
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* natra as a CNI plugin: which command, and what came of it. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,9 @@ int main(void)
 
 	io_init();
 	json_init();
+	/* The library's threads live for a moment, one at a time: each would
+	 * map an arena of its own. */
+	(void)mallopt(M_ARENA_MAX, 1);
 	call.env = env_read();
 	if (!call.env.command[0])
 		return show_about();

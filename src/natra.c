@@ -196,14 +196,18 @@ static void drop_unused(struct natra *n)
 }
 
 int natra_attach(struct natra *n, const struct natra_target *target,
-		 const struct natra_policy *policy)
+		 const struct natra_policy *policy, struct natra_info *ret_info)
 {
 	cleanup_order struct order o = ORDER_INIT;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct natra_info info;
 	int r;
 
 	if (!n)
 		return -EINVAL;
 	r = order_read(n, target, policy, &o);
+	if (r == 0 && ret_info)
+		r = struct_out_check(n, "ret_info", ret_info);
 	if (r == 0)
 		r = read_environment(n, &o.policy);
 	if (r == 0)
@@ -212,12 +216,16 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		r = order_take(n, &o);
 	if (r < 0)
 		return r;
-	r = shaper_attach(n, &o.key, &o.scene, &o.request);
+	r = shaper_attach(n, &o.key, &o.scene, &o.request, &gen);
 	if (r < 0) {
 		pin_remove_key(&o.key); /* the kernel refuses if it is in use */
 		drop_unused(n);
+		return r;
 	}
-	return r;
+	if (!ret_info)
+		return 0;
+	info_of(&gen, &info);
+	return struct_out(n, "ret_info", ret_info, &info, sizeof(info));
 }
 
 int natra_record_unshaped(struct natra *n, const struct natra_target *target,
@@ -276,6 +284,7 @@ static int reattach(struct natra *n, const struct pin_key *key,
 		.policy = policy,
 		.subnets = &subnets,
 	};
+	cleanup_pin_gen struct pin_gen attached = PIN_GEN_INIT;
 	cleanup_close int fd = -1;
 	struct scene scene;
 	int r;
@@ -293,7 +302,7 @@ static int reattach(struct natra *n, const struct pin_key *key,
 	r = scene_look(n, fd, meta->pod.ifname, &scene);
 	if (r < 0)
 		return r;
-	r = shaper_attach(n, key, &scene, &request);
+	r = shaper_attach(n, key, &scene, &request, &attached);
 	if (r < 0)
 		drop_unused(n);
 	return r;

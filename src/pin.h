@@ -44,6 +44,14 @@ struct pin_gen {
 		.meta_fd = -1                                                  \
 	}
 
+/* Hand it on: the owner keeps nothing. */
+#define TAKE_GEN(gen)                                                          \
+	__extension__({                                                        \
+		struct pin_gen take_ = (gen);                                  \
+		(gen).meta_fd = -1;                                            \
+		take_;                                                         \
+	})
+
 /* 1: a bpffs is mounted at the handle's path; 0: it is not. */
 int pin_bpffs_mounted(struct natra *n);
 

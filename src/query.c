@@ -14,15 +14,11 @@
 #include "util/str.h"
 #include "../bpf/natra_flows.h"
 
-static int fill_info(struct natra *n, const struct pin_gen *gen,
-		     struct natra_info *info)
+void info_of(const struct pin_gen *gen, struct natra_info *info)
 {
 	const struct meta *m = &gen->meta;
-	int gone = check_is_gone(n, gen);
 
-	if (gone < 0)
-		return gone;
-
+	*info = (struct natra_info){.sz = sizeof(*info)};
 	(void)str_copy(info->id, sizeof(info->id), m->id);
 	(void)str_copy(info->ifname, sizeof(info->ifname), m->pod.ifname);
 	(void)str_copy(info->network, sizeof(info->network), m->network);
@@ -36,7 +32,6 @@ static int fill_info(struct natra *n, const struct pin_gen *gen,
 	info->pace_active = m->half[HALF_PACE].hook != META_HOOK_NONE;
 	info->fq_is_ours = m->pod.fq != 0;
 	info->host_fq_is_ours = m->host.fq != 0;
-	info->interface_gone = gone;
 	info->unshaped = m->unshaped != 0;
 	info->ifindex = m->pod.ifindex;
 	(void)str_copy(info->host_ifname, sizeof(info->host_ifname),
@@ -47,6 +42,17 @@ static int fill_info(struct natra *n, const struct pin_gen *gen,
 	info->ingress_prog_id = m->half[HALF_INGRESS].prog_id;
 	info->egress_prog_id = m->half[HALF_EGRESS].prog_id;
 	info->pace_prog_id = m->half[HALF_PACE].prog_id;
+}
+
+static int fill_info(struct natra *n, const struct pin_gen *gen,
+		     struct natra_info *info)
+{
+	int gone = check_is_gone(n, gen);
+
+	if (gone < 0)
+		return gone;
+	info_of(gen, info);
+	info->interface_gone = gone;
 	return 0;
 }
 

@@ -20,6 +20,7 @@ struct attempt {
 	const struct scene *scene;
 	const struct natra_policy *policy;
 	const struct subnets *subnets;
+	const char *why;       /* this mode */
 	struct link_info host; /* ifindex 0: not used */
 	struct pin_gen gen;
 	struct program program[HALF_MAX];
@@ -134,24 +135,17 @@ static int attach_half(struct attempt *a, struct netlink *nl, enum half half)
 	return pin_link(a->n, &a->gen, half, link_fd);
 }
 
-static int attach_site(struct attempt *a, bool on_host)
+static int attach_site(struct attempt *a, struct netlink *nl, bool on_host)
 {
-	cleanup_netlink struct netlink nl = {0};
-	int r = netlink_open(a->n, &nl);
+	int r = 0;
 
 	for (int i = 0; i < HALF_MAX && r == 0; i++) {
 		const struct meta_half *h = &a->gen.meta.half[i];
 
 		if (h->hook && (h->on_host != 0) == on_host)
-			r = attach_half(a, &nl, (enum half)i);
+			r = attach_half(a, nl, (enum half)i);
 	}
 	return r;
-}
-
-/* In the pod's namespace. */
-static int attach_pod_site(void *arg)
-{
-	return attach_site(arg, false);
 }
 
 /* Records fq before it is there, so that it cannot be lost. */
@@ -168,18 +162,10 @@ static int add_fq(struct attempt *a, struct netlink *nl, struct meta_link *link)
 	return r;
 }
 
-/* In the pod's namespace. */
-static int add_pod_fq(void *arg)
-{
-	struct attempt *a = arg;
-	cleanup_netlink struct netlink nl = {0};
-	int r = netlink_open(a->n, &nl);
-
-	return r < 0 ? r : add_fq(a, &nl, &a->gen.meta.pod);
-}
-
-/* Decide on departure times for egress, and put fq there. */
-static int prepare_edt(struct attempt *a, char *reason, size_t size)
+/* Decide on departure times for egress, and put fq there; in the pod's
+ * namespace. */
+static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
+		       size_t size)
 {
 	struct meta *meta = &a->gen.meta;
 	int r;
@@ -198,7 +184,7 @@ static int prepare_edt(struct attempt *a, char *reason, size_t size)
 					    "edt: on needs a podside mode");
 		return 0;
 	}
-	r = netns_run(a->n, a->scene->pod_fd, add_pod_fq, a);
+	r = add_fq(a, nl, &meta->pod);
 	if (r == 0) {
 		meta->edt = 1;
 		(void)str_copy(reason, size, "edt with fq");
@@ -252,25 +238,45 @@ static void set_link(struct meta_link *link, const struct link_info *info,
 	(void)str_copy(link->ifname, sizeof(link->ifname), info->ifname);
 }
 
-/* Everything that can fail after the generation exists. */
-static int build(struct attempt *a, const char *why)
+/* In the pod's namespace, and all that can be done there in one visit. */
+static int build_pod_site(void *arg)
 {
+	struct attempt *a = arg;
 	char edt_reason[META_REASON_MAX / 2];
+	struct meta *meta = &a->gen.meta;
+	cleanup_netlink struct netlink nl = {0};
+	int r;
+
+	r = netlink_open(a->n, &nl);
+	if (r == 0)
+		r = prepare_edt(a, &nl, edt_reason, sizeof(edt_reason));
+	if (r < 0)
+		return r;
+	(void)snprintf(meta->reason, sizeof(meta->reason), "%.120s; %s", a->why,
+		       edt_reason);
+	r = load_halves(a);
+	return r < 0 ? r : attach_site(a, &nl, false);
+}
+
+static int attach_host_site(struct attempt *a)
+{
+	cleanup_netlink struct netlink nl = {0};
+	int r = netlink_open(a->n, &nl);
+
+	return r < 0 ? r : attach_site(a, &nl, true);
+}
+
+/* Everything that can fail after the generation exists. */
+static int build(struct attempt *a)
+{
 	struct meta *meta = &a->gen.meta;
 	int r;
 
-	r = prepare_edt(a, edt_reason, sizeof(edt_reason));
-	if (r < 0)
-		return r;
-	(void)snprintf(meta->reason, sizeof(meta->reason), "%.120s; %s", why,
-		       edt_reason);
 	r = prepare_pace(a);
 	if (r == 0)
-		r = load_halves(a);
-	if (r == 0)
-		r = netns_run(a->n, a->scene->pod_fd, attach_pod_site, a);
+		r = netns_run(a->n, a->scene->pod_fd, build_pod_site, a);
 	if (r == 0 && meta->host.ifindex)
-		r = attach_site(a, true);
+		r = attach_host_site(a);
 	if (r < 0)
 		return r;
 	meta->complete = 1;
@@ -317,6 +323,7 @@ static int try_mode(struct natra *n, const struct pin_key *key,
 		.n = n,
 		.scene = scene,
 		.policy = request->policy,
+		.why = why,
 		.subnets = request->subnets,
 		.gen = PIN_GEN_INIT,
 		.program = {PROGRAM_INIT, PROGRAM_INIT, PROGRAM_INIT},
@@ -341,7 +348,7 @@ static int try_mode(struct natra *n, const struct pin_key *key,
 	r = pin_new_gen(n, key, before ? before->number : 0, &meta, &a.gen);
 	if (r < 0)
 		return r;
-	r = build(&a, why);
+	r = build(&a);
 	for (int i = 0; i < HALF_MAX; i++)
 		program_close(&a.program[i]);
 	if (r == 0) {
@@ -427,7 +434,8 @@ static int keep(struct natra *n, struct pin_gen *gen,
 }
 
 int shaper_attach(struct natra *n, const struct pin_key *key,
-		  const struct scene *scene, const struct request *request)
+		  const struct scene *scene, const struct request *request,
+		  struct pin_gen *ret_gen)
 {
 	cleanup_pin_gen struct pin_gen before = PIN_GEN_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
@@ -444,8 +452,12 @@ int shaper_attach(struct natra *n, const struct pin_key *key,
 	r = teardown_key(n, key, exists ? &before : NULL, scene->pod_fd);
 	if (r < 0)
 		return r;
-	if (exists && !older && can_keep(n, &before, scene, request))
-		return keep(n, &before, request);
+	if (exists && !older && can_keep(n, &before, scene, request)) {
+		r = keep(n, &before, request);
+		if (r == 0)
+			*ret_gen = TAKE_GEN(before);
+		return r;
+	}
 
 	r = try_modes(n, key, scene, request, exists ? &before : NULL, &gen);
 	if (r < 0)
@@ -459,6 +471,7 @@ int shaper_attach(struct natra *n, const struct pin_key *key,
 		natra_log(n, NATRA_LOG_ERROR,
 			  "%s: the replaced state stays: %s", request->id,
 			  natra_error(n));
+	*ret_gen = TAKE_GEN(gen);
 	return 0;
 }
 

@@ -62,6 +62,13 @@ int struct_out(struct natra *n, const char *name, void *to, const void *from,
 	return 0;
 }
 
+int struct_out_check(struct natra *n, const char *name, const void *to)
+{
+	size_t size;
+
+	return read_size(n, name, to, &size);
+}
+
 static int check_text(struct natra *n, const char *name, const char *value,
 		      size_t max)
 {

@@ -20,6 +20,12 @@ int target_in(struct natra *n, const struct natra_target *target,
 int struct_out(struct natra *n, const char *name, void *to, const void *from,
 	       size_t size);
 
+/* struct_out will do. */
+int struct_out_check(struct natra *n, const char *name, const void *to);
+
+/* What a generation's record says; `interface_gone` is not in it. */
+void info_of(const struct pin_gen *gen, struct natra_info *ret_info);
+
 /* -EINVAL without a handle or an id. */
 int require_id(struct natra *n, const char *id);
 

@@ -45,7 +45,7 @@
  *         policy.ingress_rate_bits_per_sec = 10000000;
  *         policy.egress_rate_bits_per_sec = 10000000;
  *
- *         r = natra_attach(n, &target, &policy);
+ *         r = natra_attach(n, &target, &policy, NULL);
  *         if (r < 0)
  *                 fprintf(stderr, "%s\n", natra_error(n));
  *         natra_close(n);
@@ -131,6 +131,8 @@ NATRA_API int natra_policy_check(struct natra *n,
  * the one before. The environment variables NATRA_ATTACH_MODE and
  * NATRA_EDT_PACING replace AUTO (not in a set-uid process).
  *
+ * @param ret_info  what was attached and why so, as natra_query tells it; NULL:
+ *                  not wanted. `sz` set by the caller.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
  *         netns; -EOPNOTSUPP this kernel or interface cannot; -EBUSY EDT is ON
  *         and another qdisc is installed, or the interface belongs to another
@@ -138,7 +140,8 @@ NATRA_API int natra_policy_check(struct natra *n,
  *         kernel returned them.
  */
 NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
-			   const struct natra_policy *policy);
+			   const struct natra_policy *policy,
+			   struct natra_info *ret_info);
 
 /**
  * @brief Change the limits of a live attachment, atomically for each packet.

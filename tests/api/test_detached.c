@@ -68,7 +68,7 @@ static void what_is_missing_is_named_and_put_back(void **state)
 		const char *half = halves[i % 2];
 
 		policy.mode = modes[i / 2];
-		assert_int_equal(natra_attach(n, &target, &policy), 0);
+		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 		detach_link(half);
 		assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
 		says(n, half, "detached");
@@ -76,7 +76,7 @@ static void what_is_missing_is_named_and_put_back(void **state)
 		/* Nor is it garbage. */
 		assert_int_equal(natra_gc(n, NULL, NULL, 0, &removed), 0);
 		assert_int_equal(removed, 0);
-		assert_int_equal(natra_attach(n, &target, &policy), 0);
+		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 		assert_int_equal(natra_check(n, ID, NULL), 0);
 	}
 }
@@ -89,7 +89,7 @@ static void an_interface_that_is_gone_is_gone(void **state)
 
 	(void)state;
 	policy.mode = NATRA_MODE_TCX_PODSIDE;
-	assert_int_equal(natra_attach(n, &target, &policy), 0);
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	detach_link("ingress");
 	rig_sh("ip link del h-%s", pod.name);
 	assert_int_equal(natra_check(n, ID, NULL), -ENODEV);

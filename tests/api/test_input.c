@@ -24,7 +24,7 @@ static int setup(void **state)
 	pod = pod_make("input");
 	n = rig_open();
 	target = pod_target(&pod, LIVE);
-	assert_int_equal(natra_attach(n, &target, &policy), 0);
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	before = rig_state();
 	return 0;
 }
@@ -113,10 +113,10 @@ static void refuse_policy(const struct natra_policy *policy, const char *name,
 
 	assert_int_equal(KEPT(natra_policy_check(n, policy)), -EINVAL);
 	says(n, name, text);
-	assert_int_equal(KEPT(natra_attach(n, &target, policy)), -EINVAL);
+	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)), -EINVAL);
 	says(n, name, text);
 	target.id = LIVE;
-	assert_int_equal(KEPT(natra_attach(n, &target, policy)), -EINVAL);
+	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)), -EINVAL);
 	says(n, name, text);
 	assert_int_equal(KEPT(natra_configure(n, LIVE, policy)), -EINVAL);
 	says(n, name, text);
@@ -174,7 +174,7 @@ static void refuse_target(const struct natra_target *target, int r,
 {
 	struct natra_policy policy = policy_of(10, 10);
 
-	assert_int_equal(KEPT(natra_attach(n, target, &policy)), r);
+	assert_int_equal(KEPT(natra_attach(n, target, &policy, NULL)), r);
 	says(n, name, text);
 }
 
@@ -264,7 +264,8 @@ static void no_rate(void **state)
 	struct natra_policy policy = policy_of(0, 0);
 
 	(void)state;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), -EINVAL);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
+			 -EINVAL);
 	says(n, "ingress_rate_bits_per_sec", "egress_rate_bits_per_sec");
 }
 
@@ -275,11 +276,13 @@ static void environment(void **state)
 
 	(void)state;
 	assert_int_equal(setenv("NATRA_ATTACH_MODE", "xdp", 1), 0);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), -EINVAL);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
+			 -EINVAL);
 	says(n, "NATRA_ATTACH_MODE", "xdp");
 	assert_int_equal(unsetenv("NATRA_ATTACH_MODE"), 0);
 	assert_int_equal(setenv("NATRA_EDT_PACING", "maybe", 1), 0);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), -EINVAL);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
+			 -EINVAL);
 	says(n, "NATRA_EDT_PACING", "maybe");
 	assert_int_equal(unsetenv("NATRA_EDT_PACING"), 0);
 }
@@ -308,7 +311,7 @@ static void null_handle(void **state)
 	assert_int_equal(natra_open(NULL, NULL), -EINVAL);
 	assert_int_equal(natra_probe(NULL, &features), -EINVAL);
 	assert_int_equal(natra_policy_check(NULL, &policy), -EINVAL);
-	assert_int_equal(natra_attach(NULL, &target, &policy), -EINVAL);
+	assert_int_equal(natra_attach(NULL, &target, &policy, NULL), -EINVAL);
 	assert_int_equal(natra_configure(NULL, LIVE, &policy), -EINVAL);
 	assert_int_equal(natra_detach(NULL, &target), -EINVAL);
 	assert_int_equal(natra_check(NULL, LIVE, NULL), -EINVAL);
@@ -332,9 +335,9 @@ static void null_arguments(void **state)
 	assert_int_equal(KEPT(natra_probe(n, NULL)), -EINVAL);
 	assert_int_equal(KEPT(natra_policy_check(n, NULL)), -EINVAL);
 	says(n, "policy", NULL);
-	assert_int_equal(KEPT(natra_attach(n, NULL, &policy)), -EINVAL);
+	assert_int_equal(KEPT(natra_attach(n, NULL, &policy, NULL)), -EINVAL);
 	says(n, "target", NULL);
-	assert_int_equal(KEPT(natra_attach(n, &target, NULL)), -EINVAL);
+	assert_int_equal(KEPT(natra_attach(n, &target, NULL, NULL)), -EINVAL);
 	says(n, "policy", NULL);
 	assert_int_equal(KEPT(natra_configure(n, NULL, &policy)), -EINVAL);
 	assert_int_equal(KEPT(natra_configure(n, LIVE, NULL)), -EINVAL);
@@ -405,7 +408,7 @@ static void sizes_in(void **state)
 	p.policy.sz = sizeof(p);
 	t.target.sz = sizeof(t);
 	assert_int_equal(KEPT(natra_policy_check(n, &p.policy)), 0);
-	assert_int_equal(KEPT(natra_attach(n, &t.target, &p.policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &t.target, &p.policy, NULL)), 0);
 	p.tail = 1ULL << 63;
 	assert_int_equal(KEPT(natra_policy_check(n, &p.policy)), -EINVAL);
 	says(n, "policy.sz", NULL);

@@ -293,7 +293,7 @@ static void by_the_id_of_an_attachment(void **state)
 			 -ENOENT);
 	says(n, "web", NULL);
 	assert_int_equal(KEPT(natra_remove_leftovers(n, &by_id)), -ENOENT);
-	assert_int_equal(natra_attach(n, &target, &policy), 0);
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	add_tbf();
 	add_ingress(IFB);
 	assert_int_equal(KEPT(natra_find_leftovers(n, &by_id, &leftovers)), 0);

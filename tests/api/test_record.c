@@ -42,7 +42,7 @@ static int begin(void **state)
 	n = rig_open();
 	pod = pod_make("record");
 	target = pod_target(&pod, ID);
-	assert_int_equal(natra_attach(n, &target, &policy), 0);
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	assert_int_equal(natra_query(n, ID, &info), 0);
 	(void)snprintf(record.path, sizeof(record.path), "%s/meta",
 		       info.pin_path);
@@ -138,7 +138,8 @@ static void refused_everywhere(void)
 	says(n, "99", "ABI");
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ESTALE);
 	says(n, "99", "ABI");
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), -ESTALE);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
+			 -ESTALE);
 	says(n, "99", "ABI");
 	assert_int_equal(KEPT(natra_detach(n, &target)), -ESTALE);
 	says(n, "99", "ABI");
@@ -193,7 +194,7 @@ static void foreign_abi_beside(void **state)
 
 	(void)state;
 	write_word(WORD_ABI, FOREIGN_ABI);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
 	assert_string_equal(id, "beside");
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), -ESTALE);
@@ -265,7 +266,7 @@ static void no_magic(void **state)
 	write_word(WORD_MAGIC, 0);
 	assert_true(KEPT(natra_query(n, ID, &info)) < 0);
 	says(n, NULL, NULL);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 }
 
@@ -335,7 +336,7 @@ static void abi_1(void **state)
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -ESTALE);
 	assert_int_equal(KEPT(natra_query(n, ID, &info)), -ESTALE);
 	/* attach replaces it, and the state is of this ABI again. */
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_query(n, ID, &info)), 0);
 	assert_int_equal(info.abi, before.abi);
 	assert_int_not_equal(info.ingress_prog_id, before.ingress_prog_id);

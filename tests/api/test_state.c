@@ -54,7 +54,7 @@ static void attach(const struct pod *pod, const char *id)
 	struct natra_target target = pod_target(pod, id);
 	struct natra_policy policy = policy_of(10, 20);
 
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_check(n, id, &policy)), 0);
 }
 
@@ -86,19 +86,19 @@ static void netns_given(void **state)
 	assert_int_equal(fstat(story->pod.fd, &st), 0);
 	(void)snprintf(expected, sizeof(expected), "%lu-eth0",
 		       (unsigned long)st.st_ino);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
 	assert_string_equal(id, expected);
 	assert_int_equal(query(id).netns_inode, st.st_ino);
 
 	target.netns = story->pod.name;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_find(n, &target, again)), 0);
 	assert_string_equal(again, id);
 
 	target.netns = NULL;
 	target.netns_fd = story->pod.fd;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_find(n, &target, again)), 0);
 	assert_string_equal(again, id);
 	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
@@ -115,7 +115,7 @@ static void netns_own(void **state)
 	(void)state;
 	target.ifname = "h-life";
 	target.id = "own";
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_check(n, "own", NULL)), 0);
 	assert_string_equal(query("own").ifname, "h-life");
 	target.id = NULL;
@@ -172,7 +172,7 @@ static void query_tells_what_was_given(void **state)
 	policy.fast_pass_share_percent = 55;
 	policy.sketch_width = 512;
 	policy.edt = NATRA_EDT_OFF;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	info = query("told");
 	assert_memory_equal(&info.policy, &policy, sizeof(policy));
 	assert_string_equal(info.id, "told");
@@ -201,7 +201,7 @@ static void configure(void **state)
 
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -ENOENT);
 	says(n, "live", NULL);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	first = query("live");
 
 	/* Limits alone: the same program. */
@@ -271,7 +271,7 @@ static struct pod attach_to_new(const char *name, const char *id,
 	struct natra_policy policy = policy_of(10, 0);
 
 	target.network = network;
-	assert_int_equal(natra_attach(n, &target, &policy), 0);
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	return pod;
 }
 
@@ -393,7 +393,7 @@ static void neighbours(void **state)
 			 -ENOENT);
 	assert_int_equal(calls, 0);
 	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	add_other(&hook, &opts);
 	assert_int_equal(KEPT(natra_neighbours(n, "near", count, &seen)), 0);
 	assert_int_equal(seen.ours, 2);
@@ -416,7 +416,7 @@ static void another_id(void **state)
 
 	attach(&story->pod, "first");
 	before = rig_state();
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), -EBUSY);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), -EBUSY);
 	says(n, "first", "eth0");
 	rig_same_state(before);
 	free(before);
@@ -477,7 +477,7 @@ static void interface_gone(void **state)
 		pod = pod_make("life-g");
 		target = pod_target(&pod, "gone");
 		policy.mode = modes[i];
-		assert_int_equal(natra_attach(n, &target, &policy), 0);
+		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 		pod_remove(&pod);
 		gone_is_told("gone");
 		assert_int_equal(KEPT(natra_detach(n, &target)), 0);
@@ -486,7 +486,7 @@ static void interface_gone(void **state)
 		/* Alone; then gc. */
 		pod = pod_make("life-g");
 		target = pod_target(&pod, "gone");
-		assert_int_equal(natra_attach(n, &target, &policy), 0);
+		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 		rig_sh("ip -n life-g link del eth0");
 		gone_is_told("gone");
 		assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
@@ -532,7 +532,7 @@ static void bpffs_is_mounted(void **state)
 	assert_int_equal(KEPT(natra_probe(other, &features)), 0);
 	assert_false(features.bpffs);
 
-	assert_int_equal(KEPT(natra_attach(other, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(other, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_check(other, "mount", &policy)), 0);
 	assert_int_equal(KEPT(natra_probe(other, &features)), 0);
 	assert_true(features.bpffs);
@@ -555,7 +555,8 @@ static void bpffs_path_is_wrong(void **state)
 
 	opts.bpffs_path = "/tmp/natra-nonexistent/bpf";
 	assert_int_equal(natra_open(&other, &opts), 0);
-	assert_int_equal(KEPT(natra_attach(other, &target, &policy)), -ENOENT);
+	assert_int_equal(KEPT(natra_attach(other, &target, &policy, NULL)),
+			 -ENOENT);
 	says(other, "/tmp/natra-nonexistent/bpf", NULL);
 	natra_close(other);
 
@@ -564,7 +565,7 @@ static void bpffs_path_is_wrong(void **state)
 	longer[sizeof(longer) - 1] = '\0';
 	opts.bpffs_path = longer;
 	assert_int_equal(natra_open(&other, &opts), 0);
-	assert_int_equal(KEPT(natra_attach(other, &target, &policy)),
+	assert_int_equal(KEPT(natra_attach(other, &target, &policy, NULL)),
 			 -ENAMETOOLONG);
 	says(other, "bpffs_path", NULL);
 	natra_close(other);

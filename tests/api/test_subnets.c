@@ -61,7 +61,7 @@ static int attach(const struct natra_policy *policy)
 {
 	struct natra_target target = pod_target(&pod, ID);
 
-	return KEPT(natra_attach(n, &target, policy));
+	return KEPT(natra_attach(n, &target, policy, NULL));
 }
 
 static struct natra_info query(void)

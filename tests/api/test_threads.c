@@ -51,7 +51,7 @@ static void *whole_life(void *arg)
 	ino_t netns = netns_of_thread();
 
 	(void)pthread_barrier_wait(job->start);
-	job->results[0] = natra_attach(n, &target, &policy);
+	job->results[0] = natra_attach(n, &target, &policy, NULL);
 	note_error(job, n, job->results[0]);
 	job->results[1] = natra_check(n, job->id, &policy);
 	note_error(job, n, job->results[1]);
@@ -74,7 +74,7 @@ static void *attach_only(void *arg)
 	struct natra *n = rig_open();
 
 	(void)pthread_barrier_wait(job->start);
-	job->results[0] = natra_attach(n, &target, &policy);
+	job->results[0] = natra_attach(n, &target, &policy, NULL);
 	note_error(job, n, job->results[0]);
 	natra_close(n);
 	return NULL;

@@ -167,7 +167,7 @@ static void attach_replaces_it(void **state)
 
 	(void)state;
 	assert_int_equal(record(ID), 0);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	info = query(ID);
 	assert_false(info.unshaped);
 	assert_true(info.ingress_prog_id != 0);
@@ -192,13 +192,13 @@ static void failed_attach_then_record(void **state)
 	policy.ingress_mode = NATRA_INGRESS_PACE;
 	policy.mode = NATRA_MODE_TCX_PODSIDE;
 	rig_sh("tc qdisc add dev h-bare root handle 7: pfifo");
-	assert_true(KEPT(natra_attach(n, &target, &policy)) < 0);
+	assert_true(KEPT(natra_attach(n, &target, &policy, NULL)) < 0);
 	(void)snprintf(error, sizeof(error), "%s", natra_error(n));
 	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy,
 						    natra_error(n))),
 			 0);
 	assert_int_equal(strncmp(query(ID).reason, error, 200), 0);
-	assert_true(KEPT(natra_attach(n, &target, &policy)) < 0);
+	assert_true(KEPT(natra_attach(n, &target, &policy, NULL)) < 0);
 	assert_true(query(ID).unshaped);
 	detach(ID);
 	rig_sh("tc qdisc del dev h-bare root");
@@ -244,7 +244,7 @@ static void limited_by_another_id(void **state)
 
 	(void)state;
 	assert_int_equal(record("a-record"), 0);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(record(ID), -EBUSY);
 	says(n, "other", "eth0");
 	/* The owner is who limits it, whichever comes first. */
@@ -265,7 +265,7 @@ static void limits_of_another_interface_go(void **state)
 	struct natra_policy policy = policy_of(10, 20);
 
 	(void)state;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy)), 0);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(record(ID), 0);
 	assert_true(query(ID).unshaped);
 	detach(ID);

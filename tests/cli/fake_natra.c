@@ -66,11 +66,14 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 }
 
 int natra_attach(struct natra *n, const struct natra_target *target,
-		 const struct natra_policy *policy)
+		 const struct natra_policy *policy, struct natra_info *ret_info)
 {
-	(void)n;
 	current = *policy;
-	return strcmp(target->ifname, "none") == 0 ? -ENODEV : 0;
+	if (strcmp(target->ifname, "none") == 0)
+		return -ENODEV;
+	return ret_info ? natra_query(n, target->id ? target->id : "web",
+				      ret_info)
+			: 0;
 }
 
 int natra_configure(struct natra *n, const char *id,

@@ -191,10 +191,11 @@ def limits(a):
                  for way in ("ingress", "egress")) if a else None
 
 
-def pins():
-    """All that natra has pinned; empty directories do not count."""
+def pins(shared=False):
+    """All that natra has pinned for pods, or, shared, the programs that all of
+    them use and that stay until GC; empty directories do not count."""
     return sorted(os.path.join(d, f) for d, _, files in os.walk(PINS)
-                  for f in files)
+                  for f in files if ("/engine_" in d) == shared)
 
 
 def has_tcx():

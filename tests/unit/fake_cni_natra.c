@@ -13,7 +13,8 @@
 #include <natra/natra.h>
 
 int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
-			const struct natra_policy *policy);
+			const struct natra_policy *policy,
+			struct natra_info *ret_info);
 int __wrap_natra_detach(struct natra *n, const struct natra_target *target);
 int __wrap_natra_check(struct natra *n, const char *id,
 		       const struct natra_policy *policy);
@@ -77,10 +78,22 @@ static const char *or_none(const char *text)
 	return text ? text : "-";
 }
 
+static void fill(struct natra_info *info)
+{
+	*info = (struct natra_info){
+		.sz = sizeof(*info),
+		.mode = NATRA_MODE_TCX_PODSIDE,
+		.unshaped = asked("unshaped") != NULL,
+		.reason = "made up",
+	};
+}
+
 int __wrap_natra_attach(struct natra *n, const struct natra_target *t,
-			const struct natra_policy *p)
+			const struct natra_policy *p,
+			struct natra_info *ret_info)
 {
 	(void)n;
+	fill(ret_info);
 	return called("attach",
 		      " id=%s ifname=%s netns=%s network=%s label=%s "
 		      "in=%llu/%llu out=%llu/%llu shaped=%zu unshaped=%zu",
@@ -114,12 +127,7 @@ int __wrap_natra_query(struct natra *n, const char *id,
 		       struct natra_info *ret_info)
 {
 	(void)n;
-	*ret_info = (struct natra_info){
-		.sz = sizeof(*ret_info),
-		.mode = NATRA_MODE_TCX_PODSIDE,
-		.unshaped = asked("unshaped") != NULL,
-		.reason = "made up",
-	};
+	fill(ret_info);
 	return called("query", " id=%s", id);
 }
 

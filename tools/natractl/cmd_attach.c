@@ -17,6 +17,14 @@ static int untold(const struct cli *cli)
 	return EXIT_SUCCESS;
 }
 
+static void tell(const struct cli *cli, const struct natra_info *info)
+{
+	if (wants_json(cli))
+		json_print(info_json(cli->n, info));
+	else
+		info_print(cli->n, info);
+}
+
 static int tell_result(const struct cli *cli, const char *id)
 {
 	struct natra_info info = NATRA_INIT(info);
@@ -25,10 +33,7 @@ static int tell_result(const struct cli *cli, const char *id)
 	r = natra_query(cli->n, id, &info);
 	if (r < 0)
 		return untold(cli);
-	if (wants_json(cli))
-		json_print(info_json(cli->n, &info));
-	else
-		info_print(cli->n, &info);
+	tell(cli, &info);
 	return EXIT_SUCCESS;
 }
 
@@ -82,7 +87,7 @@ int cmd_attach(struct cli *cli)
 {
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = NATRA_INIT(policy);
-	char id[NATRA_ID_MAX + 1];
+	struct natra_info info = NATRA_INIT(info);
 	int r;
 
 	r = check_attach(cli, &policy);
@@ -96,15 +101,11 @@ int cmd_attach(struct cli *cli)
 	target.label = cli->opts.value[OPT_LABEL];
 	r = handle_leftovers(cli, &target);
 	if (r == 0)
-		r = natra_attach(cli->n, &target, &policy);
+		r = natra_attach(cli->n, &target, &policy, &info);
 	if (r < 0)
 		return failure(cli, r);
-	if (target.id)
-		return tell_result(cli, target.id);
-	r = natra_find(cli->n, &target, id);
-	if (r < 0)
-		return untold(cli);
-	return tell_result(cli, id);
+	tell(cli, &info);
+	return EXIT_SUCCESS;
 }
 
 /* Usage errors come before the kernel is asked: the attachment's own rates are
