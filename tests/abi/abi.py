@@ -21,6 +21,7 @@ VERSION = os.environ["NATRA_VERSION"]
 PREFIX = Path(os.environ["NATRA_PREFIX"])
 LIBDIR = os.environ["NATRA_LIBDIR"]
 SBINDIR = os.environ["NATRA_SBINDIR"]
+CNIDIR = os.environ["NATRA_CNIDIR"]
 SANITIZE = os.environ["NATRA_SANITIZE"]
 HAS_MAN = os.environ["NATRA_MAN"] == "true"
 HEADER = SOURCE / "include/natra/natra.h"
@@ -237,10 +238,12 @@ class Install(Case):
             f"{lib}/libnatra.so", f"{lib}/libnatra.so.0",
             f"{lib}/libnatra.so.{VERSION}", f"{lib}/libnatra.a",
             f"{lib}/pkgconfig/libnatra.pc", f"{SBINDIR}/natractl",
+            f"{CNIDIR}/natra", "share/doc/natra/cni/10-bridge.conflist",
             "share/bash-completion/completions/natractl",
         }
         if HAS_MAN:
-            expected.add("share/man/man8/natractl.8")
+            expected |= {"share/man/man8/natractl.8",
+                         "share/man/man8/natra-cni.8"}
         found = {str(p.relative_to(self.root))
                  for p in self.root.rglob("*") if not p.is_dir()}
         self.assertFalse(expected - found, "not installed")
@@ -262,8 +265,13 @@ class Install(Case):
         r = self.must(natractl, "version",
                       env=dict(os.environ, LD_LIBRARY_PATH=str(self.lib)))
         self.assertIn(VERSION, r.stdout)
-        dynamic = self.must("readelf", "-d", natractl).stdout
-        self.assertNotIn(str(BUILD), dynamic)
+        plugin = self.root / CNIDIR / "natra"
+        r = self.must(plugin, env=dict(os.environ, CNI_COMMAND="VERSION",
+                                       LD_LIBRARY_PATH=str(self.lib)))
+        self.assertIn("supportedVersions", r.stdout)
+        for program in (natractl, plugin):
+            dynamic = self.must("readelf", "-d", program).stdout
+            self.assertNotIn(str(BUILD), dynamic)
         completion = self.root / "share/bash-completion/completions/natractl"
         self.must("bash", "-n", completion)
 
