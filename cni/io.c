@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,16 @@ void io_init(void)
 		(void)close(fd);
 }
 
+/* Interrupted, or whoever made the pipe made it non-blocking. */
+static bool may_go_on(int fd, short events)
+{
+	struct pollfd pollfd = {.fd = fd, .events = events};
+
+	if (errno == EAGAIN)
+		(void)poll(&pollfd, 1, -1);
+	return errno == EAGAIN || errno == EINTR;
+}
+
 int io_read_all(int fd, char **ret_text, size_t *ret_len,
 		struct failure *failure)
 {
@@ -37,7 +48,7 @@ int io_read_all(int fd, char **ret_text, size_t *ret_len,
 
 	for (;;) {
 		r = read(fd, text + len, size - 1 - len);
-		if (r < 0 && errno == EINTR)
+		if (r < 0 && may_go_on(fd, POLLIN))
 			continue;
 		if (r <= 0)
 			break;
@@ -75,7 +86,7 @@ static int write_all(int fd, const char *text, size_t len)
 	while (len > 0) {
 		ssize_t r = write(fd, text, len);
 
-		if (r < 0 && errno == EINTR)
+		if (r < 0 && may_go_on(fd, POLLOUT))
 			continue;
 		if (r < 0)
 			return -errno;

@@ -9,6 +9,7 @@ import os
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 from pathlib import Path
 
@@ -171,21 +172,22 @@ class Add(Case):
 
     def test_a_slow_reader_gets_all(self):
         conf = self.conf(prevResult=dict(RESULT, x="y" * 3000000))
-        reader, writer = os.pipe()
-        os.set_blocking(writer, True)
-        chunks = []
+        for blocking in (True, False):
+            reader, writer = os.pipe()
+            os.set_blocking(writer, blocking)
+            chunks = []
 
-        def drain():
-            while chunk := os.read(reader, 1000):
-                chunks.append(chunk)
-        thread = threading.Thread(target=drain)
-        thread.start()
-        code, _ = self.cni("ADD", conf, stdout=writer)
-        os.close(writer)
-        thread.join()
-        os.close(reader)
-        self.assertEqual(code, 0)
-        self.assertEqual(json.loads(b"".join(chunks)), conf["prevResult"])
+            def drain():
+                while chunk := os.read(reader, 1000):
+                    chunks.append(chunk)
+            thread = threading.Thread(target=drain)
+            thread.start()
+            code, _ = self.cni("ADD", conf, stdout=writer)
+            os.close(writer)
+            thread.join()
+            os.close(reader)
+            self.assertEqual(code, 0)
+            self.assertEqual(json.loads(b"".join(chunks)), conf["prevResult"])
 
     def test_an_id_that_is_too_long(self):
         conf = self.conf(name="n" * 250)
@@ -386,6 +388,22 @@ class Others(Case):
                 env=dict(ENV, CNI_COMMAND="ADD", FAKE_CALLS=self.calls_file))
             self.assertEqual(r.returncode, 0 if closed == "2>&-" else 1)
         self.assertNotIn("{", self.log)
+
+    def test_a_slow_writer_is_waited_for(self):
+        """Also with a pipe that does not block."""
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        plugin = subprocess.Popen(
+            [FAKE], stdin=reader, stdout=subprocess.PIPE,
+            env=dict(ENV, CNI_COMMAND="ADD", FAKE_CALLS=self.calls_file))
+        os.close(reader)
+        text = json.dumps(self.conf()).encode()
+        for part in (text[:10], text[10:]):
+            time.sleep(0.1)
+            os.write(writer, part)
+        os.close(writer)
+        out, _ = plugin.communicate(timeout=20)
+        self.assertEqual((plugin.returncode, json.loads(out)), (0, RESULT))
 
     def test_input_that_is_too_large(self):
         conf = self.conf(x="y" * (17 << 20))
