@@ -43,7 +43,6 @@ static int handle_leftovers(struct call *call,
 			    const struct natra_target *target, bool replace)
 {
 	struct natra_leftovers left = NATRA_INIT(left);
-
 	int r = 0;
 
 	/* Why they cannot be found, attaching will say. */
@@ -139,7 +138,8 @@ int cmd_add(struct call *call)
 	else if (id_fits)
 		remove_stale(call);
 	if (r == 0 && io_write_line(STDOUT_FILENO, result) < 0) {
-		remove_stale(call);
+		if (limited)
+			remove_stale(call);
 		r = refuse(&call->failure, CNI_IO, "error writing to stdout");
 	}
 	cJSON_free(result);
