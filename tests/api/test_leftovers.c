@@ -20,9 +20,10 @@ static char *before;
 /* Qdiscs, ingress filters and links of the node, without what counts. */
 static char *node_state(void)
 {
-	static const char command[] = "tc qdisc show; tc filter show dev " HOST
-				      " ingress 2>/dev/null;"
-				      "ip -o link show | cut -d: -f2; true";
+	static const char command[] =
+		"tc qdisc show | sed 's/ refcnt [0-9]*//'; tc filter show dev " HOST
+		" ingress 2>/dev/null;"
+		"ip -o link show | cut -d: -f2; true";
 	char *text = calloc(1, 65536);
 	FILE *f = popen(command, "r");
 

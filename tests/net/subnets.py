@@ -32,11 +32,12 @@ def both(r, rep, a, direction, kind):
     lim = Natra(r.pod, f"--{kind}-subnet", subnet(r.clients[0]),
                 *(["--mode", a.mode] if a.mode else []))
     lim.attach(*((RATE, None) if direction == "ingress" else (None, RATE)))
-    for i, client in enumerate(r.clients):
-        src, dst = ((client, r.pod) if direction == "ingress"
-                    else (r.pod, client))
+    lanes = [(c, r.pod) if direction == "ingress" else (r.pod, c)
+             for c in r.clients]
+    for i, (_, dst) in enumerate(lanes):
         r.load(dst, "udp-sink", 5300 + i)
-        r.wait_port(dst, 5300 + i, "udp")
+        r.wait_port(dst, 5300 + i, "udp", 20)
+    for i, (src, dst) in enumerate(lanes):
         r.load(src, "udp-send", dst.ip, 5300 + i, "--rate", bits(OFFERED))
     ends = [r.pod] if direction == "ingress" else r.clients
     meters = [Meter(ns, ETH_IPV4_UDP) for ns in ends]
