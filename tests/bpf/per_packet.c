@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "progrun.h"
+#include "util/cleanup.h"
 
 #define TARGET     3.5
 #define ROUNDS_MAX 99
@@ -27,20 +28,32 @@ struct subject {
 	enum program_kind kind;
 	enum natra_counter counter; /* where its packets must go */
 	bool has_target;
+	enum natra_subnets subnets; /* with the packet's source in it */
 	struct progrun run;
 	double ns[ROUNDS_MAX];
 	double ratio[ROUNDS_MAX];
 };
 
 static struct subject subjects[] = {
-	{"rx mouse", PROGRAM_RX, NATRA_COUNT_MICE, true, {0}, {0}, {0}},
-	{"rx heavy", PROGRAM_RX, NATRA_COUNT_ADMITTED, true, {0}, {0}, {0}},
-	{"tx mouse", PROGRAM_TX, NATRA_COUNT_MICE, true, {0}, {0}, {0}},
-	{"tx heavy", PROGRAM_TX, NATRA_COUNT_ADMITTED, true, {0}, {0}, {0}},
-	{"edt mouse", PROGRAM_EDT, NATRA_COUNT_MICE, true, {0}, {0}, {0}},
-	{"edt heavy", PROGRAM_EDT, NATRA_COUNT_ADMITTED, true, {0}, {0}, {0}},
-	/* For information: with a stamp on each packet. */
-	{"edt paced", PROGRAM_EDT, NATRA_COUNT_PACED, false, {0}, {0}, {0}},
+#define SUBJECT(name, kind, counter, has_target, subnets)                      \
+	{                                                                      \
+		name, kind, counter, has_target, subnets, {0}, {0},            \
+		{                                                              \
+			0                                                      \
+		}                                                              \
+	}
+	SUBJECT("rx mouse", PROGRAM_RX, NATRA_COUNT_MICE, true, 0),
+	SUBJECT("rx heavy", PROGRAM_RX, NATRA_COUNT_ADMITTED, true, 0),
+	SUBJECT("tx mouse", PROGRAM_TX, NATRA_COUNT_MICE, true, 0),
+	SUBJECT("tx heavy", PROGRAM_TX, NATRA_COUNT_ADMITTED, true, 0),
+	SUBJECT("edt mouse", PROGRAM_EDT, NATRA_COUNT_MICE, true, 0),
+	SUBJECT("edt heavy", PROGRAM_EDT, NATRA_COUNT_ADMITTED, true, 0),
+	/* For information: with a stamp on each packet, and with subnets. */
+	SUBJECT("edt paced", PROGRAM_EDT, NATRA_COUNT_PACED, false, 0),
+	SUBJECT("rx shaped", PROGRAM_RX, NATRA_COUNT_MICE, false,
+		NATRA_SUBNETS_SHAPED),
+	SUBJECT("rx exempt", PROGRAM_RX, NATRA_COUNT_UNLIMITED, false,
+		NATRA_SUBNETS_UNSHAPED),
 };
 
 static double empty_ns[ROUNDS_MAX * TH_LEN(subjects)];
@@ -96,12 +109,29 @@ static void load_empty(void)
 		die("empty program", -empty_fd);
 }
 
+/* A thousand blocks, as many as there are about. */
+static void fill_subnets(struct subnets *subnets)
+{
+	static struct natra_subnet list[1000];
+	char text[32];
+
+	for (unsigned int i = 0; i < TH_LEN(list); i++) {
+		(void)snprintf(text, sizeof(text), "192.%u.%u.0/24", i / 256,
+			       i % 256);
+		(void)subnet_parse(text, &list[i]);
+	}
+	subnets->list = list;
+	subnets->len = TH_LEN(list);
+}
+
 static void load(struct subject *s)
 {
+	struct subnets subnets = {.kind = s->subnets};
 	const struct program_options options = {
 		.kind = s->kind,
 		.has_l2 = true,
 		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+		.subnets = &subnets,
 	};
 	struct natra_limits limits = th_limits();
 
@@ -119,6 +149,8 @@ static void load(struct subject *s)
 	else
 		/* 100 Gbit/s with the default burst, which a chunk fits in. */
 		limits.rate = policy_rate(100000000000, 6250000000);
+	if (s->subnets)
+		fill_subnets(&subnets);
 	if (th_start(&s->run, &options, &limits) < 0) {
 		fprintf(stderr, "%s: %s\n", s->name, natra_error(s->run.n));
 		exit(1);
