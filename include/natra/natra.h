@@ -272,7 +272,7 @@ NATRA_API int natra_record_unshaped(struct natra *n,
  *
  * Known are the tbf at the root of the host-side veth with the handle that the
  * plugin gives, and a u32 filter on that veth's ingress qdisc that redirects to
- * an ifb with a name that the plugin (or Calico) gives.
+ * an ifb with a name that the plugin (or Calico) gives, or that is gone.
  *
  * @param target         `ifname` and its netns; or `id` alone, of what natra
  *                       has attached.

@@ -280,7 +280,8 @@ struct natra_leftovers {
 	bool tbf;              /**< a tbf root qdisc: limits ingress */
 	bool ingress_redirect; /**< an ingress qdisc that redirects to
 				    `ifb_ifname`: limits egress */
-	char ifb_ifname[16];   /**< "" if there is no redirect */
+	char ifb_ifname[16];   /**< "" also if that is gone: then the
+				    redirect drops all that the pod sends */
 };
 
 /** What this kernel offers. */
