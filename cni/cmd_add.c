@@ -57,7 +57,9 @@ static int handle_leftovers(struct call *call,
 			  replace ? "removed" : "limited twice, with",
 			  left.host_ifname, left.tbf ? " tbf" : "",
 			  left.ingress_redirect ? " redirect to " : "",
-			  left.ifb_ifname);
+			  left.ingress_redirect && !left.ifb_ifname[0]
+				  ? "nowhere"
+				  : left.ifb_ifname);
 	return r;
 }
 
