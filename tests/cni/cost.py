@@ -54,8 +54,9 @@ def launch(path, pod, **keys):
     return wall_ns / 1e6, cpu_us / 1e3, rss_kib
 
 
-def links(pod):
-    """The kernel's part: two TCX links of a program of two instructions."""
+def links(pod, keep):
+    """The kernel's part: two TCX links of a program of two instructions. They
+    are kept: the kernel removes one at its leisure, and under rtnl."""
     prog = bpfsys.load_pass()
     with pod:
         index = socket.if_nametoindex(pod.ifname)
@@ -63,8 +64,7 @@ def links(pod):
         fds = [bpfsys.tcx_link(prog, index, kind)
                for kind in (bpfsys.TCX_INGRESS, bpfsys.TCX_EGRESS)]
         ms = (time.monotonic() - begin) * 1e3
-    for fd in (*fds, prog):
-        os.close(fd)
+    keep += [*fds, prog]
     return ms, 0, 0
 
 
@@ -76,26 +76,30 @@ def delete(path, pod):
 
 def beside(rep, a, natra, upstream, pods):
     """Turns of upstream, natra in each mode, and the kernel's part."""
+    kept = []
     turns = {"upstream": lambda p: launch(upstream, p),
              "natra clsact": lambda p: launch(natra, p,
                                               attachMode="clsact-podside")}
     if has_tcx():
         turns["natra tcx"] = lambda p: launch(natra, p,
                                               attachMode="tcx-podside")
-        turns["two links"] = links
+        turns["two links"] = lambda p: links(p, kept)
+    rounds = min(a.rounds, len(pods) // len(turns))
     got = {name: [] for name in turns}
     fresh = iter(pods)
-    for _ in range(min(a.rounds, len(pods) // len(turns))):
+    for _ in range(rounds):
         for name, turn in turns.items():
-            pod = next(fresh)
-            got[name].append(turn(pod))
-            if name != "two links":
-                delete(upstream if name == "upstream" else natra, pod)
+            got[name].append(turn(next(fresh)))
+    for fd in kept:
+        os.close(fd)
+    for pod, name in zip(pods, rounds * list(turns)):
+        if name != "two links":
+            delete(upstream if name == "upstream" else natra, pod)
     # For comparison: what the dynamic loader adds.
-    got["natra, shared libraries"] = []
+    got["natra, shared libraries"] = [
+            launch(plugin.find_natra(), pod, attachMode="clsact-podside")
+            for pod in pods[:10]]
     for pod in pods[:10]:
-        got["natra, shared libraries"].append(launch(
-                plugin.find_natra(), pod, attachMode="clsact-podside"))
         delete(natra, pod)
     medians = {name: dict(zip(MEASURE, map(statistics.median, zip(*rows))))
                for name, rows in got.items()}
@@ -148,7 +152,9 @@ def main():
     pods = [Veth(f"n{i}", f"v{i}") for i in range(PODS)]
     # Modules and caches come with the first call.
     for path in (upstream, natra):
-        launch(path, pods[0])
+        ms = launch(path, pods[0])[0]
+        rep.shown(f"the node's first ADD, {os.path.basename(path)}",
+                  f"{ms:.1f} ms")
         delete(path, pods[0])
     pods[0].close()
     pods[0] = Veth("n0", "v0")

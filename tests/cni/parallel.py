@@ -10,8 +10,8 @@ import sys
 import time
 
 import plugin
-from plugin import (ENV, HERE, Veth, attachments, find_natra, limits, pins,
-                    programs, sh)
+from plugin import (ENV, HERE, Veth, attachments, find_natra, limits, natractl,
+                    pins, programs, sh)
 from report import Report
 
 sys.path.insert(0, HERE + "/../net")
@@ -47,17 +47,30 @@ def all_at_once(natra, command, pods, times=1):
     return said, time.monotonic() - begin
 
 
-def objects(infos):
-    """Ids of the attachments' programs, and of their maps and links."""
-    progs = {a[f"{way}_prog_id"] for a in infos for way in WAYS} - {0}
-    maps = {m for p in show("prog") if p["id"] in progs
-            for m in p.get("map_ids", [])}
-    links = {x["id"] for x in show("link") if x.get("prog_id") in progs}
-    return {"prog": progs, "map": maps, "link": links}
-
-
 def show(kind):
     return json.loads(sh("bpftool", "-j", kind, "show"))
+
+
+def called(map_id):
+    """Ids of the programs in an array of programs."""
+    entries = json.loads(sh("bpftool", "-j", "map", "dump", "id", str(map_id)))
+    return {int.from_bytes(bytes(int(b, 16) for b in e["value"]),
+                           sys.byteorder)
+            for e in entries if "value" in e}
+
+
+def objects(infos):
+    """Ids of the attachments' own programs and links, and of what they may
+    share with others: programs that these call, and maps."""
+    own = {a[f"{way}_prog_id"] for a in infos for way in WAYS} - {0}
+    progs, maps = show("prog"), show("map")
+    used = {m for p in progs if p["id"] in own for m in p.get("map_ids", [])}
+    shared = {c for m in maps if m["id"] in used and m["type"] == "prog_array"
+              for c in called(m["id"])}
+    used |= {m for p in progs if p["id"] in shared
+             for m in p.get("map_ids", [])}
+    links = {x["id"] for x in show("link") if x.get("prog_id") in own}
+    return {"prog": own, "link": links}, {"prog": shared, "map": used}
 
 
 def left(objs):
@@ -88,7 +101,7 @@ def round_(rep, natra, pods, name):
               str([s for s in said if s[1]][:1]), "none",
               not any(code for _, code in said))
     infos = attachments()
-    objs = objects(infos)
+    own, shared = objects(infos)
     got = {a["netns_inode"]: limits(a)[:2] for a in infos}
     want = {os.stat(p.path).st_ino: (10**6 + i, 2 * 10**6 + i)
             for i, p in enumerate(pods)}
@@ -102,10 +115,11 @@ def round_(rep, natra, pods, name):
     bad = [s for s in said if s != (b"", 0)]
     rep.check(f"{name}: DELs that failed", str(bad[:1])[:200], "none", not bad)
     rep.equal(f"{name}: pins left", pins(), [])
-    rep.check(f"{name}: programs, maps and links left",
-              f"{left(objs)} of {sum(map(len, objs.values()))}", "none",
-              not left(objs) and len(objs["prog"]) == 2 * len(pods))
+    rep.check(f"{name}: programs and links left",
+              f"{left(own)} of {sum(map(len, own.values()))}", "none",
+              not left(own) and len(own["prog"]) == 2 * len(pods))
     rep.equal(f"{name}: mounts as before", mounts(), before)
+    return shared
 
 
 def main():
@@ -122,11 +136,15 @@ def main():
     grown = []
     while len(grown) < 4 and min(grown, default=SLACK_KIB + 1) > SLACK_KIB:
         before = settled()
-        round_(rep, natra, pods, f"round {len(grown) + 2}")
+        shared = round_(rep, natra, pods, f"round {len(grown) + 2}")
         after = settled()
         grown.append(sum(after[k] - before[k] for k in before))
     rep.most(f"kernel memory that {len(pods)} pods leave behind", min(grown),
              SLACK_KIB, " KiB")
+    natractl("gc")
+    rep.equal("shared programs and maps left after gc", left(shared), 0)
+    rep.equal("files left after gc",
+              [f for _, _, files in os.walk(plugin.PINS) for f in files], [])
     # The namespaces go with the last of what holds them.
     inodes = {os.stat(p.path).st_ino for p in pods}
     for pod in pods:

@@ -191,11 +191,12 @@ def limits(a):
                  for way in ("ingress", "egress")) if a else None
 
 
-def pins(shared=False):
-    """All that natra has pinned for pods, or, shared, the programs that all of
-    them use and that stay until GC; empty directories do not count."""
+def pins():
+    """What natra has pinned for attachments; empty directories do not count.
+    Programs that attachments share may stay for the next ones, until
+    `natractl gc`; they are in directories of their own."""
     return sorted(os.path.join(d, f) for d, _, files in os.walk(PINS)
-                  for f in files if ("/engine_" in d) == shared)
+                  if "/engine_" not in d for f in files)
 
 
 def has_tcx():
