@@ -3,9 +3,9 @@
 """What an ADD costs beside upstream's plugin, and on a node with 200 pods.
 
 The plugins take turns, each on an interface that nothing was attached to. Wall
-time with TCX is mostly the kernel's: each link on an empty hook waits for an RCU
-grace period. So its part is measured in the same turns, as the time that two
-such links of empty programs take, and natra is held to what it adds.
+time with TCX is mostly the kernel's: each link on an empty hook waits for an
+RCU grace period. So its part is measured in the same turns, as the time that
+two such links of empty programs take, and natra is held to what it adds.
 """
 import argparse
 import json

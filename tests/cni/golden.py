@@ -10,10 +10,10 @@ name are made, under the same names.
 """
 import argparse
 import json
-import os
 import re
 import subprocess
 import time
+from dataclasses import replace
 
 import plugin
 from golden_rows import (ANY, captures, environment, literal, rows,
@@ -87,7 +87,7 @@ class Run:
         """Run a command; True if it succeeded."""
         row = self.row
         env = dict(row.env, **env)
-        row = type(row)(**dict(vars(row), env=env))
+        row = replace(row, env=env)
         codes, words = expected(row, command, self.version, self.attached)
         a = call(self.natra, command, self.stdin, **env)
         bad = malformed(a, command) if command else self.about(a)
@@ -253,7 +253,17 @@ def stories(natra, rep, pods):
     for _ in range(2):
         feed("netns gone", "ctrd1.6-DEL-netns-gone", "DEL", gone_env, 0)
         rep.equal("netns gone: left", pins(), [])
-    # A DEL without an ADD, and one after an ADD that failed.
+    # DEL finds what is attached by its name, wherever CNI_NETNS points.
+    pod = pods["pod"]
+    conf = dict(gone, prevResult=pod.prev_result())
+    for path, code in (("/run/netns/nosuch", 0), ("/etc/hostname", 0),
+                       ("", 0), ("/proc/self/ns/net", 8)):
+        call(natra, "ADD", conf, **dict(gone_env, CNI_NETNS=pod.path))
+        rep.equal("attached", programs(pod), [1, 1])
+        a = call(natra, "DEL", conf, **dict(gone_env, CNI_NETNS=path))
+        rep.equal(f"DEL with netns {path!r}",
+                  (a.error(), programs(pod), pins()), (code, [0, 0], []))
+    # A DEL without an ADD.
     feed("never added", "ctrd1.6-DEL-first", "DEL", gone_env, 0)
 
 

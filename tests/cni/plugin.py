@@ -18,7 +18,7 @@ sys.path.insert(0, HERE + "/../harness")
 import bpfsys
 import rig
 from limiters import find_natractl
-from rig import NETNS_DIR, Ns, sh, skip
+from rig import Ns, sh, skip
 
 PINS = "/sys/fs/bpf/natra"
 DEBIAN = "/usr/lib/cni"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """natra beside upstream's bandwidth plugin, both fed the same.
 
-A row says either that both do the same, or how they differ and why: the numbers
-are those of the list of upstream's bugs and limits at the end of this text. Each
-call gets interfaces of its own. natra is also called under upstream's name, and
-on interfaces that upstream's plugin has limited before.
+A row says either that both do the same, or how they differ and why: for the
+reasons at the end of this text. Each call gets interfaces of its own. natra is
+also called under upstream's name, and on interfaces that upstream's plugin has
+limited before.
 
 A5   a rate needs a burst                   A6   bursts over 4 GB are refused
 A11  any rate from 8 bit/s on is taken      C2   another's clsact is in the way
@@ -25,7 +25,7 @@ import tempfile
 from dataclasses import dataclass, field
 
 import plugin
-from libcni import Container
+from libcni import Container, Libcni
 from plugin import (DEBIAN, Veth, attachment, call, find_natra, limits,
                     natractl, newest, pins, programs, sh)
 from report import Report
@@ -311,10 +311,29 @@ def macvlan(rep, binaries, natra):
     sh("ip", "link", "del", "up0")
 
 
+def remains(rep, pair, binaries, natra):
+    """E6 and E8: what limits the pod is there after DEL, and after GC of all,
+    with upstream."""
+    row = Row("", CONTAINERD)
+    env = {"CNI_NETNS": pair.pod.path}
+    for name, path in dict(binaries, natra=natra).items():
+        for command, keys in (("DEL", {}), ("GC", {
+                "cniVersion": "1.1.0", "cni.dev/valid-attachments": []})):
+            if (name, command) == ("1.1.1", "GC"):
+                continue        # older than that
+            pair.renew()
+            conf = pair.conf(row, CONTAINERD, {})
+            call(path, "ADD", conf, **env)
+            a = call(path, command, dict(conf, **keys), **env)
+            host = sh("tc", "qdisc", "show", "dev", pair.pod.host)
+            there = "tbf" in host or programs(pair.pod) != [0, 0]
+            rep.equal(f"{name}: limited after {command}", (a.code, there),
+                      (0, name != "natra"))
+
+
 def drop_in(rep, pod, natra, tmp):
     """natra installed as `bandwidth`, behind Debian's ptp: a conflist that a
     node has today, unchanged."""
-    from libcni import Libcni
     os.symlink(natra, f"{tmp}/bandwidth")
     cni = Libcni({
             "cniVersion": "1.0.0", "name": "k8s-pod-network", "plugins": [
@@ -420,6 +439,7 @@ def main():
     if not a.row:
         versions(rep, binaries, natra)
         macvlan(rep, binaries, natra)
+        remains(rep, pair, binaries, natra)
         with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
             drop_in(rep, pair.pod, natra, tmp)
             for version, path in binaries.items():

@@ -3,7 +3,6 @@
 """natra on each kind of interface that a pod may have: eth0 is a veth, macvlan,
 ipvlan or netkit. ADD, CHECK, the cap in both directions by traffic, DEL."""
 import argparse
-import os
 import subprocess
 import sys
 
@@ -22,7 +21,7 @@ KINDS = {"veth": ("10.74.0.2", "10.74.0.1", "node"),
 
 
 def add_link(kind, *args):
-    """ip link add, or skip: Debian's kernels have them all as modules."""
+    """ip link add, or skip: Debian's kernels have each as a module."""
     subprocess.run(["modprobe", kind], stderr=subprocess.DEVNULL, check=False)
     p = subprocess.run(["ip", "link", "add", *args], text=True,
                        stderr=subprocess.PIPE)
