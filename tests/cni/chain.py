@@ -4,6 +4,7 @@
 traffic in both directions, a live change, CHECK when something is broken, DEL
 twice, GC and STATUS."""
 import argparse
+import glob
 import json
 import os
 import statistics
@@ -13,12 +14,14 @@ import time
 
 import plugin
 from libcni import Container, Failed, Libcni
-from plugin import (DEBIAN, attachment, attachments, find_natra, limits,
-                    natractl, pins, programs, qdiscs)
+from plugin import (DEBIAN, HERE, attachment, attachments, find_natra,
+                    limits, natractl, pins, programs, qdiscs)
 from report import Report
 from rig import Meter, Ns, Rig, sh, wire_rates
 
 CAP = 10_000_000
+# bit/s in and out, and bursts in bytes: 0.5 s of the rate, whatever is sent.
+LIMITS = (CAP, CAP, CAP // 16, CAP // 16)
 # What containerd passes for an annotation of 10M each way.
 CAPABILITIES = {
         "bandwidth": {"IngressRate": CAP, "IngressBurst": 4294967295,
@@ -147,7 +150,7 @@ def chain(r, rep, kind, a):
     was = qdiscs(pod.run, "eth0")
     cni.check(c)
     info = attachment(c.netns)
-    rep.equal(f"{kind}: limits", limits(info), (CAP, CAP, CAP // 16, CAP // 16))
+    rep.equal(f"{kind}: limits", limits(info), LIMITS)
     rep.equal(f"{kind}: network and label", (info["network"], info["label"]),
               (f"net-{kind}", "shop/web-0"))
     pod_ip = result["ips"][0]["address"].split("/")[0]
@@ -181,6 +184,25 @@ def failed_add(r, rep):
     rep.equal("nothing attached by it", (attachments(), pins()), ([], []))
     cni.delete(c)
     rep.equal("DEL after it", cni.answers["natra"].code, 0)
+
+
+def examples(r, rep):
+    """natra's element of each list that is shipped does what it is for."""
+    pod = plugin.Veth("example", "vexample")
+    paths = sorted(glob.glob(f"{HERE}/../../cni/examples/*.conflist"))
+    rep.least("lists that are shipped", len(paths), 1)
+    for path in paths:
+        with open(path) as f:
+            conflist = json.load(f)
+        ours, = [p for p in conflist["plugins"] if p["type"] == "natra"]
+        version = conflist["cniVersion"]
+        cni = r.libcni(conflist["name"], [ours], version)
+        c = Container("example", pod.path, capability_args=CAPABILITIES)
+        cni._run(ours, "ADD", c, pod.prev_result(version))
+        rep.equal(f"limits by {os.path.basename(path)}",
+                  limits(attachment(pod.path)), LIMITS)
+        cni.delete(c)
+    pod.close()
 
 
 def gc(r, rep):
@@ -249,7 +271,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--main", help="only this main plugin")
     p.add_argument("--seconds", type=float, default=3)
-    p.add_argument("--settle", type=float, default=1.5)
+    p.add_argument("--settle", type=float, default=2)
     p.add_argument("--status-ms", type=float, default=5)
     a = p.parse_args()
     plugin.isolate()
@@ -261,6 +283,7 @@ def main():
             chain(r, rep, kind, a)
         if not a.main:
             failed_add(r, rep)
+            examples(r, rep)
             gc(r, rep)
             status(r, rep, a)
     rep.end()

@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 import plugin
-from chain import ARGS, CAP, CAPABILITIES, NATRA, ipam
+from chain import ARGS, CAPABILITIES, LIMITS, NATRA, ipam
 from plugin import (DEBIAN, attachment, attachments, find_natra, limits,
                     natractl, newest, pins)
 from report import Report
@@ -54,8 +54,7 @@ def story(rep, tool, version, ptp_dir, tmp):
     rep.equal(f"{version}: version of the result", result["cniVersion"],
               version)
     info = attachment(pod.path)
-    rep.equal(f"{version}: limits", limits(info),
-              (CAP, CAP, CAP // 16, CAP // 16))
+    rep.equal(f"{version}: limits", limits(info), LIMITS)
     works("check")
     natractl("set", info["id"], "--egress", "7M")
     works("check")

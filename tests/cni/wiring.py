@@ -34,7 +34,7 @@ def wire(kind, pod):
     ip, peer_ip, peer = KINDS[kind]
     if peer == "lan":
         add_link(kind, "link", "uplink", "name", "pod0", "type", kind, "mode",
-                 {"macvlan": "bridge", "ipvlan": "l2"}[kind])
+                 "bridge" if kind == "macvlan" else "l2")
         inner = "pod0"
     elif kind == "veth":
         add_link(kind, "host0", "type", "veth", "peer", "name", "pod0")
@@ -71,9 +71,9 @@ def story(r, rep, kind, pod, mode, a):
 
     def do(command):
         got = call(natra, command, stdin, CNI_NETNS=pod.path)
-        rep.check(f"{kind} {mode}: {command}", str(got)[:60] if got.code else
-                  "ok", "ok", not got.code and (command != "ADD" or
-                                                got.json == stdin["prevResult"]))
+        good = not got.code and (command != "ADD" or
+                                 got.json == stdin["prevResult"])
+        rep.check(f"{kind} {mode}: {command}", str(got)[:60], "success", good)
 
     do("ADD")
     do("CHECK")
@@ -96,7 +96,7 @@ def main():
     p.add_argument("kind", choices=KINDS)
     p.add_argument("--mode", help="one attach mode; default: auto and clsact")
     p.add_argument("--seconds", type=float, default=3)
-    p.add_argument("--settle", type=float, default=1.5)
+    p.add_argument("--settle", type=float, default=2)
     a = p.parse_args()
     plugin.isolate()
     rep = Report()
