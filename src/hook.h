@@ -36,18 +36,23 @@ int hook_tcx_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
 		  void *arg);
 
 /*
- * Shares the clsact qdisc with whoever made it, or makes it. -EOPNOTSUPP: this
- * kernel has none; -EBUSY: an `ingress` qdisc is in its place.
+ * Shares the clsact qdisc with whoever made it, or makes it; in front of the
+ * filters that are there, if they are BPF. -EOPNOTSUPP: this kernel has none, or
+ * an `ingress` qdisc is in its place.
  */
 int hook_clsact_attach(struct natra *n, struct netlink *nl,
-		       const struct hook *hook, int prog_fd);
+		       const struct hook *hook, int prog_fd, uint32_t prog_id);
 
 /* Removes filters that run this program; success if there is none. */
 int hook_clsact_detach(struct natra *n, struct netlink *nl,
 		       const struct hook *hook, uint32_t prog_id);
 
+/* Also those of an `ingress` qdisc. */
 int hook_clsact_list(struct natra *n, struct netlink *nl,
 		     const struct hook *hook, hook_list_fn cb, void *arg);
+
+/* By its name: of this or any other attachment. */
+bool hook_program_is_natra(const struct hook_program *program);
 
 /* The name that a program was loaded with; "" if it is gone. */
 void hook_program_name(uint32_t prog_id, char *ret_name, size_t size);

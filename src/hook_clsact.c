@@ -12,8 +12,21 @@
 #include "libbpf_log.h"
 #include "qdisc.h"
 
-/* Not 1, which others take for their own. */
-#define PRIORITY 2
+/*
+ * A filter that returns OK ends the walk for all priorities behind it, and there
+ * are owners that do so at priority 1. cls_bpf puts a new filter in front of the
+ * others of its priority, so where somebody stands at 1, natra goes there too;
+ * else it leaves 1 to others, who may flush it.
+ */
+#define FRONT_PRIORITY 1
+#define OWN_PRIORITY   2
+
+/*
+ * Not the kernel's choice, which begins at 1: owners who number their only
+ * filter 1 replace and delete what they find under that number. A program's id
+ * is in use once, so two generations of an attachment do not meet either.
+ */
+#define FIRST_HANDLE 0x1000
 
 static uint32_t parent_of(const struct hook *hook)
 {
@@ -35,31 +48,22 @@ static struct bpf_tc_hook libbpf_hook(const struct hook *hook)
 	};
 }
 
-/* 1: a clsact is there; 0: nothing; -EBUSY: an `ingress` in its place. */
-static int find_clsact(struct natra *n, struct netlink *nl,
-		       const struct hook *hook)
-{
-	struct qdisc qdisc;
-	int r = qdisc_get(n, nl, hook->ifindex, TC_H_CLSACT, &qdisc);
-
-	if (r < 0 || !qdisc.kind[0])
-		return r;
-	if (strcmp(qdisc.kind, "clsact") != 0)
-		return natra_refuse(
-			n, -EBUSY,
-			"qdisc '%s' of another owner is in place of clsact",
-			qdisc.kind);
-	return 1;
-}
-
 static int ensure_clsact(struct natra *n, struct netlink *nl,
 			 const struct hook *hook)
 {
 	struct bpf_tc_hook both = libbpf_hook(hook);
-	int r = find_clsact(n, nl, hook);
+	struct qdisc qdisc;
+	int r = qdisc_get(n, nl, hook->ifindex, TC_H_CLSACT, &qdisc);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	if (qdisc.kind[0] && strcmp(qdisc.kind, "clsact") != 0)
+		return natra_refuse(
+			n, -EOPNOTSUPP,
+			"qdisc '%s' of another owner is in place of clsact",
+			qdisc.kind);
+	if (qdisc.kind[0])
+		return 0;
 	both.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS;
 	r = bpf_tc_hook_create(&both);
 	if (r == -EEXIST)
@@ -70,28 +74,6 @@ static int ensure_clsact(struct natra *n, struct netlink *nl,
 	if (r < 0)
 		return natra_fail(n, r, "create clsact on ifindex %u",
 				  hook->ifindex);
-	return 0;
-}
-
-int hook_clsact_attach(struct natra *n, struct netlink *nl,
-		       const struct hook *hook, int prog_fd)
-{
-	struct bpf_tc_hook at = libbpf_hook(hook);
-	struct bpf_tc_opts opts = {
-		.sz = sizeof(opts),
-		.prog_fd = prog_fd,
-		.priority = PRIORITY,
-	};
-	LIBBPF_LOG_SCOPE(n);
-	int r;
-
-	r = ensure_clsact(n, nl, hook);
-	if (r < 0)
-		return r;
-	r = bpf_tc_attach(&at, &opts);
-	if (r < 0)
-		return natra_fail(n, r, "attach to the clsact %s of ifindex %u",
-				  name_of(hook), hook->ifindex);
 	return 0;
 }
 
@@ -117,6 +99,9 @@ static int read_filter(struct nl_msg *msg, void *arg)
 	program.handle = tcm->tcm_handle;
 	program.priority = TC_H_MAJ(tcm->tcm_info) >> 16;
 	(void)nla_strlcpy(program.name, attrs[TCA_KIND], sizeof(program.name));
+	/* u32 tells its hash tables, too. */
+	if (strcmp(program.name, "u32") == 0 && !TC_U32_KEY(program.handle))
+		return 0;
 	if (strcmp(program.name, "bpf") == 0 && attrs[TCA_OPTIONS] &&
 	    nla_parse_nested(bpf, TCA_BPF_MAX, attrs[TCA_OPTIONS], NULL) == 0) {
 		if (bpf[TCA_BPF_ID])
@@ -136,8 +121,15 @@ int hook_clsact_list(struct natra *n, struct netlink *nl,
 	struct list_filters list = {.cb = cb, .arg = arg};
 	cleanup_nlmsg struct nl_msg *msg = netlink_tc(
 		RTM_GETTFILTER, NLM_F_DUMP, hook->ifindex, parent_of(hook), 0);
+	struct qdisc qdisc;
 	int r;
 
+	/* An `ingress` qdisc tells its filters as those of egress, too. */
+	if (!hook->ingress) {
+		r = qdisc_get(n, nl, hook->ifindex, TC_H_CLSACT, &qdisc);
+		if (r < 0 || strcmp(qdisc.kind, "clsact") != 0)
+			return r;
+	}
 	if (!msg)
 		return natra_fail(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, read_filter, &list);
@@ -147,6 +139,48 @@ int hook_clsact_list(struct natra *n, struct netlink *nl,
 		return natra_fail(n, r, "list the %s filters of ifindex %u",
 				  name_of(hook), hook->ifindex);
 	return list.result;
+}
+
+static int is_in_front(void *arg, const struct hook_program *program)
+{
+	(void)arg;
+	return program->priority == FRONT_PRIORITY &&
+	       !hook_program_is_natra(program);
+}
+
+int hook_clsact_attach(struct natra *n, struct netlink *nl,
+		       const struct hook *hook, int prog_fd, uint32_t prog_id)
+{
+	struct bpf_tc_hook at = libbpf_hook(hook);
+	struct bpf_tc_opts opts = {
+		.sz = sizeof(opts),
+		.prog_fd = prog_fd,
+		.handle = FIRST_HANDLE + prog_id,
+	};
+	LIBBPF_LOG_SCOPE(n);
+	bool front;
+	int r;
+
+	r = ensure_clsact(n, nl, hook);
+	if (r == 0)
+		r = hook_clsact_list(n, nl, hook, is_in_front, NULL);
+	if (r < 0)
+		return r;
+	front = r == 1;
+	r = -EINVAL;
+	if (front) {
+		opts.priority = FRONT_PRIORITY;
+		r = bpf_tc_attach(&at, &opts);
+	}
+	/* A priority has filters of one kind and one protocol only. */
+	if (r == -EINVAL) {
+		opts.priority = OWN_PRIORITY;
+		r = bpf_tc_attach(&at, &opts);
+	}
+	if (r < 0)
+		return natra_fail(n, r, "attach to the clsact %s of ifindex %u",
+				  name_of(hook), hook->ifindex);
+	return 0;
 }
 
 struct own_filter {

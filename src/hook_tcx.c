@@ -3,8 +3,8 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <net/if.h>
 #include <linux/bpf.h>
+#include <string.h>
 
 #include "libbpf_log.h"
 #include "util/cleanup.h"
@@ -74,6 +74,13 @@ void hook_program_name(uint32_t prog_id, char *ret_name, size_t size)
 	ret_name[0] = '\0';
 	if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0)
 		(void)str_copy(ret_name, size, info.name);
+}
+
+bool hook_program_is_natra(const struct hook_program *program)
+{
+	return program->prog_id && (strcmp(program->name, "natra_rx") == 0 ||
+				    strcmp(program->name, "natra_tx") == 0 ||
+				    strcmp(program->name, "natra_edt") == 0);
 }
 
 int hook_tcx_list(struct natra *n, const struct hook *hook, hook_list_fn cb,

@@ -13,9 +13,7 @@ struct look {
 
 static int note_natra(void *arg, const struct hook_program *program)
 {
-	if (strcmp(program->name, "natra_rx") == 0 ||
-	    strcmp(program->name, "natra_tx") == 0 ||
-	    strcmp(program->name, "natra_edt") == 0)
+	if (hook_program_is_natra(program))
 		*(bool *)arg = true;
 	return 0;
 }

@@ -128,7 +128,8 @@ static int attach_half(struct attempt *a, struct netlink *nl, enum half half)
 
 	if (h->hook == META_HOOK_CLSACT)
 		return hook_clsact_attach(a->n, nl, &hook,
-					  a->program[half].prog_fd);
+					  a->program[half].prog_fd,
+					  a->program[half].prog_id);
 	r = hook_tcx_attach(a->n, &hook, a->program[half].prog_fd, &link_fd);
 	if (r < 0)
 		return r;
