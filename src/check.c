@@ -295,10 +295,24 @@ static int add_entry(void *arg, const struct hook_program *program)
 	return 0;
 }
 
+/* Of the hook that was read last, those before the last one of ours. */
+static void note_order(struct entries *entries, size_t first)
+{
+	bool is_before = false;
+
+	for (size_t i = entries->len; i-- > first;) {
+		struct natra_hook_entry *e = &entries->list[i].e;
+
+		e->is_before_ours = is_before && !e->is_ours;
+		is_before = is_before || e->is_ours;
+	}
+}
+
 static int list_hook(const struct site *site, struct netlink *nl, bool ingress)
 {
 	struct hook hook = {site->link->ifindex, ingress};
 	struct entries *entries = site->entries;
+	size_t first = entries->len;
 	int r;
 
 	entries->common = (struct entry){
@@ -314,7 +328,9 @@ static int list_hook(const struct site *site, struct netlink *nl, bool ingress)
 	if (r < 0)
 		return r;
 	entries->common.e.hook = "clsact";
-	return hook_clsact_list(site->n, nl, &hook, add_entry, entries);
+	r = hook_clsact_list(site->n, nl, &hook, add_entry, entries);
+	note_order(entries, first);
+	return r;
 }
 
 /* In the namespace of the site. */

@@ -195,6 +195,18 @@ static void drop_unused(struct natra *n)
 	(void)str_copy(n->error, sizeof(n->error), error);
 }
 
+static int warn_before_ours(void *arg, const struct natra_hook_entry *entry)
+{
+	if (entry->is_before_ours)
+		natra_log(
+			arg, NATRA_LOG_WARN,
+			"program %u '%s' on the %s %s of '%s' runs before natra: what it accepts or redirects is not limited",
+			entry->prog_id, entry->prog_name, entry->hook,
+			entry->hook_is_ingress ? "ingress" : "egress",
+			entry->ifname);
+	return 0;
+}
+
 int natra_attach(struct natra *n, const struct natra_target *target,
 		 const struct natra_policy *policy, struct natra_info *ret_info)
 {
@@ -222,6 +234,8 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		drop_unused(n);
 		return r;
 	}
+	if (n->log_fn && (o.scene.others || gen.meta.host.ifindex))
+		(void)natra_neighbours(n, o.id, warn_before_ours, n);
 	if (!ret_info)
 		return 0;
 	info_of(&gen, &info);

@@ -11,10 +11,14 @@ struct look {
 	struct scene *scene;
 };
 
-static int note_natra(void *arg, const struct hook_program *program)
+static int note_program(void *arg, const struct hook_program *program)
 {
+	struct scene *scene = arg;
+
 	if (hook_program_is_natra(program))
-		*(bool *)arg = true;
+		scene->foreign_natra = true;
+	else
+		scene->others = true;
 	return 0;
 }
 
@@ -35,11 +39,10 @@ static int look_around(void *arg)
 	for (int ingress = 0; ingress < 2 && r == 0; ingress++) {
 		struct hook hook = {scene->pod.ifindex, ingress};
 
-		r = hook_tcx_list(look->n, &hook, note_natra,
-				  &scene->foreign_natra);
+		r = hook_tcx_list(look->n, &hook, note_program, scene);
 		if (r == 0)
-			r = hook_clsact_list(look->n, &nl, &hook, note_natra,
-					     &scene->foreign_natra);
+			r = hook_clsact_list(look->n, &nl, &hook, note_program,
+					     scene);
 	}
 	return r;
 }

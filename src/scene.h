@@ -13,6 +13,7 @@ struct scene {
 	struct netns_id host_netns; /* the caller's */
 	struct link_info pod;
 	bool foreign_natra; /* natra programs are on its hooks already */
+	bool others;        /* programs of other owners are */
 };
 
 /* Looks the interface up in the namespace pod_fd. */

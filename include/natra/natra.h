@@ -123,13 +123,16 @@ NATRA_API int natra_policy_check(struct natra *n,
  * @brief Shape an interface: create, or replace what `target` has.
  *
  * All or nothing: on any error interface and state are as before. A repeated
- * call with the same arguments succeeds and keeps counters.
+ * call with the same arguments succeeds and keeps counters. Programs of others
+ * on the same hooks still run, natra's in front of them; what is in front of
+ * natra's nevertheless is told to the log, see natra_hook_entry.
  *
  * Mode AUTO tries, with EDT AUTO or ON: TCX podside, clsact podside, TCX
  * hostside, clsact hostside; with EDT OFF: TCX podside, TCX hostside, clsact
- * podside, clsact hostside; and goes to the next only if this kernel cannot do
- * the one before. The environment variables NATRA_ATTACH_MODE and
- * NATRA_EDT_PACING replace AUTO (not in a set-uid process).
+ * podside, clsact hostside; and goes to the next only if this kernel or
+ * interface cannot do the one before. The environment variables
+ * NATRA_ATTACH_MODE and NATRA_EDT_PACING replace AUTO (not in a set-uid
+ * process).
  *
  * @param ret_info  what was attached and why so, as natra_query tells it; NULL:
  *                  not wanted. `sz` set by the caller.

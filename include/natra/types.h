@@ -263,7 +263,8 @@ struct natra_hook_entry {
 	size_t sz;
 	enum natra_direction direction;
 	const char *ifname;
-	const char *hook;     /**< "tcx" or "clsact" */
+	/** "tcx", or "clsact", which may be an `ingress` qdisc. */
+	const char *hook;
 	bool hook_is_ingress; /**< of the interface, not of the pod */
 	uint32_t position;    /**< 0 runs first; tcx runs before clsact */
 	uint32_t prog_id;
@@ -271,6 +272,9 @@ struct natra_hook_entry {
 	uint32_t priority;     /**< clsact only */
 	uint32_t handle;       /**< clsact only */
 	bool is_ours;          /**< belongs to this attachment */
+	/** Another's that runs before this attachment's: what it accepts or
+	 *  redirects, instead of letting it go on, is not limited. */
+	bool is_before_ours;
 };
 
 /** What upstream's `bandwidth` plugin left on an interface's host side. */

@@ -213,8 +213,8 @@ int natra_neighbours(struct natra *n, const char *id,
 		.ifname = "eth0",
 		.hook = "tcx",
 		.prog_id = 12,
-		.prog_name = "natra_ingress",
-		.is_ours = true,
+		.prog_name = "early\x1b",
+		.is_before_ours = true,
 	};
 	int r;
 
@@ -224,7 +224,17 @@ int natra_neighbours(struct natra *n, const char *id,
 	if (r)
 		return r;
 	entry.position = 1;
-	entry.prog_name = "other\x1b";
+	entry.prog_name = "natra_ingress";
+	entry.is_before_ours = false;
+	entry.is_ours = true;
+	r = cb(arg, &entry);
+	if (r)
+		return r;
+	entry.position = 2;
+	entry.hook = "clsact";
+	entry.prog_id = 0;
+	entry.prog_name = "u32\x1b";
+	entry.priority = 3;
 	entry.is_ours = false;
 	return cb(arg, &entry);
 }

@@ -42,8 +42,9 @@ class Human(unittest.TestCase):
 
     def test_hooks_in_order(self):
         out = run("show", "web").stdout.decode()
-        self.assertRegex(out, r"0: program 12 natra_ingress \(this\)\n.*"
-                              r"1: program 12 other\\x1b\n")
+        self.assertRegex(out, r"0: program 12 early\\x1b \(before this\)\n.*"
+                              r"1: program 12 natra_ingress \(this\)\n.*"
+                              r"2: filter u32\\x1b priority 3 handle 0\n")
         # Nobody can ask the hooks of an interface that is no more.
         self.assertNotIn("natra_ingress", run("show", "gone").stdout.decode())
 
@@ -77,6 +78,15 @@ class Human(unittest.TestCase):
         r = run("attach", "old", "--replace-bandwidth")
         self.assertEqual(r.returncode, 2)
         self.assertNotIn(b"remove", r.stderr)
+    def test_warns_of_what_runs_before(self):
+        for args in (["check", "web"], ["attach", "eth0", "--id", "web",
+                                        "--egress", "1M"]):
+            with self.subTest(args=args):
+                r = run(*args)
+                self.assertEqual(r.returncode, 0)
+                self.assertRegex(r.stderr, rb"^natractl: warning: program 12 "
+                                 rb"early\\x1b on the tcx egress of eth0 "
+                                 rb"runs before natra: .+\n$")
 
     def test_list(self):
         lines = run("list").stdout.decode().splitlines()
@@ -168,7 +178,7 @@ class Json(unittest.TestCase):
         self.assertEqual(read("check", "web"), {"id": "web", "ok": True})
         self.assertFalse(read("check", "gone")["ok"])
         self.assertEqual(read("probe")["auto_mode"], "none")
-        self.assertEqual(len(read("show", "web")["hooks"]), 2)
+        self.assertEqual(len(read("show", "web")["hooks"]), 3)
         attached = read("attach", "eth0", "--egress", "3M", "--edt", "on")
         self.assertEqual(attached["policy"]["egress_rate_bits_per_sec"],
                          3000000)

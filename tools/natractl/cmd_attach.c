@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cli.h"
+#include "hooks.h"
 #include "info.h"
 #include "limits.h"
 #include "json.h"
@@ -34,6 +35,15 @@ static int tell_result(const struct cli *cli, const char *id)
 	if (r < 0)
 		return untold(cli);
 	tell(cli, &info);
+	return EXIT_SUCCESS;
+}
+
+static int tell_attached(const struct cli *cli, const struct natra_info *info)
+{
+	/* With --verbose the library's log has it. */
+	if (cli->opts.verbosity == 0)
+		hooks_warn(cli, info->id);
+	tell(cli, info);
 	return EXIT_SUCCESS;
 }
 
@@ -104,8 +114,7 @@ int cmd_attach(struct cli *cli)
 		r = natra_attach(cli->n, &target, &policy, &info);
 	if (r < 0)
 		return failure(cli, r);
-	tell(cli, &info);
-	return EXIT_SUCCESS;
+	return tell_attached(cli, &info);
 }
 
 /* Usage errors come before the kernel is asked: the attachment's own rates are

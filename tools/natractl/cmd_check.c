@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cli.h"
+#include "hooks.h"
 #include "json.h"
 #include "output.h"
 
@@ -26,6 +27,7 @@ int cmd_check(struct cli *cli)
 		return failure(cli, r);
 	if (!wants_json(cli))
 		puts("ok");
+	hooks_warn(cli, cli->opts.arg);
 	return EXIT_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cli.h"
+#include "hooks.h"
 #include "info.h"
 #include "json.h"
 #include "leftovers.h"
@@ -68,52 +69,6 @@ int cmd_list(struct cli *cli)
 	return EXIT_SUCCESS;
 }
 
-static const char *direction_name(enum natra_direction direction)
-{
-	return direction == NATRA_INGRESS_DIR ? "ingress" : "egress";
-}
-
-static const char *hook_side(const struct natra_hook_entry *entry)
-{
-	return entry->hook_is_ingress ? "ingress" : "egress";
-}
-
-static int print_neighbour(void *arg, const struct natra_hook_entry *entry)
-{
-	bool *first = arg;
-
-	printf("  %-15s %-7s ", *first ? "hooks" : "",
-	       direction_name(entry->direction));
-	print_text(stdout, entry->ifname, 0);
-	printf(" %s %s %u: program %u ", entry->hook, hook_side(entry),
-	       entry->position, entry->prog_id);
-	print_text(stdout, entry->prog_name, 0);
-	if (entry->priority || entry->handle)
-		printf(" priority %u handle %#x", entry->priority,
-		       entry->handle);
-	puts(entry->is_ours ? " (this)" : "");
-	*first = false;
-	return 0;
-}
-
-static int add_neighbour(void *arg, const struct natra_hook_entry *entry)
-{
-	cJSON *array = arg, *o = cJSON_CreateObject();
-
-	json_add_text(o, "direction", direction_name(entry->direction));
-	json_add_text(o, "ifname", entry->ifname);
-	json_add_text(o, "hook", entry->hook);
-	json_add_text(o, "hook_side", hook_side(entry));
-	json_add_u64(o, "position", entry->position);
-	json_add_u64(o, "prog_id", entry->prog_id);
-	json_add_text(o, "prog_name", entry->prog_name);
-	json_add_u64(o, "priority", entry->priority);
-	json_add_u64(o, "handle", entry->handle);
-	cJSON_AddBoolToObject(o, "is_ours", entry->is_ours);
-	cJSON_AddItemToArray(array, o);
-	return 0;
-}
-
 static int find_leftovers(const struct cli *cli, const struct natra_info *info,
 			  struct natra_leftovers *ret_leftovers)
 {
@@ -134,7 +89,7 @@ static int show_json(const struct cli *cli, const struct natra_info *info)
 		r = find_leftovers(cli, info, &leftovers);
 	cJSON_AddItemToObject(json, "leftovers", leftovers_json(&leftovers));
 	if (!info->interface_gone && r == 0)
-		r = natra_neighbours(cli->n, info->id, add_neighbour, hooks);
+		r = hooks_json(cli, info->id, hooks);
 	json_print(json);
 	return r;
 }
@@ -142,7 +97,6 @@ static int show_json(const struct cli *cli, const struct natra_info *info)
 static int show_human(const struct cli *cli, const struct natra_info *info)
 {
 	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
-	bool first = true;
 	int r;
 
 	info_print(cli->n, info);
@@ -156,7 +110,7 @@ static int show_human(const struct cli *cli, const struct natra_info *info)
 		leftovers_print(stdout, &leftovers);
 		puts(", of the bandwidth plugin");
 	}
-	return natra_neighbours(cli->n, info->id, print_neighbour, &first);
+	return hooks_print(cli, info->id);
 }
 
 int cmd_show(struct cli *cli)
