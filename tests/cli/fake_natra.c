@@ -214,12 +214,11 @@ int natra_neighbours(struct natra *n, const char *id,
 		.hook = "tcx",
 		.prog_id = 12,
 		.prog_name = "early\x1b",
-		.is_before_ours = true,
 	};
 	int r;
 
 	(void)n;
-	(void)id;
+	entry.is_before_ours = strcmp(id, "bare") != 0;
 	r = cb(arg, &entry);
 	if (r)
 		return r;

@@ -65,19 +65,21 @@ class Human(unittest.TestCase):
         self.assertIn(f"  leftovers       {line}\n",
                       run("show", "evil").stdout.decode())
         self.assertNotIn("leftovers", run("show", "web").stdout.decode())
-        r = run("attach", "old", "--egress", "1M")
+        attach = "attach", "old", "--id", "bare", "--egress", "1M"
+        r = run(*attach)
         self.assertEqual(r.returncode, 0)
         self.assertRegex(r.stderr.decode(),
                          r"^natractl: warning: tbf and redirect to bwp0 on "
                          r"veth\\x1b, .* \(--replace-bandwidth removes them\)\n$")
-        r = run("attach", "old", "--egress", "1M", "--replace-bandwidth")
+        r = run(*attach, "--replace-bandwidth")
         self.assertEqual((r.returncode, r.stderr),
                          (0, b"remove leftovers of old\n"))
-        self.assertEqual(run("attach", "eth0", "--egress", "1M").stderr, b"")
+        self.assertEqual(run("attach", "eth0", *attach[2:]).stderr, b"")
         # A mistake in the arguments removes nothing.
         r = run("attach", "old", "--replace-bandwidth")
         self.assertEqual(r.returncode, 2)
         self.assertNotIn(b"remove", r.stderr)
+
     def test_warns_of_what_runs_before(self):
         for args in (["check", "web"], ["attach", "eth0", "--id", "web",
                                         "--egress", "1M"]):
