@@ -23,6 +23,7 @@ LIBDIR = os.environ["NATRA_LIBDIR"]
 SBINDIR = os.environ["NATRA_SBINDIR"]
 CNIDIR = os.environ["NATRA_CNIDIR"]
 SANITIZE = os.environ["NATRA_SANITIZE"]
+COMPILER = os.environ["NATRA_COMPILER"]
 HAS_MAN = os.environ["NATRA_MAN"] == "true"
 HEADER = SOURCE / "include/natra/natra.h"
 TYPES = SOURCE / "include/natra/types.h"
@@ -49,9 +50,12 @@ def run(*args, **kw):
 
 def compilers():
     """(name, options) of every compiler here, for both languages."""
-    found = [(c, o) for c, o in (("cc", C17), ("gcc", C17), ("clang", C17),
-                                 ("c++", CXX17), ("g++", CXX17),
-                                 ("clang++", CXX17)) if shutil.which(c)]
+    names = {"gcc": (("gcc", C17), ("g++", CXX17)),
+             "clang": (("clang", C17), ("clang++", CXX17)),
+             "default": (("cc", C17), ("c++", CXX17))}
+    # Each has a sanitizer runtime of its own, of which a process bears one.
+    used = names.values() if SANITIZE == "none" else [names[COMPILER]]
+    found = [(c, o) for pair in used for c, o in pair if shutil.which(c)]
     for languages in (C17, CXX17):
         if languages not in [o for _, o in found]:
             raise unittest.SkipTest(f"no compiler for {languages[1]}")
@@ -212,11 +216,21 @@ class Link(Case):
                 self.says_version(out)
 
     def test_hidden_is_not_linked(self):
-        """What is not in the map cannot be called."""
-        text = PROGRAM.replace("int main", "int pin_lock(void);\nint main") \
-                      .replace("return ", "return pin_lock() + ")
-        self.must_not("cc", *C17, *INCLUDES, self.source(text), "-x", "none",
-                      "-o", self.tmp / "out", BUILD / "src/libnatra.so")
+        """What is not in the map cannot be called, and is not in the way."""
+        calls = PROGRAM.replace("int main", "int pin_lock(void);\nint main") \
+                       .replace("return ", "return pin_lock() + ")
+        defines = calls.replace("(void);\n", "(void);\n"
+                                "int pin_lock(void)\n{\n\treturn 0;\n}\n", 1)
+        private = pkg_config("--libs", *PRIVATE)
+        for compiler, options in compilers():
+            for library in ("libnatra.so", "libnatra.a"):
+                link = [BUILD / "src" / library, *private, "-pthread"]
+                with self.subTest(compiler, library=library):
+                    out = self.build(compiler, options, defines, *link)
+                    self.says_version(out, LD_LIBRARY_PATH=f"{BUILD}/src")
+                    with self.assertRaisesRegex(AssertionError,
+                                                "undefined .*pin_lock"):
+                        self.build(compiler, options, calls, *link)
 
 
 class Install(Case):
@@ -306,6 +320,12 @@ class Install(Case):
                 self.assertFalse([n for n in self.needed(out)
                                   if "natra" in n])
                 self.says_version(out)
+                # A sanitizer's runtime is shared.
+                if SANITIZE == "none":
+                    out = self.build(compiler, options, PROGRAM, "-static",
+                                     *flags, includes=self.pc("--cflags"))
+                    self.assertFalse(self.needed(out))
+                    self.says_version(out)
 
 
 if __name__ == "__main__":
