@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Traffic that the usual tools cannot offer; each prints one JSON object.
 
-  udp-send IP PORT --rate BIT/S   datagrams on a clock, ECN bits as asked
+  udp-send IP PORT --rate BIT/S   datagrams on a clock, ECN bits as asked;
+                                  SIGTERM ends it
   udp-sink PORT                   a bound socket that nobody reads
   tcp-send IP PORT / tcp-recv PORT  a stream; recv prints time and bytes
   http IP PORT PATH --rps N       fresh connections on a clock, whatever
@@ -12,6 +13,7 @@ import argparse
 import json
 import resource
 import select
+import signal
 import socket
 import sys
 import time
@@ -32,8 +34,10 @@ def udp_send(a):
     wire = (a.size + UDP_HEADERS) * segments * 8
     sent = refused = 0
     blocked = 0.0
+    stop = []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
     start = now = time.monotonic()
-    while now - start < a.seconds:
+    while not stop and now - start < a.seconds:
         if sent + refused > (now - start) * a.rate:
             time.sleep(0.0005)
             now = time.monotonic()

@@ -342,7 +342,7 @@ class Rig:
             client.run("tc", "qdisc", "add", "dev", "eth0", *half)
             sh("tc", "qdisc", "add", "dev", client.host, *half)
 
-    def wait_port(self, ns, port, proto="tcp", seconds=5):
+    def wait_port(self, ns, port, proto="tcp", seconds=20):
         end = time.monotonic() + seconds
         want = f":{port:04X} "
         listening = {"tcp": " 0A ", "udp": " 07 "}[proto]
@@ -386,8 +386,10 @@ class Rig:
         return ns.popen(sys.executable, LOAD, *map(str, args),
                         text=True, stdout=subprocess.PIPE, **kw)
 
-    def load_end(self, proc, ns, seconds=30):
-        """What load.py reported at its end."""
+    def load_end(self, proc, ns, seconds=30, now=False):
+        """What load.py reported at its end, which may be asked for."""
+        if now:
+            proc.terminate()
         out, _ = proc.communicate(timeout=seconds)
         ns.stop(proc)
         return json.loads(out)
