@@ -31,7 +31,7 @@ struct input {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static __u32 cells[NATRA_ROWS * WIDTH];
-static __u16 heavy[NATRA_HEAVY_SLOTS];
+static __u32 heavy[NATRA_HEAVY_SETS];
 static struct natra_flow_slot flows[NATRA_FLOWS];
 static const __u64 keys[NATRA_HASH_KEYS] = {
 	0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb,

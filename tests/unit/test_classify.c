@@ -10,7 +10,7 @@
 #define LEAVE   100
 #define BETWEEN 400
 
-static __u16 table[NATRA_HEAVY_SLOTS];
+static __u32 table[NATRA_HEAVY_SETS];
 
 static int clear(void **state)
 {
@@ -24,10 +24,10 @@ static bool heavy(__u64 hash, __u32 estimate, __u32 epoch)
 	return natra_is_heavy(table, hash, estimate, ENTER, LEAVE, epoch);
 }
 
-/* A hash of which the table sees slot and fingerprint. */
-static __u64 hash_of(__u32 slot, __u32 print)
+/* A hash of which the table sees set and fingerprint. */
+static __u64 hash_of(__u32 set, __u32 print)
 {
-	return (__u64)print << 23 | slot;
+	return (__u64)print << 23 | set;
 }
 
 static void new_flow_is_a_mouse_until_it_reaches_enter(void **state)
@@ -98,32 +98,56 @@ static void entry_looks_fresh_from_128_to_192_windows(void **state)
 	assert_false(heavy(flow, BETWEEN, 193));
 }
 
-static void later_flow_evicts_until_the_first_reaches_enter(void **state)
+static void two_flows_of_a_set_are_both_heavy(void **state)
 {
 	const __u64 first = hash_of(7, 1), second = hash_of(7, 2);
 
 	(void)state;
-	assert_true(heavy(first, ENTER, 5));
-	assert_true(heavy(second, ENTER, 5));
-	assert_false(heavy(first, BETWEEN, 5));
-	assert_true(heavy(second, BETWEEN, 5));
-	assert_true(heavy(first, ENTER, 5));
-	assert_true(heavy(first, BETWEEN, 5));
+	for (__u32 epoch = 5; epoch < 8; epoch++) {
+		assert_true(heavy(first, ENTER, epoch));
+		assert_true(heavy(second, ENTER, epoch));
+		assert_true(heavy(first, BETWEEN, epoch));
+		assert_true(heavy(second, BETWEEN, epoch));
+	}
+	/* Each has its own 64 windows. */
+	assert_true(heavy(second, ENTER, 8));
+	assert_false(heavy(first, BETWEEN, 7 + 65));
+	assert_true(heavy(second, BETWEEN, 8 + 64));
 }
 
-static void other_flow_in_the_slot_is_not_taken_for_heavy(void **state)
+static void third_flow_evicts_the_one_seen_longest_ago(void **state)
+{
+	const __u64 first = hash_of(7, 1), second = hash_of(7, 2);
+	const __u64 third = hash_of(7, 3);
+
+	(void)state;
+	assert_true(heavy(first, ENTER, 5));
+	assert_true(heavy(second, ENTER, 5));
+	assert_true(heavy(first, ENTER, 6));
+	assert_true(heavy(third, ENTER, 6));
+	assert_true(heavy(first, BETWEEN, 6));
+	assert_false(heavy(second, BETWEEN, 6));
+	assert_true(heavy(third, BETWEEN, 6));
+	/* Until it reaches enter. */
+	assert_true(heavy(second, ENTER, 6));
+	assert_true(heavy(second, BETWEEN, 6));
+	assert_false(heavy(first, BETWEEN, 6));
+}
+
+static void other_flow_in_the_set_is_not_taken_for_heavy(void **state)
 {
 	(void)state;
 	for (__u32 print = 1; print < 512; print++) {
+		table[8] = 0;
 		assert_true(heavy(hash_of(8, print), ENTER, 5));
-		/* 0 is an empty slot, so that fingerprint is taken for 1. */
+		/* 0 is an empty entry, so that fingerprint is taken for 1. */
 		for (__u32 other = 0; other < 512; other++)
 			assert_int_equal(heavy(hash_of(8, other), BETWEEN, 5),
 					 (other ? other : 1) == print);
 	}
 }
 
-static void empty_slot_makes_no_flow_heavy(void **state)
+static void empty_entry_makes_no_flow_heavy(void **state)
 {
 	(void)state;
 	for (__u32 print = 0; print < 512; print++) {
@@ -145,14 +169,14 @@ static void hysteresis_holds_for_every_flow_and_epoch(void **state)
 	}
 }
 
-static void slots_are_all_used_and_separate(void **state)
+static void sets_are_all_used_and_separate(void **state)
 {
 	(void)state;
-	for (__u32 slot = 0; slot < NATRA_HEAVY_SLOTS; slot++)
-		assert_true(heavy(hash_of(slot, 3), ENTER, 9));
-	for (__u32 slot = 0; slot < NATRA_HEAVY_SLOTS; slot++) {
-		assert_int_not_equal(table[slot], 0);
-		assert_true(heavy(hash_of(slot, 3), BETWEEN, 9));
+	for (__u32 set = 0; set < NATRA_HEAVY_SETS; set++)
+		assert_true(heavy(hash_of(set, 3), ENTER, 9));
+	for (__u32 set = 0; set < NATRA_HEAVY_SETS; set++) {
+		assert_int_not_equal(table[set], 0);
+		assert_true(heavy(hash_of(set, 3), BETWEEN, 9));
 	}
 }
 
@@ -174,11 +198,12 @@ int main(void)
 		CASE(reaching_enter_again_starts_the_64_windows_anew),
 		CASE(between_leave_and_enter_does_not_refresh),
 		CASE(entry_looks_fresh_from_128_to_192_windows),
-		CASE(later_flow_evicts_until_the_first_reaches_enter),
-		CASE(other_flow_in_the_slot_is_not_taken_for_heavy),
-		CASE(empty_slot_makes_no_flow_heavy),
+		CASE(two_flows_of_a_set_are_both_heavy),
+		CASE(third_flow_evicts_the_one_seen_longest_ago),
+		CASE(other_flow_in_the_set_is_not_taken_for_heavy),
+		CASE(empty_entry_makes_no_flow_heavy),
 		CASE(hysteresis_holds_for_every_flow_and_epoch),
-		CASE(slots_are_all_used_and_separate),
+		CASE(sets_are_all_used_and_separate),
 		CASE(upper_half_of_the_hash_counts_too),
 	};
 
