@@ -104,34 +104,80 @@ static int find_slot(struct natra *n, const struct engine *e,
 	return r;
 }
 
-/* The first bank with a free slot, or a new one. */
+/* 1: the bank has a free slot; 0: it has none, or there is no such bank, which
+ * leaves *ret_engine closed. */
+static int try_bank(struct natra *n, struct meta_slot *slot, uint32_t bank,
+		    struct engine *ret_engine)
+{
+	cleanup_engine struct engine e = ENGINE_INIT;
+	char path[PIN_PATH_MAX];
+	int r;
+
+	pin_bank_path(n, slot->engine, bank, path);
+	r = open_bank(n, path, &e);
+	if (r == 0)
+		r = find_slot(n, &e, &slot->index);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	slot->bank = bank;
+	*ret_engine = e;
+	e = (struct engine)ENGINE_INIT;
+	return 1;
+}
+
+/* The number behind the highest one of the banks that there are. */
+static int count_banks(struct natra *n, const struct pin_key *key,
+		       uint32_t *ret_count)
+{
+	cleanup_dir DIR *dir = opendir(key->path);
+	struct dirent *entry;
+	uint32_t count = 0;
+
+	if (!dir)
+		return natra_fail(n, -errno, "'%s'", key->path);
+	while ((entry = readdir(dir))) {
+		unsigned long bank = strtoul(entry->d_name, NULL, 10);
+
+		if (entry->d_name[0] != '.' && bank >= count && bank < BANK_MAX)
+			count = (uint32_t)bank + 1;
+	}
+	*ret_count = count;
+	return 0;
+}
+
+/*
+ * A bank with a free slot, or a new one. While a node fills up, the last one has
+ * it; later, when pods have come and gone, nearly any. To look at all of them is
+ * for when these guesses fail: it takes 0.1 ms a bank.
+ */
 static int find_bank(struct natra *n, const struct program_options *options,
-		     struct meta_slot *slot, struct engine *ret_engine)
+		     const struct pin_key *key, struct meta_slot *slot,
+		     struct engine *ret_engine)
 {
 	char path[PIN_PATH_MAX];
+	uint32_t count = 0, guess[3];
+	int r;
 
-	for (uint32_t bank = 0; bank < BANK_MAX; bank++) {
-		cleanup_engine struct engine e = ENGINE_INIT;
-		int r;
-
-		pin_bank_path(n, slot->engine, bank, path);
-		r = open_bank(n, path, &e);
-		if (r == -ENOENT) {
-			engine_close(&e);
-			r = make_bank(n, options, path, bank_slots(bank), &e);
-		}
-		if (r == 0)
-			r = find_slot(n, &e, &slot->index);
-		if (r == -ENOENT)
-			continue;
-		if (r < 0)
-			return r;
-		slot->bank = bank;
-		*ret_engine = e;
-		e = (struct engine)ENGINE_INIT;
-		return 0;
-	}
-	return natra_refuse(n, -ENOSPC, "all %d banks are full", BANK_MAX);
+	r = count_banks(n, key, &count);
+	if (r < 0)
+		return r;
+	if (getrandom(guess, sizeof(guess), 0) != sizeof(guess))
+		return natra_fail(n, -errno, "random banks");
+	guess[0] = count - 1;
+	for (size_t i = 0; i < 3 && count && r == 0; i++)
+		r = try_bank(n, slot, guess[i] % count, ret_engine);
+	for (uint32_t bank = 0; bank < count && r == 0; bank++)
+		r = try_bank(n, slot, bank, ret_engine);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (count == BANK_MAX)
+		return natra_refuse(n, -ENOSPC, "all %d banks are full",
+				    BANK_MAX);
+	pin_bank_path(n, slot->engine, count, path);
+	r = make_bank(n, options, path, bank_slots(count), ret_engine);
+	slot->bank = count;
+	slot->index = 0;
+	return r;
 }
 
 int engine_take_slot(struct natra *n, const struct engine *engine,
@@ -178,7 +224,7 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
 		r = pin_lock_engine(n, slot.engine, true, &key);
 	if (r < 0)
 		return r;
-	r = find_bank(n, options, &slot, &e);
+	r = find_bank(n, options, &key, &slot, &e);
 	if (r == 0) {
 		/* Recorded before it is taken: a crash cannot lose it then. */
 		gen->meta.slot[half] = slot;

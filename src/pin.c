@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "bpf_call.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -134,6 +135,7 @@ static int lock_path(struct natra *n, const char *path, bool create,
 		return r;
 	}
 	(void)str_copy(ret_key->path, sizeof(ret_key->path), path);
+	ret_key->is_new = made;
 	return 0;
 }
 
@@ -225,8 +227,7 @@ int pin_new_gen(struct natra *n, const struct pin_key *key, unsigned int after,
 		     gen.number) >= (int)sizeof(gen.path))
 		return natra_refuse(n, -ENAMETOOLONG, "'%s' is too long",
 				    key->path);
-	r = bpf_map_create(BPF_MAP_TYPE_ARRAY, META_MAP_NAME, sizeof(uint32_t),
-			   sizeof(struct meta), 1, NULL);
+	r = bpf_call_make_array(META_MAP_NAME, sizeof(struct meta));
 	if (r < 0)
 		return natra_fail(n, r, "create the metadata map");
 	gen.meta_fd = r;

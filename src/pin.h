@@ -21,6 +21,7 @@
 /* A locked directory: of a key, or of an engine. */
 struct pin_key {
 	int lock_fd;
+	bool is_new; /* made by this lock: nothing is in it */
 	char path[PIN_PATH_MAX];
 };
 

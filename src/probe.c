@@ -13,6 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "bpf_call.h"
 #include "hook.h"
 #include "libbpf_log.h"
 #include "netns.h"
@@ -184,8 +185,7 @@ static int check_bpffs(struct natra *n)
  * whatever the capabilities say. */
 static int check_bpf(struct natra *n)
 {
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "natra_status",
-				sizeof(uint32_t), sizeof(uint32_t), 1, NULL);
+	int fd = bpf_call_make_array("natra_status", sizeof(uint32_t));
 
 	if (fd == -ENOSYS)
 		return natra_refuse(n, -EOPNOTSUPP, "this kernel has no BPF");

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf_call.h"
 #include "libbpf_log.h"
 #include "util/cleanup.h"
 #include "../bpf/natra_flows.h"
@@ -59,8 +60,8 @@ int program_load_stub(struct natra *n, enum program_kind kind, int programs_fd,
 	LIBBPF_LOG_SCOPE(n);
 	int r;
 
-	fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, names[kind], "Dual BSD/GPL",
-			   insns, sizeof(insns) / sizeof(insns[0]), NULL);
+	fd = bpf_call_load_tc(names[kind], insns,
+			      sizeof(insns) / sizeof(insns[0]));
 	if (fd < 0)
 		return natra_fail(n, fd, "load program %s", names[kind]);
 	r = bpf_obj_get_info_by_fd(fd, &info, &len);

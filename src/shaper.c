@@ -443,14 +443,16 @@ int shaper_attach(struct natra *n, const struct pin_key *key,
 	bool exists, older;
 	int r;
 
-	r = pin_find_gen(n, key->path, &before);
+	r = key->is_new ? -ENOENT : pin_find_gen(n, key->path, &before);
 	/* What an older natra pinned is replaced like what this one did. */
 	older = r == -ESTALE && before.abi < NATRA_PIN_ABI;
 	if (r < 0 && r != -ENOENT && !older)
 		return r;
 	exists = r == 0 || older;
 	/* What killed processes left; with nothing complete, all of it. */
-	r = teardown_key(n, key, exists ? &before : NULL, scene->pod_fd);
+	r = key->is_new ? 0
+			: teardown_key(n, key, exists ? &before : NULL,
+				       scene->pod_fd);
 	if (r < 0)
 		return r;
 	if (exists && !older && can_keep(n, &before, scene, request)) {
@@ -467,7 +469,7 @@ int shaper_attach(struct natra *n, const struct pin_key *key,
 		  natra_mode_name((enum natra_mode)gen.meta.mode),
 		  gen.meta.reason);
 	/* For a moment both judged each packet: a gap would be worse. */
-	r = teardown_key(n, key, &gen, scene->pod_fd);
+	r = key->is_new ? 0 : teardown_key(n, key, &gen, scene->pod_fd);
 	if (r < 0)
 		natra_log(n, NATRA_LOG_ERROR,
 			  "%s: the replaced state stays: %s", request->id,
