@@ -50,6 +50,13 @@ static __noinline int parse_slow(struct __sk_buff *skb,
 	return natra_parse(skb, natra_fixed.has_l2, parsed);
 }
 
+/* The slow path takes it for IPv4, too. */
+static __noinline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
+				const __u32 *daddr, __u32 ports, __u32 kind)
+{
+	return natra_hash_v6(keys, saddr, daddr, ports, kind);
+}
+
 /*
  * Direct packet access for what nearly all packets are: TCP or UDP, no VLAN
  * tag in the frame, no IP options or extension headers, no fragment. The hash
@@ -103,9 +110,9 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, const __u64 *keys,
 		__builtin_memcpy(tuple->saddr, &ip6->saddr, 16);
 		__builtin_memcpy(tuple->daddr, &ip6->daddr, 16);
 	}
-	*ret_hash = natra_hash_v6(
-		keys, ip6->saddr.in6_u.u6_addr32, ip6->daddr.in6_u.u6_addr32,
-		*(__u32 *)(ip6 + 1), natra_hash_kind(6, ip6->nexthdr, 0));
+	*ret_hash = hash_v6(keys, ip6->saddr.in6_u.u6_addr32,
+			    ip6->daddr.in6_u.u6_addr32, *(__u32 *)(ip6 + 1),
+			    natra_hash_kind(6, ip6->nexthdr, 0));
 	return true;
 }
 
@@ -128,6 +135,7 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 					struct natra_parsed_packet *parsed,
 					struct packet *ret)
 {
+	const struct natra_tuple *t;
 	bool ip = true;
 	__u32 segs;
 
@@ -140,7 +148,10 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 				      &ret->hash) ||
 			   (!tx && skb->gso_size))) {
 		ip = parse_slow(skb, parsed) != NATRA_PARSED_OTHER;
-		ret->hash = natra_hash_tuple(keys, &parsed->tuple);
+		t = &parsed->tuple;
+		ret->hash = hash_v6(
+			keys, t->saddr, t->daddr, t->ports,
+			natra_hash_kind(t->version, t->protocol, t->fragment));
 		if (!tx)
 			ret->bytes = natra_gso_len(skb->len, skb->gso_segs,
 						   skb->gso_size,

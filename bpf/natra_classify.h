@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Heavy or mouse, with hysteresis: a flow is heavy from `enter` on, a mouse
- * under `leave`, and in between what it last was, for NATRA_HEAVY_WINDOWS. By
- * the estimate alone, flows that sit around the threshold are mice half of the
- * time and leak past the cap.
+ * Heavy or mouse, with hysteresis. A flow is heavy from `enter` on. Once it has
+ * been under `leave` for NATRA_HOLD_WINDOWS it is a mouse again; but it stays
+ * known for NATRA_KNOWN_WINDOWS and is heavy from `leave` on if it comes back.
+ * By the estimate alone, flows that sit around the threshold are mice half of
+ * the time and leak past the cap, and so do those which a policer has sent into
+ * retransmission timeouts of seconds, each time that they return.
  *
- * What they last were is in a table of sets, each a word of two entries, the
- * one seen last in the upper half: a 9-bit fingerprint and the lower 7 bits of
- * the epoch in which the flow was last seen over `enter`. A third flow in a set
- * evicts the one seen longest ago, which is heavy again as soon as it is over
- * `enter`. Flows that evict each other in turns are mice in turns: of 16 flows,
- * three share a set in one of 470 cases. (With one entry a set, two did in one
- * of nine, and 16 flows took 3 to 7 % more than their cap.) Two CPUs that write
- * the same set may lose one of the entries, with the effect of an eviction. A
- * flow between `leave` and `enter` takes another's entry for its own in 1 of 256
- * cases where the set is full. An entry of 128 to 192 windows ago looks fresh
- * again: that flow was heavy before.
+ * A heavy flow leaves the epoch in one cell of each of four rows, as in the
+ * sketch; it is known if all of its cells are fresh. So flows do not evict each
+ * other, however many there are, and two CPUs cannot lose each other's marks.
+ * A mouse is taken for heavy if others use all four: beside 16 heavy flows one
+ * in a million, beside 64 one in 5000. A cell looks fresh again after 128
+ * windows: where all cells have been used some time, 1 mouse in 65000, and 1 in
+ * 256 of those over `leave`.
  */
 #ifndef NATRA_CLASSIFY_H
 #define NATRA_CLASSIFY_H
@@ -23,39 +21,36 @@
 #include "natra_compiler.h"
 #include "natra_shared.h"
 
-#define NATRA_HEAVY_WINDOWS     64
-#define NATRA_HEAVY_EPOCH_MASK  0x7fU
-#define NATRA_HEAVY_EPOCH_SHIFT 16
-#define NATRA_HEAVY_PRINT_SHIFT 23
+/* Both are a power of two less one. */
+#define NATRA_HOLD_WINDOWS     7
+#define NATRA_KNOWN_WINDOWS    31
+#define NATRA_HEAVY_EPOCH_MASK 0x7fU
+#define NATRA_HEAVY_USED       0x80U /* a cell that is 0 is not */
 
-natra_inline bool natra_is_heavy(__u32 *table, __u64 hash, __u32 estimate,
+natra_inline bool natra_is_heavy(__u8 *cells, __u64 hash, __u32 estimate,
 				 __u32 enter, __u32 leave, __u32 epoch)
 {
-	/* The rows use all 16-bit parts of the hash: fold it for the set. */
-	__u32 fold = (__u32)(hash >> 32) ^ (__u32)hash;
-	__u32 *set = &table[fold % NATRA_HEAVY_SETS];
-	__u32 print = fold >> NATRA_HEAVY_PRINT_SHIFT;
-	__u32 fresh, word;
+	const __u32 width = NATRA_HEAVY_WIDTH, mask = width - 1;
+	__u8 *p0 = &cells[hash & mask];
+	__u8 *p1 = &cells[width + ((hash >> 16) & mask)];
+	__u8 *p2 = &cells[2 * width + ((hash >> 32) & mask)];
+	__u8 *p3 = &cells[3 * width + ((hash >> 48) & mask)];
+	__u32 c0 = NATRA_READ_ONCE(*p0), c1 = NATRA_READ_ONCE(*p1);
+	__u32 c2 = NATRA_READ_ONCE(*p2), c3 = NATRA_READ_ONCE(*p3);
+	__u32 fresh = NATRA_HEAVY_USED | (epoch & NATRA_HEAVY_EPOCH_MASK);
+	__u32 ages = (fresh - c0) | (fresh - c1) | (fresh - c2) | (fresh - c3);
+	__u32 most =
+		estimate < leave ? NATRA_HOLD_WINDOWS : NATRA_KNOWN_WINDOWS;
 
-	if (!print)
-		print = 1; /* 0 is an empty entry */
-	if (estimate < leave)
+	if (estimate < enter && (!(c0 & c1 & c2 & c3 & NATRA_HEAVY_USED) ||
+				 (ages & NATRA_HEAVY_EPOCH_MASK) > most))
 		return false;
-
-	/* The flow's own entry, or the one that it evicts, to the upper half. */
-	word = NATRA_READ_ONCE(*set);
-	if (word >> NATRA_HEAVY_PRINT_SHIFT != print)
-		word = word << 16 | word >> 16;
-	if (estimate < enter)
-		return word >> NATRA_HEAVY_PRINT_SHIFT == print &&
-		       ((epoch - (word >> NATRA_HEAVY_EPOCH_SHIFT)) &
-			NATRA_HEAVY_EPOCH_MASK) <= NATRA_HEAVY_WINDOWS;
-
-	fresh = print << NATRA_HEAVY_PRINT_SHIFT |
-		(epoch & NATRA_HEAVY_EPOCH_MASK) << NATRA_HEAVY_EPOCH_SHIFT |
-		(word & 0xffff);
-	if (word != fresh)
-		NATRA_WRITE_ONCE(*set, fresh);
+	if (estimate >= leave && ages) {
+		NATRA_WRITE_ONCE(*p0, (__u8)fresh);
+		NATRA_WRITE_ONCE(*p1, (__u8)fresh);
+		NATRA_WRITE_ONCE(*p2, (__u8)fresh);
+		NATRA_WRITE_ONCE(*p3, (__u8)fresh);
+	}
 	return true;
 }
 

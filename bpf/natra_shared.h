@@ -23,10 +23,10 @@
 #define NATRA_SKETCH_WIDTH_MIN     256
 #define NATRA_SKETCH_WIDTH_MAX     65536
 
-#define NATRA_HEAVY_SETS 512
-#define NATRA_FLOW_SETS  8
-#define NATRA_FLOW_WAYS  4
-#define NATRA_FLOWS      (NATRA_FLOW_SETS * NATRA_FLOW_WAYS)
+#define NATRA_HEAVY_WIDTH 512
+#define NATRA_FLOW_SETS   8
+#define NATRA_FLOW_WAYS   4
+#define NATRA_FLOWS       (NATRA_FLOW_SETS * NATRA_FLOW_WAYS)
 
 /* One for the sum and one for each word of the longest tuple. */
 #define NATRA_HASH_KEYS 11
@@ -178,7 +178,7 @@ struct natra_state {
 	__u64 pad0[15]; /* the two buckets do not share a cache line */
 	__u64 mice_tat_ns;
 	__u64 pad1[15];
-	__u32 heavy[NATRA_HEAVY_SETS]; /* see natra_classify.h */
+	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_slot flows[NATRA_FLOWS];
 	struct natra_cpu cpus[];
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "natra_classify.h"
 #include "natra_sketch.h"
 #include "progrun.h"
 
@@ -118,26 +119,36 @@ static void make_heavy(uint16_t port)
 	assert_int_equal(send(port, 1514), NATRA_COUNT_ADMITTED);
 }
 
-static void heavy_flow_stays_heavy_under_the_threshold(void **state)
+static void heavy_flow_stays_heavy_for_the_hold(void **state)
 {
 	(void)state;
 	wait_for_window();
 	make_heavy(7);
 	/* As if windows had passed: nothing is left of the estimate. */
 	th_clear_sketch(&run);
-	assert_int_equal(send(8, 1514), NATRA_COUNT_MICE);
-	assert_int_equal(send(7, 1514), NATRA_COUNT_ADMITTED);
+	th_age_heavy(&run, NATRA_HOLD_WINDOWS);
+	for (unsigned int i = 1; i < limits.leave_units; i++) {
+		assert_int_equal(send(8, 66), NATRA_COUNT_MICE);
+		assert_int_equal(send(7, 66), NATRA_COUNT_ADMITTED);
+	}
+	th_age_heavy(&run, 1);
+	th_clear_sketch(&run);
+	for (unsigned int i = 1; i < limits.leave_units; i++)
+		assert_int_equal(send(7, 66), NATRA_COUNT_MICE);
+	assert_int_equal(send(7, 66), NATRA_COUNT_ADMITTED);
 }
 
-static void heavy_flow_is_a_mouse_again_under_an_eighth(void **state)
+static void hold_begins_again_over_an_eighth(void **state)
 {
 	(void)state;
 	wait_for_window();
 	make_heavy(7);
 	th_clear_sketch(&run);
-	for (unsigned int i = 1; i < limits.leave_units; i++)
-		assert_int_equal(send(7, 66), NATRA_COUNT_MICE);
-	assert_int_equal(send(7, 66), NATRA_COUNT_ADMITTED);
+	th_age_heavy(&run, NATRA_HOLD_WINDOWS);
+	assert_true(UNITS >= limits.leave_units);
+	assert_int_equal(send(7, 1514), NATRA_COUNT_ADMITTED);
+	th_age_heavy(&run, NATRA_HOLD_WINDOWS);
+	assert_int_equal(send(7, 1514), NATRA_COUNT_ADMITTED);
 }
 
 static void estimate_halves_in_the_kernel_as_well(void **state)
@@ -260,8 +271,8 @@ int main(void)
 		CASE(free_mice_pass_beside_an_elephant_in_debt),
 		CASE(flow_is_heavy_from_the_threshold_on),
 		CASE(packet_larger_than_the_threshold_is_heavy_at_once),
-		CASE(heavy_flow_stays_heavy_under_the_threshold),
-		CASE(heavy_flow_is_a_mouse_again_under_an_eighth),
+		CASE(heavy_flow_stays_heavy_for_the_hold),
+		CASE(hold_begins_again_over_an_eighth),
 		CASE(estimate_halves_in_the_kernel_as_well),
 		CASE(off_treats_every_flow_as_heavy),
 		CASE(charged_mice_are_charged_to_both_buckets),

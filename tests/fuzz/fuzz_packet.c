@@ -31,7 +31,7 @@ struct input {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static __u32 cells[NATRA_ROWS * WIDTH];
-static __u32 heavy[NATRA_HEAVY_SETS];
+static __u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH];
 static struct natra_flow_slot flows[NATRA_FLOWS];
 static const __u64 keys[NATRA_HASH_KEYS] = {
 	0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb,
@@ -94,7 +94,6 @@ static void shape(const struct natra_parsed_packet *res, __u32 bytes,
 		require(estimate < 100);
 		return;
 	}
-	require(estimate >= 12);
 	slot = natra_flow_find(flows, hash, natra_flow_now(now), &way);
 	require(slot >= flows && slot < flows + NATRA_FLOWS);
 	if (slot->tag != natra_flow_tag(hash))

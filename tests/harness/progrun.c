@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "natra_classify.h"
 #include "util/cleanup.h"
 
 uint64_t th_now(void)
@@ -310,5 +311,19 @@ void th_clear_sketch(struct progrun *run)
 					       sizeof(struct natra_cpu);
 
 	memset((char *)state + head, 0, len - head);
+	th_write_state(run, state);
+}
+
+void th_age_heavy(struct progrun *run, unsigned int windows)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	for (size_t i = 0; i < sizeof(state->heavy); i++) {
+		if (state->heavy[i])
+			state->heavy[i] = NATRA_HEAVY_USED |
+					  ((state->heavy[i] - windows) &
+					   NATRA_HEAVY_EPOCH_MASK);
+	}
 	th_write_state(run, state);
 }

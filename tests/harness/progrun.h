@@ -87,6 +87,8 @@ void th_set_mice_tat(struct progrun *run, uint64_t tat_ns);
 uint64_t th_mice_tat(struct progrun *run);
 /* Every cell of the sketch becomes zero: all flows are new. */
 void th_clear_sketch(struct progrun *run);
+/* As if it was that long ago that flows were heavy. */
+void th_age_heavy(struct progrun *run, unsigned int windows);
 
 /* 1000 ns a byte, no burst to speak of, every flow heavy. */
 struct natra_limits th_limits(void);

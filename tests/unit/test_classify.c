@@ -5,12 +5,15 @@
 
 #include "natra_classify.h"
 #include "natra_shared.h"
+#include "rng.h"
 
 #define ENTER   800
 #define LEAVE   100
 #define BETWEEN 400
+#define HOLD    NATRA_HOLD_WINDOWS
+#define KNOWN   NATRA_KNOWN_WINDOWS
 
-static __u32 table[NATRA_HEAVY_SETS];
+static __u8 table[NATRA_ROWS * NATRA_HEAVY_WIDTH];
 
 static int clear(void **state)
 {
@@ -21,171 +24,152 @@ static int clear(void **state)
 
 static bool heavy(__u64 hash, __u32 estimate, __u32 epoch)
 {
-	return natra_is_heavy(table, hash, estimate, ENTER, LEAVE, epoch);
+	return natra_is_heavy(table, hash, estimate, ENTER, LEAVE,
+			      epoch & 0xff);
 }
 
-/* A hash of which the table sees set and fingerprint. */
-static __u64 hash_of(__u32 set, __u32 print)
+/* A hash with these cells, one in each row. */
+static __u64 hash_of(__u16 a, __u16 b, __u16 c, __u16 d)
 {
-	return (__u64)print << 23 | set;
+	return a | (__u64)b << 16 | (__u64)c << 32 | (__u64)d << 48;
 }
+
+static const __u64 flow = 0x0123456789abcdef;
 
 static void new_flow_is_a_mouse_until_it_reaches_enter(void **state)
 {
-	const __u64 flow = hash_of(1, 1);
-
 	(void)state;
 	assert_false(heavy(flow, LEAVE - 1, 5));
-	assert_false(heavy(flow, BETWEEN, 5));
+	assert_false(heavy(flow, LEAVE, 5));
 	assert_false(heavy(flow, ENTER - 1, 5));
 	assert_true(heavy(flow, ENTER, 5));
 }
 
-static void heavy_flow_stays_heavy_down_to_leave(void **state)
+static void flow_under_leave_is_heavy_for_the_hold(void **state)
 {
-	const __u64 flow = hash_of(2, 2);
-
-	(void)state;
-	assert_true(heavy(flow, ENTER, 5));
-	assert_true(heavy(flow, ENTER - 1, 5));
-	assert_true(heavy(flow, LEAVE, 6));
-	assert_false(heavy(flow, LEAVE - 1, 6));
-}
-
-static void heavy_flow_is_forgotten_after_64_windows(void **state)
-{
-	const __u64 flow = hash_of(3, 3);
-
 	(void)state;
 	for (__u32 epoch = 0; epoch < 256; epoch++) {
 		assert_true(heavy(flow, ENTER, epoch));
-		assert_true(heavy(flow, BETWEEN, (epoch + 64) & 0xff));
-		assert_false(heavy(flow, BETWEEN, (epoch + 65) & 0xff));
-		assert_false(heavy(flow, BETWEEN, (epoch + 127) & 0xff));
+		assert_true(heavy(flow, 1, epoch));
+		assert_true(heavy(flow, LEAVE - 1, epoch + HOLD));
+		assert_false(heavy(flow, LEAVE - 1, epoch + HOLD + 1));
+		assert_false(heavy(flow, LEAVE - 1, epoch + 127));
 	}
 }
 
-static void reaching_enter_again_starts_the_64_windows_anew(void **state)
+static void flow_over_leave_stays_heavy_for_ever(void **state)
 {
-	const __u64 flow = hash_of(4, 4);
-
 	(void)state;
 	assert_true(heavy(flow, ENTER, 0));
-	assert_true(heavy(flow, ENTER, 60));
-	assert_true(heavy(flow, BETWEEN, 60 + 64));
+	for (__u32 epoch = 0; epoch < 1000; epoch += KNOWN)
+		assert_true(heavy(flow, LEAVE, epoch));
 }
 
-static void between_leave_and_enter_does_not_refresh(void **state)
+static void flow_under_leave_does_not_prolong_the_hold(void **state)
 {
-	const __u64 flow = hash_of(5, 5);
-
 	(void)state;
 	assert_true(heavy(flow, ENTER, 0));
-	for (__u32 epoch = 0; epoch <= 64; epoch++)
-		assert_true(heavy(flow, BETWEEN, epoch));
-	assert_false(heavy(flow, BETWEEN, 65));
+	for (__u32 epoch = 1; epoch <= HOLD; epoch++)
+		assert_true(heavy(flow, LEAVE - 1, epoch));
+	assert_false(heavy(flow, LEAVE - 1, HOLD + 1));
 }
 
-static void entry_looks_fresh_from_128_to_192_windows(void **state)
+static void known_flow_is_a_mouse_until_it_reaches_leave(void **state)
 {
-	const __u64 flow = hash_of(6, 6);
+	(void)state;
+	for (__u32 epoch = 0; epoch < 256; epoch++) {
+		assert_true(heavy(flow, ENTER, epoch));
+		assert_false(heavy(flow, LEAVE - 1, epoch + KNOWN));
+		assert_true(heavy(flow, LEAVE, epoch + KNOWN));
+		/* Which begins the hold anew. */
+		assert_true(heavy(flow, 1, epoch + KNOWN + HOLD));
+	}
+}
 
+static void forgotten_flow_is_a_mouse_until_it_reaches_enter(void **state)
+{
+	(void)state;
+	assert_true(heavy(flow, ENTER, 0));
+	assert_false(heavy(flow, LEAVE, KNOWN + 1));
+	assert_false(heavy(flow, ENTER - 1, KNOWN + 1));
+	assert_true(heavy(flow, ENTER, KNOWN + 1));
+}
+
+static void marks_look_fresh_again_after_128_windows(void **state)
+{
 	(void)state;
 	assert_true(heavy(flow, ENTER, 0));
 	assert_false(heavy(flow, BETWEEN, 127));
-	assert_true(heavy(flow, BETWEEN, 128));
-	assert_true(heavy(flow, BETWEEN, 192));
-	assert_false(heavy(flow, BETWEEN, 193));
+	assert_true(heavy(flow, LEAVE - 1, 128));
+	assert_false(heavy(flow, LEAVE - 1, 128 + HOLD + 1));
+	assert_true(heavy(flow, BETWEEN, 128 + KNOWN));
+	assert_false(heavy(flow, BETWEEN, 128 + 2 * KNOWN + 1));
 }
 
-static void two_flows_of_a_set_are_both_heavy(void **state)
-{
-	const __u64 first = hash_of(7, 1), second = hash_of(7, 2);
-
-	(void)state;
-	for (__u32 epoch = 5; epoch < 8; epoch++) {
-		assert_true(heavy(first, ENTER, epoch));
-		assert_true(heavy(second, ENTER, epoch));
-		assert_true(heavy(first, BETWEEN, epoch));
-		assert_true(heavy(second, BETWEEN, epoch));
-	}
-	/* Each has its own 64 windows. */
-	assert_true(heavy(second, ENTER, 8));
-	assert_false(heavy(first, BETWEEN, 7 + 65));
-	assert_true(heavy(second, BETWEEN, 8 + 64));
-}
-
-static void third_flow_evicts_the_one_seen_longest_ago(void **state)
-{
-	const __u64 first = hash_of(7, 1), second = hash_of(7, 2);
-	const __u64 third = hash_of(7, 3);
-
-	(void)state;
-	assert_true(heavy(first, ENTER, 5));
-	assert_true(heavy(second, ENTER, 5));
-	assert_true(heavy(first, ENTER, 6));
-	assert_true(heavy(third, ENTER, 6));
-	assert_true(heavy(first, BETWEEN, 6));
-	assert_false(heavy(second, BETWEEN, 6));
-	assert_true(heavy(third, BETWEEN, 6));
-	/* Until it reaches enter. */
-	assert_true(heavy(second, ENTER, 6));
-	assert_true(heavy(second, BETWEEN, 6));
-	assert_false(heavy(first, BETWEEN, 6));
-}
-
-static void other_flow_in_the_set_is_not_taken_for_heavy(void **state)
+static void unused_cells_make_no_flow_heavy(void **state)
 {
 	(void)state;
-	for (__u32 print = 1; print < 512; print++) {
-		table[8] = 0;
-		assert_true(heavy(hash_of(8, print), ENTER, 5));
-		/* 0 is an empty entry, so that fingerprint is taken for 1. */
-		for (__u32 other = 0; other < 512; other++)
-			assert_int_equal(heavy(hash_of(8, other), BETWEEN, 5),
-					 (other ? other : 1) == print);
+	for (__u32 epoch = 0; epoch < 256; epoch++) {
+		assert_false(heavy(flow, ENTER - 1, epoch));
+		assert_false(heavy(flow, LEAVE - 1, epoch));
 	}
 }
 
-static void empty_entry_makes_no_flow_heavy(void **state)
+/* Each part of the hash counts, and a single cell of another's is enough. */
+static void flow_with_three_cells_of_another_is_a_mouse(void **state)
 {
 	(void)state;
-	for (__u32 print = 0; print < 512; print++) {
-		for (__u32 epoch = 0; epoch < 256; epoch++)
-			assert_false(heavy(hash_of(9, print), BETWEEN, epoch));
-	}
+	assert_true(heavy(hash_of(1, 2, 3, 4), ENTER, 5));
+	assert_true(heavy(hash_of(1, 2, 3, 4), BETWEEN, 5));
+	assert_false(heavy(hash_of(9, 2, 3, 4), BETWEEN, 5));
+	assert_false(heavy(hash_of(1, 9, 3, 4), BETWEEN, 5));
+	assert_false(heavy(hash_of(1, 2, 9, 4), BETWEEN, 5));
+	assert_false(heavy(hash_of(1, 2, 3, 9), BETWEEN, 5));
+	/* Nor is the order of the parts the same to it. */
+	assert_false(heavy(hash_of(4, 3, 2, 1), BETWEEN, 5));
 }
 
-static void hysteresis_holds_for_every_flow_and_epoch(void **state)
+static void old_cell_of_another_does_not_count(void **state)
 {
 	(void)state;
-	for (__u32 print = 0; print < 512; print++) {
-		for (__u32 epoch = 0; epoch < 256; epoch++) {
-			assert_true(heavy(hash_of(10, print), ENTER, epoch));
-			if (!heavy(hash_of(10, print), BETWEEN, epoch))
-				fail_msg("fingerprint %u, epoch %u", print,
-					 epoch);
-		}
-	}
+	assert_true(heavy(hash_of(1, 2, 3, 3), ENTER, 5));
+	assert_true(heavy(hash_of(9, 9, 9, 4), ENTER, 5 + KNOWN + 1));
+	assert_false(heavy(hash_of(1, 2, 3, 4), BETWEEN, 5 + KNOWN + 1));
 }
 
-static void sets_are_all_used_and_separate(void **state)
+static void cells_are_all_used(void **state)
 {
 	(void)state;
-	for (__u32 set = 0; set < NATRA_HEAVY_SETS; set++)
-		assert_true(heavy(hash_of(set, 3), ENTER, 9));
-	for (__u32 set = 0; set < NATRA_HEAVY_SETS; set++) {
-		assert_int_not_equal(table[set], 0);
-		assert_true(heavy(hash_of(set, 3), BETWEEN, 9));
-	}
+	for (__u16 i = 0; i < NATRA_HEAVY_WIDTH; i++)
+		assert_true(heavy(hash_of(i, i, i, i), ENTER, 9));
+	for (size_t i = 0; i < sizeof(table); i++)
+		assert_int_not_equal(table[i], 0);
 }
 
-static void upper_half_of_the_hash_counts_too(void **state)
+static void no_number_of_flows_makes_one_forgotten(void **state)
 {
+	uint64_t rng = 1;
+
 	(void)state;
-	assert_true(heavy(11, ENTER, 1));
-	assert_false(heavy(11 | 12ULL << 32, BETWEEN, 1));
-	assert_false(heavy(11 | 1ULL << 60, BETWEEN, 1));
+	for (int i = 0; i < 2000; i++)
+		assert_true(heavy(th_rng(&rng), ENTER, 5));
+	rng = 1;
+	for (int i = 0; i < 2000; i++)
+		assert_true(heavy(th_rng(&rng), LEAVE - 1, 5 + HOLD));
+}
+
+/* (1 - (1 - 1/512)^64)^4 = 1.9e-4 */
+static void few_mice_are_heavy_beside_64_heavy_flows(void **state)
+{
+	uint64_t rng = 2;
+	int taken = 0;
+
+	(void)state;
+	for (int i = 0; i < 64; i++)
+		assert_true(heavy(th_rng(&rng), ENTER, 5));
+	for (int i = 0; i < 1000000; i++)
+		taken += heavy(th_rng(&rng), LEAVE - 1, 5);
+	assert_in_range(taken, 50, 500);
 }
 
 int main(void)
@@ -193,18 +177,18 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup(name, clear)
 	const struct CMUnitTest tests[] = {
 		CASE(new_flow_is_a_mouse_until_it_reaches_enter),
-		CASE(heavy_flow_stays_heavy_down_to_leave),
-		CASE(heavy_flow_is_forgotten_after_64_windows),
-		CASE(reaching_enter_again_starts_the_64_windows_anew),
-		CASE(between_leave_and_enter_does_not_refresh),
-		CASE(entry_looks_fresh_from_128_to_192_windows),
-		CASE(two_flows_of_a_set_are_both_heavy),
-		CASE(third_flow_evicts_the_one_seen_longest_ago),
-		CASE(other_flow_in_the_set_is_not_taken_for_heavy),
-		CASE(empty_entry_makes_no_flow_heavy),
-		CASE(hysteresis_holds_for_every_flow_and_epoch),
-		CASE(sets_are_all_used_and_separate),
-		CASE(upper_half_of_the_hash_counts_too),
+		CASE(flow_under_leave_is_heavy_for_the_hold),
+		CASE(flow_over_leave_stays_heavy_for_ever),
+		CASE(flow_under_leave_does_not_prolong_the_hold),
+		CASE(known_flow_is_a_mouse_until_it_reaches_leave),
+		CASE(forgotten_flow_is_a_mouse_until_it_reaches_enter),
+		CASE(marks_look_fresh_again_after_128_windows),
+		CASE(unused_cells_make_no_flow_heavy),
+		CASE(flow_with_three_cells_of_another_is_a_mouse),
+		CASE(old_cell_of_another_does_not_count),
+		CASE(cells_are_all_used),
+		CASE(no_number_of_flows_makes_one_forgotten),
+		CASE(few_mice_are_heavy_beside_64_heavy_flows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
