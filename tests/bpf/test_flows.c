@@ -3,7 +3,6 @@
 #include "cm.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,35 +249,6 @@ static void entry_whose_tuple_is_not_its_own_is_hidden(void **state)
 	assert_int_equal(read_flows(), 0);
 }
 
-/* Since Linux 6.19 a test run can leave headers out of the linear area. */
-static void headers_outside_the_linear_area_are_read(void **state)
-{
-	struct __sk_buff in = {.data_end = 14};
-	struct bpf_test_run_opts opts = {
-		.sz = sizeof(opts),
-		.ctx_in = &in,
-		.ctx_size_in = sizeof(in),
-		.repeat = 1,
-	};
-	struct packet p;
-	int r;
-
-	(void)state;
-	packet_make_tcp4(&p, 1000, 0, 1514);
-	send(&p);
-	opts.data_in = p.data;
-	opts.data_size_in = (uint32_t)p.len;
-	r = bpf_prog_test_run_opts(run.program.prog_fd, &opts);
-	if (r == -EINVAL) {
-		print_message(
-			"this kernel's test run has only linear packets\n");
-		skip();
-	}
-	assert_int_equal(r, 0);
-	assert_int_equal(read_flows(), 1);
-	assert_int_equal(flows[0].packets, 2);
-}
-
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, load, unload)
@@ -292,7 +262,6 @@ int main(void)
 		CASE(mice_and_what_is_not_ip_are_not_listed),
 		CASE(table_keeps_at_most_32_flows_each_once),
 		CASE(entry_whose_tuple_is_not_its_own_is_hidden),
-		CASE(headers_outside_the_linear_area_are_read),
 	};
 
 	th_require_bpf();

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Just enough of bpf(2) to be another owner on a hook: a program that lets
-everything go on, pinned, and a TCX link to it."""
+"""Just enough of bpf(2) to be another owner on a hook: small programs, pinned,
+and a TCX link to them."""
 import ctypes
 import errno
 import os
@@ -26,15 +26,32 @@ def _bpf(cmd, buf):
     return r
 
 
-def load_pass(name=b"neighbour"):
-    """r0 = -1 (TC_ACT_UNSPEC); exit. The program's fd."""
-    code = struct.pack("<BBhiBBhi", 0xb7, 0, 0, -1, 0x95, 0, 0, 0)
-    insns = ctypes.create_string_buffer(code, len(code))
+def load(insns, name):
+    """insns: (code, target | source << 4, offset, immediate). An fd."""
+    text = b"".join(struct.pack("<BBhi", *i) for i in insns)
+    code = ctypes.create_string_buffer(text, len(text))
     licence = ctypes.create_string_buffer(b"GPL")
-    attr = struct.pack("=IIQQIIQII16s", SCHED_CLS, 2,
-                       ctypes.addressof(insns), ctypes.addressof(licence),
+    attr = struct.pack("=IIQQIIQII16s", SCHED_CLS, len(insns),
+                       ctypes.addressof(code), ctypes.addressof(licence),
                        0, 0, 0, 0, 0, name)
     return bpf(PROG_LOAD, attr)
+
+
+def load_pass(name=b"neighbour"):
+    """r0 = -1 (TC_ACT_UNSPEC); exit."""
+    return load([(0xb7, 0, 0, -1), (0x95, 0, 0, 0)], name)
+
+
+def load_drop_linear(length, name=b"drop_linear"):
+    """Drops packets whose first `length` bytes are in the linear area."""
+    return load([
+            (0x61, 0x12, 76, 0),        # r2 = skb->data
+            (0x61, 0x13, 80, 0),        # r3 = skb->data_end
+            (0xb7, 0x00, 0, -1),        # r0 = TC_ACT_UNSPEC
+            (0x07, 0x02, 0, length),    # r2 += length
+            (0x2d, 0x32, 1, 0),         # if r2 > r3 goto exit
+            (0xb7, 0x00, 0, 2),         # r0 = TC_ACT_SHOT
+            (0x95, 0x00, 0, 0)], name)  # exit
 
 
 def pin(fd, path):

@@ -16,65 +16,14 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
 import rig
+from frames import GSO_UDP_L4, Sender, eth, ext6, frag6, ip4, ip6, tcp, udp
 from limiters import Natra, total
 from report import Report
 from rig import Rig
 
-SOL_PACKET, PACKET_VNET_HDR = 263, 15
 UDP_SEGMENT = 103
-GSO_TCPV4, GSO_TCPV6, GSO_UDP_L4 = 1, 4, 5      # virtio_net.h
-MACS = bytes.fromhex("0277ffffffff" "0277fffffffe")
-SRC4, DST4 = bytes([10, 99, 0, 1]), bytes([10, 99, 0, 2])
-SRC6, DST6 = bytes(15) + b"\1", bytes(15) + b"\2"
+GSO_TCPV4, GSO_TCPV6 = 1, 4      # virtio_net.h
 COPIES = 3
-
-
-def checksum(data):
-    if len(data) % 2:
-        data += b"\0"
-    n = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while n >> 16:
-        n = (n & 0xffff) + (n >> 16)
-    return ~n & 0xffff
-
-
-def eth(proto, payload, *tags):
-    """tags: (ethertype, vlan id), the outer one first."""
-    vlan = b"".join(struct.pack("!HH", t, v) for t, v in tags)
-    return MACS + vlan + struct.pack("!H", proto) + payload
-
-
-def ip4(proto, payload, frag=0, options=b""):
-    hlen = 20 + len(options)
-    h = struct.pack("!BBHHHBBH4s4s", 0x40 | hlen // 4, 0,
-                    hlen + len(payload), 77, frag, 64, proto, 0,
-                    SRC4, DST4) + options
-    return h[:10] + struct.pack("!H", checksum(h)) + h[12:] + payload
-
-
-def ip6(proto, payload):
-    return struct.pack("!IHBB", 6 << 28, len(payload), proto, 64) + \
-            SRC6 + DST6 + payload
-
-
-def udp(payload):
-    return struct.pack("!HHHH", 7001, 7002, 8 + len(payload), 0) + payload
-
-
-def tcp(payload):
-    """ACK|PSH with a timestamp option: 32 bytes of header."""
-    return struct.pack("!HHIIBBHHH", 7001, 7002, 1, 1, 0x80, 0x18, 1000, 0,
-                       0) + b"\1\1\x08\x0a" + bytes(8) + payload
-
-
-def ext6(following, options=4):
-    """An IPv6 extension header of 8 bytes: a PadN."""
-    return struct.pack("!BBBB", following, 0, 1, options) + bytes(4)
-
-
-def frag6(following, offset, more):
-    return struct.pack("!BBHI", following, 0, offset << 3 | more, 7)
-
 
 VLAN, QINQ = (0x8100, 5), (0x88a8, 6)
 
@@ -136,25 +85,6 @@ GSO = {         # frame, headers, segment size, type, checksum offset
         "GSO UDP, IPv6": (eth(0x86dd, ip6(17, udp(bytes(30000)))),
                           14 + 40 + 8, 1000, GSO_UDP_L4, 6),
 }
-
-
-class Sender:
-    """A packet socket in front of one hook."""
-
-    def __init__(self, ns, ifname):
-        with ns:
-            self.plain = socket.socket(socket.AF_PACKET,
-                                       socket.SOCK_RAW, 0)
-            self.gso = socket.socket(socket.AF_PACKET,
-                                     socket.SOCK_RAW, 0)
-            self.gso.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
-            for s in (self.plain, self.gso):
-                s.bind((ifname, 0))
-
-    def send_gso(self, frame, hdr, size, kind, csum):
-        l4 = 32 if kind != GSO_UDP_L4 else 8
-        self.gso.send(struct.pack("=BBHHHH", 1, kind, hdr, size,
-                                  hdr - l4, csum) + frame)
 
 
 def settled(lim, direction):

@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Headers outside the linear area of a packet are read all the same.
+
+No kernel's BPF_PROG_TEST_RUN makes such packets, a packet socket does. In front
+of natra stands a program that drops every packet whose IP header is linear, so
+what natra counts then it did not read directly. The flow must be the one that
+the same headers have in a linear packet.
+"""
+import argparse
+import errno
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import bpfsys
+import rig
+from frames import Sender, eth, ext6, ip4, ip6, tcp, udp
+from limiters import Natra, total
+from report import Report
+from rig import BPFFS, Rig
+
+SIZE = 6000                     # of the payload
+COPIES = 3
+IP_ENDS = 14 + 20
+VLAN = (0x8100, 5)
+
+# Frames with a payload. The linear ones of the first four take natra's fast path.
+FRAMES = {
+        "IPv4 TCP": lambda p: eth(0x800, ip4(6, tcp(p))),
+        "IPv4 UDP": lambda p: eth(0x800, ip4(17, udp(p))),
+        "IPv6 TCP": lambda p: eth(0x86dd, ip6(6, tcp(p))),
+        "IPv6 UDP": lambda p: eth(0x86dd, ip6(17, udp(p))),
+        "IPv4 UDP with options":
+                lambda p: eth(0x800, ip4(17, udp(p), 0, bytes(8))),
+        "IPv6 UDP, two extension headers":
+                lambda p: eth(0x86dd, ip6(0, ext6(60) + ext6(17) + udp(p))),
+        "IPv4 UDP in a VLAN":
+                lambda p: eth(0x800, ip4(17, udp(p)), VLAN),
+}
+
+
+class Gate:
+    """Drops what is linear, in front of natra's filter on a hook."""
+
+    def __init__(self, pod, hook):
+        self.where = (pod, "dev", "eth0", hook, "prio", "1")
+        self.pin = f"{BPFFS}/drop_linear_{hook}"
+        prog = bpfsys.load_drop_linear(IP_ENDS)
+        bpfsys.pin(prog, self.pin)
+        os.close(prog)
+        self._tc("add", "bpf", "direct-action", "object-pinned", self.pin)
+
+    def _tc(self, verb, *more):
+        pod, *where = self.where
+        pod.run("tc", "filter", verb, *where, *more)
+
+    def close(self):
+        self._tc("del")
+        os.unlink(self.pin)
+
+
+def flows(lim, direction, packets):
+    """(packets, bytes) of each flow, once natra has counted that many."""
+    end = time.monotonic() + 2
+    while total(lim.stats()[direction], "packets") < packets and \
+            time.monotonic() < end:
+        time.sleep(0.01)
+    return [(f["packets"], f["bytes"])
+            for f in lim.json("top", lim.id)[direction]]
+
+
+def one(rep, lim, direction, sender, name, frame):
+    small, large = frame(b"x"), frame(bytes(SIZE))
+    lim.attach("10G", "10G")
+    sender.plain.send(small)
+    before = flows(lim, direction, 1)
+    gate = Gate(lim.pod, direction)
+    try:
+        sender.plain.send(small)        # which the gate drops
+    except OSError as e:
+        if e.errno != errno.ENOBUFS:
+            raise
+    for _ in range(COPIES):
+        sender.send_nonlinear(large)
+    after = flows(lim, direction, 1 + COPIES)
+    gate.close()
+    lim.detach()
+    rep.equal(f"{direction} {name}: linear", before, [(1, len(small))])
+    rep.equal(f"{direction} {name}: and not linear", after,
+              [(1 + COPIES, len(small) + COPIES * len(large))])
+
+
+def main():
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    rig.isolate()
+    rep = Report()
+    with Rig(mtu=9000) as r:
+        time.sleep(2.5)         # the kernel's multicast reports are out by then
+        # The gate is a filter, which has its place behind TCX programs. All
+        # flows are heavy, so that all are listed.
+        lim = Natra(r.pod, "--mode", "clsact-podside", "--fast-pass", "off")
+        for direction, sender in (("ingress", Sender(r.node, r.pod.host)),
+                                  ("egress", Sender(r.pod, "eth0"))):
+            for name, frame in FRAMES.items():
+                one(rep, lim, direction, sender, name, frame)
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()
