@@ -229,6 +229,13 @@ mark(struct __sk_buff *skb, struct natra_state *state, __u64 cost_ns)
 	return NATRA_COUNT_DROPPED_RATE;
 }
 
+/* Once in the program, for both buckets: it stays under two pages. */
+static __noinline __u64 take(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
+			     __u64 cost_ns, __u64 limit_ns)
+{
+	return natra_bucket_take(tat_ns, now_ns, burst_ns, cost_ns, limit_ns);
+}
+
 static __always_inline enum natra_counter
 judge(struct __sk_buff *skb, const struct natra_config *config,
       struct natra_state *state, struct natra_cpu *cpu, struct packet *packet,
@@ -283,10 +290,9 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 		 * last part of the bucket, out of which elephants live.
 		 */
 		limit_ns = packet->bytes <= TINY_BYTES ? limits->reserve_ns : 0;
-		if (natra_bucket_take(
-			    &state->mice_tat_ns, now_ns, limits->mice.burst_ns,
-			    natra_cost_ns(&limits->mice, packet->bytes, chance),
-			    limit_ns) == NATRA_BUCKET_REFUSED) {
+		if (take(&state->mice_tat_ns, now_ns, limits->mice.burst_ns,
+			 natra_cost_ns(&limits->mice, packet->bytes, chance),
+			 limit_ns) == NATRA_BUCKET_REFUSED) {
 			limit_ns = 0;
 			now_ns -= limits->reserve_ns;
 			burst_ns -= limits->reserve_ns;
@@ -298,8 +304,7 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 	}
 
 	cost_ns = natra_cost_ns(&limits->rate, packet->bytes, chance);
-	depart_ns = natra_bucket_take(&state->tat_ns, now_ns, burst_ns, cost_ns,
-				      limit_ns);
+	depart_ns = take(&state->tat_ns, now_ns, burst_ns, cost_ns, limit_ns);
 	if (depart_ns == NATRA_BUCKET_REFUSED)
 		return edt && !mouse ? NATRA_COUNT_DROPPED_HORIZON
 				     : NATRA_COUNT_DROPPED_RATE;

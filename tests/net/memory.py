@@ -20,7 +20,7 @@ from report import Report
 from rig import BPFFS, Ns, bpftool, called_programs, sh
 
 LIMIT_KIB = 96
-ALL_LIMIT_KIB = 128             # a guard: 104 when it was written
+ALL_LIMIT_KIB = 192             # a guard: 117 when it was written, others use memory too
 
 
 def kernel_kib():
