@@ -141,14 +141,15 @@ class Run:
             self.wrong(f"{after}: programs {programs(self.pod)}")
 
     def all(self, first):
-        """Every command; those that read no version only once."""
-        self.do("CHECK")
+        """Every command; what does not depend on the version only once."""
+        if first:
+            self.do("CHECK")
         self.attached = self.do("ADD") and bool(self.row.limits)
         self.state("ADD")
-        if self.attached:
+        if self.attached and first:
             self.do("ADD")
             self.state("second ADD")
-        for command in ("CHECK",) * self.attached + ("STATUS", "GC") + \
+        for command in ("CHECK", "STATUS", "GC") + \
                 ("VERSION", "FROB", "add", "", None) * first:
             self.do(command)
         self.state("CHECK, STATUS and others")
