@@ -17,7 +17,7 @@ from libcni import Container, Failed, Libcni
 from plugin import (DEBIAN, HERE, attachment, attachments, find_natra,
                     limits, natractl, pins, programs, qdiscs)
 from report import Report
-from rig import Meter, Ns, Rig, sh, wire_rates
+from rig import Meter, Ns, Rig, bpftool, sh, wire_rates
 
 CAP = 10_000_000
 # bit/s in and out, and bursts in bytes: 0.5 s of the rate, whatever is sent.
@@ -110,8 +110,7 @@ def fails(rep, what, call, *args, words=(), by="natra"):
 def detach(pod, a, way):
     """Take one program away behind natra's back."""
     if "tcx" in a["mode"]:
-        links = json.loads(sh("bpftool", "-j", "link", "show"))
-        ident, = [x["id"] for x in links
+        ident, = [x["id"] for x in bpftool("link", "show")
                   if x.get("prog_id") == a[f"{way}_prog_id"]]
         sh("bpftool", "link", "detach", "id", str(ident))
     else:

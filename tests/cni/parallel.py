@@ -13,6 +13,7 @@ import plugin
 from plugin import (ENV, HERE, Veth, attachments, find_natra, limits, natractl,
                     pins, programs, sh)
 from report import Report
+from rig import bpftool, called_programs
 
 sys.path.insert(0, HERE + "/../net")
 from memory import settled
@@ -47,29 +48,18 @@ def all_at_once(natra, command, pods, times=1):
     return said, time.monotonic() - begin
 
 
-def show(kind):
-    return json.loads(sh("bpftool", "-j", kind, "show"))
-
-
-def called(map_id):
-    """Ids of the programs in an array of programs."""
-    entries = json.loads(sh("bpftool", "-j", "map", "dump", "id", str(map_id)))
-    return {int.from_bytes(bytes(int(b, 16) for b in e["value"]),
-                           sys.byteorder)
-            for e in entries if "value" in e}
-
-
 def objects(infos):
     """Ids of the attachments' own programs and links, and of what they may
     share with others: programs that these call, and maps."""
     own = {a[f"{way}_prog_id"] for a in infos for way in WAYS} - {0}
-    progs, maps = show("prog"), show("map")
+    progs, maps = bpftool("prog", "show"), bpftool("map", "show")
     used = {m for p in progs if p["id"] in own for m in p.get("map_ids", [])}
     shared = {c for m in maps if m["id"] in used and m["type"] == "prog_array"
-              for c in called(m["id"])}
+              for c in called_programs(m["id"])}
     used |= {m for p in progs if p["id"] in shared
              for m in p.get("map_ids", [])}
-    links = {x["id"] for x in show("link") if x.get("prog_id") in own}
+    links = {x["id"] for x in bpftool("link", "show")
+             if x.get("prog_id") in own}
     return {"prog": own, "link": links}, {"prog": shared, "map": used}
 
 
@@ -77,7 +67,7 @@ def left(objs):
     """How many of them the kernel still has; it frees them after RCU."""
     end = time.monotonic() + 5
     while True:
-        have = sum(len({o["id"] for o in show(kind)} & ids)
+        have = sum(len({o["id"] for o in bpftool(kind, "show")} & ids)
                    for kind, ids in objs.items())
         if not have or time.monotonic() > end:
             return have

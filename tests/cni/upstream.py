@@ -29,6 +29,7 @@ from libcni import Container, Libcni
 from plugin import (DEBIAN, Veth, attachment, call, find_natra, limits,
                     natractl, newest, pins, programs, sh)
 from report import Report
+from rig import bpftool
 
 M10 = 10_000_000
 CONTAINERD = {"IngressRate": M10, "IngressBurst": 4294967295,
@@ -76,7 +77,7 @@ def break_limiter(pod, name):
     if name != "natra":
         sh("tc", "qdisc", "replace", "dev", pod.host, "root", "pfifo")
         return
-    links = json.loads(sh("bpftool", "-j", "link", "show"))
+    links = bpftool("link", "show")
     ident = attachment(pod.path)["ingress_prog_id"]
     for x in links:
         if x.get("prog_id") == ident:
