@@ -18,7 +18,6 @@ live what `natractl set` changed is no difference to CHECK
 """
 import argparse
 import copy
-import json
 import os
 import sys
 import tempfile
