@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The cap holds: wire rate of TCP and UDP against the limit.
 
-Each run measures both directions at once, in a lane each. By default the runs
-cover each mode, rate and number of flows, each rate with each number of flows,
-but not every combination of the three; --full runs them all. Windows are long,
-since one policed flow swings around its cap for seconds.
+Each run measures both directions at once, in a lane each (--way: one of them,
+for what the machine cannot carry twice). By default the runs cover each mode,
+rate and number of flows, each rate with each number of flows, but not every
+combination of the three; --full runs them all. Windows are long, since one
+policed flow swings around its cap for seconds.
 """
 import argparse
 import itertools
@@ -17,7 +18,7 @@ sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
 import rig
 from limiters import COUNTERS, Natra, bits, limiter
 from report import Report
-from rig import ETH_IPV4_UDP, Rig, wire_rates
+from rig import ETH_IPV4_TCP, ETH_IPV4_UDP, Rig, wire_rates
 
 RATES = ["10M", "100M", "1G"]
 FLOWS = [1, 4, 8, 16]
@@ -44,20 +45,34 @@ def detach(r, lims):
         lim.detach()
 
 
+def lanes(r, a, header=ETH_IPV4_TCP):
+    """(index of WAYS, sender, receiver, meter) of what is asked for."""
+    both = ((0, r.clients[0], r.pods[0], r.into(0, header)),
+            (1, r.pods[1], r.clients[1], r.out_of(1, header)))
+    return [lane for lane in both if a.way in (None, WAYS[lane[0]])]
+
+
+def elephants(r, a, flows):
+    """Streams in each lane, up and running; their meters."""
+    meters = []
+    for _, src, dst, meter in lanes(r, a):
+        r.elephant(src, dst, 5201, flows)
+        meters.append(meter)
+    r.wait_flow(*meters)
+    return meters
+
+
 def tcp(r, rep, a, mode, rate, flows):
     lims = attach(r, a, mode, rate)
-    r.elephant(r.clients[0], r.pods[0], 5201, flows)
-    r.elephant(r.pods[1], r.clients[1], 5201, flows)
-    meters = [r.into(0), r.out_of(1)]
-    r.wait_flow(*meters)
+    meters = elephants(r, a, flows)
     # Longer than the burst and the slow start after its end need.
     time.sleep(a.settle)
     start, before = time.monotonic(), counters(a, lims)
     got = wire_rates(meters, a.seconds)
     span, after = time.monotonic() - start, counters(a, lims)
-    for i, tol in enumerate(tolerances(lims)):
+    for (i, *_), value in zip(lanes(r, a), got):
         rep.near(f"tcp {mode or a.limiter} {rate} {flows} flows {WAYS[i]}",
-                 got[i] / 1e6, bits(rate) / 1e6, tol, " Mbit/s")
+                 value / 1e6, bits(rate) / 1e6, tolerances(lims)[i], " Mbit/s")
         if before:
             rep.shown("  natra, Mbit/s", ", ".join(
                 f"{k} {(after[i][k] - before[i][k]) * 8e-6 / span:.2f}"
@@ -76,22 +91,22 @@ def counters(a, lims):
 def udp(r, rep, a, mode, rate):
     lims = attach(r, a, mode, rate)
     offered = 3 * bits(rate)
-    lanes = ((r.clients[0], r.pods[0]), (r.pods[1], r.clients[1]))
-    for _, dst in lanes:
+    used = lanes(r, a, ETH_IPV4_UDP)
+    for _, _, dst, _ in used:
         r.load(dst, "udp-sink", 5300)
         r.wait_port(dst, 5300, "udp")
     # They end when they are told to: a slow machine starts one of them seconds
     # before the other.
     senders = [r.load(src, "udp-send", dst.ip, 5300, "--rate", offered)
-               for src, dst in lanes]
-    meters = [r.into(0, ETH_IPV4_UDP), r.out_of(1, ETH_IPV4_UDP)]
+               for _, src, dst, _ in used]
+    meters = [lane[3] for lane in used]
     r.wait_flow(*meters)
     time.sleep(a.settle)
     got = wire_rates(meters, a.seconds)
-    for i, (way, value) in enumerate(zip(WAYS, got)):
-        rep.near(f"udp {mode or a.limiter} {rate} x3 {way}",
+    for (i, src, _, _), sender, value in zip(used, senders, got):
+        rep.near(f"udp {mode or a.limiter} {rate} x3 {WAYS[i]}",
                  value / 1e6, bits(rate) / 1e6, 0.02, " Mbit/s")
-        s = r.load_end(senders[i], lanes[i][0], now=True)
+        s = r.load_end(sender, src, now=True)
         rep.shown("  the sender", f"offered {offered / 1e6:.0f}, sent "
                   f"{s['sent'] / 1e6:.1f} Mbit/s, refused "
                   f"{s['refused'] / 1e6:.1f}, blocked "
@@ -122,19 +137,24 @@ def diagonal(modes, rates, flows):
              flows[i % len(flows)]) for i in range(n)]
 
 
-def carried(r, rep, rates):
-    """The rates that this machine can carry well over, uncapped."""
-    r.elephant(r.clients[0], r.pods[0], 5201)
-    r.elephant(r.pods[1], r.clients[1], 5201)
-    meters = [r.into(0), r.out_of(1)]
-    r.wait_flow(*meters)
-    most = min(wire_rates(meters, 1.5))
+def carried(r, rep, a, flows):
+    """What this machine carries in that many streams, uncapped: bit/s."""
+    meters = elephants(r, a, flows)
+    most = min(wire_rates(meters, 1))
     r.stop(None)
-    rep.shown("no limiter", f"{most / 1e6:.0f} Mbit/s each way")
-    slow = [rate for rate in rates if most < 1.5 * bits(rate)]
-    if slow:
-        rep.shown("left out, too much for this machine", " ".join(slow))
-    return [rate for rate in rates if rate not in slow]
+    rep.shown(f"no limiter, {flows} flows", f"{most / 1e6:.0f} Mbit/s each way")
+    return most
+
+
+def fitting(rep, most, runs):
+    """The runs whose rate this machine can carry well over."""
+    for run in runs:
+        flows = run[2] if len(run) > 2 else min(most)
+        if most[flows] >= 1.5 * bits(run[1]):
+            yield run
+        else:
+            rep.shown("left out, too much for this machine",
+                      " ".join(map(str, run)))
 
 
 def arguments():
@@ -145,6 +165,7 @@ def arguments():
     p.add_argument("--seconds", type=float, default=8)
     p.add_argument("--settle", type=float, default=3)
     p.add_argument("--only", choices=["tcp", "udp"])
+    p.add_argument("--way", choices=WAYS)
     p.add_argument("--full", action="store_true")
     p.add_argument("--brief", action="store_true",
                    help="each mode, rate and number of flows once")
@@ -169,9 +190,10 @@ def main():
     flows = [int(f) for f in a.flows.split(",")]
     rep = Report()
     if a.quick:
-        a.seconds, a.settle = 3, 2
+        a.seconds, a.settle, flows = 3, 2, flows[:1]
     with Rig(lanes=2, offloads=not a.no_offloads) as r:
-        rates = carried(r, rep, a.rates.split(","))
+        most = {n: carried(r, rep, a, n) for n in flows}
+        rates = a.rates.split(",")
         runs = [(modes[0], rates[0], flows[0])] if a.quick else \
                 itertools.product(modes, rates, flows) if a.full else \
             diagonal(modes, rates, flows) if a.brief else \
@@ -180,11 +202,11 @@ def main():
                     for i in range(1 if a.quick else
                                    max(len(modes), len(rates)))]
         if a.only != "udp":
-            for run in runs:
+            for run in fitting(rep, most, runs):
                 tcp(r, rep, a, *run)
         a.settle, a.seconds = min(a.settle, 1.5), min(a.seconds, 4)
         if a.only != "tcp":
-            for run in udp_runs:
+            for run in fitting(rep, most, udp_runs):
                 udp(r, rep, a, *run)
     rep.end()
 
