@@ -117,9 +117,13 @@ def beside(rep, a, natra, upstream, pods):
     rep.most("clsact: wall time, upstream's", medians["natra clsact"]
              ["wall_ms"], up["wall_ms"], " ms")
     if has_tcx():
-        rep.most("tcx: wall time, the kernel's part and 3 ms",
-                 medians["natra tcx"]["wall_ms"],
-                 medians["two links"]["wall_ms"] + 3, " ms")
+        wall = medians["natra tcx"]["wall_ms"]
+        kernel = medians["two links"]["wall_ms"]
+        rep.shown("tcx: wall time beside the kernel's part",
+                  f"{wall - kernel:.2f} ms")
+        # RCU takes 20 to 35 ms for two links, as it likes.
+        rep.most("tcx: wall time, 1.15 of the kernel's part and 3 ms",
+                 wall, 1.15 * kernel + 3, " ms")
 
 
 def node(rep, natra, pods, mode):
@@ -129,8 +133,10 @@ def node(rep, natra, pods, mode):
               for i in range(0, len(times), 10)]
     rep.shown(f"{mode}: ADD, medians of 10, ms",
               " ".join(f"{g:.1f}" for g in groups))
-    rep.most(f"{mode}: the last 10 of {len(pods)}, to the first 10",
-             groups[-1] / groups[0], 1.3)
+    some = len(times) // 5
+    rep.most(f"{mode}: the last {some} of {len(pods)}, to the first {some}",
+             statistics.median(times[-some:]) / statistics.median(times[:some]),
+             1.3)
     for pod in pods:
         delete(natra, pod)
     rep.equal(f"{mode}: left", pins(), [])
