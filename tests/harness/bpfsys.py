@@ -6,12 +6,15 @@ import errno
 import os
 import platform
 import struct
+import sys
 
 _NR = {"x86_64": 321, "aarch64": 280}.get(platform.machine(), 280)
 _libc = ctypes.CDLL(None, use_errno=True)
-PROG_LOAD, OBJ_PIN, PROG_QUERY, LINK_CREATE = 5, 6, 16, 28
+MAP_LOOKUP, MAP_UPDATE = 1, 2
+PROG_LOAD, OBJ_PIN, OBJ_GET, PROG_QUERY, LINK_CREATE = 5, 6, 7, 16, 28
 SCHED_CLS = 3
 TCX_INGRESS, TCX_EGRESS = 46, 47
+BEFORE = 1 << 3         # of all others, with no program named
 
 
 def bpf(cmd, attr):
@@ -59,11 +62,6 @@ def pin(fd, path):
     bpf(OBJ_PIN, struct.pack("=QII", ctypes.addressof(name), fd, 0))
 
 
-def tcx_link(prog_fd, ifindex, kind):
-    """An fd; the link goes when it is closed."""
-    return bpf(LINK_CREATE, struct.pack("=IIII", prog_fd, ifindex, kind, 0))
-
-
 def tcx_count(ifindex, kind):
     """Programs on a TCX hook of the caller's network namespace."""
     buf = ctypes.create_string_buffer(
@@ -75,3 +73,30 @@ def tcx_count(ifindex, kind):
             return 0            # nothing there; a kernel without TCX
         raise
     return struct.unpack_from("=I", buf, 24)[0]
+
+
+def obj_get(path):
+    """The fd of what is pinned there."""
+    name = ctypes.create_string_buffer(path.encode())
+    return bpf(OBJ_GET, struct.pack("=QII", ctypes.addressof(name), 0, 0))
+
+
+def map_lookup(fd, key, size):
+    """The value under a 32-bit key, as an integer of `size` bytes."""
+    k = ctypes.create_string_buffer(struct.pack("=I", key), 4)
+    v = ctypes.create_string_buffer(size)
+    bpf(MAP_LOOKUP, struct.pack("=IxxxxQQQ", fd, ctypes.addressof(k),
+                                ctypes.addressof(v), 0))
+    return int.from_bytes(v.raw, sys.byteorder)
+
+
+def map_update(fd, key, value, size):
+    k = ctypes.create_string_buffer(struct.pack("=I", key), 4)
+    v = ctypes.create_string_buffer(value.to_bytes(size, sys.byteorder), size)
+    bpf(MAP_UPDATE, struct.pack("=IxxxxQQQ", fd, ctypes.addressof(k),
+                                ctypes.addressof(v), 0))
+
+
+def tcx_link(prog_fd, ifindex, kind, flags=0):
+    """An fd; the link goes when it is closed. Without flags it runs last."""
+    return bpf(LINK_CREATE, struct.pack("=IIII", prog_fd, ifindex, kind, flags))
