@@ -80,9 +80,10 @@ natra_inline void natra_parse_l4(void *ctx, __u32 offset,
 	struct natra_tuple *t = &p->tuple;
 
 	p->header_len = offset;
+	/* Without ports, all that two hosts send by a protocol is one flow,
+	 * and all fragments of it another one. */
 	if (t->fragment)
 		return;
-	/* Without ports, all that two hosts send by a protocol is one flow. */
 	if (natra_has_ports(t->protocol) &&
 	    NATRA_LOAD(ctx, offset, p->raw, sizeof(t->ports)) == 0)
 		t->ports = p->raw[0];
@@ -108,11 +109,13 @@ natra_inline bool natra_parse_ipv4(void *ctx, __u32 *offset,
 	t->protocol = byte[9];
 	t->saddr[0] = p->raw[3];
 	t->daddr[0] = p->raw[4];
-	/* More fragments, or an offset: ports are in the first piece only. */
-	if (half[3] & natra_be16(0x3fff)) {
+	/*
+	 * More fragments, or an offset: ports are in the first piece only. The
+	 * IP id tells datagrams apart, not flows: with it, each large datagram
+	 * of an elephant would be a mouse.
+	 */
+	if (half[3] & natra_be16(0x3fff))
 		t->fragment = 1;
-		t->ports = half[2];
-	}
 	*offset += (byte[0] & 0xf) * 4U;
 	return true;
 }
@@ -155,10 +158,8 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 		if (next == NATRA_PROTO_FRAGMENT) {
 			len = 8;
 			/* An atomic fragment is a whole packet (RFC 6946). */
-			if (half[1] & natra_be16(0xfff9)) {
+			if (half[1] & natra_be16(0xfff9))
 				t->fragment = 1;
-				t->ports = p->raw[1];
-			}
 		}
 		*offset += len;
 		t->protocol = byte[0];

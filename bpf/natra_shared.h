@@ -58,7 +58,7 @@ struct natra_counters {
 struct natra_tuple {
 	__u32 saddr[4]; /* network byte order */
 	__u32 daddr[4];
-	__u32 ports; /* as in the packet; of a fragment: its IP id */
+	__u32 ports; /* as in the packet; 0 of a fragment */
 	__u8 version;
 	__u8 protocol;
 	__u8 fragment;

@@ -203,11 +203,8 @@ static struct natra_flow flow_of(const struct natra_flow_slot *slot,
 	memcpy(flow.saddr, slot->saddr, sizeof(flow.saddr));
 	memcpy(flow.daddr, slot->daddr, sizeof(flow.daddr));
 	memcpy(ports, &slot->ports, sizeof(ports));
-	/* Of a fragment it is the IP id. */
-	if (!slot->fragment) {
-		flow.sport = ntohs(ports[0]);
-		flow.dport = ntohs(ports[1]);
-	}
+	flow.sport = ntohs(ports[0]);
+	flow.dport = ntohs(ports[1]);
 	return flow;
 }
 
