@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Traffic that the usual tools cannot offer; each prints one JSON object.
 
-  udp-send IP PORT --rate BIT/S   datagrams on a clock, ECN bits as asked;
-                                  SIGTERM ends it
+  udp-send IP PORT --rate BIT/S   datagrams on a clock, ECN bits as asked, from
+                                  --ports ports in turn; SIGTERM ends it
   udp-sink PORT                   a bound socket that nobody reads
   tcp-send IP PORT / tcp-recv PORT  a stream; recv prints time and bytes
   http IP PORT PATH --rps N       fresh connections on a clock, whatever
                                   becomes of the earlier ones
 """
 import argparse
+import itertools
 import json
 import resource
 import select
@@ -23,13 +24,17 @@ UDP_HEADERS = 14 + 20 + 8       # Ethernet, IPv4, UDP
 
 
 def udp_send(a):
-    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, a.tos)
-    s.connect((a.ip, a.port))
     # One call for several datagrams where the rate needs it.
     segments = max(1, min(40, int(a.rate / 8 / a.size / 2000)))
-    if segments > 1:
-        s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, a.size)
+    sockets = []
+    for _ in range(a.ports):
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, a.tos)
+        s.connect((a.ip, a.port))
+        if segments > 1:
+            s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, a.size)
+        sockets.append(s)
+    turns = itertools.cycle(sockets)
     data = bytes(a.size * segments)
     wire = (a.size + UDP_HEADERS) * segments * 8
     sent = refused = 0
@@ -43,7 +48,7 @@ def udp_send(a):
             now = time.monotonic()
             continue
         try:
-            s.send(data)
+            next(turns).send(data)
             sent += wire
         except OSError:         # ENOBUFS: the qdisc said no
             refused += wire
@@ -180,6 +185,7 @@ def main():
     p.add_argument("--rate", type=float, default=1e6)
     p.add_argument("--size", type=int, default=1400)
     p.add_argument("--tos", type=int, default=0)
+    p.add_argument("--ports", type=int, default=1)
     p.add_argument("--rps", type=float, default=100)
     p.add_argument("--timeout", type=float, default=3)
     a = p.parse_args()

@@ -1,0 +1,332 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a tenant can do to get past its limit, and how far it gets.
+
+  headers    one elephant whose packets look different each time
+  flows      one elephant cut into many small flows
+  net-admin  a pod that undoes its own interface's configuration
+  bypass     a packet socket that goes around the pod's egress hook
+"""
+import argparse
+import os
+import random
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from frames import Sender, checksum, eth, ext6, frag6, ip4, ip6, udp
+from limiters import Natra, bits
+from neighbour import Neighbour, Site
+from report import Report
+from rig import Ns, Rig, bpftool, sh
+
+CAP = "10M"
+OVER = 1.05
+OFFERED = 100e6
+# What natra does not stop must be seen to pass, or the README is wrong.
+PAST = 2
+SOL_PACKET, PACKET_QDISC_BYPASS = 263, 20
+HASH_KEY_BYTES = 88
+BODY = bytes(1200)
+
+
+def vlan(type_, number):
+    return type_, number & 0xfff
+
+
+# From a random number of 32 bits to a frame.
+HEADERS = {
+        "IPv4 options": lambda n: eth(0x800, ip4(
+                17, udp(BODY), 0, struct.pack("!BBHI", 0x44, 8, n & 0xffff, n))),
+        "IPv4 fragments, first": lambda n: eth(0x800, ip4(
+                17, udp(BODY), 0x2000, ident=n & 0xffff)),
+        "IPv4 fragments, others": lambda n: eth(0x800, ip4(
+                17, BODY, 100 + n % 1000, ident=n & 0xffff)),
+        "IPv6 extension headers": lambda n: eth(0x86dd, ip6(
+                60, ext6(60, 4) * (n % 4) + ext6(17, 4) + udp(BODY))),
+        "IPv6 with too many extension headers": lambda n: eth(0x86dd, ip6(
+                60, ext6(60, 4) * (5 + n % 4) + ext6(17, 4) +
+                struct.pack("!I", n) + BODY)),
+        "IPv6 fragments": lambda n: eth(0x86dd, ip6(
+                44, frag6(17, n % 1000, 1)[:4] + struct.pack("!I", n) + BODY)),
+        "IPv6 flow labels": lambda n: relabel(n),
+        "VLAN ids": lambda n: eth(0x800, ip4(17, udp(BODY)), vlan(0x8100, n)),
+        "VLAN in VLAN": lambda n: eth(0x800, ip4(17, udp(BODY)),
+                                      vlan(0x88a8, n), vlan(0x8100, n >> 12)),
+        "three VLAN tags": lambda n: eth(
+                0x800, ip4(17, struct.pack("!I", n) + BODY), vlan(0x88a8, n),
+                vlan(0x8100, n >> 12), vlan(0x8100, n >> 20)),
+        "ICMP echo ids": lambda n: eth(0x800, ip4(
+                1, struct.pack("!BBHI", 8, 0, 0, n) + BODY)),
+        "ICMPv6 echo ids": lambda n: eth(0x86dd, ip6(
+                58, struct.pack("!BBHI", 128, 0, 0, n) + BODY)),
+        "GRE keys": lambda n: eth(0x800, ip4(
+                47, struct.pack("!HHI", 0x2000, 0x800, n) + BODY)),
+        "ESP, SPI": lambda n: eth(0x800, ip4(
+                50, struct.pack("!II", n, n) + BODY)),
+        "IP in IP": lambda n: eth(0x800, ip4(
+                4, ip4(17, struct.pack("!I", n) + BODY))),
+        "IPv4 header of 4 to 16 bytes": lambda n: malformed(0x40 | 1 + n % 4, n),
+        "IP version neither 4 nor 6": lambda n: malformed((n % 16 | 8) << 4, n),
+        "tiny, 60 bytes": lambda n: eth(0x800, ip4(17, udp(bytes(18)))),
+}
+
+
+def relabel(n):
+    frame = bytearray(eth(0x86dd, ip6(17, udp(BODY))))
+    frame[14:18] = struct.pack("!I", 6 << 28 | n & 0xfffff)
+    return bytes(frame)
+
+
+def malformed(first, n):
+    return eth(0x800, bytes([first]) + struct.pack("!III", n, n, n) + BODY)
+
+
+def seconds_of(send, seconds):
+    """Sends for a time; the bytes per second that were offered."""
+    begin = now = time.monotonic()
+    sent = 0
+    while now - begin < seconds:
+        for _ in range(16):
+            sent += send()
+        now = time.monotonic()
+        # The whole machine is not needed for ten times the cap.
+        ahead = begin + sent * 8 / OFFERED - now
+        if ahead > 0:
+            time.sleep(min(ahead, 0.01))
+            now = time.monotonic()
+    return sent / (now - begin)
+
+
+def received(ifname):
+    with open(f"/sys/class/net/{ifname}/statistics/rx_bytes") as f:
+        return int(f.read())
+
+
+def through(r, send, a):
+    """(offered, passed) in bit/s, once the burst is used up."""
+    seconds_of(send, a.settle)
+    before, begin = received(r.pod.host), time.monotonic()
+    offered = seconds_of(send, a.seconds)
+    return offered * 8, (received(r.pod.host) - before) * 8 / (
+            time.monotonic() - begin)
+
+
+def frames(sock, make):
+    rng = random.Random(1)
+
+    def send():
+        try:
+            return sock.send(make(rng.getrandbits(32)))
+        except OSError:                 # the hook said no
+            return 1200
+    return send
+
+
+def verdict(rep, what, offered, passed, past=False):
+    """past: natra does not claim to stop it."""
+    cap = bits(CAP)
+    text = f"{what}, {offered / 1e6:.0f} offered"
+    if past:
+        rep.least(f"{text} (documented)", passed / 1e6, PAST * cap / 1e6,
+                  " Mbit/s")
+    else:
+        rep.most(text, passed / 1e6, OVER * cap / 1e6, " Mbit/s")
+
+
+def headers(rep, a):
+    with Rig() as r:
+        Natra(r.pod).attach(None, CAP)
+        sender = Sender(r.pod, "eth0").plain
+        for name, make in HEADERS.items():
+            verdict(rep, name, *through(r, frames(sender, make), a))
+
+
+def wire_out(r, a, src, *options):
+    """bit/s that the client receives of datagrams from the pod."""
+    p = r.load(src, "udp-send", r.client.ip, 7000, "--rate", OFFERED,
+               "--size", len(BODY),
+               *options)
+    meter = r.out_of(header=rig.ETH_IPV4_UDP)
+    r.wait_flow(meter)
+    time.sleep(a.settle)
+    rate = rig.wire_rates([meter], a.seconds)[0]
+    offered = r.load_end(p, src, now=True)["sent"]
+    return offered, rate
+
+
+def flows(rep, a):
+    for fast_pass in ("free", "charged"):
+        with Rig() as r:
+            r.nginx(size=50000)
+            Natra(r.pod, "--fast-pass", fast_pass).attach(CAP, CAP)
+            verdict(rep, f"{fast_pass}: one elephant from 2000 ports",
+                    *wire_out(r, a, r.pod, "--ports", 2000),
+                    past=fast_pass == "free")
+            r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps",
+                   OFFERED / 8 / 53000, "--seconds", a.settle + a.seconds + 1)
+            r.wait_flow(r.out_of())
+            time.sleep(a.settle)
+            verdict(rep, f"{fast_pass}: connections of 50 kB", OFFERED,
+                    rig.wire_rate(r.client, a.seconds),
+                    past=fast_pass == "free")
+            Natra(r.client).attach(CAP, CAP)
+            keys = [k for k in hash_keys() if any(k)]
+    rep.least("attached directions, by their keys of the hash",
+              len(set(keys)), 4)
+    rep.equal("keys that two of them share", len(keys) - len(set(keys)), 0)
+
+
+def hash_keys():
+    """The end of each entry of natra's configurations, less the owner."""
+    for m in bpftool("map", "list"):
+        if m.get("name") == "natra_configs":
+            for e in bpftool("map", "dump", "id", str(m["id"])):
+                value = bytes(int(b, 16) for b in e["value"])
+                yield value[-HASH_KEY_BYTES - 8:-8]
+
+
+TENANT_DOES = ("nothing", "replace_qdisc", "change_mtu", "down_and_up",
+               "accept_by_filter", "rename", "move")
+GETS_PAST = {"clsact-podside": ("delete_clsact", "accept_by_filter", "move"),
+             "tcx-podside": ("accept_by_tcx",)}
+
+
+class Tenant:
+    """What root in the pod can do to eth0; the namespace where it then is."""
+
+    def __init__(self, r):
+        self.r, self.pod = r, r.pod
+        self.run = r.pod.run
+        self.name, self.links = "eth0", []
+        self.inner = Ns("inner")
+
+    def up(self, run, name):
+        pod = self.pod
+        run("ip", "link", "set", name, "up")
+        run("ip", "addr", "replace", f"{pod.ip}/24", "dev", name)
+        run("ip", "neigh", "replace", pod.gw, "lladdr", pod.host_mac, "dev",
+            name, "nud", "permanent")
+        run("ip", "route", "replace", "default", "via", pod.gw)
+
+    def close(self):
+        for fd in self.links + [self.inner.fd]:
+            os.close(fd)
+        sh("ip", "netns", "del", self.inner.name)
+
+    def nothing(self):
+        return self.pod
+
+    def delete_clsact(self):
+        self.run("tc", "qdisc", "del", "dev", "eth0", "clsact")
+        return self.pod
+
+    def replace_qdisc(self):
+        self.run("tc", "qdisc", "replace", "dev", "eth0", "root", "pfifo")
+        return self.pod
+
+    def accept_by_filter(self):
+        site = Site(self.r, "podside")
+        site.tc("qdisc", "add", "clsact", check=False)
+        site.clsact("ok")
+        return self.pod
+
+    def accept_by_tcx(self):
+        """Loading the program takes CAP_BPF besides."""
+        self.links = Site(self.r, "podside").tcx("ok", before=True)
+        return self.pod
+
+    def change_mtu(self):
+        self.run("ip", "link", "set", "eth0", "mtu", "1300")
+        return self.pod
+
+    def down_and_up(self):
+        self.run("ip", "link", "set", "eth0", "down")
+        self.up(self.run, "eth0")
+        return self.pod
+
+    def rename(self):
+        self.run("ip", "link", "set", "eth0", "down")
+        self.run("ip", "link", "set", "eth0", "name", "wan0")
+        self.up(self.run, "wan0")
+        self.name = "wan0"
+        return self.pod
+
+    def move(self):
+        """To a namespace of its own making: qdiscs do not go with it."""
+        self.run("ip", "link", "set", self.name, "netns", self.inner.path)
+        self.up(self.inner.run, self.name)
+        return self.inner
+
+
+def net_admin(rep, a):
+    """With CAP_NET_ADMIN in the pod."""
+    Neighbour()
+    for mode in Natra.modes():
+        past = GETS_PAST.get(mode, ())
+        for group in [[w for w in TENANT_DOES if w not in past],
+                      *([w] for w in past)]:
+            with Rig() as r:
+                tenant = Tenant(r)
+                Natra(r.pod, "--mode", mode).attach(CAP, CAP)
+                for what in group:
+                    src = getattr(tenant, what)()
+                    verdict(rep, f"{mode}: {what.replace('_', ' ')}",
+                            *wire_out(r, a, src), past=what in past)
+                tenant.close()
+
+
+def bypass(rep, a):
+    """With CAP_NET_RAW, which most runtimes give."""
+    with Rig() as r:
+        for mode in Natra.modes():
+            natra = Natra(r.pod, "--mode", mode).attach(CAP, CAP)
+            sender = Sender(r.pod, "eth0").plain
+            sender.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
+            frame = routed(r)
+            meter = r.out_of(header=rig.ETH_IPV4_UDP)
+            seconds_of(lambda: sender.send(frame), a.settle)
+            begin, before = meter.read()
+            offered = seconds_of(lambda: sender.send(frame), a.seconds)
+            end, after = meter.read()
+            verdict(rep, f"{mode}: around the qdisc layer", offered * 8,
+                    (after - before) * 8 / (end - begin),
+                    past=mode.endswith("podside"))
+            natra.detach()
+
+
+def routed(r):
+    """A datagram from the pod to the client, as the pod would send it."""
+    frame = bytearray(eth(0x800, ip4(17, udp(BODY))))
+    frame[:12] = bytes.fromhex((r.pod.host_mac + r.pod.mac).replace(":", ""))
+    for at, ip in ((26, r.pod.ip), (30, r.client.ip)):
+        frame[at:at + 4] = bytes(map(int, ip.split(".")))
+    return bytes(refresh(frame))
+
+
+def refresh(frame):
+    """The checksum of its IPv4 header."""
+    frame[24:26] = b"\0\0"
+    frame[24:26] = struct.pack("!H", checksum(bytes(frame[14:34])))
+    return frame
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("part", nargs="*")
+    p.add_argument("--seconds", type=float, default=0.8)
+    p.add_argument("--settle", type=float, default=0.5)
+    a = p.parse_args()
+    parts = {"headers": headers, "flows": flows, "net-admin": net_admin,
+             "bypass": bypass}
+    rig.isolate()
+    rep = Report()
+    for name in a.part or parts:
+        parts[name](rep, a)
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()
