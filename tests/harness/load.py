@@ -5,6 +5,8 @@
   udp-send IP PORT --rate BIT/S   datagrams on a clock, ECN bits as asked, from
                                   --ports ports in turn; SIGTERM ends it
   udp-sink PORT                   a bound socket that nobody reads
+  seq-send IP PORT --rate BIT/S / seq-recv PORT  numbered datagrams; recv prints
+                                  the time, number and wire bytes of each
   tcp-send IP PORT / tcp-recv PORT  a stream; recv prints time and bytes
   http IP PORT PATH --rps N       fresh connections on a clock, whatever
                                   becomes of the earlier ones
@@ -64,6 +66,30 @@ def udp_sink(a):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind(("", a.port))
     time.sleep(a.seconds)
+
+
+def seq_send(a):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.connect((a.ip, a.port))
+    start = time.monotonic()
+    wire = (a.size + UDP_HEADERS) * 8
+    for n in range(int(a.seconds * a.rate / wire)):
+        wait = start + n * wire / a.rate - time.monotonic()
+        if wait > 0:
+            time.sleep(wait)
+        try:
+            s.send(n.to_bytes(8, "big") + bytes(a.size - 8))
+        except OSError:         # ENOBUFS: the qdisc said no
+            pass
+
+
+def seq_recv(a):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind(("", a.port))
+    while True:
+        data = s.recv(65536)
+        print(time.monotonic(), int.from_bytes(data[:8], "big"),
+              len(data) + UDP_HEADERS)
 
 
 def tcp_send(a):
@@ -178,8 +204,10 @@ def http(a):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("what", choices=["udp-send", "udp-sink", "tcp-send",
-                                    "tcp-recv", "http"])
+    does = {"udp-send": udp_send, "udp-sink": udp_sink, "seq-send": seq_send,
+            "seq-recv": seq_recv, "tcp-send": tcp_send, "tcp-recv": tcp_recv,
+            "http": http}
+    p.add_argument("what", choices=does)
     p.add_argument("args", nargs="+")
     p.add_argument("--seconds", type=float, default=600)
     p.add_argument("--rate", type=float, default=1e6)
@@ -189,13 +217,12 @@ def main():
     p.add_argument("--rps", type=float, default=100)
     p.add_argument("--timeout", type=float, default=3)
     a = p.parse_args()
-    if a.what in ("udp-sink", "tcp-recv"):
+    if a.what in ("udp-sink", "seq-recv", "tcp-recv"):
         a.port = int(a.args[0])
     else:
         a.ip, a.port = a.args[0], int(a.args[1])
         a.path = a.args[2] if len(a.args) > 2 else "/"
-    {"udp-send": udp_send, "udp-sink": udp_sink, "tcp-send": tcp_send,
-     "tcp-recv": tcp_recv, "http": http}[a.what](a)
+    does[a.what](a)
 
 
 if __name__ == "__main__":

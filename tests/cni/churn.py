@@ -1,0 +1,269 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Pods come and go, eight at a time, while limits change, readers read and gc
+runs; then a node full of pods.
+
+Numbered datagrams flow all along through a pod whose limits change several times
+a second: in no half second may pass more than the higher limit lets, or much
+less than the lower one does, and none may overtake another. After all of it the kernel holds what
+it held before.
+"""
+import argparse
+import json
+import os
+import random
+import statistics
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import plugin
+from plugin import HERE, Veth, attachments, call, find_natra, natractl, pins
+from report import Report
+from rig import Rig, bpftool
+
+sys.path.insert(0, HERE + "/../net")
+from memory import settled
+
+AT_ONCE = 8
+LOW, HIGH = 8_000_000, 12_000_000
+OFFERED = 15_000_000
+BURST_BITS = 240_000
+WINDOW_SECONDS = 0.5
+SLACK_KIB = 1024
+# The sender must share the CPU with eight plugins.
+CPU_SHARE = 0.5
+
+
+def conf(rate, prev_result, burst=0):
+    limit = {"ingressRate": rate, "ingressBurst": burst,
+             "egressRate": rate, "egressBurst": burst}
+    return {"cniVersion": "1.0.0", "name": "churn", "type": "natra",
+            "runtimeConfig": {"bandwidth": limit}, "prevResult": prev_result}
+
+
+class Failures:
+    """What went wrong in any thread."""
+
+    def __init__(self):
+        self.said = []
+
+    def expect(self, what, good):
+        if not good:
+            self.said.append(what)
+
+
+class Churn:
+    def __init__(self, natra, failures):
+        self.natra, self.failures = natra, failures
+        self.times = []
+
+    def add(self, i, pod):
+        # From 1 Mbit/s on, and no two alike.
+        a = call(self.natra, "ADD", conf(10**6 + i, pod.prev_result()),
+                 CNI_CONTAINERID=f"c{i}", CNI_NETNS=pod.path)
+        self.failures.expect(f"ADD {i}: {a}", a.code == 0)
+        self.times.append(a.seconds)
+
+    def delete(self, i, netns):
+        a = call(self.natra, "DEL", conf(10**6 + i, None),
+                 CNI_CONTAINERID=f"c{i}", CNI_NETNS=netns)
+        self.failures.expect(f"DEL {i}: {a}", a.code == 0)
+
+    def has_limit(self, i, pod):
+        inode = os.stat(pod.path).st_ino
+        rates = [x["effective"]["egress_rate_bits_per_sec"]
+                 for x in attachments() if x["netns_inode"] == inode]
+        self.failures.expect(f"pod {i} has {rates}", rates == [10**6 + i])
+
+    def one(self, i):
+        """The ways in which a pod ends, in turn."""
+        pod = Veth(f"p{i}", f"v{i}")
+        self.add(i, pod)
+        if i % 10 == 0:
+            self.has_limit(i, pod)
+        way = i % 3
+        if way == 0:            # as it should be
+            self.delete(i, pod.path)
+            self.delete(i, "")
+        pod.close()
+        if way == 1:            # the namespace first
+            self.delete(i, "")
+        # way == 2: nobody says so, gc finds it
+
+
+def repeat(fn, stop, pause):
+    """A thread that calls fn until told to stop."""
+    def run():
+        while not stop.wait(pause):
+            fn()
+    t = threading.Thread(target=run, daemon=True)
+    t.start()
+    return t
+
+
+def read_something(failures, rng=random.Random(1)):
+    for a in rng.sample(attachments(), 1):
+        what = rng.choice(("show", "stats", "top", "check"))
+        p = natractl(what, a["id"], check=False)
+        # It may go in between; then that is what it must say.
+        failures.expect(f"{what}: {p.stderr}", p.returncode == 0 or
+                        "not attached" in p.stderr or what == "check" or
+                        "No such" in p.stderr)
+
+
+class Stream:
+    """Numbered datagrams in one direction, and what became of them."""
+
+    def __init__(self, r, src, dst, port, seconds):
+        self.log = f"{r.tmp.name}/{port}"
+        with open(self.log, "w") as f:
+            dst.popen(sys.executable, plugin.rig.LOAD, "seq-recv", str(port),
+                      stdout=f)
+        r.wait_port(dst, port, "udp")
+        src.popen(sys.executable, plugin.rig.LOAD, "seq-send", dst.ip,
+                  str(port), "--rate", str(OFFERED), "--seconds", str(seconds))
+
+    def rows(self):
+        with open(self.log) as f:
+            rows = [s.split() for s in f if s.endswith("\n")]
+        return [(float(t), int(n), int(size)) for t, n, size in rows]
+
+    def judge(self, rep, name, begin, end):
+        rows = [x for x in self.rows() if begin <= x[0] < end]
+        late = sum(b[1] < a[1] for a, b in zip(rows, rows[1:]))
+        sums = [0] * int((end - begin) / WINDOW_SECONDS)
+        for t, _, size in rows:
+            i = int((t - begin) / WINDOW_SECONDS)
+            if i < len(sums):
+                sums[i] += size * 8
+        rates = [s / WINDOW_SECONDS for s in sums]
+        rep.shown(f"{name}: datagrams; Mbit/s in spans of {WINDOW_SECONDS} s",
+                  f"{len(rows)}; {min(rates) / 1e6:.2f} to "
+                  f"{max(rates) / 1e6:.2f}, median "
+                  f"{statistics.median(rates) / 1e6:.2f}")
+        rep.equal(f"{name}: overtaken", late, 0)
+        rep.most(f"{name}: most in a span", max(rates) / 1e6,
+                 (1.05 * HIGH + BURST_BITS / WINDOW_SECONDS) / 1e6, " Mbit/s")
+        rep.least(f"{name}: least in a span", min(rates) / 1e6,
+                  CPU_SHARE * LOW / 1e6, " Mbit/s")
+
+
+def traffic_pod(r, natra, failures):
+    """Limits on the rig's pod by the plugin; natractl's name for it."""
+    a = call(natra, "ADD", conf(HIGH, {"cniVersion": "1.0.0", "ips": []},
+                                BURST_BITS),
+             CNI_CONTAINERID="traffic", CNI_NETNS=r.pod.path)
+    failures.expect(f"ADD of the traffic's pod: {a}", a.code == 0)
+    return plugin.attachment(r.pod.path)["id"]
+
+
+def natra_objects():
+    """natra's programs and maps in the kernel, by kind."""
+    return {kind: len([o for o in bpftool(kind, "show")
+                       if o.get("name", "").startswith("natra")])
+            for kind in ("prog", "map")}
+
+
+def gone(before):
+    """What there is more than before; the kernel frees it after RCU."""
+    end = time.monotonic() + 5
+    while True:
+        now = natra_objects()
+        more = {k: now[k] - before[k] for k in now if now[k] > before[k]}
+        if not more or time.monotonic() > end:
+            return more
+        time.sleep(0.1)
+
+
+def churn(rep, c, count, first=0):
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(c.one, range(first, first + count)))
+
+
+def with_everything(rep, natra, a, failures):
+    """The churn, with all the others at work."""
+    stop = threading.Event()
+    c = Churn(natra, failures)
+    with Rig() as r:
+        ident = traffic_pod(r, natra, failures)
+        ways = {"in": Stream(r, r.client, r.pod, 7001, 900),
+                "out": Stream(r, r.pod, r.client, 7002, 900)}
+        rates = iter(range(10**9))
+
+        def change():
+            rate = (LOW, HIGH)[next(rates) % 2]
+            natractl("set", ident, "--ingress", rate, "--egress", rate)
+
+        threads = [repeat(change, stop, 0.2),
+                   repeat(lambda: read_something(failures), stop, 0.1),
+                   repeat(lambda: natractl("gc"), stop, 0.5)]
+        time.sleep(2)           # bursts and thresholds
+        begin = time.monotonic()
+        churn(rep, c, a.pods)
+        end = time.monotonic()
+        stop.set()
+        for t in threads:
+            t.join()
+        changes = next(rates)
+        r.stop(None)
+        rep.shown(f"{a.pods} pods, {AT_ONCE} at a time",
+                  f"{end - begin:.1f} s; {changes} changes of limits; ADD "
+                  f"median {statistics.median(c.times) * 1e3:.1f} ms, longest "
+                  f"{max(c.times) * 1e3:.0f} ms")
+        for name, stream in ways.items():
+            stream.judge(rep, name, begin, end)
+        call(natra, "DEL", conf(HIGH, None), CNI_CONTAINERID="traffic",
+             CNI_NETNS="")
+
+
+def full_node(rep, natra, a, failures):
+    """All of them at the same time."""
+    c = Churn(natra, failures)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        pods = list(pool.map(lambda i: Veth(f"n{i}", f"w{i}"), range(a.node)))
+        list(pool.map(c.add, range(a.node), pods))
+        begin = time.monotonic()
+        rates = sorted(x["effective"]["ingress_rate_bits_per_sec"]
+                       for x in attachments())
+        seconds = time.monotonic() - begin
+        rep.check(f"limits of {a.node} pods on one node", str(len(rates)),
+                  a.node, rates == [10**6 + i for i in range(a.node)])
+        tenth = max(1, a.node // 10)
+        rep.shown("ADD, the first and the last tenth of them; list",
+                  f"{statistics.median(c.times[:tenth]) * 1e3:.1f} and "
+                  f"{statistics.median(c.times[-tenth:]) * 1e3:.1f} ms; "
+                  f"{seconds * 1e3:.0f} ms")
+        list(pool.map(lambda i: c.delete(i, pods[i].path), range(a.node)))
+        list(pool.map(lambda pod: pod.close(), pods))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--pods", type=int, default=1000)
+    p.add_argument("--node", type=int, default=500)
+    a = p.parse_args()
+    natra = find_natra()
+    plugin.isolate()
+    rep, failures = Report(), Failures()
+    objects = natra_objects()
+    # Caches and modules come with the first ones.
+    churn(rep, Churn(natra, failures), 2 * AT_ONCE, first=a.pods)
+    natractl("gc")
+    memory = settled()
+    with_everything(rep, natra, a, failures)
+    full_node(rep, natra, a, failures)
+    natractl("gc")
+    rep.check("what went wrong", str(failures.said[:1])[:300], "nothing",
+              not failures.said)
+    rep.equal("pins left", pins(), [])
+    rep.equal("natra's programs and maps more than before", gone(objects), {})
+    after = settled()
+    rep.most("kernel memory more than before",
+             sum(after.values()) - sum(memory.values()), SLACK_KIB, " KiB")
+    rep.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
