@@ -4,8 +4,8 @@
 runs; then a node full of pods.
 
 Numbered datagrams flow all along through a pod whose limits change several times
-a second: in no half second may pass more than the higher limit lets, or much
-less than the lower one does, and none may overtake another. After all of it the kernel holds what
+a second: in no half second may pass more than the higher limit lets, and none
+may overtake another. After all of it the kernel holds what
 it held before.
 """
 import argparse
@@ -31,9 +31,9 @@ LOW, HIGH = 8_000_000, 12_000_000
 OFFERED = 15_000_000
 BURST_BITS = 240_000
 WINDOW_SECONDS = 0.5
-SLACK_KIB = 1024
-# The sender must share the CPU with eight plugins.
-CPU_SHARE = 0.5
+# Slab, vmalloc and per-CPU memory move by this much by themselves.
+SLACK_KIB = 2048
+GONE_SECONDS = 15       # namespaces, and what RCU frees
 
 
 def conf(rate, prev_result, burst=0):
@@ -146,8 +146,9 @@ class Stream:
         rep.equal(f"{name}: overtaken", late, 0)
         rep.most(f"{name}: most in a span", max(rates) / 1e6,
                  (1.05 * HIGH + BURST_BITS / WINDOW_SECONDS) / 1e6, " Mbit/s")
-        rep.least(f"{name}: least in a span", min(rates) / 1e6,
-                  CPU_SHARE * LOW / 1e6, " Mbit/s")
+        # Not the least: the sender shares the CPU with eight plugins.
+        rep.least(f"{name}: median of the spans",
+                  statistics.median(rates) / 1e6, 0.95 * LOW / 1e6, " Mbit/s")
 
 
 def traffic_pod(r, natra, failures):
@@ -166,18 +167,24 @@ def natra_objects():
             for kind in ("prog", "map")}
 
 
-def gone(before):
-    """What there is more than before; the kernel frees it after RCU."""
-    end = time.monotonic() + 5
-    while True:
-        now = natra_objects()
-        more = {k: now[k] - before[k] for k in now if now[k] > before[k]}
-        if not more or time.monotonic() > end:
-            return more
-        time.sleep(0.1)
+def more_than(before, read):
+    """What there is more than before, by name."""
+    now = read()
+    return {k: now[k] - before[k] for k in now if now[k] > before[k]}
 
 
-def churn(rep, c, count, first=0):
+def wait_until(good):
+    """Namespaces and what waits for RCU go later."""
+    end = time.monotonic() + GONE_SECONDS
+    while not good() and time.monotonic() < end:
+        time.sleep(0.2)
+
+
+def grown(before):
+    return sum(settled().values()) - sum(before.values())
+
+
+def churn(c, count, first=0):
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(c.one, range(first, first + count)))
 
@@ -201,7 +208,7 @@ def with_everything(rep, natra, a, failures):
                    repeat(lambda: natractl("gc"), stop, 0.5)]
         time.sleep(2)           # bursts and thresholds
         begin = time.monotonic()
-        churn(rep, c, a.pods)
+        churn(c, a.pods)
         end = time.monotonic()
         stop.set()
         for t in threads:
@@ -249,19 +256,24 @@ def main():
     rep, failures = Report(), Failures()
     objects = natra_objects()
     # Caches and modules come with the first ones.
-    churn(rep, Churn(natra, failures), 2 * AT_ONCE, first=a.pods)
+    churn(Churn(natra, failures), 2 * AT_ONCE, first=a.pods)
     natractl("gc")
     memory = settled()
     with_everything(rep, natra, a, failures)
+    # Those that nobody deleted.
+    wait_until(lambda: (natractl("gc"), not attachments())[1])
+    rep.equal("attachments that gc left", attachments(), [])
     full_node(rep, natra, a, failures)
     natractl("gc")
     rep.check("what went wrong", str(failures.said[:1])[:300], "nothing",
               not failures.said)
     rep.equal("pins left", pins(), [])
-    rep.equal("natra's programs and maps more than before", gone(objects), {})
-    after = settled()
-    rep.most("kernel memory more than before",
-             sum(after.values()) - sum(memory.values()), SLACK_KIB, " KiB")
+    wait_until(lambda: not more_than(objects, natra_objects))
+    rep.equal("natra's programs and maps more than before",
+              more_than(objects, natra_objects), {})
+    wait_until(lambda: grown(memory) <= SLACK_KIB)
+    rep.most("kernel memory more than before", grown(memory), SLACK_KIB,
+             " KiB")
     rep.end()
 
 
