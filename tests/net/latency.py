@@ -59,28 +59,32 @@ def main():
     p.add_argument("--seconds", type=int, default=4)
     p.add_argument("--settle", type=float, default=2)
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--no-upstream", action="store_true")
+    p.add_argument("--alone", action="store_true",
+                   help="nothing beside natra's figures")
     p.add_argument("--quick", action="store_true")
     p.add_argument("--limiter", default="natra",
                    choices=["natra", "tbf", "upstream"])
     a = p.parse_args()
     if a.quick:
-        a.seconds, a.rounds, a.no_upstream = 2, 1, True
+        a.seconds, a.rounds, a.alone = 2, 1, True
     rig.isolate()
     rep = Report()
     with Rig() as r:
         r.pod.popen("sockperf", "server", "--tcp", "-p", "5600")
         r.wait_port(r.pod, 5600)
         options = ["--mode", a.mode] if a.mode else []
-        lims = [None, limiter(a.limiter, r.pod, *options)]
-        if not a.no_upstream and os.access(Upstream.PLUGIN, os.X_OK):
-            lims.append(Upstream(r.pod, burst_bits=1000000))
+        tested = limiter(a.limiter, r.pod, *options)
+        lims = [tested]
+        if not a.alone:
+            lims = [None, tested]
+            if os.access(Upstream.PLUGIN, os.X_OK):
+                lims.append(Upstream(r.pod, burst_bits=1000000))
         for lim in lims:
             (idle, i99), (load, l99) = one(r, a, lim)
             name = lim.name if lim else "no limiter"
             rep.shown(name, f"idle {idle:.0f} us (p99 {i99:.0f}), "
                       f"beside streams {load:.0f} (p99 {l99:.0f})")
-            if lim is lims[1]:
+            if lim is tested:
                 rep.most(f"{name}: median beside streams", load,
                          max(1.5 * idle, idle + NOISE_US), " us")
     rep.end()
