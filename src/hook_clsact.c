@@ -85,13 +85,13 @@ struct list_filters {
 
 static int read_filter(struct nl_msg *msg, void *arg)
 {
-	struct tcmsg *tcm = nlmsg_data(nlmsg_hdr(msg));
+	const struct tcmsg *tcm = netlink_tcmsg(msg);
 	struct hook_program program = {0};
 	struct list_filters *list = arg;
 	struct nlattr *attrs[TCA_MAX + 1];
 	struct nlattr *bpf[TCA_BPF_MAX + 1];
 
-	if (list->result != 0 || tcm->tcm_handle == 0 ||
+	if (list->result != 0 || !tcm || tcm->tcm_handle == 0 ||
 	    nlmsg_parse(nlmsg_hdr(msg), sizeof(*tcm), attrs, TCA_MAX, NULL) <
 		    0 ||
 	    !attrs[TCA_KIND])
@@ -104,10 +104,9 @@ static int read_filter(struct nl_msg *msg, void *arg)
 		return 0;
 	if (strcmp(program.name, "bpf") == 0 && attrs[TCA_OPTIONS] &&
 	    nla_parse_nested(bpf, TCA_BPF_MAX, attrs[TCA_OPTIONS], NULL) == 0) {
-		if (bpf[TCA_BPF_ID])
-			program.prog_id = nla_get_u32(bpf[TCA_BPF_ID]);
 		/* TCA_BPF_NAME is free text of whoever added the filter. */
-		if (program.prog_id)
+		if (netlink_get_u32(bpf[TCA_BPF_ID], &program.prog_id) &&
+		    program.prog_id)
 			hook_program_name(program.prog_id, program.name,
 					  sizeof(program.name));
 	}

@@ -47,11 +47,12 @@ static bool read_redirect(struct nlattr *options, uint32_t *ret_to)
 	struct nlattr *u32[TCA_U32_MAX + 1], *act[TCA_ACT_MAX + 1];
 	struct nlattr *mirred[TCA_MIRRED_MAX + 1];
 	struct nlattr *first;
-	struct tc_mirred *parms;
+	const struct tc_mirred *parms;
+	uint32_t class;
 
 	if (nla_parse_nested(u32, TCA_U32_MAX, options, NULL) < 0 ||
-	    !u32[TCA_U32_CLASSID] || !u32[TCA_U32_ACT] ||
-	    nla_get_u32(u32[TCA_U32_CLASSID]) != PLUGINS_CLASS)
+	    !netlink_get_u32(u32[TCA_U32_CLASSID], &class) ||
+	    class != PLUGINS_CLASS || !u32[TCA_U32_ACT])
 		return false;
 	/* The first of its actions; an older plugin gave it twice. */
 	first = nla_data(u32[TCA_U32_ACT]);
@@ -71,16 +72,17 @@ static bool read_redirect(struct nlattr *options, uint32_t *ret_to)
 
 static int read_filter(struct nl_msg *msg, void *arg)
 {
-	struct tcmsg *tcm = nlmsg_data(nlmsg_hdr(msg));
+	const struct tcmsg *tcm = netlink_tcmsg(msg);
 	struct nlattr *attrs[TCA_MAX + 1];
 	struct leftovers *l = arg;
 	struct filter filter;
 	bool is_u32;
 
 	/* The first message about each priority is of no filter. */
-	if (nlmsg_parse(nlmsg_hdr(msg), sizeof(*tcm), attrs, TCA_MAX, NULL) <
+	if (!tcm || !tcm->tcm_handle ||
+	    nlmsg_parse(nlmsg_hdr(msg), sizeof(*tcm), attrs, TCA_MAX, NULL) <
 		    0 ||
-	    !attrs[TCA_KIND] || !tcm->tcm_handle)
+	    !attrs[TCA_KIND])
 		return 0;
 	is_u32 = nla_strcmp(attrs[TCA_KIND], "u32") == 0;
 	if (is_u32 && !TC_U32_NODE(tcm->tcm_handle))
@@ -296,10 +298,11 @@ struct priority {
 
 static int read_priority(struct nl_msg *msg, void *arg)
 {
-	struct tcmsg *tcm = nlmsg_data(nlmsg_hdr(msg));
+	const struct tcmsg *tcm = netlink_tcmsg(msg);
 	struct priority *priority = arg;
 
-	if (tcm->tcm_info == priority->info && TC_U32_NODE(tcm->tcm_handle))
+	if (tcm && tcm->tcm_info == priority->info &&
+	    TC_U32_NODE(tcm->tcm_handle))
 		priority->used = true;
 	return 0;
 }

@@ -102,3 +102,31 @@ bool meta_valid(struct meta *m)
 	policy = meta_get_policy(m);
 	return policy_check(&policy, error, sizeof(error)) == 0;
 }
+
+uint32_t meta_read(const void *value, size_t size, struct meta *ret_meta)
+{
+	struct meta meta = {0};
+
+	if (size < offsetof(struct meta, complete))
+		return 0;
+	memcpy(&meta, value, offsetof(struct meta, complete));
+	if (meta.magic != NATRA_PIN_MAGIC || meta.abi == 0)
+		return 0;
+	if (meta.abi > NATRA_PIN_ABI)
+		return meta.abi;
+	if (meta.abi < NATRA_PIN_ABI) {
+		if (size < META_OLD_SIZE)
+			return 0;
+		memcpy(&meta, value, META_OLD_SIZE);
+		if (!meta_old_valid(&meta))
+			return 0;
+	} else {
+		if (size != sizeof(meta))
+			return 0;
+		memcpy(&meta, value, sizeof(meta));
+		if (!meta_valid(&meta))
+			return 0;
+	}
+	*ret_meta = meta;
+	return meta.abi;
+}

@@ -118,6 +118,13 @@ bool meta_has_hook(const struct meta *meta, bool on_host, enum meta_hook hook);
 /* The same for what all layouts have, of an older one. */
 bool meta_old_valid(struct meta *meta);
 
+/*
+ * A record as it was pinned, by whoever. Returns the ABI that it says: *ret_meta
+ * is valid if that is NATRA_PIN_ABI, has its first META_OLD_SIZE bytes if it is
+ * older, and is untouched if it is newer. 0: it is no record.
+ */
+uint32_t meta_read(const void *value, size_t size, struct meta *ret_meta);
+
 /* Whether the record is of this build's layout and its numbers are in range;
  * ends its strings. Whatever could write to the pin is not trusted further. */
 bool meta_valid(struct meta *meta);

@@ -6,9 +6,12 @@
 #include <linux/rtnetlink.h>
 #include <netlink/errno.h>
 #include <netlink/handlers.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "util/str.h"
+
+#define MAX_ERRNO 4095 /* of the kernel's */
 
 struct request {
 	struct netlink *nl;
@@ -73,7 +76,8 @@ static int on_error(struct sockaddr_nl *from, struct nlmsgerr *err, void *arg)
 	struct nlattr *text;
 
 	(void)from;
-	req->result = err->error;
+	req->result =
+		err->error <= 0 && err->error >= -MAX_ERRNO ? err->error : -EIO;
 	if (hdr->nlmsg_flags & NLM_F_ACK_TLVS) {
 		/* The request's payload is not echoed: NETLINK_CAP_ACK. */
 		text = nla_find(
@@ -129,4 +133,20 @@ struct nl_msg *netlink_tc(int type, int flags, uint32_t ifindex,
 		return NULL;
 	}
 	return msg;
+}
+
+const struct tcmsg *netlink_tcmsg(struct nl_msg *msg)
+{
+	const struct nlmsghdr *hdr = nlmsg_hdr(msg);
+
+	return nlmsg_datalen(hdr) < (int)sizeof(struct tcmsg) ? NULL
+							      : nlmsg_data(hdr);
+}
+
+bool netlink_get_u32(const struct nlattr *attr, uint32_t *ret)
+{
+	if (!attr || nla_len(attr) < (int)sizeof(*ret))
+		return false;
+	memcpy(ret, nla_data(attr), sizeof(*ret));
+	return true;
 }

@@ -4,6 +4,7 @@
 #ifndef NATRA_NETLINK_H
 #define NATRA_NETLINK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <netlink/netlink.h>
@@ -33,6 +34,12 @@ int netlink_request(struct netlink *nl, struct nl_msg *msg,
 /* A request about a qdisc or filter, without attributes; NULL: no memory. */
 struct nl_msg *netlink_tc(int type, int flags, uint32_t ifindex,
 			  uint32_t parent, uint32_t handle);
+
+/* What a message about a qdisc or filter begins with; NULL: it is too short. */
+const struct tcmsg *netlink_tcmsg(struct nl_msg *msg);
+
+/* false: there is no such attribute, or it is too short. */
+bool netlink_get_u32(const struct nlattr *attr, uint32_t *ret);
 
 static inline void netlink_freep(struct nl_msg **msg)
 {

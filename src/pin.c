@@ -257,7 +257,7 @@ static int load_meta(struct natra *n, struct pin_gen *gen)
 	char path[PIN_PATH_MAX + 8];
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
-	cleanup_free struct meta *value = NULL;
+	cleanup_free void *value = NULL;
 	const uint32_t zero = 0;
 	int r;
 
@@ -272,31 +272,15 @@ static int load_meta(struct natra *n, struct pin_gen *gen)
 	r = bpf_obj_get_info_by_fd(gen->meta_fd, &info, &len);
 	if (r < 0)
 		return natra_fail(n, r, "ask for '%s'", path);
-	if (info.type != BPF_MAP_TYPE_ARRAY || info.key_size != sizeof(zero) ||
-	    info.value_size < offsetof(struct meta, complete))
+	if (info.type != BPF_MAP_TYPE_ARRAY || info.key_size != sizeof(zero))
 		return 0;
-	value = calloc(1, info.value_size > sizeof(*value) ? info.value_size
-							   : sizeof(*value));
+	value = malloc(info.value_size);
 	if (!value)
 		return natra_fail(n, -ENOMEM, "read '%s'", path);
 	r = bpf_map_lookup_elem(gen->meta_fd, &zero, value);
 	if (r < 0)
 		return natra_fail(n, r, "read '%s'", path);
-	if (value->magic != NATRA_PIN_MAGIC)
-		return 0;
-	gen->abi = value->abi;
-	if (value->abi > NATRA_PIN_ABI)
-		return 0;
-	if (value->abi < NATRA_PIN_ABI) {
-		memcpy(&gen->meta, value, META_OLD_SIZE);
-		if (info.value_size < META_OLD_SIZE ||
-		    !meta_old_valid(&gen->meta))
-			gen->abi = 0;
-		return 0;
-	}
-	gen->meta = *value;
-	if (info.value_size != sizeof(*value) || !meta_valid(&gen->meta))
-		gen->abi = 0;
+	gen->abi = meta_read(value, info.value_size, &gen->meta);
 	return 0;
 }
 

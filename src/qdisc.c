@@ -6,11 +6,11 @@
 
 static int read_qdisc(struct nl_msg *msg, void *arg)
 {
-	struct tcmsg *tcm = nlmsg_data(nlmsg_hdr(msg));
+	const struct tcmsg *tcm = netlink_tcmsg(msg);
 	struct qdisc *qdisc = arg;
 	struct nlattr *kind;
 
-	if (nlmsg_datalen(nlmsg_hdr(msg)) < (int)sizeof(*tcm))
+	if (!tcm)
 		return 0;
 	kind = nlmsg_find_attr(nlmsg_hdr(msg), sizeof(*tcm), TCA_KIND);
 	if (!kind)

@@ -176,6 +176,52 @@ static void strings_without_an_end_get_one(void **state)
 	assert_int_equal(strnlen(m.reason, 999), META_REASON_MAX - 1);
 }
 
+/* As it is read back: of any size, by whoever pinned it. */
+static void record_is_read_by_its_abi(void **state)
+{
+	unsigned char value[sizeof(struct meta) + 8] = {0};
+	struct meta m = good_meta(), back = {.mode = 99};
+
+	(void)state;
+	memcpy(value, &m, sizeof(m));
+	assert_int_equal(meta_read(value, sizeof(m), &back), NATRA_PIN_ABI);
+	assert_memory_equal(&back, &m, sizeof(m));
+	/* Of an older one, only what all have. */
+	m.abi = 1;
+	memcpy(value, &m, sizeof(m));
+	assert_int_equal(meta_read(value, META_OLD_SIZE, &back), 1);
+	assert_memory_equal(&back, &m, META_OLD_SIZE);
+	assert_int_equal(back.policy.sketch_width, 0);
+	assert_string_equal(back.id, "");
+}
+
+static void what_is_no_record_changes_nothing(void **state)
+{
+	unsigned char value[sizeof(struct meta) + 8] = {0};
+	struct meta m = good_meta(), back = {.mode = 99};
+	const struct meta before = back;
+
+	(void)state;
+	memcpy(value, &m, sizeof(m));
+	assert_int_equal(meta_read(value, 0, &back), 0);
+	assert_int_equal(meta_read(value, 11, &back), 0);
+	assert_int_equal(meta_read(value, sizeof(m) - 1, &back), 0);
+	assert_int_equal(meta_read(value, sizeof(m) + 8, &back), 0);
+	m.abi = 1;
+	memcpy(value, &m, sizeof(m));
+	assert_int_equal(meta_read(value, META_OLD_SIZE - 1, &back), 0);
+	m.abi = 0;
+	memcpy(value, &m, sizeof(m));
+	assert_int_equal(meta_read(value, sizeof(m), &back), 0);
+	m.abi = NATRA_PIN_ABI + 1;
+	memcpy(value, &m, sizeof(m));
+	assert_int_equal(meta_read(value, 12, &back), NATRA_PIN_ABI + 1);
+	m.magic++;
+	memcpy(value, &m, sizeof(m));
+	assert_int_equal(meta_read(value, 12, &back), 0);
+	assert_memory_equal(&back, &before, sizeof(before));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +231,8 @@ int main(void)
 		cmocka_unit_test(record_of_an_older_layout_can_be_detached),
 		cmocka_unit_test(numbers_out_of_range_are_refused),
 		cmocka_unit_test(strings_without_an_end_get_one),
+		cmocka_unit_test(record_is_read_by_its_abi),
+		cmocka_unit_test(what_is_no_record_changes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
