@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A pod's annotations, which are the tenant's: no crash, what is accepted the
+ * library accepts too, and what is not allowed changes nothing. The input: which
+ * are allowed, then their values in the order of the table, each ended by '\0'.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "annotations.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const names[] = {
+	"natra.io/ingress-burst",
+	"natra.io/egress-burst",
+	"natra.io/fast-pass",
+	"natra.io/ingress-mode",
+	"natra.io/heavy-hitter-threshold",
+	"natra.io/edt-pacing",
+};
+
+static void require(int condition)
+{
+	if (!condition)
+		abort();
+}
+
+static cJSON *make_conf(const char *text, const char *end)
+{
+	cJSON *conf = cJSON_CreateObject();
+	cJSON *runtime = cJSON_AddObjectToObject(conf, "runtimeConfig");
+	cJSON *pod = cJSON_AddObjectToObject(
+		runtime, "io.kubernetes.cri.pod-annotations");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		/* An empty value stands for none. */
+		if (*text)
+			cJSON_AddStringToObject(pod, names[i], text);
+		text += strlen(text);
+		text += text < end;
+	}
+	return conf;
+}
+
+static void judge(const struct conf *conf, unsigned int allowed,
+		  bool continue_on_error, bool limited)
+{
+	struct settings settings = {
+		.policy = NATRA_INIT(settings.policy),
+		.allowed_annotations = allowed,
+		.continue_on_error = continue_on_error,
+	};
+	struct failure failure = {0};
+	struct natra_policy before;
+	struct log log = LOG_INIT;
+	struct natra *n;
+	int r;
+
+	if (limited) {
+		settings.policy.ingress_rate_bits_per_sec = 10000000;
+		settings.policy.egress_rate_bits_per_sec = 20000000;
+	}
+	before = settings.policy;
+	r = annotations_read(&settings.policy, &settings, conf, &log, &failure);
+	require((r == 0) == (failure.msg[0] == '\0'));
+	require(!r || !continue_on_error);
+	/* No annotation is a limit. */
+	require(settings.policy.ingress_rate_bits_per_sec ==
+			before.ingress_rate_bits_per_sec &&
+		settings.policy.egress_rate_bits_per_sec ==
+			before.egress_rate_bits_per_sec);
+	if (!allowed)
+		require(r == 0 &&
+			memcmp(&before, &settings.policy, sizeof(before)) == 0);
+	if (r)
+		return;
+	require(natra_open(&n, NULL) == 0);
+	/* What the plugin accepts, the library does too. */
+	require(natra_policy_check(n, &settings.policy) == 0);
+	natra_close(n);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	/* Its own memory: ASan sees a read past the terminator. */
+	char *text;
+	struct conf conf = {.name = "net"};
+
+	if (size < 1)
+		return 0;
+	text = malloc(size);
+	if (!text)
+		return 0;
+	memcpy(text, data + 1, size - 1);
+	text[size - 1] = '\0';
+	conf.json = make_conf(text, text + size - 1);
+	judge(&conf, data[0] & 0x3f, data[0] & 0x40, data[0] & 0x80);
+	judge(&conf, 0, false, true);
+	conf_free(&conf);
+	free(text);
+	return 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A pinned record of any size and ABI, as another build, another program or
+ * chance wrote it: no crash, and what is taken for a record is one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pin.h"
+#include "structs.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int condition)
+{
+	if (!condition)
+		abort();
+}
+
+static void judge_halves(const struct meta *m)
+{
+	require(m->mode < NATRA_MODE_MAX);
+	for (int i = 0; i < HALF_MAX; i++)
+		require(m->half[i].hook <= META_HOOK_CLSACT);
+	require(strnlen(m->pod.ifname, sizeof(m->pod.ifname)) <
+		sizeof(m->pod.ifname));
+	require(strnlen(m->host.ifname, sizeof(m->host.ifname)) <
+		sizeof(m->host.ifname));
+}
+
+/* All that is made of a record without asking the kernel. */
+static void use(const struct pin_gen *gen)
+{
+	struct natra_info info;
+
+	info_of(gen, &info);
+	require(strnlen(info.id, sizeof(info.id)) < sizeof(info.id));
+	require(strnlen(info.label, sizeof(info.label)) < sizeof(info.label));
+	require(natra_mode_name(info.mode) != NULL);
+	require(natra_mode_name(info.policy.mode) != NULL);
+	require(natra_edt_name(info.policy.edt) != NULL);
+	require(info.effective.sketch_width != 0);
+	for (int i = 0; i < HALF_MAX; i++)
+		(void)policy_limits(&info.policy, (enum half)i,
+				    meta_is_paced(&gen->meta, (enum half)i));
+	(void)meta_has_hook(&gen->meta, true, META_HOOK_NONE);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct pin_gen gen = PIN_GEN_INIT;
+	struct meta untouched;
+	/* Its own memory: ASan sees a read past the end. */
+	void *value = malloc(size ? size : 1);
+
+	if (!value)
+		return 0;
+	if (size)
+		memcpy(value, data, size);
+	memset(&gen.meta, 0x5a, sizeof(gen.meta));
+	untouched = gen.meta;
+	gen.abi = meta_read(value, size, &gen.meta);
+	free(value);
+	if (gen.abi == 0 || gen.abi > NATRA_PIN_ABI) {
+		require(memcmp(&gen.meta, &untouched, sizeof(untouched)) == 0);
+		return 0;
+	}
+	judge_halves(&gen.meta);
+	if (gen.abi == NATRA_PIN_ABI)
+		use(&gen);
+	else
+		/* Of an older one, no slot and no name is believed. */
+		require(gen.meta.slot[0].engine == 0 && !gen.meta.id[0]);
+	return 0;
+}

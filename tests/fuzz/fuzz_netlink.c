@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the kernel answers about links, qdiscs and filters: no crash, and what
+ * is told of it is text of one line. sendmsg and recvmsg are this file's, so that
+ * all the way from libnl's socket on is natra's own.
+ *
+ * The input: which question, then the answers, each behind its length (16 bits).
+ * Sequence numbers are put right, or libnl would look no further.
+ */
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/pkt_sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "hook.h"
+#include "link.h"
+#include "qdisc.h"
+
+#define DATAGRAM_MAX 8192
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct {
+	const uint8_t *data;
+	size_t size;
+	uint32_t seq;
+	/* The answer that recvmsg gives next. */
+	uint8_t next[DATAGRAM_MAX];
+	size_t len;
+} answers;
+
+static void require(int condition)
+{
+	if (!condition)
+		abort();
+}
+
+static void take_next(void)
+{
+	uint16_t len;
+
+	answers.len = 0;
+	if (answers.size < sizeof(len)) {
+		answers.size = 0;
+		return;
+	}
+	memcpy(&len, answers.data, sizeof(len));
+	answers.data += sizeof(len);
+	answers.size -= sizeof(len);
+	answers.len = len % DATAGRAM_MAX;
+	if (answers.len > answers.size)
+		answers.len = answers.size;
+	memcpy(answers.next, answers.data, answers.len);
+	answers.data += answers.len;
+	answers.size -= answers.len;
+	for (size_t at = 0; at + NLMSG_HDRLEN <= answers.len;) {
+		struct nlmsghdr hdr;
+
+		memcpy(&hdr, answers.next + at, sizeof(hdr));
+		hdr.nlmsg_seq = answers.seq;
+		memcpy(answers.next + at, &hdr, sizeof(hdr));
+		if (hdr.nlmsg_len < NLMSG_HDRLEN ||
+		    hdr.nlmsg_len > answers.len - at)
+			break;
+		at += NLMSG_ALIGN((size_t)hdr.nlmsg_len);
+	}
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	const struct nlmsghdr *hdr = msg->msg_iov[0].iov_base;
+
+	(void)fd;
+	(void)flags;
+	answers.seq = hdr->nlmsg_seq;
+	return (ssize_t)msg->msg_iov[0].iov_len;
+}
+
+ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	struct sockaddr_nl from = {.nl_family = AF_NETLINK};
+	size_t len;
+
+	(void)fd;
+	if (!answers.len)
+		take_next();
+	if (!answers.len) {
+		errno = ENOBUFS;
+		return -1;
+	}
+	len = answers.len;
+	if (len > msg->msg_iov[0].iov_len) {
+		len = msg->msg_iov[0].iov_len;
+		msg->msg_flags |= MSG_TRUNC;
+	}
+	memcpy(msg->msg_iov[0].iov_base, answers.next, len);
+	memcpy(msg->msg_name, &from, sizeof(from));
+	msg->msg_namelen = sizeof(from);
+	msg->msg_controllen = 0;
+	if (flags & MSG_PEEK)
+		return (ssize_t)(flags & MSG_TRUNC ? answers.len : len);
+	answers.len = 0;
+	return (ssize_t)len;
+}
+
+static int judge_program(void *arg, const struct hook_program *program)
+{
+	int *count = arg;
+
+	require(strnlen(program->name, sizeof(program->name)) <
+		sizeof(program->name));
+	(void)hook_program_is_natra(program);
+	return ++*count == 100;
+}
+
+static void judge_link(const struct link_info *link)
+{
+	require(strnlen(link->ifname, sizeof(link->ifname)) <
+		sizeof(link->ifname));
+	require(strnlen(link->kind, sizeof(link->kind)) < sizeof(link->kind));
+}
+
+static void ask_of_links(struct natra *n, struct netlink *nl, uint8_t which)
+{
+	struct link_info link = {0}, peer = {0};
+	int r = which & 1 ? link_by_name(n, nl, "eth0", &link)
+			  : link_by_index(nl, 7, &link);
+
+	require(r <= 0);
+	judge_link(&link);
+	/* The number of the namespace is only part of a question here. */
+	r = link_host_peer(n, nl, &link, which & 2 ? 5 : -1, &peer);
+	require(r <= 0);
+	if (r == 0) {
+		judge_link(&peer);
+		require(peer.peer_ifindex == link.ifindex);
+	}
+}
+
+static void ask_of_qdiscs(struct natra *n, struct netlink *nl)
+{
+	struct qdisc qdisc = {0};
+
+	require(qdisc_get(n, nl, 7, TC_H_ROOT, &qdisc) <= 0);
+	require(strnlen(qdisc.kind, sizeof(qdisc.kind)) < sizeof(qdisc.kind));
+	require(qdisc_remove(n, nl, 7, TC_H_ROOT, &qdisc) <= 0);
+}
+
+static void ask_of_filters(struct natra *n, struct netlink *nl, uint8_t which)
+{
+	const struct hook hook = {.ifindex = 7, .ingress = which & 1};
+	int count = 0;
+	int r = hook_clsact_list(n, nl, &hook, judge_program, &count);
+
+	require(r <= 0 || r == 1);
+}
+
+static void ask_of_leftovers(struct natra *n)
+{
+	struct natra_leftovers left = NATRA_INIT(left);
+	struct natra_target target = NATRA_INIT(target);
+
+	target.ifname = "eth0";
+	if (natra_find_leftovers(n, &target, &left) < 0)
+		return;
+	require(strnlen(left.ifb_ifname, sizeof(left.ifb_ifname)) <
+		sizeof(left.ifb_ifname));
+	(void)natra_remove_leftovers(n, &target);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	cleanup_netlink struct netlink nl = {0};
+	struct natra *n;
+	uint8_t which;
+
+	if (size < 1)
+		return 0;
+	require(natra_open(&n, NULL) == 0);
+	require(netlink_open(n, &nl) == 0);
+	which = data[0] >> 2;
+	answers.data = data + 1;
+	answers.size = size - 1;
+	answers.len = 0;
+	switch (data[0] & 3) {
+	case 0:
+		ask_of_links(n, &nl, which);
+		break;
+	case 1:
+		ask_of_qdiscs(n, &nl);
+		break;
+	case 2:
+		ask_of_filters(n, &nl, which);
+		break;
+	default:
+		ask_of_leftovers(n);
+		break;
+	}
+	for (const char *c = natra_error(n); *c; c++)
+		require((unsigned char)*c >= 0x20 && *c != 0x7f);
+	natra_close(n);
+	return 0;
+}
