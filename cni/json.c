@@ -104,9 +104,10 @@ int json_u64(const cJSON *item, uint64_t *ret)
 
 struct json_shown json_show(const cJSON *item)
 {
-	char *json = cJSON_IsString(item) ? NULL : cJSON_PrintUnformatted(item);
-	const char *text = json ? json : json_text(item);
-	const char *quote = json ? "" : "'";
+	const char *string = json_text(item);
+	char *json = string ? NULL : cJSON_PrintUnformatted(item);
+	const char *text = string ? string : json ? json : "?";
+	const char *quote = string ? "'" : "";
 	struct json_shown shown;
 
 	(void)snprintf(shown.text, sizeof(shown.text), "%s%.*s%s%s", quote,

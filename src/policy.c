@@ -82,7 +82,7 @@ static int check_width(uint32_t width, char *ret_error, size_t size)
 	     width <= NATRA_SKETCH_WIDTH_MAX && (width & (width - 1)) == 0))
 		return 0;
 	(void)snprintf(ret_error, size,
-		       "sketch_width: %u is not a power of two from %u to %u",
+		       "sketch_width: %u is not a power of two from %d to %d",
 		       width, NATRA_SKETCH_WIDTH_MIN, NATRA_SKETCH_WIDTH_MAX);
 	return -EINVAL;
 }

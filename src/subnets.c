@@ -125,6 +125,7 @@ int subnets_read(const struct natra_policy *policy, struct subnets *ret)
 				     &subnets.list[subnets.len]);
 
 		if (r < 0)
+			/* cppcheck-suppress memleak ; knows no cleanup_ */
 			return r;
 	}
 	subnets_sort(&subnets);

@@ -3,6 +3,7 @@
 """The plugin as a node needs it: one file that depends on no other."""
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -53,8 +54,14 @@ def alone(rep, natra, pod, root):
 
 def main():
     natra = static_natra()
+    hardening = subprocess.run(
+            [f"{plugin.HERE}/../check/hardening",
+             f"{os.path.dirname(natra)}/cni/natra"],
+            text=True, stdout=subprocess.PIPE)
     plugin.isolate()
     rep = Report()
+    rep.equal("hardening", (hardening.returncode, hardening.stdout.strip()),
+              (0, "1 checked, 0 problems"))
     rep.equal("interpreter", "INTERP" in sh("readelf", "-lW", natra), False)
     rep.equal("libraries", "NEEDED" in sh("readelf", "-dW", natra), False)
     rep.most("size, stripped", os.path.getsize(natra) / 1e6,

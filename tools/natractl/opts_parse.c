@@ -99,6 +99,7 @@ static int take_short(struct opts *opts, const struct opts_spec *spec,
 		int r, id = find_key(*key);
 
 		if (id == OPT_MAX)
+			/* cppcheck-suppress varFuncNullUB ; not a variadic one */
 			return usage_error((const char[]){'-', *key, '\0'},
 					   NULL, "unknown option");
 		if (opts_metavar(id))
