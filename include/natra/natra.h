@@ -17,8 +17,9 @@
  * independent. Processes may work on the same attachment at once: the library
  * locks it.
  *
- * Privileges: CAP_BPF and CAP_NET_ADMIN; CAP_SYS_ADMIN to enter another
- * network namespace and to mount bpffs. Without them: -EPERM.
+ * Privileges: CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; for interfaces in another
+ * network namespace and to mount bpffs CAP_SYS_ADMIN, which implies the first
+ * two. Without them: -EPERM, or -EACCES where the verifier says no.
  *
  * Structs that the caller passes begin with their own size, so that an old
  * program works with a newer library. Initialise them with NATRA_INIT:

@@ -1,0 +1,276 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The capabilities that natra needs, each of them alone taken away, and what
+input cannot do: reach a file by its name, forge a line of the log, or loosen a
+mode through the umask.
+
+usage: privilege.py [caps|escape]...   (default: all)
+"""
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+
+import plugin
+from plugin import (ENV, PINS, Answer, Veth, attachment, find_natra, malformed,
+                    natractl, pins, programs)
+from limiters import find_natractl
+from report import Report
+
+# For an interface in another network namespace. In the kernel CAP_SYS_ADMIN
+# implies CAP_BPF and CAP_PERFMON.
+ALL = ("bpf", "net_admin", "sys_admin")
+# In one's own; without CAP_PERFMON the verifier allows no arithmetic on the
+# addresses of packets.
+OWN = ("bpf", "net_admin", "perfmon")
+NOT_AVAILABLE, NO_PERMISSION = 50, 103
+LOG = "/var/log/natra.log"
+# What plugin.isolate() has given to this test alone.
+OWN_PLACES = ("/sys/fs/bpf", "/run/netns", "/var/log", "/var/lib")
+BANDWIDTH = {"ingressRate": 10_000_000, "egressRate": 20_000_000}
+
+
+def conf(pod, **keys):
+    return dict({"cniVersion": "1.1.0", "name": "privilege", "type": "natra",
+                 "runtimeConfig": {"bandwidth": BANDWIDTH},
+                 "prevResult": pod.prev_result("1.1.0")}, **keys)
+
+
+def run(argv, caps=ALL, umask=None, stdin="", **env):
+    """A command with exactly these capabilities."""
+    only = ",".join(["-all", *(f"+{c}" for c in caps)])
+    p = subprocess.run(
+            ["setpriv", f"--bounding-set={only}", "--inh-caps=-all", *argv],
+            input=stdin, text=True, env={k: v for k, v in env.items()
+                                         if v is not None}, timeout=20,
+            umask=-1 if umask is None else umask,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return Answer(p.returncode, p.stdout, p.stderr, 0)
+
+
+def cni(command, stdin, pod, caps=ALL, umask=None, **env):
+    return run([find_natra()], caps, umask, json.dumps(stdin),
+               **dict(ENV, CNI_COMMAND=command, CNI_NETNS=pod.path, **env))
+
+
+def ctl(*args, caps=ALL, umask=None):
+    return run([find_natractl(), *args], caps, umask, PATH=ENV["PATH"])
+
+
+def show(answer):
+    return " ".join(str(answer).split())[:80]
+
+
+def says_what(text):
+    """One line, which tells that it is a matter of privilege."""
+    return text.count("\n") == 1 and text.strip().isprintable() and (
+            "not permitted" in text or "has not CAP_" in text or
+            "Permission denied" in text)
+
+
+def cni_with(rep, pod, caps, errors):
+    """errors: the codes of the commands that must fail."""
+    name = " ".join(caps) or "none"
+    # Of a TCX link, the owner of its pin may dispose without any capability.
+    stdin = conf(pod, attachMode="clsact-podside")
+    valid = {"cni.dev/valid-attachments":
+             [{"containerID": ENV["CNI_CONTAINERID"], "ifname": "eth0"}]}
+    for command, more in (("STATUS", {}), ("ADD", {}), ("CHECK", {}),
+                          ("GC", valid), ("DEL", {})):
+        if command == "CHECK" and "ADD" in errors:
+            rep.equal("  left", (pins(), programs(pod)), ([], [0, 0]))
+            cni("ADD", stdin, pod)
+        a = cni(command, dict(stdin, **more), pod, caps)
+        rep.check(f"{command} with {name}", show(a),
+                  errors.get(command, "success"),
+                  not malformed(a, command) and not a.err and
+                  a.error() == errors.get(command, 0))
+        if a.code:
+            rep.true("  says what it may not",
+                     says_what(a.json["msg"] + "\n"), a.json["msg"][:80])
+        if command == "GC":
+            # Whole, whatever was refused so far.
+            rep.equal("  natractl check", natractl(
+                    "check", attachment(pod.path)["id"]).strip(), "ok")
+    if "DEL" in errors:
+        rep.true("  still pinned", pins())
+        cni("DEL", stdin, pod)
+    rep.equal("  left", (pins(), programs(pod)), ([], [0, 0]))
+
+
+def ctl_with(rep, attach, caps, refused=()):
+    """refused: what it must not be able to do."""
+    name = " ".join(caps) or "none"
+    steps = {"attach": attach, "list": (), "check": ("it",),
+             "detach": ("it",)}
+    for step, args in steps.items():
+        a = ctl(step, *args, caps=caps)
+        rep.check(f"natractl {step} with {name}", show(a),
+                  "one line" if step in refused else "success",
+                  a.code == 1 and says_what(a.err) and not a.out
+                  if step in refused else not a.code and not a.err)
+        if step == "attach" and step in refused:
+            ctl(step, *args)
+    ctl("detach", "it")
+    rep.equal("  left", pins(), [])
+
+
+def test_caps(rep, pod):
+    cni_with(rep, pod, ALL, {})
+    cni_with(rep, pod, ("net_admin", "sys_admin"), {})
+    denied = {"STATUS": NOT_AVAILABLE, "ADD": NO_PERMISSION,
+              "DEL": NO_PERMISSION}
+    # To look at filters, one need not be able to change them.
+    cni_with(rep, pod, ("bpf", "sys_admin"), denied)
+    denied.update(CHECK=NO_PERMISSION, GC=NO_PERMISSION)
+    cni_with(rep, pod, ("bpf", "net_admin"), denied)
+    cni_with(rep, pod, (), denied)
+    mode = ("--mode", "clsact-podside", "--id", "it", "--egress", "10M")
+    there = ("eth0", "--netns", pod.path, *mode)
+    ctl_with(rep, there, ALL)
+    everything = ("attach", "list", "check", "detach")
+    ctl_with(rep, there, OWN, everything)
+    ctl_with(rep, there, (), everything)
+    here = (pod.host, *mode)
+    ctl_with(rep, here, OWN)
+    ctl_with(rep, here, ("net_admin", "perfmon"), ("attach",))
+    ctl_with(rep, here, ("bpf", "perfmon"), ("attach", "detach"))
+    ctl_with(rep, here, ("bpf", "net_admin"), ("attach",))
+
+
+def snapshot(*roots):
+    """Every name under these directories."""
+    return {os.path.join(d, f) for root in roots for d, dirs, files in
+            os.walk(root) for f in dirs + files}
+
+
+def modes():
+    """Modes of all that is pinned."""
+    found = {"directory": set(), "pin": set()}
+    for d, _, files in os.walk(PINS):
+        found["directory"].add(oct(stat.S_IMODE(os.stat(d).st_mode)))
+        for f in files:
+            found["pin"].add(oct(stat.S_IMODE(os.stat(f"{d}/{f}").st_mode)))
+    return found
+
+
+def test_modes(rep, pod):
+    for umask in (0, 0o077, 0o777):
+        natractl("gc")
+        a = cni("ADD", conf(pod, logFile=LOG), pod, umask=umask)
+        rep.check(f"ADD under umask {umask:03o}", show(a), "success",
+                  not a.code or umask == 0o777)
+        if umask != 0o777:
+            rep.equal("  modes", modes(),
+                      {"directory": {"0o700"}, "pin": {"0o600"}})
+            rep.equal("  mode of the log",
+                      oct(stat.S_IMODE(os.stat(LOG).st_mode)), "0o600")
+        a = cni("DEL", conf(pod), pod)
+        rep.check("  DEL", show(a), "success", not a.code)
+        if os.path.exists(LOG):
+            os.unlink(LOG)
+
+
+def test_names(rep, pod):
+    """A container id is of few characters, and becomes no name of a file; an
+    id of natractl is of any, and neither does it."""
+    before = snapshot(*OWN_PLACES)
+    for ok, name in ((False, "../../../tmp/evil"), (False, "a/b"),
+                     (False, ".."), (False, ".hidden"), (False, "a\nb"), (False, "-rf"),
+                     (False, "x" * 5000), (True, "a..b"), (True, "c.0-f_e"),
+                     (True, "x" * 200)):
+        for command in ("ADD", "DEL"):
+            a = cni(command, conf(pod), pod, CNI_CONTAINERID=name)
+            # An id that no attachment can have needs no removing.
+            good = ok or (command == "DEL" and name == "x" * 5000)
+            rep.check(f"{command} of container {name[:20]!r}", show(a),
+                      "success" if good else "refused",
+                      not malformed(a, command) and (not a.code) == good)
+            strange = [p for p in snapshot(PINS) if not re.fullmatch(
+                    r"([0-9a-f]{32}|engine_[0-9a-f]{16})"
+                    r"(/\d+(/[a-z_]+)?)?", os.path.relpath(p, PINS))]
+            if strange:
+                rep.equal("  names on bpffs", strange, [])
+    for name in ("../../../tmp/evil", "a/b", ".", "a\nb\x1b[2J", "-"):
+        a = ctl("attach", "eth0", "--netns", pod.path, f"--id={name}",
+                "--egress", "10M")
+        rep.check(f"natractl attach --id {name!r}", show(a), "success",
+                  a.code == 0)
+        a = ctl("list")
+        rep.true("  list is printable", all(
+                s.isprintable() for s in a.out.split("\n")))
+        ctl("detach", "--", name)
+    for ifname in ("../eth0", "a/b", "..", "eth0\n", "x" * 16):
+        a = cni("ADD", conf(pod), pod, CNI_IFNAME=ifname)
+        rep.check(f"ADD of interface {ifname!r}", show(a), "refused",
+                  not malformed(a, "ADD") and a.code == 1)
+    natractl("gc")
+    after = snapshot(*OWN_PLACES)
+    # The programs' directories stay when the pods go.
+    rep.equal("files that came", sorted(
+            p for p in after - before if not p.startswith(PINS)), [])
+    rep.equal("outside", os.path.exists("/tmp/evil"), False)
+    rep.equal("attachments left", pins(), [])
+
+
+def test_log(rep, pod):
+    """The tenant chooses the name of the pod, and a client of the API server
+    might get more through than it should."""
+    forged = "time=2026-01-01T00:00:00.000Z level=info msg=forged"
+    args = f"K8S_POD_NAMESPACE=a\n{forged};K8S_POD_NAME=\x1b[2J\r\t\"\\\x7f"
+    annotations = {"natra.io/fast-pass": f"off\n{forged}\x1b[2J"}
+    stdin = conf(pod, logFile=LOG, logLevel="debug",
+                 allowAnnotations=["natra.io/fast-pass"], onError="continue")
+    stdin["runtimeConfig"]["io.kubernetes.cri.pod-annotations"] = annotations
+    for command in ("ADD", "CHECK", "DEL"):
+        a = cni(command, stdin, pod, CNI_ARGS=args)
+        rep.check(f"{command} with newlines in it", show(a), "success",
+                  not a.code and not malformed(a, command))
+        if command == "ADD":
+            label = attachment(pod.path)["label"]
+            rep.true("  natractl list is printable", all(
+                    s.isprintable() for s in natractl("list").split("\n")),
+                    repr(label)[:40])
+    with open(LOG, newline="", encoding="utf-8") as f:
+        lines = f.read().split("\n")
+    rep.equal("  ends with a newline", lines.pop(), "")
+    rep.least("  lines", len(lines), 3)
+    rep.true("  each is printable ASCII", all(
+            s.isascii() and s.isprintable() for s in lines))
+    rep.true("  each is natra's own", all(
+            re.match(r"time=\S+ level=\w+ command=(ADD|CHECK|DEL) ", s)
+            for s in lines))
+    rep.equal("  forged", sum(s.startswith(forged[:20]) for s in lines), 0)
+    # What is not a plain file is not written to.
+    os.unlink(LOG)
+    os.symlink("/var/log/target", LOG)
+    a = cni("ADD", conf(pod, logFile=LOG), pod)
+    rep.check("ADD with a link in place of the log", show(a), "success",
+              not a.code)
+    rep.equal("  what it points to", os.path.exists("/var/log/target"), False)
+    os.unlink(LOG)
+    cni("DEL", conf(pod), pod)
+
+
+TESTS = {"caps": (test_caps,), "escape": (test_modes, test_names, test_log)}
+
+
+def main():
+    wanted = sys.argv[1:] or list(TESTS)
+    if set(wanted) - set(TESTS):
+        sys.exit(__doc__)
+    plugin.isolate()
+    rep = Report()
+    pod = Veth("least", "vleast")
+    for name in wanted:
+        for test in TESTS[name]:
+            print(f"{test.__name__}:")
+            test(rep, pod)
+    pod.close()
+    rep.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
