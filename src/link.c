@@ -4,67 +4,54 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/if_arp.h>
-#include <linux/if_link.h>
 #include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
+#include <netlink/errno.h>
+#include <netlink/route/link.h>
 #include <string.h>
 
-static void read_kind(struct nlattr *attr, struct link_info *info)
-{
-	struct nlattr *attrs[IFLA_INFO_MAX + 1];
+#include "util/str.h"
 
-	if (attr && nla_parse_nested(attrs, IFLA_INFO_MAX, attr, NULL) == 0 &&
-	    attrs[IFLA_INFO_KIND])
-		(void)nla_strlcpy(info->kind, attrs[IFLA_INFO_KIND],
-				  sizeof(info->kind));
+static int errno_of(int nle)
+{
+	switch (-nle) {
+	case NLE_OBJ_NOTFOUND:
+	case NLE_NODEV:
+		return -ENODEV;
+	case NLE_PERM:
+	case NLE_NOACCESS:
+		return -EPERM;
+	case NLE_NOMEM:
+		return -ENOMEM;
+	default:
+		return -EIO;
+	}
 }
 
-static int read_link(struct nl_msg *msg, void *arg)
-{
-	const struct nlmsghdr *hdr = nlmsg_hdr(msg);
-	struct nlattr *attrs[IFLA_MAX + 1];
-	struct link_info info = {0};
-	const struct ifinfomsg *ifi;
-	uint32_t nsid;
-
-	/* Checks the length, too. */
-	if (hdr->nlmsg_type != RTM_NEWLINK ||
-	    nlmsg_parse(nlmsg_hdr(msg), sizeof(*ifi), attrs, IFLA_MAX, NULL) <
-		    0 ||
-	    !attrs[IFLA_IFNAME])
-		return 0;
-	ifi = nlmsg_data(hdr);
-	info.ifindex = (uint32_t)ifi->ifi_index;
-	info.has_l2 = ifi->ifi_type == ARPHRD_ETHER ||
-		      ifi->ifi_type == ARPHRD_LOOPBACK;
-	(void)nla_strlcpy(info.ifname, attrs[IFLA_IFNAME], sizeof(info.ifname));
-	read_kind(attrs[IFLA_LINKINFO], &info);
-	(void)netlink_get_u32(attrs[IFLA_LINK], &info.peer_ifindex);
-	info.peer_nsid = netlink_get_u32(attrs[IFLA_LINK_NETNSID], &nsid)
-				 ? (int)nsid
-				 : -1;
-	*(struct link_info *)arg = info;
-	return 0;
-}
-
-/* Not by libnl-route, which trusts the kernel to nest what it expects nested. */
-static int get_link(struct netlink *nl, uint32_t ifindex, const char *ifname,
+static int get_link(struct netlink *nl, int ifindex, const char *ifname,
 		    struct link_info *ret_link)
 {
-	cleanup_nlmsg struct nl_msg *msg =
-		nlmsg_alloc_simple(RTM_GETLINK, NLM_F_REQUEST);
-	struct ifinfomsg ifi = {.ifi_index = (int)ifindex};
-	struct link_info info = {0};
+	struct link_info info = {.peer_nsid = -1};
+	struct rtnl_link *link = NULL;
+	unsigned int type;
 	int r;
 
-	if (!msg || nlmsg_append(msg, &ifi, sizeof(ifi), NLMSG_ALIGNTO) < 0 ||
-	    (ifname && nla_put_string(msg, IFLA_IFNAME, ifname) < 0))
-		return -ENOMEM;
-	r = netlink_request(nl, msg, read_link, &info);
+	r = rtnl_link_get_kernel(nl->sock, ifindex, ifname, &link);
 	if (r < 0)
-		return r;
-	if (!info.ifindex)
+		return errno_of(r);
+	/* Success, too, when the answer was about something else. */
+	if (!link)
 		return -EIO;
+	info.ifindex = (uint32_t)rtnl_link_get_ifindex(link);
+	(void)str_copy(info.ifname, sizeof(info.ifname),
+		       rtnl_link_get_name(link));
+	(void)str_copy(info.kind, sizeof(info.kind), rtnl_link_get_type(link));
+	type = rtnl_link_get_arptype(link);
+	info.has_l2 = type == ARPHRD_ETHER || type == ARPHRD_LOOPBACK;
+	info.peer_ifindex = (uint32_t)rtnl_link_get_link(link);
+	if (rtnl_link_get_link_netnsid(link, &info.peer_nsid) < 0)
+		info.peer_nsid = -1;
+	rtnl_link_put(link);
 	*ret_link = info;
 	return 0;
 }
@@ -85,10 +72,10 @@ int link_by_name(struct natra *n, struct netlink *nl, const char *ifname,
 int link_by_index(struct netlink *nl, uint32_t ifindex,
 		  struct link_info *ret_link)
 {
-	/* It may come from a pin that anybody wrote. */
+	/* It may come from a pin that anybody wrote; libnl aborts on 0. */
 	if (ifindex == 0 || ifindex > INT_MAX)
 		return -ENODEV;
-	return get_link(nl, ifindex, NULL, ret_link);
+	return get_link(nl, (int)ifindex, NULL, ret_link);
 }
 
 int link_remove(struct natra *n, struct netlink *nl, uint32_t ifindex)
