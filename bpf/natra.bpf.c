@@ -152,7 +152,8 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 		ret->hash = hash_v6(
 			keys, t->saddr, t->daddr, t->ports,
 			natra_hash_kind(t->version, t->protocol, t->fragment));
-		if (!tx)
+		/* wire_len gives each segment of BIG TCP a jumbo header. */
+		if (!tx || t->protocol == NATRA_PROTO_TCP)
 			ret->bytes = natra_gso_len(skb->len, skb->gso_segs,
 						   skb->gso_size,
 						   parsed->header_len);

@@ -18,6 +18,8 @@
 #define NATRA_ETH_LEN             14
 #define NATRA_MAX_VLAN_TAGS       2
 #define NATRA_MAX_IPV6_EXTENSIONS 4
+/* The hop-by-hop header that BIG TCP puts into a packet of over 64 kB. */
+#define NATRA_JUMBO_LEN           8U
 
 #define NATRA_ETHERTYPE_IPV4   0x0800
 #define NATRA_ETHERTYPE_IPV6   0x86dd
@@ -79,7 +81,7 @@ natra_inline void natra_parse_l4(void *ctx, __u32 offset,
 {
 	struct natra_tuple *t = &p->tuple;
 
-	p->header_len = offset;
+	p->header_len += offset;
 	/* Without ports, all that two hosts send by a protocol is one flow,
 	 * and all fragments of it another one. */
 	if (t->fragment)
@@ -140,6 +142,9 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 
 	t->version = 6;
 	t->protocol = byte[6];
+	/* Segments are smaller, and go without it. */
+	if (t->protocol == NATRA_PROTO_HOPOPTS && !half[2])
+		p->header_len = -NATRA_JUMBO_LEN;
 	__builtin_memcpy(t->saddr, &p->raw[2], 16);
 	__builtin_memcpy(t->daddr, &p->raw[6], 16);
 	*offset += 40;

@@ -68,7 +68,8 @@ struct natra_tuple {
 /* What the parser finds, and its buffer. */
 struct natra_parsed_packet {
 	struct natra_tuple tuple;
-	__u32 header_len; /* layers 2 to 4, as far as they are known */
+	/* Of each segment: layers 2 to 4, as far as they are known. */
+	__u32 header_len;
 	__u32 raw[10];
 };
 

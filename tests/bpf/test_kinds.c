@@ -446,6 +446,35 @@ static void length_on_the_wire_is_worked_out_at_ingress(void **state)
 	th_close(&run);
 }
 
+/* BIG TCP: the kernel counts it for each segment; it is in none. */
+static void jumbo_header_is_not_on_the_wire(void **state)
+{
+	const struct th_context context = {.wire_len =
+						   3 * (14 + 40 + 8 + 20 + 500),
+					   .gso_segs = 3,
+					   .gso_size = 500};
+	const struct natra_limits limits = {0};
+	struct th_result result;
+	struct packet p;
+
+	(void)state;
+	packet_begin(&p);
+	packet_ethernet(&p);
+	packet_ipv6(&p, &plain);
+	packet_extension(&p, 0, 8);
+	packet_tcp(&p, 1000, 80, 20);
+	packet_payload(&p, 1500);
+	packet_end(&p);
+	p.data[14 + 4] = p.data[14 + 5] = 0; /* payload length */
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		struct progrun run = load(programs[i], &limits);
+
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.bytes, 3 * (14 + 40 + 20 + 500) + 8);
+		th_close(&run);
+	}
+}
+
 static void vlan_tag_beside_the_packet_counts(void **state)
 {
 	const struct natra_limits limits = {0};
@@ -481,6 +510,7 @@ int main(void)
 		cmocka_unit_test(
 			length_on_the_wire_is_told_by_the_kernel_at_egress),
 		cmocka_unit_test(length_on_the_wire_is_worked_out_at_ingress),
+		cmocka_unit_test(jumbo_header_is_not_on_the_wire),
 		cmocka_unit_test(vlan_tag_beside_the_packet_counts),
 	};
 

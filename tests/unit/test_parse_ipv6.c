@@ -182,6 +182,23 @@ static void atomic_fragment_is_a_whole_packet(void **state)
 	assert_int_equal(atomic.res.header_len, none.res.header_len + 8);
 }
 
+/* A segment goes without what makes BIG TCP's packet a jumbogram. */
+static void jumbo_header_is_not_of_the_segments(void **state)
+{
+	struct parsed none = parse_plain(), jumbo;
+	struct packet p;
+
+	(void)state;
+	begin(&p);
+	packet_extension(&p, HOPOPTS, 8);
+	packet_tcp(&p, 40000, 80, 20);
+	packet_end(&p);
+	p.data[14 + 4] = p.data[14 + 5] = 0; /* payload length */
+	jumbo = parse_packet(&p);
+	assert_true(same_flow(&none, &jumbo));
+	assert_int_equal(jumbo.res.header_len, none.res.header_len);
+}
+
 static void reserved_bits_make_no_fragment(void **state)
 {
 	struct parsed none = parse_fragment(0, 99, 0);
@@ -299,6 +316,7 @@ int main(void)
 		cmocka_unit_test(authentication_header_is_measured_in_words),
 		cmocka_unit_test(all_fragments_between_two_hosts_are_one_flow),
 		cmocka_unit_test(atomic_fragment_is_a_whole_packet),
+		cmocka_unit_test(jumbo_header_is_not_of_the_segments),
 		cmocka_unit_test(reserved_bits_make_no_fragment),
 		cmocka_unit_test(echo_is_one_flow_whatever_its_identifier),
 		cmocka_unit_test(every_protocol_with_ports_has_them),
