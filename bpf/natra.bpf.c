@@ -38,11 +38,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define PASS TC_ACT_UNSPEC
 #define DROP TC_ACT_SHOT
 
-static __always_inline bool fast_protocol(__u8 protocol)
-{
-	return protocol == NATRA_PROTO_TCP || protocol == NATRA_PROTO_UDP;
-}
-
 /* Off the fast path: what it cannot parse, and the tuple of a new flow. */
 static __noinline int parse_slow(struct __sk_buff *skb,
 				 struct natra_parsed_packet *parsed)
@@ -57,6 +52,9 @@ static __noinline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
 	return natra_hash_v6(keys, saddr, daddr, ports, kind);
 }
 
+/* What hash_fast needs of layer 4: the ports, and where TCP's header ends. */
+#define L4_FAST_LEN 13
+
 /*
  * Direct packet access for what nearly all packets are: TCP or UDP, no VLAN
  * tag in the frame, no IP options or extension headers, no fragment. The hash
@@ -65,16 +63,18 @@ static __noinline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
  */
 static __always_inline bool hash_fast(struct __sk_buff *skb, const __u64 *keys,
 				      bool subnets, struct natra_tuple *tuple,
-				      __u64 *ret_hash)
+				      __u64 *ret_hash, __u32 *ret_header_len)
 {
+	const __u32 l2_len = natra_fixed.has_l2 ? NATRA_ETH_LEN : 0;
 	void *data = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end;
-	void *l3 = data + (natra_fixed.has_l2 ? NATRA_ETH_LEN : 0);
+	void *l3 = data + l2_len;
 	const struct iphdr *ip4 = l3;
 	const struct ipv6hdr *ip6 = l3;
-	__u8 version = 4;
+	__u32 l3_len = sizeof(*ip4);
+	__u8 protocol, version = 4;
 
-	if (l3 + sizeof(*ip4) + sizeof(__u32) > end)
+	if (l3 + sizeof(*ip4) + L4_FAST_LEN > end)
 		return false;
 	if (natra_fixed.has_l2) {
 		__u16 type = *(__u16 *)(l3 - 2);
@@ -88,9 +88,9 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, const __u64 *keys,
 	}
 
 	if (version == 4) {
+		protocol = ip4->protocol;
 		if (*(__u8 *)ip4 != 0x45 ||
-		    (ip4->frag_off & natra_be16(0x3fff)) ||
-		    !fast_protocol(ip4->protocol))
+		    (ip4->frag_off & natra_be16(0x3fff)))
 			return false;
 		if (subnets) {
 			tuple->version = 4;
@@ -99,21 +99,27 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, const __u64 *keys,
 		}
 		*ret_hash = natra_hash_v4(keys, ip4->saddr, ip4->daddr,
 					  *(__u32 *)(ip4 + 1),
-					  natra_hash_kind(4, ip4->protocol, 0));
-		return true;
+					  natra_hash_kind(4, protocol, 0));
+	} else {
+		protocol = ip6->nexthdr;
+		l3_len = sizeof(*ip6);
+		if (ip6->version != 6 || l3 + sizeof(*ip6) + L4_FAST_LEN > end)
+			return false;
+		if (subnets) {
+			tuple->version = 6;
+			__builtin_memcpy(tuple->saddr, &ip6->saddr, 16);
+			__builtin_memcpy(tuple->daddr, &ip6->daddr, 16);
+		}
+		*ret_hash =
+			hash_v6(keys, ip6->saddr.in6_u.u6_addr32,
+				ip6->daddr.in6_u.u6_addr32, *(__u32 *)(ip6 + 1),
+				natra_hash_kind(6, protocol, 0));
 	}
-	if (ip6->version != 6 || l3 + sizeof(*ip6) + sizeof(__u32) > end ||
-	    !fast_protocol(ip6->nexthdr))
-		return false;
-	if (subnets) {
-		tuple->version = 6;
-		__builtin_memcpy(tuple->saddr, &ip6->saddr, 16);
-		__builtin_memcpy(tuple->daddr, &ip6->daddr, 16);
-	}
-	*ret_hash = hash_v6(keys, ip6->saddr.in6_u.u6_addr32,
-			    ip6->daddr.in6_u.u6_addr32, *(__u32 *)(ip6 + 1),
-			    natra_hash_kind(6, ip6->nexthdr, 0));
-	return true;
+	*ret_header_len = l2_len + l3_len + NATRA_UDP_LEN;
+	if (protocol == NATRA_PROTO_TCP)
+		*ret_header_len =
+			l2_len + l3_len + (((__u8 *)l3)[l3_len + 12] >> 4) * 4U;
+	return protocol == NATRA_PROTO_TCP || protocol == NATRA_PROTO_UDP;
 }
 
 struct packet {
@@ -136,28 +142,29 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 					struct packet *ret)
 {
 	const struct natra_tuple *t;
+	__u32 header_len, segs;
 	bool ip = true;
-	__u32 segs;
 
-	/*
-	 * Before Linux 6.19 wire_len leaves out the headers of GSO segments at
-	 * the ingress hook.
-	 */
-	ret->bytes = tx ? skb->wire_len : skb->len;
+	ret->bytes = skb->wire_len;
 	if (natra_unlikely(!hash_fast(skb, keys, subnets, &parsed->tuple,
-				      &ret->hash) ||
-			   (!tx && skb->gso_size))) {
+				      &ret->hash, &header_len))) {
 		ip = parse_slow(skb, parsed) != NATRA_PARSED_OTHER;
 		t = &parsed->tuple;
 		ret->hash = hash_v6(
 			keys, t->saddr, t->daddr, t->ports,
 			natra_hash_kind(t->version, t->protocol, t->fragment));
+		header_len = parsed->header_len;
 		/* wire_len gives each segment of BIG TCP a jumbo header. */
-		if (!tx || t->protocol == NATRA_PROTO_TCP)
-			ret->bytes = natra_gso_len(skb->len, skb->gso_segs,
-						   skb->gso_size,
-						   parsed->header_len);
+		if (t->protocol == NATRA_PROTO_TCP)
+			tx = false;
 	}
+	/*
+	 * Before Linux 6.19 wire_len leaves out the headers of GSO segments at
+	 * the ingress hook.
+	 */
+	if (!tx)
+		ret->bytes = natra_gso_len(skb->len, skb->gso_segs,
+					   skb->gso_size, header_len);
 	/* A tag that the kernel keeps in the skb is not in its length. */
 	if (natra_unlikely(skb->vlan_present)) {
 		segs = skb->gso_segs;

@@ -16,6 +16,7 @@
 #include "natra_hash.h"
 
 #define NATRA_ETH_LEN             14
+#define NATRA_UDP_LEN             8
 #define NATRA_MAX_VLAN_TAGS       2
 #define NATRA_MAX_IPV6_EXTENSIONS 4
 /* The hop-by-hop header that BIG TCP puts into a packet of over 64 kB. */
@@ -67,7 +68,7 @@ natra_inline __u32 natra_l4_len(void *ctx, __u32 offset,
 			return 20;
 		return (*(const __u8 *)p->raw >> 4) * 4;
 	case NATRA_PROTO_UDP:
-		return 8;
+		return NATRA_UDP_LEN;
 	case NATRA_PROTO_SCTP:
 		return 12;
 	default:
