@@ -3,7 +3,6 @@
 """natra on each kind of interface that a pod may have: eth0 is a veth, macvlan,
 ipvlan or netkit. ADD, CHECK, the cap in both directions by traffic, DEL."""
 import argparse
-import subprocess
 import sys
 
 import plugin
@@ -12,6 +11,7 @@ from plugin import (attachment, call, find_natra, has_tcx, pins, programs,
                     qdiscs, skip)
 from report import Report
 from rig import Ns, sh
+from wirings import Missing, add_link, add_netkit
 
 # Address of the pod, and who talks to it: the node, or the LAN on its uplink.
 KINDS = {"veth": ("10.74.0.2", "10.74.0.1", "node"),
@@ -20,31 +20,17 @@ KINDS = {"veth": ("10.74.0.2", "10.74.0.1", "node"),
          "ipvlan": ("10.73.0.2", "10.73.0.1", "lan")}
 
 
-def add_link(kind, *args):
-    """ip link add, or skip: Debian's kernels have each as a module."""
-    subprocess.run(["modprobe", kind], stderr=subprocess.DEVNULL, check=False)
-    p = subprocess.run(["ip", "link", "add", *args], text=True,
-                       stderr=subprocess.PIPE)
-    if p.returncode:
-        skip(f"{kind} ({p.stderr.strip().splitlines()[-1]})")
-
-
 def wire(kind, pod):
     """eth0 of that kind in the pod, with its address."""
     ip, peer_ip, peer = KINDS[kind]
     if peer == "lan":
-        add_link(kind, "link", "uplink", "name", "pod0", "type", kind, "mode",
-                 "bridge" if kind == "macvlan" else "l2")
-        inner = "pod0"
+        mode = "bridge" if kind == "macvlan" else "l2"
+        add_link(kind, f"link uplink name eth0 netns {pod.name} type {kind} "
+                 f"mode {mode}")
     elif kind == "veth":
-        add_link(kind, "host0", "type", "veth", "peer", "name", "pod0")
-        inner = "pod0"
+        add_link(kind, f"host0 type veth peer name eth0 netns {pod.name}")
     else:
-        # An old iproute2 names neither end; the kernel does.
-        add_link(kind, "host0", "type", "netkit")
-        inner, = [s.split("@")[0] for s in sh("ip", "-br", "link").split("\n")
-                  if "@host0" in s]
-    sh("ip", "link", "set", inner, "netns", pod.name, "name", "eth0")
+        add_netkit("host0", "l3", 1500, pod)
     pod.run("ip", "link", "set", "eth0", "up")
     if peer == "node":
         sh("ip", "addr", "add", f"{peer_ip}/24", "dev", "host0")
@@ -103,7 +89,10 @@ def main():
     with Lan() as r:
         pod = Ns("wired")
         r.pods.append(pod)
-        wire(a.kind, pod)
+        try:
+            wire(a.kind, pod)
+        except Missing as e:
+            skip(str(e))
         modes = ("auto",) + ("clsact-podside",) * has_tcx()
         for mode in (a.mode,) if a.mode else modes:
             story(r, rep, a.kind, pod, mode, a)

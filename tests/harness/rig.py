@@ -110,19 +110,21 @@ SYSCTLS = {
 class Ns:
     """A network namespace; name None is the one of the script, the node."""
 
-    def __init__(self, name=None):
+    def __init__(self, name=None, exists=False):
         self.name = name
         if name is None:
             self.path = "/proc/self/ns/net"
         else:
-            sh("ip", "netns", "add", name)
+            if not exists:
+                sh("ip", "netns", "add", name)
             self.path = f"{NETNS_DIR}/{name}"
         self.fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         self._procs = []
         with self:
             for key, value in SYSCTLS.items():
                 self._set(key, value)
-        self.run("ip", "link", "set", "lo", "up")
+        if not exists:
+            self.run("ip", "link", "set", "lo", "up")
 
     def _set(self, key, value):
         try:

@@ -1,0 +1,276 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra on a way to wire a pod: the cap holds both ways, what natra counts is what
+passed, and a cap beyond the wire costs next to nothing.
+
+A cell is an IP version with an MTU, or with BIG TCP, which is packets over 64 kB.
+Each is tried with the mode that `auto` takes, and each other mode, and pacing
+switched off, with one cell in turn. All of them run at once, each in a pod of
+its own with a stream each way. Then, on the mode of `auto`, one cell after the
+other carries all it can, without natra and with a cap of 400G by turns.
+
+A line for each cell, `cell` and JSON, is what tests/vm/support reads.
+"""
+import argparse
+import json
+import os
+import re
+import statistics
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from limiters import Natra, bits, dropped, total
+from report import Report
+from rig import Meter
+from stream import Stream
+from wirings import NAMES, WITH_HOST_PEER, Missing, Wiring
+
+BEYOND = "400G"
+# Far below what a stream carries, so that it goes the whole way of a heavy flow.
+HEAVY_BYTES = 100000
+KEPT = 0.97             # of the throughput without natra
+COUNTED = 0.001
+WAYS = ("in", "out")
+DIRECTIONS = ("ingress", "egress")
+# IP version, MTU, BIG TCP
+CELLS = [(4, 1500, False), (6, 1500, True), (6, 9000, False),
+         (4, 1500, True), (6, 1500, False), (4, 9000, False)]
+
+
+def tolerances(edt):
+    """Into the pod is policed; out of it is paced where fq is there."""
+    return (0.05, 0.02 if edt else 0.05)
+
+
+class Lane:
+    """A pod and its client, with natra's options, and the cell it stands for."""
+
+    def __init__(self, pair, cell, options=()):
+        self.pair = pair
+        self.version, self.mtu, self.big = cell
+        self.natra = Natra(pair[0], *options)
+        header = 14 + (20 if self.version == 4 else 40) + 32
+        self.meters = [Meter(end, header) for end in pair]
+        self.streams = []
+
+    def describe(self):
+        return (f"{self.mode}{' EDT' if self.edt else ''} IPv{self.version} "
+                f"{self.mtu}{' BIG TCP' if self.big else ''}")
+
+    def key(self):
+        return {"ip": self.version, "mtu": self.mtu, "big": self.big}
+
+    def start(self, cpus=(None, None)):
+        pod, client = self.pair
+        self.streams = [Stream(client, pod, self.version, cpus[0]),
+                        Stream(pod, client, self.version, cpus[-1])]
+
+    def stop(self):
+        for s in self.streams:
+            s.close()
+        self.streams = []
+
+    def read(self):
+        """(time, bytes on the wire) each way."""
+        return [(time.monotonic(), s.wire_bytes()) for s in self.streams]
+
+    def passed(self):
+        """Bytes that natra let pass, each way."""
+        stats = self.natra.stats()
+        return [total(stats[d]) - dropped(stats[d], "bytes") -
+                stats[d]["other"]["bytes"] for d in DIRECTIONS]
+
+    def arrived(self):
+        return [m.read()[1] for m in self.meters]
+
+    def drained(self):
+        """Waits until nothing arrives any more."""
+        end, last = time.monotonic() + 5, None
+        while time.monotonic() < end and self.arrived() != last:
+            last = self.arrived()
+            time.sleep(0.2)
+
+
+def rates(before, after):
+    """bit/s of read()."""
+    return [(b1 - b0) * 8 / (t1 - t0)
+            for (t0, b0), (t1, b1) in zip(before, after)]
+
+
+class Bench:
+    """What is measured on a wiring."""
+
+    def __init__(self, name, rep, a):
+        self.name, self.rep, self.a = name, rep, a
+        features = Natra().json("probe")
+        self.auto, self.fq = features["auto_mode"], bool(features["fq"])
+        self.kernel = re.match(r"\d+\.\d+", os.uname().release)[0]
+        others = list(self.others())
+        # In the cells that all kernels have.
+        plain = [c for c in CELLS if not c[2]]
+        cells = [(c, ()) for c in CELLS] + [
+                (plain[i % len(plain)], options)
+                for i, options in enumerate(others)]
+        wiring = Wiring(name, [c[1] for c, _ in cells])
+        self.lanes = []
+        for (cell, options), pair in zip(cells, wiring.pairs):
+            lane = Lane(pair, cell, options)
+            versions = wiring.set_big_tcp(pair, lane.big)
+            if lane.big and lane.version not in versions:
+                self.cell(**lane.key(), skip="no BIG TCP")
+            else:
+                self.lanes.append(lane)
+        self.by_auto = len(self.lanes) - len(others)
+
+    def others(self):
+        """natractl's options for all that is not what auto takes."""
+        for mode in Natra.modes():
+            if mode.endswith("hostside") and self.name not in WITH_HOST_PEER:
+                continue
+            if mode != self.auto:
+                yield "--mode", mode
+            if self.fq and mode.endswith("podside"):
+                yield "--mode", mode, "--edt", "off"
+
+    def cell(self, **found):
+        print("cell", json.dumps({"kernel": self.kernel, "fq": self.fq,
+                                  "wiring": self.name, **found}))
+
+    def refused(self):
+        """Modes that need a host-side veth, where there is none."""
+        if self.name in WITH_HOST_PEER:
+            return
+        pod = self.lanes[0].pair[0]
+        for mode in Natra.modes():
+            if not mode.endswith("hostside"):
+                continue
+            p = Natra(pod).run("attach", "eth0", "--netns", pod.path, "--mode",
+                               mode, "--ingress", "10M")
+            good = p.returncode == 1 and "no host-side veth" in p.stderr and \
+                len(p.stderr.splitlines()) == 1
+            self.rep.check(f"{mode}: refused", p.stderr.strip(), "one line",
+                           good)
+            self.cell(mode=mode, edt=False, skip="no host side", ok=good)
+
+    def held(self):
+        """The cap and the bytes, in all lanes at once."""
+        for lane in self.lanes:
+            lane.natra.attach(self.a.cap, self.a.cap)
+            lane.before = lane.arrived()
+        infos = {info["id"]: info for info in Natra().json("list")}
+        for lane in self.lanes:
+            info = infos[lane.natra.id]
+            lane.mode, lane.edt = info["mode"], bool(info["edt_active"])
+            lane.start()
+            # Not all bursts at once: the kernel's backlogs are finite.
+            time.sleep(0.03)
+        time.sleep(self.a.settle)
+        before = [lane.read() for lane in self.lanes]
+        time.sleep(self.a.seconds)
+        after = [lane.read() for lane in self.lanes]
+        for lane in self.lanes:
+            lane.stop()
+        for lane in self.lanes:
+            lane.drained()
+        return [self.judged(lane, rates(b, a)) for lane, b, a in
+                zip(self.lanes, before, after)]
+
+    def judged(self, lane, got):
+        failed = self.rep.failed
+        what = f"{self.name} {lane.describe()}"
+        for way, rate, tolerance in zip(WAYS, got, tolerances(lane.edt)):
+            self.rep.near(f"{what} {way}", rate / 1e6, bits(self.a.cap) / 1e6,
+                          tolerance, " Mbit/s")
+        for way, passed, m0, m1 in zip(WAYS, lane.passed(), lane.before,
+                                       lane.arrived()):
+            self.rep.check(f"{what} counted {way}", passed,
+                           f"{m1 - m0} +-{COUNTED:.1%}",
+                           abs(passed - (m1 - m0)) <= COUNTED * (m1 - m0),
+                           " bytes")
+        return {"mode": lane.mode, "edt": lane.edt,
+                "mbit": [round(r / 1e6, 2) for r in got],
+                "ok": self.rep.failed == failed}
+
+    def block(self, lane):
+        """Throughput with a limit beyond the wire, as a part of that without."""
+        got = {False: [0, 0], True: [0, 0]}
+        # What drifts hits both.
+        for limited in (False, True, True, False):
+            if limited and not got[True][0]:
+                lane.natra.attach(BEYOND, BEYOND, "--heavy-hitter-threshold",
+                                  HEAVY_BYTES)
+            elif not limited and got[True][0]:
+                stats = lane.natra.stats()
+                lane.natra.detach()
+            time.sleep(self.a.short / 4)
+            before = lane.read()
+            time.sleep(self.a.short)
+            for i, r in enumerate(rates(before, lane.read())):
+                got[limited][i] += r / 2
+        return got[False], got[True], stats
+
+    def kept(self, lane):
+        lane.natra.detach()
+        lane.start(sorted(os.sched_getaffinity(0)))
+        time.sleep(self.a.short)
+        ratios = []
+        while True:
+            without, limited, stats = self.block(lane)
+            ratios.append([b / a for a, b in zip(without, limited)])
+            middle = [statistics.median(r) for r in zip(*ratios)]
+            # Another block tells a loss from a moment's noise.
+            if min(middle) >= self.a.kept or len(ratios) >= self.a.blocks:
+                break
+        lane.stop()
+        failed = self.rep.failed
+        for way, d, ratio, rate in zip(WAYS, DIRECTIONS, middle, without):
+            size = total(stats[d]) / total(stats[d], "packets")
+            what = f"{self.name} {lane.describe()} {way} {BEYOND}"
+            self.rep.least(f"{what}: kept of {rate / 1e9:.2f} Gbit/s", ratio,
+                           self.a.kept)
+            self.rep.shown("  bytes in a packet", f"{size:.0f}")
+            if lane.big:
+                self.rep.least(f"{what}: bytes in a packet", size, 66000)
+        return {"kept": [round(r, 3) for r in middle],
+                "ok": self.rep.failed == failed}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("wiring", choices=NAMES)
+    p.add_argument("--cap", default="100M")
+    p.add_argument("--settle", type=float, default=1.5)
+    p.add_argument("--seconds", type=float, default=2.5)
+    p.add_argument("--kept", type=float, default=KEPT,
+                   help="least part of the throughput")
+    p.add_argument("--kept-cells", type=int, default=len(CELLS),
+                   help="compare throughput in so many")
+    p.add_argument("--blocks", type=int, default=5,
+                   help="most comparisons of one cell")
+    p.add_argument("--short", type=float, default=0.25,
+                   help="seconds of each of a comparison's four spans")
+    a = p.parse_args()
+    rig.isolate()
+    rep = Report()
+    try:
+        bench = Bench(a.wiring, rep, a)
+    except Missing as e:
+        rig.skip(str(e))
+    bench.refused()
+    found = bench.held()
+    for i, (lane, cell) in enumerate(zip(bench.lanes, found)):
+        auto = i < bench.by_auto
+        if auto:
+            cell["ok"] &= rep.equal(f"{lane.describe()}: what auto takes",
+                                    cell["mode"], bench.auto)
+        if auto and i < a.kept_cells:
+            kept = bench.kept(lane)
+            cell |= kept | {"ok": cell["ok"] and kept["ok"]}
+        bench.cell(**lane.key(), auto=auto, **cell)
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()
