@@ -29,31 +29,33 @@ struct subject {
 	enum natra_counter counter; /* where its packets must go */
 	bool has_target;
 	enum natra_subnets subnets; /* with the packet's source in it */
+	bool gso;
 	struct progrun run;
 	double ns[ROUNDS_MAX];
 	double ratio[ROUNDS_MAX];
 };
 
 static struct subject subjects[] = {
-#define SUBJECT(name, kind, counter, has_target, subnets)                      \
+#define SUBJECT(name, kind, counter, has_target, subnets, gso)                 \
 	{                                                                      \
-		name, kind, counter, has_target, subnets, {0}, {0},            \
+		name, kind, counter, has_target, subnets, gso, {0}, {0},       \
 		{                                                              \
 			0                                                      \
 		}                                                              \
 	}
-	SUBJECT("rx mouse", PROGRAM_RX, NATRA_COUNT_MICE, true, 0),
-	SUBJECT("rx heavy", PROGRAM_RX, NATRA_COUNT_ADMITTED, true, 0),
-	SUBJECT("tx mouse", PROGRAM_TX, NATRA_COUNT_MICE, true, 0),
-	SUBJECT("tx heavy", PROGRAM_TX, NATRA_COUNT_ADMITTED, true, 0),
-	SUBJECT("edt mouse", PROGRAM_EDT, NATRA_COUNT_MICE, true, 0),
-	SUBJECT("edt heavy", PROGRAM_EDT, NATRA_COUNT_ADMITTED, true, 0),
+	SUBJECT("rx mouse", PROGRAM_RX, NATRA_COUNT_MICE, true, 0, false),
+	SUBJECT("rx heavy", PROGRAM_RX, NATRA_COUNT_ADMITTED, true, 0, false),
+	SUBJECT("rx gso", PROGRAM_RX, NATRA_COUNT_MICE, true, 0, true),
+	SUBJECT("tx mouse", PROGRAM_TX, NATRA_COUNT_MICE, true, 0, false),
+	SUBJECT("tx heavy", PROGRAM_TX, NATRA_COUNT_ADMITTED, true, 0, false),
+	SUBJECT("edt mouse", PROGRAM_EDT, NATRA_COUNT_MICE, true, 0, false),
+	SUBJECT("edt heavy", PROGRAM_EDT, NATRA_COUNT_ADMITTED, true, 0, false),
 	/* For information: with a stamp on each packet, and with subnets. */
-	SUBJECT("edt paced", PROGRAM_EDT, NATRA_COUNT_PACED, false, 0),
+	SUBJECT("edt paced", PROGRAM_EDT, NATRA_COUNT_PACED, false, 0, false),
 	SUBJECT("rx shaped", PROGRAM_RX, NATRA_COUNT_MICE, false,
-		NATRA_SUBNETS_SHAPED),
+		NATRA_SUBNETS_SHAPED, false),
 	SUBJECT("rx exempt", PROGRAM_RX, NATRA_COUNT_UNLIMITED, false,
-		NATRA_SUBNETS_UNSHAPED),
+		NATRA_SUBNETS_UNSHAPED, false),
 };
 
 static double empty_ns[ROUNDS_MAX * TH_LEN(subjects)];
@@ -158,12 +160,16 @@ static void load(struct subject *s)
 }
 
 /* Time of one packet in ns, on our clock: the kernel tells whole ns. */
-static double measure(int prog_fd, unsigned int packets)
+static double measure(int prog_fd, bool gso, unsigned int packets)
 {
+	struct __sk_buff context = {
+		.gso_segs = 3, .gso_size = 500, .wire_len = 1514};
 	struct bpf_test_run_opts opts = {
 		.sz = sizeof(opts),
 		.data_in = packet.data,
 		.data_size_in = (uint32_t)packet.len,
+		.ctx_in = gso ? &context : NULL,
+		.ctx_size_in = gso ? sizeof(context) : 0,
 		.repeat = (int)packets,
 	};
 	uint64_t begin = th_now();
@@ -188,8 +194,8 @@ static double measure_in_chunks(struct subject *s)
 						    ? th_now() + TH_SECOND
 						    : th_now() - TH_SECOND / 2);
 		}
-		sum += chunk *
-		       measure(s ? s->run.program.prog_fd : empty_fd, chunk);
+		sum += chunk * measure(s ? s->run.program.prog_fd : empty_fd,
+				       s && s->gso, chunk);
 		done += chunk;
 	}
 	return sum / repeat;
