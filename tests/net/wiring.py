@@ -26,7 +26,7 @@ from limiters import Natra, bits, dropped, total
 from report import Report
 from rig import Meter
 from stream import Stream
-from wirings import NAMES, WITH_HOST_PEER, Missing, Wiring
+from wirings import NAMES, WITH_HOST_PEER, Missing, Wiring, side_by_side
 
 BEYOND = "400G"
 # Far below what a stream carries, so that it goes the whole way of a heavy flow.
@@ -109,8 +109,8 @@ class Bench:
         self.kernel = re.match(r"\d+\.\d+", os.uname().release)[0]
         others = list(self.others())
         # In the cells that all kernels have.
-        plain = [c for c in CELLS if not c[2]]
-        cells = [(c, ()) for c in CELLS] + [
+        plain = [c for c in CELLS[:a.cells] if not c[2]]
+        cells = [(c, ()) for c in CELLS[:a.cells]] + [
                 (plain[i % len(plain)], options)
                 for i, options in enumerate(others)]
         wiring = Wiring(name, [c[1] for c, _ in cells])
@@ -161,8 +161,9 @@ class Bench:
 
     def held(self):
         """The cap and the bytes, in all lanes at once."""
+        side_by_side(lambda lane: lane.natra.attach(self.a.cap, self.a.cap),
+                     self.lanes)
         for lane in self.lanes:
-            lane.natra.attach(self.a.cap, self.a.cap)
             lane.before = lane.arrived()
         infos = {info["id"]: info for info in Natra().json("list")}
         self.clock("attached")
@@ -237,10 +238,11 @@ class Bench:
             # Nothing else on the stream's CPU, if there is another.
             os.sched_setaffinity(0, cpus[:-1] or cpus)
             lane.start([way], cpus[-1])
-            spans = ([], [])
+            spans = {False: [], True: []}
             for _ in range(self.a.blocks):
                 stats = self.block(lane, spans)[direction]
-                without, limited = (upper_quartile(s) for s in spans)
+                without, limited = (upper_quartile(spans[k])
+                                    for k in (False, True))
                 # Another block tells a loss from a moment's noise.
                 if limited >= self.a.kept * without:
                     break
@@ -266,6 +268,8 @@ def main():
     p.add_argument("--seconds", type=float, default=4)
     p.add_argument("--kept", type=float, default=KEPT,
                    help="least part of the throughput")
+    p.add_argument("--cells", type=int, default=len(CELLS),
+                   help="only the first")
     p.add_argument("--kept-cells", type=int, default=len(CELLS),
                    help="compare throughput in so many")
     p.add_argument("--blocks", type=int, default=6,
