@@ -172,6 +172,25 @@ static int make_array(struct natra *n, int prog_fd, struct engine *e)
 	return r < 0 ? natra_fail(n, r, "fill the program array") : 0;
 }
 
+/*
+ * A token delegates the right to load programs; whoever calls natra has it. libbpf
+ * would look for one where LIBBPF_BPF_TOKEN_PATH says, or on bpffs by a
+ * descriptor that is not O_CLOEXEC.
+ */
+static struct natra_bpf *open_skeleton(void)
+{
+#if LIBBPF_MAJOR_VERSION > 1 || LIBBPF_MINOR_VERSION >= 4
+	const struct bpf_object_open_opts opts = {
+		.sz = sizeof(opts),
+		.bpf_token_path = "",
+	};
+
+	return natra_bpf__open_opts(&opts);
+#else
+	return natra_bpf__open();
+#endif
+}
+
 int engine_load(struct natra *n, const struct program_options *options,
 		uint32_t slots, struct engine *ret_engine)
 {
@@ -181,7 +200,7 @@ int engine_load(struct natra *n, const struct program_options *options,
 	LIBBPF_LOG_SCOPE(n);
 	int r;
 
-	skel = natra_bpf__open();
+	skel = open_skeleton();
 	if (!skel)
 		return natra_fail(n, -errno, "open the BPF object");
 	chosen = choose(skel, options);
