@@ -171,13 +171,27 @@ static uint64_t default_threshold(const struct natra_policy *p)
 	return bytes_in(low, DEFAULT_THRESHOLD_NS);
 }
 
+/*
+ * A sender beyond the node feels no delay while a burst lasts, so it opens its
+ * window up to the whole burst, and loses what of that the pacer cannot hold.
+ */
+static uint64_t default_ingress_burst_ns(const struct natra_policy *p)
+{
+	return p->ingress_mode == NATRA_INGRESS_PACE &&
+			       p->pace_limit_ns < DEFAULT_BURST_NS
+		       ? p->pace_limit_ns
+		       : DEFAULT_BURST_NS;
+}
+
 struct natra_policy policy_effective(const struct natra_policy *policy)
 {
 	struct natra_policy p = *policy;
 
+	if (!p.pace_limit_ns)
+		p.pace_limit_ns = DEFAULT_PACE_LIMIT_NS;
 	if (!p.ingress_burst_bytes)
-		p.ingress_burst_bytes =
-			bytes_in(p.ingress_rate_bits_per_sec, DEFAULT_BURST_NS);
+		p.ingress_burst_bytes = bytes_in(p.ingress_rate_bits_per_sec,
+						 default_ingress_burst_ns(&p));
 	if (!p.egress_burst_bytes)
 		p.egress_burst_bytes =
 			bytes_in(p.egress_rate_bits_per_sec, DEFAULT_BURST_NS);
@@ -185,8 +199,6 @@ struct natra_policy policy_effective(const struct natra_policy *policy)
 		p.heavy_hitter_threshold_bytes = default_threshold(&p);
 	if (!p.horizon_ns)
 		p.horizon_ns = DEFAULT_HORIZON_NS;
-	if (!p.pace_limit_ns)
-		p.pace_limit_ns = DEFAULT_PACE_LIMIT_NS;
 	if (!p.fast_pass_share_percent)
 		p.fast_pass_share_percent = DEFAULT_FAST_PASS_PERCENT;
 	if (!p.sketch_width)

@@ -141,8 +141,10 @@ struct natra_policy {
 	size_t sz;
 	uint64_t ingress_rate_bits_per_sec;
 	uint64_t egress_rate_bits_per_sec;
-	/** 0: what the rate carries in 0.5 s. Needs a rate. */
+	/** 0: what the rate carries in 0.5 s; with NATRA_INGRESS_PACE in
+	 *  pace_limit_ns, if that is less. Needs a rate. */
 	uint64_t ingress_burst_bytes;
+	/** 0: what the rate carries in 0.5 s. Needs a rate. */
 	uint64_t egress_burst_bytes;
 	/** A flow whose estimate over the last one or two seconds reaches this
 	 *  is heavy; 0: what the rate of its direction carries in 0.1 s. */

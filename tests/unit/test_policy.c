@@ -217,6 +217,23 @@ static void defaults_are_as_documented(void **state)
 	assert_int_equal(e.edt, NATRA_EDT_ON);
 }
 
+static void burst_of_a_pacer_is_what_it_can_hold(void **state)
+{
+	struct natra_policy p = policy_of(10000000, 10000000), e;
+
+	(void)state;
+	p.ingress_mode = NATRA_INGRESS_PACE;
+	e = policy_effective(&p);
+	assert_int_equal(e.ingress_burst_bytes, 62500); /* 50 ms */
+	assert_int_equal(e.egress_burst_bytes, 625000);
+	p.pace_limit_ns = 20 * MS;
+	assert_int_equal(policy_effective(&p).ingress_burst_bytes, 25000);
+	p.pace_limit_ns = 2 * SECOND;
+	assert_int_equal(policy_effective(&p).ingress_burst_bytes, 625000);
+	p.ingress_burst_bytes = 1000000;
+	assert_int_equal(policy_effective(&p).ingress_burst_bytes, 1000000);
+}
+
 static void what_is_set_is_kept(void **state)
 {
 	struct natra_policy p = policy_of(10000000, 20000000), e;
@@ -443,8 +460,8 @@ static void backstop_is_looser_than_the_pacer(void **state)
 	p.ingress_mode = NATRA_INGRESS_PACE;
 	backstop = policy_limits(&p, HALF_INGRESS, false);
 	assert_int_equal(backstop.rate.mult, police.rate.mult);
-	assert_int_equal(backstop.rate.burst_ns,
-			 police.rate.burst_ns + 50 * MS);
+	/* That of the pacer, and the pacer's jitter. */
+	assert_int_equal(backstop.rate.burst_ns, 50 * MS + 50 * MS);
 	assert_int_equal(backstop.enter_units, police.enter_units * 2);
 	assert_int_equal(backstop.leave_units, backstop.enter_units / 8);
 	p.heavy_hitter_threshold_bytes = UINT64_MAX;
@@ -502,6 +519,7 @@ int main(void)
 		cmocka_unit_test(bad_subnets_are_named),
 		cmocka_unit_test(lists_of_subnets_exclude_each_other),
 		cmocka_unit_test(defaults_are_as_documented),
+		cmocka_unit_test(burst_of_a_pacer_is_what_it_can_hold),
 		cmocka_unit_test(what_is_set_is_kept),
 		cmocka_unit_test(threshold_follows_the_only_limited_direction),
 		cmocka_unit_test(
