@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""VMs over this machine's root file system, on Debian's kernels; for run and pair.
+
+The guest is root, sees the host's files read-only (writes to /etc, /home,
+/tmp, /usr and /var go to memory) and can write to the directories that it is
+given. Output and exit code of the command come through files, so they do not
+depend on the guest's console, whose log is shown when the guest fails.
+
+Environment: NATRA_CACHE (/var/cache/natra) for kernels and virtme-ng;
+NATRA_VM_KVM=1 uses KVM, otherwise the CPU is emulated: many build machines
+have a /dev/kvm that cannot boot a stock kernel. NATRA_* go to the guest.
+"""
+
+import fcntl
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CACHE = Path(os.environ.get("NATRA_CACHE") or "/var/cache/natra").resolve()
+CONSOLE_LINES = 40
+POWEROFF_SECONDS = 20
+# An emulated TSC fails its watchdog now and then, and the HPET that replaces it
+# costs an exit for each timestamp, of which fq needs one per packet.
+KERNEL_ARGS = "tsc=reliable mitigations=off"
+# virtme-ng mounts a tmpfs on each of these.
+HIDDEN = ("/run/", "/var/cache/", "/var/log/", "/var/tmp/")
+
+GUEST = """\
+exec >{out} 2>&1 </dev/null
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export HOME=/root LC_ALL=C.UTF-8 {env}
+hostname natra-vm
+ip link set lo up
+mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
+cd {cwd} || exit 125
+r=0
+timeout -k 10 {seconds} {command} || r=$?
+echo "$r" >{code}.new
+mv {code}.new {code}
+"""
+
+
+class VmError(Exception):
+    pass
+
+
+def note(text):
+    print(f"vm: {text}", flush=True)
+
+
+def output_of(*command, **kwargs):
+    r = subprocess.run(command, stdin=subprocess.DEVNULL, text=True,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+    if r.returncode:
+        raise VmError(f"{shlex.join(command)}: {r.stderr.strip()[-500:]}")
+    return r.stdout
+
+
+def kernel_table():
+    lines = [l.split() for l in (HERE / "kernels").read_text().splitlines()]
+    return {l[0]: l[1:] for l in lines if l and not l[0].startswith("#")}
+
+
+def image_package(name, suite, meta):
+    """The image that a suite's meta package depends on, as name=version."""
+    suites = [suite]
+    if "-" not in suite:
+        suites += [f"{suite}-updates", f"{suite}-security"]
+    for line in output_of("apt-cache", "madison", meta).splitlines():
+        _, version, source = (f.strip() for f in line.split("|"))
+        if source.split()[1].split("/")[0] not in suites:
+            continue
+        show = output_of("apt-cache", "show", f"{meta}={version}")
+        m = re.search(r"^Depends:.*?(linux-image-\S+) \(= ([^)]+)\)", show, re.M)
+        if m and version.startswith(f"{name}."):
+            return f"{m[1]}={m[2]}"
+    raise VmError(f"apt knows no {meta} {name} in {suite}")
+
+
+def unpack(package, target):
+    work = Path(f"{target}.new")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    note(f"downloading {package}")
+    # Debian's _apt user cannot write here; root does the download then.
+    output_of("apt-get", "download", "-qq", "-o", "Acquire::Retries=3",
+              "-o", "APT::Sandbox::User=root", package, cwd=work)
+    (deb,) = work.glob("*.deb")
+    output_of("dpkg-deb", "-x", str(deb), str(work))
+    deb.unlink()
+    (version,) = os.listdir(work / "lib/modules")
+    output_of("depmod", "-b", str(work), version)
+    (work / "package").write_text(package + "\n")
+    shutil.rmtree(target, ignore_errors=True)
+    work.rename(target)
+
+
+def fetch_kernel(name):
+    """Directory of the unpacked kernel; from the cache where it is there."""
+    suite, meta = kernel_table()[name]
+    target = CACHE / "kernels" / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target.parent / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (target / "package").exists():
+            try:
+                unpack(image_package(name, suite, meta), target)
+            except VmError:
+                # Never updated here, or older than what the mirror keeps.
+                output_of("apt-get", "update", "-qq",
+                          "-o", "DPkg::Lock::Timeout=300")
+                unpack(image_package(name, suite, meta), target)
+    return target
+
+
+def find_vng():
+    # A directory that no link points to yet is one half installed.
+    for venv in sorted(CACHE.glob("vng-*"), reverse=True):
+        if venv.is_symlink():
+            return venv / "bin/vng"
+    raise VmError(f"no virtme-ng in {CACHE}: run tools/install-deps vm")
+
+
+class Follower:
+    """Copies the whole lines that are appended to a file to our output."""
+
+    def __init__(self, path, prefix):
+        self.path, self.prefix = path, prefix
+        self.file = None
+        self.rest = b""
+
+    def poll(self, last=False):
+        if self.file is None and self.path.exists():
+            self.file = open(self.path, "rb")
+        data = self.rest + (self.file.read() if self.file else b"")
+        whole, end, self.rest = data.rpartition(b"\n")
+        if last:
+            whole, end, self.rest = data, b"", b""
+        if whole or end:
+            for line in whole.split(b"\n"):
+                sys.stdout.buffer.write(self.prefix + line + b"\n")
+            sys.stdout.buffer.flush()
+
+
+class Machine:
+    """One VM that runs one command; a context manager.
+
+    poll() is True as soon as there is nothing more to wait for, and end() then
+    tells the command's exit code.
+    """
+
+    def __init__(self, kernel, command, options, qemu=(), env=None, prefix=""):
+        self.kernel, self.command, self.options = kernel, command, options
+        self.qemu, self.env = list(qemu), dict(env or {})
+        self.prefix = prefix.encode()
+        self.gave_up = self.booted = False
+
+    def __enter__(self):
+        vng, kernel = find_vng(), fetch_kernel(self.kernel)
+        self._dir = tempfile.TemporaryDirectory(prefix="natra-vm-", dir="/tmp")
+        self.state = Path(self._dir.name)
+        self.code = self.state / "code"
+        self._write_script()
+        self._follower = Follower(self.state / "out", self.prefix)
+        env = dict(os.environ, PATH=f"{vng.parent}:/usr/sbin:/usr/bin:/sbin:/bin")
+        with open(self.state / "console", "wb") as console:
+            # A session of its own, so that all of it can be ended at once.
+            self.vm = subprocess.Popen(self._vng_command(vng, kernel),
+                                       cwd="/", env=env, start_new_session=True,
+                                       stdin=subprocess.DEVNULL, stdout=console,
+                                       stderr=subprocess.STDOUT)
+        self.begin = time.monotonic()
+        return self
+
+    def __exit__(self, *_):
+        self._kill()
+        self._dir.cleanup()
+
+    def _vng_command(self, vng, kernel):
+        o = self.options
+        (image,) = (kernel / "boot").glob("vmlinuz-*")
+        rwdirs = [self.state, *o.rwdir]
+        rwdirs += [d for d in {ROOT, Path.cwd()} if f"{d}/".startswith(HIDDEN)]
+        command = [str(vng), "-v", "-r", str(image), "--force-9p",
+                   "--cpus", str(o.cpus), "--memory", o.memory,
+                   "--name", "natra-vm", f"--append={KERNEL_ARGS}",
+                   f"--rodir={kernel}",
+                   *(f"--rwdir={Path(d).resolve()}" for d in rwdirs),
+                   "--exec", f"sh {self.state}/script"]
+        qemu = self.qemu
+        if os.environ.get("NATRA_VM_KVM") != "1":
+            command += ["--disable-kvm"]
+            # -cpu max with two CPUs makes 6.12 panic in QEMU 7.2.
+            qemu = ["-cpu", "qemu64", *qemu]
+        return command + ([f"--qemu-opts={shlex.join(qemu)}"] if qemu else [])
+
+    def _write_script(self):
+        env = {k: v for k, v in os.environ.items() if k.startswith("NATRA_")}
+        env.update(self.env, NATRA_VM=self.kernel)
+        (self.state / "script").write_text(GUEST.format(
+            out=self.state / "out", code=self.code, cwd=shlex.quote(os.getcwd()),
+            env=" ".join(f"{k}={shlex.quote(v)}" for k, v in env.items()),
+            seconds=self.options.timeout, command=shlex.join(self.command)))
+
+    def _kill(self):
+        for sig in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(self.vm.pid, sig)
+            except ProcessLookupError:
+                return
+            try:
+                self.vm.wait(2)
+            except subprocess.TimeoutExpired:
+                pass
+
+    def poll(self):
+        self._follower.poll()
+        if self.code.exists() or self.gave_up or self.vm.poll() is not None:
+            return True
+        o, passed = self.options, time.monotonic() - self.begin
+        if not self.booted and (self.state / "out").exists():
+            self.booted = True
+            note(f"{self.kernel} up after {passed:.1f} s")
+        # The guest ends the command by itself; this is for one that hangs.
+        if passed > o.boot_timeout + (o.timeout if self.booted else 0):
+            note(f"no answer after {passed:.0f} s, ending the VM")
+            self.gave_up = True
+        return self.gave_up
+
+    def failed(self):
+        """Asked after its end: the command did not exit with 0."""
+        return not self.code.exists() or self.code.read_text().strip() != "0"
+
+    def end(self):
+        if self.code.exists():
+            try:
+                self.vm.wait(POWEROFF_SECONDS)
+            except subprocess.TimeoutExpired:
+                pass
+        self._follower.poll(last=True)
+        told = self.code.exists()
+        if not told or self.options.console:
+            self._show_console()
+        if not told:
+            raise VmError(f"{self.kernel} died or hung before the end")
+        code = int(self.code.read_text())
+        if code == 124:
+            note(f"{self.kernel}: the command took over "
+                 f"{self.options.timeout} s")
+        return code
+
+    def _show_console(self):
+        lines = (self.state / "console").read_text(errors="replace").splitlines()
+        print(f"vm: last lines of the console ({len(lines)} in all):")
+        print("\n".join(lines[-CONSOLE_LINES:]), flush=True)
+
+
+def add_options(parser, cpus, memory):
+    add = parser.add_argument
+    add("--timeout", type=int, default=900, metavar="S",
+        help="seconds for the command (900)")
+    add("--boot-timeout", type=int, default=180, metavar="S",
+        help="seconds for the rest (180)")
+    add("--cpus", type=int, default=cpus)
+    add("--memory", default=memory)
+    add("--rwdir", action="append", default=[], metavar="DIR",
+        help="the guest may write here; can be repeated")
+    add("--console", action="store_true",
+        help="show the end of the console log")
+
+
+def cannot():
+    """Why no VM can be had here, or None."""
+    if os.geteuid() != 0:
+        return "needs root: the tests run as root over this file system"
+    if not shutil.which("qemu-system-x86_64"):
+        return "no qemu-system-x86_64: run tools/install-deps vm"
+    return None
+
+
+def end_on_signals():
+    """So that what is open is closed, and no VM is left."""
+    def terminated(number, _frame):
+        raise SystemExit(128 + number)
+    signal.signal(signal.SIGTERM, terminated)
+    signal.signal(signal.SIGHUP, terminated)
