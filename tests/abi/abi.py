@@ -31,7 +31,7 @@ INCLUDES = [f"-I{SOURCE}/include", f"-I{BUILD}/include"]
 STRICT = ["-pedantic-errors", "-Wall", "-Wextra", "-Werror"]
 C17 = ["-x", "c", "-std=c17", *STRICT]
 CXX17 = ["-x", "c++", "-std=c++17", *STRICT]
-PRIVATE = ["libbpf", "libnl-3.0"]
+PRIVATE = ["libbpf", "libnl-3.0", "libnl-route-3.0"]
 
 PROGRAM = """#include <natra/natra.h>
 #include <stdio.h>

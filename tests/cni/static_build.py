@@ -8,7 +8,7 @@ import sys
 from plugin import HERE, sh, skip
 
 SOURCE = os.path.realpath(f"{HERE}/../..")
-LIBRARIES = ("bpf", "nl-3", "cjson", "elf", "z", "zstd")
+LIBRARIES = ("bpf", "nl-3", "nl-route-3", "cjson", "elf", "z", "zstd")
 
 
 def missing():
