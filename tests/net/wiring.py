@@ -265,14 +265,14 @@ def main():
     p.add_argument("wiring", choices=NAMES)
     p.add_argument("--cap", default="100M")
     p.add_argument("--settle", type=float, default=1.5)
-    p.add_argument("--seconds", type=float, default=4)
+    p.add_argument("--seconds", type=float, default=3)
     p.add_argument("--kept", type=float, default=KEPT,
                    help="least part of the throughput")
     p.add_argument("--cells", type=int, default=len(CELLS),
                    help="only the first")
-    p.add_argument("--kept-cells", type=int, default=len(CELLS),
-                   help="compare throughput in so many")
-    p.add_argument("--blocks", type=int, default=6,
+    p.add_argument("--kept-cells", type=int, default=4,
+                   help="compare throughput in so many, the first")
+    p.add_argument("--blocks", type=int, default=8,
                    help="most comparisons of one cell")
     a = p.parse_args()
     rig.isolate()
