@@ -6,6 +6,7 @@ node, namespaces with an eth0, `ip` and `ip6`; Missing says that this kernel has
 no such device.
 """
 import errno
+import functools
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
@@ -34,6 +35,7 @@ def side_by_side(call, things):
         list(pool.map(call, things))
 
 
+@functools.cache
 def _modprobe(kind):
     """Debian's kernels have each kind as a module."""
     subprocess.run(["modprobe", kind], stderr=subprocess.DEVNULL, check=False)
