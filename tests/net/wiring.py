@@ -265,7 +265,7 @@ def main():
     p.add_argument("wiring", choices=NAMES)
     p.add_argument("--cap", default="100M")
     p.add_argument("--settle", type=float, default=1.5)
-    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--seconds", type=float, default=4)
     p.add_argument("--kept", type=float, default=KEPT,
                    help="least part of the throughput")
     p.add_argument("--cells", type=int, default=len(CELLS),
