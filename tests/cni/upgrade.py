@@ -1,0 +1,398 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Another natra before or after this one: what ABI 1 pinned is detached and
+replaced, a plugin that is swapped under a live pod keeps its limits, and what a
+newer ABI pinned is left alone with a message that names both.
+
+State of ABI 1 is made twice: by the last commit that pinned it, where there is
+a history to build it from, and by this file.
+"""
+import ctypes
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import plugin
+from plugin import (HERE, PINS, Veth, attachment, call, find_natra, malformed,
+                    natractl, pins, programs, sh)
+import bpfsys
+from limiters import find_natractl
+from report import Report
+
+ABI, OLD_ABI, NEWER_ABI = 2, 1, 3
+SIZE, OLD_SIZE = 1344, 1256      # of their records
+COMMON_SIZE = 152               # with which all of them begin
+OLD_COMMIT = "cc81bc7"
+SOURCE = os.path.realpath(f"{HERE}/../..")
+ID = "upgrade/c0ffee/eth0"
+RATE = 10_000_000
+OFFERED = 8 * RATE
+POD_IP, NODE_IP = "10.76.0.2", "10.76.0.1"
+MAGIC = 0x6e617472
+MODES = {"tcx-podside": 1, "clsact-podside": 2}
+UNKNOWN_STATE = 104
+SO_NETNS_COOKIE = 71
+
+
+def conf(pod, **keys):
+    return dict({"cniVersion": "1.0.0", "name": "upgrade", "type": "natra",
+                 "runtimeConfig": {"bandwidth": {"ingressRate": RATE,
+                                                 "egressRate": RATE}},
+                 "prevResult": pod.prev_result()}, **keys)
+
+
+def old_natractl():
+    """Of the commit that pinned ABI 1, or None."""
+    git = ["git", "-c", "safe.directory=*", "-C", SOURCE]
+    if subprocess.run([*git, "cat-file", "-e", f"{OLD_COMMIT}^{{commit}}"],
+                      stderr=subprocess.DEVNULL).returncode:
+        return None
+    build = os.environ.get("NATRA_OLD_BUILD", f"{SOURCE}/build-old")
+    path = f"{build}/build/tools/natractl/natractl"
+    if not os.path.exists(path):
+        os.makedirs(f"{build}/source", exist_ok=True)
+        tree = subprocess.run([*git, "archive", OLD_COMMIT], check=True,
+                              stdout=subprocess.PIPE).stdout
+        subprocess.run(["tar", "-xC", f"{build}/source"], input=tree,
+                       check=True)
+        try:
+            sh("meson", "setup", f"{build}/build", f"{build}/source",
+               "-Dtests=disabled", "-Dman=disabled", timeout=60)
+        except RuntimeError:
+            return None                 # it wants libnl-route-3, too
+        sh("ninja", "-C", f"{build}/build", "tools/natractl/natractl",
+           timeout=240)
+    return path
+
+
+def key_of(name):
+    """FNV-1a, 128 bits."""
+    h = 0x6c62272e07bb014262b821756295c58d
+    for c in name.encode():
+        h = (h ^ c) * ((1 << 88) + 0x13b) % (1 << 128)
+    return f"{h:032x}"
+
+
+def old_meta(pod, mode, prog_ids):
+    """What the record of ABI 1 begins with; the rest is of no use to others."""
+    with pod:
+        index = socket.if_nametoindex("eth0")
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        cookie = s.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8)
+        s.close()
+    link = struct.pack("=Q8sII16s", os.stat(pod.path).st_ino, cookie, index, 0,
+                       b"eth0")
+    hook = 1 if mode.startswith("tcx") else 2
+    halves = b"".join(struct.pack("=4I", hook, 0, ingress, prog_id)
+                      for ingress, prog_id in zip((1, 0), prog_ids))
+    return struct.pack("=6I", MAGIC, OLD_ABI, OLD_SIZE, 1, MODES[mode], 0) + \
+        link + bytes(40) + halves + bytes(16)
+
+
+def prog_id(fd):
+    info = ctypes.create_string_buffer(64)
+    bpfsys.bpf(15, struct.pack("=IIQ", fd, 64, ctypes.addressof(info)))
+    return struct.unpack_from("=I", info.raw, 4)[0]
+
+
+def read_record(size):
+    fd = bpfsys.obj_get(f"{PINS}/{key_of(ID)}/1/meta")
+    value = bpfsys.map_lookup(fd, 0, size)
+    os.close(fd)
+    return value.to_bytes(size, sys.byteorder)
+
+
+def write_record(fd, record):
+    bpfsys.map_update(fd, 0, int.from_bytes(record, sys.byteorder),
+                      len(record))
+
+
+def make_array(name, size):
+    return bpfsys.bpf(0, struct.pack("=5I", 2, 4, size, 1, 0) + bytes(8) +
+                      struct.pack("=16s", name))
+
+
+def pin_old_state(pod, mode):
+    """As ABI 1 left it: maps of each half beside the record, no engine."""
+    path = f"{PINS}/{key_of(ID)}/1"
+    os.makedirs(path, mode=0o700)
+    ids = []
+    for half, kind, name in (("ingress", bpfsys.TCX_INGRESS, b"natra_rx"),
+                             ("egress", bpfsys.TCX_EGRESS, b"natra_tx")):
+        prog = bpfsys.load_pass(name)
+        ids.append(prog_id(prog))
+        for suffix in ("config", "state", "counters"):
+            fd = make_array(suffix.encode(), 512)
+            bpfsys.pin(fd, f"{path}/{half}_{suffix}")
+            os.close(fd)
+        if mode == "tcx-podside":
+            with pod:
+                link = bpfsys.tcx_link(prog, socket.if_nametoindex("eth0"),
+                                       kind)
+            bpfsys.pin(link, f"{path}/{half}_link")
+            os.close(link)
+        else:
+            bpfsys.pin(prog, f"{PINS}/prog")
+            pod.run("tc", "qdisc", "replace", "dev", "eth0", "clsact")
+            pod.run("tc", "filter", "add", "dev", "eth0", half, "prio", "2",
+                    "bpf", "da", "object-pinned", f"{PINS}/prog")
+            os.unlink(f"{PINS}/prog")
+        os.close(prog)
+    meta = make_array(b"natra_meta", OLD_SIZE)
+    write_record(meta, old_meta(pod, mode, ids).ljust(OLD_SIZE, b"\0"))
+    bpfsys.pin(meta, f"{path}/meta")
+    os.close(meta)
+
+
+def attach_by_old(path, pod, mode):
+    sh(path, "attach", "eth0", "--netns", pod.path, "--id", ID, "--ingress",
+       "10M", "--egress", "10M", "--mode", mode,
+       # Not meson's LD_LIBRARY_PATH: it has a library of its own.
+       env={"PATH": os.environ["PATH"]})
+
+
+def refused(rep, what, argv, *words):
+    """One line that has all these words."""
+    p = subprocess.run([find_natractl(), *argv], text=True, timeout=20,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    rep.check(what, p.stderr.strip()[-60:], words, p.returncode == 1 and
+              p.stderr.count("\n") == 1 and all(w in p.stderr for w in words))
+
+
+def old_state(rep, pod, make, mode):
+    def names():
+        return ("ABI 1", "this is 2")
+
+    def gone(what):
+        rep.equal(f"  after {what}", (pins(), programs(pod)), ([], [0, 0]))
+
+    make(pod, mode)
+    rep.equal("  programs of the old one", programs(pod), [1, 1])
+    refused(rep, "  natractl show", ("show", ID), *names())
+    rep.true("  natractl list knows of it", "unknown ABI 1" in natractl("list"))
+    natractl("detach", ID)
+    gone("natractl detach")
+
+    make(pod, mode)
+    a = call(find_natra(), "CHECK", conf(pod), CNI_NETNS=pod.path)
+    rep.check("  CHECK", str(a)[:80], UNKNOWN_STATE,
+              not malformed(a, "CHECK") and a.error() == UNKNOWN_STATE)
+    a = call(find_natra(), "DEL", conf(pod), CNI_NETNS=pod.path)
+    rep.check("  DEL", str(a)[:80], "success", not a.code)
+    gone("DEL")
+
+    make(pod, mode)
+    a = call(find_natra(), "ADD", conf(pod, attachMode=mode),
+             CNI_NETNS=pod.path)
+    rep.check("  ADD", str(a)[:40], "success", not a.code)
+    info = attachment(pod.path)
+    rep.equal("  its ABI", info and info["abi"], ABI)
+    rep.equal("  programs, the old ones' are gone", programs(pod), [1, 1])
+    rep.equal("  pins of ABI 1", [p for p in pins() if "_state" in p], [])
+    a = call(find_natra(), "CHECK", conf(pod), CNI_NETNS=pod.path)
+    rep.check("  CHECK", str(a)[:80], "success", not a.code)
+    call(find_natra(), "DEL", conf(pod), CNI_NETNS=pod.path)
+    gone("DEL")
+
+
+def test_old(rep, pod, natractl_old):
+    for mode in MODES:
+        if natractl_old:
+            print(f"{mode}, by {OLD_COMMIT}:")
+            old_state(rep, pod, lambda *a: attach_by_old(natractl_old, *a),
+                      mode)
+            # And this file pins the same.
+            attach_by_old(natractl_old, pod, mode)
+            real = pins()
+            record = read_record(OLD_SIZE)
+            ids = [struct.unpack_from("=I", record, 104 + 16 * i + 12)[0]
+                   for i in range(2)]
+            rep.true("  the record is this file's",
+                     record[:COMMON_SIZE] == old_meta(pod, mode, ids))
+            natractl("detach", ID)
+            pin_old_state(pod, mode)
+            rep.equal("  and so are the pins", pins(), real)
+            natractl("detach", ID)
+        print(f"{mode}, by this file:")
+        old_state(rep, pod, pin_old_state, mode)
+
+
+def other_build(directory):
+    """The plugin with another engine: one letter of the source text that the
+    BPF object has for the verifier's messages differs."""
+    natra = find_natra()
+    library = os.path.realpath(f"{os.path.dirname(natra)}/../src/libnatra.so.0")
+    for name in ("cni", "src"):
+        os.mkdir(f"{directory}/{name}")
+    shutil.copy(natra, f"{directory}/cni/natra")
+    with open(library, "rb") as f:
+        text = f.read()
+    word = b"if (!config || !state)"
+    with open(f"{directory}/src/libnatra.so.0", "wb") as f:
+        f.write(text.replace(word, word.replace(b"!c", b"! ")))
+    return f"{directory}/cni/natra", word in text
+
+
+class Stream:
+    """UDP from the node into the pod, at far more than the limit."""
+
+    def __init__(self, pod):
+        with pod:
+            self.sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sink.bind((POD_IP, 9000))
+        self.sink.settimeout(0.2)
+        self.seen = []                  # (time, bytes)
+        self.stop = False
+        self.threads = [threading.Thread(target=f)
+                        for f in (self.send, self.receive)]
+        for t in self.threads:
+            t.start()
+
+    def send(self):
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        begin, sent = time.monotonic(), 0
+        while not self.stop:
+            while sent * 8 < (time.monotonic() - begin) * OFFERED:
+                s.sendto(bytes(1400), (POD_IP, 9000))
+                sent += 1400
+            time.sleep(0.002)
+        s.close()
+
+    def receive(self):
+        while not self.stop:
+            try:
+                self.seen.append((time.monotonic(), len(self.sink.recv(2000))))
+            except TimeoutError:
+                pass
+
+    def end(self):
+        self.stop = True
+        for t in self.threads:
+            t.join()
+        self.sink.close()
+
+    def most(self, since, seconds):
+        """The highest rate over any window of this length."""
+        seen = [(t, n) for t, n in self.seen if t >= since]
+        best = total = first = 0
+        for t, n in seen:
+            total += n
+            while seen[first][0] < t - seconds:
+                total -= seen[first][1]
+                first += 1
+            best = max(best, total)
+        return best * 8 / seconds
+
+
+def test_swap(rep, pod, natractl_old):
+    """Each replacement begins with a full burst, 0.5 s of the rate, and with a
+    flow that is not known as heavy, 0.1 s."""
+    print("another build under a live pod:")
+    pod.run("ip", "addr", "add", f"{POD_IP}/24", "dev", "eth0")
+    sh("ip", "addr", "add", f"{NODE_IP}/24", "dev", pod.host)
+    with tempfile.TemporaryDirectory() as directory:
+        other, differs = other_build(directory)
+        rep.true("  the other build has another engine", differs)
+        plugins = (find_natra(), other)
+        if natractl_old:
+            attach_by_old(natractl_old, pod, "tcx-podside")
+        else:
+            call(other, "ADD", conf(pod), CNI_NETNS=pod.path)
+        stream = Stream(pod)
+        time.sleep(1.5)                 # the first burst, and the heavy flow
+        since = time.monotonic()
+        for step in range(4):
+            a = call(plugins[1 - step % 2], "ADD", conf(pod),
+                     CNI_NETNS=pod.path)
+            b = call(plugins[1 - step % 2], "CHECK", conf(pod),
+                     CNI_NETNS=pod.path)
+            rep.check(f"  swap {step + 1}: ADD, CHECK", f"{a.code}, {b.code}",
+                      "0, 0", not a.code and not b.code)
+            rep.equal("    programs", programs(pod), [1, 1])
+            time.sleep(0.7)
+        stream.end()
+        rep.most("  most in any 0.5 s", stream.most(since, 0.5) / 1e6,
+                 RATE * 2.3 / 1e6, " Mbit/s")
+        rep.least("  and something came", stream.most(since, 0.5) / 1e6,
+                  RATE * 0.5 / 1e6, " Mbit/s")
+        # A pod that comes now gets the other engine; both serve.
+        second = Veth("second", "vsecond")
+        call(plugins[0], "ADD", conf(second), CNI_NETNS=second.path,
+             CNI_CONTAINERID="second")
+        engines = [d for d in os.listdir(PINS) if d.startswith("engine_")]
+        rep.equal("  engines of two builds", len(engines), 4)
+        for p, container in ((pod, "c0ffee"), (second, "second")):
+            a = call(other, "DEL", conf(p), CNI_NETNS=p.path,
+                     CNI_CONTAINERID=container)
+            rep.check(f"  DEL by the other, {container}", str(a)[:80],
+                      "success", not a.code)
+            rep.equal("    programs left", programs(p), [0, 0])
+        second.close()
+        rep.equal("  pins left", pins(), [])
+
+
+def set_abi(number):
+    record = bytearray(read_record(SIZE))
+    struct.pack_into("=I", record, 4, number)
+    fd = bpfsys.obj_get(f"{PINS}/{key_of(ID)}/1/meta")
+    write_record(fd, record)
+    os.close(fd)
+
+
+def test_newer(rep, pod):
+    print("after a downgrade:")
+    natra = find_natra()
+    words = (f"ABI {NEWER_ABI}", f"this is {ABI}")
+    natractl("gc")
+    call(natra, "ADD", conf(pod), CNI_NETNS=pod.path)
+    set_abi(NEWER_ABI)
+    before = pins()
+    for command in ("ADD", "CHECK"):
+        a = call(natra, command, conf(pod), CNI_NETNS=pod.path)
+        rep.check(f"  {command}", a.text()[-60:], (UNKNOWN_STATE, *words),
+                  not malformed(a, command) and a.error() == UNKNOWN_STATE and
+                  all(w in a.text() for w in words))
+    refused(rep, "  natractl detach", ("detach", ID), *words)
+    refused(rep, "  natractl gc", ("gc",), *words)
+    log = "/var/log/natra.log"
+    a = call(natra, "DEL", conf(pod, logFile=log), CNI_NETNS=pod.path)
+    rep.check("  DEL", str(a)[:60], "success", not a.code)
+    with open(log, encoding="utf-8") as f:
+        text = f.read()
+    rep.true("  and its log says what is left", all(w in text for w in words))
+    rep.equal("  nothing was touched", (pins() == before, programs(pod)),
+              (True, [1, 1]))
+    set_abi(ABI)
+    a = call(natra, "DEL", conf(pod), CNI_NETNS=pod.path)
+    rep.equal("  the right one removes it", (a.code, pins(), programs(pod)),
+              (0, [], [0, 0]))
+
+
+def main():
+    natractl_old = old_natractl() if os.environ.get("NATRA_RIG") != "inside" \
+        else json.loads(os.environ["NATRA_OLD"])
+    os.environ["NATRA_OLD"] = json.dumps(natractl_old)
+    plugin.isolate()
+    if not plugin.has_tcx():
+        plugin.skip("TCX")
+    rep = Report()
+    os.makedirs(PINS, mode=0o700, exist_ok=True)
+    pod = Veth("upgrade", "vupgrade")
+    if not natractl_old:
+        rep.shown("no history: without the build of", OLD_COMMIT)
+    test_old(rep, pod, natractl_old)
+    test_swap(rep, pod, natractl_old)
+    test_newer(rep, pod)
+    pod.close()
+    rep.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
