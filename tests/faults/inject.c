@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * LD_PRELOAD: numbers the calls of a process that can fail, and makes one of
- * them fail, or kills the process in front of it.
+ * Numbers the calls of a process that can fail, and makes one of them fail, or
+ * kills the process in front of it. For each run, serve.c says:
  *
- *   INJECT_LOG=PATH   lines are appended: "call NUMBER NAME" for each call,
- *                     "hit NUMBER NAME" for the one that was chosen, and
- *                     "made prog|map|link ID" for each BPF object created
- *   INJECT_MODE       count (default), fail, kill, or notcx: the kernel is
- *                     made to look like one without TCX
- *   INJECT_AT=N       which call, from 1
- *   INJECT_ERRNO=N    with what it fails
+ *   mode   count, fail, kill, or notcx: the kernel is made to look like one
+ *          without TCX
+ *   at     which call, from 1
+ *   error  with what errno it fails
+ *   log    takes lines: "call NUMBER NAME" for each call, "hit NUMBER NAME" for
+ *          the one that was chosen, "made prog|map|link ID" for each BPF object
+ *          created, and "open FD NAME" if a descriptor would survive an exec
  *
  * The code of a large program is replaced by two instructions: what it does is
  * no matter here, and the verifier takes 70 ms for it, a thousand times.
@@ -17,6 +17,8 @@
  * kill numbers only the calls that change the kernel's state: to be killed
  * between two others is the same as in front of the next of these.
  */
+#include "serve.h"
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -51,6 +53,7 @@ static struct {
 	unsigned long at;
 	int error;
 	int log_fd;
+	uint64_t inherited;               /* descriptors of before */
 	uintptr_t natra_begin, natra_end; /* libnatra's code */
 } inject = {.log_fd = -1};
 static unsigned long counted;
@@ -69,7 +72,7 @@ static void *real(const char *name)
 static void log_line(const char *what, unsigned long number, const char *name)
 {
 	int saved = errno;
-	char line[96];
+	char line[512];
 	int len =
 		snprintf(line, sizeof(line), "%s %lu %s\n", what, number, name);
 
@@ -95,26 +98,51 @@ static int find_natra(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-__attribute__((constructor)) static void start(void)
+#define FDS_MAX 64
+
+/* Bits: descriptors that are open and survive an exec. */
+static uint64_t inherited(void)
+{
+	uint64_t found = 0;
+
+	for (int fd = 0; fd < FDS_MAX; fd++) {
+		int flags = REAL(fcntl64)(fd, F_GETFD);
+
+		if (flags >= 0 && !(flags & FD_CLOEXEC))
+			found |= 1ULL << fd;
+	}
+	return found;
+}
+
+void inject_begin(const char *mode, const char *at, const char *error,
+		  int log_fd)
 {
 	static const char *const modes[] = {"count", "fail", "kill", "notcx"};
-	const char *mode = getenv("INJECT_MODE");
-	const char *at = getenv("INJECT_AT");
-	const char *error = getenv("INJECT_ERRNO");
-	const char *log = getenv("INJECT_LOG");
 
-	for (int i = 0; mode && i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		if (strcmp(mode, modes[i]) == 0)
 			inject.mode = (enum mode)i;
 	}
-	inject.at = at ? strtoul(at, NULL, 10) : 0;
-	inject.error = error ? (int)strtol(error, NULL, 10) : ENOMEM;
+	inject.at = strtoul(at, NULL, 10);
+	inject.error = (int)strtol(error, NULL, 10);
+	inject.inherited = inherited();
 	(void)dl_iterate_phdr(find_natra, NULL);
-	/* Last: what happens before is the loader's work. */
-	if (log)
-		inject.log_fd = (int)syscall(
-			SYS_openat, AT_FDCWD, log,
-			O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	inject.log_fd = log_fd;
+}
+
+static void look_at_descriptors(const char *name)
+{
+	uint64_t more = inherited() & ~inject.inherited;
+	char path[32], what[384];
+	int fd, len;
+
+	if (!more)
+		return;
+	fd = __builtin_ctzll(more);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	len = (int)readlink(path, what, 256);
+	(void)snprintf(what + (len > 0 ? len : 0), 128, ",%s", name);
+	log_line("open", (unsigned long)fd, what);
 }
 
 /* True, with errno set, if this call is to fail. */
@@ -126,6 +154,9 @@ static bool fails(const char *name, int changes)
 		return false;
 	number = __atomic_add_fetch(&counted, 1, __ATOMIC_SEQ_CST);
 	log_line("call", number, name);
+	/* The same ones are open in each run: of those that fail, one is enough. */
+	if (inject.mode == COUNT)
+		look_at_descriptors(name);
 	if (number != inject.at)
 		return false;
 	log_line("hit", number, name);

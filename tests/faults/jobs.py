@@ -4,9 +4,10 @@ be true after it."""
 import errno
 import json
 import os
+import signal
+import struct
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness")
@@ -15,7 +16,6 @@ from rig import BPFFS, NETNS_DIR, Ns, Pod, sh
 from state import Watch, pins
 
 INJECT = os.environ.get("INJECT_LIB", "")
-SLOW_SECONDS = 20       # no run takes that long: it hangs
 MAX_CALLS = 1000
 USUAL_SECONDS = 0.06    # attach, check and detach; here 0.02
 ID = "fault.case/1"     # dots and a slash, as runtimes have them
@@ -31,28 +31,59 @@ class Bad(Exception):
     """What is not as it must be."""
 
 
+class Server:
+    """A program that has started, and runs once for each request: serve.c."""
+
+    servers = {}
+
+    def __init__(self, path):
+        env = dict(os.environ, LD_PRELOAD=INJECT, INJECT_SERVE="1")
+        self.p = subprocess.Popen([path], env=env, stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE)
+
+    @classmethod
+    def of(cls, path):
+        if path not in cls.servers:
+            cls.servers[path] = cls(path)
+        return cls.servers[path]
+
+    def run(self, mode, at, error, stdin, env, argv):
+        """Status as subprocess has it, stdout, stderr and the log."""
+        strings = [mode, str(at), str(error), stdin, str(len(env)),
+                   *(f"{k}={v}" for k, v in env.items()), *argv]
+        data = b"".join(s.encode() + b"\0" for s in strings)
+        self.p.stdin.write(struct.pack("=I", len(data)) + data)
+        self.p.stdin.flush()
+        head = self.p.stdout.read(16)
+        if len(head) < 16:
+            raise Bad(f"{argv[0]}: the server ended")
+        status, *lengths = struct.unpack("=i3I", head)
+        texts = [self.p.stdout.read(n).decode(errors="replace")
+                 for n in lengths]
+        return (os.waitstatus_to_exitcode(status), *texts)
+
+
 class Run:
-    """One natractl with a fault, and what it left in the log."""
+    """One run of natractl with a fault, and what it left in the log."""
 
     def __init__(self, *args, mode="count", at=0, error=0):
         self.args = args
-        with tempfile.NamedTemporaryFile("r") as log:
-            env = dict(os.environ, LD_PRELOAD=INJECT, INJECT_LOG=log.name,
-                       INJECT_MODE=mode, INJECT_AT=str(at),
-                       INJECT_ERRNO=str(error))
-            try:
-                p = subprocess.run([find_natractl(), "--bpffs", BPFFS, *args],
-                                   env=env, text=True, timeout=SLOW_SECONDS,
-                                   stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
-            except subprocess.TimeoutExpired:
-                raise Bad(f"{args[0]} hangs") from None
-            rows = [x.split() for x in log.read().splitlines()]
-        self.code, self.out, self.err = p.returncode, p.stdout, p.stderr
+        self.run(find_natractl(), ["natractl", "--bpffs", BPFFS, *args], mode,
+                 at, error)
+
+    def run(self, path, argv, mode, at, error, stdin="", env=None):
+        self.code, self.out, self.err, log = Server.of(path).run(
+                mode, at, error, stdin, env or {}, argv)
+        if self.code == -signal.SIGALRM:
+            raise Bad(f"{argv[0]} hangs")
+        rows = [x.split() for x in log.splitlines()]
         self.calls = [r[2] for r in rows if r[0] == "call"]
         self.hit = next((r[2] for r in rows if r[0] == "hit"), None)
         self.made = [(r[2], int(r[1])) for r in rows if r[0] == "made"]
+        left_open = [r for r in rows if r[0] == "open"]
+        if left_open:
+            raise Bad(f"{argv[0]}: descriptor {left_open[0][1]} is not "
+                      f"O_CLOEXEC in front of {left_open[0][2]}")
 
     def expect(self, *codes):
         lines = self.err.splitlines()

@@ -5,7 +5,6 @@ import errno
 import os
 import socket
 import struct
-import subprocess
 import sys
 import time
 
@@ -44,13 +43,60 @@ def exists(kind, number):
     return True
 
 
-def tc(netns, *lines):
-    """Run tc commands in one go; errors of single ones are no matter."""
-    where = ["-n", netns] if netns else []
-    return subprocess.run(["tc", *where, "-force", "-b", "-"], text=True,
-                          input="\n".join(lines) + "\n", timeout=20,
-                          stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL).stdout
+class Tc:
+    """Qdiscs and filters of one interface, asked for by rtnetlink: to start
+    tc(8) takes longer than all else that a case does."""
+
+    NEWQDISC, DELQDISC, GETQDISC = 36, 37, 38
+    NEWFILTER, GETFILTER = 44, 46
+    KIND, OPTIONS = 1, 2
+    CLSACT = 0xfffffff1
+    HOOKS = 0xfffffff2, 0xfffffff3      # ingress and egress
+
+    def __init__(self, dev):
+        self.ifindex = socket.if_nametoindex(dev)
+        self.sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+        self.sock.settimeout(5)
+
+    def ask(self, kind, flags, parent, handle=0):
+        """Yields (type, payload) of the answers to a request."""
+        body = struct.pack("=BxxxiIII", 0, self.ifindex, handle, parent, 0)
+        self.sock.send(struct.pack("=IHHII", 16 + len(body), kind,
+                                   1 | flags, 1, 0) + body)
+        while True:
+            data = self.sock.recv(1 << 18)
+            while data:
+                length, kind = struct.unpack_from("=IH", data)
+                if kind in (2, 3):              # an error or ACK, DONE
+                    return
+                yield kind, data[16:length]
+                data = data[(length + 3) & ~3:]
+
+    def entries(self, what, parent):
+        found = []
+        for _, data in self.ask(what, 0x300, parent):    # NLM_F_DUMP
+            _, ifindex, handle, at, info = struct.unpack_from("=BxxxiIII",
+                                                              data)
+            attrs, rest = {}, data[20:]
+            while len(rest) >= 4:
+                length, kind = struct.unpack_from("=HH", rest)
+                attrs[kind] = rest[4:length]
+                rest = rest[(length + 3) & ~3:]
+            kind = attrs.get(self.KIND, b"").rstrip(b"\0").decode()
+            if ifindex == self.ifindex and kind != "clsact":
+                # Not the counters, which are in others.
+                found.append(f"{kind} {handle:x} at {at:x} info {info:x} "
+                             f"{attrs.get(self.OPTIONS, b'').hex()}")
+        return found
+
+    def snapshot(self):
+        return self.entries(self.GETQDISC, 0) + [
+                f for hook in self.HOOKS
+                for f in self.entries(self.GETFILTER, hook)]
+
+    def forget_clsact(self):
+        """Also if there is none."""
+        list(self.ask(self.DELQDISC, 4, self.CLSACT, 0xffff0000))
 
 
 def pins(root=f"{BPFFS}/natra", directories=True):
@@ -63,25 +109,24 @@ class Watch:
 
     def __init__(self, pod):
         self.pod = pod
-        self.ends = ((None, pod.host), (pod.name, "eth0"))
+        self.ends = {"host": Tc(pod.host)}
+        with pod:
+            self.ends["pod"] = Tc("eth0")
 
     def snapshot(self, directories=True):
         """clsact is left out: natra makes it where there is none, and may not
         delete what others may have come to share."""
         state = {"pins": pins(directories=directories)}
-        for netns, dev in self.ends:
-            lines = tc(netns, f"qdisc show dev {dev}",
-                       f"filter show dev {dev} ingress",
-                       f"filter show dev {dev} egress").splitlines()
-            state[dev] = [x for x in lines if "qdisc clsact" not in x]
+        for name, end in self.ends.items():
+            state[name] = end.snapshot()
         state["tcx host"] = tcx_programs(socket.if_nametoindex(self.pod.host))
         with self.pod:
             state["tcx pod"] = tcx_programs(socket.if_nametoindex("eth0"))
         return state
 
     def forget_clsact(self):
-        for netns, dev in self.ends:
-            tc(netns, f"qdisc del dev {dev} clsact")
+        for end in self.ends.values():
+            end.forget_clsact()
 
     def settle(self, wanted, directories=True):
         """Wait until the state is `wanted`; what differs, as text."""
