@@ -4,18 +4,21 @@
 input cannot do: reach a file by its name, forge a line of the log, or loosen a
 mode through the umask.
 
-usage: privilege.py [caps|escape]...   (default: all)
+usage: privilege.py [caps|pod|escape]...   (default: all)
 """
 import json
 import os
 import re
+import socket
 import stat
+import struct
 import subprocess
 import sys
 
 import plugin
 from plugin import (ENV, PINS, Answer, Veth, attachment, find_natra, malformed,
                     natractl, pins, programs)
+import bpfsys
 from limiters import find_natractl
 from report import Report
 
@@ -25,7 +28,8 @@ ALL = ("bpf", "net_admin", "sys_admin")
 # In one's own; without CAP_PERFMON the verifier allows no arithmetic on the
 # addresses of packets.
 OWN = ("bpf", "net_admin", "perfmon")
-NOT_AVAILABLE, NO_PERMISSION = 50, 103
+NOT_AVAILABLE, NO_PERMISSION, DIFFERS = 50, 103, 110
+PROG_DETACH = 9
 LOG = "/var/log/natra.log"
 # What plugin.isolate() has given to this test alone.
 OWN_PLACES = ("/sys/fs/bpf", "/run/netns", "/var/log", "/var/lib")
@@ -178,8 +182,8 @@ def test_names(rep, pod):
     id of natractl is of any, and neither does it."""
     before = snapshot(*OWN_PLACES)
     for ok, name in ((False, "../../../tmp/evil"), (False, "a/b"),
-                     (False, ".."), (False, ".hidden"), (False, "a\nb"), (False, "-rf"),
-                     (False, "x" * 5000), (True, "a..b"), (True, "c.0-f_e"),
+                     (False, ".."), (False, ".hidden"), (False, "a\nb"),
+                     (False, "-rf"), (False, "x" * 5000), (True, "a..b"), (True, "c.0-f_e"),
                      (True, "x" * 200)):
         for command in ("ADD", "DEL"):
             a = cni(command, conf(pod), pod, CNI_CONTAINERID=name)
@@ -254,7 +258,43 @@ def test_log(rep, pod):
     cni("DEL", conf(pod), pod)
 
 
-TESTS = {"caps": (test_caps,), "escape": (test_modes, test_names, test_log)}
+def test_pod(rep, pod):
+    """Root in the pod, even with all capabilities there, cannot take off what
+    is linked; a filter it can, and CHECK tells."""
+    def detach_tcx(kind):
+        with pod:
+            try:
+                bpfsys.bpf(PROG_DETACH, struct.pack(
+                        "=5I", socket.if_nametoindex("eth0"), 0, kind, 0, 0))
+            except OSError as e:
+                return e.errno
+        return 0
+
+    cni("ADD", conf(pod), pod)
+    if attachment(pod.path)["mode"].startswith("tcx"):
+        refused = [detach_tcx(k) for k in (bpfsys.TCX_INGRESS,
+                                           bpfsys.TCX_EGRESS)]
+        rep.check("BPF_PROG_DETACH in the pod", str(refused), "errors",
+                  all(refused))
+        for what in ("replace", "del"):
+            pod.run("tc", "qdisc", what, "dev", "eth0", "clsact")
+        rep.equal("  programs", programs(pod), [1, 1])
+        a = cni("CHECK", conf(pod), pod)
+        rep.check("  CHECK", show(a), "success", not a.code)
+    cni("DEL", conf(pod), pod)
+    stdin = conf(pod, attachMode="clsact-podside")
+    cni("ADD", stdin, pod)
+    pod.run("tc", "filter", "del", "dev", "eth0", "egress")
+    a = cni("CHECK", stdin, pod)
+    rep.check("CHECK without the pod's filter", show(a), DIFFERS,
+              a.error() == DIFFERS)
+    a = cni("DEL", stdin, pod)
+    rep.equal("  DEL, and what is left", (a.code, pins(), programs(pod)),
+              (0, [], [0, 0]))
+
+
+TESTS = {"caps": (test_caps,), "pod": (test_pod,),
+         "escape": (test_modes, test_names, test_log)}
 
 
 def main():
