@@ -344,7 +344,8 @@ class Rig:
             client.run("tc", "qdisc", "add", "dev", "eth0", *half)
             sh("tc", "qdisc", "add", "dev", client.host, *half)
 
-    def wait_port(self, ns, port, proto="tcp", seconds=20):
+    @staticmethod
+    def wait_port(ns, port, proto="tcp", seconds=20):
         end = time.monotonic() + seconds
         want = f":{port:04X} "
         listening = {"tcp": " 0A ", "udp": " 07 "}[proto]

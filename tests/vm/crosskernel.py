@@ -1,0 +1,241 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A client on one kernel, a limited pod on another, a link between them.
+
+Runs in both VMs of `pair`. First the second VM has the pod and the first one the
+client, then the other way round; each is judged where the pod is. The node in
+front of the pod routes.
+"""
+import argparse
+import json
+import os
+import platform
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from limiters import Natra, bits
+from load import Http
+from report import Report
+from rig import Meter, Ns, Pod, Rig, percentile, sh
+
+CALL_PORT = 7000
+CAP, RPS = "10M", 40
+# What the one VM may boot after the other, and the longest turn.
+TURN_SECONDS = 60
+# What two emulated CPUs do, which also carry the streams. Who had to wait as they
+# do would wait some 50 ms in each of three round trips.
+MICE_SLACK_MS = {50: 15, 99: 60}
+
+
+class Place:
+    """What the two VMs call each other."""
+
+    def __init__(self, index):
+        self.index = index
+        self.ip = f"10.78.0.{index + 1}"
+        self.mac = f"02:77:ff:00:00:0{index}"
+        self.pods = f"10.77.{10 + index}.0/24"
+
+
+def find_card(mac):
+    sh("modprobe", "virtio_net", check=False)      # may be built in
+    for _ in range(100):
+        for address in Path("/sys/class/net").glob("*/address"):
+            if address.read_text().strip() == mac:
+                return address.parent.name
+        time.sleep(0.05)
+    raise RuntimeError(f"no network card with the address {mac}")
+
+
+def isolate_with_card(me):
+    """As rig.isolate, and the card comes along into the new namespace."""
+    if os.environ.get("NATRA_RIG") != "inside":
+        fd = os.open("/proc/self/ns/net", os.O_RDONLY)
+        os.set_inheritable(fd, True)
+        os.environ["NATRA_PAIR_CARD"] = f"{find_card(me.mac)} {fd}"
+    rig.isolate()
+    card, fd = os.environ["NATRA_PAIR_CARD"].split()
+    sh("nsenter", f"--net=/proc/self/fd/{fd}", "--", "ip", "link", "set", card,
+       "netns", str(os.getpid()), pass_fds=(int(fd),))
+    return card
+
+
+def join(card, me, peer):
+    """Bring up the link; neighbours are static, as in the pods."""
+    sh("ip", "link", "set", card, "up")
+    sh("ip", "addr", "add", f"{me.ip}/24", "dev", card)
+    sh("ip", "neigh", "replace", peer.ip, "lladdr", peer.mac, "dev", card,
+       "nud", "permanent")
+    sh("ip", "route", "add", peer.pods, "via", peer.ip)
+
+
+class Client:
+    """The half of the client's VM: its methods, called from the pod's."""
+
+    def __init__(self, node):
+        self.node = node
+
+    def release(self):
+        return platform.release()
+
+    def start(self, *argv):
+        self.node.popen(*argv)
+
+    def wait_port(self, port):
+        Rig.wait_port(self.node, port)
+
+    def stop(self):
+        self.node.stop(*list(self.node._procs))
+
+    def meter(self):
+        return Meter(self.node).read()
+
+    def requests(self, ip, rps, seconds):
+        """Fresh connections on a clock: percentiles in ms, and failures."""
+        http = Http(SimpleNamespace(ip=ip, port=80, path="/file", timeout=3))
+        http.run(rps, seconds)
+        times = sorted(http.times)
+        return [percentile(times, p) * 1e3 for p in (50, 99)] + [http.failed]
+
+
+class Far:
+    """A Client in the other VM. A call is a line: its name and arguments."""
+
+    def __init__(self, peer):
+        self.lines = self.connect(peer).makefile("rw")
+
+    @staticmethod
+    def connect(peer):
+        """The other VM may still boot, or be the pod's half."""
+        deadline = time.monotonic() + TURN_SECONDS
+        while True:
+            try:
+                return socket.create_connection((peer.ip, CALL_PORT), 5)
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+
+    def close(self):
+        self.lines.close()
+
+    def __getattr__(self, name):
+        def call(*args):
+            print(json.dumps([name, *args]), file=self.lines, flush=True)
+            return json.loads(self.lines.readline())
+        return call
+
+
+def serve(me, node):
+    """Be the client's half until the pod's closes the connection."""
+    client = Client(node)
+    with socket.create_server((me.ip, CALL_PORT)) as listener:
+        listener.settimeout(TURN_SECONDS)
+        connection, _ = listener.accept()
+    with connection:
+        lines = connection.makefile("rw")
+        for line in lines:
+            name, *args = json.loads(line)
+            print(json.dumps(getattr(client, name)(*args)), file=lines, flush=True)
+    client.stop()
+
+
+class Site(Rig):
+    """A rig with a pod and no client: that one is far away."""
+
+    def __init__(self, node, index):
+        self.node, self.clients = node, []
+        self.pod = Pod("pod0", 10 + index)
+        self.pods = [self.pod]
+        self.tmp = tempfile.TemporaryDirectory(prefix="natra-pair-")
+
+
+def rate_mbit(read, seconds):
+    t0, b0 = read()
+    time.sleep(seconds)
+    t1, b1 = read()
+    return (b1 - b0) * 8 / (t1 - t0) / 1e6
+
+
+def streams(r, far, peer, way):
+    """Four of them into the pod or out of it; how to read their meter."""
+    options = ("-P", "4", "-t", "60", "-i", "0", "-C", "cubic")
+    if way == "in":
+        r.pod.popen("iperf3", "-s", "-p", "5201")
+        r.wait_port(r.pod, 5201)
+        far.start("iperf3", "-c", r.pod.ip, "-p", "5201", *options)
+        return r.into().read
+    far.start("iperf3", "-s", "-p", "5202")
+    far.wait_port(5202)
+    r.pod.popen("iperf3", "-c", peer.ip, "-p", "5202", *options)
+    return far.meter
+
+
+def judge(rep, what, natra, base, beside):
+    show, stats = natra.show(), natra.stats()
+    rep.equal(f"{what}: egress has departure times, ingress a pacer",
+              (show["edt_active"], show["pace_active"]), (True, True))
+    for direction in ("ingress", "egress"):
+        rep.least(f"{what}: {direction}, packets paced",
+                  stats[direction]["paced"]["packets"], 100)
+    rep.shown("requests alone", f"p50 {base[0]:.1f}, p99 {base[1]:.1f} ms")
+    rep.equal(f"{what}: requests beside streams that failed", beside[2], 0)
+    for i, percent in enumerate((50, 99)):
+        rep.most(f"{what}: p{percent} of requests beside streams", beside[i],
+                 base[i] + MICE_SLACK_MS[percent], " ms")
+
+
+def measure(rep, a, me, peer, node):
+    """The pod's half."""
+    far, kernel = Far(peer), platform.release()
+    client_kernel = far.release()
+    what = f"{client_kernel.split('-')[0]} to {kernel.split('-')[0]}"
+    rep.true(f"{what}: two kernels", client_kernel != kernel)
+    with Site(node, me.index) as r:
+        r.nginx()
+        far.requests(r.pod.ip, RPS, 0.3)
+        base = far.requests(r.pod.ip, RPS, a.requests)
+        natra = Natra(r.pod, "--ingress-mode", "pace").attach(CAP, CAP)
+        for way in ("in", "out"):
+            procs = list(r.pod._procs)
+            read = streams(r, far, peer, way)
+            time.sleep(a.settle)
+            rep.near(f"{what}: {way}", rate_mbit(read, a.seconds),
+                     bits(CAP) / 1e6, 0.02, " Mbit/s")
+            if way == "in":
+                beside = far.requests(r.pod.ip, RPS, a.requests)
+            far.stop()
+            r.stop([p for p in r.pod._procs if p not in procs])
+        judge(rep, what, natra, base, beside)
+        natra.detach()
+    far.close()
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--seconds", type=float, default=2.5)
+    p.add_argument("--requests", type=float, default=2, metavar="SECONDS")
+    p.add_argument("--settle", type=float, default=1.5)
+    a = p.parse_args()
+    index = int(os.environ["NATRA_PAIR"])
+    me, peer = Place(index), Place(1 - index)
+    card = isolate_with_card(me)
+    node, rep = Ns(), Report()
+    join(card, me, peer)
+    if index == 0:
+        serve(me, node)
+        measure(rep, a, me, peer, node)
+    else:
+        measure(rep, a, me, peer, node)
+        serve(me, node)
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()
