@@ -1,0 +1,352 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Ingress that is paced: TCP from beyond the node waits in fq on the host-side
+veth instead of being dropped in front of the pod.
+
+In each cell the same streams run under `police` and under `pace`, one after the
+other: pace must hold the rate, with few of police's retransmissions, and with a
+bounded delay, which a probe measures that is heavy itself. Then: requests beside a
+paced stream, and a datapath that goes past the host-side veth, where the
+pod-side backstop is left to limit.
+"""
+import argparse
+import itertools
+import os
+import socket
+import struct
+import sys
+import time
+from types import SimpleNamespace
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from limiters import Natra, bits, dropped, total
+from load import Http
+from neighbour import PINS, Neighbour, ifindex
+from report import Report
+from rig import ETH_IPV4_UDP, Rig, percentile, sh
+
+PACE_LIMIT_MS = 50              # natra's default
+# The clock of the last tick, which is 4 ms long, timers and softirqs.
+SLACK_MS = 8
+# Of police's retransmissions, where the limit holds at least ROOM_PACKETS of each
+# flow. With smaller windows more are lost, whoever limits: 16 flows at 10M have 2
+# or 3 packets each, and a GSO packet that is dropped is half of a window of 20.
+RETRANSMITTED, ROOM_PACKETS = 0.05, 100
+MICE_PER_SECOND = 50
+SO_TIMESTAMPNS = 35             # asm-generic/socket.h
+PROBE_SIZE, MOUSE_SIZE = 1400, 60
+PROBE_WIRE = PROBE_SIZE + ETH_IPV4_UDP
+# Of the rate. A flow is heavy from 0.1 s of the rate on, and stays so with an
+# eighth of that a second.
+PROBE_SHARE, PROBE_BURST_SECONDS = 0.03, 0.2
+
+
+class Way:
+    """Datagrams that say what the way into the pod takes.
+
+    The kernel notes the arrival: on a busy CPU a reader wakes up later.
+    """
+
+    def __init__(self, r, port, size):
+        with r.pod:
+            self.into = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.into.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self.into.bind((r.pod.ip, port))
+        self.into.setblocking(False)
+        with r.client:
+            self.out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.out.connect((r.pod.ip, port))
+        self.size, self.delays_ms, self.sent = size, [], 0
+
+    def close(self):
+        self.into.close()
+        self.out.close()
+
+    def send(self):
+        self.out.send(struct.pack("=Q", time.time_ns()).ljust(self.size))
+        self.sent += 1
+
+    def receive(self):
+        while True:
+            try:
+                data, notes, _, _ = self.into.recvmsg(PROBE_SIZE, 64)
+            except BlockingIOError:
+                return
+            sec, ns = struct.unpack("=qq", notes[0][2])
+            sent, = struct.unpack_from("=Q", data)
+            self.delays_ms.append((sec * 10**9 + ns - sent) / 1e6)
+
+    def forget(self):
+        self.receive()
+        self.delays_ms, self.sent = [], 0
+
+    def percentile(self, p):
+        return percentile(sorted(self.delays_ms), p)
+
+
+class Probe:
+    """A heavy flow, and beside each of its packets one of a mouse, which is
+    delayed only by what this machine does besides."""
+
+    def __init__(self, r):
+        self.ways = Way(r, 5400, PROBE_SIZE), Way(r, 5401, MOUSE_SIZE)
+        self.heavy, self.mouse = self.ways
+
+    def close(self):
+        for way in self.ways:
+            way.close()
+
+    def become_heavy(self, rate):
+        for _ in range(int(PROBE_BURST_SECONDS * bits(rate) / 8 / PROBE_WIRE)):
+            self.heavy.send()
+
+    def run(self, rate, seconds):
+        every = PROBE_WIRE * 8 / (PROBE_SHARE * bits(rate))
+        for way in self.ways:
+            way.forget()
+        start = time.monotonic()
+        while self.heavy.sent * every < seconds:
+            due = start + self.heavy.sent * every
+            time.sleep(max(0, due - time.monotonic()))
+            for way in self.ways:
+                way.send()
+                way.receive()
+
+
+def retransmitted(ns):
+    with ns.netfile("snmp") as f:
+        names, values = [s.split() for s in f if s.startswith("Tcp:")]
+    return int(values[names.index("RetransSegs")])
+
+
+def limit(r, a, rate, ingress_mode, *more):
+    mode = ["--mode", a.mode] if a.mode else []
+    if a.pace_limit and ingress_mode == "pace":
+        more = (*more, "--pace-limit", f"{a.pace_limit}ms")
+    natra = Natra(r.pod, *mode, "--ingress-mode", ingress_mode, *more)
+    return natra.attach(rate, rate)
+
+
+def deltas(after, before):
+    """Of counters as natractl tells them."""
+    return {k: deltas(v, before[k]) if isinstance(v, dict) else v - before[k]
+            for k, v in after.items() if not isinstance(v, str)}
+
+
+class Account:
+    """natra's counters against what the pod received, over a whole run: the
+    bytes are read while nothing is sent, so it does not matter when."""
+
+    def __init__(self, natra, meter):
+        self.natra, self.meter = natra, meter
+        self.before, self.bytes = natra.stats(), meter.read()[1]
+
+    def close(self):
+        """Once what was on its way has arrived."""
+        end, now = -1, self.meter.read()[1]
+        while end != now:
+            time.sleep(0.1)
+            end, now = now, self.meter.read()[1]
+        self.bytes = end - self.bytes
+        self.stats = deltas(self.natra.stats(), self.before)
+
+    def passed(self, rep, what, direction):
+        s = self.stats[direction]
+        rep.near(f"{what}: passed by natra's count, {direction}",
+                 (total(s) - dropped(s, "bytes")) / 1e6, self.bytes / 1e6, 0.005,
+                 " MB")
+
+    def paced(self, rep, what, limit_ms):
+        """The pacer's own account, and the backstop's behind it."""
+        s = self.stats["ingress"]
+        held = s["paced"]["packets"] + s["marked"]["packets"]
+        mean_ms = s["delay_ns_sum"] / 1e6 / max(held, 1)
+        rep.check(f"{what}: mean delay by natra's count", f"{mean_ms:.1f}",
+                  f"> 0, <= {limit_ms}", 0 < mean_ms <= limit_ms, " ms")
+        self.passed(rep, what, "ingress")
+        if "backstop" in self.stats:
+            self.passed(rep, what, "backstop")
+            rep.equal(f"{what}: dropped by the backstop",
+                      dropped(self.stats["backstop"]), 0)
+
+
+def streams(r, a, rate, flows, ingress_mode):
+    """What a run brings: rate, retransmissions, delays, natra's account."""
+    natra, meter = limit(r, a, rate, ingress_mode), r.into()
+    probe, account = Probe(r), Account(natra, meter)
+    probe.become_heavy(rate)
+    begin = retransmitted(r.client)
+    r.elephant(r.client, r.pod, 5201, flows)
+    r.wait_flow(meter)
+    probe.run(rate, a.settle)
+    lost, (t0, b0) = retransmitted(r.client), meter.read()
+    probe.run(rate, a.seconds)
+    t1, b1 = meter.read()
+    got = {"rate": (b1 - b0) * 8 / (t1 - t0), "probe": probe,
+           "lost": retransmitted(r.client) - lost, "at_start": lost - begin,
+           "account": account}
+    r.stop(None)
+    account.close()
+    probe.close()
+    natra.detach()
+    return got
+
+
+def show(rep, what, got):
+    s = got["account"].stats["ingress"]
+    rep.shown(what, f"{got['rate'] / 1e6:.2f} Mbit/s, retransmitted "
+              f"{got['lost']} (before: {got['at_start']}); in all paced "
+              f"{s['paced']['packets']}, marked {s['marked']['packets']}, "
+              f"dropped {dropped(s)}")
+    for name, way in (("heavy", got["probe"].heavy), ("mouse", got["probe"].mouse)):
+        rep.shown(f"  {name} probe", f"{len(way.delays_ms)} of {way.sent}, p50 "
+                  f"{way.percentile(50):.1f}, p99 {way.percentile(99):.1f}, max "
+                  f"{way.percentile(100):.1f} ms")
+
+
+def most_retransmitted(rate, flows, limit_ms, police):
+    room = limit_ms / 1e3 * bits(rate) / 8 / 1514 / flows
+    return police * min(1, RETRANSMITTED * max(1, ROOM_PACKETS / room))
+
+
+def cell(r, rep, a, rate, flows):
+    what, limit_ms = f"{rate} {flows} flows", a.pace_limit or PACE_LIMIT_MS
+    police = streams(r, a, rate, flows, "police")
+    show(rep, f"{what} police", police)
+    pace = streams(r, a, rate, flows, "pace")
+    show(rep, f"{what} pace", pace)
+    rep.near(f"{what}: rate", pace["rate"] / 1e6, bits(rate) / 1e6, 0.02,
+             " Mbit/s")
+    rep.least(f"{what}: retransmissions with police", police["lost"], 100)
+    rep.most(f"{what}: retransmissions", pace["lost"],
+             most_retransmitted(rate, flows, limit_ms, police["lost"]))
+    probe = pace["probe"]
+    rep.most(f"{what}: delay of the heavy probe, p99", probe.heavy.percentile(99),
+             limit_ms + SLACK_MS + probe.mouse.percentile(99), " ms")
+    rep.most(f"{what}: delay of the mouse, p50", probe.mouse.percentile(50), 2,
+             " ms")
+    pace["account"].paced(rep, what, limit_ms)
+
+
+def requests(r, seconds):
+    """Fresh connections on a clock: p50 and p99 in ms, and how many failed."""
+    http = Http(SimpleNamespace(ip=r.pod.ip, port=80, path="/file", timeout=3))
+    with r.client:
+        http.run(MICE_PER_SECOND, seconds)
+    times = sorted(http.times)
+    return [percentile(times, p) * 1e3 for p in (50, 99)] + [http.failed]
+
+
+def mice(r, rep, a):
+    """Fresh connections beside paced streams, and without both."""
+    r.nginx()
+    requests(r, 0.3)
+    base = requests(r, a.seconds)
+    natra = limit(r, a, "10M", "pace")
+    r.elephant(r.client, r.pod, 5201, flows=4)
+    r.wait_flow(r.into())
+    time.sleep(a.settle)
+    before = natra.stats()
+    beside = requests(r, a.seconds)
+    held = deltas(natra.stats(), before)["ingress"]["paced"]["packets"]
+    r.stop(None)
+    natra.detach()
+    rep.shown("mice alone", f"p50 {base[0]:.1f}, p99 {base[1]:.1f} ms")
+    rep.least("mice: packets of streams paced meanwhile", held, 100)
+    rep.equal("mice: failed", beside[2], 0)
+    rep.most("mice: p50", beside[0], rig.p99_limit_ms(base[0]), " ms")
+    # One that waited would do so twice, for its SYN and for its request.
+    rep.most("mice: p99", beside[1], base[1] + PACE_LIMIT_MS / 2, " ms")
+
+
+def datagrams(r, a, natra, rate):
+    """Twice the rate for a while; the rate that arrived, natra's account."""
+    meter = r.into(0, ETH_IPV4_UDP)
+    account = Account(natra, meter)
+    sender = r.load(r.client, "udp-send", r.pod.ip, 5300, "--rate",
+                    2 * bits(rate))
+    r.wait_flow(meter)
+    # The burst is over by then, also that of the backstop.
+    time.sleep(a.settle)
+    got, = rig.wire_rates([meter], a.seconds)
+    r.stop([sender])
+    account.close()
+    return got / 1e6, account
+
+
+def bypass(r, rep, a):
+    """Datagrams that are paced; then a datapath such as Cilium's host routing
+    takes them from the client's veth right into the pod."""
+    rate, neighbour = "10M", Neighbour()
+    neighbour.target("peer_in", ifindex(r.node, r.pod.host))
+    natra = limit(r, a, rate, "pace")
+    r.load(r.pod, "udp-sink", 5300)
+    r.wait_port(r.pod, 5300, "udp")
+    got, account = datagrams(r, a, natra, rate)
+    what = "udp, paced"
+    rep.near(f"{what}: rate", got, bits(rate) / 1e6, 0.02, " Mbit/s")
+    account.paced(rep, what, PACE_LIMIT_MS)
+
+    sh("tc", "qdisc", "add", "dev", r.client.host, "clsact")
+    sh("tc", "filter", "add", "dev", r.client.host, "ingress", "prio", "1",
+       "handle", "1", "bpf", "direct-action", "object-pinned",
+       f"{PINS}/peer_in")
+    got, account = datagrams(r, a, natra, rate)
+    what = "udp, past the host veth"
+    rep.near(f"{what}: rate", got, bits(rate) / 1e6, 0.05, " Mbit/s")
+    backstop = account.stats["backstop"]
+    rep.equal(f"{what}: packets that the pacer saw",
+              total(account.stats["ingress"], "packets"), 0)
+    rep.equal(f"{what}: packets that the backstop saw",
+              total(backstop, "packets"), neighbour.seen("peer_in"))
+    account.passed(rep, what, "backstop")
+    rep.least(f"{what}: dropped by the backstop", dropped(backstop), 100)
+    r.stop(None)
+    natra.detach()
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--mode", help="a podside mode; default: natra's choice")
+    p.add_argument("--rates", default="10M,100M")
+    p.add_argument("--flows", default="1,4,16")
+    p.add_argument("--brief", action="store_true",
+                   help="not each rate with each number of flows")
+    p.add_argument("--ecn", action="store_true", help="with ECN-capable senders")
+    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--settle", type=float, default=2)
+    p.add_argument("--only", choices=["cells", "mice", "bypass"])
+    p.add_argument("--pace-limit", type=int, metavar="MS",
+                   help="instead of natra's own")
+    return p.parse_args()
+
+
+def cells(a):
+    rates, flows = a.rates.split(","), [int(n) for n in a.flows.split(",")]
+    if not a.brief:
+        return list(itertools.product(rates, flows))
+    return [(rates[i % len(rates)], n) for i, n in enumerate(flows, 1)]
+
+
+def main():
+    a = arguments()
+    rig.isolate()
+    if not Natra().json("probe")["fq"]:
+        rig.skip("CONFIG_NET_SCH_FQ")
+    rep = Report()
+    with Rig() as r:
+        for pod in (r.client, r.pod) if a.ecn else ():
+            pod.sysctl("net.ipv4.tcp_ecn", "1")
+        if a.only in (None, "cells"):
+            for rate, flows in cells(a):
+                cell(r, rep, a, rate, flows)
+        if a.only in (None, "mice"):
+            mice(r, rep, a)
+        if a.only in (None, "bypass"):
+            bypass(r, rep, a)
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()
