@@ -179,6 +179,7 @@ def streams(r, far, peer, way):
 
 def judge(rep, what, natra, base, beside):
     show, stats = natra.show(), natra.stats()
+    rep.shown(what, show["mode"])
     rep.equal(f"{what}: egress has departure times, ingress a pacer",
               (show["edt_active"], show["pace_active"]), (True, True))
     for direction in ("ingress", "egress"):
