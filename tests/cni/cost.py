@@ -100,22 +100,22 @@ def delete(path, pod):
         raise RuntimeError(str(a))
 
 
-def beside(rep, a, natra, upstream, pods):
-    """Turns of upstream, natra in each mode, and the kernel's part."""
+def turns(natra, upstream, pods, rounds):
+    """ADDs by turns: upstream, natra in each mode, and the kernel's part; what
+    each of them took, see MEASURE. The pods are as before after it."""
     kept = []
-    turns = {"upstream": lambda p: launch(upstream, p),
-             "natra clsact": lambda p: launch(natra, p,
-                                              attachMode="clsact-podside")}
+    do = {"upstream": lambda p: launch(upstream, p),
+          "natra clsact": lambda p: launch(natra, p,
+                                           attachMode="clsact-podside")}
     if has_tcx():
-        turns["natra tcx"] = lambda p: launch(natra, p,
-                                              attachMode="tcx-podside")
-        turns["two links"] = lambda p: links(p, kept)
-    rounds = min(a.rounds, len(pods) // len(turns))
-    got = {name: [] for name in turns}
+        do["natra tcx"] = lambda p: launch(natra, p, attachMode="tcx-podside")
+        do["two links"] = lambda p: links(p, kept)
+    rounds = min(rounds, len(pods) // len(do))
+    got = {name: [] for name in do}
     link_time = LinkTime()
     fresh = iter(pods)
     for _ in range(rounds):
-        for name, turn in turns.items():
+        for name, turn in do.items():
             # What the one before left to RCU is not the next one's to wait for.
             time.sleep(SETTLE_SECONDS)
             link_time.since_ms()
@@ -124,17 +124,27 @@ def beside(rep, a, natra, upstream, pods):
     link_time.end()
     for fd in kept:
         os.close(fd)
-    for pod, name in zip(pods, rounds * list(turns)):
+    for pod, name in zip(pods, rounds * list(do)):
         if name != "two links":
             delete(upstream if name == "upstream" else natra, pod)
+    return got
+
+
+def medians_of(got):
+    return {name: dict(zip(MEASURE, map(statistics.median, zip(*rows))))
+            for name, rows in got.items()}
+
+
+def beside(rep, a, natra, upstream, pods):
+    """natra's figures next to upstream's and the kernel's part."""
+    got = turns(natra, upstream, pods, a.rounds)
     # For comparison: what the dynamic loader adds.
     got["natra, shared libraries"] = [
             launch(plugin.find_natra(), pod, attachMode="clsact-podside")
             for pod in pods[:10]]
     for pod in pods[:10]:
         delete(natra, pod)
-    medians = {name: dict(zip(MEASURE, map(statistics.median, zip(*rows))))
-               for name, rows in got.items()}
+    medians = medians_of(got)
     for name, m in medians.items():
         rep.shown(f"{name}, medians of {len(got[name])}",
                   f"{m['wall_ms']:.2f} ms, CPU {m['cpu_ms']:.2f} ms, peak "
@@ -150,7 +160,8 @@ def beside(rep, a, natra, upstream, pods):
              ["wall_ms"], up["wall_ms"], " ms")
     if has_tcx():
         rep.equal("tcx: ADDs in which the kernel made links",
-                  sum(row[-1] > 0 for row in got["natra tcx"]), rounds)
+                  sum(row[-1] > 0 for row in got["natra tcx"]),
+                  len(got["natra tcx"]))
         own = statistics.median(row[0] - row[-1] for row in got["natra tcx"])
         rep.shown("tcx: the kernel's part, and beside it two empty programs",
                   f"{medians['natra tcx']['link_ms']:.2f} ms, "

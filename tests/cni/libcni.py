@@ -77,10 +77,13 @@ class Libcni:
             raise Failed(conf["type"], command, a)
         return a
 
-    def add(self, c):
+    def add(self, c, before=None):
+        """`before` is called with each plugin's type and the result so far."""
         result = None
         self.answers = {}
         for conf in self.list["plugins"]:
+            if before:
+                before(conf["type"], result)
             result = self._run(conf, "ADD", c, result).json
         with open(self._cached(c), "w") as f:
             json.dump(result, f)

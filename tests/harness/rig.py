@@ -397,10 +397,13 @@ class Rig:
         ns.stop(proc)
         return json.loads(out)
 
-    def nginx(self, size=6000, port=80):
+    def nginx(self, size=6000, port=80, pod=None):
         """A web server in the pod with a file of `size` bytes; the URL."""
-        root = self.tmp.name
-        os.chmod(root, 0o755)
+        pod = pod or self.pod
+        root = f"{self.tmp.name}/{pod.name}"
+        os.makedirs(root, exist_ok=True)
+        for d in (self.tmp.name, root):
+            os.chmod(d, 0o755)
         with open(f"{root}/file", "wb") as f:
             f.write(b"x" * size)
         with open(f"{root}/nginx.conf", "w") as f:
@@ -412,23 +415,45 @@ proxy_temp_path {root}/p; fastcgi_temp_path {root}/f;
 uwsgi_temp_path {root}/u; scgi_temp_path {root}/s;
 server {{ listen {port} backlog=8192; root {root}; }} }}
 """)
-        self.pod.popen("nginx", "-c", f"{root}/nginx.conf")
-        self.wait_port(self.pod, port)
-        return f"http://{self.pod.ip}:{port}/file"
+        pod.popen("nginx", "-c", f"{root}/nginx.conf")
+        self.wait_port(pod, port)
+        return f"http://{pod.ip}:{port}/file"
 
-    def hey(self, url, seconds, clients=50, per_client=20, timeout=5):
-        """Fresh connections at a fixed rate: what came of them."""
+    def hey_times(self, url, seconds, clients=50, per_client=20, timeout=5):
+        """Fresh connections, `per_client` a second each or as many as go for
+        0: of each request that was answered, seconds to connect and in all."""
         out = self.client.run(
                 "hey", "-disable-keepalive", "-z", f"{seconds}s",
-                "-c", str(clients), "-q", str(per_client),
+                "-c", str(clients),
+                *(("-q", str(per_client)) if per_client else ()),
                 "-t", str(timeout), "-o", "csv", url,
                 timeout=seconds + timeout + 15)
         rows = [r.split(",") for r in out.splitlines()[1:]]
-        times = sorted(float(r[0]) for r in rows if r[6] == "200")
+        return [(float(r[1]), float(r[0])) for r in rows if r[6] == "200"]
+
+    def hey(self, url, seconds, clients=50, per_client=20, timeout=5):
+        """Fresh connections at a fixed rate: what came of them."""
+        times = sorted(t for _, t in self.hey_times(
+                url, seconds, clients, per_client, timeout))
         return {"rps": len(times) / seconds,
                 "p50_ms": percentile(times, 50) * 1e3,
                 "p99_ms": percentile(times, 99) * 1e3,
                 "offered": clients * per_client}
+
+    def sockperf(self, seconds, per_second=500, port=5600):
+        """Round trips over one TCP connection to the server that
+        sockperf_server() started: us by percentile."""
+        out = self.client.run(
+                "sockperf", "under-load", "--tcp", "-i", self.pod.ip,
+                "-p", str(port), "--mps", str(per_second),
+                "--reply-every", "1", "--full-rtt", "--no-rdtsc", "-m", "64",
+                "-t", str(seconds), timeout=seconds + 20)
+        return {float(p): float(us) for p, us in re.findall(
+                r"percentile (\d+\.\d+)\s*=\s*([\d.]+)", out)}
+
+    def sockperf_server(self, port=5600):
+        self.pod.popen("sockperf", "server", "--tcp", "-p", str(port))
+        self.wait_port(self.pod, port)
 
 
 class Elephant:

@@ -8,7 +8,6 @@ upstream's plugin are shown.
 """
 import argparse
 import os
-import re
 import statistics
 import sys
 import time
@@ -26,13 +25,9 @@ NOISE_US = 50
 
 
 def sockperf(r, seconds):
-    """Median round trip, us."""
-    out = r.client.run("sockperf", "under-load", "--tcp", "-i", r.pod.ip,
-                       "-p", "5600", "--mps", "500", "--reply-every", "1",
-                       "--full-rtt", "--no-rdtsc", "-m", "64", "-t", str(seconds),
-                       timeout=seconds + 20)
-    return tuple(float(re.search(p + r"\s*=\s*([\d.]+)", out)[1])
-                 for p in (r"percentile 50\.000", r"percentile 99\.000"))
+    """Median and 99th percentile of the round trips, us."""
+    got = r.sockperf(seconds)
+    return got[50], got[99]
 
 
 def one(r, a, lim):
@@ -70,8 +65,7 @@ def main():
     rig.isolate()
     rep = Report()
     with Rig() as r:
-        r.pod.popen("sockperf", "server", "--tcp", "-p", "5600")
-        r.wait_port(r.pod, 5600)
+        r.sockperf_server()
         options = ["--mode", a.mode] if a.mode else []
         tested = limiter(a.limiter, r.pod, *options)
         lims = [tested]

@@ -8,7 +8,6 @@ second is the smaller of what attaching took and what detaching gave back, since
 whatever else runs on the machine moves the same figures.
 """
 import argparse
-import json
 import os
 import sys
 import time
@@ -20,31 +19,23 @@ from report import Report
 from rig import BPFFS, Ns, bpftool, called_programs, sh
 
 LIMIT_KIB = 96
+KINDS = ("SUnreclaim", "VmallocUsed", "Percpu")
 ALL_LIMIT_KIB = 192             # a guard: 117 when it was written, others use memory too
 
 
-def kernel_kib():
+def kernel_kib(kinds=KINDS):
     """Unreclaimable slab, vmalloc and per-CPU memory; not page caches."""
     with open("/proc/meminfo") as f:
         table = dict(s.split(":") for s in f)
     return {k: int(table[k].split()[0])
-            for k in ("SUnreclaim", "VmallocUsed", "Percpu")}
+            for k in kinds}
 
 
-def pinned_maps():
-    """Maps that this test's bpffs holds: of attachments, and of the engines
-    that these share."""
-    found = {}
-    for top, _, files in os.walk(BPFFS):
-        for f in files:
-            out = sh("bpftool", "-j", "map", "show", "pinned",
-                     f"{top}/{f}", check=False)
-            try:
-                o = json.loads(out)
-                found[o["id"]] = o
-            except (ValueError, KeyError):
-                pass            # a link
-    return list(found.values())
+def pinned_maps(top):
+    """Maps that a bpffs holds: of attachments, and of the engines that these
+    share."""
+    return [m for m in bpftool("-f", "map", "show")
+            if any(path.startswith(f"{top}/") for path in m["pinned"])]
 
 
 def engine_programs(maps):
@@ -54,6 +45,20 @@ def engine_programs(maps):
             yield from called_programs(m["id"])
 
 
+def held(attachments, top=BPFFS):
+    """Programs and maps of these attachments, as bpftool shows them."""
+    maps = pinned_maps(top)
+    ids = set(engine_programs(maps))
+    for a in attachments:
+        ids |= {a[k] for k in ("ingress_prog_id", "egress_prog_id",
+                               "pace_prog_id") if a[k]}
+    return [p for p in bpftool("prog", "show") if p["id"] in ids], maps
+
+
+def memlock_kib(objects):
+    return sum(o["bytes_memlock"] for o in objects) / 1024
+
+
 def kernel():
     """Major and minor number."""
     return tuple(int(n) for n in os.uname().release.split(".")[:2])
@@ -61,21 +66,14 @@ def kernel():
 
 def by_bpftool(rep, natra, count):
     """All that `count` attachments hold."""
-    maps = pinned_maps()
-    ids = set(engine_programs(maps))
-    for a in natra.json("list"):
-        show = natra.json("show", a["id"])
-        ids |= {show[k] for k in ("ingress_prog_id", "egress_prog_id",
-                                  "pace_prog_id") if show[k]}
-    progs = [p for p in bpftool("prog", "show")
-             if p["id"] in ids]
+    progs, maps = held(natra.json("list"))
     sums = {}
     for kind, o in [("prog", p) for p in progs] + [("map", m) for m in maps]:
         key = f"  {kind} {o.get('name', '?')}, {o['bytes_memlock']} bytes"
         sums[key] = sums.get(key, 0) + 1
     for key, n in sorted(sums.items()):
         rep.shown(key, f"{n} of them")
-    total = sum(o["bytes_memlock"] for o in progs + maps) / 1024 / count
+    total = memlock_kib(progs + maps) / count
     if kernel() < (6, 4):
         # It was an estimate then, each map rounded up to pages.
         rep.shown(f"memlock, mean of {count}, as this kernel estimates it",
@@ -88,12 +86,12 @@ def by_bpftool(rep, natra, count):
                  " KiB")
 
 
-def settled():
+def settled(kinds=KINDS):
     """Freeing waits for RCU; read until two readings agree closely."""
-    last = kernel_kib()
+    last = kernel_kib(kinds)
     for _ in range(20):
         time.sleep(0.3)
-        now = kernel_kib()
+        now = kernel_kib(kinds)
         if all(abs(now[k] - last[k]) < 64 for k in now):
             return now
         last = now

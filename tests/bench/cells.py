@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is run: each measurement with its place in the profiles.
+
+A cell is the same in every profile; a profile is a choice of cells and how often
+each is run. So what `ci` measures, `full` measures too.
+"""
+import dataclasses
+
+LIMITERS = ("none", "upstream", "natra")
+ALL_LIMITERS = ("none", "upstream", "upstream-debian", "natra")
+RATES = {"10M": 10**7, "100M": 10**8, "1G": 10**9, "10G": 10**10}
+UNCAPPED = "100G"               # far above what a veth carries
+POD_COUNTS = (1, 10, 100, 200)
+SAMPLES = {"ci": 1, "full": 3}
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    workload: str
+    limiter: str
+    params: tuple               # of (name, value), sorted
+    seconds: float              # about how long it takes
+    ci: bool = False
+    once: bool = False          # one sample tells as much as many
+
+    def param(self, name):
+        return dict(self.params)[name]
+
+    def title(self):
+        words = " ".join(f"{k}={v}" for k, v in self.params)
+        return f"{self.workload} {self.limiter} {words}".rstrip()
+
+
+def cell(workload, limiter, seconds, ci=False, once=False, **params):
+    return Cell(workload, limiter, tuple(sorted(params.items())), seconds, ci,
+                once)
+
+
+def sweep():
+    """Both directions at once, in a pod each; at 10G one by one, since two
+    cores do not carry that twice."""
+    for flows in (1, 8):
+        # What the wire carries decides which rates are left out: first.
+        for ways in ("in+out", "in", "out"):
+            yield cell("sweep", "none", 5, ci=flows == 1 and ways == "in+out",
+                       rate="none", flows=flows, ways=ways)
+    in_ci = {("10M", 1), ("100M", 8), ("1G", 1), ("1G", 8)}
+    for rate in RATES:
+        for flows in (1, 8):
+            for ways in ("in", "out") if rate == "10G" else ("in+out",):
+                for limiter in ("upstream", "natra"):
+                    yield cell("sweep", limiter, 9, ci=(rate, flows) in in_ci,
+                               rate=rate, flows=flows, ways=ways)
+    # The burst that containerd sends with every rate.
+    for rate in ("10M", "100M"):
+        yield cell("sweep", "upstream-containerd", 9, ci=rate == "10M",
+                   rate=rate, flows=1, ways="in+out")
+        yield cell("sweep", "upstream-debian", 9, rate=rate, flows=1,
+                   ways="in+out")
+
+
+def mixed():
+    for load in ("fixed", "tilt"):
+        for limiter in (*ALL_LIMITERS, "upstream-containerd"):
+            yield cell("mixed", limiter, 9, ci=limiter in LIMITERS,
+                       load=load)
+
+
+def latency():
+    for limiter in ALL_LIMITERS:
+        for stream in ("idle", "in", "out"):
+            yield cell("latency", limiter, 3 if stream == "idle" else 5,
+                       ci=limiter in LIMITERS, stream=stream)
+
+
+def slis():
+    """The node grows from one count to the next, limiter by limiter."""
+    for limiter in LIMITERS:
+        grown = 0
+        for pods in POD_COUNTS:
+            yield cell("slis", limiter, 4 + 0.25 * (pods - grown),
+                       ci=pods <= 10, once=True, pods=pods)
+            grown = pods
+
+
+def throughput(modes):
+    """natra as it attaches by itself, then each mode by its name."""
+    for limiter in ("none", "upstream", "natra",
+                    *(f"natra-{m}" for m in modes)):
+        yield cell("throughput", limiter, 6, ci=limiter in LIMITERS)
+
+
+def footprint():
+    yield cell("per-packet", "natra", 4, ci=True, once=True)
+    yield cell("add", "both", 12, ci=True, once=True)
+    for limiter in ("upstream", "natra"):
+        yield cell("memory", limiter, 12, ci=True, once=True, pods=50)
+
+
+def everything(modes):
+    """All cells, in the order in which they run."""
+    return [*sweep(), *mixed(), *latency(), *throughput(modes), *slis(),
+            *footprint()]
+
+
+def schedule(profile, modes, only=None):
+    """(sample, cell), all cells of a sample before the next one: what drifts
+    on the machine meets all limiters alike."""
+    chosen = [c for c in everything(modes)
+              if (profile == "full" or c.ci) and
+              (not only or c.workload in only)]
+    return [(n, c) for n in range(SAMPLES[profile]) for c in chosen
+            if n == 0 or not c.once]

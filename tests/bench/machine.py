@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the figures were taken on."""
+import os
+import platform
+import re
+import subprocess
+import time
+
+import plugin
+from limiters import find_natractl
+
+
+def say(*argv):
+    """The first line that a program says of itself, or None."""
+    try:
+        p = subprocess.run(argv, text=True, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           timeout=20)
+    except OSError:
+        return None
+    lines = [s.strip() for s in p.stdout.splitlines() if s.strip()]
+    return lines[0] if lines else None
+
+
+def package(name):
+    return say("dpkg-query", "-W", "-f", "${Version}", name)
+
+
+def newest_plugins():
+    try:
+        with open(f"{plugin.NEWEST}/version") as f:
+            return f.read().split()[1]
+    except (OSError, IndexError):
+        return None
+
+
+def cpu():
+    with open("/proc/cpuinfo") as f:
+        m = re.search(r"^model name\s*: (.*)$", f.read(), re.M)
+    return m[1] if m else platform.machine()
+
+
+def memory_gib():
+    return round(os.sysconf("SC_PAGESIZE") * os.sysconf("SC_PHYS_PAGES") /
+                 2 ** 30, 1)
+
+
+def describe():
+    """Plain values, for the JSON and the report's last section."""
+    sha = say("git", "-c", "safe.directory=*", "-C",
+              os.path.dirname(os.path.abspath(__file__)), "describe",
+              "--always", "--dirty", "--abbrev=10")
+    return {
+            "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+            "kernel": os.uname().release,
+            "vm": os.environ.get("NATRA_VM"),
+            "cpu": cpu(),
+            "cpus": os.cpu_count(),
+            "memory_gib": memory_gib(),
+            "natra": say(find_natractl(), "--version"),
+            "commit": sha if sha and re.fullmatch(r"[\w.-]+", sha) else None,
+            "upstream": newest_plugins(),
+            "upstream-debian": package("containernetworking-plugins"),
+            "iperf3": say("iperf3", "--version"),
+            "hey": package("hey"),
+            "nginx": say("nginx", "-v"),
+            "sockperf": package("sockperf"),
+    }

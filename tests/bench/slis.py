@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a pod's owner notices of the limiter: how soon it works after ADD began,
+and what it adds to connections, with so many limited pods on the node."""
+import json
+import socket
+import statistics
+import threading
+import time
+
+import plugin
+from conntrack import Connections
+from limiters import total
+from pods import limiter
+from rig import sh
+from statistic import quantiles
+
+CAP = 10**7
+ADDS = 5                        # at each count; pods that take part in it
+SECONDS = 2
+LOAD = (20, 5)                  # clients, and requests a second of each
+PORT = 5300
+PER_SECOND = 2000               # packets of the clock
+TRACK = """table ip bench { chain f { type filter hook forward priority 0;
+ct state new,established counter accept; }; }"""
+
+
+class Clock(threading.Thread):
+    """Sends a small packet to the pod every 0.5 ms; knows when."""
+
+    def __init__(self, ns, ip):
+        super().__init__(daemon=True)
+        self.times, self.on = [], True
+        with ns:
+            self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.connect((ip, PORT))
+
+    def run(self):
+        due = time.monotonic()
+        while self.on:
+            try:
+                self.socket.send(b"x" * 32)
+                self.times.append(time.monotonic())
+            except OSError:
+                pass            # the answer of a pod that is not up yet
+            due += 1 / PER_SECOND
+            time.sleep(max(0, due - time.monotonic()))
+
+    def end(self):
+        self.on = False
+        self.join(5)
+        self.socket.close()
+        return self.times
+
+
+def limited_packets(pod):
+    """How many packets to the pod the limiter has seen."""
+    if pod.limiter.element["type"] == "natra":
+        ident = plugin.attachment(pod.path)["id"]
+        return total(json.loads(plugin.natractl("stats", ident, "--json"))
+                     ["ingress"], "packets")
+    q, = [q for q in json.loads(sh("tc", "-s", "-j", "qdisc", "show", "dev",
+                                   pod.host)) if q["kind"] == "tbf"]
+    return q["packets"] + q["drops"]
+
+
+class Programming:
+    """Times one ADD: a clock ticks to the pod from before the limiter's plugin
+    starts, so the first packet that it saw is as many from the end as it has
+    counted."""
+
+    def __init__(self, r):
+        self.r, self.start, self.clock, self.sink = r, None, None, None
+
+    def before(self, pod, kind, result):
+        if kind == "ptp":
+            return
+        ip = result["ips"][0]["address"].split("/")[0]
+        with pod:
+            self.sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sink.bind((ip, PORT))
+        self.clock = Clock(self.r.client, ip)
+        self.clock.start()
+        time.sleep(0.02)
+        self.start = time.monotonic()
+
+    def end(self, pod):
+        """ms from the start of the plugin to the first limited packet."""
+        time.sleep(0.02)
+        times = self.clock.end()
+        self.sink.close()
+        time.sleep(0.02)
+        seen = limited_packets(pod)
+        if not 0 < seen < len(times):
+            raise RuntimeError(f"{seen} of {len(times)} packets were limited")
+        return (times[-seen] - self.start) * 1e3
+
+
+def grow(r, lim, pods):
+    """Pods up to that count; programming latency of the last of them, ms."""
+    if r.pods and r.pods[0].limiter.name != lim.name:
+        r.clear()
+    latencies, adds = [], []
+    for i in range(len(r.pods), pods):
+        if pods - i <= ADDS and lim.program:
+            timer = Programming(r)
+            pod = r.add(f"pod{i}", lim, CAP, timer.before)
+            latencies.append(timer.end(pod))
+        else:
+            pod = r.add(f"pod{i}", lim, CAP)
+        adds.append(sum(pod.add_seconds.values()) * 1e3)
+    return latencies, adds[-ADDS:]
+
+
+def run(r, cell, lim=None):
+    lim = lim or limiter(cell.limiter)
+    latencies, adds = grow(r, lim, cell.param("pods"))
+    pod = r.pods[-1]
+    url = r.nginx(pod=pod)
+    sh("nft", "-f", "-", input=TRACK)
+    try:
+        seen = Connections()
+        times = r.hey_times(url, SECONDS, *LOAD)
+        tracked = dict(zip(("conntrack_first_ms", "conntrack_total_ms"),
+                           seen.end()))
+    finally:
+        sh("nft", "delete", "table", "ip", "bench")
+        pod.stop(*list(pod._procs))
+    rows = dict(tracked,
+                client_first_ms=sorted(t[0] * 1e3 for t in times),
+                client_total_ms=sorted(t[1] * 1e3 for t in times))
+    values = {"chain_ms": statistics.median(adds), "stamped": seen.stamped,
+              "rps": len(times) / SECONDS}
+    series = {}
+    for name, got in rows.items():
+        if got:
+            q = quantiles(got)
+            values[f"{name}_p50"], values[f"{name}_p99"] = q[50], q[99]
+            series[name] = [round(x, 4) for x in q]
+    if latencies:
+        values["programming_ms"] = statistics.median(latencies)
+        values["programming_worst_ms"] = max(latencies)
+    return values, series
+
+
+def text(values):
+    shown = [("ADD", "chain_ms"), ("limited after", "programming_ms"),
+             ("first packet", "client_first_ms_p50"),
+             ("tracked", "conntrack_first_ms_p50"),
+             ("connection", "client_total_ms_p50")]
+    return ", ".join(f"{name} {values[k]:.2f} ms" for name, k in shown
+                     if k in values)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Samples put together: means, deviations, quantiles. No I/O."""
+import math
+import statistics
+from dataclasses import dataclass
+
+
+def quantiles(ordered, parts=100):
+    """The values at 0, 1, ... `parts` parts of the way, for a CDF."""
+    if not ordered:
+        return []
+    return [ordered[min(len(ordered) - 1, int(len(ordered) * i / parts))]
+            for i in range(parts + 1)]
+
+
+@dataclass(frozen=True)
+class Stat:
+    """One figure over its samples."""
+    values: tuple
+
+    @property
+    def mean(self):
+        return statistics.mean(self.values)
+
+    @property
+    def sd(self):
+        """Standard deviation between samples; None of one."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def relative_sd(self):
+        return None if self.sd is None or not self.mean else \
+            self.sd / abs(self.mean)
+
+
+class Results:
+    """A run's JSON, by cell."""
+
+    def __init__(self, data):
+        self.data = data
+        self.cells = {}         # (workload, limiter, params) -> its samples
+        for s in data["samples"]:
+            self.cells.setdefault(self.key(s), []).append(s)
+
+    @staticmethod
+    def key(sample):
+        return (sample["workload"], sample["limiter"],
+                tuple(sorted(sample["params"].items())))
+
+    def find(self, workload, limiter=None, **params):
+        """Keys of the cells with these parameters, in the order of the run."""
+        return [k for k in self.cells if k[0] == workload and
+                limiter in (None, k[1]) and
+                all(dict(k[2]).get(n) == v for n, v in params.items())]
+
+    def metrics(self, key):
+        return sorted({m for s in self.cells[key] for m in s["values"]})
+
+    def stat(self, key, metric):
+        values = [s["values"][metric] for s in self.cells[key]
+                  if isinstance(s["values"].get(metric), (int, float))]
+        return Stat(tuple(values)) if values else None
+
+    def get(self, workload, limiter, metric, **params):
+        """The first such cell's figure, or None."""
+        for key in self.find(workload, limiter, **params):
+            stat = self.stat(key, metric)
+            if stat:
+                return stat
+        return None
+
+    def mean(self, *names, **params):
+        stat = self.get(*names, **params)
+        return stat.mean if stat else None
+
+    def series(self, workload, limiter, name, **params):
+        """Of the first sample that has it."""
+        for key in self.find(workload, limiter, **params):
+            for s in self.cells[key]:
+                if s.get("series", {}).get(name):
+                    return s["series"][name]
+        return None
+
+    def errors(self):
+        """(cell's title, what went wrong)."""
+        return [(title(key), s["error"]) for key, samples in self.cells.items()
+                for s in samples if s.get("error")]
+
+
+def title(key):
+    workload, limiter, params = key
+    return " ".join([workload, limiter, *(f"{k}={v}" for k, v in params)])
+
+
+def ratio(a, b):
+    """a / b, or None where either is missing."""
+    return None if a is None or not b or math.isinf(a) else a / b

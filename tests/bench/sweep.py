@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The cap: TCP streams into and out of pods, from their first byte on."""
+import re
+import statistics
+import time
+
+from cells import RATES, UNCAPPED
+from limiters import bits
+from pods import limiter
+from rig import Meter
+
+PORT = 5201
+TICK_SECONDS = 0.1
+SETTLE_SECONDS = 2              # what the burst and the slow start take
+WINDOW_SECONDS = 5
+
+
+class Lane:
+    """One direction: a pod of its own, so that no acknowledgements of another
+    stream are on the wire that is measured."""
+
+    def __init__(self, r, number, way, lim, rate, flows):
+        pod = r.add(f"pod{number}", lim, rate)
+        client = r.clients[number]
+        self.way, self.rate, self.pod = way, rate, pod
+        self.src, self.dst = (client, pod) if way == "in" else (pod, client)
+        self.meter = Meter(self.dst)
+        self.rows = [self.meter.read()]
+        r.elephant(self.src, self.dst, PORT, flows)
+
+    def read(self):
+        self.rows.append(self.meter.read())
+
+    def begin(self):
+        """When the stream began, or None: 5 kB is more than what iperf3's
+        control connection says."""
+        first = self.rows[0][1]
+        for before, row in zip(self.rows, self.rows[1:]):
+            if row[1] - first > 5000:
+                return before[0]
+        return None
+
+    def at(self, when):
+        """Bytes until then, between two readings in proportion."""
+        for (t0, b0), (t1, b1) in zip(self.rows, self.rows[1:]):
+            if t0 <= when <= t1:
+                return b0 + (b1 - b0) * (when - t0) / (t1 - t0)
+        raise RuntimeError("no reading at that time")
+
+    def sockets(self):
+        """(time, bytes that the receiver took, segments sent once more)."""
+        got = self.dst.run("ss", "-tinH", "sport", "=", f":{PORT}")
+        sent = self.src.run("ss", "-tinH", "dport", "=", f":{PORT}")
+        return (time.monotonic(),
+                sum(map(int, re.findall(r"bytes_received:(\d+)", got))),
+                sum(map(int, re.findall(r"retrans:\d+/(\d+)", sent))))
+
+
+def measure(lane, begin, start, before, after):
+    """Figures of one direction; rates in Mbit/s."""
+    seconds = [(lane.at(start + i + 1) - lane.at(start + i)) * 8e-6
+               for i in range(WINDOW_SECONDS)]
+    wire = statistics.mean(seconds)
+    span = after[0] - before[0]
+    values = {"wire": wire,
+              "goodput": (after[1] - before[1]) * 8e-6 / span,
+              "retransmissions": (after[2] - before[2]) / span,
+              "seconds_sd": statistics.stdev(seconds),
+              "first_second_mb": (lane.at(begin + 1) - lane.at(begin)) / 1e6}
+    if lane.rate:
+        values["error"] = wire * 1e6 / lane.rate - 1
+    series = [(round(t1 - begin, 2), round((b1 - b0) * 8e-6 / (t1 - t0), 3))
+              for (t0, b0), (t1, b1) in zip(lane.rows, lane.rows[1:])
+              if t0 >= begin]
+    return values, series
+
+
+def read_until(lanes, when):
+    while time.monotonic() < when:
+        time.sleep(TICK_SECONDS)
+        for lane in lanes:
+            lane.read()
+
+
+def run(r, cell, lim=None):
+    rate = RATES.get(cell.param("rate"))
+    if rate is None and cell.limiter != "none":
+        rate = bits(UNCAPPED)
+    lanes = [Lane(r, i, way, lim or limiter(cell.limiter), rate,
+                  cell.param("flows"))
+             for i, way in enumerate(cell.param("ways").split("+"))]
+    deadline = time.monotonic() + 20
+    while not all(lane.begin() for lane in lanes):
+        if time.monotonic() > deadline:
+            raise RuntimeError("no traffic in 20 s")
+        read_until(lanes, time.monotonic() + TICK_SECONDS)
+    start = max(lane.begin() for lane in lanes) + SETTLE_SECONDS
+    read_until(lanes, start)
+    before = [lane.sockets() for lane in lanes]
+    read_until(lanes, start + WINDOW_SECONDS)
+    after = [lane.sockets() for lane in lanes]
+    read_until(lanes, start + WINDOW_SECONDS + TICK_SECONDS)
+    values, series = {}, {}
+    for lane, b, a in zip(lanes, before, after):
+        got, series[f"{lane.way} Mbit/s"] = measure(
+                lane, lane.begin(), start, b, a)
+        values.update({f"{k}_{lane.way}": v for k, v in got.items()})
+    values.update(r.natra_state(lanes[-1].pod))
+    return values, series
+
+
+def text(values):
+    return ", ".join(f"{way} {values[f'wire_{way}']:.2f} Mbit/s"
+                     for way in ("in", "out") if f"wire_{way}" in values)
