@@ -79,8 +79,9 @@ class Run:
             ways = [values[k] for k in ("wire_in", "wire_out") if k in values]
             self.wire[cell.param("flows"), cell.param("ways")] = min(ways)
 
-    def one(self, n, cell):
-        """Runs a cell; what to say of it."""
+    def one(self, n, cell, lim=None):
+        """Runs a cell, with another limiter than its own if one is given; what
+        to say of it."""
         sample = {"workload": cell.workload, "limiter": cell.limiter,
                   "params": dict(cell.params), "sample": n, "values": {}}
         module = WORKLOADS[cell.workload]
@@ -90,7 +91,7 @@ class Run:
             if cell.limiter != "both" and not limiter(cell.limiter):
                 raise LeftOut("the plugin is not installed "
                               "(tools/install-deps cni)")
-            sample["values"], series = module.run(self.r, cell)
+            sample["values"], series = module.run(self.r, cell, lim)
             if series:
                 sample["series"] = series
             said = module.text(sample["values"])

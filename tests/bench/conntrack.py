@@ -62,7 +62,7 @@ def messages(data):
     at = 0
     while at + 20 <= len(data):
         length, kind = struct.unpack_from("=IH", data, at)
-        if length < 20:
+        if length < 20 or at + length > len(data):
             break
         if kind == SUBSYS_CTNETLINK << 8 | MSG_NEW:
             yield data[at + 20:at + length]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Samples put together: means, deviations, quantiles. No I/O."""
-import math
 import statistics
 from dataclasses import dataclass
 
@@ -21,6 +20,10 @@ class Stat:
     @property
     def mean(self):
         return statistics.mean(self.values)
+
+    @property
+    def median(self):
+        return statistics.median(self.values)
 
     @property
     def sd(self):
@@ -90,8 +93,3 @@ class Results:
 def title(key):
     workload, limiter, params = key
     return " ".join([workload, limiter, *(f"{k}={v}" for k, v in params)])
-
-
-def ratio(a, b):
-    """a / b, or None where either is missing."""
-    return None if a is None or not b or math.isinf(a) else a / b

@@ -9,7 +9,7 @@ from limiters import bits
 from pods import limiter
 
 SETTLE_SECONDS = 1
-SECONDS = 3
+SECONDS = 2
 FLOWS = 2                       # each way
 
 

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The report's pictures, SVG."""
+import os
+
+import matplotlib
+
+matplotlib.use("Agg")
+# The same figures make the same file.
+matplotlib.rcParams.update({"svg.hashsalt": "natra", "svg.fonttype": "none",
+                            "font.size": 9, "axes.grid": True,
+                            "grid.alpha": 0.3, "figure.autolayout": True})
+from matplotlib import pyplot
+
+COLOURS = {"none": "#888888", "upstream": "#d95f02",
+           "upstream-containerd": "#e6ab02", "upstream-debian": "#a6761d",
+           "natra": "#1b7837"}
+LABELS = {"none": "no limiter", "upstream": "upstream",
+          "upstream-containerd": "upstream, containerd's burst",
+          "upstream-debian": "upstream 1.1.1", "natra": "natra"}
+
+
+def save(figure, out, name):
+    figure.savefig(f"{out}/{name}.svg", metadata={"Date": None})
+    pyplot.close(figure)
+    return name
+
+
+def lines(axes, limiters, points):
+    """One line for each limiter that has points: (x, y) lists."""
+    drawn = False
+    for name in limiters:
+        xy = points(name)
+        if xy:
+            axes.plot(*xy, label=LABELS[name], color=COLOURS[name],
+                      linewidth=1.2)
+            drawn = True
+    if drawn:
+        axes.legend(fontsize=8)
+    return drawn
+
+
+def rate(res, out):
+    """The first seconds of one stream under a cap of 10M, both ways."""
+    figure, panels = pyplot.subplots(1, 2, figsize=(9, 3), sharey=True)
+    drawn = False
+    for axes, way in zip(panels, ("in", "out")):
+        def points(name, way=way):
+            rows = res.series("sweep", name, f"{way} Mbit/s", rate="10M",
+                              flows=1)
+            return rows and ([t for t, _ in rows],
+                             [max(y, 0.1) for _, y in rows])
+        drawn |= lines(axes, ("upstream-containerd", "upstream", "natra"),
+                       points)
+        axes.set_yscale("log")
+        axes.axhline(10, color="black", linewidth=0.7, linestyle=":")
+        axes.set_title("into the pod" if way == "in" else "out of the pod")
+        axes.set_xlabel("seconds since the first byte")
+    panels[0].set_ylabel("Mbit/s on the wire")
+    return save(figure, out, "rate-10M") if drawn else pyplot.close(figure)
+
+
+def cdf(res, out, workload, rows, name, unit):
+    """rows: (panel's title, series, params); the series are quantiles, or
+    (percentile, value)."""
+    figure, panels = pyplot.subplots(1, len(rows), figsize=(9, 3),
+                                     sharey=True, squeeze=False)
+    drawn = False
+    for axes, (title, series, params) in zip(panels[0], rows):
+        def points(limiter, series=series, params=params):
+            got = res.series(workload, limiter, series, **params)
+            if not got:
+                return None
+            if isinstance(got[0], (list, tuple)):
+                return [v for _, v in got], [p for p, _ in got]
+            return got, [100 * i / (len(got) - 1) for i in range(len(got))]
+        drawn |= lines(axes, ("none", "upstream", "natra"), points)
+        axes.set_xscale("log")
+        axes.set_title(title)
+        axes.set_xlabel(unit)
+    panels[0][0].set_ylabel("percent")
+    return save(figure, out, name) if drawn else pyplot.close(figure)
+
+
+def mice(res, out):
+    """Requests a second of both pods at full tilt."""
+    names = [n for n in ("none", "upstream", "natra")
+             if res.mean("mixed", n, "rps_total", load="tilt")]
+    if not names:
+        return None
+    figure, axes = pyplot.subplots(figsize=(6, 2.6))
+    left = [0.0] * len(names)
+    for pod, shade in (("annotated", 1.0), ("bystander", 0.45)):
+        wide = [res.mean("mixed", n, f"rps_{pod}", load="tilt") for n in names]
+        bars = axes.barh([LABELS[n] for n in names], wide, left=left,
+                         color=[COLOURS[n] for n in names], alpha=shade)
+        axes.bar_label(bars, [f"{w:.0f} {pod}" if w > 300 else "" for w in wide],
+                       label_type="center", fontsize=8)
+        left = [a + b for a, b in zip(left, wide)]
+    axes.invert_yaxis()
+    axes.set_xlabel("requests/s, each on a new connection")
+    return save(figure, out, "mice")
+
+
+def slis(res, out):
+    """Medians against the number of limited pods on the node."""
+    figure, panels = pyplot.subplots(1, 3, figsize=(9, 3))
+    drawn = False
+    for axes, (metric, title) in zip(panels, (
+            ("programming_ms", "ADD to first limited packet"),
+            ("client_first_ms_p50", "SYN to SYN-ACK"),
+            ("client_total_ms_p50", "whole connection"))):
+        def points(name, metric=metric):
+            got = [(dict(k[2])["pods"], res.stat(k, metric))
+                   for k in res.find("slis", name)]
+            got = [(n, s.mean) for n, s in got if s]
+            return tuple(zip(*got)) if got else None
+        drawn |= lines(axes, ("none", "upstream", "natra"), points)
+        axes.set_title(title, fontsize=9)
+        axes.set_xlabel("pods")
+        axes.set_ylim(bottom=0)
+    panels[0].set_ylabel("ms")
+    return save(figure, out, "slis") if drawn else pyplot.close(figure)
+
+
+def draw(res, out):
+    """{name: caption} of the pictures that the run has figures for."""
+    os.makedirs(out, exist_ok=True)
+    made = {
+            rate(res, out): "One stream under a cap of 10 Mbit/s, from its "
+                            "first byte",
+            mice(res, out): "Requests a second at full tilt beside an elephant "
+                            "each way",
+            cdf(res, out, "mixed", [
+                    ("capped pod", "annotated ms", {"load": "fixed"}),
+                    ("pod beside it", "bystander ms", {"load": "fixed"})],
+                "mice-cdf", "ms"): "Time of a request at a fixed load",
+            cdf(res, out, "latency", [
+                    (title, "us", {"stream": s}) for s, title in (
+                            ("idle", "idle"), ("in", "stream into the pod"),
+                            ("out", "stream out of the pod"))],
+                "latency-cdf", "us"): "Round trips at a cap of 100 Mbit/s",
+            slis(res, out): "What a pod's owner notices, by limited pods on "
+                            "the node"}
+    return {name: text for name, text in made.items() if name}

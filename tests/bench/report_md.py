@@ -1,0 +1,287 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Makes DIR/report.md and its charts from DIR/results.json."""
+import argparse
+import json
+import sys
+
+import compare
+from statistic import Results
+from targets import WAYS, missed, targets
+
+# The comparison that this one is held against: 10 Mbit/s each way, two kernels.
+PUBLISHED = (("no limiter", "396 / 330", "332 / 221 ms", "333 / 225 ms", "665"),
+             ("upstream", "10.0 / 10.0", "58 / 1829 ms", "5519 / 23 ms",
+              "5576"),
+             ("natra", "10.0 / 10.0", "5922 / 22 ms", "6155 / 21.5 ms",
+              "12077"))
+PUBLISHED_SLAB_KIB = 251
+NAMES = {"none": "no limiter", "upstream": "upstream",
+         "upstream-debian": "upstream, Debian's",
+         "upstream-containerd": "upstream, containerd's burst"}
+
+
+def name_of(limiter):
+    return NAMES.get(limiter, limiter.replace("-", ", ", 1))
+
+
+def figure(stat, digits=1):
+    """mean, and deviation where there are several samples."""
+    if stat is None:
+        return ""
+    text = f"{stat.mean:.{digits}f}"
+    return text if stat.sd is None else f"{text} ± {stat.sd:.{digits}f}"
+
+
+def table(head, rows):
+    if not rows:
+        return []
+    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head),
+            *("| " + " | ".join(map(str, r)) + " |" for r in rows), ""]
+
+
+def verdict(res):
+    """The first lines: what was missed, what failed, what was not run."""
+    found = targets(res)
+    bad = missed(found)
+    judged = [t for t in found if t.met is not None]
+    lines = [f"**{len(bad)} of {len(judged)} targets missed.**" if bad else
+             f"All {len(judged)} targets that this run measured were met."
+             if judged else "This run measured nothing that has a target.", ""]
+    lines += [f"- missed: {t.text()}" for t in bad]
+    lines += [f"- failed: {cell}: {' '.join(text.split())}"
+              for cell, text in res.errors()]
+    if len(lines) > 2:
+        lines.append("")
+    return lines, found
+
+
+def per_second(rps, p99):
+    if rps is None:
+        return ""
+    return f"{rps.mean:.0f} / " + (f"{p99.mean:.1f} ms" if p99 else "none")
+
+
+def mixed(res):
+    rows = {"fixed": [], "tilt": []}
+    for key in res.find("mixed"):
+        def get(metric, key=key):
+            return res.stat(key, metric)
+        if not get("rps_total"):
+            continue
+        rows[dict(key[2])["load"]].append((
+                name_of(key[1]),
+                f"{get('elephant_in').mean:.1f} / "
+                f"{get('elephant_out').mean:.1f}",
+                *(per_second(get(f"rps_{pod}"), get(f"p99_ms_{pod}"))
+                  for pod in ("annotated", "bystander")),
+                figure(get("rps_total"), 0)))
+    head = ("", "elephant in / out, Mbit/s", "capped pod's mice rps / p99",
+            "bystander's rps / p99", "mice total, rps")
+    if not any(rows.values()):
+        return []
+    return ["## Mice beside elephants", "",
+            "One pod is capped at 10 Mbit/s each way and has a TCP stream each "
+            "way; both pods serve 6 kB files, each on a new connection.", "",
+            "At full tilt:", "", *table(head, rows["tilt"]),
+            "The published comparison, on other machines:", "",
+            *table(head, PUBLISHED), "At a fixed load:", "",
+            *table(head, rows["fixed"])]
+
+
+def sweep(res):
+    rows, wire = [], []
+    for key in res.find("sweep"):
+        params = dict(key[2])
+        for way, words in WAYS.items():
+            def get(metric, key=key, way=way):
+                return res.stat(key, f"{metric}_{way}")
+            if not get("wire"):
+                continue
+            if key[1] == "none":
+                wire.append((params["flows"], words, params["ways"],
+                             figure(get("wire"), 0)))
+                continue
+            dev = get("wire").relative_sd
+            rows.append((
+                    params["rate"], params["flows"], words, name_of(key[1]),
+                    figure(get("wire"), 2), f"{get('error').mean:+.2%}",
+                    "" if dev is None else f"{dev:.2%}",
+                    figure(get("seconds_sd"), 2), figure(get("goodput"), 2),
+                    figure(get("retransmissions"), 0),
+                    figure(get("first_second_mb"), 2)))
+    if not rows:
+        return []
+    return ["## The cap", "",
+            "Rates in Mbit/s; the wire's have the headers of each segment. "
+            "*Between samples* is the deviation of the runs' means in percent, "
+            "*between seconds* that of single seconds within a run.", "",
+            *table(("cap", "flows", "", "limiter", "wire", "error",
+                    "between samples", "between seconds", "goodput",
+                    "retransmissions/s", "MB in the first second"), rows),
+            "Without a limiter:", "",
+            *table(("flows", "", "directions at once", "Mbit/s"), wire)]
+
+
+def latency(res):
+    rows = []
+    for name in dict.fromkeys(k[1] for k in res.find("latency")):
+        row = [name_of(name)]
+        for stream in ("idle", "in", "out"):
+            p50, p99 = (res.mean("latency", name, m, stream=stream)
+                        for m in ("p50_us", "p99_us"))
+            row.append("" if p50 is None else
+                       f"{p50 / 1e3:.2f} / {p99 / 1e3:.2f}")
+        rows.append(row)
+    return rows and [
+            "## Latency under load", "",
+            "Round trips of one TCP connection, p50 / p99 in ms, at a cap of "
+            "100 Mbit/s. Published of upstream's: 226 ms into the pod, 10.8 ms "
+            "out of it.", "",
+            *table(("", "idle", "stream into the pod",
+                    "stream out of the pod"), rows)]
+
+
+def slis(res):
+    rows, stamped = [], False
+    for key in res.find("slis"):
+        def get(metric, key=key):
+            return figure(res.stat(key, metric), 2)
+        stamped |= any(s["values"].get("stamped") for s in res.cells[key])
+        rows.append((
+                dict(key[2])["pods"], name_of(key[1]), get("chain_ms"),
+                get("programming_ms"),
+                *(f"{get(f'{m}_p50')} / {get(f'{m}_p99')}" for m in (
+                        "client_first_ms", "conntrack_first_ms",
+                        "client_total_ms", "conntrack_total_ms"))))
+    rows.sort(key=lambda r: r[0])
+    source = "the kernel's stamps" if stamped else "the time of reading"
+    return rows and [
+            "## What a pod's owner notices", "",
+            "ms, p50 / p99. *Limited after*: from the start of the limiter's "
+            "ADD to the first packet into the pod that it saw. The client sees "
+            "SYN to SYN-ACK and SYN to the end; so does connection tracking on "
+            f"the node ({source}), to the first FIN.", "",
+            *table(("limited pods", "", "ADD of the chain", "limited after",
+                    "SYN-ACK, client", "SYN-ACK, node", "end, client",
+                    "FIN, node"), rows)]
+
+
+def cost(res):
+    moved = []
+    for name in dict.fromkeys(k[1] for k in res.find("throughput")):
+        mode = next((s["values"]["mode"] for k in res.find("throughput", name)
+                     for s in res.cells[k] if "mode" in s["values"]), "")
+        moved.append((name_of(name), mode,
+                      figure(res.get("throughput", name, "gbit")),
+                      figure(res.get("throughput", name, "cpu_per_gb"), 3)))
+    adds = []
+    for who in ("upstream", "natra clsact", "natra tcx", "two links"):
+        got = [res.get("add", "both", f"{m} {who}")
+               for m in ("wall_ms", "cpu_ms", "rss_kib")]
+        if got[0]:
+            adds.append(("the kernel's two TCX links alone"
+                         if who == "two links" else who,
+                         *(figure(s, 2) for s in got)))
+    memory = []
+    for key in res.find("memory"):
+        def get(metric, key=key):
+            return figure(res.stat(key, metric))
+        memory.append((name_of(key[1]), dict(key[2])["pods"],
+                       get("slab_kib"), get("SUnreclaim_kib"),
+                       get("KernelStack_kib"), get("PageTables_kib"),
+                       get("memlock_kib")))
+    packets = [(m[:-len(" ns")], figure(res.get("per-packet", "natra", m)))
+               for k in res.find("per-packet") for m in res.metrics(k)]
+    if not (moved or adds or memory or packets):
+        return []
+    return ["## Cost", "",
+            *(moved and ["A cap far above the wire, streams both ways:", ""]),
+            *table(("", "mode", "Gbit/s", "CPU seconds per GB"), moved),
+            *(adds and ["An ADD, medians:", ""]),
+            *table(("", "wall, ms", "CPU, ms", "peak RSS, KiB"), adds),
+            *(memory and ["The kernel's memory for each limited pod, KiB "
+                          f"(published of upstream's: {PUBLISHED_SLAB_KIB}, of "
+                          "the first column's kind):", ""]),
+            *table(("", "pods", "slab, stacks and page tables", "slab",
+                    "stacks", "page tables", "memlock"), memory),
+            *(packets and ["A packet in natra's programs, ns "
+                           "(BPF_PROG_TEST_RUN):", ""]),
+            *table(("program", "ns"), packets)]
+
+
+def target_table(found):
+    rows = []
+    for t in found:
+        rows.append((t.name,
+                     "" if t.value is None else f"{t.value:.4g}{t.unit}",
+                     "" if t.bound is None else
+                     f"{'≤' if t.sense == 'most' else '≥'} {t.bound:.4g}"
+                     f"{t.unit}",
+                     {True: "met", False: "**missed**",
+                      None: "not measured"}[t.met]))
+    return ["## Targets", "", *table(("", "measured", "demanded", ""), rows)]
+
+
+def changed(res, old):
+    why = compare.comparable(old, res)
+    if why:
+        return [f"Not compared with the earlier run: {why}.", ""], 0
+    found = compare.changes(old, res)
+    bad = [c for c in found if c.worse]
+    lines = [f"{len(bad)} of {len(found)} figures are worse than in the run of "
+             f"{old.data['machine']['date']}.", "",
+             *(f"- **worse**: {c.text()}" for c in bad), ""]
+    return lines, len(bad)
+
+
+def machine(res):
+    about = res.data["machine"]
+    lines = ["## Machine", "", *table(("", ""), [
+            (k, v) for k, v in about.items() if v is not None])]
+    out = {f"- {x['cell']}: {x['why']}": 0 for x in res.data["left_out"]}
+    return lines + (["Left out:", "", *out, ""] if out else [])
+
+
+def write(res, old=None, charts=None):
+    """The report's text; how many figures are worse than in `old`."""
+    about = res.data["machine"]
+    first, found = verdict(res)
+    where = f"Linux {about['kernel']}" + (
+            " in an emulated VM" if about.get("vm") else "")
+    compared, worse = changed(res, old) if old else ([], 0)
+    lines = [f"# natra's benchmark: {where}", "", *first, *compared,
+             f"Profile `{res.data['profile']}`, {about['date']}, "
+             f"{res.data['seconds']} s, {about['cpus']} CPUs ({about['cpu']}).",
+             ""]
+    for part in (mixed, sweep, latency, slis, cost):
+        lines += part(res)
+    for name, caption in (charts or {}).items():
+        lines += [f"![{caption}]({name}.svg)", ""]
+    lines += target_table(found) + machine(res)
+    return "\n".join(lines).rstrip() + "\n", worse
+
+
+def load(path):
+    with open(path) as f:
+        return Results(json.load(f))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("dir")
+    p.add_argument("--compare", metavar="OLD.json")
+    a = p.parse_args()
+    import charts               # what is above needs no matplotlib
+
+    res = load(f"{a.dir}/results.json")
+    text, worse = write(res, load(a.compare) if a.compare else None,
+                        charts.draw(res, a.dir))
+    with open(f"{a.dir}/report.md", "w") as f:
+        f.write(text)
+    print(text.split("\nProfile")[0].split("\n", 2)[2].strip())
+    sys.exit(1 if worse else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The benchmark can fail: a limiter that is known to be wrong is reported as
+such, in the report's first lines, and the right one beside it is not.
+
+Wrong are natra with a cap 20 % too high, and natra without its fast pass.
+"""
+import sys
+
+import bench                    # finds the harness
+import cells
+import mixed
+import plugin
+import pods
+import sweep
+from report import Report
+from report_md import write
+from statistic import Results
+from targets import missed, targets
+
+CAP = "cap of 10M"
+MICE = "mice beside elephants, fixed load"
+
+
+def results(*samples):
+    """A run with these samples."""
+    return Results({"format": 1, "profile": "selftest", "seconds": 0,
+                    "machine": {"kernel": "", "date": "", "cpus": 0, "cpu": ""},
+                    "left_out": [], "samples": list(samples)})
+
+
+def judge(rep, what, res, expected):
+    """expected: starts of the names of targets, and whether they are met."""
+    found = targets(res)
+    for start, good in expected:
+        some = [t for t in found if t.name.startswith(start) and
+                t.met is not None]
+        rep.check(f"{what}: {start}", ", ".join(t.text() for t in some)
+                  or "not measured", "met" if good else "missed",
+                  some and all(t.met for t in some) == good)
+    first = write(res)[0].splitlines()[2]
+    said = bool(missed(found)) == first.startswith("**")
+    rep.true(f"{what}: the report's first line agrees", said, first)
+
+
+def main():
+    # Shorter than the profiles': what is looked for is large.
+    sweep.WINDOW_SECONDS = 3
+    mixed.SETTLE_SECONDS, mixed.SECONDS = 1.5, 3
+    plugin.isolate()
+    rep = Report()
+    capped = {"rate": "10M", "flows": 8, "ways": "in+out"}
+    loaded = {"load": "fixed"}
+    right = pods.natra()
+
+    with pods.Cluster() as r:
+        def take(workload, name, lim, params):
+            run = bench.Run(r)
+            run.one(0, cells.cell(workload, name, 0, **params), lim)
+            sample, = run.samples
+            rep.shown(f"{workload} {name}", sample.get("error") or
+                      bench.WORKLOADS[workload].text(sample["values"]))
+            return sample
+
+        base = take("mixed", "none", None, loaded)
+        good = results(base, take("mixed", "natra", right, loaded),
+                       take("sweep", "natra", right, capped))
+        skewed = results(take("sweep", "natra", pods.natra(skew=1.2), capped))
+        slow = results(base, take("mixed", "natra",
+                                  pods.natra(fastPass="off"), loaded))
+    judge(rep, "natra", good, ((CAP, True), (f"{MICE}: requests", True)))
+    judge(rep, "cap 20 % too high", skewed, ((CAP, False),))
+    judge(rep, "fast pass off", slow, ((f"{MICE}: requests", False),))
+    rep.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

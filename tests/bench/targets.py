@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What natra has to reach, as data, and what of it a run reached. No I/O.
+
+A target that the run did not measure has no verdict.
+"""
+import statistics
+from dataclasses import dataclass
+
+MEMLOCK_KIB = 96
+WAYS = {"in": "into the pod", "out": "out of the pod"}
+
+
+@dataclass(frozen=True)
+class Target:
+    name: str
+    value: float                # None: not measured
+    bound: float                # None: what it is compared with was not measured
+    sense: str                  # "most" or "least"
+    unit: str = ""
+
+    @property
+    def met(self):
+        """True, False, or None without a verdict."""
+        if self.value is None or self.bound is None:
+            return None
+        return self.value <= self.bound if self.sense == "most" else \
+            self.value >= self.bound
+
+    def text(self):
+        sign = "<=" if self.sense == "most" else ">="
+        return f"{self.name}: {self.value:.4g}{self.unit} (demanded " \
+               f"{sign} {self.bound:.4g}{self.unit})"
+
+
+def times(factor, value):
+    return None if value is None else factor * value
+
+
+def cap(res):
+    """By rate, flows and direction; paced egress has the narrower bound."""
+    for key in res.find("sweep", "natra"):
+        params = dict(key[2])
+        for way, words in WAYS.items():
+            error = res.stat(key, f"error_{way}")
+            if not error:
+                continue
+            paced = way == "out" and any(s["values"].get("edt")
+                                         for s in res.cells[key])
+            yield Target(f"cap of {params['rate']} {words}, "
+                         f"{params['flows']} flows, "
+                         f"{'paced' if paced else 'policed'}: error",
+                         abs(error.mean) * 100, 2 if paced else 5, "most",
+                         " %")
+
+
+def deviation(res):
+    """Over all cells that both were measured in, the median of the standard
+    deviation between samples, in percent of the rate."""
+    for way, words in WAYS.items():
+        both = {"natra": [], "upstream": []}
+        for key in res.find("sweep", "natra"):
+            found = [res.get("sweep", name, f"wire_{way}", **dict(key[2]))
+                     for name in both]
+            if all(s and s.relative_sd is not None for s in found):
+                for name, s in zip(both, found):
+                    both[name].append(s.relative_sd * 100)
+        natra, upstream = (statistics.median(v) if v else None
+                           for v in both.values())
+        yield Target(f"deviation between samples {words}, upstream's",
+                     natra, upstream, "most", " %")
+
+
+def mixed(res):
+    def get(limiter, metric, load):
+        return res.mean("mixed", limiter, metric, load=load)
+
+    yield Target("mice beside elephants, fixed load: requests/s, 0.95 of no "
+                 "limiter", get("natra", "rps_annotated", "fixed"),
+                 times(0.95, get("none", "rps_annotated", "fixed")), "least")
+    yield Target("mice beside elephants, fixed load: p99, 1.5 of no limiter",
+                 get("natra", "p99_ms_annotated", "fixed"),
+                 times(1.5, get("none", "p99_ms_annotated", "fixed")), "most",
+                 " ms")
+    yield Target("mice at full tilt: requests/s, 10 times upstream's",
+                 get("natra", "rps_annotated", "tilt"),
+                 times(10, get("upstream", "rps_annotated", "tilt")), "least")
+    for other, words in (("none", "no limiter's"), ("upstream", "upstream's")):
+        yield Target(f"mice of both pods at full tilt: requests/s, {words}",
+                     get("natra", "rps_total", "tilt"),
+                     get(other, "rps_total", "tilt"), "least")
+
+
+def latency(res):
+    for way, words in WAYS.items():
+        yield Target(f"latency beside a stream {words}: median, 1.5 of idle",
+                     res.mean("latency", "natra", "p50_us", stream=way),
+                     times(1.5, res.mean("latency", "natra", "p50_us",
+                                         stream="idle")), "most", " us")
+
+
+def cost(res):
+    def median(limiter, metric):
+        stat = res.get("throughput", limiter, metric)
+        return stat.median if stat else None
+
+    for key in res.find("throughput"):
+        name = key[1]
+        if not name.startswith("natra"):
+            continue
+        for other, factor, words in (("none", 0.97, "0.97 of no limiter's"),
+                                     ("upstream", 1, "upstream's")):
+            yield Target(f"throughput far under the cap, {name}: {words}",
+                         median(name, "gbit"),
+                         times(factor, median(other, "gbit")), "least",
+                         " Gbit/s")
+        yield Target(f"CPU seconds per GB, {name}: upstream's",
+                     median(name, "cpu_per_gb"),
+                     median("upstream", "cpu_per_gb"), "most", " s")
+
+
+def footprint(res):
+    for mode in ("clsact", "tcx"):
+        for what, words, unit in (("rss_kib", "peak RSS", " KiB"),
+                                  ("cpu_ms", "CPU time", " ms")):
+            value = res.mean("add", "both", f"{what} natra {mode}")
+            if value is not None:
+                yield Target(f"ADD, {mode}: {words}, half of upstream's",
+                             value, times(0.5, res.mean(
+                                     "add", "both", f"{what} upstream")),
+                             "most", unit)
+    yield Target("kernel memory of a pod, by memlock",
+                 res.mean("memory", "natra", "memlock_kib"), MEMLOCK_KIB,
+                 "most", " KiB")
+
+
+def targets(res):
+    return [t for part in (cap, deviation, mixed, latency, cost, footprint)
+            for t in part(res)]
+
+
+def missed(found):
+    return [t for t in found if t.met is False]

@@ -1,0 +1,264 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The benchmark's arithmetic: cells, statistics, targets, comparison, report,
+and what it reads of connection tracking's events."""
+import os
+import sys
+import unittest
+
+sys.path.append(os.path.dirname(os.path.abspath(__file__)) + "/../harness")
+import cells
+import compare
+import conntrack
+from report_md import write
+from statistic import Results, Stat, quantiles
+from targets import missed, targets
+
+MODES = ["tcx-podside", "clsact-podside"]
+SWEEP = {"rate": "10M", "flows": 1, "ways": "in+out"}
+
+
+def sample(workload, limiter, params, n=0, **values):
+    return {"workload": workload, "limiter": limiter, "params": params,
+            "sample": n, "values": values}
+
+
+def sweep(limiter, wires, edt=False):
+    """One sample for each pair of rates in and out, in Mbit/s."""
+    return [sample("sweep", limiter, SWEEP, n, edt=edt, wire_in=i, wire_out=o,
+                   error_in=i / 10 - 1, error_out=o / 10 - 1, goodput_in=i,
+                   goodput_out=o, seconds_sd_in=0, seconds_sd_out=0,
+                   retransmissions_in=0, retransmissions_out=0,
+                   first_second_mb_in=1, first_second_mb_out=1)
+            for n, (i, o) in enumerate(wires)]
+
+
+def mixed(limiter, load, rps, p99, bystander=500):
+    return sample("mixed", limiter, {"load": load}, rps_annotated=rps,
+                  p99_ms_annotated=p99, rps_bystander=bystander,
+                  p99_ms_bystander=20, rps_total=rps + bystander,
+                  elephant_in=10, elephant_out=10)
+
+
+def run(*samples, **machine):
+    return Results({
+            "format": 1, "profile": "ci", "seconds": 5,
+            "machine": dict({"kernel": "6.12", "cpus": 2, "cpu": "x",
+                             "date": "today"}, **machine),
+            "left_out": [{"cell": "sweep natra rate=10G", "why": "too much"}],
+            "samples": list(samples)})
+
+
+def verdicts(res):
+    return {t.name: t.met for t in targets(res)}
+
+
+class Cells(unittest.TestCase):
+    def test_ci_is_part_of_full(self):
+        ci = {c for _, c in cells.schedule("ci", MODES)}
+        full = {c for _, c in cells.schedule("full", MODES)}
+        self.assertLess(ci, full)
+        self.assertEqual({c.workload for c in ci},
+                         {c.workload for c in full})
+
+    def test_samples(self):
+        plan = cells.schedule("full", MODES)
+        capped = cells.cell("sweep", "natra", 7.5, ci=True, **SWEEP)
+        self.assertEqual([n for n, c in plan if c == capped], [0, 1, 2])
+        self.assertTrue(all(n == 0 for n, c in plan if c.once))
+
+    def test_only(self):
+        self.assertEqual({c.workload for _, c in cells.schedule(
+                "full", MODES, ["slis", "add"])}, {"slis", "add"})
+
+    def test_the_wire_comes_first(self):
+        first = cells.schedule("ci", MODES)[0][1]
+        self.assertEqual((first.workload, first.limiter), ("sweep", "none"))
+
+
+class Statistics(unittest.TestCase):
+    def test_one_sample_has_no_deviation(self):
+        self.assertIsNone(Stat((5,)).sd)
+        self.assertIsNone(Stat((5,)).relative_sd)
+
+    def test_deviation(self):
+        s = Stat((9, 10, 11))
+        self.assertEqual((s.mean, s.median, s.sd), (10, 10, 1))
+        self.assertAlmostEqual(s.relative_sd, 0.1)
+
+    def test_quantiles(self):
+        q = quantiles(list(range(1000)))
+        self.assertEqual((len(q), q[0], q[50], q[99], q[100]),
+                         (101, 0, 500, 990, 999))
+        self.assertEqual(quantiles([]), [])
+
+    def test_results_by_cell(self):
+        res = run(*sweep("natra", [(10, 9), (11, 9)]),
+                  *sweep("upstream", [(10, 10)]))
+        self.assertEqual(res.get("sweep", "natra", "wire_in", rate="10M").values,
+                         (10, 11))
+        self.assertIsNone(res.get("sweep", "natra", "wire_in", rate="1G"))
+        self.assertIsNone(res.mean("sweep", "none", "wire_in"))
+
+
+class Targets(unittest.TestCase):
+    def cap(self, rates, edt=False):
+        return [good for name, good in
+                verdicts(run(*sweep("natra", [rates], edt))).items()
+                if name.startswith("cap of")]
+
+    def test_cap(self):
+        self.assertEqual(self.cap((10.4, 9.6)), [True, True])
+        self.assertEqual(self.cap((10.6, 9.4)), [False, False])
+
+    def test_paced_egress_is_held_to_more(self):
+        self.assertEqual(self.cap((10.4, 10.4), edt=True), [True, False])
+        self.assertEqual(self.cap((10.4, 10.1), edt=True), [True, True])
+
+    def test_deviation(self):
+        steady, unsteady = [(10, 10)] * 3, [(9, 10), (10, 10), (11, 10)]
+        for natra, upstream, good in ((steady, unsteady, True),
+                                      (unsteady, steady, False)):
+            got = verdicts(run(*sweep("natra", natra),
+                               *sweep("upstream", upstream)))
+            self.assertEqual([v for k, v in got.items()
+                              if k.startswith("deviation")], [good, True])
+
+    def test_mice(self):
+        def rows(rps, p99, tilt):
+            got = verdicts(run(
+                    mixed("none", "fixed", 500, 20),
+                    mixed("natra", "fixed", rps, p99),
+                    mixed("none", "tilt", 1000, 100, 900),
+                    mixed("upstream", "tilt", 60, 1800, 5000),
+                    mixed("natra", "tilt", tilt, 20, 5000)))
+            return [v for k, v in got.items() if k.startswith("mice")]
+        self.assertEqual(rows(480, 29, 6000), [True] * 5)
+        self.assertEqual(rows(470, 31, 599), [False, False, False, True, True])
+        self.assertEqual(rows(480, 29, 50), [True, True, False, True, False])
+
+    def test_no_answers_at_all_miss(self):
+        bad = mixed("natra", "fixed", 0, None)
+        del bad["values"]["p99_ms_annotated"]
+        got = verdicts(run(mixed("none", "fixed", 500, 20), bad))
+        self.assertIn(False, got.values())
+
+    def test_what_was_not_measured_has_no_verdict(self):
+        self.assertEqual(set(verdicts(run()).values()), {None})
+
+    def test_footprint(self):
+        def add(natra_kib):
+            return verdicts(run(sample(
+                    "add", "both", {}, **{"rss_kib natra clsact": natra_kib,
+                                          "rss_kib upstream": 10000})))
+        name = "ADD, clsact: peak RSS, half of upstream's"
+        self.assertIs(add(5000)[name], True)
+        self.assertIs(add(5001)[name], False)
+
+
+class Comparison(unittest.TestCase):
+    def worse(self, old, new):
+        return [c.metric for c in compare.changes(run(*old), run(*new))
+                if c.worse]
+
+    def test_less_is_worse_for_requests_and_more_for_latency(self):
+        self.assertEqual(self.worse([mixed("natra", "tilt", 6000, 20)],
+                                    [mixed("natra", "tilt", 4000, 40)]),
+                         ["p99_ms_annotated", "rps_annotated", "rps_total"])
+        self.assertEqual(self.worse([mixed("natra", "tilt", 6000, 20)],
+                                    [mixed("natra", "tilt", 9000, 10)]), [])
+
+    def test_noise_is_not_worse(self):
+        self.assertEqual(self.worse([mixed("natra", "tilt", 6000, 20)],
+                                    [mixed("natra", "tilt", 5000, 24)]), [])
+        wide = [sample("throughput", "natra", {}, n, gbit=g)
+                for n, g in enumerate((10, 30, 50))]
+        self.assertEqual(self.worse(
+                wide, [sample("throughput", "natra", {}, gbit=12)]), [])
+
+    def test_caps(self):
+        self.assertEqual(self.worse(sweep("natra", [(10.1, 9.9)]),
+                                    sweep("natra", [(9.5, 10.1)])),
+                         ["error_in"])
+
+    def test_of_others_nothing_is_said(self):
+        self.assertEqual(self.worse([mixed("upstream", "tilt", 6000, 20)],
+                                    [mixed("upstream", "tilt", 60, 20)]), [])
+
+    def test_other_machines(self):
+        self.assertIn("cpus", compare.comparable(run(), run(cpus=8)))
+        self.assertEqual(compare.comparable(run(), run(natra="2")), "")
+
+
+class Report(unittest.TestCase):
+    def test_misses_come_first(self):
+        text, _ = write(run(*sweep("natra", [(12, 10)])))
+        lines = text.splitlines()
+        self.assertTrue(lines[2].startswith("**1 of 2 targets missed"), text)
+        self.assertIn("cap of 10M into the pod", lines[4])
+        self.assertIn("20 %", lines[4])
+
+    def test_all_met(self):
+        text, _ = write(run(*sweep("natra", [(10, 10)])))
+        self.assertTrue(text.splitlines()[2].startswith("All 2 targets"), text)
+
+    def test_failures_are_told(self):
+        bad = sample("latency", "natra", {"stream": "in"})
+        text, _ = write(run(dict(bad, error="RuntimeError: no\ntraffic")))
+        self.assertIn("failed: latency natra stream=in: RuntimeError: no "
+                      "traffic", text)
+
+    def test_tables(self):
+        text, _ = write(run(*sweep("natra", [(10, 10), (10.2, 10)]),
+                            *sweep("upstream", [(10, 10)]),
+                            mixed("natra", "tilt", 6000, 20.04),
+                            mixed("none", "fixed", 500, 20)))
+        self.assertIn("| natra | 10.0 / 10.0 | 6000 / 20.0 ms | 500 / 20.0 ms "
+                      "| 6500 |", text)
+        self.assertIn("10.10 ± 0.14", text)
+        self.assertIn("- sweep natra rate=10G: too much", text)
+        self.assertEqual(missed(targets(run())), [])
+
+    def test_comparison_is_shown(self):
+        old = run(mixed("natra", "tilt", 6000, 20))
+        text, worse = write(run(mixed("natra", "tilt", 600, 20)), old)
+        self.assertEqual(worse, 2)
+        self.assertIn("**worse**: mixed natra load=tilt, rps_annotated: 6000 ->"
+                      " 600", text)
+
+
+class Conntrack(unittest.TestCase):
+    @staticmethod
+    def attr(kind, data):
+        length = 4 + len(data)
+        return length.to_bytes(2, "little") + kind.to_bytes(2, "little") + \
+            data + bytes(-length % 4)
+
+    def event(self, state, stamp=None):
+        a = self.attr
+        body = a(1 | 1 << 15, a(1, a(1, bytes([10, 0, 0, 1])) +
+                                a(2, bytes([10, 0, 0, 2]))) +
+                 a(2, a(1, b"\6") + a(2, b"\x30\x39") + a(3, b"\x00\x50"))) + \
+            a(4, a(1, a(1, bytes([state]))))
+        if stamp:
+            body += a(27, stamp.to_bytes(8, "big"))
+        head = (20 + len(body)).to_bytes(4, "little") + \
+            (0x100).to_bytes(2, "little") + bytes(10) + bytes(4)
+        return head + body
+
+    @unittest.skipUnless(sys.byteorder == "little", "written for such")
+    def test_events(self):
+        data = self.event(1, 123) + self.event(2)
+        self.assertEqual([conntrack.parse(m) for m in conntrack.messages(data)],
+                         [(("10.0.0.2", 80, 12345), 1, 123),
+                          (("10.0.0.2", 80, 12345), 2, None)])
+
+    def test_cut_short(self):
+        whole = self.event(1, 123)
+        for cut in range(len(whole)):
+            for m in conntrack.messages(whole[:cut]):
+                conntrack.parse(m)
+
+
+if __name__ == "__main__":
+    unittest.main()
