@@ -39,16 +39,26 @@ def lines(axes, limiters, points):
     return drawn
 
 
+def steps(rows, width):
+    """Means of (when an interval ended, its rate) over wider ones."""
+    bins = {}
+    for (t0, _), (t1, y) in zip([(0, 0), *rows], rows):
+        bins.setdefault(int(t0 / width), []).append((t1 - t0, y))
+    return ([(i + 0.5) * width for i in bins],
+            [sum(w * y for w, y in b) / max(1e-9, sum(w for w, _ in b))
+             for b in bins.values()])
+
+
 def rate(res, out):
-    """The first seconds of one stream under a cap of 10M, both ways."""
+    """The first seconds of one stream under a cap of 10M, both ways, in steps of
+    half a second: a GSO packet alone is 50 ms of that rate."""
     figure, panels = pyplot.subplots(1, 2, figsize=(9, 3), sharey=True)
     drawn = False
     for axes, way in zip(panels, ("in", "out")):
         def points(name, way=way):
             rows = res.series("sweep", name, f"{way} Mbit/s", rate="10M",
                               flows=1)
-            return rows and ([t for t, _ in rows],
-                             [max(y, 0.1) for _, y in rows])
+            return rows and steps(rows, 0.5)
         drawn |= lines(axes, ("upstream-containerd", "upstream", "natra"),
                        points)
         axes.set_yscale("log")
@@ -89,11 +99,13 @@ def mice(res, out):
         return None
     figure, axes = pyplot.subplots(figsize=(6, 2.6))
     left = [0.0] * len(names)
+    most = max(res.mean("mixed", n, "rps_total", load="tilt") for n in names)
     for pod, shade in (("annotated", 1.0), ("bystander", 0.45)):
         wide = [res.mean("mixed", n, f"rps_{pod}", load="tilt") for n in names]
         bars = axes.barh([LABELS[n] for n in names], wide, left=left,
                          color=[COLOURS[n] for n in names], alpha=shade)
-        axes.bar_label(bars, [f"{w:.0f} {pod}" if w > 300 else "" for w in wide],
+        axes.bar_label(bars, [f"{w:.0f} {pod}" if w > 0.2 * most else ""
+                              for w in wide],
                        label_type="center", fontsize=8)
         left = [a + b for a, b in zip(left, wide)]
     axes.invert_yaxis()
@@ -116,6 +128,7 @@ def slis(res, out):
             return tuple(zip(*got)) if got else None
         drawn |= lines(axes, ("none", "upstream", "natra"), points)
         axes.set_title(title, fontsize=9)
+        axes.set_xscale("log")
         axes.set_xlabel("pods")
         axes.set_ylim(bottom=0)
     panels[0].set_ylabel("ms")

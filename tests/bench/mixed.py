@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Mice and elephants: a capped pod with a bulk stream each way serves small
 requests, and so does a pod beside it that has no cap."""
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from cells import EMULATED
 from pods import limiter
 from rig import Elephant
 from statistic import quantiles
@@ -12,10 +12,10 @@ from statistic import quantiles
 CAP = 10**7
 SETTLE_SECONDS = 2.5            # until a burst of containerd's size is through
 SECONDS = 4
-# Clients, and requests a second of each. An emulated CPU carries this much less;
-# 0: as many as there is time for.
-FIXED = (10, 2) if os.environ.get("NATRA_VM") else (50, 10)
-TILT = (10, 0) if os.environ.get("NATRA_VM") else (50, 0)
+# Clients of each pod, and requests a second of each client; 0: as many as there
+# is time for.
+FIXED = (10, 2) if EMULATED else (50, 10)
+TILT = (10, 0) if EMULATED else (50, 0)
 
 
 def run(r, cell, lim=None):

@@ -33,6 +33,16 @@ def figure(stat, digits=1):
     return text if stat.sd is None else f"{text} ± {stat.sd:.{digits}f}"
 
 
+def spread(stat, digits):
+    """median, and the range where there are several samples."""
+    if stat is None:
+        return ""
+    text = f"{stat.median:.{digits}f}"
+    return text if len(stat.values) == 1 else \
+        f"{text} ({min(stat.values):.{digits}f} to " \
+        f"{max(stat.values):.{digits}f})"
+
+
 def table(head, rows):
     if not rows:
         return []
@@ -48,9 +58,12 @@ def verdict(res):
     lines = [f"**{len(bad)} of {len(judged)} targets missed.**" if bad else
              f"All {len(judged)} targets that this run measured were met."
              if judged else "This run measured nothing that has a target.", ""]
+    failed = res.errors()
+    if failed:
+        lines[0] += f" **{len(failed)} measurements failed.**"
     lines += [f"- missed: {t.text()}" for t in bad]
     lines += [f"- failed: {cell}: {' '.join(text.split())}"
-              for cell, text in res.errors()]
+              for cell, text in failed]
     if len(lines) > 2:
         lines.append("")
     return lines, found
@@ -172,9 +185,9 @@ def cost(res):
     for name in dict.fromkeys(k[1] for k in res.find("throughput")):
         mode = next((s["values"]["mode"] for k in res.find("throughput", name)
                      for s in res.cells[k] if "mode" in s["values"]), "")
-        moved.append((name_of(name), mode,
-                      figure(res.get("throughput", name, "gbit")),
-                      figure(res.get("throughput", name, "cpu_per_gb"), 3)))
+        moved.append((name_of(name), mode, *(
+                spread(res.get("throughput", name, m), digits)
+                for m, digits in (("gbit", 1), ("cpu_per_gb", 3)))))
     adds = []
     for who in ("upstream", "natra clsact", "natra tcx", "two links"):
         got = [res.get("add", "both", f"{m} {who}")
@@ -196,7 +209,8 @@ def cost(res):
     if not (moved or adds or memory or packets):
         return []
     return ["## Cost", "",
-            *(moved and ["A cap far above the wire, streams both ways:", ""]),
+            *(moved and ["A cap far above the wire, streams both ways; medians, and "
+                       "the least and the most:", ""]),
             *table(("", "mode", "Gbit/s", "CPU seconds per GB"), moved),
             *(adds and ["An ADD, medians:", ""]),
             *table(("", "wall, ms", "CPU, ms", "peak RSS, KiB"), adds),

@@ -8,6 +8,7 @@ import threading
 import time
 
 import plugin
+from cells import EMULATED
 from conntrack import Connections
 from limiters import total
 from pods import limiter
@@ -17,7 +18,8 @@ from statistic import quantiles
 CAP = 10**7
 ADDS = 5                        # at each count; pods that take part in it
 SECONDS = 2
-LOAD = (20, 5)                  # clients, and requests a second of each
+# Clients, and requests a second of each.
+LOAD = (5, 4) if EMULATED else (20, 5)
 PORT = 5300
 PER_SECOND = 2000               # packets of the clock
 TRACK = """table ip bench { chain f { type filter hook forward priority 0;

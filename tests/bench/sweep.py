@@ -2,6 +2,7 @@
 """The cap: TCP streams into and out of pods, from their first byte on."""
 import re
 import statistics
+import threading
 import time
 
 from cells import RATES, UNCAPPED
@@ -15,21 +16,30 @@ SETTLE_SECONDS = 2              # what the burst and the slow start take
 WINDOW_SECONDS = 5
 
 
-class Lane:
+class Lane(threading.Thread):
     """One direction: a pod of its own, so that no acknowledgements of another
-    stream are on the wire that is measured."""
+    stream are on the wire that is measured. It reads the meter until end()."""
 
-    def __init__(self, r, number, way, lim, rate, flows):
-        pod = r.add(f"pod{number}", lim, rate)
+    def __init__(self, r, number, way, lim, rate):
+        super().__init__(daemon=True)
+        self.pod = r.add(f"pod{number}", lim, rate)
         client = r.clients[number]
-        self.way, self.rate, self.pod = way, rate, pod
-        self.src, self.dst = (client, pod) if way == "in" else (pod, client)
-        self.meter = Meter(self.dst)
-        self.rows = [self.meter.read()]
-        r.elephant(self.src, self.dst, PORT, flows)
+        self.way, self.rate = way, rate
+        self.src, self.dst = (client, self.pod) if way == "in" else \
+            (self.pod, client)
+        self._meter = Meter(self.dst)
+        self.rows = [self._meter.read()]
+        self._on = True
+        self.start()
 
-    def read(self):
-        self.rows.append(self.meter.read())
+    def run(self):
+        while self._on:
+            time.sleep(TICK_SECONDS)
+            self.rows.append(self._meter.read())
+
+    def end(self):
+        self._on = False
+        self.join(5)
 
     def begin(self):
         """When the stream began, or None: 5 kB is more than what iperf3's
@@ -43,7 +53,7 @@ class Lane:
     def at(self, when):
         """Bytes until then, between two readings in proportion."""
         for (t0, b0), (t1, b1) in zip(self.rows, self.rows[1:]):
-            if t0 <= when <= t1:
+            if when <= t1:
                 return b0 + (b1 - b0) * (when - t0) / (t1 - t0)
         raise RuntimeError("no reading at that time")
 
@@ -75,33 +85,38 @@ def measure(lane, begin, start, before, after):
     return values, series
 
 
-def read_until(lanes, when):
-    while time.monotonic() < when:
+def follow(r, lanes, flows):
+    """The streams, from their start to the window's end: when the window began,
+    and what the sockets said at both its ends."""
+    for lane in lanes:
+        r.elephant(lane.src, lane.dst, PORT, flows)
+    deadline = time.monotonic() + 20
+    while not all(lane.begin() for lane in lanes):
+        if time.monotonic() > deadline:
+            raise RuntimeError("no traffic in 20 s")
         time.sleep(TICK_SECONDS)
-        for lane in lanes:
-            lane.read()
+    start = max(lane.begin() for lane in lanes) + SETTLE_SECONDS
+    sockets = []
+    for when in (start, start + WINDOW_SECONDS):
+        time.sleep(max(0, when - time.monotonic()))
+        sockets.append([lane.sockets() for lane in lanes])
+    time.sleep(2 * TICK_SECONDS)
+    return start, sockets
 
 
 def run(r, cell, lim=None):
     rate = RATES.get(cell.param("rate"))
     if rate is None and cell.limiter != "none":
         rate = bits(UNCAPPED)
-    lanes = [Lane(r, i, way, lim or limiter(cell.limiter), rate,
-                  cell.param("flows"))
+    lanes = [Lane(r, i, way, lim or limiter(cell.limiter), rate)
              for i, way in enumerate(cell.param("ways").split("+"))]
-    deadline = time.monotonic() + 20
-    while not all(lane.begin() for lane in lanes):
-        if time.monotonic() > deadline:
-            raise RuntimeError("no traffic in 20 s")
-        read_until(lanes, time.monotonic() + TICK_SECONDS)
-    start = max(lane.begin() for lane in lanes) + SETTLE_SECONDS
-    read_until(lanes, start)
-    before = [lane.sockets() for lane in lanes]
-    read_until(lanes, start + WINDOW_SECONDS)
-    after = [lane.sockets() for lane in lanes]
-    read_until(lanes, start + WINDOW_SECONDS + TICK_SECONDS)
+    try:
+        start, sockets = follow(r, lanes, cell.param("flows"))
+    finally:
+        for lane in lanes:
+            lane.end()
     values, series = {}, {}
-    for lane, b, a in zip(lanes, before, after):
+    for lane, b, a in zip(lanes, *sockets):
         got, series[f"{lane.way} Mbit/s"] = measure(
                 lane, lane.begin(), start, b, a)
         values.update({f"{k}_{lane.way}": v for k, v in got.items()})

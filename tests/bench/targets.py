@@ -47,7 +47,8 @@ def cap(res):
             paced = way == "out" and any(s["values"].get("edt")
                                          for s in res.cells[key])
             yield Target(f"cap of {params['rate']} {words}, "
-                         f"{params['flows']} flows, "
+                         f"{params['flows']} "
+                         f"{'flow' if params['flows'] == 1 else 'flows'}, "
                          f"{'paced' if paced else 'policed'}: error",
                          abs(error.mean) * 100, 2 if paced else 5, "most",
                          " %")
@@ -66,7 +67,8 @@ def deviation(res):
                     both[name].append(s.relative_sd * 100)
         natra, upstream = (statistics.median(v) if v else None
                            for v in both.values())
-        yield Target(f"deviation between samples {words}, upstream's",
+        yield Target(f"deviation between samples {words}, at most "
+                     "upstream's",
                      natra, upstream, "most", " %")
 
 
@@ -74,25 +76,29 @@ def mixed(res):
     def get(limiter, metric, load):
         return res.mean("mixed", limiter, metric, load=load)
 
-    yield Target("mice beside elephants, fixed load: requests/s, 0.95 of no "
-                 "limiter", get("natra", "rps_annotated", "fixed"),
+    yield Target("mice beside elephants, fixed load: requests/s, at least "
+                 "0.95 of no limiter's", get("natra", "rps_annotated", "fixed"),
                  times(0.95, get("none", "rps_annotated", "fixed")), "least")
-    yield Target("mice beside elephants, fixed load: p99, 1.5 of no limiter",
+    yield Target("mice beside elephants, fixed load: p99, at most 1.5 of no "
+                 "limiter's",
                  get("natra", "p99_ms_annotated", "fixed"),
                  times(1.5, get("none", "p99_ms_annotated", "fixed")), "most",
                  " ms")
-    yield Target("mice at full tilt: requests/s, 10 times upstream's",
+    yield Target("mice at full tilt: requests/s, at least 10 times "
+                 "upstream's",
                  get("natra", "rps_annotated", "tilt"),
                  times(10, get("upstream", "rps_annotated", "tilt")), "least")
     for other, words in (("none", "no limiter's"), ("upstream", "upstream's")):
-        yield Target(f"mice of both pods at full tilt: requests/s, {words}",
+        yield Target(f"mice of both pods at full tilt: requests/s, at least "
+                     f"{words}",
                      get("natra", "rps_total", "tilt"),
                      get(other, "rps_total", "tilt"), "least")
 
 
 def latency(res):
     for way, words in WAYS.items():
-        yield Target(f"latency beside a stream {words}: median, 1.5 of idle",
+        yield Target(f"latency beside a stream {words}: median, at most 1.5 "
+                     "of idle",
                      res.mean("latency", "natra", "p50_us", stream=way),
                      times(1.5, res.mean("latency", "natra", "p50_us",
                                          stream="idle")), "most", " us")
@@ -109,11 +115,12 @@ def cost(res):
             continue
         for other, factor, words in (("none", 0.97, "0.97 of no limiter's"),
                                      ("upstream", 1, "upstream's")):
-            yield Target(f"throughput far under the cap, {name}: {words}",
+            yield Target(f"throughput far under the cap, {name}: at least "
+                         f"{words}",
                          median(name, "gbit"),
                          times(factor, median(other, "gbit")), "least",
                          " Gbit/s")
-        yield Target(f"CPU seconds per GB, {name}: upstream's",
+        yield Target(f"CPU seconds per GB, {name}: at most upstream's",
                      median(name, "cpu_per_gb"),
                      median("upstream", "cpu_per_gb"), "most", " s")
 
@@ -124,7 +131,8 @@ def footprint(res):
                                   ("cpu_ms", "CPU time", " ms")):
             value = res.mean("add", "both", f"{what} natra {mode}")
             if value is not None:
-                yield Target(f"ADD, {mode}: {words}, half of upstream's",
+                yield Target(f"ADD, {mode}: {words}, at most half of "
+                             "upstream's",
                              value, times(0.5, res.mean(
                                      "add", "both", f"{what} upstream")),
                              "most", unit)

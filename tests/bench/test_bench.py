@@ -151,7 +151,7 @@ class Targets(unittest.TestCase):
             return verdicts(run(sample(
                     "add", "both", {}, **{"rss_kib natra clsact": natra_kib,
                                           "rss_kib upstream": 10000})))
-        name = "ADD, clsact: peak RSS, half of upstream's"
+        name = "ADD, clsact: peak RSS, at most half of upstream's"
         self.assertIs(add(5000)[name], True)
         self.assertIs(add(5001)[name], False)
 
