@@ -109,6 +109,14 @@ class Run:
         return said
 
 
+def save(path, samples, rest):
+    """JSON with a line for each sample."""
+    rows = ",\n".join(json.dumps(s, separators=(",", ":")) for s in samples)
+    with open(path, "w") as f:
+        f.write(f'{{\n"samples": [\n{rows}\n],\n'
+                f'{json.dumps(rest, indent=1)[2:]}\n')
+
+
 def arguments():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--profile", choices=cells.SAMPLES, default="ci")
@@ -137,10 +145,10 @@ def main():
             if cell.workload != "slis":
                 r.clear()       # the node that the SLIs have grown
             progress.end(cell, run.one(n, cell))
-    with open(f"{a.out}/results.json", "w") as f:
-        json.dump({"format": 1, "profile": a.profile, "machine": about,
-                   "seconds": round(time.monotonic() - begin),
-                   "samples": run.samples, "left_out": run.left_out}, f)
+    save(f"{a.out}/results.json", run.samples, {
+            "format": 1, "profile": a.profile, "machine": about,
+            "seconds": round(time.monotonic() - begin),
+            "left_out": run.left_out})
     failed = sum("error" in s for s in run.samples)
     print(f"{len(run.samples)} samples, {failed} failed, in "
           f"{time.monotonic() - begin:.0f} s")

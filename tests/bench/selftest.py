@@ -54,20 +54,22 @@ def main():
     right = pods.natra()
 
     with pods.Cluster() as r:
-        def take(workload, name, lim, params):
+        def take(workload, name, lim, params, words=""):
             run = bench.Run(r)
             run.one(0, cells.cell(workload, name, 0, **params), lim)
             sample, = run.samples
-            rep.shown(f"{workload} {name}", sample.get("error") or
+            rep.shown(f"{workload} {name} {words}", sample.get("error") or
                       bench.WORKLOADS[workload].text(sample["values"]))
             return sample
 
         base = take("mixed", "none", None, loaded)
         good = results(base, take("mixed", "natra", right, loaded),
                        take("sweep", "natra", right, capped))
-        skewed = results(take("sweep", "natra", pods.natra(skew=1.2), capped))
+        skewed = results(take("sweep", "natra", pods.natra(skew=1.2), capped,
+                              "cap 20 % too high"))
         slow = results(base, take("mixed", "natra",
-                                  pods.natra(fastPass="off"), loaded))
+                                  pods.natra(fastPass="off"), loaded,
+                                  "fast pass off"))
     judge(rep, "natra", good, ((CAP, True), (f"{MICE}: requests", True)))
     judge(rep, "cap 20 % too high", skewed, ((CAP, False),))
     judge(rep, "fast pass off", slow, ((f"{MICE}: requests", False),))
