@@ -73,8 +73,12 @@ class ChainPod(Ns):
         self._container = Container(
                 f"{name}-0123456789", self.path,
                 capability_args=lim.capabilities(rate) if rate else {})
-        result = self._cni.add(self._container, before and
-                               (lambda kind, got: before(self, kind, got)))
+        try:
+            result = self._cni.add(self._container, before and
+                                   (lambda kind, got: before(self, kind, got)))
+        except Exception:
+            self.close()
+            raise
         self.set_addresses(result)
         self.add_seconds = {k: a.seconds for k, a in self._cni.answers.items()}
 

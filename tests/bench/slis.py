@@ -51,7 +51,6 @@ class Clock(threading.Thread):
         self.on = False
         self.join(5)
         self.socket.close()
-        return self.times
 
 
 def limited_packets(pod):
@@ -73,6 +72,14 @@ class Programming:
     def __init__(self, r):
         self.r, self.start, self.clock, self.sink = r, None, None, None
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.clock:
+            self.clock.end()
+            self.sink.close()
+
     def before(self, pod, kind, result):
         if kind == "ptp":
             return
@@ -85,12 +92,12 @@ class Programming:
         time.sleep(0.02)
         self.start = time.monotonic()
 
-    def end(self, pod):
-        """ms from the start of the plugin to the first limited packet."""
+    def latency_ms(self, pod):
+        """From the start of the plugin to the first limited packet."""
         time.sleep(0.02)
-        times = self.clock.end()
-        self.sink.close()
+        self.clock.end()
         time.sleep(0.02)
+        times = self.clock.times
         seen = limited_packets(pod)
         if not 0 < seen < len(times):
             raise RuntimeError(f"{seen} of {len(times)} packets were limited")
@@ -104,9 +111,9 @@ def grow(r, lim, pods):
     latencies, adds = [], []
     for i in range(len(r.pods), pods):
         if pods - i <= ADDS and lim.program:
-            timer = Programming(r)
-            pod = r.add(f"pod{i}", lim, CAP, timer.before)
-            latencies.append(timer.end(pod))
+            with Programming(r) as timer:
+                pod = r.add(f"pod{i}", lim, CAP, timer.before)
+                latencies.append(timer.latency_ms(pod))
         else:
             pod = r.add(f"pod{i}", lim, CAP)
         adds.append(sum(pod.add_seconds.values()) * 1e3)
@@ -126,7 +133,7 @@ def run(r, cell, lim=None):
                            seen.end()))
     finally:
         sh("nft", "delete", "table", "ip", "bench")
-        pod.stop(*list(pod._procs))
+        r.stop(None)
     rows = dict(tracked,
                 client_first_ms=sorted(t[0] * 1e3 for t in times),
                 client_total_ms=sorted(t[1] * 1e3 for t in times))
