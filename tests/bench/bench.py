@@ -145,10 +145,11 @@ def main():
             if cell.workload != "slis":
                 r.clear()       # the node that the SLIs have grown
             progress.end(cell, run.one(n, cell))
-    save(f"{a.out}/results.json", run.samples, {
-            "format": 1, "profile": a.profile, "machine": about,
-            "seconds": round(time.monotonic() - begin),
-            "left_out": run.left_out})
+            # Each time: who stops a long run keeps what it has.
+            save(f"{a.out}/results.json", run.samples, {
+                    "format": 1, "profile": a.profile, "machine": about,
+                    "seconds": round(time.monotonic() - begin),
+                    "left_out": run.left_out})
     failed = sum("error" in s for s in run.samples)
     print(f"{len(run.samples)} samples, {failed} failed, in "
           f"{time.monotonic() - begin:.0f} s")
