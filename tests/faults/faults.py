@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Let each call that natractl makes fail once, or kill it in front of each.
+"""Let each call that natractl or the CNI plugin makes fail once, or kill it in
+front of each.
 
-usage: faults.py attach|change|kill|notcx
+usage: faults.py attach|change|kill|notcx|cni|cni-kill
 
 attach  attach in each mode: after an error all is as it was, after a success
         the interface is fully shaped
@@ -11,6 +12,9 @@ change  set, attach over an attachment, detach and gc of a live one: after an
 kill    SIGKILL in front of each call that changes the kernel's state; then
         attach repairs it, and gc and detach leave nothing
 notcx   on a kernel without TCX, auto takes clsact and says why
+cni     ADD, DEL and GC of the plugin: a result or one error object, and
+        afterwards DEL and gc leave nothing
+cni-kill the same after SIGKILL
 
 The calls are numbered by inject.c. The work is shared by two processes, each
 with a node, a pod and a bpffs of its own.
@@ -25,12 +29,16 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness")
 import rig
+from cni_jobs import CniAdd, CniDel, CniGc, CniGcAll, use_one_bpffs
 from jobs import (ERRNO, ID, INJECT, MODES, OLD, Again, Attach, Bad, Bench,
                   Detach, Gc, KilledAttach, KilledDetach, KilledReplace,
                   KilledSet, Mount, Replace, Run, Set)
 from state import left_of
 
 WORKERS = 2
+KILLS = ("kill", "cni-kill")
+CNI = {"cni": (CniAdd, CniDel, CniGc, CniGcAll),
+       "cni-kill": (CniAdd, CniDel, CniGcAll)}
 SHOWN = int(os.environ.get("SHOWN", "8"))       # lines of a job that failed
 
 
@@ -46,8 +54,8 @@ class Tally:
 def inject(job, n, kill):
     """One case; its run, or None if the command has no call number n."""
     job.begin()
-    run = Run(*job.args(), mode="kill" if kill else "fail", at=n,
-              error=ERRNO[job.mode])
+    run = job.run(mode="kill" if kill else "fail", at=n,
+                  error=ERRNO[job.mode])
     return run if run.hit else None
 
 
@@ -94,6 +102,8 @@ def work(job, kill):
 def jobs_of(group, features):
     """(class, mode, more options) of all jobs, the longest first."""
     modes = [m for m in MODES if features["tcx"] or m.startswith("clsact")]
+    if group in CNI:
+        return [(c, m) for c in CNI[group] for m in modes[:2]]
     plain = {"attach": (Attach,), "change": (Replace, Set, Again, Gc, Detach),
              "kill": (KilledAttach, KilledReplace, KilledSet, KilledDetach)}
     jobs = [(c, m) for c in plain[group] for m in modes]
@@ -117,11 +127,13 @@ def jobs_of(group, features):
 def worker(group, features):
     """Does the jobs whose numbers come in, a row of JSON for each."""
     rig.isolate()
+    if group in CNI:
+        use_one_bpffs()
     bench = Bench()
     jobs = jobs_of(group, features)
     for line in sys.stdin:
         cls, mode, *more = jobs[int(line)]
-        row = work(cls(bench, mode, *more), group == "kill")
+        row = work(cls(bench, mode, *more), group in KILLS)
         print(json.dumps(dict(row, stride=bench.stride)), flush=True)
 
 
@@ -211,7 +223,7 @@ def no_tcx():
 
 def main():
     if len(sys.argv) not in (2, 3) or sys.argv[1] not in (
-            "attach", "change", "kill", "notcx"):
+            "attach", "change", "kill", "notcx", *CNI):
         sys.exit(__doc__)
     if os.geteuid():
         rig.skip("not root")
@@ -223,7 +235,7 @@ def main():
     if len(sys.argv) == 3:
         return worker(group, json.loads(sys.argv[2]))
     features = json.loads(Run("probe", "--json").expect(0).out)
-    code = show(run_jobs(group, features), group == "kill")
+    code = show(run_jobs(group, features), group in KILLS)
     if not features["fq"]:
         print("skipped --edt on and --ingress-mode pace: no fq")
     return code

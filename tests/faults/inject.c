@@ -53,8 +53,9 @@ static struct {
 	unsigned long at;
 	int error;
 	int log_fd;
-	uint64_t inherited;               /* descriptors of before */
-	uintptr_t natra_begin, natra_end; /* libnatra's code */
+	uint64_t inherited; /* descriptors of before */
+	/* Code of libnatra, and of the program if INJECT_PROGRAM is set. */
+	uintptr_t natra_begin, natra_end, program_begin, program_end;
 } inject = {.log_fd = -1};
 static unsigned long counted;
 
@@ -83,19 +84,25 @@ static void log_line(const char *what, unsigned long number, const char *name)
 
 static int find_natra(struct dl_phdr_info *info, size_t size, void *arg)
 {
+	uintptr_t *begin = &inject.natra_begin, *end = &inject.natra_end;
+
 	(void)size;
 	(void)arg;
-	if (!strstr(info->dlpi_name, "libnatra.so"))
+	if (!info->dlpi_name[0] && getenv("INJECT_PROGRAM")) {
+		begin = &inject.program_begin;
+		end = &inject.program_end;
+	} else if (!strstr(info->dlpi_name, "libnatra.so")) {
 		return 0;
+	}
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 
 		if (p->p_type == PT_LOAD && (p->p_flags & PF_X)) {
-			inject.natra_begin = info->dlpi_addr + p->p_vaddr;
-			inject.natra_end = inject.natra_begin + p->p_memsz;
+			*begin = info->dlpi_addr + p->p_vaddr;
+			*end = *begin + p->p_memsz;
 		}
 	}
-	return 1;
+	return 0;
 }
 
 #define FDS_MAX 64
@@ -114,6 +121,11 @@ static uint64_t inherited(void)
 	return found;
 }
 
+__attribute__((constructor)) static void start(void)
+{
+	(void)dl_iterate_phdr(find_natra, NULL);
+}
+
 void inject_begin(const char *mode, const char *at, const char *error,
 		  int log_fd)
 {
@@ -126,7 +138,6 @@ void inject_begin(const char *mode, const char *at, const char *error,
 	inject.at = strtoul(at, NULL, 10);
 	inject.error = (int)strtol(error, NULL, 10);
 	inject.inherited = inherited();
-	(void)dl_iterate_phdr(find_natra, NULL);
 	inject.log_fd = log_fd;
 }
 
@@ -362,11 +373,14 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 		       : REAL(pthread_create)(thread, attr, fn, arg);
 }
 
-/* Of libnatra only: it is not libc's own memory that is meant. */
+/* It is not the memory of libc and other libraries that is meant. */
 static bool memory_fails(const char *name, const void *caller)
 {
-	return (uintptr_t)caller >= inject.natra_begin &&
-	       (uintptr_t)caller < inject.natra_end && fails(name, READS);
+	uintptr_t at = (uintptr_t)caller;
+	bool ours = (at >= inject.natra_begin && at < inject.natra_end) ||
+		    (at >= inject.program_begin && at < inject.program_end);
+
+	return ours && fails(name, READS);
 }
 
 void *__libc_malloc(size_t size);

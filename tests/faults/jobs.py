@@ -38,6 +38,8 @@ class Server:
 
     def __init__(self, path):
         env = dict(os.environ, LD_PRELOAD=INJECT, INJECT_SERVE="1")
+        if path != find_natractl():
+            env["INJECT_PROGRAM"] = "1"
         self.p = subprocess.Popen([path], env=env, stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE)
 
@@ -184,6 +186,9 @@ class Job:
 
     def title(self):
         return " ".join((self.name, self.mode, *self.more))
+
+    def run(self, **fault):
+        return Run(*self.args(), **fault)
 
     def begin(self):
         """Bring about the state in front of the command."""
