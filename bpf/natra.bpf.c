@@ -155,8 +155,7 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 			natra_hash_kind(t->version, t->protocol, t->fragment));
 		header_len = parsed->header_len;
 		/* wire_len gives each segment of BIG TCP a jumbo header. */
-		if (t->protocol == NATRA_PROTO_TCP)
-			tx = false;
+		ret->bytes -= parsed->jumbo_len * skb->gso_segs;
 	}
 	/*
 	 * Before Linux 6.19 wire_len leaves out the headers of GSO segments at

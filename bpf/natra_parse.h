@@ -82,7 +82,7 @@ natra_inline void natra_parse_l4(void *ctx, __u32 offset,
 {
 	struct natra_tuple *t = &p->tuple;
 
-	p->header_len += offset;
+	p->header_len = offset - p->jumbo_len;
 	/* Without ports, all that two hosts send by a protocol is one flow,
 	 * and all fragments of it another one. */
 	if (t->fragment)
@@ -145,7 +145,7 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 	t->protocol = byte[6];
 	/* Segments are smaller, and go without it. */
 	if (t->protocol == NATRA_PROTO_HOPOPTS && !half[2])
-		p->header_len = -NATRA_JUMBO_LEN;
+		p->jumbo_len = NATRA_JUMBO_LEN;
 	__builtin_memcpy(t->saddr, &p->raw[2], 16);
 	__builtin_memcpy(t->daddr, &p->raw[6], 16);
 	*offset += 40;
@@ -209,6 +209,7 @@ natra_inline int natra_parse(void *ctx, bool has_l2,
 
 	__builtin_memset(&p->tuple, 0, sizeof(p->tuple));
 	p->header_len = 0;
+	p->jumbo_len = 0;
 	if (has_l2) {
 		type = natra_parse_ethernet(ctx, &offset, p);
 	} else if (NATRA_LOAD(ctx, 0, p->raw, 1) == 0) {

@@ -70,6 +70,7 @@ struct natra_parsed_packet {
 	struct natra_tuple tuple;
 	/* Of each segment: layers 2 to 4, as far as they are known. */
 	__u32 header_len;
+	__u32 jumbo_len; /* of what is in none of them */
 	__u32 raw[10];
 };
 
