@@ -14,6 +14,11 @@ TCPI_BYTES = 160
 BYTES_RECEIVED_AT, DATA_SEGS_IN_AT = 128, 152
 
 
+def header_bytes(version):
+    """Of each data segment, layers 2 to 4."""
+    return ETHERNET + IP_HEADER[version] + TCP_TIMESTAMPS
+
+
 def _send(s):
     data = bytes(CHUNK_BYTES)
     while True:
@@ -36,7 +41,7 @@ class Stream:
     def __init__(self, src, dst, version, cpu=None):
         self._cpu = cpu
         family = socket.AF_INET if version == 4 else socket.AF_INET6
-        self.header = ETHERNET + IP_HEADER[version] + TCP_TIMESTAMPS
+        self.header = header_bytes(version)
         with dst:
             listener = socket.socket(family)
         with src:

@@ -25,7 +25,7 @@ import rig
 from limiters import Natra, bits, dropped, total
 from report import Report
 from rig import Meter
-from stream import Stream
+from stream import Stream, header_bytes
 from wirings import NAMES, WITH_HOST_PEER, Missing, Wiring, side_by_side
 
 BEYOND = "400G"
@@ -53,8 +53,7 @@ class Lane:
         self.pair = pair
         self.version, self.mtu, self.big = cell
         self.natra = Natra(pair[0], *options)
-        header = 14 + (20 if self.version == 4 else 40) + 32
-        self.meters = [Meter(end, header) for end in pair]
+        self.meters = [Meter(end, header_bytes(self.version)) for end in pair]
         self.streams = []
 
     def describe(self):
