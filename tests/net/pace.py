@@ -255,9 +255,10 @@ def mice(r, rep, a):
     rep.shown("mice alone", f"p50 {base[0]:.1f}, p99 {base[1]:.1f} ms")
     rep.least("mice: packets of streams paced meanwhile", held, 100)
     rep.equal("mice: failed", beside[2], 0)
-    rep.most("mice: p50", beside[0], rig.p99_limit_ms(base[0]), " ms")
-    # One that waited would do so twice, for its SYN and for its request.
-    rep.most("mice: p99", beside[1], base[1] + PACE_LIMIT_MS / 2, " ms")
+    # One that waited as the streams do would do so twice, for its SYN and for its
+    # request. An emulated CPU that has streams to carry takes some ms as well.
+    rep.most("mice: p50", beside[0], base[0] + PACE_LIMIT_MS / 5, " ms")
+    rep.most("mice: p99", beside[1], base[1] + PACE_LIMIT_MS, " ms")
 
 
 def datagrams(r, a, natra, rate):
@@ -316,7 +317,7 @@ def arguments():
     p.add_argument("--ecn", action="store_true", help="with ECN-capable senders")
     p.add_argument("--seconds", type=float, default=3)
     p.add_argument("--settle", type=float, default=2)
-    p.add_argument("--only", choices=["cells", "mice", "bypass"])
+    p.add_argument("--only", default="cells,mice,bypass", metavar="PARTS")
     p.add_argument("--pace-limit", type=int, metavar="MS",
                    help="instead of natra's own")
     return p.parse_args()
@@ -338,12 +339,12 @@ def main():
     with Rig() as r:
         for pod in (r.client, r.pod) if a.ecn else ():
             pod.sysctl("net.ipv4.tcp_ecn", "1")
-        if a.only in (None, "cells"):
+        if "cells" in a.only:
             for rate, flows in cells(a):
                 cell(r, rep, a, rate, flows)
-        if a.only in (None, "mice"):
+        if "mice" in a.only:
             mice(r, rep, a)
-        if a.only in (None, "bypass"):
+        if "bypass" in a.only:
             bypass(r, rep, a)
     rep.end()
 
