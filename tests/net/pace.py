@@ -222,8 +222,9 @@ def cell(r, rep, a, rate, flows):
     rep.most(f"{what}: retransmissions", pace["lost"],
              most_retransmitted(rate, flows, limit_ms, police["lost"]))
     probe = pace["probe"]
-    rep.most(f"{what}: delay of the heavy probe, p99", probe.heavy.percentile(99),
-             limit_ms + SLACK_MS + probe.mouse.percentile(99), " ms")
+    # Of a few dozen probes the 99th percentile is the one with the worst luck.
+    rep.most(f"{what}: delay of the heavy probe, p95", probe.heavy.percentile(95),
+             limit_ms + SLACK_MS + probe.mouse.percentile(95), " ms")
     rep.most(f"{what}: delay of the mouse, p50", probe.mouse.percentile(50), 2,
              " ms")
     pace["account"].paced(rep, what, limit_ms)
