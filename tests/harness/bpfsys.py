@@ -11,7 +11,8 @@ import sys
 _NR = {"x86_64": 321, "aarch64": 280}.get(platform.machine(), 280)
 _libc = ctypes.CDLL(None, use_errno=True)
 MAP_LOOKUP, MAP_UPDATE = 1, 2
-PROG_LOAD, OBJ_PIN, OBJ_GET, PROG_QUERY, LINK_CREATE = 5, 6, 7, 16, 28
+PROG_LOAD, OBJ_PIN, OBJ_GET, PROG_DETACH = 5, 6, 7, 9
+PROG_QUERY, LINK_CREATE = 16, 28
 SCHED_CLS = 3
 TCX_INGRESS, TCX_EGRESS = 46, 47
 BEFORE = 1 << 3         # of all others, with no program named
@@ -100,3 +101,12 @@ def map_update(fd, key, value, size):
 def tcx_link(prog_fd, ifindex, kind, flags=0):
     """An fd; the link goes when it is closed. Without flags it runs last."""
     return bpf(LINK_CREATE, struct.pack("=IIII", prog_fd, ifindex, kind, flags))
+
+
+def tcx_detach_first(ifindex, kind):
+    """What BPF_PROG_DETACH says: EBUSY if it is a link that is first."""
+    try:
+        bpf(PROG_DETACH, struct.pack("=IIII", ifindex, 0, kind, BEFORE))
+    except OSError as e:
+        return errno.errorcode[e.errno]
+    return "0"

@@ -4,7 +4,11 @@
 
   udp-send IP PORT --rate BIT/S   datagrams on a clock, ECN bits as asked, from
                                   --ports ports in turn; SIGTERM ends it
+                                  --clock, --ahead S: each with a departure
+                                  time (SO_TXTIME) that far from now
   udp-sink PORT                   a bound socket that nobody reads
+  udp-recv PORT                   counts datagrams, and how long each took;
+                                  SIGTERM ends it
   seq-send IP PORT --rate BIT/S / seq-recv PORT  numbered datagrams; recv prints
                                   the time, number and wire bytes of each
   tcp-send IP PORT / tcp-recv PORT  a stream; recv prints time and bytes
@@ -18,46 +22,67 @@ import resource
 import select
 import signal
 import socket
+import struct
 import sys
 import time
 
 UDP_SEGMENT = 103               # linux/udp.h
+SO_TXTIME = 61                  # asm-generic/socket.h
 UDP_HEADERS = 14 + 20 + 8       # Ethernet, IPv4, UDP
+
+
+CLOCKS = {"monotonic": time.CLOCK_MONOTONIC, "tai": time.CLOCK_TAI,
+          "realtime": time.CLOCK_REALTIME}
+
+
+def sender(s, a, data):
+    """What sends a datagram; with a departure time if one is asked for."""
+    if not a.clock:
+        return lambda: s.send(data)
+    clock, ahead_ns = CLOCKS[a.clock], int(a.ahead * 1e9)
+    s.setsockopt(socket.SOL_SOCKET, SO_TXTIME, struct.pack("iI", clock, 0))
+
+    def send():
+        depart = struct.pack("Q", time.clock_gettime_ns(clock) + ahead_ns)
+        # udp_recv reads the time that it was sent.
+        return s.sendmsg([struct.pack("d", time.monotonic()), data[8:]],
+                         [(socket.SOL_SOCKET, SO_TXTIME, depart)])
+    return send
 
 
 def udp_send(a):
     # One call for several datagrams where the rate needs it.
     segments = max(1, min(40, int(a.rate / 8 / a.size / 2000)))
-    sockets = []
+    senders = []
     for _ in range(a.ports):
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, a.tos)
         s.connect((a.ip, a.port))
         if segments > 1:
             s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, a.size)
-        sockets.append(s)
-    turns = itertools.cycle(sockets)
-    data = bytes(a.size * segments)
+        senders.append(sender(s, a, bytes(a.size * segments)))
+    turns = itertools.cycle(senders)
     wire = (a.size + UDP_HEADERS) * segments * 8
-    sent = refused = 0
+    sent = refused = n = 0
     blocked = 0.0
     stop = []
     signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
     start = now = time.monotonic()
-    while not stop and now - start < a.seconds:
+    while not stop and now - start < a.seconds and n < a.count:
         if sent + refused > (now - start) * a.rate:
             time.sleep(0.0005)
             now = time.monotonic()
             continue
         try:
-            next(turns).send(data)
+            next(turns)()
             sent += wire
+            n += 1
         except OSError:         # ENOBUFS: the qdisc said no
             refused += wire
         was, now = now, time.monotonic()
         if now - was > 0.001:
             blocked += now - was
-    print(json.dumps({"sent": sent / (now - start),
+    print(json.dumps({"count": n, "sent": sent / (now - start),
                       "refused": refused / (now - start),
                       "blocked": blocked / (now - start)}))
 
@@ -66,6 +91,23 @@ def udp_sink(a):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind(("", a.port))
     time.sleep(a.seconds)
+
+
+def udp_recv(a):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    s.bind(("", a.port))
+    s.settimeout(0.1)
+    stop, took_ms = [], []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
+    while not stop:
+        try:
+            sent = struct.unpack_from("d", s.recv(65536))[0]
+        except TimeoutError:
+            continue
+        took_ms.append((time.monotonic() - sent) * 1e3)
+    print(json.dumps({"count": len(took_ms), "least_ms": min(took_ms, default=0),
+                      "most_ms": max(took_ms, default=0)}))
 
 
 def seq_send(a):
@@ -204,9 +246,9 @@ def http(a):
 
 def main():
     p = argparse.ArgumentParser()
-    does = {"udp-send": udp_send, "udp-sink": udp_sink, "seq-send": seq_send,
-            "seq-recv": seq_recv, "tcp-send": tcp_send, "tcp-recv": tcp_recv,
-            "http": http}
+    does = {"udp-send": udp_send, "udp-sink": udp_sink, "udp-recv": udp_recv,
+            "seq-send": seq_send, "seq-recv": seq_recv, "tcp-send": tcp_send,
+            "tcp-recv": tcp_recv, "http": http}
     p.add_argument("what", choices=does)
     p.add_argument("args", nargs="+")
     p.add_argument("--seconds", type=float, default=600)
@@ -214,10 +256,13 @@ def main():
     p.add_argument("--size", type=int, default=1400)
     p.add_argument("--tos", type=int, default=0)
     p.add_argument("--ports", type=int, default=1)
+    p.add_argument("--clock", choices=CLOCKS)
+    p.add_argument("--ahead", type=float, default=0)
+    p.add_argument("--count", type=float, default=float("inf"))
     p.add_argument("--rps", type=float, default=100)
     p.add_argument("--timeout", type=float, default=3)
     a = p.parse_args()
-    if a.what in ("udp-sink", "seq-recv", "tcp-recv"):
+    if a.what in ("udp-sink", "udp-recv", "seq-recv", "tcp-recv"):
         a.port = int(a.args[0])
     else:
         a.ip, a.port = a.args[0], int(a.args[1])

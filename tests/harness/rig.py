@@ -336,11 +336,12 @@ class Rig:
     def meters(self):
         return [self.into(), self.out_of()]
 
-    def netem(self, delay_ms):
+    def netem(self, delay_ms, lanes=None):
         """Half of the round trip each way, outside of the pods."""
         half = ("root", "netem", "delay", f"{delay_ms / 2}ms",
                 "limit", "100000")
-        for client in self.clients:
+        for client in [self.clients[i] for i in
+                       lanes or range(len(self.clients))]:
             client.run("tc", "qdisc", "add", "dev", "eth0", *half)
             sh("tc", "qdisc", "add", "dev", client.host, *half)
 
@@ -368,13 +369,14 @@ class Rig:
                 raise RuntimeError(f"no traffic in {seconds} s")
             time.sleep(0.01)
 
-    def elephant(self, src, dst, port, flows=1, seconds=600):
+    def elephant(self, src, dst, port, flows=1, seconds=600,
+                 congestion="cubic", options=()):
         """TCP streams from src to dst; the processes, for stop()."""
         server = dst.popen("iperf3", "-s", "-p", str(port))
         self.wait_port(dst, port)
         client = src.popen("iperf3", "-c", dst.ip, "-p", str(port), "-P",
                            str(flows), "-t", str(seconds), "-i", "0",
-                           "-C", "cubic")
+                           "-C", congestion, *options)
         return [client, server]
 
     def elephants(self, flows=1, seconds=600):
@@ -454,6 +456,18 @@ server {{ listen {port} backlog=8192; root {root}; }} }}
     def sockperf_server(self, port=5600):
         self.pod.popen("sockperf", "server", "--tcp", "-p", str(port))
         self.wait_port(self.pod, port)
+
+
+def goodput(ns, port, flows):
+    """Bytes that each stream to a port of the namespace has brought, by its
+    peer; iperf3's control connection, which has the least, is left out."""
+    out = ns.run("ss", "-tiHOn", "sport", "=", f":{port}")
+    got = {}
+    for line in out.splitlines():
+        n = re.search(r"bytes_received:(\d+)", line)
+        got[line.split()[4]] = int(n[1]) if n else 0
+    most = sorted(got, key=got.get, reverse=True)[:flows]
+    return {peer: got[peer] for peer in most}
 
 
 class Elephant:

@@ -1,0 +1,417 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Departure times: what a pod sends is held in fq, and nothing of it is lost.
+
+  grid      TCP of 1 to 16 flows: the wire rate, without a drop or a
+            retransmission, shared alike
+  udp       a sender of too much is blocked by its socket buffer
+  stamps    departure times that the sender itself asks for
+  admin     what a pod with CAP_NET_ADMIN can undo, and what then still holds
+  qdisc     one that was there before is left alone
+
+Needs fq. By default the grid has each rate and each number of flows; --full
+combines them all.
+"""
+import argparse
+import itertools
+import json
+import os
+import platform
+import re
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from bpfsys import TCX_EGRESS, tcx_detach_first
+from frames import Sender, eth, ip4, udp
+from limiters import Natra, bits, dropped, total
+from neighbour import ifindex
+from report import Report
+from rig import ETH_IPV4_UDP, Rig, goodput, sh, wire_rates
+
+CELLS = "1M:8,10M:1,100M:4,10M:16,1G:1,1G:8"
+RATES = ["1M", "10M", "100M", "1G"]
+FLOWS = [1, 4, 8, 16]
+PORT = 5201
+# Defaults of natra, and the rate that the parts behind the grid use.
+BURST_S, HORIZON_S = 0.5, 2
+RATE = "10M"
+MBIT = 1e6
+
+
+def podside_modes():
+    return [m for m in Natra.modes() if m.endswith("podside")]
+
+
+def retransmitted(ns):
+    """Segments, since the namespace is there."""
+    with ns.netfile("netstat") as f:
+        rows = [s.split() for s in f if s.startswith("TcpExt:")]
+    d=dict(zip(rows[0],rows[1]))
+    print({k: v for k, v in d.items() if v != "0"})
+    with ns.netfile("snmp") as f:
+        rows = [s.split() for s in f if s.startswith("Tcp:")]
+    return int(rows[1][rows[0].index("RetransSegs")])
+
+
+def jain(values):
+    squares = sum(v * v for v in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else 0
+
+
+def stepped_rate(meter, seconds):
+    """bit/s on the wire, from one arrival to another: at 1 Mbit/s a GSO packet
+    is half a second, and one more or less in the span would be all the
+    tolerance."""
+    end = time.monotonic() + seconds
+    _, have = meter.read()
+    first = last = None
+    while time.monotonic() < end:
+        time.sleep(0.005)
+        now, n = meter.read()
+        if n != have:
+            have, last = n, (now, n)
+            first = first or last
+    if not first or first is last:
+        raise RuntimeError(f"less than two arrivals in {seconds} s")
+    return (last[1] - first[1]) * 8 / (last[0] - first[0])
+
+
+def fq_drops(pod):
+    root = json.loads(pod.run("tc", "-s", "-j", "qdisc", "show", "dev",
+                              "eth0", "root"))[0]
+    assert root["kind"] == "fq"
+    return root["drops"]
+
+
+def cell(r, rep, a, mode, rate, flows):
+    """Egress alone: what comes back is acknowledgements, in the same lane."""
+    if os.environ.get("GSO"):
+        r.pod.run("ip", "link", "set", "eth0", "gso_max_size", os.environ["GSO"])
+    lim = Natra(r.pod, "--mode", mode).attach(None, str(int(bits(rate) *
+                                                            a.skew)))
+    before = retransmitted(r.pod)
+    r.elephant(r.pod, r.client, PORT, flows)
+    meter = r.out_of()
+    r.wait_flow(meter)
+    time.sleep(a.settle)
+    start = goodput(r.client, PORT, flows)
+    got = stepped_rate(meter, a.seconds)
+    end = goodput(r.client, PORT, flows)
+    what = f"tcp {mode} {rate} {flows} flows"
+    rep.near(what, got / MBIT, bits(rate) / MBIT, 0.02, " Mbit/s")
+    rep.equal("  dropped by natra, by fq; retransmitted",
+              (dropped(lim.stats()["egress"]), fq_drops(r.pod),
+               retransmitted(r.pod) - before), (0, 0, 0))
+    if flows > 1:
+        index = jain([end[k] - start.get(k, 0) for k in end])
+        if flows == 8:
+            rep.least("  Jain's index of fairness", index, 0.9)
+        else:
+            rep.shown("  Jain's index of fairness", f"{index:.3f}")
+    r.stop(None)
+    lim.detach()
+
+
+def carried(r, rep, flows):
+    """bit/s of that many streams out of the pod, with fq and no limit."""
+    r.pod.run("tc", "qdisc", "replace", "dev", "eth0", "root", "fq")
+    r.elephant(r.pod, r.client, PORT, flows)
+    meter = r.out_of()
+    r.wait_flow(meter)
+    got = wire_rates([meter], 1)[0]
+    r.stop(None)
+    r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
+    rep.shown(f"no limiter, {flows} flows", f"{got / MBIT:.0f} Mbit/s")
+    return got
+
+
+def grid(r, rep, a):
+    cells = list(itertools.product(RATES, FLOWS)) if a.full else \
+            [(rate, int(flows)) for rate, flows in
+             (c.split(":") for c in a.cells.split(","))]
+    modes = podside_modes()
+    most = {n: carried(r, rep, n) for n in
+            sorted({n for rate, n in cells if bits(rate) >= 1e8})}
+    for i, (rate, flows) in enumerate(cells):
+        if most.get(flows, 1e99) < 1.5 * bits(rate):
+            rep.shown("left out, too much for this machine",
+                      f"{rate} {flows} flows")
+        else:
+            cell(r, rep, a, modes[i % len(modes)], rate, flows)
+
+
+class Flood:
+    """Datagrams out of the pod at three times RATE, whoever stands there."""
+
+    def __init__(self, r, *options, sink="udp-sink", rate=3 * bits(RATE)):
+        self.r = r
+        self.sink = r.load(r.client, sink, 5300)
+        r.wait_port(r.client, 5300, "udp")
+        self.meter = r.out_of(0, ETH_IPV4_UDP)
+        self.start = self.meter.read()
+        self.sender = r.load(r.pod, "udp-send", r.client.ip, 5300,
+                             "--rate", rate, *options)
+
+    def rate(self, seconds, settle=0):
+        self.r.wait_flow(self.meter)
+        time.sleep(settle)
+        return wire_rates([self.meter], seconds)[0]
+
+    def so_far(self):
+        """Seconds and bits on the wire since the start."""
+        now, n = self.meter.read()
+        return now - self.start[0], (n - self.start[1]) * 8
+
+    def end(self):
+        """What the sender tells."""
+        told = self.r.load_end(self.sender, self.r.pod, now=True)
+        self.r.stop(None)
+        return told
+
+
+def near_cap(rep, what, rate, tolerance=0.02, times=1):
+    rep.near(what, rate / MBIT, times * bits(RATE) / MBIT, tolerance,
+             " Mbit/s")
+
+
+def blocked(r, rep, a):
+    lim = Natra(r.pod).attach(None, RATE)
+    flood = Flood(r)
+    near_cap(rep, f"udp {RATE} x3", flood.rate(a.seconds, 1.5))
+    stats = lim.stats()["egress"]
+    told = flood.end()
+    # Two thirds of what it wants is too much; the burst was for nothing.
+    rep.least("  time that the sender is blocked by its socket",
+              told["blocked"], 0.5)
+    rep.equal("  refused by the socket, dropped by natra, by fq",
+              (told["refused"], dropped(stats), fq_drops(r.pod)), (0, 0, 0))
+    lim.detach()
+
+
+def some(r, clock, ahead_s, count=100):
+    """Datagrams that together are a tenth of the rate, with stamps."""
+    sink = r.load(r.client, "udp-recv", 5300)
+    r.wait_port(r.client, 5300, "udp")
+    sender = r.load(r.pod, "udp-send", r.client.ip, 5300, "--rate",
+                    bits(RATE) / 10, "--size", 100, "--count", count,
+                    "--clock", clock, "--ahead", ahead_s)
+    told = r.load_end(sender, r.pod)
+    time.sleep(max(0, min(ahead_s, 1)) + 0.1)
+    got = r.load_end(sink, r.client, now=True)
+    return told["count"], got
+
+
+def stamps(r, rep, a):
+    """Before Linux 6.10 a socket's stamp does not tell its clock: natra then
+    replaces them all. TCP's own does."""
+    version = tuple(map(int, re.match(r"(\d+)\.(\d+)",
+                                      platform.release()).groups()))
+    r.pod.run("tc", "qdisc", "replace", "dev", "eth0", "root", "fq")
+    sent, got = some(r, "tai", 0)
+    rep.equal("fq without natra takes CLOCK_TAI for the far future",
+              got["count"], 0)
+    r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
+
+    lim = Natra(r.pod).attach(None, RATE)
+    for clock, ahead_s, kept in (("tai", 0.3, False), ("realtime", 0.3, False),
+                                 ("monotonic", 0.3, version >= (6, 10)),
+                                 ("monotonic", 20, False)):
+        sent, got = some(r, clock, ahead_s)
+        what = f"stamps {ahead_s:g} s ahead, {clock}"
+        rep.equal(f"{what}: all arrive", got["count"], sent)
+        if kept:
+            rep.least("  not before", got["least_ms"], ahead_s * 1e3, " ms")
+        else:
+            rep.most("  as soon as the rate lets them", got["most_ms"], 200,
+                     " ms")
+    for clock in ("monotonic", "tai"):
+        flood = Flood(r, "--clock", clock, "--ahead", 0.05)
+        near_cap(rep, f"udp {RATE} x3, stamps of {clock}", flood.rate(2, 1.5))
+        flood.end()
+    rep.equal("  dropped by natra, by fq", (dropped(lim.stats()["egress"]),
+                                            fq_drops(r.pod)), (0, 0))
+    lim.detach()
+    paced_tcp(r, rep, a)
+
+
+def paced_tcp(r, rep, a):
+    """TCP's own departure times: later than natra's, and mixed with them."""
+    lim = Natra(r.pod).attach(None, RATE)
+    half = bits(RATE) // 2
+    for what, demanded, options in (
+            # SO_MAX_PACING_RATE does not count headers.
+            (f"tcp with a pacing rate of {half / MBIT:g} Mbit/s",
+             half * 1514 / 1448, {"options": ["--fq-rate", str(half)]}),
+            (f"tcp bbr {RATE}", bits(RATE), {"congestion": "bbr"})):
+        before = retransmitted(r.pod)
+        r.elephant(r.pod, r.client, PORT, **options)
+        r.wait_flow(r.out_of())
+        time.sleep(a.settle)
+        rep.near(what, wire_rates([r.out_of()], a.seconds)[0] / MBIT,
+                 demanded / MBIT, 0.02, " Mbit/s")
+        rep.equal("  dropped by natra, by fq; retransmitted",
+                  (dropped(lim.stats()["egress"]), fq_drops(r.pod),
+                   retransmitted(r.pod) - before), (0, 0, 0))
+        r.stop(None)
+    lim.detach()
+
+
+def reported(rep, lim, words):
+    """natractl check, and the CNI's CHECK with the same function behind."""
+    p = lim.run("check", lim.id)
+    text = p.stderr.strip() or p.stdout.strip()
+    rep.check("  natractl check tells", str(p.returncode), f"1, '{words}'",
+              p.returncode == 1 and words in text)
+    if words not in text:
+        rep.shown("  it says", text)
+
+
+def admin_fq(r, rep, a):
+    """Nothing holds the packets that have a departure time; each is charged
+    all the same, and the bucket is in debt. Beyond the horizon it drops."""
+    lim = Natra(r.pod).attach(None, RATE)
+    r.pod.run("tc", "qdisc", "replace", "dev", "eth0", "root", "pfifo")
+    flood = Flood(r)
+    flood.rate(0.5)
+    time.sleep(2.5)
+    span, n = flood.so_far()
+    ahead = n / bits(RATE) - span
+    rep.check("pfifo for fq: ahead of the rate by", f"{ahead:.2f}",
+              f"<= burst + horizon, {BURST_S + HORIZON_S}",
+              ahead <= BURST_S + HORIZON_S, " s")
+    near_cap(rep, "  and from then on", flood.rate(a.seconds))
+    flood.end()
+    rep.true("  natra drops what is over",
+             lim.stats()["egress"]["dropped_horizon"]["packets"] > 0)
+    reported(rep, lim, "fq is not the root qdisc of 'eth0'")
+    # What it put there is somebody's, as is any that natra finds.
+    lim.attach(None, RATE)
+    rep.equal("  attached again: EDT", lim.edt_active(), False)
+    lim.detach()
+    r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
+
+
+def admin_clsact(r, rep):
+    """The filters are the pod's to delete, with the limits; no more than
+    telling is promised."""
+    lim = Natra(r.pod, "--mode", "clsact-podside").attach(RATE, RATE)
+    flood = Flood(r)
+    near_cap(rep, "clsact-podside", flood.rate(1.5, 1))
+    r.pod.run("tc", "qdisc", "del", "dev", "eth0", "clsact")
+    near_cap(rep, "  the pod deletes its clsact: no limit is left",
+             flood.rate(1.5, 1), times=3, tolerance=0.1)
+    reported(rep, lim, "is not on the clsact")
+    lim.attach(RATE, RATE)
+    near_cap(rep, "  until it is attached again", flood.rate(1.5, 1))
+    flood.end()
+    lim.detach()
+
+
+def admin_out_of_reach(r, rep, mode):
+    """TCX links and the host side stay, whatever the pod tries; without fq the
+    host side needs none."""
+    lim = Natra(r.pod, "--mode", mode).attach(RATE, RATE)
+    for what in (("qdisc", "del", "dev", "eth0", "clsact"),
+                 ("filter", "del", "dev", "eth0", "egress"),
+                 ("filter", "del", "dev", "eth0", "ingress")):
+        r.pod.run("tc", *what, check=False)
+    if mode == "tcx-podside":
+        with r.pod:
+            error = tcx_detach_first(ifindex(r.pod, "eth0"), TCX_EGRESS)
+        rep.equal(f"{mode}: BPF_PROG_DETACH", error, "EBUSY")
+    p = lim.run("check", lim.id)
+    rep.equal(f"{mode}: nothing that the pod deletes is missed",
+              p.returncode, 0)
+    flood = Flood(r)
+    near_cap(rep, "  and the cap holds", flood.rate(2, 1))
+    flood.end()
+    lim.detach()
+
+
+def around_the_hooks(r, rep, mode, seen):
+    """A packet socket may go around qdisc and egress hooks; the host side
+    sees what comes out."""
+    lim = Natra(r.pod, "--mode", mode).attach(RATE, RATE)
+    frame = eth(0x0800, ip4(17, udp(bytes(100))))
+    sender = Sender(r.pod, "eth0")
+    counts = []
+    for bypass in (0, 1):
+        before = total(lim.stats()["egress"], "packets")
+        sender.bypass_qdisc(bypass)
+        for _ in range(100):
+            sender.plain.send(frame)
+        counts.append(total(lim.stats()["egress"], "packets") - before)
+    rep.equal(f"{mode}: of 100 frames seen; of 100 with PACKET_QDISC_BYPASS",
+              tuple(counts), (100, seen))
+    lim.detach()
+
+
+def admin(r, rep, a):
+    admin_fq(r, rep, a)
+    admin_clsact(r, rep)
+    modes = Natra.modes()
+    if "tcx-podside" in modes:
+        admin_out_of_reach(r, rep, "tcx-podside")
+    hostside = next(m for m in modes if m.endswith("hostside"))
+    admin_out_of_reach(r, rep, hostside)
+    around_the_hooks(r, rep, modes[0], 0)
+    around_the_hooks(r, rep, hostside, 100)
+
+
+def qdisc(r, rep):
+    for words in (["pfifo", "limit", "500"], ["fq"],
+                  ["tbf", "rate", "1gbit", "burst", "1m", "latency", "25ms"]):
+        def there():
+            return r.pod.run("tc", "qdisc", "show", "dev", "eth0", "root")
+
+        r.pod.run("tc", "qdisc", "add", "dev", "eth0", "root", "handle",
+                  "77:", *words)
+        before = there()
+        lim = Natra(r.pod)
+        p = lim.run("attach", "eth0", "--netns", r.pod.path, "--id", lim.id,
+                    "--egress", RATE, "--edt", "on")
+        rep.check(f"{words[0]} was there: --edt on", f"exit {p.returncode}",
+                  f"exit 1, '{words[0]}'", p.returncode == 1 and
+                  f"qdisc '{words[0]}' (handle 77:)" in p.stderr)
+        lim.attach(None, RATE)
+        rep.equal("  --edt auto: EDT; the qdisc",
+                  (lim.edt_active(), there()), (False, before))
+        flood = Flood(r)
+        near_cap(rep, "  the cap", flood.rate(2, 1))
+        flood.end()
+        lim.detach()
+        rep.equal("  after it", there(), before)
+        r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
+
+
+def main():
+    p = argparse.ArgumentParser(
+            description=__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--cells", default=CELLS, help=f"of the grid ({CELLS})")
+    p.add_argument("--full", action="store_true")
+    p.add_argument("--seconds", type=float, default=4)
+    p.add_argument("--settle", type=float, default=2)
+    p.add_argument("--skew", type=float, default=1,
+                   help="cap this times the rate, to see the test fail")
+    parts = {"grid": lambda: grid(r, rep, a), "udp": lambda: blocked(r, rep, a),
+             "stamps": lambda: stamps(r, rep, a),
+             "admin": lambda: admin(r, rep, a), "qdisc": lambda: qdisc(r, rep)}
+    p.add_argument("--only", choices=parts)
+    a = p.parse_args()
+    rig.isolate()
+    if not Natra().json("probe")["fq"]:
+        rig.skip("CONFIG_NET_SCH_FQ")
+    sh("modprobe", "tcp_bbr", check=False)
+    rep = Report()
+    with Rig() as r:
+        for name, part in parts.items():
+            if a.only in (None, name):
+                part()
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()

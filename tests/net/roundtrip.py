@@ -1,0 +1,141 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Real round trips: what streams get through a cap, 20 and 80 ms away.
+
+Demanded of goodput, the bytes that arrive in order: 90 % of the cap where the
+pod's ingress is policed, 95 % where departure times are given (egress, and
+ingress in mode pace). Headers count for the cap: of 1514 bytes on the wire 1448
+are goodput, so 95.6 % is all there is. Beside it, without a demand: upstream's
+plugin with natra's default burst.
+
+All lanes run at once, each with a pod and a limiter of its own; the delay is
+netem's, on the client's veth. Needs netem, fq and BBR.
+"""
+import argparse
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+import rig
+from limiters import Natra, Upstream, bits, dropped
+from report import Report
+from rig import Rig, goodput, sh, wire_rates
+
+PORT = 5201
+POLICED, PACED = 0.90, 0.95
+BURST_S = 0.5
+# name, the limiter of a pod, whether the streams go into the pod, what is
+# demanded of them.
+LANES = [
+    ("police in", lambda pod, a: Natra(pod), True, POLICED),
+    ("edt out", lambda pod, a: Natra(pod), False, PACED),
+    ("pace in", lambda pod, a: Natra(pod, "--ingress-mode", "pace"), True,
+     PACED),
+    ("upstream in", lambda pod, a: upstream(pod, a), True, None),
+    ("upstream out", lambda pod, a: upstream(pod, a), False, None),
+]
+
+
+def upstream(pod, a):
+    return Upstream(pod, burst_bits=int(BURST_S * bits(a.rate)))
+
+
+class Lane:
+    def __init__(self, r, number, kind, rtt_ms, a):
+        name, limiter, self.into, self.demanded = kind
+        self.name = f"{name} {rtt_ms} ms"
+        self.pod, self.client = r.pods[number], r.clients[number]
+        self.meter = r.into(number) if self.into else r.out_of(number)
+        self.src, self.dst = (self.client, self.pod) if self.into else \
+                (self.pod, self.client)
+        r.netem(rtt_ms, [number])
+        self.limiter = limiter(self.pod, a)
+
+    def start(self, r, a, congestion, flows):
+        self.limiter.attach(a.rate, a.rate)
+        r.elephant(self.src, self.dst, PORT, flows, congestion=congestion)
+
+    def bytes(self, flows):
+        return time.monotonic(), sum(goodput(self.dst, PORT, flows).values())
+
+    def counted(self):
+        """natra's marks and drops of the direction."""
+        if not isinstance(self.limiter, Natra):
+            return None
+        d = self.limiter.stats()["ingress" if self.into else "egress"]
+        return {"paced": d["paced"]["packets"],
+                "marked": d["marked"]["packets"], "dropped": dropped(d)}
+
+
+def run(r, rep, a, lanes, congestion, flows):
+    for lane in lanes:
+        lane.start(r, a, congestion, flows)
+    r.wait_flow(*[lane.meter for lane in lanes])
+    time.sleep(a.settle)
+    before = [lane.bytes(flows) for lane in lanes]
+    wire = wire_rates([lane.meter for lane in lanes], a.seconds)
+    after = [lane.bytes(flows) for lane in lanes]
+    r.stop(None)
+    cap = bits(a.rate)
+    for lane, on_wire, (t0, n0), (t1, n1) in zip(lanes, wire, before, after):
+        share = (n1 - n0) * 8 / (t1 - t0) / cap
+        what = f"{congestion} {flows} flows, {lane.name}"
+        text = f"{share:.3f} of the cap; on the wire {on_wire / cap:.3f}"
+        if lane.demanded:
+            rep.check(what, text, f">= {lane.demanded}",
+                      share >= lane.demanded)
+            rep.most("  on the wire, of the cap", on_wire / cap, 1.05)
+        else:
+            rep.shown(what, text)
+        counted = lane.counted()
+        if counted:
+            rep.shown("  natra", counted)
+        lane.limiter.detach()
+
+
+def have(what, *command):
+    try:
+        sh(*command)
+    except RuntimeError:
+        rig.skip(what)
+
+
+def main():
+    p = argparse.ArgumentParser(
+            description=__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--rate", default="10M")
+    p.add_argument("--rtt", default="20,80", help="ms, by comma")
+    p.add_argument("--congestion", default="cubic,bbr")
+    p.add_argument("--flows", default="1,8")
+    p.add_argument("--lanes", help="such as 'edt out', by comma; default: all")
+    p.add_argument("--seconds", type=float, default=8)
+    p.add_argument("--settle", type=float, default=5)
+    a = p.parse_args()
+    rig.isolate()
+    if not Natra().json("probe")["fq"]:
+        rig.skip("CONFIG_NET_SCH_FQ")
+    have("CONFIG_NET_SCH_NETEM", "tc", "qdisc", "add", "dev", "lo", "root",
+         "netem", "delay", "1ms")
+    sh("tc", "qdisc", "del", "dev", "lo", "root")
+    sh("modprobe", "tcp_bbr", check=False)
+    with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as f:
+        if "bbr" not in f.read().split():
+            rig.skip("CONFIG_TCP_CONG_BBR")
+    kinds = [k for k in LANES if not a.lanes or k[0] in a.lanes.split(",")]
+    if not os.access(Upstream.PLUGIN, os.X_OK):
+        kinds = [k for k in kinds if k[3]]
+    wanted = [(kind, int(rtt)) for rtt in a.rtt.split(",") for kind in kinds]
+    rep = Report()
+    with Rig(lanes=len(wanted)) as r:
+        lanes = [Lane(r, i, kind, rtt, a)
+                 for i, (kind, rtt) in enumerate(wanted)]
+        for congestion in a.congestion.split(","):
+            for flows in a.flows.split(","):
+                run(r, rep, a, lanes, congestion, int(flows))
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()
