@@ -30,10 +30,11 @@ from neighbour import ifindex
 from report import Report
 from rig import ETH_IPV4_UDP, Rig, goodput, sh, wire_rates
 
-CELLS = "1M:8,10M:1,100M:4,10M:16,1G:1,1G:8"
+CELLS = "1M:1,10M:16,100M:8,1G:1"
 RATES = ["1M", "10M", "100M", "1G"]
 FLOWS = [1, 4, 8, 16]
 PORT = 5201
+GSO_BITS = 65536 * 8
 # Defaults of natra, and the rate that the parts behind the grid use.
 BURST_S, HORIZON_S = 0.5, 2
 RATE = "10M"
@@ -44,15 +45,15 @@ def podside_modes():
     return [m for m in Natra.modes() if m.endswith("podside")]
 
 
-def retransmitted(ns):
-    """Segments, since the namespace is there."""
-    with ns.netfile("netstat") as f:
-        rows = [s.split() for s in f if s.startswith("TcpExt:")]
-    d=dict(zip(rows[0],rows[1]))
-    print({k: v for k, v in d.items() if v != "0"})
-    with ns.netfile("snmp") as f:
-        rows = [s.split() for s in f if s.startswith("Tcp:")]
-    return int(rows[1][rows[0].index("RetransSegs")])
+def tcp_counters(ns):
+    """The kernel's, by name."""
+    counters = {}
+    for name in ("snmp", "netstat"):
+        with ns.netfile(name) as f:
+            rows = [s.split() for s in f if s.startswith("Tcp")]
+        for names, values in zip(rows[::2], rows[1::2]):
+            counters.update(zip(names[1:], map(int, values[1:])))
+    return counters
 
 
 def jain(values):
@@ -78,6 +79,28 @@ def stepped_rate(meter, seconds):
     return (last[1] - first[1]) * 8 / (last[0] - first[0])
 
 
+def nothing_lost(r, rep, lim, before, fits=True):
+    """A local TCP keeps two packets of each flow in the queue. Where that is
+    over the horizon natra refuses some: TCP waits and sends them later, which
+    is no retransmission. Nor is a loss probe, which asks after a silence; an
+    emulated CPU has them."""
+    refused = dropped(lim.stats()["egress"])
+    after = tcp_counters(r.pod)
+    again, probes = (after[k] - before[k]
+                     for k in ("RetransSegs", "TCPLossProbes"))
+    if fits:
+        rep.equal("  dropped by natra, by fq; retransmitted",
+                  (refused, fq_drops(r.pod), max(0, again - probes)), (0, 0, 0))
+    else:
+        rep.equal("  dropped by fq; retransmitted",
+                  (fq_drops(r.pod), max(0, again - probes)), (0, 0))
+        rep.shown("  refused by natra, being beyond the horizon", refused)
+    if again:
+        rep.shown("  TCP's own counters", ", ".join(
+                f"{k} {after[k] - before[k]}" for k in
+                ("RetransSegs", "TCPLossProbes", "TCPTimeouts", "TCPDSACKRecv")))
+
+
 def fq_drops(pod):
     root = json.loads(pod.run("tc", "-s", "-j", "qdisc", "show", "dev",
                               "eth0", "root"))[0]
@@ -87,26 +110,25 @@ def fq_drops(pod):
 
 def cell(r, rep, a, mode, rate, flows):
     """Egress alone: what comes back is acknowledgements, in the same lane."""
-    if os.environ.get("GSO"):
-        r.pod.run("ip", "link", "set", "eth0", "gso_max_size", os.environ["GSO"])
-    lim = Natra(r.pod, "--mode", mode).attach(None, str(int(bits(rate) *
-                                                            a.skew)))
-    before = retransmitted(r.pod)
+    cap = bits(rate)
+    # How long it takes to send a GSO packet of each flow.
+    turn_s = flows * GSO_BITS / cap
+    seconds = max(a.seconds, 10 * turn_s) if a.full else a.seconds
+    lim = Natra(r.pod, "--mode", mode).attach(None, str(int(cap * a.skew)))
+    before = tcp_counters(r.pod)
     r.elephant(r.pod, r.client, PORT, flows)
     meter = r.out_of()
     r.wait_flow(meter)
     time.sleep(a.settle)
     start = goodput(r.client, PORT, flows)
-    got = stepped_rate(meter, a.seconds)
+    got = stepped_rate(meter, seconds)
     end = goodput(r.client, PORT, flows)
-    what = f"tcp {mode} {rate} {flows} flows"
-    rep.near(what, got / MBIT, bits(rate) / MBIT, 0.02, " Mbit/s")
-    rep.equal("  dropped by natra, by fq; retransmitted",
-              (dropped(lim.stats()["egress"]), fq_drops(r.pod),
-               retransmitted(r.pod) - before), (0, 0, 0))
+    rep.near(f"tcp {mode} {rate} {flows} flows", got / MBIT, cap / MBIT, 0.02,
+             " Mbit/s")
+    nothing_lost(r, rep, lim, before, 2 * turn_s <= HORIZON_S)
     if flows > 1:
         index = jain([end[k] - start.get(k, 0) for k in end])
-        if flows == 8:
+        if flows == 8 and seconds >= 10 * turn_s:
             rep.least("  Jain's index of fairness", index, 0.9)
         else:
             rep.shown("  Jain's index of fairness", f"{index:.3f}")
@@ -143,19 +165,20 @@ def grid(r, rep, a):
 
 
 class Flood:
-    """Datagrams out of the pod at three times RATE, whoever stands there."""
+    """Datagrams out of the pod, as many as make three times RATE."""
 
-    def __init__(self, r, *options, sink="udp-sink", rate=3 * bits(RATE)):
+    def __init__(self, r, *options):
         self.r = r
-        self.sink = r.load(r.client, sink, 5300)
+        r.load(r.client, "udp-sink", 5300)
         r.wait_port(r.client, 5300, "udp")
         self.meter = r.out_of(0, ETH_IPV4_UDP)
-        self.start = self.meter.read()
+        _, before = self.meter.read()
         self.sender = r.load(r.pod, "udp-send", r.client.ip, 5300,
-                             "--rate", rate, *options)
+                             "--rate", 3 * bits(RATE), *options)
+        r.wait_flow(self.meter)
+        self.start = time.monotonic(), before
 
     def rate(self, seconds, settle=0):
-        self.r.wait_flow(self.meter)
         time.sleep(settle)
         return wire_rates([self.meter], seconds)[0]
 
@@ -245,15 +268,13 @@ def paced_tcp(r, rep, a):
             (f"tcp with a pacing rate of {half / MBIT:g} Mbit/s",
              half * 1514 / 1448, {"options": ["--fq-rate", str(half)]}),
             (f"tcp bbr {RATE}", bits(RATE), {"congestion": "bbr"})):
-        before = retransmitted(r.pod)
+        before = tcp_counters(r.pod)
         r.elephant(r.pod, r.client, PORT, **options)
         r.wait_flow(r.out_of())
         time.sleep(a.settle)
-        rep.near(what, wire_rates([r.out_of()], a.seconds)[0] / MBIT,
+        rep.near(what, stepped_rate(r.out_of(), a.seconds) / MBIT,
                  demanded / MBIT, 0.02, " Mbit/s")
-        rep.equal("  dropped by natra, by fq; retransmitted",
-                  (dropped(lim.stats()["egress"]), fq_drops(r.pod),
-                   retransmitted(r.pod) - before), (0, 0, 0))
+        nothing_lost(r, rep, lim, before)
         r.stop(None)
     lim.detach()
 
@@ -274,13 +295,10 @@ def admin_fq(r, rep, a):
     lim = Natra(r.pod).attach(None, RATE)
     r.pod.run("tc", "qdisc", "replace", "dev", "eth0", "root", "pfifo")
     flood = Flood(r)
-    flood.rate(0.5)
     time.sleep(2.5)
     span, n = flood.so_far()
-    ahead = n / bits(RATE) - span
-    rep.check("pfifo for fq: ahead of the rate by", f"{ahead:.2f}",
-              f"<= burst + horizon, {BURST_S + HORIZON_S}",
-              ahead <= BURST_S + HORIZON_S, " s")
+    rep.near("pfifo for fq: ahead of the rate by burst and horizon",
+             n / bits(RATE) - span, BURST_S + HORIZON_S, 0.02, " s")
     near_cap(rep, "  and from then on", flood.rate(a.seconds))
     flood.end()
     rep.true("  natra drops what is over",
@@ -298,13 +316,13 @@ def admin_clsact(r, rep):
     telling is promised."""
     lim = Natra(r.pod, "--mode", "clsact-podside").attach(RATE, RATE)
     flood = Flood(r)
-    near_cap(rep, "clsact-podside", flood.rate(1.5, 1))
+    near_cap(rep, "clsact-podside", flood.rate(1, 1))
     r.pod.run("tc", "qdisc", "del", "dev", "eth0", "clsact")
     near_cap(rep, "  the pod deletes its clsact: no limit is left",
-             flood.rate(1.5, 1), times=3, tolerance=0.1)
+             flood.rate(1, 1), times=3, tolerance=0.1)
     reported(rep, lim, "is not on the clsact")
     lim.attach(RATE, RATE)
-    near_cap(rep, "  until it is attached again", flood.rate(1.5, 1))
+    near_cap(rep, "  until it is attached again", flood.rate(1, 1))
     flood.end()
     lim.detach()
 
@@ -378,9 +396,10 @@ def qdisc(r, rep):
         lim.attach(None, RATE)
         rep.equal("  --edt auto: EDT; the qdisc",
                   (lim.edt_active(), there()), (False, before))
-        flood = Flood(r)
-        near_cap(rep, "  the cap", flood.rate(2, 1))
-        flood.end()
+        if words[0] == "pfifo":
+            flood = Flood(r)
+            near_cap(rep, "  the cap", flood.rate(2, 1))
+            flood.end()
         lim.detach()
         rep.equal("  after it", there(), before)
         r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
@@ -392,8 +411,8 @@ def main():
             formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--cells", default=CELLS, help=f"of the grid ({CELLS})")
     p.add_argument("--full", action="store_true")
-    p.add_argument("--seconds", type=float, default=4)
-    p.add_argument("--settle", type=float, default=2)
+    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--settle", type=float, default=1.5)
     p.add_argument("--skew", type=float, default=1,
                    help="cap this times the rate, to see the test fail")
     parts = {"grid": lambda: grid(r, rep, a), "udp": lambda: blocked(r, rep, a),
