@@ -5,7 +5,8 @@
   grid      TCP of 1 to 16 flows: the wire rate, without a drop or a
             retransmission, shared alike
   udp       a sender of too much is blocked by its socket buffer
-  stamps    departure times that the sender itself asks for
+  stamps    departure times that a datagram's sender asks for
+  pacing    and those of TCP
   admin     what a pod with CAP_NET_ADMIN can undo, and what then still holds
   qdisc     one that was there before is left alone
 
@@ -226,7 +227,7 @@ def some(r, clock, ahead_s, count=100):
     return told["count"], got
 
 
-def stamps(r, rep, a):
+def stamps(r, rep):
     """Before Linux 6.10 a socket's stamp does not tell its clock: natra then
     replaces them all. TCP's own does."""
     version = tuple(map(int, re.match(r"(\d+)\.(\d+)",
@@ -256,10 +257,9 @@ def stamps(r, rep, a):
     rep.equal("  dropped by natra, by fq", (dropped(lim.stats()["egress"]),
                                             fq_drops(r.pod)), (0, 0))
     lim.detach()
-    paced_tcp(r, rep, a)
 
 
-def paced_tcp(r, rep, a):
+def pacing(r, rep, a):
     """TCP's own departure times: later than natra's, and mixed with them."""
     lim = Natra(r.pod).attach(None, RATE)
     half = bits(RATE) // 2
@@ -416,9 +416,10 @@ def main():
     p.add_argument("--skew", type=float, default=1,
                    help="cap this times the rate, to see the test fail")
     parts = {"grid": lambda: grid(r, rep, a), "udp": lambda: blocked(r, rep, a),
-             "stamps": lambda: stamps(r, rep, a),
+             "stamps": lambda: stamps(r, rep),
+             "pacing": lambda: pacing(r, rep, a),
              "admin": lambda: admin(r, rep, a), "qdisc": lambda: qdisc(r, rep)}
-    p.add_argument("--only", choices=parts)
+    p.add_argument("--only", help="of the above, by comma")
     a = p.parse_args()
     rig.isolate()
     if not Natra().json("probe")["fq"]:
@@ -427,7 +428,7 @@ def main():
     rep = Report()
     with Rig() as r:
         for name, part in parts.items():
-            if a.only in (None, name):
+            if not a.only or name in a.only.split(","):
                 part()
     rep.end()
 
