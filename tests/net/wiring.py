@@ -55,6 +55,7 @@ class Lane:
         self.natra = Natra(pair[0], *options)
         self.meters = [Meter(end, header_bytes(self.version)) for end in pair]
         self.streams = []
+        self.attached = False   # in block()
 
     def describe(self):
         return (f"{self.mode}{' EDT' if self.edt else ''} IPv{self.version} "
@@ -181,8 +182,10 @@ class Bench:
             lane.stop()
         self.clock("measured")
         self.drain()
-        return [self.judged(lane, rates(b, a)) for lane, b, a in
-                zip(self.lanes, before, after)]
+        found = [self.judged(lane, rates(b, a)) for lane, b, a in
+                 zip(self.lanes, before, after)]
+        side_by_side(lambda lane: lane.natra.detach(), self.lanes)
+        return found
 
     def drain(self):
         """Waits until nothing arrives any more."""
@@ -195,6 +198,7 @@ class Bench:
             time.sleep(0.2)
 
     def judged(self, lane, got):
+        """What the table shall say of a lane."""
         failed = self.rep.failed
         what = f"{self.name} {lane.describe()}"
         for way, rate, tolerance in zip(WAYS, got, tolerances(lane.edt)):
@@ -283,13 +287,12 @@ def main():
     bench.clock("set up")
     bench.refused()
     found = bench.held()
+    bench.clock("detached")
     for i, (lane, cell) in enumerate(zip(bench.lanes, found)):
         auto = i < bench.by_auto
         if "--mode" not in lane.natra.options:
             cell["ok"] &= rep.equal(f"{lane.describe()}: what auto takes",
                                     cell["mode"], bench.auto)
-        lane.natra.detach()
-        lane.attached = False
         if auto and i < a.kept_cells:
             kept = bench.kept(lane)
             cell |= kept | {"ok": cell["ok"] and kept["ok"]}
