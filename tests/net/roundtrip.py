@@ -54,14 +54,14 @@ class Lane:
         self.limiter = limiter(self.pod, a).attach(a.rate, a.rate)
 
     def sample(self, flows):
-        """Time, goodput in bytes, packets that natra dropped."""
-        now = time.monotonic()
-        good = sum(goodput(self.dst, PORT, flows).values())
-        lost = 0
-        if isinstance(self.limiter, Natra):
-            lost = dropped(self.limiter.stats()[
-                    "ingress" if self.into else "egress"])
-        return now, good, lost
+        """Time and goodput in bytes."""
+        return (time.monotonic(),
+                sum(goodput(self.dst, PORT, flows).values()))
+
+    def dropped(self):
+        """By natra, since it was attached."""
+        return dropped(self.limiter.stats()["ingress" if self.into
+                                            else "egress"])
 
 
 def run(r, rep, a, lanes, congestion, flows):
@@ -74,14 +74,13 @@ def run(r, rep, a, lanes, congestion, flows):
     after = [lane.sample(flows) for lane in lanes]
     r.stop(None)
     cap = bits(a.rate)
-    for lane, on_wire, (t0, n0, lost0), (t1, n1, lost1) in \
-            zip(lanes, wire, before, after):
+    for lane, on_wire, (t0, n0), (t1, n1) in zip(lanes, wire, before, after):
         share = (n1 - n0) * 8 / (t1 - t0) / cap
         what = f"{congestion} {flows} flows, {lane.name}"
         if lane.demanded:
             rep.least(what, share, lane.demanded, " of the cap")
             rep.most("  on the wire", on_wire / cap, 1.05, " of the cap")
-            rep.shown("  dropped by natra", lost1 - lost0)
+            rep.shown("  dropped by natra so far", lane.dropped())
         else:
             rep.shown(what, f"{share:.3f} of the cap, on the wire "
                       f"{on_wire / cap:.3f}")
