@@ -106,15 +106,19 @@ static int find_natra(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 #define FDS_MAX 64
+#define FDS_GAP 8
 
 /* Bits: descriptors that are open and survive an exec. */
 static uint64_t inherited(void)
 {
+	int (*get)(int fd, int cmd, ...) = REAL(fcntl64);
 	uint64_t found = 0;
 
-	for (int fd = 0; fd < FDS_MAX; fd++) {
-		int flags = REAL(fcntl64)(fd, F_GETFD);
+	/* The kernel gives the lowest that is free: gaps are short. */
+	for (int fd = 0, gap = 0; fd < FDS_MAX && gap < FDS_GAP; fd++) {
+		int flags = get(fd, F_GETFD);
 
+		gap = flags < 0 ? gap + 1 : 0;
 		if (flags >= 0 && !(flags & FD_CLOEXEC))
 			found |= 1ULL << fd;
 	}
