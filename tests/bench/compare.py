@@ -6,10 +6,10 @@ from statistic import title
 
 # Of each metric that has a better and a worse, by the start of its name: +1 if
 # more is better.
-SENSE = {"rps_": 1, "p50_": -1,
-         "p99_": -1, "gbit": 1, "cpu_per_gb": -1, "programming_ms": -1,
-         "client_": -1, "conntrack_": -1, "wall_ms ": -1, "cpu_ms ": -1,
-         "rss_kib ": -1, "memlock_kib": -1, "slab_kib": -1, "chain_ms": -1}
+SENSE = {"rps_": 1, "p50_": -1, "p99_": -1, "gbit": 1, "cpu_per_gb": -1,
+         "programming_ms": -1, "client_": -1, "conntrack_": -1,
+         "wall_ms ": -1, "cpu_ms ": -1, "rss_kib ": -1, "memlock_kib": -1,
+         "slab_kib": -1, "chain_ms": -1, "rx ": -1, "tx ": -1, "edt ": -1}
 # Two cores: what is less than this, or than three deviations, comes and goes.
 TOLERANCE = 0.25
 # A cap's error is small itself: what counts is by how much of the rate it grew.
