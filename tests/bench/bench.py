@@ -148,7 +148,7 @@ def main():
             # Each time: who stops a long run keeps what it has.
             save(f"{a.out}/results.json", run.samples, {
                     "format": 1, "profile": a.profile, "machine": about,
-                    "seconds": round(time.monotonic() - begin),
+                    "planned": len(plan), "seconds": round(time.monotonic() - begin),
                     "left_out": run.left_out})
     failed = sum("error" in s for s in run.samples)
     print(f"{len(run.samples)} samples, {failed} failed, in "

@@ -61,6 +61,10 @@ def verdict(res):
     failed = res.errors()
     if failed:
         lines[0] += f" **{len(failed)} measurements failed.**"
+    done = len(res.data["samples"]) + len(res.data["left_out"])
+    planned = res.data.get("planned", done)
+    if done < planned:
+        lines[0] += f" **Stopped after {done} of {planned} measurements.**"
     lines += [f"- missed: {t.text()}" for t in bad]
     lines += [f"- failed: {cell}: {' '.join(text.split())}"
               for cell, text in failed]
