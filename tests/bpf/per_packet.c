@@ -27,21 +27,18 @@ struct subject {
 	const char *name;
 	enum program_kind kind;
 	enum natra_counter counter; /* where its packets must go */
-	bool has_target;
 	enum natra_subnets subnets; /* with the packet's source in it */
-	bool gso;
+	bool has_target, gso;
 	struct progrun run;
 	double ns[ROUNDS_MAX];
 	double ratio[ROUNDS_MAX];
 };
 
 static struct subject subjects[] = {
-#define SUBJECT(name, kind, counter, has_target, subnets, gso)                 \
+#define SUBJECT(name_, kind_, counter_, has_target_, subnets_, gso_)           \
 	{                                                                      \
-		name, kind, counter, has_target, subnets, gso, {0}, {0},       \
-		{                                                              \
-			0                                                      \
-		}                                                              \
+		.name = name_, .kind = kind_, .counter = counter_,             \
+		.subnets = subnets_, .has_target = has_target_, .gso = gso_    \
 	}
 	SUBJECT("rx mouse", PROGRAM_RX, NATRA_COUNT_MICE, true, 0, false),
 	SUBJECT("rx heavy", PROGRAM_RX, NATRA_COUNT_ADMITTED, true, 0, false),
