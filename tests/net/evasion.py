@@ -190,6 +190,8 @@ def hash_keys():
 
 TENANT_DOES = ("nothing", "replace_qdisc", "change_mtu", "down_and_up",
                "accept_by_filter", "rename", "move")
+# Nothing in the pod is natra's then.
+HOSTSIDE_DOES = ("nothing", "replace_qdisc", "move")
 GETS_PAST = {"clsact-podside": ("delete_clsact", "accept_by_filter", "move"),
              "tcx-podside": ("accept_by_tcx",)}
 
@@ -266,7 +268,8 @@ def net_admin(rep, a):
     Neighbour()
     for mode in Natra.modes():
         past = GETS_PAST.get(mode, ())
-        for group in [[w for w in TENANT_DOES if w not in past],
+        does = HOSTSIDE_DOES if mode.endswith("hostside") else TENANT_DOES
+        for group in [[w for w in does if w not in past],
                       *([w] for w in past)]:
             with Rig() as r:
                 tenant = Tenant(r)
