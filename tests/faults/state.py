@@ -14,7 +14,8 @@ from rig import BPFFS
 
 PROG_QUERY = 16
 GET_FD_BY_ID = {"prog": 13, "map": 14, "link": 30}
-SETTLE_SECONDS = 5      # the kernel frees BPF objects after RCU
+SETTLE_SECONDS = 5
+FREE_SECONDS = 20       # for BPF objects: RCU, and one after the other
 
 
 def tcx_programs(ifindex):
@@ -143,7 +144,7 @@ class Watch:
 
 def left_of(objects):
     """Which of the BPF objects, [(kind, id)], the kernel still has."""
-    end = time.monotonic() + SETTLE_SECONDS
+    end = time.monotonic() + FREE_SECONDS
     while True:
         objects = [o for o in objects if exists(*o)]
         if not objects or time.monotonic() > end:
