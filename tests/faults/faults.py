@@ -106,7 +106,9 @@ def jobs_of(group, features):
         return [(c, m) for c in CNI[group] for m in modes[:2]]
     plain = {"attach": (Attach,), "change": (Replace, Set, Again, Gc, Detach),
              "kill": (KilledAttach, KilledReplace, KilledSet, KilledDetach)}
-    jobs = [(c, m) for c in plain[group] for m in modes]
+    # Hook and side are each half of a mode: what follows attaching needs two.
+    jobs = [(c, m) for c in plain[group] for m in modes
+            if c in (Attach, KilledAttach) or m in (modes[0], modes[-1])]
     # A map and a pin more, in the first mode.
     subnets = ("--unshaped-subnet", "fd00::/8")
     jobs += [(c, modes[0], *subnets) for c in plain[group]
