@@ -21,7 +21,8 @@ from rig import Rig
 CAP = "100M"
 # Two cores serve streams and requests: the median moves by this much with who
 # is woken where. What a queue adds is measured in ms.
-NOISE_US = 50
+# On two cores a core that has slept, or not, makes this much.
+NOISE_US = 100
 
 
 def sockperf(r, seconds):
