@@ -191,7 +191,7 @@ def hash_keys():
 TENANT_DOES = ("nothing", "replace_qdisc", "change_mtu", "down_and_up",
                "accept_by_filter", "rename", "move")
 # Nothing in the pod is natra's then.
-HOSTSIDE_DOES = ("nothing", "replace_qdisc", "move")
+HOSTSIDE_DOES = ("nothing", "move")
 GETS_PAST = {"clsact-podside": ("delete_clsact", "accept_by_filter", "move"),
              "tcx-podside": ("accept_by_tcx",)}
 
