@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "annotations.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const names[] = {
 	"natra.io/ingress-burst",
@@ -19,12 +18,6 @@ static const char *const names[] = {
 	"natra.io/heavy-hitter-threshold",
 	"natra.io/edt-pacing",
 };
-
-static void require(int condition)
-{
-	if (!condition)
-		abort();
-}
 
 static cJSON *make_conf(const char *text, const char *end)
 {
@@ -83,17 +76,14 @@ static void judge(const struct conf *conf, unsigned int allowed,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* Its own memory: ASan sees a read past the terminator. */
 	char *text;
 	struct conf conf = {.name = "net"};
 
 	if (size < 1)
 		return 0;
-	text = malloc(size);
+	text = text_of(data + 1, size - 1);
 	if (!text)
 		return 0;
-	memcpy(text, data + 1, size - 1);
-	text[size - 1] = '\0';
 	conf.json = make_conf(text, text + size - 1);
 	judge(&conf, data[0] & 0x3f, data[0] & 0x40, data[0] & 0x80);
 	judge(&conf, 0, false, true);

@@ -9,20 +9,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fuzz.h"
 #include "command.h"
 #include "io.h"
 #include "scan.h"
 
 #define VALUES     5
 #define OUTPUT_MAX 65536
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int condition)
-{
-	if (!condition)
-		abort();
-}
 
 /* One line of printable ASCII. */
 static void judge_line(const char *text, size_t len)
@@ -88,16 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		&call.env.container_id, &call.env.ifname, &call.env.netns,
 		&call.env.args,         &call.conf.name,
 	};
-	/* Its own memory: ASan sees a read past the terminator. */
-	char *text = malloc(size + 1);
+	char *text = text_of(data, size);
 	const char *at = text;
 	int r;
 
 	if (!text)
 		return 0;
-	if (size)
-		memcpy(text, data, size);
-	text[size] = '\0';
 	for (size_t i = 0; i < VALUES; i++) {
 		*values[i] = at;
 		if (at < text + size)

@@ -4,19 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "annotations.h"
 #include "bandwidth.h"
 #include "env.h"
 #include "result.h"
 #include "scan.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int condition)
-{
-	if (!condition)
-		abort();
-}
 
 /* A code has a text; success leaves the text alone. */
 static int told(int r, const struct failure *failure)
@@ -67,17 +60,13 @@ static void make_result(struct conf *conf)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct failure failure = {0};
-	/* Its own memory: ASan sees a read past the terminator. */
-	char *text = malloc(size + 1), pod[NATRA_NAME_MAX + 1];
+	char *text = text_of(data, size), pod[NATRA_NAME_MAX + 1];
 	struct conf conf;
 	struct natra *n;
 
 	if (!text)
 		return 0;
 	require(natra_open(&n, NULL) == 0);
-	if (size)
-		memcpy(text, data, size);
-	text[size] = '\0';
 	if (told(conf_parse(&conf, text, size, &failure), &failure) == 0) {
 		require(settings_log(&conf).file != NULL);
 		read_limits(&conf, n);

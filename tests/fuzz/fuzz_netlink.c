@@ -18,13 +18,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "fuzz.h"
 #include "hook.h"
 #include "link.h"
 #include "qdisc.h"
 
 #define DATAGRAM_MAX 8192
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct {
 	const uint8_t *data;
@@ -34,12 +33,6 @@ static struct {
 	_Alignas(struct nlmsghdr) uint8_t next[DATAGRAM_MAX];
 	size_t len;
 } answers;
-
-static void require(int condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void take_next(void)
 {

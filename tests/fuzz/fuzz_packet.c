@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "hostload.h"
 #include "natra_bucket.h"
 #include "natra_classify.h"
@@ -28,8 +29,6 @@ struct input {
 	uint32_t limit;
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static __u32 cells[NATRA_ROWS * WIDTH];
 static __u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH];
 static struct natra_flow_slot flows[NATRA_FLOWS];
@@ -39,12 +38,6 @@ static const __u64 keys[NATRA_HASH_KEYS] = {
 	0xd6e8feb86659fd93, 0xa0761d6478bd642f, 0xe7037ed1a0b428db,
 	0x8ebc6af09c88c6e3, 0x589965cc75374cc3,
 };
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static int parse(const struct th_bytes *packet, bool has_l2,
 		 struct natra_parsed_packet *res)

@@ -8,18 +8,12 @@
 
 #include <natra/natra.h>
 
+#include "fuzz.h"
+
 #define UNTOUCHED 0x5a5a5a5a5a5a5a5aULL
 #define HOUR_NS   3600000000000ULL
 
 typedef int (*parse_fn)(const char *text, uint64_t *ret);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void check(parse_fn parse, const char *text, uint64_t min, uint64_t max)
 {
@@ -57,14 +51,10 @@ static void check_round_trip(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* Its own memory: ASan sees a read past the terminator. */
-	char *text = malloc(size + 1);
+	char *text = text_of(data, size);
 
 	if (!text)
 		return 0;
-	if (size)
-		memcpy(text, data, size);
-	text[size] = '\0';
 	check(natra_parse_rate, text, NATRA_RATE_MIN_BITS_PER_SEC,
 	      NATRA_RATE_MAX_BITS_PER_SEC);
 	check(natra_parse_size, text, 1, INT64_MAX);

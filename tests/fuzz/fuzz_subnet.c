@@ -5,29 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "subnets.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int condition)
-{
-	if (!condition)
-		abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct natra_subnet subnet, again;
-	/* Its own memory: ASan sees a read past the terminator. */
-	char *text = malloc(size + 1);
+	char *text = text_of(data, size);
 	char told[SUBNET_TEXT_MAX];
 	int r;
 
 	if (!text)
 		return 0;
-	if (size)
-		memcpy(text, data, size);
-	text[size] = '\0';
 	r = subnet_parse(text, &subnet);
 	free(text);
 	require(r == 0 || r == -EINVAL);

@@ -29,11 +29,11 @@ def eth(proto, payload, *tags):
     return MACS + vlan + struct.pack("!H", proto) + payload
 
 
-def ip4(proto, payload, frag=0, options=b"", ident=77):
+def ip4(proto, payload, frag=0, options=b"", ident=77, src=SRC4, dst=DST4):
     hlen = 20 + len(options)
     h = struct.pack("!BBHHHBBH4s4s", 0x40 | hlen // 4, 0,
                     hlen + len(payload), ident, frag, 64, proto, 0,
-                    SRC4, DST4) + options
+                    src, dst) + options
     return h[:10] + struct.pack("!H", checksum(h)) + h[12:] + payload
 
 
