@@ -104,8 +104,8 @@ static int find_slot(struct natra *n, const struct engine *e,
 	return r;
 }
 
-/* 1: the bank has a free slot; 0: it has none, or there is no such bank, which
- * leaves *ret_engine closed. */
+/* 1: the bank has a free slot; 0: it has none; -ENOENT without an error text:
+ * there is no such bank. *ret_engine stays closed then. */
 static int try_bank(struct natra *n, struct meta_slot *slot, uint32_t bank,
 		    struct engine *ret_engine)
 {
@@ -115,8 +115,9 @@ static int try_bank(struct natra *n, struct meta_slot *slot, uint32_t bank,
 
 	pin_bank_path(n, slot->engine, bank, path);
 	r = open_bank(n, path, &e);
-	if (r == 0)
-		r = find_slot(n, &e, &slot->index);
+	if (r < 0)
+		return r;
+	r = find_slot(n, &e, &slot->index);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	slot->bank = bank;
@@ -145,6 +146,26 @@ static int count_banks(struct natra *n, const struct pin_key *key,
 	return 0;
 }
 
+/* As try_bank, of all banks but one; otherwise *ret_missing is the lowest number
+ * that no bank has. */
+static int search_banks(struct natra *n, uint32_t count, uint32_t except,
+			struct meta_slot *slot, struct engine *ret_engine,
+			uint32_t *ret_missing)
+{
+	int r = 0;
+
+	*ret_missing = count;
+	for (uint32_t bank = 0; bank < count && r == 0; bank++) {
+		r = bank == except ? 0 : try_bank(n, slot, bank, ret_engine);
+		if (r == -ENOENT) {
+			if (*ret_missing == count)
+				*ret_missing = bank;
+			r = 0;
+		}
+	}
+	return r;
+}
+
 /*
  * A bank with a free slot, or a new one. While a node fills up, the last one has
  * it; later, when pods have come and gone, nearly any. To look at all of them is
@@ -155,7 +176,7 @@ static int find_bank(struct natra *n, const struct program_options *options,
 		     struct engine *ret_engine)
 {
 	char path[PIN_PATH_MAX];
-	uint32_t count = 0, guess[3];
+	uint32_t count = 0, guess[3], missing;
 	int r;
 
 	r = count_banks(n, key, &count);
@@ -164,18 +185,22 @@ static int find_bank(struct natra *n, const struct program_options *options,
 	if (getrandom(guess, sizeof(guess), 0) != sizeof(guess))
 		return natra_fail(n, -errno, "random banks");
 	guess[0] = count - 1;
-	for (size_t i = 0; i < 3 && count && r == 0; i++)
+	for (size_t i = 0; i < 3 && count && r == 0; i++) {
 		r = try_bank(n, slot, guess[i] % count, ret_engine);
-	for (uint32_t bank = 0; bank < count && r == 0; bank++)
-		r = try_bank(n, slot, bank, ret_engine);
+		if (r == -ENOENT)
+			r = 0;
+	}
+	if (r == 0)
+		r = search_banks(n, count, BANK_MAX, slot, ret_engine,
+				 &missing);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	if (count == BANK_MAX)
+	if (missing == BANK_MAX)
 		return natra_refuse(n, -ENOSPC, "all %d banks are full",
 				    BANK_MAX);
-	pin_bank_path(n, slot->engine, count, path);
-	r = make_bank(n, options, path, bank_slots(count), ret_engine);
-	slot->bank = count;
+	pin_bank_path(n, slot->engine, missing, path);
+	r = make_bank(n, options, path, bank_slots(missing), ret_engine);
+	slot->bank = missing;
 	slot->index = 0;
 	return r;
 }
@@ -288,16 +313,6 @@ static int free_slot(struct natra *n, const struct engine *e, uint32_t index)
 	return r < 0 ? natra_fail(n, r, "free slot %u", index) : 0;
 }
 
-int engine_leave(struct natra *n, const struct meta_slot *slot)
-{
-	cleanup_engine struct engine e = ENGINE_INIT;
-	int r = open_slot(n, slot, &e);
-
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	return free_slot(n, &e, slot->index);
-}
-
 /* Of all slots that are on record. */
 struct owners {
 	struct natra *n;
@@ -361,6 +376,50 @@ static int sweep_slots(struct natra *n, const struct engine *e,
 		if (r < 0)
 			return r;
 	}
+}
+
+/*
+ * Removes a bank that serves nobody, if another one has a slot for the next
+ * attachment: a node whose pods went does not keep what all of them took.
+ */
+static int drop_spare_bank(struct natra *n, const struct meta_slot *slot)
+{
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_engine struct engine e = ENGINE_INIT;
+	cleanup_engine struct engine other = ENGINE_INIT;
+	struct meta_slot next = *slot;
+	char path[PIN_PATH_MAX];
+	uint32_t count, missing;
+	int r;
+
+	pin_bank_path(n, slot->engine, slot->bank, path);
+	r = pin_lock_engine(n, slot->engine, false, &key);
+	/* Opened under the lock: before it, the bank of that number may have
+	 * been another one. */
+	if (r == 0)
+		r = open_bank(n, path, &e);
+	if (r == 0)
+		r = sweep_slots(n, &e, NULL);
+	if (r != 0)
+		return r == 1 || r == -ENOENT ? 0 : r;
+	r = count_banks(n, &key, &count);
+	if (r == 0)
+		r = search_banks(n, count, slot->bank, &next, &other, &missing);
+	return r == 1 ? pin_remove_dir(n, path) : r;
+}
+
+int engine_leave(struct natra *n, const struct meta_slot *slot)
+{
+	cleanup_engine struct engine e = ENGINE_INIT;
+	int r = open_slot(n, slot, &e);
+
+	if (r == 0)
+		r = free_slot(n, &e, slot->index);
+	if (r == 0)
+		r = sweep_slots(n, &e, NULL);
+	if (r == 0)
+		r = drop_spare_bank(n, slot);
+	return r == 1 || r == -ENOENT ? 0 : r;
 }
 
 static int sweep_bank(struct natra *n, const char *path,

@@ -61,7 +61,8 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
 int engine_open_slot(struct natra *n, const struct meta_slot *slot,
 		     struct slot *ret_slot);
 
-/* Frees it. What is gone is not missed. */
+/* Frees it, and its bank, if that serves nobody and another has a free slot. What
+ * is gone is not missed. */
 int engine_leave(struct natra *n, const struct meta_slot *slot);
 
 /* Removes the banks that serve nobody. */

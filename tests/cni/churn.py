@@ -19,7 +19,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import plugin
-from plugin import HERE, Veth, attachments, call, find_natra, natractl, pins
+from plugin import (HERE, PINS, Veth, attachments, call, find_natra, natractl,
+                    pins)
 from report import Report
 from rig import Rig, bpftool
 
@@ -112,7 +113,8 @@ def read_something(failures, rng=random.Random(1)):
         # It may go in between; then that is what it must say.
         failures.expect(f"{what}: {p.stderr}", p.returncode == 0 or
                         "not attached" in p.stderr or what == "check" or
-                        "No such" in p.stderr or "are gone" in p.stderr)
+                        "No such" in p.stderr or "are gone" in p.stderr or
+                        "no interface" in p.stderr)
 
 
 class Stream:
@@ -246,6 +248,15 @@ def full_node(rep, natra, a, failures):
                   f"{seconds * 1e3:.0f} ms")
         list(pool.map(lambda i: c.delete(i, pods[i].path), range(a.node)))
         list(pool.map(lambda pod: pod.close(), pods))
+    have = banks()
+    rep.check("banks of programs that stay for the next pod, by engine",
+              str(have), "1 each", have and set(have.values()) == {1})
+
+
+def banks():
+    """How many there are of each engine (src/engine.h)."""
+    return {d: len(os.listdir(f"{PINS}/{d}")) for d in os.listdir(PINS)
+            if d.startswith("engine_")}
 
 
 def main():
