@@ -51,6 +51,8 @@ static int get_link(struct netlink *nl, int ifindex, const char *ifname,
 	info.peer_ifindex = (uint32_t)rtnl_link_get_link(link);
 	if (rtnl_link_get_link_netnsid(link, &info.peer_nsid) < 0)
 		info.peer_nsid = -1;
+	if (rtnl_link_get_gso_max_segs(link, &info.gso_max_segs) < 0)
+		info.gso_max_segs = 0;
 	rtnl_link_put(link);
 	*ret_link = info;
 	return 0;
@@ -78,14 +80,40 @@ int link_by_index(struct netlink *nl, uint32_t ifindex,
 	return get_link(nl, (int)ifindex, NULL, ret_link);
 }
 
-int link_remove(struct natra *n, struct netlink *nl, uint32_t ifindex)
+/* A request about a link, without attributes; NULL: no memory. */
+static struct nl_msg *link_message(int type, uint32_t ifindex)
 {
-	cleanup_nlmsg struct nl_msg *msg =
-		nlmsg_alloc_simple(RTM_DELLINK, NLM_F_REQUEST);
+	struct nl_msg *msg = nlmsg_alloc_simple(type, NLM_F_REQUEST);
 	struct ifinfomsg info = {.ifi_index = (int)ifindex};
+
+	if (msg && nlmsg_append(msg, &info, sizeof(info), NLMSG_ALIGNTO) < 0) {
+		nlmsg_free(msg);
+		return NULL;
+	}
+	return msg;
+}
+
+int link_set_gso_max_segs(struct natra *n, struct netlink *nl, uint32_t ifindex,
+			  uint32_t segs)
+{
+	cleanup_nlmsg struct nl_msg *msg = link_message(RTM_NEWLINK, ifindex);
 	int r;
 
-	if (!msg || nlmsg_append(msg, &info, sizeof(info), NLMSG_ALIGNTO) < 0)
+	if (!msg || nla_put_u32(msg, IFLA_GSO_MAX_SEGS, segs) < 0)
+		return natra_fail(n, -ENOMEM, "netlink message");
+	r = netlink_request(nl, msg, NULL, NULL);
+	if (r < 0 && r != -ENODEV)
+		return natra_fail(n, r, "set gso_max_segs of ifindex %u (%s)",
+				  ifindex, nl->extack);
+	return 0;
+}
+
+int link_remove(struct natra *n, struct netlink *nl, uint32_t ifindex)
+{
+	cleanup_nlmsg struct nl_msg *msg = link_message(RTM_DELLINK, ifindex);
+	int r;
+
+	if (!msg)
 		return natra_fail(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, NULL, NULL);
 	if (r < 0 && r != -ENODEV)

@@ -15,6 +15,7 @@ struct link_info {
 	bool has_l2;           /* packets begin with an Ethernet header */
 	uint32_t peer_ifindex; /* IFLA_LINK, 0 if there is none */
 	int peer_nsid;         /* IFLA_LINK_NETNSID, -1 if there is none */
+	uint32_t gso_max_segs; /* of a packet that a local socket makes */
 };
 
 /* By name in the namespace of `nl`; -ENODEV if there is none. */
@@ -24,6 +25,10 @@ int link_by_name(struct natra *n, struct netlink *nl, const char *ifname,
 /* By index; -ENODEV without an error text if there is none. */
 int link_by_index(struct netlink *nl, uint32_t ifindex,
 		  struct link_info *ret_link);
+
+/* For the connections that are made from now on; success if there is none. */
+int link_set_gso_max_segs(struct natra *n, struct netlink *nl, uint32_t ifindex,
+			  uint32_t segs);
 
 /* Success if there is none. */
 int link_remove(struct natra *n, struct netlink *nl, uint32_t ifindex);

@@ -87,7 +87,7 @@ struct meta {
 	uint32_t subnets; /* enum natra_subnets */
 	uint32_t subnets_len;
 	uint32_t unshaped; /* no programs: only a record, `reason` says why */
-	uint32_t pad;
+	uint32_t gso_segs; /* see gso.h; 0: as it was */
 };
 
 #define META_OLD_SIZE offsetof(struct meta, slot)

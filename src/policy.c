@@ -19,6 +19,12 @@ __extension__ typedef unsigned __int128 u128;
 #define DEFAULT_HORIZON_NS        (2 * NS_PER_SEC)
 #define DEFAULT_PACE_LIMIT_NS     (50 * NS_PER_MS)
 #define DEFAULT_FAST_PASS_PERCENT 80
+/* Of a GSO packet where egress is paced: 16 streams, two packets each, are then in
+ * the horizon. */
+#define GSO_NS                    (NS_PER_SEC / 20)
+#define GSO_MAX_BYTES             65536
+#define SEGMENT_BYTES             1514             /* of TCP, on the wire */
+#define GSO_LEAST_SEGS            2                /* as TCP's own least */
 #define MAX_DELAY_NS              (9 * NS_PER_SEC) /* fq's horizon is 10 s */
 
 /* How far marks may overdraw the bucket where nothing can be delayed. */
@@ -204,6 +210,17 @@ struct natra_policy policy_effective(const struct natra_policy *policy)
 	if (!p.sketch_width)
 		p.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT;
 	return p;
+}
+
+uint32_t policy_gso_segs(const struct natra_policy *policy)
+{
+	uint64_t bytes = bytes_in(policy->egress_rate_bits_per_sec, GSO_NS);
+
+	if (!bytes || bytes >= GSO_MAX_BYTES)
+		return 0;
+	return bytes < (uint64_t)GSO_LEAST_SEGS * SEGMENT_BYTES
+		       ? GSO_LEAST_SEGS
+		       : (uint32_t)(bytes / SEGMENT_BYTES);
 }
 
 bool policy_same_shape(const struct natra_policy *a,

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "engine.h"
+#include "gso.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -58,10 +59,16 @@ static int write_changes(struct natra *n, struct pin_gen *gen,
 	}
 	if (r == 0) {
 		meta_set_policy(&gen->meta, policy);
+		if (gen->meta.edt)
+			gen->meta.gso_segs = policy_gso_segs(policy);
 		r = pin_store_meta(n, gen);
 	}
-	if (r == 0)
+	if (r == 0) {
+		if (gen->meta.gso_segs != before.gso_segs)
+			gso_change_in(n, &gen->meta.pod, before.gso_segs,
+				      gen->meta.gso_segs);
 		return 0;
+	}
 	/* All or nothing; and the error to tell is the first one. */
 	(void)str_copy(error, sizeof(error), natra_error(n));
 	gen->meta = before;

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "engine.h"
+#include "gso.h"
 #include "hook.h"
 #include "qdisc_fq.h"
 #include "set_limits.h"
@@ -21,6 +22,7 @@ struct attempt {
 	const struct natra_policy *policy;
 	const struct subnets *subnets;
 	const char *why;       /* this mode */
+	uint32_t gso_segs;     /* what natra has put there before */
 	struct link_info host; /* ifindex 0: not used */
 	struct pin_gen gen;
 	struct program program[HALF_MAX];
@@ -188,6 +190,7 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 	r = add_fq(a, nl, &meta->pod);
 	if (r == 0) {
 		meta->edt = 1;
+		meta->gso_segs = policy_gso_segs(a->policy);
 		(void)str_copy(reason, size, "edt with fq");
 		return 0;
 	}
@@ -256,7 +259,12 @@ static int build_pod_site(void *arg)
 	(void)snprintf(meta->reason, sizeof(meta->reason), "%.120s; %s", a->why,
 		       edt_reason);
 	r = load_halves(a);
-	return r < 0 ? r : attach_site(a, &nl, false);
+	if (r == 0)
+		r = attach_site(a, &nl, false);
+	if (r == 0 && (meta->edt || a->gso_segs))
+		gso_change(a->n, &nl, meta->pod.ifindex, a->gso_segs,
+			   meta->gso_segs);
+	return r;
 }
 
 static int attach_host_site(struct attempt *a)
@@ -326,6 +334,7 @@ static int try_mode(struct natra *n, const struct pin_key *key,
 		.policy = request->policy,
 		.why = why,
 		.subnets = request->subnets,
+		.gso_segs = before ? before->meta.gso_segs : 0,
 		.gen = PIN_GEN_INIT,
 		.program = {PROGRAM_INIT, PROGRAM_INIT, PROGRAM_INIT},
 	};

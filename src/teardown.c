@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "engine.h"
+#include "gso.h"
 #include "hook.h"
 #include "qdisc_fq.h"
 #include "util/cleanup.h"
@@ -15,7 +16,13 @@ struct site {
 	const struct meta_link *link;
 	bool on_host;
 	bool remove_fq;
+	uint32_t gso_segs; /* those that shall be */
 };
+
+static bool changes_gso(const struct site *site)
+{
+	return !site->on_host && site->meta->gso_segs != site->gso_segs;
+}
 
 /* In the namespace of the site. */
 static int clean_site(void *arg)
@@ -39,6 +46,9 @@ static int clean_site(void *arg)
 	}
 	if (r == 0 && site->remove_fq)
 		r = qdisc_fq_remove(site->n, &nl, site->link->ifindex);
+	if (r == 0 && changes_gso(site))
+		gso_change(site->n, &nl, site->link->ifindex,
+			   site->meta->gso_segs, site->gso_segs);
 	return r;
 }
 
@@ -51,21 +61,22 @@ static int teardown_site(struct natra *n, const struct meta *meta,
 			 const struct meta *keep, bool on_host, int hint_fd)
 {
 	const struct meta_link *link = on_host ? &meta->host : &meta->pod;
-	const struct meta_link *kept =
+	const struct meta_link *of_keep =
 		!keep ? NULL : (on_host ? &keep->host : &keep->pod);
+	bool kept = of_keep && same_link(link, of_keep);
 	struct netns_id id = meta_netns(link);
 	struct site site = {
 		.n = n,
 		.meta = meta,
 		.link = link,
 		.on_host = on_host,
-		.remove_fq = link->fq &&
-			     !(kept && kept->fq && same_link(link, kept)),
+		.remove_fq = link->fq && !(kept && of_keep->fq),
+		.gso_segs = kept ? keep->gso_segs : 0,
 	};
 	cleanup_close int fd = -1;
 	int r;
 
-	if (!link->ifindex || (!site.remove_fq &&
+	if (!link->ifindex || (!site.remove_fq && !changes_gso(&site) &&
 			       !meta_has_hook(meta, on_host, META_HOOK_CLSACT)))
 		return 0;
 	r = netns_find(&id, on_host ? -1 : hint_fd, &fd);

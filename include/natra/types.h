@@ -53,7 +53,8 @@ enum natra_mode {
 };
 
 /** Earliest departure time pacing of egress, which needs the `fq` qdisc on the
- *  pod's interface. */
+ *  pod's interface. At rates under 10.5 Mbit/s the interface's gso_max_segs is less
+ *  meanwhile, unless somebody has set it. */
 enum natra_edt {
 	NATRA_EDT_AUTO, /**< if fq can be installed and no other qdisc is there */
 	NATRA_EDT_ON,   /**< fail without it */
