@@ -12,7 +12,7 @@ from memory import held, kernel, memlock_kib, settled
 from plugin import PINS, Veth, call
 from pods import CONTAINERD_BURST, limiter
 
-ADD_PODS = 12 if EMULATED else 40
+ADD_PODS = 12 if EMULATED else 100
 KINDS = ("SUnreclaim", "KernelStack", "PageTables")
 SHOWN = ("VmallocUsed", "Percpu")
 

@@ -369,20 +369,29 @@ class Rig:
                 raise RuntimeError(f"no traffic in {seconds} s")
             time.sleep(0.01)
 
-    def elephant(self, src, dst, port, flows=1, seconds=600,
-                 congestion="cubic", options=()):
+    def stream_server(self, ns, port):
+        server = ns.popen("iperf3", "-s", "-p", str(port))
+        self.wait_port(ns, port)
+        return server
+
+    @staticmethod
+    def stream_client(src, dst, port, flows=1, seconds=600,
+                      congestion="cubic", options=()):
+        return src.popen("iperf3", "-c", dst.ip, "-p", str(port), "-P",
+                         str(flows), "-t", str(seconds), "-i", "0",
+                         "-C", congestion, *options)
+
+    def elephant(self, src, dst, port, *args, **kw):
         """TCP streams from src to dst; the processes, for stop()."""
-        server = dst.popen("iperf3", "-s", "-p", str(port))
-        self.wait_port(dst, port)
-        client = src.popen("iperf3", "-c", dst.ip, "-p", str(port), "-P",
-                           str(flows), "-t", str(seconds), "-i", "0",
-                           "-C", congestion, *options)
-        return [client, server]
+        server = self.stream_server(dst, port)
+        return [self.stream_client(src, dst, port, *args, **kw), server]
 
     def elephants(self, flows=1, seconds=600):
-        """Both directions at once."""
-        procs = (self.elephant(self.client, self.pod, 5201, flows, seconds) +
-                 self.elephant(self.pod, self.client, 5202, flows, seconds))
+        """Both directions at once. Servers first: on two cores, streams that
+        nothing limits leave little for one to start in."""
+        ways = ((self.client, self.pod, 5201), (self.pod, self.client, 5202))
+        procs = [self.stream_server(dst, port) for _, dst, port in ways]
+        procs += [self.stream_client(*way, flows, seconds) for way in ways]
         self.wait_flow(*self.meters())
         return procs
 

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Real round trips: what streams get through a cap, 20 and 80 ms away.
 
-Demanded on the wire: 90 % of the cap where the pod's ingress is policed, 95 %
-where departure times are given (egress, and ingress in mode pace). Goodput, the
-bytes that arrive in order, is shown beside it: of 1514 bytes on the wire 1448 can
-be goodput, so 95.6 % is all there is, and reading it in an emulated machine is off
-by 2 %. Without a demand: upstream's plugin with natra's default burst.
+Demanded: goodput, the bytes that arrive in order, of 90 % of the cap where the pod's
+ingress is policed, of 95 % where departure times are given (egress, and ingress in
+mode pace). Of 1514 bytes on the wire 1448 can be goodput: 95.6 % is all there is.
+Without a demand: upstream's plugin with natra's default burst.
+
+What was lost at the end of the burst takes seconds to mend, and in an emulated
+machine to read goodput is off by some 0.1 s: --short demands it of the wire rate
+instead, and shows goodput.
 
 All lanes run at once, each with a pod and a limiter of its own; the delay is
 netem's, on the client's veth. Needs netem, fq and BBR.
@@ -75,17 +78,18 @@ def run(r, rep, a, lanes, congestion, flows):
     after = [lane.sample(flows) for lane in lanes]
     r.stop(None)
     cap = bits(a.rate)
-    for lane, on_wire, (t0, n0), (t1, n1) in zip(lanes, wire, before, after):
-        share = (n1 - n0) * 8 / (t1 - t0) / cap
+    for lane, bits_on_wire, (t0, n0), (t1, n1) in zip(lanes, wire, before, after):
+        on_wire = bits_on_wire / cap
+        good = (n1 - n0) * 8 / (t1 - t0) / cap
         what = f"{congestion} {flows} flows, {lane.name}"
+        figures = f"goodput {good:.3f}, on the wire {on_wire:.3f} of the cap"
         if lane.demanded:
-            rep.least(what, on_wire / cap, lane.demanded, " of the cap")
-            rep.most("  not over it", on_wire / cap, 1.05, " of the cap")
-            rep.shown("  goodput", f"{share:.3f} of the cap")
-            rep.shown("  dropped by natra so far", lane.dropped())
+            rep.least(what, on_wire if a.short else good, lane.demanded,
+                      " of the cap")
+            rep.most("  not over it", on_wire, 1.05, " of the cap")
+            rep.shown("  natra", f"{figures}, dropped so far {lane.dropped()}")
         else:
-            rep.shown(what, f"{share:.3f} of the cap, on the wire "
-                      f"{on_wire / cap:.3f}")
+            rep.shown(what, figures)
 
 
 def have(what, *command):
@@ -106,9 +110,12 @@ def main():
     p.add_argument("--brief", action="store_true",
                    help="the first of these with the first of those, and so on")
     p.add_argument("--lanes", help="such as 'edt out', by comma; default: all")
-    p.add_argument("--seconds", type=float, default=6)
-    p.add_argument("--settle", type=float, default=5)
+    p.add_argument("--short", action="store_true")
+    p.add_argument("--seconds", type=float)
+    p.add_argument("--settle", type=float)
     a = p.parse_args()
+    a.seconds = a.seconds or (6 if a.short else 20)
+    a.settle = a.settle or (5 if a.short else 12)
     rig.isolate()
     if not Natra().json("probe")["fq"]:
         rig.skip("CONFIG_NET_SCH_FQ")
