@@ -60,7 +60,7 @@ def objects(show):
 
 def left(objs):
     """Which of them the kernel still has; it frees them after RCU."""
-    end = time.monotonic() + 3
+    end = time.monotonic() + 10
     while True:
         have = {w: {o["id"] for o in
                     bpftool(w, "show")} & ids
