@@ -38,26 +38,6 @@ int pin_bpffs_mounted(struct natra *n)
 	return fs.f_type == BPF_FS_MAGIC;
 }
 
-static int make_dir(struct natra *n, const char *path)
-{
-	if (mkdir(path, PIN_MODE) < 0 && errno != EEXIST)
-		return natra_fail(n, -errno, "create '%s'", path);
-	return 0;
-}
-
-static int make_root(struct natra *n)
-{
-	char path[PIN_PATH_MAX];
-	int r = pin_bpffs_mounted(n);
-
-	if (r < 0)
-		return r;
-	if (r == 0 && mount("bpf", n->bpffs, "bpf", 0, "mode=0700") < 0)
-		return natra_fail(n, -errno, "mount bpffs at '%s'", n->bpffs);
-	(void)snprintf(path, sizeof(path), "%s/%s", n->bpffs, PIN_DIR);
-	return make_dir(n, path);
-}
-
 /* FNV-1a, 128 bits. */
 static int key_path(struct natra *n, const char *id, char *ret_path)
 {
@@ -137,6 +117,40 @@ static int lock_path(struct natra *n, const char *path, bool create,
 	(void)str_copy(ret_key->path, sizeof(ret_key->path), path);
 	ret_key->is_new = made;
 	return 0;
+}
+
+static int make_dir(struct natra *n, const char *path)
+{
+	if (mkdir(path, PIN_MODE) < 0 && errno != EEXIST)
+		return natra_fail(n, -errno, "create '%s'", path);
+	return 0;
+}
+
+/* Once: a second one would hide what is pinned in the first. */
+static int mount_bpffs(struct natra *n)
+{
+	cleanup_close int fd = -1;
+	int r = lock_dir(n, n->bpffs, &fd);
+
+	if (r < 0 && r != -EAGAIN)
+		return r;
+	r = pin_bpffs_mounted(n);
+	if (r == 0 && mount("bpf", n->bpffs, "bpf", 0, "mode=0700") < 0)
+		return natra_fail(n, -errno, "mount bpffs at '%s'", n->bpffs);
+	return r < 0 ? r : 0;
+}
+
+static int make_root(struct natra *n)
+{
+	char path[PIN_PATH_MAX];
+	int r = pin_bpffs_mounted(n);
+
+	if (r == 0)
+		r = mount_bpffs(n);
+	if (r < 0)
+		return r;
+	(void)snprintf(path, sizeof(path), "%s/%s", n->bpffs, PIN_DIR);
+	return make_dir(n, path);
 }
 
 int pin_lock(struct natra *n, const char *id, bool create,

@@ -3,11 +3,14 @@
 #include "rig.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define PODS   16
 #define ROUNDS 3
@@ -160,6 +163,31 @@ static void many_pods(void **state)
 	free(before);
 }
 
+/* Another process mounts bpffs meanwhile: a second one would hide its pins. */
+static void one_bpffs(void **state)
+{
+	struct job job = job_of(0, "mount");
+	pthread_barrier_t start;
+	int fd;
+
+	(void)state;
+	rig_sh("umount " BPFFS);
+	fd = open(BPFFS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(pthread_barrier_init(&start, NULL, 1), 0);
+	job.start = &start;
+	assert_int_equal(pthread_create(&job.thread, NULL, whole_life, &job),
+			 0);
+	/* It has not begun by then, or waits: both are well. */
+	(void)usleep(100000);
+	rig_sh("mount -t bpf bpf " BPFFS);
+	(void)close(fd);
+	assert_int_equal(pthread_join(job.thread, NULL), 0);
+	assert_int_equal(pthread_barrier_destroy(&start), 0);
+	all_well(&job, 1);
+	rig_sh("[ $(grep -c ' " BPFFS " ' /proc/self/mountinfo) -eq 1 ]");
+}
+
 /* All at the same time succeed, and one attachment comes of it. */
 static void same_id(void **state)
 {
@@ -266,6 +294,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_handles),
 		cmocka_unit_test(many_pods),
+		cmocka_unit_test(one_bpffs),
 		cmocka_unit_test(same_id),
 		cmocka_unit_test(attach_against_detach),
 		cmocka_unit_test(different_ids),
