@@ -160,7 +160,8 @@ static int add_fq(struct attempt *a, struct netlink *nl, struct meta_link *link)
 	r = pin_store_meta(a->n, &a->gen);
 	if (r == 0)
 		r = qdisc_fq_add(a->n, nl, link->ifindex);
-	if (r < 0)
+	/* After another error it may be there: the answer was lost. */
+	if (r == -EOPNOTSUPP || r == -EBUSY)
 		link->fq = 0;
 	return r;
 }
