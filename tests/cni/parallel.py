@@ -12,6 +12,7 @@ import time
 import plugin
 from plugin import (ENV, HERE, Veth, attachments, find_natra, limits, natractl,
                     pins, programs, sh)
+import bpfsys
 from report import Report
 from rig import bpftool, called_programs
 
@@ -67,8 +68,8 @@ def left(objs):
     """How many of them the kernel still has; it frees them after RCU."""
     end = time.monotonic() + 5
     while True:
-        have = sum(len({o["id"] for o in bpftool(kind, "show")} & ids)
-                   for kind, ids in objs.items())
+        have = sum(bpfsys.exists(kind, i)
+                   for kind, ids in objs.items() for i in ids)
         if not have or time.monotonic() > end:
             return have
         time.sleep(0.1)

@@ -13,9 +13,8 @@ import bpfsys
 from rig import BPFFS
 
 PROG_QUERY = 16
-GET_FD_BY_ID = {"prog": 13, "map": 14, "link": 30}
 SETTLE_SECONDS = 5
-FREE_SECONDS = 20       # for BPF objects: RCU, and one after the other
+FREE_SECONDS = 5        # for BPF objects: RCU, and one after the other
 
 
 def tcx_programs(ifindex):
@@ -32,16 +31,6 @@ def tcx_programs(ifindex):
                 raise
         found.append([i for i in ids if i])
     return found
-
-
-def exists(kind, number):
-    try:
-        fd = bpfsys.bpf(GET_FD_BY_ID[kind], struct.pack("=II", number, 0))
-    except OSError as e:
-        # EAGAIN: the link is being freed.
-        return e.errno not in (errno.ENOENT, errno.EAGAIN)
-    os.close(fd)
-    return True
 
 
 class Tc:
@@ -146,7 +135,7 @@ def left_of(objects):
     """Which of the BPF objects, [(kind, id)], the kernel still has."""
     end = time.monotonic() + FREE_SECONDS
     while True:
-        objects = [o for o in objects if exists(*o)]
+        objects = [o for o in objects if bpfsys.exists(*o)]
         if not objects or time.monotonic() > end:
             return objects
         time.sleep(0.05)

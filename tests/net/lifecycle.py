@@ -62,10 +62,9 @@ def left(objs):
     """Which of them the kernel still has; it frees them after RCU."""
     end = time.monotonic() + 10
     while True:
-        have = {w: {o["id"] for o in
-                    bpftool(w, "show")} & ids
-                for w, ids in objs.items()}
-        have = {w: ids for w, ids in have.items() if ids}
+        have = {kind: {i for i in ids if bpfsys.exists(kind, i)}
+                for kind, ids in objs.items()}
+        have = {kind: ids for kind, ids in have.items() if ids}
         if not have or time.monotonic() > end:
             return have
         time.sleep(0.1)
