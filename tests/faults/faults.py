@@ -3,7 +3,7 @@
 """Let each call that natractl or the CNI plugin makes fail once, or kill it in
 front of each.
 
-usage: faults.py attach|change|kill|notcx|cni|cni-kill
+usage: faults.py attach|change|kill|notcx|cni|cni-kill|fq
 
 attach  attach in each mode: after an error all is as it was, after a success
         the interface is fully shaped
@@ -15,6 +15,8 @@ notcx   on a kernel without TCX, auto takes clsact and says why
 cni     ADD, DEL and GC of the plugin: a result or one error object, and
         afterwards DEL and gc leave nothing
 cni-kill the same after SIGKILL
+fq      errors and SIGKILL in what has to do with the qdisc fq, and only in calls
+        about qdiscs: for a VM, which has fq but not the time for the rest
 
 The calls are numbered by inject.c. The work is shared by two processes, each
 with a node, a pod and a bpffs of its own.
@@ -32,11 +34,12 @@ import rig
 from cni_jobs import CniAdd, CniDel, CniGc, CniGcAll, use_one_bpffs
 from jobs import (ERRNO, ID, INJECT, MODES, OLD, Again, Attach, Bad, Bench,
                   Detach, Gc, KilledAttach, KilledDetach, KilledReplace,
-                  KilledSet, Mount, Replace, Run, Set)
+                  KilledSet, KilledUnpace, Mount, Probe, Replace, Run, Set,
+                  Unpace)
 from state import left_of
 
 WORKERS = 2
-KILLS = ("kill", "cni-kill")
+PACE = ("--ingress-mode", "pace")
 CNI = {"cni": (CniAdd, CniDel, CniGc, CniGcAll),
        "cni-kill": (CniAdd, CniDel, CniGcAll)}
 SHOWN = int(os.environ.get("SHOWN", "8"))       # lines of a job that failed
@@ -80,7 +83,7 @@ def work(job, kill):
     """Every fault of one job, and what came of it."""
     tally = Tally(job)
     begin = time.monotonic()
-    for n in job.numbers():
+    for n in job.numbers(kill):
         run = None
         try:
             run = inject(job, n, kill)
@@ -91,6 +94,8 @@ def work(job, kill):
         except Bad as e:
             tally.bad(n, run.hit if run else "-", str(e))
             job.start_over()
+    else:
+        job.end()
     left = left_of(job.b.gone)
     job.b.gone = []
     if left:
@@ -99,9 +104,20 @@ def work(job, kill):
     return tally.row
 
 
+def fq_jobs(mode):
+    """fq for departure times is on the pod's side, for pacing on the host's:
+    with --edt auto these have both."""
+    jobs = [(c, mode, *PACE) for c in (
+            Attach, Replace, Unpace, Detach, KilledAttach, KilledUnpace,
+            KilledDetach)]
+    return jobs + [(Attach, mode, "--edt", "on"), (Probe, mode)]
+
+
 def jobs_of(group, features):
     """(class, mode, more options) of all jobs, the longest first."""
     modes = [m for m in MODES if features["tcx"] or m.startswith("clsact")]
+    if group == "fq":
+        return fq_jobs(modes[0])
     if group in CNI:
         return [(c, m) for c in CNI[group] for m in modes[:2]]
     plain = {"attach": (Attach,), "change": (Replace, Set, Again, Gc, Detach),
@@ -114,11 +130,10 @@ def jobs_of(group, features):
     jobs += [(c, modes[0], *subnets) for c in plain[group]
              if c in (Attach, Replace, Again, KilledAttach)]
     if group == "attach":
-        jobs.append((Mount, modes[0]))
+        jobs += [(Mount, modes[0]), (Probe, modes[0])]
     if features["fq"]:
         # With --edt auto the others have fq on the pod's side already.
-        pace = ("--ingress-mode", "pace")
-        jobs += [(c, m, *pace) for c in plain[group]
+        jobs += [(c, m, *PACE) for c in plain[group]
                  for m in (modes[0], modes[-1])
                  if c in (Attach, Replace, Detach, KilledAttach)]
     if features["fq"] and group == "attach":
@@ -131,11 +146,11 @@ def worker(group, features):
     rig.isolate()
     if group in CNI:
         use_one_bpffs()
-    bench = Bench()
+    bench = Bench(about="QDISC" if group == "fq" else "")
     jobs = jobs_of(group, features)
     for line in sys.stdin:
         cls, mode, *more = jobs[int(line)]
-        row = work(cls(bench, mode, *more), group in KILLS)
+        row = work(cls(bench, mode, *more), cls.kills or group == "cni-kill")
         print(json.dumps(dict(row, stride=bench.stride)), flush=True)
 
 
@@ -168,13 +183,13 @@ def run_jobs(group, features):
     return rows
 
 
-def show(rows, kill):
-    print(f"{'operation':<52}{'faults':>7}{'killed' if kill else 'error':>7}"
-          f"{'' if kill else 'went on':>8}{'survived':>9}{'seconds':>8}")
+def show(rows):
+    print(f"{'operation':<52}{'faults':>7}{'ended':>7}{'went on':>8}"
+          f"{'survived':>9}{'seconds':>8}")
     for r in sorted(rows, key=lambda r: r["job"]):
         print(f"{r['job']:<52}{r['injected']:>7}{r['errors']:>7}"
-              f"{'' if kill else r['tolerated']:>8}"
-              f"{r['errors'] + r['tolerated']:>9}{r['seconds']:>8.1f}")
+              f"{r['tolerated']:>8}{r['errors'] + r['tolerated']:>9}"
+              f"{r['seconds']:>8.1f}")
     faults = sum(r["injected"] for r in rows)
     bad = [b for r in rows for b in r["bad"]]
     empty = [r["job"] for r in rows if not r["injected"]]
@@ -225,7 +240,7 @@ def no_tcx():
 
 def main():
     if len(sys.argv) not in (2, 3) or sys.argv[1] not in (
-            "attach", "change", "kill", "notcx", *CNI):
+            "attach", "change", "kill", "notcx", "fq", *CNI):
         sys.exit(__doc__)
     if os.geteuid():
         rig.skip("not root")
@@ -237,7 +252,9 @@ def main():
     if len(sys.argv) == 3:
         return worker(group, json.loads(sys.argv[2]))
     features = json.loads(Run("probe", "--json").expect(0).out)
-    code = show(run_jobs(group, features), group in KILLS)
+    if group == "fq" and not features["fq"]:
+        rig.skip("no fq")
+    code = show(run_jobs(group, features))
     if not features["fq"]:
         print("skipped --edt on and --ingress-mode pace: no fq")
     return code

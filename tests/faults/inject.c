@@ -25,6 +25,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <linux/bpf.h>
+#include <linux/rtnetlink.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -59,7 +60,14 @@ static struct {
 } inject = {.log_fd = -1};
 static unsigned long counted;
 
-#define REAL(name) (__extension__((__typeof__(&(name)))real(#name)))
+/* What this file hides: libc's, or a sanitizer's. */
+#define REAL(name)                                                             \
+	(__extension__({                                                       \
+		static __typeof__(&(name)) found;                              \
+		if (!found)                                                    \
+			found = (__typeof__(&(name)))real(#name);              \
+		found;                                                         \
+	}))
 
 static void *real(const char *name)
 {
@@ -318,10 +326,33 @@ WRAP(getsockopt, READS,
      (fd, level, name, value, len))
 WRAP_SIZE(send, CHANGES, (int fd, const void *buf, size_t len, int flags),
 	  (fd, buf, len, flags))
-WRAP_SIZE(sendmsg, CHANGES, (int fd, const struct msghdr *msg, int flags),
-	  (fd, msg, flags))
 WRAP_SIZE(getrandom, READS, (void *buf, size_t len, unsigned int flags),
 	  (buf, len, flags))
+
+static const char *const requests[] = {
+	[RTM_NEWQDISC] = "sendmsg:NEWQDISC",
+	[RTM_DELQDISC] = "sendmsg:DELQDISC",
+	[RTM_GETQDISC] = "sendmsg:GETQDISC",
+};
+
+/* libnl's only user of it: a request to rtnetlink. */
+static const char *request_name(const struct msghdr *msg)
+{
+	const struct nlmsghdr *hdr = msg->msg_iov[0].iov_base;
+	const char *name =
+		hdr->nlmsg_type < sizeof(requests) / sizeof(requests[0])
+			? requests[hdr->nlmsg_type]
+			: NULL;
+
+	return name ? name : "sendmsg";
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	return fails(request_name(msg), CHANGES)
+		       ? -1
+		       : REAL(sendmsg)(fd, msg, flags);
+}
 
 /* To look how long a message is goes before each one. */
 ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
@@ -387,27 +418,23 @@ static bool memory_fails(const char *name, const void *caller)
 	return ours && fails(name, READS);
 }
 
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-
 void *malloc(size_t size)
 {
 	return memory_fails("malloc", __builtin_return_address(0))
 		       ? NULL
-		       : __libc_malloc(size);
+		       : REAL(malloc)(size);
 }
 
 void *calloc(size_t count, size_t size)
 {
 	return memory_fails("calloc", __builtin_return_address(0))
 		       ? NULL
-		       : __libc_calloc(count, size);
+		       : REAL(calloc)(count, size);
 }
 
 void *realloc(void *old, size_t size)
 {
 	return memory_fails("realloc", __builtin_return_address(0))
 		       ? NULL
-		       : __libc_realloc(old, size);
+		       : REAL(realloc)(old, size);
 }

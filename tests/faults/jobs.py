@@ -103,13 +103,15 @@ class Run:
 class Bench:
     """The node with one pod, and the states to begin and end with."""
 
-    def __init__(self):
+    def __init__(self, about=""):
         Ns()
         self.gone = []
         self.number = 10
+        self.about = about      # only calls with this in their name fail
         self.stride = 1
         self.new_pod()
-        self.stride = round(self.slowness()) or 1
+        if not about:
+            self.stride = round(self.slowness()) or 1
 
     def slowness(self):
         """Of this machine: a VM without KVM takes every few calls only."""
@@ -177,6 +179,7 @@ class Job:
     """One command in one mode; how a case begins, and how it may end."""
 
     name = "?"
+    kills = False
 
     def __init__(self, bench, mode, *more):
         self.b = bench
@@ -202,9 +205,21 @@ class Job:
     def end(self):
         """After the last case."""
 
-    def numbers(self):
+    def calls(self, kill=False):
+        """Names of all that can be chosen, from 1."""
+        self.begin()
+        run = self.run(mode="kill" if kill else "count").expect(0)
+        self.succeeded(run)
+        return run.calls
+
+    def numbers(self, kill):
         """Which calls fail, one after the other. Where only some do, they are
         others in each mode."""
+        if self.b.about:
+            # And the next one, which asks what became of it.
+            calls = ["", *self.calls(kill), ""]
+            return [n for n in range(1, len(calls) - 1)
+                    if self.b.about in calls[n - 1] + calls[n]]
         return range(1 + MODES.index(self.mode) % self.b.stride, MAX_CALLS,
                      self.b.stride)
 
@@ -329,6 +344,17 @@ class Replace(Live):
                                   *self.options)
 
 
+class Unpace(Live):
+    """The programs stay in other places, and fq goes from one."""
+
+    name = "unpace"
+    new_policy = (3 * 10**7, 4 * 10**7, 2048)
+
+    def args(self):
+        return self.b.attach_args(*NEW, "--mode", self.mode,
+                                  "--ingress-mode", "police")
+
+
 class Gc(Live):
     """A live attachment is not garbage, whatever fails meanwhile."""
 
@@ -363,14 +389,11 @@ class Mount(Attach):
     """bpffs is not mounted yet; where it is afterwards does not matter."""
 
     name = "attach, no bpffs"
-    calls = ("statfs64", "mount", "mkdir")
+    about = ("statfs64", "mount", "mkdir")
 
-    def numbers(self):
-        self.begin()
-        run = self.b.natractl(*self.args())
-        self.succeeded(run)
-        return [n for n, call in enumerate(run.calls, 1)
-                if call in self.calls]
+    def numbers(self, kill):
+        return [n for n, call in enumerate(self.calls(kill), 1)
+                if call in self.about]
 
     def begin(self):
         sh("umount", BPFFS)
@@ -391,10 +414,32 @@ class Mount(Attach):
         os.makedirs(f"{BPFFS}/natra", mode=0o700, exist_ok=True)
 
 
+class Probe(Job):
+    """It tries qdiscs in a namespace of its own."""
+
+    name = "probe"
+
+    def args(self):
+        return ("probe", "--json")
+
+    def run(self, **fault):
+        """What the kernel can do is the exit code, too."""
+        run = super().run(**fault)
+        run.code *= not run.out
+        return run
+
+    def failed(self, run):
+        self.b.must_be(self.b.clean, run.made)
+
+    def succeeded(self, run):
+        self.failed(run)
+
+
 class KilledAttach(Attach):
     """gc alone cleans, and attach repairs."""
 
     name = "kill attach"
+    kills = True
 
     def killed(self, run, kill_again):
         self.b.natractl("gc")
@@ -414,6 +459,8 @@ class KilledAttach(Attach):
 class Killed:
     """Of a live attachment: attach repairs, and nothing old stays."""
 
+    kills = True
+
     def killed(self, run, _):
         self.old += run.made + self.b.attach(*OLD, *self.options).made
         self.b.must_be_shaped(self.policy)
@@ -426,6 +473,10 @@ class KilledSet(Killed, Set):
 
 class KilledReplace(Killed, Replace):
     name = "kill replace"
+
+
+class KilledUnpace(Killed, Unpace):
+    name = "kill unpace"
 
 
 class KilledDetach(Killed, Detach):
