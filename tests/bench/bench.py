@@ -5,6 +5,7 @@ tools/bench calls it, and report_md.py after it."""
 import argparse
 import json
 import os
+import re
 import sys
 import time
 
@@ -64,7 +65,11 @@ class Run:
         self.wire = {}          # (flows, ways) -> Mbit/s of the slower way
 
     def fits(self, cell):
-        """A rate that the wire carries well over, if it is about a rate."""
+        """Not CPU time of an emulated CPU; if it is about a rate, one that the
+        wire carries well over."""
+        if cells.EMULATED and cell.workload in cells.CPU_BOUND:
+            raise LeftOut("an emulated CPU translates each instruction of BPF, "
+                          "so CPU time tells nothing of a real one's")
         rate = RATES.get(dict(cell.params).get("rate"))
         if cell.workload != "sweep" or rate is None:
             return
@@ -122,8 +127,8 @@ def arguments():
     p.add_argument("--profile", choices=cells.SAMPLES, default="ci")
     p.add_argument("--out", required=True)
     p.add_argument("--only", help="these workloads, by comma")
-    p.add_argument("--match", default="", help="only cells with this in their "
-                   "title")
+    p.add_argument("--match", default="", help="only cells in whose title this "
+                   "regular expression is found")
     return p.parse_args()
 
 
@@ -131,10 +136,10 @@ def main():
     a = arguments()
     about = machine.describe()  # isolate() hides the list of packages
     plugin.isolate()
-    modes = Natra.modes()
     plan = [(n, c) for n, c in cells.schedule(
-                a.profile, modes, a.only and a.only.split(","))
-            if a.match in c.title()]
+                a.profile, Natra.modes(), Natra().json("probe")["fq"],
+                a.only and a.only.split(","))
+            if re.search(a.match, c.title())]
     if not plan:
         sys.exit("no such cell")
     begin = time.monotonic()

@@ -13,10 +13,11 @@ from matplotlib import pyplot
 
 COLOURS = {"none": "#888888", "upstream": "#d95f02",
            "upstream-containerd": "#e6ab02", "upstream-debian": "#a6761d",
-           "natra": "#1b7837"}
+           "natra": "#1b7837", "natra-pace": "#7570b3"}
 LABELS = {"none": "no limiter", "upstream": "upstream",
           "upstream-containerd": "upstream, containerd's burst",
-          "upstream-debian": "upstream 1.1.1", "natra": "natra"}
+          "upstream-debian": "upstream 1.1.1", "natra": "natra",
+          "natra-pace": "natra, paced ingress"}
 
 
 def save(figure, out, name):
@@ -59,8 +60,8 @@ def rate(res, out):
             rows = res.series("sweep", name, f"{way} Mbit/s", rate="10M",
                               flows=1)
             return rows and steps(rows, 0.5)
-        drawn |= lines(axes, ("upstream-containerd", "upstream", "natra"),
-                       points)
+        drawn |= lines(axes, ("upstream-containerd", "upstream", "natra",
+                              "natra-pace"), points)
         axes.set_yscale("log")
         axes.axhline(10, color="black", linewidth=0.7, linestyle=":")
         axes.set_title("into the pod" if way == "in" else "out of the pod")
@@ -83,7 +84,8 @@ def cdf(res, out, workload, rows, name, unit):
             if isinstance(got[0], (list, tuple)):
                 return [v for _, v in got], [p for p, _ in got]
             return got, [100 * i / (len(got) - 1) for i in range(len(got))]
-        drawn |= lines(axes, ("none", "upstream", "natra"), points)
+        drawn |= lines(axes, ("none", "upstream", "natra", "natra-pace"),
+                       points)
         axes.set_xscale("log")
         axes.set_title(title)
         axes.set_xlabel(unit)

@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import plugin
+from cells import EMULATED
 from limiters import find_natractl
 
 
@@ -54,6 +55,7 @@ def describe():
             "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
             "kernel": os.uname().release,
             "vm": os.environ.get("NATRA_VM"),
+            "emulated": EMULATED or None,
             "cpu": cpu(),
             "cpus": os.cpu_count(),
             "memory_gib": memory_gib(),

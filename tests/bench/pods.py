@@ -46,6 +46,8 @@ def limiter(name):
         return Limiter("none")
     if name == "natra":
         return natra()
+    if name == "natra-pace":
+        return natra(name, ingressMode="pace")
     if name.startswith("natra-"):
         return natra(name, attachMode=name[len("natra-"):])
     debian = f"{DEBIAN}/bandwidth"
@@ -126,7 +128,8 @@ class Cluster(Rig):
         """How natra is attached there; nothing if it is not."""
         a = plugin.attachment(pod.path) \
             if pod.limiter.element.get("type") == "natra" else None
-        return {"mode": a["mode"], "edt": bool(a["edt_active"])} if a else {}
+        return {"mode": a["mode"], "edt": bool(a["edt_active"]),
+                "pace": bool(a["pace_active"])} if a else {}
 
     def clear(self):
         """End what runs in the pods and clients, and the pods."""

@@ -7,7 +7,7 @@ import sys
 
 import compare
 from statistic import Results
-from targets import WAYS, missed, targets
+from targets import WAYS, missed, paced, targets
 
 # The comparison that this one is held against: 10 Mbit/s each way, two kernels.
 PUBLISHED = (("no limiter", "396 / 330", "332 / 221 ms", "333 / 225 ms", "665"),
@@ -18,7 +18,8 @@ PUBLISHED = (("no limiter", "396 / 330", "332 / 221 ms", "333 / 225 ms", "665"),
 PUBLISHED_SLAB_KIB = 251
 NAMES = {"none": "no limiter", "upstream": "upstream",
          "upstream-debian": "upstream, Debian's",
-         "upstream-containerd": "upstream, containerd's burst"}
+         "upstream-containerd": "upstream, containerd's burst",
+         "natra-pace": "natra, paced ingress"}
 
 
 def name_of(limiter):
@@ -93,6 +94,7 @@ def mixed(res):
                 *(per_second(get(f"rps_{pod}"), get(f"p99_ms_{pod}"))
                   for pod in ("annotated", "bystander")),
                 figure(get("rps_total"), 0)))
+    offered = res.mean("mixed", "none", "offered", load="fixed")
     head = ("", "elephant in / out, Mbit/s", "capped pod's mice rps / p99",
             "bystander's rps / p99", "mice total, rps")
     if not any(rows.values()):
@@ -100,9 +102,13 @@ def mixed(res):
     return ["## Mice beside elephants", "",
             "One pod is capped at 10 Mbit/s each way and has a TCP stream each "
             "way; both pods serve 6 kB files, each on a new connection.", "",
-            "At full tilt:", "", *table(head, rows["tilt"]),
+            *(rows["tilt"] and ["At full tilt:", ""]),
+            *table(head, rows["tilt"]),
             "The published comparison, on other machines:", "",
-            *table(head, PUBLISHED), "At a fixed load:", "",
+            *table(head, PUBLISHED),
+            *(rows["fixed"] and ["At a fixed load" + (
+                    f", {offered:.0f} requests/s to each pod:" if offered
+                    else ":"), ""]),
             *table(head, rows["fixed"])]
 
 
@@ -120,8 +126,12 @@ def sweep(res):
                              figure(get("wire"), 0)))
                 continue
             dev = get("wire").relative_sd
+            name = name_of(key[1])
+            if key[1].startswith("natra"):
+                name = "natra, paced" if paced(res, key, way) else \
+                    "natra, policed"
             rows.append((
-                    params["rate"], params["flows"], words, name_of(key[1]),
+                    params["rate"], params["flows"], words, name,
                     figure(get("wire"), 2), f"{get('error').mean:+.2%}",
                     "" if dev is None else f"{dev:.2%}",
                     figure(get("seconds_sd"), 2), figure(get("goodput"), 2),
@@ -136,7 +146,7 @@ def sweep(res):
             *table(("cap", "flows", "", "limiter", "wire", "error",
                     "between samples", "between seconds", "goodput",
                     "retransmissions/s", "MB in the first second"), rows),
-            "Without a limiter:", "",
+            *(wire and ["Without a limiter:", ""]),
             *table(("flows", "", "directions at once", "Mbit/s"), wire)]
 
 
@@ -255,10 +265,17 @@ def changed(res, old):
 
 def machine(res):
     about = res.data["machine"]
-    lines = ["## Machine", "", *table(("", ""), [
+    return ["## Machine", "", *table(("", ""), [
             (k, v) for k, v in about.items() if v is not None])]
-    out = {f"- {x['cell']}: {x['why']}": 0 for x in res.data["left_out"]}
-    return lines + (["Left out:", "", *out, ""] if out else [])
+
+
+def left_out(res):
+    """A line for each reason."""
+    cells = {}
+    for x in res.data["left_out"]:
+        cells.setdefault(x["why"], {})[x["cell"]] = 0
+    return cells and ["Left out:", "", *(
+            f"- {', '.join(names)}: {why}" for why, names in cells.items()), ""]
 
 
 def write(res, old=None, charts=None):
@@ -266,12 +283,15 @@ def write(res, old=None, charts=None):
     about = res.data["machine"]
     first, found = verdict(res)
     where = f"Linux {about['kernel']}" + (
-            " in an emulated VM" if about.get("vm") else "")
+            " in an emulated VM" if about.get("emulated") else
+            " in a VM" if about.get("vm") else "")
     compared, worse = changed(res, old) if old else ([], 0)
     lines = [f"# natra's benchmark: {where}", "", *first, *compared,
              f"Profile `{res.data['profile']}`, {about['date']}, "
              f"{res.data['seconds']} s, {about['cpus']} CPUs ({about['cpu']}).",
-             ""]
+             *(["The CPU is emulated: compare a figure with the others of this "
+                "run only."] if about.get("emulated") else []), "",
+             *left_out(res)]
     for part in (mixed, sweep, latency, slis, cost):
         lines += part(res)
     for name, caption in (charts or {}).items():

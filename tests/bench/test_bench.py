@@ -69,7 +69,13 @@ class Cells(unittest.TestCase):
 
     def test_only(self):
         self.assertEqual({c.workload for _, c in cells.schedule(
-                "full", MODES, ["slis", "add"])}, {"slis", "add"})
+                "full", MODES, only=["slis", "add"])}, {"slis", "add"})
+
+    def test_ingress_is_paced_where_there_is_fq(self):
+        for fq in (False, True):
+            found = {c.workload for _, c in cells.schedule("ci", MODES, fq)
+                     if c.limiter == "natra-pace"}
+            self.assertEqual(found, {"sweep", "latency"} if fq else set())
 
     def test_the_wire_comes_first(self):
         first = cells.schedule("ci", MODES)[0][1]
@@ -115,6 +121,16 @@ class Targets(unittest.TestCase):
         self.assertEqual(self.cap((10.4, 10.4), edt=True), [True, False])
         self.assertEqual(self.cap((10.4, 10.1), edt=True), [True, True])
 
+    def test_paced_ingress_is_held_to_more(self):
+        def held(pace):
+            return verdicts(run(sample(
+                    "sweep", "natra-pace", dict(SWEEP, ways="in"), pace=pace,
+                    error_in=0.04)))
+        self.assertEqual([held(p)["cap of 10M into the pod, 1 flow, "
+                                  f"{name}: error"]
+                          for p, name in ((True, "paced"), (False, "policed"))],
+                         [False, True])
+
     def test_deviation(self):
         steady, unsteady = [(10, 10)] * 3, [(9, 10), (10, 10), (11, 10)]
         for natra, upstream, good in ((steady, unsteady, True),
@@ -137,6 +153,16 @@ class Targets(unittest.TestCase):
         self.assertEqual(rows(470, 31, 599), [False, False, False, True, True])
         self.assertEqual(rows(480, 29, 50), [True, True, False, True, False])
 
+    def test_the_cause_is_told_where_the_machine_carries_less(self):
+        def causes(carried):
+            base = mixed("none", "fixed", carried, 20)
+            base["values"]["offered"] = 500
+            found = targets(run(base, mixed("natra", "fixed", 10, 50)))
+            return [t.cause for t in found if "fixed load" in t.name]
+        self.assertEqual(causes(500), ["", ""])
+        self.assertEqual(causes(400), ["without a limiter 400 of 500 were "
+                                       "answered"] * 2)
+
     def test_no_answers_at_all_miss(self):
         bad = mixed("natra", "fixed", 0, None)
         del bad["values"]["p99_ms_annotated"]
@@ -145,6 +171,15 @@ class Targets(unittest.TestCase):
 
     def test_what_was_not_measured_has_no_verdict(self):
         self.assertEqual(set(verdicts(run()).values()), {None})
+
+    def test_latency(self):
+        def at(limiter, stream, us):
+            return sample("latency", limiter, {"stream": stream}, p50_us=us)
+        got = verdicts(run(at("natra", "idle", 100), at("natra", "in", 151),
+                           at("natra", "out", 150),
+                           at("natra-pace", "in", 149)))
+        self.assertEqual([v for k, v in got.items() if "latency" in k],
+                         [False, True, True])
 
     def test_footprint(self):
         def add(natra_kib):
@@ -218,6 +253,19 @@ class Report(unittest.TestCase):
         self.assertIn("10.10 ± 0.14", text)
         self.assertIn("- sweep natra rate=10G: too much", text)
         self.assertEqual(missed(targets(run())), [])
+
+    def test_what_is_left_out_has_a_line_for_each_reason(self):
+        res = run()
+        res.data["left_out"] = [{"cell": c, "why": w} for c, w in (
+                ("a", "x"), ("b", "y"), ("c", "x"), ("a", "x"))]
+        lines = write(res)[0].splitlines()
+        self.assertEqual([s for s in lines if s.startswith("- ")],
+                         ["- a, c: x", "- b: y"])
+
+    def test_paced_and_policed_are_told_apart(self):
+        text, _ = write(run(*sweep("natra", [(10, 10)], edt=True)))
+        self.assertIn("into the pod | natra, policed |", text)
+        self.assertIn("out of the pod | natra, paced |", text)
 
     def test_comparison_is_shown(self):
         old = run(mixed("natra", "tilt", 6000, 20))
