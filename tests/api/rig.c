@@ -35,7 +35,7 @@ void rig_enter(void)
 	(void)unsetenv("NATRA_ATTACH_MODE");
 	(void)unsetenv("NATRA_EDT_PACING");
 	if (unshare(CLONE_NEWNET | CLONE_NEWNS) < 0 ||
-	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	    mount("none", "/", "", MS_REC | MS_PRIVATE, NULL) < 0)
 		die("unshare");
 	if ((mkdir("/run/netns", 0755) < 0 && errno != EEXIST) ||
 	    mount("tmpfs", "/run/netns", "tmpfs", 0, NULL) < 0)
