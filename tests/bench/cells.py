@@ -111,7 +111,7 @@ def footprint():
     yield cell("add", "both", 12, ci=True, once=True)
     for limiter in ("upstream", "natra"):
         yield cell("memory", limiter, 12, ci=True, once=True,
-                   pods=10 if EMULATED else 50)
+                   pods=50)
 
 
 def everything(modes, fq):

@@ -163,6 +163,14 @@ class Targets(unittest.TestCase):
         self.assertEqual(causes(400), ["without a limiter 400 of 500 were "
                                        "answered"] * 2)
 
+    def test_the_cause_is_told_where_an_emulated_cpu_is_the_limit(self):
+        def causes(**machine):
+            found = targets(run(mixed("none", "tilt", 500, 20),
+                                mixed("natra", "tilt", 400, 20), **machine))
+            return [bool(t.cause) for t in missed(found)]
+        self.assertEqual(causes(emulated=True), [True])
+        self.assertEqual(causes(), [False])
+
     def test_no_answers_at_all_miss(self):
         bad = mixed("natra", "fixed", 0, None)
         del bad["values"]["p99_ms_annotated"]
