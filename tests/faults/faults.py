@@ -84,10 +84,10 @@ def work(job, kill):
     """Every fault of one job, and what came of it."""
     tally = Tally(job)
     begin = time.monotonic()
-    for n in job.numbers(kill):
+    for n in (*job.numbers(kill), None):
         run = None
         try:
-            run = inject(job, n, kill)
+            run = inject(job, n, kill) if n else None
             if run is None:
                 job.end()
                 break
@@ -95,8 +95,6 @@ def work(job, kill):
         except Bad as e:
             tally.bad(n, run.hit if run else "-", str(e))
             job.start_over()
-    else:
-        job.end()
     left = left_of(job.b.gone)
     job.b.gone = []
     if left:

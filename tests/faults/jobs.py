@@ -345,7 +345,7 @@ class Replace(Live):
 
 
 class Unpace(Live):
-    """The programs stay in other places, and fq goes from one."""
+    """Back to police: fq goes from the host's side, and stays on the pod's."""
 
     name = "unpace"
     new_policy = (3 * 10**7, 4 * 10**7, 2048)

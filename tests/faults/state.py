@@ -14,7 +14,7 @@ from rig import BPFFS
 
 PROG_QUERY = 16
 SETTLE_SECONDS = 5
-FREE_SECONDS = 5        # for BPF objects: RCU, and one after the other
+FREE_SECONDS = 20       # for BPF objects: RCU, and one after the other
 
 
 def tcx_programs(ifindex):
