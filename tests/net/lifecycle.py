@@ -96,7 +96,9 @@ class Story:
                       "same" if now == before else f"{before} -> {now}")
 
     def note(self):
-        """Remember what the kernel holds for the attachment."""
+        """Remember what the kernel holds for the attachment. bpftool opens what it
+        lists, and what natra has just given up would stay: bpfsys.exists."""
+        time.sleep(0.1)
         show = self.natra.show()
         for kind, ids in objects(show).items():
             self.objs[kind] |= ids
