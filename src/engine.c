@@ -379,6 +379,23 @@ static int sweep_slots(struct natra *n, const struct engine *e,
 }
 
 /*
+ * Its program goes with the pins, not with the array that holds it: the kernel
+ * keeps an array of programs for ever if somebody opens it by its id, as bpftool
+ * does to list it, while it is being freed.
+ */
+static int remove_bank(struct natra *n, const char *path,
+		       const struct engine *e)
+{
+	const uint32_t zero = 0;
+	int r = pin_remove_dir(n, path);
+
+	/* Not before: nobody may find a bank without a program. */
+	if (r == 0 && e->programs_fd >= 0)
+		(void)bpf_map_delete_elem(e->programs_fd, &zero);
+	return r;
+}
+
+/*
  * Removes a bank that serves nobody, if another one has a slot for the next
  * attachment: a node whose pods went does not keep what all of them took.
  */
@@ -405,7 +422,7 @@ static int drop_spare_bank(struct natra *n, const struct meta_slot *slot)
 	r = count_banks(n, &key, &count);
 	if (r == 0)
 		r = search_banks(n, count, slot->bank, &next, &other, &missing);
-	return r == 1 ? pin_remove_dir(n, path) : r;
+	return r == 1 ? remove_bank(n, path, &e) : r;
 }
 
 int engine_leave(struct natra *n, const struct meta_slot *slot)
@@ -433,7 +450,7 @@ static int sweep_bank(struct natra *n, const char *path,
 	else if (r == -ENOENT)
 		r = 0; /* what a killed process left of it */
 	if (r == 0)
-		return pin_remove_dir(n, path);
+		return remove_bank(n, path, &e);
 	return r < 0 ? r : 0;
 }
 

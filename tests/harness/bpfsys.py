@@ -13,6 +13,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 MAP_LOOKUP, MAP_UPDATE = 1, 2
 PROG_LOAD, OBJ_PIN, OBJ_GET, PROG_DETACH = 5, 6, 7, 9
 PROG_QUERY, LINK_CREATE = 16, 28
+MAP_GET_FD_BY_ID = 14
 NEXT_ID = {"prog": 11, "map": 12, "link": 31}
 SCHED_CLS = 3
 TCX_INGRESS, TCX_EGRESS = 46, 47
@@ -99,6 +100,11 @@ def obj_get(path):
     """The fd of what is pinned there."""
     name = ctypes.create_string_buffer(path.encode())
     return bpf(OBJ_GET, struct.pack("=QII", ctypes.addressof(name), 0, 0))
+
+
+def map_by_id(number):
+    """A descriptor, the caller's to close."""
+    return bpf(MAP_GET_FD_BY_ID, struct.pack("=I", number))
 
 
 def map_lookup(fd, key, size):

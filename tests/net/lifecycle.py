@@ -199,6 +199,23 @@ def one_direction(r, rep, mode):
         s.natra.detach()
 
 
+def array_held(r, rep, mode):
+    """Somebody has the array of programs open, as bpftool for a moment has what it
+    lists: the programs and their state go all the same."""
+    with Story(r, rep, f"{mode} array held", mode) as s:
+        show = s.attach()
+        stubs = {show["ingress_prog_id"], show["egress_prog_id"]}
+        arrays = {m for p in bpftool("prog", "show") if p["id"] in stubs
+                  for m in p["map_ids"]}
+        called = {c for a in arrays for c in called_programs(a)}
+        fds = [bpfsys.map_by_id(a) for a in arrays]
+        s.natra.detach()
+        rep.equal(f"{mode} array held: programs left of {len(called)}",
+                  left({"prog": called}), {})
+        for fd in fds:
+            os.close(fd)
+
+
 def netns_gone(r, rep, mode):
     """The pod dies first: by detach, and by gc."""
     for how in ("detach", "gc"):
@@ -413,6 +430,7 @@ def main():
         for mode in modes[:1] if a.quick else modes:
             twice(r, rep, mode)
             one_direction(r, rep, mode)
+            array_held(r, rep, mode)
             neighbours(r, rep, mode)
             netns_gone(r, rep, mode)
             link_gone(r, rep, mode)
