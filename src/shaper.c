@@ -22,7 +22,7 @@ struct attempt {
 	const struct natra_policy *policy;
 	const struct subnets *subnets;
 	const char *why;       /* this mode */
-	uint32_t gso_segs;     /* what natra has put there before */
+	uint32_t gso_segs;     /* those of the attachment before it */
 	struct link_info host; /* ifindex 0: not used */
 	struct pin_gen gen;
 	struct program program[HALF_MAX];
@@ -262,7 +262,7 @@ static int build_pod_site(void *arg)
 	r = load_halves(a);
 	if (r == 0)
 		r = attach_site(a, &nl, false);
-	if (r == 0 && (meta->edt || a->gso_segs))
+	if (r == 0 && (meta->gso_segs || a->gso_segs))
 		gso_change(a->n, &nl, meta->pod.ifindex, a->gso_segs,
 			   meta->gso_segs);
 	return r;
