@@ -5,7 +5,6 @@
 
 #include "link.h"
 #include "util/cleanup.h"
-#include "util/str.h"
 
 #define UNTOUCHED_SEGS 65535 /* the kernel's GSO_MAX_SEGS */
 
@@ -54,14 +53,19 @@ static int apply_in(struct change *c, const struct meta_link *pod)
 		     : netns_run(c->n, fd, apply_here, c);
 }
 
+static void tell(struct natra *n, int r)
+{
+	if (r < 0)
+		natra_log(n, NATRA_LOG_WARN, "GSO packets stay as they are: %s",
+			  natra_error(n));
+}
+
 void gso_change(struct natra *n, struct netlink *nl, uint32_t ifindex,
 		uint32_t from, uint32_t to)
 {
 	struct change c = {n, ifindex, from, to};
 
-	if (apply(&c, nl) < 0)
-		natra_log(n, NATRA_LOG_WARN, "GSO packets stay as they are: %s",
-			  natra_error(n));
+	tell(n, apply(&c, nl));
 }
 
 void gso_change_in(struct natra *n, const struct meta_link *pod, uint32_t from,
@@ -69,7 +73,5 @@ void gso_change_in(struct natra *n, const struct meta_link *pod, uint32_t from,
 {
 	struct change c = {n, pod->ifindex, from, to};
 
-	if (apply_in(&c, pod) < 0)
-		natra_log(n, NATRA_LOG_WARN, "GSO packets stay as they are: %s",
-			  natra_error(n));
+	tell(n, apply_in(&c, pod));
 }

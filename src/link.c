@@ -83,14 +83,9 @@ int link_by_index(struct netlink *nl, uint32_t ifindex,
 /* A request about a link, without attributes; NULL: no memory. */
 static struct nl_msg *link_message(int type, uint32_t ifindex)
 {
-	struct nl_msg *msg = nlmsg_alloc_simple(type, NLM_F_REQUEST);
 	struct ifinfomsg info = {.ifi_index = (int)ifindex};
 
-	if (msg && nlmsg_append(msg, &info, sizeof(info), NLMSG_ALIGNTO) < 0) {
-		nlmsg_free(msg);
-		return NULL;
-	}
-	return msg;
+	return netlink_message(type, 0, &info, sizeof(info));
 }
 
 int link_set_gso_max_segs(struct natra *n, struct netlink *nl, uint32_t ifindex,
@@ -137,13 +132,12 @@ static int read_nsid(struct nl_msg *msg, void *arg)
 /* The id by which the namespace of `nl` knows another; -1: it does not. */
 static int nsid_of(struct netlink *nl, int netns_fd)
 {
-	cleanup_nlmsg struct nl_msg *msg =
-		nlmsg_alloc_simple(RTM_GETNSID, NLM_F_REQUEST);
 	struct rtgenmsg gen = {.rtgen_family = AF_UNSPEC};
+	cleanup_nlmsg struct nl_msg *msg =
+		netlink_message(RTM_GETNSID, 0, &gen, sizeof(gen));
 	int nsid = -1;
 
-	if (!msg || nlmsg_append(msg, &gen, sizeof(gen), NLMSG_ALIGNTO) < 0 ||
-	    nla_put_u32(msg, NETNSA_FD, (uint32_t)netns_fd) < 0)
+	if (!msg || nla_put_u32(msg, NETNSA_FD, (uint32_t)netns_fd) < 0)
 		return -1;
 	if (netlink_request(nl, msg, read_nsid, &nsid) < 0)
 		return -1;

@@ -117,10 +117,20 @@ int netlink_request(struct netlink *nl, struct nl_msg *msg,
 	return r == -NLE_NOMEM ? -ENOMEM : -EIO;
 }
 
+struct nl_msg *netlink_message(int type, int flags, void *header, size_t size)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(type, NLM_F_REQUEST | flags);
+
+	if (msg && nlmsg_append(msg, header, size, NLMSG_ALIGNTO) < 0) {
+		nlmsg_free(msg);
+		return NULL;
+	}
+	return msg;
+}
+
 struct nl_msg *netlink_tc(int type, int flags, uint32_t ifindex,
 			  uint32_t parent, uint32_t handle)
 {
-	struct nl_msg *msg = nlmsg_alloc_simple(type, NLM_F_REQUEST | flags);
 	struct tcmsg tcm = {
 		.tcm_family = AF_UNSPEC,
 		.tcm_ifindex = (int)ifindex,
@@ -128,11 +138,7 @@ struct nl_msg *netlink_tc(int type, int flags, uint32_t ifindex,
 		.tcm_handle = handle,
 	};
 
-	if (msg && nlmsg_append(msg, &tcm, sizeof(tcm), NLMSG_ALIGNTO) < 0) {
-		nlmsg_free(msg);
-		return NULL;
-	}
-	return msg;
+	return netlink_message(type, flags, &tcm, sizeof(tcm));
 }
 
 const struct tcmsg *netlink_tcmsg(struct nl_msg *msg)

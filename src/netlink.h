@@ -31,6 +31,9 @@ void netlink_close(struct netlink *nl);
 int netlink_request(struct netlink *nl, struct nl_msg *msg,
 		    int (*cb)(struct nl_msg *msg, void *arg), void *arg);
 
+/* A request that begins with a header of its family; NULL: no memory. */
+struct nl_msg *netlink_message(int type, int flags, void *header, size_t size);
+
 /* A request about a qdisc or filter, without attributes; NULL: no memory. */
 struct nl_msg *netlink_tc(int type, int flags, uint32_t ifindex,
 			  uint32_t parent, uint32_t handle);

@@ -7,12 +7,12 @@ import subprocess
 
 import cost
 import plugin
-from cells import EMULATED, RATES
+from cells import RATES
 from memory import held, kernel, memlock_kib, settled
 from plugin import PINS, Veth, call
 from pods import CONTAINERD_BURST, limiter
 
-ADD_PODS = 12 if EMULATED else 100
+ADD_PODS = 100
 KINDS = ("SUnreclaim", "KernelStack", "PageTables")
 SHOWN = ("VmallocUsed", "Percpu")
 

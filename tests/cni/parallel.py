@@ -66,13 +66,8 @@ def objects(infos):
 
 def left(objs):
     """How many of them the kernel still has; it frees them after RCU."""
-    end = time.monotonic() + 5
-    while True:
-        have = sum(bpfsys.exists(kind, i)
-                   for kind, ids in objs.items() for i in ids)
-        if not have or time.monotonic() > end:
-            return have
-        time.sleep(0.1)
+    return len(bpfsys.left([(kind, i) for kind, ids in objs.items()
+                            for i in ids], 5))
 
 
 def mounts():

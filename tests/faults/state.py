@@ -133,12 +133,7 @@ class Watch:
 
 def left_of(objects):
     """Which of the BPF objects, [(kind, id)], the kernel still has."""
-    end = time.monotonic() + FREE_SECONDS
-    while True:
-        objects = [o for o in objects if bpfsys.exists(*o)]
-        if not objects or time.monotonic() > end:
-            return objects
-        time.sleep(0.05)
+    return bpfsys.left(objects, FREE_SECONDS)
 
 
 def differences(wanted, now):

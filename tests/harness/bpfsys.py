@@ -7,6 +7,7 @@ import os
 import platform
 import struct
 import sys
+import time
 
 _NR = {"x86_64": 321, "aarch64": 280}.get(platform.machine(), 280)
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -76,6 +77,17 @@ def exists(kind, number):
             raise
         return False
     return struct.unpack_from("=I", buf, 4)[0] == number
+
+
+def left(objects, seconds):
+    """Which of them, (kind, id), the kernel has after so long; it frees them after
+    RCU, one after the other."""
+    end = time.monotonic() + seconds
+    while True:
+        objects = [o for o in objects if exists(*o)]
+        if not objects or time.monotonic() > end:
+            return objects
+        time.sleep(0.05)
 
 
 def pin(fd, path):

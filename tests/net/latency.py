@@ -19,9 +19,8 @@ from report import Report
 from rig import Rig
 
 CAP = "100M"
-# Two cores serve streams and requests: the median moves by this much with who
-# is woken where. What a queue adds is measured in ms.
-# On two cores a core that has slept, or not, makes this much.
+# Two cores serve streams and requests: the median moves by this much with who is
+# woken where, on a core that has slept or not. What a queue adds is measured in ms.
 NOISE_US = 100
 
 

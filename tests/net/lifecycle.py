@@ -43,16 +43,19 @@ def network(r):
     return state
 
 
+def maps_of(progs):
+    return {m for p in bpftool("prog", "show") if p["id"] in progs
+            for m in p.get("map_ids", [])}
+
+
 def objects(show):
     """Ids of the attachment's programs, those that they call, the maps of both
     and the links."""
     progs = {show[k] for k in ("ingress_prog_id", "egress_prog_id",
                                "pace_prog_id")} - {0}
-    arrays = {m for p in bpftool("prog", "show") if p["id"] in progs
-              for m in p.get("map_ids", [])}
+    arrays = maps_of(progs)
     progs |= {c for a in arrays for c in called_programs(a)}
-    maps = {m for p in bpftool("prog", "show") if p["id"] in progs
-            for m in p.get("map_ids", [])}
+    maps = maps_of(progs)
     links = {x["id"] for x in bpftool("link", "show")
              if x.get("prog_id") in progs}
     return {"prog": progs, "map": maps, "link": links}
@@ -60,14 +63,11 @@ def objects(show):
 
 def left(objs):
     """Which of them the kernel still has; it frees them after RCU."""
-    end = time.monotonic() + 10
-    while True:
-        have = {kind: {i for i in ids if bpfsys.exists(kind, i)}
-                for kind, ids in objs.items()}
-        have = {kind: ids for kind, ids in have.items() if ids}
-        if not have or time.monotonic() > end:
-            return have
-        time.sleep(0.1)
+    have = {}
+    for kind, i in bpfsys.left([(kind, i) for kind, ids in objs.items()
+                                for i in ids], 10):
+        have.setdefault(kind, set()).add(i)
+    return have
 
 
 class Story:
@@ -204,9 +204,7 @@ def array_held(r, rep, mode):
     lists: the programs and their state go all the same."""
     with Story(r, rep, f"{mode} array held", mode) as s:
         show = s.attach()
-        stubs = {show["ingress_prog_id"], show["egress_prog_id"]}
-        arrays = {m for p in bpftool("prog", "show") if p["id"] in stubs
-                  for m in p["map_ids"]}
+        arrays = maps_of({show["ingress_prog_id"], show["egress_prog_id"]})
         called = {c for a in arrays for c in called_programs(a)}
         fds = [bpfsys.map_by_id(a) for a in arrays]
         s.natra.detach()

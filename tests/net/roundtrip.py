@@ -93,8 +93,8 @@ def run(r, rep, a, lanes, congestion, flows):
         figures = f"goodput {good:.3f}, on the wire {on_wire:.3f} of the cap"
         if lane.demanded:
             alone = ONE_BBR if (congestion, flows) == ("bbr", 1) else 0
-            rep.least(what, on_wire if a.short else good, lane.demanded - alone -
-                      (0 if a.short else READING), " of the cap")
+            got, slack = (on_wire, 0) if a.short else (good, READING + alone)
+            rep.least(what, got, lane.demanded - slack, " of the cap")
             rep.most("  not over it", on_wire, 1.05, " of the cap")
             rep.shown("  natra", f"{figures}, dropped so far {lane.dropped()}")
         else:
