@@ -38,28 +38,27 @@ static void note_limits(struct call *call, const struct natra_info *info)
 	log_add_u64(&call->facts, "egress_burst_bytes", p->egress_burst_bytes);
 }
 
-/* Limits of the bandwidth plugin hold beside natra's. */
-static int handle_leftovers(struct call *call,
-			    const struct natra_target *target, bool replace)
+/* Otherwise their limits hold beside natra's, and natra_attach warns of them. */
+static int replace_leftovers(struct call *call,
+			     const struct natra_target *target)
 {
 	struct natra_leftovers left = NATRA_INIT(left);
-	int r = 0;
+	int r;
 
 	/* Why they cannot be found, attaching will say. */
 	if (natra_find_leftovers(call->n, target, &left) < 0 ||
 	    (!left.tbf && !left.ingress_redirect))
 		return 0;
-	if (replace)
-		r = natra_remove_leftovers(call->n, target);
+	r = natra_remove_leftovers(call->n, target);
 	if (r == 0)
-		log_write(&call->log, NATRA_LOG_WARN,
-			  "%s what the bandwidth plugin left on '%s':%s%s%s",
-			  replace ? "removed" : "limited twice, with",
-			  left.host_ifname, left.tbf ? " tbf" : "",
-			  left.ingress_redirect ? " redirect to " : "",
-			  left.ingress_redirect && !left.ifb_ifname[0]
-				  ? "nowhere"
-				  : left.ifb_ifname);
+		log_write(
+			&call->log, NATRA_LOG_WARN,
+			"removed what the bandwidth plugin left on '%s':%s%s%s",
+			left.host_ifname, left.tbf ? " tbf" : "",
+			left.ingress_redirect ? " redirect to " : "",
+			left.ingress_redirect && !left.ifb_ifname[0]
+				? "nowhere"
+				: left.ifb_ifname);
 	return r;
 }
 
@@ -84,7 +83,7 @@ static int shape(struct call *call, const struct settings *settings)
 
 	if (r)
 		return r;
-	r = handle_leftovers(call, &target, settings->replace_bandwidth);
+	r = settings->replace_bandwidth ? replace_leftovers(call, &target) : 0;
 	if (r == 0)
 		r = natra_attach(call->n, &target, &settings->policy, &info);
 	if (r < 0) {

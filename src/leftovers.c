@@ -6,6 +6,8 @@
  * filter, a u32 with the class 1:1, redirects all egress to an ifb that has a
  * tbf, too.
  */
+#include "leftovers.h"
+
 #include <errno.h>
 #include <linux/pkt_cls.h>
 #include <linux/pkt_sched.h>
@@ -13,7 +15,6 @@
 #include <linux/tc_act/tc_mirred.h>
 #include <string.h>
 
-#include "link.h"
 #include "pin.h"
 #include "qdisc.h"
 #include "structs.h"
@@ -175,18 +176,15 @@ static int look_at_pod(void *arg)
 				    &look->pod);
 }
 
-static int find(struct natra *n, struct netlink *nl,
-		const struct natra_target *target, int pod_fd,
-		struct leftovers *ret_leftovers)
+/* On the host side of an interface of the namespace pod_fd. */
+static int find_beside(struct natra *n, struct netlink *nl,
+		       const struct link_info *pod, int pod_fd,
+		       struct leftovers *ret_leftovers)
 {
-	struct look look = {.n = n, .target = target};
 	struct leftovers l = {0};
 	int r;
 
-	r = netns_run(n, pod_fd, look_at_pod, &look);
-	if (r < 0)
-		return r;
-	r = link_host_peer(n, nl, &look.pod, pod_fd, &l.host);
+	r = link_host_peer(n, nl, pod, pod_fd, &l.host);
 	if (r == -EOPNOTSUPP) {
 		n->error[0] = '\0'; /* an answer, not an error */
 		*ret_leftovers = (struct leftovers){0};
@@ -232,6 +230,7 @@ static int begin(struct natra *n, const struct natra_target *target,
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_close int pod_fd = -1;
 	struct natra_target t;
+	struct look look = {.n = n, .target = &t};
 	int r;
 
 	if (!n)
@@ -249,7 +248,43 @@ static int begin(struct natra *n, const struct natra_target *target,
 	}
 	if (r == 0)
 		r = netlink_open(n, ret_nl);
-	return r < 0 ? r : find(n, ret_nl, &t, pod_fd, ret_leftovers);
+	if (r == 0)
+		r = netns_run(n, pod_fd, look_at_pod, &look);
+	return r < 0 ? r
+		     : find_beside(n, ret_nl, &look.pod, pod_fd, ret_leftovers);
+}
+
+/* Whether it is worth while to see if the interface of that index is the peer: each
+ * attachment asks, and nearly none has any of it. */
+static bool may_be_left(struct natra *n, struct netlink *nl,
+			const struct link_info *pod)
+{
+	struct qdisc root = {0}, ingress = {0};
+
+	if (strcmp(pod->kind, "veth") != 0 || !pod->peer_ifindex)
+		return false;
+	(void)qdisc_get(n, nl, pod->peer_ifindex, TC_H_ROOT, &root);
+	(void)qdisc_get(n, nl, pod->peer_ifindex, TC_H_INGRESS, &ingress);
+	return strcmp(root.kind, "tbf") == 0 ||
+	       strcmp(ingress.kind, "ingress") == 0;
+}
+
+void leftovers_warn(struct natra *n, const struct link_info *pod, int pod_fd)
+{
+	cleanup_netlink struct netlink nl = {0};
+	struct leftovers l;
+
+	if (netlink_open(n, &nl) < 0 || !may_be_left(n, &nl, pod) ||
+	    find_beside(n, &nl, pod, pod_fd, &l) < 0)
+		return;
+	if (l.tbf.kind[0] || l.redirect.handle)
+		natra_log(
+			n, NATRA_LOG_WARN,
+			"what the bandwidth plugin left on '%s' limits as well:%s%s%s",
+			l.host.ifname, l.tbf.kind[0] ? " tbf" : "",
+			l.redirect.handle ? " redirect to " : "",
+			l.redirect.handle && !l.ifb.ifindex ? "nowhere"
+							    : l.ifb.ifname);
 }
 
 int natra_find_leftovers(struct natra *n, const struct natra_target *target,

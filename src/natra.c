@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "engine.h"
+#include "leftovers.h"
 #include "set_limits.h"
 #include "shaper.h"
 #include "structs.h"
@@ -207,6 +208,15 @@ static int warn_before_ours(void *arg, const struct natra_hook_entry *entry)
 	return 0;
 }
 
+/* Whose limits hold too, and who runs before natra. */
+static void warn_of_others(struct natra *n, const struct order *o,
+			   const struct meta *meta)
+{
+	leftovers_warn(n, &o->scene.pod, o->netns_fd);
+	if (o->scene.others || meta->host.ifindex)
+		(void)natra_neighbours(n, o->id, warn_before_ours, n);
+}
+
 int natra_attach(struct natra *n, const struct natra_target *target,
 		 const struct natra_policy *policy, struct natra_info *ret_info)
 {
@@ -234,8 +244,8 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		drop_unused(n);
 		return r;
 	}
-	if (n->log_fn && (o.scene.others || gen.meta.host.ifindex))
-		(void)natra_neighbours(n, o.id, warn_before_ours, n);
+	if (n->log_fn)
+		warn_of_others(n, &o, &gen.meta);
 	if (!ret_info)
 		return 0;
 	info_of(&gen, &info);

@@ -125,8 +125,9 @@ NATRA_API int natra_policy_check(struct natra *n,
  *
  * All or nothing: on any error interface and state are as before. A repeated
  * call with the same arguments succeeds and keeps counters. Programs of others
- * on the same hooks still run, natra's in front of them; what is in front of
- * natra's nevertheless is told to the log, see natra_hook_entry.
+ * on the same hooks still run, natra's in front of them. The log has a warning
+ * of what is in front of natra's nevertheless, see natra_hook_entry, and of the
+ * bandwidth plugin's limits that hold as well, see natra_find_leftovers.
  *
  * Mode AUTO tries, with EDT AUTO or ON: TCX podside, clsact podside, TCX
  * hostside, clsact hostside; with EDT OFF: TCX podside, TCX hostside, clsact

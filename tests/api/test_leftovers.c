@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SKIP 77
-#define HOST "h-old"
-#define TBF  "tbf rate 10mbit burst 64k latency 25ms"
-#define IFB  "bwp148cdf1cc030"
+#define SKIP        77
+#define HOST        "h-old"
+#define TBF         "tbf rate 10mbit burst 64k latency 25ms"
+#define IFB         "bwp148cdf1cc030"
+#define WARNING_MAX 256
 
 static struct natra *n;
 static struct pod pod;
@@ -307,6 +308,58 @@ static void by_the_id_of_an_attachment(void **state)
 	assert_int_equal(natra_detach(n, &target), 0);
 }
 
+static void keep_warning(void *arg, enum natra_log_level level,
+			 const char *line)
+{
+	if (level == NATRA_LOG_WARN)
+		(void)snprintf(arg, WARNING_MAX, "%s", line);
+}
+
+/* Of a new attachment; "": none. */
+static const char *warning_of_attach(void)
+{
+	static char line[WARNING_MAX];
+	struct natra_target target = pod_target(&pod, "web");
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra *talking = NULL;
+
+	line[0] = '\0';
+	opts.bpffs_path = BPFFS;
+	opts.log_fn = keep_warning;
+	opts.log_arg = line;
+	assert_int_equal(natra_open(&talking, &opts), 0);
+	assert_int_equal(KEPT(natra_attach(talking, &target, &policy, NULL)),
+			 0);
+	assert_int_equal(natra_detach(talking, &target), 0);
+	natra_close(talking);
+	return line;
+}
+
+static void attaching_warns(void **state)
+{
+	static const char start[] =
+		"what the bandwidth plugin left on '" HOST "' limits as well:";
+	char expected[WARNING_MAX];
+
+	(void)state;
+	assert_string_equal(warning_of_attach(), "");
+	rig_sh("tc qdisc add dev " HOST " root handle 2: " TBF);
+	assert_string_equal(warning_of_attach(), "");
+	rig_sh("tc qdisc del dev " HOST " root");
+	add_tbf();
+	(void)snprintf(expected, sizeof(expected), "%s tbf", start);
+	assert_string_equal(warning_of_attach(), expected);
+	add_ingress(IFB);
+	(void)snprintf(expected, sizeof(expected), "%s tbf redirect to " IFB,
+		       start);
+	assert_string_equal(warning_of_attach(), expected);
+	rig_sh("tc qdisc del dev " HOST " root && ip link del " IFB);
+	(void)snprintf(expected, sizeof(expected), "%s redirect to nowhere",
+		       start);
+	assert_string_equal(warning_of_attach(), expected);
+}
+
 static void no_host_side(void **state)
 {
 	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
@@ -376,6 +429,7 @@ int main(void)
 		CASE(redirects_of_others),
 		CASE(ingress_is_shared),
 		CASE(by_the_id_of_an_attachment),
+		CASE(attaching_warns),
 		CASE(no_host_side),
 		CASE(bad_calls),
 	};

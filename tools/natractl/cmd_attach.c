@@ -81,8 +81,10 @@ static int handle_leftovers(const struct cli *cli,
 
 	if (cli->opts.value[OPT_REPLACE_BANDWIDTH])
 		return natra_remove_leftovers(cli->n, target);
-	/* Why they cannot be found, attaching will say. */
-	if (natra_find_leftovers(cli->n, target, &leftovers) < 0 ||
+	/* With --verbose the library's log has them; why they cannot be found,
+	 * attaching will say. */
+	if (cli->opts.verbosity > 0 ||
+	    natra_find_leftovers(cli->n, target, &leftovers) < 0 ||
 	    !leftovers_any(&leftovers))
 		return 0;
 	fputs("natractl: warning: ", stderr);
