@@ -10,6 +10,7 @@
 
 #include "libbpf_log.h"
 #include "natra.skel.h"
+#include "natra_object_id.h"
 #include "util/cleanup.h"
 
 static void skeleton_freep(struct natra_bpf **skel)
@@ -60,16 +61,12 @@ int engine_id(struct natra *n, const struct program_options *options,
 	      uint64_t *ret_id)
 {
 	const uint32_t kind[2] = {NATRA_PIN_ABI, options->kind};
-	uint64_t h = 0xcbf29ce484222325ULL;
+	uint64_t h = NATRA_OBJECT_ID;
 	struct natra_fixed fixed = {0};
-	const void *object;
-	size_t size = 0;
 	int r = fixed_of(n, options, &fixed);
 
 	if (r < 0)
 		return r;
-	object = natra_bpf__elf_bytes(&size);
-	h = hash_words(h, object, size);
 	h = hash_words(h, kind, sizeof(kind));
 	if (options->subnets && options->subnets->len)
 		h = hash_words(h, options->subnets->list,

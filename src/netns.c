@@ -83,20 +83,20 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 	return 0;
 }
 
-int netns_self(struct netns_id *ret_id)
+int netns_self(int fd, struct netns_id *ret_id)
 {
 	socklen_t len = sizeof(ret_id->cookie);
-	cleanup_close int fd = -1;
+	cleanup_close int sock = -1;
 	struct netns_id id;
 	struct stat st;
 
-	if (stat(SELF_NETNS, &st) < 0)
+	if ((fd >= 0 ? fstat(fd, &st) : stat(SELF_NETNS, &st)) < 0)
 		return -errno;
 	id.inode = st.st_ino;
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
+	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (sock < 0)
 		return -errno;
-	if (getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &id.cookie, &len) < 0)
+	if (getsockopt(sock, SOL_SOCKET, SO_NETNS_COOKIE, &id.cookie, &len) < 0)
 		return -errno;
 	*ret_id = id;
 	return 0;
@@ -128,20 +128,27 @@ int netns_lock(struct natra *n, int fd, int *ret_lock_fd)
 	return 0;
 }
 
-static int read_self(void *arg)
+struct identify {
+	int fd;
+	struct netns_id id;
+};
+
+static int identify(void *arg)
 {
-	return netns_self(arg);
+	struct identify *found = arg;
+
+	return netns_self(found->fd, &found->id);
 }
 
 /* 1: it is that namespace; 0: it is another. */
 static int is_netns(int fd, const struct netns_id *id)
 {
-	struct netns_id found;
-	int r = netns_run(NULL, fd, read_self, &found);
+	struct identify found = {.fd = fd};
+	int r = netns_run(NULL, fd, identify, &found);
 
 	if (r < 0)
 		return r;
-	return found.inode == id->inode && found.cookie == id->cookie;
+	return found.id.inode == id->inode && found.id.cookie == id->cookie;
 }
 
 /* What ends while it is looked at, or is hidden from us, is not an error. */
@@ -203,7 +210,7 @@ static int scan(const char *dir_path, const char *suffix, bool only_digits,
 int netns_find(const struct netns_id *id, int hint_fd, int *ret_fd)
 {
 	struct netns_id self = {0};
-	int r = netns_self(&self);
+	int r = netns_self(-1, &self);
 
 	if (r < 0)
 		return r;

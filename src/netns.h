@@ -27,8 +27,9 @@ int netns_find(const struct netns_id *id, int hint_fd, int *ret_fd);
  * own) until the descriptor is closed. */
 int netns_lock(struct natra *n, int fd, int *ret_lock_fd);
 
-/* The namespace that the calling thread is in. */
-int netns_self(struct netns_id *ret_id);
+/* The namespace that the calling thread is in. `fd` is a descriptor of it, or -1: to
+ * find it in /proc takes longer, of a new thread most of all. */
+int netns_self(int fd, struct netns_id *ret_id);
 
 /* For netns_run: a namespace of its own, which goes with the thread. */
 #define NETNS_NEW (-2)

@@ -30,7 +30,7 @@ static int look_around(void *arg)
 	cleanup_netlink struct netlink nl = {0};
 	int r;
 
-	r = netns_self(&scene->pod_netns);
+	r = netns_self(scene->pod_fd, &scene->pod_netns);
 	if (r < 0)
 		return natra_fail(look->n, r, "identify the network namespace");
 	r = netlink_open(look->n, &nl);
@@ -54,7 +54,7 @@ int scene_look(struct natra *n, int pod_fd, const char *ifname,
 	struct look look = {n, ifname, &scene};
 	int r;
 
-	r = netns_self(&scene.host_netns);
+	r = netns_self(-1, &scene.host_netns);
 	if (r < 0)
 		return natra_fail(n, r, "identify the network namespace");
 	r = netns_run(n, pod_fd, look_around, &look);
