@@ -48,6 +48,9 @@ int program_load_stub(struct natra *n, enum program_kind kind, int programs_fd,
 		INSN(BPF_LD | BPF_IMM | BPF_DW, BPF_REG_2, BPF_PSEUDO_MAP_FD, 0,
 		     programs_fd),
 		INSN(0, 0, 0, 0, 0),
+		/* A constant: the kernel makes a direct jump of it. To patch that
+		 * in is most of what loading this takes, once; each packet
+		 * would pay for a jump by way of the array. */
 		INSN(BPF_ALU | BPF_MOV | BPF_K, BPF_REG_3, 0, 0, 0),
 		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_tail_call),
 		/* Back only if there is no program: TC_ACT_UNSPEC. */
