@@ -60,7 +60,10 @@ def conf(pod, lim):
 
 def memory(_r, cell, lim):
     """What the kernel's allocators say before and after, of pods that are there
-    already; the second time, since the first makes caches too."""
+    already; the second time, since the first makes caches too. The node has
+    none of natra's programs at the beginning: one that an earlier cell's pods
+    left would be counted, and shift which pods share the others."""
+    plugin.natractl("gc")
     lim = lim or limiter(cell.limiter)
     count = cell.param("pods")
     pods = [Veth(f"mem{i}", f"vmem{i}") for i in range(count + 1)]

@@ -58,26 +58,60 @@ class Lane(threading.Thread):
         raise RuntimeError("no reading at that time")
 
     def sockets(self):
-        """(time, bytes that the receiver took, segments sent once more)."""
+        """(time, bytes that the receiver took, segments sent once more), the
+        latter by the socket's peer. Only the streams of this lane: a client
+        has orphans of earlier ones, whose pods are gone."""
+        ours = ("-tinHO", "state", "established")
         begin = time.monotonic()
-        got = self.dst.run("ss", "-tinH", "sport", "=", f":{PORT}")
+        got = self.dst.run("ss", *ours, "sport", "=", f":{PORT}", "and", "dst",
+                           self.src.ip)
         # ss looked sometime in between; it takes long where the CPU is emulated.
         when = (begin + time.monotonic()) / 2
-        sent = self.src.run("ss", "-tinH", "dport", "=", f":{PORT}")
-        return (when,
-                sum(map(int, re.findall(r"bytes_received:(\d+)", got))),
-                sum(map(int, re.findall(r"retrans:\d+/(\d+)", sent))))
+        sent = self.src.run("ss", *ours, "dport", "=", f":{PORT}", "and", "dst",
+                            self.dst.ip)
+        return (when, by_socket(got, r"bytes_received:(\d+)"),
+                by_socket(sent, r"retrans:\d+/(\d+)"))
 
 
-def measure(lane, begin, start, before, after):
-    """Figures of one direction; rates in Mbit/s."""
+def by_socket(listed, pattern):
+    """A counter of each socket in ss's list, by its two ends; 0 where ss has
+    left it out."""
+    found = {}
+    for line in listed.splitlines():
+        n = re.search(pattern, line)
+        found[tuple(line.split()[2:4])] = int(n[1]) if n else 0
+    return found
+
+
+def grown(what, before, after, flows):
+    """By how much a counter grew, all sockets together. Sockets that are not
+    the same ones, or a counter that went back, would make nonsense of it."""
+    if len(before) <= flows:    # iperf3's control connection is one more
+        raise RuntimeError(f"{what}: {len(before)} sockets for {flows} flows")
+    if set(before) != set(after):
+        raise RuntimeError(f"{what}: {len(before)} sockets when the window "
+                           f"began, {len(after)} when it ended, "
+                           f"{len(set(before) & set(after))} in both")
+    back = [k for k in before if after[k] < before[k]]
+    if back:
+        raise RuntimeError(f"{what}: went from {before[back[0]]} to "
+                           f"{after[back[0]]}")
+    return sum(after.values()) - sum(before.values())
+
+
+def measure(lane, start, flows, before, after):
+    """Figures of one direction; rates in Mbit/s. What the receiver took can be a
+    little more than what came in the window: a hole of before it was filled."""
+    begin = lane.begin()
     seconds = [(lane.at(start + i + 1) - lane.at(start + i)) * 8e-6
                for i in range(WINDOW_SECONDS)]
     wire = statistics.mean(seconds)
     span = after[0] - before[0]
     values = {"wire": wire,
-              "goodput": (after[1] - before[1]) * 8e-6 / span,
-              "retransmissions": (after[2] - before[2]) / span,
+              "goodput": grown("bytes received", before[1], after[1], flows) *
+              8e-6 / span,
+              "retransmissions": grown("segments sent again", before[2],
+                                       after[2], flows) / span,
               "seconds_sd": statistics.stdev(seconds),
               "first_second_mb": (lane.at(begin + 1) - lane.at(begin)) / 1e6}
     if lane.rate:
@@ -121,7 +155,7 @@ def run(r, cell, lim=None):
     values, series = {}, {}
     for lane, b, a in zip(lanes, *sockets):
         got, series[f"{lane.way} Mbit/s"] = measure(
-                lane, lane.begin(), start, b, a)
+                lane, start, cell.param("flows"), b, a)
         values.update({f"{k}_{lane.way}": v for k, v in got.items()})
     values.update(r.natra_state(lanes[-1].pod))
     return values, series
