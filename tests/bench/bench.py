@@ -70,6 +70,9 @@ class Run:
         if cells.EMULATED and cell.workload in cells.CPU_BOUND:
             raise LeftOut("an emulated CPU translates each instruction of BPF, "
                           "so CPU time tells nothing of a real one's")
+        if cells.EMULATED and cell.workload == "slis" and \
+                cell.param("pods") > cells.EMULATED_PODS:
+            raise LeftOut("an emulated CPU takes minutes to make so many pods")
         rate = RATES.get(dict(cell.params).get("rate"))
         if cell.workload != "sweep" or rate is None:
             return

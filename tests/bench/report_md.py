@@ -140,14 +140,17 @@ def sweep(res):
     if not rows:
         return []
     return ["## The cap", "",
-            "Rates in Mbit/s; the wire's have the headers of each segment. "
-            "*Between samples* is the deviation of the runs' means in percent, "
-            "*between seconds* that of single seconds within a run.", "",
-            *table(("cap", "flows", "", "limiter", "wire", "error",
+            "Caps in bit/s, rates in Mbit/s; the wire's have the headers of "
+            "each segment. *Error* is the wire's against the cap. *Between "
+            "samples* is the standard deviation of the samples' means in "
+            "percent, *between seconds* that of single seconds within a "
+            "sample, in Mbit/s.", "",
+            *table(("cap", "flows", "direction", "limiter", "wire", "error",
                     "between samples", "between seconds", "goodput",
                     "retransmissions/s", "MB in the first second"), rows),
             *(wire and ["Without a limiter:", ""]),
-            *table(("flows", "", "directions at once", "Mbit/s"), wire)]
+            *table(("flows", "direction", "directions at once", "Mbit/s"),
+                   wire)]
 
 
 def latency(res):
@@ -199,9 +202,12 @@ def cost(res):
     for name in dict.fromkeys(k[1] for k in res.find("throughput")):
         mode = next((s["values"]["mode"] for k in res.find("throughput", name)
                      for s in res.cells[k] if "mode" in s["values"]), "")
-        moved.append((name_of(name), mode, *(
-                spread(res.get("throughput", name, m), digits)
-                for m, digits in (("gbit", 1), ("cpu_per_gb", 3)))))
+        found = {m: res.get("throughput", name, m)
+                 for m in ("gbit", "cpu_per_gb")}
+        if found["gbit"]:
+            moved.append((name_of(name), mode, len(found["gbit"].values),
+                          spread(found["gbit"], 1),
+                          spread(found["cpu_per_gb"], 3)))
     adds = []
     for who in ("upstream", "natra clsact", "natra tcx", "two links"):
         got = [res.get("add", "both", f"{m} {who}")
@@ -212,12 +218,11 @@ def cost(res):
                          *(figure(s, 2) for s in got)))
     memory = []
     for key in res.find("memory"):
-        def get(metric, key=key):
-            return figure(res.stat(key, metric))
-        memory.append((name_of(key[1]), dict(key[2])["pods"],
-                       get("slab_kib"), get("SUnreclaim_kib"),
-                       get("KernelStack_kib"), get("PageTables_kib"),
-                       get("memlock_kib")))
+        memory.append((name_of(key[1]), dict(key[2])["pods"], *(
+                figure(res.stat(key, m)) for m in (
+                        "slab_kib", "SUnreclaim_kib", "KernelStack_kib",
+                        "PageTables_kib", "VmallocUsed_kib", "Percpu_kib",
+                        "memlock_kib"))))
     packets = [(m[:-len(" ns")], figure(res.get("per-packet", "natra", m)))
                for k in res.find("per-packet") for m in res.metrics(k)]
     if not (moved or adds or memory or packets):
@@ -225,14 +230,20 @@ def cost(res):
     return ["## Cost", "",
             *(moved and ["A cap far above the wire, streams both ways; medians, and "
                        "the least and the most:", ""]),
-            *table(("", "mode", "Gbit/s", "CPU seconds per GB"), moved),
+            *table(("", "mode", "samples", "Gbit/s", "CPU seconds per GB"),
+                   moved),
             *(adds and ["An ADD, medians:", ""]),
             *table(("", "wall, ms", "CPU, ms", "peak RSS, KiB"), adds),
             *(memory and ["The kernel's memory for each limited pod, KiB "
                           f"(published of upstream's: {PUBLISHED_SLAB_KIB}, of "
-                          "the first column's kind):", ""]),
+                          "the first column's kind). All but *memlock* are the "
+                          "whole machine's, before and after: what else it does "
+                          "makes a few KiB, also below 0. *memlock* is what "
+                          "the kernel charges for natra's programs and maps; "
+                          "most of it is in vmalloc too.", ""]),
             *table(("", "pods", "slab, stacks and page tables", "slab",
-                    "stacks", "page tables", "memlock"), memory),
+                    "stacks", "page tables", "vmalloc", "per-CPU", "memlock"),
+                   memory),
             *(packets and ["A packet in natra's programs, ns "
                            "(BPF_PROG_TEST_RUN):", ""]),
             *table(("program", "ns"), packets)]
@@ -242,10 +253,9 @@ def target_table(found):
     rows = []
     for t in found:
         rows.append((t.name,
-                     "" if t.value is None else f"{t.value:.4g}{t.unit}",
+                     "" if t.value is None else t.show(t.value),
                      "" if t.bound is None else
-                     f"{'≤' if t.sense == 'most' else '≥'} {t.bound:.4g}"
-                     f"{t.unit}",
+                     f"{'≤' if t.sense == 'most' else '≥'} {t.show(t.bound)}",
                      {True: "met", False: "**missed**",
                       None: "not measured"}[t.met]))
     return ["## Targets", "", *table(("", "measured", "demanded", ""), rows)]
@@ -290,7 +300,9 @@ def write(res, old=None, charts=None):
              f"Profile `{res.data['profile']}`, {about['date']}, "
              f"{res.data['seconds']} s, {about['cpus']} CPUs ({about['cpu']}).",
              *(["The CPU is emulated: compare a figure with the others of this "
-                "run only."] if about.get("emulated") else []), "",
+                "run only."] if about.get("emulated") else []),
+             "Where there are several samples, a figure is their mean, ± their "
+             "standard deviation.", "",
              *left_out(res)]
     for part in (mixed, sweep, latency, slis, cost):
         lines += part(res)

@@ -19,7 +19,7 @@ class Target:
     bound: float                # None: what it is compared with was not measured
     sense: str                  # "most" or "least"
     unit: str = ""
-    cause: str = ""             # of a miss, if it is the machine's
+    cause: str = ""             # of a miss, where it is known
 
     @property
     def met(self):
@@ -32,8 +32,12 @@ class Target:
     def text(self):
         sign = "<=" if self.sense == "most" else ">="
         cause = f"; {self.cause}" if self.cause else ""
-        return f"{self.name}: {self.value:.4g}{self.unit} (demanded " \
-               f"{sign} {self.bound:.4g}{self.unit}){cause}"
+        return f"{self.name}: {self.show(self.value)} (demanded " \
+               f"{sign} {self.show(self.bound)}){cause}"
+
+    def show(self, value):
+        """Four digits, or all before the point."""
+        return (f"{value:.0f}" if value >= 1000 else f"{value:.4g}") + self.unit
 
 
 def times(factor, value):
@@ -65,19 +69,26 @@ def cap(res):
 def deviation(res):
     """Over all cells that both were measured in, the median of the standard
     deviation between samples, in percent of the rate."""
-    for way, words in WAYS.items():
-        both = {"natra": [], "upstream": []}
-        for key in res.find("sweep", "natra"):
-            found = [res.get("sweep", name, f"wire_{way}", **dict(key[2]))
-                     for name in both]
-            if all(s and s.relative_sd is not None for s in found):
-                for name, s in zip(both, found):
-                    both[name].append(s.relative_sd * 100)
-        natra, upstream = (statistics.median(v) if v else None
-                           for v in both.values())
-        yield Target(f"deviation between samples {words}, at most "
-                     "upstream's",
-                     natra, upstream, "most", " %")
+    for name, way in (("natra", "in"), ("natra", "out"), ("natra-pace", "in")):
+        keys = [k for k in res.find("sweep", name) if res.stat(k, f"wire_{way}")]
+        if not keys and name != "natra":
+            continue            # there is no fq
+        both = []
+        for key in keys:
+            # Upstream's has the other direction beside it, in a pod of its own.
+            same = {p: dict(key[2])[p] for p in ("rate", "flows")}
+            pair = [s and s.relative_sd for s in (
+                    res.stat(key, f"wire_{way}"),
+                    res.get("sweep", "upstream", f"wire_{way}", **same))]
+            if None not in pair:
+                both.append(pair)
+        natra, upstream = ([statistics.median(v) * 100 for v in zip(*both)]
+                           if both else (None, None))
+        held = any(paced(res, k, way) for k in keys)
+        yield Target(f"deviation between samples {WAYS[way]}, "
+                     f"{'paced' if held else 'policed'}: at most upstream's",
+                     natra, upstream, "most", " %", "" if held else
+                     "policing has no queue to smooth with")
 
 
 def not_carried(res):
@@ -102,7 +113,7 @@ def mixed(res):
     yield Target("mice beside elephants, fixed load: requests/s, at least "
                  "0.95 of no limiter's", get("natra", "rps_annotated", "fixed"),
                  times(0.95, get("none", "rps_annotated", "fixed")), "least",
-                 cause=not_carried(res))
+                 "/s", not_carried(res))
     yield Target("mice beside elephants, fixed load: p99, at most 1.5 of no "
                  "limiter's",
                  get("natra", "p99_ms_annotated", "fixed"),
@@ -111,13 +122,14 @@ def mixed(res):
     yield Target("mice at full tilt: requests/s, at least 10 times "
                  "upstream's",
                  get("natra", "rps_annotated", "tilt"),
-                 times(10, get("upstream", "rps_annotated", "tilt")), "least")
+                 times(10, get("upstream", "rps_annotated", "tilt")), "least",
+                 "/s")
     for other, words in (("none", "no limiter's"), ("upstream", "upstream's")):
         yield Target(f"mice of both pods at full tilt: requests/s, at least "
                      f"{words}",
                      get("natra", "rps_total", "tilt"),
-                     get(other, "rps_total", "tilt"), "least",
-                     cause=cpu_is_limit(res))
+                     get(other, "rps_total", "tilt"), "least", "/s",
+                     cpu_is_limit(res))
 
 
 def latency(res):
@@ -135,9 +147,19 @@ def latency(res):
 
 
 def cost(res):
+    def stat(limiter, metric):
+        return res.get("throughput", limiter, metric)
+
     def median(limiter, metric):
-        stat = res.get("throughput", limiter, metric)
-        return stat.median if stat else None
+        return stat(limiter, metric) and stat(limiter, metric).median
+
+    def scatter(name, other):
+        """By how much samples of one and the same limiter differ."""
+        words = [f"{min(found.values):.1f} to {max(found.values):.1f}"
+                 for found in (stat(n, "gbit") for n in (name, other))
+                 if found and len(found.values) > 1]
+        return f"medians of samples from {' and from '.join(words)}" \
+            if words else ""
 
     for key in res.find("throughput"):
         name = key[1]
@@ -149,7 +171,7 @@ def cost(res):
                          f"{words}",
                          median(name, "gbit"),
                          times(factor, median(other, "gbit")), "least",
-                         " Gbit/s")
+                         " Gbit/s", scatter(name, other))
         yield Target(f"CPU seconds per GB, {name}: at most upstream's",
                      median(name, "cpu_per_gb"),
                      median("upstream", "cpu_per_gb"), "most", " s")

@@ -6,10 +6,15 @@ import os
 import sys
 import unittest
 
-sys.path.append(os.path.dirname(os.path.abspath(__file__)) + "/../harness")
+HERE = os.path.dirname(os.path.abspath(__file__))
+# After this directory, whose names come first.
+for part in ("harness", "cni", "net"):
+    sys.path.append(f"{HERE}/../{part}")
+
 import cells
 import compare
 import conntrack
+import sweep as streams
 from report_md import write
 from statistic import Results, Stat, quantiles
 from targets import missed, targets
@@ -77,9 +82,46 @@ class Cells(unittest.TestCase):
                      if c.limiter == "natra-pace"}
             self.assertEqual(found, {"sweep", "latency"} if fq else set())
 
+    def test_modes_take_turns_with_what_they_are_compared_with(self):
+        names = [c.limiter for _, c in cells.schedule(
+                "full", MODES, only=["throughput"])]
+        turn = [*cells.LIMITERS, *(f"natra-{m}" for m in MODES)]
+        self.assertEqual(names, turn * (len(names) // len(turn)))
+        self.assertGreaterEqual(names.count("none"), 5)
+
     def test_the_wire_comes_first(self):
         first = cells.schedule("ci", MODES)[0][1]
         self.assertEqual((first.workload, first.limiter), ("sweep", "none"))
+
+
+class Sockets(unittest.TestCase):
+    LISTED = """\
+0 0 [::ffff:10.71.0.2]:5201 [::ffff:10.77.20.2]:1026 cubic bytes_received:700
+0 0 [::ffff:10.71.0.2]:5201 [::ffff:10.77.20.2]:1024 cubic rto:201
+"""
+
+    def grown(self, before, after, flows=1):
+        return streams.grown("x", before, after, flows)
+
+    def test_counters_of_a_list(self):
+        found = streams.by_socket(self.LISTED, r"bytes_received:(\d+)")
+        self.assertEqual(sorted(found.values()), [0, 700])
+
+    def test_growth(self):
+        self.assertEqual(self.grown({1: 5, 2: 0}, {1: 8, 2: 1}), 4)
+
+    def test_other_sockets_fail(self):
+        for after in ({1: 8}, {1: 8, 3: 0}, {1: 8, 2: 0, 3: 0}):
+            with self.assertRaises(RuntimeError):
+                self.grown({1: 5, 2: 0}, after)
+
+    def test_too_few_sockets_fail(self):
+        with self.assertRaises(RuntimeError):
+            self.grown({1: 5, 2: 0}, {1: 8, 2: 0}, flows=2)
+
+    def test_what_went_back_fails(self):
+        with self.assertRaises(RuntimeError):
+            self.grown({1: 5, 2: 3}, {1: 80, 2: 2})
 
 
 class Statistics(unittest.TestCase):
@@ -139,6 +181,28 @@ class Targets(unittest.TestCase):
                                *sweep("upstream", upstream)))
             self.assertEqual([v for k, v in got.items()
                               if k.startswith("deviation")], [good, True])
+
+    def test_deviation_of_paced_ingress_has_a_row_of_its_own(self):
+        paced = [sample("sweep", "natra-pace", dict(SWEEP, ways="in"), n,
+                        pace=True, wire_in=w) for n, w in enumerate((9, 10, 11))]
+        upstream = sweep("upstream", [(10, 10), (10, 10), (10.1, 10)])
+        found = {t.name: t for t in targets(run(
+                *paced, *sweep("natra", [(10, 10)] * 3), *upstream))}
+        name = "deviation between samples into the pod, {}: at most upstream's"
+        self.assertIs(found[name.format("policed")].met, True)
+        self.assertIs(found[name.format("paced")].met, False)
+        self.assertEqual(found[name.format("paced")].value, 10)
+
+    def test_throughput_is_judged_by_medians(self):
+        def rows(limiter, *gbit):
+            return [sample("throughput", limiter, {}, n, gbit=g, cpu_per_gb=1)
+                    for n, g in enumerate(gbit)]
+        found = targets(run(*rows("none", 90, 100, 101),
+                            *rows("natra", 50, 97, 98),
+                            *rows("natra-x", 99, 96, 40)))
+        bad, = missed(found)
+        self.assertIn("natra-x: at least 0.97", bad.name)
+        self.assertIn("from 40.0 to 99.0 and from 90.0 to 101.0", bad.cause)
 
     def test_mice(self):
         def rows(rps, p99, tilt):
