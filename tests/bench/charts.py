@@ -102,11 +102,12 @@ def mice(res, out):
     figure, axes = pyplot.subplots(figsize=(6, 2.6))
     left = [0.0] * len(names)
     most = max(res.mean("mixed", n, "rps_total", load="tilt") for n in names)
-    for pod, shade in (("annotated", 1.0), ("bystander", 0.45)):
+    for pod, words, shade in (("annotated", "capped", 1.0),
+                              ("bystander", "bystander", 0.45)):
         wide = [res.mean("mixed", n, f"rps_{pod}", load="tilt") for n in names]
         bars = axes.barh([LABELS[n] for n in names], wide, left=left,
                          color=[COLOURS[n] for n in names], alpha=shade)
-        axes.bar_label(bars, [f"{w:.0f} {pod}" if w > 0.2 * most else ""
+        axes.bar_label(bars, [f"{w:.0f} {words}" if w > 0.2 * most else ""
                               for w in wide],
                        label_type="center", fontsize=8)
         left = [a + b for a, b in zip(left, wide)]

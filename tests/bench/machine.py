@@ -62,6 +62,6 @@ def describe():
             "upstream-debian": package("containernetworking-plugins"),
             "iperf3": say("iperf3", "--version"),
             "hey": package("hey"),
-            "nginx": say("nginx", "-v"),
+            "nginx": package("nginx"),
             "sockperf": package("sockperf"),
     }

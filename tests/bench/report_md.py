@@ -45,10 +45,12 @@ def spread(stat, digits):
 
 
 def table(head, rows):
+    """A dash where there is no figure: not measured, or nothing to measure."""
     if not rows:
         return []
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head),
-            *("| " + " | ".join(map(str, r)) + " |" for r in rows), ""]
+            *("| " + " | ".join(str(c) or "–" for c in r) + " |"
+              for r in rows), ""]
 
 
 def verdict(res):
