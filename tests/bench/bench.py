@@ -40,17 +40,21 @@ class Progress:
     """One line a cell, with the time that the cells after it will take."""
 
     def __init__(self, plan):
-        self.left = sum(c.seconds for _, c in plan)
+        self.left = sum(self.seconds(c) for _, c in plan)
         self.count, self.done = len(plan), 0
         self.expected, self.begin = 0.0, time.monotonic()
 
+    @staticmethod
+    def seconds(cell):
+        return 0 if cells.senseless(cell) else cell.seconds
+
     def end(self, cell, text):
         self.done += 1
-        self.left -= cell.seconds
-        self.expected += cell.seconds
+        self.left -= self.seconds(cell)
+        self.expected += self.seconds(cell)
         # The cells so far say how much slower than expected this machine is.
         spent = time.monotonic() - self.begin
-        left = self.left * spent / self.expected
+        left = self.left * spent / max(1, self.expected)
         print(f"[{self.done:3}/{self.count} {int(left) // 60:2}:"
               f"{int(left) % 60:02} left] {cell.title():<44} {text}",
               flush=True)
@@ -65,22 +69,19 @@ class Run:
         self.wire = {}          # (flows, ways) -> Mbit/s of the slower way
 
     def fits(self, cell):
-        """Not CPU time of an emulated CPU; if it is about a rate, one that the
-        wire carries well over."""
-        if cells.EMULATED and cell.workload in cells.CPU_BOUND:
-            raise LeftOut("an emulated CPU translates each instruction of BPF, "
-                          "so CPU time tells nothing of a real one's")
-        if cells.EMULATED and cell.workload == "slis" and \
-                cell.param("pods") > cells.EMULATED_PODS:
-            raise LeftOut("an emulated CPU takes minutes to make so many pods")
+        """What makes sense on this machine; if it is about a rate, one that
+        the wire carries well over."""
+        why = cells.senseless(cell)
+        if why:
+            raise LeftOut(why)
         rate = RATES.get(dict(cell.params).get("rate"))
         if cell.workload != "sweep" or rate is None:
             return
         wire = self.wire.get((cell.param("flows"), cell.param("ways")),
                              self.wire.get((1, "in+out")))
         if wire is not None and wire < 1.5 * rate / 1e6:
-            raise LeftOut(f"the wire carries {wire:.0f} Mbit/s without a "
-                          "limiter")
+            raise LeftOut(f"without a limiter the wire carries {wire:.0f} "
+                          "Mbit/s, less than 1.5 times the cap")
 
     def note_wire(self, cell, values):
         if cell.workload == "sweep" and cell.limiter == "none":

@@ -16,9 +16,8 @@ SAMPLES = {"ci": 1, "full": 3}
 TURNS = 5                       # in each sample, of what differs by little
 # tests/vm/run without KVM: a tenth of the speed, so less is offered and made.
 EMULATED = "NATRA_VM" in os.environ and os.environ.get("NATRA_VM_KVM") != "1"
-# Left out there, since all that they measure is CPU time.
 CPU_BOUND = ("throughput", "per-packet", "add")
-EMULATED_PODS = 10              # more take minutes to make
+EMULATED_PODS = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +35,17 @@ class Cell:
     def title(self):
         words = " ".join(f"{k}={v}" for k, v in self.params)
         return f"{self.workload} {self.limiter} {words}".rstrip()
+
+
+def senseless(cell):
+    """Why this machine should not run it; "" if it should."""
+    if EMULATED and cell.workload in CPU_BOUND:
+        return ("an emulated CPU translates each instruction of BPF, so CPU "
+                "time tells nothing of a real one's")
+    if EMULATED and cell.workload == "slis" and \
+            cell.param("pods") > EMULATED_PODS:
+        return "an emulated CPU takes minutes to make so many pods"
+    return ""
 
 
 def cell(workload, limiter, seconds, ci=False, once=False, **params):

@@ -5,6 +5,7 @@ and what it reads of connection tracking's events."""
 import os
 import sys
 import unittest
+import unittest.mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # After this directory, whose names come first.
@@ -88,6 +89,13 @@ class Cells(unittest.TestCase):
         turn = [*cells.LIMITERS, *(f"natra-{m}" for m in MODES)]
         self.assertEqual(names, turn * (len(names) // len(turn)))
         self.assertGreaterEqual(names.count("none"), 5)
+
+    def test_an_emulated_cpu_is_not_asked_for_cpu_time(self):
+        plan = [c for _, c in cells.schedule("full", MODES)]
+        self.assertFalse(any(map(cells.senseless, plan)))
+        with unittest.mock.patch("cells.EMULATED", True):
+            left = {c.workload for c in plan if not cells.senseless(c)}
+        self.assertEqual(left, {"sweep", "mixed", "latency", "slis", "memory"})
 
     def test_the_wire_comes_first(self):
         first = cells.schedule("ci", MODES)[0][1]
