@@ -116,6 +116,7 @@ def mixed(res):
 
 def sweep(res):
     rows, wire = [], []
+    emulated = res.data["machine"].get("emulated")
     for key in res.find("sweep"):
         params = dict(key[2])
         for way, words in WAYS.items():
@@ -146,7 +147,9 @@ def sweep(res):
             "each segment. *Error* is the wire's against the cap. *Between "
             "samples* is the standard deviation of the samples' means in "
             "percent, *between seconds* that of single seconds within a "
-            "sample, in Mbit/s.", "",
+            "sample, in Mbit/s. *Goodput* is what the receivers took" + (
+                    "; here it is rough, since ss, which says so, takes some "
+                    "tenths of a second to start." if emulated else "."), "",
             *table(("cap", "flows", "direction", "limiter", "wire", "error",
                     "between samples", "between seconds", "goodput",
                     "retransmissions/s", "MB in the first second"), rows),

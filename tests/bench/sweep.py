@@ -62,11 +62,10 @@ class Lane(threading.Thread):
         latter by the socket's peer. Only the streams of this lane: a client
         has orphans of earlier ones, whose pods are gone."""
         ours = ("-tinHO", "state", "established")
-        begin = time.monotonic()
         got = self.dst.run("ss", *ours, "sport", "=", f":{PORT}", "and", "dst",
                            self.src.ip)
-        # ss looked sometime in between; it takes long where the CPU is emulated.
-        when = (begin + time.monotonic()) / 2
+        # What takes time, where the CPU is emulated, is to start ss.
+        when = time.monotonic()
         sent = self.src.run("ss", *ours, "dport", "=", f":{PORT}", "and", "dst",
                             self.dst.ip)
         return (when, by_socket(got, r"bytes_received:(\d+)"),

@@ -87,7 +87,10 @@ def deviation(res):
         held = any(paced(res, k, way) for k in keys)
         yield Target(f"deviation between samples {WAYS[way]}, "
                      f"{'paced' if held else 'policed'}: at most upstream's",
-                     natra, upstream, "most", " %", "" if held else
+                     natra, upstream, "most", " %",
+                     f"medians of {len(both)} cells; in "
+                     f"{sum(a <= b for a, b in both)} of them it is at most "
+                     "upstream's" if held else
                      "policing has no queue to smooth with")
 
 
