@@ -8,8 +8,8 @@ from cells import UNCAPPED
 from limiters import bits
 from pods import limiter
 
-# Another start tells more than a longer one: it is where the scheduler puts the
-# processes by which two samples differ.
+# Short ones, and many: samples of 2 s lay as far apart as those of 1 s, whether the
+# processes were bound to a CPU each or not.
 SETTLE_SECONDS = 0.5
 SECONDS = 1
 FLOWS = 2                       # each way
