@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 import plugin
 from plugin import (HERE, PINS, Veth, attachments, call, find_natra, natractl,
                     pins)
+import rig
 from report import Report
 from rig import Rig, bpftool
 
@@ -266,6 +267,7 @@ def main():
     a = p.parse_args()
     natra = find_natra()
     plugin.isolate()
+    rig.usual_rcu()
     rep, failures = Report(), Failures()
     objects = natra_objects()
     # Caches and modules come with the first ones.

@@ -22,6 +22,7 @@ import time
 import plugin
 from plugin import (DEBIAN, ENV, Veth, bpfsys, call, has_tcx, newest, pins,
                     socket)
+import rig
 from report import Report
 from static_build import static_natra
 
@@ -231,6 +232,7 @@ def main():
     natra = a.natra or static_natra()
     upstream = a.upstream or newest("bandwidth") or f"{DEBIAN}/bandwidth"
     plugin.isolate()
+    rig.usual_rcu()
     plugin.need(os.access(upstream, os.X_OK), "upstream's bandwidth plugin")
     rep = Report()
     rep.shown("upstream's plugin", upstream)

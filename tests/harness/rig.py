@@ -7,6 +7,7 @@ killed, the kernel ends its children and removes interfaces, qdiscs, mounts and
 pins with the namespaces. The network namespace that the script then runs in is
 the "node"; pods hang off it by veths and the node routes between them.
 """
+import atexit
 import ctypes
 import json
 import os
@@ -21,6 +22,7 @@ SKIP = 77
 CLONE_NEWNET = 0x40000000
 NETNS_DIR = "/run/netns"
 BPFFS = "/tmp/natra-bpffs"
+RCU_EXPEDITED = "/sys/kernel/rcu_expedited"
 ETH_IPV4_TCP = 14 + 20 + 32     # bytes of header on each TCP segment (timestamps)
 ETH_IPV4_UDP = 14 + 20 + 8
 LOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "load.py")
@@ -81,6 +83,23 @@ def isolate():
     # /sys shows the network namespace that it was mounted from.
     sh("mount", "-t", "sysfs", "sysfs", "/sys")
     sh("mount", "-t", "bpf", "bpf", "/sys/fs/bpf", check=False)
+
+
+def usual_rcu():
+    """Grace periods of RCU as long as on any node, for what measures natra's calls,
+    which wait for them: tools/check has the kernel hurry. Until the script ends."""
+    try:
+        with open(RCU_EXPEDITED) as f:
+            was = f.read()
+        set_rcu_expedited("0")
+    except OSError:
+        return              # no such kernel, or not root's to change
+    atexit.register(set_rcu_expedited, was)
+
+
+def set_rcu_expedited(value):
+    with open(RCU_EXPEDITED, "w") as f:
+        f.write(value)
 
 
 SYSCTLS = {
