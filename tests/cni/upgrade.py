@@ -8,7 +8,6 @@ State of ABI 1 is made twice: by the last commit that pinned it, where there is
 a history to build it from, and by this file.
 """
 import ctypes
-import json
 import os
 import shutil
 import socket
@@ -376,9 +375,7 @@ def test_newer(rep, pod):
 
 
 def main():
-    natractl_old = old_natractl() if os.environ.get("NATRA_RIG") != "inside" \
-        else json.loads(os.environ["NATRA_OLD"])
-    os.environ["NATRA_OLD"] = json.dumps(natractl_old)
+    natractl_old = old_natractl()
     plugin.isolate()
     if not plugin.has_tcx():
         plugin.skip("TCX")

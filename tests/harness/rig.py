@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Pods as network namespaces, limiters, and byte counting, for tests/net.
 
-isolate() re-executes the script in network, mount and pid namespaces of its
+isolate() lets the script go on in network, mount and pid namespaces of its
 own: nothing touches the machine's network, and when the script ends or is
 killed, the kernel ends its children and removes interfaces, qdiscs, mounts and
 pins with the namespaces. The network namespace that the script then runs in is
@@ -19,7 +19,9 @@ import tempfile
 import time
 
 SKIP = 77
-CLONE_NEWNET = 0x40000000
+CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x20000000, 0x40000000
+MS_REC, MS_PRIVATE = 0x4000, 0x40000
+PR_SET_PDEATHSIG = 1
 NETNS_DIR = "/run/netns"
 BPFFS = "/tmp/natra-bpffs"
 RCU_EXPEDITED = "/sys/kernel/rcu_expedited"
@@ -38,6 +40,12 @@ def sh(*args, check=True, timeout=20, **kw):
         raise RuntimeError(f"{' '.join(args)}: exit {p.returncode}: "
                            f"{p.stderr.strip() or p.stdout.strip()}")
     return p.stdout
+
+
+def ip_batch(lines, ns=None):
+    """Commands of ip, in one process: starting one takes long in a VM."""
+    where = ["-n", ns] if ns else []
+    sh("ip", *where, "-batch", "-", input="\n".join(lines) + "\n")
 
 
 def bpftool(*args):
@@ -63,26 +71,42 @@ def skip(feature):
     sys.exit(SKIP)
 
 
+def libc(name, *args):
+    if getattr(_libc, name)(*args):
+        e = ctypes.get_errno()
+        raise OSError(e, f"{name}: {os.strerror(e)}")
+
+
+def mount(kind, target, flags=0):
+    libc("mount", kind.encode(), target.encode(), kind.encode(), flags, None)
+
+
 def isolate():
-    """Give the script namespaces of its own; call it first."""
-    if os.environ.get("NATRA_RIG") != "inside":
-        if os.geteuid():
-            skip("not root")
-        env = dict(os.environ, NATRA_RIG="inside")
-        os.execvpe("unshare", ["unshare", "-n", "-m", "-p", "-f",
-                               "--kill-child", "--mount-proc",
-                               sys.executable, *sys.argv], env)
+    """Give the script namespaces of its own; call it first. By a fork: to start
+    Python a second time takes seconds in a VM."""
+    if os.geteuid():
+        skip("not root")
+    libc("unshare", CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID)
+    sys.stdout.flush()
+    child = os.fork()
+    if child:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        os._exit(code if code >= 0 else 128 - code)
+    # Ctrl-C and a meson timeout reach the parent; the pid namespace dies with it.
+    libc("prctl", PR_SET_PDEATHSIG, signal.SIGKILL)
     sys.stdout.reconfigure(line_buffering=True)
-    # Ctrl-C and a meson timeout reach the outer unshare; the pid namespace
-    # dies with it. As pid 1 there, the default action must be asked for.
+    # As pid 1 there, the default action must be asked for.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    mount("none", "/", MS_REC | MS_PRIVATE)
+    mount("proc", "/proc")
     os.makedirs(NETNS_DIR, exist_ok=True)
-    sh("mount", "-t", "tmpfs", "tmpfs", NETNS_DIR)
+    mount("tmpfs", NETNS_DIR)
     os.makedirs(BPFFS, exist_ok=True)
-    sh("mount", "-t", "bpf", "bpf", BPFFS)
+    mount("bpf", BPFFS)
     # /sys shows the network namespace that it was mounted from.
-    sh("mount", "-t", "sysfs", "sysfs", "/sys")
-    sh("mount", "-t", "bpf", "bpf", "/sys/fs/bpf", check=False)
+    mount("sysfs", "/sys")
+    mount("bpf", "/sys/fs/bpf")
 
 
 def usual_rcu():
@@ -169,8 +193,7 @@ class Ns:
 
     @staticmethod
     def _setns(fd):
-        if _libc.setns(fd, CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "setns")
+        libc("setns", fd, CLONE_NEWNET)
 
     def _argv(self, args):
         if self.name is None:
@@ -218,28 +241,25 @@ class Pod(Ns):
         self.gw, self.gw6 = f"10.77.{number}.1", f"fd77:{number}::1"
         self.mac = f"02:77:00:00:{number:02x}:02"
         self.host_mac = f"02:77:00:00:{number:02x}:01"
-        sh("ip", "link", "add", self.host, "address", self.host_mac,
-           "mtu", str(mtu), "type", "veth",
-           "peer", "name", "eth0", "address", self.mac,
-           "mtu", str(mtu), "netns", name)
+        ip_batch([f"link add {self.host} address {self.host_mac} mtu {mtu} "
+                  f"type veth peer name eth0 address {self.mac} mtu {mtu} "
+                  f"netns {name}",
+                  *self._up(self.host, self.gw, self.gw6, self.ip, self.ip6,
+                            self.mac)])
+        ip_batch([*self._up("eth0", self.ip, self.ip6, self.gw, self.gw6,
+                            self.host_mac),
+                  f"route add 0.0.0.0/0 via {self.gw} dev eth0",
+                  f"route add ::/0 via {self.gw6} dev eth0"], name)
         if not offloads:
             self.offloads_off()
-        self._up(sh, self.host, self.gw, self.gw6, self.ip, self.ip6,
-                 self.mac)
-        self._up(self.run, "eth0", self.ip, self.ip6, self.gw, self.gw6,
-                 self.host_mac)
-        self.run("ip", "route", "add", "default", "via", self.gw)
-        self.run("ip", "-6", "route", "add", "default", "via", self.gw6)
 
     @staticmethod
-    def _up(run, dev, ip, ip6, peer, peer6, peer_mac):
-        run("ip", "link", "set", dev, "addrgenmode", "none")
-        run("ip", "link", "set", dev, "up")
-        run("ip", "addr", "add", f"{ip}/24", "dev", dev)
-        run("ip", "-6", "addr", "add", f"{ip6}/64", "dev", dev, "nodad")
-        for addr in (peer, peer6):
-            run("ip", "neigh", "replace", addr, "lladdr", peer_mac,
-                "dev", dev, "nud", "permanent")
+    def _up(dev, ip, ip6, peer, peer6, peer_mac):
+        return [f"link set {dev} addrgenmode none", f"link set {dev} up",
+                f"addr add {ip}/24 dev {dev}",
+                f"addr add {ip6}/64 dev {dev} nodad",
+                *(f"neigh replace {addr} lladdr {peer_mac} dev {dev} "
+                  "nud permanent" for addr in (peer, peer6))]
 
     def close(self):
         sh("ip", "link", "del", self.host, check=False)

@@ -11,7 +11,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import rtnl
-from rig import Ns, sh
+from rig import Ns, ip_batch
 
 NAMES = ("routed", "bridge", "macvlan", "ipvlan-l2", "ipvlan-l3", "netkit-l2",
          "netkit-l3")
@@ -42,11 +42,9 @@ def _modprobe(kind):
 
 
 def batch(lines, ns=None, kind=None):
-    """Commands of ip, in one process: starting one takes long in a VM. Missing
-    if there are no links of that kind."""
-    where = ["-n", ns] if ns else []
+    """Commands of ip. Missing if there are no links of that kind."""
     try:
-        sh("ip", *where, "-batch", "-", input="\n".join(lines) + "\n")
+        ip_batch(lines, ns)
     except RuntimeError as e:
         if kind and ("Unknown device type" in str(e) or
                      "not supported" in str(e)):

@@ -55,14 +55,11 @@ def find_card(mac):
 
 def isolate_with_card(me):
     """As rig.isolate, and the card comes along into the new namespace."""
-    if os.environ.get("NATRA_RIG") != "inside":
-        fd = os.open("/proc/self/ns/net", os.O_RDONLY)
-        os.set_inheritable(fd, True)
-        os.environ["NATRA_PAIR_CARD"] = f"{find_card(me.mac)} {fd}"
+    card, outside = find_card(me.mac), os.open("/proc/self/ns/net", os.O_RDONLY)
     rig.isolate()
-    card, fd = os.environ["NATRA_PAIR_CARD"].split()
-    sh("nsenter", f"--net=/proc/self/fd/{fd}", "--", "ip", "link", "set", card,
-       "netns", str(os.getpid()), pass_fds=(int(fd),))
+    sh("nsenter", f"--net=/proc/self/fd/{outside}", "--", "ip", "link", "set", card,
+       "netns", str(os.getpid()), pass_fds=(outside,))
+    os.close(outside)
     return card
 
 
