@@ -267,18 +267,19 @@ def main():
     a = p.parse_args()
     natra = find_natra()
     plugin.isolate()
-    rig.usual_rcu()
     rep, failures = Report(), Failures()
     objects = natra_objects()
     # Caches and modules come with the first ones.
     churn(Churn(natra, failures), 2 * AT_ONCE, first=a.pods)
     natractl("gc")
     memory = settled()
-    with_everything(rep, natra, a, failures)
+    with rig.usual_rcu():
+        with_everything(rep, natra, a, failures)
     # Those that nobody deleted.
     wait_until(lambda: (natractl("gc"), not attachments())[1])
     rep.equal("attachments that gc left", attachments(), [])
-    full_node(rep, natra, a, failures)
+    with rig.usual_rcu():
+        full_node(rep, natra, a, failures)
     natractl("gc")
     rep.check("what went wrong", str(failures.said[:1])[:300], "nothing",
               not failures.said)

@@ -121,8 +121,8 @@ def turns(natra, upstream, pods, rounds):
     rounds = min(rounds, len(pods) // len(do))
     got = {name: [] for name in do}
     fresh = iter(pods)
-    for _ in range(rounds):
-        for name, turn in do.items():
+    with rig.usual_rcu():
+        for name, turn in rounds * list(do.items()):
             # What the one before left to RCU is not the next one's to wait for.
             time.sleep(SETTLE_SECONDS)
             got[name].append(turn(next(fresh)))
@@ -140,8 +140,8 @@ def traced(natra, pods, rounds):
     got = {"clsact": [], "tcx": []}
     rounds = min(rounds, len(pods) // len(got))
     fresh = iter(pods)
-    for _ in range(rounds):
-        for mode, rows in got.items():
+    with rig.usual_rcu():
+        for mode, rows in rounds * list(got.items()):
             time.sleep(SETTLE_SECONDS)
             link_time.since_ms()
             wall_ms = launch(natra, next(fresh),
@@ -208,7 +208,8 @@ def beside(rep, a, natra, upstream, pods):
 
 def node(rep, natra, pods, mode):
     """The last of 200 ADDs costs what the first does."""
-    times = [launch(natra, pod, attachMode=mode)[0] for pod in pods]
+    with rig.usual_rcu():
+        times = [launch(natra, pod, attachMode=mode)[0] for pod in pods]
     groups = [statistics.median(times[i:i + 10])
               for i in range(0, len(times), 10)]
     rep.shown(f"{mode}: ADD, medians of 10, ms",
@@ -232,7 +233,6 @@ def main():
     natra = a.natra or static_natra()
     upstream = a.upstream or newest("bandwidth") or f"{DEBIAN}/bandwidth"
     plugin.isolate()
-    rig.usual_rcu()
     plugin.need(os.access(upstream, os.X_OK), "upstream's bandwidth plugin")
     rep = Report()
     rep.shown("upstream's plugin", upstream)

@@ -7,7 +7,7 @@ killed, the kernel ends its children and removes interfaces, qdiscs, mounts and
 pins with the namespaces. The network namespace that the script then runs in is
 the "node"; pods hang off it by veths and the node routes between them.
 """
-import atexit
+import contextlib
 import ctypes
 import json
 import os
@@ -109,16 +109,19 @@ def isolate():
     mount("bpf", "/sys/fs/bpf")
 
 
+@contextlib.contextmanager
 def usual_rcu():
-    """Grace periods of RCU as long as on any node, for what measures natra's calls,
-    which wait for them: tools/check has the kernel hurry. Until the script ends."""
-    try:
-        with open(RCU_EXPEDITED) as f:
-            was = f.read()
+    """Grace periods of RCU as long as on any node, while natra's calls, which wait
+    for them, are measured: tools/check has the kernel hurry."""
+    with open(RCU_EXPEDITED) as f:
+        was = f.read()
+    if int(was):
         set_rcu_expedited("0")
-    except OSError:
-        return              # no such kernel, or not root's to change
-    atexit.register(set_rcu_expedited, was)
+    try:
+        yield
+    finally:
+        if int(was):
+            set_rcu_expedited(was)
 
 
 def set_rcu_expedited(value):
