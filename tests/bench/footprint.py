@@ -3,6 +3,7 @@
 for each pod, and a packet's time in the programs."""
 import os
 import re
+import statistics
 import subprocess
 
 import cost
@@ -39,13 +40,19 @@ def add(_r, _cell, _lim):
             cost.launch(path, warm)
             cost.delete(path, warm)
             warm.close()
-        got = cost.medians_of(cost.turns(natra, up.program, pods, ADD_PODS))
+        got = cost.turns(natra, up.program, pods, ADD_PODS)
     finally:
         for pod in pods:
             pod.close()
-    return {f"{what} {name}": value for name, row in got.items()
-            for what, value in row.items()
-            if value or name != "two links"}, {}
+    values = {f"{what} {name}": value
+              for name, row in cost.medians_of(got).items()
+              for what, value in row.items() if value or name != "two links"}
+    # Both modes share what is loaded, and it is always the same one's turn then.
+    for who in ("natra", "upstream"):
+        values[f"mean_cpu_ms {who}"] = statistics.mean(
+                row[cost.MEASURE.index("cpu_ms")] for name, rows in got.items()
+                if name.startswith(who) for row in rows)
+    return values, {}
 
 
 def conf(pod, lim):

@@ -202,6 +202,14 @@ def slis(res):
                     "FIN, node"), rows)]
 
 
+def mean_add(res):
+    mean = {who: figure(res.get("add", "both", f"mean_cpu_ms {who}"), 2)
+            for who in ("natra", "upstream")}
+    return [f"Some of natra's ADDs load programs for the next pods, too: the mean "
+            f"of their CPU time, on a node that fills up, is {mean['natra']} ms, "
+            f"upstream's {mean['upstream']} ms.", ""] if all(mean.values()) else []
+
+
 def cost(res):
     moved = []
     for name in dict.fromkeys(k[1] for k in res.find("throughput")):
@@ -239,6 +247,7 @@ def cost(res):
                    moved),
             *(adds and ["An ADD, medians:", ""]),
             *table(("", "wall, ms", "CPU, ms", "peak RSS, KiB"), adds),
+            *mean_add(res),
             *(memory and ["The kernel's memory for each limited pod, KiB "
                           f"(published of upstream's: {PUBLISHED_SLAB_KIB}, of "
                           "the first column's kind). All but *memlock* are the "

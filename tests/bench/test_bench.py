@@ -334,6 +334,14 @@ class Report(unittest.TestCase):
         self.assertIn("- sweep natra rate=10G: too much", text)
         self.assertEqual(missed(targets(run())), [])
 
+    def test_an_add_that_loads_programs_is_told_of(self):
+        text, _ = write(run(sample("add", "both", {}, **{
+                "wall_ms upstream": 5, "cpu_ms upstream": 5,
+                "rss_kib upstream": 1, "mean_cpu_ms upstream": 5.25,
+                "mean_cpu_ms natra": 4.125})))
+        self.assertIn("| upstream | 5.00 | 5.00 | 1.00 |", text)
+        self.assertIn("fills up, is 4.12 ms, upstream's 5.25 ms.", text)
+
     def test_what_is_left_out_has_a_line_for_each_reason(self):
         res = run()
         res.data["left_out"] = [{"cell": c, "why": w} for c, w in (
