@@ -9,6 +9,7 @@ a history to build it from, and by this file.
 """
 import ctypes
 import os
+import re
 import shutil
 import socket
 import struct
@@ -224,18 +225,22 @@ def test_old(rep, pod, natractl_old):
 
 
 def other_build(directory):
-    """The plugin with another engine: one letter of the source text that the
-    BPF object has for the verifier's messages differs."""
+    """The plugin as if it were built from another BPF object: with another hash of
+    it in the library."""
     natra = find_natra()
-    library = os.path.realpath(f"{os.path.dirname(natra)}/../src/libnatra.so.0")
+    built = f"{os.path.dirname(natra)}/.."
+    library = os.path.realpath(f"{built}/src/libnatra.so.0")
+    with open(f"{built}/bpf/natra_object_id.h") as f:
+        object_id = int(re.search("0x([0-9a-f]{16})ULL", f.read())[1], 16)
     for name in ("cni", "src"):
         os.mkdir(f"{directory}/{name}")
     shutil.copy(natra, f"{directory}/cni/natra")
     with open(library, "rb") as f:
         text = f.read()
-    word = b"if (!config || !state)"
+    word, other = (n.to_bytes(8, sys.byteorder)
+                   for n in (object_id, object_id ^ 1))
     with open(f"{directory}/src/libnatra.so.0", "wb") as f:
-        f.write(text.replace(word, word.replace(b"!c", b"! ")))
+        f.write(text.replace(word, other))
     return f"{directory}/cni/natra", word in text
 
 
