@@ -91,7 +91,9 @@ def deviation(res):
                      f"medians of {len(both)} cells; in "
                      f"{sum(a <= b for a, b in both)} of them it is at most "
                      "upstream's" if held else
-                     "policing has no queue to smooth with")
+                     "policing has no queue to smooth with: where the wire "
+                     "has no delay, a stream goes in bursts, one for each of "
+                     "TCP's retransmission timeouts of 0.2 s")
 
 
 def not_carried(res):
