@@ -3,7 +3,6 @@
 for each pod, and a packet's time in the programs."""
 import os
 import re
-import statistics
 import subprocess
 
 import cost
@@ -49,9 +48,9 @@ def add(_r, _cell, _lim):
               for what, value in row.items() if value or name != "two links"}
     # Both modes share what is loaded, and it is always the same one's turn then.
     for who in ("natra", "upstream"):
-        values[f"mean_cpu_ms {who}"] = statistics.mean(
-                row[cost.MEASURE.index("cpu_ms")] for name, rows in got.items()
-                if name.startswith(who) for row in rows)
+        values[f"mean_cpu_ms {who}"] = cost.mean_cpu_ms(
+                [row for name, rows in got.items() if name.startswith(who)
+                 for row in rows])
     return values, {}
 
 

@@ -2,16 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The benchmark's arithmetic: cells, statistics, targets, comparison, report,
 and what it reads of connection tracking's events."""
-import os
 import sys
 import unittest
 import unittest.mock
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-# After this directory, whose names come first.
-for part in ("harness", "cni", "net"):
-    sys.path.append(f"{HERE}/../{part}")
-
+import bench                    # finds the harness
 import cells
 import compare
 import conntrack

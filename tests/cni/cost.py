@@ -177,6 +177,12 @@ def medians_of(got):
             for name, rows in got.items()}
 
 
+def mean_cpu_ms(rows):
+    """It has the ADDs that load programs for the pods to come, which no median
+    shows."""
+    return statistics.mean(row[MEASURE.index("cpu_ms")] for row in rows)
+
+
 def beside(rep, a, natra, upstream, pods):
     """natra's figures next to upstream's and the kernel's part."""
     got = turns(natra, upstream, pods, a.rounds)
@@ -188,11 +194,9 @@ def beside(rep, a, natra, upstream, pods):
         delete(natra, pod)
     medians = medians_of(got)
     for name, m in medians.items():
-        # The mean has those that load programs for the pods to come.
-        mean = statistics.mean(row[MEASURE.index("cpu_ms")] for row in got[name])
         rep.shown(f"{name}, medians of {len(got[name])}",
                   f"{m['wall_ms']:.2f} ms, CPU {m['cpu_ms']:.2f} ms (mean "
-                  f"{mean:.2f}), peak {m['rss_kib']:.0f} KiB")
+                  f"{mean_cpu_ms(got[name]):.2f}), peak {m['rss_kib']:.0f} KiB")
     up = medians["upstream"]
     for mode in ("clsact", "tcx") if has_tcx() else ("clsact",):
         m = medians[f"natra {mode}"]
