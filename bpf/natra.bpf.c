@@ -38,11 +38,29 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define PASS TC_ACT_UNSPEC
 #define DROP TC_ACT_SHOT
 
+/*
+ * A global function: the verifier looks at it once, by itself, and knows nothing
+ * afterwards of what it wrote. It would walk the callers once for each kind of
+ * packet otherwise, since *parsed is on their stack.
+ */
+__noinline int parse_global(struct __sk_buff *skb,
+			    struct natra_parsed_packet *parsed)
+{
+	if (!parsed)
+		return NATRA_PARSED_OTHER; /* for the verifier: nobody does */
+	return natra_parse(skb, natra_fixed.has_l2, parsed);
+}
+
 /* Off the fast path: what it cannot parse, and the tuple of a new flow. */
 static __noinline int parse_slow(struct __sk_buff *skb,
 				 struct natra_parsed_packet *parsed)
 {
-	return natra_parse(skb, natra_fixed.has_l2, parsed);
+	/*
+	 * Who hands memory to a global function must have written it: this
+	 * writes all of it, zeroes if the packet is shorter.
+	 */
+	(void)bpf_skb_load_bytes(skb, 0, parsed, sizeof(*parsed));
+	return parse_global(skb, parsed);
 }
 
 /* The slow path takes it for IPv4, too. */
@@ -196,16 +214,16 @@ static __always_inline bool is_exempt(const struct natra_tuple *tuple)
 
 static __always_inline void note_flow(struct __sk_buff *skb,
 				      struct natra_state *state,
-				      struct natra_cpu *cpu,
+				      struct natra_parsed_packet *parsed,
 				      const struct packet *packet, __u64 now_ns)
 {
 	__u32 now = natra_flow_now(now_ns);
 	struct natra_flow_slot *slot;
 
-	slot = natra_flow_find(state->flows, packet->hash, now, &cpu->way);
+	slot = natra_flow_find(state->flows, packet->hash, now);
 	if (natra_unlikely(slot->tag != natra_flow_tag(packet->hash))) {
-		parse_slow(skb, &cpu->packet);
-		natra_flow_insert(slot, packet->hash, &cpu->packet.tuple);
+		parse_slow(skb, parsed);
+		natra_flow_insert(slot, packet->hash, &parsed->tuple);
 	}
 	natra_flow_add(slot, now, packet->bytes);
 }
@@ -245,9 +263,10 @@ static __noinline __u64 take(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
 
 static __always_inline enum natra_counter
 judge(struct __sk_buff *skb, const struct natra_config *config,
-      struct natra_state *state, struct natra_cpu *cpu, struct packet *packet,
-      bool tx, bool edt, bool subnets)
+      struct natra_state *state, const struct natra_tally *counts,
+      struct packet *packet, bool tx, bool edt, bool subnets)
 {
+	struct natra_parsed_packet parsed;
 	__u64 burst_ns, chance, cost_ns, depart_ns, limit_ns, now_ns, tat_ns;
 	const struct natra_limits *limits;
 	__u32 epoch, estimate;
@@ -255,18 +274,21 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 
 	limits = &config->slot[NATRA_READ_ONCE(config->active) & 1];
 	packet->now_ns = bpf_ktime_get_coarse_ns();
-	if (natra_unlikely(!read_packet(skb, tx, config->keys, subnets,
-					&cpu->packet, packet)))
+	/* The fast path sets one word of an address, is_exempt reads four. */
+	if (subnets)
+		__builtin_memset(&parsed.tuple, 0, sizeof(parsed.tuple));
+	if (natra_unlikely(!read_packet(skb, tx, config->keys, subnets, &parsed,
+					packet)))
 		return NATRA_COUNT_OTHER;
-	if (subnets && is_exempt(&cpu->packet.tuple))
+	if (subnets && is_exempt(&parsed.tuple))
 		return NATRA_COUNT_UNLIMITED;
 	if (natra_unlikely(!limits->rate.mult))
 		return NATRA_COUNT_UNLIMITED;
 
 	epoch = natra_epoch(packet->now_ns);
-	estimate = natra_sketch_add((__u32 *)&state->cpus[natra_fixed.cpus],
-				    natra_fixed.sketch_mask, packet->hash,
-				    natra_units(packet->bytes), epoch);
+	estimate = natra_sketch_add(state->sketch, natra_fixed.sketch_mask,
+				    packet->hash, natra_units(packet->bytes),
+				    epoch);
 	mouse = limits->pass != NATRA_PASS_OFF &&
 		!natra_is_heavy(state->heavy, packet->hash, estimate,
 				limits->enter_units, limits->leave_units,
@@ -283,9 +305,8 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 	if (mouse || tat_ns > now_ns)
 		now_ns = bpf_ktime_get_ns();
 	/* tat alone would stay what it is when the chance made a cost 0. */
-	chance = natra_chance(
-		tat_ns +
-		(cpu->counters.count[NATRA_COUNT_ADMITTED].packets << 32));
+	chance = natra_chance(tat_ns +
+			      (counts[NATRA_COUNT_ADMITTED].packets << 32));
 	burst_ns = limits->rate.burst_ns;
 	limit_ns = limits->delay_limit_ns;
 	if (natra_unlikely(mouse)) {
@@ -307,7 +328,7 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 			limit_ns = NATRA_NO_LIMIT;
 		}
 	} else {
-		note_flow(skb, state, cpu, packet, now_ns);
+		note_flow(skb, state, &parsed, packet, now_ns);
 	}
 
 	cost_ns = natra_cost_ns(&limits->rate, packet->bytes, chance);
@@ -324,34 +345,44 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 
 	/* fq below holds it. */
 	packet->depart_ns = depart_ns;
-	cpu->counters.delay_ns_sum += depart_ns - now_ns;
+	__sync_fetch_and_add(&state->delay_ns_sum, depart_ns - now_ns);
 	if (depart_ns - now_ns > limits->mark_from_ns && set_ce(skb))
 		return NATRA_COUNT_MARKED;
 	return NATRA_COUNT_PACED;
 }
 
+/*
+ * Programs run with bottom halves off and do not move to another CPU, so a
+ * stripe of one CPU has one writer. (A real-time kernel may run another task's
+ * packet on the same CPU in between: it loses that packet's count.)
+ */
+static __always_inline void add(__u64 *counter, __u64 n)
+{
+	if (natra_fixed.stripes_shared)
+		__sync_fetch_and_add(counter, n);
+	else
+		*counter += n;
+}
+
 static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 				 bool tx, bool edt, bool subnets)
 {
-	__u32 cpu_id = bpf_get_smp_processor_id();
 	const __u32 slot = skb->cb[0];
 	const struct natra_config *config;
 	enum natra_counter outcome;
 	struct natra_state *state;
-	struct natra_cpu *cpu;
+	struct natra_tally *counts;
 
 	config = bpf_map_lookup_elem(&natra_configs, &slot);
 	state = bpf_map_lookup_elem(&natra_states, &slot);
 	if (!config || !state)
 		return PASS; /* for the verifier: stubs give what there is */
-	if (cpu_id >= natra_fixed.cpus)
-		cpu_id = 0; /* for the verifier: there is one for each */
-	cpu = &state->cpus[cpu_id];
-	outcome = judge(skb, config, state, cpu, packet, tx, edt, subnets);
+	counts = state->stripes[bpf_get_smp_processor_id() % NATRA_STRIPES];
+	outcome = judge(skb, config, state, counts, packet, tx, edt, subnets);
 	/* One copy of what follows, not one for each outcome. */
 	asm volatile("" : "+r"(outcome));
-	cpu->counters.count[outcome].packets++;
-	cpu->counters.count[outcome].bytes += packet->bytes;
+	add(&counts[outcome].packets, 1);
+	add(&counts[outcome].bytes, packet->bytes);
 	return outcome == NATRA_COUNT_DROPPED_RATE ||
 			       outcome == NATRA_COUNT_DROPPED_HORIZON
 		       ? DROP

@@ -12,6 +12,18 @@
 #define NATRA_READ_ONCE(x)     (*(const volatile __typeof__(x) *)&(x))
 #define NATRA_WRITE_ONCE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 
+/*
+ * x, but for the verifier any number: it adds `unknown`, of which the verifier
+ * knows nothing, and takes it away again. Without this the verifier would walk
+ * all that follows once for each value that x can have.
+ */
+#define NATRA_FORGET(x, unknown)                                               \
+	__extension__({                                                        \
+		__u64 unknown_ = (unknown), same_ = unknown_;                  \
+		__asm__ volatile("" : "+r"(same_));                            \
+		(x) + unknown_ - same_;                                        \
+	})
+
 #define natra_unlikely(x) __builtin_expect(!!(x), 0)
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -24,34 +24,29 @@ natra_inline __u32 natra_flow_now(__u64 now_ns)
 	return (__u32)(now_ns >> NATRA_FLOW_TICK_SHIFT);
 }
 
-/*
- * The flow's slot, by its tag, or the one to evict for it. Its number goes
- * through memory that the caller gives: the verifier cannot follow it there,
- * and walks the rest of the program once instead of once for each slot.
- */
+/* The flow's slot, by its tag, or the one to evict for it. */
 natra_inline struct natra_flow_slot *
-natra_flow_find(struct natra_flow_slot *flows, __u64 hash, __u32 now,
-		__u32 *way)
+natra_flow_find(struct natra_flow_slot *flows, __u64 hash, __u32 now)
 {
 	struct natra_flow_slot *set =
 		&flows[(hash % NATRA_FLOW_SETS) * NATRA_FLOW_WAYS];
 	__u32 oldest_age = 0;
+	__u64 way = 0;
 
-	NATRA_WRITE_ONCE(*way, 0);
 #pragma GCC unroll 1
 	for (__u32 i = 0; i < NATRA_FLOW_WAYS; i++) {
 		__u32 age = now - set[i].last;
 
 		if (set[i].tag == natra_flow_tag(hash)) {
-			NATRA_WRITE_ONCE(*way, i);
+			way = i;
 			break;
 		}
 		if (age > oldest_age) {
 			oldest_age = age;
-			NATRA_WRITE_ONCE(*way, i);
+			way = i;
 		}
 	}
-	return &set[NATRA_READ_ONCE(*way) % NATRA_FLOW_WAYS];
+	return &set[NATRA_FORGET(way, hash) % NATRA_FLOW_WAYS];
 }
 
 natra_inline void natra_flow_insert(struct natra_flow_slot *slot, __u64 hash,

@@ -17,7 +17,7 @@ struct {
 } natra_configs SEC(".maps");
 
 /* Programs write, user space reads: struct natra_state. Resized too, and its
- * values to what CPUs and sketch take. */
+ * values to what the sketch takes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -37,7 +37,6 @@ struct {
 
 /* Rewritten before loading. */
 const volatile struct natra_fixed natra_fixed SEC(".rodata") = {
-	.cpus = 1,
 	.sketch_mask = NATRA_SKETCH_WIDTH_DEFAULT - 1,
 	.has_l2 = 1,
 };

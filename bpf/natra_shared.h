@@ -9,13 +9,17 @@
 #include <linux/types.h>
 
 /*
- * Number of the pinned layout. Raise it when a struct of this file or the set
- * of pins changes; natra of a lower number reports such state and leaves it, of
- * a higher one it can detach and replace it.
+ * Number of the pinned layout. Raise it when a struct of this file, struct meta,
+ * the set of pins or the way in which a stub calls an engine changes; natra of a
+ * lower number reports such state and leaves it, of a higher one it can detach
+ * and replace it. Two builds of the same number run each other's programs on
+ * each other's maps.
  *
  * 2: programs that attachments share, subnets, unshaped records.
+ * 3: counters in stripes, the number in the names of engines, banks that know
+ *    their BPF object, records with the limits that were derived.
  */
-#define NATRA_PIN_ABI   2
+#define NATRA_PIN_ABI   3
 #define NATRA_PIN_MAGIC 0x6e617472 /* "natr" */
 
 #define NATRA_ROWS                 4
@@ -46,13 +50,25 @@ enum natra_counter {
 	NATRA_COUNT_MAX
 };
 
+struct natra_tally {
+	__u64 packets;
+	__u64 bytes;
+};
+
+/* The sum that user space makes of what a state counts. */
 struct natra_counters {
-	struct {
-		__u64 packets;
-		__u64 bytes;
-	} count[NATRA_COUNT_MAX];
+	struct natra_tally count[NATRA_COUNT_MAX];
 	__u64 delay_ns_sum;
 };
+
+/*
+ * Each state has this many sets of counters, and a CPU adds to the set whose
+ * number is its id modulo this. The memory of a pod does not depend on the
+ * CPUs of the machine that way. Up to this many CPU ids each has a set that no
+ * other CPU writes; where there are more, CPUs share sets and must add
+ * atomically, see natra_fixed.stripes_shared.
+ */
+#define NATRA_STRIPES 4
 
 /* Identity of a flow. IPv4 addresses are in the first word, the rest is 0. */
 struct natra_tuple {
@@ -72,18 +88,6 @@ struct natra_parsed_packet {
 	__u32 header_len;
 	__u32 jumbo_len; /* of what is in none of them */
 	__u32 raw[10];
-};
-
-/*
- * One for each CPU, which no other CPU writes. The packet at hand is here and
- * not on the stack because the verifier follows what is there: it walks the
- * program once for each kind of packet then, in 55 ms instead of 4.
- */
-struct natra_cpu {
-	struct natra_counters counters;
-	struct natra_parsed_packet packet;
-	__u32 way; /* see natra_flow_find */
-	__u32 pad[7];
 };
 
 enum natra_pass {
@@ -164,7 +168,7 @@ struct natra_subnet {
 
 /* Fixed at load, so that the verifier knows the numbers. */
 struct natra_fixed {
-	__u32 cpus;
+	__u32 stripes_shared; /* there are more CPU ids than NATRA_STRIPES */
 	__u32 sketch_mask;
 	__u32 has_l2;  /* packets begin with an Ethernet header, not with IP */
 	__u16 subnets; /* enum natra_subnets */
@@ -172,25 +176,35 @@ struct natra_fixed {
 };
 
 /*
- * What changes with every packet. Behind the CPUs, as many as there are, comes
- * the sketch: cells of 32 bits.
+ * What changes with every packet. The sketch has NATRA_ROWS rows of cells, as
+ * wide as the policy says.
+ *
+ * The value of an array map begins 16 bytes behind the start of a cache line.
+ * The last counter of a stripe, that of packets which are not IP, therefore
+ * shares a line with the first counters of the next stripe; all others do not.
  */
 struct natra_state {
 	__u64 tat_ns;
-	__u64 pad0[15]; /* the two buckets do not share a cache line */
+	/* Who adds to it has just taken from the bucket in the same line. */
+	__u64 delay_ns_sum;
+	__u64 pad0[14]; /* the two buckets do not share a cache line */
 	__u64 mice_tat_ns;
 	__u64 pad1[15];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_slot flows[NATRA_FLOWS];
-	struct natra_cpu cpus[];
+	struct natra_tally stripes[NATRA_STRIPES][NATRA_COUNT_MAX];
+	__u32 sketch[];
 };
 
 _Static_assert(sizeof(struct natra_flow_slot) == 64, "one cache line");
 _Static_assert(sizeof(struct natra_limits) == 88, "no hidden padding");
 _Static_assert(sizeof(struct natra_config) == 280, "no hidden padding");
-_Static_assert(sizeof(struct natra_cpu) == 256, "cache lines");
+_Static_assert(sizeof(struct natra_tally[NATRA_COUNT_MAX]) == 128,
+	       "a stripe is two cache lines");
 _Static_assert(sizeof(struct natra_fixed) == 16, "no hidden padding");
 _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
-_Static_assert(sizeof(struct natra_state) == 256 + 2048 + 2048, "layout");
+_Static_assert(sizeof(struct natra_state) ==
+		       256 + 2048 + 2048 + NATRA_STRIPES * 128,
+	       "layout, and the sketch begins a cache line");
 
 #endif

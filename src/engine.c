@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "engine_bank.h"
 #include "libbpf_log.h"
 #include "util/cleanup.h"
 
@@ -17,74 +18,9 @@
 #define BANK_SLOTS_MAX 8
 #define BANK_MAX       4096
 
-static const char programs_name[] = "programs";
-static const char configs_name[] = "configs";
-static const char states_name[] = "states";
-static const char subnets_name[] = "subnets";
-
-void engine_close(struct engine *engine)
-{
-	cleanup_closep(&engine->programs_fd);
-	cleanup_closep(&engine->configs_fd);
-	cleanup_closep(&engine->states_fd);
-	cleanup_closep(&engine->subnets_fd);
-	*engine = (struct engine)ENGINE_INIT;
-}
-
 static uint32_t bank_slots(uint32_t bank)
 {
 	return bank < 3 ? 1U << bank : BANK_SLOTS_MAX;
-}
-
-static int open_bank(struct natra *n, const char *path, struct engine *e)
-{
-	int r;
-
-	r = pin_open_object(n, path, configs_name, &e->configs_fd);
-	if (r == 0)
-		r = pin_open_object(n, path, states_name, &e->states_fd);
-	if (r == 0)
-		r = pin_open_object(n, path, subnets_name, &e->subnets_fd);
-	if (r == -ENOENT && e->states_fd >= 0)
-		r = 0; /* most have none */
-	/* Pinned last: with it, the bank is whole. */
-	if (r == 0)
-		r = pin_open_object(n, path, programs_name, &e->programs_fd);
-	return r;
-}
-
-static int make_bank(struct natra *n, const struct program_options *options,
-		     const char *path, uint32_t slots, struct engine *e)
-{
-	int r;
-
-	/* Nobody's, but for what a killed process may have left. */
-	r = pin_remove_dir(n, path);
-	if (r == 0)
-		r = engine_load(n, options, slots, e);
-	if (r == 0)
-		r = pin_make_dir(n, path);
-	if (r < 0)
-		return r;
-	r = pin_object(n, path, configs_name, e->configs_fd);
-	if (r == 0)
-		r = pin_object(n, path, states_name, e->states_fd);
-	if (r == 0 && e->subnets_fd >= 0)
-		r = pin_object(n, path, subnets_name, e->subnets_fd);
-	if (r == 0)
-		r = pin_object(n, path, programs_name, e->programs_fd);
-	if (r < 0)
-		(void)pin_remove_dir(n, path);
-	return r;
-}
-
-static int read_config(struct natra *n, const struct engine *e, uint32_t index,
-		       struct natra_config *ret_config)
-{
-	int r = bpf_map_lookup_elem(e->configs_fd, &index, ret_config);
-
-	return r < 0 && r != -ENOENT ? natra_fail(n, r, "read slot %u", index)
-				     : r;
 }
 
 /* A free slot of a bank; -ENOENT without an error text. */
@@ -95,13 +31,23 @@ static int find_slot(struct natra *n, const struct engine *e,
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0; i++) {
-		r = read_config(n, e, i, &config);
+		r = bank_read_config(n, e, i, &config);
 		if (r == 0 && !config.owner) {
 			*ret_index = i;
 			return 0;
 		}
 	}
 	return r;
+}
+
+/* What cannot be understood is left to whom it belongs. */
+static int pass_over(struct natra *n, int r)
+{
+	if (r != -ESTALE)
+		return r;
+	natra_log(n, NATRA_LOG_WARN, "%s", natra_error(n));
+	n->error[0] = '\0';
+	return 0;
 }
 
 /* 1: the bank has a free slot; 0: it has none; -ENOENT without an error text:
@@ -114,9 +60,9 @@ static int try_bank(struct natra *n, struct meta_slot *slot, uint32_t bank,
 	int r;
 
 	pin_bank_path(n, slot->engine, bank, path);
-	r = open_bank(n, path, &e);
+	r = bank_open(n, path, &e);
 	if (r < 0)
-		return r;
+		return pass_over(n, r);
 	r = find_slot(n, &e, &slot->index);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
@@ -199,7 +145,7 @@ static int find_bank(struct natra *n, const struct program_options *options,
 		return natra_refuse(n, -ENOSPC, "all %d banks are full",
 				    BANK_MAX);
 	pin_bank_path(n, slot->engine, missing, path);
-	r = make_bank(n, options, path, bank_slots(missing), ret_engine);
+	r = bank_make(n, options, path, bank_slots(missing), ret_engine);
 	slot->bank = missing;
 	slot->index = 0;
 	return r;
@@ -244,12 +190,13 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
 	if (getrandom(&slot.owner, sizeof(slot.owner), 0) != sizeof(slot.owner))
 		return natra_fail(n, -errno, "random owner");
 	slot.owner |= 1; /* not 0 */
-	r = engine_id(n, options, &slot.engine);
-	if (r == 0)
-		r = pin_lock_engine(n, slot.engine, true, &key);
+	slot.engine = engine_id(options);
+	r = pin_lock_engine(n, slot.engine, true, &key);
 	if (r < 0)
 		return r;
 	r = find_bank(n, options, &key, &slot, &e);
+	if (r == 0)
+		r = bank_renew(n, options, &e);
 	if (r == 0) {
 		/* Recorded before it is taken: a crash cannot lose it then. */
 		gen->meta.slot[half] = slot;
@@ -278,9 +225,9 @@ static int open_slot(struct natra *n, const struct meta_slot *slot,
 	if (!slot->engine)
 		return -ENOENT;
 	pin_bank_path(n, slot->engine, slot->bank, path);
-	r = open_bank(n, path, e);
+	r = bank_open(n, path, e);
 	if (r == 0)
-		r = read_config(n, e, slot->index, &config);
+		r = bank_read_config(n, e, slot->index, &config);
 	if (r == 0 && config.owner != slot->owner)
 		r = -ENOENT;
 	return r;
@@ -305,12 +252,29 @@ int engine_open_slot(struct natra *n, const struct meta_slot *slot,
 	return 0;
 }
 
-static int free_slot(struct natra *n, const struct engine *e, uint32_t index)
+int engine_is_current(struct natra *n, const struct meta_slot *slot,
+		      bool *ret_current)
 {
-	static const struct natra_config nobodys = {0};
-	int r = bpf_map_update_elem(e->configs_fd, &index, &nobodys, BPF_EXIST);
+	cleanup_engine struct engine e = ENGINE_INIT;
+	int r = open_slot(n, slot, &e);
 
-	return r < 0 ? natra_fail(n, r, "free slot %u", index) : 0;
+	return r < 0 ? r : bank_is_current(n, &e, ret_current);
+}
+
+int engine_renew(struct natra *n, const struct meta_slot *slot,
+		 const struct program_options *options)
+{
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_engine struct engine e = ENGINE_INIT;
+	bool current = false;
+	int r = engine_is_current(n, slot, &current);
+
+	if (r < 0 || current)
+		return r;
+	r = pin_lock_engine(n, slot->engine, false, &key);
+	if (r == 0)
+		r = open_slot(n, slot, &e);
+	return r < 0 ? r : bank_renew(n, options, &e);
 }
 
 /* Of all slots that are on record. */
@@ -364,35 +328,18 @@ static int sweep_slots(struct natra *n, const struct engine *e,
 	int used = 0;
 
 	for (uint32_t i = 0;; i++) {
-		int r = read_config(n, e, i, &config);
+		int r = bank_read_config(n, e, i, &config);
 
 		if (r == -ENOENT)
 			return used;
 		if (r == 0 && config.owner && owners &&
 		    !is_owner(owners, config.owner))
-			r = free_slot(n, e, i);
+			r = bank_free_slot(n, e, i);
 		else if (config.owner)
 			used = 1;
 		if (r < 0)
 			return r;
 	}
-}
-
-/*
- * Its program goes with the pins, not with the array that holds it: the kernel
- * keeps an array of programs for ever if somebody opens it by its id, as bpftool
- * does to list it, while it is being freed.
- */
-static int remove_bank(struct natra *n, const char *path,
-		       const struct engine *e)
-{
-	const uint32_t zero = 0;
-	int r = pin_remove_dir(n, path);
-
-	/* Not before: nobody may find a bank without a program. */
-	if (r == 0 && e->programs_fd >= 0)
-		(void)bpf_map_delete_elem(e->programs_fd, &zero);
-	return r;
 }
 
 /*
@@ -414,7 +361,7 @@ static int drop_spare_bank(struct natra *n, const struct meta_slot *slot)
 	/* Opened under the lock: before it, the bank of that number may have
 	 * been another one. */
 	if (r == 0)
-		r = open_bank(n, path, &e);
+		r = bank_open(n, path, &e);
 	if (r == 0)
 		r = sweep_slots(n, &e, NULL);
 	if (r != 0)
@@ -422,7 +369,7 @@ static int drop_spare_bank(struct natra *n, const struct meta_slot *slot)
 	r = count_banks(n, &key, &count);
 	if (r == 0)
 		r = search_banks(n, count, slot->bank, &next, &other, &missing);
-	return r == 1 ? remove_bank(n, path, &e) : r;
+	return r == 1 ? bank_remove(n, path, &e) : r;
 }
 
 int engine_leave(struct natra *n, const struct meta_slot *slot)
@@ -431,31 +378,43 @@ int engine_leave(struct natra *n, const struct meta_slot *slot)
 	int r = open_slot(n, slot, &e);
 
 	if (r == 0)
-		r = free_slot(n, &e, slot->index);
+		r = bank_free_slot(n, &e, slot->index);
 	if (r == 0)
 		r = sweep_slots(n, &e, NULL);
 	if (r == 0)
 		r = drop_spare_bank(n, slot);
-	return r == 1 || r == -ENOENT ? 0 : r;
+	return r == 1 || r == -ENOENT ? 0 : pass_over(n, r);
 }
 
 static int sweep_bank(struct natra *n, const char *path,
 		      const struct owners *owners)
 {
 	cleanup_engine struct engine e = ENGINE_INIT;
-	int r = open_bank(n, path, &e);
+	int r = bank_open(n, path, &e);
 
 	if (r == 0)
 		r = sweep_slots(n, &e, owners);
+	else if (r == -ESTALE)
+		return pass_over(n, r);
 	else if (r == -ENOENT)
 		r = 0; /* what a killed process left of it */
 	if (r == 0)
-		return remove_bank(n, path, &e);
+		return bank_remove(n, path, &e);
 	return r < 0 ? r : 0;
 }
 
-static int sweep_banks(struct natra *n, const char *path,
-		       const struct owners *owners)
+static int sweep_old_bank(struct natra *n, const char *path,
+			  const struct owners *owners)
+{
+	(void)owners; /* whose slots they are is unknown, see below */
+	return bank_remove_old(n, path);
+}
+
+/* Calls fn for each bank of an engine. */
+static int foreach_bank(struct natra *n, const char *path,
+			int (*fn)(struct natra *n, const char *path,
+				  const struct owners *owners),
+			const struct owners *owners)
 {
 	cleanup_dir DIR *dir = opendir(path);
 	char bank[PIN_PATH_MAX + 16];
@@ -469,20 +428,64 @@ static int sweep_banks(struct natra *n, const char *path,
 			continue;
 		if (snprintf(bank, sizeof(bank), "%s/%s", path, entry->d_name) <
 		    (int)sizeof(bank))
-			r = sweep_bank(n, bank, owners);
+			r = fn(n, bank, owners);
 	}
 	return r;
 }
 
+struct old_records {
+	struct natra *n;
+	uint32_t abi;
+};
+
+/* 1: the record is of that ABI, or may be. */
+static int is_of_abi(void *arg, struct pin_gen *gen)
+{
+	const struct old_records *records = arg;
+
+	return gen->abi == 0 || gen->abi == records->abi;
+}
+
+static int has_abi(void *arg, const char *path)
+{
+	const struct old_records *records = arg;
+
+	return pin_foreach_gen(records->n, path, is_of_abi, arg);
+}
+
+/*
+ * An engine of an older ABI, which is locked. Which of its slots are taken is in
+ * records whose layout this natra does not know, so it goes as a whole, when no
+ * record of that ABI is left. That is safe: every natra pins an attachment's
+ * record first, then locks the engine, and takes a slot under that lock. Who has
+ * a slot therefore has a record, which is found here. Who has pinned his record
+ * after this looked for it has no slot yet: he waits for the lock, and then
+ * finds the directory gone and makes a new one.
+ */
+static int remove_old_engine(struct natra *n, const char *path, uint32_t abi)
+{
+	struct old_records records = {n, abi};
+	int r = pin_foreach_key(n, has_abi, &records);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return foreach_bank(n, path, sweep_old_bank, NULL);
+}
+
 static int sweep_engine(void *arg, const char *path)
 {
+	uint32_t abi = pin_engine_abi(path);
 	struct natra *n = arg;
 	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
-	int r = pin_lock_path(n, path, &key);
+	int r;
 
+	if (abi > NATRA_PIN_ABI)
+		return 0;
+	r = pin_lock_path(n, path, &key);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	r = sweep_banks(n, path, NULL);
+	r = abi < NATRA_PIN_ABI ? remove_old_engine(n, path, abi)
+				: foreach_bank(n, path, sweep_bank, NULL);
 	if (r == 0)
 		pin_remove_key(&key); /* refused while it has a bank */
 	return r;
@@ -498,14 +501,17 @@ static int gc_engine(void *arg, const char *path)
 	struct natra *n = arg;
 	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
 	struct owners owners = {.n = n};
-	int r = pin_lock_path(n, path, &key);
+	int r;
 
+	if (pin_engine_abi(path) != NATRA_PIN_ABI)
+		return sweep_engine(arg, path);
+	r = pin_lock_path(n, path, &key);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	/* Under the lock: who has a slot has recorded it. */
 	r = pin_foreach_key(n, note_key, &owners);
 	if (r == 0)
-		r = sweep_banks(n, path, &owners);
+		r = foreach_bank(n, path, sweep_bank, &owners);
 	free(owners.list);
 	if (r == 0)
 		pin_remove_key(&key);

@@ -6,12 +6,15 @@
  * engine finds the limits and the state of this attachment. An engine has a few
  * slots; when they are taken, another bank of the same engine is loaded.
  *
- *   <bpffs>/natra/engine_<id>/<bank>/{programs,configs,states[,subnets]}
+ *   <bpffs>/natra/engine_<abi>_<id>/<bank>/
+ *           {programs,configs,states,object[,subnets]}
  *
- * The id is a hash of the BPF object and of all that is fixed when it is loaded,
- * subnets included: another build's engine is another one, and serves its
- * attachments until they go. flock(2) on its directory guards loading, taking a
- * slot, and removal.
+ * The id is a hash of the pinned layout and of all that is fixed when a program
+ * is loaded, subnets included. It does not depend on the BPF object: a build
+ * that takes a slot in another build's bank, or renews it, puts its own program
+ * into the array first, and all attachments of that bank follow. `object` tells
+ * which BPF object the program came from. flock(2) on the engine's directory
+ * guards loading, taking a slot, changing the program, and removal.
  */
 #ifndef NATRA_ENGINE_H
 #define NATRA_ENGINE_H
@@ -24,25 +27,32 @@ struct engine {
 	int programs_fd; /* program array with one entry */
 	int configs_fd;
 	int states_fd;
+	int object_fd;  /* array of one: the id of the program's BPF object */
 	int subnets_fd; /* -1: it serves attachments without any */
 };
 
 #define ENGINE_INIT                                                            \
 	{                                                                      \
 		.programs_fd = -1, .configs_fd = -1, .states_fd = -1,          \
-		.subnets_fd = -1                                               \
+		.object_fd = -1, .subnets_fd = -1                              \
 	}
 
 void engine_close(struct engine *engine);
 #define cleanup_engine __attribute__((cleanup(engine_close)))
 
-/* Of the engine for these options, by this build. */
-int engine_id(struct natra *n, const struct program_options *options,
-	      uint64_t *ret_id);
+/* Of the engine for these options. */
+uint64_t engine_id(const struct program_options *options);
 
-/* Loads a bank without pinning it. */
+/* Of the BPF object in this build. */
+uint64_t engine_object(void);
+
+/* Loads a bank without pinning it; object_fd stays -1. */
 int engine_load(struct natra *n, const struct program_options *options,
 		uint32_t slots, struct engine *ret_engine);
+
+/* Loads this build's program for the maps of a bank; an owned descriptor. */
+int engine_load_program(struct natra *n, const struct program_options *options,
+			const struct engine *bank, int *ret_prog_fd);
 
 /* Makes a slot an attachment's: its state begins at zero. */
 int engine_take_slot(struct natra *n, const struct engine *engine,
@@ -56,8 +66,17 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
 		 const struct natra_limits *limits,
 		 struct program *ret_program);
 
+/* Whether the program of a half's slot is this build's. -ENOENT as below. */
+int engine_is_current(struct natra *n, const struct meta_slot *slot,
+		      bool *ret_current);
+
+/* Makes it this build's, for all attachments of the bank: no packet is lost or
+ * passed unjudged meanwhile, and the state of each slot stays. -ENOENT as below. */
+int engine_renew(struct natra *n, const struct meta_slot *slot,
+		 const struct program_options *options);
+
 /* Opens what a half has; -ENOENT without an error text if it is not there or
- * has become another's. */
+ * has become another's; -ESTALE if its maps are not of this layout. */
 int engine_open_slot(struct natra *n, const struct meta_slot *slot,
 		     struct slot *ret_slot);
 
@@ -65,7 +84,8 @@ int engine_open_slot(struct natra *n, const struct meta_slot *slot,
  * is gone is not missed. */
 int engine_leave(struct natra *n, const struct meta_slot *slot);
 
-/* Removes the banks that serve nobody. */
+/* Removes the banks that serve nobody; of an older ABI all, as soon as no record
+ * of that ABI exists. Engines of a newer ABI stay. */
 int engine_sweep(struct natra *n);
 
 /* The same, after freeing the slots that are in no record: somebody removed the

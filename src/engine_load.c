@@ -6,12 +6,16 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "libbpf_log.h"
 #include "natra.skel.h"
 #include "natra_object_id.h"
 #include "util/cleanup.h"
+
+#define POSSIBLE_CPUS "/sys/devices/system/cpu/possible"
 
 static void skeleton_freep(struct natra_bpf **skel)
 {
@@ -23,23 +27,42 @@ static enum natra_subnets subnets_kind(const struct program_options *options)
 	return options->subnets ? options->subnets->kind : NATRA_SUBNETS_NONE;
 }
 
-/* What the verifier is told of; the other half of the id is the object. */
-static int fixed_of(struct natra *n, const struct program_options *options,
-		    struct natra_fixed *ret)
+/*
+ * Whether there are more CPU ids than stripes. Ids may have gaps, so the highest
+ * one decides, which is the last number of "0-3,8-11\n". If it cannot be told,
+ * CPUs share the stripes: that is right on every machine.
+ */
+static bool shares_stripes(void)
 {
-	int cpus = libbpf_num_possible_cpus();
+	cleanup_close int fd = open(POSSIBLE_CPUS, O_RDONLY | O_CLOEXEC);
+	char text[4096]; /* sysfs files are not longer */
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	const char *last;
 
-	if (cpus < 0)
-		return natra_fail(n, cpus, "count the CPUs");
+	if (len <= 0)
+		return true;
+	text[len] = '\0';
+	for (last = text + len; last > text; last--) {
+		if (last[-1] == ',' || last[-1] == '-')
+			break;
+	}
+	return strtoul(last, NULL, 10) >= NATRA_STRIPES;
+}
+
+/* What the verifier is told of. */
+static void fixed_of(const struct program_options *options,
+		     struct natra_fixed *ret)
+{
 	*ret = (struct natra_fixed){
-		.cpus = (uint32_t)cpus,
+		.stripes_shared = shares_stripes(),
 		.sketch_mask = options->sketch_width - 1,
 		.has_l2 = options->has_l2,
 		.subnets = (uint16_t)subnets_kind(options),
 		.peer_is_to = options->peer_is_to,
 	};
-	return 0;
 }
+
+#define FNV_BASIS 0xcbf29ce484222325ULL
 
 /* FNV-1a by words. */
 static uint64_t hash_words(uint64_t h, const void *data, size_t size)
@@ -57,23 +80,29 @@ static uint64_t hash_words(uint64_t h, const void *data, size_t size)
 	return h;
 }
 
-int engine_id(struct natra *n, const struct program_options *options,
-	      uint64_t *ret_id)
+uint64_t engine_object(void)
 {
-	const uint32_t kind[2] = {NATRA_PIN_ABI, options->kind};
-	uint64_t h = NATRA_OBJECT_ID;
-	struct natra_fixed fixed = {0};
-	int r = fixed_of(n, options, &fixed);
+	return NATRA_OBJECT_ID;
+}
 
-	if (r < 0)
-		return r;
-	h = hash_words(h, kind, sizeof(kind));
+uint64_t engine_id(const struct program_options *options)
+{
+	/* The sizes are for who changes a struct and forgets the ABI. */
+	const uint32_t layout[] = {
+		NATRA_PIN_ABI,
+		options->kind,
+		sizeof(struct natra_config),
+		sizeof(struct natra_state),
+	};
+	struct natra_fixed fixed;
+	uint64_t h = hash_words(FNV_BASIS, layout, sizeof(layout));
+
 	if (options->subnets && options->subnets->len)
 		h = hash_words(h, options->subnets->list,
 			       options->subnets->len *
 				       sizeof(*options->subnets->list));
-	*ret_id = hash_words(h, &fixed, sizeof(fixed));
-	return 0;
+	fixed_of(options, &fixed);
+	return hash_words(h, &fixed, sizeof(fixed));
 }
 
 static struct bpf_program *choose(struct natra_bpf *skel,
@@ -101,13 +130,15 @@ static struct bpf_program *choose(struct natra_bpf *skel,
 /* Makes the map of subnets, or leaves it out. */
 static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
 			   const struct program_options *options,
-			   struct engine *e)
+			   const struct engine *bank, struct engine *e)
 {
 	struct bpf_map *map = skel->maps.natra_subnets;
 	int r;
 
 	if (!subnets_kind(options)) {
 		r = bpf_map__set_autocreate(map, false);
+	} else if (bank) {
+		r = bpf_map__reuse_fd(map, bank->subnets_fd);
 	} else {
 		r = program_make_subnets(n, options->subnets, &e->subnets_fd);
 		if (r < 0)
@@ -117,31 +148,44 @@ static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
 	return r < 0 ? natra_fail(n, r, "prepare the map of subnets") : 0;
 }
 
+/* The maps of a bank, or new ones. */
+static int prepare_maps(struct natra *n, struct natra_bpf *skel,
+			const struct program_options *options, uint32_t slots,
+			const struct engine *bank)
+{
+	struct bpf_map *configs = skel->maps.natra_configs;
+	struct bpf_map *states = skel->maps.natra_states;
+	int r;
+
+	if (bank) {
+		r = bpf_map__reuse_fd(configs, bank->configs_fd);
+		if (r == 0)
+			r = bpf_map__reuse_fd(states, bank->states_fd);
+		return r < 0 ? natra_fail(n, r, "reuse the maps") : 0;
+	}
+	r = bpf_map__set_max_entries(configs, slots);
+	if (r == 0)
+		r = bpf_map__set_max_entries(states, slots);
+	if (r == 0)
+		r = bpf_map__set_value_size(
+			states, (uint32_t)(sizeof(struct natra_state) +
+					   NATRA_ROWS * sizeof(uint32_t) *
+						   options->sketch_width));
+	return r < 0 ? natra_fail(n, r, "size the maps") : 0;
+}
+
 static int prepare(struct natra *n, struct natra_bpf *skel,
-		   const struct program_options *options, uint32_t slots)
+		   const struct program_options *options)
 {
 	size_t size = 0;
 	struct natra_fixed *fixed =
 		bpf_map__initial_value(skel->maps.rodata, &size);
-	int r;
 
 	if (!fixed || size != sizeof(*fixed))
 		return natra_refuse(n, -EINVAL,
 				    "the BPF object is of another build");
-	r = fixed_of(n, options, fixed);
-	if (r < 0)
-		return r;
-	r = bpf_map__set_max_entries(skel->maps.natra_configs, slots);
-	if (r == 0)
-		r = bpf_map__set_max_entries(skel->maps.natra_states, slots);
-	if (r == 0)
-		r = bpf_map__set_value_size(
-			skel->maps.natra_states,
-			(uint32_t)(sizeof(struct natra_state) +
-				   fixed->cpus * sizeof(struct natra_cpu) +
-				   NATRA_ROWS * sizeof(uint32_t) *
-					   options->sketch_width));
-	return r < 0 ? natra_fail(n, r, "size the maps") : 0;
+	fixed_of(options, fixed);
+	return 0;
 }
 
 /* A copy of a descriptor that the skeleton closes. */
@@ -188,37 +232,65 @@ static struct natra_bpf *open_skeleton(void)
 #endif
 }
 
+/*
+ * The program for these options, with the maps of `bank` or, if that is NULL,
+ * with new ones; *e gets the map of subnets that was made.
+ */
+static int load(struct natra *n, const struct program_options *options,
+		uint32_t slots, const struct engine *bank, struct engine *e,
+		struct natra_bpf **ret_skel, struct bpf_program **ret_program)
+{
+	struct natra_bpf *skel = open_skeleton();
+	int r;
+
+	if (!skel)
+		return natra_fail(n, -errno, "open the BPF object");
+	*ret_skel = skel;
+	*ret_program = choose(skel, options);
+	r = prepare(n, skel, options);
+	if (r == 0)
+		r = prepare_maps(n, skel, options, slots, bank);
+	if (r == 0)
+		r = prepare_subnets(n, skel, options, bank, e);
+	if (r < 0)
+		return r;
+	r = natra_bpf__load(skel);
+	return r < 0 ? natra_fail(n, r, "load program %s",
+				  bpf_program__name(*ret_program))
+		     : 0;
+}
+
 int engine_load(struct natra *n, const struct program_options *options,
 		uint32_t slots, struct engine *ret_engine)
 {
 	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
 	cleanup_engine struct engine e = ENGINE_INIT;
-	struct bpf_program *chosen;
+	struct bpf_program *program;
 	LIBBPF_LOG_SCOPE(n);
-	int r;
+	int r = load(n, options, slots, NULL, &e, &skel, &program);
 
-	skel = open_skeleton();
-	if (!skel)
-		return natra_fail(n, -errno, "open the BPF object");
-	chosen = choose(skel, options);
-	r = prepare(n, skel, options, slots);
-	if (r == 0)
-		r = prepare_subnets(n, skel, options, &e);
 	if (r < 0)
 		return r;
-	r = natra_bpf__load(skel);
-	if (r < 0)
-		return natra_fail(n, r, "load program %s",
-				  bpf_program__name(chosen));
 	r = own_fd(n, bpf_map__fd(skel->maps.natra_configs), &e.configs_fd);
 	if (r == 0)
 		r = own_fd(n, bpf_map__fd(skel->maps.natra_states),
 			   &e.states_fd);
 	if (r == 0)
-		r = make_array(n, bpf_program__fd(chosen), &e);
+		r = make_array(n, bpf_program__fd(program), &e);
 	if (r < 0)
 		return r;
 	*ret_engine = e;
 	e = (struct engine)ENGINE_INIT;
 	return 0;
+}
+
+int engine_load_program(struct natra *n, const struct program_options *options,
+			const struct engine *bank, int *ret_prog_fd)
+{
+	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
+	struct bpf_program *program;
+	LIBBPF_LOG_SCOPE(n);
+	int r = load(n, options, 0, bank, NULL, &skel, &program);
+
+	return r < 0 ? r : own_fd(n, bpf_program__fd(program), ret_prog_fd);
 }

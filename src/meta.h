@@ -86,14 +86,22 @@ struct meta {
 	char reason[META_REASON_MAX];
 	uint32_t subnets; /* enum natra_subnets */
 	uint32_t subnets_len;
-	uint32_t unshaped; /* no programs: only a record, `reason` says why */
-	uint32_t gso_segs; /* see gso.h; 0: as it was */
+	uint32_t unshaped;  /* no programs: only a record, `reason` says why */
+	uint32_t gso_segs;  /* see gso.h; 0: as it was */
+	uint32_t l2_halves; /* bit of a half: its packets begin with Ethernet */
+	uint32_t pad;
+	/* As they were last written to the slots: another build may derive other
+	 * numbers from the same policy. */
+	struct natra_limits limits[HALF_MAX];
+	/* 0. A field that is added here needs no new ABI if 0 means in it what
+	 * builds without the field do. */
+	uint8_t reserved[128];
 };
 
 #define META_OLD_SIZE offsetof(struct meta, slot)
 
 _Static_assert(META_OLD_SIZE == 152, "pinned layout of all ABIs");
-_Static_assert(sizeof(struct meta) == 1344, "pinned layout: NATRA_PIN_ABI");
+_Static_assert(sizeof(struct meta) == 1744, "pinned layout: NATRA_PIN_ABI");
 
 struct natra_policy meta_get_policy(const struct meta *meta);
 void meta_set_policy(struct meta *meta, const struct natra_policy *policy);

@@ -249,6 +249,7 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	if (!ret_info)
 		return 0;
 	info_of(&gen, &info);
+	info.program_is_current = true;
 	return struct_out(n, "ret_info", ret_info, &info, sizeof(info));
 }
 
@@ -293,7 +294,7 @@ static int read_pinned_subnets(struct natra *n, const struct pin_gen *gen,
 	return r;
 }
 
-/* Attach again with what is on record, because a direction is new. */
+/* Attach again with what is on record: a direction or the build is new. */
 static int reattach(struct natra *n, const struct pin_key *key,
 		    const struct pin_gen *gen,
 		    const struct natra_policy *policy)
@@ -369,6 +370,17 @@ static int refuse_unshaped(struct natra *n, int r, const struct meta *meta)
 			    meta->reason);
 }
 
+static int refuse_gone(struct natra *n, const struct pin_gen *gen)
+{
+	int r = check_is_gone(n, gen);
+
+	if (r == 1)
+		return natra_refuse(n, -ENODEV,
+				    "interface '%s' of '%s' is gone",
+				    gen->meta.pod.ifname, gen->meta.id);
+	return r;
+}
+
 int natra_configure(struct natra *n, const char *id,
 		    const struct natra_policy *policy)
 {
@@ -399,16 +411,44 @@ int natra_configure(struct natra *n, const char *id,
 	r = merge_fixed(n, &gen, &p, &subnets);
 	if (r < 0)
 		return r;
-	r = check_is_gone(n, &gen);
+	r = refuse_gone(n, &gen);
 	if (r < 0)
 		return r;
-	if (r == 1)
-		return natra_refuse(n, -ENODEV,
-				    "interface '%s' of '%s' is gone",
-				    gen.meta.pod.ifname, id);
 	if (!limits_cover(&gen.meta, &p))
 		return reattach(n, &key, &gen, &p);
 	return limits_set(n, &gen, &p);
+}
+
+int natra_upgrade(struct natra *n, const char *id)
+{
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct natra_policy policy;
+	int r;
+
+	r = require_id(n, id);
+	if (r == 0)
+		r = kernel_is_supported(n);
+	if (r == 0)
+		r = pin_lock(n, id, false, &key);
+	if (r == 0)
+		r = pin_find_gen(n, key.path, &gen);
+	if (r == -ENOENT)
+		return not_attached(n, id);
+	if (r == -ESTALE && gen.abi < NATRA_PIN_ABI)
+		return natra_refuse(
+			n, r,
+			"the limits of '%s' were pinned by ABI %u and cannot be read by this one, %d: attach it again",
+			id, gen.abi, NATRA_PIN_ABI);
+	if (r < 0)
+		return r;
+	if (gen.meta.unshaped)
+		return refuse_unshaped(n, -EOPNOTSUPP, &gen.meta);
+	r = refuse_gone(n, &gen);
+	if (r < 0)
+		return r;
+	policy = meta_get_policy(&gen.meta);
+	return reattach(n, &key, &gen, &policy);
 }
 
 /* The id that a target means: its own, the one on the interface, the default. */

@@ -23,7 +23,7 @@ __extension__ typedef unsigned __int128 u128;
 #define PIN_MODE      0700
 #define KEY_HEX_LEN   32
 #define ENGINE_PREFIX "engine_"
-#define ENGINE_LEN    (sizeof(ENGINE_PREFIX) - 1 + 16)
+#define ENGINE_ID_LEN 16
 #define META_MAP_NAME "natra_meta"
 
 int pin_bpffs_mounted(struct natra *n)
@@ -173,8 +173,8 @@ int pin_lock_path(struct natra *n, const char *path, struct pin_key *ret_key)
 static void engine_path(struct natra *n, uint64_t id, char *ret_path)
 {
 	(void)snprintf(ret_path, PIN_PATH_MAX,
-		       "%s/%s/" ENGINE_PREFIX "%016" PRIx64, n->bpffs, PIN_DIR,
-		       id);
+		       "%s/%s/" ENGINE_PREFIX "%d_%016" PRIx64, n->bpffs,
+		       PIN_DIR, NATRA_PIN_ABI, id);
 }
 
 int pin_lock_engine(struct natra *n, uint64_t id, bool create,
@@ -518,10 +518,33 @@ int pin_remove_gen(struct natra *n, const struct pin_gen *gen)
 	return remove_dir(n, gen->path, "meta");
 }
 
+/* The ABI in the name of an engine's directory; 0: it is no such name. */
+static uint32_t engine_abi(const char *name)
+{
+	const size_t prefix = sizeof(ENGINE_PREFIX) - 1;
+	unsigned long abi = 2; /* it had no number in its names */
+	const char *id;
+
+	if (strncmp(name, ENGINE_PREFIX, prefix) != 0)
+		return 0;
+	id = strchr(name + prefix, '_');
+	if (id)
+		abi = strtoul(name + prefix, NULL, 10);
+	id = id ? id + 1 : name + prefix;
+	return strlen(id) == ENGINE_ID_LEN && abi <= UINT32_MAX ? (uint32_t)abi
+								: 0;
+}
+
+uint32_t pin_engine_abi(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return engine_abi(name ? name + 1 : path);
+}
+
 static int foreach_dir(struct natra *n, bool engines,
 		       int (*cb)(void *arg, const char *path), void *arg)
 {
-	const size_t prefix = sizeof(ENGINE_PREFIX) - 1;
 	cleanup_dir DIR *dir = NULL;
 	char path[PIN_PATH_MAX];
 	struct dirent *entry;
@@ -535,11 +558,8 @@ static int foreach_dir(struct natra *n, bool engines,
 		return natra_fail(n, -errno, "'%s'", path);
 	}
 	while (r == 0 && (entry = readdir(dir))) {
-		bool is_engine =
-			strlen(entry->d_name) == ENGINE_LEN &&
-			strncmp(entry->d_name, ENGINE_PREFIX, prefix) == 0;
-
-		if (engines ? !is_engine : strlen(entry->d_name) != KEY_HEX_LEN)
+		if (engines ? !engine_abi(entry->d_name)
+			    : strlen(entry->d_name) != KEY_HEX_LEN)
 			continue;
 		if (snprintf(path, sizeof(path), "%s/%s/%s", n->bpffs, PIN_DIR,
 			     entry->d_name) >= (int)sizeof(path))

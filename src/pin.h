@@ -3,7 +3,7 @@
  * State on bpffs, the only one that natra has:
  *
  *   <bpffs>/natra/<key>/<generation>/{meta,subnets,<half>_link}
- *   <bpffs>/natra/engine_<id>/..., see engine.h
+ *   <bpffs>/natra/engine_<abi>_<id>/..., see engine.h
  *
  * The key is a hash of the id: bpffs refuses dots in names, and ids come from
  * outside. flock(2) on the key's directory excludes other processes. A new
@@ -105,11 +105,14 @@ int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
 /* Unpins everything of a generation and removes its directory. */
 int pin_remove_gen(struct natra *n, const struct pin_gen *gen);
 
-/* Calls cb with the path of every key, or of every engine. */
+/* Calls cb with the path of every key, or of every engine of whatever ABI. */
 int pin_foreach_key(struct natra *n, int (*cb)(void *arg, const char *path),
 		    void *arg);
 int pin_foreach_engine(struct natra *n, int (*cb)(void *arg, const char *path),
 		       void *arg);
+
+/* The ABI that the path of an engine tells. */
+uint32_t pin_engine_abi(const char *path);
 
 /* Locks the directory of an engine, as pin_lock does that of a key. */
 int pin_lock_engine(struct natra *n, uint64_t id, bool create,

@@ -180,8 +180,7 @@ int program_read_subnets(struct natra *n, int fd, struct subnets *ret_subnets)
 	return 0;
 }
 
-/* The whole state, in which at least `cpus` CPUs have their part. */
-static int read_state(struct natra *n, const struct slot *slot, int cpus,
+static int read_state(struct natra *n, const struct slot *slot,
 		      struct natra_state **ret_state)
 {
 	struct bpf_map_info info = {0};
@@ -192,11 +191,6 @@ static int read_state(struct natra *n, const struct slot *slot, int cpus,
 	r = bpf_obj_get_info_by_fd(slot->state_fd, &info, &len);
 	if (r < 0)
 		return natra_fail(n, r, "ask for a map's size");
-	if (cpus < 0)
-		return natra_fail(n, cpus, "count the CPUs");
-	if (info.value_size <
-	    sizeof(*state) + (size_t)cpus * sizeof(state->cpus[0]))
-		return natra_refuse(n, -ESTALE, "a pinned map is too small");
 	state = malloc(info.value_size);
 	if (!state)
 		return natra_fail(n, -ENOMEM, "read a map");
@@ -212,20 +206,17 @@ int slot_counters(struct natra *n, const struct slot *slot,
 {
 	cleanup_free struct natra_state *state = NULL;
 	struct natra_counters sum = {0};
-	int cpus = libbpf_num_possible_cpus();
-	int r = read_state(n, slot, cpus, &state);
+	int r = read_state(n, slot, &state);
 
 	if (r < 0)
 		return r;
-	for (int i = 0; i < cpus; i++) {
-		const struct natra_counters *c = &state->cpus[i].counters;
-
+	for (int i = 0; i < NATRA_STRIPES; i++) {
 		for (int j = 0; j < NATRA_COUNT_MAX; j++) {
-			sum.count[j].packets += c->count[j].packets;
-			sum.count[j].bytes += c->count[j].bytes;
+			sum.count[j].packets += state->stripes[i][j].packets;
+			sum.count[j].bytes += state->stripes[i][j].bytes;
 		}
-		sum.delay_ns_sum += c->delay_ns_sum;
 	}
+	sum.delay_ns_sum = state->delay_ns_sum;
 	*ret_counters = sum;
 	return 0;
 }
@@ -238,7 +229,7 @@ int slot_flows(struct natra *n, const struct slot *slot,
 	int r = read_config(n, slot, &config);
 
 	if (r == 0)
-		r = read_state(n, slot, 0, &state);
+		r = read_state(n, slot, &state);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < NATRA_FLOWS; i++) {

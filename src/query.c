@@ -44,6 +44,26 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 	info->pace_prog_id = m->half[HALF_PACE].prog_id;
 }
 
+/* Whether all its programs are this build's; what is gone is not. */
+static int read_current(struct natra *n, const struct pin_gen *gen,
+			bool *ret_current)
+{
+	bool all = !gen->meta.unshaped;
+
+	for (int i = 0; i < HALF_MAX && all; i++) {
+		int r = 0;
+
+		if (gen->meta.half[i].hook)
+			r = engine_is_current(n, &gen->meta.slot[i], &all);
+		if (r == -ENOENT || r == -ESTALE)
+			all = false;
+		else if (r < 0)
+			return r;
+	}
+	*ret_current = all;
+	return 0;
+}
+
 static int fill_info(struct natra *n, const struct pin_gen *gen,
 		     struct natra_info *info)
 {
@@ -53,7 +73,7 @@ static int fill_info(struct natra *n, const struct pin_gen *gen,
 		return gone;
 	info_of(gen, info);
 	info->interface_gone = gone;
-	return 0;
+	return read_current(n, gen, &info->program_is_current);
 }
 
 static int find_attached(struct natra *n, const char *id,

@@ -59,6 +59,8 @@ static int write_changes(struct natra *n, struct pin_gen *gen,
 	}
 	if (r == 0) {
 		meta_set_policy(&gen->meta, policy);
+		for (int i = 0; i < HALF_MAX; i++)
+			gen->meta.limits[i] = changes[i].after;
 		if (gen->meta.edt)
 			gen->meta.gso_segs = policy_gso_segs(policy);
 		r = pin_store_meta(n, gen);

@@ -46,9 +46,10 @@ static bool paces_ingress(const struct natra_policy *policy)
 	       policy->ingress_rate_bits_per_sec;
 }
 
-/* Which program a half needs, and where. */
-static enum program_kind place_half(struct meta *meta, enum half half)
+/* Where a half's program goes, and what its packets begin with there. */
+static void place_half(struct attempt *a, enum half half)
 {
+	struct meta *meta = &a->gen.meta;
 	bool hostside = is_hostside((enum natra_mode)meta->mode);
 	struct meta_half *h = &meta->half[half];
 
@@ -57,9 +58,8 @@ static enum program_kind place_half(struct meta *meta, enum half half)
 	h->on_host = hostside || half == HALF_PACE;
 	/* What goes into the pod leaves the host-side veth. */
 	h->hook_ingress = (half == HALF_EGRESS) == (h->on_host != 0);
-	if (meta_is_paced(meta, half))
-		return PROGRAM_EDT;
-	return h->hook_ingress ? PROGRAM_RX : PROGRAM_TX;
+	if (h->on_host ? a->host.has_l2 : a->scene->pod.has_l2)
+		meta->l2_halves |= 1U << half;
 }
 
 static bool half_wanted(const struct attempt *a, enum half half)
@@ -82,22 +82,37 @@ static bool half_wanted(const struct attempt *a, enum half half)
 	}
 }
 
+/* The program of a half that is on record. */
+static struct program_options half_options(const struct meta *meta,
+					   enum half half,
+					   const struct subnets *subnets)
+{
+	const struct meta_half *h = &meta->half[half];
+	struct natra_policy policy = meta_get_policy(meta);
+	struct program_options options = {
+		.kind = h->hook_ingress ? PROGRAM_RX : PROGRAM_TX,
+		.has_l2 = meta->l2_halves >> half & 1,
+		.sketch_width = policy_effective(&policy).sketch_width,
+		.subnets = subnets,
+		.peer_is_to = half == HALF_EGRESS,
+	};
+
+	if (meta_is_paced(meta, half))
+		options.kind = PROGRAM_EDT;
+	return options;
+}
+
 static int load_half(struct attempt *a, enum half half)
 {
 	struct meta *meta = &a->gen.meta;
-	struct natra_limits limits;
-	struct program_options options = {
-		.kind = place_half(meta, half),
-		.has_l2 = meta->half[half].on_host ? a->host.has_l2
-						   : a->scene->pod.has_l2,
-		.sketch_width = policy_effective(a->policy).sketch_width,
-		.subnets = a->subnets,
-		.peer_is_to = half == HALF_EGRESS,
-	};
+	struct program_options options;
 	int r;
 
-	limits = policy_limits(a->policy, half, meta_is_paced(meta, half));
-	r = engine_enter(a->n, &a->gen, half, &options, &limits,
+	place_half(a, half);
+	options = half_options(meta, half, a->subnets);
+	meta->limits[half] =
+		policy_limits(a->policy, half, meta_is_paced(meta, half));
+	r = engine_enter(a->n, &a->gen, half, &options, &meta->limits[half],
 			 &a->program[half]);
 	meta->half[half].prog_id = a->program[half].prog_id;
 	return r;
@@ -420,6 +435,20 @@ static bool same_interface(const struct meta *meta, const struct scene *scene)
 	       meta->pod.netns_cookie == scene->pod_netns.cookie;
 }
 
+/* Whether this build's programs run on the maps that the halves have. */
+static bool same_engines(const struct meta *meta, const struct subnets *subnets)
+{
+	for (int i = 0; i < HALF_MAX; i++) {
+		struct program_options options =
+			half_options(meta, (enum half)i, subnets);
+
+		if (meta->half[i].hook &&
+		    engine_id(&options) != meta->slot[i].engine)
+			return false;
+	}
+	return true;
+}
+
 static bool can_keep(struct natra *n, const struct pin_gen *gen,
 		     const struct scene *scene, const struct request *request)
 {
@@ -431,6 +460,7 @@ static bool can_keep(struct natra *n, const struct pin_gen *gen,
 	       subnets_equal(&subnets, request->subnets) &&
 	       policy_same_shape(&before, request->policy) &&
 	       limits_cover(&gen->meta, request->policy) &&
+	       same_engines(&gen->meta, request->subnets) &&
 	       check_attached(n, gen, scene->pod_fd) == 0;
 }
 
@@ -441,6 +471,16 @@ static int keep(struct natra *n, struct pin_gen *gen,
 		       request->network);
 	(void)str_copy(gen->meta.label, sizeof(gen->meta.label),
 		       request->label);
+	for (int i = 0; i < HALF_MAX; i++) {
+		struct program_options options = half_options(
+			&gen->meta, (enum half)i, request->subnets);
+		int r = gen->meta.half[i].hook
+				? engine_renew(n, &gen->meta.slot[i], &options)
+				: 0;
+
+		if (r < 0)
+			return r;
+	}
 	return limits_set(n, gen, request->policy);
 }
 

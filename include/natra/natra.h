@@ -163,6 +163,26 @@ NATRA_API int natra_configure(struct natra *n, const char *id,
 			      const struct natra_policy *policy);
 
 /**
+ * @brief Let a live attachment run the programs of this library, after another
+ *        build of natra has attached it.
+ *
+ * Where the two builds agree on the layout of the maps, the program is changed
+ * in place: counters, buckets and known flows stay, no packet is lost or passes
+ * unlimited meanwhile, and the attachments that share the program follow.
+ * Otherwise the interface is attached again with the policy on record, as
+ * natra_attach does it, and the counters begin again. The limits are derived
+ * anew from the policy on record. Succeeds if there is nothing to change.
+ *
+ * natra_attach with the arguments of before does the same.
+ *
+ * @return 0; -EINVAL; -ENOENT not attached; -ENODEV the interface is gone;
+ *         -EOPNOTSUPP it is `unshaped`; -ESTALE pinned by another ABI, of which
+ *         this library cannot read the policy: natra_attach replaces what an
+ *         older one pinned; others as natra_attach.
+ */
+NATRA_API int natra_upgrade(struct natra *n, const char *id);
+
+/**
  * @brief Remove an attachment with all that natra put there.
  *
  * Succeeds when there is nothing, when the interface or netns is gone, and

@@ -214,6 +214,9 @@ struct natra_info {
 	uint32_t egress_prog_id;
 	uint32_t pace_prog_id;
 	char pin_path[128];
+	/** What judges its packets is of this library's build; if not,
+	 *  natra_upgrade makes it so. False if `unshaped`. */
+	bool program_is_current;
 };
 
 /** Packets and the bytes that they take on the wire. */

@@ -77,7 +77,6 @@ static void shape(const struct natra_parsed_packet *res, __u32 bytes,
 	      cost = natra_cost_ns(&rate, bytes, natra_chance(tat)), depart;
 	__u32 epoch = natra_epoch(now), estimate, units = natra_units(bytes);
 	struct natra_flow_slot *slot;
-	__u32 way;
 
 	estimate = natra_sketch_add(cells, WIDTH - 1, hash, units, epoch);
 	require(estimate >=
@@ -87,7 +86,7 @@ static void shape(const struct natra_parsed_packet *res, __u32 bytes,
 		require(estimate < 100);
 		return;
 	}
-	slot = natra_flow_find(flows, hash, natra_flow_now(now), &way);
+	slot = natra_flow_find(flows, hash, natra_flow_now(now));
 	require(slot >= flows && slot < flows + NATRA_FLOWS);
 	if (slot->tag != natra_flow_tag(hash))
 		natra_flow_insert(slot, hash, &res->tuple);

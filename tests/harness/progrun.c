@@ -307,10 +307,7 @@ void th_clear_sketch(struct progrun *run)
 	size_t len;
 	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
-	size_t head = sizeof(*state) + (size_t)libbpf_num_possible_cpus() *
-					       sizeof(struct natra_cpu);
-
-	memset((char *)state + head, 0, len - head);
+	memset(state->sketch, 0, len - sizeof(*state));
 	th_write_state(run, state);
 }
 

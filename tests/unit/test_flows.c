@@ -31,8 +31,7 @@ static __u64 hash_of(__u32 set, __u32 n)
 /* NULL if the flow is not there. */
 static struct natra_flow_slot *find(__u64 hash, __u32 now)
 {
-	__u32 way;
-	struct natra_flow_slot *slot = natra_flow_find(flows, hash, now, &way);
+	struct natra_flow_slot *slot = natra_flow_find(flows, hash, now);
 
 	return slot->tag == natra_flow_tag(hash) ? slot : NULL;
 }
@@ -40,8 +39,7 @@ static struct natra_flow_slot *find(__u64 hash, __u32 now)
 /* What the data path does with a heavy packet; whether it was known. */
 static bool note(__u64 hash, __u32 now, __u32 bytes)
 {
-	__u32 way;
-	struct natra_flow_slot *slot = natra_flow_find(flows, hash, now, &way);
+	struct natra_flow_slot *slot = natra_flow_find(flows, hash, now);
 	bool known = slot->tag == natra_flow_tag(hash);
 
 	if (!known)

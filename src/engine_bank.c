@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "engine_bank.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+
+#include "bpf_call.h"
+#include "util/cleanup.h"
+
+static const char programs_name[] = "programs";
+static const char configs_name[] = "configs";
+static const char states_name[] = "states";
+static const char object_name[] = "object";
+static const char subnets_name[] = "subnets";
+
+void engine_close(struct engine *engine)
+{
+	cleanup_closep(&engine->programs_fd);
+	cleanup_closep(&engine->configs_fd);
+	cleanup_closep(&engine->states_fd);
+	cleanup_closep(&engine->object_fd);
+	cleanup_closep(&engine->subnets_fd);
+	*engine = (struct engine)ENGINE_INIT;
+}
+
+/* Whether that is the size of a state with a sketch of some width. */
+static bool is_state_size(uint32_t size)
+{
+	const uint32_t cells = NATRA_ROWS * sizeof(uint32_t);
+	uint32_t width = (size - (uint32_t)sizeof(struct natra_state)) / cells;
+
+	return size == sizeof(struct natra_state) + width * cells &&
+	       width >= NATRA_SKETCH_WIDTH_MIN &&
+	       width <= NATRA_SKETCH_WIDTH_MAX && (width & (width - 1)) == 0;
+}
+
+/* value_size 0: that of a state. *ret_entries may be NULL. */
+static int check_map(struct natra *n, const char *path, const char *name,
+		     int fd, uint32_t type, uint32_t value_size,
+		     uint32_t *ret_entries)
+{
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+	int r = bpf_obj_get_info_by_fd(fd, &info, &len);
+
+	if (r < 0)
+		return natra_fail(n, r, "ask for '%s/%s'", path, name);
+	if (info.type != type || info.key_size != sizeof(uint32_t) ||
+	    (value_size ? info.value_size != value_size
+			: !is_state_size(info.value_size)))
+		return natra_refuse(
+			n, -ESTALE,
+			"'%s/%s' is not this natra's: a map of type %u with values of %u bytes",
+			path, name, info.type, info.value_size);
+	if (ret_entries)
+		*ret_entries = info.max_entries;
+	return 0;
+}
+
+/*
+ * What is pinned under a bank's names may be anything: the kernel copies values
+ * as long as the map says, and not as long as the struct that they are read
+ * into. (The blocks of subnets are read from the pin of a generation, and
+ * checked there.)
+ */
+static int check_bank(struct natra *n, const char *path, const struct engine *e)
+{
+	uint32_t configs = 0, states = 0;
+	int r;
+
+	r = check_map(n, path, configs_name, e->configs_fd, BPF_MAP_TYPE_ARRAY,
+		      sizeof(struct natra_config), &configs);
+	if (r == 0)
+		r = check_map(n, path, states_name, e->states_fd,
+			      BPF_MAP_TYPE_ARRAY, 0, &states);
+	if (r == 0)
+		r = check_map(n, path, object_name, e->object_fd,
+			      BPF_MAP_TYPE_ARRAY, sizeof(uint64_t), NULL);
+	if (r == 0)
+		r = check_map(n, path, programs_name, e->programs_fd,
+			      BPF_MAP_TYPE_PROG_ARRAY, sizeof(uint32_t), NULL);
+	if (r == 0 && configs != states)
+		return natra_refuse(n, -ESTALE,
+				    "'%s' has %u limits, but %u states", path,
+				    configs, states);
+	return r;
+}
+
+int bank_open(struct natra *n, const char *path, struct engine *e)
+{
+	int r;
+
+	r = pin_open_object(n, path, configs_name, &e->configs_fd);
+	if (r == 0)
+		r = pin_open_object(n, path, states_name, &e->states_fd);
+	if (r == 0)
+		r = pin_open_object(n, path, object_name, &e->object_fd);
+	if (r == 0)
+		r = pin_open_object(n, path, subnets_name, &e->subnets_fd);
+	if (r == -ENOENT && e->object_fd >= 0)
+		r = 0; /* most have none */
+	/* Pinned last: with it, the bank is whole. */
+	if (r == 0)
+		r = pin_open_object(n, path, programs_name, &e->programs_fd);
+	return r < 0 ? r : check_bank(n, path, e);
+}
+
+static int write_object(struct natra *n, const struct engine *e)
+{
+	const uint64_t object = engine_object();
+	const uint32_t zero = 0;
+	int r = bpf_map_update_elem(e->object_fd, &zero, &object, BPF_EXIST);
+
+	return r < 0 ? natra_fail(n, r, "write the object's id") : 0;
+}
+
+int bank_is_current(struct natra *n, const struct engine *e, bool *ret_current)
+{
+	const uint32_t zero = 0;
+	uint64_t object = 0;
+	int r = bpf_map_lookup_elem(e->object_fd, &zero, &object);
+
+	if (r < 0)
+		return natra_fail(n, r, "read the object's id");
+	*ret_current = object == engine_object();
+	return 0;
+}
+
+/*
+ * One update of the array: a packet runs the program before or this one, never
+ * none. A process that is killed before it has written the id leaves a program
+ * that the next one changes again, which is harmless.
+ */
+int bank_renew(struct natra *n, const struct program_options *options,
+	       const struct engine *e)
+{
+	const uint32_t zero = 0;
+	cleanup_close int fd = -1;
+	bool current = false;
+	int r = bank_is_current(n, e, &current);
+
+	if (r < 0 || current)
+		return r;
+	r = engine_load_program(n, options, e, &fd);
+	if (r < 0)
+		return r;
+	r = bpf_map_update_elem(e->programs_fd, &zero, &fd, BPF_ANY);
+	if (r < 0)
+		return natra_fail(n, r, "change the program");
+	return write_object(n, e);
+}
+
+static int make_object(struct natra *n, struct engine *e)
+{
+	int r = bpf_call_make_array("natra_object", sizeof(uint64_t));
+
+	if (r < 0)
+		return natra_fail(n, r, "create the map of the object's id");
+	e->object_fd = r;
+	return write_object(n, e);
+}
+
+int bank_make(struct natra *n, const struct program_options *options,
+	      const char *path, uint32_t slots, struct engine *e)
+{
+	int r;
+
+	/* Nobody's, but for what a killed process may have left. */
+	r = pin_remove_dir(n, path);
+	if (r == 0)
+		r = engine_load(n, options, slots, e);
+	if (r == 0)
+		r = make_object(n, e);
+	if (r == 0)
+		r = pin_make_dir(n, path);
+	if (r < 0)
+		return r;
+	r = pin_object(n, path, configs_name, e->configs_fd);
+	if (r == 0)
+		r = pin_object(n, path, states_name, e->states_fd);
+	if (r == 0)
+		r = pin_object(n, path, object_name, e->object_fd);
+	if (r == 0 && e->subnets_fd >= 0)
+		r = pin_object(n, path, subnets_name, e->subnets_fd);
+	if (r == 0)
+		r = pin_object(n, path, programs_name, e->programs_fd);
+	if (r < 0)
+		(void)pin_remove_dir(n, path);
+	return r;
+}
+
+int bank_read_config(struct natra *n, const struct engine *e, uint32_t index,
+		     struct natra_config *ret_config)
+{
+	int r = bpf_map_lookup_elem(e->configs_fd, &index, ret_config);
+
+	return r < 0 && r != -ENOENT ? natra_fail(n, r, "read slot %u", index)
+				     : r;
+}
+
+int bank_free_slot(struct natra *n, const struct engine *e, uint32_t index)
+{
+	static const struct natra_config nobodys = {0};
+	int r = bpf_map_update_elem(e->configs_fd, &index, &nobodys, BPF_EXIST);
+
+	return r < 0 ? natra_fail(n, r, "free slot %u", index) : 0;
+}
+
+/*
+ * Its program goes with the pins, not with the array that holds it: the kernel
+ * keeps an array of programs for ever if somebody opens it by its id, as bpftool
+ * does to list it, while it is being freed.
+ */
+int bank_remove(struct natra *n, const char *path, const struct engine *e)
+{
+	const uint32_t zero = 0;
+	int r = pin_remove_dir(n, path);
+
+	/* Not before: nobody may find a bank without a program. */
+	if (r == 0 && e->programs_fd >= 0)
+		(void)bpf_map_delete_elem(e->programs_fd, &zero);
+	return r;
+}
+
+/* A bank of an older ABI, in which only the program's place is the same. */
+int bank_remove_old(struct natra *n, const char *path)
+{
+	cleanup_engine struct engine e = ENGINE_INIT;
+	int r = pin_open_object(n, path, programs_name, &e.programs_fd);
+
+	return r < 0 && r != -ENOENT ? r : bank_remove(n, path, &e);
+}

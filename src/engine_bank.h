@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One bank of an engine and its pins. Whoever changes a bank has locked its
+ * engine. */
+#ifndef NATRA_ENGINE_BANK_H
+#define NATRA_ENGINE_BANK_H
+
+#include "engine.h"
+
+/* -ENOENT without an error text if there is none, or not all of it; -ESTALE if
+ * what is pinned there are not maps of this layout. *e may be open after an
+ * error, too. */
+int bank_open(struct natra *n, const char *path, struct engine *e);
+
+/* Loads and pins a new one. */
+int bank_make(struct natra *n, const struct program_options *options,
+	      const char *path, uint32_t slots, struct engine *e);
+
+/* Whether its program is this build's. */
+int bank_is_current(struct natra *n, const struct engine *e, bool *ret_current);
+
+/* Makes it this build's. */
+int bank_renew(struct natra *n, const struct program_options *options,
+	       const struct engine *e);
+
+/* -ENOENT without an error text if there is no such slot. */
+int bank_read_config(struct natra *n, const struct engine *e, uint32_t index,
+		     struct natra_config *ret_config);
+int bank_free_slot(struct natra *n, const struct engine *e, uint32_t index);
+
+int bank_remove(struct natra *n, const char *path, const struct engine *e);
+/* Of an older ABI, in which only the program's place is known to be the same. */
+int bank_remove_old(struct natra *n, const char *path);
+
+#endif
