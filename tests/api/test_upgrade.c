@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Programs of another build, and pins of another layout. That a program came
+ * from another BPF object is what its bank says, so the cases write that. */
+#include "rig.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../src/meta.h"
+
+#define PODS 3 /* the banks have 1, 2 and 4 slots: two pods share one */
+
+static struct natra *n;
+static struct pod pods[PODS];
+static const char *const ids[PODS] = {"up-0", "up-1", "up-2"};
+
+static int attach(int i)
+{
+	struct natra_target target = pod_target(&pods[i], ids[i]);
+	struct natra_policy policy = policy_of(10, 20);
+
+	return natra_attach(n, &target, &policy, NULL);
+}
+
+static int detach(const char *id)
+{
+	struct natra_target target = NATRA_INIT(target);
+
+	target.id = id;
+	return natra_detach(n, &target);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	rig_reset();
+	n = rig_open();
+	for (int i = 0; i < PODS; i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "up-%d", i);
+		pods[i] = pod_make(name);
+		assert_int_equal(attach(i), 0);
+	}
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	for (int i = 0; i < PODS; i++) {
+		assert_int_equal(detach(ids[i]), 0);
+		pod_remove(&pods[i]);
+	}
+	assert_int_equal(rig_pins(), 0);
+	natra_close(n);
+	return 0;
+}
+
+static struct natra_info query(int i)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	assert_int_equal(KEPT(natra_query(n, ids[i], &info)), 0);
+	return info;
+}
+
+static int open_record(int i)
+{
+	struct natra_info info = NATRA_INIT(info);
+	char path[192];
+	int fd;
+
+	/* Of another ABI the query fails, but its path is that of the first. */
+	if (natra_query(n, ids[i], &info) == 0)
+		(void)snprintf(path, sizeof(path), "%s/meta", info.pin_path);
+	fd = bpf_obj_get(path);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static struct meta read_record(int fd)
+{
+	const uint32_t zero = 0;
+	struct meta meta;
+
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &meta), 0);
+	return meta;
+}
+
+static void write_record(int fd, const struct meta *meta)
+{
+	const uint32_t zero = 0;
+
+	assert_int_equal(bpf_map_update_elem(fd, &zero, meta, BPF_EXIST), 0);
+}
+
+/* A pin of the bank that serves the ingress of an attachment. */
+static void bank_pin(int i, const char *name, char *ret_path, size_t size)
+{
+	int fd = open_record(i);
+	struct meta meta = read_record(fd);
+	const struct meta_slot *slot = &meta.slot[HALF_INGRESS];
+
+	(void)close(fd);
+	(void)snprintf(ret_path, size, BPFFS "/natra/engine_%u_%016llx/%u/%s",
+		       meta.abi, (unsigned long long)slot->engine, slot->bank,
+		       name);
+}
+
+/* The program that judges what goes into a pod. */
+static uint32_t engine_program(int i)
+{
+	const uint32_t zero = 0;
+	uint32_t id = 0;
+	char path[192];
+	int fd;
+
+	bank_pin(i, "programs", path, sizeof(path));
+	fd = bpf_obj_get(path);
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &id), 0);
+	(void)close(fd);
+	return id;
+}
+
+/* As if all programs that there are came from another BPF object. */
+static void pretend_another_build(void)
+{
+	const uint64_t object = 1;
+	const uint32_t zero = 0;
+	glob_t found;
+
+	assert_int_equal(
+		glob(BPFFS "/natra/engine_*/*/object", 0, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		int fd = bpf_obj_get(found.gl_pathv[i]);
+
+		assert_true(fd >= 0);
+		assert_int_equal(
+			bpf_map_update_elem(fd, &zero, &object, BPF_EXIST), 0);
+		(void)close(fd);
+	}
+	globfree(&found);
+}
+
+static uint64_t seen(int i)
+{
+	struct natra_stats stats = NATRA_INIT(stats);
+
+	assert_int_equal(KEPT(natra_stats(n, ids[i], &stats)), 0);
+	return stats.ingress.mice.packets + stats.ingress.admitted.packets +
+	       stats.ingress.other.packets;
+}
+
+/* The stub stays on the hook, and what was counted stays counted. */
+static void changed_in_place(int i, const struct natra_info *before,
+			     uint64_t packets)
+{
+	struct natra_info info = query(i);
+
+	assert_true(info.program_is_current);
+	assert_int_equal(info.ingress_prog_id, before->ingress_prog_id);
+	assert_int_equal(info.egress_prog_id, before->egress_prog_id);
+	assert_string_equal(info.pin_path, before->pin_path);
+	assert_true(seen(i) >= packets);
+	packets = seen(i);
+	pod_send(&pods[i], 10);
+	assert_true(seen(i) >= packets + 10);
+	assert_int_equal(KEPT(natra_check(n, ids[i], NULL)), 0);
+}
+
+static void program_is_changed_in_place(void **state)
+{
+	struct natra_info before[PODS];
+	uint64_t packets[PODS];
+	uint32_t programs[PODS];
+
+	(void)state;
+	pretend_another_build();
+	for (int i = 0; i < PODS; i++) {
+		before[i] = query(i);
+		assert_false(before[i].program_is_current);
+		pod_send(&pods[i], 20);
+		packets[i] = seen(i);
+		assert_true(packets[i] >= 20);
+		programs[i] = engine_program(i);
+	}
+	assert_int_equal(programs[1], programs[2]);
+
+	assert_int_equal(KEPT(natra_upgrade(n, ids[1])), 0);
+	/* The one in the same bank follows, the other one does not. */
+	assert_int_not_equal(engine_program(1), programs[1]);
+	changed_in_place(1, &before[1], packets[1]);
+	changed_in_place(2, &before[2], packets[2]);
+	assert_int_equal(engine_program(0), programs[0]);
+	assert_false(query(0).program_is_current);
+
+	/* To attach again does the same. */
+	assert_int_equal(KEPT(attach(0)), 0);
+	assert_int_not_equal(engine_program(0), programs[0]);
+	changed_in_place(0, &before[0], packets[0]);
+
+	/* With nothing to change nothing is changed. */
+	programs[0] = engine_program(0);
+	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), 0);
+	assert_int_equal(KEPT(natra_upgrade(n, ids[1])), 0);
+	assert_int_equal(engine_program(0), programs[0]);
+	changed_in_place(0, &before[0], packets[0]);
+}
+
+/* Who takes a slot in a bank changes its program first. */
+static void newcomer_changes_it(void **state)
+{
+	(void)state;
+	assert_int_equal(detach(ids[2]), 0);
+	pretend_another_build();
+	assert_false(query(1).program_is_current);
+	assert_int_equal(KEPT(attach(2)), 0);
+	assert_int_equal(engine_program(1), engine_program(2));
+	assert_true(query(1).program_is_current);
+	assert_true(query(2).program_is_current);
+	assert_false(query(0).program_is_current);
+}
+
+/* What is fixed at load differs: attached again, with what is on record. */
+static void other_layout_is_replaced(void **state)
+{
+	struct natra_info before = query(0), after;
+	struct natra_policy policy = policy_of(10, 20);
+	int fd = open_record(0);
+	struct meta meta = read_record(fd);
+
+	(void)state;
+	/* As if a build had used a slot of another engine for this half. */
+	meta.l2_halves = 0;
+	write_record(fd, &meta);
+	(void)close(fd);
+	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), 0);
+	after = query(0);
+	assert_true(after.program_is_current);
+	assert_int_not_equal(after.ingress_prog_id, before.ingress_prog_id);
+	assert_memory_equal(&after.policy, &before.policy,
+			    sizeof(after.policy));
+	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), 0);
+}
+
+/* Other numbers from the same policy: another build's formula. */
+static void limits_of_another_formula(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_config config;
+	int fd = open_record(0), configs;
+	struct meta meta = read_record(fd);
+	uint32_t index = meta.slot[HALF_INGRESS].index;
+	uint64_t burst_ns = meta.limits[HALF_INGRESS].rate.burst_ns;
+	char path[192];
+
+	(void)state;
+	bank_pin(0, "configs", path, sizeof(path));
+	configs = bpf_obj_get(path);
+	assert_true(configs >= 0);
+	assert_int_equal(bpf_map_lookup_elem(configs, &index, &config), 0);
+	config.slot[config.active & 1].rate.burst_ns /= 2;
+	assert_int_equal(
+		bpf_map_update_elem(configs, &index, &config, BPF_EXIST), 0);
+	/* Not what was last set: somebody else wrote to the map. */
+	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), -EBADE);
+	says(n, "ingress", NULL);
+	meta.limits[HALF_INGRESS].rate.burst_ns /= 2;
+	write_record(fd, &meta);
+	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), 0);
+
+	/* This build's formula comes with its program. */
+	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), 0);
+	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), 0);
+	assert_int_equal(bpf_map_lookup_elem(configs, &index, &config), 0);
+	assert_int_equal(config.slot[config.active & 1].rate.burst_ns,
+			 burst_ns);
+	(void)close(configs);
+	(void)close(fd);
+}
+
+static void refusals(void **state)
+{
+	struct natra_target target = pod_target(&pods[1], "bare");
+	struct natra_policy policy = policy_of(10, 20);
+	int fd = open_record(0);
+	struct meta meta = read_record(fd), old = meta;
+
+	(void)state;
+	assert_int_equal(KEPT(natra_upgrade(n, "nobody")), -ENOENT);
+	says(n, "nobody", NULL);
+	assert_int_equal(KEPT(natra_upgrade(n, "")), -EINVAL);
+	assert_int_equal(KEPT(natra_upgrade(n, NULL)), -EINVAL);
+	assert_int_equal(natra_upgrade(NULL, ids[0]), -EINVAL);
+
+	old.abi = NATRA_PIN_ABI - 1;
+	write_record(fd, &old);
+	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), -ESTALE);
+	says(n, ids[0], "attach it again");
+	old.abi = NATRA_PIN_ABI + 1;
+	write_record(fd, &old);
+	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), -ESTALE);
+	says(n, "ABI 4", "this is 3");
+	write_record(fd, &meta);
+	(void)close(fd);
+
+	assert_int_equal(detach(ids[1]), 0);
+	assert_int_equal(natra_record_unshaped(n, &target, &policy, "no BPF"),
+			 0);
+	assert_int_equal(KEPT(natra_upgrade(n, "bare")), -EOPNOTSUPP);
+	says(n, "bare", "no BPF");
+	assert_int_equal(detach("bare"), 0);
+
+	rig_sh("ip -n %s link del eth0", pods[2].name);
+	assert_int_equal(KEPT(natra_upgrade(n, ids[2])), -ENODEV);
+	says(n, "eth0", ids[2]);
+}
+
+/* A map under a bank's name that is not this layout's. */
+static void replace_pin(const char *path, enum bpf_map_type type,
+			uint32_t value_size)
+{
+	int fd = bpf_map_create(type, "foreign", sizeof(uint32_t), value_size,
+				1, NULL);
+
+	assert_true(fd >= 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(bpf_obj_pin(fd, path), 0);
+	(void)close(fd);
+}
+
+static void maps_of_another_layout(void **state)
+{
+	static const struct {
+		const char *name;
+		enum bpf_map_type type;
+		uint32_t value_size;
+	} maps[] = {
+		{"configs", BPF_MAP_TYPE_ARRAY, 8},
+		{"configs", BPF_MAP_TYPE_ARRAY, 65536},
+		{"configs", BPF_MAP_TYPE_HASH, sizeof(struct natra_config)},
+		{"states", BPF_MAP_TYPE_ARRAY, 8},
+		{"states", BPF_MAP_TYPE_ARRAY, sizeof(struct natra_state)},
+		{"states", BPF_MAP_TYPE_ARRAY, 1 << 20},
+		{"object", BPF_MAP_TYPE_ARRAY, 4096},
+		{"programs", BPF_MAP_TYPE_ARRAY, 4},
+	};
+	struct natra_stats stats = NATRA_INIT(stats);
+	struct natra_policy policy = policy_of(30, 40);
+	struct natra_flow flows[4];
+	char path[192], kept[200];
+	size_t len = 4;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		bank_pin(0, maps[i].name, path, sizeof(path));
+		(void)snprintf(kept, sizeof(kept), "%s_kept", path);
+		assert_int_equal(link(path, kept), 0);
+		replace_pin(path, maps[i].type, maps[i].value_size);
+
+		assert_int_equal(KEPT(natra_stats(n, ids[0], &stats)), -ESTALE);
+		says(n, path, "not this natra's");
+		assert_int_equal(KEPT(natra_top(n, ids[0], NATRA_INGRESS_DIR,
+						flows, &len)),
+				 -ESTALE);
+		assert_int_equal(KEPT(natra_check(n, ids[0], NULL)), -ESTALE);
+		assert_int_equal(KEPT(natra_configure(n, ids[0], &policy)),
+				 -ESTALE);
+		/* It is told of, it is in nobody's way, and it stays. */
+		assert_false(query(0).program_is_current);
+		assert_int_equal(detach(ids[2]), 0);
+		assert_int_equal(attach(2), 0);
+		assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), 0);
+		assert_int_equal(unlink(path), 0);
+
+		assert_int_equal(rename(kept, path), 0);
+		assert_int_equal(KEPT(natra_check(n, ids[0], NULL)), 0);
+	}
+	/* To detach is possible, whatever is in the bank. */
+	bank_pin(0, "states", path, sizeof(path));
+	replace_pin(path, BPF_MAP_TYPE_ARRAY, 8);
+	assert_int_equal(KEPT(detach(ids[0])), 0);
+	assert_int_equal(natra_check(n, ids[0], NULL), -ENOENT);
+	*strrchr(path, '/') = '\0';
+	rig_sh("rm -r %s", path);
+}
+
+/* A bank with a program array in it, as natra of that ABI names it. */
+static void make_engine(const char *name)
+{
+	char path[192];
+	int fd = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "programs", 4, 4, 1,
+				NULL);
+
+	assert_true(fd >= 0);
+	(void)snprintf(path, sizeof(path), BPFFS "/natra/%s", name);
+	assert_int_equal(mkdir(path, 0700), 0);
+	(void)snprintf(path, sizeof(path), BPFFS "/natra/%s/0", name);
+	assert_int_equal(mkdir(path, 0700), 0);
+	(void)snprintf(path, sizeof(path), BPFFS "/natra/%s/0/programs", name);
+	assert_int_equal(bpf_obj_pin(fd, path), 0);
+	(void)close(fd);
+}
+
+static bool has_engine(const char *name)
+{
+	char path[192];
+
+	(void)snprintf(path, sizeof(path), BPFFS "/natra/%s/0/programs", name);
+	return access(path, F_OK) == 0;
+}
+
+#define OLDER "engine_0123456789abcdef"
+#define NEWER "engine_4_0123456789abcdef"
+
+static void engines_of_another_abi(void **state)
+{
+	int fd = open_record(0);
+	struct meta meta = read_record(fd), old = meta;
+	size_t removed;
+
+	(void)state;
+	make_engine(NEWER);
+	make_engine(OLDER);
+	/* While a record of the older ABI exists, it may have slots there. */
+	old.abi = 2;
+	write_record(fd, &old);
+	assert_int_equal(KEPT(detach(ids[2])), 0);
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), -ESTALE);
+	assert_true(has_engine(OLDER));
+	assert_true(has_engine(NEWER));
+	assert_int_equal(attach(2), 0);
+
+	write_record(fd, &meta);
+	(void)close(fd);
+	assert_int_equal(KEPT(detach(ids[2])), 0);
+	assert_false(has_engine(OLDER));
+	assert_true(has_engine(NEWER));
+	make_engine(OLDER);
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	assert_false(has_engine(OLDER));
+	assert_true(has_engine(NEWER));
+	rig_sh("rm -r " BPFFS "/natra/" NEWER);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(program_is_changed_in_place),
+		CASE(newcomer_changes_it),
+		CASE(other_layout_is_replaced),
+		CASE(limits_of_another_formula),
+		CASE(refusals),
+		CASE(maps_of_another_layout),
+		CASE(engines_of_another_abi),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
