@@ -32,6 +32,7 @@ static int fill(struct natra_info *info, const char *id)
 		.edt_active = true,
 		.interface_gone = strcmp(id, "gone") == 0,
 		.pace_active = is_evil,
+		.program_is_current = !is_evil,
 		.netns_inode = UINT64_MAX,
 		.abi = 1,
 	};
@@ -125,6 +126,16 @@ int natra_subnets(struct natra *n, const char *id,
 		return -ENOENT;
 	r = cb(arg, "10.0.0.0/8");
 	return r ? r : cb(arg, "2001:db8::/32");
+}
+
+int natra_upgrade(struct natra *n, const char *id)
+{
+	(void)n;
+	fprintf(stderr, "upgrade %s\n", id);
+	if (strcmp(id, "gone") == 0)
+		return -ENODEV;
+	/* Detached since it was listed. */
+	return strcmp(id, "web") == 0 || strcmp(id, "bare") == 0 ? 0 : -ENOENT;
 }
 
 int natra_detach(struct natra *n, const struct natra_target *target)

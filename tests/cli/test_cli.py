@@ -63,6 +63,7 @@ COMMANDS = {
     "probe": [],
     "gc": [],
     "check": ["web"],
+    "upgrade": [],
     "version": [],
 }
 # Accepted by whoever accepts the option.
@@ -173,11 +174,15 @@ class Cli(unittest.TestCase):
         self.refused([""], "COMMAND: '' ")
         for command, args in COMMANDS.items():
             with self.subTest(command=command):
-                self.refused([command, *args, "one", "two"], f"{command}: '")
+                # One of them takes many.
+                many = ["x"] * 1024 if command == "upgrade" else []
+                self.refused([command, *args, *many, "one", "two"],
+                             f"{command}: '")
         for command in ("set", "detach", "show", "top", "check", "attach"):
             with self.subTest(command=command):
                 self.refused([command], f"{command}: ")
-        for command in ("set", "detach", "show", "stats", "top", "check"):
+        for command in ("set", "detach", "show", "stats", "top", "check",
+                        "upgrade"):
             with self.subTest(command=command):
                 args = COMMANDS[command][1:]
                 self.refused([command, "", *args], "ID: '' is empty")
@@ -227,6 +232,8 @@ class Cli(unittest.TestCase):
         self.refused(["set", *rest, "--", "web", "--json"], "set: '--json' ")
         self.accepted("show", "--", "--json")
         self.accepted("--", "list")
+        self.accepted("upgrade", "a", "--json", "b", "--", "--json")
+        self.refused(["upgrade", "a", "", "b"], "ID: '' is empty")
         self.accepted("top", "-jn5", "web")
         self.accepted("top", "web", "-n", "5", "-vv")
         # The last one counts.

@@ -122,6 +122,28 @@ class Human(unittest.TestCase):
         r = run("detach", "eth1", "--netns", "x")
         self.assertEqual(r.stderr, b"detach by name\n")
 
+    def test_upgrade(self):
+        r = run("upgrade", "web", "gone", "no", "bare")
+        self.assertEqual((r.returncode, r.stdout), (1, b""))
+        # A failure keeps none of the others from it.
+        self.assertEqual(r.stderr.splitlines(), [
+            b"upgrade web", b"upgrade gone", b"natractl: No such device",
+            b"upgrade no", b"natractl: No such file or directory",
+            b"upgrade bare"])
+        self.assertEqual(run("upgrade", "web").returncode, 0)
+        # Of all: not what has no program, and not what has gone meanwhile.
+        r = run("upgrade")
+        self.assertEqual(r.stderr.splitlines(), [
+            b"natractl: /sys/fs/bpf/x: pinned by ABI 99, which this version"
+            b" cannot upgrade (detach it, or attach it again)",
+            b"upgrade evil", b"upgrade web"])
+        self.assertEqual((r.returncode, r.stdout), (1, b""))
+
+    def test_program_of_another_build(self):
+        self.assertIn("of another build (natractl upgrade)\n",
+                      run("show", "evil").stdout.decode())
+        self.assertNotIn("another build", run("show", "web").stdout.decode())
+
 
 class Json(unittest.TestCase):
     def test_names(self):
@@ -179,6 +201,11 @@ class Json(unittest.TestCase):
         self.assertEqual(read("gc"), {"removed": 2})
         self.assertEqual(read("check", "web"), {"id": "web", "ok": True})
         self.assertFalse(read("check", "gone")["ok"])
+        self.assertEqual(read("upgrade", "web", "gone"),
+                         [{"id": "web", "ok": True},
+                          {"id": "gone", "ok": False, "error": ""}])
+        self.assertEqual(read("upgrade"), [{"id": "web", "ok": True}])
+        self.assertFalse(read("show", "evil")["program_is_current"])
         self.assertEqual(read("probe")["auto_mode"], "none")
         self.assertEqual(len(read("show", "web")["hooks"]), 3)
         attached = read("attach", "eth0", "--egress", "3M", "--edt", "on")

@@ -21,6 +21,7 @@ int cmd_top(struct cli *cli);
 int cmd_probe(struct cli *cli);
 int cmd_gc(struct cli *cli);
 int cmd_check(struct cli *cli);
+int cmd_upgrade(struct cli *cli);
 int cmd_version(struct cli *cli);
 
 bool wants_json(const struct cli *cli);

@@ -111,7 +111,9 @@ static void print_state(const struct natra_info *info)
 	       info->ingress_prog_id, info->egress_prog_id);
 	if (info->pace_prog_id)
 		printf(", pace %u", info->pace_prog_id);
-	putchar('\n');
+	puts(info->program_is_current
+		     ? ""
+		     : ", of another build (natractl upgrade)");
 }
 
 void info_print(struct natra *n, const struct natra_info *info)
@@ -212,6 +214,8 @@ cJSON *info_json(struct natra *n, const struct natra_info *info)
 	json_add_u64(o, "ingress_prog_id", info->ingress_prog_id);
 	json_add_u64(o, "egress_prog_id", info->egress_prog_id);
 	json_add_u64(o, "pace_prog_id", info->pace_prog_id);
+	cJSON_AddBoolToObject(o, "program_is_current",
+			      info->program_is_current);
 	add_subnets(n, o, "shaped_subnets", info,
 		    info->policy.shaped_subnets_len);
 	add_subnets(n, o, "unshaped_subnets", info,

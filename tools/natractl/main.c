@@ -43,6 +43,9 @@ static const struct command commands[] = {
 	{{"check", "ID", false, 0},
 	 "compare the kernel with what was set",
 	 cmd_check},
+	{{"upgrade", "ID...", true, 0},
+	 "let attachments run the programs of this version",
+	 cmd_upgrade},
 	{{"version", NULL, false, 0}, "show the version", cmd_version},
 };
 

@@ -50,7 +50,7 @@ _natractl_words()
 	case $command in
 	'')
 		echo attach set detach list show stats top probe gc check \
-			version --version "$global" ;;
+			upgrade version --version "$global" ;;
 	attach)
 		echo "$global" "$live" --netns --id --network --label --mode \
 			--edt --ingress-mode --sketch-width --shaped-subnet \
@@ -68,7 +68,7 @@ _natractl_words()
 	top)
 		echo "$global" --direction -n
 		_natractl_ids ;;
-	show | check)
+	show | check | upgrade)
 		echo "$global"
 		_natractl_ids ;;
 	*)

@@ -47,10 +47,14 @@ enum opt_id {
 /* Of a policy, see natra.h. */
 #define OPTS_SUBNETS_MAX 1024
 
+#define OPTS_ARGS_MAX 1024
+
 /* What a command accepts. */
 struct opts_spec {
 	const char *name;
-	const char *arg; /* its one argument, NULL if it has none */
+	/* Its argument, NULL if it has none; with "..." behind its name there
+	 * may be up to OPTS_ARGS_MAX of it. */
+	const char *arg;
 	bool arg_optional;
 	uint64_t options;
 };
@@ -61,7 +65,9 @@ struct opts {
 	/* All of --shaped-subnet or of --unshaped-subnet. */
 	const char *subnets[OPTS_SUBNETS_MAX];
 	size_t subnets_len;
-	const char *arg;
+	const char *arg; /* the first one */
+	const char *args[OPTS_ARGS_MAX];
+	size_t args_len;
 	unsigned int verbosity;
 };
 

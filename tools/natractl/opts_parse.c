@@ -153,10 +153,12 @@ static int take_arg(struct opts *opts, const struct opts_spec *spec,
 {
 	const char *word = w->argv[w->next++];
 
-	if (!spec->arg || opts->arg)
+	if (!spec->arg || opts->args_len == OPTS_ARGS_MAX ||
+	    (opts->arg && !strstr(spec->arg, "...")))
 		return usage_error(spec->name, word,
 				   "is one argument too many");
-	opts->arg = word;
+	opts->args[opts->args_len++] = word;
+	opts->arg = opts->args[0];
 	return 0;
 }
 
