@@ -8,6 +8,8 @@ State of ABI 1 is made twice: by the last commit that pinned it, where there is
 a history to build it from, and by this file.
 """
 import ctypes
+import glob
+import json
 import os
 import re
 import shutil
@@ -26,8 +28,8 @@ import bpfsys
 from limiters import find_natractl
 from report import Report
 
-ABI, OLD_ABI, NEWER_ABI = 2, 1, 3
-SIZE, OLD_SIZE = 1344, 1256      # of their records
+ABI, OLD_ABI, NEWER_ABI = 3, 1, 4
+SIZE, OLD_SIZE = 1744, 1256      # of their records
 COMMON_SIZE = 152               # with which all of them begin
 OLD_COMMIT = "cc81bc7"
 SOURCE = os.path.realpath(f"{HERE}/../..")
@@ -36,6 +38,7 @@ RATE = 10_000_000
 OFFERED = 8 * RATE
 POD_IP, NODE_IP = "10.76.0.2", "10.76.0.1"
 MAGIC = 0x6e617472
+FNV_BASIS = 0xcbf29ce484222325
 MODES = {"tcx-podside": 1, "clsact-podside": 2}
 UNKNOWN_STATE = 104
 SO_NETNS_COOKIE = 71
@@ -168,7 +171,7 @@ def refused(rep, what, argv, *words):
 
 def old_state(rep, pod, make, mode):
     def names():
-        return ("ABI 1", "this is 2")
+        return (f"ABI {OLD_ABI}", f"this is {ABI}")
 
     def gone(what):
         rep.equal(f"  after {what}", (pins(), programs(pod)), ([], [0, 0]))
@@ -176,6 +179,8 @@ def old_state(rep, pod, make, mode):
     make(pod, mode)
     rep.equal("  programs of the old one", programs(pod), [1, 1])
     refused(rep, "  natractl show", ("show", ID), *names())
+    refused(rep, "  natractl upgrade", ("upgrade", ID), f"ABI {OLD_ABI}",
+            "attach it again")
     rep.true("  natractl list knows of it", "unknown ABI 1" in natractl("list"))
     natractl("detach", ID)
     gone("natractl detach")
@@ -224,24 +229,79 @@ def test_old(rep, pod, natractl_old):
         old_state(rep, pod, pin_old_state, mode)
 
 
-def other_build(directory):
-    """The plugin as if it were built from another BPF object: with another hash of
-    it in the library."""
+def u64(number):
+    return number.to_bytes(8, sys.byteorder)
+
+
+def object_id():
+    with open(f"{os.path.dirname(find_natra())}/../bpf/natra_object_id.h") as f:
+        return int(re.search("0x([0-9a-f]{16})ULL", f.read())[1], 16)
+
+
+def other_build(directory, *changes):
+    """The plugin as if it were built from another source: with other constants in
+    the library, each as the bytes before and after. The second result tells
+    whether all of them were found."""
     natra = find_natra()
-    built = f"{os.path.dirname(natra)}/.."
-    library = os.path.realpath(f"{built}/src/libnatra.so.0")
-    with open(f"{built}/bpf/natra_object_id.h") as f:
-        object_id = int(re.search("0x([0-9a-f]{16})ULL", f.read())[1], 16)
+    library = os.path.realpath(f"{os.path.dirname(natra)}/../src/libnatra.so.0")
     for name in ("cni", "src"):
-        os.mkdir(f"{directory}/{name}")
+        os.makedirs(f"{directory}/{name}")
     shutil.copy(natra, f"{directory}/cni/natra")
     with open(library, "rb") as f:
         text = f.read()
-    word, other = (n.to_bytes(8, sys.byteorder)
-                   for n in (object_id, object_id ^ 1))
+    found = all(before in text for before, _ in changes)
+    for before, after in changes:
+        text = text.replace(before, after)
     with open(f"{directory}/src/libnatra.so.0", "wb") as f:
-        f.write(text.replace(word, other))
-    return f"{directory}/cni/natra", word in text
+        f.write(text)
+    return f"{directory}/cni/natra", found
+
+
+def other_object(directory):
+    return other_build(directory, (u64(object_id()), u64(object_id() ^ 1)))
+
+
+def other_layout(directory):
+    """The number with which the hash begins that names an engine."""
+    return other_build(directory, (u64(FNV_BASIS), u64(FNV_BASIS ^ 1)),
+                       (u64(object_id()), u64(object_id() ^ 2)))
+
+
+def other_formula(directory):
+    """The default burst is what the rate carries in 0.4 s, and not in 0.5 s."""
+    return other_build(directory, *[(n.to_bytes(4, "little"), m.to_bytes(4, "little"))
+                                    for n, m in [(500_000_000, 400_000_000)]],
+                       (u64(object_id()), u64(object_id() ^ 3)))
+
+
+def pinned_value(path, size):
+    fd = bpfsys.obj_get(path)
+    value = bpfsys.map_lookup(fd, 0, size)
+    os.close(fd)
+    return value
+
+
+def engine_programs():
+    """Of all banks: the ids in their arrays."""
+    return {path: pinned_value(path, 4)
+            for path in glob.glob(f"{PINS}/engine_*/*/programs")}
+
+
+def bursts_ns():
+    """Of all first slots: the burst in the limits that hold."""
+    words = [struct.unpack_from("=24Q", pinned_value(path, 280).to_bytes(
+                 280, sys.byteorder))
+             for path in glob.glob(f"{PINS}/engine_*/*/configs")]
+    return {w[3] if w[0] % 2 == 0 else w[14] for w in words}
+
+
+def counted(path):
+    """Packets into the pod that passed, and those that passed unjudged."""
+    into = json.loads(natractl("stats", attachment(path)["id"], "--json"))[
+            "ingress"]
+    return (sum(into[k]["packets"] for k in ("mice", "admitted", "marked",
+                                             "unlimited", "other")),
+            into["unlimited"]["packets"])
 
 
 class Stream:
@@ -295,15 +355,28 @@ class Stream:
         return best * 8 / seconds
 
 
+def added(rep, what, path, pod, **env):
+    """ADD and CHECK by a plugin."""
+    env = {"CNI_NETNS": pod.path, **env}
+    a, b = (call(path, command, conf(pod), **env)
+            for command in ("ADD", "CHECK"))
+    rep.check(f"  {what}: ADD, CHECK", f"{a.code}, {b.code}", "0, 0",
+              not a.code and not b.code)
+
+
+def deleted(rep, path, pod, **env):
+    a = call(path, "DEL", conf(pod), CNI_NETNS=pod.path, **env)
+    rep.check("  DEL", str(a)[:80], "success", not a.code)
+    rep.equal("    programs left", programs(pod), [0, 0])
+
+
 def test_swap(rep, pod, natractl_old):
-    """Each replacement begins with a full burst, 0.5 s of the rate, and with a
-    flow that is not known as heavy, 0.1 s."""
-    print("another build under a live pod:")
-    pod.run("ip", "addr", "add", f"{POD_IP}/24", "dev", "eth0")
-    sh("ip", "addr", "add", f"{NODE_IP}/24", "dev", pod.host)
+    """What a replacement may let pass: it begins with a full burst, 0.5 s of the
+    rate, and with a flow that is not known as heavy, 0.1 s."""
+    print("another layout under a live pod:")
     with tempfile.TemporaryDirectory() as directory:
-        other, differs = other_build(directory)
-        rep.true("  the other build has another engine", differs)
+        other, found = other_layout(directory)
+        rep.true("  the other build has another engine", found)
         plugins = (find_natra(), other)
         if natractl_old:
             attach_by_old(natractl_old, pod, "tcx-podside")
@@ -312,13 +385,8 @@ def test_swap(rep, pod, natractl_old):
         stream = Stream(pod)
         time.sleep(1.5)                 # the first burst, and the heavy flow
         since = time.monotonic()
-        for step in range(4):
-            a = call(plugins[1 - step % 2], "ADD", conf(pod),
-                     CNI_NETNS=pod.path)
-            b = call(plugins[1 - step % 2], "CHECK", conf(pod),
-                     CNI_NETNS=pod.path)
-            rep.check(f"  swap {step + 1}: ADD, CHECK", f"{a.code}, {b.code}",
-                      "0, 0", not a.code and not b.code)
+        for step in range(3):
+            added(rep, f"swap {step + 1}", plugins[step % 2], pod)
             rep.equal("    programs", programs(pod), [1, 1])
             time.sleep(0.7)
         stream.end()
@@ -328,18 +396,92 @@ def test_swap(rep, pod, natractl_old):
                   RATE * 0.5 / 1e6, " Mbit/s")
         # A pod that comes now gets the other engine; both serve.
         second = Veth("second", "vsecond")
-        call(plugins[0], "ADD", conf(second), CNI_NETNS=second.path,
-             CNI_CONTAINERID="second")
+        added(rep, "a second pod", other, second, CNI_CONTAINERID="second")
         engines = [d for d in os.listdir(PINS) if d.startswith("engine_")]
         rep.equal("  engines of two builds", len(engines), 4)
-        for p, container in ((pod, "c0ffee"), (second, "second")):
-            a = call(other, "DEL", conf(p), CNI_NETNS=p.path,
-                     CNI_CONTAINERID=container)
-            rep.check(f"  DEL by the other, {container}", str(a)[:80],
-                      "success", not a.code)
-            rep.equal("    programs left", programs(p), [0, 0])
+        # natractl's own way; what it does not know, it attaches again.
+        natractl("upgrade")
+        rep.equal("  all are current", {a["program_is_current"]
+                                        for a in plugin.attachments()}, {True})
+        rep.equal("  and CHECK is green", call(
+                find_natra(), "CHECK", conf(second), CNI_NETNS=second.path,
+                CNI_CONTAINERID="second").code, 0)
+        deleted(rep, other, pod)
+        deleted(rep, other, second, CNI_CONTAINERID="second")
         second.close()
         rep.equal("  pins left", pins(), [])
+        natractl("gc")
+
+
+SWAPS = 6
+
+
+def test_in_place(rep, pod):
+    """The program changes under the pod, and nothing else: no new burst, no packet
+    that is not counted."""
+    print("another object under a live pod:")
+    with tempfile.TemporaryDirectory() as directory:
+        other, found = other_object(directory)
+        rep.true("  the other build has another object", found)
+        added(rep, "this build", find_natra(), pod)
+        stream = Stream(pod)
+        time.sleep(1.5)
+        before, since = attachment(pod.path), time.monotonic()
+        was, seen = counted(pod.path), 0
+        ids = [engine_programs()]
+        for step in range(SWAPS):
+            if step % 2 == 0:
+                added(rep, f"swap {step + 1}", other, pod)
+                rep.equal("    this build sees", attachment(pod.path)[
+                        "program_is_current"], False)
+            else:
+                natractl("upgrade", before["id"])
+                rep.equal(f"  swap {step + 1}, by natractl upgrade", attachment(
+                        pod.path)["program_is_current"], True)
+            ids.append(engine_programs())
+            now = counted(pod.path)
+            rep.least("    packets counted", now[0], was[0])
+            was = now
+            time.sleep(0.3)
+        stream.end()
+        now, after = counted(pod.path), attachment(pod.path)
+        seen = len(stream.seen)
+        rep.true("  each time all programs changed", all(
+                old.keys() == new.keys() and
+                all(old[path] != new[path] for path in old)
+                for old, new in zip(ids, ids[1:])))
+        rep.equal("  on the hooks are the same", [after[k] for k in (
+                "ingress_prog_id", "egress_prog_id", "pin_path")],
+                  [before[k] for k in ("ingress_prog_id", "egress_prog_id",
+                                       "pin_path")])
+        # More may be counted: the node looks for the pod's address, too.
+        rep.most("  packets that came", seen, now[0])
+        rep.equal("  unlimited ones", now[1], 0)
+        rep.most("  most in any 0.5 s", stream.most(since, 0.5) / 1e6,
+                 RATE * 1.15 / 1e6, " Mbit/s")
+        rep.least("  and something came", stream.most(since, 0.5) / 1e6,
+                  RATE * 0.5 / 1e6, " Mbit/s")
+        deleted(rep, find_natra(), pod)
+        natractl("gc")
+
+
+def test_formula(rep, pod):
+    print("another default burst in the build before:")
+    with tempfile.TemporaryDirectory() as directory:
+        other, found = other_formula(directory)
+        rep.true("  the other build has it", found)
+        added(rep, "the other build", other, pod)
+        rep.equal("  burst, ns", bursts_ns(), {400_000_000})
+        a = call(find_natra(), "CHECK", conf(pod), CNI_NETNS=pod.path)
+        rep.check("  CHECK by this one", str(a)[:120], "success", not a.code)
+        natractl("upgrade")
+        rep.equal("  burst after natractl upgrade, ns", bursts_ns(),
+                  {500_000_000})
+        for path in (find_natra(), other):
+            a = call(path, "CHECK", conf(pod), CNI_NETNS=pod.path)
+            rep.check("  CHECK by either", str(a)[:120], "success", not a.code)
+        deleted(rep, find_natra(), pod)
+        natractl("gc")
 
 
 def set_abi(number):
@@ -390,7 +532,11 @@ def main():
     if not natractl_old:
         rep.shown("no history: without the build of", OLD_COMMIT)
     test_old(rep, pod, natractl_old)
+    pod.run("ip", "addr", "add", f"{POD_IP}/24", "dev", "eth0")
+    sh("ip", "addr", "add", f"{NODE_IP}/24", "dev", pod.host)
     test_swap(rep, pod, natractl_old)
+    test_in_place(rep, pod)
+    test_formula(rep, pod)
     test_newer(rep, pod)
     pod.close()
     rep.end()

@@ -188,11 +188,16 @@ class Machine:
     def _vng_command(self, vng, kernel):
         o = self.options
         (image,) = (kernel / "boot").glob("vmlinuz-*")
+        # What may be plugged in is possible to the kernel, though it never runs.
+        args = KERNEL_ARGS
+        if o.possible_cpus:
+            args += f" maxcpus={o.cpus}"
         rwdirs = [self.state, *o.rwdir]
         rwdirs += [d for d in {ROOT, Path.cwd()} if f"{d}/".startswith(HIDDEN)]
         command = [str(vng), "-v", "-r", str(image), "--force-9p",
-                   "--cpus", str(o.cpus), "--memory", o.memory,
-                   "--name", "natra-vm", f"--append={KERNEL_ARGS}",
+                   "--cpus", str(o.possible_cpus or o.cpus),
+                   "--memory", o.memory,
+                   "--name", "natra-vm", f"--append={args}",
                    f"--rodir={kernel}",
                    *(f"--rwdir={Path(d).resolve()}" for d in rwdirs),
                    "--exec", f"sh {self.state}/script"]
@@ -271,6 +276,8 @@ def add_options(parser, cpus, memory):
     add("--boot-timeout", type=int, default=180, metavar="S",
         help="seconds for the rest (180)")
     add("--cpus", type=int, default=cpus)
+    add("--possible-cpus", type=int, metavar="N",
+        help="so many CPUs, of which only --cpus run")
     add("--memory", default=memory)
     add("--rwdir", action="append", default=[], metavar="DIR",
         help="the guest may write here; can be repeated")
