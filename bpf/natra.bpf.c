@@ -15,6 +15,7 @@
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/pkt_cls.h>
+#include <linux/pkt_sched.h>
 #include <stdbool.h>
 #include <bpf/bpf_helpers.h>
 
@@ -30,6 +31,7 @@
 #include "natra_parse.h"
 #include "natra_shared.h"
 #include "natra_sketch.h"
+#include "natra_tunnel.h"
 #include "natra_wirelen.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -63,6 +65,15 @@ static __noinline int parse_slow(struct __sk_buff *skb,
 	return parse_global(skb, parsed);
 }
 
+/* What a tunnel adds to the headers of each GSO segment; global as the parser is. */
+__noinline int tunnel_len_global(struct __sk_buff *skb,
+				 struct natra_parsed_packet *parsed)
+{
+	if (!parsed)
+		return 0; /* for the verifier: nobody does */
+	return (int)natra_tunnel_len(skb, skb->gso_size, parsed);
+}
+
 /* The slow path takes it for IPv4, too. */
 static __noinline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
 				const __u32 *daddr, __u32 ports, __u32 kind)
@@ -75,12 +86,13 @@ static __noinline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
 
 /*
  * Direct packet access for what nearly all packets are: TCP or UDP, no VLAN
- * tag in the frame, no IP options or extension headers, no fragment. The hash
- * is that of the tuple which parse_slow would find; of the tuple itself only
- * what is_exempt needs is set.
+ * tag in the frame, no IP options or extension headers, no fragment, no tunnel's
+ * GSO packet. The hash is that of the tuple which parse_slow would find; of the
+ * tuple itself only what is_exempt needs is set.
  */
-static __always_inline bool hash_fast(struct __sk_buff *skb, const __u64 *keys,
-				      bool subnets, struct natra_tuple *tuple,
+static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
+				      const __u64 *keys, bool subnets,
+				      struct natra_tuple *tuple,
 				      __u64 *ret_hash, __u32 *ret_header_len)
 {
 	const __u32 l2_len = natra_fixed.has_l2 ? NATRA_ETH_LEN : 0;
@@ -133,11 +145,15 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, const __u64 *keys,
 				ip6->daddr.in6_u.u6_addr32, *(__u32 *)(ip6 + 1),
 				natra_hash_kind(6, protocol, 0));
 	}
-	*ret_header_len = l2_len + l3_len + NATRA_UDP_LEN;
-	if (protocol == NATRA_PROTO_TCP)
+	if (protocol == NATRA_PROTO_TCP) {
 		*ret_header_len =
 			l2_len + l3_len + (((__u8 *)l3)[l3_len + 12] >> 4) * 4U;
-	return protocol == NATRA_PROTO_TCP || protocol == NATRA_PROTO_UDP;
+		return true;
+	}
+	*ret_header_len = l2_len + l3_len + NATRA_UDP_LEN;
+	return protocol == NATRA_PROTO_UDP &&
+	       (tx || !natra_is_tunnel_port(*(__u16 *)(l3 + l3_len + 2)) ||
+		!skb->gso_size);
 }
 
 struct packet {
@@ -153,41 +169,43 @@ struct packet {
 /* Of a stamp that a socket asked for; under the horizon of natra's fq. */
 #define MAX_STAMP_NS 9000000000ULL
 
-/* False if the packet is not IP; `bytes` is set all the same. */
+/* True if the link may depend on the packet: it is no data of the pod. */
 static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 					const __u64 *keys, bool subnets,
 					struct natra_parsed_packet *parsed,
 					struct packet *ret)
 {
 	const struct natra_tuple *t;
-	__u32 header_len, segs;
-	bool ip = true;
+	__u32 header_len, segs, wire_len = skb->wire_len;
+	__u64 control = 0;
 
-	ret->bytes = skb->wire_len;
-	if (natra_unlikely(!hash_fast(skb, keys, subnets, &parsed->tuple,
+	if (natra_unlikely(!hash_fast(skb, tx, keys, subnets, &parsed->tuple,
 				      &ret->hash, &header_len))) {
-		ip = parse_slow(skb, parsed) != NATRA_PARSED_OTHER;
+		control = parse_slow(skb, parsed) == NATRA_PARSED_CONTROL;
 		t = &parsed->tuple;
 		ret->hash = hash_v6(
 			keys, t->saddr, t->daddr, t->ports,
 			natra_hash_kind(t->version, t->protocol, t->fragment));
 		header_len = parsed->header_len;
+		if (!tx && skb->gso_size)
+			header_len += (__u32)tunnel_len_global(skb, parsed);
 		/* wire_len gives each segment of BIG TCP a jumbo header. */
-		ret->bytes -= parsed->jumbo_len * skb->gso_segs;
+		if (tx)
+			wire_len -= parsed->jumbo_len * skb->gso_segs;
 	}
 	/*
 	 * Before Linux 6.19 wire_len leaves out the headers of GSO segments at
 	 * the ingress hook.
 	 */
-	if (!tx)
-		ret->bytes = natra_gso_len(skb->len, skb->gso_segs,
-					   skb->gso_size, header_len);
+	ret->bytes = tx ? natra_told_len(skb->len, wire_len)
+			: natra_gso_len(skb->len, skb->gso_segs, skb->gso_size,
+					header_len);
 	/* A tag that the kernel keeps in the skb is not in its length. */
 	if (natra_unlikely(skb->vlan_present)) {
 		segs = skb->gso_segs;
 		ret->bytes += NATRA_VLAN_LEN * (segs > 1 ? segs : 1);
 	}
-	return ip;
+	return NATRA_FORGET(control, ret->hash);
 }
 
 /*
@@ -269,32 +287,33 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 	struct natra_parsed_packet parsed;
 	__u64 burst_ns, chance, cost_ns, depart_ns, limit_ns, now_ns, tat_ns;
 	const struct natra_limits *limits;
-	__u32 epoch, estimate;
-	bool mouse;
+	__u32 epoch, estimate, units;
+	bool control, mouse;
 
 	limits = &config->slot[NATRA_READ_ONCE(config->active) & 1];
 	packet->now_ns = bpf_ktime_get_coarse_ns();
 	/* The fast path sets one word of an address, is_exempt reads four. */
 	if (subnets)
 		__builtin_memset(&parsed.tuple, 0, sizeof(parsed.tuple));
-	if (natra_unlikely(!read_packet(skb, tx, config->keys, subnets, &parsed,
-					packet)))
-		return NATRA_COUNT_OTHER;
+	control = read_packet(skb, tx, config->keys, subnets, &parsed, packet);
 	if (subnets && is_exempt(&parsed.tuple))
 		return NATRA_COUNT_UNLIMITED;
 	if (natra_unlikely(!limits->rate.mult))
 		return NATRA_COUNT_UNLIMITED;
 
 	epoch = natra_epoch(packet->now_ns);
+	units = natra_units(packet->bytes);
 	estimate = natra_sketch_add(state->sketch, natra_fixed.sketch_mask,
-				    packet->hash, natra_units(packet->bytes),
-				    epoch);
-	mouse = limits->pass != NATRA_PASS_OFF &&
-		!natra_is_heavy(state->heavy, packet->hash, estimate,
+				    packet->hash, units, epoch);
+	mouse = !natra_is_heavy(state->heavy, packet->hash, estimate, units,
 				limits->enter_units, limits->leave_units,
 				epoch);
+	/* Whatever is charged, the pod is not to lose its link. */
+	if (mouse && natra_unlikely(control))
+		return NATRA_COUNT_OTHER;
 	if (mouse && limits->pass == NATRA_PASS_FREE)
 		return NATRA_COUNT_MICE;
+	mouse = mouse && limits->pass != NATRA_PASS_OFF;
 
 	/*
 	 * The clock of the last tick is never ahead: what it admits may go. The
@@ -422,6 +441,19 @@ int natra_tx_nets(struct __sk_buff *skb)
 }
 
 /*
+ * Before Linux 6.7, fq sends packets of the highest priority at once, whatever
+ * their departure time. The one below has the same band since then.
+ */
+static __noinline void heed_fq(struct __sk_buff *skb)
+{
+	__u32 priority = skb->priority;
+
+	if ((priority & TC_PRIO_MAX) == TC_PRIO_CONTROL)
+		skb->priority =
+			priority - TC_PRIO_CONTROL + TC_PRIO_INTERACTIVE;
+}
+
+/*
  * A stamp of CLOCK_MONOTONIC that the packet came with is a departure time,
  * from TCP or SO_TXTIME. One of another clock is not: fq would take it for a
  * time far beyond its horizon, and drop the packet.
@@ -431,8 +463,11 @@ static __always_inline int pace(struct __sk_buff *skb, bool subnets)
 	struct packet packet = {};
 	int verdict = shape(skb, &packet, true, true, subnets);
 	__u64 depart_ns = packet.depart_ns;
-	__u64 own_ns = skb->tstamp;
+	__u64 own_ns;
 
+	if (depart_ns)
+		heed_fq(skb);
+	own_ns = skb->tstamp;
 	if (own_ns > depart_ns &&
 	    skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO &&
 	    own_ns < packet.now_ns + MAX_STAMP_NS)

@@ -28,9 +28,10 @@ natra_inline __u64 natra_chance(__u64 seed)
 }
 
 /*
- * Safe for 2^21 bytes: user space keeps mult under 2^42. A nanosecond is much
- * of a small packet's time at 10 Gbit/s: the fraction is rounded up or down by
- * chance, so that the sum is exact.
+ * Does not overflow for up to NATRA_BYTES_MAX bytes: user space gives no mult over
+ * 8 * 10^9 and no shift over 58. A nanosecond is much of a small packet's time at
+ * 10 Gbit/s: the fraction is rounded up or down by chance, so that the sum is
+ * exact.
  */
 natra_inline __u64 natra_cost_ns(const struct natra_rate *rate, __u32 bytes,
 				 __u64 chance)

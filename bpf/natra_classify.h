@@ -3,6 +3,9 @@
  * Heavy or mouse, with hysteresis. A flow is heavy from `enter` on. Once it has
  * been under `leave` for NATRA_HOLD_WINDOWS it is a mouse again; but it stays
  * known for NATRA_KNOWN_WINDOWS and is heavy from `leave` on if it comes back.
+ * While it is held, the sketch must remember it, too: of a flow that had `leave`
+ * some windows ago it still has `leave` shifted right by as many, since counts
+ * halve. Of a mouse whose four cells are in use by others it has less.
  * By the estimate alone, flows that sit around the threshold are mice half of
  * the time and leak past the cap, and so do those which a policer has sent into
  * retransmission timeouts of seconds, each time that they return.
@@ -27,8 +30,24 @@
 #define NATRA_HEAVY_EPOCH_MASK 0x7fU
 #define NATRA_HEAVY_USED       0x80U /* a cell that is 0 is not */
 
+/* The windows since the flow was last seen heavy are at least as many. */
+natra_inline __u32 natra_heavy_age(__u32 fresh, __u32 c0, __u32 c1, __u32 c2,
+				   __u32 c3)
+{
+	__u32 a0 = (fresh - c0) & NATRA_HEAVY_EPOCH_MASK;
+	__u32 a1 = (fresh - c1) & NATRA_HEAVY_EPOCH_MASK;
+	__u32 a2 = (fresh - c2) & NATRA_HEAVY_EPOCH_MASK;
+	__u32 a3 = (fresh - c3) & NATRA_HEAVY_EPOCH_MASK;
+	__u32 high01 = a0 > a1 ? a0 : a1;
+	__u32 high23 = a2 > a3 ? a2 : a3;
+
+	return high01 > high23 ? high01 : high23;
+}
+
+/* units: of the packet at hand, which the estimate counts already. */
 natra_inline bool natra_is_heavy(__u8 *cells, __u64 hash, __u32 estimate,
-				 __u32 enter, __u32 leave, __u32 epoch)
+				 __u32 units, __u32 enter, __u32 leave,
+				 __u32 epoch)
 {
 	const __u32 width = NATRA_HEAVY_WIDTH, mask = width - 1;
 	__u8 *p0 = &cells[hash & mask];
@@ -44,6 +63,9 @@ natra_inline bool natra_is_heavy(__u8 *cells, __u64 hash, __u32 estimate,
 
 	if (estimate < enter && (!(c0 & c1 & c2 & c3 & NATRA_HEAVY_USED) ||
 				 (ages & NATRA_HEAVY_EPOCH_MASK) > most))
+		return false;
+	if (estimate < leave &&
+	    estimate - units < leave >> natra_heavy_age(fresh, c0, c1, c2, c3))
 		return false;
 	if (estimate >= leave && ages) {
 		NATRA_WRITE_ONCE(*p0, (__u8)fresh);

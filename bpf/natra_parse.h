@@ -7,7 +7,8 @@
  *   int NATRA_LOAD(ctx, offset, to, len)   0 or negative
  *
  * What claims to be IP and cannot be parsed, or hides behind more than two
- * VLAN tags, is one flow of its own: nothing that may be IP gets past.
+ * VLAN tags, is one flow of its own, and so is each other EtherType: nothing gets
+ * past, whatever it carries.
  */
 #ifndef NATRA_PARSE_H
 #define NATRA_PARSE_H
@@ -26,13 +27,25 @@
 #define NATRA_ETHERTYPE_IPV6   0x86dd
 #define NATRA_ETHERTYPE_8021Q  0x8100
 #define NATRA_ETHERTYPE_8021AD 0x88a8
+#define NATRA_ETHERTYPE_ARP    0x0806
+#define NATRA_ETHERTYPE_SLOW   0x8809 /* LACP */
+#define NATRA_ETHERTYPE_EAPOL  0x888e
+#define NATRA_ETHERTYPE_LLDP   0x88cc
+#define NATRA_ETHERTYPE_TEB    0x6558 /* a frame inside of a tunnel */
+/* What is less is a length: IEEE 802.3 with LLC, as STP has it. */
+#define NATRA_ETHERTYPE_MIN    0x0600
+/* Stands for all of that in the tuple. */
+#define NATRA_ETHERTYPE_LLC    1
 
 /* IANA protocol numbers. */
 #define NATRA_PROTO_HOPOPTS  0
+#define NATRA_PROTO_IPIP     4
 #define NATRA_PROTO_TCP      6
 #define NATRA_PROTO_UDP      17
+#define NATRA_PROTO_IPV6     41
 #define NATRA_PROTO_ROUTING  43
 #define NATRA_PROTO_FRAGMENT 44
+#define NATRA_PROTO_GRE      47
 #define NATRA_PROTO_AH       51
 #define NATRA_PROTO_DSTOPTS  60
 #define NATRA_PROTO_DCCP     33
@@ -40,9 +53,10 @@
 #define NATRA_PROTO_UDPLITE  136
 
 enum natra_parsed {
-	NATRA_PARSED_IP,     /* the tuple is filled in */
-	NATRA_PARSED_OPAQUE, /* may be IP, the tuple is all zero */
-	NATRA_PARSED_OTHER,  /* not IP */
+	NATRA_PARSED_IP,      /* the tuple is filled in */
+	NATRA_PARSED_OPAQUE,  /* may be IP, the tuple is all zero */
+	NATRA_PARSED_OTHER,   /* not IP: the tuple has the EtherType alone */
+	NATRA_PARSED_CONTROL, /* the same, and the link may depend on it */
 };
 
 natra_inline bool natra_has_ports(__u8 protocol)
@@ -59,10 +73,10 @@ natra_inline bool natra_is_vlan(__u16 ethertype)
 }
 
 /* Length of the layer 4 header at `offset`, for the wire length of GSO. */
-natra_inline __u32 natra_l4_len(void *ctx, __u32 offset,
+natra_inline __u32 natra_l4_len(void *ctx, __u32 offset, __u8 protocol,
 				struct natra_parsed_packet *p)
 {
-	switch (p->tuple.protocol) {
+	switch (protocol) {
 	case NATRA_PROTO_TCP:
 		if (NATRA_LOAD(ctx, offset + 12, p->raw, 1) < 0)
 			return 20;
@@ -90,7 +104,7 @@ natra_inline void natra_parse_l4(void *ctx, __u32 offset,
 	if (natra_has_ports(t->protocol) &&
 	    NATRA_LOAD(ctx, offset, p->raw, sizeof(t->ports)) == 0)
 		t->ports = p->raw[0];
-	p->header_len += natra_l4_len(ctx, offset, p);
+	p->header_len += natra_l4_len(ctx, offset, t->protocol, p);
 }
 
 /*
@@ -174,8 +188,8 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 }
 
 /*
- * Reads the Ethernet header and its VLAN tags. Returns the type of what
- * follows them, moves *offset there; 0: not to be told.
+ * Reads the Ethernet header at *offset and its VLAN tags. Returns the type of
+ * what follows them, moves *offset there; 0: not to be told.
  *
  * The type in the frame decides, not skb->protocol, which a pod with a packet
  * socket may set to anything.
@@ -186,8 +200,8 @@ natra_inline __u16 natra_parse_ethernet(void *ctx, __u32 *offset,
 	const __u16 *type = (const __u16 *)p->raw;
 
 	p->raw[0] = 0;
-	*offset = NATRA_ETH_LEN;
-	if (NATRA_LOAD(ctx, NATRA_ETH_LEN - 2, p->raw, 2) < 0)
+	*offset += NATRA_ETH_LEN;
+	if (NATRA_LOAD(ctx, *offset - 2, p->raw, 2) < 0)
 		return 0;
 #pragma GCC unroll 1
 	for (int i = 0; i < NATRA_MAX_VLAN_TAGS; i++) {
@@ -197,6 +211,22 @@ natra_inline __u16 natra_parse_ethernet(void *ctx, __u32 *offset,
 		*offset += 4;
 	}
 	return natra_be16(*type);
+}
+
+/* What is neither IP nor, behind two tags, a third one. */
+natra_inline int natra_parse_other(__u16 type, struct natra_parsed_packet *p)
+{
+	if (!type || natra_is_vlan(type))
+		return NATRA_PARSED_OPAQUE;
+	if (type < NATRA_ETHERTYPE_MIN)
+		type = NATRA_ETHERTYPE_LLC;
+	p->tuple.ports = natra_be16(type);
+	return type == NATRA_ETHERTYPE_LLC || type == NATRA_ETHERTYPE_ARP ||
+			       type == NATRA_ETHERTYPE_SLOW ||
+			       type == NATRA_ETHERTYPE_EAPOL ||
+			       type == NATRA_ETHERTYPE_LLDP
+		       ? NATRA_PARSED_CONTROL
+		       : NATRA_PARSED_OTHER;
 }
 
 /* has_l2: the device has an Ethernet header; else the packet begins with IP. */
@@ -224,8 +254,7 @@ natra_inline int natra_parse(void *ctx, bool has_l2,
 	else if (type == NATRA_ETHERTYPE_IPV6)
 		valid = natra_parse_ipv6(ctx, &offset, p);
 	else
-		return natra_is_vlan(type) ? NATRA_PARSED_OPAQUE
-					   : NATRA_PARSED_OTHER;
+		return natra_parse_other(type, p);
 	if (!valid)
 		return NATRA_PARSED_OPAQUE;
 	natra_parse_l4(ctx, offset, p);

@@ -10,6 +10,15 @@
 
 #define NATRA_VLAN_LEN 4
 
+#define NATRA_SEGS_MAX 65535U /* of the kernel's own count */
+
+/*
+ * A packet is charged for no more, see natra_cost_ns. It is also more than any
+ * has: NATRA_SEGS_MAX with the longest headers that the parser reads come to a
+ * quarter of it.
+ */
+#define NATRA_BYTES_MAX ((1U << 31) - 1)
+
 /*
  * len: one header and all payload. header_len: layer 2 to 4, repeated for each
  * segment. segs may be 0 although size is not: a packet that was injected with
@@ -22,9 +31,21 @@ natra_inline __u32 natra_gso_len(__u32 len, __u32 segs, __u32 size,
 		return len;
 	if (!segs && len > header_len)
 		segs = (len - header_len + size - 1) / size;
+	if (segs > NATRA_SEGS_MAX)
+		segs = NATRA_SEGS_MAX;
 	if (segs > 1)
 		len += (segs - 1) * header_len;
 	return len;
+}
+
+/*
+ * What the kernel says of a packet that is sent. For the length of its headers it
+ * takes the word of who injected it: times the segments, that may be anything.
+ */
+natra_inline __u32 natra_told_len(__u32 len, __u32 wire_len)
+{
+	wire_len &= NATRA_BYTES_MAX;
+	return wire_len > len ? wire_len : len;
 }
 
 #endif

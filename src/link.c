@@ -8,6 +8,7 @@
 #include <linux/rtnetlink.h>
 #include <netlink/errno.h>
 #include <netlink/route/link.h>
+#include <netlink/utils.h>
 #include <string.h>
 
 #include "util/str.h"
@@ -28,12 +29,35 @@ static int errno_of(int nle)
 	}
 }
 
+static bool has_ethernet(uint16_t arp_type)
+{
+	return arp_type == ARPHRD_ETHER || arp_type == ARPHRD_LOOPBACK;
+}
+
+/* At both hooks: what is in front of IP is not there yet, or no longer; GRE puts
+ * the outer IP header there. */
+static bool has_ip(uint16_t arp_type)
+{
+	switch (arp_type) {
+	case ARPHRD_NONE: /* tun, WireGuard */
+	case ARPHRD_RAWIP:
+	case ARPHRD_PPP:
+	case ARPHRD_TUNNEL:
+	case ARPHRD_TUNNEL6:
+	case ARPHRD_SIT:
+	case ARPHRD_IPGRE:
+	case ARPHRD_IP6GRE:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int get_link(struct netlink *nl, int ifindex, const char *ifname,
 		    struct link_info *ret_link)
 {
 	struct link_info info = {.peer_nsid = -1};
 	struct rtnl_link *link = NULL;
-	unsigned int type;
 	int r;
 
 	r = rtnl_link_get_kernel(nl->sock, ifindex, ifname, &link);
@@ -46,8 +70,8 @@ static int get_link(struct netlink *nl, int ifindex, const char *ifname,
 	(void)str_copy(info.ifname, sizeof(info.ifname),
 		       rtnl_link_get_name(link));
 	(void)str_copy(info.kind, sizeof(info.kind), rtnl_link_get_type(link));
-	type = rtnl_link_get_arptype(link);
-	info.has_l2 = type == ARPHRD_ETHER || type == ARPHRD_LOOPBACK;
+	info.arp_type = (uint16_t)rtnl_link_get_arptype(link);
+	info.has_l2 = has_ethernet(info.arp_type);
 	info.peer_ifindex = (uint32_t)rtnl_link_get_link(link);
 	if (rtnl_link_get_link_netnsid(link, &info.peer_nsid) < 0)
 		info.peer_nsid = -1;
@@ -78,6 +102,20 @@ int link_by_index(struct netlink *nl, uint32_t ifindex,
 	if (ifindex == 0 || ifindex > INT_MAX)
 		return -ENODEV;
 	return get_link(nl, (int)ifindex, NULL, ret_link);
+}
+
+int link_check_type(struct natra *n, const struct link_info *link)
+{
+	char type[32];
+
+	if (has_ethernet(link->arp_type) || has_ip(link->arp_type))
+		return 0;
+	return natra_refuse(n, -EOPNOTSUPP,
+			    "interface '%s' is of link type %s (%u), not "
+			    "Ethernet and not IP",
+			    link->ifname,
+			    nl_llproto2str(link->arp_type, type, sizeof(type)),
+			    link->arp_type);
 }
 
 /* A request about a link, without attributes; NULL: no memory. */

@@ -12,6 +12,7 @@ struct link_info {
 	uint32_t ifindex;
 	char ifname[16];
 	char kind[16];         /* "veth", "macvlan", ... or "" */
+	uint16_t arp_type;     /* ARPHRD_*, see link_check_type */
 	bool has_l2;           /* packets begin with an Ethernet header */
 	uint32_t peer_ifindex; /* IFLA_LINK, 0 if there is none */
 	int peer_nsid;         /* IFLA_LINK_NETNSID, -1 if there is none */
@@ -25,6 +26,10 @@ int link_by_name(struct natra *n, struct netlink *nl, const char *ifname,
 /* By index; -ENODEV without an error text if there is none. */
 int link_by_index(struct netlink *nl, uint32_t ifindex,
 		  struct link_info *ret_link);
+
+/* -EOPNOTSUPP, with an error text, if its packets begin with neither an Ethernet
+ * header nor IP: none would be limited. */
+int link_check_type(struct natra *n, const struct link_info *link);
 
 /* For the connections that are made from now on; success if there is none. */
 int link_set_gso_max_segs(struct natra *n, struct netlink *nl, uint32_t ifindex,

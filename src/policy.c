@@ -40,8 +40,8 @@ __extension__ typedef unsigned __int128 u128;
 #define RESERVE_DIVISOR    8
 #define MAX_RESERVE_NS     NS_PER_SEC
 
-/* See natra_cost_ns: packets are under 2^21 bytes. */
-#define MAX_MULT  (1ULL << 42)
+/* See natra_cost_ns. That of 1 bit/s, in ns for a byte. */
+#define MAX_MULT  (BITS_PER_BYTE * NS_PER_SEC)
 #define MAX_SHIFT 58
 
 static uint64_t bytes_in(uint64_t rate_bits_per_sec, uint64_t ns)
@@ -243,7 +243,7 @@ struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes)
 	if (!rate_bits_per_sec)
 		return rate;
 	for (rate.shift = MAX_SHIFT; rate.shift > 0; rate.shift--) {
-		if ((ns_bits << rate.shift) / rate_bits_per_sec < MAX_MULT)
+		if ((ns_bits << rate.shift) / rate_bits_per_sec <= MAX_MULT)
 			break;
 	}
 	rate.mult = (uint64_t)((ns_bits << rate.shift) / rate_bits_per_sec);

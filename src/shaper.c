@@ -493,6 +493,9 @@ int shaper_attach(struct natra *n, const struct pin_key *key,
 	bool exists, older;
 	int r;
 
+	r = link_check_type(n, &scene->pod);
+	if (r < 0)
+		return r;
 	r = key->is_new ? -ENOENT : pin_find_gen(n, key->path, &before);
 	/* What an older natra pinned is replaced like what this one did. */
 	older = r == -ESTALE && before.abi < NATRA_PIN_ABI;

@@ -139,8 +139,9 @@ NATRA_API int natra_policy_check(struct natra *n,
  * @param ret_info  what was attached and why so, as natra_query tells it; NULL:
  *                  not wanted. `sz` set by the caller.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
- *         netns; -EOPNOTSUPP this kernel or interface cannot; -EBUSY EDT is ON
- *         and another qdisc is installed, or the interface belongs to another
+ *         netns; -EOPNOTSUPP this kernel or interface cannot, or the
+ *         interface's packets begin with neither an Ethernet header nor IP (as
+ *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or the interface belongs to another
  *         id; -ESTALE pinned by an unknown ABI; -EPERM; -ENOMEM; others as the
  *         kernel returned them.
  */

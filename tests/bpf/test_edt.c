@@ -249,8 +249,37 @@ static void foreign_stamp_is_cleared_from_what_is_not_limited(void **state)
 	packet_type(&p, 0x0806);
 	packet_payload(&p, 28);
 	send(&p, in_2023, 0, &r);
-	assert_int_equal(r.counter, NATRA_COUNT_OTHER);
+	assert_int_equal(r.counter, NATRA_COUNT_UNLIMITED);
 	assert_int_equal(r.tstamp, 0);
+}
+
+/* 7 is TC_PRIO_CONTROL; only the lowest four bits are the kernel's own. */
+static void paced_packet_does_not_keep_the_highest_priority(void **state)
+{
+	static const struct {
+		uint32_t priority, paced;
+	} cases[] = {
+		{0, 0}, {6, 6}, {7, 6}, {8, 8}, {15, 15}, {0x10007, 0x10006},
+	};
+	struct th_result r;
+	struct packet p;
+
+	(void)state;
+	packet_make_tcp4(&p, 1000, 0, 1500);
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		const struct th_context context = {
+			.priority = cases[i].priority,
+		};
+
+		th_set_tat(&run, 0);
+		th_send(&run, &p, &context, &r);
+		assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+		assert_int_equal(r.priority, cases[i].priority);
+		th_set_tat(&run, th_now() + TH_SECOND);
+		th_send(&run, &p, &context, &r);
+		assert_int_equal(r.counter, NATRA_COUNT_PACED);
+		assert_int_equal(r.priority, cases[i].paced);
+	}
 }
 
 static void ipv6_and_tagged_frames_are_paced_too(void **state)
@@ -334,6 +363,7 @@ int main(void)
 		STAMPED(own_stamp_that_fq_would_drop_is_cleared),
 		STAMPED(stamp_of_another_clock_is_no_departure_time),
 		CASE(foreign_stamp_is_cleared_from_what_is_not_limited),
+		CASE(paced_packet_does_not_keep_the_highest_priority),
 		CASE(ipv6_and_tagged_frames_are_paced_too),
 		CASE(delay_over_half_of_the_limit_is_marked),
 		CASE(packet_without_ect_is_paced_unmarked),

@@ -8,7 +8,7 @@
 
 struct kind {
 	const char *name;
-	bool is_ip; /* or might be */
+	bool is_data; /* false: the link's own */
 	void (*build)(struct packet *p);
 };
 
@@ -177,6 +177,58 @@ static void lldp(struct packet *p)
 	other_type(p, 0x88cc, 100);
 }
 
+static void lacp(struct packet *p)
+{
+	other_type(p, 0x8809, 110);
+}
+
+static void eapol(struct packet *p)
+{
+	other_type(p, 0x888e, 50);
+}
+
+/* A length instead of a type, then LLC. */
+static void stp(struct packet *p)
+{
+	other_type(p, 38, 46);
+}
+
+static void arp_in_two_vlans(struct packet *p)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_vlan(p, 0x88a8, 10);
+	packet_vlan(p, 0x8100, 11);
+	packet_type(p, 0x0806);
+	packet_payload(p, 28);
+}
+
+static void experiment(struct packet *p)
+{
+	other_type(p, 0x88b5, 500);
+}
+
+static void experiment_in_two_vlans(struct packet *p)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_vlan(p, 0x88a8, 10);
+	packet_vlan(p, 0x88a8, 11);
+	packet_type(p, 0x88b5);
+	packet_payload(p, 500);
+}
+
+/* One label, then IPv4. */
+static void mpls(struct packet *p)
+{
+	other_type(p, 0x8847, 4 + 20 + 500);
+}
+
+static void pppoe(struct packet *p)
+{
+	other_type(p, 0x8864, 8 + 20 + 500);
+}
+
 static void garbage(struct packet *p)
 {
 	other_type(p, 0xfffe, 500);
@@ -228,7 +280,8 @@ static const struct kind kinds[] = {
 	{                                                                      \
 #name, true, name                                              \
 	}
-#define OTHER(name)                                                            \
+#define OTHER(name) IP(name)
+#define CONTROL(name)                                                          \
 	{                                                                      \
 #name, false, name                                             \
 	}
@@ -257,10 +310,18 @@ static const struct kind kinds[] = {
 	IP(ipv4_of_one_byte),
 	IP(ipv6_cut_in_its_addresses),
 	IP(tcp_cut_before_its_ports),
-	OTHER(arp),
-	OTHER(lldp),
 	OTHER(garbage),
-	OTHER(arp_of_one_byte),
+	OTHER(experiment),
+	OTHER(experiment_in_two_vlans),
+	OTHER(mpls),
+	OTHER(pppoe),
+	CONTROL(arp),
+	CONTROL(arp_in_two_vlans),
+	CONTROL(arp_of_one_byte),
+	CONTROL(lldp),
+	CONTROL(lacp),
+	CONTROL(eapol),
+	CONTROL(stp),
 };
 
 static const enum program_kind programs[] = {PROGRAM_RX, PROGRAM_TX,
@@ -280,9 +341,13 @@ static struct progrun load(enum program_kind kind,
 	return run;
 }
 
-/* ip: the counter and verdict of what is IP; the rest passes. */
-static void check_all(struct progrun *run, enum natra_counter ip, int verdict)
+/* data: its counter and verdict; what the link needs passes. */
+static void check_all(struct progrun *run, enum natra_counter data, int verdict)
 {
+	const enum natra_counter control = data == NATRA_COUNT_UNLIMITED
+						   ? NATRA_COUNT_UNLIMITED
+						   : NATRA_COUNT_OTHER;
+
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		const struct kind *k = &kinds[i];
 		struct th_result result;
@@ -292,10 +357,10 @@ static void check_all(struct progrun *run, enum natra_counter ip, int verdict)
 		packet_end(&p);
 		/* th_send sees to it that exactly one counter grows. */
 		th_send(run, &p, NULL, &result);
-		if (result.counter != (k->is_ip ? ip : NATRA_COUNT_OTHER))
+		if (result.counter != (k->is_data ? data : control))
 			fail_msg("%s: counter %u", k->name,
 				 (unsigned int)result.counter);
-		if (result.verdict != (k->is_ip ? verdict : TC_ACT_UNSPEC))
+		if (result.verdict != (k->is_data ? verdict : TC_ACT_UNSPEC))
 			fail_msg("%s: verdict %d", k->name, result.verdict);
 		if (result.bytes != p.len)
 			fail_msg("%s: %u bytes", k->name,
@@ -347,7 +412,7 @@ static void unlimited_direction_passes_all(void **state)
 	}
 }
 
-static void over_every_limit_all_ip_is_dropped(void **state)
+static void over_every_limit_all_data_is_dropped(void **state)
 {
 	static const enum natra_counter counters[] = {
 		[PROGRAM_RX] = NATRA_COUNT_DROPPED_RATE,
@@ -397,7 +462,96 @@ static void device_without_ethernet_begins_with_ip(void **state)
 	assert_int_equal(result.counter, NATRA_COUNT_MICE);
 	p.data[0] = 0x10; /* neither version */
 	th_send(&run, &p, NULL, &result);
-	assert_int_equal(result.counter, NATRA_COUNT_OTHER);
+	assert_int_equal(result.counter, NATRA_COUNT_MICE);
+	th_close(&run);
+}
+
+static enum natra_counter send_type(struct progrun *run, uint16_t type,
+				    size_t len)
+{
+	struct th_result result;
+	struct packet p;
+
+	other_type(&p, type, len);
+	packet_end(&p);
+	th_send(run, &p, NULL, &result);
+	assert_int_equal(result.len, p.len);
+	assert_memory_equal(result.data, p.data, p.len);
+	return result.counter;
+}
+
+static enum natra_counter flood(struct progrun *run, uint16_t type, size_t len)
+{
+	enum natra_counter counter = NATRA_COUNT_MAX;
+
+	/* 6400 bytes are over the threshold, half of which may be forgotten. */
+	for (size_t sent = 0; sent < 20000; sent += len)
+		counter = send_type(run, type, len);
+	return counter;
+}
+
+static void each_ethertype_is_a_flow_that_may_be_heavy(void **state)
+{
+	struct natra_limits limits = th_limits();
+
+	(void)state;
+	limits.pass = NATRA_PASS_FREE;
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		struct progrun run = load(programs[i], &limits);
+		enum natra_counter dropped =
+			programs[i] == PROGRAM_EDT ? NATRA_COUNT_DROPPED_HORIZON
+						   : NATRA_COUNT_DROPPED_RATE;
+
+		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+		assert_int_equal(send_type(&run, 0x88b5, 1500),
+				 NATRA_COUNT_MICE);
+		assert_int_equal(flood(&run, 0x88b5, 1500), dropped);
+		assert_int_equal(send_type(&run, 0x88b6, 1500),
+				 NATRA_COUNT_MICE);
+		assert_int_equal(send_type(&run, 0x0806, 28),
+				 NATRA_COUNT_OTHER);
+		/* Nor is ARP without a limit. */
+		assert_int_equal(flood(&run, 0x0806, 28), dropped);
+		assert_int_equal(send_type(&run, 0x88cc, 100),
+				 NATRA_COUNT_OTHER);
+		th_close(&run);
+	}
+}
+
+/* Both buckets are in debt for an hour. */
+static void link_is_not_lost_whatever_is_charged(void **state)
+{
+	static const uint32_t strict[] = {NATRA_PASS_CHARGED, NATRA_PASS_OFF};
+	struct natra_limits limits = th_limits();
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(strict); i++) {
+		const uint64_t tat = th_now() + 3600 * TH_SECOND;
+		struct progrun run;
+
+		limits.pass = strict[i];
+		run = load(PROGRAM_RX, &limits);
+		th_set_tat(&run, tat);
+		th_set_mice_tat(&run, tat);
+		check_all(&run, NATRA_COUNT_DROPPED_RATE, TC_ACT_SHOT);
+		assert_int_equal(th_tat(&run), tat);
+		assert_int_equal(th_mice_tat(&run), tat);
+		th_close(&run);
+	}
+}
+
+/* Bits that would be those of ECN if it were IP, of an overdraft that may be marked. */
+static void what_is_not_ip_is_not_marked(void **state)
+{
+	const struct natra_limits limits = th_limits();
+	struct progrun run = load(PROGRAM_RX, &limits);
+
+	(void)state;
+	th_set_tat(&run, th_now() + TH_SECOND);
+	assert_int_equal(send_type(&run, 0x88b5, 500),
+			 NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(send_type(&run, 0x8847, 500),
+			 NATRA_COUNT_DROPPED_RATE);
 	th_close(&run);
 }
 
@@ -444,6 +598,51 @@ static void length_on_the_wire_is_worked_out_at_ingress(void **state)
 	th_send(&run, &p, &context, &result);
 	assert_int_equal(result.bytes, 2 * (14 + 40 + 72 + 20 + 500));
 	th_close(&run);
+}
+
+#define INNER_TCP (20 + 32)
+
+/* Three segments of 500 bytes, in a tunnel with `overhead` bytes in front of them. */
+static void check_tunnel(struct packet *p, uint32_t overhead)
+{
+	const struct th_context context = {.gso_segs = 3, .gso_size = 500};
+	const struct natra_limits limits = {0};
+	struct progrun run = load(PROGRAM_RX, &limits);
+	struct th_result result;
+
+	packet_ipv4(p, &plain);
+	p->data[p->l3 + 2] = (INNER_TCP + 1500) >> 8;
+	p->data[p->l3 + 3] = (INNER_TCP + 1500) & 0xff;
+	packet_tcp(p, 1000, 80, 32);
+	packet_payload(p, 1500);
+	assert_int_equal(p->len, overhead + INNER_TCP + 1500);
+	th_send(&run, p, &context, &result);
+	assert_int_equal(result.bytes, 3 * (overhead + INNER_TCP + 500));
+	th_close(&run);
+}
+
+/* The outer packet's lengths are not read. */
+static void segments_in_a_tunnel_have_its_headers_too(void **state)
+{
+	static const uint16_t ports[] = {4789, 8472, 6081};
+	struct packet p;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(ports); i++) {
+		begin4(&p, &plain);
+		packet_udp(&p, 1000, ports[i]);
+		packet_payload(&p, 8);
+		memcpy(&p.data[p.len - 8], "\0\0\x65\x58\0\0\0", 8);
+		packet_ethernet(&p);
+		check_tunnel(&p, 14 + 20 + 8 + 8 + 14);
+	}
+	begin6(&p);
+	p.data[p.next_at] = 4;
+	p.type_at = PACKET_NO_LAYER;
+	check_tunnel(&p, 14 + 40);
+	begin4(&p, &plain);
+	packet_ports(&p, 47, 0x2000, 0x0800, 8);
+	check_tunnel(&p, 14 + 20 + 8);
 }
 
 /*
@@ -510,11 +709,15 @@ int main(void)
 		cmocka_unit_test(small_flows_pass_as_mice),
 		cmocka_unit_test(heavy_flows_within_the_rate_are_admitted),
 		cmocka_unit_test(unlimited_direction_passes_all),
-		cmocka_unit_test(over_every_limit_all_ip_is_dropped),
+		cmocka_unit_test(over_every_limit_all_data_is_dropped),
 		cmocka_unit_test(device_without_ethernet_begins_with_ip),
+		cmocka_unit_test(each_ethertype_is_a_flow_that_may_be_heavy),
+		cmocka_unit_test(link_is_not_lost_whatever_is_charged),
+		cmocka_unit_test(what_is_not_ip_is_not_marked),
 		cmocka_unit_test(
 			length_on_the_wire_is_told_by_the_kernel_at_egress),
 		cmocka_unit_test(length_on_the_wire_is_worked_out_at_ingress),
+		cmocka_unit_test(segments_in_a_tunnel_have_its_headers_too),
 		cmocka_unit_test(jumbo_header_is_not_on_the_wire),
 		cmocka_unit_test(vlan_tag_beside_the_packet_counts),
 	};

@@ -15,10 +15,13 @@
 #include "natra_flows.h"
 #include "natra_parse.h"
 #include "natra_sketch.h"
+#include "natra_tunnel.h"
 #include "natra_wirelen.h"
 
 #define WIDTH      NATRA_SKETCH_WIDTH_MIN
 #define HEADER_MAX (14 + 4 * 2 + 40 + 4 * 2048 + 60)
+/* Geneve with all its options, then a frame of its own. */
+#define TUNNEL_MAX (8 + 63 * 4 + 14 + 4 * 2 + 60 + 60)
 
 struct input {
 	uint8_t has_l2;
@@ -48,10 +51,13 @@ static int parse(const struct th_bytes *packet, bool has_l2,
 	memset(res, 0, sizeof(*res));
 	kind = natra_parse(&copy, has_l2, res);
 	require(kind == NATRA_PARSED_IP || kind == NATRA_PARSED_OPAQUE ||
-		kind == NATRA_PARSED_OTHER);
+		kind == NATRA_PARSED_OTHER || kind == NATRA_PARSED_CONTROL);
 	if (kind != NATRA_PARSED_IP) {
-		const struct natra_tuple zero = {0};
+		struct natra_tuple zero = {0};
 
+		if (kind != NATRA_PARSED_OPAQUE)
+			zero.ports = res->tuple.ports;
+		require(!zero.ports == (kind == NATRA_PARSED_OPAQUE));
 		require(memcmp(&res->tuple, &zero, sizeof(zero)) == 0);
 		require(res->header_len == 0);
 		return kind;
@@ -82,7 +88,7 @@ static void shape(const struct natra_parsed_packet *res, __u32 bytes,
 	require(estimate >=
 		(units < NATRA_CELL_COUNT_MAX ? units : NATRA_CELL_COUNT_MAX));
 	require(estimate <= NATRA_CELL_COUNT_MAX);
-	if (!natra_is_heavy(heavy, hash, estimate, 100, 12, epoch)) {
+	if (!natra_is_heavy(heavy, hash, estimate, units, 100, 12, epoch)) {
 		require(estimate < 100);
 		return;
 	}
@@ -108,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct th_bytes packet;
 	struct input in;
 	uint8_t *copy;
-	__u32 bytes;
+	__u32 bytes, header_len;
 
 	if (size < sizeof(in))
 		return 0;
@@ -121,12 +127,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (packet.len)
 		memcpy(copy, data + sizeof(in), packet.len);
 	packet.data = copy;
-	if (parse(&packet, in.has_l2 & 1, &res) != NATRA_PARSED_OTHER) {
-		bytes = natra_gso_len((__u32)packet.len, in.segs, in.size,
-				      res.header_len);
-		require(bytes >= packet.len);
-		shape(&res, bytes, &in);
-	}
+	(void)parse(&packet, in.has_l2 & 1, &res);
+	header_len = res.header_len + natra_tunnel_len(&packet, in.size, &res);
+	require(header_len <= HEADER_MAX + TUNNEL_MAX);
+	bytes = natra_gso_len((__u32)packet.len, in.segs, in.size, header_len);
+	require(bytes >= packet.len && bytes <= NATRA_BYTES_MAX);
+	shape(&res, bytes, &in);
 	free(copy);
 	return 0;
 }

@@ -197,6 +197,7 @@ int th_try_send(struct progrun *run, const struct packet *packet,
 		.wire_len = c->wire_len,
 		.gso_segs = c->gso_segs,
 		.gso_size = c->gso_size,
+		.priority = c->priority,
 		.mark = c->tstamp_type,
 		.cb = {c->vlan_tci},
 	};
@@ -229,6 +230,7 @@ int th_try_send(struct progrun *run, const struct packet *packet,
 	compare(&before, &after, ret);
 	ret->verdict = (int)opts.retval;
 	ret->tstamp = out.tstamp;
+	ret->priority = out.priority;
 	ret->len = opts.data_size_out;
 	return 0;
 }

@@ -41,11 +41,13 @@ struct th_context {
 	uint32_t wire_len;
 	uint32_t gso_segs;
 	uint32_t gso_size;
+	uint32_t priority;
 };
 
 struct th_result {
 	int verdict;
 	uint64_t tstamp;
+	uint32_t priority;
 	uint64_t before_ns, after_ns; /* CLOCK_MONOTONIC around the run */
 	/* The counter that grew; a run fails unless it is exactly one. */
 	enum natra_counter counter;

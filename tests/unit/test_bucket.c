@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "natra_bucket.h"
+#include "natra_wirelen.h"
 #include "policy.h"
 
 __extension__ typedef unsigned __int128 u128;
@@ -139,22 +140,39 @@ static void long_run_rate_is_exact_to_a_tenth_of_a_percent(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-static void largest_packet_at_the_slowest_rate_does_not_overflow(void **state)
+static int wrong_cost(uint64_t bits_per_sec, uint32_t bytes)
 {
-	/* 1 bit/s is the least that a share of a rate may come to. */
-	static const uint64_t slow[] = {1, 10, 999, 1000, 9600};
-	const uint32_t bytes = (1U << 21) - 1;
+	const struct natra_rate rate = policy_rate(bits_per_sec, 1);
+	u128 want = (u128)bytes * 8 * SECOND / bits_per_sec;
+	__u64 least = natra_cost_ns(&rate, bytes, 0);
+	__u64 most = natra_cost_ns(&rate, bytes, UINT64_MAX);
+
+	if (least + 1 >= want - want / 1000 && most <= want + want / 1000 + 1)
+		return 0;
+	print_error("%lu bit/s, %u bytes: %lu to %lu ns, not %lu\n",
+		    (unsigned long)bits_per_sec, bytes, (unsigned long)least,
+		    (unsigned long)most, (unsigned long)want);
+	return 1;
+}
+
+/* 1 bit/s is also the least that a share of a rate may come to. */
+static void no_packet_at_any_rate_overflows(void **state)
+{
+	static const uint32_t large[] = {(1U << 21) - 1, (1U << 24) - 1,
+					 1U << 24, NATRA_BYTES_MAX};
+	int wrong = 0;
 
 	(void)state;
-	for (size_t i = 0; i < TH_LEN(slow); i++) {
-		const struct natra_rate rate = policy_rate(slow[i], 1);
-		u128 want = (u128)bytes * 8 * SECOND / slow[i];
-		__u64 cost = natra_cost_ns(&rate, bytes, 0);
-
-		assert_true((u128)bytes * rate.mult <= UINT64_MAX);
-		assert_in_range(cost, (uint64_t)(want - want / 1000),
-				(uint64_t)(want + want / 1000));
+	for (size_t i = 0; i < TH_LEN(large); i++) {
+		for (uint64_t rate = 1; rate <= 1000000000000000; rate *= 10) {
+			/* Just over and under a power of two, too. */
+			for (uint64_t part = 0; part < 90; part++)
+				wrong += wrong_cost(rate + rate * part / 10,
+						    large[i]);
+			wrong += wrong_cost(rate * 8 / 127 + 1, large[i]);
+		}
 	}
+	assert_int_equal(wrong, 0);
 }
 
 static void clock_near_its_end_does_not_wrap(void **state)
@@ -267,8 +285,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_refused_without_a_limit),
 		cmocka_unit_test(
 			long_run_rate_is_exact_to_a_tenth_of_a_percent),
-		cmocka_unit_test(
-			largest_packet_at_the_slowest_rate_does_not_overflow),
+		cmocka_unit_test(no_packet_at_any_rate_overflows),
 		cmocka_unit_test(clock_near_its_end_does_not_wrap),
 		cmocka_unit_test(burst_longer_than_the_uptime_is_no_future),
 		cmocka_unit_test(no_charge_is_lost_between_cpus),

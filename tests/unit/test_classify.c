@@ -24,7 +24,7 @@ static int clear(void **state)
 
 static bool heavy(__u64 hash, __u32 estimate, __u32 epoch)
 {
-	return natra_is_heavy(table, hash, estimate, ENTER, LEAVE,
+	return natra_is_heavy(table, hash, estimate, 0, ENTER, LEAVE,
 			      epoch & 0xff);
 }
 
@@ -50,7 +50,7 @@ static void flow_under_leave_is_heavy_for_the_hold(void **state)
 	(void)state;
 	for (__u32 epoch = 0; epoch < 256; epoch++) {
 		assert_true(heavy(flow, ENTER, epoch));
-		assert_true(heavy(flow, 1, epoch));
+		assert_true(heavy(flow, LEAVE / 2, epoch + 1));
 		assert_true(heavy(flow, LEAVE - 1, epoch + HOLD));
 		assert_false(heavy(flow, LEAVE - 1, epoch + HOLD + 1));
 		assert_false(heavy(flow, LEAVE - 1, epoch + 127));
@@ -63,6 +63,35 @@ static void flow_over_leave_stays_heavy_for_ever(void **state)
 	assert_true(heavy(flow, ENTER, 0));
 	for (__u32 epoch = 0; epoch < 1000; epoch += KNOWN)
 		assert_true(heavy(flow, LEAVE, epoch));
+}
+
+/* The packet at hand is no part of what the sketch remembers. */
+static void flow_under_leave_is_heavy_if_the_sketch_remembers_it(void **state)
+{
+	(void)state;
+	assert_true(heavy(flow, ENTER, 0));
+	for (__u32 epoch = 0; epoch < HOLD; epoch++) {
+		const __u32 least = LEAVE >> epoch;
+
+		for (__u32 units = 0; units + least < LEAVE; units += 23) {
+			assert_false(natra_is_heavy(table, flow,
+						    least - 1 + units, units,
+						    ENTER, LEAVE, epoch));
+			assert_true(natra_is_heavy(table, flow, least + units,
+						   units, ENTER, LEAVE, epoch));
+		}
+	}
+}
+
+/* The oldest cell tells: the flow used all of them at once. */
+static void younger_cells_of_others_do_not_raise_the_demand(void **state)
+{
+	(void)state;
+	assert_true(heavy(hash_of(1, 2, 3, 4), ENTER, 0));
+	assert_true(heavy(hash_of(1, 2, 3, 9), ENTER, 5));
+	assert_true(heavy(hash_of(1, 2, 3, 4), LEAVE >> 5, 5));
+	assert_true(heavy(hash_of(9, 9, 9, 4), ENTER, 5));
+	assert_false(heavy(hash_of(1, 2, 3, 4), LEAVE >> 5, 5));
 }
 
 static void flow_under_leave_does_not_prolong_the_hold(void **state)
@@ -82,7 +111,7 @@ static void known_flow_is_a_mouse_until_it_reaches_leave(void **state)
 		assert_false(heavy(flow, LEAVE - 1, epoch + KNOWN));
 		assert_true(heavy(flow, LEAVE, epoch + KNOWN));
 		/* Which begins the hold anew. */
-		assert_true(heavy(flow, 1, epoch + KNOWN + HOLD));
+		assert_true(heavy(flow, LEAVE >> HOLD, epoch + KNOWN + HOLD));
 	}
 }
 
@@ -100,7 +129,7 @@ static void marks_look_fresh_again_after_128_windows(void **state)
 	(void)state;
 	assert_true(heavy(flow, ENTER, 0));
 	assert_false(heavy(flow, BETWEEN, 127));
-	assert_true(heavy(flow, LEAVE - 1, 128));
+	assert_true(heavy(flow, LEAVE / 2, 128 + 1));
 	assert_false(heavy(flow, LEAVE - 1, 128 + HOLD + 1));
 	assert_true(heavy(flow, BETWEEN, 128 + KNOWN));
 	assert_false(heavy(flow, BETWEEN, 128 + 2 * KNOWN + 1));
@@ -168,7 +197,7 @@ static void few_mice_are_heavy_beside_64_heavy_flows(void **state)
 	for (int i = 0; i < 64; i++)
 		assert_true(heavy(th_rng(&rng), ENTER, 5));
 	for (int i = 0; i < 1000000; i++)
-		taken += heavy(th_rng(&rng), LEAVE - 1, 5);
+		taken += heavy(th_rng(&rng), LEAVE - 1, 6);
 	assert_in_range(taken, 50, 500);
 }
 
@@ -179,6 +208,8 @@ int main(void)
 		CASE(new_flow_is_a_mouse_until_it_reaches_enter),
 		CASE(flow_under_leave_is_heavy_for_the_hold),
 		CASE(flow_over_leave_stays_heavy_for_ever),
+		CASE(flow_under_leave_is_heavy_if_the_sketch_remembers_it),
+		CASE(younger_cells_of_others_do_not_raise_the_demand),
 		CASE(flow_under_leave_does_not_prolong_the_hold),
 		CASE(known_flow_is_a_mouse_until_it_reaches_leave),
 		CASE(forgotten_flow_is_a_mouse_until_it_reaches_enter),

@@ -49,7 +49,7 @@ static void device_without_ethernet_gives_the_same_flow(void **state)
 	assert_int_equal(l3.res.header_len, 40);
 }
 
-static void device_without_ethernet_passes_what_is_not_ip(void **state)
+static void device_without_ethernet_has_ip_or_an_opaque_flow(void **state)
 {
 	struct packet p;
 
@@ -63,9 +63,10 @@ static void device_without_ethernet_passes_what_is_not_ip(void **state)
 		if (version == 4 || version == 6)
 			assert_int_equal(kind, NATRA_PARSED_IP);
 		else
-			assert_int_equal(kind, NATRA_PARSED_OTHER);
+			assert_int_equal(kind, NATRA_PARSED_OPAQUE);
 	}
-	assert_int_equal(parse_bytes(&p, 0, 0, false).kind, NATRA_PARSED_OTHER);
+	assert_int_equal(parse_bytes(&p, 0, 0, false).kind,
+			 NATRA_PARSED_OPAQUE);
 }
 
 static void up_to_two_vlan_tags_are_looked_behind(void **state)
@@ -112,19 +113,72 @@ static void three_vlan_tags_are_one_opaque_flow(void **state)
 	assert_memory_equal(&r.res.tuple, &zero, sizeof(zero));
 }
 
-static void what_is_not_ip_is_told_from_it(void **state)
+static struct parsed parse_type(uint16_t type, int tags)
 {
-	static const uint16_t types[] = {0x0806, 0x88cc, 0x8847,
-					 0x0000, 0x0600, 0xffff};
 	struct packet p;
+
+	packet_begin(&p);
+	packet_ethernet(&p);
+	for (int i = 0; i < tags; i++)
+		packet_vlan(&p, i ? 0x8100 : 0x88a8, (uint16_t)i);
+	packet_type(&p, type);
+	packet_payload(&p, 100);
+	return parse_packet(&p);
+}
+
+/* Local experiments, MPLS, PPPoE discovery and session, what is not in use. */
+static void each_ethertype_is_a_flow_of_its_own(void **state)
+{
+	static const uint16_t types[] = {0x88b5, 0x8847, 0x8848, 0x8863,
+					 0x8864, 0x0600, 0xffff};
 
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(types); i++) {
-		packet_make_tcp4(&p, 40000, 0, 100);
-		p.type_at = 12;
-		packet_type(&p, types[i]);
-		assert_int_equal(parse_packet(&p).kind, NATRA_PARSED_OTHER);
+		struct parsed r = parse_type(types[i], 0);
+
+		assert_int_equal(r.kind, NATRA_PARSED_OTHER);
+		assert_int_equal(r.res.tuple.ports, natra_be16(types[i]));
+		assert_int_equal(r.res.tuple.version, 0);
+		for (int tags = 1; tags <= 2; tags++) {
+			struct parsed tagged = parse_type(types[i], tags);
+
+			assert_true(same_flow(&r, &tagged));
+		}
+		for (size_t j = 0; j < i; j++) {
+			struct parsed other = parse_type(types[j], 0);
+
+			assert_false(same_flow(&r, &other));
+		}
 	}
+}
+
+/* ARP, LACP, IEEE 802.1X, LLDP. */
+static void what_the_link_depends_on_is_told_from_the_rest(void **state)
+{
+	static const uint16_t types[] = {0x0806, 0x8809, 0x888e, 0x88cc};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(types); i++) {
+		struct parsed r = parse_type(types[i], (int)i % 3);
+
+		assert_int_equal(r.kind, NATRA_PARSED_CONTROL);
+		assert_int_equal(r.res.tuple.ports, natra_be16(types[i]));
+	}
+}
+
+/* STP has a length there. */
+static void all_lengths_in_place_of_a_type_are_one_flow(void **state)
+{
+	struct parsed stp = parse_type(38, 0);
+
+	(void)state;
+	for (uint16_t len = 1; len < 0x0600; len += 7) {
+		struct parsed r = parse_type(len, len % 3);
+
+		assert_int_equal(r.kind, NATRA_PARSED_CONTROL);
+		assert_true(same_flow(&stp, &r));
+	}
+	assert_int_equal(parse_type(0, 0).kind, NATRA_PARSED_OPAQUE);
 }
 
 static void type_and_version_must_tell_the_same(void **state)
@@ -313,9 +367,7 @@ static void truncated_packet_is_still_judged(void **state)
 	whole = parse_packet(&p);
 	for (size_t len = 0; len < p.len; len++) {
 		r = parse_bytes(&p, 0, len, true);
-		if (len < 14) {
-			assert_int_equal(r.kind, NATRA_PARSED_OTHER);
-		} else if (len < 34) {
+		if (len < 34) {
 			assert_int_equal(r.kind, NATRA_PARSED_OPAQUE);
 		} else {
 			assert_int_equal(r.kind, NATRA_PARSED_IP);
@@ -325,7 +377,7 @@ static void truncated_packet_is_still_judged(void **state)
 	}
 }
 
-static void truncated_vlan_tag_is_not_ip(void **state)
+static void truncated_vlan_tag_is_opaque(void **state)
 {
 	struct packet p;
 
@@ -335,11 +387,9 @@ static void truncated_vlan_tag_is_not_ip(void **state)
 	packet_vlan(&p, 0x8100, 1);
 	packet_ipv4(&p, &plain);
 	packet_end(&p);
-	for (size_t len = 14; len < 18; len++)
+	for (size_t len = 14; len <= 18; len++)
 		assert_int_equal(parse_bytes(&p, 0, len, true).kind,
-				 NATRA_PARSED_OTHER);
-	assert_int_equal(parse_bytes(&p, 0, 18, true).kind,
-			 NATRA_PARSED_OPAQUE);
+				 NATRA_PARSED_OPAQUE);
 }
 
 int main(void)
@@ -347,10 +397,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tcp_has_addresses_ports_and_header_length),
 		cmocka_unit_test(device_without_ethernet_gives_the_same_flow),
-		cmocka_unit_test(device_without_ethernet_passes_what_is_not_ip),
+		cmocka_unit_test(
+			device_without_ethernet_has_ip_or_an_opaque_flow),
 		cmocka_unit_test(up_to_two_vlan_tags_are_looked_behind),
 		cmocka_unit_test(three_vlan_tags_are_one_opaque_flow),
-		cmocka_unit_test(what_is_not_ip_is_told_from_it),
+		cmocka_unit_test(each_ethertype_is_a_flow_of_its_own),
+		cmocka_unit_test(
+			what_the_link_depends_on_is_told_from_the_rest),
+		cmocka_unit_test(all_lengths_in_place_of_a_type_are_one_flow),
 		cmocka_unit_test(type_and_version_must_tell_the_same),
 		cmocka_unit_test(ip_options_do_not_change_the_flow),
 		cmocka_unit_test(header_shorter_than_ipv4_has_is_opaque),
@@ -362,7 +416,7 @@ int main(void)
 			icmp_of_two_hosts_is_one_flow_whatever_its_identifier),
 		cmocka_unit_test(header_length_counts_tcp_options),
 		cmocka_unit_test(truncated_packet_is_still_judged),
-		cmocka_unit_test(truncated_vlan_tag_is_not_ip),
+		cmocka_unit_test(truncated_vlan_tag_is_opaque),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

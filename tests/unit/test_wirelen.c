@@ -62,6 +62,31 @@ static void gso_data_without_payload_adds_nothing(void **state)
 	assert_int_equal(natra_gso_len(HEADERS, 1, MSS, HEADERS), HEADERS);
 }
 
+/* 60 kB in segments of 1 byte, with the longest headers that there are. */
+static void made_up_segments_do_not_overflow(void **state)
+{
+	const uint32_t headers = 14 + 8 + 40 + 4 * 2048 + 60;
+	const uint32_t most = 65535 * headers;
+
+	(void)state;
+	assert_int_equal(natra_gso_len(HEADERS + 60000, 60000, 1, HEADERS),
+			 60000 * (HEADERS + 1));
+	assert_in_range(natra_gso_len(headers + 600000, 0, 1, headers), most,
+			most + 600000);
+	assert_true(most + 600000 < NATRA_BYTES_MAX);
+}
+
+static void what_the_kernel_tells_is_at_least_the_packet(void **state)
+{
+	(void)state;
+	assert_int_equal(natra_told_len(1514, 1514), 1514);
+	assert_int_equal(natra_told_len(65226, 68130), 68130);
+	/* The product of a header's length and the segments has wrapped. */
+	assert_int_equal(natra_told_len(60066, 17), 60066);
+	assert_int_equal(natra_told_len(60066, (1U << 31) + 17), 60066);
+	assert_int_equal(natra_told_len(60066, UINT32_MAX), NATRA_BYTES_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -69,6 +94,8 @@ int main(void)
 		cmocka_unit_test(every_segment_has_its_headers),
 		cmocka_unit_test(missing_count_of_segments_is_worked_out),
 		cmocka_unit_test(gso_data_without_payload_adds_nothing),
+		cmocka_unit_test(made_up_segments_do_not_overflow),
+		cmocka_unit_test(what_the_kernel_tells_is_at_least_the_packet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Headers of a tunnel's GSO packet: VXLAN, Geneve, GRE, and IP in IP. Each of
+ * its segments has them all, from the outer Ethernet header to the inner layer 4;
+ * natra_parse reads the outer ones only, which are the flow's identity.
+ */
+#ifndef NATRA_TUNNEL_H
+#define NATRA_TUNNEL_H
+
+#include "natra_parse.h"
+
+#define NATRA_VXLAN_LEN  8
+#define NATRA_GENEVE_LEN 8
+#define NATRA_GRE_LEN    4
+
+/* UDP ports; Linux's VXLAN has a default of its own. */
+#define NATRA_PORT_VXLAN       4789
+#define NATRA_PORT_VXLAN_LINUX 8472
+#define NATRA_PORT_GENEVE      6081
+
+#define NATRA_GRE_CHECKSUM 0x8000
+#define NATRA_GRE_KEY      0x2000
+#define NATRA_GRE_SEQUENCE 0x1000
+
+/* port: in network byte order. */
+natra_inline bool natra_is_tunnel_port(__u16 port)
+{
+	return port == natra_be16(NATRA_PORT_VXLAN) ||
+	       port == natra_be16(NATRA_PORT_VXLAN_LINUX) ||
+	       port == natra_be16(NATRA_PORT_GENEVE);
+}
+
+/* The type of what the tunnel carries; *offset moves behind its header. 0: none. */
+natra_inline __u16 natra_tunnel_type(void *ctx, __u32 *offset,
+				     struct natra_parsed_packet *p)
+{
+	const __u8 *byte = (const __u8 *)p->raw;
+	const __u16 *half = (const __u16 *)p->raw;
+	const __u16 port = p->tuple.ports >> 16;
+	__u16 flags;
+
+	switch (p->tuple.protocol) {
+	case NATRA_PROTO_IPIP:
+		return NATRA_ETHERTYPE_IPV4;
+	case NATRA_PROTO_IPV6:
+		return NATRA_ETHERTYPE_IPV6;
+	case NATRA_PROTO_GRE:
+		if (NATRA_LOAD(ctx, *offset, p->raw, NATRA_GRE_LEN) < 0)
+			return 0;
+		flags = natra_be16(half[0]);
+		*offset += NATRA_GRE_LEN;
+		*offset += flags & NATRA_GRE_CHECKSUM ? 4 : 0;
+		*offset += flags & NATRA_GRE_KEY ? 4 : 0;
+		*offset += flags & NATRA_GRE_SEQUENCE ? 4 : 0;
+		return natra_be16(half[1]);
+	case NATRA_PROTO_UDP:
+		if (!natra_is_tunnel_port(port) ||
+		    NATRA_LOAD(ctx, *offset, p->raw, NATRA_GENEVE_LEN) < 0)
+			return 0;
+		*offset += NATRA_VXLAN_LEN;
+		if (port != natra_be16(NATRA_PORT_GENEVE))
+			return NATRA_ETHERTYPE_TEB;
+		*offset += (byte[0] & 0x3f) * 4U;
+		return natra_be16(half[1]);
+	default:
+		return 0;
+	}
+}
+
+/* The end of the inner packet's layer 4 header; 0: it has none, or is no GSO packet. */
+natra_inline __u32 natra_inner_end(void *ctx, __u32 offset, __u16 type,
+				   __u32 gso_size,
+				   struct natra_parsed_packet *p)
+{
+	const __u8 *byte = (const __u8 *)p->raw;
+	const __u16 *half = (const __u16 *)p->raw;
+	__u32 len;
+	__u8 protocol;
+
+	if (NATRA_LOAD(ctx, offset, p->raw, 20) < 0)
+		return 0;
+	if (type == NATRA_ETHERTYPE_IPV4 && byte[0] >> 4 == 4) {
+		len = natra_be16(half[1]);
+		protocol = byte[9];
+		offset += (byte[0] & 0xf) * 4U;
+	} else if (type == NATRA_ETHERTYPE_IPV6 && byte[0] >> 4 == 6) {
+		len = natra_be16(half[2]);
+		protocol = byte[6];
+		offset += 40;
+	} else {
+		return 0;
+	}
+	/*
+	 * The kernel's tunnels cut the inner packet. A program that makes the
+	 * tunnel's headers itself has them once in the payload of each segment,
+	 * around a packet that fits in one. 0 is one of over 64 kB.
+	 */
+	if (len && len <= gso_size)
+		return 0;
+	return offset + natra_l4_len(ctx, offset, protocol, p);
+}
+
+/*
+ * p: as natra_parse left it; its buffer is used. Bytes of headers in each segment
+ * behind p->header_len; 0 if the packet is not a tunnel's.
+ */
+natra_inline __u32 natra_tunnel_len(void *ctx, __u32 gso_size,
+				    struct natra_parsed_packet *p)
+{
+	__u32 begin = p->header_len + p->jumbo_len;
+	__u32 offset = begin, end;
+	__u16 type;
+
+	if (p->tuple.fragment)
+		return 0;
+	type = natra_tunnel_type(ctx, &offset, p);
+	if (type == NATRA_ETHERTYPE_TEB)
+		type = natra_parse_ethernet(ctx, &offset, p);
+	end = natra_inner_end(ctx, offset, type, gso_size, p);
+	return end ? end - begin : 0;
+}
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Headers of a tunnel's GSO packets. */
+#include "cm.h"
+#include "parsing.h"
+
+#include "natra_tunnel.h"
+
+#define GSO_SIZE  500
+#define OUTER     (14 + 20 + 8)
+#define INNER_LEN 1500
+
+static const struct packet_ip plain;
+
+static void put16(struct packet *p, size_t at, size_t value)
+{
+	p->data[at] = (uint8_t)(value >> 8);
+	p->data[at + 1] = (uint8_t)value;
+}
+
+static __u32 tunnel_len(const struct packet *p)
+{
+	struct th_bytes bytes = {p->data, p->len};
+	struct parsed r = parse_packet(p);
+
+	return natra_tunnel_len(&bytes, GSO_SIZE, &r.res);
+}
+
+/* Up to the outer layer 4 header. */
+static void begin_udp(struct packet *p, uint16_t port)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv4(p, &plain);
+	packet_udp(p, 40000, port);
+}
+
+static void append_bytes(struct packet *p, const char *bytes, size_t len)
+{
+	packet_payload(p, len);
+	memcpy(p->data + p->len - len, bytes, len);
+}
+
+/* IP and TCP with timestamps, and what the IP header says of `payload`. */
+static void inner(struct packet *p, int version, size_t payload)
+{
+	if (version == 4)
+		packet_ipv4(p, &plain);
+	else
+		packet_ipv6(p, &plain);
+	packet_tcp(p, 1000, 80, 32);
+	if (version == 4)
+		put16(p, p->l3 + 2, 20 + 32 + payload);
+	else
+		put16(p, p->l3 + 4, 32 + payload);
+	packet_payload(p, INNER_LEN);
+}
+
+static void vxlan(struct packet *p, uint16_t port, int version, int tags,
+		  size_t payload)
+{
+	begin_udp(p, port);
+	append_bytes(p, "\x08\0\0\0\0\0\x2a\0", 8);
+	packet_ethernet(p);
+	for (int i = 0; i < tags; i++)
+		packet_vlan(p, 0x8100, 5);
+	inner(p, version, payload);
+}
+
+static void vxlan_adds_two_headers_and_a_frames(void **state)
+{
+	static const uint16_t ports[] = {4789, 8472};
+	struct packet p;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(ports); i++) {
+		vxlan(&p, ports[i], 4, 0, INNER_LEN);
+		assert_int_equal(tunnel_len(&p), 8 + 14 + 20 + 32);
+		vxlan(&p, ports[i], 6, 0, INNER_LEN);
+		assert_int_equal(tunnel_len(&p), 8 + 14 + 40 + 32);
+		vxlan(&p, ports[i], 6, 2, INNER_LEN);
+		assert_int_equal(tunnel_len(&p), 8 + 14 + 8 + 40 + 32);
+	}
+}
+
+static void geneve_has_options_and_a_frame_or_a_packet(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	begin_udp(&p, 6081);
+	append_bytes(&p,
+		     "\x02\0\x65\x58\0\0\x2a\0"
+		     "options.",
+		     16);
+	packet_ethernet(&p);
+	inner(&p, 4, INNER_LEN);
+	assert_int_equal(tunnel_len(&p), 16 + 14 + 20 + 32);
+	begin_udp(&p, 6081);
+	append_bytes(&p, "\0\0\x86\xdd\0\0\x2a\0", 8);
+	p.type_at = PACKET_NO_LAYER;
+	inner(&p, 6, INNER_LEN);
+	assert_int_equal(tunnel_len(&p), 8 + 40 + 32);
+}
+
+static void ip_in_ip_of_either_version(void **state)
+{
+	static const uint8_t protocols[] = {0, 0, 0, 0, 4, 0, 41};
+	struct packet p;
+
+	(void)state;
+	for (int outside = 4; outside <= 6; outside += 2) {
+		for (int inside = 4; inside <= 6; inside += 2) {
+			packet_begin(&p);
+			packet_ethernet(&p);
+			if (outside == 4)
+				packet_ipv4(&p, &plain);
+			else
+				packet_ipv6(&p, &plain);
+			p.data[p.next_at] = protocols[inside];
+			p.type_at = PACKET_NO_LAYER;
+			inner(&p, inside, INNER_LEN);
+			assert_int_equal(tunnel_len(&p),
+					 (inside == 4 ? 20 : 40) + 32);
+		}
+	}
+}
+
+static void each_flag_of_gre_adds_a_word(void **state)
+{
+	static const uint8_t flags[] = {0x80, 0x20, 0x10};
+	struct packet p;
+
+	(void)state;
+	for (unsigned int mask = 0; mask < 8; mask++) {
+		uint32_t len = 4;
+		uint8_t byte = 0;
+
+		for (size_t i = 0; i < TH_LEN(flags); i++) {
+			if (!(mask & 1U << i))
+				continue;
+			byte |= flags[i];
+			len += 4;
+		}
+		packet_begin(&p);
+		packet_ethernet(&p);
+		packet_ipv4(&p, &plain);
+		packet_ports(&p, 47, (uint16_t)(byte << 8), 0x6558, len);
+		packet_ethernet(&p);
+		inner(&p, 4, INNER_LEN);
+		assert_int_equal(tunnel_len(&p), len + 14 + 20 + 32);
+	}
+}
+
+/* Each segment of its socket's GSO packet is a whole packet of the tunnel. */
+static void
+tunnel_that_a_program_makes_has_its_headers_in_the_payload(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	vxlan(&p, 4789, 4, 0, GSO_SIZE - 8 - 14 - 20 - 32);
+	assert_int_equal(tunnel_len(&p), 0);
+	vxlan(&p, 4789, 6, 0, GSO_SIZE - 8 - 14 - 40 - 32);
+	assert_int_equal(tunnel_len(&p), 0);
+}
+
+static void what_is_no_tunnel_adds_nothing(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	packet_make_tcp4(&p, 1000, 0, 1514);
+	assert_int_equal(tunnel_len(&p), 0);
+	begin_udp(&p, 443);
+	packet_payload(&p, INNER_LEN);
+	assert_int_equal(tunnel_len(&p), 0);
+	/* A known port, and a payload that is no packet. */
+	begin_udp(&p, 4789);
+	packet_payload(&p, INNER_LEN);
+	assert_int_equal(tunnel_len(&p), 0);
+	for (size_t len = 0; len < 8 + 14 + 20; len++) {
+		vxlan(&p, 4789, 4, 0, INNER_LEN);
+		p.len = OUTER + len;
+		assert_int_equal(tunnel_len(&p), 0);
+	}
+}
+
+static void flow_stays_that_of_the_outer_packet(void **state)
+{
+	struct packet p;
+	struct parsed before, after;
+	struct th_bytes bytes;
+
+	(void)state;
+	vxlan(&p, 4789, 6, 0, INNER_LEN);
+	before = after = parse_packet(&p);
+	bytes = (struct th_bytes){p.data, p.len};
+	assert_int_not_equal(natra_tunnel_len(&bytes, GSO_SIZE, &after.res), 0);
+	assert_true(same_flow(&before, &after));
+	assert_int_equal(after.res.header_len, OUTER);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(vxlan_adds_two_headers_and_a_frames),
+		cmocka_unit_test(geneve_has_options_and_a_frame_or_a_packet),
+		cmocka_unit_test(ip_in_ip_of_either_version),
+		cmocka_unit_test(each_flag_of_gre_adds_a_word),
+		cmocka_unit_test(
+			tunnel_that_a_program_makes_has_its_headers_in_the_payload),
+		cmocka_unit_test(what_is_no_tunnel_adds_nothing),
+		cmocka_unit_test(flow_stays_that_of_the_outer_packet),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
