@@ -73,6 +73,18 @@ static void record_of_this_build_is_valid(void **state)
 	assert_memory_equal(&m, &before, sizeof(m));
 }
 
+/* What a later build puts there is not this one's to judge, or to lose. */
+static void reserved_space_is_kept_and_not_read(void **state)
+{
+	struct meta m = good_meta(), back;
+
+	(void)state;
+	memset(m.reserved, 0xff, sizeof(m.reserved));
+	assert_true(meta_valid(&m));
+	assert_int_equal(meta_read(&m, sizeof(m), &back), NATRA_PIN_ABI);
+	assert_memory_equal(&back, &m, sizeof(m));
+}
+
 static void record_of_another_layout_is_not(void **state)
 {
 	struct meta m = good_meta();
@@ -186,13 +198,15 @@ static void record_is_read_by_its_abi(void **state)
 	memcpy(value, &m, sizeof(m));
 	assert_int_equal(meta_read(value, sizeof(m), &back), NATRA_PIN_ABI);
 	assert_memory_equal(&back, &m, sizeof(m));
-	/* Of an older one, only what all have. */
-	m.abi = 1;
-	memcpy(value, &m, sizeof(m));
-	assert_int_equal(meta_read(value, META_OLD_SIZE, &back), 1);
-	assert_memory_equal(&back, &m, META_OLD_SIZE);
-	assert_int_equal(back.policy.sketch_width, 0);
-	assert_string_equal(back.id, "");
+	/* Of older ones, only what all have. */
+	for (uint32_t abi = 1; abi < NATRA_PIN_ABI; abi++) {
+		m.abi = abi;
+		memcpy(value, &m, sizeof(m));
+		assert_int_equal(meta_read(value, META_OLD_SIZE, &back), abi);
+		assert_memory_equal(&back, &m, META_OLD_SIZE);
+		assert_int_equal(back.policy.sketch_width, 0);
+		assert_string_equal(back.id, "");
+	}
 }
 
 static void what_is_no_record_changes_nothing(void **state)
@@ -227,6 +241,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(policy_comes_back_whole),
 		cmocka_unit_test(record_of_this_build_is_valid),
+		cmocka_unit_test(reserved_space_is_kept_and_not_read),
 		cmocka_unit_test(record_of_another_layout_is_not),
 		cmocka_unit_test(record_of_an_older_layout_can_be_detached),
 		cmocka_unit_test(numbers_out_of_range_are_refused),
