@@ -236,8 +236,11 @@ struct natra_direction_stats {
 	struct natra_count dropped_horizon; /**< would have waited too long */
 	/** This direction has no rate, or the peer is exempt by its subnet. */
 	struct natra_count unlimited;
-	struct natra_count other; /**< not IP, passed */
-	uint64_t delay_ns_sum;    /**< asked of all packets paced */
+	/** What the link itself depends on (ARP, IEEE 802.1X, LLDP, LACP, STP), as
+	 *  small flows: passed and never charged. All else that is not IP counts
+	 *  like IP, each EtherType as one flow. */
+	struct natra_count other;
+	uint64_t delay_ns_sum; /**< asked of all packets paced */
 };
 
 struct natra_stats {
@@ -253,9 +256,12 @@ struct natra_stats {
 struct natra_flow {
 	uint8_t saddr[16];
 	uint8_t daddr[16];
-	uint16_t sport; /**< host order; 0 where the protocol has none */
+	/** Host order; 0 where the protocol has none. With ip_version 0 the
+	 *  EtherType; 1 stands for all frames of IEEE 802.3 that have a length
+	 *  there. */
+	uint16_t sport;
 	uint16_t dport;
-	uint8_t ip_version; /**< 4 or 6 */
+	uint8_t ip_version; /**< 4 or 6; 0: not IP, or not to be told */
 	uint8_t protocol;   /**< IANA number */
 	/** Since the flow was first seen heavy, wire bytes. */
 	uint64_t bytes;

@@ -7,7 +7,8 @@ import os
 import socket
 import struct
 
-SOL_PACKET, PACKET_VNET_HDR, PACKET_QDISC_BYPASS = 263, 15, 20
+SOL_PACKET, PACKET_STATISTICS = 263, 6
+PACKET_VNET_HDR, PACKET_QDISC_BYPASS = 15, 20
 GSO_UDP_L4 = 5                  # virtio_net.h
 MACS = bytes.fromhex("0277ffffffff" "0277fffffffe")
 SRC4, DST4 = bytes([10, 99, 0, 1]), bytes([10, 99, 0, 2])
@@ -61,6 +62,22 @@ def frag6(following, offset, more):
     return struct.pack("!BBHI", following, 0, offset << 3 | more, 7)
 
 
+class Taken:
+    """Frames of an EtherType that get past the ingress hooks of an interface."""
+
+    def __init__(self, ns, ifname, proto):
+        with ns:
+            self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                      socket.htons(proto))
+            self.sock.bind((ifname, proto))
+        self.count()
+
+    def count(self):
+        """How many since the last call, whether read or not."""
+        return struct.unpack("=II", self.sock.getsockopt(
+                SOL_PACKET, PACKET_STATISTICS, 8))[0]
+
+
 class Sender:
     """A packet socket in front of one hook."""
 
@@ -78,8 +95,8 @@ class Sender:
         """Frames of `plain` go straight to the driver."""
         self.plain.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, on)
 
-    def send_gso(self, frame, hdr, size, kind, csum):
-        l4 = 32 if kind != GSO_UDP_L4 else 8
+    def send_gso(self, frame, hdr, size, kind, csum, l4=None):
+        l4 = l4 or (32 if kind != GSO_UDP_L4 else 8)
         self.vnet.send(struct.pack("=BBHHHH", 1, kind, hdr, size,
                                    hdr - l4, csum) + frame)
 

@@ -5,22 +5,27 @@
   headers    one elephant whose packets look different each time
   flows      one elephant cut into many small flows
   net-admin  a pod that undoes its own interface's configuration
-  bypass     a packet socket that goes around the pod's egress hook
+  bypass     packet and XDP sockets that go around the pod's egress hook
+  ethertypes frames that are not IP
+  segments   a GSO packet with more headers than the charge could hold
+  priority   datagrams that fq would once send at once
 """
 import argparse
 import os
 import random
+import socket
 import struct
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
 import rig
-from frames import Sender, eth, ext6, frag6, ip4, ip6, udp
-from limiters import Natra, bits
+from frames import Sender, Taken, eth, ext6, frag6, ip4, ip6, udp
+from limiters import Natra, bits, total
 from neighbour import Neighbour, Site
 from report import Report
 from rig import Ns, Rig, bpftool, sh
+from xsk import XskSender
 
 CAP = "10M"
 OVER = 1.05
@@ -283,19 +288,23 @@ def net_admin(rep, a):
 def bypass(rep, a):
     """With CAP_NET_RAW, which most runtimes give."""
     with Rig() as r:
+        frame = routed(r)
+        sender = Sender(r.pod, "eth0")
+        sender.bypass_qdisc(True)
+        xsk = XskSender(r.pod, "eth0", frame)
+        ways = {"around the qdisc layer": lambda: sender.plain.send(frame),
+                "by AF_XDP": xsk.send}
         for mode in Natra.modes():
             natra = Natra(r.pod, "--mode", mode).attach(CAP, CAP)
-            sender = Sender(r.pod, "eth0")
-            sender.bypass_qdisc(True)
-            frame = routed(r)
             meter = r.out_of(header=rig.ETH_IPV4_UDP)
-            seconds_of(lambda: sender.plain.send(frame), a.settle)
-            begin, before = meter.read()
-            offered = seconds_of(lambda: sender.plain.send(frame), a.seconds)
-            end, after = meter.read()
-            verdict(rep, f"{mode}: around the qdisc layer", offered * 8,
-                    (after - before) * 8 / (end - begin),
-                    past=mode.endswith("podside"))
+            for way, send in ways.items():
+                seconds_of(send, a.settle)
+                begin, before = meter.read()
+                offered = seconds_of(send, a.seconds)
+                end, after = meter.read()
+                verdict(rep, f"{mode}: {way}", offered * 8,
+                        (after - before) * 8 / (end - begin),
+                        past=mode.endswith("podside"))
             natra.detach()
 
 
@@ -306,6 +315,97 @@ def routed(r):
     return macs + eth(0x800, ip4(17, udp(BODY), src=src, dst=dst))[len(macs):]
 
 
+# For local experiments, MPLS, a session of PPPoE.
+TYPES = (0x88b5, 0x8847, 0x8864)
+
+
+def ethertypes(rep, a):
+    with Rig() as r:
+        ways = {"in": (Sender(r.node, r.pod.host), r.pod, "eth0"),
+                "out": (Sender(r.pod, "eth0"), r.node, r.pod.host)}
+        for mode in Natra.modes():
+            natra = Natra(r.pod, "--mode", mode).attach(CAP, CAP)
+            for type_ in TYPES if mode == Natra.modes()[0] else TYPES[:1]:
+                for way, (sender, *to) in ways.items():
+                    taken = Taken(*to, type_)
+                    frame = eth(type_, BODY)
+                    send = frames(sender.plain, lambda _: frame)
+                    seconds_of(send, a.settle)
+                    taken.count()
+                    offered = seconds_of(send, a.seconds)
+                    verdict(rep, f"{mode}: {type_:#06x} {way}", offered * 8,
+                            taken.count() * len(frame) * 8 / a.seconds)
+            natra.detach()
+
+
+# 127 ns for a byte.
+SEGMENTS_RATE = 63e6
+GSO_TCPV4 = 1                   # virtio_net.h
+FOLLOW_S = 0.005
+
+
+def segments(rep, a):
+    """Segments of 1 byte with headers of 134: 8 MB, which are to be paid for."""
+    tcp = struct.pack("!HHIIBBHHH", 7001, 7002, 1, 1, 0xf0, 0x10, 1000, 0, 0)
+    tcp += bytes([1]) * 40
+    packet = eth(0x800, ip4(6, tcp + bytes(60000), options=bytes([1]) * 40))
+    small = eth(0x800, ip4(6, tcp, options=bytes([1]) * 40))
+    with Rig() as r:
+        sender = Sender(r.pod, "eth0")
+        for mode in Natra.modes():
+            lim = Natra(r.pod, "--mode", mode, "--edt", "off", "--fast-pass",
+                        "off", "--egress-burst", "1k")
+            lim.attach(None, str(int(SEGMENTS_RATE)))
+            sender.send_gso(packet, len(small), 1, GSO_TCPV4, 16, l4=60)
+            begin = time.monotonic()
+            charged = total(lim.stats()["egress"])
+            owed_s = charged * 8 / SEGMENTS_RATE
+            sent = 0
+            while time.monotonic() < begin + owed_s + 0.5:
+                try:
+                    sender.plain.send(small)
+                except OSError:         # the hook said no
+                    pass
+                sent += 1
+                time.sleep(max(0, begin + sent * FOLLOW_S - time.monotonic()))
+            refused = lim.stats()["egress"]["dropped_rate"]["packets"]
+            lim.detach()
+            rep.least(f"{mode}: bytes charged for 60 kB", charged, 6e6)
+            rep.near(f"{mode}: s until the next packet of the flow",
+                     refused * FOLLOW_S, owed_s, 0.1)
+
+
+SO_PRIORITY, TC_PRIO_CONTROL = 12, 7
+
+
+def priority(rep, a):
+    """CAP_NET_RAW or CAP_NET_ADMIN can ask for any priority. What fq sends at once is
+    ahead of the rate by the horizon, 2 s."""
+    with Rig() as r:
+        lim = Natra(r.pod, "--mode", "clsact-podside")
+        lim.attach(None, CAP)
+        if not lim.edt_active():
+            return rep.shown("priority", "no fq on this kernel")
+        with r.pod:
+            s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.setsockopt(socket.SOL_SOCKET, SO_PRIORITY, TC_PRIO_CONTROL)
+        s.setblocking(False)
+        s.connect((r.client.ip, 7000))
+
+        def send():
+            try:
+                return s.send(BODY)
+            except OSError:             # its queue is full, or the client's answer
+                return len(BODY)
+        meter = r.out_of(header=rig.ETH_IPV4_UDP)
+        begin, before = meter.read()
+        offered = seconds_of(send, a.settle)
+        end, after = meter.read()
+        # The burst is 0.5 s of the rate.
+        rep.most(f"priority 7, {offered * 8 / 1e6:.0f} offered: in s of the rate",
+                 (after - before) * 8 / bits(CAP), 1.1 * (0.5 + end - begin))
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("part", nargs="*")
@@ -313,7 +413,8 @@ def main():
     p.add_argument("--settle", type=float, default=0.5)
     a = p.parse_args()
     parts = {"headers": headers, "flows": flows, "net-admin": net_admin,
-             "bypass": bypass}
+             "bypass": bypass, "ethertypes": ethertypes,
+             "segments": segments, "priority": priority}
     rig.isolate()
     rep = Report()
     for name in a.part or parts:

@@ -57,6 +57,9 @@ PLAIN = {
         "VLAN": eth(0x800, ip4(17, udp(bytes(700))), VLAN),
         "VLAN in VLAN": eth(0x800, ip4(17, udp(bytes(700))), QINQ, VLAN),
         "VLAN, IPv6": eth(0x86dd, ip6(6, tcp(bytes(700))), VLAN),
+        "for local experiments": eth(0x88b5, bytes(600)),
+        "MPLS": eth(0x8847, bytes(600)),
+        "PPPoE in VLAN in VLAN": eth(0x8864, bytes(600), QINQ, VLAN),
 }
 OTHER = {
         "ARP": eth(0x806, bytes(28)),
@@ -169,6 +172,92 @@ def sockets(r, rep, lim, what):
         r.stop(None)
 
 
+STREAM = 4000000
+
+
+def transfer(c, listener):
+    """So many bytes from one to the other; closes both."""
+    s, _ = listener.accept()
+    c.setblocking(False)
+    left, got = STREAM, 0
+    while got < STREAM:
+        try:
+            left -= c.send(bytes(min(left, 100000))) if left else 0
+        except BlockingIOError:
+            pass
+        got += len(s.recv(1 << 20))
+    for x in (c, s, listener):
+        x.close()
+
+
+# Options, and what is in front of the inner IP header, behind the Ethernet header.
+TUNNELS = {
+        "VXLAN": ("4", "type vxlan id 42 dstport 4789 dev eth0", 20 + 30),
+        "VXLAN over IPv6": ("6", "type vxlan id 43 dstport 8472 dev eth0 "
+                            "udp6zerocsumtx udp6zerocsumrx", 40 + 30),
+        "Geneve": ("4", "type geneve id 44", 20 + 30),
+        "IP in IP": ("4", "type ipip", 20),
+        "GRE": ("4", "type gre", 20 + 4),
+        "GRE with a key and frames": ("4", "type gretap key 5", 20 + 8 + 14),
+        "IP in IPv6": ("6", "type ip6tnl mode any encaplimit none", 40),
+}
+INNER = {"client": "10.56.0.1", "pod": "10.56.0.2"}
+
+
+def add_tunnel(ns, peer, version, options, inner):
+    """False if this kernel has no such device."""
+    kind = options.split()[1]
+    ends = ["remote", peer.ip6 if version == "6" else peer.ip]
+    if kind not in ("vxlan", "geneve"):
+        ends += ["local", ns.ip6 if version == "6" else ns.ip]
+    try:
+        ns.run("ip", "link", "add", "tun7", *options.split(), *ends)
+    except RuntimeError:
+        return False
+    ns.run("ip", "addr", "add", f"{inner}/24", "dev", "tun7")
+    ns.run("ip", "link", "set", "tun7", "up")
+    return True
+
+
+def segments_in(ns):
+    return sum(n for k, n in rig.Meter(ns).counters().items()
+               if k in ("InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"))
+
+
+def tunnels(r, rep, lim, what):
+    """TCP by tunnels of the kernel's, where natra works the length out itself."""
+    direction, src, dst, to = ("egress", r.pod, r.client, "client") \
+            if what.endswith("hostside") else ("ingress", r.client, r.pod, "pod")
+    for name, (version, options, overhead) in TUNNELS.items():
+        ends = (("client", r.client, r.pod), ("pod", r.pod, r.client))
+        if not all(add_tunnel(ns, peer, version, options, INNER[end])
+                   for end, ns, peer in ends):
+            rep.shown(f"{what} {name}", "not on this kernel")
+        else:
+            for mss in (None, 200):
+                tunnelled(rep, lim, f"{what} {direction} {name}, MSS {mss}",
+                          direction, src, dst, INNER[to], overhead, mss)
+        for _, ns, _ in ends:
+            ns.run("ip", "link", "del", "tun7", check=False)
+
+
+def tunnelled(rep, lim, what, direction, src, dst, address, overhead, mss):
+    with dst:
+        listener = socket.create_server(("", 5410))
+    with src:
+        c = socket.socket(socket.AF_INET)
+    if mss:
+        c.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, mss)
+    before = total(settled(lim, direction)), segments_in(dst)
+    c.connect((address, 5410))
+    transfer(c, listener)
+    bytes_ = total(settled(lim, direction)) - before[0]
+    # ip_rcv sees each of them with the outer header, then with the inner one.
+    segments = (segments_in(dst) - before[1]) / 2
+    want = STREAM + segments * (14 + overhead + 20 + 32)
+    rep.near(f"{what}, {segments:.0f} segments", bytes_, want, 0.001)
+
+
 def stream(r, rep, lim, what, direction, src, dst, version):
     """4 MB of TCP; data one way and acknowledgements the other."""
     header = 14 + (20 if version == 4 else 40) + 32
@@ -185,17 +274,7 @@ def stream(r, rep, lim, what, direction, src, dst, version):
         c = socket.socket(socket.AF_INET6 if version == 6
                           else socket.AF_INET)
     c.connect((dst.ip if version == 4 else dst.ip6, 5400 + version))
-    s, _ = listener.accept()
-    c.setblocking(False)
-    left, got = 4000000, 0
-    while got < 4000000:
-        try:
-            left -= c.send(bytes(min(left, 100000))) if left else 0
-        except BlockingIOError:
-            pass
-        got += len(s.recv(1 << 20))
-    for x in (c, s, listener):
-        x.close()
+    transfer(c, listener)
     time.sleep(0.3)
     for d, m in ms.items():
         rep.equal(f"{what} TCP over IPv{version}, {direction} data, "
@@ -218,6 +297,8 @@ def main():
             frames(rep, lim, mode, "ingress", Sender(r.node, r.pod.host))
             frames(rep, lim, mode, "egress", Sender(r.pod, "eth0"))
             sockets(r, rep, lim, mode)
+            if mode in (modes[0], "tcx-hostside"):
+                tunnels(r, rep, lim, mode)
             lim.detach()
     rep.end()
 

@@ -23,22 +23,28 @@ struct address {
 static struct address address_text(const struct natra_flow *flow,
 				   const uint8_t *bytes)
 {
-	struct address out = {"?"};
+	struct address out = {"-"};
 
+	if (!flow->ip_version)
+		return out;
 	inet_ntop(flow->ip_version == 4 ? AF_INET : AF_INET6, bytes, out.text,
 		  sizeof(out.text));
 	return out;
 }
 
-static struct unit_text protocol_text(uint8_t protocol)
+/* Of what is not IP the EtherType, which is in the place of the port. */
+static struct unit_text protocol_text(const struct natra_flow *flow)
 {
+	const uint8_t protocol = flow->protocol;
 	static const char *const names[UINT8_MAX + 1] = {
 		[1] = "icmp",    [6] = "tcp",    [17] = "udp",
 		[58] = "icmpv6", [132] = "sctp", [136] = "udplite",
 	};
 	struct unit_text out;
 
-	if (names[protocol])
+	if (!flow->ip_version)
+		snprintf(out.text, sizeof(out.text), "0x%04x", flow->sport);
+	else if (names[protocol])
 		snprintf(out.text, sizeof(out.text), "%s", names[protocol]);
 	else
 		snprintf(out.text, sizeof(out.text), "%u", protocol);
@@ -51,7 +57,7 @@ static void print_endpoint(const struct natra_flow *flow, const uint8_t *bytes,
 	char text[INET6_ADDRSTRLEN + 16];
 	struct address address = address_text(flow, bytes);
 
-	if (!port)
+	if (!port || !flow->ip_version)
 		snprintf(text, sizeof(text), "%s", address.text);
 	else
 		snprintf(text, sizeof(text),
@@ -66,8 +72,7 @@ static void print_flows(const char *direction, const struct natra_flow *flows,
 	for (size_t i = 0; i < len; i++) {
 		const struct natra_flow *flow = &flows[i];
 
-		printf("%-9s  %-7s", direction,
-		       protocol_text(flow->protocol).text);
+		printf("%-9s  %-7s", direction, protocol_text(flow).text);
 		print_endpoint(flow, flow->saddr, flow->sport);
 		print_endpoint(flow, flow->daddr, flow->dport);
 		printf("  %10s  %10" PRIu64 "  %s\n",
@@ -85,10 +90,9 @@ static void add_flows(cJSON *parent, const char *direction,
 		const struct natra_flow *flow = &flows[i];
 		cJSON *o = cJSON_CreateObject();
 
-		json_add_text(o, "protocol",
-			      protocol_text(flow->protocol).text);
+		json_add_text(o, "protocol", protocol_text(flow).text);
 		json_add_text(o, "saddr", address_text(flow, flow->saddr).text);
-		json_add_u64(o, "sport", flow->sport);
+		json_add_u64(o, "sport", flow->ip_version ? flow->sport : 0);
 		json_add_text(o, "daddr", address_text(flow, flow->daddr).text);
 		json_add_u64(o, "dport", flow->dport);
 		json_add_u64(o, "bytes", flow->bytes);

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a packet counts for: its length on the wire, with GSO, tunnels and tags. */
+#include "cm.h"
+
+#include <string.h>
+
+#include "progrun.h"
+
+static const struct packet_ip plain;
+
+static void begin4(struct packet *p, const struct packet_ip *ip)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv4(p, ip);
+}
+
+static void begin6(struct packet *p)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv6(p, &plain);
+}
+
+static const enum program_kind programs[] = {PROGRAM_RX, PROGRAM_TX,
+					     PROGRAM_EDT};
+
+static struct progrun load(enum program_kind kind,
+			   const struct natra_limits *limits)
+{
+	const struct program_options options = {
+		.kind = kind,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+	};
+	struct progrun run;
+
+	th_load(&run, &options, limits);
+	return run;
+}
+
+static void length_on_the_wire_is_told_by_the_kernel_at_egress(void **state)
+{
+	const struct th_context context = {
+		.wire_len = 1662, .gso_segs = 3, .gso_size = 500};
+	const struct natra_limits limits = {0};
+	struct th_result result;
+	struct packet p;
+
+	(void)state;
+	packet_make_tcp4(&p, 1000, 0, 54 + 1500);
+	for (size_t i = 1; i < TH_LEN(programs); i++) {
+		struct progrun run = load(programs[i], &limits);
+
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.bytes, 1662);
+		th_close(&run);
+	}
+}
+
+static void length_on_the_wire_is_worked_out_at_ingress(void **state)
+{
+	const struct natra_limits limits = {0};
+	struct progrun run = load(PROGRAM_RX, &limits);
+	struct th_context context = {
+		.wire_len = 1999, .gso_segs = 3, .gso_size = 500};
+	struct th_result result;
+	struct packet p;
+
+	(void)state;
+	packet_make_tcp4(&p, 1000, 0, 54 + 1500);
+	th_send(&run, &p, &context, &result);
+	assert_int_equal(result.bytes, 3 * (54 + 500));
+	/* Injected with GSO data that nobody has counted. */
+	context.gso_segs = 0;
+	th_send(&run, &p, &context, &result);
+	assert_int_equal(result.bytes, 3 * (54 + 500));
+	begin6(&p);
+	packet_extension(&p, 0, 8);
+	packet_extension(&p, 43, 24);
+	packet_extension(&p, 51, 24);
+	packet_extension(&p, 60, 16);
+	packet_tcp(&p, 1000, 80, 20);
+	packet_payload(&p, 1000);
+	packet_end(&p);
+	context.gso_segs = 2;
+	th_send(&run, &p, &context, &result);
+	assert_int_equal(result.bytes, 2 * (14 + 40 + 72 + 20 + 500));
+	th_close(&run);
+}
+
+#define INNER_TCP (20 + 32)
+
+/* Three segments of 500 bytes, in a tunnel with `overhead` bytes in front of them. */
+static void check_tunnel(struct packet *p, uint32_t overhead)
+{
+	const struct th_context context = {.gso_segs = 3, .gso_size = 500};
+	const struct natra_limits limits = {0};
+	struct progrun run = load(PROGRAM_RX, &limits);
+	struct th_result result;
+
+	packet_ipv4(p, &plain);
+	p->data[p->l3 + 2] = (INNER_TCP + 1500) >> 8;
+	p->data[p->l3 + 3] = (INNER_TCP + 1500) & 0xff;
+	packet_tcp(p, 1000, 80, 32);
+	packet_payload(p, 1500);
+	assert_int_equal(p->len, overhead + INNER_TCP + 1500);
+	th_send(&run, p, &context, &result);
+	assert_int_equal(result.bytes, 3 * (overhead + INNER_TCP + 500));
+	th_close(&run);
+}
+
+/* The outer packet's lengths are not read. */
+static void segments_in_a_tunnel_have_its_headers_too(void **state)
+{
+	static const uint16_t ports[] = {4789, 8472, 6081};
+	struct packet p;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(ports); i++) {
+		begin4(&p, &plain);
+		packet_udp(&p, 1000, ports[i]);
+		packet_payload(&p, 8);
+		memcpy(&p.data[p.len - 8], "\0\0\x65\x58\0\0\0", 8);
+		packet_ethernet(&p);
+		check_tunnel(&p, 14 + 20 + 8 + 8 + 14);
+	}
+	begin6(&p);
+	p.data[p.next_at] = 4;
+	p.type_at = PACKET_NO_LAYER;
+	check_tunnel(&p, 14 + 40);
+	begin4(&p, &plain);
+	packet_ports(&p, 47, 0x2000, 0x0800, 8);
+	check_tunnel(&p, 14 + 20 + 8);
+}
+
+/*
+ * BIG TCP: the kernel counts it for each segment; it is in none. At ingress it
+ * counts once, as it does in the packet's own length.
+ */
+static void jumbo_header_is_not_on_the_wire(void **state)
+{
+	const struct th_context context = {.wire_len =
+						   3 * (14 + 40 + 8 + 20 + 500),
+					   .gso_segs = 3,
+					   .gso_size = 500};
+	const struct natra_limits limits = {0};
+	struct th_result result;
+	struct packet p;
+
+	(void)state;
+	packet_begin(&p);
+	packet_ethernet(&p);
+	packet_ipv6(&p, &plain);
+	packet_extension(&p, 0, 8);
+	packet_tcp(&p, 1000, 80, 20);
+	packet_payload(&p, 1500);
+	packet_end(&p);
+	p.data[14 + 4] = p.data[14 + 5] = 0; /* payload length */
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		struct progrun run = load(programs[i], &limits);
+
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.bytes,
+				 3 * (14 + 40 + 20 + 500) +
+					 (programs[i] == PROGRAM_RX ? 8 : 0));
+		th_close(&run);
+	}
+}
+
+static void vlan_tag_beside_the_packet_counts(void **state)
+{
+	const struct natra_limits limits = {0};
+	struct th_result result;
+	struct packet p;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		struct progrun run = load(programs[i], &limits);
+		struct th_context context = {.vlan_tci = 10};
+
+		th_use_prelude(&run);
+		packet_make_tcp4(&p, 1000, 0, 54 + 1500);
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.bytes, 54 + 1500 + 4);
+		context.gso_segs = 3;
+		context.gso_size = 500;
+		context.wire_len = 3 * (54 + 500);
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.bytes, 3 * (54 + 500 + 4));
+		th_close(&run);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			length_on_the_wire_is_told_by_the_kernel_at_egress),
+		cmocka_unit_test(length_on_the_wire_is_worked_out_at_ingress),
+		cmocka_unit_test(segments_in_a_tunnel_have_its_headers_too),
+		cmocka_unit_test(jumbo_header_is_not_on_the_wire),
+		cmocka_unit_test(vlan_tag_beside_the_packet_counts),
+	};
+
+	th_require_bpf();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
