@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "libbpf_log.h"
 #include "util/cleanup.h"
@@ -51,6 +52,17 @@ static int open_bank(struct natra *n, const char *path, struct engine *e)
 	if (r == 0)
 		r = pin_open_object(n, path, programs_name, &e->programs_fd);
 	return r;
+}
+
+bool engine_is_loaded(struct natra *n, const struct program_options *options)
+{
+	char path[PIN_PATH_MAX];
+	uint64_t id;
+
+	if (engine_id(n, options, &id) < 0)
+		return false;
+	pin_bank_path(n, id, 0, path);
+	return access(path, F_OK) == 0;
 }
 
 static int make_bank(struct natra *n, const struct program_options *options,

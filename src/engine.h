@@ -40,6 +40,10 @@ void engine_close(struct engine *engine);
 int engine_id(struct natra *n, const struct program_options *options,
 	      uint64_t *ret_id);
 
+/* True if a bank of this engine is pinned: this kernel takes its program. It may
+ * also be false then, which costs a probe. */
+bool engine_is_loaded(struct natra *n, const struct program_options *options);
+
 /* Loads a bank without pinning it. */
 int engine_load(struct natra *n, const struct program_options *options,
 		uint32_t slots, struct engine *ret_engine);
