@@ -144,8 +144,8 @@ NATRA_API int natra_policy_check(struct natra *n,
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
  *         netns; -EOPNOTSUPP this kernel or interface cannot; -EBUSY EDT is ON
  *         and another qdisc is installed, or mq is there for several transmit
- *         queues, or the interface belongs to another id; -ESTALE pinned by an unknown ABI; -EPERM; -ENOMEM; others as the
- *         kernel returned them.
+ *         queues, or the interface belongs to another id; -ESTALE pinned by an
+ *         unknown ABI; -EPERM; -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 			   const struct natra_policy *policy,
