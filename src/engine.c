@@ -54,13 +54,16 @@ static int open_bank(struct natra *n, const char *path, struct engine *e)
 	return r;
 }
 
-bool engine_is_loaded(struct natra *n, const struct program_options *options)
+int engine_is_loaded(struct natra *n, const struct program_options *options)
 {
 	char path[PIN_PATH_MAX];
+	LIBBPF_LOG_SCOPE(n);
 	uint64_t id;
+	int r;
 
-	if (engine_id(n, options, &id) < 0)
-		return false;
+	r = engine_id(n, options, &id);
+	if (r < 0)
+		return r;
 	pin_bank_path(n, id, 0, path);
 	return access(path, F_OK) == 0;
 }

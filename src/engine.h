@@ -40,9 +40,9 @@ void engine_close(struct engine *engine);
 int engine_id(struct natra *n, const struct program_options *options,
 	      uint64_t *ret_id);
 
-/* True if a bank of this engine is pinned: this kernel takes its program. It may
- * also be false then, which costs a probe. */
-bool engine_is_loaded(struct natra *n, const struct program_options *options);
+/* 1: a bank of this engine is pinned, so this kernel takes its program. 0: there
+ * is none, or it is not the first one. */
+int engine_is_loaded(struct natra *n, const struct program_options *options);
 
 /* Loads a bank without pinning it. */
 int engine_load(struct natra *n, const struct program_options *options,

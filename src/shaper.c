@@ -165,9 +165,10 @@ static int can_pace(const struct attempt *a, enum half half)
 {
 	struct program_options options =
 		options_of(a, half, PROGRAM_EDT, half == HALF_PACE);
+	int r = engine_is_loaded(a->n, &options);
 
-	if (engine_is_loaded(a->n, &options))
-		return 0;
+	if (r != 0)
+		return r < 0 ? r : 0;
 	return kernel_require(a->n, KERNEL_SET_TSTAMP);
 }
 
