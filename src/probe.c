@@ -123,6 +123,7 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 	f.clsact = trial.clsact;
 	try_kernel(n, &f);
 	choose(n, &f);
+	n->error[0] = '\0'; /* what is lacking is an answer and no error */
 	return struct_out(n, "ret_features", ret_features, &f, sizeof(f));
 }
 

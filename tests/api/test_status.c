@@ -127,6 +127,7 @@ static void the_parts_of_the_kernel_are_told(void **state)
 	assert_true(all.coarse_clock && all.atomics && all.netns_cookie &&
 		    all.set_tstamp);
 	assert_int_equal(all.auto_edt, all.fq);
+	assert_string_equal(natra_error(n), "");
 
 	/* A program that was built when the struct ended in front of them. */
 	memset(&before, 0x55, sizeof(before));
