@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "engine_bank.h"
 #include "libbpf_log.h"
@@ -21,6 +22,14 @@
 static uint32_t bank_slots(uint32_t bank)
 {
 	return bank < 3 ? 1U << bank : BANK_SLOTS_MAX;
+}
+
+bool engine_is_loaded(struct natra *n, const struct program_options *options)
+{
+	char path[PIN_PATH_MAX];
+
+	pin_bank_path(n, engine_id(options), 0, path);
+	return access(path, F_OK) == 0;
 }
 
 /* A free slot of a bank; -ENOENT without an error text. */

@@ -46,6 +46,10 @@ uint64_t engine_id(const struct program_options *options);
 /* Of the BPF object in this build. */
 uint64_t engine_object(void);
 
+/* True if a bank of this engine is pinned, so this kernel takes its program. False
+ * if there is none, or it is not the first one. */
+bool engine_is_loaded(struct natra *n, const struct program_options *options);
+
 /* Loads a bank without pinning it; object_fd stays -1. */
 int engine_load(struct natra *n, const struct program_options *options,
 		uint32_t slots, struct engine *ret_engine);

@@ -77,6 +77,7 @@ static int get_link(struct netlink *nl, int ifindex, const char *ifname,
 		info.peer_nsid = -1;
 	if (rtnl_link_get_gso_max_segs(link, &info.gso_max_segs) < 0)
 		info.gso_max_segs = 0;
+	info.tx_queues = rtnl_link_get_num_tx_queues(link);
 	rtnl_link_put(link);
 	*ret_link = info;
 	return 0;

@@ -17,6 +17,7 @@ struct link_info {
 	uint32_t peer_ifindex; /* IFLA_LINK, 0 if there is none */
 	int peer_nsid;         /* IFLA_LINK_NETNSID, -1 if there is none */
 	uint32_t gso_max_segs; /* of a packet that a local socket makes */
+	uint32_t tx_queues;    /* allocated; the driver may use less */
 };
 
 /* By name in the namespace of `nl`; -ENODEV if there is none. */

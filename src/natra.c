@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "engine.h"
+#include "kernel.h"
 #include "leftovers.h"
 #include "set_limits.h"
 #include "shaper.h"
@@ -232,17 +233,16 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		r = struct_out_check(n, "ret_info", ret_info);
 	if (r == 0)
 		r = read_environment(n, &o.policy);
-	if (r == 0)
-		r = kernel_is_supported(n);
-	if (r == 0)
-		r = order_take(n, &o);
 	if (r < 0)
 		return r;
+	r = order_take(n, &o);
+	if (r < 0)
+		return kernel_blame(n, r);
 	r = shaper_attach(n, &o.key, &o.scene, &o.request, &gen);
 	if (r < 0) {
 		pin_remove_key(&o.key); /* the kernel refuses if it is in use */
 		drop_unused(n);
-		return r;
+		return kernel_blame(n, r);
 	}
 	if (n->log_fn)
 		warn_of_others(n, &o, &gen.meta);
@@ -268,10 +268,11 @@ int natra_record_unshaped(struct natra *n, const struct natra_target *target,
 	(void)str_copy(line, sizeof(line), reason);
 	str_one_line(line);
 	r = order_read(n, target, policy, &o);
-	if (r == 0)
-		r = order_take(n, &o);
 	if (r < 0)
 		return r;
+	r = order_take(n, &o);
+	if (r < 0)
+		return kernel_blame(n, r);
 	r = shaper_record(n, &o.key, &o.scene, &o.request, line);
 	if (r < 0)
 		pin_remove_key(&o.key);
@@ -427,8 +428,6 @@ int natra_upgrade(struct natra *n, const char *id)
 	int r;
 
 	r = require_id(n, id);
-	if (r == 0)
-		r = kernel_is_supported(n);
 	if (r == 0)
 		r = pin_lock(n, id, false, &key);
 	if (r == 0)

@@ -6,7 +6,6 @@
 #include <linux/bpf.h>
 #include <linux/capability.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,40 +14,14 @@
 
 #include "bpf_call.h"
 #include "hook.h"
+#include "kernel.h"
 #include "libbpf_log.h"
 #include "netns.h"
 #include "qdisc_fq.h"
 #include "structs.h"
 #include "util/str.h"
 
-#define MIN_MAJOR 5
-#define MIN_MINOR 18
-
 #define LOOPBACK_IFINDEX 1
-
-static bool kernel_ok(const struct utsname *name)
-{
-	unsigned long major, minor;
-	char *end;
-
-	major = strtoul(name->release, &end, 10);
-	if (*end != '.')
-		return false;
-	minor = strtoul(end + 1, NULL, 10);
-	return major > MIN_MAJOR || (major == MIN_MAJOR && minor >= MIN_MINOR);
-}
-
-int kernel_is_supported(struct natra *n)
-{
-	struct utsname name;
-
-	(void)uname(&name);
-	if (kernel_ok(&name))
-		return 0;
-	return natra_refuse(n, -EOPNOTSUPP,
-			    "Linux %s is too old, natra needs %d.%d",
-			    name.release, MIN_MAJOR, MIN_MINOR);
-}
 
 struct trial {
 	struct natra *n;
@@ -86,20 +59,37 @@ static int try_qdiscs(void *arg)
 	return 0;
 }
 
-static void choose(struct natra_features *f)
+static const char *pacing(const struct natra_features *f)
+{
+	if (!f->set_tstamp)
+		return "no bpf_skb_set_tstamp (Linux 5.18): mark and drop";
+	return f->fq ? "fq can pace" : "no fq: mark and drop";
+}
+
+/* The error text of the handle is empty, or names what the kernel lacks. */
+static void choose(struct natra *n, struct natra_features *f)
 {
 	f->auto_mode =
 		f->tcx ? NATRA_MODE_TCX_PODSIDE : NATRA_MODE_CLSACT_PODSIDE;
-	f->auto_edt = f->fq;
+	f->auto_edt = f->fq && f->set_tstamp;
 	if (!f->kernel_ok || !f->bpf || (!f->tcx && !f->clsact))
 		f->auto_mode = NATRA_MODE_AUTO;
-	(void)snprintf(f->reason, sizeof(f->reason), "%s; %s; %s",
-		       f->kernel_ok ? "kernel is recent enough"
-				    : "kernel is older than 5.18",
+	(void)snprintf(f->reason, sizeof(f->reason), "%.170s; %s; %s",
+		       f->kernel_ok ? "the kernel has what natra needs"
+				    : natra_error(n),
 		       f->tcx      ? "TCX is there"
 		       : f->clsact ? "no TCX, clsact is there"
 				   : "neither TCX nor clsact",
-		       f->fq ? "fq can pace" : "no fq: mark and drop");
+		       pacing(f));
+}
+
+static void try_kernel(struct natra *n, struct natra_features *f)
+{
+	f->coarse_clock = kernel_has(KERNEL_COARSE_CLOCK) == 1;
+	f->atomics = kernel_has(KERNEL_ATOMICS) == 1;
+	f->netns_cookie = kernel_has(KERNEL_NETNS_COOKIE) == 1;
+	f->set_tstamp = kernel_has(KERNEL_SET_TSTAMP) == 1;
+	f->kernel_ok = kernel_require_all(n) == 0;
 }
 
 int natra_probe(struct natra *n, struct natra_features *ret_features)
@@ -113,7 +103,6 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 		return -EINVAL;
 	(void)uname(&name);
 	(void)str_copy(f.kernel, sizeof(f.kernel), name.release);
-	f.kernel_ok = kernel_ok(&name);
 	r = pin_bpffs_mounted(n);
 	if (r < 0)
 		return r;
@@ -132,7 +121,9 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 		return r;
 	f.fq = trial.fq;
 	f.clsact = trial.clsact;
-	choose(&f);
+	try_kernel(n, &f);
+	choose(n, &f);
+	n->error[0] = '\0'; /* what is lacking is an answer and no error */
 	return struct_out(n, "ret_features", ret_features, &f, sizeof(f));
 }
 
@@ -201,10 +192,10 @@ int natra_status(struct natra *n)
 
 	if (!n)
 		return -EINVAL;
-	r = kernel_is_supported(n);
-	if (r == 0)
-		r = check_capabilities(n);
+	r = check_capabilities(n);
 	if (r == 0)
 		r = check_bpffs(n);
-	return r < 0 ? r : check_bpf(n);
+	if (r == 0)
+		r = check_bpf(n);
+	return r < 0 ? r : kernel_require_all(n);
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "link.h"
 #include "qdisc.h"
 
 /*
@@ -49,6 +50,43 @@ int qdisc_fq_present(struct natra *n, struct netlink *nl, uint32_t ifindex)
 	return r < 0 ? r : is_ours(&root);
 }
 
+/*
+ * An interface that has never been up has no root qdisc yet. The kernel will give
+ * mq to a device with several queues, which no other kind of interface that a
+ * pod has is: a veth or macvlan counts its queues, and gets noqueue.
+ */
+static int refuse_future_mq(struct natra *n, struct netlink *nl,
+			    uint32_t ifindex)
+{
+	struct link_info link;
+	int r = link_by_index(nl, ifindex, &link);
+
+	if (r < 0)
+		return natra_fail(n, r, "look up ifindex %u", ifindex);
+	if (link.tx_queues <= 1 ||
+	    (link.kind[0] && strcmp(link.kind, "tun") != 0))
+		return 0;
+	return natra_refuse(n, -EBUSY,
+			    "the interface has %u transmit queues, and fq "
+			    "would be one for all",
+			    link.tx_queues);
+}
+
+/* Success if fq may take the place of what is at the root. */
+static int check_root(struct natra *n, struct netlink *nl, uint32_t ifindex,
+		      const struct qdisc *root)
+{
+	if (root->handle != 0)
+		return natra_refuse(n, -EBUSY,
+				    "qdisc '%s' (handle %x:) is installed",
+				    root->kind, root->handle >> 16);
+	if (strcmp(root->kind, "mq") == 0)
+		return natra_refuse(n, -EBUSY,
+				    "qdisc 'mq' has a queue for each transmit "
+				    "queue, and fq would be one for all");
+	return root->kind[0] ? 0 : refuse_future_mq(n, nl, ifindex);
+}
+
 int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex)
 {
 	cleanup_nlmsg struct nl_msg *msg = NULL;
@@ -60,10 +98,9 @@ int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex)
 		return r;
 	if (is_ours(&root))
 		return 0;
-	if (root.handle != 0)
-		return natra_refuse(n, -EBUSY,
-				    "qdisc '%s' (handle %x:) is installed",
-				    root.kind, root.handle >> 16);
+	r = check_root(n, nl, ifindex, &root);
+	if (r < 0)
+		return r;
 
 	/* REPLACE, because the default may itself be an fq (sysctl). */
 	msg = netlink_tc(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, ifindex,

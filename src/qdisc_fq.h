@@ -15,7 +15,8 @@
 
 /*
  * Puts fq in place of the kernel's default; success if natra's fq is there.
- * -EBUSY: somebody's own qdisc is; -EOPNOTSUPP: this kernel has no fq.
+ * -EBUSY: somebody's own qdisc is there, or mq, the default of a device with
+ * several transmit queues; -EOPNOTSUPP: this kernel has no fq.
  */
 int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex);
 

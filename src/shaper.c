@@ -9,6 +9,7 @@
 #include "engine.h"
 #include "gso.h"
 #include "hook.h"
+#include "kernel.h"
 #include "qdisc_fq.h"
 #include "set_limits.h"
 #include "teardown.h"
@@ -166,6 +167,20 @@ static int attach_site(struct attempt *a, struct netlink *nl, bool on_host)
 	return r;
 }
 
+/* -EOPNOTSUPP if this kernel has no program that paces. Before fq is touched. */
+static int can_pace(const struct attempt *a, enum half half)
+{
+	struct program_options options =
+		half_options(&a->gen.meta, half, a->subnets);
+
+	options.kind = PROGRAM_EDT;
+	options.has_l2 =
+		half == HALF_PACE ? a->host.has_l2 : a->scene->pod.has_l2;
+	if (engine_is_loaded(a->n, &options))
+		return 0;
+	return kernel_require(a->n, KERNEL_SET_TSTAMP);
+}
+
 /* Records fq before it is there, so that it cannot be lost. */
 static int add_fq(struct attempt *a, struct netlink *nl, struct meta_link *link)
 {
@@ -203,7 +218,9 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 					    "edt: on needs a podside mode");
 		return 0;
 	}
-	r = add_fq(a, nl, &meta->pod);
+	r = can_pace(a, HALF_EGRESS);
+	if (r == 0)
+		r = add_fq(a, nl, &meta->pod);
 	if (r == 0) {
 		meta->edt = 1;
 		meta->gso_segs = policy_gso_segs(a->policy);
@@ -225,12 +242,13 @@ static int prepare_pace(struct attempt *a)
 
 	if (!paces_ingress(a->policy))
 		return 0;
-	r = netlink_open(a->n, &nl);
+	r = can_pace(a, HALF_PACE);
+	if (r == 0)
+		r = netlink_open(a->n, &nl);
 	if (r == 0)
 		r = add_fq(a, &nl, &a->gen.meta.host);
 	if (r == -EOPNOTSUPP || r == -EBUSY)
-		return natra_refuse(a->n, r,
-				    "ingress_mode: pace needs fq on '%s': %s",
+		return natra_refuse(a->n, r, "ingress_mode: pace on '%s': %s",
 				    a->host.ifname, natra_error(a->n));
 	return r;
 }
@@ -405,7 +423,8 @@ static int try_modes(struct natra *n, const struct pin_key *key,
 	const enum natra_mode *order =
 		request->policy->edt == NATRA_EDT_OFF ? without_edt : with_edt;
 	char why[META_REASON_MAX / 2 - 2] = "first choice of auto";
-	char first_error[HANDLE_ERROR_MAX];
+	char error[HANDLE_ERROR_MAX];
+	bool told = false;
 	int r;
 
 	if (request->policy->mode != NATRA_MODE_AUTO)
@@ -416,15 +435,16 @@ static int try_modes(struct natra *n, const struct pin_key *key,
 			     ret_gen);
 		if (r != -EOPNOTSUPP)
 			return r;
-		if (i == 0)
-			(void)str_copy(first_error, sizeof(first_error),
-				       natra_error(n));
+		if (!told)
+			(void)str_copy(error, sizeof(error), natra_error(n));
 		(void)snprintf(why, sizeof(why), "not %s: %s",
 			       natra_mode_name(order[i]), natra_error(n));
 		natra_log(n, NATRA_LOG_INFO, "%s", why);
+		told = told || !is_tcx(order[i]) || hook_tcx_supported(n) != 0;
 	}
-	/* What would have been best tells more than what was tried last. */
-	(void)str_copy(n->error, sizeof(n->error), first_error);
+	/* What would have been best tells more than what was tried last, and
+	 * that there is no TCX tells nothing of why clsact cannot. */
+	(void)str_copy(n->error, sizeof(n->error), error);
 	return r;
 }
 

@@ -33,7 +33,4 @@ int require_id(struct natra *n, const char *id);
 int find_owner(struct natra *n, const struct netns_id *netns, uint32_t ifindex,
 	       char *ret_id);
 
-/* -EOPNOTSUPP before Linux 5.18, where departure times do not survive a veth. */
-int kernel_is_supported(struct natra *n);
-
 #endif

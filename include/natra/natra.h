@@ -103,13 +103,14 @@ NATRA_API int natra_probe(struct natra *n, struct natra_features *ret_features);
  * @brief Whether attaching to an interface in another network namespace can
  *        work here; cheap enough to be asked every few seconds.
  *
- * Looks at the kernel's version, the place of bpffs and the privileges of the
- * process, and creates one small map. Loads no program, enters no namespace
- * and mounts nothing; natra_probe tells more.
+ * Looks at the privileges of the process and the place of bpffs, creates one
+ * small map, and has the verifier look at a few instructions that natra needs.
+ * Loads no program, enters no namespace and mounts nothing; natra_probe tells
+ * more.
  *
- * @return 0; -EOPNOTSUPP the kernel is too old or has no BPF; -ENOENT, -ENOTDIR
- *         there is no place for bpffs; -EPERM; -ENOMEM; others as the kernel
- *         returned them.
+ * @return 0; -EOPNOTSUPP the kernel has no BPF or lacks what natra needs, which
+ *         natra_error() names; -ENOENT, -ENOTDIR there is no place for bpffs;
+ *         -EPERM; -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_status(struct natra *n);
 
@@ -132,7 +133,9 @@ NATRA_API int natra_policy_check(struct natra *n,
  * Mode AUTO tries, with EDT AUTO or ON: TCX podside, clsact podside, TCX
  * hostside, clsact hostside; with EDT OFF: TCX podside, TCX hostside, clsact
  * podside, clsact hostside; and goes to the next only if this kernel or
- * interface cannot do the one before. The environment variables
+ * interface cannot do the one before. EDT AUTO leaves departure times out if the
+ * kernel has no fq or no bpf_skb_set_tstamp, or if the interface has a qdisc
+ * that fq must not replace; natra_info says why. The environment variables
  * NATRA_ATTACH_MODE and NATRA_EDT_PACING replace AUTO (not in a set-uid
  * process).
  *
@@ -141,9 +144,10 @@ NATRA_API int natra_policy_check(struct natra *n,
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
  *         netns; -EOPNOTSUPP this kernel or interface cannot, or the
  *         interface's packets begin with neither an Ethernet header nor IP (as
- *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or the interface belongs to another
- *         id; -ESTALE pinned by an unknown ABI; -EPERM; -ENOMEM; others as the
- *         kernel returned them.
+ *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or
+ *         mq is there for several transmit queues, or the interface belongs to
+ *         another id; -ESTALE pinned by an unknown ABI; -EPERM; -ENOMEM; others
+ *         as the kernel returned them.
  */
 NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 			   const struct natra_policy *policy,

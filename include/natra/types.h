@@ -56,9 +56,9 @@ enum natra_mode {
  *  pod's interface. At rates under 10.5 Mbit/s the interface's gso_max_segs is less
  *  meanwhile, unless somebody has set it. */
 enum natra_edt {
-	NATRA_EDT_AUTO, /**< if fq can be installed and no other qdisc is there */
+	NATRA_EDT_AUTO, /**< if the kernel can, and no other qdisc is there */
 	NATRA_EDT_ON,   /**< fail without it */
-	NATRA_EDT_OFF, /**< never touch a qdisc */
+	NATRA_EDT_OFF,  /**< never touch a qdisc */
 	NATRA_EDT_MAX
 };
 
@@ -304,15 +304,23 @@ struct natra_leftovers {
 struct natra_features {
 	size_t sz;
 	char kernel[65];
-	bool kernel_ok; /**< 5.18 or later */
-	bool bpf;       /**< programs can be loaded by this process */
-	bool bpffs;     /**< a bpffs is mounted at the handle's path */
+	/** It has what natra needs; else `reason` names what it lacks. Each part
+	 *  is tried: the version tells little of a distribution's kernel. */
+	bool kernel_ok;
+	bool bpf;   /**< programs can be loaded by this process */
+	bool bpffs; /**< a bpffs is mounted at the handle's path */
 	bool tcx;
 	bool clsact;
 	bool fq;
 	enum natra_mode auto_mode; /**< with EDT auto */
 	bool auto_edt;
 	char reason[256];
+	bool coarse_clock; /**< bpf_ktime_get_coarse_ns (Linux 5.11): needed */
+	bool atomics;      /**< BPF atomic instructions (5.12): needed */
+	bool netns_cookie; /**< SO_NETNS_COOKIE (5.14): needed */
+	/** bpf_skb_set_tstamp (5.18): without it there are no departure times,
+	 *  neither for egress nor for NATRA_INGRESS_PACE. */
+	bool set_tstamp;
 };
 
 #ifdef __cplusplus

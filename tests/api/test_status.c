@@ -113,12 +113,38 @@ static void a_missing_capability_is_named(void **state)
 	assert_int_equal(status_without(CAP_SYS_RAWIO, error), 0);
 }
 
+/* Each supported kernel has them; tests/vm and tests/faults have those that lack
+ * some. */
+static void the_parts_of_the_kernel_are_told(void **state)
+{
+	struct natra_features all = NATRA_INIT(all), before;
+	const size_t old_size = offsetof(struct natra_features, coarse_clock);
+	struct natra *n = rig_open();
+
+	(void)state;
+	assert_int_equal(KEPT(natra_probe(n, &all)), 0);
+	assert_true(all.kernel_ok);
+	assert_true(all.coarse_clock && all.atomics && all.netns_cookie &&
+		    all.set_tstamp);
+	assert_int_equal(all.auto_edt, all.fq);
+	assert_string_equal(natra_error(n), "");
+
+	/* A program that was built when the struct ended in front of them. */
+	memset(&before, 0x55, sizeof(before));
+	before.sz = old_size;
+	assert_int_equal(KEPT(natra_probe(n, &before)), 0);
+	assert_string_equal(before.reason, all.reason);
+	assert_int_equal(*(unsigned char *)&before.coarse_clock, 0x55);
+	natra_close(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_node_that_works_is_ready),
 		cmocka_unit_test(bpffs_is_not_needed_yet_but_its_place_is),
 		cmocka_unit_test(a_missing_capability_is_named),
+		cmocka_unit_test(the_parts_of_the_kernel_are_told),
 	};
 
 	rig_enter();

@@ -62,6 +62,8 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 		.kernel = "5.10.0",
 		.bpf = true,
 		.tcx = true,
+		.coarse_clock = true,
+		.reason = "this kernel lacks atomics",
 	};
 	return 0;
 }

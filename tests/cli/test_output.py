@@ -113,7 +113,11 @@ class Human(unittest.TestCase):
     def test_probe_tells_by_its_exit_code(self):
         r = run("probe")
         self.assertEqual((r.returncode, r.stderr), (1, b""))
-        self.assertIn(b"older than 5.18", r.stdout)
+        self.assertIn(b"kernel      5.10.0 (lacks what natra needs)\n",
+                      r.stdout)
+        self.assertRegex(r.stdout, rb"clock +yes\natomics +no\ncookie +no\n"
+                                   rb"tstamp +no\n")
+        self.assertIn(b"because     this kernel lacks atomics\n", r.stdout)
 
     def test_detach(self):
         self.assertEqual(run("detach", "a").stderr, b"detach a\n")

@@ -3,8 +3,8 @@
  * Numbers the calls of a process that can fail, and makes one of them fail, or
  * kills the process in front of it. For each run, serve.c says:
  *
- *   mode   count, fail, kill, or notcx: the kernel is made to look like one
- *          without TCX
+ *   mode   count, fail, kill, or the name of a kernel below: this one is made to
+ *          look like it
  *   at     which call, from 1
  *   error  with what errno it fails
  *   log    takes lines: "call NUMBER NAME" for each call, "hit NUMBER NAME" for
@@ -12,7 +12,8 @@
  *          created, and "open FD NAME" if a descriptor would survive an exec
  *
  * The code of a large program is replaced by two instructions: what it does is
- * no matter here, and the verifier takes 70 ms for it, a thousand times.
+ * no matter here, and the verifier takes 70 ms for it, a thousand times. Another
+ * kernel gets the whole program, and refuses it for what is in it.
  *
  * kill numbers only the calls that change the kernel's state: to be killed
  * between two others is the same as in front of the next of these.
@@ -41,16 +42,37 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum mode { COUNT, FAIL, KILL, NOTCX };
+enum mode { COUNT, FAIL, KILL, PRETEND };
+
+#define NO_TCX     1U
+#define NO_TSTAMP  2U  /* bpf_skb_set_tstamp */
+#define NO_ATOMICS 4U  /* compare-and-swap and the like */
+#define NO_COARSE  8U  /* bpf_ktime_get_coarse_ns */
+#define NO_COOKIE  16U /* SO_NETNS_COOKIE */
+
+static const struct kernel {
+	const char *name;
+	unsigned int lacks;
+	const char *release; /* what uname says; NULL: the truth */
+} kernels[] = {
+	{"notcx", NO_TCX, NULL},
+	{"notstamp", NO_TSTAMP, NULL},
+	{"rhel9", 0, "5.14.0-427.el9.x86_64"},
+	{"5.15", NO_TCX | NO_TSTAMP, "5.15.0-25-generic"},
+	{"5.10", NO_TCX | NO_TSTAMP | NO_ATOMICS | NO_COARSE | NO_COOKIE,
+	 "5.10.0-32-amd64"},
+};
 
 #define READS   0
 #define CHANGES 1
 
 static struct {
 	enum mode mode;
+	struct kernel kernel; /* PRETEND */
 	unsigned long at;
 	int error;
 	int log_fd;
@@ -141,11 +163,17 @@ __attribute__((constructor)) static void start(void)
 void inject_begin(const char *mode, const char *at, const char *error,
 		  int log_fd)
 {
-	static const char *const modes[] = {"count", "fail", "kill", "notcx"};
+	static const char *const modes[] = {"count", "fail", "kill"};
 
-	for (int i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(mode, modes[i]) == 0)
 			inject.mode = (enum mode)i;
+	}
+	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
+		if (strcmp(mode, kernels[i].name) == 0) {
+			inject.mode = PRETEND;
+			inject.kernel = kernels[i];
+		}
 	}
 	inject.at = strtoul(at, NULL, 10);
 	inject.error = (int)strtol(error, NULL, 10);
@@ -229,6 +257,35 @@ static bool is_tcx(long cmd, const union bpf_attr *attr)
 		 attr->link_create.attach_type == BPF_TCX_EGRESS));
 }
 
+/* An instruction that the kernel does not know, or a helper. */
+static bool is_unknown(const struct bpf_insn *insn)
+{
+	unsigned int lacks = inject.kernel.lacks;
+
+	if (insn->code == (BPF_JMP | BPF_CALL) && insn->src_reg == 0)
+		return (insn->imm == BPF_FUNC_skb_set_tstamp &&
+			(lacks & NO_TSTAMP)) ||
+		       (insn->imm == BPF_FUNC_ktime_get_coarse_ns &&
+			(lacks & NO_COARSE));
+	return BPF_CLASS(insn->code) == BPF_STX &&
+	       BPF_MODE(insn->code) == BPF_ATOMIC && insn->imm != BPF_ADD &&
+	       (lacks & NO_ATOMICS);
+}
+
+/* What bpf(2) of the kernel that is pretended answers with -EINVAL. */
+static bool is_refused(long cmd, const union bpf_attr *attr)
+{
+	const struct bpf_insn *insns = (const void *)(uintptr_t)attr->insns;
+
+	if ((inject.kernel.lacks & NO_TCX) && is_tcx(cmd, attr))
+		return true;
+	for (uint32_t i = 0; cmd == BPF_PROG_LOAD && i < attr->insn_cnt; i++) {
+		if (is_unknown(&insns[i]))
+			return true;
+	}
+	return false;
+}
+
 #define SMALL_PROGRAM 64 /* libbpf's own, by which it asks for features */
 
 static const struct bpf_insn pass[] = {
@@ -255,13 +312,13 @@ static long call_bpf(long cmd, union bpf_attr *attr, long size)
 		       cmd == BPF_MAP_CREATE || cmd == BPF_PROG_LOAD;
 	long r;
 
-	if (inject.mode == NOTCX && is_tcx(cmd, attr)) {
+	if (inject.mode == PRETEND && is_refused(cmd, attr)) {
 		errno = EINVAL;
 		return -1;
 	}
 	if (fails(name ? name : "bpf", changes))
 		return -1;
-	if (cmd == BPF_PROG_LOAD)
+	if (cmd == BPF_PROG_LOAD && inject.mode != PRETEND)
 		shorten(attr);
 	r = REAL(syscall)(SYS_bpf, cmd, attr, size);
 	if (r >= 0 && inject.log_fd >= 0) {
@@ -321,13 +378,32 @@ WRAP(bind, READS, (int fd, __CONST_SOCKADDR_ARG addr, socklen_t len),
      (fd, addr, len))
 WRAP(getsockname, READS, (int fd, __SOCKADDR_ARG addr, socklen_t *len),
      (fd, addr, len))
-WRAP(getsockopt, READS,
-     (int fd, int level, int name, void *value, socklen_t *len),
-     (fd, level, name, value, len))
 WRAP_SIZE(send, CHANGES, (int fd, const void *buf, size_t len, int flags),
 	  (fd, buf, len, flags))
 WRAP_SIZE(getrandom, READS, (void *buf, size_t len, unsigned int flags),
 	  (buf, len, flags))
+
+int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	if (inject.mode == PRETEND && (inject.kernel.lacks & NO_COOKIE) &&
+	    level == SOL_SOCKET && name == SO_NETNS_COOKIE) {
+		errno = ENOPROTOOPT;
+		return -1;
+	}
+	return fails("getsockopt", READS)
+		       ? -1
+		       : REAL(getsockopt)(fd, level, name, value, len);
+}
+
+int uname(struct utsname *name)
+{
+	int r = REAL(uname)(name);
+
+	if (r == 0 && inject.kernel.release)
+		(void)snprintf(name->release, sizeof(name->release), "%s",
+			       inject.kernel.release);
+	return r;
+}
 
 static const char *const requests[] = {
 	[RTM_NEWQDISC] = "sendmsg:NEWQDISC",

@@ -13,6 +13,7 @@ have a /dev/kvm that cannot boot a stock kernel. NATRA_* go to the guest.
 
 import fcntl
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -70,29 +71,47 @@ def kernel_table():
     return {l[0]: l[1:] for l in lines if l and not l[0].startswith("#")}
 
 
-def image_package(name, suite, meta):
+def apt_options(suite, home):
+    """For another release than this machine's: a source and lists of its own, so
+    that the machine's apt stays as it is."""
+    release = platform.freedesktop_os_release().get("VERSION_CODENAME")
+    if suite.split("-")[0] == release:
+        return []
+    source = home / "sources.list"
+    source.write_text("deb [signed-by=/usr/share/keyrings/"
+                      "debian-archive-keyring.gpg] "
+                      f"http://deb.debian.org/debian {suite} main\n")
+    (home / "lists/partial").mkdir(parents=True)
+    options = {"Dir::Etc::SourceList": source, "Dir::Cache": home / "cache",
+               "Dir::Etc::SourceParts": "/dev/null",
+               "Dir::State::Lists": home / "lists",
+               "APT::Sandbox::User": "root"}
+    return [o for k, v in options.items() for o in ("-o", f"{k}={v}")]
+
+
+def image_package(name, suite, meta, apt):
     """The image that a suite's meta package depends on, as name=version."""
     suites = [suite]
     if "-" not in suite:
         suites += [f"{suite}-updates", f"{suite}-security"]
-    for line in output_of("apt-cache", "madison", meta).splitlines():
+    for line in output_of("apt-cache", *apt, "madison", meta).splitlines():
         _, version, source = (f.strip() for f in line.split("|"))
         if source.split()[1].split("/")[0] not in suites:
             continue
-        show = output_of("apt-cache", "show", f"{meta}={version}")
+        show = output_of("apt-cache", *apt, "show", f"{meta}={version}")
         m = re.search(r"^Depends:.*?(linux-image-\S+) \(= ([^)]+)\)", show, re.M)
         if m and version.startswith(f"{name}."):
             return f"{m[1]}={m[2]}"
     raise VmError(f"apt knows no {meta} {name} in {suite}")
 
 
-def unpack(package, target):
+def unpack(package, target, apt):
     work = Path(f"{target}.new")
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     note(f"downloading {package}")
     # Debian's _apt user cannot write here; root does the download then.
-    output_of("apt-get", "download", "-qq", "-o", "Acquire::Retries=3",
+    output_of("apt-get", *apt, "download", "-qq", "-o", "Acquire::Retries=3",
               "-o", "APT::Sandbox::User=root", package, cwd=work)
     (deb,) = work.glob("*.deb")
     output_of("dpkg-deb", "-x", str(deb), str(work))
@@ -106,19 +125,21 @@ def unpack(package, target):
 
 def fetch_kernel(name):
     """Directory of the unpacked kernel; from the cache where it is there."""
-    suite, meta = kernel_table()[name]
+    suite, meta = kernel_table()[name][:2]
     target = CACHE / "kernels" / name
     target.parent.mkdir(parents=True, exist_ok=True)
-    with open(target.parent / f"{name}.lock", "w") as lock:
+    with open(target.parent / f"{name}.lock", "w") as lock, \
+            tempfile.TemporaryDirectory(prefix="natra-apt-") as home:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (target / "package").exists():
+            apt = apt_options(suite, Path(home))
             try:
-                unpack(image_package(name, suite, meta), target)
+                unpack(image_package(name, suite, meta, apt), target, apt)
             except VmError:
                 # Never updated here, or older than what the mirror keeps.
-                output_of("apt-get", "update", "-qq",
+                output_of("apt-get", *apt, "update", "-qq",
                           "-o", "DPkg::Lock::Timeout=300")
-                unpack(image_package(name, suite, meta), target)
+                unpack(image_package(name, suite, meta, apt), target, apt)
     return target
 
 

@@ -47,12 +47,16 @@ static void print_features(const struct natra_features *f)
 {
 	printf("kernel      ");
 	print_text(stdout, f->kernel, 0);
-	printf("%s\n", f->kernel_ok ? "" : " (older than 5.18)");
+	printf("%s\n", f->kernel_ok ? "" : " (lacks what natra needs)");
 	printf("bpf         %s\n", yes(f->bpf));
 	printf("bpffs       %s\n", yes(f->bpffs));
 	printf("tcx         %s\n", yes(f->tcx));
 	printf("clsact      %s\n", yes(f->clsact));
 	printf("fq          %s\n", yes(f->fq));
+	printf("clock       %s\n", yes(f->coarse_clock));
+	printf("atomics     %s\n", yes(f->atomics));
+	printf("cookie      %s\n", yes(f->netns_cookie));
+	printf("tstamp      %s\n", yes(f->set_tstamp));
 	printf("auto mode   %s, egress pacing %s\n", auto_mode(f),
 	       f->auto_edt ? "on" : "off");
 	if (f->reason[0]) {
@@ -73,6 +77,10 @@ static void print_features_json(const struct natra_features *f)
 	cJSON_AddBoolToObject(o, "tcx", f->tcx);
 	cJSON_AddBoolToObject(o, "clsact", f->clsact);
 	cJSON_AddBoolToObject(o, "fq", f->fq);
+	cJSON_AddBoolToObject(o, "coarse_clock", f->coarse_clock);
+	cJSON_AddBoolToObject(o, "atomics", f->atomics);
+	cJSON_AddBoolToObject(o, "netns_cookie", f->netns_cookie);
+	cJSON_AddBoolToObject(o, "set_tstamp", f->set_tstamp);
 	json_add_text(o, "auto_mode", auto_mode(f));
 	cJSON_AddBoolToObject(o, "auto_edt", f->auto_edt);
 	json_add_text(o, "reason", f->reason);

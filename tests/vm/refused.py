@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A real kernel that lacks what natra needs: each way to ask is answered with one
+line that names all of it, and nothing is left on the interface.
+
+usage: refused.py KERNEL    boots it and runs this script there, without KERNEL
+"""
+import json
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, HERE + "/../cni", HERE + "/../harness"]
+import machine
+import plugin
+from limiters import Natra, find_natractl
+from report import Report
+from rig import BPFFS, Pod
+
+SKIP = 77
+LACKS = "this kernel lacks bpf_ktime_get_coarse_ns (Linux 5.11), " \
+        "BPF atomic instructions (Linux 5.12), SO_NETNS_COOKIE (Linux 5.14)"
+PARTS = ("coarse_clock", "atomics", "netns_cookie", "set_tstamp")
+
+
+def boot(kernel):
+    reason = machine.cannot()
+    if reason:
+        print(reason)
+        return SKIP
+    os.execv(f"{HERE}/run", ["run", "--timeout", "60", kernel, "--", "env",
+                             f"NATRACTL={find_natractl()}", __file__])
+
+
+def found_on(pod):
+    """What an attachment would change, and the pins."""
+    return [pod.run("tc", "qdisc", "show", "dev", "eth0"),
+            sorted(os.listdir(BPFFS + "/natra"))
+            if os.path.exists(BPFFS + "/natra") else []]
+
+
+def main():
+    if len(sys.argv) == 2:
+        return boot(sys.argv[1])
+    rep = Report()
+    plugin.isolate()
+    pod = Pod("pod1", 1)
+    natra = Natra(pod)
+    p = natra.run("probe", "--json")
+    found = json.loads(p.stdout)
+    rep.shown("kernel", f"{found['kernel']}: {found['reason']}")
+    rep.equal("probe: exit code, kernel_ok, " + ", ".join(PARTS),
+              (p.returncode, *(found.get(k) for k in ("kernel_ok", *PARTS))),
+              (1, False, *(False for _ in PARTS)))
+    rep.equal("probe: the mode of auto", found["auto_mode"], "none")
+    rep.true("probe: the reason", found["reason"].startswith(LACKS))
+    before = found_on(pod)
+    for more in ((), ("--edt", "on"), ("--mode", "clsact-podside")):
+        p = natra.run("attach", "eth0", "--netns", pod.path, "--id", "x",
+                      "--ingress", "10M", "--egress", "10M", *more)
+        rep.equal(f"attach {' '.join(more)}: exit code, standard error",
+                  (p.returncode, p.stderr), (1, f"natractl: {LACKS}\n"))
+        rep.equal("  the interface and the pins", found_on(pod), before)
+    answer = plugin.call(plugin.find_natra(), "STATUS", {
+        "cniVersion": "1.1.0", "name": "refused", "type": "natra",
+        "logFile": ""})
+    rep.equal("the plugin's STATUS", (answer.error(), answer.text().strip()),
+              (50, LACKS))
+    rep.equal("gc: exit code", natra.run("gc").returncode, 0)
+    rep.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
