@@ -37,8 +37,9 @@ extern "C" {
 #define NATRA_NAME_MAX              255
 /** Most subnets of one policy. */
 #define NATRA_SUBNETS_MAX           1024
-/** Limits of a rate: 1 kbit/s and 1 Pbit/s, as in container runtimes. */
-#define NATRA_RATE_MIN_BITS_PER_SEC 1000ULL
+/** Limits of a rate: upstream's plugin takes any that is not 0; 1 Pbit/s is the
+ *  most that container runtimes pass on. */
+#define NATRA_RATE_MIN_BITS_PER_SEC 1ULL
 #define NATRA_RATE_MAX_BITS_PER_SEC 1000000000000000ULL
 
 /** Where the programs sit. HOSTSIDE modes need a veth whose peer is in the
