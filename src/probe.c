@@ -133,7 +133,8 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 	f.fq = trial.fq;
 	f.clsact = trial.clsact;
 	choose(&f);
-	return struct_out(n, "ret_features", ret_features, &f, sizeof(f));
+	return natra_done(
+		n, struct_out(n, "ret_features", ret_features, &f, sizeof(f)));
 }
 
 static int check_capability(struct natra *n, const uint32_t *effective,
@@ -206,5 +207,5 @@ int natra_status(struct natra *n)
 		r = check_capabilities(n);
 	if (r == 0)
 		r = check_bpffs(n);
-	return r < 0 ? r : check_bpf(n);
+	return r < 0 ? r : natra_done(n, check_bpf(n));
 }
