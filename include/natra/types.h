@@ -104,7 +104,8 @@ typedef void (*natra_log_fn)(void *arg, enum natra_log_level level,
 /** Options of natra_open. */
 struct natra_open_opts {
 	size_t sz;
-	/** A bpffs mount point, NULL for "/sys/fs/bpf" (mounted if missing). */
+	/** A bpffs mount point, taken as it is; NULL for pid 1's "/sys/fs/bpf".
+	 *  Mounted if missing. */
 	const char *bpffs_path;
 	/** NULL: no log. */
 	natra_log_fn log_fn;
@@ -214,7 +215,7 @@ struct natra_info {
 	uint32_t ingress_prog_id;
 	uint32_t egress_prog_id;
 	uint32_t pace_prog_id;
-	char pin_path[128];
+	char pin_path[128]; /**< as pid 1 sees it, if bpffs_path was NULL */
 };
 
 /** Packets and the bytes that they take on the wire. */
