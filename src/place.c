@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -88,19 +89,28 @@ static struct own_mount look_at_own(void)
 	return own;
 }
 
-/* A line of mountinfo: is it that very mount, or the same bpffs? */
+/* A line of mountinfo, "ID PARENT MAJOR:MINOR ROOT POINT ...": is it that very
+ * mount, or the same bpffs? */
 static bool is_same_mount(const char *line, const struct own_mount *own)
 {
-	unsigned int mount_id, dev_major, dev_minor;
-	char point[sizeof(DEFAULT_BPFFS) + 1];
+	const char place[] = " " DEFAULT_BPFFS " ";
+	unsigned long mount_id, dev_major, dev_minor;
+	const char *point;
+	char *end;
 
-	if (sscanf(line, "%u %*u %u:%u %*s %12s", &mount_id, &dev_major,
-		   &dev_minor, point) != 4)
+	mount_id = strtoul(line, &end, 10);
+	(void)strtoul(end, &end, 10);
+	dev_major = strtoul(end, &end, 10);
+	if (*end != ':')
 		return false;
+	dev_minor = strtoul(end + 1, &end, 10);
 	if (own->mount_id && mount_id == own->mount_id)
 		return true;
-	return own->dev && strcmp(point, DEFAULT_BPFFS) == 0 &&
-	       makedev(dev_major, dev_minor) == own->dev;
+	point = *end == ' ' ? strchr(end + 1, ' ') : NULL;
+	return point && own->dev &&
+	       strncmp(point, place, sizeof(place) - 1) == 0 &&
+	       makedev((unsigned int)dev_major, (unsigned int)dev_minor) ==
+		       own->dev;
 }
 
 /*
