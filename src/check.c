@@ -21,26 +21,32 @@ struct site {
 	struct entries *entries;
 };
 
+/* -ENOENT without an error text: it is not pinned. */
+static int ask_link(struct natra *n, const struct pin_gen *gen, enum half half,
+		    struct bpf_link_info *ret_info)
+{
+	uint32_t len = sizeof(*ret_info);
+	cleanup_close int fd = -1;
+	int r = pin_open_link(n, gen, half, &fd);
+
+	if (r < 0)
+		return r;
+	r = bpf_obj_get_info_by_fd(fd, ret_info, &len);
+	return r < 0 ? natra_fail(n, r, "ask for the %s link", half_name(half))
+		     : 0;
+}
+
 /* 1: it is on no interface any more. */
 static int check_link(struct natra *n, const struct pin_gen *gen,
 		      enum half half)
 {
 	const struct meta_half *h = &gen->meta.half[half];
-	cleanup_close int fd = -1;
 	struct bpf_link_info info = {0};
-	uint32_t len = sizeof(info);
-	int r;
+	int r = ask_link(n, gen, half, &info);
 
-	r = pin_open_link(n, gen, half, &fd);
 	if (r == -ENOENT)
 		return natra_refuse(n, -EBADE, "the %s link is not pinned",
 				    half_name(half));
-	if (r == 0) {
-		r = bpf_obj_get_info_by_fd(fd, &info, &len);
-		if (r < 0)
-			(void)natra_fail(n, r, "ask for the %s link",
-					 half_name(half));
-	}
 	if (r < 0)
 		return r;
 	if (info.tcx.ifindex == 0)
@@ -258,22 +264,15 @@ struct netns_seat check_seat(const struct pin_gen *gen)
 int check_has_link(struct natra *n, const struct pin_gen *gen)
 {
 	for (int i = 0; i < HALF_MAX; i++) {
-		cleanup_close int fd = -1;
 		struct bpf_link_info info = {0};
-		uint32_t len = sizeof(info);
 		int r;
 
 		if (gen->meta.half[i].hook != META_HOOK_TCX)
 			continue;
-		r = pin_open_link(n, gen, (enum half)i, &fd);
-		if (r == -ENOENT)
-			continue;
-		if (r == 0)
-			r = bpf_obj_get_info_by_fd(fd, &info, &len);
-		if (r < 0)
-			return natra_fail(n, r, "ask for the %s link",
-					  half_name((enum half)i));
-		if (info.tcx.ifindex)
+		r = ask_link(n, gen, (enum half)i, &info);
+		if (r < 0 && r != -ENOENT)
+			return r;
+		if (r == 0 && info.tcx.ifindex)
 			return 1;
 	}
 	return 0;
