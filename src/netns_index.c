@@ -20,6 +20,7 @@ struct netns_index {
 	struct place *places; /* by inode */
 	size_t len;
 	size_t room;
+	struct netns_id own; /* the caller's, which /proc may hide */
 	/* Cookies of the namespaces that are gone: none is used again. */
 	uint64_t *dead;
 	size_t dead_len;
@@ -62,7 +63,9 @@ int netns_index_make(struct netns_index **ret_index)
 
 	if (!index)
 		return -ENOMEM;
-	r = netns_foreach_path(add_place, index);
+	r = netns_self(-1, &index->own);
+	if (r == 0)
+		r = netns_foreach_path(add_place, index);
 	if (r != -ENOENT)
 		return r;
 	if (index->len)
@@ -147,28 +150,36 @@ static void note_dead(struct netns_index *index, uint64_t cookie)
 	index->dead[index->dead_len++] = cookie;
 }
 
-/* On a thread whose namespace does not matter. 1: the interface is there. */
-static int visit(struct netns_index *index, const struct netns_seat *seat)
+static bool is_own(const struct netns_index *index, const struct netns_id *id)
 {
-	cleanup_close int fd =
-		open_first(index, &seat->netns, netns_open_inode);
-	struct netns_id id;
-	char name[IF_NAMESIZE];
+	return id->inode == index->own.inode && id->cookie == index->own.cookie;
+}
+
+/* On a thread of its own. 1: it is in that namespace now; 0: that is gone. */
+static int go_to(const struct netns_index *index, const struct netns_id *id)
+{
+	cleanup_close int fd = open_first(index, id, netns_open_inode);
+	struct netns_id found;
 	int r;
 
-	if (fd < 0 && fd != -ENOENT)
-		return fd;
-	if (fd >= 0) {
-		if (setns(fd, CLONE_NEWNET) < 0)
-			return -errno;
-		r = netns_self(fd, &id);
-		if (r < 0)
-			return r;
-	}
-	if (fd < 0 || id.cookie != seat->netns.cookie) {
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	if (setns(fd, CLONE_NEWNET) < 0)
+		return -errno;
+	r = netns_self(fd, &found);
+	return r < 0 ? r : found.cookie == id->cookie;
+}
+
+/* 1: the interface is there. */
+static int visit(struct netns_index *index, const struct netns_seat *seat)
+{
+	char name[IF_NAMESIZE];
+	int r = is_own(index, &seat->netns) ? 1 : go_to(index, &seat->netns);
+
+	if (r == 0)
 		note_dead(index, seat->netns.cookie);
-		return 0;
-	}
+	if (r != 1)
+		return r;
 	if (if_indextoname(seat->ifindex, name))
 		return 1;
 	return errno == ENXIO || errno == ENODEV ? 0 : -errno;
@@ -184,11 +195,14 @@ static int visit_all(void *arg)
 {
 	const struct visits *visits = arg;
 
-	for (size_t i = 0; i < visits->len; i++) {
-		struct netns_seat *seat = visits->seats[i];
+	/* The thread's own first: to come back there takes CAP_SYS_ADMIN. */
+	for (int away = 0; away < 2; away++) {
+		for (size_t i = 0; i < visits->len; i++) {
+			struct netns_seat *seat = visits->seats[i];
 
-		if (seat->exists == 0)
-			seat->exists = visit(visits->index, seat);
+			if (is_own(visits->index, &seat->netns) == !away)
+				seat->exists = visit(visits->index, seat);
+		}
 	}
 	return 0;
 }

@@ -19,15 +19,14 @@ struct netns_seat {
 };
 
 /*
- * Reads /run/netns and /proc; no error text. A namespace that was recorded before
+ * Reads /run/netns and /proc; no error text. -ENOENT without /proc. A namespace that was recorded before
  * and is not found here is gone. What is recorded later must not be looked up.
  */
 int netns_index_make(struct netns_index **ret_index);
 void netns_index_free(struct netns_index **index);
 #define cleanup_netns_index __attribute__((cleanup(netns_index_free)))
 
-/* Sets `exists` of each seat where it is 0, on one thread that visits their
- * namespaces. Returns why no thread could be started; no error text. */
+/* Sets `exists` of each seat, on one thread that visits their namespaces. Returns why no thread could be started; no error text. */
 int netns_index_look(struct netns_index *index, struct netns_seat **seats,
 		     size_t len);
 

@@ -307,14 +307,19 @@ static int add_key(void *arg, const char *path)
 static int look_at_seats(struct attachments *all, struct netns_index *index)
 {
 	cleanup_free struct netns_seat **seats =
-		calloc(all->len + 1, sizeof(struct netns_seat *));
+		calloc(all->len, sizeof(struct netns_seat *));
+	size_t len = 0;
 	int r;
 
 	if (!seats)
 		return natra_fail(all->n, -ENOMEM, "list attachments");
-	for (size_t i = 0; i < all->len; i++)
-		seats[i] = &all->list[i].seat;
-	r = netns_index_look(index, seats, all->len);
+	for (size_t i = 0; i < all->len; i++) {
+		if (all->list[i].seat.exists == 0)
+			seats[len++] = &all->list[i].seat;
+	}
+	if (!len)
+		return 0;
+	r = index ? netns_index_look(index, seats, len) : -ENOENT;
 	return r < 0 ? natra_fail(all->n, r, "look for interfaces") : 0;
 }
 
@@ -337,7 +342,8 @@ static int read_attachments(struct attachments *all,
 		return 0;
 	qsort(all->list, all->len, sizeof(all->list[0]), compare_ids);
 	r = netns_index_make(ret_index);
-	if (r < 0)
+	/* Without /proc there is none, and it may not be needed. */
+	if (r < 0 && r != -ENOENT)
 		return natra_fail(all->n, r, "look for network namespaces");
 	return look_at_seats(all, *ret_index);
 }

@@ -529,7 +529,7 @@ static void results_untouched(void **state)
 		assert_int_equal(removed, 77);
 	}
 	assert_int_equal(natra_parse_rate("x", &number), -EINVAL);
-	assert_int_equal(natra_parse_rate("1", &number), -ERANGE);
+	assert_int_equal(natra_parse_rate("0", &number), -ERANGE);
 	assert_int_equal(natra_parse_size("x", &number), -EINVAL);
 	assert_int_equal(natra_parse_time("5", &number), -EINVAL);
 	assert_int_equal(number, 4711);
