@@ -279,6 +279,19 @@ static __noinline __u64 take(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
 	return natra_bucket_take(tat_ns, now_ns, burst_ns, cost_ns, limit_ns);
 }
 
+/*
+ * A packet that took 15 s at the rate before would keep the pod waiting for them
+ * at the new one. What a bucket owes is cut to the longest delay that packets may
+ * have: those that fq holds already go before the next one.
+ */
+static __noinline void settle(struct natra_state *state, __u64 active,
+			      __u64 latest_ns)
+{
+	if (natra_bucket_cut(&state->tat_ns, latest_ns) &&
+	    natra_bucket_cut(&state->mice_tat_ns, latest_ns))
+		NATRA_WRITE_ONCE(state->settled, active);
+}
+
 static __always_inline enum natra_counter
 judge(struct __sk_buff *skb, const struct natra_config *config,
       struct natra_state *state, const struct natra_tally *counts,
@@ -286,11 +299,11 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 {
 	struct natra_parsed_packet parsed;
 	__u64 burst_ns, chance, cost_ns, depart_ns, limit_ns, now_ns, tat_ns;
-	const struct natra_limits *limits;
+	const __u64 active = NATRA_READ_ONCE(config->active);
+	const struct natra_limits *limits = &config->slot[active & 1];
 	__u32 epoch, estimate, units;
 	bool control, mouse;
 
-	limits = &config->slot[NATRA_READ_ONCE(config->active) & 1];
 	packet->now_ns = bpf_ktime_get_coarse_ns();
 	/* The fast path sets one word of an address, is_exempt reads four. */
 	if (subnets)
@@ -320,6 +333,8 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 	 * exact one costs as much as all the rest; the burst is a tick longer.
 	 */
 	now_ns = packet->now_ns;
+	if (natra_unlikely(NATRA_READ_ONCE(state->settled) != active))
+		settle(state, active, now_ns + limits->delay_limit_ns);
 	tat_ns = NATRA_READ_ONCE(state->tat_ns);
 	if (mouse || tat_ns > now_ns)
 		now_ns = bpf_ktime_get_ns();

@@ -70,4 +70,14 @@ natra_inline __u64 natra_bucket_take(__u64 *tat_ns, __u64 now_ns,
 	return __sync_fetch_and_add(tat_ns, cost_ns);
 }
 
+/* Nothing is owed beyond that time any more. False: another CPU was faster, so it
+ * has to be tried again. */
+natra_inline bool natra_bucket_cut(__u64 *tat_ns, __u64 latest_ns)
+{
+	__u64 tat = NATRA_READ_ONCE(*tat_ns);
+
+	return tat <= latest_ns ||
+	       __sync_val_compare_and_swap(tat_ns, tat, latest_ns) == tat;
+}
+
 #endif

@@ -124,7 +124,7 @@ struct natra_limits {
  * the index: a packet sees the old limits or the new ones.
  */
 struct natra_config {
-	__u64 active;
+	__u64 active; /* counts changes; the lowest bit is the index */
 	struct natra_limits slot[2];
 	__u64 keys[NATRA_HASH_KEYS]; /* random, for this attachment */
 	__u64 owner; /* random; 0: the entry is free. For user space. */
@@ -187,7 +187,8 @@ struct natra_state {
 	__u64 tat_ns;
 	/* Who adds to it has just taken from the bucket in the same line. */
 	__u64 delay_ns_sum;
-	__u64 pad0[14]; /* the two buckets do not share a cache line */
+	__u64 settled; /* `active` of the limits that the buckets were last cut to */
+	__u64 pad0[13]; /* the two buckets do not share a cache line */
 	__u64 mice_tat_ns;
 	__u64 pad1[15];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */

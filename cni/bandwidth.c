@@ -67,12 +67,6 @@ static int read_direction(const cJSON *object, const char *path,
 			"if burst is set, rate must also be set: %s%s is %" PRIu64
 			", %s is 0",
 			path, burst_key, d.burst_bits, rate_key);
-	if (d.rate_bits_per_sec &&
-	    d.rate_bits_per_sec < NATRA_RATE_MIN_BITS_PER_SEC)
-		return refuse(failure, CNI_BAD_CONFIG,
-			      "%s%s: %" PRIu64 " is under %llu bit/s", path,
-			      rate_key, d.rate_bits_per_sec,
-			      NATRA_RATE_MIN_BITS_PER_SEC);
 	if (d.rate_bits_per_sec > NATRA_RATE_MAX_BITS_PER_SEC)
 		d.rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 	*ret = d;

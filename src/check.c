@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <net/if.h>
 #include <string.h>
 
 #include "engine.h"
@@ -20,26 +21,32 @@ struct site {
 	struct entries *entries;
 };
 
+/* -ENOENT without an error text: it is not pinned. */
+static int ask_link(struct natra *n, const struct pin_gen *gen, enum half half,
+		    struct bpf_link_info *ret_info)
+{
+	uint32_t len = sizeof(*ret_info);
+	cleanup_close int fd = -1;
+	int r = pin_open_link(n, gen, half, &fd);
+
+	if (r < 0)
+		return r;
+	r = bpf_obj_get_info_by_fd(fd, ret_info, &len);
+	return r < 0 ? natra_fail(n, r, "ask for the %s link", half_name(half))
+		     : 0;
+}
+
 /* 1: it is on no interface any more. */
 static int check_link(struct natra *n, const struct pin_gen *gen,
 		      enum half half)
 {
 	const struct meta_half *h = &gen->meta.half[half];
-	cleanup_close int fd = -1;
 	struct bpf_link_info info = {0};
-	uint32_t len = sizeof(info);
-	int r;
+	int r = ask_link(n, gen, half, &info);
 
-	r = pin_open_link(n, gen, half, &fd);
 	if (r == -ENOENT)
 		return natra_refuse(n, -EBADE, "the %s link is not pinned",
 				    half_name(half));
-	if (r == 0) {
-		r = bpf_obj_get_info_by_fd(fd, &info, &len);
-		if (r < 0)
-			(void)natra_fail(n, r, "ask for the %s link",
-					 half_name(half));
-	}
 	if (r < 0)
 		return r;
 	if (info.tcx.ifindex == 0)
@@ -119,7 +126,7 @@ static int run_in_site(struct natra *n, const struct meta_link *link,
 {
 	struct netns_id id = meta_netns(link);
 	cleanup_close int fd = -1;
-	int r = netns_find(&id, hint_fd, &fd);
+	int r = netns_find(n, &id, hint_fd, &fd);
 
 	if (r == -ENOENT)
 		return natra_refuse(n, -ENODEV, "the netns of '%s' is gone",
@@ -242,18 +249,60 @@ int check_limits(struct natra *n, const struct pin_gen *gen)
 	return 0;
 }
 
-int check_is_gone(struct natra *n, const struct pin_gen *gen)
+struct netns_seat check_seat(const struct pin_gen *gen)
 {
-	char before[HANDLE_ERROR_MAX];
-	int r;
+	const struct meta *meta = &gen->meta;
+	bool on_host = !meta->unshaped &&
+		       !meta_has_hook(meta, false, META_HOOK_NONE) &&
+		       meta->host.ifindex;
+	const struct meta_link *link = on_host ? &meta->host : &meta->pod;
 
-	(void)str_copy(before, sizeof(before), natra_error(n));
-	r = check_attached(n, gen, -1);
-	if (r < 0 && r != -ENODEV && r != -EBADE && r != -ESTALE)
+	return (struct netns_seat){meta_netns(link), link->ifindex, 0};
+}
+
+int check_has_link(struct natra *n, const struct pin_gen *gen)
+{
+	for (int i = 0; i < HALF_MAX; i++) {
+		struct bpf_link_info info = {0};
+		int r;
+
+		if (gen->meta.half[i].hook != META_HOOK_TCX)
+			continue;
+		r = ask_link(n, gen, (enum half)i, &info);
+		if (r < 0 && r != -ENOENT)
+			return r;
+		if (r == 0 && info.tcx.ifindex)
+			return 1;
+	}
+	return 0;
+}
+
+/* In the namespace of the seat. */
+static int look_at_seat(void *arg)
+{
+	struct netns_seat *seat = arg;
+	char name[IF_NAMESIZE];
+
+	seat->exists = if_indextoname(seat->ifindex, name) != NULL;
+	return seat->exists || errno == ENXIO || errno == ENODEV ? 0 : -errno;
+}
+
+int check_exists(struct natra *n, const struct pin_gen *gen)
+{
+	struct netns_seat seat = check_seat(gen);
+	cleanup_close int fd = -1;
+	int r = check_has_link(n, gen);
+
+	if (r != 0)
 		return r;
-	/* An answer, not an error of the caller's. */
-	(void)str_copy(n->error, sizeof(n->error), before);
-	return r == -ENODEV;
+	r = netns_find(n, &seat.netns, -1, &fd);
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0)
+		r = netns_run(NULL, fd, look_at_seat, &seat);
+	return r < 0 ? natra_fail(n, r, "look for interface '%s' of '%s'",
+				  gen->meta.pod.ifname, gen->meta.id)
+		     : seat.exists;
 }
 
 struct entry {

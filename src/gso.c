@@ -45,7 +45,7 @@ static int apply_in(struct change *c, const struct meta_link *pod)
 {
 	struct netns_id id = meta_netns(pod);
 	cleanup_close int fd = -1;
-	int r = netns_find(&id, -1, &fd);
+	int r = netns_find(c->n, &id, -1, &fd);
 
 	if (r == -ENOENT)
 		return 0;

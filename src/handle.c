@@ -27,9 +27,11 @@ int natra_open(struct natra **ret_n, const struct natra_open_opts *opts)
 	n->log_fn = o.log_fn;
 	n->log_arg = o.log_arg;
 	n->keep_programs = o.keep_programs;
-	n->bpffs = strdup(o.bpffs_path ? o.bpffs_path : "/sys/fs/bpf");
-	if (!n->bpffs)
-		return -ENOMEM;
+	if (o.bpffs_path) {
+		n->bpffs = strdup(o.bpffs_path);
+		if (!n->bpffs)
+			return -ENOMEM;
+	}
 	*ret_n = TAKE_PTR(n);
 	return 0;
 }
@@ -87,6 +89,13 @@ int natra_refuse(struct natra *n, int r, const char *format, ...)
 	set_error(n, format, args);
 	va_end(args);
 	str_one_line(n->error);
+	return r;
+}
+
+int natra_done(struct natra *n, int r)
+{
+	if (r == 0)
+		n->error[0] = '\0';
 	return r;
 }
 

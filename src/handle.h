@@ -8,10 +8,11 @@
 #define HANDLE_ERROR_MAX 512
 
 struct natra {
-	char *bpffs;
+	char *bpffs; /* NULL: not looked for yet, see place.h */
 	natra_log_fn log_fn;
 	void *log_arg;
 	bool keep_programs;
+	struct netns_index *netns_index; /* while gc walks; else NULL */
 	char error[HANDLE_ERROR_MAX];
 };
 
@@ -25,6 +26,10 @@ __attribute__((format(printf, 3, 4))) int natra_fail(struct natra *n, int r,
 /* The same without the errno's text: the line says it all. */
 __attribute__((format(printf, 3, 4))) int natra_refuse(struct natra *n, int r,
 						       const char *format, ...);
+
+/* What a public function returns: after success there is no error text, of
+ * nothing that was tried on the way. Anything but 0 is handed on. */
+int natra_done(struct natra *n, int r);
 
 __attribute__((format(printf, 3, 4))) void
 natra_log(struct natra *n, enum natra_log_level level, const char *format, ...);

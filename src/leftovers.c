@@ -214,7 +214,7 @@ static int open_recorded(struct natra *n, const char *id, struct pin_gen *gen,
 	if (r < 0)
 		return r;
 	netns = meta_netns(&gen->meta.pod);
-	r = netns_find(&netns, -1, ret_fd);
+	r = netns_find(n, &netns, -1, ret_fd);
 	if (r == -ENOENT)
 		return natra_refuse(n, -ENODEV, "the netns of '%s' is gone",
 				    gen->meta.pod.ifname);
@@ -302,8 +302,8 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 	told.tbf = l.tbf.kind[0] != '\0';
 	told.ingress_redirect = l.redirect.handle != 0;
 	(void)str_copy(told.ifb_ifname, sizeof(told.ifb_ifname), l.ifb.ifname);
-	return struct_out(n, "ret_leftovers", ret_leftovers, &told,
-			  sizeof(told));
+	return natra_done(n, struct_out(n, "ret_leftovers", ret_leftovers,
+					&told, sizeof(told)));
 }
 
 /* handle 0: all of its priority. */
@@ -373,5 +373,5 @@ int natra_remove_leftovers(struct natra *n, const struct natra_target *target)
 		r = remove_redirect(n, &nl, &l);
 	if (r == 0 && l.redirect.handle && l.ifb.ifindex)
 		r = link_remove(n, &nl, l.ifb.ifindex);
-	return r;
+	return r < 0 ? r : natra_done(n, r);
 }

@@ -56,7 +56,7 @@ int natra_policy_check(struct natra *n, const struct natra_policy *policy)
 
 	if (!n)
 		return -EINVAL;
-	return check_policy(n, policy, &p);
+	return natra_done(n, check_policy(n, policy, &p));
 }
 
 /* The environment stands in for `auto` only. */
@@ -106,7 +106,7 @@ struct order {
 	struct natra_policy policy;
 	struct subnets subnets;
 	int netns_fd;
-	int lock_fd; /* of the namespace */
+	struct pin_key netns; /* locked */
 	struct scene scene;
 	struct pin_key key;
 	char id[NATRA_ID_MAX + 1];
@@ -115,13 +115,13 @@ struct order {
 
 #define ORDER_INIT                                                             \
 	{                                                                      \
-		.netns_fd = -1, .lock_fd = -1, .key = PIN_KEY_INIT             \
+		.netns_fd = -1, .netns = PIN_KEY_INIT, .key = PIN_KEY_INIT     \
 	}
 
 static void order_close(struct order *o)
 {
 	pin_unlock(&o->key);
-	cleanup_closep(&o->lock_fd);
+	pin_unlock_netns(&o->netns);
 	cleanup_closep(&o->netns_fd);
 	subnets_free(&o->subnets);
 }
@@ -161,7 +161,7 @@ static int order_take(struct natra *n, struct order *o)
 	r = netns_open(n, t, &o->netns_fd);
 	/* So that of two ids for one interface the second sees the first. */
 	if (r == 0)
-		r = netns_lock(n, o->netns_fd, &o->lock_fd);
+		r = pin_lock_netns(n, o->netns_fd, &o->netns);
 	if (r == 0)
 		r = scene_look(n, o->netns_fd, t->ifname, &o->scene);
 	if (r < 0)
@@ -247,10 +247,11 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	if (n->log_fn)
 		warn_of_others(n, &o, &gen.meta);
 	if (!ret_info)
-		return 0;
+		return natra_done(n, 0);
 	info_of(&gen, &info);
 	info.program_is_current = true;
-	return struct_out(n, "ret_info", ret_info, &info, sizeof(info));
+	return natra_done(
+		n, struct_out(n, "ret_info", ret_info, &info, sizeof(info)));
 }
 
 int natra_record_unshaped(struct natra *n, const struct natra_target *target,
@@ -276,7 +277,7 @@ int natra_record_unshaped(struct natra *n, const struct natra_target *target,
 	r = shaper_record(n, &o.key, &o.scene, &o.request, line);
 	if (r < 0)
 		pin_remove_key(&o.key);
-	return r;
+	return natra_done(n, r);
 }
 
 static int not_attached(struct natra *n, const char *id)
@@ -318,7 +319,7 @@ static int reattach(struct natra *n, const struct pin_key *key,
 	r = read_pinned_subnets(n, gen, &subnets);
 	if (r < 0)
 		return r;
-	r = netns_find(&netns, -1, &fd);
+	r = netns_find(n, &netns, -1, &fd);
 	if (r == -ENOENT)
 		return natra_refuse(n, -ENODEV, "the netns of '%s' is gone",
 				    meta->pod.ifname);
@@ -373,13 +374,13 @@ static int refuse_unshaped(struct natra *n, int r, const struct meta *meta)
 
 static int refuse_gone(struct natra *n, const struct pin_gen *gen)
 {
-	int r = check_is_gone(n, gen);
+	int r = check_exists(n, gen);
 
-	if (r == 1)
+	if (r == 0)
 		return natra_refuse(n, -ENODEV,
 				    "interface '%s' of '%s' is gone",
 				    gen->meta.pod.ifname, gen->meta.id);
-	return r;
+	return r < 0 ? r : 0;
 }
 
 int natra_configure(struct natra *n, const char *id,
@@ -416,8 +417,10 @@ int natra_configure(struct natra *n, const char *id,
 	if (r < 0)
 		return r;
 	if (!limits_cover(&gen.meta, &p))
-		return reattach(n, &key, &gen, &p);
-	return limits_set(n, &gen, &p);
+		r = reattach(n, &key, &gen, &p);
+	else
+		r = limits_set(n, &gen, &p);
+	return natra_done(n, r);
 }
 
 int natra_upgrade(struct natra *n, const char *id)
@@ -447,7 +450,7 @@ int natra_upgrade(struct natra *n, const char *id)
 	if (r < 0)
 		return r;
 	policy = meta_get_policy(&gen.meta);
-	return reattach(n, &key, &gen, &policy);
+	return natra_done(n, reattach(n, &key, &gen, &policy));
 }
 
 /* The id that a target means: its own, the one on the interface, the default. */
@@ -487,13 +490,13 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 	if (r == -ENOENT || (r == -EINVAL && t.netns)) {
 		/* Gone, or the empty file that was its mount point. */
 		if (!t.id || !t.id[0])
-			return 0;
+			return natra_done(n, 0);
 	} else if (r < 0) {
 		return r;
 	}
 	r = resolve_id(n, &t, fd, id);
 	if (r == -ENOENT || r == -ENODEV)
-		return 0;
+		return natra_done(n, 0);
 	if (r == 0)
 		r = pin_lock(n, id, false, &key);
 	if (r == 0)
@@ -503,7 +506,7 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 	/* With nothing to detach too: the call before may have failed here. */
 	if ((r == 0 || r == -ENOENT) && !n->keep_programs)
 		r = engine_sweep(n);
-	return r == -ENOENT ? 0 : r;
+	return natra_done(n, r == -ENOENT ? 0 : r);
 }
 
 int natra_check(struct natra *n, const char *id,
@@ -532,7 +535,7 @@ int natra_check(struct natra *n, const char *id,
 	if (r == 0)
 		r = check_limits(n, &gen);
 	if (r < 0 || !policy)
-		return r;
+		return natra_done(n, r);
 
 	r = merge_fixed(n, &gen, &want, &subnets);
 	if (r < 0)
@@ -546,7 +549,7 @@ int natra_check(struct natra *n, const char *id,
 		return natra_refuse(n, -EBADE,
 				    "'%s' was set to other limits than these",
 				    id);
-	return 0;
+	return natra_done(n, 0);
 }
 
 int natra_neighbours(struct natra *n, const char *id,
@@ -564,7 +567,7 @@ int natra_neighbours(struct natra *n, const char *id,
 	r = pin_find(n, id, &gen);
 	if (r == -ENOENT)
 		return not_attached(n, id);
-	return r < 0 ? r : check_neighbours(n, &gen, cb, arg);
+	return r < 0 ? r : natra_done(n, check_neighbours(n, &gen, cb, arg));
 }
 
 int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
@@ -590,5 +593,5 @@ int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
 				    t.ifname);
 	if (r == 0)
 		(void)str_copy(ret_id, NATRA_ID_MAX + 1, id);
-	return r;
+	return natra_done(n, r);
 }

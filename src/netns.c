@@ -8,12 +8,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <linux/nsfs.h>
 
+#include "netns_index.h"
 #include "util/cleanup.h"
 
 #ifndef SO_NETNS_COOKIE
@@ -83,6 +83,16 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 	return 0;
 }
 
+int netns_inode(struct natra *n, int fd, uint64_t *ret_inode)
+{
+	struct stat st;
+
+	if ((fd >= 0 ? fstat(fd, &st) : stat(SELF_NETNS, &st)) < 0)
+		return natra_fail(n, -errno, "identify the network namespace");
+	*ret_inode = st.st_ino;
+	return 0;
+}
+
 int netns_self(int fd, struct netns_id *ret_id)
 {
 	socklen_t len = sizeof(ret_id->cookie);
@@ -99,32 +109,6 @@ int netns_self(int fd, struct netns_id *ret_id)
 	if (getsockopt(sock, SOL_SOCKET, SO_NETNS_COOKIE, &id.cookie, &len) < 0)
 		return -errno;
 	*ret_id = id;
-	return 0;
-}
-
-int netns_lock(struct natra *n, int fd, int *ret_lock_fd)
-{
-	cleanup_close int lock_fd = -1;
-	int r;
-
-	/* An open of its own: the caller's may be shared with other processes,
-	 * and with it the lock. */
-	if (fd >= 0) {
-		char path[32];
-
-		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		lock_fd = open_netns(path);
-	} else {
-		lock_fd = open_netns(SELF_NETNS);
-	}
-	if (lock_fd < 0)
-		return natra_fail(n, lock_fd, "open the network namespace");
-	do
-		r = flock(lock_fd, LOCK_EX);
-	while (r < 0 && errno == EINTR);
-	if (r < 0)
-		return natra_fail(n, -errno, "lock the network namespace");
-	*ret_lock_fd = TAKE_FD(lock_fd);
 	return 0;
 }
 
@@ -158,24 +142,30 @@ static bool is_absent(int error)
 	       error == EACCES || error == EPERM;
 }
 
-/* The namespace behind `path` if its inode number and cookie are right; else
- * -ENOENT. */
-static int match(const char *path, const struct netns_id *id)
+int netns_open_inode(const char *path, const struct netns_id *id)
 {
 	cleanup_close int fd = -1;
 	struct stat st;
 	int r;
 
-	if (stat(path, &st) < 0)
-		return is_absent(errno) ? -ENOENT : -errno;
-	if (st.st_ino != id->inode)
-		return -ENOENT;
 	fd = open_netns(path);
 	if (fd < 0)
 		return is_absent(-fd) ? -ENOENT : fd;
 	r = check_is_netns(fd);
+	if (r == 0 && fstat(fd, &st) < 0)
+		r = -errno;
 	if (r < 0)
 		return r == -EINVAL ? -ENOENT : r;
+	return st.st_ino == id->inode ? TAKE_FD(fd) : -ENOENT;
+}
+
+int netns_open_if(const char *path, const struct netns_id *id)
+{
+	cleanup_close int fd = netns_open_inode(path, id);
+	int r;
+
+	if (fd < 0)
+		return fd;
 	r = is_netns(fd, id);
 	if (r < 0)
 		return r;
@@ -183,11 +173,13 @@ static int match(const char *path, const struct netns_id *id)
 }
 
 static int scan(const char *dir_path, const char *suffix, bool only_digits,
-		const struct netns_id *id)
+		int (*cb)(void *arg, const char *path, uint64_t inode),
+		void *arg)
 {
 	cleanup_dir DIR *dir = opendir(dir_path);
 	struct dirent *entry;
 	char path[320];
+	struct stat st;
 	int r;
 
 	if (!dir)
@@ -200,14 +192,45 @@ static int scan(const char *dir_path, const char *suffix, bool only_digits,
 		if (snprintf(path, sizeof(path), "%s/%s%s", dir_path,
 			     entry->d_name, suffix) >= (int)sizeof(path))
 			continue;
-		r = match(path, id);
+		if (stat(path, &st) < 0) {
+			if (is_absent(errno))
+				continue;
+			return -errno;
+		}
+		r = cb(arg, path, st.st_ino);
 		if (r != -ENOENT)
 			return r;
 	}
 	return -ENOENT;
 }
 
-int netns_find(const struct netns_id *id, int hint_fd, int *ret_fd)
+int netns_foreach_path(int (*cb)(void *arg, const char *path, uint64_t inode),
+		       void *arg)
+{
+	int r = scan(NETNS_DIR, "", false, cb, arg);
+
+	return r == -ENOENT ? scan("/proc", "/ns/net", true, cb, arg) : r;
+}
+
+static int open_match(void *arg, const char *path, uint64_t inode)
+{
+	const struct netns_id *id = arg;
+
+	return inode == id->inode ? netns_open_if(path, id) : -ENOENT;
+}
+
+static int find_elsewhere(const struct natra *n, const struct netns_id *id)
+{
+	struct netns_id wanted = *id;
+	int r = n->netns_index ? netns_index_open(n->netns_index, id) : -ENOENT;
+
+	if (r == -ESRCH)
+		return -ENOENT;
+	return r == -ENOENT ? netns_foreach_path(open_match, &wanted) : r;
+}
+
+int netns_find(const struct natra *n, const struct netns_id *id, int hint_fd,
+	       int *ret_fd)
 {
 	struct netns_id self = {0};
 	int r = netns_self(-1, &self);
@@ -228,9 +251,7 @@ int netns_find(const struct netns_id *id, int hint_fd, int *ret_fd)
 		*ret_fd = r;
 		return 0;
 	}
-	r = scan(NETNS_DIR, "", false, id);
-	if (r == -ENOENT)
-		r = scan("/proc", "/ns/net", true, id);
+	r = find_elsewhere(n, id);
 	if (r < 0)
 		return r;
 	*ret_fd = r;
@@ -239,48 +260,94 @@ int netns_find(const struct netns_id *id, int hint_fd, int *ret_fd)
 
 struct job {
 	int fd;
+	int type; /* of the namespace: CLONE_NEWNET, CLONE_NEWNS; 0: stay */
 	int (*fn)(void *arg);
 	void *arg;
 	int enter_result;
 	int result;
 };
 
+static int enter(const struct job *job)
+{
+	if (!job->type)
+		return 0;
+	/* Threads share root and working directory, which go with the mounts. */
+	if (job->type == CLONE_NEWNS && unshare(CLONE_FS) < 0)
+		return -errno;
+	if ((job->fd == NETNS_NEW ? unshare(job->type)
+				  : setns(job->fd, job->type)) < 0)
+		return -errno;
+	return 0;
+}
+
 static void *work(void *arg)
 {
 	struct job *job = arg;
 
-	int r = job->fd == NETNS_NEW ? unshare(CLONE_NEWNET)
-				     : setns(job->fd, CLONE_NEWNET);
-
-	if (r < 0) {
-		job->enter_result = -errno;
-		return NULL;
-	}
-	job->result = job->fn(job->arg);
+	job->enter_result = enter(job);
+	if (job->enter_result == 0)
+		job->result = job->fn(job->arg);
 	return NULL;
 }
 
-int netns_run(struct natra *n, int fd, int (*fn)(void *arg), void *arg)
+/* -errno if there is no thread. */
+static int run_on_thread(struct job *job)
 {
-	struct job job = {.fd = fd, .fn = fn, .arg = arg};
 	sigset_t all, before;
 	pthread_t thread;
 	int r;
 
-	if (fd == -1)
-		return fn(arg);
-
 	/* The thread inherits the mask: the process's signals are not its. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&thread, NULL, work, &job);
+	r = pthread_create(&thread, NULL, work, job);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r != 0)
-		return n ? natra_fail(n, -r, "start a thread") : -r;
-	(void)pthread_join(thread, NULL);
+	if (r == 0)
+		(void)pthread_join(thread, NULL);
+	return -r;
+}
+
+int netns_run(struct natra *n, int fd, int (*fn)(void *arg), void *arg)
+{
+	struct job job = {
+		.fd = fd,
+		.type = CLONE_NEWNET,
+		.fn = fn,
+		.arg = arg,
+	};
+	int r;
+
+	if (fd == -1)
+		return fn(arg);
+	r = run_on_thread(&job);
+	if (r < 0)
+		return n ? natra_fail(n, r, "start a thread") : r;
 	if (job.enter_result < 0)
 		return n ? natra_fail(n, job.enter_result,
 				      "enter the network namespace")
 			 : job.enter_result;
 	return job.result;
+}
+
+int netns_run_in_mounts(int mnt_fd, int (*fn)(void *arg), void *arg)
+{
+	struct job job = {
+		.fd = mnt_fd,
+		.type = CLONE_NEWNS,
+		.fn = fn,
+		.arg = arg,
+	};
+	int r = run_on_thread(&job);
+
+	if (r < 0)
+		return r;
+	return job.enter_result < 0 ? job.enter_result : job.result;
+}
+
+int netns_run_apart(int (*fn)(void *arg), void *arg)
+{
+	struct job job = {.fd = -1, .fn = fn, .arg = arg};
+	int r = run_on_thread(&job);
+
+	return r < 0 ? r : job.result;
 }

@@ -3,17 +3,16 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "bpf_call.h"
+#include "lock.h"
+#include "place.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -24,12 +23,16 @@ __extension__ typedef unsigned __int128 u128;
 #define KEY_HEX_LEN   32
 #define ENGINE_PREFIX "engine_"
 #define ENGINE_ID_LEN 16
+#define NETNS_PREFIX  "netns_"
 #define META_MAP_NAME "natra_meta"
 
 int pin_bpffs_mounted(struct natra *n)
 {
 	struct statfs fs;
+	int r = place_find(n);
 
+	if (r < 0)
+		return r;
 	if (statfs(n->bpffs, &fs) < 0) {
 		if (errno == ENOENT)
 			return 0;
@@ -38,13 +41,22 @@ int pin_bpffs_mounted(struct natra *n)
 	return fs.f_type == BPF_FS_MAGIC;
 }
 
+static int too_long(struct natra *n)
+{
+	return natra_refuse(n, -ENAMETOOLONG, "bpffs_path: '%s' is too long",
+			    n->bpffs);
+}
+
 /* FNV-1a, 128 bits. */
 static int key_path(struct natra *n, const char *id, char *ret_path)
 {
 	const u128 prime = ((u128)1 << 88) + 0x13b;
 	u128 h = ((u128)0x6c62272e07bb0142ULL << 64) | 0x62b821756295c58dULL;
+	int r = place_find(n);
 	int len;
 
+	if (r < 0)
+		return r;
 	for (const char *c = id; *c; c++)
 		h = (h ^ (unsigned char)*c) * prime;
 	len = snprintf(ret_path, PIN_PATH_MAX, "%s/%s/%016llx%016llx", n->bpffs,
@@ -52,51 +64,12 @@ static int key_path(struct natra *n, const char *id, char *ret_path)
 		       (unsigned long long)h);
 	/* Room for "/<generation>/<half>_counters" behind it. */
 	if (len + 64 > PIN_PATH_MAX)
-		return natra_refuse(n, -ENAMETOOLONG,
-				    "bpffs_path: '%s' is too long", n->bpffs);
-	return 0;
-}
-
-/* 1: `fd` is still what `path` names; 0: that was removed meanwhile. */
-static int is_current(int fd, const char *path)
-{
-	struct stat by_fd, by_path;
-
-	if (fstat(fd, &by_fd) < 0)
-		return -errno;
-	if (stat(path, &by_path) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	return by_fd.st_ino == by_path.st_ino && by_fd.st_dev == by_path.st_dev;
-}
-
-/* -EAGAIN: the directory went away meanwhile. */
-static int lock_dir(struct natra *n, const char *path, int *ret_fd)
-{
-	cleanup_close int fd = -1;
-	int r;
-
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0) {
-		if (errno == ENOENT || errno == ENOTDIR)
-			return -EAGAIN;
-		return natra_fail(n, -errno, "open '%s'", path);
-	}
-	do
-		r = flock(fd, LOCK_EX);
-	while (r < 0 && errno == EINTR);
-	if (r < 0)
-		return natra_fail(n, -errno, "lock '%s'", path);
-	r = is_current(fd, path);
-	if (r < 0)
-		return natra_fail(n, r, "look at '%s'", path);
-	if (r == 0)
-		return -EAGAIN;
-	*ret_fd = TAKE_FD(fd);
+		return too_long(n);
 	return 0;
 }
 
 static int lock_path(struct natra *n, const char *path, bool create,
-		     struct pin_key *ret_key)
+		     unsigned int wait_ms, struct pin_key *ret_key)
 {
 	bool made;
 	int r;
@@ -105,7 +78,7 @@ static int lock_path(struct natra *n, const char *path, bool create,
 		made = create && mkdir(path, PIN_MODE) == 0;
 		if (create && !made && errno != EEXIST)
 			return natra_fail(n, -errno, "create '%s'", path);
-		r = lock_dir(n, path, &ret_key->lock_fd);
+		r = lock_dir(n, path, wait_ms, &ret_key->lock_fd);
 		if (r == -EAGAIN && !create)
 			return -ENOENT;
 	} while (r == -EAGAIN);
@@ -130,13 +103,13 @@ static int make_dir(struct natra *n, const char *path)
 static int mount_bpffs(struct natra *n)
 {
 	cleanup_close int fd = -1;
-	int r = lock_dir(n, n->bpffs, &fd);
+	int r = lock_dir(n, n->bpffs, LOCK_DEADLINE_MS, &fd);
 
 	if (r < 0 && r != -EAGAIN)
 		return r;
 	r = pin_bpffs_mounted(n);
-	if (r == 0 && mount("bpf", n->bpffs, "bpf", 0, "mode=0700") < 0)
-		return natra_fail(n, -errno, "mount bpffs at '%s'", n->bpffs);
+	if (r == 0)
+		r = place_mount(n);
 	return r < 0 ? r : 0;
 }
 
@@ -161,12 +134,13 @@ int pin_lock(struct natra *n, const char *id, bool create,
 
 	if (r == 0 && create)
 		r = make_root(n);
-	return r < 0 ? r : lock_path(n, path, create, ret_key);
+	return r < 0 ? r
+		     : lock_path(n, path, create, LOCK_NO_DEADLINE, ret_key);
 }
 
 int pin_lock_path(struct natra *n, const char *path, struct pin_key *ret_key)
 {
-	return lock_path(n, path, false, ret_key);
+	return lock_path(n, path, false, LOCK_NO_DEADLINE, ret_key);
 }
 
 /* Not too long: the key's path was not. */
@@ -183,7 +157,34 @@ int pin_lock_engine(struct natra *n, uint64_t id, bool create,
 	char path[PIN_PATH_MAX];
 
 	engine_path(n, id, path);
-	return lock_path(n, path, create, ret_key);
+	return lock_path(n, path, create, LOCK_NO_DEADLINE, ret_key);
+}
+
+int pin_lock_netns(struct natra *n, int netns_fd, struct pin_key *ret_key)
+{
+	char path[PIN_PATH_MAX];
+	uint64_t inode;
+	int r = place_find(n);
+
+	if (r == 0)
+		r = netns_inode(n, netns_fd, &inode);
+	if (r < 0)
+		return r;
+	if (snprintf(path, sizeof(path),
+		     "%s/" PIN_DIR "/" NETNS_PREFIX "%" PRIu64, n->bpffs,
+		     inode) >= (int)sizeof(path))
+		return too_long(n);
+	r = make_root(n);
+	return r < 0 ? r : lock_path(n, path, true, LOCK_DEADLINE_MS, ret_key);
+}
+
+void pin_unlock_netns(struct pin_key *key)
+{
+	/* Before it is unlocked: who waits for it sees that it is gone, and
+	 * makes another one. */
+	if (key->lock_fd >= 0)
+		pin_remove_key(key);
+	pin_unlock(key);
 }
 
 void pin_bank_path(struct natra *n, uint64_t id, uint32_t bank, char *ret_path)
@@ -542,14 +543,33 @@ uint32_t pin_engine_abi(const char *path)
 	return engine_abi(name ? name + 1 : path);
 }
 
-static int foreach_dir(struct natra *n, bool engines,
+/* What the names of directories under natra's tell. */
+enum dir_kind {
+	DIR_KEY,
+	DIR_ENGINE,
+	DIR_NETNS,
+	DIR_OTHER,
+};
+
+static enum dir_kind kind_of(const char *name)
+{
+	if (strncmp(name, NETNS_PREFIX, sizeof(NETNS_PREFIX) - 1) == 0)
+		return DIR_NETNS;
+	if (engine_abi(name))
+		return DIR_ENGINE;
+	return strlen(name) == KEY_HEX_LEN ? DIR_KEY : DIR_OTHER;
+}
+
+static int foreach_dir(struct natra *n, enum dir_kind kind,
 		       int (*cb)(void *arg, const char *path), void *arg)
 {
 	cleanup_dir DIR *dir = NULL;
 	char path[PIN_PATH_MAX];
 	struct dirent *entry;
-	int r = 0;
+	int r = place_find(n);
 
+	if (r < 0)
+		return r;
 	(void)snprintf(path, sizeof(path), "%s/%s", n->bpffs, PIN_DIR);
 	dir = opendir(path);
 	if (!dir) {
@@ -558,8 +578,7 @@ static int foreach_dir(struct natra *n, bool engines,
 		return natra_fail(n, -errno, "'%s'", path);
 	}
 	while (r == 0 && (entry = readdir(dir))) {
-		if (engines ? !engine_abi(entry->d_name)
-			    : strlen(entry->d_name) != KEY_HEX_LEN)
+		if (kind_of(entry->d_name) != kind)
 			continue;
 		if (snprintf(path, sizeof(path), "%s/%s/%s", n->bpffs, PIN_DIR,
 			     entry->d_name) >= (int)sizeof(path))
@@ -572,11 +591,26 @@ static int foreach_dir(struct natra *n, bool engines,
 int pin_foreach_key(struct natra *n, int (*cb)(void *arg, const char *path),
 		    void *arg)
 {
-	return foreach_dir(n, false, cb, arg);
+	return foreach_dir(n, DIR_KEY, cb, arg);
 }
 
 int pin_foreach_engine(struct natra *n, int (*cb)(void *arg, const char *path),
 		       void *arg)
 {
-	return foreach_dir(n, true, cb, arg);
+	return foreach_dir(n, DIR_ENGINE, cb, arg);
+}
+
+static int remove_netns_lock(void *arg, const char *path)
+{
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	int r = lock_path(arg, path, false, 0, &key);
+
+	if (r == 0)
+		pin_remove_key(&key);
+	return r == -ENOENT || r == -EBUSY ? 0 : r;
+}
+
+int pin_gc_netns(struct natra *n)
+{
+	return foreach_dir(n, DIR_NETNS, remove_netns_lock, n);
 }

@@ -4,6 +4,7 @@
  *
  *   <bpffs>/natra/<key>/<generation>/{meta,subnets,<half>_link}
  *   <bpffs>/natra/engine_<abi>_<id>/..., see engine.h
+ *   <bpffs>/natra/netns_<inode>/, empty, see pin_lock_netns
  *
  * The key is a hash of the id: bpffs refuses dots in names, and ids come from
  * outside. flock(2) on the key's directory excludes other processes. A new
@@ -66,6 +67,18 @@ int pin_lock(struct natra *n, const char *id, bool create,
 int pin_lock_path(struct natra *n, const char *path, struct pin_key *ret_key);
 void pin_unlock(struct pin_key *key);
 #define cleanup_pin_key __attribute__((cleanup(pin_unlock)))
+
+/*
+ * Excludes other attachers to the interfaces of a network namespace (-1: the
+ * caller's own), which must live until it is unlocked. By a directory that root
+ * alone can open: the namespace itself any process in it can lock, for ever.
+ * Mounts bpffs as pin_lock does. -EBUSY: it stayed locked.
+ */
+int pin_lock_netns(struct natra *n, int netns_fd, struct pin_key *ret_key);
+void pin_unlock_netns(struct pin_key *key);
+
+/* Removes the locks that killed processes left. */
+int pin_gc_netns(struct natra *n);
 
 /* Removes the key's directory if it is empty; it must be locked. */
 void pin_remove_key(const struct pin_key *key);

@@ -44,20 +44,21 @@ __extension__ typedef unsigned __int128 u128;
 #define MAX_MULT  (BITS_PER_BYTE * NS_PER_SEC)
 #define MAX_SHIFT 58
 
+/* Of a rate that is not 0, at least 1: 0 stands for a default. */
 static uint64_t bytes_in(uint64_t rate_bits_per_sec, uint64_t ns)
 {
-	return (uint64_t)((u128)rate_bits_per_sec * ns / NS_PER_SEC /
-			  BITS_PER_BYTE);
+	uint64_t bytes = (uint64_t)((u128)rate_bits_per_sec * ns / NS_PER_SEC /
+				    BITS_PER_BYTE);
+
+	return rate_bits_per_sec && !bytes ? 1 : bytes;
 }
 
 static int check_direction(const char *name, uint64_t rate, uint64_t burst,
 			   char *ret_error, size_t size)
 {
-	if (rate && (rate < NATRA_RATE_MIN_BITS_PER_SEC ||
-		     rate > NATRA_RATE_MAX_BITS_PER_SEC)) {
+	if (rate > NATRA_RATE_MAX_BITS_PER_SEC) {
 		(void)snprintf(ret_error, size,
-			       "%s_rate_bits_per_sec: %" PRIu64
-			       " is not between 1k and 1P",
+			       "%s_rate_bits_per_sec: %" PRIu64 " is over 1P",
 			       name, rate);
 		return -EINVAL;
 	}

@@ -123,8 +123,8 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 	f.clsact = trial.clsact;
 	try_kernel(n, &f);
 	choose(n, &f);
-	n->error[0] = '\0'; /* what is lacking is an answer and no error */
-	return struct_out(n, "ret_features", ret_features, &f, sizeof(f));
+	return natra_done(
+		n, struct_out(n, "ret_features", ret_features, &f, sizeof(f)));
 }
 
 static int check_capability(struct natra *n, const uint32_t *effective,
@@ -197,5 +197,5 @@ int natra_status(struct natra *n)
 		r = check_bpffs(n);
 	if (r == 0)
 		r = check_bpf(n);
-	return r < 0 ? r : kernel_require_all(n);
+	return r < 0 ? r : natra_done(n, kernel_require_all(n));
 }

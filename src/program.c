@@ -112,7 +112,7 @@ int slot_set_limits(struct natra *n, const struct slot *slot,
 	config.slot[(config.active & 1) ^ 1] = *limits;
 	r = write_config(slot, &config);
 	if (r == 0) {
-		config.active ^= 1;
+		config.active++;
 		r = write_config(slot, &config);
 	}
 	return r < 0 ? natra_fail(n, r, "write the limits") : 0;

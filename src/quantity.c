@@ -115,8 +115,10 @@ static int parse_suffix(const char *text, int *ret_ten, int *ret_two)
 	return -EINVAL;
 }
 
-/* digits * 10^ten * 2^two, rounded up; -ERANGE over 64 bits. */
-static int scale(u128 digits, int ten, int two, uint64_t *ret)
+/* digits * 10^ten * 2^two, rounded up; -ERANGE over 64 bits. *ret_below_one: it
+ * was under 1, and not 0, before that. */
+static int scale(u128 digits, int ten, int two, uint64_t *ret,
+		 bool *ret_below_one)
 {
 	bool rest = false;
 
@@ -134,6 +136,7 @@ static int scale(u128 digits, int ten, int two, uint64_t *ret)
 		rest = rest || digits % 10;
 		digits /= 10;
 	}
+	*ret_below_one = rest && !digits;
 	digits += rest;
 	if (digits > UINT64_MAX)
 		return -ERANGE;
@@ -141,7 +144,7 @@ static int scale(u128 digits, int ten, int two, uint64_t *ret)
 	return 0;
 }
 
-static int parse_quantity(const char *text, uint64_t *ret)
+static int parse_quantity(const char *text, uint64_t *ret, bool *ret_below_one)
 {
 	struct decimal d;
 	int r, ten, two;
@@ -154,17 +157,20 @@ static int parse_quantity(const char *text, uint64_t *ret)
 	r = parse_suffix(text, &ten, &two);
 	if (r < 0)
 		return r;
-	return scale(d.digits, ten - d.fraction, two, ret);
+	return scale(d.digits, ten - d.fraction, two, ret, ret_below_one);
 }
 
 int natra_parse_rate(const char *text, uint64_t *ret_bits_per_sec)
 {
 	uint64_t value;
-	int r = ret_bits_per_sec ? parse_quantity(text, &value) : -EINVAL;
+	bool below_one;
+	int r = ret_bits_per_sec ? parse_quantity(text, &value, &below_one)
+				 : -EINVAL;
 
 	if (r < 0)
 		return r;
-	if (value < NATRA_RATE_MIN_BITS_PER_SEC ||
+	/* "10m" is a hundredth of a bit/s, and was meant to be "10M". */
+	if (below_one || value < NATRA_RATE_MIN_BITS_PER_SEC ||
 	    value > NATRA_RATE_MAX_BITS_PER_SEC)
 		return -ERANGE;
 	*ret_bits_per_sec = value;
@@ -174,7 +180,8 @@ int natra_parse_rate(const char *text, uint64_t *ret_bits_per_sec)
 int natra_parse_size(const char *text, uint64_t *ret_bytes)
 {
 	uint64_t value;
-	int r = ret_bytes ? parse_quantity(text, &value) : -EINVAL;
+	bool below_one;
+	int r = ret_bytes ? parse_quantity(text, &value, &below_one) : -EINVAL;
 
 	if (r < 0)
 		return r;
@@ -191,6 +198,7 @@ int natra_parse_time(const char *text, uint64_t *ret_ns)
 		int ten;
 	} units[] = {{"ns", 0}, {"us", 3}, {"ms", 6}, {"s", 9}};
 	struct decimal d;
+	bool below_one;
 	uint64_t value;
 	int r;
 
@@ -202,7 +210,8 @@ int natra_parse_time(const char *text, uint64_t *ret_ns)
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		if (strcmp(text, units[i].unit) != 0)
 			continue;
-		r = scale(d.digits, units[i].ten - d.fraction, 0, &value);
+		r = scale(d.digits, units[i].ten - d.fraction, 0, &value,
+			  &below_one);
 		if (r < 0)
 			return r;
 		if (value == 0 || value > HOUR_NS)

@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "engine.h"
+#include "place.h"
 #include "structs.h"
 #include "teardown.h"
 #include "util/cleanup.h"
@@ -24,7 +25,8 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 	(void)str_copy(info->network, sizeof(info->network), m->network);
 	(void)str_copy(info->label, sizeof(info->label), m->label);
 	(void)str_copy(info->reason, sizeof(info->reason), m->reason);
-	(void)str_copy(info->pin_path, sizeof(info->pin_path), gen->path);
+	(void)str_copy(info->pin_path, sizeof(info->pin_path),
+		       place_public(gen->path));
 	info->policy = meta_get_policy(m);
 	info->effective = policy_effective(&info->policy);
 	info->mode = (enum natra_mode)m->mode;
@@ -64,18 +66,6 @@ static int read_current(struct natra *n, const struct pin_gen *gen,
 	return 0;
 }
 
-static int fill_info(struct natra *n, const struct pin_gen *gen,
-		     struct natra_info *info)
-{
-	int gone = check_is_gone(n, gen);
-
-	if (gone < 0)
-		return gone;
-	info_of(gen, info);
-	info->interface_gone = gone;
-	return read_current(n, gen, &info->program_is_current);
-}
-
 static int find_attached(struct natra *n, const char *id,
 			 struct pin_gen *ret_gen)
 {
@@ -97,10 +87,16 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 		r = find_attached(n, id, &gen);
 	if (r < 0)
 		return r;
-	r = fill_info(n, &gen, &info);
+	r = check_exists(n, &gen);
 	if (r < 0)
 		return r;
-	return struct_out(n, "ret_info", ret_info, &info, sizeof(info));
+	info_of(&gen, &info);
+	info.interface_gone = r == 0;
+	r = read_current(n, &gen, &info.program_is_current);
+	if (r < 0)
+		return r;
+	return natra_done(
+		n, struct_out(n, "ret_info", ret_info, &info, sizeof(info)));
 }
 
 int natra_subnets(struct natra *n, const char *id,
@@ -125,7 +121,7 @@ int natra_subnets(struct natra *n, const char *id,
 		subnet_format(&subnets.list[i], text);
 		r = cb(arg, text);
 	}
-	return r;
+	return natra_done(n, r);
 }
 
 static struct natra_count count_of(const struct natra_counters *c,
@@ -187,7 +183,8 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 		r = read_half(n, &gen, HALF_PACE, &stats.ingress);
 	if (r < 0)
 		return r;
-	return struct_out(n, "ret_stats", ret_stats, &stats, sizeof(stats));
+	return natra_done(n, struct_out(n, "ret_stats", ret_stats, &stats,
+					sizeof(stats)));
 }
 
 static int more_bytes_first(const void *a, const void *b)
@@ -252,7 +249,7 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 		half = gen.meta.half[HALF_PACE].hook ? HALF_PACE : HALF_INGRESS;
 	if (!gen.meta.half[half].hook) {
 		*inout_len = 0;
-		return 0;
+		return natra_done(n, 0);
 	}
 	r = engine_open_slot(n, &gen.meta.slot[half], &slot);
 	if (r == -ENOENT)
@@ -269,59 +266,131 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 			ret_flows[len++] = flow_of(&slots[i], now);
 	}
 	*inout_len = len;
-	return 0;
+	return natra_done(n, 0);
 }
 
 /* All attachments, read before anything is done with them. */
-struct attachments {
-	struct natra *n;
-	struct natra_info *list;
-	size_t len;
+struct attachment {
+	struct natra_info info;
+	struct netns_seat seat;
 };
 
-static int add_info(struct attachments *all, const struct natra_info *info)
+struct attachments {
+	struct natra *n;
+	struct attachment *list;
+	size_t len;
+	bool skip_errors; /* what cannot be read is left out */
+};
+
+static int add_attachment(struct attachments *all,
+			  const struct attachment *attachment)
 {
-	struct natra_info *list =
+	struct attachment *list =
 		realloc(all->list, (all->len + 1) * sizeof(*list));
 
 	if (!list)
 		return natra_fail(all->n, -ENOMEM, "list attachments");
 	all->list = list;
-	all->list[all->len++] = *info;
+	all->list[all->len++] = *attachment;
 	return 0;
+}
+
+static int add_stale(struct attachments *all, const char *path, uint32_t abi)
+{
+	struct attachment a = {.info.sz = sizeof(a.info), .seat.exists = 1};
+
+	natra_log(all->n, NATRA_LOG_WARN, "%s", natra_error(all->n));
+	(void)str_copy(a.info.pin_path, sizeof(a.info.pin_path),
+		       place_public(path));
+	a.info.abi = abi;
+	return add_attachment(all, &a);
 }
 
 static int add_key(void *arg, const char *path)
 {
 	struct attachments *all = arg;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	struct natra_info info = {.sz = sizeof(info)};
+	struct attachment a;
 	int r = pin_find_gen(all->n, path, &gen);
 
 	if (r == -ENOENT)
 		return 0;
-	if (r == -ESTALE) {
-		natra_log(all->n, NATRA_LOG_WARN, "%s", natra_error(all->n));
-		(void)str_copy(info.pin_path, sizeof(info.pin_path), path);
-		info.abi = gen.abi;
-		return add_info(all, &info);
+	if (r == -ESTALE && !all->skip_errors)
+		return add_stale(all, path, gen.abi);
+	if (r == 0) {
+		info_of(&gen, &a.info);
+		r = read_current(all->n, &gen, &a.info.program_is_current);
 	}
-	if (r < 0)
-		return r;
-	r = fill_info(all->n, &gen, &info);
-	return r < 0 ? r : add_info(all, &info);
+	if (r == 0) {
+		a.seat = check_seat(&gen);
+		a.seat.exists = check_has_link(all->n, &gen);
+		return add_attachment(all, &a);
+	}
+	return all->skip_errors ? 0 : r;
+}
+
+/* Whose interfaces exist, with one look at all namespaces. */
+static int look_at_seats(struct attachments *all, struct netns_index *index)
+{
+	cleanup_free struct netns_seat **seats =
+		calloc(all->len, sizeof(struct netns_seat *));
+	size_t len = 0;
+	int r;
+
+	if (!seats)
+		return natra_fail(all->n, -ENOMEM, "list attachments");
+	for (size_t i = 0; i < all->len; i++) {
+		if (all->list[i].seat.exists == 0)
+			seats[len++] = &all->list[i].seat;
+	}
+	if (!len)
+		return 0;
+	r = index ? netns_index_look(index, seats, len) : -ENOENT;
+	return r < 0 ? natra_fail(all->n, r, "look for interfaces") : 0;
 }
 
 static int compare_ids(const void *a, const void *b)
 {
-	return strcmp(((const struct natra_info *)a)->id,
-		      ((const struct natra_info *)b)->id);
+	return strcmp(((const struct attachment *)a)->info.id,
+		      ((const struct attachment *)b)->info.id);
+}
+
+/* All of them in the order of their ids. The index is made after they were read:
+ * what is not in it is gone. */
+static int read_attachments(struct attachments *all,
+			    struct netns_index **ret_index)
+{
+	int r = pin_foreach_key(all->n, add_key, all);
+
+	if (r < 0)
+		return r;
+	if (!all->len)
+		return 0;
+	qsort(all->list, all->len, sizeof(all->list[0]), compare_ids);
+	r = netns_index_make(ret_index);
+	/* Without /proc there is none, and it may not be needed. */
+	if (r < 0 && r != -ENOENT)
+		return natra_fail(all->n, r, "look for network namespaces");
+	return look_at_seats(all, *ret_index);
+}
+
+static int tell_of(struct natra *n, struct attachment *a,
+		   int (*cb)(void *arg, const struct natra_info *info),
+		   void *arg)
+{
+	if (a->seat.exists < 0)
+		return natra_fail(n, a->seat.exists,
+				  "look for interface '%s' of '%s'",
+				  a->info.ifname, a->info.id);
+	a->info.interface_gone = a->seat.exists == 0;
+	return cb(arg, &a->info);
 }
 
 int natra_foreach(struct natra *n,
 		  int (*cb)(void *arg, const struct natra_info *info),
 		  void *arg)
 {
+	cleanup_netns_index struct netns_index *index = NULL;
 	struct attachments all = {.n = n};
 	int r;
 
@@ -329,13 +398,11 @@ int natra_foreach(struct natra *n,
 		return -EINVAL;
 	if (!cb)
 		return natra_refuse(n, -EINVAL, "cb: missing");
-	r = pin_foreach_key(n, add_key, &all);
-	if (r == 0 && all.len)
-		qsort(all.list, all.len, sizeof(all.list[0]), compare_ids);
+	r = read_attachments(&all, &index);
 	for (size_t i = 0; i < all.len && r == 0; i++)
-		r = cb(arg, &all.list[i]);
+		r = tell_of(n, &all.list[i], cb, arg);
 	free(all.list);
-	return r;
+	return natra_done(n, r);
 }
 
 struct owner {
@@ -398,10 +465,10 @@ static bool is_kept(const struct sweep *sweep, const char *id)
 /* 1: nobody needs it; 0: somebody may. */
 static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 {
-	int gone = check_is_gone(sweep->n, gen);
+	int exists = check_exists(sweep->n, gen);
 
-	if (gone != 0)
-		return gone;
+	if (exists <= 0)
+		return exists < 0 ? exists : 1;
 	return sweep->network &&
 	       strcmp(sweep->network, gen->meta.network) == 0 &&
 	       !is_kept(sweep, gen->meta.id);
@@ -445,9 +512,25 @@ static int sweep_key(void *arg, const char *path)
 	return 0;
 }
 
+static int sweep_all(struct sweep *sweep)
+{
+	struct natra *n = sweep->n;
+	int r = pin_foreach_key(n, sweep_key, sweep);
+
+	if (r == 0 && sweep->first_error) {
+		r = sweep->first_error;
+		(void)str_copy(n->error, sizeof(n->error), sweep->error);
+	}
+	if (r == 0)
+		r = engine_gc(n);
+	return r < 0 ? r : pin_gc_netns(n);
+}
+
 int natra_gc(struct natra *n, const char *network, const char *const *keep,
 	     size_t keep_len, size_t *ret_removed)
 {
+	cleanup_netns_index struct netns_index *index = NULL;
+	struct attachments all = {.n = n, .skip_errors = true};
 	struct sweep sweep = {
 		.n = n,
 		.network = network,
@@ -464,14 +547,14 @@ int natra_gc(struct natra *n, const char *network, const char *const *keep,
 		return natra_refuse(n, -EINVAL,
 				    "keep: %zu ids without a network",
 				    keep_len);
-	r = pin_foreach_key(n, sweep_key, &sweep);
-	if (r == 0 && sweep.first_error) {
-		r = sweep.first_error;
-		(void)str_copy(n->error, sizeof(n->error), sweep.error);
+	r = read_attachments(&all, &index);
+	if (r == 0) {
+		n->netns_index = index;
+		r = sweep_all(&sweep);
+		n->netns_index = NULL;
 	}
-	if (r == 0)
-		r = engine_gc(n);
+	free(all.list);
 	if (r == 0 && ret_removed)
 		*ret_removed = sweep.removed;
-	return r;
+	return natra_done(n, r);
 }

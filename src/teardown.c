@@ -79,7 +79,7 @@ static int teardown_site(struct natra *n, const struct meta *meta,
 	if (!link->ifindex || (!site.remove_fq && !changes_gso(&site) &&
 			       !meta_has_hook(meta, on_host, META_HOOK_CLSACT)))
 		return 0;
-	r = netns_find(&id, on_host ? -1 : hint_fd, &fd);
+	r = netns_find(n, &id, on_host ? -1 : hint_fd, &fd);
 	if (r == -ENOENT) {
 		natra_log(n, NATRA_LOG_DEBUG, "netns %llu is gone",
 			  (unsigned long long)id.inode);

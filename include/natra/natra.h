@@ -17,9 +17,18 @@
  * independent. Processes may work on the same attachment at once: the library
  * locks it.
  *
+ * State: all of it is pinned on bpffs, at the path of natra_open_opts, or else on
+ * the one that pid 1 has at /sys/fs/bpf. To a process in another mount namespace,
+ * such as `ip netns exec` makes, /sys/fs/bpf may be another directory: then it is
+ * pid 1's all the same, by way of /proc/1/root, or calls fail with -EPERM if that
+ * is out of reach and with -ENOTDIR if pid 1 has no such directory. Where there is
+ * no bpffs yet, attaching mounts one.
+ *
  * Privileges: CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; for interfaces in another
  * network namespace and to mount bpffs CAP_SYS_ADMIN, which implies the first
- * two. Without them: -EPERM, or -EACCES where the verifier says no.
+ * two; for pid 1's bpffs from another mount namespace also CAP_SYS_PTRACE, and
+ * CAP_SYS_CHROOT to mount it. Without them: -EPERM, or -EACCES where the verifier
+ * says no.
  *
  * Structs that the caller passes begin with their own size, so that an old
  * program works with a newer library. Initialise them with NATRA_INIT:
@@ -146,8 +155,9 @@ NATRA_API int natra_policy_check(struct natra *n,
  *         interface's packets begin with neither an Ethernet header nor IP (as
  *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or
  *         mq is there for several transmit queues, or the interface belongs to
- *         another id; -ESTALE pinned by an unknown ABI; -EPERM; -ENOMEM; others
- *         as the kernel returned them.
+ *         another id, or another process had the netns locked for 5 s; -ESTALE
+ *         pinned by an unknown ABI; -EPERM; -ENOMEM; others as the kernel
+ *         returned them.
  */
 NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 			   const struct natra_policy *policy,
@@ -155,6 +165,9 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 
 /**
  * @brief Change the limits of a live attachment, atomically for each packet.
+ *
+ * What packets took at the rate before is not waited for longer than the horizon
+ * (100 ms where nothing is paced): a higher rate frees at once.
  *
  * mode, edt, ingress_mode, sketch_width and the subnets of `policy` must be 0
  * or as attached. A direction that had no limit so far gets its programs now,
@@ -287,8 +300,8 @@ NATRA_API int natra_neighbours(struct natra *n, const char *id,
  * @param policy  what it should have; checked as by natra_attach.
  * @param reason  one line, cut after 255 bytes; natra_error(n) is allowed.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
- *         netns; -EBUSY the interface is limited by another id; -ESTALE pinned
- *         by an unknown ABI; -EPERM; -ENOMEM; others as the kernel returned
+ *         netns; -EBUSY the interface is limited by another id, or another
+ *         process had the netns locked for 5 s; -ESTALE pinned by an unknown ABI; -EPERM; -ENOMEM; others as the kernel returned
  *         them.
  */
 NATRA_API int natra_record_unshaped(struct natra *n,
@@ -362,7 +375,8 @@ NATRA_API const char *natra_version(void);
 
 /**
  * @brief Read a Kubernetes quantity in bit/s: "10M", "1.5G", "10Mi", "2500000",
- *        "1e6"; fractions are rounded up.
+ *        "1e6"; fractions are rounded up, but for what is under 1 bit/s: "10m"
+ *        is a hundredth of it, and was meant to be "10M".
  * @return 0; -EINVAL not a quantity; -ERANGE outside the limits of a rate.
  */
 NATRA_API int natra_parse_rate(const char *text, uint64_t *ret_bits_per_sec);

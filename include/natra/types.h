@@ -37,8 +37,9 @@ extern "C" {
 #define NATRA_NAME_MAX              255
 /** Most subnets of one policy. */
 #define NATRA_SUBNETS_MAX           1024
-/** Limits of a rate: 1 kbit/s and 1 Pbit/s, as in container runtimes. */
-#define NATRA_RATE_MIN_BITS_PER_SEC 1000ULL
+/** Limits of a rate: upstream's plugin takes any that is not 0; 1 Pbit/s is the
+ *  most that container runtimes pass on. */
+#define NATRA_RATE_MIN_BITS_PER_SEC 1ULL
 #define NATRA_RATE_MAX_BITS_PER_SEC 1000000000000000ULL
 
 /** Where the programs sit. HOSTSIDE modes need a veth whose peer is in the
@@ -103,7 +104,8 @@ typedef void (*natra_log_fn)(void *arg, enum natra_log_level level,
 /** Options of natra_open. */
 struct natra_open_opts {
 	size_t sz;
-	/** A bpffs mount point, NULL for "/sys/fs/bpf" (mounted if missing). */
+	/** A bpffs mount point, taken as it is; NULL for pid 1's "/sys/fs/bpf".
+	 *  Mounted if missing. */
 	const char *bpffs_path;
 	/** NULL: no log. */
 	natra_log_fn log_fn;
@@ -213,7 +215,7 @@ struct natra_info {
 	uint32_t ingress_prog_id;
 	uint32_t egress_prog_id;
 	uint32_t pace_prog_id;
-	char pin_path[128];
+	char pin_path[128]; /**< as pid 1 sees it, if bpffs_path was NULL */
 	/** What judges its packets is of this library's build; if not,
 	 *  natra_upgrade makes it so. False if `unshaped`. */
 	bool program_is_current;

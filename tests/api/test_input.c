@@ -63,13 +63,9 @@ static const struct {
 	uint64_t value;
 	const char *text;
 } bad_fields[] = {
-	FIELD(ingress_rate_bits_per_sec, 1, "1"),
-	FIELD(ingress_rate_bits_per_sec, 999, "999"),
 	FIELD(ingress_rate_bits_per_sec, NATRA_RATE_MAX_BITS_PER_SEC + 1,
 	      "1000000000000001"),
 	FIELD(ingress_rate_bits_per_sec, UINT64_MAX, "18446744073709551615"),
-	FIELD(egress_rate_bits_per_sec, 1, "1"),
-	FIELD(egress_rate_bits_per_sec, 999, "999"),
 	FIELD(egress_rate_bits_per_sec, NATRA_RATE_MAX_BITS_PER_SEC + 1,
 	      "1000000000000001"),
 	FIELD(egress_rate_bits_per_sec, UINT64_MAX, "18446744073709551615"),
@@ -533,7 +529,7 @@ static void results_untouched(void **state)
 		assert_int_equal(removed, 77);
 	}
 	assert_int_equal(natra_parse_rate("x", &number), -EINVAL);
-	assert_int_equal(natra_parse_rate("1", &number), -ERANGE);
+	assert_int_equal(natra_parse_rate("0", &number), -ERANGE);
 	assert_int_equal(natra_parse_size("x", &number), -EINVAL);
 	assert_int_equal(natra_parse_time("5", &number), -EINVAL);
 	assert_int_equal(number, 4711);

@@ -82,7 +82,7 @@ static void change_goes_to_the_other_slot_and_then_the_index(void **state)
 		next.delay_limit_ns = i;
 		set_limits(&run, &next);
 		config = read_config(&run);
-		assert_int_equal(config.active, i & 1);
+		assert_int_equal(config.active, i);
 		assert_memory_equal(&config.slot[i & 1], &next, sizeof(next));
 		assert_memory_equal(&config.slot[(i & 1) ^ 1], &before,
 				    sizeof(before));
@@ -147,7 +147,7 @@ static void packet_sees_the_old_limits_or_the_new_ones(void **state)
 	(void)state;
 	f.limits[0].rate = policy_rate(8000000000, 1);
 	f.limits[1].rate = policy_rate(4000, 1);
-	f.limits[0].delay_limit_ns = f.limits[1].delay_limit_ns = UINT64_MAX;
+	f.limits[0].delay_limit_ns = f.limits[1].delay_limit_ns = INT64_MAX;
 	run = load(PROGRAM_EDT, 256, &f.limits[0]);
 	f.run = &run;
 	tat = th_now() + 3600 * TH_SECOND;
@@ -172,6 +172,39 @@ static void packet_sees_the_old_limits_or_the_new_ones(void **state)
 	assert_true(f.flips > 100);
 	assert_true(seen[0] > 0 && seen[1] > 0);
 	th_close(&run);
+}
+
+/* At 1 bit/s a packet takes 12000 s, which are nobody's concern at 1 Gbit/s. */
+static void higher_rate_frees_at_once(void **state)
+{
+	static const enum program_kind kinds[] = {PROGRAM_RX, PROGRAM_EDT};
+	struct natra_limits slow = th_limits(), fast = slow;
+
+	(void)state;
+	slow.rate = policy_rate(1, 1);
+	fast.rate = policy_rate(1000000000, 1000000);
+	fast.delay_limit_ns = 2 * TH_SECOND;
+	for (size_t i = 0; i < TH_LEN(kinds); i++) {
+		struct progrun run = load(kinds[i], 256, &slow);
+		enum natra_counter refused =
+			kinds[i] == PROGRAM_EDT ? NATRA_COUNT_DROPPED_HORIZON
+						: NATRA_COUNT_DROPPED_RATE;
+
+		assert_int_equal(send(&run, 1), NATRA_COUNT_ADMITTED);
+		assert_int_equal(send(&run, 1), refused);
+		assert_true(th_tat(&run) > th_now() + 11000 * TH_SECOND);
+		set_limits(&run, &fast);
+		/* Not dropped beyond the horizon: it is within 2 s. */
+		if (kinds[i] == PROGRAM_EDT)
+			assert_int_equal(send(&run, 1), NATRA_COUNT_PACED);
+		else
+			(void)send(&run, 1);
+		assert_true(th_tat(&run) <= th_now() + 3 * TH_SECOND);
+		/* What is owed at the new rate still holds. */
+		th_set_tat(&run, th_now() + 60 * TH_SECOND);
+		assert_int_equal(send(&run, 1), refused);
+		th_close(&run);
+	}
 }
 
 static uint32_t state_size(struct progrun *run)
@@ -308,6 +341,7 @@ int main(void)
 			change_goes_to_the_other_slot_and_then_the_index),
 		cmocka_unit_test(change_is_in_force_for_the_next_packet),
 		cmocka_unit_test(packet_sees_the_old_limits_or_the_new_ones),
+		cmocka_unit_test(higher_rate_frees_at_once),
 		cmocka_unit_test(every_sketch_width_classifies),
 		cmocka_unit_test(
 			narrow_sketch_overestimates_and_wide_one_does_not),

@@ -17,7 +17,7 @@ MAN = (SOURCE / "natractl.8.scd").read_text()
 BPFFS = "/dev/null/bpffs"
 
 RATES = ["10Q", "", " 1M", "1M ", "-1M", "0x10", "nan", "inf", "1e",
-         "10M/s", "ten", "1", "999", "1.1P", "0k", "\x1b[1m", "1\n2"]
+         "10M/s", "ten", "10m", "1.1P", "0k", "\x1b[1m", "1\n2"]
 SIZES = ["10Q", "", "-1", "1 M", "nan", "0", "big", "99999999999999999999"]
 TIMES = ["10", "", "5 s", "-1s", "1m30", "0s", "0", "3601s", "soon", "nans"]
 NUMBERS = ["", "0", "-1", "+1", "1.5", "x", "1x", "99999999999999999999"]
@@ -68,7 +68,7 @@ COMMANDS = {
 }
 # Accepted by whoever accepts the option.
 GOOD = {
-    "--ingress": ["1k", "1P", "10Mi", "1e6", "1.5G", "0", "unlimited"],
+    "--ingress": ["1", "999", "1k", "1P", "10Mi", "1e6", "1.5G", "0", "unlimited"],
     "--ingress-burst": ["1", "64k", "default"],
     "--heavy-hitter-threshold": ["125000", "default"],
     "--horizon": ["9s", "1ns", "1.5ms", "default"],

@@ -270,12 +270,24 @@ void th_write_state(struct progrun *run, const struct natra_state *state)
 			 0);
 }
 
+/* What is set is owed under the limits of now, not under others before them. */
+static uint64_t active_limits(struct progrun *run)
+{
+	struct natra_config config;
+
+	assert_int_equal(bpf_map_lookup_elem(run->slot.config_fd,
+					     &run->slot.index, &config),
+			 0);
+	return config.active;
+}
+
 void th_set_tat(struct progrun *run, uint64_t tat_ns)
 {
 	size_t len;
 	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
 	state->tat_ns = tat_ns;
+	state->settled = active_limits(run);
 	th_write_state(run, state);
 }
 
@@ -293,6 +305,7 @@ void th_set_mice_tat(struct progrun *run, uint64_t tat_ns)
 	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
 	state->mice_tat_ns = tat_ns;
+	state->settled = active_limits(run);
 	th_write_state(run, state);
 }
 

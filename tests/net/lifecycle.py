@@ -344,7 +344,7 @@ def bad_input(r, rep):
     bad = [
             (at + ("--ingress", "10X"), "--ingress"),
             (at + ("--ingress", "-5M"), "--ingress"),
-            (at + ("--ingress", "1"), "--ingress"),
+            (at + ("--ingress", "10m"), "--ingress"),
             (at + ("--egress", "99999999999999999999"), "--egress"),
             (at + ("--egress", ""), "--egress"),
             (at + ("--ingress-burst", "1M"), "--ingress"),

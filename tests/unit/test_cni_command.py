@@ -130,7 +130,7 @@ class Add(Case):
             self.assertEqual("no record" in self.log, record != 0)
 
     def test_on_error_continue_is_not_for_mistakes(self):
-        for keys in ({"egressRate": 5}, {"fastPass": "x"},
+        for keys in ({"egressRate": -5}, {"fastPass": "x"},
                      {"prevResult": ...}, {"ingressBurst": -1}):
             self.fails(7, "ADD", self.conf(onError="continue", **keys))
             self.assertEqual(self.calls, [])

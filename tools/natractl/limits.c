@@ -91,7 +91,7 @@ static int refuse(const struct opts *opts, enum opt_id id, int r)
 	static const struct {
 		const char *metavar, *name, *examples, *range;
 	} quantities[] = {
-		{"RATE", "rate", "10M, 1.5G, 10Mi", "1k to 1P bit/s"},
+		{"RATE", "rate", "10M, 1.5G, 10Mi", "1 bit/s to 1P"},
 		{"SIZE", "size", "64k, 1Mi, 125000", "1 to 2^63 - 1 bytes"},
 		{"TIME", "time", "50ms, 2s", "1ns to 1h"},
 	};

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* natra_error() after a call that succeeded: there is none, neither of a call
+ * before nor of what it tried on the way. */
+#include "rig.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ID "errors"
+
+static struct natra *n;
+static struct pod pod;
+
+static int begin(void **state)
+{
+	(void)state;
+	rig_reset();
+	n = rig_open();
+	pod = pod_make("errors");
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	(void)state;
+	(void)natra_detach(n, &target);
+	pod_remove(&pod);
+	natra_close(n);
+	return 0;
+}
+
+static void fail_first(void)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	assert_int_equal(natra_query(n, "no such id", &info), -ENOENT);
+	says(n, "no such id", NULL);
+}
+
+static void expect_none(int r, const char *call)
+{
+	if (r != 0)
+		fail_msg("%s: %d: %s", call, r, natra_error(n));
+	if (natra_error(n)[0])
+		fail_msg("%s succeeded and says '%s'", call, natra_error(n));
+}
+
+/* After an error of another call; and again, of its own alone. */
+#define SILENT(call)                                                           \
+	do {                                                                   \
+		fail_first();                                                  \
+		expect_none(call, #call);                                      \
+		expect_none(call, #call);                                      \
+	} while (0)
+
+static int no_info(void *arg, const struct natra_info *info)
+{
+	(void)arg;
+	(void)info;
+	return 0;
+}
+
+static int no_entry(void *arg, const struct natra_hook_entry *entry)
+{
+	(void)arg;
+	(void)entry;
+	return 0;
+}
+
+static int no_cidr(void *arg, const char *cidr)
+{
+	(void)arg;
+	(void)cidr;
+	return 0;
+}
+
+static void no_call_that_succeeds_has_one(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID), other = target;
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_features features = NATRA_INIT(features);
+	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
+	struct natra_stats stats = NATRA_INIT(stats);
+	struct natra_info info = NATRA_INIT(info);
+	struct natra_flow flows[4];
+	char id[NATRA_ID_MAX + 1];
+	size_t len = 4;
+
+	(void)state;
+	other.id = "other";
+	SILENT(natra_probe(n, &features));
+	SILENT(natra_status(n));
+	SILENT(natra_policy_check(n, &policy));
+	SILENT(natra_record_unshaped(n, &target, &policy, "a test"));
+	SILENT(natra_query(n, ID, &info));
+	SILENT(natra_foreach(n, no_info, NULL));
+	SILENT(natra_attach(n, &target, &policy, NULL));
+	SILENT(natra_attach(n, &target, &policy, &info));
+	SILENT(natra_record_unshaped(n, &target, &policy, "a test"));
+	SILENT(natra_configure(n, ID, &policy));
+	SILENT(natra_check(n, ID, NULL));
+	SILENT(natra_check(n, ID, &policy));
+	SILENT(natra_query(n, ID, &info));
+	SILENT(natra_subnets(n, ID, no_cidr, NULL));
+	SILENT(natra_find(n, &target, id));
+	SILENT(natra_stats(n, ID, &stats));
+	SILENT(natra_top(n, ID, NATRA_EGRESS_DIR, flows, &len));
+	SILENT(natra_neighbours(n, ID, no_entry, NULL));
+	SILENT(natra_find_leftovers(n, &target, &leftovers));
+	SILENT(natra_remove_leftovers(n, &target));
+	SILENT(natra_foreach(n, no_info, NULL));
+	SILENT(natra_gc(n, NULL, NULL, 0, NULL));
+	SILENT(natra_detach(n, &other));
+	SILENT(natra_detach(n, &target));
+}
+
+/* What they find on the way is an error elsewhere. */
+static void what_is_not_missed_is_no_error(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	(void)state;
+	target.netns = "/nosuch/netns";
+	SILENT(natra_detach(n, &target));
+	target.id = NULL;
+	SILENT(natra_detach(n, &target));
+	target = pod_target(&pod, NULL);
+	target.ifname = "nosuch0";
+	SILENT(natra_detach(n, &target));
+}
+
+static void what_was_tried_first_is_no_error(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_info info = NATRA_INIT(info);
+
+	(void)state;
+	rig_sh("tc -n %s qdisc add dev eth0 root pfifo", pod.name);
+	SILENT(natra_attach(n, &target, &policy, &info));
+	assert_false(info.edt_active);
+	SILENT(natra_detach(n, &target));
+	/* A record of an interface that went, and one that came back. */
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	rig_sh("ip link del h-%s", pod.name);
+	SILENT(natra_query(n, ID, &info));
+	assert_true(info.interface_gone);
+	SILENT(natra_foreach(n, no_info, NULL));
+	SILENT(natra_gc(n, NULL, NULL, 0, NULL));
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(no_call_that_succeeds_has_one),
+		CASE(what_is_not_missed_is_no_error),
+		CASE(what_was_tried_first_is_no_error),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

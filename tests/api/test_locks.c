@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What excludes two attachers from one namespace: nobody in the pod can hold it,
+ * and nobody else for ever. */
+#include "rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOBODY 65534
+
+static struct pod pod;
+
+static int begin(void **state)
+{
+	(void)state;
+	rig_reset();
+	pod = pod_make("locks");
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	pod_remove(&pod);
+	return 0;
+}
+
+/* A process in the pod, without privileges, that locks its own namespace. */
+static pid_t lock_as_nobody(void)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		int fd;
+
+		if (setns(pod.fd, CLONE_NEWNET) < 0 || setgid(NOBODY) < 0 ||
+		    setuid(NOBODY) < 0)
+			_exit(1);
+		fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ||
+		    write(ready[1], "x", 1) != 1)
+			_exit(1);
+		(void)sleep(60);
+		_exit(0);
+	}
+	(void)close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	(void)close(ready[0]);
+	return pid;
+}
+
+struct attacher {
+	pthread_t thread;
+	bool only_record;
+	int result;
+	double seconds;
+	char error[256];
+};
+
+static void *attach(void *arg)
+{
+	struct attacher *a = arg;
+	struct natra_policy policy = policy_of(10, 10);
+	struct natra_target target =
+		pod_target(&pod, a->only_record ? "record" : "attach");
+	struct natra *n = rig_open();
+	struct timespec from, to;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &from);
+	a->result = a->only_record ? natra_record_unshaped(n, &target, &policy,
+							   "a test")
+				   : natra_attach(n, &target, &policy, NULL);
+	(void)clock_gettime(CLOCK_MONOTONIC, &to);
+	a->seconds = (double)(to.tv_sec - from.tv_sec) +
+		     (double)(to.tv_nsec - from.tv_nsec) / 1e9;
+	(void)snprintf(a->error, sizeof(a->error), "%s", natra_error(n));
+	(void)natra_detach(n, &target);
+	natra_close(n);
+	return NULL;
+}
+
+/* Both at the same time; fails the test if one has not ended after 20 s. */
+static void run_both(struct attacher *a)
+{
+	struct timespec until;
+
+	a[1].only_record = true;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			pthread_create(&a[i].thread, NULL, attach, &a[i]), 0);
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 20;
+	for (int i = 0; i < 2; i++) {
+		if (pthread_timedjoin_np(a[i].thread, NULL, &until) != 0)
+			fail_msg("%s hangs",
+				 i ? "natra_record_unshaped" : "natra_attach");
+	}
+}
+
+static void a_pod_cannot_hold_the_lock(void **state)
+{
+	struct attacher a[2] = {0};
+	pid_t pid = lock_as_nobody();
+
+	(void)state;
+	run_both(a);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(a[0].result, 0);
+	/* Of two ids for one interface the second is told so, or replaced. */
+	assert_true(a[1].result == 0 || a[1].result == -EBUSY);
+}
+
+static int lock_netns(char *path, size_t size)
+{
+	struct stat st;
+	int fd;
+
+	assert_int_equal(fstat(pod.fd, &st), 0);
+	rig_sh("mkdir -p -m 700 " BPFFS "/natra");
+	(void)snprintf(path, size, BPFFS "/natra/netns_%lu",
+		       (unsigned long)st.st_ino);
+	assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	return fd;
+}
+
+static void who_holds_it_is_not_waited_for_for_ever(void **state)
+{
+	struct attacher a[2] = {0};
+	struct natra *n = rig_open();
+	char path[128];
+	int fd = lock_netns(path, sizeof(path));
+
+	(void)state;
+	run_both(a);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(a[i].result, -EBUSY);
+		assert_true(a[i].seconds > 4 && a[i].seconds < 15);
+		assert_non_null(strstr(a[i].error, path));
+		assert_null(strchr(a[i].error, '\n'));
+	}
+	/* What somebody works with is not cleaned up ... */
+	assert_int_equal(natra_gc(n, NULL, NULL, 0, NULL), 0);
+	assert_int_equal(access(path, F_OK), 0);
+	(void)close(fd);
+	/* ... and what a killed process left is. */
+	assert_int_equal(natra_gc(n, NULL, NULL, 0, NULL), 0);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(errno, ENOENT);
+	natra_close(n);
+}
+
+static void waiting_ends_with_the_lock(void **state)
+{
+	struct attacher a = {0};
+	char path[128];
+	int fd = lock_netns(path, sizeof(path));
+
+	(void)state;
+	assert_int_equal(pthread_create(&a.thread, NULL, attach, &a), 0);
+	(void)usleep(300000);
+	(void)close(fd);
+	assert_int_equal(pthread_join(a.thread, NULL), 0);
+	assert_int_equal(a.result, 0);
+	assert_true(a.seconds < 4);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_pod_cannot_hold_the_lock),
+		CASE(who_holds_it_is_not_waited_for_for_ever),
+		CASE(waiting_ends_with_the_lock),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which interfaces still exist: asked of one attachment, and of very many. */
+#include "rig.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RECORDS    1000
+#define FEW        5
+#define NAMESPACES 250
+
+static struct natra *n;
+
+static int begin(void **state)
+{
+	(void)state;
+	rig_reset();
+	n = rig_open();
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	assert_int_equal(natra_gc(n, NULL, NULL, 0, NULL), 0);
+	natra_close(n);
+	return 0;
+}
+
+static struct natra_info query(const char *id)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	assert_int_equal(KEPT(natra_query(n, id, &info)), 0);
+	return info;
+}
+
+static size_t gc(void)
+{
+	size_t removed = 99;
+
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	return removed;
+}
+
+/* Its link is not pinned any more, which alone does not make it garbage. */
+static void an_attachment_without_its_link_goes_with_the_interface(void **state)
+{
+	struct natra_policy policy = policy_of(10, 10);
+	struct pod pod = pod_make("unlinked");
+	struct natra_target target = pod_target(&pod, "unlinked");
+
+	(void)state;
+	if (!rig_has_tcx())
+		skip();
+	policy.mode = NATRA_MODE_TCX_PODSIDE;
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	rig_sh("rm %s/ingress_link", query("unlinked").pin_path);
+	assert_int_equal(natra_check(n, "unlinked", NULL), -EBADE);
+	says(n, "link", NULL);
+	assert_false(query("unlinked").interface_gone);
+	assert_int_equal(gc(), 0);
+	assert_int_equal(KEPT(natra_configure(n, "unlinked", &policy)), 0);
+
+	rig_sh("ip link del h-unlinked");
+	assert_true(query("unlinked").interface_gone);
+	assert_int_equal(KEPT(natra_configure(n, "unlinked", &policy)),
+			 -ENODEV);
+	assert_int_equal(gc(), 1);
+	assert_int_equal(rig_pins(), 0);
+	pod_remove(&pod);
+}
+
+struct tally {
+	size_t all;
+	size_t gone;
+};
+
+static int count(void *arg, const struct natra_info *info)
+{
+	struct tally *tally = arg;
+
+	tally->all++;
+	tally->gone += info->interface_gone;
+	return 0;
+}
+
+static struct tally walk(void)
+{
+	struct tally tally = {0};
+
+	assert_int_equal(KEPT(natra_foreach(n, count, &tally)), 0);
+	return tally;
+}
+
+/* In every mode, an interface is there until it goes. */
+static void each_mode_is_there_until_it_goes(void **state)
+{
+	(void)state;
+	for (int mode = 1; mode < NATRA_MODE_MAX; mode++) {
+		struct natra_policy policy = policy_of(10, 10);
+		struct pod pod = pod_make("mode");
+		struct natra_target target = pod_target(&pod, "mode");
+		struct tally tally;
+		int r;
+
+		policy.mode = (enum natra_mode)mode;
+		r = natra_attach(n, &target, &policy, NULL);
+		if (r == 0) {
+			tally = walk();
+			assert_int_equal(tally.all, 1);
+			assert_int_equal(tally.gone, 0);
+			assert_int_equal(gc(), 0);
+			/* Its namespace stays, its number is not used again. */
+			rig_sh("ip link del h-mode");
+			tally = walk();
+			assert_int_equal(tally.all, 1);
+			assert_int_equal(tally.gone, 1);
+			assert_true(query("mode").interface_gone);
+			assert_int_equal(gc(), 1);
+		} else {
+			assert_int_equal(r, -EOPNOTSUPP);
+		}
+		pod_remove(&pod);
+	}
+}
+
+static double walk_seconds(size_t gone)
+{
+	double best = 1e9;
+
+	/* The least of some: other processes only add to it. */
+	for (int i = 0; i < 5; i++) {
+		struct timespec from, to;
+		struct tally tally;
+		double took;
+
+		(void)clock_gettime(CLOCK_MONOTONIC, &from);
+		tally = walk();
+		(void)clock_gettime(CLOCK_MONOTONIC, &to);
+		assert_int_equal(tally.all, RECORDS);
+		assert_int_equal(tally.gone, gone);
+		took = (double)(to.tv_sec - from.tv_sec) +
+		       (double)(to.tv_nsec - from.tv_nsec) / 1e9;
+		best = took < best ? took : best;
+	}
+	return best;
+}
+
+/* Many ids on few interfaces: records without programs do not mind. */
+static void record_many(const struct pod *pods)
+{
+	struct natra_policy policy = policy_of(10, 10);
+	char id[32];
+
+	for (int i = 0; i < RECORDS; i++) {
+		const struct pod *pod = &pods[i % FEW];
+		struct natra_target target;
+
+		(void)snprintf(id, sizeof(id), "many-%d", i);
+		target = pod_target(pod, id);
+		assert_int_equal(
+			natra_record_unshaped(n, &target, &policy, "a test"),
+			0);
+	}
+}
+
+static void many_are_listed_with_one_look_at_all_namespaces(void **state)
+{
+	struct pod pods[FEW];
+	double few, many;
+	size_t removed;
+	char name[16];
+
+	(void)state;
+	for (int i = 0; i < FEW; i++) {
+		(void)snprintf(name, sizeof(name), "walk-%d", i);
+		pods[i] = pod_make(name);
+	}
+	record_many(pods);
+	few = walk_seconds(0);
+	/* These are looked at, too, and none is anybody's. */
+	rig_sh("for i in $(seq %d); do echo netns add other-$i; done |"
+	       "ip -batch -",
+	       NAMESPACES);
+	many = walk_seconds(0);
+	print_message("%d records: %.3f s; beside %d namespaces more: %.3f s\n",
+		      RECORDS, few, NAMESPACES, many);
+	/* One look takes some ms; one for each record took a second. */
+	assert_true(many < 0.2 || many < 2 * few);
+
+	for (int i = 0; i < FEW; i++)
+		pod_remove(&pods[i]);
+	many = walk_seconds(RECORDS);
+	print_message("the same when all are gone: %.3f s\n", many);
+	assert_true(many < 0.2 || many < 2 * few);
+	removed = gc();
+	assert_int_equal(removed, RECORDS);
+	assert_int_equal(rig_pins(), 0);
+	rig_sh("for i in $(seq %d); do echo netns del other-$i; done |"
+	       "ip -batch -",
+	       NAMESPACES);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(an_attachment_without_its_link_goes_with_the_interface),
+		CASE(each_mode_is_there_until_it_goes),
+		CASE(many_are_listed_with_one_look_at_all_namespaces),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
