@@ -24,6 +24,24 @@ static uint32_t bank_slots(uint32_t bank)
 	return bank < 3 ? 1U << bank : BANK_SLOTS_MAX;
 }
 
+struct program_options engine_options(const struct meta *meta, enum half half,
+				      const struct subnets *subnets)
+{
+	const struct meta_half *h = &meta->half[half];
+	struct natra_policy policy = meta_get_policy(meta);
+	struct program_options options = {
+		.kind = h->hook_ingress ? PROGRAM_RX : PROGRAM_TX,
+		.has_l2 = meta->l2_halves >> half & 1,
+		.sketch_width = policy_effective(&policy).sketch_width,
+		.subnets = subnets,
+		.peer_is_to = half == HALF_EGRESS,
+	};
+
+	if (meta_is_paced(meta, half))
+		options.kind = PROGRAM_EDT;
+	return options;
+}
+
 bool engine_is_loaded(struct natra *n, const struct program_options *options)
 {
 	char path[PIN_PATH_MAX];

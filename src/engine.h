@@ -40,6 +40,10 @@ struct engine {
 void engine_close(struct engine *engine);
 #define cleanup_engine __attribute__((cleanup(engine_close)))
 
+/* What the program of a half has to be, from its record. */
+struct program_options engine_options(const struct meta *meta, enum half half,
+				      const struct subnets *subnets);
+
 /* Of the engine for these options. */
 uint64_t engine_id(const struct program_options *options);
 

@@ -80,6 +80,9 @@ void pin_unlock_netns(struct pin_key *key);
 /* Removes the locks that killed processes left. */
 int pin_gc_netns(struct natra *n);
 
+/* The directory of an id, which need not exist. ret_path: PIN_PATH_MAX bytes. */
+int pin_key_path(struct natra *n, const char *id, char *ret_path);
+
 /* Removes the key's directory if it is empty; it must be locked. */
 void pin_remove_key(const struct pin_key *key);
 

@@ -83,26 +83,6 @@ static bool half_wanted(const struct attempt *a, enum half half)
 	}
 }
 
-/* The program of a half that is on record. */
-static struct program_options half_options(const struct meta *meta,
-					   enum half half,
-					   const struct subnets *subnets)
-{
-	const struct meta_half *h = &meta->half[half];
-	struct natra_policy policy = meta_get_policy(meta);
-	struct program_options options = {
-		.kind = h->hook_ingress ? PROGRAM_RX : PROGRAM_TX,
-		.has_l2 = meta->l2_halves >> half & 1,
-		.sketch_width = policy_effective(&policy).sketch_width,
-		.subnets = subnets,
-		.peer_is_to = half == HALF_EGRESS,
-	};
-
-	if (meta_is_paced(meta, half))
-		options.kind = PROGRAM_EDT;
-	return options;
-}
-
 static int load_half(struct attempt *a, enum half half)
 {
 	struct meta *meta = &a->gen.meta;
@@ -110,7 +90,7 @@ static int load_half(struct attempt *a, enum half half)
 	int r;
 
 	place_half(a, half);
-	options = half_options(meta, half, a->subnets);
+	options = engine_options(meta, half, a->subnets);
 	meta->limits[half] =
 		policy_limits(a->policy, half, meta_is_paced(meta, half));
 	r = engine_enter(a->n, &a->gen, half, &options, &meta->limits[half],
@@ -171,7 +151,7 @@ static int attach_site(struct attempt *a, struct netlink *nl, bool on_host)
 static int can_pace(const struct attempt *a, enum half half)
 {
 	struct program_options options =
-		half_options(&a->gen.meta, half, a->subnets);
+		engine_options(&a->gen.meta, half, a->subnets);
 
 	options.kind = PROGRAM_EDT;
 	options.has_l2 =
@@ -460,7 +440,7 @@ static bool same_engines(const struct meta *meta, const struct subnets *subnets)
 {
 	for (int i = 0; i < HALF_MAX; i++) {
 		struct program_options options =
-			half_options(meta, (enum half)i, subnets);
+			engine_options(meta, (enum half)i, subnets);
 
 		if (meta->half[i].hook &&
 		    engine_id(&options) != meta->slot[i].engine)
@@ -492,7 +472,7 @@ static int keep(struct natra *n, struct pin_gen *gen,
 	(void)str_copy(gen->meta.label, sizeof(gen->meta.label),
 		       request->label);
 	for (int i = 0; i < HALF_MAX; i++) {
-		struct program_options options = half_options(
+		struct program_options options = engine_options(
 			&gen->meta, (enum half)i, request->subnets);
 		int r = gen->meta.half[i].hook
 				? engine_renew(n, &gen->meta.slot[i], &options)
