@@ -459,7 +459,7 @@ int natra_tx_nets(struct __sk_buff *skb)
  * Before Linux 6.7, fq sends packets of the highest priority at once, whatever
  * their departure time. The one below has the same band since then.
  */
-static __noinline void heed_fq(struct __sk_buff *skb)
+static __always_inline void heed_fq(struct __sk_buff *skb)
 {
 	__u32 priority = skb->priority;
 
