@@ -140,7 +140,8 @@ def headers(rep, a):
         Natra(r.pod).attach(None, CAP)
         sender = Sender(r.pod, "eth0").plain
         for name, make in HEADERS.items():
-            verdict(rep, name, *through(r, frames(sender, make), a))
+            rep.measure(name, lambda name=name, make=make: verdict(
+                    rep, name, *through(r, frames(sender, make), a)))
 
 
 def wire_out(r, a, src, *options):
@@ -156,21 +157,29 @@ def wire_out(r, a, src, *options):
     return offered, rate
 
 
+def ports(r, rep, a, fast_pass):
+    verdict(rep, f"{fast_pass}: one elephant from 2000 ports",
+            *wire_out(r, a, r.pod, "--ports", 2000), past=fast_pass == "free")
+
+
+def connections(r, rep, a, fast_pass):
+    p = r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps",
+               OFFERED / 8 / 53000, "--seconds", a.settle + a.seconds + 1)
+    r.wait_flow(r.out_of())
+    time.sleep(a.settle)
+    verdict(rep, f"{fast_pass}: connections of 50 kB", OFFERED,
+            rig.wire_rate(r.client, a.seconds), past=fast_pass == "free")
+    r.stop([p])
+
+
 def flows(rep, a):
     for fast_pass in ("free", "charged"):
         with Rig() as r:
             r.nginx(size=50000)
             Natra(r.pod, "--fast-pass", fast_pass).attach(CAP, CAP)
-            verdict(rep, f"{fast_pass}: one elephant from 2000 ports",
-                    *wire_out(r, a, r.pod, "--ports", 2000),
-                    past=fast_pass == "free")
-            r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps",
-                   OFFERED / 8 / 53000, "--seconds", a.settle + a.seconds + 1)
-            r.wait_flow(r.out_of())
-            time.sleep(a.settle)
-            verdict(rep, f"{fast_pass}: connections of 50 kB", OFFERED,
-                    rig.wire_rate(r.client, a.seconds),
-                    past=fast_pass == "free")
+            rep.measure(f"{fast_pass}: ports", ports, r, rep, a, fast_pass)
+            rep.measure(f"{fast_pass}: connections", connections, r, rep, a,
+                        fast_pass)
             Natra(r.client).attach(CAP, CAP)
             keys = [k for k in hash_keys() if any(k)]
     rep.least("attached directions, by their keys of the hash",
@@ -275,8 +284,9 @@ def net_admin(rep, a):
                 Natra(r.pod, "--mode", mode).attach(CAP, CAP)
                 for what in group:
                     src = getattr(tenant, what)()
-                    verdict(rep, f"{mode}: {what.replace('_', ' ')}",
-                            *wire_out(r, a, src), past=what in past)
+                    rep.measure(what, lambda what=what, src=src: verdict(
+                            rep, f"{mode}: {what.replace('_', ' ')}",
+                            *wire_out(r, a, src), past=what in past))
                 tenant.close()
 
 
@@ -290,13 +300,17 @@ def bypass(rep, a):
             frame = routed(r)
             meter = r.out_of(header=rig.ETH_IPV4_UDP)
             seconds_of(lambda: sender.plain.send(frame), a.settle)
-            begin, before = meter.read()
-            offered = seconds_of(lambda: sender.plain.send(frame), a.seconds)
-            end, after = meter.read()
-            verdict(rep, f"{mode}: around the qdisc layer", offered * 8,
-                    (after - before) * 8 / (end - begin),
-                    past=mode.endswith("podside"))
+            rep.measure(mode, around, rep, a, mode, meter,
+                        lambda: sender.plain.send(frame))
             natra.detach()
+
+
+def around(rep, a, mode, meter, send):
+    begin, before = meter.read()
+    offered = seconds_of(send, a.seconds)
+    end, after = meter.read()
+    verdict(rep, f"{mode}: around the qdisc layer", offered * 8,
+            (after - before) * 8 / (end - begin), past=mode.endswith("podside"))
 
 
 def routed(r):
