@@ -111,11 +111,11 @@ class Tally(Logs):
 
 
 class Matrix(Logs):
-    def errors(self, inside):
+    def errors(self, inside, reason="skip: no netkit"):
         """What tools/check's own function says of a test of suite cni that is
         skipped natively and has this result in a VM."""
         self.suite("bpf", ["a"], {"a": ("OK", "")})
-        self.suite("cni", ["b"], {"b": ("SKIP", "no netkit\n")})
+        self.suite("cni", ["b"], {"b": ("SKIP", f"{reason}\n")})
         self.suite("vm-6.1", ["vm-6.1"], {"vm-6.1": ("OK", "")})
         (self.logs / "vm-6.1.results").write_text(inside)
         check = (HERE / "../../tools/check").read_text()
@@ -134,6 +134,9 @@ class Matrix(Logs):
     def test_not_tried_elsewhere(self):
         self.assertEqual(self.errors("a PASS\n"),
                          ["error: b was skipped everywhere"])
+
+    def test_copy_without_history(self):
+        self.assertEqual(self.errors("a PASS\n", "skip: no git history: x"), [])
 
     def test_tried_somewhere(self):
         self.assertEqual(self.errors("b PASS\n"), [])
