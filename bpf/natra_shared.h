@@ -120,8 +120,8 @@ struct natra_limits {
 };
 
 /*
- * Value of natra_config. User space writes the slot that is not active, then
- * the index: a packet sees the old limits or the new ones.
+ * An entry of the map natra_configs. User space writes the slot that is not
+ * active, then the index: a packet sees the old limits or the new ones.
  */
 struct natra_config {
 	__u64 active; /* counts changes; the lowest bit is the index */

@@ -62,7 +62,7 @@ int pin_key_path(struct natra *n, const char *id, char *ret_path)
 	len = snprintf(ret_path, PIN_PATH_MAX, "%s/%s/%016llx%016llx", n->bpffs,
 		       PIN_DIR, (unsigned long long)(h >> 64),
 		       (unsigned long long)h);
-	/* Room for "/<generation>/<half>_counters" behind it. */
+	/* Room for "/<generation>/<half>_link" and "/<generation>/subnets". */
 	if (len + 64 > PIN_PATH_MAX)
 		return too_long(n);
 	return 0;

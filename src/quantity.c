@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Kubernetes quantities and times, exact: a decimal number of up to 38 digits
+ * Kubernetes quantities and times, exact: a decimal number of up to 30 digits
  * times a suffix, in integer arithmetic, rounded up like Quantity.Value().
  */
 #include <errno.h>

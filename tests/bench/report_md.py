@@ -9,13 +9,6 @@ import compare
 from statistic import Results
 from targets import WAYS, missed, paced, targets
 
-# The comparison that this one is held against: 10 Mbit/s each way, two kernels.
-PUBLISHED = (("no limiter", "396 / 330", "332 / 221 ms", "333 / 225 ms", "665"),
-             ("upstream", "10.0 / 10.0", "58 / 1829 ms", "5519 / 23 ms",
-              "5576"),
-             ("natra", "10.0 / 10.0", "5922 / 22 ms", "6155 / 21.5 ms",
-              "12077"))
-PUBLISHED_SLAB_KIB = 251
 NAMES = {"none": "no limiter", "upstream": "upstream",
          "upstream-debian": "upstream, Debian's",
          "upstream-containerd": "upstream, containerd's burst",
@@ -106,8 +99,6 @@ def mixed(res):
             "way; both pods serve 6 kB files, each on a new connection.", "",
             *(rows["tilt"] and ["At full tilt:", ""]),
             *table(head, rows["tilt"]),
-            "The published comparison, on other machines:", "",
-            *table(head, PUBLISHED),
             *(rows["fixed"] and ["At a fixed load" + (
                     f", {offered:.0f} requests/s to each pod:" if offered
                     else ":"), ""]),
@@ -171,8 +162,7 @@ def latency(res):
     return rows and [
             "## Latency under load", "",
             "Round trips of one TCP connection, p50 / p99 in ms, at a cap of "
-            "100 Mbit/s. Published of upstream's: 226 ms into the pod, 10.8 ms "
-            "out of it.", "",
+            "100 Mbit/s.", "",
             *table(("", "idle", "stream into the pod",
                     "stream out of the pod"), rows)]
 
@@ -248,13 +238,12 @@ def cost(res):
             *(adds and ["An ADD, medians:", ""]),
             *table(("", "wall, ms", "CPU, ms", "peak RSS, KiB"), adds),
             *mean_add(res),
-            *(memory and ["The kernel's memory for each limited pod, KiB "
-                          f"(published of upstream's: {PUBLISHED_SLAB_KIB}, of "
-                          "the first column's kind). All but *memlock* are the "
-                          "whole machine's, before and after: what else it does "
-                          "makes a few KiB, also below 0. *memlock* is what "
-                          "the kernel charges for natra's programs and maps; "
-                          "most of it is in vmalloc too.", ""]),
+            *(memory and ["The kernel's memory for each limited pod, KiB. All but "
+                          "*memlock* are the whole machine's, before and after: "
+                          "what else it does makes a few KiB, also below 0. "
+                          "*memlock* is what the kernel charges for natra's "
+                          "programs and maps; most of it is in vmalloc too.",
+                          ""]),
             *table(("", "pods", "slab, stacks and page tables", "slab",
                     "stacks", "page tables", "vmalloc", "per-CPU", "memlock"),
                    memory),

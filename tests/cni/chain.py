@@ -94,6 +94,13 @@ class Lan(Rig):
         self.stop(procs)
         return got
 
+    def capped(self, rep, what, pod, pod_ip, peer, peer_ip, a):
+        """The cap holds both ways."""
+        got = self.rates(pod, pod_ip, peer, peer_ip, a.settle, a.seconds)
+        for way, rate in zip(("in", "out"), got):
+            rep.near(f"{what}: cap {way}", rate / 1e6, CAP / 1e6, 0.10,
+                     " Mbit/s")
+
 
 def fails(rep, what, call, *args, words=(), by="natra"):
     """It must fail, by that plugin, and say these words."""
@@ -153,10 +160,8 @@ def chain(r, rep, kind, a):
     rep.equal(f"{kind}: network and label", (info["network"], info["label"]),
               (f"net-{kind}", "shop/web-0"))
     pod_ip = result["ips"][0]["address"].split("/")[0]
-    got = r.rates(pod, pod_ip, r.peer(peer), peer_ip, a.settle, a.seconds)
-    for way, rate in zip(("in", "out"), got):
-        rep.near(f"{kind}, {info['mode']}: cap {way}", rate / 1e6, CAP / 1e6,
-                 0.10, " Mbit/s")
+    what = f"{kind}, {info['mode']}"
+    rep.measure(what, r.capped, rep, what, pod, pod_ip, r.peer(peer), peer_ip, a)
     natractl("set", info["id"], "--ingress", "20M", "--egress", "7M")
     cni.check(c)
     rep.equal(f"{kind}: CHECK leaves what was set live",
@@ -246,6 +251,15 @@ def gc(r, rep):
         p.close()
 
 
+def status_time(natra, rep, a):
+    times = []
+    for _ in range(41):
+        natra.status()
+        times.append(natra.answers["natra"].seconds)
+    rep.most("STATUS, median", statistics.median(times) * 1e3, a.status_ms,
+             " ms")
+
+
 def status(r, rep, a):
     """Cheap enough for a node's readiness, with pods and without."""
     natra = r.libcni("net-status", [NATRA], "1.1.0")
@@ -254,12 +268,7 @@ def status(r, rep, a):
           for i, p in enumerate(pods)]
     for c, p in zip(cs, pods):
         natra._run(NATRA, "ADD", c, p.prev_result("1.1.0"))
-    times = []
-    for _ in range(41):
-        natra.status()
-        times.append(natra.answers["natra"].seconds)
-    rep.most("STATUS, median", statistics.median(times) * 1e3, a.status_ms,
-             " ms")
+    rep.measure("STATUS", status_time, natra, rep, a)
     for c in cs:
         natra.delete(c)
     for p in pods:

@@ -260,14 +260,8 @@ def banks():
             if d.startswith("engine_")}
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--pods", type=int, default=1000)
-    p.add_argument("--node", type=int, default=500)
-    a = p.parse_args()
-    natra = find_natra()
-    plugin.isolate()
-    rep, failures = Report(), Failures()
+def churned(rep, natra, a):
+    failures = Failures()
     objects = natra_objects()
     # Caches and modules come with the first ones.
     churn(Churn(natra, failures), 2 * AT_ONCE, first=a.pods)
@@ -292,6 +286,17 @@ def main():
     slack = max(SLACK_KIB, POD_SLACK_KIB * (a.pods + a.node))
     wait_until(lambda: grown(memory) <= slack)
     rep.most("kernel memory more than before", grown(memory), slack, " KiB")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--pods", type=int, default=1000)
+    p.add_argument("--node", type=int, default=500)
+    a = p.parse_args()
+    natra = find_natra()
+    plugin.isolate()
+    rep = Report()
+    rep.measure("churn", churned, rep, natra, a)
     rep.end()
 
 

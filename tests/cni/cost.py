@@ -185,6 +185,8 @@ def mean_cpu_ms(rows):
 
 def beside(rep, a, natra, upstream, pods):
     """natra's figures next to upstream's and the kernel's part."""
+    # A repetition, too, takes interfaces that nothing was attached to.
+    pods.reverse()
     got = turns(natra, upstream, pods, a.rounds)
     # For comparison: what the dynamic loader adds.
     got["natra, shared libraries"] = [
@@ -249,9 +251,9 @@ def main():
         delete(path, pods[0])
     pods[0].close()
     pods[0] = Veth("n0", "v0")
-    beside(rep, a, natra, upstream, pods)
+    rep.measure("ADDs beside upstream's", beside, rep, a, natra, upstream, pods)
     for mode in ("clsact-podside",) + ("tcx-podside",) * has_tcx():
-        node(rep, natra, pods, mode)
+        rep.measure(f"{mode}: a node's ADDs", node, rep, natra, pods, mode)
     rep.end()
 
 

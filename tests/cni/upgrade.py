@@ -4,8 +4,9 @@
 replaced, a plugin that is swapped under a live pod keeps its limits, and what a
 newer ABI pinned is left alone with a message that names both.
 
-State of ABI 1 is made twice: by the last commit that pinned it, where there is
-a history to build it from, and by this file.
+State of ABI 1 is made twice: by the last commit that pinned it, and by this file.
+Where there is no history to build that commit from, the rest is tested, and if
+nothing failed, the script is skipped; in CI that is a failure.
 """
 import ctypes
 import glob
@@ -65,11 +66,8 @@ def old_natractl():
                               stdout=subprocess.PIPE).stdout
         subprocess.run(["tar", "-xC", f"{build}/source"], input=tree,
                        check=True)
-        try:
-            sh("meson", "setup", f"{build}/build", f"{build}/source",
-               "-Dtests=disabled", "-Dman=disabled", timeout=60)
-        except RuntimeError:
-            return None                 # it wants libnl-route-3, too
+        sh("meson", "setup", f"{build}/build", f"{build}/source",
+           "-Dtests=disabled", "-Dman=disabled", timeout=60)
         sh("ninja", "-C", f"{build}/build", "tools/natractl/natractl",
            timeout=240)
     return path
@@ -529,8 +527,6 @@ def main():
     rep = Report()
     os.makedirs(PINS, mode=0o700, exist_ok=True)
     pod = Veth("upgrade", "vupgrade")
-    if not natractl_old:
-        rep.shown("no history: without the build of", OLD_COMMIT)
     test_old(rep, pod, natractl_old)
     pod.run("ip", "addr", "add", f"{POD_IP}/24", "dev", "eth0")
     sh("ip", "addr", "add", f"{NODE_IP}/24", "dev", pod.host)
@@ -539,6 +535,11 @@ def main():
     test_formula(rep, pod)
     test_newer(rep, pod)
     pod.close()
+    if not natractl_old and os.environ.get("CI") == "true":
+        rep.true(f"the history has {OLD_COMMIT} (fetch-depth: 0)", False)
+    elif not natractl_old and not rep.failed:
+        plugin.skip(f"no git history: {OLD_COMMIT}, which pins ABI {OLD_ABI}, is "
+                    "missing")
     rep.end()
 
 

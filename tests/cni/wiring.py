@@ -65,10 +65,8 @@ def story(r, rep, kind, pod, mode, a):
     do("CHECK")
     info = attachment(pod.path)
     rep.shown(f"{kind} {mode}", f"{info['mode']}, EDT {info['edt_active']}")
-    got = r.rates(pod, ip, r.peer(peer), peer_ip, a.settle, a.seconds)
-    for way, rate in zip(("in", "out"), got):
-        rep.near(f"{kind} {mode}: cap {way}", rate / 1e6, CAP / 1e6, 0.10,
-                 " Mbit/s")
+    what = f"{kind} {mode}"
+    rep.measure(what, r.capped, rep, what, pod, ip, r.peer(peer), peer_ip, a)
     do("CHECK")
     do("DEL")
     do("DEL")

@@ -548,10 +548,11 @@ class Elephant:
         return (got[1] - got[0]) * 8 / (end - start) * 1514 / 1448
 
 
-def p99_limit_ms(base):
-    """1.5 times the p99 without a cap, or 2 ms more where that is little: on
-    two cores that much comes and goes by itself."""
-    return max(1.5 * base, base + 2)
+def p99_limit_ms(idle):
+    """What requests beside capped streams may take: 1.5 times the p99 of requests
+    that have the machine to themselves, or 2 ms more where that is little: on two
+    cores that much comes and goes by itself."""
+    return max(1.5 * idle, idle + 2)
 
 
 def percentile(ordered, p):

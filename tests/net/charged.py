@@ -38,6 +38,13 @@ def opened(r):
     return int(values[names.index("ActiveOpens")])
 
 
+def alone(r, a, rps):
+    """Mice at `rps` with nothing beside them and no limiter."""
+    p = r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps", rps,
+               "--seconds", a.seconds)
+    return r.load_end(p, r.client)
+
+
 def one(r, a, rps, lim):
     """Mice at `rps` beside elephants."""
     if lim:
@@ -73,6 +80,27 @@ def show(rep, name, got):
               f"{got['elephant'][1] / 1e6:.2f} Mbit/s")
 
 
+def offered(r, rep, a, m, rps, lim):
+    """Mice at `rps`, which is `m` times the cap."""
+    cap = bits(CAP)
+    idle = alone(r, a, rps) if m < SHARE else None
+    got = one(r, a, rps, lim)
+    show(rep, f"{m:g} x cap, {lim.name}", got)
+    for i, way in enumerate(("in", "out")):
+        # Where mice crowd out the acknowledgements, the stream into the pod need
+        # not fill its cap, but keep its part.
+        rep.most(f"{m:g} x cap: sum {way}", got["wire"][i] / 1e6,
+                 1.05 * cap / 1e6, " Mbit/s")
+        if way == "out" or m < SHARE:
+            rep.least(f"{m:g} x cap: sum {way}", got["wire"][i] / 1e6,
+                      0.95 * cap / 1e6, " Mbit/s")
+        rep.least(f"{m:g} x cap: elephant {way}", got["elephant"][i] / 1e6,
+                  0.15 * cap / 1e6, " Mbit/s")
+    if idle:
+        rep.most(f"{m:g} x cap: p99", got["p99_ms"],
+                 rig.p99_limit_ms(idle["p99_ms"]), " ms")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--mode", help="one attach mode; default: natra's choice")
@@ -97,28 +125,8 @@ def main():
         options += ["--mode", a.mode] if a.mode else []
         lim = limiter(a.limiter, r.pod, *options)
         for m in map(float, a.multiples.split(",")):
-            rps = m * cap / 8 / size
-            base = None
-            if m < SHARE:
-                base = one(r, a, rps, None)
-                show(rep, f"{m:g} x cap, no limiter", base)
-            got = one(r, a, rps, lim)
-            show(rep, f"{m:g} x cap, {lim.name}", got)
-            for i, way in enumerate(("in", "out")):
-                # Where mice crowd out the acknowledgements, the stream
-                # into the pod need not fill its cap, but keep its part.
-                rep.most(f"{m:g} x cap: sum {way}", got["wire"][i] / 1e6,
-                         1.05 * cap / 1e6, " Mbit/s")
-                if way == "out" or m < SHARE:
-                    rep.least(f"{m:g} x cap: sum {way}",
-                              got["wire"][i] / 1e6, 0.95 * cap / 1e6,
-                              " Mbit/s")
-                rep.least(f"{m:g} x cap: elephant {way}",
-                          got["elephant"][i] / 1e6,
-                          0.15 * cap / 1e6, " Mbit/s")
-            if base:
-                rep.most(f"{m:g} x cap: p99", got["p99_ms"],
-                         rig.p99_limit_ms(base["p99_ms"]), " ms")
+            rep.measure(f"{m:g} x cap", offered, r, rep, a, m,
+                        m * cap / 8 / size, lim)
     rep.end()
 
 

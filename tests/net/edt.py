@@ -98,7 +98,7 @@ def nothing_lost(r, rep, lim, before, after, refused=0, overtaken=0):
     again = max(0, again - probes)
     rep.equal("  dropped by natra, by fq; retransmitted",
               (refused, fq_drops(r.pod), max(0, again - overtaken)),
-              (0, 0, 0))
+              (0, 0, 0), exact=False)
 
 
 def fq_drops(pod):
@@ -126,7 +126,7 @@ def cell(r, rep, a, mode, rate, flows):
     # later.
     refused = dropped(lim.stats()["egress"])
     if 4 * flows * GSO_BITS <= HORIZON_S * cap:
-        rep.equal("  refused in the burst", refused, 0)
+        rep.equal("  refused in the burst", refused, 0, exact=False)
     else:
         rep.shown("  refused in the burst", refused)
     got = stepped_rate(meter, seconds)
@@ -175,7 +175,8 @@ def grid(r, rep, a):
             rep.shown("left out, too much for this machine",
                       f"{rate} {flows} flows")
         else:
-            cell(r, rep, a, modes[i % len(modes)], rate, flows)
+            rep.measure(f"{rate} {flows} flows", cell, r, rep, a,
+                        modes[i % len(modes)], rate, flows)
 
 
 class Flood:
@@ -223,7 +224,8 @@ def blocked(r, rep, a):
     rep.least("  time that the sender is blocked by its socket",
               told["blocked"], 0.5)
     rep.equal("  refused by the socket, dropped by natra, by fq",
-              (told["refused"], dropped(stats), fq_drops(r.pod)), (0, 0, 0))
+              (told["refused"], dropped(stats), fq_drops(r.pod)), (0, 0, 0),
+              exact=False)
     lim.detach()
 
 
@@ -268,7 +270,8 @@ def stamps(r, rep):
         near_cap(rep, f"udp {RATE} x3, stamps of {clock}", flood.rate(2, 1.5))
         flood.end()
     rep.equal("  dropped by natra, by fq", (dropped(lim.stats()["egress"]),
-                                            fq_drops(r.pod)), (0, 0))
+                                            fq_drops(r.pod)), (0, 0),
+              exact=False)
     lim.detach()
 
 
@@ -381,13 +384,14 @@ def around_the_hooks(r, rep, mode, seen):
 
 
 def admin(r, rep, a):
-    admin_fq(r, rep, a)
-    admin_clsact(r, rep)
+    rep.measure("admin: fq", admin_fq, r, rep, a)
+    rep.measure("admin: clsact", admin_clsact, r, rep)
     modes = Natra.modes()
     if "tcx-podside" in modes:
-        admin_out_of_reach(r, rep, "tcx-podside")
+        rep.measure("admin: tcx-podside", admin_out_of_reach, r, rep,
+                    "tcx-podside")
     hostside = next(m for m in modes if m.endswith("hostside"))
-    admin_out_of_reach(r, rep, hostside)
+    rep.measure(f"admin: {hostside}", admin_out_of_reach, r, rep, hostside)
     around_the_hooks(r, rep, modes[0], 0)
     around_the_hooks(r, rep, hostside, 100)
 
@@ -459,10 +463,12 @@ def main():
     p.add_argument("--settle", type=float, default=1.5)
     p.add_argument("--skew", type=float, default=1,
                    help="cap this times the rate, to see the test fail")
-    parts = {"grid": lambda: grid(r, rep, a), "udp": lambda: blocked(r, rep, a),
-             "stamps": lambda: stamps(r, rep),
-             "pacing": lambda: pacing(r, rep, a),
-             "admin": lambda: admin(r, rep, a), "qdisc": lambda: qdisc(r, rep),
+    parts = {"grid": lambda: grid(r, rep, a),
+             "udp": lambda: rep.measure("udp", blocked, r, rep, a),
+             "stamps": lambda: rep.measure("stamps", stamps, r, rep),
+             "pacing": lambda: rep.measure("pacing", pacing, r, rep, a),
+             "admin": lambda: admin(r, rep, a),
+             "qdisc": lambda: rep.measure("qdisc", qdisc, r, rep),
              "gso": lambda: gso(r, rep)}
     p.add_argument("--only", help="of the above, by comma")
     a = p.parse_args()

@@ -145,7 +145,8 @@ def headers(rep, a):
         Natra(r.pod).attach(None, CAP)
         sender = Sender(r.pod, "eth0").plain
         for name, make in HEADERS.items():
-            verdict(rep, name, *through(r, frames(sender, make), a))
+            rep.measure(name, lambda name=name, make=make: verdict(
+                    rep, name, *through(r, frames(sender, make), a)))
 
 
 def wire_out(r, a, src, *options):
@@ -161,21 +162,29 @@ def wire_out(r, a, src, *options):
     return offered, rate
 
 
+def ports(r, rep, a, fast_pass):
+    verdict(rep, f"{fast_pass}: one elephant from 2000 ports",
+            *wire_out(r, a, r.pod, "--ports", 2000), past=fast_pass == "free")
+
+
+def connections(r, rep, a, fast_pass):
+    p = r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps",
+               OFFERED / 8 / 53000, "--seconds", a.settle + a.seconds + 1)
+    r.wait_flow(r.out_of())
+    time.sleep(a.settle)
+    verdict(rep, f"{fast_pass}: connections of 50 kB", OFFERED,
+            rig.wire_rate(r.client, a.seconds), past=fast_pass == "free")
+    r.stop([p])
+
+
 def flows(rep, a):
     for fast_pass in ("free", "charged"):
         with Rig() as r:
             r.nginx(size=50000)
             Natra(r.pod, "--fast-pass", fast_pass).attach(CAP, CAP)
-            verdict(rep, f"{fast_pass}: one elephant from 2000 ports",
-                    *wire_out(r, a, r.pod, "--ports", 2000),
-                    past=fast_pass == "free")
-            r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps",
-                   OFFERED / 8 / 53000, "--seconds", a.settle + a.seconds + 1)
-            r.wait_flow(r.out_of())
-            time.sleep(a.settle)
-            verdict(rep, f"{fast_pass}: connections of 50 kB", OFFERED,
-                    rig.wire_rate(r.client, a.seconds),
-                    past=fast_pass == "free")
+            rep.measure(f"{fast_pass}: ports", ports, r, rep, a, fast_pass)
+            rep.measure(f"{fast_pass}: connections", connections, r, rep, a,
+                        fast_pass)
             Natra(r.client).attach(CAP, CAP)
             keys = [k for k in hash_keys() if any(k)]
     rep.least("attached directions, by their keys of the hash",
@@ -280,8 +289,9 @@ def net_admin(rep, a):
                 Natra(r.pod, "--mode", mode).attach(CAP, CAP)
                 for what in group:
                     src = getattr(tenant, what)()
-                    verdict(rep, f"{mode}: {what.replace('_', ' ')}",
-                            *wire_out(r, a, src), past=what in past)
+                    rep.measure(what, lambda what=what, src=src: verdict(
+                            rep, f"{mode}: {what.replace('_', ' ')}",
+                            *wire_out(r, a, src), past=what in past))
                 tenant.close()
 
 
@@ -298,14 +308,18 @@ def bypass(rep, a):
             natra = Natra(r.pod, "--mode", mode).attach(CAP, CAP)
             meter = r.out_of(header=rig.ETH_IPV4_UDP)
             for way, send in ways.items():
+                what = f"{mode}: {way}"
                 seconds_of(send, a.settle)
-                begin, before = meter.read()
-                offered = seconds_of(send, a.seconds)
-                end, after = meter.read()
-                verdict(rep, f"{mode}: {way}", offered * 8,
-                        (after - before) * 8 / (end - begin),
-                        past=mode.endswith("podside"))
+                rep.measure(what, around, rep, a, what, meter, send,
+                            mode.endswith("podside"))
             natra.detach()
+
+
+def around(rep, a, what, meter, send, past):
+    begin, before = meter.read()
+    offered = seconds_of(send, a.seconds)
+    end, after = meter.read()
+    verdict(rep, what, offered * 8, (after - before) * 8 / (end - begin), past)
 
 
 def routed(r):
@@ -327,15 +341,19 @@ def ethertypes(rep, a):
             natra = Natra(r.pod, "--mode", mode).attach(CAP, CAP)
             for type_ in TYPES if mode == Natra.modes()[0] else TYPES[:1]:
                 for way, (sender, *to) in ways.items():
-                    taken = Taken(*to, type_)
-                    frame = eth(type_, BODY)
-                    send = frames(sender.plain, lambda _: frame)
-                    seconds_of(send, a.settle)
-                    taken.count()
-                    offered = seconds_of(send, a.seconds)
-                    verdict(rep, f"{mode}: {type_:#06x} {way}", offered * 8,
-                            taken.count() * len(frame) * 8 / a.seconds)
+                    what = f"{mode}: {type_:#06x} {way}"
+                    rep.measure(what, frames_of_type, rep, a, what, sender,
+                                Taken(*to, type_), type_)
             natra.detach()
+
+
+def frames_of_type(rep, a, what, sender, taken, type_):
+    frame = eth(type_, BODY)
+    send = frames(sender.plain, lambda _: frame)
+    seconds_of(send, a.settle)
+    taken.count()
+    offered = seconds_of(send, a.seconds)
+    verdict(rep, what, offered * 8, taken.count() * len(frame) * 8 / a.seconds)
 
 
 # 127 ns for a byte.
@@ -353,26 +371,30 @@ def segments(rep, a):
     with Rig() as r:
         sender = Sender(r.pod, "eth0")
         for mode in Natra.modes():
-            lim = Natra(r.pod, "--mode", mode, "--edt", "off", "--fast-pass",
-                        "off", "--egress-burst", "1k")
-            lim.attach(None, str(int(SEGMENTS_RATE)))
-            sender.send_gso(packet, len(small), 1, GSO_TCPV4, 16, l4=60)
-            begin = time.monotonic()
-            charged = total(lim.stats()["egress"])
-            owed_s = charged * 8 / SEGMENTS_RATE
-            sent = 0
-            while time.monotonic() < begin + owed_s + 0.5:
-                try:
-                    sender.plain.send(small)
-                except OSError:         # the hook said no
-                    pass
-                sent += 1
-                time.sleep(max(0, begin + sent * FOLLOW_S - time.monotonic()))
-            refused = lim.stats()["egress"]["dropped_rate"]["packets"]
-            lim.detach()
-            rep.least(f"{mode}: bytes charged for 60 kB", charged, 6e6)
-            rep.near(f"{mode}: s until the next packet of the flow",
-                     refused * FOLLOW_S, owed_s, 0.1)
+            rep.measure(mode, segments_in, rep, r, mode, sender, packet, small)
+
+
+def segments_in(rep, r, mode, sender, packet, small):
+    lim = Natra(r.pod, "--mode", mode, "--edt", "off", "--fast-pass", "off",
+                "--egress-burst", "1k")
+    lim.attach(None, str(int(SEGMENTS_RATE)))
+    sender.send_gso(packet, len(small), 1, GSO_TCPV4, 16, l4=60)
+    begin = time.monotonic()
+    charged = total(lim.stats()["egress"])
+    owed_s = charged * 8 / SEGMENTS_RATE
+    sent = 0
+    while time.monotonic() < begin + owed_s + 0.5:
+        try:
+            sender.plain.send(small)
+        except OSError:                 # the hook said no
+            pass
+        sent += 1
+        time.sleep(max(0, begin + sent * FOLLOW_S - time.monotonic()))
+    refused = lim.stats()["egress"]["dropped_rate"]["packets"]
+    lim.detach()
+    rep.least(f"{mode}: bytes charged for 60 kB", charged, 6e6)
+    rep.near(f"{mode}: s until the next packet of the flow",
+             refused * FOLLOW_S, owed_s, 0.1)
 
 
 SO_PRIORITY, TC_PRIO_CONTROL = 12, 7

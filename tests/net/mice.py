@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Small requests do not notice the cap that binds the elephants beside them.
 
-50 clients, 20 fresh connections a second each, 6 kB a response, beside an
-elephant in each direction; with no cap and with 10M each way, in turns. What
-upstream's plugin makes of the same is shown next to it.
+50 clients, 20 fresh connections a second each, 6 kB a response: alone, and beside
+an elephant in each direction with 10M each way, in turns. The same beside elephants
+that nothing limits is shown next to it, and what upstream's plugin makes of it.
 """
 import argparse
 import os
@@ -21,12 +21,12 @@ from rig import Rig
 CAP = "10M"
 
 
-def one(r, url, lim, a):
-    """One run beside elephants; hey's figures and the elephants' rates."""
+def one(r, url, lim, a, idle=False):
+    """One run, beside elephants unless `idle`; hey's figures, the wire's rates."""
     if lim:
         lim.attach(CAP, CAP)
-    elephants = r.elephants()
-    time.sleep(a.settle)
+    elephants = [] if idle else r.elephants()
+    time.sleep(0 if idle else a.settle)
     meters = r.meters()
     before = [m.read() for m in meters]
     got = r.hey(url, a.seconds)
@@ -51,6 +51,19 @@ def median(runs, key):
     return statistics.median(g[key] for g in runs)
 
 
+def beside(r, rep, url, lim, a):
+    idle, capped = [], []
+    for _ in range(a.rounds):
+        idle.append(one(r, url, None, a, idle=True))
+        show(rep, "no elephants", idle[-1])
+        capped.append(one(r, url, lim, a))
+        show(rep, lim.name, capped[-1])
+    rep.least(f"{lim.name}: requests/s, median", median(capped, "rps"),
+              0.95 * median(idle, "rps"))
+    rep.most(f"{lim.name}: p99, median", median(capped, "p99_ms"),
+             rig.p99_limit_ms(median(idle, "p99_ms")), " ms")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--mode", help="one attach mode; default: natra's choice")
@@ -70,22 +83,14 @@ def main():
         url = r.nginx()
         options = ["--mode", a.mode] if a.mode else []
         lim = limiter(a.limiter, r.pod, *options)
-        base, capped = [], []
-        for _ in range(a.rounds):
-            base.append(one(r, url, None, a))
-            show(rep, "no limiter", base[-1])
-            capped.append(one(r, url, lim, a))
-            show(rep, lim.name, capped[-1])
+        rep.measure("requests beside elephants", beside, r, rep, url, lim, a)
         if not a.no_upstream and os.access(Upstream.PLUGIN, os.X_OK):
+            show(rep, "no limiter", one(r, url, None, a))
             for name, burst in (("containerd's burst", 4294967295),
                                 ("burst of 1 Mbit", 1000000)):
                 up = Upstream(r.pod, burst_bits=burst)
                 show(rep, f"upstream, {name}",
                      one(r, url, up, a))
-        rep.least(f"{lim.name}: requests/s, median", median(capped, "rps"),
-                  0.95 * median(base, "rps"))
-        rep.most(f"{lim.name}: p99, median", median(capped, "p99_ms"),
-                 rig.p99_limit_ms(median(base, "p99_ms")), " ms")
     rep.end()
 
 

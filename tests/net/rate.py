@@ -153,6 +153,10 @@ def fitting(rep, most, runs):
                       " ".join(map(str, run)))
 
 
+def named(kind, run):
+    return " ".join(map(str, (kind, *run)))
+
+
 def arguments():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--mode", help="modes, by comma; default: all there are")
@@ -199,11 +203,11 @@ def main():
                                    max(len(modes), len(rates)))]
         if a.only != "udp":
             for run in fitting(rep, most, runs):
-                tcp(r, rep, a, *run)
+                rep.measure(named("tcp", run), tcp, r, rep, a, *run)
         a.settle, a.seconds = min(a.settle, 1.5), min(a.seconds, 4)
         if a.only != "tcp":
             for run in fitting(rep, most, udp_runs):
-                udp(r, rep, a, *run)
+                rep.measure(named("udp", run), udp, r, rep, a, *run)
     rep.end()
 
 

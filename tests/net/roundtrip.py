@@ -145,7 +145,8 @@ def main():
                  for i, (kind, rtt) in enumerate(wanted)]
         for congestion, flows in (zip if a.brief else itertools.product)(
                 a.congestion.split(","), a.flows.split(",")):
-            run(r, rep, a, lanes, congestion, int(flows))
+            rep.measure(f"{congestion} {flows} flows", run, r, rep, a, lanes,
+                        congestion, int(flows))
     rep.end()
 
 

@@ -73,7 +73,8 @@ def main():
     with Rig(lanes=2) as r:
         for direction in ("egress", "ingress"):
             for kind in ("unshaped", "shaped"):
-                both(r, rep, a, direction, kind)
+                rep.measure(f"{direction}, {kind}", both, r, rep, a,
+                            direction, kind)
     rep.end()
 
 

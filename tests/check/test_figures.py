@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""tests/check/figures sees a figure that no committed result has."""
+import importlib.machinery
+import importlib.util
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+RESULT = "tests/bench/results/6.18-full/report.md"
+
+
+def load(name):
+    """A script as a module."""
+    loader = importlib.machinery.SourceFileLoader(name, str(HERE / name))
+    module = importlib.util.module_from_spec(
+            importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+sys.path.insert(0, str(HERE))
+FIGURES = load("figures")
+
+
+def check(text):
+    """Number of problems and what is said, for a document with this text."""
+    problems = list(FIGURES.problems_of("document", text))
+    return len(problems), "\n".join(problems)
+
+
+class Figures(unittest.TestCase):
+    def test_each_figure_of_the_documents(self):
+        """Each line of a paragraph with a source, with its last digit changed."""
+        changed = 0
+        for name in ("README.md", "cni/README.md"):
+            text = (ROOT / name).read_text()
+            self.assertEqual(check(text)[0], 0)
+            for m in re.finditer(r"<!-- figures: .*-->\n\n((?:.+\n)+)", text):
+                for line in re.finditer(r".*\d.*", m[1]):
+                    at = m.start(1) + line.end() - 1
+                    while not text[at].isdigit():
+                        at -= 1
+                    other = str((int(text[at]) + 1) % 10)
+                    code, out = check(text[:at] + other + text[at + 1:])
+                    self.assertTrue(code, line[0])
+                    self.assertIn("not in tests/bench/results", out)
+                    changed += 1
+        self.assertGreater(changed, 8)
+
+    def test_figure_without_a_result(self):
+        for text in ("An ADD takes 3.2 ms.", "It takes 0.38 of its CPU time.",
+                     "| natra | 12.5 KiB |", "    after: 9.7 Mbit/s",
+                     f"<!-- figures: {RESULT} -->\n\n6.37 ms, 6.60 ms\n\n6.37 ms"):
+            code, out = check(text)
+            self.assertTrue(code, text)
+            self.assertIn("no result is named for it", out)
+
+    def test_figures_of_two_lines(self):
+        """Each of them is somewhere in the result, but not for one thing."""
+        self.assertEqual(check(f"<!-- figures: {RESULT} -->\n\n"
+                               "6.37 ms, upstream's 6.60 ms.")[0], 0)
+        self.assertEqual(check(f"<!-- figures: {RESULT} -->\n\n"
+                               "6.37 ms, upstream's 41.2 ms.")[0], 1)
+
+    def test_no_such_result(self):
+        code, out = check("<!-- figures: tests/bench/results/no -->\n\n1.5 ms")
+        self.assertTrue(code)
+        self.assertIn("there is no tests/bench/results/no", out)
+
+    def test_exit_code(self):
+        for document, code in ((ROOT / "README.md", 0), (__file__, 1)):
+            p = subprocess.run([HERE / "figures", document], text=True,
+                               stdout=subprocess.PIPE)
+            self.assertEqual(p.returncode, code, p.stdout)
+
+    def test_settings(self):
+        self.assertEqual(check("It is heavy from 0.1 s of the rate on.")[0], 0)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

@@ -1,0 +1,192 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What tools/check makes of logs: nothing that did not run may look like success."""
+import contextlib
+import io
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "../harness"))
+from report import Report
+
+
+class Logs(unittest.TestCase):
+    """A build directory with made-up logs."""
+
+    def setUp(self):
+        self._tmp = tempfile.TemporaryDirectory()
+        self.build = Path(self._tmp.name)
+        self.logs = self.build / "meson-logs"
+        self.logs.mkdir()
+        (self.build / "meson-info").mkdir()
+        self.tests = []
+
+    def tearDown(self):
+        self._tmp.cleanup()
+
+    def suite(self, suite, names, ran, tail=""):
+        """names: what is registered; ran: result and stdout by name; tail: what the
+        log ends with."""
+        self.tests += [{"name": n, "suite": [f"natra:{suite}"]} for n in names]
+        (self.build / "meson-info/intro-tests.json").write_text(
+                json.dumps(self.tests))
+        lines = [json.dumps({"name": f"natra:{suite} / {name}", "result": result,
+                             "stdout": text, "duration": 1})
+                 for name, (result, text) in ran.items()]
+        (self.logs / f"testlog-{suite}.json").write_text(
+                "\n".join(lines) + "\n" + tail)
+
+    def tally(self, *suites, failed_steps=0):
+        """Exit code and lines."""
+        return self.run_script("tally", self.logs, failed_steps, *suites)
+
+    def run_script(self, script, *args):
+        p = subprocess.run([HERE / script, *map(str, args)], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return p.returncode, p.stdout.splitlines()
+
+
+class Tally(Logs):
+    def test_all_ran(self):
+        self.suite("bpf", ["a", "b"], {"a": ("OK", ""), "b": ("SKIP", "no b\n")})
+        code, lines = self.tally("bpf")
+        self.assertEqual((code, lines[-1]),
+                         (0, "1 passed, 0 failed, 1 skipped"))
+        self.assertIn("  skip b: no b", lines)
+
+    def test_suite_that_left_no_log(self):
+        self.suite("unit", ["a"], {"a": ("OK", "")})
+        self.suite("bpf", ["b", "c"], {})
+        (self.logs / "testlog-bpf.json").unlink()
+        code, lines = self.tally("unit", "bpf")
+        self.assertEqual((code, lines[-1]),
+                         (1, "1 passed, 2 failed, 0 skipped"))
+        self.assertIn("  fail c: no result: the suite ended before it", lines)
+
+    def test_suite_that_was_killed(self):
+        """In the middle of writing a result."""
+        self.suite("bpf", ["a", "b", "c"], {"a": ("OK", "")}, '{"name": "bpf / b')
+        code, lines = self.tally("bpf")
+        self.assertEqual((code, lines[-1]),
+                         (1, "1 passed, 2 failed, 0 skipped"))
+
+    def test_test_without_a_result(self):
+        self.suite("net", ["a", "b"], {"a": ("OK", "")})
+        code, lines = self.tally("net")
+        self.assertEqual((code, lines[-1]),
+                         (1, "1 passed, 1 failed, 0 skipped"))
+        self.assertIn("  fail b: no result: the suite ended before it", lines)
+
+    def test_vm_that_was_killed(self):
+        """Its own results say that all is well, as far as they go."""
+        self.suite("vm-6.1", ["vm-6.1"], {})
+        (self.logs / "vm-6.1.results").write_text("a PASS\nb PASS\n")
+        code, lines = self.tally("vm-6.1")
+        self.assertEqual((code, lines[-1]),
+                         (1, "2 passed, 1 failed, 0 skipped"))
+
+    def test_failed_step_and_nothing_at_all(self):
+        self.suite("unit", ["a"], {"a": ("OK", "")})
+        self.assertEqual(self.tally("unit", failed_steps=1)[0], 1)
+        self.assertEqual(self.tally()[0], 1)
+
+    def test_repeated(self):
+        self.suite("net", ["a", "b"], {
+                "a": ("OK", "again: 10M in\nok\nagain: 10M out\n"),
+                "b": ("OK", "not again: x\n")})
+        self.suite("vm-6.1", ["vm-6.1"], {"vm-6.1": ("OK", "")})
+        (self.logs / "vm-6.1.results").write_text("a PASS\n")
+        (self.logs / "vm-6.1.cells").write_text("cell {}\nagain: a: 1G\n")
+        code, lines = self.tally("net", "vm-6.1")
+        self.assertEqual((code, lines[-1]),
+                         (0, "3 passed, 0 failed, 0 skipped"))
+        self.assertRegex(lines[0], "^net .* 2 repeated ")
+        self.assertIn("  repeated a: 10M out", lines)
+        self.assertIn("  repeated a: 1G", lines)
+
+
+class Matrix(Logs):
+    def errors(self, inside, reason="skip: no netkit"):
+        """What tools/check's own function says of a test of suite cni that is
+        skipped natively and has this result in a VM."""
+        self.suite("bpf", ["a"], {"a": ("OK", "")})
+        self.suite("cni", ["b"], {"b": ("SKIP", f"{reason}\n")})
+        self.suite("vm-6.1", ["vm-6.1"], {"vm-6.1": ("OK", "")})
+        (self.logs / "vm-6.1.results").write_text(inside)
+        check = (HERE / "../../tools/check").read_text()
+        function = check[check.index("\nmatrix()"):]
+        function = function[:function.index("\n}\n") + 3]
+        p = subprocess.run(["bash", "-c", f"logs={self.logs}\n{function}\n"
+                            "matrix bpf cni vm-6.1"], cwd=HERE / "../..", text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertIn("a ", p.stdout)
+        return [s for s in p.stdout.splitlines() if s.startswith("error")]
+
+    def test_skipped_everywhere(self):
+        self.assertEqual(self.errors("a PASS\nb SKIP no netkit either\n"),
+                         ["error: b was skipped everywhere"])
+
+    def test_not_tried_elsewhere(self):
+        self.assertEqual(self.errors("a PASS\n"),
+                         ["error: b was skipped everywhere"])
+
+    def test_copy_without_history(self):
+        self.assertEqual(self.errors("a PASS\n", "skip: no git history: x"), [])
+
+    def test_tried_somewhere(self):
+        self.assertEqual(self.errors("b PASS\n"), [])
+
+
+class Measure(unittest.TestCase):
+    """Report.measure(), whose lines are what tally counts."""
+
+    def measure(self, *values):
+        """Report, and what was printed, of a cell with these values by turns, which
+        are to be 1 at most."""
+        rep, left, out = Report(), list(values), io.StringIO()
+
+        def cell():
+            value = left.pop(0)
+            if isinstance(value, Exception):
+                raise value
+            if isinstance(value, str):
+                rep.equal("word", value, "right")
+                value = 2
+            rep.most("value", value, 1)
+
+        with contextlib.redirect_stdout(out):
+            try:
+                rep.measure("cell", cell)
+            except ZeroDivisionError:
+                rep.failed += 1
+        return rep, out.getvalue().splitlines(), left
+
+    def test_good_at_once(self):
+        rep, lines, left = self.measure(1, 1)
+        self.assertEqual((rep.failed, rep.checked, left), (0, 1, [1]))
+        self.assertNotIn("again: cell", lines)
+
+    def test_good_the_second_time(self):
+        rep, lines, left = self.measure(2, 1, 1)
+        self.assertEqual((rep.failed, rep.checked, left), (0, 1, [1]))
+        self.assertIn("again: cell", lines)
+
+    def test_never_a_third_time(self):
+        rep, _, left = self.measure(2, 2, 1)
+        self.assertEqual((rep.failed, left), (1, [1]))
+
+    def test_exact_check_and_exception_are_final(self):
+        for first in ("wrong", ZeroDivisionError()):
+            rep, lines, left = self.measure(first, 1)
+            self.assertEqual(left, [1])
+            self.assertGreater(rep.failed, 0)
+            self.assertNotIn("again: cell", lines)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
