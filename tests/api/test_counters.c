@@ -201,6 +201,35 @@ static void top_has_each_flow_and_most_bytes_first(void **state)
 	assert_int_equal(len, 0);
 }
 
+/* The source of what the pod receives, the destination of what it sends. */
+static void peer_is_the_other_end(void **state)
+{
+	static const char *const source[] = {"10.78.0.0/16"};
+	static const char *const broadcast[] = {"255.255.255.255/32"};
+	struct natra_policy policy = policy_of(100, 100);
+	struct natra_stats s;
+
+	(void)state;
+	policy.unshaped_subnets = source;
+	policy.unshaped_subnets_len = 1;
+	attach(&policy);
+	send_udp(1000, 2000, NOT_ECT, 100, 5);
+	s = stats();
+	is_count(&s.ingress.unlimited, 5, 100 + HEADERS);
+	is_count(&s.ingress.mice, 0, 0);
+	policy.unshaped_subnets = broadcast;
+	attach(&policy);
+	rig_sh("nsenter --net=%s python3 -c '"
+	       "import socket; s = socket.socket(type=socket.SOCK_DGRAM);"
+	       "s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1);"
+	       "s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b\"eth0\");"
+	       "[s.sendto(bytes(100), (\"255.255.255.255\", 9)) for _ in range(5)]'",
+	       pod.path);
+	s = stats();
+	is_count(&s.egress.unlimited, 5, 100 + HEADERS);
+	is_count(&s.egress.mice, 0, 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -209,6 +238,7 @@ int main(void)
 		CASE(what_is_over_the_rate_is_marked_then_dropped),
 		CASE(each_packet_is_in_one_counter),
 		CASE(top_has_each_flow_and_most_bytes_first),
+		CASE(peer_is_the_other_end),
 	};
 
 	rig_enter();

@@ -186,8 +186,8 @@ POLICY = [
         "unit-policy"),
     one("reserve-without-a-bound", "src/policy.c",
         "l.reserve_ns = MAX_RESERVE_NS;", "", "unit-policy"),
-    one("smallest-share-is-no-limit", "src/policy.c",
-        "share ? share : 1", "share", "unit-policy"),
+    one("burst-without-a-bound", "src/policy.c",
+        "burst_ns > INT64_MAX ? INT64_MAX : ", "", "unit-policy"),
 ]
 
 LIBRARY = [
@@ -248,8 +248,9 @@ LIBRARY = [
         "(half == HALF_EGRESS) != (h->on_host != 0)", "api-state"),
     one("peer-is-the-pod", "src/shaper.c",
         ".peer_is_to = half == HALF_EGRESS,",
-        ".peer_is_to = half != HALF_EGRESS,", "cni-config", "--only",
-        "exempt"),
+        ".peer_is_to = half != HALF_EGRESS,", "api-counters"),
+    one("peer-is-the-source", "src/shaper.c",
+        ".peer_is_to = half == HALF_EGRESS,", "", "api-counters"),
     one("refused-fq-is-recorded", "src/shaper.c",
         "if (r == -EOPNOTSUPP || r == -EBUSY)\n\t\tlink->fq = 0;", "",
         "api-state"),
@@ -342,9 +343,8 @@ CNI = [
     one("annotations-in-any-case", "cni/annotations.c",
         "json_get_exact(pod, name)", "json_get(pod, name)",
         "cni-config", "--only", "annotations"),
-    one("share-over-100", "cni/settings.c",
-        "read_number(value, 100,", "read_number(value, 1000,",
-        "unit-cni-settings"),
+    one("share-of-nothing", "cni/settings.c",
+        "number < 1 || number > max", "number > max", "unit-cni-settings"),
     one("fail-is-continue", "cni/settings.c",
         "s->continue_on_error = i == 1;", "s->continue_on_error = i == 0;",
         "unit-cni-settings"),
@@ -404,5 +404,10 @@ NATRACTL = [
 FQ = [
 ]
 
+DEMO = [
+    one("quickstart-limits-nothing", "tests/harness/demo.py",
+        "lim.attach(CAP, CAP)", 'lim.attach("1G", "1G")', "net-quickstart"),
+]
+
 TABLE = [*CLASSIFY, *BUCKET, *PARSE, *PROGRAMS, *POLICY, *LIBRARY, *HOOKS, *CNI,
-         *NATRACTL, *FQ]
+         *NATRACTL, *FQ, *DEMO]

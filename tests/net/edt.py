@@ -9,6 +9,7 @@
   pacing    and those of TCP
   admin     what a pod with CAP_NET_ADMIN can undo, and what then still holds
   qdisc     one that was there before is left alone
+  mice      requests whose answers leave beside streams that are paced
   gso       the size of a local TCP's packets follows a low rate, and is as before
             after it
 
@@ -30,6 +31,7 @@ from bpfsys import TCX_EGRESS, tcx_detach_first
 from frames import Sender, eth, ip4, udp
 from limiters import Natra, bits, dropped, total
 from neighbour import ifindex
+from pace import requests
 from report import Report
 from rig import ETH_IPV4_UDP, Rig, goodput, sh, wire_rates
 
@@ -46,6 +48,8 @@ GSO_SEGS = 65535        # what an interface has of itself
 MOUSE_S, BURST_S, HORIZON_S = 0.1, 0.5, 2
 RATE = "10M"
 MBIT = 1e6
+# How long mice are looked at, and what a busy machine may delay one by.
+MICE_S, MOUSE_MS = 2, 20
 
 
 def podside_modes():
@@ -419,6 +423,34 @@ def qdisc(r, rep):
         r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
 
 
+def mice(r, rep):
+    """An answer that waited as the streams do would take 100 ms or more: each has
+    two packets of 50 ms in fq. Charged mice have their share of the rate."""
+    r.nginx()
+    requests(r, 0.3)
+    base = requests(r, MICE_S)
+    rep.shown("mice alone", f"p50 {base[0]:.1f}, p99 {base[1]:.1f} ms")
+    for fast_pass in ("free", "charged"):
+        lim = Natra(r.pod, "--fast-pass", fast_pass).attach(None, RATE)
+        streams = r.elephant(r.pod, r.client, PORT, 4)
+        r.wait_flow(r.out_of())
+        time.sleep(1.5)
+        before = lim.stats()["egress"]
+        beside = requests(r, MICE_S)
+        after = lim.stats()["egress"]
+        r.stop(streams)
+        lim.detach()
+        what = f"mice, {fast_pass}"
+        rep.equal(f"{what}: failed", beside[2], 0)
+        rep.most(f"{what}: p50", beside[0], base[0] + MOUSE_MS, " ms")
+        rep.most(f"{what}: p99", beside[1], base[1] + 3 * MOUSE_MS, " ms")
+        paced, passed = (after[k]["packets"] - before[k]["packets"]
+                         for k in ("paced", "mice"))
+        rep.least("  packets of streams that were paced", paced, 30)
+        rep.least("  packets of mice", passed, MICE_S * 50)
+    r.stop(None)
+
+
 def gso_segs(ns):
     return json.loads(ns.run("ip", "-d", "-j", "link", "show", "eth0"))[0][
             "gso_max_segs"]
@@ -463,7 +495,7 @@ def main():
              "stamps": lambda: stamps(r, rep),
              "pacing": lambda: pacing(r, rep, a),
              "admin": lambda: admin(r, rep, a), "qdisc": lambda: qdisc(r, rep),
-             "gso": lambda: gso(r, rep)}
+             "mice": lambda: mice(r, rep), "gso": lambda: gso(r, rep)}
     p.add_argument("--only", help="of the above, by comma")
     a = p.parse_args()
     rig.isolate()
