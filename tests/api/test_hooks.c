@@ -4,6 +4,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <errno.h>
 #include <net/if.h>
 #include <string.h>
 #include <unistd.h>
@@ -185,6 +186,38 @@ static void empty_clsact_of_another_stays(void **state)
 	rig_sh("tc -n hooks qdisc show dev eth0 | grep -q 'qdisc clsact'");
 }
 
+static void is_not_found_here(const struct natra_policy *policy)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	target.ifname = "eth1";
+	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)),
+			 -EOPNOTSUPP);
+	says(n, "eth1", "peer");
+}
+
+/*
+ * The peer of eth1 is in another namespace, and the node has a veth of the same
+ * index: once one of this pod's, and once one whose peer has eth1's index, too.
+ */
+static void stranger_with_the_index_of_the_peer_is_left_alone(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20);
+
+	(void)state;
+	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	rig_sh("ip netns add far && ip -n far link add peer1 index 771 type veth"
+	       " peer name eth1 index 772 netns hooks &&"
+	       "ip link add own index 771 type veth peer name eth2 netns hooks");
+	is_not_found_here(&policy);
+	rig_sh("ip link del own && ip netns add third &&"
+	       "ip link add own index 771 type veth"
+	       " peer name eth2 index 772 netns third");
+	is_not_found_here(&policy);
+	rig_sh("! tc qdisc show dev own | grep -q clsact");
+	rig_sh("ip link del own && ip netns del third && ip netns del far");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -194,6 +227,7 @@ int main(void)
 		CASE(who_comes_later_finds_the_first_place_free),
 		CASE(tcx_program_runs_before_others),
 		CASE(empty_clsact_of_another_stays),
+		CASE(stranger_with_the_index_of_the_peer_is_left_alone),
 	};
 
 	rig_enter();

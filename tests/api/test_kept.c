@@ -70,6 +70,28 @@ static void new_direction_gets_its_program(void **state)
 	assert_true(info.ingress_prog_id != 0);
 }
 
+/* What is fixed while attached can be left out of a change. */
+static void change_without_what_is_fixed_keeps_it(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20),
+			    rates = policy_of(30, 40);
+	struct natra_info info;
+
+	(void)state;
+	policy.mode = NATRA_MODE_CLSACT_PODSIDE;
+	policy.edt = NATRA_EDT_OFF;
+	policy.sketch_width = 512;
+	(void)attach(&policy, NULL, NULL);
+	assert_int_equal(KEPT(natra_configure(n, ID, &rates)), 0);
+	info = (struct natra_info)NATRA_INIT(info);
+	assert_int_equal(KEPT(natra_query(n, ID, &info)), 0);
+	assert_int_equal(info.policy.mode, NATRA_MODE_CLSACT_PODSIDE);
+	assert_int_equal(info.policy.edt, NATRA_EDT_OFF);
+	assert_int_equal(info.policy.sketch_width, 512);
+	assert_int_equal(info.policy.ingress_rate_bits_per_sec, 30 * MBIT);
+	assert_int_equal(KEPT(natra_check(n, ID, &rates)), 0);
+}
+
 /* Departure times cannot be had where somebody has put a qdisc: that shows when
  * the attachment is half made. */
 static void refused(void)
@@ -118,6 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(new_names_are_told),
 		CASE(new_direction_gets_its_program),
+		CASE(change_without_what_is_fixed_keeps_it),
 		CASE(failed_attach_leaves_all_as_it_was),
 		CASE(missing_program_is_told),
 	};

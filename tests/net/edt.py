@@ -396,15 +396,16 @@ def admin(r, rep, a):
     around_the_hooks(r, rep, hostside, 100)
 
 
-def qdisc(r, rep):
+def root_of(pod):
+    return pod.run("tc", "qdisc", "show", "dev", "eth0", "root")
+
+
+def qdisc(r, rep, a):
     for words in (["pfifo", "limit", "500"], ["fq"],
                   ["tbf", "rate", "1gbit", "burst", "1m", "latency", "25ms"]):
-        def there():
-            return r.pod.run("tc", "qdisc", "show", "dev", "eth0", "root")
-
         r.pod.run("tc", "qdisc", "add", "dev", "eth0", "root", "handle",
                   "77:", *words)
-        before = there()
+        before = root_of(r.pod)
         lim = Natra(r.pod)
         p = lim.run("attach", "eth0", "--netns", r.pod.path, "--id", lim.id,
                     "--egress", RATE, "--edt", "on")
@@ -413,14 +414,21 @@ def qdisc(r, rep):
                   f"qdisc '{words[0]}' (handle 77:)" in p.stderr)
         lim.attach(None, RATE)
         rep.equal("  --edt auto: EDT; the qdisc",
-                  (lim.edt_active(), there()), (False, before))
-        if words[0] == "pfifo":
+                  (lim.edt_active(), root_of(r.pod)), (False, before))
+        if a.full and words[0] == "pfifo":
             flood = Flood(r)
             near_cap(rep, "  the cap", flood.rate(2, 1))
             flood.end()
         lim.detach()
-        rep.equal("  after it", there(), before)
+        rep.equal("  after it", root_of(r.pod), before)
         r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
+    lim = Natra(r.pod).attach(None, RATE)
+    lim.attach(None, RATE, "--sketch-width", "512")
+    rep.equal("natra's own: after it was replaced, natractl check",
+              lim.run("check", lim.id).returncode, 0)
+    rep.true("  EDT", lim.edt_active())
+    lim.detach()
+    rep.true("  detached: fq is gone", " fq " not in root_of(r.pod))
 
 
 def mice(r, rep):
@@ -494,7 +502,7 @@ def main():
     parts = {"grid": lambda: grid(r, rep, a), "udp": lambda: blocked(r, rep, a),
              "stamps": lambda: stamps(r, rep),
              "pacing": lambda: pacing(r, rep, a),
-             "admin": lambda: admin(r, rep, a), "qdisc": lambda: qdisc(r, rep),
+             "admin": lambda: admin(r, rep, a), "qdisc": lambda: qdisc(r, rep, a),
              "mice": lambda: mice(r, rep), "gso": lambda: gso(r, rep)}
     p.add_argument("--only", help="of the above, by comma")
     a = p.parse_args()
