@@ -463,7 +463,7 @@ FQ = [
     in_vm("marks-alone-are-not-enough", "src/policy.c",
           "#define ECN_LIMIT_NS (100 * NS_PER_MS)",
           "#define ECN_LIMIT_NS (2 * NS_PER_MS)", "net-ecn", "--only", "rtt",
-          "--rates", "10M", "--settle", "2"),
+          "--rates", "10M", "--settle", "3"),
     in_vm("pacer-in-the-pod", "src/shaper.c",
           "hostside || half == HALF_PACE", "hostside", "cni-config",
           "--only", "pace"),
