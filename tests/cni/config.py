@@ -387,6 +387,19 @@ def environment(b):
                     a.code != 0 and name in a.text() and info is None)
 
 
+def engines():
+    return [d for d in os.listdir(plugin.PINS) if d.startswith("engine_")]
+
+
+def kept(b):
+    """The next pod comes soon: the programs stay for it, until somebody asks for
+    what is not in use to go."""
+    b.add(RATES)
+    b.rep.least("programs that stay after DEL", len(engines()), 1)
+    natractl("gc")
+    b.rep.equal("  and after natractl gc", engines(), [])
+
+
 def root_kind(dev):
     return json.loads(sh("tc", "-j", "qdisc", "show", "dev", dev, "root"))[0][
         "kind"]
@@ -480,7 +493,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
         b = Bench(rep, pod, tmp)
         for story in (good, bad, precedence, annotations, subnets, exempt, log,
-                      environment, pace, on_error):
+                      environment, kept, pace, on_error):
             if a.only in (None, story.__name__):
                 story(b)
     pod.close()
