@@ -125,7 +125,7 @@ PROGRAMS = [
     one("fast-path-believes-the-type", BPF,
         "ip6->version != 6 || ", "", "bpf-flows"),
     one("chance-is-no-chance", BPF,
-        "chance = natra_chance(", "chance = 0 * natra_chance(", "bpf-police"),
+        "chance = natra_chance(", "chance = 0 * natra_chance(", "bpf-charged"),
     one("limits-of-the-first-slot", BPF,
         "[NATRA_READ_ONCE(config->active) & 1]", "[0]", "bpf-limits"),
     one("off-has-mice", BPF,

@@ -423,6 +423,11 @@ def pace(b):
         info["pace_active"], info["host_fq_is_ours"],
         info["policy"]["pace_limit_ns"], root_kind(b.pod.host)),
         (True, True, 20 * M, "fq"))
+    hooks = json.loads(natractl("show", info["id"], "--json"))["hooks"]
+    b.rep.equal("  where the pacer stands", [
+        (h["ifname"], h["hook_side"]) for h in hooks
+        if h["prog_name"] == "natra_edt" and h["ifname"] == b.pod.host],
+        [(b.pod.host, "egress")])
     b.rep.equal("  CHECK", b.run("CHECK", conf).error(), 0)
     sh("ip", "addr", "add", "203.0.113.1/24", "dev", b.pod.host)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
