@@ -231,6 +231,11 @@ static void redirects_of_others(void **state)
 	add_redirect("ifb-mine", "1:1");
 	assert_not_the_plugins();
 	rig_sh("tc filter del dev " HOST " parent ffff:");
+	/* As long as an old plugin's, and the first one of the kernel's own. */
+	add_ifb("ifb0");
+	add_redirect("ifb0", "1:1");
+	assert_not_the_plugins();
+	rig_sh("tc filter del dev " HOST " parent ffff:");
 	/* A name alone is not enough. */
 	rig_sh("ip link add bwp0 type veth peer name bwp1");
 	add_redirect("bwp0", "1:1");

@@ -209,6 +209,22 @@ static void own_stamp_that_fq_would_drop_is_cleared(void **state)
 	assert_int_equal(r.tstamp, 0);
 }
 
+/* fq drops from 10 s on; a second of it is for what fq's clock is ahead. */
+static void own_stamp_is_kept_up_to_nine_seconds(void **state)
+{
+	uint64_t now = th_now(), tat = now + TH_SECOND / 2;
+	uint64_t near = now + 8500 * TH_MS;
+	struct th_result r;
+
+	(void)state;
+	th_set_tat(&run, tat);
+	send_tcp(near, MONO, &r);
+	assert_int_equal(r.tstamp, near);
+	th_set_tat(&run, tat);
+	send_tcp(th_now() + 9500 * TH_MS, MONO, &r);
+	assert_int_equal(r.tstamp, tat);
+}
+
 static void stamp_of_another_clock_is_no_departure_time(void **state)
 {
 	const uint64_t in_2023 = 1700000000 * TH_SECOND;
@@ -361,6 +377,7 @@ int main(void)
 		STAMPED(own_stamp_within_the_rate_is_kept),
 		STAMPED(own_stamp_beyond_the_horizon_is_replaced),
 		STAMPED(own_stamp_that_fq_would_drop_is_cleared),
+		STAMPED(own_stamp_is_kept_up_to_nine_seconds),
 		STAMPED(stamp_of_another_clock_is_no_departure_time),
 		CASE(foreign_stamp_is_cleared_from_what_is_not_limited),
 		CASE(paced_packet_does_not_keep_the_highest_priority),

@@ -177,6 +177,22 @@ static void pieces_of_a_datagram_are_one_flow(void **state)
 	assert_int_equal(flows[0].packets, TH_LEN(pieces));
 }
 
+/* Nobody can tell what its ports are. */
+static void packets_of_no_version_are_one_flow(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	for (uint16_t port = 1; port <= 5; port++) {
+		packet_make_tcp6(&p, port, 0, 200);
+		p.data[14] = 0x50;
+		send(&p);
+	}
+	assert_int_equal(read_flows(), 1);
+	assert_int_equal(flows[0].version, 0);
+	assert_int_equal(flows[0].packets, 5);
+}
+
 static void directions_of_a_connection_are_two_flows(void **state)
 {
 	struct packet p;
@@ -258,6 +274,7 @@ int main(void)
 		CASE(ipv6_extension_headers_do_not_make_another_flow),
 		CASE(plain_and_optioned_packets_share_one_estimate),
 		CASE(pieces_of_a_datagram_are_one_flow),
+		CASE(packets_of_no_version_are_one_flow),
 		CASE(directions_of_a_connection_are_two_flows),
 		CASE(mice_and_what_is_not_ip_are_not_listed),
 		CASE(table_keeps_at_most_32_flows_each_once),

@@ -134,6 +134,32 @@ static void segments_in_a_tunnel_have_its_headers_too(void **state)
 	check_tunnel(&p, 14 + 20 + 8);
 }
 
+static void tcp_options_are_in_every_segment(void **state)
+{
+	const struct natra_limits limits = {0};
+	const struct th_context context = {.gso_segs = 3, .gso_size = 500};
+	struct progrun run = load(PROGRAM_RX, &limits);
+	struct th_result result;
+	struct packet p;
+
+	(void)state;
+	for (size_t len = 20; len <= 60; len += 4) {
+		begin4(&p, &plain);
+		packet_tcp(&p, 1000, 80, len);
+		packet_payload(&p, 1500);
+		packet_end(&p);
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.bytes, 3 * (14 + 20 + len + 500));
+		begin6(&p);
+		packet_tcp(&p, 1000, 80, len);
+		packet_payload(&p, 1500);
+		packet_end(&p);
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.bytes, 3 * (14 + 40 + len + 500));
+	}
+	th_close(&run);
+}
+
 /*
  * BIG TCP: the kernel counts it for each segment; it is in none. At ingress it
  * counts once, as it does in the packet's own length.
@@ -198,6 +224,7 @@ int main(void)
 		cmocka_unit_test(
 			length_on_the_wire_is_told_by_the_kernel_at_egress),
 		cmocka_unit_test(length_on_the_wire_is_worked_out_at_ingress),
+		cmocka_unit_test(tcp_options_are_in_every_segment),
 		cmocka_unit_test(segments_in_a_tunnel_have_its_headers_too),
 		cmocka_unit_test(jumbo_header_is_not_on_the_wire),
 		cmocka_unit_test(vlan_tag_beside_the_packet_counts),

@@ -17,6 +17,9 @@ static struct natra_policy current = {
 	.mode = NATRA_MODE_TCX_PODSIDE,
 };
 
+/* What the attach of this process was given. */
+static const char *given_label, *given_network;
+
 static int fill(struct natra_info *info, const char *id)
 {
 	const bool is_evil = strcmp(id, "evil") == 0;
@@ -47,7 +50,11 @@ static int fill(struct natra_info *info, const char *id)
 	snprintf(info->ifname, sizeof(info->ifname), "%s",
 		 is_evil ? "\x1b[2J" : "eth0");
 	snprintf(info->label, sizeof(info->label), "%s",
-		 is_evil ? "a\nb\xff\xed\xa0\x80\xc2\x9b" : "shop/web-0");
+		 is_evil       ? "a\nb\xff\xed\xa0\x80\xc2\x9b"
+		 : given_label ? given_label
+			       : "shop/web-0");
+	snprintf(info->network, sizeof(info->network), "%s",
+		 given_network ? given_network : "");
 	if (!info->effective.ingress_burst_bytes)
 		info->effective.ingress_burst_bytes =
 			current.ingress_rate_bits_per_sec / 16;
@@ -72,6 +79,8 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		 const struct natra_policy *policy, struct natra_info *ret_info)
 {
 	current = *policy;
+	given_label = target->label;
+	given_network = target->network;
 	if (strcmp(target->ifname, "none") == 0)
 		return -ENODEV;
 	return ret_info ? natra_query(n, target->id ? target->id : "web",
@@ -171,14 +180,33 @@ int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
 	return 0;
 }
 
+/* Each counter has another value. */
+static struct natra_direction_stats each_different(uint64_t calls)
+{
+	return (struct natra_direction_stats){
+		.mice = {1 * calls, 100 * calls},
+		.admitted = {2 * calls, 200 * calls},
+		.paced = {3 * calls, 300 * calls},
+		.marked = {4 * calls, 400 * calls},
+		.dropped_rate = {5 * calls, 500 * calls},
+		.dropped_horizon = {6 * calls, 600 * calls},
+		.unlimited = {7 * calls, 700 * calls},
+		.other = {8 * calls, 800 * calls},
+		.delay_ns_sum = 21000000 * calls,
+	};
+}
+
 int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 {
 	static uint64_t calls;
 
 	(void)n;
-	(void)id;
 	calls++;
 	*ret_stats = (struct natra_stats){.sz = sizeof(*ret_stats)};
+	if (strcmp(id, "bare") == 0) {
+		ret_stats->ingress = each_different(calls);
+		return 0;
+	}
 	/* More than a double can hold. */
 	ret_stats->ingress.mice.packets = (UINT64_C(1) << 60) + calls;
 	ret_stats->ingress.mice.bytes = calls * 1500;

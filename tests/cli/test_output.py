@@ -5,11 +5,14 @@ NATRACTL_FAKE is natractl linked with it."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import unittest
 
 NATRACTL = os.environ["NATRACTL_FAKE"]
+COUNTERS = ("mice", "admitted", "paced", "marked", "dropped_rate",
+            "dropped_horizon", "unlimited", "other")
 
 
 def run(*args, stdout=subprocess.PIPE):
@@ -96,6 +99,22 @@ class Human(unittest.TestCase):
         self.assertIn("unknown ABI 99 in /sys/fs/bpf/x", lines[1])
         self.assertRegex(lines[2], r"^bare .* unshaped: no\\x1b fq$")
         self.assertRegex(lines[4], r"^gone .* gone +shop/web-0$")
+
+    def test_top(self):
+        out = run("top", "web").stdout.decode()
+        self.assertRegex(out, r"\ningress +tcp +10\.0\.0\.1:443 "
+                              r"+10\.0\.0\.2:5000 +3 kB +0 ")
+        self.assertRegex(out, r"\ningress +89 +fd01:: +fd02:: +2 kB +0 ")
+
+    def test_counters(self):
+        out = run("stats", "bare").stdout.decode()
+        ingress = out[out.index("ingress"):out.index("egress")]
+        self.assertEqual(
+            [(l.split()[0], int(l.split()[1])) for l in
+             ingress.splitlines()[1:9]],
+            [("offered", 36), *((name, i) for i, name in
+                                enumerate(COUNTERS, 1))][:8])
+        self.assertRegex(ingress, r"mean delay +3 ms\n")
 
     def test_errors(self):
         for args in (["show", "no"], ["stats", "no"], ["set", "no", "--egress",
@@ -190,6 +209,20 @@ class Json(unittest.TestCase):
                          ["bare", "evil", "gone", "web"])
         self.assertIn("backstop", read("stats", "evil"))
 
+    def test_each_counter_has_its_name(self):
+        ingress = read("stats", "bare")["ingress"]
+        for i, name in enumerate(COUNTERS, 1):
+            self.assertEqual(ingress[name],
+                             {"packets": i, "bytes": 100 * i}, name)
+        self.assertEqual(ingress["offered"], {"packets": 36, "bytes": 3600})
+        self.assertEqual(ingress["mean_delay_ns"], 3000000)
+
+    def test_names_that_attach_is_given(self):
+        attached = read("attach", "eth0", "--egress", "3M", "--label",
+                        "shop/cart-1", "--network", "pods")
+        self.assertEqual((attached["label"], attached["network"]),
+                         ("shop/cart-1", "pods"))
+
     def test_top(self):
         top = read("top", "web")
         self.assertEqual(top["egress"], [])
@@ -265,6 +298,17 @@ class Watch(unittest.TestCase):
         lines = self.watch(lines=9)
         self.assertRegex(lines[0], r"^ID .*DELAY\n$")
         self.assertRegex(lines[8], r"^web +egress .* 2 ms\n$")
+
+    def test_columns_of_the_table(self):
+        """Of 36 packets that were offered 11 were dropped, in two ways."""
+        header, line = self.watch("bare", lines=2)
+        self.assertEqual(header.split()[2:], [
+            "OFFERED", "MICE", "ADMITTED", "PACED", "MARKED", "DROPPED",
+            "DELAY"])
+        rates = re.findall(r"([0-9.]+) kbit/s|(\d+) bit/s", line)
+        rates = [float(k or 0) * 1000 + float(b or 0) for k, b in rates]
+        for rate, part in zip(rates, (36, 1, 2, 3, 4, 11), strict=True):
+            self.assertAlmostEqual(rate / rates[0], part / 36, delta=0.01)
 
 
 if __name__ == "__main__":

@@ -365,6 +365,93 @@ def unwritable(tmp):
             "/" + "x" * 5000]
 
 
+def environment(b):
+    """What stands in for `auto` on a node whose runtime was started with it."""
+    mode, edt = "NATRA_ATTACH_MODE", "NATRA_EDT_PACING"
+    hostside = {mode: "clsact-hostside"}
+    for what, keys, env, want in (
+            ("nothing said", {}, hostside, "clsact-hostside"),
+            ("attachMode auto", {"attachMode": "auto"}, hostside,
+             "clsact-hostside"),
+            ("attachMode wins", {"attachMode": "clsact-podside"}, hostside,
+             "clsact-podside")):
+        a, info = b.add(RATES, env=env, **keys)
+        b.rep.check(f"{mode}: {what}", str(info and info["mode"] or a), want,
+                    bool(info) and info["mode"] == want)
+    a, info = b.add(RATES, env={edt: "off"})
+    b.rep.check(f"{edt}: off", str(info and info["reason"] or a),
+                "edt is off", bool(info) and "edt is off" in info["reason"])
+    for name in (mode, edt):
+        a, info = b.add(RATES, env={name: "sometimes"})
+        b.rep.check(f"{name}: nonsense", str(a)[:90], "an error that names it",
+                    a.code != 0 and name in a.text() and info is None)
+
+
+def engines():
+    return [d for d in os.listdir(plugin.PINS) if d.startswith("engine_")]
+
+
+def kept(b):
+    """The next pod comes soon: the programs stay for it, until somebody asks for
+    what is not in use to go."""
+    b.add(RATES)
+    b.rep.least("programs that stay after DEL", len(engines()), 1)
+    natractl("gc")
+    b.rep.equal("  and after natractl gc", engines(), [])
+
+
+def root_kind(dev):
+    return json.loads(sh("tc", "-j", "qdisc", "show", "dev", dev, "root"))[0][
+        "kind"]
+
+
+def pace(b):
+    """Ingress that waits in fq on the host side; where there is no fq the pod
+    must not start as if it had its limit."""
+    before = root_kind(b.pod.host)
+    if not json.loads(natractl("probe", "--json"))["fq"]:
+        b.refused("ingressMode pace without fq", RATES, ingressMode="pace",
+                  words=("pace", "fq"), codes=(101,))
+        return
+    keys = {"ingressMode": "pace", "paceLimit": "20ms", "fastPass": "off"}
+    rates = {"ingressRate": M, "egressRate": 10 * M}
+    conf = b.conf(rates, **keys)
+    a = b.run("ADD", conf)
+    b.rep.equal("ingressMode pace: ADD", a.error(), 0)
+    info = attachment(b.pod.path)
+    b.rep.equal("  paced, with natra's own fq on the host side", (
+        info["pace_active"], info["host_fq_is_ours"],
+        info["policy"]["pace_limit_ns"], root_kind(b.pod.host)),
+        (True, True, 20 * M, "fq"))
+    hooks = json.loads(natractl("show", info["id"], "--json"))["hooks"]
+    b.rep.equal("  where the pacer stands", [
+        (h["ifname"], h["hook_side"]) for h in hooks
+        if h["prog_name"] == "natra_edt" and h["ifname"] == b.pod.host],
+        [(b.pod.host, "egress")])
+    b.rep.equal("  CHECK", b.run("CHECK", conf).error(), 0)
+    sh("ip", "addr", "add", "203.0.113.1/24", "dev", b.pod.host)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        # Nobody answers a broadcast. One takes 8 ms at this rate, and 20 ms are
+        # the burst and what may wait.
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        for _ in range(20):
+            s.sendto(bytes(1000), ("203.0.113.255", 9))
+    told = json.loads(natractl("stats", info["id"], "--json"))
+    paced, lost = (told["ingress"][k]["packets"]
+                   for k in ("paced", "dropped_horizon"))
+    b.rep.check("  of 20 datagrams at once paced, dropped", f"{paced}, {lost}",
+                "some of each, the last ones", paced >= 1 and lost >= 5)
+    b.rep.equal("  the mean delay is within the limit",
+                0 < told["ingress"]["mean_delay_ns"] <= 20 * M, True)
+    a = b.run("DEL", conf)
+    b.rep.equal("  DEL, the root qdisc after it",
+                (a.error(), root_kind(b.pod.host), pins()), (0, before, []))
+    full = "natra.io/ingress-mode"
+    a, info = b.add(rates, {full: "pace"}, allowAnnotations=[full])
+    b.rep.check("pace by annotation", str(a)[:60], "paced",
+                bool(info) and info["pace_active"])
+
+
 def on_error(b):
     """A pod that starts all the same is told everywhere."""
     b.pod.run("tc", "qdisc", "add", "dev", "eth0", "root", "pfifo")
@@ -411,7 +498,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
         b = Bench(rep, pod, tmp)
         for story in (good, bad, precedence, annotations, subnets, exempt, log,
-                      on_error):
+                      environment, kept, pace, on_error):
             if a.only in (None, story.__name__):
                 story(b)
     pod.close()

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """What tools/quickstart shows: two pods, one capped, before and after."""
+import argparse
 import os
 import sys
 import time
@@ -10,10 +11,10 @@ from limiters import Natra, Upstream
 from rig import Elephant, Rig
 
 CAP = "10M"
-SETTLE, SECONDS = 2.5, 5
+SETTLE = 2.5
 
 
-def measure(r, url, lim):
+def measure(r, url, lim, seconds):
     """Elephants each way in Mbit/s, and hey's figures beside them."""
     if lim:
         lim.attach(CAP, CAP)
@@ -22,7 +23,7 @@ def measure(r, url, lim):
     r.wait_flow(*r.meters())
     time.sleep(SETTLE)
     start = time.monotonic()
-    got = r.hey(url, SECONDS)
+    got = r.hey(url, seconds)
     end = time.monotonic()
     got["in"], got["out"] = (e.rate(start, end) / 1e6 for e in elephants)
     r.stop([p for e in elephants for p in e.procs])
@@ -41,6 +42,10 @@ def row(name, got):
 
 
 def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--seconds", type=int, default=5,
+                   help="that each row is measured for (5)")
+    seconds = p.parse_args().seconds
     rig.isolate()
     with Rig() as r:
         url = r.nginx()
@@ -51,11 +56,11 @@ def main():
         print(f"{'':<34} {'stream in':>9} {'and out':>9} "
               f"{'requests/s':>11} {'their p99':>11}")
         print(f"{'':<34} {'Mbit/s':>9} {'Mbit/s':>9}")
-        row("before: no limit", measure(r, url, None)[0])
+        row("before: no limit", measure(r, url, None, seconds)[0])
         if os.access(Upstream.PLUGIN, os.X_OK):
             row("upstream's bandwidth plugin (tbf)",
-                measure(r, url, Upstream(r.pod))[0])
-        got, show = measure(r, url, Natra(r.pod))
+                measure(r, url, Upstream(r.pod), seconds)[0])
+        got, show = measure(r, url, Natra(r.pod), seconds)
         row("after: natra", got)
         print(f"\nnatra: mode {show['mode']}, egress "
               f"{'paced by fq' if show['edt_active'] else 'policed'}"

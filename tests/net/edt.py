@@ -9,6 +9,7 @@
   pacing    and those of TCP
   admin     what a pod with CAP_NET_ADMIN can undo, and what then still holds
   qdisc     one that was there before is left alone
+  mice      requests whose answers leave beside streams that are paced
   gso       the size of a local TCP's packets follows a low rate, and is as before
             after it
 
@@ -21,6 +22,8 @@ import json
 import os
 import platform
 import re
+import socket
+import statistics
 import sys
 import time
 
@@ -46,6 +49,8 @@ GSO_SEGS = 65535        # what an interface has of itself
 MOUSE_S, BURST_S, HORIZON_S = 0.1, 0.5, 2
 RATE = "10M"
 MBIT = 1e6
+# What a busy machine may delay the median one by.
+REQUESTS, REQUEST_MS = 15, 100
 
 
 def podside_modes():
@@ -396,15 +401,17 @@ def admin(r, rep, a):
     around_the_hooks(r, rep, hostside, 100)
 
 
-def qdisc(r, rep):
-    for words in (["pfifo", "limit", "500"], ["fq"],
-                  ["tbf", "rate", "1gbit", "burst", "1m", "latency", "25ms"]):
-        def there():
-            return r.pod.run("tc", "qdisc", "show", "dev", "eth0", "root")
+def root_of(pod):
+    return pod.run("tc", "qdisc", "show", "dev", "eth0", "root")
 
+
+def qdisc(r, rep, a):
+    others = [["pfifo", "limit", "500"], ["fq"],
+              ["tbf", "rate", "1gbit", "burst", "1m", "latency", "25ms"]]
+    for words in others if a.full else others[:2]:
         r.pod.run("tc", "qdisc", "add", "dev", "eth0", "root", "handle",
                   "77:", *words)
-        before = there()
+        before = root_of(r.pod)
         lim = Natra(r.pod)
         p = lim.run("attach", "eth0", "--netns", r.pod.path, "--id", lim.id,
                     "--egress", RATE, "--edt", "on")
@@ -413,14 +420,64 @@ def qdisc(r, rep):
                   f"qdisc '{words[0]}' (handle 77:)" in p.stderr)
         lim.attach(None, RATE)
         rep.equal("  --edt auto: EDT; the qdisc",
-                  (lim.edt_active(), there()), (False, before))
-        if words[0] == "pfifo":
+                  (lim.edt_active(), root_of(r.pod)), (False, before))
+        if a.full and words[0] == "pfifo":
             flood = Flood(r)
             near_cap(rep, "  the cap", flood.rate(2, 1))
             flood.end()
         lim.detach()
-        rep.equal("  after it", there(), before)
+        rep.equal("  after it", root_of(r.pod), before)
         r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
+    lim = Natra(r.pod).attach(None, RATE)
+    lim.attach(None, RATE, "--sketch-width", "512")
+    rep.equal("natra's own: after it was replaced, natractl check",
+              lim.run("check", lim.id).returncode, 0)
+    rep.true("  EDT", lim.edt_active())
+    lim.detach()
+    rep.true("  detached: fq is gone", " fq " not in root_of(r.pod))
+
+
+def request_ms(r):
+    """A small file over a connection of its own."""
+    begin = time.monotonic()
+    with r.client:
+        s = socket.create_connection((r.pod.ip, 80), timeout=5)
+    with s:
+        s.sendall(b"GET /file HTTP/1.0\r\n\r\n")
+        while s.recv(65536):
+            pass
+    return (time.monotonic() - begin) * 1e3
+
+
+def median_request_ms(r):
+    """One after the other, so that a slow machine has no queue of its own."""
+    return statistics.median(request_ms(r) for _ in range(REQUESTS))
+
+
+def mice(r, rep, a):
+    """An answer that waited as the streams do would take 400 ms more, twice: four
+    streams have two packets of 50 ms each in fq. Charged mice have their share of
+    the rate."""
+    r.nginx()
+    base = median_request_ms(r)
+    rep.shown("a request alone, p50", f"{base:.1f} ms")
+    for fast_pass in ("free", "charged") if a.full else ("free",):
+        lim = Natra(r.pod, "--fast-pass", fast_pass).attach(None, RATE)
+        streams = r.elephant(r.pod, r.client, PORT, 4)
+        r.wait_flow(r.out_of())
+        time.sleep(a.settle)
+        before = lim.stats()["egress"]
+        beside = median_request_ms(r)
+        after = lim.stats()["egress"]
+        r.stop(streams)
+        lim.detach()
+        rep.most(f"a request beside paced streams, mice {fast_pass}: p50", beside,
+                 base + REQUEST_MS, " ms")
+        paced, passed = (after[k]["packets"] - before[k]["packets"]
+                         for k in ("paced", "mice"))
+        rep.least("  packets of streams that were paced meanwhile", paced, 5)
+        rep.least("  packets of mice", passed, 3 * REQUESTS)
+    r.stop(None)
 
 
 def gso_segs(ns):
@@ -468,7 +525,8 @@ def main():
              "stamps": lambda: rep.measure("stamps", stamps, r, rep),
              "pacing": lambda: rep.measure("pacing", pacing, r, rep, a),
              "admin": lambda: admin(r, rep, a),
-             "qdisc": lambda: rep.measure("qdisc", qdisc, r, rep),
+             "qdisc": lambda: rep.measure("qdisc", qdisc, r, rep, a),
+             "mice": lambda: rep.measure("mice", mice, r, rep, a),
              "gso": lambda: gso(r, rep)}
     p.add_argument("--only", help="of the above, by comma")
     a = p.parse_args()

@@ -167,8 +167,9 @@ int __wrap_natra_find_leftovers(struct natra *n, const struct natra_target *t,
 {
 	(void)n;
 	*ret_leftovers = (struct natra_leftovers){.sz = sizeof(*ret_leftovers)};
-	if (asked("tbf")) {
-		ret_leftovers->tbf = true;
+	ret_leftovers->ingress_redirect = asked("redirect") != NULL;
+	ret_leftovers->tbf = asked("tbf") != NULL;
+	if (asked("tbf") || asked("redirect")) {
 		(void)snprintf(ret_leftovers->host_ifname,
 			       sizeof(ret_leftovers->host_ifname), "veth7");
 	}

@@ -148,6 +148,13 @@ class Add(Case):
         self.assertEqual(self.calls[1:3], [
             f"remove_leftovers ifname=eth0 netns={NETNS}", ATTACH])
         self.assertRegex(self.log, "level=warn .*removed.*'veth7': tbf")
+        # Its ifb is gone.
+        self.succeeds("ADD", conf, says=json.dumps(RESULT), FAKE_redirect=1)
+        self.assertEqual(self.calls[1:3], [
+            f"remove_leftovers ifname=eth0 netns={NETNS}", ATTACH])
+        self.assertIn("'veth7': redirect to nowhere", self.log)
+        self.succeeds("ADD", conf, says=json.dumps(RESULT))
+        self.assertEqual(self.calls[1:], [ATTACH])
         self.fails(103, "ADD", conf, FAKE_tbf=1,
                    FAKE_remove_leftovers=-errno.EPERM)
         self.assertNotIn(ATTACH, self.calls)

@@ -104,6 +104,23 @@ static void depth_is_bounded(void **state)
 	free(text);
 }
 
+/* By the scanner already, which would need a stack of this depth. */
+static void depth_of_millions_is_refused(void **state)
+{
+	const size_t depth = 8U << 20;
+	char *text = calloc(1, depth + 1);
+	struct failure failure = {0};
+	struct conf conf;
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, '[', depth);
+	memcpy(text, "{\"a\":", 5);
+	assert_int_equal(conf_parse(&conf, text, depth, &failure), CNI_DECODE);
+	conf_free(&conf);
+	free(text);
+}
+
 static void name_and_version_are_required(void **state)
 {
 	static const struct {
@@ -328,6 +345,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_json_is_refused),
 		cmocka_unit_test(what_is_not_an_object_is_refused),
 		cmocka_unit_test(depth_is_bounded),
+		cmocka_unit_test(depth_of_millions_is_refused),
 		cmocka_unit_test(name_and_version_are_required),
 		cmocka_unit_test(an_unknown_version_is_told_as_upstream_does),
 		cmocka_unit_test(every_version_of_the_list_is_known),

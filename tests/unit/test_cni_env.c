@@ -75,6 +75,8 @@ static void names_are_those_of_the_specification(void **state)
 		{"CNI_CONTAINERID", "a", true},
 		{"CNI_CONTAINERID", "0", true},
 		{"CNI_CONTAINERID", "A-b_c.9", true},
+		{"CNI_CONTAINERID", "zZ9", true},
+		{"CNI_CONTAINERID", "Z", true},
 		{"CNI_CONTAINERID", "a..", true},
 		{"CNI_CONTAINERID", ".a", false},
 		{"CNI_CONTAINERID", "-a", false},

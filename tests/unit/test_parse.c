@@ -194,6 +194,11 @@ static void type_and_version_must_tell_the_same(void **state)
 	p.type_at = 12;
 	packet_type(&p, 0x0800);
 	assert_int_equal(parse_packet(&p).kind, NATRA_PARSED_OPAQUE);
+	/* A traffic class that reads as a length of IPv4's header. */
+	packet_make_tcp6(&p, 40000, 0x50, 100);
+	p.type_at = 12;
+	packet_type(&p, 0x0800);
+	assert_int_equal(parse_packet(&p).kind, NATRA_PARSED_OPAQUE);
 }
 
 static void ip_options_do_not_change_the_flow(void **state)

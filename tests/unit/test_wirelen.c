@@ -52,6 +52,14 @@ static void missing_count_of_segments_is_worked_out(void **state)
 			natra_gso_len(HEADERS + payload, 0, MSS, HEADERS),
 			want);
 	}
+	/* The last segment is full. */
+	for (uint32_t payload = MSS; payload < 600000; payload += MSS) {
+		uint32_t segs, want = cut(payload, MSS, &segs);
+
+		assert_int_equal(
+			natra_gso_len(HEADERS + payload, 0, MSS, HEADERS),
+			want);
+	}
 }
 
 static void gso_data_without_payload_adds_nothing(void **state)
@@ -59,6 +67,7 @@ static void gso_data_without_payload_adds_nothing(void **state)
 	(void)state;
 	assert_int_equal(natra_gso_len(HEADERS, 0, MSS, HEADERS), HEADERS);
 	assert_int_equal(natra_gso_len(40, 0, MSS, HEADERS), 40);
+	assert_int_equal(natra_gso_len(40, 0, 1, HEADERS), 40);
 	assert_int_equal(natra_gso_len(HEADERS, 1, MSS, HEADERS), HEADERS);
 }
 

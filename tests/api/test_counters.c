@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What natra_stats and natra_top tell of packets that are known one by one. */
+#include "rig.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ID      "counted"
+#define NOT_ECT 0
+#define ECT0    2
+/* Ethernet, IPv4 and UDP. */
+#define HEADERS (14 + 20 + 8)
+#define KBIT    1000ULL
+
+static struct natra *n;
+static struct pod pod;
+
+/* Without IPv6 the kernel sends nothing of its own. */
+static int begin(void **state)
+{
+	(void)state;
+	rig_reset();
+	n = rig_open();
+	pod = pod_make("counted");
+	rig_sh("echo 1 >/proc/sys/net/ipv6/conf/h-counted/disable_ipv6 &&"
+	       "nsenter --net=%s sh -c"
+	       " 'echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6'",
+	       pod.path);
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	(void)state;
+	assert_int_equal(natra_detach(n, &target), 0);
+	pod_remove(&pod);
+	natra_close(n);
+	return 0;
+}
+
+static void attach(const struct natra_policy *policy)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)), 0);
+}
+
+static struct natra_stats stats(void)
+{
+	struct natra_stats now = NATRA_INIT(now);
+
+	assert_int_equal(KEPT(natra_stats(n, ID, &now)), 0);
+	return now;
+}
+
+/* Datagrams into the pod; nobody answers a broadcast. Returns their source. */
+static struct in_addr send_udp(uint16_t sport, uint16_t dport, int tos,
+			       size_t payload, int count)
+{
+	static const char zeroes[1400];
+	struct sockaddr_in from = {.sin_family = AF_INET};
+	struct sockaddr_in to = {.sin_family = AF_INET};
+	socklen_t len = sizeof(from);
+	int one = 1, fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	from.sin_port = htons(sport);
+	to.sin_port = htons(dport);
+	to.sin_addr.s_addr = htonl(INADDR_BROADCAST);
+	assert_true(fd >= 0 && payload <= sizeof(zeroes));
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE,
+				    "h-counted", sizeof("h-counted")),
+			 0);
+	assert_int_equal(
+		setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &one, sizeof(one)), 0);
+	assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos)),
+			 0);
+	assert_int_equal(bind(fd, (void *)&from, sizeof(from)), 0);
+	assert_int_equal(connect(fd, (void *)&to, sizeof(to)), 0);
+	for (int i = 0; i < count; i++)
+		assert_int_equal(send(fd, zeroes, payload, 0), payload);
+	assert_int_equal(getsockname(fd, (void *)&from, &len), 0);
+	(void)close(fd);
+	return from.sin_addr;
+}
+
+static void is_count(const struct natra_count *count, uint64_t packets,
+		     uint64_t frame)
+{
+	assert_int_equal(count->packets, packets);
+	assert_int_equal(count->bytes, packets * frame);
+}
+
+/* 20 ms a packet: one is admitted, marks may overdraw by 100 ms, and what is
+ * still there then is dropped. A pause of the machine earns a few more. */
+static void what_is_over_the_rate_is_marked_then_dropped(void **state)
+{
+	struct natra_policy policy = NATRA_INIT(policy);
+	struct natra_stats s;
+	uint64_t sum;
+
+	(void)state;
+	policy.ingress_rate_bits_per_sec = 80 * KBIT;
+	policy.ingress_burst_bytes = 1;
+	policy.fast_pass = NATRA_FAST_PASS_OFF;
+	attach(&policy);
+	send_udp(1000, 2000, ECT0, 200 - HEADERS, 200);
+	s = stats();
+	assert_in_range(s.ingress.admitted.packets, 1, 4);
+	assert_in_range(s.ingress.marked.packets,
+			s.ingress.admitted.packets + 3, 60);
+	assert_in_range(s.ingress.dropped_rate.packets, 100, 196);
+	sum = s.ingress.admitted.packets + s.ingress.marked.packets +
+	      s.ingress.dropped_rate.packets;
+	assert_int_equal(sum, 200);
+	is_count(&s.ingress.admitted, s.ingress.admitted.packets, 200);
+	is_count(&s.ingress.marked, s.ingress.marked.packets, 200);
+	is_count(&s.ingress.dropped_rate, s.ingress.dropped_rate.packets, 200);
+	is_count(&s.ingress.mice, 0, 0);
+	is_count(&s.ingress.unlimited, 0, 0);
+	is_count(&s.ingress.paced, 0, 0);
+	is_count(&s.ingress.dropped_horizon, 0, 0);
+	assert_int_equal(s.ingress.delay_ns_sum, 0);
+	is_count(&s.egress.admitted, 0, 0);
+}
+
+static void each_packet_is_in_one_counter(void **state)
+{
+	struct natra_policy policy = policy_of(100, 100);
+	struct natra_stats s;
+
+	(void)state;
+	policy.fast_pass = NATRA_FAST_PASS_OFF;
+	attach(&policy);
+	send_udp(1000, 2000, NOT_ECT, 100, 7);
+	policy.fast_pass = NATRA_FAST_PASS_FREE;
+	assert_int_equal(natra_configure(n, ID, &policy), 0);
+	send_udp(1001, 2000, NOT_ECT, 200, 3);
+	/* Egress alone. */
+	policy = policy_of(0, 100);
+	assert_int_equal(natra_configure(n, ID, &policy), 0);
+	send_udp(1002, 2000, NOT_ECT, 300, 5);
+	s = stats();
+	is_count(&s.ingress.admitted, 7, 100 + HEADERS);
+	is_count(&s.ingress.mice, 3, 200 + HEADERS);
+	is_count(&s.ingress.unlimited, 5, 300 + HEADERS);
+	is_count(&s.ingress.marked, 0, 0);
+	is_count(&s.ingress.dropped_rate, 0, 0);
+	is_count(&s.ingress.other, 0, 0);
+}
+
+static void is_flow(const struct natra_flow *flow, struct in_addr from,
+		    uint16_t sport, uint16_t dport, uint64_t packets)
+{
+	const uint8_t broadcast[16] = {255, 255, 255, 255};
+	uint8_t source[16] = {0};
+
+	memcpy(source, &from, sizeof(from));
+	assert_memory_equal(flow->saddr, source, 16);
+	assert_memory_equal(flow->daddr, broadcast, 16);
+	assert_int_equal(flow->sport, sport);
+	assert_int_equal(flow->dport, dport);
+	assert_int_equal(flow->ip_version, 4);
+	assert_int_equal(flow->protocol, IPPROTO_UDP);
+	assert_int_equal(flow->packets, packets);
+	assert_int_equal(flow->bytes, packets * (100 + HEADERS));
+	/* From the sleep that followed. */
+	assert_in_range(flow->idle_ns, 40000000, 60000000000);
+}
+
+static void top_has_each_flow_and_most_bytes_first(void **state)
+{
+	struct natra_policy policy = policy_of(1000, 1000);
+	struct natra_flow flows[8];
+	struct in_addr from;
+	size_t len = 8;
+
+	(void)state;
+	policy.fast_pass = NATRA_FAST_PASS_OFF;
+	attach(&policy);
+	(void)send_udp(1001, 2001, NOT_ECT, 100, 2);
+	(void)send_udp(1002, 2002, NOT_ECT, 100, 9);
+	from = send_udp(1003, 2003, NOT_ECT, 100, 4);
+	(void)usleep(50000);
+	assert_int_equal(KEPT(natra_top(n, ID, NATRA_INGRESS_DIR, flows, &len)),
+			 0);
+	assert_int_equal(len, 3);
+	is_flow(&flows[0], from, 1002, 2002, 9);
+	is_flow(&flows[1], from, 1003, 2003, 4);
+	is_flow(&flows[2], from, 1001, 2001, 2);
+	len = 1;
+	assert_int_equal(natra_top(n, ID, NATRA_INGRESS_DIR, flows, &len), 0);
+	assert_int_equal(len, 1);
+	is_flow(&flows[0], from, 1002, 2002, 9);
+	/* Nobody answers. */
+	len = 8;
+	assert_int_equal(natra_top(n, ID, NATRA_EGRESS_DIR, flows, &len), 0);
+	assert_int_equal(len, 0);
+}
+
+/* The source of what the pod receives, the destination of what it sends. */
+static void peer_is_the_other_end(void **state)
+{
+	static const char *const source[] = {"10.78.0.0/16"};
+	static const char *const broadcast[] = {"255.255.255.255/32"};
+	struct natra_policy policy = policy_of(100, 100);
+	struct natra_stats s;
+
+	(void)state;
+	policy.unshaped_subnets = source;
+	policy.unshaped_subnets_len = 1;
+	attach(&policy);
+	send_udp(1000, 2000, NOT_ECT, 100, 5);
+	s = stats();
+	is_count(&s.ingress.unlimited, 5, 100 + HEADERS);
+	is_count(&s.ingress.mice, 0, 0);
+	policy.unshaped_subnets = broadcast;
+	attach(&policy);
+	rig_sh("nsenter --net=%s python3 -c '"
+	       "import socket; s = socket.socket(type=socket.SOCK_DGRAM);"
+	       "s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1);"
+	       "s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b\"eth0\");"
+	       "[s.sendto(bytes(100), (\"255.255.255.255\", 9)) for _ in range(5)]'",
+	       pod.path);
+	s = stats();
+	is_count(&s.egress.unlimited, 5, 100 + HEADERS);
+	is_count(&s.egress.mice, 0, 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(what_is_over_the_rate_is_marked_then_dropped),
+		CASE(each_packet_is_in_one_counter),
+		CASE(top_has_each_flow_and_most_bytes_first),
+		CASE(peer_is_the_other_end),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where natra stands among others on a hook, and what it leaves of theirs. */
+#include "rig.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <net/if.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ID    "hooks"
+#define OTHER "other"
+
+static struct natra *n;
+static struct pod pod;
+
+static int begin(void **state)
+{
+	(void)state;
+	rig_reset();
+	n = rig_open();
+	pod = pod_make("hooks");
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	(void)state;
+	assert_int_equal(natra_detach(n, &target), 0);
+	pod_remove(&pod);
+	natra_close(n);
+	return 0;
+}
+
+static void attach(enum natra_mode mode)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+
+	policy.mode = mode;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+}
+
+static int load_other(void)
+{
+	static const struct bpf_insn pass[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = -1},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, OTHER, "GPL", pass, 2,
+			       NULL);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* On what the pod sends, as some owners do: priority and handle 1. */
+static void add_clsact_other(void)
+{
+	struct bpf_tc_hook hook = {
+		.sz = sizeof(hook),
+		.ifindex = (int)if_nametoindex("h-hooks"),
+		.attach_point = BPF_TC_INGRESS,
+	};
+	struct bpf_tc_opts opts = {
+		.sz = sizeof(opts),
+		.prog_fd = load_other(),
+		.priority = 1,
+		.handle = 1,
+	};
+
+	rig_sh("tc qdisc add dev h-hooks clsact 2>/dev/null || :");
+	assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
+	(void)close(opts.prog_fd);
+}
+
+/* The programs on what the pod sends, the first one first. */
+struct chain {
+	struct natra_hook_entry entry[4];
+	bool is_other[4];
+	size_t len;
+};
+
+static int note(void *arg, const struct natra_hook_entry *entry)
+{
+	struct chain *chain = arg;
+
+	if (entry->direction != NATRA_EGRESS_DIR)
+		return 0;
+	assert_true(chain->len < 4);
+	assert_int_equal(entry->position, chain->len);
+	chain->is_other[chain->len] = strcmp(entry->prog_name, OTHER) == 0;
+	chain->entry[chain->len++] = *entry;
+	return 0;
+}
+
+static struct chain chain_now(void)
+{
+	struct chain chain = {.len = 0};
+
+	assert_int_equal(KEPT(natra_neighbours(n, ID, note, &chain)), 0);
+	assert_int_equal(chain.len, 2);
+	return chain;
+}
+
+static void is_natra_first(const struct chain *chain)
+{
+	assert_true(chain->entry[0].is_ours);
+	assert_true(chain->is_other[1]);
+	assert_false(chain->entry[1].is_ours);
+	assert_false(chain->entry[0].is_before_ours);
+	assert_false(chain->entry[1].is_before_ours);
+}
+
+static void natra_goes_in_front_of_who_is_first(void **state)
+{
+	struct chain chain;
+
+	(void)state;
+	add_clsact_other();
+	attach(NATRA_MODE_CLSACT_HOSTSIDE);
+	chain = chain_now();
+	is_natra_first(&chain);
+	assert_int_equal(chain.entry[0].priority, 1);
+	assert_true(chain.entry[0].handle >= 0x1000);
+}
+
+static void who_comes_later_finds_the_first_place_free(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct chain chain;
+
+	(void)state;
+	attach(NATRA_MODE_CLSACT_HOSTSIDE);
+	add_clsact_other();
+	chain = chain_now();
+	assert_true(chain.is_other[0]);
+	assert_true(chain.entry[0].is_before_ours);
+	assert_true(chain.entry[1].is_ours);
+	assert_false(chain.entry[1].is_before_ours);
+	assert_int_equal(chain.entry[1].priority, 2);
+	assert_true(chain.entry[1].handle >= 0x1000);
+	/* Until it is attached anew, which puts it in front. */
+	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	attach(NATRA_MODE_CLSACT_HOSTSIDE);
+	chain = chain_now();
+	is_natra_first(&chain);
+}
+
+static void tcx_program_runs_before_others(void **state)
+{
+	int ifindex = (int)if_nametoindex("h-hooks"), fd = load_other(), link;
+	struct chain chain;
+
+	(void)state;
+	if (!rig_has_tcx()) {
+		(void)close(fd);
+		skip();
+	}
+	link = bpf_link_create(fd, ifindex, BPF_TCX_INGRESS, NULL);
+	assert_true(link >= 0);
+	(void)close(fd);
+	attach(NATRA_MODE_TCX_HOSTSIDE);
+	chain = chain_now();
+	is_natra_first(&chain);
+	(void)close(link);
+}
+
+/* Whoever made it may be about to use it. */
+static void empty_clsact_of_another_stays(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	(void)state;
+	rig_sh("tc qdisc add dev h-hooks clsact");
+	attach(NATRA_MODE_CLSACT_HOSTSIDE);
+	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	rig_sh("tc qdisc show dev h-hooks | grep -q 'qdisc clsact'");
+	rig_sh("tc -n hooks qdisc add dev eth0 clsact");
+	attach(NATRA_MODE_CLSACT_PODSIDE);
+	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	rig_sh("tc -n hooks qdisc show dev eth0 | grep -q 'qdisc clsact'");
+}
+
+static void is_not_found_here(const struct natra_policy *policy)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	target.ifname = "eth1";
+	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)),
+			 -EOPNOTSUPP);
+	says(n, "eth1", "peer");
+}
+
+/*
+ * The peer of eth1 is in another namespace, and the node has a veth of the same
+ * index: once one of this pod's, and once one whose peer has eth1's index, too.
+ */
+static void stranger_with_the_index_of_the_peer_is_left_alone(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20);
+
+	(void)state;
+	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	rig_sh("ip netns add far && ip -n far link add peer1 index 771 type veth"
+	       " peer name eth1 index 772 netns hooks &&"
+	       "ip link add own index 771 type veth peer name eth2 netns hooks");
+	is_not_found_here(&policy);
+	rig_sh("ip link del own && ip netns add third &&"
+	       "ip link add own index 771 type veth"
+	       " peer name eth2 index 772 netns third");
+	is_not_found_here(&policy);
+	rig_sh("! tc qdisc show dev own | grep -q clsact");
+	rig_sh("ip link del own && ip netns del third && ip netns del far");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(natra_goes_in_front_of_who_is_first),
+		CASE(who_comes_later_finds_the_first_place_free),
+		CASE(tcx_program_runs_before_others),
+		CASE(empty_clsact_of_another_stays),
+		CASE(stranger_with_the_index_of_the_peer_is_left_alone),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

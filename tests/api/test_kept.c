@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a second attach keeps, and what one that fails leaves. */
+#include "rig.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ID "kept"
+
+static struct natra *n;
+static struct pod pod;
+
+static int begin(void **state)
+{
+	(void)state;
+	rig_reset();
+	n = rig_open();
+	pod = pod_make("kept");
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	(void)state;
+	assert_int_equal(natra_detach(n, &target), 0);
+	assert_int_equal(rig_pins(), 0);
+	pod_remove(&pod);
+	natra_close(n);
+	return 0;
+}
+
+static struct natra_info attach(const struct natra_policy *policy,
+				const char *network, const char *label)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_info info = NATRA_INIT(info);
+
+	target.network = network;
+	target.label = label;
+	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)), 0);
+	assert_int_equal(KEPT(natra_query(n, ID, &info)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, policy)), 0);
+	return info;
+}
+
+static void new_names_are_told(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_info first = attach(&policy, "net-1", "shop/web-0");
+	struct natra_info info = attach(&policy, "net-2", "shop/web-1");
+
+	(void)state;
+	assert_int_equal(info.ingress_prog_id, first.ingress_prog_id);
+	assert_string_equal(info.network, "net-2");
+	assert_string_equal(info.label, "shop/web-1");
+}
+
+static void new_direction_gets_its_program(void **state)
+{
+	struct natra_policy in = policy_of(10, 0), both = policy_of(10, 20);
+	struct natra_info info = attach(&in, NULL, NULL);
+
+	(void)state;
+	assert_int_equal(info.egress_prog_id, 0);
+	info = attach(&both, NULL, NULL);
+	assert_true(info.egress_prog_id != 0);
+	assert_true(info.ingress_prog_id != 0);
+}
+
+/* What is fixed while attached can be left out of a change. */
+static void change_without_what_is_fixed_keeps_it(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20),
+			    rates = policy_of(30, 40);
+	struct natra_info info;
+
+	(void)state;
+	policy.mode = NATRA_MODE_CLSACT_PODSIDE;
+	policy.edt = NATRA_EDT_OFF;
+	policy.sketch_width = 512;
+	(void)attach(&policy, NULL, NULL);
+	assert_int_equal(KEPT(natra_configure(n, ID, &rates)), 0);
+	info = (struct natra_info)NATRA_INIT(info);
+	assert_int_equal(KEPT(natra_query(n, ID, &info)), 0);
+	assert_int_equal(info.policy.mode, NATRA_MODE_CLSACT_PODSIDE);
+	assert_int_equal(info.policy.edt, NATRA_EDT_OFF);
+	assert_int_equal(info.policy.sketch_width, 512);
+	assert_int_equal(info.policy.ingress_rate_bits_per_sec, 30 * MBIT);
+	assert_int_equal(KEPT(natra_check(n, ID, &rates)), 0);
+}
+
+/* Departure times cannot be had where somebody has put a qdisc: that shows when
+ * the attachment is half made. */
+static void refused(void)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(30, 40);
+	char *before = rig_state();
+
+	policy.edt = NATRA_EDT_ON;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), -EBUSY);
+	says(n, "pfifo", NULL);
+	rig_same_state(before);
+	free(before);
+}
+
+static void failed_attach_leaves_all_as_it_was(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20);
+
+	(void)state;
+	rig_sh("tc -n kept qdisc add dev eth0 root handle 7: pfifo");
+	refused();
+	assert_int_equal(rig_pins(), 0);
+	(void)attach(&policy, NULL, NULL);
+	refused();
+	assert_int_equal(natra_check(n, ID, &policy), 0);
+	rig_sh("tc -n kept qdisc show dev eth0 root | grep -q 'pfifo 7:'");
+}
+
+/* The stub that stands on the hook passes everything then. */
+static void missing_program_is_told(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20);
+
+	(void)state;
+	(void)attach(&policy, NULL, NULL);
+	rig_sh("rm -r " BPFFS "/natra/engine_*");
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	says(n, "program", "gone");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(new_names_are_told),
+		CASE(new_direction_gets_its_program),
+		CASE(change_without_what_is_fixed_keeps_it),
+		CASE(failed_attach_leaves_all_as_it_was),
+		CASE(missing_program_is_told),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

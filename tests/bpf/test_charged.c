@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Mice and departure times, and mice that are charged: over IPv4 and IPv6, where
+ * packets are policed and where they are paced. */
+#include "cm.h"
+
+#include "progrun.h"
+
+#define ECT0  2
+#define CE    3
+#define SMALL 500
+#define LARGE 1514
+#define FAR   (3600 * TH_SECOND)
+
+static struct progrun run;
+static struct natra_limits limits;
+
+/* A large packet is heavy at once, two small ones of a flow are not. */
+static int load(enum program_kind kind, enum natra_pass pass)
+{
+	const struct program_options options = {
+		.kind = kind,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+	};
+
+	limits = th_limits();
+	limits.pass = pass;
+	limits.rate = policy_rate(8000000, 1000000); /* 1000 ns a byte, 1 s */
+	limits.mice = policy_rate(4000000, 1);
+	limits.reserve_ns = TH_SECOND / 4;
+	limits.enter_units = 20;
+	limits.leave_units = 2;
+	th_load(&run, &options, &limits);
+	return 0;
+}
+
+static int load_police(void **state)
+{
+	(void)state;
+	return load(PROGRAM_RX, NATRA_PASS_CHARGED);
+}
+
+static int load_edt(void **state)
+{
+	(void)state;
+	return load(PROGRAM_EDT, NATRA_PASS_CHARGED);
+}
+
+static int load_edt_free(void **state)
+{
+	(void)state;
+	return load(PROGRAM_EDT, NATRA_PASS_FREE);
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	th_close(&run);
+	return 0;
+}
+
+static void make4(struct packet *p, uint16_t port, size_t len)
+{
+	packet_make_tcp4(p, port, ECT0, len);
+}
+
+static void make6(struct packet *p, uint16_t port, size_t len)
+{
+	packet_make_tcp6(p, port, ECT0, len);
+}
+
+/* Off the fast path. */
+static void make4_options(struct packet *p, uint16_t port, size_t len)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv4(p, &(struct packet_ip){.options = 2, .tos = ECT0});
+	packet_tcp(p, port, 80, 20);
+	packet_pad(p, len);
+	packet_end(p);
+}
+
+static void make6_tagged(struct packet *p, uint16_t port, size_t len)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_vlan(p, 0x8100, 10);
+	packet_ipv6(p, &(struct packet_ip){.tos = ECT0});
+	packet_tcp(p, port, 80, 20);
+	packet_pad(p, len);
+	packet_end(p);
+}
+
+typedef void (*make_fn)(struct packet *p, uint16_t port, size_t len);
+
+static const make_fn kinds[] = {make4, make6, make4_options, make6_tagged};
+
+static struct th_result send(make_fn make, uint16_t port, size_t len)
+{
+	struct th_result r;
+	struct packet p;
+
+	make(&p, port, len);
+	th_send(&run, &p, NULL, &r);
+	assert_int_equal(r.bytes, len);
+	if (r.verdict != TC_ACT_SHOT && r.counter == NATRA_COUNT_MICE)
+		assert_memory_equal(r.data, p.data, p.len);
+	return r;
+}
+
+/* Passed at once, whatever there is in the bucket; not held, not marked. */
+static void is_free_to_go(const struct th_result *r)
+{
+	assert_int_equal(r->counter, NATRA_COUNT_MICE);
+	assert_int_equal(r->verdict, TC_ACT_UNSPEC);
+	assert_int_equal(r->tstamp, 0);
+	assert_int_equal(r->delay_ns, 0);
+}
+
+static void is_dropped(const struct th_result *r)
+{
+	assert_int_equal(r->counter, NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(r->verdict, TC_ACT_SHOT);
+	assert_int_equal(r->delay_ns, 0);
+}
+
+/* Within their share, however far the elephants are in debt. */
+static void mice_are_charged_over_either_protocol(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(kinds); i++) {
+		uint64_t tat = th_now() + FAR, from = th_now(), mice;
+		struct th_result r;
+
+		th_set_tat(&run, tat);
+		th_set_mice_tat(&run, 0);
+		r = send(kinds[i], (uint16_t)(100 + i), SMALL);
+		is_free_to_go(&r);
+		assert_int_equal(th_tat(&run), tat + SMALL * TH_NS_PER_BYTE);
+		mice = th_mice_tat(&run);
+		/* One byte of burst is 2 us of credit. */
+		assert_in_range(mice, from + SMALL * 2 * TH_NS_PER_BYTE - TH_MS,
+				r.after_ns + SMALL * 2 * TH_NS_PER_BYTE);
+	}
+}
+
+static void mice_over_their_share_are_dropped_beside_elephants(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(kinds); i++) {
+		uint64_t tat = th_now() + TH_SECOND, mice = th_now() + FAR;
+		struct th_result r;
+
+		th_set_tat(&run, tat);
+		th_set_mice_tat(&run, mice);
+		r = send(kinds[i], (uint16_t)(200 + i), SMALL);
+		is_dropped(&r);
+		assert_int_equal(th_tat(&run), tat);
+		assert_int_equal(th_mice_tat(&run), mice);
+	}
+}
+
+static void mice_over_their_share_are_charged_in_full(void **state)
+{
+	uint64_t from = th_now();
+	struct th_result r;
+
+	(void)state;
+	th_set_mice_tat(&run, from + FAR);
+	/* The burst of 1 s is all there: as much as that, and no more. */
+	th_set_tat(&run, 0);
+	r = send(make4, 300, SMALL);
+	is_free_to_go(&r);
+	assert_in_range(th_tat(&run),
+			from - TH_SECOND - TH_TICK_NS + SMALL * TH_NS_PER_BYTE,
+			r.after_ns - TH_SECOND + SMALL * TH_NS_PER_BYTE);
+}
+
+/* At 100 Gbit/s 60 bytes take 4.8 ns: the sum is exact, by chance for each. */
+static void parts_of_a_nanosecond_are_charged_on_the_average(void **state)
+{
+	uint64_t tat = th_now() - TH_SECOND / 2;
+
+	(void)state;
+	limits.pass = NATRA_PASS_OFF;
+	limits.rate = policy_rate(100000000000, 100000000000 / 8);
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_tat(&run, tat);
+	for (uint16_t port = 1; port <= 1000; port++) {
+		struct th_result r = send(make4, port, 60);
+
+		assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+	}
+	/* Eight standard deviations: 0.4 ns a packet, 13 ns in all. */
+	assert_in_range(th_tat(&run) - tat, 4700, 4900);
+}
+
+/* An acknowledgement with all of its options, over IPv6 too, and no more. */
+static void tiny_is_up_to_128_bytes(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(kinds); i++) {
+		th_set_tat(&run, th_now() + FAR);
+		th_set_mice_tat(&run, th_now() + TH_SECOND / 8);
+		r = send(kinds[i], (uint16_t)(400 + i), 128);
+		is_free_to_go(&r);
+		r = send(kinds[i], (uint16_t)(500 + i), 129);
+		is_dropped(&r);
+	}
+}
+
+static void elephants_are_paced_beside_them(void **state)
+{
+	uint64_t tat = th_now() + TH_SECOND;
+	struct th_result r;
+
+	(void)state;
+	th_set_mice_tat(&run, 12345);
+	th_set_tat(&run, tat);
+	r = send(make4, 7, LARGE);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, tat);
+	r = send(make6, 7, LARGE);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, tat + LARGE * TH_NS_PER_BYTE);
+	assert_int_equal(th_mice_tat(&run), 12345);
+	/* Beyond the horizon that is what refuses them. */
+	th_set_tat(&run, th_now() + FAR);
+	r = send(make4, 7, LARGE);
+	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_HORIZON);
+	assert_int_equal(r.verdict, TC_ACT_SHOT);
+}
+
+/* Ingress pacing marks what waits for long. */
+static void mice_are_not_marked(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	limits.mark_from_ns = 0;
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	for (size_t i = 0; i < TH_LEN(kinds); i++) {
+		th_set_tat(&run, th_now() + TH_SECOND);
+		th_set_mice_tat(&run, 0);
+		r = send(kinds[i], (uint16_t)(600 + i), SMALL);
+		is_free_to_go(&r);
+	}
+	r = send(make4, 7, LARGE);
+	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
+	assert_int_equal(r.data[15] & CE, CE);
+}
+
+static void free_mice_do_not_wait_for_elephants(void **state)
+{
+	uint64_t tat = th_now() + TH_SECOND;
+	struct th_result r;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(kinds); i++) {
+		th_set_tat(&run, tat);
+		r = send(kinds[i], (uint16_t)(700 + i), SMALL);
+		is_free_to_go(&r);
+		assert_int_equal(th_tat(&run), tat);
+	}
+	r = send(make4, 7, LARGE);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, tat);
+}
+
+int main(void)
+{
+#define CASE(prefix, name, load)                                               \
+	{                                                                      \
+		prefix #name, name, load, unload, NULL                         \
+	}
+#define POLICE(name) CASE("police_", name, load_police)
+#define EDT(name)    CASE("edt_", name, load_edt)
+	const struct CMUnitTest tests[] = {
+		POLICE(mice_are_charged_over_either_protocol),
+		POLICE(mice_over_their_share_are_dropped_beside_elephants),
+		POLICE(mice_over_their_share_are_charged_in_full),
+		POLICE(tiny_is_up_to_128_bytes),
+		POLICE(parts_of_a_nanosecond_are_charged_on_the_average),
+		EDT(mice_are_charged_over_either_protocol),
+		EDT(mice_over_their_share_are_dropped_beside_elephants),
+		EDT(mice_over_their_share_are_charged_in_full),
+		EDT(tiny_is_up_to_128_bytes),
+		EDT(elephants_are_paced_beside_them),
+		EDT(mice_are_not_marked),
+		CASE("edt_", free_mice_do_not_wait_for_elephants,
+		     load_edt_free),
+	};
+
+	th_require_bpf();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What tools/quickstart shows a visitor: its table must say what the README says."""
+import argparse
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE + "/../harness")
+import rig
+from demo import CAP
+from limiters import bits, find_natractl
+from report import Report
+
+QUICKSTART = HERE + "/../../tools/quickstart"
+# name, both streams in Mbit/s, requests a second, their p99 or "none"
+ROW = re.compile(r"^(\S.*?) +([0-9.]+) +([0-9.]+) +(\d+) +([0-9.]+ ms|none)$",
+                 re.M)
+# A policed stream comes out of its burst with losses, which it mends at the cost
+# of the seconds that follow; another look would be needed to tell how exact it is.
+LEAST, MOST = 0.75, 1.15
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--seconds", type=int, default=3)
+    a = p.parse_args()
+    if os.geteuid() != 0:
+        rig.skip("not root")
+    r = subprocess.run([QUICKSTART, "--seconds", str(a.seconds), "--natractl",
+                        find_natractl()], stdin=subprocess.DEVNULL, text=True,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                       timeout=120, check=False)
+    print(r.stdout)
+    rep = Report()
+    rep.equal("exit code", r.returncode, 0)
+    rows = {name: (float(into), float(out), int(requests), p99)
+            for name, into, out, requests, p99 in ROW.findall(r.stdout)}
+    free, natra = (next((v for k, v in rows.items() if k.startswith(start)), None)
+                   for start in ("before", "after"))
+    rep.true("a row without a limit and one of natra", free and natra)
+    if free and natra:
+        cap = bits(CAP) / 1e6
+        for i, way in enumerate(("in", "out")):
+            rep.least(f"{way}: stream without a limit", free[i], 10 * cap, " Mbit/s")
+            rep.least(f"{way}: stream with natra", natra[i], LEAST * cap, " Mbit/s")
+            rep.most(f"{way}: stream with natra", natra[i], MOST * cap, " Mbit/s")
+        # As many as without a limit, but for those that were on their way at
+        # the end.
+        rep.least("requests answered beside the streams", natra[2],
+                  0.9 * min(free[2], 1000), "/s")
+    rep.true("the last line names natractl",
+             r.stdout.strip().endswith(find_natractl()))
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()
