@@ -130,6 +130,32 @@ bool dir_has(const struct dir *dir, const char *name)
 	return fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+DIR *dir_list(const struct dir *dir)
+{
+	int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+	int error = errno;
+
+	if (!entries && fd >= 0)
+		(void)close(fd);
+	errno = error;
+	return entries;
+}
+
+bool dir_is_empty(const struct dir *dir)
+{
+	DIR *entries = dir_list(dir);
+	const struct dirent *entry;
+	bool empty = entries;
+
+	while (empty && (entry = readdir(entries)))
+		empty = strcmp(entry->d_name, ".") == 0 ||
+			strcmp(entry->d_name, "..") == 0;
+	if (entries)
+		(void)closedir(entries);
+	return empty;
+}
+
 static int write_all(int fd, const char *data, size_t len)
 {
 	while (len) {

@@ -3,6 +3,7 @@
  * files in them appear, change and go whole. */
 #pragma once
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -40,6 +41,9 @@ int dir_read_fd(int fd, char **ret_text);
 /* A regular file, not a symbolic link: -ELOOP. */
 int dir_read(const struct dir *dir, const char *name, char **ret_text);
 bool dir_has(const struct dir *dir, const char *name);
+bool dir_is_empty(const struct dir *dir);
+/* For readdir(), by a descriptor of its own; NULL with errno set. */
+DIR *dir_list(const struct dir *dir);
 
 /* These replace `name` in one step, and are on the disk when they return. */
 int dir_write(const struct dir *dir, const char *name, const char *text);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lists.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "element.h"
 #include "text.h"
@@ -115,12 +113,10 @@ static int read_list(struct install *i, const char *file, struct list *ret)
 	return 0;
 }
 
-static const struct list *find_file(const struct lists *lists, const char *file,
-				    size_t len)
+static const struct list *find_file(const struct lists *lists, const char *file)
 {
 	for (size_t i = 0; i < lists->len; i++) {
-		if (strlen(lists->items[i].file) == len &&
-		    strncmp(lists->items[i].file, file, len) == 0)
+		if (strcmp(lists->items[i].file, file) == 0)
 			return &lists->items[i];
 	}
 	return NULL;
@@ -142,13 +138,31 @@ static bool same_elements(const struct list *copy, const struct list *primary)
 	return !wanted;
 }
 
+/* Whether a text is the begin of a copy: cut off, by whatever. */
+static bool is_begin_of_copy(const char *text, const char *primary)
+{
+	static const char element[] = "{\"type\":\"natra\"";
+	size_t len;
+
+	for (; *text && *text == *primary; text++)
+		primary++;
+	text += strspn(text, ", \t\r\n");
+	len = strlen(text);
+	return strncmp(text, element,
+		       len < sizeof(element) ? len : sizeof(element) - 1) == 0;
+}
+
 /* A copy that nobody marked: another installer of natra's, or a person. */
 static bool is_derived(const struct lists *lists, const struct list *list)
 {
 	const char *file = list->file + strlen(LIST_PREFIX);
-	const struct list *primary = find_file(lists, file, strlen(file));
+	const struct list *primary = find_file(lists, file);
 
-	return primary && list_count(list, PLUGIN_NAME, NULL) &&
+	if (!primary || !primary->text || !list->text)
+		return false;
+	if (!list->json)
+		return is_begin_of_copy(list->text, primary->text);
+	return list_count(list, PLUGIN_NAME, NULL) &&
 	       same_elements(list, primary);
 }
 
@@ -156,10 +170,6 @@ static bool is_marked(const struct list *list)
 {
 	const cJSON *plugin;
 
-	/* What a killed writer of another kind left of natra's text. */
-	if (!list->json)
-		return list->text &&
-		       (!list->text[0] || strstr(list->text, ELEMENT_MARK));
 	cJSON_ArrayForEach(plugin, list->plugins)
 	{
 		if (element_is_marked(plugin))
@@ -211,18 +221,13 @@ static int read_entries(struct install *i, DIR *entries, struct lists *lists)
 
 int lists_read(struct install *i, struct lists *ret)
 {
-	int fd = openat(i->net.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+	DIR *entries = dir_list(&i->net);
 	int r;
 
 	*ret = (struct lists){0};
-	if (!entries) {
-		r = -errno;
-		if (fd >= 0)
-			(void)close(fd);
-		return install_fail(i, r, "%s: cannot be read: %s", i->net.path,
-				    strerror(-r));
-	}
+	if (!entries)
+		return install_fail(i, -errno, "%s: cannot be read: %s",
+				    i->net.path, strerror(errno));
 	r = read_entries(i, entries, ret);
 	(void)closedir(entries);
 	qsort(ret->items, ret->len, sizeof(ret->items[0]), by_name);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "plan.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "element.h"
 #include "plugin.h"
@@ -108,8 +105,7 @@ static void each_subdir(const struct install *i,
 				      const char *name),
 			void *arg)
 {
-	int fd = openat(i->net.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+	DIR *entries = dir_list(&i->net);
 	const struct dirent *entry;
 
 	while (entries && (entry = readdir(entries))) {
@@ -133,11 +129,14 @@ struct visit {
 	bool keep;
 };
 
+/* A killed installer may also have left the directory of a drop-in that was not
+ * there yet, or no more. */
 static void visit_stale(void *arg, const struct dir *dir, const char *name)
 {
 	const struct visit *v = arg;
 
-	if (dir_has(dir, DIR_TEMPORARY))
+	if (dir_has(dir, DIR_TEMPORARY) ||
+	    (dir_has(&v->i->net, DIR_SCRATCH) && dir_is_empty(dir)))
 		plan_remove(v->i, v->plan, name, DIR_TEMPORARY, NULL);
 }
 

@@ -59,6 +59,11 @@ static int check_primary(struct install *i, const struct list *primary)
 {
 	const char *wrong = NULL;
 
+	if (strncmp(primary->file, LIST_PREFIX, strlen(LIST_PREFIX)) == 0)
+		return install_fail(
+			i, -EEXIST,
+			"%s/%s: has the name of natra's list, and is not natra's own",
+			i->net.path, primary->file);
 	if (!primary->name)
 		return install_fail(i, -EINVAL, "%s/%s: has no name",
 				    i->net.path, primary->file);

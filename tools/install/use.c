@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "use.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 #include "element.h"
@@ -83,7 +81,7 @@ char *use_find(const struct install *i, const char *type)
 	if (r == -ENOENT)
 		return NULL;
 	if (r == 0)
-		entries = fdopendir(fcntl(results.fd, F_DUPFD_CLOEXEC, 0));
+		entries = dir_list(&results);
 	if (!entries)
 		return text_copy(RESULTS " cannot be read");
 	while (!found && (entry = readdir(entries))) {

@@ -179,8 +179,12 @@ int cmd_uninstall(struct cli *cli)
 	struct job job = {.cli = cli, .uninstall = true};
 	char text[128] = "";
 	size_t count = 0;
-	int r = natra_foreach(cli->n, count_pods, &count);
+	int r;
 
+	/* What only waits to be collected needs no plugin. */
+	if (!cli->opts.value[OPT_DRY_RUN])
+		(void)natra_gc(cli->n, NULL, NULL, 0, NULL);
+	r = natra_foreach(cli->n, count_pods, &count);
 	if (r < 0)
 		(void)snprintf(text, sizeof(text),
 			       "the attachments cannot be listed: %s",
