@@ -272,13 +272,20 @@ int dir_remove(const struct dir *dir, const char *name)
 	return sync_dir(dir);
 }
 
+/* To take something away must not fail for want of room for the scratch file:
+ * what goes is told to a watcher, too. */
+static bool needs_room(void)
+{
+	return errno == ENOSPC || errno == EDQUOT;
+}
+
 int dir_reload_begin(const struct dir *dir)
 {
 	int fd = openat(dir->fd, DIR_SCRATCH,
 			O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return -errno;
+		return needs_room() ? 0 : -errno;
 	(void)close(fd);
 	return 0;
 }
@@ -291,7 +298,7 @@ int dir_reload_end(const struct dir *dir)
 			0600);
 
 	if (fd < 0)
-		return -errno;
+		return needs_room() ? 0 : -errno;
 	/* Without room for it the removal alone has to do. */
 	(void)write_all(fd, text, sizeof(text) - 1);
 	(void)close(fd);
