@@ -27,8 +27,7 @@ static void copy_keys(cJSON *element, const cJSON *from)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, from)
-	{
+	for (item = from ? from->child : NULL; item; item = item->next) {
 		const char *key = install_conf_key(item->string);
 
 		if (!key)

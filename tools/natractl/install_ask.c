@@ -11,7 +11,8 @@ static int ask_mode(const char *text, enum install_mode *ret_mode)
 	if (!text)
 		return 0;
 	for (int mode = 0; mode < INSTALL_PRESENT; mode++) {
-		if (strcmp(text, install_mode_name((enum install_mode)mode)))
+		if (strcmp(text, install_mode_name((enum install_mode)mode)) !=
+		    0)
 			continue;
 		*ret_mode = (enum install_mode)mode;
 		return 0;
