@@ -10,6 +10,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import unittest
 from pathlib import Path
 
 NATRACTL = os.environ["NATRACTL"]
@@ -59,6 +60,7 @@ LISTS = {
     "10-aws.conflist": example("05-aws.conflist"),
     "10-odd.conflist": ODD,
 }
+FLANNEL = LISTS["10-flannel.conflist"]
 SINGLE = '{"cniVersion": "0.4.0", "name": "one", "type": "ptp"}\n'
 
 
@@ -163,3 +165,30 @@ class Node:
 
     def types(self, dropins=False):
         return [p["type"] for p in self.chain(dropins)[1]]
+
+
+class Case(unittest.TestCase):
+    def node(self, *args, **kwargs):
+        node = Node(*args, **kwargs)
+        self.addCleanup(node.close)
+        return node
+
+    def done(self, answer, code=0):
+        self.assertEqual(answer.code, code, answer)
+        return answer
+
+    def one_line(self, answer, *words):
+        self.assertEqual((answer.code, answer.err.count("\n")), (1, 1), answer)
+        for word in words:
+            self.assertIn(word, answer.err)
+
+    def refused(self, node, *options, words=(), code=1, **kwargs):
+        """One clear line, and nothing is changed."""
+        before = node.state(times=True)
+        answer = node.install(*options, **kwargs)
+        self.assertEqual((answer.code, answer.out), (code, ""), answer)
+        self.assertEqual(answer.err.count("\n"), 1, answer)
+        for word in words:
+            self.assertIn(word, answer.err)
+        self.assertEqual(node.state(times=True), before)
+        return answer

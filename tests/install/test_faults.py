@@ -12,13 +12,11 @@ import threading
 import time
 import unittest
 
-from node import (K3S, LISTS, NEW, OLD, SCRATCH, TEMPORARY, Node)
+from node import (FLANNEL, K3S, LISTS, NEW, OLD, TEMPORARY, Case, Node)
 
 KILLER = os.environ["INSTALL_KILLER"]
 # The others change nothing: to be killed behind them is the same.
 EACH_CALL = bool(os.environ.get("INSTALL_EACH_CALL"))
-FLANNEL = LISTS["10-flannel.conflist"]
-HIDDEN = {SCRATCH, TEMPORARY}
 
 
 def can_mount():
@@ -56,32 +54,19 @@ class Reader(threading.Thread):
         self.join()
 
 
-class Case(unittest.TestCase):
-    def node(self, *args):
-        node = Node(*args)
-        self.addCleanup(node.close)
-        return node
-
-    def done(self, answer, code=0):
-        self.assertEqual(answer.code, code, answer)
-        return answer
-
-    def one_line(self, answer, *words):
-        self.assertEqual((answer.code, answer.err.count("\n")), (1, 1), answer)
-        for word in words:
-            self.assertIn(word, answer.err)
-
-
 class Killed(Case):
     """`make` brings about the state in front of the command."""
 
     def killed(self, make, argv, types, finish, half=5):
         node = self.node(*make)
         argv = [KILLER, "N", *argv(node)]
+        # A leak cannot be looked for under ptrace.
+        env = dict(os.environ, ASAN_OPTIONS=os.environ.get(
+            "ASAN_OPTIONS", "") + ":detect_leaks=0")
 
         def run(n):
             argv[1] = str(n)
-            p = subprocess.run(argv, text=True, capture_output=True,
+            p = subprocess.run(argv, text=True, capture_output=True, env=env,
                                stdin=subprocess.DEVNULL, timeout=60)
             return p.stdout.splitlines()
 
