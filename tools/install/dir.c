@@ -203,16 +203,16 @@ static int sync_dir(const struct dir *dir)
 	return fsync(dir->fd) < 0 ? -errno : 0;
 }
 
-/* `from_fd` is -1 for a text. */
+/* `text` NULL: the file's content. */
 static int fill(int fd, const char *text, int from_fd)
 {
-	int r = from_fd < 0 ? write_all(fd, text, strlen(text))
-			    : copy_all(fd, from_fd);
+	int r = text ? write_all(fd, text, strlen(text))
+		     : copy_all(fd, from_fd);
 
 	if (r < 0)
 		return r;
 	/* Whatever the umask is. */
-	if (fchmod(fd, from_fd < 0 ? 0600 : 0755) < 0 || fsync(fd) < 0)
+	if (fchmod(fd, text ? 0600 : 0755) < 0 || fsync(fd) < 0)
 		return -errno;
 	return 0;
 }

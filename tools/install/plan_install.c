@@ -306,8 +306,9 @@ int install_plan(struct install *i, struct install_plan **ret)
 	int r;
 
 	r = read_lists(i, &lists, &primary);
-	if (r == 0)
-		r = make(i, plan, &lists, primary);
+	if (r < 0 || !primary)
+		return r;
+	r = make(i, plan, &lists, primary);
 	if (r < 0)
 		return r;
 	*ret = plan;

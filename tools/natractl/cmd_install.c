@@ -131,7 +131,7 @@ static int run(struct job *job, const struct install_request *request)
 	struct install_plan *plan = NULL;
 	int code = EXIT_SUCCESS;
 
-	if (install_open(job->i, request) < 0 || work(job, &plan) < 0)
+	if (install_open(job->i, request) < 0 || work(job, &plan) < 0 || !plan)
 		return install_failure(job->i);
 	show_end(job, plan);
 	if (plan->kept)
