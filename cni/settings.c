@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "annotations.h"
+#include "keys.h"
 #include "log.h"
 
 #define DEFAULT_LOG_FILE "/var/log/natra-cni.log"
@@ -192,27 +193,12 @@ static const char *check_log_level(struct settings *s, const cJSON *value)
 	return parse_log_level(value, &level);
 }
 
-/* README.md and natra-cni(8) have the same table. */
+#define KEY(key, read) {#key, read},
+
 static const struct {
 	const char *key;
 	read_fn read;
-} keys[] = {
-	{"attachMode", read_attach_mode},
-	{"edtPacing", read_edt_pacing},
-	{"fastPass", read_fast_pass},
-	{"fastPassShare", read_fast_pass_share},
-	{"ingressMode", read_ingress_mode},
-	{"heavyHitterThreshold", read_threshold},
-	{"sketchWidth", read_sketch_width},
-	{"horizon", read_horizon},
-	{"paceLimit", read_pace_limit},
-	{"precedence", read_precedence},
-	{"onError", read_on_error},
-	{"replaceBandwidth", read_replace_bandwidth},
-	{"allowAnnotations", read_allow_annotations},
-	{"logFile", check_log_file},
-	{"logLevel", check_log_level},
-};
+} keys[] = {CONF_KEYS(KEY)};
 
 /* The entry of a list that is at fault, else the value itself. */
 static const cJSON *blame(read_fn read, const cJSON *value)

@@ -50,6 +50,20 @@ BAD = {
     "-n": NUMBERS + ["257"],
     "--watch": NUMBERS + ["86401"],
 }
+# install's option has the name of another one of attach.
+INSTALL_BAD = {
+    "--mode": NAMES[:-1] + ["present", "tcx-podside"],
+    "--platform": NAMES[:-1] + ["k8s"],
+    "--net-dir": ["", "etc/cni/net.d"],
+    "--bin-dir": ["", "opt/cni/bin"],
+    "--plugin": [""],
+    "--conf": ["", "=", "fastPass", "=free", "type=x", "capabilities={}",
+               "fastpasss=free", "k" * 80 + "=1", "a\x1b=1"],
+    "--network": ["", "n" * 256, "..", "../net", "a/b", ".a", "a b"],
+    "--root": ["", "host"],
+    "--runtime-version": ["", "2.1.0", "containerd", "docker://20.10.1",
+                          "containerd://", "containerd github.com/v2"],
+}
 # One valid argument list for each command, without what is optional.
 COMMANDS = {
     "attach": ["eth0", "--netns", "/dev/null/netns", "--ingress", "1G",
@@ -64,6 +78,8 @@ COMMANDS = {
     "gc": [],
     "check": ["web"],
     "upgrade": [],
+    "install": ["--root", "/dev/null"],
+    "uninstall": ["--root", "/dev/null"],
     "version": [],
 }
 # Accepted by whoever accepts the option.
@@ -89,6 +105,12 @@ def natractl(*args):
     return subprocess.run([NATRACTL, "--bpffs", BPFFS, *args], text=True,
                           stdin=subprocess.DEVNULL, capture_output=True,
                           errors="surrogateescape", timeout=20)
+
+
+def bad_values(command, name):
+    if command.endswith("install") and name in INSTALL_BAD:
+        return INSTALL_BAD[name]
+    return BAD[name]
 
 
 def escaped(text):
@@ -120,7 +142,7 @@ class Cli(unittest.TestCase):
             for name, takes_value in options_of(command).items():
                 if not takes_value:
                     continue
-                for value in BAD[name]:
+                for value in bad_values(command, name):
                     begin = f"{name}: '{escaped(value)}' "
                     with self.subTest(command=command, option=begin):
                         self.refused([command, *args, name, value], begin)
@@ -275,6 +297,9 @@ class Cli(unittest.TestCase):
                 self.assertEqual(example[0], "natractl")
                 args = ["/dev/null/netns" if before == "--netns" else word
                         for before, word in zip(example, example[1:])]
+                if args[0] in ("install", "uninstall"):
+                    # Not on this machine.
+                    args += COMMANDS[args[0]]
                 self.accepted(*args)
 
 

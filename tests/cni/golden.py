@@ -62,6 +62,10 @@ def expected(row, command, version, attached):
         return {1} | spare, "version"
     if command == "ADD" and row.add:
         return row.add[0] | spare, row.add[1]
+    if command == "STATUS" and row.add and 7 in row.add[0] and \
+            row.add[1] != "chained":
+        # A configuration that no ADD takes; it has no result of another plugin.
+        return row.add[0] | (OK if row.add[0] != {7} else set()), row.add[1]
     if command == "DEL" and row.env["CNI_NETNS"] and row.add and \
             row.add[0] == {8}:
         return {8}, ""          # as skel does, after the work is done

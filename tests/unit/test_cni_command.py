@@ -352,6 +352,12 @@ class Others(Case):
         for error in ("EPERM", "EOPNOTSUPP", "ENOENT"):
             self.fails(50, "STATUS", words="status fails",
                        FAKE_status=-getattr(errno, error))
+        # What each ADD would refuse.
+        for key, value in (("fastPass", "paid"), ("ingressRate", "x"),
+                           ("logFile", "relative"), ("egressBurst", 1)):
+            self.fails(7, "STATUS", self.conf(**{key: value}),
+                       words="egress" if key == "egressBurst" else key)
+            self.assertNotIn("status", self.calls)
 
     def test_version_reads_nothing(self):
         said = ('{"cniVersion":"1.1.0","supportedVersions":'

@@ -22,6 +22,8 @@ int cmd_probe(struct cli *cli);
 int cmd_gc(struct cli *cli);
 int cmd_check(struct cli *cli);
 int cmd_upgrade(struct cli *cli);
+int cmd_install(struct cli *cli);
+int cmd_uninstall(struct cli *cli);
 int cmd_version(struct cli *cli);
 
 bool wants_json(const struct cli *cli);

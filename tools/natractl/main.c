@@ -46,6 +46,20 @@ static const struct command commands[] = {
 	{{"upgrade", "ID...", true, 0},
 	 "let attachments run the programs of this version",
 	 cmd_upgrade},
+	{{"install", NULL, false,
+	  OPT_BIT(OPT_INSTALL_MODE) | OPT_BIT(OPT_PLATFORM) |
+		  OPT_BIT(OPT_NET_DIR) | OPT_BIT(OPT_BIN_DIR) |
+		  OPT_BIT(OPT_PLUGIN) | OPT_BIT(OPT_CONF) |
+		  OPT_BIT(OPT_NETWORK) | OPT_BIT(OPT_ROOT) |
+		  OPT_BIT(OPT_RUNTIME_VERSION) | OPT_BIT(OPT_DRY_RUN)},
+	 "put the CNI plugin into this node's chain",
+	 cmd_install},
+	{{"uninstall", NULL, false,
+	  OPT_BIT(OPT_PLATFORM) | OPT_BIT(OPT_NET_DIR) | OPT_BIT(OPT_BIN_DIR) |
+		  OPT_BIT(OPT_ROOT) | OPT_BIT(OPT_DRY_RUN) |
+		  OPT_BIT(OPT_FORCE)},
+	 "take out what install put there",
+	 cmd_uninstall},
 	{{"version", NULL, false, 0}, "show the version", cmd_version},
 };
 

@@ -21,6 +21,11 @@ _natractl_words()
 		--heavy-hitter-threshold --horizon --fast-pass
 		--fast-pass-share --pace-limit'
 
+	case $command$previous in
+	install--mode)
+		echo auto dropin list bandwidth
+		return ;;
+	esac
 	case $previous in
 	--mode)
 		echo auto tcx-podside clsact-podside tcx-hostside clsact-hostside
@@ -40,17 +45,20 @@ _natractl_words()
 	--netns)
 		ip netns list 2>/dev/null | cut -d' ' -f1 | _natractl_harmless
 		return ;;
+	--platform)
+		echo auto default k3s k3d rke2 microk8s gke openshift
+		return ;;
 	--*burst | --ingress | --egress | --heavy-hitter-threshold | \
 	--horizon | --fast-pass-share | --pace-limit | --sketch-width | \
 	--id | --network | --label | --shaped-subnet | --unshaped-subnet | \
-	--watch | -n)
+	--watch | -n | --conf | --runtime-version)
 		return ;;
 	esac
 
 	case $command in
 	'')
 		echo attach set detach list show stats top probe gc check \
-			upgrade version --version "$global" ;;
+			upgrade install uninstall version --version "$global" ;;
 	attach)
 		echo "$global" "$live" --netns --id --network --label --mode \
 			--edt --ingress-mode --sketch-width --shaped-subnet \
@@ -68,6 +76,12 @@ _natractl_words()
 	top)
 		echo "$global" --direction -n
 		_natractl_ids ;;
+	install)
+		echo "$global" --mode --platform --net-dir --bin-dir --plugin \
+			--conf --network --root --runtime-version --dry-run ;;
+	uninstall)
+		echo "$global" --platform --net-dir --bin-dir --root --dry-run \
+			--force ;;
 	show | check | upgrade)
 		echo "$global"
 		_natractl_ids ;;
@@ -92,12 +106,15 @@ _natractl()
 			break ;;
 		esac
 	done
-	if [[ $previous == --bpffs ]]; then
-		mapfile -t COMPREPLY < <(compgen -d -- "$current")
-	else
+	case $previous in
+	--bpffs | --net-dir | --bin-dir | --root)
+		mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
+	--plugin)
+		mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+	*)
 		mapfile -t COMPREPLY < <(compgen -W \
-			"$(_natractl_words "$command" "$previous")" -- "$current")
-	fi
+			"$(_natractl_words "$command" "$previous")" -- "$current") ;;
+	esac
 }
 
 complete -F _natractl natractl

@@ -62,6 +62,26 @@ static const struct {
 	[OPT_FLOWS] = {"-n", 'n', "N", "at most N flows per direction (10)"},
 	[OPT_WATCH] = {"--watch", 'w', "SECONDS",
 		       "show rates per interval until interrupted"},
+	[OPT_INSTALL_MODE] = {"--mode", 0, "auto|dropin|list|bandwidth",
+			      "the way into the chain (auto)"},
+	[OPT_PLATFORM] = {"--platform", 0, "NAME",
+			  "auto, default, k3s, k3d, rke2, microk8s, gke, "
+			  "openshift"},
+	[OPT_NET_DIR] = {"--net-dir", 0, "DIR",
+			 "the runtime's lists (/etc/cni/net.d)"},
+	[OPT_BIN_DIR] = {"--bin-dir", 0, "DIR",
+			 "the runtime's plugins (/opt/cni/bin)"},
+	[OPT_PLUGIN] = {"--plugin", 0, "FILE", "natra's plugin to install"},
+	[OPT_CONF] = {"--conf", 0, "KEY=VALUE",
+		      "a key of the plugin's configuration (repeatable)"},
+	[OPT_ROOT] = {"--root", 0, "DIR", "where the host's root is (/)"},
+	[OPT_RUNTIME_VERSION] =
+		{"--runtime-version", 0, "TEXT",
+		 "such as containerd://2.1.0, instead of asking"},
+	[OPT_DRY_RUN] = {"--dry-run", 0, NULL,
+			 "show what would be done, and do nothing"},
+	[OPT_FORCE] = {"--force", 0, NULL,
+		       "remove the plugin even if pods need it"},
 };
 
 const char *opts_name(enum opt_id id)

@@ -36,6 +36,17 @@ enum opt_id {
 	OPT_DIRECTION,
 	OPT_FLOWS,
 	OPT_WATCH,
+	/* Of install and uninstall. */
+	OPT_INSTALL_MODE,
+	OPT_PLATFORM,
+	OPT_NET_DIR,
+	OPT_BIN_DIR,
+	OPT_PLUGIN,
+	OPT_CONF,
+	OPT_ROOT,
+	OPT_RUNTIME_VERSION,
+	OPT_DRY_RUN,
+	OPT_FORCE,
 	OPT_MAX
 };
 
@@ -46,6 +57,7 @@ enum opt_id {
 
 /* Of a policy, see natra.h. */
 #define OPTS_SUBNETS_MAX 1024
+#define OPTS_CONF_MAX    64
 
 #define OPTS_ARGS_MAX 1024
 
@@ -65,6 +77,9 @@ struct opts {
 	/* All of --shaped-subnet or of --unshaped-subnet. */
 	const char *subnets[OPTS_SUBNETS_MAX];
 	size_t subnets_len;
+	/* All of --conf. */
+	const char *conf[OPTS_CONF_MAX];
+	size_t conf_len;
 	const char *arg; /* the first one */
 	const char *args[OPTS_ARGS_MAX];
 	size_t args_len;

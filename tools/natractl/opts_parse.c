@@ -28,6 +28,16 @@ static int add_subnet(struct opts *opts, enum opt_id id, const char *value)
 	return 0;
 }
 
+static int add_conf(struct opts *opts, const char *value)
+{
+	if (opts->conf_len == OPTS_CONF_MAX)
+		return usage_error(opts_name(OPT_CONF), value,
+				   "is one more than the limit of %d",
+				   OPTS_CONF_MAX);
+	opts->conf[opts->conf_len++] = value;
+	return 0;
+}
+
 static int store(struct opts *opts, const struct opts_spec *spec,
 		 enum opt_id id, const char *value)
 {
@@ -38,6 +48,12 @@ static int store(struct opts *opts, const struct opts_spec *spec,
 		opts->verbosity++;
 	if (id == OPT_SHAPED_SUBNET || id == OPT_UNSHAPED_SUBNET) {
 		int r = add_subnet(opts, id, value);
+
+		if (r)
+			return r;
+	}
+	if (id == OPT_CONF) {
+		int r = add_conf(opts, value);
 
 		if (r)
 			return r;
@@ -60,6 +76,21 @@ static int take_value(struct opts *opts, const struct opts_spec *spec,
 	return store(opts, spec, id, inline_value);
 }
 
+/* The same name may be another option of another command. */
+static int find_name(const struct opts_spec *spec, const char *word, size_t len)
+{
+	int found = OPT_MAX;
+
+	for (int id = 0; id < OPT_MAX; id++) {
+		const char *name = opts_name(id);
+
+		if (strlen(name) == len && strncmp(name, word, len) == 0 &&
+		    (found == OPT_MAX || spec->options & OPT_BIT(id)))
+			found = id;
+	}
+	return found;
+}
+
 static int take_long(struct opts *opts, const struct opts_spec *spec,
 		     struct words *w)
 {
@@ -67,18 +98,16 @@ static int take_long(struct opts *opts, const struct opts_spec *spec,
 	size_t len = strcspn(word, "=");
 	const char *value = word[len] ? word + len + 1 : NULL;
 
-	for (int id = 0; id < OPT_MAX; id++) {
-		const char *name = opts_name(id);
+	int id = find_name(spec, word, len);
 
-		if (strlen(name) != len || strncmp(name, word, len) != 0)
-			continue;
-		if (opts_metavar(id))
-			return take_value(opts, spec, w, id, value);
-		if (value)
-			return usage_error(name, value, "is not expected here");
-		return store(opts, spec, id, "");
-	}
-	return usage_error(word, NULL, "unknown option");
+	if (id == OPT_MAX)
+		return usage_error(word, NULL, "unknown option");
+	if (opts_metavar(id))
+		return take_value(opts, spec, w, id, value);
+	if (value)
+		return usage_error(opts_name(id), value,
+				   "is not expected here");
+	return store(opts, spec, id, "");
 }
 
 static int find_key(char key)

@@ -1,0 +1,404 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natractl install and uninstall when something goes wrong: SIGKILL behind each
+system call that changes something (INSTALL_EACH_CALL=1: behind each one), a full or read-only file system, others who write at the same time.
+A reader finds a directory that it can parse at every moment."""
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+import unittest
+
+from node import (FLANNEL, K3S, LISTS, NEW, OLD, TEMPORARY, Case, Node)
+
+KILLER = os.environ["INSTALL_KILLER"]
+# The others change nothing: to be killed behind them is the same.
+EACH_CALL = bool(os.environ.get("INSTALL_EACH_CALL"))
+
+
+def can_mount():
+    return subprocess.run(["unshare", "-m", "true"],
+                          capture_output=True).returncode == 0
+
+
+class Reader(threading.Thread):
+    """Reads the chain in a loop, as a runtime does; whatever fails is kept."""
+
+    def __init__(self, node):
+        super().__init__()
+        self.node, self.stop, self.bad, self.seen = node, False, [], set()
+        self.rounds = 0
+
+    def run(self):
+        while not self.stop:
+            for dropins in (False, True):
+                try:
+                    self.seen.add(tuple(self.node.types(dropins)))
+                except FileNotFoundError:
+                    # It was listed, then replaced by another way: a runtime
+                    # reads again, for it is told.
+                    pass
+                except (ValueError, KeyError, IndexError) as e:
+                    self.bad.append(repr(e))
+            self.rounds += 1
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop = True
+        self.join()
+
+
+class Killed(Case):
+    """`make` brings about the state in front of the command."""
+
+    def killed(self, make, argv, types, finish, half=5):
+        node = self.node(*make)
+        argv = [KILLER, "N", *argv(node)]
+        # A leak cannot be looked for under ptrace.
+        env = dict(os.environ, ASAN_OPTIONS=os.environ.get(
+            "ASAN_OPTIONS", "") + ":detect_leaks=0")
+
+        def run(n):
+            argv[1] = str(n)
+            p = subprocess.run(argv, text=True, capture_output=True, env=env,
+                               stdin=subprocess.DEVNULL, timeout=60)
+            return p.stdout.splitlines()
+
+        begin = node.state()
+        lines = run(0)
+        last = next(l for l in lines if l[:5] == "exit ").split()
+        self.assertEqual(last[:2], ["exit", "0"])
+        end = node.state()
+        calls = [int(l.split()[1]) for l in lines if l[:8] == "changes "]
+        if EACH_CALL:
+            calls = range(1, int(last[2]) + 1)
+        killed = changed = 0
+        for n in calls:
+            self.renew(node, begin)
+            if "killed" not in run(n):
+                continue
+            killed += 1
+            state = node.state()
+            changed += state not in (begin, end)
+            for dropins in (False, True):
+                self.assertIn(node.types(dropins), types, n)
+            self.done(finish(node))
+            self.assertEqual(node.state(), end, f"killed behind call {n}")
+        self.assertGreater(killed, len(calls) * 0.9)
+        self.assertGreaterEqual(changed, half)
+        print(f"{killed} of {len(calls)} calls, {changed} left something half")
+
+    def renew(self, node, state):
+        """Back to this state, which needs no natractl."""
+        for path in (node.net, node.bin):
+            shutil.rmtree(path)
+        for path, (mode, *content) in state.items():
+            file = node.root / path
+            if os.path.lexists(file):
+                continue
+            if mode.startswith("0o4"):
+                file.mkdir()
+            elif mode.startswith("0o12"):
+                file.symlink_to(content[0])
+            else:
+                file.write_bytes(content[0])
+            if not mode.startswith("0o12"):
+                file.chmod(int(mode, 8) & 0o7777)
+
+    PLAIN = ["flannel", "portmap"]
+    NATRA = [*PLAIN, "natra"]
+    BANDWIDTH = [*PLAIN, "bandwidth"]
+    # Both ways in at once is an update.
+    BOTH = [*NATRA, "natra"]
+
+    def install(self, *options, runtime=OLD):
+        return lambda node: node.argv("install", "--runtime-version", runtime,
+                                      *options)
+
+    def test_install_list(self):
+        self.killed([{"10-flannel.conflist": FLANNEL}], self.install(),
+                    [self.PLAIN, self.NATRA], lambda n: n.install())
+
+    def test_install_dropin(self):
+        self.killed([{"10-flannel.conflist": FLANNEL}],
+                    self.install(runtime=NEW), [self.PLAIN, self.NATRA],
+                    lambda n: n.install(runtime=NEW))
+
+    def prepared(self, lists, *options, **kwargs):
+        """What Node() makes, with natra installed."""
+        test = self
+
+        class Prepared(Node):
+            def __init__(self):
+                super().__init__(lists)
+                (self.bin / "bandwidth").write_text("upstream's")
+                test.done(self.install(*options, **kwargs))
+        return Prepared
+
+    def killed_after(self, prepared, argv, types, finish, half=5):
+        self.node = lambda: self.close_later(prepared())
+        self.killed([], argv, types, finish, half)
+
+    def close_later(self, node):
+        self.addCleanup(node.close)
+        return node
+
+    def test_uninstall_list(self):
+        self.killed_after(
+            self.prepared({"10-flannel.conflist": FLANNEL}),
+            lambda n: n.argv("uninstall"), [self.PLAIN, self.NATRA],
+            lambda n: n.uninstall())
+
+    def test_uninstall_dropin(self):
+        self.killed_after(
+            self.prepared({"10-flannel.conflist": FLANNEL}, runtime=NEW),
+            lambda n: n.argv("uninstall"), [self.PLAIN, self.NATRA],
+            lambda n: n.uninstall())
+
+    def test_from_list_to_dropin(self):
+        self.killed_after(
+            self.prepared({"10-flannel.conflist": FLANNEL}),
+            self.install(runtime=NEW), [self.PLAIN, self.NATRA, self.BOTH],
+            lambda n: n.install(runtime=NEW))
+
+    def test_install_bandwidth(self):
+        def finish(node):
+            # At each moment there is one under that name.
+            self.assertIn("bandwidth", node.names())
+            return node.install("--mode", "bandwidth")
+
+        def prepared():
+            node = Node({"10-flannel.conflist": K3S})
+            (node.bin / "bandwidth").write_text("upstream's")
+            return node
+        self.killed_after(prepared, self.install("--mode", "bandwidth"),
+                          [self.BANDWIDTH], finish)
+
+    def test_uninstall_bandwidth(self):
+        def finish(node):
+            self.assertIn("bandwidth", node.names())
+            return node.uninstall()
+
+        self.killed_after(
+            self.prepared({"10-flannel.conflist": K3S}, "--mode",
+                          "bandwidth"),
+            # Which is brought back in one step.
+            lambda n: n.argv("uninstall"), [self.BANDWIDTH], finish, half=0)
+
+
+class AtTheSameTime(Case):
+    def test_reader(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        with Reader(node) as reader:
+            for _ in range(5):
+                for run in (lambda: node.install(),
+                            lambda: node.install("--conf", "fastPass=off"),
+                            lambda: node.install(runtime=NEW),
+                            lambda: node.install(), node.uninstall):
+                    self.done(run())
+        self.assertEqual(reader.bad, [])
+        self.assertLessEqual(reader.seen, {
+            ("flannel", "portmap"), ("flannel", "portmap", "natra"),
+            ("flannel", "portmap", "natra", "natra")})
+        self.assertGreater(len(reader.seen), 1)
+        self.assertGreater(reader.rounds, 25)
+
+    def test_two_installers(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        ways = [node.argv("install", "--runtime-version", r, "--conf",
+                          f"fastPassShare={n}")
+                for n in range(1, 4) for r in (OLD, NEW)]
+        ways += [node.argv("uninstall")] * 2
+        with Reader(node) as reader:
+            for _ in range(3):
+                running = [subprocess.Popen(w, text=True,
+                                            stdout=subprocess.PIPE,
+                                            stderr=subprocess.PIPE)
+                           for w in ways]
+                for p in running:
+                    out, err = p.communicate(timeout=60)
+                    self.assertEqual(p.returncode, 0, out + err)
+        self.assertEqual(reader.bad, [])
+        self.done(node.install())
+        self.assertEqual(node.names(), ["00-natra-10-flannel.conflist",
+                                        "10-flannel.conflist", "natra"])
+
+    def test_lock_of_another(self):
+        import fcntl
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        fd = os.open(node.net, os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        p = subprocess.Popen(node.argv("install", "--runtime-version", OLD))
+        time.sleep(0.5)
+        self.assertIsNone(p.poll())
+        os.close(fd)
+        self.assertEqual(p.wait(20), 0)
+
+    def test_owner_who_does_not_write_in_one_step(self):
+        """Calico and AWS write in place: half a list is waited for."""
+        node = self.node({"10-flannel.conflist": FLANNEL[:50]})
+        p = subprocess.Popen(node.argv("install", "--runtime-version", OLD))
+        time.sleep(0.3)
+        with open(node.net / "10-flannel.conflist", "a") as f:
+            f.write(FLANNEL[50:])
+        self.assertEqual(p.wait(20), 0)
+        self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
+
+    def test_list_that_keeps_changing(self):
+        """What natra ends with is a copy of what was there, never a mix."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        stop = threading.Event()
+
+        def owner():
+            n = 0
+            while not stop.is_set():
+                n += 1
+                text = FLANNEL.replace('"cbr0"', f'"cbr0", "round": {n}')
+                with open(node.net / "new", "w") as f:
+                    f.write(text)
+                os.rename(node.net / "new", node.net / "10-flannel.conflist")
+        thread = threading.Thread(target=owner)
+        thread.start()
+        answers = [node.install() for _ in range(5)]
+        stop.set()
+        thread.join()
+        for a in answers:
+            if a.code:
+                self.one_line(a)
+                self.assertRegex(a.err, "changes at the same time|changing")
+        self.done(node.install())
+        copy = json.loads((node.net /
+                           "00-natra-10-flannel.conflist").read_text())
+        primary = json.loads((node.net / "10-flannel.conflist").read_text())
+        self.assertEqual(copy["round"], primary["round"])
+
+    def test_primary_that_goes(self):
+        """natra's list goes when there is another one to be for."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install())
+        (node.net / "10-flannel.conflist").unlink()
+        self.one_line(node.install(), "no list of a network plugin yet")
+        (node.net / "05-cilium.conflist").write_text(
+            LISTS["05-cilium.conflist"])
+        self.done(node.install())
+        self.assertEqual(node.names(), ["00-natra-05-cilium.conflist",
+                                        "05-cilium.conflist", "natra"])
+
+    def test_damaged_copy(self):
+        """Cut off, or emptied, by a crash of the machine."""
+        for length in (0, 1, 50, -3):
+            node = self.node({"10-flannel.conflist": FLANNEL})
+            self.done(node.install())
+            file = node.net / "00-natra-10-flannel.conflist"
+            text = file.read_text()
+            file.write_text(text[:length])
+            self.done(node.install())
+            self.assertEqual(file.read_text(), text)
+
+
+@unittest.skipUnless(can_mount(), "cannot mount")
+class FileSystems(Case):
+    """Runs natractl where one of its directories is another file system."""
+
+    def on(self, node, directory, options, argv, after=""):
+        script = f"""
+            mount -t tmpfs -o size=4m tmpfs "$1" && cp -a "$1.was/." "$1" &&
+            {options} || exit 99
+            shift 2
+            "$@"; code=$?
+            {after}
+            exit $code"""
+        shutil.copytree(directory, f"{directory}.was", symlinks=True)
+        p = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh",
+                            str(directory), str(node.root), *argv], text=True,
+                           capture_output=True, stdin=subprocess.DEVNULL,
+                           timeout=60)
+        shutil.rmtree(f"{directory}.was")
+        self.assertNotEqual(p.returncode, 99, p.stderr)
+        return p
+
+    def refused(self, p, *words):
+        self.assertEqual((p.returncode, p.stderr.count("\n")), (1, 1),
+                         p.stdout + p.stderr)
+        for word in words:
+            self.assertIn(word, p.stderr)
+
+    def install(self, node, *options):
+        return node.argv("install", "--runtime-version", OLD, *options)
+
+    # Fills all but nothing, and lists what natractl has left there.
+    FULL = 'dd if=/dev/zero of="$1/full" bs=4k 2>/dev/null; true'
+
+    def test_full(self):
+        for which in ("net", "bin"):
+            with self.subTest(full=which):
+                node = self.node({"10-flannel.conflist": FLANNEL})
+                directory = getattr(node, which)
+                p = self.on(node, directory, self.FULL, self.install(node),
+                            f"ls -A {directory}")
+                self.refused(p, "No space left on device", str(
+                    directory.relative_to(node.root)))
+                self.assertEqual(
+                    [l for l in p.stdout.splitlines() if "/" not in l],
+                    ["10-flannel.conflist", "full"] if which == "net"
+                    else ["full"])
+
+    def test_full_for_an_uninstall(self):
+        """To take away needs no room."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install())
+        p = self.on(node, node.net, self.FULL, node.argv("uninstall"),
+                    f"ls -A {node.net}")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(p.stdout.splitlines()[-2:],
+                         ["10-flannel.conflist", "full"])
+
+    READ_ONLY = 'mount -o remount,ro "$1"'
+
+    def test_read_only(self):
+        for which in ("net", "bin"):
+            with self.subTest(read_only=which):
+                node = self.node({"10-flannel.conflist": FLANNEL})
+                directory = getattr(node, which)
+                p = self.on(node, directory, self.READ_ONLY,
+                            self.install(node))
+                self.refused(p, "Read-only file system",
+                             str(directory.relative_to(node.root)))
+
+    def test_read_only_with_the_plugin(self):
+        """As on Bottlerocket or with an image that brings natra."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install())
+        self.done(node.install("--conf", "fastPass=off"))
+        p = self.on(node, node.bin, self.READ_ONLY, self.install(node))
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertNotIn("fastPass", json.dumps(node.chain()))
+
+
+class Left(Case):
+    def test_stale_temporaries(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install(runtime=NEW))
+        before = node.state()
+        stale = [node.net / TEMPORARY, node.bin / TEMPORARY,
+                 node.net / "cbr0" / TEMPORARY]
+        for verb in ("install", "uninstall"):
+            for file in stale:
+                file.write_text('{"half": ')
+            r = self.done(node.install(runtime=NEW) if verb == "install"
+                          else node.uninstall())
+            if verb == "install":
+                self.assertEqual(node.state(), before)
+                self.assertEqual(r.out.count("remove"), 3)
+            self.assertFalse([f for f in stale if f.exists()])
+        self.assertEqual(node.names(), ["10-flannel.conflist"])
+
+
+if __name__ == "__main__":
+    unittest.main()

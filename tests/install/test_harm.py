@@ -1,0 +1,258 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What natractl install refuses or warns of, and whose files it leaves alone."""
+
+import json
+import unittest
+from pathlib import Path
+
+from node import (EXAMPLES, FLANNEL, LISTS, NET, NEW, OLD, PLUGIN, SCRATCH,
+                  Case)
+
+
+class Harm(Case):
+    def test_no_list_yet(self):
+        node = self.node()
+        self.refused(node, words=["no list", NET])
+        (node.net / "00-multus.conf").write_text(
+            '{"cniVersion": "0.3.1", "name": "m", "type": "multus"}')
+        self.refused(node, words=["no list"])
+        self.refused(node, "--network", "x", words=["'x'"])
+
+    def test_list_that_is_no_list(self):
+        for text, words in (
+                ("", ["not a JSON object"]), (FLANNEL[:-20], ["not a JSON"]),
+                ("[]", ["not a JSON object"]), ("{} x", ["not a JSON object"]),
+                ("{}", ["has no name"]), ("\0", ["not a JSON object"]),
+                ('{"name": "a", "cniVersion": "1.0.0"}', ["has no plugins"]),
+                ('{"name": "a", "plugins": [{"type": "x"}]}',
+                 ["has no cniVersion"]),
+                (FLANNEL.replace('"plugins"', '"plugins": [], "plugins"'),
+                 ["10-a.conflist"]),
+                (FLANNEL.replace('"1.0.0"', '"0.2.0"'), ["0.2.0"]),
+                (FLANNEL.replace('"1.0.0"', '"2.0.0"'), ["2.0.0"])):
+            with self.subTest(list=text[:40]):
+                node = self.node({"10-a.conflist": text})
+                self.refused(node, words=words)
+
+    def test_network_name_that_leads_elsewhere(self):
+        for name in ("../../../evil", "a/b", "..", ".", "", "a b"):
+            with self.subTest(name=name):
+                text = FLANNEL.replace('"cbr0"', json.dumps(name))
+                node = self.node({"10-a.conflist": text})
+                self.refused(node, runtime=NEW, words=["name"])
+                self.refused(node, words=["name"])
+
+    def test_cilium_exclusive(self):
+        node = self.node({"05-cilium.conflist": LISTS["05-cilium.conflist"],
+                          "10-aws.conflist.cilium_bak": "{}"})
+        self.refused(node, words=["cni.exclusive=false"])
+        self.refused(node, "--mode", "list", words=["cni.exclusive=false"])
+        self.done(node.install(runtime=NEW))
+        self.assertEqual(node.types(dropins=True)[-1], "natra")
+
+    def test_istio(self):
+        text = json.loads(FLANNEL)
+        text["plugins"].append({"type": "istio-cni"})
+        istio = json.dumps(text)
+        for file in ("02-istio-cni.conflist", "02-other.conflist"):
+            with self.subTest(file=file):
+                node = self.node({file: istio, "10-flannel.conflist": FLANNEL})
+                before = node.state()
+                self.refused(node, words=[file, "hide"])
+                self.refused(node, "--mode", "list", words=[file])
+                self.done(node.install(runtime=NEW))
+                self.assertEqual(node.types(dropins=True),
+                                 ["flannel", "portmap", "istio-cni", "natra"])
+                self.done(node.uninstall())
+                self.assertEqual(node.state(), before)
+        # In the list of the network plugin itself it is one more plugin.
+        node = self.node({"10-flannel.conflist": istio})
+        self.done(node.install())
+        self.assertEqual(node.types(),
+                         ["flannel", "portmap", "istio-cni", "natra"])
+
+    def test_copy_of_natras_own_list(self):
+        """Istio may take natra's list for the primary: the copy is Istio's."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install())
+        text = json.loads((node.net /
+                           "00-natra-10-flannel.conflist").read_text())
+        text["plugins"].append({"type": "istio-cni"})
+        istio = node.net / "02-istio-cni.conflist"
+        istio.write_text(json.dumps(text))
+        self.assertEqual(self.done(node.install("--json")).json["mode"],
+                         "present")
+        self.assertEqual(node.types(), ["flannel", "portmap", "natra",
+                                        "istio-cni"])
+        r = self.done(node.uninstall(), 3)
+        self.assertIn("02-istio-cni.conflist names it", r.err)
+        self.assertTrue(istio.exists())
+
+    def test_multus(self):
+        multus = '{"cniVersion": "0.3.1", "name": "m", "type": "multus"}'
+        node = self.node({"00-multus.conf": multus,
+                          "10-flannel.conflist": FLANNEL})
+        r = self.done(node.install())
+        self.assertIn("Multus", r.err)
+        self.assertIn("00-natra-10-flannel.conflist", node.names())
+        self.assertEqual((node.net / "00-multus.conf").read_text(), multus)
+
+    def test_several(self):
+        lists = {"10-flannel.conflist": FLANNEL,
+                 "20-calico.conflist": LISTS["10-calico.conflist"]}
+        node = self.node(lists)
+        r = self.done(node.install())
+        self.assertIn("20-calico.conflist stays without natra", r.err)
+        self.done(node.uninstall())
+        self.refused(node, "--network", "k8s-pod-network",
+                     words=["20-calico.conflist", "not the list"])
+        self.done(node.install("--network", "k8s-pod-network", runtime=NEW))
+        self.done(node.install(runtime=NEW))
+        # A drop-in for each; one whose network goes goes, too.
+        self.assertEqual([n for n in node.names() if "90-" in n],
+                         ["cbr0/90-natra.conf",
+                          "k8s-pod-network/90-natra.conf"])
+        (node.net / "20-calico.conflist").unlink()
+        self.done(node.install(runtime=NEW))
+        self.assertEqual([n for n in node.names() if "90-" in n],
+                         ["cbr0/90-natra.conf"])
+
+    def test_list_that_comes_first(self):
+        node = self.node({"00-aaa.conflist": FLANNEL})
+        self.refused(node, words=["00-aaa.conflist", "before"])
+        self.done(node.install(runtime=NEW))
+
+    def test_list_with_natra(self):
+        text = (EXAMPLES / "10-flannel.conflist").read_text()
+        node = self.node({"10-flannel.conflist": text})
+        before = node.state()
+        for runtime in (OLD, NEW):
+            told = self.done(node.install("--json", runtime=runtime)).json
+            self.assertEqual(told["mode"], "present")
+            self.assertEqual(node.names(), ["10-flannel.conflist", "natra"])
+        self.refused(node, "--conf", "fastPass=off", words=["has natra"])
+        self.refused(node, "--mode", "dropin", words=["has natra"])
+        r = self.done(node.uninstall("--force"), 3)
+        self.assertIn("10-flannel.conflist names it", r.err)
+        (node.net / "10-flannel.conflist").write_text(FLANNEL)
+        self.done(node.uninstall())
+        (node.net / "10-flannel.conflist").write_text(text)
+        self.assertEqual(node.state(), before)
+
+    def test_calico_with_its_own_limits(self):
+        text = LISTS["10-calico.conflist"]
+        r = self.done(self.node({"10-calico.conflist": text}).install())
+        self.assertIn("Calico 3.30", r.err)
+        old = json.loads(text)
+        old["plugins"].append({"type": "bandwidth"})
+        r = self.done(self.node({
+            "10-calico.conflist": json.dumps(old)}).install())
+        self.assertEqual(r.err, "")
+
+    def test_files_of_others_under_natras_names(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        own = node.net / "00-natra-10-flannel.conflist"
+        own.write_text(LISTS["10-calico.conflist"])
+        self.refused(node, words=["natra's list"])
+        own.unlink()
+        (node.net / "cbr0").mkdir()
+        dropin = node.net / "cbr0/90-natra.conf"
+        dropin.write_text('{"type": "natra"}')
+        self.refused(node, runtime=NEW, words=["90-natra.conf", "own"])
+        dropin.unlink()
+        (node.bin / "natra").write_text("#!/bin/sh\n")
+        self.refused(node, words=["natra", "not natra's plugin"])
+        r = self.done(node.uninstall())
+        self.assertIn("stays", r.err)
+        self.assertTrue((node.bin / "natra").exists())
+
+    def test_copy_that_nobody_marked(self):
+        """As another installer of natra's leaves it: derived, so natra's."""
+        text = json.loads(FLANNEL)
+        text["plugins"].append({"type": "natra"})
+        node = self.node({"10-flannel.conflist": FLANNEL,
+                          "00-natra-10-flannel.conflist": json.dumps(text)})
+        self.done(node.install(runtime=NEW))
+        self.assertNotIn("00-natra-10-flannel.conflist", node.names())
+        self.assertEqual(node.types(dropins=True)[-1], "natra")
+
+    def test_links(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        victim = node.root / "victim"
+        victim.write_text("precious")
+        for path, runtime in (("etc/cni/net.d/00-natra-10-flannel.conflist",
+                               OLD), ("opt/cni/bin/natra", OLD),
+                              ("etc/cni/net.d/cbr0/90-natra.conf", NEW)):
+            with self.subTest(link=path):
+                link = node.root / path
+                link.parent.mkdir(exist_ok=True)
+                link.symlink_to(victim)
+                self.refused(node, runtime=runtime)
+                link.unlink()
+        (node.net / "cbr0").rmdir()
+        (node.net / "cbr0").symlink_to(node.root)
+        self.refused(node, runtime=NEW, words=["directory of its own"])
+        (node.net / "cbr0").unlink()
+        # Names that natra takes for a moment.
+        for path in (node.net / ".natra-install.tmp",
+                     node.bin / ".natra-install.tmp"):
+            path.symlink_to(victim)
+        self.done(node.install())
+        self.assertEqual(victim.read_text(), "precious")
+        self.assertEqual(node.names(), [
+            "00-natra-10-flannel.conflist", "10-flannel.conflist", "natra"])
+        (node.net / SCRATCH).symlink_to(victim)
+        self.assertEqual(node.install("--conf", "fastPass=off").code, 1)
+        self.assertEqual(victim.read_text(), "precious")
+
+    def test_paths_stay_below_the_root(self):
+        """A link to an absolute path is one of the host, not of a container."""
+        node = self.node()
+        outside = self.node({"10-calico.conflist":
+                             LISTS["10-calico.conflist"]})
+        (node.root / "real").mkdir()
+        (node.root / "real/10-flannel.conflist").write_text(FLANNEL)
+        node.net.rmdir()
+        node.net.symlink_to("/real")
+        (node.root / "real/05-x.conflist").symlink_to(
+            "/../../../" + str(outside.net / "10-calico.conflist"))
+        r = node.install()
+        self.assertEqual(r.code, 1, r)
+        (node.root / "real/05-x.conflist").unlink()
+        self.done(node.install())
+        self.assertTrue((node.root /
+                         "real/00-natra-10-flannel.conflist").exists())
+
+    def test_plugin_that_is_none(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        other = node.root / "other"
+        other.write_bytes(b"\x7fELF something else")
+        self.refused(node, "--plugin", str(other), words=["natra's CNI plugin"])
+        self.refused(node, "--plugin", "/nowhere", words=["'/nowhere'"])
+        # Of another machine.
+        other.write_bytes(b"\x7fELF CNI plugin natra 0.1.0" + bytes(100))
+        self.refused(node, "--plugin", str(other), words=["cannot run"])
+
+    def test_upgrade_and_use(self):
+        """Another version under load: replaced, never written over."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install())
+        file = node.bin / "natra"
+        with open(file, "rb") as running:
+            inode = file.stat().st_ino
+            # Where it finds its library.
+            other = node.root / "build/cni/other"
+            other.parent.mkdir(parents=True)
+            (node.root / "build/src").symlink_to(
+                Path(PLUGIN).resolve().parents[1] / "src")
+            other.write_bytes(Path(PLUGIN).read_bytes() + b"newer")
+            other.chmod(0o755)
+            self.done(node.install("--plugin", str(other)))
+            self.assertNotEqual(file.stat().st_ino, inode)
+            self.assertEqual(running.read(), Path(PLUGIN).read_bytes())
+        self.assertEqual(file.read_bytes(), other.read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,406 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natractl install and uninstall: each way into the chain with the lists that
+network plugins write, and that all goes back as it was."""
+
+import ctypes
+import json
+import os
+import struct
+import unittest
+from pathlib import Path
+
+from node import (BIN, FLANNEL, K3S, LISTS, MARK, NET, NEW, OLD, PLUGIN,
+                  SCRATCH, SINGLE, Case)
+
+CAPABILITIES = {"bandwidth": True, "io.kubernetes.cri.pod-annotations": True}
+ELEMENT = {"type": "natra", "capabilities": CAPABILITIES, MARK: "natractl"}
+
+
+def elements(text):
+    conf = json.loads(text)
+    return conf["plugins"] if "plugins" in conf else [conf]
+
+
+class Modes(Case):
+    def whole_story(self, node, *options, **kwargs):
+        """Dry run, install, once more, uninstall."""
+        before = node.state()
+        dry = self.done(node.install(*options, "--dry-run", "--json",
+                                     **kwargs)).json
+        self.assertEqual(node.state(), before)
+        told = self.done(node.install(*options, "--json", **kwargs)).json
+        self.assertEqual(dry, told)
+        after = node.state(times=True)
+        self.foresaw(node, dry, before, node.state())
+        again = self.done(node.install(*options, "--json", **kwargs)).json
+        self.assertEqual(again["changes"], [])
+        self.assertEqual(node.state(times=True), after)
+        return told
+
+    def foresaw(self, node, dry, before, after):
+        """The dry run told each file and its content."""
+        files = {str((node.root / c["path"].lstrip("/")).relative_to(node.root)):
+                 c for c in dry["changes"] if c["action"] != "reload"}
+        changed = {p for p in {*before, *after} if before.get(p) !=
+                   after.get(p) and not os.path.isdir(node.root / p)
+                   and not before.get(p, after.get(p))[0].startswith("0o4")}
+        self.assertEqual(changed, set(files))
+        for path, change in files.items():
+            if change["action"] == "write":
+                self.assertEqual(after[path], ["0o100600",
+                                               change["after"].encode()])
+            elif change["action"] == "copy":
+                self.assertEqual(after[path], [
+                    "0o100755", Path(PLUGIN).read_bytes()])
+
+    def goes_back(self, node, before):
+        r = self.done(node.uninstall())
+        self.assertEqual(node.state(), before, r)
+        self.assertEqual(self.done(node.uninstall()).out, "")
+
+    def test_list(self):
+        for name, text in LISTS.items():
+            with self.subTest(list=name):
+                node = self.node({name: text})
+                before = node.state()
+                told = self.whole_story(node)
+                self.assertEqual(told["mode"], "list")
+                self.assertIn("containerd 1.6.20", told["reason"])
+                copy = (node.net / f"00-natra-{name}").read_text()
+                conf = json.loads(copy)
+                self.assertEqual(conf.pop("plugins"),
+                                 [*elements(text), ELEMENT])
+                self.assertEqual(conf, {k: v for k, v in json.loads(
+                    text).items() if k != "plugins"})
+                # Every byte of the owner's is there, in its place.
+                at = copy.index(',', copy.rindex("}", 0, copy.index(
+                    '{"type":"natra"')))
+                self.assertEqual(copy[:at] + copy[copy.index(
+                    "}", copy.index(MARK)) + 1:], text)
+                self.assertEqual(node.types()[-1], "natra")
+                self.goes_back(node, before)
+
+    def test_dropin(self):
+        for name, text in LISTS.items():
+            with self.subTest(list=name):
+                node = self.node({name: text})
+                before = node.state()
+                told = self.whole_story(node, runtime=NEW)
+                self.assertEqual(told["mode"], "dropin")
+                network = json.loads(text)["name"]
+                file = node.net / network / "90-natra.conf"
+                self.assertEqual(json.loads(file.read_text()), ELEMENT)
+                self.assertEqual((node.net / name).read_text(), text)
+                self.assertEqual(node.types(dropins=True)[-1], "natra")
+                self.goes_back(node, before)
+
+    def test_bandwidth(self):
+        for kind in ("file", "link", "none"):
+            with self.subTest(previous=kind):
+                node = self.node({"10-flannel.conflist": K3S})
+                previous = node.bin / "bandwidth"
+                if kind == "file":
+                    previous.write_bytes(b"\x7fELF upstream")
+                    previous.chmod(0o751)
+                elif kind == "link":
+                    previous.symlink_to("../data/cni")
+                before = node.state()
+                self.done(node.install("--mode", "bandwidth"))
+                self.assertEqual(previous.read_bytes(),
+                                 Path(PLUGIN).read_bytes())
+                self.assertEqual(node.names()[0], "10-flannel.conflist")
+                kept = ["bandwidth.before-natra"] if kind != "none" else []
+                self.assertEqual(node.names()[1:], ["bandwidth", *kept])
+                after = node.state(times=True)
+                self.assertNotIn("copy", self.done(node.install(
+                    "--mode", "bandwidth")).out)
+                self.assertEqual(node.state(times=True), after)
+                if kind == "none":
+                    # The list names it still.
+                    r = self.done(node.uninstall(), 3)
+                    self.assertIn("10-flannel.conflist names it", r.err)
+                else:
+                    self.goes_back(node, before)
+
+    def test_bandwidth_is_put_back_by_its_owner(self):
+        """RKE2's installer does so when it starts; the newest one is kept."""
+        node = self.node({"10-flannel.conflist": K3S})
+        (node.bin / "bandwidth").write_text("old")
+        self.done(node.install("--mode", "bandwidth"))
+        (node.bin / "new").write_text("new")
+        os.rename(node.bin / "new", node.bin / "bandwidth")
+        before = node.state()
+        del before[f"{BIN}/bandwidth.before-natra"]
+        self.done(node.install("--mode", "bandwidth"))
+        self.done(node.uninstall())
+        self.assertEqual(node.state(), before)
+
+    def test_list_in_the_place_of_bandwidth(self):
+        for runtime in (OLD, NEW):
+            with self.subTest(runtime=runtime):
+                node = self.node({"10-flannel.conflist": K3S})
+                before = node.state()
+                told = self.whole_story(
+                    node, "--conf", "ingressRate=7000000", runtime=runtime)
+                self.assertEqual(told["mode"], "list")
+                self.assertIn("bandwidth", told["reason"])
+                self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
+                natra = node.chain()[1][-1]
+                self.assertEqual(natra["ingressRate"], 7000000)
+                self.assertEqual(natra["shapedSubnets"], ["10.0.0.0/8"])
+                self.goes_back(node, before)
+
+    def test_single(self):
+        node = self.node({"10-one.conf": SINGLE})
+        before = node.state()
+        told = self.whole_story(node, runtime=NEW)
+        self.assertEqual(told["mode"], "list")
+        self.assertEqual(node.chain(), ("one", [json.loads(SINGLE), ELEMENT]))
+        self.assertEqual(json.loads((node.net /
+                                     "00-natra-10-one.conflist").read_text())
+                         ["cniVersion"], "0.4.0")
+        self.goes_back(node, before)
+
+    def test_only_inlined_plugins(self):
+        for value in ("true", '"True"'):
+            text = FLANNEL.replace('"plugins"',
+                                   f'"loadOnlyInlinedPlugins": {value},'
+                                   ' "plugins"')
+            node = self.node({"10-flannel.conflist": text})
+            told = self.whole_story(node, runtime=NEW)
+            self.assertEqual(told["mode"], "list")
+            self.assertIn("loadOnlyInlinedPlugins", told["reason"])
+            self.done(node.uninstall())
+            self.refused(node, "--mode", "dropin", runtime=NEW,
+                         words=["loadOnlyInlinedPlugins"])
+
+    def test_from_one_mode_to_another(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        before = node.state()
+        for runtime, dropins in ((OLD, False), (NEW, True), (OLD, False)):
+            self.done(node.install(runtime=runtime))
+            self.assertEqual(node.types(dropins=True).count("natra"), 1)
+            self.assertEqual(node.types(dropins=False).count("natra"),
+                             0 if dropins else 1)
+        self.goes_back(node, before)
+
+    def test_conf(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install(
+            "--conf", "fastpass=charged", "--conf", "fastPassShare=50",
+            "--conf", 'allowAnnotations=["natra.io/fast-pass"]',
+            "--conf", "heavyHitterThreshold=125k", "--conf", "logFile=",
+            "--conf", "egressRate=1", "--conf", "egressRate=1000000",
+            "--conf", "replaceBandwidth=true", "--conf", "horizon=1s"))
+        self.assertEqual(node.chain()[1][-1], {
+            **ELEMENT, "fastPass": "charged", "fastPassShare": 50,
+            "allowAnnotations": ["natra.io/fast-pass"],
+            "heavyHitterThreshold": "125k", "logFile": "",
+            "egressRate": 1000000, "replaceBandwidth": True, "horizon": "1s"})
+        # What is not given again is gone.
+        self.done(node.install())
+        self.assertEqual(node.chain()[1][-1], ELEMENT)
+
+    def test_values_that_the_plugin_refuses(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        for word in ("fastPass=paid", "fastPassShare=101", "horizon=10",
+                     "logFile=relative", "logLevel=loud", "ingressRate=ten",
+                     "ingressRate=1", "ingressBurst=1000", "onError=retry",
+                     "allowAnnotations=fast-pass", "shapedSubnets=[1]",
+                     "allowAnnotations=[\"natra.io/none\"]", "egressRate=null0",
+                     "attachMode=tcx", "replaceBandwidth=1"):
+            key = word.split("=")[0]
+            with self.subTest(conf=word):
+                self.refused(node, "--conf", word, words=[
+                    "refuses its configuration", key.replace("Burst", "")])
+
+    def test_the_difference_on_paper(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install())
+        file = node.net / "00-natra-10-flannel.conflist"
+        old = file.read_text().splitlines()
+        out = self.done(node.install("--conf", "fastPass=off",
+                                     "--dry-run")).out.splitlines()
+        begin = out.index(f"+++ /{NET}/{file.name}") + 1
+        end = next(i for i, l in enumerate(out) if l.startswith("reload"))
+        hunk = out[begin + 1:end]
+        self.done(node.install("--conf", "fastPass=off"))
+        new = file.read_text().splitlines()
+        self.assertRegex(out[begin], r"^@@ -\d+,\d+ \+\d+,\d+ @@$")
+        first, length = map(int, out[begin].split()[1][1:].split(","))
+        self.assertEqual([l[1:] for l in hunk if l[0] in " -"],
+                         old[first - 1:first - 1 + length])
+        first, length = map(int, out[begin].split()[2][1:].split(","))
+        self.assertEqual([l[1:] for l in hunk if l[0] in " +"],
+                         new[first - 1:first - 1 + length])
+        self.assertEqual(sum(l[0] in "-+" for l in hunk), 2)
+
+
+class Use(Case):
+    def test_results_name_the_plugin(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install())
+        copy = (node.net / "00-natra-10-flannel.conflist").read_text()
+        for text in (copy, '{"type": "natra"}', "{", ""):
+            with self.subTest(list=text[:20]):
+                result = node.result(text)
+                r = self.done(node.uninstall(), 3)
+                self.assertIn(result.name, r.err)
+                self.assertEqual(node.names(), ["10-flannel.conflist",
+                                                "natra"])
+        self.assertTrue(self.done(node.uninstall("--json"), 3).json[
+            "plugin_kept"])
+        node.result(FLANNEL)
+        self.done(node.uninstall())
+        self.assertEqual(node.names(), ["10-flannel.conflist"])
+
+    def test_force(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install())
+        node.result('{"type": "natra"}')
+        self.done(node.uninstall("--force"))
+        self.assertEqual(node.names(), ["10-flannel.conflist"])
+
+    def test_the_list_goes_before_the_plugin(self):
+        for runtime in (OLD, NEW):
+            node = self.node({"10-flannel.conflist": FLANNEL})
+            told = self.done(node.install("--json", runtime=runtime)).json
+            self.assertEqual([c["action"] for c in told["changes"]],
+                             ["copy", "write", "reload"])
+            told = self.done(node.uninstall("--json")).json
+            self.assertEqual([(c["action"], os.path.basename(c["path"]))
+                              for c in told["changes"]][1:],
+                             [("reload", SCRATCH), ("remove", "natra")])
+
+
+class Places(Case):
+    def test_platforms(self):
+        k3s = "var/lib/rancher/k3s/agent/etc/cni/net.d"
+        snap = "var/snap/microk8s/current"
+        for name, net, bin_dir, more in (
+                ("default", NET, BIN, ""),
+                ("k3s", k3s, "var/lib/rancher/k3s/data/cni", ""),
+                ("k3d", k3s, "bin", "bin/k3s"),
+                ("rke2", NET, BIN, "var/lib/rancher/rke2/agent"),
+                ("microk8s", f"{snap}/args/cni-network",
+                 f"{snap}/opt/cni/bin", ""),
+                ("gke", NET, "home/kubernetes/bin", ""),
+                ("openshift", "etc/cni/multus/net.d", "var/lib/cni/bin", "")):
+            with self.subTest(platform=name):
+                node = self.node({"10-flannel.conflist": FLANNEL}, net,
+                                 bin_dir)
+                if more:
+                    (node.root / more).mkdir(parents=True)
+                if name == "openshift":
+                    (node.root / NET).mkdir(parents=True)
+                    (node.root / BIN).mkdir(parents=True)
+                for options in (("--dry-run",), ("--platform", "auto"),
+                                ("--platform", name)):
+                    told = self.done(node.install("--json", *options)).json
+                    self.assertEqual((told["net_dir"], told["bin_dir"]),
+                                     (f"/{net}", f"/{bin_dir}"))
+                self.assertEqual(node.types()[-1], "natra")
+                self.done(node.uninstall())
+
+    def test_own_directories(self):
+        node = self.node({"10-flannel.conflist": FLANNEL}, "srv/net",
+                         "srv/bin")
+        dirs = ("--net-dir", "/srv/net", "--bin-dir", "/srv/bin")
+        self.done(node.install(*dirs))
+        self.assertEqual(node.types()[-1], "natra")
+        self.done(node.uninstall(*dirs))
+        self.refused(node, words=["directory '/etc/cni/net.d'"])
+        self.refused(node, "--net-dir", "/srv/net",
+                     words=["directory '/opt/cni/bin'"])
+        # One directory for both.
+        self.done(node.install("--net-dir", "/srv/net", "--bin-dir",
+                               "/srv/net"))
+
+    def test_runtime(self):
+        debian = "containerd github.com/containerd/containerd 1.6.20~ds1 1.6"
+        new = "containerd github.com/containerd/containerd/v2 v2.4.2 0123abc"
+        k3s = "containerd github.com/k3s-io/containerd v2.0.4-k3s2"
+        for programs, mode, words in (
+                ({}, "list", "not known"),
+                ({"usr/bin/containerd": debian}, "list", "containerd 1.6.20"),
+                ({"usr/bin/containerd": new}, "dropin", "containerd 2.4.2"),
+                ({"usr/local/bin/containerd": "containerd x v2.1.0-rc.1"},
+                 "dropin", "containerd 2.1.0"),
+                ({"var/lib/rancher/k3s/data/current/bin/containerd": k3s},
+                 "list", "containerd 2.0.4"),
+                ({"usr/bin/crio": "crio version 1.33.0\nGitCommit: 9.9.9"},
+                 "dropin", "crio 1.33.0"),
+                ({"usr/bin/crio": "crio version 1.32.4"}, "list", "1.32.4"),
+                ({"usr/bin/crio": "crio version 1.34.1",
+                  "usr/bin/containerd": debian}, "list", "containerd 1.6.20"),
+                ({"usr/bin/containerd": "oops"}, "list", "not known")):
+            with self.subTest(programs=programs):
+                node = self.node({"10-flannel.conflist": FLANNEL})
+                for path, says in programs.items():
+                    file = node.root / path
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_text(f"#!/bin/sh\n/bin/cat <<.\n{says}\n.\n")
+                    file.chmod(0o755)
+                told = self.done(node.install("--json", runtime=None)).json
+                self.assertEqual(told["mode"], mode, told)
+                self.assertIn(words, told["reason"])
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        r = self.done(node.install("--mode", "dropin", runtime=None))
+        self.assertIn("warning", r.err)
+        self.refused(node, "--mode", "dropin", words=["1.6.20"])
+
+
+class Watch:
+    """What a runtime's watcher of one directory is told."""
+
+    NAMES = {2: "write", 0x40: "from", 0x80: "to", 0x100: "create",
+             0x200: "remove"}
+
+    def __init__(self, path):
+        self.libc = ctypes.CDLL(None)
+        self.fd = self.libc.inotify_init1(os.O_NONBLOCK)
+        self.libc.inotify_add_watch(self.fd, str(path).encode(),
+                                    sum(self.NAMES))
+
+    def events(self):
+        found = []
+        try:
+            data = os.read(self.fd, 65536)
+        except BlockingIOError:
+            data = b""
+        os.close(self.fd)
+        while data:
+            _, mask, _, size = struct.unpack("=iIII", data[:16])
+            name = data[16:16 + size].rstrip(b"\0").decode()
+            found.append((self.NAMES.get(mask & 0xfff, "?"), name))
+            data = data[16 + size:]
+        return found
+
+
+class Reload(Case):
+    def test_the_last_word_is_one_that_containerd_hears(self):
+        """It ignores CREATE, and looks at no subdirectory."""
+        for runtime in (OLD, NEW):
+            node = self.node({"10-flannel.conflist": FLANNEL})
+            for run in (lambda: node.install(runtime=runtime),
+                        node.uninstall):
+                watch = Watch(node.net)
+                self.done(run())
+                self.assertEqual(watch.events()[-2:],
+                                 [("write", SCRATCH), ("remove", SCRATCH)])
+            watch = Watch(node.net)
+            self.done(node.uninstall())
+            self.assertEqual(watch.events(), [])
+
+    def test_a_killed_one_is_made_up_for(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install(runtime=NEW))
+        (node.net / SCRATCH).touch()
+        watch = Watch(node.net)
+        self.done(node.install(runtime=NEW))
+        self.assertEqual(watch.events()[-1], ("remove", SCRATCH))
+
+
+if __name__ == "__main__":
+    unittest.main()

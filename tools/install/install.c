@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "install.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "platform.h"
+#include "plugin.h"
+#include "state.h"
+#include "text.h"
+
+struct install *install_new(void)
+{
+	struct install *i = memory_new(sizeof(*i));
+
+	i->root_fd = -1;
+	i->plugin_fd = -1;
+	i->net = i->bin = (struct dir)DIR_INIT;
+	return i;
+}
+
+void install_free(struct install *i)
+{
+	if (!i)
+		return;
+	dir_close(&i->net);
+	dir_close(&i->bin);
+	text_closep(&i->root_fd);
+	text_closep(&i->plugin_fd);
+	runtime_free(&i->runtimes);
+	free(i->plugin_versions);
+	free(i->plugin_status);
+	free(i->error);
+	free(i);
+}
+
+const char *install_error(const struct install *i)
+{
+	return i->error ? i->error : "";
+}
+
+int install_fail(struct install *i, int r, const char *format, ...)
+{
+	va_list args;
+
+	/* An argument may be the text of before. */
+	char *before = i->error;
+
+	va_start(args, format);
+	i->error = text_vformat(format, args);
+	va_end(args);
+	free(before);
+	return r;
+}
+
+const char *install_net_dir(const struct install *i)
+{
+	return i->net.path;
+}
+
+const char *install_bin_dir(const struct install *i)
+{
+	return i->bin.path;
+}
+
+const char *install_mode_name(enum install_mode mode)
+{
+	static const char *const names[INSTALL_MODE_MAX] = {
+		[INSTALL_AUTO] = "auto",
+		[INSTALL_DROPIN] = "dropin",
+		[INSTALL_LIST] = "list",
+		[INSTALL_BANDWIDTH] = "bandwidth",
+		[INSTALL_PRESENT] = "present",
+	};
+
+	return names[mode];
+}
+
+/* The specification's rule, which keeps out "..", too: the name becomes that of
+ * a directory. */
+const char *install_check_network(const char *name)
+{
+	if (!isalnum((unsigned char)name[0]))
+		return "does not begin with a letter or a digit";
+	for (; *name; name++) {
+		if (!isalnum((unsigned char)*name) && !strchr("_.-", *name))
+			return "has a character other than letters, digits, '_', '.' and '-'";
+	}
+	return NULL;
+}
+
+static int open_dir(struct install *i, struct dir *dir, const char *path,
+		    const char *what)
+{
+	int r = dir_open(dir, i->root_fd, path);
+
+	if (r < 0)
+		return install_fail(i, r, "%s directory '%s': %s", what, path,
+				    strerror(-r));
+	return 0;
+}
+
+static int lock_dir(struct install *i, const struct dir *dir)
+{
+	int r = dir_lock(dir);
+
+	if (r < 0)
+		return install_fail(i, r, "%s: %s", dir->path,
+				    r == -EBUSY ? "another installer holds it"
+						: strerror(-r));
+	return 0;
+}
+
+static int open_dirs(struct install *i, const struct platform *platform)
+{
+	const struct install_request *request = i->request;
+	int r;
+
+	r = open_dir(i, &i->net,
+		     request->net_dir ? request->net_dir : platform->net_dir,
+		     "network configuration");
+	if (r == 0)
+		r = open_dir(i, &i->bin,
+			     request->bin_dir ? request->bin_dir
+					      : platform->bin_dir,
+			     "plugin");
+	if (r == 0)
+		r = lock_dir(i, &i->net);
+	if (r == 0 && !dir_same(&i->net, &i->bin))
+		r = lock_dir(i, &i->bin);
+	return r;
+}
+
+int install_open(struct install *i, const struct install_request *request)
+{
+	const char *root = request->root ? request->root : "/";
+	const struct platform *platform;
+	int r;
+
+	i->request = request;
+	i->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (i->root_fd < 0)
+		return install_fail(i, -errno, "root '%s': %s", root,
+				    strerror(errno));
+	platform = request->platform ? platform_find(request->platform)
+				     : platform_in_use(i->root_fd);
+	if (!platform)
+		return install_fail(i, -EINVAL, "platform '%s': is not known",
+				    request->platform);
+	r = open_dirs(i, platform);
+	if (r < 0 || request->removal)
+		return r;
+	if (!request->runtime_version)
+		runtime_find(i->root_fd, &i->runtimes);
+	else if (!runtime_parse(request->runtime_version, &i->runtimes))
+		return install_fail(i, -EINVAL,
+				    "runtime version '%s': has no version",
+				    request->runtime_version);
+	return plugin_open(i);
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lists.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "element.h"
+#include "text.h"
+
+static bool ends_in(const char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+
+	return len > end_len && strcmp(text + len - end_len, end) == 0;
+}
+
+static bool begins_with(const char *text, const char *begin)
+{
+	return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+static bool is_list(const char *file)
+{
+	return ends_in(file, ".conflist") || ends_in(file, ".conf") ||
+	       ends_in(file, ".json");
+}
+
+static void list_free(struct list *list)
+{
+	free(list->file);
+	free(list->text);
+	cJSON_Delete(list->json);
+}
+
+void lists_free(struct lists *lists)
+{
+	for (size_t i = 0; i < lists->len; i++)
+		list_free(&lists->items[i]);
+	lists->len = 0;
+}
+
+static const char *text_of(const cJSON *json, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+
+	return cJSON_IsString(item) ? item->valuestring : NULL;
+}
+
+static void parse(struct list *list)
+{
+	const cJSON *plugins;
+
+	list->json = cJSON_ParseWithOpts(list->text, NULL, true);
+	if (!cJSON_IsObject(list->json)) {
+		cJSON_Delete(list->json);
+		list->json = NULL;
+		return;
+	}
+	list->name = text_of(list->json, "name");
+	list->version = text_of(list->json, "cniVersion");
+	plugins = cJSON_GetObjectItemCaseSensitive(list->json, "plugins");
+	if (cJSON_IsArray(plugins))
+		list->plugins = plugins;
+}
+
+size_t list_count(const struct list *list, const char *type, int *ret_at)
+{
+	const cJSON *plugin;
+	size_t count = 0;
+	int at = 0;
+
+	if (!list->is_chain && element_has_type(list->json, type))
+		return 1;
+	cJSON_ArrayForEach(plugin, list->plugins)
+	{
+		if (element_has_type(plugin, type)) {
+			count++;
+			if (ret_at)
+				*ret_at = at;
+		}
+		at++;
+	}
+	return count;
+}
+
+static bool calls_multus(const struct list *list)
+{
+	return list_count(list, "multus", NULL) ||
+	       list_count(list, "multus-shim", NULL);
+}
+
+static int read_list(struct install *i, const char *file, struct list *ret)
+{
+	cleanup_text char *path = text_format("%s/%s", i->net.path, file);
+	cleanup_close int fd = -1;
+	int r;
+
+	*ret = (struct list){
+		.file = text_copy(file),
+		.is_chain = ends_in(file, ".conflist"),
+	};
+	fd = dir_open_path(i->root_fd, path, O_RDONLY);
+	/* A runtime stumbles over what cannot be read, too; what is gone by now
+	 * it does not see. */
+	r = fd < 0 ? fd : dir_read_fd(fd, &ret->text);
+	if (r < 0 && r != -ENOENT && r != -EINVAL && r != -ELOOP)
+		return install_fail(i, r, "%s: cannot be read: %s", path,
+				    strerror(-r));
+	if (ret->text)
+		parse(ret);
+	ret->is_multus = calls_multus(ret);
+	return 0;
+}
+
+static const struct list *find_file(const struct lists *lists, const char *file)
+{
+	for (size_t i = 0; i < lists->len; i++) {
+		if (strcmp(lists->items[i].file, file) == 0)
+			return &lists->items[i];
+	}
+	return NULL;
+}
+
+static bool same_elements(const struct list *copy, const struct list *primary)
+{
+	const cJSON *wanted = primary->plugins ? primary->plugins->child : NULL;
+	const cJSON *plugin;
+
+	cJSON_ArrayForEach(plugin, copy->plugins)
+	{
+		if (element_has_type(plugin, PLUGIN_NAME))
+			continue;
+		if (!wanted || !cJSON_Compare(plugin, wanted, true))
+			return false;
+		wanted = wanted->next;
+	}
+	return !wanted;
+}
+
+/* Whether a text is the begin of a copy: cut off, by whatever. */
+static bool is_begin_of_copy(const char *text, const char *primary)
+{
+	static const char element[] = "{\"type\":\"natra\"";
+	size_t len;
+
+	for (; *text && *text == *primary; text++)
+		primary++;
+	text += strspn(text, ", \t\r\n");
+	len = strlen(text);
+	return strncmp(text, element,
+		       len < sizeof(element) ? len : sizeof(element) - 1) == 0;
+}
+
+/* A copy that nobody marked: another installer of natra's, or a person. */
+static bool is_derived(const struct lists *lists, const struct list *list)
+{
+	const char *file = list->file + strlen(LIST_PREFIX);
+	const struct list *primary = find_file(lists, file);
+
+	if (!primary || !primary->text || !list->text)
+		return false;
+	if (!list->json)
+		return is_begin_of_copy(list->text, primary->text);
+	return list_count(list, PLUGIN_NAME, NULL) &&
+	       same_elements(list, primary);
+}
+
+static bool is_marked(const struct list *list)
+{
+	const cJSON *plugin;
+
+	cJSON_ArrayForEach(plugin, list->plugins)
+	{
+		if (element_is_marked(plugin))
+			return true;
+	}
+	return false;
+}
+
+static void find_ours(struct lists *lists)
+{
+	for (size_t i = 0; i < lists->len; i++) {
+		struct list *list = &lists->items[i];
+
+		/* Others copy lists with natra's element in it: the name and the
+		 * content tell together. */
+		list->is_ours = list->is_chain &&
+				begins_with(list->file, LIST_PREFIX) &&
+				(is_marked(list) || is_derived(lists, list));
+	}
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct list *)a)->file,
+		      ((const struct list *)b)->file);
+}
+
+static int read_entries(struct install *i, DIR *entries, struct lists *lists)
+{
+	const struct dirent *entry;
+
+	while ((entry = readdir(entries))) {
+		int r;
+
+		if (ends_in(entry->d_name, ".cilium_bak"))
+			lists->cilium_is_exclusive = true;
+		if (!is_list(entry->d_name) || entry->d_type == DT_DIR)
+			continue;
+		if (lists->len == LISTS_MAX)
+			return install_fail(i, -E2BIG,
+					    "%s: has more than %d lists",
+					    i->net.path, LISTS_MAX);
+		r = read_list(i, entry->d_name, &lists->items[lists->len++]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int lists_read(struct install *i, struct lists *ret)
+{
+	DIR *entries = dir_list(&i->net);
+	int r;
+
+	*ret = (struct lists){0};
+	if (!entries)
+		return install_fail(i, -errno, "%s: cannot be read: %s",
+				    i->net.path, strerror(errno));
+	r = read_entries(i, entries, ret);
+	(void)closedir(entries);
+	qsort(ret->items, ret->len, sizeof(ret->items[0]), by_name);
+	find_ours(ret);
+	return r;
+}
+
+const struct list *lists_first(const struct lists *lists)
+{
+	for (size_t i = 0; i < lists->len; i++) {
+		if (!lists->items[i].is_ours)
+			return &lists->items[i];
+	}
+	return NULL;
+}
+
+const struct list *lists_primary(const struct lists *lists, const char *network)
+{
+	for (size_t i = 0; i < lists->len; i++) {
+		const struct list *list = &lists->items[i];
+
+		if (list->is_ours || list->is_multus)
+			continue;
+		if (!network ||
+		    (list->name && strcmp(list->name, network) == 0))
+			return list;
+	}
+	return NULL;
+}
+
+static bool has_all_types(const struct list *list, const struct list *other)
+{
+	const cJSON *plugin;
+
+	cJSON_ArrayForEach(plugin, other->plugins)
+	{
+		const char *type = text_of(plugin, "type");
+
+		if (type && !list_count(list, type, NULL))
+			return false;
+	}
+	return cJSON_GetArraySize(list->plugins) >
+	       cJSON_GetArraySize(other->plugins);
+}
+
+bool lists_is_wrapper(const struct lists *lists, const struct list *list)
+{
+	if (!list->name || !list->plugins)
+		return false;
+	if (strstr(list->file, "istio-cni"))
+		return true;
+	for (const struct list *other = list + 1;
+	     other < lists->items + lists->len; other++) {
+		if (!other->is_ours && other->name && other->plugins &&
+		    strcmp(other->name, list->name) == 0 &&
+		    has_all_types(list, other))
+			return true;
+	}
+	return false;
+}
+
+const struct list *lists_naming(const struct lists *lists, const char *type)
+{
+	for (size_t i = 0; i < lists->len; i++) {
+		if (!lists->items[i].is_ours &&
+		    list_count(&lists->items[i], type, NULL))
+			return &lists->items[i];
+	}
+	return NULL;
+}

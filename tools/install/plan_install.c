@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "decide.h"
+#include "element.h"
+#include "plan.h"
+#include "plugin.h"
+#include "splice.h"
+#include "text.h"
+
+#define PARTIAL_TRIES    10
+#define PARTIAL_PAUSE_NS 100000000
+
+static int no_list(struct install *i)
+{
+	const char *network = i->request->network;
+
+	if (network)
+		return install_fail(i, -ENOENT,
+				    "%s: has no list of network '%s'",
+				    i->net.path, network);
+	return install_fail(i, -ENOENT,
+			    "%s: has no list of a network plugin yet",
+			    i->net.path);
+}
+
+/* Not every network plugin writes its list in one step: a list that is not JSON
+ * may be one a moment later. */
+static int read_lists(struct install *i, struct lists *lists,
+		      const struct list **ret_primary)
+{
+	const struct timespec pause = {.tv_nsec = PARTIAL_PAUSE_NS};
+	const struct list *primary;
+
+	for (int n = 0;; n++) {
+		int r = lists_read(i, lists);
+
+		if (r < 0)
+			return r;
+		primary = lists_primary(lists, i->request->network);
+		if (!primary)
+			return no_list(i);
+		if (primary->json)
+			break;
+		if (n == PARTIAL_TRIES)
+			return install_fail(i, -EAGAIN,
+					    "%s/%s: is not a JSON object",
+					    i->net.path, primary->file);
+		lists_free(lists);
+		(void)nanosleep(&pause, NULL);
+	}
+	*ret_primary = primary;
+	return 0;
+}
+
+static int check_primary(struct install *i, const struct list *primary)
+{
+	const char *wrong = NULL;
+
+	if (strncmp(primary->file, LIST_PREFIX, strlen(LIST_PREFIX)) == 0)
+		return install_fail(
+			i, -EEXIST,
+			"%s/%s: has the name of natra's list, and is not natra's own",
+			i->net.path, primary->file);
+	if (!primary->name)
+		return install_fail(i, -EINVAL, "%s/%s: has no name",
+				    i->net.path, primary->file);
+	wrong = install_check_network(primary->name);
+	if (wrong)
+		return install_fail(i, -EINVAL, "%s/%s: name '%s' %s",
+				    i->net.path, primary->file, primary->name,
+				    wrong);
+	if (!primary->version)
+		return install_fail(i, -EINVAL, "%s/%s: has no cniVersion",
+				    i->net.path, primary->file);
+	if (primary->is_chain && cJSON_GetArraySize(primary->plugins) == 0)
+		return install_fail(i, -EINVAL, "%s/%s: has no plugins",
+				    i->net.path, primary->file);
+	return 0;
+}
+
+static void warn(const struct install *i, struct install_plan *plan,
+		 const struct lists *lists, const struct list *primary)
+{
+	const struct list *first = lists_first(lists);
+
+	if (first->is_multus)
+		plan_warn(
+			plan,
+			"%s is Multus': pods get natra only if %s is the network that Multus delegates to",
+			first->file, primary->file);
+	for (size_t n = 0; n < lists->len; n++) {
+		const struct list *list = &lists->items[n];
+
+		if (list != primary && !list->is_ours && !list->is_multus)
+			plan_warn(plan,
+				  "%s stays without natra, which is for %s",
+				  list->file, primary->file);
+	}
+	if (list_count(primary, "calico", NULL) &&
+	    !list_count(primary, BANDWIDTH_NAME, NULL))
+		plan_warn(
+			plan,
+			"Calico 3.30 and later limit pods by kubernetes.io/*-bandwidth themselves, and %s does not tell the version: with these, both limit",
+			primary->file);
+	if (plan->mode == INSTALL_DROPIN && !i->runtimes.known)
+		plan_warn(
+			plan,
+			"the runtime's version is not known: without drop-ins (containerd before 2.1, CRI-O before 1.33) it does not call natra");
+	if (i->plugin_status)
+		plan_warn(plan, "natra cannot limit on this node: %s",
+			  i->plugin_status);
+}
+
+static int plan_plugin(struct install *i, struct install_plan *plan)
+{
+	bool as_bandwidth = plan->mode == INSTALL_BANDWIDTH;
+	const char *name = as_bandwidth ? BANDWIDTH_NAME : PLUGIN_NAME;
+
+	if (plugin_is_installed(i, name))
+		return 0;
+	if (!as_bandwidth && dir_has(&i->bin, name) &&
+	    !plugin_is_natra(&i->bin, name))
+		return install_fail(
+			i, -EEXIST,
+			"%s/%s: is there, and is not natra's plugin",
+			i->bin.path, name);
+	plan_bin(i, plan, INSTALL_COPY, name);
+	return 0;
+}
+
+/* Whether natra may write over this text of its own place. */
+static bool is_own_text(const char *text, const char *after)
+{
+	return strstr(text, ELEMENT_MARK) ||
+	       strncmp(after, text, strlen(text)) == 0;
+}
+
+/* `is_ours`: its content has told so already. */
+static int plan_file(struct install *i, struct install_plan *plan,
+		     const struct dir *dir, const char *subdir,
+		     const char *name, const char *after, bool is_ours)
+{
+	cleanup_text char *before = NULL;
+	int r = dir->fd < 0 ? -ENOENT : dir_read(dir, name, &before);
+
+	if (r < 0 && r != -ENOENT)
+		return install_fail(i, r, "%s/%s: %s", dir->path, name,
+				    r == -ELOOP ? "is a symbolic link"
+						: strerror(-r));
+	if (before && strcmp(before, after) == 0)
+		return 0;
+	if (before && !is_ours && !is_own_text(before, after))
+		return install_fail(i, -EEXIST,
+				    "%s/%s: is there, and is not natra's own",
+				    dir->path, name);
+	plan_write(i, plan, subdir, name, before, after);
+	return 0;
+}
+
+static int plan_dropin(struct install *i, struct install_plan *plan,
+		       const struct lists *lists, const struct list *primary)
+{
+	cleanup_text char *text = element_file(i->request->conf);
+	cleanup_dir struct dir dir = DIR_INIT;
+	int r = dir_open_below(&dir, &i->net, primary->name);
+
+	if (r < 0 && r != -ENOENT)
+		return install_fail(i, r,
+				    "%s/%s: is not a directory of its own",
+				    i->net.path, primary->name);
+	r = plan_file(i, plan, &dir, primary->name, DROPIN_NAME, text, false);
+	if (r < 0)
+		return r;
+	plan_remove_lists(i, plan, lists, NULL);
+	plan_remove_dropins(i, plan, lists, primary->name, true);
+	return 0;
+}
+
+static char *name_of_copy(const struct list *primary)
+{
+	const char *dot = strrchr(primary->file, '.');
+
+	/* Of one plugin a list is made. */
+	return text_format("%s%.*s.conflist", LIST_PREFIX,
+			   (int)(dot - primary->file), primary->file);
+}
+
+static char *copy_of(const struct install *i, const struct list *primary)
+{
+	cleanup_text char *element = NULL;
+	int at = -1;
+
+	if (!primary->is_chain) {
+		element = element_text(i->request->conf, NULL);
+		return splice_single(primary->text, primary->name,
+				     primary->version, element);
+	}
+	(void)list_count(primary, BANDWIDTH_NAME, &at);
+	element = element_text(i->request->conf,
+			       cJSON_GetArrayItem(primary->plugins, at));
+	return splice_list(primary->text, element, at);
+}
+
+/* Looks at the copy as a runtime will. */
+static bool is_good_copy(const char *text, const struct list *primary)
+{
+	cleanup_json cJSON *json = cJSON_ParseWithOpts(text, NULL, true);
+	const cJSON *name = cJSON_GetObjectItemCaseSensitive(json, "name");
+	const cJSON *plugins =
+		cJSON_GetObjectItemCaseSensitive(json, "plugins");
+	int wanted =
+		primary->is_chain ? cJSON_GetArraySize(primary->plugins) : 1;
+	const cJSON *plugin;
+	int natra = 0;
+
+	cJSON_ArrayForEach(plugin, plugins) natra +=
+		element_has_type(plugin, PLUGIN_NAME);
+	if (!list_count(primary, BANDWIDTH_NAME, NULL))
+		wanted++;
+	return cJSON_IsString(name) &&
+	       strcmp(name->valuestring, primary->name) == 0 && natra == 1 &&
+	       cJSON_GetArraySize(plugins) == wanted;
+}
+
+static bool is_ours(const struct lists *lists, const char *file)
+{
+	for (size_t n = 0; n < lists->len; n++) {
+		if (strcmp(lists->items[n].file, file) == 0)
+			return lists->items[n].is_ours;
+	}
+	return false;
+}
+
+static int plan_list(struct install *i, struct install_plan *plan,
+		     const struct lists *lists, const struct list *primary)
+{
+	cleanup_text char *name = name_of_copy(primary);
+	cleanup_text char *text = copy_of(i, primary);
+	int r;
+
+	if (!text || !is_good_copy(text, primary))
+		return install_fail(
+			i, -EINVAL,
+			"%s/%s: natra cannot be put into it: it has not one list \"plugins\"",
+			i->net.path, primary->file);
+	r = plan_file(i, plan, &i->net, NULL, name, text, is_ours(lists, name));
+	if (r < 0)
+		return r;
+	plan_remove_lists(i, plan, lists, name);
+	plan_remove_dropins(i, plan, lists, primary->name, false);
+	return 0;
+}
+
+static int plan_net(struct install *i, struct install_plan *plan,
+		    const struct lists *lists, const struct list *primary)
+{
+	if (plan->mode == INSTALL_DROPIN)
+		return plan_dropin(i, plan, lists, primary);
+	if (plan->mode == INSTALL_LIST)
+		return plan_list(i, plan, lists, primary);
+	plan_remove_lists(i, plan, lists, NULL);
+	plan_remove_dropins(i, plan, lists, primary->name, false);
+	return 0;
+}
+
+static int make(struct install *i, struct install_plan *plan,
+		const struct lists *lists, const struct list *primary)
+{
+	cleanup_json cJSON *element = element_json(i->request->conf, NULL);
+	struct choice choice;
+	int r;
+
+	r = check_primary(i, primary);
+	if (r == 0)
+		r = plugin_check(i, primary->version, element);
+	if (r == 0)
+		r = decide(i, lists, primary, &choice);
+	if (r < 0)
+		return r;
+	plan->mode = choice.mode;
+	plan->reason = choice.reason;
+	plan->primary_file = text_copy(primary->file);
+	plan->primary_text = text_copy(primary->text);
+	warn(i, plan, lists, primary);
+	plan_stale(i, plan);
+	/* A runtime drops a list whose plugin is missing. */
+	r = plan_plugin(i, plan);
+	if (r == 0)
+		r = plan_net(i, plan, lists, primary);
+	if (r < 0)
+		return r;
+	plan_reload(i, plan);
+	if (plan->mode != INSTALL_BANDWIDTH)
+		(void)plan_restore(i, plan);
+	return 0;
+}
+
+int install_plan(struct install *i, struct install_plan **ret)
+{
+	cleanup_plan struct install_plan *plan = plan_new();
+	cleanup_lists struct lists lists = {0};
+	const struct list *primary = NULL;
+	int r;
+
+	r = read_lists(i, &lists, &primary);
+	if (r < 0 || !primary)
+		return r;
+	r = make(i, plan, &lists, primary);
+	if (r < 0)
+		return r;
+	*ret = plan;
+	plan = NULL;
+	return 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "plan.h"
+#include "plugin.h"
+#include "text.h"
+#include "use.h"
+
+/* Why the plugin under this name has to stay, for the caller to free; NULL: it
+ * need not. A list that names it is the network's, and no force breaks that. */
+static char *against_removal(const struct install *i, const struct lists *lists,
+			     const char *name, const char *in_use, bool force)
+{
+	const struct list *list = lists_naming(lists, name);
+
+	if (list)
+		return text_format("%s/%s names it", i->net.path, list->file);
+	if (force)
+		return NULL;
+	return in_use ? text_copy(in_use) : use_find(i, name);
+}
+
+static void plan_natra(const struct install *i, struct install_plan *plan,
+		       const struct lists *lists, const char *in_use,
+		       bool force)
+{
+	if (!dir_has(&i->bin, PLUGIN_NAME))
+		return;
+	if (!plugin_is_natra(&i->bin, PLUGIN_NAME)) {
+		plan_warn(plan, "%s/%s is not natra's plugin, and stays",
+			  i->bin.path, PLUGIN_NAME);
+		return;
+	}
+	plan->kept = against_removal(i, lists, PLUGIN_NAME, in_use, force);
+	if (!plan->kept)
+		plan_bin(i, plan, INSTALL_REMOVE, PLUGIN_NAME);
+}
+
+/* What came before natra can remove the pods that natra has not limited, but
+ * leaves what natra attached to the others. */
+static void plan_bandwidth(const struct install *i, struct install_plan *plan,
+			   const struct lists *lists, const char *in_use,
+			   bool force)
+{
+	char *kept = NULL;
+
+	if (!plugin_is_natra(&i->bin, BANDWIDTH_NAME)) {
+		(void)plan_restore(i, plan);
+		return;
+	}
+	if (in_use && !force)
+		kept = text_copy(in_use);
+	else if (!plan_restore(i, plan))
+		kept = against_removal(i, lists, BANDWIDTH_NAME, in_use, force);
+	else
+		return;
+	if (!kept)
+		plan_bin(i, plan, INSTALL_REMOVE, BANDWIDTH_NAME);
+	else if (plan->kept)
+		free(kept);
+	else
+		plan->kept = kept;
+}
+
+int install_plan_removal(struct install *i, const char *in_use, bool force,
+			 struct install_plan **ret)
+{
+	cleanup_plan struct install_plan *plan = plan_new();
+	cleanup_lists struct lists lists = {0};
+	int r = lists_read(i, &lists);
+
+	if (r < 0)
+		return r;
+	plan_stale(i, plan);
+	plan_remove_lists(i, plan, &lists, NULL);
+	plan_remove_dropins(i, plan, NULL, NULL, false);
+	plan_reload(i, plan);
+	plan_natra(i, plan, &lists, in_use, force);
+	plan_bandwidth(i, plan, &lists, in_use, force);
+	*ret = plan;
+	plan = NULL;
+	return 0;
+}

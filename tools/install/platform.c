@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "platform.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "dir.h"
+#include "install.h"
+#include "text.h"
+
+#define K3S_NET     "/var/lib/rancher/k3s/agent/etc/cni/net.d"
+#define MICROK8S    "/var/snap/microk8s/current"
+#define DEFAULT_NET "/etc/cni/net.d"
+#define DEFAULT_BIN "/opt/cni/bin"
+
+/* In the order in which they are looked for: k3d is k3s in a container that has
+ * the plugins beside the program, OpenShift has the default's directories, too. */
+static const struct platform platforms[] = {
+	{"k3s", K3S_NET, "/var/lib/rancher/k3s/data/cni", K3S_NET},
+	{"k3d", K3S_NET, "/bin", "/bin/k3s"},
+	{"rke2", DEFAULT_NET, DEFAULT_BIN, "/var/lib/rancher/rke2/agent"},
+	{"microk8s", MICROK8S "/args/cni-network", MICROK8S "/opt/cni/bin",
+	 MICROK8S},
+	{"gke", DEFAULT_NET, "/home/kubernetes/bin", "/home/kubernetes/bin"},
+	{"openshift", "/etc/cni/multus/net.d", "/var/lib/cni/bin",
+	 "/etc/cni/multus/net.d"},
+	{"default", DEFAULT_NET, DEFAULT_BIN, NULL},
+};
+
+#define PLATFORMS_LEN (sizeof(platforms) / sizeof(platforms[0]))
+
+const char *install_platform(size_t index)
+{
+	return index < PLATFORMS_LEN ? platforms[index].name : NULL;
+}
+
+const struct platform *platform_find(const char *name)
+{
+	for (size_t i = 0; i < PLATFORMS_LEN; i++) {
+		if (strcmp(platforms[i].name, name) == 0)
+			return &platforms[i];
+	}
+	return NULL;
+}
+
+static bool is_there(int root_fd, const char *path)
+{
+	cleanup_close int fd = dir_open_path(root_fd, path, O_PATH);
+
+	return fd >= 0;
+}
+
+const struct platform *platform_in_use(int root_fd)
+{
+	const struct platform *p = platforms;
+
+	while (p->sign &&
+	       !(is_there(root_fd, p->sign) && is_there(root_fd, p->net_dir) &&
+		 is_there(root_fd, p->bin_dir)))
+		p++;
+	return p;
+}

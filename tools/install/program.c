@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "text.h"
+
+#define OUTPUT_MAX 65536
+#define TIMEOUT_MS 10000
+#define CANNOT_RUN 127
+
+static long now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A file of its own, so that a program which does not read cannot block. */
+static int make_input(const char *input)
+{
+	int fd = memfd_create("natra-input", MFD_CLOEXEC);
+	size_t len = input ? strlen(input) : 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, input ? input : "", len) != (ssize_t)len ||
+	    lseek(fd, 0, SEEK_SET) < 0) {
+		(void)close(fd);
+		return -EIO;
+	}
+	return fd;
+}
+
+static void run_child(int fd, const char *const *argv, const char *const *env,
+		      int input_fd, int output_fd)
+{
+	int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	/* A script's interpreter opens the descriptor again. */
+	if (fcntl(fd, F_SETFD, 0) < 0 || dup2(input_fd, STDIN_FILENO) < 0 ||
+	    dup2(output_fd, STDOUT_FILENO) < 0 ||
+	    (null_fd >= 0 && dup2(null_fd, STDERR_FILENO) < 0))
+		_exit(CANNOT_RUN);
+	(void)fexecve(fd, (char *const *)argv, (char *const *)env);
+	_exit(CANNOT_RUN);
+}
+
+/* Up to the end of the output; -ETIMEDOUT. */
+static int collect(int fd, char *output, long deadline_ms)
+{
+	size_t len = 0;
+
+	while (len < OUTPUT_MAX) {
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+		long left_ms = deadline_ms - now_ms();
+		ssize_t n;
+
+		if (left_ms <= 0 || poll(&p, 1, (int)left_ms) == 0)
+			return -ETIMEDOUT;
+		n = read(fd, output + len, OUTPUT_MAX - len);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			return 0;
+		len += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static int finish(pid_t pid, int r)
+{
+	int status;
+
+	if (r < 0)
+		(void)kill(pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	if (r < 0)
+		return r;
+	if (!WIFEXITED(status))
+		return -ECHILD;
+	return WEXITSTATUS(status) == CANNOT_RUN ? -ENOEXEC
+						 : WEXITSTATUS(status);
+}
+
+int program_run(int fd, const char *const *argv, const char *const *env,
+		const char *input, char **ret_output)
+{
+	cleanup_text char *output = memory_new(OUTPUT_MAX + 1);
+	cleanup_close int input_fd = make_input(input);
+	int ends[2], r;
+	pid_t pid;
+
+	if (input_fd < 0)
+		return input_fd;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0)
+		run_child(fd, argv, env, input_fd, ends[1]);
+	r = pid < 0 ? -errno : 0;
+	(void)close(ends[1]);
+	if (pid > 0)
+		r = finish(pid,
+			   collect(ends[0], output, now_ms() + TIMEOUT_MS));
+	(void)close(ends[0]);
+	if (r >= 0)
+		*ret_output = text_copy(output);
+	return r;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the parts of an installer share. */
+#pragma once
+
+#include "dir.h"
+#include "install.h"
+#include "runtime.h"
+
+/* natra's own names in the runtime's directories. */
+#define PLUGIN_NAME    "natra"
+#define BANDWIDTH_NAME "bandwidth"
+#define KEPT_NAME      "bandwidth.before-natra"
+#define LIST_PREFIX    "00-natra-"
+#define DROPIN_NAME    "90-natra.conf"
+
+struct install {
+	const struct install_request *request;
+	int root_fd;
+	struct dir net, bin;
+	int plugin_fd;         /* -1: for a removal */
+	char *plugin_versions; /* what it answers to VERSION */
+	char *plugin_status;   /* why it cannot work here; NULL: it can */
+	struct runtimes runtimes;
+	char *error;
+};
+
+/* Sets the error's text and returns r. */
+__attribute__((format(printf, 3, 4))) int install_fail(struct install *i, int r,
+						       const char *format, ...);

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "install_ask.h"
+#include "install_show.h"
+#include "json.h"
+#include "output.h"
+
+/* The plugin stays: pods that run need it. */
+enum { EXIT_KEPT = 3 };
+
+/* As often as a list may change while it is read. */
+#define ROUNDS 5
+
+/* One run: `uninstall` has what still needs the plugin, or NULL. */
+struct job {
+	const struct cli *cli;
+	struct install *i;
+	bool uninstall;
+	const char *in_use;
+	cJSON *changes; /* all that were made, as JSON */
+};
+
+static int install_failure(const struct install *i)
+{
+	fputs("natractl: ", stderr);
+	(void)print_text(stderr, install_error(i), 0);
+	fputc('\n', stderr);
+	return EXIT_FAILURE;
+}
+
+static int make_plan(const struct job *job, struct install_plan **ret)
+{
+	if (!job->uninstall)
+		return install_plan(job->i, ret);
+	return install_plan_removal(job->i, job->in_use,
+				    job->cli->opts.value[OPT_FORCE], ret);
+}
+
+static void show_changes(const struct job *job, const struct install_plan *plan,
+			 bool whole)
+{
+	for (size_t n = 0; n < plan->changes_len; n++) {
+		if (wants_json(job->cli))
+			cJSON_AddItemToArray(
+				job->changes,
+				install_change_json(&plan->changes[n]));
+		else
+			install_show_change(&plan->changes[n], whole);
+	}
+}
+
+/* Plans and applies until nothing is left to do; *ret is the last plan. */
+static int work(const struct job *job, struct install_plan **ret)
+{
+	struct install_plan *plan = NULL;
+	bool dry = job->cli->opts.value[OPT_DRY_RUN];
+	int r = 0;
+
+	for (int n = 0; n < ROUNDS; n++) {
+		r = make_plan(job, &plan);
+		if (r < 0)
+			return r;
+		if (!dry)
+			r = install_apply(job->i, plan);
+		if (r == 0)
+			show_changes(job, plan, dry);
+		if (r == 0 && (dry || plan->changes_len == 0)) {
+			*ret = plan;
+			return 0;
+		}
+		install_plan_free(plan);
+		if (r < 0 && r != -EAGAIN)
+			return r;
+	}
+	return r < 0 ? r : -EAGAIN;
+}
+
+static void show_notes(const struct install_plan *plan)
+{
+	for (size_t n = 0; n < plan->warnings_len; n++) {
+		fputs("natractl: warning: ", stderr);
+		(void)print_text(stderr, plan->warnings[n], 0);
+		fputc('\n', stderr);
+	}
+	if (!plan->kept)
+		return;
+	fputs("natractl: the plugin stays: ", stderr);
+	(void)print_text(stderr, plan->kept, 0);
+	fputc('\n', stderr);
+}
+
+static void show_json(const struct job *job, const struct install_plan *plan)
+{
+	cJSON *json = cJSON_CreateObject(), *warnings;
+
+	json_add_text(json, "net_dir", install_net_dir(job->i));
+	json_add_text(json, "bin_dir", install_bin_dir(job->i));
+	if (!job->uninstall) {
+		json_add_text(json, "mode", install_mode_name(plan->mode));
+		json_add_text(json, "reason", plan->reason);
+	} else {
+		cJSON_AddBoolToObject(json, "plugin_kept", plan->kept != NULL);
+	}
+	cJSON_AddItemToObject(json, "changes",
+			      cJSON_Duplicate(job->changes, true));
+	warnings = cJSON_AddArrayToObject(json, "warnings");
+	for (size_t n = 0; n < plan->warnings_len; n++)
+		cJSON_AddItemToArray(warnings,
+				     cJSON_CreateString(plan->warnings[n]));
+	json_print(json);
+}
+
+static void show_end(const struct job *job, const struct install_plan *plan)
+{
+	if (wants_json(job->cli)) {
+		show_json(job, plan);
+	} else if (!job->uninstall) {
+		printf("mode %s: ", install_mode_name(plan->mode));
+		(void)print_text(stdout, plan->reason, 0);
+		putchar('\n');
+	}
+	show_notes(plan);
+}
+
+static int run(struct job *job, const struct install_request *request)
+{
+	struct install_plan *plan = NULL;
+	int code = EXIT_SUCCESS;
+
+	if (install_open(job->i, request) < 0 || work(job, &plan) < 0 || !plan)
+		return install_failure(job->i);
+	show_end(job, plan);
+	if (plan->kept)
+		code = EXIT_KEPT;
+	install_plan_free(plan);
+	return code;
+}
+
+static int start(struct job *job)
+{
+	struct install_request request;
+	cJSON *conf = NULL;
+	int r = install_ask(job->cli, &request, &conf);
+
+	if (r)
+		return r;
+	request.removal = job->uninstall;
+	job->i = install_new();
+	job->changes = cJSON_CreateArray();
+	r = run(job, &request);
+	cJSON_Delete(job->changes);
+	install_free(job->i);
+	cJSON_Delete(conf);
+	return r;
+}
+
+int cmd_install(struct cli *cli)
+{
+	struct job job = {.cli = cli};
+
+	return start(&job);
+}
+
+/* Of the plugin; what natractl attached needs none. */
+static int count_pods(void *arg, const struct natra_info *info)
+{
+	size_t *count = arg;
+
+	*count += info->network[0] != '\0';
+	return 0;
+}
+
+int cmd_uninstall(struct cli *cli)
+{
+	struct job job = {.cli = cli, .uninstall = true};
+	char text[128] = "";
+	size_t count = 0;
+	int r;
+
+	/* What only waits to be collected needs no plugin. */
+	if (!cli->opts.value[OPT_DRY_RUN])
+		(void)natra_gc(cli->n, NULL, NULL, 0, NULL);
+	r = natra_foreach(cli->n, count_pods, &count);
+	if (r < 0)
+		(void)snprintf(text, sizeof(text),
+			       "the attachments cannot be listed: %s",
+			       strerror(-r));
+	else if (count)
+		(void)snprintf(text, sizeof(text),
+			       "%zu pod%s limited by it, see natractl list",
+			       count, count == 1 ? " is" : "s are");
+	if (text[0])
+		job.in_use = text;
+	return start(&job);
+}

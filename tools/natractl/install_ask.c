@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "install_ask.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "output.h"
+
+static int ask_mode(const char *text, enum install_mode *ret_mode)
+{
+	if (!text)
+		return 0;
+	for (int mode = 0; mode < INSTALL_PRESENT; mode++) {
+		if (strcmp(text, install_mode_name((enum install_mode)mode)) !=
+		    0)
+			continue;
+		*ret_mode = (enum install_mode)mode;
+		return 0;
+	}
+	return usage_error(opts_name(OPT_INSTALL_MODE), text,
+			   "is not auto, dropin, list or bandwidth");
+}
+
+static int ask_platform(const char *text, const char **ret_platform)
+{
+	const char *name;
+
+	if (!text || strcmp(text, "auto") == 0)
+		return 0;
+	for (size_t n = 0; (name = install_platform(n)); n++) {
+		if (strcmp(text, name) == 0) {
+			*ret_platform = name;
+			return 0;
+		}
+	}
+	return usage_error(
+		opts_name(OPT_PLATFORM), text,
+		"is not auto, default, k3s, k3d, rke2, microk8s, gke or openshift");
+}
+
+static int ask_dir(const struct cli *cli, enum opt_id id, const char **ret_dir)
+{
+	const char *text = cli->opts.value[id];
+
+	if (text && text[0] != '/')
+		return usage_error(opts_name(id), text,
+				   "is not an absolute path");
+	*ret_dir = text;
+	return 0;
+}
+
+static int ask_network(const char *text, const char **ret_network)
+{
+	const char *wrong = text ? install_check_network(text) : NULL;
+
+	if (wrong)
+		return usage_error(opts_name(OPT_NETWORK), text, "%s", wrong);
+	*ret_network = text;
+	return opts_check_text(opts_name(OPT_NETWORK), text, 255);
+}
+
+static int ask_runtime(const char *text, const char **ret_version)
+{
+	if (text && !install_check_runtime_version(text))
+		return usage_error(
+			opts_name(OPT_RUNTIME_VERSION), text,
+			"is not a version of containerd or CRI-O such as containerd://2.1.0");
+	*ret_version = text;
+	return 0;
+}
+
+/* JSON where it reads as JSON, else a text. */
+static cJSON *read_value(const char *text)
+{
+	cJSON *value = cJSON_ParseWithOpts(text, NULL, true);
+
+	return value ? value : cJSON_CreateString(text);
+}
+
+static int ask_key(cJSON *conf, const char *word)
+{
+	const char *equals = strchr(word, '=');
+	char name[64] = "";
+	const char *key;
+
+	if (!equals || equals == word)
+		return usage_error(opts_name(OPT_CONF), word,
+				   "is not KEY=VALUE");
+	if ((size_t)(equals - word) < sizeof(name))
+		memcpy(name, word, (size_t)(equals - word));
+	key = install_conf_key(name);
+	if (!key)
+		return usage_error(
+			opts_name(OPT_CONF), word,
+			"has no key of natra's configuration, see natra-cni(8)");
+	/* The last one counts. */
+	cJSON_DeleteItemFromObject(conf, key);
+	cJSON_AddItemToObject(conf, key, read_value(equals + 1));
+	return 0;
+}
+
+static int ask_conf(const struct cli *cli, cJSON *conf)
+{
+	for (size_t n = 0; n < cli->opts.conf_len; n++) {
+		int r = ask_key(conf, cli->opts.conf[n]);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int install_ask(const struct cli *cli, struct install_request *ret_request,
+		cJSON **ret_conf)
+{
+	const char *const *value = cli->opts.value;
+	struct install_request request = {.plugin = value[OPT_PLUGIN]};
+	cJSON *conf;
+	int r;
+
+	r = ask_mode(value[OPT_INSTALL_MODE], &request.mode);
+	if (r == 0)
+		r = ask_platform(value[OPT_PLATFORM], &request.platform);
+	if (r == 0)
+		r = ask_dir(cli, OPT_NET_DIR, &request.net_dir);
+	if (r == 0)
+		r = ask_dir(cli, OPT_BIN_DIR, &request.bin_dir);
+	if (r == 0)
+		r = ask_dir(cli, OPT_ROOT, &request.root);
+	if (r == 0)
+		r = ask_network(value[OPT_NETWORK], &request.network);
+	if (r == 0)
+		r = ask_runtime(value[OPT_RUNTIME_VERSION],
+				&request.runtime_version);
+	if (r == 0)
+		r = opts_check_text(opts_name(OPT_PLUGIN), request.plugin,
+				    UINT16_MAX);
+	if (r)
+		return r;
+	conf = cJSON_CreateObject();
+	r = ask_conf(cli, conf);
+	if (r) {
+		cJSON_Delete(conf);
+		return r;
+	}
+	request.conf = conf;
+	*ret_conf = conf;
+	*ret_request = request;
+	return 0;
+}
