@@ -511,8 +511,8 @@ FQ = [
           "!on_host && link->fq && !(kept && of_keep->fq)", "cni-config",
           "--only", "pace"),
     in_vm("pace-in-the-plugin-ignored", "cni/settings.c",
-          '{"ingressMode", read_ingress_mode},', "", "cni-config", "--only",
-          "pace"),
+          "&s->policy.ingress_mode)", "&(enum natra_ingress_mode){0})",
+          "cni-config", "--only", "pace"),
 ]
 
 DEMO = [
