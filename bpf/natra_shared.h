@@ -179,18 +179,18 @@ struct natra_fixed {
  * What changes with every packet. The sketch has NATRA_ROWS rows of cells, as
  * wide as the policy says.
  *
- * The value of an array map begins 16 bytes behind the start of a cache line.
- * The last counter of a stripe, that of packets which are not IP, therefore
- * shares a line with the first counters of the next stripe; all others do not.
+ * The kernel does not align the values of an array map to cache lines, and where in
+ * a line they begin differs between kernels. The last counter of a stripe, which is
+ * rarely written, may therefore share a line with the first of the next stripe.
  */
 struct natra_state {
 	__u64 tat_ns;
 	/* Who adds to it has just taken from the bucket in the same line. */
 	__u64 delay_ns_sum;
 	__u64 settled; /* `active` of the limits that the buckets were last cut to */
-	__u64 pad0[13]; /* the two buckets do not share a cache line */
+	__u64 pad0[5]; /* the two buckets do not share a cache line */
 	__u64 mice_tat_ns;
-	__u64 pad1[15];
+	__u64 pad1[7];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_slot flows[NATRA_FLOWS];
 	struct natra_tally stripes[NATRA_STRIPES][NATRA_COUNT_MAX];
@@ -205,7 +205,7 @@ _Static_assert(sizeof(struct natra_tally[NATRA_COUNT_MAX]) == 128,
 _Static_assert(sizeof(struct natra_fixed) == 16, "no hidden padding");
 _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
 _Static_assert(sizeof(struct natra_state) ==
-		       256 + 2048 + 2048 + NATRA_STRIPES * 128,
+		       128 + 2048 + 2048 + NATRA_STRIPES * 128,
 	       "layout, and the sketch begins a cache line");
 
 #endif
