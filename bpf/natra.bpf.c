@@ -166,6 +166,12 @@ struct packet {
 /* TCP without data, with its options, over IPv6 too. */
 #define TINY_BYTES 128
 
+/*
+ * What the link depends on passes up to this in a window, whatever the threshold: in
+ * a pod with a low rate that is less than one ARP packet.
+ */
+#define CONTROL_UNITS 64U
+
 /* Of a stamp that a socket asked for; under the horizon of natra's fq. */
 #define MAX_STAMP_NS 9000000000ULL
 
@@ -282,7 +288,9 @@ static __noinline __u64 take(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
 /*
  * A packet that took 15 s at the rate before would keep the pod waiting for them
  * at the new one. What a bucket owes is cut to the longest delay that packets may
- * have: those that fq holds already go before the next one.
+ * have. Those that fq holds already go before the next one, unless the horizon has
+ * become shorter: then newer packets overtake them, and for the rest of the old
+ * horizon both leave.
  */
 static __noinline void settle(struct natra_state *state, __u64 active,
 			      __u64 latest_ns)
@@ -322,7 +330,7 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 				limits->enter_units, limits->leave_units,
 				epoch);
 	/* Whatever is charged, the pod is not to lose its link. */
-	if (mouse && natra_unlikely(control))
+	if (natra_unlikely(control) && (mouse || estimate < CONTROL_UNITS))
 		return NATRA_COUNT_OTHER;
 	if (mouse && limits->pass == NATRA_PASS_FREE)
 		return NATRA_COUNT_MICE;

@@ -36,7 +36,8 @@ natra_inline __u64 natra_chance(__u64 seed)
 natra_inline __u64 natra_cost_ns(const struct natra_rate *rate, __u32 bytes,
 				 __u64 chance)
 {
-	chance >>= (64 - rate->shift) & 63;
+	/* In two steps, so that a shift of 0 leaves nothing of it. */
+	chance = chance >> 1 >> ((63 - rate->shift) & 63);
 	return ((__u64)bytes * rate->mult + chance) >> (rate->shift & 63);
 }
 

@@ -197,15 +197,15 @@ struct natra_state {
 	__u32 sketch[];
 };
 
-_Static_assert(sizeof(struct natra_flow_slot) == 64, "one cache line");
+_Static_assert(sizeof(struct natra_flow_slot) == 64, "as long as a cache line");
 _Static_assert(sizeof(struct natra_limits) == 88, "no hidden padding");
 _Static_assert(sizeof(struct natra_config) == 280, "no hidden padding");
 _Static_assert(sizeof(struct natra_tally[NATRA_COUNT_MAX]) == 128,
-	       "a stripe is two cache lines");
+	       "as long as two cache lines");
 _Static_assert(sizeof(struct natra_fixed) == 16, "no hidden padding");
 _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
 _Static_assert(sizeof(struct natra_state) ==
 		       128 + 2048 + 2048 + NATRA_STRIPES * 128,
-	       "layout, and the sketch begins a cache line");
+	       "layout; a multiple of a cache line");
 
 #endif

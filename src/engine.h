@@ -50,8 +50,9 @@ uint64_t engine_id(const struct program_options *options);
 /* Of the BPF object in this build. */
 uint64_t engine_object(void);
 
-/* True if a bank of this engine is pinned, so this kernel takes its program. False
- * if there is none, or it is not the first one. */
+/* True if bank 0 of this engine is pinned: the kernel has taken its program before,
+ * and need not be asked. False does not mean that there is no bank: others stay when
+ * bank 0 has been removed. */
 bool engine_is_loaded(struct natra *n, const struct program_options *options);
 
 /* Loads a bank without pinning it; object_fd stays -1. */

@@ -103,6 +103,17 @@ bool meta_valid(struct meta *m)
 	return policy_check(&policy, error, sizeof(error)) == 0;
 }
 
+/* Records of ABI 2 have it where this one has: who detaches them gives the interface
+ * back what it had. */
+static void read_gso_segs(struct meta *meta, const void *value, size_t size)
+{
+	const size_t offset = offsetof(struct meta, gso_segs);
+
+	if (meta->abi == 2 && size >= offset + sizeof(meta->gso_segs))
+		memcpy(&meta->gso_segs, (const char *)value + offset,
+		       sizeof(meta->gso_segs));
+}
+
 uint32_t meta_read(const void *value, size_t size, struct meta *ret_meta)
 {
 	struct meta meta = {0};
@@ -120,6 +131,7 @@ uint32_t meta_read(const void *value, size_t size, struct meta *ret_meta)
 		memcpy(&meta, value, META_OLD_SIZE);
 		if (!meta_old_valid(&meta))
 			return 0;
+		read_gso_segs(&meta, value, size);
 	} else {
 		if (size != sizeof(meta))
 			return 0;

@@ -101,6 +101,7 @@ struct meta {
 #define META_OLD_SIZE offsetof(struct meta, slot)
 
 _Static_assert(META_OLD_SIZE == 152, "pinned layout of all ABIs");
+_Static_assert(offsetof(struct meta, gso_segs) == 1340, "as in ABI 2");
 _Static_assert(sizeof(struct meta) == 1744, "pinned layout: NATRA_PIN_ABI");
 
 struct natra_policy meta_get_policy(const struct meta *meta);
@@ -128,7 +129,8 @@ bool meta_old_valid(struct meta *meta);
 
 /*
  * A record as it was pinned, by whoever. Returns the ABI that it says: *ret_meta
- * is valid if that is NATRA_PIN_ABI, has its first META_OLD_SIZE bytes if it is
+ * is valid if that is NATRA_PIN_ABI, has its first META_OLD_SIZE bytes (and of ABI 2
+ * gso_segs) if it is
  * older, and is untouched if it is newer. 0: it is no record.
  */
 uint32_t meta_read(const void *value, size_t size, struct meta *ret_meta);

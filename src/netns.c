@@ -219,14 +219,20 @@ static int open_match(void *arg, const char *path, uint64_t inode)
 	return inode == id->inode ? netns_open_if(path, id) : -ENOENT;
 }
 
-static int find_elsewhere(const struct natra *n, const struct netns_id *id)
+int netns_scan(const struct netns_id *id)
 {
 	struct netns_id wanted = *id;
+
+	return netns_foreach_path(open_match, &wanted);
+}
+
+static int find_elsewhere(const struct natra *n, const struct netns_id *id)
+{
 	int r = n->netns_index ? netns_index_open(n->netns_index, id) : -ENOENT;
 
 	if (r == -ESRCH)
 		return -ENOENT;
-	return r == -ENOENT ? netns_foreach_path(open_match, &wanted) : r;
+	return r == -ENOENT ? netns_scan(id) : r;
 }
 
 int netns_find(const struct natra *n, const struct netns_id *id, int hint_fd,

@@ -162,6 +162,9 @@ static int go_to(const struct netns_index *index, const struct netns_id *id)
 	struct netns_id found;
 	int r;
 
+	/* Who had the paths to it has ended; a child of his may live there. */
+	if (fd == -ENOENT && first_place(index, id->inode))
+		fd = netns_scan(id);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
 	if (setns(fd, CLONE_NEWNET) < 0)

@@ -32,7 +32,7 @@ struct pin_gen {
 	unsigned int number;
 	int meta_fd;
 	/* As found; 0: not to be understood. meta is valid if it is
-	 * NATRA_PIN_ABI, and its first META_OLD_SIZE bytes if it is older. */
+	 * NATRA_PIN_ABI, and what meta_read() says if it is older. */
 	uint32_t abi;
 	struct meta meta;
 };

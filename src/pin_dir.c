@@ -68,6 +68,15 @@ int pin_key_path(struct natra *n, const char *id, char *ret_path)
 	return 0;
 }
 
+/* Another process may have used a directory between its mkdir and its lock. bpffs
+ * counts subdirectories as links. */
+static bool is_unused(int dir_fd)
+{
+	struct stat st;
+
+	return fstat(dir_fd, &st) == 0 && st.st_nlink == 2;
+}
+
 static int lock_path(struct natra *n, const char *path, bool create,
 		     unsigned int wait_ms, struct pin_key *ret_key)
 {
@@ -83,12 +92,13 @@ static int lock_path(struct natra *n, const char *path, bool create,
 			return -ENOENT;
 	} while (r == -EAGAIN);
 	if (r < 0) {
-		if (made)
+		/* After -EBUSY it is the lock of who was faster. */
+		if (made && r != -EBUSY)
 			(void)rmdir(path);
 		return r;
 	}
 	(void)str_copy(ret_key->path, sizeof(ret_key->path), path);
-	ret_key->is_new = made;
+	ret_key->is_new = made && is_unused(ret_key->lock_fd);
 	return 0;
 }
 

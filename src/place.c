@@ -139,10 +139,11 @@ static int choose_denied(struct natra *n, const char **ret_path)
 	int r = in_user_namespace() ? 1 : is_in_init_mounts();
 
 	if (r < 0)
-		natra_log(n, NATRA_LOG_WARN,
-			  "'" DEFAULT_BPFFS
-			  "' may be another one than pid 1 sees: %s: %s",
-			  INIT_MOUNTS, strerrordesc_np(-r));
+		return natra_fail(
+			n, -EPERM,
+			"'" INIT_MOUNTS
+			"' does not tell whether pid 1 sees the same '" DEFAULT_BPFFS
+			"'");
 	if (r == 0)
 		return natra_fail(
 			n, -EPERM,

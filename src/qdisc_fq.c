@@ -51,9 +51,10 @@ int qdisc_fq_present(struct natra *n, struct netlink *nl, uint32_t ifindex)
 }
 
 /*
- * An interface that has never been up has no root qdisc yet. The kernel will give
- * mq to a device with several queues, which no other kind of interface that a
- * pod has is: a veth or macvlan counts its queues, and gets noqueue.
+ * An interface that has never been up has no root qdisc yet. When it comes up, the
+ * kernel gives mq to a device with several transmit queues. Of a pod's interfaces
+ * only physical ones and virtual functions (which have no kind) and tun are such
+ * devices: a veth or macvlan may count several queues, but gets noqueue.
  */
 static int refuse_future_mq(struct natra *n, struct netlink *nl,
 			    uint32_t ifindex)

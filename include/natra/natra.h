@@ -134,7 +134,9 @@ NATRA_API int natra_policy_check(struct natra *n,
  * @brief Shape an interface: create, or replace what `target` has.
  *
  * All or nothing: on any error interface and state are as before. A repeated
- * call with the same arguments succeeds and keeps counters. Programs of others
+ * call with the same arguments succeeds and keeps counters, unless another build
+ * with another layout of the maps made the attachment: then they begin again, see
+ * natra_upgrade. Programs of others
  * on the same hooks still run, natra's in front of them. The log has a warning
  * of what is in front of natra's nevertheless, see natra_hook_entry, and of the
  * bandwidth plugin's limits that hold as well, see natra_find_leftovers.
@@ -166,8 +168,9 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 /**
  * @brief Change the limits of a live attachment, atomically for each packet.
  *
- * What packets took at the rate before is not waited for longer than the horizon
- * (100 ms where nothing is paced): a higher rate frees at once.
+ * What packets took at the rate before is not waited for longer than horizon_ns
+ * (egress with departure times), pace_limit_ns (ingress that is paced) or 100 ms
+ * (where nothing is paced): a higher rate frees at once.
  *
  * mode, edt, ingress_mode, sketch_width and the subnets of `policy` must be 0
  * or as attached. A direction that had no limit so far gets its programs now,
@@ -301,8 +304,9 @@ NATRA_API int natra_neighbours(struct natra *n, const char *id,
  * @param reason  one line, cut after 255 bytes; natra_error(n) is allowed.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
  *         netns; -EBUSY the interface is limited by another id, or another
- *         process had the netns locked for 5 s; -ESTALE pinned by an unknown ABI; -EPERM; -ENOMEM; others as the kernel returned
- *         them.
+ *         process had the netns locked for 5 s; -ESTALE pinned by another ABI,
+ *         by an older one, too, which natra_attach would replace; -EPERM;
+ *         -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_record_unshaped(struct natra *n,
 				    const struct natra_target *target,
@@ -358,6 +362,10 @@ NATRA_API int natra_foreach(struct natra *n,
  * process left. Otherwise also every attachment of that network whose id is
  * not in `keep`.
  *
+ * Needs CAP_SYS_PTRACE where a network namespace has no file in /run/netns and only
+ * processes with more capabilities than this one hold it: without, such a namespace
+ * is not seen, and attachments by filters (clsact) in it are taken for gone.
+ *
  * @param keep         ids, NULL if keep_len is 0.
  * @param ret_removed  how many; may be NULL.
  * @return 0; the first error, after trying them all; -EINVAL; -EPERM; -ENOMEM.
@@ -375,8 +383,8 @@ NATRA_API const char *natra_version(void);
 
 /**
  * @brief Read a Kubernetes quantity in bit/s: "10M", "1.5G", "10Mi", "2500000",
- *        "1e6"; fractions are rounded up, but for what is under 1 bit/s: "10m"
- *        is a hundredth of it, and was meant to be "10M".
+ *        "1e6"; fractions are rounded up. Less than 1 bit/s is -ERANGE: "10m" is
+ *        a hundredth of a bit/s, and most likely meant as "10M".
  * @return 0; -EINVAL not a quantity; -ERANGE outside the limits of a rate.
  */
 NATRA_API int natra_parse_rate(const char *text, uint64_t *ret_bits_per_sec);

@@ -239,8 +239,9 @@ struct natra_direction_stats {
 	/** This direction has no rate, or the peer is exempt by its subnet. */
 	struct natra_count unlimited;
 	/** What the link itself depends on (ARP, IEEE 802.1X, LLDP, LACP, STP), as
-	 *  small flows: passed and never charged. All else that is not IP counts
-	 *  like IP, each EtherType as one flow. */
+	 *  small flows or up to 4 kB in a second: passed and never charged. All else
+	 *  that is not IP counts like IP, each EtherType as one flow. Counted as
+	 *  `unlimited` in a direction that has no rate. */
 	struct natra_count other;
 	uint64_t delay_ns_sum; /**< asked of all packets paced */
 };

@@ -540,6 +540,28 @@ static void link_is_not_lost_whatever_is_charged(void **state)
 	}
 }
 
+/* Of a rate so low that the first packet of each flow is over the threshold. */
+static void link_is_not_lost_at_a_low_rate(void **state)
+{
+	struct natra_limits limits = th_limits();
+
+	(void)state;
+	limits.pass = NATRA_PASS_FREE;
+	limits.enter_units = 1;
+	limits.leave_units = 1;
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		struct progrun run = load(programs[i], &limits);
+
+		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+		for (int n = 0; n < 8; n++)
+			assert_int_equal(send_type(&run, 0x0806, 28),
+					 NATRA_COUNT_OTHER);
+		assert_int_not_equal(flood(&run, 0x0806, 28),
+				     NATRA_COUNT_OTHER);
+		th_close(&run);
+	}
+}
+
 /* Bits that would be those of ECN if it were IP, of an overdraft that may be marked. */
 static void what_is_not_ip_is_not_marked(void **state)
 {
@@ -565,6 +587,7 @@ int main(void)
 		cmocka_unit_test(device_without_ethernet_begins_with_ip),
 		cmocka_unit_test(each_ethertype_is_a_flow_that_may_be_heavy),
 		cmocka_unit_test(link_is_not_lost_whatever_is_charged),
+		cmocka_unit_test(link_is_not_lost_at_a_low_rate),
 		cmocka_unit_test(what_is_not_ip_is_not_marked),
 	};
 

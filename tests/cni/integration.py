@@ -86,6 +86,10 @@ def main():
     need(newest("cnitool") and
          os.access(f"{SUITE}/integration.test", os.X_OK),
          "the CNI plugins' integration suite (tools/install-deps cni)")
+    # The suite's own, which it would take from whoever has them.
+    for path in LEFT:
+        need(not os.path.exists(path),
+             f"free place for the suite's files: there is {path}")
     rep = Report()
     names = sys.argv[1:] or ("natra", "upstream")
     with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:

@@ -284,6 +284,9 @@ static void lowest_rates_cost_what_they_must(void **state)
 
 	(void)state;
 	assert_int_equal(natra_cost_ns(&slow, 1500, 0), 12000 * SECOND);
+	/* There is no fraction that chance could round. */
+	assert_int_equal(natra_cost_ns(&slow, 1500, 1ULL << 63),
+			 12000 * SECOND);
 	assert_int_equal(natra_cost_ns(&slow, 1U << 20, 0),
 			 (8ULL << 20) * SECOND);
 	assert_int_equal(slow.burst_ns, 8 * SECOND);

@@ -107,6 +107,23 @@ static void record_of_another_layout_is_not(void **state)
 	assert_false(meta_valid(&m));
 }
 
+static void lowered_gso_segs_of_abi_2_are_not_lost(void **state)
+{
+	struct meta m = good_meta(), back;
+	const size_t size = offsetof(struct meta, l2_halves);
+
+	(void)state;
+	m.abi = 2;
+	m.size = (uint32_t)size;
+	m.gso_segs = 2;
+	assert_int_equal(meta_read(&m, size, &back), 2);
+	assert_int_equal(back.gso_segs, 2);
+	/* ABI 1 had something else there, or nothing. */
+	m.abi = 1;
+	assert_int_equal(meta_read(&m, size, &back), 1);
+	assert_int_equal(back.gso_segs, 0);
+}
+
 /* Of it, only what is needed to detach is read. */
 static void record_of_an_older_layout_can_be_detached(void **state)
 {
@@ -244,6 +261,7 @@ int main(void)
 		cmocka_unit_test(reserved_space_is_kept_and_not_read),
 		cmocka_unit_test(record_of_another_layout_is_not),
 		cmocka_unit_test(record_of_an_older_layout_can_be_detached),
+		cmocka_unit_test(lowered_gso_segs_of_abi_2_are_not_lost),
 		cmocka_unit_test(numbers_out_of_range_are_refused),
 		cmocka_unit_test(strings_without_an_end_get_one),
 		cmocka_unit_test(record_is_read_by_its_abi),
