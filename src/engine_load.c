@@ -288,9 +288,11 @@ int engine_load_program(struct natra *n, const struct program_options *options,
 			const struct engine *bank, int *ret_prog_fd)
 {
 	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
+	/* Stays as it is: the map of subnets is the bank's. */
+	cleanup_engine struct engine made = ENGINE_INIT;
 	struct bpf_program *program;
 	LIBBPF_LOG_SCOPE(n);
-	int r = load(n, options, 0, bank, NULL, &skel, &program);
+	int r = load(n, options, 0, bank, &made, &skel, &program);
 
 	return r < 0 ? r : own_fd(n, bpf_program__fd(program), ret_prog_fd);
 }

@@ -29,6 +29,9 @@ int netns_find(const struct natra *n, const struct netns_id *id, int hint_fd,
 int netns_open_inode(const char *path, const struct netns_id *id);
 int netns_open_if(const char *path, const struct netns_id *id);
 
+/* A namespace, by one look at all paths that lead to one now; -ENOENT: none does. */
+int netns_scan(const struct netns_id *id);
+
 /* Calls cb for all in /run/netns, then for those of all processes, as long as it
  * returns -ENOENT; returns what cb returned last. */
 int netns_foreach_path(int (*cb)(void *arg, const char *path, uint64_t inode),

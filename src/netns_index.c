@@ -36,7 +36,7 @@ static int compare_places(const void *a, const void *b)
 static int add_place(void *arg, const char *path, uint64_t inode)
 {
 	struct netns_index *index = arg;
-	struct place place = {inode, NULL};
+	struct place *place;
 
 	if (index->len == index->room) {
 		size_t room = index->room ? index->room * 2 : 64;
@@ -48,10 +48,12 @@ static int add_place(void *arg, const char *path, uint64_t inode)
 		index->places = places;
 		index->room = room;
 	}
-	place.path = strdup(path);
-	if (!place.path)
+	place = &index->places[index->len];
+	place->inode = inode;
+	place->path = strdup(path);
+	if (!place->path)
 		return -ENOMEM;
-	index->places[index->len++] = place;
+	index->len++;
 	return -ENOENT; /* go on */
 }
 

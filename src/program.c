@@ -208,7 +208,7 @@ int slot_counters(struct natra *n, const struct slot *slot,
 	struct natra_counters sum = {0};
 	int r = read_state(n, slot, &state);
 
-	if (r < 0)
+	if (!state)
 		return r;
 	for (int i = 0; i < NATRA_STRIPES; i++) {
 		for (int j = 0; j < NATRA_COUNT_MAX; j++) {
