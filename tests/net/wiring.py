@@ -264,11 +264,11 @@ class Bench:
         return {"kept": [round(r, 3) for r in ratios],
                 "ok": self.rep.failed == failed}
 
-
     def compared(self):
         """What is kept in the first lanes on `auto`, and the median of all."""
-        found = [self.kept(lane) for lane in
-                 self.lanes[:min(self.by_auto, self.a.kept_cells)]]
+        found = [self.rep.measure(f"{self.name} {lane.describe()}: throughput",
+                                  self.kept, lane)
+                 for lane in self.lanes[:min(self.by_auto, self.a.kept_cells)]]
         if found:
             self.rep.least(f"{self.name}: kept of the throughput, median",
                            statistics.median(r for k in found
@@ -301,7 +301,7 @@ def main():
     bench.refused()
     found = rep.measure(f"{a.wiring}: caps", bench.held)
     bench.clock("detached")
-    kept = rep.measure(f"{a.wiring}: throughput", bench.compared)
+    kept = bench.compared()
     bench.clock("compared")
     for i, (lane, cell) in enumerate(zip(bench.lanes, found)):
         auto = i < bench.by_auto
