@@ -136,6 +136,18 @@ class Modes(Case):
         self.done(node.uninstall())
         self.assertEqual(node.state(), before)
 
+    def test_bandwidth_is_removed_by_somebody(self):
+        """What was kept is then the only copy of upstream's."""
+        for undo in (lambda n: n.uninstall(), lambda n: n.install()):
+            node = self.node({"10-flannel.conflist": K3S})
+            (node.bin / "bandwidth").write_text("upstream's")
+            self.done(node.install("--mode", "bandwidth"))
+            (node.bin / "bandwidth").unlink()
+            self.done(undo(node))
+            self.assertEqual((node.bin / "bandwidth").read_text(),
+                             "upstream's")
+            self.assertNotIn("bandwidth.before-natra", node.names())
+
     def test_list_in_the_place_of_bandwidth(self):
         for runtime in (OLD, NEW):
             with self.subTest(runtime=runtime):

@@ -204,13 +204,15 @@ void plan_reload(const struct install *i, struct install_plan *plan)
 
 bool plan_restore(const struct install *i, struct install_plan *plan)
 {
+	bool other;
+
 	if (!dir_has(&i->bin, KEPT_NAME))
 		return false;
-	/* Somebody has put another one there since. */
-	plan_bin(i, plan,
-		 plugin_is_natra(&i->bin, BANDWIDTH_NAME) ? INSTALL_RESTORE
-							  : INSTALL_REMOVE,
-		 plugin_is_natra(&i->bin, BANDWIDTH_NAME) ? BANDWIDTH_NAME
-							  : KEPT_NAME);
+	/* Somebody may have put another one there since; or have removed natra's,
+	 * and then the one that was kept is the only one. */
+	other = dir_has(&i->bin, BANDWIDTH_NAME) &&
+		!plugin_is_natra(&i->bin, BANDWIDTH_NAME);
+	plan_bin(i, plan, other ? INSTALL_REMOVE : INSTALL_RESTORE,
+		 other ? KEPT_NAME : BANDWIDTH_NAME);
 	return true;
 }
