@@ -218,7 +218,7 @@ class Modes(Case):
         node = self.node({"10-flannel.conflist": FLANNEL})
         for word in ("fastPass=paid", "fastPassShare=101", "horizon=10",
                      "logFile=relative", "logLevel=loud", "ingressRate=ten",
-                     "ingressRate=1", "ingressBurst=1000", "onError=retry",
+                     "ingressBurst=1000", "onError=retry",
                      "allowAnnotations=fast-pass", "shapedSubnets=[1]",
                      "allowAnnotations=[\"natra.io/none\"]", "egressRate=null0",
                      "attachMode=tcx", "replaceBandwidth=1"):
