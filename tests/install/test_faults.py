@@ -12,7 +12,8 @@ import threading
 import time
 import unittest
 
-from node import (FLANNEL, K3S, LISTS, NEW, OLD, TEMPORARY, Case, Node)
+from node import (FLANNEL, K3S, LISTS, NEW, OLD, SCRATCH, TEMPORARY, Case,
+                  Node)
 
 KILLER = os.environ["INSTALL_KILLER"]
 # The others change nothing: to be killed behind them is the same.
@@ -398,6 +399,20 @@ class Left(Case):
                 self.assertEqual(r.out.count("remove"), 3)
             self.assertFalse([f for f in stale if f.exists()])
         self.assertEqual(node.names(), ["10-flannel.conflist"])
+
+    def test_empty_directories(self):
+        """Only that of a network can be what a killed installer has left."""
+        for runtime in (OLD, NEW):
+            for undo in (lambda n: n.install(runtime=OLD), Node.uninstall):
+                node = self.node({"10-flannel.conflist": FLANNEL})
+                self.done(node.install(runtime=runtime))
+                (node.net / "whereabouts.d").mkdir()
+                (node.net / "cbr0").mkdir(exist_ok=True)
+                (node.net / SCRATCH).touch()
+                self.done(undo(node))
+                self.assertEqual([p.name for p in node.net.iterdir()
+                                  if p.is_dir()], ["whereabouts.d"])
+                self.assertNotIn(SCRATCH, node.names())
 
 
 if __name__ == "__main__":

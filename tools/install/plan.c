@@ -130,19 +130,21 @@ struct visit {
 };
 
 /* A killed installer may also have left the directory of a drop-in that was not
- * there yet, or no more. */
+ * there yet, or no more. What is no network's is somebody else's. */
 static void visit_stale(void *arg, const struct dir *dir, const char *name)
 {
 	const struct visit *v = arg;
 
 	if (dir_has(dir, DIR_TEMPORARY) ||
-	    (dir_has(&v->i->net, DIR_SCRATCH) && dir_is_empty(dir)))
+	    (dir_has(&v->i->net, DIR_SCRATCH) && dir_is_empty(dir) &&
+	     lists_primary(v->lists, name)))
 		plan_remove(v->i, v->plan, name, DIR_TEMPORARY, NULL);
 }
 
-void plan_stale(const struct install *i, struct install_plan *plan)
+void plan_stale(const struct install *i, struct install_plan *plan,
+		const struct lists *lists)
 {
-	struct visit v = {.i = i, .plan = plan};
+	struct visit v = {.i = i, .plan = plan, .lists = lists};
 
 	if (dir_has(&i->bin, DIR_TEMPORARY))
 		plan_bin(i, plan, INSTALL_REMOVE, DIR_TEMPORARY);

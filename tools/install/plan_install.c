@@ -285,7 +285,7 @@ static int make(struct install *i, struct install_plan *plan,
 	plan->primary_file = text_copy(primary->file);
 	plan->primary_text = text_copy(primary->text);
 	warn(i, plan, lists, primary);
-	plan_stale(i, plan);
+	plan_stale(i, plan, lists);
 	/* A runtime drops a list whose plugin is missing. */
 	r = plan_plugin(i, plan);
 	if (r == 0)

@@ -69,7 +69,7 @@ int install_plan_removal(struct install *i, const char *in_use, bool force,
 
 	if (r < 0)
 		return r;
-	plan_stale(i, plan);
+	plan_stale(i, plan, &lists);
 	plan_remove_lists(i, plan, &lists, NULL);
 	plan_remove_dropins(i, plan, NULL, NULL, false);
 	plan_reload(i, plan);
