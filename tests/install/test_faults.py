@@ -251,6 +251,19 @@ class AtTheSameTime(Case):
         self.assertEqual(p.wait(20), 0)
         self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
 
+    def test_half_a_list_of_another_network(self):
+        """Whose drop-in stays: it would not be written again."""
+        node = self.node({"10-flannel.conflist": FLANNEL,
+                          "20-calico.conflist": LISTS["10-calico.conflist"]})
+        self.done(node.install("--network", "k8s-pod-network", runtime=NEW))
+        with open(node.net / "20-calico.conflist", "r+") as f:
+            f.truncate(50)
+        self.done(node.install(runtime=NEW))
+        dropins = ["cbr0/90-natra.conf", "k8s-pod-network/90-natra.conf"]
+        self.assertEqual([n for n in node.names() if "90-" in n], dropins)
+        self.done(node.uninstall())
+        self.assertFalse([n for n in node.names() if "90-" in n])
+
     def test_list_that_keeps_changing(self):
         """What natra ends with is a copy of what was there, never a mix."""
         node = self.node({"10-flannel.conflist": FLANNEL})

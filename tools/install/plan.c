@@ -170,7 +170,8 @@ static bool wants_dropin(const struct visit *v, const char *name)
 		return false;
 	if (strcmp(name, v->network) == 0)
 		return v->keep;
-	return lists_primary(v->lists, name);
+	/* A list that is just being written may be the network's. */
+	return lists_primary(v->lists, name) || lists_partial(v->lists);
 }
 
 static void visit_dropin(void *arg, const struct dir *dir, const char *name)
