@@ -243,13 +243,17 @@ class AtTheSameTime(Case):
 
     def test_owner_who_does_not_write_in_one_step(self):
         """Calico and AWS write in place: half a list is waited for."""
-        node = self.node({"10-flannel.conflist": FLANNEL[:50]})
-        p = subprocess.Popen(node.argv("install", "--runtime-version", OLD))
-        time.sleep(0.3)
-        with open(node.net / "10-flannel.conflist", "a") as f:
-            f.write(FLANNEL[50:])
-        self.assertEqual(p.wait(20), 0)
-        self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
+        for lists, options in (
+                ({}, ()), ({"20-odd.conflist": LISTS["10-odd.conflist"]},
+                           ("--network", "cbr0"))):
+            node = self.node({"10-flannel.conflist": FLANNEL[:50], **lists})
+            p = subprocess.Popen(node.argv("install", "--runtime-version", OLD,
+                                           *options))
+            time.sleep(0.3)
+            with open(node.net / "10-flannel.conflist", "a") as f:
+                f.write(FLANNEL[50:])
+            self.assertEqual(p.wait(20), 0)
+            self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
 
     def test_half_a_list_of_another_network(self):
         """Whose drop-in stays: it would not be written again."""

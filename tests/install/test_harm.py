@@ -18,6 +18,9 @@ class Harm(Case):
             '{"cniVersion": "0.3.1", "name": "m", "type": "multus"}')
         self.refused(node, words=["no list"])
         self.refused(node, "--network", "x", words=["'x'"])
+        (node.net / "10-half.conflist").write_text(FLANNEL[:50])
+        self.refused(node, "--network", "x", words=[
+            "no list of network 'x'", "10-half.conflist is not a JSON"])
 
     def test_list_that_is_no_list(self):
         for text, words in (
