@@ -6,8 +6,8 @@ import json
 import unittest
 from pathlib import Path
 
-from node import (EXAMPLES, FLANNEL, LISTS, NET, NEW, OLD, PLUGIN, SCRATCH,
-                  Case)
+from node import (EXAMPLES, FLANNEL, LISTS, MARK, NET, NEW, OLD, PLUGIN,
+                  SCRATCH, Case)
 
 
 class Harm(Case):
@@ -169,6 +169,36 @@ class Harm(Case):
         r = self.done(node.uninstall())
         self.assertIn("stays", r.err)
         self.assertTrue((node.bin / "natra").exists())
+
+    def test_dropin_of_others_needs_the_plugin(self):
+        """Without it each ADD would fail: no force removes it."""
+        for file, link in (("90-natra.conf", ""), ("50-mine.conf", "file"),
+                           ("90-natra.conf", "directory")):
+            with self.subTest(file=file, link=link):
+                node = self.node({"10-flannel.conflist": FLANNEL})
+                self.done(node.install())
+                if link == "directory":
+                    (node.root / "mine").mkdir()
+                    (node.net / "cbr0").symlink_to("/mine")
+                    dropin = node.root / "mine" / file
+                else:
+                    (node.net / "cbr0").mkdir()
+                    dropin = node.net / "cbr0" / file
+                if link == "file":
+                    (node.root / "mine").write_text('{"type": "natra"}')
+                    dropin.symlink_to("/mine")
+                else:
+                    # The mark does not make natra's own what it leaves.
+                    dropin.write_text('{"type": "natra"%s}' % (
+                        f', "{MARK}": "x"' if link else ""))
+                self.done(node.uninstall("--dry-run"), 3)
+                r = self.done(node.uninstall("--force"), 3)
+                self.assertIn(f"/{NET}/cbr0/{file} names it", r.err)
+                self.assertTrue((node.bin / "natra").exists())
+                self.assertTrue(dropin.is_symlink() or dropin.exists())
+                dropin.unlink()
+                self.done(node.uninstall())
+                self.assertFalse((node.bin / "natra").exists())
 
     def test_copy_that_nobody_marked(self):
         """As another installer of natra's leaves it: derived, so natra's."""
