@@ -47,6 +47,7 @@ struct install_request {
 	const char *runtime_version; /* "containerd://2.1.0"; NULL: asked */
 	const cJSON *conf;           /* keys of natra's configuration */
 	bool removal;                /* nothing about the plugin is needed */
+	bool dry_run; /* all of a removal in one plan, not in two steps */
 };
 
 enum install_kind {
@@ -102,7 +103,9 @@ const char *install_bin_dir(const struct install *i);
 /* -ENOENT: no list yet; -EAGAIN: a list is being written; -EOPNOTSUPP: natra
  * cannot be there without harm, and the error says why. */
 int install_plan(struct install *i, struct install_plan **ret);
-/* `in_use`: what still needs the binary, beside what libcni's cache names; NULL:
+/* The plugin goes by a later plan than the list or drop-in that names it: a pod
+ * may be made until these are gone, and that plan looks for it anew.
+ * `in_use`: what still needs the binary, beside what libcni's cache names; NULL:
  * nothing. `force`: the binary goes even so. */
 int install_plan_removal(struct install *i, const char *in_use, bool force,
 			 struct install_plan **ret);

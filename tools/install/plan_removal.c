@@ -68,6 +68,15 @@ static void plan_bandwidth(const struct install *i, struct install_plan *plan,
 		plan->kept = kept;
 }
 
+static bool changes_net(const struct install_plan *plan)
+{
+	for (size_t n = 0; n < plan->changes_len; n++) {
+		if (!plan->changes[n].in_bin_dir)
+			return true;
+	}
+	return false;
+}
+
 int install_plan_removal(struct install *i, const char *in_use, bool force,
 			 struct install_plan **ret)
 {
@@ -81,8 +90,10 @@ int install_plan_removal(struct install *i, const char *in_use, bool force,
 	plan_remove_lists(i, plan, &lists, NULL);
 	plan_remove_dropins(i, plan, NULL, NULL, false);
 	plan_reload(i, plan);
-	plan_natra(i, plan, &lists, in_use, force);
-	plan_bandwidth(i, plan, &lists, in_use, force);
+	if (i->request->dry_run || !changes_net(plan)) {
+		plan_natra(i, plan, &lists, in_use, force);
+		plan_bandwidth(i, plan, &lists, in_use, force);
+	}
 	*ret = plan;
 	plan = NULL;
 	return 0;

@@ -15,12 +15,10 @@ enum { EXIT_KEPT = 3 };
 /* As often as a list may change while it is read. */
 #define ROUNDS 5
 
-/* One run: `uninstall` has what still needs the plugin, or NULL. */
 struct job {
 	const struct cli *cli;
 	struct install *i;
 	bool uninstall;
-	const char *in_use;
 	cJSON *changes; /* all that were made, as JSON */
 };
 
@@ -32,11 +30,41 @@ static int install_failure(const struct install *i)
 	return EXIT_FAILURE;
 }
 
+/* Of the plugin; what natractl attached needs none. */
+static int count_pods(void *arg, const struct natra_info *info)
+{
+	size_t *count = arg;
+
+	*count += info->network[0] != '\0';
+	return 0;
+}
+
+/* What pods need the plugin for, or nothing. */
+static void find_pods(struct natra *n, char *text, size_t size)
+{
+	size_t count = 0;
+	int r = natra_foreach(n, count_pods, &count);
+
+	text[0] = '\0';
+	if (r < 0)
+		(void)snprintf(text, size,
+			       "the attachments cannot be listed: %s",
+			       strerror(-r));
+	else if (count)
+		(void)snprintf(text, size,
+			       "%zu pod%s limited by it, see natractl list",
+			       count, count == 1 ? " is" : "s are");
+}
+
 static int make_plan(const struct job *job, struct install_plan **ret)
 {
+	char pods[128];
+
 	if (!job->uninstall)
 		return install_plan(job->i, ret);
-	return install_plan_removal(job->i, job->in_use,
+	/* Each time: a pod may have been made since the last plan. */
+	find_pods(job->cli->n, pods, sizeof(pods));
+	return install_plan_removal(job->i, pods[0] ? pods : NULL,
 				    job->cli->opts.value[OPT_FORCE], ret);
 }
 
@@ -149,6 +177,7 @@ static int start(struct job *job)
 	if (r)
 		return r;
 	request.removal = job->uninstall;
+	request.dry_run = job->cli->opts.value[OPT_DRY_RUN];
 	job->i = install_new();
 	job->changes = cJSON_CreateArray();
 	r = run(job, &request);
@@ -165,35 +194,12 @@ int cmd_install(struct cli *cli)
 	return start(&job);
 }
 
-/* Of the plugin; what natractl attached needs none. */
-static int count_pods(void *arg, const struct natra_info *info)
-{
-	size_t *count = arg;
-
-	*count += info->network[0] != '\0';
-	return 0;
-}
-
 int cmd_uninstall(struct cli *cli)
 {
 	struct job job = {.cli = cli, .uninstall = true};
-	char text[128] = "";
-	size_t count = 0;
-	int r;
 
 	/* What only waits to be collected needs no plugin. */
 	if (!cli->opts.value[OPT_DRY_RUN])
 		(void)natra_gc(cli->n, NULL, NULL, 0, NULL);
-	r = natra_foreach(cli->n, count_pods, &count);
-	if (r < 0)
-		(void)snprintf(text, sizeof(text),
-			       "the attachments cannot be listed: %s",
-			       strerror(-r));
-	else if (count)
-		(void)snprintf(text, sizeof(text),
-			       "%zu pod%s limited by it, see natractl list",
-			       count, count == 1 ? " is" : "s are");
-	if (text[0])
-		job.in_use = text;
 	return start(&job);
 }
