@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from node import (FLANNEL, K3S, LISTS, NEW, OLD, SCRATCH, TEMPORARY, Case,
+from node import (BIN, FLANNEL, K3S, LISTS, NEW, OLD, SCRATCH, TEMPORARY, Case,
                   Node)
 
 KILLER = os.environ["INSTALL_KILLER"]
@@ -289,12 +289,41 @@ class AtTheSameTime(Case):
         for a in answers:
             if a.code:
                 self.one_line(a)
-                self.assertRegex(a.err, "changes at the same time|changing")
+                self.assertRegex(a.err, "changes at the same time|"
+                                        "keeps changing the directories")
         self.done(node.install())
         copy = json.loads((node.net /
                            "00-natra-10-flannel.conflist").read_text())
         primary = json.loads((node.net / "10-flannel.conflist").read_text())
         self.assertEqual(copy["round"], primary["round"])
+
+    def meddling(self, node, command):
+        """A plugin whose STATUS does something to the directories: it is asked
+        when the lists have been read, and nothing has been written."""
+        file = node.root / "meddling"
+        file.write_text(f"""#!/bin/sh
+            # CNI plugin natra of a test
+            PATH=/usr/bin:/bin
+            [ $CNI_COMMAND = STATUS ] || echo '{{"supportedVersions":["1.0.0"]}}'
+            [ $CNI_COMMAND = VERSION ] || {command}
+            """)
+        file.chmod(0o755)
+        return "--plugin", str(file)
+
+    def test_list_that_changes_each_time(self):
+        """The change that was made is shown, though the next one was not."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        r = node.install(*self.meddling(
+            node, f"echo >> {node.net}/10-flannel.conflist"))
+        self.one_line(r, "10-flannel.conflist: changes at the same time")
+        self.assertEqual(r.out, f"copy /{BIN}/natra\n")
+        self.assertEqual(node.names(), ["10-flannel.conflist", "natra"])
+
+    def test_copy_that_goes_each_time(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        r = node.install(*self.meddling(node, f"rm -f {node.net}/00-natra-*"))
+        self.one_line(r, "somebody keeps changing the directories: given up")
+        self.assertGreater(r.out.count("write"), 3)
 
     def test_primary_that_goes(self):
         """natra's list goes when there is another one to be for."""

@@ -6,7 +6,7 @@
  *	install_open(i, &request);
  *	do {
  *		install_plan(i, &plan);
- *		install_apply(i, plan);
+ *		install_apply(i, plan, &made);
  *	} while (plan->changes_len);	(a limited number of times)
  *
  * Whoever changes a list at the same time makes the next plan differ, which is
@@ -109,8 +109,10 @@ int install_plan(struct install *i, struct install_plan **ret);
  * nothing. `force`: the binary goes even so. */
 int install_plan_removal(struct install *i, const char *in_use, bool force,
 			 struct install_plan **ret);
-/* -EAGAIN: the directory is no longer what the plan was made for. */
-int install_apply(struct install *i, const struct install_plan *plan);
+/* -EAGAIN: the directory is no longer what the plan was made for. *ret_made is the
+ * number of changes that were made, also behind an error. */
+int install_apply(struct install *i, const struct install_plan *plan,
+		  size_t *ret_made);
 void install_plan_free(struct install_plan *plan);
 
 const char *install_mode_name(enum install_mode mode);

@@ -22,10 +22,10 @@ struct job {
 	cJSON *changes; /* all that were made, as JSON */
 };
 
-static int install_failure(const struct install *i)
+static int install_failure(const char *why)
 {
 	fputs("natractl: ", stderr);
-	(void)print_text(stderr, install_error(i), 0);
+	(void)print_text(stderr, why, 0);
 	fputc('\n', stderr);
 	return EXIT_FAILURE;
 }
@@ -69,9 +69,9 @@ static int make_plan(const struct job *job, struct install_plan **ret)
 }
 
 static void show_changes(const struct job *job, const struct install_plan *plan,
-			 bool whole)
+			 size_t len, bool whole)
 {
-	for (size_t n = 0; n < plan->changes_len; n++) {
+	for (size_t n = 0; n < len; n++) {
 		if (wants_json(job->cli))
 			cJSON_AddItemToArray(
 				job->changes,
@@ -81,7 +81,8 @@ static void show_changes(const struct job *job, const struct install_plan *plan,
 	}
 }
 
-/* Plans and applies until nothing is left to do; *ret is the last plan. */
+/* Plans and applies until nothing is left to do; *ret is the last plan. It stays
+ * NULL if there was something left to do each time. */
 static int work(const struct job *job, struct install_plan **ret)
 {
 	struct install_plan *plan = NULL;
@@ -89,13 +90,15 @@ static int work(const struct job *job, struct install_plan **ret)
 	int r = 0;
 
 	for (int n = 0; n < ROUNDS; n++) {
+		size_t made;
+
 		r = make_plan(job, &plan);
 		if (r < 0)
 			return r;
+		made = plan->changes_len;
 		if (!dry)
-			r = install_apply(job->i, plan);
-		if (r == 0)
-			show_changes(job, plan, dry);
+			r = install_apply(job->i, plan, &made);
+		show_changes(job, plan, made, dry);
 		if (r == 0 && (dry || plan->changes_len == 0)) {
 			*ret = plan;
 			return 0;
@@ -104,7 +107,7 @@ static int work(const struct job *job, struct install_plan **ret)
 		if (r < 0 && r != -EAGAIN)
 			return r;
 	}
-	return r < 0 ? r : -EAGAIN;
+	return r;
 }
 
 static void show_notes(const struct install_plan *plan)
@@ -159,8 +162,11 @@ static int run(struct job *job, const struct install_request *request)
 	struct install_plan *plan = NULL;
 	int code = EXIT_SUCCESS;
 
-	if (install_open(job->i, request) < 0 || work(job, &plan) < 0 || !plan)
-		return install_failure(job->i);
+	if (install_open(job->i, request) < 0 || work(job, &plan) < 0)
+		return install_failure(install_error(job->i));
+	if (!plan)
+		return install_failure(
+			"somebody keeps changing the directories: given up");
 	show_end(job, plan);
 	if (plan->kept)
 		code = EXIT_KEPT;
