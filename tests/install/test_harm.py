@@ -3,6 +3,8 @@
 """What natractl install refuses or warns of, and whose files it leaves alone."""
 
 import json
+import os
+import time
 import unittest
 from pathlib import Path
 
@@ -266,6 +268,33 @@ class Harm(Case):
         # Of another machine.
         other.write_bytes(b"\x7fELF CNI plugin natra 0.1.0" + bytes(100))
         self.refused(node, "--plugin", str(other), words=["cannot run"])
+
+    def test_plugin_that_does_not_end(self):
+        """Without its output, or with too much of it: killed, for another
+        installer waits for the directories."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        other = node.root / "other"
+        pid = node.root / "pid"
+        for command, why, least in (
+                ("exec >&-; exec sleep 50", "Connection timed out", 9),
+                ("head -c 65537 /dev/zero; exec sleep 50", "File too large",
+                 0)):
+            with self.subTest(plugin=command):
+                other.write_text(f"""#!/bin/sh
+                    # CNI plugin natra of a test
+                    PATH=/usr/bin:/bin
+                    echo $$ > {pid}
+                    {command}
+                    """)
+                other.chmod(0o755)
+                begin = time.monotonic()
+                self.one_line(node.install("--plugin", str(other)),
+                              "cannot run on this machine", why)
+                took = time.monotonic() - begin
+                self.assertTrue(least < took < least + 8, took)
+                self.assertFalse(os.path.exists(
+                    f"/proc/{pid.read_text().strip()}"))
+                self.assertEqual(node.names(), ["10-flannel.conflist"])
 
     def test_upgrade_and_use(self):
         """Another version under load: replaced, never written over."""
