@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """natractl install and uninstall when something goes wrong: SIGKILL behind each
-system call that changes something (INSTALL_EACH_CALL=1: behind each one), a full or read-only file system, others who write at the same time.
-A reader finds a directory that it can parse at every moment."""
+system call that changes something (INSTALL_EACH_CALL=1: behind each one), others
+who write at the same time. A reader finds a directory that it can parse at every
+moment."""
 
 import json
 import os
@@ -18,11 +19,6 @@ from node import (BIN, FLANNEL, K3S, LISTS, NEW, OLD, SCRATCH, TEMPORARY, Case,
 KILLER = os.environ["INSTALL_KILLER"]
 # The others change nothing: to be killed behind them is the same.
 EACH_CALL = bool(os.environ.get("INSTALL_EACH_CALL"))
-
-
-def can_mount():
-    return subprocess.run(["unshare", "-m", "true"],
-                          capture_output=True).returncode == 0
 
 
 class Reader(threading.Thread):
@@ -347,85 +343,6 @@ class AtTheSameTime(Case):
             file.write_text(text[:length])
             self.done(node.install())
             self.assertEqual(file.read_text(), text)
-
-
-@unittest.skipUnless(can_mount(), "cannot mount")
-class FileSystems(Case):
-    """Runs natractl where one of its directories is another file system."""
-
-    def on(self, node, directory, options, argv, after=""):
-        script = f"""
-            mount -t tmpfs -o size=4m tmpfs "$1" && cp -a "$1.was/." "$1" &&
-            {options} || exit 99
-            shift 2
-            "$@"; code=$?
-            {after}
-            exit $code"""
-        shutil.copytree(directory, f"{directory}.was", symlinks=True)
-        p = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh",
-                            str(directory), str(node.root), *argv], text=True,
-                           capture_output=True, stdin=subprocess.DEVNULL,
-                           timeout=60)
-        shutil.rmtree(f"{directory}.was")
-        self.assertNotEqual(p.returncode, 99, p.stderr)
-        return p
-
-    def refused(self, p, *words):
-        self.assertEqual((p.returncode, p.stderr.count("\n")), (1, 1),
-                         p.stdout + p.stderr)
-        for word in words:
-            self.assertIn(word, p.stderr)
-
-    def install(self, node, *options):
-        return node.argv("install", "--runtime-version", OLD, *options)
-
-    # Fills all but nothing, and lists what natractl has left there.
-    FULL = 'dd if=/dev/zero of="$1/full" bs=4k 2>/dev/null; true'
-
-    def test_full(self):
-        for which in ("net", "bin"):
-            with self.subTest(full=which):
-                node = self.node({"10-flannel.conflist": FLANNEL})
-                directory = getattr(node, which)
-                p = self.on(node, directory, self.FULL, self.install(node),
-                            f"ls -A {directory}")
-                self.refused(p, "No space left on device", str(
-                    directory.relative_to(node.root)))
-                self.assertEqual(
-                    [l for l in p.stdout.splitlines() if "/" not in l],
-                    ["10-flannel.conflist", "full"] if which == "net"
-                    else ["full"])
-
-    def test_full_for_an_uninstall(self):
-        """To take away needs no room."""
-        node = self.node({"10-flannel.conflist": FLANNEL})
-        self.done(node.install())
-        p = self.on(node, node.net, self.FULL, node.argv("uninstall"),
-                    f"ls -A {node.net}")
-        self.assertEqual(p.returncode, 0, p.stderr)
-        self.assertEqual(p.stdout.splitlines()[-2:],
-                         ["10-flannel.conflist", "full"])
-
-    READ_ONLY = 'mount -o remount,ro "$1"'
-
-    def test_read_only(self):
-        for which in ("net", "bin"):
-            with self.subTest(read_only=which):
-                node = self.node({"10-flannel.conflist": FLANNEL})
-                directory = getattr(node, which)
-                p = self.on(node, directory, self.READ_ONLY,
-                            self.install(node))
-                self.refused(p, "Read-only file system",
-                             str(directory.relative_to(node.root)))
-
-    def test_read_only_with_the_plugin(self):
-        """As on Bottlerocket or with an image that brings natra."""
-        node = self.node({"10-flannel.conflist": FLANNEL})
-        self.done(node.install())
-        self.done(node.install("--conf", "fastPass=off"))
-        p = self.on(node, node.bin, self.READ_ONLY, self.install(node))
-        self.assertEqual((p.returncode, p.stderr), (0, ""))
-        self.assertNotIn("fastPass", json.dumps(node.chain()))
 
 
 class Left(Case):
