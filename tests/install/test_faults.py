@@ -7,6 +7,7 @@ moment."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -206,6 +207,8 @@ class AtTheSameTime(Case):
         self.assertGreater(len(reader.seen), 1)
         self.assertGreater(reader.rounds, 25)
 
+    WAITED = re.compile(r"natractl: \S+: another installer holds it\n")
+
     def test_two_installers(self):
         node = self.node({"10-flannel.conflist": FLANNEL})
         ways = [node.argv("install", "--runtime-version", r, "--conf",
@@ -220,7 +223,9 @@ class AtTheSameTime(Case):
                            for w in ways]
                 for p in running:
                     out, err = p.communicate(timeout=60)
-                    self.assertEqual(p.returncode, 0, out + err)
+                    # On a slow machine a turn may not come within 10 s.
+                    if p.returncode != 1 or not self.WAITED.fullmatch(err):
+                        self.assertEqual(p.returncode, 0, out + err)
         self.assertEqual(reader.bad, [])
         self.done(node.install())
         self.assertEqual(node.names(), ["00-natra-10-flannel.conflist",
