@@ -1,27 +1,25 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """natractl install and uninstall when something goes wrong: SIGKILL behind each
-system call that changes something (INSTALL_EACH_CALL=1: behind each one), a full or read-only file system, others who write at the same time.
-A reader finds a directory that it can parse at every moment."""
+system call that changes something (INSTALL_EACH_CALL=1: behind each one), others
+who write at the same time. A reader finds a directory that it can parse at every
+moment."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
 import time
 import unittest
 
-from node import (FLANNEL, K3S, LISTS, NEW, OLD, TEMPORARY, Case, Node)
+from node import (BIN, FLANNEL, K3S, LISTS, NEW, OLD, SCRATCH, TEMPORARY, Case,
+                  Node)
 
 KILLER = os.environ["INSTALL_KILLER"]
 # The others change nothing: to be killed behind them is the same.
 EACH_CALL = bool(os.environ.get("INSTALL_EACH_CALL"))
-
-
-def can_mount():
-    return subprocess.run(["unshare", "-m", "true"],
-                          capture_output=True).returncode == 0
 
 
 class Reader(threading.Thread):
@@ -209,6 +207,8 @@ class AtTheSameTime(Case):
         self.assertGreater(len(reader.seen), 1)
         self.assertGreater(reader.rounds, 25)
 
+    WAITED = re.compile(r"natractl: \S+: another installer holds it\n")
+
     def test_two_installers(self):
         node = self.node({"10-flannel.conflist": FLANNEL})
         ways = [node.argv("install", "--runtime-version", r, "--conf",
@@ -223,7 +223,9 @@ class AtTheSameTime(Case):
                            for w in ways]
                 for p in running:
                     out, err = p.communicate(timeout=60)
-                    self.assertEqual(p.returncode, 0, out + err)
+                    # On a slow machine a turn may not come within 10 s.
+                    if p.returncode != 1 or not self.WAITED.fullmatch(err):
+                        self.assertEqual(p.returncode, 0, out + err)
         self.assertEqual(reader.bad, [])
         self.done(node.install())
         self.assertEqual(node.names(), ["00-natra-10-flannel.conflist",
@@ -242,13 +244,30 @@ class AtTheSameTime(Case):
 
     def test_owner_who_does_not_write_in_one_step(self):
         """Calico and AWS write in place: half a list is waited for."""
-        node = self.node({"10-flannel.conflist": FLANNEL[:50]})
-        p = subprocess.Popen(node.argv("install", "--runtime-version", OLD))
-        time.sleep(0.3)
-        with open(node.net / "10-flannel.conflist", "a") as f:
-            f.write(FLANNEL[50:])
-        self.assertEqual(p.wait(20), 0)
-        self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
+        for lists, options in (
+                ({}, ()), ({"20-odd.conflist": LISTS["10-odd.conflist"]},
+                           ("--network", "cbr0"))):
+            node = self.node({"10-flannel.conflist": FLANNEL[:50], **lists})
+            p = subprocess.Popen(node.argv("install", "--runtime-version", OLD,
+                                           *options))
+            time.sleep(0.3)
+            with open(node.net / "10-flannel.conflist", "a") as f:
+                f.write(FLANNEL[50:])
+            self.assertEqual(p.wait(20), 0)
+            self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
+
+    def test_half_a_list_of_another_network(self):
+        """Whose drop-in stays: it would not be written again."""
+        node = self.node({"10-flannel.conflist": FLANNEL,
+                          "20-calico.conflist": LISTS["10-calico.conflist"]})
+        self.done(node.install("--network", "k8s-pod-network", runtime=NEW))
+        with open(node.net / "20-calico.conflist", "r+") as f:
+            f.truncate(50)
+        self.done(node.install(runtime=NEW))
+        dropins = ["cbr0/90-natra.conf", "k8s-pod-network/90-natra.conf"]
+        self.assertEqual([n for n in node.names() if "90-" in n], dropins)
+        self.done(node.uninstall())
+        self.assertFalse([n for n in node.names() if "90-" in n])
 
     def test_list_that_keeps_changing(self):
         """What natra ends with is a copy of what was there, never a mix."""
@@ -271,12 +290,41 @@ class AtTheSameTime(Case):
         for a in answers:
             if a.code:
                 self.one_line(a)
-                self.assertRegex(a.err, "changes at the same time|changing")
+                self.assertRegex(a.err, "changes at the same time|"
+                                        "keeps changing the directories")
         self.done(node.install())
         copy = json.loads((node.net /
                            "00-natra-10-flannel.conflist").read_text())
         primary = json.loads((node.net / "10-flannel.conflist").read_text())
         self.assertEqual(copy["round"], primary["round"])
+
+    def meddling(self, node, command):
+        """A plugin whose STATUS does something to the directories: it is asked
+        when the lists have been read, and nothing has been written."""
+        file = node.root / "meddling"
+        file.write_text(f"""#!/bin/sh
+            # CNI plugin natra of a test
+            PATH=/usr/bin:/bin
+            [ $CNI_COMMAND = STATUS ] || echo '{{"supportedVersions":["1.0.0"]}}'
+            [ $CNI_COMMAND = VERSION ] || {command}
+            """)
+        file.chmod(0o755)
+        return "--plugin", str(file)
+
+    def test_list_that_changes_each_time(self):
+        """The change that was made is shown, though the next one was not."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        r = node.install(*self.meddling(
+            node, f"echo >> {node.net}/10-flannel.conflist"))
+        self.one_line(r, "10-flannel.conflist: changes at the same time")
+        self.assertEqual(r.out, f"copy /{BIN}/natra\n")
+        self.assertEqual(node.names(), ["10-flannel.conflist", "natra"])
+
+    def test_copy_that_goes_each_time(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        r = node.install(*self.meddling(node, f"rm -f {node.net}/00-natra-*"))
+        self.one_line(r, "somebody keeps changing the directories: given up")
+        self.assertGreater(r.out.count("write"), 3)
 
     def test_primary_that_goes(self):
         """natra's list goes when there is another one to be for."""
@@ -302,85 +350,6 @@ class AtTheSameTime(Case):
             self.assertEqual(file.read_text(), text)
 
 
-@unittest.skipUnless(can_mount(), "cannot mount")
-class FileSystems(Case):
-    """Runs natractl where one of its directories is another file system."""
-
-    def on(self, node, directory, options, argv, after=""):
-        script = f"""
-            mount -t tmpfs -o size=4m tmpfs "$1" && cp -a "$1.was/." "$1" &&
-            {options} || exit 99
-            shift 2
-            "$@"; code=$?
-            {after}
-            exit $code"""
-        shutil.copytree(directory, f"{directory}.was", symlinks=True)
-        p = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh",
-                            str(directory), str(node.root), *argv], text=True,
-                           capture_output=True, stdin=subprocess.DEVNULL,
-                           timeout=60)
-        shutil.rmtree(f"{directory}.was")
-        self.assertNotEqual(p.returncode, 99, p.stderr)
-        return p
-
-    def refused(self, p, *words):
-        self.assertEqual((p.returncode, p.stderr.count("\n")), (1, 1),
-                         p.stdout + p.stderr)
-        for word in words:
-            self.assertIn(word, p.stderr)
-
-    def install(self, node, *options):
-        return node.argv("install", "--runtime-version", OLD, *options)
-
-    # Fills all but nothing, and lists what natractl has left there.
-    FULL = 'dd if=/dev/zero of="$1/full" bs=4k 2>/dev/null; true'
-
-    def test_full(self):
-        for which in ("net", "bin"):
-            with self.subTest(full=which):
-                node = self.node({"10-flannel.conflist": FLANNEL})
-                directory = getattr(node, which)
-                p = self.on(node, directory, self.FULL, self.install(node),
-                            f"ls -A {directory}")
-                self.refused(p, "No space left on device", str(
-                    directory.relative_to(node.root)))
-                self.assertEqual(
-                    [l for l in p.stdout.splitlines() if "/" not in l],
-                    ["10-flannel.conflist", "full"] if which == "net"
-                    else ["full"])
-
-    def test_full_for_an_uninstall(self):
-        """To take away needs no room."""
-        node = self.node({"10-flannel.conflist": FLANNEL})
-        self.done(node.install())
-        p = self.on(node, node.net, self.FULL, node.argv("uninstall"),
-                    f"ls -A {node.net}")
-        self.assertEqual(p.returncode, 0, p.stderr)
-        self.assertEqual(p.stdout.splitlines()[-2:],
-                         ["10-flannel.conflist", "full"])
-
-    READ_ONLY = 'mount -o remount,ro "$1"'
-
-    def test_read_only(self):
-        for which in ("net", "bin"):
-            with self.subTest(read_only=which):
-                node = self.node({"10-flannel.conflist": FLANNEL})
-                directory = getattr(node, which)
-                p = self.on(node, directory, self.READ_ONLY,
-                            self.install(node))
-                self.refused(p, "Read-only file system",
-                             str(directory.relative_to(node.root)))
-
-    def test_read_only_with_the_plugin(self):
-        """As on Bottlerocket or with an image that brings natra."""
-        node = self.node({"10-flannel.conflist": FLANNEL})
-        self.done(node.install())
-        self.done(node.install("--conf", "fastPass=off"))
-        p = self.on(node, node.bin, self.READ_ONLY, self.install(node))
-        self.assertEqual((p.returncode, p.stderr), (0, ""))
-        self.assertNotIn("fastPass", json.dumps(node.chain()))
-
-
 class Left(Case):
     def test_stale_temporaries(self):
         node = self.node({"10-flannel.conflist": FLANNEL})
@@ -398,6 +367,20 @@ class Left(Case):
                 self.assertEqual(r.out.count("remove"), 3)
             self.assertFalse([f for f in stale if f.exists()])
         self.assertEqual(node.names(), ["10-flannel.conflist"])
+
+    def test_empty_directories(self):
+        """Only that of a network can be what a killed installer has left."""
+        for runtime in (OLD, NEW):
+            for undo in (lambda n: n.install(runtime=OLD), Node.uninstall):
+                node = self.node({"10-flannel.conflist": FLANNEL})
+                self.done(node.install(runtime=runtime))
+                (node.net / "whereabouts.d").mkdir()
+                (node.net / "cbr0").mkdir(exist_ok=True)
+                (node.net / SCRATCH).touch()
+                self.done(undo(node))
+                self.assertEqual([p.name for p in node.net.iterdir()
+                                  if p.is_dir()], ["whereabouts.d"])
+                self.assertNotIn(SCRATCH, node.names())
 
 
 if __name__ == "__main__":

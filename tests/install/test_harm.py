@@ -3,11 +3,13 @@
 """What natractl install refuses or warns of, and whose files it leaves alone."""
 
 import json
+import os
+import time
 import unittest
 from pathlib import Path
 
-from node import (EXAMPLES, FLANNEL, LISTS, NET, NEW, OLD, PLUGIN, SCRATCH,
-                  Case)
+from node import (EXAMPLES, FLANNEL, LISTS, MARK, NET, NEW, OLD, PLUGIN,
+                  SCRATCH, Case)
 
 
 class Harm(Case):
@@ -18,6 +20,9 @@ class Harm(Case):
             '{"cniVersion": "0.3.1", "name": "m", "type": "multus"}')
         self.refused(node, words=["no list"])
         self.refused(node, "--network", "x", words=["'x'"])
+        (node.net / "10-half.conflist").write_text(FLANNEL[:50])
+        self.refused(node, "--network", "x", words=[
+            "no list of network 'x'", "10-half.conflist is not a JSON"])
 
     def test_list_that_is_no_list(self):
         for text, words in (
@@ -167,6 +172,36 @@ class Harm(Case):
         self.assertIn("stays", r.err)
         self.assertTrue((node.bin / "natra").exists())
 
+    def test_dropin_of_others_needs_the_plugin(self):
+        """Without it each ADD would fail: no force removes it."""
+        for file, link in (("90-natra.conf", ""), ("50-mine.conf", "file"),
+                           ("90-natra.conf", "directory")):
+            with self.subTest(file=file, link=link):
+                node = self.node({"10-flannel.conflist": FLANNEL})
+                self.done(node.install())
+                if link == "directory":
+                    (node.root / "mine").mkdir()
+                    (node.net / "cbr0").symlink_to("/mine")
+                    dropin = node.root / "mine" / file
+                else:
+                    (node.net / "cbr0").mkdir()
+                    dropin = node.net / "cbr0" / file
+                if link == "file":
+                    (node.root / "mine").write_text('{"type": "natra"}')
+                    dropin.symlink_to("/mine")
+                else:
+                    # The mark does not make natra's own what it leaves.
+                    dropin.write_text('{"type": "natra"%s}' % (
+                        f', "{MARK}": "x"' if link else ""))
+                self.done(node.uninstall("--dry-run"), 3)
+                r = self.done(node.uninstall("--force"), 3)
+                self.assertIn(f"/{NET}/cbr0/{file} names it", r.err)
+                self.assertTrue((node.bin / "natra").exists())
+                self.assertTrue(dropin.is_symlink() or dropin.exists())
+                dropin.unlink()
+                self.done(node.uninstall())
+                self.assertFalse((node.bin / "natra").exists())
+
     def test_copy_that_nobody_marked(self):
         """As another installer of natra's leaves it: derived, so natra's."""
         text = json.loads(FLANNEL)
@@ -233,6 +268,33 @@ class Harm(Case):
         # Of another machine.
         other.write_bytes(b"\x7fELF CNI plugin natra 0.1.0" + bytes(100))
         self.refused(node, "--plugin", str(other), words=["cannot run"])
+
+    def test_plugin_that_does_not_end(self):
+        """Without its output, or with too much of it: killed, for another
+        installer waits for the directories."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        other = node.root / "other"
+        pid = node.root / "pid"
+        for command, why, least in (
+                ("exec >&-; exec sleep 50", "Connection timed out", 9),
+                ("head -c 65537 /dev/zero; exec sleep 50", "File too large",
+                 0)):
+            with self.subTest(plugin=command):
+                other.write_text(f"""#!/bin/sh
+                    # CNI plugin natra of a test
+                    PATH=/usr/bin:/bin
+                    echo $$ > {pid}
+                    {command}
+                    """)
+                other.chmod(0o755)
+                begin = time.monotonic()
+                self.one_line(node.install("--plugin", str(other)),
+                              "cannot run on this machine", why)
+                took = time.monotonic() - begin
+                self.assertTrue(least < took < least + 8, took)
+                self.assertFalse(os.path.exists(
+                    f"/proc/{pid.read_text().strip()}"))
+                self.assertEqual(node.names(), ["10-flannel.conflist"])
 
     def test_upgrade_and_use(self):
         """Another version under load: replaced, never written over."""

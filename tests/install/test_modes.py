@@ -4,9 +4,12 @@
 network plugins write, and that all goes back as it was."""
 
 import ctypes
+import fcntl
 import json
 import os
 import struct
+import subprocess
+import time
 import unittest
 from pathlib import Path
 
@@ -136,6 +139,18 @@ class Modes(Case):
         self.done(node.uninstall())
         self.assertEqual(node.state(), before)
 
+    def test_bandwidth_is_removed_by_somebody(self):
+        """What was kept is then the only copy of upstream's."""
+        for undo in (lambda n: n.uninstall(), lambda n: n.install()):
+            node = self.node({"10-flannel.conflist": K3S})
+            (node.bin / "bandwidth").write_text("upstream's")
+            self.done(node.install("--mode", "bandwidth"))
+            (node.bin / "bandwidth").unlink()
+            self.done(undo(node))
+            self.assertEqual((node.bin / "bandwidth").read_text(),
+                             "upstream's")
+            self.assertNotIn("bandwidth.before-natra", node.names())
+
     def test_list_in_the_place_of_bandwidth(self):
         for runtime in (OLD, NEW):
             with self.subTest(runtime=runtime):
@@ -255,6 +270,22 @@ class Use(Case):
         self.done(node.uninstall())
         self.assertEqual(node.names(), ["10-flannel.conflist"])
 
+    def test_pods_are_counted_behind_the_locks(self):
+        """Else one that is made while they are waited for would not count."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install())
+        fd = os.open(node.net, os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        p = subprocess.Popen(node.argv("uninstall"), text=True,
+                             stderr=subprocess.PIPE)
+        time.sleep(0.5)
+        (node.root / "bpf/natra").symlink_to("natra")
+        os.close(fd)
+        self.assertIn("attachments cannot be listed", p.communicate(
+            timeout=20)[1])
+        self.assertEqual(p.returncode, 3)
+        self.assertEqual(node.names(), ["10-flannel.conflist", "natra"])
+
     def test_force(self):
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install())
@@ -268,7 +299,9 @@ class Use(Case):
             told = self.done(node.install("--json", runtime=runtime)).json
             self.assertEqual([c["action"] for c in told["changes"]],
                              ["copy", "write", "reload"])
+            dry = self.done(node.uninstall("--json", "--dry-run")).json
             told = self.done(node.uninstall("--json")).json
+            self.assertEqual(dry, told)
             self.assertEqual([(c["action"], os.path.basename(c["path"]))
                               for c in told["changes"]][1:],
                              [("reload", SCRATCH), ("remove", "natra")])

@@ -162,10 +162,12 @@ static int begin_net(struct install *i, const struct install_plan *plan)
 	return r < 0 ? failed(i, r, i->net.path, "changed") : 0;
 }
 
-int install_apply(struct install *i, const struct install_plan *plan)
+int install_apply(struct install *i, const struct install_plan *plan,
+		  size_t *ret_made)
 {
 	bool begun = false;
 
+	*ret_made = 0;
 	for (size_t n = 0; n < plan->changes_len; n++) {
 		const struct install_change *change = &plan->changes[n];
 		int r = 0;
@@ -180,6 +182,7 @@ int install_apply(struct install *i, const struct install_plan *plan)
 			(void)dir_reload_end(&i->net);
 		if (r < 0)
 			return r;
+		*ret_made = n + 1;
 	}
 	return 0;
 }

@@ -6,7 +6,7 @@
  *	install_open(i, &request);
  *	do {
  *		install_plan(i, &plan);
- *		install_apply(i, plan);
+ *		install_apply(i, plan, &made);
  *	} while (plan->changes_len);	(a limited number of times)
  *
  * Whoever changes a list at the same time makes the next plan differ, which is
@@ -47,6 +47,7 @@ struct install_request {
 	const char *runtime_version; /* "containerd://2.1.0"; NULL: asked */
 	const cJSON *conf;           /* keys of natra's configuration */
 	bool removal;                /* nothing about the plugin is needed */
+	bool dry_run; /* all of a removal in one plan, not in two steps */
 };
 
 enum install_kind {
@@ -102,12 +103,16 @@ const char *install_bin_dir(const struct install *i);
 /* -ENOENT: no list yet; -EAGAIN: a list is being written; -EOPNOTSUPP: natra
  * cannot be there without harm, and the error says why. */
 int install_plan(struct install *i, struct install_plan **ret);
-/* `in_use`: what still needs the binary, beside what libcni's cache names; NULL:
+/* The plugin goes by a later plan than the list or drop-in that names it: a pod
+ * may be made until these are gone, and that plan looks for it anew.
+ * `in_use`: what still needs the binary, beside what libcni's cache names; NULL:
  * nothing. `force`: the binary goes even so. */
 int install_plan_removal(struct install *i, const char *in_use, bool force,
 			 struct install_plan **ret);
-/* -EAGAIN: the directory is no longer what the plan was made for. */
-int install_apply(struct install *i, const struct install_plan *plan);
+/* -EAGAIN: the directory is no longer what the plan was made for. *ret_made is the
+ * number of changes that were made, also behind an error. */
+int install_apply(struct install *i, const struct install_plan *plan,
+		  size_t *ret_made);
 void install_plan_free(struct install_plan *plan);
 
 const char *install_mode_name(enum install_mode mode);

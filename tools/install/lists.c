@@ -258,6 +258,15 @@ const struct list *lists_primary(const struct lists *lists, const char *network)
 	return NULL;
 }
 
+const struct list *lists_partial(const struct lists *lists)
+{
+	for (size_t i = 0; i < lists->len; i++) {
+		if (!lists->items[i].is_ours && !lists->items[i].json)
+			return &lists->items[i];
+	}
+	return NULL;
+}
+
 static bool has_all_types(const struct list *list, const struct list *other)
 {
 	const cJSON *plugin;

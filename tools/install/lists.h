@@ -34,6 +34,9 @@ void lists_free(struct lists *lists);
  * but not Multus' own, which names the one of the pods itself. */
 const struct list *lists_primary(const struct lists *lists,
 				 const char *network);
+/* The first that is not natra's and not JSON, perhaps because it is just being
+ * written: of which network it is cannot be told. NULL: there is none. */
+const struct list *lists_partial(const struct lists *lists);
 /* The first list of another network plugin, Multus included. */
 const struct list *lists_first(const struct lists *lists);
 /* Whether it is somebody's copy of a later list of the same network, with

@@ -130,19 +130,21 @@ struct visit {
 };
 
 /* A killed installer may also have left the directory of a drop-in that was not
- * there yet, or no more. */
+ * there yet, or no more. What is no network's is somebody else's. */
 static void visit_stale(void *arg, const struct dir *dir, const char *name)
 {
 	const struct visit *v = arg;
 
 	if (dir_has(dir, DIR_TEMPORARY) ||
-	    (dir_has(&v->i->net, DIR_SCRATCH) && dir_is_empty(dir)))
+	    (dir_has(&v->i->net, DIR_SCRATCH) && dir_is_empty(dir) &&
+	     lists_primary(v->lists, name)))
 		plan_remove(v->i, v->plan, name, DIR_TEMPORARY, NULL);
 }
 
-void plan_stale(const struct install *i, struct install_plan *plan)
+void plan_stale(const struct install *i, struct install_plan *plan,
+		const struct lists *lists)
 {
-	struct visit v = {.i = i, .plan = plan};
+	struct visit v = {.i = i, .plan = plan, .lists = lists};
 
 	if (dir_has(&i->bin, DIR_TEMPORARY))
 		plan_bin(i, plan, INSTALL_REMOVE, DIR_TEMPORARY);
@@ -168,7 +170,8 @@ static bool wants_dropin(const struct visit *v, const char *name)
 		return false;
 	if (strcmp(name, v->network) == 0)
 		return v->keep;
-	return lists_primary(v->lists, name);
+	/* A list that is just being written may be the network's. */
+	return lists_primary(v->lists, name) || lists_partial(v->lists);
 }
 
 static void visit_dropin(void *arg, const struct dir *dir, const char *name)
@@ -204,13 +207,15 @@ void plan_reload(const struct install *i, struct install_plan *plan)
 
 bool plan_restore(const struct install *i, struct install_plan *plan)
 {
+	bool other;
+
 	if (!dir_has(&i->bin, KEPT_NAME))
 		return false;
-	/* Somebody has put another one there since. */
-	plan_bin(i, plan,
-		 plugin_is_natra(&i->bin, BANDWIDTH_NAME) ? INSTALL_RESTORE
-							  : INSTALL_REMOVE,
-		 plugin_is_natra(&i->bin, BANDWIDTH_NAME) ? BANDWIDTH_NAME
-							  : KEPT_NAME);
+	/* Somebody may have put another one there since; or have removed natra's,
+	 * and then the one that was kept is the only one. */
+	other = dir_has(&i->bin, BANDWIDTH_NAME) &&
+		!plugin_is_natra(&i->bin, BANDWIDTH_NAME);
+	plan_bin(i, plan, other ? INSTALL_REMOVE : INSTALL_RESTORE,
+		 other ? KEPT_NAME : BANDWIDTH_NAME);
 	return true;
 }

@@ -21,12 +21,13 @@ void plan_remove(const struct install *i, struct install_plan *plan,
 		 const char *subdir, const char *name, const char *before);
 
 /* What killed installers left. */
-void plan_stale(const struct install *i, struct install_plan *plan);
+void plan_stale(const struct install *i, struct install_plan *plan,
+		const struct lists *lists);
 /* natra's own lists but `but`, which may be NULL. */
 void plan_remove_lists(const struct install *i, struct install_plan *plan,
 		       const struct lists *lists, const char *but);
-/* natra's drop-ins: of `network`, and of networks that have no list; or all if
- * `lists` is NULL. With `keep` that of `network` stays. */
+/* natra's drop-ins: of `network`, and of networks that certainly have no list; or
+ * all if `lists` is NULL. With `keep` that of `network` stays. */
 void plan_remove_dropins(const struct install *i, struct install_plan *plan,
 			 const struct lists *lists, const char *network,
 			 bool keep);

@@ -26,13 +26,25 @@ static int no_list(struct install *i)
 			    i->net.path);
 }
 
+static int half_list(struct install *i, const struct list *partial,
+		     const struct list *primary)
+{
+	if (partial == primary)
+		return install_fail(i, -EAGAIN, "%s/%s: is not a JSON object",
+				    i->net.path, partial->file);
+	return install_fail(
+		i, -EAGAIN,
+		"%s: has no list of network '%s', and %s is not a JSON object",
+		i->net.path, i->request->network, partial->file);
+}
+
 /* Not every network plugin writes its list in one step: a list that is not JSON
- * may be one a moment later. */
+ * may be one a moment later, and that of the network that is asked for. */
 static int read_lists(struct install *i, struct lists *lists,
 		      const struct list **ret_primary)
 {
 	const struct timespec pause = {.tv_nsec = PARTIAL_PAUSE_NS};
-	const struct list *primary;
+	const struct list *primary, *partial;
 
 	for (int n = 0;; n++) {
 		int r = lists_read(i, lists);
@@ -40,19 +52,17 @@ static int read_lists(struct install *i, struct lists *lists,
 		if (r < 0)
 			return r;
 		primary = lists_primary(lists, i->request->network);
-		if (!primary)
-			return no_list(i);
-		if (primary->json)
+		partial =
+			primary && primary->json ? NULL : lists_partial(lists);
+		if (!partial)
 			break;
 		if (n == PARTIAL_TRIES)
-			return install_fail(i, -EAGAIN,
-					    "%s/%s: is not a JSON object",
-					    i->net.path, primary->file);
+			return half_list(i, partial, primary);
 		lists_free(lists);
 		(void)nanosleep(&pause, NULL);
 	}
 	*ret_primary = primary;
-	return 0;
+	return primary ? 0 : no_list(i);
 }
 
 static int check_primary(struct install *i, const struct list *primary)
@@ -285,7 +295,7 @@ static int make(struct install *i, struct install_plan *plan,
 	plan->primary_file = text_copy(primary->file);
 	plan->primary_text = text_copy(primary->text);
 	warn(i, plan, lists, primary);
-	plan_stale(i, plan);
+	plan_stale(i, plan, lists);
 	/* A runtime drops a list whose plugin is missing. */
 	r = plan_plugin(i, plan);
 	if (r == 0)

@@ -5,14 +5,20 @@
 #include "use.h"
 
 /* Why the plugin under this name has to stay, for the caller to free; NULL: it
- * need not. A list that names it is the network's, and no force breaks that. */
-static char *against_removal(const struct install *i, const struct lists *lists,
-			     const char *name, const char *in_use, bool force)
+ * need not. A list or drop-in that names it is the network's, and no force breaks
+ * that. */
+static char *against_removal(const struct install *i,
+			     const struct install_plan *plan,
+			     const struct lists *lists, const char *name,
+			     const char *in_use, bool force)
 {
 	const struct list *list = lists_naming(lists, name);
+	char *why =
+		list ? text_format("%s/%s names it", i->net.path, list->file)
+		     : use_find_dropin(i, plan, name);
 
-	if (list)
-		return text_format("%s/%s names it", i->net.path, list->file);
+	if (why)
+		return why;
 	if (force)
 		return NULL;
 	return in_use ? text_copy(in_use) : use_find(i, name);
@@ -29,7 +35,8 @@ static void plan_natra(const struct install *i, struct install_plan *plan,
 			  i->bin.path, PLUGIN_NAME);
 		return;
 	}
-	plan->kept = against_removal(i, lists, PLUGIN_NAME, in_use, force);
+	plan->kept =
+		against_removal(i, plan, lists, PLUGIN_NAME, in_use, force);
 	if (!plan->kept)
 		plan_bin(i, plan, INSTALL_REMOVE, PLUGIN_NAME);
 }
@@ -49,7 +56,8 @@ static void plan_bandwidth(const struct install *i, struct install_plan *plan,
 	if (in_use && !force)
 		kept = text_copy(in_use);
 	else if (!plan_restore(i, plan))
-		kept = against_removal(i, lists, BANDWIDTH_NAME, in_use, force);
+		kept = against_removal(i, plan, lists, BANDWIDTH_NAME, in_use,
+				       force);
 	else
 		return;
 	if (!kept)
@@ -58,6 +66,15 @@ static void plan_bandwidth(const struct install *i, struct install_plan *plan,
 		free(kept);
 	else
 		plan->kept = kept;
+}
+
+static bool changes_net(const struct install_plan *plan)
+{
+	for (size_t n = 0; n < plan->changes_len; n++) {
+		if (!plan->changes[n].in_bin_dir)
+			return true;
+	}
+	return false;
 }
 
 int install_plan_removal(struct install *i, const char *in_use, bool force,
@@ -69,12 +86,14 @@ int install_plan_removal(struct install *i, const char *in_use, bool force,
 
 	if (r < 0)
 		return r;
-	plan_stale(i, plan);
+	plan_stale(i, plan, &lists);
 	plan_remove_lists(i, plan, &lists, NULL);
 	plan_remove_dropins(i, plan, NULL, NULL, false);
 	plan_reload(i, plan);
-	plan_natra(i, plan, &lists, in_use, force);
-	plan_bandwidth(i, plan, &lists, in_use, force);
+	if (i->request->dry_run || !changes_net(plan)) {
+		plan_natra(i, plan, &lists, in_use, force);
+		plan_bandwidth(i, plan, &lists, in_use, force);
+	}
 	*ret = plan;
 	plan = NULL;
 	return 0;

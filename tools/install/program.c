@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -55,32 +56,61 @@ static void run_child(int fd, const char *const *argv, const char *const *env,
 	_exit(CANNOT_RUN);
 }
 
-/* Up to the end of the output; -ETIMEDOUT. */
+/* Until there is something to read; -ETIMEDOUT. */
+static int wait_for(int fd, long deadline_ms)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	for (;;) {
+		long left_ms = deadline_ms - now_ms();
+		int r = left_ms <= 0 ? 0 : poll(&p, 1, (int)left_ms);
+
+		if (r > 0)
+			return 0;
+		if (r == 0)
+			return -ETIMEDOUT;
+		if (errno != EINTR)
+			return -errno;
+	}
+}
+
+/* Up to the end of the output; -EFBIG: it is over OUTPUT_MAX. */
 static int collect(int fd, char *output, long deadline_ms)
 {
 	size_t len = 0;
 
-	while (len < OUTPUT_MAX) {
-		struct pollfd p = {.fd = fd, .events = POLLIN};
-		long left_ms = deadline_ms - now_ms();
+	for (;;) {
+		int r = wait_for(fd, deadline_ms);
 		ssize_t n;
 
-		if (left_ms <= 0 || poll(&p, 1, (int)left_ms) == 0)
-			return -ETIMEDOUT;
-		n = read(fd, output + len, OUTPUT_MAX - len);
+		if (r < 0)
+			return r;
+		/* The byte behind the limit tells that it was passed. */
+		n = read(fd, output + len, OUTPUT_MAX + 1 - len);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (n == 0)
 			return 0;
 		len += n > 0 ? (size_t)n : 0;
+		if (len > OUTPUT_MAX)
+			return -EFBIG;
 	}
-	return 0;
 }
 
-static int finish(pid_t pid, int r)
+/* The program may stay when it has closed its output. */
+static int wait_for_end(pid_t pid, long deadline_ms)
+{
+	cleanup_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	return fd < 0 ? -errno : wait_for(fd, deadline_ms);
+}
+
+static int finish(pid_t pid, int r, long deadline_ms)
 {
 	int status;
 
+	if (r == 0)
+		r = wait_for_end(pid, deadline_ms);
 	if (r < 0)
 		(void)kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0) {
@@ -100,6 +130,7 @@ int program_run(int fd, const char *const *argv, const char *const *env,
 {
 	cleanup_text char *output = memory_new(OUTPUT_MAX + 1);
 	cleanup_close int input_fd = make_input(input);
+	long deadline_ms = now_ms() + TIMEOUT_MS;
 	int ends[2], r;
 	pid_t pid;
 
@@ -113,8 +144,8 @@ int program_run(int fd, const char *const *argv, const char *const *env,
 	r = pid < 0 ? -errno : 0;
 	(void)close(ends[1]);
 	if (pid > 0)
-		r = finish(pid,
-			   collect(ends[0], output, now_ms() + TIMEOUT_MS));
+		r = finish(pid, collect(ends[0], output, deadline_ms),
+			   deadline_ms);
 	(void)close(ends[0]);
 	if (r >= 0)
 		*ret_output = text_copy(output);

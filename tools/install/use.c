@@ -2,6 +2,7 @@
 #include "use.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "element.h"
@@ -95,5 +96,77 @@ char *use_find(const struct install *i, const char *type)
 		found = text_format("%s/%s names it", RESULTS, entry->d_name);
 	}
 	(void)closedir(entries);
+	return found;
+}
+
+static bool is_named_conf(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && strcmp(dot, ".conf") == 0;
+}
+
+static bool goes(const struct install_plan *plan, const char *path)
+{
+	for (size_t n = 0; n < plan->changes_len; n++) {
+		if (plan->changes[n].kind == INSTALL_REMOVE &&
+		    strcmp(plan->changes[n].path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool dropin_calls(const struct install *i, const char *path,
+			 const char *type)
+{
+	cleanup_close int fd = dir_open_path(i->root_fd, path, O_RDONLY);
+	cleanup_text char *text = NULL;
+	cleanup_json cJSON *json = NULL;
+
+	if (fd < 0 || dir_read_fd(fd, &text) < 0)
+		return false;
+	json = cJSON_Parse(text);
+	return element_has_type(json, type);
+}
+
+static char *find_in(const struct install *i, const struct install_plan *plan,
+		     const struct dir *dir, const char *type)
+{
+	DIR *entries = dir_list(dir);
+	const struct dirent *entry;
+	char *found = NULL;
+
+	while (!found && entries && (entry = readdir(entries))) {
+		cleanup_text char *path =
+			text_format("%s/%s", dir->path, entry->d_name);
+
+		if (is_named_conf(entry->d_name) && !goes(plan, path) &&
+		    dropin_calls(i, path, type))
+			found = text_format("%s names it", path);
+	}
+	if (entries)
+		(void)closedir(entries);
+	return found;
+}
+
+char *use_find_dropin(const struct install *i, const struct install_plan *plan,
+		      const char *type)
+{
+	DIR *entries = dir_list(&i->net);
+	const struct dirent *entry;
+	char *found = NULL;
+
+	/* A runtime follows links, to directories and to files. */
+	while (!found && entries && (entry = readdir(entries))) {
+		cleanup_text char *path =
+			text_format("%s/%s", i->net.path, entry->d_name);
+		cleanup_dir struct dir dir = DIR_INIT;
+
+		if (entry->d_name[0] != '.' &&
+		    dir_open(&dir, i->root_fd, path) == 0)
+			found = find_in(i, plan, &dir, type);
+	}
+	if (entries)
+		(void)closedir(entries);
 	return found;
 }

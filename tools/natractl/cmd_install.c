@@ -15,35 +15,63 @@ enum { EXIT_KEPT = 3 };
 /* As often as a list may change while it is read. */
 #define ROUNDS 5
 
-/* One run: `uninstall` has what still needs the plugin, or NULL. */
 struct job {
 	const struct cli *cli;
 	struct install *i;
 	bool uninstall;
-	const char *in_use;
 	cJSON *changes; /* all that were made, as JSON */
 };
 
-static int install_failure(const struct install *i)
+static int install_failure(const char *why)
 {
 	fputs("natractl: ", stderr);
-	(void)print_text(stderr, install_error(i), 0);
+	(void)print_text(stderr, why, 0);
 	fputc('\n', stderr);
 	return EXIT_FAILURE;
 }
 
+/* Of the plugin; what natractl attached needs none. */
+static int count_pods(void *arg, const struct natra_info *info)
+{
+	size_t *count = arg;
+
+	*count += info->network[0] != '\0';
+	return 0;
+}
+
+/* What pods need the plugin for, or nothing. */
+static void find_pods(struct natra *n, char *text, size_t size)
+{
+	size_t count = 0;
+	int r = natra_foreach(n, count_pods, &count);
+
+	text[0] = '\0';
+	if (r < 0)
+		(void)snprintf(text, size,
+			       "the attachments cannot be listed: %s",
+			       strerror(-r));
+	else if (count)
+		(void)snprintf(text, size,
+			       "%zu pod%s limited by it, see natractl list",
+			       count, count == 1 ? " is" : "s are");
+}
+
 static int make_plan(const struct job *job, struct install_plan **ret)
 {
+	char pods[128];
+
 	if (!job->uninstall)
 		return install_plan(job->i, ret);
-	return install_plan_removal(job->i, job->in_use,
+	/* Each time: a pod may have been made since the last plan. */
+	find_pods(job->cli->n, pods, sizeof(pods));
+	return install_plan_removal(job->i, pods[0] ? pods : NULL,
 				    job->cli->opts.value[OPT_FORCE], ret);
 }
 
 static void show_changes(const struct job *job, const struct install_plan *plan,
-			 bool whole)
+			 size_t len, bool whole)
 {
-	for (size_t n = 0; n < plan->changes_len; n++) {
+	for (size_t n = 0; n < len; n++) {
 		if (wants_json(job->cli))
 			cJSON_AddItemToArray(
 				job->changes,
@@ -53,7 +81,8 @@ static void show_changes(const struct job *job, const struct install_plan *plan,
 	}
 }
 
-/* Plans and applies until nothing is left to do; *ret is the last plan. */
+/* Plans and applies until nothing is left to do; *ret is the last plan. It stays
+ * NULL if there was something left to do each time. */
 static int work(const struct job *job, struct install_plan **ret)
 {
 	struct install_plan *plan = NULL;
@@ -61,13 +90,15 @@ static int work(const struct job *job, struct install_plan **ret)
 	int r = 0;
 
 	for (int n = 0; n < ROUNDS; n++) {
+		size_t made;
+
 		r = make_plan(job, &plan);
 		if (r < 0)
 			return r;
+		made = plan->changes_len;
 		if (!dry)
-			r = install_apply(job->i, plan);
-		if (r == 0)
-			show_changes(job, plan, dry);
+			r = install_apply(job->i, plan, &made);
+		show_changes(job, plan, made, dry);
 		if (r == 0 && (dry || plan->changes_len == 0)) {
 			*ret = plan;
 			return 0;
@@ -76,7 +107,7 @@ static int work(const struct job *job, struct install_plan **ret)
 		if (r < 0 && r != -EAGAIN)
 			return r;
 	}
-	return r < 0 ? r : -EAGAIN;
+	return r;
 }
 
 static void show_notes(const struct install_plan *plan)
@@ -131,8 +162,11 @@ static int run(struct job *job, const struct install_request *request)
 	struct install_plan *plan = NULL;
 	int code = EXIT_SUCCESS;
 
-	if (install_open(job->i, request) < 0 || work(job, &plan) < 0 || !plan)
-		return install_failure(job->i);
+	if (install_open(job->i, request) < 0 || work(job, &plan) < 0)
+		return install_failure(install_error(job->i));
+	if (!plan)
+		return install_failure(
+			"somebody keeps changing the directories: given up");
 	show_end(job, plan);
 	if (plan->kept)
 		code = EXIT_KEPT;
@@ -149,6 +183,7 @@ static int start(struct job *job)
 	if (r)
 		return r;
 	request.removal = job->uninstall;
+	request.dry_run = job->cli->opts.value[OPT_DRY_RUN];
 	job->i = install_new();
 	job->changes = cJSON_CreateArray();
 	r = run(job, &request);
@@ -165,35 +200,12 @@ int cmd_install(struct cli *cli)
 	return start(&job);
 }
 
-/* Of the plugin; what natractl attached needs none. */
-static int count_pods(void *arg, const struct natra_info *info)
-{
-	size_t *count = arg;
-
-	*count += info->network[0] != '\0';
-	return 0;
-}
-
 int cmd_uninstall(struct cli *cli)
 {
 	struct job job = {.cli = cli, .uninstall = true};
-	char text[128] = "";
-	size_t count = 0;
-	int r;
 
 	/* What only waits to be collected needs no plugin. */
 	if (!cli->opts.value[OPT_DRY_RUN])
 		(void)natra_gc(cli->n, NULL, NULL, 0, NULL);
-	r = natra_foreach(cli->n, count_pods, &count);
-	if (r < 0)
-		(void)snprintf(text, sizeof(text),
-			       "the attachments cannot be listed: %s",
-			       strerror(-r));
-	else if (count)
-		(void)snprintf(text, sizeof(text),
-			       "%zu pod%s limited by it, see natractl list",
-			       count, count == 1 ? " is" : "s are");
-	if (text[0])
-		job.in_use = text;
 	return start(&job);
 }
