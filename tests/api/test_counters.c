@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What natra_stats and natra_top tell of packets that are known one by one. */
+/* The tests check what natra_stats and natra_top report for packets whose
+ * number and size are known. */
 #include "rig.h"
 
 #include <arpa/inet.h>
@@ -10,14 +11,14 @@
 #define ID      "counted"
 #define NOT_ECT 0
 #define ECT0    2
-/* Ethernet, IPv4 and UDP. */
+/* This is the length of the Ethernet, IPv4 and UDP headers. */
 #define HEADERS (14 + 20 + 8)
 #define KBIT    1000ULL
 
 static struct natra *n;
 static struct pod pod;
 
-/* Without IPv6 the kernel sends nothing of its own. */
+/* IPv6 is off so that the kernel sends no packets of its own. */
 static int begin(void **state)
 {
 	(void)state;
@@ -57,7 +58,8 @@ static struct natra_stats stats(void)
 	return now;
 }
 
-/* Datagrams into the pod; nobody answers a broadcast. Returns their source. */
+/* Sends datagrams to the broadcast address, so that the pod receives them and
+ * nobody answers. Returns their source address. */
 static struct in_addr send_udp(uint16_t sport, uint16_t dport, int tos,
 			       size_t payload, int count)
 {
@@ -94,8 +96,9 @@ static void is_count(const struct natra_count *count, uint64_t packets,
 	assert_int_equal(count->bytes, packets * frame);
 }
 
-/* 20 ms a packet: one is admitted, marks may overdraw by 100 ms, and what is
- * still there then is dropped. A pause of the machine earns a few more. */
+/* At this rate a packet takes 20 ms: one is admitted, marked packets may
+ * overdraw by 100 ms, and the rest is dropped. If the machine pauses, a few
+ * more pass. */
 static void what_is_over_the_rate_is_marked_then_dropped(void **state)
 {
 	struct natra_policy policy = NATRA_INIT(policy);
@@ -139,7 +142,7 @@ static void each_packet_is_in_one_counter(void **state)
 	policy.fast_pass = NATRA_FAST_PASS_FREE;
 	assert_int_equal(natra_configure(n, ID, &policy), 0);
 	send_udp(1001, 2000, NOT_ECT, 200, 3);
-	/* Egress alone. */
+	/* Only egress is limited now. */
 	policy = policy_of(0, 100);
 	assert_int_equal(natra_configure(n, ID, &policy), 0);
 	send_udp(1002, 2000, NOT_ECT, 300, 5);
@@ -167,7 +170,7 @@ static void is_flow(const struct natra_flow *flow, struct in_addr from,
 	assert_int_equal(flow->protocol, IPPROTO_UDP);
 	assert_int_equal(flow->packets, packets);
 	assert_int_equal(flow->bytes, packets * (100 + HEADERS));
-	/* From the sleep that followed. */
+	/* The flow has been idle since the sleep that followed its packets. */
 	assert_in_range(flow->idle_ns, 40000000, 60000000000);
 }
 
@@ -195,13 +198,14 @@ static void top_has_each_flow_and_most_bytes_first(void **state)
 	assert_int_equal(natra_top(n, ID, NATRA_INGRESS_DIR, flows, &len), 0);
 	assert_int_equal(len, 1);
 	is_flow(&flows[0], from, 1002, 2002, 9);
-	/* Nobody answers. */
+	/* The pod has sent nothing, because nobody answers a broadcast. */
 	len = 8;
 	assert_int_equal(natra_top(n, ID, NATRA_EGRESS_DIR, flows, &len), 0);
 	assert_int_equal(len, 0);
 }
 
-/* The source of what the pod receives, the destination of what it sends. */
+/* The peer is the source of packets that the pod receives, and the destination
+ * of packets that it sends. */
 static void peer_is_the_other_end(void **state)
 {
 	static const char *const source[] = {"10.78.0.0/16"};

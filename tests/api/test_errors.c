@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* natra_error() after a call that succeeded: there is none, neither of a call
- * before nor of what it tried on the way. */
+/* After a call that succeeded natra_error() must be empty: it must keep neither
+ * the error of a previous call nor one of an attempt inside this call. */
 #include "rig.h"
 
 #include <errno.h>
@@ -48,7 +48,8 @@ static void expect_none(int r, const char *call)
 		fail_msg("%s succeeded and says '%s'", call, natra_error(n));
 }
 
-/* After an error of another call; and again, of its own alone. */
+/* The call runs twice: first after another call has failed, then after
+ * itself. */
 #define SILENT(call)                                                           \
 	do {                                                                   \
 		fail_first();                                                  \
@@ -117,7 +118,8 @@ static void no_call_that_succeeds_has_one(void **state)
 	SILENT(natra_detach(n, &target));
 }
 
-/* What they find on the way is an error elsewhere. */
+/* For other calls a missing namespace or interface is an error; for a detach it
+ * is not. */
 static void what_is_not_missed_is_no_error(void **state)
 {
 	struct natra_target target = pod_target(&pod, ID);
@@ -143,7 +145,8 @@ static void what_was_tried_first_is_no_error(void **state)
 	SILENT(natra_attach(n, &target, &policy, &info));
 	assert_false(info.edt_active);
 	SILENT(natra_detach(n, &target));
-	/* A record of an interface that went, and one that came back. */
+	/* First the record's interface is gone, then an interface of that name
+	 * is back. */
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	rig_sh("ip link del h-%s", pod.name);
 	SILENT(natra_query(n, ID, &info));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where natra stands among others on a hook, and what it leaves of theirs. */
+/* The tests check where natra's program runs among those of others on a hook,
+ * and that natra leaves what belongs to others. */
 #include "rig.h"
 
 #include <bpf/bpf.h>
@@ -58,7 +59,8 @@ static int load_other(void)
 	return fd;
 }
 
-/* On what the pod sends, as some owners do: priority and handle 1. */
+/* Adds a filter to the pod's egress with priority 1 and handle 1, as some
+ * owners of filters do. */
 static void add_clsact_other(void)
 {
 	struct bpf_tc_hook hook = {
@@ -78,7 +80,7 @@ static void add_clsact_other(void)
 	(void)close(opts.prog_fd);
 }
 
-/* The programs on what the pod sends, the first one first. */
+/* The programs on the pod's egress, in the order in which they run. */
 struct chain {
 	struct natra_hook_entry entry[4];
 	bool is_other[4];
@@ -144,7 +146,7 @@ static void who_comes_later_finds_the_first_place_free(void **state)
 	assert_false(chain.entry[1].is_before_ours);
 	assert_int_equal(chain.entry[1].priority, 2);
 	assert_true(chain.entry[1].handle >= 0x1000);
-	/* Until it is attached anew, which puts it in front. */
+	/* When natra is attached again, it comes first. */
 	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
 	attach(NATRA_MODE_CLSACT_HOSTSIDE);
 	chain = chain_now();
@@ -170,7 +172,7 @@ static void tcx_program_runs_before_others(void **state)
 	(void)close(link);
 }
 
-/* Whoever made it may be about to use it. */
+/* The owner of the clsact qdisc may be about to use it. */
 static void empty_clsact_of_another_stays(void **state)
 {
 	struct natra_target target = pod_target(&pod, ID);
@@ -197,8 +199,9 @@ static void is_not_found_here(const struct natra_policy *policy)
 }
 
 /*
- * The peer of eth1 is in another namespace, and the node has a veth of the same
- * index: once one of this pod's, and once one whose peer has eth1's index, too.
+ * The peer of eth1 is in another namespace, where it has an index that a veth
+ * of the node has, too. The node's veth is first a peer of this pod's eth2, and
+ * then one whose peer, in a third namespace, has the index of eth1.
  */
 static void stranger_with_the_index_of_the_peer_is_left_alone(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a second attach keeps, and what one that fails leaves. */
+/* The tests check what a second attach keeps, and that an attach that fails
+ * changes nothing. */
 #include "rig.h"
 
 #include <errno.h>
@@ -70,7 +71,7 @@ static void new_direction_gets_its_program(void **state)
 	assert_true(info.ingress_prog_id != 0);
 }
 
-/* What is fixed while attached can be left out of a change. */
+/* A change may leave out the settings that cannot change while attached. */
 static void change_without_what_is_fixed_keeps_it(void **state)
 {
 	struct natra_policy policy = policy_of(10, 20),
@@ -92,8 +93,8 @@ static void change_without_what_is_fixed_keeps_it(void **state)
 	assert_int_equal(KEPT(natra_check(n, ID, &rates)), 0);
 }
 
-/* Departure times cannot be had where somebody has put a qdisc: that shows when
- * the attachment is half made. */
+/* Departure times cannot be used where somebody else has put a qdisc. natra
+ * notices that only when the attachment is half made. */
 static void refused(void)
 {
 	struct natra_target target = pod_target(&pod, ID);
@@ -121,7 +122,7 @@ static void failed_attach_leaves_all_as_it_was(void **state)
 	rig_sh("tc -n kept qdisc show dev eth0 root | grep -q 'pfifo 7:'");
 }
 
-/* The stub that stands on the hook passes everything then. */
+/* With its program missing, the stub on the hook lets every packet pass. */
 static void missing_program_is_told(void **state)
 {
 	struct natra_policy policy = policy_of(10, 20);

@@ -231,7 +231,8 @@ static void redirects_of_others(void **state)
 	add_redirect("ifb-mine", "1:1");
 	assert_not_the_plugins();
 	rig_sh("tc filter del dev " HOST " parent ffff:");
-	/* As long as an old plugin's, and the first one of the kernel's own. */
+	/* This name is as long as those of an old plugin, and it is the one
+	 * that the kernel gives to its first ifb. */
 	add_ifb("ifb0");
 	add_redirect("ifb0", "1:1");
 	assert_not_the_plugins();

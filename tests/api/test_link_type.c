@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Interfaces by their link type: a tun device takes any. */
+/* natra and interfaces of different link types. A tun device can be given any
+ * link type. */
 #include "rig.h"
 
 #include <errno.h>
@@ -38,7 +39,8 @@ static int end(void **state)
 	return 0;
 }
 
-/* In the pod; it goes with the descriptor. */
+/* Creates the device in the pod. It disappears when the descriptor is
+ * closed. */
 static int open_tun(unsigned long arp_type)
 {
 	struct ifreq request = {.ifr_flags = IFF_TUN | IFF_NO_PI};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What excludes two attachers from one namespace: nobody in the pod can hold it,
- * and nobody else for ever. */
+/* The tests check the lock that keeps two attachers out of one namespace: no
+ * process in the pod can hold it, and no other process can make an attacher
+ * wait for ever. */
 #include "rig.h"
 
 #include <errno.h>
@@ -35,7 +36,8 @@ static int end(void **state)
 	return 0;
 }
 
-/* A process in the pod, without privileges, that locks its own namespace. */
+/* Starts a process in the pod, without privileges, that locks its own
+ * namespace. */
 static pid_t lock_as_nobody(void)
 {
 	int ready[2];
@@ -94,7 +96,8 @@ static void *attach(void *arg)
 	return NULL;
 }
 
-/* Both at the same time; fails the test if one has not ended after 20 s. */
+/* Runs both at the same time, and fails the test if one has not ended after 20
+ * s. */
 static void run_both(struct attacher *a)
 {
 	struct timespec until;
@@ -122,7 +125,8 @@ static void a_pod_cannot_hold_the_lock(void **state)
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	assert_int_equal(a[0].result, 0);
-	/* Of two ids for one interface the second is told so, or replaced. */
+	/* Two ids are given for one interface: the second gets EBUSY, or is
+	 * replaced. */
 	assert_true(a[1].result == 0 || a[1].result == -EBUSY);
 }
 
@@ -157,11 +161,11 @@ static void who_holds_it_is_not_waited_for_for_ever(void **state)
 		assert_non_null(strstr(a[i].error, path));
 		assert_null(strchr(a[i].error, '\n'));
 	}
-	/* What somebody works with is not cleaned up ... */
+	/* The garbage collection leaves a lock that somebody holds ... */
 	assert_int_equal(natra_gc(n, NULL, NULL, 0, NULL), 0);
 	assert_int_equal(access(path, F_OK), 0);
 	(void)close(fd);
-	/* ... and what a killed process left is. */
+	/* ... and removes one that a killed process has left. */
 	assert_int_equal(natra_gc(n, NULL, NULL, 0, NULL), 0);
 	assert_int_equal(access(path, F_OK), -1);
 	assert_int_equal(errno, ENOENT);

@@ -113,8 +113,8 @@ static void a_missing_capability_is_named(void **state)
 	assert_int_equal(status_without(CAP_SYS_RAWIO, error), 0);
 }
 
-/* Each supported kernel has them; tests/vm and tests/faults have those that lack
- * some. */
+/* Each supported kernel has these features. tests/vm and tests/faults cover
+ * kernels that lack some. */
 static void the_parts_of_the_kernel_are_told(void **state)
 {
 	struct natra_features all = NATRA_INIT(all), before;
@@ -129,7 +129,7 @@ static void the_parts_of_the_kernel_are_told(void **state)
 	assert_int_equal(all.auto_edt, all.fq);
 	assert_string_equal(natra_error(n), "");
 
-	/* A program that was built when the struct ended in front of them. */
+	/* The caller was built when the struct ended before these fields. */
 	memset(&before, 0x55, sizeof(before));
 	before.sz = old_size;
 	assert_int_equal(KEPT(natra_probe(n, &before)), 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs of another build, and pins of another layout. That a program came
- * from another BPF object is what its bank says, so the cases write that. */
+/* natra meets programs of another build and pins of another layout. The cases
+ * pretend that a program came from another BPF object by writing to its bank,
+ * which records the object. */
 #include "rig.h"
 
 #include <bpf/bpf.h>
@@ -77,7 +78,7 @@ static int open_record(int i)
 	char path[192];
 	int fd;
 
-	/* Of another ABI the query fails, but its path is that of the first. */
+	/* The query gives the path. It fails for a record of another ABI. */
 	if (natra_query(n, ids[i], &info) == 0)
 		(void)snprintf(path, sizeof(path), "%s/meta", info.pin_path);
 	fd = bpf_obj_get(path);
@@ -101,7 +102,7 @@ static void write_record(int fd, const struct meta *meta)
 	assert_int_equal(bpf_map_update_elem(fd, &zero, meta, BPF_EXIST), 0);
 }
 
-/* A pin of the bank that serves the ingress of an attachment. */
+/* Returns the path of a pin in the bank that serves an attachment's ingress. */
 static void bank_pin(int i, const char *name, char *ret_path, size_t size)
 {
 	int fd = open_record(i);
@@ -114,7 +115,7 @@ static void bank_pin(int i, const char *name, char *ret_path, size_t size)
 		       name);
 }
 
-/* The program that judges what goes into a pod. */
+/* Returns the id of the program that judges the packets into a pod. */
 static uint32_t engine_program(int i)
 {
 	const uint32_t zero = 0;
@@ -130,7 +131,7 @@ static uint32_t engine_program(int i)
 	return id;
 }
 
-/* As if all programs that there are came from another BPF object. */
+/* Makes all programs look as if they came from another BPF object. */
 static void pretend_another_build(void)
 {
 	const uint64_t object = 1;
@@ -159,7 +160,7 @@ static uint64_t seen(int i)
 	       stats.ingress.other.packets;
 }
 
-/* The stub stays on the hook, and what was counted stays counted. */
+/* Checks that the stub stays on the hook and the counters keep their values. */
 static void changed_in_place(int i, const struct natra_info *before,
 			     uint64_t packets)
 {
@@ -195,19 +196,20 @@ static void program_is_changed_in_place(void **state)
 	assert_int_equal(programs[1], programs[2]);
 
 	assert_int_equal(KEPT(natra_upgrade(n, ids[1])), 0);
-	/* The one in the same bank follows, the other one does not. */
+	/* The attachment in the same bank follows, the one in the other bank
+	 * does not. */
 	assert_int_not_equal(engine_program(1), programs[1]);
 	changed_in_place(1, &before[1], packets[1]);
 	changed_in_place(2, &before[2], packets[2]);
 	assert_int_equal(engine_program(0), programs[0]);
 	assert_false(query(0).program_is_current);
 
-	/* To attach again does the same. */
+	/* A second attach changes the program as natra_upgrade does. */
 	assert_int_equal(KEPT(attach(0)), 0);
 	assert_int_not_equal(engine_program(0), programs[0]);
 	changed_in_place(0, &before[0], packets[0]);
 
-	/* With nothing to change nothing is changed. */
+	/* If all programs are current, natra_upgrade changes nothing. */
 	programs[0] = engine_program(0);
 	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), 0);
 	assert_int_equal(KEPT(natra_upgrade(n, ids[1])), 0);
@@ -215,7 +217,8 @@ static void program_is_changed_in_place(void **state)
 	changed_in_place(0, &before[0], packets[0]);
 }
 
-/* Who takes a slot in a bank changes its program first. */
+/* An attachment that takes a slot in a bank first changes the bank's
+ * program. */
 static void newcomer_changes_it(void **state)
 {
 	(void)state;
@@ -229,7 +232,8 @@ static void newcomer_changes_it(void **state)
 	assert_false(query(0).program_is_current);
 }
 
-/* What is fixed at load differs: attached again, with what is on record. */
+/* A setting that is fixed when the program is loaded differs, so natra attaches
+ * again, with the policy of the record. */
 static void other_layout_is_replaced(void **state)
 {
 	struct natra_info before = query(0), after;
@@ -238,7 +242,8 @@ static void other_layout_is_replaced(void **state)
 	struct meta meta = read_record(fd);
 
 	(void)state;
-	/* As if a build had used a slot of another engine for this half. */
+	/* The record now looks as if another build had used a slot of another
+	 * engine for this half. */
 	meta.l2_halves = 0;
 	write_record(fd, &meta);
 	(void)close(fd);
@@ -251,7 +256,7 @@ static void other_layout_is_replaced(void **state)
 	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), 0);
 }
 
-/* Other numbers from the same policy: another build's formula. */
+/* Another build may compute other limits from the same policy. */
 static void limits_of_another_formula(void **state)
 {
 	struct natra_policy policy = policy_of(10, 20);
@@ -270,14 +275,16 @@ static void limits_of_another_formula(void **state)
 	config.slot[config.active & 1].rate.burst_ns /= 2;
 	assert_int_equal(
 		bpf_map_update_elem(configs, &index, &config, BPF_EXIST), 0);
-	/* Not what was last set: somebody else wrote to the map. */
+	/* The map differs from what was last set, so somebody else wrote to
+	 * it. */
 	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), -EBADE);
 	says(n, "ingress", NULL);
 	meta.limits[HALF_INGRESS].rate.burst_ns /= 2;
 	write_record(fd, &meta);
 	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), 0);
 
-	/* This build's formula comes with its program. */
+	/* With its program, this build also sets the limits that it
+	 * computes. */
 	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), 0);
 	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), 0);
 	assert_int_equal(bpf_map_lookup_elem(configs, &index, &config), 0);
@@ -324,7 +331,7 @@ static void refusals(void **state)
 	says(n, "eth0", ids[2]);
 }
 
-/* A map under a bank's name that is not this layout's. */
+/* Puts a map that does not have this layout under the name of a bank's map. */
 static void replace_pin(const char *path, enum bpf_map_type type,
 			uint32_t value_size)
 {
@@ -374,7 +381,8 @@ static void maps_of_another_layout(void **state)
 		assert_int_equal(KEPT(natra_check(n, ids[0], NULL)), -ESTALE);
 		assert_int_equal(KEPT(natra_configure(n, ids[0], &policy)),
 				 -ESTALE);
-		/* It is told of, it is in nobody's way, and it stays. */
+		/* Queries report the foreign map, others can still attach and
+		 * detach, and nobody removes it. */
 		assert_false(query(0).program_is_current);
 		assert_int_equal(detach(ids[2]), 0);
 		assert_int_equal(attach(2), 0);
@@ -384,7 +392,7 @@ static void maps_of_another_layout(void **state)
 		assert_int_equal(rename(kept, path), 0);
 		assert_int_equal(KEPT(natra_check(n, ids[0], NULL)), 0);
 	}
-	/* To detach is possible, whatever is in the bank. */
+	/* Detaching works, whatever is in the bank. */
 	bank_pin(0, "states", path, sizeof(path));
 	replace_pin(path, BPF_MAP_TYPE_ARRAY, 8);
 	assert_int_equal(KEPT(detach(ids[0])), 0);
@@ -393,7 +401,8 @@ static void maps_of_another_layout(void **state)
 	rig_sh("rm -r %s", path);
 }
 
-/* A bank with a program array in it, as natra of that ABI names it. */
+/* Makes a bank with a program array, under the name that natra of the older or
+ * newer ABI gives it. */
 static void make_engine(const char *name)
 {
 	char path[192];
@@ -430,7 +439,8 @@ static void engines_of_another_abi(void **state)
 	(void)state;
 	make_engine(NEWER);
 	make_engine(OLDER);
-	/* While a record of the older ABI exists, it may have slots there. */
+	/* As long as there is a record of the older ABI, it may have slots in
+	 * that engine. */
 	old.abi = 2;
 	write_record(fd, &old);
 	assert_int_equal(KEPT(detach(ids[2])), 0);

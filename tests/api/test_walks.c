@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which interfaces still exist: asked of one attachment, and of very many. */
+/* The tests check how natra finds out which interfaces still exist, for one
+ * attachment and for very many. */
 #include "rig.h"
 
 #include <errno.h>
@@ -46,7 +47,8 @@ static size_t gc(void)
 	return removed;
 }
 
-/* Its link is not pinned any more, which alone does not make it garbage. */
+/* The attachment's link is no longer pinned, which alone does not make the
+ * attachment garbage. */
 static void an_attachment_without_its_link_goes_with_the_interface(void **state)
 {
 	struct natra_policy policy = policy_of(10, 10);
@@ -96,7 +98,7 @@ static struct tally walk(void)
 	return tally;
 }
 
-/* In every mode, an interface is there until it goes. */
+/* In every mode, the interface counts as present until it is deleted. */
 static void each_mode_is_there_until_it_goes(void **state)
 {
 	(void)state;
@@ -114,7 +116,8 @@ static void each_mode_is_there_until_it_goes(void **state)
 			assert_int_equal(tally.all, 1);
 			assert_int_equal(tally.gone, 0);
 			assert_int_equal(gc(), 0);
-			/* Its namespace stays, its number is not used again. */
+			/* The namespace stays, and no new interface gets this
+			 * one's index. */
 			rig_sh("ip link del h-mode");
 			tally = walk();
 			assert_int_equal(tally.all, 1);
@@ -132,7 +135,8 @@ static double walk_seconds(size_t gone)
 {
 	double best = 1e9;
 
-	/* The least of some: other processes only add to it. */
+	/* The shortest of several walks counts, because other processes can
+	 * only make a walk longer. */
 	for (int i = 0; i < 5; i++) {
 		struct timespec from, to;
 		struct tally tally;
@@ -150,7 +154,8 @@ static double walk_seconds(size_t gone)
 	return best;
 }
 
-/* Many ids on few interfaces: records without programs do not mind. */
+/* Makes many records for few interfaces, which is possible because these
+ * records have no programs. */
 static void record_many(const struct pod *pods)
 {
 	struct natra_policy policy = policy_of(10, 10);
@@ -182,14 +187,16 @@ static void many_are_listed_with_one_look_at_all_namespaces(void **state)
 	}
 	record_many(pods);
 	few = walk_seconds(0);
-	/* These are looked at, too, and none is anybody's. */
+	/* natra looks into these namespaces, too, and has nothing in any of
+	 * them. */
 	rig_sh("for i in $(seq %d); do echo netns add other-$i; done |"
 	       "ip -batch -",
 	       NAMESPACES);
 	many = walk_seconds(0);
 	print_message("%d records: %.3f s; beside %d namespaces more: %.3f s\n",
 		      RECORDS, few, NAMESPACES, many);
-	/* One look takes some ms; one for each record took a second. */
+	/* One walk through all namespaces takes some ms. A walk for each record
+	 * took a second. */
 	assert_true(many < 0.2 || many < 2 * few);
 
 	for (int i = 0; i < FEW; i++)

@@ -31,10 +31,11 @@
 #include "util/cleanup.h"
 
 /*
- * Of the reference's time. On an EPYC natra takes 0.75, 1.1, 1.6 and 1.8. The clock
- * is a quarter of the reference's time there, and natra reads the exact one only for
- * what is over the rate: with a clock that costs nothing the first two would be 1.0
- * and 1.4. The targets hold for any CPU between the two.
+ * The targets are multiples of the reference's time. On an EPYC natra takes
+ * 0.75, 1.1, 1.6 and 1.8. Reading the clock takes a quarter of the reference's
+ * time there, and natra reads the exact clock only for packets over the rate:
+ * if the clock cost nothing, the first two would be 1.0 and 1.4. The targets
+ * hold for any CPU between the two.
  */
 #define MOUSE_TARGET   1.0
 #define HEAVY_TARGET   1.4
@@ -45,7 +46,7 @@
 /* A cell would be full after 699050 packets, and is then no longer written. */
 #define CHUNK      500000
 
-/* What becomes of a packet in the reference program. */
+/* What the reference program does with a packet. */
 enum fate { PASSED, PACED, DROPPED, FATES };
 
 static const char *const fate_names[FATES] = {
@@ -106,7 +107,7 @@ static int empty_fd;
 static struct reference *reference;
 static int instructions_fd = -1;
 
-/* A packet in one program, on average over a block. */
+/* What a packet costs in one program, on average over a block. */
 struct cost {
 	double ns;
 	double instructions; /* 0 if nobody counts them */
@@ -159,7 +160,8 @@ static void load_empty(void)
 		die("empty program", -empty_fd);
 }
 
-/* Counts what this thread executes in the kernel, if the CPU can. */
+/* Counts the instructions that this thread executes in the kernel, if the CPU
+ * can count them. */
 static void open_instructions(void)
 {
 	struct perf_event_attr attr = {
@@ -194,12 +196,14 @@ static void load_reference(void)
 		die("reference program", errno);
 }
 
-/* So that all packets of the next block have this fate. */
+/* Sets the reference's limit so that all packets of the next block have this
+ * fate. */
 static void set_fate(enum fate fate)
 {
 	const struct reference_key key = {.egress = 1};
 	const struct reference_limit limit = {
-		/* Slow enough that the clock does not catch up, or not. */
+		/* For PACED and DROPPED the rate is so low that the clock does
+		 * not catch up with the departure times during a block. */
 		.bytes_per_second = fate == PASSED ? UINT64_MAX : 12500000,
 		.last_ns = fate == PASSED ? 0 : th_now() + TH_SECOND,
 		.horizon_ns = fate == DROPPED ? TH_SECOND / 2 : UINT64_MAX,
@@ -261,7 +265,7 @@ static void load(struct subject *s)
 	}
 }
 
-/* The time is ours: the kernel tells whole ns. */
+/* Measures the time here, because the kernel reports it in whole ns. */
 static struct cost measure(int prog_fd, bool gso, unsigned int packets)
 {
 	struct __sk_buff context = {
@@ -288,7 +292,8 @@ static struct cost measure(int prog_fd, bool gso, unsigned int packets)
 	};
 }
 
-/* Behind or ahead of the clock by so much that it stays so for a chunk. */
+/* Returns a TAT so far behind or ahead of the clock that it stays so during a
+ * chunk. */
 static uint64_t tat_of(const struct subject *s)
 {
 	return s->fate == PASSED ? th_now() - TH_SECOND / 2
@@ -315,7 +320,8 @@ static struct cost measure_in_chunks(struct subject *s)
 	return sum;
 }
 
-/* The empty program, the reference and the subject, one after the other. */
+/* Runs the empty program, the reference and the subject, one after the
+ * other. */
 static void measure_round(struct subject *s, unsigned int round)
 {
 	size_t block = reference_blocks[s->fate]++;
@@ -350,7 +356,8 @@ static bool all_in_one_counter(struct subject *s)
 	       sum - c.count[s->counter].packets <= rounds;
 }
 
-/* ns in all, ns above the empty program, and instructions above it. */
+/* Prints the time in all, the time above the empty program, and the
+ * instructions above it. */
 static void print_row(const char *name, double ns, double above_ns,
 		      double instructions)
 {

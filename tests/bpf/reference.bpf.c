@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What per_packet.c compares natra with: a limiter of one pod's egress as bandwidth
- * managers in BPF have it. The pod's limit is found by its number in a hash map, and
- * the departure time is the last one plus the time of this packet. It knows no
- * flows, has no burst and counts nothing.
+ * This is the program that per_packet.c compares natra with: it limits one
+ * pod's egress as bandwidth managers in BPF do. It finds the pod's limit by
+ * number in a hash map, and the departure time is the last one plus the time
+ * that this packet takes. It has no flows, no burst and no counters.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>

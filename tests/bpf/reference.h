@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What reference.bpf.c and per_packet.c share. */
+/* Declarations that reference.bpf.c and per_packet.c share. */
 #ifndef TH_REFERENCE_H
 #define TH_REFERENCE_H
 

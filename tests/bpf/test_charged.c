@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Mice and departure times, and mice that are charged: over IPv4 and IPv6, where
- * packets are policed and where they are paced. */
+/* The tests check mice beside packets with departure times, and mice that are
+ * charged, over IPv4 and IPv6, where packets are policed and where they are
+ * paced. */
 #include "cm.h"
 
 #include "progrun.h"
@@ -14,7 +15,8 @@
 static struct progrun run;
 static struct natra_limits limits;
 
-/* A large packet is heavy at once, two small ones of a flow are not. */
+/* With these limits a large packet is heavy at once, and two small packets of
+ * one flow are not. */
 static int load(enum program_kind kind, enum natra_pass pass)
 {
 	const struct program_options options = {
@@ -69,7 +71,7 @@ static void make6(struct packet *p, uint16_t port, size_t len)
 	packet_make_tcp6(p, port, ECT0, len);
 }
 
-/* Off the fast path. */
+/* IPv4 options keep the packet off the parser's fast path. */
 static void make4_options(struct packet *p, uint16_t port, size_t len)
 {
 	packet_begin(p);
@@ -108,7 +110,8 @@ static struct th_result send(make_fn make, uint16_t port, size_t len)
 	return r;
 }
 
-/* Passed at once, whatever there is in the bucket; not held, not marked. */
+/* The packet passes at once, however much is in the bucket, and is neither held
+ * nor marked. */
 static void is_free_to_go(const struct th_result *r)
 {
 	assert_int_equal(r->counter, NATRA_COUNT_MICE);
@@ -124,7 +127,7 @@ static void is_dropped(const struct th_result *r)
 	assert_int_equal(r->delay_ns, 0);
 }
 
-/* Within their share, however far the elephants are in debt. */
+/* Mice pass within their share, however far the elephants are in debt. */
 static void mice_are_charged_over_either_protocol(void **state)
 {
 	(void)state;
@@ -138,7 +141,7 @@ static void mice_are_charged_over_either_protocol(void **state)
 		is_free_to_go(&r);
 		assert_int_equal(th_tat(&run), tat + SMALL * TH_NS_PER_BYTE);
 		mice = th_mice_tat(&run);
-		/* One byte of burst is 2 us of credit. */
+		/* Their burst of one byte is a credit of 2 us. */
 		assert_in_range(mice, from + SMALL * 2 * TH_NS_PER_BYTE - TH_MS,
 				r.after_ns + SMALL * 2 * TH_NS_PER_BYTE);
 	}
@@ -167,7 +170,7 @@ static void mice_over_their_share_are_charged_in_full(void **state)
 
 	(void)state;
 	th_set_mice_tat(&run, from + FAR);
-	/* The burst of 1 s is all there: as much as that, and no more. */
+	/* The bucket is full: its credit is the burst of 1 s, and no more. */
 	th_set_tat(&run, 0);
 	r = send(make4, 300, SMALL);
 	is_free_to_go(&r);
@@ -176,7 +179,8 @@ static void mice_over_their_share_are_charged_in_full(void **state)
 			r.after_ns - TH_SECOND + SMALL * TH_NS_PER_BYTE);
 }
 
-/* At 100 Gbit/s 60 bytes take 4.8 ns: the sum is exact, by chance for each. */
+/* At 100 Gbit/s 60 bytes take 4.8 ns. Each packet's charge is rounded up or
+ * down by chance, so that the sum is right. */
 static void parts_of_a_nanosecond_are_charged_on_the_average(void **state)
 {
 	uint64_t tat = th_now() - TH_SECOND / 2;
@@ -191,11 +195,13 @@ static void parts_of_a_nanosecond_are_charged_on_the_average(void **state)
 
 		assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 	}
-	/* Eight standard deviations: 0.4 ns a packet, 13 ns in all. */
+	/* The bounds are eight standard deviations away: 0.4 ns for a packet,
+	 * 13 ns for all. */
 	assert_in_range(th_tat(&run) - tat, 4700, 4900);
 }
 
-/* An acknowledgement with all of its options, over IPv6 too, and no more. */
+/* 128 bytes are enough for an acknowledgement with all of its options, over
+ * IPv6, too, and for no more. */
 static void tiny_is_up_to_128_bytes(void **state)
 {
 	struct th_result r;
@@ -226,14 +232,14 @@ static void elephants_are_paced_beside_them(void **state)
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.tstamp, tat + LARGE * TH_NS_PER_BYTE);
 	assert_int_equal(th_mice_tat(&run), 12345);
-	/* Beyond the horizon that is what refuses them. */
+	/* Beyond the horizon, the horizon is why they are dropped. */
 	th_set_tat(&run, th_now() + FAR);
 	r = send(make4, 7, LARGE);
 	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_HORIZON);
 	assert_int_equal(r.verdict, TC_ACT_SHOT);
 }
 
-/* Ingress pacing marks what waits for long. */
+/* Ingress pacing marks packets that would wait for long. */
 static void mice_are_not_marked(void **state)
 {
 	struct th_result r;

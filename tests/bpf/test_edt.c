@@ -209,7 +209,8 @@ static void own_stamp_that_fq_would_drop_is_cleared(void **state)
 	assert_int_equal(r.tstamp, 0);
 }
 
-/* fq drops from 10 s on; a second of it is for what fq's clock is ahead. */
+/* fq drops packets that are due in 10 s or later. natra stops 1 s earlier
+ * because fq's clock may be ahead. */
 static void own_stamp_is_kept_up_to_nine_seconds(void **state)
 {
 	uint64_t now = th_now(), tat = now + TH_SECOND / 2;
@@ -269,7 +270,8 @@ static void foreign_stamp_is_cleared_from_what_is_not_limited(void **state)
 	assert_int_equal(r.tstamp, 0);
 }
 
-/* 7 is TC_PRIO_CONTROL; only the lowest four bits are the kernel's own. */
+/* 7 is TC_PRIO_CONTROL. Only the lowest four bits of the priority are the
+ * kernel's own. */
 static void paced_packet_does_not_keep_the_highest_priority(void **state)
 {
 	static const struct {

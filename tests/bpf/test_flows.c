@@ -177,7 +177,7 @@ static void pieces_of_a_datagram_are_one_flow(void **state)
 	assert_int_equal(flows[0].packets, TH_LEN(pieces));
 }
 
-/* Nobody can tell what its ports are. */
+/* Without a known IP version, nobody can tell where the ports are. */
 static void packets_of_no_version_are_one_flow(void **state)
 {
 	struct packet p;

@@ -187,7 +187,7 @@ static void eapol(struct packet *p)
 	other_type(p, 0x888e, 50);
 }
 
-/* A length instead of a type, then LLC. */
+/* An STP frame has a length in place of an EtherType, followed by LLC. */
 static void stp(struct packet *p)
 {
 	other_type(p, 38, 46);
@@ -218,7 +218,7 @@ static void experiment_in_two_vlans(struct packet *p)
 	packet_payload(p, 500);
 }
 
-/* One label, then IPv4. */
+/* The packet has one MPLS label, followed by IPv4. */
 static void mpls(struct packet *p)
 {
 	other_type(p, 0x8847, 4 + 20 + 500);
@@ -341,7 +341,8 @@ static struct progrun load(enum program_kind kind,
 	return run;
 }
 
-/* data: its counter and verdict; what the link needs passes. */
+/* Packets with data get this counter and verdict; packets that the link needs
+ * pass. */
 static void check_all(struct progrun *run, enum natra_counter data, int verdict)
 {
 	const enum natra_counter control = data == NATRA_COUNT_UNLIMITED
@@ -484,7 +485,8 @@ static enum natra_counter flood(struct progrun *run, uint16_t type, size_t len)
 {
 	enum natra_counter counter = NATRA_COUNT_MAX;
 
-	/* 6400 bytes are over the threshold, half of which may be forgotten. */
+	/* The threshold is 6400 bytes. More than that are sent because the
+	 * sketch may forget half of them. */
 	for (size_t sent = 0; sent < 20000; sent += len)
 		counter = send_type(run, type, len);
 	return counter;
@@ -510,7 +512,7 @@ static void each_ethertype_is_a_flow_that_may_be_heavy(void **state)
 				 NATRA_COUNT_MICE);
 		assert_int_equal(send_type(&run, 0x0806, 28),
 				 NATRA_COUNT_OTHER);
-		/* Nor is ARP without a limit. */
+		/* ARP is limited, too. */
 		assert_int_equal(flood(&run, 0x0806, 28), dropped);
 		assert_int_equal(send_type(&run, 0x88cc, 100),
 				 NATRA_COUNT_OTHER);
@@ -518,7 +520,8 @@ static void each_ethertype_is_a_flow_that_may_be_heavy(void **state)
 	}
 }
 
-/* Both buckets are in debt for an hour. */
+/* Both buckets are in debt for an hour, and packets that the link needs still
+ * pass. */
 static void link_is_not_lost_whatever_is_charged(void **state)
 {
 	static const uint32_t strict[] = {NATRA_PASS_CHARGED, NATRA_PASS_OFF};
@@ -540,7 +543,8 @@ static void link_is_not_lost_whatever_is_charged(void **state)
 	}
 }
 
-/* Of a rate so low that the first packet of each flow is over the threshold. */
+/* The rate is so low that the first packet of each flow is over the
+ * threshold. */
 static void link_is_not_lost_at_a_low_rate(void **state)
 {
 	struct natra_limits limits = th_limits();
@@ -562,7 +566,8 @@ static void link_is_not_lost_at_a_low_rate(void **state)
 	}
 }
 
-/* Bits that would be those of ECN if it were IP, of an overdraft that may be marked. */
+/* The bits are those of ECN in an IP packet, and the overdraft is one at which
+ * an IP packet would be marked. */
 static void what_is_not_ip_is_not_marked(void **state)
 {
 	const struct natra_limits limits = th_limits();

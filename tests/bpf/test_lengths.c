@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a packet counts for: its length on the wire, with GSO, tunnels and tags. */
+/* The tests check the length that natra counts for a packet: its length on the
+ * wire, with GSO, tunnels and tags. */
 #include "cm.h"
 
 #include <string.h>
@@ -71,7 +72,8 @@ static void length_on_the_wire_is_worked_out_at_ingress(void **state)
 	packet_make_tcp4(&p, 1000, 0, 54 + 1500);
 	th_send(&run, &p, &context, &result);
 	assert_int_equal(result.bytes, 3 * (54 + 500));
-	/* Injected with GSO data that nobody has counted. */
+	/* A packet can be injected with a GSO size but no number of
+	 * segments. */
 	context.gso_segs = 0;
 	th_send(&run, &p, &context, &result);
 	assert_int_equal(result.bytes, 3 * (54 + 500));
@@ -91,7 +93,8 @@ static void length_on_the_wire_is_worked_out_at_ingress(void **state)
 
 #define INNER_TCP (20 + 32)
 
-/* Three segments of 500 bytes, in a tunnel with `overhead` bytes in front of them. */
+/* Checks three segments of 500 bytes in a tunnel, with `overhead` bytes of
+ * headers in front of the inner IP header. */
 static void check_tunnel(struct packet *p, uint32_t overhead)
 {
 	const struct th_context context = {.gso_segs = 3, .gso_size = 500};
@@ -110,7 +113,7 @@ static void check_tunnel(struct packet *p, uint32_t overhead)
 	th_close(&run);
 }
 
-/* The outer packet's lengths are not read. */
+/* natra does not use the length fields of the outer headers. */
 static void segments_in_a_tunnel_have_its_headers_too(void **state)
 {
 	static const uint16_t ports[] = {4789, 8472, 6081};
@@ -161,8 +164,9 @@ static void tcp_options_are_in_every_segment(void **state)
 }
 
 /*
- * BIG TCP: the kernel counts it for each segment; it is in none. At ingress it
- * counts once, as it does in the packet's own length.
+ * BIG TCP adds a jumbo header that no segment has on the wire, but that the
+ * kernel counts for each segment. At ingress it counts once, because it is in
+ * the packet's own length.
  */
 static void jumbo_header_is_not_on_the_wire(void **state)
 {

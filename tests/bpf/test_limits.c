@@ -174,7 +174,7 @@ static void packet_sees_the_old_limits_or_the_new_ones(void **state)
 	th_close(&run);
 }
 
-/* At 1 bit/s a packet takes 12000 s, which are nobody's concern at 1 Gbit/s. */
+/* At 1 bit/s a packet takes 12000 s. This debt must not matter at 1 Gbit/s. */
 static void higher_rate_frees_at_once(void **state)
 {
 	static const enum program_kind kinds[] = {PROGRAM_RX, PROGRAM_EDT};
@@ -194,13 +194,14 @@ static void higher_rate_frees_at_once(void **state)
 		assert_int_equal(send(&run, 1), refused);
 		assert_true(th_tat(&run) > th_now() + 11000 * TH_SECOND);
 		set_limits(&run, &fast);
-		/* Not dropped beyond the horizon: it is within 2 s. */
+		/* The packet is not dropped, because it leaves within the
+		 * horizon of 2 s. */
 		if (kinds[i] == PROGRAM_EDT)
 			assert_int_equal(send(&run, 1), NATRA_COUNT_PACED);
 		else
 			(void)send(&run, 1);
 		assert_true(th_tat(&run) <= th_now() + 3 * TH_SECOND);
-		/* What is owed at the new rate still holds. */
+		/* A debt that was made at the new rate still counts. */
 		th_set_tat(&run, th_now() + 60 * TH_SECOND);
 		assert_int_equal(send(&run, 1), refused);
 		th_close(&run);

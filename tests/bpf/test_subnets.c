@@ -354,7 +354,7 @@ static void what_is_not_ip_stays_other(void **state)
 	th_close(&run);
 }
 
-/* All of the state but the counters. */
+/* Checks that nothing in the state but the counters has changed. */
 static void assert_untouched(struct progrun *run)
 {
 	size_t len;

@@ -17,7 +17,7 @@ static struct natra_policy current = {
 	.mode = NATRA_MODE_TCX_PODSIDE,
 };
 
-/* What the attach of this process was given. */
+/* What this process passed to natra_attach. */
 static const char *given_label, *given_network;
 
 static int fill(struct natra_info *info, const char *id)
@@ -145,7 +145,7 @@ int natra_upgrade(struct natra *n, const char *id)
 	fprintf(stderr, "upgrade %s\n", id);
 	if (strcmp(id, "gone") == 0)
 		return -ENODEV;
-	/* Detached since it was listed. */
+	/* The other ids were detached after they had been listed. */
 	return strcmp(id, "web") == 0 || strcmp(id, "bare") == 0 ? 0 : -ENOENT;
 }
 
@@ -180,7 +180,7 @@ int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
 	return 0;
 }
 
-/* Each counter has another value. */
+/* Gives each counter a different value. */
 static struct natra_direction_stats each_different(uint64_t calls)
 {
 	return (struct natra_direction_stats){

@@ -257,7 +257,7 @@ static bool is_tcx(long cmd, const union bpf_attr *attr)
 		 attr->link_create.attach_type == BPF_TCX_EGRESS));
 }
 
-/* An instruction that the kernel does not know, or a helper. */
+/* Tells whether the pretended kernel lacks this instruction or helper. */
 static bool is_unknown(const struct bpf_insn *insn)
 {
 	unsigned int lacks = inject.kernel.lacks;
@@ -272,7 +272,7 @@ static bool is_unknown(const struct bpf_insn *insn)
 	       (lacks & NO_ATOMICS);
 }
 
-/* What bpf(2) of the kernel that is pretended answers with -EINVAL. */
+/* Tells whether bpf(2) of the pretended kernel fails with -EINVAL. */
 static bool is_refused(long cmd, const union bpf_attr *attr)
 {
 	const struct bpf_insn *insns = (const void *)(uintptr_t)attr->insns;

@@ -20,7 +20,7 @@
 
 #define WIDTH      NATRA_SKETCH_WIDTH_MIN
 #define HEADER_MAX (14 + 4 * 2 + 40 + 4 * 2048 + 60)
-/* Geneve with all its options, then a frame of its own. */
+/* A Geneve header with all its options, followed by an inner frame. */
 #define TUNNEL_MAX (8 + 63 * 4 + 14 + 4 * 2 + 60 + 60)
 
 struct input {

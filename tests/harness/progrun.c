@@ -270,7 +270,8 @@ void th_write_state(struct progrun *run, const struct natra_state *state)
 			 0);
 }
 
-/* What is set is owed under the limits of now, not under others before them. */
+/* A TAT that a test sets is a debt under the current limits, not under limits
+ * that were replaced. */
 static uint64_t active_limits(struct progrun *run)
 {
 	struct natra_config config;

@@ -27,7 +27,7 @@ static void start(char **argv)
 	_exit(127);
 }
 
-/* Lets it run to its next stop; false: it has ended. */
+/* Lets the process run to its next stop. Returns false if it has ended. */
 static int next_stop(pid_t pid, int pass_signal, int *ret_status)
 {
 	if (ptrace(PTRACE_SYSCALL, pid, NULL, (long)pass_signal) < 0)
@@ -39,12 +39,13 @@ static int next_stop(pid_t pid, int pass_signal, int *ret_status)
 	return WIFSTOPPED(*ret_status);
 }
 
-/* At the begin of a call. */
+/* Tells whether the call that the process is about to make can change a
+ * file. */
 static int changes(pid_t pid)
 {
 	struct __ptrace_syscall_info info;
 
-	/* The size goes where others pass an address.
+	/* This request takes a size where others take an address.
 	 * NOLINTNEXTLINE(performance-no-int-to-ptr) */
 	if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, (void *)sizeof(info), &info) <=
 		    0 ||

@@ -155,7 +155,7 @@ static int wrong_cost(uint64_t bits_per_sec, uint32_t bytes)
 	return 1;
 }
 
-/* 1 bit/s is also the least that a share of a rate may come to. */
+/* The least rate is 1 bit/s, which is also the least share of a rate. */
 static void no_packet_at_any_rate_overflows(void **state)
 {
 	static const uint32_t large[] = {(1U << 21) - 1, (1U << 24) - 1,
@@ -165,7 +165,8 @@ static void no_packet_at_any_rate_overflows(void **state)
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(large); i++) {
 		for (uint64_t rate = 1; rate <= 1000000000000000; rate *= 10) {
-			/* Just over and under a power of two, too. */
+			/* Some of these rates are just over or under a power of
+			 * two. */
 			for (uint64_t part = 0; part < 90; part++)
 				wrong += wrong_cost(rate + rate * part / 10,
 						    large[i]);
@@ -284,14 +285,16 @@ static void lowest_rates_cost_what_they_must(void **state)
 
 	(void)state;
 	assert_int_equal(natra_cost_ns(&slow, 1500, 0), 12000 * SECOND);
-	/* There is no fraction that chance could round. */
+	/* The costs are whole ns, so that there is no fraction to round by
+	 * chance. */
 	assert_int_equal(natra_cost_ns(&slow, 1500, 1ULL << 63),
 			 12000 * SECOND);
 	assert_int_equal(natra_cost_ns(&slow, 1U << 20, 0),
 			 (8ULL << 20) * SECOND);
 	assert_int_equal(slow.burst_ns, 8 * SECOND);
 	assert_int_equal(policy_rate(1, UINT64_MAX).burst_ns, INT64_MAX);
-	/* Half a second's burst is 50 bytes: the first packet overdraws it. */
+	/* A burst of half a second is 50 bytes, so the first packet overdraws
+	 * it. */
 	assert_int_equal(l.rate.burst_ns, SECOND / 2);
 	assert_int_equal(natra_cost_ns(&l.rate, 100, 0), SECOND);
 }

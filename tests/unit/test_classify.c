@@ -65,7 +65,7 @@ static void flow_over_leave_stays_heavy_for_ever(void **state)
 		assert_true(heavy(flow, LEAVE, epoch));
 }
 
-/* The packet at hand is no part of what the sketch remembers. */
+/* The sketch remembers only earlier packets, not the one that is judged. */
 static void flow_under_leave_is_heavy_if_the_sketch_remembers_it(void **state)
 {
 	(void)state;
@@ -83,7 +83,8 @@ static void flow_under_leave_is_heavy_if_the_sketch_remembers_it(void **state)
 	}
 }
 
-/* The oldest cell tells: the flow used all of them at once. */
+/* A flow touches all of its cells at once, so the oldest of them tells when it
+ * was last seen. */
 static void younger_cells_of_others_do_not_raise_the_demand(void **state)
 {
 	(void)state;

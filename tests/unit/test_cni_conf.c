@@ -104,7 +104,8 @@ static void depth_is_bounded(void **state)
 	free(text);
 }
 
-/* By the scanner already, which would need a stack of this depth. */
+/* The scanner already refuses it, since a parser would need a stack of this
+ * depth. */
 static void depth_of_millions_is_refused(void **state)
 {
 	static const char begin[] = "{\"a\":";

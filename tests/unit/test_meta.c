@@ -73,7 +73,7 @@ static void record_of_this_build_is_valid(void **state)
 	assert_memory_equal(&m, &before, sizeof(m));
 }
 
-/* What a later build puts there is not this one's to judge, or to lose. */
+/* This build must neither check nor lose what a later build writes there. */
 static void reserved_space_is_kept_and_not_read(void **state)
 {
 	struct meta m = good_meta(), back;
@@ -118,7 +118,7 @@ static void lowered_gso_segs_of_abi_2_are_not_lost(void **state)
 	m.gso_segs = 2;
 	assert_int_equal(meta_read(&m, size, &back), 2);
 	assert_int_equal(back.gso_segs, 2);
-	/* ABI 1 had something else there, or nothing. */
+	/* ABI 1 had another field or none in this place. */
 	m.abi = 1;
 	assert_int_equal(meta_read(&m, size, &back), 1);
 	assert_int_equal(back.gso_segs, 0);
@@ -215,7 +215,7 @@ static void record_is_read_by_its_abi(void **state)
 	memcpy(value, &m, sizeof(m));
 	assert_int_equal(meta_read(value, sizeof(m), &back), NATRA_PIN_ABI);
 	assert_memory_equal(&back, &m, sizeof(m));
-	/* Of older ones, only what all have. */
+	/* Of older records only the part that all ABIs share is read. */
 	for (uint32_t abi = 1; abi < NATRA_PIN_ABI; abi++) {
 		m.abi = abi;
 		memcpy(value, &m, sizeof(m));

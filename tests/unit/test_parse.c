@@ -126,7 +126,8 @@ static struct parsed parse_type(uint16_t type, int tags)
 	return parse_packet(&p);
 }
 
-/* Local experiments, MPLS, PPPoE discovery and session, what is not in use. */
+/* The types are one for local experiments, MPLS, PPPoE discovery and session,
+ * and one that is not in use. */
 static void each_ethertype_is_a_flow_of_its_own(void **state)
 {
 	static const uint16_t types[] = {0x88b5, 0x8847, 0x8848, 0x8863,
@@ -152,7 +153,7 @@ static void each_ethertype_is_a_flow_of_its_own(void **state)
 	}
 }
 
-/* ARP, LACP, IEEE 802.1X, LLDP. */
+/* The types are those of ARP, LACP, IEEE 802.1X and LLDP. */
 static void what_the_link_depends_on_is_told_from_the_rest(void **state)
 {
 	static const uint16_t types[] = {0x0806, 0x8809, 0x888e, 0x88cc};
@@ -166,7 +167,7 @@ static void what_the_link_depends_on_is_told_from_the_rest(void **state)
 	}
 }
 
-/* STP has a length there. */
+/* An STP frame has a length in place of the EtherType. */
 static void all_lengths_in_place_of_a_type_are_one_flow(void **state)
 {
 	struct parsed stp = parse_type(38, 0);
@@ -194,7 +195,8 @@ static void type_and_version_must_tell_the_same(void **state)
 	p.type_at = 12;
 	packet_type(&p, 0x0800);
 	assert_int_equal(parse_packet(&p).kind, NATRA_PARSED_OPAQUE);
-	/* A traffic class that reads as a length of IPv4's header. */
+	/* The traffic class has the bits that would be a header length in
+	 * IPv4. */
 	packet_make_tcp6(&p, 40000, 0x50, 100);
 	p.type_at = 12;
 	packet_type(&p, 0x0800);

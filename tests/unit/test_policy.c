@@ -357,7 +357,8 @@ static void burst_is_the_time_that_the_rate_takes_for_it(void **state)
 	assert_int_equal(policy_rate(0, 1000).burst_ns, 0);
 }
 
-/* Nothing of what they run on is 0, which would mean "no limit" or "default". */
+/* None of the derived numbers may be 0, which would mean "no limit" or
+ * "default". */
 static void lowest_rates_have_numbers_of_their_own(void **state)
 {
 	static const uint64_t rates[] = {1, 7, 16, 159, 160, 800, 999};
@@ -372,7 +373,8 @@ static void lowest_rates_have_numbers_of_their_own(void **state)
 		assert_true(e.ingress_burst_bytes && e.egress_burst_bytes);
 		assert_true(e.heavy_hitter_threshold_bytes);
 		assert_true(l.rate.mult && l.mice.mult);
-		/* One unit: each flow is heavy from its first packet on. */
+		/* The threshold is one unit, so each flow is heavy from its
+		 * first packet on. */
 		assert_int_equal(l.enter_units, 1);
 		assert_int_equal(l.leave_units, 1);
 		assert_int_equal(policy_gso_segs(&p), 2);

@@ -32,8 +32,9 @@ static void check(parse_fn parse, const struct example *examples, size_t len)
 	}
 }
 
-/* What containerd did with the same annotation, recorded from the runtime; but
- * that refuses rates under 1k, which upstream's plugin takes. */
+/* The values are what containerd made of the same annotation, recorded from the
+ * runtime. But containerd refuses rates under 1k, which upstream's plugin
+ * takes. */
 static void rates_are_those_of_a_container_runtime(void **state)
 {
 	static const struct example examples[] = {
@@ -41,7 +42,8 @@ static void rates_are_those_of_a_container_runtime(void **state)
 		{"999", 0, 999},
 		{"1", 0, 1},
 		{"1500m", 0, 2},
-		/* Under 1 bit/s: not rounded up, but a mistake for 10M. */
+		/* Rates under 1 bit/s are refused, not rounded up: whoever
+		 * wrote 10m meant 10M. */
 		{"10m", -ERANGE, 0},
 		{"999m", -ERANGE, 0},
 		{"1500", 0, 1500},

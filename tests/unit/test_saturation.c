@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An outsider who keeps the cells of heavy flows fresh, so that others' mice are
- * taken for heavy: the hash, the sketch and the classification of the data path,
- * on a clock of the test's own. The flows under attack and the attacker's differ
- * by their ports; the attacker does not know the keys of the hash.
+ * An outsider keeps the cells of heavy flows fresh, so that the mice of others
+ * are taken for heavy. The test runs the hash, the sketch and the
+ * classification of the data path on a clock of its own. The flows under attack
+ * and the attacker's differ by their ports; the attacker does not know the keys
+ * of the hash.
  */
 #include "cm.h"
 
@@ -21,7 +22,7 @@
 #define WINDOW_NS    (1ULL << NATRA_WINDOW_SHIFT)
 #define PACKET_BYTES 1514
 
-/* A request and its answer: 1.6 kB, and 8 kB. */
+/* The mice are a request and its answer, of 1.6 kB and of 8 kB. */
 #define MOUSE_PACKETS     5
 #define MOUSE_BYTES       320
 #define BIG_MOUSE_PACKETS 8
@@ -54,7 +55,7 @@ static void begin(uint64_t seed)
 	sim.now_ns = 1000 * SECOND;
 }
 
-/* Whether the packet is one of a heavy flow. */
+/* Sends a packet, and tells whether it is taken for one of a heavy flow. */
 static bool packet(__u32 ports, __u32 bytes)
 {
 	__u64 hash =
@@ -70,8 +71,9 @@ static bool packet(__u32 ports, __u32 bytes)
 }
 
 /*
- * Sends the flows' bursts in turn: once over `enter`, as fast as it likes, and
- * then no more than `leave`, at a part or a multiple of the rate.
+ * The attacker sends a burst in each of its flows in turn: first `enter` units,
+ * at FIRST_CAPS times the rate, and then never more than `leave` units, at
+ * `caps` times the rate.
  */
 struct attacker {
 	__u32 flows;
@@ -133,7 +135,8 @@ static void step(struct attacker *a, struct victims *v)
 		send_mouse(v, MOUSE_PACKETS, MOUSE_BYTES);
 }
 
-/* Percent of the mice's packets; after two rounds of the attacker's flows. */
+/* Returns how many percent of the mice's packets are taken for heavy, after two
+ * rounds of the attacker's flows. */
 static double mice_taken(__u32 flows, double caps)
 {
 	struct attacker a = {.flows = flows, .caps = caps};
@@ -172,7 +175,7 @@ static void few_mice_are_heavy_beside_2048_flows_far_over_the_rate(void **state)
 	assert_taken(2048, 3.2, 12);
 }
 
-/* Sends up to `leave` and no more, once it is known. */
+/* Makes the flow heavy, and then sends no more than `leave` units. */
 static void become_heavy(__u32 ports)
 {
 	__u64 quiet_ns = (NATRA_HOLD_WINDOWS + 20) * WINDOW_NS;
@@ -186,7 +189,8 @@ static void become_heavy(__u32 ports)
 		(void)packet(ports, 1 << NATRA_UNIT_SHIFT);
 }
 
-/* A policer sends TCP into retransmission timeouts of 1, 3 and 7 s. */
+/* A TCP flow pauses this long: a policer makes it wait for retransmission
+ * timeouts of 1, 3 and 7 s. */
 static void least_of_heavy_flows_is_heavy_when_it_returns(void **state)
 {
 	(void)state;
@@ -200,7 +204,8 @@ static void least_of_heavy_flows_is_heavy_when_it_returns(void **state)
 	assert_false(packet(PORT_HEAVY, 66));
 }
 
-/* Their cells look younger than they are: the attacker's flows share them. */
+/* The attacker's flows share the cells of these flows, so their cells look
+ * younger than they are. */
 static void no_heavy_flow_is_lost_in_the_crowd(void **state)
 {
 	struct attacker a = {.flows = 2048, .caps = 3.2};
@@ -212,7 +217,8 @@ static void no_heavy_flow_is_lost_in_the_crowd(void **state)
 	while (!a.known)
 		step(&a, &v);
 	for (__u32 quiet = 1; quiet <= NATRA_HOLD_WINDOWS; quiet++) {
-		/* An eighth of the rate for two windows, then silence. */
+		/* Each flow sends an eighth of the rate for two windows and is
+		 * then silent. */
 		__u64 stop = sim.now_ns + 2 * WINDOW_NS;
 		__u64 end = stop + quiet * WINDOW_NS;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Headers of a tunnel's GSO packets. */
+/* The tests check how many bytes of headers a tunnel adds to each segment of a
+ * GSO packet. */
 #include "cm.h"
 #include "parsing.h"
 
@@ -25,7 +26,7 @@ static __u32 tunnel_len(const struct packet *p)
 	return natra_tunnel_len(&bytes, GSO_SIZE, &r.res);
 }
 
-/* Up to the outer layer 4 header. */
+/* Begins a packet with all headers up to the outer UDP header. */
 static void begin_udp(struct packet *p, uint16_t port)
 {
 	packet_begin(p);
@@ -40,7 +41,8 @@ static void append_bytes(struct packet *p, const char *bytes, size_t len)
 	memcpy(p->data + p->len - len, bytes, len);
 }
 
-/* IP and TCP with timestamps, and what the IP header says of `payload`. */
+/* Adds the inner IP header, whose length field includes `payload`, and a TCP
+ * header with timestamps. */
 static void inner(struct packet *p, int version, size_t payload)
 {
 	if (version == 4)
@@ -151,7 +153,8 @@ static void each_flag_of_gre_adds_a_word(void **state)
 	}
 }
 
-/* Each segment of its socket's GSO packet is a whole packet of the tunnel. */
+/* When a program makes the tunnel, each segment of its socket's GSO packet is
+ * already a whole packet of the tunnel. */
 static void
 tunnel_that_a_program_makes_has_its_headers_in_the_payload(void **state)
 {
@@ -174,7 +177,7 @@ static void what_is_no_tunnel_adds_nothing(void **state)
 	begin_udp(&p, 443);
 	packet_payload(&p, INNER_LEN);
 	assert_int_equal(tunnel_len(&p), 0);
-	/* A known port, and a payload that is no packet. */
+	/* The port is a tunnel's, but the payload is no packet. */
 	begin_udp(&p, 4789);
 	packet_payload(&p, INNER_LEN);
 	assert_int_equal(tunnel_len(&p), 0);

@@ -52,7 +52,7 @@ static void missing_count_of_segments_is_worked_out(void **state)
 			natra_gso_len(HEADERS + payload, 0, MSS, HEADERS),
 			want);
 	}
-	/* The last segment is full. */
+	/* In these packets the last segment is full. */
 	for (uint32_t payload = MSS; payload < 600000; payload += MSS) {
 		uint32_t segs, want = cut(payload, MSS, &segs);
 
@@ -71,7 +71,8 @@ static void gso_data_without_payload_adds_nothing(void **state)
 	assert_int_equal(natra_gso_len(HEADERS, 1, MSS, HEADERS), HEADERS);
 }
 
-/* 60 kB in segments of 1 byte, with the longest headers that there are. */
+/* The segments have 1 byte of payload, at the end also with the longest headers
+ * that are possible. */
 static void made_up_segments_do_not_overflow(void **state)
 {
 	const uint32_t headers = 14 + 8 + 40 + 4 * 2048 + 60;
@@ -90,7 +91,8 @@ static void what_the_kernel_tells_is_at_least_the_packet(void **state)
 	(void)state;
 	assert_int_equal(natra_told_len(1514, 1514), 1514);
 	assert_int_equal(natra_told_len(65226, 68130), 68130);
-	/* The product of a header's length and the segments has wrapped. */
+	/* The kernel's product of header length and segments has wrapped
+	 * around. */
 	assert_int_equal(natra_told_len(60066, 17), 60066);
 	assert_int_equal(natra_told_len(60066, (1U << 31) + 17), 60066);
 	assert_int_equal(natra_told_len(60066, UINT32_MAX), NATRA_BYTES_MAX);
