@@ -41,15 +41,16 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define DROP TC_ACT_SHOT
 
 /*
- * A global function: the verifier looks at it once, by itself, and knows nothing
- * afterwards of what it wrote. It would walk the callers once for each kind of
- * packet otherwise, since *parsed is on their stack.
+ * This function is global, so the verifier checks it once, by itself, and
+ * afterwards knows nothing of what it wrote. If it were static, the verifier
+ * would walk the callers once for each kind of packet, since *parsed is on
+ * their stack.
  */
 __noinline int parse_global(struct __sk_buff *skb,
 			    struct natra_parsed_packet *parsed)
 {
 	if (!parsed)
-		return NATRA_PARSED_OTHER; /* for the verifier: nobody does */
+		return NATRA_PARSED_OTHER; /* the verifier wants this check */
 	return natra_parse(skb, natra_fixed.has_l2, parsed);
 }
 
@@ -57,20 +58,20 @@ __noinline int parse_global(struct __sk_buff *skb,
 static __noinline int parse_slow(struct __sk_buff *skb,
 				 struct natra_parsed_packet *parsed)
 {
-	/*
-	 * Who hands memory to a global function must have written it: this
-	 * writes all of it, zeroes if the packet is shorter.
-	 */
+	/* The verifier demands that memory which is passed to a global function
+	 * has been written before. This call writes all of it, with zeroes if
+	 * the packet is shorter. */
 	(void)bpf_skb_load_bytes(skb, 0, parsed, sizeof(*parsed));
 	return parse_global(skb, parsed);
 }
 
-/* What a tunnel adds to the headers of each GSO segment; global as the parser is. */
+/* Returns the bytes that a tunnel adds to the headers of each GSO segment. It
+ * is global for the same reason as parse_global. */
 __noinline int tunnel_len_global(struct __sk_buff *skb,
 				 struct natra_parsed_packet *parsed)
 {
 	if (!parsed)
-		return 0; /* for the verifier: nobody does */
+		return 0; /* the verifier wants this check */
 	return (int)natra_tunnel_len(skb, skb->gso_size, parsed);
 }
 
@@ -85,10 +86,11 @@ static __noinline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
 #define L4_FAST_LEN 13
 
 /*
- * Direct packet access for what nearly all packets are: TCP or UDP, no VLAN
- * tag in the frame, no IP options or extension headers, no fragment, no tunnel's
- * GSO packet. The hash is that of the tuple which parse_slow would find; of the
- * tuple itself only what is_exempt needs is set.
+ * Hashes by direct packet access what nearly all packets are: TCP or UDP, no
+ * VLAN tag in the frame, no IP options or extension headers, no fragment, no
+ * tunnel's GSO packet. Returns false for all others. The hash is that of the
+ * tuple which parse_slow would find; of the tuple itself only what is_exempt
+ * needs is set.
  */
 static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
 				      const __u64 *keys, bool subnets,
@@ -167,15 +169,18 @@ struct packet {
 #define TINY_BYTES 128
 
 /*
- * What the link depends on passes up to this in a window, whatever the threshold: in
- * a pod with a low rate that is less than one ARP packet.
+ * A flow of packets on which the link itself depends, such as ARP, passes
+ * uncharged while it has fewer units than this in a window, whatever the
+ * threshold: in a pod with a low rate the threshold is less than one ARP
+ * packet.
  */
 #define CONTROL_UNITS 64U
 
 /* Of a stamp that a socket asked for; under the horizon of natra's fq. */
 #define MAX_STAMP_NS 9000000000ULL
 
-/* True if the link may depend on the packet: it is no data of the pod. */
+/* Reads the packet into *ret. Returns true if the link itself may depend on the
+ * packet, which is then no data of the pod. */
 static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 					const __u64 *keys, bool subnets,
 					struct natra_parsed_packet *parsed,
@@ -286,11 +291,12 @@ static __noinline __u64 take(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
 }
 
 /*
- * A packet that took 15 s at the rate before would keep the pod waiting for them
- * at the new one. What a bucket owes is cut to the longest delay that packets may
- * have. Those that fq holds already go before the next one, unless the horizon has
- * become shorter: then newer packets overtake them, and for the rest of the old
- * horizon both leave.
+ * Cuts what the buckets owe to the time latest_ns, after the limits were
+ * changed: a packet that took 15 s at the old rate would otherwise keep the pod
+ * waiting that long at the new one. latest_ns is the longest delay that packets
+ * may have. Packets that fq holds already leave before the next one, unless the
+ * horizon has become shorter: then newer packets overtake them, and for the
+ * rest of the old horizon both leave.
  */
 static __noinline void settle(struct natra_state *state, __u64 active,
 			      __u64 latest_ns)
@@ -313,7 +319,8 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 	bool control, mouse;
 
 	packet->now_ns = bpf_ktime_get_coarse_ns();
-	/* The fast path sets one word of an address, is_exempt reads four. */
+	/* hash_fast sets one word of an address, but is_exempt reads all
+	 * four. */
 	if (subnets)
 		__builtin_memset(&parsed.tuple, 0, sizeof(parsed.tuple));
 	control = read_packet(skb, tx, config->keys, subnets, &parsed, packet);
@@ -329,7 +336,8 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 	mouse = !natra_is_heavy(state->heavy, packet->hash, estimate, units,
 				limits->enter_units, limits->leave_units,
 				epoch);
-	/* Whatever is charged, the pod is not to lose its link. */
+	/* In no mode may the pod lose its link, so these packets are not
+	 * charged. */
 	if (natra_unlikely(control) && (mouse || estimate < CONTROL_UNITS))
 		return NATRA_COUNT_OTHER;
 	if (mouse && limits->pass == NATRA_PASS_FREE)
@@ -394,9 +402,10 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 }
 
 /*
- * Programs run with bottom halves off and do not move to another CPU, so a
- * stripe of one CPU has one writer. (A real-time kernel may run another task's
- * packet on the same CPU in between: it loses that packet's count.)
+ * Adds n to a counter. Programs run with bottom halves off and do not move to
+ * another CPU, so a stripe that one CPU uses has one writer. (On a real-time
+ * kernel another task's packet may run on the same CPU in between: that
+ * packet's count is lost.)
  */
 static __always_inline void add(__u64 *counter, __u64 n)
 {
@@ -463,10 +472,9 @@ int natra_tx_nets(struct __sk_buff *skb)
 	return shape(skb, &packet, true, false, true);
 }
 
-/*
- * Before Linux 6.7, fq sends packets of the highest priority at once, whatever
- * their departure time. The one below has the same band since then.
- */
+/* Lowers the highest priority to the one below it: before Linux 6.7, fq sends
+ * packets of the highest priority at once, whatever their departure time. Since
+ * 6.7 both priorities are in the same band. */
 static __always_inline void heed_fq(struct __sk_buff *skb)
 {
 	__u32 priority = skb->priority;

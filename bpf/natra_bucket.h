@@ -28,15 +28,16 @@ natra_inline __u64 natra_chance(__u64 seed)
 }
 
 /*
- * Does not overflow for up to NATRA_BYTES_MAX bytes: user space gives no mult over
- * 8 * 10^9 and no shift over 58. A nanosecond is much of a small packet's time at
- * 10 Gbit/s: the fraction is rounded up or down by chance, so that the sum is
- * exact.
+ * Returns the time in ns that the bytes take at the rate. It does not overflow
+ * for up to NATRA_BYTES_MAX bytes: user space gives no mult over 8 * 10^9 and
+ * no shift over 58. A nanosecond is much of a small packet's time at 10 Gbit/s,
+ * so the fraction is rounded up or down by chance, and the sum is exact.
  */
 natra_inline __u64 natra_cost_ns(const struct natra_rate *rate, __u32 bytes,
 				 __u64 chance)
 {
-	/* In two steps, so that a shift of 0 leaves nothing of it. */
+	/* The shift is done in two steps, so that the chance becomes 0 if
+	 * rate->shift is 0. */
 	chance = chance >> 1 >> ((63 - rate->shift) & 63);
 	return ((__u64)bytes * rate->mult + chance) >> (rate->shift & 63);
 }
@@ -71,8 +72,8 @@ natra_inline __u64 natra_bucket_take(__u64 *tat_ns, __u64 now_ns,
 	return __sync_fetch_and_add(tat_ns, cost_ns);
 }
 
-/* Nothing is owed beyond that time any more. False: another CPU was faster, so it
- * has to be tried again. */
+/* Cuts what the bucket owes to the time latest_ns. Returns false if another CPU
+ * changed the bucket at the same time: the caller has to try again. */
 natra_inline bool natra_bucket_cut(__u64 *tat_ns, __u64 latest_ns)
 {
 	__u64 tat = NATRA_READ_ONCE(*tat_ns);

@@ -3,12 +3,13 @@
  * Heavy or mouse, with hysteresis. A flow is heavy from `enter` on. Once it has
  * been under `leave` for NATRA_HOLD_WINDOWS it is a mouse again; but it stays
  * known for NATRA_KNOWN_WINDOWS and is heavy from `leave` on if it comes back.
- * While it is held, the sketch must remember it, too: of a flow that had `leave`
- * some windows ago it still has `leave` shifted right by as many, since counts
- * halve. Of a mouse whose four cells are in use by others it has less.
- * By the estimate alone, flows that sit around the threshold are mice half of
- * the time and leak past the cap, and so do those which a policer has sent into
- * retransmission timeouts of seconds, each time that they return.
+ * While a flow under `leave` counts as heavy, the sketch must remember it, too.
+ * Counts halve in each window, so for a flow that had `leave` units some
+ * windows ago the sketch still has `leave` shifted right by as many. For a
+ * mouse whose four cells are in use by other flows it has less. By the estimate
+ * alone, flows that sit around the threshold are mice half of the time and leak
+ * past the cap, and so do those which a policer has sent into retransmission
+ * timeouts of seconds, each time that they return.
  *
  * A heavy flow leaves the epoch in one cell of each of four rows, as in the
  * sketch; it is known if all of its cells are fresh. So flows do not evict each
@@ -30,7 +31,8 @@
 #define NATRA_HEAVY_EPOCH_MASK 0x7fU
 #define NATRA_HEAVY_USED       0x80U /* a cell that is 0 is not */
 
-/* The windows since the flow was last seen heavy are at least as many. */
+/* Returns the age, in windows, of the oldest of the flow's four cells. The flow
+ * was last seen heavy at least that long ago. */
 natra_inline __u32 natra_heavy_age(__u32 fresh, __u32 c0, __u32 c1, __u32 c2,
 				   __u32 c3)
 {
@@ -44,7 +46,8 @@ natra_inline __u32 natra_heavy_age(__u32 fresh, __u32 c0, __u32 c1, __u32 c2,
 	return high01 > high23 ? high01 : high23;
 }
 
-/* units: of the packet at hand, which the estimate counts already. */
+/* Returns whether the flow is heavy. `units` are those of the current packet,
+ * which the estimate counts already. */
 natra_inline bool natra_is_heavy(__u8 *cells, __u64 hash, __u32 estimate,
 				 __u32 units, __u32 enter, __u32 leave,
 				 __u32 epoch)

@@ -13,9 +13,10 @@
 #define NATRA_WRITE_ONCE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 
 /*
- * x, but for the verifier any number: it adds `unknown`, of which the verifier
- * knows nothing, and takes it away again. Without this the verifier would walk
- * all that follows once for each value that x can have.
+ * Evaluates to x, which the verifier takes for any number: the macro adds
+ * `unknown`, of which the verifier knows nothing, and subtracts it again.
+ * Without this the verifier would walk all that follows once for each value
+ * that x can have.
  */
 #define NATRA_FORGET(x, unknown)                                               \
 	__extension__({                                                        \

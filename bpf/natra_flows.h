@@ -24,7 +24,7 @@ natra_inline __u32 natra_flow_now(__u64 now_ns)
 	return (__u32)(now_ns >> NATRA_FLOW_TICK_SHIFT);
 }
 
-/* The flow's slot, by its tag, or the one to evict for it. */
+/* Returns the slot that has the flow's tag, or else the one to evict for it. */
 natra_inline struct natra_flow_slot *
 natra_flow_find(struct natra_flow_slot *flows, __u64 hash, __u32 now)
 {

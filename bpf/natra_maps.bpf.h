@@ -16,8 +16,9 @@ struct {
 	__uint(value_size, sizeof(struct natra_config));
 } natra_configs SEC(".maps");
 
-/* Programs write, user space reads: struct natra_state. Resized too, and its
- * values to what the sketch takes. */
+/* The states (struct natra_state), which programs write and user space reads.
+ * This map is resized before loading, too, and its values to what the sketch
+ * takes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

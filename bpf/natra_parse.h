@@ -6,9 +6,10 @@
  *
  *   int NATRA_LOAD(ctx, offset, to, len)   0 or negative
  *
- * What claims to be IP and cannot be parsed, or hides behind more than two
- * VLAN tags, is one flow of its own, and so is each other EtherType: nothing gets
- * past, whatever it carries.
+ * All packets that claim to be IP and cannot be parsed, or that hide behind
+ * more than two VLAN tags, are one flow together. The packets of each other
+ * EtherType are one flow, too: nothing gets past the limits, whatever it
+ * carries.
  */
 #ifndef NATRA_PARSE_H
 #define NATRA_PARSE_H
@@ -32,9 +33,10 @@
 #define NATRA_ETHERTYPE_EAPOL  0x888e
 #define NATRA_ETHERTYPE_LLDP   0x88cc
 #define NATRA_ETHERTYPE_TEB    0x6558 /* a frame inside of a tunnel */
-/* What is less is a length: IEEE 802.3 with LLC, as STP has it. */
+/* A smaller number in the place of the EtherType is a length: the frame is one
+ * of IEEE 802.3 with LLC, such as STP sends. */
 #define NATRA_ETHERTYPE_MIN    0x0600
-/* Stands for all of that in the tuple. */
+/* Stands in the tuple for all frames that have a length there. */
 #define NATRA_ETHERTYPE_LLC    1
 
 /* IANA protocol numbers. */
@@ -56,7 +58,7 @@ enum natra_parsed {
 	NATRA_PARSED_IP,      /* the tuple is filled in */
 	NATRA_PARSED_OPAQUE,  /* may be IP, the tuple is all zero */
 	NATRA_PARSED_OTHER,   /* not IP: the tuple has the EtherType alone */
-	NATRA_PARSED_CONTROL, /* the same, and the link may depend on it */
+	NATRA_PARSED_CONTROL, /* not IP either, but the link may depend on it */
 };
 
 natra_inline bool natra_has_ports(__u8 protocol)
@@ -189,7 +191,8 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 
 /*
  * Reads the Ethernet header at *offset and its VLAN tags. Returns the type of
- * what follows them, moves *offset there; 0: not to be told.
+ * what follows them and moves *offset there; returns 0 if the type cannot be
+ * told.
  *
  * The type in the frame decides, not skb->protocol, which a pod with a packet
  * socket may set to anything.
@@ -213,7 +216,9 @@ natra_inline __u16 natra_parse_ethernet(void *ctx, __u32 *offset,
 	return natra_be16(*type);
 }
 
-/* What is neither IP nor, behind two tags, a third one. */
+/* Classifies a packet that is not IP and sets the ports of its tuple to the
+ * EtherType. If the type cannot be told, or is that of a third VLAN tag, the
+ * packet is opaque. */
 natra_inline int natra_parse_other(__u16 type, struct natra_parsed_packet *p)
 {
 	if (!type || natra_is_vlan(type))

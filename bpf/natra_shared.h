@@ -9,11 +9,11 @@
 #include <linux/types.h>
 
 /*
- * Number of the pinned layout. Raise it when a struct of this file, struct meta,
- * the set of pins or the way in which a stub calls an engine changes; natra of a
- * lower number reports such state and leaves it, of a higher one it can detach
- * and replace it. Two builds of the same number run each other's programs on
- * each other's maps.
+ * Number of the pinned layout. Raise it when a struct of this file, struct
+ * meta, the set of pins or the way in which a stub calls an engine changes;
+ * natra of a lower number reports such state and leaves it, of a higher one it
+ * can detach and replace it. Two builds of the same number run each other's
+ * programs on each other's maps.
  *
  * 2: programs that attachments share, subnets, unshaped records.
  * 3: counters in stripes, the number in the names of engines, banks that know
@@ -55,7 +55,7 @@ struct natra_tally {
 	__u64 bytes;
 };
 
-/* The sum that user space makes of what a state counts. */
+/* The sum of all that a state counts, which user space computes. */
 struct natra_counters {
 	struct natra_tally count[NATRA_COUNT_MAX];
 	__u64 delay_ns_sum;
@@ -176,18 +176,23 @@ struct natra_fixed {
 };
 
 /*
- * What changes with every packet. The sketch has NATRA_ROWS rows of cells, as
- * wide as the policy says.
+ * The part of an attachment's data that changes with every packet: an entry of
+ * the map natra_states. The sketch has NATRA_ROWS rows of cells, as wide as the
+ * policy says.
  *
- * The kernel does not align the values of an array map to cache lines, and where in
- * a line they begin differs between kernels. The last counter of a stripe, which is
- * rarely written, may therefore share a line with the first of the next stripe.
+ * The kernel does not align the values of an array map to cache lines, and
+ * where in a line they begin differs between kernels. The last counter of a
+ * stripe, which is rarely written, may therefore share a line with the first of
+ * the next stripe.
  */
 struct natra_state {
 	__u64 tat_ns;
-	/* Who adds to it has just taken from the bucket in the same line. */
+	/* A program that adds to this has just taken from tat_ns, which is in
+	 * the same cache line. */
 	__u64 delay_ns_sum;
-	__u64 settled; /* `active` of the limits that the buckets were last cut to */
+	/* The value of natra_config.active at which the buckets were last cut,
+	 * see settle() in natra.bpf.c. */
+	__u64 settled;
 	__u64 pad0[5]; /* the two buckets do not share a cache line */
 	__u64 mice_tat_ns;
 	__u64 pad1[7];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Headers of a tunnel's GSO packet: VXLAN, Geneve, GRE, and IP in IP. Each of
- * its segments has them all, from the outer Ethernet header to the inner layer 4;
- * natra_parse reads the outer ones only, which are the flow's identity.
+ * Finds the length of the headers of a tunnel's GSO packet: VXLAN, Geneve, GRE,
+ * and IP in IP. Each of its segments has them all, from the outer Ethernet
+ * header to the inner layer 4; natra_parse reads the outer ones only, which are
+ * the flow's identity.
  */
 #ifndef NATRA_TUNNEL_H
 #define NATRA_TUNNEL_H
@@ -13,7 +14,7 @@
 #define NATRA_GENEVE_LEN 8
 #define NATRA_GRE_LEN    4
 
-/* UDP ports; Linux's VXLAN has a default of its own. */
+/* UDP ports of tunnels. Linux's VXLAN has a default port of its own. */
 #define NATRA_PORT_VXLAN       4789
 #define NATRA_PORT_VXLAN_LINUX 8472
 #define NATRA_PORT_GENEVE      6081
@@ -22,7 +23,7 @@
 #define NATRA_GRE_KEY      0x2000
 #define NATRA_GRE_SEQUENCE 0x1000
 
-/* port: in network byte order. */
+/* Returns whether a UDP port, in network byte order, is a tunnel's. */
 natra_inline bool natra_is_tunnel_port(__u16 port)
 {
 	return port == natra_be16(NATRA_PORT_VXLAN) ||
@@ -30,7 +31,8 @@ natra_inline bool natra_is_tunnel_port(__u16 port)
 	       port == natra_be16(NATRA_PORT_GENEVE);
 }
 
-/* The type of what the tunnel carries; *offset moves behind its header. 0: none. */
+/* Returns the EtherType of what the tunnel carries and moves *offset behind the
+ * tunnel's header; returns 0 if the packet is not a tunnel's. */
 natra_inline __u16 natra_tunnel_type(void *ctx, __u32 *offset,
 				     struct natra_parsed_packet *p)
 {
@@ -67,7 +69,8 @@ natra_inline __u16 natra_tunnel_type(void *ctx, __u32 *offset,
 	}
 }
 
-/* The end of the inner packet's layer 4 header; 0: it has none, or is no GSO packet. */
+/* Returns the offset at which the inner packet's layer 4 header ends; 0 if it
+ * has none, or if the inner packet is no GSO packet. */
 natra_inline __u32 natra_inner_end(void *ctx, __u32 offset, __u16 type,
 				   __u32 gso_size,
 				   struct natra_parsed_packet *p)
@@ -91,19 +94,19 @@ natra_inline __u32 natra_inner_end(void *ctx, __u32 offset, __u16 type,
 		return 0;
 	}
 	/*
-	 * The kernel's tunnels cut the inner packet. A program that makes the
-	 * tunnel's headers itself has them once in the payload of each segment,
-	 * around a packet that fits in one. 0 is one of over 64 kB.
+	 * The kernel's tunnels cut the inner packet into segments. A program
+	 * that makes the tunnel's headers itself has them once in the payload
+	 * of each segment, around a packet that fits in one. A length of 0
+	 * stands for a packet of over 64 kB.
 	 */
 	if (len && len <= gso_size)
 		return 0;
 	return offset + natra_l4_len(ctx, offset, protocol, p);
 }
 
-/*
- * p: as natra_parse left it; its buffer is used. Bytes of headers in each segment
- * behind p->header_len; 0 if the packet is not a tunnel's.
- */
+/* Returns the bytes of headers that each segment has behind p->header_len; 0 if
+ * the packet is not a tunnel's. `p` must be as natra_parse left it; its buffer
+ * is overwritten. */
 natra_inline __u32 natra_tunnel_len(void *ctx, __u32 gso_size,
 				    struct natra_parsed_packet *p)
 {

@@ -10,13 +10,11 @@
 
 #define NATRA_VLAN_LEN 4
 
-#define NATRA_SEGS_MAX 65535U /* of the kernel's own count */
+#define NATRA_SEGS_MAX 65535U /* the most that the kernel counts */
 
-/*
- * A packet is charged for no more, see natra_cost_ns. It is also more than any
- * has: NATRA_SEGS_MAX with the longest headers that the parser reads come to a
- * quarter of it.
- */
+/* The most bytes that a packet is charged for, see natra_cost_ns. No packet has
+ * as many: NATRA_SEGS_MAX segments with the longest headers that the parser
+ * reads come to a quarter of it. */
 #define NATRA_BYTES_MAX ((1U << 31) - 1)
 
 /*
@@ -39,8 +37,10 @@ natra_inline __u32 natra_gso_len(__u32 len, __u32 segs, __u32 size,
 }
 
 /*
- * What the kernel says of a packet that is sent. For the length of its headers it
- * takes the word of who injected it: times the segments, that may be anything.
+ * Returns the wire length of a packet that is sent, from what the kernel tells
+ * in wire_len. The kernel believes whoever injected the packet about the length
+ * of its headers and multiplies that by the number of segments, so wire_len may
+ * be any number; the result is at least len.
  */
 natra_inline __u32 natra_told_len(__u32 len, __u32 wire_len)
 {

@@ -9,7 +9,7 @@ int cmd_status(struct call *call)
 	struct settings settings;
 	int r;
 
-	/* A key that is wrong fails each ADD. */
+	/* A wrong key in the configuration would make each ADD fail. */
 	r = settings_read(&settings, &call->conf, call->n, &call->failure);
 	if (r == 0)
 		r = bandwidth_read(&settings, &call->conf, call->n,

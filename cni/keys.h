@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The keys of the network configuration that are natra's: for the plugin, which
- * reads them, and for the installer, which writes them. README.md and natra-cni(8)
- * have the same table. */
+/* natra's own keys of the network configuration. The plugin reads them and the
+ * installer writes them. README.md and natra-cni(8) have the same table. */
 #pragma once
 
-/* Each with the function of settings.c that reads it. */
+/* Lists each key with the function of settings.c that reads it. */
 #define CONF_KEYS(X)                                                           \
 	X(attachMode, read_attach_mode)                                        \
 	X(edtPacing, read_edt_pacing)                                          \
@@ -22,7 +21,7 @@
 	X(logFile, check_log_file)                                             \
 	X(logLevel, check_log_level)
 
-/* Those that upstream's bandwidth plugin has, too; see bandwidth.c. */
+/* Lists the keys that upstream's bandwidth plugin has, too; see bandwidth.c. */
 #define LIMIT_KEYS(X)                                                          \
 	X(ingressRate)                                                         \
 	X(ingressBurst)                                                        \

@@ -21,7 +21,8 @@ struct site {
 	struct entries *entries;
 };
 
-/* -ENOENT without an error text: it is not pinned. */
+/* Asks the kernel about the half's TCX link. Returns -ENOENT without an error
+ * text if the link is not pinned. */
 static int ask_link(struct natra *n, const struct pin_gen *gen, enum half half,
 		    struct bpf_link_info *ret_info)
 {
@@ -224,7 +225,8 @@ int check_limits(struct natra *n, const struct pin_gen *gen)
 		return r;
 	for (int i = 0; i < HALF_MAX; i++) {
 		enum half half = (enum half)i;
-		/* Not what this build would derive: another build set it. */
+		/* The record has what was last set. This build may derive other
+		 * limits from the same policy than the build that set them. */
 		const struct natra_limits *want = &gen->meta.limits[i];
 		struct natra_limits have;
 		cleanup_slot struct slot slot = SLOT_INIT;
@@ -277,7 +279,7 @@ int check_has_link(struct natra *n, const struct pin_gen *gen)
 	return 0;
 }
 
-/* In the namespace of the seat. */
+/* Sets seat->exists. Runs in the network namespace of the seat. */
 static int look_at_seat(void *arg)
 {
 	struct netns_seat *seat = arg;

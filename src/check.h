@@ -17,16 +17,18 @@ int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd);
 int check_limits(struct natra *n, const struct pin_gen *gen);
 
 /*
- * Whether the interface of a record exists: 1, it is there, whatever else is
- * wrong; 0, it is no more. That of the pod; or, if natra has something on the host
- * side only, that one: a veth goes with its peer.
+ * Returns 1 if the interface of a record exists, whatever else is wrong, and 0
+ * if it does not exist any more. It looks at the pod's interface; but if natra
+ * has something on the host side only, at the host's: a veth goes with its
+ * peer.
  */
 int check_exists(struct natra *n, const struct pin_gen *gen);
 
 /*
- * The same in two steps, for a walk over many. A TCX link that is attached tells
- * that there is an interface (1), even in a namespace that nobody finds. Otherwise
- * (0) its seat has to be looked at, see netns_index.h.
+ * These two do the same in two steps, for a walk over many records.
+ * check_has_link returns 1 if a TCX link is attached, which tells that there is
+ * an interface, even in a namespace that nobody finds. Otherwise it returns 0,
+ * and the seat that check_seat returns has to be looked at, see netns_index.h.
  */
 int check_has_link(struct natra *n, const struct pin_gen *gen);
 struct netns_seat check_seat(const struct pin_gen *gen);

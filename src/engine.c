@@ -67,7 +67,8 @@ static int find_slot(struct natra *n, const struct engine *e,
 	return r;
 }
 
-/* What cannot be understood is left to whom it belongs. */
+/* Turns -ESTALE into 0 and logs the error text: maps of an unknown layout are
+ * left to the natra that they belong to. */
 static int pass_over(struct natra *n, int r)
 {
 	if (r != -ESTALE)
@@ -433,11 +434,12 @@ static int sweep_bank(struct natra *n, const char *path,
 static int sweep_old_bank(struct natra *n, const char *path,
 			  const struct owners *owners)
 {
-	(void)owners; /* whose slots they are is unknown, see below */
+	(void)owners; /* owners of slots are unknown, see below */
 	return bank_remove_old(n, path);
 }
 
-/* Calls fn for each bank of an engine. */
+/* Calls fn for each bank of an engine, until it returns something other than
+ * 0. */
 static int foreach_bank(struct natra *n, const char *path,
 			int (*fn)(struct natra *n, const char *path,
 				  const struct owners *owners),
@@ -465,7 +467,8 @@ struct old_records {
 	uint32_t abi;
 };
 
-/* 1: the record is of that ABI, or may be. */
+/* Returns 1 if the record is of that ABI or cannot be understood, so that it
+ * may be. */
 static int is_of_abi(void *arg, struct pin_gen *gen)
 {
 	const struct old_records *records = arg;
@@ -481,13 +484,14 @@ static int has_abi(void *arg, const char *path)
 }
 
 /*
- * An engine of an older ABI, which is locked. Which of its slots are taken is in
- * records whose layout this natra does not know, so it goes as a whole, when no
- * record of that ABI is left. That is safe: every natra pins an attachment's
- * record first, then locks the engine, and takes a slot under that lock. Who has
- * a slot therefore has a record, which is found here. Who has pinned his record
- * after this looked for it has no slot yet: he waits for the lock, and then
- * finds the directory gone and makes a new one.
+ * Removes an engine of an older ABI, which the caller has locked. Which of its
+ * slots are taken is in records whose layout this natra does not know, so the
+ * engine goes as a whole, when no record of that ABI is left. That is safe:
+ * every natra pins an attachment's record first, then locks the engine, and
+ * takes a slot under that lock. A process that has a slot therefore has a
+ * record, which is found here. A process that has pinned its record after this
+ * function looked for it has no slot yet: it waits for the lock, and then finds
+ * the directory gone and makes a new one.
  */
 static int remove_old_engine(struct natra *n, const char *path, uint32_t abi)
 {

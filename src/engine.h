@@ -27,7 +27,7 @@ struct engine {
 	int programs_fd; /* program array with one entry */
 	int configs_fd;
 	int states_fd;
-	int object_fd;  /* array of one: the id of the program's BPF object */
+	int object_fd;  /* array of one entry: engine_object() of the program */
 	int subnets_fd; /* -1: it serves attachments without any */
 };
 
@@ -40,26 +40,27 @@ struct engine {
 void engine_close(struct engine *engine);
 #define cleanup_engine __attribute__((cleanup(engine_close)))
 
-/* What the program of a half has to be, from its record. */
+/* Returns the options of the program that a half needs, from its record. */
 struct program_options engine_options(const struct meta *meta, enum half half,
 				      const struct subnets *subnets);
 
-/* Of the engine for these options. */
+/* Returns the id of the engine for these options. */
 uint64_t engine_id(const struct program_options *options);
 
-/* Of the BPF object in this build. */
+/* Returns the id of the BPF object that is compiled into this build. */
 uint64_t engine_object(void);
 
-/* True if bank 0 of this engine is pinned: the kernel has taken its program before,
- * and need not be asked. False does not mean that there is no bank: others stay when
- * bank 0 has been removed. */
+/* Returns true if bank 0 of this engine is pinned: the kernel has accepted its
+ * program before and need not be asked again. False does not mean that the
+ * engine has no bank: others stay when bank 0 has been removed. */
 bool engine_is_loaded(struct natra *n, const struct program_options *options);
 
 /* Loads a bank without pinning it; object_fd stays -1. */
 int engine_load(struct natra *n, const struct program_options *options,
 		uint32_t slots, struct engine *ret_engine);
 
-/* Loads this build's program for the maps of a bank; an owned descriptor. */
+/* Loads this build's program with the maps of a bank. The caller owns
+ * *ret_prog_fd. */
 int engine_load_program(struct natra *n, const struct program_options *options,
 			const struct engine *bank, int *ret_prog_fd);
 
@@ -75,17 +76,23 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
 		 const struct natra_limits *limits,
 		 struct program *ret_program);
 
-/* Whether the program of a half's slot is this build's. -ENOENT as below. */
+/* Sets *ret_current to whether the program of a half's slot is this build's.
+ * Returns -ENOENT like engine_open_slot. */
 int engine_is_current(struct natra *n, const struct meta_slot *slot,
 		      bool *ret_current);
 
-/* Makes it this build's, for all attachments of the bank: no packet is lost or
- * passed unjudged meanwhile, and the state of each slot stays. -ENOENT as below. */
+/*
+ * Replaces the program of the slot's bank by this build's, if it is another's,
+ * for all attachments of the bank: no packet is lost or passes unjudged
+ * meanwhile, and the state of each slot stays. Returns -ENOENT like
+ * engine_open_slot.
+ */
 int engine_renew(struct natra *n, const struct meta_slot *slot,
 		 const struct program_options *options);
 
-/* Opens what a half has; -ENOENT without an error text if it is not there or
- * has become another's; -ESTALE if its maps are not of this layout. */
+/* Opens a half's slot. Returns -ENOENT without an error text if the slot is not
+ * there or has become another attachment's, and -ESTALE if its maps are not of
+ * this layout. */
 int engine_open_slot(struct natra *n, const struct meta_slot *slot,
 		     struct slot *ret_slot);
 
@@ -93,8 +100,8 @@ int engine_open_slot(struct natra *n, const struct meta_slot *slot,
  * is gone is not missed. */
 int engine_leave(struct natra *n, const struct meta_slot *slot);
 
-/* Removes the banks that serve nobody; of an older ABI all, as soon as no record
- * of that ABI exists. Engines of a newer ABI stay. */
+/* Removes the banks that serve nobody. Banks of an older ABI are all removed as
+ * soon as no record of that ABI exists; engines of a newer ABI stay. */
 int engine_sweep(struct natra *n);
 
 /* The same, after freeing the slots that are in no record: somebody removed the

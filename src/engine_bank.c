@@ -23,7 +23,7 @@ void engine_close(struct engine *engine)
 	*engine = (struct engine)ENGINE_INIT;
 }
 
-/* Whether that is the size of a state with a sketch of some width. */
+/* Returns whether `size` is that of a state with a sketch of a legal width. */
 static bool is_state_size(uint32_t size)
 {
 	const uint32_t cells = NATRA_ROWS * sizeof(uint32_t);
@@ -34,7 +34,9 @@ static bool is_state_size(uint32_t size)
 	       width <= NATRA_SKETCH_WIDTH_MAX && (width & (width - 1)) == 0;
 }
 
-/* value_size 0: that of a state. *ret_entries may be NULL. */
+/* Checks that a pinned map has this type and size of values; value_size 0
+ * stands for the size of a state. *ret_entries gets the number of entries,
+ * unless it is NULL. Returns -ESTALE if it is another map. */
 static int check_map(struct natra *n, const char *path, const char *name,
 		     int fd, uint32_t type, uint32_t value_size,
 		     uint32_t *ret_entries)
@@ -58,10 +60,10 @@ static int check_map(struct natra *n, const char *path, const char *name,
 }
 
 /*
- * What is pinned under a bank's names may be anything: the kernel copies values
- * as long as the map says, and not as long as the struct that they are read
- * into. (The blocks of subnets are read from the pin of a generation, and
- * checked there.)
+ * Checks all maps of a bank, since somebody may have pinned anything under
+ * their names: the kernel copies as many bytes as the map's values have,
+ * whatever the size of the struct that they are read into. (The blocks of
+ * subnets are read from the pin of a generation, and checked there.)
  */
 static int check_bank(struct natra *n, const char *path, const struct engine *e)
 {
@@ -98,8 +100,9 @@ int bank_open(struct natra *n, const char *path, struct engine *e)
 	if (r == 0)
 		r = pin_open_object(n, path, subnets_name, &e->subnets_fd);
 	if (r == -ENOENT && e->object_fd >= 0)
-		r = 0; /* most have none */
-	/* Pinned last: with it, the bank is whole. */
+		r = 0; /* most banks have no map of subnets */
+	/* The array of programs is pinned last: if it is there, the bank is
+	 * whole. */
 	if (r == 0)
 		r = pin_open_object(n, path, programs_name, &e->programs_fd);
 	return r < 0 ? r : check_bank(n, path, e);
@@ -127,9 +130,10 @@ int bank_is_current(struct natra *n, const struct engine *e, bool *ret_current)
 }
 
 /*
- * One update of the array: a packet runs the program before or this one, never
- * none. A process that is killed before it has written the id leaves a program
- * that the next one changes again, which is harmless.
+ * Changes the program by one update of the array: a packet runs the old program
+ * or the new one, never none. A process that is killed before it has written
+ * the object's id leaves a program that the next process replaces once more,
+ * which is harmless.
  */
 int bank_renew(struct natra *n, const struct program_options *options,
 	       const struct engine *e)
@@ -165,7 +169,7 @@ int bank_make(struct natra *n, const struct program_options *options,
 {
 	int r;
 
-	/* Nobody's, but for what a killed process may have left. */
+	/* The directory can only hold what a killed process has left. */
 	r = pin_remove_dir(n, path);
 	if (r == 0)
 		r = engine_load(n, options, slots, e);
@@ -207,22 +211,25 @@ int bank_free_slot(struct natra *n, const struct engine *e, uint32_t index)
 }
 
 /*
- * Its program goes with the pins, not with the array that holds it: the kernel
- * keeps an array of programs for ever if somebody opens it by its id, as bpftool
- * does to list it, while it is being freed.
+ * Removes a bank's pins, and then its program from the array. The program must
+ * not wait for the end of the array: the kernel keeps an array of programs for
+ * ever if somebody opens it by its id, as bpftool does to list it, while it is
+ * being freed.
  */
 int bank_remove(struct natra *n, const char *path, const struct engine *e)
 {
 	const uint32_t zero = 0;
 	int r = pin_remove_dir(n, path);
 
-	/* Not before: nobody may find a bank without a program. */
+	/* This comes after the pins are gone: nobody may find a bank without a
+	 * program. */
 	if (r == 0 && e->programs_fd >= 0)
 		(void)bpf_map_delete_elem(e->programs_fd, &zero);
 	return r;
 }
 
-/* A bank of an older ABI, in which only the program's place is the same. */
+/* Removes a bank of an older ABI. Only the place of its program is the same as
+ * in this one. */
 int bank_remove_old(struct natra *n, const char *path)
 {
 	cleanup_engine struct engine e = ENGINE_INIT;

@@ -27,11 +27,9 @@ static enum natra_subnets subnets_kind(const struct program_options *options)
 	return options->subnets ? options->subnets->kind : NATRA_SUBNETS_NONE;
 }
 
-/*
- * Whether there are more CPU ids than stripes. Ids may have gaps, so the highest
- * one decides, which is the last number of "0-3,8-11\n". If it cannot be told,
- * CPUs share the stripes: that is right on every machine.
- */
+/* Returns whether there are more CPU ids than stripes. Ids may have gaps, so
+ * the highest one decides, which is the last number of "0-3,8-11\n". If it
+ * cannot be told, returns true: shared stripes are right on every machine. */
 static bool shares_stripes(void)
 {
 	cleanup_close int fd = open(POSSIBLE_CPUS, O_RDONLY | O_CLOEXEC);
@@ -49,7 +47,7 @@ static bool shares_stripes(void)
 	return strtoul(last, NULL, 10) >= NATRA_STRIPES;
 }
 
-/* What the verifier is told of. */
+/* Fills in the constants of the program, which the verifier knows. */
 static void fixed_of(const struct program_options *options,
 		     struct natra_fixed *ret)
 {
@@ -87,7 +85,8 @@ uint64_t engine_object(void)
 
 uint64_t engine_id(const struct program_options *options)
 {
-	/* The sizes are for who changes a struct and forgets the ABI. */
+	/* The sizes are here in case somebody changes a struct and forgets to
+	 * raise NATRA_PIN_ABI. */
 	const uint32_t layout[] = {
 		NATRA_PIN_ABI,
 		options->kind,
@@ -148,7 +147,8 @@ static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
 	return r < 0 ? natra_fail(n, r, "prepare the map of subnets") : 0;
 }
 
-/* The maps of a bank, or new ones. */
+/* Lets the program use the maps of `bank`, or sizes new ones if that is
+ * NULL. */
 static int prepare_maps(struct natra *n, struct natra_bpf *skel,
 			const struct program_options *options, uint32_t slots,
 			const struct engine *bank)
@@ -232,10 +232,8 @@ static struct natra_bpf *open_skeleton(void)
 #endif
 }
 
-/*
- * The program for these options, with the maps of `bank` or, if that is NULL,
- * with new ones; *e gets the map of subnets that was made.
- */
+/* Loads the program for these options, with the maps of `bank` or, if that is
+ * NULL, with new ones. If a map of subnets is made, *e gets it. */
 static int load(struct natra *n, const struct program_options *options,
 		uint32_t slots, const struct engine *bank, struct engine *e,
 		struct natra_bpf **ret_skel, struct bpf_program **ret_program)
@@ -288,7 +286,7 @@ int engine_load_program(struct natra *n, const struct program_options *options,
 			const struct engine *bank, int *ret_prog_fd)
 {
 	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
-	/* Stays as it is: the map of subnets is the bank's. */
+	/* Nothing is put into this: the map of subnets is the bank's. */
 	cleanup_engine struct engine made = ENGINE_INIT;
 	struct bpf_program *program;
 	LIBBPF_LOG_SCOPE(n);

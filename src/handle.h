@@ -8,11 +8,11 @@
 #define HANDLE_ERROR_MAX 512
 
 struct natra {
-	char *bpffs; /* NULL: not looked for yet, see place.h */
+	char *bpffs; /* NULL until place_find() has found it */
 	natra_log_fn log_fn;
 	void *log_arg;
 	bool keep_programs;
-	struct netns_index *netns_index; /* while gc walks; else NULL */
+	struct netns_index *netns_index; /* set during natra_gc only */
 	char error[HANDLE_ERROR_MAX];
 };
 
@@ -27,8 +27,8 @@ __attribute__((format(printf, 3, 4))) int natra_fail(struct natra *n, int r,
 __attribute__((format(printf, 3, 4))) int natra_refuse(struct natra *n, int r,
 						       const char *format, ...);
 
-/* What a public function returns: after success there is no error text, of
- * nothing that was tried on the way. Anything but 0 is handed on. */
+/* Returns r, the result of a public function. If it is 0, clears the error
+ * text, which may tell of something that was tried on the way and failed. */
 int natra_done(struct natra *n, int r);
 
 __attribute__((format(printf, 3, 4))) void

@@ -18,7 +18,8 @@ static const char *const names[KERNEL_PART_MAX] = {
 	[KERNEL_SET_TSTAMP] = "bpf_skb_set_tstamp (Linux 5.18)",
 };
 
-/* The instructions to try: a call of the helper, or an instruction itself. */
+/* The instruction that is tried for each part: a call of the helper, or the
+ * instruction itself. */
 static const struct bpf_insn tried[KERNEL_PART_MAX] = {
 	[KERNEL_ECN] = {.code = BPF_JMP | BPF_CALL,
 			.imm = BPF_FUNC_skb_ecn_set_ce},
@@ -34,10 +35,12 @@ static const struct bpf_insn tried[KERNEL_PART_MAX] = {
 };
 
 /*
- * A program that no kernel takes, so that none has to be compiled and removed
- * again. The verifier says -EINVAL of an instruction or helper that it does not
- * know, and -EACCES of a register that is read before it is set, which is what
- * it finds next: there, or as an operand of the instruction.
+ * Tries an instruction in a program that no kernel accepts, so that none has to
+ * be compiled and removed again. Returns 1 if the kernel knows the instruction,
+ * 0 if not, or -errno. The verifier returns -EINVAL for an instruction or
+ * helper that it does not know, and otherwise -EACCES for a register that is
+ * read before it is set: in the instruction that comes next, or as an operand
+ * of the tried one.
  */
 static int try_instruction(const struct bpf_insn *insn)
 {

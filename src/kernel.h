@@ -9,31 +9,30 @@
 #include "handle.h"
 
 enum kernel_part {
-	KERNEL_ECN,          /* for the mark on packets over the rate */
-	KERNEL_COARSE_CLOCK, /* for the clock of most packets */
-	KERNEL_ATOMICS,      /* for buckets that all CPUs share */
-	KERNEL_NETNS_COOKIE, /* for telling namespaces apart */
-	KERNEL_REQUIRED, /* the number of those before, which are required */
+	KERNEL_ECN,          /* to mark packets over the rate */
+	KERNEL_COARSE_CLOCK, /* the clock that most packets need */
+	KERNEL_ATOMICS,      /* for the buckets, which CPUs share */
+	KERNEL_NETNS_COOKIE, /* to tell namespaces apart */
+	KERNEL_REQUIRED,     /* the number of parts above, which are required */
 	KERNEL_SET_TSTAMP = KERNEL_REQUIRED, /* for departure times */
 	KERNEL_PART_MAX
 };
 
-/* 1: this kernel has it; 0: it lacks it; or what kept us from trying, as -errno
- * and without an error text. Takes 20 us. */
+/* Returns 1 if this kernel has the part, 0 if it lacks it, or -errno, without
+ * an error text, if it could not be tried. It takes 20 us. */
 int kernel_has(enum kernel_part part);
 
-/* -EOPNOTSUPP if the kernel lacks this part, which the error text then names; 0
- * if it has it or does not tell. */
+/* Returns -EOPNOTSUPP if the kernel lacks this part, which the error text then
+ * names; 0 if the kernel has it or does not tell. */
 int kernel_require(struct natra *n, enum kernel_part part);
 
-/* The same for all parts that are required; the text names all that is lacking. */
+/* Does the same for all required parts; the error text names all that are
+ * lacking. */
 int kernel_require_all(struct natra *n);
 
-/*
- * What to return for an operation that failed with `error`: -EOPNOTSUPP if the
- * kernel lacks something that is required, which the error text then names, else
- * `error`, whose text stays.
- */
+/* Returns what an operation that failed with `error` should return: -EOPNOTSUPP
+ * if the kernel lacks a required part, which the error text then names, else
+ * `error`, whose text stays. */
 int kernel_blame(struct natra *n, int error);
 
 #endif

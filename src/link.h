@@ -17,7 +17,7 @@ struct link_info {
 	uint32_t peer_ifindex; /* IFLA_LINK, 0 if there is none */
 	int peer_nsid;         /* IFLA_LINK_NETNSID, -1 if there is none */
 	uint32_t gso_max_segs; /* of a packet that a local socket makes */
-	uint32_t tx_queues;    /* allocated; the driver may use less */
+	uint32_t tx_queues;    /* allocated ones; the driver may use less */
 };
 
 /* By name in the namespace of `nl`; -ENODEV if there is none. */
@@ -28,8 +28,8 @@ int link_by_name(struct natra *n, struct netlink *nl, const char *ifname,
 int link_by_index(struct netlink *nl, uint32_t ifindex,
 		  struct link_info *ret_link);
 
-/* -EOPNOTSUPP, with an error text, if its packets begin with neither an Ethernet
- * header nor IP: none would be limited. */
+/* Returns -EOPNOTSUPP, with an error text, if the link's packets begin with
+ * neither an Ethernet header nor IP: none of them would be limited. */
 int link_check_type(struct natra *n, const struct link_info *link);
 
 /* For the connections that are made from now on; success if there is none. */

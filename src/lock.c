@@ -13,7 +13,8 @@
 #define LAST_PAUSE_MS  50U
 #define NS_PER_MS      1000000L
 
-/* 1: `fd` is still what `path` names; 0: that was removed meanwhile. */
+/* Returns 1 if `fd` is still what `path` names, 0 if that was removed
+ * meanwhile. */
 static int is_current(int fd, const char *path)
 {
 	struct stat by_fd, by_path;
@@ -32,7 +33,8 @@ static void pause_ms(unsigned int ms)
 	(void)nanosleep(&pause, NULL);
 }
 
-/* flock(2) has no timeout, and a library has no signals to end it with. */
+/* Locks `fd` within wait_ms, by trying again and again: flock(2) has no
+ * timeout, and a library cannot use signals to end it. */
 static int take(int fd, unsigned int wait_ms)
 {
 	const int operation =

@@ -103,8 +103,9 @@ bool meta_valid(struct meta *m)
 	return policy_check(&policy, error, sizeof(error)) == 0;
 }
 
-/* Records of ABI 2 have it where this one has: who detaches them gives the interface
- * back what it had. */
+/* Reads gso_segs out of a record of ABI 2, which has it where this ABI has:
+ * natra gives the interface its old value back when it detaches such a
+ * record. */
 static void read_gso_segs(struct meta *meta, const void *value, size_t size)
 {
 	const size_t offset = offsetof(struct meta, gso_segs);

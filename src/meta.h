@@ -86,15 +86,15 @@ struct meta {
 	char reason[META_REASON_MAX];
 	uint32_t subnets; /* enum natra_subnets */
 	uint32_t subnets_len;
-	uint32_t unshaped;  /* no programs: only a record, `reason` says why */
+	uint32_t unshaped;  /* nothing is attached, for `reason` */
 	uint32_t gso_segs;  /* see gso.h; 0: as it was */
-	uint32_t l2_halves; /* bit of a half: its packets begin with Ethernet */
+	uint32_t l2_halves; /* bit of a half: it has Ethernet headers */
 	uint32_t pad;
-	/* As they were last written to the slots: another build may derive other
-	 * numbers from the same policy. */
+	/* The limits that were last written to the slots: another build may
+	 * derive other numbers from the same policy. */
 	struct natra_limits limits[HALF_MAX];
-	/* 0. A field that is added here needs no new ABI if 0 means in it what
-	 * builds without the field do. */
+	/* All 0. A field may be added here without a new ABI if 0 in it means
+	 * what builds without the field do. */
 	uint8_t reserved[128];
 };
 
@@ -128,10 +128,10 @@ bool meta_has_hook(const struct meta *meta, bool on_host, enum meta_hook hook);
 bool meta_old_valid(struct meta *meta);
 
 /*
- * A record as it was pinned, by whoever. Returns the ABI that it says: *ret_meta
- * is valid if that is NATRA_PIN_ABI, has its first META_OLD_SIZE bytes (and of ABI 2
- * gso_segs) if it is
- * older, and is untouched if it is newer. 0: it is no record.
+ * Reads a record as it was pinned, by whatever build. Returns the ABI that the
+ * record names, or 0 if it is no record. *ret_meta is valid if that is
+ * NATRA_PIN_ABI; of an older ABI it has the first META_OLD_SIZE bytes, and of
+ * ABI 2 gso_segs, too; it is untouched if the ABI is newer.
  */
 uint32_t meta_read(const void *value, size_t size, struct meta *ret_meta);
 

@@ -296,7 +296,8 @@ static int read_pinned_subnets(struct natra *n, const struct pin_gen *gen,
 	return r;
 }
 
-/* Attach again with what is on record: a direction or the build is new. */
+/* Attaches again with what is on record, because a direction or the build is
+ * new. */
 static int reattach(struct natra *n, const struct pin_key *key,
 		    const struct pin_gen *gen,
 		    const struct natra_policy *policy)

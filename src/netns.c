@@ -266,7 +266,7 @@ int netns_find(const struct natra *n, const struct netns_id *id, int hint_fd,
 
 struct job {
 	int fd;
-	int type; /* of the namespace: CLONE_NEWNET, CLONE_NEWNS; 0: stay */
+	int type; /* CLONE_NEWNET or CLONE_NEWNS; 0: enter none */
 	int (*fn)(void *arg);
 	void *arg;
 	int enter_result;
@@ -277,7 +277,8 @@ static int enter(const struct job *job)
 {
 	if (!job->type)
 		return 0;
-	/* Threads share root and working directory, which go with the mounts. */
+	/* All threads share one root and working directory, and setns(2)
+	 * refuses to change the mount namespace of a thread while they do. */
 	if (job->type == CLONE_NEWNS && unshare(CLONE_FS) < 0)
 		return -errno;
 	if ((job->fd == NETNS_NEW ? unshare(job->type)
@@ -296,7 +297,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* -errno if there is no thread. */
+/* Runs a job on a thread and waits for it. Returns -errno if no thread could be
+ * started. */
 static int run_on_thread(struct job *job)
 {
 	sigset_t all, before;

@@ -18,27 +18,28 @@ struct netns_id {
  * caller's own. */
 int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd);
 
-/* Finds a live namespace by its id: hint_fd if not -1, the handle's index if it
- * has one, /run/netns, /proc. *ret_fd is -1 if it is the caller's own. -ENOENT,
- * without an error text: not found. */
+/* Finds a live namespace by its id: tries hint_fd if not -1, the handle's index
+ * if it has one, /run/netns, /proc. *ret_fd is -1 if it is the caller's own.
+ * Returns -ENOENT, without an error text, if it is not found. */
 int netns_find(const struct natra *n, const struct netns_id *id, int hint_fd,
 	       int *ret_fd);
 
-/* The namespace at `path`, if it has the inode number and, with the second, the
- * cookie of `id`; else -ENOENT. */
+/* Both open the namespace at `path` and return its descriptor if it has the
+ * inode number of `id`, and for netns_open_if also its cookie; else -ENOENT. */
 int netns_open_inode(const char *path, const struct netns_id *id);
 int netns_open_if(const char *path, const struct netns_id *id);
 
-/* A namespace, by one look at all paths that lead to one now; -ENOENT: none does. */
+/* Opens a namespace after one look at all paths that lead to any now. Returns
+ * -ENOENT if none leads to it. */
 int netns_scan(const struct netns_id *id);
 
-/* Calls cb for all in /run/netns, then for those of all processes, as long as it
- * returns -ENOENT; returns what cb returned last. */
+/* Calls cb for each namespace in /run/netns, then for those of all processes,
+ * as long as cb returns -ENOENT. Returns what cb returned last. */
 int netns_foreach_path(int (*cb)(void *arg, const char *path, uint64_t inode),
 		       void *arg);
 
-/* The inode number of a namespace (-1: of the caller's own), which no other has
- * while it lives. */
+/* Gets the inode number of a namespace (fd -1: the caller's own). No other
+ * namespace has the same number while this one lives. */
 int netns_inode(struct natra *n, int fd, uint64_t *ret_inode);
 
 /* The namespace that the calling thread is in. `fd` is a descriptor of it, or -1: to
@@ -54,8 +55,9 @@ int netns_self(int fd, struct netns_id *ret_id);
  */
 int netns_run(struct natra *n, int fd, int (*fn)(void *arg), void *arg);
 
-/* The same in a mount namespace, and on a thread that may go wherever it wants.
- * There is no error text. */
+/* netns_run_in_mounts does the same in a mount namespace; netns_run_apart in no
+ * other namespace, but on a thread that fn may move to any. Neither sets an
+ * error text. */
 int netns_run_in_mounts(int mnt_fd, int (*fn)(void *arg), void *arg);
 int netns_run_apart(int (*fn)(void *arg), void *arg);
 

@@ -17,11 +17,12 @@ struct place {
 };
 
 struct netns_index {
-	struct place *places; /* by inode */
+	struct place *places; /* sorted by inode */
 	size_t len;
 	size_t room;
-	struct netns_id own; /* the caller's, which /proc may hide */
-	/* Cookies of the namespaces that are gone: none is used again. */
+	struct netns_id own; /* the caller's own, which /proc may hide */
+	/* Cookies of the namespaces that are gone. The kernel never uses one
+	 * again. */
 	uint64_t *dead;
 	size_t dead_len;
 };
@@ -54,7 +55,7 @@ static int add_place(void *arg, const char *path, uint64_t inode)
 	if (!place->path)
 		return -ENOMEM;
 	index->len++;
-	return -ENOENT; /* go on */
+	return -ENOENT; /* netns_foreach_path goes on */
 }
 
 int netns_index_make(struct netns_index **ret_index)
@@ -89,7 +90,7 @@ void netns_index_free(struct netns_index **index)
 	*index = NULL;
 }
 
-/* The first of those with that inode number, or NULL. */
+/* Returns the first place with that inode number, or NULL. */
 static const struct place *first_place(const struct netns_index *index,
 				       uint64_t inode)
 {
@@ -116,7 +117,8 @@ open_first(const struct netns_index *index, const struct netns_id *id,
 	const struct place *end = index->places + index->len;
 	int r = -ENOENT;
 
-	/* Other paths are for when the process of the first one has ended. */
+	/* If the process of the first path has ended, another path may still
+	 * lead to the namespace. */
 	for (;
 	     r == -ENOENT && place && place < end && place->inode == id->inode;
 	     place++)
@@ -145,7 +147,7 @@ static void note_dead(struct netns_index *index, uint64_t cookie)
 	uint64_t *dead =
 		realloc(index->dead, (index->dead_len + 1) * sizeof(*dead));
 
-	/* Without: it is looked for again. */
+	/* Without memory it is not noted, and looked for again next time. */
 	if (!dead)
 		return;
 	index->dead = dead;
@@ -157,14 +159,16 @@ static bool is_own(const struct netns_index *index, const struct netns_id *id)
 	return id->inode == index->own.inode && id->cookie == index->own.cookie;
 }
 
-/* On a thread of its own. 1: it is in that namespace now; 0: that is gone. */
+/* Moves the calling thread, which serves nothing else, into a namespace.
+ * Returns 1 if it is there now, 0 if the namespace is gone. */
 static int go_to(const struct netns_index *index, const struct netns_id *id)
 {
 	cleanup_close int fd = open_first(index, id, netns_open_inode);
 	struct netns_id found;
 	int r;
 
-	/* Who had the paths to it has ended; a child of his may live there. */
+	/* All processes that the index knows in it have ended; but a child of
+	 * theirs, started since, may still live there. */
 	if (fd == -ENOENT && first_place(index, id->inode))
 		fd = netns_scan(id);
 	if (fd < 0)
@@ -175,7 +179,7 @@ static int go_to(const struct netns_index *index, const struct netns_id *id)
 	return r < 0 ? r : found.cookie == id->cookie;
 }
 
-/* 1: the interface is there. */
+/* Returns 1 if the interface of a seat exists, 0 if it is gone. */
 static int visit(struct netns_index *index, const struct netns_seat *seat)
 {
 	char name[IF_NAMESIZE];
@@ -200,7 +204,8 @@ static int visit_all(void *arg)
 {
 	const struct visits *visits = arg;
 
-	/* The thread's own first: to come back there takes CAP_SYS_ADMIN. */
+	/* The thread's own namespace is visited first, since to come back to it
+	 * takes CAP_SYS_ADMIN. */
 	for (int away = 0; away < 2; away++) {
 		for (size_t i = 0; i < visits->len; i++) {
 			struct netns_seat *seat = visits->seats[i];

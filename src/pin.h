@@ -31,8 +31,9 @@ struct pin_gen {
 	char path[PIN_PATH_MAX];
 	unsigned int number;
 	int meta_fd;
-	/* As found; 0: not to be understood. meta is valid if it is
-	 * NATRA_PIN_ABI, and what meta_read() says if it is older. */
+	/* The ABI that the record names; 0 if it cannot be understood. meta is
+	 * valid if it is NATRA_PIN_ABI; if it is older, meta has what
+	 * meta_read() says. */
 	uint32_t abi;
 	struct meta meta;
 };
@@ -70,17 +71,19 @@ void pin_unlock(struct pin_key *key);
 
 /*
  * Excludes other attachers to the interfaces of a network namespace (-1: the
- * caller's own), which must live until it is unlocked. By a directory that root
- * alone can open: the namespace itself any process in it can lock, for ever.
- * Mounts bpffs as pin_lock does. -EBUSY: it stayed locked.
+ * caller's own), which must live until it is unlocked. The lock is on a
+ * directory that root alone can open: the namespace itself could be locked for
+ * ever by any process in it. Mounts bpffs as pin_lock does. Returns -EBUSY if
+ * it stayed locked.
  */
 int pin_lock_netns(struct natra *n, int netns_fd, struct pin_key *ret_key);
 void pin_unlock_netns(struct pin_key *key);
 
-/* Removes the locks that killed processes left. */
+/* Removes the directories of locks on namespaces that killed processes left. */
 int pin_gc_netns(struct natra *n);
 
-/* The directory of an id, which need not exist. ret_path: PIN_PATH_MAX bytes. */
+/* Writes the path of an id's directory, which need not exist, to ret_path,
+ * which has PIN_PATH_MAX bytes. */
 int pin_key_path(struct natra *n, const char *id, char *ret_path);
 
 /* Removes the key's directory if it is empty; it must be locked. */
@@ -121,13 +124,14 @@ int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
 /* Unpins everything of a generation and removes its directory. */
 int pin_remove_gen(struct natra *n, const struct pin_gen *gen);
 
-/* Calls cb with the path of every key, or of every engine of whatever ABI. */
+/* Both call cb with the path of every key, or of every engine of whatever ABI,
+ * as long as it returns 0. */
 int pin_foreach_key(struct natra *n, int (*cb)(void *arg, const char *path),
 		    void *arg);
 int pin_foreach_engine(struct natra *n, int (*cb)(void *arg, const char *path),
 		       void *arg);
 
-/* The ABI that the path of an engine tells. */
+/* Returns the ABI that is in the path of an engine; 0 if it is no such path. */
 uint32_t pin_engine_abi(const char *path);
 
 /* Locks the directory of an engine, as pin_lock does that of a key. */

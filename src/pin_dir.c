@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The directories on bpffs: where they are, who may change them now, and walks over
- * them. What is pinned in them is the matter of pin.c. */
+/* The directories on bpffs: this file finds, locks and lists them. What is
+ * pinned in them is the matter of pin.c. */
 #include "pin.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static int too_long(struct natra *n)
 			    n->bpffs);
 }
 
-/* FNV-1a, 128 bits. */
+/* The name of the directory is the FNV-1a hash of the id, in 128 bits. */
 int pin_key_path(struct natra *n, const char *id, char *ret_path)
 {
 	const u128 prime = ((u128)1 << 88) + 0x13b;
@@ -62,14 +62,16 @@ int pin_key_path(struct natra *n, const char *id, char *ret_path)
 	len = snprintf(ret_path, PIN_PATH_MAX, "%s/%s/%016llx%016llx", n->bpffs,
 		       PIN_DIR, (unsigned long long)(h >> 64),
 		       (unsigned long long)h);
-	/* Room for "/<generation>/<half>_link" and "/<generation>/subnets". */
+	/* There must be room behind it for "/<generation>/<half>_link" and
+	 * "/<generation>/subnets". */
 	if (len + 64 > PIN_PATH_MAX)
 		return too_long(n);
 	return 0;
 }
 
-/* Another process may have used a directory between its mkdir and its lock. bpffs
- * counts subdirectories as links. */
+/* Returns whether a directory that this process has made is still new: another
+ * process may have used it between its mkdir and its lock. bpffs counts
+ * subdirectories as links, so an empty directory has two. */
 static bool is_unused(int dir_fd)
 {
 	struct stat st;
@@ -92,7 +94,8 @@ static int lock_path(struct natra *n, const char *path, bool create,
 			return -ENOENT;
 	} while (r == -EAGAIN);
 	if (r < 0) {
-		/* After -EBUSY it is the lock of who was faster. */
+		/* After -EBUSY the directory is in use by the process that
+		 * locked it first. */
 		if (made && r != -EBUSY)
 			(void)rmdir(path);
 		return r;
@@ -109,7 +112,8 @@ int pin_make_dir(struct natra *n, const char *path)
 	return 0;
 }
 
-/* Once: a second one would hide what is pinned in the first. */
+/* Mounts bpffs under a lock, so that only one process does: a second mount
+ * would hide what is pinned in the first. */
 static int mount_bpffs(struct natra *n)
 {
 	cleanup_close int fd = -1;
@@ -153,7 +157,8 @@ int pin_lock_path(struct natra *n, const char *path, struct pin_key *ret_key)
 	return lock_path(n, path, false, LOCK_NO_DEADLINE, ret_key);
 }
 
-/* Not too long: the key's path was not. */
+/* Writes the path of an engine's directory. It cannot be too long, since it is
+ * shorter than a key's path, which was checked. */
 static void engine_path(struct natra *n, uint64_t id, char *ret_path)
 {
 	(void)snprintf(ret_path, PIN_PATH_MAX,
@@ -190,8 +195,8 @@ int pin_lock_netns(struct natra *n, int netns_fd, struct pin_key *ret_key)
 
 void pin_unlock_netns(struct pin_key *key)
 {
-	/* Before it is unlocked: who waits for it sees that it is gone, and
-	 * makes another one. */
+	/* The directory is removed before it is unlocked: a process that waits
+	 * for the lock sees then that it is gone, and makes another one. */
 	if (key->lock_fd >= 0)
 		pin_remove_key(key);
 	pin_unlock(key);
@@ -217,11 +222,12 @@ void pin_remove_key(const struct pin_key *key)
 	(void)rmdir(key->path);
 }
 
-/* The ABI in the name of an engine's directory; 0: it is no such name. */
+/* Returns the ABI in the name of an engine's directory; 0 if it is no such
+ * name. */
 static uint32_t engine_abi(const char *name)
 {
 	const size_t prefix = sizeof(ENGINE_PREFIX) - 1;
-	unsigned long abi = 2; /* it had no number in its names */
+	unsigned long abi = 2; /* names of ABI 2 have no number */
 	const char *id;
 
 	if (strncmp(name, ENGINE_PREFIX, prefix) != 0)
@@ -241,7 +247,7 @@ uint32_t pin_engine_abi(const char *path)
 	return engine_abi(name ? name + 1 : path);
 }
 
-/* What the names of directories under natra's tell. */
+/* The kinds of directories below natra's, which their names tell. */
 enum dir_kind {
 	DIR_KEY,
 	DIR_ENGINE,

@@ -30,7 +30,8 @@ static bool is_denied(int r)
 	return r == -EACCES || r == -EPERM;
 }
 
-/* 1: this process is in the mount namespace of pid 1; 0: it is in another. */
+/* Returns 1 if this process is in the mount namespace of pid 1, 0 if it is in
+ * another one. */
 static int in_init_mounts(void)
 {
 	struct stat own, init;
@@ -41,8 +42,9 @@ static int in_init_mounts(void)
 	return own.st_ino == init.st_ino && own.st_dev == init.st_dev;
 }
 
-/* In a user namespace of a container there is no way to the node's bpffs, and
- * none is missed: what can be done with BPF there is its own. */
+/* Returns whether this process is in a user namespace other than the first. In
+ * that of a container there is no way to the node's bpffs, and none is missed:
+ * what can be done with BPF there is its own. */
 static bool in_user_namespace(void)
 {
 	struct stat st;
@@ -51,7 +53,8 @@ static bool in_user_namespace(void)
 	       st.st_ino != INIT_USERNS_NO;
 }
 
-/* The bpffs at `path`; false if none is mounted there. */
+/* Gets the device number of the bpffs at `path`; returns false if none is
+ * mounted there. */
 static bool find_bpffs(const char *path, dev_t *ret_dev)
 {
 	struct statfs fs;
@@ -71,7 +74,8 @@ static bool same_bpffs(const char *a, const char *b)
 	return find_bpffs(a, &a_dev) && find_bpffs(b, &b_dev) && a_dev == b_dev;
 }
 
-/* What is mounted, or is to be, at the place in this mount namespace. */
+/* What this mount namespace has at /sys/fs/bpf: the mount that the path is in,
+ * and the bpffs, if one is mounted there. */
 struct own_mount {
 	unsigned int mount_id;
 	dev_t dev; /* 0: it is no bpffs */
@@ -89,8 +93,8 @@ static struct own_mount look_at_own(void)
 	return own;
 }
 
-/* A line of mountinfo, "ID PARENT MAJOR:MINOR ROOT POINT ...": is it that very
- * mount, or the same bpffs? */
+/* Returns whether a line of mountinfo, "ID PARENT MAJOR:MINOR ROOT POINT ...",
+ * is of that very mount, or of the same bpffs at the same path. */
 static bool is_same_mount(const char *line, const struct own_mount *own)
 {
 	const char place[] = " " DEFAULT_BPFFS " ";
@@ -113,10 +117,9 @@ static bool is_same_mount(const char *line, const struct own_mount *own)
 		       own->dev;
 }
 
-/*
- * For who may not look into pid 1's namespaces, which takes CAP_SYS_PTRACE. 1:
- * pid 1 sees the same; 0: it does not.
- */
+/* Compares mounts where this process may not look into pid 1's namespaces,
+ * which takes CAP_SYS_PTRACE. Returns 1 if pid 1 sees the same at /sys/fs/bpf
+ * as this process, 0 if it does not. */
 static int is_in_init_mounts(void)
 {
 	const struct own_mount own = look_at_own();
@@ -167,7 +170,8 @@ static int choose(struct natra *n, const char **ret_path)
 		*ret_path = DEFAULT_BPFFS;
 		return 0;
 	}
-	/* Not -ENOENT, which would mean that nothing is attached. */
+	/* The error is not -ENOENT, which would mean that nothing is
+	 * attached. */
 	if (stat(INIT_BPFFS, &st) < 0)
 		return errno == ENOENT
 			       ? natra_refuse(n, -ENOTDIR,
@@ -192,12 +196,14 @@ int place_find(struct natra *n)
 	return n->bpffs ? 0 : natra_fail(n, -ENOMEM, "bpffs '%s'", path);
 }
 
-/* On a thread in the mount namespace of pid 1, whose root is its root. */
+/* Mounts bpffs at the directory of the descriptor. Runs on a thread in the
+ * mount namespace of pid 1, and with that namespace's root. */
 static int mount_here(void *arg)
 {
 	const int *place_fd = arg;
 
-	/* By the descriptor: pid 1 may have another root than its namespace. */
+	/* The descriptor is used and no path, because pid 1 may have another
+	 * root than its namespace. */
 	if (fchdir(*place_fd) < 0 ||
 	    mount("bpf", ".", "bpf", 0, MOUNT_OPTIONS) < 0)
 		return -errno;
@@ -213,7 +219,8 @@ int place_mount(struct natra *n)
 		if (mount("bpf", n->bpffs, "bpf", 0, MOUNT_OPTIONS) < 0)
 			r = -errno;
 	} else {
-		/* The kernel mounts nothing into another namespace. */
+		/* The kernel mounts nothing into another namespace than the
+		 * thread's own, so a thread has to enter it. */
 		place_fd = open(n->bpffs, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		mnt_fd = open(INIT_MNT, O_RDONLY | O_CLOEXEC);
 		r = place_fd < 0 || mnt_fd < 0

@@ -10,16 +10,16 @@
 
 #include "handle.h"
 
-/*
- * Sets n->bpffs. The first call looks, later ones do nothing. -EPERM: pid 1 has
- * another bpffs, or another place for it, that this process cannot reach.
- */
+/* Sets n->bpffs. The first call finds the place, later ones do nothing. Returns
+ * -EPERM if pid 1 has another bpffs, or another place for it, that this process
+ * cannot reach. */
 int place_find(struct natra *n);
 
 /* Mounts a bpffs at n->bpffs, in the mount namespace that the path leads to. */
 int place_mount(struct natra *n);
 
-/* A path below n->bpffs as pid 1 sees it, and with it everybody else. */
+/* Returns a path below n->bpffs in the form in which pid 1, and with it
+ * everybody else, sees it. */
 const char *place_public(const char *path);
 
 #endif

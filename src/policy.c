@@ -40,11 +40,12 @@ __extension__ typedef unsigned __int128 u128;
 #define RESERVE_DIVISOR    8
 #define MAX_RESERVE_NS     NS_PER_SEC
 
-/* See natra_cost_ns. That of 1 bit/s, in ns for a byte. */
+/* The multiplier of 1 bit/s, in ns for a byte; see natra_cost_ns. */
 #define MAX_MULT  (BITS_PER_BYTE * NS_PER_SEC)
 #define MAX_SHIFT 58
 
-/* Of a rate that is not 0, at least 1: 0 stands for a default. */
+/* Returns the bytes that a rate sends in a time; at least 1 if the rate is not
+ * 0, because 0 bytes stand for a default. */
 static uint64_t bytes_in(uint64_t rate_bits_per_sec, uint64_t ns)
 {
 	uint64_t bytes = (uint64_t)((u128)rate_bits_per_sec * ns / NS_PER_SEC /

@@ -33,7 +33,7 @@ bool policy_same_shape(const struct natra_policy *a,
  * none takes longer than 1/20 s to send; 0: as many as the kernel likes. */
 uint32_t policy_gso_segs(const struct natra_policy *policy);
 
-/* ns per byte of a rate; exact to 2^-21 from 1 bit/s to 1 Pbit/s. */
+/* Returns a rate as ns per byte, exact to 2^-21 from 1 bit/s to 1 Pbit/s. */
 struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes);
 
 /*

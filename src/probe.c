@@ -66,7 +66,8 @@ static const char *pacing(const struct natra_features *f)
 	return f->fq ? "fq can pace" : "no fq: mark and drop";
 }
 
-/* The error text of the handle is empty, or names what the kernel lacks. */
+/* Chooses what AUTO would do, and says why. The error text of the handle must
+ * be empty, or name what the kernel lacks. */
 static void choose(struct natra *n, struct natra_features *f)
 {
 	f->auto_mode =

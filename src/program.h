@@ -70,7 +70,7 @@ int program_make_subnets(struct natra *n, const struct subnets *subnets,
 /* Its blocks in order; the kind is not in it. */
 int program_read_subnets(struct natra *n, int fd, struct subnets *ret_subnets);
 
-/* Summed over the stripes. */
+/* Reads the counters of a slot, summed over the stripes. */
 int slot_counters(struct natra *n, const struct slot *slot,
 		  struct natra_counters *ret_counters);
 

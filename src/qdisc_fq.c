@@ -51,10 +51,11 @@ int qdisc_fq_present(struct natra *n, struct netlink *nl, uint32_t ifindex)
 }
 
 /*
- * An interface that has never been up has no root qdisc yet. When it comes up, the
- * kernel gives mq to a device with several transmit queues. Of a pod's interfaces
- * only physical ones and virtual functions (which have no kind) and tun are such
- * devices: a veth or macvlan may count several queues, but gets noqueue.
+ * Returns -EBUSY if the interface will get the qdisc mq. An interface that has
+ * never been up has no root qdisc yet. When it comes up, the kernel gives mq to
+ * a device with several transmit queues. Of a pod's interfaces only physical
+ * ones and virtual functions (which have no kind) and tun are such devices: a
+ * veth or macvlan may count several queues, but gets noqueue.
  */
 static int refuse_future_mq(struct natra *n, struct netlink *nl,
 			    uint32_t ifindex)
@@ -73,7 +74,7 @@ static int refuse_future_mq(struct natra *n, struct netlink *nl,
 			    link.tx_queues);
 }
 
-/* Success if fq may take the place of what is at the root. */
+/* Returns 0 if fq may take the place of the qdisc at the root, else -EBUSY. */
 static int check_root(struct natra *n, struct netlink *nl, uint32_t ifindex,
 		      const struct qdisc *root)
 {

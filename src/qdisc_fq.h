@@ -14,9 +14,10 @@
 #define QDISC_FQ_HANDLE 0x6e610000U /* "na" */
 
 /*
- * Puts fq in place of the kernel's default; success if natra's fq is there.
- * -EBUSY: somebody's own qdisc is there, or mq, the default of a device with
- * several transmit queues; -EOPNOTSUPP: this kernel has no fq.
+ * Puts fq in place of the kernel's default qdisc. Returns 0 also if natra's fq
+ * is there already; -EBUSY if somebody's own qdisc is there, or mq, the default
+ * of a device with several transmit queues; -EOPNOTSUPP if this kernel has no
+ * fq.
  */
 int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex);
 

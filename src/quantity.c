@@ -115,8 +115,9 @@ static int parse_suffix(const char *text, int *ret_ten, int *ret_two)
 	return -EINVAL;
 }
 
-/* digits * 10^ten * 2^two, rounded up; -ERANGE over 64 bits. *ret_below_one: it
- * was under 1, and not 0, before that. */
+/* Computes digits * 10^ten * 2^two, rounded up. Returns -ERANGE if that is over
+ * 64 bits. *ret_below_one tells whether the number was under 1, and not 0,
+ * before it was rounded. */
 static int scale(u128 digits, int ten, int two, uint64_t *ret,
 		 bool *ret_below_one)
 {
@@ -169,7 +170,8 @@ int natra_parse_rate(const char *text, uint64_t *ret_bits_per_sec)
 
 	if (r < 0)
 		return r;
-	/* "10m" is a hundredth of a bit/s, and was meant to be "10M". */
+	/* "10m" is a hundredth of a bit/s, but was most likely meant as
+	 * "10M". */
 	if (below_one || value < NATRA_RATE_MIN_BITS_PER_SEC ||
 	    value > NATRA_RATE_MAX_BITS_PER_SEC)
 		return -ERANGE;

@@ -46,7 +46,8 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 	info->pace_prog_id = m->half[HALF_PACE].prog_id;
 }
 
-/* Whether all its programs are this build's; what is gone is not. */
+/* Sets *ret_current to whether all programs of an attachment are this build's.
+ * A program that is gone is not. */
 static int read_current(struct natra *n, const struct pin_gen *gen,
 			bool *ret_current)
 {
@@ -269,7 +270,8 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	return natra_done(n, 0);
 }
 
-/* All attachments, read before anything is done with them. */
+/* An attachment, and where its interface has to be looked for. All of them are
+ * read before anything is done with them. */
 struct attachment {
 	struct natra_info info;
 	struct netns_seat seat;
@@ -279,7 +281,7 @@ struct attachments {
 	struct natra *n;
 	struct attachment *list;
 	size_t len;
-	bool skip_errors; /* what cannot be read is left out */
+	bool skip_errors; /* leave out what cannot be read */
 };
 
 static int add_attachment(struct attachments *all,
@@ -329,7 +331,8 @@ static int add_key(void *arg, const char *path)
 	return all->skip_errors ? 0 : r;
 }
 
-/* Whose interfaces exist, with one look at all namespaces. */
+/* Finds out which interfaces exist that no TCX link tells of, with one look at
+ * all namespaces. */
 static int look_at_seats(struct attachments *all, struct netns_index *index)
 {
 	cleanup_free struct netns_seat **seats =
@@ -355,8 +358,8 @@ static int compare_ids(const void *a, const void *b)
 		      ((const struct attachment *)b)->info.id);
 }
 
-/* All of them in the order of their ids. The index is made after they were read:
- * what is not in it is gone. */
+/* Reads all attachments and sorts them by their ids. The index is made after
+ * they were read, so that a namespace which is not in it is gone. */
 static int read_attachments(struct attachments *all,
 			    struct netns_index **ret_index)
 {
@@ -368,7 +371,7 @@ static int read_attachments(struct attachments *all,
 		return 0;
 	qsort(all->list, all->len, sizeof(all->list[0]), compare_ids);
 	r = netns_index_make(ret_index);
-	/* Without /proc there is none, and it may not be needed. */
+	/* Without /proc there is no index, but it may not be needed. */
 	if (r < 0 && r != -ENOENT)
 		return natra_fail(all->n, r, "look for network namespaces");
 	return look_at_seats(all, *ret_index);

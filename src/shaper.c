@@ -47,7 +47,8 @@ static bool paces_ingress(const struct natra_policy *policy)
 	       policy->ingress_rate_bits_per_sec;
 }
 
-/* Where a half's program goes, and what its packets begin with there. */
+/* Decides where a half's program goes, and notes whether packets begin with an
+ * Ethernet header there. */
 static void place_half(struct attempt *a, enum half half)
 {
 	struct meta *meta = &a->gen.meta;
@@ -147,7 +148,8 @@ static int attach_site(struct attempt *a, struct netlink *nl, bool on_host)
 	return r;
 }
 
-/* -EOPNOTSUPP if this kernel has no program that paces. Before fq is touched. */
+/* Returns -EOPNOTSUPP if this kernel cannot run a program that paces. This is
+ * asked before fq is touched. */
 static int can_pace(const struct attempt *a, enum half half)
 {
 	struct program_options options =
@@ -422,8 +424,9 @@ static int try_modes(struct natra *n, const struct pin_key *key,
 		natra_log(n, NATRA_LOG_INFO, "%s", why);
 		told = told || !is_tcx(order[i]) || hook_tcx_supported(n) != 0;
 	}
-	/* What would have been best tells more than what was tried last, and
-	 * that there is no TCX tells nothing of why clsact cannot. */
+	/* The error of the mode that would have been best tells more than that
+	 * of the last one; but that there is no TCX does not tell why clsact is
+	 * impossible. */
 	(void)str_copy(n->error, sizeof(n->error), error);
 	return r;
 }
@@ -435,7 +438,8 @@ static bool same_interface(const struct meta *meta, const struct scene *scene)
 	       meta->pod.netns_cookie == scene->pod_netns.cookie;
 }
 
-/* Whether this build's programs run on the maps that the halves have. */
+/* Returns whether this build's programs can run on the maps that the halves
+ * have. */
 static bool same_engines(const struct meta *meta, const struct subnets *subnets)
 {
 	for (int i = 0; i < HALF_MAX; i++) {

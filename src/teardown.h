@@ -13,7 +13,8 @@
 int teardown_gen(struct natra *n, const struct pin_gen *gen,
 		 const struct meta *keep, int hint_fd);
 
-/* All generations under a locked key but `except`, which may be NULL. */
+/* Removes all generations under a locked key but `except`, which may be
+ * NULL. */
 int teardown_key(struct natra *n, const struct pin_key *key,
 		 const struct pin_gen *except, int hint_fd);
 

@@ -17,12 +17,12 @@
  * independent. Processes may work on the same attachment at once: the library
  * locks it.
  *
- * State: all of it is pinned on bpffs, at the path of natra_open_opts, or else on
- * the one that pid 1 has at /sys/fs/bpf. To a process in another mount namespace,
- * such as `ip netns exec` makes, /sys/fs/bpf may be another directory: then it is
- * pid 1's all the same, by way of /proc/1/root, or calls fail with -EPERM if that
- * is out of reach and with -ENOTDIR if pid 1 has no such directory. Where there is
- * no bpffs yet, attaching mounts one.
+ * State: all of it is pinned on bpffs, at the path of natra_open_opts, or else
+ * on the one that pid 1 has at /sys/fs/bpf. To a process in another mount
+ * namespace, such as `ip netns exec` makes, /sys/fs/bpf may be another
+ * directory: then it is pid 1's all the same, by way of /proc/1/root, or calls
+ * fail with -EPERM if that is out of reach and with -ENOTDIR if pid 1 has no
+ * such directory. Where there is no bpffs yet, attaching mounts one.
  *
  * Privileges: CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; for interfaces in another
  * network namespace and to mount bpffs CAP_SYS_ADMIN, which implies the first
@@ -134,12 +134,12 @@ NATRA_API int natra_policy_check(struct natra *n,
  * @brief Shape an interface: create, or replace what `target` has.
  *
  * All or nothing: on any error interface and state are as before. A repeated
- * call with the same arguments succeeds and keeps counters, unless another build
- * with another layout of the maps made the attachment: then they begin again, see
- * natra_upgrade. Programs of others
- * on the same hooks still run, natra's in front of them. The log has a warning
- * of what is in front of natra's nevertheless, see natra_hook_entry, and of the
- * bandwidth plugin's limits that hold as well, see natra_find_leftovers.
+ * call with the same arguments succeeds and keeps counters, unless another
+ * build with another layout of the maps made the attachment: then they begin
+ * again, see natra_upgrade. Programs of others on the same hooks still run,
+ * natra's in front of them. The log has a warning of what is in front of
+ * natra's nevertheless, see natra_hook_entry, and of the bandwidth plugin's
+ * limits that hold as well, see natra_find_leftovers.
  *
  * Mode AUTO tries, with EDT AUTO or ON: TCX podside, clsact podside, TCX
  * hostside, clsact hostside; with EDT OFF: TCX podside, TCX hostside, clsact
@@ -168,9 +168,10 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 /**
  * @brief Change the limits of a live attachment, atomically for each packet.
  *
- * What packets took at the rate before is not waited for longer than horizon_ns
- * (egress with departure times), pace_limit_ns (ingress that is paced) or 100 ms
- * (where nothing is paced): a higher rate frees at once.
+ * What packets sent before the change took at the old rate delays later packets
+ * by no more than horizon_ns (egress with departure times), pace_limit_ns
+ * (ingress that is paced) or 100 ms (where nothing is paced): a higher rate
+ * frees at once.
  *
  * mode, edt, ingress_mode, sketch_width and the subnets of `policy` must be 0
  * or as attached. A direction that had no limit so far gets its programs now,
@@ -194,7 +195,7 @@ NATRA_API int natra_configure(struct natra *n, const char *id,
  * natra_attach does it, and the counters begin again. The limits are derived
  * anew from the policy on record. Succeeds if there is nothing to change.
  *
- * natra_attach with the arguments of before does the same.
+ * Calling natra_attach again with the same arguments does the same.
  *
  * @return 0; -EINVAL; -ENOENT not attached; -ENODEV the interface is gone;
  *         -EOPNOTSUPP it is `unshaped`; -ESTALE pinned by another ABI, of which

@@ -104,8 +104,8 @@ typedef void (*natra_log_fn)(void *arg, enum natra_log_level level,
 /** Options of natra_open. */
 struct natra_open_opts {
 	size_t sz;
-	/** A bpffs mount point, taken as it is; NULL for pid 1's "/sys/fs/bpf".
-	 *  Mounted if missing. */
+	/** Path of a bpffs mount point, used as it is given; NULL for pid 1's
+	 *  "/sys/fs/bpf". It is mounted if it is missing. */
 	const char *bpffs_path;
 	/** NULL: no log. */
 	natra_log_fn log_fn;
@@ -216,8 +216,9 @@ struct natra_info {
 	uint32_t egress_prog_id;
 	uint32_t pace_prog_id;
 	char pin_path[128]; /**< as pid 1 sees it, if bpffs_path was NULL */
-	/** What judges its packets is of this library's build; if not,
-	 *  natra_upgrade makes it so. False if `unshaped`. */
+	/** True if the programs that judge its packets are of this library's
+	 *  build; otherwise natra_upgrade makes them so. False if
+	 *  `unshaped`. */
 	bool program_is_current;
 };
 
@@ -238,10 +239,11 @@ struct natra_direction_stats {
 	struct natra_count dropped_horizon; /**< would have waited too long */
 	/** This direction has no rate, or the peer is exempt by its subnet. */
 	struct natra_count unlimited;
-	/** What the link itself depends on (ARP, IEEE 802.1X, LLDP, LACP, STP), as
-	 *  small flows or up to 4 kB in a second: passed and never charged. All else
-	 *  that is not IP counts like IP, each EtherType as one flow. Counted as
-	 *  `unlimited` in a direction that has no rate. */
+	/** Packets on which the link itself depends (ARP, IEEE 802.1X, LLDP,
+	 *  LACP, STP) that passed uncharged, as small flows or up to 4 kB in a
+	 *  second. All else that is not IP counts like IP, each EtherType as
+	 *  one flow. In a direction that has no rate all of them count as
+	 *  `unlimited`. */
 	struct natra_count other;
 	uint64_t delay_ns_sum; /**< asked of all packets paced */
 };
@@ -259,9 +261,9 @@ struct natra_stats {
 struct natra_flow {
 	uint8_t saddr[16];
 	uint8_t daddr[16];
-	/** Host order; 0 where the protocol has none. With ip_version 0 the
-	 *  EtherType; 1 stands for all frames of IEEE 802.3 that have a length
-	 *  there. */
+	/** In host order; 0 where the protocol has no ports. With ip_version 0
+	 *  it is the EtherType, and 1 stands for all frames of IEEE 802.3 that
+	 *  have a length in its place. */
 	uint16_t sport;
 	uint16_t dport;
 	uint8_t ip_version; /**< 4 or 6; 0: not IP, or not to be told */
@@ -307,8 +309,9 @@ struct natra_leftovers {
 struct natra_features {
 	size_t sz;
 	char kernel[65];
-	/** It has what natra needs; else `reason` names what it lacks. Each part
-	 *  is tried: the version tells little of a distribution's kernel. */
+	/** True if the kernel has what natra needs; else `reason` names what it
+	 *  lacks. Each part is tried: the version tells little of a
+	 *  distribution's kernel. */
 	bool kernel_ok;
 	bool bpf;   /**< programs can be loaded by this process */
 	bool bpffs; /**< a bpffs is mounted at the handle's path */
