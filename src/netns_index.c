@@ -167,8 +167,8 @@ static int go_to(const struct netns_index *index, const struct netns_id *id)
 	struct netns_id found;
 	int r;
 
-	/* All processes that the index knows in it have ended; but a child of
-	 * theirs, started since, may still live there. */
+	/* None of the index's paths leads there any more: their processes have
+	 * ended. But a child of theirs, started since, may still live there. */
 	if (fd == -ENOENT && first_place(index, id->inode))
 		fd = netns_scan(id);
 	if (fd < 0)

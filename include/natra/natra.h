@@ -363,9 +363,10 @@ NATRA_API int natra_foreach(struct natra *n,
  * process left. Otherwise also every attachment of that network whose id is
  * not in `keep`.
  *
- * Needs CAP_SYS_PTRACE where a network namespace has no file in /run/netns and only
- * processes with more capabilities than this one hold it: without, such a namespace
- * is not seen, and attachments by filters (clsact) in it are taken for gone.
+ * It needs CAP_SYS_PTRACE where a network namespace has no file in /run/netns
+ * and only processes with more capabilities than this one hold it: without,
+ * such a namespace is not seen, and attachments by filters (clsact) in it are
+ * taken for gone.
  *
  * @param keep         ids, NULL if keep_len is 0.
  * @param ret_removed  how many; may be NULL.

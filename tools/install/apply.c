@@ -20,7 +20,8 @@ static int changed(struct install *i, const char *path)
 	return install_fail(i, -EAGAIN, "%s: changes at the same time", path);
 }
 
-/* The list may be rewritten by its owner at any time, who knows no lock. */
+/* Returns -EAGAIN if the list that the plan was made from reads otherwise by
+ * now: its owner may rewrite it at any time, and knows no lock. */
 static int check_primary(struct install *i, const struct install_plan *plan)
 {
 	cleanup_text char *path = NULL, *text = NULL;
@@ -49,7 +50,8 @@ static int check_before(struct install *i, const struct dir *dir,
 		       : changed(i, change->path);
 }
 
-/* The directory of a change, made if it is to be written to. */
+/* Opens the subdirectory of a change, and makes it first if a file is to be
+ * written to it. */
 static int open_subdir(struct install *i, const struct install_change *change,
 		       struct dir *ret)
 {
@@ -96,13 +98,15 @@ static int apply_in_subdir(struct install *i,
 		return failed(i, r, change->path, "reached");
 	r = change->kind == INSTALL_WRITE ? write_file(i, &dir, change)
 					  : remove_file(i, &dir, change);
-	/* Not if somebody else has a file there; nor for good if it fails. */
+	/* This fails, as it should, while somebody else has a file there. If a
+	 * write failed, it removes the directory that was made for it. */
 	if (change->kind == INSTALL_REMOVE || r < 0)
 		(void)unlinkat(i->net.fd, change->subdir, AT_REMOVEDIR);
 	return r;
 }
 
-/* The other plugin that has the name is kept. */
+/* Installs natra's plugin. If another plugin has the name bandwidth, that one
+ * is kept under KEPT_NAME. */
 static int copy_plugin(struct install *i, const struct install_change *change)
 {
 	int r = 0;
@@ -151,7 +155,7 @@ static int apply_one(struct install *i, const struct install_change *change)
 					     : remove_file(i, dir, change);
 }
 
-/* In front of the first change of the configuration directory. */
+/* Prepares the configuration directory for its first change. */
 static int begin_net(struct install *i, const struct install_plan *plan)
 {
 	int r = check_primary(i, plan);

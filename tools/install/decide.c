@@ -6,14 +6,14 @@
 
 #include "text.h"
 
-/* Each returns what speaks against a way, for the caller to free; NULL: nothing
- * does. */
+/* Each of the functions against_*() returns what speaks against a way into the
+ * chain, as a text that the caller frees; NULL if nothing does. */
 
 static bool says_true(const struct list *list, const char *key)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(list->json, key);
 
-	/* libcni takes both. */
+	/* libcni accepts a boolean and a string. */
 	return cJSON_IsTrue(item) ||
 	       (cJSON_IsString(item) &&
 		strcasecmp(item->valuestring, "true") == 0);
@@ -43,7 +43,8 @@ static char *against_runtime(const struct install *i)
 	return NULL;
 }
 
-/* Against a list that would come first, before all others. */
+/* Returns what speaks against a list of natra's that would come before all
+ * others. */
 static char *against_first(const struct lists *lists, const struct list *first,
 			   const struct list *primary)
 {
@@ -91,7 +92,7 @@ static int refuse(struct install *i, enum install_mode mode, const char *why)
 			    install_mode_name(mode), why);
 }
 
-/* A list of the node has natra in it already. */
+/* Decides for a node of which a list has natra in it already. */
 static int decide_present(struct install *i, const struct list *primary,
 			  struct choice *ret)
 {
@@ -144,7 +145,8 @@ int decide(struct install *i, const struct lists *lists,
 		return decide_auto(i, lists, primary, ret);
 	if (mode == INSTALL_DROPIN) {
 		why = against_dropin(primary);
-		/* Who asks for it may know more than could be found out. */
+		/* The user who asks for this mode may know more of the runtime
+		 * than could be found out. */
 		if (!why && i->runtimes.known)
 			why = against_runtime(i);
 	} else {

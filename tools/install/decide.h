@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which way into the chain, and what speaks against the others. */
+/* Decides by which way natra gets into the chain, and tells what speaks against
+ * the others. */
 #pragma once
 
 #include "lists.h"
@@ -9,6 +10,6 @@ struct choice {
 	char *reason;           /* the caller frees it */
 };
 
-/* -EOPNOTSUPP: none without harm. */
+/* Returns -EOPNOTSUPP if no way is without harm. */
 int decide(struct install *i, const struct lists *lists,
 	   const struct list *primary, struct choice *ret);

@@ -35,7 +35,7 @@ int dir_open_path(int root_fd, const char *path, int flags)
 	};
 	long fd;
 
-	/* Not to wait for the other end of a FIFO. */
+	/* Without this flag, opening a FIFO would wait for its other end. */
 	if (!(flags & O_PATH))
 		how.flags |= O_NONBLOCK;
 	fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
@@ -187,7 +187,7 @@ static int copy_all(int fd, int from_fd)
 	}
 }
 
-/* A descriptor. */
+/* Creates the temporary file anew. Returns its descriptor, or -errno. */
 static int create_temporary(const struct dir *dir)
 {
 	int fd;
@@ -203,7 +203,7 @@ static int sync_dir(const struct dir *dir)
 	return fsync(dir->fd) < 0 ? -errno : 0;
 }
 
-/* `text` NULL: the file's content. */
+/* Writes the text, or the content of the file from_fd if `text` is NULL. */
 static int fill(int fd, const char *text, int from_fd)
 {
 	int r = text ? write_all(fd, text, strlen(text))
@@ -211,7 +211,7 @@ static int fill(int fd, const char *text, int from_fd)
 
 	if (r < 0)
 		return r;
-	/* Whatever the umask is. */
+	/* The mode is set here, so that it does not depend on the umask. */
 	if (fchmod(fd, text ? 0600 : 0755) < 0 || fsync(fd) < 0)
 		return -errno;
 	return 0;
@@ -248,12 +248,13 @@ int dir_keep(const struct dir *dir, const char *from, const char *to)
 {
 	int r;
 
-	/* link() does not replace, rename() does. */
+	/* linkat() does not replace a file, but renameat() does. */
 	(void)unlinkat(dir->fd, DIR_TEMPORARY, 0);
 	if (linkat(dir->fd, from, dir->fd, DIR_TEMPORARY, 0) < 0)
 		return -errno;
 	r = dir_rename(dir, DIR_TEMPORARY, to);
-	/* It does nothing between two names of one file. */
+	/* renameat() does nothing between two names of the same file, and then
+	 * the temporary name is still there. */
 	(void)unlinkat(dir->fd, DIR_TEMPORARY, 0);
 	return r;
 }
@@ -272,8 +273,9 @@ int dir_remove(const struct dir *dir, const char *name)
 	return sync_dir(dir);
 }
 
-/* To take something away must not fail for want of room for the scratch file:
- * what goes is told to a watcher, too. */
+/* Returns whether errno says that there was no room for the scratch file. A
+ * removal must not fail for that, and needs no scratch file: a watcher is told
+ * of a removed file, too. */
 static bool needs_room(void)
 {
 	return errno == ENOSPC || errno == EDQUOT;
@@ -299,7 +301,8 @@ int dir_reload_end(const struct dir *dir)
 
 	if (fd < 0)
 		return needs_room() ? 0 : -errno;
-	/* Without room for it the removal alone has to do. */
+	/* If there is no room for the text, the removal of the file has to
+	 * do. */
 	(void)write_all(fd, text, sizeof(text) - 1);
 	(void)close(fd);
 	return dir_remove(dir, DIR_SCRATCH);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Directories that the runtime, its network plugins and natra share: natra's own
- * files in them appear, change and go whole. */
+/* Directories that the runtime, its network plugins and natra share. natra's
+ * own files in them appear, change and go as a whole. */
 #pragma once
 
 #include <dirent.h>
@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Names of natra's own that no runtime reads. Only who has the directory's lock
- * makes them, so that one that is there was left by a killed process. */
+/* Names of natra's own files that no runtime reads. Only the holder of the
+ * directory's lock makes them, so a file that is there before was left by a
+ * killed process. */
 #define DIR_TEMPORARY ".natra-install.tmp"
 #define DIR_SCRATCH   ".natra-install.reload"
 
@@ -26,37 +27,46 @@ struct dir {
 void dir_close(struct dir *dir);
 #define cleanup_dir __attribute__((cleanup(dir_close)))
 
-/* A path below the descriptor of a root: symbolic links stay below it, too. A
- * descriptor, or -errno. */
+/* Both open a path below the directory root_fd; symbolic links stay below it,
+ * too. dir_open_path returns a descriptor, or -errno. */
 int dir_open_path(int root_fd, const char *path, int flags);
 int dir_open(struct dir *dir, int root_fd, const char *path);
-/* One that is natra's own: -ELOOP or -ENOTDIR for a symbolic link. */
+/* Opens a subdirectory that is natra's own. Returns -ELOOP or -ENOTDIR if it is
+ * a symbolic link. */
 int dir_open_below(struct dir *dir, const struct dir *parent, const char *name);
-/* -EBUSY: another one has it for 10 s. Let go when the descriptor closes. */
+/* Locks a directory until its descriptor is closed. Returns -EBUSY if another
+ * process held the lock for 10 s. */
 int dir_lock(const struct dir *dir);
 bool dir_same(const struct dir *a, const struct dir *b);
 
-/* The caller frees the text. -EINVAL: not a text; -EFBIG: over 1 MiB. */
+/* Reads a whole file; the caller frees the text. Returns -EINVAL if it is not a
+ * text, -EFBIG if it is over 1 MiB. */
 int dir_read_fd(int fd, char **ret_text);
-/* A regular file, not a symbolic link: -ELOOP. */
+/* Reads a regular file in the same way. Returns -ELOOP for a symbolic link. */
 int dir_read(const struct dir *dir, const char *name, char **ret_text);
 bool dir_has(const struct dir *dir, const char *name);
 bool dir_is_empty(const struct dir *dir);
-/* For readdir(), by a descriptor of its own; NULL with errno set. */
+/* Opens a directory for readdir(), with a descriptor of its own. Returns NULL,
+ * and sets errno, on an error. */
 DIR *dir_list(const struct dir *dir);
 
-/* These replace `name` in one step, and are on the disk when they return. */
+/* These two replace the file `name` in one step, which is on the disk when they
+ * return. */
 int dir_write(const struct dir *dir, const char *name, const char *text);
 int dir_copy(const struct dir *dir, const char *name, int from_fd);
-/* Also of a symbolic link, which is not followed. What `to` was is lost. */
+/* Gives a file the second name `to`; what had that name before is lost. A
+ * symbolic link is not followed. */
 int dir_keep(const struct dir *dir, const char *from, const char *to);
 int dir_rename(const struct dir *dir, const char *from, const char *to);
-/* 0 if it is not there. */
+/* Removes a file. Returns 0 also if it is not there. */
 int dir_remove(const struct dir *dir, const char *name);
 
-/* In front of the first change of a directory that a runtime watches, and behind
- * the last one. containerd looks again when a file is written or removed, but not
- * when one is created or renamed to its name, and never below a subdirectory. A
- * scratch file that is still there tells that this is owed. */
+/*
+ * Call these before the first change of a directory that a runtime watches, and
+ * after the last one, so that the runtime reads it again. containerd looks
+ * again when a file is written or removed, but not when one is created or
+ * renamed to its name, and never below a subdirectory. A scratch file that is
+ * still there tells that this is owed.
+ */
 int dir_reload_begin(const struct dir *dir);
 int dir_reload_end(const struct dir *dir);

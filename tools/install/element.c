@@ -67,7 +67,8 @@ char *element_file(const cJSON *conf)
 	char *json = cJSON_Print(element);
 	char *text = memory_new(strlen(json) * 2 + 2), *out = text;
 
-	/* All tabs are cJSON's layout: in a string they are escaped. */
+	/* All tabs come from cJSON's layout, since it escapes those in strings.
+	 * They become spaces. */
 	for (const char *in = json; *in; in++) {
 		if (*in == '\t' && in[-1] != ':')
 			*out++ = ' ';

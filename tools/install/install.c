@@ -46,7 +46,8 @@ int install_fail(struct install *i, int r, const char *format, ...)
 {
 	va_list args;
 
-	/* An argument may be the text of before. */
+	/* The old text is freed at the end, since an argument may be that
+	 * text. */
 	char *before = i->error;
 
 	va_start(args, format);
@@ -79,8 +80,8 @@ const char *install_mode_name(enum install_mode mode)
 	return names[mode];
 }
 
-/* The specification's rule, which keeps out "..", too: the name becomes that of
- * a directory. */
+/* Checks a name by the CNI specification's rule. It also keeps out "..", which
+ * matters because the name becomes that of a directory. */
 const char *install_check_network(const char *name)
 {
 	if (!isalnum((unsigned char)name[0]))

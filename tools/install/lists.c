@@ -101,8 +101,9 @@ static int read_list(struct install *i, const char *file, struct list *ret)
 		.is_chain = ends_in(file, ".conflist"),
 	};
 	fd = dir_open_path(i->root_fd, path, O_RDONLY);
-	/* A runtime stumbles over what cannot be read, too; what is gone by now
-	 * it does not see. */
+	/* A list that cannot be read is listed without a text, since a runtime
+	 * would fail at it, too. A runtime does not see a file that is gone by
+	 * now. */
 	r = fd < 0 ? fd : dir_read_fd(fd, &ret->text);
 	if (r < 0 && r != -ENOENT && r != -EINVAL && r != -ELOOP)
 		return install_fail(i, r, "%s: cannot be read: %s", path,
@@ -138,7 +139,8 @@ static bool same_elements(const struct list *copy, const struct list *primary)
 	return !wanted;
 }
 
-/* Whether a text is the begin of a copy: cut off, by whatever. */
+/* Returns whether a text is the beginning of a copy with natra's element, cut
+ * off for whatever reason. */
 static bool is_begin_of_copy(const char *text, const char *primary)
 {
 	static const char element[] = "{\"type\":\"natra\"";
@@ -152,7 +154,8 @@ static bool is_begin_of_copy(const char *text, const char *primary)
 		       len < sizeof(element) ? len : sizeof(element) - 1) == 0;
 }
 
-/* A copy that nobody marked: another installer of natra's, or a person. */
+/* Returns whether a list without the mark is a copy of another one with natra
+ * in it: another installer of natra's may have made it, or a person. */
 static bool is_derived(const struct lists *lists, const struct list *list)
 {
 	const char *file = list->file + strlen(LIST_PREFIX);
@@ -183,8 +186,8 @@ static void find_ours(struct lists *lists)
 	for (size_t i = 0; i < lists->len; i++) {
 		struct list *list = &lists->items[i];
 
-		/* Others copy lists with natra's element in it: the name and the
-		 * content tell together. */
+		/* The name alone does not tell, nor does the content: others
+		 * copy lists that have natra's element. */
 		list->is_ours = list->is_chain &&
 				begins_with(list->file, LIST_PREFIX) &&
 				(is_marked(list) || is_derived(lists, list));

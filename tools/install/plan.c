@@ -48,7 +48,7 @@ void plan_warn(struct install_plan *plan, const char *format, ...)
 	va_end(args);
 }
 
-/* NULL: the plan is full. */
+/* Adds a change to a plan. Returns NULL if the plan is full. */
 static struct install_change *add(struct install_plan *plan,
 				  enum install_kind kind, const char *dir,
 				  const char *subdir, const char *name)
@@ -111,7 +111,7 @@ static void each_subdir(const struct install *i,
 	while (entries && (entry = readdir(entries))) {
 		cleanup_dir struct dir dir = DIR_INIT;
 
-		/* Also leaves out "." and "..". */
+		/* This also leaves out "." and "..". */
 		if (!install_check_network(entry->d_name) &&
 		    (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
 		    dir_open_below(&dir, &i->net, entry->d_name) == 0)
@@ -129,8 +129,9 @@ struct visit {
 	bool keep;
 };
 
-/* A killed installer may also have left the directory of a drop-in that was not
- * there yet, or no more. What is no network's is somebody else's. */
+/* Plans to remove what a killed installer left in a subdirectory. That may also
+ * be the directory itself, empty because its drop-in was not there yet, or not
+ * any more. A directory that has no network's name is somebody else's. */
 static void visit_stale(void *arg, const struct dir *dir, const char *name)
 {
 	const struct visit *v = arg;
@@ -170,7 +171,7 @@ static bool wants_dropin(const struct visit *v, const char *name)
 		return false;
 	if (strcmp(name, v->network) == 0)
 		return v->keep;
-	/* A list that is just being written may be the network's. */
+	/* If a list is just being written, it may be this network's. */
 	return lists_primary(v->lists, name) || lists_partial(v->lists);
 }
 
@@ -211,8 +212,9 @@ bool plan_restore(const struct install *i, struct install_plan *plan)
 
 	if (!dir_has(&i->bin, KEPT_NAME))
 		return false;
-	/* Somebody may have put another one there since; or have removed natra's,
-	 * and then the one that was kept is the only one. */
+	/* If somebody has put another plugin there since, that one stays. If
+	 * somebody has removed natra's, the plugin that was kept is the only
+	 * one. */
 	other = dir_has(&i->bin, BANDWIDTH_NAME) &&
 		!plugin_is_natra(&i->bin, BANDWIDTH_NAME);
 	plan_bin(i, plan, other ? INSTALL_REMOVE : INSTALL_RESTORE,

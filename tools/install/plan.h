@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the two kinds of plan share. */
+/* What plans of an installation and of a removal share. */
 #pragma once
 
 #include "lists.h"
@@ -10,28 +10,32 @@ void plan_freep(struct install_plan **plan);
 
 __attribute__((format(printf, 2, 3))) void plan_warn(struct install_plan *plan,
 						     const char *format, ...);
-/* The texts are copied. What is over the limit is for the next plan. */
+/* These three add a change to a plan and copy the texts. If the plan is full,
+ * the change is left to the next plan. */
 void plan_bin(const struct install *i, struct install_plan *plan,
 	      enum install_kind kind, const char *name);
-/* `subdir` NULL: of the directory itself. */
+/* With `subdir` NULL the file is in the configuration directory itself. */
 void plan_write(const struct install *i, struct install_plan *plan,
 		const char *subdir, const char *name, const char *before,
 		const char *after);
 void plan_remove(const struct install *i, struct install_plan *plan,
 		 const char *subdir, const char *name, const char *before);
 
-/* What killed installers left. */
+/* Plans to remove what killed installers left. */
 void plan_stale(const struct install *i, struct install_plan *plan,
 		const struct lists *lists);
-/* natra's own lists but `but`, which may be NULL. */
+/* Plans to remove natra's own lists except `but`, which may be NULL. */
 void plan_remove_lists(const struct install *i, struct install_plan *plan,
 		       const struct lists *lists, const char *but);
-/* natra's drop-ins: of `network`, and of networks that certainly have no list; or
- * all if `lists` is NULL. With `keep` that of `network` stays. */
+/* Plans to remove natra's drop-ins: that of `network`, unless `keep` is set,
+ * and those of networks that certainly have no list. If `lists` is NULL, it
+ * removes all of them. */
 void plan_remove_dropins(const struct install *i, struct install_plan *plan,
 			 const struct lists *lists, const char *network,
 			 bool keep);
-/* Behind the changes of the configuration directory. */
+/* Plans to make the runtime read its directory again, if that is necessary.
+ * Call it after all changes of the configuration directory. */
 void plan_reload(const struct install *i, struct install_plan *plan);
-/* Brings back the bandwidth plugin that was kept, if there is one. */
+/* Plans to bring back the bandwidth plugin that was kept. Returns false if
+ * there is none. */
 bool plan_restore(const struct install *i, struct install_plan *plan);

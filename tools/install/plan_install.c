@@ -38,8 +38,9 @@ static int half_list(struct install *i, const struct list *partial,
 		i->net.path, i->request->network, partial->file);
 }
 
-/* Not every network plugin writes its list in one step: a list that is not JSON
- * may be one a moment later, and that of the network that is asked for. */
+/* Reads the lists and waits for one that is not JSON yet: not every network
+ * plugin writes its list in one step, so it may be JSON a moment later, and be
+ * that of the network that is asked for. */
 static int read_lists(struct install *i, struct lists *lists,
 		      const struct list **ret_primary)
 {
@@ -141,14 +142,16 @@ static int plan_plugin(struct install *i, struct install_plan *plan)
 	return 0;
 }
 
-/* Whether natra may write over this text of its own place. */
+/* Returns whether natra may overwrite this text, which has one of natra's
+ * names: it has natra's mark, or is the beginning of the new text. */
 static bool is_own_text(const char *text, const char *after)
 {
 	return strstr(text, ELEMENT_MARK) ||
 	       strncmp(after, text, strlen(text)) == 0;
 }
 
-/* `is_ours`: its content has told so already. */
+/* Plans to write a file, unless it already has the content `after`. `is_ours`
+ * tells that the present content has been found to be natra's. */
 static int plan_file(struct install *i, struct install_plan *plan,
 		     const struct dir *dir, const char *subdir,
 		     const char *name, const char *after, bool is_ours)
@@ -193,7 +196,8 @@ static char *name_of_copy(const struct list *primary)
 {
 	const char *dot = strrchr(primary->file, '.');
 
-	/* Of one plugin a list is made. */
+	/* The copy is a list, also if the original configures one plugin
+	 * only. */
 	return text_format("%s%.*s.conflist", LIST_PREFIX,
 			   (int)(dot - primary->file), primary->file);
 }
@@ -214,7 +218,7 @@ static char *copy_of(const struct install *i, const struct list *primary)
 	return splice_list(primary->text, element, at);
 }
 
-/* Looks at the copy as a runtime will. */
+/* Returns whether the copy is right, by reading it as a runtime will. */
 static bool is_good_copy(const char *text, const struct list *primary)
 {
 	cleanup_json cJSON *json = cJSON_ParseWithOpts(text, NULL, true);
@@ -296,7 +300,8 @@ static int make(struct install *i, struct install_plan *plan,
 	plan->primary_text = text_copy(primary->text);
 	warn(i, plan, lists, primary);
 	plan_stale(i, plan, lists);
-	/* A runtime drops a list whose plugin is missing. */
+	/* The plugin comes before the list, since a runtime drops a list of
+	 * which a plugin is missing. */
 	r = plan_plugin(i, plan);
 	if (r == 0)
 		r = plan_net(i, plan, lists, primary);

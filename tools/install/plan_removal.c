@@ -4,9 +4,9 @@
 #include "text.h"
 #include "use.h"
 
-/* Why the plugin under this name has to stay, for the caller to free; NULL: it
- * need not. A list or drop-in that names it is the network's, and no force breaks
- * that. */
+/* Returns why the plugin under this name has to stay, as a text that the caller
+ * frees; NULL if it can go. A list or drop-in that names it belongs to the
+ * network, and not even `force` breaks that. */
 static char *against_removal(const struct install *i,
 			     const struct install_plan *plan,
 			     const struct lists *lists, const char *name,
@@ -41,7 +41,8 @@ static void plan_natra(const struct install *i, struct install_plan *plan,
 		plan_bin(i, plan, INSTALL_REMOVE, PLUGIN_NAME);
 }
 
-/* What came before natra can remove the pods that natra has not limited, but
+/* Plans what to do about natra's plugin under the name bandwidth. The plugin
+ * that had the name before can remove the pods that natra has not limited, but
  * leaves what natra attached to the others. */
 static void plan_bandwidth(const struct install *i, struct install_plan *plan,
 			   const struct lists *lists, const char *in_use,

@@ -15,8 +15,9 @@
 #define DEFAULT_NET "/etc/cni/net.d"
 #define DEFAULT_BIN "/opt/cni/bin"
 
-/* In the order in which they are looked for: k3d is k3s in a container that has
- * the plugins beside the program, OpenShift has the default's directories, too. */
+/* The platforms in the order in which they are looked for: k3d is k3s in a
+ * container that has the plugins beside the program, and OpenShift also has the
+ * default directories. */
 static const struct platform platforms[] = {
 	{"k3s", K3S_NET, "/var/lib/rancher/k3s/data/cni", K3S_NET},
 	{"k3d", K3S_NET, "/bin", "/bin/k3s"},

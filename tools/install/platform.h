@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the distributions of Kubernetes have the runtime's directories. */
+/* Where the distributions of Kubernetes keep the runtime's directories. */
 #pragma once
 
 struct platform {
@@ -10,7 +10,8 @@ struct platform {
 		*sign; /* a path that tells this platform; NULL: the default */
 };
 
-/* NULL: there is none of this name. */
+/* Returns the platform of this name; NULL if there is none. */
 const struct platform *platform_find(const char *name);
-/* The first whose paths are there; never NULL. */
+/* Returns the first platform whose paths exist, else the default one; never
+ * NULL. */
 const struct platform *platform_in_use(int root_fd);

@@ -11,15 +11,17 @@
 #include "program.h"
 #include "text.h"
 
-/* Begins what the plugin tells who runs it by hand. */
+/* The text in the plugin by which it is known: with this it begins what it
+ * prints when somebody runs it by hand. */
 #define SIGN           "CNI plugin natra "
 #define CHUNK          65536
 #define PATH_MAX_BYTES 4096
 
-/* Code of an error object: the configuration is wrong. */
+/* The code by which an error object says that the configuration is wrong. */
 #define BAD_CONFIG 7
 
-/* At most `size` bytes from an offset, as many as there are; -errno. */
+/* Reads up to `size` bytes from an offset, fewer only at the end of the file.
+ * Returns their number, or -errno. */
 static ssize_t read_at(int fd, char *buffer, size_t size, off_t at)
 {
 	size_t len = 0;
@@ -102,7 +104,8 @@ bool plugin_is_installed(const struct install *i, const char *name)
 	       same_content(fd, i->plugin_fd);
 }
 
-/* Beside the running program; NULL: not known. */
+/* Returns the path of the plugin beside the running program; NULL if that is
+ * not known. */
 static char *beside(void)
 {
 	char path[PATH_MAX_BYTES];
@@ -135,7 +138,7 @@ static int find(struct install *i, char **ret_path)
 	return 0;
 }
 
-/* Runs the plugin with one command; its exit code. */
+/* Runs the plugin with one command. Returns its exit code, or -errno. */
 static int call(const struct install *i, const char *command, const char *conf,
 		char **ret_output)
 {
@@ -181,7 +184,8 @@ static bool takes_version(const struct install *i, const char *version)
 	return false;
 }
 
-/* What an error object says. */
+/* Looks at the error object that STATUS printed. Returns an error if the
+ * configuration is wrong; another reason is noted in i->plugin_status. */
 static int judge(struct install *i, const char *output)
 {
 	cleanup_json cJSON *error = cJSON_Parse(output);
@@ -214,7 +218,8 @@ int plugin_check(struct install *i, const char *version, const cJSON *element)
 			version);
 	cJSON_AddStringToObject(conf, "cniVersion", "1.1.0");
 	cJSON_AddStringToObject(conf, "name", "natra-install");
-	/* The log is about pods; but a file that is asked for is looked at. */
+	/* Nothing is logged, since the log is about pods; but if the
+	 * configuration names a log file, that is checked. */
 	if (!cJSON_GetObjectItem(conf, "logFile"))
 		cJSON_AddStringToObject(conf, "logFile", "");
 	text = cJSON_PrintUnformatted(conf);

@@ -26,7 +26,8 @@ static long now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A file of its own, so that a program which does not read cannot block. */
+/* Returns a descriptor of a new file with the input. It is no pipe, so that a
+ * program which does not read its input cannot block this one. */
 static int make_input(const char *input)
 {
 	int fd = memfd_create("natra-input", MFD_CLOEXEC);
@@ -47,7 +48,8 @@ static void run_child(int fd, const char *const *argv, const char *const *env,
 {
 	int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-	/* A script's interpreter opens the descriptor again. */
+	/* The descriptor stays open over exec, because the interpreter of a
+	 * script opens the script by it. */
 	if (fcntl(fd, F_SETFD, 0) < 0 || dup2(input_fd, STDIN_FILENO) < 0 ||
 	    dup2(output_fd, STDOUT_FILENO) < 0 ||
 	    (null_fd >= 0 && dup2(null_fd, STDERR_FILENO) < 0))
@@ -56,7 +58,8 @@ static void run_child(int fd, const char *const *argv, const char *const *env,
 	_exit(CANNOT_RUN);
 }
 
-/* Until there is something to read; -ETIMEDOUT. */
+/* Waits until there is something to read. Returns -ETIMEDOUT at the
+ * deadline. */
 static int wait_for(int fd, long deadline_ms)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -74,7 +77,8 @@ static int wait_for(int fd, long deadline_ms)
 	}
 }
 
-/* Up to the end of the output; -EFBIG: it is over OUTPUT_MAX. */
+/* Reads up to the end of the output. Returns -EFBIG if it is over
+ * OUTPUT_MAX. */
 static int collect(int fd, char *output, long deadline_ms)
 {
 	size_t len = 0;
@@ -85,7 +89,8 @@ static int collect(int fd, char *output, long deadline_ms)
 
 		if (r < 0)
 			return r;
-		/* The byte behind the limit tells that it was passed. */
+		/* One byte more than the limit is read, which tells that it was
+		 * passed. */
 		n = read(fd, output + len, OUTPUT_MAX + 1 - len);
 		if (n < 0 && errno != EINTR)
 			return -errno;
@@ -97,7 +102,8 @@ static int collect(int fd, char *output, long deadline_ms)
 	}
 }
 
-/* The program may stay when it has closed its output. */
+/* Waits until the program ends, which may still run after it has closed its
+ * output. */
 static int wait_for_end(pid_t pid, long deadline_ms)
 {
 	cleanup_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);

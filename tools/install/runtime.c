@@ -12,10 +12,11 @@
 #include "program.h"
 #include "text.h"
 
-/* libcni reads drop-ins from its 1.3.0 on. */
+/* A container runtime, and its first version that has libcni 1.3.0, which is
+ * the first libcni that reads drop-ins. */
 struct runtime {
 	const char *name;
-	unsigned long major, minor; /* the first that has that libcni */
+	unsigned long major, minor; /* of that first version */
 };
 
 static const struct runtime containerd = {"containerd", 2, 1};
@@ -38,8 +39,9 @@ static const struct {
 	{&crio, "/opt/bin/crio"},
 };
 
-/* The first word that begins as a version does, for containerd's output has a
- * module path with "/v2" in front of it. Where its digits begin; NULL: none. */
+/* Finds the first word that begins like a version. containerd's output has a
+ * module path with "/v2" in front of it, which is none. Returns where the
+ * version's digits begin; NULL if there is none. */
 static const char *find_version(const char *text, unsigned long *ret_major,
 				unsigned long *ret_minor)
 {
@@ -73,13 +75,15 @@ static bool add(struct runtimes *runtimes, const struct runtime *runtime,
 		return false;
 	reads = major > runtime->major ||
 		(major == runtime->major && minor >= runtime->minor);
-	/* Without what is about how it was built. */
+	/* What follows the digits is left out: it is about how the runtime was
+	 * built. */
 	found = text_format("%s %.*s", runtime->name,
 			    (int)strspn(version, "0123456789."), version);
 	runtimes->read_dropins =
 		reads && (!runtimes->known || runtimes->read_dropins);
 	runtimes->known = true;
-	/* /bin and /usr/bin are often the same. */
+	/* /bin and /usr/bin are often the same, so a runtime may be found
+	 * twice. */
 	if (runtimes->text && strstr(runtimes->text, found))
 		return true;
 	all = runtimes->text ? text_format("%s and %s", runtimes->text, found)

@@ -6,12 +6,13 @@
 
 struct runtimes {
 	bool known;        /* at least one was found */
-	bool read_dropins; /* all that were found do */
+	bool read_dropins; /* all that were found read them */
 	char *text;        /* such as "containerd 2.1.4"; NULL: none */
 };
 
-/* From "containerd://2.1.4", as a node's status has it; false: no version. */
+/* Reads the version from a text such as "containerd://2.1.4", as a node's
+ * status has it. Returns false if the text has no version. */
 bool runtime_parse(const char *text, struct runtimes *ret);
-/* Asks the programs below a root. */
+/* Asks the runtimes' programs below a root for their versions. */
 void runtime_find(int root_fd, struct runtimes *ret);
 void runtime_free(struct runtimes *runtimes);

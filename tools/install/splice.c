@@ -7,14 +7,15 @@
 
 #include "text.h"
 
-/* The text has been parsed: every string and bracket has its end. */
+/* All functions here work on a text that has been parsed as JSON, so every
+ * string and bracket has its end. */
 
 static const char *skip_space(const char *s)
 {
 	return s + strspn(s, " \t\r\n");
 }
 
-/* Behind the string at `s`. */
+/* Returns the place behind the string at `s`. */
 static const char *skip_string(const char *s)
 {
 	for (s++; *s && *s != '"'; s++) {
@@ -24,7 +25,7 @@ static const char *skip_string(const char *s)
 	return *s ? s + 1 : s;
 }
 
-/* Behind the value at `s`. */
+/* Returns the place behind the value at `s`. */
 static const char *skip_value(const char *s)
 {
 	size_t depth = 0;
@@ -45,7 +46,8 @@ static const char *skip_value(const char *s)
 	return s;
 }
 
-/* The value of the only "plugins" of the object; NULL: none, or several. */
+/* Returns where the value of the object's only key "plugins" begins; NULL if
+ * there is no such key, or several, or if the value is no array. */
 static const char *find_plugins(const char *s)
 {
 	static const char key[] = "\"plugins\"";
@@ -70,7 +72,8 @@ static const char *find_plugins(const char *s)
 	return found && *found == '[' ? found : NULL;
 }
 
-/* Where element number `at` begins and ends, or the last one. */
+/* Finds where element number `at` begins and ends, or the last one if `at` is
+ * negative. Returns false if there is none. */
 static bool find_element(const char *s, int at, const char **ret_begin,
 			 const char **ret_end)
 {
@@ -89,7 +92,8 @@ static bool find_element(const char *s, int at, const char **ret_begin,
 	return at < 0 && *ret_begin;
 }
 
-/* What stands between the begin of its line and `s`, if that is space. */
+/* Returns the line break and the space in front of `s` in its line; one space
+ * if something else stands there. */
 static char *indent_of(const char *text, const char *s)
 {
 	const char *line = s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the parts of an installer share. */
+/* The state that the parts of an installer share. */
 #pragma once
 
 #include "dir.h"
@@ -18,12 +18,12 @@ struct install {
 	int root_fd;
 	struct dir net, bin;
 	int plugin_fd;         /* -1: for a removal */
-	char *plugin_versions; /* what it answers to VERSION */
+	char *plugin_versions; /* what the plugin answers to VERSION */
 	char *plugin_status;   /* why it cannot work here; NULL: it can */
 	struct runtimes runtimes;
 	char *error;
 };
 
-/* Sets the error's text and returns r. */
+/* Sets the text of the error and returns r. */
 __attribute__((format(printf, 3, 4))) int install_fail(struct install *i, int r,
 						       const char *format, ...);

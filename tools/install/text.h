@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory that is there: without any, the process ends. */
+/* Allocations that never fail: if memory runs out, the process ends. */
 #pragma once
 
 #include <stdarg.h>
@@ -28,8 +28,8 @@ static inline void text_json_freep(cJSON **json)
 #define cleanup_close __attribute__((cleanup(text_closep)))
 #define cleanup_json  __attribute__((cleanup(text_json_freep)))
 
-/* All are the caller's to free. */
-void *memory_new(size_t size); /* zeros */
+/* The caller frees the result of each of these. */
+void *memory_new(size_t size); /* filled with zeros */
 void *memory_grow(void *memory, size_t size);
 char *text_copy(const char *text);
 char *text_part(const char *text, size_t len);

@@ -19,7 +19,7 @@ static int digit_of(char c)
 	return found ? (int)(found - digits) : -1;
 }
 
-/* Base64; NULL: it is none. */
+/* Decodes base64. Returns NULL if the text is none. */
 static char *decode(const char *text)
 {
 	char *out = memory_new(strlen(text) + 1);
@@ -43,7 +43,8 @@ static char *decode(const char *text)
 	return out;
 }
 
-/* The list that a pod was made with, from a file of the cache. */
+/* Returns the list that a pod was made with, from the text of a file in
+ * libcni's cache; NULL if it cannot be read. */
 static cJSON *list_of(const char *text)
 {
 	cleanup_json cJSON *result = cJSON_Parse(text);
@@ -156,7 +157,8 @@ char *use_find_dropin(const struct install *i, const struct install_plan *plan,
 	const struct dirent *entry;
 	char *found = NULL;
 
-	/* A runtime follows links, to directories and to files. */
+	/* Symbolic links to directories and to files are followed here, because
+	 * a runtime follows them. */
 	while (!found && entries && (entry = readdir(entries))) {
 		cleanup_text char *path =
 			text_format("%s/%s", i->net.path, entry->d_name);

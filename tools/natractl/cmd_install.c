@@ -9,17 +9,17 @@
 #include "json.h"
 #include "output.h"
 
-/* The plugin stays: pods that run need it. */
+/* The exit code if the plugin was kept because something still needs it. */
 enum { EXIT_KEPT = 3 };
 
-/* As often as a list may change while it is read. */
+/* How often a list may change while it is read, before natractl gives up. */
 #define ROUNDS 5
 
 struct job {
 	const struct cli *cli;
 	struct install *i;
 	bool uninstall;
-	cJSON *changes; /* all that were made, as JSON */
+	cJSON *changes; /* all changes that were made */
 };
 
 static int install_failure(const char *why)
@@ -30,7 +30,8 @@ static int install_failure(const char *why)
 	return EXIT_FAILURE;
 }
 
-/* Of the plugin; what natractl attached needs none. */
+/* Counts the attachments that the plugin made, which have a network: those that
+ * natractl made do not need the plugin. */
 static int count_pods(void *arg, const struct natra_info *info)
 {
 	size_t *count = arg;
@@ -39,7 +40,7 @@ static int count_pods(void *arg, const struct natra_info *info)
 	return 0;
 }
 
-/* What pods need the plugin for, or nothing. */
+/* Writes to `text` what pods still need the plugin for; "" if nothing. */
 static void find_pods(struct natra *n, char *text, size_t size)
 {
 	size_t count = 0;
@@ -62,7 +63,8 @@ static int make_plan(const struct job *job, struct install_plan **ret)
 
 	if (!job->uninstall)
 		return install_plan(job->i, ret);
-	/* Each time: a pod may have been made since the last plan. */
+	/* This is asked for each plan: a pod may have been made since the last
+	 * one. */
 	find_pods(job->cli->n, pods, sizeof(pods));
 	return install_plan_removal(job->i, pods[0] ? pods : NULL,
 				    job->cli->opts.value[OPT_FORCE], ret);
@@ -81,8 +83,8 @@ static void show_changes(const struct job *job, const struct install_plan *plan,
 	}
 }
 
-/* Plans and applies until nothing is left to do; *ret is the last plan. It stays
- * NULL if there was something left to do each time. */
+/* Plans and applies until nothing is left to do. *ret is the last plan; it
+ * stays NULL if there was something left to do each time. */
 static int work(const struct job *job, struct install_plan **ret)
 {
 	struct install_plan *plan = NULL;
@@ -204,7 +206,8 @@ int cmd_uninstall(struct cli *cli)
 {
 	struct job job = {.cli = cli, .uninstall = true};
 
-	/* What only waits to be collected needs no plugin. */
+	/* First the garbage is collected: attachments whose interface is gone
+	 * do not need the plugin. */
 	if (!cli->opts.value[OPT_DRY_RUN])
 		(void)natra_gc(cli->n, NULL, NULL, 0, NULL);
 	return start(&job);

@@ -32,7 +32,8 @@ static struct address address_text(const struct natra_flow *flow,
 	return out;
 }
 
-/* Of what is not IP the EtherType, which is in the place of the port. */
+/* Returns the name or number of a flow's protocol. For a flow that is not IP,
+ * it is the EtherType, which is in the place of the port. */
 static struct unit_text protocol_text(const struct natra_flow *flow)
 {
 	const uint8_t protocol = flow->protocol;

@@ -13,7 +13,8 @@ struct upgrade {
 	int exit_code;
 };
 
-/* error NULL: it went well. */
+/* Adds the result for an attachment to the JSON output. error is NULL if it
+ * went well. */
 static void note(struct upgrade *u, const char *id, const char *error)
 {
 	cJSON *o = cJSON_CreateObject();
@@ -29,7 +30,8 @@ static void upgrade_one(struct upgrade *u, const char *id)
 {
 	int r = natra_upgrade(u->cli->n, id);
 
-	/* Of all of them, one that was detached meanwhile is no failure. */
+	/* If all attachments are upgraded, one that was detached meanwhile is
+	 * no failure. */
 	if (r == -ENOENT && !u->cli->opts.arg)
 		return;
 	if (r < 0)
@@ -48,7 +50,8 @@ static void refuse_foreign(struct upgrade *u, const struct natra_info *info)
 	u->exit_code = EXIT_FAILURE;
 }
 
-/* What runs no program of natra needs no other one. */
+/* Upgrades all attachments, except those without limits or without an
+ * interface: these run no program of natra's. */
 static int upgrade_all(struct upgrade *u)
 {
 	struct info_list list;

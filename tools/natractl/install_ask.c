@@ -69,7 +69,7 @@ static int ask_runtime(const char *text, const char **ret_version)
 	return 0;
 }
 
-/* JSON where it reads as JSON, else a text. */
+/* Returns the value of a key: JSON if the text is valid JSON, else a string. */
 static cJSON *read_value(const char *text)
 {
 	cJSON *value = cJSON_ParseWithOpts(text, NULL, true);
@@ -93,7 +93,7 @@ static int ask_key(cJSON *conf, const char *word)
 		return usage_error(
 			opts_name(OPT_CONF), word,
 			"has no key of natra's configuration, see natra-cni(8)");
-	/* The last one counts. */
+	/* If a key is given more than once, the last value counts. */
 	cJSON_DeleteItemFromObject(conf, key);
 	cJSON_AddItemToObject(conf, key, read_value(equals + 1));
 	return 0;

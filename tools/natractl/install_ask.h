@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From the command line to what the installer is asked for. */
+/* Reads from the command line what the installer is asked for. */
 #pragma once
 
 #include <install.h>
 
 #include "cli.h"
 
-/* Checks all options that install and uninstall share. The request points into
- * the options, and to *ret_conf, which the caller frees. 0, or EXIT_USAGE with
- * the error printed. */
+/* Checks all options that install and uninstall share. *ret_request points into
+ * the options and to *ret_conf, which the caller frees. Returns 0, or
+ * EXIT_USAGE after printing the error. */
 int install_ask(const struct cli *cli, struct install_request *ret_request,
 		cJSON **ret_conf);

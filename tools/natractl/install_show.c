@@ -13,7 +13,7 @@ static const char *const actions[] = {
 	[INSTALL_RELOAD] = "reload",
 };
 
-/* A text in lines; the last one may have no end. */
+/* A text as lines, of which the last one may lack its line break. */
 struct lines {
 	const char *text;
 	size_t len;
@@ -45,12 +45,12 @@ static bool same_line(struct lines a, size_t i, struct lines b, size_t j)
 	size_t a_len, b_len;
 	const char *x = line_at(a, i, &a_len), *y = line_at(b, j, &b_len);
 
-	/* With the line's end. */
+	/* The lines' ends are compared, too: the last line may have none. */
 	return a_len == b_len && memcmp(x, y, a_len) == 0 &&
 	       x[a_len] == y[b_len];
 }
 
-/* Tabs are plain in a list. */
+/* Prints a line. Tabs are printed as they are, since lists have them. */
 static void print_line(char mark, struct lines l, size_t n)
 {
 	size_t len;
@@ -81,8 +81,8 @@ static size_t first_line(size_t begin, size_t len)
 	return len ? begin + 1 : begin;
 }
 
-/* One hunk from the first line that differs to the last one: natra changes a list
- * in one place. */
+/* Prints one hunk, from the first line that differs to the last one: natra
+ * changes a list in one place. */
 static void print_difference(const char *before, const char *after)
 {
 	struct lines a = lines_of(before), b = lines_of(after);

@@ -36,7 +36,7 @@ enum opt_id {
 	OPT_DIRECTION,
 	OPT_FLOWS,
 	OPT_WATCH,
-	/* Of install and uninstall. */
+	/* Options of install and uninstall only. */
 	OPT_INSTALL_MODE,
 	OPT_PLATFORM,
 	OPT_NET_DIR,
@@ -55,7 +55,7 @@ enum opt_id {
 	(OPT_BIT(OPT_HELP) | OPT_BIT(OPT_JSON) | OPT_BIT(OPT_VERBOSE) |        \
 	 OPT_BIT(OPT_BPFFS))
 
-/* Of a policy, see natra.h. */
+/* The most subnets of a policy, see natra.h. */
 #define OPTS_SUBNETS_MAX 1024
 #define OPTS_CONF_MAX    64
 
@@ -64,8 +64,8 @@ enum opt_id {
 /* What a command accepts. */
 struct opts_spec {
 	const char *name;
-	/* Its argument, NULL if it has none; with "..." behind its name there
-	 * may be up to OPTS_ARGS_MAX of it. */
+	/* Name of the command's argument, NULL if it has none. If "..." follows
+	 * the name, up to OPTS_ARGS_MAX arguments may be given. */
 	const char *arg;
 	bool arg_optional;
 	uint64_t options;
@@ -77,7 +77,7 @@ struct opts {
 	/* All of --shaped-subnet or of --unshaped-subnet. */
 	const char *subnets[OPTS_SUBNETS_MAX];
 	size_t subnets_len;
-	/* All of --conf. */
+	/* The values of all --conf options. */
 	const char *conf[OPTS_CONF_MAX];
 	size_t conf_len;
 	const char *arg; /* the first one */

@@ -76,7 +76,8 @@ static int take_value(struct opts *opts, const struct opts_spec *spec,
 	return store(opts, spec, id, inline_value);
 }
 
-/* The same name may be another option of another command. */
+/* Finds an option by its name. Two commands may have different options of the
+ * same name, so one that this command accepts is preferred. */
 static int find_name(const struct opts_spec *spec, const char *word, size_t len)
 {
 	int found = OPT_MAX;
