@@ -71,7 +71,8 @@ def right_and_wrong(rep):
 
 
 def main():
-    # Shorter than the profiles': what is looked for is large.
+    # These times are shorter than the profiles' because the mistakes that are looked
+    # for have large effects.
     sweep.WINDOW_SECONDS = 3
     mixed.SETTLE_SECONDS, mixed.SECONDS = 1.5, 3
     plugin.isolate()

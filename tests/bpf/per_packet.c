@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a packet costs, by BPF_PROG_TEST_RUN with a TCP packet of 1514 bytes: the
- * time above that of an empty program, as a multiple of what the reference program
- * (reference.bpf.c) takes above it for a packet with the same fate. Times alone, or
- * their ratio to the empty program, would measure the machine: the same program has
- * taken twice the time an hour later, and the empty one takes 10 ns on one CPU and
- * 46 on another, while natra takes 42 and 49 more than it.
+ * Measures what a packet costs, by BPF_PROG_TEST_RUN with a TCP packet of 1514
+ * bytes: the time above that of an empty program, as a multiple of the time above it
+ * that the reference program (reference.bpf.c) takes for a packet with the same fate.
+ * Times alone, or their ratio to the empty program, would measure the machine: the
+ * same program has taken twice the time an hour later, and the empty one takes 10 ns
+ * on one CPU and 46 on another, while natra takes 42 and 49 more than it.
  *
  * Each block of a program is run right after one of the empty program and one of
  * the reference, so that noise hits all three, and the median of the rounds' ratios
@@ -59,9 +59,9 @@ struct subject {
 	const char *name;
 	enum program_kind kind;
 	enum natra_counter counter; /* where its packets must go */
-	enum fate fate;             /* of those that it is compared with */
-	double target;              /* 0: for information */
-	enum natra_subnets subnets; /* with the packet's source in it */
+	enum fate fate;             /* of the reference's packets */
+	double target;              /* 0: only printed */
+	enum natra_subnets subnets; /* that have the packet's source */
 	bool gso;
 	struct progrun run;
 	double ns[ROUNDS_MAX];

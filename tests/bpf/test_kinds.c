@@ -8,7 +8,7 @@
 
 struct kind {
 	const char *name;
-	bool is_data; /* false: the link's own */
+	bool is_data; /* false: the link needs it */
 	void (*build)(struct packet *p);
 };
 
@@ -485,8 +485,7 @@ static enum natra_counter flood(struct progrun *run, uint16_t type, size_t len)
 {
 	enum natra_counter counter = NATRA_COUNT_MAX;
 
-	/* The threshold is 6400 bytes. More than that are sent because the
-	 * sketch may forget half of them. */
+	/* The threshold is 6400 bytes, and half of these may be forgotten. */
 	for (size_t sent = 0; sent < 20000; sent += len)
 		counter = send_type(run, type, len);
 	return counter;

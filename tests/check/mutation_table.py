@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The mistakes that the tests must notice; see the script `mutations`.
 
-Each is a name, a file, the text in it that is replaced (it must be there exactly
-once, so keep it short), what stands there instead, and the test that fails: the
-cheapest one that can. What only a kernel with fq can show is tried in a VM.
+Each mistake has a name, a file, the text in it that is replaced (it must be there
+exactly once, so keep it short), the text that replaces it, and the test that fails,
+which is the cheapest one that can. Mistakes that only a kernel with fq can show are
+tried in a VM.
 """
 
 from dataclasses import dataclass
@@ -482,7 +483,7 @@ NATRACTL = [
         "print_endpoint(flow, flow->saddr, flow->dport)", "cli-output"),
 ]
 
-# On a kernel that has fq.
+# These mistakes need a kernel that has fq.
 FQ = [
     in_vm("foreign-qdisc-replaced", "src/qdisc_fq.c",
           "if (root->handle != 0)", "if (root->handle == 1)", "net-edt",

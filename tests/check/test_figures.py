@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""tests/check/figures sees a figure that no committed result has."""
+"""Tests that tests/check/figures finds a figure that no committed result has."""
 import importlib.machinery
 import importlib.util
 import re
@@ -15,7 +15,7 @@ RESULT = "tests/bench/results/6.18-full/report.md"
 
 
 def load(name):
-    """A script as a module."""
+    """Return a script as a module."""
     loader = importlib.machinery.SourceFileLoader(name, str(HERE / name))
     module = importlib.util.module_from_spec(
             importlib.util.spec_from_loader(name, loader))
@@ -28,14 +28,15 @@ FIGURES = load("figures")
 
 
 def check(text):
-    """Number of problems and what is said, for a document with this text."""
+    """Return the number of problems and their texts for a document with this text."""
     problems = list(FIGURES.problems_of("document", text))
     return len(problems), "\n".join(problems)
 
 
 class Figures(unittest.TestCase):
     def test_each_figure_of_the_documents(self):
-        """Each line of a paragraph with a source, with its last digit changed."""
+        """Changing the last digit on a line of a paragraph with a source is a
+        problem."""
         changed = 0
         for name in ("README.md", "cni/README.md"):
             text = (ROOT / name).read_text()
@@ -61,7 +62,8 @@ class Figures(unittest.TestCase):
             self.assertIn("no result is named for it", out)
 
     def test_figures_of_two_lines(self):
-        """Each of them is somewhere in the result, but not for one thing."""
+        """Two figures must be on one line of the result: in two lines they may belong
+        to different things."""
         self.assertEqual(check(f"<!-- figures: {RESULT} -->\n\n"
                                "6.37 ms, upstream's 6.60 ms.")[0], 0)
         self.assertEqual(check(f"<!-- figures: {RESULT} -->\n\n"

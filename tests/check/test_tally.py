@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What tools/check makes of logs: nothing that did not run may look like success."""
+"""Tests what tools/check makes of logs: a test that did not run must never look like a
+success."""
 import contextlib
 import io
 import json
@@ -30,8 +31,8 @@ class Logs(unittest.TestCase):
         self._tmp.cleanup()
 
     def suite(self, suite, names, ran, tail=""):
-        """names: what is registered; ran: result and stdout by name; tail: what the
-        log ends with."""
+        """Make a suite's log. names: the registered tests; ran: result and stdout by
+        name; tail: text at the end of the log."""
         self.tests += [{"name": n, "suite": [f"natra:{suite}"]} for n in names]
         (self.build / "meson-info/intro-tests.json").write_text(
                 json.dumps(self.tests))
@@ -42,7 +43,7 @@ class Logs(unittest.TestCase):
                 "\n".join(lines) + "\n" + tail)
 
     def tally(self, *suites, failed_steps=0):
-        """Exit code and lines."""
+        """Return tally's exit code and lines."""
         return self.run_script("tally", self.logs, failed_steps, *suites)
 
     def run_script(self, script, *args):
@@ -69,7 +70,7 @@ class Tally(Logs):
         self.assertIn("  fail c: no result: the suite ended before it", lines)
 
     def test_suite_that_was_killed(self):
-        """In the middle of writing a result."""
+        """The suite was killed while it wrote a result."""
         self.suite("bpf", ["a", "b", "c"], {"a": ("OK", "")}, '{"name": "bpf / b')
         code, lines = self.tally("bpf")
         self.assertEqual((code, lines[-1]),
@@ -83,7 +84,8 @@ class Tally(Logs):
         self.assertIn("  fail b: no result: the suite ended before it", lines)
 
     def test_vm_that_was_killed(self):
-        """Its own results say that all is well, as far as they go."""
+        """The VM's results contain only successes, because it was killed before the
+        others."""
         self.suite("vm-6.1", ["vm-6.1"], {})
         (self.logs / "vm-6.1.results").write_text("a PASS\nb PASS\n")
         code, lines = self.tally("vm-6.1")
@@ -112,7 +114,7 @@ class Tally(Logs):
 
 class Matrix(Logs):
     def errors(self, inside, reason="skip: no netkit"):
-        """What tools/check's own function says of a test of suite cni that is
+        """Return what tools/check's own function says of a test of suite cni that is
         skipped natively and has this result in a VM."""
         self.suite("bpf", ["a"], {"a": ("OK", "")})
         self.suite("cni", ["b"], {"b": ("SKIP", f"{reason}\n")})
@@ -143,11 +145,11 @@ class Matrix(Logs):
 
 
 class Measure(unittest.TestCase):
-    """Report.measure(), whose lines are what tally counts."""
+    """Tests Report.measure(), whose lines tally counts."""
 
     def measure(self, *values):
-        """Report, and what was printed, of a cell with these values by turns, which
-        are to be 1 at most."""
+        """Measure a cell that has these values one after the other, which must be 1 at
+        most. Return the report and what was printed."""
         rep, left, out = Report(), list(values), io.StringIO()
 
         def cell():

@@ -50,7 +50,7 @@ BAD = {
     "-n": NUMBERS + ["257"],
     "--watch": NUMBERS + ["86401"],
 }
-# install's option has the name of another one of attach.
+# `install` and `attach` have different options of the same name.
 INSTALL_BAD = {
     "--mode": NAMES[:-1] + ["present", "tcx-podside"],
     "--platform": NAMES[:-1] + ["k8s"],
@@ -196,7 +196,7 @@ class Cli(unittest.TestCase):
         self.refused([""], "COMMAND: '' ")
         for command, args in COMMANDS.items():
             with self.subTest(command=command):
-                # One of them takes many.
+                # `upgrade` takes many arguments, up to a limit.
                 many = ["x"] * 1024 if command == "upgrade" else []
                 self.refused([command, *args, *many, "one", "two"],
                              f"{command}: '")
@@ -298,7 +298,7 @@ class Cli(unittest.TestCase):
                 args = ["/dev/null/netns" if before == "--netns" else word
                         for before, word in zip(example, example[1:])]
                 if args[0] in ("install", "uninstall"):
-                    # Not on this machine.
+                    # The example must not change this machine.
                     args += COMMANDS[args[0]]
                 self.accepted(*args)
 

@@ -148,13 +148,14 @@ class Human(unittest.TestCase):
     def test_upgrade(self):
         r = run("upgrade", "web", "gone", "no", "bare")
         self.assertEqual((r.returncode, r.stdout), (1, b""))
-        # A failure keeps none of the others from it.
+        # A failure with one attachment does not keep the others from being upgraded.
         self.assertEqual(r.stderr.splitlines(), [
             b"upgrade web", b"upgrade gone", b"natractl: No such device",
             b"upgrade no", b"natractl: No such file or directory",
             b"upgrade bare"])
         self.assertEqual(run("upgrade", "web").returncode, 0)
-        # Of all: not what has no program, and not what has gone meanwhile.
+        # Without arguments, natractl skips what has no program and is silent about an
+        # attachment that has gone meanwhile.
         r = run("upgrade")
         self.assertEqual(r.stderr.splitlines(), [
             b"natractl: /sys/fs/bpf/x: pinned by ABI 99, which this version"
@@ -300,7 +301,7 @@ class Watch(unittest.TestCase):
         self.assertRegex(lines[8], r"^web +egress .* 2 ms\n$")
 
     def test_columns_of_the_table(self):
-        """Of 36 packets that were offered 11 were dropped, in two ways."""
+        """36 packets were offered, of which 11 were dropped, for two reasons."""
         header, line = self.watch("bare", lines=2)
         self.assertEqual(header.split()[2:], [
             "OFFERED", "MICE", "ADMITTED", "PACED", "MARKED", "DROPPED",

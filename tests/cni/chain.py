@@ -95,7 +95,7 @@ class Lan(Rig):
         return got
 
     def capped(self, rep, what, pod, pod_ip, peer, peer_ip, a):
-        """The cap holds both ways."""
+        """Check that the cap holds both ways."""
         got = self.rates(pod, pod_ip, peer, peer_ip, a.settle, a.seconds)
         for way, rate in zip(("in", "out"), got):
             rep.near(f"{what}: cap {way}", rate / 1e6, CAP / 1e6, 0.10,

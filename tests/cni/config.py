@@ -366,7 +366,7 @@ def unwritable(tmp):
 
 
 def environment(b):
-    """What stands in for `auto` on a node whose runtime was started with it."""
+    """Variables in a runtime's environment replace `auto` on that node."""
     mode, edt = "NATRA_ATTACH_MODE", "NATRA_EDT_PACING"
     hostside = {mode: "clsact-hostside"}
     for what, keys, env, want in (
@@ -392,8 +392,8 @@ def engines():
 
 
 def kept(b):
-    """The next pod comes soon: the programs stay for it, until somebody asks for
-    what is not in use to go."""
+    """After DEL the programs stay for the next pod, until `natractl gc` removes
+    them."""
     b.add(RATES)
     b.rep.least("programs that stay after DEL", len(engines()), 1)
     natractl("gc")
@@ -406,8 +406,8 @@ def root_kind(dev):
 
 
 def pace(b):
-    """Ingress that waits in fq on the host side; where there is no fq the pod
-    must not start as if it had its limit."""
+    """Ingress is paced by fq on the host side. Without fq the pod must not start as if
+    it were limited."""
     before = root_kind(b.pod.host)
     if not json.loads(natractl("probe", "--json"))["fq"]:
         b.refused("ingressMode pace without fq", RATES, ingressMode="pace",
@@ -431,8 +431,8 @@ def pace(b):
     b.rep.equal("  CHECK", b.run("CHECK", conf).error(), 0)
     sh("ip", "addr", "add", "203.0.113.1/24", "dev", b.pod.host)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        # Nobody answers a broadcast. One takes 8 ms at this rate, and 20 ms are
-        # the burst and what may wait.
+        # Nobody answers a broadcast. At this rate a datagram takes 8 ms; the burst and
+        # the longest wait are 20 ms.
         s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
         for _ in range(20):
             s.sendto(bytes(1000), ("203.0.113.255", 9))

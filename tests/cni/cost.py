@@ -185,7 +185,8 @@ def mean_cpu_ms(rows):
 
 def beside(rep, a, natra, upstream, pods):
     """natra's figures next to upstream's and the kernel's part."""
-    # A repetition, too, takes interfaces that nothing was attached to.
+    # If this is repeated, the repetition must also use interfaces to which nothing was
+    # attached.
     pods.reverse()
     got = turns(natra, upstream, pods, a.rounds)
     # For comparison: what the dynamic loader adds.

@@ -64,7 +64,7 @@ def expected(row, command, version, attached):
         return row.add[0] | spare, row.add[1]
     if command == "STATUS" and row.add and 7 in row.add[0] and \
             row.add[1] != "chained":
-        # A configuration that no ADD takes; it has no result of another plugin.
+        # Every ADD refuses this configuration, which has no result of another plugin.
         return row.add[0] | (OK if row.add[0] != {7} else set()), row.add[1]
     if command == "DEL" and row.env["CNI_NETNS"] and row.add and \
             row.add[0] == {8}:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The integration suite of the CNI plugins, as upstream wrote it, with natra
-installed as `bandwidth`, and beside it with upstream's own plugin.
+"""Runs upstream's integration suite of the CNI plugins, unchanged, with natra
+installed as `bandwidth`, and for comparison with upstream's own plugin.
 
 The suite runs cnitool by `ip netns exec`, in a mount namespace that ends with
 each call; its lists have rates of 800 bit/s and of 8 kbit/s.
@@ -21,24 +21,25 @@ from report import Report
 
 SUITE = f"{NEWEST}/integration"
 PLUGINS = ("ptp", "bridge", "host-local")
-# Where the suite's lists let host-local keep its addresses.
+# The suite's lists make host-local keep its addresses here.
 LEFT = ("/tmp/basic-ptp-test", "/tmp/chained-ptp-bandwidth-test", "/tmp/foo",
         "/tmp/bar")
-# The suite has its echo server and client built when it begins. They were, by
-# tools/install-deps: go build -o PATH .../echo/server
+# The suite has its echo server and client built when it begins, by
+# `go build -o PATH .../echo/server`. tools/install-deps has built them already, so
+# this `go` copies them.
 GO = f"""#!/bin/sh
 [ "$1 $2" = "build -o" ] || exit 2
 exec cp "{SUITE}/echo-${{4##*/}}" "$3"
 """
 
 
-# With it begins the last spec, which takes nearly all of the time: the others
+# The name of the last spec begins so; it takes nearly all of the time. The other specs
 # remove what a second run at the same time has in LEFT.
 LAST_SPEC = "limits traffic only"
 
 
 class Run:
-    """The suite, with one plugin as `bandwidth`."""
+    """One run of the suite, with one plugin as `bandwidth`."""
 
     def __init__(self, name, bandwidth, tmp):
         self.name, self.out = name, ""
@@ -86,7 +87,7 @@ def main():
     need(newest("cnitool") and
          os.access(f"{SUITE}/integration.test", os.X_OK),
          "the CNI plugins' integration suite (tools/install-deps cni)")
-    # The suite's own, which it would take from whoever has them.
+    # The suite uses these paths, and would take them from whoever has them.
     for path in LEFT:
         need(not os.path.exists(path),
              f"free place for the suite's files: there is {path}")

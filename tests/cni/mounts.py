@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""natra in other mount namespaces than pid 1's: a limit that it tells of is pinned
-where pid 1 sees it, or there is an error."""
+"""natra runs in other mount namespaces than pid 1's: either a limit that it reports is
+pinned where pid 1 sees it, or there is an error."""
 import json
 import os
 import subprocess
@@ -34,7 +34,7 @@ def run(*argv, stdin="", **env):
 
 
 class Elsewhere:
-    """Commands in another mount namespace."""
+    """Runs commands in another mount namespace."""
 
     def __init__(self, *prefix):
         self.prefix = prefix
@@ -53,14 +53,14 @@ class Elsewhere:
 
 
 def bpffs_mounts():
-    """Also those that another mount of /sys hides."""
+    """Count the mounts of bpffs, also those that another mount of /sys hides."""
     with open("/proc/self/mountinfo") as f:
         return sum(line.split()[4] == "/sys/fs/bpf" and " - bpf " in line
                    for line in f)
 
 
 def life(rep, name, there, pod):
-    """An attachment that was made there is one for all."""
+    """Check that an attachment made in `there` is the same one everywhere."""
     a = there.cni("ADD", pod)
     rep.check(f"{name}: ADD", str(a)[:60], "success",
               a.code == 0 and not malformed(a, "ADD"))
@@ -78,7 +78,7 @@ def life(rep, name, there, pod):
 
 
 def refused(rep, name, there, pod):
-    """One clear line, and nothing done."""
+    """Check that each command fails with one clear line and changes nothing."""
     a = there.cni("ADD", pod)
     rep.check(f"{name}: ADD", a.text()[:60], NOT_REACHED,
               a.code == 1 and not malformed(a, "ADD") and
@@ -109,20 +109,20 @@ def main():
     refused(rep, "ip netns exec, without CAP_SYS_PTRACE",
             Elsewhere(*exec_.prefix, *NO_PTRACE), pod)
 
-    # A path that is given is taken as it is: here, that of the other /sys.
+    # natra does not change a path that is given: here it is in the other /sys.
     natractl("attach", "eth0", "--netns", pod.path, "--id", "mounts",
              "--ingress", "10M")
     rep.equal("--bpffs: its own", exec_.listed("--bpffs", "/sys/fs/bpf"), [])
     rep.true("--bpffs: that of pid 1",
              exec_.listed("--bpffs", "/proc/1/root/sys/fs/bpf") ==
              attachments())
-    # A container: pid 1 is its own, and so is all that it sees.
+    # In a container pid 1 is the container's own, and natra sees only what that sees.
     container = Elsewhere(
             "unshare", "--pid", "--fork", "--mount", "--propagation",
             "private", "--mount-proc", "sh", "-c",
             'umount /sys/fs/bpf; mount -t bpf bpf /sys/fs/bpf; "$@"', "-")
     rep.equal("container: list", container.listed(), [])
-    # And one that has neither /proc nor anybody to compare with.
+    # This one has no /proc, so natra cannot compare its mounts with pid 1's.
     bare = Elsewhere("unshare", "--mount", "--propagation", "private", "sh",
                      "-c", 'mount -t tmpfs none /proc; "$@"', "-")
     rep.equal("without /proc: status", bare.ctl("list").code, 0)

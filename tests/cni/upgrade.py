@@ -30,8 +30,8 @@ from limiters import find_natractl
 from report import Report
 
 ABI, OLD_ABI, NEWER_ABI = 3, 1, 4
-SIZE, OLD_SIZE = 1744, 1256      # of their records
-COMMON_SIZE = 152               # with which all of them begin
+SIZE, OLD_SIZE = 1744, 1256      # bytes of their records
+COMMON_SIZE = 152               # bytes that all of them begin with
 OLD_COMMIT = "cc81bc7"
 SOURCE = os.path.realpath(f"{HERE}/../..")
 ID = "upgrade/c0ffee/eth0"
@@ -237,9 +237,9 @@ def object_id():
 
 
 def other_build(directory, *changes):
-    """The plugin as if it were built from another source: with other constants in
-    the library, each as the bytes before and after. The second result tells
-    whether all of them were found."""
+    """Make the plugin look as if it were built from another source: each constant in
+    the library that `changes` has as bytes (before, after) is replaced. The second
+    result tells whether all were found."""
     natra = find_natra()
     library = os.path.realpath(f"{os.path.dirname(natra)}/../src/libnatra.so.0")
     for name in ("cni", "src"):
@@ -260,13 +260,13 @@ def other_object(directory):
 
 
 def other_layout(directory):
-    """The number with which the hash begins that names an engine."""
+    """Change the number with which the hash that names an engine begins."""
     return other_build(directory, (u64(FNV_BASIS), u64(FNV_BASIS ^ 1)),
                        (u64(object_id()), u64(object_id() ^ 2)))
 
 
 def other_formula(directory):
-    """The default burst is what the rate carries in 0.4 s, and not in 0.5 s."""
+    """Make the default burst 0.4 s of the rate instead of 0.5 s."""
     return other_build(directory, *[(n.to_bytes(4, "little"), m.to_bytes(4, "little"))
                                     for n, m in [(500_000_000, 400_000_000)]],
                        (u64(object_id()), u64(object_id() ^ 3)))
@@ -280,13 +280,13 @@ def pinned_value(path, size):
 
 
 def engine_programs():
-    """Of all banks: the ids in their arrays."""
+    """Return the program ids in the arrays of all banks."""
     return {path: pinned_value(path, 4)
             for path in glob.glob(f"{PINS}/engine_*/*/programs")}
 
 
 def bursts_ns():
-    """Of all first slots: the burst in the limits that hold."""
+    """Return the bursts in the active limits of the first slot of each bank."""
     words = [struct.unpack_from("=24Q", pinned_value(path, 280).to_bytes(
                  280, sys.byteorder))
              for path in glob.glob(f"{PINS}/engine_*/*/configs")]
@@ -294,7 +294,8 @@ def bursts_ns():
 
 
 def counted(path):
-    """Packets into the pod that passed, and those that passed unjudged."""
+    """Return the number of packets into the pod that passed, and of those that passed
+    unjudged."""
     into = json.loads(natractl("stats", attachment(path)["id"], "--json"))[
             "ingress"]
     return (sum(into[k]["packets"] for k in ("mice", "admitted", "marked",
@@ -354,7 +355,7 @@ class Stream:
 
 
 def added(rep, what, path, pod, **env):
-    """ADD and CHECK by a plugin."""
+    """Check that ADD and CHECK by a plugin succeed."""
     env = {"CNI_NETNS": pod.path, **env}
     a, b = (call(path, command, conf(pod), **env)
             for command in ("ADD", "CHECK"))
@@ -369,8 +370,8 @@ def deleted(rep, path, pod, **env):
 
 
 def test_swap(rep, pod, natractl_old):
-    """What a replacement may let pass: it begins with a full burst, 0.5 s of the
-    rate, and with a flow that is not known as heavy, 0.1 s."""
+    """A replaced program may let extra traffic pass: it begins with a full burst, 0.5
+    s of the rate, and does not know yet which flow is heavy, 0.1 s of the rate."""
     print("another layout under a live pod:")
     with tempfile.TemporaryDirectory() as directory:
         other, found = other_layout(directory)
@@ -397,7 +398,8 @@ def test_swap(rep, pod, natractl_old):
         added(rep, "a second pod", other, second, CNI_CONTAINERID="second")
         engines = [d for d in os.listdir(PINS) if d.startswith("engine_")]
         rep.equal("  engines of two builds", len(engines), 4)
-        # natractl's own way; what it does not know, it attaches again.
+        # `natractl upgrade` is the other way to upgrade; what it does not know, it
+        # attaches again.
         natractl("upgrade")
         rep.equal("  all are current", {a["program_is_current"]
                                         for a in plugin.attachments()}, {True})
@@ -415,8 +417,8 @@ SWAPS = 6
 
 
 def test_in_place(rep, pod):
-    """The program changes under the pod, and nothing else: no new burst, no packet
-    that is not counted."""
+    """Check that only the program changes under the pod: there is no new burst, and
+    every packet is counted."""
     print("another object under a live pod:")
     with tempfile.TemporaryDirectory() as directory:
         other, found = other_object(directory)
@@ -452,7 +454,8 @@ def test_in_place(rep, pod):
                 "ingress_prog_id", "egress_prog_id", "pin_path")],
                   [before[k] for k in ("ingress_prog_id", "egress_prog_id",
                                        "pin_path")])
-        # More may be counted: the node looks for the pod's address, too.
+        # More packets may be counted because the node also sends ARP for the pod's
+        # address.
         rep.most("  packets that came", seen, now[0])
         rep.equal("  unlimited ones", now[1], 0)
         rep.most("  most in any 0.5 s", stream.most(since, 0.5) / 1e6,

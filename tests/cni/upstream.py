@@ -14,7 +14,7 @@ E1   CHECK without limits crashes           E2   CHECK does not miss the limiter
 E3   CHECK without limits wants interfaces  E4   ADD of nothing crashes
 E5   DEL is refused for a bad burst         E6   DEL leaves qdiscs
 E7   a second ADD fails                     E8   GC and STATUS do nothing
-live what `natractl set` changed is no difference to CHECK
+live CHECK accepts what `natractl set` changed
 """
 import argparse
 import copy

@@ -3,8 +3,8 @@
  * Numbers the calls of a process that can fail, and makes one of them fail, or
  * kills the process in front of it. For each run, serve.c says:
  *
- *   mode   count, fail, kill, or the name of a kernel below: this one is made to
- *          look like it
+ *   mode   count, fail, kill, or the name of a kernel below, which this kernel
+ *          then pretends to be
  *   at     which call, from 1
  *   error  with what errno it fails
  *   log    takes lines: "call NUMBER NAME" for each call, "hit NUMBER NAME" for
@@ -12,8 +12,8 @@
  *          created, and "open FD NAME" if a descriptor would survive an exec
  *
  * The code of a large program is replaced by two instructions: what it does is
- * no matter here, and the verifier takes 70 ms for it, a thousand times. Another
- * kernel gets the whole program, and refuses it for what is in it.
+ * no matter here, and the verifier takes 70 ms for it, a thousand times. A pretended
+ * kernel gets the whole program, because it refuses some for what they contain.
  *
  * kill numbers only the calls that change the kernel's state: to be killed
  * between two others is the same as in front of the next of these.
@@ -57,7 +57,7 @@ enum mode { COUNT, FAIL, KILL, PRETEND };
 static const struct kernel {
 	const char *name;
 	unsigned int lacks;
-	const char *release; /* what uname says; NULL: the truth */
+	const char *release; /* what uname reports; NULL: the real one */
 } kernels[] = {
 	{"notcx", NO_TCX, NULL},
 	{"notstamp", NO_TSTAMP, NULL},
@@ -72,7 +72,7 @@ static const struct kernel {
 
 static struct {
 	enum mode mode;
-	struct kernel kernel; /* PRETEND */
+	struct kernel kernel; /* in mode PRETEND */
 	unsigned long at;
 	int error;
 	int log_fd;

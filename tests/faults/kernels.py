@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Kernels that inject.c pretends: natra judges them by what they have.
+"""natra judges a kernel by what it has. inject.c pretends these kernels:
 
   rhel9     an old version that has everything, as RHEL's kernels do
   notstamp  no bpf_skb_set_tstamp: everything but departure times works
@@ -28,7 +28,8 @@ MISSING = ("bpf_ktime_get_coarse_ns (Linux 5.11)",
 
 
 def probe(kernel):
-    """The exit code says whether natra can work there."""
+    """Return what `natractl probe` says; its exit code tells whether natra can
+    work."""
     run = Run("probe", "--json", mode=kernel)
     return run.code, json.loads(run.out)
 
@@ -38,7 +39,8 @@ def root_is_fq(bench):
 
 
 def attach(rep, bench, kernel, *more):
-    """How it is attached, or what the refusal says; nothing is left of it."""
+    """Return how it is attached, or the refusal, and check that nothing is left of
+    it."""
     run = Run(*bench.attach_args(*OLD, *more), mode=kernel)
     if run.code:
         rep.equal(f"  {kernel}: exit code", run.code, 1)

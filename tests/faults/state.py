@@ -90,8 +90,9 @@ class Tc:
 
 
 def pins(root=f"{BPFFS}/natra", directories=True):
-    """Without the locks of namespaces: an empty one that could not be removed
-    is the next attach's to use, and gc's to remove; tests/api/test_locks.c."""
+    """List the pins, without the locks of namespaces. A lock's empty directory that
+    could not be removed is used by the next attach or removed by gc; see
+    tests/api/test_locks.c."""
     return sorted(os.path.join(d, f) for d, dirs, files in os.walk(root)
                   for f in files + (dirs if directories else [])
                   if not f.startswith("netns_"))

@@ -63,7 +63,8 @@ def frag6(following, offset, more):
 
 
 class Taken:
-    """Frames of an EtherType that get past the ingress hooks of an interface."""
+    """Counts frames of an EtherType that get past the ingress hooks of an
+    interface."""
 
     def __init__(self, ns, ifname, proto):
         with ns:
@@ -73,7 +74,7 @@ class Taken:
         self.count()
 
     def count(self):
-        """How many since the last call, whether read or not."""
+        """Return how many frames came since the last call, whether read or not."""
         return struct.unpack("=II", self.sock.getsockopt(
                 SOL_PACKET, PACKET_STATISTICS, 8))[0]
 

@@ -549,9 +549,9 @@ class Elephant:
 
 
 def p99_limit_ms(idle):
-    """What requests beside capped streams may take: 1.5 times the p99 of requests
-    that have the machine to themselves, or 2 ms more where that is little: on two
-    cores that much comes and goes by itself."""
+    """Return how long requests may take beside capped streams: 1.5 times the p99 of
+    requests that have the machine to themselves, or 2 ms more than that if this is
+    longer, because on two cores p99 varies so much by itself."""
     return max(1.5 * idle, idle + 2)
 
 

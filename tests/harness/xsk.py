@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Frames by AF_XDP in copy mode: what a pod with CAP_NET_RAW has without a program."""
+"""Sends frames by AF_XDP in copy mode, which a pod with CAP_NET_RAW can do without an
+XDP program."""
 import ctypes
 import mmap
 import socket
@@ -21,7 +22,7 @@ def check(result):
 
 
 class XskSender:
-    """Sends one frame again and again, by queue 0."""
+    """Sends the same frame again and again, through queue 0."""
 
     def __init__(self, ns, ifname, frame):
         self.frame = frame
@@ -39,7 +40,7 @@ class XskSender:
             self._set(ring, struct.pack("=i", SLOTS))
         offsets = struct.unpack("=16Q", self.sock.getsockopt(
                 SOL_XDP, XDP_MMAP_OFFSETS, 128))
-        # Of each ring: producer, consumer, descriptors, flags.
+        # Each ring has four offsets: producer, consumer, descriptors and flags.
         self.tx, self.done = offsets[4:8], offsets[12:16]
         self.tx_map = mmap.mmap(self.sock.fileno(), self.tx[2] + 16 * SLOTS,
                                 offset=TX_RING_AT)
@@ -50,7 +51,7 @@ class XskSender:
         check(_libc.bind(self.sock.fileno(), address, len(address)))
 
     def _set(self, option, value):
-        # With the size that every kernel takes: 4 bytes were added at the end.
+        # All kernels accept this size; newer ones have 4 bytes more at the end.
         self.sock.setsockopt(SOL_XDP, option, value)
 
     @staticmethod
@@ -58,7 +59,8 @@ class XskSender:
         return struct.unpack_from("=I", ring, at)[0]
 
     def send(self):
-        """The bytes that were handed over; 0 if the ring is full."""
+        """Send frames. Return how many bytes were handed over, 0 if the ring is
+        full."""
         finished = self._get32(self.done_map, self.done[0])
         struct.pack_into("=I", self.done_map, self.done[1], finished)
         produced = self._get32(self.tx_map, self.tx[0])

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs a program and ends it with SIGKILL behind its system call number N.
+ * Runs a program and kills it with SIGKILL after its system call number N.
  *
  * usage: killer N PROGRAM [ARGUMENT...]
  *
- * Prints "killed", or "exit CODE CALLS" if it ended before: with N 0 always. A line
- * "changes N" comes before for each call that can change a file or a directory.
- * Its children are left alone.
+ * Prints "killed", or "exit CODE CALLS" if the program ended before that, as it
+ * always does if N is 0. Before that line, a line "changes N" is printed for each
+ * call that can change a file or a directory. The program's children are not killed.
  */
 #include <errno.h>
 #include <fcntl.h>

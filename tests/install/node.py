@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A node's file system below a directory, with the lists that network plugins
-write, and natractl install upon it. Needs no root.
+write, on which natractl install runs. Needs no root.
 
-NATRACTL and NATRA_CNI name the programs.
+The variables NATRACTL and NATRA_CNI name the programs.
 """
 import json
 import os
@@ -22,8 +22,8 @@ MARK = "natra.io/installed-by"
 SCRATCH = ".natra-install.reload"
 TEMPORARY = ".natra-install.tmp"
 
-# As k3s and Calico before 3.30 have it: spaces, tabs, numbers and keys that a
-# parser may lose are to stay.
+# A list as k3s and Calico before 3.30 write it. Its spaces, tabs, numbers and keys
+# must stay as they are, though a parser may lose them.
 K3S = """{
   "name":"cbr0",
   "cniVersion":"1.0.0",
@@ -47,7 +47,7 @@ ODD = """{"x-first": 18446744073709551615, "cniVersion": "0.3.1",\t"name": "odd"
 
 
 def example(name):
-    """A list of cni/examples as its owner writes it: without natra."""
+    """Return a list of cni/examples as its owner writes it, without natra."""
     conf = json.loads((EXAMPLES / name).read_text())
     conf["plugins"].pop()
     return json.dumps(conf, indent=2) + "\n"
@@ -77,7 +77,7 @@ class Answer:
 
 
 class Node:
-    """`lists`: what the configuration directory has."""
+    """A node's directories; `lists` is the content of the configuration directory."""
 
     def __init__(self, lists=None, net=NET, bin_dir=BIN):
         self.root = Path(tempfile.mkdtemp(prefix="natra-install-"))
@@ -116,7 +116,7 @@ class Node:
         return self.natractl("uninstall", *options)
 
     def result(self, text):
-        """A pod in libcni's cache, made with this list."""
+        """Put a pod that was made with this list into libcni's cache."""
         import base64
         path = self.root / "var/lib/cni/results"
         path.mkdir(parents=True, exist_ok=True)
@@ -128,13 +128,15 @@ class Node:
         return file
 
     def names(self):
-        """Of both directories, without what others have below them."""
+        """Return all files below the lists' directory, and the names in the
+        plugins' one."""
         return sorted(str(p.relative_to(self.net)) for p in
                       self.net.rglob("*") if not p.is_dir()) + sorted(
                       p.name for p in self.bin.iterdir())
 
     def state(self, times=False):
-        """{path: what it is}; with `times` also when it became so."""
+        """Return each path with its mode and content, and with `times` also inode and
+        mtime, which show whether it was written again."""
         found = {}
         for path in sorted(self.root.rglob("*")):
             st = path.lstat()
@@ -149,8 +151,8 @@ class Node:
         return found
 
     def chain(self, dropins=False):
-        """What a runtime makes of the directory, as libcni does: the first list,
-        and with `dropins` what is appended to it."""
+        """Return the chain that a runtime reads from the directory, as libcni does:
+        the first list, with `dropins` together with the drop-ins for it."""
         first = sorted(p for p in self.net.iterdir() if p.suffix in (
                 ".conf", ".conflist", ".json"))[0]
         conf = json.loads(first.read_text())
@@ -183,7 +185,7 @@ class Case(unittest.TestCase):
             self.assertIn(word, answer.err)
 
     def refused(self, node, *options, words=(), code=1, **kwargs):
-        """One clear line, and nothing is changed."""
+        """Check that install fails with one clear line and changes nothing."""
         before = node.state(times=True)
         answer = node.install(*options, **kwargs)
         self.assertEqual((answer.code, answer.out), (code, ""), answer)

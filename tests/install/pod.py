@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What natractl install writes, read by the real libcni (cnitool): a pod is capped
-by the list and by the drop-in, uninstall with the pod running keeps its limit and
-the plugin, and the pod's end leaves nothing. Root."""
+"""The real libcni (cnitool) reads what natractl install writes: a pod is capped by the
+list and by the drop-in, uninstall with the pod running keeps its limit and the plugin,
+and nothing is left when the pod has ended. Needs root."""
 import json
 import os
 import subprocess
@@ -21,10 +21,10 @@ from rig import Ns
 
 
 class Node:
-    """Directories of a runtime, with a list that somebody else owns."""
+    """A runtime's directories, with a list that somebody else owns."""
 
     def __init__(self, tmp):
-        # Beside the plugin's library, which is not installed.
+        # The directory is beside the plugin's library, because that is not installed.
         self.net, self.bin = f"{tmp}/net.d", f"{tmp}/build/cni"
         os.mkdir(self.net)
         os.makedirs(self.bin)
@@ -51,7 +51,7 @@ class Node:
 
 
 def story(rep, tool, r, runtime, files):
-    """One pod's life, with natra installed and removed meanwhile."""
+    """Follow one pod's life, while natra is installed and removed."""
     with tempfile.TemporaryDirectory(prefix="natra-install-") as tmp:
         node = Node(tmp)
         code, out, err = node.install(runtime)
@@ -98,7 +98,7 @@ def main():
     with Lan() as r:
         story(rep, tool, r, "containerd://1.6.20",
               ["00-natra-10-ptp.conflist", "10-ptp.conflist", "natra"])
-        # libcni 1.3, which cnitool is built with, reads it.
+        # cnitool is built with libcni 1.3, which reads drop-ins.
         story(rep, tool, r, "containerd://2.1.0",
               ["10-ptp.conflist", "installed", "natra"])
     rep.end()

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""natractl install and uninstall when something goes wrong: SIGKILL behind each
-system call that changes something (INSTALL_EACH_CALL=1: behind each one), others
-who write at the same time. A reader finds a directory that it can parse at every
-moment."""
+"""natractl install and uninstall when they are killed by SIGKILL after each system
+call that changes something (INSTALL_EACH_CALL=1: after each call), and when others
+write at the same time. At every moment a reader finds a directory that it can
+parse."""
 
 import json
 import os
@@ -18,12 +18,12 @@ from node import (BIN, FLANNEL, K3S, LISTS, NEW, OLD, SCRATCH, TEMPORARY, Case,
                   Node)
 
 KILLER = os.environ["INSTALL_KILLER"]
-# The others change nothing: to be killed behind them is the same.
+# Being killed after a call that changes nothing leaves the same state as before it.
 EACH_CALL = bool(os.environ.get("INSTALL_EACH_CALL"))
 
 
 class Reader(threading.Thread):
-    """Reads the chain in a loop, as a runtime does; whatever fails is kept."""
+    """Reads the chain in a loop, as a runtime does, and keeps each failure."""
 
     def __init__(self, node):
         super().__init__()
@@ -36,8 +36,8 @@ class Reader(threading.Thread):
                 try:
                     self.seen.add(tuple(self.node.types(dropins)))
                 except FileNotFoundError:
-                    # It was listed, then replaced by another way: a runtime
-                    # reads again, for it is told.
+                    # Another way replaced the file after it was listed. A runtime is
+                    # told of that, and reads again.
                     pass
                 except (ValueError, KeyError, IndexError) as e:
                     self.bad.append(repr(e))
@@ -53,12 +53,12 @@ class Reader(threading.Thread):
 
 
 class Killed(Case):
-    """`make` brings about the state in front of the command."""
+    """Kills a command in a state that `make` brings about."""
 
     def killed(self, make, argv, types, finish, half=5):
         node = self.node(*make)
         argv = [KILLER, "N", *argv(node)]
-        # A leak cannot be looked for under ptrace.
+        # LeakSanitizer does not work under ptrace.
         env = dict(os.environ, ASAN_OPTIONS=os.environ.get(
             "ASAN_OPTIONS", "") + ":detect_leaks=0")
 
@@ -93,7 +93,7 @@ class Killed(Case):
         print(f"{killed} of {len(calls)} calls, {changed} left something half")
 
     def renew(self, node, state):
-        """Back to this state, which needs no natractl."""
+        """Bring back this state without running natractl."""
         for path in (node.net, node.bin):
             shutil.rmtree(path)
         for path, (mode, *content) in state.items():
@@ -112,7 +112,8 @@ class Killed(Case):
     PLAIN = ["flannel", "portmap"]
     NATRA = [*PLAIN, "natra"]
     BANDWIDTH = [*PLAIN, "bandwidth"]
-    # Both ways in at once is an update.
+    # While an update changes from one way to the other, natra may be in the chain
+    # twice.
     BOTH = [*NATRA, "natra"]
 
     def install(self, *options, runtime=OLD):
@@ -129,7 +130,7 @@ class Killed(Case):
                     lambda n: n.install(runtime=NEW))
 
     def prepared(self, lists, *options, **kwargs):
-        """What Node() makes, with natra installed."""
+        """Return a function that makes a Node() with natra installed."""
         test = self
 
         class Prepared(Node):
@@ -167,7 +168,7 @@ class Killed(Case):
 
     def test_install_bandwidth(self):
         def finish(node):
-            # At each moment there is one under that name.
+            # At each moment there is a plugin of that name.
             self.assertIn("bandwidth", node.names())
             return node.install("--mode", "bandwidth")
 
@@ -186,7 +187,7 @@ class Killed(Case):
         self.killed_after(
             self.prepared({"10-flannel.conflist": K3S}, "--mode",
                           "bandwidth"),
-            # Which is brought back in one step.
+            # uninstall brings `bandwidth` back in one step.
             lambda n: n.argv("uninstall"), [self.BANDWIDTH], finish, half=0)
 
 
@@ -223,7 +224,7 @@ class AtTheSameTime(Case):
                            for w in ways]
                 for p in running:
                     out, err = p.communicate(timeout=60)
-                    # On a slow machine a turn may not come within 10 s.
+                    # On a slow machine an installer's turn may not come within 10 s.
                     if p.returncode != 1 or not self.WAITED.fullmatch(err):
                         self.assertEqual(p.returncode, 0, out + err)
         self.assertEqual(reader.bad, [])
@@ -243,7 +244,8 @@ class AtTheSameTime(Case):
         self.assertEqual(p.wait(20), 0)
 
     def test_owner_who_does_not_write_in_one_step(self):
-        """Calico and AWS write in place: half a list is waited for."""
+        """Calico and AWS write in place, so natra waits for the rest of half a
+        list."""
         for lists, options in (
                 ({}, ()), ({"20-odd.conflist": LISTS["10-odd.conflist"]},
                            ("--network", "cbr0"))):
@@ -257,7 +259,7 @@ class AtTheSameTime(Case):
             self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
 
     def test_half_a_list_of_another_network(self):
-        """Whose drop-in stays: it would not be written again."""
+        """The drop-in of that network stays, because nothing would write it again."""
         node = self.node({"10-flannel.conflist": FLANNEL,
                           "20-calico.conflist": LISTS["10-calico.conflist"]})
         self.done(node.install("--network", "k8s-pod-network", runtime=NEW))
@@ -270,7 +272,7 @@ class AtTheSameTime(Case):
         self.assertFalse([n for n in node.names() if "90-" in n])
 
     def test_list_that_keeps_changing(self):
-        """What natra ends with is a copy of what was there, never a mix."""
+        """In the end natra's list is a copy of the current one, never a mix of two."""
         node = self.node({"10-flannel.conflist": FLANNEL})
         stop = threading.Event()
 
@@ -299,8 +301,8 @@ class AtTheSameTime(Case):
         self.assertEqual(copy["round"], primary["round"])
 
     def meddling(self, node, command):
-        """A plugin whose STATUS does something to the directories: it is asked
-        when the lists have been read, and nothing has been written."""
+        """Return options for a plugin whose STATUS runs a command on the directories:
+        STATUS is asked after the lists were read and before anything is written."""
         file = node.root / "meddling"
         file.write_text(f"""#!/bin/sh
             # CNI plugin natra of a test
@@ -312,7 +314,7 @@ class AtTheSameTime(Case):
         return "--plugin", str(file)
 
     def test_list_that_changes_each_time(self):
-        """The change that was made is shown, though the next one was not."""
+        """The change that was made is printed, though the next one was not made."""
         node = self.node({"10-flannel.conflist": FLANNEL})
         r = node.install(*self.meddling(
             node, f"echo >> {node.net}/10-flannel.conflist"))
@@ -327,7 +329,7 @@ class AtTheSameTime(Case):
         self.assertGreater(r.out.count("write"), 3)
 
     def test_primary_that_goes(self):
-        """natra's list goes when there is another one to be for."""
+        """natra's list is removed once there is another list to copy."""
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install())
         (node.net / "10-flannel.conflist").unlink()
@@ -339,7 +341,7 @@ class AtTheSameTime(Case):
                                         "05-cilium.conflist", "natra"])
 
     def test_damaged_copy(self):
-        """Cut off, or emptied, by a crash of the machine."""
+        """A crash of the machine has cut off or emptied natra's list."""
         for length in (0, 1, 50, -3):
             node = self.node({"10-flannel.conflist": FLANNEL})
             self.done(node.install())
@@ -369,7 +371,7 @@ class Left(Case):
         self.assertEqual(node.names(), ["10-flannel.conflist"])
 
     def test_empty_directories(self):
-        """Only that of a network can be what a killed installer has left."""
+        """Of empty directories, only a network's can be left by a killed installer."""
         for runtime in (OLD, NEW):
             for undo in (lambda n: n.install(runtime=OLD), Node.uninstall):
                 node = self.node({"10-flannel.conflist": FLANNEL})

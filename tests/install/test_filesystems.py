@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""natractl install and uninstall on a full or read-only file system. What cannot
-mount skips: exit code 77."""
+"""natractl install and uninstall on a full or read-only file system. Where the test
+cannot mount, it skips with exit code 77."""
 
 import json
 import shutil
@@ -14,14 +14,14 @@ from node import FLANNEL, OLD, Case
 
 
 def why_not():
-    """What mounting a file system of its own fails with; empty: nothing."""
+    """Return the error of mounting a file system, empty if that works."""
     p = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs",
                         tempfile.gettempdir()], text=True, capture_output=True)
     return p.stderr.strip().replace("\n", " ") if p.returncode else ""
 
 
 class FileSystems(Case):
-    """Runs natractl where one of its directories is another file system."""
+    """Runs natractl with one of its directories on another file system."""
 
     def on(self, node, directory, options, argv, after=""):
         script = f"""
@@ -49,7 +49,7 @@ class FileSystems(Case):
     def install(self, node, *options):
         return node.argv("install", "--runtime-version", OLD, *options)
 
-    # Fills all but nothing, and lists what natractl has left there.
+    # Fills the file system up to its last block.
     FULL = 'dd if=/dev/zero of="$1/full" bs=4k 2>/dev/null; true'
 
     def test_full(self):
@@ -67,7 +67,7 @@ class FileSystems(Case):
                     else ["full"])
 
     def test_full_for_an_uninstall(self):
-        """To take away needs no room."""
+        """An uninstall needs no free space."""
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install())
         p = self.on(node, node.net, self.FULL, node.argv("uninstall"),
@@ -89,7 +89,8 @@ class FileSystems(Case):
                              str(directory.relative_to(node.root)))
 
     def test_read_only_with_the_plugin(self):
-        """As on Bottlerocket or with an image that brings natra."""
+        """The plugin's directory is read-only and has natra, as on Bottlerocket or
+        with an image that brings natra."""
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install())
         self.done(node.install("--conf", "fastPass=off"))

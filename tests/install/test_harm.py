@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What natractl install refuses or warns of, and whose files it leaves alone."""
+"""Tests what natractl install refuses or warns of, and whose files it leaves alone."""
 
 import json
 import os
@@ -71,14 +71,14 @@ class Harm(Case):
                                  ["flannel", "portmap", "istio-cni", "natra"])
                 self.done(node.uninstall())
                 self.assertEqual(node.state(), before)
-        # In the list of the network plugin itself it is one more plugin.
+        # In the network plugin's own list, istio-cni is only one more plugin.
         node = self.node({"10-flannel.conflist": istio})
         self.done(node.install())
         self.assertEqual(node.types(),
                          ["flannel", "portmap", "istio-cni", "natra"])
 
     def test_copy_of_natras_own_list(self):
-        """Istio may take natra's list for the primary: the copy is Istio's."""
+        """Istio may copy natra's list as the primary one; the copy is Istio's."""
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install())
         text = json.loads((node.net /
@@ -114,7 +114,7 @@ class Harm(Case):
                      words=["20-calico.conflist", "not the list"])
         self.done(node.install("--network", "k8s-pod-network", runtime=NEW))
         self.done(node.install(runtime=NEW))
-        # A drop-in for each; one whose network goes goes, too.
+        # Each network has a drop-in, which is removed when the network's list is.
         self.assertEqual([n for n in node.names() if "90-" in n],
                          ["cbr0/90-natra.conf",
                           "k8s-pod-network/90-natra.conf"])
@@ -173,7 +173,7 @@ class Harm(Case):
         self.assertTrue((node.bin / "natra").exists())
 
     def test_dropin_of_others_needs_the_plugin(self):
-        """Without it each ADD would fail: no force removes it."""
+        """Without the plugin each ADD would fail, so not even --force removes it."""
         for file, link in (("90-natra.conf", ""), ("50-mine.conf", "file"),
                            ("90-natra.conf", "directory")):
             with self.subTest(file=file, link=link):
@@ -190,7 +190,8 @@ class Harm(Case):
                     (node.root / "mine").write_text('{"type": "natra"}')
                     dropin.symlink_to("/mine")
                 else:
-                    # The mark does not make natra's own what it leaves.
+                    # Even with natra's mark, the drop-in is not natra's own behind
+                    # such a link.
                     dropin.write_text('{"type": "natra"%s}' % (
                         f', "{MARK}": "x"' if link else ""))
                 self.done(node.uninstall("--dry-run"), 3)
@@ -203,7 +204,8 @@ class Harm(Case):
                 self.assertFalse((node.bin / "natra").exists())
 
     def test_copy_that_nobody_marked(self):
-        """As another installer of natra's leaves it: derived, so natra's."""
+        """A list that looks like natra's copy, written by another installer, counts as
+        natra's."""
         text = json.loads(FLANNEL)
         text["plugins"].append({"type": "natra"})
         node = self.node({"10-flannel.conflist": FLANNEL,
@@ -229,7 +231,7 @@ class Harm(Case):
         (node.net / "cbr0").symlink_to(node.root)
         self.refused(node, runtime=NEW, words=["directory of its own"])
         (node.net / "cbr0").unlink()
-        # Names that natra takes for a moment.
+        # These are names that natra uses for a moment.
         for path in (node.net / ".natra-install.tmp",
                      node.bin / ".natra-install.tmp"):
             path.symlink_to(victim)
@@ -242,7 +244,8 @@ class Harm(Case):
         self.assertEqual(victim.read_text(), "precious")
 
     def test_paths_stay_below_the_root(self):
-        """A link to an absolute path is one of the host, not of a container."""
+        """An absolute link is resolved in the host's root directory, not in the
+        container's."""
         node = self.node()
         outside = self.node({"10-calico.conflist":
                              LISTS["10-calico.conflist"]})
@@ -265,13 +268,13 @@ class Harm(Case):
         other.write_bytes(b"\x7fELF something else")
         self.refused(node, "--plugin", str(other), words=["natra's CNI plugin"])
         self.refused(node, "--plugin", "/nowhere", words=["'/nowhere'"])
-        # Of another machine.
+        # This is an executable for another machine.
         other.write_bytes(b"\x7fELF CNI plugin natra 0.1.0" + bytes(100))
         self.refused(node, "--plugin", str(other), words=["cannot run"])
 
     def test_plugin_that_does_not_end(self):
-        """Without its output, or with too much of it: killed, for another
-        installer waits for the directories."""
+        """A plugin that closes its output, or writes too much, is killed, because
+        another installer may wait for the directories."""
         node = self.node({"10-flannel.conflist": FLANNEL})
         other = node.root / "other"
         pid = node.root / "pid"
@@ -297,13 +300,13 @@ class Harm(Case):
                 self.assertEqual(node.names(), ["10-flannel.conflist"])
 
     def test_upgrade_and_use(self):
-        """Another version under load: replaced, never written over."""
+        """A plugin in use is replaced by another version, and never written over."""
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install())
         file = node.bin / "natra"
         with open(file, "rb") as running:
             inode = file.stat().st_ino
-            # Where it finds its library.
+            # The plugin finds its library from here.
             other = node.root / "build/cni/other"
             other.parent.mkdir(parents=True)
             (node.root / "build/src").symlink_to(

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""natractl install and uninstall: each way into the chain with the lists that
-network plugins write, and that all goes back as it was."""
+"""natractl install and uninstall: each way into the chain, with the lists that network
+plugins write, and an uninstall that restores everything."""
 
 import ctypes
 import fcntl
@@ -27,7 +27,7 @@ def elements(text):
 
 class Modes(Case):
     def whole_story(self, node, *options, **kwargs):
-        """Dry run, install, once more, uninstall."""
+        """Run a dry run, install, install again and uninstall."""
         before = node.state()
         dry = self.done(node.install(*options, "--dry-run", "--json",
                                      **kwargs)).json
@@ -42,7 +42,7 @@ class Modes(Case):
         return told
 
     def foresaw(self, node, dry, before, after):
-        """The dry run told each file and its content."""
+        """Check that the dry run named each file that changed, and its content."""
         files = {str((node.root / c["path"].lstrip("/")).relative_to(node.root)):
                  c for c in dry["changes"] if c["action"] != "reload"}
         changed = {p for p in {*before, *after} if before.get(p) !=
@@ -76,7 +76,7 @@ class Modes(Case):
                                  [*elements(text), ELEMENT])
                 self.assertEqual(conf, {k: v for k, v in json.loads(
                     text).items() if k != "plugins"})
-                # Every byte of the owner's is there, in its place.
+                # Every byte of the owner's list is in the copy, in its place.
                 at = copy.index(',', copy.rindex("}", 0, copy.index(
                     '{"type":"natra"')))
                 self.assertEqual(copy[:at] + copy[copy.index(
@@ -120,14 +120,15 @@ class Modes(Case):
                     "--mode", "bandwidth")).out)
                 self.assertEqual(node.state(times=True), after)
                 if kind == "none":
-                    # The list names it still.
+                    # The list still names the plugin.
                     r = self.done(node.uninstall(), 3)
                     self.assertIn("10-flannel.conflist names it", r.err)
                 else:
                     self.goes_back(node, before)
 
     def test_bandwidth_is_put_back_by_its_owner(self):
-        """RKE2's installer does so when it starts; the newest one is kept."""
+        """RKE2's installer puts its plugin back when it starts; the newest one is
+        kept."""
         node = self.node({"10-flannel.conflist": K3S})
         (node.bin / "bandwidth").write_text("old")
         self.done(node.install("--mode", "bandwidth"))
@@ -140,7 +141,7 @@ class Modes(Case):
         self.assertEqual(node.state(), before)
 
     def test_bandwidth_is_removed_by_somebody(self):
-        """What was kept is then the only copy of upstream's."""
+        """natra's copy is then the only one of upstream's plugin."""
         for undo in (lambda n: n.uninstall(), lambda n: n.install()):
             node = self.node({"10-flannel.conflist": K3S})
             (node.bin / "bandwidth").write_text("upstream's")
@@ -213,7 +214,7 @@ class Modes(Case):
             "allowAnnotations": ["natra.io/fast-pass"],
             "heavyHitterThreshold": "125k", "logFile": "",
             "egressRate": 1000000, "replaceBandwidth": True, "horizon": "1s"})
-        # What is not given again is gone.
+        # Keys that are not given again are gone.
         self.done(node.install())
         self.assertEqual(node.chain()[1][-1], ELEMENT)
 
@@ -271,7 +272,8 @@ class Use(Case):
         self.assertEqual(node.names(), ["10-flannel.conflist"])
 
     def test_pods_are_counted_behind_the_locks(self):
-        """Else one that is made while they are waited for would not count."""
+        """Pods are counted once natra has the locks; one that starts while it waits
+        for them must count."""
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install())
         fd = os.open(node.net, os.O_RDONLY)
@@ -346,7 +348,7 @@ class Places(Case):
         self.refused(node, words=["directory '/etc/cni/net.d'"])
         self.refused(node, "--net-dir", "/srv/net",
                      words=["directory '/opt/cni/bin'"])
-        # One directory for both.
+        # One directory serves for both.
         self.done(node.install("--net-dir", "/srv/net", "--bin-dir",
                                "/srv/net"))
 
@@ -385,7 +387,7 @@ class Places(Case):
 
 
 class Watch:
-    """What a runtime's watcher of one directory is told."""
+    """Records what a runtime's watcher of one directory is told."""
 
     NAMES = {2: "write", 0x40: "from", 0x80: "to", 0x100: "create",
              0x200: "remove"}
@@ -413,7 +415,7 @@ class Watch:
 
 class Reload(Case):
     def test_the_last_word_is_one_that_containerd_hears(self):
-        """It ignores CREATE, and looks at no subdirectory."""
+        """containerd ignores CREATE and does not watch subdirectories."""
         for runtime in (OLD, NEW):
             node = self.node({"10-flannel.conflist": FLANNEL})
             for run in (lambda: node.install(runtime=runtime),

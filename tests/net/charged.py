@@ -39,7 +39,7 @@ def opened(r):
 
 
 def alone(r, a, rps):
-    """Mice at `rps` with nothing beside them and no limiter."""
+    """Send mice at `rps` with nothing beside them and without a limiter."""
     p = r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps", rps,
                "--seconds", a.seconds)
     return r.load_end(p, r.client)
@@ -81,14 +81,14 @@ def show(rep, name, got):
 
 
 def offered(r, rep, a, m, rps, lim):
-    """Mice at `rps`, which is `m` times the cap."""
+    """Send mice at `rps`, which is `m` times the cap."""
     cap = bits(CAP)
     idle = alone(r, a, rps) if m < SHARE else None
     got = one(r, a, rps, lim)
     show(rep, f"{m:g} x cap, {lim.name}", got)
     for i, way in enumerate(("in", "out")):
-        # Where mice crowd out the acknowledgements, the stream into the pod need
-        # not fill its cap, but keep its part.
+        # Where mice crowd out the acknowledgements, the stream into the pod does not
+        # have to fill its cap, but has to keep its part.
         rep.most(f"{m:g} x cap: sum {way}", got["wire"][i] / 1e6,
                  1.05 * cap / 1e6, " Mbit/s")
         if way == "out" or m < SHARE:

@@ -374,7 +374,8 @@ def part_ingress(s):
 
 
 def peer_out(s, mode):
-    """What enters the pod does not leave by the host-side veth."""
+    """Packets that peer redirection puts into the pod do not leave by the host-side
+    veth, so natra limits egress only."""
     rates = s.rates()
     s.rep.shown(f"{mode}, peer: in, past natra", f"{rates[0]:.3f} Mbit/s")
     s.rep.near(f"{mode}, peer: out", rates[1], CAP_MBIT, TOLERANCE, " Mbit/s")

@@ -25,14 +25,15 @@ NODE_MAC = "02:00:00:00:00:01"
 
 
 def cpu_list(name):
-    """The ids in a file such as `0-3,8`."""
+    """Return the ids in a file such as `0-3,8`."""
     with open(f"{CPUS}/{name}") as f:
         ranges = [r.split("-") for r in f.read().strip().split(",")]
     return [i for r in ranges for i in range(int(r[0]), int(r[-1]) + 1)]
 
 
 def start_cpus():
-    """Only in a VM: a machine's owner decides which of its CPUs run."""
+    """Start the CPUs, only in a VM: a machine's owner decides which of its CPUs
+    run."""
     highest = cpu_list("possible")[-1]
     for cpu in {highest, STRIPES, STRIPES + 1} - set(cpu_list("online")):
         path = f"{CPUS}/cpu{cpu}/online"
@@ -42,7 +43,7 @@ def start_cpus():
 
 
 def send(pod, cpu, count, begin):
-    """In a process of its own, which ends here."""
+    """Send from one CPU, in a process of its own, which ends here."""
     os.sched_setaffinity(0, {cpu})
     with pod:
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -67,7 +68,8 @@ def main():
     sh("ip", "link", "add", "node0", "address", NODE_MAC, "type", "veth",
        "peer", "name", "eth0", "netns", "pod")
     sh("ip", "link", "set", "node0", "up")
-    # Nothing but what is sent here: no IPv6, nobody asks for an address.
+    # Only packets of this script must count: there is no IPv6, and nobody asks for an
+    # address.
     pod.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
     pod.run("ip", "link", "set", "eth0", "up")
     pod.run("ip", "addr", "add", f"{POD}/24", "dev", "eth0")

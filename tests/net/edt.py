@@ -49,7 +49,7 @@ GSO_SEGS = 65535        # what an interface has of itself
 MOUSE_S, BURST_S, HORIZON_S = 0.1, 0.5, 2
 RATE = "10M"
 MBIT = 1e6
-# What a busy machine may delay the median one by.
+# REQUEST_MS is how much later the median of REQUESTS may be on a busy machine.
 REQUESTS, REQUEST_MS = 15, 100
 
 
@@ -438,7 +438,7 @@ def qdisc(r, rep, a):
 
 
 def request_ms(r):
-    """A small file over a connection of its own."""
+    """Return how many ms a small file takes over a new connection."""
     begin = time.monotonic()
     with r.client:
         s = socket.create_connection((r.pod.ip, 80), timeout=5)
@@ -450,14 +450,13 @@ def request_ms(r):
 
 
 def median_request_ms(r):
-    """One after the other, so that a slow machine has no queue of its own."""
+    """Requests follow each other, so that they do not queue on a slow machine."""
     return statistics.median(request_ms(r) for _ in range(REQUESTS))
 
 
 def mice(r, rep, a):
-    """An answer that waited as the streams do would take 400 ms more, twice: four
-    streams have two packets of 50 ms each in fq. Charged mice have their share of
-    the rate."""
+    """Four streams have two packets of 50 ms each in fq: an answer that waited like
+    them would take 400 ms more, twice. Charged mice have their share of the rate."""
     r.nginx()
     base = median_request_ms(r)
     rep.shown("a request alone, p50", f"{base:.1f} ms")

@@ -329,7 +329,7 @@ def routed(r):
     return macs + eth(0x800, ip4(17, udp(BODY), src=src, dst=dst))[len(macs):]
 
 
-# For local experiments, MPLS, a session of PPPoE.
+# The types are one for local experiments, MPLS, and a session of PPPoE.
 TYPES = (0x88b5, 0x8847, 0x8864)
 
 
@@ -356,16 +356,16 @@ def frames_of_type(rep, a, what, sender, taken, type_):
     verdict(rep, what, offered * 8, taken.count() * len(frame) * 8 / a.seconds)
 
 
-# 127 ns for a byte.
+# At this rate a byte takes 127 ns.
 SEGMENTS_RATE = 63e6
 GSO_TCPV4 = 1                   # virtio_net.h
 FOLLOW_S = 0.005
-# Some kernels make TCP's segments this long at least, whatever they are told.
+# Some kernels make TCP segments at least this long, whatever size they are given.
 SMALLEST_SEGMENT = 8
 
 
 def segments(rep, a):
-    """Segments of 1 byte with headers of 134: 8 MB, which are to be paid for."""
+    """Check that all of 8 MB is charged: segments of 1 byte with headers of 134."""
     tcp = struct.pack("!HHIIBBHHH", 7001, 7002, 1, 1, 0xf0, 0x10, 1000, 0, 0)
     tcp += bytes([1]) * 40
     packet = eth(0x800, ip4(6, tcp + bytes(60000), options=bytes([1]) * 40))
@@ -396,7 +396,7 @@ def segments_in(rep, r, mode, sender, packet, small):
     lim.detach()
     rep.least(f"{mode}: bytes charged for 60 kB", charged,
               60000 / SMALLEST_SEGMENT * len(small))
-    # Kernels with that fix owe for so short a time that sending takes longer.
+    # On kernels with SMALLEST_SEGMENT the debt is so short that sending takes longer.
     if charged > 6e6:
         rep.near(f"{mode}: s until the next packet of the flow",
                  refused * FOLLOW_S, owed_s, 0.1)
@@ -406,8 +406,8 @@ SO_PRIORITY, TC_PRIO_CONTROL = 12, 7
 
 
 def priority(rep, a):
-    """CAP_NET_RAW or CAP_NET_ADMIN can ask for any priority. What fq sends at once is
-    ahead of the rate by the horizon, 2 s."""
+    """With CAP_NET_RAW or CAP_NET_ADMIN a pod can ask for any priority. What fq would
+    send at once is ahead of the rate by the horizon, 2 s."""
     with Rig() as r:
         lim = Natra(r.pod, "--mode", "clsact-podside")
         lim.attach(None, CAP)
@@ -422,13 +422,13 @@ def priority(rep, a):
         def send():
             try:
                 return s.send(BODY)
-            except OSError:             # its queue is full, or the client's answer
+            except OSError:             # the queue is full, or the client refuses
                 return len(BODY)
         meter = r.out_of(header=rig.ETH_IPV4_UDP)
         begin, before = meter.read()
         offered = seconds_of(send, a.settle)
         end, after = meter.read()
-        # The burst is 0.5 s of the rate.
+        # The bound is the elapsed time and the burst, 0.5 s of the rate.
         rep.most(f"priority 7, {offered * 8 / 1e6:.0f} offered: in s of the rate",
                  (after - before) * 8 / bits(CAP), 1.1 * (0.5 + end - begin))
 

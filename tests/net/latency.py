@@ -4,7 +4,7 @@
 
 sockperf sends 500 requests a second over TCP. Beside the streams the median and the
 99th percentile may be 1.5 times what they are without them, under the same limiter.
-No limiter and upstream's plugin are shown.
+Without a limiter and with upstream's plugin the figures are only shown.
 """
 import argparse
 import os

@@ -7,8 +7,8 @@ attachments take from the kernel's allocators, qdiscs and links included. The
 second is the smaller of what attaching took and what detaching gave back, since
 whatever else runs on the machine moves the same figures.
 
-The first does not depend on the CPUs of the machine, so the limit is the same in
-the VMs with 64 and 200 possible ones (tools/check vm-cpus-64 vm-cpus-200).
+The first does not depend on the number of CPUs, so the limit is the same in the
+VMs with 64 and 200 possible CPUs (tools/check vm-cpus-64 vm-cpus-200).
 """
 import argparse
 import os

@@ -3,8 +3,8 @@
 """Small requests do not notice the cap that binds the elephants beside them.
 
 50 clients, 20 fresh connections a second each, 6 kB a response: alone, and beside
-an elephant in each direction with 10M each way, in turns. The same beside elephants
-that nothing limits is shown next to it, and what upstream's plugin makes of it.
+an elephant in each direction with 10M each way, in turns. The figures without a
+limit and with upstream's plugin are shown for comparison.
 """
 import argparse
 import os
@@ -22,7 +22,8 @@ CAP = "10M"
 
 
 def one(r, url, lim, a, idle=False):
-    """One run, beside elephants unless `idle`; hey's figures, the wire's rates."""
+    """Return hey's figures and the rates on the wire of one run, which is beside
+    elephants unless `idle`."""
     if lim:
         lim.attach(CAP, CAP)
     elephants = [] if idle else r.elephants()

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Interfaces with several transmit queues: departure times never take their mq.
+"""natra never replaces the mq of an interface with several transmit queues by fq.
 
-  mq        a default mq, which the kernel gives to what has several queues: AUTO
+  mq        the kernel gives such an interface an mq by default: with it AUTO
             leaves departure times out, and --edt on fails
-  own mq    one that somebody installed is left alone in the same way
+  own mq    an mq that somebody installed is left alone in the same way
   down      an interface that has never been up has no qdisc yet: what it will
             have is judged by its transmit queues
-  veth      has queues but no mq: with fq at its root it can pace
-  single    one transmit queue: fq takes the default's place, and gives it back
+  veth      a veth with several queues but no mq can pace with fq at its root
+  single    with one transmit queue fq replaces the default, which comes back
 """
 import argparse
 import json
@@ -26,7 +26,7 @@ IFB = ("ip", "link", "add", "eth0", "numtxqueues")
 
 
 def qdiscs(ns):
-    """Kind, handle and place of each, as one line."""
+    """Return kind, handle and place of each qdisc, as one line."""
     return ", ".join(" ".join(line.split()[1:5]).replace(" refcnt", "")
                      for line in ns.run("tc", "qdisc", "show", "dev",
                                         "eth0").splitlines())

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What tools/quickstart shows a visitor: its table must say what the README says."""
+"""The table that tools/quickstart shows a visitor must say what the README says."""
 import argparse
 import os
 import re
@@ -15,11 +15,12 @@ from limiters import bits, find_natractl
 from report import Report
 
 QUICKSTART = HERE + "/../../tools/quickstart"
-# name, both streams in Mbit/s, requests a second, their p99 or "none"
+# The groups are the name, both streams in Mbit/s, requests a second, and their p99 or
+# "none".
 ROW = re.compile(r"^(\S.*?) +([0-9.]+) +([0-9.]+) +(\d+) +([0-9.]+ ms|none)$",
                  re.M)
-# A policed stream comes out of its burst with losses, which it mends at the cost
-# of the seconds that follow; another look would be needed to tell how exact it is.
+# A policed stream has losses at the end of its burst and recovers in the seconds after
+# that. How exact it is would need another measurement.
 LEAST, MOST = 0.75, 1.15
 
 
@@ -47,8 +48,8 @@ def main():
             rep.least(f"{way}: stream without a limit", free[i], 10 * cap, " Mbit/s")
             rep.least(f"{way}: stream with natra", natra[i], LEAST * cap, " Mbit/s")
             rep.most(f"{way}: stream with natra", natra[i], MOST * cap, " Mbit/s")
-        # As many as without a limit, but for those that were on their way at
-        # the end.
+        # As many requests as without a limit must be answered, but for those that were
+        # under way at the end.
         rep.least("requests answered beside the streams", natra[2],
                   0.9 * min(free[2], 1000), "/s")
     rep.true("the last line names natractl",

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The slowest rates, by datagrams that arrive: 800 bit/s holds but for one packet
-of debt, and a higher rate, set while the pod lives, frees it from a debt of hours."""
+"""Counts datagrams that arrive at the slowest rates: 800 bit/s is kept but for one
+packet of debt, and a higher rate that is set while the pod lives frees it from a debt
+of hours."""
 import os
 import socket
 import sys
@@ -19,11 +20,11 @@ RATE = 800 / 8                  # bytes/s
 BURST = RATE / 2
 SECONDS, PER_SECOND = 5, 20
 FREED = 40                      # datagrams after the rate was raised
-HORIZON = 2                     # s: so long may fq still hold what came before
+HORIZON = 2                     # s for which fq may hold earlier packets
 
 
 class Way:
-    """Datagrams from one namespace to another, and how many arrived."""
+    """Sends datagrams from one namespace to another, and counts those that arrive."""
 
     def __init__(self, src, dst, ip):
         with src:
@@ -59,7 +60,7 @@ class Case:
 
 
 def send_all(cases, count):
-    """How many arrived, by case and way."""
+    """Return how many datagrams arrived, by case and way."""
     for _ in range(count):
         for case in cases:
             for way in case.ways.values():
@@ -77,8 +78,7 @@ def main():
     for case in cases:
         rep.shown(f"{case.name}: departure times",
                   case.natra.edt_active())
-    # At 1 bit/s the first packet, if it is not one of the kernel's own, takes
-    # 12000 s.
+    # At 1 bit/s the first packet takes 12000 s, if it is not one of the kernel's own.
     for way in cases[2].ways.values():
         way.send(1500)
         time.sleep(0.1)
@@ -96,7 +96,7 @@ def main():
                       "10M")
     time.sleep(0.2)
     send_all(cases, HORIZON * PER_SECOND)
-    # Those that were to wait for the horizon have gone.
+    # Packets that had to wait for the horizon have left.
     time.sleep(0.5)
     for case in cases:
         for way in case.ways.values():

@@ -176,7 +176,7 @@ STREAM = 4000000
 
 
 def transfer(c, listener):
-    """So many bytes from one to the other; closes both."""
+    """Send STREAM bytes from one socket to the other, and close both."""
     s, _ = listener.accept()
     c.setblocking(False)
     left, got = STREAM, 0
@@ -190,7 +190,8 @@ def transfer(c, listener):
         x.close()
 
 
-# Options, and what is in front of the inner IP header, behind the Ethernet header.
+# For each tunnel: the outer IP version, the options of `ip link`, and the bytes
+# between the Ethernet header and the inner IP header.
 TUNNELS = {
         "VXLAN": ("4", "type vxlan id 42 dstport 4789 dev eth0", 20 + 30),
         "VXLAN over IPv6": ("6", "type vxlan id 43 dstport 8472 dev eth0 "
@@ -205,7 +206,7 @@ INNER = {"client": "10.56.0.1", "pod": "10.56.0.2"}
 
 
 def add_tunnel(ns, peer, version, options, inner):
-    """False if this kernel has no such device."""
+    """Return False if this kernel has no such device."""
     kind = options.split()[1]
     ends = ["remote", peer.ip6 if version == "6" else peer.ip]
     if kind not in ("vxlan", "geneve"):
@@ -225,7 +226,8 @@ def segments_in(ns):
 
 
 def tunnels(r, rep, lim, what):
-    """TCP by tunnels of the kernel's, where natra works the length out itself."""
+    """Send TCP through the kernel's tunnels, for which natra computes the length
+    itself."""
     direction, src, dst, to = ("egress", r.pod, r.client, "client") \
             if what.endswith("hostside") else ("ingress", r.client, r.pod, "pod")
     for name, (version, options, overhead) in TUNNELS.items():
@@ -252,7 +254,7 @@ def tunnelled(rep, lim, what, direction, src, dst, address, overhead, mss):
     c.connect((address, 5410))
     transfer(c, listener)
     bytes_ = total(settled(lim, direction)) - before[0]
-    # ip_rcv sees each of them with the outer header, then with the inner one.
+    # ip_rcv counts each segment twice: with the outer header and with the inner one.
     segments = (segments_in(dst) - before[1]) / 2
     want = STREAM + segments * (14 + overhead + 20 + 32)
     rep.near(f"{what}, {segments:.0f} segments", bytes_, want, 0.001)

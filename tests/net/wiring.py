@@ -265,7 +265,8 @@ class Bench:
                 "ok": self.rep.failed == failed}
 
     def compared(self):
-        """What is kept in the first lanes on `auto`, and the median of all."""
+        """Check how much throughput is kept in the first lanes on `auto`, and the
+        median of all."""
         found = [self.rep.measure(f"{self.name} {lane.describe()}: throughput",
                                   self.kept, lane)
                  for lane in self.lanes[:min(self.by_auto, self.a.kept_cells)]]

@@ -148,7 +148,7 @@ class Add(Case):
         self.assertEqual(self.calls[1:3], [
             f"remove_leftovers ifname=eth0 netns={NETNS}", ATTACH])
         self.assertRegex(self.log, "level=warn .*removed.*'veth7': tbf")
-        # Its ifb is gone.
+        # The redirect stays though the ifb that it leads to is gone.
         self.succeeds("ADD", conf, says=json.dumps(RESULT), FAKE_redirect=1)
         self.assertEqual(self.calls[1:3], [
             f"remove_leftovers ifname=eth0 netns={NETNS}", ATTACH])
@@ -352,7 +352,7 @@ class Others(Case):
         for error in ("EPERM", "EOPNOTSUPP", "ENOENT"):
             self.fails(50, "STATUS", words="status fails",
                        FAKE_status=-getattr(errno, error))
-        # What each ADD would refuse.
+        # Each ADD would refuse these values.
         for key, value in (("fastPass", "paid"), ("ingressRate", "x"),
                            ("logFile", "relative"), ("egressBurst", 1)):
             self.fails(7, "STATUS", self.conf(**{key: value}),

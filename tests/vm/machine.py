@@ -72,8 +72,8 @@ def kernel_table():
 
 
 def apt_options(suite, home):
-    """For another release than this machine's: a source and lists of its own, so
-    that the machine's apt stays as it is."""
+    """Return apt's options for another release than this machine's: a source and
+    lists of its own, so that the machine's apt stays as it is."""
     release = platform.freedesktop_os_release().get("VERSION_CODENAME")
     if suite.split("-")[0] == release:
         return []
@@ -209,7 +209,8 @@ class Machine:
     def _vng_command(self, vng, kernel):
         o = self.options
         (image,) = (kernel / "boot").glob("vmlinuz-*")
-        # What may be plugged in is possible to the kernel, though it never runs.
+        # The kernel counts CPUs that could be plugged in as possible, though they
+        # never run.
         args = KERNEL_ARGS
         if o.possible_cpus:
             args += f" maxcpus={o.cpus}"

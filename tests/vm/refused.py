@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A real kernel that lacks what natra needs: each way to ask is answered with one
-line that names all of it, and nothing is left on the interface.
+"""On a real kernel that lacks what natra needs, each command fails with one line
+that names all of it, and nothing is left on the interface.
 
-usage: refused.py KERNEL    boots it and runs this script there, without KERNEL
+usage: refused.py KERNEL    boots KERNEL and runs this script there, without argument
 """
 import json
 import os
@@ -33,7 +33,7 @@ def boot(kernel):
 
 
 def found_on(pod):
-    """What an attachment would change, and the pins."""
+    """Return what an attachment would change: the qdiscs and the pins."""
     return [pod.run("tc", "qdisc", "show", "dev", "eth0"),
             sorted(os.listdir(BPFFS + "/natra"))
             if os.path.exists(BPFFS + "/natra") else []]
