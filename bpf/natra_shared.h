@@ -124,7 +124,7 @@ struct natra_limits {
  * active, then the index: a packet sees the old limits or the new ones.
  */
 struct natra_config {
-	__u64 active; /* counts changes; the lowest bit is the index */
+	__u64 active; /* counts changes; bit 0 is the active slot's index */
 	struct natra_limits slot[2];
 	__u64 keys[NATRA_HASH_KEYS]; /* random, for this attachment */
 	__u64 owner; /* random; 0: the entry is free. For user space. */

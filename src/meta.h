@@ -86,7 +86,7 @@ struct meta {
 	char reason[META_REASON_MAX];
 	uint32_t subnets; /* enum natra_subnets */
 	uint32_t subnets_len;
-	uint32_t unshaped;  /* nothing is attached, for `reason` */
+	uint32_t unshaped;  /* no programs: only a record, `reason` says why */
 	uint32_t gso_segs;  /* see gso.h; 0: as it was */
 	uint32_t l2_halves; /* bit of a half: it has Ethernet headers */
 	uint32_t pad;

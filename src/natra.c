@@ -106,7 +106,7 @@ struct order {
 	struct natra_policy policy;
 	struct subnets subnets;
 	int netns_fd;
-	struct pin_key netns; /* locked */
+	struct pin_key netns; /* the lock on the network namespace */
 	struct scene scene;
 	struct pin_key key;
 	char id[NATRA_ID_MAX + 1];

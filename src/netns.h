@@ -55,9 +55,9 @@ int netns_self(int fd, struct netns_id *ret_id);
  */
 int netns_run(struct natra *n, int fd, int (*fn)(void *arg), void *arg);
 
-/* netns_run_in_mounts does the same in a mount namespace; netns_run_apart in no
- * other namespace, but on a thread that fn may move to any. Neither sets an
- * error text. */
+/* netns_run_in_mounts does the same in a mount namespace. netns_run_apart runs
+ * fn on a thread of its own that fn may move into any namespace. Neither sets
+ * an error text. */
 int netns_run_in_mounts(int mnt_fd, int (*fn)(void *arg), void *arg);
 int netns_run_apart(int (*fn)(void *arg), void *arg);
 

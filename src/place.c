@@ -78,7 +78,7 @@ static bool same_bpffs(const char *a, const char *b)
  * and the bpffs, if one is mounted there. */
 struct own_mount {
 	unsigned int mount_id;
-	dev_t dev; /* 0: it is no bpffs */
+	dev_t dev; /* of the bpffs; 0: none is mounted there */
 };
 
 static struct own_mount look_at_own(void)

@@ -27,8 +27,8 @@
  * Privileges: CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; for interfaces in another
  * network namespace and to mount bpffs CAP_SYS_ADMIN, which implies the first
  * two; for pid 1's bpffs from another mount namespace also CAP_SYS_PTRACE, and
- * CAP_SYS_CHROOT to mount it. Without them: -EPERM, or -EACCES where the verifier
- * says no.
+ * CAP_SYS_CHROOT to mount it. Without them: -EPERM, or -EACCES where the
+ * verifier says no.
  *
  * Structs that the caller passes begin with their own size, so that an old
  * program works with a newer library. Initialise them with NATRA_INIT:
@@ -144,11 +144,11 @@ NATRA_API int natra_policy_check(struct natra *n,
  * Mode AUTO tries, with EDT AUTO or ON: TCX podside, clsact podside, TCX
  * hostside, clsact hostside; with EDT OFF: TCX podside, TCX hostside, clsact
  * podside, clsact hostside; and goes to the next only if this kernel or
- * interface cannot do the one before. EDT AUTO leaves departure times out if the
- * kernel has no fq or no bpf_skb_set_tstamp, or if the interface has a qdisc
- * that fq must not replace; natra_info says why. The environment variables
- * NATRA_ATTACH_MODE and NATRA_EDT_PACING replace AUTO (not in a set-uid
- * process).
+ * interface cannot do the one before. EDT AUTO leaves departure times out if
+ * the kernel has no fq or no bpf_skb_set_tstamp, or if the interface has a
+ * qdisc that fq must not replace; natra_info says why. The environment
+ * variables NATRA_ATTACH_MODE and NATRA_EDT_PACING replace AUTO (not in a
+ * set-uid process).
  *
  * @param ret_info  what was attached and why so, as natra_query tells it; NULL:
  *                  not wanted. `sz` set by the caller.
@@ -385,8 +385,8 @@ NATRA_API const char *natra_version(void);
 
 /**
  * @brief Read a Kubernetes quantity in bit/s: "10M", "1.5G", "10Mi", "2500000",
- *        "1e6"; fractions are rounded up. Less than 1 bit/s is -ERANGE: "10m" is
- *        a hundredth of a bit/s, and most likely meant as "10M".
+ *        "1e6"; fractions are rounded up. Less than 1 bit/s is -ERANGE: "10m"
+ *        is a hundredth of a bit/s, and most likely meant as "10M".
  * @return 0; -EINVAL not a quantity; -ERANGE outside the limits of a rate.
  */
 NATRA_API int natra_parse_rate(const char *text, uint64_t *ret_bits_per_sec);

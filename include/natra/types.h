@@ -37,8 +37,8 @@ extern "C" {
 #define NATRA_NAME_MAX              255
 /** Most subnets of one policy. */
 #define NATRA_SUBNETS_MAX           1024
-/** Limits of a rate: upstream's plugin takes any that is not 0; 1 Pbit/s is the
- *  most that container runtimes pass on. */
+/** Limits of a rate. The lowest is 1 bit/s, because upstream's plugin takes any
+ *  rate that is not 0; 1 Pbit/s is the most that container runtimes pass on. */
 #define NATRA_RATE_MIN_BITS_PER_SEC 1ULL
 #define NATRA_RATE_MAX_BITS_PER_SEC 1000000000000000ULL
 
@@ -266,7 +266,7 @@ struct natra_flow {
 	 *  have a length in its place. */
 	uint16_t sport;
 	uint16_t dport;
-	uint8_t ip_version; /**< 4 or 6; 0: not IP, or not to be told */
+	uint8_t ip_version; /**< 4 or 6; 0: not IP, or unknown */
 	uint8_t protocol;   /**< IANA number */
 	/** Since the flow was first seen heavy, wire bytes. */
 	uint64_t bytes;

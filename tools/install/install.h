@@ -40,7 +40,7 @@ enum install_mode {
 struct install_request {
 	enum install_mode mode;
 	const char *platform; /* from install_platform(); NULL: find it */
-	const char *root;     /* "/" */
+	const char *root;     /* NULL: "/" */
 	const char *net_dir;
 	const char *bin_dir;
 	const char *plugin;          /* the caller's path, not below `root` */
@@ -48,13 +48,13 @@ struct install_request {
 	const char *runtime_version; /* "containerd://2.1.0"; NULL: ask */
 	const cJSON *conf;           /* keys of natra's configuration */
 	bool removal;                /* do not look for a plugin to install */
-	bool dry_run; /* all of a removal in one plan, not in two steps */
+	bool dry_run; /* plan all of a removal at once, not in two steps */
 };
 
 enum install_kind {
-	INSTALL_WRITE,   /* a configuration */
-	INSTALL_COPY,    /* the plugin's binary; a previous one is kept */
-	INSTALL_REMOVE,  /* a file, and the drop-in directory if it is empty */
+	INSTALL_WRITE,   /* write a configuration file */
+	INSTALL_COPY,    /* copy natra's binary; another plugin is kept */
+	INSTALL_REMOVE,  /* remove a file, and its subdirectory if empty */
 	INSTALL_RESTORE, /* bring back the binary that was kept */
 	INSTALL_RELOAD,  /* make the runtime read its directory again */
 };

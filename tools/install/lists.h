@@ -9,9 +9,9 @@ struct list {
 	char *file;
 	char *text;           /* NULL: it is not readable text */
 	cJSON *json;          /* NULL: it is not JSON */
-	const cJSON *plugins; /* elements; NULL: none */
-	const char *name;     /* of the network; NULL: none */
-	const char *version;  /* NULL: none */
+	const cJSON *plugins; /* its elements; NULL: it has none */
+	const char *name;     /* the network's name; NULL: it has none */
+	const char *version;  /* its cniVersion; NULL: it has none */
 	bool is_chain; /* a .conflist, else the configuration of one plugin */
 	bool is_ours;
 	bool is_multus;

@@ -7,7 +7,7 @@
 struct runtimes {
 	bool known;        /* at least one was found */
 	bool read_dropins; /* all that were found read them */
-	char *text;        /* such as "containerd 2.1.4"; NULL: none */
+	char *text;        /* e.g. "containerd 2.1.4"; NULL: none found */
 };
 
 /* Reads the version from a text such as "containerd://2.1.4", as a node's

@@ -17,7 +17,7 @@ struct install {
 	const struct install_request *request;
 	int root_fd;
 	struct dir net, bin;
-	int plugin_fd;         /* -1: for a removal */
+	int plugin_fd;         /* natra's plugin; -1: not needed */
 	char *plugin_versions; /* what the plugin answers to VERSION */
 	char *plugin_status;   /* why it cannot work here; NULL: it can */
 	struct runtimes runtimes;

@@ -9,7 +9,7 @@
 
 struct upgrade {
 	const struct cli *cli;
-	cJSON *json; /* an array */
+	cJSON *json; /* an array of results */
 	int exit_code;
 };
 

@@ -80,7 +80,7 @@ struct opts {
 	/* The values of all --conf options. */
 	const char *conf[OPTS_CONF_MAX];
 	size_t conf_len;
-	const char *arg; /* the first one */
+	const char *arg; /* the first of args; NULL: none */
 	const char *args[OPTS_ARGS_MAX];
 	size_t args_len;
 	unsigned int verbosity;
