@@ -163,7 +163,7 @@ static int choose(struct natra *n, const char **ret_path)
 
 	if (is_denied(r))
 		return choose_denied(n, ret_path);
-	/* Without /proc, or where it hides pid 1, there is nothing to compare. */
+	/* Without /proc, or where it hides pid 1, nothing can be compared. */
 	if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -ESRCH)
 		return natra_fail(n, r, "look at the mount namespace of pid 1");
 	if (r != 0 || same_bpffs(DEFAULT_BPFFS, INIT_BPFFS)) {
