@@ -33,7 +33,7 @@ class Report:
         return cell(*args, **kw)
 
     def check(self, what, value, demanded, good, unit="", exact=True):
-        """exact: False for a bound on what was measured."""
+        """Print and count a check. `exact` is False for a bound on a measurement."""
         self.checked += 1
         self.failed += not good
         self.exact_failed += exact and not good
