@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The mistakes that the tests must notice; see the script `mutations`.
+"""This table has the mistakes that the tests must notice; see `mutations`.
 
 Each mistake has a name, a file, the text in it that is replaced (it must be there
 exactly once, so keep it short), the text that replaces it, and the test that fails,
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 class Mutation:
     name: str
     file: str
-    changes: tuple          # of (text, what replaces it)
-    test: str               # a name that meson knows
-    args: tuple = ()        # appended to the test's own
+    changes: tuple          # pairs of (text, replacement)
+    test: str               # the test's name in meson
+    args: tuple = ()        # arguments after the test's own
     vm: bool = False
 
 

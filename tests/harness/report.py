@@ -4,7 +4,7 @@ import sys
 
 
 class Report:
-    """Figures next to what is demanded; the script's exit code.
+    """Prints figures beside their bounds, and ends the script with its exit code.
 
     near, most and least are bounds on what was measured. All other checks are
     exact: nothing else that runs on the machine can make them fail.
@@ -12,8 +12,8 @@ class Report:
 
     def __init__(self):
         self.checked = 0
-        self.failed = 0         # of checked
-        self.exact_failed = 0   # of failed
+        self.failed = 0         # checks among `checked`
+        self.exact_failed = 0   # exact checks among `failed`
 
     def measure(self, name, cell, *args, **kw):
         """Return cell(*args, **kw), which measures and checks bounds.
