@@ -78,9 +78,8 @@ static int open_record(int i)
 	char path[192];
 	int fd;
 
-	/* The query gives the path. It fails for a record of another ABI. */
-	if (natra_query(n, ids[i], &info) == 0)
-		(void)snprintf(path, sizeof(path), "%s/meta", info.pin_path);
+	assert_int_equal(natra_query(n, ids[i], &info), 0);
+	(void)snprintf(path, sizeof(path), "%s/meta", info.pin_path);
 	fd = bpf_obj_get(path);
 	assert_true(fd >= 0);
 	return fd;
