@@ -78,7 +78,9 @@ def main():
     rep = Report()
     for offloads in (True, False):
         for tcp in (True, False):
-            meters(rep, offloads, tcp)
+            rep.measure(f"{'tcp' if tcp else 'udp'} offloads "
+                        f"{'on' if offloads else 'off'}",
+                        meters, rep, offloads, tcp)
     skewed(rep)
     rep.end()
 
