@@ -327,20 +327,6 @@ static const struct kind kinds[] = {
 static const enum program_kind programs[] = {PROGRAM_RX, PROGRAM_TX,
 					     PROGRAM_EDT};
 
-static struct progrun load(enum program_kind kind,
-			   const struct natra_limits *limits)
-{
-	const struct program_options options = {
-		.kind = kind,
-		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
-	};
-	struct progrun run;
-
-	th_load(&run, &options, limits);
-	return run;
-}
-
 /* Packets with data get this counter and verdict; packets that the link needs
  * pass. */
 static void check_all(struct progrun *run, enum natra_counter data, int verdict)
@@ -378,7 +364,7 @@ static void small_flows_pass_as_mice(void **state)
 	(void)state;
 	limits.pass = NATRA_PASS_FREE;
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
-		struct progrun run = load(programs[i], &limits);
+		struct progrun run = th_load_kind(programs[i], &limits);
 
 		check_all(&run, NATRA_COUNT_MICE, TC_ACT_UNSPEC);
 		th_close(&run);
@@ -392,7 +378,7 @@ static void heavy_flows_within_the_rate_are_admitted(void **state)
 	(void)state;
 	limits.rate = policy_rate(8000000, 1000000);
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
-		struct progrun run = load(programs[i], &limits);
+		struct progrun run = th_load_kind(programs[i], &limits);
 
 		check_all(&run, NATRA_COUNT_ADMITTED, TC_ACT_UNSPEC);
 		th_close(&run);
@@ -405,7 +391,7 @@ static void unlimited_direction_passes_all(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
-		struct progrun run = load(programs[i], &limits);
+		struct progrun run = th_load_kind(programs[i], &limits);
 
 		check_all(&run, NATRA_COUNT_UNLIMITED, TC_ACT_UNSPEC);
 		assert_int_equal(th_tat(&run), 0);
@@ -424,7 +410,7 @@ static void over_every_limit_all_data_is_dropped(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
-		struct progrun run = load(programs[i], &limits);
+		struct progrun run = th_load_kind(programs[i], &limits);
 		uint64_t tat = th_now() + 3600 * TH_SECOND;
 
 		th_set_tat(&run, tat);
@@ -498,7 +484,7 @@ static void each_ethertype_is_a_flow_that_may_be_heavy(void **state)
 	(void)state;
 	limits.pass = NATRA_PASS_FREE;
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
-		struct progrun run = load(programs[i], &limits);
+		struct progrun run = th_load_kind(programs[i], &limits);
 		enum natra_counter dropped =
 			programs[i] == PROGRAM_EDT ? NATRA_COUNT_DROPPED_HORIZON
 						   : NATRA_COUNT_DROPPED_RATE;
@@ -532,7 +518,7 @@ static void link_is_not_lost_whatever_is_charged(void **state)
 		struct progrun run;
 
 		limits.pass = strict[i];
-		run = load(PROGRAM_RX, &limits);
+		run = th_load_kind(PROGRAM_RX, &limits);
 		th_set_tat(&run, tat);
 		th_set_mice_tat(&run, tat);
 		check_all(&run, NATRA_COUNT_DROPPED_RATE, TC_ACT_SHOT);
@@ -553,7 +539,7 @@ static void link_is_not_lost_at_a_low_rate(void **state)
 	limits.enter_units = 1;
 	limits.leave_units = 1;
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
-		struct progrun run = load(programs[i], &limits);
+		struct progrun run = th_load_kind(programs[i], &limits);
 
 		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
 		for (int n = 0; n < 8; n++)
@@ -570,7 +556,7 @@ static void link_is_not_lost_at_a_low_rate(void **state)
 static void what_is_not_ip_is_not_marked(void **state)
 {
 	const struct natra_limits limits = th_limits();
-	struct progrun run = load(PROGRAM_RX, &limits);
+	struct progrun run = th_load_kind(PROGRAM_RX, &limits);
 
 	(void)state;
 	th_set_tat(&run, th_now() + TH_SECOND);

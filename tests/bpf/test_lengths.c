@@ -26,20 +26,6 @@ static void begin6(struct packet *p)
 static const enum program_kind programs[] = {PROGRAM_RX, PROGRAM_TX,
 					     PROGRAM_EDT};
 
-static struct progrun load(enum program_kind kind,
-			   const struct natra_limits *limits)
-{
-	const struct program_options options = {
-		.kind = kind,
-		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
-	};
-	struct progrun run;
-
-	th_load(&run, &options, limits);
-	return run;
-}
-
 static void length_on_the_wire_is_told_by_the_kernel_at_egress(void **state)
 {
 	const struct th_context context = {
@@ -51,7 +37,7 @@ static void length_on_the_wire_is_told_by_the_kernel_at_egress(void **state)
 	(void)state;
 	packet_make_tcp4(&p, 1000, 0, 54 + 1500);
 	for (size_t i = 1; i < TH_LEN(programs); i++) {
-		struct progrun run = load(programs[i], &limits);
+		struct progrun run = th_load_kind(programs[i], &limits);
 
 		th_send(&run, &p, &context, &result);
 		assert_int_equal(result.bytes, 1662);
@@ -62,7 +48,7 @@ static void length_on_the_wire_is_told_by_the_kernel_at_egress(void **state)
 static void length_on_the_wire_is_worked_out_at_ingress(void **state)
 {
 	const struct natra_limits limits = {0};
-	struct progrun run = load(PROGRAM_RX, &limits);
+	struct progrun run = th_load_kind(PROGRAM_RX, &limits);
 	struct th_context context = {
 		.wire_len = 1999, .gso_segs = 3, .gso_size = 500};
 	struct th_result result;
@@ -99,7 +85,7 @@ static void check_tunnel(struct packet *p, uint32_t overhead)
 {
 	const struct th_context context = {.gso_segs = 3, .gso_size = 500};
 	const struct natra_limits limits = {0};
-	struct progrun run = load(PROGRAM_RX, &limits);
+	struct progrun run = th_load_kind(PROGRAM_RX, &limits);
 	struct th_result result;
 
 	packet_ipv4(p, &plain);
@@ -141,7 +127,7 @@ static void tcp_options_are_in_every_segment(void **state)
 {
 	const struct natra_limits limits = {0};
 	const struct th_context context = {.gso_segs = 3, .gso_size = 500};
-	struct progrun run = load(PROGRAM_RX, &limits);
+	struct progrun run = th_load_kind(PROGRAM_RX, &limits);
 	struct th_result result;
 	struct packet p;
 
@@ -188,7 +174,7 @@ static void jumbo_header_is_not_on_the_wire(void **state)
 	packet_end(&p);
 	p.data[14 + 4] = p.data[14 + 5] = 0; /* payload length */
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
-		struct progrun run = load(programs[i], &limits);
+		struct progrun run = th_load_kind(programs[i], &limits);
 
 		th_send(&run, &p, &context, &result);
 		assert_int_equal(result.bytes,
@@ -206,7 +192,7 @@ static void vlan_tag_beside_the_packet_counts(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
-		struct progrun run = load(programs[i], &limits);
+		struct progrun run = th_load_kind(programs[i], &limits);
 		struct th_context context = {.vlan_tci = 10};
 
 		th_use_prelude(&run);

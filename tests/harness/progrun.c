@@ -98,6 +98,20 @@ void th_load(struct progrun *run, const struct program_options *options,
 		fail_msg("%s", natra_error(run->n));
 }
 
+struct progrun th_load_kind(enum program_kind kind,
+			    const struct natra_limits *limits)
+{
+	const struct program_options options = {
+		.kind = kind,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+	};
+	struct progrun run;
+
+	th_load(&run, &options, limits);
+	return run;
+}
+
 void th_close(struct progrun *run)
 {
 	program_close(&run->program);

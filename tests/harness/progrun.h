@@ -67,6 +67,10 @@ int th_start(struct progrun *run, const struct program_options *options,
 /* These fail the running test on any error. */
 void th_load(struct progrun *run, const struct program_options *options,
 	     const struct natra_limits *limits);
+/* Returns a program of this kind for Ethernet, with the default sketch and no
+ * subnets; th_close() frees it. */
+struct progrun th_load_kind(enum program_kind kind,
+			    const struct natra_limits *limits);
 void th_close(struct progrun *run);
 void th_use_prelude(struct progrun *run);
 void th_send(struct progrun *run, const struct packet *packet,
