@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
-#include "engine.h"
-#include "kernel.h"
-#include "leftovers.h"
-#include "set_limits.h"
-#include "shaper.h"
-#include "structs.h"
-#include "teardown.h"
+#include "attach/check.h"
+#include "state/engine.h"
+#include "kernel/feature.h"
+#include "attach/leftovers.h"
+#include "attach/limits.h"
+#include "attach/shaper.h"
+#include "api/structs.h"
+#include "attach/teardown.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 

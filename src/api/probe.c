@@ -12,13 +12,13 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "bpf_call.h"
-#include "hook.h"
-#include "kernel.h"
-#include "libbpf_log.h"
-#include "netns.h"
-#include "qdisc_fq.h"
-#include "structs.h"
+#include "base/bpf_call.h"
+#include "kernel/hook.h"
+#include "kernel/feature.h"
+#include "base/libbpf_log.h"
+#include "kernel/netns.h"
+#include "kernel/qdisc_fq.h"
+#include "api/structs.h"
 #include "util/str.h"
 
 #define LOOPBACK_IFINDEX 1

@@ -6,14 +6,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "check.h"
-#include "engine.h"
-#include "place.h"
-#include "structs.h"
-#include "teardown.h"
+#include "attach/check.h"
+#include "state/engine.h"
+#include "state/place.h"
+#include "api/structs.h"
+#include "attach/teardown.h"
 #include "util/cleanup.h"
 #include "util/str.h"
-#include "../bpf/natra_flows.h"
+#include "../../bpf/natra_flows.h"
 
 void info_of(const struct pin_gen *gen, struct natra_info *info)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "structs.h"
+#include "api/structs.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The size-versioned structs of the API, and what the public files share. */
-#ifndef NATRA_STRUCTS_H
-#define NATRA_STRUCTS_H
+#ifndef NATRA_API_STRUCTS_H
+#define NATRA_API_STRUCTS_H
 
-#include "pin.h"
+#include "state/pin.h"
 
 /*
  * Copies a caller's struct, whose first member is its size. An older caller's

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "check.h"
+#include "attach/check.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <net/if.h>
 #include <string.h>
 
-#include "engine.h"
-#include "hook.h"
-#include "link.h"
-#include "qdisc_fq.h"
+#include "state/engine.h"
+#include "kernel/hook.h"
+#include "kernel/link.h"
+#include "kernel/qdisc_fq.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 

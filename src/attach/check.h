@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Comparing the kernel's state with what the metadata says. */
-#ifndef NATRA_CHECK_H
-#define NATRA_CHECK_H
+#ifndef NATRA_ATTACH_CHECK_H
+#define NATRA_ATTACH_CHECK_H
 
-#include "netns_index.h"
-#include "pin.h"
+#include "kernel/netns_index.h"
+#include "state/pin.h"
 
 /*
  * 0: every program is on its hook and fq is there where it was put; -ENODEV:

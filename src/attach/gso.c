@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "gso.h"
+#include "attach/gso.h"
 
 #include <errno.h>
 
-#include "link.h"
+#include "kernel/link.h"
 #include "util/cleanup.h"
 
 #define UNTOUCHED_SEGS 65535 /* the kernel's GSO_MAX_SEGS */

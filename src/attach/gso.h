@@ -6,13 +6,13 @@
  * rates the interface's gso_max_segs is less (policy_gso_segs). It tunes, it
  * limits nothing: no call fails for it.
  */
-#ifndef NATRA_GSO_H
-#define NATRA_GSO_H
+#ifndef NATRA_ATTACH_GSO_H
+#define NATRA_ATTACH_GSO_H
 
 #include <stdint.h>
 
-#include "meta.h"
-#include "netlink.h"
+#include "state/record.h"
+#include "kernel/netlink.h"
 
 /*
  * In the namespace of the interface: from what natra once put there to what

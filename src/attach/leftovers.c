@@ -6,7 +6,7 @@
  * filter, a u32 with the class 1:1, redirects all egress to an ifb that has a
  * tbf, too.
  */
-#include "leftovers.h"
+#include "attach/leftovers.h"
 
 #include <errno.h>
 #include <linux/pkt_cls.h>
@@ -15,9 +15,9 @@
 #include <linux/tc_act/tc_mirred.h>
 #include <string.h>
 
-#include "pin.h"
-#include "qdisc.h"
-#include "structs.h"
+#include "state/pin.h"
+#include "kernel/qdisc.h"
+#include "api/structs.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 

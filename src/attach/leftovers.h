@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What upstream's bandwidth plugin left beside an attachment. */
-#ifndef NATRA_LEFTOVERS_H
-#define NATRA_LEFTOVERS_H
+#ifndef NATRA_ATTACH_LEFTOVERS_H
+#define NATRA_ATTACH_LEFTOVERS_H
 
-#include "link.h"
+#include "kernel/link.h"
 
 /* Logs a warning if it left limits on the host side of the interface `pod` in the
  * namespace pod_fd (-1: the caller's). */

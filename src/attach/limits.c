@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "set_limits.h"
+#include "attach/limits.h"
 
 #include <errno.h>
 
-#include "engine.h"
-#include "gso.h"
+#include "state/engine.h"
+#include "attach/gso.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 

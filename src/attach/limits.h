@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Changing the limits of a live generation. */
-#ifndef NATRA_SET_LIMITS_H
-#define NATRA_SET_LIMITS_H
+#ifndef NATRA_ATTACH_LIMITS_H
+#define NATRA_ATTACH_LIMITS_H
 
-#include "pin.h"
+#include "state/pin.h"
 
 /* Writes new limits into the programs' maps and records them; or nothing. */
 int limits_set(struct natra *n, struct pin_gen *gen,

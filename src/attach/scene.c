@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "scene.h"
+#include "attach/scene.h"
 
 #include <string.h>
 
-#include "hook.h"
+#include "kernel/hook.h"
 
 struct look {
 	struct natra *n;

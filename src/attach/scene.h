@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where an attachment is to be, before anything is changed there. */
-#ifndef NATRA_SCENE_H
-#define NATRA_SCENE_H
+#ifndef NATRA_ATTACH_SCENE_H
+#define NATRA_ATTACH_SCENE_H
 
-#include "link.h"
-#include "netns.h"
+#include "kernel/link.h"
+#include "kernel/netns.h"
 
 /* The interface to shape, as it was found. */
 struct scene {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "shaper.h"
+#include "attach/shaper.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
-#include "engine.h"
-#include "gso.h"
-#include "hook.h"
-#include "kernel.h"
-#include "qdisc_fq.h"
-#include "set_limits.h"
-#include "teardown.h"
+#include "attach/check.h"
+#include "state/engine.h"
+#include "attach/gso.h"
+#include "kernel/hook.h"
+#include "kernel/feature.h"
+#include "kernel/qdisc_fq.h"
+#include "attach/limits.h"
+#include "attach/teardown.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 

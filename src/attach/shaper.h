@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The story of an attachment: what is put where, in which order, and how it is
  * undone. No system calls of its own. */
-#ifndef NATRA_SHAPER_H
-#define NATRA_SHAPER_H
+#ifndef NATRA_ATTACH_SHAPER_H
+#define NATRA_ATTACH_SHAPER_H
 
-#include "pin.h"
-#include "scene.h"
+#include "state/pin.h"
+#include "attach/scene.h"
 
 struct request {
 	const char *id;

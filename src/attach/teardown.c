@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "teardown.h"
+#include "attach/teardown.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 
-#include "engine.h"
-#include "gso.h"
-#include "hook.h"
-#include "qdisc_fq.h"
+#include "state/engine.h"
+#include "attach/gso.h"
+#include "kernel/hook.h"
+#include "kernel/qdisc_fq.h"
 #include "util/cleanup.h"
 
 struct site {

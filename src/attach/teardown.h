@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Undoing what a generation's metadata says, whether it was finished or not. */
-#ifndef NATRA_TEARDOWN_H
-#define NATRA_TEARDOWN_H
+#ifndef NATRA_ATTACH_TEARDOWN_H
+#define NATRA_ATTACH_TEARDOWN_H
 
-#include "pin.h"
+#include "state/pin.h"
 
 /*
  * Detaches the programs of a generation, removes its fq unless `keep` (may be

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "bpf_call.h"
+#include "base/bpf_call.h"
 
 #include <errno.h>
 #include <string.h>

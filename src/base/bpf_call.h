@@ -4,8 +4,8 @@
  * programs, in each process anew, to learn what every kernel of natra can (names,
  * no RLIMIT_MEMLOCK): an eighth of the CPU time of an ADD.
  */
-#ifndef NATRA_BPF_CALL_H
-#define NATRA_BPF_CALL_H
+#ifndef NATRA_BASE_BPF_CALL_H
+#define NATRA_BASE_BPF_CALL_H
 
 #include <linux/bpf.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "handle.h"
+#include "base/handle.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "structs.h"
+#include "api/structs.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The handle: options, the last error, the log. */
-#ifndef NATRA_HANDLE_H
-#define NATRA_HANDLE_H
+#ifndef NATRA_BASE_HANDLE_H
+#define NATRA_BASE_HANDLE_H
 
 #include <natra/natra.h>
 

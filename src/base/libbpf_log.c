@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libbpf_log.h"
+#include "base/libbpf_log.h"
 
 #include <bpf/libbpf.h>
 #include <pthread.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* libbpf's messages: to the handle's log instead of stderr. */
-#ifndef NATRA_LIBBPF_LOG_H
-#define NATRA_LIBBPF_LOG_H
+#ifndef NATRA_BASE_LIBBPF_LOG_H
+#define NATRA_BASE_LIBBPF_LOG_H
 
-#include "handle.h"
+#include "base/handle.h"
 
 /*
  * From here to libbpf_log_leave, messages of libbpf on this thread go to n's

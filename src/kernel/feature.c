@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "kernel.h"
+#include "kernel/feature.h"
 
 #include <errno.h>
 #include <linux/bpf.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bpf_call.h"
-#include "netns.h"
+#include "base/bpf_call.h"
+#include "kernel/netns.h"
 
 static const char *const names[KERNEL_PART_MAX] = {
 	[KERNEL_ECN] = "bpf_skb_ecn_set_ce (Linux 5.1)",

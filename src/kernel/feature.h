@@ -3,10 +3,10 @@
  * What natra needs of the kernel. Each part is tried and not inferred from the
  * version: the kernels of distributions have much that came after it.
  */
-#ifndef NATRA_KERNEL_H
-#define NATRA_KERNEL_H
+#ifndef NATRA_KERNEL_FEATURE_H
+#define NATRA_KERNEL_FEATURE_H
 
-#include "handle.h"
+#include "base/handle.h"
 
 enum kernel_part {
 	KERNEL_ECN,          /* to mark packets over the rate */

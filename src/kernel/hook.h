@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* An interface's tc hooks, by TCX links or clsact filters. All functions work
  * in the network namespace of the calling thread. */
-#ifndef NATRA_HOOK_H
-#define NATRA_HOOK_H
+#ifndef NATRA_KERNEL_HOOK_H
+#define NATRA_KERNEL_HOOK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "netlink.h"
+#include "kernel/netlink.h"
 
 struct hook {
 	uint32_t ifindex;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "hook.h"
+#include "kernel/hook.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "libbpf_log.h"
-#include "qdisc.h"
+#include "base/libbpf_log.h"
+#include "kernel/qdisc.h"
 
 /*
  * A filter that returns OK ends the walk for all priorities behind it, and there

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "hook.h"
+#include "kernel/hook.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <string.h>
 
-#include "libbpf_log.h"
+#include "base/libbpf_log.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link.h"
+#include "kernel/link.h"
 
 #include <errno.h>
 #include <limits.h>

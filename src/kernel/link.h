@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Network interfaces: by name, and the host side of a pod's. */
-#ifndef NATRA_LINK_H
-#define NATRA_LINK_H
+#ifndef NATRA_KERNEL_LINK_H
+#define NATRA_KERNEL_LINK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "netlink.h"
+#include "kernel/netlink.h"
 
 struct link_info {
 	uint32_t ifindex;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "netlink.h"
+#include "kernel/netlink.h"
 
 #include <errno.h>
 #include <linux/netlink.h>

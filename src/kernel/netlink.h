@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The one seam to rtnetlink: a socket in the namespace of the calling thread,
  * and requests whose errors carry the kernel's own words. */
-#ifndef NATRA_NETLINK_H
-#define NATRA_NETLINK_H
+#ifndef NATRA_KERNEL_NETLINK_H
+#define NATRA_KERNEL_NETLINK_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include <netlink/msg.h>
 #include <netlink/attr.h>
 
-#include "handle.h"
+#include "base/handle.h"
 
 #define NETLINK_EXTACK_MAX 160
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "netns.h"
+#include "kernel/netns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <linux/nsfs.h>
 
-#include "netns_index.h"
+#include "kernel/netns_index.h"
 #include "util/cleanup.h"
 
 #ifndef SO_NETNS_COOKIE

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Network namespaces: finding them, and working in one without moving the
  * caller's thread. */
-#ifndef NATRA_NETNS_H
-#define NATRA_NETNS_H
+#ifndef NATRA_KERNEL_NETNS_H
+#define NATRA_KERNEL_NETNS_H
 
 #include <stdint.h>
 
-#include "handle.h"
+#include "base/handle.h"
 
 /* Inode numbers are used again after a namespace died, cookies are not. */
 struct netns_id {

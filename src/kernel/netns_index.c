@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "netns_index.h"
+#include "kernel/netns_index.h"
 
 #include <errno.h>
 #include <net/if.h>

@@ -2,12 +2,12 @@
 /* An index of all network namespaces that can be found, made once for a walk
  * over many attachments. Each namespace that is found by it is verified by its
  * cookie, as the kernel uses inode numbers again. */
-#ifndef NATRA_NETNS_INDEX_H
-#define NATRA_NETNS_INDEX_H
+#ifndef NATRA_KERNEL_NETNS_INDEX_H
+#define NATRA_KERNEL_NETNS_INDEX_H
 
 #include <stddef.h>
 
-#include "netns.h"
+#include "kernel/netns.h"
 
 /* An interface that a record names. */
 struct netns_seat {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "qdisc.h"
+#include "kernel/qdisc.h"
 
 #include <errno.h>
 #include <linux/rtnetlink.h>

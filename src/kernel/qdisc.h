@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The qdisc at one place of an interface, whoever put it there. */
-#ifndef NATRA_QDISC_H
-#define NATRA_QDISC_H
+#ifndef NATRA_KERNEL_QDISC_H
+#define NATRA_KERNEL_QDISC_H
 
 #include <stdint.h>
 
-#include "netlink.h"
+#include "kernel/netlink.h"
 
 struct qdisc {
 	uint32_t handle; /* 0: the kernel's default qdisc */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "qdisc_fq.h"
+#include "kernel/qdisc_fq.h"
 
 #include <errno.h>
 #include <linux/pkt_sched.h>
@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "link.h"
-#include "qdisc.h"
+#include "kernel/link.h"
+#include "kernel/qdisc.h"
 
 /*
  * The queue is bounded by the horizon of the programs above; these only must

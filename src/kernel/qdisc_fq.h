@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The fq qdisc at an interface's root, which keeps departure times. */
-#ifndef NATRA_QDISC_FQ_H
-#define NATRA_QDISC_FQ_H
+#ifndef NATRA_KERNEL_QDISC_FQ_H
+#define NATRA_KERNEL_QDISC_FQ_H
 
 #include <stdint.h>
 
-#include "netlink.h"
+#include "kernel/netlink.h"
 
 /*
  * natra's own root qdisc is known by its handle, so that nothing has to be

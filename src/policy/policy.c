@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "policy.h"
+#include "policy/policy.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "subnets.h"
+#include "policy/subnets.h"
 #include "util/str.h"
 
 __extension__ typedef unsigned __int128 u128;

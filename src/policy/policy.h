@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Pure: validation, defaults, and the numbers that the data path runs on. */
-#ifndef NATRA_POLICY_H
-#define NATRA_POLICY_H
+#ifndef NATRA_POLICY_POLICY_H
+#define NATRA_POLICY_POLICY_H
 
 #include <stdbool.h>
 
 #include <natra/natra.h>
 
-#include "../bpf/natra_shared.h"
+#include "../../bpf/natra_shared.h"
 
 /* The three places where packets of a pod may be judged. */
 enum half {

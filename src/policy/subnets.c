@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "subnets.h"
+#include "policy/subnets.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

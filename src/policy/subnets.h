@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CIDR blocks: from text to the keys of the map, and back. Pure. */
-#ifndef NATRA_SUBNETS_H
-#define NATRA_SUBNETS_H
+#ifndef NATRA_POLICY_SUBNETS_H
+#define NATRA_POLICY_SUBNETS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include <natra/natra.h>
 
-#include "../bpf/natra_shared.h"
+#include "../../bpf/natra_shared.h"
 
 /* "ffff:...:ffff/128" */
 #define SUBNET_TEXT_MAX 64

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "engine_bank.h"
+#include "state/bank.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 
-#include "bpf_call.h"
+#include "base/bpf_call.h"
 #include "util/cleanup.h"
 
 static const char programs_name[] = "programs";

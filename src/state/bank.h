@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One bank of an engine and its pins. Whoever changes a bank has locked its
  * engine. */
-#ifndef NATRA_ENGINE_BANK_H
-#define NATRA_ENGINE_BANK_H
+#ifndef NATRA_STATE_BANK_H
+#define NATRA_STATE_BANK_H
 
-#include "engine.h"
+#include "state/engine.h"
 
 /* Opens a bank. Returns -ENOENT without an error text if there is none, or not
  * all of it, and -ESTALE if the maps that are pinned there are not of this

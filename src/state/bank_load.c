@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Loading the BPF object for a bank. The only user of the skeleton. */
-#include "engine.h"
+#include "state/engine.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libbpf_log.h"
+#include "base/libbpf_log.h"
 #include "natra.skel.h"
 #include "natra_object_id.h"
 #include "util/cleanup.h"

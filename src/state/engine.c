@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "engine.h"
+#include "state/engine.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "engine_bank.h"
-#include "libbpf_log.h"
+#include "state/bank.h"
+#include "base/libbpf_log.h"
 #include "util/cleanup.h"
 
 /*

@@ -16,11 +16,11 @@
  * which BPF object the program came from. flock(2) on the engine's directory
  * guards loading, taking a slot, changing the program, and removal.
  */
-#ifndef NATRA_ENGINE_H
-#define NATRA_ENGINE_H
+#ifndef NATRA_STATE_ENGINE_H
+#define NATRA_STATE_ENGINE_H
 
-#include "pin.h"
-#include "program.h"
+#include "state/pin.h"
+#include "state/program.h"
 
 /* A bank: owned descriptors. */
 struct engine {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "lock.h"
+#include "state/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

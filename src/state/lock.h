@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* flock(2) on a directory, which the holder of the lock may remove. */
-#ifndef NATRA_LOCK_H
-#define NATRA_LOCK_H
+#ifndef NATRA_STATE_LOCK_H
+#define NATRA_STATE_LOCK_H
 
-#include "handle.h"
+#include "base/handle.h"
 
 /* A wait_ms for natra's own directories, which root alone can open: lock_dir
  * waits as long as it takes. Their holders end soon, or die, and then the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "pin.h"
+#include "state/pin.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bpf_call.h"
+#include "base/bpf_call.h"
 #include "util/cleanup.h"
 
 #define META_MAP_NAME "natra_meta"

@@ -11,11 +11,11 @@
  * generation is built beside the old one, and `complete` in its meta makes it
  * the one that counts; what is left of others is removed under the lock.
  */
-#ifndef NATRA_PIN_H
-#define NATRA_PIN_H
+#ifndef NATRA_STATE_PIN_H
+#define NATRA_STATE_PIN_H
 
-#include "meta.h"
-#include "program.h"
+#include "state/record.h"
+#include "state/program.h"
 
 #define PIN_PATH_MAX 512
 

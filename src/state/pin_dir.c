@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The directories on bpffs: this file finds, locks and lists them. What is
  * pinned in them is the matter of pin.c. */
-#include "pin.h"
+#include "state/pin.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "lock.h"
-#include "place.h"
+#include "state/lock.h"
+#include "state/place.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 

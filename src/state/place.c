@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "place.h"
+#include "state/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
-#include "netns.h"
+#include "kernel/netns.h"
 #include "util/cleanup.h"
 
 #define DEFAULT_BPFFS  "/sys/fs/bpf"

@@ -5,10 +5,10 @@
  * `ip netns exec` makes, that path is another directory; what is mounted and
  * pinned there is gone when the last process of that namespace ends.
  */
-#ifndef NATRA_PLACE_H
-#define NATRA_PLACE_H
+#ifndef NATRA_STATE_PLACE_H
+#define NATRA_STATE_PLACE_H
 
-#include "handle.h"
+#include "base/handle.h"
 
 /* Sets n->bpffs. The first call finds the place, later ones do nothing. Returns
  * -EPERM if pid 1 has another bpffs, or another place for it, that this process

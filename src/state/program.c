@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "program.h"
+#include "state/program.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf_call.h"
-#include "libbpf_log.h"
+#include "base/bpf_call.h"
+#include "base/libbpf_log.h"
 #include "util/cleanup.h"
-#include "../bpf/natra_flows.h"
+#include "../../bpf/natra_flows.h"
 
 void program_close(struct program *program)
 {

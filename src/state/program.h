@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What an attachment has for one direction: the stub on the hook, and the
  * engine's slot that the stub calls for. */
-#ifndef NATRA_PROGRAM_H
-#define NATRA_PROGRAM_H
+#ifndef NATRA_STATE_PROGRAM_H
+#define NATRA_STATE_PROGRAM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "handle.h"
-#include "subnets.h"
-#include "../bpf/natra_hash.h"
-#include "../bpf/natra_shared.h"
+#include "base/handle.h"
+#include "policy/subnets.h"
+#include "../../bpf/natra_hash.h"
+#include "../../bpf/natra_shared.h"
 
 enum program_kind {
 	PROGRAM_RX,  /* polices where an interface receives */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "meta.h"
+#include "state/record.h"
 
 #include <string.h>
 

@@ -4,16 +4,16 @@
  * natra put where. It is written before each step that it describes, so that
  * whoever finds it after a crash can undo all of it.
  */
-#ifndef NATRA_META_H
-#define NATRA_META_H
+#ifndef NATRA_STATE_RECORD_H
+#define NATRA_STATE_RECORD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "netns.h"
-#include "policy.h"
-#include "../bpf/natra_shared.h"
+#include "kernel/netns.h"
+#include "policy/policy.h"
+#include "../../bpf/natra_shared.h"
 
 #define META_REASON_MAX 256
 

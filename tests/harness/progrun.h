@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine.h"
+#include "state/engine.h"
 #include "packet.h"
-#include "policy.h"
-#include "program.h"
+#include "policy/policy.h"
+#include "state/program.h"
 
 #define TH_SKIP    77
 #define TH_MS      1000000ULL
