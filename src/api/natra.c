@@ -5,14 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/internal.h"
+#include "api/structs.h"
 #include "attach/check.h"
-#include "state/engine.h"
-#include "kernel/feature.h"
 #include "attach/leftovers.h"
 #include "attach/limits.h"
 #include "attach/shaper.h"
-#include "api/structs.h"
 #include "attach/teardown.h"
+#include "kernel/feature.h"
+#include "state/engine.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -39,7 +40,7 @@ static int read_policy(struct natra *n, const struct natra_policy *policy,
 		return r;
 	r = subnets_read(&p, ret_subnets);
 	if (r < 0)
-		return natra_fail(n, r, "read the subnets");
+		return fail_errno(n, r, "read the subnets");
 	if (ret_subnets->kind == NATRA_SUBNETS_SHAPED)
 		p.shaped_subnets_len = ret_subnets->len;
 	if (ret_subnets->kind == NATRA_SUBNETS_UNSHAPED)
@@ -56,7 +57,7 @@ int natra_policy_check(struct natra *n, const struct natra_policy *policy)
 
 	if (!n)
 		return -EINVAL;
-	return natra_done(n, check_policy(n, policy, &p));
+	return finish(n, check_policy(n, policy, &p));
 }
 
 /* The environment stands in for `auto` only. */
@@ -67,14 +68,13 @@ static int read_environment(struct natra *n, struct natra_policy *p)
 
 	if (mode && p->mode == NATRA_MODE_AUTO &&
 	    natra_parse_mode(mode, &p->mode) < 0)
-		return natra_refuse(n, -EINVAL,
-				    "NATRA_ATTACH_MODE: '%s' is not a mode",
-				    mode);
+		return refuse(n, -EINVAL,
+			      "NATRA_ATTACH_MODE: '%s' is not a mode", mode);
 	if (edt && p->edt == NATRA_EDT_AUTO &&
 	    natra_parse_edt(edt, &p->edt) < 0)
-		return natra_refuse(
-			n, -EINVAL,
-			"NATRA_EDT_PACING: '%s' is not auto, on or off", edt);
+		return refuse(n, -EINVAL,
+			      "NATRA_EDT_PACING: '%s' is not auto, on or off",
+			      edt);
 	return 0;
 }
 
@@ -88,15 +88,14 @@ static int refuse_foreign(struct natra *n, const struct scene *scene,
 		return 0;
 	r = find_owner(n, &scene->pod_netns, scene->pod.ifindex, owner);
 	if (r == -ENOENT) {
-		natra_log(n, NATRA_LOG_WARN,
-			  "%s: '%s' has natra programs that nobody here pinned",
-			  id, scene->pod.ifname);
+		log_line(n, NATRA_LOG_WARN,
+			 "%s: '%s' has natra programs that nobody here pinned",
+			 id, scene->pod.ifname);
 		return 0;
 	}
 	if (r == 0 && strcmp(owner, id) != 0)
-		return natra_refuse(n, -EBUSY,
-				    "interface '%s' is attached as '%s'",
-				    scene->pod.ifname, owner);
+		return refuse(n, -EBUSY, "interface '%s' is attached as '%s'",
+			      scene->pod.ifname, owner);
 	return r;
 }
 
@@ -140,15 +139,15 @@ static int order_read(struct natra *n, const struct natra_target *target,
 	if (r < 0)
 		return r;
 	if (!o->target.ifname || !o->target.ifname[0])
-		return natra_refuse(n, -EINVAL, "ifname: missing");
+		return refuse(n, -EINVAL, "ifname: missing");
 	if (!p->ingress_rate_bits_per_sec && !p->egress_rate_bits_per_sec)
-		return natra_refuse(
+		return refuse(
 			n, -EINVAL,
 			"ingress_rate_bits_per_sec, egress_rate_bits_per_sec: at least one is needed");
 	if (p->shaped_subnets_len + p->unshaped_subnets_len != o->subnets.len)
-		return natra_refuse(
-			n, -EINVAL, "%s_subnets: missing, but their number",
-			p->shaped_subnets_len ? "shaped" : "unshaped");
+		return refuse(n, -EINVAL,
+			      "%s_subnets: missing, but their number",
+			      p->shaped_subnets_len ? "shaped" : "unshaped");
 	return 0;
 }
 
@@ -190,17 +189,17 @@ static void drop_unused(struct natra *n)
 
 	if (n->keep_programs)
 		return;
-	(void)str_copy(error, sizeof(error), n->error);
+	(void)str_copy(error, sizeof(error), last_error(n));
 	if (engine_sweep(n) < 0)
-		natra_log(n, NATRA_LOG_WARN, "unused programs stay: %s",
-			  natra_error(n));
+		log_line(n, NATRA_LOG_WARN, "unused programs stay: %s",
+			 last_error(n));
 	(void)str_copy(n->error, sizeof(n->error), error);
 }
 
 static int warn_before_ours(void *arg, const struct natra_hook_entry *entry)
 {
 	if (entry->is_before_ours)
-		natra_log(
+		log_line(
 			arg, NATRA_LOG_WARN,
 			"program %u '%s' on the %s %s of '%s' runs before natra: what it accepts or redirects is not limited",
 			entry->prog_id, entry->prog_name, entry->hook,
@@ -247,11 +246,11 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	if (n->log_fn)
 		warn_of_others(n, &o, &gen.meta);
 	if (!ret_info)
-		return natra_done(n, 0);
+		return finish(n, 0);
 	info_of(&gen, &info);
 	info.program_is_current = true;
-	return natra_done(
-		n, struct_out(n, "ret_info", ret_info, &info, sizeof(info)));
+	return finish(n,
+		      struct_out(n, "ret_info", ret_info, &info, sizeof(info)));
 }
 
 int natra_record_unshaped(struct natra *n, const struct natra_target *target,
@@ -264,7 +263,7 @@ int natra_record_unshaped(struct natra *n, const struct natra_target *target,
 	if (!n)
 		return -EINVAL;
 	if (!reason || !reason[0])
-		return natra_refuse(n, -EINVAL, "reason: missing");
+		return refuse(n, -EINVAL, "reason: missing");
 	/* First of all: it may be the handle's own error text. */
 	(void)str_copy(line, sizeof(line), reason);
 	str_one_line(line);
@@ -277,12 +276,12 @@ int natra_record_unshaped(struct natra *n, const struct natra_target *target,
 	r = shaper_record(n, &o.key, &o.scene, &o.request, line);
 	if (r < 0)
 		pin_remove_key(&o.key);
-	return natra_done(n, r);
+	return finish(n, r);
 }
 
 static int not_attached(struct natra *n, const char *id)
 {
-	return natra_refuse(n, -ENOENT, "'%s' is not attached", id);
+	return refuse(n, -ENOENT, "'%s' is not attached", id);
 }
 
 static int read_pinned_subnets(struct natra *n, const struct pin_gen *gen,
@@ -291,8 +290,8 @@ static int read_pinned_subnets(struct natra *n, const struct pin_gen *gen,
 	int r = pin_read_subnets(n, gen, ret_subnets);
 
 	if (r == -ENOENT)
-		return natra_refuse(n, r, "the subnets of '%s' are gone",
-				    gen->meta.id);
+		return refuse(n, r, "the subnets of '%s' are gone",
+			      gen->meta.id);
 	return r;
 }
 
@@ -322,10 +321,10 @@ static int reattach(struct natra *n, const struct pin_key *key,
 		return r;
 	r = netns_find(n, &netns, -1, &fd);
 	if (r == -ENOENT)
-		return natra_refuse(n, -ENODEV, "the netns of '%s' is gone",
-				    meta->pod.ifname);
+		return refuse(n, -ENODEV, "the netns of '%s' is gone",
+			      meta->pod.ifname);
 	if (r < 0)
-		return natra_fail(n, r, "find the netns of '%s'",
+		return fail_errno(n, r, "find the netns of '%s'",
 				  meta->pod.ifname);
 	r = scene_look(n, fd, meta->pod.ifname, &scene);
 	if (r < 0)
@@ -355,22 +354,21 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 	if (!p->sketch_width)
 		p->sketch_width = before->sketch_width;
 	if (!policy_same_shape(before, p))
-		return natra_refuse(
+		return refuse(
 			n, -EINVAL,
 			"mode, edt, ingress_mode, sketch_width, subnets: fixed while attached");
 	if (!subnets->len)
 		return 0; /* none are there, or they are only counted */
 	r = read_pinned_subnets(n, gen, &pinned);
 	if (r == 0 && !subnets_equal(&pinned, subnets))
-		return natra_refuse(n, -EINVAL,
-				    "subnets: fixed while attached");
+		return refuse(n, -EINVAL, "subnets: fixed while attached");
 	return r;
 }
 
 static int refuse_unshaped(struct natra *n, int r, const struct meta *meta)
 {
-	return natra_refuse(n, r, "'%s' runs without its limits: %s", meta->id,
-			    meta->reason);
+	return refuse(n, r, "'%s' runs without its limits: %s", meta->id,
+		      meta->reason);
 }
 
 static int refuse_gone(struct natra *n, const struct pin_gen *gen)
@@ -378,9 +376,8 @@ static int refuse_gone(struct natra *n, const struct pin_gen *gen)
 	int r = check_exists(n, gen);
 
 	if (r == 0)
-		return natra_refuse(n, -ENODEV,
-				    "interface '%s' of '%s' is gone",
-				    gen->meta.pod.ifname, gen->meta.id);
+		return refuse(n, -ENODEV, "interface '%s' of '%s' is gone",
+			      gen->meta.pod.ifname, gen->meta.id);
 	return r < 0 ? r : 0;
 }
 
@@ -421,7 +418,7 @@ int natra_configure(struct natra *n, const char *id,
 		r = reattach(n, &key, &gen, &p);
 	else
 		r = limits_set(n, &gen, &p);
-	return natra_done(n, r);
+	return finish(n, r);
 }
 
 int natra_upgrade(struct natra *n, const char *id)
@@ -439,7 +436,7 @@ int natra_upgrade(struct natra *n, const char *id)
 	if (r == -ENOENT)
 		return not_attached(n, id);
 	if (r == -ESTALE && gen.abi < NATRA_PIN_ABI)
-		return natra_refuse(
+		return refuse(
 			n, r,
 			"the limits of '%s' were pinned by ABI %u and cannot be read by this one, %d: attach it again",
 			id, gen.abi, NATRA_PIN_ABI);
@@ -451,7 +448,7 @@ int natra_upgrade(struct natra *n, const char *id)
 	if (r < 0)
 		return r;
 	policy = meta_get_policy(&gen.meta);
-	return natra_done(n, reattach(n, &key, &gen, &policy));
+	return finish(n, reattach(n, &key, &gen, &policy));
 }
 
 /* The id that a target means: its own, the one on the interface, the default. */
@@ -466,7 +463,7 @@ static int resolve_id(struct natra *n, const struct natra_target *t, int fd,
 		return 0;
 	}
 	if (!t->ifname || !t->ifname[0])
-		return natra_refuse(n, -EINVAL, "id, ifname: one is needed");
+		return refuse(n, -EINVAL, "id, ifname: one is needed");
 	r = scene_look(n, fd, t->ifname, &scene);
 	if (r < 0)
 		return r;
@@ -491,13 +488,13 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 	if (r == -ENOENT || (r == -EINVAL && t.netns)) {
 		/* Gone, or the empty file that was its mount point. */
 		if (!t.id || !t.id[0])
-			return natra_done(n, 0);
+			return finish(n, 0);
 	} else if (r < 0) {
 		return r;
 	}
 	r = resolve_id(n, &t, fd, id);
 	if (r == -ENOENT || r == -ENODEV)
-		return natra_done(n, 0);
+		return finish(n, 0);
 	if (r == 0)
 		r = pin_lock(n, id, false, &key);
 	if (r == 0)
@@ -507,7 +504,7 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 	/* With nothing to detach too: the call before may have failed here. */
 	if ((r == 0 || r == -ENOENT) && !n->keep_programs)
 		r = engine_sweep(n);
-	return natra_done(n, r == -ENOENT ? 0 : r);
+	return finish(n, r == -ENOENT ? 0 : r);
 }
 
 int natra_check(struct natra *n, const char *id,
@@ -536,7 +533,7 @@ int natra_check(struct natra *n, const char *id,
 	if (r == 0)
 		r = check_limits(n, &gen);
 	if (r < 0 || !policy)
-		return natra_done(n, r);
+		return finish(n, r);
 
 	r = merge_fixed(n, &gen, &want, &subnets);
 	if (r < 0)
@@ -547,10 +544,9 @@ int natra_check(struct natra *n, const char *id,
 	/* Without padding: eight 64-bit members, six of 32 bits, and four of
 	 * the size of pointers. */
 	if (memcmp(&have, &want, sizeof(have)) != 0)
-		return natra_refuse(n, -EBADE,
-				    "'%s' was set to other limits than these",
-				    id);
-	return natra_done(n, 0);
+		return refuse(n, -EBADE,
+			      "'%s' was set to other limits than these", id);
+	return finish(n, 0);
 }
 
 int natra_neighbours(struct natra *n, const char *id,
@@ -562,13 +558,13 @@ int natra_neighbours(struct natra *n, const char *id,
 
 	r = require_id(n, id);
 	if (r == 0 && !cb)
-		r = natra_refuse(n, -EINVAL, "cb: missing");
+		r = refuse(n, -EINVAL, "cb: missing");
 	if (r < 0)
 		return r;
 	r = pin_find(n, id, &gen);
 	if (r == -ENOENT)
 		return not_attached(n, id);
-	return r < 0 ? r : natra_done(n, check_neighbours(n, &gen, cb, arg));
+	return r < 0 ? r : finish(n, check_neighbours(n, &gen, cb, arg));
 }
 
 int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
@@ -581,7 +577,7 @@ int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
 	if (!n)
 		return -EINVAL;
 	if (!ret_id)
-		return natra_refuse(n, -EINVAL, "ret_id: missing");
+		return refuse(n, -EINVAL, "ret_id: missing");
 	r = target_in(n, target, &t);
 	if (r == 0)
 		r = netns_open(n, &t, &fd);
@@ -590,9 +586,8 @@ int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
 	t.id = NULL;
 	r = resolve_id(n, &t, fd, id);
 	if (r == -ENOENT)
-		return natra_refuse(n, r, "nothing is attached to '%s'",
-				    t.ifname);
+		return refuse(n, r, "nothing is attached to '%s'", t.ifname);
 	if (r == 0)
 		(void)str_copy(ret_id, NATRA_ID_MAX + 1, id);
-	return natra_done(n, r);
+	return finish(n, r);
 }

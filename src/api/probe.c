@@ -12,13 +12,14 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "api/structs.h"
 #include "base/bpf_call.h"
-#include "kernel/hook.h"
-#include "kernel/feature.h"
 #include "base/libbpf_log.h"
+#include "kernel/feature.h"
+#include "kernel/hook.h"
 #include "kernel/netns.h"
 #include "kernel/qdisc_fq.h"
-#include "api/structs.h"
+#include "state/pin.h"
 #include "util/str.h"
 
 #define LOOPBACK_IFINDEX 1
@@ -77,7 +78,7 @@ static void choose(struct natra *n, struct natra_features *f)
 		f->auto_mode = NATRA_MODE_AUTO;
 	(void)snprintf(f->reason, sizeof(f->reason), "%.170s; %s; %s",
 		       f->kernel_ok ? "the kernel has what natra needs"
-				    : natra_error(n),
+				    : last_error(n),
 		       f->tcx      ? "TCX is there"
 		       : f->clsact ? "no TCX, clsact is there"
 				   : "neither TCX nor clsact",
@@ -124,7 +125,7 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 	f.clsact = trial.clsact;
 	try_kernel(n, &f);
 	choose(n, &f);
-	return natra_done(
+	return finish(
 		n, struct_out(n, "ret_features", ret_features, &f, sizeof(f)));
 }
 
@@ -133,7 +134,7 @@ static int check_capability(struct natra *n, const uint32_t *effective,
 {
 	if (effective[capability / 32] & 1U << capability % 32)
 		return 0;
-	return natra_refuse(n, -EPERM, "this process has not %s", name);
+	return refuse(n, -EPERM, "this process has not %s", name);
 }
 
 static int check_capabilities(struct natra *n)
@@ -147,7 +148,7 @@ static int check_capabilities(struct natra *n)
 
 	/* glibc has no function for it. */
 	if (syscall(SYS_capget, &header, data) < 0)
-		return natra_fail(n, -errno, "ask for the capabilities");
+		return fail_errno(n, -errno, "ask for the capabilities");
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
 		effective[i] = data[i].effective;
 	/* The second one stands for CAP_BPF too. */
@@ -167,9 +168,9 @@ static int check_bpffs(struct natra *n)
 	if (r != 0)
 		return r < 0 ? r : 0;
 	if (stat(n->bpffs, &st) < 0)
-		return natra_fail(n, -errno, "bpffs '%s'", n->bpffs);
+		return fail_errno(n, -errno, "bpffs '%s'", n->bpffs);
 	if (!S_ISDIR(st.st_mode))
-		return natra_fail(n, -ENOTDIR, "bpffs '%s'", n->bpffs);
+		return fail_errno(n, -ENOTDIR, "bpffs '%s'", n->bpffs);
 	return 0;
 }
 
@@ -180,9 +181,9 @@ static int check_bpf(struct natra *n)
 	int fd = bpf_call_make_array("natra_status", sizeof(uint32_t));
 
 	if (fd == -ENOSYS)
-		return natra_refuse(n, -EOPNOTSUPP, "this kernel has no BPF");
+		return refuse(n, -EOPNOTSUPP, "this kernel has no BPF");
 	if (fd < 0)
-		return natra_fail(n, fd, "create a BPF map");
+		return fail_errno(n, fd, "create a BPF map");
 	(void)close(fd);
 	return 0;
 }
@@ -198,5 +199,5 @@ int natra_status(struct natra *n)
 		r = check_bpffs(n);
 	if (r == 0)
 		r = check_bpf(n);
-	return r < 0 ? r : natra_done(n, kernel_require_all(n));
+	return r < 0 ? r : finish(n, kernel_require_all(n));
 }

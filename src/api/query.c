@@ -6,14 +6,24 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/internal.h"
+#include "api/structs.h"
 #include "attach/check.h"
+#include "attach/teardown.h"
 #include "state/engine.h"
 #include "state/place.h"
-#include "api/structs.h"
-#include "attach/teardown.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 #include "../../bpf/natra_flows.h"
+
+int require_id(struct natra *n, const char *id)
+{
+	if (!n)
+		return -EINVAL;
+	if (!id || !id[0])
+		return refuse(n, -EINVAL, "id: missing");
+	return 0;
+}
 
 void info_of(const struct pin_gen *gen, struct natra_info *info)
 {
@@ -73,7 +83,7 @@ static int find_attached(struct natra *n, const char *id,
 	int r = pin_find(n, id, ret_gen);
 
 	if (r == -ENOENT)
-		return natra_refuse(n, r, "'%s' is not attached", id);
+		return refuse(n, r, "'%s' is not attached", id);
 	return r;
 }
 
@@ -96,8 +106,8 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 	r = read_current(n, &gen, &info.program_is_current);
 	if (r < 0)
 		return r;
-	return natra_done(
-		n, struct_out(n, "ret_info", ret_info, &info, sizeof(info)));
+	return finish(n,
+		      struct_out(n, "ret_info", ret_info, &info, sizeof(info)));
 }
 
 int natra_subnets(struct natra *n, const char *id,
@@ -110,19 +120,19 @@ int natra_subnets(struct natra *n, const char *id,
 
 	r = require_id(n, id);
 	if (r == 0 && !cb)
-		r = natra_refuse(n, -EINVAL, "cb: missing");
+		r = refuse(n, -EINVAL, "cb: missing");
 	if (r == 0)
 		r = find_attached(n, id, &gen);
 	if (r < 0)
 		return r;
 	r = pin_read_subnets(n, &gen, &subnets);
 	if (r == -ENOENT)
-		return natra_refuse(n, r, "the subnets of '%s' are gone", id);
+		return refuse(n, r, "the subnets of '%s' are gone", id);
 	for (size_t i = 0; i < subnets.len && r == 0; i++) {
 		subnet_format(&subnets.list[i], text);
 		r = cb(arg, text);
 	}
-	return natra_done(n, r);
+	return finish(n, r);
 }
 
 static struct natra_count count_of(const struct natra_counters *c,
@@ -145,8 +155,8 @@ static int read_half(struct natra *n, const struct pin_gen *gen, enum half half,
 		return 0;
 	r = engine_open_slot(n, &gen->meta.slot[half], &slot);
 	if (r == -ENOENT)
-		return natra_refuse(n, r, "the counters of '%s' are gone",
-				    gen->meta.id);
+		return refuse(n, r, "the counters of '%s' are gone",
+			      gen->meta.id);
 	if (r == 0)
 		r = slot_counters(n, &slot, &c);
 	if (r < 0)
@@ -184,8 +194,8 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 		r = read_half(n, &gen, HALF_PACE, &stats.ingress);
 	if (r < 0)
 		return r;
-	return natra_done(n, struct_out(n, "ret_stats", ret_stats, &stats,
-					sizeof(stats)));
+	return finish(n, struct_out(n, "ret_stats", ret_stats, &stats,
+				    sizeof(stats)));
 }
 
 static int more_bytes_first(const void *a, const void *b)
@@ -239,9 +249,9 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 
 	r = require_id(n, id);
 	if (r == 0 && (!inout_len || (*inout_len && !ret_flows)))
-		r = natra_refuse(n, -EINVAL, "ret_flows, inout_len: missing");
+		r = refuse(n, -EINVAL, "ret_flows, inout_len: missing");
 	if (r == 0 && (unsigned int)direction >= NATRA_DIR_MAX)
-		r = natra_refuse(n, -EINVAL, "direction: %u", direction);
+		r = refuse(n, -EINVAL, "direction: %u", direction);
 	if (r == 0)
 		r = find_attached(n, id, &gen);
 	if (r < 0)
@@ -250,11 +260,11 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 		half = gen.meta.half[HALF_PACE].hook ? HALF_PACE : HALF_INGRESS;
 	if (!gen.meta.half[half].hook) {
 		*inout_len = 0;
-		return natra_done(n, 0);
+		return finish(n, 0);
 	}
 	r = engine_open_slot(n, &gen.meta.slot[half], &slot);
 	if (r == -ENOENT)
-		return natra_refuse(n, r, "the flows of '%s' are gone", id);
+		return refuse(n, r, "the flows of '%s' are gone", id);
 	if (r == 0)
 		r = slot_flows(n, &slot, slots);
 	if (r < 0)
@@ -267,7 +277,7 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 			ret_flows[len++] = flow_of(&slots[i], now);
 	}
 	*inout_len = len;
-	return natra_done(n, 0);
+	return finish(n, 0);
 }
 
 /* An attachment, and where its interface has to be looked for. All of them are
@@ -291,7 +301,7 @@ static int add_attachment(struct attachments *all,
 		realloc(all->list, (all->len + 1) * sizeof(*list));
 
 	if (!list)
-		return natra_fail(all->n, -ENOMEM, "list attachments");
+		return fail_errno(all->n, -ENOMEM, "list attachments");
 	all->list = list;
 	all->list[all->len++] = *attachment;
 	return 0;
@@ -301,7 +311,7 @@ static int add_stale(struct attachments *all, const char *path, uint32_t abi)
 {
 	struct attachment a = {.info.sz = sizeof(a.info), .seat.exists = 1};
 
-	natra_log(all->n, NATRA_LOG_WARN, "%s", natra_error(all->n));
+	log_line(all->n, NATRA_LOG_WARN, "%s", last_error(all->n));
 	(void)str_copy(a.info.pin_path, sizeof(a.info.pin_path),
 		       place_public(path));
 	a.info.abi = abi;
@@ -341,7 +351,7 @@ static int look_at_seats(struct attachments *all, struct netns_index *index)
 	int r;
 
 	if (!seats)
-		return natra_fail(all->n, -ENOMEM, "list attachments");
+		return fail_errno(all->n, -ENOMEM, "list attachments");
 	for (size_t i = 0; i < all->len; i++) {
 		if (all->list[i].seat.exists == 0)
 			seats[len++] = &all->list[i].seat;
@@ -349,7 +359,7 @@ static int look_at_seats(struct attachments *all, struct netns_index *index)
 	if (!len)
 		return 0;
 	r = index ? netns_index_look(index, seats, len) : -ENOENT;
-	return r < 0 ? natra_fail(all->n, r, "look for interfaces") : 0;
+	return r < 0 ? fail_errno(all->n, r, "look for interfaces") : 0;
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -373,7 +383,7 @@ static int read_attachments(struct attachments *all,
 	r = netns_index_make(ret_index);
 	/* Without /proc there is no index, but it may not be needed. */
 	if (r < 0 && r != -ENOENT)
-		return natra_fail(all->n, r, "look for network namespaces");
+		return fail_errno(all->n, r, "look for network namespaces");
 	return look_at_seats(all, *ret_index);
 }
 
@@ -382,7 +392,7 @@ static int tell_of(struct natra *n, struct attachment *a,
 		   void *arg)
 {
 	if (a->seat.exists < 0)
-		return natra_fail(n, a->seat.exists,
+		return fail_errno(n, a->seat.exists,
 				  "look for interface '%s' of '%s'",
 				  a->info.ifname, a->info.id);
 	a->info.interface_gone = a->seat.exists == 0;
@@ -400,12 +410,12 @@ int natra_foreach(struct natra *n,
 	if (!n)
 		return -EINVAL;
 	if (!cb)
-		return natra_refuse(n, -EINVAL, "cb: missing");
+		return refuse(n, -EINVAL, "cb: missing");
 	r = read_attachments(&all, &index);
 	for (size_t i = 0; i < all.len && r == 0; i++)
 		r = tell_of(n, &all.list[i], cb, arg);
 	free(all.list);
-	return natra_done(n, r);
+	return finish(n, r);
 }
 
 struct owner {
@@ -510,7 +520,7 @@ static int sweep_key(void *arg, const char *path)
 	if (r < 0 && r != -ENOENT && sweep->first_error == 0) {
 		sweep->first_error = r;
 		(void)str_copy(sweep->error, sizeof(sweep->error),
-			       natra_error(sweep->n));
+			       last_error(sweep->n));
 	}
 	return 0;
 }
@@ -545,11 +555,10 @@ int natra_gc(struct natra *n, const char *network, const char *const *keep,
 	if (!n)
 		return -EINVAL;
 	if (keep_len && !keep)
-		return natra_refuse(n, -EINVAL, "keep: missing");
+		return refuse(n, -EINVAL, "keep: missing");
 	if (keep_len && !network)
-		return natra_refuse(n, -EINVAL,
-				    "keep: %zu ids without a network",
-				    keep_len);
+		return refuse(n, -EINVAL, "keep: %zu ids without a network",
+			      keep_len);
 	r = read_attachments(&all, &index);
 	if (r == 0) {
 		n->netns_index = index;
@@ -559,5 +568,5 @@ int natra_gc(struct natra *n, const char *network, const char *const *keep,
 	free(all.list);
 	if (r == 0 && ret_removed)
 		*ret_removed = sweep.removed;
-	return natra_done(n, r);
+	return finish(n, r);
 }

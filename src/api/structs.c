@@ -4,25 +4,16 @@
 #include <errno.h>
 #include <string.h>
 
-int require_id(struct natra *n, const char *id)
-{
-	if (!n)
-		return -EINVAL;
-	if (!id || !id[0])
-		return natra_refuse(n, -EINVAL, "id: missing");
-	return 0;
-}
-
 static int read_size(struct natra *n, const char *name, const void *from,
 		     size_t *ret_size)
 {
 	if (!from)
-		return natra_refuse(n, -EINVAL, "%s: missing", name);
+		return refuse(n, -EINVAL, "%s: missing", name);
 	memcpy(ret_size, from, sizeof(*ret_size));
 	/* No version of any struct is only its size. */
 	if (*ret_size <= sizeof(size_t))
-		return natra_refuse(n, -EINVAL, "%s.sz: %zu is not its size",
-				    name, *ret_size);
+		return refuse(n, -EINVAL, "%s.sz: %zu is not its size", name,
+			      *ret_size);
 	return 0;
 }
 
@@ -37,7 +28,7 @@ int struct_in(struct natra *n, const char *name, void *to, size_t size,
 		return r;
 	for (size_t i = size; i < from_size; i++) {
 		if (bytes[i])
-			return natra_refuse(
+			return refuse(
 				n, -EINVAL,
 				"%s.sz: %zu has options that this version lacks",
 				name, from_size);
@@ -73,8 +64,8 @@ static int check_text(struct natra *n, const char *name, const char *value,
 		      size_t max)
 {
 	if (value && strlen(value) > max)
-		return natra_refuse(n, -EINVAL, "%s: longer than %zu bytes",
-				    name, max);
+		return refuse(n, -EINVAL, "%s: longer than %zu bytes", name,
+			      max);
 	return 0;
 }
 
@@ -96,11 +87,10 @@ int target_in(struct natra *n, const struct natra_target *target,
 	if (r < 0)
 		return r;
 	if (t.netns && t.netns_fd > 0)
-		return natra_refuse(n, -EINVAL,
-				    "netns_fd: %d beside netns '%s'",
-				    t.netns_fd, t.netns);
+		return refuse(n, -EINVAL, "netns_fd: %d beside netns '%s'",
+			      t.netns_fd, t.netns);
 	if (t.netns_fd < 0)
-		return natra_refuse(n, -EINVAL, "netns_fd: %d", t.netns_fd);
+		return refuse(n, -EINVAL, "netns_fd: %d", t.netns_fd);
 	*ret_target = t;
 	return 0;
 }

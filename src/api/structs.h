@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The size-versioned structs of the API, and what the public files share. */
+/* The size-versioned structs of the API. */
 #ifndef NATRA_API_STRUCTS_H
 #define NATRA_API_STRUCTS_H
 
-#include "state/pin.h"
+#include "base/handle.h"
 
 /*
  * Copies a caller's struct, whose first member is its size. An older caller's
@@ -22,15 +22,5 @@ int struct_out(struct natra *n, const char *name, void *to, const void *from,
 
 /* struct_out will do. */
 int struct_out_check(struct natra *n, const char *name, const void *to);
-
-/* What a generation's record says; `interface_gone` is not in it. */
-void info_of(const struct pin_gen *gen, struct natra_info *ret_info);
-
-/* -EINVAL without a handle or an id. */
-int require_id(struct natra *n, const char *id);
-
-/* The id of what is attached to an interface; -ENOENT without an error text. */
-int find_owner(struct natra *n, const struct netns_id *netns, uint32_t ifindex,
-	       char *ret_id);
 
 #endif

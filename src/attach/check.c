@@ -6,10 +6,10 @@
 #include <net/if.h>
 #include <string.h>
 
-#include "state/engine.h"
 #include "kernel/hook.h"
 #include "kernel/link.h"
 #include "kernel/qdisc_fq.h"
+#include "state/engine.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -33,7 +33,7 @@ static int ask_link(struct natra *n, const struct pin_gen *gen, enum half half,
 	if (r < 0)
 		return r;
 	r = bpf_obj_get_info_by_fd(fd, ret_info, &len);
-	return r < 0 ? natra_fail(n, r, "ask for the %s link", half_name(half))
+	return r < 0 ? fail_errno(n, r, "ask for the %s link", half_name(half))
 		     : 0;
 }
 
@@ -46,16 +46,15 @@ static int check_link(struct natra *n, const struct pin_gen *gen,
 	int r = ask_link(n, gen, half, &info);
 
 	if (r == -ENOENT)
-		return natra_refuse(n, -EBADE, "the %s link is not pinned",
-				    half_name(half));
+		return refuse(n, -EBADE, "the %s link is not pinned",
+			      half_name(half));
 	if (r < 0)
 		return r;
 	if (info.tcx.ifindex == 0)
 		return 1;
 	if (info.prog_id != h->prog_id)
-		return natra_refuse(n, -EBADE,
-				    "the %s link runs program %u, not %u",
-				    half_name(half), info.prog_id, h->prog_id);
+		return refuse(n, -EBADE, "the %s link runs program %u, not %u",
+			      half_name(half), info.prog_id, h->prog_id);
 	return 0;
 }
 
@@ -68,10 +67,10 @@ static int find_interface(const struct site *site, struct netlink *nl)
 		return r;
 	r = link_by_index(nl, site->link->ifindex, &info);
 	if (r == -ENODEV)
-		return natra_refuse(site->n, r, "interface '%s' is gone",
-				    site->link->ifname);
+		return refuse(site->n, r, "interface '%s' is gone",
+			      site->link->ifname);
 	if (r < 0)
-		return natra_fail(site->n, r, "look up interface '%s'",
+		return fail_errno(site->n, r, "look up interface '%s'",
 				  site->link->ifname);
 	return 0;
 }
@@ -105,7 +104,7 @@ static int check_site(void *arg)
 		if (r < 0)
 			return r;
 		if (r == 0)
-			return natra_refuse(
+			return refuse(
 				site->n, -EBADE,
 				"program %u is not on the clsact %s of '%s'",
 				h->prog_id, hook.ingress ? "ingress" : "egress",
@@ -115,9 +114,9 @@ static int check_site(void *arg)
 		return 0;
 	r = qdisc_fq_present(site->n, &nl, site->link->ifindex);
 	if (r == 0)
-		return natra_refuse(site->n, -EBADE,
-				    "fq is not the root qdisc of '%s'",
-				    site->link->ifname);
+		return refuse(site->n, -EBADE,
+			      "fq is not the root qdisc of '%s'",
+			      site->link->ifname);
 	return r < 0 ? r : 0;
 }
 
@@ -130,10 +129,10 @@ static int run_in_site(struct natra *n, const struct meta_link *link,
 	int r = netns_find(n, &id, hint_fd, &fd);
 
 	if (r == -ENOENT)
-		return natra_refuse(n, -ENODEV, "the netns of '%s' is gone",
-				    link->ifname);
+		return refuse(n, -ENODEV, "the netns of '%s' is gone",
+			      link->ifname);
 	if (r < 0)
-		return natra_fail(n, r, "find the netns of '%s'", link->ifname);
+		return fail_errno(n, r, "find the netns of '%s'", link->ifname);
 	return netns_run(n, fd, fn, site);
 }
 
@@ -153,8 +152,8 @@ static int check_unlinked(struct natra *n, const struct pin_gen *gen,
 
 	if (r < 0)
 		return r;
-	return natra_refuse(n, -EBADE, "the %s program was detached from '%s'",
-			    half_name(half), site.link->ifname);
+	return refuse(n, -EBADE, "the %s program was detached from '%s'",
+		      half_name(half), site.link->ifname);
 }
 
 /* The stub alone passes everything. */
@@ -165,9 +164,8 @@ static int check_engine(struct natra *n, const struct pin_gen *gen,
 	int r = engine_open_slot(n, &gen->meta.slot[half], &slot);
 
 	if (r == -ENOENT)
-		return natra_refuse(n, -EBADE,
-				    "the program of %s is gone from bpffs",
-				    half_name(half));
+		return refuse(n, -EBADE, "the program of %s is gone from bpffs",
+			      half_name(half));
 	return r;
 }
 
@@ -210,10 +208,10 @@ static int check_subnets(struct natra *n, const struct pin_gen *gen)
 	int r = pin_read_subnets(n, gen, &subnets);
 
 	if (r == -ENOENT)
-		return natra_refuse(n, -EBADE, "the subnets are not pinned");
+		return refuse(n, -EBADE, "the subnets are not pinned");
 	if (r == 0 && subnets.len != gen->meta.subnets_len)
-		return natra_refuse(n, -EBADE, "there are %zu subnets, not %u",
-				    subnets.len, gen->meta.subnets_len);
+		return refuse(n, -EBADE, "there are %zu subnets, not %u",
+			      subnets.len, gen->meta.subnets_len);
 	return r;
 }
 
@@ -235,15 +233,14 @@ int check_limits(struct natra *n, const struct pin_gen *gen)
 			continue;
 		r = engine_open_slot(n, &gen->meta.slot[i], &slot);
 		if (r == -ENOENT)
-			return natra_refuse(n, -EBADE,
-					    "the limits of %s are gone",
-					    half_name(half));
+			return refuse(n, -EBADE, "the limits of %s are gone",
+				      half_name(half));
 		if (r == 0)
 			r = slot_get_limits(n, &slot, &have);
 		if (r < 0)
 			return r;
 		if (memcmp(want, &have, sizeof(have)) != 0)
-			return natra_refuse(
+			return refuse(
 				n, -EBADE,
 				"the limits of %s are not what was last set",
 				half_name(half));
@@ -302,7 +299,7 @@ int check_exists(struct natra *n, const struct pin_gen *gen)
 		return 0;
 	if (r == 0)
 		r = netns_run(NULL, fd, look_at_seat, &seat);
-	return r < 0 ? natra_fail(n, r, "look for interface '%s' of '%s'",
+	return r < 0 ? fail_errno(n, r, "look for interface '%s' of '%s'",
 				  gen->meta.pod.ifname, gen->meta.id)
 		     : seat.exists;
 }
@@ -427,6 +424,6 @@ int check_neighbours(struct natra *n, const struct pin_gen *gen,
 	}
 	free(entries.list);
 	if (r == -ENOMEM)
-		return natra_fail(n, r, "list programs");
+		return fail_errno(n, r, "list programs");
 	return r;
 }

@@ -24,7 +24,7 @@ static int apply(const struct change *c, struct netlink *nl)
 	if (r < 0)
 		return r == -ENODEV
 			       ? 0
-			       : natra_fail(c->n, r, "look up interface %u",
+			       : fail_errno(c->n, r, "look up interface %u",
 					    c->ifindex);
 	if (link.gso_max_segs == to || (link.gso_max_segs != UNTOUCHED_SEGS &&
 					link.gso_max_segs != c->from))
@@ -49,15 +49,15 @@ static int apply_in(struct change *c, const struct meta_link *pod)
 
 	if (r == -ENOENT)
 		return 0;
-	return r < 0 ? natra_fail(c->n, r, "find its netns")
+	return r < 0 ? fail_errno(c->n, r, "find its netns")
 		     : netns_run(c->n, fd, apply_here, c);
 }
 
 static void tell(struct natra *n, int r)
 {
 	if (r < 0)
-		natra_log(n, NATRA_LOG_WARN, "GSO packets stay as they are: %s",
-			  natra_error(n));
+		log_line(n, NATRA_LOG_WARN, "GSO packets stay as they are: %s",
+			 last_error(n));
 }
 
 void gso_change(struct natra *n, struct netlink *nl, uint32_t ifindex,

@@ -11,8 +11,8 @@
 
 #include <stdint.h>
 
-#include "state/record.h"
 #include "kernel/netlink.h"
+#include "state/record.h"
 
 /*
  * In the namespace of the interface: from what natra once put there to what

@@ -15,32 +15,10 @@
 #include <linux/tc_act/tc_mirred.h>
 #include <string.h>
 
-#include "state/pin.h"
-#include "kernel/qdisc.h"
-#include "api/structs.h"
-#include "util/cleanup.h"
-#include "util/str.h"
-
 #define PLUGINS_HANDLE  TC_H_MAKE(1U << 16, 0U)
 #define PLUGINS_CLASS   TC_H_MAKE(1U << 16, 1U)
 #define INGRESS_HANDLE  TC_H_MAKE(TC_H_INGRESS, 0U)
 #define OLD_NAME_DIGITS 4
-
-/* A filter by what the kernel needs to remove it. */
-struct filter {
-	uint32_t handle;
-	uint32_t info; /* priority and protocol */
-	uint32_t to;   /* interface that it redirects to, 0: one that is gone */
-};
-
-struct leftovers {
-	struct link_info host; /* ifindex 0: there is no such side */
-	struct qdisc tbf;      /* kind "": none of upstream's, as below */
-	struct qdisc ingress;
-	struct filter redirect;
-	struct link_info ifb; /* ifindex 0: it is gone */
-	bool shared;          /* another filter is on `ingress` */
-};
 
 /* Where a u32 filter redirects to, if it is like the plugin's. */
 static bool read_redirect(struct nlattr *options, uint32_t *ret_to)
@@ -119,7 +97,7 @@ static int look_up_ifb(struct natra *n, struct netlink *nl, struct leftovers *l)
 	if (r == -ENODEV)
 		return 0;
 	if (r < 0)
-		return natra_fail(n, r, "look up interface %u", l->redirect.to);
+		return fail_errno(n, r, "look up interface %u", l->redirect.to);
 	if (is_plugins_ifb(&ifb)) {
 		l->ifb = ifb;
 		return 0;
@@ -139,10 +117,10 @@ static int list_filters(struct natra *n, struct netlink *nl,
 	int r;
 
 	if (!msg)
-		return natra_fail(n, -ENOMEM, "netlink message");
+		return fail_errno(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, cb, arg);
 	if (r < 0)
-		return natra_fail(n, r, "list the ingress filters of '%s'",
+		return fail_errno(n, r, "list the ingress filters of '%s'",
 				  host->ifname);
 	return 0;
 }
@@ -158,28 +136,9 @@ static int look_at_ingress(struct natra *n, struct netlink *nl,
 	return r == 0 && l->redirect.handle ? look_up_ifb(n, nl, l) : r;
 }
 
-struct look {
-	struct natra *n;
-	const struct natra_target *target;
-	struct link_info pod;
-};
-
-/* In the pod's namespace. */
-static int look_at_pod(void *arg)
-{
-	struct look *look = arg;
-	cleanup_netlink struct netlink nl = {0};
-	int r = netlink_open(look->n, &nl);
-
-	return r < 0 ? r
-		     : link_by_name(look->n, &nl, look->target->ifname,
-				    &look->pod);
-}
-
-/* On the host side of an interface of the namespace pod_fd. */
-static int find_beside(struct natra *n, struct netlink *nl,
-		       const struct link_info *pod, int pod_fd,
-		       struct leftovers *ret_leftovers)
+int leftovers_find(struct natra *n, struct netlink *nl,
+		   const struct link_info *pod, int pod_fd,
+		   struct leftovers *ret_leftovers)
 {
 	struct leftovers l = {0};
 	int r;
@@ -200,58 +159,6 @@ static int find_beside(struct natra *n, struct netlink *nl,
 		l.tbf = (struct qdisc){0};
 	*ret_leftovers = l;
 	return 0;
-}
-
-/* An id alone stands for the interface that is on record. */
-static int open_recorded(struct natra *n, const char *id, struct pin_gen *gen,
-			 int *ret_fd)
-{
-	struct netns_id netns;
-	int r = pin_find(n, id, gen);
-
-	if (r == -ENOENT)
-		return natra_refuse(n, r, "'%s' is not attached", id);
-	if (r < 0)
-		return r;
-	netns = meta_netns(&gen->meta.pod);
-	r = netns_find(n, &netns, -1, ret_fd);
-	if (r == -ENOENT)
-		return natra_refuse(n, -ENODEV, "the netns of '%s' is gone",
-				    gen->meta.pod.ifname);
-	return r < 0 ? natra_fail(n, r, "find the netns of '%s'",
-				  gen->meta.pod.ifname)
-		     : 0;
-}
-
-/* What both functions begin with. */
-static int begin(struct natra *n, const struct natra_target *target,
-		 struct netlink *ret_nl, struct leftovers *ret_leftovers)
-{
-	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	cleanup_close int pod_fd = -1;
-	struct natra_target t;
-	struct look look = {.n = n, .target = &t};
-	int r;
-
-	if (!n)
-		return -EINVAL;
-	r = target_in(n, target, &t);
-	if (r < 0)
-		return r;
-	if (t.ifname && t.ifname[0]) {
-		r = netns_open(n, &t, &pod_fd);
-	} else if (t.id && t.id[0]) {
-		r = open_recorded(n, t.id, &gen, &pod_fd);
-		t.ifname = gen.meta.pod.ifname;
-	} else {
-		return natra_refuse(n, -EINVAL, "id, ifname: one is needed");
-	}
-	if (r == 0)
-		r = netlink_open(n, ret_nl);
-	if (r == 0)
-		r = netns_run(n, pod_fd, look_at_pod, &look);
-	return r < 0 ? r
-		     : find_beside(n, ret_nl, &look.pod, pod_fd, ret_leftovers);
 }
 
 /* Whether it is worth while to see if the interface of that index is the peer: each
@@ -275,35 +182,16 @@ void leftovers_warn(struct natra *n, const struct link_info *pod, int pod_fd)
 	struct leftovers l;
 
 	if (netlink_open(n, &nl) < 0 || !may_be_left(n, &nl, pod) ||
-	    find_beside(n, &nl, pod, pod_fd, &l) < 0)
+	    leftovers_find(n, &nl, pod, pod_fd, &l) < 0)
 		return;
 	if (l.tbf.kind[0] || l.redirect.handle)
-		natra_log(
+		log_line(
 			n, NATRA_LOG_WARN,
 			"what the bandwidth plugin left on '%s' limits as well:%s%s%s",
 			l.host.ifname, l.tbf.kind[0] ? " tbf" : "",
 			l.redirect.handle ? " redirect to " : "",
 			l.redirect.handle && !l.ifb.ifindex ? "nowhere"
 							    : l.ifb.ifname);
-}
-
-int natra_find_leftovers(struct natra *n, const struct natra_target *target,
-			 struct natra_leftovers *ret_leftovers)
-{
-	cleanup_netlink struct netlink nl = {0};
-	struct natra_leftovers told = {0};
-	struct leftovers l;
-	int r = begin(n, target, &nl, &l);
-
-	if (r < 0)
-		return r;
-	(void)str_copy(told.host_ifname, sizeof(told.host_ifname),
-		       l.host.ifname);
-	told.tbf = l.tbf.kind[0] != '\0';
-	told.ingress_redirect = l.redirect.handle != 0;
-	(void)str_copy(told.ifb_ifname, sizeof(told.ifb_ifname), l.ifb.ifname);
-	return natra_done(n, struct_out(n, "ret_leftovers", ret_leftovers,
-					&told, sizeof(told)));
 }
 
 /* handle 0: all of its priority. */
@@ -316,12 +204,12 @@ static int remove_filter(struct natra *n, struct netlink *nl,
 	int r;
 
 	if (!msg || nla_put_string(msg, TCA_KIND, "u32") < 0)
-		return natra_fail(n, -ENOMEM, "netlink message");
+		return fail_errno(n, -ENOMEM, "netlink message");
 	tcm = nlmsg_data(nlmsg_hdr(msg));
 	tcm->tcm_info = l->redirect.info;
 	r = netlink_request(nl, msg, NULL, NULL);
 	if (r < 0 && r != -ENOENT && r != -ENODEV)
-		return natra_fail(n, r, "remove the redirect from '%s' (%s)",
+		return fail_errno(n, r, "remove the redirect from '%s' (%s)",
 				  l->host.ifname, nl->extack);
 	return 0;
 }
@@ -360,18 +248,17 @@ static int remove_redirect(struct natra *n, struct netlink *nl,
 	return r;
 }
 
-int natra_remove_leftovers(struct natra *n, const struct natra_target *target)
+int leftovers_remove(struct natra *n, struct netlink *nl,
+		     const struct leftovers *l)
 {
-	cleanup_netlink struct netlink nl = {0};
-	struct leftovers l;
-	int r = begin(n, target, &nl, &l);
+	int r = 0;
 
-	/* The ifb last: a redirect without it drops what the pod sends. */
-	if (r == 0 && l.tbf.kind[0])
-		r = qdisc_remove(n, &nl, l.host.ifindex, TC_H_ROOT, &l.tbf);
-	if (r == 0 && l.redirect.handle)
-		r = remove_redirect(n, &nl, &l);
-	if (r == 0 && l.redirect.handle && l.ifb.ifindex)
-		r = link_remove(n, &nl, l.ifb.ifindex);
-	return r < 0 ? r : natra_done(n, r);
+	/* The ifb goes last: a redirect without it drops what the pod sends. */
+	if (l->tbf.kind[0])
+		r = qdisc_remove(n, nl, l->host.ifindex, TC_H_ROOT, &l->tbf);
+	if (r == 0 && l->redirect.handle)
+		r = remove_redirect(n, nl, l);
+	if (r == 0 && l->redirect.handle && l->ifb.ifindex)
+		r = link_remove(n, nl, l->ifb.ifindex);
+	return r;
 }

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "state/engine.h"
 #include "attach/gso.h"
+#include "state/engine.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -36,8 +36,8 @@ static int prepare_change(struct natra *n, const struct pin_gen *gen,
 		policy_limits(policy, half, meta_is_paced(&gen->meta, half));
 	r = engine_open_slot(n, &gen->meta.slot[half], &change->slot);
 	if (r == -ENOENT)
-		return natra_refuse(n, -ENOENT, "the limits of '%s' are gone",
-				    gen->meta.id);
+		return refuse(n, -ENOENT, "the limits of '%s' are gone",
+			      gen->meta.id);
 	if (r < 0)
 		return r;
 	return slot_get_limits(n, &change->slot, &change->before);
@@ -72,7 +72,7 @@ static int write_changes(struct natra *n, struct pin_gen *gen,
 		return 0;
 	}
 	/* All or nothing; and the error to tell is the first one. */
-	(void)str_copy(error, sizeof(error), natra_error(n));
+	(void)str_copy(error, sizeof(error), last_error(n));
 	gen->meta = before;
 	while (done-- > 0) {
 		if (changes[done].slot.config_fd >= 0)

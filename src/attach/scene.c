@@ -32,7 +32,7 @@ static int look_around(void *arg)
 
 	r = netns_self(scene->pod_fd, &scene->pod_netns);
 	if (r < 0)
-		return natra_fail(look->n, r, "identify the network namespace");
+		return fail_errno(look->n, r, "identify the network namespace");
 	r = netlink_open(look->n, &nl);
 	if (r == 0)
 		r = link_by_name(look->n, &nl, look->ifname, &scene->pod);
@@ -56,7 +56,7 @@ int scene_look(struct natra *n, int pod_fd, const char *ifname,
 
 	r = netns_self(-1, &scene.host_netns);
 	if (r < 0)
-		return natra_fail(n, r, "identify the network namespace");
+		return fail_errno(n, r, "identify the network namespace");
 	r = netns_run(n, pod_fd, look_around, &look);
 	if (r < 0)
 		return r;

@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "attach/check.h"
-#include "state/engine.h"
 #include "attach/gso.h"
-#include "kernel/hook.h"
-#include "kernel/feature.h"
-#include "kernel/qdisc_fq.h"
 #include "attach/limits.h"
 #include "attach/teardown.h"
+#include "kernel/feature.h"
+#include "kernel/hook.h"
+#include "kernel/qdisc_fq.h"
+#include "state/engine.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -196,8 +196,8 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 	if (is_hostside((enum natra_mode)meta->mode)) {
 		(void)str_copy(reason, size, "no edt on the host side");
 		if (a->policy->edt == NATRA_EDT_ON)
-			return natra_refuse(a->n, -EOPNOTSUPP,
-					    "edt: on needs a podside mode");
+			return refuse(a->n, -EOPNOTSUPP,
+				      "edt: on needs a podside mode");
 		return 0;
 	}
 	r = can_pace(a, HALF_EGRESS);
@@ -211,7 +211,7 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 	}
 	if (a->policy->edt == NATRA_EDT_AUTO &&
 	    (r == -EOPNOTSUPP || r == -EBUSY)) {
-		(void)snprintf(reason, size, "no edt: %s", natra_error(a->n));
+		(void)snprintf(reason, size, "no edt: %s", last_error(a->n));
 		return 0;
 	}
 	return r;
@@ -230,8 +230,8 @@ static int prepare_pace(struct attempt *a)
 	if (r == 0)
 		r = add_fq(a, &nl, &a->gen.meta.host);
 	if (r == -EOPNOTSUPP || r == -EBUSY)
-		return natra_refuse(a->n, r, "ingress_mode: pace on '%s': %s",
-				    a->host.ifname, natra_error(a->n));
+		return refuse(a->n, r, "ingress_mode: pace on '%s': %s",
+			      a->host.ifname, last_error(a->n));
 	return r;
 }
 
@@ -314,9 +314,9 @@ static void undo(struct natra *n, const struct pin_gen *gen,
 {
 	char error[HANDLE_ERROR_MAX];
 
-	(void)str_copy(error, sizeof(error), natra_error(n));
+	(void)str_copy(error, sizeof(error), last_error(n));
 	if (teardown_gen(n, gen, keep, pod_fd) < 0)
-		natra_log(n, NATRA_LOG_ERROR, "undo: %s", natra_error(n));
+		log_line(n, NATRA_LOG_ERROR, "undo: %s", last_error(n));
 	(void)str_copy(n->error, sizeof(n->error), error);
 }
 
@@ -359,9 +359,8 @@ static int try_mode(struct natra *n, const struct pin_key *key,
 	if (is_tcx(mode)) {
 		r = hook_tcx_supported(n);
 		if (r == 0)
-			return natra_refuse(
-				n, -EOPNOTSUPP,
-				"this kernel has no TCX (Linux 6.6)");
+			return refuse(n, -EOPNOTSUPP,
+				      "this kernel has no TCX (Linux 6.6)");
 		if (r < 0)
 			return r;
 	}
@@ -418,10 +417,10 @@ static int try_modes(struct natra *n, const struct pin_key *key,
 		if (r != -EOPNOTSUPP)
 			return r;
 		if (!told)
-			(void)str_copy(error, sizeof(error), natra_error(n));
+			(void)str_copy(error, sizeof(error), last_error(n));
 		(void)snprintf(why, sizeof(why), "not %s: %s",
-			       natra_mode_name(order[i]), natra_error(n));
-		natra_log(n, NATRA_LOG_INFO, "%s", why);
+			       natra_mode_name(order[i]), last_error(n));
+		log_line(n, NATRA_LOG_INFO, "%s", why);
 		told = told || !is_tcx(order[i]) || hook_tcx_supported(n) != 0;
 	}
 	/* The error of the mode that would have been best tells more than that
@@ -522,15 +521,14 @@ int shaper_attach(struct natra *n, const struct pin_key *key,
 	r = try_modes(n, key, scene, request, exists ? &before : NULL, &gen);
 	if (r < 0)
 		return r;
-	natra_log(n, NATRA_LOG_INFO, "%s: %s (%s)", request->id,
-		  natra_mode_name((enum natra_mode)gen.meta.mode),
-		  gen.meta.reason);
+	log_line(n, NATRA_LOG_INFO, "%s: %s (%s)", request->id,
+		 natra_mode_name((enum natra_mode)gen.meta.mode),
+		 gen.meta.reason);
 	/* For a moment both judged each packet: a gap would be worse. */
 	r = key->is_new ? 0 : teardown_key(n, key, &gen, scene->pod_fd);
 	if (r < 0)
-		natra_log(n, NATRA_LOG_ERROR,
-			  "%s: the replaced state stays: %s", request->id,
-			  natra_error(n));
+		log_line(n, NATRA_LOG_ERROR, "%s: the replaced state stays: %s",
+			 request->id, last_error(n));
 	*ret_gen = TAKE_GEN(gen);
 	return 0;
 }

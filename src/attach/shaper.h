@@ -4,8 +4,8 @@
 #ifndef NATRA_ATTACH_SHAPER_H
 #define NATRA_ATTACH_SHAPER_H
 
-#include "state/pin.h"
 #include "attach/scene.h"
+#include "state/pin.h"
 
 struct request {
 	const char *id;

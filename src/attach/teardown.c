@@ -4,10 +4,10 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 
-#include "state/engine.h"
 #include "attach/gso.h"
 #include "kernel/hook.h"
 #include "kernel/qdisc_fq.h"
+#include "state/engine.h"
 #include "util/cleanup.h"
 
 struct site {
@@ -81,12 +81,12 @@ static int teardown_site(struct natra *n, const struct meta *meta,
 		return 0;
 	r = netns_find(n, &id, on_host ? -1 : hint_fd, &fd);
 	if (r == -ENOENT) {
-		natra_log(n, NATRA_LOG_DEBUG, "netns %llu is gone",
-			  (unsigned long long)id.inode);
+		log_line(n, NATRA_LOG_DEBUG, "netns %llu is gone",
+			 (unsigned long long)id.inode);
 		return 0;
 	}
 	if (r < 0)
-		return natra_fail(n, r, "find netns %llu",
+		return fail_errno(n, r, "find netns %llu",
 				  (unsigned long long)id.inode);
 	return netns_run(n, fd, clean_site, &site);
 }
@@ -104,7 +104,7 @@ static int detach_link(struct natra *n, const struct pin_gen *gen,
 	/* At once: what unpinning alone frees, the kernel frees later. */
 	r = bpf_link_detach(fd);
 	if (r < 0 && r != -ENOLINK && r != -ENODEV && r != -ENOENT)
-		return natra_fail(n, r, "detach the TCX link of ifindex %u",
+		return fail_errno(n, r, "detach the TCX link of ifindex %u",
 				  gen->meta.pod.ifindex);
 	return 0;
 }
@@ -126,9 +126,9 @@ int teardown_gen(struct natra *n, const struct pin_gen *gen,
 		if (r < 0)
 			return r;
 	} else if (gen->abi) {
-		return natra_refuse(n, -ESTALE,
-				    "'%s' was pinned by ABI %u, this is %d",
-				    gen->path, gen->abi, NATRA_PIN_ABI);
+		return refuse(n, -ESTALE,
+			      "'%s' was pinned by ABI %u, this is %d",
+			      gen->path, gen->abi, NATRA_PIN_ABI);
 	}
 	return pin_remove_gen(n, gen);
 }

@@ -6,53 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/structs.h"
-#include "util/cleanup.h"
 #include "util/str.h"
 
 #define LOG_LINE_MAX 1024
-
-int natra_open(struct natra **ret_n, const struct natra_open_opts *opts)
-{
-	struct natra_open_opts o = {0};
-	cleanup_free struct natra *n = NULL;
-
-	if (!ret_n)
-		return -EINVAL;
-	n = calloc(1, sizeof(*n));
-	if (!n)
-		return -ENOMEM;
-	if (opts && struct_in(n, "opts", &o, sizeof(o), opts) < 0)
-		return -EINVAL;
-	n->log_fn = o.log_fn;
-	n->log_arg = o.log_arg;
-	n->keep_programs = o.keep_programs;
-	if (o.bpffs_path) {
-		n->bpffs = strdup(o.bpffs_path);
-		if (!n->bpffs)
-			return -ENOMEM;
-	}
-	*ret_n = TAKE_PTR(n);
-	return 0;
-}
-
-void natra_close(struct natra *n)
-{
-	if (!n)
-		return;
-	free(n->bpffs);
-	free(n);
-}
-
-const char *natra_error(const struct natra *n)
-{
-	return n ? n->error : "";
-}
-
-const char *natra_version(void)
-{
-	return NATRA_VERSION;
-}
 
 /* Through a copy: the arguments may contain the last error. */
 __attribute__((format(printf, 2, 0))) static void
@@ -64,7 +20,7 @@ set_error(struct natra *n, const char *format, va_list args)
 	(void)str_copy(n->error, sizeof(n->error), text);
 }
 
-int natra_fail(struct natra *n, int r, const char *format, ...)
+int fail_errno(struct natra *n, int r, const char *format, ...)
 {
 	va_list args;
 	size_t len;
@@ -81,7 +37,7 @@ int natra_fail(struct natra *n, int r, const char *format, ...)
 	return r;
 }
 
-int natra_refuse(struct natra *n, int r, const char *format, ...)
+int refuse(struct natra *n, int r, const char *format, ...)
 {
 	va_list args;
 
@@ -92,15 +48,20 @@ int natra_refuse(struct natra *n, int r, const char *format, ...)
 	return r;
 }
 
-int natra_done(struct natra *n, int r)
+const char *last_error(const struct natra *n)
+{
+	return n->error;
+}
+
+int finish(struct natra *n, int r)
 {
 	if (r == 0)
 		n->error[0] = '\0';
 	return r;
 }
 
-void natra_log(struct natra *n, enum natra_log_level level, const char *format,
-	       ...)
+void log_line(struct natra *n, enum natra_log_level level, const char *format,
+	      ...)
 {
 	char line[LOG_LINE_MAX];
 	va_list args;

@@ -20,18 +20,21 @@ struct natra {
  * Sets the error text and returns r. The place which knows the most calls it;
  * callers above hand r on unchanged. A negative errno is added as text.
  */
-__attribute__((format(printf, 3, 4))) int natra_fail(struct natra *n, int r,
+__attribute__((format(printf, 3, 4))) int fail_errno(struct natra *n, int r,
 						     const char *format, ...);
 
 /* The same without the errno's text: the line says it all. */
-__attribute__((format(printf, 3, 4))) int natra_refuse(struct natra *n, int r,
-						       const char *format, ...);
+__attribute__((format(printf, 3, 4))) int refuse(struct natra *n, int r,
+						 const char *format, ...);
+
+/* Returns the error text: that of the last failure, or "". */
+const char *last_error(const struct natra *n);
 
 /* Returns r, the result of a public function. If it is 0, clears the error
  * text, which may tell of something that was tried on the way and failed. */
-int natra_done(struct natra *n, int r);
+int finish(struct natra *n, int r);
 
 __attribute__((format(printf, 3, 4))) void
-natra_log(struct natra *n, enum natra_log_level level, const char *format, ...);
+log_line(struct natra *n, enum natra_log_level level, const char *format, ...);
 
 #endif

@@ -20,7 +20,7 @@ print(enum libbpf_print_level level, const char *format, va_list args)
 	(void)vsnprintf(line, sizeof(line), format, args);
 	line[strcspn(line, "\n")] = '\0';
 	/* One level down: natra's own line says what it means. */
-	natra_log(current, NATRA_LOG_DEBUG, "%s", line);
+	log_line(current, NATRA_LOG_DEBUG, "%s", line);
 	return 0;
 }
 

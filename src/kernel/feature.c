@@ -79,8 +79,7 @@ int kernel_require(struct natra *n, enum kernel_part part)
 {
 	if (kernel_has(part) != 0)
 		return 0;
-	return natra_refuse(n, -EOPNOTSUPP, "this kernel lacks %s",
-			    names[part]);
+	return refuse(n, -EOPNOTSUPP, "this kernel lacks %s", names[part]);
 }
 
 int kernel_require_all(struct natra *n)
@@ -96,7 +95,7 @@ int kernel_require_all(struct natra *n)
 	}
 	if (!len)
 		return 0;
-	return natra_refuse(n, -EOPNOTSUPP, "this kernel lacks %s", missing);
+	return refuse(n, -EOPNOTSUPP, "this kernel lacks %s", missing);
 }
 
 int kernel_blame(struct natra *n, int error)

@@ -58,7 +58,7 @@ static int ensure_clsact(struct natra *n, struct netlink *nl,
 	if (r < 0)
 		return r;
 	if (qdisc.kind[0] && strcmp(qdisc.kind, "clsact") != 0)
-		return natra_refuse(
+		return refuse(
 			n, -EOPNOTSUPP,
 			"qdisc '%s' of another owner is in place of clsact",
 			qdisc.kind);
@@ -69,10 +69,10 @@ static int ensure_clsact(struct natra *n, struct netlink *nl,
 	if (r == -EEXIST)
 		return 0; /* somebody was faster, and shares it */
 	if (r == -ENOENT || r == -EOPNOTSUPP)
-		return natra_refuse(n, -EOPNOTSUPP,
-				    "this kernel has no clsact qdisc");
+		return refuse(n, -EOPNOTSUPP,
+			      "this kernel has no clsact qdisc");
 	if (r < 0)
-		return natra_fail(n, r, "create clsact on ifindex %u",
+		return fail_errno(n, r, "create clsact on ifindex %u",
 				  hook->ifindex);
 	return 0;
 }
@@ -130,12 +130,12 @@ int hook_clsact_list(struct natra *n, struct netlink *nl,
 			return r;
 	}
 	if (!msg)
-		return natra_fail(n, -ENOMEM, "netlink message");
+		return fail_errno(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, read_filter, &list);
 	if (r == -ENODEV || r == -EINVAL || r == -ENOENT)
 		return 0; /* no such hook: nothing stands there */
 	if (r < 0)
-		return natra_fail(n, r, "list the %s filters of ifindex %u",
+		return fail_errno(n, r, "list the %s filters of ifindex %u",
 				  name_of(hook), hook->ifindex);
 	return list.result;
 }
@@ -177,7 +177,7 @@ int hook_clsact_attach(struct natra *n, struct netlink *nl,
 		r = bpf_tc_attach(&at, &opts);
 	}
 	if (r < 0)
-		return natra_fail(n, r, "attach to the clsact %s of ifindex %u",
+		return fail_errno(n, r, "attach to the clsact %s of ifindex %u",
 				  name_of(hook), hook->ifindex);
 	return 0;
 }
@@ -226,7 +226,7 @@ int hook_clsact_detach(struct natra *n, struct netlink *nl,
 	opts.priority = own.program.priority;
 	r = bpf_tc_detach(&at, &opts);
 	if (r < 0 && r != -ENOENT && r != -ENODEV)
-		return natra_fail(n, r, "remove the %s filter of ifindex %u",
+		return fail_errno(n, r, "remove the %s filter of ifindex %u",
 				  name_of(hook), hook->ifindex);
 	return 0;
 }

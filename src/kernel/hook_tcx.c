@@ -42,7 +42,7 @@ int hook_tcx_supported(struct natra *n)
 	if (r == -EINVAL)
 		return 0;
 	if (r < 0)
-		return natra_fail(n, r, "ask the kernel for TCX");
+		return fail_errno(n, r, "ask the kernel for TCX");
 	return 1;
 }
 
@@ -58,7 +58,7 @@ int hook_tcx_attach(struct natra *n, const struct hook *hook, int prog_fd,
 	fd = bpf_link_create(prog_fd, (int)hook->ifindex, attach_type(hook),
 			     &opts);
 	if (fd < 0)
-		return natra_fail(n, fd, "attach to the TCX %s of ifindex %u",
+		return fail_errno(n, fd, "attach to the TCX %s of ifindex %u",
 				  hook->ingress ? "ingress" : "egress",
 				  hook->ifindex);
 	*ret_link_fd = fd;
@@ -94,7 +94,7 @@ int hook_tcx_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
 	if (r == -EINVAL)
 		return 0;
 	if (r < 0)
-		return natra_fail(n, r, "list the TCX programs of ifindex %u",
+		return fail_errno(n, r, "list the TCX programs of ifindex %u",
 				  hook->ifindex);
 	for (uint32_t i = 0; i < len; i++) {
 		program.prog_id = ids[i];

@@ -90,10 +90,9 @@ int link_by_name(struct natra *n, struct netlink *nl, const char *ifname,
 	int r = get_link(nl, 0, ifname, ret_link);
 
 	if (r == -ENODEV)
-		return natra_refuse(n, r, "no interface '%s' in this netns",
-				    ifname);
+		return refuse(n, r, "no interface '%s' in this netns", ifname);
 	if (r < 0)
-		return natra_fail(n, r, "look up interface '%s'", ifname);
+		return fail_errno(n, r, "look up interface '%s'", ifname);
 	return 0;
 }
 
@@ -112,12 +111,12 @@ int link_check_type(struct natra *n, const struct link_info *link)
 
 	if (has_ethernet(link->arp_type) || has_ip(link->arp_type))
 		return 0;
-	return natra_refuse(n, -EOPNOTSUPP,
-			    "interface '%s' is of link type %s (%u), not "
-			    "Ethernet and not IP",
-			    link->ifname,
-			    nl_llproto2str(link->arp_type, type, sizeof(type)),
-			    link->arp_type);
+	return refuse(n, -EOPNOTSUPP,
+		      "interface '%s' is of link type %s (%u), not "
+		      "Ethernet and not IP",
+		      link->ifname,
+		      nl_llproto2str(link->arp_type, type, sizeof(type)),
+		      link->arp_type);
 }
 
 /* A request about a link, without attributes; NULL: no memory. */
@@ -135,10 +134,10 @@ int link_set_gso_max_segs(struct natra *n, struct netlink *nl, uint32_t ifindex,
 	int r;
 
 	if (!msg || nla_put_u32(msg, IFLA_GSO_MAX_SEGS, segs) < 0)
-		return natra_fail(n, -ENOMEM, "netlink message");
+		return fail_errno(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, NULL, NULL);
 	if (r < 0 && r != -ENODEV)
-		return natra_fail(n, r, "set gso_max_segs of ifindex %u (%s)",
+		return fail_errno(n, r, "set gso_max_segs of ifindex %u (%s)",
 				  ifindex, nl->extack);
 	return 0;
 }
@@ -149,10 +148,10 @@ int link_remove(struct natra *n, struct netlink *nl, uint32_t ifindex)
 	int r;
 
 	if (!msg)
-		return natra_fail(n, -ENOMEM, "netlink message");
+		return fail_errno(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, NULL, NULL);
 	if (r < 0 && r != -ENODEV)
-		return natra_fail(n, r, "remove interface %u (%s)", ifindex,
+		return fail_errno(n, r, "remove interface %u (%s)", ifindex,
 				  nl->extack);
 	return 0;
 }
@@ -193,12 +192,12 @@ int link_host_peer(struct natra *n, struct netlink *nl,
 	int r;
 
 	if (strcmp(pod->kind, "veth") != 0 || !pod->peer_ifindex)
-		return natra_refuse(n, -EOPNOTSUPP,
-				    "interface '%s' has no host-side veth",
-				    pod->ifname);
+		return refuse(n, -EOPNOTSUPP,
+			      "interface '%s' has no host-side veth",
+			      pod->ifname);
 	r = link_by_index(nl, pod->peer_ifindex, &peer);
 	if (r < 0 && r != -ENODEV)
-		return natra_fail(n, r, "look up the peer of '%s'",
+		return fail_errno(n, r, "look up the peer of '%s'",
 				  pod->ifname);
 	if (pod_netns_fd >= 0)
 		nsid = nsid_of(nl, pod_netns_fd);
@@ -206,7 +205,7 @@ int link_host_peer(struct natra *n, struct netlink *nl,
 	if (r == -ENODEV || strcmp(peer.kind, "veth") != 0 ||
 	    peer.peer_ifindex != pod->ifindex || peer.peer_nsid != nsid ||
 	    (pod_netns_fd >= 0 && nsid < 0))
-		return natra_refuse(
+		return refuse(
 			n, -EOPNOTSUPP,
 			"the peer of interface '%s' is not in this network namespace",
 			pod->ifname);

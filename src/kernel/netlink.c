@@ -27,11 +27,11 @@ int netlink_open(struct natra *n, struct netlink *ret_nl)
 	int fd, r;
 
 	if (!nl.sock)
-		return natra_fail(n, -ENOMEM, "netlink socket");
+		return fail_errno(n, -ENOMEM, "netlink socket");
 	r = nl_connect(nl.sock, NETLINK_ROUTE);
 	if (r < 0) {
 		nl_socket_free(nl.sock);
-		return natra_fail(n, r == -NLE_PERM ? -EPERM : -ENOBUFS,
+		return fail_errno(n, r == -NLE_PERM ? -EPERM : -ENOBUFS,
 				  "netlink socket");
 	}
 	fd = nl_socket_get_fd(nl.sock);

@@ -54,31 +54,29 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 	if (!path) {
 		fd = fcntl(target->netns_fd, F_DUPFD_CLOEXEC, 3);
 		if (fd < 0)
-			return natra_fail(n, -errno, "netns_fd %d",
+			return fail_errno(n, -errno, "netns_fd %d",
 					  target->netns_fd);
 		if (check_is_netns(fd) < 0)
-			return natra_refuse(
-				n, -EINVAL,
-				"netns_fd: %d is not a network namespace",
-				target->netns_fd);
+			return refuse(n, -EINVAL,
+				      "netns_fd: %d is not a network namespace",
+				      target->netns_fd);
 		*ret_fd = TAKE_FD(fd);
 		return 0;
 	}
 	if (!strchr(path, '/')) {
 		if (snprintf(named, sizeof(named), "%s/%s", NETNS_DIR, path) >=
 		    (int)sizeof(named))
-			return natra_refuse(n, -EINVAL,
-					    "netns: '%s' is too long", path);
+			return refuse(n, -EINVAL, "netns: '%s' is too long",
+				      path);
 		path = named;
 	}
 	fd = open_netns(path);
 	if (fd < 0)
-		return natra_fail(n, fd, "netns '%s'", target->netns);
+		return fail_errno(n, fd, "netns '%s'", target->netns);
 	r = check_is_netns(fd);
 	if (r < 0)
-		return natra_refuse(n, r,
-				    "netns: '%s' is not a network namespace",
-				    target->netns);
+		return refuse(n, r, "netns: '%s' is not a network namespace",
+			      target->netns);
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
@@ -88,7 +86,7 @@ int netns_inode(struct natra *n, int fd, uint64_t *ret_inode)
 	struct stat st;
 
 	if ((fd >= 0 ? fstat(fd, &st) : stat(SELF_NETNS, &st)) < 0)
-		return natra_fail(n, -errno, "identify the network namespace");
+		return fail_errno(n, -errno, "identify the network namespace");
 	*ret_inode = st.st_ino;
 	return 0;
 }
@@ -329,9 +327,9 @@ int netns_run(struct natra *n, int fd, int (*fn)(void *arg), void *arg)
 		return fn(arg);
 	r = run_on_thread(&job);
 	if (r < 0)
-		return n ? natra_fail(n, r, "start a thread") : r;
+		return n ? fail_errno(n, r, "start a thread") : r;
 	if (job.enter_result < 0)
-		return n ? natra_fail(n, job.enter_result,
+		return n ? fail_errno(n, job.enter_result,
 				      "enter the network namespace")
 			 : job.enter_result;
 	return job.result;

@@ -31,10 +31,10 @@ int qdisc_get(struct natra *n, struct netlink *nl, uint32_t ifindex,
 	int r;
 
 	if (!msg)
-		return natra_fail(n, -ENOMEM, "netlink message");
+		return fail_errno(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, read_qdisc, &qdisc);
 	if (r < 0 && r != -ENOENT && r != -ENODEV)
-		return natra_fail(n, r, "look up the qdisc of ifindex %u",
+		return fail_errno(n, r, "look up the qdisc of ifindex %u",
 				  ifindex);
 	*ret_qdisc = qdisc;
 	return 0;
@@ -49,10 +49,10 @@ int qdisc_remove(struct natra *n, struct netlink *nl, uint32_t ifindex,
 
 	/* The kernel compares both, and says -EINVAL if one is another's. */
 	if (!msg || nla_put_string(msg, TCA_KIND, qdisc->kind) < 0)
-		return natra_fail(n, -ENOMEM, "netlink message");
+		return fail_errno(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, NULL, NULL);
 	if (r < 0 && r != -ENOENT && r != -ENODEV && r != -EINVAL)
-		return natra_fail(n, r, "remove %s from ifindex %u (%s)",
+		return fail_errno(n, r, "remove %s from ifindex %u (%s)",
 				  qdisc->kind, ifindex, nl->extack);
 	return 0;
 }

@@ -64,14 +64,14 @@ static int refuse_future_mq(struct natra *n, struct netlink *nl,
 	int r = link_by_index(nl, ifindex, &link);
 
 	if (r < 0)
-		return natra_fail(n, r, "look up ifindex %u", ifindex);
+		return fail_errno(n, r, "look up ifindex %u", ifindex);
 	if (link.tx_queues <= 1 ||
 	    (link.kind[0] && strcmp(link.kind, "tun") != 0))
 		return 0;
-	return natra_refuse(n, -EBUSY,
-			    "the interface has %u transmit queues, and fq "
-			    "would be one for all",
-			    link.tx_queues);
+	return refuse(n, -EBUSY,
+		      "the interface has %u transmit queues, and fq "
+		      "would be one for all",
+		      link.tx_queues);
 }
 
 /* Returns 0 if fq may take the place of the qdisc at the root, else -EBUSY. */
@@ -79,13 +79,12 @@ static int check_root(struct natra *n, struct netlink *nl, uint32_t ifindex,
 		      const struct qdisc *root)
 {
 	if (root->handle != 0)
-		return natra_refuse(n, -EBUSY,
-				    "qdisc '%s' (handle %x:) is installed",
-				    root->kind, root->handle >> 16);
+		return refuse(n, -EBUSY, "qdisc '%s' (handle %x:) is installed",
+			      root->kind, root->handle >> 16);
 	if (strcmp(root->kind, "mq") == 0)
-		return natra_refuse(n, -EBUSY,
-				    "qdisc 'mq' has a queue for each transmit "
-				    "queue, and fq would be one for all");
+		return refuse(n, -EBUSY,
+			      "qdisc 'mq' has a queue for each transmit "
+			      "queue, and fq would be one for all");
 	return root->kind[0] ? 0 : refuse_future_mq(n, nl, ifindex);
 }
 
@@ -108,13 +107,12 @@ int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex)
 	msg = netlink_tc(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, ifindex,
 			 TC_H_ROOT, QDISC_FQ_HANDLE);
 	if (!msg || put_fq(msg) < 0)
-		return natra_fail(n, -ENOMEM, "netlink message");
+		return fail_errno(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, NULL, NULL);
 	if (r == -ENOENT)
-		return natra_refuse(n, -EOPNOTSUPP,
-				    "this kernel has no fq qdisc");
+		return refuse(n, -EOPNOTSUPP, "this kernel has no fq qdisc");
 	if (r < 0)
-		return natra_fail(n, r, "install fq on ifindex %u (%s)",
+		return fail_errno(n, r, "install fq on ifindex %u (%s)",
 				  ifindex, nl->extack);
 	return 0;
 }

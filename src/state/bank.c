@@ -46,11 +46,11 @@ static int check_map(struct natra *n, const char *path, const char *name,
 	int r = bpf_obj_get_info_by_fd(fd, &info, &len);
 
 	if (r < 0)
-		return natra_fail(n, r, "ask for '%s/%s'", path, name);
+		return fail_errno(n, r, "ask for '%s/%s'", path, name);
 	if (info.type != type || info.key_size != sizeof(uint32_t) ||
 	    (value_size ? info.value_size != value_size
 			: !is_state_size(info.value_size)))
-		return natra_refuse(
+		return refuse(
 			n, -ESTALE,
 			"'%s/%s' is not this natra's: a map of type %u with values of %u bytes",
 			path, name, info.type, info.value_size);
@@ -82,9 +82,8 @@ static int check_bank(struct natra *n, const char *path, const struct engine *e)
 		r = check_map(n, path, programs_name, e->programs_fd,
 			      BPF_MAP_TYPE_PROG_ARRAY, sizeof(uint32_t), NULL);
 	if (r == 0 && configs != states)
-		return natra_refuse(n, -ESTALE,
-				    "'%s' has %u limits, but %u states", path,
-				    configs, states);
+		return refuse(n, -ESTALE, "'%s' has %u limits, but %u states",
+			      path, configs, states);
 	return r;
 }
 
@@ -114,7 +113,7 @@ static int write_object(struct natra *n, const struct engine *e)
 	const uint32_t zero = 0;
 	int r = bpf_map_update_elem(e->object_fd, &zero, &object, BPF_EXIST);
 
-	return r < 0 ? natra_fail(n, r, "write the object's id") : 0;
+	return r < 0 ? fail_errno(n, r, "write the object's id") : 0;
 }
 
 int bank_is_current(struct natra *n, const struct engine *e, bool *ret_current)
@@ -124,7 +123,7 @@ int bank_is_current(struct natra *n, const struct engine *e, bool *ret_current)
 	int r = bpf_map_lookup_elem(e->object_fd, &zero, &object);
 
 	if (r < 0)
-		return natra_fail(n, r, "read the object's id");
+		return fail_errno(n, r, "read the object's id");
 	*ret_current = object == engine_object();
 	return 0;
 }
@@ -150,7 +149,7 @@ int bank_renew(struct natra *n, const struct program_options *options,
 		return r;
 	r = bpf_map_update_elem(e->programs_fd, &zero, &fd, BPF_ANY);
 	if (r < 0)
-		return natra_fail(n, r, "change the program");
+		return fail_errno(n, r, "change the program");
 	return write_object(n, e);
 }
 
@@ -159,7 +158,7 @@ static int make_object(struct natra *n, struct engine *e)
 	int r = bpf_call_make_array("natra_object", sizeof(uint64_t));
 
 	if (r < 0)
-		return natra_fail(n, r, "create the map of the object's id");
+		return fail_errno(n, r, "create the map of the object's id");
 	e->object_fd = r;
 	return write_object(n, e);
 }
@@ -198,7 +197,7 @@ int bank_read_config(struct natra *n, const struct engine *e, uint32_t index,
 {
 	int r = bpf_map_lookup_elem(e->configs_fd, &index, ret_config);
 
-	return r < 0 && r != -ENOENT ? natra_fail(n, r, "read slot %u", index)
+	return r < 0 && r != -ENOENT ? fail_errno(n, r, "read slot %u", index)
 				     : r;
 }
 
@@ -207,7 +206,7 @@ int bank_free_slot(struct natra *n, const struct engine *e, uint32_t index)
 	static const struct natra_config nobodys = {0};
 	int r = bpf_map_update_elem(e->configs_fd, &index, &nobodys, BPF_EXIST);
 
-	return r < 0 ? natra_fail(n, r, "free slot %u", index) : 0;
+	return r < 0 ? fail_errno(n, r, "free slot %u", index) : 0;
 }
 
 /*

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/libbpf_log.h"
+#include "util/cleanup.h"
 #include "natra.skel.h"
 #include "natra_object_id.h"
-#include "util/cleanup.h"
 
 #define POSSIBLE_CPUS "/sys/devices/system/cpu/possible"
 
@@ -144,7 +144,7 @@ static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
 			return r;
 		r = bpf_map__reuse_fd(map, e->subnets_fd);
 	}
-	return r < 0 ? natra_fail(n, r, "prepare the map of subnets") : 0;
+	return r < 0 ? fail_errno(n, r, "prepare the map of subnets") : 0;
 }
 
 /* Lets the program use the maps of `bank`, or sizes new ones if that is
@@ -161,7 +161,7 @@ static int prepare_maps(struct natra *n, struct natra_bpf *skel,
 		r = bpf_map__reuse_fd(configs, bank->configs_fd);
 		if (r == 0)
 			r = bpf_map__reuse_fd(states, bank->states_fd);
-		return r < 0 ? natra_fail(n, r, "reuse the maps") : 0;
+		return r < 0 ? fail_errno(n, r, "reuse the maps") : 0;
 	}
 	r = bpf_map__set_max_entries(configs, slots);
 	if (r == 0)
@@ -171,7 +171,7 @@ static int prepare_maps(struct natra *n, struct natra_bpf *skel,
 			states, (uint32_t)(sizeof(struct natra_state) +
 					   NATRA_ROWS * sizeof(uint32_t) *
 						   options->sketch_width));
-	return r < 0 ? natra_fail(n, r, "size the maps") : 0;
+	return r < 0 ? fail_errno(n, r, "size the maps") : 0;
 }
 
 static int prepare(struct natra *n, struct natra_bpf *skel,
@@ -182,8 +182,7 @@ static int prepare(struct natra *n, struct natra_bpf *skel,
 		bpf_map__initial_value(skel->maps.rodata, &size);
 
 	if (!fixed || size != sizeof(*fixed))
-		return natra_refuse(n, -EINVAL,
-				    "the BPF object is of another build");
+		return refuse(n, -EINVAL, "the BPF object is of another build");
 	fixed_of(options, fixed);
 	return 0;
 }
@@ -194,7 +193,7 @@ static int own_fd(struct natra *n, int fd, int *ret_fd)
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 
 	if (copy < 0)
-		return natra_fail(n, -errno, "duplicate a descriptor");
+		return fail_errno(n, -errno, "duplicate a descriptor");
 	*ret_fd = copy;
 	return 0;
 }
@@ -207,10 +206,10 @@ static int make_array(struct natra *n, int prog_fd, struct engine *e)
 			       sizeof(uint32_t), sizeof(uint32_t), 1, NULL);
 
 	if (r < 0)
-		return natra_fail(n, r, "create the program array");
+		return fail_errno(n, r, "create the program array");
 	e->programs_fd = r;
 	r = bpf_map_update_elem(e->programs_fd, &zero, &prog_fd, BPF_ANY);
-	return r < 0 ? natra_fail(n, r, "fill the program array") : 0;
+	return r < 0 ? fail_errno(n, r, "fill the program array") : 0;
 }
 
 /*
@@ -242,7 +241,7 @@ static int load(struct natra *n, const struct program_options *options,
 	int r;
 
 	if (!skel)
-		return natra_fail(n, -errno, "open the BPF object");
+		return fail_errno(n, -errno, "open the BPF object");
 	*ret_skel = skel;
 	*ret_program = choose(skel, options);
 	r = prepare(n, skel, options);
@@ -253,7 +252,7 @@ static int load(struct natra *n, const struct program_options *options,
 	if (r < 0)
 		return r;
 	r = natra_bpf__load(skel);
-	return r < 0 ? natra_fail(n, r, "load program %s",
+	return r < 0 ? fail_errno(n, r, "load program %s",
 				  bpf_program__name(*ret_program))
 		     : 0;
 }

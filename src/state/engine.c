@@ -8,8 +8,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "state/bank.h"
 #include "base/libbpf_log.h"
+#include "state/bank.h"
 #include "util/cleanup.h"
 
 /*
@@ -73,7 +73,7 @@ static int pass_over(struct natra *n, int r)
 {
 	if (r != -ESTALE)
 		return r;
-	natra_log(n, NATRA_LOG_WARN, "%s", natra_error(n));
+	log_line(n, NATRA_LOG_WARN, "%s", last_error(n));
 	n->error[0] = '\0';
 	return 0;
 }
@@ -109,7 +109,7 @@ static int count_banks(struct natra *n, const struct pin_key *key,
 	uint32_t count = 0;
 
 	if (!dir)
-		return natra_fail(n, -errno, "'%s'", key->path);
+		return fail_errno(n, -errno, "'%s'", key->path);
 	while ((entry = readdir(dir))) {
 		unsigned long bank = strtoul(entry->d_name, NULL, 10);
 
@@ -157,7 +157,7 @@ static int find_bank(struct natra *n, const struct program_options *options,
 	if (r < 0)
 		return r;
 	if (getrandom(guess, sizeof(guess), 0) != sizeof(guess))
-		return natra_fail(n, -errno, "random banks");
+		return fail_errno(n, -errno, "random banks");
 	guess[0] = count - 1;
 	for (size_t i = 0; i < 3 && count && r == 0; i++) {
 		r = try_bank(n, slot, guess[i] % count, ret_engine);
@@ -170,8 +170,7 @@ static int find_bank(struct natra *n, const struct program_options *options,
 	if (r != 0)
 		return r < 0 ? r : 0;
 	if (missing == BANK_MAX)
-		return natra_refuse(n, -ENOSPC, "all %d banks are full",
-				    BANK_MAX);
+		return refuse(n, -ENOSPC, "all %d banks are full", BANK_MAX);
 	pin_bank_path(n, slot->engine, missing, path);
 	r = bank_make(n, options, path, bank_slots(missing), ret_engine);
 	slot->bank = missing;
@@ -191,18 +190,18 @@ int engine_take_slot(struct natra *n, const struct engine *engine,
 
 	if (getrandom(config.keys, sizeof(config.keys), 0) !=
 	    sizeof(config.keys))
-		return natra_fail(n, -errno, "random keys");
+		return fail_errno(n, -errno, "random keys");
 	r = bpf_obj_get_info_by_fd(engine->states_fd, &info, &len);
 	if (r < 0)
-		return natra_fail(n, r, "ask for the size of the state");
+		return fail_errno(n, r, "ask for the size of the state");
 	zeroes = calloc(1, info.value_size);
 	if (!zeroes)
-		return natra_fail(n, -ENOMEM, "clear slot %u", index);
+		return fail_errno(n, -ENOMEM, "clear slot %u", index);
 	r = bpf_map_update_elem(engine->states_fd, &index, zeroes, BPF_EXIST);
 	if (r == 0)
 		r = bpf_map_update_elem(engine->configs_fd, &index, &config,
 					BPF_EXIST);
-	return r < 0 ? natra_fail(n, r, "write slot %u", index) : 0;
+	return r < 0 ? fail_errno(n, r, "write slot %u", index) : 0;
 }
 
 int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
@@ -216,7 +215,7 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
 	int r;
 
 	if (getrandom(&slot.owner, sizeof(slot.owner), 0) != sizeof(slot.owner))
-		return natra_fail(n, -errno, "random owner");
+		return fail_errno(n, -errno, "random owner");
 	slot.owner |= 1; /* not 0 */
 	slot.engine = engine_id(options);
 	r = pin_lock_engine(n, slot.engine, true, &key);
@@ -273,7 +272,7 @@ int engine_open_slot(struct natra *n, const struct meta_slot *slot,
 		return r;
 	r = bpf_map_lookup_elem(e.programs_fd, &zero, &id);
 	if (r < 0)
-		return r == -ENOENT ? r : natra_fail(n, r, "find the program");
+		return r == -ENOENT ? r : fail_errno(n, r, "find the program");
 	ret_slot->index = slot->index;
 	ret_slot->config_fd = TAKE_FD(e.configs_fd);
 	ret_slot->state_fd = TAKE_FD(e.states_fd);
@@ -325,7 +324,7 @@ static int note_owners(void *arg, struct pin_gen *gen)
 	}
 	list = realloc(owners->list, (owners->len + HALF_MAX) * sizeof(*list));
 	if (!list)
-		return natra_fail(owners->n, -ENOMEM, "list the slots");
+		return fail_errno(owners->n, -ENOMEM, "list the slots");
 	owners->list = list;
 	for (int i = 0; i < HALF_MAX; i++)
 		owners->list[owners->len++] = gen->meta.slot[i].owner;
@@ -451,7 +450,7 @@ static int foreach_bank(struct natra *n, const char *path,
 	int r = 0;
 
 	if (!dir)
-		return natra_fail(n, -errno, "'%s'", path);
+		return fail_errno(n, -errno, "'%s'", path);
 	while (r == 0 && (entry = readdir(dir))) {
 		if (entry->d_name[0] == '.')
 			continue;

@@ -66,18 +66,18 @@ int lock_dir(struct natra *n, const char *path, unsigned int wait_ms,
 	if (fd < 0) {
 		if (errno == ENOENT || errno == ENOTDIR)
 			return -EAGAIN;
-		return natra_fail(n, -errno, "open '%s'", path);
+		return fail_errno(n, -errno, "open '%s'", path);
 	}
 	r = take(fd, wait_ms);
 	if (r == -EBUSY)
-		return natra_refuse(
-			n, r, "another process has had '%s' locked for %u ms",
-			path, wait_ms);
+		return refuse(n, r,
+			      "another process has had '%s' locked for %u ms",
+			      path, wait_ms);
 	if (r < 0)
-		return natra_fail(n, r, "lock '%s'", path);
+		return fail_errno(n, r, "lock '%s'", path);
 	r = is_current(fd, path);
 	if (r < 0)
-		return natra_fail(n, r, "look at '%s'", path);
+		return fail_errno(n, r, "look at '%s'", path);
 	if (r == 0)
 		return -EAGAIN;
 	*ret_fd = TAKE_FD(fd);

@@ -24,14 +24,14 @@ int pin_store_meta(struct natra *n, struct pin_gen *gen)
 	const uint32_t zero = 0;
 	int r = bpf_map_update_elem(gen->meta_fd, &zero, &gen->meta, BPF_EXIST);
 
-	return r < 0 ? natra_fail(n, r, "write the metadata") : 0;
+	return r < 0 ? fail_errno(n, r, "write the metadata") : 0;
 }
 
 static int pin(struct natra *n, int fd, const char *path)
 {
 	int r = bpf_obj_pin(fd, path);
 
-	return r < 0 ? natra_fail(n, r, "pin '%s'", path) : 0;
+	return r < 0 ? fail_errno(n, r, "pin '%s'", path) : 0;
 }
 
 int pin_new_gen(struct natra *n, const struct pin_key *key, unsigned int after,
@@ -46,11 +46,10 @@ int pin_new_gen(struct natra *n, const struct pin_key *key, unsigned int after,
 	gen.number = after + 1;
 	if (snprintf(gen.path, sizeof(gen.path), "%s/%u", key->path,
 		     gen.number) >= (int)sizeof(gen.path))
-		return natra_refuse(n, -ENAMETOOLONG, "'%s' is too long",
-				    key->path);
+		return refuse(n, -ENAMETOOLONG, "'%s' is too long", key->path);
 	r = bpf_call_make_array(META_MAP_NAME, sizeof(struct meta));
 	if (r < 0)
-		return natra_fail(n, r, "create the metadata map");
+		return fail_errno(n, r, "create the metadata map");
 	gen.meta_fd = r;
 	r = pin_store_meta(n, &gen);
 	if (r < 0)
@@ -88,19 +87,19 @@ static int load_meta(struct natra *n, struct pin_gen *gen)
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
-		return natra_fail(n, r, "open '%s'", path);
+		return fail_errno(n, r, "open '%s'", path);
 	gen->meta_fd = r;
 	r = bpf_obj_get_info_by_fd(gen->meta_fd, &info, &len);
 	if (r < 0)
-		return natra_fail(n, r, "ask for '%s'", path);
+		return fail_errno(n, r, "ask for '%s'", path);
 	if (info.type != BPF_MAP_TYPE_ARRAY || info.key_size != sizeof(zero))
 		return 0;
 	value = malloc(info.value_size);
 	if (!value)
-		return natra_fail(n, -ENOMEM, "read '%s'", path);
+		return fail_errno(n, -ENOMEM, "read '%s'", path);
 	r = bpf_map_lookup_elem(gen->meta_fd, &zero, value);
 	if (r < 0)
-		return natra_fail(n, r, "read '%s'", path);
+		return fail_errno(n, r, "read '%s'", path);
 	gen->abi = meta_read(value, info.value_size, &gen->meta);
 	return 0;
 }
@@ -126,7 +125,7 @@ int pin_foreach_gen(struct natra *n, const char *path,
 
 	if (!dir)
 		return errno == ENOENT ? 0
-				       : natra_fail(n, -errno, "'%s'", path);
+				       : fail_errno(n, -errno, "'%s'", path);
 	while (len < MAX_GENS && (entry = readdir(dir))) {
 		char *end;
 		unsigned long number = strtoul(entry->d_name, &end, 10);
@@ -174,8 +173,8 @@ static int keep_newest(void *arg, struct pin_gen *gen)
 
 static int stale(struct natra *n, const char *path, uint32_t abi)
 {
-	return natra_refuse(n, -ESTALE, "'%s' was pinned by ABI %u, this is %d",
-			    path, abi, NATRA_PIN_ABI);
+	return refuse(n, -ESTALE, "'%s' was pinned by ABI %u, this is %d", path,
+		      abi, NATRA_PIN_ABI);
 }
 
 int pin_find_gen(struct natra *n, const char *path, struct pin_gen *ret_gen)
@@ -224,7 +223,7 @@ int pin_open_object(struct natra *n, const char *dir, const char *name,
 	if (fd == -ENOENT)
 		return fd;
 	if (fd < 0)
-		return natra_fail(n, fd, "open '%s'", path);
+		return fail_errno(n, fd, "open '%s'", path);
 	*ret_fd = fd;
 	return 0;
 }
@@ -260,20 +259,20 @@ static int remove_dir(struct natra *n, const char *path, const char *last)
 
 	if (!dir)
 		return errno == ENOENT ? 0
-				       : natra_fail(n, -errno, "'%s'", path);
+				       : fail_errno(n, -errno, "'%s'", path);
 	while ((entry = readdir(dir))) {
 		if (entry->d_name[0] == '.' ||
 		    (last && strcmp(entry->d_name, last) == 0))
 			continue;
 		if (unlinkat(dirfd(dir), entry->d_name, 0) < 0 &&
 		    errno != ENOENT)
-			return natra_fail(n, -errno, "unpin '%s/%s'", path,
+			return fail_errno(n, -errno, "unpin '%s/%s'", path,
 					  entry->d_name);
 	}
 	if (last && unlinkat(dirfd(dir), last, 0) < 0 && errno != ENOENT)
-		return natra_fail(n, -errno, "unpin '%s/%s'", path, last);
+		return fail_errno(n, -errno, "unpin '%s/%s'", path, last);
 	if (rmdir(path) < 0 && errno != ENOENT)
-		return natra_fail(n, -errno, "remove '%s'", path);
+		return fail_errno(n, -errno, "remove '%s'", path);
 	return 0;
 }
 
@@ -292,7 +291,7 @@ int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd)
 	(void)snprintf(path, sizeof(path), "%s/" SUBNETS_NAME, gen->path);
 	r = bpf_obj_pin(fd, path);
 	/* Of another half, and the same. */
-	return r < 0 && r != -EEXIST ? natra_fail(n, r, "pin '%s'", path) : 0;
+	return r < 0 && r != -EEXIST ? fail_errno(n, r, "pin '%s'", path) : 0;
 }
 
 int pin_read_subnets(struct natra *n, const struct pin_gen *gen,

@@ -14,8 +14,8 @@
 #ifndef NATRA_STATE_PIN_H
 #define NATRA_STATE_PIN_H
 
-#include "state/record.h"
 #include "state/program.h"
+#include "state/record.h"
 
 #define PIN_PATH_MAX 512
 

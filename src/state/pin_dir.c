@@ -36,15 +36,15 @@ int pin_bpffs_mounted(struct natra *n)
 	if (statfs(n->bpffs, &fs) < 0) {
 		if (errno == ENOENT)
 			return 0;
-		return natra_fail(n, -errno, "bpffs '%s'", n->bpffs);
+		return fail_errno(n, -errno, "bpffs '%s'", n->bpffs);
 	}
 	return fs.f_type == BPF_FS_MAGIC;
 }
 
 static int too_long(struct natra *n)
 {
-	return natra_refuse(n, -ENAMETOOLONG, "bpffs_path: '%s' is too long",
-			    n->bpffs);
+	return refuse(n, -ENAMETOOLONG, "bpffs_path: '%s' is too long",
+		      n->bpffs);
 }
 
 /* The name of the directory is the FNV-1a hash of the id, in 128 bits. */
@@ -88,7 +88,7 @@ static int lock_path(struct natra *n, const char *path, bool create,
 	do {
 		made = create && mkdir(path, PIN_MODE) == 0;
 		if (create && !made && errno != EEXIST)
-			return natra_fail(n, -errno, "create '%s'", path);
+			return fail_errno(n, -errno, "create '%s'", path);
 		r = lock_dir(n, path, wait_ms, &ret_key->lock_fd);
 		if (r == -EAGAIN && !create)
 			return -ENOENT;
@@ -108,7 +108,7 @@ static int lock_path(struct natra *n, const char *path, bool create,
 int pin_make_dir(struct natra *n, const char *path)
 {
 	if (mkdir(path, PIN_MODE) < 0 && errno != EEXIST)
-		return natra_fail(n, -errno, "create '%s'", path);
+		return fail_errno(n, -errno, "create '%s'", path);
 	return 0;
 }
 
@@ -279,7 +279,7 @@ static int foreach_dir(struct natra *n, enum dir_kind kind,
 	if (!dir) {
 		if (errno == ENOENT || errno == ENOTDIR)
 			return 0;
-		return natra_fail(n, -errno, "'%s'", path);
+		return fail_errno(n, -errno, "'%s'", path);
 	}
 	while (r == 0 && (entry = readdir(dir))) {
 		if (kind_of(entry->d_name) != kind)

@@ -142,13 +142,13 @@ static int choose_denied(struct natra *n, const char **ret_path)
 	int r = in_user_namespace() ? 1 : is_in_init_mounts();
 
 	if (r < 0)
-		return natra_fail(
+		return fail_errno(
 			n, -EPERM,
 			"'" INIT_MOUNTS
 			"' does not tell whether pid 1 sees the same '" DEFAULT_BPFFS
 			"'");
 	if (r == 0)
-		return natra_fail(
+		return fail_errno(
 			n, -EPERM,
 			"'" DEFAULT_BPFFS
 			"' is not the one that pid 1 sees, and that is out of reach");
@@ -165,7 +165,7 @@ static int choose(struct natra *n, const char **ret_path)
 		return choose_denied(n, ret_path);
 	/* Without /proc, or where it hides pid 1, nothing can be compared. */
 	if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -ESRCH)
-		return natra_fail(n, r, "look at the mount namespace of pid 1");
+		return fail_errno(n, r, "look at the mount namespace of pid 1");
 	if (r != 0 || same_bpffs(DEFAULT_BPFFS, INIT_BPFFS)) {
 		*ret_path = DEFAULT_BPFFS;
 		return 0;
@@ -174,10 +174,10 @@ static int choose(struct natra *n, const char **ret_path)
 	 * attached. */
 	if (stat(INIT_BPFFS, &st) < 0)
 		return errno == ENOENT
-			       ? natra_refuse(n, -ENOTDIR,
-					      "pid 1 has no '" DEFAULT_BPFFS
-					      "' to mount bpffs at")
-			       : natra_fail(n, -errno, "'%s'", INIT_BPFFS);
+			       ? refuse(n, -ENOTDIR,
+					"pid 1 has no '" DEFAULT_BPFFS
+					"' to mount bpffs at")
+			       : fail_errno(n, -errno, "'%s'", INIT_BPFFS);
 	*ret_path = INIT_BPFFS;
 	return 0;
 }
@@ -193,7 +193,7 @@ int place_find(struct natra *n)
 	if (r < 0)
 		return r;
 	n->bpffs = strdup(path);
-	return n->bpffs ? 0 : natra_fail(n, -ENOMEM, "bpffs '%s'", path);
+	return n->bpffs ? 0 : fail_errno(n, -ENOMEM, "bpffs '%s'", path);
 }
 
 /* Mounts bpffs at the directory of the descriptor. Runs on a thread in the
@@ -228,7 +228,7 @@ int place_mount(struct natra *n)
 			    : netns_run_in_mounts(mnt_fd, mount_here,
 						  &place_fd);
 	}
-	return r < 0 ? natra_fail(n, r, "mount bpffs at '%s'", n->bpffs) : 0;
+	return r < 0 ? fail_errno(n, r, "mount bpffs at '%s'", n->bpffs) : 0;
 }
 
 const char *place_public(const char *path)

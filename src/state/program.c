@@ -66,10 +66,10 @@ int program_load_stub(struct natra *n, enum program_kind kind, int programs_fd,
 	fd = bpf_call_load_tc(names[kind], insns,
 			      sizeof(insns) / sizeof(insns[0]));
 	if (fd < 0)
-		return natra_fail(n, fd, "load program %s", names[kind]);
+		return fail_errno(n, fd, "load program %s", names[kind]);
 	r = bpf_obj_get_info_by_fd(fd, &info, &len);
 	if (r < 0)
-		return natra_fail(n, r, "ask for the program's id");
+		return fail_errno(n, r, "ask for the program's id");
 	ret_program->prog_id = info.id;
 	ret_program->prog_fd = TAKE_FD(fd);
 	return 0;
@@ -80,7 +80,7 @@ static int read_config(struct natra *n, const struct slot *slot,
 {
 	int r = bpf_map_lookup_elem(slot->config_fd, &slot->index, ret);
 
-	return r < 0 ? natra_fail(n, r, "read the limits") : 0;
+	return r < 0 ? fail_errno(n, r, "read the limits") : 0;
 }
 
 int slot_get_limits(struct natra *n, const struct slot *slot,
@@ -115,7 +115,7 @@ int slot_set_limits(struct natra *n, const struct slot *slot,
 		config.active++;
 		r = write_config(slot, &config);
 	}
-	return r < 0 ? natra_fail(n, r, "write the limits") : 0;
+	return r < 0 ? fail_errno(n, r, "write the limits") : 0;
 }
 
 int program_make_subnets(struct natra *n, const struct subnets *subnets,
@@ -133,12 +133,12 @@ int program_make_subnets(struct natra *n, const struct subnets *subnets,
 			    sizeof(*subnets->list), sizeof(unused),
 			    (uint32_t)subnets->len, &opts);
 	if (fd < 0)
-		return natra_fail(n, fd, "create the map of subnets");
+		return fail_errno(n, fd, "create the map of subnets");
 	for (size_t i = 0; i < subnets->len && r == 0; i++)
 		r = bpf_map_update_elem(fd, &subnets->list[i], &unused,
 					BPF_ANY);
 	if (r < 0)
-		return natra_fail(n, r, "write the subnets");
+		return fail_errno(n, r, "write the subnets");
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
@@ -152,15 +152,14 @@ int program_read_subnets(struct natra *n, int fd, struct subnets *ret_subnets)
 
 	r = bpf_obj_get_info_by_fd(fd, &info, &len);
 	if (r < 0)
-		return natra_fail(n, r, "ask for the map of subnets");
+		return fail_errno(n, r, "ask for the map of subnets");
 	if (info.type != BPF_MAP_TYPE_LPM_TRIE ||
 	    info.key_size != sizeof(*subnets.list) ||
 	    info.max_entries > NATRA_SUBNETS_MAX)
-		return natra_refuse(n, -ESTALE,
-				    "the pinned subnets are no such map");
+		return refuse(n, -ESTALE, "the pinned subnets are no such map");
 	subnets.list = calloc(info.max_entries, sizeof(*subnets.list));
 	if (!subnets.list)
-		return natra_fail(n, -ENOMEM, "read the subnets");
+		return fail_errno(n, -ENOMEM, "read the subnets");
 	for (; subnets.len < info.max_entries; subnets.len++) {
 		const struct natra_subnet *last =
 			subnets.len ? &subnets.list[subnets.len - 1] : NULL;
@@ -169,10 +168,9 @@ int program_read_subnets(struct natra *n, int fd, struct subnets *ret_subnets)
 		if (r == -ENOENT)
 			break;
 		if (r < 0)
-			return natra_fail(n, r, "read the subnets");
+			return fail_errno(n, r, "read the subnets");
 		if (!subnet_valid(&subnets.list[subnets.len]))
-			return natra_refuse(n, -ESTALE,
-					    "a pinned subnet is none");
+			return refuse(n, -ESTALE, "a pinned subnet is none");
 	}
 	subnets_sort(&subnets);
 	*ret_subnets = subnets;
@@ -190,13 +188,13 @@ static int read_state(struct natra *n, const struct slot *slot,
 
 	r = bpf_obj_get_info_by_fd(slot->state_fd, &info, &len);
 	if (r < 0)
-		return natra_fail(n, r, "ask for a map's size");
+		return fail_errno(n, r, "ask for a map's size");
 	state = malloc(info.value_size);
 	if (!state)
-		return natra_fail(n, -ENOMEM, "read a map");
+		return fail_errno(n, -ENOMEM, "read a map");
 	r = bpf_map_lookup_elem(slot->state_fd, &slot->index, state);
 	if (r < 0)
-		return natra_fail(n, r, "read a map");
+		return fail_errno(n, r, "read a map");
 	*ret_state = TAKE_PTR(state);
 	return 0;
 }

@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 #include "state/pin.h"
-#include "api/structs.h"
+#include "api/internal.h"
 
 static void judge_halves(const struct meta *m)
 {
