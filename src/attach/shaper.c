@@ -13,6 +13,7 @@
 #include "kernel/hook.h"
 #include "kernel/qdisc_fq.h"
 #include "state/engine.h"
+#include "state/subnets_map.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -26,7 +27,7 @@ struct attempt {
 	uint32_t gso_segs;     /* those of the attachment before it */
 	struct link_info host; /* ifindex 0: not used */
 	struct pin_gen gen;
-	struct program program[HALF_MAX];
+	struct stub stub[HALF_MAX];
 };
 
 static bool is_hostside(enum natra_mode mode)
@@ -95,8 +96,8 @@ static int load_half(struct attempt *a, enum half half)
 	meta->limits[half] =
 		policy_limits(a->policy, half, meta_is_paced(meta, half));
 	r = engine_enter(a->n, &a->gen, half, &options, &meta->limits[half],
-			 &a->program[half]);
-	meta->half[half].prog_id = a->program[half].prog_id;
+			 &a->stub[half]);
+	meta->half[half].prog_id = a->stub[half].prog_id;
 	return r;
 }
 
@@ -127,9 +128,9 @@ static int attach_half(struct attempt *a, struct netlink *nl, enum half half)
 
 	if (h->hook == META_HOOK_CLSACT)
 		return hook_clsact_attach(a->n, nl, &hook,
-					  a->program[half].prog_fd,
-					  a->program[half].prog_id);
-	r = hook_tcx_attach(a->n, &hook, a->program[half].prog_fd, &link_fd);
+					  a->stub[half].prog_fd,
+					  a->stub[half].prog_id);
+	r = hook_tcx_attach(a->n, &hook, a->stub[half].prog_fd, &link_fd);
 	if (r < 0)
 		return r;
 	return pin_link(a->n, &a->gen, half, link_fd);
@@ -352,7 +353,7 @@ static int try_mode(struct natra *n, const struct pin_key *key,
 		.subnets = request->subnets,
 		.gso_segs = before ? before->meta.gso_segs : 0,
 		.gen = PIN_GEN_INIT,
-		.program = {PROGRAM_INIT, PROGRAM_INIT, PROGRAM_INIT},
+		.stub = {STUB_INIT, STUB_INIT, STUB_INIT},
 	};
 	int r;
 
@@ -375,7 +376,7 @@ static int try_mode(struct natra *n, const struct pin_key *key,
 		return r;
 	r = build(&a);
 	for (int i = 0; i < HALF_MAX; i++)
-		program_close(&a.program[i]);
+		stub_close(&a.stub[i]);
 	if (r == 0) {
 		*ret_gen = a.gen;
 		return 0;
@@ -437,21 +438,6 @@ static bool same_interface(const struct meta *meta, const struct scene *scene)
 	       meta->pod.netns_cookie == scene->pod_netns.cookie;
 }
 
-/* Returns whether this build's programs can run on the maps that the halves
- * have. */
-static bool same_engines(const struct meta *meta, const struct subnets *subnets)
-{
-	for (int i = 0; i < HALF_MAX; i++) {
-		struct program_options options =
-			engine_options(meta, (enum half)i, subnets);
-
-		if (meta->half[i].hook &&
-		    engine_id(&options) != meta->slot[i].engine)
-			return false;
-	}
-	return true;
-}
-
 static bool can_keep(struct natra *n, const struct pin_gen *gen,
 		     const struct scene *scene, const struct request *request)
 {
@@ -463,7 +449,7 @@ static bool can_keep(struct natra *n, const struct pin_gen *gen,
 	       subnets_equal(&subnets, request->subnets) &&
 	       policy_same_shape(&before, request->policy) &&
 	       limits_cover(&gen->meta, request->policy) &&
-	       same_engines(&gen->meta, request->subnets) &&
+	       engine_serves(&gen->meta, request->subnets) &&
 	       check_attached(n, gen, scene->pod_fd) == 0;
 }
 
@@ -540,7 +526,7 @@ static int write_record(struct natra *n, struct pin_gen *gen,
 	int r = 0;
 
 	if (subnets->kind) {
-		r = program_make_subnets(n, subnets, &fd);
+		r = subnets_map_make(n, subnets, &fd);
 		if (r == 0)
 			r = pin_subnets(n, gen, fd);
 	}

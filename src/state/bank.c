@@ -3,8 +3,10 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <sys/random.h>
 
 #include "base/bpf_call.h"
+#include "state/pin.h"
 #include "util/cleanup.h"
 
 static const char programs_name[] = "programs";
@@ -12,16 +14,6 @@ static const char configs_name[] = "configs";
 static const char states_name[] = "states";
 static const char object_name[] = "object";
 static const char subnets_name[] = "subnets";
-
-void engine_close(struct engine *engine)
-{
-	cleanup_closep(&engine->programs_fd);
-	cleanup_closep(&engine->configs_fd);
-	cleanup_closep(&engine->states_fd);
-	cleanup_closep(&engine->object_fd);
-	cleanup_closep(&engine->subnets_fd);
-	*engine = (struct engine)ENGINE_INIT;
-}
 
 /* Returns whether `size` is that of a state with a sketch of a legal width. */
 static bool is_state_size(uint32_t size)
@@ -65,7 +57,7 @@ static int check_map(struct natra *n, const char *path, const char *name,
  * whatever the size of the struct that they are read into. (The blocks of
  * subnets are read from the pin of a generation, and checked there.)
  */
-static int check_bank(struct natra *n, const char *path, const struct engine *e)
+static int check_bank(struct natra *n, const char *path, const struct bank *e)
 {
 	uint32_t configs = 0, states = 0;
 	int r;
@@ -87,7 +79,7 @@ static int check_bank(struct natra *n, const char *path, const struct engine *e)
 	return r;
 }
 
-int bank_open(struct natra *n, const char *path, struct engine *e)
+int bank_open(struct natra *n, const char *path, struct bank *e)
 {
 	int r;
 
@@ -107,16 +99,16 @@ int bank_open(struct natra *n, const char *path, struct engine *e)
 	return r < 0 ? r : check_bank(n, path, e);
 }
 
-static int write_object(struct natra *n, const struct engine *e)
+static int write_object(struct natra *n, const struct bank *e)
 {
-	const uint64_t object = engine_object();
+	const uint64_t object = bank_object();
 	const uint32_t zero = 0;
 	int r = bpf_map_update_elem(e->object_fd, &zero, &object, BPF_EXIST);
 
 	return r < 0 ? fail_errno(n, r, "write the object's id") : 0;
 }
 
-int bank_is_current(struct natra *n, const struct engine *e, bool *ret_current)
+int bank_is_current(struct natra *n, const struct bank *e, bool *ret_current)
 {
 	const uint32_t zero = 0;
 	uint64_t object = 0;
@@ -124,7 +116,7 @@ int bank_is_current(struct natra *n, const struct engine *e, bool *ret_current)
 
 	if (r < 0)
 		return fail_errno(n, r, "read the object's id");
-	*ret_current = object == engine_object();
+	*ret_current = object == bank_object();
 	return 0;
 }
 
@@ -135,7 +127,7 @@ int bank_is_current(struct natra *n, const struct engine *e, bool *ret_current)
  * which is harmless.
  */
 int bank_renew(struct natra *n, const struct program_options *options,
-	       const struct engine *e)
+	       const struct bank *e)
 {
 	const uint32_t zero = 0;
 	cleanup_close int fd = -1;
@@ -144,7 +136,7 @@ int bank_renew(struct natra *n, const struct program_options *options,
 
 	if (r < 0 || current)
 		return r;
-	r = engine_load_program(n, options, e, &fd);
+	r = bank_load_program(n, options, e, &fd);
 	if (r < 0)
 		return r;
 	r = bpf_map_update_elem(e->programs_fd, &zero, &fd, BPF_ANY);
@@ -153,7 +145,7 @@ int bank_renew(struct natra *n, const struct program_options *options,
 	return write_object(n, e);
 }
 
-static int make_object(struct natra *n, struct engine *e)
+static int make_object(struct natra *n, struct bank *e)
 {
 	int r = bpf_call_make_array("natra_object", sizeof(uint64_t));
 
@@ -164,14 +156,14 @@ static int make_object(struct natra *n, struct engine *e)
 }
 
 int bank_make(struct natra *n, const struct program_options *options,
-	      const char *path, uint32_t slots, struct engine *e)
+	      const char *path, uint32_t slots, struct bank *e)
 {
 	int r;
 
 	/* The directory can only hold what a killed process has left. */
 	r = pin_remove_dir(n, path);
 	if (r == 0)
-		r = engine_load(n, options, slots, e);
+		r = bank_load(n, options, slots, e);
 	if (r == 0)
 		r = make_object(n, e);
 	if (r == 0)
@@ -192,7 +184,7 @@ int bank_make(struct natra *n, const struct program_options *options,
 	return r;
 }
 
-int bank_read_config(struct natra *n, const struct engine *e, uint32_t index,
+int bank_read_config(struct natra *n, const struct bank *e, uint32_t index,
 		     struct natra_config *ret_config)
 {
 	int r = bpf_map_lookup_elem(e->configs_fd, &index, ret_config);
@@ -201,7 +193,32 @@ int bank_read_config(struct natra *n, const struct engine *e, uint32_t index,
 				     : r;
 }
 
-int bank_free_slot(struct natra *n, const struct engine *e, uint32_t index)
+int bank_take_slot(struct natra *n, const struct bank *e, uint32_t index,
+		   uint64_t owner, const struct natra_limits *limits)
+{
+	struct natra_config config = {.slot = {*limits}, .owner = owner};
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+	cleanup_free void *zeroes = NULL;
+	int r;
+
+	if (getrandom(config.keys, sizeof(config.keys), 0) !=
+	    sizeof(config.keys))
+		return fail_errno(n, -errno, "random keys");
+	r = bpf_obj_get_info_by_fd(e->states_fd, &info, &len);
+	if (r < 0)
+		return fail_errno(n, r, "ask for the size of the state");
+	zeroes = calloc(1, info.value_size);
+	if (!zeroes)
+		return fail_errno(n, -ENOMEM, "clear slot %u", index);
+	r = bpf_map_update_elem(e->states_fd, &index, zeroes, BPF_EXIST);
+	if (r == 0)
+		r = bpf_map_update_elem(e->configs_fd, &index, &config,
+					BPF_EXIST);
+	return r < 0 ? fail_errno(n, r, "write slot %u", index) : 0;
+}
+
+int bank_free_slot(struct natra *n, const struct bank *e, uint32_t index)
 {
 	static const struct natra_config nobodys = {0};
 	int r = bpf_map_update_elem(e->configs_fd, &index, &nobodys, BPF_EXIST);
@@ -215,7 +232,7 @@ int bank_free_slot(struct natra *n, const struct engine *e, uint32_t index)
  * ever if somebody opens it by its id, as bpftool does to list it, while it is
  * being freed.
  */
-int bank_remove(struct natra *n, const char *path, const struct engine *e)
+int bank_remove(struct natra *n, const char *path, const struct bank *e)
 {
 	const uint32_t zero = 0;
 	int r = pin_remove_dir(n, path);
@@ -231,7 +248,7 @@ int bank_remove(struct natra *n, const char *path, const struct engine *e)
  * in this one. */
 int bank_remove_old(struct natra *n, const char *path)
 {
-	cleanup_engine struct engine e = ENGINE_INIT;
+	cleanup_bank struct bank e = BANK_INIT;
 	int r = pin_open_object(n, path, programs_name, &e.programs_fd);
 
 	return r < 0 && r != -ENOENT ? r : bank_remove(n, path, &e);

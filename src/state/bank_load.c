@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Loading the BPF object for a bank. The only user of the skeleton. */
-#include "state/engine.h"
+/* The only file that includes the skeleton. */
+#include "state/bank_load.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -11,11 +11,22 @@
 #include <unistd.h>
 
 #include "base/libbpf_log.h"
+#include "state/subnets_map.h"
 #include "util/cleanup.h"
 #include "natra.skel.h"
 #include "natra_object_id.h"
 
 #define POSSIBLE_CPUS "/sys/devices/system/cpu/possible"
+
+void bank_close(struct bank *bank)
+{
+	cleanup_closep(&bank->programs_fd);
+	cleanup_closep(&bank->configs_fd);
+	cleanup_closep(&bank->states_fd);
+	cleanup_closep(&bank->object_fd);
+	cleanup_closep(&bank->subnets_fd);
+	*bank = (struct bank)BANK_INIT;
+}
 
 static void skeleton_freep(struct natra_bpf **skel)
 {
@@ -78,7 +89,7 @@ static uint64_t hash_words(uint64_t h, const void *data, size_t size)
 	return h;
 }
 
-uint64_t engine_object(void)
+uint64_t bank_object(void)
 {
 	return NATRA_OBJECT_ID;
 }
@@ -129,7 +140,7 @@ static struct bpf_program *choose(struct natra_bpf *skel,
 /* Makes the map of subnets, or leaves it out. */
 static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
 			   const struct program_options *options,
-			   const struct engine *bank, struct engine *e)
+			   const struct bank *bank, struct bank *e)
 {
 	struct bpf_map *map = skel->maps.natra_subnets;
 	int r;
@@ -139,7 +150,7 @@ static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
 	} else if (bank) {
 		r = bpf_map__reuse_fd(map, bank->subnets_fd);
 	} else {
-		r = program_make_subnets(n, options->subnets, &e->subnets_fd);
+		r = subnets_map_make(n, options->subnets, &e->subnets_fd);
 		if (r < 0)
 			return r;
 		r = bpf_map__reuse_fd(map, e->subnets_fd);
@@ -151,7 +162,7 @@ static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
  * NULL. */
 static int prepare_maps(struct natra *n, struct natra_bpf *skel,
 			const struct program_options *options, uint32_t slots,
-			const struct engine *bank)
+			const struct bank *bank)
 {
 	struct bpf_map *configs = skel->maps.natra_configs;
 	struct bpf_map *states = skel->maps.natra_states;
@@ -199,7 +210,7 @@ static int own_fd(struct natra *n, int fd, int *ret_fd)
 }
 
 /* The program in an array of its own, which keeps it while it is pinned. */
-static int make_array(struct natra *n, int prog_fd, struct engine *e)
+static int make_array(struct natra *n, int prog_fd, struct bank *e)
 {
 	const uint32_t zero = 0;
 	int r = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "natra_programs",
@@ -234,7 +245,7 @@ static struct natra_bpf *open_skeleton(void)
 /* Loads the program for these options, with the maps of `bank` or, if that is
  * NULL, with new ones. If a map of subnets is made, *e gets it. */
 static int load(struct natra *n, const struct program_options *options,
-		uint32_t slots, const struct engine *bank, struct engine *e,
+		uint32_t slots, const struct bank *bank, struct bank *e,
 		struct natra_bpf **ret_skel, struct bpf_program **ret_program)
 {
 	struct natra_bpf *skel = open_skeleton();
@@ -257,11 +268,11 @@ static int load(struct natra *n, const struct program_options *options,
 		     : 0;
 }
 
-int engine_load(struct natra *n, const struct program_options *options,
-		uint32_t slots, struct engine *ret_engine)
+int bank_load(struct natra *n, const struct program_options *options,
+	      uint32_t slots, struct bank *ret_bank)
 {
 	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
-	cleanup_engine struct engine e = ENGINE_INIT;
+	cleanup_bank struct bank e = BANK_INIT;
 	struct bpf_program *program;
 	LIBBPF_LOG_SCOPE(n);
 	int r = load(n, options, slots, NULL, &e, &skel, &program);
@@ -276,17 +287,17 @@ int engine_load(struct natra *n, const struct program_options *options,
 		r = make_array(n, bpf_program__fd(program), &e);
 	if (r < 0)
 		return r;
-	*ret_engine = e;
-	e = (struct engine)ENGINE_INIT;
+	*ret_bank = e;
+	e = (struct bank)BANK_INIT;
 	return 0;
 }
 
-int engine_load_program(struct natra *n, const struct program_options *options,
-			const struct engine *bank, int *ret_prog_fd)
+int bank_load_program(struct natra *n, const struct program_options *options,
+		      const struct bank *bank, int *ret_prog_fd)
 {
 	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
 	/* Nothing is put into this: the map of subnets is the bank's. */
-	cleanup_engine struct engine made = ENGINE_INIT;
+	cleanup_bank struct bank made = BANK_INIT;
 	struct bpf_program *program;
 	LIBBPF_LOG_SCOPE(n);
 	int r = load(n, options, 0, bank, &made, &skel, &program);

@@ -42,6 +42,19 @@ struct program_options engine_options(const struct meta *meta, enum half half,
 	return options;
 }
 
+bool engine_serves(const struct meta *meta, const struct subnets *subnets)
+{
+	for (int i = 0; i < HALF_MAX; i++) {
+		struct program_options options =
+			engine_options(meta, (enum half)i, subnets);
+
+		if (meta->half[i].hook &&
+		    engine_id(&options) != meta->slot[i].engine)
+			return false;
+	}
+	return true;
+}
+
 bool engine_is_loaded(struct natra *n, const struct program_options *options)
 {
 	char path[PIN_PATH_MAX];
@@ -51,8 +64,7 @@ bool engine_is_loaded(struct natra *n, const struct program_options *options)
 }
 
 /* A free slot of a bank; -ENOENT without an error text. */
-static int find_slot(struct natra *n, const struct engine *e,
-		     uint32_t *ret_index)
+static int find_slot(struct natra *n, const struct bank *e, uint32_t *ret_index)
 {
 	struct natra_config config;
 	int r = 0;
@@ -79,11 +91,11 @@ static int pass_over(struct natra *n, int r)
 }
 
 /* 1: the bank has a free slot; 0: it has none; -ENOENT without an error text:
- * there is no such bank. *ret_engine stays closed then. */
+ * there is no such bank. *ret_bank stays closed then. */
 static int try_bank(struct natra *n, struct meta_slot *slot, uint32_t bank,
-		    struct engine *ret_engine)
+		    struct bank *ret_bank)
 {
-	cleanup_engine struct engine e = ENGINE_INIT;
+	cleanup_bank struct bank e = BANK_INIT;
 	char path[PIN_PATH_MAX];
 	int r;
 
@@ -95,8 +107,8 @@ static int try_bank(struct natra *n, struct meta_slot *slot, uint32_t bank,
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	slot->bank = bank;
-	*ret_engine = e;
-	e = (struct engine)ENGINE_INIT;
+	*ret_bank = e;
+	e = (struct bank)BANK_INIT;
 	return 1;
 }
 
@@ -123,14 +135,14 @@ static int count_banks(struct natra *n, const struct pin_key *key,
 /* As try_bank, of all banks but one; otherwise *ret_missing is the lowest number
  * that no bank has. */
 static int search_banks(struct natra *n, uint32_t count, uint32_t except,
-			struct meta_slot *slot, struct engine *ret_engine,
+			struct meta_slot *slot, struct bank *ret_bank,
 			uint32_t *ret_missing)
 {
 	int r = 0;
 
 	*ret_missing = count;
 	for (uint32_t bank = 0; bank < count && r == 0; bank++) {
-		r = bank == except ? 0 : try_bank(n, slot, bank, ret_engine);
+		r = bank == except ? 0 : try_bank(n, slot, bank, ret_bank);
 		if (r == -ENOENT) {
 			if (*ret_missing == count)
 				*ret_missing = bank;
@@ -147,7 +159,7 @@ static int search_banks(struct natra *n, uint32_t count, uint32_t except,
  */
 static int find_bank(struct natra *n, const struct program_options *options,
 		     const struct pin_key *key, struct meta_slot *slot,
-		     struct engine *ret_engine)
+		     struct bank *ret_bank)
 {
 	char path[PIN_PATH_MAX];
 	uint32_t count = 0, guess[3], missing;
@@ -160,57 +172,30 @@ static int find_bank(struct natra *n, const struct program_options *options,
 		return fail_errno(n, -errno, "random banks");
 	guess[0] = count - 1;
 	for (size_t i = 0; i < 3 && count && r == 0; i++) {
-		r = try_bank(n, slot, guess[i] % count, ret_engine);
+		r = try_bank(n, slot, guess[i] % count, ret_bank);
 		if (r == -ENOENT)
 			r = 0;
 	}
 	if (r == 0)
-		r = search_banks(n, count, BANK_MAX, slot, ret_engine,
-				 &missing);
+		r = search_banks(n, count, BANK_MAX, slot, ret_bank, &missing);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	if (missing == BANK_MAX)
 		return refuse(n, -ENOSPC, "all %d banks are full", BANK_MAX);
 	pin_bank_path(n, slot->engine, missing, path);
-	r = bank_make(n, options, path, bank_slots(missing), ret_engine);
+	r = bank_make(n, options, path, bank_slots(missing), ret_bank);
 	slot->bank = missing;
 	slot->index = 0;
 	return r;
 }
 
-int engine_take_slot(struct natra *n, const struct engine *engine,
-		     uint32_t index, uint64_t owner,
-		     const struct natra_limits *limits)
-{
-	struct natra_config config = {.slot = {*limits}, .owner = owner};
-	struct bpf_map_info info = {0};
-	uint32_t len = sizeof(info);
-	cleanup_free void *zeroes = NULL;
-	int r;
-
-	if (getrandom(config.keys, sizeof(config.keys), 0) !=
-	    sizeof(config.keys))
-		return fail_errno(n, -errno, "random keys");
-	r = bpf_obj_get_info_by_fd(engine->states_fd, &info, &len);
-	if (r < 0)
-		return fail_errno(n, r, "ask for the size of the state");
-	zeroes = calloc(1, info.value_size);
-	if (!zeroes)
-		return fail_errno(n, -ENOMEM, "clear slot %u", index);
-	r = bpf_map_update_elem(engine->states_fd, &index, zeroes, BPF_EXIST);
-	if (r == 0)
-		r = bpf_map_update_elem(engine->configs_fd, &index, &config,
-					BPF_EXIST);
-	return r < 0 ? fail_errno(n, r, "write slot %u", index) : 0;
-}
-
 int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
 		 const struct program_options *options,
-		 const struct natra_limits *limits, struct program *ret_program)
+		 const struct natra_limits *limits, struct stub *ret_stub)
 {
 	struct meta_slot slot = {0};
 	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
-	cleanup_engine struct engine e = ENGINE_INIT;
+	cleanup_bank struct bank e = BANK_INIT;
 	LIBBPF_LOG_SCOPE(n);
 	int r;
 
@@ -230,20 +215,19 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
 		r = pin_store_meta(n, gen);
 	}
 	if (r == 0)
-		r = engine_take_slot(n, &e, slot.index, slot.owner, limits);
+		r = bank_take_slot(n, &e, slot.index, slot.owner, limits);
 	if (r == 0 && e.subnets_fd >= 0)
 		r = pin_subnets(n, gen, e.subnets_fd);
 	if (r < 0) {
 		pin_remove_key(&key); /* refused while it has a bank */
 		return r;
 	}
-	return program_load_stub(n, options->kind, e.programs_fd, slot.index,
-				 ret_program);
+	return stub_load(n, options->kind, e.programs_fd, slot.index, ret_stub);
 }
 
 /* Without a lock: a slot stays its owner's until the owner leaves it. */
 static int open_slot(struct natra *n, const struct meta_slot *slot,
-		     struct engine *e)
+		     struct bank *e)
 {
 	char path[PIN_PATH_MAX];
 	struct natra_config config;
@@ -263,7 +247,7 @@ static int open_slot(struct natra *n, const struct meta_slot *slot,
 int engine_open_slot(struct natra *n, const struct meta_slot *slot,
 		     struct slot *ret_slot)
 {
-	cleanup_engine struct engine e = ENGINE_INIT;
+	cleanup_bank struct bank e = BANK_INIT;
 	const uint32_t zero = 0;
 	uint32_t id;
 	int r = open_slot(n, slot, &e);
@@ -282,7 +266,7 @@ int engine_open_slot(struct natra *n, const struct meta_slot *slot,
 int engine_is_current(struct natra *n, const struct meta_slot *slot,
 		      bool *ret_current)
 {
-	cleanup_engine struct engine e = ENGINE_INIT;
+	cleanup_bank struct bank e = BANK_INIT;
 	int r = open_slot(n, slot, &e);
 
 	return r < 0 ? r : bank_is_current(n, &e, ret_current);
@@ -292,7 +276,7 @@ int engine_renew(struct natra *n, const struct meta_slot *slot,
 		 const struct program_options *options)
 {
 	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
-	cleanup_engine struct engine e = ENGINE_INIT;
+	cleanup_bank struct bank e = BANK_INIT;
 	bool current = false;
 	int r = engine_is_current(n, slot, &current);
 
@@ -348,7 +332,7 @@ static bool is_owner(const struct owners *owners, uint64_t owner)
 }
 
 /* Frees what is not among the owners (NULL: all are). 1: some slot is taken. */
-static int sweep_slots(struct natra *n, const struct engine *e,
+static int sweep_slots(struct natra *n, const struct bank *e,
 		       const struct owners *owners)
 {
 	struct natra_config config;
@@ -376,8 +360,8 @@ static int sweep_slots(struct natra *n, const struct engine *e,
 static int drop_spare_bank(struct natra *n, const struct meta_slot *slot)
 {
 	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
-	cleanup_engine struct engine e = ENGINE_INIT;
-	cleanup_engine struct engine other = ENGINE_INIT;
+	cleanup_bank struct bank e = BANK_INIT;
+	cleanup_bank struct bank other = BANK_INIT;
 	struct meta_slot next = *slot;
 	char path[PIN_PATH_MAX];
 	uint32_t count, missing;
@@ -401,7 +385,7 @@ static int drop_spare_bank(struct natra *n, const struct meta_slot *slot)
 
 int engine_leave(struct natra *n, const struct meta_slot *slot)
 {
-	cleanup_engine struct engine e = ENGINE_INIT;
+	cleanup_bank struct bank e = BANK_INIT;
 	int r = open_slot(n, slot, &e);
 
 	if (r == 0)
@@ -416,7 +400,7 @@ int engine_leave(struct natra *n, const struct meta_slot *slot)
 static int sweep_bank(struct natra *n, const char *path,
 		      const struct owners *owners)
 {
-	cleanup_engine struct engine e = ENGINE_INIT;
+	cleanup_bank struct bank e = BANK_INIT;
 	int r = bank_open(n, path, &e);
 
 	if (r == 0)

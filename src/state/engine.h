@@ -21,60 +21,27 @@
 
 #include "state/pin.h"
 #include "state/program.h"
-
-/* A bank: owned descriptors. */
-struct engine {
-	int programs_fd; /* program array with one entry */
-	int configs_fd;
-	int states_fd;
-	int object_fd;  /* array of one entry: engine_object() of the program */
-	int subnets_fd; /* -1: it serves attachments without any */
-};
-
-#define ENGINE_INIT                                                            \
-	{                                                                      \
-		.programs_fd = -1, .configs_fd = -1, .states_fd = -1,          \
-		.object_fd = -1, .subnets_fd = -1                              \
-	}
-
-void engine_close(struct engine *engine);
-#define cleanup_engine __attribute__((cleanup(engine_close)))
+#include "state/slot.h"
+#include "state/stub.h"
 
 /* Returns the options of the program that a half needs, from its record. */
 struct program_options engine_options(const struct meta *meta, enum half half,
 				      const struct subnets *subnets);
-
-/* Returns the id of the engine for these options. */
-uint64_t engine_id(const struct program_options *options);
-
-/* Returns the id of the BPF object that is compiled into this build. */
-uint64_t engine_object(void);
 
 /* Returns true if bank 0 of this engine is pinned: the kernel has accepted its
  * program before and need not be asked again. False does not mean that the
  * engine has no bank: others stay when bank 0 has been removed. */
 bool engine_is_loaded(struct natra *n, const struct program_options *options);
 
-/* Loads a bank without pinning it; object_fd stays -1. */
-int engine_load(struct natra *n, const struct program_options *options,
-		uint32_t slots, struct engine *ret_engine);
-
-/* Loads this build's program with the maps of a bank. The caller owns
- * *ret_prog_fd. */
-int engine_load_program(struct natra *n, const struct program_options *options,
-			const struct engine *bank, int *ret_prog_fd);
-
-/* Makes a slot an attachment's: its state begins at zero. */
-int engine_take_slot(struct natra *n, const struct engine *engine,
-		     uint32_t index, uint64_t owner,
-		     const struct natra_limits *limits);
+/* Returns whether this build's programs can run on the maps that the halves of
+ * an attachment have. */
+bool engine_serves(const struct meta *meta, const struct subnets *subnets);
 
 /* Gives a half of a generation a slot in a pinned bank, loaded first if none
  * has one left, and loads its stub. */
 int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
 		 const struct program_options *options,
-		 const struct natra_limits *limits,
-		 struct program *ret_program);
+		 const struct natra_limits *limits, struct stub *ret_stub);
 
 /* Sets *ret_current to whether the program of a half's slot is this build's.
  * Returns -ENOENT like engine_open_slot. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/bpf_call.h"
+#include "state/subnets_map.h"
 #include "util/cleanup.h"
 
 #define META_MAP_NAME "natra_meta"
@@ -304,7 +305,7 @@ int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
 	if (gen->meta.subnets) {
 		r = pin_open_object(n, gen->path, SUBNETS_NAME, &fd);
 		if (r == 0)
-			r = program_read_subnets(n, fd, &subnets);
+			r = subnets_map_read(n, fd, &subnets);
 		if (r < 0)
 			return r;
 		subnets.kind = (enum natra_subnets)gen->meta.subnets;

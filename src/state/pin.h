@@ -14,7 +14,7 @@
 #ifndef NATRA_STATE_PIN_H
 #define NATRA_STATE_PIN_H
 
-#include "state/program.h"
+#include "policy/subnets.h"
 #include "state/record.h"
 
 #define PIN_PATH_MAX 512
