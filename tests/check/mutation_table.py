@@ -518,7 +518,7 @@ FQ = [
 ]
 
 DEMO = [
-    one("quickstart-limits-nothing", "tests/harness/demo.py",
+    one("quickstart-limits-nothing", "tests/harness/python/demo.py",
         "lim.attach(CAP, CAP)", 'lim.attach("1G", "1G")', "net-quickstart"),
 ]
 

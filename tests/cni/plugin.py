@@ -14,7 +14,7 @@ import time
 from decimal import Decimal
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE + "/../harness")
+sys.path.insert(0, HERE + "/../harness/python")
 import bpfsys
 import rig
 from limiters import find_natractl

@@ -30,7 +30,7 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
 import rig
 from cni_jobs import CniAdd, CniDel, CniGc, CniGcAll, use_one_bpffs
 from jobs import (ERRNO, ID, INJECT, MODES, OLD, Again, Attach, Bad, Bench,

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
 from limiters import find_natractl
 from rig import BPFFS, NETNS_DIR, Ns, Pod, sh
 from state import Watch, pins

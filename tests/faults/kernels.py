@@ -13,7 +13,7 @@ import json
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
 import rig
 from cni_jobs import CniRun, use_one_bpffs
 from jobs import ID, OLD, Bad, Bench, Run

@@ -8,7 +8,7 @@ import struct
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
 import bpfsys
 from rig import BPFFS
 

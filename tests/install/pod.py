@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE + "/../harness", HERE + "/../cni"]
+sys.path[:0] = [HERE + "/../harness/python", HERE + "/../cni"]
 import plugin
 from chain import CAP, LIMITS, Lan, ipam
 from cnitool import Cnitool

@@ -14,7 +14,7 @@ import re
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 import rig
 from limiters import Natra, Upstream, total
 from neighbour import PINS, Neighbour, Site, ifindex

@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 import rig
 from limiters import Natra
 from report import Report

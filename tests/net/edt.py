@@ -27,7 +27,7 @@ import statistics
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 import rig
 from bpfsys import TCX_EGRESS, tcx_detach_first
 from frames import Sender, eth, ip4, udp

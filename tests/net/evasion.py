@@ -18,7 +18,7 @@ import struct
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 import rig
 from frames import Sender, Taken, eth, ext6, frag6, ip4, ip6, udp
 from limiters import Natra, bits, total

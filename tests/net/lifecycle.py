@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 import bpfsys
 import rig
 from limiters import Natra, find_natractl, total

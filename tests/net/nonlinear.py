@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 import bpfsys
 import rig
 from frames import Sender, eth, ext6, ip4, ip6, tcp, udp

@@ -18,7 +18,7 @@ import sys
 import time
 from types import SimpleNamespace
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 import rig
 from limiters import Natra, bits, dropped, total
 from load import Http

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE + "/../harness")
+sys.path.insert(0, HERE + "/../harness/python")
 import rig
 from demo import CAP
 from limiters import bits, find_natractl

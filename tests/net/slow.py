@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 import rig
 from limiters import Natra
 from report import Report

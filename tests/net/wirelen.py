@@ -14,7 +14,7 @@ import struct
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 import rig
 from frames import GSO_UDP_L4, Sender, eth, ext6, frag6, ip4, ip6, tcp, udp
 from limiters import Natra, total

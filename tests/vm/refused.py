@@ -10,7 +10,7 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, HERE + "/../cni", HERE + "/../harness"]
+sys.path[:0] = [HERE, HERE + "/../cni", HERE + "/../harness/python"]
 import machine
 import plugin
 from limiters import Natra, find_natractl
