@@ -16,8 +16,11 @@ import plugin
 from libcni import Container, Failed, Libcni
 from plugin import (DEBIAN, HERE, attachment, attachments, find_natra,
                     limits, natractl, pins, programs, qdiscs)
-from report import Report
-from rig import Meter, Ns, Rig, bpftool, sh, wire_rates
+from commands import bpftool, sh
+from meter import Meter, wire_rates
+from namespaces import Ns
+from report import Report, skip
+from rig import Rig
 
 CAP = 10_000_000
 # bit/s in and out, and bursts in bytes: 0.5 s of the rate, whatever is sent.
@@ -284,7 +287,7 @@ def main():
     a = p.parse_args()
     plugin.isolate()
     if not os.access(f"{DEBIAN}/ptp", os.X_OK):
-        plugin.skip("containernetworking-plugins are not installed")
+        skip("containernetworking-plugins are not installed")
     rep = Report()
     with Lan() as r:
         for kind in [a.main] if a.main else ("ptp", "bridge", "macvlan"):

@@ -9,7 +9,6 @@ may overtake another. After all of it the kernel holds what
 it held before.
 """
 import argparse
-import json
 import os
 import random
 import statistics
@@ -21,9 +20,10 @@ from concurrent.futures import ThreadPoolExecutor
 import plugin
 from plugin import (HERE, PINS, Veth, attachments, call, find_natra, natractl,
                     pins)
-import rig
+from commands import bpftool
+from rcu import usual_rcu
 from report import Report
-from rig import Rig, bpftool
+from rig import LOAD, Rig
 
 sys.path.insert(0, HERE + "/../net")
 from memory import settled
@@ -124,10 +124,10 @@ class Stream:
     def __init__(self, r, src, dst, port, seconds):
         self.log = f"{r.tmp.name}/{port}"
         with open(self.log, "w") as f:
-            dst.popen(sys.executable, plugin.rig.LOAD, "seq-recv", str(port),
+            dst.popen(sys.executable, LOAD, "seq-recv", str(port),
                       stdout=f)
         r.wait_port(dst, port, "udp")
-        src.popen(sys.executable, plugin.rig.LOAD, "seq-send", dst.ip,
+        src.popen(sys.executable, LOAD, "seq-send", dst.ip,
                   str(port), "--rate", str(OFFERED), "--seconds", str(seconds))
 
     def rows(self):
@@ -267,12 +267,12 @@ def churned(rep, natra, a):
     churn(Churn(natra, failures), 2 * AT_ONCE, first=a.pods)
     natractl("gc")
     memory = settled()
-    with rig.usual_rcu():
+    with usual_rcu():
         with_everything(rep, natra, a, failures)
     # Those that nobody deleted.
     wait_until(lambda: (natractl("gc"), not attachments())[1])
     rep.equal("attachments that gc left", attachments(), [])
-    with rig.usual_rcu():
+    with usual_rcu():
         full_node(rep, natra, a, failures)
     natractl("gc")
     rep.check("what went wrong", str(failures.said[:1])[:300], "nothing",

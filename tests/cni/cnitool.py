@@ -12,8 +12,8 @@ import plugin
 from chain import ARGS, CAPABILITIES, LIMITS, NATRA, ipam
 from plugin import (DEBIAN, attachment, attachments, find_natra, limits,
                     natractl, newest, pins)
+from namespaces import Ns
 from report import Report
-from rig import Ns
 
 
 class Cnitool:

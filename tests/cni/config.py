@@ -12,7 +12,8 @@ import tempfile
 
 import plugin
 from plugin import (Veth, attachment, call, find_natra, limits, malformed,
-                    natractl, pins, programs, sh)
+                    natractl, pins, programs)
+from commands import sh
 from report import Report
 
 M = 1_000_000

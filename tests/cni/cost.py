@@ -20,9 +20,9 @@ import tempfile
 import time
 
 import plugin
-from plugin import (DEBIAN, ENV, Veth, bpfsys, call, has_tcx, newest, pins,
-                    socket)
-import rig
+from plugin import DEBIAN, ENV, Veth, call, has_tcx, newest, pins, socket
+import bpfsys
+from rcu import usual_rcu
 from report import Report
 from static_build import static_natra
 
@@ -121,7 +121,7 @@ def turns(natra, upstream, pods, rounds):
     rounds = min(rounds, len(pods) // len(do))
     got = {name: [] for name in do}
     fresh = iter(pods)
-    with rig.usual_rcu():
+    with usual_rcu():
         for name, turn in rounds * list(do.items()):
             # What the one before left to RCU is not the next one's to wait for.
             time.sleep(SETTLE_SECONDS)
@@ -140,7 +140,7 @@ def traced(natra, pods, rounds):
     got = {"clsact": [], "tcx": []}
     rounds = min(rounds, len(pods) // len(got))
     fresh = iter(pods)
-    with rig.usual_rcu():
+    with usual_rcu():
         for mode, rows in rounds * list(got.items()):
             time.sleep(SETTLE_SECONDS)
             link_time.since_ms()
@@ -215,7 +215,7 @@ def beside(rep, a, natra, upstream, pods):
 
 def node(rep, natra, pods, mode):
     """The last of 200 ADDs costs what the first does."""
-    with rig.usual_rcu():
+    with usual_rcu():
         times = [launch(natra, pod, attachMode=mode)[0] for pod in pods]
     groups = [statistics.median(times[i:i + 10])
               for i in range(0, len(times), 10)]

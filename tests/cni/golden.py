@@ -19,7 +19,8 @@ import plugin
 from golden_rows import (ANY, captures, environment, literal, rows,
                          sandbox)
 from plugin import (VERSIONS, Veth, attachment, call, find_natra, limits,
-                    malformed, number, parse, pins, programs, sh)
+                    malformed, number, parse, pins, programs)
+from commands import sh
 from report import Report
 
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")

@@ -9,10 +9,11 @@ import sys
 
 import plugin
 from plugin import (ENV, PINS, Answer, Veth, attachment, attachments,
-                    find_natra, malformed, natractl, pins, programs, sh)
+                    find_natra, malformed, natractl, pins, programs)
+from commands import sh
 from limiters import find_natractl
+from namespaces import Ns
 from report import Report
-from rig import Ns
 
 BANDWIDTH = {"ingressRate": 10_000_000, "egressRate": 20_000_000}
 NO_PTRACE = ("setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace")

@@ -11,10 +11,10 @@ import time
 
 import plugin
 from plugin import (ENV, HERE, Veth, attachments, find_natra, limits, natractl,
-                    pins, programs, sh)
+                    pins, programs)
 import bpfsys
+from commands import bpftool, called_programs, sh
 from report import Report
-from rig import bpftool, called_programs
 
 sys.path.insert(0, HERE + "/../net")
 from memory import settled

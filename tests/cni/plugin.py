@@ -2,7 +2,7 @@
 """Calls a CNI plugin as a runtime does, and looks at what it left.
 
 The programs are named by the environment: NATRA_CNI, the plugin, and NATRACTL.
-natra's pins are where the plugin puts them, in a bpffs that rig.isolate() has
+natra's pins are where the plugin puts them, in a bpffs that isolation.isolate() has
 mounted for this test alone.
 """
 import json
@@ -16,9 +16,11 @@ from decimal import Decimal
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE + "/../harness/python")
 import bpfsys
-import rig
+import isolation
+from commands import sh
 from limiters import find_natractl
-from rig import Ns, sh, skip
+from namespaces import Ns
+from report import skip
 
 PINS = "/sys/fs/bpf/natra"
 DEBIAN = "/usr/lib/cni"
@@ -31,8 +33,8 @@ SILENT = ("DEL", "CHECK", "GC", "STATUS")
 
 
 def isolate():
-    """Namespaces as rig's, and no traces in the machine's directories."""
-    rig.isolate()
+    """Isolates the script, and hides the machine's directories that plugins write to."""
+    isolation.isolate()
     for path in ("/var/log", "/var/lib"):
         sh("mount", "-t", "tmpfs", "tmpfs", path)
 

@@ -9,8 +9,8 @@ import tempfile
 import time
 
 import plugin
-from plugin import (Veth, attachment, call, limits, malformed, pins,
-                    programs, sh)
+from plugin import Veth, attachment, call, limits, malformed, pins, programs
+from commands import sh
 from report import Report
 from static_build import static_natra
 

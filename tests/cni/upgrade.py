@@ -24,10 +24,11 @@ import time
 
 import plugin
 from plugin import (HERE, PINS, Veth, attachment, call, find_natra, malformed,
-                    natractl, pins, programs, sh)
+                    natractl, pins, programs)
 import bpfsys
+from commands import sh
 from limiters import find_natractl
-from report import Report
+from report import Report, skip
 
 ABI, OLD_ABI, NEWER_ABI = 3, 1, 4
 SIZE, OLD_SIZE = 1744, 1256      # bytes of their records
@@ -526,7 +527,7 @@ def main():
     natractl_old = old_natractl()
     plugin.isolate()
     if not plugin.has_tcx():
-        plugin.skip("TCX")
+        skip("TCX")
     rep = Report()
     os.makedirs(PINS, mode=0o700, exist_ok=True)
     pod = Veth("upgrade", "vupgrade")
@@ -541,7 +542,7 @@ def main():
     if not natractl_old and os.environ.get("CI") == "true":
         rep.true(f"the history has {OLD_COMMIT} (fetch-depth: 0)", False)
     elif not natractl_old and not rep.failed:
-        plugin.skip(f"no git history: {OLD_COMMIT}, which pins ABI {OLD_ABI}, is "
+        skip(f"no git history: {OLD_COMMIT}, which pins ABI {OLD_ABI}, is "
                     "missing")
     rep.end()
 

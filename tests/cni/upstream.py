@@ -26,9 +26,10 @@ from dataclasses import dataclass, field
 import plugin
 from libcni import Container, Libcni
 from plugin import (DEBIAN, Veth, attachment, call, find_natra, limits,
-                    natractl, newest, pins, programs, sh)
+                    natractl, newest, pins, programs)
+from commands import bpftool, sh
+from namespaces import Ns
 from report import Report
-from rig import bpftool
 
 M10 = 10_000_000
 CONTAINERD = {"IngressRate": M10, "IngressBurst": 4294967295,
@@ -293,7 +294,7 @@ def versions(rep, binaries, natra):
 
 def macvlan(rep, binaries, natra):
     """C17: no veth, no limit, with upstream."""
-    pod = plugin.Ns("mac")
+    pod = Ns("mac")
     sh("ip", "link", "add", "up0", "up", "type", "veth")
     sh("ip", "link", "add", "mv0", "link", "up0", "type", "macvlan", "mode",
        "bridge")
@@ -342,7 +343,7 @@ def drop_in(rep, pod, natra, tmp):
                     {"type": "bandwidth",
                      "capabilities": {"bandwidth": True}}]},
             [tmp, DEBIAN], tmp)
-    ns = plugin.Ns("dropin")
+    ns = Ns("dropin")
     c = Container("dropin", ns.path,
                   capability_args={"bandwidth": CONTAINERD})
     result = cni.add(c)

@@ -6,11 +6,11 @@ import argparse
 import sys
 
 import plugin
-from chain import CAP, CAPABILITIES, Lan
-from plugin import (attachment, call, find_natra, has_tcx, pins, programs,
-                    qdiscs, skip)
-from report import Report
-from rig import Ns, sh
+from chain import CAPABILITIES, Lan
+from plugin import attachment, call, find_natra, has_tcx, pins, programs, qdiscs
+from commands import sh
+from namespaces import Ns
+from report import Report, skip
 from wirings import Missing, add_link, add_netkit
 
 # Address of the pod, and who talks to it: the node, or the LAN on its uplink.

@@ -14,10 +14,10 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
-import rig
+from isolation import isolate
+from report import Report, skip
 from cni_jobs import CniRun, use_one_bpffs
 from jobs import ID, OLD, Bad, Bench, Run
-from report import Report
 
 PACE = ("--ingress-mode", "pace")
 RATES = (10**7, 2 * 10**7, 2048)
@@ -117,8 +117,8 @@ def main():
     if not set(wanted) <= set(KERNELS):
         sys.exit(__doc__)
     if os.geteuid():
-        rig.skip("not root")
-    rig.isolate()
+        skip("not root")
+    isolate()
     use_one_bpffs()
     rep = Report()
     bench = Bench("kernels")

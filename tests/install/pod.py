@@ -14,10 +14,10 @@ sys.path[:0] = [HERE + "/../harness/python", HERE + "/../cni"]
 import plugin
 from chain import CAP, LIMITS, Lan, ipam
 from cnitool import Cnitool
-from plugin import (DEBIAN, attachment, attachments, find_natra, find_natractl,
-                    limits, newest, pins)
+from plugin import DEBIAN, attachment, attachments, find_natra, limits, newest, pins
+from limiters import find_natractl
+from namespaces import Ns
 from report import Report
-from rig import Ns
 
 
 class Node:

@@ -12,10 +12,12 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from isolation import isolate
 from limiters import bits, limiter
+from meter import wire_rates
+from percentiles import p99_limit_ms
 from report import Report
-from rig import Elephant, Rig, wire_rates
+from rig import Elephant, Rig
 
 CAP = "10M"
 SHARE = 0.8                     # natra's default fast-pass share
@@ -98,7 +100,7 @@ def offered(r, rep, a, m, rps, lim):
                   0.15 * cap / 1e6, " Mbit/s")
     if idle:
         rep.most(f"{m:g} x cap: p99", got["p99_ms"],
-                 rig.p99_limit_ms(idle["p99_ms"]), " ms")
+                 p99_limit_ms(idle["p99_ms"]), " ms")
 
 
 def main():
@@ -113,7 +115,7 @@ def main():
     a = p.parse_args()
     if a.quick:
         a.seconds, a.settle, a.multiples = 3, 1.5, "0.5"
-    rig.isolate()
+    isolate()
     rep = Report()
     cap = bits(CAP)
     with Rig() as r:

@@ -15,11 +15,13 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from commands import sh
+from isolation import isolate
 from limiters import Natra, Upstream, total
+from meter import ETH_IPV4_UDP, Meter, wire_rates
 from neighbour import PINS, Neighbour, Site, ifindex
-from report import Report
-from rig import ETH_IPV4_UDP, Meter, Rig, sh, wire_rates
+from report import Report, skip
+from rig import Rig
 
 CAP, CAP_MBIT = "5M", 5
 OFFERED = 15e6
@@ -521,7 +523,7 @@ def main():
     p.add_argument("--seconds", type=float, default=1)
     p.add_argument("--brief", action="store_true", help="podside modes only")
     a = p.parse_args()
-    rig.isolate()
+    isolate()
     rep, missing = Report(), []
     neighbour = Neighbour()
     for part in a.part:
@@ -531,7 +533,7 @@ def main():
             missing.append(feature)
             rep.shown(f"{part}: skip", feature)
     if not rep.checked:
-        rig.skip(", ".join(missing))
+        skip(", ".join(missing))
     rep.end()
 
 

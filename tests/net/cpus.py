@@ -13,10 +13,11 @@ import socket
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from commands import sh
+from isolation import isolate
 from limiters import Natra
+from namespaces import Ns
 from report import Report
-from rig import Ns, sh
 
 CPUS = "/sys/devices/system/cpu"
 STRIPES = 4
@@ -58,7 +59,7 @@ def main():
     p.add_argument("--count", type=int, default=20000,
                    help="packets from each CPU")
     a = p.parse_args()
-    rig.isolate()
+    isolate()
     rep = Report()
     start_cpus()
     possible, online = cpu_list("possible"), cpu_list("online")

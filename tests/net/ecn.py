@@ -13,10 +13,12 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from isolation import isolate
 from limiters import Natra, bits, dropped
-from report import Report
-from rig import ETH_IPV4_UDP, Rig, wire_rates
+from meter import ETH_IPV4_UDP, wire_rates
+from namespaces import Pod
+from report import Report, skip
+from rig import Rig
 
 WAYS = ("in", "out")
 DIRECTIONS = ("ingress", "egress")
@@ -93,7 +95,7 @@ def udp(r, rep, a, rate, options):
 
 
 def have_netem():
-    probe = rig.Pod("probe", 99)
+    probe = Pod("probe", 99)
     try:
         probe.run("tc", "qdisc", "add", "dev", "eth0", "root", "netem",
                   "delay", "1ms")
@@ -116,7 +118,7 @@ def main():
     a = p.parse_args()
     if a.quick:
         a.seconds, a.settle, a.rates = 3, 2, "10M"
-    rig.isolate()
+    isolate()
     rep = Report()
     mode = ["--mode", a.mode] if a.mode else []
     fq = Natra().json("probe")["fq"]
@@ -145,7 +147,7 @@ def main():
         rep.shown("20 ms of round trip: left out, the kernel lacks",
                   "CONFIG_NET_SCH_NETEM")
         if a.only == "rtt":
-            rig.skip("CONFIG_NET_SCH_NETEM")
+            skip("CONFIG_NET_SCH_NETEM")
     rep.end()
 
 

@@ -28,13 +28,15 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
 from bpfsys import TCX_EGRESS, tcx_detach_first
+from commands import sh
 from frames import Sender, eth, ip4, udp
+from isolation import isolate
 from limiters import Natra, bits, dropped, total
+from meter import ETH_IPV4_UDP, goodput, wire_rates
 from neighbour import ifindex
-from report import Report
-from rig import ETH_IPV4_UDP, Rig, goodput, sh, wire_rates
+from report import Report, skip
+from rig import Rig
 
 CELLS = "1M:1,10M:16,100M:8,1G:1"
 RATES = ["1M", "10M", "100M", "1G"]
@@ -529,9 +531,9 @@ def main():
              "gso": lambda: gso(r, rep)}
     p.add_argument("--only", help="of the above, by comma")
     a = p.parse_args()
-    rig.isolate()
+    isolate()
     if not Natra().json("probe")["fq"]:
-        rig.skip("CONFIG_NET_SCH_FQ")
+        skip("CONFIG_NET_SCH_FQ")
     sh("modprobe", "tcp_bbr", check=False)
     rep = Report()
     with Rig() as r:

@@ -13,8 +13,9 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from isolation import isolate
 from limiters import Upstream, limiter
+from percentiles import p99_limit_ms
 from report import Report
 from rig import Rig
 
@@ -56,7 +57,7 @@ def compare(r, rep, a, name, lim, judged):
         rep.most(f"{name}: median beside streams", beside,
                  max(1.5 * idle, idle + NOISE_US), " us")
         rep.most(f"{name}: p99 beside streams", beside99 / 1e3,
-                 rig.p99_limit_ms(idle99 / 1e3), " ms")
+                 p99_limit_ms(idle99 / 1e3), " ms")
 
 
 def main():
@@ -73,7 +74,7 @@ def main():
     a = p.parse_args()
     if a.quick:
         a.seconds, a.rounds, a.alone = 2, 1, True
-    rig.isolate()
+    isolate()
     rep = Report()
     with Rig() as r:
         r.sockperf_server()

@@ -8,10 +8,11 @@ import socket
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from commands import sh
+from isolation import isolate
 from limiters import Natra, Upstream
-from report import Report
-from rig import Ns, Pod, sh
+from namespaces import Ns, Pod
+from report import Report, skip
 
 NONE = {"tbf": False, "ingress_redirect": False, "ifb_ifname": ""}
 
@@ -85,15 +86,15 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.parse_args()
     if not os.access(Upstream.PLUGIN, os.X_OK):
-        rig.skip(Upstream.PLUGIN)
-    rig.isolate()
+        skip(Upstream.PLUGIN)
+    isolate()
     rep = Report()
     with Ns():
         pod = Pod("pod", 1)
         try:
             Upstream(pod).attach("1M", "1M").detach()
         except RuntimeError as e:
-            rig.skip(f"the plugin does not work here: {e}")
+            skip(f"the plugin does not work here: {e}")
         for ingress, egress in (("10M", "10M"), ("10M", None), (None, "10M")):
             one(rep, pod, ingress, egress)
         after_del(rep, pod)

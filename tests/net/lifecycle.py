@@ -13,10 +13,13 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 import bpfsys
-import rig
+from commands import bpftool, called_programs, sh
+from isolation import BPFFS, isolate
 from limiters import Natra, find_natractl, total
+from meter import wire_rates
+from namespaces import Pod
 from report import Report
-from rig import BPFFS, Pod, Rig, bpftool, called_programs, sh, wire_rates
+from rig import Rig
 
 LIMITS = ("--ingress", "10M", "--egress", "10M")
 
@@ -414,7 +417,7 @@ def main():
     p.add_argument("--seconds", type=float, default=3)
     p.add_argument("--quick", action="store_true")
     a = p.parse_args()
-    rig.isolate()
+    isolate()
     features = Natra().json("probe")
     modes = a.mode.split(",") if a.mode else Natra.modes()
     rep = Report()

@@ -16,10 +16,11 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from commands import bpftool, called_programs, sh
+from isolation import BPFFS, isolate
 from limiters import Natra
+from namespaces import Ns
 from report import Report
-from rig import BPFFS, Ns, bpftool, called_programs, sh
 
 LIMIT_KIB = 96
 KINDS = ("SUnreclaim", "VmallocUsed", "Percpu")
@@ -140,7 +141,7 @@ def main():
     a = p.parse_args()
     if a.quick:
         a.count = 10
-    rig.isolate()
+    isolate()
     rep = Report()
     pods = Ns("pods")
     for i in range(a.count):

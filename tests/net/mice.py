@@ -13,8 +13,9 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from isolation import isolate
 from limiters import Upstream, limiter
+from percentiles import p99_limit_ms
 from report import Report
 from rig import Rig
 
@@ -62,7 +63,7 @@ def beside(r, rep, url, lim, a):
     rep.least(f"{lim.name}: requests/s, median", median(capped, "rps"),
               0.95 * median(idle, "rps"))
     rep.most(f"{lim.name}: p99, median", median(capped, "p99_ms"),
-             rig.p99_limit_ms(median(idle, "p99_ms")), " ms")
+             p99_limit_ms(median(idle, "p99_ms")), " ms")
 
 
 def main():
@@ -78,7 +79,7 @@ def main():
     a = p.parse_args()
     if a.quick:
         a.seconds, a.rounds, a.no_upstream = 3, 1, True
-    rig.isolate()
+    isolate()
     rep = Report()
     with Rig() as r:
         url = r.nginx()

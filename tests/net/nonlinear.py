@@ -15,11 +15,11 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 import bpfsys
-import rig
 from frames import Sender, eth, ext6, ip4, ip6, tcp, udp
+from isolation import BPFFS, isolate
 from limiters import Natra, total
 from report import Report
-from rig import BPFFS, Rig
+from rig import Rig
 
 SIZE = 6000                     # of the payload
 COPIES = 3
@@ -94,7 +94,7 @@ def one(rep, lim, direction, sender, name, frame):
 
 def main():
     argparse.ArgumentParser(description=__doc__).parse_args()
-    rig.isolate()
+    isolate()
     rep = Report()
     with Rig(mtu=9000) as r:
         time.sleep(2.5)         # the kernel's multicast reports are out by then

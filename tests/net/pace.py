@@ -19,12 +19,15 @@ import time
 from types import SimpleNamespace
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from commands import sh
+from isolation import isolate
 from limiters import Natra, bits, dropped, total
 from load import Http
+from meter import ETH_IPV4_UDP, wire_rates
 from neighbour import PINS, Neighbour, ifindex
-from report import Report
-from rig import ETH_IPV4_UDP, Rig, percentile, sh
+from percentiles import percentile
+from report import Report, skip
+from rig import Rig
 
 PACE_LIMIT_MS = 50              # natra's default
 # The clock of the last tick, which is 4 ms long, timers and softirqs.
@@ -271,7 +274,7 @@ def datagrams(r, a, natra, rate):
     r.wait_flow(meter)
     # The burst is over by then, also that of the backstop.
     time.sleep(a.settle)
-    got, = rig.wire_rates([meter], a.seconds)
+    got, = wire_rates([meter], a.seconds)
     r.stop([sender])
     account.close()
     return got / 1e6, account
@@ -342,9 +345,9 @@ def cells(a):
 
 def main():
     a = arguments()
-    rig.isolate()
+    isolate()
     if not Natra().json("probe")["fq"]:
-        rig.skip("CONFIG_NET_SCH_FQ")
+        skip("CONFIG_NET_SCH_FQ")
     rep = Report()
     with Rig() as r:
         for pod in (r.client, r.pod) if a.ecn else ():

@@ -16,10 +16,10 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from isolation import isolate
 from limiters import Natra
-from report import Report
-from rig import Ns
+from namespaces import Ns
+from report import Report, skip
 
 QUEUES = 4
 IFB = ("ip", "link", "add", "eth0", "numtxqueues")
@@ -80,8 +80,8 @@ def main():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     if os.geteuid():
-        rig.skip("not root")
-    rig.isolate()
+        skip("not root")
+    isolate()
     rep = Report()
     fq = json.loads(Natra().run("probe", "--json").stdout)["fq"]
     multi_queue(rep)

@@ -9,10 +9,9 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE + "/../harness/python")
-import rig
 from demo import CAP
 from limiters import bits, find_natractl
-from report import Report
+from report import Report, skip
 
 QUICKSTART = HERE + "/../../tools/quickstart"
 # The groups are the name, both streams in Mbit/s, requests a second, and their p99 or
@@ -29,7 +28,7 @@ def main():
     p.add_argument("--seconds", type=int, default=3)
     a = p.parse_args()
     if os.geteuid() != 0:
-        rig.skip("not root")
+        skip("not root")
     r = subprocess.run([QUICKSTART, "--seconds", str(a.seconds), "--natractl",
                         find_natractl()], stdin=subprocess.DEVNULL, text=True,
                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -16,10 +16,11 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from isolation import isolate
 from limiters import COUNTERS, Natra, bits, limiter
+from meter import ETH_IPV4_TCP, ETH_IPV4_UDP, wire_rates
 from report import Report
-from rig import ETH_IPV4_TCP, ETH_IPV4_UDP, Rig, wire_rates
+from rig import Rig
 
 RATES = ["10M", "100M", "1G"]
 FLOWS = [1, 4, 8, 16]
@@ -182,7 +183,7 @@ def arguments():
 
 def main():
     a = arguments()
-    rig.isolate()
+    isolate()
     if a.limiter != "natra":
         modes = [None]
     else:

@@ -21,10 +21,12 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from commands import sh
+from isolation import isolate
 from limiters import Natra, Upstream, bits, dropped
-from report import Report
-from rig import Rig, goodput, sh, wire_rates
+from meter import goodput, wire_rates
+from report import Report, skip
+from rig import Rig
 
 PORT = 5201
 POLICED, PACED = 0.90, 0.95
@@ -105,7 +107,7 @@ def have(what, *command):
     try:
         sh(*command)
     except RuntimeError:
-        rig.skip(what)
+        skip(what)
 
 
 def main():
@@ -125,16 +127,16 @@ def main():
     a = p.parse_args()
     a.seconds = a.seconds or (6 if a.short else 20)
     a.settle = a.settle or (5 if a.short else 12)
-    rig.isolate()
+    isolate()
     if not Natra().json("probe")["fq"]:
-        rig.skip("CONFIG_NET_SCH_FQ")
+        skip("CONFIG_NET_SCH_FQ")
     have("CONFIG_NET_SCH_NETEM", "tc", "qdisc", "add", "dev", "lo", "root",
          "netem", "delay", "1ms")
     sh("tc", "qdisc", "del", "dev", "lo", "root")
     sh("modprobe", "tcp_bbr", check=False)
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as f:
         if "bbr" not in f.read().split():
-            rig.skip("CONFIG_TCP_CONG_BBR")
+            skip("CONFIG_TCP_CONG_BBR")
     kinds = [k for k in LANES if not a.lanes or k[0] in a.lanes.split(",")]
     if not os.access(Upstream.PLUGIN, os.X_OK):
         kinds = [k for k in kinds if k[3]]

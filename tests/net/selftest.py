@@ -11,10 +11,12 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from commands import sh
+from isolation import isolate
 from limiters import Tbf
+from meter import ETH_IPV4_TCP, ETH_IPV4_UDP, wire_rates
 from report import Report
-from rig import Rig, sh, wire_rates
+from rig import Rig
 
 
 def tbf_bytes(pod):
@@ -29,7 +31,7 @@ def tbf_bytes(pod):
 def meters(rep, offloads, tcp):
     with Rig(lanes=1, offloads=offloads) as r:
         tbf = Tbf(r.pod).attach("50M", "50M")
-        header = rig.ETH_IPV4_TCP if tcp else rig.ETH_IPV4_UDP
+        header = ETH_IPV4_TCP if tcp else ETH_IPV4_UDP
         ms = [r.into(header=header), r.out_of(header=header)]
         m0, q0 = [m.read()[1] for m in ms], tbf_bytes(r.pod)
         if tcp:
@@ -74,7 +76,7 @@ def skewed(rep):
 
 
 def main():
-    rig.isolate()
+    isolate()
     rep = Report()
     for offloads in (True, False):
         for tcp in (True, False):

@@ -9,10 +9,11 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from isolation import isolate
 from limiters import Natra
+from meter import ETH_IPV4_UDP
+from namespaces import Ns, Pod
 from report import Report
-from rig import ETH_IPV4_UDP, Pod
 
 PORT = 5000
 SIZE = 200                      # on the wire
@@ -53,7 +54,7 @@ class Case:
     def __init__(self, number, name, rate, *options):
         self.name, self.rate = name, rate
         self.pod = Pod(f"slow{number}", number)
-        node = rig.Ns()
+        node = Ns()
         self.ways = {"in": Way(node, self.pod, self.pod.ip),
                      "out": Way(self.pod, node, self.pod.gw)}
         self.natra = Natra(self.pod, *options).attach(rate, rate)
@@ -70,7 +71,7 @@ def send_all(cases, count):
 
 
 def main():
-    rig.isolate()
+    isolate()
     rep = Report()
     cases = [Case(1, "800 bit/s, edt off", 800, "--edt", "off"),
              Case(2, "800 bit/s", 800),

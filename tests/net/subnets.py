@@ -8,10 +8,11 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from isolation import isolate
 from limiters import Natra, bits, dropped, total
+from meter import ETH_IPV4_UDP, Meter, wire_rates
 from report import Report
-from rig import ETH_IPV4_UDP, Meter, Rig, wire_rates
+from rig import Rig
 
 RATE, OFFERED = "10M", "50M"
 
@@ -68,7 +69,7 @@ def main():
     p.add_argument("--seconds", type=float, default=1.5)
     p.add_argument("--settle", type=float, default=1.0)
     a = p.parse_args()
-    rig.isolate()
+    isolate()
     rep = Report()
     with Rig(lanes=2) as r:
         for direction in ("egress", "ingress"):

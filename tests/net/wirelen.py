@@ -15,9 +15,10 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
 from frames import GSO_UDP_L4, Sender, eth, ext6, frag6, ip4, ip6, tcp, udp
+from isolation import isolate
 from limiters import Natra, total
+from meter import Meter
 from report import Report
 from rig import Rig
 
@@ -221,7 +222,7 @@ def add_tunnel(ns, peer, version, options, inner):
 
 
 def segments_in(ns):
-    return sum(n for k, n in rig.Meter(ns).counters().items()
+    return sum(n for k, n in Meter(ns).counters().items()
                if k in ("InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"))
 
 
@@ -289,7 +290,7 @@ def main():
     p.add_argument("--mode", help="modes, by comma; default: all there are")
     p.add_argument("--quick", action="store_true", help="one mode")
     a = p.parse_args()
-    rig.isolate()
+    isolate()
     modes = a.mode.split(",") if a.mode else Natra.modes()
     rep = Report()
     with Rig() as r:

@@ -22,10 +22,10 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from isolation import isolate
 from limiters import Natra, bits, dropped, total
-from report import Report
-from rig import Meter
+from meter import Meter
+from report import Report, skip
 from stream import Stream, header_bytes
 from wirings import NAMES, WITH_HOST_PEER, Missing, Wiring, side_by_side
 
@@ -304,12 +304,12 @@ def main():
     p.add_argument("--blocks", type=int, default=8,
                    help="most comparisons of one cell")
     a = p.parse_args()
-    rig.isolate()
+    isolate()
     rep = Report()
     try:
         bench = Bench(a.wiring, rep, a)
     except Missing as e:
-        rig.skip(str(e))
+        skip(str(e))
     bench.clock("set up")
     bench.refused()
     found = rep.measure(f"{a.wiring}: caps", bench.held)

@@ -18,11 +18,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import rig
+from commands import sh
+from isolation import isolate
 from limiters import Natra, bits
 from load import Http
+from meter import Meter
+from namespaces import Ns, Pod
+from percentiles import percentile
 from report import Report
-from rig import Meter, Ns, Pod, Rig, percentile, sh
+from rig import Rig
 
 CALL_PORT = 7000
 CAP, RPS = "10M", 20
@@ -54,9 +58,9 @@ def find_card(mac):
 
 
 def isolate_with_card(me):
-    """As rig.isolate, and the card comes along into the new namespace."""
+    """Isolates the script and takes the card along into its network namespace."""
     card, outside = find_card(me.mac), os.open("/proc/self/ns/net", os.O_RDONLY)
-    rig.isolate()
+    isolate()
     sh("nsenter", f"--net=/proc/self/fd/{outside}", "--", "ip", "link", "set", card,
        "netns", str(os.getpid()), pass_fds=(outside,))
     os.close(outside)

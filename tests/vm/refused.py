@@ -13,9 +13,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + "/../cni", HERE + "/../harness/python"]
 import machine
 import plugin
+from isolation import BPFFS
 from limiters import Natra, find_natractl
+from namespaces import Pod
 from report import Report
-from rig import BPFFS, Pod
 
 SKIP = 77
 LACKS = "this kernel lacks bpf_ktime_get_coarse_ns (Linux 5.11), " \
