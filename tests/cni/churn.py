@@ -8,7 +8,6 @@ a second: in no half second may pass more than the higher limit lets, and none
 may overtake another. After all of it the kernel holds what
 it held before.
 """
-import argparse
 import os
 import random
 import statistics
@@ -22,8 +21,8 @@ from plugin import (HERE, PINS, Veth, attachments, call, find_natra, natractl,
                     pins)
 from commands import bpftool
 from rcu import usual_rcu
-from report import Report
 from rig import LOAD, Rig
+from script import option
 
 sys.path.insert(0, HERE + "/../net")
 from memory import settled
@@ -288,17 +287,12 @@ def churned(rep, natra, a):
     rep.most("kernel memory more than before", grown(memory), slack, " KiB")
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--pods", type=int, default=1000)
-    p.add_argument("--node", type=int, default=500)
-    a = p.parse_args()
+def main(rep, a):
     natra = find_natra()
-    plugin.isolate()
-    rep = Report()
     rep.measure("churn", churned, rep, natra, a)
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main,
+        option("--pods", type=int, default=1000),
+        option("--node", type=int, default=500))

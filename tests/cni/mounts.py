@@ -5,7 +5,6 @@ pinned where pid 1 sees it, or there is an error."""
 import json
 import os
 import subprocess
-import sys
 
 import plugin
 from plugin import (ENV, PINS, Answer, Veth, attachment, attachments,
@@ -13,7 +12,6 @@ from plugin import (ENV, PINS, Answer, Veth, attachment, attachments,
 from commands import sh
 from limiters import find_natractl
 from namespaces import Ns
-from report import Report
 
 BANDWIDTH = {"ingressRate": 10_000_000, "egressRate": 20_000_000}
 NO_PTRACE = ("setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace")
@@ -94,9 +92,7 @@ def refused(rep, name, there, pod):
               ([], [], [0, 0]))
 
 
-def main():
-    plugin.isolate()
-    rep = Report()
+def main(rep, _):
     pod, node = Veth("mounts", "h-mounts"), Ns("othernode")
     exec_ = Elsewhere("ip", "netns", "exec", node.name)
     private = Elsewhere("unshare", "--mount", "--propagation", "private")
@@ -138,8 +134,7 @@ def main():
     life(rep, "ip netns exec, no bpffs", exec_, pod)
     life(rep, "ip netns exec, again", exec_, pod)
     rep.equal("it mounts", bpffs_mounts() - hidden, 1)
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main)

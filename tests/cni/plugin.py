@@ -17,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE + "/../harness/python")
 import bpfsys
 import isolation
+import script
 from commands import sh
 from limiters import find_natractl
 from namespaces import Ns
@@ -37,6 +38,11 @@ def isolate():
     isolation.isolate()
     for path in ("/var/log", "/var/lib"):
         sh("mount", "-t", "tmpfs", "tmpfs", path)
+
+
+def run_script(main, *options, **more):
+    """Run a test script of the plugin, isolated by isolate() above."""
+    script.run_script(main, *options, isolate=isolate, **more)
 
 
 def find_natra():

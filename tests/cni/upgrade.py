@@ -28,7 +28,7 @@ from plugin import (HERE, PINS, Veth, attachment, call, find_natra, malformed,
 import bpfsys
 from commands import sh
 from limiters import find_natractl
-from report import Report, skip
+from report import skip
 
 ABI, OLD_ABI, NEWER_ABI = 3, 1, 4
 SIZE, OLD_SIZE = 1744, 1256      # bytes of their records
@@ -54,7 +54,7 @@ def conf(pod, **keys):
 
 
 def old_natractl():
-    """Of the commit that pinned ABI 1, or None."""
+    """Build and return the natractl of the commit that pinned ABI 1, or return None."""
     git = ["git", "-c", "safe.directory=*", "-C", SOURCE]
     if subprocess.run([*git, "cat-file", "-e", f"{OLD_COMMIT}^{{commit}}"],
                       stderr=subprocess.DEVNULL).returncode:
@@ -523,12 +523,14 @@ def test_newer(rep, pod):
               (0, [], [0, 0]))
 
 
-def main():
-    natractl_old = old_natractl()
-    plugin.isolate()
+def build(a):
+    a.natractl_old = old_natractl()
+
+
+def main(rep, a):
+    natractl_old = a.natractl_old
     if not plugin.has_tcx():
         skip("TCX")
-    rep = Report()
     os.makedirs(PINS, mode=0o700, exist_ok=True)
     pod = Veth("upgrade", "vupgrade")
     test_old(rep, pod, natractl_old)
@@ -543,9 +545,8 @@ def main():
         rep.true(f"the history has {OLD_COMMIT} (fetch-depth: 0)", False)
     elif not natractl_old and not rep.failed:
         skip(f"no git history: {OLD_COMMIT}, which pins ABI {OLD_ABI}, is "
-                    "missing")
-    rep.end()
+             "missing")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main, prepare=build)

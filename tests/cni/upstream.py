@@ -16,10 +16,8 @@ E5   DEL is refused for a bad burst         E6   DEL leaves qdiscs
 E7   a second ADD fails                     E8   GC and STATUS do nothing
 live CHECK accepts what `natractl set` changed
 """
-import argparse
 import copy
 import os
-import sys
 import tempfile
 from dataclasses import dataclass, field
 
@@ -29,7 +27,7 @@ from plugin import (DEBIAN, Veth, attachment, call, find_natra, limits,
                     natractl, newest, pins, programs)
 from commands import bpftool, sh
 from namespaces import Ns
-from report import Report
+from script import option
 
 M10 = 10_000_000
 CONTAINERD = {"IngressRate": M10, "IngressBurst": 4294967295,
@@ -418,17 +416,12 @@ def removed(rep, pair, path, version, natra):
                   (a.code, len(ifbs)), (0, 0 if replace else 1))
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--row", default="", help="only rows with this in the name")
-    a = p.parse_args()
+def main(rep, a):
     natra = find_natra()
-    plugin.isolate()
     binaries = {"1.1.1": f"{DEBIAN}/bandwidth", "1.9.1": newest("bandwidth")}
     binaries = {v: path for v, path in binaries.items()
                 if path and os.access(path, os.X_OK)}
     plugin.need(binaries, "containernetworking's bandwidth plugin")
-    rep = Report()
     if "1.9.1" not in binaries:
         rep.shown("upstream's 1.9.1", "not there (tools/install-deps cni)")
     pair = Pair(rep, Veth("pair", "vpair"))
@@ -445,8 +438,8 @@ def main():
             for version, path in binaries.items():
                 leftovers(rep, pair, path, version, natra, tmp)
                 removed(rep, pair, path, version, natra)
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main,
+        option("--row", default="", help="only rows with this in the name"))

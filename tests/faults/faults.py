@@ -31,7 +31,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
-from isolation import isolate
+from isolation import isolate, need_root
 from report import skip
 from cni_jobs import CniAdd, CniDel, CniGc, CniGcAll, use_one_bpffs
 from jobs import (ERRNO, ID, INJECT, MODES, OLD, Again, Attach, Bad, Bench,
@@ -246,8 +246,7 @@ def main():
     more = sys.argv[2] if len(sys.argv) == 3 else ""
     if more and more != "--brief" and not more.startswith("{"):
         sys.exit(__doc__)
-    if os.geteuid():
-        skip("not root")
+    need_root()
     if not os.path.exists(INJECT):
         sys.exit("INJECT_LIB: not there")
     group = sys.argv[1]

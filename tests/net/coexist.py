@@ -8,7 +8,6 @@ peer (bpf_redirect_peer past the host), service (DNAT), upstream (its bandwidth
 plugin on the same pod). UDP at three times the limit runs both ways all the
 time, so that a limit that does not hold shows within a second.
 """
-import argparse
 import os
 import re
 import sys
@@ -16,12 +15,12 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
-from isolation import isolate
 from limiters import Natra, Upstream, total
 from meter import ETH_IPV4_UDP, Meter, wire_rates
 from neighbour import PINS, Neighbour, Site, ifindex
-from report import Report, skip
+from report import skip
 from rig import Rig
+from script import option, run_script, some_of
 
 CAP, CAP_MBIT = "5M", 5
 OFFERED = 15e6
@@ -517,14 +516,8 @@ PARTS = {"tcx": part_tcx, "clsact": part_clsact, "ingress": part_ingress,
          "peer": part_peer, "service": part_service, "upstream": part_upstream}
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("part", nargs="*", choices=[*PARTS, []], default=list(PARTS))
-    p.add_argument("--seconds", type=float, default=1)
-    p.add_argument("--brief", action="store_true", help="podside modes only")
-    a = p.parse_args()
-    isolate()
-    rep, missing = Report(), []
+def main(rep, a):
+    missing = []
     neighbour = Neighbour()
     for part in a.part:
         with Rig() as r:
@@ -534,8 +527,10 @@ def main():
             rep.shown(f"{part}: skip", feature)
     if not rep.checked:
         skip(", ".join(missing))
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main,
+        some_of("part", PARTS),
+        option("--seconds", type=float, default=1),
+        option("--brief", action="store_true", help="podside modes only"))

@@ -10,7 +10,6 @@
   segments   a GSO packet with more headers than the charge could hold
   priority   datagrams that fq would once send at once
 """
-import argparse
 import os
 import random
 import socket
@@ -21,13 +20,12 @@ import time
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import bpftool, sh
 from frames import Sender, Taken, eth, ext6, frag6, ip4, ip6, udp
-from isolation import isolate
 from limiters import Natra, bits, total
 from meter import ETH_IPV4_UDP, wire_rate, wire_rates
 from namespaces import Ns
 from neighbour import Neighbour, Site
-from report import Report
 from rig import Rig
+from script import option, run_script
 from xsk import XskSender
 
 CAP = "10M"
@@ -436,21 +434,16 @@ def priority(rep, a):
                  (after - before) * 8 / bits(CAP), 1.1 * (0.5 + end - begin))
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("part", nargs="*")
-    p.add_argument("--seconds", type=float, default=0.8)
-    p.add_argument("--settle", type=float, default=0.5)
-    a = p.parse_args()
+def main(rep, a):
     parts = {"headers": headers, "flows": flows, "net-admin": net_admin,
              "bypass": bypass, "ethertypes": ethertypes,
              "segments": segments, "priority": priority}
-    isolate()
-    rep = Report()
     for name in a.part or parts:
         parts[name](rep, a)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main,
+        option("part", nargs="*"),
+        option("--seconds", type=float, default=0.8),
+        option("--settle", type=float, default=0.5))

@@ -2,17 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What upstream's bandwidth plugin, called as a runtime does, leaves on a pod's
 veth: natractl tells of it, and --replace-bandwidth removes it."""
-import argparse
 import os
 import socket
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
-from isolation import isolate
 from limiters import Natra, Upstream
 from namespaces import Ns, Pod
-from report import Report, skip
+from report import skip
+from script import run_script
 
 NONE = {"tbf": False, "ingress_redirect": False, "ifb_ifname": ""}
 
@@ -82,13 +81,9 @@ def after_del(rep, pod):
     natra.detach()
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.parse_args()
+def main(rep, _):
     if not os.access(Upstream.PLUGIN, os.X_OK):
         skip(Upstream.PLUGIN)
-    isolate()
-    rep = Report()
     with Ns():
         pod = Pod("pod", 1)
         try:
@@ -99,8 +94,7 @@ def main():
             one(rep, pod, ingress, egress)
         after_del(rep, pod)
         pod.close()
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

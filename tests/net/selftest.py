@@ -12,11 +12,10 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
-from isolation import isolate
 from limiters import Tbf
 from meter import ETH_IPV4_TCP, ETH_IPV4_UDP, wire_rates
-from report import Report
 from rig import Rig
+from script import run_script
 
 
 def tbf_bytes(pod):
@@ -75,17 +74,14 @@ def skewed(rep):
             tbf.detach()
 
 
-def main():
-    isolate()
-    rep = Report()
+def main(rep, _):
     for offloads in (True, False):
         for tcp in (True, False):
             rep.measure(f"{'tcp' if tcp else 'udp'} offloads "
                         f"{'on' if offloads else 'off'}",
                         meters, rep, offloads, tcp)
     skewed(rep)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

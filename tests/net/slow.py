@@ -9,11 +9,10 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-from isolation import isolate
 from limiters import Natra
 from meter import ETH_IPV4_UDP
 from namespaces import Ns, Pod
-from report import Report
+from script import run_script
 
 PORT = 5000
 SIZE = 200                      # on the wire
@@ -70,9 +69,7 @@ def send_all(cases, count):
     return {(c, w): way.arrived() for c in cases for w, way in c.ways.items()}
 
 
-def main():
-    isolate()
-    rep = Report()
+def main(rep, _):
     cases = [Case(1, "800 bit/s, edt off", 800, "--edt", "off"),
              Case(2, "800 bit/s", 800),
              Case(3, "1 bit/s", 1)]
@@ -106,8 +103,7 @@ def main():
     for (case, way), count in got.items():
         rep.check(f"{case.name}, {way}: at 10M arrived", count,
                   f">= {FREED - 2} of {FREED}", count >= FREED - 2)
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

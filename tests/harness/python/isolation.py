@@ -32,11 +32,15 @@ def mount(kind, target, flags=0):
     libc("mount", kind.encode(), target.encode(), kind.encode(), flags, None)
 
 
+def need_root():
+    if os.geteuid():
+        skip("not root")
+
+
 def isolate():
     """Give the script namespaces of its own; call it first. It forks, because
     starting Python a second time takes seconds in a VM."""
-    if os.geteuid():
-        skip("not root")
+    need_root()
     libc("unshare", CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID)
     sys.stdout.flush()
     child = os.fork()
