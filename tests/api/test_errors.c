@@ -1,36 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* After a call that succeeded natra_error() must be empty: it must keep neither
  * the error of a previous call nor one of an attempt inside this call. */
-#include "rig.h"
+#include "one_pod.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#define ID "errors"
-
-static struct natra *n;
-static struct pod pod;
-
-static int begin(void **state)
-{
-	(void)state;
-	rig_reset();
-	n = rig_open();
-	pod = pod_make("errors");
-	return 0;
-}
-
-static int end(void **state)
-{
-	struct natra_target target = pod_target(&pod, ID);
-
-	(void)state;
-	(void)natra_detach(n, &target);
-	pod_remove(&pod);
-	natra_close(n);
-	return 0;
-}
 
 static void fail_first(void)
 {
@@ -155,14 +130,12 @@ static void what_was_tried_first_is_no_error(void **state)
 	SILENT(natra_gc(n, NULL, NULL, 0, NULL));
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(no_call_that_succeeds_has_one),
-		CASE(what_is_not_missed_is_no_error),
-		CASE(what_was_tried_first_is_no_error),
+		POD_CASE(no_call_that_succeeds_has_one),
+		POD_CASE(what_is_not_missed_is_no_error),
+		POD_CASE(what_was_tried_first_is_no_error),
 	};
 
 	rig_enter();

@@ -1,39 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The record that an interface runs without its limits. */
-#include "rig.h"
+#include "one_pod.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ID     "bare"
 #define REASON "fq: no such qdisc"
 
-static struct natra *n;
-static struct pod pod;
 static char *before;
 
 static int begin(void **state)
 {
-	(void)state;
-	rig_reset();
-	n = rig_open();
-	pod = pod_make("bare");
+	(void)one_pod_begin(state);
 	before = rig_state();
 	return 0;
 }
 
-/* Whoever removed the record: nothing of it is left. */
+/* Whoever removed the record, nothing of it is left before the fixture detaches. */
 static int end(void **state)
 {
-	(void)state;
 	rig_same_state(before);
 	free(before);
 	assert_int_equal(rig_pins(), 0);
-	pod_remove(&pod);
-	natra_close(n);
-	return 0;
+	return one_pod_end(state);
 }
 
 static int record(const char *id)
