@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/meta.h"
+#include "state/record.h"
 
 #define PODS 3 /* the banks have 1, 2 and 4 slots: two pods share one */
 

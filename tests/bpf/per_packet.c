@@ -310,7 +310,7 @@ static struct cost measure_in_chunks(struct subject *s)
 
 		th_clear_sketch(&s->run);
 		th_set_tat(&s->run, tat_of(s));
-		cost = measure(s->run.program.prog_fd, s->gso, chunk);
+		cost = measure(s->run.stub.prog_fd, s->gso, chunk);
 		sum.ns += cost.ns * chunk;
 		sum.instructions += cost.instructions * chunk;
 		done += chunk;

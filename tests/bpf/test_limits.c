@@ -281,7 +281,7 @@ static void every_program_is_far_from_the_verifiers_limit(void **state)
 		int fd;
 
 		assert_int_equal(
-			bpf_map_lookup_elem(run.engine.programs_fd, &zero, &id),
+			bpf_map_lookup_elem(run.bank.programs_fd, &zero, &id),
 			0);
 		fd = bpf_prog_get_fd_by_id(id);
 		assert_true(fd >= 0);
@@ -308,7 +308,7 @@ static void counters_are_those_of_each_load(void **state)
 	assert_int_equal(send(&a, 1), NATRA_COUNT_UNLIMITED);
 	th_counters(&b, &counters);
 	assert_int_equal(counters.count[NATRA_COUNT_UNLIMITED].packets, 0);
-	assert_int_not_equal(a.program.prog_id, b.program.prog_id);
+	assert_int_not_equal(a.stub.prog_id, b.stub.prog_id);
 	th_close(&a);
 	th_close(&b);
 }

@@ -6,7 +6,7 @@
 
 #include "natra_bucket.h"
 #include "natra_wirelen.h"
-#include "policy.h"
+#include "policy/policy.h"
 
 __extension__ typedef unsigned __int128 u128;
 

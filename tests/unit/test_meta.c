@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "meta.h"
+#include "state/record.h"
 
 static struct natra_policy full_policy(void)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "natra_bucket.h"
-#include "policy.h"
+#include "policy/policy.h"
 
 __extension__ typedef unsigned __int128 u128;
 

@@ -69,23 +69,22 @@ int th_start(struct progrun *run, const struct program_options *options,
 	int r;
 
 	*run = (struct progrun){
-		.engine = ENGINE_INIT,
-		.program = PROGRAM_INIT,
+		.bank = BANK_INIT,
+		.stub = STUB_INIT,
 		.prelude_fd = -1,
 		.array_fd = -1,
 	};
 	r = natra_open(&run->n, NULL);
 	if (r == 0)
-		r = engine_load(run->n, options, SLOTS, &run->engine);
+		r = bank_load(run->n, options, SLOTS, &run->bank);
 	if (r == 0)
-		r = engine_take_slot(run->n, &run->engine, SLOT, 1, limits);
+		r = bank_take_slot(run->n, &run->bank, SLOT, 1, limits);
 	if (r == 0)
-		r = program_load_stub(run->n, options->kind,
-				      run->engine.programs_fd, SLOT,
-				      &run->program);
+		r = stub_load(run->n, options->kind, run->bank.programs_fd,
+			      SLOT, &run->stub);
 	run->slot = (struct slot){
-		.config_fd = run->engine.configs_fd,
-		.state_fd = run->engine.states_fd,
+		.config_fd = run->bank.configs_fd,
+		.state_fd = run->bank.states_fd,
 		.index = SLOT,
 	};
 	return r;
@@ -114,8 +113,8 @@ struct progrun th_load_kind(enum program_kind kind,
 
 void th_close(struct progrun *run)
 {
-	program_close(&run->program);
-	engine_close(&run->engine);
+	stub_close(&run->stub);
+	bank_close(&run->bank);
 	cleanup_closep(&run->prelude_fd);
 	cleanup_closep(&run->array_fd);
 	natra_close(run->n);
@@ -170,7 +169,7 @@ void th_use_prelude(struct progrun *run)
 	run->prelude_fd = load_prelude(run->array_fd);
 	assert_true(run->prelude_fd >= 0);
 	assert_int_equal(bpf_map_update_elem(run->array_fd, &zero,
-					     &run->program.prog_fd, BPF_ANY),
+					     &run->stub.prog_fd, BPF_ANY),
 			 0);
 	run->through_prelude = true;
 }
@@ -235,7 +234,7 @@ int th_try_send(struct progrun *run, const struct packet *packet,
 	th_counters(run, &before);
 	ret->before_ns = th_now();
 	r = bpf_prog_test_run_opts(run->through_prelude ? run->prelude_fd
-							: run->program.prog_fd,
+							: run->stub.prog_fd,
 				   &opts);
 	ret->after_ns = th_now();
 	if (r < 0)

@@ -8,10 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine.h"
+#include "state/bank.h"
 #include "packet.h"
-#include "policy.h"
-#include "program.h"
+#include "policy/policy.h"
+#include "state/slot.h"
+#include "state/stub.h"
 
 #define TH_SKIP    77
 #define TH_MS      1000000ULL
@@ -21,9 +22,9 @@
 
 struct progrun {
 	struct natra *n;
-	struct engine engine; /* not pinned */
-	struct slot slot;     /* the engine's descriptors */
-	struct program program;
+	struct bank bank; /* not pinned */
+	struct slot slot; /* the descriptors of the bank */
+	struct stub stub;
 	/*
 	 * Sets what a test run cannot set and calls the program: the type of a
 	 * stamp from mark, a VLAN tag beside the packet from cb[0].
