@@ -100,8 +100,8 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 		n, struct_out(n, "ret_info", ret_info, &info, sizeof(info)));
 }
 
-int natra_subnets(struct natra *n, const char *id,
-		  int (*cb)(void *arg, const char *cidr), void *arg)
+int natra_foreach_subnet(struct natra *n, const char *id, natra_subnet_fn fn,
+			 void *arg)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_subnets struct subnets subnets = {0};
@@ -109,8 +109,8 @@ int natra_subnets(struct natra *n, const char *id,
 	int r;
 
 	r = require_id(n, id);
-	if (r == 0 && !cb)
-		r = natra_refuse(n, -EINVAL, "cb: missing");
+	if (r == 0 && !fn)
+		r = natra_refuse(n, -EINVAL, "fn: missing");
 	if (r == 0)
 		r = find_attached(n, id, &gen);
 	if (r < 0)
@@ -120,7 +120,7 @@ int natra_subnets(struct natra *n, const char *id,
 		return natra_refuse(n, r, "the subnets of '%s' are gone", id);
 	for (size_t i = 0; i < subnets.len && r == 0; i++) {
 		subnet_format(&subnets.list[i], text);
-		r = cb(arg, text);
+		r = fn(arg, text);
 	}
 	return natra_done(n, r);
 }
@@ -240,13 +240,13 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	r = require_id(n, id);
 	if (r == 0 && (!inout_len || (*inout_len && !ret_flows)))
 		r = natra_refuse(n, -EINVAL, "ret_flows, inout_len: missing");
-	if (r == 0 && (unsigned int)direction >= NATRA_DIR_MAX)
+	if (r == 0 && (unsigned int)direction >= NATRA_DIRECTION_MAX)
 		r = natra_refuse(n, -EINVAL, "direction: %u", direction);
 	if (r == 0)
 		r = find_attached(n, id, &gen);
 	if (r < 0)
 		return r;
-	if (direction == NATRA_INGRESS_DIR)
+	if (direction == NATRA_DIRECTION_INGRESS)
 		half = gen.meta.half[HALF_PACE].hook ? HALF_PACE : HALF_INGRESS;
 	if (!gen.meta.half[half].hook) {
 		*inout_len = 0;
@@ -378,20 +378,17 @@ static int read_attachments(struct attachments *all,
 }
 
 static int tell_of(struct natra *n, struct attachment *a,
-		   int (*cb)(void *arg, const struct natra_info *info),
-		   void *arg)
+		   natra_attachment_fn fn, void *arg)
 {
 	if (a->seat.exists < 0)
 		return natra_fail(n, a->seat.exists,
 				  "look for interface '%s' of '%s'",
 				  a->info.ifname, a->info.id);
 	a->info.interface_gone = a->seat.exists == 0;
-	return cb(arg, &a->info);
+	return fn(arg, &a->info);
 }
 
-int natra_foreach(struct natra *n,
-		  int (*cb)(void *arg, const struct natra_info *info),
-		  void *arg)
+int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 {
 	cleanup_netns_index struct netns_index *index = NULL;
 	struct attachments all = {.n = n};
@@ -399,11 +396,11 @@ int natra_foreach(struct natra *n,
 
 	if (!n)
 		return -EINVAL;
-	if (!cb)
-		return natra_refuse(n, -EINVAL, "cb: missing");
+	if (!fn)
+		return natra_refuse(n, -EINVAL, "fn: missing");
 	r = read_attachments(&all, &index);
 	for (size_t i = 0; i < all.len && r == 0; i++)
-		r = tell_of(n, &all.list[i], cb, arg);
+		r = tell_of(n, &all.list[i], fn, arg);
 	free(all.list);
 	return natra_done(n, r);
 }
