@@ -146,7 +146,7 @@ int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 		{"pace_limit_ns", p->pace_limit_ns, MAX_DELAY_NS},
 		{"fast_pass_share_percent", p->fast_pass_share_percent, 100},
 		{"fast_pass", p->fast_pass, NATRA_FAST_PASS_MAX - 1},
-		{"ingress_mode", p->ingress_mode, NATRA_INGRESS_MAX - 1},
+		{"ingress_mode", p->ingress_mode, NATRA_INGRESS_MODE_MAX - 1},
 		{"mode", p->mode, NATRA_MODE_MAX - 1},
 		{"edt", p->edt, NATRA_EDT_MAX - 1},
 	};
@@ -185,7 +185,7 @@ static uint64_t default_threshold(const struct natra_policy *p)
  */
 static uint64_t default_ingress_burst_ns(const struct natra_policy *p)
 {
-	return p->ingress_mode == NATRA_INGRESS_PACE &&
+	return p->ingress_mode == NATRA_INGRESS_MODE_PACE &&
 			       p->pace_limit_ns < DEFAULT_BURST_NS
 		       ? p->pace_limit_ns
 		       : DEFAULT_BURST_NS;
@@ -309,7 +309,7 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
 	} else {
 		l.delay_limit_ns = ECN_LIMIT_NS;
 	}
-	if (half == HALF_INGRESS && p.ingress_mode == NATRA_INGRESS_PACE)
+	if (half == HALF_INGRESS && p.ingress_mode == NATRA_INGRESS_MODE_PACE)
 		loosen_backstop(&l, p.pace_limit_ns);
 	l.leave_units = l.enter_units / LEAVE_DIVISOR;
 	if (!l.leave_units)

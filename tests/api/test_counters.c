@@ -170,19 +170,22 @@ static void top_has_each_flow_and_most_bytes_first(void **state)
 	(void)send_udp(1002, 2002, NOT_ECT, 100, 9);
 	from = send_udp(1003, 2003, NOT_ECT, 100, 4);
 	(void)usleep(50000);
-	assert_int_equal(KEPT(natra_top(n, ID, NATRA_INGRESS_DIR, flows, &len)),
-			 0);
+	assert_int_equal(
+		KEPT(natra_top(n, ID, NATRA_DIRECTION_INGRESS, flows, &len)),
+		0);
 	assert_int_equal(len, 3);
 	is_flow(&flows[0], from, 1002, 2002, 9);
 	is_flow(&flows[1], from, 1003, 2003, 4);
 	is_flow(&flows[2], from, 1001, 2001, 2);
 	len = 1;
-	assert_int_equal(natra_top(n, ID, NATRA_INGRESS_DIR, flows, &len), 0);
+	assert_int_equal(natra_top(n, ID, NATRA_DIRECTION_INGRESS, flows, &len),
+			 0);
 	assert_int_equal(len, 1);
 	is_flow(&flows[0], from, 1002, 2002, 9);
 	/* The pod has sent nothing, because nobody answers a broadcast. */
 	len = 8;
-	assert_int_equal(natra_top(n, ID, NATRA_EGRESS_DIR, flows, &len), 0);
+	assert_int_equal(natra_top(n, ID, NATRA_DIRECTION_EGRESS, flows, &len),
+			 0);
 	assert_int_equal(len, 0);
 }
 

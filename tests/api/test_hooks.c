@@ -58,16 +58,16 @@ static void add_clsact_other(void)
 
 /* The programs on the pod's egress, in the order in which they run. */
 struct chain {
-	struct natra_hook_entry entry[4];
+	struct natra_neighbour entry[4];
 	bool is_other[4];
 	size_t len;
 };
 
-static int note(void *arg, const struct natra_hook_entry *entry)
+static int note(void *arg, const struct natra_neighbour *entry)
 {
 	struct chain *chain = arg;
 
-	if (entry->direction != NATRA_EGRESS_DIR)
+	if (entry->direction != NATRA_DIRECTION_EGRESS)
 		return 0;
 	assert_true(chain->len < 4);
 	assert_int_equal(entry->position, chain->len);
@@ -80,7 +80,7 @@ static struct chain chain_now(void)
 {
 	struct chain chain = {.len = 0};
 
-	assert_int_equal(KEPT(natra_neighbours(n, ID, note, &chain)), 0);
+	assert_int_equal(KEPT(natra_foreach_neighbour(n, ID, note, &chain)), 0);
 	assert_int_equal(chain.len, 2);
 	return chain;
 }

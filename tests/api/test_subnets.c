@@ -69,7 +69,8 @@ static void what_was_given_is_told(void **state)
 	struct natra_info info;
 
 	(void)state;
-	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), -ENOENT);
+	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)),
+			 -ENOENT);
 	says(n, ID, NULL);
 	assert_int_equal(attach(&policy), 0);
 	info = query();
@@ -77,15 +78,15 @@ static void what_was_given_is_told(void **state)
 	assert_int_equal(info.policy.unshaped_subnets_len, 0);
 	assert_null(info.policy.shaped_subnets);
 	assert_null(info.effective.shaped_subnets);
-	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), 0);
+	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)), 0);
 	assert_int_equal(blocks.len, 2);
 	assert_string_equal(blocks.text[0], "10.0.0.0/8");
 	assert_string_equal(blocks.text[1], "2001:db8::/32");
 	blocks = (struct blocks){.result = 9};
-	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), 9);
+	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)), 9);
 	assert_int_equal(blocks.len, 1);
-	assert_int_equal(natra_subnets(n, ID, NULL, NULL), -EINVAL);
-	says(n, "cb", NULL);
+	assert_int_equal(natra_foreach_subnet(n, ID, NULL, NULL), -EINVAL);
+	says(n, "fn", NULL);
 }
 
 static void none_is_an_empty_walk(void **state)
@@ -95,7 +96,7 @@ static void none_is_an_empty_walk(void **state)
 
 	(void)state;
 	assert_int_equal(attach(&policy), 0);
-	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), 0);
+	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)), 0);
 	assert_int_equal(blocks.len, 0);
 }
 
@@ -164,7 +165,7 @@ static void configure_keeps_them(void **state)
 	info = query();
 	assert_true(info.egress_prog_id != 0);
 	assert_int_equal(info.policy.unshaped_subnets_len, 2);
-	assert_int_equal(natra_subnets(n, ID, note, &blocks), 0);
+	assert_int_equal(natra_foreach_subnet(n, ID, note, &blocks), 0);
 	assert_int_equal(blocks.len, 2);
 	assert_string_equal(blocks.text[1], "2001:db8::/32");
 
@@ -217,7 +218,8 @@ static void check_misses_the_pin(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
 	says(n, "subnets", NULL);
-	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), -ENOENT);
+	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)),
+			 -ENOENT);
 	says(n, "subnets", ID);
 	/* Attaching again mends it. */
 	assert_int_equal(attach(&policy), 0);

@@ -24,7 +24,7 @@ int info_list_read(struct natra *n, struct info_list *ret_list)
 	struct info_list list = {0};
 	int r;
 
-	r = natra_foreach(n, append, &list);
+	r = natra_foreach_attachment(n, append, &list);
 	if (r < 0) {
 		info_list_free(&list);
 		return r;
