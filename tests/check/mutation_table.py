@@ -426,8 +426,8 @@ CNI = [
     one("redirect-alone-stays", "cni/cmd_add.c",
         "(!left.tbf && !left.ingress_redirect)", "!left.tbf",
         "unit-cni-command"),
-    one("depth-without-a-bound", "cni/scan.c",
-        "if (depth >= SCAN_DEPTH_MAX)", "if (depth < 0)", "unit-cni-conf"),
+    one("depth-without-a-bound", "cni/json.c",
+        "if (depth >= JSON_DEPTH_MAX)", "if (depth < 0)", "unit-cni-conf"),
     one("leftovers-always-removed", "cni/cmd_add.c",
         "r = settings->replace_bandwidth ? ", "r = settings ? ",
         "unit-cni-command"),
@@ -451,7 +451,7 @@ CNI = [
     one("check-forgives-all", "cni/cmd_check.c",
         "natra_query(call->n, call->id, &info) == 0 && info.unshaped",
         "natra_query(call->n, call->id, &info) == 0", "unit-cni-command"),
-    one("status-has-another-code", "cni/cmd_status.c",
+    one("status-has-another-code", "cni/cmd_check.c",
         "CNI_NOT_AVAILABLE", "CNI_BAD_CONFIG", "unit-cni-command"),
 ]
 

@@ -2,11 +2,10 @@
 #include <stdlib.h>
 
 #include "cli.h"
-#include "hooks.h"
 #include "info.h"
 #include "limits.h"
 #include "json.h"
-#include "leftovers.h"
+#include "neighbours.h"
 #include "output.h"
 
 /* The work is done: that it cannot be told of is no failure of it. */

@@ -94,11 +94,6 @@ const char *opts_metavar(enum opt_id id)
 	return table[id].metavar;
 }
 
-char opts_key(enum opt_id id)
-{
-	return table[id].key;
-}
-
 void opts_help(uint64_t options)
 {
 	const int column = 34;
@@ -147,5 +142,220 @@ int opts_check_text(const char *name, const char *value, uint32_t max)
 		return usage_error(name, value, "is empty");
 	if (strlen(value) > max)
 		return usage_error(name, value, "is longer than %u bytes", max);
+	return 0;
+}
+
+/* What is left of the command line. */
+struct words {
+	int argc;
+	char **argv;
+	int next;
+};
+
+static int add_subnet(struct opts *opts, enum opt_id id, const char *value)
+{
+	enum opt_id other = id == OPT_SHAPED_SUBNET ? OPT_UNSHAPED_SUBNET
+						    : OPT_SHAPED_SUBNET;
+
+	if (opts->value[other])
+		return usage_error(opts_name(id), value,
+				   "cannot stand beside %s", opts_name(other));
+	if (opts->subnets_len == OPTS_SUBNETS_MAX)
+		return usage_error(opts_name(id), value,
+				   "is one more than the limit of %d",
+				   OPTS_SUBNETS_MAX);
+	opts->subnets[opts->subnets_len++] = value;
+	return 0;
+}
+
+static int add_conf(struct opts *opts, const char *value)
+{
+	if (opts->conf_len == OPTS_CONF_MAX)
+		return usage_error(opts_name(OPT_CONF), value,
+				   "is one more than the limit of %d",
+				   OPTS_CONF_MAX);
+	opts->conf[opts->conf_len++] = value;
+	return 0;
+}
+
+static int store(struct opts *opts, const struct opts_spec *spec,
+		 enum opt_id id, const char *value)
+{
+	if (!(spec->options & OPT_BIT(id)))
+		return usage_error(opts_name(id), NULL, "not an option of '%s'",
+				   spec->name);
+	if (id == OPT_VERBOSE)
+		opts->verbosity++;
+	if (id == OPT_SHAPED_SUBNET || id == OPT_UNSHAPED_SUBNET) {
+		int r = add_subnet(opts, id, value);
+
+		if (r)
+			return r;
+	}
+	if (id == OPT_CONF) {
+		int r = add_conf(opts, value);
+
+		if (r)
+			return r;
+	}
+	opts->value[id] = value;
+	return 0;
+}
+
+/* `inline_value` is what was written in the same word, NULL if nothing. */
+static int take_value(struct opts *opts, const struct opts_spec *spec,
+		      struct words *w, enum opt_id id, const char *inline_value)
+{
+	if (!inline_value) {
+		if (w->next == w->argc)
+			return usage_error(opts_name(id), NULL,
+					   "needs a value (%s)",
+					   opts_metavar(id));
+		inline_value = w->argv[w->next++];
+	}
+	return store(opts, spec, id, inline_value);
+}
+
+/* Finds an option by its name. Two commands may have different options of the
+ * same name, so one that this command accepts is preferred. */
+static int find_name(const struct opts_spec *spec, const char *word, size_t len)
+{
+	int found = OPT_MAX;
+
+	for (int id = 0; id < OPT_MAX; id++) {
+		const char *name = opts_name(id);
+
+		if (strlen(name) == len && strncmp(name, word, len) == 0 &&
+		    (found == OPT_MAX || spec->options & OPT_BIT(id)))
+			found = id;
+	}
+	return found;
+}
+
+static int take_long(struct opts *opts, const struct opts_spec *spec,
+		     struct words *w)
+{
+	const char *word = w->argv[w->next++];
+	size_t len = strcspn(word, "=");
+	const char *value = word[len] ? word + len + 1 : NULL;
+
+	int id = find_name(spec, word, len);
+
+	if (id == OPT_MAX)
+		return usage_error(word, NULL, "unknown option");
+	if (opts_metavar(id))
+		return take_value(opts, spec, w, id, value);
+	if (value)
+		return usage_error(opts_name(id), value,
+				   "is not expected here");
+	return store(opts, spec, id, "");
+}
+
+static int find_key(char key)
+{
+	for (int id = 0; id < OPT_MAX; id++) {
+		if (table[id].key == key)
+			return id;
+	}
+	return OPT_MAX;
+}
+
+static int take_short(struct opts *opts, const struct opts_spec *spec,
+		      struct words *w)
+{
+	const char *word = w->argv[w->next++];
+
+	for (const char *key = word + 1; *key; key++) {
+		int r, id = find_key(*key);
+
+		if (id == OPT_MAX)
+			/* cppcheck-suppress varFuncNullUB ; not a variadic one */
+			return usage_error((const char[]){'-', *key, '\0'},
+					   NULL, "unknown option");
+		if (opts_metavar(id))
+			return take_value(opts, spec, w, id,
+					  key[1] ? key + 1 : NULL);
+		r = store(opts, spec, id, "");
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static bool is_option(const char *word)
+{
+	return word[0] == '-' && word[1] != '\0';
+}
+
+static int take_option(struct opts *opts, const struct opts_spec *spec,
+		       struct words *w)
+{
+	if (w->argv[w->next][1] == '-')
+		return take_long(opts, spec, w);
+	return take_short(opts, spec, w);
+}
+
+int opts_parse_global(struct opts *opts, int argc, char **argv, int *ret_next)
+{
+	static const struct opts_spec spec = {
+		.name = "natractl",
+		.options = OPTS_GLOBAL | OPT_BIT(OPT_VERSION),
+	};
+	struct words w = {.argc = argc, .argv = argv, .next = 1};
+
+	while (w.next < argc && is_option(argv[w.next])) {
+		int r;
+
+		if (strcmp(argv[w.next], "--") == 0) {
+			w.next++;
+			break;
+		}
+		r = take_option(opts, &spec, &w);
+		if (r)
+			return r;
+	}
+	*ret_next = w.next;
+	return 0;
+}
+
+static int take_arg(struct opts *opts, const struct opts_spec *spec,
+		    struct words *w)
+{
+	const char *word = w->argv[w->next++];
+
+	if (!spec->arg || opts->args_len == OPTS_ARGS_MAX ||
+	    (opts->arg && !strstr(spec->arg, "...")))
+		return usage_error(spec->name, word,
+				   "is one argument too many");
+	opts->args[opts->args_len++] = word;
+	opts->arg = opts->args[0];
+	return 0;
+}
+
+int opts_parse(struct opts *opts, const struct opts_spec *spec, int argc,
+	       char **argv)
+{
+	struct words w = {.argc = argc, .argv = argv};
+	bool only_args = false;
+
+	while (w.next < argc) {
+		int r = 0;
+
+		if (only_args || !is_option(argv[w.next])) {
+			r = take_arg(opts, spec, &w);
+		} else if (strcmp(argv[w.next], "--") == 0) {
+			only_args = true;
+			w.next++;
+		} else {
+			r = take_option(opts, spec, &w);
+		}
+		if (r)
+			return r;
+	}
+	if (opts->value[OPT_HELP])
+		return 0;
+	if (spec->arg && !spec->arg_optional && !opts->arg)
+		return usage_error(spec->name, NULL, "%s is missing",
+				   spec->arg);
 	return 0;
 }

@@ -97,8 +97,6 @@ void opts_help(uint64_t options);
 const char *opts_name(enum opt_id id);
 /* NULL: a flag. */
 const char *opts_metavar(enum opt_id id);
-/* Its letter, 0 if it has none. */
-char opts_key(enum opt_id id);
 
 /* A decimal number without sign, from 1 to `max`. */
 int opts_number(const struct opts *opts, enum opt_id id, uint32_t max,
