@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "../../src/policy/fields.h"
 #include "keys.h"
 #include "install.h"
 #include "text.h"
@@ -12,10 +13,17 @@
 #define CONF_NAME(key, read) #key,
 #define LIMIT_NAME(key)      #key,
 
+/* Beside these there are the keys of policy_fields. */
 static const char *const keys[] = {CONF_KEYS(CONF_NAME) LIMIT_KEYS(LIMIT_NAME)};
 
 const char *install_conf_key(const char *key)
 {
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const char *known = policy_fields[i].key;
+
+		if (known && strcasecmp(known, key) == 0)
+			return known;
+	}
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		if (strcasecmp(keys[i], key) == 0)
 			return keys[i];

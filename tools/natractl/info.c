@@ -195,24 +195,16 @@ static void add_policy(cJSON *parent, const char *key,
 {
 	cJSON *o = cJSON_AddObjectToObject(parent, key);
 
-	json_add_u64(o, "ingress_rate_bits_per_sec",
-		     p->ingress_rate_bits_per_sec);
-	json_add_u64(o, "egress_rate_bits_per_sec",
-		     p->egress_rate_bits_per_sec);
-	json_add_u64(o, "ingress_burst_bytes", p->ingress_burst_bytes);
-	json_add_u64(o, "egress_burst_bytes", p->egress_burst_bytes);
-	json_add_u64(o, "heavy_hitter_threshold_bytes",
-		     p->heavy_hitter_threshold_bytes);
-	json_add_u64(o, "horizon_ns", p->horizon_ns);
-	json_add_u64(o, "pace_limit_ns", p->pace_limit_ns);
-	json_add_u64(o, "fast_pass_share_percent", p->fast_pass_share_percent);
-	json_add_u64(o, "sketch_width", p->sketch_width);
-	json_add_text(o, "fast_pass",
-		      known(natra_fast_pass_name(p->fast_pass)));
-	json_add_text(o, "ingress_mode",
-		      known(natra_ingress_mode_name(p->ingress_mode)));
-	json_add_text(o, "mode", known(natra_mode_name(p->mode)));
-	json_add_text(o, "edt", known(natra_edt_name(p->edt)));
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+		uint64_t value = policy_field_get(field, p);
+
+		if (policy_field_word(field, 0))
+			json_add_text(o, field->name,
+				      known(policy_field_word(field, value)));
+		else
+			json_add_u64(o, field->name, value);
+	}
 }
 
 static int add_subnet(void *arg, const char *cidr)

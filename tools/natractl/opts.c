@@ -6,12 +6,15 @@
 
 #include "output.h"
 
-static const struct {
+struct option {
 	const char *name;
 	char key;
 	const char *metavar; /* NULL: a flag */
 	const char *help;
-} table[OPT_MAX] = {
+};
+
+/* The options that set a field of the policy stand in policy_fields. */
+static const struct option table[OPT_MAX] = {
 	[OPT_HELP] = {"--help", 'h', NULL, "show this help"},
 	[OPT_VERSION] = {"--version", 0, NULL, "show the version"},
 	[OPT_JSON] = {"--json", 'j', NULL, "print JSON"},
@@ -23,34 +26,6 @@ static const struct {
 	[OPT_ID] = {"--id", 0, "ID", "default: <netns inode>-<IFNAME>"},
 	[OPT_NETWORK] = {"--network", 0, "NAME", "CNI network it belongs to"},
 	[OPT_LABEL] = {"--label", 0, "TEXT", "free text shown by list"},
-	[OPT_INGRESS] = {"--ingress", 0, "RATE",
-			 "limit into the pod, bit/s: 10M, 1.5G, unlimited"},
-	[OPT_EGRESS] = {"--egress", 0, "RATE", "limit out of the pod"},
-	[OPT_INGRESS_BURST] = {"--ingress-burst", 0, "SIZE",
-			       "bytes (0.5 s of the rate)"},
-	[OPT_EGRESS_BURST] = {"--egress-burst", 0, "SIZE",
-			      "bytes (0.5 s of the rate)"},
-	[OPT_HEAVY_HITTER_THRESHOLD] =
-		{"--heavy-hitter-threshold", 0, "SIZE",
-		 "bytes from which a flow is heavy (0.1 s of the rate)"},
-	[OPT_HORIZON] = {"--horizon", 0, "TIME",
-			 "longest delay of pacing, then drop (2s)"},
-	[OPT_FAST_PASS] = {"--fast-pass", 0, "free|charged|off",
-			   "small flows pass at once (free)"},
-	[OPT_FAST_PASS_SHARE] = {"--fast-pass-share", 0, "PERCENT",
-				 "their share of the rate if charged (80)"},
-	[OPT_MODE] = {"--mode", 0,
-		      "auto|tcx-podside|clsact-podside|tcx-hostside|"
-		      "clsact-hostside",
-		      "where the programs sit (auto)"},
-	[OPT_EDT] = {"--edt", 0, "auto|on|off",
-		     "pace egress by departure times and fq (auto)"},
-	[OPT_INGRESS_MODE] = {"--ingress-mode", 0, "police|pace",
-			      "mark and drop, or hold in fq (police)"},
-	[OPT_PACE_LIMIT] = {"--pace-limit", 0, "TIME",
-			    "longest delay of ingress pacing (50ms)"},
-	[OPT_SKETCH_WIDTH] = {"--sketch-width", 0, "N",
-			      "cells per row, power of two (2048)"},
 	[OPT_SHAPED_SUBNET] = {"--shaped-subnet", 0, "CIDR",
 			       "limit these peers only (repeatable)"},
 	[OPT_UNSHAPED_SUBNET] = {"--unshaped-subnet", 0, "CIDR",
@@ -84,14 +59,30 @@ static const struct {
 		       "remove the plugin even if pods need it"},
 };
 
+const struct policy_field *opts_field(enum opt_id id)
+{
+	return id >= OPT_POLICY && id < OPT_SHAPED_SUBNET
+		       ? &policy_fields[id - OPT_POLICY]
+		       : NULL;
+}
+
+static struct option option(enum opt_id id)
+{
+	const struct policy_field *field = opts_field(id);
+
+	return field ? (struct option){field->option, 0, field->form,
+				       field->help}
+		     : table[id];
+}
+
 const char *opts_name(enum opt_id id)
 {
-	return table[id].name;
+	return option(id).name;
 }
 
 const char *opts_metavar(enum opt_id id)
 {
-	return table[id].metavar;
+	return option(id).metavar;
 }
 
 void opts_help(uint64_t options)
@@ -99,20 +90,21 @@ void opts_help(uint64_t options)
 	const int column = 34;
 
 	for (int id = 0; id < OPT_MAX; id++) {
+		const struct option o = option(id);
 		int width;
 
 		if (!(options & OPT_BIT(id)))
 			continue;
-		width = printf("  %s", table[id].name);
-		if (table[id].key && table[id].name[1] == '-')
-			width += printf(", -%c", table[id].key);
-		if (table[id].metavar)
-			width += printf(" %s", table[id].metavar);
+		width = printf("  %s", o.name);
+		if (o.key && o.name[1] == '-')
+			width += printf(", -%c", o.key);
+		if (o.metavar)
+			width += printf(" %s", o.metavar);
 		if (width >= column) {
 			putchar('\n');
 			width = 0;
 		}
-		printf("%*s%s\n", column - width, "", table[id].help);
+		printf("%*s%s\n", column - width, "", o.help);
 	}
 }
 
