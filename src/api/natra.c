@@ -197,7 +197,7 @@ static void drop_unused(struct natra *n)
 	(void)str_copy(n->error, sizeof(n->error), error);
 }
 
-static int warn_before_ours(void *arg, const struct natra_hook_entry *entry)
+static int warn_before_ours(void *arg, const struct natra_neighbour *entry)
 {
 	if (entry->is_before_ours)
 		log_line(
@@ -215,7 +215,7 @@ static void warn_of_others(struct natra *n, const struct order *o,
 {
 	leftovers_warn(n, &o->scene.pod, o->netns_fd);
 	if (o->scene.others || meta->host.ifindex)
-		(void)natra_neighbours(n, o->id, warn_before_ours, n);
+		(void)natra_foreach_neighbour(n, o->id, warn_before_ours, n);
 }
 
 int natra_attach(struct natra *n, const struct natra_target *target,
@@ -550,22 +550,21 @@ int natra_check(struct natra *n, const char *id,
 	return finish(n, 0);
 }
 
-int natra_neighbours(struct natra *n, const char *id,
-		     int (*cb)(void *arg, const struct natra_hook_entry *entry),
-		     void *arg)
+int natra_foreach_neighbour(struct natra *n, const char *id,
+			    natra_neighbour_fn fn, void *arg)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	int r;
 
 	r = require_id(n, id);
-	if (r == 0 && !cb)
-		r = refuse(n, -EINVAL, "cb: missing");
+	if (r == 0 && !fn)
+		r = refuse(n, -EINVAL, "fn: missing");
 	if (r < 0)
 		return r;
 	r = pin_find(n, id, &gen);
 	if (r == -ENOENT)
 		return not_attached(n, id);
-	return r < 0 ? r : finish(n, check_neighbours(n, &gen, cb, arg));
+	return r < 0 ? r : finish(n, check_neighbours(n, &gen, fn, arg));
 }
 
 int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)

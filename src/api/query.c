@@ -110,8 +110,8 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 		      struct_out(n, "ret_info", ret_info, &info, sizeof(info)));
 }
 
-int natra_subnets(struct natra *n, const char *id,
-		  int (*cb)(void *arg, const char *cidr), void *arg)
+int natra_foreach_subnet(struct natra *n, const char *id, natra_subnet_fn fn,
+			 void *arg)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_subnets struct subnets subnets = {0};
@@ -119,8 +119,8 @@ int natra_subnets(struct natra *n, const char *id,
 	int r;
 
 	r = require_id(n, id);
-	if (r == 0 && !cb)
-		r = refuse(n, -EINVAL, "cb: missing");
+	if (r == 0 && !fn)
+		r = refuse(n, -EINVAL, "fn: missing");
 	if (r == 0)
 		r = find_attached(n, id, &gen);
 	if (r < 0)
@@ -130,7 +130,7 @@ int natra_subnets(struct natra *n, const char *id,
 		return refuse(n, r, "the subnets of '%s' are gone", id);
 	for (size_t i = 0; i < subnets.len && r == 0; i++) {
 		subnet_format(&subnets.list[i], text);
-		r = cb(arg, text);
+		r = fn(arg, text);
 	}
 	return finish(n, r);
 }
@@ -250,13 +250,13 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	r = require_id(n, id);
 	if (r == 0 && (!inout_len || (*inout_len && !ret_flows)))
 		r = refuse(n, -EINVAL, "ret_flows, inout_len: missing");
-	if (r == 0 && (unsigned int)direction >= NATRA_DIR_MAX)
+	if (r == 0 && (unsigned int)direction >= NATRA_DIRECTION_MAX)
 		r = refuse(n, -EINVAL, "direction: %u", direction);
 	if (r == 0)
 		r = find_attached(n, id, &gen);
 	if (r < 0)
 		return r;
-	if (direction == NATRA_INGRESS_DIR)
+	if (direction == NATRA_DIRECTION_INGRESS)
 		half = gen.meta.half[HALF_PACE].hook ? HALF_PACE : HALF_INGRESS;
 	if (!gen.meta.half[half].hook) {
 		*inout_len = 0;
@@ -388,20 +388,17 @@ static int read_attachments(struct attachments *all,
 }
 
 static int tell_of(struct natra *n, struct attachment *a,
-		   int (*cb)(void *arg, const struct natra_info *info),
-		   void *arg)
+		   natra_attachment_fn fn, void *arg)
 {
 	if (a->seat.exists < 0)
 		return fail_errno(n, a->seat.exists,
 				  "look for interface '%s' of '%s'",
 				  a->info.ifname, a->info.id);
 	a->info.interface_gone = a->seat.exists == 0;
-	return cb(arg, &a->info);
+	return fn(arg, &a->info);
 }
 
-int natra_foreach(struct natra *n,
-		  int (*cb)(void *arg, const struct natra_info *info),
-		  void *arg)
+int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 {
 	cleanup_netns_index struct netns_index *index = NULL;
 	struct attachments all = {.n = n};
@@ -409,11 +406,11 @@ int natra_foreach(struct natra *n,
 
 	if (!n)
 		return -EINVAL;
-	if (!cb)
-		return refuse(n, -EINVAL, "cb: missing");
+	if (!fn)
+		return refuse(n, -EINVAL, "fn: missing");
 	r = read_attachments(&all, &index);
 	for (size_t i = 0; i < all.len && r == 0; i++)
-		r = tell_of(n, &all.list[i], cb, arg);
+		r = tell_of(n, &all.list[i], fn, arg);
 	free(all.list);
 	return finish(n, r);
 }

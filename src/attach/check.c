@@ -303,7 +303,7 @@ int check_exists(struct natra *n, const struct pin_gen *gen)
 }
 
 struct entry {
-	struct natra_hook_entry e;
+	struct natra_neighbour e;
 	char name[16];
 	char ifname[16];
 };
@@ -346,7 +346,7 @@ static void note_order(struct entries *entries, size_t first)
 	bool is_before = false;
 
 	for (size_t i = entries->len; i-- > first;) {
-		struct natra_hook_entry *e = &entries->list[i].e;
+		struct natra_neighbour *e = &entries->list[i].e;
 
 		e->is_before_ours = is_before && !e->is_ours;
 		is_before = is_before || e->is_ours;
@@ -361,9 +361,10 @@ static int list_hook(const struct site *site, struct netlink *nl, bool ingress)
 	int r;
 
 	entries->common = (struct entry){
-		.e.sz = sizeof(struct natra_hook_entry),
-		.e.direction = ingress == site->on_host ? NATRA_EGRESS_DIR
-							: NATRA_INGRESS_DIR,
+		.e.sz = sizeof(struct natra_neighbour),
+		.e.direction = ingress == site->on_host
+				       ? NATRA_DIRECTION_EGRESS
+				       : NATRA_DIRECTION_INGRESS,
 		.e.hook = "tcx",
 		.e.hook_is_ingress = ingress,
 	};
@@ -393,8 +394,7 @@ static int list_site(void *arg)
 }
 
 int check_neighbours(struct natra *n, const struct pin_gen *gen,
-		     int (*cb)(void *arg, const struct natra_hook_entry *entry),
-		     void *arg)
+		     natra_neighbour_fn fn, void *arg)
 {
 	struct entries entries = {0};
 	int r = 0;
@@ -418,7 +418,7 @@ int check_neighbours(struct natra *n, const struct pin_gen *gen,
 	for (size_t i = 0; i < entries.len && r == 0; i++) {
 		entries.list[i].e.prog_name = entries.list[i].name;
 		entries.list[i].e.ifname = entries.list[i].ifname;
-		r = cb(arg, &entries.list[i].e);
+		r = fn(arg, &entries.list[i].e);
 	}
 	free(entries.list);
 	if (r == -ENOMEM)

@@ -33,9 +33,8 @@ int check_exists(struct natra *n, const struct pin_gen *gen);
 int check_has_link(struct natra *n, const struct pin_gen *gen);
 struct netns_seat check_seat(const struct pin_gen *gen);
 
-/* Every program on the hooks in use, see natra_neighbours. */
+/* Every program on the hooks in use, see natra_foreach_neighbour. */
 int check_neighbours(struct natra *n, const struct pin_gen *gen,
-		     int (*cb)(void *arg, const struct natra_hook_entry *entry),
-		     void *arg);
+		     natra_neighbour_fn fn, void *arg);
 
 #endif

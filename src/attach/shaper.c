@@ -44,7 +44,7 @@ static bool is_tcx(enum natra_mode mode)
 
 static bool paces_ingress(const struct natra_policy *policy)
 {
-	return policy->ingress_mode == NATRA_INGRESS_PACE &&
+	return policy->ingress_mode == NATRA_INGRESS_MODE_PACE &&
 	       policy->ingress_rate_bits_per_sec;
 }
 

@@ -26,9 +26,9 @@ static const char *const fast_pass_names[NATRA_FAST_PASS_MAX] = {
 	[NATRA_FAST_PASS_OFF] = "off",
 };
 
-static const char *const ingress_mode_names[NATRA_INGRESS_MAX] = {
-	[NATRA_INGRESS_POLICE] = "police",
-	[NATRA_INGRESS_PACE] = "pace",
+static const char *const ingress_mode_names[NATRA_INGRESS_MODE_MAX] = {
+	[NATRA_INGRESS_MODE_POLICE] = "police",
+	[NATRA_INGRESS_MODE_PACE] = "pace",
 };
 
 static const char *name_of(const char *const *names, unsigned int len,
@@ -64,7 +64,8 @@ const char *natra_fast_pass_name(enum natra_fast_pass fast_pass)
 
 const char *natra_ingress_mode_name(enum natra_ingress_mode ingress_mode)
 {
-	return name_of(ingress_mode_names, NATRA_INGRESS_MAX, ingress_mode);
+	return name_of(ingress_mode_names, NATRA_INGRESS_MODE_MAX,
+		       ingress_mode);
 }
 
 int natra_parse_mode(const char *text, enum natra_mode *ret_mode)
@@ -100,7 +101,7 @@ int natra_parse_fast_pass(const char *text, enum natra_fast_pass *ret_fast_pass)
 int natra_parse_ingress_mode(const char *text,
 			     enum natra_ingress_mode *ret_ingress_mode)
 {
-	int r = value_of(ingress_mode_names, NATRA_INGRESS_MAX, text);
+	int r = value_of(ingress_mode_names, NATRA_INGRESS_MODE_MAX, text);
 
 	if (r < 0 || !ret_ingress_mode)
 		return -EINVAL;

@@ -6,26 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy/fields.h"
 #include "policy/subnets.h"
 #include "util/str.h"
 
 __extension__ typedef unsigned __int128 u128;
 
-#define BITS_PER_BYTE             8
-#define NS_PER_SEC                1000000000ULL
-#define NS_PER_MS                 1000000ULL
-#define DEFAULT_BURST_NS          (NS_PER_SEC / 2)
-#define DEFAULT_THRESHOLD_NS      (NS_PER_SEC / 10)
-#define DEFAULT_HORIZON_NS        (2 * NS_PER_SEC)
-#define DEFAULT_PACE_LIMIT_NS     (50 * NS_PER_MS)
-#define DEFAULT_FAST_PASS_PERCENT 80
+#define BITS_PER_BYTE        8
+#define NS_PER_SEC           1000000000ULL
+#define NS_PER_MS            1000000ULL
+#define DEFAULT_BURST_NS     (NS_PER_SEC / 2)
+#define DEFAULT_THRESHOLD_NS (NS_PER_SEC / 10)
 /* Of a GSO packet where egress is paced: 16 streams, two packets each, are then in
  * the horizon. */
-#define GSO_NS                    (NS_PER_SEC / 20)
-#define GSO_MAX_BYTES             65536
-#define SEGMENT_BYTES             1514             /* of TCP, on the wire */
-#define GSO_LEAST_SEGS            2                /* as TCP's own least */
-#define MAX_DELAY_NS              (9 * NS_PER_SEC) /* fq's horizon is 10 s */
+#define GSO_NS               (NS_PER_SEC / 20)
+#define GSO_MAX_BYTES        65536
+#define SEGMENT_BYTES        1514 /* of TCP, on the wire */
+#define GSO_LEAST_SEGS       2    /* as TCP's own least */
 
 /* How far marks may overdraw the bucket where nothing can be delayed. */
 #define ECN_LIMIT_NS (100 * NS_PER_MS)
@@ -43,6 +40,10 @@ __extension__ typedef unsigned __int128 u128;
 /* The multiplier of 1 bit/s, in ns for a byte; see natra_cost_ns. */
 #define MAX_MULT  (BITS_PER_BYTE * NS_PER_SEC)
 #define MAX_SHIFT 58
+
+_Static_assert(POLICY_CELLS_MAX == NATRA_SKETCH_WIDTH_MAX, "one maximum");
+_Static_assert(POLICY_CELLS_STANDARD == NATRA_SKETCH_WIDTH_DEFAULT,
+	       "one default");
 
 /* Returns the bytes that a rate sends in a time; at least 1 if the rate is not
  * 0, because 0 bytes stand for a default. */
@@ -138,18 +139,6 @@ static int check_subnets(const struct natra_policy *p, char *ret_error,
 
 int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 {
-	const struct {
-		const char *name;
-		uint64_t value, max;
-	} ranges[] = {
-		{"horizon_ns", p->horizon_ns, MAX_DELAY_NS},
-		{"pace_limit_ns", p->pace_limit_ns, MAX_DELAY_NS},
-		{"fast_pass_share_percent", p->fast_pass_share_percent, 100},
-		{"fast_pass", p->fast_pass, NATRA_FAST_PASS_MAX - 1},
-		{"ingress_mode", p->ingress_mode, NATRA_INGRESS_MAX - 1},
-		{"mode", p->mode, NATRA_MODE_MAX - 1},
-		{"edt", p->edt, NATRA_EDT_MAX - 1},
-	};
 	int r;
 
 	r = check_direction("ingress", p->ingress_rate_bits_per_sec,
@@ -160,13 +149,11 @@ int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 			    p->egress_burst_bytes, ret_error, size);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		r = check_range(ranges[i].name, ranges[i].value, ranges[i].max,
-				ret_error, size);
-		if (r < 0)
-			return r;
-	}
 	r = check_width(p->sketch_width, ret_error, size);
+	for (size_t i = 0; r == 0 && i < POLICY_FIELDS_LEN; i++)
+		r = check_range(policy_fields[i].name,
+				policy_field_get(&policy_fields[i], p),
+				policy_fields[i].max, ret_error, size);
 	return r < 0 ? r : check_subnets(p, ret_error, size);
 }
 
@@ -185,7 +172,7 @@ static uint64_t default_threshold(const struct natra_policy *p)
  */
 static uint64_t default_ingress_burst_ns(const struct natra_policy *p)
 {
-	return p->ingress_mode == NATRA_INGRESS_PACE &&
+	return p->ingress_mode == NATRA_INGRESS_MODE_PACE &&
 			       p->pace_limit_ns < DEFAULT_BURST_NS
 		       ? p->pace_limit_ns
 		       : DEFAULT_BURST_NS;
@@ -195,8 +182,11 @@ struct natra_policy policy_effective(const struct natra_policy *policy)
 {
 	struct natra_policy p = *policy;
 
-	if (!p.pace_limit_ns)
-		p.pace_limit_ns = DEFAULT_PACE_LIMIT_NS;
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		if (!policy_field_get(&policy_fields[i], &p))
+			policy_field_set(&policy_fields[i], &p,
+					 policy_fields[i].standard);
+	}
 	if (!p.ingress_burst_bytes)
 		p.ingress_burst_bytes = bytes_in(p.ingress_rate_bits_per_sec,
 						 default_ingress_burst_ns(&p));
@@ -205,12 +195,6 @@ struct natra_policy policy_effective(const struct natra_policy *policy)
 			bytes_in(p.egress_rate_bits_per_sec, DEFAULT_BURST_NS);
 	if (!p.heavy_hitter_threshold_bytes)
 		p.heavy_hitter_threshold_bytes = default_threshold(&p);
-	if (!p.horizon_ns)
-		p.horizon_ns = DEFAULT_HORIZON_NS;
-	if (!p.fast_pass_share_percent)
-		p.fast_pass_share_percent = DEFAULT_FAST_PASS_PERCENT;
-	if (!p.sketch_width)
-		p.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT;
 	return p;
 }
 
@@ -228,11 +212,17 @@ uint32_t policy_gso_segs(const struct natra_policy *policy)
 bool policy_same_shape(const struct natra_policy *a,
 		       const struct natra_policy *b)
 {
-	return a->mode == b->mode && a->edt == b->edt &&
-	       a->ingress_mode == b->ingress_mode &&
-	       policy_effective(a).sketch_width ==
-		       policy_effective(b).sketch_width &&
-	       a->shaped_subnets_len == b->shaped_subnets_len &&
+	const struct natra_policy now_a = policy_effective(a);
+	const struct natra_policy now_b = policy_effective(b);
+
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		if (field->is_fixed && policy_field_get(field, &now_a) !=
+					       policy_field_get(field, &now_b))
+			return false;
+	}
+	return a->shaped_subnets_len == b->shaped_subnets_len &&
 	       a->unshaped_subnets_len == b->unshaped_subnets_len;
 }
 
@@ -309,7 +299,7 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
 	} else {
 		l.delay_limit_ns = ECN_LIMIT_NS;
 	}
-	if (half == HALF_INGRESS && p.ingress_mode == NATRA_INGRESS_PACE)
+	if (half == HALF_INGRESS && p.ingress_mode == NATRA_INGRESS_MODE_PACE)
 		loosen_backstop(&l, p.pace_limit_ns);
 	l.leave_units = l.enter_units / LEAVE_DIVISOR;
 	if (!l.leave_units)

@@ -374,9 +374,10 @@ static void maps_of_another_layout(void **state)
 
 		assert_int_equal(KEPT(natra_stats(n, ids[0], &stats)), -ESTALE);
 		says(n, path, "not this natra's");
-		assert_int_equal(KEPT(natra_top(n, ids[0], NATRA_INGRESS_DIR,
-						flows, &len)),
-				 -ESTALE);
+		assert_int_equal(
+			KEPT(natra_top(n, ids[0], NATRA_DIRECTION_INGRESS,
+				       flows, &len)),
+			-ESTALE);
 		assert_int_equal(KEPT(natra_check(n, ids[0], NULL)), -ESTALE);
 		assert_int_equal(KEPT(natra_configure(n, ids[0], &policy)),
 				 -ESTALE);

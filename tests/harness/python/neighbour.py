@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Another owner of programs on the hooks that natra uses: those of
-tests/net/neighbour.bpf.c, attached as the owners in the field do."""
+"""Attaches the programs of tests/net/neighbour.bpf.c, as another owner, to the hooks
+that natra uses."""
 import json
 import os
 import sys
 
 import bpfsys
+from commands import sh
+from isolation import BPFFS
 from limiters import Natra, find_natractl
-from rig import BPFFS, sh
 
 NAMES = ("next_in", "next_out", "ok_in", "ok_out", "redirect_in",
          "redirect_out", "peer_in", "peer_out")

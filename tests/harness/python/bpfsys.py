@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Just enough of bpf(2) to be another owner on a hook: small programs, pinned,
-and a TCX link to them."""
+"""Calls bpf(2) as another owner of programs on a hook does: it loads and pins small
+programs and links them to TCX."""
 import ctypes
 import errno
 import os

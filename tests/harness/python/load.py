@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Traffic that the usual tools cannot offer; each prints one JSON object.
+"""Offers and receives traffic that the usual tools cannot; each prints one JSON object.
 
   udp-send IP PORT --rate BIT/S   datagrams on a clock, ECN bits as asked, from
                                   --ports ports in turn; SIGTERM ends it

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What can limit a pod: natra, upstream's plugin, and tc's token bucket.
+"""Limits a pod by natra, by upstream's plugin, or by tc's token bucket.
 
-Each has attach(ingress, egress), rates as natractl takes them or None, and
-detach().
+Each limiter has attach(ingress, egress), whose rates are as natractl takes them
+or None, and detach().
 """
 import json
 import os
@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import sys
 
-from rig import BPFFS, sh
+from commands import sh
+from isolation import BPFFS
 
 
 def bits(text):

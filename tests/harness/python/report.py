@@ -1,6 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Figures next to what is demanded, and the exit code that follows."""
+"""Prints figures beside what is demanded of them; the exit code follows from it."""
 import sys
+
+SKIP = 77                       # exit code that meson takes for a skip
+
+
+def skip(feature):
+    """End the script as skipped; the last line names what is missing."""
+    print(f"skip: {feature}", flush=True)
+    sys.exit(SKIP)
 
 
 class Report:

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What tools/quickstart shows: two pods, one capped, before and after."""
+"""Shows what tools/quickstart prints: a capped pod's streams and requests before and
+after natra limits it."""
 import argparse
 import os
 import sys
 import time
 
-import rig
+from isolation import isolate
 from limiters import Natra, Upstream
 from rig import Elephant, Rig
 
@@ -46,7 +47,7 @@ def main():
     p.add_argument("--seconds", type=int, default=5,
                    help="that each row is measured for (5)")
     seconds = p.parse_args().seconds
-    rig.isolate()
+    isolate()
     with Rig() as r:
         url = r.nginx()
         print("\nPod `pod0` serves 6 kB files; `client0` asks for 1000 "

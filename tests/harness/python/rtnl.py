@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What iproute2 of Debian 12 cannot ask of rtnetlink: netkit, and BIG TCP.
+"""Asks rtnetlink for what iproute2 of Debian 12 cannot: netkit, and BIG TCP.
 
 Calls concern the network namespace of the calling thread (`with ns:`).
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Frames put together here, and packet sockets to send them as they are.
+"""Puts frames together byte by byte and sends them as they are by packet sockets.
 
-They go to a MAC address that nobody has, so that nothing answers them.
+The frames go to a MAC address that nobody has, so that nothing answers them.
 """
 import os
 import socket

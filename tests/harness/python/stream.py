@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A TCP stream between two namespaces that tells what it takes on the wire."""
+"""Sends one TCP stream between two namespaces and says how many bytes it takes on the
+wire."""
 import os
 import signal
 import socket

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The ways in which a pod's interface is wired to its node and to others.
+"""Wires a pod's interface to its node and to others in each of the usual ways.
 
 Wiring(name, mtus) has for each MTU a pair of a pod and a client beyond the
 node, namespaces with an eth0, `ip` and `ip6`; Missing says that this kernel has
@@ -11,7 +11,8 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import rtnl
-from rig import Ns, ip_batch
+from commands import ip_batch
+from namespaces import Ns
 
 NAMES = ("routed", "bridge", "macvlan", "ipvlan-l2", "ipvlan-l3", "netkit-l2",
          "netkit-l3")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "hooks.h"
+#include "neighbours.h"
 
 #include <stdio.h>
 
@@ -8,16 +8,16 @@
 
 static const char *direction_name(enum natra_direction direction)
 {
-	return direction == NATRA_INGRESS_DIR ? "ingress" : "egress";
+	return direction == NATRA_DIRECTION_INGRESS ? "ingress" : "egress";
 }
 
-static const char *hook_side(const struct natra_hook_entry *entry)
+static const char *hook_side(const struct natra_neighbour *entry)
 {
 	return entry->hook_is_ingress ? "ingress" : "egress";
 }
 
 /* A filter that is not BPF has its kind for a name. */
-static void print_program(FILE *file, const struct natra_hook_entry *entry)
+static void print_program(FILE *file, const struct natra_neighbour *entry)
 {
 	if (entry->prog_id)
 		fprintf(file, "program %u ", entry->prog_id);
@@ -26,7 +26,7 @@ static void print_program(FILE *file, const struct natra_hook_entry *entry)
 	print_text(file, entry->prog_name, 0);
 }
 
-static int print_entry(void *arg, const struct natra_hook_entry *entry)
+static int print_entry(void *arg, const struct natra_neighbour *entry)
 {
 	bool *first = arg;
 
@@ -49,10 +49,10 @@ int hooks_print(const struct cli *cli, const char *id)
 {
 	bool first = true;
 
-	return natra_neighbours(cli->n, id, print_entry, &first);
+	return natra_foreach_neighbour(cli->n, id, print_entry, &first);
 }
 
-static int add_entry(void *arg, const struct natra_hook_entry *entry)
+static int add_entry(void *arg, const struct natra_neighbour *entry)
 {
 	cJSON *array = arg, *o = cJSON_CreateObject();
 
@@ -73,10 +73,10 @@ static int add_entry(void *arg, const struct natra_hook_entry *entry)
 
 int hooks_json(const struct cli *cli, const char *id, cJSON *array)
 {
-	return natra_neighbours(cli->n, id, add_entry, array);
+	return natra_foreach_neighbour(cli->n, id, add_entry, array);
 }
 
-static int warn_of(void *arg, const struct natra_hook_entry *entry)
+static int warn_of(void *arg, const struct natra_neighbour *entry)
 {
 	(void)arg;
 	if (!entry->is_before_ours)
@@ -92,5 +92,37 @@ static int warn_of(void *arg, const struct natra_hook_entry *entry)
 
 void hooks_warn(const struct cli *cli, const char *id)
 {
-	(void)natra_neighbours(cli->n, id, warn_of, NULL);
+	(void)natra_foreach_neighbour(cli->n, id, warn_of, NULL);
+}
+
+bool leftovers_any(const struct natra_leftovers *leftovers)
+{
+	return leftovers->tbf || leftovers->ingress_redirect;
+}
+
+void leftovers_print(FILE *file, const struct natra_leftovers *leftovers)
+{
+	const char *ifb = leftovers->ifb_ifname;
+
+	if (leftovers->tbf)
+		fputs("tbf", file);
+	if (leftovers->ingress_redirect) {
+		fputs(leftovers->tbf ? " and redirect to " : "redirect to ",
+		      file);
+		print_text(file, ifb[0] ? ifb : "an ifb that is gone", 0);
+	}
+	fputs(" on ", file);
+	print_text(file, leftovers->host_ifname, 0);
+}
+
+cJSON *leftovers_json(const struct natra_leftovers *leftovers)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	json_add_text(o, "host_ifname", leftovers->host_ifname);
+	cJSON_AddBoolToObject(o, "tbf", leftovers->tbf);
+	cJSON_AddBoolToObject(o, "ingress_redirect",
+			      leftovers->ingress_redirect);
+	json_add_text(o, "ifb_ifname", leftovers->ifb_ifname);
+	return o;
 }
