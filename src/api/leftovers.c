@@ -4,6 +4,7 @@
 
 #include "api/structs.h"
 #include "attach/leftovers.h"
+#include "kernel/netns_find.h"
 #include "state/pin.h"
 #include "util/cleanup.h"
 #include "util/str.h"

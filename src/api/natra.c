@@ -13,6 +13,7 @@
 #include "attach/shaper.h"
 #include "attach/teardown.h"
 #include "kernel/feature.h"
+#include "kernel/netns_find.h"
 #include "state/engine.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -236,12 +237,12 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		return r;
 	r = order_take(n, &o);
 	if (r < 0)
-		return kernel_blame(n, r);
+		return feature_blame(n, r);
 	r = shaper_attach(n, &o.key, &o.scene, &o.request, &gen);
 	if (r < 0) {
 		pin_remove_key(&o.key); /* the kernel refuses if it is in use */
 		drop_unused(n);
-		return kernel_blame(n, r);
+		return feature_blame(n, r);
 	}
 	if (n->log_fn)
 		warn_of_others(n, &o, &gen.meta);
@@ -272,7 +273,7 @@ int natra_record_unshaped(struct natra *n, const struct natra_target *target,
 		return r;
 	r = order_take(n, &o);
 	if (r < 0)
-		return kernel_blame(n, r);
+		return feature_blame(n, r);
 	r = shaper_record(n, &o.key, &o.scene, &o.request, line);
 	if (r < 0)
 		pin_remove_key(&o.key);

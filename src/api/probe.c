@@ -87,11 +87,11 @@ static void choose(struct natra *n, struct natra_features *f)
 
 static void try_kernel(struct natra *n, struct natra_features *f)
 {
-	f->coarse_clock = kernel_has(KERNEL_COARSE_CLOCK) == 1;
-	f->atomics = kernel_has(KERNEL_ATOMICS) == 1;
-	f->netns_cookie = kernel_has(KERNEL_NETNS_COOKIE) == 1;
-	f->set_tstamp = kernel_has(KERNEL_SET_TSTAMP) == 1;
-	f->kernel_ok = kernel_require_all(n) == 0;
+	f->coarse_clock = feature_is_there(FEATURE_COARSE_CLOCK) == 1;
+	f->atomics = feature_is_there(FEATURE_ATOMICS) == 1;
+	f->netns_cookie = feature_is_there(FEATURE_NETNS_COOKIE) == 1;
+	f->set_tstamp = feature_is_there(FEATURE_SET_TSTAMP) == 1;
+	f->kernel_ok = feature_require_all(n) == 0;
 }
 
 int natra_probe(struct natra *n, struct natra_features *ret_features)
@@ -199,5 +199,5 @@ int natra_status(struct natra *n)
 		r = check_bpffs(n);
 	if (r == 0)
 		r = check_bpf(n);
-	return r < 0 ? r : finish(n, kernel_require_all(n));
+	return r < 0 ? r : finish(n, feature_require_all(n));
 }

@@ -3,7 +3,6 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <net/if.h>
 #include <string.h>
 
 #include "kernel/hook.h"
@@ -280,10 +279,9 @@ int check_has_link(struct natra *n, const struct pin_gen *gen)
 static int look_at_seat(void *arg)
 {
 	struct netns_seat *seat = arg;
-	char name[IF_NAMESIZE];
 
-	seat->exists = if_indextoname(seat->ifindex, name) != NULL;
-	return seat->exists || errno == ENXIO || errno == ENODEV ? 0 : -errno;
+	seat->exists = netns_has_link(seat->ifindex);
+	return seat->exists < 0 ? seat->exists : 0;
 }
 
 int check_exists(struct natra *n, const struct pin_gen *gen)

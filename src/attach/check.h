@@ -3,7 +3,7 @@
 #ifndef NATRA_ATTACH_CHECK_H
 #define NATRA_ATTACH_CHECK_H
 
-#include "kernel/netns_index.h"
+#include "kernel/netns_find.h"
 #include "state/pin.h"
 
 /*

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "kernel/link.h"
+#include "kernel/netns_find.h"
 #include "util/cleanup.h"
 
 #define UNTOUCHED_SEGS 65535 /* the kernel's GSO_MAX_SEGS */

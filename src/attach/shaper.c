@@ -161,7 +161,7 @@ static int can_pace(const struct attempt *a, enum half half)
 		half == HALF_PACE ? a->host.has_l2 : a->scene->pod.has_l2;
 	if (engine_is_loaded(a->n, &options))
 		return 0;
-	return kernel_require(a->n, KERNEL_SET_TSTAMP);
+	return feature_require(a->n, FEATURE_SET_TSTAMP);
 }
 
 /* Records fq before it is there, so that it cannot be lost. */

@@ -6,6 +6,7 @@
 
 #include "attach/gso.h"
 #include "kernel/hook.h"
+#include "kernel/netns_find.h"
 #include "kernel/qdisc_fq.h"
 #include "state/engine.h"
 #include "util/cleanup.h"

@@ -10,28 +10,28 @@
 #include "base/bpf_call.h"
 #include "kernel/netns.h"
 
-static const char *const names[KERNEL_PART_MAX] = {
-	[KERNEL_ECN] = "bpf_skb_ecn_set_ce (Linux 5.1)",
-	[KERNEL_COARSE_CLOCK] = "bpf_ktime_get_coarse_ns (Linux 5.11)",
-	[KERNEL_ATOMICS] = "BPF atomic instructions (Linux 5.12)",
-	[KERNEL_NETNS_COOKIE] = "SO_NETNS_COOKIE (Linux 5.14)",
-	[KERNEL_SET_TSTAMP] = "bpf_skb_set_tstamp (Linux 5.18)",
+static const char *const names[FEATURE_MAX] = {
+	[FEATURE_ECN] = "bpf_skb_ecn_set_ce (Linux 5.1)",
+	[FEATURE_COARSE_CLOCK] = "bpf_ktime_get_coarse_ns (Linux 5.11)",
+	[FEATURE_ATOMICS] = "BPF atomic instructions (Linux 5.12)",
+	[FEATURE_NETNS_COOKIE] = "SO_NETNS_COOKIE (Linux 5.14)",
+	[FEATURE_SET_TSTAMP] = "bpf_skb_set_tstamp (Linux 5.18)",
 };
 
-/* The instruction that is tried for each part: a call of the helper, or the
+/* The instruction that is tried for each feature: a call of the helper, or the
  * instruction itself. */
-static const struct bpf_insn tried[KERNEL_PART_MAX] = {
-	[KERNEL_ECN] = {.code = BPF_JMP | BPF_CALL,
-			.imm = BPF_FUNC_skb_ecn_set_ce},
-	[KERNEL_COARSE_CLOCK] = {.code = BPF_JMP | BPF_CALL,
-				 .imm = BPF_FUNC_ktime_get_coarse_ns},
-	[KERNEL_ATOMICS] = {.code = BPF_STX | BPF_ATOMIC | BPF_DW,
-			    .dst_reg = BPF_REG_10,
-			    .src_reg = BPF_REG_1,
-			    .off = -8,
-			    .imm = BPF_CMPXCHG},
-	[KERNEL_SET_TSTAMP] = {.code = BPF_JMP | BPF_CALL,
-			       .imm = BPF_FUNC_skb_set_tstamp},
+static const struct bpf_insn tried[FEATURE_MAX] = {
+	[FEATURE_ECN] = {.code = BPF_JMP | BPF_CALL,
+			 .imm = BPF_FUNC_skb_ecn_set_ce},
+	[FEATURE_COARSE_CLOCK] = {.code = BPF_JMP | BPF_CALL,
+				  .imm = BPF_FUNC_ktime_get_coarse_ns},
+	[FEATURE_ATOMICS] = {.code = BPF_STX | BPF_ATOMIC | BPF_DW,
+			     .dst_reg = BPF_REG_10,
+			     .src_reg = BPF_REG_1,
+			     .off = -8,
+			     .imm = BPF_CMPXCHG},
+	[FEATURE_SET_TSTAMP] = {.code = BPF_JMP | BPF_CALL,
+				.imm = BPF_FUNC_skb_set_tstamp},
 };
 
 /*
@@ -69,26 +69,27 @@ static int try_netns_cookie(void)
 	return r < 0 ? r : 1;
 }
 
-int kernel_has(enum kernel_part part)
+int feature_is_there(enum feature feature)
 {
-	return part == KERNEL_NETNS_COOKIE ? try_netns_cookie()
-					   : try_instruction(&tried[part]);
+	return feature == FEATURE_NETNS_COOKIE
+		       ? try_netns_cookie()
+		       : try_instruction(&tried[feature]);
 }
 
-int kernel_require(struct natra *n, enum kernel_part part)
+int feature_require(struct natra *n, enum feature feature)
 {
-	if (kernel_has(part) != 0)
+	if (feature_is_there(feature) != 0)
 		return 0;
-	return refuse(n, -EOPNOTSUPP, "this kernel lacks %s", names[part]);
+	return refuse(n, -EOPNOTSUPP, "this kernel lacks %s", names[feature]);
 }
 
-int kernel_require_all(struct natra *n)
+int feature_require_all(struct natra *n)
 {
 	char missing[256] = "";
 	size_t len = 0;
 
-	for (int i = 0; i < KERNEL_REQUIRED; i++) {
-		if (kernel_has((enum kernel_part)i) == 0)
+	for (int i = 0; i < FEATURE_REQUIRED; i++) {
+		if (feature_is_there((enum feature)i) == 0)
 			len += (size_t)snprintf(missing + len,
 						sizeof(missing) - len, "%s%s",
 						len ? ", " : "", names[i]);
@@ -98,7 +99,7 @@ int kernel_require_all(struct natra *n)
 	return refuse(n, -EOPNOTSUPP, "this kernel lacks %s", missing);
 }
 
-int kernel_blame(struct natra *n, int error)
+int feature_blame(struct natra *n, int error)
 {
-	return kernel_require_all(n) < 0 ? -EOPNOTSUPP : error;
+	return feature_require_all(n) < 0 ? -EOPNOTSUPP : error;
 }

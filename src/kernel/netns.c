@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,14 +14,12 @@
 #include <sys/stat.h>
 #include <linux/nsfs.h>
 
-#include "kernel/netns_index.h"
 #include "util/cleanup.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71 /* Linux 5.14 */
 #endif
 
-#define NETNS_DIR  "/run/netns"
 #define SELF_NETNS "/proc/thread-self/ns/net"
 
 static int open_netns(const char *path)
@@ -30,8 +29,7 @@ static int open_netns(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* -EINVAL: something else, which has not this ioctl. */
-static int check_is_netns(int fd)
+int netns_check(int fd)
 {
 	int type = ioctl(fd, NS_GET_NSTYPE);
 
@@ -42,7 +40,7 @@ static int check_is_netns(int fd)
 
 int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 {
-	char named[sizeof(NETNS_DIR) + 256];
+	char named[sizeof(NETNS_NAMED_DIR) + 256];
 	const char *path = target->netns;
 	cleanup_close int fd = -1;
 	int r;
@@ -56,7 +54,7 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 		if (fd < 0)
 			return fail_errno(n, -errno, "netns_fd %d",
 					  target->netns_fd);
-		if (check_is_netns(fd) < 0)
+		if (netns_check(fd) < 0)
 			return refuse(n, -EINVAL,
 				      "netns_fd: %d is not a network namespace",
 				      target->netns_fd);
@@ -64,8 +62,8 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 		return 0;
 	}
 	if (!strchr(path, '/')) {
-		if (snprintf(named, sizeof(named), "%s/%s", NETNS_DIR, path) >=
-		    (int)sizeof(named))
+		if (snprintf(named, sizeof(named), "%s/%s", NETNS_NAMED_DIR,
+			     path) >= (int)sizeof(named))
 			return refuse(n, -EINVAL, "netns: '%s' is too long",
 				      path);
 		path = named;
@@ -73,7 +71,7 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 	fd = open_netns(path);
 	if (fd < 0)
 		return fail_errno(n, fd, "netns '%s'", target->netns);
-	r = check_is_netns(fd);
+	r = netns_check(fd);
 	if (r < 0)
 		return refuse(n, r, "netns: '%s' is not a network namespace",
 			      target->netns);
@@ -110,6 +108,15 @@ int netns_self(int fd, struct netns_id *ret_id)
 	return 0;
 }
 
+int netns_has_link(uint32_t ifindex)
+{
+	char name[IF_NAMESIZE];
+
+	if (if_indextoname(ifindex, name))
+		return 1;
+	return errno == ENXIO || errno == ENODEV ? 0 : -errno;
+}
+
 struct identify {
 	int fd;
 	struct netns_id id;
@@ -122,8 +129,7 @@ static int identify(void *arg)
 	return netns_self(found->fd, &found->id);
 }
 
-/* 1: it is that namespace; 0: it is another. */
-static int is_netns(int fd, const struct netns_id *id)
+int netns_is(int fd, const struct netns_id *id)
 {
 	struct identify found = {.fd = fd};
 	int r = netns_run(NULL, fd, identify, &found);
@@ -131,135 +137,6 @@ static int is_netns(int fd, const struct netns_id *id)
 	if (r < 0)
 		return r;
 	return found.id.inode == id->inode && found.id.cookie == id->cookie;
-}
-
-/* What ends while it is looked at, or is hidden from us, is not an error. */
-static bool is_absent(int error)
-{
-	return error == ENOENT || error == ENOTDIR || error == ESRCH ||
-	       error == EACCES || error == EPERM;
-}
-
-int netns_open_inode(const char *path, const struct netns_id *id)
-{
-	cleanup_close int fd = -1;
-	struct stat st;
-	int r;
-
-	fd = open_netns(path);
-	if (fd < 0)
-		return is_absent(-fd) ? -ENOENT : fd;
-	r = check_is_netns(fd);
-	if (r == 0 && fstat(fd, &st) < 0)
-		r = -errno;
-	if (r < 0)
-		return r == -EINVAL ? -ENOENT : r;
-	return st.st_ino == id->inode ? TAKE_FD(fd) : -ENOENT;
-}
-
-int netns_open_if(const char *path, const struct netns_id *id)
-{
-	cleanup_close int fd = netns_open_inode(path, id);
-	int r;
-
-	if (fd < 0)
-		return fd;
-	r = is_netns(fd, id);
-	if (r < 0)
-		return r;
-	return r ? TAKE_FD(fd) : -ENOENT;
-}
-
-static int scan(const char *dir_path, const char *suffix, bool only_digits,
-		int (*cb)(void *arg, const char *path, uint64_t inode),
-		void *arg)
-{
-	cleanup_dir DIR *dir = opendir(dir_path);
-	struct dirent *entry;
-	char path[320];
-	struct stat st;
-	int r;
-
-	if (!dir)
-		return is_absent(errno) ? -ENOENT : -errno;
-	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] == '.' ||
-		    (only_digits &&
-		     (entry->d_name[0] < '0' || entry->d_name[0] > '9')))
-			continue;
-		if (snprintf(path, sizeof(path), "%s/%s%s", dir_path,
-			     entry->d_name, suffix) >= (int)sizeof(path))
-			continue;
-		if (stat(path, &st) < 0) {
-			if (is_absent(errno))
-				continue;
-			return -errno;
-		}
-		r = cb(arg, path, st.st_ino);
-		if (r != -ENOENT)
-			return r;
-	}
-	return -ENOENT;
-}
-
-int netns_foreach_path(int (*cb)(void *arg, const char *path, uint64_t inode),
-		       void *arg)
-{
-	int r = scan(NETNS_DIR, "", false, cb, arg);
-
-	return r == -ENOENT ? scan("/proc", "/ns/net", true, cb, arg) : r;
-}
-
-static int open_match(void *arg, const char *path, uint64_t inode)
-{
-	const struct netns_id *id = arg;
-
-	return inode == id->inode ? netns_open_if(path, id) : -ENOENT;
-}
-
-int netns_scan(const struct netns_id *id)
-{
-	struct netns_id wanted = *id;
-
-	return netns_foreach_path(open_match, &wanted);
-}
-
-static int find_elsewhere(const struct natra *n, const struct netns_id *id)
-{
-	int r = n->netns_index ? netns_index_open(n->netns_index, id) : -ENOENT;
-
-	if (r == -ESRCH)
-		return -ENOENT;
-	return r == -ENOENT ? netns_scan(id) : r;
-}
-
-int netns_find(const struct natra *n, const struct netns_id *id, int hint_fd,
-	       int *ret_fd)
-{
-	struct netns_id self = {0};
-	int r = netns_self(-1, &self);
-
-	if (r < 0)
-		return r;
-	if (self.inode == id->inode && self.cookie == id->cookie) {
-		*ret_fd = -1;
-		return 0;
-	}
-	r = hint_fd >= 0 ? is_netns(hint_fd, id) : 0;
-	if (r < 0)
-		return r;
-	if (r == 1) {
-		r = fcntl(hint_fd, F_DUPFD_CLOEXEC, 3);
-		if (r < 0)
-			return -errno;
-		*ret_fd = r;
-		return 0;
-	}
-	r = find_elsewhere(n, id);
-	if (r < 0)
-		return r;
-	*ret_fd = r;
-	return 0;
 }
 
 struct job {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Network namespaces: finding them, and working in one without moving the
+/* Network namespaces: what they are, and working in one without moving the
  * caller's thread. */
 #ifndef NATRA_KERNEL_NETNS_H
 #define NATRA_KERNEL_NETNS_H
@@ -7,6 +7,9 @@
 #include <stdint.h>
 
 #include "base/handle.h"
+
+/* The directory of the namespaces that have a name. */
+#define NETNS_NAMED_DIR "/run/netns"
 
 /* Inode numbers are used again after a namespace died, cookies are not. */
 struct netns_id {
@@ -18,25 +21,12 @@ struct netns_id {
  * caller's own. */
 int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd);
 
-/* Finds a live namespace by its id: tries hint_fd if not -1, the handle's index
- * if it has one, /run/netns, /proc. *ret_fd is -1 if it is the caller's own.
- * Returns -ENOENT, without an error text, if it is not found. */
-int netns_find(const struct natra *n, const struct netns_id *id, int hint_fd,
-	       int *ret_fd);
+/* Returns 0 if the descriptor is of a network namespace, and -EINVAL if it is of
+ * something else. */
+int netns_check(int fd);
 
-/* Both open the namespace at `path` and return its descriptor if it has the
- * inode number of `id`, and for netns_open_if also its cookie; else -ENOENT. */
-int netns_open_inode(const char *path, const struct netns_id *id);
-int netns_open_if(const char *path, const struct netns_id *id);
-
-/* Opens a namespace after one look at all paths that lead to any now. Returns
- * -ENOENT if none leads to it. */
-int netns_scan(const struct netns_id *id);
-
-/* Calls cb for each namespace in /run/netns, then for those of all processes,
- * as long as cb returns -ENOENT. Returns what cb returned last. */
-int netns_foreach_path(int (*cb)(void *arg, const char *path, uint64_t inode),
-		       void *arg);
+/* Returns 1 if the descriptor is of that namespace, 0 if it is of another. */
+int netns_is(int fd, const struct netns_id *id);
 
 /* Gets the inode number of a namespace (fd -1: the caller's own). No other
  * namespace has the same number while this one lives. */
@@ -45,6 +35,10 @@ int netns_inode(struct natra *n, int fd, uint64_t *ret_inode);
 /* The namespace that the calling thread is in. `fd` is a descriptor of it, or -1: to
  * find it in /proc takes longer, of a new thread most of all. */
 int netns_self(int fd, struct netns_id *ret_id);
+
+/* Returns 1 if the namespace of the calling thread has an interface of that index,
+ * 0 if not, or -errno without an error text. */
+int netns_has_link(uint32_t ifindex);
 
 /* For netns_run: a namespace of its own, which goes with the thread. */
 #define NETNS_NEW (-2)

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An index of all network namespaces that can be found, made once for a walk
- * over many attachments. Each namespace that is found by it is verified by its
- * cookie, as the kernel uses inode numbers again. */
-#ifndef NATRA_KERNEL_NETNS_INDEX_H
-#define NATRA_KERNEL_NETNS_INDEX_H
+/* Finding network namespaces by what a record says of them: one at a time, or
+ * with an index of all that can be found, which is made once for a walk over many
+ * attachments. Each namespace that is found is verified by its cookie, as the
+ * kernel uses inode numbers again. */
+#ifndef NATRA_KERNEL_NETNS_FIND_H
+#define NATRA_KERNEL_NETNS_FIND_H
 
 #include <stddef.h>
 
 #include "kernel/netns.h"
+
+/* Finds a live namespace by its id: tries hint_fd if not -1, the handle's index
+ * if it has one, /run/netns, /proc. *ret_fd is -1 if it is the caller's own.
+ * Returns -ENOENT, without an error text, if it is not found. */
+int netns_find(const struct natra *n, const struct netns_id *id, int hint_fd,
+	       int *ret_fd);
 
 /* An interface that a record names. */
 struct netns_seat {
@@ -27,10 +34,5 @@ void netns_index_free(struct netns_index **index);
  * Returns -errno, without an error text, if no thread could be started. */
 int netns_index_look(struct netns_index *index, struct netns_seat **seats,
 		     size_t len);
-
-/* Opens a namespace. Returns -ENOENT if it is not in the index, but may be
- * found elsewhere, and -ESRCH if it is gone. */
-int netns_index_open(const struct netns_index *index,
-		     const struct netns_id *id);
 
 #endif
