@@ -200,8 +200,8 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 
 static int more_bytes_first(const void *a, const void *b)
 {
-	const struct natra_flow_slot *x = a;
-	const struct natra_flow_slot *y = b;
+	const struct natra_flow_entry *x = a;
+	const struct natra_flow_entry *y = b;
 
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
@@ -215,22 +215,22 @@ static uint32_t now_ticks(void)
 			      (uint64_t)now.tv_nsec);
 }
 
-static struct natra_flow flow_of(const struct natra_flow_slot *slot,
+static struct natra_flow flow_of(const struct natra_flow_entry *entry,
 				 uint32_t now)
 {
 	struct natra_flow flow = {
-		.ip_version = slot->version,
-		.protocol = slot->protocol,
-		.bytes = slot->bytes,
-		.packets = slot->packets,
-		.idle_ns = (uint64_t)(uint32_t)(now - slot->last)
+		.ip_version = entry->version,
+		.protocol = entry->protocol,
+		.bytes = entry->bytes,
+		.packets = entry->packets,
+		.idle_ns = (uint64_t)(uint32_t)(now - entry->last)
 			   << NATRA_FLOW_TICK_SHIFT,
 	};
 	uint16_t ports[2];
 
-	memcpy(flow.saddr, slot->saddr, sizeof(flow.saddr));
-	memcpy(flow.daddr, slot->daddr, sizeof(flow.daddr));
-	memcpy(ports, &slot->ports, sizeof(ports));
+	memcpy(flow.saddr, entry->saddr, sizeof(flow.saddr));
+	memcpy(flow.daddr, entry->daddr, sizeof(flow.daddr));
+	memcpy(ports, &entry->ports, sizeof(ports));
 	flow.sport = ntohs(ports[0]);
 	flow.dport = ntohs(ports[1]);
 	return flow;
@@ -240,7 +240,7 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	      struct natra_flow *ret_flows, size_t *inout_len)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	struct natra_flow_slot slots[NATRA_FLOWS];
+	struct natra_flow_entry entries[NATRA_FLOWS];
 	cleanup_slot struct slot slot = SLOT_INIT;
 	enum half half = HALF_EGRESS;
 	size_t len = 0;
@@ -266,15 +266,15 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	if (r == -ENOENT)
 		return refuse(n, r, "the flows of '%s' are gone", id);
 	if (r == 0)
-		r = slot_flows(n, &slot, slots);
+		r = slot_flows(n, &slot, entries);
 	if (r < 0)
 		return r;
 
 	now = now_ticks();
-	qsort(slots, NATRA_FLOWS, sizeof(slots[0]), more_bytes_first);
+	qsort(entries, NATRA_FLOWS, sizeof(entries[0]), more_bytes_first);
 	for (int i = 0; i < NATRA_FLOWS && len < *inout_len; i++) {
-		if (slots[i].tag)
-			ret_flows[len++] = flow_of(&slots[i], now);
+		if (entries[i].tag)
+			ret_flows[len++] = flow_of(&entries[i], now);
 	}
 	*inout_len = len;
 	return finish(n, 0);

@@ -291,13 +291,13 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
 	l.pass = (uint32_t)p.fast_pass;
 	l.enter_units = threshold_units(policy, rate);
 	if (half == HALF_PACE) {
-		l.delay_limit_ns = p.pace_limit_ns;
+		l.max_delay_ns = p.pace_limit_ns;
 		l.mark_from_ns = p.pace_limit_ns / 2;
 	} else if (paced) {
-		l.delay_limit_ns = p.horizon_ns;
+		l.max_delay_ns = p.horizon_ns;
 		l.mark_from_ns = UINT64_MAX;
 	} else {
-		l.delay_limit_ns = ECN_LIMIT_NS;
+		l.max_overdraft_ns = ECN_LIMIT_NS;
 	}
 	if (half == HALF_INGRESS && p.ingress_mode == NATRA_INGRESS_MODE_PACE)
 		loosen_backstop(&l, p.pace_limit_ns);

@@ -196,7 +196,7 @@ int bank_read_config(struct natra *n, const struct bank *e, uint32_t index,
 int bank_take_slot(struct natra *n, const struct bank *e, uint32_t index,
 		   uint64_t owner, const struct natra_limits *limits)
 {
-	struct natra_config config = {.slot = {*limits}, .owner = owner};
+	struct natra_config config = {.limits = {*limits}, .owner = owner};
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
 	cleanup_free void *zeroes = NULL;

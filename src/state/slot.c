@@ -32,7 +32,7 @@ int slot_get_limits(struct natra *n, const struct slot *slot,
 	int r = read_config(n, slot, &config);
 
 	if (r == 0)
-		*ret_limits = config.slot[config.active & 1];
+		*ret_limits = config.limits[config.active & 1];
 	return r;
 }
 
@@ -51,7 +51,7 @@ int slot_set_limits(struct natra *n, const struct slot *slot,
 
 	if (r < 0)
 		return r;
-	config.slot[(config.active & 1) ^ 1] = *limits;
+	config.limits[(config.active & 1) ^ 1] = *limits;
 	r = write_config(slot, &config);
 	if (r == 0) {
 		config.active++;
@@ -102,7 +102,7 @@ int slot_counters(struct natra *n, const struct slot *slot,
 }
 
 int slot_flows(struct natra *n, const struct slot *slot,
-	       struct natra_flow_slot *ret_flows)
+	       struct natra_flow_entry *ret_flows)
 {
 	cleanup_free struct natra_state *state = NULL;
 	struct natra_config config;
@@ -113,7 +113,7 @@ int slot_flows(struct natra *n, const struct slot *slot,
 	if (r < 0)
 		return r;
 	for (int i = 0; i < NATRA_FLOWS; i++) {
-		struct natra_flow_slot flow = state->flows[i];
+		struct natra_flow_entry flow = state->flows[i];
 		struct natra_tuple t = {
 			.ports = flow.ports,
 			.version = flow.version,

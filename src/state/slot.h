@@ -35,6 +35,6 @@ int slot_counters(struct natra *n, const struct slot *slot,
 
 /* The flow table; NATRA_FLOWS slots. Torn and empty slots have tag 0. */
 int slot_flows(struct natra *n, const struct slot *slot,
-	       struct natra_flow_slot *ret_flows);
+	       struct natra_flow_entry *ret_flows);
 
 #endif

@@ -271,7 +271,7 @@ static void limits_of_another_formula(void **state)
 	configs = bpf_obj_get(path);
 	assert_true(configs >= 0);
 	assert_int_equal(bpf_map_lookup_elem(configs, &index, &config), 0);
-	config.slot[config.active & 1].rate.burst_ns /= 2;
+	config.limits[config.active & 1].rate.burst_ns /= 2;
 	assert_int_equal(
 		bpf_map_update_elem(configs, &index, &config, BPF_EXIST), 0);
 	/* The map differs from what was last set, so somebody else wrote to
@@ -287,7 +287,7 @@ static void limits_of_another_formula(void **state)
 	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), 0);
 	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), 0);
 	assert_int_equal(bpf_map_lookup_elem(configs, &index, &config), 0);
-	assert_int_equal(config.slot[config.active & 1].rate.burst_ns,
+	assert_int_equal(config.limits[config.active & 1].rate.burst_ns,
 			 burst_ns);
 	(void)close(configs);
 	(void)close(fd);

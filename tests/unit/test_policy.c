@@ -461,12 +461,12 @@ static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
 	p.horizon_ns = 3 * SECOND;
 	p.pace_limit_ns = 40 * MS;
 	l = policy_limits(&p, HALF_EGRESS, true);
-	assert_int_equal(l.delay_limit_ns, 3 * SECOND);
+	assert_int_equal(l.max_delay_ns, 3 * SECOND);
 	assert_int_equal(l.mark_from_ns, UINT64_MAX);
 	l = policy_limits(&p, HALF_EGRESS, false);
-	assert_int_equal(l.delay_limit_ns, 100 * MS);
+	assert_int_equal(l.max_overdraft_ns, 100 * MS);
 	l = policy_limits(&p, HALF_PACE, true);
-	assert_int_equal(l.delay_limit_ns, 40 * MS);
+	assert_int_equal(l.max_delay_ns, 40 * MS);
 	assert_int_equal(l.mark_from_ns, 20 * MS);
 }
 

@@ -51,7 +51,7 @@ struct natra_limits th_limits(void)
 	return (struct natra_limits){
 		.rate = policy_rate(8000000, 1),
 		.mice = policy_rate(4000000, 1),
-		.delay_limit_ns = 2 * TH_SECOND,
+		.max_delay_ns = 2 * TH_SECOND,
 		.mark_from_ns = UINT64_MAX,
 		.enter_units = 100,
 		.leave_units = 12,
