@@ -183,7 +183,7 @@ static void failed_attach_then_record(void **state)
 	(void)state;
 	policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	policy.mode = NATRA_MODE_TCX_PODSIDE;
-	rig_sh("tc qdisc add dev h-bare root handle 7: pfifo");
+	rig_sh("tc qdisc add dev " NODE_SIDE " root handle 7: pfifo");
 	assert_true(KEPT(natra_attach(n, &target, &policy, NULL)) < 0);
 	(void)snprintf(error, sizeof(error), "%s", natra_error(n));
 	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy,
@@ -193,7 +193,7 @@ static void failed_attach_then_record(void **state)
 	assert_true(KEPT(natra_attach(n, &target, &policy, NULL)) < 0);
 	assert_true(query(ID).unshaped);
 	detach(ID);
-	rig_sh("tc qdisc del dev h-bare root");
+	rig_sh("tc qdisc del dev " NODE_SIDE " root");
 }
 
 static void interface_gone_is_garbage(void **state)
@@ -204,7 +204,7 @@ static void interface_gone_is_garbage(void **state)
 	assert_int_equal(record(ID), 0);
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
 	assert_int_equal(removed, 0);
-	rig_sh("ip -n bare link del eth0");
+	rig_sh("ip -n " POD " link del eth0");
 	assert_true(query(ID).interface_gone);
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -ENODEV);
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);

@@ -17,7 +17,13 @@ def option(*names, **settings):
 
 def some_of(name, names):
     """Return an option for the names of what to do; without one it is all of them."""
-    return option(name, nargs="*", choices=[*names, []], default=list(names))
+    def known(text):
+        if text not in names:
+            raise argparse.ArgumentTypeError(f"'{text}' is none of {', '.join(names)}")
+        return text
+
+    return option(name, nargs="*", type=known, default=list(names),
+                  help=f"of {', '.join(names)}; default: all")
 
 
 MODE = option("--mode", help="one attach mode; default: natra's choice")
