@@ -186,15 +186,13 @@ static int order_take(struct natra *n, struct order *o)
 /* When something went, or did not come: nothing may be left of the last one. */
 static void drop_unused(struct natra *n)
 {
-	char error[HANDLE_ERROR_MAX];
+	KEEP_ERROR_SCOPE(n);
 
 	if (n->keep_programs)
 		return;
-	(void)str_copy(error, sizeof(error), last_error(n));
 	if (engine_sweep(n) < 0)
 		log_line(n, NATRA_LOG_WARN, "unused programs stay: %s",
 			 last_error(n));
-	(void)str_copy(n->error, sizeof(n->error), error);
 }
 
 static int warn_before_ours(void *arg, const struct natra_neighbour *entry)

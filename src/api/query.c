@@ -460,7 +460,7 @@ struct sweep {
 	size_t keep_len;
 	size_t removed;
 	int first_error;
-	char error[HANDLE_ERROR_MAX];
+	struct kept_error first_text;
 };
 
 static bool is_kept(const struct sweep *sweep, const char *id)
@@ -516,8 +516,7 @@ static int sweep_key(void *arg, const char *path)
 		r = sweep_locked(sweep, &key);
 	if (r < 0 && r != -ENOENT && sweep->first_error == 0) {
 		sweep->first_error = r;
-		(void)str_copy(sweep->error, sizeof(sweep->error),
-			       last_error(sweep->n));
+		sweep->first_text = keep_error(sweep->n);
 	}
 	return 0;
 }
@@ -529,7 +528,7 @@ static int sweep_all(struct sweep *sweep)
 
 	if (r == 0 && sweep->first_error) {
 		r = sweep->first_error;
-		(void)str_copy(n->error, sizeof(n->error), sweep->error);
+		restore_error(&sweep->first_text);
 	}
 	if (r == 0)
 		r = engine_gc(n);

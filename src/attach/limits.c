@@ -5,8 +5,8 @@
 
 #include "attach/gso.h"
 #include "state/engine.h"
+#include "state/journal.h"
 #include "util/cleanup.h"
-#include "util/str.h"
 
 bool limits_cover(const struct record *record,
 		  const struct natra_policy *policy)
@@ -44,12 +44,25 @@ static int prepare_change(struct natra *n, const struct pin_gen *gen,
 	return slot_get_limits(n, &change->slot, &change->before);
 }
 
+/* Gives the first `done` legs their limits back. */
+static void undo_changes(struct natra *n, const struct limit_change *changes,
+			 int done)
+{
+	KEEP_ERROR_SCOPE(n);
+
+	while (done-- > 0) {
+		if (changes[done].slot.config_fd >= 0)
+			(void)slot_set_limits(n, &changes[done].slot,
+					      &changes[done].before);
+	}
+}
+
+/* Writes all limits, or none. */
 static int write_changes(struct natra *n, struct pin_gen *gen,
 			 const struct limit_change *changes,
 			 const struct natra_policy *policy)
 {
 	struct record before = gen->record;
-	char error[HANDLE_ERROR_MAX];
 	int done = 0;
 	int r = 0;
 
@@ -64,24 +77,17 @@ static int write_changes(struct natra *n, struct pin_gen *gen,
 			gen->record.limits[i] = changes[i].after;
 		if (gen->record.edt)
 			gen->record.gso_segs = policy_gso_segs(policy);
-		r = pin_store_record(n, gen);
+		r = journal_write(n, gen, JOURNAL_LIMITS);
 	}
-	if (r == 0) {
-		if (gen->record.gso_segs != before.gso_segs)
-			gso_change_in(n, &gen->record.pod, before.gso_segs,
-				      gen->record.gso_segs);
-		return 0;
+	if (r < 0) {
+		gen->record = before;
+		undo_changes(n, changes, done);
+		return r;
 	}
-	/* All or nothing; and the error to tell is the first one. */
-	(void)str_copy(error, sizeof(error), last_error(n));
-	gen->record = before;
-	while (done-- > 0) {
-		if (changes[done].slot.config_fd >= 0)
-			(void)slot_set_limits(n, &changes[done].slot,
-					      &changes[done].before);
-	}
-	(void)str_copy(n->error, sizeof(n->error), error);
-	return r;
+	if (gen->record.gso_segs != before.gso_segs)
+		gso_change_in(n, &gen->record.pod, before.gso_segs,
+			      gen->record.gso_segs);
+	return 0;
 }
 
 int limits_set(struct natra *n, struct pin_gen *gen,

@@ -13,6 +13,7 @@
 #include "kernel/hook.h"
 #include "kernel/qdisc_fq.h"
 #include "state/engine.h"
+#include "state/journal.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -110,8 +111,7 @@ static int load_legs(struct attempt *a)
 		if (r < 0)
 			return r;
 	}
-	/* Before anything is attached: who finds it can tell our programs. */
-	return pin_store_record(a->n, &a->gen);
+	return journal_write(a->n, &a->gen, JOURNAL_PROGRAMS);
 }
 
 static int attach_leg(struct attempt *a, struct netlink *nl, enum leg leg)
@@ -163,14 +163,13 @@ static int can_pace(const struct attempt *a, enum leg leg)
 	return feature_require(a->n, FEATURE_SET_TSTAMP);
 }
 
-/* Records fq before it is there, so that it cannot be lost. */
 static int add_fq(struct attempt *a, struct netlink *nl,
 		  struct record_link *link)
 {
 	int r;
 
 	link->fq = 1;
-	r = pin_store_record(a->n, &a->gen);
+	r = journal_write(a->n, &a->gen, JOURNAL_FQ);
 	if (r == 0)
 		r = qdisc_fq_add(a->n, nl, link->ifindex);
 	/* After another error it may be there: the answer was lost. */
@@ -305,20 +304,16 @@ static int build(struct attempt *a)
 		r = attach_host_site(a);
 	if (r < 0)
 		return r;
-	record->complete = 1;
-	return pin_store_record(a->n, &a->gen);
+	return journal_write(a->n, &a->gen, JOURNAL_COMPLETE);
 }
 
-/* The error to tell is that of before. */
 static void undo(struct natra *n, const struct pin_gen *gen,
 		 const struct record *keep, int pod_fd)
 {
-	char error[HANDLE_ERROR_MAX];
+	KEEP_ERROR_SCOPE(n);
 
-	(void)str_copy(error, sizeof(error), last_error(n));
 	if (teardown_gen(n, gen, keep, pod_fd) < 0)
 		log_line(n, NATRA_LOG_ERROR, "undo: %s", last_error(n));
-	(void)str_copy(n->error, sizeof(n->error), error);
 }
 
 static struct record new_record(const struct scene *scene,
@@ -372,7 +367,7 @@ static int try_mode(struct natra *n, const struct pin_dir *key,
 	record.mode = mode;
 	if (a.host.ifindex)
 		set_link(&record.host, &a.host, &scene->host_netns);
-	r = pin_new_gen(n, key, before ? before->number : 0, &record, &a.gen);
+	r = journal_begin(n, key, before ? before->number : 0, &record, &a.gen);
 	if (r < 0)
 		return r;
 	r = build(&a);
@@ -406,8 +401,8 @@ static int try_modes(struct natra *n, const struct pin_dir *key,
 	const enum natra_mode *order =
 		request->policy->edt == NATRA_EDT_OFF ? without_edt : with_edt;
 	char why[RECORD_REASON_MAX / 2 - 2] = "first choice of auto";
-	char error[HANDLE_ERROR_MAX];
-	bool told = false;
+	struct kept_error best = {0};
+	bool found = false;
 	int r;
 
 	if (request->policy->mode != NATRA_MODE_AUTO)
@@ -418,17 +413,18 @@ static int try_modes(struct natra *n, const struct pin_dir *key,
 			     ret_gen);
 		if (r != -EOPNOTSUPP)
 			return r;
-		if (!told)
-			(void)str_copy(error, sizeof(error), last_error(n));
+		if (!found)
+			best = keep_error(n);
 		(void)snprintf(why, sizeof(why), "not %s: %s",
 			       natra_mode_name(order[i]), last_error(n));
 		log_line(n, NATRA_LOG_INFO, "%s", why);
-		told = told || !is_tcx(order[i]) || hook_tcx_supported(n) != 0;
+		found = found || !is_tcx(order[i]) ||
+			hook_tcx_supported(n) != 0;
 	}
 	/* The error of the mode that would have been best tells more than that
 	 * of the last one; but that there is no TCX does not tell why clsact is
 	 * impossible. */
-	(void)str_copy(n->error, sizeof(n->error), error);
+	restore_error(&best);
 	return r;
 }
 
@@ -535,8 +531,7 @@ static int write_record(struct natra *n, struct pin_gen *gen,
 	}
 	if (r < 0)
 		return r;
-	gen->record.complete = 1;
-	return pin_store_record(n, gen);
+	return journal_write(n, gen, JOURNAL_COMPLETE);
 }
 
 int shaper_record(struct natra *n, const struct pin_dir *key,
@@ -561,7 +556,7 @@ int shaper_record(struct natra *n, const struct pin_dir *key,
 		return r;
 	record.unshaped = 1;
 	(void)str_copy(record.reason, sizeof(record.reason), reason);
-	r = pin_new_gen(n, key, exists ? before.number : 0, &record, &gen);
+	r = journal_begin(n, key, exists ? before.number : 0, &record, &gen);
 	if (r < 0)
 		return r;
 	r = write_record(n, &gen, request->subnets);

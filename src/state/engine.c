@@ -10,6 +10,7 @@
 
 #include "base/libbpf_log.h"
 #include "state/bank.h"
+#include "state/journal.h"
 #include "util/cleanup.h"
 
 /*
@@ -210,9 +211,8 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 	if (r == 0)
 		r = bank_renew(n, options, &e);
 	if (r == 0) {
-		/* Recorded before it is taken: a crash cannot lose it then. */
 		gen->record.slot[leg] = slot;
-		r = pin_store_record(n, gen);
+		r = journal_write(n, gen, JOURNAL_SLOT);
 	}
 	if (r == 0)
 		r = bank_take_slot(n, &e, slot.index, slot.owner, limits);

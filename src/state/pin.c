@@ -8,11 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bpf_call.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
-
-#define RECORD_MAP_NAME "natra_meta"
 
 void pin_close_gen(struct pin_gen *gen)
 {
@@ -20,54 +17,11 @@ void pin_close_gen(struct pin_gen *gen)
 	gen->record_fd = -1;
 }
 
-int pin_store_record(struct natra *n, struct pin_gen *gen)
-{
-	const uint32_t zero = 0;
-	int r = bpf_map_update_elem(gen->record_fd, &zero, &gen->record,
-				    BPF_EXIST);
-
-	return r < 0 ? fail_errno(n, r, "write the metadata") : 0;
-}
-
 static int pin(struct natra *n, int fd, const char *path)
 {
 	int r = bpf_obj_pin(fd, path);
 
 	return r < 0 ? fail_errno(n, r, "pin '%s'", path) : 0;
-}
-
-int pin_new_gen(struct natra *n, const struct pin_dir *key, unsigned int after,
-		const struct record *record, struct pin_gen *ret_gen)
-{
-	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	char path[PIN_PATH_MAX + 8];
-	int r;
-
-	gen.record = *record;
-	gen.abi = NATRA_PIN_ABI;
-	gen.number = after + 1;
-	if (snprintf(gen.path, sizeof(gen.path), "%s/%u", key->path,
-		     gen.number) >= (int)sizeof(gen.path))
-		return refuse(n, -ENAMETOOLONG, "'%s' is too long", key->path);
-	r = bpf_call_make_array(RECORD_MAP_NAME, sizeof(struct record));
-	if (r < 0)
-		return fail_errno(n, r, "create the metadata map");
-	gen.record_fd = r;
-	r = pin_store_record(n, &gen);
-	if (r < 0)
-		return r;
-	r = pin_dir_make(n, gen.path);
-	if (r < 0)
-		return r;
-	(void)snprintf(path, sizeof(path), "%s/meta", gen.path);
-	r = pin(n, gen.record_fd, path);
-	if (r < 0) {
-		(void)rmdir(gen.path);
-		return r;
-	}
-	*ret_gen = gen;
-	gen.record_fd = -1;
-	return 0;
 }
 
 /*
@@ -84,7 +38,7 @@ static int load_record(struct natra *n, struct pin_gen *gen)
 	int r;
 
 	gen->abi = 0;
-	(void)snprintf(path, sizeof(path), "%s/meta", gen->path);
+	(void)snprintf(path, sizeof(path), "%s/" PIN_RECORD_NAME, gen->path);
 	r = bpf_obj_get(path);
 	if (r == -ENOENT)
 		return 0;
@@ -318,5 +272,5 @@ int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
 int pin_remove_gen(struct natra *n, const struct pin_gen *gen)
 {
 	/* While the record is there, a crash leaves what can be read. */
-	return remove_dir(n, gen->path, "meta");
+	return remove_dir(n, gen->path, PIN_RECORD_NAME);
 }

@@ -19,6 +19,9 @@
 
 #define PIN_PATH_MAX 512
 
+/* The record, in the directory of a generation. */
+#define PIN_RECORD_NAME "meta"
+
 /* A locked directory: of a key, or of an engine. */
 struct pin_dir {
 	int lock_fd;
@@ -89,10 +92,6 @@ int pin_dir_path(struct natra *n, const char *id, char *ret_path);
 /* Removes the key's directory if it is empty; it must be locked. */
 void pin_dir_remove(const struct pin_dir *key);
 
-/* A new, empty generation with its meta, after `after`. */
-int pin_new_gen(struct natra *n, const struct pin_dir *key, unsigned int after,
-		const struct record *record, struct pin_gen *ret_gen);
-
 /* Calls cb for each generation under a key's path, lowest number first. */
 int pin_foreach_gen(struct natra *n, const char *key_path,
 		    int (*cb)(void *arg, struct pin_gen *gen), void *arg);
@@ -105,8 +104,6 @@ int pin_find_gen(struct natra *n, const char *key_path,
 int pin_find(struct natra *n, const char *id, struct pin_gen *ret_gen);
 void pin_close_gen(struct pin_gen *gen);
 #define cleanup_pin_gen __attribute__((cleanup(pin_close_gen)))
-
-int pin_store_record(struct natra *n, struct pin_gen *gen);
 
 int pin_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 	     int link_fd);
