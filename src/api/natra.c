@@ -7,13 +7,13 @@
 
 #include "api/internal.h"
 #include "api/structs.h"
+#include "attach/attachment.h"
 #include "attach/check.h"
 #include "attach/leftovers.h"
 #include "attach/limits.h"
 #include "attach/shaper.h"
 #include "attach/teardown.h"
 #include "kernel/feature.h"
-#include "kernel/netns_find.h"
 #include "state/engine.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -87,7 +87,7 @@ static int refuse_foreign(struct natra *n, const struct scene *scene,
 
 	if (!scene->foreign_natra)
 		return 0;
-	r = find_owner(n, &scene->pod_netns, scene->pod.ifindex, owner);
+	r = attachment_owner(n, &scene->pod_netns, scene->pod.ifindex, owner);
 	if (r == -ENOENT) {
 		log_line(n, NATRA_LOG_WARN,
 			 "%s: '%s' has natra programs that nobody here pinned",
@@ -278,22 +278,6 @@ int natra_record_unshaped(struct natra *n, const struct natra_target *target,
 	return finish(n, r);
 }
 
-static int not_attached(struct natra *n, const char *id)
-{
-	return refuse(n, -ENOENT, "'%s' is not attached", id);
-}
-
-static int read_pinned_subnets(struct natra *n, const struct pin_gen *gen,
-			       struct subnets *ret_subnets)
-{
-	int r = pin_read_subnets(n, gen, ret_subnets);
-
-	if (r == -ENOENT)
-		return refuse(n, r, "the subnets of '%s' are gone",
-			      gen->record.id);
-	return r;
-}
-
 /* Attaches again with what is on record, because a direction or the build is
  * new. */
 static int reattach(struct natra *n, const struct pin_dir *key,
@@ -302,7 +286,6 @@ static int reattach(struct natra *n, const struct pin_dir *key,
 {
 	const struct record *record = &gen->record;
 	cleanup_subnets struct subnets subnets = {0};
-	struct netns_id netns = record_netns(&record->pod);
 	struct request request = {
 		.id = record->id,
 		.network = record->network,
@@ -315,16 +298,12 @@ static int reattach(struct natra *n, const struct pin_dir *key,
 	struct scene scene;
 	int r;
 
-	r = read_pinned_subnets(n, gen, &subnets);
+	r = attachment_read_subnets(n, gen, &subnets);
 	if (r < 0)
 		return r;
-	r = netns_find(n, &netns, -1, &fd);
-	if (r == -ENOENT)
-		return refuse(n, -ENODEV, "the netns of '%s' is gone",
-			      record->pod.ifname);
+	r = attachment_open_netns(n, &record->pod, -1, &fd);
 	if (r < 0)
-		return fail_errno(n, r, "find the netns of '%s'",
-				  record->pod.ifname);
+		return r;
 	r = scene_look(n, fd, record->pod.ifname, &scene);
 	if (r < 0)
 		return r;
@@ -358,7 +337,7 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 			"mode, edt, ingress_mode, sketch_width, subnets: fixed while attached");
 	if (!subnets->len)
 		return 0; /* none are there, or they are only counted */
-	r = read_pinned_subnets(n, gen, &pinned);
+	r = attachment_read_subnets(n, gen, &pinned);
 	if (r == 0 && !subnets_equal(&pinned, subnets))
 		return refuse(n, -EINVAL, "subnets: fixed while attached");
 	return r;
@@ -393,11 +372,7 @@ int natra_configure(struct natra *n, const char *id,
 	if (r == 0)
 		r = read_policy(n, policy, &p, &subnets);
 	if (r == 0)
-		r = pin_dir_lock_id(n, id, false, &key);
-	if (r == 0)
-		r = pin_find_gen(n, key.path, &gen);
-	if (r == -ENOENT)
-		return not_attached(n, id);
+		r = attachment_lock(n, id, &key, &gen);
 	if (r < 0)
 		return r;
 	if (gen.record.unshaped)
@@ -429,11 +404,7 @@ int natra_upgrade(struct natra *n, const char *id)
 
 	r = require_id(n, id);
 	if (r == 0)
-		r = pin_dir_lock_id(n, id, false, &key);
-	if (r == 0)
-		r = pin_find_gen(n, key.path, &gen);
-	if (r == -ENOENT)
-		return not_attached(n, id);
+		r = attachment_lock(n, id, &key, &gen);
 	if (r == -ESTALE && gen.abi < NATRA_PIN_ABI)
 		return refuse(
 			n, r,
@@ -466,7 +437,7 @@ static int resolve_id(struct natra *n, const struct natra_target *t, int fd,
 	r = scene_look(n, fd, t->ifname, &scene);
 	if (r < 0)
 		return r;
-	return find_owner(n, &scene.pod_netns, scene.pod.ifindex, ret_id);
+	return attachment_owner(n, &scene.pod_netns, scene.pod.ifindex, ret_id);
 }
 
 int natra_detach(struct natra *n, const struct natra_target *target)
@@ -522,9 +493,7 @@ int natra_check(struct natra *n, const char *id,
 		if (r < 0)
 			return r;
 	}
-	r = pin_find(n, id, &gen);
-	if (r == -ENOENT)
-		return not_attached(n, id);
+	r = attachment_find(n, id, &gen);
 	if (r == 0)
 		r = check_attached(n, &gen, -1);
 	if (r == 0 && gen.record.unshaped)
@@ -559,9 +528,7 @@ int natra_foreach_neighbour(struct natra *n, const char *id,
 		r = refuse(n, -EINVAL, "fn: missing");
 	if (r < 0)
 		return r;
-	r = pin_find(n, id, &gen);
-	if (r == -ENOENT)
-		return not_attached(n, id);
+	r = attachment_find(n, id, &gen);
 	return r < 0 ? r : finish(n, check_neighbours(n, &gen, fn, arg));
 }
 
