@@ -440,10 +440,10 @@ static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 }
 
 /* Under the lock: what is not complete is nobody's work in progress. */
-static int sweep_locked(struct sweep *sweep, const struct pin_dir *key)
+static int sweep_locked(struct sweep *sweep, const struct pin_dir *dir)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	int r = pin_find_gen(sweep->n, key->path, &gen);
+	int r = pin_find_gen(sweep->n, dir->path, &gen);
 
 	if (r < 0 && r != -ENOENT)
 		return r;
@@ -452,23 +452,23 @@ static int sweep_locked(struct sweep *sweep, const struct pin_dir *key)
 		if (r < 0)
 			return r;
 		if (r == 0)
-			return teardown_all(sweep->n, key, &gen, -1);
+			return teardown_all(sweep->n, dir, &gen, -1);
 		sweep->removed++;
 	}
-	r = teardown_all(sweep->n, key, NULL, -1);
+	r = teardown_all(sweep->n, dir, NULL, -1);
 	if (r == 0)
-		pin_dir_remove(key);
+		pin_dir_remove(dir);
 	return r;
 }
 
 static int sweep_key(void *arg, const char *path)
 {
 	struct sweep *sweep = arg;
-	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
-	int r = pin_dir_lock(sweep->n, path, &key);
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	int r = pin_dir_lock(sweep->n, path, &dir);
 
 	if (r == 0)
-		r = sweep_locked(sweep, &key);
+		r = sweep_locked(sweep, &dir);
 	if (r < 0 && r != -ENOENT && sweep->first_error == 0) {
 		sweep->first_error = r;
 		sweep->first_text = keep_error(sweep->n);

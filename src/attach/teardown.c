@@ -147,10 +147,10 @@ static int teardown_other(void *arg, struct pin_gen *gen)
 			    others->hint_fd);
 }
 
-int teardown_all(struct natra *n, const struct pin_dir *key,
+int teardown_all(struct natra *n, const struct pin_dir *dir,
 		 const struct pin_gen *except, int hint_fd)
 {
 	struct others others = {n, except, hint_fd};
 
-	return pin_foreach_gen(n, key->path, teardown_other, &others);
+	return pin_foreach_gen(n, dir->path, teardown_other, &others);
 }
