@@ -19,7 +19,7 @@ struct job {
 	const struct cli *cli;
 	struct install *i;
 	bool uninstall;
-	cJSON *changes; /* all changes that were made */
+	cJSON *changes; /* the changes that were made */
 };
 
 static int install_failure(const char *why)
