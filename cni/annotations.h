@@ -11,8 +11,7 @@
 unsigned int annotations_bit(const char *name);
 
 /* Puts the pod's annotations into the policy, which has its rates already. A
- * bad value is an error; with "onError": "continue" it is logged and ignored.
- * */
+ * bad value is an error; with "onError": "continue" it is logged and ignored. */
 int annotations_read(struct natra_policy *policy,
 		     const struct settings *settings, const struct conf *conf,
 		     struct log *log, struct failure *failure);

@@ -64,15 +64,15 @@ static int replace_leftovers(struct call *call,
 	return r;
 }
 
-/* Records why the pod starts without limits, for `natractl list` and the log.
- * */
+/* Records why the pod starts without limits, for `natractl list` and the log. */
 static void go_on_unshaped(struct call *call, const struct natra_target *target,
 			   const struct natra_policy *policy)
 {
 	log_add(&call->facts, "error", call->failure.msg);
 	if (natra_record_unshaped(call->n, target, policy, call->failure.msg) <
 	    0)
-		log_write(&call->log, NATRA_LOG_WARN, "no record of it: %s",
+		log_write(&call->log, NATRA_LOG_WARN,
+			  "the reason cannot be recorded: %s",
 			  natra_error(call->n));
 	call->level = NATRA_LOG_ERROR;
 	call->outcome = "not shaped, the pod starts without limits";

@@ -31,8 +31,7 @@ int cmd_del(struct call *call)
 	target.id = call->id;
 	target.netns = call->env.netns[0] ? call->env.netns : NULL;
 	r = natra_detach(call->n, &target);
-	/* The network namespace only makes the search for the interface faster.
-	 * */
+	/* The network namespace only makes the search for the interface faster. */
 	if (r < 0 && target.netns) {
 		target.netns = NULL;
 		r = natra_detach(call->n, &target);

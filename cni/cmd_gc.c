@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* GC removes this network's attachments that are not in the list of valid ones.
- * */
+/* GC removes this network's attachments that are not in the list of valid ones. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +31,7 @@ static int read_entry(const struct call *call, const cJSON *item,
 
 	if (!container_id || !ifname)
 		return refuse(failure, CNI_BAD_CONFIG,
-			      "%s: entry %zu has no containerID and ifname",
+			      "%s: entry %zu lacks containerID or ifname",
 			      VALID_KEY, ids->len);
 	/* An id that is too long was never attached. */
 	if (!call_format_id(call, container_id, ifname, id, sizeof(id)))
@@ -67,7 +66,7 @@ int cmd_gc(struct call *call)
 	size_t removed = 0;
 	int r;
 
-	call->outcome = "nothing is known to be valid";
+	call->outcome = "the runtime does not say what is valid";
 	if (!valid)
 		return 0;
 	/* null is Go's nil slice: it is known that nothing is valid. */

@@ -11,8 +11,7 @@
  * fails. */
 void io_init(void);
 
-/* Reads to the end. The text has a terminator behind it; the caller frees it.
- * */
+/* Reads to the end. The text has a terminator behind it; the caller frees it. */
 int io_read_all(int fd, char **ret_text, size_t *ret_len,
 		struct failure *failure);
 

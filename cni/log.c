@@ -73,8 +73,7 @@ void log_add_u64(struct log_words *words, const char *key, uint64_t value)
 	log_add(words, key, text);
 }
 
-/* Opens the file for the first line: most calls of STATUS and CHECK log none.
- * */
+/* Opens the file for the first line: most calls of STATUS and CHECK log none. */
 static int open_file(struct log *log)
 {
 	/* A link that somebody put there is not followed, and a FIFO without a

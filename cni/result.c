@@ -48,8 +48,7 @@ static void remove_new_fields(cJSON *interface)
 	remove_all(interface, "pciID");
 }
 
-/* Reads the version of a result; *ret_version stays as it is if there is none.
- * */
+/* Reads the version of a result; *ret_version stays as it is if there is none. */
 static int read_version(const cJSON *result, enum version *ret_version,
 			struct failure *failure)
 {

@@ -83,7 +83,7 @@ static const char *parse_log_file(const cJSON *value, const char **ret_file)
 	const char *text = json_text(value);
 
 	if (!text || (text[0] && text[0] != '/'))
-		return "is not an absolute path, nor empty";
+		return "is neither an absolute path nor empty";
 	*ret_file = text;
 	return NULL;
 }

@@ -14,8 +14,7 @@ enum precedence {
 
 struct settings {
 	struct natra_policy policy;
-	/* The policy's subnets point to these, and these to the configuration.
-	 * */
+	/* The policy's subnets point to these, and these to the configuration. */
 	const char *subnets[NATRA_SUBNETS_MAX];
 	enum precedence precedence;
 	bool continue_on_error;

@@ -59,8 +59,7 @@ bool info_is_foreign(const struct natra_info *info)
 	return info->id[0] == '\0';
 }
 
-/* A library of a later version may have values that this program does not know.
- * */
+/* A library of a later version may have values that this program does not know. */
 static const char *known(const char *name)
 {
 	return name ? name : "unknown";

@@ -82,16 +82,14 @@ struct opts {
 
 /* Reads options up to the first word that is none. *ret_next is its index. */
 int opts_parse_global(struct opts *opts, int argc, char **argv, int *ret_next);
-/* Reads the words after the command's name: options and arguments in any order.
- * */
+/* Reads the words after the command's name: options and arguments in any order. */
 int opts_parse(struct opts *opts, const struct opts_spec *spec, int argc,
 	       char **argv);
 void opts_help(uint64_t options);
 /* Returns the field of the policy that an option sets; NULL if it sets none. */
 const struct policy_field *opts_field(enum opt_id id);
 const char *opts_name(enum opt_id id);
-/* Returns what stands for the option's value in the help; NULL if it has none.
- * */
+/* Returns what stands for the option's value in the help; NULL if it has none. */
 const char *opts_metavar(enum opt_id id);
 
 /* Reads a decimal number without a sign, from 1 to `max`. */
