@@ -313,8 +313,12 @@ LIBRARY = [
         "api-state"),
     one("kept-without-the-new-direction", "src/shaper.c",
         "limits_cover(&gen->meta, request->policy) &&", "", "api-kept"),
-    one("kept-with-other-subnets", "src/shaper.c",
-        "subnets_equal(&subnets, request->subnets) &&", "", "api-subnets"),
+    # Either of the two comparisons is enough: an engine's id is a hash of its
+    # subnets, among others.
+    Mutation("kept-with-other-subnets", "src/shaper.c",
+             (("subnets_equal(&subnets, request->subnets) &&", ""),
+              ("same_engines(&gen->meta, request->subnets) &&",
+               "same_engines(&gen->meta, &subnets) &&")), "api-subnets"),
     one("kept-with-the-old-label", "src/shaper.c",
         "(void)str_copy(gen->meta.label, sizeof(gen->meta.label),\n"
         "\t\t       request->label);", "", "api-kept"),
@@ -495,8 +499,7 @@ FQ = [
           "link->fq && !(kept && of_keep->fq)", "link->fq", "net-edt",
           "--only", "qdisc"),
     in_vm("mouse-waits-in-fq", BPF,
-          "if (mouse)\n\t\treturn NATRA_COUNT_MICE;",
-          "if (mouse && !edt)\n\t\treturn NATRA_COUNT_MICE;", "net-edt",
+          "mouse = !natra_is_heavy(", "mouse = !edt && !natra_is_heavy(", "net-edt",
           "--only", "mice"),
     in_vm("gso-size-of-others-changed", "src/gso.c",
           "link.gso_max_segs != c->from)", "!c->n)", "net-edt", "--only",
