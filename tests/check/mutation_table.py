@@ -315,8 +315,12 @@ LIBRARY = [
         "api-state"),
     one("kept-without-the-new-direction", "src/attach/shaper.c",
         "limits_cover(&gen->record, request->policy) &&", "", "api-kept"),
-    one("kept-with-other-subnets", "src/attach/shaper.c",
-        "subnets_equal(&subnets, request->subnets) &&", "", "api-subnets"),
+    # Either of the two comparisons is enough: an engine's id is a hash of its
+    # subnets, among others.
+    Mutation("kept-with-other-subnets", "src/attach/shaper.c",
+             (("subnets_equal(&subnets, request->subnets) &&", ""),
+              ("engine_serves(&gen->record, request->subnets) &&",
+               "engine_serves(&gen->record, &subnets) &&")), "api-subnets"),
     one("kept-with-the-old-label", "src/attach/shaper.c",
         "(void)str_copy(gen->record.label, sizeof(gen->record.label),\n"
         "\t\t       request->label);", "", "api-kept"),
@@ -497,8 +501,7 @@ FQ = [
           "link->fq && !(kept && of_keep->fq)", "link->fq", "net-edt",
           "--only", "qdisc"),
     in_vm("mouse-waits-in-fq", BPF,
-          "if (natra_unlikely(mouse))\n\t\treturn charge_mouse(",
-          "if (mouse && !edt)\n\t\treturn charge_mouse(", "net-edt",
+          "mouse = !natra_is_heavy(", "mouse = !edt && !natra_is_heavy(", "net-edt",
           "--only", "mice"),
     in_vm("gso-size-of-others-changed", "src/attach/gso.c",
           "link.gso_max_segs != c->from)", "!c->n)", "net-edt", "--only",
