@@ -192,7 +192,8 @@ class Machine:
         self.code = self.state / "code"
         self._write_script()
         self._follower = Follower(self.state / "out", self.prefix)
-        env = dict(os.environ, PATH=f"{vng.parent}:/usr/sbin:/usr/bin:/sbin:/bin")
+        env = dict(os.environ, PATH=f"{HERE}/boot:{vng.parent}:"
+                   "/usr/sbin:/usr/bin:/sbin:/bin")
         with open(self.state / "console", "wb") as console:
             # A session of its own, so that all of it can be ended at once.
             self.vm = subprocess.Popen(self._vng_command(vng, kernel),
