@@ -202,7 +202,8 @@ class Machine:
         self._follower = Follower(self.state / "out", self.prefix)
         self._vng = self._vng_command(vng, kernel)
         self._env = dict(os.environ,
-                         PATH=f"{vng.parent}:/usr/sbin:/usr/bin:/sbin:/bin")
+                         PATH=f"{HERE}/boot:{vng.parent}:"
+                              "/usr/sbin:/usr/bin:/sbin:/bin")
         self._boot()
         return self
 
