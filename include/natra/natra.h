@@ -20,15 +20,15 @@
  * State: all of it is pinned on bpffs, at the path of natra_open_opts, or else
  * on the one that pid 1 has at /sys/fs/bpf. To a process in another mount
  * namespace, such as `ip netns exec` makes, /sys/fs/bpf may be another
- * directory: then it is pid 1's all the same, by way of /proc/1/root, or calls
- * fail with -EPERM if that is out of reach and with -ENOTDIR if pid 1 has no
- * such directory. Where there is no bpffs yet, attaching mounts one.
+ * directory. The library then uses pid 1's directory, by way of /proc/1/root;
+ * calls fail with -EPERM if that is out of reach and with -ENOTDIR if pid 1 has
+ * no such directory. Where there is no bpffs yet, attaching mounts one.
  *
- * Privileges: CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; for interfaces in another
- * network namespace and to mount bpffs CAP_SYS_ADMIN, which implies the first
- * two; for pid 1's bpffs from another mount namespace also CAP_SYS_PTRACE, and
- * CAP_SYS_CHROOT to mount it. Without them: -EPERM, or -EACCES where the
- * verifier says no.
+ * Privileges: the library needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN. For
+ * interfaces in another network namespace and to mount bpffs it needs
+ * CAP_SYS_ADMIN, which implies the first two; for pid 1's bpffs from another
+ * mount namespace also CAP_SYS_PTRACE, and CAP_SYS_CHROOT to mount it. Without
+ * them calls fail with -EPERM, or with -EACCES where the verifier refuses.
  *
  * Structs that the caller passes begin with their own size, so that an old
  * program works with a newer library. Initialise them with NATRA_INIT:
@@ -98,9 +98,9 @@ NATRA_API int natra_open(struct natra **ret_n,
 NATRA_API void natra_close(struct natra *n);
 
 /**
- * @brief What the kernel can do, and which mode `auto` would take.
+ * @brief Report what the kernel can do, and which mode `auto` would take.
  *
- * Leaves nothing behind: hooks are asked, and fq is tried in a network
+ * Leaves nothing behind: natra queries the hooks, and tries fq in a network
  * namespace of its own.
  *
  * @param ret_features  `sz` set by the caller.
@@ -109,12 +109,12 @@ NATRA_API void natra_close(struct natra *n);
 NATRA_API int natra_probe(struct natra *n, struct natra_features *ret_features);
 
 /**
- * @brief Whether attaching to an interface in another network namespace can
- *        work here; cheap enough to be asked every few seconds.
+ * @brief Check whether attaching to an interface in another network namespace
+ *        can work here; cheap enough to be called every few seconds.
  *
  * Looks at the privileges of the process and the place of bpffs, creates one
  * small map, and has the verifier look at a few instructions that natra needs.
- * Loads no program, enters no namespace and mounts nothing; natra_probe tells
+ * Loads no program, enters no namespace and mounts nothing; natra_probe reports
  * more.
  *
  * @return 0; -EOPNOTSUPP the kernel has no BPF or lacks what natra needs, which
@@ -133,7 +133,7 @@ NATRA_API int natra_policy_check(struct natra *n,
 /**
  * @brief Shape an interface: create, or replace what `target` has.
  *
- * All or nothing: on any error interface and state are as before. A repeated
+ * If it fails, the interface and the state are as before. A repeated
  * call with the same arguments succeeds and keeps counters, unless another
  * build with another layout of the maps made the attachment: then they begin
  * again, see natra_upgrade. Programs of others on the same hooks still run,
@@ -227,7 +227,7 @@ NATRA_API int natra_check(struct natra *n, const char *id,
 			  const struct natra_policy *policy);
 
 /**
- * @brief Tell about one attachment.
+ * @brief Report one attachment.
  * @param ret_info  `sz` set by the caller.
  * @return 0; -EINVAL; -ENOENT; -ESTALE; -EPERM; -ENOMEM.
  */
@@ -235,9 +235,9 @@ NATRA_API int natra_query(struct natra *n, const char *id,
 			  struct natra_info *ret_info);
 
 /**
- * @brief The subnets of an attachment, shaped or unshaped.
+ * @brief Walk the subnets of an attachment, shaped or unshaped.
  *
- * Which of the two they are, natra_query tells by the lengths in `policy`.
+ * The lengths in `policy` of natra_query say which of the two they are.
  *
  * @param fn  `cidr` is canonical ("10.1.2.3/8" is told as "10.0.0.0/8"), and
  *            the subnets come in ascending order, IPv4 before IPv6.
@@ -248,7 +248,7 @@ NATRA_API int natra_foreach_subnet(struct natra *n, const char *id,
 				   natra_subnet_fn fn, void *arg);
 
 /**
- * @brief The id of the attachment on an interface.
+ * @brief Find the id of the attachment on an interface.
  * @param ret_id  NATRA_ID_MAX + 1 bytes.
  * @return 0; -EINVAL; -ENOENT nothing attached; -ENODEV; -EPERM; -ENOMEM.
  */
@@ -256,7 +256,7 @@ NATRA_API int natra_find(struct natra *n, const struct natra_target *target,
 			 char *ret_id);
 
 /**
- * @brief Counters, summed over CPUs; they only grow while attached.
+ * @brief Read the counters, summed over CPUs; they only grow while attached.
  * @param ret_stats  `sz` set by the caller.
  * @return 0; -EINVAL; -ENOENT; -ESTALE; -EPERM; -ENOMEM.
  */
@@ -264,10 +264,10 @@ NATRA_API int natra_stats(struct natra *n, const char *id,
 			  struct natra_stats *ret_stats);
 
 /**
- * @brief Heavy flows of one direction, the one with most bytes first.
+ * @brief Read the heavy flows of one direction, sorted by bytes, descending.
  *
- * The table holds 32 flows; of more, the ones seen last. Counts miss what two
- * CPUs added to the same flow at the same moment.
+ * The table holds the 32 flows that were seen last. When two CPUs count the
+ * same flow at the same moment, one of them is not counted.
  *
  * @param ret_flows  room for *inout_len flows, owned by the caller.
  * @param inout_len  in: room; out: how many were written.
@@ -278,7 +278,7 @@ NATRA_API int natra_top(struct natra *n, const char *id,
 			struct natra_flow *ret_flows, size_t *inout_len);
 
 /**
- * @brief Every program on the hooks of an attachment, in the order they run.
+ * @brief Walk every program on the hooks of an attachment, in the order they run.
  * @return 0; what fn returned; -EINVAL; -ENOENT; -ENODEV; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
@@ -310,12 +310,12 @@ NATRA_API int natra_record_unshaped(struct natra *n,
 				    const char *reason);
 
 /**
- * @brief What upstream's `bandwidth` plugin left on the host side of an
+ * @brief Find what upstream's `bandwidth` plugin left on the host side of an
  *        interface: its limits hold beside natra's until they are removed.
  *
- * Known are the tbf at the root of the host-side veth with the handle that the
- * plugin gives, and a u32 filter on that veth's ingress qdisc that redirects to
- * an ifb with a name that the plugin (or Calico) gives, or that is gone.
+ * natra recognises the tbf at the root of the host-side veth by the handle that
+ * the plugin gives, and a u32 filter on that veth's ingress qdisc if it redirects
+ * to an ifb with a name that the plugin (or Calico) gives, or to one that is gone.
  *
  * @param target         `ifname` and its netns; or `id` alone, of what natra
  *                       has attached.
@@ -350,16 +350,16 @@ NATRA_API int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
 				       void *arg);
 
 /**
- * @brief Remove what nobody needs.
+ * @brief Remove stale attachments.
  *
- * With `network` NULL: attachments whose interface is gone, and what a killed
- * process left. Otherwise also every attachment of that network whose id is
- * not in `keep`.
+ * These are attachments whose interface is gone, and the leftovers of killed
+ * processes. If `network` is not NULL, natra also removes every attachment of
+ * that network whose id is not in `keep`.
  *
  * It needs CAP_SYS_PTRACE where a network namespace has no file in /run/netns
- * and only processes with more capabilities than this one hold it: without,
- * such a namespace is not seen, and attachments by filters (clsact) in it are
- * taken for gone.
+ * and only processes with more capabilities than this one hold it. Without that
+ * privilege it does not see such a namespace, and removes attachments by filters
+ * (clsact) in it as if they were gone.
  *
  * @param keep         ids, NULL if keep_len is 0.
  * @param ret_removed  how many; may be NULL.

@@ -63,7 +63,7 @@ enum natra_edt {
 	NATRA_EDT_MAX
 };
 
-/** What happens to flows under the heavy-hitter threshold. */
+/** The treatment of flows under the heavy-hitter threshold. */
 enum natra_fast_pass {
 	NATRA_FAST_PASS_FREE,    /**< pass at once, not charged */
 	NATRA_FAST_PASS_CHARGED, /**< pass first, charged: a strict cap */
@@ -71,7 +71,7 @@ enum natra_fast_pass {
 	NATRA_FAST_PASS_MAX
 };
 
-/** How ingress is held to its rate. */
+/** The way in which ingress is held to its rate. */
 enum natra_ingress_mode {
 	NATRA_INGRESS_MODE_POLICE, /**< mark ECN, else drop, in front of the pod */
 	NATRA_INGRESS_MODE_PACE, /**< hold in fq on the host-side veth */
@@ -116,7 +116,7 @@ struct natra_open_opts {
 	bool keep_programs;
 };
 
-/** Which interface. The strings are read during the call only. */
+/** The interface to attach to. The strings are read during the call only. */
 struct natra_target {
 	size_t sz;
 	/** Name of the attachment, 1 to NATRA_ID_MAX bytes; NULL or "":
@@ -307,7 +307,7 @@ typedef int (*natra_neighbour_fn)(void *arg,
 				  const struct natra_neighbour *neighbour);
 typedef int (*natra_subnet_fn)(void *arg, const char *cidr);
 
-/** What upstream's `bandwidth` plugin left on an interface's host side. */
+/** Objects that upstream's `bandwidth` plugin left on an interface's host side. */
 struct natra_leftovers {
 	size_t sz;
 	char host_ifname[16];  /**< "" if there is no host-side peer */
@@ -318,7 +318,7 @@ struct natra_leftovers {
 				    redirect drops all that the pod sends */
 };
 
-/** What this kernel offers. */
+/** The features of this kernel. */
 struct natra_features {
 	size_t sz;
 	char kernel[65];

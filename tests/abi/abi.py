@@ -192,6 +192,16 @@ class Example(Case):
                 self.assertEqual(len(r.stderr.splitlines()), 1, r.stderr)
                 self.assertIn("nosuch0", r.stderr)
 
+    def test_readme_compiles(self):
+        """The README's part of a program; tests/check/test_readme.py runs it."""
+        [code] = re.findall(r"^```c\n(.*?)^```$",
+                            (SOURCE / "README.md").read_text(), re.M | re.S)
+        text = (f"#include <natra/natra.h>\nint main(void)\n{{\n{code}"
+                "return 0;\n}\n")
+        for compiler, options in compilers():
+            with self.subTest(compiler):
+                self.build(compiler, options, text, BUILD / "src/libnatra.so")
+
 
 class Link(Case):
     """Five lines, with the libraries of the build."""

@@ -58,6 +58,12 @@ def c_functions(lines):
             begin = 0
 
 
+def blocks(text):
+    """Yield the fenced blocks of a document: line number, language, code."""
+    for m in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
+        yield text.count("\n", 0, m.start()) + 1, m[1], m[2]
+
+
 def finish(checked, problems):
     """Print the problems and exit; a rule that looked at nothing has failed."""
     for problem in problems:

@@ -51,7 +51,7 @@ static void begin(uint64_t seed)
 	memset(&sim, 0, sizeof(sim));
 	for (size_t i = 0; i < NATRA_HASH_KEYS; i++)
 		sim.keys[i] = th_rng(&seed);
-	sim.limits = policy_limits(&policy, HALF_INGRESS, false);
+	sim.limits = policy_limits(&policy, LEG_INGRESS, false);
 	sim.now_ns = 1000 * SECOND;
 }
 
