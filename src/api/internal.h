@@ -11,8 +11,4 @@ void info_of(const struct pin_gen *gen, struct natra_info *ret_info);
 /* -EINVAL without a handle or an id. */
 int require_id(struct natra *n, const char *id);
 
-/* The id of what is attached to an interface; -ENOENT without an error text. */
-int find_owner(struct natra *n, const struct netns_id *netns, uint32_t ifindex,
-	       char *ret_id);
-
 #endif

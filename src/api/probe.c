@@ -19,7 +19,7 @@
 #include "kernel/hook.h"
 #include "kernel/netns.h"
 #include "kernel/qdisc_fq.h"
-#include "state/pin.h"
+#include "state/place.h"
 #include "util/str.h"
 
 #define LOOPBACK_IFINDEX 1

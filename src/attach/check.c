@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "attach/attachment.h"
 #include "kernel/hook.h"
 #include "kernel/link.h"
 #include "kernel/qdisc_fq.h"
@@ -118,22 +119,6 @@ static int check_site(void *arg)
 	return r < 0 ? r : 0;
 }
 
-/* Runs fn in the namespace of a site; -ENODEV if that is gone. */
-static int run_in_site(struct natra *n, const struct record_link *link,
-		       int hint_fd, int (*fn)(void *arg), struct site *site)
-{
-	struct netns_id id = record_netns(link);
-	cleanup_close int fd = -1;
-	int r = netns_find(n, &id, hint_fd, &fd);
-
-	if (r == -ENOENT)
-		return refuse(n, -ENODEV, "the netns of '%s' is gone",
-			      link->ifname);
-	if (r < 0)
-		return fail_errno(n, r, "find the netns of '%s'", link->ifname);
-	return netns_run(n, fd, fn, site);
-}
-
 /* A link without an interface: that is gone, or somebody detached the link. */
 static int check_unlinked(struct natra *n, const struct pin_gen *gen,
 			  enum leg leg, int hint_fd)
@@ -145,8 +130,8 @@ static int check_unlinked(struct natra *n, const struct pin_gen *gen,
 		.link = on_host ? &gen->record.host : &gen->record.pod,
 		.on_host = on_host,
 	};
-	int r = run_in_site(n, site.link, on_host ? -1 : hint_fd,
-			    check_interface, &site);
+	int r = attachment_visit(n, site.link, on_host ? -1 : hint_fd,
+				 check_interface, &site);
 
 	if (r < 0)
 		return r;
@@ -189,8 +174,9 @@ int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 		/* Of a record there is only the interface to look for. */
 		if (site.link->fq || (gen->record.unshaped && !on_host) ||
 		    record_has_hook(&gen->record, on_host, RECORD_HOOK_CLSACT))
-			r = run_in_site(n, site.link, on_host ? -1 : hint_fd,
-					check_site, &site);
+			r = attachment_visit(n, site.link,
+					     on_host ? -1 : hint_fd, check_site,
+					     &site);
 	}
 	/* Last: that the interface is gone is what to tell first. */
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
@@ -246,15 +232,14 @@ int check_limits(struct natra *n, const struct pin_gen *gen)
 	return 0;
 }
 
-struct netns_seat check_seat(const struct pin_gen *gen)
+const struct record_link *check_sought_link(const struct pin_gen *gen)
 {
 	const struct record *record = &gen->record;
 	bool on_host = !record->unshaped &&
 		       !record_has_hook(record, false, RECORD_HOOK_NONE) &&
 		       record->host.ifindex;
-	const struct record_link *link = on_host ? &record->host : &record->pod;
 
-	return (struct netns_seat){record_netns(link), link->ifindex, 0};
+	return on_host ? &record->host : &record->pod;
 }
 
 int check_has_link(struct natra *n, const struct pin_gen *gen)
@@ -274,31 +259,35 @@ int check_has_link(struct natra *n, const struct pin_gen *gen)
 	return 0;
 }
 
-/* Sets seat->exists. Runs in the network namespace of the seat. */
-static int look_at_seat(void *arg)
-{
-	struct netns_seat *seat = arg;
+struct existence {
+	uint32_t ifindex;
+	bool exists;
+};
 
-	seat->exists = netns_has_link(seat->ifindex);
-	return seat->exists < 0 ? seat->exists : 0;
+/* Runs in the network namespace of the interface. */
+static int look_for_link(void *arg)
+{
+	struct existence *link = arg;
+	int r = netns_has_link(link->ifindex);
+
+	link->exists = r == 1;
+	return r < 0 ? r : 0;
 }
 
 int check_exists(struct natra *n, const struct pin_gen *gen)
 {
-	struct netns_seat seat = check_seat(gen);
-	cleanup_close int fd = -1;
+	const struct record_link *link = check_sought_link(gen);
+	struct existence found = {.ifindex = link->ifindex};
 	int r = check_has_link(n, gen);
 
 	if (r != 0)
 		return r;
-	r = netns_find(n, &seat.netns, -1, &fd);
-	if (r == -ENOENT)
+	r = attachment_visit(n, link, -1, look_for_link, &found);
+	if (r == -ENODEV)
 		return 0;
-	if (r == 0)
-		r = netns_run(NULL, fd, look_at_seat, &seat);
 	return r < 0 ? fail_errno(n, r, "look for interface '%s' of '%s'",
-				  gen->record.pod.ifname, gen->record.id)
-		     : seat.exists;
+				  link->ifname, gen->record.id)
+		     : found.exists;
 }
 
 struct entry {
@@ -411,7 +400,8 @@ int check_neighbours(struct natra *n, const struct pin_gen *gen,
 
 		if (site.link->fq ||
 		    record_has_hook(&gen->record, on_host, RECORD_HOOK_NONE))
-			r = run_in_site(n, site.link, -1, list_site, &site);
+			r = attachment_visit(n, site.link, -1, list_site,
+					     &site);
 	}
 	/* Here and not on the way: the caller's code runs in its own netns. */
 	for (size_t i = 0; i < entries.len && r == 0; i++) {

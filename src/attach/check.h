@@ -3,7 +3,6 @@
 #ifndef NATRA_ATTACH_CHECK_H
 #define NATRA_ATTACH_CHECK_H
 
-#include "kernel/netns_find.h"
 #include "state/pin.h"
 
 /*
@@ -25,13 +24,13 @@ int check_limits(struct natra *n, const struct pin_gen *gen);
 int check_exists(struct natra *n, const struct pin_gen *gen);
 
 /*
- * These two do the same in two steps, for a walk over many records.
- * check_has_link returns 1 if a TCX link is attached, which tells that there is
- * an interface, even in a namespace that nobody finds. Otherwise it returns 0,
- * and the seat that check_seat returns has to be looked at, see netns_index.h.
+ * These two are the steps of check_exists, for a walk over many records.
+ * check_has_link returns 1 if a TCX link is attached, which proves that there is
+ * an interface, even in a namespace that nobody finds. If it returns 0, the
+ * interface that check_sought_link returns has to be looked for.
  */
 int check_has_link(struct natra *n, const struct pin_gen *gen);
-struct netns_seat check_seat(const struct pin_gen *gen);
+const struct record_link *check_sought_link(const struct pin_gen *gen);
 
 /* Every program on the hooks in use, see natra_foreach_neighbour. */
 int check_neighbours(struct natra *n, const struct pin_gen *gen,

@@ -13,9 +13,9 @@
 int teardown_gen(struct natra *n, const struct pin_gen *gen,
 		 const struct record *keep, int hint_fd);
 
-/* Removes all generations under a locked key but `except`, which may be
+/* Removes all generations under a locked dir but `except`, which may be
  * NULL. */
-int teardown_all(struct natra *n, const struct pin_dir *key,
+int teardown_all(struct natra *n, const struct pin_dir *dir,
 		 const struct pin_gen *except, int hint_fd);
 
 #endif
