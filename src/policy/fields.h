@@ -161,7 +161,7 @@ static const struct policy_field policy_fields[] = {
 	{
 		POLICY_FIELD(ingress_mode),
 		.unit = POLICY_INGRESS_MODE,
-		.max = NATRA_INGRESS_MAX - 1,
+		.max = NATRA_INGRESS_MODE_MAX - 1,
 		.is_fixed = true,
 		.option = "--ingress-mode",
 		.form = "police|pace",

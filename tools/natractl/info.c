@@ -27,7 +27,7 @@ int info_list_read(struct natra *n, struct info_list *ret_list)
 	struct info_list list = {0};
 	int r;
 
-	r = natra_foreach(n, append, &list);
+	r = natra_foreach_attachment(n, append, &list);
 	if (r < 0) {
 		info_list_free(&list);
 		return r;
@@ -112,7 +112,7 @@ static void print_policy(const struct natra_info *info)
 	       default_mark(given->horizon_ns));
 	printf("  %-15s %s", "ingress mode",
 	       known(natra_ingress_mode_name(now->ingress_mode)));
-	if (now->ingress_mode == NATRA_INGRESS_PACE)
+	if (now->ingress_mode == NATRA_INGRESS_MODE_PACE)
 		printf(", at most %s%s%s", unit_time(now->pace_limit_ns).text,
 		       default_mark(given->pace_limit_ns),
 		       info->pace_active ? "" : ", not active");
@@ -138,7 +138,7 @@ static void print_subnets(struct natra *n, const struct natra_info *info)
 		return;
 	printf("  %-15s ",
 	       p->shaped_subnets_len ? "shaped peers" : "unshaped peers");
-	if (natra_subnets(n, info->id, print_subnet, &first) < 0)
+	if (natra_foreach_subnet(n, info->id, print_subnet, &first) < 0)
 		print_text(stdout, natra_error(n), 0);
 	putchar('\n');
 }
@@ -219,7 +219,7 @@ static void add_subnets(struct natra *n, cJSON *parent, const char *key,
 {
 	cJSON *array = cJSON_CreateArray();
 
-	if (len && natra_subnets(n, info->id, add_subnet, array) < 0) {
+	if (len && natra_foreach_subnet(n, info->id, add_subnet, array) < 0) {
 		cJSON_Delete(array);
 		array = cJSON_CreateNull();
 	}

@@ -8,16 +8,16 @@
 
 static const char *direction_name(enum natra_direction direction)
 {
-	return direction == NATRA_INGRESS_DIR ? "ingress" : "egress";
+	return direction == NATRA_DIRECTION_INGRESS ? "ingress" : "egress";
 }
 
-static const char *hook_side(const struct natra_hook_entry *entry)
+static const char *hook_side(const struct natra_neighbour *entry)
 {
 	return entry->hook_is_ingress ? "ingress" : "egress";
 }
 
 /* Prints a program, or a filter that is not BPF, whose name is its kind. */
-static void print_program(FILE *file, const struct natra_hook_entry *entry)
+static void print_program(FILE *file, const struct natra_neighbour *entry)
 {
 	if (entry->prog_id)
 		fprintf(file, "program %u ", entry->prog_id);
@@ -26,7 +26,7 @@ static void print_program(FILE *file, const struct natra_hook_entry *entry)
 	print_text(file, entry->prog_name, 0);
 }
 
-static int print_entry(void *arg, const struct natra_hook_entry *entry)
+static int print_entry(void *arg, const struct natra_neighbour *entry)
 {
 	bool *first = arg;
 
@@ -49,10 +49,10 @@ int hooks_print(const struct cli *cli, const char *id)
 {
 	bool first = true;
 
-	return natra_neighbours(cli->n, id, print_entry, &first);
+	return natra_foreach_neighbour(cli->n, id, print_entry, &first);
 }
 
-static int add_entry(void *arg, const struct natra_hook_entry *entry)
+static int add_entry(void *arg, const struct natra_neighbour *entry)
 {
 	cJSON *array = arg, *o = cJSON_CreateObject();
 
@@ -73,10 +73,10 @@ static int add_entry(void *arg, const struct natra_hook_entry *entry)
 
 int hooks_json(const struct cli *cli, const char *id, cJSON *array)
 {
-	return natra_neighbours(cli->n, id, add_entry, array);
+	return natra_foreach_neighbour(cli->n, id, add_entry, array);
 }
 
-static int warn_of(void *arg, const struct natra_hook_entry *entry)
+static int warn_of(void *arg, const struct natra_neighbour *entry)
 {
 	(void)arg;
 	if (!entry->is_before_ours)
@@ -92,7 +92,7 @@ static int warn_of(void *arg, const struct natra_hook_entry *entry)
 
 void hooks_warn(const struct cli *cli, const char *id)
 {
-	(void)natra_neighbours(cli->n, id, warn_of, NULL);
+	(void)natra_foreach_neighbour(cli->n, id, warn_of, NULL);
 }
 
 bool leftovers_any(const struct natra_leftovers *leftovers)
