@@ -12,7 +12,7 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "../harness"))
+sys.path.insert(0, str(HERE / "../harness/python"))
 from report import Report
 
 
