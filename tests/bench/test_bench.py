@@ -339,7 +339,7 @@ class Report(unittest.TestCase):
                 "rss_kib upstream": 1, "mean_cpu_ms upstream": 5.25,
                 "mean_cpu_ms natra": 4.125})))
         self.assertIn("| upstream | 5.00 | 5.00 | 1.00 |", text)
-        self.assertIn("fills up, is 4.12 ms, upstream's 5.25 ms.", text)
+        self.assertIn("an ADD is 4.12 ms, and upstream's 5.25 ms.", text)
 
     def test_what_is_left_out_has_a_line_for_each_reason(self):
         res = run()
