@@ -20,7 +20,7 @@ def name_of(limiter):
 
 
 def figure(stat, digits=1):
-    """mean, and deviation where there are several samples."""
+    """Return the mean, with the deviation if there are several samples."""
     if stat is None:
         return ""
     text = f"{stat.mean:.{digits}f}"
@@ -28,7 +28,7 @@ def figure(stat, digits=1):
 
 
 def spread(stat, digits):
-    """median, and the range where there are several samples."""
+    """Return the median, with the range if there are several samples."""
     if stat is None:
         return ""
     text = f"{stat.median:.{digits}f}"
@@ -38,7 +38,7 @@ def spread(stat, digits):
 
 
 def table(head, rows):
-    """A dash where there is no figure: not measured, or nothing to measure."""
+    """Return a table's lines, with a dash where a figure was not measured."""
     if not rows:
         return []
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head),
@@ -47,7 +47,7 @@ def table(head, rows):
 
 
 def verdict(res):
-    """The first lines: what was missed, what failed, what was not run."""
+    """Return the first lines: what was missed, what failed, what was not run."""
     found = targets(res)
     bad = missed(found)
     judged = [t for t in found if t.met is not None]
@@ -285,7 +285,7 @@ def machine(res):
 
 
 def left_out(res):
-    """A line for each reason."""
+    """Return a line for each reason, with the cells that were left out for it."""
     cells = {}
     for x in res.data["left_out"]:
         cells.setdefault(x["why"], {})[x["cell"]] = 0
@@ -294,7 +294,7 @@ def left_out(res):
 
 
 def write(res, old=None, charts=None):
-    """The report's text; how many figures are worse than in `old`."""
+    """Return the report's text and how many figures are worse than in `old`."""
     about = res.data["machine"]
     first, found = verdict(res)
     where = f"Linux {about['kernel']}" + (

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The benchmark's arithmetic: cells, statistics, targets, comparison, report,
+"""Tests the benchmark's arithmetic: cells, statistics, targets, comparison, report,
 and what it reads of connection tracking's events."""
 import json
 import sys
@@ -29,7 +29,7 @@ def sample(workload, limiter, params, n=0, **values):
 
 
 def sweep(limiter, wires, edt=False):
-    """One sample for each pair of rates in and out, in Mbit/s."""
+    """Return one sample for each pair of rates in and out, in Mbit/s."""
     return [sample("sweep", limiter, SWEEP, n, edt=edt, wire_in=i, wire_out=o,
                    error_in=i / 10 - 1, error_out=o / 10 - 1, goodput_in=i,
                    goodput_out=o, seconds_sd_in=0, seconds_sd_out=0,
