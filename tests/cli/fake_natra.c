@@ -17,7 +17,7 @@ static struct natra_policy current = {
 	.mode = NATRA_MODE_TCX_PODSIDE,
 };
 
-/* The policy that this process passed to natra_attach. */
+/* The label and the network that this process passed to natra_attach. */
 static const char *given_label, *given_network;
 
 static int fill(struct natra_info *info, const char *id)
