@@ -74,6 +74,7 @@ int annotations_read(struct natra_policy *policy,
 		const struct policy_field *field = &policy_fields[i];
 		const char *name = field->annotation;
 		const cJSON *value = name ? json_get_exact(pod, name) : NULL;
+		struct failure wrong;
 
 		if (!value)
 			continue;
@@ -84,12 +85,14 @@ int annotations_read(struct natra_policy *policy,
 				name);
 			continue;
 		}
-		r = read_one(field, value, policy, failure);
-		if (r && !settings->continue_on_error)
+		r = read_one(field, value, policy, &wrong);
+		if (r && !settings->continue_on_error) {
+			*failure = wrong;
 			return r;
+		}
 		if (r)
 			log_write(log, NATRA_LOG_ERROR, "%s: ignored",
-				  failure->msg);
+				  wrong.msg);
 	}
 	return 0;
 }

@@ -6,9 +6,10 @@
 #define RUNTIME_PATH "runtimeConfig.bandwidth"
 
 /*
- * A runtime has no burst to send and sends a number that stands for "no limit":
- * 2^31 - 1 (dockershim), 2^32 - 1 (containerd), 2^35 - 8 and 2^35 - 9 (CRI-O).
- * Taken literally a pod would have half a gigabyte before the limit holds.
+ * The least placeholder burst. A runtime has no burst to send and sends a
+ * number that stands for "no limit": 2^31 - 1 (dockershim), 2^32 - 1
+ * (containerd), 2^35 - 8 and 2^35 - 9 (CRI-O). If it were taken literally, a
+ * pod could send half a gigabyte before the limit holds.
  */
 #define PLACEHOLDER_BITS 2147483647ULL
 
@@ -18,7 +19,7 @@ struct direction {
 };
 
 struct source {
-	bool present; /* has any of the four keys */
+	bool present; /* it has any of the four keys */
 	struct direction ingress;
 	struct direction egress;
 };
@@ -73,7 +74,8 @@ static int read_direction(const cJSON *object, const char *path,
 	return 0;
 }
 
-/* `path` ends in a dot; "" is the configuration itself. */
+/* Reads the rates and bursts of one place. `path` ends in a dot; it is "" for
+ * the configuration itself. */
 static int read_source(const cJSON *object, const char *path,
 		       struct source *ret, struct failure *failure)
 {
@@ -119,7 +121,8 @@ static bool is_cidr(struct natra *n, const char *text)
 	return text && natra_policy_check(n, &policy) == 0;
 }
 
-/* Into *ret; *ret_len stays if there is no such key. */
+/* Reads a list of CIDR blocks into `ret`. *ret_len stays as it is if there is
+ * no such key. */
 static int read_list(const cJSON *object, const char *path, const char *key,
 		     struct natra *n, const char **ret, size_t *ret_len,
 		     struct failure *failure)
@@ -150,7 +153,7 @@ static int read_list(const cJSON *object, const char *path, const char *key,
 	return 0;
 }
 
-/* Both lists of one place; at most one has entries. */
+/* Reads both lists of one place, of which at most one may have entries. */
 static int read_subnets(const cJSON *object, const char *path,
 			struct settings *s, struct natra *n,
 			struct failure *failure)
@@ -200,7 +203,8 @@ int bandwidth_read(struct settings *s, const struct conf *conf, struct natra *n,
 	int r;
 
 	r = read_source(conf->json, "", &by_conf, failure);
-	/* What is hidden is not looked at, as in upstream's plugin. */
+	/* What the configuration hides is not even checked, as in upstream's
+	 * plugin. */
 	if (r == 0 &&
 	    !(by_conf.present && s->precedence == PRECEDENCE_STATIC)) {
 		r = read_runtime(conf, &runtime, failure);

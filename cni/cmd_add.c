@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ADD: the limits of one pod's interface. */
+/* ADD sets the limits of one pod's interface. */
 #include <string.h>
 #include <unistd.h>
 
@@ -38,14 +38,16 @@ static void note_limits(struct call *call, const struct natra_info *info)
 	log_add_u64(&call->facts, "egress_burst_bytes", p->egress_burst_bytes);
 }
 
-/* Otherwise their limits hold beside natra's, and natra_attach warns of them. */
+/* Removes what the bandwidth plugin left. Without this its limits hold beside
+ * natra's, and natra_attach warns of them. */
 static int replace_leftovers(struct call *call,
 			     const struct natra_target *target)
 {
 	struct natra_leftovers left = NATRA_INIT(left);
 	int r;
 
-	/* Why they cannot be found, attaching will say. */
+	/* If they cannot be found, natra_attach fails for the same reason and
+	 * reports it. */
 	if (natra_find_leftovers(call->n, target, &left) < 0 ||
 	    (!left.tbf && !left.ingress_redirect))
 		return 0;
@@ -62,14 +64,15 @@ static int replace_leftovers(struct call *call,
 	return r;
 }
 
-/* The pod starts all the same: who looks for it shall find why. */
+/* Records why the pod starts without limits, for `natractl list` and the log. */
 static void go_on_unshaped(struct call *call, const struct natra_target *target,
 			   const struct natra_policy *policy)
 {
 	log_add(&call->facts, "error", call->failure.msg);
 	if (natra_record_unshaped(call->n, target, policy, call->failure.msg) <
 	    0)
-		log_write(&call->log, NATRA_LOG_WARN, "no record of it: %s",
+		log_write(&call->log, NATRA_LOG_WARN,
+			  "the reason cannot be recorded: %s",
 			  natra_error(call->n));
 	call->level = NATRA_LOG_ERROR;
 	call->outcome = "not shaped, the pod starts without limits";
@@ -98,7 +101,7 @@ static int shape(struct call *call, const struct settings *settings)
 	return 0;
 }
 
-/* What an ADD with the same id may have left before. */
+/* Removes what an earlier ADD with the same id may have left. */
 static void remove_stale(struct call *call)
 {
 	struct natra_target target = NATRA_INIT(target);
@@ -119,8 +122,8 @@ int cmd_add(struct call *call)
 	r = env_check_not_own_netns(&call->env, &call->failure);
 	if (r == 0)
 		r = read_configuration(call, &settings);
-	/* Made before anything is attached: what is left can only fail for
-	 * stdout. */
+	/* The result is made before anything is attached, so that after
+	 * attaching only writing to stdout can fail. */
 	if (r == 0)
 		r = result_make(&call->conf, &result, &call->failure);
 	if (r)

@@ -17,8 +17,8 @@ static int read_limits(struct call *call, struct settings *ret)
 		 : bandwidth_read(ret, &call->conf, call->n, &call->failure);
 }
 
-/* "onError": "continue" let ADD go on without limits: there is a record of it, or
- * this node cannot even have one. */
+/* Returns whether "onError": "continue" let ADD go on without limits: there is
+ * a record of it, or this node cannot even store one. */
 static bool starts_unshaped(struct call *call, int r)
 {
 	struct natra_info info = NATRA_INIT(info);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* DEL: succeeds when there is nothing, so that a pod can always be removed. */
+/* DEL removes the limits. It succeeds if there are none, so that a pod can
+ * always be removed. */
 #include <errno.h>
 
 #include "command.h"
 
-/* What upstream's plugin gave a pod before natra took its place: its ifb would
- * outlive the pod. */
+/* Removes what upstream's plugin gave the pod before natra took its place: the
+ * ifb would outlive the pod. */
 static void remove_leftovers(struct call *call)
 {
 	const cJSON *replace = json_get(call->conf.json, "replaceBandwidth");
@@ -30,13 +31,14 @@ int cmd_del(struct call *call)
 	target.id = call->id;
 	target.netns = call->env.netns[0] ? call->env.netns : NULL;
 	r = natra_detach(call->n, &target);
-	/* The netns only helps to find the interface faster. */
+	/* The network namespace only makes the search for the interface faster. */
 	if (r < 0 && target.netns) {
 		target.netns = NULL;
 		r = natra_detach(call->n, &target);
 	}
 	if (r == -ESTALE) {
-		/* Only the natra that pinned it can remove it. */
+		/* Only the version of natra that pinned this state can remove
+		 * it. */
 		call->level = NATRA_LOG_WARN;
 		call->outcome = "left behind";
 		log_write(&call->log, NATRA_LOG_WARN, "%s",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* GC: removes what this network has of attachments that are not valid. */
+/* GC removes this network's attachments that are not in the list of valid ones. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ static void ids_free(struct ids *ids)
 	cJSON_free(ids->list);
 }
 
-/* An entry that cannot be read may mean an attachment that lives: nothing is
- * removed then. */
+/* Adds one entry. An entry that cannot be read may stand for an attachment in
+ * use, so that nothing is removed then. */
 static int read_entry(const struct call *call, const cJSON *item,
 		      struct ids *ids, struct failure *failure)
 {
@@ -31,9 +31,9 @@ static int read_entry(const struct call *call, const cJSON *item,
 
 	if (!container_id || !ifname)
 		return refuse(failure, CNI_BAD_CONFIG,
-			      "%s: entry %zu has no containerID and ifname",
+			      "%s: entry %zu lacks containerID or ifname",
 			      VALID_KEY, ids->len);
-	/* What is too long was never attached. */
+	/* An id that is too long was never attached. */
 	if (!call_format_id(call, container_id, ifname, id, sizeof(id)))
 		return 0;
 	size = strlen(id) + 1;
@@ -66,10 +66,10 @@ int cmd_gc(struct call *call)
 	size_t removed = 0;
 	int r;
 
-	call->outcome = "nothing is known to be valid";
+	call->outcome = "the runtime does not say what is valid";
 	if (!valid)
 		return 0;
-	/* A nil slice of Go: nothing is valid, which is known. */
+	/* null is Go's nil slice: it is known that nothing is valid. */
 	if (!cJSON_IsArray(valid) && !cJSON_IsNull(valid))
 		return refuse(&call->failure, CNI_BAD_CONFIG,
 			      "%s: %s is not a list", VALID_KEY,

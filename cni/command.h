@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The commands, and what they share. */
+/* The commands of the plugin, and what they share. */
 #pragma once
 
 #include "conf.h"
@@ -15,23 +15,24 @@ struct call {
 	char id[NATRA_ID_MAX + 1];
 	char pod[NATRA_NAME_MAX + 1]; /* "<namespace>/<pod>", or "" */
 	struct failure failure;
-	/* What to say of a success in the log. */
+	/* how a success is logged */
 	enum natra_log_level level;
 	const char *outcome;
 	struct log_words facts;
 };
 
-/* Each returns 0, or a code with the text in call->failure. */
+/* Each returns 0, or a code, with the text in call->failure. */
 int cmd_add(struct call *call);
 int cmd_del(struct call *call);
 int cmd_check(struct call *call);
 int cmd_gc(struct call *call);
 int cmd_status(struct call *call);
 
-/* Fills in `id`; false: it is longer than the library takes, so that nothing
- * can be attached under it. */
+/* Fills in `id`. Returns false if it is longer than the library takes, so that
+ * nothing can be attached under it. */
 bool call_make_id(struct call *call);
-/* "<network>/<container id>/<interface>" */
+/* Writes "<network>/<container id>/<interface>". Returns false if it does not
+ * fit. */
 bool call_format_id(const struct call *call, const char *container_id,
 		    const char *ifname, char *ret_id, size_t size);
 struct natra_target call_target(const struct call *call);

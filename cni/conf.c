@@ -7,7 +7,7 @@
 
 #include "env.h"
 
-/* What a configuration without cniVersion means. */
+/* The version of a configuration without cniVersion. */
 #define OLDEST_VERSION "0.1.0"
 
 static const char *const version_names[VERSION_MAX] = {
@@ -50,7 +50,7 @@ static int parse_json(struct conf *conf, size_t len, struct failure *failure)
 	return 0;
 }
 
-/* "" if it is absent. */
+/* Reads a string, which is "" if the key is absent. */
 static int read_text(const struct conf *conf, const char *key,
 		     const char **ret_text, struct failure *failure)
 {

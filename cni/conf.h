@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The network configuration, as far as every command needs it. */
+/* The parts of the network configuration that every command needs. */
 #pragma once
 
 #include "failure.h"
@@ -18,22 +18,23 @@ enum version {
 #define VERSION_NEWEST VERSION_1_1_0
 
 const char *version_name(enum version version);
-/* 0; -EINVAL: natra does not speak it. */
+/* Returns -EINVAL if natra does not speak this version. */
 int version_parse(const char *text, enum version *ret_version);
 
 struct conf {
-	const char *text; /* the caller's */
+	const char *text; /* it belongs to the caller */
 	cJSON *json;
-	const char *name; /* of the network */
+	const char *name; /* the network's */
 	enum version version;
 };
 
-/* `len` bytes with a terminator behind them, which are to stay. Also when it
- * fails, `version` is the one to answer in, and conf_free is to be called. */
+/* Parses `len` bytes, which end in a terminator and must live as long as
+ * `conf`. After a failure, too, `version` is the one to answer in, and
+ * conf_free must be called. */
 int conf_parse(struct conf *conf, const char *text, size_t len,
 	       struct failure *failure);
 void conf_free(struct conf *conf);
 
-/* An object at `key`; NULL in *ret if it is absent. */
+/* Finds the object at `key`. *ret is NULL if it is absent. */
 int conf_object(const cJSON *parent, const char *key, const char *path,
 		const cJSON **ret, struct failure *failure);

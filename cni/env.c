@@ -10,7 +10,7 @@
 
 #define OWN_NETNS "/proc/self/ns/net"
 
-/* IFNAMSIZ of the kernel, with the terminator. */
+/* The kernel's IFNAMSIZ, which counts the terminator. */
 #define IFNAME_SIZE 16
 
 static const char *get(const char *name)
@@ -119,8 +119,9 @@ int env_check(const struct env *env, unsigned int needs,
 	return needs & ENV_IFNAME ? check_ifname(env->ifname, failure) : 0;
 }
 
-/* The value of a key among "K=V;K=V", not terminated; NULL if it has none. The
- * last of several counts, as in Go's plugins. */
+/* Returns the value of a key in "K=V;K=V", which is not terminated; NULL if
+ * there is none. If a key is given twice, the last value counts, as in plugins
+ * written in Go. */
 static const char *find_arg(const char *args, const char *key, size_t *ret_len)
 {
 	size_t key_len = strlen(key);
@@ -173,7 +174,7 @@ int env_check_netns(const struct env *env, struct failure *failure)
 	if (stat(env->netns, &st) < 0)
 		return refuse(failure, CNI_BAD_NETNS, "CNI_NETNS: '%s': %s",
 			      env->netns, strerror(errno));
-	/* All namespaces are files of one file system, nsfs. */
+	/* The files of all namespaces are in one file system, nsfs. */
 	if (stat(OWN_NETNS, &own) == 0 && st.st_dev != own.st_dev)
 		return refuse(failure, CNI_BAD_NETNS,
 			      "CNI_NETNS: '%s' is not a network namespace",

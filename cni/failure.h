@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The error object of the CNI specification. Functions that take a struct
- * failure return 0, or the code with the text in it. */
+/* The error object of the CNI specification. A function that takes a struct
+ * failure returns 0, or a code, with the text in it. */
 #pragma once
 
 #include <natra/natra.h>
@@ -14,7 +14,7 @@ enum cni_code {
 	CNI_BAD_NETNS = 8,
 	CNI_TRY_AGAIN = 11,
 	CNI_NOT_AVAILABLE = 50,
-	/* natra's own, see README.md. */
+	/* These are natra's own; README.md explains them. */
 	CNI_NOT_SHAPED = 100,
 	CNI_NOT_SUPPORTED = 101,
 	CNI_BUSY = 102,
@@ -34,11 +34,11 @@ struct failure {
 __attribute__((format(printf, 3, 4))) int
 refuse(struct failure *failure, enum cni_code code, const char *format, ...);
 
-/* After refuse(). */
+/* Adds details to the failure, after refuse(). */
 __attribute__((format(printf, 2, 3))) void
 refuse_details(struct failure *failure, const char *format, ...);
 
-/* The handle's error `r`; `otherwise` is the code of an errno that has none of
- * its own. */
+/* Fails with the handle's error `r`. An errno that has no code of its own
+ * becomes `otherwise`. */
 int refuse_natra(struct failure *failure, const struct natra *n, int r,
 		 enum cni_code otherwise);

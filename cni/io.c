@@ -14,14 +14,14 @@
 #include "json.h"
 
 #define FIRST_BYTES 16384
-/* Annotations of a pod are under 256 KiB, six times that when escaped. */
+/* A pod's annotations are under 256 KiB, or six times that when escaped. */
 #define MOST_BYTES  (16U << 20)
 
 void io_init(void)
 {
 	int fd;
 
-	/* A reader that went away is an error of write(2). */
+	/* If the reader goes away, write(2) fails, which is reported. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	do
 		fd = open("/dev/null", O_RDONLY);
@@ -30,7 +30,8 @@ void io_init(void)
 		(void)close(fd);
 }
 
-/* Interrupted, or whoever made the pipe made it non-blocking. */
+/* Returns whether to try again: the call was interrupted, or the descriptor is
+ * non-blocking and is ready now. */
 static bool may_go_on(int fd, short events)
 {
 	struct pollfd pollfd = {.fd = fd, .events = events};

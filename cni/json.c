@@ -9,7 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* cJSON prints 15 digits before it turns to exponents, Go's encoder 21. */
+/* cJSON prints up to 15 digits without an exponent, Go's encoder up to 21. */
 #define FIRST_EXPONENT 1e15
 #define LAST_PLAIN     1e21
 #define SHOWN_MAX      64
@@ -22,7 +22,7 @@ static void *alloc_or_exit(size_t size)
 	void *memory = malloc(size);
 
 	if (!memory) {
-		/* Nothing else can be done about a short write. */
+		/* Nothing can be done if the write fails. */
 		if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
 			_exit(EXIT_FAILURE);
 		_exit(EXIT_FAILURE);
@@ -147,8 +147,9 @@ char *json_print(cJSON *json)
 	return cJSON_PrintUnformatted(json);
 }
 
-/* Each returns what is behind it, or NULL with *bad at what is wrong; the
- * terminator is none of the bytes that they accept. */
+/* Each of the functions from here on returns the place behind what it scans, or
+ * NULL with *bad at what is wrong. None accepts the terminator, so that none
+ * reads past it. */
 
 static const char *scan_value(const char *c, int depth, const char **bad);
 
@@ -227,7 +228,7 @@ static const char *scan_word(const char *c, const char *word, const char **bad)
 	return strncmp(c, word, len) == 0 ? c + len : wrong(c, bad);
 }
 
-/* The key, and up to the value. */
+/* Scans a key, and goes on to its value. */
 static const char *scan_key(const char *c, const char **bad)
 {
 	c = scan_string(c, bad);
@@ -296,7 +297,7 @@ bool json_check(const char *text, size_t len, size_t *ret_at)
 	return false;
 }
 
-/* `text` begins with the key as it is written. */
+/* Returns whether the string that `text` begins with is this key. */
 static bool is_key(const char *text, const char *key)
 {
 	size_t len = strlen(key);

@@ -14,40 +14,44 @@
  * short, so that no caller has to look for holes in what it built. */
 void json_init(void);
 
-/* Frees *json; for cleanup_json. */
+/* Frees *json when a variable with cleanup_json goes out of scope. */
 void json_freep(cJSON **json);
 #define cleanup_json __attribute__((cleanup(json_freep)))
 
-/* NULL: there is no such key. JSON's null is found. */
+/* Returns NULL if there is no such key. It finds JSON's null. */
 const cJSON *json_member(const cJSON *object, const char *key);
-/* NULL: there is no such key, or it is null. */
+/* Returns NULL if there is no such key or its value is JSON's null. */
 const cJSON *json_get(const cJSON *object, const char *key);
-/* The same for keys that are data, such as names of annotations: their letter
- * case matters. */
+/* Does the same for keys that are data, such as names of annotations, whose
+ * letter case matters. */
 const cJSON *json_get_exact(const cJSON *object, const char *key);
 
-/* NULL: not a string. */
+/* Returns NULL if the item is not a string. */
 const char *json_text(const cJSON *item);
-/* A whole number from 0; over 2^64 - 1 is that. -EINVAL: it is none. */
+/* Reads a whole number from 0; one over 2^64 - 1 counts as that. Returns
+ * -EINVAL if it is none. */
 int json_u64(const cJSON *item, uint64_t *ret);
 
-/* A value in a message. Returned by value so that a call fits into a printf. */
+/* A value as a message shows it. It is returned by value so that a call fits
+ * into a printf. */
 struct json_shown {
 	char text[80];
 };
 struct json_shown json_show(const cJSON *item);
 
-/* Numbers of 10^15 and more stay as they are written in plain digits, where
- * cJSON would print an exponent. The text is the caller's to free. */
+/* Prints JSON, with plain digits for numbers from 10^15 on, where cJSON would
+ * print an exponent. The caller frees the text. */
 char *json_print(cJSON *json);
 
-/* As deep as cJSON goes. */
+/* The depth that cJSON accepts. */
 #define JSON_DEPTH_MAX 1000
 
-/* Whether the text, which has a terminator behind its `len` bytes, is one value
- * of RFC 8259; if not, *ret_at is where it ceases to be. */
+/* Returns whether the text, which has a terminator behind its `len` bytes, is
+ * one value by RFC 8259. If it is not, *ret_at is the place of the first wrong
+ * byte. */
 bool json_check(const char *text, size_t len, size_t *ret_at);
 
-/* Of a text that has been checked and is an object: the value of the last member
- * with this key in any letter case. NULL: there is none. */
+/* Finds the text of a value as it was written: that of the last member with
+ * this key, in any letter case, of a checked text that is an object. Returns
+ * NULL if there is none. */
 const char *json_find_text(const char *text, const char *key, size_t *ret_len);

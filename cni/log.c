@@ -20,7 +20,7 @@ const char *const log_level_names[NATRA_LOG_MAX] = {
 
 static void add_bytes(struct log_words *words, const char *bytes, size_t len)
 {
-	/* But for the end of the line and a terminator. */
+	/* Two bytes stay free for the newline and the terminator. */
 	size_t room = sizeof(words->text) - 2 - words->len;
 
 	if (len > room)
@@ -73,11 +73,11 @@ void log_add_u64(struct log_words *words, const char *key, uint64_t value)
 	log_add(words, key, text);
 }
 
-/* At the first line: most calls of STATUS and CHECK have none. */
+/* Opens the file for the first line: most calls of STATUS and CHECK log none. */
 static int open_file(struct log *log)
 {
-	/* Never through a link that somebody put there, and never waiting for
-	 * the other end of a pipe. */
+	/* A link that somebody put there is not followed, and a FIFO without a
+	 * reader does not block. */
 	if (log->fd < 0 && log->path[0])
 		log->fd = open(log->path,
 			       O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC |

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The log file: one line, one write(2), so that plugins that run at once do not
- * mix theirs. What cannot be logged is no failure. */
+/* The log file. Each line is one write(2), so that plugins that run at the same
+ * time do not mix their lines. The plugin does not fail if it cannot log. */
 #pragma once
 
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #define LOG_LINE_MAX 4096
 
-/* Words of the form key=value; what does not fit is cut. */
+/* Words of the form key=value. What does not fit is cut off. */
 struct log_words {
 	size_t len;
 	char text[LOG_LINE_MAX];
@@ -19,7 +19,7 @@ struct log {
 	const char *path; /* "": no log */
 	enum natra_log_level level;
 	int fd;
-	struct log_words about; /* of each line: which command, which pod */
+	struct log_words about; /* in each line: the command and the pod */
 };
 
 #define LOG_INIT                                                               \
@@ -29,8 +29,9 @@ struct log {
 
 extern const char *const log_level_names[NATRA_LOG_MAX];
 
-/* Values that are not one plain word are quoted, and control characters,
- * quotes and bytes beyond ASCII are escaped: a value cannot forge a line. */
+/* Adds a word. A value that is not one plain word is quoted, and its control
+ * characters, quotes and bytes beyond ASCII are escaped, so that it cannot
+ * forge a line. */
 void log_add(struct log_words *words, const char *key, const char *value);
 void log_add_u64(struct log_words *words, const char *key, uint64_t value);
 
@@ -39,6 +40,6 @@ void log_close(struct log *log);
 __attribute__((format(printf, 3, 4))) void
 log_write(struct log *log, enum natra_log_level level, const char *format, ...);
 
-/* The same with further words; "" for no message, NULL for no words. */
+/* Logs a line with further words. `msg` may be "", and `words` may be NULL. */
 void log_line(struct log *log, enum natra_log_level level, const char *msg,
 	      const struct log_words *words);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* natra as a CNI plugin: which command, and what came of it. */
+/* natra as a CNI plugin: finds the command, runs it, and logs and prints its
+ * outcome. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@ struct command {
 	const char *name;
 	unsigned int needs;
 	enum version since;
-	/* Of a success in the log; the runtime asks some all the time. */
+	/* The level at which a success is logged: the runtime calls some
+	 * commands all the time. */
 	enum natra_log_level level;
 	int (*run)(struct call *call);
 };
@@ -40,7 +42,7 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-/* Whoever runs it by hand. */
+/* Explains the plugin to somebody who runs it by hand. */
 static int show_about(void)
 {
 	fprintf(stderr,
@@ -72,8 +74,8 @@ static int show_versions(void)
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* What the library calls information is a detail here: a command has one line
- * of its own. */
+/* Logs a line of the library. Its information is a detail here, since each
+ * command logs one line of its own. */
 static void log_library(void *arg, enum natra_log_level level, const char *line)
 {
 	if (level == NATRA_LOG_INFO)
@@ -125,7 +127,7 @@ static int run_command(struct call *call, const struct command *command)
 
 	opts.log_fn = log_library;
 	opts.log_arg = &call->log;
-	/* The next pod comes soon. */
+	/* The next pod will need the programs soon. */
 	opts.keep_programs = true;
 	r = natra_open(&call->n, &opts);
 	if (r < 0)
@@ -164,7 +166,7 @@ static int answer(struct call *call, char **ret_text)
 	r = env_check(&call->env, command->needs, &call->failure);
 	if (r == 0)
 		r = read_configuration(call, command, ret_text);
-	/* Without a configuration it is not known where to log, or whether. */
+	/* Without a configuration the plugin does not know where to log. */
 	if (r)
 		return r;
 	env_pod(call->env.args, call->pod, sizeof(call->pod));
@@ -182,13 +184,13 @@ int main(void)
 		.log = LOG_INIT,
 		.outcome = "",
 	};
-	char *text = NULL; /* of the configuration */
+	char *text = NULL; /* the configuration's */
 	int r;
 
 	io_init();
 	json_init();
-	/* The library's threads live for a moment, one at a time: each would
-	 * map an arena of its own. */
+	/* The library's threads are short-lived and run one at a time, but
+	 * malloc would map an arena for each. */
 	(void)mallopt(M_ARENA_MAX, 1);
 	call.env = env_read();
 	if (!call.env.command[0])

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Removes what json_get would find, and what it would not. */
+/* Removes all members with this key, not only the one that json_get finds. */
 static void remove_all(cJSON *object, const char *key)
 {
 	for (cJSON *item = object->child, *next; item; item = next) {
@@ -14,7 +14,7 @@ static void remove_all(cJSON *object, const char *key)
 	}
 }
 
-/* The objects in the list at `key`. */
+/* Calls `change` with each object in the list at `key`. */
 static void each(cJSON *result, const char *key, void (*change)(cJSON *object))
 {
 	cJSON *item;
@@ -48,7 +48,7 @@ static void remove_new_fields(cJSON *interface)
 	remove_all(interface, "pciID");
 }
 
-/* *ret_version stays if there is none. */
+/* Reads the version of a result; *ret_version stays as it is if there is none. */
 static int read_version(const cJSON *result, enum version *ret_version,
 			struct failure *failure)
 {
@@ -67,7 +67,7 @@ static int read_version(const cJSON *result, enum version *ret_version,
 	return 0;
 }
 
-/* As it was written, with all that natra does not know. */
+/* Returns the result byte for byte, with all keys that natra does not know. */
 static char *pass_through(const struct conf *conf)
 {
 	size_t len = 0;

@@ -83,7 +83,7 @@ static const char *parse_log_file(const cJSON *value, const char **ret_file)
 	const char *text = json_text(value);
 
 	if (!text || (text[0] && text[0] != '/'))
-		return "is not an absolute path, nor empty";
+		return "is neither an absolute path nor empty";
 	*ret_file = text;
 	return NULL;
 }
@@ -122,7 +122,7 @@ static const struct {
 	read_fn read;
 } keys[] = {CONF_KEYS(KEY)};
 
-/* The entry of a list that is at fault, else the value itself. */
+/* Returns the wrong entry if the value is a list, else the value itself. */
 static const cJSON *blame(read_fn read, const cJSON *value)
 {
 	const cJSON *item;
@@ -137,7 +137,8 @@ static const cJSON *blame(read_fn read, const cJSON *value)
 	return value;
 }
 
-/* The library checks ranges, and how a value goes with the ones before it. */
+/* Lets the library check the range of a value, and whether it goes together
+ * with the ones before it. */
 static int check_policy(const struct settings *s, const char *key,
 			const cJSON *value, struct natra *n,
 			struct failure *failure)

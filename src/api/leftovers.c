@@ -38,13 +38,13 @@ static int open_recorded(struct natra *n, const char *id, struct pin_gen *gen,
 		return refuse(n, r, "'%s' is not attached", id);
 	if (r < 0)
 		return r;
-	netns = meta_netns(&gen->meta.pod);
+	netns = record_netns(&gen->record.pod);
 	r = netns_find(n, &netns, -1, ret_fd);
 	if (r == -ENOENT)
 		return refuse(n, -ENODEV, "the netns of '%s' is gone",
-			      gen->meta.pod.ifname);
+			      gen->record.pod.ifname);
 	return r < 0 ? fail_errno(n, r, "find the netns of '%s'",
-				  gen->meta.pod.ifname)
+				  gen->record.pod.ifname)
 		     : 0;
 }
 
@@ -67,7 +67,7 @@ static int begin(struct natra *n, const struct natra_target *target,
 		r = netns_open(n, &t, &pod_fd);
 	} else if (t.id && t.id[0]) {
 		r = open_recorded(n, t.id, &gen, &pod_fd);
-		t.ifname = gen.meta.pod.ifname;
+		t.ifname = gen.record.pod.ifname;
 	} else {
 		return refuse(n, -EINVAL, "id, ifname: one is needed");
 	}

@@ -106,22 +106,22 @@ struct order {
 	struct natra_policy policy;
 	struct subnets subnets;
 	int netns_fd;
-	struct pin_key netns; /* the lock on the network namespace */
+	struct pin_dir netns; /* the lock on the network namespace */
 	struct scene scene;
-	struct pin_key key;
+	struct pin_dir key;
 	char id[NATRA_ID_MAX + 1];
 	struct request request;
 };
 
 #define ORDER_INIT                                                             \
 	{                                                                      \
-		.netns_fd = -1, .netns = PIN_KEY_INIT, .key = PIN_KEY_INIT     \
+		.netns_fd = -1, .netns = PIN_DIR_INIT, .key = PIN_DIR_INIT     \
 	}
 
 static void order_close(struct order *o)
 {
-	pin_unlock(&o->key);
-	pin_unlock_netns(&o->netns);
+	pin_dir_unlock(&o->key);
+	pin_dir_unlock_netns(&o->netns);
 	cleanup_closep(&o->netns_fd);
 	subnets_free(&o->subnets);
 }
@@ -161,7 +161,7 @@ static int order_take(struct natra *n, struct order *o)
 	r = netns_open(n, t, &o->netns_fd);
 	/* So that of two ids for one interface the second sees the first. */
 	if (r == 0)
-		r = pin_lock_netns(n, o->netns_fd, &o->netns);
+		r = pin_dir_lock_netns(n, o->netns_fd, &o->netns);
 	if (r == 0)
 		r = scene_look(n, o->netns_fd, t->ifname, &o->scene);
 	if (r < 0)
@@ -180,21 +180,19 @@ static int order_take(struct natra *n, struct order *o)
 		.subnets = &o->subnets,
 	};
 	r = refuse_foreign(n, &o->scene, o->id);
-	return r < 0 ? r : pin_lock(n, o->id, true, &o->key);
+	return r < 0 ? r : pin_dir_lock_id(n, o->id, true, &o->key);
 }
 
 /* When something went, or did not come: nothing may be left of the last one. */
 static void drop_unused(struct natra *n)
 {
-	char error[HANDLE_ERROR_MAX];
+	KEEP_ERROR_SCOPE(n);
 
 	if (n->keep_programs)
 		return;
-	(void)str_copy(error, sizeof(error), last_error(n));
 	if (engine_sweep(n) < 0)
 		log_line(n, NATRA_LOG_WARN, "unused programs stay: %s",
 			 last_error(n));
-	(void)str_copy(n->error, sizeof(n->error), error);
 }
 
 static int warn_before_ours(void *arg, const struct natra_neighbour *entry)
@@ -211,10 +209,10 @@ static int warn_before_ours(void *arg, const struct natra_neighbour *entry)
 
 /* Whose limits hold too, and who runs before natra. */
 static void warn_of_others(struct natra *n, const struct order *o,
-			   const struct meta *meta)
+			   const struct record *record)
 {
 	leftovers_warn(n, &o->scene.pod, o->netns_fd);
-	if (o->scene.others || meta->host.ifindex)
+	if (o->scene.others || record->host.ifindex)
 		(void)natra_foreach_neighbour(n, o->id, warn_before_ours, n);
 }
 
@@ -240,12 +238,12 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		return feature_blame(n, r);
 	r = shaper_attach(n, &o.key, &o.scene, &o.request, &gen);
 	if (r < 0) {
-		pin_remove_key(&o.key); /* the kernel refuses if it is in use */
+		pin_dir_remove(&o.key); /* the kernel refuses if it is in use */
 		drop_unused(n);
 		return feature_blame(n, r);
 	}
 	if (n->log_fn)
-		warn_of_others(n, &o, &gen.meta);
+		warn_of_others(n, &o, &gen.record);
 	if (!ret_info)
 		return finish(n, 0);
 	info_of(&gen, &info);
@@ -258,7 +256,7 @@ int natra_record_unshaped(struct natra *n, const struct natra_target *target,
 			  const struct natra_policy *policy, const char *reason)
 {
 	cleanup_order struct order o = ORDER_INIT;
-	char line[META_REASON_MAX];
+	char line[RECORD_REASON_MAX];
 	int r;
 
 	if (!n)
@@ -276,7 +274,7 @@ int natra_record_unshaped(struct natra *n, const struct natra_target *target,
 		return feature_blame(n, r);
 	r = shaper_record(n, &o.key, &o.scene, &o.request, line);
 	if (r < 0)
-		pin_remove_key(&o.key);
+		pin_dir_remove(&o.key);
 	return finish(n, r);
 }
 
@@ -292,23 +290,23 @@ static int read_pinned_subnets(struct natra *n, const struct pin_gen *gen,
 
 	if (r == -ENOENT)
 		return refuse(n, r, "the subnets of '%s' are gone",
-			      gen->meta.id);
+			      gen->record.id);
 	return r;
 }
 
 /* Attaches again with what is on record, because a direction or the build is
  * new. */
-static int reattach(struct natra *n, const struct pin_key *key,
+static int reattach(struct natra *n, const struct pin_dir *key,
 		    const struct pin_gen *gen,
 		    const struct natra_policy *policy)
 {
-	const struct meta *meta = &gen->meta;
+	const struct record *record = &gen->record;
 	cleanup_subnets struct subnets subnets = {0};
-	struct netns_id netns = meta_netns(&meta->pod);
+	struct netns_id netns = record_netns(&record->pod);
 	struct request request = {
-		.id = meta->id,
-		.network = meta->network,
-		.label = meta->label,
+		.id = record->id,
+		.network = record->network,
+		.label = record->label,
 		.policy = policy,
 		.subnets = &subnets,
 	};
@@ -323,11 +321,11 @@ static int reattach(struct natra *n, const struct pin_key *key,
 	r = netns_find(n, &netns, -1, &fd);
 	if (r == -ENOENT)
 		return refuse(n, -ENODEV, "the netns of '%s' is gone",
-			      meta->pod.ifname);
+			      record->pod.ifname);
 	if (r < 0)
 		return fail_errno(n, r, "find the netns of '%s'",
-				  meta->pod.ifname);
-	r = scene_look(n, fd, meta->pod.ifname, &scene);
+				  record->pod.ifname);
+	r = scene_look(n, fd, record->pod.ifname, &scene);
 	if (r < 0)
 		return r;
 	r = shaper_attach(n, key, &scene, &request, &attached);
@@ -341,7 +339,7 @@ static int reattach(struct natra *n, const struct pin_key *key,
 static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 		       struct natra_policy *p, const struct subnets *subnets)
 {
-	struct natra_policy policy = meta_get_policy(&gen->meta);
+	struct natra_policy policy = record_get_policy(&gen->record);
 	const struct natra_policy *before = &policy;
 	cleanup_subnets struct subnets pinned = {0};
 	int r;
@@ -366,10 +364,10 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 	return r;
 }
 
-static int refuse_unshaped(struct natra *n, int r, const struct meta *meta)
+static int refuse_unshaped(struct natra *n, int r, const struct record *record)
 {
-	return refuse(n, r, "'%s' runs without its limits: %s", meta->id,
-		      meta->reason);
+	return refuse(n, r, "'%s' runs without its limits: %s", record->id,
+		      record->reason);
 }
 
 static int refuse_gone(struct natra *n, const struct pin_gen *gen)
@@ -378,14 +376,14 @@ static int refuse_gone(struct natra *n, const struct pin_gen *gen)
 
 	if (r == 0)
 		return refuse(n, -ENODEV, "interface '%s' of '%s' is gone",
-			      gen->meta.pod.ifname, gen->meta.id);
+			      gen->record.pod.ifname, gen->record.id);
 	return r < 0 ? r : 0;
 }
 
 int natra_configure(struct natra *n, const char *id,
 		    const struct natra_policy *policy)
 {
-	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_subnets struct subnets subnets = {0};
 	struct natra_policy before, p;
@@ -395,16 +393,16 @@ int natra_configure(struct natra *n, const char *id,
 	if (r == 0)
 		r = read_policy(n, policy, &p, &subnets);
 	if (r == 0)
-		r = pin_lock(n, id, false, &key);
+		r = pin_dir_lock_id(n, id, false, &key);
 	if (r == 0)
 		r = pin_find_gen(n, key.path, &gen);
 	if (r == -ENOENT)
 		return not_attached(n, id);
 	if (r < 0)
 		return r;
-	if (gen.meta.unshaped)
-		return refuse_unshaped(n, -EOPNOTSUPP, &gen.meta);
-	before = meta_get_policy(&gen.meta);
+	if (gen.record.unshaped)
+		return refuse_unshaped(n, -EOPNOTSUPP, &gen.record);
+	before = record_get_policy(&gen.record);
 	if (!p.shaped_subnets_len && !p.unshaped_subnets_len) {
 		p.shaped_subnets_len = before.shaped_subnets_len;
 		p.unshaped_subnets_len = before.unshaped_subnets_len;
@@ -415,7 +413,7 @@ int natra_configure(struct natra *n, const char *id,
 	r = refuse_gone(n, &gen);
 	if (r < 0)
 		return r;
-	if (!limits_cover(&gen.meta, &p))
+	if (!limits_cover(&gen.record, &p))
 		r = reattach(n, &key, &gen, &p);
 	else
 		r = limits_set(n, &gen, &p);
@@ -424,14 +422,14 @@ int natra_configure(struct natra *n, const char *id,
 
 int natra_upgrade(struct natra *n, const char *id)
 {
-	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	struct natra_policy policy;
 	int r;
 
 	r = require_id(n, id);
 	if (r == 0)
-		r = pin_lock(n, id, false, &key);
+		r = pin_dir_lock_id(n, id, false, &key);
 	if (r == 0)
 		r = pin_find_gen(n, key.path, &gen);
 	if (r == -ENOENT)
@@ -443,12 +441,12 @@ int natra_upgrade(struct natra *n, const char *id)
 			id, gen.abi, NATRA_PIN_ABI);
 	if (r < 0)
 		return r;
-	if (gen.meta.unshaped)
-		return refuse_unshaped(n, -EOPNOTSUPP, &gen.meta);
+	if (gen.record.unshaped)
+		return refuse_unshaped(n, -EOPNOTSUPP, &gen.record);
 	r = refuse_gone(n, &gen);
 	if (r < 0)
 		return r;
-	policy = meta_get_policy(&gen.meta);
+	policy = record_get_policy(&gen.record);
 	return finish(n, reattach(n, &key, &gen, &policy));
 }
 
@@ -473,7 +471,7 @@ static int resolve_id(struct natra *n, const struct natra_target *t, int fd,
 
 int natra_detach(struct natra *n, const struct natra_target *target)
 {
-	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
 	char id[NATRA_ID_MAX + 1];
 	struct natra_target t;
 	cleanup_close int fd = -1;
@@ -497,11 +495,11 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 	if (r == -ENOENT || r == -ENODEV)
 		return finish(n, 0);
 	if (r == 0)
-		r = pin_lock(n, id, false, &key);
+		r = pin_dir_lock_id(n, id, false, &key);
 	if (r == 0)
-		r = teardown_key(n, &key, NULL, fd);
+		r = teardown_all(n, &key, NULL, fd);
 	if (r == 0)
-		pin_remove_key(&key);
+		pin_dir_remove(&key);
 	/* With nothing to detach too: the call before may have failed here. */
 	if ((r == 0 || r == -ENOENT) && !n->keep_programs)
 		r = engine_sweep(n);
@@ -529,8 +527,8 @@ int natra_check(struct natra *n, const char *id,
 		return not_attached(n, id);
 	if (r == 0)
 		r = check_attached(n, &gen, -1);
-	if (r == 0 && gen.meta.unshaped)
-		return refuse_unshaped(n, -EBADE, &gen.meta);
+	if (r == 0 && gen.record.unshaped)
+		return refuse_unshaped(n, -EBADE, &gen.record);
 	if (r == 0)
 		r = check_limits(n, &gen);
 	if (r < 0 || !policy)
@@ -539,7 +537,7 @@ int natra_check(struct natra *n, const char *id,
 	r = merge_fixed(n, &gen, &want, &subnets);
 	if (r < 0)
 		return r == -EINVAL ? -EBADE : r;
-	have = meta_get_policy(&gen.meta);
+	have = record_get_policy(&gen.record);
 	have = policy_effective(&have);
 	want = policy_effective(&want);
 	/* Without padding: eight 64-bit members, six of 32 bits, and four of

@@ -105,7 +105,7 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 		return -EINVAL;
 	(void)uname(&name);
 	(void)str_copy(f.kernel, sizeof(f.kernel), name.release);
-	r = pin_bpffs_mounted(n);
+	r = place_is_mounted(n);
 	if (r < 0)
 		return r;
 	f.bpffs = r;
@@ -163,7 +163,7 @@ static int check_capabilities(struct natra *n)
 static int check_bpffs(struct natra *n)
 {
 	struct stat st;
-	int r = pin_bpffs_mounted(n);
+	int r = place_is_mounted(n);
 
 	if (r != 0)
 		return r < 0 ? r : 0;

@@ -27,7 +27,7 @@ int require_id(struct natra *n, const char *id)
 
 void info_of(const struct pin_gen *gen, struct natra_info *info)
 {
-	const struct meta *m = &gen->meta;
+	const struct record *m = &gen->record;
 
 	*info = (struct natra_info){.sz = sizeof(*info)};
 	(void)str_copy(info->id, sizeof(info->id), m->id);
@@ -37,11 +37,11 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 	(void)str_copy(info->reason, sizeof(info->reason), m->reason);
 	(void)str_copy(info->pin_path, sizeof(info->pin_path),
 		       place_public(gen->path));
-	info->policy = meta_get_policy(m);
+	info->policy = record_get_policy(m);
 	info->effective = policy_effective(&info->policy);
 	info->mode = (enum natra_mode)m->mode;
 	info->edt_active = m->edt != 0;
-	info->pace_active = m->half[HALF_PACE].hook != META_HOOK_NONE;
+	info->pace_active = m->leg[LEG_PACE].hook != RECORD_HOOK_NONE;
 	info->fq_is_ours = m->pod.fq != 0;
 	info->host_fq_is_ours = m->host.fq != 0;
 	info->unshaped = m->unshaped != 0;
@@ -51,9 +51,9 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 	info->host_ifindex = m->host.ifindex;
 	info->netns_inode = m->pod.netns_inode;
 	info->abi = gen->abi;
-	info->ingress_prog_id = m->half[HALF_INGRESS].prog_id;
-	info->egress_prog_id = m->half[HALF_EGRESS].prog_id;
-	info->pace_prog_id = m->half[HALF_PACE].prog_id;
+	info->ingress_prog_id = m->leg[LEG_INGRESS].prog_id;
+	info->egress_prog_id = m->leg[LEG_EGRESS].prog_id;
+	info->pace_prog_id = m->leg[LEG_PACE].prog_id;
 }
 
 /* Sets *ret_current to whether all programs of an attachment are this build's.
@@ -61,13 +61,13 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 static int read_current(struct natra *n, const struct pin_gen *gen,
 			bool *ret_current)
 {
-	bool all = !gen->meta.unshaped;
+	bool all = !gen->record.unshaped;
 
-	for (int i = 0; i < HALF_MAX && all; i++) {
+	for (int i = 0; i < LEG_MAX && all; i++) {
 		int r = 0;
 
-		if (gen->meta.half[i].hook)
-			r = engine_is_current(n, &gen->meta.slot[i], &all);
+		if (gen->record.leg[i].hook)
+			r = engine_is_current(n, &gen->record.slot[i], &all);
 		if (r == -ENOENT || r == -ESTALE)
 			all = false;
 		else if (r < 0)
@@ -144,19 +144,19 @@ static struct natra_count count_of(const struct natra_counters *c,
 	};
 }
 
-static int read_half(struct natra *n, const struct pin_gen *gen, enum half half,
-		     struct natra_direction_stats *ret)
+static int read_leg(struct natra *n, const struct pin_gen *gen, enum leg leg,
+		    struct natra_direction_stats *ret)
 {
 	struct natra_counters c;
 	cleanup_slot struct slot slot = SLOT_INIT;
 	int r;
 
-	if (!gen->meta.half[half].hook)
+	if (!gen->record.leg[leg].hook)
 		return 0;
-	r = engine_open_slot(n, &gen->meta.slot[half], &slot);
+	r = engine_open_slot(n, &gen->record.slot[leg], &slot);
 	if (r == -ENOENT)
 		return refuse(n, r, "the counters of '%s' are gone",
-			      gen->meta.id);
+			      gen->record.id);
 	if (r == 0)
 		r = slot_counters(n, &slot, &c);
 	if (r < 0)
@@ -185,13 +185,13 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 		r = find_attached(n, id, &gen);
 	if (r < 0)
 		return r;
-	pace = gen.meta.half[HALF_PACE].hook != META_HOOK_NONE;
-	r = read_half(n, &gen, HALF_EGRESS, &stats.egress);
+	pace = gen.record.leg[LEG_PACE].hook != RECORD_HOOK_NONE;
+	r = read_leg(n, &gen, LEG_EGRESS, &stats.egress);
 	if (r == 0)
-		r = read_half(n, &gen, HALF_INGRESS,
-			      pace ? &stats.backstop : &stats.ingress);
+		r = read_leg(n, &gen, LEG_INGRESS,
+			     pace ? &stats.backstop : &stats.ingress);
 	if (r == 0 && pace)
-		r = read_half(n, &gen, HALF_PACE, &stats.ingress);
+		r = read_leg(n, &gen, LEG_PACE, &stats.ingress);
 	if (r < 0)
 		return r;
 	return finish(n, struct_out(n, "ret_stats", ret_stats, &stats,
@@ -242,7 +242,7 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	struct natra_flow_entry entries[NATRA_FLOWS];
 	cleanup_slot struct slot slot = SLOT_INIT;
-	enum half half = HALF_EGRESS;
+	enum leg leg = LEG_EGRESS;
 	size_t len = 0;
 	uint32_t now;
 	int r;
@@ -257,12 +257,12 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	if (r < 0)
 		return r;
 	if (direction == NATRA_DIRECTION_INGRESS)
-		half = gen.meta.half[HALF_PACE].hook ? HALF_PACE : HALF_INGRESS;
-	if (!gen.meta.half[half].hook) {
+		leg = gen.record.leg[LEG_PACE].hook ? LEG_PACE : LEG_INGRESS;
+	if (!gen.record.leg[leg].hook) {
 		*inout_len = 0;
 		return finish(n, 0);
 	}
-	r = engine_open_slot(n, &gen.meta.slot[half], &slot);
+	r = engine_open_slot(n, &gen.record.slot[leg], &slot);
 	if (r == -ENOENT)
 		return refuse(n, r, "the flows of '%s' are gone", id);
 	if (r == 0)
@@ -373,7 +373,7 @@ static int compare_ids(const void *a, const void *b)
 static int read_attachments(struct attachments *all,
 			    struct netns_index **ret_index)
 {
-	int r = pin_foreach_key(all->n, add_key, all);
+	int r = pin_dir_foreach_id(all->n, add_key, all);
 
 	if (r < 0)
 		return r;
@@ -433,20 +433,20 @@ static int match_owner(void *arg, const char *path)
 		return 0;
 	if (r < 0)
 		return r;
-	if (gen.meta.pod.ifindex != owner->ifindex ||
-	    gen.meta.pod.netns_cookie != owner->netns->cookie)
+	if (gen.record.pod.ifindex != owner->ifindex ||
+	    gen.record.pod.netns_cookie != owner->netns->cookie)
 		return 0;
-	(void)str_copy(owner->ret_id, NATRA_ID_MAX + 1, gen.meta.id);
+	(void)str_copy(owner->ret_id, NATRA_ID_MAX + 1, gen.record.id);
 	owner->found = true;
 	/* Another id may have limits where this one has only a record. */
-	return !gen.meta.unshaped;
+	return !gen.record.unshaped;
 }
 
 int find_owner(struct natra *n, const struct netns_id *netns, uint32_t ifindex,
 	       char *ret_id)
 {
 	struct owner owner = {n, netns, ifindex, ret_id, false};
-	int r = pin_foreach_key(n, match_owner, &owner);
+	int r = pin_dir_foreach_id(n, match_owner, &owner);
 
 	if (r < 0)
 		return r;
@@ -460,7 +460,7 @@ struct sweep {
 	size_t keep_len;
 	size_t removed;
 	int first_error;
-	char error[HANDLE_ERROR_MAX];
+	struct kept_error first_text;
 };
 
 static bool is_kept(const struct sweep *sweep, const char *id)
@@ -480,12 +480,12 @@ static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 	if (exists <= 0)
 		return exists < 0 ? exists : 1;
 	return sweep->network &&
-	       strcmp(sweep->network, gen->meta.network) == 0 &&
-	       !is_kept(sweep, gen->meta.id);
+	       strcmp(sweep->network, gen->record.network) == 0 &&
+	       !is_kept(sweep, gen->record.id);
 }
 
 /* Under the lock: what is not complete is nobody's work in progress. */
-static int sweep_locked(struct sweep *sweep, const struct pin_key *key)
+static int sweep_locked(struct sweep *sweep, const struct pin_dir *key)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	int r = pin_find_gen(sweep->n, key->path, &gen);
@@ -497,27 +497,26 @@ static int sweep_locked(struct sweep *sweep, const struct pin_key *key)
 		if (r < 0)
 			return r;
 		if (r == 0)
-			return teardown_key(sweep->n, key, &gen, -1);
+			return teardown_all(sweep->n, key, &gen, -1);
 		sweep->removed++;
 	}
-	r = teardown_key(sweep->n, key, NULL, -1);
+	r = teardown_all(sweep->n, key, NULL, -1);
 	if (r == 0)
-		pin_remove_key(key);
+		pin_dir_remove(key);
 	return r;
 }
 
 static int sweep_key(void *arg, const char *path)
 {
 	struct sweep *sweep = arg;
-	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
-	int r = pin_lock_path(sweep->n, path, &key);
+	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
+	int r = pin_dir_lock(sweep->n, path, &key);
 
 	if (r == 0)
 		r = sweep_locked(sweep, &key);
 	if (r < 0 && r != -ENOENT && sweep->first_error == 0) {
 		sweep->first_error = r;
-		(void)str_copy(sweep->error, sizeof(sweep->error),
-			       last_error(sweep->n));
+		sweep->first_text = keep_error(sweep->n);
 	}
 	return 0;
 }
@@ -525,15 +524,15 @@ static int sweep_key(void *arg, const char *path)
 static int sweep_all(struct sweep *sweep)
 {
 	struct natra *n = sweep->n;
-	int r = pin_foreach_key(n, sweep_key, sweep);
+	int r = pin_dir_foreach_id(n, sweep_key, sweep);
 
 	if (r == 0 && sweep->first_error) {
 		r = sweep->first_error;
-		(void)str_copy(n->error, sizeof(n->error), sweep->error);
+		restore_error(&sweep->first_text);
 	}
 	if (r == 0)
 		r = engine_gc(n);
-	return r < 0 ? r : pin_gc_netns(n);
+	return r < 0 ? r : pin_dir_gc_netns(n);
 }
 
 int natra_gc(struct natra *n, const char *network, const char *const *keep,

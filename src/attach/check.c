@@ -15,45 +15,44 @@
 struct site {
 	struct natra *n;
 	const struct pin_gen *gen;
-	const struct meta_link *link;
+	const struct record_link *link;
 	bool on_host;
 	struct entries *entries;
 };
 
 /* Asks the kernel about the half's TCX link. Returns -ENOENT without an error
  * text if the link is not pinned. */
-static int ask_link(struct natra *n, const struct pin_gen *gen, enum half half,
+static int ask_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 		    struct bpf_link_info *ret_info)
 {
 	uint32_t len = sizeof(*ret_info);
 	cleanup_close int fd = -1;
-	int r = pin_open_link(n, gen, half, &fd);
+	int r = pin_open_link(n, gen, leg, &fd);
 
 	if (r < 0)
 		return r;
 	r = bpf_obj_get_info_by_fd(fd, ret_info, &len);
-	return r < 0 ? fail_errno(n, r, "ask for the %s link", half_name(half))
+	return r < 0 ? fail_errno(n, r, "ask for the %s link", leg_name(leg))
 		     : 0;
 }
 
 /* 1: it is on no interface any more. */
-static int check_link(struct natra *n, const struct pin_gen *gen,
-		      enum half half)
+static int check_link(struct natra *n, const struct pin_gen *gen, enum leg leg)
 {
-	const struct meta_half *h = &gen->meta.half[half];
+	const struct record_leg *h = &gen->record.leg[leg];
 	struct bpf_link_info info = {0};
-	int r = ask_link(n, gen, half, &info);
+	int r = ask_link(n, gen, leg, &info);
 
 	if (r == -ENOENT)
 		return refuse(n, -EBADE, "the %s link is not pinned",
-			      half_name(half));
+			      leg_name(leg));
 	if (r < 0)
 		return r;
 	if (info.tcx.ifindex == 0)
 		return 1;
 	if (info.prog_id != h->prog_id)
 		return refuse(n, -EBADE, "the %s link runs program %u, not %u",
-			      half_name(half), info.prog_id, h->prog_id);
+			      leg_name(leg), info.prog_id, h->prog_id);
 	return 0;
 }
 
@@ -86,17 +85,17 @@ static int check_interface(void *arg)
 static int check_site(void *arg)
 {
 	const struct site *site = arg;
-	const struct meta *meta = &site->gen->meta;
+	const struct record *record = &site->gen->record;
 	cleanup_netlink struct netlink nl = {0};
 	int r = find_interface(site, &nl);
 
 	if (r < 0)
 		return r;
-	for (int i = 0; i < HALF_MAX; i++) {
-		const struct meta_half *h = &meta->half[i];
+	for (int i = 0; i < LEG_MAX; i++) {
+		const struct record_leg *h = &record->leg[i];
 		struct hook hook = {site->link->ifindex, h->hook_ingress};
 
-		if (h->hook != META_HOOK_CLSACT ||
+		if (h->hook != RECORD_HOOK_CLSACT ||
 		    (h->on_host != 0) != site->on_host)
 			continue;
 		r = hook_clsact_has(site->n, &nl, &hook, h->prog_id);
@@ -120,10 +119,10 @@ static int check_site(void *arg)
 }
 
 /* Runs fn in the namespace of a site; -ENODEV if that is gone. */
-static int run_in_site(struct natra *n, const struct meta_link *link,
+static int run_in_site(struct natra *n, const struct record_link *link,
 		       int hint_fd, int (*fn)(void *arg), struct site *site)
 {
-	struct netns_id id = meta_netns(link);
+	struct netns_id id = record_netns(link);
 	cleanup_close int fd = -1;
 	int r = netns_find(n, &id, hint_fd, &fd);
 
@@ -137,13 +136,13 @@ static int run_in_site(struct natra *n, const struct meta_link *link,
 
 /* A link without an interface: that is gone, or somebody detached the link. */
 static int check_unlinked(struct natra *n, const struct pin_gen *gen,
-			  enum half half, int hint_fd)
+			  enum leg leg, int hint_fd)
 {
-	bool on_host = gen->meta.half[half].on_host != 0;
+	bool on_host = gen->record.leg[leg].on_host != 0;
 	struct site site = {
 		.n = n,
 		.gen = gen,
-		.link = on_host ? &gen->meta.host : &gen->meta.pod,
+		.link = on_host ? &gen->record.host : &gen->record.pod,
 		.on_host = on_host,
 	};
 	int r = run_in_site(n, site.link, on_host ? -1 : hint_fd,
@@ -152,19 +151,19 @@ static int check_unlinked(struct natra *n, const struct pin_gen *gen,
 	if (r < 0)
 		return r;
 	return refuse(n, -EBADE, "the %s program was detached from '%s'",
-		      half_name(half), site.link->ifname);
+		      leg_name(leg), site.link->ifname);
 }
 
 /* The stub alone passes everything. */
 static int check_engine(struct natra *n, const struct pin_gen *gen,
-			enum half half)
+			enum leg leg)
 {
 	cleanup_slot struct slot slot = SLOT_INIT;
-	int r = engine_open_slot(n, &gen->meta.slot[half], &slot);
+	int r = engine_open_slot(n, &gen->record.slot[leg], &slot);
 
 	if (r == -ENOENT)
 		return refuse(n, -EBADE, "the program of %s is gone from bpffs",
-			      half_name(half));
+			      leg_name(leg));
 	return r;
 }
 
@@ -172,31 +171,31 @@ int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 {
 	int r = 0;
 
-	for (int i = 0; i < HALF_MAX && r == 0; i++) {
-		if (gen->meta.half[i].hook != META_HOOK_TCX)
+	for (int i = 0; i < LEG_MAX && r == 0; i++) {
+		if (gen->record.leg[i].hook != RECORD_HOOK_TCX)
 			continue;
-		r = check_link(n, gen, (enum half)i);
+		r = check_link(n, gen, (enum leg)i);
 		if (r == 1)
-			r = check_unlinked(n, gen, (enum half)i, hint_fd);
+			r = check_unlinked(n, gen, (enum leg)i, hint_fd);
 	}
 	for (int on_host = 0; on_host < 2 && r == 0; on_host++) {
 		struct site site = {
 			.n = n,
 			.gen = gen,
-			.link = on_host ? &gen->meta.host : &gen->meta.pod,
+			.link = on_host ? &gen->record.host : &gen->record.pod,
 			.on_host = on_host,
 		};
 
 		/* Of a record there is only the interface to look for. */
-		if (site.link->fq || (gen->meta.unshaped && !on_host) ||
-		    meta_has_hook(&gen->meta, on_host, META_HOOK_CLSACT))
+		if (site.link->fq || (gen->record.unshaped && !on_host) ||
+		    record_has_hook(&gen->record, on_host, RECORD_HOOK_CLSACT))
 			r = run_in_site(n, site.link, on_host ? -1 : hint_fd,
 					check_site, &site);
 	}
 	/* Last: that the interface is gone is what to tell first. */
-	for (int i = 0; i < HALF_MAX && r == 0; i++) {
-		if (gen->meta.half[i].hook)
-			r = check_engine(n, gen, (enum half)i);
+	for (int i = 0; i < LEG_MAX && r == 0; i++) {
+		if (gen->record.leg[i].hook)
+			r = check_engine(n, gen, (enum leg)i);
 	}
 	return r;
 }
@@ -208,9 +207,9 @@ static int check_subnets(struct natra *n, const struct pin_gen *gen)
 
 	if (r == -ENOENT)
 		return refuse(n, -EBADE, "the subnets are not pinned");
-	if (r == 0 && subnets.len != gen->meta.subnets_len)
+	if (r == 0 && subnets.len != gen->record.subnets_len)
 		return refuse(n, -EBADE, "there are %zu subnets, not %u",
-			      subnets.len, gen->meta.subnets_len);
+			      subnets.len, gen->record.subnets_len);
 	return r;
 }
 
@@ -220,20 +219,20 @@ int check_limits(struct natra *n, const struct pin_gen *gen)
 
 	if (r < 0)
 		return r;
-	for (int i = 0; i < HALF_MAX; i++) {
-		enum half half = (enum half)i;
+	for (int i = 0; i < LEG_MAX; i++) {
+		enum leg leg = (enum leg)i;
 		/* The record has what was last set. This build may derive other
 		 * limits from the same policy than the build that set them. */
-		const struct natra_limits *want = &gen->meta.limits[i];
+		const struct natra_limits *want = &gen->record.limits[i];
 		struct natra_limits have;
 		cleanup_slot struct slot slot = SLOT_INIT;
 
-		if (!gen->meta.half[i].hook)
+		if (!gen->record.leg[i].hook)
 			continue;
-		r = engine_open_slot(n, &gen->meta.slot[i], &slot);
+		r = engine_open_slot(n, &gen->record.slot[i], &slot);
 		if (r == -ENOENT)
 			return refuse(n, -EBADE, "the limits of %s are gone",
-				      half_name(half));
+				      leg_name(leg));
 		if (r == 0)
 			r = slot_get_limits(n, &slot, &have);
 		if (r < 0)
@@ -242,31 +241,31 @@ int check_limits(struct natra *n, const struct pin_gen *gen)
 			return refuse(
 				n, -EBADE,
 				"the limits of %s are not what was last set",
-				half_name(half));
+				leg_name(leg));
 	}
 	return 0;
 }
 
 struct netns_seat check_seat(const struct pin_gen *gen)
 {
-	const struct meta *meta = &gen->meta;
-	bool on_host = !meta->unshaped &&
-		       !meta_has_hook(meta, false, META_HOOK_NONE) &&
-		       meta->host.ifindex;
-	const struct meta_link *link = on_host ? &meta->host : &meta->pod;
+	const struct record *record = &gen->record;
+	bool on_host = !record->unshaped &&
+		       !record_has_hook(record, false, RECORD_HOOK_NONE) &&
+		       record->host.ifindex;
+	const struct record_link *link = on_host ? &record->host : &record->pod;
 
-	return (struct netns_seat){meta_netns(link), link->ifindex, 0};
+	return (struct netns_seat){record_netns(link), link->ifindex, 0};
 }
 
 int check_has_link(struct natra *n, const struct pin_gen *gen)
 {
-	for (int i = 0; i < HALF_MAX; i++) {
+	for (int i = 0; i < LEG_MAX; i++) {
 		struct bpf_link_info info = {0};
 		int r;
 
-		if (gen->meta.half[i].hook != META_HOOK_TCX)
+		if (gen->record.leg[i].hook != RECORD_HOOK_TCX)
 			continue;
-		r = ask_link(n, gen, (enum half)i, &info);
+		r = ask_link(n, gen, (enum leg)i, &info);
 		if (r < 0 && r != -ENOENT)
 			return r;
 		if (r == 0 && info.tcx.ifindex)
@@ -298,7 +297,7 @@ int check_exists(struct natra *n, const struct pin_gen *gen)
 	if (r == 0)
 		r = netns_run(NULL, fd, look_at_seat, &seat);
 	return r < 0 ? fail_errno(n, r, "look for interface '%s' of '%s'",
-				  gen->meta.pod.ifname, gen->meta.id)
+				  gen->record.pod.ifname, gen->record.id)
 		     : seat.exists;
 }
 
@@ -313,7 +312,7 @@ struct entries {
 	size_t len;
 	/* What all entries of the hook that is being read have in common. */
 	struct entry common;
-	uint32_t own_prog_id[HALF_MAX];
+	uint32_t own_prog_id[LEG_MAX];
 };
 
 static int add_entry(void *arg, const struct hook_program *program)
@@ -330,7 +329,7 @@ static int add_entry(void *arg, const struct hook_program *program)
 	entry.e.prog_id = program->prog_id;
 	entry.e.priority = program->priority;
 	entry.e.handle = program->handle;
-	for (int i = 0; i < HALF_MAX; i++) {
+	for (int i = 0; i < LEG_MAX; i++) {
 		if (program->prog_id &&
 		    program->prog_id == entries->own_prog_id[i])
 			entry.e.is_ours = true;
@@ -399,19 +398,19 @@ int check_neighbours(struct natra *n, const struct pin_gen *gen,
 	struct entries entries = {0};
 	int r = 0;
 
-	for (int i = 0; i < HALF_MAX; i++)
-		entries.own_prog_id[i] = gen->meta.half[i].prog_id;
+	for (int i = 0; i < LEG_MAX; i++)
+		entries.own_prog_id[i] = gen->record.leg[i].prog_id;
 	for (int on_host = 0; on_host < 2 && r == 0; on_host++) {
 		struct site site = {
 			.n = n,
 			.gen = gen,
-			.link = on_host ? &gen->meta.host : &gen->meta.pod,
+			.link = on_host ? &gen->record.host : &gen->record.pod,
 			.on_host = on_host,
 			.entries = &entries,
 		};
 
 		if (site.link->fq ||
-		    meta_has_hook(&gen->meta, on_host, META_HOOK_NONE))
+		    record_has_hook(&gen->record, on_host, RECORD_HOOK_NONE))
 			r = run_in_site(n, site.link, -1, list_site, &site);
 	}
 	/* Here and not on the way: the caller's code runs in its own netns. */

@@ -42,9 +42,9 @@ static int apply_here(void *arg)
 	return r < 0 ? r : apply(c, &nl);
 }
 
-static int apply_in(struct change *c, const struct meta_link *pod)
+static int apply_in(struct change *c, const struct record_link *pod)
 {
-	struct netns_id id = meta_netns(pod);
+	struct netns_id id = record_netns(pod);
 	cleanup_close int fd = -1;
 	int r = netns_find(c->n, &id, -1, &fd);
 
@@ -69,8 +69,8 @@ void gso_change(struct natra *n, struct netlink *nl, uint32_t ifindex,
 	tell(n, apply(&c, nl));
 }
 
-void gso_change_in(struct natra *n, const struct meta_link *pod, uint32_t from,
-		   uint32_t to)
+void gso_change_in(struct natra *n, const struct record_link *pod,
+		   uint32_t from, uint32_t to)
 {
 	struct change c = {n, pod->ifindex, from, to};
 

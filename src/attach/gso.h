@@ -23,7 +23,7 @@ void gso_change(struct natra *n, struct netlink *nl, uint32_t ifindex,
 		uint32_t from, uint32_t to);
 
 /* The same for the pod of a record, from anywhere. */
-void gso_change_in(struct natra *n, const struct meta_link *pod, uint32_t from,
-		   uint32_t to);
+void gso_change_in(struct natra *n, const struct record_link *pod,
+		   uint32_t from, uint32_t to);
 
 #endif

@@ -5,13 +5,14 @@
 
 #include "attach/gso.h"
 #include "state/engine.h"
+#include "state/journal.h"
 #include "util/cleanup.h"
-#include "util/str.h"
 
-bool limits_cover(const struct meta *meta, const struct natra_policy *policy)
+bool limits_cover(const struct record *record,
+		  const struct natra_policy *policy)
 {
-	bool in = meta->half[HALF_INGRESS].hook || meta->half[HALF_PACE].hook;
-	bool out = meta->half[HALF_EGRESS].hook;
+	bool in = record->leg[LEG_INGRESS].hook || record->leg[LEG_PACE].hook;
+	bool out = record->leg[LEG_EGRESS].hook;
 
 	return (in || !policy->ingress_rate_bits_per_sec) &&
 	       (out || !policy->egress_rate_bits_per_sec);
@@ -25,79 +26,85 @@ struct limit_change {
 
 /* Everything that can be read is read before anything is written. */
 static int prepare_change(struct natra *n, const struct pin_gen *gen,
-			  enum half half, const struct natra_policy *policy,
+			  enum leg leg, const struct natra_policy *policy,
 			  struct limit_change *change)
 {
 	int r;
 
-	if (!gen->meta.half[half].hook)
+	if (!gen->record.leg[leg].hook)
 		return 0;
 	change->after =
-		policy_limits(policy, half, meta_is_paced(&gen->meta, half));
-	r = engine_open_slot(n, &gen->meta.slot[half], &change->slot);
+		policy_limits(policy, leg, record_is_paced(&gen->record, leg));
+	r = engine_open_slot(n, &gen->record.slot[leg], &change->slot);
 	if (r == -ENOENT)
 		return refuse(n, -ENOENT, "the limits of '%s' are gone",
-			      gen->meta.id);
+			      gen->record.id);
 	if (r < 0)
 		return r;
 	return slot_get_limits(n, &change->slot, &change->before);
 }
 
-static int write_changes(struct natra *n, struct pin_gen *gen,
-			 const struct limit_change *changes,
-			 const struct natra_policy *policy)
+/* Gives the first `done` legs their limits back. */
+static void undo_changes(struct natra *n, const struct limit_change *changes,
+			 int done)
 {
-	struct meta before = gen->meta;
-	char error[HANDLE_ERROR_MAX];
-	int done = 0;
-	int r = 0;
+	KEEP_ERROR_SCOPE(n);
 
-	for (; done < HALF_MAX && r == 0; done++) {
-		if (changes[done].slot.config_fd >= 0)
-			r = slot_set_limits(n, &changes[done].slot,
-					    &changes[done].after);
-	}
-	if (r == 0) {
-		meta_set_policy(&gen->meta, policy);
-		for (int i = 0; i < HALF_MAX; i++)
-			gen->meta.limits[i] = changes[i].after;
-		if (gen->meta.edt)
-			gen->meta.gso_segs = policy_gso_segs(policy);
-		r = pin_store_meta(n, gen);
-	}
-	if (r == 0) {
-		if (gen->meta.gso_segs != before.gso_segs)
-			gso_change_in(n, &gen->meta.pod, before.gso_segs,
-				      gen->meta.gso_segs);
-		return 0;
-	}
-	/* All or nothing; and the error to tell is the first one. */
-	(void)str_copy(error, sizeof(error), last_error(n));
-	gen->meta = before;
 	while (done-- > 0) {
 		if (changes[done].slot.config_fd >= 0)
 			(void)slot_set_limits(n, &changes[done].slot,
 					      &changes[done].before);
 	}
-	(void)str_copy(n->error, sizeof(n->error), error);
-	return r;
+}
+
+/* Writes all limits, or none. */
+static int write_changes(struct natra *n, struct pin_gen *gen,
+			 const struct limit_change *changes,
+			 const struct natra_policy *policy)
+{
+	struct record before = gen->record;
+	int done = 0;
+	int r = 0;
+
+	for (; done < LEG_MAX && r == 0; done++) {
+		if (changes[done].slot.config_fd >= 0)
+			r = slot_set_limits(n, &changes[done].slot,
+					    &changes[done].after);
+	}
+	if (r == 0) {
+		record_set_policy(&gen->record, policy);
+		for (int i = 0; i < LEG_MAX; i++)
+			gen->record.limits[i] = changes[i].after;
+		if (gen->record.edt)
+			gen->record.gso_segs = policy_gso_segs(policy);
+		r = journal_write(n, gen, JOURNAL_LIMITS);
+	}
+	if (r < 0) {
+		gen->record = before;
+		undo_changes(n, changes, done);
+		return r;
+	}
+	if (gen->record.gso_segs != before.gso_segs)
+		gso_change_in(n, &gen->record.pod, before.gso_segs,
+			      gen->record.gso_segs);
+	return 0;
 }
 
 int limits_set(struct natra *n, struct pin_gen *gen,
 	       const struct natra_policy *policy)
 {
-	struct limit_change changes[HALF_MAX] = {
+	struct limit_change changes[LEG_MAX] = {
 		{.slot = SLOT_INIT},
 		{.slot = SLOT_INIT},
 		{.slot = SLOT_INIT},
 	};
 	int r = 0;
 
-	for (int i = 0; i < HALF_MAX && r == 0; i++)
-		r = prepare_change(n, gen, (enum half)i, policy, &changes[i]);
+	for (int i = 0; i < LEG_MAX && r == 0; i++)
+		r = prepare_change(n, gen, (enum leg)i, policy, &changes[i]);
 	if (r == 0)
 		r = write_changes(n, gen, changes, policy);
-	for (int i = 0; i < HALF_MAX; i++)
+	for (int i = 0; i < LEG_MAX; i++)
 		slot_close(&changes[i].slot);
 	return r;
 }

@@ -10,6 +10,7 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 	       const struct natra_policy *policy);
 
 /* Whether the generation has programs for each direction that is limited. */
-bool limits_cover(const struct meta *meta, const struct natra_policy *policy);
+bool limits_cover(const struct record *record,
+		  const struct natra_policy *policy);
 
 #endif

@@ -13,6 +13,7 @@
 #include "kernel/hook.h"
 #include "kernel/qdisc_fq.h"
 #include "state/engine.h"
+#include "state/journal.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -27,7 +28,7 @@ struct attempt {
 	uint32_t gso_segs;     /* those of the attachment before it */
 	struct link_info host; /* ifindex 0: not used */
 	struct pin_gen gen;
-	struct stub stub[HALF_MAX];
+	struct stub stub[LEG_MAX];
 };
 
 static bool is_hostside(enum natra_mode mode)
@@ -50,127 +51,125 @@ static bool paces_ingress(const struct natra_policy *policy)
 
 /* Decides where a half's program goes, and notes whether packets begin with an
  * Ethernet header there. */
-static void place_half(struct attempt *a, enum half half)
+static void place_leg(struct attempt *a, enum leg leg)
 {
-	struct meta *meta = &a->gen.meta;
-	bool hostside = is_hostside((enum natra_mode)meta->mode);
-	struct meta_half *h = &meta->half[half];
+	struct record *record = &a->gen.record;
+	bool hostside = is_hostside((enum natra_mode)record->mode);
+	struct record_leg *h = &record->leg[leg];
 
-	h->hook = is_tcx((enum natra_mode)meta->mode) ? META_HOOK_TCX
-						      : META_HOOK_CLSACT;
-	h->on_host = hostside || half == HALF_PACE;
+	h->hook = is_tcx((enum natra_mode)record->mode) ? RECORD_HOOK_TCX
+							: RECORD_HOOK_CLSACT;
+	h->on_host = hostside || leg == LEG_PACE;
 	/* What goes into the pod leaves the host-side veth. */
-	h->hook_ingress = (half == HALF_EGRESS) == (h->on_host != 0);
+	h->hook_ingress = (leg == LEG_EGRESS) == (h->on_host != 0);
 	if (h->on_host ? a->host.has_l2 : a->scene->pod.has_l2)
-		meta->l2_halves |= 1U << half;
+		record->l2_legs |= 1U << leg;
 }
 
-static bool half_wanted(const struct attempt *a, enum half half)
+static bool leg_wanted(const struct attempt *a, enum leg leg)
 {
 	const struct natra_policy *p = a->policy;
 	bool pace = paces_ingress(p);
 
-	switch (half) {
-	case HALF_EGRESS:
+	switch (leg) {
+	case LEG_EGRESS:
 		return p->egress_rate_bits_per_sec != 0;
-	case HALF_PACE:
+	case LEG_PACE:
 		return pace;
-	case HALF_INGRESS:
+	case LEG_INGRESS:
 		/* On the host side the pacer's hook is all there is. */
 		return p->ingress_rate_bits_per_sec &&
 		       !(pace &&
-			 is_hostside((enum natra_mode)a->gen.meta.mode));
+			 is_hostside((enum natra_mode)a->gen.record.mode));
 	default:
 		return false;
 	}
 }
 
-static int load_half(struct attempt *a, enum half half)
+static int load_leg(struct attempt *a, enum leg leg)
 {
-	struct meta *meta = &a->gen.meta;
+	struct record *record = &a->gen.record;
 	struct program_options options;
 	int r;
 
-	place_half(a, half);
-	options = engine_options(meta, half, a->subnets);
-	meta->limits[half] =
-		policy_limits(a->policy, half, meta_is_paced(meta, half));
-	r = engine_enter(a->n, &a->gen, half, &options, &meta->limits[half],
-			 &a->stub[half]);
-	meta->half[half].prog_id = a->stub[half].prog_id;
+	place_leg(a, leg);
+	options = engine_options(record, leg, a->subnets);
+	record->limits[leg] =
+		policy_limits(a->policy, leg, record_is_paced(record, leg));
+	r = engine_enter(a->n, &a->gen, leg, &options, &record->limits[leg],
+			 &a->stub[leg]);
+	record->leg[leg].prog_id = a->stub[leg].prog_id;
 	return r;
 }
 
-static int load_halves(struct attempt *a)
+static int load_legs(struct attempt *a)
 {
-	for (int i = 0; i < HALF_MAX; i++) {
-		int r = half_wanted(a, (enum half)i)
-				? load_half(a, (enum half)i)
-				: 0;
+	for (int i = 0; i < LEG_MAX; i++) {
+		int r = leg_wanted(a, (enum leg)i) ? load_leg(a, (enum leg)i)
+						   : 0;
 
 		if (r < 0)
 			return r;
 	}
-	/* Before anything is attached: who finds it can tell our programs. */
-	return pin_store_meta(a->n, &a->gen);
+	return journal_write(a->n, &a->gen, JOURNAL_PROGRAMS);
 }
 
-static int attach_half(struct attempt *a, struct netlink *nl, enum half half)
+static int attach_leg(struct attempt *a, struct netlink *nl, enum leg leg)
 {
-	const struct meta *meta = &a->gen.meta;
-	const struct meta_half *h = &meta->half[half];
+	const struct record *record = &a->gen.record;
+	const struct record_leg *h = &record->leg[leg];
 	cleanup_close int link_fd = -1;
 	struct hook hook = {
-		.ifindex = h->on_host ? meta->host.ifindex : meta->pod.ifindex,
+		.ifindex =
+			h->on_host ? record->host.ifindex : record->pod.ifindex,
 		.ingress = h->hook_ingress,
 	};
 	int r;
 
-	if (h->hook == META_HOOK_CLSACT)
-		return hook_clsact_attach(a->n, nl, &hook,
-					  a->stub[half].prog_fd,
-					  a->stub[half].prog_id);
-	r = hook_tcx_attach(a->n, &hook, a->stub[half].prog_fd, &link_fd);
+	if (h->hook == RECORD_HOOK_CLSACT)
+		return hook_clsact_attach(a->n, nl, &hook, a->stub[leg].prog_fd,
+					  a->stub[leg].prog_id);
+	r = hook_tcx_attach(a->n, &hook, a->stub[leg].prog_fd, &link_fd);
 	if (r < 0)
 		return r;
-	return pin_link(a->n, &a->gen, half, link_fd);
+	return pin_link(a->n, &a->gen, leg, link_fd);
 }
 
 static int attach_site(struct attempt *a, struct netlink *nl, bool on_host)
 {
 	int r = 0;
 
-	for (int i = 0; i < HALF_MAX && r == 0; i++) {
-		const struct meta_half *h = &a->gen.meta.half[i];
+	for (int i = 0; i < LEG_MAX && r == 0; i++) {
+		const struct record_leg *h = &a->gen.record.leg[i];
 
 		if (h->hook && (h->on_host != 0) == on_host)
-			r = attach_half(a, nl, (enum half)i);
+			r = attach_leg(a, nl, (enum leg)i);
 	}
 	return r;
 }
 
 /* Returns -EOPNOTSUPP if this kernel cannot run a program that paces. This is
  * asked before fq is touched. */
-static int can_pace(const struct attempt *a, enum half half)
+static int can_pace(const struct attempt *a, enum leg leg)
 {
 	struct program_options options =
-		engine_options(&a->gen.meta, half, a->subnets);
+		engine_options(&a->gen.record, leg, a->subnets);
 
 	options.kind = PROGRAM_EDT;
 	options.has_l2 =
-		half == HALF_PACE ? a->host.has_l2 : a->scene->pod.has_l2;
+		leg == LEG_PACE ? a->host.has_l2 : a->scene->pod.has_l2;
 	if (engine_is_loaded(a->n, &options))
 		return 0;
 	return feature_require(a->n, FEATURE_SET_TSTAMP);
 }
 
-/* Records fq before it is there, so that it cannot be lost. */
-static int add_fq(struct attempt *a, struct netlink *nl, struct meta_link *link)
+static int add_fq(struct attempt *a, struct netlink *nl,
+		  struct record_link *link)
 {
 	int r;
 
 	link->fq = 1;
-	r = pin_store_meta(a->n, &a->gen);
+	r = journal_write(a->n, &a->gen, JOURNAL_FQ);
 	if (r == 0)
 		r = qdisc_fq_add(a->n, nl, link->ifindex);
 	/* After another error it may be there: the answer was lost. */
@@ -184,7 +183,7 @@ static int add_fq(struct attempt *a, struct netlink *nl, struct meta_link *link)
 static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 		       size_t size)
 {
-	struct meta *meta = &a->gen.meta;
+	struct record *record = &a->gen.record;
 	int r;
 
 	if (!a->policy->egress_rate_bits_per_sec ||
@@ -194,19 +193,19 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 			(void)str_copy(reason, size, "no egress limit");
 		return 0;
 	}
-	if (is_hostside((enum natra_mode)meta->mode)) {
+	if (is_hostside((enum natra_mode)record->mode)) {
 		(void)str_copy(reason, size, "no edt on the host side");
 		if (a->policy->edt == NATRA_EDT_ON)
 			return refuse(a->n, -EOPNOTSUPP,
 				      "edt: on needs a podside mode");
 		return 0;
 	}
-	r = can_pace(a, HALF_EGRESS);
+	r = can_pace(a, LEG_EGRESS);
 	if (r == 0)
-		r = add_fq(a, nl, &meta->pod);
+		r = add_fq(a, nl, &record->pod);
 	if (r == 0) {
-		meta->edt = 1;
-		meta->gso_segs = policy_gso_segs(a->policy);
+		record->edt = 1;
+		record->gso_segs = policy_gso_segs(a->policy);
 		(void)str_copy(reason, size, "edt with fq");
 		return 0;
 	}
@@ -225,11 +224,11 @@ static int prepare_pace(struct attempt *a)
 
 	if (!paces_ingress(a->policy))
 		return 0;
-	r = can_pace(a, HALF_PACE);
+	r = can_pace(a, LEG_PACE);
 	if (r == 0)
 		r = netlink_open(a->n, &nl);
 	if (r == 0)
-		r = add_fq(a, &nl, &a->gen.meta.host);
+		r = add_fq(a, &nl, &a->gen.record.host);
 	if (r == -EOPNOTSUPP || r == -EBUSY)
 		return refuse(a->n, r, "ingress_mode: pace on '%s': %s",
 			      a->host.ifname, last_error(a->n));
@@ -250,7 +249,7 @@ static int find_host(struct attempt *a, enum natra_mode mode)
 			      &a->host);
 }
 
-static void set_link(struct meta_link *link, const struct link_info *info,
+static void set_link(struct record_link *link, const struct link_info *info,
 		     const struct netns_id *netns)
 {
 	link->ifindex = info->ifindex;
@@ -263,8 +262,8 @@ static void set_link(struct meta_link *link, const struct link_info *info,
 static int build_pod_site(void *arg)
 {
 	struct attempt *a = arg;
-	char edt_reason[META_REASON_MAX / 2];
-	struct meta *meta = &a->gen.meta;
+	char edt_reason[RECORD_REASON_MAX / 2];
+	struct record *record = &a->gen.record;
 	cleanup_netlink struct netlink nl = {0};
 	int r;
 
@@ -273,14 +272,14 @@ static int build_pod_site(void *arg)
 		r = prepare_edt(a, &nl, edt_reason, sizeof(edt_reason));
 	if (r < 0)
 		return r;
-	(void)snprintf(meta->reason, sizeof(meta->reason), "%.120s; %s", a->why,
-		       edt_reason);
-	r = load_halves(a);
+	(void)snprintf(record->reason, sizeof(record->reason), "%.120s; %s",
+		       a->why, edt_reason);
+	r = load_legs(a);
 	if (r == 0)
 		r = attach_site(a, &nl, false);
-	if (r == 0 && (meta->gso_segs || a->gso_segs))
-		gso_change(a->n, &nl, meta->pod.ifindex, a->gso_segs,
-			   meta->gso_segs);
+	if (r == 0 && (record->gso_segs || a->gso_segs))
+		gso_change(a->n, &nl, record->pod.ifindex, a->gso_segs,
+			   record->gso_segs);
 	return r;
 }
 
@@ -295,63 +294,60 @@ static int attach_host_site(struct attempt *a)
 /* Everything that can fail after the generation exists. */
 static int build(struct attempt *a)
 {
-	struct meta *meta = &a->gen.meta;
+	struct record *record = &a->gen.record;
 	int r;
 
 	r = prepare_pace(a);
 	if (r == 0)
 		r = netns_run(a->n, a->scene->pod_fd, build_pod_site, a);
-	if (r == 0 && meta->host.ifindex)
+	if (r == 0 && record->host.ifindex)
 		r = attach_host_site(a);
 	if (r < 0)
 		return r;
-	meta->complete = 1;
-	return pin_store_meta(a->n, &a->gen);
+	return journal_write(a->n, &a->gen, JOURNAL_COMPLETE);
 }
 
-/* The error to tell is that of before. */
 static void undo(struct natra *n, const struct pin_gen *gen,
-		 const struct meta *keep, int pod_fd)
+		 const struct record *keep, int pod_fd)
 {
-	char error[HANDLE_ERROR_MAX];
+	KEEP_ERROR_SCOPE(n);
 
-	(void)str_copy(error, sizeof(error), last_error(n));
 	if (teardown_gen(n, gen, keep, pod_fd) < 0)
 		log_line(n, NATRA_LOG_ERROR, "undo: %s", last_error(n));
-	(void)str_copy(n->error, sizeof(n->error), error);
 }
 
-static struct meta new_meta(const struct scene *scene,
-			    const struct request *request)
+static struct record new_record(const struct scene *scene,
+				const struct request *request)
 {
-	struct meta meta = {
+	struct record record = {
 		.magic = NATRA_PIN_MAGIC,
 		.abi = NATRA_PIN_ABI,
-		.size = sizeof(meta),
+		.size = sizeof(record),
 	};
 
-	set_link(&meta.pod, &scene->pod, &scene->pod_netns);
-	meta_set_policy(&meta, request->policy);
-	(void)str_copy(meta.id, sizeof(meta.id), request->id);
-	(void)str_copy(meta.network, sizeof(meta.network), request->network);
-	(void)str_copy(meta.label, sizeof(meta.label), request->label);
-	return meta;
+	set_link(&record.pod, &scene->pod, &scene->pod_netns);
+	record_set_policy(&record, request->policy);
+	(void)str_copy(record.id, sizeof(record.id), request->id);
+	(void)str_copy(record.network, sizeof(record.network),
+		       request->network);
+	(void)str_copy(record.label, sizeof(record.label), request->label);
+	return record;
 }
 
 /* One mode, or nothing at all; the other generations are not touched. */
-static int try_mode(struct natra *n, const struct pin_key *key,
+static int try_mode(struct natra *n, const struct pin_dir *key,
 		    const struct scene *scene, const struct request *request,
 		    enum natra_mode mode, const char *why,
 		    const struct pin_gen *before, struct pin_gen *ret_gen)
 {
-	struct meta meta = new_meta(scene, request);
+	struct record record = new_record(scene, request);
 	struct attempt a = {
 		.n = n,
 		.scene = scene,
 		.policy = request->policy,
 		.why = why,
 		.subnets = request->subnets,
-		.gso_segs = before ? before->meta.gso_segs : 0,
+		.gso_segs = before ? before->record.gso_segs : 0,
 		.gen = PIN_GEN_INIT,
 		.stub = {STUB_INIT, STUB_INIT, STUB_INIT},
 	};
@@ -368,25 +364,25 @@ static int try_mode(struct natra *n, const struct pin_key *key,
 	r = find_host(&a, mode);
 	if (r < 0)
 		return r;
-	meta.mode = mode;
+	record.mode = mode;
 	if (a.host.ifindex)
-		set_link(&meta.host, &a.host, &scene->host_netns);
-	r = pin_new_gen(n, key, before ? before->number : 0, &meta, &a.gen);
+		set_link(&record.host, &a.host, &scene->host_netns);
+	r = journal_begin(n, key, before ? before->number : 0, &record, &a.gen);
 	if (r < 0)
 		return r;
 	r = build(&a);
-	for (int i = 0; i < HALF_MAX; i++)
+	for (int i = 0; i < LEG_MAX; i++)
 		stub_close(&a.stub[i]);
 	if (r == 0) {
 		*ret_gen = a.gen;
 		return 0;
 	}
-	undo(n, &a.gen, before ? &before->meta : NULL, scene->pod_fd);
+	undo(n, &a.gen, before ? &before->record : NULL, scene->pod_fd);
 	pin_close_gen(&a.gen);
 	return r;
 }
 
-static int try_modes(struct natra *n, const struct pin_key *key,
+static int try_modes(struct natra *n, const struct pin_dir *key,
 		     const struct scene *scene, const struct request *request,
 		     const struct pin_gen *before, struct pin_gen *ret_gen)
 {
@@ -404,9 +400,9 @@ static int try_modes(struct natra *n, const struct pin_key *key,
 	};
 	const enum natra_mode *order =
 		request->policy->edt == NATRA_EDT_OFF ? without_edt : with_edt;
-	char why[META_REASON_MAX / 2 - 2] = "first choice of auto";
-	char error[HANDLE_ERROR_MAX];
-	bool told = false;
+	char why[RECORD_REASON_MAX / 2 - 2] = "first choice of auto";
+	struct kept_error best = {0};
+	bool found = false;
 	int r;
 
 	if (request->policy->mode != NATRA_MODE_AUTO)
@@ -417,54 +413,57 @@ static int try_modes(struct natra *n, const struct pin_key *key,
 			     ret_gen);
 		if (r != -EOPNOTSUPP)
 			return r;
-		if (!told)
-			(void)str_copy(error, sizeof(error), last_error(n));
+		if (!found)
+			best = keep_error(n);
 		(void)snprintf(why, sizeof(why), "not %s: %s",
 			       natra_mode_name(order[i]), last_error(n));
 		log_line(n, NATRA_LOG_INFO, "%s", why);
-		told = told || !is_tcx(order[i]) || hook_tcx_supported(n) != 0;
+		found = found || !is_tcx(order[i]) ||
+			hook_tcx_supported(n) != 0;
 	}
 	/* The error of the mode that would have been best tells more than that
 	 * of the last one; but that there is no TCX does not tell why clsact is
 	 * impossible. */
-	(void)str_copy(n->error, sizeof(n->error), error);
+	restore_error(&best);
 	return r;
 }
 
 /* An attachment that already is what was asked for, but for the numbers. */
-static bool same_interface(const struct meta *meta, const struct scene *scene)
+static bool same_interface(const struct record *record,
+			   const struct scene *scene)
 {
-	return meta->pod.ifindex == scene->pod.ifindex &&
-	       meta->pod.netns_cookie == scene->pod_netns.cookie;
+	return record->pod.ifindex == scene->pod.ifindex &&
+	       record->pod.netns_cookie == scene->pod_netns.cookie;
 }
 
 static bool can_keep(struct natra *n, const struct pin_gen *gen,
 		     const struct scene *scene, const struct request *request)
 {
-	struct natra_policy before = meta_get_policy(&gen->meta);
+	struct natra_policy before = record_get_policy(&gen->record);
 	cleanup_subnets struct subnets subnets = {0};
 
-	return !gen->meta.unshaped && same_interface(&gen->meta, scene) &&
+	return !gen->record.unshaped && same_interface(&gen->record, scene) &&
 	       pin_read_subnets(n, gen, &subnets) == 0 &&
 	       subnets_equal(&subnets, request->subnets) &&
 	       policy_same_shape(&before, request->policy) &&
-	       limits_cover(&gen->meta, request->policy) &&
-	       engine_serves(&gen->meta, request->subnets) &&
+	       limits_cover(&gen->record, request->policy) &&
+	       engine_serves(&gen->record, request->subnets) &&
 	       check_attached(n, gen, scene->pod_fd) == 0;
 }
 
 static int keep(struct natra *n, struct pin_gen *gen,
 		const struct request *request)
 {
-	(void)str_copy(gen->meta.network, sizeof(gen->meta.network),
+	(void)str_copy(gen->record.network, sizeof(gen->record.network),
 		       request->network);
-	(void)str_copy(gen->meta.label, sizeof(gen->meta.label),
+	(void)str_copy(gen->record.label, sizeof(gen->record.label),
 		       request->label);
-	for (int i = 0; i < HALF_MAX; i++) {
+	for (int i = 0; i < LEG_MAX; i++) {
 		struct program_options options = engine_options(
-			&gen->meta, (enum half)i, request->subnets);
-		int r = gen->meta.half[i].hook
-				? engine_renew(n, &gen->meta.slot[i], &options)
+			&gen->record, (enum leg)i, request->subnets);
+		int r = gen->record.leg[i].hook
+				? engine_renew(n, &gen->record.slot[i],
+					       &options)
 				: 0;
 
 		if (r < 0)
@@ -473,7 +472,7 @@ static int keep(struct natra *n, struct pin_gen *gen,
 	return limits_set(n, gen, request->policy);
 }
 
-int shaper_attach(struct natra *n, const struct pin_key *key,
+int shaper_attach(struct natra *n, const struct pin_dir *key,
 		  const struct scene *scene, const struct request *request,
 		  struct pin_gen *ret_gen)
 {
@@ -493,7 +492,7 @@ int shaper_attach(struct natra *n, const struct pin_key *key,
 	exists = r == 0 || older;
 	/* What killed processes left; with nothing complete, all of it. */
 	r = key->is_new ? 0
-			: teardown_key(n, key, exists ? &before : NULL,
+			: teardown_all(n, key, exists ? &before : NULL,
 				       scene->pod_fd);
 	if (r < 0)
 		return r;
@@ -508,10 +507,10 @@ int shaper_attach(struct natra *n, const struct pin_key *key,
 	if (r < 0)
 		return r;
 	log_line(n, NATRA_LOG_INFO, "%s: %s (%s)", request->id,
-		 natra_mode_name((enum natra_mode)gen.meta.mode),
-		 gen.meta.reason);
+		 natra_mode_name((enum natra_mode)gen.record.mode),
+		 gen.record.reason);
 	/* For a moment both judged each packet: a gap would be worse. */
-	r = key->is_new ? 0 : teardown_key(n, key, &gen, scene->pod_fd);
+	r = key->is_new ? 0 : teardown_all(n, key, &gen, scene->pod_fd);
 	if (r < 0)
 		log_line(n, NATRA_LOG_ERROR, "%s: the replaced state stays: %s",
 			 request->id, last_error(n));
@@ -532,17 +531,16 @@ static int write_record(struct natra *n, struct pin_gen *gen,
 	}
 	if (r < 0)
 		return r;
-	gen->meta.complete = 1;
-	return pin_store_meta(n, gen);
+	return journal_write(n, gen, JOURNAL_COMPLETE);
 }
 
-int shaper_record(struct natra *n, const struct pin_key *key,
+int shaper_record(struct natra *n, const struct pin_dir *key,
 		  const struct scene *scene, const struct request *request,
 		  const char *reason)
 {
 	cleanup_pin_gen struct pin_gen before = PIN_GEN_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	struct meta meta = new_meta(scene, request);
+	struct record record = new_record(scene, request);
 	bool exists;
 	int r;
 
@@ -550,15 +548,15 @@ int shaper_record(struct natra *n, const struct pin_key *key,
 	if (r < 0 && r != -ENOENT)
 		return r;
 	exists = r == 0;
-	if (exists && !before.meta.unshaped &&
-	    same_interface(&before.meta, scene))
+	if (exists && !before.record.unshaped &&
+	    same_interface(&before.record, scene))
 		return 0;
-	r = teardown_key(n, key, exists ? &before : NULL, scene->pod_fd);
+	r = teardown_all(n, key, exists ? &before : NULL, scene->pod_fd);
 	if (r < 0)
 		return r;
-	meta.unshaped = 1;
-	(void)str_copy(meta.reason, sizeof(meta.reason), reason);
-	r = pin_new_gen(n, key, exists ? before.number : 0, &meta, &gen);
+	record.unshaped = 1;
+	(void)str_copy(record.reason, sizeof(record.reason), reason);
+	r = journal_begin(n, key, exists ? before.number : 0, &record, &gen);
 	if (r < 0)
 		return r;
 	r = write_record(n, &gen, request->subnets);
@@ -566,5 +564,5 @@ int shaper_record(struct natra *n, const struct pin_key *key,
 		undo(n, &gen, NULL, scene->pod_fd);
 		return r;
 	}
-	return teardown_key(n, key, &gen, scene->pod_fd);
+	return teardown_all(n, key, &gen, scene->pod_fd);
 }

@@ -16,12 +16,12 @@ struct request {
 };
 
 /* Create or replace, under the lock of `key`. */
-int shaper_attach(struct natra *n, const struct pin_key *key,
+int shaper_attach(struct natra *n, const struct pin_dir *key,
 		  const struct scene *scene, const struct request *request,
 		  struct pin_gen *ret_gen);
 
 /* Only the record that it should be there, unless it is. */
-int shaper_record(struct natra *n, const struct pin_key *key,
+int shaper_record(struct natra *n, const struct pin_dir *key,
 		  const struct scene *scene, const struct request *request,
 		  const char *reason);
 

@@ -13,8 +13,8 @@
 
 struct site {
 	struct natra *n;
-	const struct meta *meta;
-	const struct meta_link *link;
+	const struct record *record;
+	const struct record_link *link;
 	bool on_host;
 	bool remove_fq;
 	uint32_t gso_segs; /* those that shall be */
@@ -22,7 +22,7 @@ struct site {
 
 static bool changes_gso(const struct site *site)
 {
-	return !site->on_host && site->meta->gso_segs != site->gso_segs;
+	return !site->on_host && site->record->gso_segs != site->gso_segs;
 }
 
 /* In the namespace of the site. */
@@ -33,42 +33,42 @@ static int clean_site(void *arg)
 	int r;
 
 	r = netlink_open(site->n, &nl);
-	for (int i = 0; i < HALF_MAX && r == 0; i++) {
-		const struct meta_half *half = &site->meta->half[i];
+	for (int i = 0; i < LEG_MAX && r == 0; i++) {
+		const struct record_leg *leg = &site->record->leg[i];
 		struct hook hook = {
 			.ifindex = site->link->ifindex,
-			.ingress = half->hook_ingress,
+			.ingress = leg->hook_ingress,
 		};
 
-		if (half->hook == META_HOOK_CLSACT && half->prog_id &&
-		    (half->on_host != 0) == site->on_host)
+		if (leg->hook == RECORD_HOOK_CLSACT && leg->prog_id &&
+		    (leg->on_host != 0) == site->on_host)
 			r = hook_clsact_detach(site->n, &nl, &hook,
-					       half->prog_id);
+					       leg->prog_id);
 	}
 	if (r == 0 && site->remove_fq)
 		r = qdisc_fq_remove(site->n, &nl, site->link->ifindex);
 	if (r == 0 && changes_gso(site))
 		gso_change(site->n, &nl, site->link->ifindex,
-			   site->meta->gso_segs, site->gso_segs);
+			   site->record->gso_segs, site->gso_segs);
 	return r;
 }
 
-static bool same_link(const struct meta_link *a, const struct meta_link *b)
+static bool same_link(const struct record_link *a, const struct record_link *b)
 {
 	return a->ifindex == b->ifindex && a->netns_cookie == b->netns_cookie;
 }
 
-static int teardown_site(struct natra *n, const struct meta *meta,
-			 const struct meta *keep, bool on_host, int hint_fd)
+static int teardown_site(struct natra *n, const struct record *record,
+			 const struct record *keep, bool on_host, int hint_fd)
 {
-	const struct meta_link *link = on_host ? &meta->host : &meta->pod;
-	const struct meta_link *of_keep =
+	const struct record_link *link = on_host ? &record->host : &record->pod;
+	const struct record_link *of_keep =
 		!keep ? NULL : (on_host ? &keep->host : &keep->pod);
 	bool kept = of_keep && same_link(link, of_keep);
-	struct netns_id id = meta_netns(link);
+	struct netns_id id = record_netns(link);
 	struct site site = {
 		.n = n,
-		.meta = meta,
+		.record = record,
 		.link = link,
 		.on_host = on_host,
 		.remove_fq = link->fq && !(kept && of_keep->fq),
@@ -77,8 +77,9 @@ static int teardown_site(struct natra *n, const struct meta *meta,
 	cleanup_close int fd = -1;
 	int r;
 
-	if (!link->ifindex || (!site.remove_fq && !changes_gso(&site) &&
-			       !meta_has_hook(meta, on_host, META_HOOK_CLSACT)))
+	if (!link->ifindex ||
+	    (!site.remove_fq && !changes_gso(&site) &&
+	     !record_has_hook(record, on_host, RECORD_HOOK_CLSACT)))
 		return 0;
 	r = netns_find(n, &id, on_host ? -1 : hint_fd, &fd);
 	if (r == -ENOENT) {
@@ -92,11 +93,10 @@ static int teardown_site(struct natra *n, const struct meta *meta,
 	return netns_run(n, fd, clean_site, &site);
 }
 
-static int detach_link(struct natra *n, const struct pin_gen *gen,
-		       enum half half)
+static int detach_link(struct natra *n, const struct pin_gen *gen, enum leg leg)
 {
 	cleanup_close int fd = -1;
-	int r = pin_open_link(n, gen, half, &fd);
+	int r = pin_open_link(n, gen, leg, &fd);
 
 	if (r == -ENOENT)
 		return 0;
@@ -106,24 +106,25 @@ static int detach_link(struct natra *n, const struct pin_gen *gen,
 	r = bpf_link_detach(fd);
 	if (r < 0 && r != -ENOLINK && r != -ENODEV && r != -ENOENT)
 		return fail_errno(n, r, "detach the TCX link of ifindex %u",
-				  gen->meta.pod.ifindex);
+				  gen->record.pod.ifindex);
 	return 0;
 }
 
 int teardown_gen(struct natra *n, const struct pin_gen *gen,
-		 const struct meta *keep, int hint_fd)
+		 const struct record *keep, int hint_fd)
 {
 	int r = 0;
 
 	if (gen->abi && gen->abi <= NATRA_PIN_ABI) {
-		for (int i = 0; i < HALF_MAX && r == 0; i++)
-			r = detach_link(n, gen, (enum half)i);
+		for (int i = 0; i < LEG_MAX && r == 0; i++)
+			r = detach_link(n, gen, (enum leg)i);
 		if (r == 0)
-			r = teardown_site(n, &gen->meta, keep, false, hint_fd);
+			r = teardown_site(n, &gen->record, keep, false,
+					  hint_fd);
 		if (r == 0)
-			r = teardown_site(n, &gen->meta, keep, true, hint_fd);
-		for (int i = 0; i < HALF_MAX && r == 0; i++)
-			r = engine_leave(n, &gen->meta.slot[i]);
+			r = teardown_site(n, &gen->record, keep, true, hint_fd);
+		for (int i = 0; i < LEG_MAX && r == 0; i++)
+			r = engine_leave(n, &gen->record.slot[i]);
 		if (r < 0)
 			return r;
 	} else if (gen->abi) {
@@ -147,11 +148,11 @@ static int teardown_other(void *arg, struct pin_gen *gen)
 	if (others->except && gen->number == others->except->number)
 		return 0;
 	return teardown_gen(others->n, gen,
-			    others->except ? &others->except->meta : NULL,
+			    others->except ? &others->except->record : NULL,
 			    others->hint_fd);
 }
 
-int teardown_key(struct natra *n, const struct pin_key *key,
+int teardown_all(struct natra *n, const struct pin_dir *key,
 		 const struct pin_gen *except, int hint_fd)
 {
 	struct others others = {n, except, hint_fd};

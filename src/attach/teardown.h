@@ -11,11 +11,11 @@
  * namespace where the pod may be, or -1.
  */
 int teardown_gen(struct natra *n, const struct pin_gen *gen,
-		 const struct meta *keep, int hint_fd);
+		 const struct record *keep, int hint_fd);
 
 /* Removes all generations under a locked key but `except`, which may be
  * NULL. */
-int teardown_key(struct natra *n, const struct pin_key *key,
+int teardown_all(struct natra *n, const struct pin_dir *key,
 		 const struct pin_gen *except, int hint_fd);
 
 #endif

@@ -53,6 +53,21 @@ const char *last_error(const struct natra *n)
 	return n->error;
 }
 
+struct kept_error keep_error(struct natra *n)
+{
+	struct kept_error kept = {.n = n};
+
+	(void)str_copy(kept.text, sizeof(kept.text), n->error);
+	return kept;
+}
+
+void restore_error(struct kept_error *kept)
+{
+	if (kept->n)
+		(void)str_copy(kept->n->error, sizeof(kept->n->error),
+			       kept->text);
+}
+
 int finish(struct natra *n, int r)
 {
 	if (r == 0)

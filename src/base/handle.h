@@ -30,6 +30,23 @@ __attribute__((format(printf, 3, 4))) int refuse(struct natra *n, int r,
 /* Returns the error text: that of the last failure, or "". */
 const char *last_error(const struct natra *n);
 
+/* An error text that was set aside. */
+struct kept_error {
+	struct natra *n; /* NULL: nothing was set aside */
+	char text[HANDLE_ERROR_MAX];
+};
+
+struct kept_error keep_error(struct natra *n);
+
+/* Makes it the error text again, if anything was set aside. */
+void restore_error(struct kept_error *kept);
+
+/* Keeps the error text as it is now to the end of the scope: what is done there,
+ * to undo something or to tidy up, may fail with an error of its own. */
+#define KEEP_ERROR_SCOPE(n)                                                    \
+	__attribute__((cleanup(restore_error),                                 \
+		       unused)) struct kept_error kept_error_ = keep_error(n)
+
 /* Returns r, the result of a public function. If it is 0, clears the error
  * text, which may tell of something that was tried on the way and failed. */
 int finish(struct natra *n, int r);

@@ -269,10 +269,10 @@ static void loosen_backstop(struct natra_limits *l, uint64_t pace_limit_ns)
 }
 
 struct natra_limits policy_limits(const struct natra_policy *policy,
-				  enum half half, bool paced)
+				  enum leg leg, bool paced)
 {
 	struct natra_policy p = policy_effective(policy);
-	bool out = half == HALF_EGRESS;
+	bool out = leg == LEG_EGRESS;
 	uint64_t rate =
 		out ? p.egress_rate_bits_per_sec : p.ingress_rate_bits_per_sec;
 	uint64_t burst = out ? p.egress_burst_bytes : p.ingress_burst_bytes;
@@ -290,7 +290,7 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
 		l.reserve_ns = MAX_RESERVE_NS;
 	l.pass = (uint32_t)p.fast_pass;
 	l.enter_units = threshold_units(policy, rate);
-	if (half == HALF_PACE) {
+	if (leg == LEG_PACE) {
 		l.max_delay_ns = p.pace_limit_ns;
 		l.mark_from_ns = p.pace_limit_ns / 2;
 	} else if (paced) {
@@ -299,7 +299,7 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
 	} else {
 		l.max_overdraft_ns = ECN_LIMIT_NS;
 	}
-	if (half == HALF_INGRESS && p.ingress_mode == NATRA_INGRESS_MODE_PACE)
+	if (leg == LEG_INGRESS && p.ingress_mode == NATRA_INGRESS_MODE_PACE)
 		loosen_backstop(&l, p.pace_limit_ns);
 	l.leave_units = l.enter_units / LEAVE_DIVISOR;
 	if (!l.leave_units)

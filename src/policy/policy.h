@@ -10,11 +10,11 @@
 #include "../../bpf/natra_shared.h"
 
 /* The three places where packets of a pod may be judged. */
-enum half {
-	HALF_INGRESS, /* into the pod; behind HALF_PACE it is the backstop */
-	HALF_EGRESS,  /* out of the pod */
-	HALF_PACE,    /* into the pod, on the host side */
-	HALF_MAX
+enum leg {
+	LEG_INGRESS, /* into the pod; behind LEG_PACE it is the backstop */
+	LEG_EGRESS,  /* out of the pod */
+	LEG_PACE,    /* into the pod, on the host side */
+	LEG_MAX
 };
 
 /* 0, or -EINVAL with a line about the field in error. */
@@ -41,6 +41,6 @@ struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes);
  * direction gives all zero, which the data path passes.
  */
 struct natra_limits policy_limits(const struct natra_policy *policy,
-				  enum half half, bool paced);
+				  enum leg leg, bool paced);
 
 #endif

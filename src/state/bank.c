@@ -161,13 +161,13 @@ int bank_make(struct natra *n, const struct program_options *options,
 	int r;
 
 	/* The directory can only hold what a killed process has left. */
-	r = pin_remove_dir(n, path);
+	r = pin_remove_all(n, path);
 	if (r == 0)
 		r = bank_load(n, options, slots, e);
 	if (r == 0)
 		r = make_object(n, e);
 	if (r == 0)
-		r = pin_make_dir(n, path);
+		r = pin_dir_make(n, path);
 	if (r < 0)
 		return r;
 	r = pin_object(n, path, configs_name, e->configs_fd);
@@ -180,7 +180,7 @@ int bank_make(struct natra *n, const struct program_options *options,
 	if (r == 0)
 		r = pin_object(n, path, programs_name, e->programs_fd);
 	if (r < 0)
-		(void)pin_remove_dir(n, path);
+		(void)pin_remove_all(n, path);
 	return r;
 }
 
@@ -235,7 +235,7 @@ int bank_free_slot(struct natra *n, const struct bank *e, uint32_t index)
 int bank_remove(struct natra *n, const char *path, const struct bank *e)
 {
 	const uint32_t zero = 0;
-	int r = pin_remove_dir(n, path);
+	int r = pin_remove_all(n, path);
 
 	/* This comes after the pins are gone: nobody may find a bank without a
 	 * program. */

@@ -10,6 +10,7 @@
 
 #include "base/libbpf_log.h"
 #include "state/bank.h"
+#include "state/journal.h"
 #include "util/cleanup.h"
 
 /*
@@ -24,32 +25,32 @@ static uint32_t bank_slots(uint32_t bank)
 	return bank < 3 ? 1U << bank : BANK_SLOTS_MAX;
 }
 
-struct program_options engine_options(const struct meta *meta, enum half half,
+struct program_options engine_options(const struct record *record, enum leg leg,
 				      const struct subnets *subnets)
 {
-	const struct meta_half *h = &meta->half[half];
-	struct natra_policy policy = meta_get_policy(meta);
+	const struct record_leg *h = &record->leg[leg];
+	struct natra_policy policy = record_get_policy(record);
 	struct program_options options = {
 		.kind = h->hook_ingress ? PROGRAM_RX : PROGRAM_TX,
-		.has_l2 = meta->l2_halves >> half & 1,
+		.has_l2 = record->l2_legs >> leg & 1,
 		.sketch_width = policy_effective(&policy).sketch_width,
 		.subnets = subnets,
-		.peer_is_to = half == HALF_EGRESS,
+		.peer_is_to = leg == LEG_EGRESS,
 	};
 
-	if (meta_is_paced(meta, half))
+	if (record_is_paced(record, leg))
 		options.kind = PROGRAM_EDT;
 	return options;
 }
 
-bool engine_serves(const struct meta *meta, const struct subnets *subnets)
+bool engine_serves(const struct record *record, const struct subnets *subnets)
 {
-	for (int i = 0; i < HALF_MAX; i++) {
+	for (int i = 0; i < LEG_MAX; i++) {
 		struct program_options options =
-			engine_options(meta, (enum half)i, subnets);
+			engine_options(record, (enum leg)i, subnets);
 
-		if (meta->half[i].hook &&
-		    engine_id(&options) != meta->slot[i].engine)
+		if (record->leg[i].hook &&
+		    engine_id(&options) != record->slot[i].engine)
 			return false;
 	}
 	return true;
@@ -59,7 +60,7 @@ bool engine_is_loaded(struct natra *n, const struct program_options *options)
 {
 	char path[PIN_PATH_MAX];
 
-	pin_bank_path(n, engine_id(options), 0, path);
+	pin_dir_bank_path(n, engine_id(options), 0, path);
 	return access(path, F_OK) == 0;
 }
 
@@ -92,14 +93,14 @@ static int pass_over(struct natra *n, int r)
 
 /* 1: the bank has a free slot; 0: it has none; -ENOENT without an error text:
  * there is no such bank. *ret_bank stays closed then. */
-static int try_bank(struct natra *n, struct meta_slot *slot, uint32_t bank,
+static int try_bank(struct natra *n, struct record_slot *slot, uint32_t bank,
 		    struct bank *ret_bank)
 {
 	cleanup_bank struct bank e = BANK_INIT;
 	char path[PIN_PATH_MAX];
 	int r;
 
-	pin_bank_path(n, slot->engine, bank, path);
+	pin_dir_bank_path(n, slot->engine, bank, path);
 	r = bank_open(n, path, &e);
 	if (r < 0)
 		return pass_over(n, r);
@@ -113,7 +114,7 @@ static int try_bank(struct natra *n, struct meta_slot *slot, uint32_t bank,
 }
 
 /* The number behind the highest one of the banks that there are. */
-static int count_banks(struct natra *n, const struct pin_key *key,
+static int count_banks(struct natra *n, const struct pin_dir *key,
 		       uint32_t *ret_count)
 {
 	cleanup_dir DIR *dir = opendir(key->path);
@@ -135,7 +136,7 @@ static int count_banks(struct natra *n, const struct pin_key *key,
 /* As try_bank, of all banks but one; otherwise *ret_missing is the lowest number
  * that no bank has. */
 static int search_banks(struct natra *n, uint32_t count, uint32_t except,
-			struct meta_slot *slot, struct bank *ret_bank,
+			struct record_slot *slot, struct bank *ret_bank,
 			uint32_t *ret_missing)
 {
 	int r = 0;
@@ -158,7 +159,7 @@ static int search_banks(struct natra *n, uint32_t count, uint32_t except,
  * for when these guesses fail: it takes 0.1 ms a bank.
  */
 static int find_bank(struct natra *n, const struct program_options *options,
-		     const struct pin_key *key, struct meta_slot *slot,
+		     const struct pin_dir *key, struct record_slot *slot,
 		     struct bank *ret_bank)
 {
 	char path[PIN_PATH_MAX];
@@ -182,19 +183,19 @@ static int find_bank(struct natra *n, const struct program_options *options,
 		return r < 0 ? r : 0;
 	if (missing == BANK_MAX)
 		return refuse(n, -ENOSPC, "all %d banks are full", BANK_MAX);
-	pin_bank_path(n, slot->engine, missing, path);
+	pin_dir_bank_path(n, slot->engine, missing, path);
 	r = bank_make(n, options, path, bank_slots(missing), ret_bank);
 	slot->bank = missing;
 	slot->index = 0;
 	return r;
 }
 
-int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
+int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		 const struct program_options *options,
 		 const struct natra_limits *limits, struct stub *ret_stub)
 {
-	struct meta_slot slot = {0};
-	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	struct record_slot slot = {0};
+	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
 	cleanup_bank struct bank e = BANK_INIT;
 	LIBBPF_LOG_SCOPE(n);
 	int r;
@@ -203,30 +204,29 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
 		return fail_errno(n, -errno, "random owner");
 	slot.owner |= 1; /* not 0 */
 	slot.engine = engine_id(options);
-	r = pin_lock_engine(n, slot.engine, true, &key);
+	r = pin_dir_lock_engine(n, slot.engine, true, &key);
 	if (r < 0)
 		return r;
 	r = find_bank(n, options, &key, &slot, &e);
 	if (r == 0)
 		r = bank_renew(n, options, &e);
 	if (r == 0) {
-		/* Recorded before it is taken: a crash cannot lose it then. */
-		gen->meta.slot[half] = slot;
-		r = pin_store_meta(n, gen);
+		gen->record.slot[leg] = slot;
+		r = journal_write(n, gen, JOURNAL_SLOT);
 	}
 	if (r == 0)
 		r = bank_take_slot(n, &e, slot.index, slot.owner, limits);
 	if (r == 0 && e.subnets_fd >= 0)
 		r = pin_subnets(n, gen, e.subnets_fd);
 	if (r < 0) {
-		pin_remove_key(&key); /* refused while it has a bank */
+		pin_dir_remove(&key); /* refused while it has a bank */
 		return r;
 	}
 	return stub_load(n, options->kind, e.programs_fd, slot.index, ret_stub);
 }
 
 /* Without a lock: a slot stays its owner's until the owner leaves it. */
-static int open_slot(struct natra *n, const struct meta_slot *slot,
+static int open_slot(struct natra *n, const struct record_slot *slot,
 		     struct bank *e)
 {
 	char path[PIN_PATH_MAX];
@@ -235,7 +235,7 @@ static int open_slot(struct natra *n, const struct meta_slot *slot,
 
 	if (!slot->engine)
 		return -ENOENT;
-	pin_bank_path(n, slot->engine, slot->bank, path);
+	pin_dir_bank_path(n, slot->engine, slot->bank, path);
 	r = bank_open(n, path, e);
 	if (r == 0)
 		r = bank_read_config(n, e, slot->index, &config);
@@ -244,7 +244,7 @@ static int open_slot(struct natra *n, const struct meta_slot *slot,
 	return r;
 }
 
-int engine_open_slot(struct natra *n, const struct meta_slot *slot,
+int engine_open_slot(struct natra *n, const struct record_slot *slot,
 		     struct slot *ret_slot)
 {
 	cleanup_bank struct bank e = BANK_INIT;
@@ -263,7 +263,7 @@ int engine_open_slot(struct natra *n, const struct meta_slot *slot,
 	return 0;
 }
 
-int engine_is_current(struct natra *n, const struct meta_slot *slot,
+int engine_is_current(struct natra *n, const struct record_slot *slot,
 		      bool *ret_current)
 {
 	cleanup_bank struct bank e = BANK_INIT;
@@ -272,17 +272,17 @@ int engine_is_current(struct natra *n, const struct meta_slot *slot,
 	return r < 0 ? r : bank_is_current(n, &e, ret_current);
 }
 
-int engine_renew(struct natra *n, const struct meta_slot *slot,
+int engine_renew(struct natra *n, const struct record_slot *slot,
 		 const struct program_options *options)
 {
-	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
 	cleanup_bank struct bank e = BANK_INIT;
 	bool current = false;
 	int r = engine_is_current(n, slot, &current);
 
 	if (r < 0 || current)
 		return r;
-	r = pin_lock_engine(n, slot->engine, false, &key);
+	r = pin_dir_lock_engine(n, slot->engine, false, &key);
 	if (r == 0)
 		r = open_slot(n, slot, &e);
 	return r < 0 ? r : bank_renew(n, options, &e);
@@ -306,12 +306,12 @@ static int note_owners(void *arg, struct pin_gen *gen)
 				  gen->abi > NATRA_PIN_ABI;
 		return 0;
 	}
-	list = realloc(owners->list, (owners->len + HALF_MAX) * sizeof(*list));
+	list = realloc(owners->list, (owners->len + LEG_MAX) * sizeof(*list));
 	if (!list)
 		return fail_errno(owners->n, -ENOMEM, "list the slots");
 	owners->list = list;
-	for (int i = 0; i < HALF_MAX; i++)
-		owners->list[owners->len++] = gen->meta.slot[i].owner;
+	for (int i = 0; i < LEG_MAX; i++)
+		owners->list[owners->len++] = gen->record.slot[i].owner;
 	return 0;
 }
 
@@ -357,18 +357,18 @@ static int sweep_slots(struct natra *n, const struct bank *e,
  * Removes a bank that serves nobody, if another one has a slot for the next
  * attachment: a node whose pods went does not keep what all of them took.
  */
-static int drop_spare_bank(struct natra *n, const struct meta_slot *slot)
+static int drop_spare_bank(struct natra *n, const struct record_slot *slot)
 {
-	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
 	cleanup_bank struct bank e = BANK_INIT;
 	cleanup_bank struct bank other = BANK_INIT;
-	struct meta_slot next = *slot;
+	struct record_slot next = *slot;
 	char path[PIN_PATH_MAX];
 	uint32_t count, missing;
 	int r;
 
-	pin_bank_path(n, slot->engine, slot->bank, path);
-	r = pin_lock_engine(n, slot->engine, false, &key);
+	pin_dir_bank_path(n, slot->engine, slot->bank, path);
+	r = pin_dir_lock_engine(n, slot->engine, false, &key);
 	/* Opened under the lock: before it, the bank of that number may have
 	 * been another one. */
 	if (r == 0)
@@ -383,7 +383,7 @@ static int drop_spare_bank(struct natra *n, const struct meta_slot *slot)
 	return r == 1 ? bank_remove(n, path, &e) : r;
 }
 
-int engine_leave(struct natra *n, const struct meta_slot *slot)
+int engine_leave(struct natra *n, const struct record_slot *slot)
 {
 	cleanup_bank struct bank e = BANK_INIT;
 	int r = open_slot(n, slot, &e);
@@ -479,7 +479,7 @@ static int has_abi(void *arg, const char *path)
 static int remove_old_engine(struct natra *n, const char *path, uint32_t abi)
 {
 	struct old_records records = {n, abi};
-	int r = pin_foreach_key(n, has_abi, &records);
+	int r = pin_dir_foreach_id(n, has_abi, &records);
 
 	if (r != 0)
 		return r < 0 ? r : 0;
@@ -488,51 +488,51 @@ static int remove_old_engine(struct natra *n, const char *path, uint32_t abi)
 
 static int sweep_engine(void *arg, const char *path)
 {
-	uint32_t abi = pin_engine_abi(path);
+	uint32_t abi = pin_dir_engine_abi(path);
 	struct natra *n = arg;
-	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
 	int r;
 
 	if (abi > NATRA_PIN_ABI)
 		return 0;
-	r = pin_lock_path(n, path, &key);
+	r = pin_dir_lock(n, path, &key);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	r = abi < NATRA_PIN_ABI ? remove_old_engine(n, path, abi)
 				: foreach_bank(n, path, sweep_bank, NULL);
 	if (r == 0)
-		pin_remove_key(&key); /* refused while it has a bank */
+		pin_dir_remove(&key); /* refused while it has a bank */
 	return r;
 }
 
 int engine_sweep(struct natra *n)
 {
-	return pin_foreach_engine(n, sweep_engine, n);
+	return pin_dir_foreach_engine(n, sweep_engine, n);
 }
 
 static int gc_engine(void *arg, const char *path)
 {
 	struct natra *n = arg;
-	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
 	struct owners owners = {.n = n};
 	int r;
 
-	if (pin_engine_abi(path) != NATRA_PIN_ABI)
+	if (pin_dir_engine_abi(path) != NATRA_PIN_ABI)
 		return sweep_engine(arg, path);
-	r = pin_lock_path(n, path, &key);
+	r = pin_dir_lock(n, path, &key);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	/* Under the lock: who has a slot has recorded it. */
-	r = pin_foreach_key(n, note_key, &owners);
+	r = pin_dir_foreach_id(n, note_key, &owners);
 	if (r == 0)
 		r = foreach_bank(n, path, sweep_bank, &owners);
 	free(owners.list);
 	if (r == 0)
-		pin_remove_key(&key);
+		pin_dir_remove(&key);
 	return r;
 }
 
 int engine_gc(struct natra *n)
 {
-	return pin_foreach_engine(n, gc_engine, n);
+	return pin_dir_foreach_engine(n, gc_engine, n);
 }

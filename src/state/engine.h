@@ -25,7 +25,7 @@
 #include "state/stub.h"
 
 /* Returns the options of the program that a half needs, from its record. */
-struct program_options engine_options(const struct meta *meta, enum half half,
+struct program_options engine_options(const struct record *record, enum leg leg,
 				      const struct subnets *subnets);
 
 /* Returns true if bank 0 of this engine is pinned: the kernel has accepted its
@@ -35,17 +35,17 @@ bool engine_is_loaded(struct natra *n, const struct program_options *options);
 
 /* Returns whether this build's programs can run on the maps that the halves of
  * an attachment have. */
-bool engine_serves(const struct meta *meta, const struct subnets *subnets);
+bool engine_serves(const struct record *record, const struct subnets *subnets);
 
 /* Gives a half of a generation a slot in a pinned bank, loaded first if none
  * has one left, and loads its stub. */
-int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
+int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		 const struct program_options *options,
 		 const struct natra_limits *limits, struct stub *ret_stub);
 
 /* Sets *ret_current to whether the program of a half's slot is this build's.
  * Returns -ENOENT like engine_open_slot. */
-int engine_is_current(struct natra *n, const struct meta_slot *slot,
+int engine_is_current(struct natra *n, const struct record_slot *slot,
 		      bool *ret_current);
 
 /*
@@ -54,18 +54,18 @@ int engine_is_current(struct natra *n, const struct meta_slot *slot,
  * meanwhile, and the state of each slot stays. Returns -ENOENT like
  * engine_open_slot.
  */
-int engine_renew(struct natra *n, const struct meta_slot *slot,
+int engine_renew(struct natra *n, const struct record_slot *slot,
 		 const struct program_options *options);
 
 /* Opens a half's slot. Returns -ENOENT without an error text if the slot is not
  * there or has become another attachment's, and -ESTALE if its maps are not of
  * this layout. */
-int engine_open_slot(struct natra *n, const struct meta_slot *slot,
+int engine_open_slot(struct natra *n, const struct record_slot *slot,
 		     struct slot *ret_slot);
 
 /* Frees it, and its bank, if that serves nobody and another has a free slot. What
  * is gone is not missed. */
-int engine_leave(struct natra *n, const struct meta_slot *slot);
+int engine_leave(struct natra *n, const struct record_slot *slot);
 
 /* Removes the banks that serve nobody. Banks of an older ABI are all removed as
  * soon as no record of that ABI exists; engines of a newer ABI stay. */

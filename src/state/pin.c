@@ -8,24 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bpf_call.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
 
-#define META_MAP_NAME "natra_meta"
-
 void pin_close_gen(struct pin_gen *gen)
 {
-	cleanup_closep(&gen->meta_fd);
-	gen->meta_fd = -1;
-}
-
-int pin_store_meta(struct natra *n, struct pin_gen *gen)
-{
-	const uint32_t zero = 0;
-	int r = bpf_map_update_elem(gen->meta_fd, &zero, &gen->meta, BPF_EXIST);
-
-	return r < 0 ? fail_errno(n, r, "write the metadata") : 0;
+	cleanup_closep(&gen->record_fd);
+	gen->record_fd = -1;
 }
 
 static int pin(struct natra *n, int fd, const char *path)
@@ -35,45 +24,11 @@ static int pin(struct natra *n, int fd, const char *path)
 	return r < 0 ? fail_errno(n, r, "pin '%s'", path) : 0;
 }
 
-int pin_new_gen(struct natra *n, const struct pin_key *key, unsigned int after,
-		const struct meta *meta, struct pin_gen *ret_gen)
-{
-	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	char path[PIN_PATH_MAX + 8];
-	int r;
-
-	gen.meta = *meta;
-	gen.abi = NATRA_PIN_ABI;
-	gen.number = after + 1;
-	if (snprintf(gen.path, sizeof(gen.path), "%s/%u", key->path,
-		     gen.number) >= (int)sizeof(gen.path))
-		return refuse(n, -ENAMETOOLONG, "'%s' is too long", key->path);
-	r = bpf_call_make_array(META_MAP_NAME, sizeof(struct meta));
-	if (r < 0)
-		return fail_errno(n, r, "create the metadata map");
-	gen.meta_fd = r;
-	r = pin_store_meta(n, &gen);
-	if (r < 0)
-		return r;
-	r = pin_make_dir(n, gen.path);
-	if (r < 0)
-		return r;
-	(void)snprintf(path, sizeof(path), "%s/meta", gen.path);
-	r = pin(n, gen.meta_fd, path);
-	if (r < 0) {
-		(void)rmdir(gen.path);
-		return r;
-	}
-	*ret_gen = gen;
-	gen.meta_fd = -1;
-	return 0;
-}
-
 /*
  * Fills in meta and abi; what cannot be understood has abi 0. An error is one
  * of reading: what is there may be sound, and must not be taken for garbage.
  */
-static int load_meta(struct natra *n, struct pin_gen *gen)
+static int load_record(struct natra *n, struct pin_gen *gen)
 {
 	char path[PIN_PATH_MAX + 8];
 	struct bpf_map_info info = {0};
@@ -83,14 +38,14 @@ static int load_meta(struct natra *n, struct pin_gen *gen)
 	int r;
 
 	gen->abi = 0;
-	(void)snprintf(path, sizeof(path), "%s/meta", gen->path);
+	(void)snprintf(path, sizeof(path), "%s/" PIN_RECORD_NAME, gen->path);
 	r = bpf_obj_get(path);
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
 		return fail_errno(n, r, "open '%s'", path);
-	gen->meta_fd = r;
-	r = bpf_obj_get_info_by_fd(gen->meta_fd, &info, &len);
+	gen->record_fd = r;
+	r = bpf_obj_get_info_by_fd(gen->record_fd, &info, &len);
 	if (r < 0)
 		return fail_errno(n, r, "ask for '%s'", path);
 	if (info.type != BPF_MAP_TYPE_ARRAY || info.key_size != sizeof(zero))
@@ -98,10 +53,10 @@ static int load_meta(struct natra *n, struct pin_gen *gen)
 	value = malloc(info.value_size);
 	if (!value)
 		return fail_errno(n, -ENOMEM, "read '%s'", path);
-	r = bpf_map_lookup_elem(gen->meta_fd, &zero, value);
+	r = bpf_map_lookup_elem(gen->record_fd, &zero, value);
 	if (r < 0)
 		return fail_errno(n, r, "read '%s'", path);
-	gen->abi = meta_read(value, info.value_size, &gen->meta);
+	gen->abi = record_read(value, info.value_size, &gen->record);
 	return 0;
 }
 
@@ -144,7 +99,7 @@ int pin_foreach_gen(struct natra *n, const char *path,
 		if (snprintf(gen.path, sizeof(gen.path), "%s/%u", path,
 			     gen.number) >= (int)sizeof(gen.path))
 			continue;
-		r = load_meta(n, &gen);
+		r = load_record(n, &gen);
 		if (r == 0)
 			r = cb(arg, &gen);
 	}
@@ -163,11 +118,11 @@ static int keep_newest(void *arg, struct pin_gen *gen)
 
 	if (gen->abi > NATRA_PIN_ABI || gen->abi > find->abi)
 		find->abi = gen->abi;
-	if (gen->abi == 0 || gen->abi > NATRA_PIN_ABI || !gen->meta.complete)
+	if (gen->abi == 0 || gen->abi > NATRA_PIN_ABI || !gen->record.complete)
 		return 0;
 	pin_close_gen(find->gen);
 	*find->gen = *gen;
-	gen->meta_fd = -1;
+	gen->record_fd = -1;
 	find->found = true;
 	return 0;
 }
@@ -193,14 +148,14 @@ int pin_find_gen(struct natra *n, const char *path, struct pin_gen *ret_gen)
 	if (!find.found)
 		return -ENOENT;
 	*ret_gen = gen;
-	gen.meta_fd = -1;
+	gen.record_fd = -1;
 	return ret_gen->abi == NATRA_PIN_ABI ? 0 : stale(n, path, ret_gen->abi);
 }
 
 int pin_find(struct natra *n, const char *id, struct pin_gen *ret_gen)
 {
 	char path[PIN_PATH_MAX];
-	int r = pin_key_path(n, id, path);
+	int r = pin_dir_path(n, id, path);
 
 	return r < 0 ? r : pin_find_gen(n, path, ret_gen);
 }
@@ -229,26 +184,26 @@ int pin_open_object(struct natra *n, const char *dir, const char *name,
 	return 0;
 }
 
-static void link_name(enum half half, char *ret_name, size_t size)
+static void link_name(enum leg leg, char *ret_name, size_t size)
 {
-	(void)snprintf(ret_name, size, "%s_link", half_name(half));
+	(void)snprintf(ret_name, size, "%s_link", leg_name(leg));
 }
 
-int pin_link(struct natra *n, const struct pin_gen *gen, enum half half,
+int pin_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 	     int link_fd)
 {
 	char name[32];
 
-	link_name(half, name, sizeof(name));
+	link_name(leg, name, sizeof(name));
 	return pin_object(n, gen->path, name, link_fd);
 }
 
-int pin_open_link(struct natra *n, const struct pin_gen *gen, enum half half,
+int pin_open_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 		  int *ret_fd)
 {
 	char name[32];
 
-	link_name(half, name, sizeof(name));
+	link_name(leg, name, sizeof(name));
 	return pin_open_object(n, gen->path, name, ret_fd);
 }
 
@@ -277,7 +232,7 @@ static int remove_dir(struct natra *n, const char *path, const char *last)
 	return 0;
 }
 
-int pin_remove_dir(struct natra *n, const char *dir)
+int pin_remove_all(struct natra *n, const char *dir)
 {
 	return remove_dir(n, dir, NULL);
 }
@@ -302,13 +257,13 @@ int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
 	cleanup_close int fd = -1;
 	int r;
 
-	if (gen->meta.subnets) {
+	if (gen->record.subnets) {
 		r = pin_open_object(n, gen->path, SUBNETS_NAME, &fd);
 		if (r == 0)
 			r = subnets_map_read(n, fd, &subnets);
 		if (r < 0)
 			return r;
-		subnets.kind = (enum natra_subnets)gen->meta.subnets;
+		subnets.kind = (enum natra_subnets)gen->record.subnets;
 	}
 	*ret_subnets = subnets;
 	return 0;
@@ -317,5 +272,5 @@ int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
 int pin_remove_gen(struct natra *n, const struct pin_gen *gen)
 {
 	/* While the record is there, a crash leaves what can be read. */
-	return remove_dir(n, gen->path, "meta");
+	return remove_dir(n, gen->path, PIN_RECORD_NAME);
 }

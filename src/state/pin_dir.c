@@ -19,14 +19,14 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-#define PIN_DIR       "natra"
-#define PIN_MODE      0700
-#define KEY_HEX_LEN   32
+#define ROOT_NAME     "natra"
+#define DIR_MODE      0700
+#define ID_HEX_LEN    32
 #define ENGINE_PREFIX "engine_"
 #define ENGINE_ID_LEN 16
 #define NETNS_PREFIX  "netns_"
 
-int pin_bpffs_mounted(struct natra *n)
+int place_is_mounted(struct natra *n)
 {
 	struct statfs fs;
 	int r = place_find(n);
@@ -48,7 +48,7 @@ static int too_long(struct natra *n)
 }
 
 /* The name of the directory is the FNV-1a hash of the id, in 128 bits. */
-int pin_key_path(struct natra *n, const char *id, char *ret_path)
+int pin_dir_path(struct natra *n, const char *id, char *ret_path)
 {
 	const u128 prime = ((u128)1 << 88) + 0x13b;
 	u128 h = ((u128)0x6c62272e07bb0142ULL << 64) | 0x62b821756295c58dULL;
@@ -60,7 +60,7 @@ int pin_key_path(struct natra *n, const char *id, char *ret_path)
 	for (const char *c = id; *c; c++)
 		h = (h ^ (unsigned char)*c) * prime;
 	len = snprintf(ret_path, PIN_PATH_MAX, "%s/%s/%016llx%016llx", n->bpffs,
-		       PIN_DIR, (unsigned long long)(h >> 64),
+		       ROOT_NAME, (unsigned long long)(h >> 64),
 		       (unsigned long long)h);
 	/* There must be room behind it for "/<generation>/<half>_link" and
 	 * "/<generation>/subnets". */
@@ -80,13 +80,13 @@ static bool is_unused(int dir_fd)
 }
 
 static int lock_path(struct natra *n, const char *path, bool create,
-		     unsigned int wait_ms, struct pin_key *ret_key)
+		     unsigned int wait_ms, struct pin_dir *ret_key)
 {
 	bool made;
 	int r;
 
 	do {
-		made = create && mkdir(path, PIN_MODE) == 0;
+		made = create && mkdir(path, DIR_MODE) == 0;
 		if (create && !made && errno != EEXIST)
 			return fail_errno(n, -errno, "create '%s'", path);
 		r = lock_dir(n, path, wait_ms, &ret_key->lock_fd);
@@ -105,9 +105,9 @@ static int lock_path(struct natra *n, const char *path, bool create,
 	return 0;
 }
 
-int pin_make_dir(struct natra *n, const char *path)
+int pin_dir_make(struct natra *n, const char *path)
 {
-	if (mkdir(path, PIN_MODE) < 0 && errno != EEXIST)
+	if (mkdir(path, DIR_MODE) < 0 && errno != EEXIST)
 		return fail_errno(n, -errno, "create '%s'", path);
 	return 0;
 }
@@ -121,7 +121,7 @@ static int mount_bpffs(struct natra *n)
 
 	if (r < 0 && r != -EAGAIN)
 		return r;
-	r = pin_bpffs_mounted(n);
+	r = place_is_mounted(n);
 	if (r == 0)
 		r = place_mount(n);
 	return r < 0 ? r : 0;
@@ -130,21 +130,21 @@ static int mount_bpffs(struct natra *n)
 static int make_root(struct natra *n)
 {
 	char path[PIN_PATH_MAX];
-	int r = pin_bpffs_mounted(n);
+	int r = place_is_mounted(n);
 
 	if (r == 0)
 		r = mount_bpffs(n);
 	if (r < 0)
 		return r;
-	(void)snprintf(path, sizeof(path), "%s/%s", n->bpffs, PIN_DIR);
-	return pin_make_dir(n, path);
+	(void)snprintf(path, sizeof(path), "%s/%s", n->bpffs, ROOT_NAME);
+	return pin_dir_make(n, path);
 }
 
-int pin_lock(struct natra *n, const char *id, bool create,
-	     struct pin_key *ret_key)
+int pin_dir_lock_id(struct natra *n, const char *id, bool create,
+		    struct pin_dir *ret_key)
 {
 	char path[PIN_PATH_MAX];
-	int r = pin_key_path(n, id, path);
+	int r = pin_dir_path(n, id, path);
 
 	if (r == 0 && create)
 		r = make_root(n);
@@ -152,7 +152,7 @@ int pin_lock(struct natra *n, const char *id, bool create,
 		     : lock_path(n, path, create, LOCK_NO_DEADLINE, ret_key);
 }
 
-int pin_lock_path(struct natra *n, const char *path, struct pin_key *ret_key)
+int pin_dir_lock(struct natra *n, const char *path, struct pin_dir *ret_key)
 {
 	return lock_path(n, path, false, LOCK_NO_DEADLINE, ret_key);
 }
@@ -163,11 +163,11 @@ static void engine_path(struct natra *n, uint64_t id, char *ret_path)
 {
 	(void)snprintf(ret_path, PIN_PATH_MAX,
 		       "%s/%s/" ENGINE_PREFIX "%d_%016" PRIx64, n->bpffs,
-		       PIN_DIR, NATRA_PIN_ABI, id);
+		       ROOT_NAME, NATRA_PIN_ABI, id);
 }
 
-int pin_lock_engine(struct natra *n, uint64_t id, bool create,
-		    struct pin_key *ret_key)
+int pin_dir_lock_engine(struct natra *n, uint64_t id, bool create,
+			struct pin_dir *ret_key)
 {
 	char path[PIN_PATH_MAX];
 
@@ -175,7 +175,7 @@ int pin_lock_engine(struct natra *n, uint64_t id, bool create,
 	return lock_path(n, path, create, LOCK_NO_DEADLINE, ret_key);
 }
 
-int pin_lock_netns(struct natra *n, int netns_fd, struct pin_key *ret_key)
+int pin_dir_lock_netns(struct natra *n, int netns_fd, struct pin_dir *ret_key)
 {
 	char path[PIN_PATH_MAX];
 	uint64_t inode;
@@ -186,23 +186,24 @@ int pin_lock_netns(struct natra *n, int netns_fd, struct pin_key *ret_key)
 	if (r < 0)
 		return r;
 	if (snprintf(path, sizeof(path),
-		     "%s/" PIN_DIR "/" NETNS_PREFIX "%" PRIu64, n->bpffs,
+		     "%s/" ROOT_NAME "/" NETNS_PREFIX "%" PRIu64, n->bpffs,
 		     inode) >= (int)sizeof(path))
 		return too_long(n);
 	r = make_root(n);
 	return r < 0 ? r : lock_path(n, path, true, LOCK_DEADLINE_MS, ret_key);
 }
 
-void pin_unlock_netns(struct pin_key *key)
+void pin_dir_unlock_netns(struct pin_dir *key)
 {
 	/* The directory is removed before it is unlocked: a process that waits
 	 * for the lock sees then that it is gone, and makes another one. */
 	if (key->lock_fd >= 0)
-		pin_remove_key(key);
-	pin_unlock(key);
+		pin_dir_remove(key);
+	pin_dir_unlock(key);
 }
 
-void pin_bank_path(struct natra *n, uint64_t id, uint32_t bank, char *ret_path)
+void pin_dir_bank_path(struct natra *n, uint64_t id, uint32_t bank,
+		       char *ret_path)
 {
 	size_t len;
 
@@ -211,13 +212,13 @@ void pin_bank_path(struct natra *n, uint64_t id, uint32_t bank, char *ret_path)
 	(void)snprintf(ret_path + len, PIN_PATH_MAX - len, "/%u", bank);
 }
 
-void pin_unlock(struct pin_key *key)
+void pin_dir_unlock(struct pin_dir *key)
 {
 	cleanup_closep(&key->lock_fd);
 	key->lock_fd = -1;
 }
 
-void pin_remove_key(const struct pin_key *key)
+void pin_dir_remove(const struct pin_dir *key)
 {
 	(void)rmdir(key->path);
 }
@@ -240,7 +241,7 @@ static uint32_t engine_abi(const char *name)
 								: 0;
 }
 
-uint32_t pin_engine_abi(const char *path)
+uint32_t pin_dir_engine_abi(const char *path)
 {
 	const char *name = strrchr(path, '/');
 
@@ -249,7 +250,7 @@ uint32_t pin_engine_abi(const char *path)
 
 /* The kinds of directories below natra's, which their names tell. */
 enum dir_kind {
-	DIR_KEY,
+	DIR_ID,
 	DIR_ENGINE,
 	DIR_NETNS,
 	DIR_OTHER,
@@ -261,7 +262,7 @@ static enum dir_kind kind_of(const char *name)
 		return DIR_NETNS;
 	if (engine_abi(name))
 		return DIR_ENGINE;
-	return strlen(name) == KEY_HEX_LEN ? DIR_KEY : DIR_OTHER;
+	return strlen(name) == ID_HEX_LEN ? DIR_ID : DIR_OTHER;
 }
 
 static int foreach_dir(struct natra *n, enum dir_kind kind,
@@ -274,7 +275,7 @@ static int foreach_dir(struct natra *n, enum dir_kind kind,
 
 	if (r < 0)
 		return r;
-	(void)snprintf(path, sizeof(path), "%s/%s", n->bpffs, PIN_DIR);
+	(void)snprintf(path, sizeof(path), "%s/%s", n->bpffs, ROOT_NAME);
 	dir = opendir(path);
 	if (!dir) {
 		if (errno == ENOENT || errno == ENOTDIR)
@@ -284,37 +285,37 @@ static int foreach_dir(struct natra *n, enum dir_kind kind,
 	while (r == 0 && (entry = readdir(dir))) {
 		if (kind_of(entry->d_name) != kind)
 			continue;
-		if (snprintf(path, sizeof(path), "%s/%s/%s", n->bpffs, PIN_DIR,
-			     entry->d_name) >= (int)sizeof(path))
+		if (snprintf(path, sizeof(path), "%s/%s/%s", n->bpffs,
+			     ROOT_NAME, entry->d_name) >= (int)sizeof(path))
 			continue;
 		r = cb(arg, path);
 	}
 	return r;
 }
 
-int pin_foreach_key(struct natra *n, int (*cb)(void *arg, const char *path),
-		    void *arg)
+int pin_dir_foreach_id(struct natra *n, int (*cb)(void *arg, const char *path),
+		       void *arg)
 {
-	return foreach_dir(n, DIR_KEY, cb, arg);
+	return foreach_dir(n, DIR_ID, cb, arg);
 }
 
-int pin_foreach_engine(struct natra *n, int (*cb)(void *arg, const char *path),
-		       void *arg)
+int pin_dir_foreach_engine(struct natra *n,
+			   int (*cb)(void *arg, const char *path), void *arg)
 {
 	return foreach_dir(n, DIR_ENGINE, cb, arg);
 }
 
 static int remove_netns_lock(void *arg, const char *path)
 {
-	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
 	int r = lock_path(arg, path, false, 0, &key);
 
 	if (r == 0)
-		pin_remove_key(&key);
+		pin_dir_remove(&key);
 	return r == -ENOENT || r == -EBUSY ? 0 : r;
 }
 
-int pin_gc_netns(struct natra *n)
+int pin_dir_gc_netns(struct natra *n)
 {
 	return foreach_dir(n, DIR_NETNS, remove_netns_lock, n);
 }

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-struct natra_policy meta_get_policy(const struct meta *meta)
+struct natra_policy record_get_policy(const struct record *record)
 {
-	const struct meta_policy *m = &meta->policy;
-	bool shaped = meta->subnets == NATRA_SUBNETS_SHAPED;
+	const struct record_policy *m = &record->policy;
+	bool shaped = record->subnets == NATRA_SUBNETS_SHAPED;
 
 	return (struct natra_policy){
 		.sz = sizeof(struct natra_policy),
@@ -23,14 +23,14 @@ struct natra_policy meta_get_policy(const struct meta *meta)
 		.mode = (enum natra_mode)m->mode,
 		.edt = (enum natra_edt)m->edt,
 		.sketch_width = m->sketch_width,
-		.shaped_subnets_len = shaped ? meta->subnets_len : 0,
-		.unshaped_subnets_len = shaped ? 0 : meta->subnets_len,
+		.shaped_subnets_len = shaped ? record->subnets_len : 0,
+		.unshaped_subnets_len = shaped ? 0 : record->subnets_len,
 	};
 }
 
-void meta_set_policy(struct meta *meta, const struct natra_policy *p)
+void record_set_policy(struct record *record, const struct natra_policy *p)
 {
-	meta->policy = (struct meta_policy){
+	record->policy = (struct record_policy){
 		.ingress_rate_bits_per_sec = p->ingress_rate_bits_per_sec,
 		.egress_rate_bits_per_sec = p->egress_rate_bits_per_sec,
 		.ingress_burst_bytes = p->ingress_burst_bytes,
@@ -45,53 +45,55 @@ void meta_set_policy(struct meta *meta, const struct natra_policy *p)
 		.edt = p->edt,
 		.sketch_width = p->sketch_width,
 	};
-	meta->subnets = p->shaped_subnets_len     ? NATRA_SUBNETS_SHAPED
-			: p->unshaped_subnets_len ? NATRA_SUBNETS_UNSHAPED
-						  : NATRA_SUBNETS_NONE;
-	meta->subnets_len =
+	record->subnets = p->shaped_subnets_len     ? NATRA_SUBNETS_SHAPED
+			  : p->unshaped_subnets_len ? NATRA_SUBNETS_UNSHAPED
+						    : NATRA_SUBNETS_NONE;
+	record->subnets_len =
 		(uint32_t)(p->shaped_subnets_len + p->unshaped_subnets_len);
 }
 
-const char *half_name(enum half half)
+const char *leg_name(enum leg leg)
 {
-	static const char *const names[HALF_MAX] = {
-		[HALF_INGRESS] = "ingress",
-		[HALF_EGRESS] = "egress",
-		[HALF_PACE] = "pace",
+	static const char *const names[LEG_MAX] = {
+		[LEG_INGRESS] = "ingress",
+		[LEG_EGRESS] = "egress",
+		[LEG_PACE] = "pace",
 	};
 
-	return names[half];
+	return names[leg];
 }
 
-bool meta_has_hook(const struct meta *meta, bool on_host, enum meta_hook hook)
+bool record_has_hook(const struct record *record, bool on_host,
+		     enum record_hook hook)
 {
-	for (int i = 0; i < HALF_MAX; i++) {
-		const struct meta_half *h = &meta->half[i];
+	for (int i = 0; i < LEG_MAX; i++) {
+		const struct record_leg *h = &record->leg[i];
 
-		if (h->hook != META_HOOK_NONE && (h->on_host != 0) == on_host &&
-		    (hook == META_HOOK_NONE || h->hook == hook))
+		if (h->hook != RECORD_HOOK_NONE &&
+		    (h->on_host != 0) == on_host &&
+		    (hook == RECORD_HOOK_NONE || h->hook == hook))
 			return true;
 	}
 	return false;
 }
 
-bool meta_old_valid(struct meta *m)
+bool record_old_valid(struct record *m)
 {
 	m->pod.ifname[sizeof(m->pod.ifname) - 1] = '\0';
 	m->host.ifname[sizeof(m->host.ifname) - 1] = '\0';
-	for (int i = 0; i < HALF_MAX; i++) {
-		if (m->half[i].hook > META_HOOK_CLSACT)
+	for (int i = 0; i < LEG_MAX; i++) {
+		if (m->leg[i].hook > RECORD_HOOK_CLSACT)
 			return false;
 	}
 	return m->magic == NATRA_PIN_MAGIC && m->mode < NATRA_MODE_MAX;
 }
 
-bool meta_valid(struct meta *m)
+bool record_valid(struct record *m)
 {
 	struct natra_policy policy;
 	char error[HANDLE_ERROR_MAX];
 
-	if (!meta_old_valid(m) || m->abi != NATRA_PIN_ABI ||
+	if (!record_old_valid(m) || m->abi != NATRA_PIN_ABI ||
 	    m->size != sizeof(*m) || m->subnets > NATRA_SUBNETS_UNSHAPED ||
 	    !m->subnets != !m->subnets_len)
 		return false;
@@ -99,47 +101,47 @@ bool meta_valid(struct meta *m)
 	m->network[sizeof(m->network) - 1] = '\0';
 	m->label[sizeof(m->label) - 1] = '\0';
 	m->reason[sizeof(m->reason) - 1] = '\0';
-	policy = meta_get_policy(m);
+	policy = record_get_policy(m);
 	return policy_check(&policy, error, sizeof(error)) == 0;
 }
 
 /* Reads gso_segs out of a record of ABI 2, which has it where this ABI has:
  * natra gives the interface its old value back when it detaches such a
  * record. */
-static void read_gso_segs(struct meta *meta, const void *value, size_t size)
+static void read_gso_segs(struct record *record, const void *value, size_t size)
 {
-	const size_t offset = offsetof(struct meta, gso_segs);
+	const size_t offset = offsetof(struct record, gso_segs);
 
-	if (meta->abi == 2 && size >= offset + sizeof(meta->gso_segs))
-		memcpy(&meta->gso_segs, (const char *)value + offset,
-		       sizeof(meta->gso_segs));
+	if (record->abi == 2 && size >= offset + sizeof(record->gso_segs))
+		memcpy(&record->gso_segs, (const char *)value + offset,
+		       sizeof(record->gso_segs));
 }
 
-uint32_t meta_read(const void *value, size_t size, struct meta *ret_meta)
+uint32_t record_read(const void *value, size_t size, struct record *ret_meta)
 {
-	struct meta meta = {0};
+	struct record record = {0};
 
-	if (size < offsetof(struct meta, complete))
+	if (size < offsetof(struct record, complete))
 		return 0;
-	memcpy(&meta, value, offsetof(struct meta, complete));
-	if (meta.magic != NATRA_PIN_MAGIC || meta.abi == 0)
+	memcpy(&record, value, offsetof(struct record, complete));
+	if (record.magic != NATRA_PIN_MAGIC || record.abi == 0)
 		return 0;
-	if (meta.abi > NATRA_PIN_ABI)
-		return meta.abi;
-	if (meta.abi < NATRA_PIN_ABI) {
-		if (size < META_OLD_SIZE)
+	if (record.abi > NATRA_PIN_ABI)
+		return record.abi;
+	if (record.abi < NATRA_PIN_ABI) {
+		if (size < RECORD_OLD_SIZE)
 			return 0;
-		memcpy(&meta, value, META_OLD_SIZE);
-		if (!meta_old_valid(&meta))
+		memcpy(&record, value, RECORD_OLD_SIZE);
+		if (!record_old_valid(&record))
 			return 0;
-		read_gso_segs(&meta, value, size);
+		read_gso_segs(&record, value, size);
 	} else {
-		if (size != sizeof(meta))
+		if (size != sizeof(record))
 			return 0;
-		memcpy(&meta, value, sizeof(meta));
-		if (!meta_valid(&meta))
+		memcpy(&record, value, sizeof(record));
+		if (!record_valid(&record))
 			return 0;
 	}
-	*ret_meta = meta;
-	return meta.abi;
+	*ret_meta = record;
+	return record.abi;
 }

@@ -33,7 +33,7 @@ int slot_get_limits(struct natra *n, const struct slot *slot,
 int slot_counters(struct natra *n, const struct slot *slot,
 		  struct natra_counters *ret_counters);
 
-/* The flow table; NATRA_FLOWS slots. Torn and empty slots have tag 0. */
+/* The flow table; NATRA_FLOWS entries. Torn and empty ones have tag 0. */
 int slot_flows(struct natra *n, const struct slot *slot,
 	       struct natra_flow_entry *ret_flows);
 

@@ -85,32 +85,32 @@ static int open_record(int i)
 	return fd;
 }
 
-static struct meta read_record(int fd)
+static struct record read_record(int fd)
 {
 	const uint32_t zero = 0;
-	struct meta meta;
+	struct record record;
 
-	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &meta), 0);
-	return meta;
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &record), 0);
+	return record;
 }
 
-static void write_record(int fd, const struct meta *meta)
+static void write_record(int fd, const struct record *record)
 {
 	const uint32_t zero = 0;
 
-	assert_int_equal(bpf_map_update_elem(fd, &zero, meta, BPF_EXIST), 0);
+	assert_int_equal(bpf_map_update_elem(fd, &zero, record, BPF_EXIST), 0);
 }
 
 /* Returns the path of a pin in the bank that serves an attachment's ingress. */
 static void bank_pin(int i, const char *name, char *ret_path, size_t size)
 {
 	int fd = open_record(i);
-	struct meta meta = read_record(fd);
-	const struct meta_slot *slot = &meta.slot[HALF_INGRESS];
+	struct record record = read_record(fd);
+	const struct record_slot *slot = &record.slot[LEG_INGRESS];
 
 	(void)close(fd);
 	(void)snprintf(ret_path, size, BPFFS "/natra/engine_%u_%016llx/%u/%s",
-		       meta.abi, (unsigned long long)slot->engine, slot->bank,
+		       record.abi, (unsigned long long)slot->engine, slot->bank,
 		       name);
 }
 
@@ -238,13 +238,13 @@ static void other_layout_is_replaced(void **state)
 	struct natra_info before = query(0), after;
 	struct natra_policy policy = policy_of(10, 20);
 	int fd = open_record(0);
-	struct meta meta = read_record(fd);
+	struct record record = read_record(fd);
 
 	(void)state;
 	/* The record now looks as if another build had used a slot of another
 	 * engine for this half. */
-	meta.l2_halves = 0;
-	write_record(fd, &meta);
+	record.l2_legs = 0;
+	write_record(fd, &record);
 	(void)close(fd);
 	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), 0);
 	after = query(0);
@@ -261,9 +261,9 @@ static void limits_of_another_formula(void **state)
 	struct natra_policy policy = policy_of(10, 20);
 	struct natra_config config;
 	int fd = open_record(0), configs;
-	struct meta meta = read_record(fd);
-	uint32_t index = meta.slot[HALF_INGRESS].index;
-	uint64_t burst_ns = meta.limits[HALF_INGRESS].rate.burst_ns;
+	struct record record = read_record(fd);
+	uint32_t index = record.slot[LEG_INGRESS].index;
+	uint64_t burst_ns = record.limits[LEG_INGRESS].rate.burst_ns;
 	char path[192];
 
 	(void)state;
@@ -278,8 +278,8 @@ static void limits_of_another_formula(void **state)
 	 * it. */
 	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), -EBADE);
 	says(n, "ingress", NULL);
-	meta.limits[HALF_INGRESS].rate.burst_ns /= 2;
-	write_record(fd, &meta);
+	record.limits[LEG_INGRESS].rate.burst_ns /= 2;
+	write_record(fd, &record);
 	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), 0);
 
 	/* With its program, this build also sets the limits that it
@@ -298,7 +298,7 @@ static void refusals(void **state)
 	struct natra_target target = pod_target(&pods[1], "bare");
 	struct natra_policy policy = policy_of(10, 20);
 	int fd = open_record(0);
-	struct meta meta = read_record(fd), old = meta;
+	struct record record = read_record(fd), old = record;
 
 	(void)state;
 	assert_int_equal(KEPT(natra_upgrade(n, "nobody")), -ENOENT);
@@ -315,7 +315,7 @@ static void refusals(void **state)
 	write_record(fd, &old);
 	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), -ESTALE);
 	says(n, "ABI 4", "this is 3");
-	write_record(fd, &meta);
+	write_record(fd, &record);
 	(void)close(fd);
 
 	assert_int_equal(detach(ids[1]), 0);
@@ -433,7 +433,7 @@ static bool has_engine(const char *name)
 static void engines_of_another_abi(void **state)
 {
 	int fd = open_record(0);
-	struct meta meta = read_record(fd), old = meta;
+	struct record record = read_record(fd), old = record;
 	size_t removed;
 
 	(void)state;
@@ -449,7 +449,7 @@ static void engines_of_another_abi(void **state)
 	assert_true(has_engine(NEWER));
 	assert_int_equal(attach(2), 0);
 
-	write_record(fd, &meta);
+	write_record(fd, &record);
 	(void)close(fd);
 	assert_int_equal(KEPT(detach(ids[2])), 0);
 	assert_false(has_engine(OLDER));

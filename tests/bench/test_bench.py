@@ -3,6 +3,7 @@
 """Tests the benchmark's arithmetic: cells, statistics, targets, comparison, report,
 and what it reads of connection tracking's events."""
 import json
+import re
 import sys
 import unittest
 import unittest.mock
@@ -393,6 +394,28 @@ class Conntrack(unittest.TestCase):
         for cut in range(len(whole)):
             for m in conntrack.messages(whole[:cut]):
                 conntrack.parse(m)
+
+
+class Committed(unittest.TestCase):
+    """Of a run that is kept, the report and its pictures come from its results.json."""
+    PICTURE = re.compile(r"^!\[(.*)\]\((.*)\.svg\)$", re.M)
+
+    def test_report_is_what_the_results_make(self):
+        for path in RESULTS.glob("*/results.json"):
+            with self.subTest(path.parent.name):
+                report = (path.parent / "report.md").read_text()
+                pictures = {name: text for text, name in self.PICTURE.findall(report)}
+                made, _ = write(Results(json.loads(path.read_text())), charts=pictures)
+                self.assertEqual(report, made)
+
+    def test_each_file_is_needed(self):
+        runs = [path for path in RESULTS.iterdir() if path.is_dir()]
+        self.assertTrue(runs)
+        for run_ in runs:
+            pictures = self.PICTURE.findall((run_ / "report.md").read_text())
+            self.assertEqual({path.name for path in run_.iterdir()},
+                             {"report.md", "results.json",
+                              *(f"{name}.svg" for _, name in pictures)})
 
 
 class Picture(unittest.TestCase):

@@ -44,12 +44,6 @@ def without_comments(text, strings=False):
     return re.sub(pattern, blank, text, flags=re.S)
 
 
-def blocks(text):
-    """Yield the fenced blocks of a document: line number, language, code."""
-    for m in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
-        yield text.count("\n", 0, m.start()) + 1, m[1], m[2]
-
-
 def c_functions(lines):
     """(name, first line, length): a body's braces stand in column 0."""
     begin, name = 0, ""
@@ -62,6 +56,12 @@ def c_functions(lines):
         elif line.startswith("}") and begin:
             yield name, begin, number - begin + 1
             begin = 0
+
+
+def blocks(text):
+    """Yield the fenced blocks of a document: line number, language, code."""
+    for m in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
+        yield text.count("\n", 0, m.start()) + 1, m[1], m[2]
 
 
 def finish(checked, problems):

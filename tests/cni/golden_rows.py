@@ -336,4 +336,6 @@ def rows():
         for row in table():
             default = dict(ENV, CNI_NETNS=f"/run/netns/{row.pod}")
             row.env = dict(default, **row.env)
+            if table is limit_rows:
+                row.versions = SOME
             yield row

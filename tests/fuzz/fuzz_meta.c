@@ -8,11 +8,11 @@
 #include "state/pin.h"
 #include "api/internal.h"
 
-static void judge_halves(const struct meta *m)
+static void judge_legs(const struct record *m)
 {
 	require(m->mode < NATRA_MODE_MAX);
-	for (int i = 0; i < HALF_MAX; i++)
-		require(m->half[i].hook <= META_HOOK_CLSACT);
+	for (int i = 0; i < LEG_MAX; i++)
+		require(m->leg[i].hook <= RECORD_HOOK_CLSACT);
 	require(strnlen(m->pod.ifname, sizeof(m->pod.ifname)) <
 		sizeof(m->pod.ifname));
 	require(strnlen(m->host.ifname, sizeof(m->host.ifname)) <
@@ -31,16 +31,16 @@ static void use(const struct pin_gen *gen)
 	require(natra_mode_name(info.policy.mode) != NULL);
 	require(natra_edt_name(info.policy.edt) != NULL);
 	require(info.effective.sketch_width != 0);
-	for (int i = 0; i < HALF_MAX; i++)
-		(void)policy_limits(&info.policy, (enum half)i,
-				    meta_is_paced(&gen->meta, (enum half)i));
-	(void)meta_has_hook(&gen->meta, true, META_HOOK_NONE);
+	for (int i = 0; i < LEG_MAX; i++)
+		(void)policy_limits(&info.policy, (enum leg)i,
+				    record_is_paced(&gen->record, (enum leg)i));
+	(void)record_has_hook(&gen->record, true, RECORD_HOOK_NONE);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct pin_gen gen = PIN_GEN_INIT;
-	struct meta untouched;
+	struct record untouched;
 	/* Its own memory: ASan sees a read past the end. */
 	void *value = malloc(size ? size : 1);
 
@@ -48,19 +48,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (size)
 		memcpy(value, data, size);
-	memset(&gen.meta, 0x5a, sizeof(gen.meta));
-	untouched = gen.meta;
-	gen.abi = meta_read(value, size, &gen.meta);
+	memset(&gen.record, 0x5a, sizeof(gen.record));
+	untouched = gen.record;
+	gen.abi = record_read(value, size, &gen.record);
 	free(value);
 	if (gen.abi == 0 || gen.abi > NATRA_PIN_ABI) {
-		require(memcmp(&gen.meta, &untouched, sizeof(untouched)) == 0);
+		require(memcmp(&gen.record, &untouched, sizeof(untouched)) ==
+			0);
 		return 0;
 	}
-	judge_halves(&gen.meta);
+	judge_legs(&gen.record);
 	if (gen.abi == NATRA_PIN_ABI)
 		use(&gen);
 	else
 		/* Of an older one, no slot and no name is believed. */
-		require(gen.meta.slot[0].engine == 0 && !gen.meta.id[0]);
+		require(gen.record.slot[0].engine == 0 && !gen.record.id[0]);
 	return 0;
 }

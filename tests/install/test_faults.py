@@ -292,7 +292,7 @@ class AtTheSameTime(Case):
         for a in answers:
             if a.code:
                 self.one_line(a)
-                self.assertRegex(a.err, "changes at the same time|"
+                self.assertRegex(a.err, "changed it at the same time|"
                                         "keeps changing the directories")
         self.done(node.install())
         copy = json.loads((node.net /
@@ -318,14 +318,14 @@ class AtTheSameTime(Case):
         node = self.node({"10-flannel.conflist": FLANNEL})
         r = node.install(*self.meddling(
             node, f"echo >> {node.net}/10-flannel.conflist"))
-        self.one_line(r, "10-flannel.conflist: changes at the same time")
+        self.one_line(r, "10-flannel.conflist: somebody has changed it at the same time")
         self.assertEqual(r.out, f"copy /{BIN}/natra\n")
         self.assertEqual(node.names(), ["10-flannel.conflist", "natra"])
 
     def test_copy_that_goes_each_time(self):
         node = self.node({"10-flannel.conflist": FLANNEL})
         r = node.install(*self.meddling(node, f"rm -f {node.net}/00-natra-*"))
-        self.one_line(r, "somebody keeps changing the directories: given up")
+        self.one_line(r, "somebody keeps changing the directories, natractl has given up")
         self.assertGreater(r.out.count("write"), 3)
 
     def test_primary_that_goes(self):

@@ -430,7 +430,7 @@ def main(rep, a):
         # Once per side: what `set` writes does not depend on the hook.
         sides = {m.split("-")[1]: m for m in reversed(modes)}
         for mode in () if a.quick else sides.values():
-            live(r, rep, mode, a.seconds)
+            rep.measure(f"{mode} set", live, r, rep, mode, a.seconds)
 
 
 if __name__ == "__main__":

@@ -177,7 +177,8 @@ def main(rep, a):
         if a.only != "udp":
             for run in fitting(rep, most, runs):
                 rep.measure(named("tcp", run), tcp, r, rep, a, *run)
-        a.settle, a.seconds = min(a.settle, 1.5), min(a.seconds, 4)
+        # Datagrams do not swing.
+        a.settle, a.seconds = min(a.settle, 1.5), min(a.seconds, 2)
         if a.only != "tcp":
             for run in fitting(rep, most, udp_runs):
                 rep.measure(named("udp", run), udp, r, rep, a, *run)

@@ -297,7 +297,7 @@ def main(rep, a):
     bench.refused()
     found = rep.measure(f"{a.wiring}: caps", bench.held)
     bench.clock("detached")
-    kept = bench.compared()
+    kept = rep.measure(f"{a.wiring}: throughput", bench.compared)
     bench.clock("compared")
     for i, (lane, cell) in enumerate(zip(bench.lanes, found)):
         auto = i < bench.by_auto

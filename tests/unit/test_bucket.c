@@ -281,7 +281,7 @@ static void lowest_rates_cost_what_they_must(void **state)
 		.ingress_rate_bits_per_sec = 800,
 	};
 	const struct natra_rate slow = policy_rate(1, 1);
-	const struct natra_limits l = policy_limits(&p, HALF_INGRESS, false);
+	const struct natra_limits l = policy_limits(&p, LEG_INGRESS, false);
 
 	(void)state;
 	assert_int_equal(natra_cost_ns(&slow, 1500, 0), 12000 * SECOND);

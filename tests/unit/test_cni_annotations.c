@@ -203,6 +203,7 @@ static void a_bad_value_is_logged_with_on_error_continue(void **state)
 			       bad[i].members);
 		assert_int_equal(
 			read_annotations(text, settings, &policy, &failure), 0);
+		assert_string_equal(failure.msg, "");
 		assert_memory_equal(&policy, &both, sizeof(both));
 		lines = logged();
 		assert_non_null(strstr(lines, bad[i].name));

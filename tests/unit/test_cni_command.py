@@ -127,7 +127,7 @@ class Add(Case):
                              "in=10000000 reason=attach fails")
             self.assertRegex(self.log, 'level=error .*msg="not shaped.*'
                              'error="attach fails"')
-            self.assertEqual("no record" in self.log, record != 0)
+            self.assertEqual("cannot be recorded" in self.log, record != 0)
 
     def test_on_error_continue_is_not_for_mistakes(self):
         for keys in ({"egressRate": -5}, {"fastPass": "x"},

@@ -26,10 +26,10 @@ static struct natra_policy full_policy(void)
 	return p;
 }
 
-static struct meta good_meta(void)
+static struct record good_record(void)
 {
 	struct natra_policy policy = full_policy();
-	struct meta m = {
+	struct record m = {
 		.magic = NATRA_PIN_MAGIC,
 		.abi = NATRA_PIN_ABI,
 		.size = sizeof(m),
@@ -37,7 +37,7 @@ static struct meta good_meta(void)
 		.id = "pod",
 	};
 
-	meta_set_policy(&m, &policy);
+	record_set_policy(&m, &policy);
 	return m;
 }
 
@@ -45,149 +45,149 @@ static void policy_comes_back_whole(void **state)
 {
 	struct natra_policy p = full_policy();
 	struct natra_policy back;
-	struct meta m;
+	struct record m;
 
 	(void)state;
 	memset(&m, 0xff, sizeof(m));
-	meta_set_policy(&m, &p);
-	back = meta_get_policy(&m);
+	record_set_policy(&m, &p);
+	back = record_get_policy(&m);
 	assert_memory_equal(&back, &p, sizeof(p));
 	p.shaped_subnets_len = 4;
 	p.unshaped_subnets_len = 0;
-	meta_set_policy(&m, &p);
-	back = meta_get_policy(&m);
+	record_set_policy(&m, &p);
+	back = record_get_policy(&m);
 	assert_memory_equal(&back, &p, sizeof(p));
 	p.shaped_subnets_len = 0;
-	meta_set_policy(&m, &p);
-	back = meta_get_policy(&m);
+	record_set_policy(&m, &p);
+	back = record_get_policy(&m);
 	assert_memory_equal(&back, &p, sizeof(p));
 }
 
 static void record_of_this_build_is_valid(void **state)
 {
-	struct meta m = good_meta();
-	const struct meta before = m;
+	struct record m = good_record();
+	const struct record before = m;
 
 	(void)state;
-	assert_true(meta_valid(&m));
+	assert_true(record_valid(&m));
 	assert_memory_equal(&m, &before, sizeof(m));
 }
 
 /* This build must neither check nor lose what a later build writes there. */
 static void reserved_space_is_kept_and_not_read(void **state)
 {
-	struct meta m = good_meta(), back;
+	struct record m = good_record(), back;
 
 	(void)state;
 	memset(m.reserved, 0xff, sizeof(m.reserved));
-	assert_true(meta_valid(&m));
-	assert_int_equal(meta_read(&m, sizeof(m), &back), NATRA_PIN_ABI);
+	assert_true(record_valid(&m));
+	assert_int_equal(record_read(&m, sizeof(m), &back), NATRA_PIN_ABI);
 	assert_memory_equal(&back, &m, sizeof(m));
 }
 
 static void record_of_another_layout_is_not(void **state)
 {
-	struct meta m = good_meta();
+	struct record m = good_record();
 
 	(void)state;
 	m.magic ^= 1;
-	assert_false(meta_valid(&m));
-	m = good_meta();
+	assert_false(record_valid(&m));
+	m = good_record();
 	m.abi++;
-	assert_false(meta_valid(&m));
-	m = good_meta();
+	assert_false(record_valid(&m));
+	m = good_record();
 	m.abi--;
-	assert_false(meta_valid(&m));
-	m = good_meta();
+	assert_false(record_valid(&m));
+	m = good_record();
 	m.size++;
-	assert_false(meta_valid(&m));
+	assert_false(record_valid(&m));
 	memset(&m, 0, sizeof(m));
-	assert_false(meta_valid(&m));
+	assert_false(record_valid(&m));
 	memset(&m, 0xff, sizeof(m));
-	assert_false(meta_valid(&m));
+	assert_false(record_valid(&m));
 }
 
 static void lowered_gso_segs_of_abi_2_are_not_lost(void **state)
 {
-	struct meta m = good_meta(), back;
-	const size_t size = offsetof(struct meta, l2_halves);
+	struct record m = good_record(), back;
+	const size_t size = offsetof(struct record, l2_legs);
 
 	(void)state;
 	m.abi = 2;
 	m.size = (uint32_t)size;
 	m.gso_segs = 2;
-	assert_int_equal(meta_read(&m, size, &back), 2);
+	assert_int_equal(record_read(&m, size, &back), 2);
 	assert_int_equal(back.gso_segs, 2);
 	/* ABI 1 had another field or none in this place. */
 	m.abi = 1;
-	assert_int_equal(meta_read(&m, size, &back), 1);
+	assert_int_equal(record_read(&m, size, &back), 1);
 	assert_int_equal(back.gso_segs, 0);
 }
 
 /* Of it, only what is needed to detach is read. */
 static void record_of_an_older_layout_can_be_detached(void **state)
 {
-	struct meta m = good_meta();
+	struct record m = good_record();
 
 	(void)state;
 	m.abi = 1;
 	m.size = 1256;
-	assert_true(meta_old_valid(&m));
-	assert_false(meta_valid(&m));
-	m.half[HALF_EGRESS].hook = META_HOOK_CLSACT + 1;
-	assert_false(meta_old_valid(&m));
-	m = good_meta();
+	assert_true(record_old_valid(&m));
+	assert_false(record_valid(&m));
+	m.leg[LEG_EGRESS].hook = RECORD_HOOK_CLSACT + 1;
+	assert_false(record_old_valid(&m));
+	m = good_record();
 	m.mode = NATRA_MODE_MAX;
-	assert_false(meta_old_valid(&m));
+	assert_false(record_old_valid(&m));
 }
 
 static void numbers_out_of_range_are_refused(void **state)
 {
-	struct meta m = good_meta();
+	struct record m = good_record();
 
 	(void)state;
 	m.mode = NATRA_MODE_MAX;
-	assert_false(meta_valid(&m));
-	for (int i = 0; i < HALF_MAX; i++) {
-		m = good_meta();
-		m.half[i].hook = META_HOOK_CLSACT + 1;
-		assert_false(meta_valid(&m));
+	assert_false(record_valid(&m));
+	for (int i = 0; i < LEG_MAX; i++) {
+		m = good_record();
+		m.leg[i].hook = RECORD_HOOK_CLSACT + 1;
+		assert_false(record_valid(&m));
 	}
-	m = good_meta();
+	m = good_record();
 	m.policy.ingress_rate_bits_per_sec = UINT64_MAX;
-	assert_false(meta_valid(&m));
-	m = good_meta();
+	assert_false(record_valid(&m));
+	m = good_record();
 	m.policy.fast_pass = NATRA_FAST_PASS_MAX;
-	assert_false(meta_valid(&m));
-	m = good_meta();
+	assert_false(record_valid(&m));
+	m = good_record();
 	m.policy.mode = UINT32_MAX;
-	assert_false(meta_valid(&m));
-	m = good_meta();
+	assert_false(record_valid(&m));
+	m = good_record();
 	m.policy.edt = NATRA_EDT_MAX;
-	assert_false(meta_valid(&m));
-	m = good_meta();
+	assert_false(record_valid(&m));
+	m = good_record();
 	m.policy.ingress_mode = NATRA_INGRESS_MODE_MAX;
-	assert_false(meta_valid(&m));
-	m = good_meta();
+	assert_false(record_valid(&m));
+	m = good_record();
 	m.policy.sketch_width = 3;
-	assert_false(meta_valid(&m));
-	m = good_meta();
+	assert_false(record_valid(&m));
+	m = good_record();
 	m.subnets = NATRA_SUBNETS_UNSHAPED + 1;
-	assert_false(meta_valid(&m));
-	m = good_meta();
+	assert_false(record_valid(&m));
+	m = good_record();
 	m.subnets = NATRA_SUBNETS_NONE;
-	assert_false(meta_valid(&m));
-	m = good_meta();
+	assert_false(record_valid(&m));
+	m = good_record();
 	m.subnets_len = 0;
-	assert_false(meta_valid(&m));
-	m = good_meta();
+	assert_false(record_valid(&m));
+	m = good_record();
 	m.subnets_len = NATRA_SUBNETS_MAX + 1;
-	assert_false(meta_valid(&m));
+	assert_false(record_valid(&m));
 }
 
 static void strings_without_an_end_get_one(void **state)
 {
-	struct meta m = good_meta();
+	struct record m = good_record();
 
 	(void)state;
 	memset(m.pod.ifname, 'x', sizeof(m.pod.ifname));
@@ -196,31 +196,32 @@ static void strings_without_an_end_get_one(void **state)
 	memset(m.network, 'x', sizeof(m.network));
 	memset(m.label, 'x', sizeof(m.label));
 	memset(m.reason, 'x', sizeof(m.reason));
-	assert_true(meta_valid(&m));
+	assert_true(record_valid(&m));
 	assert_int_equal(strnlen(m.pod.ifname, 99), 15);
 	assert_int_equal(strnlen(m.host.ifname, 99), 15);
 	assert_int_equal(strnlen(m.id, 999), NATRA_ID_MAX);
 	assert_int_equal(strnlen(m.network, 999), NATRA_NAME_MAX);
 	assert_int_equal(strnlen(m.label, 999), NATRA_NAME_MAX);
-	assert_int_equal(strnlen(m.reason, 999), META_REASON_MAX - 1);
+	assert_int_equal(strnlen(m.reason, 999), RECORD_REASON_MAX - 1);
 }
 
 /* As it is read back: of any size, by whoever pinned it. */
 static void record_is_read_by_its_abi(void **state)
 {
-	unsigned char value[sizeof(struct meta) + 8] = {0};
-	struct meta m = good_meta(), back = {.mode = 99};
+	unsigned char value[sizeof(struct record) + 8] = {0};
+	struct record m = good_record(), back = {.mode = 99};
 
 	(void)state;
 	memcpy(value, &m, sizeof(m));
-	assert_int_equal(meta_read(value, sizeof(m), &back), NATRA_PIN_ABI);
+	assert_int_equal(record_read(value, sizeof(m), &back), NATRA_PIN_ABI);
 	assert_memory_equal(&back, &m, sizeof(m));
 	/* Of older records only the part that all ABIs share is read. */
 	for (uint32_t abi = 1; abi < NATRA_PIN_ABI; abi++) {
 		m.abi = abi;
 		memcpy(value, &m, sizeof(m));
-		assert_int_equal(meta_read(value, META_OLD_SIZE, &back), abi);
-		assert_memory_equal(&back, &m, META_OLD_SIZE);
+		assert_int_equal(record_read(value, RECORD_OLD_SIZE, &back),
+				 abi);
+		assert_memory_equal(&back, &m, RECORD_OLD_SIZE);
 		assert_int_equal(back.policy.sketch_width, 0);
 		assert_string_equal(back.id, "");
 	}
@@ -228,28 +229,28 @@ static void record_is_read_by_its_abi(void **state)
 
 static void what_is_no_record_changes_nothing(void **state)
 {
-	unsigned char value[sizeof(struct meta) + 8] = {0};
-	struct meta m = good_meta(), back = {.mode = 99};
-	const struct meta before = back;
+	unsigned char value[sizeof(struct record) + 8] = {0};
+	struct record m = good_record(), back = {.mode = 99};
+	const struct record before = back;
 
 	(void)state;
 	memcpy(value, &m, sizeof(m));
-	assert_int_equal(meta_read(value, 0, &back), 0);
-	assert_int_equal(meta_read(value, 11, &back), 0);
-	assert_int_equal(meta_read(value, sizeof(m) - 1, &back), 0);
-	assert_int_equal(meta_read(value, sizeof(m) + 8, &back), 0);
+	assert_int_equal(record_read(value, 0, &back), 0);
+	assert_int_equal(record_read(value, 11, &back), 0);
+	assert_int_equal(record_read(value, sizeof(m) - 1, &back), 0);
+	assert_int_equal(record_read(value, sizeof(m) + 8, &back), 0);
 	m.abi = 1;
 	memcpy(value, &m, sizeof(m));
-	assert_int_equal(meta_read(value, META_OLD_SIZE - 1, &back), 0);
+	assert_int_equal(record_read(value, RECORD_OLD_SIZE - 1, &back), 0);
 	m.abi = 0;
 	memcpy(value, &m, sizeof(m));
-	assert_int_equal(meta_read(value, sizeof(m), &back), 0);
+	assert_int_equal(record_read(value, sizeof(m), &back), 0);
 	m.abi = NATRA_PIN_ABI + 1;
 	memcpy(value, &m, sizeof(m));
-	assert_int_equal(meta_read(value, 12, &back), NATRA_PIN_ABI + 1);
+	assert_int_equal(record_read(value, 12, &back), NATRA_PIN_ABI + 1);
 	m.magic++;
 	memcpy(value, &m, sizeof(m));
-	assert_int_equal(meta_read(value, 12, &back), 0);
+	assert_int_equal(record_read(value, 12, &back), 0);
 	assert_memory_equal(&back, &before, sizeof(before));
 }
 

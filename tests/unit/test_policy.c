@@ -368,7 +368,7 @@ static void lowest_rates_have_numbers_of_their_own(void **state)
 		const struct natra_policy p = policy_of(rates[i], rates[i]);
 		const struct natra_policy e = policy_effective(&p);
 		const struct natra_limits l =
-			policy_limits(&p, HALF_EGRESS, true);
+			policy_limits(&p, LEG_EGRESS, true);
 
 		assert_true(e.ingress_burst_bytes && e.egress_burst_bytes);
 		assert_true(e.heavy_hitter_threshold_bytes);
@@ -389,20 +389,20 @@ static void unlimited_direction_is_all_zero(void **state)
 
 	(void)state;
 	p.heavy_hitter_threshold_bytes = 1000000;
-	l = policy_limits(&p, HALF_INGRESS, false);
+	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_memory_equal(&l, &zero, sizeof(l));
-	l = policy_limits(&p, HALF_PACE, true);
+	l = policy_limits(&p, LEG_PACE, true);
 	assert_memory_equal(&l, &zero, sizeof(l));
 	p = policy_of(5000000, 0);
-	l = policy_limits(&p, HALF_EGRESS, true);
+	l = policy_limits(&p, LEG_EGRESS, true);
 	assert_memory_equal(&l, &zero, sizeof(l));
 }
 
 static void each_direction_has_its_own_numbers(void **state)
 {
 	const struct natra_policy p = policy_of(10000000, 80000000);
-	struct natra_limits in = policy_limits(&p, HALF_INGRESS, false);
-	struct natra_limits out = policy_limits(&p, HALF_EGRESS, false);
+	struct natra_limits in = policy_limits(&p, LEG_INGRESS, false);
+	struct natra_limits out = policy_limits(&p, LEG_EGRESS, false);
 
 	(void)state;
 	assert_int_equal(natra_cost_ns(&in.rate, 1000, 0), 800000);
@@ -420,7 +420,7 @@ static void each_direction_has_its_own_numbers(void **state)
 static void mice_have_a_short_burst_and_leave_a_reserve(void **state)
 {
 	struct natra_policy p = policy_of(10000000, 0);
-	struct natra_limits l = policy_limits(&p, HALF_INGRESS, false);
+	struct natra_limits l = policy_limits(&p, LEG_INGRESS, false);
 
 	(void)state;
 	/* A quarter of the burst at four fifths of the rate. */
@@ -428,10 +428,10 @@ static void mice_have_a_short_burst_and_leave_a_reserve(void **state)
 	assert_int_equal(l.reserve_ns, l.rate.burst_ns / 8);
 	/* The data path takes it away from the burst. */
 	p.ingress_burst_bytes = 1;
-	l = policy_limits(&p, HALF_INGRESS, false);
+	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_true(l.reserve_ns <= l.rate.burst_ns);
 	p.ingress_burst_bytes = UINT64_MAX;
-	l = policy_limits(&p, HALF_INGRESS, false);
+	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_int_equal(l.reserve_ns, SECOND);
 }
 
@@ -447,7 +447,7 @@ static void fast_pass_is_the_data_paths_own(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < NATRA_FAST_PASS_MAX; i++) {
 		p.fast_pass = (enum natra_fast_pass)i;
-		assert_int_equal(policy_limits(&p, HALF_INGRESS, false).pass,
+		assert_int_equal(policy_limits(&p, LEG_INGRESS, false).pass,
 				 want[i]);
 	}
 }
@@ -460,12 +460,12 @@ static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
 	(void)state;
 	p.horizon_ns = 3 * SECOND;
 	p.pace_limit_ns = 40 * MS;
-	l = policy_limits(&p, HALF_EGRESS, true);
+	l = policy_limits(&p, LEG_EGRESS, true);
 	assert_int_equal(l.max_delay_ns, 3 * SECOND);
 	assert_int_equal(l.mark_from_ns, UINT64_MAX);
-	l = policy_limits(&p, HALF_EGRESS, false);
+	l = policy_limits(&p, LEG_EGRESS, false);
 	assert_int_equal(l.max_overdraft_ns, 100 * MS);
-	l = policy_limits(&p, HALF_PACE, true);
+	l = policy_limits(&p, LEG_PACE, true);
 	assert_int_equal(l.max_delay_ns, 40 * MS);
 	assert_int_equal(l.mark_from_ns, 20 * MS);
 }
@@ -473,40 +473,40 @@ static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
 static void backstop_is_looser_than_the_pacer(void **state)
 {
 	struct natra_policy p = policy_of(10000000, 0);
-	struct natra_limits police = policy_limits(&p, HALF_INGRESS, false);
+	struct natra_limits police = policy_limits(&p, LEG_INGRESS, false);
 	struct natra_limits backstop;
 
 	(void)state;
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	backstop = policy_limits(&p, HALF_INGRESS, false);
+	backstop = policy_limits(&p, LEG_INGRESS, false);
 	assert_int_equal(backstop.rate.mult, police.rate.mult);
 	/* That of the pacer, and the pacer's jitter. */
 	assert_int_equal(backstop.rate.burst_ns, 50 * MS + 50 * MS);
 	assert_int_equal(backstop.enter_units, police.enter_units * 2);
 	assert_int_equal(backstop.leave_units, backstop.enter_units / 8);
 	p.heavy_hitter_threshold_bytes = UINT64_MAX;
-	assert_int_equal(policy_limits(&p, HALF_INGRESS, false).enter_units,
+	assert_int_equal(policy_limits(&p, LEG_INGRESS, false).enter_units,
 			 (1 << 24) - 1);
 	/* The egress has no pacer in front of it. */
 	p = policy_of(10000000, 10000000);
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	assert_int_equal(policy_limits(&p, HALF_EGRESS, false).rate.burst_ns,
+	assert_int_equal(policy_limits(&p, LEG_EGRESS, false).rate.burst_ns,
 			 500 * MS);
 }
 
 static void threshold_is_within_what_a_cell_can_count(void **state)
 {
 	struct natra_policy p = policy_of(1000000000000000, 0);
-	struct natra_limits l = policy_limits(&p, HALF_INGRESS, false);
+	struct natra_limits l = policy_limits(&p, LEG_INGRESS, false);
 
 	(void)state;
 	assert_int_equal(l.enter_units, (1 << 24) - 1);
 	p = policy_of(1000, 0);
-	l = policy_limits(&p, HALF_INGRESS, false);
+	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_int_equal(l.enter_units, 1);
 	assert_int_equal(l.leave_units, 1);
 	p.heavy_hitter_threshold_bytes = 64 * 80;
-	l = policy_limits(&p, HALF_INGRESS, false);
+	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_int_equal(l.enter_units, 80);
 	assert_int_equal(l.leave_units, 10);
 }
@@ -519,10 +519,10 @@ static void smallest_share_of_the_smallest_rate_is_a_limit(void **state)
 	(void)state;
 	p.fast_pass = NATRA_FAST_PASS_CHARGED;
 	p.fast_pass_share_percent = 1;
-	l = policy_limits(&p, HALF_INGRESS, false);
+	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_int_equal(natra_cost_ns(&l.mice, 1, 0), 800 * MS);
 	p.fast_pass_share_percent = 100;
-	l = policy_limits(&p, HALF_INGRESS, false);
+	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_int_equal(l.mice.mult, l.rate.mult);
 }
 

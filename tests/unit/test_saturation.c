@@ -5,6 +5,11 @@
  * classification of the data path on a clock of its own. The flows under attack
  * and the attacker's differ by their ports; the attacker does not know the keys
  * of the hash.
+ *
+ * How many mice are taken depends on the rate: the smaller `leave` is, the less a
+ * mouse of a given size has to send to look like a heavy flow that was silent for
+ * some windows. The unit in which the sketch counts does not matter: with 1 byte
+ * in place of 64 the figures for 10 Mbit/s are 10.69 and 38.15 %.
  */
 #include "cm.h"
 
@@ -16,7 +21,7 @@
 #include "policy/policy.h"
 #include "rng.h"
 
-#define RATE_BITS    100000000ULL
+#define MBIT         1000000ULL
 #define SECOND       1000000000ULL
 #define STEP_NS      10000000ULL
 #define WINDOW_NS    (1ULL << NATRA_WINDOW_SHIFT)
@@ -38,20 +43,24 @@ static struct {
 	__u32 cells[NATRA_ROWS * NATRA_SKETCH_WIDTH_DEFAULT];
 	__u64 keys[NATRA_HASH_KEYS];
 	struct natra_limits limits;
+	__u64 rate_bits;
 	__u64 now_ns;
 } sim;
 
-static void begin(uint64_t seed)
+static const __u64 rates[] = {MBIT, 10 * MBIT, 100 * MBIT, 1000 * MBIT};
+
+static void begin(uint64_t seed, __u64 rate_bits)
 {
 	const struct natra_policy policy = {
 		.sz = sizeof(policy),
-		.ingress_rate_bits_per_sec = RATE_BITS,
+		.ingress_rate_bits_per_sec = rate_bits,
 	};
 
 	memset(&sim, 0, sizeof(sim));
 	for (size_t i = 0; i < NATRA_HASH_KEYS; i++)
 		sim.keys[i] = th_rng(&seed);
-	sim.limits = policy_limits(&policy, HALF_INGRESS, false);
+	sim.limits = policy_limits(&policy, LEG_INGRESS, false);
+	sim.rate_bits = rate_bits;
 	sim.now_ns = 1000 * SECOND;
 }
 
@@ -87,7 +96,7 @@ struct attacker {
 
 static void attack(struct attacker *a)
 {
-	a->due_bytes += (a->known ? a->caps : FIRST_CAPS) * RATE_BITS / 8 *
+	a->due_bytes += (a->known ? a->caps : FIRST_CAPS) * sim.rate_bits / 8 *
 			STEP_NS / SECOND;
 	while (a->due_bytes > 0) {
 		__u32 bytes;
@@ -137,12 +146,12 @@ static void step(struct attacker *a, struct victims *v)
 
 /* Returns how many percent of the mice's packets are taken for heavy, after two
  * rounds of the attacker's flows. */
-static double mice_taken(__u32 flows, double caps)
+static double mice_taken(__u64 rate_bits, __u32 flows, double caps)
 {
 	struct attacker a = {.flows = flows, .caps = caps};
 	struct victims v = {0};
 
-	begin(flows);
+	begin(flows, rate_bits);
 	while (!a.known || sim.now_ns % (16 * WINDOW_NS) >= STEP_NS)
 		step(&a, &v);
 	v = (struct victims){.number = v.number};
@@ -151,28 +160,35 @@ static double mice_taken(__u32 flows, double caps)
 	return 100.0 * v.heavy / v.packets;
 }
 
-static void assert_taken(__u32 flows, double caps, double most)
+/* Demands that at most as many percent are taken as `most` says for each of
+ * `rates`. */
+static void assert_taken(__u32 flows, double caps, const double *most)
 {
-	double percent = mice_taken(flows, caps);
+	for (size_t i = 0; i < TH_LEN(rates); i++) {
+		double percent = mice_taken(rates[i], flows, caps);
 
-	print_message(
-		"%u flows at %.1f caps: %.2f %% of the mice's packets are heavy\n",
-		flows, caps, percent);
-	if (percent > most)
-		fail_msg("%.2f %% are over %.0f %%", percent, most);
+		print_message(
+			"%llu Mbit/s, %u flows at %.1f caps: %.2f %% of the mice's packets are heavy\n",
+			rates[i] / MBIT, flows, caps, percent);
+		if (percent > most[i])
+			fail_msg("%.2f %% are over %.1f %%", percent, most[i]);
+	}
 }
 
-static void
-few_mice_are_heavy_beside_512_flows_at_most_of_the_rate(void **state)
+static void mice_beside_512_flows_at_most_of_the_rate(void **state)
 {
+	static const double most[] = {18, 13, 5, 1};
+
 	(void)state;
-	assert_taken(512, 0.8, 5);
+	assert_taken(512, 0.8, most);
 }
 
-static void few_mice_are_heavy_beside_2048_flows_far_over_the_rate(void **state)
+static void mice_beside_2048_flows_far_over_the_rate(void **state)
 {
+	static const double most[] = {80, 45, 12, 6};
+
 	(void)state;
-	assert_taken(2048, 3.2, 12);
+	assert_taken(2048, 3.2, most);
 }
 
 /* Makes the flow heavy, and then sends no more than `leave` units. */
@@ -194,40 +210,57 @@ static void become_heavy(__u32 ports)
 static void least_of_heavy_flows_is_heavy_when_it_returns(void **state)
 {
 	(void)state;
-	for (__u32 quiet = 0; quiet <= NATRA_HOLD_WINDOWS; quiet++) {
-		begin(quiet);
-		become_heavy(PORT_HEAVY);
-		sim.now_ns += quiet * WINDOW_NS;
-		assert_true(packet(PORT_HEAVY, 66));
+	for (size_t i = 0; i < TH_LEN(rates); i++) {
+		for (__u32 quiet = 0; quiet <= NATRA_HOLD_WINDOWS; quiet++) {
+			begin(quiet, rates[i]);
+			become_heavy(PORT_HEAVY);
+			sim.now_ns += quiet * WINDOW_NS;
+			assert_true(packet(PORT_HEAVY, 66));
+		}
+		sim.now_ns += WINDOW_NS;
+		assert_false(packet(PORT_HEAVY, 66));
 	}
-	sim.now_ns += WINDOW_NS;
-	assert_false(packet(PORT_HEAVY, 66));
+}
+
+/* Sends an eighth of the rate for two windows, in the crowd, and is then silent.
+ * Returns whether the flow is taken for a mouse when it returns. */
+static bool is_lost(struct attacker *a, struct victims *v, __u32 ports,
+		    __u32 quiet)
+{
+	const double step_bytes = (double)sim.rate_bits / 64 * STEP_NS / SECOND;
+	__u64 stop = sim.now_ns + 2 * WINDOW_NS;
+	__u64 end = stop + quiet * WINDOW_NS;
+	double due_bytes = 0;
+
+	while (sim.now_ns < end) {
+		step(a, v);
+		if (sim.now_ns >= stop)
+			continue;
+		due_bytes += step_bytes;
+		while (due_bytes > 0) {
+			(void)packet(ports, PACKET_BYTES);
+			due_bytes -= PACKET_BYTES;
+		}
+	}
+	return !packet(ports, 66);
 }
 
 /* The attacker's flows share the cells of these flows, so their cells look
  * younger than they are. */
 static void no_heavy_flow_is_lost_in_the_crowd(void **state)
 {
-	struct attacker a = {.flows = 2048, .caps = 3.2};
-	struct victims v = {0};
 	__u32 lost = 0;
 
 	(void)state;
-	begin(3);
-	while (!a.known)
-		step(&a, &v);
-	for (__u32 quiet = 1; quiet <= NATRA_HOLD_WINDOWS; quiet++) {
-		/* Each flow sends an eighth of the rate for two windows and is
-		 * then silent. */
-		__u64 stop = sim.now_ns + 2 * WINDOW_NS;
-		__u64 end = stop + quiet * WINDOW_NS;
+	for (size_t i = 0; i < TH_LEN(rates); i++) {
+		struct attacker a = {.flows = 2048, .caps = 3.2};
+		struct victims v = {0};
 
-		while (sim.now_ns < end) {
+		begin(3, rates[i]);
+		while (!a.known)
 			step(&a, &v);
-			for (__u32 i = 0; sim.now_ns < stop && i < 10; i++)
-				(void)packet(PORT_HEAVY - quiet, PACKET_BYTES);
-		}
-		lost += !packet(PORT_HEAVY - quiet, 66);
+		for (__u32 quiet = 1; quiet <= NATRA_HOLD_WINDOWS; quiet++)
+			lost += is_lost(&a, &v, PORT_HEAVY - quiet, quiet);
 	}
 	assert_int_equal(lost, 0);
 }
@@ -235,10 +268,8 @@ static void no_heavy_flow_is_lost_in_the_crowd(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			few_mice_are_heavy_beside_512_flows_at_most_of_the_rate),
-		cmocka_unit_test(
-			few_mice_are_heavy_beside_2048_flows_far_over_the_rate),
+		cmocka_unit_test(mice_beside_512_flows_at_most_of_the_rate),
+		cmocka_unit_test(mice_beside_2048_flows_far_over_the_rate),
 		cmocka_unit_test(least_of_heavy_flows_is_heavy_when_it_returns),
 		cmocka_unit_test(no_heavy_flow_is_lost_in_the_crowd),
 	};

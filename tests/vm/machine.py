@@ -32,6 +32,13 @@ POWEROFF_SECONDS = 20
 # An emulated TSC fails its watchdog now and then, and the HPET that replaces it
 # costs an exit for each timestamp, of which fq needs one per packet.
 KERNEL_ARGS = "tsc=reliable mitigations=off"
+# Once the kernel trusts the TSC it rewrites the code of its scheduler's clock, and
+# with many CPUs QEMU 7.2 now and then runs what it had translated halfway through
+# that: the boot ends in a panic, "Oops: int3" in sched_clock_cpu().
+MANY_CPUS_ARGS = "tsc=unstable"
+# A VM that dies before its command starts is booted again, up to this number of
+# boots in all. One that hangs is not.
+BOOTS = 3
 # virtme-ng mounts a tmpfs on each of these.
 HIDDEN = ("/run/", "/var/cache/", "/var/log/", "/var/tmp/")
 
@@ -184,6 +191,7 @@ class Machine:
         self.qemu, self.env = list(qemu), dict(env or {})
         self.prefix = prefix.encode()
         self.gave_up = self.booted = False
+        self.boots = 0
 
     def __enter__(self):
         vng, kernel = find_vng(), fetch_kernel(self.kernel)
@@ -192,15 +200,22 @@ class Machine:
         self.code = self.state / "code"
         self._write_script()
         self._follower = Follower(self.state / "out", self.prefix)
-        env = dict(os.environ, PATH=f"{vng.parent}:/usr/sbin:/usr/bin:/sbin:/bin")
+        self._vng = self._vng_command(vng, kernel)
+        self._env = dict(os.environ,
+                         PATH=f"{HERE}/boot:{vng.parent}:"
+                              "/usr/sbin:/usr/bin:/sbin:/bin")
+        self._boot()
+        return self
+
+    def _boot(self):
         with open(self.state / "console", "wb") as console:
             # A session of its own, so that all of it can be ended at once.
-            self.vm = subprocess.Popen(self._vng_command(vng, kernel),
-                                       cwd="/", env=env, start_new_session=True,
+            self.vm = subprocess.Popen(self._vng, cwd="/", env=self._env,
+                                       start_new_session=True,
                                        stdin=subprocess.DEVNULL, stdout=console,
                                        stderr=subprocess.STDOUT)
         self.begin = time.monotonic()
-        return self
+        self.boots += 1
 
     def __exit__(self, *_):
         self._kill()
@@ -213,7 +228,7 @@ class Machine:
         # never run.
         args = KERNEL_ARGS
         if o.possible_cpus:
-            args += f" maxcpus={o.cpus}"
+            args += f" {MANY_CPUS_ARGS} maxcpus={o.cpus}"
         rwdirs = [self.state, *o.rwdir]
         rwdirs += [d for d in {ROOT, Path.cwd()} if f"{d}/".startswith(HIDDEN)]
         command = [str(vng), "-v", "-r", str(image), "--force-9p",
@@ -251,8 +266,10 @@ class Machine:
 
     def poll(self):
         self._follower.poll()
-        if self.code.exists() or self.gave_up or self.vm.poll() is not None:
+        if self.code.exists() or self.gave_up:
             return True
+        if self.vm.poll() is not None:
+            return not self._boot_again()
         o, passed = self.options, time.monotonic() - self.begin
         if not self.booted and (self.state / "out").exists():
             self.booted = True
@@ -262,6 +279,26 @@ class Machine:
             note(f"no answer after {passed:.0f} s, ending the VM")
             self.gave_up = True
         return self.gave_up
+
+    def _boot_again(self):
+        """Return whether a VM that died before its command started was booted
+        once more."""
+        if (self.state / "out").exists() or self.boots == BOOTS:
+            return False
+        note(f"{self.kernel} died in boot {self.boots} of {BOOTS}, before the "
+             f"command started: {self._last_words()}")
+        self._kill()
+        self._boot()
+        return True
+
+    def _last_words(self):
+        """The line of the console that names the cause."""
+        lines = self._console() or ["nothing on the console"]
+        return next((l for l in lines if re.search("Oops|panic|BUG:", l)),
+                    lines[-1]).strip()
+
+    def _console(self):
+        return (self.state / "console").read_text(errors="replace").splitlines()
 
     def failed(self):
         """Asked after its end: the command did not exit with 0."""
@@ -286,7 +323,7 @@ class Machine:
         return code
 
     def _show_console(self):
-        lines = (self.state / "console").read_text(errors="replace").splitlines()
+        lines = self._console()
         print(f"vm: last lines of the console ({len(lines)} in all):")
         print("\n".join(lines[-CONSOLE_LINES:]), flush=True)
 

@@ -17,7 +17,9 @@ static int failed(struct install *i, int r, const char *path, const char *what)
 
 static int changed(struct install *i, const char *path)
 {
-	return install_fail(i, -EAGAIN, "%s: changes at the same time", path);
+	return install_fail(i, -EAGAIN,
+			    "%s: somebody has changed it at the same time",
+			    path);
 }
 
 /* Returns -EAGAIN if the list that the plan was made from reads otherwise by

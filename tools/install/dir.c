@@ -301,8 +301,7 @@ int dir_reload_end(const struct dir *dir)
 
 	if (fd < 0)
 		return needs_room() ? 0 : -errno;
-	/* If there is no room for the text, the removal of the file has to
-	 * do. */
+	/* If there is no room for the text, removing the file is enough. */
 	(void)write_all(fd, text, sizeof(text) - 1);
 	(void)close(fd);
 	return dir_remove(dir, DIR_SCRATCH);

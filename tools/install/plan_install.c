@@ -257,7 +257,7 @@ static int plan_list(struct install *i, struct install_plan *plan,
 	if (!text || !is_good_copy(text, primary))
 		return install_fail(
 			i, -EINVAL,
-			"%s/%s: natra cannot be put into it: it has not one list \"plugins\"",
+			"%s/%s: natra cannot be added, because there is not exactly one list \"plugins\"",
 			i->net.path, primary->file);
 	r = plan_file(i, plan, &i->net, NULL, name, text, is_ours(lists, name));
 	if (r < 0)

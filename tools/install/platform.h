@@ -6,8 +6,8 @@ struct platform {
 	const char *name;
 	const char *net_dir;
 	const char *bin_dir;
-	const char
-		*sign; /* a path that tells this platform; NULL: the default */
+	const char *
+		sign; /* a path that only this platform has; NULL: the default */
 };
 
 /* Returns the platform of this name; NULL if there is none. */

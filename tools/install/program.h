@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Running a program to get its output. */
+/* Runs a program to get its output. */
 #pragma once
 
 /*

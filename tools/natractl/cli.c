@@ -19,7 +19,7 @@ int check_id(const struct cli *cli)
 
 int check_interface(const struct cli *cli)
 {
-	/* IFNAMSIZ - 1 */
+	/* The longest name is IFNAMSIZ - 1 bytes. */
 	int r = opts_check_text("IFNAME", cli->opts.arg, 15);
 
 	if (r)

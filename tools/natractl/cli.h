@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The commands, and what they share. Each returns the exit code. */
+/* The commands of natractl, each of which returns the exit code, and what they
+ * share. */
 #pragma once
 
 #include <natra/natra.h>
@@ -27,8 +28,9 @@ int cmd_uninstall(struct cli *cli);
 int cmd_version(struct cli *cli);
 
 bool wants_json(const struct cli *cli);
-/* 0, or EXIT_USAGE with the error printed. */
+/* Both return 0, or EXIT_USAGE after printing the error. */
 int check_id(const struct cli *cli);
 int check_interface(const struct cli *cli);
-/* Prints the handle's error, or that of `r` if it has none; EXIT_FAILURE. */
+/* Prints the handle's error, or that of `r` if it has none. Returns
+ * EXIT_FAILURE. */
 int failure(const struct cli *cli, int r);

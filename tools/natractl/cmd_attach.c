@@ -8,7 +8,8 @@
 #include "neighbours.h"
 #include "output.h"
 
-/* The work is done: that it cannot be told of is no failure of it. */
+/* Warns that the result cannot be shown. That is no failure, since the work is
+ * done. */
 static int untold(const struct cli *cli)
 {
 	fputs("natractl: done, but cannot show it: ", stderr);
@@ -39,7 +40,7 @@ static int tell_result(const struct cli *cli, const char *id)
 
 static int tell_attached(const struct cli *cli, const struct natra_info *info)
 {
-	/* With --verbose the library's log has it. */
+	/* With --verbose the library's log reports them. */
 	if (cli->opts.verbosity == 0)
 		hooks_warn(cli, info->id);
 	tell(cli, info);
@@ -72,7 +73,8 @@ static int check_attach(const struct cli *cli, struct natra_policy *policy)
 	return 0;
 }
 
-/* Limits of the bandwidth plugin hold beside natra's. */
+/* Removes or reports what the bandwidth plugin left: its limits hold beside
+ * natra's. */
 static int handle_leftovers(const struct cli *cli,
 			    const struct natra_target *target)
 {
@@ -80,8 +82,8 @@ static int handle_leftovers(const struct cli *cli,
 
 	if (cli->opts.value[OPT_REPLACE_BANDWIDTH])
 		return natra_remove_leftovers(cli->n, target);
-	/* With --verbose the library's log has them; why they cannot be found,
-	 * attaching will say. */
+	/* With --verbose the library's log reports them. If they cannot be
+	 * found, natra_attach fails for the same reason. */
 	if (cli->opts.verbosity > 0 ||
 	    natra_find_leftovers(cli->n, target, &leftovers) < 0 ||
 	    !leftovers_any(&leftovers))
@@ -118,8 +120,9 @@ int cmd_attach(struct cli *cli)
 	return tell_attached(cli, &info);
 }
 
-/* Usage errors come before the kernel is asked: the attachment's own rates are
- * not known yet, so a stand-in lets a burst pass without a rate. */
+/* Checks the options before the kernel is asked. The attachment's rates are not
+ * known yet, so that the highest ones stand in for them: else a burst without a
+ * rate would be refused. */
 static int check_set(const struct cli *cli)
 {
 	struct natra_policy policy = NATRA_INIT(policy);
@@ -135,7 +138,7 @@ static int check_set(const struct cli *cli)
 	return limits_apply(cli, &policy);
 }
 
-/* Another process may change the attachment between query and configure: the
+/* If another process changes the attachment between query and configure, the
  * last one wins, as with any two commands. */
 int cmd_set(struct cli *cli)
 {

@@ -99,7 +99,7 @@ int cmd_probe(struct cli *cli)
 		print_features_json(&features);
 	else
 		print_features(&features);
-	/* The answer is also the exit code, for scripts. */
+	/* The exit code gives the answer to scripts. */
 	return features.kernel_ok && features.bpf &&
 			       (features.tcx || features.clsact)
 		       ? EXIT_SUCCESS

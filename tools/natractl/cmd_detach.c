@@ -23,8 +23,8 @@ int cmd_detach(struct cli *cli)
 			return r;
 		target.ifname = cli->opts.arg;
 		target.netns = cli->opts.value[OPT_NETNS];
-		/* The interface may have been attached under any id. Where it
-		 * is not found, the default id may still have left-overs. */
+		/* The interface may have been attached under any id. If it is
+		 * not found, state may still be left under its default id. */
 		r = natra_find(cli->n, &target, id);
 		if (r == 0)
 			target.id = id;

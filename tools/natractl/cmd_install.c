@@ -19,7 +19,7 @@ struct job {
 	const struct cli *cli;
 	struct install *i;
 	bool uninstall;
-	cJSON *changes; /* all changes that were made */
+	cJSON *changes; /* the changes that were made */
 };
 
 static int install_failure(const char *why)
@@ -168,7 +168,7 @@ static int run(struct job *job, const struct install_request *request)
 		return install_failure(install_error(job->i));
 	if (!plan)
 		return install_failure(
-			"somebody keeps changing the directories: given up");
+			"somebody keeps changing the directories, natractl has given up");
 	show_end(job, plan);
 	if (plan->kept)
 		code = EXIT_KEPT;

@@ -27,7 +27,7 @@ static void print_interval(const struct cli *cli,
 		uint64_t interval_ns;
 
 		if (!old)
-			continue; /* new: its first interval has no start */
+			continue; /* it is new: its first interval has no start */
 		interval_ns = delta.taken_ns - old->taken_ns;
 		delta.stats = stats_between(&old->stats, &delta.stats);
 		if (wants_json(cli)) {
@@ -42,8 +42,8 @@ static void print_interval(const struct cli *cli,
 	fflush(stdout);
 }
 
-/* SIGINT and SIGTERM are blocked, and only taken while waiting: an interval is
- * printed whole or not at all. */
+/* Prints the rates of each interval. SIGINT and SIGTERM are blocked except
+ * while it waits, so that an interval is printed as a whole or not at all. */
 static int watch(const struct cli *cli, struct sample_list *before,
 		 uint32_t seconds)
 {
@@ -61,7 +61,7 @@ static int watch(const struct cli *cli, struct sample_list *before,
 		if (sigtimedwait(&stop, NULL, &interval) >= 0)
 			return EXIT_SUCCESS;
 		if (errno != EAGAIN)
-			continue; /* stopped and continued */
+			continue; /* the process was stopped and continued */
 		r = sample_list_read(cli, &now);
 		if (r < 0)
 			return failure(cli, r);

@@ -8,7 +8,7 @@
 #include "json.h"
 #include "output.h"
 
-/* More than the library keeps of one direction. */
+/* The library keeps fewer of one direction. */
 #define FLOWS_MAX 256
 
 static const char *const direction_names[NATRA_DIRECTION_MAX] = {
@@ -103,7 +103,7 @@ static void add_flows(cJSON *parent, const char *direction,
 	}
 }
 
-/* NATRA_DIRECTION_MAX: both. */
+/* Sets *ret_direction to NATRA_DIRECTION_MAX for both. */
 static int parse_direction(const struct opts *opts, int *ret_direction)
 {
 	const char *text = opts->value[OPT_DIRECTION];

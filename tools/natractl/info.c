@@ -59,7 +59,7 @@ bool info_is_foreign(const struct natra_info *info)
 	return info->id[0] == '\0';
 }
 
-/* A library of a later version may know more than this program. */
+/* A library of a later version may have values that this program does not know. */
 static const char *known(const char *name)
 {
 	return name ? name : "unknown";
@@ -143,7 +143,7 @@ static void print_subnets(struct natra *n, const struct natra_info *info)
 	putchar('\n');
 }
 
-/* How it is kept, which an unshaped one is not. */
+/* Prints how the limits are kept, for an attachment that has any. */
 static void print_state(const struct natra_info *info)
 {
 	printf("  %-15s %s (asked: %s)\n", "mode",
@@ -213,7 +213,7 @@ static int add_subnet(void *arg, const char *cidr)
 	return 0;
 }
 
-/* null: they could not be read. */
+/* Adds a list of subnets, or null if they cannot be read. */
 static void add_subnets(struct natra *n, cJSON *parent, const char *key,
 			const struct natra_info *info, size_t len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An attachment on paper. */
+/* How an attachment is shown. */
 #pragma once
 
 #include "cli.h"
@@ -10,14 +10,15 @@ struct info_list {
 	size_t len;
 };
 
-/* All attachments; 0 or an error code of the library. */
+/* Reads all attachments. Returns 0 or an error code of the library. */
 int info_list_read(struct natra *n, struct info_list *ret_list);
 void info_list_free(struct info_list *list);
-/* Columns of the widest id. */
+/* Returns the columns that the widest id takes. */
 int info_list_id_width(const struct info_list *list);
 
-/* State of an ABI that this library does not know: only abi and pin_path. */
+/* Returns whether the state is of an ABI that this library does not know: then
+ * only abi and pin_path are set. */
 bool info_is_foreign(const struct natra_info *info);
-/* These two also ask for its subnets. */
+/* Both ask the library for its subnets, too. */
 void info_print(struct natra *n, const struct natra_info *info);
 cJSON *info_json(struct natra *n, const struct natra_info *info);

@@ -32,8 +32,8 @@ void json_add_u64(cJSON *object, const char *key, uint64_t number)
 	cJSON_AddRawToObject(object, key, text);
 }
 
-/* Bytes of the character at `s`, 0 if it is not UTF-8 (overlong, surrogate,
- * cut off or beyond U+10FFFF). */
+/* Returns how many bytes the character at `s` has; 0 if it is not UTF-8
+ * (overlong, a surrogate, cut off or beyond U+10FFFF). */
 static size_t utf8_length(const unsigned char *s)
 {
 	static const uint32_t lowest[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -8,10 +8,10 @@
 /* Makes cJSON end the process when memory is short, so that no caller has to
  * look for holes in what it built. */
 void json_init(void);
-/* Exact, where a cJSON number is a double. */
+/* Adds a number exactly, while cJSON's numbers are doubles. */
 void json_add_u64(cJSON *object, const char *key, uint64_t number);
-/* Bytes that are not UTF-8 become U+FFFD. */
+/* Adds a string. Bytes that are not UTF-8 become U+FFFD. */
 void json_add_text(cJSON *object, const char *key, const char *text);
-/* Both free `json`. */
+/* Both print `json` and free it. */
 void json_print(cJSON *json);
 void json_print_line(cJSON *json);

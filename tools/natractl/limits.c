@@ -37,7 +37,7 @@ uint64_t limits_live_options(void)
 	return field_options(true);
 }
 
-/* A direction without a limit has no burst either. */
+/* Removes a rate, and its burst with it, which cannot be without a rate. */
 static void remove_rate(const struct policy_field *rate, struct natra_policy *p)
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
@@ -109,7 +109,7 @@ static int refuse(const struct opts *opts, enum opt_id id, int r)
 			   quantities[unit].name, quantities[unit].examples);
 }
 
-/* One by one, so that the bad one is named. */
+/* Adds the subnets one by one, so that the error names the wrong one. */
 static int add_subnets(const struct cli *cli, enum opt_id id,
 		       struct natra_policy *p)
 {
@@ -128,8 +128,8 @@ static int add_subnets(const struct cli *cli, enum opt_id id,
 	return 0;
 }
 
-/* The policy is checked after each option, so that the one that spoils it is
- * the one named. */
+/* The policy is checked after each option, so that the error names the wrong
+ * one. */
 int limits_apply(const struct cli *cli, struct natra_policy *policy)
 {
 	const struct opts *opts = &cli->opts;

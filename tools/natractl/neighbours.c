@@ -16,7 +16,7 @@ static const char *hook_side(const struct natra_neighbour *entry)
 	return entry->hook_is_ingress ? "ingress" : "egress";
 }
 
-/* A filter that is not BPF has its kind for a name. */
+/* Prints a program, or a filter that is not BPF, whose name is its kind. */
 static void print_program(FILE *file, const struct natra_neighbour *entry)
 {
 	if (entry->prog_id)

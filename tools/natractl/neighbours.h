@@ -8,7 +8,7 @@
 #include "cli.h"
 #include "json.h"
 
-/* Each returns 0 or a negative errno. */
+/* Both show the programs on its hooks. They return 0 or -errno. */
 int hooks_print(const struct cli *cli, const char *id);
 int hooks_json(const struct cli *cli, const char *id, cJSON *array);
 

@@ -137,7 +137,7 @@ int opts_check_text(const char *name, const char *value, uint32_t max)
 	return 0;
 }
 
-/* What is left of the command line. */
+/* The words of the command line, of which `next` is the first one left. */
 struct words {
 	int argc;
 	char **argv;
@@ -194,7 +194,7 @@ static int store(struct opts *opts, const struct opts_spec *spec,
 	return 0;
 }
 
-/* `inline_value` is what was written in the same word, NULL if nothing. */
+/* `inline_value` is the value in the same word; NULL if that has none. */
 static int take_value(struct opts *opts, const struct opts_spec *spec,
 		      struct words *w, enum opt_id id, const char *inline_value)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The command line: one table of all options, and which command takes which. */
+/* The command line: all options, and which command accepts which. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +18,8 @@ enum opt_id {
 	OPT_ID,
 	OPT_NETWORK,
 	OPT_LABEL,
-	/* One for each row of policy_fields, in its order. */
+	/* From OPT_POLICY on there is one for each row of policy_fields, in its
+	 * order. */
 	OPT_POLICY,
 	OPT_SHAPED_SUBNET = OPT_POLICY + POLICY_FIELDS_LEN,
 	OPT_UNSHAPED_SUBNET,
@@ -26,7 +27,7 @@ enum opt_id {
 	OPT_DIRECTION,
 	OPT_FLOWS,
 	OPT_WATCH,
-	/* Options of install and uninstall only. */
+	/* These are options of install and uninstall only. */
 	OPT_INSTALL_MODE,
 	OPT_PLATFORM,
 	OPT_NET_DIR,
@@ -61,13 +62,13 @@ struct opts_spec {
 	uint64_t options;
 };
 
-/* Points into argv. */
+/* What was given. All texts are those of argv. */
 struct opts {
 	const char *value[OPT_MAX]; /* NULL: not given; "" for a flag */
-	/* All of --shaped-subnet or of --unshaped-subnet. */
+	/* the values of all --shaped-subnet or all --unshaped-subnet */
 	const char *subnets[OPTS_SUBNETS_MAX];
 	size_t subnets_len;
-	/* The values of all --conf options. */
+	/* the values of all --conf */
 	const char *conf[OPTS_CONF_MAX];
 	size_t conf_len;
 	const char *arg; /* the first of args; NULL: none */
@@ -76,22 +77,23 @@ struct opts {
 	unsigned int verbosity;
 };
 
-/* All int functions that parse: 0, or EXIT_USAGE with the error printed. */
+/* All functions that return int return 0, or EXIT_USAGE after printing the
+ * error. */
 
-/* Reads options up to the first word that is none; *ret_next is its index. */
+/* Reads options up to the first word that is none. *ret_next is its index. */
 int opts_parse_global(struct opts *opts, int argc, char **argv, int *ret_next);
-/* Reads the words after the command's name, options and argument mixed. */
+/* Reads the words after the command's name: options and arguments in any order. */
 int opts_parse(struct opts *opts, const struct opts_spec *spec, int argc,
 	       char **argv);
 void opts_help(uint64_t options);
 /* Returns the field of the policy that an option sets; NULL if it sets none. */
 const struct policy_field *opts_field(enum opt_id id);
 const char *opts_name(enum opt_id id);
-/* NULL: a flag. */
+/* Returns what stands for the option's value in the help; NULL if it has none. */
 const char *opts_metavar(enum opt_id id);
 
-/* A decimal number without sign, from 1 to `max`. */
+/* Reads a decimal number without a sign, from 1 to `max`. */
 int opts_number(const struct opts *opts, enum opt_id id, uint32_t max,
 		uint32_t *ret_number);
-/* A text of 1 to `max` bytes, if it was given. */
+/* Checks that a value, if it was given, has 1 to `max` bytes. */
 int opts_check_text(const char *name, const char *value, uint32_t max);

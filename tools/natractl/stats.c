@@ -25,7 +25,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The attachments to tell of: the one that was asked for, or all. */
+/* Reads the attachment that was asked for, or all of them. */
 static int read_infos(const struct cli *cli, struct info_list *ret_list)
 {
 	struct natra_info info = NATRA_INIT(info);
@@ -80,7 +80,7 @@ int sample_list_read(const struct cli *cli, struct sample_list *ret_list)
 		if (r == 0)
 			list.len++;
 		else if (r == -ENOENT && !cli->opts.arg)
-			r = 0; /* detached since it was listed */
+			r = 0; /* it was detached since it was listed */
 	}
 	info_list_free(&infos);
 	if (r < 0)
@@ -159,7 +159,7 @@ struct natra_stats stats_between(const struct natra_stats *before,
 	};
 }
 
-/* Each packet is in exactly one counter. */
+/* Returns all that was offered: each packet is in exactly one counter. */
 static struct natra_count offered(const struct natra_direction_stats *stats)
 {
 	struct natra_count sum = {0};
@@ -171,7 +171,8 @@ static struct natra_count offered(const struct natra_direction_stats *stats)
 	return sum;
 }
 
-/* Of the packets that got a departure time: ingress pacing also marks them. */
+/* Returns the mean delay of the packets that got a departure time. With ingress
+ * pacing a marked packet has got one, too. */
 static uint64_t mean_delay_ns(const struct natra_direction_stats *stats)
 {
 	uint64_t packets = stats->paced.packets + stats->marked.packets;

@@ -17,16 +17,17 @@ struct sample_list {
 	size_t len;
 };
 
-/* Of the attachment that was asked for, or of all. 0 or an error code of the
- * library. */
+/* Reads the counters of the attachment that was asked for, or of all. Returns 0
+ * or an error code of the library. */
 int sample_list_read(const struct cli *cli, struct sample_list *ret_list);
 void sample_list_free(struct sample_list *list);
-/* NULL: not there. */
+/* Returns NULL if the list does not have it. */
 const struct sample *sample_list_find(const struct sample_list *list,
 				      const char *id);
 
-/* What was counted from `before` to `now`. A counter that went back belongs to
- * an attachment made anew in between and is taken whole. */
+/* Returns what was counted from `before` to `now`. A counter that went back
+ * belongs to an attachment that was made anew in between, and counts as a
+ * whole. */
 struct natra_stats stats_between(const struct natra_stats *before,
 				 const struct natra_stats *now);
 void stats_print(const struct sample *sample);
