@@ -279,7 +279,8 @@ class Bench:
     def compared(self):
         """Check how much throughput is kept in the first lanes on `auto`, and the
         median of all."""
-        found = [self.kept(lane) for lane in self.lanes[:min(self.by_auto, self.a.kept_cells)]]
+        found = [self.kept(lane)
+                 for lane in self.lanes[:min(self.by_auto, self.a.kept_cells)]]
         if found:
             self.rep.least(f"{self.name}: kept of the throughput, median",
                            statistics.median(r for k in found
