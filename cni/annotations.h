@@ -6,10 +6,6 @@
 #include "log.h"
 #include "settings.h"
 
-/* Returns the bit in allowed_annotations for an entry of allowAnnotations, with
- * or without "natra.io/"; 0 if it is unknown or NULL. */
-unsigned int annotations_bit(const char *name);
-
 /* Puts the pod's annotations into the policy, which has its rates already. A
  * bad value is an error; with "onError": "continue" it is logged and ignored. */
 int annotations_read(struct natra_policy *policy,

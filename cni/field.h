@@ -18,3 +18,7 @@ struct mistake field_read(const struct policy_field *field, const cJSON *value,
 			  struct natra_policy *policy);
 /* Returns what is wrong with any value that the field cannot have. */
 struct mistake field_mistake(const struct policy_field *field);
+
+/* Returns the bit in allowed_annotations for an entry of allowAnnotations, with
+ * or without "natra.io/"; 0 if it is unknown or NULL. */
+unsigned int field_annotation_bit(const char *name);

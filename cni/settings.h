@@ -19,7 +19,7 @@ struct settings {
 	enum precedence precedence;
 	bool continue_on_error;
 	bool replace_bandwidth;
-	unsigned int allowed_annotations; /* bits, see annotations.h */
+	unsigned int allowed_annotations; /* bits, see field.h */
 };
 
 /* Reads all keys but rates, bursts and subnets, which bandwidth.h reads. The

@@ -34,11 +34,11 @@ enum policy_unit {
 struct policy_field {
 	const char *name; /* the member's */
 	size_t offset, size;
-	enum policy_unit unit;
 	size_t rate; /* a burst's: the offset of the rate that it needs */
 	uint64_t max;
 	/* What a 0 stands for; 0 where the rest of the policy decides that. */
 	uint64_t standard;
+	enum policy_unit unit;
 	bool is_fixed; /* natra_configure cannot change it */
 	/* natractl's option, the form of its value, and one line of help. */
 	const char *option, *form, *help;

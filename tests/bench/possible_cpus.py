@@ -1,0 +1,94 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Prints what a pod takes of the kernel's memory with 2, 64 and 200 possible CPUs.
+
+Runs tests/net/memory.py --count 15 here and in VMs whose possible CPUs mostly do not
+run, one after the other; root. The committed result is made by
+
+    tests/bench/possible_cpus.py >tests/bench/results/possible-cpus.txt
+
+in a built tree (build/, or NATRACTL names another tree's natractl).
+"""
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+KERNEL = "6.12"
+CPUS = (2, 64, 200)
+COUNT = 15
+FIGURES = ("memlock", "slab", "all of it")
+GUEST = (f"uname -r; cat /sys/devices/system/cpu/possible; "
+         f"exec tests/net/memory.py --count {COUNT}")
+
+
+def first_match(pattern, path):
+    with open(path) as f:
+        m = re.search(pattern, f.read(), re.M)
+    return m[1] if m else "unknown"
+
+
+def machine():
+    """One line: the CPU, its cores and the memory."""
+    cpu = first_match(r"^model name\s*: (.*)$", "/proc/cpuinfo")
+    kib = int(first_match(r"^MemTotal:\s*(\d+)", "/proc/meminfo"))
+    return f"{cpu}, {os.cpu_count()} cores, {kib / 2 ** 20:.0f} GiB"
+
+
+def commit():
+    """The commit of this tree, marked if the tree has other changes."""
+    r = subprocess.run(["git", "-c", "safe.directory=*", "describe", "--always",
+                        "--dirty", "--abbrev=10"], cwd=ROOT, text=True,
+                       stdout=subprocess.PIPE, check=True)
+    return r.stdout.strip()
+
+
+def run(*wrap):
+    """Return the lines that the memory test wrote; it must have passed."""
+    env = {"NATRACTL": str(ROOT / "build/tools/natractl/natractl"), **os.environ,
+           "PYTHONDONTWRITEBYTECODE": "1"}
+    inside = ["env", *(f"{k}={env[k]}" for k in ("NATRACTL",
+                                                 "PYTHONDONTWRITEBYTECODE"))]
+    command = [*map(str, wrap), *inside, "sh", "-c", GUEST]
+    r = subprocess.run(command, cwd=ROOT, env=env, text=True,
+                       stdout=subprocess.PIPE, check=False)
+    if r.returncode:
+        sys.exit(f"{r.stdout}\n{' '.join(command)}: exit {r.returncode}")
+    return [line for line in r.stdout.splitlines() if not line.startswith("vm:")]
+
+
+def row(name, lines):
+    """A row of the table from what `run` returned."""
+    cells = [name, lines[0], str(int(lines[1].rpartition("-")[2]) + 1)]
+    for figure in FIGURES:
+        (value,) = (m[1] for line in lines if (m := re.match(
+            rf"ok +{figure}, mean of {COUNT} attachments +([\d.]+) KiB", line)))
+        cells.append(f"{float(value):.1f} KiB")
+    return f"| {' | '.join(cells)} |"
+
+
+def main():
+    if os.geteuid():
+        sys.exit("needs root")
+    print(f"""\
+Kernel memory of an attachment with limits in both directions: the mean of {COUNT}.
+Printed by tests/bench/possible_cpus.py at commit {commit()} on \
+{time.strftime("%Y-%m-%d", time.gmtime())}.
+Machine: {machine()}. VMs: QEMU without KVM, 2 CPUs run.
+
+memlock: what bpftool says of programs and maps. slab: the least of what attaching
+took and detaching gave back. all of it: the same of slab, vmalloc and per-CPU memory.
+
+|  | kernel | possible CPUs | memlock | slab | all of it |
+|---|---|---|---|---|---|""")
+    print(row("native", run()), flush=True)
+    for cpus in CPUS:
+        print(row("VM", run(ROOT / "tests/vm/run", "--possible-cpus", str(cpus),
+                            KERNEL, "--")), flush=True)
+
+
+if __name__ == "__main__":
+    main()
