@@ -247,14 +247,14 @@ static __always_inline void note_flow(struct __sk_buff *skb,
 				      const struct packet *packet, __u64 now_ns)
 {
 	__u32 now = natra_flow_now(now_ns);
-	struct natra_flow_slot *slot;
+	struct natra_flow_entry *entry;
 
-	slot = natra_flow_find(state->flows, packet->hash, now);
-	if (natra_unlikely(slot->tag != natra_flow_tag(packet->hash))) {
+	entry = natra_flow_find(state->flows, packet->hash, now);
+	if (natra_unlikely(entry->tag != natra_flow_tag(packet->hash))) {
 		parse_slow(skb, parsed);
-		natra_flow_insert(slot, packet->hash, &parsed->tuple);
+		natra_flow_insert(entry, packet->hash, &parsed->tuple);
 	}
-	natra_flow_add(slot, now, packet->bytes);
+	natra_flow_add(entry, now, packet->bytes);
 }
 
 /*
@@ -270,12 +270,13 @@ static __always_inline bool set_ce(struct __sk_buff *skb)
 }
 
 /*
- * The packet overdraws the bucket and nothing can hold it. Marks may do so up
- * to delay_limit_ns, so a sender that sets ECT and ignores CE does not get past
- * the rate. What is dropped is given back.
+ * Judges a packet that has overdrawn the bucket where nothing can hold it.
+ * Packets that can be marked may do so up to max_overdraft_ns, so a sender that
+ * sets ECT and ignores CE does not get past the rate. Others are dropped, and
+ * the bucket gets back what they took.
  */
 static __always_inline enum natra_counter
-mark(struct __sk_buff *skb, struct natra_state *state, __u64 cost_ns)
+mark_or_drop(struct __sk_buff *skb, struct natra_state *state, __u64 cost_ns)
 {
 	if (set_ce(skb))
 		return NATRA_COUNT_MARKED;
@@ -306,15 +307,79 @@ static __noinline void settle(struct natra_state *state, __u64 active,
 		NATRA_WRITE_ONCE(state->settled, active);
 }
 
+/*
+ * Charges a mouse, to the bucket of mice and to that of all packets. Mice have a
+ * share of the rate, in which they are first: while they are within it, they
+ * may overdraw the bucket of all packets without limit. Tiny packets may overdraw
+ * the share itself a little, since an acknowledgement that is lost costs a stream
+ * of the other way. Over their share mice may have what elephants leave: not the
+ * last part of the bucket, out of which elephants live.
+ */
+static __always_inline enum natra_counter
+charge_mouse(struct natra_state *state, const struct natra_limits *limits,
+	     __u32 bytes, __u64 now_ns, __u64 dither)
+{
+	const __u64 tiny_ns = bytes <= TINY_BYTES ? limits->reserve_ns : 0;
+	__u64 kept_ns = 0, limit_ns = NATRA_NO_LIMIT;
+
+	if (take(&state->mice_tat_ns, now_ns, limits->mice.burst_ns,
+		 natra_cost_ns(&limits->mice, bytes, dither),
+		 tiny_ns) == NATRA_BUCKET_REFUSED) {
+		kept_ns = limits->reserve_ns;
+		limit_ns = 0;
+	}
+	return take(&state->tat_ns, now_ns - kept_ns,
+		    limits->rate.burst_ns - kept_ns,
+		    natra_cost_ns(&limits->rate, bytes, dither),
+		    limit_ns) == NATRA_BUCKET_REFUSED
+		       ? NATRA_COUNT_DROPPED_RATE
+		       : NATRA_COUNT_MICE;
+}
+
+/* Returns by how much a packet of a heavy flow may overdraw the bucket. */
+static __always_inline __u64 debt_limit(const struct natra_limits *limits,
+					bool edt)
+{
+	return edt ? limits->max_delay_ns : limits->max_overdraft_ns;
+}
+
+/* Charges a packet of a heavy flow, and decides what becomes of it. */
+static __always_inline enum natra_counter
+charge_heavy(struct __sk_buff *skb, struct natra_state *state,
+	     const struct natra_limits *limits, struct packet *packet,
+	     __u64 now_ns, __u64 dither, bool edt)
+{
+	const __u64 cost_ns =
+		natra_cost_ns(&limits->rate, packet->bytes, dither);
+	const __u64 depart_ns =
+		take(&state->tat_ns, now_ns, limits->rate.burst_ns, cost_ns,
+		     debt_limit(limits, edt));
+
+	if (depart_ns == NATRA_BUCKET_REFUSED)
+		return edt ? NATRA_COUNT_DROPPED_HORIZON
+			   : NATRA_COUNT_DROPPED_RATE;
+	if (depart_ns <= now_ns)
+		return NATRA_COUNT_ADMITTED;
+	if (!edt)
+		return mark_or_drop(skb, state, cost_ns);
+
+	/* fq below holds it. */
+	packet->depart_ns = depart_ns;
+	__sync_fetch_and_add(&state->delay_ns_sum, depart_ns - now_ns);
+	if (depart_ns - now_ns > limits->mark_from_ns && set_ce(skb))
+		return NATRA_COUNT_MARKED;
+	return NATRA_COUNT_PACED;
+}
+
 static __always_inline enum natra_counter
 judge(struct __sk_buff *skb, const struct natra_config *config,
       struct natra_state *state, const struct natra_tally *counts,
       struct packet *packet, bool tx, bool edt, bool subnets)
 {
 	struct natra_parsed_packet parsed;
-	__u64 burst_ns, chance, cost_ns, depart_ns, limit_ns, now_ns, tat_ns;
+	__u64 dither, now_ns, tat_ns;
 	const __u64 active = NATRA_READ_ONCE(config->active);
-	const struct natra_limits *limits = &config->slot[active & 1];
+	const struct natra_limits *limits = &config->limits[active & 1];
 	__u32 epoch, estimate, units;
 	bool control, mouse;
 
@@ -350,55 +415,18 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 	 */
 	now_ns = packet->now_ns;
 	if (natra_unlikely(NATRA_READ_ONCE(state->settled) != active))
-		settle(state, active, now_ns + limits->delay_limit_ns);
+		settle(state, active, now_ns + debt_limit(limits, edt));
 	tat_ns = NATRA_READ_ONCE(state->tat_ns);
 	if (mouse || tat_ns > now_ns)
 		now_ns = bpf_ktime_get_ns();
-	/* tat alone would stay what it is when the chance made a cost 0. */
-	chance = natra_chance(tat_ns +
+	/* tat_ns alone would stay the same once the dither has made a cost 0. */
+	dither = natra_dither(tat_ns +
 			      (counts[NATRA_COUNT_ADMITTED].packets << 32));
-	burst_ns = limits->rate.burst_ns;
-	limit_ns = limits->delay_limit_ns;
-	if (natra_unlikely(mouse)) {
-		/*
-		 * Charged: mice have a share of the rate and are first in it,
-		 * before all the tiny packets, which may overdraw it a little:
-		 * an acknowledgement lost costs a stream of the other way.
-		 * Over their share mice may have what elephants leave: not the
-		 * last part of the bucket, out of which elephants live.
-		 */
-		limit_ns = packet->bytes <= TINY_BYTES ? limits->reserve_ns : 0;
-		if (take(&state->mice_tat_ns, now_ns, limits->mice.burst_ns,
-			 natra_cost_ns(&limits->mice, packet->bytes, chance),
-			 limit_ns) == NATRA_BUCKET_REFUSED) {
-			limit_ns = 0;
-			now_ns -= limits->reserve_ns;
-			burst_ns -= limits->reserve_ns;
-		} else {
-			limit_ns = NATRA_NO_LIMIT;
-		}
-	} else {
-		note_flow(skb, state, &parsed, packet, now_ns);
-	}
-
-	cost_ns = natra_cost_ns(&limits->rate, packet->bytes, chance);
-	depart_ns = take(&state->tat_ns, now_ns, burst_ns, cost_ns, limit_ns);
-	if (depart_ns == NATRA_BUCKET_REFUSED)
-		return edt && !mouse ? NATRA_COUNT_DROPPED_HORIZON
-				     : NATRA_COUNT_DROPPED_RATE;
-	if (mouse)
-		return NATRA_COUNT_MICE;
-	if (depart_ns <= now_ns)
-		return NATRA_COUNT_ADMITTED;
-	if (!edt)
-		return mark(skb, state, cost_ns);
-
-	/* fq below holds it. */
-	packet->depart_ns = depart_ns;
-	__sync_fetch_and_add(&state->delay_ns_sum, depart_ns - now_ns);
-	if (depart_ns - now_ns > limits->mark_from_ns && set_ce(skb))
-		return NATRA_COUNT_MARKED;
-	return NATRA_COUNT_PACED;
+	if (natra_unlikely(mouse))
+		return charge_mouse(state, limits, packet->bytes, now_ns,
+				    dither);
+	note_flow(skb, state, &parsed, packet, now_ns);
+	return charge_heavy(skb, state, limits, packet, now_ns, dither, edt);
 }
 
 /*

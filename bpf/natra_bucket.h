@@ -17,10 +17,11 @@
 #define NATRA_BUCKET_REFUSED (~0ULL)
 
 /*
- * Evenly spread over 64 bits. In two rounds: what the last cost was added to may
- * be in the seed.
+ * Returns the dither for natra_cost_ns: a number that is spread evenly over 64
+ * bits. It takes two multiplications, because the seed may contain the bucket's
+ * time, which the last dithered cost was added to.
  */
-natra_inline __u64 natra_chance(__u64 seed)
+natra_inline __u64 natra_dither(__u64 seed)
 {
 	seed *= 0xff51afd7ed558ccdULL;
 	seed ^= seed >> 32;
@@ -31,15 +32,16 @@ natra_inline __u64 natra_chance(__u64 seed)
  * Returns the time in ns that the bytes take at the rate. It does not overflow
  * for up to NATRA_BYTES_MAX bytes: user space gives no mult over 8 * 10^9 and
  * no shift over 58. A nanosecond is much of a small packet's time at 10 Gbit/s,
- * so the fraction is rounded up or down by chance, and the sum is exact.
+ * so the dither decides whether the fraction is rounded up or down, and the sum
+ * over many packets is exact.
  */
 natra_inline __u64 natra_cost_ns(const struct natra_rate *rate, __u32 bytes,
-				 __u64 chance)
+				 __u64 dither)
 {
-	/* The shift is done in two steps, so that the chance becomes 0 if
+	/* The shift is done in two steps, so that the dither becomes 0 if
 	 * rate->shift is 0. */
-	chance = chance >> 1 >> ((63 - rate->shift) & 63);
-	return ((__u64)bytes * rate->mult + chance) >> (rate->shift & 63);
+	dither = dither >> 1 >> ((63 - rate->shift) & 63);
+	return ((__u64)bytes * rate->mult + dither) >> (rate->shift & 63);
 }
 
 /*

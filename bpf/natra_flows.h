@@ -24,11 +24,11 @@ natra_inline __u32 natra_flow_now(__u64 now_ns)
 	return (__u32)(now_ns >> NATRA_FLOW_TICK_SHIFT);
 }
 
-/* Returns the slot that has the flow's tag, or else the one to evict for it. */
-natra_inline struct natra_flow_slot *
-natra_flow_find(struct natra_flow_slot *flows, __u64 hash, __u32 now)
+/* Returns the entry that has the flow's tag, or else the one to evict for it. */
+natra_inline struct natra_flow_entry *
+natra_flow_find(struct natra_flow_entry *flows, __u64 hash, __u32 now)
 {
-	struct natra_flow_slot *set =
+	struct natra_flow_entry *set =
 		&flows[(hash % NATRA_FLOW_SETS) * NATRA_FLOW_WAYS];
 	__u32 oldest_age = 0;
 	__u64 way = 0;
@@ -49,27 +49,27 @@ natra_flow_find(struct natra_flow_slot *flows, __u64 hash, __u32 now)
 	return &set[NATRA_FORGET(way, hash) % NATRA_FLOW_WAYS];
 }
 
-natra_inline void natra_flow_insert(struct natra_flow_slot *slot, __u64 hash,
+natra_inline void natra_flow_insert(struct natra_flow_entry *entry, __u64 hash,
 				    const struct natra_tuple *t)
 {
-	slot->tag = 0;
-	slot->bytes = 0;
-	slot->packets = 0;
-	__builtin_memcpy(slot->saddr, t->saddr, sizeof(slot->saddr));
-	__builtin_memcpy(slot->daddr, t->daddr, sizeof(slot->daddr));
-	slot->ports = t->ports;
-	slot->version = t->version;
-	slot->protocol = t->protocol;
-	slot->fragment = t->fragment;
-	NATRA_WRITE_ONCE(slot->tag, natra_flow_tag(hash));
+	entry->tag = 0;
+	entry->bytes = 0;
+	entry->packets = 0;
+	__builtin_memcpy(entry->saddr, t->saddr, sizeof(entry->saddr));
+	__builtin_memcpy(entry->daddr, t->daddr, sizeof(entry->daddr));
+	entry->ports = t->ports;
+	entry->version = t->version;
+	entry->protocol = t->protocol;
+	entry->fragment = t->fragment;
+	NATRA_WRITE_ONCE(entry->tag, natra_flow_tag(hash));
 }
 
-natra_inline void natra_flow_add(struct natra_flow_slot *slot, __u32 now,
+natra_inline void natra_flow_add(struct natra_flow_entry *entry, __u32 now,
 				 __u32 bytes)
 {
-	slot->last = now;
-	slot->bytes += bytes;
-	slot->packets++;
+	entry->last = now;
+	entry->bytes += bytes;
+	entry->packets++;
 }
 
 #endif

@@ -35,7 +35,7 @@
 /* One for the sum and one for each word of the longest tuple. */
 #define NATRA_HASH_KEYS 11
 
-/* Of struct natra_flow_slot.last: 2^20 ns, about a millisecond. */
+/* Unit of struct natra_flow_entry.last: 2^20 ns, about a millisecond. */
 #define NATRA_FLOW_TICK_SHIFT 20
 
 enum natra_counter {
@@ -110,9 +110,14 @@ struct natra_limits {
 	 * they leave to elephants once they are over it. */
 	struct natra_rate mice;
 	__u64 reserve_ns;
-	/* With EDT the longest delay; else how far ECN marks may overdraw. */
-	__u64 delay_limit_ns;
-	__u64 mark_from_ns; /* EDT only: delays above are also marked CE */
+	union {
+		/* Read by programs that pace: the longest delay of a packet. */
+		__u64 max_delay_ns;
+		/* Read by programs that police: how far packets that are marked
+		 * CE may overdraw the bucket. */
+		__u64 max_overdraft_ns;
+	};
+	__u64 mark_from_ns; /* pacing only: longer delays are also marked CE */
 	__u32 enter_units;  /* a flow is heavy from here on, 64-byte units */
 	__u32 leave_units;  /* and a mouse below this */
 	__u32 pass;         /* enum natra_pass */
@@ -120,18 +125,18 @@ struct natra_limits {
 };
 
 /*
- * An entry of the map natra_configs. User space writes the slot that is not
+ * An entry of the map natra_configs. User space writes the limits that are not
  * active, then the index: a packet sees the old limits or the new ones.
  */
 struct natra_config {
-	__u64 active; /* counts changes; bit 0 is the active slot's index */
-	struct natra_limits slot[2];
+	__u64 active; /* counts changes; bit 0 is the index of the active ones */
+	struct natra_limits limits[2];
 	__u64 keys[NATRA_HASH_KEYS]; /* random, for this attachment */
 	__u64 owner; /* random; 0: the entry is free. For user space. */
 };
 
 /* A heavy flow for natractl top; written without locks, see natra_flows.h. */
-struct natra_flow_slot {
+struct natra_flow_entry {
 	__u32 tag;      /* high half of the flow's hash */
 	__u32 last;     /* CLOCK_MONOTONIC >> NATRA_FLOW_TICK_SHIFT */
 	__u32 saddr[4]; /* network byte order */
@@ -197,12 +202,13 @@ struct natra_state {
 	__u64 mice_tat_ns;
 	__u64 pad1[7];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
-	struct natra_flow_slot flows[NATRA_FLOWS];
+	struct natra_flow_entry flows[NATRA_FLOWS];
 	struct natra_tally stripes[NATRA_STRIPES][NATRA_COUNT_MAX];
 	__u32 sketch[];
 };
 
-_Static_assert(sizeof(struct natra_flow_slot) == 64, "as long as a cache line");
+_Static_assert(sizeof(struct natra_flow_entry) == 64,
+	       "as long as a cache line");
 _Static_assert(sizeof(struct natra_limits) == 88, "no hidden padding");
 _Static_assert(sizeof(struct natra_config) == 280, "no hidden padding");
 _Static_assert(sizeof(struct natra_tally[NATRA_COUNT_MAX]) == 128,

@@ -4,88 +4,54 @@
 #include <string.h>
 
 #include "bandwidth.h"
+#include "field.h"
 
 #define PREFIX "natra.io/"
 
-/* A reader returns NULL, or what is wrong with the value. */
-typedef const char *(*read_fn)(struct natra_policy *policy, const char *text);
+/* allowed_annotations has a bit for each row of the table. */
+_Static_assert(POLICY_FIELDS_LEN <= 32, "a bit for each field");
 
-static const char *read_burst(const char *text, uint64_t rate,
-			      uint64_t *ret_bytes)
+unsigned int annotations_bit(const char *name)
+{
+	for (size_t i = 0; name && i < POLICY_FIELDS_LEN; i++) {
+		const char *full = policy_fields[i].annotation;
+
+		if (full && (strcmp(name, full) == 0 ||
+			     strcmp(name, full + strlen(PREFIX)) == 0))
+			return 1U << i;
+	}
+	return 0;
+}
+
+/* Bursts are in bits, as in the keys of upstream's plugin. */
+static struct mistake read_burst(const struct policy_field *field,
+				 const char *text, struct natra_policy *policy)
 {
 	uint64_t bits;
 
 	if (natra_parse_size(text, &bits) < 0)
-		return "is not a number of bits such as 8M";
-	if (!rate)
-		return "if burst is set, rate must also be set";
-	*ret_bytes = bandwidth_bytes(bits);
-	return NULL;
+		return field_mistake(field);
+	if (!policy_field_rate(field, policy))
+		return (struct mistake){
+			"if burst is set, rate must also be set"};
+	policy_field_set(field, policy, bandwidth_bytes(bits));
+	return (struct mistake){""};
 }
 
-static const char *read_ingress_burst(struct natra_policy *p, const char *text)
+static int read_one(const struct policy_field *field, const cJSON *value,
+		    struct natra_policy *policy, struct failure *failure)
 {
-	return read_burst(text, p->ingress_rate_bits_per_sec,
-			  &p->ingress_burst_bytes);
-}
+	const char *text = json_text(value);
+	struct mistake mistake = {"is not a string"};
 
-static const char *read_egress_burst(struct natra_policy *p, const char *text)
-{
-	return read_burst(text, p->egress_rate_bits_per_sec,
-			  &p->egress_burst_bytes);
-}
-
-static const char *read_fast_pass(struct natra_policy *p, const char *text)
-{
-	return natra_parse_fast_pass(text, &p->fast_pass) == 0
-		       ? NULL
-		       : "is not free, charged or off";
-}
-
-static const char *read_ingress_mode(struct natra_policy *p, const char *text)
-{
-	return natra_parse_ingress_mode(text, &p->ingress_mode) == 0
-		       ? NULL
-		       : "is not police or pace";
-}
-
-static const char *read_threshold(struct natra_policy *p, const char *text)
-{
-	return natra_parse_size(text, &p->heavy_hitter_threshold_bytes) == 0
-		       ? NULL
-		       : "is not a number of bytes such as 125k";
-}
-
-static const char *read_edt_pacing(struct natra_policy *p, const char *text)
-{
-	return natra_parse_edt(text, &p->edt) == 0 ? NULL
-						   : "is not auto, on or off";
-}
-
-/* README.md and natra-cni(8) have the same table. */
-static const struct {
-	const char *name;
-	read_fn read;
-} annotations[] = {
-	{PREFIX "ingress-burst", read_ingress_burst},
-	{PREFIX "egress-burst", read_egress_burst},
-	{PREFIX "fast-pass", read_fast_pass},
-	{PREFIX "ingress-mode", read_ingress_mode},
-	{PREFIX "heavy-hitter-threshold", read_threshold},
-	{PREFIX "edt-pacing", read_edt_pacing},
-};
-
-static const size_t annotations_len =
-	sizeof(annotations) / sizeof(annotations[0]);
-
-unsigned int annotations_bit(const char *name)
-{
-	for (size_t i = 0; name && i < annotations_len; i++) {
-		if (strcmp(name, annotations[i].name) == 0 ||
-		    strcmp(name, annotations[i].name + strlen(PREFIX)) == 0)
-			return 1U << i;
-	}
-	return 0;
+	if (text)
+		mistake = field->unit == POLICY_BURST
+				  ? read_burst(field, text, policy)
+				  : field_read(field, value, policy);
+	if (!mistake.text[0])
+		return 0;
+	return refuse(failure, CNI_BAD_CONFIG, "annotation %s: %s: %s",
+		      field->annotation, json_show(value).text, mistake.text);
 }
 
 int annotations_read(struct natra_policy *policy,
@@ -104,10 +70,10 @@ int annotations_read(struct natra_policy *policy,
 			failure);
 	if (r)
 		return r;
-	for (size_t i = 0; i < annotations_len; i++) {
-		const char *name = annotations[i].name;
-		const cJSON *value = json_get_exact(pod, name);
-		const char *wrong;
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+		const char *name = field->annotation;
+		const cJSON *value = name ? json_get_exact(pod, name) : NULL;
 
 		if (!value)
 			continue;
@@ -118,19 +84,12 @@ int annotations_read(struct natra_policy *policy,
 				name);
 			continue;
 		}
-		wrong = cJSON_IsString(value)
-				? annotations[i].read(policy,
-						      value->valuestring)
-				: "is not a string";
-		if (!wrong)
-			continue;
-		if (!settings->continue_on_error)
-			return refuse(failure, CNI_BAD_CONFIG,
-				      "annotation %s: %s: %s", name,
-				      json_show(value).text, wrong);
-		log_write(log, NATRA_LOG_ERROR,
-			  "annotation %s: %s: %s: ignored", name,
-			  json_show(value).text, wrong);
+		r = read_one(field, value, policy, failure);
+		if (r && !settings->continue_on_error)
+			return r;
+		if (r)
+			log_write(log, NATRA_LOG_ERROR, "%s: ignored",
+				  failure->msg);
 	}
 	return 0;
 }

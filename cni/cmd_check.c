@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CHECK: whether the limits hold that were set last, by ADD or since then. */
+/* CHECK compares the kernel with the limits that were set last, by ADD or since
+ * then. STATUS tells whether ADD can work: the runtime asks every few seconds,
+ * and an error makes the node unready. */
 #include <errno.h>
 
 #include "bandwidth.h"
 #include "command.h"
+
+/* Annotations are left out: they change how a limit is kept, not whether there
+ * is one. */
+static int read_limits(struct call *call, struct settings *ret)
+{
+	int r = settings_read(ret, &call->conf, call->n, &call->failure);
+
+	return r ? r
+		 : bandwidth_read(ret, &call->conf, call->n, &call->failure);
+}
 
 /* "onError": "continue" let ADD go on without limits: there is a record of it, or
  * this node cannot even have one. */
@@ -21,11 +33,7 @@ int cmd_check(struct call *call)
 	struct settings settings;
 	int r;
 
-	r = settings_read(&settings, &call->conf, call->n, &call->failure);
-	/* Annotations change how a limit is kept, not whether there is one. */
-	if (r == 0)
-		r = bandwidth_read(&settings, &call->conf, call->n,
-				   &call->failure);
+	r = read_limits(call, &settings);
 	if (r)
 		return r;
 	call->outcome = "nothing to limit";
@@ -45,5 +53,21 @@ int cmd_check(struct call *call)
 	log_add(&call->facts, "error", call->failure.msg);
 	call->level = NATRA_LOG_WARN;
 	call->outcome = "not shaped, the pod runs without limits";
+	return 0;
+}
+
+int cmd_status(struct call *call)
+{
+	struct settings settings;
+	int r;
+
+	/* A wrong key in the configuration would make each ADD fail. */
+	r = read_limits(call, &settings);
+	if (r)
+		return r;
+	if (natra_status(call->n) < 0)
+		return refuse(&call->failure, CNI_NOT_AVAILABLE, "%s",
+			      natra_error(call->n));
+	call->outcome = "ready";
 	return 0;
 }

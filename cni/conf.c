@@ -1,20 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "conf.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "env.h"
-#include "scan.h"
 
 /* What a configuration without cniVersion means. */
 #define OLDEST_VERSION "0.1.0"
+
+static const char *const version_names[VERSION_MAX] = {
+	[VERSION_0_3_0] = "0.3.0", [VERSION_0_3_1] = "0.3.1",
+	[VERSION_0_4_0] = "0.4.0", [VERSION_1_0_0] = "1.0.0",
+	[VERSION_1_1_0] = "1.1.0",
+};
+
+const char *version_name(enum version version)
+{
+	return version_names[version];
+}
+
+int version_parse(const char *text, enum version *ret_version)
+{
+	for (int i = 0; i < VERSION_MAX; i++) {
+		if (strcmp(version_names[i], text) == 0) {
+			*ret_version = (enum version)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
 
 static int parse_json(struct conf *conf, size_t len, struct failure *failure)
 {
 	size_t at = len;
 
-	if (scan_check(conf->text, len, &at))
+	if (json_check(conf->text, len, &at))
 		conf->json = cJSON_ParseWithOpts(conf->text, NULL, false);
 	if (!conf->json)
 		return refuse(

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../src/util/escape.h"
 #include "json.h"
 
 #define FIRST_BYTES 16384
@@ -103,20 +104,14 @@ int io_write_line(int fd, const char *text)
 	return r < 0 ? r : write_all(fd, "\n", 1);
 }
 
-/* Input may be in it, and need not be UTF-8. */
+/* A message may quote input, which need not be UTF-8. */
 static void add_plain(cJSON *object, const char *key, const char *text)
 {
 	char *plain = cJSON_malloc(strlen(text) * 4 + 1), *to = plain;
 
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c >= 0x20 && c < 0x7f)
-			*to++ = *text;
-		else
-			to += snprintf(to, 5, "\\x%02x", c);
-	}
 	*to = '\0';
+	for (; *text; text++)
+		to = stpcpy(to, escape_byte(*text).text);
 	cJSON_AddStringToObject(object, key, plain);
 	cJSON_free(plain);
 }

@@ -146,3 +146,187 @@ char *json_print(cJSON *json)
 	spell_out_all(json);
 	return cJSON_PrintUnformatted(json);
 }
+
+/* Each returns what is behind it, or NULL with *bad at what is wrong; the
+ * terminator is none of the bytes that they accept. */
+
+static const char *scan_value(const char *c, int depth, const char **bad);
+
+static const char *wrong(const char *c, const char **bad)
+{
+	*bad = c;
+	return NULL;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_hex(char c)
+{
+	return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+static const char *skip_space(const char *c)
+{
+	return c + strspn(c, " \t\r\n");
+}
+
+static const char *scan_escape(const char *c, const char **bad)
+{
+	if (*c == 'u') {
+		for (int i = 1; i <= 4; i++) {
+			if (!is_hex(c[i]))
+				return wrong(c + i, bad);
+		}
+		return c + 5;
+	}
+	return *c && strchr("\"\\/bfnrt", *c) ? c + 1 : wrong(c, bad);
+}
+
+static const char *scan_string(const char *c, const char **bad)
+{
+	if (*c++ != '"')
+		return wrong(c - 1, bad);
+	while (c && *c != '"') {
+		if ((unsigned char)*c < 0x20)
+			return wrong(c, bad);
+		c = *c == '\\' ? scan_escape(c + 1, bad) : c + 1;
+	}
+	return c ? c + 1 : NULL;
+}
+
+static const char *scan_digits(const char *c, const char **bad)
+{
+	if (!is_digit(*c))
+		return wrong(c, bad);
+	while (is_digit(*c))
+		c++;
+	return c;
+}
+
+static const char *scan_number(const char *c, const char **bad)
+{
+	c += *c == '-';
+	c = *c == '0' ? c + 1 : scan_digits(c, bad);
+	if (c && *c == '.')
+		c = scan_digits(c + 1, bad);
+	if (c && (*c == 'e' || *c == 'E')) {
+		c++;
+		c += *c == '+' || *c == '-';
+		c = scan_digits(c, bad);
+	}
+	return c;
+}
+
+static const char *scan_word(const char *c, const char *word, const char **bad)
+{
+	size_t len = strlen(word);
+
+	return strncmp(c, word, len) == 0 ? c + len : wrong(c, bad);
+}
+
+/* The key, and up to the value. */
+static const char *scan_key(const char *c, const char **bad)
+{
+	c = scan_string(c, bad);
+	if (!c)
+		return NULL;
+	c = skip_space(c);
+	return *c == ':' ? skip_space(c + 1) : wrong(c, bad);
+}
+
+static const char *scan_list(const char *c, bool is_object, int depth,
+			     const char **bad)
+{
+	char close = is_object ? '}' : ']';
+
+	if (depth >= JSON_DEPTH_MAX)
+		return wrong(c, bad);
+	c = skip_space(c + 1);
+	if (*c == close)
+		return c + 1;
+	for (;;) {
+		if (is_object)
+			c = scan_key(c, bad);
+		c = c ? scan_value(c, depth + 1, bad) : NULL;
+		if (!c)
+			return NULL;
+		c = skip_space(c);
+		if (*c == close)
+			return c + 1;
+		if (*c != ',')
+			return wrong(c, bad);
+		c = skip_space(c + 1);
+	}
+}
+
+static const char *scan_value(const char *c, int depth, const char **bad)
+{
+	switch (*c) {
+	case '{':
+	case '[':
+		return scan_list(c, *c == '{', depth, bad);
+	case '"':
+		return scan_string(c, bad);
+	case 't':
+		return scan_word(c, "true", bad);
+	case 'f':
+		return scan_word(c, "false", bad);
+	case 'n':
+		return scan_word(c, "null", bad);
+	default:
+		return scan_number(c, bad);
+	}
+}
+
+bool json_check(const char *text, size_t len, size_t *ret_at)
+{
+	const char *bad = text;
+	const char *end = scan_value(skip_space(text), 0, &bad);
+
+	if (end) {
+		end = skip_space(end);
+		if (end == text + len)
+			return true;
+		bad = end;
+	}
+	*ret_at = (size_t)(bad - text);
+	return false;
+}
+
+/* `text` begins with the key as it is written. */
+static bool is_key(const char *text, const char *key)
+{
+	size_t len = strlen(key);
+	cleanup_json cJSON *decoded = NULL;
+
+	if (strncasecmp(text + 1, key, len) == 0 && text[len + 1] == '"')
+		return true;
+	if (!memchr(text, '\\', strcspn(text + 1, "\"") + 1))
+		return false;
+	decoded = cJSON_ParseWithOpts(text, NULL, false);
+	return cJSON_IsString(decoded) &&
+	       strcasecmp(decoded->valuestring, key) == 0;
+}
+
+const char *json_find_text(const char *text, const char *key, size_t *ret_len)
+{
+	const char *c = skip_space(text), *bad = text, *found = NULL;
+
+	while (c) {
+		const char *name = skip_space(c + 1), *value;
+
+		if (*name != '"')
+			return found;
+		value = scan_key(name, &bad);
+		c = value ? scan_value(value, 1, &bad) : NULL;
+		if (c && is_key(name, key)) {
+			found = value;
+			*ret_len = (size_t)(c - value);
+		}
+		c = c ? skip_space(c) : NULL;
+	}
+	return found;
+}

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* JSON as Go's decoder reads it: keys in any letter case, the last of several
- * counts, null is the same as absent. */
+ * counts, null is the same as absent. The text is checked before cJSON, which is
+ * too lenient, reads it. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <cjson/cJSON.h>
@@ -37,3 +40,14 @@ struct json_shown json_show(const cJSON *item);
 /* Numbers of 10^15 and more stay as they are written in plain digits, where
  * cJSON would print an exponent. The text is the caller's to free. */
 char *json_print(cJSON *json);
+
+/* As deep as cJSON goes. */
+#define JSON_DEPTH_MAX 1000
+
+/* Whether the text, which has a terminator behind its `len` bytes, is one value
+ * of RFC 8259; if not, *ret_at is where it ceases to be. */
+bool json_check(const char *text, size_t len, size_t *ret_at);
+
+/* Of a text that has been checked and is an object: the value of the last member
+ * with this key in any letter case. NULL: there is none. */
+const char *json_find_text(const char *text, const char *key, size_t *ret_len);

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../src/util/escape.h"
+
 const char *const log_level_names[NATRA_LOG_MAX] = {
 	[NATRA_LOG_ERROR] = "error",
 	[NATRA_LOG_WARN] = "warn",
@@ -39,18 +41,12 @@ static bool is_plain_word(const char *value)
 
 static void add_escaped(struct log_words *words, const char *value)
 {
-	char escape[5];
-
 	for (; *value; value++) {
-		unsigned char c = (unsigned char)*value;
+		struct escaped byte = escape_byte(*value);
 
-		if (c == '"' || c == '\\')
-			(void)snprintf(escape, sizeof(escape), "\\%c", c);
-		else if (c >= ' ' && c < 0x7f)
-			(void)snprintf(escape, sizeof(escape), "%c", c);
-		else
-			(void)snprintf(escape, sizeof(escape), "\\x%02x", c);
-		add_bytes(words, escape, strlen(escape));
+		if (*value == '"' || *value == '\\')
+			add_bytes(words, "\\", 1);
+		add_bytes(words, byte.text, strlen(byte.text));
 	}
 }
 

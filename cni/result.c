@@ -4,8 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "scan.h"
-
 /* Removes what json_get would find, and what it would not. */
 static void remove_all(cJSON *object, const char *key)
 {
@@ -73,7 +71,7 @@ static int read_version(const cJSON *result, enum version *ret_version,
 static char *pass_through(const struct conf *conf)
 {
 	size_t len = 0;
-	const char *text = scan_member(conf->text, "prevResult", &len);
+	const char *text = json_find_text(conf->text, "prevResult", &len);
 	char *result = cJSON_malloc(len + 1);
 
 	memcpy(result, text, len);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "annotations.h"
+#include "field.h"
 #include "keys.h"
 #include "log.h"
 
@@ -11,85 +12,6 @@
 
 /* A reader returns NULL, or what the value should have been. */
 typedef const char *(*read_fn)(struct settings *s, const cJSON *value);
-
-static const char *read_attach_mode(struct settings *s, const cJSON *value)
-{
-	return natra_parse_mode(json_text(value), &s->policy.mode) == 0
-		       ? NULL
-		       : "is not auto, tcx-podside, clsact-podside, tcx-hostside or clsact-hostside";
-}
-
-static const char *read_edt_pacing(struct settings *s, const cJSON *value)
-{
-	return natra_parse_edt(json_text(value), &s->policy.edt) == 0
-		       ? NULL
-		       : "is not auto, on or off";
-}
-
-static const char *read_fast_pass(struct settings *s, const cJSON *value)
-{
-	return natra_parse_fast_pass(json_text(value), &s->policy.fast_pass) ==
-			       0
-		       ? NULL
-		       : "is not free, charged or off";
-}
-
-static const char *read_ingress_mode(struct settings *s, const cJSON *value)
-{
-	return natra_parse_ingress_mode(json_text(value),
-					&s->policy.ingress_mode) == 0
-		       ? NULL
-		       : "is not police or pace";
-}
-
-static const char *read_number(const cJSON *value, uint32_t max, uint32_t *ret)
-{
-	uint64_t number;
-
-	if (json_u64(value, &number) < 0 || number < 1 || number > max)
-		return "is not a whole number in its range";
-	*ret = (uint32_t)number;
-	return NULL;
-}
-
-static const char *read_fast_pass_share(struct settings *s, const cJSON *value)
-{
-	return read_number(value, 100, &s->policy.fast_pass_share_percent)
-		       ? "is not a percentage from 1 to 100"
-		       : NULL;
-}
-
-static const char *read_sketch_width(struct settings *s, const cJSON *value)
-{
-	/* The library knows the range. */
-	return read_number(value, UINT32_MAX, &s->policy.sketch_width)
-		       ? "is not a power of two from 256 to 65536"
-		       : NULL;
-}
-
-static const char *read_threshold(struct settings *s, const cJSON *value)
-{
-	uint64_t *bytes = &s->policy.heavy_hitter_threshold_bytes;
-	int r = cJSON_IsString(value)
-			? natra_parse_size(json_text(value), bytes)
-			: json_u64(value, bytes);
-
-	return r == 0 && *bytes ? NULL : "is not a size such as 125000 or 125k";
-}
-
-static const char *read_horizon(struct settings *s, const cJSON *value)
-{
-	return natra_parse_time(json_text(value), &s->policy.horizon_ns) == 0
-		       ? NULL
-		       : "is not a time such as 2s";
-}
-
-static const char *read_pace_limit(struct settings *s, const cJSON *value)
-{
-	return natra_parse_time(json_text(value), &s->policy.pace_limit_ns) == 0
-		       ? NULL
-		       : "is not a time such as 50ms";
-}
 
 static int index_of(const cJSON *value, const char *const *names, int len)
 {
@@ -215,31 +137,69 @@ static const cJSON *blame(read_fn read, const cJSON *value)
 	return value;
 }
 
-int settings_read(struct settings *ret_settings, const struct conf *conf,
-		  struct natra *n, struct failure *failure)
+/* The library checks ranges, and how a value goes with the ones before it. */
+static int check_policy(const struct settings *s, const char *key,
+			const cJSON *value, struct natra *n,
+			struct failure *failure)
 {
-	struct settings s = {.policy = NATRA_INIT(s.policy)};
+	if (natra_policy_check(n, &s->policy) == 0)
+		return 0;
+	return refuse(failure, CNI_BAD_CONFIG, "%s: %s: %s", key,
+		      json_show(value).text, natra_error(n));
+}
 
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		const cJSON *value = json_get(conf->json, keys[i].key);
-		const char *expected;
+static int read_policy(struct settings *s, const struct conf *conf,
+		       struct natra *n, struct failure *failure)
+{
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+		const cJSON *value =
+			field->key ? json_get(conf->json, field->key) : NULL;
+		struct mistake mistake;
+		int r;
 
 		if (!value)
 			continue;
-		expected = keys[i].read(&s, value);
-		if (expected)
+		mistake = field_read(field, value, &s->policy);
+		if (mistake.text[0])
+			return refuse(failure, CNI_BAD_CONFIG, "%s: %s %s",
+				      field->key, json_show(value).text,
+				      mistake.text);
+		r = check_policy(s, field->key, value, n, failure);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int read_keys(struct settings *s, const struct conf *conf,
+		     struct failure *failure)
+{
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const cJSON *value = json_get(conf->json, keys[i].key);
+		const char *wanted = value ? keys[i].read(s, value) : NULL;
+
+		if (wanted)
 			return refuse(
 				failure, CNI_BAD_CONFIG, "%s: %s %s",
 				keys[i].key,
 				json_show(blame(keys[i].read, value)).text,
-				expected);
-		if (natra_policy_check(n, &s.policy) < 0)
-			return refuse(failure, CNI_BAD_CONFIG, "%s: %s: %s",
-				      keys[i].key, json_show(value).text,
-				      natra_error(n));
+				wanted);
 	}
-	*ret_settings = s;
 	return 0;
+}
+
+int settings_read(struct settings *ret_settings, const struct conf *conf,
+		  struct natra *n, struct failure *failure)
+{
+	struct settings s = {.policy = NATRA_INIT(s.policy)};
+	int r = read_policy(&s, conf, n, failure);
+
+	if (r == 0)
+		r = read_keys(&s, conf, failure);
+	if (r == 0)
+		*ret_settings = s;
+	return r;
 }
 
 struct log_settings settings_log(const struct conf *conf)

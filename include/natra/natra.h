@@ -138,7 +138,7 @@ NATRA_API int natra_policy_check(struct natra *n,
  * build with another layout of the maps made the attachment: then they begin
  * again, see natra_upgrade. Programs of others on the same hooks still run,
  * natra's in front of them. The log has a warning of what is in front of
- * natra's nevertheless, see natra_hook_entry, and of the bandwidth plugin's
+ * natra's nevertheless, see natra_neighbour, and of the bandwidth plugin's
  * limits that hold as well, see natra_find_leftovers.
  *
  * Mode AUTO tries, with EDT AUTO or ON: TCX podside, clsact podside, TCX
@@ -239,14 +239,13 @@ NATRA_API int natra_query(struct natra *n, const char *id,
  *
  * Which of the two they are, natra_query tells by the lengths in `policy`.
  *
- * @param cb  `cidr` is canonical ("10.1.2.3/8" is told as "10.0.0.0/8", IPv4
- *            before IPv6, ascending) and valid during the call; non-zero ends
- *            the walk and is returned.
- * @return 0; what cb returned; -EINVAL; -ENOENT not attached; -ESTALE; -EPERM;
+ * @param fn  `cidr` is canonical ("10.1.2.3/8" is told as "10.0.0.0/8"), and
+ *            the subnets come in ascending order, IPv4 before IPv6.
+ * @return 0; what fn returned; -EINVAL; -ENOENT not attached; -ESTALE; -EPERM;
  *         -ENOMEM.
  */
-NATRA_API int natra_subnets(struct natra *n, const char *id,
-			    int (*cb)(void *arg, const char *cidr), void *arg);
+NATRA_API int natra_foreach_subnet(struct natra *n, const char *id,
+				   natra_subnet_fn fn, void *arg);
 
 /**
  * @brief The id of the attachment on an interface.
@@ -280,20 +279,16 @@ NATRA_API int natra_top(struct natra *n, const char *id,
 
 /**
  * @brief Every program on the hooks of an attachment, in the order they run.
- * @param cb  `entry` is valid during the call; non-zero ends the walk and is
- *            returned.
- * @return 0; what cb returned; -ENOENT; -ENODEV; -ESTALE; -EPERM; -ENOMEM.
+ * @return 0; what fn returned; -EINVAL; -ENOENT; -ENODEV; -ESTALE; -EPERM; -ENOMEM.
  */
-NATRA_API int natra_neighbours(struct natra *n, const char *id,
-			       int (*cb)(void *arg,
-					 const struct natra_hook_entry *entry),
-			       void *arg);
+NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
+				      natra_neighbour_fn fn, void *arg);
 
 /**
  * @brief Record that an interface runs without the limits it should have.
  *
  * For callers that go on when natra_attach failed. natra_query and
- * natra_foreach tell of it (`unshaped`, `reason`); its counters are 0;
+ * natra_foreach_attachment tell of it (`unshaped`, `reason`); its counters are 0;
  * natra_check returns -EBADE and names the reason, natra_configure -EOPNOTSUPP;
  * natra_attach replaces it; natra_detach and natra_gc remove it.
  *
@@ -347,14 +342,12 @@ NATRA_API int natra_remove_leftovers(struct natra *n,
 
 /**
  * @brief Walk all attachments, in the order of their ids.
- * @param cb  `info` is valid during the call; non-zero ends the walk and is
- *            returned. It may detach what it is told of.
- * @return 0; what cb returned; -EPERM; -ENOMEM. State of an unknown ABI is
+ * @param fn  may detach the attachment that it is called for.
+ * @return 0; what fn returned; -EINVAL; -EPERM; -ENOMEM. State of an unknown ABI is
  *         logged and told with `abi` and `pin_path` only.
  */
-NATRA_API int natra_foreach(struct natra *n,
-			    int (*cb)(void *arg, const struct natra_info *info),
-			    void *arg);
+NATRA_API int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
+				       void *arg);
 
 /**
  * @brief Remove what nobody needs.

@@ -73,15 +73,15 @@ enum natra_fast_pass {
 
 /** How ingress is held to its rate. */
 enum natra_ingress_mode {
-	NATRA_INGRESS_POLICE, /**< mark ECN, else drop, in front of the pod */
-	NATRA_INGRESS_PACE,   /**< hold in fq on the host-side veth */
-	NATRA_INGRESS_MAX
+	NATRA_INGRESS_MODE_POLICE, /**< mark ECN, else drop, in front of the pod */
+	NATRA_INGRESS_MODE_PACE, /**< hold in fq on the host-side veth */
+	NATRA_INGRESS_MODE_MAX
 };
 
 enum natra_direction {
-	NATRA_INGRESS_DIR, /**< into the pod */
-	NATRA_EGRESS_DIR,  /**< out of the pod */
-	NATRA_DIR_MAX
+	NATRA_DIRECTION_INGRESS, /**< into the pod */
+	NATRA_DIRECTION_EGRESS,  /**< out of the pod */
+	NATRA_DIRECTION_MAX
 };
 
 enum natra_log_level {
@@ -130,7 +130,7 @@ struct natra_target {
 	/** An open network namespace instead of `netns`; 0: not given. Stays
 	 *  the caller's. */
 	int netns_fd;
-	/** Kept with the attachment for natra_foreach and natra_gc; may be
+	/** Kept with the attachment for natra_foreach_attachment and natra_gc; may be
 	 *  NULL: the CNI network, and free text such as "namespace/pod". */
 	const char *network;
 	const char *label;
@@ -144,7 +144,7 @@ struct natra_policy {
 	size_t sz;
 	uint64_t ingress_rate_bits_per_sec;
 	uint64_t egress_rate_bits_per_sec;
-	/** 0: what the rate carries in 0.5 s; with NATRA_INGRESS_PACE in
+	/** 0: what the rate carries in 0.5 s; with NATRA_INGRESS_MODE_PACE in
 	 *  pace_limit_ns, if that is less. Needs a rate. */
 	uint64_t ingress_burst_bytes;
 	/** 0: what the rate carries in 0.5 s. Needs a rate. */
@@ -155,7 +155,7 @@ struct natra_policy {
 	/** Longest delay that EDT may give; 0: 2 s. At most 9 s, so that fq
 	 *  (10 s) never drops first. */
 	uint64_t horizon_ns;
-	/** Longest delay with NATRA_INGRESS_PACE; 0: 50 ms. At most 9 s. */
+	/** Longest delay with NATRA_INGRESS_MODE_PACE; 0: 50 ms. At most 9 s. */
 	uint64_t pace_limit_ns;
 	/** Part of the rate that mice may take with NATRA_FAST_PASS_CHARGED,
 	 *  1 to 100; 0: 80. */
@@ -175,7 +175,7 @@ struct natra_policy {
 	 *  NATRA_SUBNETS_MAX entries. What cannot be parsed is limited.
 	 *
 	 *  Read during the call only. NULL in what natra_query tells, which has
-	 *  the lengths: natra_subnets has the blocks. NULL with a length is
+	 *  the lengths: natra_foreach_subnet has the blocks. NULL with a length is
 	 *  refused by natra_attach only: others may be given what was queried. */
 	const char *const *shaped_subnets;
 	size_t shaped_subnets_len;
@@ -183,7 +183,7 @@ struct natra_policy {
 	size_t unshaped_subnets_len;
 };
 
-/** What natra_query and natra_foreach tell. */
+/** What natra_query and natra_foreach_attachment tell. */
 struct natra_info {
 	size_t sz;
 	char id[NATRA_ID_MAX + 1];
@@ -252,7 +252,7 @@ struct natra_stats {
 	size_t sz;
 	struct natra_direction_stats ingress;
 	struct natra_direction_stats egress;
-	/** The pod-side backstop behind NATRA_INGRESS_PACE; `ingress` is then
+	/** The pod-side backstop behind NATRA_INGRESS_MODE_PACE; `ingress` is then
 	 *  the pacer on the host side. */
 	struct natra_direction_stats backstop;
 };
@@ -275,8 +275,9 @@ struct natra_flow {
 	uint64_t idle_ns;
 };
 
-/** One program on a hook that an attachment uses, natra's or another's. */
-struct natra_hook_entry {
+/** One program on a hook that an attachment uses: the attachment's own or a
+ *  neighbour of it. */
+struct natra_neighbour {
 	size_t sz;
 	enum natra_direction direction;
 	const char *ifname;
@@ -293,6 +294,18 @@ struct natra_hook_entry {
 	 *  redirects, instead of letting it go on, is not limited. */
 	bool is_before_ours;
 };
+
+/**
+ * @brief The callbacks of natra_foreach_attachment, natra_foreach_neighbour and
+ *        natra_foreach_subnet.
+ *
+ * `arg` is what the caller gave to the walker; the other argument is valid
+ * during the call only. A result other than 0 ends the walk, which returns it.
+ */
+typedef int (*natra_attachment_fn)(void *arg, const struct natra_info *info);
+typedef int (*natra_neighbour_fn)(void *arg,
+				  const struct natra_neighbour *neighbour);
+typedef int (*natra_subnet_fn)(void *arg, const char *cidr);
 
 /** What upstream's `bandwidth` plugin left on an interface's host side. */
 struct natra_leftovers {
@@ -325,7 +338,7 @@ struct natra_features {
 	bool atomics;      /**< BPF atomic instructions (5.12): needed */
 	bool netns_cookie; /**< SO_NETNS_COOKIE (5.14): needed */
 	/** bpf_skb_set_tstamp (5.18): without it there are no departure times,
-	 *  neither for egress nor for NATRA_INGRESS_PACE. */
+	 *  neither for egress nor for NATRA_INGRESS_MODE_PACE. */
 	bool set_tstamp;
 };
 

@@ -1,45 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The tests check what natra_stats and natra_top report for packets whose
  * number and size are known. */
-#include "rig.h"
+#include "one_pod.h"
 
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define ID      "counted"
 #define NOT_ECT 0
 #define ECT0    2
 /* This is the length of the Ethernet, IPv4 and UDP headers. */
 #define HEADERS (14 + 20 + 8)
 #define KBIT    1000ULL
 
-static struct natra *n;
-static struct pod pod;
-
 /* IPv6 is off so that the kernel sends no packets of its own. */
 static int begin(void **state)
 {
-	(void)state;
-	rig_reset();
-	n = rig_open();
-	pod = pod_make("counted");
-	rig_sh("echo 1 >/proc/sys/net/ipv6/conf/h-counted/disable_ipv6 &&"
+	(void)one_pod_begin(state);
+	rig_sh("echo 1 >/proc/sys/net/ipv6/conf/" NODE_SIDE "/disable_ipv6 &&"
 	       "nsenter --net=%s sh -c"
 	       " 'echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6'",
 	       pod.path);
-	return 0;
-}
-
-static int end(void **state)
-{
-	struct natra_target target = pod_target(&pod, ID);
-
-	(void)state;
-	assert_int_equal(natra_detach(n, &target), 0);
-	pod_remove(&pod);
-	natra_close(n);
 	return 0;
 }
 
@@ -73,8 +55,8 @@ static struct in_addr send_udp(uint16_t sport, uint16_t dport, int tos,
 	to.sin_port = htons(dport);
 	to.sin_addr.s_addr = htonl(INADDR_BROADCAST);
 	assert_true(fd >= 0 && payload <= sizeof(zeroes));
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE,
-				    "h-counted", sizeof("h-counted")),
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, NODE_SIDE,
+				    sizeof(NODE_SIDE)),
 			 0);
 	assert_int_equal(
 		setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &one, sizeof(one)), 0);
@@ -188,19 +170,22 @@ static void top_has_each_flow_and_most_bytes_first(void **state)
 	(void)send_udp(1002, 2002, NOT_ECT, 100, 9);
 	from = send_udp(1003, 2003, NOT_ECT, 100, 4);
 	(void)usleep(50000);
-	assert_int_equal(KEPT(natra_top(n, ID, NATRA_INGRESS_DIR, flows, &len)),
-			 0);
+	assert_int_equal(
+		KEPT(natra_top(n, ID, NATRA_DIRECTION_INGRESS, flows, &len)),
+		0);
 	assert_int_equal(len, 3);
 	is_flow(&flows[0], from, 1002, 2002, 9);
 	is_flow(&flows[1], from, 1003, 2003, 4);
 	is_flow(&flows[2], from, 1001, 2001, 2);
 	len = 1;
-	assert_int_equal(natra_top(n, ID, NATRA_INGRESS_DIR, flows, &len), 0);
+	assert_int_equal(natra_top(n, ID, NATRA_DIRECTION_INGRESS, flows, &len),
+			 0);
 	assert_int_equal(len, 1);
 	is_flow(&flows[0], from, 1002, 2002, 9);
 	/* The pod has sent nothing, because nobody answers a broadcast. */
 	len = 8;
-	assert_int_equal(natra_top(n, ID, NATRA_EGRESS_DIR, flows, &len), 0);
+	assert_int_equal(natra_top(n, ID, NATRA_DIRECTION_EGRESS, flows, &len),
+			 0);
 	assert_int_equal(len, 0);
 }
 
@@ -234,7 +219,7 @@ static void peer_is_the_other_end(void **state)
 	is_count(&s.egress.mice, 0, 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, one_pod_end)
 
 int main(void)
 {

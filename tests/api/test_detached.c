@@ -1,35 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A TCX link that somebody detached while its interface is there: that is a
  * difference, not an interface that is gone. */
-#include "rig.h"
+#include "one_pod.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#define ID   "detached"
 #define SKIP 77
-
-static struct natra *n;
-static struct pod pod;
-
-static int begin(void **state)
-{
-	(void)state;
-	rig_reset();
-	n = rig_open();
-	pod = pod_make("detached");
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	natra_close(n);
-	pod_remove(&pod);
-	return 0;
-}
 
 static struct natra_info info_now(void)
 {
@@ -102,10 +81,8 @@ static void an_interface_that_is_gone_is_gone(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			what_is_missing_is_named_and_put_back, begin, end),
-		cmocka_unit_test_setup_teardown(
-			an_interface_that_is_gone_is_gone, begin, end),
+		POD_CASE(what_is_missing_is_named_and_put_back),
+		POD_CASE(an_interface_that_is_gone_is_gone),
 	};
 
 	rig_enter();

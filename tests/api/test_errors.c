@@ -1,36 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* After a call that succeeded natra_error() must be empty: it must keep neither
  * the error of a previous call nor one of an attempt inside this call. */
-#include "rig.h"
+#include "one_pod.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#define ID "errors"
-
-static struct natra *n;
-static struct pod pod;
-
-static int begin(void **state)
-{
-	(void)state;
-	rig_reset();
-	n = rig_open();
-	pod = pod_make("errors");
-	return 0;
-}
-
-static int end(void **state)
-{
-	struct natra_target target = pod_target(&pod, ID);
-
-	(void)state;
-	(void)natra_detach(n, &target);
-	pod_remove(&pod);
-	natra_close(n);
-	return 0;
-}
 
 static void fail_first(void)
 {
@@ -64,7 +39,7 @@ static int no_info(void *arg, const struct natra_info *info)
 	return 0;
 }
 
-static int no_entry(void *arg, const struct natra_hook_entry *entry)
+static int no_entry(void *arg, const struct natra_neighbour *entry)
 {
 	(void)arg;
 	(void)entry;
@@ -97,7 +72,7 @@ static void no_call_that_succeeds_has_one(void **state)
 	SILENT(natra_policy_check(n, &policy));
 	SILENT(natra_record_unshaped(n, &target, &policy, "a test"));
 	SILENT(natra_query(n, ID, &info));
-	SILENT(natra_foreach(n, no_info, NULL));
+	SILENT(natra_foreach_attachment(n, no_info, NULL));
 	SILENT(natra_attach(n, &target, &policy, NULL));
 	SILENT(natra_attach(n, &target, &policy, &info));
 	SILENT(natra_record_unshaped(n, &target, &policy, "a test"));
@@ -105,14 +80,14 @@ static void no_call_that_succeeds_has_one(void **state)
 	SILENT(natra_check(n, ID, NULL));
 	SILENT(natra_check(n, ID, &policy));
 	SILENT(natra_query(n, ID, &info));
-	SILENT(natra_subnets(n, ID, no_cidr, NULL));
+	SILENT(natra_foreach_subnet(n, ID, no_cidr, NULL));
 	SILENT(natra_find(n, &target, id));
 	SILENT(natra_stats(n, ID, &stats));
-	SILENT(natra_top(n, ID, NATRA_EGRESS_DIR, flows, &len));
-	SILENT(natra_neighbours(n, ID, no_entry, NULL));
+	SILENT(natra_top(n, ID, NATRA_DIRECTION_EGRESS, flows, &len));
+	SILENT(natra_foreach_neighbour(n, ID, no_entry, NULL));
 	SILENT(natra_find_leftovers(n, &target, &leftovers));
 	SILENT(natra_remove_leftovers(n, &target));
-	SILENT(natra_foreach(n, no_info, NULL));
+	SILENT(natra_foreach_attachment(n, no_info, NULL));
 	SILENT(natra_gc(n, NULL, NULL, 0, NULL));
 	SILENT(natra_detach(n, &other));
 	SILENT(natra_detach(n, &target));
@@ -151,18 +126,16 @@ static void what_was_tried_first_is_no_error(void **state)
 	rig_sh("ip link del h-%s", pod.name);
 	SILENT(natra_query(n, ID, &info));
 	assert_true(info.interface_gone);
-	SILENT(natra_foreach(n, no_info, NULL));
+	SILENT(natra_foreach_attachment(n, no_info, NULL));
 	SILENT(natra_gc(n, NULL, NULL, 0, NULL));
 }
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(no_call_that_succeeds_has_one),
-		CASE(what_is_not_missed_is_no_error),
-		CASE(what_was_tried_first_is_no_error),
+		POD_CASE(no_call_that_succeeds_has_one),
+		POD_CASE(what_is_not_missed_is_no_error),
+		POD_CASE(what_was_tried_first_is_no_error),
 	};
 
 	rig_enter();

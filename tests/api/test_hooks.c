@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The tests check where natra's program runs among those of others on a hook,
  * and that natra leaves what belongs to others. */
-#include "rig.h"
+#include "one_pod.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -10,31 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ID    "hooks"
 #define OTHER "other"
-
-static struct natra *n;
-static struct pod pod;
-
-static int begin(void **state)
-{
-	(void)state;
-	rig_reset();
-	n = rig_open();
-	pod = pod_make("hooks");
-	return 0;
-}
-
-static int end(void **state)
-{
-	struct natra_target target = pod_target(&pod, ID);
-
-	(void)state;
-	assert_int_equal(natra_detach(n, &target), 0);
-	pod_remove(&pod);
-	natra_close(n);
-	return 0;
-}
 
 static void attach(enum natra_mode mode)
 {
@@ -65,7 +41,7 @@ static void add_clsact_other(void)
 {
 	struct bpf_tc_hook hook = {
 		.sz = sizeof(hook),
-		.ifindex = (int)if_nametoindex("h-hooks"),
+		.ifindex = (int)if_nametoindex(NODE_SIDE),
 		.attach_point = BPF_TC_INGRESS,
 	};
 	struct bpf_tc_opts opts = {
@@ -75,23 +51,23 @@ static void add_clsact_other(void)
 		.handle = 1,
 	};
 
-	rig_sh("tc qdisc add dev h-hooks clsact 2>/dev/null || :");
+	rig_sh("tc qdisc add dev " NODE_SIDE " clsact 2>/dev/null || :");
 	assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
 	(void)close(opts.prog_fd);
 }
 
 /* The programs on the pod's egress, in the order in which they run. */
 struct chain {
-	struct natra_hook_entry entry[4];
+	struct natra_neighbour entry[4];
 	bool is_other[4];
 	size_t len;
 };
 
-static int note(void *arg, const struct natra_hook_entry *entry)
+static int note(void *arg, const struct natra_neighbour *entry)
 {
 	struct chain *chain = arg;
 
-	if (entry->direction != NATRA_EGRESS_DIR)
+	if (entry->direction != NATRA_DIRECTION_EGRESS)
 		return 0;
 	assert_true(chain->len < 4);
 	assert_int_equal(entry->position, chain->len);
@@ -104,7 +80,7 @@ static struct chain chain_now(void)
 {
 	struct chain chain = {.len = 0};
 
-	assert_int_equal(KEPT(natra_neighbours(n, ID, note, &chain)), 0);
+	assert_int_equal(KEPT(natra_foreach_neighbour(n, ID, note, &chain)), 0);
 	assert_int_equal(chain.len, 2);
 	return chain;
 }
@@ -155,7 +131,7 @@ static void who_comes_later_finds_the_first_place_free(void **state)
 
 static void tcx_program_runs_before_others(void **state)
 {
-	int ifindex = (int)if_nametoindex("h-hooks"), fd = load_other(), link;
+	int ifindex = (int)if_nametoindex(NODE_SIDE), fd = load_other(), link;
 	struct chain chain;
 
 	(void)state;
@@ -178,14 +154,14 @@ static void empty_clsact_of_another_stays(void **state)
 	struct natra_target target = pod_target(&pod, ID);
 
 	(void)state;
-	rig_sh("tc qdisc add dev h-hooks clsact");
+	rig_sh("tc qdisc add dev " NODE_SIDE " clsact");
 	attach(NATRA_MODE_CLSACT_HOSTSIDE);
 	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
-	rig_sh("tc qdisc show dev h-hooks | grep -q 'qdisc clsact'");
-	rig_sh("tc -n hooks qdisc add dev eth0 clsact");
+	rig_sh("tc qdisc show dev " NODE_SIDE " | grep -q 'qdisc clsact'");
+	rig_sh("tc -n " POD " qdisc add dev eth0 clsact");
 	attach(NATRA_MODE_CLSACT_PODSIDE);
 	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
-	rig_sh("tc -n hooks qdisc show dev eth0 | grep -q 'qdisc clsact'");
+	rig_sh("tc -n " POD " qdisc show dev eth0 | grep -q 'qdisc clsact'");
 }
 
 static void is_not_found_here(const struct natra_policy *policy)
@@ -210,8 +186,8 @@ static void stranger_with_the_index_of_the_peer_is_left_alone(void **state)
 	(void)state;
 	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	rig_sh("ip netns add far && ip -n far link add peer1 index 771 type veth"
-	       " peer name eth1 index 772 netns hooks &&"
-	       "ip link add own index 771 type veth peer name eth2 netns hooks");
+	       " peer name eth1 index 772 netns " POD " &&"
+	       "ip link add own index 771 type veth peer name eth2 netns " POD);
 	is_not_found_here(&policy);
 	rig_sh("ip link del own && ip netns add third &&"
 	       "ip link add own index 771 type veth"
@@ -221,16 +197,14 @@ static void stranger_with_the_index_of_the_peer_is_left_alone(void **state)
 	rig_sh("ip link del own && ip netns del third && ip netns del far");
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(natra_goes_in_front_of_who_is_first),
-		CASE(who_comes_later_finds_the_first_place_free),
-		CASE(tcx_program_runs_before_others),
-		CASE(empty_clsact_of_another_stays),
-		CASE(stranger_with_the_index_of_the_peer_is_left_alone),
+		POD_CASE(natra_goes_in_front_of_who_is_first),
+		POD_CASE(who_comes_later_finds_the_first_place_free),
+		POD_CASE(tcx_program_runs_before_others),
+		POD_CASE(empty_clsact_of_another_stays),
+		POD_CASE(stranger_with_the_index_of_the_peer_is_left_alone),
 	};
 
 	rig_enter();

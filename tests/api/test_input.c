@@ -77,7 +77,7 @@ static const struct {
 	FIELD(fast_pass_share_percent, UINT32_MAX, "4294967295"),
 	FIELD(fast_pass, NATRA_FAST_PASS_MAX, "3"),
 	FIELD(fast_pass, UINT32_MAX, "4294967295"),
-	FIELD(ingress_mode, NATRA_INGRESS_MAX, "2"),
+	FIELD(ingress_mode, NATRA_INGRESS_MODE_MAX, "2"),
 	FIELD(ingress_mode, UINT32_MAX, "4294967295"),
 	FIELD(mode, NATRA_MODE_MAX, "5"),
 	FIELD(mode, UINT32_MAX, "4294967295"),
@@ -156,7 +156,7 @@ static void policy_limits(void **state)
 	policy.pace_limit_ns = 9000000000;
 	policy.fast_pass_share_percent = 100;
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
-	policy.ingress_mode = NATRA_INGRESS_PACE;
+	policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	policy.edt = NATRA_EDT_OFF;
 	policy.sketch_width = 65536;
@@ -314,10 +314,12 @@ static void null_handle(void **state)
 	assert_int_equal(natra_query(NULL, LIVE, &info), -EINVAL);
 	assert_int_equal(natra_find(NULL, &target, id), -EINVAL);
 	assert_int_equal(natra_stats(NULL, LIVE, &stats), -EINVAL);
-	assert_int_equal(natra_top(NULL, LIVE, NATRA_EGRESS_DIR, NULL, &len),
+	assert_int_equal(
+		natra_top(NULL, LIVE, NATRA_DIRECTION_EGRESS, NULL, &len),
+		-EINVAL);
+	assert_int_equal(natra_foreach_neighbour(NULL, LIVE, NULL, NULL),
 			 -EINVAL);
-	assert_int_equal(natra_neighbours(NULL, LIVE, NULL, NULL), -EINVAL);
-	assert_int_equal(natra_foreach(NULL, never, NULL), -EINVAL);
+	assert_int_equal(natra_foreach_attachment(NULL, never, NULL), -EINVAL);
 	assert_int_equal(natra_gc(NULL, NULL, NULL, 0, NULL), -EINVAL);
 }
 
@@ -349,13 +351,17 @@ static void null_arguments(void **state)
 	assert_int_equal(KEPT(natra_find(n, &target, NULL)), -EINVAL);
 	assert_int_equal(KEPT(natra_stats(n, NULL, NULL)), -EINVAL);
 	assert_int_equal(KEPT(natra_stats(n, LIVE, NULL)), -EINVAL);
-	assert_int_equal(KEPT(natra_top(n, LIVE, NATRA_EGRESS_DIR, NULL, &len)),
-			 -EINVAL);
+	assert_int_equal(
+		KEPT(natra_top(n, LIVE, NATRA_DIRECTION_EGRESS, NULL, &len)),
+		-EINVAL);
 	assert_int_equal(len, 1);
-	assert_int_equal(KEPT(natra_top(n, LIVE, NATRA_EGRESS_DIR, NULL, NULL)),
+	assert_int_equal(
+		KEPT(natra_top(n, LIVE, NATRA_DIRECTION_EGRESS, NULL, NULL)),
+		-EINVAL);
+	assert_int_equal(KEPT(natra_foreach_neighbour(n, LIVE, NULL, NULL)),
 			 -EINVAL);
-	assert_int_equal(KEPT(natra_neighbours(n, LIVE, NULL, NULL)), -EINVAL);
-	assert_int_equal(KEPT(natra_foreach(n, NULL, NULL)), -EINVAL);
+	assert_int_equal(KEPT(natra_foreach_attachment(n, NULL, NULL)),
+			 -EINVAL);
 	assert_int_equal(KEPT(natra_gc(n, "net", NULL, 1, NULL)), -EINVAL);
 }
 
@@ -504,13 +510,14 @@ static void results_untouched(void **state)
 	says(n, "nosuch", NULL);
 	UNTOUCHED(stats);
 	memset(&flow, 0x5a, sizeof(flow));
-	assert_int_equal(
-		KEPT(natra_top(n, "nosuch", NATRA_EGRESS_DIR, &flow, &len)),
-		-ENOENT);
+	assert_int_equal(KEPT(natra_top(n, "nosuch", NATRA_DIRECTION_EGRESS,
+					&flow, &len)),
+			 -ENOENT);
 	assert_int_equal(len, 1);
 	UNTOUCHED(flow);
-	assert_int_equal(KEPT(natra_top(n, LIVE, NATRA_DIR_MAX, &flow, &len)),
-			 -EINVAL);
+	assert_int_equal(
+		KEPT(natra_top(n, LIVE, NATRA_DIRECTION_MAX, &flow, &len)),
+		-EINVAL);
 	assert_int_equal(len, 1);
 	memset(id, 0x5a, sizeof(id));
 	target.ifname = "lo";

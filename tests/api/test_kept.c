@@ -1,37 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The tests check what a second attach keeps, and that an attach that fails
  * changes nothing. */
-#include "rig.h"
+#include "one_pod.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#define ID "kept"
-
-static struct natra *n;
-static struct pod pod;
-
-static int begin(void **state)
-{
-	(void)state;
-	rig_reset();
-	n = rig_open();
-	pod = pod_make("kept");
-	return 0;
-}
-
-static int end(void **state)
-{
-	struct natra_target target = pod_target(&pod, ID);
-
-	(void)state;
-	assert_int_equal(natra_detach(n, &target), 0);
-	assert_int_equal(rig_pins(), 0);
-	pod_remove(&pod);
-	natra_close(n);
-	return 0;
-}
 
 static struct natra_info attach(const struct natra_policy *policy,
 				const char *network, const char *label)
@@ -113,13 +87,13 @@ static void failed_attach_leaves_all_as_it_was(void **state)
 	struct natra_policy policy = policy_of(10, 20);
 
 	(void)state;
-	rig_sh("tc -n kept qdisc add dev eth0 root handle 7: pfifo");
+	rig_sh("tc -n " POD " qdisc add dev eth0 root handle 7: pfifo");
 	refused();
 	assert_int_equal(rig_pins(), 0);
 	(void)attach(&policy, NULL, NULL);
 	refused();
 	assert_int_equal(natra_check(n, ID, &policy), 0);
-	rig_sh("tc -n kept qdisc show dev eth0 root | grep -q 'pfifo 7:'");
+	rig_sh("tc -n " POD " qdisc show dev eth0 root | grep -q 'pfifo 7:'");
 }
 
 /* With its program missing, the stub on the hook lets every packet pass. */
@@ -134,16 +108,14 @@ static void missing_program_is_told(void **state)
 	says(n, "program", "gone");
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(new_names_are_told),
-		CASE(new_direction_gets_its_program),
-		CASE(change_without_what_is_fixed_keeps_it),
-		CASE(failed_attach_leaves_all_as_it_was),
-		CASE(missing_program_is_told),
+		POD_CASE(new_names_are_told),
+		POD_CASE(new_direction_gets_its_program),
+		POD_CASE(change_without_what_is_fixed_keeps_it),
+		POD_CASE(failed_attach_leaves_all_as_it_was),
+		POD_CASE(missing_program_is_told),
 	};
 
 	rig_enter();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* natra and interfaces of different link types. A tun device can be given any
  * link type. */
-#include "rig.h"
+#include "one_pod.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,29 +15,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define ID   "link-type"
 #define TUN  "tun0"
 #define SKIP 77
-
-static struct natra *n;
-static struct pod pod;
-
-static int begin(void **state)
-{
-	(void)state;
-	rig_reset();
-	n = rig_open();
-	pod = pod_make("linktype");
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	natra_close(n);
-	pod_remove(&pod);
-	return 0;
-}
 
 /* Creates the device in the pod. It disappears when the descriptor is
  * closed. */
@@ -120,9 +99,8 @@ static void every_other_type_is_shaped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			type_that_is_neither_ethernet_nor_ip_is_refused),
-		cmocka_unit_test(every_other_type_is_shaped),
+		POD_CASE(type_that_is_neither_ethernet_nor_ip_is_refused),
+		POD_CASE(every_other_type_is_shaped),
 	};
 
 	rig_enter();
@@ -130,5 +108,5 @@ int main(void)
 		puts("skip: no /dev/net/tun");
 		return SKIP;
 	}
-	return cmocka_run_group_tests(tests, begin, end);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,7 +105,7 @@ static int tell(void *arg, const struct natra_info *info)
 	return 0;
 }
 
-static int no_entry(void *arg, const struct natra_hook_entry *entry)
+static int no_entry(void *arg, const struct natra_neighbour *entry)
 {
 	(void)arg;
 	(void)entry;
@@ -130,10 +130,11 @@ static void refused_everywhere(void)
 	says(n, "99", "ABI");
 	assert_int_equal(KEPT(natra_stats(n, ID, &stats)), -ESTALE);
 	says(n, "99", "ABI");
-	assert_int_equal(KEPT(natra_top(n, ID, NATRA_EGRESS_DIR, &flow, &len)),
-			 -ESTALE);
+	assert_int_equal(
+		KEPT(natra_top(n, ID, NATRA_DIRECTION_EGRESS, &flow, &len)),
+		-ESTALE);
 	says(n, "99", "ABI");
-	assert_int_equal(KEPT(natra_neighbours(n, ID, no_entry, NULL)),
+	assert_int_equal(KEPT(natra_foreach_neighbour(n, ID, no_entry, NULL)),
 			 -ESTALE);
 	says(n, "99", "ABI");
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ESTALE);
@@ -165,7 +166,7 @@ static void foreign_abi_listed(void **state)
 
 	(void)state;
 	write_word(WORD_ABI, FOREIGN_ABI);
-	assert_int_equal(KEPT(natra_foreach(n, tell, &info)), 0);
+	assert_int_equal(KEPT(natra_foreach_attachment(n, tell, &info)), 0);
 	assert_int_equal(strncmp(info.pin_path, record.path, len), 0);
 	assert_string_equal(info.id, "");
 	assert_int_equal(info.abi, FOREIGN_ABI);
@@ -220,7 +221,7 @@ static void orderly(const char *what, size_t offset)
 	r = natra_check(n, ID, NULL);
 	if (r > 0 || (r < 0 && natra_error(n)[0] == '\0'))
 		fail_msg("%s %zu: check %d", what, offset, r);
-	r = natra_foreach(n, tell, &info);
+	r = natra_foreach_attachment(n, tell, &info);
 	if (r > 0 || (r < 0 && natra_error(n)[0] == '\0'))
 		fail_msg("%s %zu: foreach %d", what, offset, r);
 }

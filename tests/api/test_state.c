@@ -287,13 +287,13 @@ static void foreach_and_gc(void **state)
 	pods[0] = attach_to_new("life-1", "b", "net-1");
 	pods[1] = attach_to_new("life-2", "c", "net-1");
 	pods[2] = attach_to_new("life-3", "a", "net-2");
-	assert_int_equal(KEPT(natra_foreach(n, note, &walk)), 0);
+	assert_int_equal(KEPT(natra_foreach_attachment(n, note, &walk)), 0);
 	assert_int_equal(walk.len, 4);
 	for (size_t i = 0; i < 4; i++)
 		assert_string_equal(walk.ids[i],
 				    ((const char *[]){"a", "b", "c", "d"})[i]);
 	walk = (struct walk){.result = 5};
-	assert_int_equal(KEPT(natra_foreach(n, note, &walk)), 5);
+	assert_int_equal(KEPT(natra_foreach_attachment(n, note, &walk)), 5);
 	assert_int_equal(walk.len, 1);
 
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
@@ -309,7 +309,7 @@ static void foreach_and_gc(void **state)
 	assert_int_equal(natra_check(n, "a", NULL), 0);
 
 	walk = (struct walk){.detach = true};
-	assert_int_equal(natra_foreach(n, note, &walk), 0);
+	assert_int_equal(natra_foreach_attachment(n, note, &walk), 0);
 	assert_int_equal(walk.len, 2);
 	for (int i = 0; i < 3; i++)
 		pod_remove(&pods[i]);
@@ -321,7 +321,7 @@ struct seen {
 	unsigned int calls;
 };
 
-static int count(void *arg, const struct natra_hook_entry *entry)
+static int count(void *arg, const struct natra_neighbour *entry)
 {
 	struct seen *seen = arg;
 
@@ -333,8 +333,8 @@ static int count(void *arg, const struct natra_hook_entry *entry)
 			 strncmp(entry->prog_name, "natra_", 6) == 0);
 	/* What enters the host side leaves the pod. */
 	assert_int_equal(entry->direction, entry->hook_is_ingress
-						   ? NATRA_EGRESS_DIR
-						   : NATRA_INGRESS_DIR);
+						   ? NATRA_DIRECTION_EGRESS
+						   : NATRA_DIRECTION_INGRESS);
 	if (entry->is_ours) {
 		seen->ours++;
 		assert_int_equal(entry->position, 0);
@@ -348,7 +348,7 @@ static int count(void *arg, const struct natra_hook_entry *entry)
 	return 0;
 }
 
-static int stop(void *arg, const struct natra_hook_entry *entry)
+static int stop(void *arg, const struct natra_neighbour *entry)
 {
 	(void)entry;
 	++*(unsigned int *)arg;
@@ -389,16 +389,18 @@ static void neighbours(void **state)
 	struct seen seen = {0};
 	unsigned int calls = 0;
 
-	assert_int_equal(KEPT(natra_neighbours(n, "near", stop, &calls)),
+	assert_int_equal(KEPT(natra_foreach_neighbour(n, "near", stop, &calls)),
 			 -ENOENT);
 	assert_int_equal(calls, 0);
 	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	add_other(&hook, &opts);
-	assert_int_equal(KEPT(natra_neighbours(n, "near", count, &seen)), 0);
+	assert_int_equal(KEPT(natra_foreach_neighbour(n, "near", count, &seen)),
+			 0);
 	assert_int_equal(seen.ours, 2);
 	assert_int_equal(seen.others, 1);
-	assert_int_equal(KEPT(natra_neighbours(n, "near", stop, &calls)), 7);
+	assert_int_equal(KEPT(natra_foreach_neighbour(n, "near", stop, &calls)),
+			 7);
 	assert_int_equal(calls, 1);
 
 	/* It is left alone. */

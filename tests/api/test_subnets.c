@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Subnets in the life of an attachment. */
-#include "rig.h"
+#include "one_pod.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,36 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ID "nets"
-
 static const char *const given[] = {"10.78.3.2/8", "2001:db8::/32",
 				    "10.0.0.0/8"};
 static const char *const same[] = {"2001:db8:5::1/32", "10.255.0.0/8"};
 static const char *const other[] = {"10.0.0.0/8", "2001:db8::/33"};
-
-static struct natra *n;
-static struct pod pod;
-
-static int begin(void **state)
-{
-	(void)state;
-	rig_reset();
-	n = rig_open();
-	pod = pod_make("nets");
-	return 0;
-}
-
-static int end(void **state)
-{
-	struct natra_target target = pod_target(&pod, ID);
-
-	(void)state;
-	assert_int_equal(natra_detach(n, &target), 0);
-	assert_int_equal(rig_pins(), 0);
-	pod_remove(&pod);
-	natra_close(n);
-	return 0;
-}
 
 static struct natra_policy shaped(const char *const *blocks, size_t len)
 {
@@ -95,7 +69,8 @@ static void what_was_given_is_told(void **state)
 	struct natra_info info;
 
 	(void)state;
-	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), -ENOENT);
+	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)),
+			 -ENOENT);
 	says(n, ID, NULL);
 	assert_int_equal(attach(&policy), 0);
 	info = query();
@@ -103,15 +78,15 @@ static void what_was_given_is_told(void **state)
 	assert_int_equal(info.policy.unshaped_subnets_len, 0);
 	assert_null(info.policy.shaped_subnets);
 	assert_null(info.effective.shaped_subnets);
-	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), 0);
+	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)), 0);
 	assert_int_equal(blocks.len, 2);
 	assert_string_equal(blocks.text[0], "10.0.0.0/8");
 	assert_string_equal(blocks.text[1], "2001:db8::/32");
 	blocks = (struct blocks){.result = 9};
-	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), 9);
+	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)), 9);
 	assert_int_equal(blocks.len, 1);
-	assert_int_equal(natra_subnets(n, ID, NULL, NULL), -EINVAL);
-	says(n, "cb", NULL);
+	assert_int_equal(natra_foreach_subnet(n, ID, NULL, NULL), -EINVAL);
+	says(n, "fn", NULL);
 }
 
 static void none_is_an_empty_walk(void **state)
@@ -121,7 +96,7 @@ static void none_is_an_empty_walk(void **state)
 
 	(void)state;
 	assert_int_equal(attach(&policy), 0);
-	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), 0);
+	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)), 0);
 	assert_int_equal(blocks.len, 0);
 }
 
@@ -190,7 +165,7 @@ static void configure_keeps_them(void **state)
 	info = query();
 	assert_true(info.egress_prog_id != 0);
 	assert_int_equal(info.policy.unshaped_subnets_len, 2);
-	assert_int_equal(natra_subnets(n, ID, note, &blocks), 0);
+	assert_int_equal(natra_foreach_subnet(n, ID, note, &blocks), 0);
 	assert_int_equal(blocks.len, 2);
 	assert_string_equal(blocks.text[1], "2001:db8::/32");
 
@@ -243,7 +218,8 @@ static void check_misses_the_pin(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
 	says(n, "subnets", NULL);
-	assert_int_equal(KEPT(natra_subnets(n, ID, note, &blocks)), -ENOENT);
+	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)),
+			 -ENOENT);
 	says(n, "subnets", ID);
 	/* Attaching again mends it. */
 	assert_int_equal(attach(&policy), 0);
@@ -289,20 +265,18 @@ static void in_every_mode(void **state)
 	}
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(what_was_given_is_told),
-		CASE(none_is_an_empty_walk),
-		CASE(the_same_subnets_keep_the_programs),
-		CASE(other_subnets_replace_it),
-		CASE(configure_keeps_them),
-		CASE(check_compares_them),
-		CASE(check_misses_the_pin),
-		CASE(bad_ones_are_refused),
-		CASE(in_every_mode),
+		POD_CASE(what_was_given_is_told),
+		POD_CASE(none_is_an_empty_walk),
+		POD_CASE(the_same_subnets_keep_the_programs),
+		POD_CASE(other_subnets_replace_it),
+		POD_CASE(configure_keeps_them),
+		POD_CASE(check_compares_them),
+		POD_CASE(check_misses_the_pin),
+		POD_CASE(bad_ones_are_refused),
+		POD_CASE(in_every_mode),
 	};
 
 	rig_enter();

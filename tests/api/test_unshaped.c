@@ -1,39 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The record that an interface runs without its limits. */
-#include "rig.h"
+#include "one_pod.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ID     "bare"
 #define REASON "fq: no such qdisc"
 
-static struct natra *n;
-static struct pod pod;
 static char *before;
 
 static int begin(void **state)
 {
-	(void)state;
-	rig_reset();
-	n = rig_open();
-	pod = pod_make("bare");
+	(void)one_pod_begin(state);
 	before = rig_state();
 	return 0;
 }
 
-/* Whoever removed the record: nothing of it is left. */
+/* Whoever removed the record, nothing of it is left before the fixture detaches. */
 static int end(void **state)
 {
-	(void)state;
 	rig_same_state(before);
 	free(before);
 	assert_int_equal(rig_pins(), 0);
-	pod_remove(&pod);
-	natra_close(n);
-	return 0;
+	return one_pod_end(state);
 }
 
 static int record(const char *id)
@@ -97,14 +88,14 @@ static void record_is_told(void **state)
 	info = query(ID);
 	assert_told(&info);
 	info = (struct natra_info)NATRA_INIT(info);
-	assert_int_equal(KEPT(natra_foreach(n, tell, &info)), 0);
+	assert_int_equal(KEPT(natra_foreach_attachment(n, tell, &info)), 0);
 	assert_told(&info);
 	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
 	assert_string_equal(id, ID);
 	detach(ID);
 }
 
-static int no_entry(void *arg, const struct natra_hook_entry *entry)
+static int no_entry(void *arg, const struct natra_neighbour *entry)
 {
 	(void)arg;
 	(void)entry;
@@ -127,10 +118,11 @@ static void nothing_is_limited(void **state)
 	assert_int_equal(KEPT(natra_stats(n, ID, &stats)), 0);
 	assert_memory_equal(&stats.ingress, &zero, sizeof(zero));
 	assert_memory_equal(&stats.egress, &zero, sizeof(zero));
-	assert_int_equal(KEPT(natra_top(n, ID, NATRA_EGRESS_DIR, &flow, &len)),
-			 0);
+	assert_int_equal(
+		KEPT(natra_top(n, ID, NATRA_DIRECTION_EGRESS, &flow, &len)), 0);
 	assert_int_equal(len, 0);
-	assert_int_equal(KEPT(natra_neighbours(n, ID, no_entry, NULL)), 0);
+	assert_int_equal(KEPT(natra_foreach_neighbour(n, ID, no_entry, NULL)),
+			 0);
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
 	says(n, ID, REASON);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
@@ -189,9 +181,9 @@ static void failed_attach_then_record(void **state)
 	char error[512];
 
 	(void)state;
-	policy.ingress_mode = NATRA_INGRESS_PACE;
+	policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	policy.mode = NATRA_MODE_TCX_PODSIDE;
-	rig_sh("tc qdisc add dev h-bare root handle 7: pfifo");
+	rig_sh("tc qdisc add dev " NODE_SIDE " root handle 7: pfifo");
 	assert_true(KEPT(natra_attach(n, &target, &policy, NULL)) < 0);
 	(void)snprintf(error, sizeof(error), "%s", natra_error(n));
 	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy,
@@ -201,7 +193,7 @@ static void failed_attach_then_record(void **state)
 	assert_true(KEPT(natra_attach(n, &target, &policy, NULL)) < 0);
 	assert_true(query(ID).unshaped);
 	detach(ID);
-	rig_sh("tc qdisc del dev h-bare root");
+	rig_sh("tc qdisc del dev " NODE_SIDE " root");
 }
 
 static void interface_gone_is_garbage(void **state)
@@ -212,7 +204,7 @@ static void interface_gone_is_garbage(void **state)
 	assert_int_equal(record(ID), 0);
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
 	assert_int_equal(removed, 0);
-	rig_sh("ip -n bare link del eth0");
+	rig_sh("ip -n " POD " link del eth0");
 	assert_true(query(ID).interface_gone);
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -ENODEV);
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
@@ -294,7 +286,7 @@ static void record_has_the_subnets(void **state)
 	assert_int_equal(
 		KEPT(natra_record_unshaped(n, &target, &policy, REASON)), 0);
 	assert_int_equal(query(ID).policy.unshaped_subnets_len, 1);
-	assert_int_equal(KEPT(natra_subnets(n, ID, note, &calls)), 0);
+	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &calls)), 0);
 	assert_int_equal(calls, 1);
 	detach(ID);
 }

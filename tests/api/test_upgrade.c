@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/meta.h"
+#include "state/record.h"
 
 #define PODS 3 /* the banks have 1, 2 and 4 slots: two pods share one */
 
@@ -271,7 +271,7 @@ static void limits_of_another_formula(void **state)
 	configs = bpf_obj_get(path);
 	assert_true(configs >= 0);
 	assert_int_equal(bpf_map_lookup_elem(configs, &index, &config), 0);
-	config.slot[config.active & 1].rate.burst_ns /= 2;
+	config.limits[config.active & 1].rate.burst_ns /= 2;
 	assert_int_equal(
 		bpf_map_update_elem(configs, &index, &config, BPF_EXIST), 0);
 	/* The map differs from what was last set, so somebody else wrote to
@@ -287,7 +287,7 @@ static void limits_of_another_formula(void **state)
 	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), 0);
 	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), 0);
 	assert_int_equal(bpf_map_lookup_elem(configs, &index, &config), 0);
-	assert_int_equal(config.slot[config.active & 1].rate.burst_ns,
+	assert_int_equal(config.limits[config.active & 1].rate.burst_ns,
 			 burst_ns);
 	(void)close(configs);
 	(void)close(fd);
@@ -374,9 +374,10 @@ static void maps_of_another_layout(void **state)
 
 		assert_int_equal(KEPT(natra_stats(n, ids[0], &stats)), -ESTALE);
 		says(n, path, "not this natra's");
-		assert_int_equal(KEPT(natra_top(n, ids[0], NATRA_INGRESS_DIR,
-						flows, &len)),
-				 -ESTALE);
+		assert_int_equal(
+			KEPT(natra_top(n, ids[0], NATRA_DIRECTION_INGRESS,
+				       flows, &len)),
+			-ESTALE);
 		assert_int_equal(KEPT(natra_check(n, ids[0], NULL)), -ESTALE);
 		assert_int_equal(KEPT(natra_configure(n, ids[0], &policy)),
 				 -ESTALE);

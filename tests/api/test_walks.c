@@ -94,7 +94,7 @@ static struct tally walk(void)
 {
 	struct tally tally = {0};
 
-	assert_int_equal(KEPT(natra_foreach(n, count, &tally)), 0);
+	assert_int_equal(KEPT(natra_foreach_attachment(n, count, &tally)), 0);
 	return tally;
 }
 

@@ -11,7 +11,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # After this directory, whose names come first.
-for part in ("harness", "cni", "net"):
+for part in ("harness/python", "cni", "net"):
     sys.path.append(f"{HERE}/../{part}")
 
 import cells

@@ -11,6 +11,8 @@ matplotlib.rcParams.update({"svg.hashsalt": "natra", "svg.fonttype": "none",
                             "grid.alpha": 0.3, "figure.autolayout": True})
 from matplotlib import pyplot
 
+import capped_pod
+
 COLOURS = {"none": "#888888", "upstream": "#d95f02",
            "upstream-containerd": "#e6ab02", "upstream-debian": "#a6761d",
            "natra": "#1b7837", "natra-pace": "#7570b3"}
@@ -142,6 +144,7 @@ def draw(res, out):
     """{name: caption} of the pictures that the run has figures for."""
     os.makedirs(out, exist_ok=True)
     made = {
+            capped_pod.draw(res, out): capped_pod.CAPTION,
             rate(res, out): "One stream under a cap of 10 Mbit/s, from its "
                             "first byte",
             mice(res, out): "Requests a second at full tilt beside an elephant "

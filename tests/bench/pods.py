@@ -9,7 +9,9 @@ import plugin
 from chain import NATRA, ipam
 from libcni import Container, Libcni
 from plugin import DEBIAN
-from rig import Ns, Pod, Rig
+from commands import sh
+from namespaces import Ns, Pod
+from rig import Rig
 
 # 4294967295 bits is what containerd sends with any rate, and the most that
 # upstream's plugin takes.
@@ -91,7 +93,7 @@ class ChainPod(Ns):
     def close(self):
         self._cni.delete(self._container)
         os.close(self.fd)
-        plugin.sh("ip", "netns", "del", self.name, check=False)
+        sh("ip", "netns", "del", self.name, check=False)
 
 
 class Cluster(Rig):

@@ -5,7 +5,6 @@ such, in the report's first lines, and the right one beside it is not.
 
 Wrong are natra with a cap 20 % too high, and natra without its fast pass.
 """
-import sys
 
 import bench                    # finds the harness
 import cells
@@ -13,7 +12,6 @@ import mixed
 import plugin
 import pods
 import sweep
-from report import Report
 from report_md import write
 from statistic import Results
 from targets import missed, targets
@@ -70,16 +68,13 @@ def right_and_wrong(rep):
     judge(rep, "fast pass off", slow, ((f"{MICE}: requests", False),))
 
 
-def main():
+def main(rep, _):
     # These times are shorter than the profiles' because the mistakes that are looked
     # for have large effects.
     sweep.WINDOW_SECONDS = 3
     mixed.SETTLE_SECONDS, mixed.SECONDS = 1.5, 3
-    plugin.isolate()
-    rep = Report()
     rep.measure("right and wrong limiters", right_and_wrong, rep)
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main)

@@ -10,9 +10,9 @@ import time
 import plugin
 from cells import EMULATED
 from conntrack import Connections
+from commands import sh
 from limiters import total
 from pods import limiter
-from rig import sh
 from statistic import quantiles
 
 CAP = 10**7

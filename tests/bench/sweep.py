@@ -7,8 +7,8 @@ import time
 
 from cells import RATES, UNCAPPED
 from limiters import bits
+from meter import Meter
 from pods import limiter
-from rig import Meter
 
 PORT = 5201
 TICK_SECONDS = 0.1

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The benchmark's arithmetic: cells, statistics, targets, comparison, report,
 and what it reads of connection tracking's events."""
+import json
 import sys
 import unittest
 import unittest.mock
+from pathlib import Path
 
 import bench                    # finds the harness
+import capped_pod
 import cells
 import compare
 import conntrack
@@ -15,6 +18,7 @@ from report_md import write
 from statistic import Results, Stat, quantiles
 from targets import missed, targets
 
+RESULTS = Path(__file__).resolve().parent / "results"
 MODES = ["tcx-podside", "clsact-podside"]
 SWEEP = {"rate": "10M", "flows": 1, "ways": "in+out"}
 
@@ -389,6 +393,61 @@ class Conntrack(unittest.TestCase):
         for cut in range(len(whole)):
             for m in conntrack.messages(whole[:cut]):
                 conntrack.parse(m)
+
+
+class Picture(unittest.TestCase):
+    """The picture of the README."""
+
+    def runs(self):
+        found = sorted(RESULTS.glob("*/results.json"))
+        self.assertTrue(found)
+        for path in found:
+            yield path.parent, json.loads(path.read_text())
+
+    def test_committed_pictures_show_the_committed_results(self):
+        for where, data in self.runs():
+            with self.subTest(where.name):
+                self.assertEqual((where / "capped-pod.svg").read_text(),
+                                 capped_pod.svg(Results(data)),
+                                 f"run tests/bench/report_md.py {where}")
+
+    def test_each_figure_is_in_the_picture(self):
+        """A picture from other figures is another picture."""
+        where, data = next(self.runs())
+        committed = (where / "capped-pod.svg").read_text()
+        changed = 0
+        for s in data["samples"]:
+            if s["workload"] != "mixed" or s["params"]["load"] != "fixed" or \
+                    s["limiter"] not in capped_pod.ROWS:
+                continue
+            for metric in ("elephant_in", "rps_annotated", "p99_ms_annotated"):
+                was = s["values"][metric]
+                s["values"][metric] = 2 * was + 1
+                self.assertNotEqual(capped_pod.svg(Results(data)), committed)
+                s["values"][metric] = was
+                changed += 1
+        self.assertGreaterEqual(changed, 9)
+
+    def test_text_is_readable_in_both_themes(self):
+        """Its contrast to the picture's own background is that of WCAG's level AAA,
+        and a bar differs from the background by what WCAG asks of graphics."""
+        def light(colour):
+            parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+            parts = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4
+                     for p in parts]
+            return sum(w * p for w, p in zip((0.2126, 0.7152, 0.0722), parts))
+        for name, theme in capped_pod.THEMES.items():
+            page = light(theme["page"])
+            for part, colour in theme.items():
+                if part == "page":
+                    continue
+                low, high = sorted((light(colour), page))
+                with self.subTest(name, part=part):
+                    self.assertGreaterEqual((high + 0.05) / (low + 0.05),
+                                            7 if part == "ink" else 3)
+
+    def test_no_picture_without_figures(self):
+        self.assertIsNone(capped_pod.svg(run()))
 
 
 if __name__ == "__main__":

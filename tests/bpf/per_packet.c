@@ -251,9 +251,9 @@ static void load(struct subject *s)
 		limits.leave_units = 1;
 	}
 	if (s->counter == NATRA_COUNT_DROPPED_HORIZON)
-		limits.delay_limit_ns = TH_SECOND / 2;
+		limits.max_delay_ns = TH_SECOND / 2;
 	else if (s->counter == NATRA_COUNT_PACED)
-		limits.delay_limit_ns = UINT64_MAX;
+		limits.max_delay_ns = UINT64_MAX;
 	else if (s->counter == NATRA_COUNT_ADMITTED)
 		/* 100 Gbit/s with the default burst, which a chunk fits in. */
 		limits.rate = policy_rate(100000000000, 6250000000);
@@ -310,7 +310,7 @@ static struct cost measure_in_chunks(struct subject *s)
 
 		th_clear_sketch(&s->run);
 		th_set_tat(&s->run, tat_of(s));
-		cost = measure(s->run.program.prog_fd, s->gso, chunk);
+		cost = measure(s->run.stub.prog_fd, s->gso, chunk);
 		sum.ns += cost.ns * chunk;
 		sum.instructions += cost.instructions * chunk;
 		done += chunk;

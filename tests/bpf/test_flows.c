@@ -10,7 +10,7 @@
 #include "util/cleanup.h"
 
 static struct progrun run;
-static struct natra_flow_slot flows[NATRA_FLOWS];
+static struct natra_flow_entry flows[NATRA_FLOWS];
 
 static int load(void **state)
 {
@@ -42,7 +42,7 @@ static void send(struct packet *p)
 	th_send(&run, p, NULL, &r);
 }
 
-/* Moves the used slots to the front. */
+/* Moves the used entries to the front. */
 static size_t read_flows(void)
 {
 	size_t len = 0;

@@ -59,17 +59,17 @@ static void limits_given_at_load_are_in_force(void **state)
 	struct natra_config config;
 
 	(void)state;
-	limits.delay_limit_ns = 12345;
+	limits.max_delay_ns = 12345;
 	run = load(PROGRAM_RX, 2048, &limits);
 	config = read_config(&run);
 	assert_int_equal(config.active & 1, 0);
-	assert_memory_equal(&config.slot[0], &limits, sizeof(limits));
+	assert_memory_equal(&config.limits[0], &limits, sizeof(limits));
 	assert_int_equal(slot_get_limits(run.n, &run.slot, &back), 0);
 	assert_memory_equal(&back, &limits, sizeof(limits));
 	th_close(&run);
 }
 
-static void change_goes_to_the_other_slot_and_then_the_index(void **state)
+static void change_goes_to_the_other_limits_and_then_the_index(void **state)
 {
 	struct natra_limits first = th_limits(), next = first, back;
 	struct progrun run = load(PROGRAM_RX, 2048, &first);
@@ -79,12 +79,12 @@ static void change_goes_to_the_other_slot_and_then_the_index(void **state)
 	for (unsigned int i = 1; i <= 5; i++) {
 		const struct natra_limits before = next;
 
-		next.delay_limit_ns = i;
+		next.max_delay_ns = i;
 		set_limits(&run, &next);
 		config = read_config(&run);
 		assert_int_equal(config.active, i);
-		assert_memory_equal(&config.slot[i & 1], &next, sizeof(next));
-		assert_memory_equal(&config.slot[(i & 1) ^ 1], &before,
+		assert_memory_equal(&config.limits[i & 1], &next, sizeof(next));
+		assert_memory_equal(&config.limits[(i & 1) ^ 1], &before,
 				    sizeof(before));
 		assert_int_equal(slot_get_limits(run.n, &run.slot, &back), 0);
 		assert_memory_equal(&back, &next, sizeof(next));
@@ -147,7 +147,7 @@ static void packet_sees_the_old_limits_or_the_new_ones(void **state)
 	(void)state;
 	f.limits[0].rate = policy_rate(8000000000, 1);
 	f.limits[1].rate = policy_rate(4000, 1);
-	f.limits[0].delay_limit_ns = f.limits[1].delay_limit_ns = INT64_MAX;
+	f.limits[0].max_delay_ns = f.limits[1].max_delay_ns = INT64_MAX;
 	run = load(PROGRAM_EDT, 256, &f.limits[0]);
 	f.run = &run;
 	tat = th_now() + 3600 * TH_SECOND;
@@ -183,7 +183,7 @@ static void higher_rate_frees_at_once(void **state)
 	(void)state;
 	slow.rate = policy_rate(1, 1);
 	fast.rate = policy_rate(1000000000, 1000000);
-	fast.delay_limit_ns = 2 * TH_SECOND;
+	fast.max_delay_ns = 2 * TH_SECOND;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		struct progrun run = load(kinds[i], 256, &slow);
 		enum natra_counter refused =
@@ -281,7 +281,7 @@ static void every_program_is_far_from_the_verifiers_limit(void **state)
 		int fd;
 
 		assert_int_equal(
-			bpf_map_lookup_elem(run.engine.programs_fd, &zero, &id),
+			bpf_map_lookup_elem(run.bank.programs_fd, &zero, &id),
 			0);
 		fd = bpf_prog_get_fd_by_id(id);
 		assert_true(fd >= 0);
@@ -308,7 +308,7 @@ static void counters_are_those_of_each_load(void **state)
 	assert_int_equal(send(&a, 1), NATRA_COUNT_UNLIMITED);
 	th_counters(&b, &counters);
 	assert_int_equal(counters.count[NATRA_COUNT_UNLIMITED].packets, 0);
-	assert_int_not_equal(a.program.prog_id, b.program.prog_id);
+	assert_int_not_equal(a.stub.prog_id, b.stub.prog_id);
 	th_close(&a);
 	th_close(&b);
 }
@@ -321,7 +321,7 @@ static void keys_are_new_at_each_load(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct progrun run = load(PROGRAM_RX, 256, &limits);
-		struct natra_flow_slot flows[NATRA_FLOWS];
+		struct natra_flow_entry flows[NATRA_FLOWS];
 
 		(void)send(&run, 1);
 		assert_int_equal(slot_flows(run.n, &run.slot, flows), 0);
@@ -339,7 +339,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limits_given_at_load_are_in_force),
 		cmocka_unit_test(
-			change_goes_to_the_other_slot_and_then_the_index),
+			change_goes_to_the_other_limits_and_then_the_index),
 		cmocka_unit_test(change_is_in_force_for_the_next_packet),
 		cmocka_unit_test(packet_sees_the_old_limits_or_the_new_ones),
 		cmocka_unit_test(higher_rate_frees_at_once),

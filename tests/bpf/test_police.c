@@ -25,7 +25,7 @@ static int load(enum program_kind kind)
 	};
 	struct natra_limits limits = th_limits();
 
-	limits.delay_limit_ns = LIMIT;
+	limits.max_overdraft_ns = LIMIT;
 	th_load(&run, &options, &limits);
 	return 0;
 }

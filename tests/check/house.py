@@ -44,6 +44,20 @@ def without_comments(text, strings=False):
     return re.sub(pattern, blank, text, flags=re.S)
 
 
+def c_functions(lines):
+    """(name, first line, length): a body's braces stand in column 0."""
+    begin, name = 0, ""
+    for number, line in enumerate(lines, 1):
+        m = re.match(r"[A-Za-z_][^;=]*?(\w+)\(", line)
+        if m and not begin:
+            name = m[1]
+        if line == "{":
+            begin = number
+        elif line.startswith("}") and begin:
+            yield name, begin, number - begin + 1
+            begin = 0
+
+
 def finish(checked, problems):
     """Print the problems and exit; a rule that looked at nothing has failed."""
     for problem in problems:

@@ -127,16 +127,16 @@ int natra_remove_leftovers(struct natra *n, const struct natra_target *target)
 	return 0;
 }
 
-int natra_subnets(struct natra *n, const char *id,
-		  int (*cb)(void *arg, const char *cidr), void *arg)
+int natra_foreach_subnet(struct natra *n, const char *id, natra_subnet_fn fn,
+			 void *arg)
 {
 	int r;
 
 	(void)n;
 	if (strcmp(id, "evil") != 0)
 		return -ENOENT;
-	r = cb(arg, "10.0.0.0/8");
-	return r ? r : cb(arg, "2001:db8::/32");
+	r = fn(arg, "10.0.0.0/8");
+	return r ? r : fn(arg, "2001:db8::/32");
 }
 
 int natra_upgrade(struct natra *n, const char *id)
@@ -238,18 +238,17 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 
 	(void)n;
 	(void)id;
-	if (direction == NATRA_EGRESS_DIR)
+	if (direction == NATRA_DIRECTION_EGRESS)
 		len = 0;
 	memcpy(ret_flows, flows, len * sizeof(flows[0]));
 	*inout_len = len;
 	return 0;
 }
 
-int natra_neighbours(struct natra *n, const char *id,
-		     int (*cb)(void *arg, const struct natra_hook_entry *entry),
-		     void *arg)
+int natra_foreach_neighbour(struct natra *n, const char *id,
+			    natra_neighbour_fn fn, void *arg)
 {
-	struct natra_hook_entry entry = {
+	struct natra_neighbour entry = {
 		.sz = sizeof(entry),
 		.ifname = "eth0",
 		.hook = "tcx",
@@ -260,14 +259,14 @@ int natra_neighbours(struct natra *n, const char *id,
 
 	(void)n;
 	entry.is_before_ours = strcmp(id, "bare") != 0;
-	r = cb(arg, &entry);
+	r = fn(arg, &entry);
 	if (r)
 		return r;
 	entry.position = 1;
 	entry.prog_name = "natra_ingress";
 	entry.is_before_ours = false;
 	entry.is_ours = true;
-	r = cb(arg, &entry);
+	r = fn(arg, &entry);
 	if (r)
 		return r;
 	entry.position = 2;
@@ -276,12 +275,10 @@ int natra_neighbours(struct natra *n, const char *id,
 	entry.prog_name = "u32\x1b";
 	entry.priority = 3;
 	entry.is_ours = false;
-	return cb(arg, &entry);
+	return fn(arg, &entry);
 }
 
-int natra_foreach(struct natra *n,
-		  int (*cb)(void *arg, const struct natra_info *info),
-		  void *arg)
+int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 {
 	static const char *const ids[] = {"bare", "evil", "gone", "web"};
 	struct natra_info info = {
@@ -289,10 +286,10 @@ int natra_foreach(struct natra *n,
 	int r;
 
 	(void)n;
-	r = cb(arg, &info);
+	r = fn(arg, &info);
 	for (size_t i = 0; i < 4 && r == 0; i++) {
 		fill(&info, ids[i]);
-		r = cb(arg, &info);
+		r = fn(arg, &info);
 	}
 	return r;
 }

@@ -3,12 +3,10 @@
 """natra behind Debian's ptp, bridge and macvlan, called in libcni's order:
 traffic in both directions, a live change, CHECK when something is broken, DEL
 twice, GC and STATUS."""
-import argparse
 import glob
 import json
 import os
 import statistics
-import sys
 import tempfile
 import time
 
@@ -16,8 +14,12 @@ import plugin
 from libcni import Container, Failed, Libcni
 from plugin import (DEBIAN, HERE, attachment, attachments, find_natra,
                     limits, natractl, pins, programs, qdiscs)
-from report import Report
-from rig import Meter, Ns, Rig, bpftool, sh, wire_rates
+from commands import bpftool, sh
+from meter import Meter, wire_rates
+from namespaces import Ns
+from report import skip
+from rig import Rig
+from script import option
 
 CAP = 10_000_000
 # bit/s in and out, and bursts in bytes: 0.5 s of the rate, whatever is sent.
@@ -275,17 +277,9 @@ def status(r, rep, a):
         p.close()
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--main", help="only this main plugin")
-    p.add_argument("--seconds", type=float, default=3)
-    p.add_argument("--settle", type=float, default=2)
-    p.add_argument("--status-ms", type=float, default=5)
-    a = p.parse_args()
-    plugin.isolate()
+def main(rep, a):
     if not os.access(f"{DEBIAN}/ptp", os.X_OK):
-        plugin.skip("containernetworking-plugins are not installed")
-    rep = Report()
+        skip("containernetworking-plugins are not installed")
     with Lan() as r:
         for kind in [a.main] if a.main else ("ptp", "bridge", "macvlan"):
             chain(r, rep, kind, a)
@@ -294,8 +288,11 @@ def main():
             examples(r, rep)
             gc(r, rep)
             status(r, rep, a)
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main,
+        option("--main", help="only this main plugin"),
+        option("--seconds", type=float, default=3),
+        option("--settle", type=float, default=2),
+        option("--status-ms", type=float, default=5))

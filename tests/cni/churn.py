@@ -8,8 +8,6 @@ a second: in no half second may pass more than the higher limit lets, and none
 may overtake another. After all of it the kernel holds what
 it held before.
 """
-import argparse
-import json
 import os
 import random
 import statistics
@@ -21,9 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 import plugin
 from plugin import (HERE, PINS, Veth, attachments, call, find_natra, natractl,
                     pins)
-import rig
-from report import Report
-from rig import Rig, bpftool
+from commands import bpftool
+from rcu import usual_rcu
+from rig import LOAD, Rig
+from script import option
 
 sys.path.insert(0, HERE + "/../net")
 from memory import settled
@@ -124,10 +123,10 @@ class Stream:
     def __init__(self, r, src, dst, port, seconds):
         self.log = f"{r.tmp.name}/{port}"
         with open(self.log, "w") as f:
-            dst.popen(sys.executable, plugin.rig.LOAD, "seq-recv", str(port),
+            dst.popen(sys.executable, LOAD, "seq-recv", str(port),
                       stdout=f)
         r.wait_port(dst, port, "udp")
-        src.popen(sys.executable, plugin.rig.LOAD, "seq-send", dst.ip,
+        src.popen(sys.executable, LOAD, "seq-send", dst.ip,
                   str(port), "--rate", str(OFFERED), "--seconds", str(seconds))
 
     def rows(self):
@@ -267,12 +266,12 @@ def churned(rep, natra, a):
     churn(Churn(natra, failures), 2 * AT_ONCE, first=a.pods)
     natractl("gc")
     memory = settled()
-    with rig.usual_rcu():
+    with usual_rcu():
         with_everything(rep, natra, a, failures)
     # Those that nobody deleted.
     wait_until(lambda: (natractl("gc"), not attachments())[1])
     rep.equal("attachments that gc left", attachments(), [])
-    with rig.usual_rcu():
+    with usual_rcu():
         full_node(rep, natra, a, failures)
     natractl("gc")
     rep.check("what went wrong", str(failures.said[:1])[:300], "nothing",
@@ -288,17 +287,12 @@ def churned(rep, natra, a):
     rep.most("kernel memory more than before", grown(memory), slack, " KiB")
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--pods", type=int, default=1000)
-    p.add_argument("--node", type=int, default=500)
-    a = p.parse_args()
+def main(rep, a):
     natra = find_natra()
-    plugin.isolate()
-    rep = Report()
     rep.measure("churn", churned, rep, natra, a)
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main,
+        option("--pods", type=int, default=1000),
+        option("--node", type=int, default=500))

@@ -5,15 +5,13 @@ Debian's ptp and cniVersion 1.0.0, and with the newest ptp and 1.1.0."""
 import json
 import os
 import subprocess
-import sys
 import tempfile
 
 import plugin
 from chain import ARGS, CAPABILITIES, LIMITS, NATRA, ipam
 from plugin import (DEBIAN, attachment, attachments, find_natra, limits,
                     natractl, newest, pins)
-from report import Report
-from rig import Ns
+from namespaces import Ns
 
 
 class Cnitool:
@@ -73,10 +71,8 @@ def story(rep, tool, version, ptp_dir, tmp):
     works("del")
 
 
-def main():
-    plugin.isolate()
+def main(rep, _):
     tool = plugin.need(newest("cnitool"), "cnitool (tools/install-deps cni)")
-    rep = Report()
     with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
         for version, ptp_dir in (("0.4.0", DEBIAN), ("1.0.0", DEBIAN),
                                  ("1.1.0", plugin.NEWEST)):
@@ -84,8 +80,7 @@ def main():
                 story(rep, tool, version, ptp_dir, tmp)
             else:
                 rep.shown(f"{version} left out", f"no ptp in {ptp_dir}")
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main)

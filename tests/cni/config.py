@@ -2,18 +2,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """natra's own keys: what each does, what is refused and how, which rate wins,
 what a pod may ask for by annotations, and the log."""
-import argparse
 import json
 import os
 import re
 import socket
-import sys
 import tempfile
 
 import plugin
 from plugin import (Veth, attachment, call, find_natra, limits, malformed,
-                    natractl, pins, programs, sh)
-from report import Report
+                    natractl, pins, programs)
+from commands import sh
+from script import option
 
 M = 1_000_000
 ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
@@ -488,12 +487,7 @@ def on_error(b):
     b.rep.equal("DEL", (a.code, a.out, pins()), (0, "", []))
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--only", help="one of the stories, by its function")
-    a = p.parse_args()
-    plugin.isolate()
-    rep = Report()
+def main(rep, a):
     pod = Veth("config", "vconfig")
     with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
         b = Bench(rep, pod, tmp)
@@ -502,8 +496,8 @@ def main():
             if a.only in (None, story.__name__):
                 story(b)
     pod.close()
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main,
+        option("--only", help="one of the stories, by its function"))

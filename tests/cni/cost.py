@@ -10,20 +10,18 @@ so in these rounds an ADD with clsact takes longer, too. What two links of an em
 program take is shown beside it: a grace period that has begun, as by what the
 process freed, is waited for too.
 """
-import argparse
 import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
 import plugin
-from plugin import (DEBIAN, ENV, Veth, bpfsys, call, has_tcx, newest, pins,
-                    socket)
-import rig
-from report import Report
+from plugin import DEBIAN, ENV, Veth, call, has_tcx, newest, pins, socket
+import bpfsys
+from rcu import usual_rcu
+from script import option
 from static_build import static_natra
 
 PODS = 200
@@ -121,7 +119,7 @@ def turns(natra, upstream, pods, rounds):
     rounds = min(rounds, len(pods) // len(do))
     got = {name: [] for name in do}
     fresh = iter(pods)
-    with rig.usual_rcu():
+    with usual_rcu():
         for name, turn in rounds * list(do.items()):
             # What the one before left to RCU is not the next one's to wait for.
             time.sleep(SETTLE_SECONDS)
@@ -140,7 +138,7 @@ def traced(natra, pods, rounds):
     got = {"clsact": [], "tcx": []}
     rounds = min(rounds, len(pods) // len(got))
     fresh = iter(pods)
-    with rig.usual_rcu():
+    with usual_rcu():
         for mode, rows in rounds * list(got.items()):
             time.sleep(SETTLE_SECONDS)
             link_time.since_ms()
@@ -215,7 +213,7 @@ def beside(rep, a, natra, upstream, pods):
 
 def node(rep, natra, pods, mode):
     """The last of 200 ADDs costs what the first does."""
-    with rig.usual_rcu():
+    with usual_rcu():
         times = [launch(natra, pod, attachMode=mode)[0] for pod in pods]
     groups = [statistics.median(times[i:i + 10])
               for i in range(0, len(times), 10)]
@@ -230,33 +228,32 @@ def node(rep, natra, pods, mode):
     rep.equal(f"{mode}: left", pins(), [])
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--rounds", type=int, default=50)
-    p.add_argument("--upstream", help="the plugin to compare with; default: "
-                   "the newest that is there")
-    p.add_argument("--natra", help="default: a static build, stripped")
-    a = p.parse_args()
-    natra = a.natra or static_natra()
+def build(a):
+    a.natra = a.natra or static_natra()
+
+
+def main(rep, a):
     upstream = a.upstream or newest("bandwidth") or f"{DEBIAN}/bandwidth"
-    plugin.isolate()
     plugin.need(os.access(upstream, os.X_OK), "upstream's bandwidth plugin")
-    rep = Report()
     rep.shown("upstream's plugin", upstream)
     pods = [Veth(f"n{i}", f"v{i}") for i in range(PODS)]
     # Modules and caches come with the first call.
-    for path in (upstream, natra):
+    for path in (upstream, a.natra):
         ms = launch(path, pods[0])[0]
         rep.shown(f"the node's first ADD, {os.path.basename(path)}",
                   f"{ms:.1f} ms")
         delete(path, pods[0])
     pods[0].close()
     pods[0] = Veth("n0", "v0")
-    rep.measure("ADDs beside upstream's", beside, rep, a, natra, upstream, pods)
+    rep.measure("ADDs beside upstream's", beside, rep, a, a.natra, upstream, pods)
     for mode in ("clsact-podside",) + ("tcx-podside",) * has_tcx():
-        rep.measure(f"{mode}: a node's ADDs", node, rep, natra, pods, mode)
-    rep.end()
+        rep.measure(f"{mode}: a node's ADDs", node, rep, a.natra, pods, mode)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main,
+        option("--rounds", type=int, default=50),
+        option("--upstream",
+               help="the plugin to compare with; default: the newest that is there"),
+        option("--natra", help="default: a static build, stripped"),
+        prepare=build)

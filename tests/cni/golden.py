@@ -8,7 +8,6 @@ command the kernel's state is compared, and after DEL nothing may be left.
 Captures are fed byte for byte: the network namespaces and interfaces that they
 name are made, under the same names.
 """
-import argparse
 import json
 import re
 import subprocess
@@ -19,8 +18,9 @@ import plugin
 from golden_rows import (ANY, captures, environment, literal, rows,
                          sandbox)
 from plugin import (VERSIONS, Veth, attachment, call, find_natra, limits,
-                    malformed, number, parse, pins, programs, sh)
-from report import Report
+                    malformed, number, parse, pins, programs)
+from commands import sh
+from script import option
 
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 REQUIRED = {"ADD": ("CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME"),
@@ -318,17 +318,8 @@ def conversions(natra, rep, pods):
                   got == want)
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--row", default="", help="only rows with this in the name")
-    p.add_argument("--part", default="1/1",
-                   help="only the rows of one part, such as 1/2")
-    p.add_argument("--plugin", help="another plugin, to see the test fail")
-    p.add_argument("--quick", action="store_true", help="one version a row")
-    a = p.parse_args()
+def main(rep, a):
     natra = a.plugin or find_natra()
-    plugin.isolate()
-    rep = Report()
     pods = make_pods()
     part, parts = (int(n) for n in a.part.split("/"))
     for row in list(rows())[part - 1::parts]:
@@ -347,8 +338,11 @@ def main():
         stories(natra, rep, pods)
         conversions(natra, rep, pods)
         interrupted(natra, rep, pods["pod"])
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    plugin.run_script(main,
+        option("--row", default="", help="only rows with this in the name"),
+        option("--part", default="1/1", help="only the rows of one part, such as 1/2"),
+        option("--plugin", help="another plugin, to see the test fail"),
+        option("--quick", action="store_true", help="one version a row"))

@@ -5,19 +5,16 @@ installed as `bandwidth`, and for comparison with upstream's own plugin.
 
 The suite runs cnitool by `ip netns exec`, in a mount namespace that ends with
 each call; its lists have rates of 800 bit/s and of 8 kbit/s.
-
-usage: integration.py [natra|upstream]...   (default: both)
 """
 import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
 import plugin
 from plugin import NEWEST, attachments, find_natra, need, newest, pins
-from report import Report
+from script import some_of
 
 SUITE = f"{NEWEST}/integration"
 PLUGINS = ("ptp", "bridge", "host-local")
@@ -82,8 +79,7 @@ class Run:
                       took[1] if took else "-")
 
 
-def main():
-    plugin.isolate()
+def main(rep, a):
     need(newest("cnitool") and
          os.access(f"{SUITE}/integration.test", os.X_OK),
          "the CNI plugins' integration suite (tools/install-deps cni)")
@@ -91,19 +87,16 @@ def main():
     for path in LEFT:
         need(not os.path.exists(path),
              f"free place for the suite's files: there is {path}")
-    rep = Report()
-    names = sys.argv[1:] or ("natra", "upstream")
     with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
         runs = [Run(name, find_natra() if name == "natra"
                     else newest("bandwidth"), f"{tmp}/{name}")
-                for name in names]
+                for name in a.name]
         for run in runs:
             run.judge(rep)
     for path in LEFT:
         shutil.rmtree(path, ignore_errors=True)
     rep.equal("left", (attachments(), pins()), ([], []))
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main, some_of("name", ("natra", "upstream")))

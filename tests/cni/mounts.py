@@ -5,14 +5,13 @@ pinned where pid 1 sees it, or there is an error."""
 import json
 import os
 import subprocess
-import sys
 
 import plugin
 from plugin import (ENV, PINS, Answer, Veth, attachment, attachments,
-                    find_natra, malformed, natractl, pins, programs, sh)
+                    find_natra, malformed, natractl, pins, programs)
+from commands import sh
 from limiters import find_natractl
-from report import Report
-from rig import Ns
+from namespaces import Ns
 
 BANDWIDTH = {"ingressRate": 10_000_000, "egressRate": 20_000_000}
 NO_PTRACE = ("setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace")
@@ -93,9 +92,7 @@ def refused(rep, name, there, pod):
               ([], [], [0, 0]))
 
 
-def main():
-    plugin.isolate()
-    rep = Report()
+def main(rep, _):
     pod, node = Veth("mounts", "h-mounts"), Ns("othernode")
     exec_ = Elsewhere("ip", "netns", "exec", node.name)
     private = Elsewhere("unshare", "--mount", "--propagation", "private")
@@ -137,8 +134,7 @@ def main():
     life(rep, "ip netns exec, no bpffs", exec_, pod)
     life(rep, "ip netns exec, again", exec_, pod)
     rep.equal("it mounts", bpffs_mounts() - hidden, 1)
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """64 pods added and deleted at once, as kubelet does when a node starts: each
 has its own limits, and after DEL the kernel holds what it held before."""
-import argparse
 import json
 import os
 import subprocess
@@ -11,10 +10,10 @@ import time
 
 import plugin
 from plugin import (ENV, HERE, Veth, attachments, find_natra, limits, natractl,
-                    pins, programs, sh)
+                    pins, programs)
 import bpfsys
-from report import Report
-from rig import bpftool, called_programs
+from commands import bpftool, called_programs, sh
+from script import option
 
 sys.path.insert(0, HERE + "/../net")
 from memory import settled
@@ -110,13 +109,8 @@ def round_(rep, natra, pods, name):
     return shared
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--pods", type=int, default=PODS)
-    a = p.parse_args()
+def main(rep, a):
     natra = find_natra()
-    plugin.isolate()
-    rep = Report()
     pods = [Veth(f"p{i}", f"v{i}") for i in range(a.pods)]
     # What a first time makes stays: caches, the mount of bpffs, modules. A
     # leak grows in every round; what else the machine does, in some.
@@ -138,7 +132,6 @@ def main():
     for pod in pods:
         pod.close()
     rep.equal("network namespaces held", sorted(inodes & alive()), [])
-    rep.end()
 
 
 def alive():
@@ -151,4 +144,4 @@ def alive():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main, option("--pods", type=int, default=PODS))

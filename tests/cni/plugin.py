@@ -2,7 +2,7 @@
 """Calls a CNI plugin as a runtime does, and looks at what it left.
 
 The programs are named by the environment: NATRA_CNI, the plugin, and NATRACTL.
-natra's pins are where the plugin puts them, in a bpffs that rig.isolate() has
+natra's pins are where the plugin puts them, in a bpffs that isolation.isolate() has
 mounted for this test alone.
 """
 import json
@@ -14,11 +14,14 @@ import time
 from decimal import Decimal
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE + "/../harness")
+sys.path.insert(0, HERE + "/../harness/python")
 import bpfsys
-import rig
+import isolation
+import script
+from commands import sh
 from limiters import find_natractl
-from rig import Ns, sh, skip
+from namespaces import Ns
+from report import skip
 
 PINS = "/sys/fs/bpf/natra"
 DEBIAN = "/usr/lib/cni"
@@ -31,10 +34,15 @@ SILENT = ("DEL", "CHECK", "GC", "STATUS")
 
 
 def isolate():
-    """Namespaces as rig's, and no traces in the machine's directories."""
-    rig.isolate()
+    """Isolates the script, and hides the machine's directories that plugins write to."""
+    isolation.isolate()
     for path in ("/var/log", "/var/lib"):
         sh("mount", "-t", "tmpfs", "tmpfs", path)
+
+
+def run_script(main, *options, **more):
+    """Run a test script of the plugin, isolated by isolate() above."""
+    script.run_script(main, *options, isolate=isolate, **more)
 
 
 def find_natra():

@@ -3,8 +3,6 @@
 """The capabilities that natra needs, each of them alone taken away, and what
 input cannot do: reach a file by its name, forge a line of the log, or loosen a
 mode through the umask.
-
-usage: privilege.py [caps|pod|escape]...   (default: all)
 """
 import json
 import os
@@ -13,14 +11,13 @@ import socket
 import stat
 import struct
 import subprocess
-import sys
 
 import plugin
 from plugin import (ENV, PINS, Answer, Veth, attachment, find_natra, malformed,
                     natractl, pins, programs)
 import bpfsys
 from limiters import find_natractl
-from report import Report
+from script import some_of
 
 # For an interface in another network namespace. In the kernel CAP_SYS_ADMIN
 # implies CAP_BPF and CAP_PERFMON.
@@ -297,20 +294,14 @@ TESTS = {"caps": (test_caps,), "pod": (test_pod,),
          "escape": (test_modes, test_names, test_log)}
 
 
-def main():
-    wanted = sys.argv[1:] or list(TESTS)
-    if set(wanted) - set(TESTS):
-        sys.exit(__doc__)
-    plugin.isolate()
-    rep = Report()
+def main(rep, a):
     pod = Veth("least", "vleast")
-    for name in wanted:
+    for name in a.test:
         for test in TESTS[name]:
             print(f"{test.__name__}:")
             test(rep, pod)
     pod.close()
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main, some_of("test", TESTS))

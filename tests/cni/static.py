@@ -4,14 +4,12 @@
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 
 import plugin
-from plugin import (Veth, attachment, call, limits, malformed, pins,
-                    programs, sh)
-from report import Report
+from plugin import Veth, attachment, call, limits, malformed, pins, programs
+from commands import sh
 from static_build import static_natra
 
 BYTES_LIMIT = 2_500_000
@@ -52,14 +50,16 @@ def alone(rep, natra, pod, root):
     pod.stop(sleeper)
 
 
-def main():
-    natra = static_natra()
+def build(a):
+    a.natra = static_natra()
+
+
+def main(rep, a):
+    natra = a.natra
     hardening = subprocess.run(
             [f"{plugin.HERE}/../check/hardening",
              f"{os.path.dirname(natra)}/cni/natra"],
             text=True, stdout=subprocess.PIPE)
-    plugin.isolate()
-    rep = Report()
     rep.equal("hardening", (hardening.returncode, hardening.stdout.strip()),
               (0, "1 checked, 0 problems"))
     rep.equal("interpreter", "INTERP" in sh("readelf", "-lW", natra), False)
@@ -74,8 +74,7 @@ def main():
         finally:
             sh("umount", "-R", root)
     pod.close()
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main, prepare=build)

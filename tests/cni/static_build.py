@@ -5,7 +5,9 @@ import os
 import subprocess
 import sys
 
-from plugin import HERE, sh, skip
+from plugin import HERE
+from commands import sh
+from report import skip
 
 SOURCE = os.path.realpath(f"{HERE}/../..")
 LIBRARIES = ("bpf", "nl-3", "nl-route-3", "cjson", "elf", "z", "zstd")

@@ -24,10 +24,11 @@ import time
 
 import plugin
 from plugin import (HERE, PINS, Veth, attachment, call, find_natra, malformed,
-                    natractl, pins, programs, sh)
+                    natractl, pins, programs)
 import bpfsys
+from commands import sh
 from limiters import find_natractl
-from report import Report
+from report import skip
 
 ABI, OLD_ABI, NEWER_ABI = 3, 1, 4
 SIZE, OLD_SIZE = 1744, 1256      # bytes of their records
@@ -53,7 +54,7 @@ def conf(pod, **keys):
 
 
 def old_natractl():
-    """Of the commit that pinned ABI 1, or None."""
+    """Build and return the natractl of the commit that pinned ABI 1, or return None."""
     git = ["git", "-c", "safe.directory=*", "-C", SOURCE]
     if subprocess.run([*git, "cat-file", "-e", f"{OLD_COMMIT}^{{commit}}"],
                       stderr=subprocess.DEVNULL).returncode:
@@ -522,12 +523,14 @@ def test_newer(rep, pod):
               (0, [], [0, 0]))
 
 
-def main():
-    natractl_old = old_natractl()
-    plugin.isolate()
+def build(a):
+    a.natractl_old = old_natractl()
+
+
+def main(rep, a):
+    natractl_old = a.natractl_old
     if not plugin.has_tcx():
-        plugin.skip("TCX")
-    rep = Report()
+        skip("TCX")
     os.makedirs(PINS, mode=0o700, exist_ok=True)
     pod = Veth("upgrade", "vupgrade")
     test_old(rep, pod, natractl_old)
@@ -541,10 +544,9 @@ def main():
     if not natractl_old and os.environ.get("CI") == "true":
         rep.true(f"the history has {OLD_COMMIT} (fetch-depth: 0)", False)
     elif not natractl_old and not rep.failed:
-        plugin.skip(f"no git history: {OLD_COMMIT}, which pins ABI {OLD_ABI}, is "
-                    "missing")
-    rep.end()
+        skip(f"no git history: {OLD_COMMIT}, which pins ABI {OLD_ABI}, is "
+             "missing")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main, prepare=build)

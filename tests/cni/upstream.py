@@ -16,19 +16,18 @@ E5   DEL is refused for a bad burst         E6   DEL leaves qdiscs
 E7   a second ADD fails                     E8   GC and STATUS do nothing
 live CHECK accepts what `natractl set` changed
 """
-import argparse
 import copy
 import os
-import sys
 import tempfile
 from dataclasses import dataclass, field
 
 import plugin
 from libcni import Container, Libcni
 from plugin import (DEBIAN, Veth, attachment, call, find_natra, limits,
-                    natractl, newest, pins, programs, sh)
-from report import Report
-from rig import bpftool
+                    natractl, newest, pins, programs)
+from commands import bpftool, sh
+from namespaces import Ns
+from script import option
 
 M10 = 10_000_000
 CONTAINERD = {"IngressRate": M10, "IngressBurst": 4294967295,
@@ -293,7 +292,7 @@ def versions(rep, binaries, natra):
 
 def macvlan(rep, binaries, natra):
     """C17: no veth, no limit, with upstream."""
-    pod = plugin.Ns("mac")
+    pod = Ns("mac")
     sh("ip", "link", "add", "up0", "up", "type", "veth")
     sh("ip", "link", "add", "mv0", "link", "up0", "type", "macvlan", "mode",
        "bridge")
@@ -342,7 +341,7 @@ def drop_in(rep, pod, natra, tmp):
                     {"type": "bandwidth",
                      "capabilities": {"bandwidth": True}}]},
             [tmp, DEBIAN], tmp)
-    ns = plugin.Ns("dropin")
+    ns = Ns("dropin")
     c = Container("dropin", ns.path,
                   capability_args={"bandwidth": CONTAINERD})
     result = cni.add(c)
@@ -417,17 +416,12 @@ def removed(rep, pair, path, version, natra):
                   (a.code, len(ifbs)), (0, 0 if replace else 1))
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--row", default="", help="only rows with this in the name")
-    a = p.parse_args()
+def main(rep, a):
     natra = find_natra()
-    plugin.isolate()
     binaries = {"1.1.1": f"{DEBIAN}/bandwidth", "1.9.1": newest("bandwidth")}
     binaries = {v: path for v, path in binaries.items()
                 if path and os.access(path, os.X_OK)}
     plugin.need(binaries, "containernetworking's bandwidth plugin")
-    rep = Report()
     if "1.9.1" not in binaries:
         rep.shown("upstream's 1.9.1", "not there (tools/install-deps cni)")
     pair = Pair(rep, Veth("pair", "vpair"))
@@ -444,8 +438,8 @@ def main():
             for version, path in binaries.items():
                 leftovers(rep, pair, path, version, natra, tmp)
                 removed(rep, pair, path, version, natra)
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main,
+        option("--row", default="", help="only rows with this in the name"))

@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """natra on each kind of interface that a pod may have: eth0 is a veth, macvlan,
 ipvlan or netkit. ADD, CHECK, the cap in both directions by traffic, DEL."""
-import argparse
-import sys
 
 import plugin
-from chain import CAP, CAPABILITIES, Lan
-from plugin import (attachment, call, find_natra, has_tcx, pins, programs,
-                    qdiscs, skip)
-from report import Report
-from rig import Ns, sh
+from chain import CAPABILITIES, Lan
+from plugin import attachment, call, find_natra, has_tcx, pins, programs, qdiscs
+from commands import sh
+from namespaces import Ns
+from report import skip
+from script import option
 from wirings import Missing, add_link, add_netkit
 
 # Address of the pod, and who talks to it: the node, or the LAN on its uplink.
@@ -75,15 +74,7 @@ def story(r, rep, kind, pod, mode, a):
               ([0, 0], [], was))
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("kind", choices=KINDS)
-    p.add_argument("--mode", help="one attach mode; default: auto and clsact")
-    p.add_argument("--seconds", type=float, default=3)
-    p.add_argument("--settle", type=float, default=2)
-    a = p.parse_args()
-    plugin.isolate()
-    rep = Report()
+def main(rep, a):
     with Lan() as r:
         pod = Ns("wired")
         r.pods.append(pod)
@@ -94,8 +85,11 @@ def main():
         modes = ("auto",) + ("clsact-podside",) * has_tcx()
         for mode in (a.mode,) if a.mode else modes:
             story(r, rep, a.kind, pod, mode, a)
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main,
+        option("kind", choices=KINDS),
+        option("--mode", help="one attach mode; default: auto and clsact"),
+        option("--seconds", type=float, default=3),
+        option("--settle", type=float, default=2))

@@ -8,7 +8,8 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../cni")
 from jobs import Attach, Bad, Live, Run
 from plugin import Answer, find_natra, malformed
-from rig import BPFFS, NETNS_DIR, sh
+from commands import sh
+from isolation import BPFFS, NETNS_DIR
 
 RATES = {"ingressRate": 10**7, "egressRate": 2 * 10**7}
 

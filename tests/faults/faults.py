@@ -30,8 +30,9 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
+from isolation import isolate, need_root
+from report import skip
 from cni_jobs import CniAdd, CniDel, CniGc, CniGcAll, use_one_bpffs
 from jobs import (ERRNO, ID, INJECT, MODES, OLD, Again, Attach, Bad, Bench,
                   Detach, Gc, KilledAttach, KilledDetach, KilledReplace,
@@ -143,7 +144,7 @@ def jobs_of(group, features):
 
 def worker(group, features):
     """Does the jobs whose numbers come in, a row of JSON for each."""
-    rig.isolate()
+    isolate()
     if group in CNI:
         use_one_bpffs()
     bench = Bench(about="QDISC" if group == "fq" else "")
@@ -209,7 +210,7 @@ def show(rows):
 
 def no_tcx():
     """What an old kernel gets."""
-    rig.isolate()
+    isolate()
     bench = Bench()
 
     def run(*args):
@@ -245,8 +246,7 @@ def main():
     more = sys.argv[2] if len(sys.argv) == 3 else ""
     if more and more != "--brief" and not more.startswith("{"):
         sys.exit(__doc__)
-    if os.geteuid():
-        rig.skip("not root")
+    need_root()
     if not os.path.exists(INJECT):
         sys.exit("INJECT_LIB: not there")
     group = sys.argv[1]
@@ -257,7 +257,7 @@ def main():
     features = json.loads(Run("probe", "--json").expect(0).out)
     features["brief"] = bool(more)
     if group == "fq" and not features["fq"]:
-        rig.skip("no fq")
+        skip("no fq")
     code = show(run_jobs(group, features))
     if not features["fq"]:
         print("skipped --edt on and --ingress-mode pace: no fq")

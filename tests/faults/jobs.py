@@ -10,9 +10,11 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
+from commands import sh
+from isolation import BPFFS, NETNS_DIR
 from limiters import find_natractl
-from rig import BPFFS, NETNS_DIR, Ns, Pod, sh
+from namespaces import Ns, Pod
 from state import Watch, pins
 
 INJECT = os.environ.get("INJECT_LIB", "")

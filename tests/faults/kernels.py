@@ -6,18 +6,15 @@
   notstamp  no bpf_skb_set_tstamp: everything but departure times works
   5.15      no TCX either, and the version says so too
   5.10      lacks what natra cannot do without: one line names all of it
-
-usage: kernels.py [KERNEL...]
 """
 import json
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
+from script import run_script, some_of
 from cni_jobs import CniRun, use_one_bpffs
 from jobs import ID, OLD, Bad, Bench, Run
-from report import Report
 
 PACE = ("--ingress-mode", "pace")
 RATES = (10**7, 2 * 10**7, 2048)
@@ -112,24 +109,16 @@ KERNELS = {"rhel9": has_all, "notstamp": no_tstamp, "5.15": no_tstamp,
            "5.10": too_old}
 
 
-def main():
-    wanted = sys.argv[1:] or list(KERNELS)
-    if not set(wanted) <= set(KERNELS):
-        sys.exit(__doc__)
-    if os.geteuid():
-        rig.skip("not root")
-    rig.isolate()
+def main(rep, a):
     use_one_bpffs()
-    rep = Report()
     bench = Bench("kernels")
     truth = probe("count")[1]
     try:
-        for kernel in wanted:
+        for kernel in a.kernel:
             KERNELS[kernel](rep, bench, truth, kernel)
     except Bad as e:
         rep.check("state", str(e), "as it must be", False)
-    return rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main, some_of("kernel", KERNELS))

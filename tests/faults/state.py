@@ -8,9 +8,9 @@ import struct
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
 import bpfsys
-from rig import BPFFS
+from isolation import BPFFS
 
 PROG_QUERY = 16
 SETTLE_SECONDS = 5

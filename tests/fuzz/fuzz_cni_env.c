@@ -12,7 +12,7 @@
 #include "fuzz.h"
 #include "command.h"
 #include "io.h"
-#include "scan.h"
+#include "json.h"
 
 #define VALUES     5
 #define OUTPUT_MAX 65536
@@ -71,7 +71,7 @@ static void judge_failure(const struct failure *failure)
 	len = take_written(fd, text, sizeof(text) - 1);
 	text[len] = '\0';
 	judge_line(text, len);
-	require(scan_check(text, len, &at));
+	require(json_check(text, len, &at));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

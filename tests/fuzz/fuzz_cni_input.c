@@ -9,7 +9,7 @@
 #include "bandwidth.h"
 #include "env.h"
 #include "result.h"
-#include "scan.h"
+#include "json.h"
 
 /* A code has a text; success leaves the text alone. */
 static int told(int r, const struct failure *failure)
@@ -48,7 +48,7 @@ static void make_result(struct conf *conf)
 		require(!result);
 		return;
 	}
-	require(scan_check(result, strlen(result), &at));
+	require(json_check(result, strlen(result), &at));
 	/* Its version is that of the request. */
 	again = (struct conf){.json = cJSON_Parse(result)};
 	require(strcmp(json_text(json_get(again.json, "cniVersion")),

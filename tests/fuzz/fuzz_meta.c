@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "pin.h"
-#include "structs.h"
+#include "state/pin.h"
+#include "api/internal.h"
 
 static void judge_halves(const struct meta *m)
 {

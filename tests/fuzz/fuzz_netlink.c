@@ -19,9 +19,9 @@
 #include <sys/socket.h>
 
 #include "fuzz.h"
-#include "hook.h"
-#include "link.h"
-#include "qdisc.h"
+#include "kernel/hook.h"
+#include "kernel/link.h"
+#include "kernel/qdisc.h"
 
 #define DATAGRAM_MAX 8192
 

@@ -34,7 +34,7 @@ struct input {
 
 static __u32 cells[NATRA_ROWS * WIDTH];
 static __u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH];
-static struct natra_flow_slot flows[NATRA_FLOWS];
+static struct natra_flow_entry flows[NATRA_FLOWS];
 static const __u64 keys[NATRA_HASH_KEYS] = {
 	0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb,
 	0xff51afd7ed558ccd, 0xc4ceb9fe1a85ec53, 0x2545f4914f6cdd1d,
@@ -80,9 +80,9 @@ static void shape(const struct natra_parsed_packet *res, __u32 bytes,
 	__u64 hash = natra_hash_tuple(keys, &res->tuple);
 	__u64 now = (__u64)in->now_steps << 24;
 	__u64 before = tat,
-	      cost = natra_cost_ns(&rate, bytes, natra_chance(tat)), depart;
+	      cost = natra_cost_ns(&rate, bytes, natra_dither(tat)), depart;
 	__u32 epoch = natra_epoch(now), estimate, units = natra_units(bytes);
-	struct natra_flow_slot *slot;
+	struct natra_flow_entry *entry;
 
 	estimate = natra_sketch_add(cells, WIDTH - 1, hash, units, epoch);
 	require(estimate >=
@@ -92,12 +92,12 @@ static void shape(const struct natra_parsed_packet *res, __u32 bytes,
 		require(estimate < 100);
 		return;
 	}
-	slot = natra_flow_find(flows, hash, natra_flow_now(now));
-	require(slot >= flows && slot < flows + NATRA_FLOWS);
-	if (slot->tag != natra_flow_tag(hash))
-		natra_flow_insert(slot, hash, &res->tuple);
-	natra_flow_add(slot, natra_flow_now(now), bytes);
-	require(slot->tag == natra_flow_tag(hash));
+	entry = natra_flow_find(flows, hash, natra_flow_now(now));
+	require(entry >= flows && entry < flows + NATRA_FLOWS);
+	if (entry->tag != natra_flow_tag(hash))
+		natra_flow_insert(entry, hash, &res->tuple);
+	natra_flow_add(entry, natra_flow_now(now), bytes);
+	require(entry->tag == natra_flow_tag(hash));
 
 	depart = natra_bucket_take(&tat, now, 1000000, cost, in->limit);
 	if (depart == NATRA_BUCKET_REFUSED) {

@@ -10,14 +10,13 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE + "/../harness", HERE + "/../cni"]
+sys.path[:0] = [HERE + "/../harness/python", HERE + "/../cni"]
 import plugin
 from chain import CAP, LIMITS, Lan, ipam
 from cnitool import Cnitool
-from plugin import (DEBIAN, attachment, attachments, find_natra, find_natractl,
-                    limits, newest, pins)
-from report import Report
-from rig import Ns
+from plugin import DEBIAN, attachment, attachments, find_natra, limits, newest, pins
+from limiters import find_natractl
+from namespaces import Ns
 
 
 class Node:
@@ -91,18 +90,15 @@ def story(rep, tool, r, runtime, files):
                      f.read() == node.text)
 
 
-def main():
-    plugin.isolate()
+def main(rep, _):
     tool = plugin.need(newest("cnitool"), "cnitool (tools/install-deps cni)")
-    rep = Report()
     with Lan() as r:
         story(rep, tool, r, "containerd://1.6.20",
               ["00-natra-10-ptp.conflist", "10-ptp.conflist", "natra"])
         # cnitool is built with libcni 1.3, which reads drop-ins.
         story(rep, tool, r, "containerd://2.1.0",
               ["10-ptp.conflist", "installed", "natra"])
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plugin.run_script(main)

@@ -6,16 +6,16 @@ Mice are offered at multiples of the 10M cap, out of the pod, by a client that
 opens connections on a clock whatever becomes of the earlier ones, beside an
 elephant in each direction.
 """
-import argparse
 import os
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import bits, limiter
-from report import Report
-from rig import Elephant, Rig, wire_rates
+from meter import wire_rates
+from percentiles import p99_limit_ms
+from rig import Elephant, Rig
+from script import LIMITER, MODE, QUICK, option, run_script
 
 CAP = "10M"
 SHARE = 0.8                     # natra's default fast-pass share
@@ -98,23 +98,12 @@ def offered(r, rep, a, m, rps, lim):
                   0.15 * cap / 1e6, " Mbit/s")
     if idle:
         rep.most(f"{m:g} x cap: p99", got["p99_ms"],
-                 rig.p99_limit_ms(idle["p99_ms"]), " ms")
+                 p99_limit_ms(idle["p99_ms"]), " ms")
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--mode", help="one attach mode; default: natra's choice")
-    p.add_argument("--multiples", default="0.2,0.5,1,5")
-    p.add_argument("--seconds", type=float, default=6)
-    p.add_argument("--settle", type=float, default=2)
-    p.add_argument("--quick", action="store_true")
-    p.add_argument("--limiter", default="natra",
-                   choices=["natra", "tbf", "upstream"])
-    a = p.parse_args()
+def main(rep, a):
     if a.quick:
         a.seconds, a.settle, a.multiples = 3, 1.5, "0.5"
-    rig.isolate()
-    rep = Report()
     cap = bits(CAP)
     with Rig() as r:
         r.nginx()
@@ -127,8 +116,10 @@ def main():
         for m in map(float, a.multiples.split(",")):
             rep.measure(f"{m:g} x cap", offered, r, rep, a, m,
                         m * cap / 8 / size, lim)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, MODE, QUICK, LIMITER,
+        option("--multiples", default="0.2,0.5,1,5"),
+        option("--seconds", type=float, default=6),
+        option("--settle", type=float, default=2))

@@ -8,18 +8,19 @@ peer (bpf_redirect_peer past the host), service (DNAT), upstream (its bandwidth
 plugin on the same pod). UDP at three times the limit runs both ways all the
 time, so that a limit that does not hold shows within a second.
 """
-import argparse
 import os
 import re
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from commands import sh
 from limiters import Natra, Upstream, total
+from meter import ETH_IPV4_UDP, Meter, wire_rates
 from neighbour import PINS, Neighbour, Site, ifindex
-from report import Report
-from rig import ETH_IPV4_UDP, Meter, Rig, sh, wire_rates
+from report import skip
+from rig import Rig
+from script import option, run_script, some_of
 
 CAP, CAP_MBIT = "5M", 5
 OFFERED = 15e6
@@ -515,14 +516,8 @@ PARTS = {"tcx": part_tcx, "clsact": part_clsact, "ingress": part_ingress,
          "peer": part_peer, "service": part_service, "upstream": part_upstream}
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("part", nargs="*", choices=[*PARTS, []], default=list(PARTS))
-    p.add_argument("--seconds", type=float, default=1)
-    p.add_argument("--brief", action="store_true", help="podside modes only")
-    a = p.parse_args()
-    rig.isolate()
-    rep, missing = Report(), []
+def main(rep, a):
+    missing = []
     neighbour = Neighbour()
     for part in a.part:
         with Rig() as r:
@@ -531,9 +526,11 @@ def main():
             missing.append(feature)
             rep.shown(f"{part}: skip", feature)
     if not rep.checked:
-        rig.skip(", ".join(missing))
-    rep.end()
+        skip(", ".join(missing))
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main,
+        some_of("part", PARTS),
+        option("--seconds", type=float, default=1),
+        option("--brief", action="store_true", help="podside modes only"))

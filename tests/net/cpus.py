@@ -7,16 +7,15 @@ more CPUs, as in a VM with more possible than running ones, the script starts
 the highest one and those that count beside CPU 0 and CPU 1 (see NATRA_STRIPES
 in bpf/natra_shared.h), and leaves them running.
 """
-import argparse
 import os
 import socket
 import sys
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from commands import sh
 from limiters import Natra
-from report import Report
-from rig import Ns, sh
+from namespaces import Ns
+from script import option, run_script
 
 CPUS = "/sys/devices/system/cpu"
 STRIPES = 4
@@ -53,13 +52,7 @@ def send(pod, cpu, count, begin):
     os._exit(0)
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--count", type=int, default=20000,
-                   help="packets from each CPU")
-    a = p.parse_args()
-    rig.isolate()
-    rep = Report()
+def main(rep, a):
     start_cpus()
     possible, online = cpu_list("possible"), cpu_list("online")
     rep.shown("CPUs, possible and running",
@@ -90,8 +83,8 @@ def main():
     rep.equal("packets counted", natra.json("stats", "cpus")["egress"][
             "offered"]["packets"], len(online) * a.count)
     natra.ok("detach", "cpus")
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main,
+        option("--count", type=int, default=20000, help="packets from each CPU"))

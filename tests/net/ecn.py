@@ -7,16 +7,17 @@ design; so the marks are asked for with --edt off, and the paced run is shown to
 hold the cap. With 20 ms of round trip (needs netem) marks alone must do: no
 drop in the steady state.
 """
-import argparse
 import os
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import Natra, bits, dropped
-from report import Report
-from rig import ETH_IPV4_UDP, Rig, wire_rates
+from meter import ETH_IPV4_UDP, wire_rates
+from namespaces import Pod
+from report import skip
+from rig import Rig
+from script import MODE, QUICK, option, run_script
 
 WAYS = ("in", "out")
 DIRECTIONS = ("ingress", "egress")
@@ -93,7 +94,7 @@ def udp(r, rep, a, rate, options):
 
 
 def have_netem():
-    probe = rig.Pod("probe", 99)
+    probe = Pod("probe", 99)
     try:
         probe.run("tc", "qdisc", "add", "dev", "eth0", "root", "netem",
                   "delay", "1ms")
@@ -104,20 +105,9 @@ def have_netem():
         probe.close()
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--mode", help="one attach mode; default: natra's choice")
-    p.add_argument("--rates", default="10M,100M")
-    p.add_argument("--seconds", type=float, default=6)
-    p.add_argument("--settle", type=float, default=3)
-    p.add_argument("--rtt", type=float, default=20, help="ms")
-    p.add_argument("--only", choices=["tcp", "udp", "rtt"])
-    p.add_argument("--quick", action="store_true")
-    a = p.parse_args()
+def main(rep, a):
     if a.quick:
         a.seconds, a.settle, a.rates = 3, 2, "10M"
-    rig.isolate()
-    rep = Report()
     mode = ["--mode", a.mode] if a.mode else []
     fq = Natra().json("probe")["fq"]
     with Rig(lanes=2) as r:
@@ -145,9 +135,13 @@ def main():
         rep.shown("20 ms of round trip: left out, the kernel lacks",
                   "CONFIG_NET_SCH_NETEM")
         if a.only == "rtt":
-            rig.skip("CONFIG_NET_SCH_NETEM")
-    rep.end()
+            skip("CONFIG_NET_SCH_NETEM")
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, MODE, QUICK,
+        option("--rates", default="10M,100M"),
+        option("--seconds", type=float, default=6),
+        option("--settle", type=float, default=3),
+        option("--rtt", type=float, default=20, help="ms"),
+        option("--only", choices=["tcp", "udp", "rtt"]))

@@ -16,7 +16,6 @@
 Needs fq. By default the grid has each rate and each number of flows; --full
 combines them all.
 """
-import argparse
 import itertools
 import json
 import os
@@ -27,14 +26,16 @@ import statistics
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from bpfsys import TCX_EGRESS, tcx_detach_first
+from commands import sh
 from frames import Sender, eth, ip4, udp
 from limiters import Natra, bits, dropped, total
+from meter import ETH_IPV4_UDP, goodput, wire_rates
 from neighbour import ifindex
-from report import Report
-from rig import ETH_IPV4_UDP, Rig, goodput, sh, wire_rates
+from report import skip
+from rig import Rig
+from script import option, run_script
 
 CELLS = "1M:1,10M:16,100M:8,1G:1"
 RATES = ["1M", "10M", "100M", "1G"]
@@ -515,16 +516,7 @@ def gso(r, rep):
     r.pod.run("ip", "link", "set", "eth0", "gso_max_segs", str(GSO_SEGS))
 
 
-def main():
-    p = argparse.ArgumentParser(
-            description=__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--cells", default=CELLS, help=f"of the grid ({CELLS})")
-    p.add_argument("--full", action="store_true")
-    p.add_argument("--seconds", type=float, default=3)
-    p.add_argument("--settle", type=float, default=1.5)
-    p.add_argument("--skew", type=float, default=1,
-                   help="cap this times the rate, to see the test fail")
+def main(rep, a):
     parts = {"grid": lambda: grid(r, rep, a),
              "udp": lambda: rep.measure("udp", blocked, r, rep, a),
              "stamps": lambda: rep.measure("stamps", stamps, r, rep),
@@ -533,19 +525,21 @@ def main():
              "qdisc": lambda: rep.measure("qdisc", qdisc, r, rep, a),
              "mice": lambda: rep.measure("mice", mice, r, rep, a),
              "gso": lambda: gso(r, rep)}
-    p.add_argument("--only", help="of the above, by comma")
-    a = p.parse_args()
-    rig.isolate()
     if not Natra().json("probe")["fq"]:
-        rig.skip("CONFIG_NET_SCH_FQ")
+        skip("CONFIG_NET_SCH_FQ")
     sh("modprobe", "tcp_bbr", check=False)
-    rep = Report()
     with Rig() as r:
         for name, part in parts.items():
             if not a.only or name in a.only.split(","):
                 part()
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main,
+        option("--cells", default=CELLS, help=f"of the grid ({CELLS})"),
+        option("--full", action="store_true"),
+        option("--seconds", type=float, default=3),
+        option("--settle", type=float, default=1.5),
+        option("--skew", type=float, default=1,
+               help="cap this times the rate, to see the test fail"),
+        option("--only", help="of the above, by comma"))

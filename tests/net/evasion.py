@@ -10,7 +10,6 @@
   segments   a GSO packet with more headers than the charge could hold
   priority   datagrams that fq would once send at once
 """
-import argparse
 import os
 import random
 import socket
@@ -18,13 +17,15 @@ import struct
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from commands import bpftool, sh
 from frames import Sender, Taken, eth, ext6, frag6, ip4, ip6, udp
 from limiters import Natra, bits, total
+from meter import ETH_IPV4_UDP, wire_rate, wire_rates
+from namespaces import Ns
 from neighbour import Neighbour, Site
-from report import Report
-from rig import Ns, Rig, bpftool, sh
+from rig import Rig
+from script import option, run_script
 from xsk import XskSender
 
 CAP = "10M"
@@ -154,10 +155,10 @@ def wire_out(r, a, src, *options):
     p = r.load(src, "udp-send", r.client.ip, 7000, "--rate", OFFERED,
                "--size", len(BODY),
                *options)
-    meter = r.out_of(header=rig.ETH_IPV4_UDP)
+    meter = r.out_of(header=ETH_IPV4_UDP)
     r.wait_flow(meter)
     time.sleep(a.settle)
-    rate = rig.wire_rates([meter], a.seconds)[0]
+    rate = wire_rates([meter], a.seconds)[0]
     offered = r.load_end(p, src, now=True)["sent"]
     return offered, rate
 
@@ -173,7 +174,7 @@ def connections(r, rep, a, fast_pass):
     r.wait_flow(r.out_of())
     time.sleep(a.settle)
     verdict(rep, f"{fast_pass}: connections of 50 kB", OFFERED,
-            rig.wire_rate(r.client, a.seconds), past=fast_pass == "free")
+            wire_rate(r.client, a.seconds), past=fast_pass == "free")
     r.stop([p])
 
 
@@ -312,7 +313,7 @@ def bypass(rep, a):
                 "by AF_XDP": xsk.send}
         for mode in Natra.modes():
             natra = Natra(r.pod, "--mode", mode).attach(CAP, CAP)
-            meter = r.out_of(header=rig.ETH_IPV4_UDP)
+            meter = r.out_of(header=ETH_IPV4_UDP)
             for way, send in ways.items():
                 what = f"{mode}: {way}"
                 seconds_of(send, a.settle)
@@ -430,7 +431,7 @@ def priority(rep, a):
                 return s.send(BODY)
             except OSError:             # the queue is full, or the client refuses
                 return len(BODY)
-        meter = r.out_of(header=rig.ETH_IPV4_UDP)
+        meter = r.out_of(header=ETH_IPV4_UDP)
         begin, before = meter.read()
         offered = seconds_of(send, a.settle)
         end, after = meter.read()
@@ -439,21 +440,16 @@ def priority(rep, a):
                  (after - before) * 8 / bits(CAP), 1.1 * (0.5 + end - begin))
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("part", nargs="*")
-    p.add_argument("--seconds", type=float, default=0.8)
-    p.add_argument("--settle", type=float, default=0.5)
-    a = p.parse_args()
+def main(rep, a):
     parts = {"headers": headers, "flows": flows, "net-admin": net_admin,
              "bypass": bypass, "ethertypes": ethertypes,
              "segments": segments, "priority": priority}
-    rig.isolate()
-    rep = Report()
     for name in a.part or parts:
         parts[name](rep, a)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main,
+        option("part", nargs="*"),
+        option("--seconds", type=float, default=0.8),
+        option("--settle", type=float, default=0.5))

@@ -6,17 +6,16 @@ sockperf sends 500 requests a second over TCP. Beside the streams the median and
 99th percentile may be 1.5 times what they are without them, under the same limiter.
 Without a limiter and with upstream's plugin the figures are only shown.
 """
-import argparse
 import os
 import statistics
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import Upstream, limiter
-from report import Report
+from percentiles import p99_limit_ms
 from rig import Rig
+from script import LIMITER, MODE, QUICK, option, run_script
 
 CAP = "100M"
 # Two cores serve streams and requests: the median moves by this much with who is
@@ -56,25 +55,12 @@ def compare(r, rep, a, name, lim, judged):
         rep.most(f"{name}: median beside streams", beside,
                  max(1.5 * idle, idle + NOISE_US), " us")
         rep.most(f"{name}: p99 beside streams", beside99 / 1e3,
-                 rig.p99_limit_ms(idle99 / 1e3), " ms")
+                 p99_limit_ms(idle99 / 1e3), " ms")
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--mode", help="one attach mode; default: natra's choice")
-    p.add_argument("--seconds", type=int, default=4)
-    p.add_argument("--settle", type=float, default=2)
-    p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--alone", action="store_true",
-                   help="nothing beside natra's figures")
-    p.add_argument("--quick", action="store_true")
-    p.add_argument("--limiter", default="natra",
-                   choices=["natra", "tbf", "upstream"])
-    a = p.parse_args()
+def main(rep, a):
     if a.quick:
         a.seconds, a.rounds, a.alone = 2, 1, True
-    rig.isolate()
-    rep = Report()
     with Rig() as r:
         r.sockperf_server()
         options = ["--mode", a.mode] if a.mode else []
@@ -87,8 +73,11 @@ def main():
         for lim in lims:
             name = lim.name if lim else "no limiter"
             rep.measure(name, compare, r, rep, a, name, lim, lim is tested)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, MODE, QUICK, LIMITER,
+        option("--seconds", type=int, default=4),
+        option("--settle", type=float, default=2),
+        option("--rounds", type=int, default=3),
+        option("--alone", action="store_true", help="nothing beside natra's figures"))

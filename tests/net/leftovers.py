@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What upstream's bandwidth plugin, called as a runtime does, leaves on a pod's
 veth: natractl tells of it, and --replace-bandwidth removes it."""
-import argparse
 import os
 import socket
 import sys
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from commands import sh
 from limiters import Natra, Upstream
-from report import Report
-from rig import Ns, Pod, sh
+from namespaces import Ns, Pod
+from report import skip
+from script import run_script
 
 NONE = {"tbf": False, "ingress_redirect": False, "ifb_ifname": ""}
 
@@ -81,25 +81,20 @@ def after_del(rep, pod):
     natra.detach()
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.parse_args()
+def main(rep, _):
     if not os.access(Upstream.PLUGIN, os.X_OK):
-        rig.skip(Upstream.PLUGIN)
-    rig.isolate()
-    rep = Report()
+        skip(Upstream.PLUGIN)
     with Ns():
         pod = Pod("pod", 1)
         try:
             Upstream(pod).attach("1M", "1M").detach()
         except RuntimeError as e:
-            rig.skip(f"the plugin does not work here: {e}")
+            skip(f"the plugin does not work here: {e}")
         for ingress, egress in (("10M", "10M"), ("10M", None), (None, "10M")):
             one(rep, pod, ingress, egress)
         after_del(rep, pod)
         pod.close()
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -5,18 +5,20 @@
 After each story the machine must be as before: qdiscs, filters, pins, and of
 the programs, maps and links that natra made, none.
 """
-import argparse
 import json
 import os
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 import bpfsys
-import rig
+from commands import bpftool, called_programs, sh
+from isolation import BPFFS
 from limiters import Natra, find_natractl, total
-from report import Report
-from rig import BPFFS, Pod, Rig, bpftool, called_programs, sh, wire_rates
+from meter import wire_rates
+from namespaces import Pod
+from rig import Rig
+from script import MODES, QUICK, option, run_script
 
 LIMITS = ("--ingress", "10M", "--egress", "10M")
 
@@ -408,16 +410,9 @@ def parallel(r, rep):
             p.close()
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--mode", help="modes, by comma; default: all there are")
-    p.add_argument("--seconds", type=float, default=3)
-    p.add_argument("--quick", action="store_true")
-    a = p.parse_args()
-    rig.isolate()
+def main(rep, a):
     features = Natra().json("probe")
     modes = a.mode.split(",") if a.mode else Natra.modes()
-    rep = Report()
     with Rig() as r:
         r.nginx()
         bad_input(r, rep)
@@ -436,8 +431,8 @@ def main():
         sides = {m.split("-")[1]: m for m in reversed(modes)}
         for mode in () if a.quick else sides.values():
             rep.measure(f"{mode} set", live, r, rep, mode, a.seconds)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, MODES, QUICK,
+        option("--seconds", type=float, default=3))

@@ -10,16 +10,16 @@ whatever else runs on the machine moves the same figures.
 The first does not depend on the number of CPUs, so the limit is the same in the
 VMs with 64 and 200 possible CPUs (tools/check vm-cpus-64 vm-cpus-200).
 """
-import argparse
 import os
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from commands import bpftool, called_programs, sh
+from isolation import BPFFS
 from limiters import Natra
-from report import Report
-from rig import BPFFS, Ns, bpftool, called_programs, sh
+from namespaces import Ns
+from script import MODE, QUICK, option, run_script
 
 LIMIT_KIB = 96
 KINDS = ("SUnreclaim", "VmallocUsed", "Percpu")
@@ -130,18 +130,9 @@ def by_allocators(rep, count, limits):
              " KiB")
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--mode", help="one attach mode; default: natra's choice")
-    p.add_argument("--count", type=int, default=50)
-    p.add_argument("--option", action="append", default=[],
-                   help="one more word for natractl attach")
-    p.add_argument("--quick", action="store_true")
-    a = p.parse_args()
+def main(rep, a):
     if a.quick:
         a.count = 10
-    rig.isolate()
-    rep = Report()
     pods = Ns("pods")
     for i in range(a.count):
         sh("ip", "link", "add", f"n{i}", "type", "veth", "peer", "name",
@@ -151,8 +142,10 @@ def main():
     limits = ["--ingress", "10M", "--egress", "10M", *a.option]
     limits += ["--mode", a.mode] if a.mode else []
     by_allocators(rep, a.count, limits)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, MODE, QUICK,
+        option("--count", type=int, default=50),
+        option("--option", action="append", default=[],
+               help="one more word for natractl attach"))

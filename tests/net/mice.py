@@ -6,17 +6,16 @@
 an elephant in each direction with 10M each way, in turns. The figures without a
 limit and with upstream's plugin are shown for comparison.
 """
-import argparse
 import os
 import statistics
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import Upstream, limiter
-from report import Report
+from percentiles import p99_limit_ms
 from rig import Rig
+from script import LIMITER, MODE, QUICK, option, run_script
 
 CAP = "10M"
 
@@ -62,24 +61,12 @@ def beside(r, rep, url, lim, a):
     rep.least(f"{lim.name}: requests/s, median", median(capped, "rps"),
               0.95 * median(idle, "rps"))
     rep.most(f"{lim.name}: p99, median", median(capped, "p99_ms"),
-             rig.p99_limit_ms(median(idle, "p99_ms")), " ms")
+             p99_limit_ms(median(idle, "p99_ms")), " ms")
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--mode", help="one attach mode; default: natra's choice")
-    p.add_argument("--seconds", type=int, default=8)
-    p.add_argument("--settle", type=float, default=2)
-    p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--no-upstream", action="store_true")
-    p.add_argument("--quick", action="store_true")
-    p.add_argument("--limiter", default="natra",
-                   choices=["natra", "tbf", "upstream"])
-    a = p.parse_args()
+def main(rep, a):
     if a.quick:
         a.seconds, a.rounds, a.no_upstream = 3, 1, True
-    rig.isolate()
-    rep = Report()
     with Rig() as r:
         url = r.nginx()
         options = ["--mode", a.mode] if a.mode else []
@@ -92,8 +79,11 @@ def main():
                 up = Upstream(r.pod, burst_bits=burst)
                 show(rep, f"upstream, {name}",
                      one(r, url, up, a))
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, MODE, QUICK, LIMITER,
+        option("--seconds", type=int, default=8),
+        option("--settle", type=float, default=2),
+        option("--rounds", type=int, default=3),
+        option("--no-upstream", action="store_true"))

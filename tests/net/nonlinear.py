@@ -7,19 +7,18 @@ of natra stands a program that drops every packet whose IP header is linear, so
 what natra counts then it did not read directly. The flow must be the one that
 the same headers have in a linear packet.
 """
-import argparse
 import errno
 import os
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 import bpfsys
-import rig
 from frames import Sender, eth, ext6, ip4, ip6, tcp, udp
+from isolation import BPFFS
 from limiters import Natra, total
-from report import Report
-from rig import BPFFS, Rig
+from rig import Rig
+from script import run_script
 
 SIZE = 6000                     # of the payload
 COPIES = 3
@@ -92,10 +91,7 @@ def one(rep, lim, direction, sender, name, frame):
               [(1 + COPIES, len(small) + COPIES * len(large))])
 
 
-def main():
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    rig.isolate()
-    rep = Report()
+def main(rep, _):
     with Rig(mtu=9000) as r:
         time.sleep(2.5)         # the kernel's multicast reports are out by then
         # The gate is a filter, which has its place behind TCX programs. All
@@ -105,8 +101,7 @@ def main():
                                   ("egress", Sender(r.pod, "eth0"))):
             for name, frame in FRAMES.items():
                 one(rep, lim, direction, sender, name, frame)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

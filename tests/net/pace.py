@@ -9,7 +9,6 @@ bounded delay, which a probe measures that is heavy itself. Then: requests besid
 paced stream, and a datapath that goes past the host-side veth, where the
 pod-side backstop is left to limit.
 """
-import argparse
 import itertools
 import os
 import socket
@@ -18,13 +17,16 @@ import sys
 import time
 from types import SimpleNamespace
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from commands import sh
 from limiters import Natra, bits, dropped, total
 from load import Http
+from meter import ETH_IPV4_UDP, wire_rates
 from neighbour import PINS, Neighbour, ifindex
-from report import Report
-from rig import ETH_IPV4_UDP, Rig, percentile, sh
+from percentiles import percentile
+from report import skip
+from rig import Rig
+from script import option, run_script
 
 PACE_LIMIT_MS = 50              # natra's default
 # The clock of the last tick, which is 4 ms long, timers and softirqs.
@@ -271,7 +273,7 @@ def datagrams(r, a, natra, rate):
     r.wait_flow(meter)
     # The burst is over by then, also that of the backstop.
     time.sleep(a.settle)
-    got, = rig.wire_rates([meter], a.seconds)
+    got, = wire_rates([meter], a.seconds)
     r.stop([sender])
     account.close()
     return got / 1e6, account
@@ -317,22 +319,6 @@ def past_pacer(r, rep, a, natra, rate, neighbour):
     rep.least(f"{what}: dropped by the backstop", dropped(backstop), 100)
 
 
-def arguments():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--mode", help="a podside mode; default: natra's choice")
-    p.add_argument("--rates", default="10M,100M")
-    p.add_argument("--flows", default="1,4,16")
-    p.add_argument("--brief", action="store_true",
-                   help="not each rate with each number of flows")
-    p.add_argument("--ecn", action="store_true", help="with ECN-capable senders")
-    p.add_argument("--seconds", type=float, default=3)
-    p.add_argument("--settle", type=float, default=2)
-    p.add_argument("--only", default="cells,mice,bypass", metavar="PARTS")
-    p.add_argument("--pace-limit", type=int, metavar="MS",
-                   help="instead of natra's own")
-    return p.parse_args()
-
-
 def cells(a):
     rates, flows = a.rates.split(","), [int(n) for n in a.flows.split(",")]
     if not a.brief:
@@ -340,12 +326,9 @@ def cells(a):
     return [(rates[i % len(rates)], n) for i, n in enumerate(flows, 1)]
 
 
-def main():
-    a = arguments()
-    rig.isolate()
+def main(rep, a):
     if not Natra().json("probe")["fq"]:
-        rig.skip("CONFIG_NET_SCH_FQ")
-    rep = Report()
+        skip("CONFIG_NET_SCH_FQ")
     with Rig() as r:
         for pod in (r.client, r.pod) if a.ecn else ():
             pod.sysctl("net.ipv4.tcp_ecn", "1")
@@ -358,8 +341,17 @@ def main():
             rep.measure("mice", mice, r, rep, a)
         if "bypass" in a.only:
             bypass(r, rep, a)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main,
+        option("--mode", help="a podside mode; default: natra's choice"),
+        option("--rates", default="10M,100M"),
+        option("--flows", default="1,4,16"),
+        option("--brief", action="store_true",
+               help="not each rate with each number of flows"),
+        option("--ecn", action="store_true", help="with ECN-capable senders"),
+        option("--seconds", type=float, default=3),
+        option("--settle", type=float, default=2),
+        option("--only", default="cells,mice,bypass", metavar="PARTS"),
+        option("--pace-limit", type=int, metavar="MS", help="instead of natra's own"))

@@ -10,16 +10,14 @@
   veth      a veth with several queues but no mq can pace with fq at its root
   single    with one transmit queue fq replaces the default, which comes back
 """
-import argparse
 import json
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import Natra
-from report import Report
-from rig import Ns
+from namespaces import Ns
+from script import run_script
 
 QUEUES = 4
 IFB = ("ip", "link", "add", "eth0", "numtxqueues")
@@ -75,14 +73,7 @@ def multi_queue(rep):
         left_alone(rep, ns, "own mq", "qdisc 'mq' (handle 7:) is installed")
 
 
-def main():
-    argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    if os.geteuid():
-        rig.skip("not root")
-    rig.isolate()
-    rep = Report()
+def main(rep, _):
     fq = json.loads(Natra().run("probe", "--json").stdout)["fq"]
     multi_queue(rep)
     with Ns("veth") as ns:
@@ -98,8 +89,7 @@ def main():
             ns.run("ip", "tuntap", "add", "mode", "tap", "name", "eth0",
                    "multi_queue")
             left_alone(rep, ns, "down", "the interface has 256 transmit queues")
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -1,18 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The table that tools/quickstart shows a visitor must say what the README says."""
-import argparse
 import os
 import re
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE + "/../harness")
-import rig
+sys.path.insert(0, HERE + "/../harness/python")
 from demo import CAP
+from isolation import need_root
 from limiters import bits, find_natractl
-from report import Report
+from script import option, run_script
 
 QUICKSTART = HERE + "/../../tools/quickstart"
 # The groups are the name, both streams in Mbit/s, requests a second, and their p99 or
@@ -24,18 +23,12 @@ ROW = re.compile(r"^(\S.*?) +([0-9.]+) +([0-9.]+) +(\d+) +([0-9.]+ ms|none)$",
 LEAST, MOST = 0.75, 1.15
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--seconds", type=int, default=3)
-    a = p.parse_args()
-    if os.geteuid() != 0:
-        rig.skip("not root")
+def main(rep, a):
     r = subprocess.run([QUICKSTART, "--seconds", str(a.seconds), "--natractl",
                         find_natractl()], stdin=subprocess.DEVNULL, text=True,
                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                        timeout=120, check=False)
     print(r.stdout)
-    rep = Report()
     rep.equal("exit code", r.returncode, 0)
     rows = {name: (float(into), float(out), int(requests), p99)
             for name, into, out, requests, p99 in ROW.findall(r.stdout)}
@@ -54,8 +47,8 @@ def main():
                   0.9 * min(free[2], 1000), "/s")
     rep.true("the last line names natractl",
              r.stdout.strip().endswith(find_natractl()))
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    # tools/quickstart isolates itself.
+    run_script(main, option("--seconds", type=int, default=3), isolate=need_root)

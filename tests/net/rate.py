@@ -9,17 +9,16 @@ rate and number of flows, each rate with each number of flows, but not every
 combination of the three; --full runs them all. Windows are long, since one
 policed flow swings around its cap for seconds.
 """
-import argparse
 import itertools
 import os
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import COUNTERS, Natra, bits, limiter
-from report import Report
-from rig import ETH_IPV4_TCP, ETH_IPV4_UDP, Rig, wire_rates
+from meter import ETH_IPV4_TCP, ETH_IPV4_UDP, wire_rates
+from rig import Rig
+from script import LIMITER, MODES, QUICK, option, run_script
 
 RATES = ["10M", "100M", "1G"]
 FLOWS = [1, 4, 8, 16]
@@ -157,38 +156,12 @@ def named(kind, run):
     return " ".join(map(str, (kind, *run)))
 
 
-def arguments():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--mode", help="modes, by comma; default: all there are")
-    p.add_argument("--rates", default=",".join(RATES))
-    p.add_argument("--flows", default=",".join(map(str, FLOWS)))
-    p.add_argument("--seconds", type=float, default=8)
-    p.add_argument("--settle", type=float, default=3)
-    p.add_argument("--only", choices=["tcp", "udp"])
-    p.add_argument("--way", choices=WAYS)
-    p.add_argument("--full", action="store_true")
-    p.add_argument("--brief", action="store_true",
-                   help="each mode, rate and number of flows once")
-    p.add_argument("--quick", action="store_true")
-    p.add_argument("--no-offloads", action="store_true")
-    p.add_argument("--limiter", default="natra",
-                   choices=["natra", "tbf", "upstream"])
-    p.add_argument("--skew", type=float, default=1,
-                   help="cap this times the rate, to see the test fail")
-    p.add_argument("--option", action="append", default=[],
-                   help="one more word for natractl attach")
-    return p.parse_args()
-
-
-def main():
-    a = arguments()
-    rig.isolate()
+def main(rep, a):
     if a.limiter != "natra":
         modes = [None]
     else:
         modes = a.mode.split(",") if a.mode else Natra.modes()
     flows = [int(f) for f in a.flows.split(",")]
-    rep = Report()
     if a.quick:
         a.seconds, a.settle, flows = 3, 2, flows[:1]
     with Rig(lanes=2, offloads=not a.no_offloads) as r:
@@ -209,8 +182,21 @@ def main():
         if a.only != "tcp":
             for run in fitting(rep, most, udp_runs):
                 rep.measure(named("udp", run), udp, r, rep, a, *run)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, MODES, QUICK, LIMITER,
+        option("--rates", default=",".join(RATES)),
+        option("--flows", default=",".join(map(str, FLOWS))),
+        option("--seconds", type=float, default=8),
+        option("--settle", type=float, default=3),
+        option("--only", choices=["tcp", "udp"]),
+        option("--way", choices=WAYS),
+        option("--full", action="store_true"),
+        option("--brief", action="store_true",
+               help="each mode, rate and number of flows once"),
+        option("--no-offloads", action="store_true"),
+        option("--skew", type=float, default=1,
+               help="cap this times the rate, to see the test fail"),
+        option("--option", action="append", default=[],
+               help="one more word for natractl attach"))

@@ -14,17 +14,18 @@ goodput.
 All lanes run at once, each with a pod and a limiter of its own; the delay is
 netem's, on the client's veth. Needs netem, fq and BBR.
 """
-import argparse
 import itertools
 import os
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from commands import sh
 from limiters import Natra, Upstream, bits, dropped
-from report import Report
-from rig import Rig, goodput, sh, wire_rates
+from meter import goodput, wire_rates
+from report import skip
+from rig import Rig
+from script import option, run_script
 
 PORT = 5201
 POLICED, PACED = 0.90, 0.95
@@ -105,41 +106,25 @@ def have(what, *command):
     try:
         sh(*command)
     except RuntimeError:
-        rig.skip(what)
+        skip(what)
 
 
-def main():
-    p = argparse.ArgumentParser(
-            description=__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--rate", default="10M")
-    p.add_argument("--rtt", default="20,80", help="ms, by comma")
-    p.add_argument("--congestion", default="cubic,bbr")
-    p.add_argument("--flows", default="1,8")
-    p.add_argument("--brief", action="store_true",
-                   help="the first of these with the first of those, and so on")
-    p.add_argument("--lanes", help="such as 'edt out', by comma; default: all")
-    p.add_argument("--short", action="store_true")
-    p.add_argument("--seconds", type=float)
-    p.add_argument("--settle", type=float)
-    a = p.parse_args()
+def main(rep, a):
     a.seconds = a.seconds or (6 if a.short else 20)
     a.settle = a.settle or (5 if a.short else 12)
-    rig.isolate()
     if not Natra().json("probe")["fq"]:
-        rig.skip("CONFIG_NET_SCH_FQ")
+        skip("CONFIG_NET_SCH_FQ")
     have("CONFIG_NET_SCH_NETEM", "tc", "qdisc", "add", "dev", "lo", "root",
          "netem", "delay", "1ms")
     sh("tc", "qdisc", "del", "dev", "lo", "root")
     sh("modprobe", "tcp_bbr", check=False)
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as f:
         if "bbr" not in f.read().split():
-            rig.skip("CONFIG_TCP_CONG_BBR")
+            skip("CONFIG_TCP_CONG_BBR")
     kinds = [k for k in LANES if not a.lanes or k[0] in a.lanes.split(",")]
     if not os.access(Upstream.PLUGIN, os.X_OK):
         kinds = [k for k in kinds if k[3]]
     wanted = [(kind, int(rtt)) for rtt in a.rtt.split(",") for kind in kinds]
-    rep = Report()
     with Rig(lanes=len(wanted)) as r:
         lanes = [Lane(r, i, kind, rtt, a)
                  for i, (kind, rtt) in enumerate(wanted)]
@@ -147,8 +132,17 @@ def main():
                 a.congestion.split(","), a.flows.split(",")):
             rep.measure(f"{congestion} {flows} flows", run, r, rep, a, lanes,
                         congestion, int(flows))
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main,
+        option("--rate", default="10M"),
+        option("--rtt", default="20,80", help="ms, by comma"),
+        option("--congestion", default="cubic,bbr"),
+        option("--flows", default="1,8"),
+        option("--brief", action="store_true",
+               help="the first of these with the first of those, and so on"),
+        option("--lanes", help="such as 'edt out', by comma; default: all"),
+        option("--short", action="store_true"),
+        option("--seconds", type=float),
+        option("--settle", type=float))

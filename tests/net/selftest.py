@@ -10,11 +10,12 @@ import os
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from commands import sh
 from limiters import Tbf
-from report import Report
-from rig import Rig, sh, wire_rates
+from meter import ETH_IPV4_TCP, ETH_IPV4_UDP, wire_rates
+from rig import Rig
+from script import run_script
 
 
 def tbf_bytes(pod):
@@ -29,7 +30,7 @@ def tbf_bytes(pod):
 def meters(rep, offloads, tcp):
     with Rig(lanes=1, offloads=offloads) as r:
         tbf = Tbf(r.pod).attach("50M", "50M")
-        header = rig.ETH_IPV4_TCP if tcp else rig.ETH_IPV4_UDP
+        header = ETH_IPV4_TCP if tcp else ETH_IPV4_UDP
         ms = [r.into(header=header), r.out_of(header=header)]
         m0, q0 = [m.read()[1] for m in ms], tbf_bytes(r.pod)
         if tcp:
@@ -73,17 +74,14 @@ def skewed(rep):
             tbf.detach()
 
 
-def main():
-    rig.isolate()
-    rep = Report()
+def main(rep, _):
     for offloads in (True, False):
         for tcp in (True, False):
             rep.measure(f"{'tcp' if tcp else 'udp'} offloads "
                         f"{'on' if offloads else 'off'}",
                         meters, rep, offloads, tcp)
     skewed(rep)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -8,11 +8,11 @@ import socket
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import Natra
-from report import Report
-from rig import ETH_IPV4_UDP, Pod
+from meter import ETH_IPV4_UDP
+from namespaces import Ns, Pod
+from script import run_script
 
 PORT = 5000
 SIZE = 200                      # on the wire
@@ -53,7 +53,7 @@ class Case:
     def __init__(self, number, name, rate, *options):
         self.name, self.rate = name, rate
         self.pod = Pod(f"slow{number}", number)
-        node = rig.Ns()
+        node = Ns()
         self.ways = {"in": Way(node, self.pod, self.pod.ip),
                      "out": Way(self.pod, node, self.pod.gw)}
         self.natra = Natra(self.pod, *options).attach(rate, rate)
@@ -69,9 +69,7 @@ def send_all(cases, count):
     return {(c, w): way.arrived() for c in cases for w, way in c.ways.items()}
 
 
-def main():
-    rig.isolate()
-    rep = Report()
+def main(rep, _):
     cases = [Case(1, "800 bit/s, edt off", 800, "--edt", "off"),
              Case(2, "800 bit/s", 800),
              Case(3, "1 bit/s", 1)]
@@ -105,8 +103,7 @@ def main():
     for (case, way), count in got.items():
         rep.check(f"{case.name}, {way}: at 10M arrived", count,
                   f">= {FREED - 2} of {FREED}", count >= FREED - 2)
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -2,16 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Subnets on real traffic: one peer is held to the cap while another, whose
 subnet is exempt, is not; both kinds of list, both directions."""
-import argparse
 import os
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import Natra, bits, dropped, total
-from report import Report
-from rig import ETH_IPV4_UDP, Meter, Rig, wire_rates
+from meter import ETH_IPV4_UDP, Meter, wire_rates
+from rig import Rig
+from script import MODE, option, run_script
 
 RATE, OFFERED = "10M", "50M"
 
@@ -62,21 +61,15 @@ def both(r, rep, a, direction, kind):
     lim.detach()
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--mode", help="one attach mode; default: natra's choice")
-    p.add_argument("--seconds", type=float, default=1.5)
-    p.add_argument("--settle", type=float, default=1.0)
-    a = p.parse_args()
-    rig.isolate()
-    rep = Report()
+def main(rep, a):
     with Rig(lanes=2) as r:
         for direction in ("egress", "ingress"):
             for kind in ("unshaped", "shaped"):
                 rep.measure(f"{direction}, {kind}", both, r, rep, a,
                             direction, kind)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, MODE,
+        option("--seconds", type=float, default=1.5),
+        option("--settle", type=float, default=1.0))

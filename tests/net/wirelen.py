@@ -7,19 +7,18 @@ what each must cost is this file's own arithmetic. Real TCP and UDP GSO
 transfers are compared with the interface's counters. Frames go to a MAC address
 that nobody has, so that nothing answers them.
 """
-import argparse
 import os
 import socket
 import struct
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from frames import GSO_UDP_L4, Sender, eth, ext6, frag6, ip4, ip6, tcp, udp
 from limiters import Natra, total
-from report import Report
+from meter import Meter
 from rig import Rig
+from script import MODES, option, run_script
 
 UDP_SEGMENT = 103
 GSO_TCPV4, GSO_TCPV6 = 1, 4      # virtio_net.h
@@ -221,7 +220,7 @@ def add_tunnel(ns, peer, version, options, inner):
 
 
 def segments_in(ns):
-    return sum(n for k, n in rig.Meter(ns).counters().items()
+    return sum(n for k, n in Meter(ns).counters().items()
                if k in ("InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"))
 
 
@@ -284,14 +283,8 @@ def stream(r, rep, lim, what, direction, src, dst, version):
                   m.read()[1] - before[d][0])
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--mode", help="modes, by comma; default: all there are")
-    p.add_argument("--quick", action="store_true", help="one mode")
-    a = p.parse_args()
-    rig.isolate()
+def main(rep, a):
     modes = a.mode.split(",") if a.mode else Natra.modes()
-    rep = Report()
     with Rig() as r:
         time.sleep(2.5)         # the kernel's multicast reports are out by then
         for mode in modes[:1] if a.quick else modes:
@@ -302,8 +295,8 @@ def main():
             if mode in (modes[0], "tcx-hostside"):
                 tunnels(r, rep, lim, mode)
             lim.detach()
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, MODES,
+        option("--quick", action="store_true", help="one mode"))

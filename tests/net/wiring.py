@@ -13,7 +13,6 @@ a machine makes it slower, seldom faster.
 
 A line for each cell, `cell` and JSON, is what tests/vm/support reads.
 """
-import argparse
 import json
 import os
 import re
@@ -21,11 +20,11 @@ import statistics
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import Natra, bits, dropped, total
-from report import Report
-from rig import Meter
+from meter import Meter
+from report import skip
+from script import option, run_script
 from stream import Stream, header_bytes
 from wirings import NAMES, WITH_HOST_PEER, Missing, Wiring, side_by_side
 
@@ -288,27 +287,11 @@ class Bench:
         return found
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("wiring", choices=NAMES)
-    p.add_argument("--cap", default="100M")
-    p.add_argument("--settle", type=float, default=1.5)
-    p.add_argument("--seconds", type=float, default=4)
-    p.add_argument("--kept", type=float, default=KEPT,
-                   help="least part of the throughput")
-    p.add_argument("--cells", type=int, default=len(CELLS),
-                   help="only the first")
-    p.add_argument("--kept-cells", type=int, default=4,
-                   help="compare throughput in so many, the first")
-    p.add_argument("--blocks", type=int, default=8,
-                   help="most comparisons of one cell")
-    a = p.parse_args()
-    rig.isolate()
-    rep = Report()
+def main(rep, a):
     try:
         bench = Bench(a.wiring, rep, a)
     except Missing as e:
-        rig.skip(str(e))
+        skip(str(e))
     bench.clock("set up")
     bench.refused()
     found = rep.measure(f"{a.wiring}: caps", bench.held)
@@ -323,8 +306,17 @@ def main():
         if i < len(kept):
             cell |= kept[i] | {"ok": cell["ok"] and kept[i]["ok"]}
         bench.cell(**lane.key(), auto=auto, **cell)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main,
+        option("wiring", choices=NAMES),
+        option("--cap", default="100M"),
+        option("--settle", type=float, default=1.5),
+        option("--seconds", type=float, default=4),
+        option("--kept", type=float, default=KEPT,
+               help="least part of the throughput"),
+        option("--cells", type=int, default=len(CELLS), help="only the first"),
+        option("--kept-cells", type=int, default=4,
+               help="compare throughput in so many, the first"),
+        option("--blocks", type=int, default=8, help="most comparisons of one cell"))

@@ -6,7 +6,7 @@
 
 #include "natra_bucket.h"
 #include "natra_wirelen.h"
-#include "policy.h"
+#include "policy/policy.h"
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -115,7 +115,7 @@ static double long_run_rate(uint64_t bits_per_sec, uint32_t bytes)
 		now = natra_bucket_take(
 			&tat, now, 0,
 			natra_cost_ns(&rate, bytes,
-				      natra_chance(tat + (i << 32))),
+				      natra_dither(tat + (i << 32))),
 			NATRA_NO_LIMIT);
 	return 8e9 * bytes * (double)packets / (double)(now - START);
 }

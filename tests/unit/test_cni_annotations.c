@@ -88,7 +88,7 @@ static const struct {
 	{"{\"natra.io/fast-pass\":\"off\"}", FIELD(fast_pass),
 	 NATRA_FAST_PASS_OFF},
 	{"{\"natra.io/ingress-mode\":\"pace\"}", FIELD(ingress_mode),
-	 NATRA_INGRESS_PACE},
+	 NATRA_INGRESS_MODE_PACE},
 	{"{\"natra.io/heavy-hitter-threshold\":\"125k\"}",
 	 FIELD(heavy_hitter_threshold_bytes), 125000},
 	{"{\"natra.io/edt-pacing\":\"off\"}", FIELD(edt), NATRA_EDT_OFF},

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "scan.h"
+#include "json.h"
 
 /* The code of a text, and what its message has. */
 static void refused(const char *text, size_t len, int code, const char *word)
@@ -82,7 +82,7 @@ static void what_is_not_an_object_is_refused(void **state)
 /* As deep as it is allowed to be, and deeper by one. */
 static void depth_is_bounded(void **state)
 {
-	char *text = calloc(1, 4 * SCAN_DEPTH_MAX + 128);
+	char *text = calloc(1, 4 * JSON_DEPTH_MAX + 128);
 	struct failure failure = {0};
 	struct conf conf;
 
@@ -91,7 +91,7 @@ static void depth_is_bounded(void **state)
 	for (int excess = 0; excess < 2; excess++) {
 		char *c = text + sprintf(text, "{\"cniVersion\":\"1.0.0\","
 					       "\"name\":\"n\",\"a\":");
-		int depth = SCAN_DEPTH_MAX - 1 + excess;
+		int depth = JSON_DEPTH_MAX - 1 + excess;
 
 		memset(c, '[', (size_t)depth);
 		memset(c + depth, ']', (size_t)depth);
@@ -225,14 +225,14 @@ static void keys_are_found_as_in_go(void **state)
 	assert_int_equal(json_get_exact(conf.json, "a")->valuedouble, 1);
 	assert_null(json_get_exact(conf.json, "NAME"));
 	/* And the same in the text. */
-	assert_memory_equal(scan_member(text, "A", &len), "2", 1);
+	assert_memory_equal(json_find_text(text, "A", &len), "2", 1);
 	assert_int_equal(len, 1);
-	assert_memory_equal(scan_member(text, "b", &len), "null", 4);
-	assert_memory_equal(scan_member(text, "Cd", &len), "4", 1);
-	assert_memory_equal(scan_member(text, "SUB", &len), "{\"x\":5}", 7);
+	assert_memory_equal(json_find_text(text, "b", &len), "null", 4);
+	assert_memory_equal(json_find_text(text, "Cd", &len), "4", 1);
+	assert_memory_equal(json_find_text(text, "SUB", &len), "{\"x\":5}", 7);
 	assert_int_equal(len, 7);
-	assert_null(scan_member(text, "x", &len));
-	assert_null(scan_member("{ }", "x", &len));
+	assert_null(json_find_text(text, "x", &len));
+	assert_null(json_find_text("{ }", "x", &len));
 	conf_free(&conf);
 }
 

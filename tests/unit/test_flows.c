@@ -5,7 +5,7 @@
 
 #include "natra_flows.h"
 
-static struct natra_flow_slot flows[NATRA_FLOWS];
+static struct natra_flow_entry flows[NATRA_FLOWS];
 static const struct natra_tuple tuple = {
 	.saddr = {1, 2, 3, 4},
 	.daddr = {5, 6, 7, 8},
@@ -29,22 +29,22 @@ static __u64 hash_of(__u32 set, __u32 n)
 }
 
 /* NULL if the flow is not there. */
-static struct natra_flow_slot *find(__u64 hash, __u32 now)
+static struct natra_flow_entry *find(__u64 hash, __u32 now)
 {
-	struct natra_flow_slot *slot = natra_flow_find(flows, hash, now);
+	struct natra_flow_entry *entry = natra_flow_find(flows, hash, now);
 
-	return slot->tag == natra_flow_tag(hash) ? slot : NULL;
+	return entry->tag == natra_flow_tag(hash) ? entry : NULL;
 }
 
 /* What the data path does with a heavy packet; whether it was known. */
 static bool note(__u64 hash, __u32 now, __u32 bytes)
 {
-	struct natra_flow_slot *slot = natra_flow_find(flows, hash, now);
-	bool known = slot->tag == natra_flow_tag(hash);
+	struct natra_flow_entry *entry = natra_flow_find(flows, hash, now);
+	bool known = entry->tag == natra_flow_tag(hash);
 
 	if (!known)
-		natra_flow_insert(slot, hash, &tuple);
-	natra_flow_add(slot, now, bytes);
+		natra_flow_insert(entry, hash, &tuple);
+	natra_flow_add(entry, now, bytes);
 	return known;
 }
 
@@ -56,33 +56,33 @@ static bool is_there(__u64 hash, __u32 now)
 static void flow_is_found_again_with_its_sums(void **state)
 {
 	const __u64 hash = hash_of(3, 1);
-	const struct natra_flow_slot *slot;
+	const struct natra_flow_entry *entry;
 
 	(void)state;
 	assert_false(note(hash, 100, 1514));
 	assert_true(note(hash, 101, 66));
-	slot = find(hash, 102);
-	assert_non_null(slot);
-	assert_int_equal(slot->bytes, 1580);
-	assert_int_equal(slot->packets, 2);
-	assert_int_equal(slot->last, 101);
-	assert_int_equal(slot->tag, natra_flow_tag(hash));
+	entry = find(hash, 102);
+	assert_non_null(entry);
+	assert_int_equal(entry->bytes, 1580);
+	assert_int_equal(entry->packets, 2);
+	assert_int_equal(entry->last, 101);
+	assert_int_equal(entry->tag, natra_flow_tag(hash));
 }
 
-static void slot_keeps_the_whole_tuple(void **state)
+static void entry_keeps_the_whole_tuple(void **state)
 {
-	const struct natra_flow_slot *slot;
+	const struct natra_flow_entry *entry;
 
 	(void)state;
 	note(hash_of(0, 0), 1, 1);
-	slot = find(hash_of(0, 0), 1);
-	assert_non_null(slot);
-	assert_memory_equal(slot->saddr, tuple.saddr, sizeof(tuple.saddr));
-	assert_memory_equal(slot->daddr, tuple.daddr, sizeof(tuple.daddr));
-	assert_int_equal(slot->ports, tuple.ports);
-	assert_int_equal(slot->version, tuple.version);
-	assert_int_equal(slot->protocol, tuple.protocol);
-	assert_int_equal(slot->fragment, tuple.fragment);
+	entry = find(hash_of(0, 0), 1);
+	assert_non_null(entry);
+	assert_memory_equal(entry->saddr, tuple.saddr, sizeof(tuple.saddr));
+	assert_memory_equal(entry->daddr, tuple.daddr, sizeof(tuple.daddr));
+	assert_int_equal(entry->ports, tuple.ports);
+	assert_int_equal(entry->version, tuple.version);
+	assert_int_equal(entry->protocol, tuple.protocol);
+	assert_int_equal(entry->fragment, tuple.fragment);
 }
 
 static void tag_is_never_that_of_an_empty_way(void **state)
@@ -104,7 +104,7 @@ static void empty_ways_are_used_before_any_is_evicted(void **state)
 
 static void oldest_of_the_set_is_evicted_and_its_sums_with_it(void **state)
 {
-	const struct natra_flow_slot *slot;
+	const struct natra_flow_entry *entry;
 
 	(void)state;
 	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
@@ -113,10 +113,10 @@ static void oldest_of_the_set_is_evicted_and_its_sums_with_it(void **state)
 	assert_false(note(hash_of(2, 9), 120, 50));
 	assert_false(is_there(hash_of(2, 1), 120));
 	assert_true(is_there(hash_of(2, 0), 120));
-	slot = find(hash_of(2, 9), 120);
-	assert_non_null(slot);
-	assert_int_equal(slot->bytes, 50);
-	assert_int_equal(slot->packets, 1);
+	entry = find(hash_of(2, 9), 120);
+	assert_non_null(entry);
+	assert_int_equal(entry->bytes, 50);
+	assert_int_equal(entry->packets, 1);
 }
 
 static void busy_flow_outlives_many_short_ones(void **state)
@@ -177,7 +177,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup(name, clear)
 	const struct CMUnitTest tests[] = {
 		CASE(flow_is_found_again_with_its_sums),
-		CASE(slot_keeps_the_whole_tuple),
+		CASE(entry_keeps_the_whole_tuple),
 		CASE(tag_is_never_that_of_an_empty_way),
 		CASE(empty_ways_are_used_before_any_is_evicted),
 		CASE(oldest_of_the_set_is_evicted_and_its_sums_with_it),

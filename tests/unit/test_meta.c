@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "meta.h"
+#include "state/record.h"
 
 static struct natra_policy full_policy(void)
 {
@@ -18,7 +18,7 @@ static struct natra_policy full_policy(void)
 	p.pace_limit_ns = 7;
 	p.fast_pass_share_percent = 8;
 	p.fast_pass = NATRA_FAST_PASS_OFF;
-	p.ingress_mode = NATRA_INGRESS_PACE;
+	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	p.mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	p.edt = NATRA_EDT_ON;
 	p.sketch_width = 512;
@@ -166,7 +166,7 @@ static void numbers_out_of_range_are_refused(void **state)
 	m.policy.edt = NATRA_EDT_MAX;
 	assert_false(meta_valid(&m));
 	m = good_meta();
-	m.policy.ingress_mode = NATRA_INGRESS_MAX;
+	m.policy.ingress_mode = NATRA_INGRESS_MODE_MAX;
 	assert_false(meta_valid(&m));
 	m = good_meta();
 	m.policy.sketch_width = 3;

@@ -56,8 +56,8 @@ static void fast_passes_have_their_names(void **state)
 static void ingress_modes_have_their_names(void **state)
 {
 	(void)state;
-	CHECK_ENUM(ingress_mode, NATRA_INGRESS_PACE, NATRA_INGRESS_MAX,
-		   "police", "pace");
+	CHECK_ENUM(ingress_mode, NATRA_INGRESS_MODE_PACE,
+		   NATRA_INGRESS_MODE_MAX, "police", "pace");
 }
 
 int main(void)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "natra_bucket.h"
-#include "policy.h"
+#include "policy/policy.h"
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -64,7 +64,7 @@ static void limits_of_each_field_are_good(void **state)
 	p.pace_limit_ns = 9 * SECOND;
 	p.fast_pass_share_percent = 100;
 	p.fast_pass = NATRA_FAST_PASS_OFF;
-	p.ingress_mode = NATRA_INGRESS_PACE;
+	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	p.mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	p.edt = NATRA_EDT_OFF;
 	p.sketch_width = 65536;
@@ -118,9 +118,9 @@ static void bad_enums_are_named(void **state)
 	p.fast_pass = NATRA_FAST_PASS_MAX;
 	assert_refused(&p, "fast_pass", "3");
 	p.fast_pass = NATRA_FAST_PASS_FREE;
-	p.ingress_mode = NATRA_INGRESS_MAX;
+	p.ingress_mode = NATRA_INGRESS_MODE_MAX;
 	assert_refused(&p, "ingress_mode", "2");
-	p.ingress_mode = NATRA_INGRESS_POLICE;
+	p.ingress_mode = NATRA_INGRESS_MODE_POLICE;
 	p.mode = NATRA_MODE_MAX;
 	assert_refused(&p, "mode", "5");
 	p.mode = (enum natra_mode) - 1;
@@ -205,7 +205,7 @@ static void defaults_are_as_documented(void **state)
 	assert_int_equal(e.pace_limit_ns, 50 * MS);
 	assert_int_equal(e.fast_pass_share_percent, 80);
 	assert_int_equal(e.fast_pass, NATRA_FAST_PASS_FREE);
-	assert_int_equal(e.ingress_mode, NATRA_INGRESS_POLICE);
+	assert_int_equal(e.ingress_mode, NATRA_INGRESS_MODE_POLICE);
 	assert_int_equal(e.sketch_width, 2048);
 	assert_int_equal(e.mode, NATRA_MODE_TCX_PODSIDE);
 	assert_int_equal(e.edt, NATRA_EDT_ON);
@@ -216,7 +216,7 @@ static void burst_of_a_pacer_is_what_it_can_hold(void **state)
 	struct natra_policy p = policy_of(10000000, 10000000), e;
 
 	(void)state;
-	p.ingress_mode = NATRA_INGRESS_PACE;
+	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	e = policy_effective(&p);
 	assert_int_equal(e.ingress_burst_bytes, 62500); /* 50 ms */
 	assert_int_equal(e.egress_burst_bytes, 625000);
@@ -240,7 +240,7 @@ static void what_is_set_is_kept(void **state)
 	p.pace_limit_ns = 5;
 	p.fast_pass_share_percent = 6;
 	p.fast_pass = NATRA_FAST_PASS_CHARGED;
-	p.ingress_mode = NATRA_INGRESS_PACE;
+	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	p.sketch_width = 512;
 	e = policy_effective(&p);
 	assert_memory_equal(&e, &p, sizeof(p));
@@ -286,7 +286,7 @@ static void only_what_is_fixed_at_attach_is_shape(void **state)
 	b.edt = NATRA_EDT_OFF;
 	assert_false(policy_same_shape(&a, &b));
 	b = a;
-	b.ingress_mode = NATRA_INGRESS_PACE;
+	b.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	assert_false(policy_same_shape(&a, &b));
 	b = a;
 	b.shaped_subnets_len = 2;
@@ -461,12 +461,12 @@ static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
 	p.horizon_ns = 3 * SECOND;
 	p.pace_limit_ns = 40 * MS;
 	l = policy_limits(&p, HALF_EGRESS, true);
-	assert_int_equal(l.delay_limit_ns, 3 * SECOND);
+	assert_int_equal(l.max_delay_ns, 3 * SECOND);
 	assert_int_equal(l.mark_from_ns, UINT64_MAX);
 	l = policy_limits(&p, HALF_EGRESS, false);
-	assert_int_equal(l.delay_limit_ns, 100 * MS);
+	assert_int_equal(l.max_overdraft_ns, 100 * MS);
 	l = policy_limits(&p, HALF_PACE, true);
-	assert_int_equal(l.delay_limit_ns, 40 * MS);
+	assert_int_equal(l.max_delay_ns, 40 * MS);
 	assert_int_equal(l.mark_from_ns, 20 * MS);
 }
 
@@ -477,7 +477,7 @@ static void backstop_is_looser_than_the_pacer(void **state)
 	struct natra_limits backstop;
 
 	(void)state;
-	p.ingress_mode = NATRA_INGRESS_PACE;
+	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	backstop = policy_limits(&p, HALF_INGRESS, false);
 	assert_int_equal(backstop.rate.mult, police.rate.mult);
 	/* That of the pacer, and the pacer's jitter. */
@@ -489,7 +489,7 @@ static void backstop_is_looser_than_the_pacer(void **state)
 			 (1 << 24) - 1);
 	/* The egress has no pacer in front of it. */
 	p = policy_of(10000000, 10000000);
-	p.ingress_mode = NATRA_INGRESS_PACE;
+	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	assert_int_equal(policy_limits(&p, HALF_EGRESS, false).rate.burst_ns,
 			 500 * MS);
 }

@@ -13,7 +13,7 @@
 #include "natra_classify.h"
 #include "natra_hash.h"
 #include "natra_sketch.h"
-#include "policy.h"
+#include "policy/policy.h"
 #include "rng.h"
 
 #define RATE_BITS    100000000ULL

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handle.h"
-#include "structs.h"
+#include "base/handle.h"
+#include "api/structs.h"
 
 struct now {
 	size_t sz;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "subnets.h"
+#include "policy/subnets.h"
 
 /* The canonical text of a block, "" if it is none. */
 static const char *canonical(const char *cidr)

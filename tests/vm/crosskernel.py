@@ -6,7 +6,6 @@ Runs in both VMs of `pair`. First the second VM has the pod and the first one th
 client, then the other way round; each is judged where the pod is. The node in
 front of the pod routes.
 """
-import argparse
 import json
 import os
 import platform
@@ -17,12 +16,16 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-sys.path.insert(0, os.path.dirname(__file__) + "/../harness")
-import rig
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from commands import sh
+from isolation import isolate
 from limiters import Natra, bits
 from load import Http
-from report import Report
-from rig import Meter, Ns, Pod, Rig, percentile, sh
+from meter import Meter
+from namespaces import Ns, Pod
+from percentiles import percentile
+from rig import Rig
+from script import option, run_script
 
 CALL_PORT = 7000
 CAP, RPS = "10M", 20
@@ -53,14 +56,19 @@ def find_card(mac):
     raise RuntimeError(f"no network card with the address {mac}")
 
 
-def isolate_with_card(me):
-    """As rig.isolate, and the card comes along into the new namespace."""
-    card, outside = find_card(me.mac), os.open("/proc/self/ns/net", os.O_RDONLY)
-    rig.isolate()
+def places():
+    """Return this VM's place and the other's."""
+    index = int(os.environ["NATRA_PAIR"])
+    return Place(index), Place(1 - index)
+
+
+def isolate_with_card():
+    """Isolates the script and takes the card along into its network namespace."""
+    card, outside = find_card(places()[0].mac), os.open("/proc/self/ns/net", os.O_RDONLY)
+    isolate()
     sh("nsenter", f"--net=/proc/self/fd/{outside}", "--", "ip", "link", "set", card,
        "netns", str(os.getpid()), pass_fds=(outside,))
     os.close(outside)
-    return card
 
 
 def join(card, me, peer):
@@ -215,25 +223,21 @@ def measure(rep, a, me, peer, node):
     far.close()
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--seconds", type=float, default=2.5)
-    p.add_argument("--requests", type=float, default=2, metavar="SECONDS")
-    p.add_argument("--settle", type=float, default=1.5)
-    a = p.parse_args()
-    index = int(os.environ["NATRA_PAIR"])
-    me, peer = Place(index), Place(1 - index)
-    card = isolate_with_card(me)
-    node, rep = Ns(), Report()
-    join(card, me, peer)
-    if index == 0:
+def main(rep, a):
+    me, peer = places()
+    node = Ns()
+    join(find_card(me.mac), me, peer)
+    if me.index == 0:
         serve(me, node)
         measure(rep, a, me, peer, node)
     else:
         measure(rep, a, me, peer, node)
         serve(me, node)
-    rep.end()
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main,
+        option("--seconds", type=float, default=2.5),
+        option("--requests", type=float, default=2, metavar="SECONDS"),
+        option("--settle", type=float, default=1.5),
+        isolate=isolate_with_card)

@@ -10,14 +10,14 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, HERE + "/../cni", HERE + "/../harness"]
+sys.path[:0] = [HERE, HERE + "/../cni", HERE + "/../harness/python"]
 import machine
 import plugin
+from isolation import BPFFS
 from limiters import Natra, find_natractl
-from report import Report
-from rig import BPFFS, Pod
+from namespaces import Pod
+from report import SKIP
 
-SKIP = 77
 LACKS = "this kernel lacks bpf_ktime_get_coarse_ns (Linux 5.11), " \
         "BPF atomic instructions (Linux 5.12), SO_NETNS_COOKIE (Linux 5.14)"
 PARTS = ("coarse_clock", "atomics", "netns_cookie", "set_tstamp")
@@ -39,11 +39,7 @@ def found_on(pod):
             if os.path.exists(BPFFS + "/natra") else []]
 
 
-def main():
-    if len(sys.argv) == 2:
-        return boot(sys.argv[1])
-    rep = Report()
-    plugin.isolate()
+def main(rep, _):
     pod = Pod("pod1", 1)
     natra = Natra(pod)
     p = natra.run("probe", "--json")
@@ -67,8 +63,9 @@ def main():
     rep.equal("the plugin's STATUS", (answer.error(), answer.text().strip()),
               (50, LACKS))
     rep.equal("gc: exit code", natra.run("gc").returncode, 0)
-    rep.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if len(sys.argv) == 2:
+        sys.exit(boot(sys.argv[1]))
+    plugin.run_script(main)

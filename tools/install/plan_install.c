@@ -7,7 +7,6 @@
 #include "element.h"
 #include "plan.h"
 #include "plugin.h"
-#include "splice.h"
 #include "text.h"
 
 #define PARTIAL_TRIES    10

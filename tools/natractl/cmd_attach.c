@@ -2,11 +2,10 @@
 #include <stdlib.h>
 
 #include "cli.h"
-#include "hooks.h"
 #include "info.h"
 #include "limits.h"
 #include "json.h"
-#include "leftovers.h"
+#include "neighbours.h"
 #include "output.h"
 
 /* The work is done: that it cannot be told of is no failure of it. */
@@ -129,7 +128,7 @@ static int check_set(const struct cli *cli)
 	r = check_id(cli);
 	if (r)
 		return r;
-	if (!limits_given(&cli->opts, LIMITS_LIVE))
+	if (!limits_given(&cli->opts, limits_live_options()))
 		return usage_error("set", NULL, "has nothing to change");
 	policy.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 	policy.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "cli.h"
-#include "hooks.h"
 #include "json.h"
+#include "neighbours.h"
 #include "output.h"
 
 int cmd_check(struct cli *cli)

@@ -44,7 +44,7 @@ static int count_pods(void *arg, const struct natra_info *info)
 static void find_pods(struct natra *n, char *text, size_t size)
 {
 	size_t count = 0;
-	int r = natra_foreach(n, count_pods, &count);
+	int r = natra_foreach_attachment(n, count_pods, &count);
 
 	text[0] = '\0';
 	if (r < 0)

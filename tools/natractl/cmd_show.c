@@ -2,10 +2,9 @@
 #include <stdlib.h>
 
 #include "cli.h"
-#include "hooks.h"
 #include "info.h"
 #include "json.h"
-#include "leftovers.h"
+#include "neighbours.h"
 #include "output.h"
 
 static void print_row(const struct natra_info *info, int id_width)

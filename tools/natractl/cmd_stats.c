@@ -6,7 +6,6 @@
 #include "cli.h"
 #include "json.h"
 #include "output.h"
-#include "sample.h"
 #include "stats.h"
 
 static void print_interval(const struct cli *cli,

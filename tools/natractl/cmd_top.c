@@ -11,9 +11,9 @@
 /* More than the library keeps of one direction. */
 #define FLOWS_MAX 256
 
-static const char *const direction_names[NATRA_DIR_MAX] = {
-	[NATRA_INGRESS_DIR] = "ingress",
-	[NATRA_EGRESS_DIR] = "egress",
+static const char *const direction_names[NATRA_DIRECTION_MAX] = {
+	[NATRA_DIRECTION_INGRESS] = "ingress",
+	[NATRA_DIRECTION_EGRESS] = "egress",
 };
 
 struct address {
@@ -103,16 +103,16 @@ static void add_flows(cJSON *parent, const char *direction,
 	}
 }
 
-/* NATRA_DIR_MAX: both. */
+/* NATRA_DIRECTION_MAX: both. */
 static int parse_direction(const struct opts *opts, int *ret_direction)
 {
 	const char *text = opts->value[OPT_DIRECTION];
 
 	if (!text) {
-		*ret_direction = NATRA_DIR_MAX;
+		*ret_direction = NATRA_DIRECTION_MAX;
 		return 0;
 	}
-	for (int d = 0; d < NATRA_DIR_MAX; d++) {
+	for (int d = 0; d < NATRA_DIRECTION_MAX; d++) {
 		if (strcmp(text, direction_names[d]) == 0) {
 			*ret_direction = d;
 			return 0;
@@ -131,12 +131,12 @@ static int show_flows(const struct cli *cli, int direction, uint32_t max)
 		printf("%-9s  %-7s  %-24s  %-22s  %10s  %10s  %s\n",
 		       "DIRECTION", "PROTO", "SOURCE", "DESTINATION", "BYTES",
 		       "PACKETS", "IDLE");
-	for (int d = 0; d < NATRA_DIR_MAX; d++) {
+	for (int d = 0; d < NATRA_DIRECTION_MAX; d++) {
 		struct natra_flow flows[FLOWS_MAX];
 		size_t len = max;
 		int r;
 
-		if (direction != NATRA_DIR_MAX && direction != d)
+		if (direction != NATRA_DIRECTION_MAX && direction != d)
 			continue;
 		r = natra_top(cli->n, cli->opts.arg, (enum natra_direction)d,
 			      flows, &len);
@@ -159,7 +159,7 @@ static int show_flows(const struct cli *cli, int direction, uint32_t max)
 int cmd_top(struct cli *cli)
 {
 	uint32_t max = 10;
-	int r, direction = NATRA_DIR_MAX;
+	int r, direction = NATRA_DIRECTION_MAX;
 
 	r = check_id(cli);
 	if (!r)

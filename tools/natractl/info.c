@@ -1,11 +1,58 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "info.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "json.h"
 #include "output.h"
+
+static int append(void *arg, const struct natra_info *info)
+{
+	struct info_list *list = arg;
+	struct natra_info *items;
+
+	items = realloc(list->items, (list->len + 1) * sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	list->items = items;
+	items[list->len++] = *info;
+	return 0;
+}
+
+int info_list_read(struct natra *n, struct info_list *ret_list)
+{
+	struct info_list list = {0};
+	int r;
+
+	r = natra_foreach_attachment(n, append, &list);
+	if (r < 0) {
+		info_list_free(&list);
+		return r;
+	}
+	*ret_list = list;
+	return 0;
+}
+
+void info_list_free(struct info_list *list)
+{
+	free(list->items);
+	*list = (struct info_list){0};
+}
+
+int info_list_id_width(const struct info_list *list)
+{
+	int width = 2;
+
+	for (size_t i = 0; i < list->len; i++) {
+		int w = text_width(list->items[i].id);
+
+		width = w > width ? w : width;
+	}
+	return width;
+}
 
 bool info_is_foreign(const struct natra_info *info)
 {
@@ -65,7 +112,7 @@ static void print_policy(const struct natra_info *info)
 	       default_mark(given->horizon_ns));
 	printf("  %-15s %s", "ingress mode",
 	       known(natra_ingress_mode_name(now->ingress_mode)));
-	if (now->ingress_mode == NATRA_INGRESS_PACE)
+	if (now->ingress_mode == NATRA_INGRESS_MODE_PACE)
 		printf(", at most %s%s%s", unit_time(now->pace_limit_ns).text,
 		       default_mark(given->pace_limit_ns),
 		       info->pace_active ? "" : ", not active");
@@ -91,7 +138,7 @@ static void print_subnets(struct natra *n, const struct natra_info *info)
 		return;
 	printf("  %-15s ",
 	       p->shaped_subnets_len ? "shaped peers" : "unshaped peers");
-	if (natra_subnets(n, info->id, print_subnet, &first) < 0)
+	if (natra_foreach_subnet(n, info->id, print_subnet, &first) < 0)
 		print_text(stdout, natra_error(n), 0);
 	putchar('\n');
 }
@@ -148,24 +195,16 @@ static void add_policy(cJSON *parent, const char *key,
 {
 	cJSON *o = cJSON_AddObjectToObject(parent, key);
 
-	json_add_u64(o, "ingress_rate_bits_per_sec",
-		     p->ingress_rate_bits_per_sec);
-	json_add_u64(o, "egress_rate_bits_per_sec",
-		     p->egress_rate_bits_per_sec);
-	json_add_u64(o, "ingress_burst_bytes", p->ingress_burst_bytes);
-	json_add_u64(o, "egress_burst_bytes", p->egress_burst_bytes);
-	json_add_u64(o, "heavy_hitter_threshold_bytes",
-		     p->heavy_hitter_threshold_bytes);
-	json_add_u64(o, "horizon_ns", p->horizon_ns);
-	json_add_u64(o, "pace_limit_ns", p->pace_limit_ns);
-	json_add_u64(o, "fast_pass_share_percent", p->fast_pass_share_percent);
-	json_add_u64(o, "sketch_width", p->sketch_width);
-	json_add_text(o, "fast_pass",
-		      known(natra_fast_pass_name(p->fast_pass)));
-	json_add_text(o, "ingress_mode",
-		      known(natra_ingress_mode_name(p->ingress_mode)));
-	json_add_text(o, "mode", known(natra_mode_name(p->mode)));
-	json_add_text(o, "edt", known(natra_edt_name(p->edt)));
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+		uint64_t value = policy_field_get(field, p);
+
+		if (policy_field_word(field, 0))
+			json_add_text(o, field->name,
+				      known(policy_field_word(field, value)));
+		else
+			json_add_u64(o, field->name, value);
+	}
 }
 
 static int add_subnet(void *arg, const char *cidr)
@@ -180,7 +219,7 @@ static void add_subnets(struct natra *n, cJSON *parent, const char *key,
 {
 	cJSON *array = cJSON_CreateArray();
 
-	if (len && natra_subnets(n, info->id, add_subnet, array) < 0) {
+	if (len && natra_foreach_subnet(n, info->id, add_subnet, array) < 0) {
 		cJSON_Delete(array);
 		array = cJSON_CreateNull();
 	}

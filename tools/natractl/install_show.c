@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../../src/util/escape.h"
 #include "output.h"
 
 #define CONTEXT_LINES 3
@@ -58,13 +59,8 @@ static void print_line(char mark, struct lines l, size_t n)
 	bool ends = line[len] == '\n';
 
 	putchar(mark);
-	for (; len; len--, line++) {
-		if (*line == '\t')
-			putchar('\t');
-		else
-			(void)print_text(stdout, (const char[]){*line, '\0'},
-					 0);
-	}
+	for (; len; len--, line++)
+		fputs(*line == '\t' ? "\t" : escape_byte(*line).text, stdout);
 	putchar('\n');
 	if (!ends)
 		puts("\\ No newline at end of file");

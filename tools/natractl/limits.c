@@ -15,99 +15,98 @@ bool limits_given(const struct opts *opts, uint64_t options)
 	return false;
 }
 
+static uint64_t field_options(bool live_only)
+{
+	uint64_t options = 0;
+
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		if (!live_only || !policy_fields[i].is_fixed)
+			options |= OPT_BIT(OPT_POLICY + i);
+	}
+	return options;
+}
+
+uint64_t limits_options(void)
+{
+	return field_options(false) | OPT_BIT(OPT_SHAPED_SUBNET) |
+	       OPT_BIT(OPT_UNSHAPED_SUBNET);
+}
+
+uint64_t limits_live_options(void)
+{
+	return field_options(true);
+}
+
 /* A direction without a limit has no burst either. */
-static int set_rate(const char *text, uint64_t *rate, uint64_t *burst)
+static void remove_rate(const struct policy_field *rate, struct natra_policy *p)
 {
-	if (strcmp(text, "0") != 0 && strcmp(text, "unlimited") != 0)
-		return natra_parse_rate(text, rate);
-	*rate = 0;
-	*burst = 0;
-	return 0;
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		if (field->unit == POLICY_BURST && field->rate == rate->offset)
+			policy_field_set(field, p, 0);
+	}
+	policy_field_set(rate, p, 0);
 }
 
-static int set_quantity(int (*parse)(const char *, uint64_t *),
-			const char *text, uint64_t *field)
+static int set_number(const struct opts *opts, enum opt_id id,
+		      const struct policy_field *field, struct natra_policy *p)
 {
-	if (strcmp(text, "default") != 0)
-		return parse(text, field);
-	*field = 0;
-	return 0;
+	uint32_t number;
+	int r = opts_number(opts, id, (uint32_t)field->max, &number);
+
+	if (r == 0)
+		policy_field_set(field, p, number);
+	return r;
 }
 
-static int set_number(const struct opts *opts, enum opt_id id, uint32_t max,
-		      uint32_t *field)
-{
-	if (strcmp(opts->value[id], "default") != 0)
-		return opts_number(opts, id, max, field);
-	*field = 0;
-	return 0;
-}
-
-/* -EINVAL and -ERANGE are the parser's; EXIT_USAGE: the error was printed. */
+/* Returns what the parser does: -EINVAL or -ERANGE; or EXIT_USAGE after printing
+ * the error. */
 static int set_limit(const struct opts *opts, enum opt_id id,
 		     struct natra_policy *p)
 {
+	const struct policy_field *field = opts_field(id);
 	const char *text = opts->value[id];
 
-	switch (id) {
-	case OPT_INGRESS:
-		return set_rate(text, &p->ingress_rate_bits_per_sec,
-				&p->ingress_burst_bytes);
-	case OPT_EGRESS:
-		return set_rate(text, &p->egress_rate_bits_per_sec,
-				&p->egress_burst_bytes);
-	case OPT_INGRESS_BURST:
-		return set_quantity(natra_parse_size, text,
-				    &p->ingress_burst_bytes);
-	case OPT_EGRESS_BURST:
-		return set_quantity(natra_parse_size, text,
-				    &p->egress_burst_bytes);
-	case OPT_HEAVY_HITTER_THRESHOLD:
-		return set_quantity(natra_parse_size, text,
-				    &p->heavy_hitter_threshold_bytes);
-	case OPT_HORIZON:
-		return set_quantity(natra_parse_time, text, &p->horizon_ns);
-	case OPT_PACE_LIMIT:
-		return set_quantity(natra_parse_time, text, &p->pace_limit_ns);
-	case OPT_FAST_PASS_SHARE:
-		return set_number(opts, id, 100, &p->fast_pass_share_percent);
-	case OPT_SKETCH_WIDTH:
-		return set_number(opts, id, 65536, &p->sketch_width);
-	case OPT_FAST_PASS:
-		return natra_parse_fast_pass(text, &p->fast_pass);
-	case OPT_MODE:
-		return natra_parse_mode(text, &p->mode);
-	case OPT_EDT:
-		return natra_parse_edt(text, &p->edt);
-	case OPT_INGRESS_MODE:
-		return natra_parse_ingress_mode(text, &p->ingress_mode);
-	default:
+	if (policy_field_word(field, 0))
+		return policy_field_parse(field, p, text);
+	if (field->unit == POLICY_RATE &&
+	    (strcmp(text, "0") == 0 || strcmp(text, "unlimited") == 0)) {
+		remove_rate(field, p);
 		return 0;
 	}
+	if (field->unit != POLICY_RATE && strcmp(text, "default") == 0) {
+		policy_field_set(field, p, 0);
+		return 0;
+	}
+	return field->unit == POLICY_PERCENT || field->unit == POLICY_CELLS
+		       ? set_number(opts, id, field, p)
+		       : policy_field_parse(field, p, text);
 }
 
 static int refuse(const struct opts *opts, enum opt_id id, int r)
 {
 	static const struct {
-		const char *metavar, *name, *examples, *range;
+		const char *name, *examples, *range;
 	} quantities[] = {
-		{"RATE", "rate", "10M, 1.5G, 10Mi", "1 bit/s to 1P"},
-		{"SIZE", "size", "64k, 1Mi, 125000", "1 to 2^63 - 1 bytes"},
-		{"TIME", "time", "50ms, 2s", "1ns to 1h"},
+		[POLICY_RATE] = {"rate", "10M, 1.5G, 10Mi", "1 bit/s to 1P"},
+		[POLICY_BURST] = {"size", "64k, 1Mi, 125000",
+				  "1 to 2^63 - 1 bytes"},
+		[POLICY_SIZE] = {"size", "64k, 1Mi, 125000",
+				 "1 to 2^63 - 1 bytes"},
+		[POLICY_TIME] = {"time", "50ms, 2s", "1ns to 1h"},
 	};
 	const char *name = opts_name(id), *value = opts->value[id];
-	const char *metavar = opts_metavar(id);
+	enum policy_unit unit = opts_field(id)->unit;
 
-	for (size_t i = 0; i < 3; i++) {
-		if (strcmp(metavar, quantities[i].metavar) != 0)
-			continue;
-		if (r == -ERANGE)
-			return usage_error(name, value, "is outside %s",
-					   quantities[i].range);
-		return usage_error(name, value, "is not a %s (examples: %s)",
-				   quantities[i].name, quantities[i].examples);
-	}
-	return usage_error(name, value, "is not one of %s", metavar);
+	if (unit >= sizeof(quantities) / sizeof(quantities[0]))
+		return usage_error(name, value, "is not one of %s",
+				   opts_metavar(id));
+	if (r == -ERANGE)
+		return usage_error(name, value, "is outside %s",
+				   quantities[unit].range);
+	return usage_error(name, value, "is not a %s (examples: %s)",
+			   quantities[unit].name, quantities[unit].examples);
 }
 
 /* One by one, so that the bad one is named. */
@@ -138,7 +137,7 @@ int limits_apply(const struct cli *cli, struct natra_policy *policy)
 	for (int id = 0; id < OPT_MAX; id++) {
 		int r;
 
-		if (!(LIMITS_ALL & OPT_BIT(id)) || !opts->value[id])
+		if (!(limits_options() & OPT_BIT(id)) || !opts->value[id])
 			continue;
 		if (id == OPT_SHAPED_SUBNET || id == OPT_UNSHAPED_SUBNET) {
 			r = add_subnets(cli, id, policy);

@@ -17,12 +17,11 @@ struct command {
 
 static const struct command commands[] = {
 	{{"attach", "IFNAME", false,
-	  LIMITS_ALL | OPT_BIT(OPT_NETNS) | OPT_BIT(OPT_ID) |
-		  OPT_BIT(OPT_NETWORK) | OPT_BIT(OPT_LABEL) |
-		  OPT_BIT(OPT_REPLACE_BANDWIDTH)},
+	  OPT_BIT(OPT_NETNS) | OPT_BIT(OPT_ID) | OPT_BIT(OPT_NETWORK) |
+		  OPT_BIT(OPT_LABEL) | OPT_BIT(OPT_REPLACE_BANDWIDTH)},
 	 "shape an interface, or replace how it is shaped",
 	 cmd_attach},
-	{{"set", "ID", false, LIMITS_LIVE},
+	{{"set", "ID", false, 0},
 	 "change limits of a live attachment; the others stay",
 	 cmd_set},
 	{{"detach", "ID|IFNAME", false, OPT_BIT(OPT_NETNS)},
@@ -83,6 +82,19 @@ static void show_help(void)
 	opts_help(OPTS_GLOBAL | OPT_BIT(OPT_VERSION));
 }
 
+/* Returns all options of a command. Those for limits are not in the table of
+ * commands, because which of them are for `set` stands in policy_fields. */
+static uint64_t options_of(const struct command *command)
+{
+	uint64_t options = command->spec.options | OPTS_GLOBAL;
+
+	if (command->run == cmd_attach)
+		options |= limits_options();
+	else if (command->run == cmd_set)
+		options |= limits_live_options();
+	return options;
+}
+
 static void show_command_help(const struct command *command)
 {
 	const struct opts_spec *spec = &command->spec;
@@ -91,7 +103,7 @@ static void show_command_help(const struct command *command)
 	if (spec->arg)
 		printf(spec->arg_optional ? " [%s]" : " %s", spec->arg);
 	printf("\n\n%s\n\nOptions:\n", command->summary);
-	opts_help(spec->options | OPTS_GLOBAL);
+	opts_help(options_of(command));
 }
 
 static const struct command *find_command(const char *name)
@@ -168,7 +180,7 @@ static int dispatch(struct cli *cli, int argc, char **argv)
 				   "is not known (see natractl --help)");
 
 	spec = command->spec;
-	spec.options |= OPTS_GLOBAL;
+	spec.options = options_of(command);
 	r = opts_parse(&cli->opts, &spec, argc - next - 1, argv + next + 1);
 	if (r)
 		return r;

@@ -6,12 +6,15 @@
 
 #include "output.h"
 
-static const struct {
+struct option {
 	const char *name;
 	char key;
 	const char *metavar; /* NULL: a flag */
 	const char *help;
-} table[OPT_MAX] = {
+};
+
+/* The options that set a field of the policy stand in policy_fields. */
+static const struct option table[OPT_MAX] = {
 	[OPT_HELP] = {"--help", 'h', NULL, "show this help"},
 	[OPT_VERSION] = {"--version", 0, NULL, "show the version"},
 	[OPT_JSON] = {"--json", 'j', NULL, "print JSON"},
@@ -23,34 +26,6 @@ static const struct {
 	[OPT_ID] = {"--id", 0, "ID", "default: <netns inode>-<IFNAME>"},
 	[OPT_NETWORK] = {"--network", 0, "NAME", "CNI network it belongs to"},
 	[OPT_LABEL] = {"--label", 0, "TEXT", "free text shown by list"},
-	[OPT_INGRESS] = {"--ingress", 0, "RATE",
-			 "limit into the pod, bit/s: 10M, 1.5G, unlimited"},
-	[OPT_EGRESS] = {"--egress", 0, "RATE", "limit out of the pod"},
-	[OPT_INGRESS_BURST] = {"--ingress-burst", 0, "SIZE",
-			       "bytes (0.5 s of the rate)"},
-	[OPT_EGRESS_BURST] = {"--egress-burst", 0, "SIZE",
-			      "bytes (0.5 s of the rate)"},
-	[OPT_HEAVY_HITTER_THRESHOLD] =
-		{"--heavy-hitter-threshold", 0, "SIZE",
-		 "bytes from which a flow is heavy (0.1 s of the rate)"},
-	[OPT_HORIZON] = {"--horizon", 0, "TIME",
-			 "longest delay of pacing, then drop (2s)"},
-	[OPT_FAST_PASS] = {"--fast-pass", 0, "free|charged|off",
-			   "small flows pass at once (free)"},
-	[OPT_FAST_PASS_SHARE] = {"--fast-pass-share", 0, "PERCENT",
-				 "their share of the rate if charged (80)"},
-	[OPT_MODE] = {"--mode", 0,
-		      "auto|tcx-podside|clsact-podside|tcx-hostside|"
-		      "clsact-hostside",
-		      "where the programs sit (auto)"},
-	[OPT_EDT] = {"--edt", 0, "auto|on|off",
-		     "pace egress by departure times and fq (auto)"},
-	[OPT_INGRESS_MODE] = {"--ingress-mode", 0, "police|pace",
-			      "mark and drop, or hold in fq (police)"},
-	[OPT_PACE_LIMIT] = {"--pace-limit", 0, "TIME",
-			    "longest delay of ingress pacing (50ms)"},
-	[OPT_SKETCH_WIDTH] = {"--sketch-width", 0, "N",
-			      "cells per row, power of two (2048)"},
 	[OPT_SHAPED_SUBNET] = {"--shaped-subnet", 0, "CIDR",
 			       "limit these peers only (repeatable)"},
 	[OPT_UNSHAPED_SUBNET] = {"--unshaped-subnet", 0, "CIDR",
@@ -84,19 +59,30 @@ static const struct {
 		       "remove the plugin even if pods need it"},
 };
 
+const struct policy_field *opts_field(enum opt_id id)
+{
+	return id >= OPT_POLICY && id < OPT_SHAPED_SUBNET
+		       ? &policy_fields[id - OPT_POLICY]
+		       : NULL;
+}
+
+static struct option option(enum opt_id id)
+{
+	const struct policy_field *field = opts_field(id);
+
+	return field ? (struct option){field->option, 0, field->form,
+				       field->help}
+		     : table[id];
+}
+
 const char *opts_name(enum opt_id id)
 {
-	return table[id].name;
+	return option(id).name;
 }
 
 const char *opts_metavar(enum opt_id id)
 {
-	return table[id].metavar;
-}
-
-char opts_key(enum opt_id id)
-{
-	return table[id].key;
+	return option(id).metavar;
 }
 
 void opts_help(uint64_t options)
@@ -104,20 +90,21 @@ void opts_help(uint64_t options)
 	const int column = 34;
 
 	for (int id = 0; id < OPT_MAX; id++) {
+		const struct option o = option(id);
 		int width;
 
 		if (!(options & OPT_BIT(id)))
 			continue;
-		width = printf("  %s", table[id].name);
-		if (table[id].key && table[id].name[1] == '-')
-			width += printf(", -%c", table[id].key);
-		if (table[id].metavar)
-			width += printf(" %s", table[id].metavar);
+		width = printf("  %s", o.name);
+		if (o.key && o.name[1] == '-')
+			width += printf(", -%c", o.key);
+		if (o.metavar)
+			width += printf(" %s", o.metavar);
 		if (width >= column) {
 			putchar('\n');
 			width = 0;
 		}
-		printf("%*s%s\n", column - width, "", table[id].help);
+		printf("%*s%s\n", column - width, "", o.help);
 	}
 }
 
@@ -147,5 +134,220 @@ int opts_check_text(const char *name, const char *value, uint32_t max)
 		return usage_error(name, value, "is empty");
 	if (strlen(value) > max)
 		return usage_error(name, value, "is longer than %u bytes", max);
+	return 0;
+}
+
+/* What is left of the command line. */
+struct words {
+	int argc;
+	char **argv;
+	int next;
+};
+
+static int add_subnet(struct opts *opts, enum opt_id id, const char *value)
+{
+	enum opt_id other = id == OPT_SHAPED_SUBNET ? OPT_UNSHAPED_SUBNET
+						    : OPT_SHAPED_SUBNET;
+
+	if (opts->value[other])
+		return usage_error(opts_name(id), value,
+				   "cannot stand beside %s", opts_name(other));
+	if (opts->subnets_len == OPTS_SUBNETS_MAX)
+		return usage_error(opts_name(id), value,
+				   "is one more than the limit of %d",
+				   OPTS_SUBNETS_MAX);
+	opts->subnets[opts->subnets_len++] = value;
+	return 0;
+}
+
+static int add_conf(struct opts *opts, const char *value)
+{
+	if (opts->conf_len == OPTS_CONF_MAX)
+		return usage_error(opts_name(OPT_CONF), value,
+				   "is one more than the limit of %d",
+				   OPTS_CONF_MAX);
+	opts->conf[opts->conf_len++] = value;
+	return 0;
+}
+
+static int store(struct opts *opts, const struct opts_spec *spec,
+		 enum opt_id id, const char *value)
+{
+	if (!(spec->options & OPT_BIT(id)))
+		return usage_error(opts_name(id), NULL, "not an option of '%s'",
+				   spec->name);
+	if (id == OPT_VERBOSE)
+		opts->verbosity++;
+	if (id == OPT_SHAPED_SUBNET || id == OPT_UNSHAPED_SUBNET) {
+		int r = add_subnet(opts, id, value);
+
+		if (r)
+			return r;
+	}
+	if (id == OPT_CONF) {
+		int r = add_conf(opts, value);
+
+		if (r)
+			return r;
+	}
+	opts->value[id] = value;
+	return 0;
+}
+
+/* `inline_value` is what was written in the same word, NULL if nothing. */
+static int take_value(struct opts *opts, const struct opts_spec *spec,
+		      struct words *w, enum opt_id id, const char *inline_value)
+{
+	if (!inline_value) {
+		if (w->next == w->argc)
+			return usage_error(opts_name(id), NULL,
+					   "needs a value (%s)",
+					   opts_metavar(id));
+		inline_value = w->argv[w->next++];
+	}
+	return store(opts, spec, id, inline_value);
+}
+
+/* Finds an option by its name. Two commands may have different options of the
+ * same name, so one that this command accepts is preferred. */
+static int find_name(const struct opts_spec *spec, const char *word, size_t len)
+{
+	int found = OPT_MAX;
+
+	for (int id = 0; id < OPT_MAX; id++) {
+		const char *name = opts_name(id);
+
+		if (strlen(name) == len && strncmp(name, word, len) == 0 &&
+		    (found == OPT_MAX || spec->options & OPT_BIT(id)))
+			found = id;
+	}
+	return found;
+}
+
+static int take_long(struct opts *opts, const struct opts_spec *spec,
+		     struct words *w)
+{
+	const char *word = w->argv[w->next++];
+	size_t len = strcspn(word, "=");
+	const char *value = word[len] ? word + len + 1 : NULL;
+
+	int id = find_name(spec, word, len);
+
+	if (id == OPT_MAX)
+		return usage_error(word, NULL, "unknown option");
+	if (opts_metavar(id))
+		return take_value(opts, spec, w, id, value);
+	if (value)
+		return usage_error(opts_name(id), value,
+				   "is not expected here");
+	return store(opts, spec, id, "");
+}
+
+static int find_key(char key)
+{
+	for (int id = 0; id < OPT_MAX; id++) {
+		if (table[id].key == key)
+			return id;
+	}
+	return OPT_MAX;
+}
+
+static int take_short(struct opts *opts, const struct opts_spec *spec,
+		      struct words *w)
+{
+	const char *word = w->argv[w->next++];
+
+	for (const char *key = word + 1; *key; key++) {
+		int r, id = find_key(*key);
+
+		if (id == OPT_MAX)
+			/* cppcheck-suppress varFuncNullUB ; not a variadic one */
+			return usage_error((const char[]){'-', *key, '\0'},
+					   NULL, "unknown option");
+		if (opts_metavar(id))
+			return take_value(opts, spec, w, id,
+					  key[1] ? key + 1 : NULL);
+		r = store(opts, spec, id, "");
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static bool is_option(const char *word)
+{
+	return word[0] == '-' && word[1] != '\0';
+}
+
+static int take_option(struct opts *opts, const struct opts_spec *spec,
+		       struct words *w)
+{
+	if (w->argv[w->next][1] == '-')
+		return take_long(opts, spec, w);
+	return take_short(opts, spec, w);
+}
+
+int opts_parse_global(struct opts *opts, int argc, char **argv, int *ret_next)
+{
+	static const struct opts_spec spec = {
+		.name = "natractl",
+		.options = OPTS_GLOBAL | OPT_BIT(OPT_VERSION),
+	};
+	struct words w = {.argc = argc, .argv = argv, .next = 1};
+
+	while (w.next < argc && is_option(argv[w.next])) {
+		int r;
+
+		if (strcmp(argv[w.next], "--") == 0) {
+			w.next++;
+			break;
+		}
+		r = take_option(opts, &spec, &w);
+		if (r)
+			return r;
+	}
+	*ret_next = w.next;
+	return 0;
+}
+
+static int take_arg(struct opts *opts, const struct opts_spec *spec,
+		    struct words *w)
+{
+	const char *word = w->argv[w->next++];
+
+	if (!spec->arg || opts->args_len == OPTS_ARGS_MAX ||
+	    (opts->arg && !strstr(spec->arg, "...")))
+		return usage_error(spec->name, word,
+				   "is one argument too many");
+	opts->args[opts->args_len++] = word;
+	opts->arg = opts->args[0];
+	return 0;
+}
+
+int opts_parse(struct opts *opts, const struct opts_spec *spec, int argc,
+	       char **argv)
+{
+	struct words w = {.argc = argc, .argv = argv};
+	bool only_args = false;
+
+	while (w.next < argc) {
+		int r = 0;
+
+		if (only_args || !is_option(argv[w.next])) {
+			r = take_arg(opts, spec, &w);
+		} else if (strcmp(argv[w.next], "--") == 0) {
+			only_args = true;
+			w.next++;
+		} else {
+			r = take_option(opts, spec, &w);
+		}
+		if (r)
+			return r;
+	}
+	if (opts->value[OPT_HELP])
+		return 0;
+	if (spec->arg && !spec->arg_optional && !opts->arg)
+		return usage_error(spec->name, NULL, "%s is missing",
+				   spec->arg);
 	return 0;
 }

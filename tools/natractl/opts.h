@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../../src/policy/fields.h"
+
 enum opt_id {
 	OPT_HELP,
 	OPT_VERSION,
@@ -16,21 +18,9 @@ enum opt_id {
 	OPT_ID,
 	OPT_NETWORK,
 	OPT_LABEL,
-	/* Limits are applied in this order: what another one needs is first. */
-	OPT_INGRESS,
-	OPT_EGRESS,
-	OPT_INGRESS_BURST,
-	OPT_EGRESS_BURST,
-	OPT_HEAVY_HITTER_THRESHOLD,
-	OPT_HORIZON,
-	OPT_FAST_PASS,
-	OPT_FAST_PASS_SHARE,
-	OPT_MODE,
-	OPT_EDT,
-	OPT_INGRESS_MODE,
-	OPT_PACE_LIMIT,
-	OPT_SKETCH_WIDTH,
-	OPT_SHAPED_SUBNET,
+	/* One for each row of policy_fields, in its order. */
+	OPT_POLICY,
+	OPT_SHAPED_SUBNET = OPT_POLICY + POLICY_FIELDS_LEN,
 	OPT_UNSHAPED_SUBNET,
 	OPT_REPLACE_BANDWIDTH,
 	OPT_DIRECTION,
@@ -94,11 +84,11 @@ int opts_parse_global(struct opts *opts, int argc, char **argv, int *ret_next);
 int opts_parse(struct opts *opts, const struct opts_spec *spec, int argc,
 	       char **argv);
 void opts_help(uint64_t options);
+/* Returns the field of the policy that an option sets; NULL if it sets none. */
+const struct policy_field *opts_field(enum opt_id id);
 const char *opts_name(enum opt_id id);
 /* NULL: a flag. */
 const char *opts_metavar(enum opt_id id);
-/* Its letter, 0 if it has none. */
-char opts_key(enum opt_id id);
 
 /* A decimal number without sign, from 1 to `max`. */
 int opts_number(const struct opts *opts, enum opt_id id, uint32_t max,

@@ -2,7 +2,9 @@
 #include "output.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
+#include <string.h>
+
+#include "../../src/util/escape.h"
 
 static struct unit_text scaled(uint64_t number, const char *const *units,
 			       size_t units_len)
@@ -61,17 +63,12 @@ struct unit_text unit_count(uint64_t count)
 	return SCALED(count, units);
 }
 
-static bool is_plain(unsigned char c)
-{
-	return c >= 0x20 && c < 0x7f;
-}
-
 int text_width(const char *text)
 {
 	int width = 0;
 
 	for (; *text; text++)
-		width += is_plain((unsigned char)*text) ? 1 : 4;
+		width += (int)strlen(escape_byte(*text).text);
 	return width;
 }
 
@@ -79,14 +76,8 @@ int print_text(FILE *file, const char *text, int width)
 {
 	int columns = text_width(text);
 
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (is_plain(c))
-			fputc(c, file);
-		else
-			fprintf(file, "\\x%02x", c);
-	}
+	for (; *text; text++)
+		fputs(escape_byte(*text).text, file);
 	if (columns < width)
 		columns += fprintf(file, "%*s", width - columns, "");
 	return columns;

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "field.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+static bool is_number(const struct policy_field *field)
+{
+	return field->unit == POLICY_PERCENT || field->unit == POLICY_CELLS;
+}
+
+static bool read_value(const struct policy_field *field, const cJSON *value,
+		       struct natra_policy *policy)
+{
+	uint64_t number;
+
+	if (!is_number(field) &&
+	    !(field->unit == POLICY_SIZE && cJSON_IsNumber(value)))
+		return policy_field_parse(field, policy, json_text(value)) == 0;
+	if (json_u64(value, &number) < 0 || number < 1 || number > field->max)
+		return false;
+	policy_field_set(field, policy, number);
+	return true;
+}
+
+/* Writes "is not auto, on or off". */
+static void list_words(const struct policy_field *field,
+		       struct mistake *mistake)
+{
+	size_t len = 0;
+	const char *word;
+
+	for (uint64_t i = 0; (word = policy_field_word(field, i)); i++)
+		len += (size_t)snprintf(mistake->text + len,
+					sizeof(mistake->text) - len, "%s%s",
+					i == 0            ? "is not "
+					: i == field->max ? " or "
+							  : ", ",
+					word);
+}
+
+struct mistake field_mistake(const struct policy_field *field)
+{
+	static const char *const quantities[] = {
+		[POLICY_RATE] = "is not a rate such as 10M",
+		[POLICY_BURST] = "is not a number of bits such as 8M",
+		[POLICY_SIZE] = "is not a size such as 125000 or 125k",
+		[POLICY_TIME] = "is not a time such as 50ms",
+		[POLICY_PERCENT] = "is not a percentage from 1 to 100",
+		[POLICY_CELLS] = "is not a power of two from 256 to 65536",
+	};
+	struct mistake mistake;
+
+	if (field->unit < sizeof(quantities) / sizeof(quantities[0]))
+		(void)snprintf(mistake.text, sizeof(mistake.text), "%s",
+			       quantities[field->unit]);
+	else
+		list_words(field, &mistake);
+	return mistake;
+}
+
+struct mistake field_read(const struct policy_field *field, const cJSON *value,
+			  struct natra_policy *policy)
+{
+	return read_value(field, value, policy) ? (struct mistake){""}
+						: field_mistake(field);
+}

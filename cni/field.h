@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A field of the policy as JSON: in a key of the configuration, or in a pod's
+ * annotation. */
+#pragma once
+
+#include "../src/policy/fields.h"
+#include "json.h"
+
+/* What is wrong with a value, such as "is not free, charged or off"; "" if nothing
+ * is. It is returned by value so that it needs no buffer of the caller's. */
+struct mistake {
+	char text[128];
+};
+
+/* Puts a value into the policy, if it is one that the field can have. The library
+ * checks the range of a time and of the cells. */
+struct mistake field_read(const struct policy_field *field, const cJSON *value,
+			  struct natra_policy *policy);
+/* Returns what is wrong with any value that the field cannot have. */
+struct mistake field_mistake(const struct policy_field *field);

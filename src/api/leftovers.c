@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The public functions on what upstream's bandwidth plugin left. */
+#include <errno.h>
+
+#include "api/structs.h"
+#include "attach/leftovers.h"
+#include "kernel/netns_find.h"
+#include "state/pin.h"
+#include "util/cleanup.h"
+#include "util/str.h"
+
+struct look {
+	struct natra *n;
+	const struct natra_target *target;
+	struct link_info pod;
+};
+
+/* In the pod's namespace. */
+static int look_at_pod(void *arg)
+{
+	struct look *look = arg;
+	cleanup_netlink struct netlink nl = {0};
+	int r = netlink_open(look->n, &nl);
+
+	return r < 0 ? r
+		     : link_by_name(look->n, &nl, look->target->ifname,
+				    &look->pod);
+}
+
+/* An id alone stands for the interface that is on record. */
+static int open_recorded(struct natra *n, const char *id, struct pin_gen *gen,
+			 int *ret_fd)
+{
+	struct netns_id netns;
+	int r = pin_find(n, id, gen);
+
+	if (r == -ENOENT)
+		return refuse(n, r, "'%s' is not attached", id);
+	if (r < 0)
+		return r;
+	netns = meta_netns(&gen->meta.pod);
+	r = netns_find(n, &netns, -1, ret_fd);
+	if (r == -ENOENT)
+		return refuse(n, -ENODEV, "the netns of '%s' is gone",
+			      gen->meta.pod.ifname);
+	return r < 0 ? fail_errno(n, r, "find the netns of '%s'",
+				  gen->meta.pod.ifname)
+		     : 0;
+}
+
+/* What both functions begin with. */
+static int begin(struct natra *n, const struct natra_target *target,
+		 struct netlink *ret_nl, struct leftovers *ret_leftovers)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	cleanup_close int pod_fd = -1;
+	struct natra_target t;
+	struct look look = {.n = n, .target = &t};
+	int r;
+
+	if (!n)
+		return -EINVAL;
+	r = target_in(n, target, &t);
+	if (r < 0)
+		return r;
+	if (t.ifname && t.ifname[0]) {
+		r = netns_open(n, &t, &pod_fd);
+	} else if (t.id && t.id[0]) {
+		r = open_recorded(n, t.id, &gen, &pod_fd);
+		t.ifname = gen.meta.pod.ifname;
+	} else {
+		return refuse(n, -EINVAL, "id, ifname: one is needed");
+	}
+	if (r == 0)
+		r = netlink_open(n, ret_nl);
+	if (r == 0)
+		r = netns_run(n, pod_fd, look_at_pod, &look);
+	return r < 0 ? r
+		     : leftovers_find(n, ret_nl, &look.pod, pod_fd,
+				      ret_leftovers);
+}
+
+int natra_find_leftovers(struct natra *n, const struct natra_target *target,
+			 struct natra_leftovers *ret_leftovers)
+{
+	cleanup_netlink struct netlink nl = {0};
+	struct natra_leftovers told = {0};
+	struct leftovers l;
+	int r = begin(n, target, &nl, &l);
+
+	if (r < 0)
+		return r;
+	(void)str_copy(told.host_ifname, sizeof(told.host_ifname),
+		       l.host.ifname);
+	told.tbf = l.tbf.kind[0] != '\0';
+	told.ingress_redirect = l.redirect.handle != 0;
+	(void)str_copy(told.ifb_ifname, sizeof(told.ifb_ifname), l.ifb.ifname);
+	return finish(n, struct_out(n, "ret_leftovers", ret_leftovers, &told,
+				    sizeof(told)));
+}
+
+int natra_remove_leftovers(struct natra *n, const struct natra_target *target)
+{
+	cleanup_netlink struct netlink nl = {0};
+	struct leftovers l;
+	int r = begin(n, target, &nl, &l);
+
+	if (r == 0)
+		r = leftovers_remove(n, &nl, &l);
+	return r < 0 ? r : finish(n, r);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/structs.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int read_size(struct natra *n, const char *name, const void *from,
+		     size_t *ret_size)
+{
+	if (!from)
+		return refuse(n, -EINVAL, "%s: missing", name);
+	memcpy(ret_size, from, sizeof(*ret_size));
+	/* No version of any struct is only its size. */
+	if (*ret_size <= sizeof(size_t))
+		return refuse(n, -EINVAL, "%s.sz: %zu is not its size", name,
+			      *ret_size);
+	return 0;
+}
+
+int struct_in(struct natra *n, const char *name, void *to, size_t size,
+	      const void *from)
+{
+	const unsigned char *bytes = from;
+	size_t from_size = 0;
+	int r = read_size(n, name, from, &from_size);
+
+	if (r < 0)
+		return r;
+	for (size_t i = size; i < from_size; i++) {
+		if (bytes[i])
+			return refuse(
+				n, -EINVAL,
+				"%s.sz: %zu has options that this version lacks",
+				name, from_size);
+	}
+	memset(to, 0, size);
+	memcpy(to, from, from_size < size ? from_size : size);
+	memcpy(to, &size, sizeof(size));
+	return 0;
+}
+
+int struct_out(struct natra *n, const char *name, void *to, const void *from,
+	       size_t size)
+{
+	size_t to_size = 0;
+	int r = read_size(n, name, to, &to_size);
+
+	if (r < 0)
+		return r;
+	memset(to, 0, to_size);
+	memcpy(to, from, to_size < size ? to_size : size);
+	memcpy(to, &to_size, sizeof(to_size));
+	return 0;
+}
+
+int struct_out_check(struct natra *n, const char *name, const void *to)
+{
+	size_t size;
+
+	return read_size(n, name, to, &size);
+}
+
+static int check_text(struct natra *n, const char *name, const char *value,
+		      size_t max)
+{
+	if (value && strlen(value) > max)
+		return refuse(n, -EINVAL, "%s: longer than %zu bytes", name,
+			      max);
+	return 0;
+}
+
+int target_in(struct natra *n, const struct natra_target *target,
+	      struct natra_target *ret_target)
+{
+	struct natra_target t;
+	int r;
+
+	r = struct_in(n, "target", &t, sizeof(t), target);
+	if (r == 0)
+		r = check_text(n, "id", t.id, NATRA_ID_MAX);
+	if (r == 0)
+		r = check_text(n, "ifname", t.ifname, 15);
+	if (r == 0)
+		r = check_text(n, "network", t.network, NATRA_NAME_MAX);
+	if (r == 0)
+		r = check_text(n, "label", t.label, NATRA_NAME_MAX);
+	if (r < 0)
+		return r;
+	if (t.netns && t.netns_fd > 0)
+		return refuse(n, -EINVAL, "netns_fd: %d beside netns '%s'",
+			      t.netns_fd, t.netns);
+	if (t.netns_fd < 0)
+		return refuse(n, -EINVAL, "netns_fd: %d", t.netns_fd);
+	*ret_target = t;
+	return 0;
+}

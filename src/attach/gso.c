@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "attach/gso.h"
+
+#include <errno.h>
+
+#include "kernel/link.h"
+#include "kernel/netns_find.h"
+#include "util/cleanup.h"
+
+#define UNTOUCHED_SEGS 65535 /* the kernel's GSO_MAX_SEGS */
+
+struct change {
+	struct natra *n;
+	uint32_t ifindex;
+	uint32_t from;
+	uint32_t to;
+};
+
+static int apply(const struct change *c, struct netlink *nl)
+{
+	uint32_t to = c->to ? c->to : UNTOUCHED_SEGS;
+	struct link_info link;
+	int r = link_by_index(nl, c->ifindex, &link);
+
+	if (r < 0)
+		return r == -ENODEV
+			       ? 0
+			       : fail_errno(c->n, r, "look up interface %u",
+					    c->ifindex);
+	if (link.gso_max_segs == to || (link.gso_max_segs != UNTOUCHED_SEGS &&
+					link.gso_max_segs != c->from))
+		return 0;
+	return link_set_gso_max_segs(c->n, nl, c->ifindex, to);
+}
+
+static int apply_here(void *arg)
+{
+	const struct change *c = arg;
+	cleanup_netlink struct netlink nl = {0};
+	int r = netlink_open(c->n, &nl);
+
+	return r < 0 ? r : apply(c, &nl);
+}
+
+static int apply_in(struct change *c, const struct meta_link *pod)
+{
+	struct netns_id id = meta_netns(pod);
+	cleanup_close int fd = -1;
+	int r = netns_find(c->n, &id, -1, &fd);
+
+	if (r == -ENOENT)
+		return 0;
+	return r < 0 ? fail_errno(c->n, r, "find its netns")
+		     : netns_run(c->n, fd, apply_here, c);
+}
+
+static void tell(struct natra *n, int r)
+{
+	if (r < 0)
+		log_line(n, NATRA_LOG_WARN, "GSO packets stay as they are: %s",
+			 last_error(n));
+}
+
+void gso_change(struct natra *n, struct netlink *nl, uint32_t ifindex,
+		uint32_t from, uint32_t to)
+{
+	struct change c = {n, ifindex, from, to};
+
+	tell(n, apply(&c, nl));
+}
+
+void gso_change_in(struct natra *n, const struct meta_link *pod, uint32_t from,
+		   uint32_t to)
+{
+	struct change c = {n, pod->ifindex, from, to};
+
+	tell(n, apply_in(&c, pod));
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What upstream's bandwidth plugin left beside an attachment. */
+#ifndef NATRA_ATTACH_LEFTOVERS_H
+#define NATRA_ATTACH_LEFTOVERS_H
+
+#include "kernel/link.h"
+#include "kernel/qdisc.h"
+
+/* A filter, by what the kernel needs to remove it. */
+struct filter {
+	uint32_t handle;
+	uint32_t info; /* priority and protocol */
+	uint32_t to;   /* interface that it redirects to, 0: one that is gone */
+};
+
+struct leftovers {
+	struct link_info host; /* ifindex 0: there is no host side here */
+	struct qdisc tbf;      /* kind "": there is none of the plugin's */
+	struct qdisc ingress;
+	struct filter redirect; /* handle 0: there is none of the plugin's */
+	struct link_info ifb;   /* ifindex 0: it is gone */
+	bool shared;            /* another filter is on `ingress` */
+};
+
+/* Looks on the host side of the interface `pod`, which is in the namespace
+ * pod_fd (-1: the caller's). Success if it has no host side, too. */
+int leftovers_find(struct natra *n, struct netlink *nl,
+		   const struct link_info *pod, int pod_fd,
+		   struct leftovers *ret_leftovers);
+
+int leftovers_remove(struct natra *n, struct netlink *nl,
+		     const struct leftovers *l);
+
+/* Logs a warning if the plugin left limits on the host side of the interface
+ * `pod`, which is in the namespace pod_fd (-1: the caller's). */
+void leftovers_warn(struct natra *n, const struct link_info *pod, int pod_fd);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/handle.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/str.h"
+
+#define LOG_LINE_MAX 1024
+
+/* Through a copy: the arguments may contain the last error. */
+__attribute__((format(printf, 2, 0))) static void
+set_error(struct natra *n, const char *format, va_list args)
+{
+	char text[HANDLE_ERROR_MAX];
+
+	(void)vsnprintf(text, sizeof(text), format, args);
+	(void)str_copy(n->error, sizeof(n->error), text);
+}
+
+int fail_errno(struct natra *n, int r, const char *format, ...)
+{
+	va_list args;
+	size_t len;
+
+	va_start(args, format);
+	set_error(n, format, args);
+	va_end(args);
+	len = strlen(n->error);
+	/* strerrordesc_np is thread-safe, strerror is not. */
+	(void)snprintf(n->error + len, sizeof(n->error) - len, ": %s",
+		       strerrordesc_np(-r) ? strerrordesc_np(-r)
+					   : "unknown error");
+	str_one_line(n->error);
+	return r;
+}
+
+int refuse(struct natra *n, int r, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	set_error(n, format, args);
+	va_end(args);
+	str_one_line(n->error);
+	return r;
+}
+
+const char *last_error(const struct natra *n)
+{
+	return n->error;
+}
+
+int finish(struct natra *n, int r)
+{
+	if (r == 0)
+		n->error[0] = '\0';
+	return r;
+}
+
+void log_line(struct natra *n, enum natra_log_level level, const char *format,
+	      ...)
+{
+	char line[LOG_LINE_MAX];
+	va_list args;
+
+	if (!n->log_fn)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	str_one_line(line);
+	n->log_fn(n->log_arg, level, line);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "kernel/hook.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/pkt_cls.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "base/libbpf_log.h"
+#include "kernel/qdisc.h"
+
+/*
+ * A filter that returns OK ends the walk for all priorities behind it, and there
+ * are owners that do so at priority 1. cls_bpf puts a new filter in front of the
+ * others of its priority, so where somebody stands at 1, natra goes there too;
+ * else it leaves 1 to others, who may flush it.
+ */
+#define FRONT_PRIORITY 1
+#define OWN_PRIORITY   2
+
+/*
+ * Not the kernel's choice, which begins at 1: owners who number their only
+ * filter 1 replace and delete what they find under that number. A program's id
+ * is in use once, so two generations of an attachment do not meet either.
+ */
+#define FIRST_HANDLE 0x1000
+
+static uint32_t parent_of(const struct hook *hook)
+{
+	return TC_H_MAKE(TC_H_CLSACT,
+			 hook->ingress ? TC_H_MIN_INGRESS : TC_H_MIN_EGRESS);
+}
+
+static const char *name_of(const struct hook *hook)
+{
+	return hook->ingress ? "ingress" : "egress";
+}
+
+static struct bpf_tc_hook libbpf_hook(const struct hook *hook)
+{
+	return (struct bpf_tc_hook){
+		.sz = sizeof(struct bpf_tc_hook),
+		.ifindex = (int)hook->ifindex,
+		.attach_point = hook->ingress ? BPF_TC_INGRESS : BPF_TC_EGRESS,
+	};
+}
+
+static int ensure_clsact(struct natra *n, struct netlink *nl,
+			 const struct hook *hook)
+{
+	struct bpf_tc_hook both = libbpf_hook(hook);
+	struct qdisc qdisc;
+	int r = qdisc_get(n, nl, hook->ifindex, TC_H_CLSACT, &qdisc);
+
+	if (r < 0)
+		return r;
+	if (qdisc.kind[0] && strcmp(qdisc.kind, "clsact") != 0)
+		return refuse(
+			n, -EOPNOTSUPP,
+			"qdisc '%s' of another owner is in place of clsact",
+			qdisc.kind);
+	if (qdisc.kind[0])
+		return 0;
+	both.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS;
+	r = bpf_tc_hook_create(&both);
+	if (r == -EEXIST)
+		return 0; /* somebody was faster, and shares it */
+	if (r == -ENOENT || r == -EOPNOTSUPP)
+		return refuse(n, -EOPNOTSUPP,
+			      "this kernel has no clsact qdisc");
+	if (r < 0)
+		return fail_errno(n, r, "create clsact on ifindex %u",
+				  hook->ifindex);
+	return 0;
+}
+
+struct list_filters {
+	hook_list_fn cb;
+	void *arg;
+	int result;
+};
+
+static int read_filter(struct nl_msg *msg, void *arg)
+{
+	const struct tcmsg *tcm = netlink_tcmsg(msg);
+	struct hook_program program = {0};
+	struct list_filters *list = arg;
+	struct nlattr *attrs[TCA_MAX + 1];
+	struct nlattr *bpf[TCA_BPF_MAX + 1];
+
+	if (list->result != 0 || !tcm || tcm->tcm_handle == 0 ||
+	    nlmsg_parse(nlmsg_hdr(msg), sizeof(*tcm), attrs, TCA_MAX, NULL) <
+		    0 ||
+	    !attrs[TCA_KIND])
+		return 0;
+	program.handle = tcm->tcm_handle;
+	program.priority = TC_H_MAJ(tcm->tcm_info) >> 16;
+	(void)nla_strlcpy(program.name, attrs[TCA_KIND], sizeof(program.name));
+	/* u32 tells its hash tables, too. */
+	if (strcmp(program.name, "u32") == 0 && !TC_U32_KEY(program.handle))
+		return 0;
+	if (strcmp(program.name, "bpf") == 0 && attrs[TCA_OPTIONS] &&
+	    nla_parse_nested(bpf, TCA_BPF_MAX, attrs[TCA_OPTIONS], NULL) == 0) {
+		/* TCA_BPF_NAME is free text of whoever added the filter. */
+		if (netlink_get_u32(bpf[TCA_BPF_ID], &program.prog_id) &&
+		    program.prog_id)
+			hook_program_name(program.prog_id, program.name,
+					  sizeof(program.name));
+	}
+	list->result = list->cb(list->arg, &program);
+	return 0;
+}
+
+int hook_clsact_list(struct natra *n, struct netlink *nl,
+		     const struct hook *hook, hook_list_fn cb, void *arg)
+{
+	struct list_filters list = {.cb = cb, .arg = arg};
+	cleanup_nlmsg struct nl_msg *msg = netlink_tc(
+		RTM_GETTFILTER, NLM_F_DUMP, hook->ifindex, parent_of(hook), 0);
+	struct qdisc qdisc;
+	int r;
+
+	/* An `ingress` qdisc tells its filters as those of egress, too. */
+	if (!hook->ingress) {
+		r = qdisc_get(n, nl, hook->ifindex, TC_H_CLSACT, &qdisc);
+		if (r < 0 || strcmp(qdisc.kind, "clsact") != 0)
+			return r;
+	}
+	if (!msg)
+		return fail_errno(n, -ENOMEM, "netlink message");
+	r = netlink_request(nl, msg, read_filter, &list);
+	if (r == -ENODEV || r == -EINVAL || r == -ENOENT)
+		return 0; /* no such hook: nothing stands there */
+	if (r < 0)
+		return fail_errno(n, r, "list the %s filters of ifindex %u",
+				  name_of(hook), hook->ifindex);
+	return list.result;
+}
+
+static int is_in_front(void *arg, const struct hook_program *program)
+{
+	(void)arg;
+	return program->priority == FRONT_PRIORITY &&
+	       !hook_program_is_natra(program);
+}
+
+int hook_clsact_attach(struct natra *n, struct netlink *nl,
+		       const struct hook *hook, int prog_fd, uint32_t prog_id)
+{
+	struct bpf_tc_hook at = libbpf_hook(hook);
+	struct bpf_tc_opts opts = {
+		.sz = sizeof(opts),
+		.prog_fd = prog_fd,
+		.handle = FIRST_HANDLE + prog_id,
+	};
+	LIBBPF_LOG_SCOPE(n);
+	bool front;
+	int r;
+
+	r = ensure_clsact(n, nl, hook);
+	if (r == 0)
+		r = hook_clsact_list(n, nl, hook, is_in_front, NULL);
+	if (r < 0)
+		return r;
+	front = r == 1;
+	r = -EINVAL;
+	if (front) {
+		opts.priority = FRONT_PRIORITY;
+		r = bpf_tc_attach(&at, &opts);
+	}
+	/* A priority has filters of one kind and one protocol only. */
+	if (r == -EINVAL) {
+		opts.priority = OWN_PRIORITY;
+		r = bpf_tc_attach(&at, &opts);
+	}
+	if (r < 0)
+		return fail_errno(n, r, "attach to the clsact %s of ifindex %u",
+				  name_of(hook), hook->ifindex);
+	return 0;
+}
+
+struct own_filter {
+	uint32_t prog_id;
+	bool found;
+	struct hook_program program;
+};
+
+static int match_program(void *arg, const struct hook_program *program)
+{
+	struct own_filter *own = arg;
+
+	if (program->prog_id != own->prog_id)
+		return 0;
+	own->found = true;
+	own->program = *program;
+	return 1;
+}
+
+int hook_clsact_has(struct natra *n, struct netlink *nl,
+		    const struct hook *hook, uint32_t prog_id)
+{
+	struct own_filter own = {.prog_id = prog_id};
+	int r = hook_clsact_list(n, nl, hook, match_program, &own);
+
+	return r < 0 ? r : own.found;
+}
+
+int hook_clsact_detach(struct natra *n, struct netlink *nl,
+		       const struct hook *hook, uint32_t prog_id)
+{
+	struct bpf_tc_hook at = libbpf_hook(hook);
+	struct own_filter own = {.prog_id = prog_id};
+	struct bpf_tc_opts opts = {.sz = sizeof(opts)};
+	LIBBPF_LOG_SCOPE(n);
+	int r;
+
+	r = hook_clsact_list(n, nl, hook, match_program, &own);
+	if (r < 0)
+		return r;
+	if (!own.found)
+		return 0;
+	opts.handle = own.program.handle;
+	opts.priority = own.program.priority;
+	r = bpf_tc_detach(&at, &opts);
+	if (r < 0 && r != -ENOENT && r != -ENODEV)
+		return fail_errno(n, r, "remove the %s filter of ifindex %u",
+				  name_of(hook), hook->ifindex);
+	return 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Network interfaces: by name, and the host side of a pod's. */
+#ifndef NATRA_KERNEL_LINK_H
+#define NATRA_KERNEL_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernel/netlink.h"
+
+struct link_info {
+	uint32_t ifindex;
+	char ifname[16];
+	char kind[16];         /* "veth", "macvlan", ... or "" */
+	uint16_t arp_type;     /* ARPHRD_*, see link_check_type */
+	bool has_l2;           /* packets begin with an Ethernet header */
+	uint32_t peer_ifindex; /* IFLA_LINK, 0 if there is none */
+	int peer_nsid;         /* IFLA_LINK_NETNSID, -1 if there is none */
+	uint32_t gso_max_segs; /* of a packet that a local socket makes */
+	uint32_t tx_queues;    /* allocated ones; the driver may use less */
+};
+
+/* By name in the namespace of `nl`; -ENODEV if there is none. */
+int link_by_name(struct natra *n, struct netlink *nl, const char *ifname,
+		 struct link_info *ret_link);
+
+/* By index; -ENODEV without an error text if there is none. */
+int link_by_index(struct netlink *nl, uint32_t ifindex,
+		  struct link_info *ret_link);
+
+/* Returns -EOPNOTSUPP, with an error text, if the link's packets begin with
+ * neither an Ethernet header nor IP: none of them would be limited. */
+int link_check_type(struct natra *n, const struct link_info *link);
+
+/* For the connections that are made from now on; success if there is none. */
+int link_set_gso_max_segs(struct natra *n, struct netlink *nl, uint32_t ifindex,
+			  uint32_t segs);
+
+/* Success if there is none. */
+int link_remove(struct natra *n, struct netlink *nl, uint32_t ifindex);
+
+/*
+ * The veth peer of `pod`, which is in the namespace of `nl`. pod_netns_fd: the
+ * pod's namespace, -1 if it is the same. -EOPNOTSUPP: there is none here.
+ */
+int link_host_peer(struct natra *n, struct netlink *nl,
+		   const struct link_info *pod, int pod_netns_fd,
+		   struct link_info *ret_peer);
+
+#endif

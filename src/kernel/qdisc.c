@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "kernel/qdisc.h"
+
+#include <errno.h>
+#include <linux/rtnetlink.h>
+
+static int read_qdisc(struct nl_msg *msg, void *arg)
+{
+	const struct tcmsg *tcm = netlink_tcmsg(msg);
+	struct qdisc *qdisc = arg;
+	struct nlattr *kind;
+
+	if (!tcm)
+		return 0;
+	kind = nlmsg_find_attr(nlmsg_hdr(msg), sizeof(*tcm), TCA_KIND);
+	if (!kind)
+		return 0;
+	qdisc->handle = tcm->tcm_handle;
+	(void)nla_strlcpy(qdisc->kind, kind, sizeof(qdisc->kind));
+	return 0;
+}
+
+/* Asked for alone: a dump would be of all interfaces of the node. The answer goes
+ * to who listens for changes, and to us because of ECHO. */
+int qdisc_get(struct natra *n, struct netlink *nl, uint32_t ifindex,
+	      uint32_t parent, struct qdisc *ret_qdisc)
+{
+	cleanup_nlmsg struct nl_msg *msg =
+		netlink_tc(RTM_GETQDISC, NLM_F_ECHO, ifindex, parent, 0);
+	struct qdisc qdisc = {0};
+	int r;
+
+	if (!msg)
+		return fail_errno(n, -ENOMEM, "netlink message");
+	r = netlink_request(nl, msg, read_qdisc, &qdisc);
+	if (r < 0 && r != -ENOENT && r != -ENODEV)
+		return fail_errno(n, r, "look up the qdisc of ifindex %u",
+				  ifindex);
+	*ret_qdisc = qdisc;
+	return 0;
+}
+
+int qdisc_remove(struct natra *n, struct netlink *nl, uint32_t ifindex,
+		 uint32_t parent, const struct qdisc *qdisc)
+{
+	cleanup_nlmsg struct nl_msg *msg =
+		netlink_tc(RTM_DELQDISC, 0, ifindex, parent, qdisc->handle);
+	int r;
+
+	/* The kernel compares both, and says -EINVAL if one is another's. */
+	if (!msg || nla_put_string(msg, TCA_KIND, qdisc->kind) < 0)
+		return fail_errno(n, -ENOMEM, "netlink message");
+	r = netlink_request(nl, msg, NULL, NULL);
+	if (r < 0 && r != -ENOENT && r != -ENODEV && r != -EINVAL)
+		return fail_errno(n, r, "remove %s from ifindex %u (%s)",
+				  qdisc->kind, ifindex, nl->extack);
+	return 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The qdisc at one place of an interface, whoever put it there. */
+#ifndef NATRA_KERNEL_QDISC_H
+#define NATRA_KERNEL_QDISC_H
+
+#include <stdint.h>
+
+#include "kernel/netlink.h"
+
+struct qdisc {
+	uint32_t handle; /* 0: the kernel's default qdisc */
+	char kind[16];   /* "" if there is none */
+};
+
+/* What stands at `parent`, TC_H_ROOT or TC_H_INGRESS; an interface that is gone
+ * has none. */
+int qdisc_get(struct natra *n, struct netlink *nl, uint32_t ifindex,
+	      uint32_t parent, struct qdisc *ret_qdisc);
+
+/* Removes it, unless another one stands there now; success if none does. */
+int qdisc_remove(struct natra *n, struct netlink *nl, uint32_t ifindex,
+		 uint32_t parent, const struct qdisc *qdisc);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One row for each number and word of struct natra_policy. By these rows the
+ * library checks ranges and fills in defaults, the plugin reads keys and
+ * annotations, the installer knows the keys, and natractl has its options and its
+ * JSON. A new limit is a member of struct natra_policy, a row here, a member of
+ * struct natra_limits for the data path, and a line in each manual.
+ */
+#ifndef NATRA_POLICY_FIELDS_H
+#define NATRA_POLICY_FIELDS_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <natra/natra.h>
+
+enum policy_unit {
+	POLICY_RATE,  /* bit/s */
+	POLICY_BURST, /* bytes */
+	POLICY_SIZE,  /* bytes */
+	POLICY_TIME,  /* ns */
+	POLICY_PERCENT,
+	POLICY_CELLS, /* a power of two from 256 */
+	/* Words, each kind from the enum of its name. */
+	POLICY_FAST_PASS,
+	POLICY_MODE,
+	POLICY_EDT,
+	POLICY_INGRESS_MODE,
+};
+
+struct policy_field {
+	const char *name; /* the member's */
+	size_t offset, size;
+	enum policy_unit unit;
+	size_t rate; /* a burst's: the offset of the rate that it needs */
+	uint64_t max;
+	/* What a 0 stands for; 0 where the rest of the policy decides that. */
+	uint64_t standard;
+	bool is_fixed; /* natra_configure cannot change it */
+	/* natractl's option, the form of its value, and one line of help. */
+	const char *option, *form, *help;
+	const char *key; /* of the CNI configuration; NULL: no such key */
+	const char *annotation; /* of a pod; NULL: a pod cannot ask for it */
+};
+
+/* fq itself drops what would have to wait longer than its horizon of 10 s. */
+#define POLICY_DELAY_MAX_NS   9000000000
+/* The data path has the same numbers under its own names. */
+#define POLICY_CELLS_MAX      65536
+#define POLICY_CELLS_STANDARD 2048
+
+#define POLICY_FIELD(member)                                                   \
+	.name = #member, .offset = offsetof(struct natra_policy, member),      \
+	.size = sizeof(((struct natra_policy *)0)->member)
+
+/* natractl applies its options in this order, so a row comes behind those that
+ * it needs. */
+static const struct policy_field policy_fields[] = {
+	{
+		POLICY_FIELD(ingress_rate_bits_per_sec),
+		.unit = POLICY_RATE,
+		.max = NATRA_RATE_MAX_BITS_PER_SEC,
+		.option = "--ingress",
+		.form = "RATE",
+		.help = "limit into the pod, bit/s: 10M, 1.5G, unlimited",
+	},
+	{
+		POLICY_FIELD(egress_rate_bits_per_sec),
+		.unit = POLICY_RATE,
+		.max = NATRA_RATE_MAX_BITS_PER_SEC,
+		.option = "--egress",
+		.form = "RATE",
+		.help = "limit out of the pod",
+	},
+	{
+		POLICY_FIELD(ingress_burst_bytes),
+		.unit = POLICY_BURST,
+		.rate = offsetof(struct natra_policy,
+				 ingress_rate_bits_per_sec),
+		.max = UINT64_MAX,
+		.option = "--ingress-burst",
+		.form = "SIZE",
+		.help = "bytes (0.5 s of the rate)",
+		.annotation = "natra.io/ingress-burst",
+	},
+	{
+		POLICY_FIELD(egress_burst_bytes),
+		.unit = POLICY_BURST,
+		.rate = offsetof(struct natra_policy, egress_rate_bits_per_sec),
+		.max = UINT64_MAX,
+		.option = "--egress-burst",
+		.form = "SIZE",
+		.help = "bytes (0.5 s of the rate)",
+		.annotation = "natra.io/egress-burst",
+	},
+	{
+		POLICY_FIELD(heavy_hitter_threshold_bytes),
+		.unit = POLICY_SIZE,
+		.max = UINT64_MAX,
+		.option = "--heavy-hitter-threshold",
+		.form = "SIZE",
+		.help = "bytes from which a flow is heavy (0.1 s of the rate)",
+		.key = "heavyHitterThreshold",
+		.annotation = "natra.io/heavy-hitter-threshold",
+	},
+	{
+		POLICY_FIELD(horizon_ns),
+		.unit = POLICY_TIME,
+		.max = POLICY_DELAY_MAX_NS,
+		.standard = 2000000000,
+		.option = "--horizon",
+		.form = "TIME",
+		.help = "longest delay of pacing, then drop (2s)",
+		.key = "horizon",
+	},
+	{
+		POLICY_FIELD(fast_pass),
+		.unit = POLICY_FAST_PASS,
+		.max = NATRA_FAST_PASS_MAX - 1,
+		.option = "--fast-pass",
+		.form = "free|charged|off",
+		.help = "small flows pass at once (free)",
+		.key = "fastPass",
+		.annotation = "natra.io/fast-pass",
+	},
+	{
+		POLICY_FIELD(fast_pass_share_percent),
+		.unit = POLICY_PERCENT,
+		.max = 100,
+		.standard = 80,
+		.option = "--fast-pass-share",
+		.form = "PERCENT",
+		.help = "their share of the rate if charged (80)",
+		.key = "fastPassShare",
+	},
+	{
+		POLICY_FIELD(mode),
+		.unit = POLICY_MODE,
+		.max = NATRA_MODE_MAX - 1,
+		.is_fixed = true,
+		.option = "--mode",
+		.form = "auto|tcx-podside|clsact-podside|tcx-hostside|"
+			"clsact-hostside",
+		.help = "where the programs sit (auto)",
+		.key = "attachMode",
+	},
+	{
+		POLICY_FIELD(edt),
+		.unit = POLICY_EDT,
+		.max = NATRA_EDT_MAX - 1,
+		.is_fixed = true,
+		.option = "--edt",
+		.form = "auto|on|off",
+		.help = "pace egress by departure times and fq (auto)",
+		.key = "edtPacing",
+		.annotation = "natra.io/edt-pacing",
+	},
+	{
+		POLICY_FIELD(ingress_mode),
+		.unit = POLICY_INGRESS_MODE,
+		.max = NATRA_INGRESS_MODE_MAX - 1,
+		.is_fixed = true,
+		.option = "--ingress-mode",
+		.form = "police|pace",
+		.help = "mark and drop, or hold in fq (police)",
+		.key = "ingressMode",
+		.annotation = "natra.io/ingress-mode",
+	},
+	{
+		POLICY_FIELD(pace_limit_ns),
+		.unit = POLICY_TIME,
+		.max = POLICY_DELAY_MAX_NS,
+		.standard = 50000000,
+		.option = "--pace-limit",
+		.form = "TIME",
+		.help = "longest delay of ingress pacing (50ms)",
+		.key = "paceLimit",
+	},
+	{
+		POLICY_FIELD(sketch_width),
+		.unit = POLICY_CELLS,
+		.max = POLICY_CELLS_MAX,
+		.standard = POLICY_CELLS_STANDARD,
+		.is_fixed = true,
+		.option = "--sketch-width",
+		.form = "N",
+		.help = "cells per row, power of two (2048)",
+		.key = "sketchWidth",
+	},
+};
+
+#define POLICY_FIELDS_LEN (sizeof(policy_fields) / sizeof(policy_fields[0]))
+
+static inline uint64_t policy_field_get(const struct policy_field *field,
+					const struct natra_policy *policy)
+{
+	const char *member = (const char *)policy + field->offset;
+	uint64_t number;
+	uint32_t small;
+
+	if (field->size == sizeof(number)) {
+		memcpy(&number, member, sizeof(number));
+		return number;
+	}
+	memcpy(&small, member, sizeof(small));
+	return small;
+}
+
+static inline void policy_field_set(const struct policy_field *field,
+				    struct natra_policy *policy,
+				    uint64_t number)
+{
+	char *member = (char *)policy + field->offset;
+	uint32_t small = (uint32_t)number;
+
+	if (field->size == sizeof(number))
+		memcpy(member, &number, sizeof(number));
+	else
+		memcpy(member, &small, sizeof(small));
+}
+
+/* Returns the rate of the direction that a burst belongs to. */
+static inline uint64_t policy_field_rate(const struct policy_field *burst,
+					 const struct natra_policy *policy)
+{
+	uint64_t rate;
+
+	memcpy(&rate, (const char *)policy + burst->rate, sizeof(rate));
+	return rate;
+}
+
+/* Returns the word for a value; NULL if the field has none for it, as a number
+ * has none at all. */
+static inline const char *policy_field_word(const struct policy_field *field,
+					    uint64_t value)
+{
+	if (value > field->max)
+		return NULL;
+	switch (field->unit) {
+	case POLICY_FAST_PASS:
+		return natra_fast_pass_name((enum natra_fast_pass)value);
+	case POLICY_MODE:
+		return natra_mode_name((enum natra_mode)value);
+	case POLICY_EDT:
+		return natra_edt_name((enum natra_edt)value);
+	case POLICY_INGRESS_MODE:
+		return natra_ingress_mode_name((enum natra_ingress_mode)value);
+	default:
+		return NULL;
+	}
+}
+
+static inline int policy_field_parse_word(const struct policy_field *field,
+					  const char *text, uint64_t *ret_value)
+{
+	const char *word;
+
+	for (uint64_t value = 0; (word = policy_field_word(field, value));
+	     value++) {
+		if (!text || strcmp(word, text) != 0)
+			continue;
+		*ret_value = value;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* Reads a quantity with its unit, or a word. Returns 0, or what natra_parse_*()
+ * return for it: -EINVAL, also if `text` is NULL, or -ERANGE. */
+static inline int policy_field_parse(const struct policy_field *field,
+				     struct natra_policy *policy,
+				     const char *text)
+{
+	uint64_t value = 0;
+	int r;
+
+	switch (field->unit) {
+	case POLICY_RATE:
+		r = natra_parse_rate(text, &value);
+		break;
+	case POLICY_BURST:
+	case POLICY_SIZE:
+		r = natra_parse_size(text, &value);
+		break;
+	case POLICY_TIME:
+		r = natra_parse_time(text, &value);
+		break;
+	default:
+		r = policy_field_parse_word(field, text, &value);
+	}
+	if (r == 0)
+		policy_field_set(field, policy, value);
+	return r;
+}
+
+#endif

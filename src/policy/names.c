@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Names of the enums as the command line and the CNI configuration write them. */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <natra/natra.h>
+
+static const char *const mode_names[NATRA_MODE_MAX] = {
+	[NATRA_MODE_AUTO] = "auto",
+	[NATRA_MODE_TCX_PODSIDE] = "tcx-podside",
+	[NATRA_MODE_CLSACT_PODSIDE] = "clsact-podside",
+	[NATRA_MODE_TCX_HOSTSIDE] = "tcx-hostside",
+	[NATRA_MODE_CLSACT_HOSTSIDE] = "clsact-hostside",
+};
+
+static const char *const edt_names[NATRA_EDT_MAX] = {
+	[NATRA_EDT_AUTO] = "auto",
+	[NATRA_EDT_ON] = "on",
+	[NATRA_EDT_OFF] = "off",
+};
+
+static const char *const fast_pass_names[NATRA_FAST_PASS_MAX] = {
+	[NATRA_FAST_PASS_FREE] = "free",
+	[NATRA_FAST_PASS_CHARGED] = "charged",
+	[NATRA_FAST_PASS_OFF] = "off",
+};
+
+static const char *const ingress_mode_names[NATRA_INGRESS_MODE_MAX] = {
+	[NATRA_INGRESS_MODE_POLICE] = "police",
+	[NATRA_INGRESS_MODE_PACE] = "pace",
+};
+
+static const char *name_of(const char *const *names, unsigned int len,
+			   unsigned int value)
+{
+	return value < len ? names[value] : NULL;
+}
+
+static int value_of(const char *const *names, unsigned int len,
+		    const char *text)
+{
+	for (unsigned int i = 0; text && i < len; i++) {
+		if (strcmp(names[i], text) == 0)
+			return (int)i;
+	}
+	return -EINVAL;
+}
+
+const char *natra_mode_name(enum natra_mode mode)
+{
+	return name_of(mode_names, NATRA_MODE_MAX, mode);
+}
+
+const char *natra_edt_name(enum natra_edt edt)
+{
+	return name_of(edt_names, NATRA_EDT_MAX, edt);
+}
+
+const char *natra_fast_pass_name(enum natra_fast_pass fast_pass)
+{
+	return name_of(fast_pass_names, NATRA_FAST_PASS_MAX, fast_pass);
+}
+
+const char *natra_ingress_mode_name(enum natra_ingress_mode ingress_mode)
+{
+	return name_of(ingress_mode_names, NATRA_INGRESS_MODE_MAX,
+		       ingress_mode);
+}
+
+int natra_parse_mode(const char *text, enum natra_mode *ret_mode)
+{
+	int r = value_of(mode_names, NATRA_MODE_MAX, text);
+
+	if (r < 0 || !ret_mode)
+		return -EINVAL;
+	*ret_mode = (enum natra_mode)r;
+	return 0;
+}
+
+int natra_parse_edt(const char *text, enum natra_edt *ret_edt)
+{
+	int r = value_of(edt_names, NATRA_EDT_MAX, text);
+
+	if (r < 0 || !ret_edt)
+		return -EINVAL;
+	*ret_edt = (enum natra_edt)r;
+	return 0;
+}
+
+int natra_parse_fast_pass(const char *text, enum natra_fast_pass *ret_fast_pass)
+{
+	int r = value_of(fast_pass_names, NATRA_FAST_PASS_MAX, text);
+
+	if (r < 0 || !ret_fast_pass)
+		return -EINVAL;
+	*ret_fast_pass = (enum natra_fast_pass)r;
+	return 0;
+}
+
+int natra_parse_ingress_mode(const char *text,
+			     enum natra_ingress_mode *ret_ingress_mode)
+{
+	int r = value_of(ingress_mode_names, NATRA_INGRESS_MODE_MAX, text);
+
+	if (r < 0 || !ret_ingress_mode)
+		return -EINVAL;
+	*ret_ingress_mode = (enum natra_ingress_mode)r;
+	return 0;
+}

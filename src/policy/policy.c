@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "policy/fields.h"
+#include "policy/subnets.h"
+#include "util/str.h"
+
+__extension__ typedef unsigned __int128 u128;
+
+#define BITS_PER_BYTE        8
+#define NS_PER_SEC           1000000000ULL
+#define NS_PER_MS            1000000ULL
+#define DEFAULT_BURST_NS     (NS_PER_SEC / 2)
+#define DEFAULT_THRESHOLD_NS (NS_PER_SEC / 10)
+/* Of a GSO packet where egress is paced: 16 streams, two packets each, are then in
+ * the horizon. */
+#define GSO_NS               (NS_PER_SEC / 20)
+#define GSO_MAX_BYTES        65536
+#define SEGMENT_BYTES        1514 /* of TCP, on the wire */
+#define GSO_LEAST_SEGS       2    /* as TCP's own least */
+
+/* How far marks may overdraw the bucket where nothing can be delayed. */
+#define ECN_LIMIT_NS (100 * NS_PER_MS)
+
+/* Of a 24-bit count of 64-byte units. */
+#define UNIT_BYTES    64
+#define MAX_UNITS     ((1U << 24) - 1)
+#define LEAVE_DIVISOR 8
+
+/* Of the burst, with NATRA_FAST_PASS_CHARGED. */
+#define MICE_BURST_DIVISOR 4
+#define RESERVE_DIVISOR    8
+#define MAX_RESERVE_NS     NS_PER_SEC
+
+/* The multiplier of 1 bit/s, in ns for a byte; see natra_cost_ns. */
+#define MAX_MULT  (BITS_PER_BYTE * NS_PER_SEC)
+#define MAX_SHIFT 58
+
+_Static_assert(POLICY_CELLS_MAX == NATRA_SKETCH_WIDTH_MAX, "one maximum");
+_Static_assert(POLICY_CELLS_STANDARD == NATRA_SKETCH_WIDTH_DEFAULT,
+	       "one default");
+
+/* Returns the bytes that a rate sends in a time; at least 1 if the rate is not
+ * 0, because 0 bytes stand for a default. */
+static uint64_t bytes_in(uint64_t rate_bits_per_sec, uint64_t ns)
+{
+	uint64_t bytes = (uint64_t)((u128)rate_bits_per_sec * ns / NS_PER_SEC /
+				    BITS_PER_BYTE);
+
+	return rate_bits_per_sec && !bytes ? 1 : bytes;
+}
+
+static int check_direction(const char *name, uint64_t rate, uint64_t burst,
+			   char *ret_error, size_t size)
+{
+	if (rate > NATRA_RATE_MAX_BITS_PER_SEC) {
+		(void)snprintf(ret_error, size,
+			       "%s_rate_bits_per_sec: %" PRIu64 " is over 1P",
+			       name, rate);
+		return -EINVAL;
+	}
+	if (burst && !rate) {
+		(void)snprintf(ret_error, size,
+			       "%s_burst_bytes: %" PRIu64
+			       " without a rate for %s",
+			       name, burst, name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int check_range(const char *name, uint64_t value, uint64_t max,
+		       char *ret_error, size_t size)
+{
+	if (value <= max)
+		return 0;
+	(void)snprintf(ret_error, size, "%s: %" PRIu64 " is over %" PRIu64,
+		       name, value, max);
+	return -EINVAL;
+}
+
+static int check_width(uint32_t width, char *ret_error, size_t size)
+{
+	if (!width ||
+	    (width >= NATRA_SKETCH_WIDTH_MIN &&
+	     width <= NATRA_SKETCH_WIDTH_MAX && (width & (width - 1)) == 0))
+		return 0;
+	(void)snprintf(ret_error, size,
+		       "sketch_width: %u is not a power of two from %d to %d",
+		       width, NATRA_SKETCH_WIDTH_MIN, NATRA_SKETCH_WIDTH_MAX);
+	return -EINVAL;
+}
+
+static int check_blocks(const char *name, const char *const *blocks, size_t len,
+			char *ret_error, size_t size)
+{
+	struct natra_subnet subnet;
+
+	if (len > NATRA_SUBNETS_MAX) {
+		(void)snprintf(ret_error, size, "%s: %zu are more than %d",
+			       name, len, NATRA_SUBNETS_MAX);
+		return -EINVAL;
+	}
+	for (size_t i = 0; blocks && i < len; i++) {
+		if (blocks[i] && subnet_parse(blocks[i], &subnet) == 0)
+			continue;
+		(void)snprintf(ret_error, size, "%s: '%s' is not a CIDR block",
+			       name, blocks[i] ? blocks[i] : "");
+		str_one_line(ret_error);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int check_subnets(const struct natra_policy *p, char *ret_error,
+			 size_t size)
+{
+	int r;
+
+	if (p->shaped_subnets_len && p->unshaped_subnets_len) {
+		(void)snprintf(
+			ret_error, size,
+			"shaped_subnets: %zu beside %zu unshaped_subnets",
+			p->shaped_subnets_len, p->unshaped_subnets_len);
+		return -EINVAL;
+	}
+	r = check_blocks("shaped_subnets", p->shaped_subnets,
+			 p->shaped_subnets_len, ret_error, size);
+	if (r == 0)
+		r = check_blocks("unshaped_subnets", p->unshaped_subnets,
+				 p->unshaped_subnets_len, ret_error, size);
+	return r;
+}
+
+int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
+{
+	int r;
+
+	r = check_direction("ingress", p->ingress_rate_bits_per_sec,
+			    p->ingress_burst_bytes, ret_error, size);
+	if (r < 0)
+		return r;
+	r = check_direction("egress", p->egress_rate_bits_per_sec,
+			    p->egress_burst_bytes, ret_error, size);
+	if (r < 0)
+		return r;
+	r = check_width(p->sketch_width, ret_error, size);
+	for (size_t i = 0; r == 0 && i < POLICY_FIELDS_LEN; i++)
+		r = check_range(policy_fields[i].name,
+				policy_field_get(&policy_fields[i], p),
+				policy_fields[i].max, ret_error, size);
+	return r < 0 ? r : check_subnets(p, ret_error, size);
+}
+
+static uint64_t default_threshold(const struct natra_policy *p)
+{
+	uint64_t in = p->ingress_rate_bits_per_sec;
+	uint64_t out = p->egress_rate_bits_per_sec;
+	uint64_t low = in && (!out || in < out) ? in : out;
+
+	return bytes_in(low, DEFAULT_THRESHOLD_NS);
+}
+
+/*
+ * A sender beyond the node feels no delay while a burst lasts, so it opens its
+ * window up to the whole burst, and loses what of that the pacer cannot hold.
+ */
+static uint64_t default_ingress_burst_ns(const struct natra_policy *p)
+{
+	return p->ingress_mode == NATRA_INGRESS_MODE_PACE &&
+			       p->pace_limit_ns < DEFAULT_BURST_NS
+		       ? p->pace_limit_ns
+		       : DEFAULT_BURST_NS;
+}
+
+struct natra_policy policy_effective(const struct natra_policy *policy)
+{
+	struct natra_policy p = *policy;
+
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		if (!policy_field_get(&policy_fields[i], &p))
+			policy_field_set(&policy_fields[i], &p,
+					 policy_fields[i].standard);
+	}
+	if (!p.ingress_burst_bytes)
+		p.ingress_burst_bytes = bytes_in(p.ingress_rate_bits_per_sec,
+						 default_ingress_burst_ns(&p));
+	if (!p.egress_burst_bytes)
+		p.egress_burst_bytes =
+			bytes_in(p.egress_rate_bits_per_sec, DEFAULT_BURST_NS);
+	if (!p.heavy_hitter_threshold_bytes)
+		p.heavy_hitter_threshold_bytes = default_threshold(&p);
+	return p;
+}
+
+uint32_t policy_gso_segs(const struct natra_policy *policy)
+{
+	uint64_t bytes = bytes_in(policy->egress_rate_bits_per_sec, GSO_NS);
+
+	if (!bytes || bytes >= GSO_MAX_BYTES)
+		return 0;
+	return bytes < (uint64_t)GSO_LEAST_SEGS * SEGMENT_BYTES
+		       ? GSO_LEAST_SEGS
+		       : (uint32_t)(bytes / SEGMENT_BYTES);
+}
+
+bool policy_same_shape(const struct natra_policy *a,
+		       const struct natra_policy *b)
+{
+	const struct natra_policy now_a = policy_effective(a);
+	const struct natra_policy now_b = policy_effective(b);
+
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		if (field->is_fixed && policy_field_get(field, &now_a) !=
+					       policy_field_get(field, &now_b))
+			return false;
+	}
+	return a->shaped_subnets_len == b->shaped_subnets_len &&
+	       a->unshaped_subnets_len == b->unshaped_subnets_len;
+}
+
+struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes)
+{
+	const u128 ns_bits = (u128)BITS_PER_BYTE * NS_PER_SEC;
+	struct natra_rate rate = {0};
+	u128 burst_ns;
+
+	if (!rate_bits_per_sec)
+		return rate;
+	for (rate.shift = MAX_SHIFT; rate.shift > 0; rate.shift--) {
+		if ((ns_bits << rate.shift) / rate_bits_per_sec <= MAX_MULT)
+			break;
+	}
+	rate.mult = (uint64_t)((ns_bits << rate.shift) / rate_bits_per_sec);
+	burst_ns = ns_bits * burst_bytes / rate_bits_per_sec;
+	rate.burst_ns = burst_ns > INT64_MAX ? INT64_MAX : (uint64_t)burst_ns;
+	return rate;
+}
+
+static uint32_t threshold_units(const struct natra_policy *p, uint64_t rate)
+{
+	uint64_t bytes = p->heavy_hitter_threshold_bytes;
+	uint64_t units;
+
+	if (!bytes)
+		bytes = bytes_in(rate, DEFAULT_THRESHOLD_NS);
+	units = bytes / UNIT_BYTES;
+	if (units > MAX_UNITS)
+		return MAX_UNITS;
+	return units ? (uint32_t)units : 1;
+}
+
+/*
+ * The backstop judges what the pacer has already spread out. Its burst covers
+ * the pacer's jitter, and what is a mouse to the pacer must be one here too.
+ */
+static void loosen_backstop(struct natra_limits *l, uint64_t pace_limit_ns)
+{
+	l->rate.burst_ns += pace_limit_ns;
+	l->enter_units =
+		l->enter_units > MAX_UNITS / 2 ? MAX_UNITS : l->enter_units * 2;
+}
+
+struct natra_limits policy_limits(const struct natra_policy *policy,
+				  enum half half, bool paced)
+{
+	struct natra_policy p = policy_effective(policy);
+	bool out = half == HALF_EGRESS;
+	uint64_t rate =
+		out ? p.egress_rate_bits_per_sec : p.ingress_rate_bits_per_sec;
+	uint64_t burst = out ? p.egress_burst_bytes : p.ingress_burst_bytes;
+	uint64_t share =
+		(uint64_t)((u128)rate * p.fast_pass_share_percent / 100);
+	struct natra_limits l = {0};
+
+	if (!rate)
+		return l;
+	l.rate = policy_rate(rate, burst);
+	/* Short: while it lasts, mice over their share starve the elephants. */
+	l.mice = policy_rate(share ? share : 1, burst / MICE_BURST_DIVISOR);
+	l.reserve_ns = l.rate.burst_ns / RESERVE_DIVISOR;
+	if (l.reserve_ns > MAX_RESERVE_NS)
+		l.reserve_ns = MAX_RESERVE_NS;
+	l.pass = (uint32_t)p.fast_pass;
+	l.enter_units = threshold_units(policy, rate);
+	if (half == HALF_PACE) {
+		l.max_delay_ns = p.pace_limit_ns;
+		l.mark_from_ns = p.pace_limit_ns / 2;
+	} else if (paced) {
+		l.max_delay_ns = p.horizon_ns;
+		l.mark_from_ns = UINT64_MAX;
+	} else {
+		l.max_overdraft_ns = ECN_LIMIT_NS;
+	}
+	if (half == HALF_INGRESS && p.ingress_mode == NATRA_INGRESS_MODE_PACE)
+		loosen_backstop(&l, p.pace_limit_ns);
+	l.leave_units = l.enter_units / LEAVE_DIVISOR;
+	if (!l.leave_units)
+		l.leave_units = 1;
+	return l;
+}

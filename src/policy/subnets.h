@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* CIDR blocks: from text to the keys of the map, and back. Pure. */
+#ifndef NATRA_POLICY_SUBNETS_H
+#define NATRA_POLICY_SUBNETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <natra/natra.h>
+
+#include "../../bpf/natra_shared.h"
+
+/* "ffff:...:ffff/128" */
+#define SUBNET_TEXT_MAX 64
+
+/* Each block once: IPv4 before IPv6, by address, shorter prefixes first. */
+struct subnets {
+	enum natra_subnets kind;
+	size_t len;
+	struct natra_subnet *list; /* owned */
+};
+
+/* As Go's net.ParseCIDR, but IPv4-mapped IPv6 (::ffff:0:0/96) is IPv4.
+ * -EINVAL: not a CIDR block. */
+int subnet_parse(const char *cidr, struct natra_subnet *ret_subnet);
+void subnet_format(const struct natra_subnet *subnet,
+		   char ret_text[SUBNET_TEXT_MAX]);
+
+/* Whether it is what subnet_parse gives: a pinned one may be anything. */
+bool subnet_valid(const struct natra_subnet *subnet);
+
+/* What the lists of a policy say, which was checked; -ENOMEM. */
+int subnets_read(const struct natra_policy *policy, struct subnets *ret);
+void subnets_free(struct subnets *subnets);
+#define cleanup_subnets __attribute__((cleanup(subnets_free)))
+
+/* Puts the list in order and drops what is in it twice. */
+void subnets_sort(struct subnets *subnets);
+bool subnets_equal(const struct subnets *a, const struct subnets *b);
+
+#endif

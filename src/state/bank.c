@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "state/bank.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <sys/random.h>
+
+#include "base/bpf_call.h"
+#include "state/pin.h"
+#include "util/cleanup.h"
+
+static const char programs_name[] = "programs";
+static const char configs_name[] = "configs";
+static const char states_name[] = "states";
+static const char object_name[] = "object";
+static const char subnets_name[] = "subnets";
+
+/* Returns whether `size` is that of a state with a sketch of a legal width. */
+static bool is_state_size(uint32_t size)
+{
+	const uint32_t cells = NATRA_ROWS * sizeof(uint32_t);
+	uint32_t width = (size - (uint32_t)sizeof(struct natra_state)) / cells;
+
+	return size == sizeof(struct natra_state) + width * cells &&
+	       width >= NATRA_SKETCH_WIDTH_MIN &&
+	       width <= NATRA_SKETCH_WIDTH_MAX && (width & (width - 1)) == 0;
+}
+
+/* Checks that a pinned map has this type and size of values; value_size 0
+ * stands for the size of a state. *ret_entries gets the number of entries,
+ * unless it is NULL. Returns -ESTALE if it is another map. */
+static int check_map(struct natra *n, const char *path, const char *name,
+		     int fd, uint32_t type, uint32_t value_size,
+		     uint32_t *ret_entries)
+{
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+	int r = bpf_obj_get_info_by_fd(fd, &info, &len);
+
+	if (r < 0)
+		return fail_errno(n, r, "ask for '%s/%s'", path, name);
+	if (info.type != type || info.key_size != sizeof(uint32_t) ||
+	    (value_size ? info.value_size != value_size
+			: !is_state_size(info.value_size)))
+		return refuse(
+			n, -ESTALE,
+			"'%s/%s' is not this natra's: a map of type %u with values of %u bytes",
+			path, name, info.type, info.value_size);
+	if (ret_entries)
+		*ret_entries = info.max_entries;
+	return 0;
+}
+
+/*
+ * Checks all maps of a bank, since somebody may have pinned anything under
+ * their names: the kernel copies as many bytes as the map's values have,
+ * whatever the size of the struct that they are read into. (The blocks of
+ * subnets are read from the pin of a generation, and checked there.)
+ */
+static int check_bank(struct natra *n, const char *path, const struct bank *e)
+{
+	uint32_t configs = 0, states = 0;
+	int r;
+
+	r = check_map(n, path, configs_name, e->configs_fd, BPF_MAP_TYPE_ARRAY,
+		      sizeof(struct natra_config), &configs);
+	if (r == 0)
+		r = check_map(n, path, states_name, e->states_fd,
+			      BPF_MAP_TYPE_ARRAY, 0, &states);
+	if (r == 0)
+		r = check_map(n, path, object_name, e->object_fd,
+			      BPF_MAP_TYPE_ARRAY, sizeof(uint64_t), NULL);
+	if (r == 0)
+		r = check_map(n, path, programs_name, e->programs_fd,
+			      BPF_MAP_TYPE_PROG_ARRAY, sizeof(uint32_t), NULL);
+	if (r == 0 && configs != states)
+		return refuse(n, -ESTALE, "'%s' has %u limits, but %u states",
+			      path, configs, states);
+	return r;
+}
+
+int bank_open(struct natra *n, const char *path, struct bank *e)
+{
+	int r;
+
+	r = pin_open_object(n, path, configs_name, &e->configs_fd);
+	if (r == 0)
+		r = pin_open_object(n, path, states_name, &e->states_fd);
+	if (r == 0)
+		r = pin_open_object(n, path, object_name, &e->object_fd);
+	if (r == 0)
+		r = pin_open_object(n, path, subnets_name, &e->subnets_fd);
+	if (r == -ENOENT && e->object_fd >= 0)
+		r = 0; /* most banks have no map of subnets */
+	/* The array of programs is pinned last: if it is there, the bank is
+	 * whole. */
+	if (r == 0)
+		r = pin_open_object(n, path, programs_name, &e->programs_fd);
+	return r < 0 ? r : check_bank(n, path, e);
+}
+
+static int write_object(struct natra *n, const struct bank *e)
+{
+	const uint64_t object = bank_object();
+	const uint32_t zero = 0;
+	int r = bpf_map_update_elem(e->object_fd, &zero, &object, BPF_EXIST);
+
+	return r < 0 ? fail_errno(n, r, "write the object's id") : 0;
+}
+
+int bank_is_current(struct natra *n, const struct bank *e, bool *ret_current)
+{
+	const uint32_t zero = 0;
+	uint64_t object = 0;
+	int r = bpf_map_lookup_elem(e->object_fd, &zero, &object);
+
+	if (r < 0)
+		return fail_errno(n, r, "read the object's id");
+	*ret_current = object == bank_object();
+	return 0;
+}
+
+/*
+ * Changes the program by one update of the array: a packet runs the old program
+ * or the new one, never none. A process that is killed before it has written
+ * the object's id leaves a program that the next process replaces once more,
+ * which is harmless.
+ */
+int bank_renew(struct natra *n, const struct program_options *options,
+	       const struct bank *e)
+{
+	const uint32_t zero = 0;
+	cleanup_close int fd = -1;
+	bool current = false;
+	int r = bank_is_current(n, e, &current);
+
+	if (r < 0 || current)
+		return r;
+	r = bank_load_program(n, options, e, &fd);
+	if (r < 0)
+		return r;
+	r = bpf_map_update_elem(e->programs_fd, &zero, &fd, BPF_ANY);
+	if (r < 0)
+		return fail_errno(n, r, "change the program");
+	return write_object(n, e);
+}
+
+static int make_object(struct natra *n, struct bank *e)
+{
+	int r = bpf_call_make_array("natra_object", sizeof(uint64_t));
+
+	if (r < 0)
+		return fail_errno(n, r, "create the map of the object's id");
+	e->object_fd = r;
+	return write_object(n, e);
+}
+
+int bank_make(struct natra *n, const struct program_options *options,
+	      const char *path, uint32_t slots, struct bank *e)
+{
+	int r;
+
+	/* The directory can only hold what a killed process has left. */
+	r = pin_remove_dir(n, path);
+	if (r == 0)
+		r = bank_load(n, options, slots, e);
+	if (r == 0)
+		r = make_object(n, e);
+	if (r == 0)
+		r = pin_make_dir(n, path);
+	if (r < 0)
+		return r;
+	r = pin_object(n, path, configs_name, e->configs_fd);
+	if (r == 0)
+		r = pin_object(n, path, states_name, e->states_fd);
+	if (r == 0)
+		r = pin_object(n, path, object_name, e->object_fd);
+	if (r == 0 && e->subnets_fd >= 0)
+		r = pin_object(n, path, subnets_name, e->subnets_fd);
+	if (r == 0)
+		r = pin_object(n, path, programs_name, e->programs_fd);
+	if (r < 0)
+		(void)pin_remove_dir(n, path);
+	return r;
+}
+
+int bank_read_config(struct natra *n, const struct bank *e, uint32_t index,
+		     struct natra_config *ret_config)
+{
+	int r = bpf_map_lookup_elem(e->configs_fd, &index, ret_config);
+
+	return r < 0 && r != -ENOENT ? fail_errno(n, r, "read slot %u", index)
+				     : r;
+}
+
+int bank_take_slot(struct natra *n, const struct bank *e, uint32_t index,
+		   uint64_t owner, const struct natra_limits *limits)
+{
+	struct natra_config config = {.limits = {*limits}, .owner = owner};
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+	cleanup_free void *zeroes = NULL;
+	int r;
+
+	if (getrandom(config.keys, sizeof(config.keys), 0) !=
+	    sizeof(config.keys))
+		return fail_errno(n, -errno, "random keys");
+	r = bpf_obj_get_info_by_fd(e->states_fd, &info, &len);
+	if (r < 0)
+		return fail_errno(n, r, "ask for the size of the state");
+	zeroes = calloc(1, info.value_size);
+	if (!zeroes)
+		return fail_errno(n, -ENOMEM, "clear slot %u", index);
+	r = bpf_map_update_elem(e->states_fd, &index, zeroes, BPF_EXIST);
+	if (r == 0)
+		r = bpf_map_update_elem(e->configs_fd, &index, &config,
+					BPF_EXIST);
+	return r < 0 ? fail_errno(n, r, "write slot %u", index) : 0;
+}
+
+int bank_free_slot(struct natra *n, const struct bank *e, uint32_t index)
+{
+	static const struct natra_config nobodys = {0};
+	int r = bpf_map_update_elem(e->configs_fd, &index, &nobodys, BPF_EXIST);
+
+	return r < 0 ? fail_errno(n, r, "free slot %u", index) : 0;
+}
+
+/*
+ * Removes a bank's pins, and then its program from the array. The program must
+ * not wait for the end of the array: the kernel keeps an array of programs for
+ * ever if somebody opens it by its id, as bpftool does to list it, while it is
+ * being freed.
+ */
+int bank_remove(struct natra *n, const char *path, const struct bank *e)
+{
+	const uint32_t zero = 0;
+	int r = pin_remove_dir(n, path);
+
+	/* This comes after the pins are gone: nobody may find a bank without a
+	 * program. */
+	if (r == 0 && e->programs_fd >= 0)
+		(void)bpf_map_delete_elem(e->programs_fd, &zero);
+	return r;
+}
+
+/* Removes a bank of an older ABI. Only the place of its program is the same as
+ * in this one. */
+int bank_remove_old(struct natra *n, const char *path)
+{
+	cleanup_bank struct bank e = BANK_INIT;
+	int r = pin_open_object(n, path, programs_name, &e.programs_fd);
+
+	return r < 0 && r != -ENOENT ? r : bank_remove(n, path, &e);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The only file that includes the skeleton. */
+#include "state/bank_load.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/libbpf_log.h"
+#include "state/subnets_map.h"
+#include "util/cleanup.h"
+#include "natra.skel.h"
+#include "natra_object_id.h"
+
+#define POSSIBLE_CPUS "/sys/devices/system/cpu/possible"
+
+void bank_close(struct bank *bank)
+{
+	cleanup_closep(&bank->programs_fd);
+	cleanup_closep(&bank->configs_fd);
+	cleanup_closep(&bank->states_fd);
+	cleanup_closep(&bank->object_fd);
+	cleanup_closep(&bank->subnets_fd);
+	*bank = (struct bank)BANK_INIT;
+}
+
+static void skeleton_freep(struct natra_bpf **skel)
+{
+	natra_bpf__destroy(*skel);
+}
+
+static enum natra_subnets subnets_kind(const struct program_options *options)
+{
+	return options->subnets ? options->subnets->kind : NATRA_SUBNETS_NONE;
+}
+
+/* Returns whether there are more CPU ids than stripes. Ids may have gaps, so
+ * the highest one decides, which is the last number of "0-3,8-11\n". If it
+ * cannot be told, returns true: shared stripes are right on every machine. */
+static bool shares_stripes(void)
+{
+	cleanup_close int fd = open(POSSIBLE_CPUS, O_RDONLY | O_CLOEXEC);
+	char text[4096]; /* sysfs files are not longer */
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	const char *last;
+
+	if (len <= 0)
+		return true;
+	text[len] = '\0';
+	for (last = text + len; last > text; last--) {
+		if (last[-1] == ',' || last[-1] == '-')
+			break;
+	}
+	return strtoul(last, NULL, 10) >= NATRA_STRIPES;
+}
+
+/* Fills in the constants of the program, which the verifier knows. */
+static void fixed_of(const struct program_options *options,
+		     struct natra_fixed *ret)
+{
+	*ret = (struct natra_fixed){
+		.stripes_shared = shares_stripes(),
+		.sketch_mask = options->sketch_width - 1,
+		.has_l2 = options->has_l2,
+		.subnets = (uint16_t)subnets_kind(options),
+		.peer_is_to = options->peer_is_to,
+	};
+}
+
+#define FNV_BASIS 0xcbf29ce484222325ULL
+
+/* FNV-1a by words. */
+static uint64_t hash_words(uint64_t h, const void *data, size_t size)
+{
+	uint64_t word;
+
+	for (size_t i = 0; i < size; i += sizeof(word)) {
+		size_t left = size - i;
+
+		word = 0;
+		memcpy(&word, (const char *)data + i,
+		       left < sizeof(word) ? left : sizeof(word));
+		h = (h ^ word) * 0x100000001b3ULL;
+	}
+	return h;
+}
+
+uint64_t bank_object(void)
+{
+	return NATRA_OBJECT_ID;
+}
+
+uint64_t engine_id(const struct program_options *options)
+{
+	/* The sizes are here in case somebody changes a struct and forgets to
+	 * raise NATRA_PIN_ABI. */
+	const uint32_t layout[] = {
+		NATRA_PIN_ABI,
+		options->kind,
+		sizeof(struct natra_config),
+		sizeof(struct natra_state),
+	};
+	struct natra_fixed fixed;
+	uint64_t h = hash_words(FNV_BASIS, layout, sizeof(layout));
+
+	if (options->subnets && options->subnets->len)
+		h = hash_words(h, options->subnets->list,
+			       options->subnets->len *
+				       sizeof(*options->subnets->list));
+	fixed_of(options, &fixed);
+	return hash_words(h, &fixed, sizeof(fixed));
+}
+
+static struct bpf_program *choose(struct natra_bpf *skel,
+				  const struct program_options *options)
+{
+	struct bpf_program *all[PROGRAM_KIND_MAX][2] = {
+		[PROGRAM_RX] = {skel->progs.natra_rx,
+				skel->progs.natra_rx_nets},
+		[PROGRAM_TX] = {skel->progs.natra_tx,
+				skel->progs.natra_tx_nets},
+		[PROGRAM_EDT] = {skel->progs.natra_edt,
+				 skel->progs.natra_edt_nets},
+	};
+	struct bpf_program *chosen =
+		all[options->kind][subnets_kind(options) != NATRA_SUBNETS_NONE];
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, skel->obj)
+	{
+		(void)bpf_program__set_autoload(program, program == chosen);
+	}
+	return chosen;
+}
+
+/* Makes the map of subnets, or leaves it out. */
+static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
+			   const struct program_options *options,
+			   const struct bank *bank, struct bank *e)
+{
+	struct bpf_map *map = skel->maps.natra_subnets;
+	int r;
+
+	if (!subnets_kind(options)) {
+		r = bpf_map__set_autocreate(map, false);
+	} else if (bank) {
+		r = bpf_map__reuse_fd(map, bank->subnets_fd);
+	} else {
+		r = subnets_map_make(n, options->subnets, &e->subnets_fd);
+		if (r < 0)
+			return r;
+		r = bpf_map__reuse_fd(map, e->subnets_fd);
+	}
+	return r < 0 ? fail_errno(n, r, "prepare the map of subnets") : 0;
+}
+
+/* Lets the program use the maps of `bank`, or sizes new ones if that is
+ * NULL. */
+static int prepare_maps(struct natra *n, struct natra_bpf *skel,
+			const struct program_options *options, uint32_t slots,
+			const struct bank *bank)
+{
+	struct bpf_map *configs = skel->maps.natra_configs;
+	struct bpf_map *states = skel->maps.natra_states;
+	int r;
+
+	if (bank) {
+		r = bpf_map__reuse_fd(configs, bank->configs_fd);
+		if (r == 0)
+			r = bpf_map__reuse_fd(states, bank->states_fd);
+		return r < 0 ? fail_errno(n, r, "reuse the maps") : 0;
+	}
+	r = bpf_map__set_max_entries(configs, slots);
+	if (r == 0)
+		r = bpf_map__set_max_entries(states, slots);
+	if (r == 0)
+		r = bpf_map__set_value_size(
+			states, (uint32_t)(sizeof(struct natra_state) +
+					   NATRA_ROWS * sizeof(uint32_t) *
+						   options->sketch_width));
+	return r < 0 ? fail_errno(n, r, "size the maps") : 0;
+}
+
+static int prepare(struct natra *n, struct natra_bpf *skel,
+		   const struct program_options *options)
+{
+	size_t size = 0;
+	struct natra_fixed *fixed =
+		bpf_map__initial_value(skel->maps.rodata, &size);
+
+	if (!fixed || size != sizeof(*fixed))
+		return refuse(n, -EINVAL, "the BPF object is of another build");
+	fixed_of(options, fixed);
+	return 0;
+}
+
+/* A copy of a descriptor that the skeleton closes. */
+static int own_fd(struct natra *n, int fd, int *ret_fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	if (copy < 0)
+		return fail_errno(n, -errno, "duplicate a descriptor");
+	*ret_fd = copy;
+	return 0;
+}
+
+/* The program in an array of its own, which keeps it while it is pinned. */
+static int make_array(struct natra *n, int prog_fd, struct bank *e)
+{
+	const uint32_t zero = 0;
+	int r = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "natra_programs",
+			       sizeof(uint32_t), sizeof(uint32_t), 1, NULL);
+
+	if (r < 0)
+		return fail_errno(n, r, "create the program array");
+	e->programs_fd = r;
+	r = bpf_map_update_elem(e->programs_fd, &zero, &prog_fd, BPF_ANY);
+	return r < 0 ? fail_errno(n, r, "fill the program array") : 0;
+}
+
+/*
+ * A token delegates the right to load programs; whoever calls natra has it. libbpf
+ * would look for one where LIBBPF_BPF_TOKEN_PATH says, or on bpffs by a
+ * descriptor that is not O_CLOEXEC.
+ */
+static struct natra_bpf *open_skeleton(void)
+{
+#if LIBBPF_MAJOR_VERSION > 1 || LIBBPF_MINOR_VERSION >= 4
+	const struct bpf_object_open_opts opts = {
+		.sz = sizeof(opts),
+		.bpf_token_path = "",
+	};
+
+	return natra_bpf__open_opts(&opts);
+#else
+	return natra_bpf__open();
+#endif
+}
+
+/* Loads the program for these options, with the maps of `bank` or, if that is
+ * NULL, with new ones. If a map of subnets is made, *e gets it. */
+static int load(struct natra *n, const struct program_options *options,
+		uint32_t slots, const struct bank *bank, struct bank *e,
+		struct natra_bpf **ret_skel, struct bpf_program **ret_program)
+{
+	struct natra_bpf *skel = open_skeleton();
+	int r;
+
+	if (!skel)
+		return fail_errno(n, -errno, "open the BPF object");
+	*ret_skel = skel;
+	*ret_program = choose(skel, options);
+	r = prepare(n, skel, options);
+	if (r == 0)
+		r = prepare_maps(n, skel, options, slots, bank);
+	if (r == 0)
+		r = prepare_subnets(n, skel, options, bank, e);
+	if (r < 0)
+		return r;
+	r = natra_bpf__load(skel);
+	return r < 0 ? fail_errno(n, r, "load program %s",
+				  bpf_program__name(*ret_program))
+		     : 0;
+}
+
+int bank_load(struct natra *n, const struct program_options *options,
+	      uint32_t slots, struct bank *ret_bank)
+{
+	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
+	cleanup_bank struct bank e = BANK_INIT;
+	struct bpf_program *program;
+	LIBBPF_LOG_SCOPE(n);
+	int r = load(n, options, slots, NULL, &e, &skel, &program);
+
+	if (r < 0)
+		return r;
+	r = own_fd(n, bpf_map__fd(skel->maps.natra_configs), &e.configs_fd);
+	if (r == 0)
+		r = own_fd(n, bpf_map__fd(skel->maps.natra_states),
+			   &e.states_fd);
+	if (r == 0)
+		r = make_array(n, bpf_program__fd(program), &e);
+	if (r < 0)
+		return r;
+	*ret_bank = e;
+	e = (struct bank)BANK_INIT;
+	return 0;
+}
+
+int bank_load_program(struct natra *n, const struct program_options *options,
+		      const struct bank *bank, int *ret_prog_fd)
+{
+	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
+	/* Nothing is put into this: the map of subnets is the bank's. */
+	cleanup_bank struct bank made = BANK_INIT;
+	struct bpf_program *program;
+	LIBBPF_LOG_SCOPE(n);
+	int r = load(n, options, 0, bank, &made, &skel, &program);
+
+	return r < 0 ? r : own_fd(n, bpf_program__fd(program), ret_prog_fd);
+}

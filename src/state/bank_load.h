@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Loading the BPF object for a bank of an engine. */
+#ifndef NATRA_STATE_BANK_LOAD_H
+#define NATRA_STATE_BANK_LOAD_H
+
+#include "base/handle.h"
+#include "state/program.h"
+
+/* A bank: owned descriptors. */
+struct bank {
+	int programs_fd; /* program array with one entry */
+	int configs_fd;
+	int states_fd;
+	int object_fd;  /* array of one entry: bank_object() of the program */
+	int subnets_fd; /* -1: it serves attachments without any */
+};
+
+#define BANK_INIT                                                              \
+	{                                                                      \
+		.programs_fd = -1, .configs_fd = -1, .states_fd = -1,          \
+		.object_fd = -1, .subnets_fd = -1                              \
+	}
+
+void bank_close(struct bank *bank);
+#define cleanup_bank __attribute__((cleanup(bank_close)))
+
+/* Returns the id of the engine for these options. */
+uint64_t engine_id(const struct program_options *options);
+
+/* Returns the id of the BPF object that is compiled into this build. */
+uint64_t bank_object(void);
+
+/* Loads a bank without pinning it; object_fd stays -1. */
+int bank_load(struct natra *n, const struct program_options *options,
+	      uint32_t slots, struct bank *ret_bank);
+
+/* Loads this build's program with the maps of a bank. The caller owns
+ * *ret_prog_fd. */
+int bank_load_program(struct natra *n, const struct program_options *options,
+		      const struct bank *bank, int *ret_prog_fd);
+
+#endif

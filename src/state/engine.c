@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "state/engine.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/libbpf_log.h"
+#include "state/bank.h"
+#include "util/cleanup.h"
+
+/*
+ * Slots of a bank. The first ones are small, so that a node with few limited
+ * pods does not pay for many; later ones share what a program takes.
+ */
+#define BANK_SLOTS_MAX 8
+#define BANK_MAX       4096
+
+static uint32_t bank_slots(uint32_t bank)
+{
+	return bank < 3 ? 1U << bank : BANK_SLOTS_MAX;
+}
+
+struct program_options engine_options(const struct meta *meta, enum half half,
+				      const struct subnets *subnets)
+{
+	const struct meta_half *h = &meta->half[half];
+	struct natra_policy policy = meta_get_policy(meta);
+	struct program_options options = {
+		.kind = h->hook_ingress ? PROGRAM_RX : PROGRAM_TX,
+		.has_l2 = meta->l2_halves >> half & 1,
+		.sketch_width = policy_effective(&policy).sketch_width,
+		.subnets = subnets,
+		.peer_is_to = half == HALF_EGRESS,
+	};
+
+	if (meta_is_paced(meta, half))
+		options.kind = PROGRAM_EDT;
+	return options;
+}
+
+bool engine_serves(const struct meta *meta, const struct subnets *subnets)
+{
+	for (int i = 0; i < HALF_MAX; i++) {
+		struct program_options options =
+			engine_options(meta, (enum half)i, subnets);
+
+		if (meta->half[i].hook &&
+		    engine_id(&options) != meta->slot[i].engine)
+			return false;
+	}
+	return true;
+}
+
+bool engine_is_loaded(struct natra *n, const struct program_options *options)
+{
+	char path[PIN_PATH_MAX];
+
+	pin_bank_path(n, engine_id(options), 0, path);
+	return access(path, F_OK) == 0;
+}
+
+/* A free slot of a bank; -ENOENT without an error text. */
+static int find_slot(struct natra *n, const struct bank *e, uint32_t *ret_index)
+{
+	struct natra_config config;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0; i++) {
+		r = bank_read_config(n, e, i, &config);
+		if (r == 0 && !config.owner) {
+			*ret_index = i;
+			return 0;
+		}
+	}
+	return r;
+}
+
+/* Turns -ESTALE into 0 and logs the error text: maps of an unknown layout are
+ * left to the natra that they belong to. */
+static int pass_over(struct natra *n, int r)
+{
+	if (r != -ESTALE)
+		return r;
+	log_line(n, NATRA_LOG_WARN, "%s", last_error(n));
+	n->error[0] = '\0';
+	return 0;
+}
+
+/* 1: the bank has a free slot; 0: it has none; -ENOENT without an error text:
+ * there is no such bank. *ret_bank stays closed then. */
+static int try_bank(struct natra *n, struct meta_slot *slot, uint32_t bank,
+		    struct bank *ret_bank)
+{
+	cleanup_bank struct bank e = BANK_INIT;
+	char path[PIN_PATH_MAX];
+	int r;
+
+	pin_bank_path(n, slot->engine, bank, path);
+	r = bank_open(n, path, &e);
+	if (r < 0)
+		return pass_over(n, r);
+	r = find_slot(n, &e, &slot->index);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	slot->bank = bank;
+	*ret_bank = e;
+	e = (struct bank)BANK_INIT;
+	return 1;
+}
+
+/* The number behind the highest one of the banks that there are. */
+static int count_banks(struct natra *n, const struct pin_key *key,
+		       uint32_t *ret_count)
+{
+	cleanup_dir DIR *dir = opendir(key->path);
+	struct dirent *entry;
+	uint32_t count = 0;
+
+	if (!dir)
+		return fail_errno(n, -errno, "'%s'", key->path);
+	while ((entry = readdir(dir))) {
+		unsigned long bank = strtoul(entry->d_name, NULL, 10);
+
+		if (entry->d_name[0] != '.' && bank >= count && bank < BANK_MAX)
+			count = (uint32_t)bank + 1;
+	}
+	*ret_count = count;
+	return 0;
+}
+
+/* As try_bank, of all banks but one; otherwise *ret_missing is the lowest number
+ * that no bank has. */
+static int search_banks(struct natra *n, uint32_t count, uint32_t except,
+			struct meta_slot *slot, struct bank *ret_bank,
+			uint32_t *ret_missing)
+{
+	int r = 0;
+
+	*ret_missing = count;
+	for (uint32_t bank = 0; bank < count && r == 0; bank++) {
+		r = bank == except ? 0 : try_bank(n, slot, bank, ret_bank);
+		if (r == -ENOENT) {
+			if (*ret_missing == count)
+				*ret_missing = bank;
+			r = 0;
+		}
+	}
+	return r;
+}
+
+/*
+ * A bank with a free slot, or a new one. While a node fills up, the last one has
+ * it; later, when pods have come and gone, nearly any. To look at all of them is
+ * for when these guesses fail: it takes 0.1 ms a bank.
+ */
+static int find_bank(struct natra *n, const struct program_options *options,
+		     const struct pin_key *key, struct meta_slot *slot,
+		     struct bank *ret_bank)
+{
+	char path[PIN_PATH_MAX];
+	uint32_t count = 0, guess[3], missing;
+	int r;
+
+	r = count_banks(n, key, &count);
+	if (r < 0)
+		return r;
+	if (getrandom(guess, sizeof(guess), 0) != sizeof(guess))
+		return fail_errno(n, -errno, "random banks");
+	guess[0] = count - 1;
+	for (size_t i = 0; i < 3 && count && r == 0; i++) {
+		r = try_bank(n, slot, guess[i] % count, ret_bank);
+		if (r == -ENOENT)
+			r = 0;
+	}
+	if (r == 0)
+		r = search_banks(n, count, BANK_MAX, slot, ret_bank, &missing);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (missing == BANK_MAX)
+		return refuse(n, -ENOSPC, "all %d banks are full", BANK_MAX);
+	pin_bank_path(n, slot->engine, missing, path);
+	r = bank_make(n, options, path, bank_slots(missing), ret_bank);
+	slot->bank = missing;
+	slot->index = 0;
+	return r;
+}
+
+int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
+		 const struct program_options *options,
+		 const struct natra_limits *limits, struct stub *ret_stub)
+{
+	struct meta_slot slot = {0};
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_bank struct bank e = BANK_INIT;
+	LIBBPF_LOG_SCOPE(n);
+	int r;
+
+	if (getrandom(&slot.owner, sizeof(slot.owner), 0) != sizeof(slot.owner))
+		return fail_errno(n, -errno, "random owner");
+	slot.owner |= 1; /* not 0 */
+	slot.engine = engine_id(options);
+	r = pin_lock_engine(n, slot.engine, true, &key);
+	if (r < 0)
+		return r;
+	r = find_bank(n, options, &key, &slot, &e);
+	if (r == 0)
+		r = bank_renew(n, options, &e);
+	if (r == 0) {
+		/* Recorded before it is taken: a crash cannot lose it then. */
+		gen->meta.slot[half] = slot;
+		r = pin_store_meta(n, gen);
+	}
+	if (r == 0)
+		r = bank_take_slot(n, &e, slot.index, slot.owner, limits);
+	if (r == 0 && e.subnets_fd >= 0)
+		r = pin_subnets(n, gen, e.subnets_fd);
+	if (r < 0) {
+		pin_remove_key(&key); /* refused while it has a bank */
+		return r;
+	}
+	return stub_load(n, options->kind, e.programs_fd, slot.index, ret_stub);
+}
+
+/* Without a lock: a slot stays its owner's until the owner leaves it. */
+static int open_slot(struct natra *n, const struct meta_slot *slot,
+		     struct bank *e)
+{
+	char path[PIN_PATH_MAX];
+	struct natra_config config;
+	int r;
+
+	if (!slot->engine)
+		return -ENOENT;
+	pin_bank_path(n, slot->engine, slot->bank, path);
+	r = bank_open(n, path, e);
+	if (r == 0)
+		r = bank_read_config(n, e, slot->index, &config);
+	if (r == 0 && config.owner != slot->owner)
+		r = -ENOENT;
+	return r;
+}
+
+int engine_open_slot(struct natra *n, const struct meta_slot *slot,
+		     struct slot *ret_slot)
+{
+	cleanup_bank struct bank e = BANK_INIT;
+	const uint32_t zero = 0;
+	uint32_t id;
+	int r = open_slot(n, slot, &e);
+
+	if (r < 0)
+		return r;
+	r = bpf_map_lookup_elem(e.programs_fd, &zero, &id);
+	if (r < 0)
+		return r == -ENOENT ? r : fail_errno(n, r, "find the program");
+	ret_slot->index = slot->index;
+	ret_slot->config_fd = TAKE_FD(e.configs_fd);
+	ret_slot->state_fd = TAKE_FD(e.states_fd);
+	return 0;
+}
+
+int engine_is_current(struct natra *n, const struct meta_slot *slot,
+		      bool *ret_current)
+{
+	cleanup_bank struct bank e = BANK_INIT;
+	int r = open_slot(n, slot, &e);
+
+	return r < 0 ? r : bank_is_current(n, &e, ret_current);
+}
+
+int engine_renew(struct natra *n, const struct meta_slot *slot,
+		 const struct program_options *options)
+{
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_bank struct bank e = BANK_INIT;
+	bool current = false;
+	int r = engine_is_current(n, slot, &current);
+
+	if (r < 0 || current)
+		return r;
+	r = pin_lock_engine(n, slot->engine, false, &key);
+	if (r == 0)
+		r = open_slot(n, slot, &e);
+	return r < 0 ? r : bank_renew(n, options, &e);
+}
+
+/* Of all slots that are on record. */
+struct owners {
+	struct natra *n;
+	uint64_t *list;
+	size_t len;
+	bool unknown; /* there are records that cannot be read: they may own some */
+};
+
+static int note_owners(void *arg, struct pin_gen *gen)
+{
+	struct owners *owners = arg;
+	uint64_t *list;
+
+	if (gen->abi != NATRA_PIN_ABI) {
+		owners->unknown = owners->unknown || gen->abi == 0 ||
+				  gen->abi > NATRA_PIN_ABI;
+		return 0;
+	}
+	list = realloc(owners->list, (owners->len + HALF_MAX) * sizeof(*list));
+	if (!list)
+		return fail_errno(owners->n, -ENOMEM, "list the slots");
+	owners->list = list;
+	for (int i = 0; i < HALF_MAX; i++)
+		owners->list[owners->len++] = gen->meta.slot[i].owner;
+	return 0;
+}
+
+static int note_key(void *arg, const char *path)
+{
+	struct owners *owners = arg;
+
+	return pin_foreach_gen(owners->n, path, note_owners, owners);
+}
+
+static bool is_owner(const struct owners *owners, uint64_t owner)
+{
+	for (size_t i = 0; i < owners->len; i++) {
+		if (owners->list[i] == owner)
+			return true;
+	}
+	return owners->unknown;
+}
+
+/* Frees what is not among the owners (NULL: all are). 1: some slot is taken. */
+static int sweep_slots(struct natra *n, const struct bank *e,
+		       const struct owners *owners)
+{
+	struct natra_config config;
+	int used = 0;
+
+	for (uint32_t i = 0;; i++) {
+		int r = bank_read_config(n, e, i, &config);
+
+		if (r == -ENOENT)
+			return used;
+		if (r == 0 && config.owner && owners &&
+		    !is_owner(owners, config.owner))
+			r = bank_free_slot(n, e, i);
+		else if (config.owner)
+			used = 1;
+		if (r < 0)
+			return r;
+	}
+}
+
+/*
+ * Removes a bank that serves nobody, if another one has a slot for the next
+ * attachment: a node whose pods went does not keep what all of them took.
+ */
+static int drop_spare_bank(struct natra *n, const struct meta_slot *slot)
+{
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	cleanup_bank struct bank e = BANK_INIT;
+	cleanup_bank struct bank other = BANK_INIT;
+	struct meta_slot next = *slot;
+	char path[PIN_PATH_MAX];
+	uint32_t count, missing;
+	int r;
+
+	pin_bank_path(n, slot->engine, slot->bank, path);
+	r = pin_lock_engine(n, slot->engine, false, &key);
+	/* Opened under the lock: before it, the bank of that number may have
+	 * been another one. */
+	if (r == 0)
+		r = bank_open(n, path, &e);
+	if (r == 0)
+		r = sweep_slots(n, &e, NULL);
+	if (r != 0)
+		return r == 1 || r == -ENOENT ? 0 : r;
+	r = count_banks(n, &key, &count);
+	if (r == 0)
+		r = search_banks(n, count, slot->bank, &next, &other, &missing);
+	return r == 1 ? bank_remove(n, path, &e) : r;
+}
+
+int engine_leave(struct natra *n, const struct meta_slot *slot)
+{
+	cleanup_bank struct bank e = BANK_INIT;
+	int r = open_slot(n, slot, &e);
+
+	if (r == 0)
+		r = bank_free_slot(n, &e, slot->index);
+	if (r == 0)
+		r = sweep_slots(n, &e, NULL);
+	if (r == 0)
+		r = drop_spare_bank(n, slot);
+	return r == 1 || r == -ENOENT ? 0 : pass_over(n, r);
+}
+
+static int sweep_bank(struct natra *n, const char *path,
+		      const struct owners *owners)
+{
+	cleanup_bank struct bank e = BANK_INIT;
+	int r = bank_open(n, path, &e);
+
+	if (r == 0)
+		r = sweep_slots(n, &e, owners);
+	else if (r == -ESTALE)
+		return pass_over(n, r);
+	else if (r == -ENOENT)
+		r = 0; /* what a killed process left of it */
+	if (r == 0)
+		return bank_remove(n, path, &e);
+	return r < 0 ? r : 0;
+}
+
+static int sweep_old_bank(struct natra *n, const char *path,
+			  const struct owners *owners)
+{
+	(void)owners; /* owners of slots are unknown, see below */
+	return bank_remove_old(n, path);
+}
+
+/* Calls fn for each bank of an engine, until it returns something other than
+ * 0. */
+static int foreach_bank(struct natra *n, const char *path,
+			int (*fn)(struct natra *n, const char *path,
+				  const struct owners *owners),
+			const struct owners *owners)
+{
+	cleanup_dir DIR *dir = opendir(path);
+	char bank[PIN_PATH_MAX + 16];
+	struct dirent *entry;
+	int r = 0;
+
+	if (!dir)
+		return fail_errno(n, -errno, "'%s'", path);
+	while (r == 0 && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		if (snprintf(bank, sizeof(bank), "%s/%s", path, entry->d_name) <
+		    (int)sizeof(bank))
+			r = fn(n, bank, owners);
+	}
+	return r;
+}
+
+struct old_records {
+	struct natra *n;
+	uint32_t abi;
+};
+
+/* Returns 1 if the record is of that ABI or cannot be understood, so that it
+ * may be. */
+static int is_of_abi(void *arg, struct pin_gen *gen)
+{
+	const struct old_records *records = arg;
+
+	return gen->abi == 0 || gen->abi == records->abi;
+}
+
+static int has_abi(void *arg, const char *path)
+{
+	const struct old_records *records = arg;
+
+	return pin_foreach_gen(records->n, path, is_of_abi, arg);
+}
+
+/*
+ * Removes an engine of an older ABI, which the caller has locked. Which of its
+ * slots are taken is in records whose layout this natra does not know, so the
+ * engine goes as a whole, when no record of that ABI is left. That is safe:
+ * every natra pins an attachment's record first, then locks the engine, and
+ * takes a slot under that lock. A process that has a slot therefore has a
+ * record, which is found here. A process that has pinned its record after this
+ * function looked for it has no slot yet: it waits for the lock, and then finds
+ * the directory gone and makes a new one.
+ */
+static int remove_old_engine(struct natra *n, const char *path, uint32_t abi)
+{
+	struct old_records records = {n, abi};
+	int r = pin_foreach_key(n, has_abi, &records);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return foreach_bank(n, path, sweep_old_bank, NULL);
+}
+
+static int sweep_engine(void *arg, const char *path)
+{
+	uint32_t abi = pin_engine_abi(path);
+	struct natra *n = arg;
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	int r;
+
+	if (abi > NATRA_PIN_ABI)
+		return 0;
+	r = pin_lock_path(n, path, &key);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = abi < NATRA_PIN_ABI ? remove_old_engine(n, path, abi)
+				: foreach_bank(n, path, sweep_bank, NULL);
+	if (r == 0)
+		pin_remove_key(&key); /* refused while it has a bank */
+	return r;
+}
+
+int engine_sweep(struct natra *n)
+{
+	return pin_foreach_engine(n, sweep_engine, n);
+}
+
+static int gc_engine(void *arg, const char *path)
+{
+	struct natra *n = arg;
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	struct owners owners = {.n = n};
+	int r;
+
+	if (pin_engine_abi(path) != NATRA_PIN_ABI)
+		return sweep_engine(arg, path);
+	r = pin_lock_path(n, path, &key);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	/* Under the lock: who has a slot has recorded it. */
+	r = pin_foreach_key(n, note_key, &owners);
+	if (r == 0)
+		r = foreach_bank(n, path, sweep_bank, &owners);
+	free(owners.list);
+	if (r == 0)
+		pin_remove_key(&key);
+	return r;
+}
+
+int engine_gc(struct natra *n)
+{
+	return pin_foreach_engine(n, gc_engine, n);
+}

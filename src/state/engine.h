@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The loaded programs, which attachments share: the kernel takes milliseconds
+ * to verify one. An attachment has a stub of its own on the hook, a few
+ * instructions that tail-call an engine with the number of a slot, where the
+ * engine finds the limits and the state of this attachment. An engine has a few
+ * slots; when they are taken, another bank of the same engine is loaded.
+ *
+ *   <bpffs>/natra/engine_<abi>_<id>/<bank>/
+ *           {programs,configs,states,object[,subnets]}
+ *
+ * The id is a hash of the pinned layout and of all that is fixed when a program
+ * is loaded, subnets included. It does not depend on the BPF object: a build
+ * that takes a slot in another build's bank, or renews it, puts its own program
+ * into the array first, and all attachments of that bank follow. `object` tells
+ * which BPF object the program came from. flock(2) on the engine's directory
+ * guards loading, taking a slot, changing the program, and removal.
+ */
+#ifndef NATRA_STATE_ENGINE_H
+#define NATRA_STATE_ENGINE_H
+
+#include "state/pin.h"
+#include "state/program.h"
+#include "state/slot.h"
+#include "state/stub.h"
+
+/* Returns the options of the program that a half needs, from its record. */
+struct program_options engine_options(const struct meta *meta, enum half half,
+				      const struct subnets *subnets);
+
+/* Returns true if bank 0 of this engine is pinned: the kernel has accepted its
+ * program before and need not be asked again. False does not mean that the
+ * engine has no bank: others stay when bank 0 has been removed. */
+bool engine_is_loaded(struct natra *n, const struct program_options *options);
+
+/* Returns whether this build's programs can run on the maps that the halves of
+ * an attachment have. */
+bool engine_serves(const struct meta *meta, const struct subnets *subnets);
+
+/* Gives a half of a generation a slot in a pinned bank, loaded first if none
+ * has one left, and loads its stub. */
+int engine_enter(struct natra *n, struct pin_gen *gen, enum half half,
+		 const struct program_options *options,
+		 const struct natra_limits *limits, struct stub *ret_stub);
+
+/* Sets *ret_current to whether the program of a half's slot is this build's.
+ * Returns -ENOENT like engine_open_slot. */
+int engine_is_current(struct natra *n, const struct meta_slot *slot,
+		      bool *ret_current);
+
+/*
+ * Replaces the program of the slot's bank by this build's, if it is another's,
+ * for all attachments of the bank: no packet is lost or passes unjudged
+ * meanwhile, and the state of each slot stays. Returns -ENOENT like
+ * engine_open_slot.
+ */
+int engine_renew(struct natra *n, const struct meta_slot *slot,
+		 const struct program_options *options);
+
+/* Opens a half's slot. Returns -ENOENT without an error text if the slot is not
+ * there or has become another attachment's, and -ESTALE if its maps are not of
+ * this layout. */
+int engine_open_slot(struct natra *n, const struct meta_slot *slot,
+		     struct slot *ret_slot);
+
+/* Frees it, and its bank, if that serves nobody and another has a free slot. What
+ * is gone is not missed. */
+int engine_leave(struct natra *n, const struct meta_slot *slot);
+
+/* Removes the banks that serve nobody. Banks of an older ABI are all removed as
+ * soon as no record of that ABI exists; engines of a newer ABI stay. */
+int engine_sweep(struct natra *n);
+
+/* The same, after freeing the slots that are in no record: somebody removed the
+ * pins of an attachment by hand. */
+int engine_gc(struct natra *n);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* flock(2) on a directory, which the holder of the lock may remove. */
+#ifndef NATRA_STATE_LOCK_H
+#define NATRA_STATE_LOCK_H
+
+#include "base/handle.h"
+
+/* A wait_ms for natra's own directories, which root alone can open: lock_dir
+ * waits as long as it takes. Their holders end soon, or die, and then the
+ * kernel unlocks. */
+#define LOCK_NO_DEADLINE (~0U)
+
+/* The wait_ms for a directory that others may open, and for what is locked for
+ * a whole attach. No attach takes that long. */
+#define LOCK_DEADLINE_MS 5000U
+
+/*
+ * Locks the directory at `path` until *ret_fd is closed. Returns -EAGAIN,
+ * without an error text, if there is no such directory or it went away
+ * meanwhile, and -EBUSY if somebody else held the lock for all of wait_ms; with
+ * 0 it tries once.
+ */
+int lock_dir(struct natra *n, const char *path, unsigned int wait_ms,
+	     int *ret_fd);
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "state/pin.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bpf_call.h"
+#include "state/subnets_map.h"
+#include "util/cleanup.h"
+
+#define META_MAP_NAME "natra_meta"
+
+void pin_close_gen(struct pin_gen *gen)
+{
+	cleanup_closep(&gen->meta_fd);
+	gen->meta_fd = -1;
+}
+
+int pin_store_meta(struct natra *n, struct pin_gen *gen)
+{
+	const uint32_t zero = 0;
+	int r = bpf_map_update_elem(gen->meta_fd, &zero, &gen->meta, BPF_EXIST);
+
+	return r < 0 ? fail_errno(n, r, "write the metadata") : 0;
+}
+
+static int pin(struct natra *n, int fd, const char *path)
+{
+	int r = bpf_obj_pin(fd, path);
+
+	return r < 0 ? fail_errno(n, r, "pin '%s'", path) : 0;
+}
+
+int pin_new_gen(struct natra *n, const struct pin_key *key, unsigned int after,
+		const struct meta *meta, struct pin_gen *ret_gen)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	char path[PIN_PATH_MAX + 8];
+	int r;
+
+	gen.meta = *meta;
+	gen.abi = NATRA_PIN_ABI;
+	gen.number = after + 1;
+	if (snprintf(gen.path, sizeof(gen.path), "%s/%u", key->path,
+		     gen.number) >= (int)sizeof(gen.path))
+		return refuse(n, -ENAMETOOLONG, "'%s' is too long", key->path);
+	r = bpf_call_make_array(META_MAP_NAME, sizeof(struct meta));
+	if (r < 0)
+		return fail_errno(n, r, "create the metadata map");
+	gen.meta_fd = r;
+	r = pin_store_meta(n, &gen);
+	if (r < 0)
+		return r;
+	r = pin_make_dir(n, gen.path);
+	if (r < 0)
+		return r;
+	(void)snprintf(path, sizeof(path), "%s/meta", gen.path);
+	r = pin(n, gen.meta_fd, path);
+	if (r < 0) {
+		(void)rmdir(gen.path);
+		return r;
+	}
+	*ret_gen = gen;
+	gen.meta_fd = -1;
+	return 0;
+}
+
+/*
+ * Fills in meta and abi; what cannot be understood has abi 0. An error is one
+ * of reading: what is there may be sound, and must not be taken for garbage.
+ */
+static int load_meta(struct natra *n, struct pin_gen *gen)
+{
+	char path[PIN_PATH_MAX + 8];
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+	cleanup_free void *value = NULL;
+	const uint32_t zero = 0;
+	int r;
+
+	gen->abi = 0;
+	(void)snprintf(path, sizeof(path), "%s/meta", gen->path);
+	r = bpf_obj_get(path);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return fail_errno(n, r, "open '%s'", path);
+	gen->meta_fd = r;
+	r = bpf_obj_get_info_by_fd(gen->meta_fd, &info, &len);
+	if (r < 0)
+		return fail_errno(n, r, "ask for '%s'", path);
+	if (info.type != BPF_MAP_TYPE_ARRAY || info.key_size != sizeof(zero))
+		return 0;
+	value = malloc(info.value_size);
+	if (!value)
+		return fail_errno(n, -ENOMEM, "read '%s'", path);
+	r = bpf_map_lookup_elem(gen->meta_fd, &zero, value);
+	if (r < 0)
+		return fail_errno(n, r, "read '%s'", path);
+	gen->abi = meta_read(value, info.value_size, &gen->meta);
+	return 0;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	unsigned int x = *(const unsigned int *)a;
+	unsigned int y = *(const unsigned int *)b;
+
+	return (x > y) - (x < y);
+}
+
+#define MAX_GENS 16 /* two, unless many processes were killed in a row */
+
+int pin_foreach_gen(struct natra *n, const char *path,
+		    int (*cb)(void *arg, struct pin_gen *gen), void *arg)
+{
+	cleanup_dir DIR *dir = opendir(path);
+	unsigned int numbers[MAX_GENS];
+	size_t len = 0;
+	struct dirent *entry;
+	int r = 0;
+
+	if (!dir)
+		return errno == ENOENT ? 0
+				       : fail_errno(n, -errno, "'%s'", path);
+	while (len < MAX_GENS && (entry = readdir(dir))) {
+		char *end;
+		unsigned long number = strtoul(entry->d_name, &end, 10);
+
+		if (*end || number == 0 || number > UINT32_MAX)
+			continue;
+		numbers[len++] = (unsigned int)number;
+	}
+	qsort(numbers, len, sizeof(numbers[0]), compare_numbers);
+
+	for (size_t i = 0; i < len && r == 0; i++) {
+		cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+
+		gen.number = numbers[i];
+		if (snprintf(gen.path, sizeof(gen.path), "%s/%u", path,
+			     gen.number) >= (int)sizeof(gen.path))
+			continue;
+		r = load_meta(n, &gen);
+		if (r == 0)
+			r = cb(arg, &gen);
+	}
+	return r;
+}
+
+struct find {
+	struct pin_gen *gen;
+	uint32_t abi; /* the highest */
+	bool found;
+};
+
+static int keep_newest(void *arg, struct pin_gen *gen)
+{
+	struct find *find = arg;
+
+	if (gen->abi > NATRA_PIN_ABI || gen->abi > find->abi)
+		find->abi = gen->abi;
+	if (gen->abi == 0 || gen->abi > NATRA_PIN_ABI || !gen->meta.complete)
+		return 0;
+	pin_close_gen(find->gen);
+	*find->gen = *gen;
+	gen->meta_fd = -1;
+	find->found = true;
+	return 0;
+}
+
+static int stale(struct natra *n, const char *path, uint32_t abi)
+{
+	return refuse(n, -ESTALE, "'%s' was pinned by ABI %u, this is %d", path,
+		      abi, NATRA_PIN_ABI);
+}
+
+int pin_find_gen(struct natra *n, const char *path, struct pin_gen *ret_gen)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct find find = {.gen = &gen};
+	int r = pin_foreach_gen(n, path, keep_newest, &find);
+
+	if (r < 0)
+		return r;
+	if (find.abi > NATRA_PIN_ABI && !find.found) {
+		ret_gen->abi = find.abi;
+		return stale(n, path, find.abi);
+	}
+	if (!find.found)
+		return -ENOENT;
+	*ret_gen = gen;
+	gen.meta_fd = -1;
+	return ret_gen->abi == NATRA_PIN_ABI ? 0 : stale(n, path, ret_gen->abi);
+}
+
+int pin_find(struct natra *n, const char *id, struct pin_gen *ret_gen)
+{
+	char path[PIN_PATH_MAX];
+	int r = pin_key_path(n, id, path);
+
+	return r < 0 ? r : pin_find_gen(n, path, ret_gen);
+}
+
+int pin_object(struct natra *n, const char *dir, const char *name, int fd)
+{
+	char path[PIN_PATH_MAX + 32];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return pin(n, fd, path);
+}
+
+int pin_open_object(struct natra *n, const char *dir, const char *name,
+		    int *ret_fd)
+{
+	char path[PIN_PATH_MAX + 32];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = bpf_obj_get(path);
+	if (fd == -ENOENT)
+		return fd;
+	if (fd < 0)
+		return fail_errno(n, fd, "open '%s'", path);
+	*ret_fd = fd;
+	return 0;
+}
+
+static void link_name(enum half half, char *ret_name, size_t size)
+{
+	(void)snprintf(ret_name, size, "%s_link", half_name(half));
+}
+
+int pin_link(struct natra *n, const struct pin_gen *gen, enum half half,
+	     int link_fd)
+{
+	char name[32];
+
+	link_name(half, name, sizeof(name));
+	return pin_object(n, gen->path, name, link_fd);
+}
+
+int pin_open_link(struct natra *n, const struct pin_gen *gen, enum half half,
+		  int *ret_fd)
+{
+	char name[32];
+
+	link_name(half, name, sizeof(name));
+	return pin_open_object(n, gen->path, name, ret_fd);
+}
+
+/* Unpins all in a directory, `last` after the others, and removes it. */
+static int remove_dir(struct natra *n, const char *path, const char *last)
+{
+	cleanup_dir DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	if (!dir)
+		return errno == ENOENT ? 0
+				       : fail_errno(n, -errno, "'%s'", path);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.' ||
+		    (last && strcmp(entry->d_name, last) == 0))
+			continue;
+		if (unlinkat(dirfd(dir), entry->d_name, 0) < 0 &&
+		    errno != ENOENT)
+			return fail_errno(n, -errno, "unpin '%s/%s'", path,
+					  entry->d_name);
+	}
+	if (last && unlinkat(dirfd(dir), last, 0) < 0 && errno != ENOENT)
+		return fail_errno(n, -errno, "unpin '%s/%s'", path, last);
+	if (rmdir(path) < 0 && errno != ENOENT)
+		return fail_errno(n, -errno, "remove '%s'", path);
+	return 0;
+}
+
+int pin_remove_dir(struct natra *n, const char *dir)
+{
+	return remove_dir(n, dir, NULL);
+}
+
+#define SUBNETS_NAME "subnets"
+
+int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd)
+{
+	char path[PIN_PATH_MAX + 32];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s/" SUBNETS_NAME, gen->path);
+	r = bpf_obj_pin(fd, path);
+	/* Of another half, and the same. */
+	return r < 0 && r != -EEXIST ? fail_errno(n, r, "pin '%s'", path) : 0;
+}
+
+int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
+		     struct subnets *ret_subnets)
+{
+	struct subnets subnets = {0};
+	cleanup_close int fd = -1;
+	int r;
+
+	if (gen->meta.subnets) {
+		r = pin_open_object(n, gen->path, SUBNETS_NAME, &fd);
+		if (r == 0)
+			r = subnets_map_read(n, fd, &subnets);
+		if (r < 0)
+			return r;
+		subnets.kind = (enum natra_subnets)gen->meta.subnets;
+	}
+	*ret_subnets = subnets;
+	return 0;
+}
+
+int pin_remove_gen(struct natra *n, const struct pin_gen *gen)
+{
+	/* While the record is there, a crash leaves what can be read. */
+	return remove_dir(n, gen->path, "meta");
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The directories on bpffs: this file finds, locks and lists them. What is
+ * pinned in them is the matter of pin.c. */
+#include "state/pin.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "state/lock.h"
+#include "state/place.h"
+#include "util/cleanup.h"
+#include "util/str.h"
+
+__extension__ typedef unsigned __int128 u128;
+
+#define PIN_DIR       "natra"
+#define PIN_MODE      0700
+#define KEY_HEX_LEN   32
+#define ENGINE_PREFIX "engine_"
+#define ENGINE_ID_LEN 16
+#define NETNS_PREFIX  "netns_"
+
+int pin_bpffs_mounted(struct natra *n)
+{
+	struct statfs fs;
+	int r = place_find(n);
+
+	if (r < 0)
+		return r;
+	if (statfs(n->bpffs, &fs) < 0) {
+		if (errno == ENOENT)
+			return 0;
+		return fail_errno(n, -errno, "bpffs '%s'", n->bpffs);
+	}
+	return fs.f_type == BPF_FS_MAGIC;
+}
+
+static int too_long(struct natra *n)
+{
+	return refuse(n, -ENAMETOOLONG, "bpffs_path: '%s' is too long",
+		      n->bpffs);
+}
+
+/* The name of the directory is the FNV-1a hash of the id, in 128 bits. */
+int pin_key_path(struct natra *n, const char *id, char *ret_path)
+{
+	const u128 prime = ((u128)1 << 88) + 0x13b;
+	u128 h = ((u128)0x6c62272e07bb0142ULL << 64) | 0x62b821756295c58dULL;
+	int r = place_find(n);
+	int len;
+
+	if (r < 0)
+		return r;
+	for (const char *c = id; *c; c++)
+		h = (h ^ (unsigned char)*c) * prime;
+	len = snprintf(ret_path, PIN_PATH_MAX, "%s/%s/%016llx%016llx", n->bpffs,
+		       PIN_DIR, (unsigned long long)(h >> 64),
+		       (unsigned long long)h);
+	/* There must be room behind it for "/<generation>/<half>_link" and
+	 * "/<generation>/subnets". */
+	if (len + 64 > PIN_PATH_MAX)
+		return too_long(n);
+	return 0;
+}
+
+/* Returns whether a directory that this process has made is still new: another
+ * process may have used it between its mkdir and its lock. bpffs counts
+ * subdirectories as links, so an empty directory has two. */
+static bool is_unused(int dir_fd)
+{
+	struct stat st;
+
+	return fstat(dir_fd, &st) == 0 && st.st_nlink == 2;
+}
+
+static int lock_path(struct natra *n, const char *path, bool create,
+		     unsigned int wait_ms, struct pin_key *ret_key)
+{
+	bool made;
+	int r;
+
+	do {
+		made = create && mkdir(path, PIN_MODE) == 0;
+		if (create && !made && errno != EEXIST)
+			return fail_errno(n, -errno, "create '%s'", path);
+		r = lock_dir(n, path, wait_ms, &ret_key->lock_fd);
+		if (r == -EAGAIN && !create)
+			return -ENOENT;
+	} while (r == -EAGAIN);
+	if (r < 0) {
+		/* After -EBUSY the directory is in use by the process that
+		 * locked it first. */
+		if (made && r != -EBUSY)
+			(void)rmdir(path);
+		return r;
+	}
+	(void)str_copy(ret_key->path, sizeof(ret_key->path), path);
+	ret_key->is_new = made && is_unused(ret_key->lock_fd);
+	return 0;
+}
+
+int pin_make_dir(struct natra *n, const char *path)
+{
+	if (mkdir(path, PIN_MODE) < 0 && errno != EEXIST)
+		return fail_errno(n, -errno, "create '%s'", path);
+	return 0;
+}
+
+/* Mounts bpffs under a lock, so that only one process does: a second mount
+ * would hide what is pinned in the first. */
+static int mount_bpffs(struct natra *n)
+{
+	cleanup_close int fd = -1;
+	int r = lock_dir(n, n->bpffs, LOCK_DEADLINE_MS, &fd);
+
+	if (r < 0 && r != -EAGAIN)
+		return r;
+	r = pin_bpffs_mounted(n);
+	if (r == 0)
+		r = place_mount(n);
+	return r < 0 ? r : 0;
+}
+
+static int make_root(struct natra *n)
+{
+	char path[PIN_PATH_MAX];
+	int r = pin_bpffs_mounted(n);
+
+	if (r == 0)
+		r = mount_bpffs(n);
+	if (r < 0)
+		return r;
+	(void)snprintf(path, sizeof(path), "%s/%s", n->bpffs, PIN_DIR);
+	return pin_make_dir(n, path);
+}
+
+int pin_lock(struct natra *n, const char *id, bool create,
+	     struct pin_key *ret_key)
+{
+	char path[PIN_PATH_MAX];
+	int r = pin_key_path(n, id, path);
+
+	if (r == 0 && create)
+		r = make_root(n);
+	return r < 0 ? r
+		     : lock_path(n, path, create, LOCK_NO_DEADLINE, ret_key);
+}
+
+int pin_lock_path(struct natra *n, const char *path, struct pin_key *ret_key)
+{
+	return lock_path(n, path, false, LOCK_NO_DEADLINE, ret_key);
+}
+
+/* Writes the path of an engine's directory. It cannot be too long, since it is
+ * shorter than a key's path, which was checked. */
+static void engine_path(struct natra *n, uint64_t id, char *ret_path)
+{
+	(void)snprintf(ret_path, PIN_PATH_MAX,
+		       "%s/%s/" ENGINE_PREFIX "%d_%016" PRIx64, n->bpffs,
+		       PIN_DIR, NATRA_PIN_ABI, id);
+}
+
+int pin_lock_engine(struct natra *n, uint64_t id, bool create,
+		    struct pin_key *ret_key)
+{
+	char path[PIN_PATH_MAX];
+
+	engine_path(n, id, path);
+	return lock_path(n, path, create, LOCK_NO_DEADLINE, ret_key);
+}
+
+int pin_lock_netns(struct natra *n, int netns_fd, struct pin_key *ret_key)
+{
+	char path[PIN_PATH_MAX];
+	uint64_t inode;
+	int r = place_find(n);
+
+	if (r == 0)
+		r = netns_inode(n, netns_fd, &inode);
+	if (r < 0)
+		return r;
+	if (snprintf(path, sizeof(path),
+		     "%s/" PIN_DIR "/" NETNS_PREFIX "%" PRIu64, n->bpffs,
+		     inode) >= (int)sizeof(path))
+		return too_long(n);
+	r = make_root(n);
+	return r < 0 ? r : lock_path(n, path, true, LOCK_DEADLINE_MS, ret_key);
+}
+
+void pin_unlock_netns(struct pin_key *key)
+{
+	/* The directory is removed before it is unlocked: a process that waits
+	 * for the lock sees then that it is gone, and makes another one. */
+	if (key->lock_fd >= 0)
+		pin_remove_key(key);
+	pin_unlock(key);
+}
+
+void pin_bank_path(struct natra *n, uint64_t id, uint32_t bank, char *ret_path)
+{
+	size_t len;
+
+	engine_path(n, id, ret_path);
+	len = strlen(ret_path);
+	(void)snprintf(ret_path + len, PIN_PATH_MAX - len, "/%u", bank);
+}
+
+void pin_unlock(struct pin_key *key)
+{
+	cleanup_closep(&key->lock_fd);
+	key->lock_fd = -1;
+}
+
+void pin_remove_key(const struct pin_key *key)
+{
+	(void)rmdir(key->path);
+}
+
+/* Returns the ABI in the name of an engine's directory; 0 if it is no such
+ * name. */
+static uint32_t engine_abi(const char *name)
+{
+	const size_t prefix = sizeof(ENGINE_PREFIX) - 1;
+	unsigned long abi = 2; /* names of ABI 2 have no number */
+	const char *id;
+
+	if (strncmp(name, ENGINE_PREFIX, prefix) != 0)
+		return 0;
+	id = strchr(name + prefix, '_');
+	if (id)
+		abi = strtoul(name + prefix, NULL, 10);
+	id = id ? id + 1 : name + prefix;
+	return strlen(id) == ENGINE_ID_LEN && abi <= UINT32_MAX ? (uint32_t)abi
+								: 0;
+}
+
+uint32_t pin_engine_abi(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return engine_abi(name ? name + 1 : path);
+}
+
+/* The kinds of directories below natra's, which their names tell. */
+enum dir_kind {
+	DIR_KEY,
+	DIR_ENGINE,
+	DIR_NETNS,
+	DIR_OTHER,
+};
+
+static enum dir_kind kind_of(const char *name)
+{
+	if (strncmp(name, NETNS_PREFIX, sizeof(NETNS_PREFIX) - 1) == 0)
+		return DIR_NETNS;
+	if (engine_abi(name))
+		return DIR_ENGINE;
+	return strlen(name) == KEY_HEX_LEN ? DIR_KEY : DIR_OTHER;
+}
+
+static int foreach_dir(struct natra *n, enum dir_kind kind,
+		       int (*cb)(void *arg, const char *path), void *arg)
+{
+	cleanup_dir DIR *dir = NULL;
+	char path[PIN_PATH_MAX];
+	struct dirent *entry;
+	int r = place_find(n);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(path, sizeof(path), "%s/%s", n->bpffs, PIN_DIR);
+	dir = opendir(path);
+	if (!dir) {
+		if (errno == ENOENT || errno == ENOTDIR)
+			return 0;
+		return fail_errno(n, -errno, "'%s'", path);
+	}
+	while (r == 0 && (entry = readdir(dir))) {
+		if (kind_of(entry->d_name) != kind)
+			continue;
+		if (snprintf(path, sizeof(path), "%s/%s/%s", n->bpffs, PIN_DIR,
+			     entry->d_name) >= (int)sizeof(path))
+			continue;
+		r = cb(arg, path);
+	}
+	return r;
+}
+
+int pin_foreach_key(struct natra *n, int (*cb)(void *arg, const char *path),
+		    void *arg)
+{
+	return foreach_dir(n, DIR_KEY, cb, arg);
+}
+
+int pin_foreach_engine(struct natra *n, int (*cb)(void *arg, const char *path),
+		       void *arg)
+{
+	return foreach_dir(n, DIR_ENGINE, cb, arg);
+}
+
+static int remove_netns_lock(void *arg, const char *path)
+{
+	cleanup_pin_key struct pin_key key = PIN_KEY_INIT;
+	int r = lock_path(arg, path, false, 0, &key);
+
+	if (r == 0)
+		pin_remove_key(&key);
+	return r == -ENOENT || r == -EBUSY ? 0 : r;
+}
+
+int pin_gc_netns(struct natra *n)
+{
+	return foreach_dir(n, DIR_NETNS, remove_netns_lock, n);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which program an engine runs. */
+#ifndef NATRA_STATE_PROGRAM_H
+#define NATRA_STATE_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/subnets.h"
+
+enum program_kind {
+	PROGRAM_RX,  /* polices where an interface receives */
+	PROGRAM_TX,  /* polices where it sends */
+	PROGRAM_EDT, /* paces where it sends */
+	PROGRAM_KIND_MAX
+};
+
+struct program_options {
+	enum program_kind kind;
+	bool has_l2;
+	uint32_t sketch_width;
+	const struct subnets *subnets; /* may be NULL: none */
+	bool peer_is_to;               /* the other end is the destination */
+};
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "state/slot.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/cleanup.h"
+#include "../../bpf/natra_flows.h"
+#include "../../bpf/natra_hash.h"
+
+void slot_close(struct slot *slot)
+{
+	cleanup_closep(&slot->config_fd);
+	cleanup_closep(&slot->state_fd);
+	*slot = (struct slot)SLOT_INIT;
+}
+
+static int read_config(struct natra *n, const struct slot *slot,
+		       struct natra_config *ret)
+{
+	int r = bpf_map_lookup_elem(slot->config_fd, &slot->index, ret);
+
+	return r < 0 ? fail_errno(n, r, "read the limits") : 0;
+}
+
+int slot_get_limits(struct natra *n, const struct slot *slot,
+		    struct natra_limits *ret_limits)
+{
+	struct natra_config config;
+	int r = read_config(n, slot, &config);
+
+	if (r == 0)
+		*ret_limits = config.limits[config.active & 1];
+	return r;
+}
+
+static int write_config(const struct slot *slot,
+			const struct natra_config *config)
+{
+	return bpf_map_update_elem(slot->config_fd, &slot->index, config,
+				   BPF_EXIST);
+}
+
+int slot_set_limits(struct natra *n, const struct slot *slot,
+		    const struct natra_limits *limits)
+{
+	struct natra_config config;
+	int r = read_config(n, slot, &config);
+
+	if (r < 0)
+		return r;
+	config.limits[(config.active & 1) ^ 1] = *limits;
+	r = write_config(slot, &config);
+	if (r == 0) {
+		config.active++;
+		r = write_config(slot, &config);
+	}
+	return r < 0 ? fail_errno(n, r, "write the limits") : 0;
+}
+
+static int read_state(struct natra *n, const struct slot *slot,
+		      struct natra_state **ret_state)
+{
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+	cleanup_free struct natra_state *state = NULL;
+	int r;
+
+	r = bpf_obj_get_info_by_fd(slot->state_fd, &info, &len);
+	if (r < 0)
+		return fail_errno(n, r, "ask for a map's size");
+	state = malloc(info.value_size);
+	if (!state)
+		return fail_errno(n, -ENOMEM, "read a map");
+	r = bpf_map_lookup_elem(slot->state_fd, &slot->index, state);
+	if (r < 0)
+		return fail_errno(n, r, "read a map");
+	*ret_state = TAKE_PTR(state);
+	return 0;
+}
+
+int slot_counters(struct natra *n, const struct slot *slot,
+		  struct natra_counters *ret_counters)
+{
+	cleanup_free struct natra_state *state = NULL;
+	struct natra_counters sum = {0};
+	int r = read_state(n, slot, &state);
+
+	if (!state)
+		return r;
+	for (int i = 0; i < NATRA_STRIPES; i++) {
+		for (int j = 0; j < NATRA_COUNT_MAX; j++) {
+			sum.count[j].packets += state->stripes[i][j].packets;
+			sum.count[j].bytes += state->stripes[i][j].bytes;
+		}
+	}
+	sum.delay_ns_sum = state->delay_ns_sum;
+	*ret_counters = sum;
+	return 0;
+}
+
+int slot_flows(struct natra *n, const struct slot *slot,
+	       struct natra_flow_entry *ret_flows)
+{
+	cleanup_free struct natra_state *state = NULL;
+	struct natra_config config;
+	int r = read_config(n, slot, &config);
+
+	if (r == 0)
+		r = read_state(n, slot, &state);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < NATRA_FLOWS; i++) {
+		struct natra_flow_entry flow = state->flows[i];
+		struct natra_tuple t = {
+			.ports = flow.ports,
+			.version = flow.version,
+			.protocol = flow.protocol,
+			.fragment = flow.fragment,
+		};
+
+		memcpy(t.saddr, flow.saddr, sizeof(t.saddr));
+		memcpy(t.daddr, flow.daddr, sizeof(t.daddr));
+		if (flow.tag !=
+		    natra_flow_tag(natra_hash_tuple(config.keys, &t)))
+			flow.tag = 0;
+		ret_flows[i] = flow;
+	}
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* An attachment's slot of a bank: its limits, its counters and its flows. */
+#ifndef NATRA_STATE_SLOT_H
+#define NATRA_STATE_SLOT_H
+
+#include <stdint.h>
+
+#include "base/handle.h"
+#include "../../bpf/natra_shared.h"
+
+/* Limits and state: entries of the engine's arrays. Owned descriptors. */
+struct slot {
+	int config_fd;
+	int state_fd;
+	uint32_t index;
+};
+
+#define SLOT_INIT                                                              \
+	{                                                                      \
+		.config_fd = -1, .state_fd = -1                                \
+	}
+
+void slot_close(struct slot *slot);
+#define cleanup_slot __attribute__((cleanup(slot_close)))
+
+/* Atomic for each packet; calls must not overlap. */
+int slot_set_limits(struct natra *n, const struct slot *slot,
+		    const struct natra_limits *limits);
+int slot_get_limits(struct natra *n, const struct slot *slot,
+		    struct natra_limits *ret_limits);
+
+/* Reads the counters of a slot, summed over the stripes. */
+int slot_counters(struct natra *n, const struct slot *slot,
+		  struct natra_counters *ret_counters);
+
+/* The flow table; NATRA_FLOWS slots. Torn and empty slots have tag 0. */
+int slot_flows(struct natra *n, const struct slot *slot,
+	       struct natra_flow_entry *ret_flows);
+
+#endif

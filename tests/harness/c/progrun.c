@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "progrun.h"
+
+#include "cm.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/types.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "natra_classify.h"
+#include "util/cleanup.h"
+
+uint64_t th_now(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * TH_SECOND + (uint64_t)t.tv_nsec;
+}
+
+void th_require_bpf(void)
+{
+	const struct bpf_insn nothing[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = TC_ACT_UNSPEC},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	int fd;
+
+	if (geteuid() != 0) {
+		printf("not root\n");
+		exit(TH_SKIP);
+	}
+	fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "th_probe", "GPL", nothing,
+			   TH_LEN(nothing), NULL);
+	if (fd < 0) {
+		printf("no permission to load BPF programs: %s\n",
+		       strerror(-fd));
+		exit(TH_SKIP);
+	}
+	(void)close(fd);
+}
+
+struct natra_limits th_limits(void)
+{
+	return (struct natra_limits){
+		.rate = policy_rate(8000000, 1),
+		.mice = policy_rate(4000000, 1),
+		.max_delay_ns = 2 * TH_SECOND,
+		.mark_from_ns = UINT64_MAX,
+		.enter_units = 100,
+		.leave_units = 12,
+		.pass = NATRA_PASS_OFF,
+	};
+}
+
+/* Not the first one, so that a wrong index shows. */
+#define SLOTS 3
+#define SLOT  1
+
+int th_start(struct progrun *run, const struct program_options *options,
+	     const struct natra_limits *limits)
+{
+	int r;
+
+	*run = (struct progrun){
+		.bank = BANK_INIT,
+		.stub = STUB_INIT,
+		.prelude_fd = -1,
+		.array_fd = -1,
+	};
+	r = natra_open(&run->n, NULL);
+	if (r == 0)
+		r = bank_load(run->n, options, SLOTS, &run->bank);
+	if (r == 0)
+		r = bank_take_slot(run->n, &run->bank, SLOT, 1, limits);
+	if (r == 0)
+		r = stub_load(run->n, options->kind, run->bank.programs_fd,
+			      SLOT, &run->stub);
+	run->slot = (struct slot){
+		.config_fd = run->bank.configs_fd,
+		.state_fd = run->bank.states_fd,
+		.index = SLOT,
+	};
+	return r;
+}
+
+void th_load(struct progrun *run, const struct program_options *options,
+	     const struct natra_limits *limits)
+{
+	if (th_start(run, options, limits) < 0)
+		fail_msg("%s", natra_error(run->n));
+}
+
+struct progrun th_load_kind(enum program_kind kind,
+			    const struct natra_limits *limits)
+{
+	const struct program_options options = {
+		.kind = kind,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+	};
+	struct progrun run;
+
+	th_load(&run, &options, limits);
+	return run;
+}
+
+void th_close(struct progrun *run)
+{
+	stub_close(&run->stub);
+	bank_close(&run->bank);
+	cleanup_closep(&run->prelude_fd);
+	cleanup_closep(&run->array_fd);
+	natra_close(run->n);
+}
+
+#define INSN(op, dst, src, offset, value)                                      \
+	{                                                                      \
+		.code = (op), .dst_reg = (dst), .src_reg = (src),              \
+		.off = (int16_t)(offset), .imm = (int32_t)(value)              \
+	}
+#define MOV(dst, src)  INSN(BPF_ALU64 | BPF_MOV | BPF_X, dst, src, 0, 0)
+#define MOVI(dst, imm) INSN(BPF_ALU64 | BPF_MOV | BPF_K, dst, 0, 0, imm)
+#define FIELD(size, dst, name)                                                 \
+	INSN(BPF_LDX | (size) | BPF_MEM, dst, 6,                               \
+	     offsetof(struct __sk_buff, name), 0)
+#define CALL(function) INSN(BPF_JMP | BPF_CALL, 0, 0, 0, function)
+
+static int load_prelude(int array_fd)
+{
+	const struct bpf_insn insns[] = {
+		MOV(6, 1),
+		MOV(1, 6),
+		FIELD(BPF_DW, 2, tstamp),
+		FIELD(BPF_W, 3, mark),
+		CALL(BPF_FUNC_skb_set_tstamp),
+		FIELD(BPF_W, 3, cb[0]),
+		INSN(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, 3, 0),
+		MOV(1, 6),
+		MOVI(2, __builtin_bswap16(0x8100)),
+		CALL(BPF_FUNC_skb_vlan_push),
+		MOV(1, 6),
+		INSN(BPF_LD | BPF_DW | BPF_IMM, 2, BPF_PSEUDO_MAP_FD, 0,
+		     array_fd),
+		INSN(0, 0, 0, 0, 0),
+		MOVI(3, 0),
+		CALL(BPF_FUNC_tail_call),
+		MOVI(0, 1000), /* no program at the other end */
+		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
+	};
+
+	return bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "th_prelude", "GPL",
+			     insns, TH_LEN(insns), NULL);
+}
+
+void th_use_prelude(struct progrun *run)
+{
+	const uint32_t zero = 0;
+
+	run->array_fd = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "th_array", 4,
+				       4, 1, NULL);
+	assert_true(run->array_fd >= 0);
+	run->prelude_fd = load_prelude(run->array_fd);
+	assert_true(run->prelude_fd >= 0);
+	assert_int_equal(bpf_map_update_elem(run->array_fd, &zero,
+					     &run->stub.prog_fd, BPF_ANY),
+			 0);
+	run->through_prelude = true;
+}
+
+void th_counters(struct progrun *run, struct natra_counters *ret)
+{
+	assert_int_equal(slot_counters(run->n, &run->slot, ret), 0);
+}
+
+static void compare(const struct natra_counters *before,
+		    const struct natra_counters *after, struct th_result *ret)
+{
+	int changed = 0;
+
+	for (int i = 0; i < NATRA_COUNT_MAX; i++) {
+		uint64_t packets =
+			after->count[i].packets - before->count[i].packets;
+		uint64_t bytes = after->count[i].bytes - before->count[i].bytes;
+
+		if (!packets && !bytes)
+			continue;
+		assert_int_equal(packets, 1);
+		ret->counter = (enum natra_counter)i;
+		ret->bytes = bytes;
+		changed++;
+	}
+	assert_int_equal(changed, 1);
+	ret->delay_ns = after->delay_ns_sum - before->delay_ns_sum;
+}
+
+int th_try_send(struct progrun *run, const struct packet *packet,
+		const struct th_context *context, struct th_result *ret)
+{
+	const struct th_context none = {0};
+	const struct th_context *c = context ? context : &none;
+	struct __sk_buff in = {
+		.tstamp = c->tstamp,
+		.wire_len = c->wire_len,
+		.gso_segs = c->gso_segs,
+		.gso_size = c->gso_size,
+		.priority = c->priority,
+		.mark = c->tstamp_type,
+		.cb = {c->vlan_tci},
+	};
+	struct __sk_buff out = {0};
+	/* Not by LIBBPF_OPTS, which is no ISO C. */
+	struct bpf_test_run_opts opts = {
+		.sz = sizeof(opts),
+		.data_in = packet->data,
+		.data_size_in = (uint32_t)packet->len,
+		.data_out = ret->data,
+		.data_size_out = sizeof(ret->data),
+		.ctx_in = &in,
+		.ctx_size_in = sizeof(in),
+		.ctx_out = &out,
+		.ctx_size_out = sizeof(out),
+		.repeat = 1,
+	};
+	struct natra_counters before, after;
+	int r;
+
+	th_counters(run, &before);
+	ret->before_ns = th_now();
+	r = bpf_prog_test_run_opts(run->through_prelude ? run->prelude_fd
+							: run->stub.prog_fd,
+				   &opts);
+	ret->after_ns = th_now();
+	if (r < 0)
+		return r;
+	th_counters(run, &after);
+	compare(&before, &after, ret);
+	ret->verdict = (int)opts.retval;
+	ret->tstamp = out.tstamp;
+	ret->priority = out.priority;
+	ret->len = opts.data_size_out;
+	return 0;
+}
+
+void th_send(struct progrun *run, const struct packet *packet,
+	     const struct th_context *context, struct th_result *ret)
+{
+	int r = th_try_send(run, packet, context, ret);
+
+	if (r < 0)
+		fail_msg("test run of %zu bytes: %s", packet->len,
+			 strerror(-r));
+}
+
+struct natra_state *th_read_state(struct progrun *run, size_t *ret_len)
+{
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+	void *value;
+
+	assert_int_equal(
+		bpf_obj_get_info_by_fd(run->slot.state_fd, &info, &len), 0);
+	value = malloc(info.value_size);
+	assert_non_null(value);
+	assert_int_equal(bpf_map_lookup_elem(run->slot.state_fd,
+					     &run->slot.index, value),
+			 0);
+	*ret_len = info.value_size;
+	return value;
+}
+
+void th_write_state(struct progrun *run, const struct natra_state *state)
+{
+	assert_int_equal(bpf_map_update_elem(run->slot.state_fd,
+					     &run->slot.index, state,
+					     BPF_EXIST),
+			 0);
+}
+
+/* A TAT that a test sets is a debt under the current limits, not under limits
+ * that were replaced. */
+static uint64_t active_limits(struct progrun *run)
+{
+	struct natra_config config;
+
+	assert_int_equal(bpf_map_lookup_elem(run->slot.config_fd,
+					     &run->slot.index, &config),
+			 0);
+	return config.active;
+}
+
+void th_set_tat(struct progrun *run, uint64_t tat_ns)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	state->tat_ns = tat_ns;
+	state->settled = active_limits(run);
+	th_write_state(run, state);
+}
+
+uint64_t th_tat(struct progrun *run)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	return state->tat_ns;
+}
+
+void th_set_mice_tat(struct progrun *run, uint64_t tat_ns)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	state->mice_tat_ns = tat_ns;
+	state->settled = active_limits(run);
+	th_write_state(run, state);
+}
+
+uint64_t th_mice_tat(struct progrun *run)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	return state->mice_tat_ns;
+}
+
+void th_clear_sketch(struct progrun *run)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	memset(state->sketch, 0, len - sizeof(*state));
+	th_write_state(run, state);
+}
+
+void th_age_heavy(struct progrun *run, unsigned int windows)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	for (size_t i = 0; i < sizeof(state->heavy); i++) {
+		if (state->heavy[i])
+			state->heavy[i] = NATRA_HEAVY_USED |
+					  ((state->heavy[i] - windows) &
+					   NATRA_HEAVY_EPOCH_MASK);
+	}
+	th_write_state(run, state);
+}

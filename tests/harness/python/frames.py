@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Puts frames together byte by byte and sends them as they are by packet sockets.
+
+The frames go to a MAC address that nobody has, so that nothing answers them.
+"""
+import os
+import socket
+import struct
+
+SOL_PACKET, PACKET_STATISTICS = 263, 6
+PACKET_VNET_HDR, PACKET_QDISC_BYPASS = 15, 20
+GSO_UDP_L4 = 5                  # virtio_net.h
+MACS = bytes.fromhex("0277ffffffff" "0277fffffffe")
+SRC4, DST4 = bytes([10, 99, 0, 1]), bytes([10, 99, 0, 2])
+SRC6, DST6 = bytes(15) + b"\1", bytes(15) + b"\2"
+
+
+def checksum(data):
+    if len(data) % 2:
+        data += b"\0"
+    n = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while n >> 16:
+        n = (n & 0xffff) + (n >> 16)
+    return ~n & 0xffff
+
+
+def eth(proto, payload, *tags):
+    """tags: (ethertype, vlan id), the outer one first."""
+    vlan = b"".join(struct.pack("!HH", t, v) for t, v in tags)
+    return MACS + vlan + struct.pack("!H", proto) + payload
+
+
+def ip4(proto, payload, frag=0, options=b"", ident=77, src=SRC4, dst=DST4):
+    hlen = 20 + len(options)
+    h = struct.pack("!BBHHHBBH4s4s", 0x40 | hlen // 4, 0,
+                    hlen + len(payload), ident, frag, 64, proto, 0,
+                    src, dst) + options
+    return h[:10] + struct.pack("!H", checksum(h)) + h[12:] + payload
+
+
+def ip6(proto, payload):
+    return struct.pack("!IHBB", 6 << 28, len(payload), proto, 64) + \
+            SRC6 + DST6 + payload
+
+
+def udp(payload):
+    return struct.pack("!HHHH", 7001, 7002, 8 + len(payload), 0) + payload
+
+
+def tcp(payload):
+    """ACK|PSH with a timestamp option: 32 bytes of header."""
+    return struct.pack("!HHIIBBHHH", 7001, 7002, 1, 1, 0x80, 0x18, 1000, 0,
+                       0) + b"\1\1\x08\x0a" + bytes(8) + payload
+
+
+def ext6(following, options=4):
+    """An IPv6 extension header of 8 bytes: a PadN."""
+    return struct.pack("!BBBB", following, 0, 1, options) + bytes(4)
+
+
+def frag6(following, offset, more):
+    return struct.pack("!BBHI", following, 0, offset << 3 | more, 7)
+
+
+class Taken:
+    """Counts frames of an EtherType that get past the ingress hooks of an
+    interface."""
+
+    def __init__(self, ns, ifname, proto):
+        with ns:
+            self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                      socket.htons(proto))
+            self.sock.bind((ifname, proto))
+        self.count()
+
+    def count(self):
+        """Return how many frames came since the last call, whether read or not."""
+        return struct.unpack("=II", self.sock.getsockopt(
+                SOL_PACKET, PACKET_STATISTICS, 8))[0]
+
+
+class Sender:
+    """A packet socket in front of one hook."""
+
+    def __init__(self, ns, ifname):
+        with ns:
+            self.plain = socket.socket(socket.AF_PACKET,
+                                       socket.SOCK_RAW, 0)
+            self.vnet = socket.socket(socket.AF_PACKET,
+                                      socket.SOCK_RAW, 0)
+            self.vnet.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
+            for s in (self.plain, self.vnet):
+                s.bind((ifname, 0))
+
+    def bypass_qdisc(self, on):
+        """Frames of `plain` go straight to the driver."""
+        self.plain.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, on)
+
+    def send_gso(self, frame, hdr, size, kind, csum, l4=None):
+        l4 = l4 or (32 if kind != GSO_UDP_L4 else 8)
+        self.vnet.send(struct.pack("=BBHHHH", 1, kind, hdr, size,
+                                   hdr - l4, csum) + frame)
+
+    def send_nonlinear(self, frame):
+        """The virtio header says how much of the packet is linear, and is
+        heard for what is over a page: here no more than the device's header
+        and what aligns it, 16 bytes."""
+        assert len(frame) > os.sysconf("SC_PAGESIZE")
+        self.vnet.send(struct.pack("=BBHHHH", 0, 0, 0, 0, 0, 0) + frame)

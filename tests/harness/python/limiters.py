@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Limits a pod by natra, by upstream's plugin, or by tc's token bucket.
+
+Each limiter has attach(ingress, egress), whose rates are as natractl takes them
+or None, and detach().
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from commands import sh
+from isolation import BPFFS
+
+
+def bits(text):
+    """10M -> 10000000"""
+    unit = {"k": 1e3, "M": 1e6, "G": 1e9}
+    return int(float(text[:-1]) * unit[text[-1]]) if text[-1] in unit \
+            else int(text)
+
+
+def find_natractl():
+    path = shutil.which(os.environ.get("NATRACTL", "natractl"))
+    if not path:
+        sys.exit("natractl: not found; NATRACTL may name it")
+    return path
+
+
+class Natra:
+    """The natractl command with a bpffs of the test's own."""
+    name = "natra"
+
+    def __init__(self, pod=None, *options, ident=None):
+        self.pod, self.options = pod, options
+        self.id = ident or (pod.name if pod else None)
+
+    def run(self, *args, env=None, timeout=20, netns=None):
+        """Run natractl; the finished process, whatever its exit code."""
+        argv = [find_natractl(), "--bpffs", BPFFS, *map(str, args)]
+        if netns:
+            argv = netns._argv(argv)
+        return subprocess.run(argv, text=True, timeout=timeout,
+                              env=dict(os.environ, **(env or {})),
+                              stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
+
+    def ok(self, *args, **kw):
+        p = self.run(*args, **kw)
+        if p.returncode:
+            raise RuntimeError(f"natractl {' '.join(map(str, args))}: "
+                               f"exit {p.returncode}: "
+                               f"{p.stderr.strip() or p.stdout.strip()}")
+        return p.stdout
+
+    def json(self, *args, **kw):
+        return json.loads(self.ok(*args, "--json", **kw))
+
+    def attach(self, ingress, egress, *more):
+        args = []
+        if ingress:
+            args += ["--ingress", ingress]
+        if egress:
+            args += ["--egress", egress]
+        self.ok("attach", "eth0", "--netns", self.pod.path,
+                "--id", self.id, *args, *self.options, *more)
+        return self
+
+    def detach(self):
+        self.ok("detach", self.id)
+
+    def show(self):
+        return self.json("show", self.id)
+
+    def stats(self):
+        """{"ingress": {"mice": {"packets": n, "bytes": n}, ...}, ...}"""
+        return self.json("stats", self.id)
+
+    def edt_active(self):
+        return bool(self.show()["edt_active"])
+
+    @staticmethod
+    def modes():
+        """The attach modes that this kernel has."""
+        f = Natra().json("probe")
+        return [m for m in ("tcx-podside", "clsact-podside",
+                            "tcx-hostside", "clsact-hostside")
+                if f[m.split("-")[0]]]
+
+
+COUNTERS = ("mice", "admitted", "paced", "marked", "dropped_rate",
+            "dropped_horizon", "unlimited", "other")
+
+
+def total(direction, what="bytes", names=COUNTERS):
+    """Sum of a direction's counters; each packet is in one of them."""
+    return sum(direction[k][what] for k in names)
+
+
+def dropped(direction, what="packets"):
+    return total(direction, what, ("dropped_rate", "dropped_horizon"))
+
+
+class Upstream:
+    """containernetworking's bandwidth plugin, called as a runtime does."""
+    name = "upstream"
+    PLUGIN = "/usr/lib/cni/bandwidth"
+
+    def __init__(self, pod, *_, burst_bits=4294967295):
+        # 4294967295 bits is what containerd sends for any rate.
+        self.pod, self.burst = pod, burst_bits
+
+    def _call(self, command):
+        pod = self.pod
+        conf = {
+                "cniVersion": "1.0.0", "name": "rig",
+                "type": "bandwidth",
+                "capabilities": {"bandwidth": True},
+                "runtimeConfig": {"bandwidth": self.limits},
+                "prevResult": {
+                        "cniVersion": "1.0.0",
+                        "interfaces": [
+                                {"name": pod.host, "mac": pod.host_mac},
+                                {"name": "eth0", "mac": pod.mac,
+                                 "sandbox": pod.path}],
+                        "ips": [{"address": f"{pod.ip}/24",
+                                 "gateway": pod.gw, "interface": 1}],
+                        "routes": [], "dns": {}}}
+        env = dict(os.environ, CNI_COMMAND=command,
+                   CNI_CONTAINERID=pod.name, CNI_NETNS=pod.path,
+                   CNI_IFNAME="eth0", CNI_PATH="/usr/lib/cni")
+        sh(self.PLUGIN, input=json.dumps(conf), env=env)
+
+    def attach(self, ingress, egress):
+        if not os.access(self.PLUGIN, os.X_OK):
+            raise FileNotFoundError(self.PLUGIN)
+        self.limits = {"IngressRate": bits(ingress or "0"),
+                       "IngressBurst": self.burst if ingress else 0,
+                       "EgressRate": bits(egress or "0"),
+                       "EgressBurst": self.burst if egress else 0}
+        self._call("ADD")
+        return self
+
+    def detach(self):
+        self._call("DEL")
+        # It leaves both qdiscs for the interface's end to remove, and the
+        # redirect to an ifb that is gone then eats every packet.
+        for hook in ("root", "ingress"):
+            sh("tc", "qdisc", "del", "dev", self.pod.host, hook,
+               check=False)
+
+
+class Tbf:
+    """tc's token bucket each way: a stand-in to test the tests with."""
+    name = "tbf"
+
+    def __init__(self, pod, *_):
+        self.pod = pod
+
+    def attach(self, ingress, egress):
+        pod = self.pod
+        for rate, run, dev in ((ingress, sh, pod.host),
+                               (egress, pod.run, "eth0")):
+            if rate:
+                burst = max(bits(rate) // 8 // 100, 70000)
+                run("tc", "qdisc", "replace", "dev", dev, "root",
+                    "tbf", "rate", f"{bits(rate)}bit", "burst",
+                    str(burst), "latency", "25ms")
+        return self
+
+    def detach(self):
+        sh("tc", "qdisc", "del", "dev", self.pod.host, "root",
+           check=False)
+        self.pod.run("tc", "qdisc", "del", "dev", "eth0", "root",
+                         check=False)
+
+    def edt_active(self):
+        return False
+
+
+def limiter(name, pod, *options):
+    return {"natra": Natra, "tbf": Tbf,
+            "upstream": Upstream}[name](pod, *options)

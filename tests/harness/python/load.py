@@ -1,0 +1,277 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Offers and receives traffic that the usual tools cannot; each prints one JSON object.
+
+  udp-send IP PORT --rate BIT/S   datagrams on a clock, ECN bits as asked, from
+                                  --ports ports in turn; SIGTERM ends it
+                                  --clock, --ahead S: each with a departure
+                                  time (SO_TXTIME) that far from now
+  udp-sink PORT                   a bound socket that nobody reads
+  udp-recv PORT                   counts datagrams, and how long each took;
+                                  SIGTERM ends it
+  seq-send IP PORT --rate BIT/S / seq-recv PORT  numbered datagrams; recv prints
+                                  the time, number and wire bytes of each
+  tcp-send IP PORT / tcp-recv PORT  a stream; recv prints time and bytes
+  http IP PORT PATH --rps N       fresh connections on a clock, whatever
+                                  becomes of the earlier ones
+"""
+import argparse
+import itertools
+import json
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+
+UDP_SEGMENT = 103               # linux/udp.h
+SO_TXTIME = 61                  # asm-generic/socket.h
+UDP_HEADERS = 14 + 20 + 8       # Ethernet, IPv4, UDP
+
+
+CLOCKS = {"monotonic": time.CLOCK_MONOTONIC, "tai": time.CLOCK_TAI,
+          "realtime": time.CLOCK_REALTIME}
+
+
+def sender(s, a, data):
+    """What sends a datagram; with a departure time if one is asked for."""
+    if not a.clock:
+        return lambda: s.send(data)
+    clock, ahead_ns = CLOCKS[a.clock], int(a.ahead * 1e9)
+    s.setsockopt(socket.SOL_SOCKET, SO_TXTIME, struct.pack("iI", clock, 0))
+
+    def send():
+        depart = struct.pack("Q", time.clock_gettime_ns(clock) + ahead_ns)
+        # udp_recv reads the time that it was sent.
+        return s.sendmsg([struct.pack("d", time.monotonic()), data[8:]],
+                         [(socket.SOL_SOCKET, SO_TXTIME, depart)])
+    return send
+
+
+def udp_send(a):
+    # One call for several datagrams where the rate needs it.
+    segments = max(1, min(40, int(a.rate / 8 / a.size / 2000)))
+    senders = []
+    for _ in range(a.ports):
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, a.tos)
+        s.connect((a.ip, a.port))
+        if segments > 1:
+            s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, a.size)
+        senders.append(sender(s, a, bytes(a.size * segments)))
+    turns = itertools.cycle(senders)
+    wire = (a.size + UDP_HEADERS) * segments * 8
+    sent = refused = n = 0
+    blocked = 0.0
+    stop = []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
+    start = now = time.monotonic()
+    while not stop and now - start < a.seconds and n < a.count:
+        if sent + refused > (now - start) * a.rate:
+            time.sleep(0.0005)
+            now = time.monotonic()
+            continue
+        try:
+            next(turns)()
+            sent += wire
+            n += 1
+        except OSError:         # ENOBUFS: the qdisc said no
+            refused += wire
+        was, now = now, time.monotonic()
+        if now - was > 0.001:
+            blocked += now - was
+    print(json.dumps({"count": n, "sent": sent / (now - start),
+                      "refused": refused / (now - start),
+                      "blocked": blocked / (now - start)}))
+
+
+def udp_sink(a):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind(("", a.port))
+    time.sleep(a.seconds)
+
+
+def udp_recv(a):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    s.bind(("", a.port))
+    s.settimeout(0.1)
+    stop, took_ms = [], []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
+    while not stop:
+        try:
+            sent = struct.unpack_from("d", s.recv(65536))[0]
+        except TimeoutError:
+            continue
+        took_ms.append((time.monotonic() - sent) * 1e3)
+    print(json.dumps({"count": len(took_ms), "least_ms": min(took_ms, default=0),
+                      "most_ms": max(took_ms, default=0)}))
+
+
+def seq_send(a):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.connect((a.ip, a.port))
+    start = time.monotonic()
+    wire = (a.size + UDP_HEADERS) * 8
+    for n in range(int(a.seconds * a.rate / wire)):
+        wait = start + n * wire / a.rate - time.monotonic()
+        if wait > 0:
+            time.sleep(wait)
+        try:
+            s.send(n.to_bytes(8, "big") + bytes(a.size - 8))
+        except OSError:         # ENOBUFS: the qdisc said no
+            pass
+
+
+def seq_recv(a):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind(("", a.port))
+    while True:
+        data = s.recv(65536)
+        print(time.monotonic(), int.from_bytes(data[:8], "big"),
+              len(data) + UDP_HEADERS)
+
+
+def tcp_send(a):
+    s = socket.create_connection((a.ip, a.port))
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+    data = bytes(65536)
+    while True:
+        s.sendall(data)
+
+
+def tcp_recv(a):
+    listener = socket.create_server(("", a.port))
+    s, _ = listener.accept()
+    got, tick = 0, 0.0
+    while True:
+        got += len(s.recv(262144))
+        now = time.monotonic()
+        if now - tick > 0.05:
+            print(now, got, flush=True)
+            tick = now
+
+
+class Http:
+    """Requests opened on a clock; the time of each counts from its tick, so
+    a server or a path that stalls cannot hide behind a waiting client."""
+
+    def __init__(self, a):
+        self.to = (a.ip, a.port)
+        self.request = f"GET {a.path} HTTP/1.0\r\n\r\n".encode()
+        self.timeout = a.timeout
+        self.poll = select.epoll()
+        self.open = {}          # fd -> (socket, due), oldest first
+        self.times, self.failed = [], 0
+
+    def start(self, due):
+        try:
+            s = socket.socket()
+            s.setblocking(False)
+            s.connect_ex(self.to)
+        except OSError:         # too many open files
+            self.failed += 1
+            return
+        self.open[s.fileno()] = (s, due, [0])
+        self.poll.register(s, select.EPOLLOUT)
+
+    def end(self, fd, good, now=0.0):
+        s, due, _ = self.open.pop(fd)
+        self.poll.unregister(fd)
+        s.close()
+        if good:
+            self.times.append(now - due)
+        else:
+            self.failed += 1
+
+    def event(self, fd, mask):
+        s, _, got = self.open[fd]
+        try:
+            if mask & select.EPOLLOUT:
+                s.send(self.request)
+                self.poll.modify(fd, select.EPOLLIN)
+            elif mask & select.EPOLLIN:
+                n = len(s.recv(65536))
+                got[0] += n
+                if not n:
+                    self.end(fd, got[0] > 1000,
+                             time.monotonic())
+            else:
+                self.end(fd, False)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.end(fd, False)
+
+    def expire(self, now):
+        for fd, (_, due, _) in list(self.open.items()):
+            if now - due < self.timeout:
+                break
+            self.end(fd, False)
+
+    def run(self, rps, seconds):
+        start = now = time.monotonic()
+        n, total = 0, int(rps * seconds)
+        while n < total or self.open:
+            while n < total and start + n / rps <= now:
+                self.start(start + n / rps)
+                n += 1
+            due = start + n / rps if n < total else now + 0.05
+            for fd, mask in self.poll.poll(max(0, min(0.05,
+                                                      due - now))):
+                self.event(fd, mask)
+            now = time.monotonic()
+            self.expire(now)
+
+
+def percentile(values, p):
+    return values[min(len(values) - 1, int(len(values) * p / 100))]
+
+
+def http(a):
+    # At five times the cap thousands of connections wait at once.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    h = Http(a)
+    h.run(a.rps, a.seconds)
+    # A request that failed took longer than any that did not.
+    times = sorted(h.times) + [a.timeout] * h.failed
+    print(json.dumps({"offered": a.rps, "done": len(h.times) / a.seconds,
+                      "failed": h.failed,
+                      "p50_ms": percentile(times, 50) * 1e3,
+                      "p99_ms": percentile(times, 99) * 1e3}))
+
+
+def main():
+    p = argparse.ArgumentParser()
+    does = {"udp-send": udp_send, "udp-sink": udp_sink, "udp-recv": udp_recv,
+            "seq-send": seq_send, "seq-recv": seq_recv, "tcp-send": tcp_send,
+            "tcp-recv": tcp_recv, "http": http}
+    p.add_argument("what", choices=does)
+    p.add_argument("args", nargs="+")
+    p.add_argument("--seconds", type=float, default=600)
+    p.add_argument("--rate", type=float, default=1e6)
+    p.add_argument("--size", type=int, default=1400)
+    p.add_argument("--tos", type=int, default=0)
+    p.add_argument("--ports", type=int, default=1)
+    p.add_argument("--clock", choices=CLOCKS)
+    p.add_argument("--ahead", type=float, default=0)
+    p.add_argument("--count", type=float, default=float("inf"))
+    p.add_argument("--rps", type=float, default=100)
+    p.add_argument("--timeout", type=float, default=3)
+    a = p.parse_args()
+    if a.what in ("udp-sink", "udp-recv", "seq-recv", "tcp-recv"):
+        a.port = int(a.args[0])
+    else:
+        a.ip, a.port = a.args[0], int(a.args[1])
+        a.path = a.args[2] if len(a.args) > 2 else "/"
+    does[a.what](a)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (KeyboardInterrupt, ConnectionError):
+        sys.exit(1)

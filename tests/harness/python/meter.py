@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Counts the bytes that a namespace takes in: on the wire, and by stream."""
+import re
+import time
+
+ETH_IPV4_TCP = 14 + 20 + 32     # bytes of header on each TCP segment (timestamps)
+ETH_IPV4_UDP = 14 + 20 + 8
+
+
+class Meter:
+    """Bytes on the wire that a namespace takes in.
+
+    A veth's rx_bytes do not do. They count a GSO packet once, with one header;
+    and at the pod they count before the ingress hooks, so also what a limiter
+    drops there. The namespace's IP counters come after the hooks: InOctets and
+    InReceives count a GSO packet once, and InNoECTPkts + InECT*Pkts + InCEPkts
+    its segments (ip_rcv adds gso_segs; TcpInSegs does not), so
+      wire = InOctets + 14 * InReceives + (segments - InReceives) * header.
+    Exact if all GSO packets have headers of one length. Packets to a
+    namespace that only forwards would be counted too: measure at the ends.
+    selftest.py compares with tbf's count, with offloads on and off.
+    """
+
+    def __init__(self, ns, header=ETH_IPV4_TCP):
+        self.header = header
+        self._files = [ns.netfile(n) for n in ("snmp", "netstat", "snmp6")]
+
+    def read(self):
+        """(time, wire bytes), both only good for differences."""
+        c = self.counters()
+        now = time.monotonic()
+        segments = sum(n for k, n in c.items()
+                       if re.fullmatch("In(NoECT|ECT0|ECT1|CE)Pkts", k))
+        return now, (c["InOctets"] + 14 * c["InReceives"] +
+                     (segments - c["InReceives"]) * self.header)
+
+    def counters(self):
+        """IP and IpExt counters by name, IPv4 and IPv6 together."""
+        sums = {}
+        for f in self._files:
+            f.seek(0)
+        for f in self._files[:2]:
+            rows = [s.split() for s in f.read().splitlines()
+                    if s.startswith(("Ip:", "IpExt:"))]
+            for name, value in zip(rows[0][1:], rows[1][1:]):
+                sums[name] = int(value)
+        for row in self._files[2].read().splitlines():
+            name, value = row.split()
+            if name.startswith("Ip6In"):
+                sums[name[3:]] = sums.get(name[3:], 0) + int(value)
+        return sums
+
+    def ce(self):
+        """Packets received with CE."""
+        return self.counters()["InCEPkts"]
+
+
+def wire_rates(meters, seconds):
+    """bit/s on the wire at each meter over the same span."""
+    before = [m.read() for m in meters]
+    time.sleep(seconds)
+    after = [m.read() for m in meters]
+    return [(b1 - b0) * 8 / (t1 - t0)
+            for (t0, b0), (t1, b1) in zip(before, after)]
+
+
+def wire_rate(ns, seconds, **kw):
+    return wire_rates([Meter(ns, **kw)], seconds)[0]
+
+
+def goodput(ns, port, flows):
+    """Bytes that each stream to a port of the namespace has brought, by its
+    peer; iperf3's control connection, which has the least, is left out."""
+    out = ns.run("ss", "-tiHOn", "sport", "=", f":{port}")
+    got = {}
+    for line in out.splitlines():
+        n = re.search(r"bytes_received:(\d+)", line)
+        got[line.split()[4]] = int(n[1]) if n else 0
+    most = sorted(got, key=got.get, reverse=True)[:flows]
+    return {peer: got[peer] for peer in most}

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs a test script: parses its options, isolates it, and ends with its report.
+
+The script's docstring is what --help prints.
+"""
+import argparse
+import sys
+
+from isolation import isolate as isolate_script
+from report import Report
+
+
+def option(*names, **settings):
+    """Return an option for run_script(), in the words of argparse's add_argument."""
+    return names, settings
+
+
+def some_of(name, names):
+    """Return an option for the names of what to do; without one it is all of them."""
+    def known(text):
+        if text not in names:
+            raise argparse.ArgumentTypeError(f"'{text}' is none of {', '.join(names)}")
+        return text
+
+    return option(name, nargs="*", type=known, default=list(names),
+                  help=f"of {', '.join(names)}; default: all")
+
+
+MODE = option("--mode", help="one attach mode; default: natra's choice")
+MODES = option("--mode", help="modes, by comma; default: all there are")
+LIMITER = option("--limiter", default="natra", choices=["natra", "tbf", "upstream"],
+                 help="what caps the pod; the others show that the test can fail")
+QUICK = option("--quick", action="store_true", help="fewer and shorter measurements")
+
+
+def arguments(*options):
+    """Return the arguments of the script that runs."""
+    parser = argparse.ArgumentParser(
+            description=sys.modules["__main__"].__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter)
+    for names, settings in options:
+        parser.add_argument(*names, **settings)
+    return parser.parse_args()
+
+
+def run_script(main, *options, prepare=None, isolate=isolate_script):
+    """Call main(report, arguments) isolated, and exit with the report's code.
+
+    prepare(arguments) is called first, while the script still sees the machine's
+    directories and network. It may add to the arguments.
+    """
+    args = arguments(*options)
+    if prepare:
+        prepare(args)
+    isolate()
+    report = Report()
+    main(report, args)
+    report.end()

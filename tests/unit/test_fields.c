@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "policy/fields.h"
+
+static void each_number_and_word_has_a_row(void **state)
+{
+	const size_t begin = offsetof(struct natra_policy, sz) + sizeof(size_t);
+	const size_t end = offsetof(struct natra_policy, shaped_subnets);
+	bool covered[sizeof(struct natra_policy)] = {false};
+
+	(void)state;
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		for (size_t j = 0; j < field->size; j++) {
+			if (covered[field->offset + j])
+				fail_msg("%s has two rows", field->name);
+			covered[field->offset + j] = true;
+		}
+	}
+	for (size_t j = begin; j < end; j++) {
+		if (!covered[j])
+			fail_msg("byte %zu of the policy has no row", j);
+	}
+}
+
+/* natractl shows `form`, and the plugin's messages list the words. */
+static void form_lists_the_words(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+		char words[128] = "";
+
+		if (!policy_field_word(field, 0))
+			continue;
+		for (uint64_t value = 0; value <= field->max; value++) {
+			struct natra_policy p = NATRA_INIT(p);
+			const char *word = policy_field_word(field, value);
+
+			assert_non_null(word);
+			assert_int_equal(policy_field_parse(field, &p, word),
+					 0);
+			assert_int_equal(policy_field_get(field, &p), value);
+			(void)snprintf(words + strlen(words),
+				       sizeof(words) - strlen(words), "%s%s",
+				       value ? "|" : "", word);
+		}
+		assert_string_equal(words, field->form);
+	}
+}
+
+static void each_burst_belongs_to_a_rate(void **state)
+{
+	struct natra_policy p = NATRA_INIT(p);
+
+	(void)state;
+	p.ingress_rate_bits_per_sec = 1;
+	p.egress_rate_bits_per_sec = 2;
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+		uint64_t rate = strncmp(field->name, "in", 2) == 0 ? 1 : 2;
+
+		if (field->unit == POLICY_BURST)
+			assert_int_equal(policy_field_rate(field, &p), rate);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_number_and_word_has_a_row),
+		cmocka_unit_test(form_lists_the_words),
+		cmocka_unit_test(each_burst_belongs_to_a_rate),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What affects an attachment beside natra: other programs on its hooks, and what
+ * the bandwidth plugin left on its interface. */
+#pragma once
+
+#include <stdio.h>
+
+#include "cli.h"
+#include "json.h"
+
+/* Each returns 0 or a negative errno. */
+int hooks_print(const struct cli *cli, const char *id);
+int hooks_json(const struct cli *cli, const char *id, cJSON *array);
+
+/* Prints a line on standard error for each program that runs before natra's: what it
+ * accepts or redirects is not limited, and only its owner knows whether it does. */
+void hooks_warn(const struct cli *cli, const char *id);
+
+/* Returns whether the bandwidth plugin left anything. */
+bool leftovers_any(const struct natra_leftovers *leftovers);
+/* Prints "tbf and redirect to bwp0123456789ab on veth1", without a newline. */
+void leftovers_print(FILE *file, const struct natra_leftovers *leftovers);
+cJSON *leftovers_json(const struct natra_leftovers *leftovers);
