@@ -182,8 +182,8 @@ static int admit(struct natra *n, struct admission *a)
 	return r < 0 ? r : pin_dir_lock_id(n, a->id, true, &a->dir);
 }
 
-/* Removes the programs that nobody uses any more, after a detach and after an
- * attach that failed. */
+/* Removes the programs that nobody uses any more, after an attach that
+ * failed. */
 static void drop_unused(struct natra *n)
 {
 	KEEP_ERROR_SCOPE(n);
