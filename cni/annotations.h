@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads what a pod asks for by its annotations, as far as the operator allows
  * it. */
-#pragma once
+#ifndef NATRA_CNI_ANNOTATIONS_H
+#define NATRA_CNI_ANNOTATIONS_H
 
 #include "log.h"
 #include "settings.h"
@@ -11,3 +12,5 @@
 int annotations_read(struct natra_policy *policy,
 		     const struct settings *settings, const struct conf *conf,
 		     struct log *log, struct failure *failure);
+
+#endif

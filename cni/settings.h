@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads natra's own keys in the network configuration. */
-#pragma once
+#ifndef NATRA_CNI_SETTINGS_H
+#define NATRA_CNI_SETTINGS_H
 
 #include "conf.h"
 
@@ -36,3 +37,5 @@ struct log_settings {
  * here, because DEL and GC must not fail for a bad configuration; settings_read
  * refuses it. */
 struct log_settings settings_log(const struct conf *conf);
+
+#endif

@@ -14,7 +14,7 @@ struct look {
 	struct link_info pod;
 };
 
-/* In the pod's namespace. */
+/* Runs in the pod's namespace. */
 static int look_at_pod(void *arg)
 {
 	struct look *look = arg;
@@ -26,7 +26,7 @@ static int look_at_pod(void *arg)
 				    &look->pod);
 }
 
-/* What both functions begin with. */
+/* Finds the interface that the caller means and what is left beside it. */
 static int begin(struct natra *n, const struct natra_target *target,
 		 struct netlink *ret_nl, struct leftovers *ret_leftovers)
 {

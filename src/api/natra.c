@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The public functions on attachments: validate, lock, call the shaper. */
+/* The public functions on attachments. They check what the caller gave, take
+ * the locks and call the shaper. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,8 +28,8 @@ static int check_policy(struct natra *n, const struct natra_policy *policy,
 }
 
 /*
- * The caller's lists become *ret_subnets; their lengths stay in the policy, and
- * may stand there without a list.
+ * Reads and checks a policy. The caller's lists become *ret_subnets. Their
+ * lengths stay in the policy; a caller may also give a length without a list.
  */
 static int read_policy(struct natra *n, const struct natra_policy *policy,
 		       struct natra_policy *ret_policy,
@@ -61,7 +62,8 @@ int natra_policy_check(struct natra *n, const struct natra_policy *policy)
 	return finish(n, check_policy(n, policy, &p));
 }
 
-/* The environment stands in for `auto` only. */
+/* Reads the environment, which decides only what the policy leaves to
+ * `auto`. */
 static int read_environment(struct natra *n, struct natra_policy *p)
 {
 	const char *mode = secure_getenv("NATRA_ATTACH_MODE");
@@ -159,8 +161,8 @@ static int admit(struct natra *n, struct admission *a)
 	int r;
 
 	r = netns_open(n, t, &a->netns_fd);
-	/* The namespace is locked first, so that of two ids for one interface the
-	 * second sees the first. */
+	/* The namespace is locked first, so that of two ids for one interface
+	 * the second sees the first. */
 	if (r == 0)
 		r = pin_dir_lock_netns(n, a->netns_fd, &a->netns_lock);
 	if (r == 0)
@@ -180,7 +182,8 @@ static int admit(struct natra *n, struct admission *a)
 	return r < 0 ? r : pin_dir_lock_id(n, a->id, true, &a->dir);
 }
 
-/* When something went, or did not come: nothing may be left of the last one. */
+/* Removes the programs that nobody uses any more, after a detach and after an
+ * attach that failed. */
 static void drop_unused(struct natra *n)
 {
 	KEEP_ERROR_SCOPE(n);
@@ -204,7 +207,8 @@ static int warn_before_ours(void *arg, const struct natra_neighbour *entry)
 	return 0;
 }
 
-/* Whose limits hold too, and who runs before natra. */
+/* Logs whose limits hold beside natra's, and which programs run before
+ * natra's. */
 static void warn_of_others(struct natra *n, const struct order *order,
 			   const struct record *record)
 {
@@ -261,7 +265,8 @@ int natra_record_unshaped(struct natra *n, const struct natra_target *target,
 		return -EINVAL;
 	if (!reason || !reason[0])
 		return refuse(n, -EINVAL, "reason: missing");
-	/* First of all: it may be the handle's own error text. */
+	/* The reason is copied first of all: it may be the handle's own error
+	 * text. */
 	(void)str_copy(line, sizeof(line), reason);
 	str_one_line(line);
 	r = read_order(n, target, policy, &a);
@@ -308,8 +313,9 @@ static int reattach(struct natra *n, const struct pin_dir *dir,
 	return r;
 }
 
-/* mode, edt, ingress_mode, sketch_width: 0 keeps them; another value than before,
- * or other subnets, are -EINVAL. */
+/* Fills in the fields that are fixed while attached. A 0 keeps mode, edt,
+ * ingress_mode and sketch_width; returns -EINVAL if one of them, or the
+ * subnets, differ from what is attached. */
 static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 		       struct natra_policy *p, const struct subnets *subnets)
 {
@@ -416,7 +422,8 @@ int natra_upgrade(struct natra *n, const char *id)
 	return finish(n, reattach(n, &dir, &gen, &policy));
 }
 
-/* The id that a target means: its own, the one on the interface, the default. */
+/* Finds the id that a target means: its own, or that of what is attached to the
+ * interface. */
 static int resolve_id(struct natra *n, const struct natra_target *t, int fd,
 		      char *ret_id)
 {
@@ -448,10 +455,11 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 	r = target_in(n, target, &t);
 	if (r < 0)
 		return r;
-	/* With an id, the netns only helps to find the interface. */
+	/* If there is an id, the namespace only helps to find the interface. */
 	r = netns_open(n, &t, &fd);
 	if (r == -ENOENT || (r == -EINVAL && t.netns)) {
-		/* Gone, or the empty file that was its mount point. */
+		/* The namespace is gone, or the path is the empty file that was
+		 * its mount point. */
 		if (!t.id || !t.id[0])
 			return finish(n, 0);
 	} else if (r < 0) {
@@ -466,7 +474,8 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 		r = teardown_all(n, &dir, NULL, fd);
 	if (r == 0)
 		pin_dir_remove(&dir);
-	/* With nothing to detach too: the call before may have failed here. */
+	/* This is also done if nothing was attached: the last call may have
+	 * failed just here. */
 	if ((r == 0 || r == -ENOENT) && !n->keep_programs)
 		r = engine_sweep(n);
 	return finish(n, r == -ENOENT ? 0 : r);
@@ -504,8 +513,9 @@ int natra_check(struct natra *n, const char *id,
 	have = record_get_policy(&gen.record);
 	have = policy_effective(&have);
 	want = policy_effective(&want);
-	/* Without padding: eight 64-bit members, six of 32 bits, and four of
-	 * the size of pointers. */
+	/* The struct has no padding, so its bytes can be compared: it has
+	 * eight members of 64 bits, six of 32 bits, and four of the size of
+	 * pointers. */
 	if (memcmp(&have, &want, sizeof(have)) != 0)
 		return refuse(n, -EBADE,
 			      "'%s' was set to other limits than these", id);

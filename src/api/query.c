@@ -427,7 +427,7 @@ static bool is_kept(const struct sweep *sweep, const char *id)
 	return false;
 }
 
-/* 1: nobody needs it; 0: somebody may. */
+/* Returns 1 if nobody needs the attachment any more, 0 if somebody may. */
 static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 {
 	int exists = check_exists(sweep->n, gen);
@@ -439,7 +439,8 @@ static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 	       !is_kept(sweep, gen->record.id);
 }
 
-/* Under the lock: what is not complete is nobody's work in progress. */
+/* Sweeps the directory of an id, which is locked: what is not complete there is
+ * not the work of a living process. */
 static int sweep_locked(struct sweep *sweep, const struct pin_dir *dir)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;

@@ -21,8 +21,8 @@ struct site {
 	struct entries *entries;
 };
 
-/* Asks the kernel about the half's TCX link. Returns -ENOENT without an error
- * text if the link is not pinned. */
+/* Asks the kernel about a leg's TCX link. Returns -ENOENT without an error text
+ * if the link is not pinned. */
 static int ask_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 		    struct bpf_link_info *ret_info)
 {
@@ -37,7 +37,8 @@ static int ask_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 		     : 0;
 }
 
-/* 1: it is on no interface any more. */
+/* Returns 0 if the link runs the leg's program, and 1 if it is on no interface
+ * any more. */
 static int check_link(struct natra *n, const struct pin_gen *gen, enum leg leg)
 {
 	const struct record_leg *h = &gen->record.leg[leg];
@@ -74,7 +75,7 @@ static int find_interface(const struct site *site, struct netlink *nl)
 	return 0;
 }
 
-/* In the namespace of the site. */
+/* Runs in the namespace of the site. */
 static int check_interface(void *arg)
 {
 	cleanup_netlink struct netlink nl = {0};
@@ -82,7 +83,7 @@ static int check_interface(void *arg)
 	return find_interface(arg, &nl);
 }
 
-/* In the namespace of the site. */
+/* Runs in the namespace of the site. */
 static int check_site(void *arg)
 {
 	const struct site *site = arg;
@@ -119,7 +120,8 @@ static int check_site(void *arg)
 	return r < 0 ? r : 0;
 }
 
-/* A link without an interface: that is gone, or somebody detached the link. */
+/* Finds out why a TCX link is on no interface: the interface is gone, or
+ * somebody has detached the link. */
 static int check_unlinked(struct natra *n, const struct pin_gen *gen,
 			  enum leg leg, int hint_fd)
 {
@@ -139,7 +141,8 @@ static int check_unlinked(struct natra *n, const struct pin_gen *gen,
 		      leg_name(leg), site.link->ifname);
 }
 
-/* The stub alone passes everything. */
+/* Checks that a leg's slot and the program that serves it are there: without
+ * them the stub lets every packet pass. */
 static int check_engine(struct natra *n, const struct pin_gen *gen,
 			enum leg leg)
 {
@@ -171,14 +174,16 @@ int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 			.on_host = on_host,
 		};
 
-		/* Of a record there is only the interface to look for. */
+		/* Where there is only a record, the interface is all that can
+		 * be looked for. */
 		if (site.link->fq || (gen->record.unshaped && !on_host) ||
 		    record_has_hook(&gen->record, on_host, RECORD_HOOK_CLSACT))
 			r = attachment_visit(n, site.link,
 					     on_host ? -1 : hint_fd, check_site,
 					     &site);
 	}
-	/* Last: that the interface is gone is what to tell first. */
+	/* The engines come last: if the interface is gone, too, that is the
+	 * better message. */
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
 		if (gen->record.leg[i].hook)
 			r = check_engine(n, gen, (enum leg)i);
@@ -299,7 +304,8 @@ struct entry {
 struct entries {
 	struct entry *list;
 	size_t len;
-	/* What all entries of the hook that is being read have in common. */
+	/* This is what all entries of the hook that is being read have in
+	 * common. */
 	struct entry common;
 	uint32_t own_prog_id[LEG_MAX];
 };
@@ -328,7 +334,8 @@ static int add_entry(void *arg, const struct hook_program *program)
 	return 0;
 }
 
-/* Of the hook that was read last, those before the last one of ours. */
+/* Marks the programs, among those of the hook that was read last, that run
+ * before the last one of ours. */
 static void note_order(struct entries *entries, size_t first)
 {
 	bool is_before = false;
@@ -367,7 +374,7 @@ static int list_hook(const struct site *site, struct netlink *nl, bool ingress)
 	return r;
 }
 
-/* In the namespace of the site. */
+/* Runs in the namespace of the site. */
 static int list_site(void *arg)
 {
 	const struct site *site = arg;
@@ -403,7 +410,8 @@ int check_neighbours(struct natra *n, const struct pin_gen *gen,
 			r = attachment_visit(n, site.link, -1, list_site,
 					     &site);
 	}
-	/* Here and not on the way: the caller's code runs in its own netns. */
+	/* The callback is called here and not in list_site, so that the
+	 * caller's code runs in the caller's network namespace. */
 	for (size_t i = 0; i < entries.len && r == 0; i++) {
 		entries.list[i].e.prog_name = entries.list[i].name;
 		entries.list[i].e.ifname = entries.list[i].ifname;

@@ -18,7 +18,7 @@
 #include "util/cleanup.h"
 #include "util/str.h"
 
-/* What one attempt to attach works on. */
+/* What one attempt to attach in one mode works on. */
 struct attempt {
 	struct natra *n;
 	const struct order *order;
@@ -47,7 +47,7 @@ static bool paces_ingress(const struct natra_policy *policy)
 	       policy->ingress_rate_bits_per_sec;
 }
 
-/* Decides where a half's program goes, and notes whether packets begin with an
+/* Decides where a leg's program goes, and notes whether packets begin with an
  * Ethernet header there. */
 static void place_leg(struct attempt *a, enum leg leg)
 {
@@ -58,7 +58,8 @@ static void place_leg(struct attempt *a, enum leg leg)
 	h->hook = is_tcx((enum natra_mode)record->mode) ? RECORD_HOOK_TCX
 							: RECORD_HOOK_CLSACT;
 	h->on_host = hostside || leg == LEG_PACE;
-	/* What goes into the pod leaves the host-side veth. */
+	/* Packets into the pod are sent by the host-side veth, and received by
+	 * the pod's. */
 	h->hook_ingress = (leg == LEG_EGRESS) == (h->on_host != 0);
 	if (h->on_host ? a->host.has_l2 : a->order->scene.pod.has_l2)
 		record->l2_legs |= 1U << leg;
@@ -75,7 +76,8 @@ static bool leg_wanted(const struct attempt *a, enum leg leg)
 	case LEG_PACE:
 		return pace;
 	case LEG_INGRESS:
-		/* On the host side the pacer's hook is all there is. */
+		/* On the host side the pacer has the only hook that there
+		 * is. */
 		return p->ingress_rate_bits_per_sec &&
 		       !(pace &&
 			 is_hostside((enum natra_mode)a->gen.record.mode));
@@ -170,14 +172,15 @@ static int add_fq(struct attempt *a, struct netlink *nl,
 	r = journal_write(a->n, &a->gen, JOURNAL_FQ);
 	if (r == 0)
 		r = qdisc_fq_add(a->n, nl, link->ifindex);
-	/* After another error it may be there: the answer was lost. */
+	/* After any other error fq may be there, since the kernel's answer may
+	 * have been lost. */
 	if (r == -EOPNOTSUPP || r == -EBUSY)
 		link->fq = 0;
 	return r;
 }
 
-/* Decide on departure times for egress, and put fq there; in the pod's
- * namespace. */
+/* Decides whether egress gets departure times, and puts fq there if so. Runs in
+ * the pod's namespace. */
 static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 		       size_t size)
 {
@@ -256,7 +259,7 @@ static void set_link(struct record_link *link, const struct link_info *info,
 	(void)str_copy(link->ifname, sizeof(link->ifname), info->ifname);
 }
 
-/* In the pod's namespace, and all that can be done there in one visit. */
+/* Does all that has to be done in the pod's namespace, in one visit. */
 static int build_pod_site(void *arg)
 {
 	struct attempt *a = arg;
@@ -289,7 +292,7 @@ static int attach_host_site(struct attempt *a)
 	return r < 0 ? r : attach_site(a, &nl, true);
 }
 
-/* Everything that can fail after the generation exists. */
+/* Builds a generation that exists; the caller undoes it if this fails. */
 static int build(struct attempt *a)
 {
 	struct record *record = &a->gen.record;
@@ -336,7 +339,8 @@ static struct record new_record(const struct order *order)
 	return record;
 }
 
-/* One mode, or nothing at all; the other generations are not touched. */
+/* Attaches in one mode, or leaves nothing behind. Other generations are not
+ * touched. */
 static int try_mode(struct natra *n, const struct pin_dir *dir,
 		    const struct order *order, enum natra_mode mode,
 		    const char *why, const struct pin_gen *before,
@@ -420,14 +424,14 @@ static int try_modes(struct natra *n, const struct pin_dir *dir,
 		found = found || !is_tcx(modes[i]) ||
 			hook_tcx_supported(n) != 0;
 	}
-	/* The error of the mode that would have been best tells more than that
-	 * of the last one; but that there is no TCX does not tell why clsact is
-	 * impossible. */
+	/* The error of the mode that would have been best says more than that
+	 * of the last one. But that the kernel has no TCX does not explain why
+	 * clsact is impossible. */
 	restore_error(&best);
 	return r;
 }
 
-/* An attachment that already is what was asked for, but for the numbers. */
+/* Returns whether the pod's interface on record is that of the scene. */
 static bool same_interface(const struct record *record,
 			   const struct scene *scene)
 {
@@ -480,12 +484,13 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 	if (r < 0)
 		return r;
 	r = dir->is_new ? -ENOENT : pin_find_gen(n, dir->path, &before);
-	/* What an older natra pinned is replaced like what this one did. */
+	/* What an older natra has pinned is replaced like what this one has. */
 	older = r == -ESTALE && before.abi < NATRA_PIN_ABI;
 	if (r < 0 && r != -ENOENT && !older)
 		return r;
 	exists = r == 0 || older;
-	/* What killed processes left; with nothing complete, all of it. */
+	/* This removes what killed processes have left: all but the generation
+	 * that counts, if there is one. */
 	r = dir->is_new ? 0
 			: teardown_all(n, dir, exists ? &before : NULL,
 				       order->scene.pod_fd);
@@ -504,7 +509,8 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 	log_line(n, NATRA_LOG_INFO, "%s: %s (%s)", order->id,
 		 natra_mode_name((enum natra_mode)gen.record.mode),
 		 gen.record.reason);
-	/* For a moment both judged each packet: a gap would be worse. */
+	/* For a moment both generations have judged each packet. A gap between
+	 * them would be worse. */
 	r = dir->is_new ? 0 : teardown_all(n, dir, &gen, order->scene.pod_fd);
 	if (r < 0)
 		log_line(n, NATRA_LOG_ERROR, "%s: the replaced state stays: %s",

@@ -19,13 +19,13 @@ struct order {
 	struct scene scene;
 };
 
-/* Carries an order out, or changes what is there into it. The directory of the
- * id is locked. */
+/* Carries an order out, or changes what is attached into what is ordered. The
+ * directory of the id is locked. */
 int shaper_attach(struct natra *n, const struct pin_dir *dir,
 		  const struct order *order, struct pin_gen *ret_gen);
 
-/* Writes only a record that the attachment should be there and why it is not.
- * Does nothing if it is there. */
+/* Writes a record which says that the attachment should be there and why it is
+ * not. Does nothing if it is there. */
 int shaper_record(struct natra *n, const struct pin_dir *dir,
 		  const struct order *order, const char *reason);
 

@@ -25,7 +25,7 @@ static bool changes_gso(const struct site *site)
 	return !site->on_host && site->record->gso_segs != site->gso_segs;
 }
 
-/* In the namespace of the site. */
+/* Runs in the namespace of the site. */
 static int clean_site(void *arg)
 {
 	const struct site *site = arg;
@@ -97,7 +97,8 @@ static int detach_link(struct natra *n, const struct pin_gen *gen, enum leg leg)
 		return 0;
 	if (r < 0)
 		return r;
-	/* At once: what unpinning alone frees, the kernel frees later. */
+	/* Detaching takes effect at once. If the pin were only removed, the
+	 * kernel would free the link later. */
 	r = bpf_link_detach(fd);
 	if (r < 0 && r != -ENOLINK && r != -ENODEV && r != -ENOENT)
 		return fail_errno(n, r, "detach the TCX link of ifindex %u",

@@ -22,7 +22,8 @@ int bank_is_current(struct natra *n, const struct bank *b, bool *ret_current);
 int bank_renew(struct natra *n, const struct program_options *options,
 	       const struct bank *b);
 
-/* Makes a slot an attachment's: its state begins at zero. */
+/* Gives a slot to the attachment `owner`, with its limits. The state of the
+ * slot begins at zero. */
 int bank_take_slot(struct natra *n, const struct bank *b, uint32_t index,
 		   uint64_t owner, const struct natra_limits *limits);
 

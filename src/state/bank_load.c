@@ -73,7 +73,7 @@ static void fixed_of(const struct program_options *options,
 
 #define FNV_BASIS 0xcbf29ce484222325ULL
 
-/* FNV-1a by words. */
+/* Hashes words by FNV-1a. */
 static uint64_t hash_words(uint64_t h, const void *data, size_t size)
 {
 	uint64_t word;
@@ -198,7 +198,7 @@ static int prepare(struct natra *n, struct natra_bpf *skel,
 	return 0;
 }
 
-/* A copy of a descriptor that the skeleton closes. */
+/* Duplicates a descriptor that the skeleton closes. */
 static int own_fd(struct natra *n, int fd, int *ret_fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -209,7 +209,8 @@ static int own_fd(struct natra *n, int fd, int *ret_fd)
 	return 0;
 }
 
-/* The program in an array of its own, which keeps it while it is pinned. */
+/* Puts the program into an array of its own, which keeps the program while the
+ * array is pinned. */
 static int make_array(struct natra *n, int prog_fd, struct bank *b)
 {
 	const uint32_t zero = 0;
@@ -224,8 +225,8 @@ static int make_array(struct natra *n, int prog_fd, struct bank *b)
 }
 
 /*
- * A token delegates the right to load programs; whoever calls natra has it. libbpf
- * would look for one where LIBBPF_BPF_TOKEN_PATH says, or on bpffs by a
+ * A token delegates the right to load programs; whoever calls natra has it.
+ * libbpf would look for one where LIBBPF_BPF_TOKEN_PATH says, or on bpffs by a
  * descriptor that is not O_CLOEXEC.
  */
 static struct natra_bpf *open_skeleton(void)

@@ -14,8 +14,9 @@
 #include "util/cleanup.h"
 
 /*
- * Slots of a bank. The first ones are small, so that a node with few limited
- * pods does not pay for many; later ones share what a program takes.
+ * How many slots a bank has. The first banks are small, so that a node with few
+ * limited pods does not pay for many; in later ones more attachments share the
+ * memory of a program.
  */
 #define BANK_SLOTS_MAX 8
 #define BANK_MAX       4096
@@ -64,7 +65,8 @@ bool engine_is_loaded(struct natra *n, const struct program_options *options)
 	return access(path, F_OK) == 0;
 }
 
-/* A free slot of a bank; -ENOENT without an error text. */
+/* Finds a free slot of a bank. Returns -ENOENT without an error text if there
+ * is none. */
 static int find_slot(struct natra *n, const struct bank *b, uint32_t *ret_index)
 {
 	struct natra_config config;
@@ -91,8 +93,9 @@ static int pass_over(struct natra *n, int r)
 	return 0;
 }
 
-/* 1: the bank has a free slot; 0: it has none; -ENOENT without an error text:
- * there is no such bank. *ret_bank stays closed then. */
+/* Opens a bank if it has a free slot, and returns 1. Returns 0 if it has none,
+ * and -ENOENT without an error text if there is no such bank; *ret_bank stays
+ * closed then. */
 static int try_bank(struct natra *n, struct record_slot *slot, uint32_t bank,
 		    struct bank *ret_bank)
 {
@@ -113,7 +116,7 @@ static int try_bank(struct natra *n, struct record_slot *slot, uint32_t bank,
 	return 1;
 }
 
-/* The number behind the highest one of the banks that there are. */
+/* Gets the number that comes after the highest number of a bank. */
 static int count_banks(struct natra *n, const struct pin_dir *dir,
 		       uint32_t *ret_count)
 {
@@ -133,8 +136,8 @@ static int count_banks(struct natra *n, const struct pin_dir *dir,
 	return 0;
 }
 
-/* As try_bank, of all banks but one; otherwise *ret_missing is the lowest number
- * that no bank has. */
+/* Tries all banks but one, like try_bank. *ret_missing becomes the lowest
+ * number that no bank has. */
 static int search_banks(struct natra *n, uint32_t count, uint32_t except,
 			struct record_slot *slot, struct bank *ret_bank,
 			uint32_t *ret_missing)
@@ -154,9 +157,10 @@ static int search_banks(struct natra *n, uint32_t count, uint32_t except,
 }
 
 /*
- * A bank with a free slot, or a new one. While a node fills up, the last one has
- * it; later, when pods have come and gone, nearly any. To look at all of them is
- * for when these guesses fail: it takes 0.1 ms a bank.
+ * Finds a bank with a free slot, or makes a new one. While a node fills up, the
+ * last bank has a free slot; later, when pods have come and gone, nearly any
+ * bank has. All banks are looked at only if three guesses fail, since that
+ * takes 0.1 ms a bank.
  */
 static int find_bank(struct natra *n, const struct program_options *options,
 		     const struct pin_dir *dir, struct record_slot *slot,
@@ -225,7 +229,8 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 	return stub_load(n, options->kind, b.programs_fd, slot.index, ret_stub);
 }
 
-/* Without a lock: a slot stays its owner's until the owner leaves it. */
+/* Opens the bank of a slot. This takes no lock: a slot stays its owner's until
+ * the owner leaves it. */
 static int open_slot(struct natra *n, const struct record_slot *slot,
 		     struct bank *b)
 {
@@ -288,7 +293,7 @@ int engine_renew(struct natra *n, const struct record_slot *slot,
 	return r < 0 ? r : bank_renew(n, options, &b);
 }
 
-/* Of all slots that are on record. */
+/* The owners of all slots that are on record. */
 struct owners {
 	struct natra *n;
 	uint64_t *list;
@@ -331,7 +336,8 @@ static bool is_owner(const struct owners *owners, uint64_t owner)
 	return owners->unknown;
 }
 
-/* Frees what is not among the owners (NULL: all are). 1: some slot is taken. */
+/* Frees the slots whose owner is not among `owners`; if that is NULL, none.
+ * Returns 1 if a slot is still taken, 0 if none is. */
 static int sweep_slots(struct natra *n, const struct bank *b,
 		       const struct owners *owners)
 {
@@ -369,8 +375,8 @@ static int drop_spare_bank(struct natra *n, const struct record_slot *slot)
 
 	pin_dir_bank_path(n, slot->engine, slot->bank, path);
 	r = pin_dir_lock_engine(n, slot->engine, false, &dir);
-	/* Opened under the lock: before it, the bank of that number may have
-	 * been another one. */
+	/* The bank is opened under the lock: before that, the bank of this
+	 * number may have been another one. */
 	if (r == 0)
 		r = bank_open(n, path, &b);
 	if (r == 0)
@@ -522,7 +528,8 @@ static int gc_engine(void *arg, const char *path)
 	r = pin_dir_lock(n, path, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	/* Under the lock: who has a slot has recorded it. */
+	/* This happens under the lock of the engine, so whoever has a slot has
+	 * recorded it. */
 	r = pin_dir_foreach_id(n, note_key, &owners);
 	if (r == 0)
 		r = foreach_bank(n, path, sweep_bank, &owners);

@@ -5,8 +5,8 @@
  *   <generation>/{meta,subnets,<leg>_link}
  *
  * `meta` is the record, see record.h. A new generation is built beside the old
- * one, and `complete` in its record makes it the one that counts; what is left of
- * others is removed under the lock of the id. The file also has what any
+ * one, and `complete` in its record makes it the one that counts; what is left
+ * of others is removed under the lock of the id. This file also has what any
  * directory on bpffs needs: pinning an object, opening it, removing all.
  */
 #ifndef NATRA_STATE_PIN_H

@@ -45,7 +45,7 @@ int pin_dir_path(struct natra *n, const char *id, char *ret_path)
 	len = snprintf(ret_path, PIN_PATH_MAX, "%s/%s/%016llx%016llx", n->bpffs,
 		       ROOT_NAME, (unsigned long long)(h >> 64),
 		       (unsigned long long)h);
-	/* There must be room behind it for "/<generation>/<half>_link" and
+	/* There must be room behind it for "/<generation>/<leg>_link" and
 	 * "/<generation>/subnets". */
 	if (len + 64 > PIN_PATH_MAX)
 		return too_long(n);

@@ -6,9 +6,9 @@
  *   <bpffs>/natra/engine_<abi>_<id>/<bank>/..., see engine.h
  *   <bpffs>/natra/netns_<inode>/, empty, see pin_dir_lock_netns
  *
- * The directory of an id is named by a hash: bpffs refuses dots in names, and ids
- * come from outside. Whoever changes what is in one of these directories holds
- * flock(2) on it.
+ * The directory of an id is named by a hash: bpffs refuses dots in names, and
+ * ids come from outside. Whoever changes what is in one of these directories
+ * holds flock(2) on it.
  */
 #ifndef NATRA_STATE_PIN_DIR_H
 #define NATRA_STATE_PIN_DIR_H
@@ -84,8 +84,8 @@ void pin_dir_bank_path(struct natra *n, uint64_t id, uint32_t bank,
 /* Returns the ABI that is in the path of an engine; 0 if it is no such path. */
 uint32_t pin_dir_engine_abi(const char *path);
 
-/* Calls cb with the path of each id's directory, or of each engine's of whatever
- * ABI. */
+/* Calls cb with the path of each id's directory, or of each engine's of
+ * whatever ABI. */
 int pin_dir_foreach_id(struct natra *n, pin_dir_fn cb, void *arg);
 int pin_dir_foreach_engine(struct natra *n, pin_dir_fn cb, void *arg);
 
