@@ -209,8 +209,8 @@ static struct natra_flow flow_of(const struct natra_flow_entry *entry,
 				 uint32_t now)
 {
 	struct natra_flow flow = {
-		.ip_version = entry->version,
-		.protocol = entry->protocol,
+		.ip_version = entry->tuple.version,
+		.protocol = entry->tuple.protocol,
 		.bytes = entry->bytes,
 		.packets = entry->packets,
 		.idle_ns = (uint64_t)(uint32_t)(now - entry->last)
@@ -218,9 +218,9 @@ static struct natra_flow flow_of(const struct natra_flow_entry *entry,
 	};
 	uint16_t ports[2];
 
-	memcpy(flow.saddr, entry->saddr, sizeof(flow.saddr));
-	memcpy(flow.daddr, entry->daddr, sizeof(flow.daddr));
-	memcpy(ports, &entry->ports, sizeof(ports));
+	memcpy(flow.saddr, entry->tuple.saddr, sizeof(flow.saddr));
+	memcpy(flow.daddr, entry->tuple.daddr, sizeof(flow.daddr));
+	memcpy(ports, &entry->tuple.ports, sizeof(ports));
 	flow.sport = ntohs(ports[0]);
 	flow.dport = ntohs(ports[1]);
 	return flow;

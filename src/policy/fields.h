@@ -2,9 +2,10 @@
 /*
  * One row for each number and word of struct natra_policy. By these rows the
  * library checks ranges and fills in defaults, the plugin reads keys and
- * annotations, the installer knows the keys, and natractl has its options and
- * its JSON. A new limit is a member of struct natra_policy, a row here, a
- * member of struct natra_limits for the data path, and a line in each manual.
+ * annotations, the installer knows the keys, and natractl has its options and its
+ * JSON. A new limit is a member of struct natra_policy and of the pinned record, a
+ * row here, what policy_limits() makes of it for the data path, and a line in the
+ * manuals and in natractl's completion.
  */
 #ifndef NATRA_POLICY_FIELDS_H
 #define NATRA_POLICY_FIELDS_H
