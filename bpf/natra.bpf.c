@@ -284,10 +284,16 @@ mark_or_drop(struct __sk_buff *skb, struct natra_state *state, __u64 cost_ns)
 	return NATRA_COUNT_DROPPED_RATE;
 }
 
-/* Once in the program, for both buckets: it stays under two pages. */
-static __noinline __u64 take(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
+/*
+ * Takes a packet's cost out of either bucket. This function is global for the
+ * same reason as parse_global: otherwise the verifier would walk all tries of
+ * the loop once for each kind of packet that gets here.
+ */
+__noinline __u64 take_global(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
 			     __u64 cost_ns, __u64 limit_ns)
 {
+	if (!tat_ns)
+		return NATRA_BUCKET_REFUSED; /* the verifier wants this check */
 	return natra_bucket_take(tat_ns, now_ns, burst_ns, cost_ns, limit_ns);
 }
 
@@ -322,16 +328,16 @@ charge_mouse(struct natra_state *state, const struct natra_limits *limits,
 	const __u64 tiny_ns = bytes <= TINY_BYTES ? limits->reserve_ns : 0;
 	__u64 kept_ns = 0, limit_ns = NATRA_NO_LIMIT;
 
-	if (take(&state->mice_tat_ns, now_ns, limits->mice.burst_ns,
-		 natra_cost_ns(&limits->mice, bytes, dither),
-		 tiny_ns) == NATRA_BUCKET_REFUSED) {
+	if (take_global(&state->mice_tat_ns, now_ns, limits->mice.burst_ns,
+			natra_cost_ns(&limits->mice, bytes, dither),
+			tiny_ns) == NATRA_BUCKET_REFUSED) {
 		kept_ns = limits->reserve_ns;
 		limit_ns = 0;
 	}
-	return take(&state->tat_ns, now_ns - kept_ns,
-		    limits->rate.burst_ns - kept_ns,
-		    natra_cost_ns(&limits->rate, bytes, dither),
-		    limit_ns) == NATRA_BUCKET_REFUSED
+	return take_global(&state->tat_ns, now_ns - kept_ns,
+			   limits->rate.burst_ns - kept_ns,
+			   natra_cost_ns(&limits->rate, bytes, dither),
+			   limit_ns) == NATRA_BUCKET_REFUSED
 		       ? NATRA_COUNT_DROPPED_RATE
 		       : NATRA_COUNT_MICE;
 }
@@ -352,8 +358,8 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	const __u64 cost_ns =
 		natra_cost_ns(&limits->rate, packet->bytes, dither);
 	const __u64 depart_ns =
-		take(&state->tat_ns, now_ns, limits->rate.burst_ns, cost_ns,
-		     debt_limit(limits, edt));
+		take_global(&state->tat_ns, now_ns, limits->rate.burst_ns,
+			    cost_ns, debt_limit(limits, edt));
 
 	if (depart_ns == NATRA_BUCKET_REFUSED)
 		return edt ? NATRA_COUNT_DROPPED_HORIZON

@@ -55,12 +55,7 @@ natra_inline void natra_flow_insert(struct natra_flow_entry *entry, __u64 hash,
 	entry->tag = 0;
 	entry->bytes = 0;
 	entry->packets = 0;
-	__builtin_memcpy(entry->saddr, t->saddr, sizeof(entry->saddr));
-	__builtin_memcpy(entry->daddr, t->daddr, sizeof(entry->daddr));
-	entry->ports = t->ports;
-	entry->version = t->version;
-	entry->protocol = t->protocol;
-	entry->fragment = t->fragment;
+	entry->tuple = *t;
 	NATRA_WRITE_ONCE(entry->tag, natra_flow_tag(hash));
 }
 

@@ -154,7 +154,9 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 	const __u16 *half = (const __u16 *)p->raw;
 	struct natra_tuple *t = &p->tuple;
 
-	if (NATRA_LOAD(ctx, *offset, p->raw, 40) < 0 || byte[0] >> 4 != 6)
+	/* One load fills both addresses. */
+	if (NATRA_LOAD(ctx, *offset, p->raw, 8) < 0 || byte[0] >> 4 != 6 ||
+	    NATRA_LOAD(ctx, *offset + 8, t->saddr, 32) < 0)
 		return false;
 
 	t->version = 6;
@@ -162,8 +164,6 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 	/* Segments are smaller, and go without it. */
 	if (t->protocol == NATRA_PROTO_HOPOPTS && !half[2])
 		p->jumbo_len = NATRA_JUMBO_LEN;
-	__builtin_memcpy(t->saddr, &p->raw[2], 16);
-	__builtin_memcpy(t->daddr, &p->raw[6], 16);
 	*offset += 40;
 
 #pragma GCC unroll 1

@@ -70,7 +70,8 @@ struct natra_counters {
  */
 #define NATRA_STRIPES 4
 
-/* Identity of a flow. IPv4 addresses are in the first word, the rest is 0. */
+/* Identity of a flow. IPv4 addresses are in the first word, the rest is 0. It is
+ * aligned so that programs copy and clear it by 8 bytes at a time. */
 struct natra_tuple {
 	__u32 saddr[4]; /* network byte order */
 	__u32 daddr[4];
@@ -79,7 +80,7 @@ struct natra_tuple {
 	__u8 protocol;
 	__u8 fragment;
 	__u8 pad;
-};
+} __attribute__((aligned(8)));
 
 /* What the parser finds, and its buffer. */
 struct natra_parsed_packet {
@@ -87,7 +88,7 @@ struct natra_parsed_packet {
 	/* Of each segment: layers 2 to 4, as far as they are known. */
 	__u32 header_len;
 	__u32 jumbo_len; /* of what is in none of them */
-	__u32 raw[10];
+	__u32 raw[6];
 };
 
 enum natra_pass {
@@ -137,15 +138,9 @@ struct natra_config {
 
 /* A heavy flow for natractl top; written without locks, see natra_flows.h. */
 struct natra_flow_entry {
-	__u32 tag;      /* high half of the flow's hash */
-	__u32 last;     /* CLOCK_MONOTONIC >> NATRA_FLOW_TICK_SHIFT */
-	__u32 saddr[4]; /* network byte order */
-	__u32 daddr[4];
-	__u32 ports; /* source, destination, as in the packet */
-	__u8 version;
-	__u8 protocol;
-	__u8 fragment;
-	__u8 pad;
+	__u32 tag;  /* high half of the flow's hash */
+	__u32 last; /* CLOCK_MONOTONIC >> NATRA_FLOW_TICK_SHIFT */
+	struct natra_tuple tuple;
 	__u64 bytes;
 	__u64 packets;
 };

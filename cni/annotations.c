@@ -1,27 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "annotations.h"
 
-#include <string.h>
-
 #include "bandwidth.h"
 #include "field.h"
-
-#define PREFIX "natra.io/"
-
-/* allowed_annotations has a bit for each row of the table. */
-_Static_assert(POLICY_FIELDS_LEN <= 32, "a bit for each field");
-
-unsigned int annotations_bit(const char *name)
-{
-	for (size_t i = 0; name && i < POLICY_FIELDS_LEN; i++) {
-		const char *full = policy_fields[i].annotation;
-
-		if (full && (strcmp(name, full) == 0 ||
-			     strcmp(name, full + strlen(PREFIX)) == 0))
-			return 1U << i;
-	}
-	return 0;
-}
 
 /* Bursts are in bits, as in the keys of upstream's plugin. */
 static struct mistake read_burst(const struct policy_field *field,

@@ -2,7 +2,8 @@
 /* Reads the keys of upstream's bandwidth plugin, which the configuration has or
  * the runtime sends: rates in bit/s, bursts in bits, and the subnets of its
  * version 1.5. */
-#pragma once
+#ifndef NATRA_CNI_BANDWIDTH_H
+#define NATRA_CNI_BANDWIDTH_H
 
 #include "settings.h"
 
@@ -13,3 +14,5 @@ int bandwidth_read(struct settings *settings, const struct conf *conf,
 
 /* Converts bits to bytes and rounds up. */
 uint64_t bandwidth_bytes(uint64_t bits);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The commands of the plugin, and what they share. */
-#pragma once
+#ifndef NATRA_CNI_COMMAND_H
+#define NATRA_CNI_COMMAND_H
 
 #include "conf.h"
 #include "env.h"
@@ -36,3 +37,5 @@ bool call_make_id(struct call *call);
 bool call_format_id(const struct call *call, const char *container_id,
 		    const char *ifname, char *ret_id, size_t size);
 struct natra_target call_target(const struct call *call);
+
+#endif

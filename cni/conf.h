@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The parts of the network configuration that every command needs. */
-#pragma once
+#ifndef NATRA_CNI_CONF_H
+#define NATRA_CNI_CONF_H
 
 #include "failure.h"
 #include "json.h"
@@ -38,3 +39,5 @@ void conf_free(struct conf *conf);
 /* Finds the object at `key`. *ret is NULL if it is absent. */
 int conf_object(const cJSON *parent, const char *key, const char *path,
 		const cJSON **ret, struct failure *failure);
+
+#endif

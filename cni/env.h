@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the runtime passes in the environment. */
-#pragma once
+#ifndef NATRA_CNI_ENV_H
+#define NATRA_CNI_ENV_H
 
 #include "failure.h"
 
@@ -38,3 +39,5 @@ int env_check_netns(const struct env *env, struct failure *failure);
 /* Fails if CNI_NETNS is the plugin's own network namespace, unless
  * CNI_NETNS_OVERRIDE is set. */
 int env_check_not_own_netns(const struct env *env, struct failure *failure);
+
+#endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The error object of the CNI specification. A function that takes a struct
  * failure returns 0, or a code, with the text in it. */
-#pragma once
+#ifndef NATRA_CNI_FAILURE_H
+#define NATRA_CNI_FAILURE_H
 
 #include <natra/natra.h>
 
@@ -42,3 +43,5 @@ refuse_details(struct failure *failure, const char *format, ...);
  * becomes `otherwise`. */
 int refuse_natra(struct failure *failure, const struct natra *n, int r,
 		 enum cni_code otherwise);
+
+#endif

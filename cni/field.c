@@ -3,6 +3,24 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+
+#define PREFIX "natra.io/"
+
+/* allowed_annotations has a bit for each row of the table. */
+_Static_assert(POLICY_FIELDS_LEN <= 32, "a bit for each field");
+
+unsigned int field_annotation_bit(const char *name)
+{
+	for (size_t i = 0; name && i < POLICY_FIELDS_LEN; i++) {
+		const char *full = policy_fields[i].annotation;
+
+		if (full && (strcmp(name, full) == 0 ||
+			     strcmp(name, full + strlen(PREFIX)) == 0))
+			return 1U << i;
+	}
+	return 0;
+}
 
 static bool is_number(const struct policy_field *field)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A field of the policy as JSON: in a key of the configuration, or in a pod's
  * annotation. */
-#pragma once
+#ifndef NATRA_CNI_FIELD_H
+#define NATRA_CNI_FIELD_H
 
 #include "../src/policy/fields.h"
 #include "json.h"
@@ -18,3 +19,9 @@ struct mistake field_read(const struct policy_field *field, const cJSON *value,
 			  struct natra_policy *policy);
 /* Returns what is wrong with any value that the field cannot have. */
 struct mistake field_mistake(const struct policy_field *field);
+
+/* Returns the bit in allowed_annotations for an entry of allowAnnotations, with
+ * or without "natra.io/"; 0 if it is unknown or NULL. */
+unsigned int field_annotation_bit(const char *name);
+
+#endif

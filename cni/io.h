@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reading from stdin and writing to stdout. */
-#pragma once
+#ifndef NATRA_CNI_IO_H
+#define NATRA_CNI_IO_H
 
 #include <stddef.h>
 
@@ -20,3 +21,5 @@ int io_write_line(int fd, const char *text);
 
 /* Prints the error object on stdout. */
 void io_print_failure(const struct failure *failure, const char *cni_version);
+
+#endif

@@ -2,7 +2,8 @@
 /* JSON as Go's decoder reads it: keys in any letter case, the last of several
  * counts, null is the same as absent. The text is checked before cJSON, which is
  * too lenient, reads it. */
-#pragma once
+#ifndef NATRA_CNI_JSON_H
+#define NATRA_CNI_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,3 +56,5 @@ bool json_check(const char *text, size_t len, size_t *ret_at);
  * this key, in any letter case, of a checked text that is an object. Returns
  * NULL if there is none. */
 const char *json_find_text(const char *text, const char *key, size_t *ret_len);
+
+#endif

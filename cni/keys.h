@@ -2,7 +2,8 @@
 /* Keys of the network configuration that are no field of the policy, whose keys
  * are in src/policy/fields.h. The plugin reads them and the installer writes them.
  * README.md and natra-cni(8) have a table of all keys. */
-#pragma once
+#ifndef NATRA_CNI_KEYS_H
+#define NATRA_CNI_KEYS_H
 
 /* Lists each key with the function of settings.c that reads it. */
 #define CONF_KEYS(X)                                                           \
@@ -21,3 +22,5 @@
 	X(egressBurst)                                                         \
 	X(shapedSubnets)                                                       \
 	X(unshapedSubnets)
+
+#endif

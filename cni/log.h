@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The log file. Each line is one write(2), so that plugins that run at the same
  * time do not mix their lines. The plugin does not fail if it cannot log. */
-#pragma once
+#ifndef NATRA_CNI_LOG_H
+#define NATRA_CNI_LOG_H
 
 #include <stddef.h>
 
@@ -43,3 +44,5 @@ log_write(struct log *log, enum natra_log_level level, const char *format, ...);
 /* Logs a line with further words. `msg` may be "", and `words` may be NULL. */
 void log_line(struct log *log, enum natra_log_level level, const char *msg,
 	      const struct log_words *words);
+
+#endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What ADD prints: prevResult, converted to the version of the request. */
-#pragma once
+#ifndef NATRA_CNI_RESULT_H
+#define NATRA_CNI_RESULT_H
 
 #include "conf.h"
 
 /* Makes it from the configuration's prevResult, which it may change. The caller
  * frees the text. */
 int result_make(struct conf *conf, char **ret_text, struct failure *failure);
+
+#endif

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "annotations.h"
 #include "field.h"
 #include "keys.h"
 #include "log.h"
@@ -69,7 +68,7 @@ static const char *read_allow_annotations(struct settings *s,
 	s->allowed_annotations = 0;
 	cJSON_ArrayForEach(item, value)
 	{
-		unsigned int bit = annotations_bit(json_text(item));
+		unsigned int bit = field_annotation_bit(json_text(item));
 
 		if (!bit)
 			return "is not an annotation that natra knows";
@@ -131,7 +130,7 @@ static const cJSON *blame(read_fn read, const cJSON *value)
 		return value;
 	cJSON_ArrayForEach(item, value)
 	{
-		if (!annotations_bit(json_text(item)))
+		if (!field_annotation_bit(json_text(item)))
 			return item;
 	}
 	return value;

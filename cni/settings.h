@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads natra's own keys in the network configuration. */
-#pragma once
+#ifndef NATRA_CNI_SETTINGS_H
+#define NATRA_CNI_SETTINGS_H
 
 #include "conf.h"
 
@@ -19,7 +20,7 @@ struct settings {
 	enum precedence precedence;
 	bool continue_on_error;
 	bool replace_bandwidth;
-	unsigned int allowed_annotations; /* bits, see annotations.h */
+	unsigned int allowed_annotations; /* bits, see field.h */
 };
 
 /* Reads all keys but rates, bursts and subnets, which bandwidth.h reads. The
@@ -36,3 +37,5 @@ struct log_settings {
  * here, because DEL and GC must not fail for a bad configuration; settings_read
  * refuses it. */
 struct log_settings settings_log(const struct conf *conf);
+
+#endif

@@ -150,7 +150,7 @@ NATRA_API int natra_policy_check(struct natra *n,
  * variables NATRA_ATTACH_MODE and NATRA_EDT_PACING replace AUTO (not in a
  * set-uid process).
  *
- * @param ret_info  what was attached and why so, as natra_query tells it; NULL:
+ * @param ret_info  what was attached and why, as natra_query reports it; NULL:
  *                  not wanted. `sz` set by the caller.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
  *         netns; -EOPNOTSUPP this kernel or interface cannot, or the
@@ -288,7 +288,7 @@ NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
  * @brief Record that an interface runs without the limits it should have.
  *
  * For callers that go on when natra_attach failed. natra_query and
- * natra_foreach_attachment tell of it (`unshaped`, `reason`); its counters are 0;
+ * natra_foreach_attachment report it (`unshaped`, `reason`); its counters are 0;
  * natra_check returns -EBADE and names the reason, natra_configure -EOPNOTSUPP;
  * natra_attach replaces it; natra_detach and natra_gc remove it.
  *

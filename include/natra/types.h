@@ -174,7 +174,7 @@ struct natra_policy {
 	 *  given twice is one. At most one of the two lists; up to
 	 *  NATRA_SUBNETS_MAX entries. What cannot be parsed is limited.
 	 *
-	 *  Read during the call only. NULL in what natra_query tells, which has
+	 *  Read during the call only. NULL in what natra_query reports, which has
 	 *  the lengths: natra_foreach_subnet has the blocks. NULL with a length is
 	 *  refused by natra_attach only: others may be given what was queried. */
 	const char *const *shaped_subnets;
@@ -183,7 +183,7 @@ struct natra_policy {
 	size_t unshaped_subnets_len;
 };
 
-/** What natra_query and natra_foreach_attachment tell. */
+/** The description that natra_query and natra_foreach_attachment give. */
 struct natra_info {
 	size_t sz;
 	char id[NATRA_ID_MAX + 1];
@@ -286,7 +286,7 @@ struct natra_neighbour {
 	bool hook_is_ingress; /**< of the interface, not of the pod */
 	uint32_t position;    /**< 0 runs first; tcx runs before clsact */
 	uint32_t prog_id;
-	const char *prog_name; /**< "" if the kernel tells none */
+	const char *prog_name; /**< "" if the kernel has none */
 	uint32_t priority;     /**< clsact only */
 	uint32_t handle;       /**< clsact only */
 	bool is_ours;          /**< belongs to this attachment */
@@ -323,7 +323,7 @@ struct natra_features {
 	size_t sz;
 	char kernel[65];
 	/** True if the kernel has what natra needs; else `reason` names what it
-	 *  lacks. Each part is tried: the version tells little of a
+	 *  lacks. Each part is tried: the version says little about a
 	 *  distribution's kernel. */
 	bool kernel_ok;
 	bool bpf;   /**< programs can be loaded by this process */

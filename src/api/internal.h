@@ -5,14 +5,11 @@
 
 #include "state/pin.h"
 
-/* What a generation's record says; `interface_gone` is not in it. */
+/* Fills in what the record of a generation says, which is all but
+ * `interface_gone` and `program_is_current`. */
 void info_of(const struct pin_gen *gen, struct natra_info *ret_info);
 
-/* -EINVAL without a handle or an id. */
+/* Returns -EINVAL if there is no handle or no id, else 0. */
 int require_id(struct natra *n, const char *id);
-
-/* The id of what is attached to an interface; -ENOENT without an error text. */
-int find_owner(struct natra *n, const struct netns_id *netns, uint32_t ifindex,
-	       char *ret_id);
 
 #endif

@@ -3,9 +3,8 @@
 #include <errno.h>
 
 #include "api/structs.h"
+#include "attach/attachment.h"
 #include "attach/leftovers.h"
-#include "kernel/netns_find.h"
-#include "state/pin.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -15,7 +14,7 @@ struct look {
 	struct link_info pod;
 };
 
-/* In the pod's namespace. */
+/* Runs in the pod's namespace. */
 static int look_at_pod(void *arg)
 {
 	struct look *look = arg;
@@ -27,28 +26,7 @@ static int look_at_pod(void *arg)
 				    &look->pod);
 }
 
-/* An id alone stands for the interface that is on record. */
-static int open_recorded(struct natra *n, const char *id, struct pin_gen *gen,
-			 int *ret_fd)
-{
-	struct netns_id netns;
-	int r = pin_find(n, id, gen);
-
-	if (r == -ENOENT)
-		return refuse(n, r, "'%s' is not attached", id);
-	if (r < 0)
-		return r;
-	netns = record_netns(&gen->record.pod);
-	r = netns_find(n, &netns, -1, ret_fd);
-	if (r == -ENOENT)
-		return refuse(n, -ENODEV, "the netns of '%s' is gone",
-			      gen->record.pod.ifname);
-	return r < 0 ? fail_errno(n, r, "find the netns of '%s'",
-				  gen->record.pod.ifname)
-		     : 0;
-}
-
-/* What both functions begin with. */
+/* Finds the interface that the caller means and what is left beside it. */
 static int begin(struct natra *n, const struct natra_target *target,
 		 struct netlink *ret_nl, struct leftovers *ret_leftovers)
 {
@@ -66,7 +44,11 @@ static int begin(struct natra *n, const struct natra_target *target,
 	if (t.ifname && t.ifname[0]) {
 		r = netns_open(n, &t, &pod_fd);
 	} else if (t.id && t.id[0]) {
-		r = open_recorded(n, t.id, &gen, &pod_fd);
+		/* An id alone stands for the interface that is on record. */
+		r = attachment_find(n, t.id, &gen);
+		if (r == 0)
+			r = attachment_open_netns(n, &gen.record.pod, -1,
+						  &pod_fd);
 		t.ifname = gen.record.pod.ifname;
 	} else {
 		return refuse(n, -EINVAL, "id, ifname: one is needed");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The public functions on attachments: validate, lock, call the shaper. */
+/* The public functions on attachments. They check what the caller gave, take
+ * the locks and call the shaper. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,13 +8,13 @@
 
 #include "api/internal.h"
 #include "api/structs.h"
+#include "attach/attachment.h"
 #include "attach/check.h"
 #include "attach/leftovers.h"
 #include "attach/limits.h"
 #include "attach/shaper.h"
 #include "attach/teardown.h"
 #include "kernel/feature.h"
-#include "kernel/netns_find.h"
 #include "state/engine.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -27,8 +28,8 @@ static int check_policy(struct natra *n, const struct natra_policy *policy,
 }
 
 /*
- * The caller's lists become *ret_subnets; their lengths stay in the policy, and
- * may stand there without a list.
+ * Reads and checks a policy. The caller's lists become *ret_subnets. Their
+ * lengths stay in the policy; a caller may also give a length without a list.
  */
 static int read_policy(struct natra *n, const struct natra_policy *policy,
 		       struct natra_policy *ret_policy,
@@ -61,7 +62,8 @@ int natra_policy_check(struct natra *n, const struct natra_policy *policy)
 	return finish(n, check_policy(n, policy, &p));
 }
 
-/* The environment stands in for `auto` only. */
+/* Reads the environment, which decides only what the policy leaves to
+ * `auto`. */
 static int read_environment(struct natra *n, struct natra_policy *p)
 {
 	const char *mode = secure_getenv("NATRA_ATTACH_MODE");
@@ -87,7 +89,7 @@ static int refuse_foreign(struct natra *n, const struct scene *scene,
 
 	if (!scene->foreign_natra)
 		return 0;
-	r = find_owner(n, &scene->pod_netns, scene->pod.ifindex, owner);
+	r = attachment_owner(n, &scene->pod_netns, scene->pod.ifindex, owner);
 	if (r == -ENOENT) {
 		log_line(n, NATRA_LOG_WARN,
 			 "%s: '%s' has natra programs that nobody here pinned",
@@ -100,52 +102,51 @@ static int refuse_foreign(struct natra *n, const struct scene *scene,
 	return r;
 }
 
-/* An interface and what it is to have. */
-struct order {
+/* An order, and what it holds until it is carried out. */
+struct admission {
 	struct natra_target target;
-	struct natra_policy policy;
-	struct subnets subnets;
 	int netns_fd;
-	struct pin_dir netns; /* the lock on the network namespace */
-	struct scene scene;
-	struct pin_dir key;
+	struct pin_dir netns_lock;
+	struct pin_dir dir;
 	char id[NATRA_ID_MAX + 1];
-	struct request request;
+	struct order order;
 };
 
-#define ORDER_INIT                                                             \
+#define ADMISSION_INIT                                                         \
 	{                                                                      \
-		.netns_fd = -1, .netns = PIN_DIR_INIT, .key = PIN_DIR_INIT     \
+		.netns_fd = -1, .netns_lock = PIN_DIR_INIT,                    \
+		.dir = PIN_DIR_INIT                                            \
 	}
 
-static void order_close(struct order *o)
+static void admission_close(struct admission *a)
 {
-	pin_dir_unlock(&o->key);
-	pin_dir_unlock_netns(&o->netns);
-	cleanup_closep(&o->netns_fd);
-	subnets_free(&o->subnets);
+	pin_dir_unlock(&a->dir);
+	pin_dir_unlock_netns(&a->netns_lock);
+	cleanup_closep(&a->netns_fd);
+	subnets_free(&a->order.subnets);
 }
-#define cleanup_order __attribute__((cleanup(order_close)))
+#define cleanup_admission __attribute__((cleanup(admission_close)))
 
-/* What can be told without the kernel. */
-static int order_read(struct natra *n, const struct natra_target *target,
-		      const struct natra_policy *policy, struct order *o)
+/* Reads and checks what the caller gave, without asking the kernel. */
+static int read_order(struct natra *n, const struct natra_target *target,
+		      const struct natra_policy *policy, struct admission *a)
 {
-	const struct natra_policy *p = &o->policy;
+	const struct natra_policy *p = &a->order.policy;
 	int r;
 
-	r = target_in(n, target, &o->target);
+	r = target_in(n, target, &a->target);
 	if (r == 0)
-		r = read_policy(n, policy, &o->policy, &o->subnets);
+		r = read_policy(n, policy, &a->order.policy, &a->order.subnets);
 	if (r < 0)
 		return r;
-	if (!o->target.ifname || !o->target.ifname[0])
+	if (!a->target.ifname || !a->target.ifname[0])
 		return refuse(n, -EINVAL, "ifname: missing");
 	if (!p->ingress_rate_bits_per_sec && !p->egress_rate_bits_per_sec)
 		return refuse(
 			n, -EINVAL,
 			"ingress_rate_bits_per_sec, egress_rate_bits_per_sec: at least one is needed");
-	if (p->shaped_subnets_len + p->unshaped_subnets_len != o->subnets.len)
+	if (p->shaped_subnets_len + p->unshaped_subnets_len !=
+	    a->order.subnets.len)
 		return refuse(n, -EINVAL,
 			      "%s_subnets: missing, but their number",
 			      p->shaped_subnets_len ? "shaped" : "unshaped");
@@ -153,37 +154,36 @@ static int order_read(struct natra *n, const struct natra_target *target,
 }
 
 /* Finds the interface, and excludes everybody else from it and from the id. */
-static int order_take(struct natra *n, struct order *o)
+static int admit(struct natra *n, struct admission *a)
 {
-	const struct natra_target *t = &o->target;
+	const struct natra_target *t = &a->target;
+	struct scene *scene = &a->order.scene;
 	int r;
 
-	r = netns_open(n, t, &o->netns_fd);
-	/* So that of two ids for one interface the second sees the first. */
+	r = netns_open(n, t, &a->netns_fd);
+	/* The namespace is locked first, so that of two ids for one interface
+	 * the second sees the first. */
 	if (r == 0)
-		r = pin_dir_lock_netns(n, o->netns_fd, &o->netns);
+		r = pin_dir_lock_netns(n, a->netns_fd, &a->netns_lock);
 	if (r == 0)
-		r = scene_look(n, o->netns_fd, t->ifname, &o->scene);
+		r = scene_look(n, a->netns_fd, t->ifname, scene);
 	if (r < 0)
 		return r;
 
 	if (t->id && t->id[0])
-		(void)str_copy(o->id, sizeof(o->id), t->id);
+		(void)str_copy(a->id, sizeof(a->id), t->id);
 	else
-		(void)snprintf(o->id, sizeof(o->id), "%" PRIu64 "-%s",
-			       o->scene.pod_netns.inode, t->ifname);
-	o->request = (struct request){
-		.id = o->id,
-		.network = t->network,
-		.label = t->label,
-		.policy = &o->policy,
-		.subnets = &o->subnets,
-	};
-	r = refuse_foreign(n, &o->scene, o->id);
-	return r < 0 ? r : pin_dir_lock_id(n, o->id, true, &o->key);
+		(void)snprintf(a->id, sizeof(a->id), "%" PRIu64 "-%s",
+			       scene->pod_netns.inode, t->ifname);
+	a->order.id = a->id;
+	a->order.network = t->network;
+	a->order.label = t->label;
+	r = refuse_foreign(n, scene, a->id);
+	return r < 0 ? r : pin_dir_lock_id(n, a->id, true, &a->dir);
 }
 
-/* When something went, or did not come: nothing may be left of the last one. */
+/* Removes the programs that nobody uses any more, after a detach and after an
+ * attach that failed. */
 static void drop_unused(struct natra *n)
 {
 	KEEP_ERROR_SCOPE(n);
@@ -207,43 +207,45 @@ static int warn_before_ours(void *arg, const struct natra_neighbour *entry)
 	return 0;
 }
 
-/* Whose limits hold too, and who runs before natra. */
-static void warn_of_others(struct natra *n, const struct order *o,
+/* Logs whose limits hold beside natra's, and which programs run before
+ * natra's. */
+static void warn_of_others(struct natra *n, const struct order *order,
 			   const struct record *record)
 {
-	leftovers_warn(n, &o->scene.pod, o->netns_fd);
-	if (o->scene.others || record->host.ifindex)
-		(void)natra_foreach_neighbour(n, o->id, warn_before_ours, n);
+	leftovers_warn(n, &order->scene.pod, order->scene.pod_fd);
+	if (order->scene.others || record->host.ifindex)
+		(void)natra_foreach_neighbour(n, order->id, warn_before_ours,
+					      n);
 }
 
 int natra_attach(struct natra *n, const struct natra_target *target,
 		 const struct natra_policy *policy, struct natra_info *ret_info)
 {
-	cleanup_order struct order o = ORDER_INIT;
+	cleanup_admission struct admission a = ADMISSION_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	struct natra_info info;
 	int r;
 
 	if (!n)
 		return -EINVAL;
-	r = order_read(n, target, policy, &o);
+	r = read_order(n, target, policy, &a);
 	if (r == 0 && ret_info)
 		r = struct_out_check(n, "ret_info", ret_info);
 	if (r == 0)
-		r = read_environment(n, &o.policy);
+		r = read_environment(n, &a.order.policy);
 	if (r < 0)
 		return r;
-	r = order_take(n, &o);
+	r = admit(n, &a);
 	if (r < 0)
 		return feature_blame(n, r);
-	r = shaper_attach(n, &o.key, &o.scene, &o.request, &gen);
+	r = shaper_attach(n, &a.dir, &a.order, &gen);
 	if (r < 0) {
-		pin_dir_remove(&o.key); /* the kernel refuses if it is in use */
+		pin_dir_remove(&a.dir); /* the kernel refuses if it is in use */
 		drop_unused(n);
 		return feature_blame(n, r);
 	}
 	if (n->log_fn)
-		warn_of_others(n, &o, &gen.record);
+		warn_of_others(n, &a.order, &gen.record);
 	if (!ret_info)
 		return finish(n, 0);
 	info_of(&gen, &info);
@@ -255,7 +257,7 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 int natra_record_unshaped(struct natra *n, const struct natra_target *target,
 			  const struct natra_policy *policy, const char *reason)
 {
-	cleanup_order struct order o = ORDER_INIT;
+	cleanup_admission struct admission a = ADMISSION_INIT;
 	char line[RECORD_REASON_MAX];
 	int r;
 
@@ -263,79 +265,57 @@ int natra_record_unshaped(struct natra *n, const struct natra_target *target,
 		return -EINVAL;
 	if (!reason || !reason[0])
 		return refuse(n, -EINVAL, "reason: missing");
-	/* First of all: it may be the handle's own error text. */
+	/* The reason is copied first of all: it may be the handle's own error
+	 * text. */
 	(void)str_copy(line, sizeof(line), reason);
 	str_one_line(line);
-	r = order_read(n, target, policy, &o);
+	r = read_order(n, target, policy, &a);
 	if (r < 0)
 		return r;
-	r = order_take(n, &o);
+	r = admit(n, &a);
 	if (r < 0)
 		return feature_blame(n, r);
-	r = shaper_record(n, &o.key, &o.scene, &o.request, line);
+	r = shaper_record(n, &a.dir, &a.order, line);
 	if (r < 0)
-		pin_dir_remove(&o.key);
+		pin_dir_remove(&a.dir);
 	return finish(n, r);
-}
-
-static int not_attached(struct natra *n, const char *id)
-{
-	return refuse(n, -ENOENT, "'%s' is not attached", id);
-}
-
-static int read_pinned_subnets(struct natra *n, const struct pin_gen *gen,
-			       struct subnets *ret_subnets)
-{
-	int r = pin_read_subnets(n, gen, ret_subnets);
-
-	if (r == -ENOENT)
-		return refuse(n, r, "the subnets of '%s' are gone",
-			      gen->record.id);
-	return r;
 }
 
 /* Attaches again with what is on record, because a direction or the build is
  * new. */
-static int reattach(struct natra *n, const struct pin_dir *key,
+static int reattach(struct natra *n, const struct pin_dir *dir,
 		    const struct pin_gen *gen,
 		    const struct natra_policy *policy)
 {
 	const struct record *record = &gen->record;
 	cleanup_subnets struct subnets subnets = {0};
-	struct netns_id netns = record_netns(&record->pod);
-	struct request request = {
+	struct order order = {
 		.id = record->id,
 		.network = record->network,
 		.label = record->label,
-		.policy = policy,
-		.subnets = &subnets,
+		.policy = *policy,
 	};
 	cleanup_pin_gen struct pin_gen attached = PIN_GEN_INIT;
 	cleanup_close int fd = -1;
-	struct scene scene;
 	int r;
 
-	r = read_pinned_subnets(n, gen, &subnets);
+	r = attachment_read_subnets(n, gen, &subnets);
+	if (r == 0)
+		r = attachment_open_netns(n, &record->pod, -1, &fd);
+	if (r == 0)
+		r = scene_look(n, fd, record->pod.ifname, &order.scene);
 	if (r < 0)
 		return r;
-	r = netns_find(n, &netns, -1, &fd);
-	if (r == -ENOENT)
-		return refuse(n, -ENODEV, "the netns of '%s' is gone",
-			      record->pod.ifname);
-	if (r < 0)
-		return fail_errno(n, r, "find the netns of '%s'",
-				  record->pod.ifname);
-	r = scene_look(n, fd, record->pod.ifname, &scene);
-	if (r < 0)
-		return r;
-	r = shaper_attach(n, key, &scene, &request, &attached);
+	order.subnets = subnets;
+	r = shaper_attach(n, dir, &order, &attached);
 	if (r < 0)
 		drop_unused(n);
 	return r;
 }
 
-/* mode, edt, ingress_mode, sketch_width: 0 keeps them; another value than before,
- * or other subnets, are -EINVAL. */
+/* Fills in the fields that are fixed while attached. A 0 keeps mode, edt,
+ * ingress_mode and sketch_width; returns -EINVAL if one of them, or the
+ * subnets, differ from what is attached. */
 static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 		       struct natra_policy *p, const struct subnets *subnets)
 {
@@ -358,7 +338,7 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 			"mode, edt, ingress_mode, sketch_width, subnets: fixed while attached");
 	if (!subnets->len)
 		return 0; /* none are there, or they are only counted */
-	r = read_pinned_subnets(n, gen, &pinned);
+	r = attachment_read_subnets(n, gen, &pinned);
 	if (r == 0 && !subnets_equal(&pinned, subnets))
 		return refuse(n, -EINVAL, "subnets: fixed while attached");
 	return r;
@@ -383,7 +363,7 @@ static int refuse_gone(struct natra *n, const struct pin_gen *gen)
 int natra_configure(struct natra *n, const char *id,
 		    const struct natra_policy *policy)
 {
-	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_subnets struct subnets subnets = {0};
 	struct natra_policy before, p;
@@ -393,11 +373,7 @@ int natra_configure(struct natra *n, const char *id,
 	if (r == 0)
 		r = read_policy(n, policy, &p, &subnets);
 	if (r == 0)
-		r = pin_dir_lock_id(n, id, false, &key);
-	if (r == 0)
-		r = pin_find_gen(n, key.path, &gen);
-	if (r == -ENOENT)
-		return not_attached(n, id);
+		r = attachment_lock(n, id, &dir, &gen);
 	if (r < 0)
 		return r;
 	if (gen.record.unshaped)
@@ -414,7 +390,7 @@ int natra_configure(struct natra *n, const char *id,
 	if (r < 0)
 		return r;
 	if (!limits_cover(&gen.record, &p))
-		r = reattach(n, &key, &gen, &p);
+		r = reattach(n, &dir, &gen, &p);
 	else
 		r = limits_set(n, &gen, &p);
 	return finish(n, r);
@@ -422,18 +398,14 @@ int natra_configure(struct natra *n, const char *id,
 
 int natra_upgrade(struct natra *n, const char *id)
 {
-	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	struct natra_policy policy;
 	int r;
 
 	r = require_id(n, id);
 	if (r == 0)
-		r = pin_dir_lock_id(n, id, false, &key);
-	if (r == 0)
-		r = pin_find_gen(n, key.path, &gen);
-	if (r == -ENOENT)
-		return not_attached(n, id);
+		r = attachment_lock(n, id, &dir, &gen);
 	if (r == -ESTALE && gen.abi < NATRA_PIN_ABI)
 		return refuse(
 			n, r,
@@ -447,10 +419,11 @@ int natra_upgrade(struct natra *n, const char *id)
 	if (r < 0)
 		return r;
 	policy = record_get_policy(&gen.record);
-	return finish(n, reattach(n, &key, &gen, &policy));
+	return finish(n, reattach(n, &dir, &gen, &policy));
 }
 
-/* The id that a target means: its own, the one on the interface, the default. */
+/* Finds the id that a target means: its own, or that of what is attached to the
+ * interface. */
 static int resolve_id(struct natra *n, const struct natra_target *t, int fd,
 		      char *ret_id)
 {
@@ -466,12 +439,12 @@ static int resolve_id(struct natra *n, const struct natra_target *t, int fd,
 	r = scene_look(n, fd, t->ifname, &scene);
 	if (r < 0)
 		return r;
-	return find_owner(n, &scene.pod_netns, scene.pod.ifindex, ret_id);
+	return attachment_owner(n, &scene.pod_netns, scene.pod.ifindex, ret_id);
 }
 
 int natra_detach(struct natra *n, const struct natra_target *target)
 {
-	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	char id[NATRA_ID_MAX + 1];
 	struct natra_target t;
 	cleanup_close int fd = -1;
@@ -482,10 +455,11 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 	r = target_in(n, target, &t);
 	if (r < 0)
 		return r;
-	/* With an id, the netns only helps to find the interface. */
+	/* If there is an id, the namespace only helps to find the interface. */
 	r = netns_open(n, &t, &fd);
 	if (r == -ENOENT || (r == -EINVAL && t.netns)) {
-		/* Gone, or the empty file that was its mount point. */
+		/* The namespace is gone, or the path is the empty file that was
+		 * its mount point. */
 		if (!t.id || !t.id[0])
 			return finish(n, 0);
 	} else if (r < 0) {
@@ -495,12 +469,13 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 	if (r == -ENOENT || r == -ENODEV)
 		return finish(n, 0);
 	if (r == 0)
-		r = pin_dir_lock_id(n, id, false, &key);
+		r = pin_dir_lock_id(n, id, false, &dir);
 	if (r == 0)
-		r = teardown_all(n, &key, NULL, fd);
+		r = teardown_all(n, &dir, NULL, fd);
 	if (r == 0)
-		pin_dir_remove(&key);
-	/* With nothing to detach too: the call before may have failed here. */
+		pin_dir_remove(&dir);
+	/* This is also done if nothing was attached: the last call may have
+	 * failed just here. */
 	if ((r == 0 || r == -ENOENT) && !n->keep_programs)
 		r = engine_sweep(n);
 	return finish(n, r == -ENOENT ? 0 : r);
@@ -522,9 +497,7 @@ int natra_check(struct natra *n, const char *id,
 		if (r < 0)
 			return r;
 	}
-	r = pin_find(n, id, &gen);
-	if (r == -ENOENT)
-		return not_attached(n, id);
+	r = attachment_find(n, id, &gen);
 	if (r == 0)
 		r = check_attached(n, &gen, -1);
 	if (r == 0 && gen.record.unshaped)
@@ -540,8 +513,9 @@ int natra_check(struct natra *n, const char *id,
 	have = record_get_policy(&gen.record);
 	have = policy_effective(&have);
 	want = policy_effective(&want);
-	/* Without padding: eight 64-bit members, six of 32 bits, and four of
-	 * the size of pointers. */
+	/* The struct has no padding, so its bytes can be compared: it has
+	 * eight members of 64 bits, six of 32 bits, and four of the size of
+	 * pointers. */
 	if (memcmp(&have, &want, sizeof(have)) != 0)
 		return refuse(n, -EBADE,
 			      "'%s' was set to other limits than these", id);
@@ -559,9 +533,7 @@ int natra_foreach_neighbour(struct natra *n, const char *id,
 		r = refuse(n, -EINVAL, "fn: missing");
 	if (r < 0)
 		return r;
-	r = pin_find(n, id, &gen);
-	if (r == -ENOENT)
-		return not_attached(n, id);
+	r = attachment_find(n, id, &gen);
 	return r < 0 ? r : finish(n, check_neighbours(n, &gen, fn, arg));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What this kernel offers. */
+/* The public functions that say what this kernel offers. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "kernel/hook.h"
 #include "kernel/netns.h"
 #include "kernel/qdisc_fq.h"
-#include "state/pin.h"
+#include "state/place.h"
 #include "util/str.h"
 
 #define LOOPBACK_IFINDEX 1
@@ -42,7 +42,7 @@ static int try_clsact(struct natra *n)
 	return bpf_tc_hook_create(&hook);
 }
 
-/* In a namespace of its own: nothing is left behind. */
+/* Runs in a namespace of its own, so that nothing is left behind. */
 static int try_qdiscs(void *arg)
 {
 	struct trial *trial = arg;
@@ -151,7 +151,7 @@ static int check_capabilities(struct natra *n)
 		return fail_errno(n, -errno, "ask for the capabilities");
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
 		effective[i] = data[i].effective;
-	/* The second one stands for CAP_BPF too. */
+	/* CAP_SYS_ADMIN includes CAP_BPF. */
 	r = check_capability(n, effective, CAP_NET_ADMIN, "CAP_NET_ADMIN");
 	if (r == 0)
 		r = check_capability(n, effective, CAP_SYS_ADMIN,
@@ -159,7 +159,8 @@ static int check_capabilities(struct natra *n)
 	return r;
 }
 
-/* Mounted, or a directory where natra_attach mounts it. */
+/* Checks that bpffs is mounted, or that there is a directory where natra_attach
+ * can mount it. */
 static int check_bpffs(struct natra *n)
 {
 	struct stat st;
@@ -174,8 +175,8 @@ static int check_bpffs(struct natra *n)
 	return 0;
 }
 
-/* A kernel without BPF, a user namespace of a container and seccomp refuse it,
- * whatever the capabilities say. */
+/* Tries bpf(2), which a kernel without BPF, the user namespace of a container
+ * and seccomp refuse, whatever the capabilities say. */
 static int check_bpf(struct natra *n)
 {
 	int fd = bpf_call_make_array("natra_status", sizeof(uint32_t));

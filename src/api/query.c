@@ -8,8 +8,10 @@
 
 #include "api/internal.h"
 #include "api/structs.h"
+#include "attach/attachment.h"
 #include "attach/check.h"
 #include "attach/teardown.h"
+#include "kernel/netns_find.h"
 #include "state/engine.h"
 #include "state/place.h"
 #include "util/cleanup.h"
@@ -77,16 +79,6 @@ static int read_current(struct natra *n, const struct pin_gen *gen,
 	return 0;
 }
 
-static int find_attached(struct natra *n, const char *id,
-			 struct pin_gen *ret_gen)
-{
-	int r = pin_find(n, id, ret_gen);
-
-	if (r == -ENOENT)
-		return refuse(n, r, "'%s' is not attached", id);
-	return r;
-}
-
 int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
@@ -95,7 +87,7 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 
 	r = require_id(n, id);
 	if (r == 0)
-		r = find_attached(n, id, &gen);
+		r = attachment_find(n, id, &gen);
 	if (r < 0)
 		return r;
 	r = check_exists(n, &gen);
@@ -122,12 +114,10 @@ int natra_foreach_subnet(struct natra *n, const char *id, natra_subnet_fn fn,
 	if (r == 0 && !fn)
 		r = refuse(n, -EINVAL, "fn: missing");
 	if (r == 0)
-		r = find_attached(n, id, &gen);
+		r = attachment_find(n, id, &gen);
 	if (r < 0)
 		return r;
-	r = pin_read_subnets(n, &gen, &subnets);
-	if (r == -ENOENT)
-		return refuse(n, r, "the subnets of '%s' are gone", id);
+	r = attachment_read_subnets(n, &gen, &subnets);
 	for (size_t i = 0; i < subnets.len && r == 0; i++) {
 		subnet_format(&subnets.list[i], text);
 		r = fn(arg, text);
@@ -182,7 +172,7 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 
 	r = require_id(n, id);
 	if (r == 0)
-		r = find_attached(n, id, &gen);
+		r = attachment_find(n, id, &gen);
 	if (r < 0)
 		return r;
 	pace = gen.record.leg[LEG_PACE].hook != RECORD_HOOK_NONE;
@@ -219,8 +209,8 @@ static struct natra_flow flow_of(const struct natra_flow_entry *entry,
 				 uint32_t now)
 {
 	struct natra_flow flow = {
-		.ip_version = entry->version,
-		.protocol = entry->protocol,
+		.ip_version = entry->tuple.version,
+		.protocol = entry->tuple.protocol,
 		.bytes = entry->bytes,
 		.packets = entry->packets,
 		.idle_ns = (uint64_t)(uint32_t)(now - entry->last)
@@ -228,9 +218,9 @@ static struct natra_flow flow_of(const struct natra_flow_entry *entry,
 	};
 	uint16_t ports[2];
 
-	memcpy(flow.saddr, entry->saddr, sizeof(flow.saddr));
-	memcpy(flow.daddr, entry->daddr, sizeof(flow.daddr));
-	memcpy(ports, &entry->ports, sizeof(ports));
+	memcpy(flow.saddr, entry->tuple.saddr, sizeof(flow.saddr));
+	memcpy(flow.daddr, entry->tuple.daddr, sizeof(flow.daddr));
+	memcpy(ports, &entry->tuple.ports, sizeof(ports));
 	flow.sport = ntohs(ports[0]);
 	flow.dport = ntohs(ports[1]);
 	return flow;
@@ -253,7 +243,7 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	if (r == 0 && (unsigned int)direction >= NATRA_DIRECTION_MAX)
 		r = refuse(n, -EINVAL, "direction: %u", direction);
 	if (r == 0)
-		r = find_attached(n, id, &gen);
+		r = attachment_find(n, id, &gen);
 	if (r < 0)
 		return r;
 	if (direction == NATRA_DIRECTION_INGRESS)
@@ -334,7 +324,10 @@ static int add_key(void *arg, const char *path)
 		r = read_current(all->n, &gen, &a.info.program_is_current);
 	}
 	if (r == 0) {
-		a.seat = check_seat(&gen);
+		const struct record_link *link = check_sought_link(&gen);
+
+		a.seat.netns = record_netns(link);
+		a.seat.ifindex = link->ifindex;
 		a.seat.exists = check_has_link(all->n, &gen);
 		return add_attachment(all, &a);
 	}
@@ -415,44 +408,6 @@ int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 	return finish(n, r);
 }
 
-struct owner {
-	struct natra *n;
-	const struct netns_id *netns;
-	uint32_t ifindex;
-	char *ret_id;
-	bool found;
-};
-
-static int match_owner(void *arg, const char *path)
-{
-	struct owner *owner = arg;
-	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	int r = pin_find_gen(owner->n, path, &gen);
-
-	if (r == -ENOENT || r == -ESTALE)
-		return 0;
-	if (r < 0)
-		return r;
-	if (gen.record.pod.ifindex != owner->ifindex ||
-	    gen.record.pod.netns_cookie != owner->netns->cookie)
-		return 0;
-	(void)str_copy(owner->ret_id, NATRA_ID_MAX + 1, gen.record.id);
-	owner->found = true;
-	/* Another id may have limits where this one has only a record. */
-	return !gen.record.unshaped;
-}
-
-int find_owner(struct natra *n, const struct netns_id *netns, uint32_t ifindex,
-	       char *ret_id)
-{
-	struct owner owner = {n, netns, ifindex, ret_id, false};
-	int r = pin_dir_foreach_id(n, match_owner, &owner);
-
-	if (r < 0)
-		return r;
-	return owner.found ? 0 : -ENOENT;
-}
-
 struct sweep {
 	struct natra *n;
 	const char *network;
@@ -472,7 +427,7 @@ static bool is_kept(const struct sweep *sweep, const char *id)
 	return false;
 }
 
-/* 1: nobody needs it; 0: somebody may. */
+/* Returns 1 if nobody needs the attachment any more, 0 if somebody may. */
 static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 {
 	int exists = check_exists(sweep->n, gen);
@@ -484,11 +439,12 @@ static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 	       !is_kept(sweep, gen->record.id);
 }
 
-/* Under the lock: what is not complete is nobody's work in progress. */
-static int sweep_locked(struct sweep *sweep, const struct pin_dir *key)
+/* Sweeps the directory of an id, which is locked: what is not complete there is
+ * not the work of a living process. */
+static int sweep_locked(struct sweep *sweep, const struct pin_dir *dir)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	int r = pin_find_gen(sweep->n, key->path, &gen);
+	int r = pin_find_gen(sweep->n, dir->path, &gen);
 
 	if (r < 0 && r != -ENOENT)
 		return r;
@@ -497,23 +453,23 @@ static int sweep_locked(struct sweep *sweep, const struct pin_dir *key)
 		if (r < 0)
 			return r;
 		if (r == 0)
-			return teardown_all(sweep->n, key, &gen, -1);
+			return teardown_all(sweep->n, dir, &gen, -1);
 		sweep->removed++;
 	}
-	r = teardown_all(sweep->n, key, NULL, -1);
+	r = teardown_all(sweep->n, dir, NULL, -1);
 	if (r == 0)
-		pin_dir_remove(key);
+		pin_dir_remove(dir);
 	return r;
 }
 
 static int sweep_key(void *arg, const char *path)
 {
 	struct sweep *sweep = arg;
-	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
-	int r = pin_dir_lock(sweep->n, path, &key);
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	int r = pin_dir_lock(sweep->n, path, &dir);
 
 	if (r == 0)
-		r = sweep_locked(sweep, &key);
+		r = sweep_locked(sweep, &dir);
 	if (r < 0 && r != -ENOENT && sweep->first_error == 0) {
 		sweep->first_error = r;
 		sweep->first_text = keep_error(sweep->n);

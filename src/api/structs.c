@@ -10,7 +10,7 @@ static int read_size(struct natra *n, const char *name, const void *from,
 	if (!from)
 		return refuse(n, -EINVAL, "%s: missing", name);
 	memcpy(ret_size, from, sizeof(*ret_size));
-	/* No version of any struct is only its size. */
+	/* There is no version of any struct that consists of its size alone. */
 	if (*ret_size <= sizeof(size_t))
 		return refuse(n, -EINVAL, "%s.sz: %zu is not its size", name,
 			      *ret_size);

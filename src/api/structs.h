@@ -6,21 +6,23 @@
 #include "base/handle.h"
 
 /*
- * Copies a caller's struct, whose first member is its size. An older caller's
- * is shorter: the rest is 0. A newer one's may be longer if that is all 0.
+ * Copies a caller's struct, whose first member is its size. The struct of an
+ * older caller is shorter, and what it lacks is set to 0. That of a newer
+ * caller may be longer if all bytes that this version does not know are 0.
  */
 int struct_in(struct natra *n, const char *name, void *to, size_t size,
 	      const void *from);
 
-/* A target whose strings have their lengths and which names one namespace. */
+/* Copies a target and checks that its strings are not too long and that it
+ * names one namespace only. */
 int target_in(struct natra *n, const struct natra_target *target,
 	      struct natra_target *ret_target);
 
-/* The reverse: as much as the caller has room for. */
+/* Copies a struct to the caller, as much of it as the caller has room for. */
 int struct_out(struct natra *n, const char *name, void *to, const void *from,
 	       size_t size);
 
-/* struct_out will do. */
+/* Returns what struct_out would return, before there is anything to copy. */
 int struct_out_check(struct natra *n, const char *name, const void *to);
 
 #endif

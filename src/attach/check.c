@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "attach/attachment.h"
 #include "kernel/hook.h"
 #include "kernel/link.h"
 #include "kernel/qdisc_fq.h"
@@ -20,8 +21,8 @@ struct site {
 	struct entries *entries;
 };
 
-/* Asks the kernel about the half's TCX link. Returns -ENOENT without an error
- * text if the link is not pinned. */
+/* Asks the kernel about a leg's TCX link. Returns -ENOENT without an error text
+ * if the link is not pinned. */
 static int ask_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 		    struct bpf_link_info *ret_info)
 {
@@ -36,7 +37,8 @@ static int ask_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 		     : 0;
 }
 
-/* 1: it is on no interface any more. */
+/* Returns 0 if the link runs the leg's program, and 1 if it is on no interface
+ * any more. */
 static int check_link(struct natra *n, const struct pin_gen *gen, enum leg leg)
 {
 	const struct record_leg *h = &gen->record.leg[leg];
@@ -73,7 +75,7 @@ static int find_interface(const struct site *site, struct netlink *nl)
 	return 0;
 }
 
-/* In the namespace of the site. */
+/* Runs in the namespace of the site. */
 static int check_interface(void *arg)
 {
 	cleanup_netlink struct netlink nl = {0};
@@ -81,7 +83,7 @@ static int check_interface(void *arg)
 	return find_interface(arg, &nl);
 }
 
-/* In the namespace of the site. */
+/* Runs in the namespace of the site. */
 static int check_site(void *arg)
 {
 	const struct site *site = arg;
@@ -118,23 +120,8 @@ static int check_site(void *arg)
 	return r < 0 ? r : 0;
 }
 
-/* Runs fn in the namespace of a site; -ENODEV if that is gone. */
-static int run_in_site(struct natra *n, const struct record_link *link,
-		       int hint_fd, int (*fn)(void *arg), struct site *site)
-{
-	struct netns_id id = record_netns(link);
-	cleanup_close int fd = -1;
-	int r = netns_find(n, &id, hint_fd, &fd);
-
-	if (r == -ENOENT)
-		return refuse(n, -ENODEV, "the netns of '%s' is gone",
-			      link->ifname);
-	if (r < 0)
-		return fail_errno(n, r, "find the netns of '%s'", link->ifname);
-	return netns_run(n, fd, fn, site);
-}
-
-/* A link without an interface: that is gone, or somebody detached the link. */
+/* Finds out why a TCX link is on no interface: the interface is gone, or
+ * somebody has detached the link. */
 static int check_unlinked(struct natra *n, const struct pin_gen *gen,
 			  enum leg leg, int hint_fd)
 {
@@ -145,8 +132,8 @@ static int check_unlinked(struct natra *n, const struct pin_gen *gen,
 		.link = on_host ? &gen->record.host : &gen->record.pod,
 		.on_host = on_host,
 	};
-	int r = run_in_site(n, site.link, on_host ? -1 : hint_fd,
-			    check_interface, &site);
+	int r = attachment_visit(n, site.link, on_host ? -1 : hint_fd,
+				 check_interface, &site);
 
 	if (r < 0)
 		return r;
@@ -154,7 +141,8 @@ static int check_unlinked(struct natra *n, const struct pin_gen *gen,
 		      leg_name(leg), site.link->ifname);
 }
 
-/* The stub alone passes everything. */
+/* Checks that a leg's slot and the program that serves it are there: without
+ * them the stub lets every packet pass. */
 static int check_engine(struct natra *n, const struct pin_gen *gen,
 			enum leg leg)
 {
@@ -186,13 +174,16 @@ int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 			.on_host = on_host,
 		};
 
-		/* Of a record there is only the interface to look for. */
+		/* Where there is only a record, the interface is all that can
+		 * be looked for. */
 		if (site.link->fq || (gen->record.unshaped && !on_host) ||
 		    record_has_hook(&gen->record, on_host, RECORD_HOOK_CLSACT))
-			r = run_in_site(n, site.link, on_host ? -1 : hint_fd,
-					check_site, &site);
+			r = attachment_visit(n, site.link,
+					     on_host ? -1 : hint_fd, check_site,
+					     &site);
 	}
-	/* Last: that the interface is gone is what to tell first. */
+	/* The engines come last: if the interface is gone, too, that is the
+	 * better message. */
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
 		if (gen->record.leg[i].hook)
 			r = check_engine(n, gen, (enum leg)i);
@@ -246,15 +237,14 @@ int check_limits(struct natra *n, const struct pin_gen *gen)
 	return 0;
 }
 
-struct netns_seat check_seat(const struct pin_gen *gen)
+const struct record_link *check_sought_link(const struct pin_gen *gen)
 {
 	const struct record *record = &gen->record;
 	bool on_host = !record->unshaped &&
 		       !record_has_hook(record, false, RECORD_HOOK_NONE) &&
 		       record->host.ifindex;
-	const struct record_link *link = on_host ? &record->host : &record->pod;
 
-	return (struct netns_seat){record_netns(link), link->ifindex, 0};
+	return on_host ? &record->host : &record->pod;
 }
 
 int check_has_link(struct natra *n, const struct pin_gen *gen)
@@ -274,31 +264,35 @@ int check_has_link(struct natra *n, const struct pin_gen *gen)
 	return 0;
 }
 
-/* Sets seat->exists. Runs in the network namespace of the seat. */
-static int look_at_seat(void *arg)
-{
-	struct netns_seat *seat = arg;
+struct existence {
+	uint32_t ifindex;
+	bool exists;
+};
 
-	seat->exists = netns_has_link(seat->ifindex);
-	return seat->exists < 0 ? seat->exists : 0;
+/* Runs in the network namespace of the interface. */
+static int look_for_link(void *arg)
+{
+	struct existence *link = arg;
+	int r = netns_has_link(link->ifindex);
+
+	link->exists = r == 1;
+	return r < 0 ? r : 0;
 }
 
 int check_exists(struct natra *n, const struct pin_gen *gen)
 {
-	struct netns_seat seat = check_seat(gen);
-	cleanup_close int fd = -1;
+	const struct record_link *link = check_sought_link(gen);
+	struct existence found = {.ifindex = link->ifindex};
 	int r = check_has_link(n, gen);
 
 	if (r != 0)
 		return r;
-	r = netns_find(n, &seat.netns, -1, &fd);
-	if (r == -ENOENT)
+	r = attachment_visit(n, link, -1, look_for_link, &found);
+	if (r == -ENODEV)
 		return 0;
-	if (r == 0)
-		r = netns_run(NULL, fd, look_at_seat, &seat);
 	return r < 0 ? fail_errno(n, r, "look for interface '%s' of '%s'",
-				  gen->record.pod.ifname, gen->record.id)
-		     : seat.exists;
+				  link->ifname, gen->record.id)
+		     : found.exists;
 }
 
 struct entry {
@@ -310,7 +304,8 @@ struct entry {
 struct entries {
 	struct entry *list;
 	size_t len;
-	/* What all entries of the hook that is being read have in common. */
+	/* This is what all entries of the hook that is being read have in
+	 * common. */
 	struct entry common;
 	uint32_t own_prog_id[LEG_MAX];
 };
@@ -339,7 +334,8 @@ static int add_entry(void *arg, const struct hook_program *program)
 	return 0;
 }
 
-/* Of the hook that was read last, those before the last one of ours. */
+/* Marks the programs, among those of the hook that was read last, that run
+ * before the last one of ours. */
 static void note_order(struct entries *entries, size_t first)
 {
 	bool is_before = false;
@@ -378,7 +374,7 @@ static int list_hook(const struct site *site, struct netlink *nl, bool ingress)
 	return r;
 }
 
-/* In the namespace of the site. */
+/* Runs in the namespace of the site. */
 static int list_site(void *arg)
 {
 	const struct site *site = arg;
@@ -411,9 +407,11 @@ int check_neighbours(struct natra *n, const struct pin_gen *gen,
 
 		if (site.link->fq ||
 		    record_has_hook(&gen->record, on_host, RECORD_HOOK_NONE))
-			r = run_in_site(n, site.link, -1, list_site, &site);
+			r = attachment_visit(n, site.link, -1, list_site,
+					     &site);
 	}
-	/* Here and not on the way: the caller's code runs in its own netns. */
+	/* The callback is called here and not in list_site, so that the
+	 * caller's code runs in the caller's network namespace. */
 	for (size_t i = 0; i < entries.len && r == 0; i++) {
 		entries.list[i].e.prog_name = entries.list[i].name;
 		entries.list[i].e.ifname = entries.list[i].ifname;

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Comparing the kernel's state with what the metadata says. */
+/* Comparing the kernel's state with what a record says. */
 #ifndef NATRA_ATTACH_CHECK_H
 #define NATRA_ATTACH_CHECK_H
 
-#include "kernel/netns_find.h"
 #include "state/pin.h"
 
 /*
- * 0: every program is on its hook and fq is there where it was put; -ENODEV:
- * the interface is gone; -EBADE: something is missing, the error text says
- * what. hint_fd: a namespace where the pod may be, or -1.
+ * Returns 0 if every program is on its hook and fq is where it was put, -ENODEV
+ * if the interface is gone, and -EBADE if something else is missing, which the
+ * error text names. hint_fd is a namespace where the pod may be, or -1.
  */
 int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd);
 
-/* -EBADE if the limits in the kernel are not those of the metadata. */
+/* Returns -EBADE if the limits in the kernel are not those of the record. */
 int check_limits(struct natra *n, const struct pin_gen *gen);
 
 /*
@@ -25,15 +24,16 @@ int check_limits(struct natra *n, const struct pin_gen *gen);
 int check_exists(struct natra *n, const struct pin_gen *gen);
 
 /*
- * These two do the same in two steps, for a walk over many records.
- * check_has_link returns 1 if a TCX link is attached, which tells that there is
- * an interface, even in a namespace that nobody finds. Otherwise it returns 0,
- * and the seat that check_seat returns has to be looked at, see netns_index.h.
+ * These two are the steps of check_exists, for a walk over many records.
+ * check_has_link returns 1 if a TCX link is attached, which proves that there
+ * is an interface, even in a namespace that nobody finds. If it returns 0, the
+ * interface that check_sought_link returns has to be looked for.
  */
 int check_has_link(struct natra *n, const struct pin_gen *gen);
-struct netns_seat check_seat(const struct pin_gen *gen);
+const struct record_link *check_sought_link(const struct pin_gen *gen);
 
-/* Every program on the hooks in use, see natra_foreach_neighbour. */
+/* Walks over the programs on the hooks that natra uses, see
+ * natra_foreach_neighbour. */
 int check_neighbours(struct natra *n, const struct pin_gen *gen,
 		     natra_neighbour_fn fn, void *arg);
 

@@ -3,9 +3,8 @@
 
 #include <errno.h>
 
+#include "attach/attachment.h"
 #include "kernel/link.h"
-#include "kernel/netns_find.h"
-#include "util/cleanup.h"
 
 #define UNTOUCHED_SEGS 65535 /* the kernel's GSO_MAX_SEGS */
 
@@ -42,18 +41,6 @@ static int apply_here(void *arg)
 	return r < 0 ? r : apply(c, &nl);
 }
 
-static int apply_in(struct change *c, const struct record_link *pod)
-{
-	struct netns_id id = record_netns(pod);
-	cleanup_close int fd = -1;
-	int r = netns_find(c->n, &id, -1, &fd);
-
-	if (r == -ENOENT)
-		return 0;
-	return r < 0 ? fail_errno(c->n, r, "find its netns")
-		     : netns_run(c->n, fd, apply_here, c);
-}
-
 static void tell(struct natra *n, int r)
 {
 	if (r < 0)
@@ -73,6 +60,7 @@ void gso_change_in(struct natra *n, const struct record_link *pod,
 		   uint32_t from, uint32_t to)
 {
 	struct change c = {n, pod->ifindex, from, to};
+	int r = attachment_visit(n, pod, -1, apply_here, &c);
 
-	tell(n, apply_in(&c, pod));
+	tell(n, r == -ENODEV ? 0 : r);
 }

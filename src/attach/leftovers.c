@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What upstream's `bandwidth` plugin (and Calico, with its code) put on the
- * host side of a pod and never removes: it counts on the interface to go. On the
- * veth a tbf `1:` at the root for ingress, and an `ingress` qdisc whose only
- * filter, a u32 with the class 1:1, redirects all egress to an ifb that has a
- * tbf, too.
+ * Upstream's `bandwidth` plugin (and Calico, which has its code) puts qdiscs on
+ * the host side of a pod and never removes them, since they go with the
+ * interface: on the veth a tbf `1:` at the root for ingress, and an `ingress`
+ * qdisc whose only filter, a u32 with the class 1:1, redirects all egress to an
+ * ifb that has a tbf, too.
  */
 #include "attach/leftovers.h"
 
@@ -20,7 +20,7 @@
 #define INGRESS_HANDLE  TC_H_MAKE(TC_H_INGRESS, 0U)
 #define OLD_NAME_DIGITS 4
 
-/* Where a u32 filter redirects to, if it is like the plugin's. */
+/* Reads where a u32 filter redirects to, if it is like the plugin's. */
 static bool read_redirect(struct nlattr *options, uint32_t *ret_to)
 {
 	struct nlattr *u32[TCA_U32_MAX + 1], *act[TCA_ACT_MAX + 1];
@@ -33,7 +33,8 @@ static bool read_redirect(struct nlattr *options, uint32_t *ret_to)
 	    !netlink_get_u32(u32[TCA_U32_CLASSID], &class) ||
 	    class != PLUGINS_CLASS || !u32[TCA_U32_ACT])
 		return false;
-	/* The first of its actions; an older plugin gave it twice. */
+	/* Only the first action counts: an older plugin gave the same one
+	 * twice. */
 	first = nla_data(u32[TCA_U32_ACT]);
 	if (!nla_ok(first, nla_len(u32[TCA_U32_ACT])) ||
 	    nla_parse_nested(act, TCA_ACT_MAX, first, NULL) < 0 ||
@@ -57,7 +58,7 @@ static int read_filter(struct nl_msg *msg, void *arg)
 	struct filter filter;
 	bool is_u32;
 
-	/* The first message about each priority is of no filter. */
+	/* The first message about each priority describes no filter. */
 	if (!tcm || !tcm->tcm_handle ||
 	    nlmsg_parse(nlmsg_hdr(msg), sizeof(*tcm), attrs, TCA_MAX, NULL) <
 		    0 ||
@@ -76,7 +77,9 @@ static int read_filter(struct nl_msg *msg, void *arg)
 	return 0;
 }
 
-/* Of a hash: behind "bwp" or Calico's "bwcali"; alone before 0.8. */
+/* Returns whether an interface is an ifb with a name that the plugin makes from
+ * a hash: behind "bwp", behind Calico's "bwcali", or, before version 0.8, the
+ * hash alone. */
 static bool is_plugins_ifb(const struct link_info *link)
 {
 	const char *name = link->ifname;
@@ -88,7 +91,8 @@ static bool is_plugins_ifb(const struct link_info *link)
 		 strspn(name, "0123456789abcdef") == OLD_NAME_DIGITS));
 }
 
-/* Without the ifb, which DEL removes, the redirect drops what the pod sends. */
+/* Finds the ifb. The plugin's DEL removes it and leaves the redirect, which
+ * then drops what the pod sends. */
 static int look_up_ifb(struct natra *n, struct netlink *nl, struct leftovers *l)
 {
 	struct link_info ifb = {0};
@@ -102,7 +106,7 @@ static int look_up_ifb(struct natra *n, struct netlink *nl, struct leftovers *l)
 		l->ifb = ifb;
 		return 0;
 	}
-	/* Somebody's own. */
+	/* The redirect is somebody else's. */
 	l->redirect = (struct filter){0};
 	l->shared = true;
 	return 0;
@@ -161,8 +165,9 @@ int leftovers_find(struct natra *n, struct netlink *nl,
 	return 0;
 }
 
-/* Whether it is worth while to see if the interface of that index is the peer: each
- * attachment asks, and nearly none has any of it. */
+/* Returns whether it is worth while to find out if the interface of the peer's
+ * index is really the peer. Each attach asks, and nearly no interface has any
+ * of the plugin's qdiscs. */
 static bool may_be_left(struct natra *n, struct netlink *nl,
 			const struct link_info *pod)
 {
@@ -194,7 +199,7 @@ void leftovers_warn(struct natra *n, const struct link_info *pod, int pod_fd)
 							    : l.ifb.ifname);
 }
 
-/* handle 0: all of its priority. */
+/* Removes a filter; handle 0 stands for all filters of its priority. */
 static int remove_filter(struct natra *n, struct netlink *nl,
 			 const struct leftovers *l, uint32_t handle)
 {
@@ -242,7 +247,8 @@ static int remove_redirect(struct natra *n, struct netlink *nl,
 	r = remove_filter(n, nl, l, l->redirect.handle);
 	if (r == 0)
 		r = list_filters(n, nl, &l->host, read_priority, &priority);
-	/* Empty, it would still be u32's: nobody else could use the number. */
+	/* Even without a filter the priority would stay u32's, and no other
+	 * kind of filter could use the number. */
 	if (r == 0 && !priority.used)
 		r = remove_filter(n, nl, l, 0);
 	return r;

@@ -19,7 +19,7 @@ bool limits_cover(const struct record *record,
 }
 
 struct limit_change {
-	struct slot slot; /* config_fd -1: this half is not used */
+	struct slot slot; /* config_fd -1: this leg is not used */
 	struct natra_limits before;
 	struct natra_limits after;
 };

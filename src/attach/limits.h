@@ -5,11 +5,12 @@
 
 #include "state/pin.h"
 
-/* Writes new limits into the programs' maps and records them; or nothing. */
+/* Writes new limits to the slots and to the record, or changes nothing. */
 int limits_set(struct natra *n, struct pin_gen *gen,
 	       const struct natra_policy *policy);
 
-/* Whether the generation has programs for each direction that is limited. */
+/* Returns whether an attachment has programs for each direction that a policy
+ * limits. */
 bool limits_cover(const struct record *record,
 		  const struct natra_policy *policy);
 

@@ -22,7 +22,7 @@ static int note_program(void *arg, const struct hook_program *program)
 	return 0;
 }
 
-/* In the pod's namespace. */
+/* Runs in the pod's namespace. */
 static int look_around(void *arg)
 {
 	struct look *look = arg;

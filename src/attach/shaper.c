@@ -18,12 +18,10 @@
 #include "util/cleanup.h"
 #include "util/str.h"
 
-/* What one attempt to attach works on. */
+/* What one attempt to attach in one mode works on. */
 struct attempt {
 	struct natra *n;
-	const struct scene *scene;
-	const struct natra_policy *policy;
-	const struct subnets *subnets;
+	const struct order *order;
 	const char *why;       /* this mode */
 	uint32_t gso_segs;     /* those of the attachment before it */
 	struct link_info host; /* ifindex 0: not used */
@@ -49,7 +47,7 @@ static bool paces_ingress(const struct natra_policy *policy)
 	       policy->ingress_rate_bits_per_sec;
 }
 
-/* Decides where a half's program goes, and notes whether packets begin with an
+/* Decides where a leg's program goes, and notes whether packets begin with an
  * Ethernet header there. */
 static void place_leg(struct attempt *a, enum leg leg)
 {
@@ -60,15 +58,16 @@ static void place_leg(struct attempt *a, enum leg leg)
 	h->hook = is_tcx((enum natra_mode)record->mode) ? RECORD_HOOK_TCX
 							: RECORD_HOOK_CLSACT;
 	h->on_host = hostside || leg == LEG_PACE;
-	/* What goes into the pod leaves the host-side veth. */
+	/* Packets into the pod are sent by the host-side veth, and received by
+	 * the pod's. */
 	h->hook_ingress = (leg == LEG_EGRESS) == (h->on_host != 0);
-	if (h->on_host ? a->host.has_l2 : a->scene->pod.has_l2)
+	if (h->on_host ? a->host.has_l2 : a->order->scene.pod.has_l2)
 		record->l2_legs |= 1U << leg;
 }
 
 static bool leg_wanted(const struct attempt *a, enum leg leg)
 {
-	const struct natra_policy *p = a->policy;
+	const struct natra_policy *p = &a->order->policy;
 	bool pace = paces_ingress(p);
 
 	switch (leg) {
@@ -77,7 +76,8 @@ static bool leg_wanted(const struct attempt *a, enum leg leg)
 	case LEG_PACE:
 		return pace;
 	case LEG_INGRESS:
-		/* On the host side the pacer's hook is all there is. */
+		/* On the host side the pacer has the only hook that there
+		 * is. */
 		return p->ingress_rate_bits_per_sec &&
 		       !(pace &&
 			 is_hostside((enum natra_mode)a->gen.record.mode));
@@ -93,9 +93,9 @@ static int load_leg(struct attempt *a, enum leg leg)
 	int r;
 
 	place_leg(a, leg);
-	options = engine_options(record, leg, a->subnets);
-	record->limits[leg] =
-		policy_limits(a->policy, leg, record_is_paced(record, leg));
+	options = engine_options(record, leg, &a->order->subnets);
+	record->limits[leg] = policy_limits(&a->order->policy, leg,
+					    record_is_paced(record, leg));
 	r = engine_enter(a->n, &a->gen, leg, &options, &record->limits[leg],
 			 &a->stub[leg]);
 	record->leg[leg].prog_id = a->stub[leg].prog_id;
@@ -153,11 +153,11 @@ static int attach_site(struct attempt *a, struct netlink *nl, bool on_host)
 static int can_pace(const struct attempt *a, enum leg leg)
 {
 	struct program_options options =
-		engine_options(&a->gen.record, leg, a->subnets);
+		engine_options(&a->gen.record, leg, &a->order->subnets);
 
 	options.kind = PROGRAM_EDT;
 	options.has_l2 =
-		leg == LEG_PACE ? a->host.has_l2 : a->scene->pod.has_l2;
+		leg == LEG_PACE ? a->host.has_l2 : a->order->scene.pod.has_l2;
 	if (engine_is_loaded(a->n, &options))
 		return 0;
 	return feature_require(a->n, FEATURE_SET_TSTAMP);
@@ -172,30 +172,31 @@ static int add_fq(struct attempt *a, struct netlink *nl,
 	r = journal_write(a->n, &a->gen, JOURNAL_FQ);
 	if (r == 0)
 		r = qdisc_fq_add(a->n, nl, link->ifindex);
-	/* After another error it may be there: the answer was lost. */
+	/* After any other error fq may be there, since the kernel's answer may
+	 * have been lost. */
 	if (r == -EOPNOTSUPP || r == -EBUSY)
 		link->fq = 0;
 	return r;
 }
 
-/* Decide on departure times for egress, and put fq there; in the pod's
- * namespace. */
+/* Decides whether egress gets departure times, and puts fq there if so. Runs in
+ * the pod's namespace. */
 static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 		       size_t size)
 {
 	struct record *record = &a->gen.record;
 	int r;
 
-	if (!a->policy->egress_rate_bits_per_sec ||
-	    a->policy->edt == NATRA_EDT_OFF) {
+	if (!a->order->policy.egress_rate_bits_per_sec ||
+	    a->order->policy.edt == NATRA_EDT_OFF) {
 		(void)str_copy(reason, size, "edt is off");
-		if (a->policy->edt != NATRA_EDT_OFF)
+		if (a->order->policy.edt != NATRA_EDT_OFF)
 			(void)str_copy(reason, size, "no egress limit");
 		return 0;
 	}
 	if (is_hostside((enum natra_mode)record->mode)) {
 		(void)str_copy(reason, size, "no edt on the host side");
-		if (a->policy->edt == NATRA_EDT_ON)
+		if (a->order->policy.edt == NATRA_EDT_ON)
 			return refuse(a->n, -EOPNOTSUPP,
 				      "edt: on needs a podside mode");
 		return 0;
@@ -205,11 +206,11 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 		r = add_fq(a, nl, &record->pod);
 	if (r == 0) {
 		record->edt = 1;
-		record->gso_segs = policy_gso_segs(a->policy);
+		record->gso_segs = policy_gso_segs(&a->order->policy);
 		(void)str_copy(reason, size, "edt with fq");
 		return 0;
 	}
-	if (a->policy->edt == NATRA_EDT_AUTO &&
+	if (a->order->policy.edt == NATRA_EDT_AUTO &&
 	    (r == -EOPNOTSUPP || r == -EBUSY)) {
 		(void)snprintf(reason, size, "no edt: %s", last_error(a->n));
 		return 0;
@@ -222,7 +223,7 @@ static int prepare_pace(struct attempt *a)
 	cleanup_netlink struct netlink nl = {0};
 	int r;
 
-	if (!paces_ingress(a->policy))
+	if (!paces_ingress(&a->order->policy))
 		return 0;
 	r = can_pace(a, LEG_PACE);
 	if (r == 0)
@@ -240,13 +241,13 @@ static int find_host(struct attempt *a, enum natra_mode mode)
 	cleanup_netlink struct netlink nl = {0};
 	int r;
 
-	if (!is_hostside(mode) && !paces_ingress(a->policy))
+	if (!is_hostside(mode) && !paces_ingress(&a->order->policy))
 		return 0;
 	r = netlink_open(a->n, &nl);
 	if (r < 0)
 		return r;
-	return link_host_peer(a->n, &nl, &a->scene->pod, a->scene->pod_fd,
-			      &a->host);
+	return link_host_peer(a->n, &nl, &a->order->scene.pod,
+			      a->order->scene.pod_fd, &a->host);
 }
 
 static void set_link(struct record_link *link, const struct link_info *info,
@@ -258,7 +259,7 @@ static void set_link(struct record_link *link, const struct link_info *info,
 	(void)str_copy(link->ifname, sizeof(link->ifname), info->ifname);
 }
 
-/* In the pod's namespace, and all that can be done there in one visit. */
+/* Does all that has to be done in the pod's namespace, in one visit. */
 static int build_pod_site(void *arg)
 {
 	struct attempt *a = arg;
@@ -291,7 +292,7 @@ static int attach_host_site(struct attempt *a)
 	return r < 0 ? r : attach_site(a, &nl, true);
 }
 
-/* Everything that can fail after the generation exists. */
+/* Builds a generation that exists; the caller undoes it if this fails. */
 static int build(struct attempt *a)
 {
 	struct record *record = &a->gen.record;
@@ -299,7 +300,7 @@ static int build(struct attempt *a)
 
 	r = prepare_pace(a);
 	if (r == 0)
-		r = netns_run(a->n, a->scene->pod_fd, build_pod_site, a);
+		r = netns_run(a->n, a->order->scene.pod_fd, build_pod_site, a);
 	if (r == 0 && record->host.ifindex)
 		r = attach_host_site(a);
 	if (r < 0)
@@ -316,8 +317,15 @@ static void undo(struct natra *n, const struct pin_gen *gen,
 		log_line(n, NATRA_LOG_ERROR, "undo: %s", last_error(n));
 }
 
-static struct record new_record(const struct scene *scene,
-				const struct request *request)
+static void set_names(struct record *record, const struct order *order)
+{
+	(void)str_copy(record->id, sizeof(record->id), order->id);
+	(void)str_copy(record->network, sizeof(record->network),
+		       order->network);
+	(void)str_copy(record->label, sizeof(record->label), order->label);
+}
+
+static struct record new_record(const struct order *order)
 {
 	struct record record = {
 		.magic = NATRA_PIN_MAGIC,
@@ -325,28 +333,24 @@ static struct record new_record(const struct scene *scene,
 		.size = sizeof(record),
 	};
 
-	set_link(&record.pod, &scene->pod, &scene->pod_netns);
-	record_set_policy(&record, request->policy);
-	(void)str_copy(record.id, sizeof(record.id), request->id);
-	(void)str_copy(record.network, sizeof(record.network),
-		       request->network);
-	(void)str_copy(record.label, sizeof(record.label), request->label);
+	set_link(&record.pod, &order->scene.pod, &order->scene.pod_netns);
+	record_set_policy(&record, &order->policy);
+	set_names(&record, order);
 	return record;
 }
 
-/* One mode, or nothing at all; the other generations are not touched. */
-static int try_mode(struct natra *n, const struct pin_dir *key,
-		    const struct scene *scene, const struct request *request,
-		    enum natra_mode mode, const char *why,
-		    const struct pin_gen *before, struct pin_gen *ret_gen)
+/* Attaches in one mode, or leaves nothing behind. Other generations are not
+ * touched. */
+static int try_mode(struct natra *n, const struct pin_dir *dir,
+		    const struct order *order, enum natra_mode mode,
+		    const char *why, const struct pin_gen *before,
+		    struct pin_gen *ret_gen)
 {
-	struct record record = new_record(scene, request);
+	struct record record = new_record(order);
 	struct attempt a = {
 		.n = n,
-		.scene = scene,
-		.policy = request->policy,
+		.order = order,
 		.why = why,
-		.subnets = request->subnets,
 		.gso_segs = before ? before->record.gso_segs : 0,
 		.gen = PIN_GEN_INIT,
 		.stub = {STUB_INIT, STUB_INIT, STUB_INIT},
@@ -366,8 +370,8 @@ static int try_mode(struct natra *n, const struct pin_dir *key,
 		return r;
 	record.mode = mode;
 	if (a.host.ifindex)
-		set_link(&record.host, &a.host, &scene->host_netns);
-	r = journal_begin(n, key, before ? before->number : 0, &record, &a.gen);
+		set_link(&record.host, &a.host, &order->scene.host_netns);
+	r = journal_begin(n, dir, before ? before->number : 0, &record, &a.gen);
 	if (r < 0)
 		return r;
 	r = build(&a);
@@ -377,14 +381,14 @@ static int try_mode(struct natra *n, const struct pin_dir *key,
 		*ret_gen = a.gen;
 		return 0;
 	}
-	undo(n, &a.gen, before ? &before->record : NULL, scene->pod_fd);
+	undo(n, &a.gen, before ? &before->record : NULL, order->scene.pod_fd);
 	pin_close_gen(&a.gen);
 	return r;
 }
 
-static int try_modes(struct natra *n, const struct pin_dir *key,
-		     const struct scene *scene, const struct request *request,
-		     const struct pin_gen *before, struct pin_gen *ret_gen)
+static int try_modes(struct natra *n, const struct pin_dir *dir,
+		     const struct order *order, const struct pin_gen *before,
+		     struct pin_gen *ret_gen)
 {
 	static const enum natra_mode with_edt[] = {
 		NATRA_MODE_TCX_PODSIDE,
@@ -398,37 +402,36 @@ static int try_modes(struct natra *n, const struct pin_dir *key,
 		NATRA_MODE_CLSACT_PODSIDE,
 		NATRA_MODE_CLSACT_HOSTSIDE,
 	};
-	const enum natra_mode *order =
-		request->policy->edt == NATRA_EDT_OFF ? without_edt : with_edt;
+	const enum natra_mode *modes =
+		order->policy.edt == NATRA_EDT_OFF ? without_edt : with_edt;
 	char why[RECORD_REASON_MAX / 2 - 2] = "first choice of auto";
 	struct kept_error best = {0};
 	bool found = false;
 	int r;
 
-	if (request->policy->mode != NATRA_MODE_AUTO)
-		return try_mode(n, key, scene, request, request->policy->mode,
-				"asked for", before, ret_gen);
+	if (order->policy.mode != NATRA_MODE_AUTO)
+		return try_mode(n, dir, order, order->policy.mode, "asked for",
+				before, ret_gen);
 	for (int i = 0; i < NATRA_MODE_MAX - 1; i++) {
-		r = try_mode(n, key, scene, request, order[i], why, before,
-			     ret_gen);
+		r = try_mode(n, dir, order, modes[i], why, before, ret_gen);
 		if (r != -EOPNOTSUPP)
 			return r;
 		if (!found)
 			best = keep_error(n);
 		(void)snprintf(why, sizeof(why), "not %s: %s",
-			       natra_mode_name(order[i]), last_error(n));
+			       natra_mode_name(modes[i]), last_error(n));
 		log_line(n, NATRA_LOG_INFO, "%s", why);
-		found = found || !is_tcx(order[i]) ||
+		found = found || !is_tcx(modes[i]) ||
 			hook_tcx_supported(n) != 0;
 	}
-	/* The error of the mode that would have been best tells more than that
-	 * of the last one; but that there is no TCX does not tell why clsact is
-	 * impossible. */
+	/* The error of the mode that would have been best says more than that
+	 * of the last one. But that the kernel has no TCX does not explain why
+	 * clsact is impossible. */
 	restore_error(&best);
 	return r;
 }
 
-/* An attachment that already is what was asked for, but for the numbers. */
+/* Returns whether the pod's interface on record is that of the scene. */
 static bool same_interface(const struct record *record,
 			   const struct scene *scene)
 {
@@ -437,30 +440,27 @@ static bool same_interface(const struct record *record,
 }
 
 static bool can_keep(struct natra *n, const struct pin_gen *gen,
-		     const struct scene *scene, const struct request *request)
+		     const struct order *order)
 {
 	struct natra_policy before = record_get_policy(&gen->record);
 	cleanup_subnets struct subnets subnets = {0};
 
-	return !gen->record.unshaped && same_interface(&gen->record, scene) &&
+	return !gen->record.unshaped &&
+	       same_interface(&gen->record, &order->scene) &&
 	       pin_read_subnets(n, gen, &subnets) == 0 &&
-	       subnets_equal(&subnets, request->subnets) &&
-	       policy_same_shape(&before, request->policy) &&
-	       limits_cover(&gen->record, request->policy) &&
-	       engine_serves(&gen->record, request->subnets) &&
-	       check_attached(n, gen, scene->pod_fd) == 0;
+	       subnets_equal(&subnets, &order->subnets) &&
+	       policy_same_shape(&before, &order->policy) &&
+	       limits_cover(&gen->record, &order->policy) &&
+	       engine_serves(&gen->record, &order->subnets) &&
+	       check_attached(n, gen, order->scene.pod_fd) == 0;
 }
 
-static int keep(struct natra *n, struct pin_gen *gen,
-		const struct request *request)
+static int keep(struct natra *n, struct pin_gen *gen, const struct order *order)
 {
-	(void)str_copy(gen->record.network, sizeof(gen->record.network),
-		       request->network);
-	(void)str_copy(gen->record.label, sizeof(gen->record.label),
-		       request->label);
+	set_names(&gen->record, order);
 	for (int i = 0; i < LEG_MAX; i++) {
 		struct program_options options = engine_options(
-			&gen->record, (enum leg)i, request->subnets);
+			&gen->record, (enum leg)i, &order->subnets);
 		int r = gen->record.leg[i].hook
 				? engine_renew(n, &gen->record.slot[i],
 					       &options)
@@ -469,51 +469,52 @@ static int keep(struct natra *n, struct pin_gen *gen,
 		if (r < 0)
 			return r;
 	}
-	return limits_set(n, gen, request->policy);
+	return limits_set(n, gen, &order->policy);
 }
 
-int shaper_attach(struct natra *n, const struct pin_dir *key,
-		  const struct scene *scene, const struct request *request,
-		  struct pin_gen *ret_gen)
+int shaper_attach(struct natra *n, const struct pin_dir *dir,
+		  const struct order *order, struct pin_gen *ret_gen)
 {
 	cleanup_pin_gen struct pin_gen before = PIN_GEN_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	bool exists, older;
 	int r;
 
-	r = link_check_type(n, &scene->pod);
+	r = link_check_type(n, &order->scene.pod);
 	if (r < 0)
 		return r;
-	r = key->is_new ? -ENOENT : pin_find_gen(n, key->path, &before);
-	/* What an older natra pinned is replaced like what this one did. */
+	r = dir->is_new ? -ENOENT : pin_find_gen(n, dir->path, &before);
+	/* What an older natra has pinned is replaced like what this one has. */
 	older = r == -ESTALE && before.abi < NATRA_PIN_ABI;
 	if (r < 0 && r != -ENOENT && !older)
 		return r;
 	exists = r == 0 || older;
-	/* What killed processes left; with nothing complete, all of it. */
-	r = key->is_new ? 0
-			: teardown_all(n, key, exists ? &before : NULL,
-				       scene->pod_fd);
+	/* This removes what killed processes have left: all but the generation
+	 * that counts, if there is one. */
+	r = dir->is_new ? 0
+			: teardown_all(n, dir, exists ? &before : NULL,
+				       order->scene.pod_fd);
 	if (r < 0)
 		return r;
-	if (exists && !older && can_keep(n, &before, scene, request)) {
-		r = keep(n, &before, request);
+	if (exists && !older && can_keep(n, &before, order)) {
+		r = keep(n, &before, order);
 		if (r == 0)
 			*ret_gen = TAKE_GEN(before);
 		return r;
 	}
 
-	r = try_modes(n, key, scene, request, exists ? &before : NULL, &gen);
+	r = try_modes(n, dir, order, exists ? &before : NULL, &gen);
 	if (r < 0)
 		return r;
-	log_line(n, NATRA_LOG_INFO, "%s: %s (%s)", request->id,
+	log_line(n, NATRA_LOG_INFO, "%s: %s (%s)", order->id,
 		 natra_mode_name((enum natra_mode)gen.record.mode),
 		 gen.record.reason);
-	/* For a moment both judged each packet: a gap would be worse. */
-	r = key->is_new ? 0 : teardown_all(n, key, &gen, scene->pod_fd);
+	/* For a moment both generations have judged each packet. A gap between
+	 * them would be worse. */
+	r = dir->is_new ? 0 : teardown_all(n, dir, &gen, order->scene.pod_fd);
 	if (r < 0)
 		log_line(n, NATRA_LOG_ERROR, "%s: the replaced state stays: %s",
-			 request->id, last_error(n));
+			 order->id, last_error(n));
 	*ret_gen = TAKE_GEN(gen);
 	return 0;
 }
@@ -534,35 +535,34 @@ static int write_record(struct natra *n, struct pin_gen *gen,
 	return journal_write(n, gen, JOURNAL_COMPLETE);
 }
 
-int shaper_record(struct natra *n, const struct pin_dir *key,
-		  const struct scene *scene, const struct request *request,
-		  const char *reason)
+int shaper_record(struct natra *n, const struct pin_dir *dir,
+		  const struct order *order, const char *reason)
 {
 	cleanup_pin_gen struct pin_gen before = PIN_GEN_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	struct record record = new_record(scene, request);
+	struct record record = new_record(order);
 	bool exists;
 	int r;
 
-	r = pin_find_gen(n, key->path, &before);
+	r = pin_find_gen(n, dir->path, &before);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	exists = r == 0;
 	if (exists && !before.record.unshaped &&
-	    same_interface(&before.record, scene))
+	    same_interface(&before.record, &order->scene))
 		return 0;
-	r = teardown_all(n, key, exists ? &before : NULL, scene->pod_fd);
+	r = teardown_all(n, dir, exists ? &before : NULL, order->scene.pod_fd);
 	if (r < 0)
 		return r;
 	record.unshaped = 1;
 	(void)str_copy(record.reason, sizeof(record.reason), reason);
-	r = journal_begin(n, key, exists ? before.number : 0, &record, &gen);
+	r = journal_begin(n, dir, exists ? before.number : 0, &record, &gen);
 	if (r < 0)
 		return r;
-	r = write_record(n, &gen, request->subnets);
+	r = write_record(n, &gen, &order->subnets);
 	if (r < 0) {
-		undo(n, &gen, NULL, scene->pod_fd);
+		undo(n, &gen, NULL, order->scene.pod_fd);
 		return r;
 	}
-	return teardown_all(n, key, &gen, scene->pod_fd);
+	return teardown_all(n, dir, &gen, order->scene.pod_fd);
 }

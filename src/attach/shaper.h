@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The story of an attachment: what is put where, in which order, and how it is
- * undone. No system calls of its own. */
+ * undone. This file makes no system calls of its own. */
 #ifndef NATRA_ATTACH_SHAPER_H
 #define NATRA_ATTACH_SHAPER_H
 
 #include "attach/scene.h"
+#include "policy/subnets.h"
 #include "state/pin.h"
 
-struct request {
+/* What is to be attached, and to which interface. */
+struct order {
 	const char *id;
-	const char *network;
-	const char *label;
-	const struct natra_policy *policy;
-	const struct subnets *subnets; /* those of the policy */
+	const char *network; /* may be NULL */
+	const char *label;   /* may be NULL */
+	/* The policy has no lists of subnets, only their lengths. */
+	struct natra_policy policy;
+	struct subnets subnets; /* whoever fills in the order frees them */
+	struct scene scene;
 };
 
-/* Create or replace, under the lock of `key`. */
-int shaper_attach(struct natra *n, const struct pin_dir *key,
-		  const struct scene *scene, const struct request *request,
-		  struct pin_gen *ret_gen);
+/* Carries an order out, or changes what is attached into what is ordered. The
+ * directory of the id is locked. */
+int shaper_attach(struct natra *n, const struct pin_dir *dir,
+		  const struct order *order, struct pin_gen *ret_gen);
 
-/* Only the record that it should be there, unless it is. */
-int shaper_record(struct natra *n, const struct pin_dir *key,
-		  const struct scene *scene, const struct request *request,
-		  const char *reason);
+/* Writes a record which says that the attachment should be there and why it is
+ * not. Does nothing if it is there. */
+int shaper_record(struct natra *n, const struct pin_dir *dir,
+		  const struct order *order, const char *reason);
 
 #endif

@@ -4,9 +4,9 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 
+#include "attach/attachment.h"
 #include "attach/gso.h"
 #include "kernel/hook.h"
-#include "kernel/netns_find.h"
 #include "kernel/qdisc_fq.h"
 #include "state/engine.h"
 #include "util/cleanup.h"
@@ -25,7 +25,7 @@ static bool changes_gso(const struct site *site)
 	return !site->on_host && site->record->gso_segs != site->gso_segs;
 }
 
-/* In the namespace of the site. */
+/* Runs in the namespace of the site. */
 static int clean_site(void *arg)
 {
 	const struct site *site = arg;
@@ -65,7 +65,6 @@ static int teardown_site(struct natra *n, const struct record *record,
 	const struct record_link *of_keep =
 		!keep ? NULL : (on_host ? &keep->host : &keep->pod);
 	bool kept = of_keep && same_link(link, of_keep);
-	struct netns_id id = record_netns(link);
 	struct site site = {
 		.n = n,
 		.record = record,
@@ -74,23 +73,19 @@ static int teardown_site(struct natra *n, const struct record *record,
 		.remove_fq = link->fq && !(kept && of_keep->fq),
 		.gso_segs = kept ? keep->gso_segs : 0,
 	};
-	cleanup_close int fd = -1;
 	int r;
 
 	if (!link->ifindex ||
 	    (!site.remove_fq && !changes_gso(&site) &&
 	     !record_has_hook(record, on_host, RECORD_HOOK_CLSACT)))
 		return 0;
-	r = netns_find(n, &id, on_host ? -1 : hint_fd, &fd);
-	if (r == -ENOENT) {
-		log_line(n, NATRA_LOG_DEBUG, "netns %llu is gone",
-			 (unsigned long long)id.inode);
+	r = attachment_visit(n, link, on_host ? -1 : hint_fd, clean_site,
+			     &site);
+	if (r == -ENODEV) {
+		log_line(n, NATRA_LOG_DEBUG, "%s", last_error(n));
 		return 0;
 	}
-	if (r < 0)
-		return fail_errno(n, r, "find netns %llu",
-				  (unsigned long long)id.inode);
-	return netns_run(n, fd, clean_site, &site);
+	return r;
 }
 
 static int detach_link(struct natra *n, const struct pin_gen *gen, enum leg leg)
@@ -102,7 +97,8 @@ static int detach_link(struct natra *n, const struct pin_gen *gen, enum leg leg)
 		return 0;
 	if (r < 0)
 		return r;
-	/* At once: what unpinning alone frees, the kernel frees later. */
+	/* Detaching takes effect at once. If the pin were only removed, the
+	 * kernel would free the link later. */
 	r = bpf_link_detach(fd);
 	if (r < 0 && r != -ENOLINK && r != -ENODEV && r != -ENOENT)
 		return fail_errno(n, r, "detach the TCX link of ifindex %u",
@@ -152,10 +148,10 @@ static int teardown_other(void *arg, struct pin_gen *gen)
 			    others->hint_fd);
 }
 
-int teardown_all(struct natra *n, const struct pin_dir *key,
+int teardown_all(struct natra *n, const struct pin_dir *dir,
 		 const struct pin_gen *except, int hint_fd)
 {
 	struct others others = {n, except, hint_fd};
 
-	return pin_foreach_gen(n, key->path, teardown_other, &others);
+	return pin_foreach_gen(n, dir->path, teardown_other, &others);
 }

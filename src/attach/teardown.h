@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Undoing what a generation's metadata says, whether it was finished or not. */
+/* Undoing what the record of a generation says, whether it was finished or
+ * not. */
 #ifndef NATRA_ATTACH_TEARDOWN_H
 #define NATRA_ATTACH_TEARDOWN_H
 
 #include "state/pin.h"
 
 /*
- * Detaches the programs of a generation, removes its fq unless `keep` (may be
- * NULL) uses the same, and unpins it. What is gone is not missed. hint_fd: a
- * namespace where the pod may be, or -1.
+ * Detaches the programs of a generation, removes its fq unless `keep` (which
+ * may be NULL) uses the same one, and unpins the generation. It is no error if
+ * any of this is gone already. hint_fd is a namespace where the pod may be, or
+ * -1.
  */
 int teardown_gen(struct natra *n, const struct pin_gen *gen,
 		 const struct record *keep, int hint_fd);
 
-/* Removes all generations under a locked key but `except`, which may be
- * NULL. */
-int teardown_all(struct natra *n, const struct pin_dir *key,
+/* Removes all generations in the locked directory of an id but `except`, which
+ * may be NULL. */
+int teardown_all(struct natra *n, const struct pin_dir *dir,
 		 const struct pin_gen *except, int hint_fd);
 
 #endif

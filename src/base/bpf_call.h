@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bpf(2) for what each attachment makes. libbpf's functions for it first load two
- * programs, in each process anew, to learn what every kernel of natra can (names,
- * no RLIMIT_MEMLOCK): an eighth of the CPU time of an ADD.
+ * Calls of bpf(2) for what each attachment makes. libbpf's functions for the
+ * same first load two programs, in each process anew, to learn what every
+ * kernel that natra supports can do (names, no RLIMIT_MEMLOCK). That would take
+ * an eighth of the CPU time of an ADD.
  */
 #ifndef NATRA_BASE_BPF_CALL_H
 #define NATRA_BASE_BPF_CALL_H
@@ -11,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An array of one value; the map's descriptor or a negative errno. */
+/* Creates an array of one value. Returns the map's descriptor or -errno. */
 int bpf_call_make_array(const char *name, uint32_t value_size);
 
-/* For tc; the program's descriptor or a negative errno. */
+/* Loads a program for tc. Returns its descriptor or -errno. */
 int bpf_call_load_tc(const char *name, const struct bpf_insn *insns,
 		     size_t len);
 

@@ -10,7 +10,8 @@
 
 #define LOG_LINE_MAX 1024
 
-/* Through a copy: the arguments may contain the last error. */
+/* Sets the error text by way of a copy, since the arguments may contain the
+ * text of the last error. */
 __attribute__((format(printf, 2, 0))) static void
 set_error(struct natra *n, const char *format, va_list args)
 {

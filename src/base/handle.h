@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The handle: options, the last error, the log. */
+/* The handle: its options, the text of the last error, and the log. */
 #ifndef NATRA_BASE_HANDLE_H
 #define NATRA_BASE_HANDLE_H
 
@@ -17,13 +17,14 @@ struct natra {
 };
 
 /*
- * Sets the error text and returns r. The place which knows the most calls it;
- * callers above hand r on unchanged. A negative errno is added as text.
+ * Sets the error text, to which it adds what the errno -r means, and returns r.
+ * The place which knows the most calls it; callers above hand r on unchanged.
  */
 __attribute__((format(printf, 3, 4))) int fail_errno(struct natra *n, int r,
 						     const char *format, ...);
 
-/* The same without the errno's text: the line says it all. */
+/* Does the same without the meaning of the errno, where the line says it
+ * all. */
 __attribute__((format(printf, 3, 4))) int refuse(struct natra *n, int r,
 						 const char *format, ...);
 
@@ -41,8 +42,8 @@ struct kept_error keep_error(struct natra *n);
 /* Makes it the error text again, if anything was set aside. */
 void restore_error(struct kept_error *kept);
 
-/* Keeps the error text as it is now to the end of the scope: what is done there,
- * to undo something or to tidy up, may fail with an error of its own. */
+/* Keeps the error text as it is now to the end of the scope: what is done
+ * there, to undo something or to tidy up, may fail with an error of its own. */
 #define KEEP_ERROR_SCOPE(n)                                                    \
 	__attribute__((cleanup(restore_error),                                 \
 		       unused)) struct kept_error kept_error_ = keep_error(n)

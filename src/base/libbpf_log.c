@@ -19,7 +19,8 @@ print(enum libbpf_print_level level, const char *format, va_list args)
 		return next_print ? next_print(level, format, args) : 0;
 	(void)vsnprintf(line, sizeof(line), format, args);
 	line[strcspn(line, "\n")] = '\0';
-	/* One level down: natra's own line says what it means. */
+	/* This is logged for debugging only, whatever its level: natra's own
+	 * line says what it means. */
 	log_line(current, NATRA_LOG_DEBUG, "%s", line);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* libbpf's messages: to the handle's log instead of stderr. */
+/* libbpf's messages, which go to the handle's log instead of stderr. */
 #ifndef NATRA_BASE_LIBBPF_LOG_H
 #define NATRA_BASE_LIBBPF_LOG_H
 
@@ -7,8 +7,9 @@
 
 /*
  * From here to libbpf_log_leave, messages of libbpf on this thread go to n's
- * log. libbpf has one print function for the whole process: what other threads
- * cause goes on to whoever had it before. Calls nest.
+ * log. libbpf has one print function for the whole process, so messages that
+ * other threads cause are handed on to the function that was set before. Calls
+ * nest.
  */
 struct natra *libbpf_log_enter(struct natra *n);
 void libbpf_log_leave(struct natra **before);

@@ -18,15 +18,15 @@ enum feature {
 	FEATURE_MAX
 };
 
-/* Returns 1 if this kernel has the feature, 0 if it lacks it, or -errno, without
- * an error text, if it could not be tried. It takes 20 us. */
+/* Returns 1 if this kernel has the feature, 0 if it lacks it, or -errno,
+ * without an error text, if it could not be tried. It takes 20 us. */
 int feature_is_there(enum feature feature);
 
-/* Returns -EOPNOTSUPP if the kernel lacks this feature, which the error text then
- * names; 0 if the kernel has it or does not tell. */
+/* Returns -EOPNOTSUPP if the kernel lacks this feature, which the error text
+ * then names; 0 if the kernel has it or does not tell. */
 int feature_require(struct natra *n, enum feature feature);
 
-/* Does the same for all required parts; the error text names all that are
+/* Does the same for all required features; the error text names all that are
  * lacking. */
 int feature_require_all(struct natra *n);
 

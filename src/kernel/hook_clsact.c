@@ -13,18 +13,19 @@
 #include "kernel/qdisc.h"
 
 /*
- * A filter that returns OK ends the walk for all priorities behind it, and there
- * are owners that do so at priority 1. cls_bpf puts a new filter in front of the
- * others of its priority, so where somebody stands at 1, natra goes there too;
- * else it leaves 1 to others, who may flush it.
+ * A filter that returns OK ends the walk for all priorities behind it, and
+ * there are owners that do so at priority 1. cls_bpf puts a new filter in front
+ * of the others of its priority, so where somebody stands at 1, natra goes
+ * there too; else it leaves 1 to others, who may flush it.
  */
 #define FRONT_PRIORITY 1
 #define OWN_PRIORITY   2
 
 /*
- * Not the kernel's choice, which begins at 1: owners who number their only
- * filter 1 replace and delete what they find under that number. A program's id
- * is in use once, so two generations of an attachment do not meet either.
+ * Handles begin here and not at 1, where the kernel's own choice begins: owners
+ * who number their only filter 1 replace and delete what they find under that
+ * number. A program's id is added, which is in use only once, so that two
+ * generations of an attachment have different handles, too.
  */
 #define FIRST_HANDLE 0x1000
 
@@ -99,7 +100,7 @@ static int read_filter(struct nl_msg *msg, void *arg)
 	program.handle = tcm->tcm_handle;
 	program.priority = TC_H_MAJ(tcm->tcm_info) >> 16;
 	(void)nla_strlcpy(program.name, attrs[TCA_KIND], sizeof(program.name));
-	/* u32 tells its hash tables, too. */
+	/* u32 lists its hash tables, too. */
 	if (strcmp(program.name, "u32") == 0 && !TC_U32_KEY(program.handle))
 		return 0;
 	if (strcmp(program.name, "bpf") == 0 && attrs[TCA_OPTIONS] &&
@@ -123,7 +124,7 @@ int hook_clsact_list(struct natra *n, struct netlink *nl,
 	struct qdisc qdisc;
 	int r;
 
-	/* An `ingress` qdisc tells its filters as those of egress, too. */
+	/* An `ingress` qdisc lists its filters as those of egress, too. */
 	if (!hook->ingress) {
 		r = qdisc_get(n, nl, hook->ifindex, TC_H_CLSACT, &qdisc);
 		if (r < 0 || strcmp(qdisc.kind, "clsact") != 0)

@@ -64,7 +64,8 @@ static int get_link(struct netlink *nl, int ifindex, const char *ifname,
 	r = rtnl_link_get_kernel(nl->sock, ifindex, ifname, &link);
 	if (r < 0)
 		return errno_of(r);
-	/* Success, too, when the answer was about something else. */
+	/* libnl returns success, too, if the answer was about something
+	 * else. */
 	if (!link)
 		return -EIO;
 	info.ifindex = (uint32_t)rtnl_link_get_ifindex(link);
@@ -99,7 +100,8 @@ int link_by_name(struct natra *n, struct netlink *nl, const char *ifname,
 int link_by_index(struct netlink *nl, uint32_t ifindex,
 		  struct link_info *ret_link)
 {
-	/* It may come from a pin that anybody wrote; libnl aborts on 0. */
+	/* The index may come from a pin that anybody wrote, and libnl aborts on
+	 * 0. */
 	if (ifindex == 0 || ifindex > INT_MAX)
 		return -ENODEV;
 	return get_link(nl, (int)ifindex, NULL, ret_link);
@@ -119,7 +121,8 @@ int link_check_type(struct natra *n, const struct link_info *link)
 		      link->arp_type);
 }
 
-/* A request about a link, without attributes; NULL: no memory. */
+/* Makes a request about a link, without attributes. Returns NULL if there is no
+ * memory. */
 static struct nl_msg *link_message(int type, uint32_t ifindex)
 {
 	struct ifinfomsg info = {.ifi_index = (int)ifindex};
@@ -168,7 +171,8 @@ static int read_nsid(struct nl_msg *msg, void *arg)
 	return 0;
 }
 
-/* The id by which the namespace of `nl` knows another; -1: it does not. */
+/* Returns the id by which the namespace of `nl` knows another one, or -1 if it
+ * does not know it. */
 static int nsid_of(struct netlink *nl, int netns_fd)
 {
 	struct rtgenmsg gen = {.rtgen_family = AF_UNSPEC};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Network interfaces: by name, and the host side of a pod's. */
+/* Network interfaces: finding them, their host side, and changing them. */
 #ifndef NATRA_KERNEL_LINK_H
 #define NATRA_KERNEL_LINK_H
 
@@ -20,11 +20,13 @@ struct link_info {
 	uint32_t tx_queues;    /* allocated ones; the driver may use less */
 };
 
-/* By name in the namespace of `nl`; -ENODEV if there is none. */
+/* Finds an interface by its name in the namespace of `nl`. Returns -ENODEV if
+ * there is none. */
 int link_by_name(struct natra *n, struct netlink *nl, const char *ifname,
 		 struct link_info *ret_link);
 
-/* By index; -ENODEV without an error text if there is none. */
+/* Finds an interface by its index. Returns -ENODEV, without an error text, if
+ * there is none. */
 int link_by_index(struct netlink *nl, uint32_t ifindex,
 		  struct link_info *ret_link);
 
@@ -32,16 +34,18 @@ int link_by_index(struct netlink *nl, uint32_t ifindex,
  * neither an Ethernet header nor IP: none of them would be limited. */
 int link_check_type(struct natra *n, const struct link_info *link);
 
-/* For the connections that are made from now on; success if there is none. */
+/* Sets gso_max_segs, which holds for connections that are made from now on. It
+ * is no error if the interface is gone. */
 int link_set_gso_max_segs(struct natra *n, struct netlink *nl, uint32_t ifindex,
 			  uint32_t segs);
 
-/* Success if there is none. */
+/* Removes an interface; it is no error if it is gone. */
 int link_remove(struct natra *n, struct netlink *nl, uint32_t ifindex);
 
 /*
- * The veth peer of `pod`, which is in the namespace of `nl`. pod_netns_fd: the
- * pod's namespace, -1 if it is the same. -EOPNOTSUPP: there is none here.
+ * Finds the veth peer of `pod` in the namespace of `nl`. pod_netns_fd is the
+ * pod's namespace, or -1 if it is the same. Returns -EOPNOTSUPP if there is no
+ * peer here.
  */
 int link_host_peer(struct natra *n, struct netlink *nl,
 		   const struct link_info *pod, int pod_netns_fd,

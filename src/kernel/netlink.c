@@ -35,7 +35,8 @@ int netlink_open(struct natra *n, struct netlink *ret_nl)
 				  "netlink socket");
 	}
 	fd = nl_socket_get_fd(nl.sock);
-	/* Without these, errors are numbers only: not worth failing for. */
+	/* Without these options an error is only a number, which is no reason
+	 * to fail. */
 	(void)setsockopt(fd, SOL_NETLINK, NETLINK_EXT_ACK, &one, sizeof(one));
 	(void)setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &one, sizeof(one));
 	*ret_nl = nl;

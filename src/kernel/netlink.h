@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The one seam to rtnetlink: a socket in the namespace of the calling thread,
+/* All of natra's rtnetlink: a socket in the namespace of the calling thread,
  * and requests whose errors carry the kernel's own words. */
 #ifndef NATRA_KERNEL_NETLINK_H
 #define NATRA_KERNEL_NETLINK_H
@@ -31,17 +31,21 @@ void netlink_close(struct netlink *nl);
 int netlink_request(struct netlink *nl, struct nl_msg *msg,
 		    int (*cb)(struct nl_msg *msg, void *arg), void *arg);
 
-/* A request that begins with a header of its family; NULL: no memory. */
+/* Makes a request that begins with a header of its family. Returns NULL if
+ * there is no memory. */
 struct nl_msg *netlink_message(int type, int flags, void *header, size_t size);
 
-/* A request about a qdisc or filter, without attributes; NULL: no memory. */
+/* Makes a request about a qdisc or filter, without attributes. Returns NULL if
+ * there is no memory. */
 struct nl_msg *netlink_tc(int type, int flags, uint32_t ifindex,
 			  uint32_t parent, uint32_t handle);
 
-/* What a message about a qdisc or filter begins with; NULL: it is too short. */
+/* Returns the header of a message about a qdisc or filter, or NULL if the
+ * message is too short. */
 const struct tcmsg *netlink_tcmsg(struct nl_msg *msg);
 
-/* false: there is no such attribute, or it is too short. */
+/* Reads a number. Returns false if there is no such attribute or it is too
+ * short. */
 bool netlink_get_u32(const struct nlattr *attr, uint32_t *ret);
 
 static inline void netlink_freep(struct nl_msg **msg)

@@ -180,7 +180,8 @@ static int run_on_thread(struct job *job)
 	pthread_t thread;
 	int r;
 
-	/* The thread inherits the mask: the process's signals are not its. */
+	/* The thread inherits the mask, so that it gets no signal of the
+	 * process. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&thread, NULL, work, job);

@@ -21,8 +21,8 @@ struct netns_id {
  * caller's own. */
 int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd);
 
-/* Returns 0 if the descriptor is of a network namespace, and -EINVAL if it is of
- * something else. */
+/* Returns 0 if the descriptor is of a network namespace, and -EINVAL if it is
+ * of something else. */
 int netns_check(int fd);
 
 /* Returns 1 if the descriptor is of that namespace, 0 if it is of another. */
@@ -32,20 +32,22 @@ int netns_is(int fd, const struct netns_id *id);
  * namespace has the same number while this one lives. */
 int netns_inode(struct natra *n, int fd, uint64_t *ret_inode);
 
-/* The namespace that the calling thread is in. `fd` is a descriptor of it, or -1: to
- * find it in /proc takes longer, of a new thread most of all. */
+/* Identifies the namespace that the calling thread is in. `fd` is a descriptor
+ * of it, or -1; then it is found in /proc, which takes longer, for a new thread
+ * most of all. */
 int netns_self(int fd, struct netns_id *ret_id);
 
-/* Returns 1 if the namespace of the calling thread has an interface of that index,
- * 0 if not, or -errno without an error text. */
+/* Returns 1 if the namespace of the calling thread has an interface of that
+ * index, 0 if not, or -errno without an error text. */
 int netns_has_link(uint32_t ifindex);
 
-/* For netns_run: a namespace of its own, which goes with the thread. */
+/* For netns_run: a new namespace, which goes with the thread. */
 #define NETNS_NEW (-2)
 
 /*
- * Runs fn(arg) in a namespace, on a short-lived thread; fd -1: in place.
- * Returns what fn returned, or why it could not be run.
+ * Runs fn(arg) in a namespace, on a short-lived thread; if fd is -1, on the
+ * calling thread. Returns what fn returned, or why it could not be run. An
+ * error of this function has no text if n is NULL.
  */
 int netns_run(struct natra *n, int fd, int (*fn)(void *arg), void *arg);
 

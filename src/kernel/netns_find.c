@@ -12,7 +12,8 @@
 
 #include "util/cleanup.h"
 
-/* What ends while it is looked at, or is hidden from us, is not an error. */
+/* Returns whether an error means that a process has ended while it was looked
+ * at, or is hidden from us, which is no failure. */
 static bool is_absent(int error)
 {
 	return error == ENOENT || error == ENOTDIR || error == ESRCH ||
@@ -38,7 +39,7 @@ static int open_inode(const char *path, const struct netns_id *id)
 	return st.st_ino == id->inode ? TAKE_FD(fd) : -ENOENT;
 }
 
-/* The same if it also has the cookie of `id`. */
+/* Does the same if the namespace also has the cookie of `id`. */
 static int open_if(const char *path, const struct netns_id *id)
 {
 	cleanup_close int fd = open_inode(path, id);
@@ -249,7 +250,8 @@ static void note_dead(struct netns_index *index, uint64_t cookie)
 	uint64_t *dead =
 		realloc(index->dead, (index->dead_len + 1) * sizeof(*dead));
 
-	/* Without memory it is not noted, and looked for again next time. */
+	/* Without memory the namespace is not noted, and is looked for again
+	 * next time. */
 	if (!dead)
 		return;
 	index->dead = dead;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Finding network namespaces by what a record says of them: one at a time, or
- * with an index of all that can be found, which is made once for a walk over many
- * attachments. Each namespace that is found is verified by its cookie, as the
- * kernel uses inode numbers again. */
+ * with an index of all that can be found, which is made once for a walk over
+ * many attachments. Each namespace that is found is verified by its cookie, as
+ * the kernel uses inode numbers again. */
 #ifndef NATRA_KERNEL_NETNS_FIND_H
 #define NATRA_KERNEL_NETNS_FIND_H
 

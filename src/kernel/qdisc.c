@@ -20,8 +20,9 @@ static int read_qdisc(struct nl_msg *msg, void *arg)
 	return 0;
 }
 
-/* Asked for alone: a dump would be of all interfaces of the node. The answer goes
- * to who listens for changes, and to us because of ECHO. */
+/* Asks for one qdisc, since a dump would be of all interfaces of the node. The
+ * kernel sends the answer to those who listen for changes, and to us because of
+ * NLM_F_ECHO. */
 int qdisc_get(struct natra *n, struct netlink *nl, uint32_t ifindex,
 	      uint32_t parent, struct qdisc *ret_qdisc)
 {
@@ -47,7 +48,8 @@ int qdisc_remove(struct natra *n, struct netlink *nl, uint32_t ifindex,
 		netlink_tc(RTM_DELQDISC, 0, ifindex, parent, qdisc->handle);
 	int r;
 
-	/* The kernel compares both, and says -EINVAL if one is another's. */
+	/* The kernel compares handle and kind, and returns -EINVAL if either
+	 * differs. */
 	if (!msg || nla_put_string(msg, TCA_KIND, qdisc->kind) < 0)
 		return fail_errno(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, NULL, NULL);

@@ -12,12 +12,13 @@ struct qdisc {
 	char kind[16];   /* "" if there is none */
 };
 
-/* What stands at `parent`, TC_H_ROOT or TC_H_INGRESS; an interface that is gone
- * has none. */
+/* Gets the qdisc at `parent`, TC_H_ROOT or TC_H_INGRESS. An interface that is
+ * gone has none. */
 int qdisc_get(struct natra *n, struct netlink *nl, uint32_t ifindex,
 	      uint32_t parent, struct qdisc *ret_qdisc);
 
-/* Removes it, unless another one stands there now; success if none does. */
+/* Removes that qdisc, unless another one is there now; it is no error if none
+ * is. */
 int qdisc_remove(struct natra *n, struct netlink *nl, uint32_t ifindex,
 		 uint32_t parent, const struct qdisc *qdisc);
 

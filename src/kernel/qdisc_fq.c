@@ -11,13 +11,14 @@
 #include "kernel/qdisc.h"
 
 /*
- * The queue is bounded by the horizon of the programs above; these only must
- * not drop before it. 2 s of 10 Gbit/s are 38k GSO packets of 64 kB.
+ * The horizon of natra's programs bounds the queue; these bounds only must not
+ * drop before it does. 2 s of 10 Gbit/s are 38k GSO packets of 64 kB.
  */
 #define FQ_LIMIT_PACKETS      50000
 #define FQ_FLOW_LIMIT_PACKETS 50000
 #define FQ_HORIZON_US         10000000
-/* fq's hash table is memory of every pod: 2^6 buckets of 8 bytes. */
+/* Each pod has fq's hash table in memory, which is small: 2^6 buckets of 8
+ * bytes. */
 #define FQ_BUCKETS_LOG        6
 
 static bool is_ours(const struct qdisc *root)
@@ -103,7 +104,8 @@ int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex)
 	if (r < 0)
 		return r;
 
-	/* REPLACE, because the default may itself be an fq (sysctl). */
+	/* NLM_F_REPLACE is needed because a sysctl can make fq the default
+	 * qdisc. */
 	msg = netlink_tc(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, ifindex,
 			 TC_H_ROOT, QDISC_FQ_HANDLE);
 	if (!msg || put_fq(msg) < 0)

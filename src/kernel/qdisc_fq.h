@@ -24,7 +24,7 @@ int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex);
 /* Removes natra's fq; whatever else is at the root is left. */
 int qdisc_fq_remove(struct natra *n, struct netlink *nl, uint32_t ifindex);
 
-/* 1: natra's fq is at the root, 0: something else is. */
+/* Returns 1 if natra's fq is at the root, 0 if something else is. */
 int qdisc_fq_present(struct natra *n, struct netlink *nl, uint32_t ifindex);
 
 #endif

@@ -3,8 +3,9 @@
  * One row for each number and word of struct natra_policy. By these rows the
  * library checks ranges and fills in defaults, the plugin reads keys and
  * annotations, the installer knows the keys, and natractl has its options and its
- * JSON. A new limit is a member of struct natra_policy, a row here, a member of
- * struct natra_limits for the data path, and a line in each manual.
+ * JSON. A new limit is a member of struct natra_policy and of the pinned record, a
+ * row here, what policy_limits() makes of it for the data path, and a line in the
+ * manuals and in natractl's completion.
  */
 #ifndef NATRA_POLICY_FIELDS_H
 #define NATRA_POLICY_FIELDS_H
@@ -34,11 +35,11 @@ enum policy_unit {
 struct policy_field {
 	const char *name; /* the member's */
 	size_t offset, size;
-	enum policy_unit unit;
 	size_t rate; /* a burst's: the offset of the rate that it needs */
 	uint64_t max;
 	/* What a 0 stands for; 0 where the rest of the policy decides that. */
 	uint64_t standard;
+	enum policy_unit unit;
 	bool is_fixed; /* natra_configure cannot change it */
 	/* natractl's option, the form of its value, and one line of help. */
 	const char *option, *form, *help;

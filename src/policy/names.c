@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of the enums as the command line and the CNI configuration write them. */
+/* Names of the enums as the command line and the CNI configuration write
+ * them. */
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>

@@ -17,8 +17,8 @@ __extension__ typedef unsigned __int128 u128;
 #define NS_PER_MS            1000000ULL
 #define DEFAULT_BURST_NS     (NS_PER_SEC / 2)
 #define DEFAULT_THRESHOLD_NS (NS_PER_SEC / 10)
-/* Of a GSO packet where egress is paced: 16 streams, two packets each, are then in
- * the horizon. */
+/* The longest that a GSO packet may take to send where egress is paced: 16
+ * streams with two packets each are in the horizon then. */
 #define GSO_NS               (NS_PER_SEC / 20)
 #define GSO_MAX_BYTES        65536
 #define SEGMENT_BYTES        1514 /* of TCP, on the wire */
@@ -27,12 +27,13 @@ __extension__ typedef unsigned __int128 u128;
 /* How far marks may overdraw the bucket where nothing can be delayed. */
 #define ECN_LIMIT_NS (100 * NS_PER_MS)
 
-/* Of a 24-bit count of 64-byte units. */
+/* Heavy flows are counted in units of 64 bytes, in 24 bits. */
 #define UNIT_BYTES    64
 #define MAX_UNITS     ((1U << 24) - 1)
 #define LEAVE_DIVISOR 8
 
-/* Of the burst, with NATRA_FAST_PASS_CHARGED. */
+/* With NATRA_FAST_PASS_CHARGED, mice have this part of the burst, and leave
+ * that one to elephants. */
 #define MICE_BURST_DIVISOR 4
 #define RESERVE_DIVISOR    8
 #define MAX_RESERVE_NS     NS_PER_SEC
@@ -283,7 +284,8 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
 	if (!rate)
 		return l;
 	l.rate = policy_rate(rate, burst);
-	/* Short: while it lasts, mice over their share starve the elephants. */
+	/* This burst is short: while it lasts, mice over their share starve the
+	 * elephants. */
 	l.mice = policy_rate(share ? share : 1, burst / MICE_BURST_DIVISOR);
 	l.reserve_ns = l.rate.burst_ns / RESERVE_DIVISOR;
 	if (l.reserve_ns > MAX_RESERVE_NS)

@@ -18,7 +18,7 @@ __extension__ typedef unsigned __int128 u128;
 #define HOUR_NS        3600000000000ULL
 #define SIZE_MAX_BYTES ((uint64_t)INT64_MAX)
 
-/* digits / 10^fraction, the text that follows at *ret_rest. */
+/* Reads digits / 10^fraction; *ret_rest is the text that follows. */
 struct decimal {
 	u128 digits;
 	int fraction;
@@ -57,7 +57,7 @@ static int parse_decimal(const char *text, struct decimal *ret,
 	return 0;
 }
 
-/* e3, E-2: moves the decimal point. */
+/* Reads an exponent such as e3 or E-2, which moves the decimal point. */
 static int parse_exponent(const char *text, int *ret_exponent)
 {
 	bool negative = false;
@@ -78,7 +78,7 @@ static int parse_exponent(const char *text, int *ret_exponent)
 	return 0;
 }
 
-/* The value of a suffix as 10^ten * 2^two. */
+/* Reads a suffix, whose value is 10^ten * 2^two. */
 static int parse_suffix(const char *text, int *ret_ten, int *ret_two)
 {
 	static const char decimal[] = "kMGTPE";

@@ -14,7 +14,8 @@
 static const unsigned char mapped[MAPPED_BITS / 8] = {0, 0, 0, 0, 0,    0,
 						      0, 0, 0, 0, 0xff, 0xff};
 
-/* A decimal number up to `max`, and nothing behind it; -EINVAL. */
+/* Reads a decimal number up to `max` with nothing behind it. Returns -EINVAL if
+ * it is anything else. */
 static int parse_bits(const char *text, unsigned int max)
 {
 	unsigned int bits = 0;

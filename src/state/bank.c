@@ -57,21 +57,21 @@ static int check_map(struct natra *n, const char *path, const char *name,
  * whatever the size of the struct that they are read into. (The blocks of
  * subnets are read from the pin of a generation, and checked there.)
  */
-static int check_bank(struct natra *n, const char *path, const struct bank *e)
+static int check_bank(struct natra *n, const char *path, const struct bank *b)
 {
 	uint32_t configs = 0, states = 0;
 	int r;
 
-	r = check_map(n, path, configs_name, e->configs_fd, BPF_MAP_TYPE_ARRAY,
+	r = check_map(n, path, configs_name, b->configs_fd, BPF_MAP_TYPE_ARRAY,
 		      sizeof(struct natra_config), &configs);
 	if (r == 0)
-		r = check_map(n, path, states_name, e->states_fd,
+		r = check_map(n, path, states_name, b->states_fd,
 			      BPF_MAP_TYPE_ARRAY, 0, &states);
 	if (r == 0)
-		r = check_map(n, path, object_name, e->object_fd,
+		r = check_map(n, path, object_name, b->object_fd,
 			      BPF_MAP_TYPE_ARRAY, sizeof(uint64_t), NULL);
 	if (r == 0)
-		r = check_map(n, path, programs_name, e->programs_fd,
+		r = check_map(n, path, programs_name, b->programs_fd,
 			      BPF_MAP_TYPE_PROG_ARRAY, sizeof(uint32_t), NULL);
 	if (r == 0 && configs != states)
 		return refuse(n, -ESTALE, "'%s' has %u limits, but %u states",
@@ -79,40 +79,40 @@ static int check_bank(struct natra *n, const char *path, const struct bank *e)
 	return r;
 }
 
-int bank_open(struct natra *n, const char *path, struct bank *e)
+int bank_open(struct natra *n, const char *path, struct bank *b)
 {
 	int r;
 
-	r = pin_open_object(n, path, configs_name, &e->configs_fd);
+	r = pin_open_object(n, path, configs_name, &b->configs_fd);
 	if (r == 0)
-		r = pin_open_object(n, path, states_name, &e->states_fd);
+		r = pin_open_object(n, path, states_name, &b->states_fd);
 	if (r == 0)
-		r = pin_open_object(n, path, object_name, &e->object_fd);
+		r = pin_open_object(n, path, object_name, &b->object_fd);
 	if (r == 0)
-		r = pin_open_object(n, path, subnets_name, &e->subnets_fd);
-	if (r == -ENOENT && e->object_fd >= 0)
+		r = pin_open_object(n, path, subnets_name, &b->subnets_fd);
+	if (r == -ENOENT && b->object_fd >= 0)
 		r = 0; /* most banks have no map of subnets */
 	/* The array of programs is pinned last: if it is there, the bank is
 	 * whole. */
 	if (r == 0)
-		r = pin_open_object(n, path, programs_name, &e->programs_fd);
-	return r < 0 ? r : check_bank(n, path, e);
+		r = pin_open_object(n, path, programs_name, &b->programs_fd);
+	return r < 0 ? r : check_bank(n, path, b);
 }
 
-static int write_object(struct natra *n, const struct bank *e)
+static int write_object(struct natra *n, const struct bank *b)
 {
 	const uint64_t object = bank_object();
 	const uint32_t zero = 0;
-	int r = bpf_map_update_elem(e->object_fd, &zero, &object, BPF_EXIST);
+	int r = bpf_map_update_elem(b->object_fd, &zero, &object, BPF_EXIST);
 
 	return r < 0 ? fail_errno(n, r, "write the object's id") : 0;
 }
 
-int bank_is_current(struct natra *n, const struct bank *e, bool *ret_current)
+int bank_is_current(struct natra *n, const struct bank *b, bool *ret_current)
 {
 	const uint32_t zero = 0;
 	uint64_t object = 0;
-	int r = bpf_map_lookup_elem(e->object_fd, &zero, &object);
+	int r = bpf_map_lookup_elem(b->object_fd, &zero, &object);
 
 	if (r < 0)
 		return fail_errno(n, r, "read the object's id");
@@ -127,73 +127,73 @@ int bank_is_current(struct natra *n, const struct bank *e, bool *ret_current)
  * which is harmless.
  */
 int bank_renew(struct natra *n, const struct program_options *options,
-	       const struct bank *e)
+	       const struct bank *b)
 {
 	const uint32_t zero = 0;
 	cleanup_close int fd = -1;
 	bool current = false;
-	int r = bank_is_current(n, e, &current);
+	int r = bank_is_current(n, b, &current);
 
 	if (r < 0 || current)
 		return r;
-	r = bank_load_program(n, options, e, &fd);
+	r = bank_load_program(n, options, b, &fd);
 	if (r < 0)
 		return r;
-	r = bpf_map_update_elem(e->programs_fd, &zero, &fd, BPF_ANY);
+	r = bpf_map_update_elem(b->programs_fd, &zero, &fd, BPF_ANY);
 	if (r < 0)
 		return fail_errno(n, r, "change the program");
-	return write_object(n, e);
+	return write_object(n, b);
 }
 
-static int make_object(struct natra *n, struct bank *e)
+static int make_object(struct natra *n, struct bank *b)
 {
 	int r = bpf_call_make_array("natra_object", sizeof(uint64_t));
 
 	if (r < 0)
 		return fail_errno(n, r, "create the map of the object's id");
-	e->object_fd = r;
-	return write_object(n, e);
+	b->object_fd = r;
+	return write_object(n, b);
 }
 
 int bank_make(struct natra *n, const struct program_options *options,
-	      const char *path, uint32_t slots, struct bank *e)
+	      const char *path, uint32_t slots, struct bank *b)
 {
 	int r;
 
 	/* The directory can only hold what a killed process has left. */
 	r = pin_remove_all(n, path);
 	if (r == 0)
-		r = bank_load(n, options, slots, e);
+		r = bank_load(n, options, slots, b);
 	if (r == 0)
-		r = make_object(n, e);
+		r = make_object(n, b);
 	if (r == 0)
 		r = pin_dir_make(n, path);
 	if (r < 0)
 		return r;
-	r = pin_object(n, path, configs_name, e->configs_fd);
+	r = pin_object(n, path, configs_name, b->configs_fd);
 	if (r == 0)
-		r = pin_object(n, path, states_name, e->states_fd);
+		r = pin_object(n, path, states_name, b->states_fd);
 	if (r == 0)
-		r = pin_object(n, path, object_name, e->object_fd);
-	if (r == 0 && e->subnets_fd >= 0)
-		r = pin_object(n, path, subnets_name, e->subnets_fd);
+		r = pin_object(n, path, object_name, b->object_fd);
+	if (r == 0 && b->subnets_fd >= 0)
+		r = pin_object(n, path, subnets_name, b->subnets_fd);
 	if (r == 0)
-		r = pin_object(n, path, programs_name, e->programs_fd);
+		r = pin_object(n, path, programs_name, b->programs_fd);
 	if (r < 0)
 		(void)pin_remove_all(n, path);
 	return r;
 }
 
-int bank_read_config(struct natra *n, const struct bank *e, uint32_t index,
+int bank_read_config(struct natra *n, const struct bank *b, uint32_t index,
 		     struct natra_config *ret_config)
 {
-	int r = bpf_map_lookup_elem(e->configs_fd, &index, ret_config);
+	int r = bpf_map_lookup_elem(b->configs_fd, &index, ret_config);
 
 	return r < 0 && r != -ENOENT ? fail_errno(n, r, "read slot %u", index)
 				     : r;
 }
 
-int bank_take_slot(struct natra *n, const struct bank *e, uint32_t index,
+int bank_take_slot(struct natra *n, const struct bank *b, uint32_t index,
 		   uint64_t owner, const struct natra_limits *limits)
 {
 	struct natra_config config = {.limits = {*limits}, .owner = owner};
@@ -205,23 +205,23 @@ int bank_take_slot(struct natra *n, const struct bank *e, uint32_t index,
 	if (getrandom(config.keys, sizeof(config.keys), 0) !=
 	    sizeof(config.keys))
 		return fail_errno(n, -errno, "random keys");
-	r = bpf_obj_get_info_by_fd(e->states_fd, &info, &len);
+	r = bpf_obj_get_info_by_fd(b->states_fd, &info, &len);
 	if (r < 0)
 		return fail_errno(n, r, "ask for the size of the state");
 	zeroes = calloc(1, info.value_size);
 	if (!zeroes)
 		return fail_errno(n, -ENOMEM, "clear slot %u", index);
-	r = bpf_map_update_elem(e->states_fd, &index, zeroes, BPF_EXIST);
+	r = bpf_map_update_elem(b->states_fd, &index, zeroes, BPF_EXIST);
 	if (r == 0)
-		r = bpf_map_update_elem(e->configs_fd, &index, &config,
+		r = bpf_map_update_elem(b->configs_fd, &index, &config,
 					BPF_EXIST);
 	return r < 0 ? fail_errno(n, r, "write slot %u", index) : 0;
 }
 
-int bank_free_slot(struct natra *n, const struct bank *e, uint32_t index)
+int bank_free_slot(struct natra *n, const struct bank *b, uint32_t index)
 {
 	static const struct natra_config nobodys = {0};
-	int r = bpf_map_update_elem(e->configs_fd, &index, &nobodys, BPF_EXIST);
+	int r = bpf_map_update_elem(b->configs_fd, &index, &nobodys, BPF_EXIST);
 
 	return r < 0 ? fail_errno(n, r, "free slot %u", index) : 0;
 }
@@ -232,15 +232,15 @@ int bank_free_slot(struct natra *n, const struct bank *e, uint32_t index)
  * ever if somebody opens it by its id, as bpftool does to list it, while it is
  * being freed.
  */
-int bank_remove(struct natra *n, const char *path, const struct bank *e)
+int bank_remove(struct natra *n, const char *path, const struct bank *b)
 {
 	const uint32_t zero = 0;
 	int r = pin_remove_all(n, path);
 
 	/* This comes after the pins are gone: nobody may find a bank without a
 	 * program. */
-	if (r == 0 && e->programs_fd >= 0)
-		(void)bpf_map_delete_elem(e->programs_fd, &zero);
+	if (r == 0 && b->programs_fd >= 0)
+		(void)bpf_map_delete_elem(b->programs_fd, &zero);
 	return r;
 }
 
@@ -248,8 +248,8 @@ int bank_remove(struct natra *n, const char *path, const struct bank *e)
  * in this one. */
 int bank_remove_old(struct natra *n, const char *path)
 {
-	cleanup_bank struct bank e = BANK_INIT;
-	int r = pin_open_object(n, path, programs_name, &e.programs_fd);
+	cleanup_bank struct bank b = BANK_INIT;
+	int r = pin_open_object(n, path, programs_name, &b.programs_fd);
 
-	return r < 0 && r != -ENOENT ? r : bank_remove(n, path, &e);
+	return r < 0 && r != -ENOENT ? r : bank_remove(n, path, &b);
 }

@@ -8,31 +8,32 @@
 
 /* Opens a bank. Returns -ENOENT without an error text if there is none, or not
  * all of it, and -ESTALE if the maps that are pinned there are not of this
- * layout. *e may have open descriptors after an error, too. */
-int bank_open(struct natra *n, const char *path, struct bank *e);
+ * layout. *b may have open descriptors after an error, too. */
+int bank_open(struct natra *n, const char *path, struct bank *b);
 
 /* Loads a new bank and pins it. */
 int bank_make(struct natra *n, const struct program_options *options,
-	      const char *path, uint32_t slots, struct bank *e);
+	      const char *path, uint32_t slots, struct bank *b);
 
 /* Sets *ret_current to whether the bank's program is this build's. */
-int bank_is_current(struct natra *n, const struct bank *e, bool *ret_current);
+int bank_is_current(struct natra *n, const struct bank *b, bool *ret_current);
 
 /* Replaces the bank's program by this build's, unless it already is. */
 int bank_renew(struct natra *n, const struct program_options *options,
-	       const struct bank *e);
+	       const struct bank *b);
 
-/* Makes a slot an attachment's: its state begins at zero. */
-int bank_take_slot(struct natra *n, const struct bank *e, uint32_t index,
+/* Gives a slot to the attachment `owner`, with its limits. The state of the
+ * slot begins at zero. */
+int bank_take_slot(struct natra *n, const struct bank *b, uint32_t index,
 		   uint64_t owner, const struct natra_limits *limits);
 
 /* Reads the entry of a slot. Returns -ENOENT without an error text if the bank
  * has no slot of this number. */
-int bank_read_config(struct natra *n, const struct bank *e, uint32_t index,
+int bank_read_config(struct natra *n, const struct bank *b, uint32_t index,
 		     struct natra_config *ret_config);
-int bank_free_slot(struct natra *n, const struct bank *e, uint32_t index);
+int bank_free_slot(struct natra *n, const struct bank *b, uint32_t index);
 
-int bank_remove(struct natra *n, const char *path, const struct bank *e);
+int bank_remove(struct natra *n, const char *path, const struct bank *b);
 /* Removes a bank of an older ABI, in which only the program's place is known to
  * be the same. */
 int bank_remove_old(struct natra *n, const char *path);

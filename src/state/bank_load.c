@@ -73,7 +73,7 @@ static void fixed_of(const struct program_options *options,
 
 #define FNV_BASIS 0xcbf29ce484222325ULL
 
-/* FNV-1a by words. */
+/* Hashes words by FNV-1a. */
 static uint64_t hash_words(uint64_t h, const void *data, size_t size)
 {
 	uint64_t word;
@@ -140,7 +140,7 @@ static struct bpf_program *choose(struct natra_bpf *skel,
 /* Makes the map of subnets, or leaves it out. */
 static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
 			   const struct program_options *options,
-			   const struct bank *bank, struct bank *e)
+			   const struct bank *bank, struct bank *b)
 {
 	struct bpf_map *map = skel->maps.natra_subnets;
 	int r;
@@ -150,10 +150,10 @@ static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
 	} else if (bank) {
 		r = bpf_map__reuse_fd(map, bank->subnets_fd);
 	} else {
-		r = subnets_map_make(n, options->subnets, &e->subnets_fd);
+		r = subnets_map_make(n, options->subnets, &b->subnets_fd);
 		if (r < 0)
 			return r;
-		r = bpf_map__reuse_fd(map, e->subnets_fd);
+		r = bpf_map__reuse_fd(map, b->subnets_fd);
 	}
 	return r < 0 ? fail_errno(n, r, "prepare the map of subnets") : 0;
 }
@@ -198,7 +198,7 @@ static int prepare(struct natra *n, struct natra_bpf *skel,
 	return 0;
 }
 
-/* A copy of a descriptor that the skeleton closes. */
+/* Duplicates a descriptor that the skeleton closes. */
 static int own_fd(struct natra *n, int fd, int *ret_fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -209,8 +209,9 @@ static int own_fd(struct natra *n, int fd, int *ret_fd)
 	return 0;
 }
 
-/* The program in an array of its own, which keeps it while it is pinned. */
-static int make_array(struct natra *n, int prog_fd, struct bank *e)
+/* Puts the program into an array of its own, which keeps the program while the
+ * array is pinned. */
+static int make_array(struct natra *n, int prog_fd, struct bank *b)
 {
 	const uint32_t zero = 0;
 	int r = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "natra_programs",
@@ -218,14 +219,14 @@ static int make_array(struct natra *n, int prog_fd, struct bank *e)
 
 	if (r < 0)
 		return fail_errno(n, r, "create the program array");
-	e->programs_fd = r;
-	r = bpf_map_update_elem(e->programs_fd, &zero, &prog_fd, BPF_ANY);
+	b->programs_fd = r;
+	r = bpf_map_update_elem(b->programs_fd, &zero, &prog_fd, BPF_ANY);
 	return r < 0 ? fail_errno(n, r, "fill the program array") : 0;
 }
 
 /*
- * A token delegates the right to load programs; whoever calls natra has it. libbpf
- * would look for one where LIBBPF_BPF_TOKEN_PATH says, or on bpffs by a
+ * A token delegates the right to load programs; whoever calls natra has it.
+ * libbpf would look for one where LIBBPF_BPF_TOKEN_PATH says, or on bpffs by a
  * descriptor that is not O_CLOEXEC.
  */
 static struct natra_bpf *open_skeleton(void)
@@ -243,9 +244,9 @@ static struct natra_bpf *open_skeleton(void)
 }
 
 /* Loads the program for these options, with the maps of `bank` or, if that is
- * NULL, with new ones. If a map of subnets is made, *e gets it. */
+ * NULL, with new ones. If a map of subnets is made, *b gets it. */
 static int load(struct natra *n, const struct program_options *options,
-		uint32_t slots, const struct bank *bank, struct bank *e,
+		uint32_t slots, const struct bank *bank, struct bank *b,
 		struct natra_bpf **ret_skel, struct bpf_program **ret_program)
 {
 	struct natra_bpf *skel = open_skeleton();
@@ -259,7 +260,7 @@ static int load(struct natra *n, const struct program_options *options,
 	if (r == 0)
 		r = prepare_maps(n, skel, options, slots, bank);
 	if (r == 0)
-		r = prepare_subnets(n, skel, options, bank, e);
+		r = prepare_subnets(n, skel, options, bank, b);
 	if (r < 0)
 		return r;
 	r = natra_bpf__load(skel);
@@ -272,23 +273,23 @@ int bank_load(struct natra *n, const struct program_options *options,
 	      uint32_t slots, struct bank *ret_bank)
 {
 	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
-	cleanup_bank struct bank e = BANK_INIT;
+	cleanup_bank struct bank b = BANK_INIT;
 	struct bpf_program *program;
 	LIBBPF_LOG_SCOPE(n);
-	int r = load(n, options, slots, NULL, &e, &skel, &program);
+	int r = load(n, options, slots, NULL, &b, &skel, &program);
 
 	if (r < 0)
 		return r;
-	r = own_fd(n, bpf_map__fd(skel->maps.natra_configs), &e.configs_fd);
+	r = own_fd(n, bpf_map__fd(skel->maps.natra_configs), &b.configs_fd);
 	if (r == 0)
 		r = own_fd(n, bpf_map__fd(skel->maps.natra_states),
-			   &e.states_fd);
+			   &b.states_fd);
 	if (r == 0)
-		r = make_array(n, bpf_program__fd(program), &e);
+		r = make_array(n, bpf_program__fd(program), &b);
 	if (r < 0)
 		return r;
-	*ret_bank = e;
-	e = (struct bank)BANK_INIT;
+	*ret_bank = b;
+	b = (struct bank)BANK_INIT;
 	return 0;
 }
 

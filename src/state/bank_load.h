@@ -6,7 +6,7 @@
 #include "base/handle.h"
 #include "state/program.h"
 
-/* A bank: owned descriptors. */
+/* A bank, by the descriptors of its maps, which are owned. */
 struct bank {
 	int programs_fd; /* program array with one entry */
 	int configs_fd;

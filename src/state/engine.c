@@ -14,8 +14,9 @@
 #include "util/cleanup.h"
 
 /*
- * Slots of a bank. The first ones are small, so that a node with few limited
- * pods does not pay for many; later ones share what a program takes.
+ * How many slots a bank has. The first banks are small, so that a node with few
+ * limited pods does not pay for many; in later ones more attachments share the
+ * memory of a program.
  */
 #define BANK_SLOTS_MAX 8
 #define BANK_MAX       4096
@@ -64,14 +65,15 @@ bool engine_is_loaded(struct natra *n, const struct program_options *options)
 	return access(path, F_OK) == 0;
 }
 
-/* A free slot of a bank; -ENOENT without an error text. */
-static int find_slot(struct natra *n, const struct bank *e, uint32_t *ret_index)
+/* Finds a free slot of a bank. Returns -ENOENT without an error text if there
+ * is none. */
+static int find_slot(struct natra *n, const struct bank *b, uint32_t *ret_index)
 {
 	struct natra_config config;
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0; i++) {
-		r = bank_read_config(n, e, i, &config);
+		r = bank_read_config(n, b, i, &config);
 		if (r == 0 && !config.owner) {
 			*ret_index = i;
 			return 0;
@@ -91,39 +93,40 @@ static int pass_over(struct natra *n, int r)
 	return 0;
 }
 
-/* 1: the bank has a free slot; 0: it has none; -ENOENT without an error text:
- * there is no such bank. *ret_bank stays closed then. */
+/* Opens a bank if it has a free slot, and returns 1. Returns 0 if it has none,
+ * and -ENOENT without an error text if there is no such bank; *ret_bank stays
+ * closed then. */
 static int try_bank(struct natra *n, struct record_slot *slot, uint32_t bank,
 		    struct bank *ret_bank)
 {
-	cleanup_bank struct bank e = BANK_INIT;
+	cleanup_bank struct bank b = BANK_INIT;
 	char path[PIN_PATH_MAX];
 	int r;
 
 	pin_dir_bank_path(n, slot->engine, bank, path);
-	r = bank_open(n, path, &e);
+	r = bank_open(n, path, &b);
 	if (r < 0)
 		return pass_over(n, r);
-	r = find_slot(n, &e, &slot->index);
+	r = find_slot(n, &b, &slot->index);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	slot->bank = bank;
-	*ret_bank = e;
-	e = (struct bank)BANK_INIT;
+	*ret_bank = b;
+	b = (struct bank)BANK_INIT;
 	return 1;
 }
 
-/* The number behind the highest one of the banks that there are. */
-static int count_banks(struct natra *n, const struct pin_dir *key,
+/* Gets the number that comes after the highest number of a bank. */
+static int count_banks(struct natra *n, const struct pin_dir *dir,
 		       uint32_t *ret_count)
 {
-	cleanup_dir DIR *dir = opendir(key->path);
+	cleanup_dir DIR *banks = opendir(dir->path);
 	struct dirent *entry;
 	uint32_t count = 0;
 
-	if (!dir)
-		return fail_errno(n, -errno, "'%s'", key->path);
-	while ((entry = readdir(dir))) {
+	if (!banks)
+		return fail_errno(n, -errno, "'%s'", dir->path);
+	while ((entry = readdir(banks))) {
 		unsigned long bank = strtoul(entry->d_name, NULL, 10);
 
 		if (entry->d_name[0] != '.' && bank >= count && bank < BANK_MAX)
@@ -133,8 +136,8 @@ static int count_banks(struct natra *n, const struct pin_dir *key,
 	return 0;
 }
 
-/* As try_bank, of all banks but one; otherwise *ret_missing is the lowest number
- * that no bank has. */
+/* Tries all banks but one, like try_bank. *ret_missing becomes the lowest
+ * number that no bank has. */
 static int search_banks(struct natra *n, uint32_t count, uint32_t except,
 			struct record_slot *slot, struct bank *ret_bank,
 			uint32_t *ret_missing)
@@ -154,19 +157,20 @@ static int search_banks(struct natra *n, uint32_t count, uint32_t except,
 }
 
 /*
- * A bank with a free slot, or a new one. While a node fills up, the last one has
- * it; later, when pods have come and gone, nearly any. To look at all of them is
- * for when these guesses fail: it takes 0.1 ms a bank.
+ * Finds a bank with a free slot, or makes a new one. While a node fills up, the
+ * last bank has a free slot; later, when pods have come and gone, nearly any
+ * bank has. All banks are looked at only if three guesses fail, since that
+ * takes 0.1 ms a bank.
  */
 static int find_bank(struct natra *n, const struct program_options *options,
-		     const struct pin_dir *key, struct record_slot *slot,
+		     const struct pin_dir *dir, struct record_slot *slot,
 		     struct bank *ret_bank)
 {
 	char path[PIN_PATH_MAX];
 	uint32_t count = 0, guess[3], missing;
 	int r;
 
-	r = count_banks(n, key, &count);
+	r = count_banks(n, dir, &count);
 	if (r < 0)
 		return r;
 	if (getrandom(guess, sizeof(guess), 0) != sizeof(guess))
@@ -195,8 +199,8 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		 const struct natra_limits *limits, struct stub *ret_stub)
 {
 	struct record_slot slot = {0};
-	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
-	cleanup_bank struct bank e = BANK_INIT;
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	cleanup_bank struct bank b = BANK_INIT;
 	LIBBPF_LOG_SCOPE(n);
 	int r;
 
@@ -204,30 +208,31 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		return fail_errno(n, -errno, "random owner");
 	slot.owner |= 1; /* not 0 */
 	slot.engine = engine_id(options);
-	r = pin_dir_lock_engine(n, slot.engine, true, &key);
+	r = pin_dir_lock_engine(n, slot.engine, true, &dir);
 	if (r < 0)
 		return r;
-	r = find_bank(n, options, &key, &slot, &e);
+	r = find_bank(n, options, &dir, &slot, &b);
 	if (r == 0)
-		r = bank_renew(n, options, &e);
+		r = bank_renew(n, options, &b);
 	if (r == 0) {
 		gen->record.slot[leg] = slot;
 		r = journal_write(n, gen, JOURNAL_SLOT);
 	}
 	if (r == 0)
-		r = bank_take_slot(n, &e, slot.index, slot.owner, limits);
-	if (r == 0 && e.subnets_fd >= 0)
-		r = pin_subnets(n, gen, e.subnets_fd);
+		r = bank_take_slot(n, &b, slot.index, slot.owner, limits);
+	if (r == 0 && b.subnets_fd >= 0)
+		r = pin_subnets(n, gen, b.subnets_fd);
 	if (r < 0) {
-		pin_dir_remove(&key); /* refused while it has a bank */
+		pin_dir_remove(&dir); /* refused while it has a bank */
 		return r;
 	}
-	return stub_load(n, options->kind, e.programs_fd, slot.index, ret_stub);
+	return stub_load(n, options->kind, b.programs_fd, slot.index, ret_stub);
 }
 
-/* Without a lock: a slot stays its owner's until the owner leaves it. */
+/* Opens the bank of a slot. This takes no lock: a slot stays its owner's until
+ * the owner leaves it. */
 static int open_slot(struct natra *n, const struct record_slot *slot,
-		     struct bank *e)
+		     struct bank *b)
 {
 	char path[PIN_PATH_MAX];
 	struct natra_config config;
@@ -236,9 +241,9 @@ static int open_slot(struct natra *n, const struct record_slot *slot,
 	if (!slot->engine)
 		return -ENOENT;
 	pin_dir_bank_path(n, slot->engine, slot->bank, path);
-	r = bank_open(n, path, e);
+	r = bank_open(n, path, b);
 	if (r == 0)
-		r = bank_read_config(n, e, slot->index, &config);
+		r = bank_read_config(n, b, slot->index, &config);
 	if (r == 0 && config.owner != slot->owner)
 		r = -ENOENT;
 	return r;
@@ -247,48 +252,48 @@ static int open_slot(struct natra *n, const struct record_slot *slot,
 int engine_open_slot(struct natra *n, const struct record_slot *slot,
 		     struct slot *ret_slot)
 {
-	cleanup_bank struct bank e = BANK_INIT;
+	cleanup_bank struct bank b = BANK_INIT;
 	const uint32_t zero = 0;
 	uint32_t id;
-	int r = open_slot(n, slot, &e);
+	int r = open_slot(n, slot, &b);
 
 	if (r < 0)
 		return r;
-	r = bpf_map_lookup_elem(e.programs_fd, &zero, &id);
+	r = bpf_map_lookup_elem(b.programs_fd, &zero, &id);
 	if (r < 0)
 		return r == -ENOENT ? r : fail_errno(n, r, "find the program");
 	ret_slot->index = slot->index;
-	ret_slot->config_fd = TAKE_FD(e.configs_fd);
-	ret_slot->state_fd = TAKE_FD(e.states_fd);
+	ret_slot->config_fd = TAKE_FD(b.configs_fd);
+	ret_slot->state_fd = TAKE_FD(b.states_fd);
 	return 0;
 }
 
 int engine_is_current(struct natra *n, const struct record_slot *slot,
 		      bool *ret_current)
 {
-	cleanup_bank struct bank e = BANK_INIT;
-	int r = open_slot(n, slot, &e);
+	cleanup_bank struct bank b = BANK_INIT;
+	int r = open_slot(n, slot, &b);
 
-	return r < 0 ? r : bank_is_current(n, &e, ret_current);
+	return r < 0 ? r : bank_is_current(n, &b, ret_current);
 }
 
 int engine_renew(struct natra *n, const struct record_slot *slot,
 		 const struct program_options *options)
 {
-	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
-	cleanup_bank struct bank e = BANK_INIT;
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	cleanup_bank struct bank b = BANK_INIT;
 	bool current = false;
 	int r = engine_is_current(n, slot, &current);
 
 	if (r < 0 || current)
 		return r;
-	r = pin_dir_lock_engine(n, slot->engine, false, &key);
+	r = pin_dir_lock_engine(n, slot->engine, false, &dir);
 	if (r == 0)
-		r = open_slot(n, slot, &e);
-	return r < 0 ? r : bank_renew(n, options, &e);
+		r = open_slot(n, slot, &b);
+	return r < 0 ? r : bank_renew(n, options, &b);
 }
 
-/* Of all slots that are on record. */
+/* The owners of all slots that are on record. */
 struct owners {
 	struct natra *n;
 	uint64_t *list;
@@ -331,21 +336,22 @@ static bool is_owner(const struct owners *owners, uint64_t owner)
 	return owners->unknown;
 }
 
-/* Frees what is not among the owners (NULL: all are). 1: some slot is taken. */
-static int sweep_slots(struct natra *n, const struct bank *e,
+/* Frees the slots whose owner is not among `owners`; if that is NULL, none.
+ * Returns 1 if a slot is still taken, 0 if none is. */
+static int sweep_slots(struct natra *n, const struct bank *b,
 		       const struct owners *owners)
 {
 	struct natra_config config;
 	int used = 0;
 
 	for (uint32_t i = 0;; i++) {
-		int r = bank_read_config(n, e, i, &config);
+		int r = bank_read_config(n, b, i, &config);
 
 		if (r == -ENOENT)
 			return used;
 		if (r == 0 && config.owner && owners &&
 		    !is_owner(owners, config.owner))
-			r = bank_free_slot(n, e, i);
+			r = bank_free_slot(n, b, i);
 		else if (config.owner)
 			used = 1;
 		if (r < 0)
@@ -359,8 +365,8 @@ static int sweep_slots(struct natra *n, const struct bank *e,
  */
 static int drop_spare_bank(struct natra *n, const struct record_slot *slot)
 {
-	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
-	cleanup_bank struct bank e = BANK_INIT;
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	cleanup_bank struct bank b = BANK_INIT;
 	cleanup_bank struct bank other = BANK_INIT;
 	struct record_slot next = *slot;
 	char path[PIN_PATH_MAX];
@@ -368,30 +374,30 @@ static int drop_spare_bank(struct natra *n, const struct record_slot *slot)
 	int r;
 
 	pin_dir_bank_path(n, slot->engine, slot->bank, path);
-	r = pin_dir_lock_engine(n, slot->engine, false, &key);
-	/* Opened under the lock: before it, the bank of that number may have
-	 * been another one. */
+	r = pin_dir_lock_engine(n, slot->engine, false, &dir);
+	/* The bank is opened under the lock: before that, the bank of this
+	 * number may have been another one. */
 	if (r == 0)
-		r = bank_open(n, path, &e);
+		r = bank_open(n, path, &b);
 	if (r == 0)
-		r = sweep_slots(n, &e, NULL);
+		r = sweep_slots(n, &b, NULL);
 	if (r != 0)
 		return r == 1 || r == -ENOENT ? 0 : r;
-	r = count_banks(n, &key, &count);
+	r = count_banks(n, &dir, &count);
 	if (r == 0)
 		r = search_banks(n, count, slot->bank, &next, &other, &missing);
-	return r == 1 ? bank_remove(n, path, &e) : r;
+	return r == 1 ? bank_remove(n, path, &b) : r;
 }
 
 int engine_leave(struct natra *n, const struct record_slot *slot)
 {
-	cleanup_bank struct bank e = BANK_INIT;
-	int r = open_slot(n, slot, &e);
+	cleanup_bank struct bank b = BANK_INIT;
+	int r = open_slot(n, slot, &b);
 
 	if (r == 0)
-		r = bank_free_slot(n, &e, slot->index);
+		r = bank_free_slot(n, &b, slot->index);
 	if (r == 0)
-		r = sweep_slots(n, &e, NULL);
+		r = sweep_slots(n, &b, NULL);
 	if (r == 0)
 		r = drop_spare_bank(n, slot);
 	return r == 1 || r == -ENOENT ? 0 : pass_over(n, r);
@@ -400,17 +406,17 @@ int engine_leave(struct natra *n, const struct record_slot *slot)
 static int sweep_bank(struct natra *n, const char *path,
 		      const struct owners *owners)
 {
-	cleanup_bank struct bank e = BANK_INIT;
-	int r = bank_open(n, path, &e);
+	cleanup_bank struct bank b = BANK_INIT;
+	int r = bank_open(n, path, &b);
 
 	if (r == 0)
-		r = sweep_slots(n, &e, owners);
+		r = sweep_slots(n, &b, owners);
 	else if (r == -ESTALE)
 		return pass_over(n, r);
 	else if (r == -ENOENT)
 		r = 0; /* what a killed process left of it */
 	if (r == 0)
-		return bank_remove(n, path, &e);
+		return bank_remove(n, path, &b);
 	return r < 0 ? r : 0;
 }
 
@@ -490,18 +496,18 @@ static int sweep_engine(void *arg, const char *path)
 {
 	uint32_t abi = pin_dir_engine_abi(path);
 	struct natra *n = arg;
-	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	int r;
 
 	if (abi > NATRA_PIN_ABI)
 		return 0;
-	r = pin_dir_lock(n, path, &key);
+	r = pin_dir_lock(n, path, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	r = abi < NATRA_PIN_ABI ? remove_old_engine(n, path, abi)
 				: foreach_bank(n, path, sweep_bank, NULL);
 	if (r == 0)
-		pin_dir_remove(&key); /* refused while it has a bank */
+		pin_dir_remove(&dir); /* refused while it has a bank */
 	return r;
 }
 
@@ -513,22 +519,23 @@ int engine_sweep(struct natra *n)
 static int gc_engine(void *arg, const char *path)
 {
 	struct natra *n = arg;
-	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	struct owners owners = {.n = n};
 	int r;
 
 	if (pin_dir_engine_abi(path) != NATRA_PIN_ABI)
 		return sweep_engine(arg, path);
-	r = pin_dir_lock(n, path, &key);
+	r = pin_dir_lock(n, path, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	/* Under the lock: who has a slot has recorded it. */
+	/* This happens under the lock of the engine, so whoever has a slot has
+	 * recorded it. */
 	r = pin_dir_foreach_id(n, note_key, &owners);
 	if (r == 0)
 		r = foreach_bank(n, path, sweep_bank, &owners);
 	free(owners.list);
 	if (r == 0)
-		pin_dir_remove(&key);
+		pin_dir_remove(&dir);
 	return r;
 }
 

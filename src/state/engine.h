@@ -24,7 +24,7 @@
 #include "state/slot.h"
 #include "state/stub.h"
 
-/* Returns the options of the program that a half needs, from its record. */
+/* Returns the options of the program that a leg needs, from its record. */
 struct program_options engine_options(const struct record *record, enum leg leg,
 				      const struct subnets *subnets);
 
@@ -33,17 +33,17 @@ struct program_options engine_options(const struct record *record, enum leg leg,
  * engine has no bank: others stay when bank 0 has been removed. */
 bool engine_is_loaded(struct natra *n, const struct program_options *options);
 
-/* Returns whether this build's programs can run on the maps that the halves of
- * an attachment have. */
+/* Returns whether this build's programs can run on the maps that the legs of an
+ * attachment have. */
 bool engine_serves(const struct record *record, const struct subnets *subnets);
 
-/* Gives a half of a generation a slot in a pinned bank, loaded first if none
- * has one left, and loads its stub. */
+/* Gives a leg of a generation a slot and loads its stub. If no bank has a free
+ * slot, loads and pins another bank first. */
 int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		 const struct program_options *options,
 		 const struct natra_limits *limits, struct stub *ret_stub);
 
-/* Sets *ret_current to whether the program of a half's slot is this build's.
+/* Sets *ret_current to whether the program of a leg's slot is this build's.
  * Returns -ENOENT like engine_open_slot. */
 int engine_is_current(struct natra *n, const struct record_slot *slot,
 		      bool *ret_current);
@@ -57,22 +57,22 @@ int engine_is_current(struct natra *n, const struct record_slot *slot,
 int engine_renew(struct natra *n, const struct record_slot *slot,
 		 const struct program_options *options);
 
-/* Opens a half's slot. Returns -ENOENT without an error text if the slot is not
+/* Opens a leg's slot. Returns -ENOENT without an error text if the slot is not
  * there or has become another attachment's, and -ESTALE if its maps are not of
  * this layout. */
 int engine_open_slot(struct natra *n, const struct record_slot *slot,
 		     struct slot *ret_slot);
 
-/* Frees it, and its bank, if that serves nobody and another has a free slot. What
- * is gone is not missed. */
+/* Frees a slot, and removes its bank if that serves nobody and another bank has
+ * a free slot. It is no error if they are gone already. */
 int engine_leave(struct natra *n, const struct record_slot *slot);
 
 /* Removes the banks that serve nobody. Banks of an older ABI are all removed as
  * soon as no record of that ABI exists; engines of a newer ABI stay. */
 int engine_sweep(struct natra *n);
 
-/* The same, after freeing the slots that are in no record: somebody removed the
- * pins of an attachment by hand. */
+/* Does the same after it has freed the slots that are in no record, which
+ * happens if somebody removes the pins of an attachment by hand. */
 int engine_gc(struct natra *n);
 
 #endif

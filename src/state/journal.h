@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The only writer of records. A record is a write-ahead journal: it says what an
- * attachment is about to put where before that is done, so that whoever finds it
- * after a crash can undo all of it, and undoes nothing of anybody else.
+ * The only writer of records. A record is a write-ahead journal: it says what
+ * an attachment is about to put where before that is done, so that whoever
+ * finds it after a crash can undo all of it, and undoes nothing of anybody
+ * else.
  */
 #ifndef NATRA_STATE_JOURNAL_H
 #define NATRA_STATE_JOURNAL_H

@@ -25,8 +25,9 @@ static int pin(struct natra *n, int fd, const char *path)
 }
 
 /*
- * Fills in meta and abi; what cannot be understood has abi 0. An error is one
- * of reading: what is there may be sound, and must not be taken for garbage.
+ * Reads the record of a generation. A record that cannot be understood gets abi
+ * 0. An error means that it could not be read: the record may be sound then,
+ * and must not be taken for garbage.
  */
 static int load_record(struct natra *n, struct pin_gen *gen)
 {
@@ -207,7 +208,8 @@ int pin_open_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 	return pin_open_object(n, gen->path, name, ret_fd);
 }
 
-/* Unpins all in a directory, `last` after the others, and removes it. */
+/* Unpins all that is in a directory, `last` after the others, and removes the
+ * directory. */
 static int remove_dir(struct natra *n, const char *path, const char *last)
 {
 	cleanup_dir DIR *dir = opendir(path);
@@ -246,7 +248,7 @@ int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd)
 
 	(void)snprintf(path, sizeof(path), "%s/" SUBNETS_NAME, gen->path);
 	r = bpf_obj_pin(fd, path);
-	/* Of another half, and the same. */
+	/* Another leg has pinned the same map. */
 	return r < 0 && r != -EEXIST ? fail_errno(n, r, "pin '%s'", path) : 0;
 }
 
@@ -271,6 +273,7 @@ int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
 
 int pin_remove_gen(struct natra *n, const struct pin_gen *gen)
 {
-	/* While the record is there, a crash leaves what can be read. */
+	/* The record goes last: after a crash, what is left can still be
+	 * understood and undone. */
 	return remove_dir(n, gen->path, PIN_RECORD_NAME);
 }

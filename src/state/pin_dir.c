@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The directories on bpffs: this file finds, locks and lists them. What is
- * pinned in them is the matter of pin.c. */
-#include "state/pin.h"
+#include "state/pin_dir.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
+#include "kernel/netns.h"
 #include "state/lock.h"
 #include "state/place.h"
 #include "util/cleanup.h"
 #include "util/str.h"
+#include "../../bpf/natra_shared.h"
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -25,21 +23,6 @@ __extension__ typedef unsigned __int128 u128;
 #define ENGINE_PREFIX "engine_"
 #define ENGINE_ID_LEN 16
 #define NETNS_PREFIX  "netns_"
-
-int place_is_mounted(struct natra *n)
-{
-	struct statfs fs;
-	int r = place_find(n);
-
-	if (r < 0)
-		return r;
-	if (statfs(n->bpffs, &fs) < 0) {
-		if (errno == ENOENT)
-			return 0;
-		return fail_errno(n, -errno, "bpffs '%s'", n->bpffs);
-	}
-	return fs.f_type == BPF_FS_MAGIC;
-}
 
 static int too_long(struct natra *n)
 {
@@ -62,7 +45,7 @@ int pin_dir_path(struct natra *n, const char *id, char *ret_path)
 	len = snprintf(ret_path, PIN_PATH_MAX, "%s/%s/%016llx%016llx", n->bpffs,
 		       ROOT_NAME, (unsigned long long)(h >> 64),
 		       (unsigned long long)h);
-	/* There must be room behind it for "/<generation>/<half>_link" and
+	/* There must be room behind it for "/<generation>/<leg>_link" and
 	 * "/<generation>/subnets". */
 	if (len + 64 > PIN_PATH_MAX)
 		return too_long(n);
@@ -80,7 +63,7 @@ static bool is_unused(int dir_fd)
 }
 
 static int lock_path(struct natra *n, const char *path, bool create,
-		     unsigned int wait_ms, struct pin_dir *ret_key)
+		     unsigned int wait_ms, struct pin_dir *ret_dir)
 {
 	bool made;
 	int r;
@@ -89,7 +72,7 @@ static int lock_path(struct natra *n, const char *path, bool create,
 		made = create && mkdir(path, DIR_MODE) == 0;
 		if (create && !made && errno != EEXIST)
 			return fail_errno(n, -errno, "create '%s'", path);
-		r = lock_dir(n, path, wait_ms, &ret_key->lock_fd);
+		r = lock_dir(n, path, wait_ms, &ret_dir->lock_fd);
 		if (r == -EAGAIN && !create)
 			return -ENOENT;
 	} while (r == -EAGAIN);
@@ -100,8 +83,8 @@ static int lock_path(struct natra *n, const char *path, bool create,
 			(void)rmdir(path);
 		return r;
 	}
-	(void)str_copy(ret_key->path, sizeof(ret_key->path), path);
-	ret_key->is_new = made && is_unused(ret_key->lock_fd);
+	(void)str_copy(ret_dir->path, sizeof(ret_dir->path), path);
+	ret_dir->is_new = made && is_unused(ret_dir->lock_fd);
 	return 0;
 }
 
@@ -141,7 +124,7 @@ static int make_root(struct natra *n)
 }
 
 int pin_dir_lock_id(struct natra *n, const char *id, bool create,
-		    struct pin_dir *ret_key)
+		    struct pin_dir *ret_dir)
 {
 	char path[PIN_PATH_MAX];
 	int r = pin_dir_path(n, id, path);
@@ -149,16 +132,16 @@ int pin_dir_lock_id(struct natra *n, const char *id, bool create,
 	if (r == 0 && create)
 		r = make_root(n);
 	return r < 0 ? r
-		     : lock_path(n, path, create, LOCK_NO_DEADLINE, ret_key);
+		     : lock_path(n, path, create, LOCK_NO_DEADLINE, ret_dir);
 }
 
-int pin_dir_lock(struct natra *n, const char *path, struct pin_dir *ret_key)
+int pin_dir_lock(struct natra *n, const char *path, struct pin_dir *ret_dir)
 {
-	return lock_path(n, path, false, LOCK_NO_DEADLINE, ret_key);
+	return lock_path(n, path, false, LOCK_NO_DEADLINE, ret_dir);
 }
 
 /* Writes the path of an engine's directory. It cannot be too long, since it is
- * shorter than a key's path, which was checked. */
+ * shorter than the path of an id's directory, which was checked. */
 static void engine_path(struct natra *n, uint64_t id, char *ret_path)
 {
 	(void)snprintf(ret_path, PIN_PATH_MAX,
@@ -167,15 +150,15 @@ static void engine_path(struct natra *n, uint64_t id, char *ret_path)
 }
 
 int pin_dir_lock_engine(struct natra *n, uint64_t id, bool create,
-			struct pin_dir *ret_key)
+			struct pin_dir *ret_dir)
 {
 	char path[PIN_PATH_MAX];
 
 	engine_path(n, id, path);
-	return lock_path(n, path, create, LOCK_NO_DEADLINE, ret_key);
+	return lock_path(n, path, create, LOCK_NO_DEADLINE, ret_dir);
 }
 
-int pin_dir_lock_netns(struct natra *n, int netns_fd, struct pin_dir *ret_key)
+int pin_dir_lock_netns(struct natra *n, int netns_fd, struct pin_dir *ret_dir)
 {
 	char path[PIN_PATH_MAX];
 	uint64_t inode;
@@ -190,16 +173,16 @@ int pin_dir_lock_netns(struct natra *n, int netns_fd, struct pin_dir *ret_key)
 		     inode) >= (int)sizeof(path))
 		return too_long(n);
 	r = make_root(n);
-	return r < 0 ? r : lock_path(n, path, true, LOCK_DEADLINE_MS, ret_key);
+	return r < 0 ? r : lock_path(n, path, true, LOCK_DEADLINE_MS, ret_dir);
 }
 
-void pin_dir_unlock_netns(struct pin_dir *key)
+void pin_dir_unlock_netns(struct pin_dir *dir)
 {
 	/* The directory is removed before it is unlocked: a process that waits
 	 * for the lock sees then that it is gone, and makes another one. */
-	if (key->lock_fd >= 0)
-		pin_dir_remove(key);
-	pin_dir_unlock(key);
+	if (dir->lock_fd >= 0)
+		pin_dir_remove(dir);
+	pin_dir_unlock(dir);
 }
 
 void pin_dir_bank_path(struct natra *n, uint64_t id, uint32_t bank,
@@ -212,15 +195,15 @@ void pin_dir_bank_path(struct natra *n, uint64_t id, uint32_t bank,
 	(void)snprintf(ret_path + len, PIN_PATH_MAX - len, "/%u", bank);
 }
 
-void pin_dir_unlock(struct pin_dir *key)
+void pin_dir_unlock(struct pin_dir *dir)
 {
-	cleanup_closep(&key->lock_fd);
-	key->lock_fd = -1;
+	cleanup_closep(&dir->lock_fd);
+	dir->lock_fd = -1;
 }
 
-void pin_dir_remove(const struct pin_dir *key)
+void pin_dir_remove(const struct pin_dir *dir)
 {
-	(void)rmdir(key->path);
+	(void)rmdir(dir->path);
 }
 
 /* Returns the ABI in the name of an engine's directory; 0 if it is no such
@@ -265,8 +248,8 @@ static enum dir_kind kind_of(const char *name)
 	return strlen(name) == ID_HEX_LEN ? DIR_ID : DIR_OTHER;
 }
 
-static int foreach_dir(struct natra *n, enum dir_kind kind,
-		       int (*cb)(void *arg, const char *path), void *arg)
+static int foreach_dir(struct natra *n, enum dir_kind kind, pin_dir_fn cb,
+		       void *arg)
 {
 	cleanup_dir DIR *dir = NULL;
 	char path[PIN_PATH_MAX];
@@ -299,19 +282,18 @@ int pin_dir_foreach_id(struct natra *n, int (*cb)(void *arg, const char *path),
 	return foreach_dir(n, DIR_ID, cb, arg);
 }
 
-int pin_dir_foreach_engine(struct natra *n,
-			   int (*cb)(void *arg, const char *path), void *arg)
+int pin_dir_foreach_engine(struct natra *n, pin_dir_fn cb, void *arg)
 {
 	return foreach_dir(n, DIR_ENGINE, cb, arg);
 }
 
 static int remove_netns_lock(void *arg, const char *path)
 {
-	cleanup_pin_dir struct pin_dir key = PIN_DIR_INIT;
-	int r = lock_path(arg, path, false, 0, &key);
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	int r = lock_path(arg, path, false, 0, &dir);
 
 	if (r == 0)
-		pin_dir_remove(&key);
+		pin_dir_remove(&dir);
 	return r == -ENOENT || r == -EBUSY ? 0 : r;
 }
 

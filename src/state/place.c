@@ -196,6 +196,21 @@ int place_find(struct natra *n)
 	return n->bpffs ? 0 : fail_errno(n, -ENOMEM, "bpffs '%s'", path);
 }
 
+int place_is_mounted(struct natra *n)
+{
+	struct statfs fs;
+	int r = place_find(n);
+
+	if (r < 0)
+		return r;
+	if (statfs(n->bpffs, &fs) < 0) {
+		if (errno == ENOENT)
+			return 0;
+		return fail_errno(n, -errno, "bpffs '%s'", n->bpffs);
+	}
+	return fs.f_type == BPF_FS_MAGIC;
+}
+
 /* Mounts bpffs at the directory of the descriptor. Runs on a thread in the
  * mount namespace of pid 1, and with that namespace's root. */
 static int mount_here(void *arg)

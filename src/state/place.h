@@ -15,6 +15,10 @@
  * cannot reach. */
 int place_find(struct natra *n);
 
+/* Returns 1 if a bpffs is mounted at the place, which it finds first, and 0 if
+ * not. */
+int place_is_mounted(struct natra *n);
+
 /* Mounts a bpffs at n->bpffs, in the mount namespace that the path leads to. */
 int place_mount(struct natra *n);
 

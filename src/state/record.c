@@ -117,7 +117,7 @@ static void read_gso_segs(struct record *record, const void *value, size_t size)
 		       sizeof(record->gso_segs));
 }
 
-uint32_t record_read(const void *value, size_t size, struct record *ret_meta)
+uint32_t record_read(const void *value, size_t size, struct record *ret_record)
 {
 	struct record record = {0};
 
@@ -142,6 +142,6 @@ uint32_t record_read(const void *value, size_t size, struct record *ret_meta)
 		if (!record_valid(&record))
 			return 0;
 	}
-	*ret_meta = record;
+	*ret_record = record;
 	return record.abi;
 }

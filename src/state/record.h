@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is pinned beside the maps of an attachment: one record which tells what
- * natra put where. It is written before each step that it describes, so that
- * whoever finds it after a crash can undo all of it.
+ * The record of an attachment, which is pinned as `meta`: what natra has put
+ * where, for whom, and with which policy. journal.h says when it is written.
  */
 #ifndef NATRA_STATE_RECORD_H
 #define NATRA_STATE_RECORD_H
@@ -17,14 +16,15 @@
 
 #define RECORD_REASON_MAX 256
 
-/* enum natra_mode has other values as the API may; these are pinned. */
+/* These values are pinned. Those of enum natra_mode are not: the API may change
+ * them. */
 enum record_hook {
 	RECORD_HOOK_NONE,
 	RECORD_HOOK_TCX,
 	RECORD_HOOK_CLSACT,
 };
 
-/* One program: where it is attached, if hook is not RECORD_HOOK_NONE. */
+/* Where the program of a leg is attached, if hook is not RECORD_HOOK_NONE. */
 struct record_leg {
 	uint32_t hook;         /* enum record_hook */
 	uint32_t on_host;      /* on the host-side veth, else on the pod's */
@@ -32,7 +32,8 @@ struct record_leg {
 	uint32_t prog_id;
 };
 
-/* Where its limits and its state are, if engine is not 0; see engine.h. */
+/* Where the limits and the state of a leg are, if engine is not 0; see
+ * engine.h. */
 struct record_slot {
 	uint64_t engine;
 	uint64_t owner; /* what the slot says while it is this one's */
@@ -65,8 +66,9 @@ struct record_link {
 };
 
 /*
- * The first three members stay where they are in every layout, and those up to
- * half in every one that a newer natra can still detach: RECORD_OLD_SIZE.
+ * The first three members stay where they are in every layout. Those up to
+ * `leg` (RECORD_OLD_SIZE) stay in every layout that a newer natra can still
+ * detach.
  */
 struct record {
 	uint32_t magic;
@@ -88,13 +90,13 @@ struct record {
 	uint32_t subnets_len;
 	uint32_t unshaped; /* no programs: only a record, `reason` says why */
 	uint32_t gso_segs; /* see gso.h; 0: as it was */
-	uint32_t l2_legs;  /* bit of a half: it has Ethernet headers */
+	uint32_t l2_legs;  /* bit of a leg: it has Ethernet headers */
 	uint32_t pad;
 	/* The limits that were last written to the slots: another build may
 	 * derive other numbers from the same policy. */
 	struct natra_limits limits[LEG_MAX];
-	/* All 0. A field may be added here without a new ABI if 0 in it means
-	 * what builds without the field do. */
+	/* These bytes are 0. A field may be added here without a new ABI if 0
+	 * in it means what builds without the field do. */
 	uint8_t reserved[128];
 };
 
@@ -113,32 +115,36 @@ static inline struct netns_id record_netns(const struct record_link *link)
 	return (struct netns_id){link->netns_inode, link->netns_cookie};
 }
 
-/* "ingress", "egress", "pace": in pins and in messages. */
+/* Returns "ingress", "egress" or "pace", for the names of pins and for
+ * messages. */
 const char *leg_name(enum leg leg);
 
-/* Whether a half's packets can be given a departure time. */
+/* Returns whether a leg's packets can be given a departure time. */
 static inline bool record_is_paced(const struct record *record, enum leg leg)
 {
 	return leg == LEG_PACE || (leg == LEG_EGRESS && record->edt);
 }
 
-/* Whether a half is attached by `hook` (RECORD_HOOK_NONE: by any) on that side. */
+/* Returns whether a leg is attached by `hook` on that side; RECORD_HOOK_NONE
+ * stands for any hook. */
 bool record_has_hook(const struct record *record, bool on_host,
 		     enum record_hook hook);
 
-/* The same for what all layouts have, of an older one. */
+/* Does for a record of an older layout what record_valid() does, with what all
+ * layouts have. */
 bool record_old_valid(struct record *record);
 
 /*
  * Reads a record as it was pinned, by whatever build. Returns the ABI that the
- * record names, or 0 if it is no record. *ret_meta is valid if that is
- * NATRA_PIN_ABI; of an older ABI it has the first RECORD_OLD_SIZE bytes, and of
- * ABI 2 gso_segs, too; it is untouched if the ABI is newer.
+ * record names, or 0 if it is no record. *ret_record is valid if that is
+ * NATRA_PIN_ABI; if it is older, *ret_record has the first RECORD_OLD_SIZE
+ * bytes, and of ABI 2 gso_segs, too; if it is newer, *ret_record is untouched.
  */
-uint32_t record_read(const void *value, size_t size, struct record *ret_meta);
+uint32_t record_read(const void *value, size_t size, struct record *ret_record);
 
-/* Whether the record is of this build's layout and its numbers are in range;
- * ends its strings. Whatever could write to the pin is not trusted further. */
+/* Returns whether the record is of this build's layout and its numbers are in
+ * range, and terminates its strings. Whoever could write to the pin is not
+ * trusted any further. */
 bool record_valid(struct record *record);
 
 #endif

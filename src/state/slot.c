@@ -114,17 +114,9 @@ int slot_flows(struct natra *n, const struct slot *slot,
 		return r;
 	for (int i = 0; i < NATRA_FLOWS; i++) {
 		struct natra_flow_entry flow = state->flows[i];
-		struct natra_tuple t = {
-			.ports = flow.ports,
-			.version = flow.version,
-			.protocol = flow.protocol,
-			.fragment = flow.fragment,
-		};
 
-		memcpy(t.saddr, flow.saddr, sizeof(t.saddr));
-		memcpy(t.daddr, flow.daddr, sizeof(t.daddr));
 		if (flow.tag !=
-		    natra_flow_tag(natra_hash_tuple(config.keys, &t)))
+		    natra_flow_tag(natra_hash_tuple(config.keys, &flow.tuple)))
 			flow.tag = 0;
 		ret_flows[i] = flow;
 	}

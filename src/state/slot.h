@@ -8,7 +8,8 @@
 #include "base/handle.h"
 #include "../../bpf/natra_shared.h"
 
-/* Limits and state: entries of the engine's arrays. Owned descriptors. */
+/* A slot that is open: the arrays of its bank, whose descriptors are owned, and
+ * its number in them. */
 struct slot {
 	int config_fd;
 	int state_fd;
@@ -23,7 +24,8 @@ struct slot {
 void slot_close(struct slot *slot);
 #define cleanup_slot __attribute__((cleanup(slot_close)))
 
-/* Atomic for each packet; calls must not overlap. */
+/* Changes the limits at once: each packet sees the old ones or the new ones.
+ * Calls must not overlap. */
 int slot_set_limits(struct natra *n, const struct slot *slot,
 		    const struct natra_limits *limits);
 int slot_get_limits(struct natra *n, const struct slot *slot,
@@ -33,7 +35,8 @@ int slot_get_limits(struct natra *n, const struct slot *slot,
 int slot_counters(struct natra *n, const struct slot *slot,
 		  struct natra_counters *ret_counters);
 
-/* The flow table; NATRA_FLOWS entries. Torn and empty ones have tag 0. */
+/* Reads the table of flows, which has NATRA_FLOWS entries. Those that are
+ * empty, or were being written, have tag 0. */
 int slot_flows(struct natra *n, const struct slot *slot,
 	       struct natra_flow_entry *ret_flows);
 

@@ -30,19 +30,23 @@ int stub_load(struct natra *n, enum program_kind kind, int programs_fd,
 		[PROGRAM_EDT] = "natra_edt",
 	};
 	const struct bpf_insn insns[] = {
-		/* ctx->cb[0] = slot: it is the hook's scratch space. */
+		/* ctx->cb[0] = slot: cb is scratch space of the hook. */
 		INSN(BPF_ALU | BPF_MOV | BPF_K, BPF_REG_2, 0, 0, slot),
 		INSN(BPF_STX | BPF_MEM | BPF_W, BPF_REG_1, BPF_REG_2,
 		     offsetof(struct __sk_buff, cb[0]), 0),
 		INSN(BPF_LD | BPF_IMM | BPF_DW, BPF_REG_2, BPF_PSEUDO_MAP_FD, 0,
 		     programs_fd),
 		INSN(0, 0, 0, 0, 0),
-		/* A constant: the kernel makes a direct jump of it. To patch that
-		 * in is most of what loading this takes, once; each packet
-		 * would pay for a jump by way of the array. */
+		/*
+		 * The index is a constant, so that the kernel makes a direct
+		 * jump of the call. To patch that in takes most of the time of
+		 * loading the stub, but only once; a jump by way of the array
+		 * would cost each packet.
+		 */
 		INSN(BPF_ALU | BPF_MOV | BPF_K, BPF_REG_3, 0, 0, 0),
 		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_tail_call),
-		/* Back only if there is no program: TC_ACT_UNSPEC. */
+		/* This is reached only if there is no program: returns
+		 * TC_ACT_UNSPEC. */
 		INSN(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, -1),
 		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
 	};

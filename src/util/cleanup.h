@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Owners of memory and descriptors that let go at the end of their scope. */
+/* Variables that own memory or a descriptor, and free or close it at the end of
+ * their scope. */
 #ifndef NATRA_UTIL_CLEANUP_H
 #define NATRA_UTIL_CLEANUP_H
 
@@ -28,7 +29,7 @@ static inline void cleanup_dirp(DIR **dir)
 #define cleanup_close __attribute__((cleanup(cleanup_closep)))
 #define cleanup_dir   __attribute__((cleanup(cleanup_dirp)))
 
-/* Hand an owned thing on: the owner keeps nothing. */
+/* These evaluate to an owned thing and leave nothing to its owner. */
 #define TAKE_PTR(p)                                                            \
 	__extension__({                                                        \
 		__typeof__(p) take_ = (p);                                     \

@@ -9,8 +9,8 @@ struct escaped {
 };
 
 /* Returns a byte of a text that somebody else wrote in the form in which it can
- * be shown: printable ASCII stays, and all else, which may be a terminal's escape
- * or the end of a line, becomes \xNN. */
+ * be shown: printable ASCII stays, and all else, which may be a terminal's
+ * escape or the end of a line, becomes \xNN. */
 static inline struct escaped escape_byte(char c)
 {
 	static const char digits[] = "0123456789abcdef";

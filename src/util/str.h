@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Copies and terminates; false if it did not fit and was cut. NULL is "". */
+/* Copies a string and terminates it. Returns false if it did not fit and was
+ * cut. NULL is copied as "". */
 bool str_copy(char *to, size_t size, const char *from);
 
 /* Replaces control characters by '?', so that a line stays one line. */

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The header, the libraries and what is installed, as a user of libnatra
+"""Tests the header, the libraries and what is installed, as a user of libnatra
 meets them.
 
 usage: abi.py [Header|Example|Link|Install], with the environment of meson.build
@@ -49,11 +49,11 @@ def run(*args, **kw):
 
 
 def compilers():
-    """(name, options) of every compiler here, for both languages."""
+    """Return (name, options) of every compiler here, for both languages."""
     names = {"gcc": (("gcc", C17), ("g++", CXX17)),
              "clang": (("clang", C17), ("clang++", CXX17)),
              "default": (("cc", C17), ("c++", CXX17))}
-    # Each has a sanitizer runtime of its own, of which a process bears one.
+    # Each compiler has its own sanitizer runtime, and a process can have only one.
     used = names.values() if SANITIZE == "none" else [names[COMPILER]]
     found = [(c, o) for pair in used for c, o in pair if shutil.which(c)]
     for languages in (C17, CXX17):
@@ -106,7 +106,7 @@ class Case(unittest.TestCase):
 
 
 class Header(Case):
-    """It needs nothing but itself, twice, in both languages."""
+    """The header needs no other, and can be included twice, in C and in C++."""
 
     def compile(self, compiler, options, text):
         self.must(compiler, *options, "-c", *INCLUDES, self.source(text),
@@ -155,7 +155,7 @@ class Header(Case):
                           "stddef.h", "stdint.h"])
 
     def test_compilers_are_strict(self):
-        """What is wrong is found: these options are not ignored."""
+        """These options are not ignored: a mistake is found."""
         for compiler, options in compilers():
             with self.subTest(compiler):
                 self.must_not(compiler, *options, "-c", *INCLUDES,
@@ -185,7 +185,7 @@ class Example(Case):
                 out = self.build(compiler, options, text,
                                  BUILD / "src/libnatra.so")
                 env = dict(os.environ, LD_LIBRARY_PATH=f"{BUILD}/src")
-                # Without its argument, and with an interface that is not.
+                # First it has no argument, then an interface that does not exist.
                 self.assertEqual(run(out, env=env).returncode, 2)
                 r = run(out, "nosuch0", env=env)
                 self.assertEqual(r.returncode, 1)
@@ -204,7 +204,7 @@ class Example(Case):
 
 
 class Link(Case):
-    """Five lines, with the libraries of the build."""
+    """A program of five lines works with the libraries of the build."""
 
     def test_shared(self):
         for compiler, options in compilers():
@@ -226,7 +226,7 @@ class Link(Case):
                 self.says_version(out)
 
     def test_hidden_is_not_linked(self):
-        """What is not in the map cannot be called, and is not in the way."""
+        """A function that is not in the map cannot be called, and its name stays free."""
         calls = PROGRAM.replace("int main", "int pin_lock(void);\nint main") \
                        .replace("return ", "return pin_lock() + ")
         defines = calls.replace("(void);\n", "(void);\n"
@@ -244,7 +244,7 @@ class Link(Case):
 
 
 class Install(Case):
-    """meson install, and pkg-config against what it put there."""
+    """`meson install` puts the right files in place, and pkg-config finds them."""
 
     def setUp(self):
         super().setUp()
@@ -271,7 +271,7 @@ class Install(Case):
         found = {str(p.relative_to(self.root))
                  for p in self.root.rglob("*") if not p.is_dir()}
         self.assertFalse(expected - found, "not installed")
-        # Nothing of the inside may get out: no other header, no test.
+        # No internal file may be installed: no other header, no test.
         self.assertEqual({p for p in found if p.endswith(".h")},
                          {p for p in expected if p.endswith(".h")})
         outside = [p for p in self.dest.rglob("*") if not p.is_dir() and
@@ -281,7 +281,7 @@ class Install(Case):
     def test_kinds(self):
         self.assertEqual(os.readlink(self.lib / "libnatra.so.0"),
                          f"libnatra.so.{VERSION}")
-        # Not a thin archive, which would point into the build.
+        # A thin archive would point into the build.
         self.assertEqual((self.lib / "libnatra.a").read_bytes()[:8],
                          b"!<arch>\n")
         natractl = self.root / SBINDIR / "natractl"

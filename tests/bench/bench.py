@@ -10,7 +10,7 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# After this directory, whose names come first.
+# These come after this directory, whose modules take precedence.
 for part in ("harness/python", "cni", "net"):
     sys.path.append(f"{HERE}/../{part}")
 
@@ -37,7 +37,7 @@ class LeftOut(Exception):
 
 
 class Progress:
-    """One line a cell, with the time that the cells after it will take."""
+    """Prints one line per cell, with the time that the cells after it will take."""
 
     def __init__(self, plan):
         self.left = sum(self.seconds(c) for _, c in plan)
@@ -61,7 +61,7 @@ class Progress:
 
 
 class Run:
-    """The samples of a run, and what the wire carries without a limiter."""
+    """Holds the samples of a run, and what the wire carries without a limiter."""
 
     def __init__(self, cluster):
         self.r = cluster
@@ -69,8 +69,8 @@ class Run:
         self.wire = {}          # (flows, ways) -> Mbit/s of the slower way
 
     def fits(self, cell):
-        """What makes sense on this machine; if it is about a rate, one that
-        the wire carries well over."""
+        """Raise LeftOut if the cell makes no sense on this machine, or if the wire
+        carries too little without a limiter for the cell's rate."""
         why = cells.senseless(cell)
         if why:
             raise LeftOut(why)
@@ -89,8 +89,8 @@ class Run:
             self.wire[cell.param("flows"), cell.param("ways")] = min(ways)
 
     def one(self, n, cell, lim=None):
-        """Runs a cell, with another limiter than its own if one is given; what
-        to say of it."""
+        """Run a cell, with another limiter than its own if one is given. Return the
+        text to print for it."""
         sample = {"workload": cell.workload, "limiter": cell.limiter,
                   "params": dict(cell.params), "sample": n, "values": {}}
         module = WORKLOADS[cell.workload]
@@ -119,7 +119,7 @@ class Run:
 
 
 def save(path, samples, rest):
-    """JSON with a line for each sample."""
+    """Write JSON with a line for each sample."""
     rows = ",\n".join(json.dumps(s, separators=(",", ":")) for s in samples)
     with open(path, "w") as f:
         f.write(f'{{\n"samples": [\n{rows}\n],\n'
@@ -154,7 +154,7 @@ def main():
             if cell.workload != "slis":
                 r.clear()       # the node that the SLIs have grown
             progress.end(cell, run.one(n, cell))
-            # Each time: who stops a long run keeps what it has.
+            # Saved after each cell, so that a run that is stopped keeps its samples.
             save(f"{a.out}/results.json", run.samples, {
                     "format": 1, "profile": a.profile, "machine": about,
                     "planned": len(plan), "seconds": round(time.monotonic() - begin),

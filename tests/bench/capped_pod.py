@@ -24,7 +24,7 @@ WIDTH, ROW, TOP, LEFT, PANEL, BAR = 760, 30, 58, 128, 212, 118
 
 
 def panels(res):
-    """(title, its second line, format, {limiter: figure}) of each panel."""
+    """Return (title, its second line, format, {limiter: figure}) of each panel."""
     def column(metric):
         return {n: res.mean("mixed", n, metric, load="fixed") for n in ROWS}
     offered = res.mean("mixed", "none", "offered", load="fixed")
@@ -53,7 +53,7 @@ def text(x, y, words, kind=""):
 
 
 def bars(left, form, column):
-    """One panel's bars, the longest of which is BAR wide, and their figures."""
+    """Yield one panel's bars, the longest of which is BAR wide, and their figures."""
     most = max((v for v in column.values() if v), default=1)
     for row, (name, value) in enumerate(column.items()):
         y, width = TOP + row * ROW, max(1, BAR * (value or 0) / most)
@@ -64,7 +64,7 @@ def bars(left, form, column):
 
 
 def svg(res):
-    """The picture; None of a run that did not measure it."""
+    """Return the picture, or None for a run that did not measure it."""
     found = panels(res)
     if any(found[0][3][n] is None for n in ROWS):
         return None

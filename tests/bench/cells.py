@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is run: each measurement with its place in the profiles.
+"""Lists the measurements, each with its place in the profiles.
 
 A cell is the same in every profile; a profile is a choice of cells and how often
 each is run. So what `ci` measures, `full` measures too.
@@ -13,8 +13,9 @@ RATES = {"10M": 10**7, "100M": 10**8, "1G": 10**9, "10G": 10**10}
 UNCAPPED = "100G"               # far above what a veth carries
 POD_COUNTS = (1, 10, 100, 200)
 SAMPLES = {"ci": 1, "full": 3}
-TURNS = 5                       # in each sample, of what differs by little
-# tests/vm/run without KVM: a tenth of the speed, so less is offered and made.
+TURNS = 5                       # in each sample, for limiters that differ little
+# In tests/vm/run without KVM the CPU has a tenth of the speed, so the cells offer less
+# load and make fewer pods.
 EMULATED = "NATRA_VM" in os.environ and os.environ.get("NATRA_VM_KVM") != "1"
 CPU_BOUND = ("throughput", "per-packet", "add")
 EMULATED_PODS = 10
@@ -38,7 +39,7 @@ class Cell:
 
 
 def senseless(cell):
-    """Why this machine should not run it; "" if it should."""
+    """Return why this machine should not run the cell, or "" if it should."""
     if EMULATED and cell.workload in CPU_BOUND:
         return ("an emulated CPU translates each instruction of BPF, so CPU "
                 "time tells nothing of a real one's")
@@ -54,11 +55,11 @@ def cell(workload, limiter, seconds, ci=False, once=False, **params):
 
 
 def sweep(fq):
-    """Both directions at once, in a pod each; at 10G one by one, since two
-    cores do not carry that twice. Paced ingress alone: egress is the same
-    beside it."""
+    """Measure both directions at once, with a pod for each, but at 10G one after the
+    other, because two cores do not carry that twice. Paced ingress runs alone, because
+    egress would be the same beside it."""
     for flows in (1, 8):
-        # What the wire carries decides which rates are left out: first.
+        # These run first: what the wire carries decides which rates are left out.
         for ways in ("in+out", "in", "out"):
             yield cell("sweep", "none", 7.5, ci=flows == 1 and ways == "in+out",
                        once=True, rate="none", flows=flows, ways=ways)
@@ -99,7 +100,7 @@ def latency(fq):
 
 
 def slis():
-    """The node grows from one count to the next, limiter by limiter."""
+    """Let the node grow from one count of pods to the next, limiter by limiter."""
     for limiter in LIMITERS:
         grown = 0
         for pods in POD_COUNTS:
@@ -109,9 +110,9 @@ def slis():
 
 
 def throughput(modes):
-    """natra as it attaches by itself and by the name of each mode, in turns with
-    what it is compared with: two cores bring some percent more or less from one
-    time to the next, and that is what is looked for."""
+    """Measure natra as it attaches by itself and in each mode, in turns with the
+    limiters that it is compared with: two cores carry some percent more or less from
+    one time to the next, and the differences to be found are as small."""
     for _ in range(TURNS):
         for limiter in LIMITERS:
             yield cell("throughput", limiter, 1.8, ci=True)
@@ -134,9 +135,9 @@ def everything(modes, fq):
 
 
 def schedule(profile, modes, fq=False, only=None):
-    """(sample, cell), all cells of a sample before the next one: what drifts
-    on the machine meets all limiters alike. modes: of attaching; fq: whether
-    ingress can be paced here."""
+    """Return (sample, cell) pairs, all cells of a sample before the next sample, so
+    that a drift of the machine meets all limiters alike. `modes` are the modes of
+    attaching; `fq` says whether ingress can be paced here."""
     chosen = [c for c in everything(modes, fq)
               if (profile == "full" or c.ci) and
               (not only or c.workload in only)]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The report's pictures, SVG."""
+"""Draws the report's pictures as SVG."""
 import os
 
 import matplotlib
 
 matplotlib.use("Agg")
-# The same figures make the same file.
+# With these settings the same figures make the same file.
 matplotlib.rcParams.update({"svg.hashsalt": "natra", "svg.fonttype": "none",
                             "font.size": 9, "axes.grid": True,
                             "grid.alpha": 0.3, "figure.autolayout": True})
@@ -29,7 +29,7 @@ def save(figure, out, name):
 
 
 def lines(axes, limiters, points):
-    """One line for each limiter that has points: (x, y) lists."""
+    """Draw one line for each limiter that has points, which are (x, y) lists."""
     drawn = False
     for name in limiters:
         xy = points(name)
@@ -43,7 +43,7 @@ def lines(axes, limiters, points):
 
 
 def steps(rows, width):
-    """Means of (when an interval ended, its rate) over wider ones."""
+    """Return means over wider intervals of rows (when an interval ended, its rate)."""
     bins = {}
     for (t0, _), (t1, y) in zip([(0, 0), *rows], rows):
         bins.setdefault(int(t0 / width), []).append((t1 - t0, y))
@@ -53,8 +53,8 @@ def steps(rows, width):
 
 
 def rate(res, out):
-    """The first seconds of one stream under a cap of 10M, both ways, in steps of
-    half a second: a GSO packet alone is 50 ms of that rate."""
+    """Draw the first seconds of one stream under a cap of 10M, both ways. Steps are
+    half a second because one GSO packet takes 50 ms at that rate."""
     figure, panels = pyplot.subplots(1, 2, figsize=(9, 3), sharey=True)
     drawn = False
     for axes, way in zip(panels, ("in", "out")):
@@ -96,7 +96,7 @@ def cdf(res, out, workload, rows, name, unit):
 
 
 def mice(res, out):
-    """Requests a second of both pods at full tilt."""
+    """Draw the requests a second of both pods at full tilt."""
     names = [n for n in ("none", "upstream", "natra")
              if res.mean("mixed", n, "rps_total", load="tilt")]
     if not names:
@@ -119,7 +119,7 @@ def mice(res, out):
 
 
 def slis(res, out):
-    """Medians against the number of limited pods on the node."""
+    """Draw medians against the number of limited pods on the node."""
     figure, panels = pyplot.subplots(1, 3, figsize=(9, 3))
     drawn = False
     for axes, (metric, title) in zip(panels, (
@@ -141,7 +141,7 @@ def slis(res, out):
 
 
 def draw(res, out):
-    """{name: caption} of the pictures that the run has figures for."""
+    """Draw the pictures that the run has figures for; return {name: caption}."""
     os.makedirs(out, exist_ok=True)
     made = {
             capped_pod.draw(res, out): capped_pod.CAPTION,

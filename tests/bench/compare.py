@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A run next to an earlier one: which figures have become worse. No I/O."""
+"""Compares a run with an earlier one and finds figures that are worse. No I/O."""
 from dataclasses import dataclass
 
 from statistic import title
 
-# Of each metric that has a better and a worse, by the start of its name: +1 if
-# more is better.
+# The sense of metrics, by the start of their names: +1 if more is better, -1 if less
+# is.
 SENSE = {"rps_": 1, "p50_": -1, "p99_": -1, "gbit": 1, "cpu_per_gb": -1,
          "programming_ms": -1, "client_": -1, "conntrack_": -1,
          "wall_ms ": -1, "cpu_ms ": -1, "rss_kib ": -1, "memlock_kib": -1,
          "slab_kib": -1, "chain_ms": -1, "rx ": -1, "tx ": -1, "edt ": -1}
-# Two cores: what is less than this, or than three deviations, comes and goes.
+# On two cores, differences below this or below three deviations come and go.
 TOLERANCE = 0.25
-# A cap's error is small itself: what counts is by how much of the rate it grew.
+# A cap's error is small itself, so the part of the rate by which it grew counts.
 ERROR_TOLERANCE = 0.02
 
 
@@ -41,8 +41,7 @@ def worse(metric, old, new):
 
 
 def changes(old, new, limiter="natra"):
-    """Each figure of natra's that both runs have and that has a better and a
-    worse."""
+    """Return natra's figures that both runs have and whose sense is known."""
     found = []
     for key in new.cells:
         if key not in old.cells or not key[1].startswith((limiter, "both")):
@@ -59,7 +58,7 @@ def changes(old, new, limiter="natra"):
 
 
 def comparable(old, new):
-    """Why the two runs cannot be compared, or ""."""
+    """Return why the two runs cannot be compared, or ""."""
     for what in ("kernel", "cpu", "cpus"):
         a, b = old.data["machine"].get(what), new.data["machine"].get(what)
         if a != b:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""TCP connections as the node's connection tracking sees them pass: when SYN,
-SYN-ACK and the first FIN came by, from its events.
+"""Times TCP connections by the events of the node's connection tracking: when SYN,
+SYN-ACK and the first FIN passed.
 
-Linux 6.14 and later stamp each event; before that, the time at which it is read
-here stands in for it.
+Linux 6.14 and later stamp each event; on older kernels the time at which an event is
+read here stands in for the stamp.
 """
 import os
 import select
@@ -24,7 +24,7 @@ SYSCTL = "/proc/sys/net/netfilter/nf_conntrack_timestamp"
 
 
 def attributes(data):
-    """type -> bytes"""
+    """Return {type: bytes} of the netlink attributes."""
     found, at = {}, 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("=HH", data, at)
@@ -36,15 +36,16 @@ def attributes(data):
 
 
 def nested(attrs, *kinds):
-    """What is under a path of types; b"" where it ends early."""
+    """Return the bytes under a path of types, or b"" if the path ends early."""
     for kind in kinds[:-1]:
         attrs = attributes(attrs.get(kind, b""))
     return attrs.get(kinds[-1], b"")
 
 
 def parse(message):
-    """Of one event: (destination address and port, source port), the TCP state
-    it changed to, and the kernel's ns or None; None for others."""
+    """Return the connection of an event (destination address and port, source port),
+    the TCP state it changed to, and the kernel's stamp in ns or None. Return None for
+    messages that are no such event."""
     attrs = attributes(message)
     state = nested(attrs, PROTOINFO, PROTOINFO_TCP, TCP_STATE)
     sport = nested(attrs, TUPLE_ORIG, TUPLE_PROTO, PROTO_SPORT)
@@ -58,7 +59,7 @@ def parse(message):
 
 
 def messages(data):
-    """Bodies of the netlink messages about connections, after nfgenmsg."""
+    """Yield what follows nfgenmsg in each netlink message about a connection."""
     at = 0
     while at + 20 <= len(data):
         length, kind = struct.unpack_from("=IH", data, at)
@@ -83,7 +84,7 @@ class Connections:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW,
                                      NETLINK_NETFILTER)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-        # Without an address it counts as the kernel's own, which hears nothing.
+        # Without an address the kernel takes the socket for its own and sends it nothing.
         self._socket.bind((0, 0))
         for group in (GROUP_NEW, GROUP_UPDATE):
             self._socket.setsockopt(SOL_NETLINK, ADD_MEMBERSHIP, group)
@@ -110,7 +111,7 @@ class Connections:
                             state, stamp or now)
 
     def end(self):
-        """ms from SYN to SYN-ACK and from SYN to FIN, sorted."""
+        """Return the ms from SYN to SYN-ACK and from SYN to FIN, both sorted."""
         os.write(self._stop[1], b"x")
         self._thread.join(5)
         self._socket.close()

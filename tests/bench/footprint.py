@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the limiter itself takes: an ADD's time and memory, the kernel's memory
-for each pod, and a packet's time in the programs."""
+"""Measures what the limiter itself takes: an ADD's time and memory, the kernel's
+memory for each pod, and a packet's time in the programs."""
 import os
 import re
 import subprocess
@@ -18,7 +18,7 @@ SHOWN = ("VmallocUsed", "Percpu")
 
 
 class Unavailable(Exception):
-    """What this machine lacks for it."""
+    """This machine lacks what the measurement needs; the text says what."""
 
 
 def run(r, cell, lim=None):
@@ -27,7 +27,7 @@ def run(r, cell, lim=None):
 
 
 def add(_r, _cell, _lim):
-    """Plugins by turns, each on an interface that nothing was attached to."""
+    """Run the plugins in turns, each on an interface that nothing was attached to."""
     up = limiter("upstream")
     if not up:
         raise Unavailable("no bandwidth plugin to take turns with")
@@ -46,7 +46,8 @@ def add(_r, _cell, _lim):
     values = {f"{what} {name}": value
               for name, row in cost.medians_of(got).items()
               for what, value in row.items() if value or name != "two links"}
-    # Both modes share what is loaded, and it is always the same one's turn then.
+    # Both modes share the loaded programs, and the turns always let the same mode load
+    # them.
     for who in ("natra", "upstream"):
         values[f"mean_cpu_ms {who}"] = cost.mean_cpu_ms(
                 [row for name, rows in got.items() if name.startswith(who)
@@ -65,8 +66,8 @@ def conf(pod, lim):
 
 
 def memory(_r, cell, lim):
-    """What the kernel's allocators say before and after, of pods that are there
-    already; the second time, since the first makes caches too. The node has
+    """Compare what the kernel's allocators report before and after limiting pods that
+    exist already. The second time counts, because the first fills caches, too. The node has
     none of natra's programs at the beginning: one that an earlier cell's pods
     left would be counted, and shift which pods share the others."""
     plugin.natractl("gc")
@@ -107,7 +108,7 @@ def ask(lim, command, pod):
 
 
 def per_packet(_r, _cell, _lim):
-    """tests/bpf/per_packet: ns a packet in each program, and in an empty one."""
+    """Run tests/bpf/per_packet: the ns of a packet in each program and in an empty one."""
     program = os.environ.get("NATRA_PER_PACKET", "")
     if not os.access(program, os.X_OK):
         raise Unavailable("NATRA_PER_PACKET does not name per_packet")
@@ -123,7 +124,7 @@ def per_packet(_r, _cell, _lim):
 
 
 def text(values):
-    """The figures that matter most of each."""
+    """Return the most important figures of a sample as text."""
     order = ("rss_kib natra clsact", "cpu_ms natra clsact", "slab_kib",
              "memlock_kib", "rx mouse ns", "rx heavy ns", "empty ns")
     shown = [f"{k} {values[k]:.1f}" for k in order if k in values]

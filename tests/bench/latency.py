@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Round trips of one connection, alone and beside a stream in one direction."""
+"""Measures round trips of one connection, alone and beside a stream in one direction."""
 import time
 
 from cells import EMULATED

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the figures were taken on."""
+"""Describes the machine on which the figures were taken."""
 import os
 import platform
 import re
@@ -12,7 +12,7 @@ from limiters import find_natractl
 
 
 def say(*argv):
-    """The first line that a program says of itself, or None."""
+    """Return the first line of what a program prints about itself, or None."""
     try:
         p = subprocess.run(argv, text=True, stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -47,7 +47,7 @@ def memory_gib():
 
 
 def describe():
-    """Plain values, for the JSON and the report's last section."""
+    """Return plain values for the JSON and the report's last section."""
     return {
             "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
             "kernel": os.uname().release,

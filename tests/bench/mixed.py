@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Mice and elephants: a capped pod with a bulk stream each way serves small
+"""Measures mice beside elephants: a capped pod with a bulk stream each way serves small
 requests, and so does a pod beside it that has no cap."""
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +12,8 @@ from statistic import quantiles
 CAP = 10**7
 SETTLE_SECONDS = 2.5            # until a burst of containerd's size is through
 SECONDS = 8 if EMULATED else 4
-# Clients of each pod, and requests a second of each client; 0: as many as there
-# is time for.
+# The clients of each pod, and the requests a second of each client; 0 means as many as
+# it has time for.
 FIXED = (10, 2) if EMULATED else (50, 10)
 TILT = (10, 0) if EMULATED else (50, 0)
 
@@ -32,7 +32,7 @@ def run(r, cell, lim=None):
     with ThreadPoolExecutor(2) as pool:
         jobs = {name: pool.submit(r.hey_times, url, SECONDS, *load)
                 for name, url in urls.items()}
-        # The elephants' rate is that of the time in which hey asks.
+        # The elephants' rate counts while hey sends requests.
         time.sleep(SECONDS)
         end = time.monotonic()
         times = {name: sorted(t for _, t in job.result())

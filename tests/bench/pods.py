@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Pods as a runtime makes them: ptp, host-local and the limiter under test, in
+"""Makes pods as a runtime does: ptp, host-local and the limiter under test, in
 libcni's order. The client is behind a routed hop, the node."""
 import os
 import tempfile
@@ -21,12 +21,12 @@ UPSTREAM = {"type": "bandwidth", "capabilities": {"bandwidth": True}}
 
 @dataclass(frozen=True)
 class Limiter:
-    """The chain's last plugin and what the runtime tells it."""
+    """The chain's last plugin and what the runtime passes to it."""
     name: str
     program: str = None         # the plugin; None: the chain ends before it
     element: dict = field(default_factory=dict, hash=False)
-    # natra knows the runtime's burst for what it is and takes 0.5 s of the rate.
-    # Upstream's plugin believes it, so it is given what natra takes.
+    # natra recognises the runtime's placeholder burst and uses 0.5 s of the rate.
+    # Upstream's plugin takes it literally, so it is given natra's burst here.
     burst_seconds: float = None
     skew: float = 1             # a rig that can fail: caps this much too high
 
@@ -43,7 +43,7 @@ def natra(name="natra", skew=1, **keys):
 
 
 def limiter(name):
-    """By the names of cells.py; None where its program is not installed."""
+    """Return the limiter of a name in cells.py, None if its program is missing."""
     if name == "none":
         return Limiter("none")
     if name == "natra":
@@ -101,7 +101,7 @@ class Cluster(Rig):
 
     def __init__(self, clients=2):
         self.node = Ns()
-        # An address of a pod's host side would send packets of its own.
+        # With an address, a pod's host side would send packets of its own.
         self.node.sysctl("net.ipv6.conf.default.addr_gen_mode", "1")
         self.clients = [Pod(f"client{i}", 20 + i) for i in range(clients)]
         self.client = self.clients[0]
@@ -113,7 +113,7 @@ class Cluster(Rig):
         return self.pods[0]
 
     def directory(self, lim):
-        """Where libcni finds the limiter and nothing else."""
+        """Return a directory in which libcni finds the limiter and nothing else."""
         path = f"{self.tmp.name}/bin-{lim.name}"
         if lim.program and not os.path.exists(path):
             os.mkdir(path)
@@ -127,14 +127,14 @@ class Cluster(Rig):
 
     @staticmethod
     def natra_state(pod):
-        """How natra is attached there; nothing if it is not."""
+        """Return how natra is attached there, or nothing if it is not."""
         a = plugin.attachment(pod.path) \
             if pod.limiter.element.get("type") == "natra" else None
         return {"mode": a["mode"], "edt": bool(a["edt_active"]),
                 "pace": bool(a["pace_active"])} if a else {}
 
     def clear(self):
-        """End what runs in the pods and clients, and the pods."""
+        """End the processes in the pods and clients, and remove the pods."""
         self.stop(None)
         while self.pods:
             self.pods.pop().close()

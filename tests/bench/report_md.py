@@ -20,7 +20,7 @@ def name_of(limiter):
 
 
 def figure(stat, digits=1):
-    """mean, and deviation where there are several samples."""
+    """Return the mean, with the deviation if there are several samples."""
     if stat is None:
         return ""
     text = f"{stat.mean:.{digits}f}"
@@ -28,7 +28,7 @@ def figure(stat, digits=1):
 
 
 def spread(stat, digits):
-    """median, and the range where there are several samples."""
+    """Return the median, with the range if there are several samples."""
     if stat is None:
         return ""
     text = f"{stat.median:.{digits}f}"
@@ -38,7 +38,7 @@ def spread(stat, digits):
 
 
 def table(head, rows):
-    """A dash where there is no figure: not measured, or nothing to measure."""
+    """Return a table's lines, with a dash where a figure was not measured."""
     if not rows:
         return []
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head),
@@ -47,7 +47,7 @@ def table(head, rows):
 
 
 def verdict(res):
-    """The first lines: what was missed, what failed, what was not run."""
+    """Return the first lines: what was missed, what failed, what was not run."""
     found = targets(res)
     bad = missed(found)
     judged = [t for t in found if t.met is not None]
@@ -134,13 +134,13 @@ def sweep(res):
     if not rows:
         return []
     return ["## The cap", "",
-            "Caps in bit/s, rates in Mbit/s; the wire's have the headers of "
-            "each segment. *Error* is the wire's against the cap. *Between "
+            "Caps are in bit/s and rates in Mbit/s. *Wire* counts the headers "
+            "of each segment, and *error* compares it with the cap. *Between "
             "samples* is the standard deviation of the samples' means in "
             "percent, *between seconds* that of single seconds within a "
             "sample, in Mbit/s. *Goodput* is what the receivers took" + (
-                    "; here it is rough, since ss, which says so, takes some "
-                    "tenths of a second to start." if emulated else "."), "",
+                    "; here it is rough, because ss, which reports it, takes "
+                    "some tenths of a second to start." if emulated else "."), "",
             *table(("cap", "flows", "direction", "limiter", "wire", "error",
                     "between samples", "between seconds", "goodput",
                     "retransmissions/s", "MB in the first second"), rows),
@@ -161,8 +161,8 @@ def latency(res):
         rows.append(row)
     return rows and [
             "## Latency under load", "",
-            "Round trips of one TCP connection, p50 / p99 in ms, at a cap of "
-            "100 Mbit/s.", "",
+            "The table shows p50 / p99 in ms of the round trips of one TCP "
+            "connection at a cap of 100 Mbit/s.", "",
             *table(("", "idle", "stream into the pod",
                     "stream out of the pod"), rows)]
 
@@ -183,10 +183,11 @@ def slis(res):
     source = "the kernel's stamps" if stamped else "the time of reading"
     return rows and [
             "## What a pod's owner notices", "",
-            "ms, p50 / p99. *Limited after*: from the start of the limiter's "
-            "ADD to the first packet into the pod that it saw. The client sees "
-            "SYN to SYN-ACK and SYN to the end; so does connection tracking on "
-            f"the node ({source}), to the first FIN.", "",
+            "Times are in ms, p50 / p99. *Limited after* is the time from the "
+            "start of the limiter's ADD to the first packet into the pod that "
+            "it saw. The client measures from SYN to SYN-ACK and from SYN to the "
+            "end; connection tracking on the node measures from SYN to SYN-ACK "
+            f"and to the first FIN ({source}).", "",
             *table(("limited pods", "", "ADD of the chain", "limited after",
                     "SYN-ACK, client", "SYN-ACK, node", "end, client",
                     "FIN, node"), rows)]
@@ -195,8 +196,8 @@ def slis(res):
 def mean_add(res):
     mean = {who: figure(res.get("add", "both", f"mean_cpu_ms {who}"), 2)
             for who in ("natra", "upstream")}
-    return [f"Some of natra's ADDs load programs for the next pods, too: the mean "
-            f"of their CPU time, on a node that fills up, is {mean['natra']} ms, "
+    return ["Some of natra's ADDs also load programs for the next pods. On a node "
+            f"that fills up, the mean CPU time of an ADD is {mean['natra']} ms, and "
             f"upstream's {mean['upstream']} ms.", ""] if all(mean.values()) else []
 
 
@@ -231,23 +232,24 @@ def cost(res):
     if not (moved or adds or memory or packets):
         return []
     return ["## Cost", "",
-            *(moved and ["A cap far above the wire, streams both ways; medians, and "
-                       "the least and the most:", ""]),
+            *(moved and ["The cap is far above what the wire carries, and streams "
+                         "run both ways. The table shows medians, and the least and "
+                         "the most of the samples:", ""]),
             *table(("", "mode", "samples", "Gbit/s", "CPU seconds per GB"),
                    moved),
-            *(adds and ["An ADD, medians:", ""]),
+            *(adds and ["One ADD takes, as medians:", ""]),
             *table(("", "wall, ms", "CPU, ms", "peak RSS, KiB"), adds),
             *mean_add(res),
-            *(memory and ["The kernel's memory for each limited pod, KiB. All but "
-                          "*memlock* are the whole machine's, before and after: "
-                          "what else it does makes a few KiB, also below 0. "
-                          "*memlock* is what the kernel charges for natra's "
-                          "programs and maps; most of it is in vmalloc too.",
-                          ""]),
+            *(memory and ["The table shows the kernel's memory for each limited "
+                          "pod in KiB. All columns but *memlock* compare the whole "
+                          "machine before and after, so whatever else runs adds or "
+                          "takes a few KiB. *memlock* is what the kernel charges "
+                          "for natra's programs and maps; most of it is part of "
+                          "vmalloc, too.", ""]),
             *table(("", "pods", "slab, stacks and page tables", "slab",
                     "stacks", "page tables", "vmalloc", "per-CPU", "memlock"),
                    memory),
-            *(packets and ["A packet in natra's programs, ns "
+            *(packets and ["A packet spends this time in natra's programs, in ns "
                            "(BPF_PROG_TEST_RUN):", ""]),
             *table(("program", "ns"), packets)]
 
@@ -283,7 +285,7 @@ def machine(res):
 
 
 def left_out(res):
-    """A line for each reason."""
+    """Return a line for each reason, with the cells that were left out for it."""
     cells = {}
     for x in res.data["left_out"]:
         cells.setdefault(x["why"], {})[x["cell"]] = 0
@@ -292,7 +294,7 @@ def left_out(res):
 
 
 def write(res, old=None, charts=None):
-    """The report's text; how many figures are worse than in `old`."""
+    """Return the report's text and how many figures are worse than in `old`."""
     about = res.data["machine"]
     first, found = verdict(res)
     where = f"Linux {about['kernel']}" + (

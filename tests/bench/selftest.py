@@ -3,7 +3,7 @@
 """The benchmark can fail: a limiter that is known to be wrong is reported as
 such, in the report's first lines, and the right one beside it is not.
 
-Wrong are natra with a cap 20 % too high, and natra without its fast pass.
+The wrong limiters are natra with a cap 20 % too high and natra without its fast pass.
 """
 
 import bench                    # finds the harness
@@ -21,14 +21,14 @@ MICE = "mice beside elephants, fixed load"
 
 
 def results(*samples):
-    """A run with these samples."""
+    """Return a run with these samples."""
     return Results({"format": 1, "profile": "selftest", "seconds": 0,
                     "machine": {"kernel": "", "date": "", "cpus": 0, "cpu": ""},
                     "left_out": [], "samples": list(samples)})
 
 
 def judge(rep, what, res, expected):
-    """expected: starts of the names of targets, and whether they are met."""
+    """`expected` maps starts of the names of targets to whether they are met."""
     found = targets(res)
     for start, good in expected:
         some = [t for t in found if t.name.startswith(start) and

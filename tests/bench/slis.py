@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a pod's owner notices of the limiter: how soon it works after ADD began,
-and what it adds to connections, with so many limited pods on the node."""
+"""Measures what a pod's owner notices of the limiter: how soon it works after ADD
+began, and what it adds to connections, by the number of limited pods on the node."""
 import json
 import socket
 import statistics
@@ -18,7 +18,7 @@ from statistic import quantiles
 CAP = 10**7
 ADDS = 5                        # at each count; pods that take part in it
 SECONDS = 2
-# Clients, and requests a second of each.
+# The number of clients, and the requests a second of each.
 LOAD = (5, 4) if EMULATED else (20, 5)
 PORT = 5300
 PER_SECOND = 200 if EMULATED else 2000    # packets of the clock
@@ -27,7 +27,7 @@ ct state new,established counter accept; }; }"""
 
 
 class Clock(threading.Thread):
-    """Sends small packets to the pod, evenly; knows when."""
+    """Sends small packets to the pod at even intervals and notes the times."""
 
     def __init__(self, ns, ip):
         super().__init__(daemon=True)
@@ -54,7 +54,7 @@ class Clock(threading.Thread):
 
 
 def limited_packets(pod):
-    """How many packets to the pod the limiter has seen."""
+    """Return how many packets to the pod the limiter has seen."""
     if pod.limiter.element["type"] == "natra":
         ident = plugin.attachment(pod.path)["id"]
         return total(json.loads(plugin.natractl("stats", ident, "--json"))
@@ -65,9 +65,9 @@ def limited_packets(pod):
 
 
 class Programming:
-    """Times one ADD: a clock ticks to the pod from before the limiter's plugin
-    starts, so the first packet that it saw is as many from the end as it has
-    counted."""
+    """Times one ADD. A clock sends packets to the pod from before the limiter's plugin
+    starts. The limiter counts n of them, so the first that it saw is the n-th from the
+    end."""
 
     def __init__(self, r):
         self.r, self.start, self.clock, self.sink = r, None, None, None
@@ -93,7 +93,7 @@ class Programming:
         self.start = time.monotonic()
 
     def latency_ms(self, pod):
-        """From the start of the plugin to the first limited packet."""
+        """Return the ms from the start of the plugin to the first limited packet."""
         time.sleep(0.02)
         self.clock.end()
         time.sleep(0.02)
@@ -105,7 +105,7 @@ class Programming:
 
 
 def grow(r, lim, pods):
-    """Pods up to that count; programming latency of the last of them, ms."""
+    """Add pods up to that count; return the programming latency of the last, in ms."""
     if r.pods and r.pods[0].limiter.name != lim.name:
         r.clear()
     latencies, adds = [], []

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Samples put together: means, deviations, quantiles. No I/O."""
+"""Summarises samples: means, deviations, quantiles. No I/O."""
 import statistics
 from dataclasses import dataclass
 
 
 def quantiles(ordered, parts=100):
-    """The values at 0, 1, ... `parts` parts of the way, for a CDF."""
+    """Return the values at 0, 1, ... `parts` parts of the way, for a CDF."""
     if not ordered:
         return []
     return [ordered[min(len(ordered) - 1, int(len(ordered) * i / parts))]
@@ -27,7 +27,7 @@ class Stat:
 
     @property
     def sd(self):
-        """Standard deviation between samples; None of one."""
+        """The standard deviation between samples, None if there is one sample only."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     @property
@@ -51,7 +51,7 @@ class Results:
                 tuple(sorted(sample["params"].items())))
 
     def find(self, workload, limiter=None, **params):
-        """Keys of the cells with these parameters, in the order of the run."""
+        """Return the keys of the cells with these parameters, in the order of the run."""
         return [k for k in self.cells if k[0] == workload and
                 limiter in (None, k[1]) and
                 all(dict(k[2]).get(n) == v for n, v in params.items())]
@@ -65,7 +65,7 @@ class Results:
         return Stat(tuple(values)) if values else None
 
     def get(self, workload, limiter, metric, **params):
-        """The first such cell's figure, or None."""
+        """Return the figure of the first such cell, or None."""
         for key in self.find(workload, limiter, **params):
             stat = self.stat(key, metric)
             if stat:
@@ -77,7 +77,7 @@ class Results:
         return stat.mean if stat else None
 
     def series(self, workload, limiter, name, **params):
-        """Of the first sample that has it."""
+        """Return the series of the first sample that has it, or None."""
         for key in self.find(workload, limiter, **params):
             for s in self.cells[key]:
                 if s.get("series", {}).get(name):
@@ -85,7 +85,7 @@ class Results:
         return None
 
     def errors(self):
-        """(cell's title, what went wrong)."""
+        """Return pairs of a cell's title and what went wrong."""
         return [(title(key), s["error"]) for key, samples in self.cells.items()
                 for s in samples if s.get("error")]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The cap: TCP streams into and out of pods, from their first byte on."""
+"""Measures the cap: TCP streams into and out of pods, from their first byte on."""
 import re
 import statistics
 import threading
@@ -17,8 +17,8 @@ WINDOW_SECONDS = 5
 
 
 class Lane(threading.Thread):
-    """One direction: a pod of its own, so that no acknowledgements of another
-    stream are on the wire that is measured. It reads the meter until end()."""
+    """One direction. It has a pod of its own, so that no acknowledgements of another
+    stream are on the wire that is measured, and reads the meter until end()."""
 
     def __init__(self, r, number, way, lim, rate):
         super().__init__(daemon=True)
@@ -42,8 +42,8 @@ class Lane(threading.Thread):
         self.join(5)
 
     def begin(self):
-        """When the stream began, or None: 5 kB is more than what iperf3's
-        control connection says."""
+        """Return when the stream began, or None. It has begun when the meter has counted
+        5 kB, which is more than iperf3's control connection sends."""
         first = self.rows[0][1]
         for before, row in zip(self.rows, self.rows[1:]):
             if row[1] - first > 5000:
@@ -51,20 +51,20 @@ class Lane(threading.Thread):
         return None
 
     def at(self, when):
-        """Bytes until then, between two readings in proportion."""
+        """Return the bytes until then, interpolated between two readings."""
         for (t0, b0), (t1, b1) in zip(self.rows, self.rows[1:]):
             if when <= t1:
                 return b0 + (b1 - b0) * (when - t0) / (t1 - t0)
         raise RuntimeError("no reading at that time")
 
     def sockets(self):
-        """(time, bytes that the receiver took, segments sent once more), the
-        latter by the socket's peer. Only the streams of this lane: a client
-        has orphans of earlier ones, whose pods are gone."""
+        """Return (time, bytes that the receiver took, segments sent again), the latter
+        by the socket's peer. Only the streams of this lane count: a client has orphans
+        of earlier lanes, whose pods are gone."""
         ours = ("-tinHO", "state", "established")
         got = self.dst.run("ss", *ours, "sport", "=", f":{PORT}", "and", "dst",
                            self.src.ip)
-        # What takes time, where the CPU is emulated, is to start ss.
+        # Starting ss takes most of the time where the CPU is emulated.
         when = time.monotonic()
         sent = self.src.run("ss", *ours, "dport", "=", f":{PORT}", "and", "dst",
                             self.dst.ip)
@@ -73,8 +73,8 @@ class Lane(threading.Thread):
 
 
 def by_socket(listed, pattern):
-    """A counter of each socket in ss's list, by its two ends; 0 where ss has
-    left it out."""
+    """Return a counter of each socket in ss's list, by its two ends; it is 0 where ss
+    leaves it out."""
     found = {}
     for line in listed.splitlines():
         n = re.search(pattern, line)
@@ -83,8 +83,8 @@ def by_socket(listed, pattern):
 
 
 def grown(what, before, after, flows):
-    """By how much a counter grew, all sockets together. Sockets that are not
-    the same ones, or a counter that went back, would make nonsense of it."""
+    """Return by how much a counter grew, summed over all sockets. Other sockets than
+    before, or a counter that went back, would make the sum meaningless."""
     if len(before) <= flows:    # iperf3's control connection is one more
         raise RuntimeError(f"{what}: {len(before)} sockets for {flows} flows")
     if set(before) != set(after):
@@ -99,8 +99,8 @@ def grown(what, before, after, flows):
 
 
 def measure(lane, start, flows, before, after):
-    """Figures of one direction; rates in Mbit/s. What the receiver took can be a
-    little more than what came in the window: a hole of before it was filled."""
+    """Return the figures of one direction, rates in Mbit/s. The receiver can take a
+    little more than what came in the window, when a gap from before it is filled."""
     begin = lane.begin()
     seconds = [(lane.at(start + i + 1) - lane.at(start + i)) * 8e-6
                for i in range(WINDOW_SECONDS)]
@@ -122,8 +122,8 @@ def measure(lane, start, flows, before, after):
 
 
 def follow(r, lanes, flows):
-    """The streams, from their start to the window's end: when the window began,
-    and what the sockets said at both its ends."""
+    """Run the streams until the window's end; return when the window began, and the
+    counters of the sockets at both of its ends."""
     for lane in lanes:
         r.elephant(lane.src, lane.dst, PORT, flows)
     deadline = time.monotonic() + 20

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What natra has to reach, as data, and what of it a run reached. No I/O.
+"""Lists the targets of natra as data, and says which of them a run reached. No I/O.
 
 A target that the run did not measure has no verdict.
 """
@@ -23,7 +23,7 @@ class Target:
 
     @property
     def met(self):
-        """True, False, or None without a verdict."""
+        """True or False, or None if there is no verdict."""
         if self.value is None or self.bound is None:
             return None
         return self.value <= self.bound if self.sense == "most" else \
@@ -36,7 +36,7 @@ class Target:
                f"{sign} {self.show(self.bound)}){cause}"
 
     def show(self, value):
-        """Four digits, or all before the point."""
+        """Return a figure with four digits, or with all of those before the point."""
         return (f"{value:.0f}" if value >= 1000 else f"{value:.4g}") + self.unit
 
 
@@ -45,12 +45,13 @@ def times(factor, value):
 
 
 def paced(res, key, way):
-    """Whether fq held what went that way in a cell."""
+    """Return whether fq held the packets of that direction in a cell."""
     return any(s["values"].get(PACES[way]) for s in res.cells[key])
 
 
 def cap(res):
-    """By rate, flows and direction; what is paced has the narrower bound."""
+    """Yield a target for each rate, number of flows and direction. Paced traffic has the
+    narrower bound."""
     for key in (*res.find("sweep", "natra"), *res.find("sweep", "natra-pace")):
         params = dict(key[2])
         for way, words in WAYS.items():
@@ -67,15 +68,15 @@ def cap(res):
 
 
 def deviation(res):
-    """Over all cells that both were measured in, the median of the standard
-    deviation between samples, in percent of the rate."""
+    """Compare natra with upstream by the standard deviation between samples, in percent
+    of the rate: the median over all cells that have both."""
     for name, way in (("natra", "in"), ("natra", "out"), ("natra-pace", "in")):
         keys = [k for k in res.find("sweep", name) if res.stat(k, f"wire_{way}")]
         if not keys and name != "natra":
             continue            # there is no fq
         both = []
         for key in keys:
-            # Upstream's has the other direction beside it, in a pod of its own.
+            # Upstream's cell has the other direction beside it, in a pod of its own.
             same = {p: dict(key[2])[p] for p in ("rate", "flows")}
             pair = [s and s.relative_sd for s in (
                     res.stat(key, f"wire_{way}"),
@@ -97,7 +98,7 @@ def deviation(res):
 
 
 def not_carried(res):
-    """What the machine itself does not carry of the fixed load, in words."""
+    """Return in words how much of the fixed load the machine itself does not carry."""
     offered, got = (res.mean("mixed", "none", metric, load="fixed")
                     for metric in ("offered", "rps_annotated"))
     return f"without a limiter {got:.0f} of {offered:.0f} were answered" \
@@ -105,8 +106,8 @@ def not_carried(res):
 
 
 def cpu_is_limit(res):
-    """Runs with an emulated one have served 114 to 480 requests/s in all without
-    a limiter."""
+    """Return why requests are missing at full tilt: on an emulated CPU, runs without a
+    limiter have served 114 to 480 requests/s in all."""
     return "at full tilt the CPU is the limit, and it is emulated" \
         if res.data["machine"].get("emulated") else ""
 
@@ -159,7 +160,7 @@ def cost(res):
         return stat(limiter, metric) and stat(limiter, metric).median
 
     def scatter(name, other):
-        """By how much samples of one and the same limiter differ."""
+        """Return in words by how much the samples of each limiter differ."""
         words = [f"{min(found.values):.1f} to {max(found.values):.1f}"
                  for found in (stat(n, "gbit") for n in (name, other))
                  if found and len(found.values) > 1]

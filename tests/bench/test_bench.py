@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The benchmark's arithmetic: cells, statistics, targets, comparison, report,
+"""Tests the benchmark's arithmetic: cells, statistics, targets, comparison, report,
 and what it reads of connection tracking's events."""
 import json
 import re
@@ -30,7 +30,7 @@ def sample(workload, limiter, params, n=0, **values):
 
 
 def sweep(limiter, wires, edt=False):
-    """One sample for each pair of rates in and out, in Mbit/s."""
+    """Return one sample for each pair of rates in and out, in Mbit/s."""
     return [sample("sweep", limiter, SWEEP, n, edt=edt, wire_in=i, wire_out=o,
                    error_in=i / 10 - 1, error_out=o / 10 - 1, goodput_in=i,
                    goodput_out=o, seconds_sd_in=0, seconds_sd_out=0,
@@ -340,7 +340,7 @@ class Report(unittest.TestCase):
                 "rss_kib upstream": 1, "mean_cpu_ms upstream": 5.25,
                 "mean_cpu_ms natra": 4.125})))
         self.assertIn("| upstream | 5.00 | 5.00 | 1.00 |", text)
-        self.assertIn("fills up, is 4.12 ms, upstream's 5.25 ms.", text)
+        self.assertIn("an ADD is 4.12 ms, and upstream's 5.25 ms.", text)
 
     def test_what_is_left_out_has_a_line_for_each_reason(self):
         res = run()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a cap that never binds costs: bytes moved, and the CPU time of the whole
-machine for them. Nothing else should run on it meanwhile."""
+"""Measures what a cap that never binds costs: the bytes moved, and the CPU time of the
+whole machine for them. Nothing else should run on it meanwhile."""
 import os
 import time
 
@@ -8,16 +8,16 @@ from cells import UNCAPPED
 from limiters import bits
 from pods import limiter
 
-# Short ones, and many: samples of 2 s lay as far apart as those of 1 s, whether the
-# processes were bound to a CPU each or not.
+# Samples are short and many, because samples of 2 s lay as far apart as those of 1 s,
+# whether or not each process was bound to a CPU.
 SETTLE_SECONDS = 0.5
 SECONDS = 1
 FLOWS = 2                       # each way
 
 
 def busy_seconds():
-    """CPU time of all processors, but for what was idle or taken by others'
-    virtual machines."""
+    """Return the CPU time of all processors, without idle time and the time that other
+    virtual machines took."""
     with open("/proc/stat") as f:
         words = f.readline().split()
     user, nice, system, _, _, irq, softirq = map(int, words[1:8])

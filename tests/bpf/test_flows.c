@@ -67,12 +67,12 @@ static void heavy_flow_is_listed_with_its_tuple(void **state)
 	send(&p);
 	send(&p);
 	assert_int_equal(read_flows(), 1);
-	assert_int_equal(flows[0].version, 4);
-	assert_int_equal(flows[0].protocol, 6);
-	assert_int_equal(flows[0].fragment, 0);
-	assert_memory_equal(flows[0].saddr, saddr, 4);
-	assert_memory_equal(flows[0].daddr, daddr, 4);
-	assert_memory_equal(&flows[0].ports, ports, 4);
+	assert_int_equal(flows[0].tuple.version, 4);
+	assert_int_equal(flows[0].tuple.protocol, 6);
+	assert_int_equal(flows[0].tuple.fragment, 0);
+	assert_memory_equal(flows[0].tuple.saddr, saddr, 4);
+	assert_memory_equal(flows[0].tuple.daddr, daddr, 4);
+	assert_memory_equal(&flows[0].tuple.ports, ports, 4);
 	assert_int_equal(flows[0].packets, 2);
 	assert_int_equal(flows[0].bytes, 2 * 1514);
 	assert_true((uint32_t)(th_now() >> NATRA_FLOW_TICK_SHIFT) -
@@ -123,11 +123,11 @@ static void ipv6_extension_headers_do_not_make_another_flow(void **state)
 		send(&p);
 	}
 	assert_int_equal(read_flows(), 1);
-	assert_int_equal(flows[0].version, 6);
-	assert_int_equal(flows[0].protocol, 17);
+	assert_int_equal(flows[0].tuple.version, 6);
+	assert_int_equal(flows[0].tuple.protocol, 17);
 	assert_int_equal(flows[0].packets, 1 + TH_LEN(numbers));
-	assert_memory_equal(flows[0].saddr, p.data + 14 + 8, 16);
-	assert_memory_equal(flows[0].daddr, p.data + 14 + 24, 16);
+	assert_memory_equal(flows[0].tuple.saddr, p.data + 14 + 8, 16);
+	assert_memory_equal(flows[0].tuple.daddr, p.data + 14 + 24, 16);
 }
 
 /* The fast path reads the packet's memory, the slow one copies. */
@@ -173,7 +173,7 @@ static void pieces_of_a_datagram_are_one_flow(void **state)
 		send(&p);
 	}
 	assert_int_equal(read_flows(), 1);
-	assert_int_equal(flows[0].fragment, 1);
+	assert_int_equal(flows[0].tuple.fragment, 1);
 	assert_int_equal(flows[0].packets, TH_LEN(pieces));
 }
 
@@ -189,7 +189,7 @@ static void packets_of_no_version_are_one_flow(void **state)
 		send(&p);
 	}
 	assert_int_equal(read_flows(), 1);
-	assert_int_equal(flows[0].version, 0);
+	assert_int_equal(flows[0].tuple.version, 0);
 	assert_int_equal(flows[0].packets, 5);
 }
 
@@ -242,7 +242,8 @@ static void table_keeps_at_most_32_flows_each_once(void **state)
 	for (size_t i = 0; i < len; i++) {
 		assert_int_equal(flows[i].packets, 2);
 		for (size_t j = 0; j < i; j++)
-			assert_int_not_equal(flows[i].ports, flows[j].ports);
+			assert_int_not_equal(flows[i].tuple.ports,
+					     flows[j].tuple.ports);
 	}
 }
 
@@ -259,7 +260,7 @@ static void entry_whose_tuple_is_not_its_own_is_hidden(void **state)
 	value = th_read_state(&run, &len);
 	for (size_t i = 0; i < NATRA_FLOWS; i++) {
 		if (value->flows[i].tag)
-			value->flows[i].daddr[0] ^= 1;
+			value->flows[i].tuple.daddr[0] ^= 1;
 	}
 	th_write_state(&run, value);
 	assert_int_equal(read_flows(), 0);

@@ -167,9 +167,12 @@ static void frame_with_tags_keeps_its_tags(void **state)
 			packet_tcp(&p, 1000, 80, 20);
 			packet_pad(&p, 200);
 			packet_end(&p);
-			th_set_tat(&run, th_now() + LIMIT / 2);
+			uint64_t tat = th_now() + LIMIT / 2;
+
+			th_set_tat(&run, tat);
 			th_send(&run, &p, NULL, &r);
-			if (r.verdict == TC_ACT_SHOT)
+			/* On a busy machine the debt may have run out meanwhile. */
+			if (r.verdict == TC_ACT_SHOT || th_now() > tat)
 				continue;
 			/* Passed over the rate: then with a mark, and it alone. */
 			assert_int_equal(r.counter, NATRA_COUNT_MARKED);

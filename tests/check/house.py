@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the house-rule scripts share."""
+"""Functions that the house-rule scripts share."""
 
 import os
 import re

@@ -249,7 +249,8 @@ LIBRARY = [
         "flow.sport = ntohs(ports[0]);", "flow.sport = ports[0];",
         "api-counters"),
     one("top-has-one-address-twice", "src/api/query.c",
-        "memcpy(flow.saddr, entry->saddr,", "memcpy(flow.saddr, entry->daddr,",
+        "memcpy(flow.saddr, entry->tuple.saddr,",
+        "memcpy(flow.saddr, entry->tuple.daddr,",
         "api-counters"),
     one("top-idle-in-ticks", "src/api/query.c",
         "<< NATRA_FLOW_TICK_SHIFT,", "<< 0,", "api-counters"),
@@ -314,19 +315,19 @@ LIBRARY = [
         "if (r == -EOPNOTSUPP || r == -EBUSY)\n\t\tlink->fq = 0;", "",
         "api-state"),
     one("kept-without-the-new-direction", "src/attach/shaper.c",
-        "limits_cover(&gen->record, request->policy) &&", "", "api-kept"),
+        "limits_cover(&gen->record, &order->policy) &&", "", "api-kept"),
     # Either of the two comparisons is enough: an engine's id is a hash of its
     # subnets, among others.
     Mutation("kept-with-other-subnets", "src/attach/shaper.c",
-             (("subnets_equal(&subnets, request->subnets) &&", ""),
-              ("engine_serves(&gen->record, request->subnets) &&",
+             (("subnets_equal(&subnets, &order->subnets) &&", ""),
+              ("engine_serves(&gen->record, &order->subnets) &&",
                "engine_serves(&gen->record, &subnets) &&")), "api-subnets"),
     one("kept-with-the-old-label", "src/attach/shaper.c",
-        "(void)str_copy(gen->record.label, sizeof(gen->record.label),\n"
-        "\t\t       request->label);", "", "api-kept"),
+        "(void)str_copy(record->label, sizeof(record->label), order->label);",
+        "", "api-kept"),
     one("kept-with-the-old-network", "src/attach/shaper.c",
-        "(void)str_copy(gen->record.network, sizeof(gen->record.network),\n"
-        "\t\t       request->network);", "", "api-kept"),
+        "(void)str_copy(record->network, sizeof(record->network),\n"
+        "\t\t       order->network);", "", "api-kept"),
     one("nothing-is-undone", "src/attach/shaper.c",
         "if (teardown_gen(n, gen, keep, pod_fd) < 0)", "if (!gen)",
         "api-kept"),

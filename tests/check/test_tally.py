@@ -178,8 +178,8 @@ class Measure(unittest.TestCase):
         self.assertEqual((rep.failed, rep.checked, left), (0, 1, [1]))
         self.assertIn("again: cell", lines)
 
-    def test_never_a_third_time(self):
-        rep, _, left = self.measure(2, 2, 1)
+    def test_never_a_fourth_time(self):
+        rep, _, left = self.measure(2, 2, 2, 1)
         self.assertEqual((rep.failed, left), (1, [1]))
 
     def test_exact_check_and_exception_are_final(self):

@@ -17,7 +17,7 @@ static struct natra_policy current = {
 	.mode = NATRA_MODE_TCX_PODSIDE,
 };
 
-/* What this process passed to natra_attach. */
+/* The label and the network that this process passed to natra_attach. */
 static const char *given_label, *given_network;
 
 static int fill(struct natra_info *info, const char *id)
@@ -97,7 +97,7 @@ int natra_configure(struct natra *n, const char *id,
 	return 0;
 }
 
-/* Interface "old" and attachment "evil" have some. */
+/* Interface "old" and attachment "evil" have leftovers. */
 static bool has_leftovers(const struct natra_target *target)
 {
 	return target->ifname ? strcmp(target->ifname, "old") == 0
@@ -207,12 +207,12 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 		ret_stats->ingress = each_different(calls);
 		return 0;
 	}
-	/* More than a double can hold. */
+	/* A double cannot hold this number exactly. */
 	ret_stats->ingress.mice.packets = (UINT64_C(1) << 60) + calls;
 	ret_stats->ingress.mice.bytes = calls * 1500;
 	ret_stats->egress.paced = (struct natra_count){calls * 10, calls * 100};
 	ret_stats->egress.delay_ns_sum = calls * 10 * 2000000;
-	/* A counter that starts again. */
+	/* This counter starts again from 0. */
 	ret_stats->egress.marked.packets = calls == 1 ? 1000 : 0;
 	return 0;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""natractl's command line: what it refuses, how, and that it does so before
-the kernel is asked. Needs no root: NATRACTL is the binary."""
+"""Tests what natractl's command line refuses and how, and that it does so before it
+calls the kernel. It needs no root; NATRACTL is the binary."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from pathlib import Path
 NATRACTL = os.environ["NATRACTL"]
 SOURCE = Path(__file__).resolve().parents[2] / "tools/natractl"
 MAN = (SOURCE / "natractl.8.scd").read_text()
-# Not a directory, so that whatever does reach the library gets no further.
+# This is no directory, so a command that reaches the library gets no further.
 BPFFS = "/dev/null/bpffs"
 
 RATES = ["10Q", "", " 1M", "1M ", "-1M", "0x10", "nan", "inf", "1e",
@@ -23,7 +23,7 @@ TIMES = ["10", "", "5 s", "-1s", "1m30", "0s", "0", "3601s", "soon", "nans"]
 NUMBERS = ["", "0", "-1", "+1", "1.5", "x", "1x", "99999999999999999999"]
 NAMES = ["", "AUTO", "auto ", "0", "none", "auto|on|off"]
 
-# Every option that takes a value, and values that it must refuse.
+# This names every option that takes a value, with values that it must refuse.
 BAD = {
     "--bpffs": ["", "relative"],
     "--netns": [""],
@@ -64,7 +64,7 @@ INSTALL_BAD = {
     "--runtime-version": ["", "2.1.0", "containerd", "docker://20.10.1",
                           "containerd://", "containerd github.com/v2"],
 }
-# One valid argument list for each command, without what is optional.
+# Each command has one valid argument list here, without optional arguments.
 COMMANDS = {
     "attach": ["eth0", "--netns", "/dev/null/netns", "--ingress", "1G",
                "--egress", "1G"],
@@ -82,7 +82,7 @@ COMMANDS = {
     "uninstall": ["--root", "/dev/null"],
     "version": [],
 }
-# Accepted by whoever accepts the option.
+# Every command that accepts the option accepts this value.
 GOOD = {
     "--ingress": ["1", "999", "1k", "1P", "10Mi", "1e6", "1.5G", "0", "unlimited"],
     "--ingress-burst": ["1", "64k", "default"],
@@ -118,7 +118,7 @@ def escaped(text):
 
 
 def options_of(command):
-    """{name: takes a value} as `natractl COMMAND --help` tells."""
+    """Return {name: takes a value} of the options in `natractl COMMAND --help`."""
     lines = natractl(command, "--help").stdout.split("Options:\n")[1]
     found = re.findall(r"^  (-\S+?)(?:, -\w)?( \S+)?(?:  .*)?$", lines, re.M)
     return {name: bool(metavar) for name, metavar in found}
@@ -225,7 +225,7 @@ class Cli(unittest.TestCase):
         self.refused(["set", "web", "--json"], "set: has nothing to change")
         self.refused(["set", "web", "--ingress", "0", "--ingress-burst",
                       "64k"], "--ingress-burst: '64k' ")
-        # The rate may be there already.
+        # The attachment may have a rate already.
         self.accepted("set", "web", "--ingress-burst", "64k")
 
     def test_subnets(self):

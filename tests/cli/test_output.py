@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What natractl prints of the attachments that fake_natra.c makes up.
+"""Tests what natractl prints of the attachments that fake_natra.c makes up.
 NATRACTL_FAKE is natractl linked with it."""
 
 import json
@@ -21,7 +21,7 @@ def run(*args, stdout=subprocess.PIPE):
 
 
 def read(*args):
-    """Strictly UTF-8 and strictly JSON."""
+    """Parse output that must be strictly UTF-8 and strictly JSON."""
     return json.loads(run(*args, "--json").stdout.decode())
 
 
@@ -48,7 +48,7 @@ class Human(unittest.TestCase):
         self.assertRegex(out, r"0: program 12 early\\x1b \(before this\)\n.*"
                               r"1: program 12 natra_ingress \(this\)\n.*"
                               r"2: filter u32\\x1b priority 3 handle 0\n")
-        # Nobody can ask the hooks of an interface that is no more.
+        # An interface that is gone has no hooks to query.
         self.assertNotIn("natra_ingress", run("show", "gone").stdout.decode())
 
     def test_unshaped(self):

@@ -278,8 +278,7 @@ class Bench:
     def compared(self):
         """Check how much throughput is kept in the first lanes on `auto`, and the
         median of all."""
-        found = [self.rep.measure(f"{self.name} {lane.describe()}: throughput",
-                                  self.kept, lane)
+        found = [self.kept(lane)
                  for lane in self.lanes[:min(self.by_auto, self.a.kept_cells)]]
         if found:
             self.rep.least(f"{self.name}: kept of the throughput, median",

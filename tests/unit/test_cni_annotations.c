@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "annotations.h"
+#include "field.h"
 
 #define ANNOTATIONS(members)                                                   \
 	CONF("\"runtimeConfig\":{\"io.kubernetes.cri.pod-annotations\":"       \
@@ -134,7 +135,7 @@ static void what_is_not_allowed_is_ignored_and_logged(void **state)
 	struct natra_policy policy = both;
 	struct failure failure = {0};
 	struct settings settings = {
-		.allowed_annotations = annotations_bit("edt-pacing"),
+		.allowed_annotations = field_annotation_bit("edt-pacing"),
 	};
 	char *lines;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cni_input.h"
 
-#include "annotations.h"
+#include "field.h"
 #include "settings.h"
 
 static struct natra *n;
@@ -229,11 +229,11 @@ static void annotations_are_allowed_by_short_or_full_name(void **state)
 		struct failure failure = {0};
 		struct settings s;
 		char full[64], text[256];
-		unsigned int bit = annotations_bit(names[i]);
+		unsigned int bit = field_annotation_bit(names[i]);
 
 		(void)snprintf(full, sizeof(full), "natra.io/%s", names[i]);
 		assert_true(bit && !(all & bit));
-		assert_int_equal(annotations_bit(full), bit);
+		assert_int_equal(field_annotation_bit(full), bit);
 		(void)snprintf(text, sizeof(text),
 			       CONF("\"allowAnnotations\":[\"%s\",\"%s\"]"),
 			       names[i], i ? full : names[i]);
@@ -241,9 +241,9 @@ static void annotations_are_allowed_by_short_or_full_name(void **state)
 		assert_int_equal(s.allowed_annotations, bit);
 		all |= bit;
 	}
-	assert_int_equal(annotations_bit("natra.io/"), 0);
-	assert_int_equal(annotations_bit(""), 0);
-	assert_int_equal(annotations_bit(NULL), 0);
+	assert_int_equal(field_annotation_bit("natra.io/"), 0);
+	assert_int_equal(field_annotation_bit(""), 0);
+	assert_int_equal(field_annotation_bit(NULL), 0);
 }
 
 static void a_bad_log_setting_is_the_default_for_the_log(void **state)

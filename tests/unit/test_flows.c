@@ -77,12 +77,14 @@ static void entry_keeps_the_whole_tuple(void **state)
 	note(hash_of(0, 0), 1, 1);
 	entry = find(hash_of(0, 0), 1);
 	assert_non_null(entry);
-	assert_memory_equal(entry->saddr, tuple.saddr, sizeof(tuple.saddr));
-	assert_memory_equal(entry->daddr, tuple.daddr, sizeof(tuple.daddr));
-	assert_int_equal(entry->ports, tuple.ports);
-	assert_int_equal(entry->version, tuple.version);
-	assert_int_equal(entry->protocol, tuple.protocol);
-	assert_int_equal(entry->fragment, tuple.fragment);
+	assert_memory_equal(entry->tuple.saddr, tuple.saddr,
+			    sizeof(tuple.saddr));
+	assert_memory_equal(entry->tuple.daddr, tuple.daddr,
+			    sizeof(tuple.daddr));
+	assert_int_equal(entry->tuple.ports, tuple.ports);
+	assert_int_equal(entry->tuple.version, tuple.version);
+	assert_int_equal(entry->tuple.protocol, tuple.protocol);
+	assert_int_equal(entry->tuple.fragment, tuple.fragment);
 }
 
 static void tag_is_never_that_of_an_empty_way(void **state)

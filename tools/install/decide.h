@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Decides by which way natra gets into the chain, and tells what speaks against
  * the others. */
-#pragma once
+#ifndef NATRA_INSTALL_DECIDE_H
+#define NATRA_INSTALL_DECIDE_H
 
 #include "lists.h"
 
@@ -13,3 +14,5 @@ struct choice {
 /* Returns -EOPNOTSUPP if no way is without harm. */
 int decide(struct install *i, const struct lists *lists,
 	   const struct list *primary, struct choice *ret);
+
+#endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Directories that the runtime, its network plugins and natra share. natra's
  * own files in them appear, change and go as a whole. */
-#pragma once
+#ifndef NATRA_INSTALL_DIR_H
+#define NATRA_INSTALL_DIR_H
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -70,3 +71,5 @@ int dir_remove(const struct dir *dir, const char *name);
  */
 int dir_reload_begin(const struct dir *dir);
 int dir_reload_end(const struct dir *dir);
+
+#endif

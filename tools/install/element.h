@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* natra's element in a list of plugins, and how it gets into the text of one. */
-#pragma once
+#ifndef NATRA_INSTALL_ELEMENT_H
+#define NATRA_INSTALL_ELEMENT_H
 
 #include <stdbool.h>
 
@@ -37,3 +38,5 @@ char *splice_list(const char *text, const char *element, int at);
  * caller frees it. */
 char *splice_single(const char *text, const char *name, const char *version,
 		    const char *element);
+
+#endif

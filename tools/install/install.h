@@ -17,7 +17,8 @@
  * Functions that return int return 0 or -errno, with one line in
  * install_error().
  */
-#pragma once
+#ifndef NATRA_INSTALL_INSTALL_H
+#define NATRA_INSTALL_INSTALL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -132,3 +133,5 @@ const char *install_conf_key(const char *key);
 const char *install_check_network(const char *name);
 /* Returns whether "containerd://2.1.0" or the like has a version in it. */
 bool install_check_runtime_version(const char *text);
+
+#endif

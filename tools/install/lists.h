@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The lists in a runtime's configuration directory, and which of them are
  * natra's own. */
-#pragma once
+#ifndef NATRA_INSTALL_LISTS_H
+#define NATRA_INSTALL_LISTS_H
 
 #include "state.h"
 
@@ -51,3 +52,5 @@ size_t list_count(const struct list *list, const char *type, int *ret_at);
 /* Returns the first list that is not natra's own and calls the plugin of this
  * type; NULL if there is none. */
 const struct list *lists_naming(const struct lists *lists, const char *type);
+
+#endif

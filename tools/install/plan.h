@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What plans of an installation and of a removal share. */
-#pragma once
+#ifndef NATRA_INSTALL_PLAN_H
+#define NATRA_INSTALL_PLAN_H
 
 #include "lists.h"
 
@@ -39,3 +40,5 @@ void plan_reload(const struct install *i, struct install_plan *plan);
 /* Plans to bring back the bandwidth plugin that was kept. Returns false if
  * there is none. */
 bool plan_restore(const struct install *i, struct install_plan *plan);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where the distributions of Kubernetes keep the runtime's directories. */
-#pragma once
+#ifndef NATRA_INSTALL_PLATFORM_H
+#define NATRA_INSTALL_PLATFORM_H
 
 struct platform {
 	const char *name;
@@ -15,3 +16,5 @@ const struct platform *platform_find(const char *name);
 /* Returns the first platform whose paths exist, else the default one; never
  * NULL. */
 const struct platform *platform_in_use(int root_fd);
+
+#endif

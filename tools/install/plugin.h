@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* natra's plugin as a file: which one to install, what it says of itself, and
  * which file of a directory is natra's plugin. */
-#pragma once
+#ifndef NATRA_INSTALL_PLUGIN_H
+#define NATRA_INSTALL_PLUGIN_H
 
 #include "state.h"
 
@@ -18,3 +19,5 @@ bool plugin_is_natra(const struct dir *dir, const char *name);
 /* Returns whether `name` is the plugin to install, byte for byte, and
  * executable. */
 bool plugin_is_installed(const struct install *i, const char *name);
+
+#endif

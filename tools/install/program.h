@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Runs a program to get its output. */
-#pragma once
+#ifndef NATRA_INSTALL_PROGRAM_H
+#define NATRA_INSTALL_PROGRAM_H
 
 /*
  * Runs the program that the descriptor is of; argv and env end in NULL. `input`
@@ -12,3 +13,5 @@
  */
 int program_run(int fd, const char *const *argv, const char *const *env,
 		const char *input, char **ret_output);
+
+#endif

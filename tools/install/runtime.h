@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which container runtimes a node has, and whether they read drop-ins. */
-#pragma once
+#ifndef NATRA_INSTALL_RUNTIME_H
+#define NATRA_INSTALL_RUNTIME_H
 
 #include <stdbool.h>
 
@@ -16,3 +17,5 @@ bool runtime_parse(const char *text, struct runtimes *ret);
 /* Asks the runtimes' programs below a root for their versions. */
 void runtime_find(int root_fd, struct runtimes *ret);
 void runtime_free(struct runtimes *runtimes);
+
+#endif

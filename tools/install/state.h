@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The state that the parts of an installer share. */
-#pragma once
+#ifndef NATRA_INSTALL_STATE_H
+#define NATRA_INSTALL_STATE_H
 
 #include "dir.h"
 #include "install.h"
@@ -27,3 +28,5 @@ struct install {
 /* Sets the text of the error and returns r. */
 __attribute__((format(printf, 3, 4))) int install_fail(struct install *i, int r,
 						       const char *format, ...);
+
+#endif

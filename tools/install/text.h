@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Allocations that never fail: if memory runs out, the process ends. */
-#pragma once
+#ifndef NATRA_INSTALL_TEXT_H
+#define NATRA_INSTALL_TEXT_H
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -37,3 +38,5 @@ __attribute__((format(printf, 1, 2))) char *text_format(const char *format,
 							...);
 __attribute__((format(printf, 1, 0))) char *text_vformat(const char *format,
 							 va_list args);
+
+#endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What still needs a plugin: drop-ins of others name it, and pods need it for
  * their removal. */
-#pragma once
+#ifndef NATRA_INSTALL_USE_H
+#define NATRA_INSTALL_USE_H
 
 #include "state.h"
 
@@ -13,3 +14,5 @@ char *use_find(const struct install *i, const char *type);
  * in a text that the caller frees; returns NULL if none does. */
 char *use_find_dropin(const struct install *i, const struct install_plan *plan,
 		      const char *type);
+
+#endif

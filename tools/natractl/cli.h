@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The commands of natractl, each of which returns the exit code, and what they
  * share. */
-#pragma once
+#ifndef NATRACTL_CLI_H
+#define NATRACTL_CLI_H
 
 #include <natra/natra.h>
 
@@ -34,3 +35,5 @@ int check_interface(const struct cli *cli);
 /* Prints the handle's error, or that of `r` if it has none. Returns
  * EXIT_FAILURE. */
 int failure(const struct cli *cli, int r);
+
+#endif

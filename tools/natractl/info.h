@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How an attachment is shown. */
-#pragma once
+#ifndef NATRACTL_INFO_H
+#define NATRACTL_INFO_H
 
 #include "cli.h"
 #include "json.h"
@@ -22,3 +23,5 @@ bool info_is_foreign(const struct natra_info *info);
 /* Both ask the library for its subnets, too. */
 void info_print(struct natra *n, const struct natra_info *info);
 cJSON *info_json(struct natra *n, const struct natra_info *info);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads from the command line what the installer is asked for. */
-#pragma once
+#ifndef NATRACTL_INSTALL_ASK_H
+#define NATRACTL_INSTALL_ASK_H
 
 #include <install.h>
 
@@ -11,3 +12,5 @@
  * EXIT_USAGE after printing the error. */
 int install_ask(const struct cli *cli, struct install_request *ret_request,
 		cJSON **ret_conf);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shows the changes of a plan to the user. */
-#pragma once
+#ifndef NATRACTL_INSTALL_SHOW_H
+#define NATRACTL_INSTALL_SHOW_H
 
 #include <install.h>
 
@@ -10,3 +11,5 @@
  * change. */
 void install_show_change(const struct install_change *change, bool whole);
 cJSON *install_change_json(const struct install_change *change);
+
+#endif

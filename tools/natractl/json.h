@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#pragma once
+#ifndef NATRACTL_JSON_H
+#define NATRACTL_JSON_H
 
 #include <stdint.h>
 
@@ -15,3 +16,5 @@ void json_add_text(cJSON *object, const char *key, const char *text);
 /* Both print `json` and free it. */
 void json_print(cJSON *json);
 void json_print_line(cJSON *json);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The options that make a policy, shared by attach and set. */
-#pragma once
+#ifndef NATRACTL_LIMITS_H
+#define NATRACTL_LIMITS_H
 
 #include "cli.h"
 
@@ -15,3 +16,5 @@ bool limits_given(const struct opts *opts, uint64_t options);
  * lets the library check them, without touching the kernel. Returns 0, or
  * EXIT_USAGE after printing the error. */
 int limits_apply(const struct cli *cli, struct natra_policy *policy);
+
+#endif

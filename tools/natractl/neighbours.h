@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What affects an attachment beside natra: other programs on its hooks, and what
  * the bandwidth plugin left on its interface. */
-#pragma once
+#ifndef NATRACTL_NEIGHBOURS_H
+#define NATRACTL_NEIGHBOURS_H
 
 #include <stdio.h>
 
@@ -21,3 +22,5 @@ bool leftovers_any(const struct natra_leftovers *leftovers);
 /* Prints "tbf and redirect to bwp0123456789ab on veth1", without a newline. */
 void leftovers_print(FILE *file, const struct natra_leftovers *leftovers);
 cJSON *leftovers_json(const struct natra_leftovers *leftovers);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The command line: all options, and which command accepts which. */
-#pragma once
+#ifndef NATRACTL_OPTS_H
+#define NATRACTL_OPTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -97,3 +98,5 @@ int opts_number(const struct opts *opts, enum opt_id id, uint32_t max,
 		uint32_t *ret_number);
 /* Checks that a value, if it was given, has 1 to `max` bytes. */
 int opts_check_text(const char *name, const char *value, uint32_t max);
+
+#endif

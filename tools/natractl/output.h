@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What natractl writes: quantities with their units, untrusted text, and usage
  * errors. */
-#pragma once
+#ifndef NATRACTL_OUTPUT_H
+#define NATRACTL_OUTPUT_H
 
 #include <stdint.h>
 #include <stdio.h>
@@ -33,3 +34,5 @@ int text_width(const char *text);
  * NULL. Returns EXIT_USAGE. */
 __attribute__((format(printf, 3, 4))) int
 usage_error(const char *what, const char *value, const char *format, ...);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The counters of attachments at one time, and how they are shown. */
-#pragma once
+#ifndef NATRACTL_STATS_H
+#define NATRACTL_STATS_H
 
 #include "cli.h"
 #include "json.h"
@@ -35,3 +36,5 @@ void stats_print_rates_header(int id_width);
 void stats_print_rates(const struct sample *delta, uint64_t interval_ns,
 		       int id_width);
 cJSON *stats_json(const struct sample *sample);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "attach/attachment.h"
+
+#include <errno.h>
+
+#include "kernel/netns_find.h"
+#include "util/cleanup.h"
+#include "util/str.h"
+
+static int word_absence(struct natra *n, int r, const char *id)
+{
+	return r == -ENOENT ? refuse(n, r, "'%s' is not attached", id) : r;
+}
+
+int attachment_find(struct natra *n, const char *id, struct pin_gen *ret_gen)
+{
+	return word_absence(n, pin_find(n, id, ret_gen), id);
+}
+
+int attachment_lock(struct natra *n, const char *id, struct pin_dir *ret_dir,
+		    struct pin_gen *ret_gen)
+{
+	int r = pin_dir_lock_id(n, id, false, ret_dir);
+
+	if (r == 0)
+		r = pin_find_gen(n, ret_dir->path, ret_gen);
+	return word_absence(n, r, id);
+}
+
+struct owner {
+	struct natra *n;
+	const struct netns_id *netns;
+	uint32_t ifindex;
+	char *ret_id;
+	bool found;
+};
+
+static int match_owner(void *arg, const char *path)
+{
+	struct owner *owner = arg;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	int r = pin_find_gen(owner->n, path, &gen);
+
+	if (r == -ENOENT || r == -ESTALE)
+		return 0;
+	if (r < 0)
+		return r;
+	if (gen.record.pod.ifindex != owner->ifindex ||
+	    gen.record.pod.netns_cookie != owner->netns->cookie)
+		return 0;
+	(void)str_copy(owner->ret_id, NATRA_ID_MAX + 1, gen.record.id);
+	owner->found = true;
+	/* Another id may have limits where this one has only a record. */
+	return !gen.record.unshaped;
+}
+
+int attachment_owner(struct natra *n, const struct netns_id *netns,
+		     uint32_t ifindex, char *ret_id)
+{
+	struct owner owner = {n, netns, ifindex, ret_id, false};
+	int r = pin_dir_foreach_id(n, match_owner, &owner);
+
+	if (r < 0)
+		return r;
+	return owner.found ? 0 : -ENOENT;
+}
+
+int attachment_read_subnets(struct natra *n, const struct pin_gen *gen,
+			    struct subnets *ret_subnets)
+{
+	int r = pin_read_subnets(n, gen, ret_subnets);
+
+	if (r == -ENOENT)
+		return refuse(n, r, "the subnets of '%s' are gone",
+			      gen->record.id);
+	return r;
+}
+
+int attachment_open_netns(struct natra *n, const struct record_link *link,
+			  int hint_fd, int *ret_fd)
+{
+	struct netns_id id = record_netns(link);
+	int r = netns_find(n, &id, hint_fd, ret_fd);
+
+	if (r == -ENOENT)
+		return refuse(n, -ENODEV, "the netns of '%s' is gone",
+			      link->ifname);
+	return r < 0 ? fail_errno(n, r, "find the netns of '%s'", link->ifname)
+		     : 0;
+}
+
+int attachment_visit(struct natra *n, const struct record_link *link,
+		     int hint_fd, int (*fn)(void *arg), void *arg)
+{
+	cleanup_close int fd = -1;
+	int r = attachment_open_netns(n, link, hint_fd, &fd);
+
+	return r < 0 ? r : netns_run(n, fd, fn, arg);
+}

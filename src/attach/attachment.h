@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Finding what is attached, and the interfaces that a record names. */
+#ifndef NATRA_ATTACH_ATTACHMENT_H
+#define NATRA_ATTACH_ATTACHMENT_H
+
+#include "state/pin.h"
+
+/* Finds the newest complete generation of an id. Returns -ENOENT, with an error
+ * text, if nothing is attached by that id, and otherwise as pin_find. */
+int attachment_find(struct natra *n, const char *id, struct pin_gen *ret_gen);
+
+/* Does the same under the lock of the id, which *ret_dir gets. */
+int attachment_lock(struct natra *n, const char *id, struct pin_dir *ret_dir,
+		    struct pin_gen *ret_gen);
+
+/* Finds the id of what is attached to an interface. Returns -ENOENT, without an
+ * error text, if nothing is. */
+int attachment_owner(struct natra *n, const struct netns_id *netns,
+		     uint32_t ifindex, char *ret_id);
+
+/* Reads the subnets of an attachment. Returns -ENOENT, with an error text, if
+ * somebody has unpinned them. */
+int attachment_read_subnets(struct natra *n, const struct pin_gen *gen,
+			    struct subnets *ret_subnets);
+
+/* Opens the network namespace of an interface on record; see netns_find.
+ * hint_fd: a namespace where it may be, or -1. Returns -ENODEV, with an error
+ * text, if that namespace is gone. */
+int attachment_open_netns(struct natra *n, const struct record_link *link,
+			  int hint_fd, int *ret_fd);
+
+/* Runs fn(arg) in that namespace, and returns what fn returned. Returns -ENODEV
+ * as above, and with it fn says that the interface is gone. */
+int attachment_visit(struct natra *n, const struct record_link *link,
+		     int hint_fd, int (*fn)(void *arg), void *arg);
+
+#endif

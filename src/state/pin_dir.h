@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The directories on bpffs, which are the only state that natra has:
+ *
+ *   <bpffs>/natra/<hash of the id>/<generation>/..., see pin.h
+ *   <bpffs>/natra/engine_<abi>_<id>/<bank>/..., see engine.h
+ *   <bpffs>/natra/netns_<inode>/, empty, see pin_dir_lock_netns
+ *
+ * The directory of an id is named by a hash: bpffs refuses dots in names, and
+ * ids come from outside. Whoever changes what is in one of these directories
+ * holds flock(2) on it.
+ */
+#ifndef NATRA_STATE_PIN_DIR_H
+#define NATRA_STATE_PIN_DIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/handle.h"
+
+#define PIN_PATH_MAX 512
+
+/* A directory that this process has locked; lock_fd is -1 if none is. */
+struct pin_dir {
+	int lock_fd;
+	bool is_new; /* it was made to be locked: nothing is in it */
+	char path[PIN_PATH_MAX];
+};
+
+#define PIN_DIR_INIT                                                           \
+	{                                                                      \
+		.lock_fd = -1                                                  \
+	}
+
+/* Each cb is called as long as it returns 0, and what it returned last is
+ * returned. */
+typedef int (*pin_dir_fn)(void *arg, const char *path);
+
+/*
+ * Locks the directory of an id. With `create`, mounts bpffs and makes the
+ * directories if they are missing; otherwise returns -ENOENT, without an error
+ * text, if there is none.
+ */
+int pin_dir_lock_id(struct natra *n, const char *id, bool create,
+		    struct pin_dir *ret_dir);
+
+/* Locks the directory of an engine in the same way; bpffs must be mounted. */
+int pin_dir_lock_engine(struct natra *n, uint64_t id, bool create,
+			struct pin_dir *ret_dir);
+
+/* Locks a directory at a path that was given to a pin_dir_fn. */
+int pin_dir_lock(struct natra *n, const char *path, struct pin_dir *ret_dir);
+
+void pin_dir_unlock(struct pin_dir *dir);
+#define cleanup_pin_dir __attribute__((cleanup(pin_dir_unlock)))
+
+/*
+ * Excludes other attachers from the interfaces of a network namespace (-1: the
+ * caller's own), which must live until it is unlocked. The lock is on a
+ * directory that root alone can open: the namespace itself could be locked for
+ * ever by any process in it. Mounts bpffs as pin_dir_lock_id does. Returns
+ * -EBUSY if somebody else held the lock all the time.
+ */
+int pin_dir_lock_netns(struct natra *n, int netns_fd, struct pin_dir *ret_dir);
+void pin_dir_unlock_netns(struct pin_dir *dir);
+
+/* Removes the directories of locks on namespaces that killed processes left. */
+int pin_dir_gc_netns(struct natra *n);
+
+/* Removes a locked directory if it is empty. */
+void pin_dir_remove(const struct pin_dir *dir);
+
+/* Makes a directory unless it is there. */
+int pin_dir_make(struct natra *n, const char *path);
+
+/* Writes the path of an id's directory, which need not exist, to ret_path,
+ * which has PIN_PATH_MAX bytes. */
+int pin_dir_path(struct natra *n, const char *id, char *ret_path);
+
+/* Writes the path of a bank of an engine in the same way. */
+void pin_dir_bank_path(struct natra *n, uint64_t id, uint32_t bank,
+		       char *ret_path);
+
+/* Returns the ABI that is in the path of an engine; 0 if it is no such path. */
+uint32_t pin_dir_engine_abi(const char *path);
+
+/* Calls cb with the path of each id's directory, or of each engine's of
+ * whatever ABI. */
+int pin_dir_foreach_id(struct natra *n, pin_dir_fn cb, void *arg);
+int pin_dir_foreach_engine(struct natra *n, pin_dir_fn cb, void *arg);
+
+#endif
