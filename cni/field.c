@@ -80,6 +80,7 @@ struct mistake field_mistake(const struct policy_field *field)
 struct mistake field_read(const struct policy_field *field, const cJSON *value,
 			  struct natra_policy *policy)
 {
-	return read_value(field, value, policy) ? (struct mistake){""}
-						: field_mistake(field);
+	if (read_value(field, value, policy))
+		return (struct mistake){""};
+	return field_mistake(field);
 }
