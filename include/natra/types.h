@@ -54,7 +54,7 @@ enum natra_mode {
 };
 
 /** Earliest departure time pacing of egress, which needs the `fq` qdisc on the
- *  pod's interface. At rates under 10.5 Mbit/s the interface's gso_max_segs is less
+ *  pod's interface. At rates under 105 Mbit/s the interface's gso_max_segs is less
  *  meanwhile, unless somebody has set it. */
 enum natra_edt {
 	NATRA_EDT_AUTO, /**< if the kernel can, and no other qdisc is there */

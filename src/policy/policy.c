@@ -17,9 +17,10 @@ __extension__ typedef unsigned __int128 u128;
 #define NS_PER_MS            1000000ULL
 #define DEFAULT_BURST_NS     (NS_PER_SEC / 2)
 #define DEFAULT_THRESHOLD_NS (NS_PER_SEC / 10)
-/* The longest that a GSO packet may take to send where egress is paced: 16
- * streams with two packets each are in the horizon then. */
-#define GSO_NS               (NS_PER_SEC / 20)
+/* The longest that a GSO packet may take to send where egress is paced. A packet
+ * that has its turn waits for one that has just begun, and each moves the
+ * overdraft by which shares are found. */
+#define GSO_NS               (NS_PER_SEC / 200)
 #define GSO_MAX_BYTES        65536
 #define SEGMENT_BYTES        1514 /* of TCP, on the wire */
 #define GSO_LEAST_SEGS       2    /* as TCP's own least */

@@ -43,7 +43,7 @@ FLOWS = [1, 4, 8, 16]
 PORT = 5201
 GSO_BITS = 65536 * 8
 # natra's, of a packet at a low rate.
-GSO_S = 1 / 20
+GSO_S = 1 / 200
 OVERTAKEN = 0.005
 GSO_SEGS = 65535        # what an interface has of itself
 # Defaults of natra, and the rate that the parts behind the grid use.

@@ -526,15 +526,21 @@ static void smallest_share_of_the_smallest_rate_is_a_limit(void **state)
 	assert_int_equal(l.mice.mult, l.rate.mult);
 }
 
-static void gso_packets_take_a_twentieth_of_a_second_at_most(void **state)
+static void gso_packets_take_five_ms_at_most(void **state)
 {
 	static const struct {
 		uint64_t rate;
 		uint32_t segs;
 	} cases[] = {
-		{0, 0},         {1000, 2},     {726719, 2},
-		{726720, 3},    {1000000, 4},  {10000000, 41},
-		{10485759, 43}, {10485760, 0}, {NATRA_RATE_MAX_BITS_PER_SEC, 0},
+		{0, 0},
+		{1000, 2},
+		{7267199, 2},
+		{7267200, 3},
+		{10000000, 4},
+		{100000000, 41},
+		{104857599, 43},
+		{104857600, 0},
+		{NATRA_RATE_MAX_BITS_PER_SEC, 0},
 	};
 
 	(void)state;
@@ -576,8 +582,7 @@ int main(void)
 		cmocka_unit_test(threshold_is_within_what_a_cell_can_count),
 		cmocka_unit_test(
 			smallest_share_of_the_smallest_rate_is_a_limit),
-		cmocka_unit_test(
-			gso_packets_take_a_twentieth_of_a_second_at_most),
+		cmocka_unit_test(gso_packets_take_five_ms_at_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
