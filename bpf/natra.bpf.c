@@ -280,7 +280,7 @@ mark_or_drop(struct __sk_buff *skb, struct natra_state *state, __u64 cost_ns)
 {
 	if (set_ce(skb))
 		return NATRA_COUNT_MARKED;
-	__sync_fetch_and_add(&state->tat_ns, -cost_ns);
+	__sync_fetch_and_add(&state->fair.tat_ns, -cost_ns);
 	return NATRA_COUNT_DROPPED_RATE;
 }
 
@@ -308,7 +308,7 @@ __noinline __u64 take_global(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
 static __noinline void settle(struct natra_state *state, __u64 active,
 			      __u64 latest_ns)
 {
-	if (natra_bucket_cut(&state->tat_ns, latest_ns) &&
+	if (natra_bucket_cut(&state->fair.tat_ns, latest_ns) &&
 	    natra_bucket_cut(&state->mice_tat_ns, latest_ns))
 		NATRA_WRITE_ONCE(state->settled, active);
 }
@@ -334,7 +334,7 @@ charge_mouse(struct natra_state *state, const struct natra_limits *limits,
 		kept_ns = limits->reserve_ns;
 		limit_ns = 0;
 	}
-	return take_global(&state->tat_ns, now_ns - kept_ns,
+	return take_global(&state->fair.tat_ns, now_ns - kept_ns,
 			   limits->rate.burst_ns - kept_ns,
 			   natra_cost_ns(&limits->rate, bytes, dither),
 			   limit_ns) == NATRA_BUCKET_REFUSED
@@ -358,7 +358,7 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	const __u64 cost_ns =
 		natra_cost_ns(&limits->rate, packet->bytes, dither);
 	const __u64 depart_ns =
-		take_global(&state->tat_ns, now_ns, limits->rate.burst_ns,
+		take_global(&state->fair.tat_ns, now_ns, limits->rate.burst_ns,
 			    cost_ns, debt_limit(limits, edt));
 
 	if (depart_ns == NATRA_BUCKET_REFUSED)
@@ -422,7 +422,7 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 	now_ns = packet->now_ns;
 	if (natra_unlikely(NATRA_READ_ONCE(state->settled) != active))
 		settle(state, active, now_ns + debt_limit(limits, edt));
-	tat_ns = NATRA_READ_ONCE(state->tat_ns);
+	tat_ns = NATRA_READ_ONCE(state->fair.tat_ns);
 	if (mouse || tat_ns > now_ns)
 		now_ns = bpf_ktime_get_ns();
 	/* tat_ns alone would stay the same once the dither has made a cost 0. */

@@ -464,7 +464,7 @@ static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
 	assert_int_equal(l.max_delay_ns, 3 * SECOND);
 	assert_int_equal(l.mark_from_ns, UINT64_MAX);
 	l = policy_limits(&p, LEG_EGRESS, false);
-	assert_int_equal(l.max_overdraft_ns, 100 * MS);
+	assert_int_equal(l.max_overdraft_ns, 10 * MS);
 	l = policy_limits(&p, LEG_PACE, true);
 	assert_int_equal(l.max_delay_ns, 40 * MS);
 	assert_int_equal(l.mark_from_ns, 20 * MS);
