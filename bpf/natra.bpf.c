@@ -25,6 +25,7 @@
 #include "natra_bucket.h"
 #include "natra_classify.h"
 #include "natra_compiler.h"
+#include "natra_fair.h"
 #include "natra_flows.h"
 #include "natra_hash.h"
 #include "natra_maps.bpf.h"
@@ -176,6 +177,10 @@ struct packet {
  */
 #define CONTROL_UNITS 64U
 
+/* A policed packet cannot be marked or dropped while more than this is left of
+ * the burst, or of a burst of up to 1 s: see natra_fair_police. */
+#define EXACT_NS (1ULL << 25)
+
 /* Of a stamp that a socket asked for; under the horizon of natra's fq. */
 #define MAX_STAMP_NS 9000000000ULL
 
@@ -270,21 +275,6 @@ static __always_inline bool set_ce(struct __sk_buff *skb)
 }
 
 /*
- * Judges a packet that has overdrawn the bucket where nothing can hold it.
- * Packets that can be marked may do so up to max_overdraft_ns, so a sender that
- * sets ECT and ignores CE does not get past the rate. Others are dropped, and
- * the bucket gets back what they took.
- */
-static __always_inline enum natra_counter
-mark_or_drop(struct __sk_buff *skb, struct natra_state *state, __u64 cost_ns)
-{
-	if (set_ce(skb))
-		return NATRA_COUNT_MARKED;
-	__sync_fetch_and_add(&state->fair.tat_ns, -cost_ns);
-	return NATRA_COUNT_DROPPED_RATE;
-}
-
-/*
  * Takes a packet's cost out of either bucket. This function is global for the
  * same reason as parse_global: otherwise the verifier would walk all tries of
  * the loop once for each kind of packet that gets here.
@@ -349,7 +339,24 @@ static __always_inline __u64 debt_limit(const struct natra_limits *limits,
 	return edt ? limits->max_delay_ns : limits->max_overdraft_ns;
 }
 
-/* Charges a packet of a heavy flow, and decides what becomes of it. */
+static __always_inline bool is_dropped(enum natra_counter outcome)
+{
+	return outcome == NATRA_COUNT_DROPPED_RATE ||
+	       outcome == NATRA_COUNT_DROPPED_HORIZON;
+}
+
+/* Once in a tick. It is global for the same reason as parse_global. */
+__noinline int adapt_global(struct natra_fair *fair,
+			    const struct natra_span *span, __u32 fair_shift)
+{
+	if (!fair || !span)
+		return 0; /* the verifier wants this check */
+	natra_fair_adapt(fair, span, fair_shift);
+	return 0;
+}
+
+/* Decides what becomes of a packet of a heavy flow, and charges it if it goes:
+ * what is dropped has changed nothing. */
 static __always_inline enum natra_counter
 charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	     const struct natra_limits *limits, struct packet *packet,
@@ -357,24 +364,32 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 {
 	const __u64 cost_ns =
 		natra_cost_ns(&limits->rate, packet->bytes, dither);
-	const __u64 depart_ns =
-		take_global(&state->fair.tat_ns, now_ns, limits->rate.burst_ns,
-			    cost_ns, debt_limit(limits, edt));
+	struct natra_fair *fair = &state->fair;
+	enum natra_counter outcome;
+	struct natra_span span;
+	struct natra_turn turn;
 
-	if (depart_ns == NATRA_BUCKET_REFUSED)
-		return edt ? NATRA_COUNT_DROPPED_HORIZON
-			   : NATRA_COUNT_DROPPED_RATE;
-	if (depart_ns <= now_ns)
-		return NATRA_COUNT_ADMITTED;
-	if (!edt)
-		return mark_or_drop(skb, state, cost_ns);
-
-	/* fq below holds it. */
-	packet->depart_ns = depart_ns;
-	__sync_fetch_and_add(&state->delay_ns_sum, depart_ns - now_ns);
-	if (depart_ns - now_ns > limits->mark_from_ns && set_ce(skb))
-		return NATRA_COUNT_MARKED;
-	return NATRA_COUNT_PACED;
+	natra_fair_span(fair, limits, now_ns, cost_ns, edt, &span);
+	if (natra_unlikely(now_ns >> NATRA_FAIR_TICK_SHIFT !=
+			   NATRA_READ_ONCE(fair->tick)))
+		(void)adapt_global(fair, &span, limits->fair_shift);
+	natra_fair_turn(fair, state->clocks, packet->hash, &span,
+			limits->fair_shift, &turn);
+	outcome = edt ? natra_fair_hold(limits, now_ns, turn.turn_ns)
+		      : natra_fair_police(limits, now_ns, turn.turn_ns,
+					  bpf_get_prandom_u32());
+	if (outcome == NATRA_COUNT_MARKED && !set_ce(skb))
+		outcome = edt ? NATRA_COUNT_PACED : NATRA_COUNT_DROPPED_RATE;
+	if (is_dropped(outcome))
+		return outcome;
+	natra_fair_charge(fair, &span, &turn, cost_ns);
+	if (edt && turn.turn_ns > now_ns) {
+		/* fq below holds it. */
+		packet->depart_ns = turn.turn_ns;
+		__sync_fetch_and_add(&state->delay_ns_sum,
+				     turn.turn_ns - now_ns);
+	}
+	return outcome;
 }
 
 static __always_inline enum natra_counter
@@ -418,12 +433,13 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 	/*
 	 * The clock of the last tick is never ahead: what it admits may go. The
 	 * exact one costs as much as all the rest; the burst is a tick longer.
+	 * Where the chance of a drop depends on the time, it must be exact.
 	 */
 	now_ns = packet->now_ns;
 	if (natra_unlikely(NATRA_READ_ONCE(state->settled) != active))
 		settle(state, active, now_ns + debt_limit(limits, edt));
 	tat_ns = NATRA_READ_ONCE(state->fair.tat_ns);
-	if (mouse || tat_ns > now_ns)
+	if (mouse || tat_ns + (edt ? 0 : EXACT_NS) > now_ns)
 		now_ns = bpf_ktime_get_ns();
 	/* tat_ns alone would stay the same once the dither has made a cost 0. */
 	dither = natra_dither(tat_ns +
@@ -468,10 +484,7 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 	asm volatile("" : "+r"(outcome));
 	add(&counts[outcome].packets, 1);
 	add(&counts[outcome].bytes, packet->bytes);
-	return outcome == NATRA_COUNT_DROPPED_RATE ||
-			       outcome == NATRA_COUNT_DROPPED_HORIZON
-		       ? DROP
-		       : PASS;
+	return is_dropped(outcome) ? DROP : PASS;
 }
 
 SEC("tc")

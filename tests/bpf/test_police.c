@@ -222,14 +222,16 @@ static void burst_is_passed_at_once(void **state)
 
 	(void)state;
 	limits.rate = policy_rate(800000, 150000); /* 10 us a byte: 1.5 s */
+	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	for (int i = 0; i < 200; i++) {
 		send_tcp(NOT_ECT, &r);
 		passed += r.verdict == TC_ACT_UNSPEC;
 	}
-	/* 100 packets of burst and one of debt, and what the time has earned. */
+	/* 100 packets of burst, of which the last ones are dropped by chance, and
+	 * one of debt, and what the time has earned. */
 	earned = (th_now() - begin) / (15 * TH_MS);
-	assert_in_range(passed, 101, 102 + earned);
+	assert_in_range(passed, 98, 102 + earned);
 }
 
 int main(void)

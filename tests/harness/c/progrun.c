@@ -305,6 +305,8 @@ void th_set_tat(struct progrun *run, uint64_t tat_ns)
 	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
 	state->fair.tat_ns = tat_ns;
+	for (size_t i = 0; i < TH_LEN(state->clocks); i++)
+		state->clocks[i] = tat_ns;
 	state->settled = active_limits(run);
 	th_write_state(run, state);
 }
