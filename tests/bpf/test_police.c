@@ -2,6 +2,7 @@
 /* natra_rx and natra_tx: admit, mark, drop. */
 #include "cm.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "progrun.h"
@@ -150,6 +151,28 @@ static void beyond_the_limit_of_debt_ect_is_dropped(void **state)
 	assert_int_equal(th_tat(&run), tat);
 }
 
+/* The drop path only reads what CPUs share, apart from K's tick. */
+static void what_is_dropped_changes_nothing(void **state)
+{
+	struct natra_state *before, *after;
+	struct th_result r;
+	size_t len;
+
+	(void)state;
+	th_set_tat(&run, th_now() + 30 * TH_SECOND);
+	send_tcp(NOT_ECT, &r);
+	before = th_read_state(&run, &len);
+	send_tcp(NOT_ECT, &r);
+	after = th_read_state(&run, &len);
+	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(after->fair.tat_ns, before->fair.tat_ns);
+	assert_int_equal(after->fair.latest_ns, before->fair.latest_ns);
+	assert_memory_equal(after->clocks, before->clocks,
+			    sizeof(after->clocks));
+	free(before);
+	free(after);
+}
+
 /* The tag stands where a mark would go if the frame began with IP. */
 static void frame_with_tags_keeps_its_tags(void **state)
 {
@@ -248,6 +271,7 @@ int main(void)
 		RX(mark_changes_nothing_but_the_two_bits),
 		RX(ipv6_is_marked_too),
 		RX(beyond_the_limit_of_debt_ect_is_dropped),
+		RX(what_is_dropped_changes_nothing),
 		RX(frame_with_tags_keeps_its_tags),
 		RX(flood_without_ect_stays_within_the_rate),
 		RX(flood_that_ignores_its_marks_stays_within_the_rate),

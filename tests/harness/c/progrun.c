@@ -311,6 +311,17 @@ void th_set_tat(struct progrun *run, uint64_t tat_ns)
 	th_write_state(run, state);
 }
 
+void th_set_queue(struct progrun *run, uint64_t tat_ns)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	state->fair.tat_ns = tat_ns;
+	state->fair.latest_ns = tat_ns;
+	state->settled = active_limits(run);
+	th_write_state(run, state);
+}
+
 uint64_t th_tat(struct progrun *run)
 {
 	size_t len;
@@ -343,6 +354,15 @@ void th_clear_sketch(struct progrun *run)
 	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
 	memset(state->sketch, 0, len - sizeof(*state));
+	th_write_state(run, state);
+}
+
+void th_clear_clocks(struct progrun *run)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	memset(state->clocks, 0, sizeof(state->clocks));
 	th_write_state(run, state);
 }
 

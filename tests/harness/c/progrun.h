@@ -87,13 +87,19 @@ uint64_t th_now(void);
 struct natra_state *th_read_state(struct progrun *run, size_t *ret_len);
 void th_write_state(struct progrun *run, const struct natra_state *state);
 
-/* The buckets, which tests set to make delays exact. */
+/* The buckets, which tests set to make delays exact. th_set_tat sets the clocks of
+ * all flows, too: none has a part of its share left. */
 void th_set_tat(struct progrun *run, uint64_t tat_ns);
+/* The same, of a queue in which packets wait until then; the clocks of flows are
+ * as they were. */
+void th_set_queue(struct progrun *run, uint64_t tat_ns);
 uint64_t th_tat(struct progrun *run);
 void th_set_mice_tat(struct progrun *run, uint64_t tat_ns);
 uint64_t th_mice_tat(struct progrun *run);
 /* Every cell of the sketch becomes zero: all flows are new. */
 void th_clear_sketch(struct progrun *run);
+/* As if no flow had ever been heavy. */
+void th_clear_clocks(struct progrun *run);
 /* As if it was that long ago that flows were heavy. */
 void th_age_heavy(struct progrun *run, unsigned int windows);
 
