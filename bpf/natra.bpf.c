@@ -177,10 +177,6 @@ struct packet {
  */
 #define CONTROL_UNITS 64U
 
-/* A policed packet cannot be marked or dropped while more than this is left of
- * the burst, or of a burst of up to 1 s: see natra_fair_police. */
-#define EXACT_NS (1ULL << 25)
-
 /* Of a stamp that a socket asked for; under the horizon of natra's fq. */
 #define MAX_STAMP_NS 9000000000ULL
 
@@ -365,9 +361,10 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	const __u64 cost_ns =
 		natra_cost_ns(&limits->rate, packet->bytes, dither);
 	struct natra_fair *fair = &state->fair;
-	enum natra_counter outcome;
+	enum natra_counter outcome = NATRA_COUNT_ADMITTED;
 	struct natra_span span;
 	struct natra_turn turn;
+	__u64 chance;
 
 	natra_fair_span(fair, limits, now_ns, cost_ns, edt, &span);
 	if (natra_unlikely(now_ns >> NATRA_FAIR_TICK_SHIFT !=
@@ -375,9 +372,12 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 		(void)adapt_global(fair, &span, limits->fair_shift);
 	natra_fair_turn(fair, state->clocks, packet->hash, &span,
 			limits->fair_shift, &turn);
-	outcome = edt ? natra_fair_hold(limits, now_ns, turn.turn_ns)
-		      : natra_fair_police(limits, now_ns, turn.turn_ns,
-					  bpf_get_prandom_u32());
+	chance = edt ? 0 : natra_fair_chance(limits, now_ns, turn.turn_ns);
+	if (edt)
+		outcome = natra_fair_hold(limits, now_ns, turn.turn_ns);
+	else if (chance)
+		outcome = natra_fair_police(limits, now_ns, turn.turn_ns,
+					    chance, bpf_get_prandom_u32());
 	if (outcome == NATRA_COUNT_MARKED && !set_ce(skb))
 		outcome = edt ? NATRA_COUNT_PACED : NATRA_COUNT_DROPPED_RATE;
 	if (is_dropped(outcome))
@@ -398,7 +398,7 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
       struct packet *packet, bool tx, bool edt, bool subnets)
 {
 	struct natra_parsed_packet parsed;
-	__u64 dither, now_ns, tat_ns;
+	__u64 ahead_ns, dither, now_ns, tat_ns;
 	const __u64 active = NATRA_READ_ONCE(config->active);
 	const struct natra_limits *limits = &config->limits[active & 1];
 	__u32 epoch, estimate, units;
@@ -439,7 +439,8 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 	if (natra_unlikely(NATRA_READ_ONCE(state->settled) != active))
 		settle(state, active, now_ns + debt_limit(limits, edt));
 	tat_ns = NATRA_READ_ONCE(state->fair.tat_ns);
-	if (mouse || tat_ns + (edt ? 0 : EXACT_NS) > now_ns)
+	ahead_ns = edt ? 0 : limits->rate.burst_ns >> NATRA_FAIR_SAFE_SHIFT;
+	if (mouse || tat_ns + ahead_ns > now_ns)
 		now_ns = bpf_ktime_get_ns();
 	/* tat_ns alone would stay the same once the dither has made a cost 0. */
 	dither = natra_dither(tat_ns +

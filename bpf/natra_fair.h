@@ -84,8 +84,10 @@
  */
 #define NATRA_FAIR_K_HALF       (16U << NATRA_FAIR_K_SHIFT)
 
-/* The chance to be marked or dropped is x^(2^10), see natra_fair_police. */
-#define NATRA_FAIR_SQUARINGS 10
+/* The chance to be marked or dropped is x^(2^10), and none while 1/2^5 of the
+ * burst is left, see natra_fair_chance. */
+#define NATRA_FAIR_SQUARINGS  10
+#define NATRA_FAIR_SAFE_SHIFT 5
 
 /* The times between which turns lie, for a packet at now_ns. */
 struct natra_span {
@@ -286,33 +288,44 @@ natra_inline void natra_fair_charge(struct natra_fair *fair,
 }
 
 /*
- * Judges a packet that nothing can hold, with 32 random bits, by how much of the
- * burst is left to its flow: x is 0 where all of it is left and 1 where nothing
- * is. The chance to be marked or dropped is x^1024. It is steep, because a
+ * Returns the chance, of 2^32, that a packet is marked or dropped which nothing
+ * can hold, by how much of the burst is left to its flow: x^1024, where x is 0
+ * while all of it is left and 1 when nothing is. The chance is steep, because a
  * sender that loses packets while there is credit falls below the rate for long;
- * and it is no step, because losses would come in bursts. NATRA_COUNT_MARKED
- * stands for: mark it, and drop it if it cannot be marked. So both kinds of
- * flows are judged by the same chance. A flow of marked packets may overdraw its
- * share up to max_overdraft_ns, so one that sets ECT and ignores CE does not get
- * past it.
+ * and it is no step, because losses would come in bursts. While 1/32 of the burst
+ * is left it is under 2^-32.
  */
-natra_inline enum natra_counter
-natra_fair_police(const struct natra_limits *limits, __u64 now_ns,
-		  __u64 turn_ns, __u32 random)
+natra_inline __u64 natra_fair_chance(const struct natra_limits *limits,
+				     __u64 now_ns, __u64 turn_ns)
 {
 	__u64 x;
 
 	if (turn_ns >= now_ns)
-		return turn_ns - now_ns > limits->max_overdraft_ns
-			       ? NATRA_COUNT_DROPPED_RATE
-			       : NATRA_COUNT_MARKED;
-	if (now_ns - turn_ns >= limits->rate.burst_ns)
-		return NATRA_COUNT_ADMITTED;
+		return 1ULL << 32;
+	if (now_ns - turn_ns >= limits->rate.burst_ns >> NATRA_FAIR_SAFE_SHIFT)
+		return 0;
 	x = 0xffffffff - (((now_ns - turn_ns) * limits->ramp_mult) >> 32);
 #pragma GCC unroll 10
 	for (int i = 0; i < NATRA_FAIR_SQUARINGS; i++)
 		x = (x * x) >> 32;
-	return random < x ? NATRA_COUNT_MARKED : NATRA_COUNT_ADMITTED;
+	return x;
+}
+
+/*
+ * Judges such a packet by that chance and 32 random bits. NATRA_COUNT_MARKED
+ * stands for: mark it, and drop it if it cannot be marked. So both kinds of flows
+ * are judged alike. A flow of marked packets may overdraw its share up to
+ * max_overdraft_ns: one that sets ECT and ignores CE does not get past it.
+ */
+natra_inline enum natra_counter
+natra_fair_police(const struct natra_limits *limits, __u64 now_ns,
+		  __u64 turn_ns, __u64 chance, __u32 random)
+{
+	if (random >= chance)
+		return NATRA_COUNT_ADMITTED;
+	return turn_ns > now_ns + limits->max_overdraft_ns
+		       ? NATRA_COUNT_DROPPED_RATE
+		       : NATRA_COUNT_MARKED;
 }
 
 /* Judges a packet that can be held until its turn. NATRA_COUNT_MARKED stands

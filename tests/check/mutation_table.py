@@ -197,7 +197,7 @@ PROGRAMS = [
         "return cost_ns + ((cost_ns * k_more) >> NATRA_FAIR_K_SHIFT) +",
         "unit-fair"),
     one("chance-is-flat", "bpf/natra_fair.h",
-        "#define NATRA_FAIR_SQUARINGS 10", "#define NATRA_FAIR_SQUARINGS 2",
+        "#define NATRA_FAIR_SQUARINGS  10", "#define NATRA_FAIR_SQUARINGS  2",
         "unit-fair"),
     one("stale-clock-holds-for-ever", "bpf/natra_fair.h",
         "if (turn_ns > span->stale_ns)\n\t\tturn_ns = span->reset_ns;", "",

@@ -128,8 +128,10 @@ static enum natra_counter fair(struct sim *sim, uint64_t hash, uint64_t cost_ns,
 			&turn);
 	*ret_turn = turn.turn_ns;
 	outcome = sim->edt ? natra_fair_hold(l, now, turn.turn_ns)
-			   : natra_fair_police(l, now, turn.turn_ns,
-					       (uint32_t)th_rng(&sim->seed));
+			   : natra_fair_police(
+				     l, now, turn.turn_ns,
+				     natra_fair_chance(l, now, turn.turn_ns),
+				     (uint32_t)th_rng(&sim->seed));
 	if (outcome == NATRA_COUNT_MARKED && !ect)
 		outcome =
 			sim->edt ? NATRA_COUNT_PACED : NATRA_COUNT_DROPPED_RATE;

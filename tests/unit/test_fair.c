@@ -419,30 +419,33 @@ static void fair_unit_follows_the_rate(void **state)
 	}
 }
 
+/* Judges a packet whose flow has left_ns of its burst left. */
+static enum natra_counter policed(const struct natra_limits *l, int64_t left_ns,
+				  uint32_t random)
+{
+	const uint64_t now = 100 * SIM_SECOND;
+	const uint64_t turn = now - (uint64_t)left_ns;
+
+	return natra_fair_police(l, now, turn, natra_fair_chance(l, now, turn),
+				 random);
+}
+
 static void police_drops_at_the_end_of_the_burst(void **state)
 {
 	const struct natra_limits l = limits_of(10 * MBIT, POLICE);
-	const uint64_t now = 100 * SIM_SECOND;
+	const int64_t most = (int64_t)l.max_overdraft_ns;
 
 	(void)state;
-	/* Up to half of the burst nothing is dropped, whatever is drawn. */
-	assert_int_equal(natra_fair_police(&l, now, 0, 0),
+	assert_int_equal(policed(&l, 100 * SIM_SECOND, 0),
 			 NATRA_COUNT_ADMITTED);
-	assert_int_equal(natra_fair_police(&l, now, now - 250 * SIM_MS, 0),
-			 NATRA_COUNT_ADMITTED);
+	assert_int_equal(policed(&l, 16 * SIM_MS, 0), NATRA_COUNT_ADMITTED);
 	/* x is 499/500 with 1 ms left: 0.998^1024 is 0.129. */
-	assert_int_equal(natra_fair_police(&l, now, now - SIM_MS, 1U << 29),
-			 NATRA_COUNT_MARKED);
-	assert_int_equal(natra_fair_police(&l, now, now - SIM_MS, 3U << 28),
-			 NATRA_COUNT_ADMITTED);
-	assert_int_equal(natra_fair_police(&l, now, now, UINT32_MAX),
-			 NATRA_COUNT_MARKED);
-	assert_int_equal(natra_fair_police(&l, now, now + l.max_overdraft_ns,
-					   UINT32_MAX),
-			 NATRA_COUNT_MARKED);
-	assert_int_equal(
-		natra_fair_police(&l, now, now + l.max_overdraft_ns + 1, 0),
-		NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(policed(&l, SIM_MS, 1U << 29), NATRA_COUNT_MARKED);
+	assert_int_equal(policed(&l, SIM_MS, 3U << 28), NATRA_COUNT_ADMITTED);
+	assert_int_equal(policed(&l, 0, UINT32_MAX), NATRA_COUNT_MARKED);
+	assert_int_equal(policed(&l, -most, UINT32_MAX), NATRA_COUNT_MARKED);
+	assert_int_equal(policed(&l, -most - 1, UINT32_MAX),
+			 NATRA_COUNT_DROPPED_RATE);
 }
 
 int main(void)
