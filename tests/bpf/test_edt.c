@@ -175,7 +175,7 @@ static void earlier_stamp_of_the_sender_is_put_off(void **state)
 
 static void own_stamp_within_the_rate_is_kept(void **state)
 {
-	uint64_t own = th_now() + 10 * TH_MS;
+	uint64_t own = th_now() + 5 * TH_SECOND;
 	struct th_result r;
 
 	(void)state;

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 import unittest
 from pathlib import Path
+from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parent.parent / "README.md"
@@ -43,6 +44,11 @@ class FrontDoor(unittest.TestCase):
                    "no workflow has `- run: ./tools/quickstart --fast`")
         self.finds("natractl stats pod1\n", "ip link\n",
                    "no workflow has `- run: ip link`")
+
+    def test_step_that_is_commented_out(self):
+        text = "    - run: ./a\n    # - run: ./b\n"
+        with mock.patch.object(DOOR.house, "read", lambda _: text):
+            self.assertEqual(DOOR.in_workflows(), {"./a"})
 
     def test_block_that_nobody_runs(self):
         self.finds("```json\n", "```python\npass\n```\n\n```json\n",

@@ -19,7 +19,7 @@ from state import Watch, pins
 
 INJECT = os.environ.get("INJECT_LIB", "")
 MAX_CALLS = 1000
-USUAL_SECONDS = 0.06    # attach, check and detach; here 0.02
+USUAL_SECONDS = 0.06    # attach, check and detach, where the CPU is not emulated
 ID = "fault.case/1"     # dots and a slash, as runtimes have them
 MODES = ("tcx-podside", "clsact-podside", "tcx-hostside", "clsact-hostside")
 OLD = ("--ingress", "10M", "--egress", "20M")
@@ -112,11 +112,13 @@ class Bench:
         self.about = about      # only calls with this in their name fail
         self.stride = 1
         self.new_pod()
-        if not about:
+        # Only an emulated CPU is slow enough; elsewhere a load of other tests must
+        # not decide how many calls fail.
+        if not about and os.environ.get("NATRA_VM"):
             self.stride = round(self.slowness()) or 1
 
     def slowness(self):
-        """Of this machine: a VM without KVM takes every few calls only."""
+        """Return how much longer than usual this VM takes, 8 at most."""
         seconds = []
         for _ in range(3):
             begin = time.monotonic()

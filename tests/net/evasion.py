@@ -16,10 +16,12 @@ import socket
 import struct
 import sys
 import time
+from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import bpftool, sh
 from frames import Sender, Taken, eth, ext6, frag6, ip4, ip6, udp
+from isolation import BPFFS
 from limiters import Natra, bits, total
 from meter import ETH_IPV4_UDP, wire_rate, wire_rates
 from namespaces import Ns
@@ -194,16 +196,9 @@ def flows(rep, a):
 
 
 def hash_keys():
-    """The end of each entry of natra's configurations, less the owner."""
-    for m in bpftool("map", "list"):
-        if m.get("name") != "natra_configs":
-            continue
-        try:
-            entries = bpftool("map", "dump", "id", str(m["id"]))
-        except RuntimeError:
-            # This map was one of another test, which has detached since.
-            continue
-        for e in entries:
+    """Yield the end of each entry of this script's configurations, less the owner."""
+    for path in Path(BPFFS).glob("natra/**/configs"):
+        for e in bpftool("map", "dump", "pinned", str(path)):
             value = bytes(int(b, 16) for b in e["value"])
             yield value[-HASH_KEY_BYTES - 8:-8]
 

@@ -38,8 +38,8 @@ COUNTED = 0.001
 WAYS = ("in", "out")
 DIRECTIONS = ("ingress", "egress")
 # IP version, MTU, BIG TCP
-CELLS = [(4, 1500, False), (6, 1500, True), (6, 9000, False),
-         (4, 1500, True), (6, 1500, False), (4, 9000, False)]
+CELLS = [(4, 1500, False), (6, 1500, True), (4, 1500, True),
+         (6, 9000, False), (6, 1500, False), (4, 9000, False)]
 
 
 def tolerances(edt):
