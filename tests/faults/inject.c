@@ -12,10 +12,10 @@
  *          BPF object created, and "open FD NAME" if a descriptor would
  *          survive an exec
  *
- * The code of a large program is replaced by two instructions: its function does
- * not matter here, and the verifier takes 70 ms for it, a thousand times. A
- * pretended kernel gets the whole program, because it refuses some for what they
- * contain.
+ * The code of a large program is replaced by two instructions: its function
+ * does not matter here, and the verifier takes 70 ms for it, a thousand times.
+ * A pretended kernel gets the whole program, because it refuses some for what
+ * they contain.
  *
  * In mode kill only the calls that change the kernel's state are numbered: a
  * SIGKILL before any other call leaves the same state as one before the next of

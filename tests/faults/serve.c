@@ -5,10 +5,10 @@
  * libraries, which is longer than most of what the tests run in natractl.
  *
  * A request on stdin is its length (u32), then strings that each end with '\0':
- * mode, number and errno of the fault, what the program reads from its stdin, the
- * number of variables in its environment, these variables, and its arguments. The
- * answer on stdout is the status as of waitpid, the lengths (u32) of its stdout,
- * its stderr and the log of inject.c, and these three.
+ * mode, number and errno of the fault, what the program reads from its stdin,
+ * the number of variables in its environment, these variables, and its
+ * arguments. The answer on stdout is the status as of waitpid, the lengths
+ * (u32) of its stdout, its stderr and the log of inject.c, and these three.
  */
 #include "serve.h"
 
