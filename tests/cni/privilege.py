@@ -151,7 +151,7 @@ def snapshot(*roots):
 
 
 def modes():
-    """Return the modes of all pinned files."""
+    """Return the modes of all pins and of their directories."""
     found = {"directory": set(), "pin": set()}
     for d, _, files in os.walk(PINS):
         found["directory"].add(oct(stat.S_IMODE(os.stat(d).st_mode)))
