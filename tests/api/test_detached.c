@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A TCX link that somebody detached while its interface is there: that is a
+/* The tests detach a TCX link while its interface is there: natra must report a
  * difference, not an interface that is gone. */
 #include "one_pod.h"
 
@@ -52,7 +52,7 @@ static void what_is_missing_is_named_and_put_back(void **state)
 		assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
 		says(n, half, "detached");
 		assert_false(info_now().interface_gone);
-		/* Nor is it garbage. */
+		/* gc must not take it for garbage either. */
 		assert_int_equal(natra_gc(n, NULL, NULL, 0, &removed), 0);
 		assert_int_equal(removed, 0);
 		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);

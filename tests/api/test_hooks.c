@@ -56,7 +56,7 @@ static void add_clsact_other(void)
 	(void)close(opts.prog_fd);
 }
 
-/* The programs on the pod's egress, in the order in which they run. */
+/* Collects the programs on the pod's egress, in the order in which they run. */
 struct chain {
 	struct natra_neighbour entry[4];
 	bool is_other[4];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of an attachment: what the calls do, one after the other. */
+/* The tests follow the life of an attachment through one call after the
+ * other. */
 #include "rig.h"
 
 #include <bpf/bpf.h>
@@ -17,7 +18,7 @@
 
 static struct natra *n;
 
-/* Each case has a pod, and leaves everything as it was. */
+/* Each case has a pod, and must leave everything as it was. */
 struct story {
 	struct pod pod;
 	char *before;
@@ -74,7 +75,7 @@ static struct natra_info query(const char *id)
 	return info;
 }
 
-/* By path, by name and by descriptor it is the same interface. */
+/* Path, name and descriptor lead to the same interface. */
 static void netns_given(void **state)
 {
 	struct story *story = *state;
@@ -102,11 +103,11 @@ static void netns_given(void **state)
 	assert_int_equal(KEPT(natra_find(n, &target, again)), 0);
 	assert_string_equal(again, id);
 	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
-	/* It stays the caller's. */
+	/* The descriptor is still open, because it belongs to the caller. */
 	assert_int_equal(fstat(story->pod.fd, &st), 0);
 }
 
-/* Without one it is the caller's. */
+/* Without a namespace in the target, that of the caller is used. */
 static void netns_own(void **state)
 {
 	struct natra_target target = NATRA_INIT(target);
@@ -204,13 +205,13 @@ static void configure(void **state)
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	first = query("live");
 
-	/* Limits alone: the same program. */
+	/* If only limits change, the program stays the same. */
 	policy = policy_of(30, 0);
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
 	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
 	assert_int_equal(query("live").ingress_prog_id, first.ingress_prog_id);
 
-	/* What is fixed is refused, and nothing is changed. */
+	/* A change of fixed settings is refused, and nothing is changed. */
 	policy = policy_of(40, 0);
 	policy.sketch_width = 256;
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -EINVAL);
@@ -229,14 +230,15 @@ static void configure(void **state)
 	assert_int_equal(KEPT(natra_check(n, "live", &policy)), -EBADE);
 	says(n, "live", NULL);
 
-	/* A new direction gets its program. */
+	/* A direction that is limited now gets its program. */
 	policy = policy_of(30, 50);
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
 	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
 	info = query("live");
 	assert_true(info.egress_prog_id != 0);
 
-	/* One that goes keeps it, and passes everything. */
+	/* A direction without limits keeps its program, which passes
+	 * everything. */
 	policy = policy_of(0, 50);
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
 	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
@@ -331,7 +333,7 @@ static int count(void *arg, const struct natra_neighbour *entry)
 	assert_string_equal(entry->ifname, "h-life");
 	assert_int_equal(entry->is_ours,
 			 strncmp(entry->prog_name, "natra_", 6) == 0);
-	/* What enters the host side leaves the pod. */
+	/* Packets that enter the host side leave the pod. */
 	assert_int_equal(entry->direction, entry->hook_is_ingress
 						   ? NATRA_DIRECTION_EGRESS
 						   : NATRA_DIRECTION_INGRESS);
@@ -355,7 +357,7 @@ static int stop(void *arg, const struct natra_neighbour *entry)
 	return 7;
 }
 
-/* Another owner's filter behind natra's. */
+/* Adds another owner's filter behind natra's. */
 static void add_other(struct bpf_tc_hook *hook, struct bpf_tc_opts *opts)
 {
 	static const struct bpf_insn pass[] = {
@@ -403,12 +405,12 @@ static void neighbours(void **state)
 			 7);
 	assert_int_equal(calls, 1);
 
-	/* It is left alone. */
+	/* The detach leaves the other filter alone. */
 	detach("near");
 	assert_int_equal(bpf_tc_detach(&hook, &opts), 0);
 }
 
-/* One interface has one owner. */
+/* An interface has only one owner. */
 static void another_id(void **state)
 {
 	struct story *story = *state;
@@ -475,7 +477,8 @@ static void interface_gone(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-		/* With its namespace; then detach. */
+		/* The interface is deleted with its namespace; then comes a
+		 * detach. */
 		pod = pod_make("life-g");
 		target = pod_target(&pod, "gone");
 		policy.mode = modes[i];
@@ -485,7 +488,7 @@ static void interface_gone(void **state)
 		assert_int_equal(KEPT(natra_detach(n, &target)), 0);
 		assert_int_equal(rig_pins(), 0);
 
-		/* Alone; then gc. */
+		/* Only the interface is deleted; then comes a gc. */
 		pod = pod_make("life-g");
 		target = pod_target(&pod, "gone");
 		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
@@ -498,7 +501,7 @@ static void interface_gone(void **state)
 	}
 }
 
-/* An id whose interface was made anew is attached to the new one. */
+/* The id of an interface that was made anew is attached to the new one. */
 static void interface_made_anew(void **state)
 {
 	struct pod pod = pod_make("life-n");
@@ -527,7 +530,7 @@ static void bpffs_is_mounted(void **state)
 	assert_int_equal(natra_open(&other, &opts), 0);
 	assert_int_equal(KEPT(natra_probe(other, &features)), 0);
 	assert_false(features.bpffs);
-	/* Nothing is mounted for a question. */
+	/* Calls that only ask, or remove, do not mount bpffs. */
 	assert_int_equal(KEPT(natra_check(other, "mount", NULL)), -ENOENT);
 	assert_int_equal(KEPT(natra_gc(other, NULL, NULL, 0, NULL)), 0);
 	assert_int_equal(KEPT(natra_detach(other, &target)), 0);
@@ -538,7 +541,7 @@ static void bpffs_is_mounted(void **state)
 	assert_int_equal(KEPT(natra_check(other, "mount", &policy)), 0);
 	assert_int_equal(KEPT(natra_probe(other, &features)), 0);
 	assert_true(features.bpffs);
-	/* The handle of another bpffs knows nothing of it. */
+	/* The handle of the other bpffs does not see the attachment. */
 	assert_int_equal(natra_check(n, "mount", NULL), -ENOENT);
 	assert_int_equal(KEPT(natra_detach(other, &target)), 0);
 	natra_close(other);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Subnets in the life of an attachment. */
+/* The tests check subnets in the life of an attachment. */
 #include "one_pod.h"
 
 #include <errno.h>
@@ -117,7 +117,8 @@ static void the_same_subnets_keep_the_programs(void **state)
 	assert_int_equal(info.policy.shaped_subnets_len, 2);
 }
 
-/* Whatever is different of them: a block, the list, that there are any. */
+/* The attachment is replaced if a block differs, the kind of list, or whether
+ * there is a list. */
 static void other_subnets_replace_it(void **state)
 {
 	const struct natra_policy policies[] = {
@@ -148,7 +149,8 @@ static void configure_keeps_them(void **state)
 	policy.egress_rate_bits_per_sec = 0;
 	assert_int_equal(attach(&policy), 0);
 
-	/* Without a word of them, with the same ones, and as queried. */
+	/* These changes name no subnets, then the same ones, then those of a
+	 * query. */
 	policy = policy_of(30, 0);
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
 	policy = unshaped(same, 2);
@@ -159,7 +161,7 @@ static void configure_keeps_them(void **state)
 	assert_int_equal(KEPT(natra_configure(n, ID, &info.policy)), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, &info.policy)), 0);
 
-	/* A direction that is new gets them too. */
+	/* A direction that is limited now gets the subnets, too. */
 	policy = policy_of(40, 50);
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
 	info = query();
@@ -221,7 +223,7 @@ static void check_misses_the_pin(void **state)
 	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)),
 			 -ENOENT);
 	says(n, "subnets", ID);
-	/* Attaching again mends it. */
+	/* Attaching again repairs it. */
 	assert_int_equal(attach(&policy), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 }

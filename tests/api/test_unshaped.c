@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The record that an interface runs without its limits. */
+/* The tests check the record that says that an interface runs without
+ * limits. */
 #include "one_pod.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ static int begin(void **state)
 	return 0;
 }
 
-/* Whoever removed the record, nothing of it is left before the fixture detaches. */
+/* Checks that nothing of the record is left, whoever removed it. */
 static int end(void **state)
 {
 	rig_same_state(before);
@@ -132,7 +133,7 @@ static void nothing_is_limited(void **state)
 	detach(ID);
 }
 
-/* It changes nothing of the interface, and may be written again. */
+/* The record changes nothing of the interface, and can be written again. */
 static void record_again(void **state)
 {
 	struct natra_target target = pod_target(&pod, ID);
@@ -165,7 +166,7 @@ static void attach_replaces_it(void **state)
 	assert_true(info.ingress_prog_id != 0);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 
-	/* And the other way round: what holds is not unshaped. */
+	/* The other way round, a live attachment does not become unshaped. */
 	assert_int_equal(record(ID), 0);
 	assert_false(query(ID).unshaped);
 	assert_int_equal(query(ID).ingress_prog_id, info.ingress_prog_id);
@@ -173,7 +174,7 @@ static void attach_replaces_it(void **state)
 	detach(ID);
 }
 
-/* The call for which it was made: an attach that fails leaves the record. */
+/* The call is meant for this: an attach fails, and the record remains. */
 static void failed_attach_then_record(void **state)
 {
 	struct natra_target target = pod_target(&pod, ID);
@@ -227,7 +228,7 @@ static void gc_of_its_network(void **state)
 	assert_int_equal(removed, 1);
 }
 
-/* Limits of another id: the interface does not run without. */
+/* The interface is limited under another id, so it is not unshaped. */
 static void limited_by_another_id(void **state)
 {
 	struct natra_target target = pod_target(&pod, "other");
@@ -235,13 +236,15 @@ static void limited_by_another_id(void **state)
 	char id[NATRA_ID_MAX + 1];
 
 	(void)state;
-	/* Directories are walked in the order of their age, or against it. */
+	/* Directories may be walked in the order of their age or against it, so
+	 * one record is older and one is newer. */
 	assert_int_equal(record("other"), 0);
 	assert_int_equal(record("a-record"), 0);
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(record(ID), -EBUSY);
 	says(n, "other", "eth0");
-	/* The owner is who limits it, whichever comes first. */
+	/* The owner is the id that limits the interface, whichever record comes
+	 * first. */
 	target.id = NULL;
 	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
 	assert_string_equal(id, "other");
@@ -251,7 +254,7 @@ static void limited_by_another_id(void **state)
 	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
 }
 
-/* An id that is used again for another pod: what it had there goes. */
+/* If the id is used for another pod, its attachment there is removed. */
 static void limits_of_another_interface_go(void **state)
 {
 	struct pod second = pod_make("bare-2");
@@ -334,7 +337,7 @@ static void bad_calls_record_nothing(void **state)
 		-ENOENT);
 	assert_int_equal(rig_pins(), 0);
 
-	/* A reason of any length and kind is one line. */
+	/* A reason of any length and content is stored as one line. */
 	target = pod_target(&pod, ID);
 	memset(longest, 'x', sizeof(longest));
 	longest[3] = '\n';

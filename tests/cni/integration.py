@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs upstream's integration suite of the CNI plugins, unchanged, with natra
-installed as `bandwidth`, and for comparison with upstream's own plugin.
+installed.
 
-The suite runs cnitool by `ip netns exec`, in a mount namespace that ends with
-each call; its lists have rates of 800 bit/s and of 8 kbit/s.
+natra is installed as `bandwidth`, and for comparison the suite also runs with
+upstream's own plugin. The suite runs cnitool by `ip netns exec`, in a mount namespace
+that ends with each call; its lists have rates of 800 bit/s and of 8 kbit/s.
 """
 import os
 import re
@@ -18,7 +19,7 @@ from script import some_of
 
 SUITE = f"{NEWEST}/integration"
 PLUGINS = ("ptp", "bridge", "host-local")
-# The suite's lists make host-local keep its addresses here.
+# The suite's lists make host-local keep its addresses in these directories.
 LEFT = ("/tmp/basic-ptp-test", "/tmp/chained-ptp-bandwidth-test", "/tmp/foo",
         "/tmp/bar")
 # The suite has its echo server and client built when it begins, by
@@ -30,8 +31,8 @@ exec cp "{SUITE}/echo-${{4##*/}}" "$3"
 """
 
 
-# The name of the last spec begins so; it takes nearly all of the time. The other specs
-# remove what a second run at the same time has in LEFT.
+# The name of the last spec begins like this; it takes nearly all of the time. The other
+# specs remove the directories in LEFT, also those of a second run at the same time.
 LAST_SPEC = "limits traffic only"
 
 
@@ -83,7 +84,7 @@ def main(rep, a):
     need(newest("cnitool") and
          os.access(f"{SUITE}/integration.test", os.X_OK),
          "the CNI plugins' integration suite (tools/install-deps cni)")
-    # The suite uses these paths, and would take them from whoever has them.
+    # The suite uses these fixed paths, so they must not be taken from somebody else.
     for path in LEFT:
         need(not os.path.exists(path),
              f"free place for the suite's files: there is {path}")
