@@ -216,8 +216,7 @@ static void set_fate(enum fate fate)
 		die("limit of the reference program", -r);
 }
 
-/* Fills the list with a thousand blocks, about as many as lists have in
- * practice. */
+/* Fills the list with a thousand blocks, close to NATRA_SUBNETS_MAX. */
 static void fill_subnets(struct subnets *subnets)
 {
 	static struct natra_subnet list[1000];
