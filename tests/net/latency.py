@@ -18,19 +18,19 @@ from rig import Rig
 from script import LIMITER, MODE, QUICK, option, run_script
 
 CAP = "100M"
-# Two cores serve streams and requests: the median moves by this much with who is
-# woken where, on a core that has slept or not. What a queue adds is measured in ms.
+# Two cores serve streams and requests, and the median moves by this much with the core
+# on which a process is woken, which may have slept. A queue adds milliseconds.
 NOISE_US = 100
 
 
 def sockperf(r, seconds):
-    """Median and 99th percentile of the round trips, us."""
+    """Return the median and the 99th percentile of the round trips, in us."""
     got = r.sockperf(seconds)
     return got[50], got[99]
 
 
 def one(r, a, lim):
-    """(idle, loaded): medians of the rounds' medians, us."""
+    """Return (idle, loaded), the medians of the rounds' medians, in us."""
     if lim:
         lim.attach(CAP, CAP)
     runs = []

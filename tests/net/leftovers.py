@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What upstream's bandwidth plugin, called as a runtime does, leaves on a pod's
-veth: natractl tells of it, and --replace-bandwidth removes it."""
+"""Checks what natractl does about the leftovers of upstream's bandwidth plugin.
+
+The plugin is called as a runtime does. natractl reports what it leaves on a pod's veth,
+and --replace-bandwidth removes it.
+"""
 import os
 import socket
 import sys
@@ -17,13 +20,13 @@ NONE = {"tbf": False, "ingress_redirect": False, "ifb_ifname": ""}
 
 
 def node(pod):
-    """Qdiscs and interfaces that the plugin could have touched."""
+    """Return the qdiscs and interfaces that the plugin could have touched."""
     return (sh("tc", "qdisc", "show", "dev", pod.host),
             sh("ip", "-o", "link", "show", "type", "ifb"))
 
 
 def gets_out(pod):
-    """Whether a datagram of the pod reaches the node."""
+    """Return whether a datagram of the pod reaches the node."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.bind((pod.gw, 5300))
         s.settimeout(2)
@@ -63,13 +66,13 @@ def one(rep, pod, ingress, egress):
     rep.equal(f"{what}: nothing is told", told(natra), NONE)
     rep.true(f"{what}: natra stays",
              natra.run("check", pod.name).returncode == 0)
-    # The plugin may still be called for the end of the pod.
+    # The runtime may still call the plugin when the pod ends.
     upstream._call("DEL")
     natra.detach()
 
 
 def after_del(rep, pod):
-    """DEL takes the ifb and leaves the redirect to it."""
+    """DEL removes the ifb and leaves the redirect to it."""
     clean = node(pod)
     upstream = Upstream(pod).attach("10M", "10M")
     upstream._call("DEL")

@@ -4,9 +4,9 @@
 
   udp-send IP PORT --rate BIT/S   sends datagrams on a clock, with --tos in the IP
                                   header and from --ports source ports in turn;
-                                  SIGTERM ends it early; with --clock and --ahead S each
-                                  asks for a departure time (SO_TXTIME) that far
-                                  from now
+                                  SIGTERM ends it early; with --clock and --ahead S
+                                  each asks for a departure time (SO_TXTIME) that
+                                  far from now
   udp-sink PORT                   binds a socket and reads nothing
   udp-recv PORT                   counts datagrams, and how long each took, until
                                   SIGTERM ends it
