@@ -47,7 +47,7 @@
  * so a chunk is shorter than that. */
 #define CHUNK      500000
 
-/* What the reference program does with a packet. */
+/* The reference program passes, delays or drops a packet. */
 enum fate { PASSED, PACED, DROPPED, FATES };
 
 static const char *const fate_names[FATES] = {
@@ -108,7 +108,7 @@ static int empty_fd;
 static struct reference *reference;
 static int instructions_fd = -1;
 
-/* What a packet costs in one program, on average over a block. */
+/* The cost of a packet in one program is the average over a block. */
 struct cost {
 	double ns;
 	double instructions; /* 0 if the CPU cannot count them */

@@ -35,7 +35,7 @@ OPTIONS = ("--ingress-burst", "20k", "--egress-burst", "20k",
 
 
 class Scene:
-    """The rig, another owner, and the traffic."""
+    """Holds the rig, another owner's programs and the traffic."""
 
     def __init__(self, r, rep, neighbour, a):
         self.r, self.rep, self.seconds, self.brief = r, rep, a.seconds, a.brief

@@ -260,7 +260,8 @@ class Tenant:
         return self.pod
 
     def accept_by_tcx(self):
-        """Loading the program takes CAP_BPF besides."""
+        """Put a program in front that accepts all packets; loading it also takes
+        CAP_BPF."""
         self.links = Site(self.r, "podside").tcx("ok", before=True)
         return self.pod
 

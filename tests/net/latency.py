@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Request/response latency beside a saturating stream each way at 100M.
+"""Checks the latency of requests beside a saturating stream each way at 100M.
 
 sockperf sends 500 requests a second over TCP. Beside the streams the median and the
-99th percentile may be 1.5 times what they are without them, under the same limiter.
-Without a limiter and with upstream's plugin the figures are only shown.
+99th percentile may be 1.5 times what they are without them, under the same limiter. The
+figures without a limiter and with upstream's plugin are only shown.
 """
 import os
 import statistics

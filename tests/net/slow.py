@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Counts datagrams that arrive at the slowest rates: 800 bit/s is kept but for one
-packet of debt, and a higher rate that is set while the pod lives frees it from a debt
-of hours."""
+"""Counts datagrams that arrive at the slowest rates.
+
+800 bit/s must hold, but for one packet of debt. A higher rate that is set while the pod
+lives frees it from a debt of hours.
+"""
 import os
 import socket
 import sys
