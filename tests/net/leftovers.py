@@ -1,10 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks what natractl does about the leftovers of upstream's bandwidth plugin.
-
-The plugin is called as a runtime does. natractl reports what it leaves on a pod's veth,
-and --replace-bandwidth removes it.
-"""
+"""What upstream's bandwidth plugin, called as a runtime does, leaves on a pod's
+veth: natractl tells of it, and --replace-bandwidth removes it."""
 import os
 import socket
 import sys
@@ -20,13 +17,13 @@ NONE = {"tbf": False, "ingress_redirect": False, "ifb_ifname": ""}
 
 
 def node(pod):
-    """Return the qdiscs and interfaces that the plugin could have touched."""
+    """Qdiscs and interfaces that the plugin could have touched."""
     return (sh("tc", "qdisc", "show", "dev", pod.host),
             sh("ip", "-o", "link", "show", "type", "ifb"))
 
 
 def gets_out(pod):
-    """Return whether a datagram of the pod reaches the node."""
+    """Whether a datagram of the pod reaches the node."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.bind((pod.gw, 5300))
         s.settimeout(2)
@@ -66,13 +63,13 @@ def one(rep, pod, ingress, egress):
     rep.equal(f"{what}: nothing is told", told(natra), NONE)
     rep.true(f"{what}: natra stays",
              natra.run("check", pod.name).returncode == 0)
-    # The runtime may still call the plugin when the pod ends.
+    # The plugin may still be called for the end of the pod.
     upstream._call("DEL")
     natra.detach()
 
 
 def after_del(rep, pod):
-    """DEL removes the ifb and leaves the redirect to it."""
+    """DEL takes the ifb and leaves the redirect to it."""
     clean = node(pod)
     upstream = Upstream(pod).attach("10M", "10M")
     upstream._call("DEL")
