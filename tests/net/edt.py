@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Checks that fq holds what a pod sends over its rate, and that nothing of it is lost.
 
-  grid      TCP of 1 to 16 flows has the wire rate, without a drop or a
-            retransmission, and the flows share it alike
+  grid      TCP of 1 to 16 flows: the wire rate, without a drop or a
+            retransmission, shared alike
   udp       a sender of too much is blocked by its socket buffer
-  stamps    a datagram's sender asks for departure times
-  pacing    TCP asks for departure times
-  admin     a pod with CAP_NET_ADMIN undoes what it can, and some limit still holds
-  qdisc     a qdisc that was there before is left alone
-  mice      requests are answered beside streams that are paced
+  stamps    departure times that a datagram's sender asks for
+  pacing    and those of TCP
+  admin     what a pod with CAP_NET_ADMIN can undo, and what then still holds
+  qdisc     one that was there before is left alone
+  mice      requests whose answers leave beside streams that are paced
   gso       the size of a local TCP's packets follows a low rate, and is as before
             after it
 
@@ -342,8 +342,8 @@ def admin_fq(r, rep, a):
 
 
 def admin_clsact(r, rep):
-    """The pod can delete its filters, and the limits with them; natra promises no more
-    than to report that."""
+    """The filters are the pod's to delete, with the limits; no more than
+    telling is promised."""
     lim = Natra(r.pod, "--mode", "clsact-podside").attach(RATE, RATE)
     flood = Flood(r)
     near_cap(rep, "clsact-podside", flood.rate(1, 1))
@@ -358,8 +358,8 @@ def admin_clsact(r, rep):
 
 
 def admin_out_of_reach(r, rep, mode):
-    """TCX links and hooks on the host side stay, whatever the pod tries. The host side
-    needs no fq in the pod."""
+    """TCX links and the host side stay, whatever the pod tries; without fq the
+    host side needs none."""
     lim = Natra(r.pod, "--mode", mode).attach(RATE, RATE)
     for what in (("qdisc", "del", "dev", "eth0", "clsact"),
                  ("filter", "del", "dev", "eth0", "egress"),

@@ -114,7 +114,7 @@ class Story:
         return self.note()
 
     def refuse(self, what, *args, codes=(1,), names="", **kw):
-        """Check that natractl fails with one line and changes nothing."""
+        """It must fail with one line, and change nothing."""
         before = network(self.r), tree(BPFFS)
         p = self.natra.run(*args, **kw)
         lines = p.stderr.strip().splitlines()
