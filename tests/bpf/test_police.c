@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* natra_rx and natra_tx: admit, mark, drop. */
+/* The tests check how natra_rx and natra_tx admit, mark and drop packets. */
 #include "cm.h"
 
 #include <string.h>
@@ -88,7 +88,7 @@ static void over_the_rate_what_is_not_ect_is_dropped(void **state)
 	assert_int_equal(r.verdict, TC_ACT_SHOT);
 	assert_int_equal(r.bytes, 1500);
 	assert_int_equal(r.delay_ns, 0);
-	/* What does not pass is not charged. */
+	/* A packet that does not pass is not charged. */
 	assert_int_equal(th_tat(&run), tat);
 }
 
@@ -154,7 +154,7 @@ static void beyond_the_limit_of_debt_ect_is_dropped(void **state)
 	assert_int_equal(th_tat(&run), tat);
 }
 
-/* The tag stands where a mark would go if the frame began with IP. */
+/* In a frame that began with IP a mark would go where the tag stands here. */
 static void frame_with_tags_keeps_its_tags(void **state)
 {
 	(void)state;
@@ -207,7 +207,8 @@ static void check_flood(uint8_t ecn, uint64_t overdraft)
 		send_tcp(ecn, &r);
 		passed += r.verdict == TC_ACT_UNSPEC;
 	}
-	/* Two: the packet of debt, and the one that the burst rounds up to. */
+	/* The two packets are the one of debt and the one that the burst rounds
+	 * up to. */
 	most = (th_now() - begin + overdraft) / COST + 2;
 	assert_in_range(passed, 1, most);
 }
@@ -231,13 +232,15 @@ static void burst_is_passed_at_once(void **state)
 	struct th_result r;
 
 	(void)state;
-	limits.rate = policy_rate(800000, 150000); /* 10 us a byte: 1.5 s */
+	/* A byte takes 10 us, and the burst is 1.5 s. */
+	limits.rate = policy_rate(800000, 150000);
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	for (int i = 0; i < 200; i++) {
 		send_tcp(NOT_ECT, &r);
 		passed += r.verdict == TC_ACT_UNSPEC;
 	}
-	/* 100 packets of burst and one of debt, and what the time has earned. */
+	/* The burst is 100 packets, one more is debt, and the elapsed time
+	 * earns the others. */
 	earned = (th_now() - begin) / (15 * TH_MS);
 	assert_in_range(passed, 101, 102 + earned);
 }
