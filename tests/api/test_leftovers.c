@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What upstream's bandwidth plugin leaves, built with tc as the plugin does;
- * tests/net/leftovers.py has the plugin itself. */
+ * tests/cni/upstream.py has the plugin itself. */
 #include "rig.h"
 
 #include <errno.h>
