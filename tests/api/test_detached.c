@@ -10,17 +10,9 @@
 
 #define SKIP 77
 
-static struct natra_info info_now(void)
-{
-	struct natra_info info = NATRA_INIT(info);
-
-	assert_int_equal(natra_query(n, ID, &info), 0);
-	return info;
-}
-
 static void detach_link(const char *half)
 {
-	struct natra_info info = info_now();
+	struct natra_info info = rig_query(n, ID);
 	char path[192];
 	int fd;
 
@@ -51,7 +43,7 @@ static void what_is_missing_is_named_and_put_back(void **state)
 		detach_link(half);
 		assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
 		says(n, half, "detached");
-		assert_false(info_now().interface_gone);
+		assert_false(rig_query(n, ID).interface_gone);
 		/* Nor is it garbage. */
 		assert_int_equal(natra_gc(n, NULL, NULL, 0, &removed), 0);
 		assert_int_equal(removed, 0);
@@ -72,7 +64,7 @@ static void an_interface_that_is_gone_is_gone(void **state)
 	detach_link("ingress");
 	rig_sh("ip link del h-%s", pod.name);
 	assert_int_equal(natra_check(n, ID, NULL), -ENODEV);
-	assert_true(info_now().interface_gone);
+	assert_true(rig_query(n, ID).interface_gone);
 	assert_int_equal(natra_gc(n, NULL, NULL, 0, &removed), 0);
 	assert_int_equal(removed, 1);
 	assert_int_equal(rig_pins(), 0);
