@@ -10,13 +10,13 @@
 
 #define SKIP 77
 
-static void detach_link(const char *half)
+static void detach_link(const char *leg)
 {
 	struct natra_info info = rig_query(n, ID);
 	char path[192];
 	int fd;
 
-	(void)snprintf(path, sizeof(path), "%s/%s_link", info.pin_path, half);
+	(void)snprintf(path, sizeof(path), "%s/%s_link", info.pin_path, leg);
 	fd = bpf_obj_get(path);
 	assert_true(fd >= 0);
 	assert_int_equal(bpf_link_detach(fd), 0);
@@ -29,20 +29,20 @@ static void what_is_missing_is_named_and_put_back(void **state)
 		NATRA_MODE_TCX_PODSIDE,
 		NATRA_MODE_TCX_HOSTSIDE,
 	};
-	static const char *const halves[] = {"ingress", "egress"};
+	static const char *const legs[] = {"ingress", "egress"};
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 	size_t removed = 7;
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
-		const char *half = halves[i % 2];
+		const char *leg = legs[i % 2];
 
 		policy.mode = modes[i / 2];
 		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
-		detach_link(half);
+		detach_link(leg);
 		assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
-		says(n, half, "detached");
+		says(n, leg, "detached");
 		assert_false(rig_query(n, ID).interface_gone);
 		/* Nor is it garbage. */
 		assert_int_equal(natra_gc(n, NULL, NULL, 0, &removed), 0);

@@ -225,7 +225,7 @@ static void other_layout_is_replaced(void **state)
 
 	(void)state;
 	/* The record now looks as if another build had used a slot of another
-	 * engine for this half. */
+	 * engine for this leg. */
 	record.l2_legs = 0;
 	write_record(fd, &record);
 	(void)close(fd);
