@@ -183,6 +183,24 @@ struct natra *rig_open(void)
 	return n;
 }
 
+struct natra_info rig_query(struct natra *n, const char *id)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	if (KEPT(natra_query(n, id, &info)) < 0)
+		fail_msg("%s", natra_error(n));
+	return info;
+}
+
+void rig_detach(struct natra *n, const char *id)
+{
+	struct natra_target target = NATRA_INIT(target);
+
+	target.id = id;
+	if (KEPT(natra_detach(n, &target)) < 0)
+		fail_msg("%s", natra_error(n));
+}
+
 struct natra_target pod_target(const struct pod *pod, const char *id)
 {
 	struct natra_target target = NATRA_INIT(target);

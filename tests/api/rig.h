@@ -41,6 +41,9 @@ void pod_remove(struct pod *pod);
 void pod_send(const struct pod *pod, int packets);
 
 struct natra *rig_open(void);
+/* These calls must succeed. */
+struct natra_info rig_query(struct natra *n, const char *id);
+void rig_detach(struct natra *n, const char *id);
 struct natra_target pod_target(const struct pod *pod, const char *id);
 struct natra_policy policy_of(uint64_t in_mbit, uint64_t out_mbit);
 /* Checks that the handle's error is one line and contains a and b, unless

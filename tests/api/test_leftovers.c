@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The tests build with tc what upstream's bandwidth plugin leaves;
- * tests/net/leftovers.py runs the plugin itself. */
+ * tests/cni/upstream.py runs the plugin itself. */
 #include "rig.h"
 
 #include <errno.h>

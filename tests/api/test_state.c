@@ -59,22 +59,6 @@ static void attach(const struct pod *pod, const char *id)
 	assert_int_equal(KEPT(natra_check(n, id, &policy)), 0);
 }
 
-static void detach(const char *id)
-{
-	struct natra_target target = NATRA_INIT(target);
-
-	target.id = id;
-	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
-}
-
-static struct natra_info query(const char *id)
-{
-	struct natra_info info = NATRA_INIT(info);
-
-	assert_int_equal(KEPT(natra_query(n, id, &info)), 0);
-	return info;
-}
-
 /* Path, name and descriptor lead to the same interface. */
 static void netns_given(void **state)
 {
@@ -90,7 +74,7 @@ static void netns_given(void **state)
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
 	assert_string_equal(id, expected);
-	assert_int_equal(query(id).netns_inode, st.st_ino);
+	assert_int_equal(rig_query(n, id).netns_inode, st.st_ino);
 
 	target.netns = story->pod.name;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
@@ -118,7 +102,7 @@ static void netns_own(void **state)
 	target.id = "own";
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_check(n, "own", NULL)), 0);
-	assert_string_equal(query("own").ifname, "h-life");
+	assert_string_equal(rig_query(n, "own").ifname, "h-life");
 	target.id = NULL;
 	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
 	assert_int_equal(natra_check(n, "own", NULL), -ENOENT);
@@ -143,17 +127,17 @@ static void attach_twice(void **state)
 	uint64_t packets;
 
 	attach(&story->pod, "twice");
-	first = query("twice");
+	first = rig_query(n, "twice");
 	pod_send(&story->pod, 20);
 	packets = seen("twice");
 	assert_true(packets >= 20);
 	attach(&story->pod, "twice");
-	second = query("twice");
+	second = rig_query(n, "twice");
 	assert_true(seen("twice") >= packets);
 	assert_int_equal(first.ingress_prog_id, second.ingress_prog_id);
 	assert_int_equal(first.egress_prog_id, second.egress_prog_id);
-	detach("twice");
-	detach("twice");
+	rig_detach(n, "twice");
+	rig_detach(n, "twice");
 	assert_int_equal(natra_check(n, "twice", NULL), -ENOENT);
 	says(n, "twice", NULL);
 }
@@ -174,7 +158,7 @@ static void query_tells_what_was_given(void **state)
 	policy.sketch_width = 512;
 	policy.edt = NATRA_EDT_OFF;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	info = query("told");
+	info = rig_query(n, "told");
 	assert_memory_equal(&info.policy, &policy, sizeof(policy));
 	assert_string_equal(info.id, "told");
 	assert_string_equal(info.network, "net-a");
@@ -190,7 +174,7 @@ static void query_tells_what_was_given(void **state)
 	assert_true(info.ingress_prog_id != 0);
 	assert_int_equal(info.egress_prog_id, 0);
 	assert_int_equal(strncmp(info.pin_path, BPFFS, strlen(BPFFS)), 0);
-	detach("told");
+	rig_detach(n, "told");
 }
 
 static void configure(void **state)
@@ -203,13 +187,14 @@ static void configure(void **state)
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -ENOENT);
 	says(n, "live", NULL);
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	first = query("live");
+	first = rig_query(n, "live");
 
 	/* If only limits change, the program stays the same. */
 	policy = policy_of(30, 0);
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
 	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
-	assert_int_equal(query("live").ingress_prog_id, first.ingress_prog_id);
+	assert_int_equal(rig_query(n, "live").ingress_prog_id,
+			 first.ingress_prog_id);
 
 	/* A change of fixed settings is refused, and nothing is changed. */
 	policy = policy_of(40, 0);
@@ -234,7 +219,7 @@ static void configure(void **state)
 	policy = policy_of(30, 50);
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
 	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
-	info = query("live");
+	info = rig_query(n, "live");
 	assert_true(info.egress_prog_id != 0);
 
 	/* A direction without limits keeps its program, which passes
@@ -242,8 +227,9 @@ static void configure(void **state)
 	policy = policy_of(0, 50);
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
 	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
-	assert_int_equal(query("live").egress_prog_id, info.egress_prog_id);
-	detach("live");
+	assert_int_equal(rig_query(n, "live").egress_prog_id,
+			 info.egress_prog_id);
+	rig_detach(n, "live");
 }
 
 struct walk {
@@ -261,7 +247,7 @@ static int note(void *arg, const struct natra_info *info)
 	(void)snprintf(walk->ids[walk->len++], sizeof(walk->ids[0]), "%s",
 		       info->id);
 	if (walk->detach)
-		detach(info->id);
+		rig_detach(n, info->id);
 	return walk->result;
 }
 
@@ -406,7 +392,7 @@ static void neighbours(void **state)
 	assert_int_equal(calls, 1);
 
 	/* The detach leaves the other filter alone. */
-	detach("near");
+	rig_detach(n, "near");
 	assert_int_equal(bpf_tc_detach(&hook, &opts), 0);
 }
 
@@ -424,7 +410,7 @@ static void another_id(void **state)
 	says(n, "first", "eth0");
 	rig_same_state(before);
 	free(before);
-	detach("first");
+	rig_detach(n, "first");
 }
 
 static void strange_ids(void **state)
@@ -443,10 +429,10 @@ static void strange_ids(void **state)
 		struct natra_target target = pod_target(&story->pod, ids[i]);
 
 		attach(&story->pod, ids[i]);
-		assert_string_equal(query(ids[i]).id, ids[i]);
+		assert_string_equal(rig_query(n, ids[i]).id, ids[i]);
 		assert_int_equal(natra_find(n, &target, id), 0);
 		assert_string_equal(id, ids[i]);
-		detach(ids[i]);
+		rig_detach(n, ids[i]);
 		assert_int_equal(natra_check(n, ids[i], NULL), -ENOENT);
 		says(n, NULL, NULL);
 	}
@@ -455,7 +441,7 @@ static void strange_ids(void **state)
 static void gone_is_told(const char *id)
 {
 	struct natra_policy policy = policy_of(30, 40);
-	struct natra_info info = query(id);
+	struct natra_info info = rig_query(n, id);
 
 	assert_true(info.interface_gone);
 	assert_int_equal(KEPT(natra_configure(n, id, &policy)), -ENODEV);
@@ -511,8 +497,8 @@ static void interface_made_anew(void **state)
 	pod_remove(&pod);
 	pod = pod_make("life-n");
 	attach(&pod, "anew");
-	assert_false(query("anew").interface_gone);
-	detach("anew");
+	assert_false(rig_query(n, "anew").interface_gone);
+	rig_detach(n, "anew");
 	pod_remove(&pod);
 }
 

@@ -38,22 +38,6 @@ static int record(const char *id)
 	return KEPT(natra_record_unshaped(n, &target, &policy, REASON));
 }
 
-static void detach(const char *id)
-{
-	struct natra_target target = NATRA_INIT(target);
-
-	target.id = id;
-	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
-}
-
-static struct natra_info query(const char *id)
-{
-	struct natra_info info = NATRA_INIT(info);
-
-	assert_int_equal(KEPT(natra_query(n, id, &info)), 0);
-	return info;
-}
-
 static int tell(void *arg, const struct natra_info *info)
 {
 	assert_string_equal(((struct natra_info *)arg)->id, "");
@@ -86,14 +70,14 @@ static void record_is_told(void **state)
 
 	(void)state;
 	assert_int_equal(record(ID), 0);
-	info = query(ID);
+	info = rig_query(n, ID);
 	assert_told(&info);
 	info = (struct natra_info)NATRA_INIT(info);
 	assert_int_equal(KEPT(natra_foreach_attachment(n, tell, &info)), 0);
 	assert_told(&info);
 	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
 	assert_string_equal(id, ID);
-	detach(ID);
+	rig_detach(n, ID);
 }
 
 static int no_entry(void *arg, const struct natra_neighbour *entry)
@@ -130,7 +114,7 @@ static void nothing_is_limited(void **state)
 	says(n, ID, REASON);
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EOPNOTSUPP);
 	says(n, ID, REASON);
-	detach(ID);
+	rig_detach(n, ID);
 }
 
 /* The record changes nothing of the interface, and can be written again. */
@@ -147,9 +131,9 @@ static void record_again(void **state)
 						    "another reason")),
 			 0);
 	assert_int_equal(rig_pins(), pins);
-	assert_string_equal(query(ID).reason, "another reason");
-	assert_int_equal(query(ID).policy.egress_rate_bits_per_sec, 0);
-	detach(ID);
+	assert_string_equal(rig_query(n, ID).reason, "another reason");
+	assert_int_equal(rig_query(n, ID).policy.egress_rate_bits_per_sec, 0);
+	rig_detach(n, ID);
 }
 
 static void attach_replaces_it(void **state)
@@ -161,17 +145,18 @@ static void attach_replaces_it(void **state)
 	(void)state;
 	assert_int_equal(record(ID), 0);
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	info = query(ID);
+	info = rig_query(n, ID);
 	assert_false(info.unshaped);
 	assert_true(info.ingress_prog_id != 0);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 
 	/* The other way round, a live attachment does not become unshaped. */
 	assert_int_equal(record(ID), 0);
-	assert_false(query(ID).unshaped);
-	assert_int_equal(query(ID).ingress_prog_id, info.ingress_prog_id);
+	assert_false(rig_query(n, ID).unshaped);
+	assert_int_equal(rig_query(n, ID).ingress_prog_id,
+			 info.ingress_prog_id);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
-	detach(ID);
+	rig_detach(n, ID);
 }
 
 /* The call is meant for this: an attach fails, and the record remains. */
@@ -190,10 +175,10 @@ static void failed_attach_then_record(void **state)
 	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy,
 						    natra_error(n))),
 			 0);
-	assert_int_equal(strncmp(query(ID).reason, error, 200), 0);
+	assert_int_equal(strncmp(rig_query(n, ID).reason, error, 200), 0);
 	assert_true(KEPT(natra_attach(n, &target, &policy, NULL)) < 0);
-	assert_true(query(ID).unshaped);
-	detach(ID);
+	assert_true(rig_query(n, ID).unshaped);
+	rig_detach(n, ID);
 	rig_sh("tc qdisc del dev " NODE_SIDE " root");
 }
 
@@ -206,7 +191,7 @@ static void interface_gone_is_garbage(void **state)
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
 	assert_int_equal(removed, 0);
 	rig_sh("ip -n " POD " link del eth0");
-	assert_true(query(ID).interface_gone);
+	assert_true(rig_query(n, ID).interface_gone);
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -ENODEV);
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
 	assert_int_equal(removed, 1);
@@ -248,7 +233,7 @@ static void limited_by_another_id(void **state)
 	target.id = NULL;
 	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
 	assert_string_equal(id, "other");
-	detach("other");
+	rig_detach(n, "other");
 	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
 	assert_string_equal(id, "a-record");
 	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
@@ -264,8 +249,8 @@ static void limits_of_another_interface_go(void **state)
 	(void)state;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(record(ID), 0);
-	assert_true(query(ID).unshaped);
-	detach(ID);
+	assert_true(rig_query(n, ID).unshaped);
+	rig_detach(n, ID);
 	pod_remove(&second);
 }
 
@@ -288,10 +273,10 @@ static void record_has_the_subnets(void **state)
 	policy.unshaped_subnets_len = 1;
 	assert_int_equal(
 		KEPT(natra_record_unshaped(n, &target, &policy, REASON)), 0);
-	assert_int_equal(query(ID).policy.unshaped_subnets_len, 1);
+	assert_int_equal(rig_query(n, ID).policy.unshaped_subnets_len, 1);
 	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &calls)), 0);
 	assert_int_equal(calls, 1);
-	detach(ID);
+	rig_detach(n, ID);
 }
 
 static void bad_calls_record_nothing(void **state)
@@ -344,9 +329,9 @@ static void bad_calls_record_nothing(void **state)
 	longest[sizeof(longest) - 1] = '\0';
 	assert_int_equal(
 		KEPT(natra_record_unshaped(n, &target, &policy, longest)), 0);
-	assert_int_equal(strlen(query(ID).reason), 255);
-	assert_null(strchr(query(ID).reason, '\n'));
-	detach(ID);
+	assert_int_equal(strlen(rig_query(n, ID).reason), 255);
+	assert_null(strchr(rig_query(n, ID).reason, '\n'));
+	rig_detach(n, ID);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)

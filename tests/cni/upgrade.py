@@ -84,7 +84,7 @@ def key_of(name):
     return f"{h:032x}"
 
 
-def old_meta(pod, mode, prog_ids):
+def old_record(pod, mode, prog_ids):
     """Return the beginning of ABI 1's record; no other version reads the rest."""
     with pod:
         index = socket.if_nametoindex("eth0")
@@ -129,31 +129,31 @@ def pin_old_state(pod, mode):
     path = f"{PINS}/{key_of(ID)}/1"
     os.makedirs(path, mode=0o700)
     ids = []
-    for half, kind, name in (("ingress", bpfsys.TCX_INGRESS, b"natra_rx"),
+    for leg, kind, name in (("ingress", bpfsys.TCX_INGRESS, b"natra_rx"),
                              ("egress", bpfsys.TCX_EGRESS, b"natra_tx")):
         prog = bpfsys.load_pass(name)
         ids.append(prog_id(prog))
         for suffix in ("config", "state", "counters"):
             fd = make_array(suffix.encode(), 512)
-            bpfsys.pin(fd, f"{path}/{half}_{suffix}")
+            bpfsys.pin(fd, f"{path}/{leg}_{suffix}")
             os.close(fd)
         if mode == "tcx-podside":
             with pod:
                 link = bpfsys.tcx_link(prog, socket.if_nametoindex("eth0"),
                                        kind)
-            bpfsys.pin(link, f"{path}/{half}_link")
+            bpfsys.pin(link, f"{path}/{leg}_link")
             os.close(link)
         else:
             bpfsys.pin(prog, f"{PINS}/prog")
             pod.run("tc", "qdisc", "replace", "dev", "eth0", "clsact")
-            pod.run("tc", "filter", "add", "dev", "eth0", half, "prio", "2",
+            pod.run("tc", "filter", "add", "dev", "eth0", leg, "prio", "2",
                     "bpf", "da", "object-pinned", f"{PINS}/prog")
             os.unlink(f"{PINS}/prog")
         os.close(prog)
-    meta = make_array(b"natra_meta", OLD_SIZE)
-    write_record(meta, old_meta(pod, mode, ids).ljust(OLD_SIZE, b"\0"))
-    bpfsys.pin(meta, f"{path}/meta")
-    os.close(meta)
+    record = make_array(b"natra_meta", OLD_SIZE)
+    write_record(record, old_record(pod, mode, ids).ljust(OLD_SIZE, b"\0"))
+    bpfsys.pin(record, f"{path}/meta")
+    os.close(record)
 
 
 def attach_by_old(path, pod, mode):
@@ -222,7 +222,7 @@ def test_old(rep, pod, natractl_old):
             ids = [struct.unpack_from("=I", record, 104 + 16 * i + 12)[0]
                    for i in range(2)]
             rep.true("  the record is this file's",
-                     record[:COMMON_SIZE] == old_meta(pod, mode, ids))
+                     record[:COMMON_SIZE] == old_record(pod, mode, ids))
             natractl("detach", ID)
             pin_old_state(pod, mode)
             rep.equal("  and so are the pins", pins(), real)

@@ -365,8 +365,15 @@ def programs_in(ns):
         return None
 
 
+def ifbs():
+    """List the ifbs of upstream's plugin, which outlive the pod's interface."""
+    return [s for s in sh("ip", "-br", "link").splitlines()
+            if s.startswith("bwp")]
+
+
 def leftovers(rep, pair, path, version, natra, tmp):
-    """Check natra on an interface that upstream's plugin had set up."""
+    """Check that natra takes over an interface that upstream's plugin has limited. ADD
+    removes those limits only if it is told to, and so does DEL."""
     pod, log = pair.pod, f"{tmp}/log-{version}"
     row = Row("", CONTAINERD)
     conf = pair.conf(row, CONTAINERD, {"name": "k8s-pod-network",
@@ -380,17 +387,16 @@ def leftovers(rep, pair, path, version, natra, tmp):
         rep.equal(f"{version}: natra's ADD after it, replace {replace}",
                   a.code, 0)
         host = sh("tc", "qdisc", "show", "dev", pod.host)
-        ifbs = [s for s in sh("ip", "-br", "link").splitlines()
-                if s.startswith("bwp")]
+        found = ifbs()
         if replace:
-            rep.check(f"{version}: replaced", str((host.split()[1], ifbs)),
-                      "nothing of it", not ifbs and "tbf" not in host and
+            rep.check(f"{version}: replaced", str((host.split()[1], found)),
+                      "nothing of it", not found and "tbf" not in host and
                       "ingress" not in host)
             rep.equal(f"{version}: natra's limits",
                       limits(attachment(pod.path))[:2], (M10, M10))
         else:
-            rep.check(f"{version}: left alone", str(len(ifbs)), "tbf, ifb",
-                      len(ifbs) == 1 and "tbf" in host)
+            rep.check(f"{version}: left alone", str(len(found)), "tbf, ifb",
+                      len(found) == 1 and "tbf" in host)
             with open(log) as f:
                 text = f.read()
             rep.check(f"{version}: told in the log", text[-90:].strip(),
@@ -399,24 +405,9 @@ def leftovers(rep, pair, path, version, natra, tmp):
             shown = natractl("show", attachment(pod.path)["id"])
             rep.check(f"{version}: told by natractl show", "", "tbf",
                       "tbf" in shown)
-        a = call(natra, "DEL", conf, **env)
-        rep.equal(f"{version}: left of natra", (a.code, programs(pod), pins()),
-                  (0, [0, 0], []))
-
-
-def removed(rep, pair, path, version, natra):
-    """Check that natra removes a pod that upstream's plugin had limited: what does not
-    disappear with the interfaces is removed if the operator asks for it."""
-    conf = pair.conf(Row("", CONTAINERD), CONTAINERD, {})
-    env = {"CNI_NETNS": pair.pod.path}
-    for replace in (False, True):
-        pair.renew()
-        call(path, "ADD", conf, **env)
-        a = call(natra, "DEL", dict(conf, replaceBandwidth=replace), **env)
-        ifbs = [s for s in sh("ip", "-br", "link").splitlines()
-                if s.startswith("bwp")]
-        rep.equal(f"{version}: DEL by natra, replace {replace}: ifbs left",
-                  (a.code, len(ifbs)), (0, 0 if replace else 1))
+        a = call(natra, "DEL", dict(conf, replaceBandwidth=True), **env)
+        rep.equal(f"{version}: left of natra and of upstream",
+                  (a.code, programs(pod), pins(), ifbs()), (0, [0, 0], [], []))
 
 
 def main(rep, a):
@@ -440,7 +431,6 @@ def main(rep, a):
             drop_in(rep, pair.pod, natra, tmp)
             for version, path in binaries.items():
                 leftovers(rep, pair, path, version, natra, tmp)
-                removed(rep, pair, path, version, natra)
 
 
 if __name__ == "__main__":

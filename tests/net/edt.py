@@ -7,7 +7,7 @@
   udp       a sender of too much is blocked by its socket buffer
   stamps    departure times that a datagram's sender asks for
   pacing    and those of TCP
-  admin     what a pod with CAP_NET_ADMIN can undo, and what then still holds
+  admin     a pod with CAP_NET_ADMIN replaces fq, or sends around it
   qdisc     one that was there before is left alone
   mice      requests whose answers leave beside streams that are paced
   gso       the size of a local TCP's packets follows a low rate, and is as before
@@ -27,12 +27,10 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-from bpfsys import TCX_EGRESS, tcx_detach_first
 from commands import sh
 from frames import Sender, eth, ip4, udp
 from limiters import Natra, bits, dropped, total
 from meter import ETH_IPV4_UDP, goodput, wire_rates
-from neighbour import ifindex
 from report import skip
 from rig import Rig
 from script import option, run_script
@@ -219,9 +217,8 @@ class Flood:
         return told
 
 
-def near_cap(rep, what, rate, tolerance=0.02, times=1):
-    rep.near(what, rate / MBIT, times * bits(RATE) / MBIT, tolerance,
-             " Mbit/s")
+def near_cap(rep, what, rate):
+    rep.near(what, rate / MBIT, bits(RATE) / MBIT, 0.02, " Mbit/s")
 
 
 def blocked(r, rep, a):
@@ -341,43 +338,6 @@ def admin_fq(r, rep, a):
     r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
 
 
-def admin_clsact(r, rep):
-    """The filters are the pod's to delete, with the limits; no more than
-    telling is promised."""
-    lim = Natra(r.pod, "--mode", "clsact-podside").attach(RATE, RATE)
-    flood = Flood(r)
-    near_cap(rep, "clsact-podside", flood.rate(1, 1))
-    r.pod.run("tc", "qdisc", "del", "dev", "eth0", "clsact")
-    near_cap(rep, "  the pod deletes its clsact: no limit is left",
-             flood.rate(1, 1), times=3, tolerance=0.1)
-    reported(rep, lim, "is not on the clsact")
-    lim.attach(RATE, RATE)
-    near_cap(rep, "  until it is attached again", flood.rate(1, 1))
-    flood.end()
-    lim.detach()
-
-
-def admin_out_of_reach(r, rep, mode):
-    """TCX links and the host side stay, whatever the pod tries; without fq the
-    host side needs none."""
-    lim = Natra(r.pod, "--mode", mode).attach(RATE, RATE)
-    for what in (("qdisc", "del", "dev", "eth0", "clsact"),
-                 ("filter", "del", "dev", "eth0", "egress"),
-                 ("filter", "del", "dev", "eth0", "ingress")):
-        r.pod.run("tc", *what, check=False)
-    if mode == "tcx-podside":
-        with r.pod:
-            error = tcx_detach_first(ifindex(r.pod, "eth0"), TCX_EGRESS)
-        rep.equal(f"{mode}: BPF_PROG_DETACH", error, "EBUSY")
-    p = lim.run("check", lim.id)
-    rep.equal(f"{mode}: nothing that the pod deletes is missed",
-              p.returncode, 0)
-    flood = Flood(r)
-    near_cap(rep, "  and the cap holds", flood.rate(2, 1))
-    flood.end()
-    lim.detach()
-
-
 def around_the_hooks(r, rep, mode, seen):
     """A packet socket may go around the qdisc and the egress hooks; the host side sees
     what comes out."""
@@ -398,13 +358,8 @@ def around_the_hooks(r, rep, mode, seen):
 
 def admin(r, rep, a):
     rep.measure("admin: fq", admin_fq, r, rep, a)
-    rep.measure("admin: clsact", admin_clsact, r, rep)
     modes = Natra.modes()
-    if "tcx-podside" in modes:
-        rep.measure("admin: tcx-podside", admin_out_of_reach, r, rep,
-                    "tcx-podside")
     hostside = next(m for m in modes if m.endswith("hostside"))
-    rep.measure(f"admin: {hostside}", admin_out_of_reach, r, rep, hostside)
     around_the_hooks(r, rep, modes[0], 0)
     around_the_hooks(r, rep, hostside, 100)
 
