@@ -75,9 +75,11 @@ class Churn:
         self.failures.expect(f"DEL {i}: {a}", a.code == 0)
 
     def has_limit(self, i, pod):
+        # The inode alone is not enough: the kernel gives that of a namespace which
+        # has gone to a new one, while gc has not removed the attachment yet.
         inode = os.stat(pod.path).st_ino
-        rates = [x["effective"]["egress_rate_bits_per_sec"]
-                 for x in attachments() if x["netns_inode"] == inode]
+        rates = [x["effective"]["egress_rate_bits_per_sec"] for x in attachments()
+                 if x["netns_inode"] == inode and x["id"].startswith(f"churn/c{i}/")]
         self.failures.expect(f"pod {i} has {rates}", rates == [10**6 + i])
 
     def one(self, i):
