@@ -22,6 +22,8 @@ PLUGINS = ("ptp", "bridge", "host-local")
 # The suite's lists make host-local keep its addresses in these directories.
 LEFT = ("/tmp/basic-ptp-test", "/tmp/chained-ptp-bandwidth-test", "/tmp/foo",
         "/tmp/bar")
+# host-local makes a directory of the network's name in them.
+NETWORKS = {"basic-ptp", "chained-ptp-bandwidth", "network-chain-test"}
 # The suite has its echo server and client built when it begins, by
 # `go build -o PATH .../echo/server`. tools/install-deps has built them already, so
 # this `go` copies them.
@@ -80,13 +82,21 @@ class Run:
                       took[1] if took else "-")
 
 
+def is_of_killed_run(path):
+    """Return whether this directory has nothing in it but what host-local writes."""
+    return os.path.isdir(path) and not os.path.islink(path) and \
+            set(os.listdir(path)) <= NETWORKS
+
+
 def main(rep, a):
     need(newest("cnitool") and
          os.access(f"{SUITE}/integration.test", os.X_OK),
          "the CNI plugins' integration suite (tools/install-deps cni)")
     # The suite uses these fixed paths, so they must not be taken from somebody else.
     for path in LEFT:
-        need(not os.path.exists(path),
+        if is_of_killed_run(path):
+            shutil.rmtree(path)
+        need(not os.path.lexists(path),
              f"free place for the suite's files: there is {path}")
     with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
         runs = [Run(name, find_natra() if name == "natra"
