@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Tests that tests/check/front-door finds what is false in a README."""
-import importlib.machinery
-import importlib.util
 import sys
 import unittest
 from pathlib import Path
@@ -11,18 +9,10 @@ from unittest import mock
 HERE = Path(__file__).resolve().parent
 README = HERE.parent.parent / "README.md"
 sys.path.insert(0, str(HERE))
+import house
 
 
-def load(name):
-    """Return a script as a module."""
-    loader = importlib.machinery.SourceFileLoader(name, str(HERE / name))
-    module = importlib.util.module_from_spec(
-            importlib.util.spec_from_loader(name, loader))
-    loader.exec_module(module)
-    return module
-
-
-DOOR = load("front-door")
+DOOR = house.load_script("front-door")
 
 
 class FrontDoor(unittest.TestCase):

@@ -228,7 +228,7 @@ def segments_in(ns):
                if k in ("InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"))
 
 
-def tunnels(r, rep, lim, what, segments=(None, 200)):
+def tunnels(r, rep, lim, what, segments):
     """Send TCP through the kernel's tunnels, for which natra computes the length
     itself, with these sizes of segments (None: as large as they get). Return the types
     of devices that this kernel lacks."""
