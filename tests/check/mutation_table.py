@@ -29,6 +29,7 @@ def in_vm(name, file, old, new, test, *args):
 
 
 BPF = "bpf/natra.bpf.c"
+PACKET = "bpf/natra_packet.bpf.h"
 
 CLASSIFY = [
     one("heavy-only-above-enter", "bpf/natra_classify.h",
@@ -103,26 +104,26 @@ PARSE = [
 ]
 
 PROGRAMS = [
-    one("wire-length-of-the-other-hook", BPF,
+    one("wire-length-of-the-other-hook", PACKET,
         "ret->bytes = tx ?", "ret->bytes = !tx ?", "bpf-lengths"),
-    one("tag-of-one-segment", BPF,
+    one("tag-of-one-segment", PACKET,
         "(segs > 1 ? segs : 1)", "1", "bpf-lengths"),
-    one("jumbo-header-charged", BPF,
+    one("jumbo-header-charged", PACKET,
         "wire_len -= parsed->jumbo_len * skb->gso_segs;", ";", "bpf-lengths"),
     one("arp-is-dropped", BPF,
         "return NATRA_COUNT_OTHER;", "return NATRA_COUNT_DROPPED_RATE;",
         "bpf-kinds"),
-    one("tcp-options-not-in-segments", BPF,
+    one("tcp-options-not-in-segments", PACKET,
         "l2_len + l3_len + (((__u8 *)l3)[l3_len + 12] >> 4) * 4U",
         "l2_len + l3_len + 20", "bpf-lengths"),
-    one("fast-path-takes-options", BPF,
+    one("fast-path-takes-options", PACKET,
         "*(__u8 *)ip4 != 0x45", "(*(__u8 *)ip4 & 0xf0) != 0x40", "bpf-flows"),
-    one("fast-path-takes-fragments", BPF,
+    one("fast-path-takes-fragments", PACKET,
         "(ip4->frag_off & natra_be16(0x3fff))",
         "(ip4->frag_off & natra_be16(0x2000))", "bpf-flows"),
-    one("fast-path-takes-all-protocols", BPF,
+    one("fast-path-takes-all-protocols", PACKET,
         "return protocol == NATRA_PROTO_UDP &&", "return true ||", "bpf-flows"),
-    one("fast-path-believes-the-type", BPF,
+    one("fast-path-believes-the-type", PACKET,
         "ip6->version != 6 || ", "", "bpf-flows"),
     one("costs-are-not-dithered", BPF,
         "dither = natra_dither(", "dither = 0 * natra_dither(", "bpf-charged"),
@@ -130,10 +131,10 @@ PROGRAMS = [
         "&config->limits[active & 1]", "&config->limits[0]", "bpf-limits"),
     one("off-has-mice", BPF,
         "mouse = mouse && limits->pass != NATRA_PASS_OFF;", "", "bpf-passes"),
-    one("own-end-is-the-peer", BPF,
+    one("own-end-is-the-peer", PACKET,
         "natra_fixed.peer_is_to ? tuple->daddr : tuple->saddr",
         "natra_fixed.peer_is_to ? tuple->saddr : tuple->daddr", "bpf-subnets"),
-    one("hidden-address-is-free", BPF,
+    one("hidden-address-is-free", PACKET,
         "if (!tuple->version)", "if (tuple->version == 5)", "bpf-subnets"),
     one("what-cannot-be-marked-passes", BPF,
         "edt ? NATRA_COUNT_PACED : NATRA_COUNT_DROPPED_RATE",
@@ -171,8 +172,8 @@ PROGRAMS = [
     one("stamp-of-any-clock", BPF,
         "skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO &&", "", "bpf-edt"),
     one("mouse-gets-a-stamp", BPF,
-        "if (natra_unlikely(mouse))\n\t\treturn charge_mouse(",
-        "if (mouse && !edt)\n\t\treturn charge_mouse(", "bpf-charged"),
+        "if (natra_unlikely(packet->mouse))\n\t\treturn charge_mouse(",
+        "if (packet->mouse && !edt)\n\t\treturn charge_mouse(", "bpf-charged"),
     one("mouse-beyond-the-horizon", BPF,
         "? NATRA_COUNT_DROPPED_RATE\n\t\t       : NATRA_COUNT_MICE",
         "? NATRA_COUNT_DROPPED_HORIZON\n\t\t       : NATRA_COUNT_MICE",
