@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "opts.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../cni/log.h"
+
+#define EXIT_USAGE 2
+
+/* Reads the value of an option. Returns NULL, or what is wrong with it. */
+typedef const char *(*read_fn)(struct options *o, const char *value);
+
+static const char *read_listen(struct options *o, const char *value)
+{
+	o->listen = value;
+	return NULL;
+}
+
+static const char *read_log_level(struct options *o, const char *value)
+{
+	for (int i = 0; i < NATRA_LOG_MAX; i++) {
+		if (strcmp(log_level_names[i], value) == 0) {
+			o->log_level = (enum natra_log_level)i;
+			return NULL;
+		}
+	}
+	return "is not error, warn, info or debug";
+}
+
+static const char *check_path(const char *value)
+{
+	return value[0] == '/' ? NULL : "is not an absolute path";
+}
+
+static const char *read_bpffs(struct options *o, const char *value)
+{
+	o->bpffs = value;
+	return check_path(value);
+}
+
+static const char *read_help(struct options *o, const char *value)
+{
+	(void)value;
+	o->show_help = true;
+	return NULL;
+}
+
+static const char *read_version(struct options *o, const char *value)
+{
+	(void)value;
+	o->show_version = true;
+	return NULL;
+}
+
+static const struct {
+	const char *name;
+	const char *form; /* of its value; NULL: it has none */
+	const char *help;
+	read_fn read;
+} table[] = {
+	{"listen", "ADDRESS:PORT",
+	 "serve /healthz and /readyz (127.0.0.1:9810); \"\": do not",
+	 read_listen},
+	{"log-level", "LEVEL", "error, warn, info or debug (info)",
+	 read_log_level},
+	{"bpffs", "PATH", "the bpffs to use (that of pid 1)", read_bpffs},
+	{"help", NULL, "show this help", read_help},
+	{"version", NULL, "show the version", read_version},
+};
+
+#define TABLE_LEN (sizeof(table) / sizeof(table[0]))
+
+static int usage_error(const char *name, const char *value, const char *wrong)
+{
+	fprintf(stderr, "natra-agent: --%s: '%s': %s\n", name, value, wrong);
+	return EXIT_USAGE;
+}
+
+int options_read(struct options *ret, int argc, char **argv)
+{
+	struct options o = {
+		.listen = "127.0.0.1:9810",
+		.log_level = NATRA_LOG_INFO,
+	};
+	struct option longs[TABLE_LEN + 1] = {0};
+	int c, at = 0;
+
+	for (size_t i = 0; i < TABLE_LEN; i++) {
+		longs[i].name = table[i].name;
+		longs[i].has_arg =
+			table[i].form ? required_argument : no_argument;
+	}
+	while ((c = getopt_long(argc, argv, "", longs, &at)) != -1) {
+		const char *wrong;
+
+		/* getopt_long has said what is wrong. */
+		if (c != 0)
+			return EXIT_USAGE;
+		wrong = table[at].read(&o, optarg);
+		if (wrong)
+			return usage_error(table[at].name, optarg, wrong);
+	}
+	if (optind < argc) {
+		fprintf(stderr, "natra-agent: takes no argument: '%s'\n",
+			argv[optind]);
+		return EXIT_USAGE;
+	}
+	*ret = o;
+	return 0;
+}
+
+void options_help(void)
+{
+	puts("Usage: natra-agent [OPTION...]\n\n"
+	     "Keep natra installed on this node, and its pods limited.\n\n"
+	     "Options:");
+	for (size_t i = 0; i < TABLE_LEN; i++) {
+		int width = printf("  --%s", table[i].name);
+
+		if (table[i].form)
+			width += printf(" %s", table[i].form);
+		printf("%*s%s\n", width < 30 ? 30 - width : 1, "",
+		       table[i].help);
+	}
+}
