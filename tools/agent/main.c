@@ -11,10 +11,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "health.h"
+#include "../install/text.h"
 #include "http.h"
+#include "installer.h"
 #include "opts.h"
-#include "work.h"
 
 struct agent {
 	struct options options;
@@ -23,6 +23,7 @@ struct agent {
 	struct source signals;
 	struct workers workers;
 	struct health health;
+	struct installer installer;
 	struct http http;
 };
 
@@ -93,6 +94,21 @@ static int watch_signals(struct agent *agent)
 	return loop_add(&agent->loop, &agent->signals, EPOLLIN);
 }
 
+static int keep_installed(struct agent *agent)
+{
+	struct installer *in = &agent->installer;
+	int r;
+
+	if (agent->options.no_install)
+		return 0;
+	in->log = &agent->log;
+	in->health = &agent->health;
+	in->request = &agent->options.install;
+	in->repairs = agent->options.repairs;
+	r = installer_open(in, &agent->workers);
+	return r < 0 ? start_failure(agent, r, "start", "the installer") : 0;
+}
+
 static int begin(struct agent *agent)
 {
 	int r = loop_open(&agent->loop);
@@ -104,11 +120,13 @@ static int begin(struct agent *agent)
 	log_write(&agent->log, NATRA_LOG_INFO, "natra-agent %s starts",
 		  natra_version());
 	agent->workers.loop = &agent->loop;
-	return serve(agent);
+	r = serve(agent);
+	return r < 0 ? r : keep_installed(agent);
 }
 
 static void end(struct agent *agent)
 {
+	installer_close(&agent->installer);
 	if (agent->http.loop)
 		http_close(&agent->http);
 	loop_close_source(&agent->loop, &agent->signals);
@@ -133,8 +151,12 @@ int main(int argc, char **argv)
 		.loop = LOOP_INIT,
 		.signals = SOURCE_INIT,
 	};
-	int r = options_read(&agent.options, argc, argv);
+	cJSON_Hooks hooks = {memory_new, free};
+	int r;
 
+	/* This process ends when memory is short, and is started again. */
+	cJSON_InitHooks(&hooks);
+	r = options_read(&agent.options, argc, argv);
 	if (r)
 		return r;
 	if (agent.options.show_help) {
@@ -150,5 +172,7 @@ int main(int argc, char **argv)
 	(void)mallopt(M_TRIM_THRESHOLD, 65536);
 	agent.log.level = agent.options.log_level;
 	health_init(&agent.health, &agent.log);
-	return run(&agent);
+	r = run(&agent);
+	options_free(&agent.options);
+	return r;
 }

@@ -41,6 +41,86 @@ static const char *read_bpffs(struct options *o, const char *value)
 	return check_path(value);
 }
 
+static const char *read_no_install(struct options *o, const char *value)
+{
+	(void)value;
+	o->no_install = true;
+	return NULL;
+}
+
+static const char *read_root(struct options *o, const char *value)
+{
+	o->install.root = value;
+	return check_path(value);
+}
+
+static const char *read_mode(struct options *o, const char *value)
+{
+	return install_mode_parse(value, &o->install.mode)
+		       ? NULL
+		       : "is not auto, dropin, list or bandwidth";
+}
+
+static const char *read_platform(struct options *o, const char *value)
+{
+	const char *name;
+
+	if (strcmp(value, "auto") == 0)
+		return NULL;
+	for (size_t n = 0; (name = install_platform(n)); n++) {
+		if (strcmp(value, name) == 0) {
+			o->install.platform = name;
+			return NULL;
+		}
+	}
+	return "is not auto, default, k3s, k3d, rke2, microk8s, gke or openshift";
+}
+
+static const char *read_net_dir(struct options *o, const char *value)
+{
+	o->install.net_dir = value;
+	return check_path(value);
+}
+
+static const char *read_bin_dir(struct options *o, const char *value)
+{
+	o->install.bin_dir = value;
+	return check_path(value);
+}
+
+static const char *read_network(struct options *o, const char *value)
+{
+	o->install.network = value;
+	return install_check_network(value);
+}
+
+static const char *read_plugin(struct options *o, const char *value)
+{
+	o->install.plugin = value;
+	return NULL;
+}
+
+static const char *read_conf(struct options *o, const char *value)
+{
+	return install_conf_add(o->conf, value);
+}
+
+static const char *read_runtime_version(struct options *o, const char *value)
+{
+	o->install.runtime_version = value;
+	return install_check_runtime_version(value)
+		       ? NULL
+		       : "is not a version of containerd or CRI-O such as "
+			 "containerd://2.1.0";
+}
+
+static const char *read_repairs(struct options *o, const char *value)
+{
+	return budget_parse(&o->repairs, value)
+		       ? NULL
+		       : "is not TIMES/SECONDS, 1 to 64 times";
+}
+
 static const char *read_help(struct options *o, const char *value)
 {
 	(void)value;
@@ -67,6 +147,24 @@ static const struct {
 	{"log-level", "LEVEL", "error, warn, info or debug (info)",
 	 read_log_level},
 	{"bpffs", "PATH", "the bpffs to use (that of pid 1)", read_bpffs},
+	{"no-install", NULL, "leave the runtime's directories alone",
+	 read_no_install},
+	{"root", "PATH", "the host's root directory (/)", read_root},
+	{"mode", "MODE", "auto, dropin, list or bandwidth (auto)", read_mode},
+	{"platform", "NAME", "whose directories to use (auto)", read_platform},
+	{"net-dir", "PATH", "the runtime's directory of networks",
+	 read_net_dir},
+	{"bin-dir", "PATH", "the runtime's directory of plugins", read_bin_dir},
+	{"network", "NAME", "the network to limit (the runtime's first)",
+	 read_network},
+	{"plugin", "FILE", "the plugin (natra beside natra-agent)",
+	 read_plugin},
+	{"conf", "KEY=VALUE", "a key of natra's configuration; repeat it",
+	 read_conf},
+	{"runtime-version", "VERSION", "such as containerd://2.1.0 (ask it)",
+	 read_runtime_version},
+	{"repairs", "TIMES/SECONDS",
+	 "repair an installation so often in a time (5/600)", read_repairs},
 	{"help", NULL, "show this help", read_help},
 	{"version", NULL, "show the version", read_version},
 };
@@ -79,12 +177,8 @@ static int usage_error(const char *name, const char *value, const char *wrong)
 	return EXIT_USAGE;
 }
 
-int options_read(struct options *ret, int argc, char **argv)
+static int read_all(struct options *o, int argc, char **argv)
 {
-	struct options o = {
-		.listen = "127.0.0.1:9810",
-		.log_level = NATRA_LOG_INFO,
-	};
 	struct option longs[TABLE_LEN + 1] = {0};
 	int c, at = 0;
 
@@ -99,17 +193,32 @@ int options_read(struct options *ret, int argc, char **argv)
 		/* getopt_long has said what is wrong. */
 		if (c != 0)
 			return EXIT_USAGE;
-		wrong = table[at].read(&o, optarg);
+		wrong = table[at].read(o, optarg);
 		if (wrong)
 			return usage_error(table[at].name, optarg, wrong);
 	}
-	if (optind < argc) {
-		fprintf(stderr, "natra-agent: takes no argument: '%s'\n",
-			argv[optind]);
-		return EXIT_USAGE;
-	}
-	*ret = o;
-	return 0;
+	if (optind == argc)
+		return 0;
+	fprintf(stderr, "natra-agent: takes no argument: '%s'\n", argv[optind]);
+	return EXIT_USAGE;
+}
+
+int options_read(struct options *ret, int argc, char **argv)
+{
+	*ret = (struct options){
+		.listen = "127.0.0.1:9810",
+		.log_level = NATRA_LOG_INFO,
+		.conf = cJSON_CreateObject(),
+		.repairs = {.times = 5, .period_ms = 600000},
+	};
+	ret->install.conf = ret->conf;
+	return read_all(ret, argc, argv);
+}
+
+void options_free(struct options *o)
+{
+	cJSON_Delete(o->conf);
+	o->conf = NULL;
 }
 
 void options_help(void)

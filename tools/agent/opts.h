@@ -7,16 +7,24 @@
 
 #include <natra/natra.h>
 
+#include "../install/install.h"
+#include "budget.h"
+
 /* The texts are those of the command line. */
 struct options {
 	const char *listen; /* "": serve no probes */
 	enum natra_log_level log_level;
 	const char *bpffs; /* NULL: the library's default */
+	bool no_install;
+	struct install_request install;
+	cJSON *conf; /* that of `install` */
+	struct budget repairs;
 	bool show_help, show_version;
 };
 
 /* Returns 0, or the exit code after it has said on stderr what is wrong. */
 int options_read(struct options *ret, int argc, char **argv);
+void options_free(struct options *o);
 void options_help(void);
 
 #endif
