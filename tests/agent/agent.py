@@ -20,11 +20,12 @@ def words(line):
 class Agent:
     """The agent with these options. Its log goes into `lines` as it appears."""
 
-    def __init__(self, *options, env=None, listen="127.0.0.1:0"):
+    def __init__(self, *options, env=None, listen="127.0.0.1:0",
+                 program=AGENT):
         self.lines = []
         self.changed = threading.Condition()
         self.process = subprocess.Popen(
-            [AGENT, "--listen", listen, *options], text=True,
+            [program, "--listen", listen, *options], text=True,
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
             env=dict(os.environ, **(env or {})))
         self.reader = threading.Thread(target=self._read, daemon=True)

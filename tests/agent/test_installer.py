@@ -28,7 +28,7 @@ class Case(unittest.TestCase):
         self.addCleanup(self.node.close)
 
     def agent(self, *options, runtime=OLD):
-        agent = Agent("--root", str(self.node.root), "--plugin", PLUGIN,
+        agent = Agent("--no-pods", "--root", str(self.node.root), "--plugin", PLUGIN,
                       "--runtime-version", runtime, "--bpffs",
                       str(self.node.root / "bpf"), *options)
         self.addCleanup(agent.__exit__)

@@ -13,7 +13,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from agent import AGENT, Agent, words
 
-IDLE = ("--no-install",)
+IDLE = ("--no-install", "--no-pods")
 
 
 def run(*options):

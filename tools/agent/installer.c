@@ -179,8 +179,10 @@ static uint64_t succeeded(struct installer *in)
 		budget_take(&in->repairs, clock_ms());
 	say_changes(in, in->is_complete ? "repaired" : "written");
 	say_mode(in);
-	in->is_complete = true;
 	health_ready(in->health, PART_INSTALL);
+	if (in->completed && (report->changes || !in->is_complete))
+		in->completed(in->arg);
+	in->is_complete = true;
 	return RECHECK_MS;
 }
 

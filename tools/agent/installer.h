@@ -18,6 +18,10 @@ struct installer {
 	struct log *log;
 	struct health *health;
 	const struct install_request *request;
+	/* Called when natra was installed or repaired: pods may have started
+	 * without it before. NULL: do not. */
+	void (*completed)(void *arg);
+	void *arg;
 	struct budget repairs;
 	struct dirwatch watch;
 	struct work work;
@@ -30,7 +34,7 @@ struct installer {
 	char said[INSTALL_TEXT_MAX]; /* the mode's reason, as it was logged */
 };
 
-/* The members log, health, request and repairs are set by the caller. Returns 0
+/* The members log to repairs are set by the caller. Returns 0
  * or -errno, and the first look follows in the loop. */
 int installer_open(struct installer *in, struct workers *workers);
 void installer_close(struct installer *in);

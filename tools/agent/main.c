@@ -14,6 +14,7 @@
 #include "../install/text.h"
 #include "http.h"
 #include "installer.h"
+#include "keeper.h"
 #include "opts.h"
 
 struct agent {
@@ -24,6 +25,7 @@ struct agent {
 	struct workers workers;
 	struct health health;
 	struct installer installer;
+	struct keeper keeper;
 	struct http http;
 };
 
@@ -94,6 +96,14 @@ static int watch_signals(struct agent *agent)
 	return loop_add(&agent->loop, &agent->signals, EPOLLIN);
 }
 
+static void completed(void *arg)
+{
+	struct agent *agent = arg;
+
+	if (!agent->options.no_pods)
+		keeper_ask(&agent->keeper);
+}
+
 static int keep_installed(struct agent *agent)
 {
 	struct installer *in = &agent->installer;
@@ -104,9 +114,33 @@ static int keep_installed(struct agent *agent)
 	in->log = &agent->log;
 	in->health = &agent->health;
 	in->request = &agent->options.install;
+	in->completed = completed;
+	in->arg = agent;
 	in->repairs = agent->options.repairs;
 	r = installer_open(in, &agent->workers);
 	return r < 0 ? start_failure(agent, r, "start", "the installer") : 0;
+}
+
+static int keep_pods(struct agent *agent)
+{
+	const struct options *o = &agent->options;
+	struct keeper *k = &agent->keeper;
+	int r;
+
+	if (o->no_pods)
+		return 0;
+	k->jobs = (struct jobs){
+		.root = o->install.root,
+		.bpffs = o->bpffs,
+		.conf = o->conf,
+		.adopt = !o->no_adopt,
+		.replace = o->replace_bandwidth,
+		.log = &agent->log,
+	};
+	k->health = &agent->health;
+	k->period_ms = o->period_ms;
+	r = keeper_open(k, &agent->workers);
+	return r < 0 ? start_failure(agent, r, "start", "the keeper") : 0;
 }
 
 static int begin(struct agent *agent)
@@ -121,11 +155,14 @@ static int begin(struct agent *agent)
 		  natra_version());
 	agent->workers.loop = &agent->loop;
 	r = serve(agent);
+	if (r == 0)
+		r = keep_pods(agent);
 	return r < 0 ? r : keep_installed(agent);
 }
 
 static void end(struct agent *agent)
 {
+	keeper_close(&agent->keeper);
 	installer_close(&agent->installer);
 	if (agent->http.loop)
 		http_close(&agent->http);

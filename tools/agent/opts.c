@@ -9,6 +9,7 @@
 #include "../../cni/log.h"
 
 #define EXIT_USAGE 2
+#define NS_PER_S   1000000000
 
 /* Reads the value of an option. Returns NULL, or what is wrong with it. */
 typedef const char *(*read_fn)(struct options *o, const char *value);
@@ -121,6 +122,38 @@ static const char *read_repairs(struct options *o, const char *value)
 		       : "is not TIMES/SECONDS, 1 to 64 times";
 }
 
+static const char *read_no_pods(struct options *o, const char *value)
+{
+	(void)value;
+	o->no_pods = true;
+	return NULL;
+}
+
+static const char *read_no_adopt(struct options *o, const char *value)
+{
+	(void)value;
+	o->no_adopt = true;
+	return NULL;
+}
+
+static const char *read_replace(struct options *o, const char *value)
+{
+	(void)value;
+	o->replace_bandwidth = true;
+	return NULL;
+}
+
+static const char *read_period(struct options *o, const char *value)
+{
+	uint64_t ns;
+
+	/* natra_parse_time takes up to an hour. */
+	if (natra_parse_time(value, &ns) < 0 || ns < NS_PER_S)
+		return "is not a time from 1s to 3600s";
+	o->period_ms = ns / 1000000;
+	return NULL;
+}
+
 static const char *read_help(struct options *o, const char *value)
 {
 	(void)value;
@@ -165,6 +198,15 @@ static const struct {
 	 read_runtime_version},
 	{"repairs", "TIMES/SECONDS",
 	 "repair an installation so often in a time (5/600)", read_repairs},
+	{"no-pods", NULL, "load no programs and look at no running pods",
+	 read_no_pods},
+	{"no-adopt", NULL, "do not limit pods that run without limits",
+	 read_no_adopt},
+	{"replace-bandwidth", NULL,
+	 "replace limits of the bandwidth plugin in running pods",
+	 read_replace},
+	{"period", "TIME", "look at the running pods so often (300s)",
+	 read_period},
 	{"help", NULL, "show this help", read_help},
 	{"version", NULL, "show the version", read_version},
 };
@@ -210,6 +252,7 @@ int options_read(struct options *ret, int argc, char **argv)
 		.log_level = NATRA_LOG_INFO,
 		.conf = cJSON_CreateObject(),
 		.repairs = {.times = 5, .period_ms = 600000},
+		.period_ms = 300000,
 	};
 	ret->install.conf = ret->conf;
 	return read_all(ret, argc, argv);
