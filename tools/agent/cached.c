@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../cni/env.h"
+#include "../install/element.h"
 #include "../install/results.h"
 
 static const char *text_at(const cJSON *object, const char *key)
@@ -61,6 +62,21 @@ static void fill(struct cached *c)
 	c->pod_uid = find_arg(c->json, "K8S_POD_UID");
 }
 
+/* Returns whether the list only calls Multus: the interface has another result
+ * then, which is that of the list to which Multus hands over. */
+static bool is_relayed(const cJSON *list)
+{
+	const cJSON *plugin;
+
+	cJSON_ArrayForEach(plugin, json_get_exact(list, "plugins"))
+	{
+		if (element_has_type(plugin, "multus") ||
+		    element_has_type(plugin, "multus-shim"))
+			return true;
+	}
+	return false;
+}
+
 bool cached_read(const char *text, struct cached *ret)
 {
 	struct cached c = {.json = cJSON_Parse(text)};
@@ -69,7 +85,7 @@ bool cached_read(const char *text, struct cached *ret)
 	if (env_name_ok(c.container_id) && env_name_ok(c.network) &&
 	    c.ifname[0])
 		c.list = results_list(c.json);
-	if (!cJSON_IsObject(c.list)) {
+	if (!cJSON_IsObject(c.list) || is_relayed(c.list)) {
 		cached_free(&c);
 		return false;
 	}

@@ -15,6 +15,7 @@
 #include "http.h"
 #include "installer.h"
 #include "keeper.h"
+#include "live.h"
 #include "opts.h"
 
 struct agent {
@@ -26,6 +27,7 @@ struct agent {
 	struct health health;
 	struct installer installer;
 	struct keeper keeper;
+	struct live *live;
 	struct http http;
 };
 
@@ -143,6 +145,23 @@ static int keep_pods(struct agent *agent)
 	return r < 0 ? start_failure(agent, r, "start", "the keeper") : 0;
 }
 
+static int follow_edits(struct agent *agent)
+{
+	const struct options *o = &agent->options;
+	int r;
+
+	if (o->no_pods || !o->live.node[0])
+		return 0;
+	r = live_open(&agent->live, &o->live, &agent->keeper.jobs,
+		      &agent->health, &agent->workers);
+	if (r < 0)
+		return start_failure(agent, r, "follow the pods of",
+				     o->live.node);
+	log_write(&agent->log, NATRA_LOG_INFO, "follows pods by %s",
+		  o->live.url);
+	return 0;
+}
+
 static int begin(struct agent *agent)
 {
 	int r = loop_open(&agent->loop);
@@ -157,11 +176,14 @@ static int begin(struct agent *agent)
 	r = serve(agent);
 	if (r == 0)
 		r = keep_pods(agent);
+	if (r == 0)
+		r = follow_edits(agent);
 	return r < 0 ? r : keep_installed(agent);
 }
 
 static void end(struct agent *agent)
 {
+	live_close(agent->live);
 	keeper_close(&agent->keeper);
 	installer_close(&agent->installer);
 	if (agent->http.loop)

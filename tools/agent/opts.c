@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../cni/env.h"
 #include "../../cni/log.h"
 
 #define EXIT_USAGE 2
 #define NS_PER_S   1000000000
+#define ACCOUNT    "/var/run/secrets/kubernetes.io/serviceaccount"
 
 /* Reads the value of an option. Returns NULL, or what is wrong with it. */
 typedef const char *(*read_fn)(struct options *o, const char *value);
@@ -154,6 +156,34 @@ static const char *read_period(struct options *o, const char *value)
 	return NULL;
 }
 
+static const char *read_node(struct options *o, const char *value)
+{
+	o->live.node = value;
+	return !value[0] || env_name_ok(value) ? NULL
+					       : "is not the name of a node";
+}
+
+static const char *read_api_server(struct options *o, const char *value)
+{
+	o->live.url = value;
+	return strncmp(value, "https://", 8) == 0 ||
+			       strncmp(value, "http://", 7) == 0
+		       ? NULL
+		       : "is not https://HOST:PORT";
+}
+
+static const char *read_token_file(struct options *o, const char *value)
+{
+	o->live.token_file = value;
+	return value[0] ? check_path(value) : NULL;
+}
+
+static const char *read_ca_file(struct options *o, const char *value)
+{
+	o->live.ca_file = value;
+	return value[0] ? check_path(value) : NULL;
+}
+
 static const char *read_help(struct options *o, const char *value)
 {
 	(void)value;
@@ -207,6 +237,14 @@ static const struct {
 	 read_replace},
 	{"period", "TIME", "look at the running pods so often (300s)",
 	 read_period},
+	{"node", "NAME", "follow the annotations of this node's pods",
+	 read_node},
+	{"api-server", "URL", "the API server (that of the pod)",
+	 read_api_server},
+	{"token-file", "FILE", "the token for it (that of the pod)",
+	 read_token_file},
+	{"ca-file", "FILE", "who signs its certificate (that of the pod)",
+	 read_ca_file},
 	{"help", NULL, "show this help", read_help},
 	{"version", NULL, "show the version", read_version},
 };
@@ -245,17 +283,45 @@ static int read_all(struct options *o, int argc, char **argv)
 	return EXIT_USAGE;
 }
 
+/* Finds the API server as each pod can. */
+static int find_api_server(struct options *o)
+{
+	const char *host = secure_getenv("KUBERNETES_SERVICE_HOST");
+	const char *port = secure_getenv("KUBERNETES_SERVICE_PORT");
+	bool is_v6 = host && strchr(host, ':');
+
+	if (!o->live.node[0] || o->live.url[0])
+		return 0;
+	if (!host || !port) {
+		fputs("natra-agent: --node: there is no API server: give "
+		      "--api-server, or run in a pod\n",
+		      stderr);
+		return EXIT_USAGE;
+	}
+	(void)snprintf(o->url, sizeof(o->url), "https://%s%s%s:%s",
+		       is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
+	o->live.url = o->url;
+	return 0;
+}
+
 int options_read(struct options *ret, int argc, char **argv)
 {
+	int r;
+
 	*ret = (struct options){
 		.listen = "127.0.0.1:9810",
 		.log_level = NATRA_LOG_INFO,
 		.conf = cJSON_CreateObject(),
 		.repairs = {.times = 5, .period_ms = 600000},
 		.period_ms = 300000,
+		.live = {.node = "",
+			 .url = "",
+			 .token_file = ACCOUNT "/token",
+			 .ca_file = ACCOUNT "/ca.crt"},
 	};
 	ret->install.conf = ret->conf;
-	return read_all(ret, argc, argv);
+	r = read_all(ret, argc, argv);
+	return r ? r : find_api_server(ret);
 }
 
 void options_free(struct options *o)

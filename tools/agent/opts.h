@@ -9,6 +9,7 @@
 
 #include "../install/install.h"
 #include "budget.h"
+#include "live.h"
 
 /* The texts are those of the command line. */
 struct options {
@@ -23,6 +24,8 @@ struct options {
 	bool no_adopt;
 	bool replace_bandwidth;
 	uint64_t period_ms; /* between two looks at the running pods */
+	struct live_options live;
+	char url[300]; /* live.url, if it is made of the environment */
 	bool show_help, show_version;
 };
 

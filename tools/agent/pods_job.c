@@ -8,9 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../install/dir.h"
 #include "../install/results.h"
-#include "wish.h"
+#include "seat.h"
 
 struct pods {
 	const struct jobs *jobs;
@@ -19,127 +18,33 @@ struct pods {
 	struct pods_report *report;
 };
 
-/* One interface, with what a log line about it says. */
-struct seat {
-	const struct pods *pods;
-	const char *file; /* in the cache */
-	const struct cached *cached;
-	char id[NATRA_ID_MAX + 1];
-	char pod[NATRA_NAME_MAX + 1];
-};
-
-static void log_seat(const struct seat *seat, enum natra_log_level level,
-		     const char *msg, const char *error)
+static void seat_failed(const struct pods *pods, const struct seat *seat,
+			const char *error)
 {
-	struct log_words words = {0};
-
-	log_add(&words, "id", seat->id);
-	if (seat->pod[0])
-		log_add(&words, "pod", seat->pod);
-	if (error)
-		log_add(&words, "error", error);
-	log_line(seat->pods->jobs->log, level, msg, &words);
+	pods->report->failed++;
+	seat_log(seat, NATRA_LOG_WARN, "a running pod stays as it is", error);
 }
 
-static void seat_failed(const struct seat *seat, const char *error)
-{
-	seat->pods->report->failed++;
-	log_seat(seat, NATRA_LOG_WARN, "a running pod stays as it is", error);
-}
-
-static bool any(const struct natra_leftovers *left)
-{
-	return left->tbf || left->ingress_redirect;
-}
-
-/* Attaches while upstream's limits still hold, so that the pod has limits at
- * each moment. Where these are in the way, they go first. */
-static int replace(const struct seat *seat, const struct natra_target *target,
-		   const struct natra_policy *policy)
-{
-	struct natra *n = seat->pods->n;
-	int r = natra_attach(n, target, policy, NULL);
-	bool is_attached = r == 0;
-
-	if (r == 0 || r == -EBUSY || r == -EOPNOTSUPP)
-		r = natra_remove_leftovers(n, target);
-	if (r == 0 && !is_attached)
-		r = natra_attach(n, target, policy, NULL);
-	if (r == 0) {
-		seat->pods->report->replaced++;
-		log_seat(seat, NATRA_LOG_INFO,
-			 "replaced the bandwidth plugin's limits", NULL);
-	}
-	return r;
-}
-
-static int attach(const struct seat *seat, const struct natra_target *target,
+static void adopt(const struct pods *pods, const struct seat *seat,
 		  const struct natra_policy *policy)
 {
-	struct natra_leftovers left = NATRA_INIT(left);
-	struct natra *n = seat->pods->n;
-	int r = natra_find_leftovers(n, target, &left);
+	enum seat_change change;
+	int r = seat_attach(seat, policy, &change);
 
 	if (r < 0)
-		return r;
-	if (any(&left) && !seat->pods->jobs->replace) {
-		log_seat(seat, NATRA_LOG_DEBUG,
-			 "the bandwidth plugin's limits hold", NULL);
-		return 0;
+		seat_failed(pods, seat, seat_error(seat, r));
+	if (change == SEAT_LIMITED) {
+		pods->report->adopted++;
+		seat_log(seat, NATRA_LOG_INFO, "limited a running pod", NULL);
+	} else if (change == SEAT_REPLACED) {
+		pods->report->replaced++;
+		seat_log(seat, NATRA_LOG_INFO,
+			 "replaced the bandwidth plugin's limits", NULL);
 	}
-	if (any(&left))
-		return replace(seat, target, policy);
-	r = natra_attach(n, target, policy, NULL);
-	if (r == 0) {
-		seat->pods->report->adopted++;
-		log_seat(seat, NATRA_LOG_INFO, "limited a running pod", NULL);
-	}
-	return r;
 }
 
-/* A pod that ends meanwhile has been detached before it was attached; then there
- * is no result of it any more. */
-static void undo_if_gone(const struct seat *seat)
+static void look_at(const struct pods *pods, const struct seat *seat)
 {
-	struct natra_target target = NATRA_INIT(target);
-	cleanup_dir struct dir results = DIR_INIT;
-
-	if (dir_open(&results, seat->pods->root_fd, RESULTS_DIR) == 0 &&
-	    dir_has(&results, seat->file))
-		return;
-	target.id = seat->id;
-	(void)natra_detach(seat->pods->n, &target);
-}
-
-static void adopt(const struct seat *seat, const struct natra_policy *policy)
-{
-	struct natra_target target = NATRA_INIT(target);
-	int r, fd = dir_open_path(seat->pods->root_fd, seat->cached->netns,
-				  O_RDONLY);
-
-	/* The pod has ended. */
-	if (fd == -ENOENT)
-		return;
-	if (fd < 0) {
-		seat_failed(seat, strerror(-fd));
-		return;
-	}
-	target.id = seat->id;
-	target.ifname = seat->cached->ifname;
-	target.netns_fd = fd;
-	target.network = seat->cached->network;
-	target.label = seat->pod;
-	r = attach(seat, &target, policy);
-	if (r < 0 && r != -ENODEV && r != -ENOENT)
-		seat_failed(seat, natra_error(seat->pods->n));
-	(void)close(fd);
-	if (r == 0)
-		undo_if_gone(seat);
-}
-
-static void look_at(const struct seat *seat)
-{
-	const struct pods *pods = seat->pods;
 	struct natra_info info = NATRA_INIT(info);
 	struct failure failure = {0};
 	struct wish wish;
@@ -150,28 +55,35 @@ static void look_at(const struct seat *seat)
 		return;
 	if (wish_read(&wish, seat->cached, pods->jobs->conf, NULL, pods->n,
 		      pods->jobs->log, &failure))
-		seat_failed(seat, failure.msg);
+		seat_failed(pods, seat, failure.msg);
 	else if (wanted_limits(&wish.settings.policy))
-		adopt(seat, &wish.settings.policy);
+		adopt(pods, seat, &wish.settings.policy);
 	wish_free(&wish);
+}
+
+static struct seat new_seat(const struct pods *pods)
+{
+	return (struct seat){
+		.jobs = pods->jobs,
+		.n = pods->n,
+		.root_fd = pods->root_fd,
+	};
 }
 
 static int look_at_result(void *arg, const char *file, const char *text)
 {
-	struct seat seat = {.pods = arg, .file = file};
+	const struct pods *pods = arg;
+	struct seat seat = new_seat(pods);
 	struct cached cached;
 
 	if (!text || !cached_read(text, &cached)) {
-		log_write(seat.pods->jobs->log, NATRA_LOG_DEBUG,
+		log_write(pods->jobs->log, NATRA_LOG_DEBUG,
 			  "%s/%s: is not a result of libcni's", RESULTS_DIR,
 			  file);
 		return 0;
 	}
-	seat.cached = &cached;
-	cached_pod(&cached, seat.pod, sizeof(seat.pod));
-	/* An id that does not fit is never attached, by ADD neither. */
-	if (cached_id(&cached, seat.id, sizeof(seat.id)) && cached.netns[0])
-		look_at(&seat);
+	if (seat_fill(&seat, file, &cached))
+		look_at(pods, &seat);
 	cached_free(&cached);
 	return 0;
 }
@@ -204,14 +116,14 @@ static int upgrade(const struct pods *pods)
 	int r = natra_foreach_attachment(pods->n, note_old, &ids);
 
 	for (size_t i = 0; r == 0 && i < ids.len; i++) {
-		struct seat seat = {.pods = pods};
+		struct seat seat = new_seat(pods);
 		int error = natra_upgrade(pods->n, ids.list[i]);
 
 		memcpy(seat.id, ids.list[i], sizeof(seat.id));
 		if (error == 0)
 			pods->report->upgraded++;
 		else if (error != -ENOENT && error != -ENODEV)
-			seat_failed(&seat, natra_error(pods->n));
+			seat_failed(pods, &seat, natra_error(pods->n));
 	}
 	free(ids.list);
 	return r;
