@@ -36,7 +36,14 @@ class Case(unittest.TestCase):
 
     def until(self, true, what="", timeout=20):
         end = time.monotonic() + timeout
-        while not true():
+
+        def is_true():
+            try:
+                return true()
+            except FileNotFoundError:  # between a listing and a look
+                return False
+
+        while not is_true():
             if time.monotonic() > end:
                 raise AssertionError(f"{what}\n{self.agent_log()}")
             time.sleep(0.02)
