@@ -90,6 +90,12 @@ class Agent:
         with open(f"/proc/{self.process.pid}/status") as f:
             return int(re.search(rf"{of}:\s+(\d+) kB", f.read())[1])
 
+    def check_memory(self, of, bound_kib):
+        used = self.rss_kib(of)
+        # A sanitizer needs memory of its own.
+        if os.environ.get("NATRA_SANITIZE", "none") == "none":
+            assert used < bound_kib, f"{of} {used} kB, over {bound_kib} kB"
+
     def stop(self, number=signal.SIGTERM, timeout=10):
         """Return the exit code."""
         if self.process.poll() is None:

@@ -76,6 +76,20 @@ static struct path path_of(const char *name)
 	return path;
 }
 
+/* Returns the next number of a file, 0 at its end. */
+static uint64_t read_number(FILE *f)
+{
+	char text[32] = "";
+	size_t len = 0;
+	int c;
+
+	while ((c = fgetc(f)) != EOF && c != ' ' && c != '\n') {
+		if (len < sizeof(text) - 1)
+			text[len++] = (char)c;
+	}
+	return strtoull(text, NULL, 10);
+}
+
 __attribute__((format(printf, 2, 3))) static int called(const char *name,
 							const char *format, ...)
 {
@@ -97,7 +111,8 @@ __attribute__((format(printf, 2, 3))) static int called(const char *name,
 	error[0] = '\0';
 	if (!f)
 		return 0;
-	if (fscanf(f, "%d", &number) == 1)
+	number = (int)read_number(f);
+	if (number)
 		(void)snprintf(error, sizeof(error), "fake %s: %s", name,
 			       strerror(number));
 	(void)fclose(f);
@@ -119,16 +134,15 @@ static int load(const char *id, struct natra_info *ret)
 {
 	FILE *f = fopen(path_of(id).text, "r");
 	struct natra_info info = NATRA_INIT(info);
-	int current = 0;
+	bool current;
 
 	if (!f)
 		return -ENOENT;
 	(void)snprintf(info.id, sizeof(info.id), "%s", id);
 	info.policy = (struct natra_policy)NATRA_INIT(info.policy);
-	if (fscanf(f, "%" SCNu64 " %" SCNu64 " %d",
-		   &info.policy.ingress_rate_bits_per_sec,
-		   &info.policy.egress_rate_bits_per_sec, &current) != 3)
-		current = 0;
+	info.policy.ingress_rate_bits_per_sec = read_number(f);
+	info.policy.egress_rate_bits_per_sec = read_number(f);
+	current = read_number(f) != 0;
 	info.program_is_current = current;
 	(void)fclose(f);
 	*ret = info;

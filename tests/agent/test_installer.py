@@ -281,7 +281,7 @@ class Repair(Case):
 
     def test_memory(self):
         agent = self.start()
-        self.assertLess(agent.rss_kib("RssAnon"), 1500)
+        agent.check_memory("RssAnon", 1500)
 
 
 class Fight(Case):

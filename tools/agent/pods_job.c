@@ -129,13 +129,12 @@ static int upgrade(const struct pods *pods)
 	return r;
 }
 
-static int look_at_all(const struct pods *pods)
+static int look_at_all(struct pods *pods)
 {
 	int r = 0;
 
 	if (pods->jobs->adopt)
-		r = results_foreach(pods->root_fd, look_at_result,
-				    (void *)(size_t)pods);
+		r = results_foreach(pods->root_fd, look_at_result, pods);
 	/* A node on which no pod was made yet has no cache. */
 	if (r < 0 && r != -ENOENT) {
 		(void)snprintf(pods->report->error, sizeof(pods->report->error),
