@@ -218,6 +218,32 @@ class Edits(Case):
         self.until("b", (3000000, 0))
         self.assertEqual(self.api.events, [])
 
+    def test_edit_before_the_interface(self):
+        """The server tells of a pod before it runs; an edit in between counts, too."""
+        self.start()
+        self.api.put("a", {IN: "1M"})
+        self.api.put("a", {IN: "2M"})
+        time.sleep(0.3)
+        # The runtime has read the first one.
+        self.node.pod("a", {"ingressRate": 1000000}, [
+            {"type": "natra", "capabilities": {
+                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}],
+            {IN: "1M"})
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.api.put("a", {IN: "2M"}, labels={"phase": "running"})
+        self.until("a", (2000000, 0))
+
+    def test_failure_is_tried_again(self):
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"})
+        self.start()
+        self.node.fail("configure", 16)
+        self.api.put("a", {IN: "2M"})
+        self.agent.wait("keeps the limits that it has")
+        self.node.fail("configure", 0)
+        self.api.put("a", {IN: "2M"}, labels={"n": "1"})
+        self.until("a", (2000000, 0))
+
     def test_500_pods(self):
         for n in range(500):
             self.pod(f"p{n}", {IN: f"{n + 1}M"})

@@ -52,6 +52,19 @@ void edits_remove(struct edits_queue *q, const struct podevent *event)
 		q->seen[key % EDITS_SEEN_MAX].uid = 0;
 }
 
+/* Lets the pod's next event be looked at even if its annotations are the same: the
+ * server tells of a pod before it has an interface, and again when it runs. */
+static void forget(struct edits_queue *q, const struct edit *edit)
+{
+	uint64_t key = podevent_hash(edit->uid);
+	size_t at = key % EDITS_SEEN_MAX;
+
+	/* If they have changed since, that is in the queue. */
+	if (q->seen[at].uid == key &&
+	    q->seen[at].annotations == podevent_hash(edit->annotations))
+		q->seen[at].uid = 0;
+}
+
 static void run(void *arg)
 {
 	const struct edits_queue *q = arg;
@@ -96,12 +109,12 @@ static void done(void *arg, enum work_end end)
 		timer_set(&q->next, RETRY_MS);
 		return;
 	}
-	for (size_t i = 0; i < EDITS_MAX && q->first; i++) {
-		/* What came while the job ran is behind what it has seen, and
-		 * its result is empty; it is looked at by the next job. */
-		if (i == report->count)
-			break;
+	/* What came while the job ran is behind what it has looked at. */
+	for (size_t i = 0; i < report->count; i++) {
 		say(q, q->first, &report->results[i]);
+		if (!report->results[i].is_found ||
+		    report->results[i].is_failed)
+			forget(q, q->first);
 		remove_first(q);
 	}
 	if (q->first)

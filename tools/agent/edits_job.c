@@ -150,9 +150,13 @@ static int look_at_result(void *arg, const char *file, const char *text)
 	if (!text || !cached_read(text, &cached))
 		return 0;
 	for (size_t i = 0; i < EDITS_MAX && edit; i++, edit = edit->next) {
-		if (is_of(&cached, edit) && is_of_runtime(&cached) &&
-		    seat_fill(&seat, file, &cached))
-			apply(&seat, edit, &edits->report->results[i]);
+		struct edit_result *result = &edits->report->results[i];
+
+		if (!is_of(&cached, edit))
+			continue;
+		result->is_found = true;
+		if (is_of_runtime(&cached) && seat_fill(&seat, file, &cached))
+			apply(&seat, edit, result);
 	}
 	cached_free(&cached);
 	return 0;
