@@ -108,26 +108,27 @@ class Kernel(unittest.TestCase):
     def test_follows_edits(self):
         if subprocess.run(["grep", "-q", "curl_multi_init", AGENT]).returncode:
             self.skipTest("built without libcurl")
-        self.pod("a", 10000000)
+        self.pod("b", 10000000)
         api = ApiServer()
         self.addCleanup(api.close)
         (self.node.root / "token").write_text("secret")
-        api.put("a", {IN: "10M"})
+        api.put("b", {IN: "10M"})
         agent = self.agent("--node", "n", "--api-server", api.url,
                            "--token-file", str(self.node.root / "token"),
                            "--ca-file", "")
-        agent.wait("adopted=1")
+        wait_until(lambda: self.limits() == {"net/b/eth0": 10000000},
+                   agent.log)
         for rate in (20000000, 5000000):
-            api.put("a", {IN: str(rate)})
-            wait_until(lambda r=rate: self.limits() == {"net/a/eth0": r},
+            api.put("b", {IN: str(rate)})
+            wait_until(lambda r=rate: self.limits() == {"net/b/eth0": r},
                        lambda: f"{self.limits()}\n{agent.log()}", 3)
         # Without a limit it stays attached, and CHECK finds it.
-        api.put("a", {})
-        wait_until(lambda: self.limits() == {"net/a/eth0": 0},
+        api.put("b", {})
+        wait_until(lambda: self.limits() == {"net/b/eth0": 0},
                    lambda: f"{self.limits()}\n{agent.log()}", 3)
-        run(NATRACTL, "--bpffs", str(self.bpffs), "check", "net/a/eth0")
-        api.put("a", {IN: "7M"})
-        wait_until(lambda: self.limits() == {"net/a/eth0": 7000000},
+        run(NATRACTL, "--bpffs", str(self.bpffs), "check", "net/b/eth0")
+        api.put("b", {IN: "7M"})
+        wait_until(lambda: self.limits() == {"net/b/eth0": 7000000},
                    lambda: f"{self.limits()}\n{agent.log()}", 3)
 
 

@@ -218,6 +218,25 @@ class Edits(Case):
         self.until("b", (3000000, 0))
         self.assertEqual(self.api.events, [])
 
+    def test_no_adopt(self):
+        self.pod("a", {IN: "1M"})
+        self.node.attached("net/b/eth0", 1000000, 0)
+        self.pod("b", {IN: "2M"})
+        self.start("--no-adopt")
+        self.until("b", (2000000, 0))
+        self.assertIsNone(self.node.limits("a"))
+
+    def test_leftovers_stay(self):
+        """Upstream's limits hold until they are replaced on request."""
+        self.node.leftovers("eth0")
+        self.pod("a", {IN: "1M"})
+        self.start()
+        self.node.attached("net/b/eth0", 1000000, 0)
+        self.pod("b", {IN: "2M"})
+        self.until("b", (2000000, 0))
+        self.assertIsNone(self.node.limits("a"))
+        self.assertEqual(self.agent.count("follow the pod"), 1)
+
     def test_edit_before_the_interface(self):
         """The server tells of a pod before it runs; an edit in between counts, too."""
         self.start()

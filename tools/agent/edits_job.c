@@ -66,14 +66,14 @@ static void log_change(const struct seat *seat,
 /* Makes an attachment, or changes it. If all limits go it stays, without limits:
  * the runtime still asks CHECK for it. */
 static int change(const struct seat *seat, const struct natra_policy *policy,
-		  const struct natra_info *info, bool is_attached)
+		  const struct natra_info *info, bool is_attached,
+		  enum seat_change *ret_change)
 {
-	enum seat_change ignored;
-
+	*ret_change = SEAT_LIMITED;
 	if (is_attached && (compare(&info->policy, policy) == DIFFERS ||
 			    !wanted_limits(policy)))
 		return natra_configure(seat->n, seat->id, policy);
-	return seat_attach(seat, policy, &ignored);
+	return seat_attach(seat, policy, ret_change);
 }
 
 static void follow(const struct seat *seat, const struct natra_policy *policy,
@@ -82,12 +82,13 @@ static void follow(const struct seat *seat, const struct natra_policy *policy,
 	struct natra_info info = NATRA_INIT(info);
 	bool is_attached = natra_query(seat->n, seat->id, &info) == 0 &&
 			   !info.unshaped && !info.interface_gone;
+	enum seat_change made;
 	int r;
 
 	if (is_attached ? compare(&info.policy, policy) == SAME
-			: !wanted_limits(policy))
+			: !seat->jobs->adopt || !wanted_limits(policy))
 		return;
-	r = change(seat, policy, &info, is_attached);
+	r = change(seat, policy, &info, is_attached, &made);
 	/* The pod has ended meanwhile. */
 	if (r == -ENOENT || r == -ENODEV)
 		return;
@@ -96,8 +97,8 @@ static void follow(const struct seat *seat, const struct natra_policy *policy,
 		note(result, seat_error(seat, r));
 		return;
 	}
-	result->is_changed = true;
-	log_change(seat, policy);
+	if (made != SEAT_SAME)
+		log_change(seat, policy);
 }
 
 /* Interfaces that a runtime has made for the pod get its annotations; those that

@@ -19,7 +19,6 @@ struct edit_result {
 	bool is_found; /* the pod has an interface by now */
 	bool is_bad;   /* the annotations are wrong, and nothing was changed */
 	bool is_failed;
-	bool is_changed;
 	char message[384];
 };
 
