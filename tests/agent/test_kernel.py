@@ -16,6 +16,7 @@ from apiserver import ApiServer
 from podnode import FakeNode, wait_until
 
 NATRACTL = os.environ["NATRACTL"]
+UPSTREAM = "/usr/lib/cni/bandwidth"
 IN = "kubernetes.io/ingress-bandwidth"
 
 
@@ -104,6 +105,42 @@ class Kernel(unittest.TestCase):
         agent = self.agent()
         agent.wait("part=pods")
         self.assertEqual(agent.count("adopted="), 0)
+
+    def upstream(self, name, rate):
+        """Limit a pod by upstream's plugin."""
+        conf = {"cniVersion": "1.0.0", "name": "net", "type": "bandwidth",
+                "runtimeConfig": {"bandwidth": {
+                    "ingressRate": rate, "ingressBurst": rate,
+                    "egressRate": rate, "egressBurst": rate}},
+                "prevResult": {"cniVersion": "1.0.0", "interfaces": [
+                    {"name": f"veth-{name}"},
+                    {"name": "eth0", "sandbox": str(self.node.netns(name))}]}}
+        p = subprocess.run([UPSTREAM], input=json.dumps(conf), text=True,
+                           capture_output=True, timeout=30, env={
+                               "CNI_COMMAND": "ADD", "CNI_CONTAINERID": name,
+                               "CNI_NETNS": str(self.node.netns(name)),
+                               "CNI_IFNAME": "eth0", "CNI_PATH": "/usr/lib/cni"})
+        if p.returncode:
+            raise AssertionError(p.stdout + p.stderr)
+
+    def test_replaces_upstream(self):
+        if not os.path.exists(UPSTREAM):
+            self.skipTest(f"no {UPSTREAM}")
+        self.pod("c", 10000000)
+        run("ip", "link", "set", "veth-c", "up")
+        self.upstream("c", 10000000)
+        self.assertIn("tbf", run("tc", "qdisc", "show", "dev", "veth-c"))
+        agent = self.agent()
+        agent.wait("part=pods")
+        agent.stop()
+        # Not without being asked.
+        self.assertEqual(self.limits(), {})
+        self.agent("--replace-bandwidth").wait("replaced=1")
+        self.assertEqual(self.limits(), {"net/c/eth0": 10000000})
+        left = run("tc", "qdisc", "show", "dev", "veth-c")
+        self.assertNotIn("tbf", left)
+        self.assertNotIn("ingress", left)
+        self.assertNotIn("ifb", run("ip", "-o", "link"))
 
     def test_follows_edits(self):
         if subprocess.run(["grep", "-q", "curl_multi_init", AGENT]).returncode:
