@@ -203,8 +203,8 @@ int bandwidth_read(struct settings *s, const struct conf *conf, struct natra *n,
 	int r;
 
 	r = read_source(conf->json, "", &by_conf, failure);
-	/* What the configuration hides is not even checked, as in upstream's
-	 * plugin. */
+	/* Values that the configuration hides are not even checked, as in
+	 * upstream's plugin. */
 	if (r == 0 &&
 	    !(by_conf.present && s->precedence == PRECEDENCE_STATIC)) {
 		r = read_runtime(conf, &runtime, failure);

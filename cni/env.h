@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the runtime passes in the environment. */
+/* The variables that the runtime passes in the environment. */
 #ifndef NATRA_CNI_ENV_H
 #define NATRA_CNI_ENV_H
 

@@ -7,8 +7,9 @@
 #include "../src/policy/fields.h"
 #include "json.h"
 
-/* What is wrong with a value, such as "is not free, charged or off"; "" if nothing
- * is. It is returned by value so that it needs no buffer of the caller's. */
+/* The text says what is wrong with a value, such as "is not free, charged or
+ * off", and is "" if nothing is. It is returned by value, so that the caller
+ * needs no buffer. */
 struct mistake {
 	char text[128];
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What ADD prints: prevResult, converted to the version of the request. */
+/* The result that ADD prints: prevResult, converted to the version of the
+ * request. */
 #ifndef NATRA_CNI_RESULT_H
 #define NATRA_CNI_RESULT_H
 

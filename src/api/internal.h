@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of public functions share. */
+/* Functions that the files of the public API share. */
 #ifndef NATRA_API_INTERNAL_H
 #define NATRA_API_INTERNAL_H
 

@@ -21,6 +21,17 @@ struct site {
 	struct entries *entries;
 };
 
+static struct site site_of(struct natra *n, const struct pin_gen *gen,
+			   bool on_host)
+{
+	return (struct site){
+		.n = n,
+		.gen = gen,
+		.link = on_host ? &gen->record.host : &gen->record.pod,
+		.on_host = on_host,
+	};
+}
+
 /* Asks the kernel about a leg's TCX link. Returns -ENOENT without an error text
  * if the link is not pinned. */
 static int ask_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
@@ -167,12 +178,7 @@ int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 			r = check_unlinked(n, gen, (enum leg)i, hint_fd);
 	}
 	for (int on_host = 0; on_host < 2 && r == 0; on_host++) {
-		struct site site = {
-			.n = n,
-			.gen = gen,
-			.link = on_host ? &gen->record.host : &gen->record.pod,
-			.on_host = on_host,
-		};
+		struct site site = site_of(n, gen, on_host);
 
 		/* Where there is only a record, the interface is all that can
 		 * be looked for. */
@@ -397,14 +403,9 @@ int check_neighbours(struct natra *n, const struct pin_gen *gen,
 	for (int i = 0; i < LEG_MAX; i++)
 		entries.own_prog_id[i] = gen->record.leg[i].prog_id;
 	for (int on_host = 0; on_host < 2 && r == 0; on_host++) {
-		struct site site = {
-			.n = n,
-			.gen = gen,
-			.link = on_host ? &gen->record.host : &gen->record.pod,
-			.on_host = on_host,
-			.entries = &entries,
-		};
+		struct site site = site_of(n, gen, on_host);
 
+		site.entries = &entries;
 		if (site.link->fq ||
 		    record_has_hook(&gen->record, on_host, RECORD_HOOK_NONE))
 			r = attachment_visit(n, site.link, -1, list_site,

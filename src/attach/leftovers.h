@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What upstream's bandwidth plugin left beside an attachment. */
+/* The objects that upstream's bandwidth plugin left beside an attachment. */
 #ifndef NATRA_ATTACH_LEFTOVERS_H
 #define NATRA_ATTACH_LEFTOVERS_H
 

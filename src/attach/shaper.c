@@ -18,7 +18,7 @@
 #include "util/cleanup.h"
 #include "util/str.h"
 
-/* What one attempt to attach in one mode works on. */
+/* The state of one attempt to attach in one mode. */
 struct attempt {
 	struct natra *n;
 	const struct order *order;
@@ -484,7 +484,7 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 	if (r < 0)
 		return r;
 	r = dir->is_new ? -ENOENT : pin_find_gen(n, dir->path, &before);
-	/* What an older natra has pinned is replaced like what this one has. */
+	/* State that an older natra has pinned is replaced like this one's. */
 	older = r == -ESTALE && before.abi < NATRA_PIN_ABI;
 	if (r < 0 && r != -ENOENT && !older)
 		return r;

@@ -15,10 +15,8 @@ int one_pod_begin(void **state)
 
 int one_pod_end(void **state)
 {
-	struct natra_target target = pod_target(&pod, ID);
-
 	(void)state;
-	assert_int_equal(natra_detach(n, &target), 0);
+	rig_detach(n, ID);
 	assert_int_equal(rig_pins(), 0);
 	pod_remove(&pod);
 	natra_close(n);

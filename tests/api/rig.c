@@ -68,7 +68,7 @@ void rig_reset(void)
 
 char *rig_state(void)
 {
-	/* bpftool tells of TCX and clsact, tc of qdiscs but clsact itself. */
+	/* bpftool shows TCX and clsact programs, tc all qdiscs but clsact. */
 	static const char command[] =
 		"find " BPFFS "/natra -mindepth 1 2>/dev/null | sort;"
 		"show() { $1 bpftool net show; $1 tc qdisc show; };"
@@ -82,7 +82,8 @@ char *rig_state(void)
 	assert_non_null(f);
 	assert_true(fread(text, 1, STATE_MAX - 1, f) < STATE_MAX - 1);
 	(void)pclose(f);
-	/* Of an interface that the node has in any case. */
+	/* The node has this qdisc in any case: without it the commands
+	 * failed. */
 	assert_non_null(strstr(text, "qdisc noqueue"));
 	return text;
 }
@@ -91,7 +92,7 @@ void rig_same_state(const char *before)
 {
 	char *now = rig_state();
 
-	/* TCX programs go a moment after their link's pin. */
+	/* TCX programs are freed a moment after their link's pin. */
 	for (int i = 0; i < 100 && strcmp(before, now) != 0; i++) {
 		free(now);
 		(void)usleep(20000);
@@ -182,6 +183,24 @@ struct natra *rig_open(void)
 	return n;
 }
 
+struct natra_info rig_query(struct natra *n, const char *id)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	if (KEPT(natra_query(n, id, &info)) < 0)
+		fail_msg("%s", natra_error(n));
+	return info;
+}
+
+void rig_detach(struct natra *n, const char *id)
+{
+	struct natra_target target = NATRA_INIT(target);
+
+	target.id = id;
+	if (KEPT(natra_detach(n, &target)) < 0)
+		fail_msg("%s", natra_error(n));
+}
+
 struct natra_target pod_target(const struct pod *pod, const char *id)
 {
 	struct natra_target target = NATRA_INIT(target);
@@ -265,8 +284,8 @@ int rig_after(int r, const char *call)
 {
 	struct self now = look();
 
-	/* The kernel takes a moment to bury a thread that was joined: one of an
-	 * earlier call may have been among those before. */
+	/* A joined thread is listed for a moment longer: one of an earlier call
+	 * may have been counted before this call. */
 	for (int i = 0; i < 100 && now.threads > before.threads; i++) {
 		(void)usleep(1000);
 		now = look();

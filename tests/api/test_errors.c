@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* After a call that succeeded natra_error() must be empty: it must keep neither
- * the error of a previous call nor one of an attempt inside this call. */
+/* After a call that succeeded natra_error() must be empty: it must return
+ * neither the error of a previous call nor one of an attempt inside this
+ * call. */
 #include "one_pod.h"
 
 #include <errno.h>

@@ -56,7 +56,7 @@ static void add_clsact_other(void)
 	(void)close(opts.prog_fd);
 }
 
-/* The programs on the pod's egress, in the order in which they run. */
+/* Collects the programs on the pod's egress, in the order in which they run. */
 struct chain {
 	struct natra_neighbour entry[4];
 	bool is_other[4];
@@ -109,7 +109,6 @@ static void natra_goes_in_front_of_who_is_first(void **state)
 
 static void who_comes_later_finds_the_first_place_free(void **state)
 {
-	struct natra_target target = pod_target(&pod, ID);
 	struct chain chain;
 
 	(void)state;
@@ -123,7 +122,7 @@ static void who_comes_later_finds_the_first_place_free(void **state)
 	assert_int_equal(chain.entry[1].priority, 2);
 	assert_true(chain.entry[1].handle >= 0x1000);
 	/* When natra is attached again, it comes first. */
-	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	rig_detach(n, ID);
 	attach(NATRA_MODE_CLSACT_HOSTSIDE);
 	chain = chain_now();
 	is_natra_first(&chain);
@@ -151,16 +150,14 @@ static void tcx_program_runs_before_others(void **state)
 /* The owner of the clsact qdisc may be about to use it. */
 static void empty_clsact_of_another_stays(void **state)
 {
-	struct natra_target target = pod_target(&pod, ID);
-
 	(void)state;
 	rig_sh("tc qdisc add dev " NODE_SIDE " clsact");
 	attach(NATRA_MODE_CLSACT_HOSTSIDE);
-	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	rig_detach(n, ID);
 	rig_sh("tc qdisc show dev " NODE_SIDE " | grep -q 'qdisc clsact'");
 	rig_sh("tc -n " POD " qdisc add dev eth0 clsact");
 	attach(NATRA_MODE_CLSACT_PODSIDE);
-	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	rig_detach(n, ID);
 	rig_sh("tc -n " POD " qdisc show dev eth0 | grep -q 'qdisc clsact'");
 }
 

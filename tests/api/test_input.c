@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the library refuses: one line that names the field and the value, no
- * change of state, results untouched. */
+/* The tests check what the library refuses: each error is one line that names
+ * the field and the value, and neither the state nor the results change. */
 #include "rig.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Every case ends with the state as it was. */
+/* Every case must end with the state with which it began. */
 static int same_state(void **state)
 {
 	(void)state;
@@ -140,7 +140,7 @@ static void policy_fields(void **state)
 	refuse_policy(&policy, "egress_burst_bytes", "4711");
 }
 
-/* The edges of what is allowed. */
+/* The smallest and largest values that are allowed are accepted. */
 static void policy_limits(void **state)
 {
 	struct natra_policy policy = NATRA_INIT(policy);
@@ -365,7 +365,7 @@ static void null_arguments(void **state)
 	assert_int_equal(KEPT(natra_gc(n, "net", NULL, 1, NULL)), -EINVAL);
 }
 
-/* An error of before must not be told for another call. */
+/* The error of an earlier call must not be reported for another call. */
 static void errors_are_of_the_last_call(void **state)
 {
 	struct natra_policy policy = policy_of(10, 10);
@@ -378,7 +378,7 @@ static void errors_are_of_the_last_call(void **state)
 	assert_null(strstr(natra_error(n), "sketch_width"));
 }
 
-/* sz: 0, too small, that of an older and that of a newer program. */
+/* sz is 0, too small, that of an older program and that of a newer one. */
 static void sizes_in(void **state)
 {
 	struct {
@@ -401,7 +401,7 @@ static void sizes_in(void **state)
 		assert_int_equal(KEPT(natra_detach(n, &t.target)), -EINVAL);
 		says(n, "target.sz", NULL);
 	}
-	/* What lies behind an older struct is not read. */
+	/* Fields behind the end of an older struct are not read. */
 	p.policy.sz = offsetof(struct natra_policy, sketch_width);
 	p.policy.sketch_width = 7;
 	assert_int_equal(KEPT(natra_policy_check(n, &p.policy)), 0);
@@ -419,7 +419,7 @@ static void sizes_in(void **state)
 	says(n, "target.sz", NULL);
 }
 
-/* Options of natra_open are no exception. */
+/* The options of natra_open follow the same rules. */
 static void sizes_open(void **state)
 {
 	struct {
@@ -462,7 +462,7 @@ static void sizes_out(void **state)
 	assert_int_equal(i.info.sz, sizeof(i));
 	assert_int_equal(i.tail, 0);
 	assert_string_equal(i.info.id, LIVE);
-	/* A short one is not written past its end. */
+	/* A short struct is not written past its end. */
 	memset(&i, 0x5a, sizeof(i));
 	i.info.sz = offsetof(struct natra_info, ifname);
 	assert_int_equal(KEPT(natra_query(n, LIVE, &i.info)), 0);

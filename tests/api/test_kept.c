@@ -11,12 +11,12 @@ static struct natra_info attach(const struct natra_policy *policy,
 				const char *network, const char *label)
 {
 	struct natra_target target = pod_target(&pod, ID);
-	struct natra_info info = NATRA_INIT(info);
+	struct natra_info info;
 
 	target.network = network;
 	target.label = label;
 	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)), 0);
-	assert_int_equal(KEPT(natra_query(n, ID, &info)), 0);
+	info = rig_query(n, ID);
 	assert_int_equal(KEPT(natra_check(n, ID, policy)), 0);
 	return info;
 }
@@ -58,8 +58,7 @@ static void change_without_what_is_fixed_keeps_it(void **state)
 	policy.sketch_width = 512;
 	(void)attach(&policy, NULL, NULL);
 	assert_int_equal(KEPT(natra_configure(n, ID, &rates)), 0);
-	info = (struct natra_info)NATRA_INIT(info);
-	assert_int_equal(KEPT(natra_query(n, ID, &info)), 0);
+	info = rig_query(n, ID);
 	assert_int_equal(info.policy.mode, NATRA_MODE_CLSACT_PODSIDE);
 	assert_int_equal(info.policy.edt, NATRA_EDT_OFF);
 	assert_int_equal(info.policy.sketch_width, 512);

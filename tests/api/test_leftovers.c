@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What upstream's bandwidth plugin leaves, built with tc as the plugin does;
- * tests/net/leftovers.py has the plugin itself. */
+/* The tests build with tc what upstream's bandwidth plugin leaves;
+ * tests/cni/upstream.py runs the plugin itself. */
 #include "rig.h"
 
 #include <errno.h>
@@ -18,7 +18,8 @@ static struct natra *n;
 static struct pod pod;
 static char *before;
 
-/* Qdiscs, ingress filters and links of the node, without what counts. */
+/* Returns the node's qdiscs, ingress filters and links, without reference
+ * counts. */
 static char *node_state(void)
 {
 	static const char command[] =
@@ -121,7 +122,7 @@ static void assert_none(void)
 	assert_string_equal(l.ifb_ifname, "");
 }
 
-/* Neither found nor touched. */
+/* Checks that the leftovers of others are neither found nor touched. */
 static void assert_not_the_plugins(void)
 {
 	char *state = node_state();
@@ -187,7 +188,8 @@ static void names_of_other_makers(void **state)
 	}
 }
 
-/* The plugin's DEL removes the ifb alone: the redirect then drops everything. */
+/* The plugin's DEL removes only the ifb: the redirect then drops every
+ * packet. */
 static void redirect_without_its_ifb(void **state)
 {
 	struct natra_leftovers l;
@@ -237,7 +239,7 @@ static void redirects_of_others(void **state)
 	add_redirect("ifb0", "1:1");
 	assert_not_the_plugins();
 	rig_sh("tc filter del dev " HOST " parent ffff:");
-	/* A name alone is not enough. */
+	/* The plugin's name is not enough: the device must be an ifb. */
 	rig_sh("ip link add bwp0 type veth peer name bwp1");
 	add_redirect("bwp0", "1:1");
 	assert_not_the_plugins();
@@ -262,7 +264,8 @@ static void redirects_of_others(void **state)
 	assert_not_the_plugins();
 }
 
-/* Another's filter beside the plugin's keeps the qdisc, whichever is first. */
+/* The qdisc stays if it has another owner's filter, before or behind the
+ * plugin's. */
 static void ingress_is_shared(void **state)
 {
 	char *mine;
@@ -307,7 +310,7 @@ static void by_the_id_of_an_attachment(void **state)
 	assert_int_equal(KEPT(natra_find_leftovers(n, &by_id, &leftovers)), 0);
 	assert_true(leftovers.tbf);
 	assert_string_equal(leftovers.ifb_ifname, IFB);
-	/* natra's own programs are not in the way of it, nor it of them. */
+	/* natra's own programs and the leftovers do not affect each other. */
 	assert_int_equal(KEPT(natra_remove_leftovers(n, &by_id)), 0);
 	assert_none();
 	assert_int_equal(KEPT(natra_check(n, "web", &policy)), 0);
@@ -321,7 +324,7 @@ static void keep_warning(void *arg, enum natra_log_level level,
 		(void)snprintf(arg, WARNING_MAX, "%s", line);
 }
 
-/* Of a new attachment; "": none. */
+/* Returns the warning of a new attachment, or "". */
 static const char *warning_of_attach(void)
 {
 	static char line[WARNING_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The pinned record of an attachment, when it is of another ABI or garbage:
- * it is reported and never misread. */
+/* The tests replace the pinned record of an attachment by one of another ABI or
+ * by garbage: natra reports it and never misreads it. */
 #include "rig.h"
 
 #include <bpf/bpf.h>
@@ -12,7 +12,7 @@
 
 #define ID          "record"
 #define FOREIGN_ABI 99
-/* The first words of every layout. */
+/* These are the first words of every layout. */
 #define WORD_MAGIC  0
 #define WORD_ABI    1
 #define WORD_SIZE   2
@@ -21,7 +21,7 @@
 static struct natra *n;
 static struct pod pod;
 
-/* The pinned metadata map, and its value as natra wrote it. */
+/* This is the pinned map of the record, and its value as natra wrote it. */
 static struct {
 	char path[192];
 	int fd;
@@ -69,7 +69,7 @@ static int end(void **state)
 	struct natra_target target = pod_target(&pod, ID);
 
 	(void)state;
-	/* A case that failed did not come to it. */
+	/* A case that failed has not restored the value. */
 	write_value(record.value);
 	(void)close(record.fd);
 	assert_int_equal(natra_detach(n, &target), 0);
@@ -113,7 +113,8 @@ static int no_entry(void *arg, const struct natra_neighbour *entry)
 	return 0;
 }
 
-/* Everything that would have to read it refuses, and touches nothing. */
+/* Checks that each call that has to read the record refuses it and changes
+ * nothing. */
 static void refused_everywhere(void)
 {
 	struct natra_target target = pod_target(&pod, ID);
@@ -158,7 +159,7 @@ static void foreign_abi(void **state)
 	restore();
 }
 
-/* foreach tells that it is there, by its path and its number. */
+/* natra_foreach_attachment reports its path and its ABI. */
 static void foreign_abi_listed(void **state)
 {
 	struct natra_info info = NATRA_INIT(info);
@@ -173,7 +174,7 @@ static void foreign_abi_listed(void **state)
 	restore();
 }
 
-/* Another error of gc leaves its result as it was. */
+/* A gc that fails leaves its result as it was. */
 static void gc_result_untouched(void **state)
 {
 	size_t removed = 77;
@@ -185,7 +186,7 @@ static void gc_result_untouched(void **state)
 	restore();
 }
 
-/* One attachment that nobody understands does not stand in others' way. */
+/* An attachment of a foreign ABI does not disturb calls about others. */
 static void foreign_abi_beside(void **state)
 {
 	struct natra_policy policy = policy_of(10, 20);
@@ -205,7 +206,8 @@ static void foreign_abi_beside(void **state)
 	pod_remove(&other);
 }
 
-/* The API may answer as it likes, but orderly. */
+/* Any result is right, but an error must have a text and garbage is not
+ * believed. */
 static void orderly(const char *what, size_t offset)
 {
 	struct natra_info info = NATRA_INIT(info);
@@ -226,7 +228,7 @@ static void orderly(const char *what, size_t offset)
 		fail_msg("%s %zu: foreach %d", what, offset, r);
 }
 
-/* Each byte of the numbers, and of the texts their ends. */
+/* Inverts each byte of the numbers, and some bytes of the texts. */
 static void every_byte_wrong(void **state)
 {
 	unsigned char value[VALUE_MAX];
@@ -256,7 +258,7 @@ static void strings_without_end(void **state)
 	restore();
 }
 
-/* Without the magic it is nobody's: it does not stand in the way. */
+/* A record without the magic is not natra's, and an attach replaces it. */
 static void no_magic(void **state)
 {
 	struct natra_target target = pod_target(&pod, ID);
@@ -271,7 +273,7 @@ static void no_magic(void **state)
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 }
 
-/* A value of the right ABI that tells another size is not believed. */
+/* A value of the right ABI whose size field is wrong is not believed. */
 static void wrong_size_told(void **state)
 {
 	struct natra_info info = NATRA_INIT(info);
@@ -283,7 +285,7 @@ static void wrong_size_told(void **state)
 	restore();
 }
 
-/* Some other map stands in its place. */
+/* A map of another type or size is pinned in the record's place. */
 static void another_map(void **state)
 {
 	static const struct {
@@ -312,19 +314,19 @@ static void another_map(void **state)
 	restore();
 }
 
-/* The beginning of the record is what ABI 1 had too: that is detached. */
+/* The record begins as that of ABI 1 did, which is enough to detach it. */
 static void abi_1(void **state)
 {
 	const uint32_t size = 1256, abi = 1, zero = 0;
 	struct natra_policy policy = policy_of(30, 40);
-	struct natra_info before = NATRA_INIT(before), info = NATRA_INIT(info);
+	struct natra_info before, info = NATRA_INIT(info);
 	struct natra_target target = pod_target(&pod, ID);
 	unsigned char value[VALUE_MAX];
 	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "natra_meta", 4, size, 1,
 				NULL);
 
 	(void)state;
-	assert_int_equal(natra_query(n, ID, &before), 0);
+	before = rig_query(n, ID);
 	memcpy(value, record.value, record.size);
 	memcpy(value + WORD_ABI * sizeof(abi), &abi, sizeof(abi));
 	memcpy(value + WORD_SIZE * sizeof(size), &size, sizeof(size));
@@ -336,15 +338,15 @@ static void abi_1(void **state)
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ESTALE);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -ESTALE);
 	assert_int_equal(KEPT(natra_query(n, ID, &info)), -ESTALE);
-	/* attach replaces it, and the state is of this ABI again. */
+	/* An attach replaces it, and the state has this ABI again. */
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	assert_int_equal(KEPT(natra_query(n, ID, &info)), 0);
+	info = rig_query(n, ID);
 	assert_int_equal(info.abi, before.abi);
 	assert_int_not_equal(info.ingress_prog_id, before.ingress_prog_id);
 	assert_int_equal(info.policy.egress_rate_bits_per_sec, 40 * MBIT);
 	(void)close(fd);
 	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
-	/* The slots that are in no record any more. */
+	/* gc frees the slots that no record names any more. */
 	assert_int_equal(natra_gc(n, NULL, NULL, 0, NULL), 0);
 	assert_int_equal(rig_pins(), 0);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of an attachment: what the calls do, one after the other. */
+/* The tests follow the life of an attachment through one call after the
+ * other. */
 #include "rig.h"
 
 #include <bpf/bpf.h>
@@ -17,7 +18,7 @@
 
 static struct natra *n;
 
-/* Each case has a pod, and leaves everything as it was. */
+/* Each case has a pod, and must leave everything as it was. */
 struct story {
 	struct pod pod;
 	char *before;
@@ -58,23 +59,7 @@ static void attach(const struct pod *pod, const char *id)
 	assert_int_equal(KEPT(natra_check(n, id, &policy)), 0);
 }
 
-static void detach(const char *id)
-{
-	struct natra_target target = NATRA_INIT(target);
-
-	target.id = id;
-	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
-}
-
-static struct natra_info query(const char *id)
-{
-	struct natra_info info = NATRA_INIT(info);
-
-	assert_int_equal(KEPT(natra_query(n, id, &info)), 0);
-	return info;
-}
-
-/* By path, by name and by descriptor it is the same interface. */
+/* Path, name and descriptor lead to the same interface. */
 static void netns_given(void **state)
 {
 	struct story *story = *state;
@@ -89,7 +74,7 @@ static void netns_given(void **state)
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
 	assert_string_equal(id, expected);
-	assert_int_equal(query(id).netns_inode, st.st_ino);
+	assert_int_equal(rig_query(n, id).netns_inode, st.st_ino);
 
 	target.netns = story->pod.name;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
@@ -102,11 +87,11 @@ static void netns_given(void **state)
 	assert_int_equal(KEPT(natra_find(n, &target, again)), 0);
 	assert_string_equal(again, id);
 	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
-	/* It stays the caller's. */
+	/* The descriptor is still open, because it belongs to the caller. */
 	assert_int_equal(fstat(story->pod.fd, &st), 0);
 }
 
-/* Without one it is the caller's. */
+/* Without a namespace in the target, that of the caller is used. */
 static void netns_own(void **state)
 {
 	struct natra_target target = NATRA_INIT(target);
@@ -117,7 +102,7 @@ static void netns_own(void **state)
 	target.id = "own";
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_check(n, "own", NULL)), 0);
-	assert_string_equal(query("own").ifname, "h-life");
+	assert_string_equal(rig_query(n, "own").ifname, "h-life");
 	target.id = NULL;
 	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
 	assert_int_equal(natra_check(n, "own", NULL), -ENOENT);
@@ -142,17 +127,17 @@ static void attach_twice(void **state)
 	uint64_t packets;
 
 	attach(&story->pod, "twice");
-	first = query("twice");
+	first = rig_query(n, "twice");
 	pod_send(&story->pod, 20);
 	packets = seen("twice");
 	assert_true(packets >= 20);
 	attach(&story->pod, "twice");
-	second = query("twice");
+	second = rig_query(n, "twice");
 	assert_true(seen("twice") >= packets);
 	assert_int_equal(first.ingress_prog_id, second.ingress_prog_id);
 	assert_int_equal(first.egress_prog_id, second.egress_prog_id);
-	detach("twice");
-	detach("twice");
+	rig_detach(n, "twice");
+	rig_detach(n, "twice");
 	assert_int_equal(natra_check(n, "twice", NULL), -ENOENT);
 	says(n, "twice", NULL);
 }
@@ -173,7 +158,7 @@ static void query_tells_what_was_given(void **state)
 	policy.sketch_width = 512;
 	policy.edt = NATRA_EDT_OFF;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	info = query("told");
+	info = rig_query(n, "told");
 	assert_memory_equal(&info.policy, &policy, sizeof(policy));
 	assert_string_equal(info.id, "told");
 	assert_string_equal(info.network, "net-a");
@@ -189,7 +174,7 @@ static void query_tells_what_was_given(void **state)
 	assert_true(info.ingress_prog_id != 0);
 	assert_int_equal(info.egress_prog_id, 0);
 	assert_int_equal(strncmp(info.pin_path, BPFFS, strlen(BPFFS)), 0);
-	detach("told");
+	rig_detach(n, "told");
 }
 
 static void configure(void **state)
@@ -202,15 +187,16 @@ static void configure(void **state)
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -ENOENT);
 	says(n, "live", NULL);
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	first = query("live");
+	first = rig_query(n, "live");
 
-	/* Limits alone: the same program. */
+	/* If only limits change, the program stays the same. */
 	policy = policy_of(30, 0);
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
 	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
-	assert_int_equal(query("live").ingress_prog_id, first.ingress_prog_id);
+	assert_int_equal(rig_query(n, "live").ingress_prog_id,
+			 first.ingress_prog_id);
 
-	/* What is fixed is refused, and nothing is changed. */
+	/* A change of fixed settings is refused, and nothing is changed. */
 	policy = policy_of(40, 0);
 	policy.sketch_width = 256;
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -EINVAL);
@@ -229,19 +215,21 @@ static void configure(void **state)
 	assert_int_equal(KEPT(natra_check(n, "live", &policy)), -EBADE);
 	says(n, "live", NULL);
 
-	/* A new direction gets its program. */
+	/* A direction that is limited now gets its program. */
 	policy = policy_of(30, 50);
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
 	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
-	info = query("live");
+	info = rig_query(n, "live");
 	assert_true(info.egress_prog_id != 0);
 
-	/* One that goes keeps it, and passes everything. */
+	/* A direction without limits keeps its program, which passes
+	 * everything. */
 	policy = policy_of(0, 50);
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
 	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
-	assert_int_equal(query("live").egress_prog_id, info.egress_prog_id);
-	detach("live");
+	assert_int_equal(rig_query(n, "live").egress_prog_id,
+			 info.egress_prog_id);
+	rig_detach(n, "live");
 }
 
 struct walk {
@@ -259,7 +247,7 @@ static int note(void *arg, const struct natra_info *info)
 	(void)snprintf(walk->ids[walk->len++], sizeof(walk->ids[0]), "%s",
 		       info->id);
 	if (walk->detach)
-		detach(info->id);
+		rig_detach(n, info->id);
 	return walk->result;
 }
 
@@ -331,7 +319,7 @@ static int count(void *arg, const struct natra_neighbour *entry)
 	assert_string_equal(entry->ifname, "h-life");
 	assert_int_equal(entry->is_ours,
 			 strncmp(entry->prog_name, "natra_", 6) == 0);
-	/* What enters the host side leaves the pod. */
+	/* Packets that enter the host side leave the pod. */
 	assert_int_equal(entry->direction, entry->hook_is_ingress
 						   ? NATRA_DIRECTION_EGRESS
 						   : NATRA_DIRECTION_INGRESS);
@@ -355,7 +343,7 @@ static int stop(void *arg, const struct natra_neighbour *entry)
 	return 7;
 }
 
-/* Another owner's filter behind natra's. */
+/* Adds another owner's filter behind natra's. */
 static void add_other(struct bpf_tc_hook *hook, struct bpf_tc_opts *opts)
 {
 	static const struct bpf_insn pass[] = {
@@ -403,12 +391,12 @@ static void neighbours(void **state)
 			 7);
 	assert_int_equal(calls, 1);
 
-	/* It is left alone. */
-	detach("near");
+	/* The detach leaves the other filter alone. */
+	rig_detach(n, "near");
 	assert_int_equal(bpf_tc_detach(&hook, &opts), 0);
 }
 
-/* One interface has one owner. */
+/* An interface has only one owner. */
 static void another_id(void **state)
 {
 	struct story *story = *state;
@@ -422,7 +410,7 @@ static void another_id(void **state)
 	says(n, "first", "eth0");
 	rig_same_state(before);
 	free(before);
-	detach("first");
+	rig_detach(n, "first");
 }
 
 static void strange_ids(void **state)
@@ -441,10 +429,10 @@ static void strange_ids(void **state)
 		struct natra_target target = pod_target(&story->pod, ids[i]);
 
 		attach(&story->pod, ids[i]);
-		assert_string_equal(query(ids[i]).id, ids[i]);
+		assert_string_equal(rig_query(n, ids[i]).id, ids[i]);
 		assert_int_equal(natra_find(n, &target, id), 0);
 		assert_string_equal(id, ids[i]);
-		detach(ids[i]);
+		rig_detach(n, ids[i]);
 		assert_int_equal(natra_check(n, ids[i], NULL), -ENOENT);
 		says(n, NULL, NULL);
 	}
@@ -453,7 +441,7 @@ static void strange_ids(void **state)
 static void gone_is_told(const char *id)
 {
 	struct natra_policy policy = policy_of(30, 40);
-	struct natra_info info = query(id);
+	struct natra_info info = rig_query(n, id);
 
 	assert_true(info.interface_gone);
 	assert_int_equal(KEPT(natra_configure(n, id, &policy)), -ENODEV);
@@ -475,7 +463,8 @@ static void interface_gone(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-		/* With its namespace; then detach. */
+		/* The interface is deleted with its namespace; then comes a
+		 * detach. */
 		pod = pod_make("life-g");
 		target = pod_target(&pod, "gone");
 		policy.mode = modes[i];
@@ -485,7 +474,7 @@ static void interface_gone(void **state)
 		assert_int_equal(KEPT(natra_detach(n, &target)), 0);
 		assert_int_equal(rig_pins(), 0);
 
-		/* Alone; then gc. */
+		/* Only the interface is deleted; then comes a gc. */
 		pod = pod_make("life-g");
 		target = pod_target(&pod, "gone");
 		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
@@ -498,7 +487,7 @@ static void interface_gone(void **state)
 	}
 }
 
-/* An id whose interface was made anew is attached to the new one. */
+/* The id of an interface that was made anew is attached to the new one. */
 static void interface_made_anew(void **state)
 {
 	struct pod pod = pod_make("life-n");
@@ -508,8 +497,8 @@ static void interface_made_anew(void **state)
 	pod_remove(&pod);
 	pod = pod_make("life-n");
 	attach(&pod, "anew");
-	assert_false(query("anew").interface_gone);
-	detach("anew");
+	assert_false(rig_query(n, "anew").interface_gone);
+	rig_detach(n, "anew");
 	pod_remove(&pod);
 }
 
@@ -527,7 +516,7 @@ static void bpffs_is_mounted(void **state)
 	assert_int_equal(natra_open(&other, &opts), 0);
 	assert_int_equal(KEPT(natra_probe(other, &features)), 0);
 	assert_false(features.bpffs);
-	/* Nothing is mounted for a question. */
+	/* Calls that only ask, or remove, do not mount bpffs. */
 	assert_int_equal(KEPT(natra_check(other, "mount", NULL)), -ENOENT);
 	assert_int_equal(KEPT(natra_gc(other, NULL, NULL, 0, NULL)), 0);
 	assert_int_equal(KEPT(natra_detach(other, &target)), 0);
@@ -538,7 +527,7 @@ static void bpffs_is_mounted(void **state)
 	assert_int_equal(KEPT(natra_check(other, "mount", &policy)), 0);
 	assert_int_equal(KEPT(natra_probe(other, &features)), 0);
 	assert_true(features.bpffs);
-	/* The handle of another bpffs knows nothing of it. */
+	/* The handle of the other bpffs does not see the attachment. */
 	assert_int_equal(natra_check(n, "mount", NULL), -ENOENT);
 	assert_int_equal(KEPT(natra_detach(other, &target)), 0);
 	natra_close(other);

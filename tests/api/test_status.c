@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* natra_status: what makes attaching impossible is named, and asking changes
- * nothing. */
+/* The tests check that natra_status names what makes attaching impossible, and
+ * changes nothing. */
 #include "rig.h"
 
 #include <errno.h>
@@ -62,7 +62,8 @@ static void bpffs_is_not_needed_yet_but_its_place_is(void **state)
 	assert_int_equal(access("/tmp/natra", F_OK), -1);
 }
 
-/* In a child: a capability that is given away does not come back. */
+/* Runs in a child, because a capability that was given away does not come
+ * back. */
 static int status_without(unsigned int capability, char *ret_error)
 {
 	struct __user_cap_header_struct header = {
@@ -109,7 +110,7 @@ static void a_missing_capability_is_named(void **state)
 	assert_non_null(strstr(error, "CAP_NET_ADMIN"));
 	assert_int_equal(status_without(CAP_SYS_ADMIN, error), -EPERM);
 	assert_non_null(strstr(error, "CAP_SYS_ADMIN"));
-	/* Not needed for anything. */
+	/* natra does not need this capability. */
 	assert_int_equal(status_without(CAP_SYS_RAWIO, error), 0);
 }
 

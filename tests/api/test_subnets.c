@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Subnets in the life of an attachment. */
+/* The tests check subnets in the life of an attachment. */
 #include "one_pod.h"
 
 #include <errno.h>
@@ -38,14 +38,6 @@ static int attach(const struct natra_policy *policy)
 	return KEPT(natra_attach(n, &target, policy, NULL));
 }
 
-static struct natra_info query(void)
-{
-	struct natra_info info = NATRA_INIT(info);
-
-	assert_int_equal(KEPT(natra_query(n, ID, &info)), 0);
-	return info;
-}
-
 struct blocks {
 	char text[8][64];
 	size_t len;
@@ -73,7 +65,7 @@ static void what_was_given_is_told(void **state)
 			 -ENOENT);
 	says(n, ID, NULL);
 	assert_int_equal(attach(&policy), 0);
-	info = query();
+	info = rig_query(n, ID);
 	assert_int_equal(info.policy.shaped_subnets_len, 2);
 	assert_int_equal(info.policy.unshaped_subnets_len, 0);
 	assert_null(info.policy.shaped_subnets);
@@ -107,17 +99,18 @@ static void the_same_subnets_keep_the_programs(void **state)
 
 	(void)state;
 	assert_int_equal(attach(&policy), 0);
-	first = query();
+	first = rig_query(n, ID);
 	policy = shaped(same, 2);
 	policy.egress_rate_bits_per_sec = 30 * MBIT;
 	assert_int_equal(attach(&policy), 0);
-	info = query();
+	info = rig_query(n, ID);
 	assert_int_equal(info.ingress_prog_id, first.ingress_prog_id);
 	assert_int_equal(info.policy.egress_rate_bits_per_sec, 30 * MBIT);
 	assert_int_equal(info.policy.shaped_subnets_len, 2);
 }
 
-/* Whatever is different of them: a block, the list, that there are any. */
+/* The attachment is replaced if a block differs, the kind of list, or whether
+ * there is a list. */
 static void other_subnets_replace_it(void **state)
 {
 	const struct natra_policy policies[] = {
@@ -131,7 +124,7 @@ static void other_subnets_replace_it(void **state)
 		struct natra_info info;
 
 		assert_int_equal(attach(&policies[i]), 0);
-		info = query();
+		info = rig_query(n, ID);
 		assert_int_not_equal(info.ingress_prog_id, before);
 		before = info.ingress_prog_id;
 		assert_int_equal(natra_check(n, ID, &policies[i]), 0);
@@ -148,21 +141,22 @@ static void configure_keeps_them(void **state)
 	policy.egress_rate_bits_per_sec = 0;
 	assert_int_equal(attach(&policy), 0);
 
-	/* Without a word of them, with the same ones, and as queried. */
+	/* These changes name no subnets, then the same ones, then those of a
+	 * query. */
 	policy = policy_of(30, 0);
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
 	policy = unshaped(same, 2);
 	policy.egress_rate_bits_per_sec = 0;
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
-	info = query();
+	info = rig_query(n, ID);
 	info.policy.ingress_rate_bits_per_sec = 40 * MBIT;
 	assert_int_equal(KEPT(natra_configure(n, ID, &info.policy)), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, &info.policy)), 0);
 
-	/* A direction that is new gets them too. */
+	/* A direction that is limited now gets the subnets, too. */
 	policy = policy_of(40, 50);
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
-	info = query();
+	info = rig_query(n, ID);
 	assert_true(info.egress_prog_id != 0);
 	assert_int_equal(info.policy.unshaped_subnets_len, 2);
 	assert_int_equal(natra_foreach_subnet(n, ID, note, &blocks), 0);
@@ -213,7 +207,7 @@ static void check_misses_the_pin(void **state)
 
 	(void)state;
 	assert_int_equal(attach(&policy), 0);
-	info = query();
+	info = rig_query(n, ID);
 	(void)snprintf(path, sizeof(path), "%s/subnets", info.pin_path);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
@@ -221,7 +215,7 @@ static void check_misses_the_pin(void **state)
 	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)),
 			 -ENOENT);
 	says(n, "subnets", ID);
-	/* Attaching again mends it. */
+	/* Attaching again repairs it. */
 	assert_int_equal(attach(&policy), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 }

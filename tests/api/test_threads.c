@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Many threads at once, each with a handle of its own. */
+/* Many threads call the library at once, each with a handle of its own. */
 #include "rig.h"
 
 #include <errno.h>
@@ -18,7 +18,8 @@
 
 static struct pod pods[PODS];
 
-/* What one thread does; cmocka's asserts work in the main thread only. */
+/* The task and the results of one thread; cmocka's asserts work only in the
+ * main thread. */
 struct job {
 	pthread_t thread;
 	const struct pod *pod;
@@ -26,7 +27,7 @@ struct job {
 	pthread_barrier_t *start;
 	int results[4];
 	char error[256];
-	bool moved; /* the thread is in another netns than before */
+	bool moved; /* the call has changed the thread's namespace */
 };
 
 static ino_t netns_of_thread(void)
@@ -43,7 +44,7 @@ static void note_error(struct job *job, const struct natra *n, int r)
 			       natra_error(n));
 }
 
-/* attach, check, query, detach. */
+/* Calls attach, check, query and detach. */
 static void *whole_life(void *arg)
 {
 	struct job *job = arg;
@@ -163,7 +164,8 @@ static void many_pods(void **state)
 	free(before);
 }
 
-/* Another process mounts bpffs meanwhile: a second one would hide its pins. */
+/* Another process mounts bpffs meanwhile: a second mount would hide its
+ * pins. */
 static void one_bpffs(void **state)
 {
 	struct job job = job_of(0, "mount");
@@ -178,7 +180,8 @@ static void one_bpffs(void **state)
 	job.start = &start;
 	assert_int_equal(pthread_create(&job.thread, NULL, whole_life, &job),
 			 0);
-	/* It has not begun by then, or waits: both are well. */
+	/* By then the thread waits for the lock, or has not begun: both are
+	 * right. */
 	(void)usleep(100000);
 	rig_sh("mount -t bpf bpf " BPFFS);
 	(void)close(fd);
@@ -188,7 +191,7 @@ static void one_bpffs(void **state)
 	rig_sh("[ $(grep -c ' " BPFFS " ' /proc/self/mountinfo) -eq 1 ]");
 }
 
-/* All at the same time succeed, and one attachment comes of it. */
+/* All threads succeed at the same time, and there is one attachment. */
 static void same_id(void **state)
 {
 	struct natra_policy policy = policy_of(10, 20);
@@ -221,7 +224,7 @@ static void same_id(void **state)
 	natra_close(n);
 }
 
-/* Attach and detach of one id at once: either may win, none may fail. */
+/* Threads attach and detach one id at once: any may win, none may fail. */
 static void attach_against_detach(void **state)
 {
 	struct job jobs[RIVALS];
@@ -232,7 +235,8 @@ static void attach_against_detach(void **state)
 		jobs[i] = job_of(0, "same");
 	run(jobs, RIVALS, whole_life);
 	for (int i = 0; i < RIVALS; i++) {
-		/* check and query may find that it was detached. */
+		/* check and query may find that another thread has detached
+		 * it. */
 		assert_int_equal(jobs[i].results[0], 0);
 		assert_int_equal(jobs[i].results[3], 0);
 	}
@@ -241,7 +245,7 @@ static void attach_against_detach(void **state)
 	free(before);
 }
 
-/* One interface, one attachment: the others are told whose it is. */
+/* Only one thread gets the interface, and the others' error names the owner. */
 static void different_ids(void **state)
 {
 	struct job jobs[RIVALS];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The record that an interface runs without its limits. */
+/* The tests check the record that says that an interface runs without
+ * limits. */
 #include "one_pod.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ static int begin(void **state)
 	return 0;
 }
 
-/* Whoever removed the record, nothing of it is left before the fixture detaches. */
+/* Checks that nothing of the record is left, whoever removed it. */
 static int end(void **state)
 {
 	rig_same_state(before);
@@ -35,22 +36,6 @@ static int record(const char *id)
 	target.network = "net-1";
 	target.label = "shop/web-0";
 	return KEPT(natra_record_unshaped(n, &target, &policy, REASON));
-}
-
-static void detach(const char *id)
-{
-	struct natra_target target = NATRA_INIT(target);
-
-	target.id = id;
-	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
-}
-
-static struct natra_info query(const char *id)
-{
-	struct natra_info info = NATRA_INIT(info);
-
-	assert_int_equal(KEPT(natra_query(n, id, &info)), 0);
-	return info;
 }
 
 static int tell(void *arg, const struct natra_info *info)
@@ -85,14 +70,14 @@ static void record_is_told(void **state)
 
 	(void)state;
 	assert_int_equal(record(ID), 0);
-	info = query(ID);
+	info = rig_query(n, ID);
 	assert_told(&info);
 	info = (struct natra_info)NATRA_INIT(info);
 	assert_int_equal(KEPT(natra_foreach_attachment(n, tell, &info)), 0);
 	assert_told(&info);
 	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
 	assert_string_equal(id, ID);
-	detach(ID);
+	rig_detach(n, ID);
 }
 
 static int no_entry(void *arg, const struct natra_neighbour *entry)
@@ -129,10 +114,10 @@ static void nothing_is_limited(void **state)
 	says(n, ID, REASON);
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EOPNOTSUPP);
 	says(n, ID, REASON);
-	detach(ID);
+	rig_detach(n, ID);
 }
 
-/* It changes nothing of the interface, and may be written again. */
+/* The record changes nothing of the interface, and can be written again. */
 static void record_again(void **state)
 {
 	struct natra_target target = pod_target(&pod, ID);
@@ -146,9 +131,9 @@ static void record_again(void **state)
 						    "another reason")),
 			 0);
 	assert_int_equal(rig_pins(), pins);
-	assert_string_equal(query(ID).reason, "another reason");
-	assert_int_equal(query(ID).policy.egress_rate_bits_per_sec, 0);
-	detach(ID);
+	assert_string_equal(rig_query(n, ID).reason, "another reason");
+	assert_int_equal(rig_query(n, ID).policy.egress_rate_bits_per_sec, 0);
+	rig_detach(n, ID);
 }
 
 static void attach_replaces_it(void **state)
@@ -160,20 +145,21 @@ static void attach_replaces_it(void **state)
 	(void)state;
 	assert_int_equal(record(ID), 0);
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	info = query(ID);
+	info = rig_query(n, ID);
 	assert_false(info.unshaped);
 	assert_true(info.ingress_prog_id != 0);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 
-	/* And the other way round: what holds is not unshaped. */
+	/* The other way round, a live attachment does not become unshaped. */
 	assert_int_equal(record(ID), 0);
-	assert_false(query(ID).unshaped);
-	assert_int_equal(query(ID).ingress_prog_id, info.ingress_prog_id);
+	assert_false(rig_query(n, ID).unshaped);
+	assert_int_equal(rig_query(n, ID).ingress_prog_id,
+			 info.ingress_prog_id);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
-	detach(ID);
+	rig_detach(n, ID);
 }
 
-/* The call for which it was made: an attach that fails leaves the record. */
+/* The call is meant for this: an attach fails, and the record remains. */
 static void failed_attach_then_record(void **state)
 {
 	struct natra_target target = pod_target(&pod, ID);
@@ -189,10 +175,10 @@ static void failed_attach_then_record(void **state)
 	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy,
 						    natra_error(n))),
 			 0);
-	assert_int_equal(strncmp(query(ID).reason, error, 200), 0);
+	assert_int_equal(strncmp(rig_query(n, ID).reason, error, 200), 0);
 	assert_true(KEPT(natra_attach(n, &target, &policy, NULL)) < 0);
-	assert_true(query(ID).unshaped);
-	detach(ID);
+	assert_true(rig_query(n, ID).unshaped);
+	rig_detach(n, ID);
 	rig_sh("tc qdisc del dev " NODE_SIDE " root");
 }
 
@@ -205,7 +191,7 @@ static void interface_gone_is_garbage(void **state)
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
 	assert_int_equal(removed, 0);
 	rig_sh("ip -n " POD " link del eth0");
-	assert_true(query(ID).interface_gone);
+	assert_true(rig_query(n, ID).interface_gone);
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -ENODEV);
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
 	assert_int_equal(removed, 1);
@@ -227,7 +213,7 @@ static void gc_of_its_network(void **state)
 	assert_int_equal(removed, 1);
 }
 
-/* Limits of another id: the interface does not run without. */
+/* The interface is limited under another id, so it is not unshaped. */
 static void limited_by_another_id(void **state)
 {
 	struct natra_target target = pod_target(&pod, "other");
@@ -235,23 +221,25 @@ static void limited_by_another_id(void **state)
 	char id[NATRA_ID_MAX + 1];
 
 	(void)state;
-	/* Directories are walked in the order of their age, or against it. */
+	/* Directories may be walked in the order of their age or against it, so
+	 * one record is older and one is newer. */
 	assert_int_equal(record("other"), 0);
 	assert_int_equal(record("a-record"), 0);
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(record(ID), -EBUSY);
 	says(n, "other", "eth0");
-	/* The owner is who limits it, whichever comes first. */
+	/* The owner is the id that limits the interface, whichever record comes
+	 * first. */
 	target.id = NULL;
 	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
 	assert_string_equal(id, "other");
-	detach("other");
+	rig_detach(n, "other");
 	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
 	assert_string_equal(id, "a-record");
 	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
 }
 
-/* An id that is used again for another pod: what it had there goes. */
+/* If the id is used for another pod, its attachment there is removed. */
 static void limits_of_another_interface_go(void **state)
 {
 	struct pod second = pod_make("bare-2");
@@ -261,8 +249,8 @@ static void limits_of_another_interface_go(void **state)
 	(void)state;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(record(ID), 0);
-	assert_true(query(ID).unshaped);
-	detach(ID);
+	assert_true(rig_query(n, ID).unshaped);
+	rig_detach(n, ID);
 	pod_remove(&second);
 }
 
@@ -285,10 +273,10 @@ static void record_has_the_subnets(void **state)
 	policy.unshaped_subnets_len = 1;
 	assert_int_equal(
 		KEPT(natra_record_unshaped(n, &target, &policy, REASON)), 0);
-	assert_int_equal(query(ID).policy.unshaped_subnets_len, 1);
+	assert_int_equal(rig_query(n, ID).policy.unshaped_subnets_len, 1);
 	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &calls)), 0);
 	assert_int_equal(calls, 1);
-	detach(ID);
+	rig_detach(n, ID);
 }
 
 static void bad_calls_record_nothing(void **state)
@@ -334,16 +322,16 @@ static void bad_calls_record_nothing(void **state)
 		-ENOENT);
 	assert_int_equal(rig_pins(), 0);
 
-	/* A reason of any length and kind is one line. */
+	/* A reason of any length and content is stored as one line. */
 	target = pod_target(&pod, ID);
 	memset(longest, 'x', sizeof(longest));
 	longest[3] = '\n';
 	longest[sizeof(longest) - 1] = '\0';
 	assert_int_equal(
 		KEPT(natra_record_unshaped(n, &target, &policy, longest)), 0);
-	assert_int_equal(strlen(query(ID).reason), 255);
-	assert_null(strchr(query(ID).reason, '\n'));
-	detach(ID);
+	assert_int_equal(strlen(rig_query(n, ID).reason), 255);
+	assert_null(strchr(rig_query(n, ID).reason, '\n'));
+	rig_detach(n, ID);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)

@@ -29,14 +29,6 @@ static int attach(int i)
 	return natra_attach(n, &target, &policy, NULL);
 }
 
-static int detach(const char *id)
-{
-	struct natra_target target = NATRA_INIT(target);
-
-	target.id = id;
-	return natra_detach(n, &target);
-}
-
 static int begin(void **state)
 {
 	(void)state;
@@ -56,7 +48,7 @@ static int end(void **state)
 {
 	(void)state;
 	for (int i = 0; i < PODS; i++) {
-		assert_int_equal(detach(ids[i]), 0);
+		rig_detach(n, ids[i]);
 		pod_remove(&pods[i]);
 	}
 	assert_int_equal(rig_pins(), 0);
@@ -64,21 +56,12 @@ static int end(void **state)
 	return 0;
 }
 
-static struct natra_info query(int i)
-{
-	struct natra_info info = NATRA_INIT(info);
-
-	assert_int_equal(KEPT(natra_query(n, ids[i], &info)), 0);
-	return info;
-}
-
 static int open_record(int i)
 {
-	struct natra_info info = NATRA_INIT(info);
+	struct natra_info info = rig_query(n, ids[i]);
 	char path[192];
 	int fd;
 
-	assert_int_equal(natra_query(n, ids[i], &info), 0);
 	(void)snprintf(path, sizeof(path), "%s/meta", info.pin_path);
 	fd = bpf_obj_get(path);
 	assert_true(fd >= 0);
@@ -163,7 +146,7 @@ static uint64_t seen(int i)
 static void changed_in_place(int i, const struct natra_info *before,
 			     uint64_t packets)
 {
-	struct natra_info info = query(i);
+	struct natra_info info = rig_query(n, ids[i]);
 
 	assert_true(info.program_is_current);
 	assert_int_equal(info.ingress_prog_id, before->ingress_prog_id);
@@ -185,7 +168,7 @@ static void program_is_changed_in_place(void **state)
 	(void)state;
 	pretend_another_build();
 	for (int i = 0; i < PODS; i++) {
-		before[i] = query(i);
+		before[i] = rig_query(n, ids[i]);
 		assert_false(before[i].program_is_current);
 		pod_send(&pods[i], 20);
 		packets[i] = seen(i);
@@ -201,7 +184,7 @@ static void program_is_changed_in_place(void **state)
 	changed_in_place(1, &before[1], packets[1]);
 	changed_in_place(2, &before[2], packets[2]);
 	assert_int_equal(engine_program(0), programs[0]);
-	assert_false(query(0).program_is_current);
+	assert_false(rig_query(n, ids[0]).program_is_current);
 
 	/* A second attach changes the program as natra_upgrade does. */
 	assert_int_equal(KEPT(attach(0)), 0);
@@ -221,33 +204,33 @@ static void program_is_changed_in_place(void **state)
 static void newcomer_changes_it(void **state)
 {
 	(void)state;
-	assert_int_equal(detach(ids[2]), 0);
+	rig_detach(n, ids[2]);
 	pretend_another_build();
-	assert_false(query(1).program_is_current);
+	assert_false(rig_query(n, ids[1]).program_is_current);
 	assert_int_equal(KEPT(attach(2)), 0);
 	assert_int_equal(engine_program(1), engine_program(2));
-	assert_true(query(1).program_is_current);
-	assert_true(query(2).program_is_current);
-	assert_false(query(0).program_is_current);
+	assert_true(rig_query(n, ids[1]).program_is_current);
+	assert_true(rig_query(n, ids[2]).program_is_current);
+	assert_false(rig_query(n, ids[0]).program_is_current);
 }
 
 /* A setting that is fixed when the program is loaded differs, so natra attaches
  * again, with the policy of the record. */
 static void other_layout_is_replaced(void **state)
 {
-	struct natra_info before = query(0), after;
+	struct natra_info before = rig_query(n, ids[0]), after;
 	struct natra_policy policy = policy_of(10, 20);
 	int fd = open_record(0);
 	struct record record = read_record(fd);
 
 	(void)state;
 	/* The record now looks as if another build had used a slot of another
-	 * engine for this half. */
+	 * engine for this leg. */
 	record.l2_legs = 0;
 	write_record(fd, &record);
 	(void)close(fd);
 	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), 0);
-	after = query(0);
+	after = rig_query(n, ids[0]);
 	assert_true(after.program_is_current);
 	assert_int_not_equal(after.ingress_prog_id, before.ingress_prog_id);
 	assert_memory_equal(&after.policy, &before.policy,
@@ -318,12 +301,12 @@ static void refusals(void **state)
 	write_record(fd, &record);
 	(void)close(fd);
 
-	assert_int_equal(detach(ids[1]), 0);
+	rig_detach(n, ids[1]);
 	assert_int_equal(natra_record_unshaped(n, &target, &policy, "no BPF"),
 			 0);
 	assert_int_equal(KEPT(natra_upgrade(n, "bare")), -EOPNOTSUPP);
 	says(n, "bare", "no BPF");
-	assert_int_equal(detach("bare"), 0);
+	rig_detach(n, "bare");
 
 	rig_sh("ip -n %s link del eth0", pods[2].name);
 	assert_int_equal(KEPT(natra_upgrade(n, ids[2])), -ENODEV);
@@ -383,8 +366,8 @@ static void maps_of_another_layout(void **state)
 				 -ESTALE);
 		/* Queries report the foreign map, others can still attach and
 		 * detach, and nobody removes it. */
-		assert_false(query(0).program_is_current);
-		assert_int_equal(detach(ids[2]), 0);
+		assert_false(rig_query(n, ids[0]).program_is_current);
+		rig_detach(n, ids[2]);
 		assert_int_equal(attach(2), 0);
 		assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), 0);
 		assert_int_equal(unlink(path), 0);
@@ -395,7 +378,7 @@ static void maps_of_another_layout(void **state)
 	/* Detaching works, whatever is in the bank. */
 	bank_pin(0, "states", path, sizeof(path));
 	replace_pin(path, BPF_MAP_TYPE_ARRAY, 8);
-	assert_int_equal(KEPT(detach(ids[0])), 0);
+	rig_detach(n, ids[0]);
 	assert_int_equal(natra_check(n, ids[0], NULL), -ENOENT);
 	*strrchr(path, '/') = '\0';
 	rig_sh("rm -r %s", path);
@@ -443,7 +426,7 @@ static void engines_of_another_abi(void **state)
 	 * that engine. */
 	old.abi = 2;
 	write_record(fd, &old);
-	assert_int_equal(KEPT(detach(ids[2])), 0);
+	rig_detach(n, ids[2]);
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), -ESTALE);
 	assert_true(has_engine(OLDER));
 	assert_true(has_engine(NEWER));
@@ -451,7 +434,7 @@ static void engines_of_another_abi(void **state)
 
 	write_record(fd, &record);
 	(void)close(fd);
-	assert_int_equal(KEPT(detach(ids[2])), 0);
+	rig_detach(n, ids[2]);
 	assert_false(has_engine(OLDER));
 	assert_true(has_engine(NEWER));
 	make_engine(OLDER);

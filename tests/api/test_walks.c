@@ -31,14 +31,6 @@ static int end(void **state)
 	return 0;
 }
 
-static struct natra_info query(const char *id)
-{
-	struct natra_info info = NATRA_INIT(info);
-
-	assert_int_equal(KEPT(natra_query(n, id, &info)), 0);
-	return info;
-}
-
 static size_t gc(void)
 {
 	size_t removed = 99;
@@ -60,15 +52,15 @@ static void an_attachment_without_its_link_goes_with_the_interface(void **state)
 		skip();
 	policy.mode = NATRA_MODE_TCX_PODSIDE;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
-	rig_sh("rm %s/ingress_link", query("unlinked").pin_path);
+	rig_sh("rm %s/ingress_link", rig_query(n, "unlinked").pin_path);
 	assert_int_equal(natra_check(n, "unlinked", NULL), -EBADE);
 	says(n, "link", NULL);
-	assert_false(query("unlinked").interface_gone);
+	assert_false(rig_query(n, "unlinked").interface_gone);
 	assert_int_equal(gc(), 0);
 	assert_int_equal(KEPT(natra_configure(n, "unlinked", &policy)), 0);
 
 	rig_sh("ip link del h-unlinked");
-	assert_true(query("unlinked").interface_gone);
+	assert_true(rig_query(n, "unlinked").interface_gone);
 	assert_int_equal(KEPT(natra_configure(n, "unlinked", &policy)),
 			 -ENODEV);
 	assert_int_equal(gc(), 1);
@@ -122,7 +114,7 @@ static void each_mode_is_there_until_it_goes(void **state)
 			tally = walk();
 			assert_int_equal(tally.all, 1);
 			assert_int_equal(tally.gone, 1);
-			assert_true(query("mode").interface_gone);
+			assert_true(rig_query(n, "mode").interface_gone);
 			assert_int_equal(gc(), 1);
 		} else {
 			assert_int_equal(r, -EOPNOTSUPP);

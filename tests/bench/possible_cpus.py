@@ -17,6 +17,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path += [f"{ROOT}/tests/{part}" for part in ("cni", "harness/python")]
+import machine
+
 KERNEL = "6.12"
 CPUS = (2, 64, 200)
 COUNT = 15
@@ -26,19 +29,6 @@ FIGURES = (rf"ok +memlock, mean of {COUNT} attachments +([\d.]+) KiB",
            r" +attaching took, KiB each .* Percpu (-?[\d.]+)")
 GUEST = (f"uname -r; cat /sys/devices/system/cpu/possible; "
          f"exec tests/net/memory.py --count {COUNT}")
-
-
-def first_match(pattern, path):
-    with open(path) as f:
-        m = re.search(pattern, f.read(), re.M)
-    return m[1] if m else "unknown"
-
-
-def machine():
-    """One line: the CPU, its cores and the memory."""
-    cpu = first_match(r"^model name\s*: (.*)$", "/proc/cpuinfo")
-    kib = int(first_match(r"^MemTotal:\s*(\d+)", "/proc/meminfo"))
-    return f"{cpu}, {os.cpu_count()} cores, {kib / 2 ** 20:.0f} GiB"
 
 
 def commit():
@@ -79,7 +69,8 @@ def main():
 Kernel memory of an attachment with limits in both directions: the mean of {COUNT}.
 Printed by tests/bench/possible_cpus.py at commit {commit()} on \
 {time.strftime("%Y-%m-%d", time.gmtime())}.
-Machine: {machine()}. VMs: QEMU without KVM, 2 CPUs run.
+Machine: {machine.cpu()}, {os.cpu_count()} cores, {machine.memory_gib():.0f} GiB. \
+VMs: QEMU without KVM, 2 CPUs run.
 
 memlock: what bpftool says of programs and maps. vmalloc, per-CPU: what attaching took
 of the machine's, by /proc/meminfo; the first has the maps and programs in it.

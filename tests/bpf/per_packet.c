@@ -43,10 +43,11 @@
 #define DROPPED_TARGET 2.2
 
 #define ROUNDS_MAX 99
-/* A cell would be full after 699050 packets, and is then no longer written. */
+/* A cell of the sketch is full after 699050 packets and then no longer written,
+ * so a chunk is shorter than that. */
 #define CHUNK      500000
 
-/* What the reference program does with a packet. */
+/* The reference program passes, delays or drops a packet. */
 enum fate { PASSED, PACED, DROPPED, FATES };
 
 static const char *const fate_names[FATES] = {
@@ -58,10 +59,10 @@ static const char *const fate_names[FATES] = {
 struct subject {
 	const char *name;
 	enum program_kind kind;
-	enum natra_counter counter; /* where its packets must go */
-	enum fate fate;             /* of the reference's packets */
-	double target;              /* 0: only printed */
-	enum natra_subnets subnets; /* that have the packet's source */
+	enum natra_counter counter; /* the one that counts its packets */
+	enum fate fate;             /* the fate of the reference's packets */
+	double target;              /* 0 if it is only printed */
+	enum natra_subnets subnets; /* the list with the packet's source */
 	bool gso;
 	struct progrun run;
 	double ns[ROUNDS_MAX];
@@ -90,7 +91,7 @@ static struct subject subjects[] = {
 	SUBJECT("edt paced", EDT, PACED, PACED, PACED_TARGET, 0, false),
 	SUBJECT("edt dropped", EDT, DROPPED_HORIZON, DROPPED, DROPPED_TARGET, 0,
 		false),
-	/* The reference has no subnets. */
+	/* These rows have no target because the reference has no subnets. */
 	SUBJECT("rx shaped", RX, MICE, PASSED, 0, NATRA_SUBNETS_SHAPED, false),
 	SUBJECT("rx exempt", RX, UNLIMITED, PASSED, 0, NATRA_SUBNETS_UNSHAPED,
 		false),
@@ -107,10 +108,10 @@ static int empty_fd;
 static struct reference *reference;
 static int instructions_fd = -1;
 
-/* What a packet costs in one program, on average over a block. */
+/* The cost of a packet in one program is the average over a block. */
 struct cost {
 	double ns;
-	double instructions; /* 0 if nobody counts them */
+	double instructions; /* 0 if the CPU cannot count them */
 };
 
 static void die(const char *what, int error)
@@ -215,7 +216,7 @@ static void set_fate(enum fate fate)
 		die("limit of the reference program", -r);
 }
 
-/* A thousand blocks, as many as there are about. */
+/* Fills the list with a thousand blocks, close to NATRA_SUBNETS_MAX. */
 static void fill_subnets(struct subnets *subnets)
 {
 	static struct natra_subnet list[1000];
@@ -255,7 +256,8 @@ static void load(struct subject *s)
 	else if (s->counter == NATRA_COUNT_PACED)
 		limits.max_delay_ns = UINT64_MAX;
 	else if (s->counter == NATRA_COUNT_ADMITTED)
-		/* 100 Gbit/s with the default burst, which a chunk fits in. */
+		/* The rate is 100 Gbit/s, whose default burst a chunk fits
+		 * in. */
 		limits.rate = policy_rate(100000000000, 6250000000);
 	if (s->subnets)
 		fill_subnets(&subnets);
@@ -341,7 +343,7 @@ static void measure_round(struct subject *s, unsigned int round)
 	s->instructions[round] = ours.instructions - empty.instructions;
 }
 
-/* Whether it measured what it says. */
+/* Returns whether all packets took the path that the row names. */
 static bool all_in_one_counter(struct subject *s)
 {
 	struct natra_counters c;
@@ -351,7 +353,7 @@ static bool all_in_one_counter(struct subject *s)
 		return false;
 	for (int i = 0; i < NATRA_COUNT_MAX; i++)
 		sum += c.count[i].packets;
-	/* The first packets of all may be admitted before one has to wait. */
+	/* One packet a round may be admitted before the others have to wait. */
 	return c.count[s->counter].packets > 0 &&
 	       sum - c.count[s->counter].packets <= rounds;
 }

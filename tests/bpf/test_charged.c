@@ -27,7 +27,8 @@ static int load(enum program_kind kind, enum natra_pass pass)
 
 	limits = th_limits();
 	limits.pass = pass;
-	limits.rate = policy_rate(8000000, 1000000); /* 1000 ns a byte, 1 s */
+	/* A byte takes 1000 ns, and the burst is 1 s. */
+	limits.rate = policy_rate(8000000, 1000000);
 	limits.mice = policy_rate(4000000, 1);
 	limits.reserve_ns = TH_SECOND / 4;
 	limits.enter_units = 20;
@@ -141,7 +142,7 @@ static void mice_are_charged_over_either_protocol(void **state)
 		is_free_to_go(&r);
 		assert_int_equal(th_tat(&run), tat + SMALL * TH_NS_PER_BYTE);
 		mice = th_mice_tat(&run);
-		/* Their burst of one byte is a credit of 2 us. */
+		/* The mice's burst of one byte is a credit of 2 us. */
 		assert_in_range(mice, from + SMALL * 2 * TH_NS_PER_BYTE - TH_MS,
 				r.after_ns + SMALL * 2 * TH_NS_PER_BYTE);
 	}
@@ -200,8 +201,8 @@ static void parts_of_a_nanosecond_are_charged_on_the_average(void **state)
 	assert_in_range(th_tat(&run) - tat, 4700, 4900);
 }
 
-/* 128 bytes are enough for an acknowledgement with all of its options, over
- * IPv6, too, and for no more. */
+/* 128 bytes hold an acknowledgement with all of its options, over IPv6 as well,
+ * and hardly more than that. */
 static void tiny_is_up_to_128_bytes(void **state)
 {
 	struct th_result r;
@@ -232,14 +233,14 @@ static void elephants_are_paced_beside_them(void **state)
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.tstamp, tat + LARGE * TH_NS_PER_BYTE);
 	assert_int_equal(th_mice_tat(&run), 12345);
-	/* Beyond the horizon, the horizon is why they are dropped. */
+	/* Mice that are also beyond the horizon count as dropped for that. */
 	th_set_tat(&run, th_now() + FAR);
 	r = send(make4, 7, LARGE);
 	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_HORIZON);
 	assert_int_equal(r.verdict, TC_ACT_SHOT);
 }
 
-/* Ingress pacing marks packets that would wait for long. */
+/* Ingress pacing marks packets that would wait for long, but not mice. */
 static void mice_are_not_marked(void **state)
 {
 	struct th_result r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* natra_edt: departure times. */
+/* The tests check natra_edt, which gives packets departure times. */
 #include "cm.h"
 
 #include <string.h>
@@ -156,7 +156,7 @@ static void later_stamp_of_the_sender_is_kept(void **state)
 	send_tcp(own, MONO, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.tstamp, own);
-	/* It is charged all the same. */
+	/* The packet is charged all the same. */
 	assert_int_equal(th_tat(&run), tat + 1500 * TH_NS_PER_BYTE);
 }
 
@@ -175,7 +175,7 @@ static void earlier_stamp_of_the_sender_is_put_off(void **state)
 
 static void own_stamp_within_the_rate_is_kept(void **state)
 {
-	uint64_t own = th_now() + 10 * TH_MS;
+	uint64_t own = th_now() + 5 * TH_SECOND;
 	struct th_result r;
 
 	(void)state;
@@ -242,7 +242,8 @@ static void stamp_of_another_clock_is_no_departure_time(void **state)
 		send_tcp(in_2023, type, &r);
 		assert_int_equal(r.counter, NATRA_COUNT_PACED);
 		assert_int_equal(r.tstamp, tat);
-		/* A value of another clock may look like a near time. */
+		/* A stamp of another clock may look like a time in the near
+		 * future. */
 		th_set_tat(&run, tat);
 		send_tcp(tat + 1, type, &r);
 		assert_int_equal(r.tstamp, tat);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table for natractl top, and with it that one flow has one identity. */
+/* The tests check the table of flows that natractl top shows, and that a flow
+ * has one identity in it. */
 #include "cm.h"
 
 #include <bpf/bpf.h>
@@ -42,7 +43,8 @@ static void send(struct packet *p)
 	th_send(&run, p, NULL, &r);
 }
 
-/* Moves the used entries to the front. */
+/* Reads the table, moves the used entries to the front and returns their
+ * number. */
 static size_t read_flows(void)
 {
 	size_t len = 0;
@@ -130,7 +132,7 @@ static void ipv6_extension_headers_do_not_make_another_flow(void **state)
 	assert_memory_equal(flows[0].tuple.daddr, p.data + 14 + 24, 16);
 }
 
-/* The fast path reads the packet's memory, the slow one copies. */
+/* The fast path reads the packet's memory, and the slow path copies it. */
 static void plain_and_optioned_packets_share_one_estimate(void **state)
 {
 	struct natra_limits limits = th_limits();
@@ -151,7 +153,9 @@ static void plain_and_optioned_packets_share_one_estimate(void **state)
 	packet_tcp(&p, 1000, 80, 20);
 	packet_pad(&p, 2000);
 	packet_end(&p);
-	/* 24 units, at least 12 after a window, and 31 of this one. */
+	/* The first packet's 24 units are at least 12 even if a window has
+	 * ended since, and this packet's 31 are then over the threshold of
+	 * 40. */
 	th_send(&run, &p, NULL, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 }
@@ -177,7 +181,7 @@ static void pieces_of_a_datagram_are_one_flow(void **state)
 	assert_int_equal(flows[0].packets, TH_LEN(pieces));
 }
 
-/* Without a known IP version, nobody can tell where the ports are. */
+/* The position of the ports is unknown if the IP version is unknown. */
 static void packets_of_no_version_are_one_flow(void **state)
 {
 	struct packet p;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every kind of packet through every program: verdict, counter, bytes. */
+/* The tests send every kind of packet through every program, and check the
+ * verdict, the counter and the bytes. */
 #include "cm.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 
 struct kind {
 	const char *name;
-	bool is_data; /* false: the link needs it */
+	bool is_data; /* false if the link needs it */
 	void (*build)(struct packet *p);
 };
 
@@ -244,7 +245,8 @@ static void garbage_as_ipv6(struct packet *p)
 	other_type(p, 0x86dd, 500);
 }
 
-/* Behind a tag: Linux 6.18 runs no test on a frame whose IP header is cut. */
+/* The packet has a tag because Linux 6.18 runs no test on an untagged frame
+ * whose IP header is cut. */
 static void ipv4_of_one_byte(struct packet *p)
 {
 	packet_begin(p);
@@ -327,8 +329,8 @@ static const struct kind kinds[] = {
 static const enum program_kind programs[] = {PROGRAM_RX, PROGRAM_TX,
 					     PROGRAM_EDT};
 
-/* Packets with data get this counter and verdict; packets that the link needs
- * pass. */
+/* Packets with data must get this counter and verdict, and packets that the
+ * link needs must pass. */
 static void check_all(struct progrun *run, enum natra_counter data, int verdict)
 {
 	const enum natra_counter control = data == NATRA_COUNT_UNLIMITED
@@ -342,7 +344,7 @@ static void check_all(struct progrun *run, enum natra_counter data, int verdict)
 
 		k->build(&p);
 		packet_end(&p);
-		/* th_send sees to it that exactly one counter grows. */
+		/* th_send fails unless exactly one counter grows. */
 		th_send(run, &p, NULL, &result);
 		if (result.counter != (k->is_data ? data : control))
 			fail_msg("%s: counter %u", k->name,
@@ -447,7 +449,7 @@ static void device_without_ethernet_begins_with_ip(void **state)
 	packet_end(&p);
 	th_send(&run, &p, NULL, &result);
 	assert_int_equal(result.counter, NATRA_COUNT_MICE);
-	p.data[0] = 0x10; /* neither version */
+	p.data[0] = 0x10; /* no IP version */
 	th_send(&run, &p, NULL, &result);
 	assert_int_equal(result.counter, NATRA_COUNT_MICE);
 	th_close(&run);
@@ -471,7 +473,8 @@ static enum natra_counter flood(struct progrun *run, uint16_t type, size_t len)
 {
 	enum natra_counter counter = NATRA_COUNT_MAX;
 
-	/* The threshold is 6400 bytes, and half of these may be forgotten. */
+	/* The threshold is 6400 bytes, and at the end of a window half of what
+	 * was sent may be forgotten. */
 	for (size_t sent = 0; sent < 20000; sent += len)
 		counter = send_type(run, type, len);
 	return counter;
@@ -497,7 +500,7 @@ static void each_ethertype_is_a_flow_that_may_be_heavy(void **state)
 				 NATRA_COUNT_MICE);
 		assert_int_equal(send_type(&run, 0x0806, 28),
 				 NATRA_COUNT_OTHER);
-		/* ARP is limited, too. */
+		/* A flood of ARP packets is limited like any other. */
 		assert_int_equal(flood(&run, 0x0806, 28), dropped);
 		assert_int_equal(send_type(&run, 0x88cc, 100),
 				 NATRA_COUNT_OTHER);
@@ -551,8 +554,8 @@ static void link_is_not_lost_at_a_low_rate(void **state)
 	}
 }
 
-/* The bits are those of ECN in an IP packet, and the overdraft is one at which
- * an IP packet would be marked. */
+/* The packet has ECT where an IP packet has its ECN bits, and an IP packet
+ * would be marked at this overdraft. */
 static void what_is_not_ip_is_not_marked(void **state)
 {
 	const struct natra_limits limits = th_limits();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is set at load and what is changed live. */
+/* The tests check limits that are set at load and limits that change later. */
 #include "cm.h"
 
 #include <bpf/bpf.h>
@@ -108,7 +108,7 @@ static void change_is_in_force_for_the_next_packet(void **state)
 	assert_int_equal(send(&run, 1), NATRA_COUNT_MICE);
 	set_limits(&run, &unlimited);
 	assert_int_equal(send(&run, 1), NATRA_COUNT_UNLIMITED);
-	/* What was counted stays. */
+	/* The counters keep what was counted before. */
 	th_counters(&run, &counters);
 	assert_int_equal(counters.count[NATRA_COUNT_UNLIMITED].packets, 2);
 	assert_int_equal(counters.count[NATRA_COUNT_MICE].packets, 1);
@@ -135,7 +135,8 @@ static void *flip(void *arg)
 	return NULL;
 }
 
-/* A mixture of the two would cost neither 1500 nor 3000000000 ns. */
+/* A mixture of the old and the new limits would charge neither 1500 nor
+ * 3000000000 ns. */
 static void packet_sees_the_old_limits_or_the_new_ones(void **state)
 {
 	struct flipper f = {.limits = {th_limits(), th_limits()}};
@@ -247,7 +248,8 @@ static void narrow_sketch_overestimates_and_wide_one_does_not(void **state)
 
 	(void)state;
 	limits.pass = NATRA_PASS_FREE;
-	/* Two packets: any flow over it shares all rows with another. */
+	/* The threshold is two packets and each flow sends one, so a flow over
+	 * it shares all of its cells with others. */
 	limits.enter_units = 48;
 	limits.leave_units = 6;
 	for (size_t i = 0; i < TH_LEN(widths); i++) {
@@ -261,7 +263,8 @@ static void narrow_sketch_overestimates_and_wide_one_does_not(void **state)
 	assert_int_equal(heavy[1], 0);
 }
 
-/* The verifier gives up at a million; other kernels need many times more. */
+/* The verifier gives up at a million instructions, and other kernels need many
+ * times more than this one. */
 static void every_program_is_far_from_the_verifiers_limit(void **state)
 {
 	static const enum program_kind kinds[] = {PROGRAM_RX, PROGRAM_TX,

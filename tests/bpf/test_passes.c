@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who is heavy, and what the three fast passes do with who is not. */
+/* The tests check which flows are heavy, and what the three fast passes do with
+ * the others. */
 #include "cm.h"
 
 #include <string.h>
@@ -10,7 +11,8 @@
 #include "progrun.h"
 
 #define WINDOW (1ULL << NATRA_WINDOW_SHIFT)
-/* Of a 1514-byte packet; five of them reach the threshold of th_limits(). */
+/* A 1514-byte packet has this many units; five of them reach the threshold of
+ * th_limits(). */
 #define UNITS  24
 
 static struct progrun run;
@@ -55,7 +57,8 @@ static enum natra_counter send(uint16_t port, size_t len)
 	return r.counter;
 }
 
-/* Into the first half of a window, so that no estimate is halved meanwhile. */
+/* Waits for the first half of a window, so that no estimate is halved during
+ * the test. */
 static void wait_for_window(void)
 {
 	uint64_t into = th_now() % WINDOW;
@@ -124,7 +127,8 @@ static void heavy_flow_stays_heavy_for_the_hold(void **state)
 	(void)state;
 	wait_for_window();
 	make_heavy(7);
-	/* As if windows had passed: nothing is left of the estimate. */
+	/* This is the state after some windows: nothing is left of the
+	 * estimate. */
 	th_clear_sketch(&run);
 	th_age_heavy(&run, NATRA_HOLD_WINDOWS);
 	for (unsigned int i = 1; i < limits.leave_units; i++) {
@@ -161,7 +165,8 @@ static void estimate_halves_in_the_kernel_as_well(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(send(7, 1514), NATRA_COUNT_MICE);
 	assert_int_equal(nanosleep(&two_windows, NULL), 0);
-	/* 96 units are 24 now: three more packets fit under 100. */
+	/* The 96 units have decayed to 24, so three more packets fit under the
+	 * threshold of 100. */
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(send(7, 1514), NATRA_COUNT_MICE);
 	assert_int_equal(send(7, 1514), NATRA_COUNT_ADMITTED);
@@ -195,7 +200,8 @@ static void charged_mice_are_charged_to_both_buckets(void **state)
 	th_set_tat(&run, tat);
 	th_set_mice_tat(&run, mice_tat);
 	assert_int_equal(send(1, 1000), NATRA_COUNT_MICE);
-	/* First in the rate: the main bucket is in debt and it passes. */
+	/* The mouse passes although the main bucket is in debt, because mice
+	 * within their share have the first claim to the rate. */
 	assert_int_equal(th_tat(&run), tat + 1000 * TH_NS_PER_BYTE);
 	assert_in_range(th_mice_tat(&run),
 			mice_tat + TH_SECOND + 2000 * TH_NS_PER_BYTE - TH_MS,
@@ -210,11 +216,13 @@ static void charged_mice_over_their_share_get_what_is_left(void **state)
 	wait_for_window();
 	use_charged();
 	th_set_mice_tat(&run, mice_tat);
-	/* The burst is 2 s of the rate, of which most is still there ... */
+	/* Most of the burst, which is 2 s of the rate, is still there, so a
+	 * mouse over its share passes. */
 	th_set_tat(&run, th_now() - 1800 * TH_MS);
 	make_heavy(7);
 	assert_int_equal(send(1, 1000), NATRA_COUNT_MICE);
-	/* ... and here no more than is kept for elephants. */
+	/* What is left of the burst is kept for elephants, so a mouse over its
+	 * share is dropped. */
 	th_set_tat(&run, th_now() - 200 * TH_MS);
 	assert_int_equal(send(2, 1000), NATRA_COUNT_DROPPED_RATE);
 	assert_int_equal(send(7, 1000), NATRA_COUNT_ADMITTED);
@@ -223,7 +231,7 @@ static void charged_mice_over_their_share_get_what_is_left(void **state)
 	assert_int_equal(th_mice_tat(&run), mice_tat);
 }
 
-/* A lost acknowledgement costs a stream of the other direction. */
+/* A lost acknowledgement slows down the stream in the other direction. */
 static void tiny_mice_may_overdraw_their_share_a_little(void **state)
 {
 	(void)state;
@@ -255,7 +263,7 @@ static void charged_mice_get_their_share_and_no_more(void **state)
 
 	(void)state;
 	use_charged();
-	/* Elephants have all of the rate already. */
+	/* The elephants have used up all of the rate already. */
 	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
 	for (int i = 0; i < 2000; i++)
 		passed += send((uint16_t)i, 500) == NATRA_COUNT_MICE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which peers are limited: each kind of packet, both ends, both kinds of list. */
+/* The tests check which peers are limited, for each kind of packet, both ends
+ * of it and both kinds of list. */
 #include "cm.h"
 
 #include <bpf/bpf.h>
@@ -10,7 +11,7 @@
 #include "progrun.h"
 #include "util/cleanup.h"
 
-/* The addresses of packet.h. */
+/* These are the addresses of packet.h. */
 #define FROM4 "192.0.2.1/32"
 #define TO4   "198.51.100.1/32"
 #define FROM6 "2001:db8::1/128"
@@ -136,7 +137,8 @@ static const struct kind {
 	{"last fragment6", last_fragment6, 6},
 };
 
-/* A program with its map; what is limited is admitted as heavy. */
+/* Loads a program with its map of subnets. All flows are heavy, so a packet
+ * that is limited counts as admitted. */
 static void load(struct progrun *run, enum program_kind program,
 		 bool peer_is_to, enum natra_subnets kind,
 		 const char *const *blocks, size_t len)
@@ -160,7 +162,7 @@ static void load(struct progrun *run, enum program_kind program,
 	th_load(run, &options, &limits);
 }
 
-/* Whether the packet was limited; it is in one of two counters. */
+/* Returns whether the packet was limited, by which of two counters grew. */
 static bool is_limited(struct progrun *run, const struct kind *kind)
 {
 	struct th_result result;
@@ -187,7 +189,8 @@ static void all_kinds(enum program_kind program, bool peer_is_to,
 		{FROM6, TO6},
 	};
 
-	/* The list has one end of the packets: that which counts, or not. */
+	/* The list has one end of the packets: the peer, which decides whether
+	 * they are limited, or the pod, which does not. */
 	for (int end = 0; end < 2; end++) {
 		bool in_list = peer_is_to == (end == 1);
 		bool limited = in_list == (subnets == NATRA_SUBNETS_SHAPED);
@@ -221,7 +224,8 @@ static void peer_decides_and_not_the_pod(void **state)
 	}
 }
 
-/* The blocks, and whether 192.0.2.1 and 2001:db8::1 are in one of them. */
+/* Each row has blocks and whether 192.0.2.1 and 2001:db8::1 are in one of
+ * them. */
 static const struct match {
 	const char *blocks[3];
 	bool v4, v6;
@@ -244,7 +248,7 @@ static const struct match {
 	{{"2001:db9::/32"}, false, false},
 	{{"2001:db8:0:0:8000::/65"}, false, false},
 	{{"::/1"}, false, true},
-	/* One in the other, and a longer one that does not match. */
+	/* Some blocks contain others here, and the longest do not match. */
 	{{"192.0.0.0/8", "192.0.2.0/24", "192.0.2.128/25"}, true, false},
 	{{"192.0.2.128/25", "192.0.3.0/24", "192.0.2.2/32"}, false, false},
 	{{"2001:db8::/32", "2001:db8:ffff::/48"}, false, true},
@@ -303,7 +307,8 @@ static void three_vlans(struct packet *p)
 	packet_tcp(p, 1000, 80, 20);
 }
 
-/* Behind a tag: Linux 6.18 runs no test on a frame whose IP header is cut. */
+/* The packet has a tag because Linux 6.18 runs no test on an untagged frame
+ * whose IP header is cut. */
 static void cut_in_its_addresses(struct packet *p)
 {
 	begin6(p, 1);
@@ -311,7 +316,7 @@ static void cut_in_its_addresses(struct packet *p)
 	p->l3 = PACKET_NO_LAYER;
 }
 
-/* Nobody gets past the limits by hiding who he is. */
+/* Hiding its addresses does not get a packet past the limits. */
 static void what_hides_its_addresses_is_limited(void **state)
 {
 	static const char *const all[] = {"0.0.0.0/0", "::/0"};
@@ -326,7 +331,8 @@ static void what_hides_its_addresses_is_limited(void **state)
 
 		load(&run, PROGRAM_TX, true, (enum natra_subnets)k, all, 2);
 		for (size_t i = 0; i < TH_LEN(hidden); i++) {
-			/* After a packet whose addresses are known. */
+			/* The packet before this one has known addresses, which
+			 * must not be taken for this one's. */
 			assert_int_equal(is_limited(&run, &kinds[0]),
 					 k == NATRA_SUBNETS_SHAPED);
 			assert_true(is_limited(&run, &hidden[i]));
@@ -383,7 +389,8 @@ static void exempt_packets_are_neither_classified_nor_charged(void **state)
 	th_close(&run);
 }
 
-/* The bucket is in debt for an hour: who is limited would be dropped. */
+/* The bucket is in debt for an hour, so a packet that is limited would be
+ * dropped. */
 static void exempt_packets_get_no_departure_time(void **state)
 {
 	static const char *const peer[] = {TO4};

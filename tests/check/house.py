@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Functions that the house-rule scripts share."""
 
+import importlib.machinery
+import importlib.util
 import os
 import re
 import subprocess
@@ -62,6 +64,16 @@ def blocks(text):
     """Yield the fenced blocks of a document: line number, language, code."""
     for m in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
         yield text.count("\n", 0, m.start()) + 1, m[1], m[2]
+
+
+def load_script(name):
+    """Return a script of this directory as a module; its name has no .py."""
+    loader = importlib.machinery.SourceFileLoader(
+            name, str(ROOT / "tests/check" / name))
+    module = importlib.util.module_from_spec(
+            importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
 
 
 def finish(checked, problems):

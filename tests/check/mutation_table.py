@@ -518,8 +518,10 @@ FQ = [
           "link->fq && !(kept && of_keep->fq)",
           "!on_host && link->fq && !(kept && of_keep->fq)", "cni-config",
           "--only", "pace"),
-    in_vm("pace-in-the-plugin-ignored", "src/policy/fields.h",
-          '.key = "ingressMode"', '.key = "IngressPace"',
+    in_vm("pace-in-the-plugin-ignored", "cni/field.c",
+          "policy_field_parse(field, policy, json_text(value))",
+          "policy_field_parse(field, field->unit == POLICY_INGRESS_MODE\n"
+          "\t\t? &(struct natra_policy){0} : policy, json_text(value))",
           "cni-config", "--only", "pace"),
 ]
 

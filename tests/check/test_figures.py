@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Tests that tests/check/figures finds a figure that no committed result has."""
-import importlib.machinery
-import importlib.util
 import re
 import subprocess
 import sys
@@ -14,17 +12,10 @@ ROOT = HERE.parent.parent
 RESULT = "tests/bench/results/6.18-full/report.md"
 
 
-def load(name):
-    """Return a script as a module."""
-    loader = importlib.machinery.SourceFileLoader(name, str(HERE / name))
-    module = importlib.util.module_from_spec(
-            importlib.util.spec_from_loader(name, loader))
-    loader.exec_module(module)
-    return module
-
-
 sys.path.insert(0, str(HERE))
-FIGURES = load("figures")
+import house
+
+FIGURES = house.load_script("figures")
 
 
 def check(text):

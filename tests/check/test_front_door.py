@@ -1,27 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Tests that tests/check/front-door finds what is false in a README."""
-import importlib.machinery
-import importlib.util
 import sys
 import unittest
 from pathlib import Path
+from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parent.parent / "README.md"
 sys.path.insert(0, str(HERE))
+import house
 
 
-def load(name):
-    """Return a script as a module."""
-    loader = importlib.machinery.SourceFileLoader(name, str(HERE / name))
-    module = importlib.util.module_from_spec(
-            importlib.util.spec_from_loader(name, loader))
-    loader.exec_module(module)
-    return module
-
-
-DOOR = load("front-door")
+DOOR = house.load_script("front-door")
 
 
 class FrontDoor(unittest.TestCase):
@@ -43,6 +34,11 @@ class FrontDoor(unittest.TestCase):
                    "no workflow has `- run: ./tools/quickstart --fast`")
         self.finds("natractl stats pod1\n", "ip link\n",
                    "no workflow has `- run: ip link`")
+
+    def test_step_that_is_commented_out(self):
+        text = "    - run: ./a\n    # - run: ./b\n"
+        with mock.patch.object(DOOR.house, "read", lambda _: text):
+            self.assertEqual(DOOR.in_workflows(), {"./a"})
 
     def test_block_that_nobody_runs(self):
         self.finds("```json\n", "```python\npass\n```\n\n```json\n",

@@ -18,6 +18,9 @@ from pathlib import Path
 
 import house
 
+sys.path.insert(0, f"{house.ROOT}/tests/cni")
+import plugin
+
 POD, IFNAME, NETNS = "pod1", "eth0", "/run/netns/pod1"
 # What containerd 1.6 sent to the `bandwidth` plugin for a pod with both annotations.
 CAPTURE = "tests/cni/captures/ctrd1.6-ADD.json"
@@ -40,23 +43,6 @@ int main(void)
 def run(*argv, **kw):
     return subprocess.run([str(a) for a in argv], text=True, timeout=60,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
-
-
-def isolate():
-    """Run this script again in namespaces of its own, with a bpffs of its own."""
-    if os.geteuid():
-        print("not root")
-        sys.exit(77)
-    if "NATRA_README_ALONE" in os.environ:
-        return
-    os.makedirs("/run/netns", exist_ok=True)
-    mounts = ("mount -t tmpfs tmpfs /run/netns; mount -t tmpfs tmpfs /var/log; "
-              "mount -t sysfs sysfs /sys; mount -t bpf bpf /sys/fs/bpf; "
-              'exec "$@"')
-    os.environ["NATRA_README_ALONE"] = "1"
-    os.execvp("unshare", ["unshare", "--net", "--mount", "--pid", "--fork",
-                          "--kill-child", "--mount-proc", "sh", "-ec", mounts, "sh",
-                          sys.executable, *sys.argv])
 
 
 def of(language):
@@ -159,5 +145,5 @@ class Readme(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    isolate()
+    plugin.isolate()
     sys.exit(unittest.main())

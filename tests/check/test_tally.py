@@ -111,6 +111,14 @@ class Tally(Logs):
         self.assertIn("  repeated a: 10M out", lines)
         self.assertIn("  repeated a: 1G", lines)
 
+    def test_too_many_repeated(self):
+        for number, code in ((25, 0), (26, 1)):
+            self.tests = []
+            self.suite("net", ["a"], {"a": ("OK", "again: 10M in\n" * number)})
+            found, lines = self.tally("net")
+            self.assertEqual((found, lines[-1]),
+                             (code, f"1 passed, {code} failed, 0 skipped"))
+
 
 class Matrix(Logs):
     def errors(self, inside, reason="skip: no netkit"):

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""natra behind Debian's ptp, bridge and macvlan, called in libcni's order:
-traffic in both directions, a live change, CHECK when something is broken, DEL
-twice, GC and STATUS."""
+"""Runs natra behind Debian's ptp, bridge and macvlan, called in libcni's order.
+
+The script measures traffic in both directions and checks a live change, CHECK when
+something is broken, DEL twice, GC and STATUS."""
 import glob
 import json
 import os
@@ -22,9 +23,10 @@ from rig import Rig
 from script import option
 
 CAP = 10_000_000
-# bit/s in and out, and bursts in bytes: 0.5 s of the rate, whatever is sent.
+# These are the rates in bit/s in and out and the bursts in bytes. The plugin takes
+# 0.5 s of the rate as burst, whatever burst a runtime sends.
 LIMITS = (CAP, CAP, CAP // 16, CAP // 16)
-# What containerd passes for an annotation of 10M each way.
+# containerd passes this for an annotation of 10M in each direction.
 CAPABILITIES = {
         "bandwidth": {"IngressRate": CAP, "IngressBurst": 4294967295,
                       "EgressRate": CAP, "EgressBurst": 4294967295},
@@ -44,7 +46,7 @@ def ipam(subnet, tmp):
 
 
 def mains(tmp):
-    """Main plugins' configurations, and who is their pods' peer."""
+    """Return the configurations of the main plugins, and the peer of their pods."""
     return {"ptp": ({"type": "ptp", "ipam": ipam("10.71.0.0/24", tmp)},
                     "10.71.0.1", "node"),
             "bridge": ({"type": "bridge", "bridge": "cni0", "isGateway": True,
@@ -57,7 +59,7 @@ def mains(tmp):
 
 
 class Lan(Rig):
-    """A node and a namespace on its uplink; pods come from the plugins."""
+    """A node with a namespace on its uplink; the main plugins make the pods."""
 
     def __init__(self):
         self.node, self.pods = Ns(), []
@@ -84,8 +86,9 @@ class Lan(Rig):
         return {"node": self.node, "lan": self.clients[0]}[which]
 
     def rates(self, pod, pod_ip, peer, peer_ip, settle, seconds):
-        """bit/s into and out of the pod, four streams each way at once: one
-        policed stream swings around its cap for longer than this takes."""
+        """Return the bit/s into and out of the pod with four streams in each direction
+        at once: the rate of one policed stream swings around its cap for longer than
+        this measurement takes."""
         pod.ip, peer.ip = pod_ip, peer_ip
         meters = [Meter(pod), Meter(peer)]
         procs = self.elephant(peer, pod, 5201, 4) + \
@@ -97,7 +100,7 @@ class Lan(Rig):
         return got
 
     def capped(self, rep, what, pod, pod_ip, peer, peer_ip, a):
-        """Check that the cap holds both ways."""
+        """Check that the cap holds in both directions."""
         got = self.rates(pod, pod_ip, peer, peer_ip, a.settle, a.seconds)
         for way, rate in zip(("in", "out"), got):
             rep.near(f"{what}: cap {way}", rate / 1e6, CAP / 1e6, 0.10,
@@ -105,7 +108,7 @@ class Lan(Rig):
 
 
 def fails(rep, what, call, *args, words=(), by="natra"):
-    """It must fail, by that plugin, and say these words."""
+    """Check that this call fails in that plugin, with these words in the error."""
     try:
         call(*args)
     except Failed as e:
@@ -117,7 +120,7 @@ def fails(rep, what, call, *args, words=(), by="natra"):
 
 
 def detach(pod, a, way):
-    """Take one program away behind natra's back."""
+    """Take one program off the hook behind natra's back."""
     if "tcx" in a["mode"]:
         ident, = [x["id"] for x in bpftool("link", "show")
                   if x.get("prog_id") == a[f"{way}_prog_id"]]
@@ -127,7 +130,7 @@ def detach(pod, a, way):
 
 
 def broken(rep, kind, cni, c, pod):
-    """CHECK says what is missing, and ADD once more repairs it."""
+    """Check that CHECK names what is missing, and that another ADD repairs it."""
     for way in ("ingress", "egress"):
         detach(pod, attachment(c.netns), way)
         fails(rep, f"{kind}: CHECK without the {way} program", cni.check, c,
@@ -136,7 +139,7 @@ def broken(rep, kind, cni, c, pod):
         rep.equal(f"{kind}: programs after ADD again", programs(pod), [1, 1])
         cni.check(c)
     a = attachment(c.netns)
-    # The pins alone: the programs go with them.
+    # Only the pins are removed; the programs disappear with them.
     for top, dirs, files in os.walk(a["pin_path"], topdown=False):
         for f in files:
             os.unlink(f"{top}/{f}")
@@ -172,14 +175,15 @@ def chain(r, rep, kind, a):
     rep.equal(f"{kind}: qdiscs", qdiscs(pod.run, "eth0"), was)
     cni.delete(c)
     rep.equal(f"{kind}: left after DEL", (attachments(), pins()), ([], []))
-    cni.delete(c)               # the runtime's second, without a prevResult
+    # The runtime calls DEL a second time, without a prevResult.
+    cni.delete(c)
     gone = Container(c.id, "", capability_args=CAPABILITIES)
     cni.delete(gone)
     rep.equal(f"{kind}: DEL three times", cni.answers["natra"].code, 0)
 
 
 def failed_add(r, rep):
-    """natra fails: the runtime's DEL follows, and everything is as before."""
+    """Let natra's ADD fail, and check that the runtime's DEL cleans up."""
     main, _, _ = mains(r.tmp.name)["ptp"]
     bad = dict(NATRA, attachMode="sideways")
     cni = r.libcni("net-fails", [main, bad])
@@ -193,7 +197,7 @@ def failed_add(r, rep):
 
 
 def examples(r, rep):
-    """natra's element of each list that is shipped does what it is for."""
+    """Check that natra's element of each shipped example list sets the limits."""
     pod = plugin.Veth("example", "vexample")
     paths = sorted(glob.glob(f"{HERE}/../../cni/examples/*.conflist"))
     rep.least("lists that are shipped", len(paths), 1)
@@ -212,7 +216,7 @@ def examples(r, rep):
 
 
 def gc(r, rep):
-    """Each way that a list of what is valid may look."""
+    """Check GC with each form that the list of valid attachments may have."""
     natra = r.libcni("net-gc", [NATRA], "1.1.0")
     other = r.libcni("net-other", [NATRA], "1.1.0")
     pods = [plugin.Veth(f"gc{i}", f"vgc{i}") for i in range(4)]
@@ -263,7 +267,8 @@ def status_time(natra, rep, a):
 
 
 def status(r, rep, a):
-    """Cheap enough for a node's readiness, with pods and without."""
+    """Check that STATUS is fast enough for a node's readiness, with and without
+    pods."""
     natra = r.libcni("net-status", [NATRA], "1.1.0")
     pods = [plugin.Veth(f"st{i}", f"vst{i}") for i in range(8)]
     cs = [Container(f"st-{i}", p.path, capability_args=CAPABILITIES)

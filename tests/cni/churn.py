@@ -1,12 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Pods come and go, eight at a time, while limits change, readers read and gc
-runs; then a node full of pods.
+"""Adds and deletes pods, eight at a time, while limits change and gc runs.
 
-Numbered datagrams flow all along through a pod whose limits change several times
-a second: in no half second may pass more than the higher limit lets, and none
-may overtake another. After all of it the kernel holds what
-it held before.
+Readers read at the same time, and then a node is filled with pods. All along, numbered
+datagrams flow through a pod whose limits change several times a second: in no half
+second may more than the higher limit pass, and no datagram may overtake another. At the
+end the kernel must hold what it held before.
 """
 import os
 import random
@@ -32,11 +31,12 @@ LOW, HIGH = 8_000_000, 12_000_000
 OFFERED = 15_000_000
 BURST_BITS = 240_000
 WINDOW_SECONDS = 0.5
-# Slab, vmalloc and per-CPU memory move by this much by themselves, and each
-# namespace leaves half-empty pages. (An attachment has 117 KiB.)
+# Slab, vmalloc and per-CPU memory vary by this much without natra, and each namespace
+# leaves half-empty pages. (An attachment has 117 KiB.)
 SLACK_KIB = 2048
 POD_SLACK_KIB = 4
-GONE_SECONDS = 15       # namespaces, and what RCU frees
+# Namespaces, and objects that RCU frees, take up to this long to disappear.
+GONE_SECONDS = 15
 
 
 def conf(rate, prev_result, burst=0):
@@ -47,7 +47,7 @@ def conf(rate, prev_result, burst=0):
 
 
 class Failures:
-    """What went wrong in any thread."""
+    """Collects what went wrong in any thread."""
 
     def __init__(self):
         self.said = []
@@ -63,7 +63,7 @@ class Churn:
         self.times = []
 
     def add(self, i, pod):
-        # From 1 Mbit/s on, and no two alike.
+        # The rates begin at 1 Mbit/s, and no two pods have the same.
         a = call(self.natra, "ADD", conf(10**6 + i, pod.prev_result()),
                  CNI_CONTAINERID=f"c{i}", CNI_NETNS=pod.path)
         self.failures.expect(f"ADD {i}: {a}", a.code == 0)
@@ -75,29 +75,31 @@ class Churn:
         self.failures.expect(f"DEL {i}: {a}", a.code == 0)
 
     def has_limit(self, i, pod):
+        # The inode alone is not enough: the kernel gives that of a namespace which
+        # has gone to a new one, while gc has not removed the attachment yet.
         inode = os.stat(pod.path).st_ino
-        rates = [x["effective"]["egress_rate_bits_per_sec"]
-                 for x in attachments() if x["netns_inode"] == inode]
+        rates = [x["effective"]["egress_rate_bits_per_sec"] for x in attachments()
+                 if x["netns_inode"] == inode and x["id"].startswith(f"churn/c{i}/")]
         self.failures.expect(f"pod {i} has {rates}", rates == [10**6 + i])
 
     def one(self, i):
-        """The ways in which a pod ends, in turn."""
+        """End a pod in one of three ways, by turns."""
         pod = Veth(f"p{i}", f"v{i}")
         self.add(i, pod)
         if i % 10 == 0:
             self.has_limit(i, pod)
         way = i % 3
-        if way == 0:            # as it should be
+        if way == 0:            # DEL twice, as runtimes do
             self.delete(i, pod.path)
             self.delete(i, "")
         pod.close()
-        if way == 1:            # the namespace first
+        if way == 1:            # the namespace goes before DEL
             self.delete(i, "")
-        # way == 2: nobody says so, gc finds it
+        # If way is 2, nobody calls DEL, and gc finds the attachment.
 
 
 def repeat(fn, stop, pause):
-    """A thread that calls fn until told to stop."""
+    """Start a thread that calls fn until `stop` is set."""
     def run():
         while not stop.wait(pause):
             fn()
@@ -110,7 +112,7 @@ def read_something(failures, rng=random.Random(1)):
     for a in rng.sample(attachments(), 1):
         what = rng.choice(("show", "stats", "top", "check"))
         p = natractl(what, a["id"], check=False)
-        # It may go in between; then that is what it must say.
+        # The attachment may be removed in between; then the message must say so.
         failures.expect(f"{what}: {p.stderr}", p.returncode == 0 or
                         "not attached" in p.stderr or what == "check" or
                         "No such" in p.stderr or "are gone" in p.stderr or
@@ -118,7 +120,7 @@ def read_something(failures, rng=random.Random(1)):
 
 
 class Stream:
-    """Numbered datagrams in one direction, and what became of them."""
+    """Sends numbered datagrams in one direction and records which of them arrive."""
 
     def __init__(self, r, src, dst, port, seconds):
         self.log = f"{r.tmp.name}/{port}"
@@ -150,13 +152,14 @@ class Stream:
         rep.equal(f"{name}: overtaken", late, 0)
         rep.most(f"{name}: most in a span", max(rates) / 1e6,
                  (1.05 * HIGH + BURST_BITS / WINDOW_SECONDS) / 1e6, " Mbit/s")
-        # Not the least: the sender shares the CPU with eight plugins.
+        # The lowest span is not judged, because the sender shares the CPU with eight
+        # plugins.
         rep.least(f"{name}: median of the spans",
                   statistics.median(rates) / 1e6, 0.95 * LOW / 1e6, " Mbit/s")
 
 
 def traffic_pod(r, natra, failures):
-    """Limits on the rig's pod by the plugin; natractl's name for it."""
+    """Let the plugin limit the rig's pod, and return the pod's name for natractl."""
     a = call(natra, "ADD", conf(HIGH, {"cniVersion": "1.0.0", "ips": []},
                                 BURST_BITS),
              CNI_CONTAINERID="traffic", CNI_NETNS=r.pod.path)
@@ -165,20 +168,20 @@ def traffic_pod(r, natra, failures):
 
 
 def natra_objects():
-    """natra's programs and maps in the kernel, by kind."""
+    """Return natra's programs and maps in the kernel, by kind."""
     return {kind: len([o for o in bpftool(kind, "show")
                        if o.get("name", "").startswith("natra")])
             for kind in ("prog", "map")}
 
 
 def more_than(before, read):
-    """What there is more than before, by name."""
+    """Return by how much each count has grown, without those that have not."""
     now = read()
     return {k: now[k] - before[k] for k in now if now[k] > before[k]}
 
 
 def wait_until(good):
-    """Namespaces and what waits for RCU go later."""
+    """Wait for `good`: namespaces, and what waits for RCU, disappear with a delay."""
     end = time.monotonic() + GONE_SECONDS
     while not good() and time.monotonic() < end:
         time.sleep(0.2)
@@ -194,7 +197,7 @@ def churn(c, count, first=0):
 
 
 def with_everything(rep, natra, a, failures):
-    """The churn, with all the others at work."""
+    """Run the churn while limits change, readers read and gc runs."""
     stop = threading.Event()
     c = Churn(natra, failures)
     with Rig() as r:
@@ -210,7 +213,8 @@ def with_everything(rep, natra, a, failures):
         threads = [repeat(change, stop, 0.2),
                    repeat(lambda: read_something(failures), stop, 0.1),
                    repeat(lambda: natractl("gc"), stop, 0.5)]
-        time.sleep(2)           # bursts and thresholds
+        # By then the bursts and the thresholds are used up.
+        time.sleep(2)
         begin = time.monotonic()
         churn(c, a.pods)
         end = time.monotonic()
@@ -230,7 +234,7 @@ def with_everything(rep, natra, a, failures):
 
 
 def full_node(rep, natra, a, failures):
-    """All of them at the same time."""
+    """Add all pods of a full node at the same time."""
     c = Churn(natra, failures)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         pods = list(pool.map(lambda i: Veth(f"n{i}", f"w{i}"), range(a.node)))
@@ -254,7 +258,7 @@ def full_node(rep, natra, a, failures):
 
 
 def banks():
-    """How many there are of each engine (src/engine.h)."""
+    """Return the number of banks of each engine (see src/engine.h)."""
     return {d: len(os.listdir(f"{PINS}/{d}")) for d in os.listdir(PINS)
             if d.startswith("engine_")}
 
@@ -262,13 +266,13 @@ def banks():
 def churned(rep, natra, a):
     failures = Failures()
     objects = natra_objects()
-    # Caches and modules come with the first ones.
+    # The first pods fill caches and load modules, so these are not measured.
     churn(Churn(natra, failures), 2 * AT_ONCE, first=a.pods)
     natractl("gc")
     memory = settled()
     with usual_rcu():
         with_everything(rep, natra, a, failures)
-    # Those that nobody deleted.
+    # gc removes the attachments of pods that nobody deleted.
     wait_until(lambda: (natractl("gc"), not attachments())[1])
     rep.equal("attachments that gc left", attachments(), [])
     with usual_rcu():
@@ -277,7 +281,8 @@ def churned(rep, natra, a):
     rep.check("what went wrong", str(failures.said[:1])[:300], "nothing",
               not failures.said)
     rep.equal("pins left", pins(), [])
-    # Not while the kernel clears them: bpftool opens what it shows, see bpfsys.
+    # bpftool opens the objects that it shows, which must not happen while the kernel
+    # frees them: see bpfsys.
     time.sleep(0.5)
     wait_until(lambda: not more_than(objects, natra_objects))
     rep.equal("natra's programs and maps more than before",

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The chain of chain.py through the real libcni, by its own cnitool: with
-Debian's ptp and cniVersion 1.0.0, and with the newest ptp and 1.1.0."""
+"""Runs the chain of chain.py through the real libcni, by its own cnitool: with Debian's
+ptp and cniVersion 1.0.0, and with the newest ptp and 1.1.0."""
 import json
 import os
 import subprocess
@@ -64,7 +64,7 @@ def story(rep, tool, version, ptp_dir, tmp):
     works("del")
     works("del")
     rep.equal(f"{version}: left", (attachments(), pins()), ([], []))
-    # gc, as cnitool calls it, deletes what its cache has.
+    # GC, as cnitool calls it, deletes the attachments that are in cnitool's cache.
     works("add")
     works("gc")
     rep.equal(f"{version}: left after gc", (attachments(), pins()), ([], []))

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""natra's own keys: what each does, what is refused and how, which rate wins,
-what a pod may ask for by annotations, and the log."""
+"""Checks natra's own keys: what each does, which values are refused and how, which rate
+takes precedence, what a pod may ask for by annotations, and the log."""
 import json
 import os
 import re
@@ -17,7 +17,7 @@ from script import option
 M = 1_000_000
 ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
 
-# key, value, where `natractl show` tells it, and as what
+# key, value, the field in which `natractl show` reports it, and the reported value
 GOOD = [
         ("attachMode", "clsact-podside", "mode", "clsact-podside"),
         ("attachMode", "auto", "mode", "auto"),
@@ -40,7 +40,7 @@ GOOD = [
         ("paceLimit", "20ms", "pace_limit_ns", 20 * M),
         ("PACELIMIT", "20ms", "pace_limit_ns", 20 * M),
 ]
-# null is as if the key were not there.
+# A key whose value is null is treated as absent.
 KEYS = sorted({g[0] for g in GOOD} - {"PACELIMIT"} | {
         "onError", "logFile", "logLevel", "allowAnnotations", "precedence",
         "replaceBandwidth", "shapedSubnets", "unshapedSubnets"})
@@ -73,7 +73,7 @@ BAD = [
 
 
 class Bench:
-    """One pod; what is attached goes with the `with`."""
+    """One pod, whose attachment is removed at the end of the `with` block."""
 
     def __init__(self, rep, pod, tmp):
         self.natra, self.rep, self.pod = find_natra(), rep, pod
@@ -94,7 +94,8 @@ class Bench:
                     **{"CNI_NETNS": self.pod.path, **env})
 
     def add(self, *args, env=None, **keys):
-        """The attachment that an ADD made, or None; DEL follows."""
+        """Return the answer to an ADD, and the attachment that it made or None; DEL
+        follows."""
         conf = self.conf(*args, **keys)
         a = self.run("ADD", conf, **(env or {}))
         info = attachment(self.pod.path) if not a.code else None
@@ -130,7 +131,7 @@ def good(b):
 
 
 def shown(value):
-    """How a message may write a value; what holds others is not repeated."""
+    """Return how a message may write a value; it need not repeat lists and objects."""
     if isinstance(value, list) and len(value) == 1:
         return shown(value[0])
     if isinstance(value, bool):
@@ -159,14 +160,14 @@ def bad(b):
     b.refused("both lists of subnets", RATES, shapedSubnets=["10.0.0.0/8"],
               unshapedSubnets=["10.1.0.0/16"],
               words=("shapedSubnets", "unshapedSubnets"))
-    # What a bad key must not do: fail a DEL, or be taken by a CHECK.
+    # A bad key must not make a DEL fail, and a CHECK must not accept it.
     for key, values in BAD:
         for command in ("DEL", "CHECK"):
             a = b.run(command, b.conf(RATES, **{key: values[0]}))
             text = malformed(a, command)
             if command == "DEL" and a.code or text:
                 b.rep.check(f"{command} with a bad {key}", str(a), "0", False)
-    # Nothing is too much for 64 bits, and what is over the limit is held.
+    # Every rate fits into 64 bits, and a rate over the limit is lowered to it.
     a, info = b.add({"ingressRate": 2 * 10**15})
     b.rep.check("a rate over 1P", str(a)[:60], "1P or 7",
                 limits(info)[0] == 10**15 if info else a.error() == 7)
@@ -206,7 +207,7 @@ def precedence(b):
                     "runtime", str(got or a), want, got == want)
 
 
-# annotation, value, where it is told, as what, a value that is bad
+# annotation, value, the field that reports it, the reported value, and a bad value
 ASKED = [
         ("ingress-burst", "8M", "ingress_burst_bytes", M, "much"),
         ("egress-burst", "4294967295", "egress_burst_bytes", 536870912, "-1"),
@@ -275,7 +276,7 @@ def subnets(b):
 
 
 def exempt(b):
-    """Which of two peers is limited, by what natra counts."""
+    """Check by natra's counters which of two peers is limited."""
     natra_sees = {"unshapedSubnets": ("192.0.2.2", "198.51.100.2"),
                   "shapedSubnets": ("198.51.100.2", "192.0.2.2")}
     for net in ("192.0.2", "198.51.100"):
@@ -353,7 +354,7 @@ def log(b):
 
 
 def unwritable(tmp):
-    """Places where no log can be written; none may fail or hang an ADD."""
+    """Return paths of logs that cannot be written; no ADD may fail or hang on them."""
     os.mkfifo(f"{tmp}/fifo")
     os.mkdir(f"{tmp}/dir")
     with open(f"{tmp}/target", "w") as f:
@@ -365,7 +366,7 @@ def unwritable(tmp):
 
 
 def environment(b):
-    """Variables in a runtime's environment replace `auto` on that node."""
+    """Check that variables in a runtime's environment replace `auto` on that node."""
     mode, edt = "NATRA_ATTACH_MODE", "NATRA_EDT_PACING"
     hostside = {mode: "clsact-hostside"}
     for what, keys, env, want in (
@@ -391,8 +392,8 @@ def engines():
 
 
 def kept(b):
-    """After DEL the programs stay for the next pod, until `natractl gc` removes
-    them."""
+    """Check that the programs stay for the next pod after DEL, until `natractl gc`
+    removes them."""
     b.add(RATES)
     b.rep.least("programs that stay after DEL", len(engines()), 1)
     natractl("gc")
@@ -405,8 +406,8 @@ def root_kind(dev):
 
 
 def pace(b):
-    """Ingress is paced by fq on the host side. Without fq the pod must not start as if
-    it were limited."""
+    """Check that fq on the host side paces ingress, and that without fq the pod does
+    not start as if it were limited."""
     before = root_kind(b.pod.host)
     if not json.loads(natractl("probe", "--json"))["fq"]:
         b.refused("ingressMode pace without fq", RATES, ingressMode="pace",
@@ -452,7 +453,7 @@ def pace(b):
 
 
 def on_error(b):
-    """A pod that starts all the same is told everywhere."""
+    """Check that a pod that starts without its limits is reported in every place."""
     b.pod.run("tc", "qdisc", "add", "dev", "eth0", "root", "pfifo")
     path = f"{b.tmp}/error.log"
     busy = {"edtPacing": "on", "logFile": path}

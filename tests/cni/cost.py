@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What an ADD costs beside upstream's plugin, and on a node with 200 pods.
+"""Measures what an ADD costs beside upstream's plugin, and on a node with 200 pods.
 
-The plugins take turns, each on an interface that nothing was attached to. Wall
-time with TCX is mostly the kernel's: each link on an empty hook waits for an
-RCU grace period. That part is what link_time sees of the same ADD, and natra is
-held to the rest, less what link_time itself costs: it looks at each system call,
-so in these rounds an ADD with clsact takes longer, too. What two links of an empty
-program take is shown beside it: a grace period that has begun, as by what the
-process freed, is waited for too.
+The plugins take turns, each on an interface that nothing was attached to. Most of the
+wall time with TCX is the kernel's, because each link on an empty hook waits for an RCU
+grace period. link_time measures that part of the same ADD, and natra is judged by the
+rest, less the cost of link_time itself: it traces each system call, so in these rounds
+an ADD with clsact takes longer, too. For comparison, the report shows the time of two
+links of an empty program: a grace period that has already begun, for example because
+the process freed something, is waited for as well.
 """
 import json
 import os
@@ -27,16 +27,16 @@ from static_build import static_natra
 PODS = 200
 SETTLE_SECONDS = 0.06
 MEASURE = ("wall_ms", "cpu_ms", "rss_kib")
-# Half is meant. Upstream's takes 5 ms where the machine is idle and 7 where not, by
-# how many threads Go's runtime wakes; natra's 1.9 to 2.5, and 0.3 more for the
-# kernel to make TCX links.
+# The aim is half of upstream's CPU time. Upstream's plugin takes 5 ms where the machine
+# is idle and 7 ms where it is not, depending on how many threads Go's runtime wakes;
+# natra's takes 1.9 to 2.5 ms, and the kernel 0.3 ms more to make TCX links.
 CPU_SHARE = {"clsact": 0.5, "tcx": 0.57}
-TCX_MORE_MS = 3     # natra's own, beside the creation of its links
+TCX_MORE_MS = 3     # natra's own part, beside the creation of its links
 TCX_THAN_CLSACT_MS = 0.5
 
 
 def conf(pod, kind, **keys):
-    """Both directions, as containerd sends them."""
+    """Return a configuration with both directions limited, as containerd sends it."""
     limit = {"IngressRate": 10**7, "IngressBurst": 4294967295,
              "EgressRate": 10**7, "EgressBurst": 4294967295}
     return dict({"cniVersion": "1.0.0", "name": "cost", "type": kind,
@@ -49,7 +49,7 @@ def env(pod):
 
 
 class LinkTime:
-    """The time that BPF_LINK_CREATE takes, in ms since the last call."""
+    """Measures the time that BPF_LINK_CREATE takes, in ms since the last call."""
 
     def __init__(self):
         self.process = subprocess.Popen(
@@ -72,7 +72,7 @@ class LinkTime:
 
 
 def launch(path, pod, **keys):
-    """One ADD: wall and CPU time in ms, peak RSS in KiB."""
+    """Run one ADD. Returns wall and CPU time in ms, and peak RSS in KiB."""
     with tempfile.TemporaryFile() as stdin:
         stdin.write(json.dumps(conf(pod, "x", **keys)).encode())
         stdin.seek(0)
@@ -87,8 +87,9 @@ def launch(path, pod, **keys):
 
 
 def links(pod, keep):
-    """The kernel's part: two TCX links of a program of two instructions. They
-    are kept: the kernel removes one at its leisure, and under rtnl."""
+    """Measure the kernel's part: two TCX links of a program of two instructions. They
+    are kept open, because the kernel removes a link later and under rtnl, which would
+    disturb the next ADD."""
     prog = bpfsys.load_pass()
     with pod:
         index = socket.if_nametoindex(pod.ifname)
@@ -107,8 +108,8 @@ def delete(path, pod):
 
 
 def turns(natra, upstream, pods, rounds):
-    """ADDs by turns: upstream, natra in each mode, and the kernel's part; what
-    each of them took, see MEASURE. The pods are as before after it."""
+    """Run ADDs by turns: upstream's, natra's in each mode, and the kernel's part.
+    Returns the values of each, see MEASURE. The pods are detached afterwards."""
     kept = []
     do = {"upstream": lambda p: launch(upstream, p),
           "natra clsact": lambda p: launch(natra, p,
@@ -121,7 +122,7 @@ def turns(natra, upstream, pods, rounds):
     fresh = iter(pods)
     with usual_rcu():
         for name, turn in rounds * list(do.items()):
-            # What the one before left to RCU is not the next one's to wait for.
+            # RCU work that the previous turn left must not delay this one.
             time.sleep(SETTLE_SECONDS)
             got[name].append(turn(next(fresh)))
     for fd in kept:
@@ -133,7 +134,7 @@ def turns(natra, upstream, pods, rounds):
 
 
 def traced(natra, pods, rounds):
-    """ADDs that link_time looks at, by turns: wall time, and its kernel's part."""
+    """Run ADDs under link_time by turns. Returns wall times and the kernel's parts."""
     link_time = LinkTime()
     got = {"clsact": [], "tcx": []}
     rounds = min(rounds, len(pods) // len(got))
@@ -152,7 +153,7 @@ def traced(natra, pods, rounds):
 
 
 def without_links(rep, natra, pods, a, medians):
-    """Of an ADD with TCX, what is natra's own."""
+    """Check the part of an ADD with TCX that is natra's own."""
     got = traced(natra, pods, a.rounds)
     rep.equal("tcx: ADDs in which the kernel made links",
               sum(link_ms > 0 for _, link_ms in got["tcx"]), len(got["tcx"]))
@@ -164,7 +165,7 @@ def without_links(rep, natra, pods, a, medians):
               f"{medians['two links']['wall_ms']:.2f} ms")
     rep.shown("tcx: the rest; what link_time adds to an ADD with clsact",
               f"{own:.2f} ms; {tracing:.2f} ms")
-    # A machine on which an ADD with clsact takes as long is a slow one.
+    # If an ADD with clsact takes as long as this, the machine is slow.
     rep.most("tcx: wall time without the kernel's part", own - max(0, tracing),
              max(TCX_MORE_MS,
                  medians["natra clsact"]["wall_ms"] + TCX_THAN_CLSACT_MS), " ms")
@@ -176,18 +177,18 @@ def medians_of(got):
 
 
 def mean_cpu_ms(rows):
-    """It has the ADDs that load programs for the pods to come, which no median
-    shows."""
+    """Return the mean CPU time, which includes the ADDs that load programs for later
+    pods; a median does not show these."""
     return statistics.mean(row[MEASURE.index("cpu_ms")] for row in rows)
 
 
 def beside(rep, a, natra, upstream, pods):
-    """natra's figures next to upstream's and the kernel's part."""
+    """Compare natra's figures with upstream's and the kernel's part."""
     # If this is repeated, the repetition must also use interfaces to which nothing was
     # attached.
     pods.reverse()
     got = turns(natra, upstream, pods, a.rounds)
-    # For comparison: what the dynamic loader adds.
+    # This shows, for comparison, what the dynamic loader adds.
     got["natra, shared libraries"] = [
             launch(plugin.find_natra(), pod, attachMode="clsact-podside")
             for pod in pods[:10]]
@@ -212,7 +213,7 @@ def beside(rep, a, natra, upstream, pods):
 
 
 def node(rep, natra, pods, mode):
-    """The last of 200 ADDs costs what the first does."""
+    """Check that the last of 200 ADDs costs what the first does."""
     with usual_rcu():
         times = [launch(natra, pod, attachMode=mode)[0] for pod in pods]
     groups = [statistics.median(times[i:i + 10])
@@ -237,7 +238,7 @@ def main(rep, a):
     plugin.need(os.access(upstream, os.X_OK), "upstream's bandwidth plugin")
     rep.shown("upstream's plugin", upstream)
     pods = [Veth(f"n{i}", f"v{i}") for i in range(PODS)]
-    # Modules and caches come with the first call.
+    # The first call of each plugin loads modules and fills caches.
     for path in (upstream, a.natra):
         ms = launch(path, pods[0])[0]
         rep.shown(f"the node's first ADD, {os.path.basename(path)}",

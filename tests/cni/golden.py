@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Each row of golden_rows.py with every command and every cniVersion.
+"""Runs each row of golden_rows.py with every command and every cniVersion.
 
-What must come of it follows from the rules below, which are those of the CNI
-specification and of the library that other plugins are built on. After each
-command the kernel's state is compared, and after DEL nothing may be left.
-Captures are fed byte for byte: the network namespaces and interfaces that they
-name are made, under the same names.
+The expected outcome follows from the rules below, which are those of the CNI
+specification and of the library that other plugins are built on. After each command the
+kernel's state is compared, and after DEL nothing may be left. Captures are fed byte for
+byte: the network namespaces and interfaces that they name are made under the same
+names.
 """
 import json
 import re
@@ -40,7 +40,8 @@ def bad_name(var, value):
 
 
 def expected(row, command, version, attached):
-    """(codes, words): which outcomes are right, and what the error says."""
+    """Return (codes, words): the outcomes that are right, and the words of the
+    error."""
     if not command or command == "VERSION":
         return OK, ""
     for var in REQUIRED.get(command, ()):
@@ -51,7 +52,8 @@ def expected(row, command, version, attached):
     spare = set() if row.env["CNI_PATH"] else {4}
     known = command in (*REQUIRED, "STATUS")
     if row.parsing and 1 not in row.parsing[0]:
-        # Whether it reads on before it refuses a command is its own matter.
+        # A plugin may read the configuration before it refuses an unknown command, or
+        # not.
         return row.parsing[0] | spare | (set() if known else {4}), ""
     if not known:
         return {4}, f"unknown CNI_COMMAND: {command}"
@@ -68,14 +70,15 @@ def expected(row, command, version, attached):
         return row.add[0] | (OK if row.add[0] != {7} else set()), row.add[1]
     if command == "DEL" and row.env["CNI_NETNS"] and row.add and \
             row.add[0] == {8}:
-        return {8}, ""          # as skel does, after the work is done
+        # The library skel reports this error after the work is done, too.
+        return {8}, ""
     if command == "CHECK" and not attached and (row.limits or row.add):
         return ANY | (OK if not row.limits else set()), ""
     return OK | spare, ""
 
 
 class Run:
-    """One row in one version; the plugin's state belongs to it alone."""
+    """One row in one version; no other run uses this state of the plugin."""
 
     def __init__(self, natra, pods, row, version):
         self.natra, self.row, self.version = natra, row, version
@@ -88,7 +91,7 @@ class Run:
         self.problems.append(what)
 
     def do(self, command, **env):
-        """Run a command; True if it succeeded."""
+        """Run a command. Returns True if it succeeded."""
         row = self.row
         env = dict(row.env, **env)
         row = replace(row, env=env)
@@ -120,7 +123,7 @@ class Run:
             self.wrong(f"VERSION: {a}")
 
     def result(self, a):
-        """The prevResult, as it was but for its version."""
+        """Check that the result is the prevResult, with only its version changed."""
         conf = {k.lower(): v for k, v in parse(self.stdin).items()}
         want = dict(conf.get("prevresult") or {},
                     cniVersion=conf["cniversion"])
@@ -128,7 +131,7 @@ class Run:
             self.wrong(f"ADD: result {difference(a.json, want)}")
 
     def state(self, after):
-        """The kernel has what it should, and nothing else."""
+        """Check that the kernel holds what it should and nothing else."""
         row = self.row
         want = row.limits if self.attached else None
         if not want:
@@ -145,7 +148,7 @@ class Run:
             self.wrong(f"{after}: programs {programs(self.pod)}")
 
     def all(self, first):
-        """Every command; what does not depend on the version only once."""
+        """Run every command; those that do not depend on the version run only once."""
         if first:
             self.do("CHECK")
         self.attached = self.do("ADD") and bool(self.row.limits)
@@ -161,14 +164,14 @@ class Run:
         self.attached = False
         self.state("DEL")
         if self.version in VERSIONS:
-            # As a runtime does it when the sandbox has gone.
+            # Runtimes call DEL like this when the sandbox has gone.
             self.do("DEL", CNI_NETNS="")
             self.state("second DEL")
         return self.problems
 
 
 def difference(got, want, path=""):
-    """Where two values differ first."""
+    """Return the first place where two values differ."""
     if isinstance(got, dict) and isinstance(want, dict):
         for key in {**want, **got}:
             if got.get(key, ...) != want.get(key, ...):
@@ -187,7 +190,7 @@ def short(codes):
 
 
 def make_pods():
-    """The captured namespaces, with the interfaces that they had."""
+    """Make the captured namespaces with the interfaces that they had."""
     found = {"pod": (None, None)}
     for row in captures():
         pod = sandbox(row.conf)
@@ -217,7 +220,7 @@ class Macvlan(Veth):
 
 
 def stories(natra, rep, pods):
-    """Captures of one pod's life in their order, byte for byte."""
+    """Feed the captures of one pod's life in their order, byte for byte."""
     def feed(story, name, command, env, want):
         a = call(natra, command, literal(name), **env)
         rep.check(f"{story}: {name} {command}", str(a)[:60], want,
@@ -248,7 +251,8 @@ def stories(natra, rep, pods):
             feed(story, d, "DEL", env, 0)
             rep.equal(f"{story}: left after DEL",
                       (programs(pods[name]), pins()), ([0, 0], []))
-    # The sandbox dies first; what ADD was given follows from what DEL is.
+    # In this story the sandbox dies first. The input of the ADD is derived from the
+    # captured DEL.
     gone["prevResult"]["interfaces"].pop()
     name, link, _ = sandbox(gone)
     del gone_env["CNI_COMMAND"]
@@ -258,7 +262,7 @@ def stories(natra, rep, pods):
     for _ in range(2):
         feed("netns gone", "ctrd1.6-DEL-netns-gone", "DEL", gone_env, 0)
         rep.equal("netns gone: left", pins(), [])
-    # DEL finds what is attached by its name, wherever CNI_NETNS points.
+    # DEL finds the attachment by its name, wherever CNI_NETNS points.
     pod = pods["pod"]
     conf = dict(gone, prevResult=pod.prev_result())
     for path, code in (("/run/netns/nosuch", 0), ("/etc/hostname", 0),
@@ -268,12 +272,12 @@ def stories(natra, rep, pods):
         a = call(natra, "DEL", conf, **dict(gone_env, CNI_NETNS=path))
         rep.equal(f"DEL with netns {path!r}",
                   (a.error(), programs(pod), pins()), (code, [0, 0], []))
-    # A DEL without an ADD.
+    # This DEL has no ADD before it.
     feed("never added", "ctrd1.6-DEL-first", "DEL", gone_env, 0)
 
 
 def interrupted(natra, rep, pod):
-    """An ADD that is killed, or cannot say its result, is as one that failed:
+    """Check that an ADD that is killed, or cannot write its result, counts as failed:
     DEL leaves nothing, and ADD works again."""
     conf = dict(parse(literal("ctrd1.6-ADD")), prevResult=pod.prev_result())
     stdin = json.dumps(conf).encode()
@@ -298,7 +302,7 @@ def interrupted(natra, rep, pod):
 
 
 def conversions(natra, rep, pods):
-    """A prevResult in another version than the request's."""
+    """Check a prevResult in another version than the request's."""
     pod = pods["pod"]
     for had, asked in (("1.1.0", "1.0.0"), ("1.0.0", "0.4.0"),
                        ("0.4.0", "1.0.0"), ("1.0.0", "1.1.0"),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What golden.py feeds the plugin: captures of runtimes, and variations.
+"""The input that golden.py feeds the plugin: captures of runtimes, and variations.
 
-A row is a configuration with what the specification and natra's own rules say
-of it; golden.py has the rules that hold for all rows.
+A row is a configuration and the outcome that the specification and natra's own rules
+demand for it; golden.py has the rules that hold for all rows.
 """
 import copy
 import json
@@ -13,14 +13,15 @@ from plugin import ENV, HERE, VERSIONS, parse
 
 CAPTURES = f"{HERE}/captures"
 M10 = 10_000_000
-# 0.5 s of the rate, in place of the bursts that runtimes make up.
+# natra uses 0.5 s of the rate in place of the placeholder bursts that runtimes send.
 BURST = M10 // 8 // 2
 BOTH, INTO = (M10, M10, BURST, BURST), (M10, 0, BURST, 0)
-# Where the version is not what matters.
+# Rows that do not depend on the version use only these.
 SOME = ("0.3.0", "1.0.0", "1.1.0", "9.9.9")
-# An error that is not about the version, the environment or the JSON.
+# These are the codes of errors other than version, environment and JSON.
 ANY = frozenset(range(2, 1000)) - {4, 6}
-# facts.md section 3: containerd, CRI-O (now and before), kubelet.
+# These placeholder bursts are sent by containerd, CRI-O (since and before its #4348)
+# and kubelet.
 PLACEHOLDERS = (4294967295, 34359738359, 34359738360, 2147483647)
 
 
@@ -31,8 +32,8 @@ class Row:
     limits: tuple = None        # after ADD: rates in bit/s, bursts in bytes
     pod: str = "pod"            # name of its network namespace
     env: dict = field(default_factory=dict)
-    # (error codes, words of the message), where it is not success
-    parsing: tuple = None       # of each command that reads the conf
+    # (error codes, words of the message) where the command must fail
+    parsing: tuple = None       # for each command that reads the conf
     add: tuple = None
     native: str = None          # version that a literal capture has
     versions: tuple = VERSIONS + ("0.1.0", "0.2.0", "9.9.9")
@@ -49,7 +50,7 @@ def literal(name):
 
 
 def environment(name):
-    """The variables that a runtime set; the defaults where none were kept."""
+    """Return the variables that the runtime set, or none if no capture has them."""
     path = f"{CAPTURES}/{name}.env"
     if not os.path.exists(path):
         return {}
@@ -58,7 +59,8 @@ def environment(name):
 
 
 def with_version(conf, version):
-    """As libcni would send it: the prevResult in the same version."""
+    """Return the conf as libcni would send it, with the prevResult in the same
+    version."""
     conf = copy.deepcopy(conf)
     if "cniVersion" in conf:
         conf["cniVersion"] = version
@@ -73,7 +75,7 @@ def with_version(conf, version):
 
 
 def sandbox(conf):
-    """Name of the captured pod's network namespace, and its interfaces."""
+    """Return the name of the captured pod's network namespace, and its interfaces."""
     links = (conf.get("prevResult") or {}).get("interfaces", [])
     pod = [i for i in links if "sandbox" in i]
     host = [i for i in links if i["name"].startswith("veth")]
@@ -120,8 +122,9 @@ def captures():
 
 
 def no_prev(limits):
-    """A chained plugin has nothing to do without one; with nothing to do,
-    either is right, as long as it does not crash."""
+    """Return the outcome of an ADD without a prevResult. A chained plugin that has
+    something to do needs one; if it has nothing to do, success and an error are both
+    right, but not a crash."""
     return (frozenset({7} if limits else {0, 7}), "chained")
 
 
@@ -135,7 +138,7 @@ def base():
 
 
 def bandwidth(**values):
-    """The base with only this in runtimeConfig.bandwidth."""
+    """Return the base with only these values in runtimeConfig.bandwidth."""
     conf = base()
     conf["runtimeConfig"]["bandwidth"] = values
     return conf
@@ -149,7 +152,7 @@ def static(runtime=True, **values):
 
 
 def changed(key, value):
-    """The base with one value replaced; the key is a path with dots."""
+    """Return the base with one value replaced; the key is a path with dots."""
     conf = base()
     *path, last = key.split("/")
     place = conf
@@ -175,7 +178,7 @@ def rates(key="IngressRate", burst="IngressBurst", bits=None):
 
 
 def limit_rows():
-    """What counts as a limit, wherever and however it is written."""
+    """Return rows about what counts as a limit, wherever and however it is written."""
     yield Row("all zero", bandwidth(IngressRate=0, IngressBurst=0,
                                     EgressRate=0, EgressBurst=0))
     yield Row("bandwidth null", changed("runtimeConfig/bandwidth", None))
@@ -222,7 +225,7 @@ def limit_rows():
 
 
 def prev_rows():
-    """What a prevResult may look like."""
+    """Return rows about the forms that a prevResult may have."""
     yield Row("no prevResult", without("prevResult"), BOTH,
               add=no_prev(BOTH))
     yield Row("prevResult null", changed("prevResult", None), BOTH,
@@ -252,7 +255,7 @@ def prev_rows():
 
 
 def text_rows():
-    """What is only seen in the text."""
+    """Return rows with what only the text shows, because parsing loses it."""
     text = json.dumps(base())
     doubled = text.replace('"cniVersion": "1.0.0", "name"',
                            '"cniVersion": "9.9.9", "name": "other", '
@@ -302,7 +305,7 @@ def text_rows():
 
 
 def env_rows():
-    """One variable is bad at a time."""
+    """Return rows in which one variable at a time is bad."""
     def row(name, value, **kw):
         shown = "unset" if value is None else repr(value)[:24]
         return Row(f"{name} {shown}", base(), BOTH, env={name: value},

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs upstream's integration suite of the CNI plugins, unchanged, with natra
-installed as `bandwidth`, and for comparison with upstream's own plugin.
+installed.
 
-The suite runs cnitool by `ip netns exec`, in a mount namespace that ends with
-each call; its lists have rates of 800 bit/s and of 8 kbit/s.
+natra is installed as `bandwidth`, and for comparison the suite also runs with
+upstream's own plugin. The suite runs cnitool by `ip netns exec`, in a mount namespace
+that ends with each call; its lists have rates of 800 bit/s and of 8 kbit/s.
 """
 import os
 import re
@@ -18,9 +19,11 @@ from script import some_of
 
 SUITE = f"{NEWEST}/integration"
 PLUGINS = ("ptp", "bridge", "host-local")
-# The suite's lists make host-local keep its addresses here.
+# The suite's lists make host-local keep its addresses in these directories.
 LEFT = ("/tmp/basic-ptp-test", "/tmp/chained-ptp-bandwidth-test", "/tmp/foo",
         "/tmp/bar")
+# host-local makes a directory of the network's name in them.
+NETWORKS = {"basic-ptp", "chained-ptp-bandwidth", "network-chain-test"}
 # The suite has its echo server and client built when it begins, by
 # `go build -o PATH .../echo/server`. tools/install-deps has built them already, so
 # this `go` copies them.
@@ -30,8 +33,8 @@ exec cp "{SUITE}/echo-${{4##*/}}" "$3"
 """
 
 
-# The name of the last spec begins so; it takes nearly all of the time. The other specs
-# remove what a second run at the same time has in LEFT.
+# The name of the last spec begins like this; it takes nearly all of the time. The other
+# specs remove the directories in LEFT, also those of a second run at the same time.
 LAST_SPEC = "limits traffic only"
 
 
@@ -79,13 +82,21 @@ class Run:
                       took[1] if took else "-")
 
 
+def is_of_killed_run(path):
+    """Return whether this directory has nothing in it but what host-local writes."""
+    return os.path.isdir(path) and not os.path.islink(path) and \
+            set(os.listdir(path)) <= NETWORKS
+
+
 def main(rep, a):
     need(newest("cnitool") and
          os.access(f"{SUITE}/integration.test", os.X_OK),
          "the CNI plugins' integration suite (tools/install-deps cni)")
-    # The suite uses these paths, and would take them from whoever has them.
+    # The suite uses these fixed paths, so they must not be taken from somebody else.
     for path in LEFT:
-        need(not os.path.exists(path),
+        if is_of_killed_run(path):
+            shutil.rmtree(path)
+        need(not os.path.lexists(path),
              f"free place for the suite's files: there is {path}")
     with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
         runs = [Run(name, find_natra() if name == "natra"

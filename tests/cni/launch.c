@@ -2,9 +2,10 @@
 /*
  * usage: launch PROGRAM <STDIN-FILE >OUTPUT
  *
- * Runs PROGRAM once and prints on stderr what it took: wall ns, CPU us (user and
- * system), peak RSS KiB, exit code. Small itself: until exec a child's peak is
- * that of its parent, which from Python would hide a small plugin's.
+ * Runs PROGRAM once and prints its cost on stderr: wall time in ns, CPU time in
+ * us (user and system), peak RSS in KiB, and the exit code. This is a small
+ * program because until exec a child's peak RSS is that of its parent: Python's
+ * would hide a small plugin's.
  */
 #include <spawn.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What libcni does with a conflist, so that chains run on machines without Go:
-the order of the plugins, what each is given, and the cache of results."""
+"""Does what libcni does with a conflist, so that chains run on machines without Go: the
+order of the plugins, the input of each, and the cache of results."""
 import copy
 import json
 import os
@@ -9,7 +9,7 @@ from plugin import call, number
 
 
 class Failed(Exception):
-    """A plugin of the chain failed; the chain ends there."""
+    """A plugin of the chain failed, which ends the chain."""
 
     def __init__(self, plugin, command, answer):
         super().__init__(f"{plugin} {command}: {answer}")
@@ -17,7 +17,7 @@ class Failed(Exception):
 
 
 class Container:
-    """What a runtime passes besides the conflist."""
+    """The values that a runtime passes besides the conflist."""
 
     def __init__(self, ident, netns, ifname="eth0", args=None,
                  capability_args=None):
@@ -32,12 +32,12 @@ class Container:
 
 
 class Libcni:
-    """One conflist; `path` is searched for the plugins."""
+    """Runs one conflist; the plugins are searched for in `path`."""
 
     def __init__(self, conflist, path, cache):
         self.list, self.path, self.cache = conflist, path, cache
         self.version = conflist["cniVersion"]
-        self.answers = {}       # of the last command, by the plugin's type
+        self.answers = {}       # to the last command, by the plugin's type
 
     def _find(self, kind):
         for d in self.path:
@@ -49,7 +49,7 @@ class Libcni:
         return f"{self.cache}/{self.list['name']}-{c.id}-{c.ifname}"
 
     def cached(self, c):
-        """The result of the last ADD, or None."""
+        """Return the result of the last ADD, or None."""
         try:
             with open(self._cached(c)) as f:
                 return json.load(f)
@@ -57,7 +57,7 @@ class Libcni:
             return None
 
     def _run(self, conf, command, c, prev=None, **inject):
-        """Keys are sorted, as Go's encoder does."""
+        """Run one plugin. The keys of its input are sorted, as Go's encoder does."""
         conf = copy.deepcopy(conf)
         conf.update(inject, name=self.list["name"], cniVersion=self.version)
         if prev is not None:
@@ -78,7 +78,7 @@ class Libcni:
         return a
 
     def add(self, c, before=None):
-        """`before` is called with each plugin's type and the result so far."""
+        """Run ADD. `before` is called with each plugin's type and the result so far."""
         result = None
         self.answers = {}
         for conf in self.list["plugins"]:
@@ -95,7 +95,7 @@ class Libcni:
             self._run(conf, "CHECK", c, self.cached(c))
 
     def delete(self, c):
-        """In reverse order; no prevResult before 0.4.0."""
+        """Run DEL in reverse order; before version 0.4.0 there is no prevResult."""
         self.answers = {}
         prev = self.cached(c) if number(self.version) >= (0, 4) else None
         for conf in reversed(self.list["plugins"]):
@@ -104,16 +104,15 @@ class Libcni:
             os.unlink(self._cached(c))
 
     def gc(self, **valid):
-        """Without the argument `valid`, as cnitool calls it: no list at all;
-        else a list of (container, interface), or None for null."""
+        """Run GC. Without the argument `valid` it has no list at all, as cnitool calls
+        it; otherwise `valid` is a list of (container, interface), or None for null."""
         self.answers = {}
         inject = {}
         if "valid" in valid:
             keep = valid["valid"] and [
                     {"containerID": i, "ifname": name}
                     for i, name in valid["valid"]]
-            # libcni writes the key that an early text of the
-            # specification had, too.
+            # libcni also writes the key that an early version of the specification had.
             inject = {"cni.dev/valid-attachments": keep,
                       "cni.dev/attachments": keep}
         for conf in self.list["plugins"]:

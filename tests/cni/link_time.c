@@ -3,8 +3,8 @@
  * usage: link_time
  *
  * For each line on stdin, and once at the beginning, prints two numbers: the ns
- * that all processes have spent in bpf(BPF_LINK_CREATE) since this one began,
- * and the calls.
+ * that all processes have spent in bpf(BPF_LINK_CREATE) since this program
+ * began, and the number of these calls.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""64 pods added and deleted at once, as kubelet does when a node starts: each
-has its own limits, and after DEL the kernel holds what it held before."""
+"""Adds and deletes 64 pods at once, as kubelet does when a node starts: each pod has
+its own limits, and after DEL the kernel holds what it held before."""
 import json
 import os
 import subprocess
@@ -20,12 +20,12 @@ from memory import settled
 
 PODS = 64
 WAYS = ("ingress", "egress")
-# Slab, vmalloc and per-CPU memory move by this much by themselves.
+# Slab, vmalloc and per-CPU memory vary by this much without natra.
 SLACK_KIB = 1024
 
 
 def conf(i, pod):
-    """Rates that no other pod has."""
+    """Return a configuration with rates that no other pod has."""
     return {"cniVersion": "1.0.0", "name": "parallel", "type": "natra",
             "runtimeConfig": {"bandwidth": {"ingressRate": 10**6 + i,
                                             "egressRate": 2 * 10**6 + i}},
@@ -33,7 +33,8 @@ def conf(i, pod):
 
 
 def all_at_once(natra, command, pods, times=1):
-    """Exit codes and what was said; how long all of it took in s."""
+    """Run the command for all pods. Returns outputs with exit codes, and the
+    seconds."""
     begin = time.monotonic()
     procs = []
     for i, pod in list(enumerate(pods)) * times:
@@ -49,8 +50,8 @@ def all_at_once(natra, command, pods, times=1):
 
 
 def objects(infos):
-    """Ids of the attachments' own programs and links, and of what they may
-    share with others: programs that these call, and maps."""
+    """Return the ids of the attachments' own programs and links, and of what they may
+    share with others: the programs that these call, and the maps."""
     own = {a[f"{way}_prog_id"] for a in infos for way in WAYS} - {0}
     progs, maps = bpftool("prog", "show"), bpftool("map", "show")
     used = {m for p in progs if p["id"] in own for m in p.get("map_ids", [])}
@@ -64,20 +65,21 @@ def objects(infos):
 
 
 def left(objs):
-    """How many of them the kernel still has; it frees them after RCU."""
+    """Return how many of them the kernel still has; it frees them after RCU."""
     return len(bpfsys.left([(kind, i) for kind, ids in objs.items()
                             for i in ids], 5))
 
 
 def mounts():
-    """Ids and places of all. Some may go meanwhile: what was mounted when this
-    test's namespace was made, goes here too when its place is removed there."""
+    """Return the ids and places of all mounts. Some may disappear meanwhile: a mount
+    that was copied when this test's namespace was made is also removed here when its
+    mount point is removed there."""
     with open("/proc/self/mountinfo") as f:
         return {(line.split()[0], line.split()[4]) for line in f}
 
 
 def round_(rep, natra, pods, name):
-    """All added twice over, side by side, and all deleted twice over."""
+    """Add all pods twice, side by side, and delete all of them twice."""
     before = mounts()
     said, seconds = all_at_once(natra, "ADD", pods)
     rep.shown(f"{name}: {len(pods)} ADDs", f"{seconds:.2f} s")
@@ -112,8 +114,8 @@ def round_(rep, natra, pods, name):
 def main(rep, a):
     natra = find_natra()
     pods = [Veth(f"p{i}", f"v{i}") for i in range(a.pods)]
-    # What a first time makes stays: caches, the mount of bpffs, modules. A
-    # leak grows in every round; what else the machine does, in some.
+    # The first round fills caches, mounts bpffs and loads modules, which stay. A leak
+    # grows in every round; other activity of the machine grows only in some.
     round_(rep, natra, pods, "first")
     grown = []
     while len(grown) < 4 and min(grown, default=SLACK_KIB + 1) > SLACK_KIB:
@@ -127,7 +129,7 @@ def main(rep, a):
     rep.equal("shared programs and maps left after gc", left(shared), 0)
     rep.equal("files left after gc",
               [f for _, _, files in os.walk(plugin.PINS) for f in files], [])
-    # The namespaces go with the last of what holds them.
+    # A namespace disappears when the last reference to it does.
     inodes = {os.stat(p.path).st_ino for p in pods}
     for pod in pods:
         pod.close()
@@ -135,7 +137,7 @@ def main(rep, a):
 
 
 def alive():
-    """Inodes of the network namespaces that still have a process or a
+    """Return the inodes of the network namespaces that still have a process or a
     mount."""
     found = set()
     for line in sh("lsns", "-t", "net", "-n", "-r", "-o", "NS").splitlines():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Calls a CNI plugin as a runtime does, and looks at what it left.
+"""Calls a CNI plugin as a runtime does, and examines the state that it left.
 
-The programs are named by the environment: NATRA_CNI, the plugin, and NATRACTL.
+The environment names the programs: NATRA_CNI is the plugin, NATRACTL is natractl.
 natra's pins are where the plugin puts them, in a bpffs that isolation.isolate() has
 mounted for this test alone.
 """
@@ -25,7 +25,7 @@ from report import skip
 
 PINS = "/sys/fs/bpf/natra"
 DEBIAN = "/usr/lib/cni"
-# What tools/install-deps cni builds: newer than Debian's.
+# `tools/install-deps cni` builds these plugins, which are newer than Debian's.
 NEWEST = os.environ.get("NATRA_CNI_NEWEST", "/usr/local/lib/natra-tests/cni")
 VERSIONS = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 ENV = {"CNI_CONTAINERID": "c0ffee", "CNI_IFNAME": "eth0", "CNI_NETNS": "",
@@ -53,7 +53,7 @@ def find_natra():
 
 
 def newest(name):
-    """A program of tools/install-deps cni, or None."""
+    """Return the path of a program of `tools/install-deps cni`, or None."""
     path = f"{NEWEST}/{name}"
     return path if os.access(path, os.X_OK) else None
 
@@ -63,12 +63,12 @@ def number(version):
 
 
 def parse(text):
-    """JSON with each number as it is written: no rounding to a double."""
+    """Parse JSON and keep each number as it is written, not rounded to a double."""
     return json.loads(text, parse_float=Decimal)
 
 
 class Answer:
-    """What a plugin said."""
+    """The exit code and the output of a plugin."""
 
     def __init__(self, code, out, err, seconds):
         self.code, self.out, self.err = code, out, err
@@ -79,11 +79,11 @@ class Answer:
         return parse(self.out)
 
     def error(self):
-        """The code of its error object; 0 after success."""
+        """Return the code of its error object; 0 after success."""
         return self.json["code"] if self.code else 0
 
     def text(self):
-        """What its error says."""
+        """Return the text of its error."""
         return f'{self.json["msg"]} {self.json.get("details", "")}' \
                 if self.code else ""
 
@@ -93,8 +93,8 @@ class Answer:
 
 
 def call(path, command, stdin, timeout=20, **env):
-    """Run a plugin once, a path or a command. stdin is a dict, or the bytes
-    themselves; a variable that is None is not set."""
+    """Run a plugin once, given as a path or a command. stdin is a dict, or the bytes
+    themselves; a variable whose value is None is not set."""
     argv = [path] if isinstance(path, str) else path
     if isinstance(stdin, (dict, list)):
         stdin = json.dumps(stdin).encode()
@@ -109,7 +109,7 @@ def call(path, command, stdin, timeout=20, **env):
 
 
 def malformed(answer, command):
-    """What in an answer the protocol does not allow; "" if all is well."""
+    """Return what in an answer violates the protocol; "" if nothing does."""
     if answer.code == 0 and command in SILENT:
         return f"says {answer.out[:80]!r}" if answer.out else ""
     try:
@@ -133,7 +133,7 @@ def malformed(answer, command):
 
 
 class Veth(Ns):
-    """A namespace with an interface whose peer is in the node; no addresses."""
+    """A namespace with an interface whose peer is in the node, without addresses."""
 
     def __init__(self, name, host, mac=None, host_mac=None, ifname="eth0"):
         super().__init__(name)
@@ -142,7 +142,7 @@ class Veth(Ns):
         self.link()
 
     def link(self):
-        """Make the interfaces, also again after somebody deleted them."""
+        """Make the interfaces, also after somebody deleted them."""
         sh("ip", "link", "add", self.host,
            *(("address", self.host_mac) if self.host_mac else ()),
            "up", "type", "veth", "peer", "name", self.ifname,
@@ -155,7 +155,7 @@ class Veth(Ns):
         sh("ip", "netns", "del", self.name, check=False)
 
     def prev_result(self, version="1.0.0"):
-        """What a main plugin would have said of it."""
+        """Return the result that a main plugin would have given for it."""
         ip = {"address": "10.88.0.10/24", "gateway": "10.88.0.1",
               "interface": 1}
         if version.startswith("0."):
@@ -183,7 +183,7 @@ def attachments():
 
 
 def attachment(path, ifname="eth0"):
-    """The attachment on an interface, found by where it is; or None."""
+    """Return the attachment on an interface, found by its place, or None."""
     inode = os.stat(path).st_ino
     found = [a for a in attachments()
              if (a["netns_inode"], a["ifname"]) == (inode, ifname)]
@@ -193,16 +193,16 @@ def attachment(path, ifname="eth0"):
 
 
 def limits(a):
-    """Of an attachment: bit/s in and out, bursts in bytes in and out."""
+    """Return an attachment's rates in bit/s in and out, and its bursts in bytes."""
     return tuple(a["effective"][f"{way}_{what}"]
                  for what in ("rate_bits_per_sec", "burst_bytes")
                  for way in ("ingress", "egress")) if a else None
 
 
 def pins():
-    """What natra has pinned for attachments; empty directories do not count.
-    Programs that attachments share may stay for the next ones, until
-    `natractl gc`; they are in directories of their own."""
+    """Return the pins of attachments; empty directories do not count. Programs that
+    attachments share may stay for the next ones until `natractl gc`; they are in
+    directories of their own, which do not count either."""
     return sorted(os.path.join(d, f) for d, _, files in os.walk(PINS)
                   if "/engine_" not in d for f in files)
 
@@ -212,8 +212,8 @@ def has_tcx():
 
 
 def programs(ns, ifname="eth0", name="natra_"):
-    """How many programs the kernel runs on an interface at ingress and at
-    egress: on TCX of anybody, or else on clsact those of this name."""
+    """Return how many programs the kernel runs on an interface at ingress and at
+    egress: on TCX the programs of all owners, on clsact those of this name."""
     with ns:
         index = socket.if_nametoindex(ifname)
         tcx = [bpfsys.tcx_count(index, kind)
@@ -226,13 +226,14 @@ def programs(ns, ifname="eth0", name="natra_"):
 
 
 def qdiscs(run, dev):
-    """Without clsact: natra must not delete what others may share."""
+    """Return the qdiscs except clsact, which natra must not delete because others may
+    share it."""
     return [s for s in run("tc", "qdisc", "show", "dev", dev).splitlines()
             if "clsact" not in s]
 
 
 def need(what, feature):
-    """Skip unless there; what it is, is passed on."""
+    """Return `what`, or skip the test if it is missing."""
     if not what:
         skip(feature)
     return what

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The capabilities that natra needs, each of them alone taken away, and what
-input cannot do: reach a file by its name, forge a line of the log, or loosen a
-mode through the umask.
+"""Takes away each capability that natra needs, and tries what input must not do.
+
+Input must not reach a file by its name, forge a line of the log, or loosen a mode
+through the umask.
 """
 import json
 import os
 import re
 import socket
 import stat
-import struct
 import subprocess
 
 import plugin
@@ -19,16 +19,15 @@ import bpfsys
 from limiters import find_natractl
 from script import some_of
 
-# For an interface in another network namespace. In the kernel CAP_SYS_ADMIN
-# implies CAP_BPF and CAP_PERFMON.
+# These are needed for an interface in another network namespace. In the kernel
+# CAP_SYS_ADMIN implies CAP_BPF and CAP_PERFMON.
 ALL = ("bpf", "net_admin", "sys_admin")
-# In one's own; without CAP_PERFMON the verifier allows no arithmetic on the
-# addresses of packets.
+# These are enough in the caller's own namespace; without CAP_PERFMON the verifier
+# allows no arithmetic on the addresses of packets.
 OWN = ("bpf", "net_admin", "perfmon")
 NOT_AVAILABLE, NO_PERMISSION, DIFFERS = 50, 103, 110
-PROG_DETACH = 9
 LOG = "/var/log/natra.log"
-# What plugin.isolate() has given to this test alone.
+# plugin.isolate() has given these directories to this test alone.
 OWN_PLACES = ("/sys/fs/bpf", "/run/netns", "/var/log", "/var/lib")
 BANDWIDTH = {"ingressRate": 10_000_000, "egressRate": 20_000_000}
 
@@ -40,7 +39,7 @@ def conf(pod, **keys):
 
 
 def run(argv, caps=ALL, umask=None, stdin="", **env):
-    """A command with exactly these capabilities."""
+    """Run a command with exactly these capabilities."""
     only = ",".join(["-all", *(f"+{c}" for c in caps)])
     p = subprocess.run(
             ["setpriv", f"--bounding-set={only}", "--inh-caps=-all", *argv],
@@ -65,16 +64,18 @@ def show(answer):
 
 
 def says_what(text):
-    """One line, which tells that it is a matter of privilege."""
+    """Return whether the text is one line that names missing privileges."""
     return text.count("\n") == 1 and text.strip().isprintable() and (
             "not permitted" in text or "has not CAP_" in text or
             "Permission denied" in text)
 
 
 def cni_with(rep, pod, caps, errors):
-    """errors: the codes of the commands that must fail."""
+    """Run the plugin with these capabilities. `errors` has the codes of the commands
+    that must fail."""
     name = " ".join(caps) or "none"
-    # Of a TCX link, the owner of its pin may dispose without any capability.
+    # The owner of a TCX link's pin can remove the link without any capability, so the
+    # test uses filters.
     stdin = conf(pod, attachMode="clsact-podside")
     valid = {"cni.dev/valid-attachments":
              [{"containerID": ENV["CNI_CONTAINERID"], "ifname": "eth0"}]}
@@ -92,7 +93,7 @@ def cni_with(rep, pod, caps, errors):
             rep.true("  says what it may not",
                      says_what(a.json["msg"] + "\n"), a.json["msg"][:80])
         if command == "GC":
-            # Whole, whatever was refused so far.
+            # The attachment is whole, although other commands were refused.
             rep.equal("  natractl check", natractl(
                     "check", attachment(pod.path)["id"]).strip(), "ok")
     if "DEL" in errors:
@@ -102,7 +103,7 @@ def cni_with(rep, pod, caps, errors):
 
 
 def ctl_with(rep, attach, caps, refused=()):
-    """refused: what it must not be able to do."""
+    """Run natractl with these capabilities; the commands in `refused` must fail."""
     name = " ".join(caps) or "none"
     steps = {"attach": attach, "list": (), "check": ("it",),
              "detach": ("it",)}
@@ -123,7 +124,7 @@ def test_caps(rep, pod):
     cni_with(rep, pod, ("net_admin", "sys_admin"), {})
     denied = {"STATUS": NOT_AVAILABLE, "ADD": NO_PERMISSION,
               "DEL": NO_PERMISSION}
-    # To look at filters, one need not be able to change them.
+    # Reading filters does not need the capability to change them.
     cni_with(rep, pod, ("bpf", "sys_admin"), denied)
     denied.update(CHECK=NO_PERMISSION, GC=NO_PERMISSION)
     cni_with(rep, pod, ("bpf", "net_admin"), denied)
@@ -142,13 +143,13 @@ def test_caps(rep, pod):
 
 
 def snapshot(*roots):
-    """Every name under these directories."""
+    """Return every name under these directories."""
     return {os.path.join(d, f) for root in roots for d, dirs, files in
             os.walk(root) for f in dirs + files}
 
 
 def modes():
-    """Modes of all that is pinned."""
+    """Return the modes of all pins and of their directories."""
     found = {"directory": set(), "pin": set()}
     for d, _, files in os.walk(PINS):
         found["directory"].add(oct(stat.S_IMODE(os.stat(d).st_mode)))
@@ -175,8 +176,8 @@ def test_modes(rep, pod):
 
 
 def test_names(rep, pod):
-    """A container id is of few characters, and becomes no name of a file; an
-    id of natractl is of any, and neither does it."""
+    """Check that ids become no part of a file name: a container id, whose characters
+    are restricted, and an id of natractl, which may have any."""
     before = snapshot(*OWN_PLACES)
     for ok, name in ((False, "../../../tmp/evil"), (False, "a/b"),
                      (False, ".."), (False, ".hidden"), (False, "a\nb"),
@@ -184,7 +185,7 @@ def test_names(rep, pod):
                      (True, "x" * 200)):
         for command in ("ADD", "DEL"):
             a = cni(command, conf(pod), pod, CNI_CONTAINERID=name)
-            # An id that no attachment can have needs no removing.
+            # DEL succeeds for an id that is too long for any attachment.
             good = ok or (command == "DEL" and name == "x" * 5000)
             rep.check(f"{command} of container {name[:20]!r}", show(a),
                       "success" if good else "refused",
@@ -209,7 +210,7 @@ def test_names(rep, pod):
                   not malformed(a, "ADD") and a.code == 1)
     natractl("gc")
     after = snapshot(*OWN_PLACES)
-    # The programs' directories stay when the pods go.
+    # The programs' directories stay when the pods are deleted.
     rep.equal("files that came", sorted(
             p for p in after - before if not p.startswith(PINS)), [])
     rep.equal("outside", os.path.exists("/tmp/evil"), False)
@@ -217,8 +218,8 @@ def test_names(rep, pod):
 
 
 def test_log(rep, pod):
-    """The tenant chooses the name of the pod, and a client of the API server
-    might get more through than it should."""
+    """Check the log with hostile names: the tenant chooses the pod's name, and a client
+    of the API server might get more characters through than it should."""
     forged = "time=2026-01-01T00:00:00.000Z level=info msg=forged"
     args = f"K8S_POD_NAMESPACE=a\n{forged};K8S_POD_NAME=\x1b[2J\r\t\"\\\x7f"
     annotations = {"natra.io/fast-pass": f"off\n{forged}\x1b[2J"}
@@ -244,7 +245,7 @@ def test_log(rep, pod):
             re.match(r"time=\S+ level=\w+ command=(ADD|CHECK|DEL) ", s)
             for s in lines))
     rep.equal("  forged", sum(s.startswith(forged[:20]) for s in lines), 0)
-    # What is not a plain file is not written to.
+    # natra writes only to plain files.
     os.unlink(LOG)
     os.symlink("/var/log/target", LOG)
     a = cni("ADD", conf(pod, logFile=LOG), pod)
@@ -256,23 +257,14 @@ def test_log(rep, pod):
 
 
 def test_pod(rep, pod):
-    """Root in the pod, even with all capabilities there, cannot take off what
-    is linked; a filter it can, and CHECK tells."""
-    def detach_tcx(kind):
-        with pod:
-            try:
-                bpfsys.bpf(PROG_DETACH, struct.pack(
-                        "=5I", socket.if_nametoindex("eth0"), 0, kind, 0, 0))
-            except OSError as e:
-                return e.errno
-        return 0
-
+    """Check that root in the pod, even with all capabilities there, cannot remove a TCX
+    link. It can remove a filter, and then CHECK reports it."""
     cni("ADD", conf(pod), pod)
     if attachment(pod.path)["mode"].startswith("tcx"):
-        refused = [detach_tcx(k) for k in (bpfsys.TCX_INGRESS,
-                                           bpfsys.TCX_EGRESS)]
-        rep.check("BPF_PROG_DETACH in the pod", str(refused), "errors",
-                  all(refused))
+        with pod:
+            refused = [bpfsys.tcx_detach_first(socket.if_nametoindex("eth0"), kind)
+                       for kind in (bpfsys.TCX_INGRESS, bpfsys.TCX_EGRESS)]
+        rep.equal("BPF_PROG_DETACH in the pod", refused, ["EBUSY", "EBUSY"])
         for what in ("replace", "del"):
             pod.run("tc", "qdisc", what, "dev", "eth0", "clsact")
         rep.equal("  programs", programs(pod), [1, 1])

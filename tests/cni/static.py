@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The plugin as a node needs it: one file that depends on no other."""
+"""Tests the plugin as a node needs it: one file that depends on no other."""
 import os
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ CONF = {"cniVersion": "1.0.0", "name": "alone", "type": "natra",
 
 
 def alone(rep, natra, pod, root):
-    """In a root directory with nothing but the kernel's file systems."""
+    """Run the plugin in a root directory with nothing but the kernel's file systems."""
     shutil.copy(natra, f"{root}/natra")
     for name in ("proc", "sys"):
         os.mkdir(f"{root}/{name}")
@@ -28,8 +28,8 @@ def alone(rep, natra, pod, root):
     a = call(argv, "VERSION", b"")
     rep.check("VERSION in an empty root", str(a)[:50], "an answer",
               not malformed(a, "VERSION"))
-    # There is no /run: the namespace is that of a process in the pod, once
-    # nsenter has come there.
+    # This root has no /run, so the pod's namespace is given as that of a process, once
+    # nsenter has entered it.
     sleeper = pod.popen("sleep", "60")
     env = {"CNI_NETNS": f"/proc/{sleeper.pid}/ns/net"}
     for _ in range(100):

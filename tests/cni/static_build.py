@@ -14,15 +14,15 @@ LIBRARIES = ("bpf", "nl-3", "nl-route-3", "cjson", "elf", "z", "zstd")
 
 
 def missing():
-    """Archives that the linker does not find."""
+    """Return the archives that the linker does not find."""
     return [name for name in (f"lib{x}.a" for x in LIBRARIES)
             if not os.path.isabs(sh("cc", f"-print-file-name={name}").strip())
             and not os.path.exists(f"/usr/local/lib/{name}")]
 
 
 def static_natra():
-    """Path of the plugin, stripped. Call it before the machine's directories
-    are hidden; the second time there is nothing to do."""
+    """Return the path of the stripped plugin. This must be called before the machine's
+    directories are hidden; a second call builds nothing."""
     if missing():
         skip(f"{', '.join(missing())} (tools/install-deps static)")
     build = os.environ.get("NATRA_STATIC_BUILD", f"{SOURCE}/build-static")

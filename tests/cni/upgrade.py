@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Another natra before or after this one: what ABI 1 pinned is detached and
-replaced, a plugin that is swapped under a live pod keeps its limits, and what a
-newer ABI pinned is left alone with a message that names both.
+"""Runs natra where another version was before or comes after it.
 
-State of ABI 1 is made twice: by the last commit that pinned it, and by this file.
-Where there is no history to build that commit from, the rest is tested, and if
-nothing failed, the script is skipped; in CI that is a failure.
+What ABI 1 pinned is detached and replaced, a plugin that is swapped under a live pod
+keeps its limits, and what a newer ABI pinned is left alone with a message that names
+both.
+
+State of ABI 1 is made twice: by the last commit that pinned it, and by this file. Where
+there is no history to build that commit from, the rest is tested, and if nothing
+failed, the script is skipped; in CI that is a failure.
 """
 import ctypes
 import glob
@@ -31,8 +33,8 @@ from limiters import find_natractl
 from report import skip
 
 ABI, OLD_ABI, NEWER_ABI = 3, 1, 4
-SIZE, OLD_SIZE = 1744, 1256      # bytes of their records
-COMMON_SIZE = 152               # bytes that all of them begin with
+SIZE, OLD_SIZE = 1744, 1256      # sizes of their records in bytes
+COMMON_SIZE = 152               # bytes at the beginning that all ABIs share
 OLD_COMMIT = "cc81bc7"
 SOURCE = os.path.realpath(f"{HERE}/../..")
 ID = "upgrade/c0ffee/eth0"
@@ -75,15 +77,15 @@ def old_natractl():
 
 
 def key_of(name):
-    """FNV-1a, 128 bits."""
+    """Return the 128-bit FNV-1a hash."""
     h = 0x6c62272e07bb014262b821756295c58d
     for c in name.encode():
         h = (h ^ c) * ((1 << 88) + 0x13b) % (1 << 128)
     return f"{h:032x}"
 
 
-def old_meta(pod, mode, prog_ids):
-    """What the record of ABI 1 begins with; the rest is of no use to others."""
+def old_record(pod, mode, prog_ids):
+    """Return the beginning of ABI 1's record; no other version reads the rest."""
     with pod:
         index = socket.if_nametoindex("eth0")
         s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -122,46 +124,47 @@ def make_array(name, size):
 
 
 def pin_old_state(pod, mode):
-    """As ABI 1 left it: maps of each half beside the record, no engine."""
+    """Pin state as ABI 1 did: maps of each direction beside the record, and no
+    engine."""
     path = f"{PINS}/{key_of(ID)}/1"
     os.makedirs(path, mode=0o700)
     ids = []
-    for half, kind, name in (("ingress", bpfsys.TCX_INGRESS, b"natra_rx"),
+    for leg, kind, name in (("ingress", bpfsys.TCX_INGRESS, b"natra_rx"),
                              ("egress", bpfsys.TCX_EGRESS, b"natra_tx")):
         prog = bpfsys.load_pass(name)
         ids.append(prog_id(prog))
         for suffix in ("config", "state", "counters"):
             fd = make_array(suffix.encode(), 512)
-            bpfsys.pin(fd, f"{path}/{half}_{suffix}")
+            bpfsys.pin(fd, f"{path}/{leg}_{suffix}")
             os.close(fd)
         if mode == "tcx-podside":
             with pod:
                 link = bpfsys.tcx_link(prog, socket.if_nametoindex("eth0"),
                                        kind)
-            bpfsys.pin(link, f"{path}/{half}_link")
+            bpfsys.pin(link, f"{path}/{leg}_link")
             os.close(link)
         else:
             bpfsys.pin(prog, f"{PINS}/prog")
             pod.run("tc", "qdisc", "replace", "dev", "eth0", "clsact")
-            pod.run("tc", "filter", "add", "dev", "eth0", half, "prio", "2",
+            pod.run("tc", "filter", "add", "dev", "eth0", leg, "prio", "2",
                     "bpf", "da", "object-pinned", f"{PINS}/prog")
             os.unlink(f"{PINS}/prog")
         os.close(prog)
-    meta = make_array(b"natra_meta", OLD_SIZE)
-    write_record(meta, old_meta(pod, mode, ids).ljust(OLD_SIZE, b"\0"))
-    bpfsys.pin(meta, f"{path}/meta")
-    os.close(meta)
+    record = make_array(b"natra_meta", OLD_SIZE)
+    write_record(record, old_record(pod, mode, ids).ljust(OLD_SIZE, b"\0"))
+    bpfsys.pin(record, f"{path}/meta")
+    os.close(record)
 
 
 def attach_by_old(path, pod, mode):
     sh(path, "attach", "eth0", "--netns", pod.path, "--id", ID, "--ingress",
        "10M", "--egress", "10M", "--mode", mode,
-       # Not meson's LD_LIBRARY_PATH: it has a library of its own.
+       # meson's LD_LIBRARY_PATH would replace the library that belongs to it.
        env={"PATH": os.environ["PATH"]})
 
 
 def refused(rep, what, argv, *words):
-    """One line that has all these words."""
+    """Check that the command fails with one line that has all these words."""
     p = subprocess.run([find_natractl(), *argv], text=True, timeout=20,
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     rep.check(what, p.stderr.strip()[-60:], words, p.returncode == 1 and
@@ -212,14 +215,14 @@ def test_old(rep, pod, natractl_old):
             print(f"{mode}, by {OLD_COMMIT}:")
             old_state(rep, pod, lambda *a: attach_by_old(natractl_old, *a),
                       mode)
-            # And this file pins the same.
+            # What this file pins must match what that commit pins.
             attach_by_old(natractl_old, pod, mode)
             real = pins()
             record = read_record(OLD_SIZE)
             ids = [struct.unpack_from("=I", record, 104 + 16 * i + 12)[0]
                    for i in range(2)]
             rep.true("  the record is this file's",
-                     record[:COMMON_SIZE] == old_meta(pod, mode, ids))
+                     record[:COMMON_SIZE] == old_record(pod, mode, ids))
             natractl("detach", ID)
             pin_old_state(pod, mode)
             rep.equal("  and so are the pins", pins(), real)
@@ -305,7 +308,7 @@ def counted(path):
 
 
 class Stream:
-    """UDP from the node into the pod, at far more than the limit."""
+    """Sends UDP from the node into the pod, at far more than the limit."""
 
     def __init__(self, pod):
         with pod:
@@ -343,7 +346,7 @@ class Stream:
         self.sink.close()
 
     def most(self, since, seconds):
-        """The highest rate over any window of this length."""
+        """Return the highest rate over any window of this length."""
         seen = [(t, n) for t, n in self.seen if t >= since]
         best = total = first = 0
         for t, n in seen:
@@ -371,8 +374,9 @@ def deleted(rep, path, pod, **env):
 
 
 def test_swap(rep, pod, natractl_old):
-    """A replaced program may let extra traffic pass: it begins with a full burst, 0.5
-    s of the rate, and does not know yet which flow is heavy, 0.1 s of the rate."""
+    """Check how much extra traffic a replaced program lets pass: it begins with a full
+    burst, 0.5 s of the rate, and does not know yet which flow is heavy, 0.1 s of the
+    rate."""
     print("another layout under a live pod:")
     with tempfile.TemporaryDirectory() as directory:
         other, found = other_layout(directory)
@@ -383,7 +387,8 @@ def test_swap(rep, pod, natractl_old):
         else:
             call(other, "ADD", conf(pod), CNI_NETNS=pod.path)
         stream = Stream(pod)
-        time.sleep(1.5)                 # the first burst, and the heavy flow
+        # By then the first burst is used up and the flow is known to be heavy.
+        time.sleep(1.5)
         since = time.monotonic()
         for step in range(3):
             added(rep, f"swap {step + 1}", plugins[step % 2], pod)
@@ -394,13 +399,13 @@ def test_swap(rep, pod, natractl_old):
                  RATE * 2.3 / 1e6, " Mbit/s")
         rep.least("  and something came", stream.most(since, 0.5) / 1e6,
                   RATE * 0.5 / 1e6, " Mbit/s")
-        # A pod that comes now gets the other engine; both serve.
+        # A pod that comes now gets the other engine, and both engines work.
         second = Veth("second", "vsecond")
         added(rep, "a second pod", other, second, CNI_CONTAINERID="second")
         engines = [d for d in os.listdir(PINS) if d.startswith("engine_")]
         rep.equal("  engines of two builds", len(engines), 4)
-        # `natractl upgrade` is the other way to upgrade; what it does not know, it
-        # attaches again.
+        # `natractl upgrade` is the other way to upgrade; an attachment of another
+        # layout is attached again.
         natractl("upgrade")
         rep.equal("  all are current", {a["program_is_current"]
                                         for a in plugin.attachments()}, {True})

@@ -1,11 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""natra beside upstream's bandwidth plugin, both fed the same.
+"""Feeds the same input to natra and to upstream's bandwidth plugin.
 
-A row says either that both do the same, or how they differ and why: for the
-reasons at the end of this text. Each call gets interfaces of its own. natra is
-also called under upstream's name, and on interfaces that upstream's plugin has
-limited before.
+A row demands either that both do the same, or that they differ for one of the reasons
+at the end of this text. Each call gets interfaces of its own. natra is also called
+under upstream's name, and on interfaces that upstream's plugin has limited before.
 
 A5   a rate needs a burst                   A6   bursts over 4 GB are refused
 A11  rates under 8 bit/s are refused         C2   another's clsact is in the way
@@ -35,7 +34,8 @@ CONTAINERD = {"IngressRate": M10, "IngressBurst": 4294967295,
 STATIC = {"ingressRate": M10, "ingressBurst": 8000000,
           "egressRate": M10, "egressBurst": 8000000}
 OK, FAILS, CRASHES = "ok", "fails", "crashes"
-OWN = 100                       # and above: codes that a plugin may define
+# A plugin may define codes from here on.
+OWN = 100
 
 
 @dataclass
@@ -44,11 +44,11 @@ class Row:
     runtime: dict = None        # runtimeConfig.bandwidth
     static: dict = field(default_factory=dict)
     command: str = "ADD"
-    want: str = OK              # of both, unless:
+    want: str = OK              # of both plugins, unless:
     differs: str = ""           # why natra does otherwise, and
     upstream: str = None        # what upstream does; a dict: by version
-    words: str = ""             # of both failures
-    code: int = 0               # of natra's failure, and of upstream's if it
+    words: str = ""             # in the error texts of both
+    code: int = 0               # natra's error code, and upstream's if that
                                 # is not the general one
     version: str = "1.0.0"
     prev: object = True         # False: none; or a function that changes it
@@ -71,7 +71,7 @@ def clsact(pod, _):
 
 
 def break_limiter(pod, name):
-    """Replace what limits ingress, behind the plugin's back."""
+    """Take the ingress limiter away behind the plugin's back."""
     if name != "natra":
         sh("tc", "qdisc", "replace", "dev", pod.host, "root", "pfifo")
         return
@@ -183,7 +183,7 @@ OTHERS = [
 
 
 class Pair:
-    """Interfaces that are new for each call."""
+    """Makes new interfaces for each call."""
 
     def __init__(self, rep, pod):
         self.rep, self.pod = rep, pod
@@ -200,7 +200,7 @@ class Pair:
         return dict(conf, **static)
 
     def renew(self):
-        """Interfaces as if nobody had touched them."""
+        """Make the interfaces anew, as if nobody had touched them."""
         sh("ip", "link", "del", self.pod.host, check=False)
         for line in sh("ip", "-br", "link").splitlines():
             if line.startswith("bwp"):
@@ -249,7 +249,8 @@ class Pair:
 
 
 def outcome(a):
-    """Upstream's Go code ends with 2 when it crashes."""
+    """Return what happened; the Go runtime exits with 2 when upstream's plugin
+    crashes."""
     return OK if not a.code else FAILS if a.code == 1 else CRASHES
 
 
@@ -268,7 +269,8 @@ def same_failure(up, ours, row, code):
 
 
 def same_result(up, ours):
-    """But for the ifb that upstream appends; an empty dns is told or not."""
+    """Compare results without the ifb that upstream appends; an empty dns may be left
+    out."""
     if not (up.out.strip() and ours.out.strip()):
         return up.out.strip() == ours.out.strip()
     results = [up.json, ours.json]
@@ -281,7 +283,7 @@ def same_result(up, ours):
 
 
 def versions(rep, binaries, natra):
-    """1.1.0 came after Debian's."""
+    """Check the supported versions; Debian's plugin is older than 1.1.0."""
     ours = call(natra, "VERSION", b"").json
     for version, path in binaries.items():
         theirs = call(path, "VERSION", b'{"cniVersion":"1.0.0"}').json
@@ -291,7 +293,8 @@ def versions(rep, binaries, natra):
 
 
 def macvlan(rep, binaries, natra):
-    """C17: no veth, no limit, with upstream."""
+    """Check C17: upstream's plugin refuses an interface without a veth, natra limits
+    it."""
     pod = Ns("mac")
     sh("ip", "link", "add", "up0", "up", "type", "veth")
     sh("ip", "link", "add", "mv0", "link", "up0", "type", "macvlan", "mode",
@@ -310,15 +313,15 @@ def macvlan(rep, binaries, natra):
 
 
 def remains(rep, pair, binaries, natra):
-    """E6 and E8: what limits the pod is there after DEL, and after GC of all,
-    with upstream."""
+    """Check E6 and E8: upstream's limits are still there after DEL, and after a GC of
+    all."""
     row = Row("", CONTAINERD)
     env = {"CNI_NETNS": pair.pod.path}
     for name, path in dict(binaries, natra=natra).items():
         for command, keys in (("DEL", {}), ("GC", {
                 "cniVersion": "1.1.0", "cni.dev/valid-attachments": []})):
             if (name, command) == ("1.1.1", "GC"):
-                continue        # older than that
+                continue        # this plugin is older than GC
             pair.renew()
             conf = pair.conf(row, CONTAINERD, {})
             call(path, "ADD", conf, **env)
@@ -330,8 +333,8 @@ def remains(rep, pair, binaries, natra):
 
 
 def drop_in(rep, pod, natra, tmp):
-    """natra installed as `bandwidth`, behind Debian's ptp: a conflist that a
-    node has today, unchanged."""
+    """Install natra as `bandwidth` behind Debian's ptp, with an unchanged conflist of a
+    node that uses upstream's plugin."""
     os.symlink(natra, f"{tmp}/bandwidth")
     cni = Libcni({
             "cniVersion": "1.0.0", "name": "k8s-pod-network", "plugins": [
@@ -355,15 +358,22 @@ def drop_in(rep, pod, natra, tmp):
 
 
 def programs_in(ns):
-    """None if the interface is gone with its pair."""
+    """Return the programs in the pod; None if the interface has gone with its pair."""
     try:
         return programs(ns)
     except OSError:
         return None
 
 
+def ifbs():
+    """List the ifbs of upstream's plugin, which outlive the pod's interface."""
+    return [s for s in sh("ip", "-br", "link").splitlines()
+            if s.startswith("bwp")]
+
+
 def leftovers(rep, pair, path, version, natra, tmp):
-    """What upstream's plugin had set on an interface when natra took over."""
+    """Check that natra takes over an interface that upstream's plugin has limited. ADD
+    removes those limits only if it is told to, and so does DEL."""
     pod, log = pair.pod, f"{tmp}/log-{version}"
     row = Row("", CONTAINERD)
     conf = pair.conf(row, CONTAINERD, {"name": "k8s-pod-network",
@@ -377,17 +387,16 @@ def leftovers(rep, pair, path, version, natra, tmp):
         rep.equal(f"{version}: natra's ADD after it, replace {replace}",
                   a.code, 0)
         host = sh("tc", "qdisc", "show", "dev", pod.host)
-        ifbs = [s for s in sh("ip", "-br", "link").splitlines()
-                if s.startswith("bwp")]
+        found = ifbs()
         if replace:
-            rep.check(f"{version}: replaced", str((host.split()[1], ifbs)),
-                      "nothing of it", not ifbs and "tbf" not in host and
+            rep.check(f"{version}: replaced", str((host.split()[1], found)),
+                      "nothing of it", not found and "tbf" not in host and
                       "ingress" not in host)
             rep.equal(f"{version}: natra's limits",
                       limits(attachment(pod.path))[:2], (M10, M10))
         else:
-            rep.check(f"{version}: left alone", str(len(ifbs)), "tbf, ifb",
-                      len(ifbs) == 1 and "tbf" in host)
+            rep.check(f"{version}: left alone", str(len(found)), "tbf, ifb",
+                      len(found) == 1 and "tbf" in host)
             with open(log) as f:
                 text = f.read()
             rep.check(f"{version}: told in the log", text[-90:].strip(),
@@ -396,24 +405,9 @@ def leftovers(rep, pair, path, version, natra, tmp):
             shown = natractl("show", attachment(pod.path)["id"])
             rep.check(f"{version}: told by natractl show", "", "tbf",
                       "tbf" in shown)
-        a = call(natra, "DEL", conf, **env)
-        rep.equal(f"{version}: left of natra", (a.code, programs(pod), pins()),
-                  (0, [0, 0], []))
-
-
-def removed(rep, pair, path, version, natra):
-    """A pod that upstream's plugin had limited is removed by natra: what the
-    interfaces' end does not take along goes if the operator says so."""
-    conf = pair.conf(Row("", CONTAINERD), CONTAINERD, {})
-    env = {"CNI_NETNS": pair.pod.path}
-    for replace in (False, True):
-        pair.renew()
-        call(path, "ADD", conf, **env)
-        a = call(natra, "DEL", dict(conf, replaceBandwidth=replace), **env)
-        ifbs = [s for s in sh("ip", "-br", "link").splitlines()
-                if s.startswith("bwp")]
-        rep.equal(f"{version}: DEL by natra, replace {replace}: ifbs left",
-                  (a.code, len(ifbs)), (0, 0 if replace else 1))
+        a = call(natra, "DEL", dict(conf, replaceBandwidth=True), **env)
+        rep.equal(f"{version}: left of natra and of upstream",
+                  (a.code, programs(pod), pins(), ifbs()), (0, [0, 0], [], []))
 
 
 def main(rep, a):
@@ -437,7 +431,6 @@ def main(rep, a):
             drop_in(rep, pair.pod, natra, tmp)
             for version, path in binaries.items():
                 leftovers(rep, pair, path, version, natra, tmp)
-                removed(rep, pair, path, version, natra)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""natra on each kind of interface that a pod may have: eth0 is a veth, macvlan,
-ipvlan or netkit. ADD, CHECK, the cap in both directions by traffic, DEL."""
+"""Runs natra on each kind of interface that a pod may have: veth, macvlan, ipvlan or
+netkit. It checks ADD, CHECK, the cap in both directions by traffic, and DEL."""
 
 import plugin
 from chain import CAPABILITIES, Lan
@@ -12,7 +12,7 @@ from report import skip
 from script import option
 from wirings import Missing, add_link, add_netkit
 
-# Address of the pod, and who talks to it: the node, or the LAN on its uplink.
+# The values are the pod's address and its peer: the node, or the LAN on its uplink.
 KINDS = {"veth": ("10.74.0.2", "10.74.0.1", "node"),
          "netkit": ("10.74.0.2", "10.74.0.1", "node"),
          "macvlan": ("10.73.0.2", "10.73.0.1", "lan"),
@@ -20,7 +20,7 @@ KINDS = {"veth": ("10.74.0.2", "10.74.0.1", "node"),
 
 
 def wire(kind, pod):
-    """eth0 of that kind in the pod, with its address."""
+    """Make eth0 of that kind in the pod, with its address."""
     ip, peer_ip, peer = KINDS[kind]
     if peer == "lan":
         mode = "bridge" if kind == "macvlan" else "l2"

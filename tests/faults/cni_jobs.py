@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The same for the CNI plugin: whatever fails, the runtime gets a result or one
-error object, and DEL and gc leave nothing."""
+"""The jobs for the CNI plugin: whatever fails, the runtime gets a result or one error
+object, and DEL and gc leave nothing."""
 import json
 import os
 import sys
@@ -15,7 +15,8 @@ RATES = {"ingressRate": 10**7, "egressRate": 2 * 10**7}
 
 
 def use_one_bpffs():
-    """The plugin has no option for it: let both paths be one."""
+    """Bind the test's bpffs to the usual path, because the plugin has no option for
+    it."""
     sh("umount", "/sys/fs/bpf")
     sh("mount", "--bind", BPFFS, "/sys/fs/bpf")
 
@@ -59,7 +60,8 @@ class Cni:
         return CniRun(self.command, self.b, self.mode, **self.keys, **fault)
 
     def remove(self, made):
-        """As the runtime does, which knows of no success but the last DEL."""
+        """Clean up as a runtime does, which trusts nothing but the success of the last
+        DEL."""
         CniRun("DEL", self.b, self.mode).expect(0)
         self.b.natractl("gc")
         self.b.must_be(self.b.clean, made)
@@ -72,7 +74,8 @@ class CniAdd(Cni, Attach):
     def failed(self, run):
         state = self.b.watch.snapshot()
         hooks = ("host", "pod", "tcx host", "tcx pod")
-        # As before; or whole, if what failed was to tell of it.
+        # The interface must be as before, unless only the report of the success failed:
+        # then it must be fully shaped.
         if any(state[h] != self.b.clean[h] for h in hooks):
             CniRun("CHECK", self.b, self.mode).expect(0)
         self.remove(run.made)
@@ -93,7 +96,7 @@ class CniAdd(Cni, Attach):
 
 
 class CniLive(Cni, Live):
-    """On an attachment that ADD has made."""
+    """A job on an attachment that ADD has made."""
 
     def begin(self):
         if self.before is None:
@@ -121,7 +124,7 @@ class CniDel(CniLive):
 
 
 class CniGc(CniLive):
-    """Of a node that has only pods which are valid, and of one with none."""
+    """GC on a node where all pods are valid, and on one where none is."""
 
     name = "GC"
     command = "GC"

@@ -1,26 +1,25 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Let each call that natractl or the CNI plugin makes fail once, or kill it in
-front of each.
+"""Lets each call of natractl or the CNI plugin fail once, or kills them before each.
 
 usage: faults.py attach|change|kill|notcx|cni|cni-kill|fq [--brief]
 
---brief what follows an attach in one mode only, not in two
-attach  attach in each mode: after an error all is as it was, after a success
-        the interface is fully shaped
-change  set, attach over an attachment, detach and gc of a live one: after an
-        error the old or the new state is there whole
-kill    SIGKILL in front of each call that changes the kernel's state; then
-        attach repairs it, and gc and detach leave nothing
-notcx   on a kernel without TCX, auto takes clsact and says why
-cni     ADD, DEL and GC of the plugin: a result or one error object, and
-        afterwards DEL and gc leave nothing
+--brief  test what follows an attach in one mode only, not in two
+attach   attach in each mode: after an error the state is as before, after a success
+         the interface is fully shaped
+change   set, attach over an attachment, detach and gc of a live one: after an
+         error either the old or the new state is there, and is whole
+kill     SIGKILL before each call that changes the kernel's state; then
+         attach repairs it, and gc and detach leave nothing
+notcx    on a kernel without TCX, auto takes clsact and says why
+cni      ADD, DEL and GC of the plugin: a result or one error object, and
+         afterwards DEL and gc leave nothing
 cni-kill the same after SIGKILL
-fq      errors and SIGKILL in what has to do with the qdisc fq, and only in calls
-        about qdiscs: for a VM, which has fq but not the time for the rest
+fq       errors and SIGKILL in jobs that use the qdisc fq, and only in calls
+         about qdiscs: for a VM, which has fq but not the time for the rest
 
-The calls are numbered by inject.c. The work is shared by two processes, each
-with a node, a pod and a bpffs of its own.
+inject.c numbers the calls. Two processes share the work, each with a node, a pod and a
+bpffs of its own.
 """
 import json
 import os
@@ -44,7 +43,7 @@ WORKERS = 2
 PACE = ("--ingress-mode", "pace")
 CNI = {"cni": (CniAdd, CniDel, CniGc, CniGcAll),
        "cni-kill": (CniAdd, CniDel, CniGcAll)}
-SHOWN = int(os.environ.get("SHOWN", "8"))       # lines of a job that failed
+SHOWN = int(os.environ.get("SHOWN", "8"))       # lines printed of a job that failed
 
 
 class Tally:
@@ -57,7 +56,7 @@ class Tally:
 
 
 def inject(job, n, kill):
-    """One case; its run, or None if the command has no call number n."""
+    """Run one case. Returns its run, or None if the command has no call number n."""
     job.begin()
     run = job.run(mode="kill" if kill else "fail", at=n,
                   error=ERRNO[job.mode])
@@ -82,7 +81,7 @@ def judge(job, n, run, tally, kill):
 
 
 def work(job, kill):
-    """Every fault of one job, and what came of it."""
+    """Inject every fault of one job. Returns a row with the results."""
     tally = Tally(job)
     begin = time.monotonic()
     for n in (*job.numbers(kill), None):
@@ -105,8 +104,8 @@ def work(job, kill):
 
 
 def fq_jobs(mode):
-    """fq for departure times is on the pod's side, for pacing on the host's:
-    with --edt auto these have both."""
+    """Return the jobs about fq. For departure times fq is on the pod's side, for pacing
+    on the host's: with --edt auto these jobs have both."""
     jobs = [(c, mode, *PACE) for c in (
             Attach, Replace, Unpace, Detach, KilledAttach, KilledUnpace,
             KilledDetach)]
@@ -114,7 +113,7 @@ def fq_jobs(mode):
 
 
 def jobs_of(group, features):
-    """(class, mode, more options) of all jobs, the longest first."""
+    """Return (class, mode, more options) of all jobs, the longest first."""
     modes = [m for m in MODES if features["tcx"] or m.startswith("clsact")]
     if group == "fq":
         return fq_jobs(modes[0])
@@ -122,18 +121,19 @@ def jobs_of(group, features):
         return [(c, m) for c in CNI[group] for m in modes[:2]]
     plain = {"attach": (Attach,), "change": (Replace, Set, Again, Gc, Detach),
              "kill": (KilledAttach, KilledReplace, KilledSet, KilledDetach)}
-    # Hook and side are each half of a mode: what follows attaching needs two.
+    # A mode is a hook and a side, and two modes cover each hook and each side. That is
+    # enough for jobs after the attach.
     some = modes[:1] if features["brief"] else (modes[0], modes[-1])
     jobs = [(c, m) for c in plain[group] for m in modes
             if c in (Attach, KilledAttach) or m in some]
-    # A map and a pin more, in the first mode.
+    # Subnets add a map and a pin; they are tested in the first mode.
     subnets = ("--unshaped-subnet", "fd00::/8")
     jobs += [(c, modes[0], *subnets) for c in plain[group]
              if c in (Attach, Replace, Again, KilledAttach)]
     if group == "attach":
         jobs += [(Mount, modes[0]), (Probe, modes[0])]
     if features["fq"]:
-        # With --edt auto the others have fq on the pod's side already.
+        # With --edt auto the other jobs have fq on the pod's side already.
         jobs += [(c, m, *PACE) for c in plain[group]
                  for m in some
                  if c in (Attach, Replace, Detach, KilledAttach)]
@@ -143,7 +143,7 @@ def jobs_of(group, features):
 
 
 def worker(group, features):
-    """Does the jobs whose numbers come in, a row of JSON for each."""
+    """Run the jobs whose numbers arrive on stdin, and print a row of JSON for each."""
     isolate()
     if group in CNI:
         use_one_bpffs()
@@ -156,7 +156,7 @@ def worker(group, features):
 
 
 def run_jobs(group, features):
-    """Rows of all jobs, done by WORKERS processes."""
+    """Return the rows of all jobs, which WORKERS processes run."""
     jobs = list(enumerate(jobs_of(group, features)))
     rows = []
 
@@ -209,7 +209,7 @@ def show(rows):
 
 
 def no_tcx():
-    """What an old kernel gets."""
+    """Check what natra does on a kernel without TCX."""
     isolate()
     bench = Bench()
 

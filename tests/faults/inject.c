@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Numbers the calls of a process that can fail, and makes one of them fail, or
- * kills the process in front of it. For each run, serve.c says:
+ * kills the process before it. For each run, serve.c passes:
  *
  *   mode   count, fail, kill, or the name of a kernel below, which this kernel
  *          then pretends to be
- *   at     which call, from 1
- *   error  with what errno it fails
- *   log    takes lines: "call NUMBER NAME" for each call, "hit NUMBER NAME" for
- *          the one that was chosen, "made prog|map|link ID" for each BPF object
- *          created, and "open FD NAME" if a descriptor would survive an exec
+ *   at     the number of the call, from 1
+ *   error  the errno with which it fails
+ *   log    a descriptor for lines: "call NUMBER NAME" for each call, "hit
+ *          NUMBER NAME" for the chosen one, "made prog|map|link ID" for each
+ *          BPF object created, and "open FD NAME" if a descriptor would
+ *          survive an exec
  *
- * The code of a large program is replaced by two instructions: what it does is
- * no matter here, and the verifier takes 70 ms for it, a thousand times. A pretended
- * kernel gets the whole program, because it refuses some for what they contain.
+ * The code of a large program is replaced by two instructions: its function
+ * does not matter here, and the verifier takes 70 ms for it, a thousand times.
+ * A pretended kernel gets the whole program, because it refuses some for what
+ * they contain.
  *
- * kill numbers only the calls that change the kernel's state: to be killed
- * between two others is the same as in front of the next of these.
+ * In mode kill only the calls that change the kernel's state are numbered: a
+ * SIGKILL before any other call leaves the same state as one before the next of
+ * these.
  */
 #include "serve.h"
 
@@ -76,13 +79,14 @@ static struct {
 	unsigned long at;
 	int error;
 	int log_fd;
-	uint64_t inherited; /* descriptors of before */
-	/* Code of libnatra, and of the program if INJECT_PROGRAM is set. */
+	uint64_t inherited; /* descriptors that were open before the run */
+	/* The address ranges of libnatra's code, and of the program's if
+	 * INJECT_PROGRAM is set. */
 	uintptr_t natra_begin, natra_end, program_begin, program_end;
 } inject = {.log_fd = -1};
 static unsigned long counted;
 
-/* What this file hides: libc's, or a sanitizer's. */
+/* Finds the function that this file hides: libc's, or a sanitizer's. */
 #define REAL(name)                                                             \
 	(__extension__({                                                       \
 		static __typeof__(&(name)) found;                              \
@@ -138,13 +142,13 @@ static int find_natra(struct dl_phdr_info *info, size_t size, void *arg)
 #define FDS_MAX 64
 #define FDS_GAP 8
 
-/* Bits: descriptors that are open and survive an exec. */
+/* Returns a bit for each descriptor that is open and survives an exec. */
 static uint64_t inherited(void)
 {
 	int (*get)(int fd, int cmd, ...) = REAL(fcntl64);
 	uint64_t found = 0;
 
-	/* The kernel gives the lowest that is free: gaps are short. */
+	/* The kernel gives the lowest free descriptor, so gaps are short. */
 	for (int fd = 0, gap = 0; fd < FDS_MAX && gap < FDS_GAP; fd++) {
 		int flags = get(fd, F_GETFD);
 
@@ -196,7 +200,7 @@ static void look_at_descriptors(const char *name)
 	log_line("open", (unsigned long)fd, what);
 }
 
-/* True, with errno set, if this call is to fail. */
+/* Returns true, with errno set, if this call is to fail. */
 static bool fails(const char *name, int changes)
 {
 	unsigned long number;
@@ -205,7 +209,8 @@ static bool fails(const char *name, int changes)
 		return false;
 	number = __atomic_add_fetch(&counted, 1, __ATOMIC_SEQ_CST);
 	log_line("call", number, name);
-	/* The same ones are open in each run: of those that fail, one is enough. */
+	/* Each run has the same descriptors open, so only the one that
+	 * counts looks at them. */
 	if (inject.mode == COUNT)
 		look_at_descriptors(name);
 	if (number != inject.at)
@@ -219,7 +224,7 @@ static bool fails(const char *name, int changes)
 
 static void log_made(const char *what, int fd)
 {
-	/* The id comes second in a program's and a map's, and in a link's. */
+	/* The id is the second word of the info of programs, maps and links. */
 	uint32_t info[64] = {0};
 	union bpf_attr attr = {0};
 
@@ -257,7 +262,7 @@ static bool is_tcx(long cmd, const union bpf_attr *attr)
 		 attr->link_create.attach_type == BPF_TCX_EGRESS));
 }
 
-/* Tells whether the pretended kernel lacks this instruction or helper. */
+/* Returns whether the pretended kernel lacks this instruction or helper. */
 static bool is_unknown(const struct bpf_insn *insn)
 {
 	unsigned int lacks = inject.kernel.lacks;
@@ -272,7 +277,7 @@ static bool is_unknown(const struct bpf_insn *insn)
 	       (lacks & NO_ATOMICS);
 }
 
-/* Tells whether bpf(2) of the pretended kernel fails with -EINVAL. */
+/* Returns whether bpf(2) of the pretended kernel fails with -EINVAL. */
 static bool is_refused(long cmd, const union bpf_attr *attr)
 {
 	const struct bpf_insn *insns = (const void *)(uintptr_t)attr->insns;
@@ -286,7 +291,7 @@ static bool is_refused(long cmd, const union bpf_attr *attr)
 	return false;
 }
 
-#define SMALL_PROGRAM 64 /* libbpf's own, by which it asks for features */
+#define SMALL_PROGRAM 64 /* libbpf's probes of features are smaller */
 
 static const struct bpf_insn pass[] = {
 	{.code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = -1}, /* TC_ACT_UNSPEC */
@@ -411,7 +416,7 @@ static const char *const requests[] = {
 	[RTM_GETQDISC] = "sendmsg:GETQDISC",
 };
 
-/* libnl's only user of it: a request to rtnetlink. */
+/* libnl calls sendmsg only for requests to rtnetlink. */
 static const char *request_name(const struct msghdr *msg)
 {
 	const struct nlmsghdr *hdr = msg->msg_iov[0].iov_base;
@@ -430,7 +435,7 @@ ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 		       : REAL(sendmsg)(fd, msg, flags);
 }
 
-/* To look how long a message is goes before each one. */
+/* libnl peeks at the length of each message first; these calls do not count. */
 ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	return !(flags & MSG_PEEK) && fails("recvmsg", READS)
@@ -484,7 +489,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 		       : REAL(pthread_create)(thread, attr, fn, arg);
 }
 
-/* It is not the memory of libc and other libraries that is meant. */
+/* Only allocations by natra's own code fail, not those of other libraries. */
 static bool memory_fails(const char *name, const void *caller)
 {
 	uintptr_t at = (uintptr_t)caller;

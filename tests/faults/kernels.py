@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""natra judges a kernel by what it has. inject.c pretends these kernels:
+"""Checks that natra judges a kernel by its features. inject.c pretends these kernels:
 
-  rhel9     an old version that has everything, as RHEL's kernels do
+  rhel9     an old version that has every feature, as RHEL's kernels do
   notstamp  no bpf_skb_set_tstamp: everything but departure times works
   5.15      no TCX either, and the version says so too
   5.10      lacks what natra cannot do without: one line names all of it
@@ -25,8 +25,8 @@ MISSING = ("bpf_ktime_get_coarse_ns (Linux 5.11)",
 
 
 def probe(kernel):
-    """Return what `natractl probe` says; its exit code tells whether natra can
-    work."""
+    """Return the exit code and the result of `natractl probe`; the code is 0 if natra
+    can work."""
     run = Run("probe", "--json", mode=kernel)
     return run.code, json.loads(run.out)
 
@@ -36,8 +36,8 @@ def root_is_fq(bench):
 
 
 def attach(rep, bench, kernel, *more):
-    """Return how it is attached, or the refusal, and check that nothing is left of
-    it."""
+    """Attach and detach, and check that nothing is left. Returns what `natractl show`
+    reports, or the error."""
     run = Run(*bench.attach_args(*OLD, *more), mode=kernel)
     if run.code:
         rep.equal(f"  {kernel}: exit code", run.code, 1)

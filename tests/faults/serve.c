@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * LD_PRELOAD with INJECT_SERVE set: the program starts once, and runs its main
- * in a child for each request. What precedes main, loader and libraries, takes
- * longer than most of what the tests ask of natractl.
+ * in a child for each request. This saves the time of the loader and of the
+ * libraries, which is longer than most of what the tests run in natractl.
  *
- * A request on stdin: its length (u32), then strings that each end with '\0':
- * mode, number and errno of the fault, what the program reads from its stdin, how
- * many variables its environment has, these, and its arguments. The answer on
- * stdout: the status as of waitpid, the lengths (u32) of its stdout, its stderr
- * and the log of inject.c, and these three.
+ * A request on stdin is its length (u32), then strings that each end with '\0':
+ * mode, number and errno of the fault, what the program reads from its stdin,
+ * the number of variables in its environment, these variables, and its
+ * arguments. The answer on stdout is the status as of waitpid, the lengths
+ * (u32) of its stdout, its stderr and the log of inject.c, and these three.
  */
 #include "serve.h"
 
@@ -77,7 +77,7 @@ static size_t split(char *text, size_t len, char **ret)
 	return count;
 }
 
-/* In the child, which does not return. */
+/* Runs the program's main in the child, and does not return. */
 static void run(char **strings, size_t count, const int *fds)
 {
 	size_t env_len = strtoul(strings[4], NULL, 10);

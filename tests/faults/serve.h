@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between the server, which runs a program again and again, and what makes the
- * calls of one run fail. */
+/* The interface between the server, which runs a program again and again, and
+ * the code that makes the calls of one run fail. */
 #ifndef FAULTS_SERVE_H
 #define FAULTS_SERVE_H
 
-/* Of one run, which begins; log_fd takes its log. */
+/* Begins a run; its log is written to log_fd. */
 void inject_begin(const char *mode, const char *at, const char *error,
 		  int log_fd);
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the kernel holds for a pod's interface: pins, hooks, qdiscs, objects."""
+"""The state that the kernel holds for a pod's interface: pins, hooks, qdiscs,
+objects."""
 import ctypes
 import errno
 import os
@@ -14,11 +15,12 @@ from isolation import BPFFS
 
 PROG_QUERY = 16
 SETTLE_SECONDS = 5
-FREE_SECONDS = 20       # for BPF objects: RCU, and one after the other
+# BPF objects are freed after RCU grace periods, one after the other.
+FREE_SECONDS = 20
 
 
 def tcx_programs(ifindex):
-    """Ids on both TCX hooks of an interface in the thread's namespace."""
+    """Return the ids on both TCX hooks of an interface in the thread's namespace."""
     found = []
     for hook in (bpfsys.TCX_INGRESS, bpfsys.TCX_EGRESS):
         ids = (ctypes.c_uint32 * 64)()
@@ -27,15 +29,15 @@ def tcx_programs(ifindex):
         try:
             bpfsys.bpf(PROG_QUERY, attr.raw)
         except OSError as e:
-            if e.errno != errno.EINVAL:     # a kernel without TCX
+            if e.errno != errno.EINVAL:     # the kernel has no TCX
                 raise
         found.append([i for i in ids if i])
     return found
 
 
 class Tc:
-    """Qdiscs and filters of one interface, asked for by rtnetlink: to start
-    tc(8) takes longer than all else that a case does."""
+    """Reads qdiscs and filters of one interface by rtnetlink, because starting tc(8)
+    takes longer than the rest of a case."""
 
     NEWQDISC, DELQDISC, GETQDISC = 36, 37, 38
     NEWFILTER, GETFILTER = 44, 46
@@ -49,7 +51,7 @@ class Tc:
         self.sock.settimeout(5)
 
     def ask(self, kind, flags, parent, handle=0):
-        """Yields (type, payload) of the answers to a request."""
+        """Yield (type, payload) of the answers to a request."""
         body = struct.pack("=BxxxiIII", 0, self.ifindex, handle, parent, 0)
         self.sock.send(struct.pack("=IHHII", 16 + len(body), kind,
                                    1 | flags, 1, 0) + body)
@@ -74,7 +76,7 @@ class Tc:
                 rest = rest[(length + 3) & ~3:]
             kind = attrs.get(self.KIND, b"").rstrip(b"\0").decode()
             if ifindex == self.ifindex and kind != "clsact":
-                # Not the counters, which are in others.
+                # The counters are in other attributes, which must not be compared.
                 found.append(f"{kind} {handle:x} at {at:x} info {info:x} "
                              f"{attrs.get(self.OPTIONS, b'').hex()}")
         return found
@@ -85,7 +87,7 @@ class Tc:
                 for f in self.entries(self.GETFILTER, hook)]
 
     def forget_clsact(self):
-        """Also if there is none."""
+        """Delete clsact, if there is one."""
         list(self.ask(self.DELQDISC, 4, self.CLSACT, 0xffff0000))
 
 
@@ -99,7 +101,7 @@ def pins(root=f"{BPFFS}/natra", directories=True):
 
 
 class Watch:
-    """One pod: snapshots of all that natra could have changed."""
+    """Takes snapshots of all that natra could have changed for one pod."""
 
     def __init__(self, pod):
         self.pod = pod
@@ -108,8 +110,8 @@ class Watch:
             self.ends["pod"] = Tc("eth0")
 
     def snapshot(self, directories=True):
-        """clsact is left out: natra makes it where there is none, and may not
-        delete what others may have come to share."""
+        """Return the state without clsact: natra makes it where there is none, but must
+        not delete it, because others may have begun to share it."""
         state = {"pins": pins(directories=directories)}
         for name, end in self.ends.items():
             state[name] = end.snapshot()
@@ -123,20 +125,20 @@ class Watch:
             end.forget_clsact()
 
     def settle(self, wanted, directories=True):
-        """Wait until the state is `wanted`; what differs, as text."""
+        """Wait until the state is `wanted`. Returns the differences as text."""
         end = time.monotonic() + SETTLE_SECONDS
         while True:
             now = self.snapshot(directories)
             if now == wanted:
                 return ""
-            # Pins do not change by themselves.
+            # Only hooks change with a delay; wrong pins stay wrong.
             if now["pins"] != wanted["pins"] or time.monotonic() > end:
                 return differences(wanted, now)
             time.sleep(0.02)
 
 
 def left_of(objects):
-    """Which of the BPF objects, [(kind, id)], the kernel still has."""
+    """Return which of the BPF objects, [(kind, id)], the kernel still has."""
     return bpfsys.left(objects, FREE_SECONDS)
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the fuzzers share. */
+/* Functions that the fuzzers share. */
 #ifndef NATRA_TESTS_FUZZ_H
 #define NATRA_TESTS_FUZZ_H
 
@@ -9,15 +9,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Also where assert() is compiled out. */
+/* Aborts unless the condition holds, also where assert() is compiled out. */
 static inline void require(int condition)
 {
 	if (!condition)
 		abort();
 }
 
-/* The input as a string in its own memory, for free(): ASan sees a read past the
- * terminator. NULL: no memory. */
+/* Returns the input as a string in its own memory, so that ASan sees a read
+ * past the terminator; free() it. Returns NULL without memory. */
 static inline char *text_of(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);

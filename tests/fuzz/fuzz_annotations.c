@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A pod's annotations, which are the tenant's: no crash, what is accepted the
- * library accepts too, and what is not allowed changes nothing. The input: which
- * are allowed, then their values in the order of the table, each ended by '\0'.
+ * Reads a pod's annotations, which the tenant writes: there is no crash, the
+ * library accepts what the plugin accepts, and an annotation that is not
+ * allowed changes nothing. The input begins with which annotations are allowed;
+ * then come their values in the order of the table, each ended by '\0'.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static cJSON *make_conf(const char *text, const char *end)
 		runtime, "io.kubernetes.cri.pod-annotations");
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		/* An empty value stands for none. */
+		/* An empty value stands for no annotation. */
 		if (*text)
 			cJSON_AddStringToObject(pod, names[i], text);
 		text += strlen(text);
@@ -58,7 +59,7 @@ static void judge(const struct conf *conf, unsigned int allowed,
 	r = annotations_read(&settings.policy, &settings, conf, &log, &failure);
 	require((r == 0) == (failure.msg[0] == '\0'));
 	require(!r || !continue_on_error);
-	/* No annotation is a limit. */
+	/* Annotations cannot change rates. */
 	require(settings.policy.ingress_rate_bits_per_sec ==
 			before.ingress_rate_bits_per_sec &&
 		settings.policy.egress_rate_bits_per_sec ==
@@ -69,7 +70,7 @@ static void judge(const struct conf *conf, unsigned int allowed,
 	if (r)
 		return;
 	require(natra_open(&n, NULL) == 0);
-	/* What the plugin accepts, the library does too. */
+	/* The library accepts what the plugin accepts. */
 	require(natra_policy_check(n, &settings.policy) == 0);
 	natra_close(n);
 }

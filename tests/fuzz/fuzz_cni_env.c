@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a runtime puts into the environment, CNI_ARGS being the tenant's choice in
- * part: no crash, no line of the log but one's own, and an error that is JSON.
- * The values are those of the input, one behind the other, each ended by '\0'.
+ * Reads a runtime's environment, in which the tenant chooses a part of
+ * CNI_ARGS: there is no crash, no value can forge a line of the log, and errors
+ * are JSON. The values of the input follow one another, each ended by '\0'.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #define VALUES     5
 #define OUTPUT_MAX 65536
 
-/* One line of printable ASCII. */
+/* Requires one line of printable ASCII. */
 static void judge_line(const char *text, size_t len)
 {
 	require(len > 0 && text[len - 1] == '\n');
@@ -25,7 +25,8 @@ static void judge_line(const char *text, size_t len)
 		require(text[i] >= ' ' && text[i] < 0x7f);
 }
 
-/* What was written to a file since the last time, which it then forgets. */
+/* Returns what was written to a file since the last call, and empties the
+ * file. */
 static size_t take_written(int fd, char *ret, size_t size)
 {
 	ssize_t len = pread(fd, ret, size, 0);
@@ -97,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r = env_check(&call.env, ENV_CONTAINERID | ENV_NETNS | ENV_IFNAME,
 		      &call.failure);
 	require((r == 0) == (call.failure.msg[0] == '\0'));
-	/* What is let through is no path. */
+	/* A value that is accepted is not a path. */
 	require(r || (!strchr(call.env.container_id, '/') &&
 		      !strchr(call.env.ifname, '/') &&
 		      strcmp(call.env.ifname, "..") != 0));

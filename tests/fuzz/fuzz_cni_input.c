@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a runtime writes to the CNI plugin: no crash, and whatever is printed as
- * a result is JSON again. */
+/* Reads what a runtime writes to the CNI plugin: there is no crash, and each
+ * result that is printed is JSON. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "result.h"
 #include "json.h"
 
-/* A code has a text; success leaves the text alone. */
+/* Requires a text with each error code, and none after success. */
 static int told(int r, const struct failure *failure)
 {
 	require((r == 0) == (failure->msg[0] == '\0'));
@@ -27,13 +27,14 @@ static void read_limits(const struct conf *conf, struct natra *n)
 
 	if (told(settings_read(&s, conf, n, &failure), &failure))
 		return;
-	/* Beside what the input allows: all of them. */
+	/* The fuzzer allows all annotations, not only those that the input
+	 * allows. */
 	s.allowed_annotations = ~0U;
 	if (told(bandwidth_read(&s, conf, n, &failure), &failure) ||
 	    told(annotations_read(&s.policy, &s, conf, &log, &failure),
 		 &failure))
 		return;
-	/* What the plugin accepts, the library does too. */
+	/* The library accepts what the plugin accepts. */
 	require(natra_policy_check(n, &s.policy) == 0);
 }
 
@@ -49,7 +50,7 @@ static void make_result(struct conf *conf)
 		return;
 	}
 	require(json_check(result, strlen(result), &at));
-	/* Its version is that of the request. */
+	/* The result has the version of the request. */
 	again = (struct conf){.json = cJSON_Parse(result)};
 	require(strcmp(json_text(json_get(again.json, "cniVersion")),
 		       version_name(conf->version)) == 0);
@@ -73,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		make_result(&conf);
 	}
 	conf_free(&conf);
-	/* The same bytes as CNI_ARGS. */
+	/* The same bytes are also read as CNI_ARGS. */
 	env_pod(text, pod, sizeof(pod));
 	natra_close(n);
 	free(text);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the kernel answers about links, qdiscs and filters: no crash, and what
- * is told of it is text of one line. sendmsg and recvmsg are this file's, so that
- * all the way from libnl's socket on is natra's own.
+ * Feeds natra the kernel's answers about links, qdiscs and filters: there is no
+ * crash, and each text about them is one line. sendmsg and recvmsg are this
+ * file's, so that everything behind libnl's socket is the real code.
  *
- * The input: which question, then the answers, each behind its length (16 bits).
- * Sequence numbers are put right, or libnl would look no further. Questions about
- * links, which libnl-route parses, have well-formed answers, whose numbers come
- * from the input: it takes the kernel's nesting for granted.
+ * The input begins with the question; then come the answers, each behind its
+ * length (16 bits). Their sequence numbers are corrected, or libnl would read
+ * no further. Answers to questions about links are well-formed, and only their
+ * numbers come from the input, because libnl-route, which parses them, takes
+ * the kernel's nesting for granted.
  */
 #include <errno.h>
 #include <linux/if_arp.h>
@@ -29,7 +30,7 @@ static struct {
 	const uint8_t *data;
 	size_t size;
 	uint32_t seq;
-	/* The answer that recvmsg gives next. */
+	/* recvmsg returns this answer next. */
 	_Alignas(struct nlmsghdr) uint8_t next[DATAGRAM_MAX];
 	size_t len;
 } answers;
@@ -77,7 +78,7 @@ static uint32_t take_u32(void)
 	return value;
 }
 
-/* A veth, and the acknowledgement. */
+/* Adds an answer that describes a veth, and the acknowledgement. */
 static void describe_link(void)
 {
 	static const struct nlmsgerr success;
@@ -170,10 +171,10 @@ static void ask_of_links(struct natra *n, struct netlink *nl, uint8_t which)
 	int r = which & 1 ? link_by_name(n, nl, "eth0", &link)
 			  : link_by_index(nl, 7, &link);
 
-	/* libnl-route understood the answer. */
+	/* libnl-route must have understood the answer. */
 	require(r == 0);
 	judge_link(&link);
-	/* The number of the namespace is only part of a question here. */
+	/* The number of the namespace is used only in a question here. */
 	r = link_host_peer(n, nl, &link, which & 2 ? 5 : -1, &peer);
 	require(r <= 0);
 	if (r == 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Arbitrary bytes through everything that the data path does with a packet.
- * The first bytes of the input are what the kernel would say: device, clock,
- * GSO; the rest is the packet.
+ * Runs arbitrary bytes through everything that the data path does with a
+ * packet. The first bytes of the input are what the kernel would provide:
+ * device, clock, GSO; the rest is the packet.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,14 +20,14 @@
 
 #define WIDTH      NATRA_SKETCH_WIDTH_MIN
 #define HEADER_MAX (14 + 4 * 2 + 40 + 4 * 2048 + 60)
-/* A Geneve header with all its options, followed by an inner frame. */
+/* This is a Geneve header with all its options, followed by an inner frame. */
 #define TUNNEL_MAX (8 + 63 * 4 + 14 + 4 * 2 + 60 + 60)
 
 struct input {
 	uint8_t has_l2;
 	uint8_t segs;
 	uint16_t size;
-	uint32_t now_steps; /* of 2^24 ns */
+	uint32_t now_steps; /* in steps of 2^24 ns */
 	uint32_t mult;
 	uint32_t limit;
 };
@@ -120,7 +120,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(&in, data, sizeof(in));
 	packet.len = size - sizeof(in);
-	/* Its own memory: ASan sees a read past the end. */
+	/* The packet is in its own memory, so that ASan sees a read past the
+	 * end. */
 	copy = malloc(packet.len ? packet.len : 1);
 	if (!copy)
 		return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Quantities and times: no crash, and what the header promises of a result. */
+/* Parses quantities and times: there is no crash, and results are as the header
+ * promises. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ static void check(parse_fn parse, const char *text, uint64_t min, uint64_t max)
 		return;
 	}
 	require(value >= min && value <= max);
-	/* A sign does not change it. */
+	/* A plus sign does not change the value. */
 	if (*text == '+' || strlen(text) > sizeof(plus) - 2)
 		return;
 	(void)snprintf(plus, sizeof(plus), "+%s", text);
@@ -35,7 +36,7 @@ static void check(parse_fn parse, const char *text, uint64_t min, uint64_t max)
 	require(again == value);
 }
 
-/* A result written as plain digits is read back as itself. */
+/* Requires that a result written as plain digits is read as itself. */
 static void check_round_trip(const char *text)
 {
 	uint64_t value = 0, again = 0;

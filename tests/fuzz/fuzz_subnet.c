@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CIDR blocks: no crash, and a block that is read is told as itself. */
+/* Parses CIDR blocks: there is no crash, and the text of a block reads as the
+ * same block. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""--fast-pass charged: the cap holds for mice and elephants together.
+"""Checks that with --fast-pass charged the cap holds for mice and elephants together.
 
-Mice are offered at multiples of the 10M cap, out of the pod, by a client that
-opens connections on a clock whatever becomes of the earlier ones, beside an
-elephant in each direction.
+A client opens connections on a clock, whatever becomes of the earlier ones, so that the
+mice out of the pod are multiples of the 10M cap. An elephant runs beside them in each
+direction.
 """
 import os
 import sys
@@ -22,7 +22,7 @@ SHARE = 0.8                     # natra's default fast-pass share
 
 
 def request_size(r):
-    """Wire bytes out of the pod per request, measured."""
+    """Measure and return the wire bytes out of the pod per request."""
     meter = r.out_of()
     before = meter.read()[1]
     p = r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps", 200,
@@ -32,7 +32,7 @@ def request_size(r):
 
 
 def opened(r):
-    """Connections that the client has begun."""
+    """Return how many connections the client has begun."""
     with r.client.netfile("snmp") as f:
         names, values = [s.split() for s in f if s.startswith("Tcp:")]
     return int(values[names.index("ActiveOpens")])
@@ -46,7 +46,7 @@ def alone(r, a, rps):
 
 
 def one(r, a, rps, lim):
-    """Mice at `rps` beside elephants."""
+    """Send mice at `rps` beside elephants."""
     if lim:
         lim.attach(CAP, CAP)
     ins = Elephant(r, r.client, r.pod, 5401, "in")

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""natra beside other owners on the same hooks: both must do their work, and
-detach must leave the other's as it was.
+"""Checks natra beside other owners of the same hooks: both must do their work.
 
-Parts: tcx, clsact (programs on the same hook), ingress (a qdisc of that name),
-peer (bpf_redirect_peer past the host), service (DNAT), upstream (its bandwidth
-plugin on the same pod). UDP at three times the limit runs both ways all the
-time, so that a limit that does not hold shows within a second.
+Detach must leave the other owner's programs as they were. The parts are tcx, clsact
+(programs on the same hook), ingress (a qdisc of that name), peer (bpf_redirect_peer
+past the host), service (DNAT) and upstream (its bandwidth plugin on the same pod).
+
+UDP at three times the limit runs both ways all the time, so that a limit that does not
+hold shows within a second.
 """
 import os
 import re
@@ -27,14 +28,14 @@ OFFERED = 15e6
 PORT = 5300
 TOLERANCE = 0.12
 WAYS = ("in", "out")
-# So that a stamp which nobody keeps, since the packet went elsewhere, soon ends
-# in a drop; and so that what is measured is the rate, not the burst.
+# If a packet goes elsewhere, no fq keeps its departure time: with a short horizon that
+# soon ends in drops. With small bursts the rate is measured and not the burst.
 OPTIONS = ("--ingress-burst", "20k", "--egress-burst", "20k",
            "--heavy-hitter-threshold", "20k", "--horizon", "100ms")
 
 
 class Scene:
-    """The rig, another owner, and the traffic."""
+    """Holds the rig, another owner's programs and the traffic."""
 
     def __init__(self, r, rep, neighbour, a):
         self.r, self.rep, self.seconds, self.brief = r, rep, a.seconds, a.brief
@@ -46,7 +47,7 @@ class Scene:
         self.meters = []
 
     def udp(self, pod_ip=None, client_ip=None):
-        """Datagrams both ways from now on, over the limit."""
+        """Start datagrams both ways, over the limit."""
         r = self.r
         self.meters = [r.into(0, ETH_IPV4_UDP), r.out_of(0, ETH_IPV4_UDP)]
         for src, dst, ip in ((r.client, r.pod, pod_ip),
@@ -57,7 +58,7 @@ class Scene:
         r.wait_flow(*self.meters)
 
     def tcp(self, pod_ip=None, client_ip=None):
-        """A stream each way."""
+        """Start a stream each way."""
         r = self.r
         self.meters = r.meters()
         for src, dst, ip in ((r.client, r.pod, pod_ip),
@@ -84,7 +85,7 @@ class Scene:
                 wire_rates(self.meters, seconds or self.seconds)]
 
     def held(self, what, limits=(CAP_MBIT, CAP_MBIT), tolerance=TOLERANCE, **kw):
-        """Each direction carries its limit."""
+        """Check that each direction carries its limit."""
         self.rep.measure(what, self.near, what, limits, tolerance, **kw)
 
     def near(self, what, limits, tolerance, **kw):
@@ -92,7 +93,8 @@ class Scene:
             self.rep.near(f"{what}: {way}", rate, limit, tolerance, " Mbit/s")
 
     def not_held(self, what):
-        """For the checks above to mean something."""
+        """Check that nothing limits the traffic, which gives the other checks their
+        meaning."""
         self.rep.measure(what, self.over, what)
 
     def over(self, what):
@@ -104,7 +106,7 @@ class Scene:
                       "same" if now == before else f"{before} -> {now}")
 
     def works(self, what, verdict):
-        """The other's programs of both directions see traffic now."""
+        """Check that the other owner's programs see traffic in both directions now."""
         self.rep.measure(what, self.counts, what, verdict)
 
     def counts(self, what, verdict):
@@ -116,7 +118,7 @@ class Scene:
                        min(packets) > 20, exact=False)
 
     def idle(self, what, natra):
-        """natra's programs see nothing."""
+        """Check that natra's programs see nothing."""
         before = natra.stats()
         time.sleep(0.3)
         after = natra.stats()
@@ -125,7 +127,7 @@ class Scene:
         self.rep.equal(f"{what}: natra's packets", packets, [0, 0])
 
     def order(self, what, natra, site, want):
-        """What show tells of both hooks, and that it is the same in words."""
+        """Check what show reports of both hooks, and that its text says the same."""
         show = natra.show()
         text = natra.ok("show", natra.id)
         for hook in (site.into, site.out_of):
@@ -151,8 +153,8 @@ class Scene:
                            " ".join(want), bool(good))
 
     def checked(self, what, natra, code=0, warns=0, names=""):
-        """natractl check: its exit code, and a warning for each program in
-        front, of both hooks."""
+        """Check the exit code of natractl check, and that it warns of each program in
+        front of natra, on both hooks."""
         p = natra.run("check", natra.id)
         lines = p.stderr.splitlines()
         good = p.returncode == code and names in p.stderr and \
@@ -163,7 +165,7 @@ class Scene:
 
 
 def tcx_chain(s, mode, before, after, order):
-    """One owner before natra and another behind; natra takes the head."""
+    """Test one owner before natra and another behind it; natra takes the head."""
     what = f"{mode} {'+'.join([*before, 'natra', *after])}"
     site, natra = s.site(mode), s.natra(mode)
     fds = [site.tcx(v) for v in before]
@@ -171,7 +173,7 @@ def tcx_chain(s, mode, before, after, order):
     fds += [site.tcx(v) for v in after]
     s.held(what)
     others = order[1:]
-    # Whoever accepts or redirects is the last one that runs.
+    # A program that accepts or redirects is the last one that runs.
     others = others[:[v != "next" for v in others].index(True) + 1]
     for verdict in others:
         s.works(what, verdict)
@@ -186,7 +188,7 @@ def tcx_chain(s, mode, before, after, order):
 
 
 def tcx_front(s, mode, verdict):
-    """An owner that came later and asked for the head has it."""
+    """An owner that comes later and asks for the head gets it."""
     what = f"{mode} {verdict} in front"
     site, natra = s.site(mode), s.natra(mode)
     natra.attach(CAP, CAP)
@@ -196,10 +198,10 @@ def tcx_front(s, mode, verdict):
     if verdict == "next":
         s.held(what)
     else:
-        # Nobody behind it can see what it keeps to itself.
+        # natra does not see packets that the program in front accepts or redirects.
         s.idle(what, natra)
     s.works(what, verdict)
-    # To attach anew is to go to the head again.
+    # Attaching anew puts natra at the head again.
     natra.detach()
     natra.attach(CAP, CAP)
     s.order(f"{what}, attached anew", natra, site, ["natra", verdict])
@@ -228,7 +230,8 @@ def part_tcx(s):
 
 
 def clsact_first(s, mode):
-    """The AWS way: priority 1, handle 1, and OK for what is allowed."""
+    """The other owner works as AWS's agent does: priority 1, handle 1, and OK for
+    packets that it allows."""
     what = f"{mode} behind clsact ok"
     site, natra = s.site(mode), s.natra(mode)
     site.clsact("ok")
@@ -238,7 +241,7 @@ def clsact_first(s, mode):
     s.works(what, "ok")
     s.order(what, natra, site, ["natra", "ok"])
     s.checked(what, natra)
-    # Its owner loads a new version in its place.
+    # The owner replaces its program by a new version.
     site.clsact("next")
     site.clsact("ok")
     s.order(f"{what}, replaced", natra, site, ["natra", "ok"])
@@ -249,7 +252,7 @@ def clsact_first(s, mode):
 
 
 def clsact_later(s, mode):
-    """The same owner comes after natra: its priority is the first."""
+    """The same owner comes after natra and takes priority 1."""
     what = f"{mode}, then clsact ok"
     site, natra = s.site(mode), s.natra(mode)
     natra.attach(CAP, CAP)
@@ -276,7 +279,7 @@ def clsact_later(s, mode):
 
 
 def clsact_recreated(s, mode):
-    """An owner that flushes its priority, and one that deletes the qdisc."""
+    """The owner flushes its priority, and then it deletes the qdisc."""
     what = f"{mode}, recreated"
     tcx = mode.startswith("tcx")
     site, natra = s.site(mode), s.natra(mode)
@@ -293,7 +296,7 @@ def clsact_recreated(s, mode):
         s.checked(f"{what} with clsact", natra)
     else:
         s.checked(f"{what} with clsact", natra, code=1, names="is not on")
-        # Attaching again is what repairs it.
+        # Attaching again repairs it.
         natra.attach(CAP, CAP)
         s.order(f"{what} with clsact", natra, site, ["natra", "ok"])
         site.flush()
@@ -308,7 +311,8 @@ def clsact_recreated(s, mode):
 
 
 def clsact_other_protocol(s, mode):
-    """A priority has filters of one protocol: there natra is the second."""
+    """A priority holds filters of one protocol, so behind one for IPv6 natra is
+    second."""
     what = f"{mode}, priority 1 for IPv6"
     site, natra = s.site(mode), s.natra(mode)
     site.clsact("ok", protocol="ipv6")
@@ -330,7 +334,8 @@ def part_clsact(s):
 
 
 def part_ingress(s):
-    """A qdisc `ingress` and a filter of its own, where clsact would be."""
+    """Another owner has a qdisc `ingress` with a filter of its own, where clsact would
+    be."""
     modes = Natra.modes()
     s.udp()
     for mode in modes:
@@ -363,7 +368,7 @@ def part_ingress(s):
                    s.neighbour.seen("ok_in") > counted)
         s.unchanged(f"{what}: qdisc and filter", before,
                     (site.tc("qdisc", "show"), site.filters("ingress")))
-        # `auto` takes the other side where TCX is not to be had.
+        # `auto` takes the other side where there is no TCX.
         if mode == "clsact-podside" and "tcx-podside" not in modes:
             natra = s.natra("auto").attach(CAP, CAP)
             s.rep.equal(f"{what}: auto takes", natra.show()["mode"],
@@ -383,8 +388,8 @@ def peer_out(s, mode):
 
 
 def part_peer(s):
-    """A datapath such as Cilium's host routing: from one host-side veth right
-    into the pod behind the other."""
+    """Test a datapath that takes packets from one host-side veth right into the pod
+    behind the other, as Cilium's host routing does."""
     r = s.r
     s.udp()
     tos = {"peer_in": (r.client, r.pod), "peer_out": (r.pod, r.client)}
@@ -416,13 +421,14 @@ def part_peer(s):
     s.not_held("peer, detached")
 
 
-SERVICES = ("10.96.0.1", "10.96.0.2")   # of the pod, and of the client
+SERVICES = ("10.96.0.1", "10.96.0.2")   # the pod's, and the client's
 IPTABLES = ("-t", "nat")
 
 
 def dnat(tool, backends):
-    """Requests to the services go to who is behind them; how to ask how many
-    connections did, and how to undo it."""
+    """Translate requests to the services into requests to the backends. Return a
+    function that counts the connections translated, and one that ends the
+    translation."""
     if tool == "nft":
         sh("nft", "-f", "-", input="table ip services {\nchain prerouting {\n"
            "type nat hook prerouting priority dstnat;\n" +
@@ -440,7 +446,7 @@ def dnat(tool, backends):
 
 
 def part_service(s):
-    """Traffic that the node translates on its way to the pod and from it."""
+    """The node translates traffic on its way to the pod and from it."""
     r, modes, missing = s.r, s.modes, []
     for i, tool in enumerate(("nft", "iptables-nft", "iptables-legacy")):
         mode = modes[i % len(modes)]
@@ -454,7 +460,7 @@ def part_service(s):
         natra = s.natra(mode, ())
         natra.attach(CAP, CAP)
         s.tcp(*SERVICES)
-        # Policed streams swing, and each way has the other's acknowledgements.
+        # Policed streams swing, and each way also carries the other's acknowledgements.
         s.held(f"{what}, tcp", tolerance=0.15, settle=2, seconds=4)
         s.silence()
         s.udp(*SERVICES)

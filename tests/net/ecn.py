@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""ECN: the cap holds, CE is seen, and who ignores it gains nothing.
+"""Checks ECN: the cap holds, CE arrives, and a sender that ignores it gains nothing.
 
-Where egress is paced by departure times nothing out of the pod is marked, by
-design; so the marks are asked for with --edt off, and the paced run is shown to
-hold the cap. With 20 ms of round trip (needs netem) marks alone must do: no
-drop in the steady state.
+Where egress is paced by departure times natra marks nothing that leaves the pod. The
+marks are therefore tested with --edt off, and the paced run is only to hold the cap.
+With 20 ms of round trip, which needs netem, marks alone must be enough: nothing is
+dropped in the steady state.
 """
 import os
 import sys
@@ -24,21 +24,21 @@ DIRECTIONS = ("ingress", "egress")
 
 
 def sample(meters, lims):
-    """CE packets, natra's marks and drops, per direction."""
+    """Return the packets with CE, natra's marks and its drops, per direction."""
     stats = [lim.stats()[d] for lim, d in zip(lims, DIRECTIONS)]
     return [(m.ce(), s["marked"]["packets"], dropped(s))
             for m, s in zip(meters, stats)]
 
 
 def tcp(r, rep, a, name, rate, options, steady=False, flows=1):
-    """steady: CE only, no drop at all after settling."""
+    """Run TCP. If steady, there must be CE only, and no drop at all after settling."""
     lims = [Natra(pod, *options).attach(rate, rate) for pod in r.pods]
     edt = lims[1].edt_active()
     r.elephant(r.clients[0], r.pods[0], 5201, flows)
     r.elephant(r.pods[1], r.clients[1], 5201, flows)
     meters = [r.into(0), r.out_of(1)]
     r.wait_flow(*meters)
-    # With a round trip of 20 ms the first halvings take their time.
+    # With a round trip of 20 ms the first halvings of the window take longer.
     time.sleep(a.settle * (3 if steady else 1))
     before = sample(meters, lims)
     got = wire_rates(meters, a.seconds)
@@ -48,8 +48,8 @@ def tcp(r, rep, a, name, rate, options, steady=False, flows=1):
         what = f"tcp {name} {rate} {way}"
         paced = edt and way == "out"
         if steady:
-            # One flow that only ever sees marks halves now and then; it must
-            # not get past the cap, nor collapse.
+            # A flow that only ever sees marks halves its window now and then; it must
+            # neither get past the cap nor collapse.
             rep.most(f"{what}: rate", got[i] / 1e6, 1.05 * bits(rate) / 1e6,
                      " Mbit/s")
             rep.least(f"{what}: rate", got[i] / 1e6, 0.5 * bits(rate) / 1e6,
@@ -69,7 +69,7 @@ def tcp(r, rep, a, name, rate, options, steady=False, flows=1):
 
 
 def udp(r, rep, a, rate, options):
-    """ECT on every datagram, three times the cap, deaf to CE."""
+    """Send datagrams with ECT at three times the cap, whatever is marked."""
     lims = [Natra(pod, *options).attach(rate, rate) for pod in r.pods]
     lanes = ((r.clients[0], r.pods[0]), (r.pods[1], r.clients[1]))
     for src, dst in lanes:

@@ -1,19 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Departure times: what a pod sends is held in fq, and nothing of it is lost.
+"""Checks that fq holds what a pod sends over its rate, and that nothing of it is lost.
 
   grid      TCP of 1 to 16 flows: the wire rate, without a drop or a
             retransmission, shared alike
   udp       a sender of too much is blocked by its socket buffer
   stamps    departure times that a datagram's sender asks for
   pacing    and those of TCP
-  admin     what a pod with CAP_NET_ADMIN can undo, and what then still holds
+  admin     a pod with CAP_NET_ADMIN replaces fq, or sends around it
   qdisc     one that was there before is left alone
   mice      requests whose answers leave beside streams that are paced
   gso       the size of a local TCP's packets follows a low rate, and is as before
             after it
 
-Needs fq. By default the grid has each rate and each number of flows; --full
+This needs fq. By default the grid has each rate and each number of flows; --full
 combines them all.
 """
 import itertools
@@ -27,12 +27,10 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-from bpfsys import TCX_EGRESS, tcx_detach_first
 from commands import sh
 from frames import Sender, eth, ip4, udp
 from limiters import Natra, bits, dropped, total
 from meter import ETH_IPV4_UDP, goodput, wire_rates
-from neighbour import ifindex
 from report import skip
 from rig import Rig
 from script import option, run_script
@@ -42,11 +40,11 @@ RATES = ["1M", "10M", "100M", "1G"]
 FLOWS = [1, 4, 8, 16]
 PORT = 5201
 GSO_BITS = 65536 * 8
-# natra's, of a packet at a low rate.
+# At a low rate natra keeps a GSO packet as short as this.
 GSO_S = 1 / 20
 OVERTAKEN = 0.005
-GSO_SEGS = 65535        # what an interface has of itself
-# Defaults of natra, and the rate that the parts behind the grid use.
+GSO_SEGS = 65535        # the default of an interface
+# These are natra's defaults, and the rate that the parts behind the grid use.
 MOUSE_S, BURST_S, HORIZON_S = 0.1, 0.5, 2
 RATE = "10M"
 MBIT = 1e6
@@ -60,7 +58,7 @@ def podside_modes():
 
 
 def tcp_counters(ns):
-    """The kernel's, by name."""
+    """Return the kernel's TCP counters by name."""
     counters = {}
     for name in ("snmp", "netstat"):
         with ns.netfile(name) as f:
@@ -76,8 +74,8 @@ def jain(values):
 
 
 def stepped_rate(meter, seconds):
-    """bit/s on the wire, from one arrival to another: at 1 Mbit/s a GSO packet
-    is half a second, and one more or less in the span would be all the
+    """Return the bit/s on the wire from one arrival to another: at 1 Mbit/s a GSO
+    packet takes half a second, and one more or less in the span would use up the
     tolerance."""
     end = time.monotonic() + seconds
     _, have = meter.read()
@@ -94,11 +92,14 @@ def stepped_rate(meter, seconds):
 
 
 def nothing_lost(r, rep, lim, before, after, refused=0, overtaken=0):
-    """before, after: TCP's counters, of the time in which natra paces. In the
-    burst before it the streams run as fast as the machine does, and an emulated
-    one loses some in the receiver's backlog. A loss probe, which asks after a
-    silence, is no retransmission. overtaken: so many may be of packets that were
-    not lost."""
+    """Check that nothing was lost while natra paced.
+
+    before and after are TCP's counters around that time. In the burst before it the
+    streams run as fast as the machine does, and an emulated one loses some packets in
+    the receiver's backlog. A loss probe, which TCP sends after a silence, is no
+    retransmission. Up to `overtaken` retransmissions may be of packets that were not
+    lost.
+    """
     refused = dropped(lim.stats()["egress"]) - refused
     again, probes = (after[k] - before[k]
                      for k in ("RetransSegs", "TCPLossProbes"))
@@ -116,9 +117,10 @@ def fq_drops(pod):
 
 
 def cell(r, rep, a, mode, rate, flows):
-    """Egress alone: what comes back is acknowledgements, in the same lane."""
+    """Measure egress alone, so that only acknowledgements come back in the same
+    lane."""
     cap = bits(rate)
-    # How long it takes to send a packet of each flow.
+    # Sending a packet of each flow takes this long.
     turn_s = flows * min(GSO_BITS / cap, GSO_S)
     seconds = max(a.seconds, 10 * turn_s) if a.full else a.seconds
     lim = Natra(r.pod, "--mode", mode).attach(None, str(int(cap * a.skew)))
@@ -128,9 +130,8 @@ def cell(r, rep, a, mode, rate, flows):
     r.wait_flow(meter)
     time.sleep(max(a.settle, 4 * turn_s))
     start, before = goodput(r.client, PORT, flows), tcp_counters(r.pod)
-    # A flow that comes out of the burst in slow start has more than two packets
-    # in the queue. What is then over the horizon natra refuses, and TCP sends it
-    # later.
+    # A flow that comes out of the burst in slow start has more than two packets in the
+    # queue. natra refuses what is then over the horizon, and TCP sends it later.
     refused = dropped(lim.stats()["egress"])
     if 4 * flows * GSO_BITS <= HORIZON_S * cap:
         rep.equal("  refused in the burst", refused, 0, exact=False)
@@ -140,8 +141,8 @@ def cell(r, rep, a, mode, rate, flows):
     end, after = goodput(r.client, PORT, flows), tcp_counters(r.pod)
     rep.near(f"tcp {mode} {rate} {flows} flows", got / MBIT, cap / MBIT, 0.02,
              " Mbit/s")
-    # The sender's CPUs take turns with fq, and what one has handed on may
-    # overtake the other's.
+    # The sender's CPUs take turns with fq, and packets that one CPU has handed on may
+    # overtake those of another.
     overtaken = int(OVERTAKEN * (after["OutSegs"] - before["OutSegs"])) \
         if cap >= 1e9 else 0
     nothing_lost(r, rep, lim, before, after, refused, overtaken)
@@ -158,7 +159,7 @@ def cell(r, rep, a, mode, rate, flows):
 
 
 def carried(r, rep, flows):
-    """bit/s of that many streams out of the pod, with fq and no limit."""
+    """Return the bit/s of that many streams out of the pod, with fq and no limit."""
     r.pod.run("tc", "qdisc", "replace", "dev", "eth0", "root", "fq")
     r.elephant(r.pod, r.client, PORT, flows)
     meter = r.out_of()
@@ -187,7 +188,7 @@ def grid(r, rep, a):
 
 
 class Flood:
-    """Datagrams out of the pod, as many as make three times RATE."""
+    """Sends datagrams out of the pod at three times RATE."""
 
     def __init__(self, r, *options):
         self.r = r
@@ -205,20 +206,19 @@ class Flood:
         return wire_rates([self.meter], seconds)[0]
 
     def so_far(self):
-        """Seconds and bits on the wire since the start."""
+        """Return the seconds and the bits on the wire since the start."""
         now, n = self.meter.read()
         return now - self.start[0], (n - self.start[1]) * 8
 
     def end(self):
-        """What the sender tells."""
+        """End the sender and return what it reports."""
         told = self.r.load_end(self.sender, self.r.pod, now=True)
         self.r.stop(None)
         return told
 
 
-def near_cap(rep, what, rate, tolerance=0.02, times=1):
-    rep.near(what, rate / MBIT, times * bits(RATE) / MBIT, tolerance,
-             " Mbit/s")
+def near_cap(rep, what, rate):
+    rep.near(what, rate / MBIT, bits(RATE) / MBIT, 0.02, " Mbit/s")
 
 
 def blocked(r, rep, a):
@@ -227,7 +227,8 @@ def blocked(r, rep, a):
     near_cap(rep, f"udp {RATE} x3", flood.rate(a.seconds, 1.5))
     stats = lim.stats()["egress"]
     told = flood.end()
-    # Two thirds of what it wants is too much; the burst was for nothing.
+    # Two thirds of what the sender offers is too much for the rate, but nothing was too
+    # much for the burst.
     rep.least("  time that the sender is blocked by its socket",
               told["blocked"], 0.5)
     rep.equal("  refused by the socket, dropped by natra, by fq",
@@ -237,7 +238,8 @@ def blocked(r, rep, a):
 
 
 def some(r, clock, ahead_s, count=100):
-    """Datagrams that together are a tenth of the rate, with stamps."""
+    """Send datagrams with departure times, together a tenth of the rate. Return how
+    many were sent, and what arrived."""
     sink = r.load(r.client, "udp-recv", 5300)
     r.wait_port(r.client, 5300, "udp")
     sender = r.load(r.pod, "udp-send", r.client.ip, 5300, "--rate",
@@ -250,8 +252,9 @@ def some(r, clock, ahead_s, count=100):
 
 
 def stamps(r, rep):
-    """Before Linux 6.10 a socket's stamp does not tell its clock: natra then
-    replaces them all. TCP's own does."""
+    """Test departure times that a sender asks for. Before Linux 6.10 a
+    socket's stamp does not say which clock it is of, so natra replaces all of them
+    except TCP's own."""
     version = tuple(map(int, re.match(r"(\d+)\.(\d+)",
                                       platform.release()).groups()))
     r.pod.run("tc", "qdisc", "replace", "dev", "eth0", "root", "fq")
@@ -283,7 +286,7 @@ def stamps(r, rep):
 
 
 def pacing(r, rep, a):
-    """TCP's own departure times: later than natra's, and mixed with them."""
+    """Test TCP's own departure times: later than natra's, and mixed with them."""
     lim = Natra(r.pod).attach(None, RATE)
     half = bits(RATE) // 2
     for what, demanded, options in (
@@ -303,7 +306,7 @@ def pacing(r, rep, a):
 
 
 def reported(rep, lim, words):
-    """natractl check, and the CNI's CHECK with the same function behind."""
+    """Check what natractl check reports; the CNI's CHECK calls the same function."""
     p = lim.run("check", lim.id)
     text = p.stderr.strip() or p.stdout.strip()
     rep.check("  natractl check tells", str(p.returncode), f"1, '{words}'",
@@ -313,14 +316,14 @@ def reported(rep, lim, words):
 
 
 def admin_fq(r, rep, a):
-    """Nothing holds the packets that have a departure time; each is charged
-    all the same, and the bucket is in debt. Beyond the horizon it drops."""
+    """The pod replaces fq, so that nothing holds the packets that have a departure
+    time. Each is charged all the same, and beyond the horizon natra drops."""
     lim = Natra(r.pod).attach(None, RATE)
     r.pod.run("tc", "qdisc", "replace", "dev", "eth0", "root", "pfifo")
     flood = Flood(r)
     time.sleep(2.5)
     span, n = flood.so_far()
-    # A flow is free until it is heavy, with fq as well.
+    # A flow is free until it is heavy, as it is with fq.
     rep.near("pfifo for fq: ahead of the rate by burst and horizon",
              n / bits(RATE) - span, MOUSE_S + BURST_S + HORIZON_S, 0.02, " s")
     near_cap(rep, "  and from then on", flood.rate(a.seconds))
@@ -328,53 +331,16 @@ def admin_fq(r, rep, a):
     rep.true("  natra drops what is over",
              lim.stats()["egress"]["dropped_horizon"]["packets"] > 0)
     reported(rep, lim, "fq is not the root qdisc of 'eth0'")
-    # What it put there is somebody's, as is any that natra finds.
+    # natra leaves the pod's qdisc alone, as it does with any that it finds.
     lim.attach(None, RATE)
     rep.equal("  attached again: EDT", lim.edt_active(), False)
     lim.detach()
     r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
 
 
-def admin_clsact(r, rep):
-    """The filters are the pod's to delete, with the limits; no more than
-    telling is promised."""
-    lim = Natra(r.pod, "--mode", "clsact-podside").attach(RATE, RATE)
-    flood = Flood(r)
-    near_cap(rep, "clsact-podside", flood.rate(1, 1))
-    r.pod.run("tc", "qdisc", "del", "dev", "eth0", "clsact")
-    near_cap(rep, "  the pod deletes its clsact: no limit is left",
-             flood.rate(1, 1), times=3, tolerance=0.1)
-    reported(rep, lim, "is not on the clsact")
-    lim.attach(RATE, RATE)
-    near_cap(rep, "  until it is attached again", flood.rate(1, 1))
-    flood.end()
-    lim.detach()
-
-
-def admin_out_of_reach(r, rep, mode):
-    """TCX links and the host side stay, whatever the pod tries; without fq the
-    host side needs none."""
-    lim = Natra(r.pod, "--mode", mode).attach(RATE, RATE)
-    for what in (("qdisc", "del", "dev", "eth0", "clsact"),
-                 ("filter", "del", "dev", "eth0", "egress"),
-                 ("filter", "del", "dev", "eth0", "ingress")):
-        r.pod.run("tc", *what, check=False)
-    if mode == "tcx-podside":
-        with r.pod:
-            error = tcx_detach_first(ifindex(r.pod, "eth0"), TCX_EGRESS)
-        rep.equal(f"{mode}: BPF_PROG_DETACH", error, "EBUSY")
-    p = lim.run("check", lim.id)
-    rep.equal(f"{mode}: nothing that the pod deletes is missed",
-              p.returncode, 0)
-    flood = Flood(r)
-    near_cap(rep, "  and the cap holds", flood.rate(2, 1))
-    flood.end()
-    lim.detach()
-
-
 def around_the_hooks(r, rep, mode, seen):
-    """A packet socket may go around qdisc and egress hooks; the host side
-    sees what comes out."""
+    """A packet socket may go around the qdisc and the egress hooks; the host side sees
+    what comes out."""
     lim = Natra(r.pod, "--mode", mode).attach(RATE, RATE)
     frame = eth(0x0800, ip4(17, udp(bytes(100))))
     sender = Sender(r.pod, "eth0")
@@ -392,13 +358,8 @@ def around_the_hooks(r, rep, mode, seen):
 
 def admin(r, rep, a):
     rep.measure("admin: fq", admin_fq, r, rep, a)
-    rep.measure("admin: clsact", admin_clsact, r, rep)
     modes = Natra.modes()
-    if "tcx-podside" in modes:
-        rep.measure("admin: tcx-podside", admin_out_of_reach, r, rep,
-                    "tcx-podside")
     hostside = next(m for m in modes if m.endswith("hostside"))
-    rep.measure(f"admin: {hostside}", admin_out_of_reach, r, rep, hostside)
     around_the_hooks(r, rep, modes[0], 0)
     around_the_hooks(r, rep, hostside, 100)
 
@@ -452,8 +413,9 @@ def request_ms(r):
 
 
 def median_request_ms(r):
-    """Requests follow each other, so that they do not queue on a slow machine, and with
-    a pause, so that on a fast one a stream's packets leave meanwhile, one in 50 ms."""
+    """Return the median of several requests. They follow each other, so that they do
+    not queue on a slow machine, and with a pause, so that on a fast one a stream's
+    packets leave meanwhile, one in 50 ms."""
     took_ms = []
     for _ in range(REQUESTS):
         took_ms.append(request_ms(r))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a tenant can do to get past its limit, and how far it gets.
+"""Checks how far a tenant gets past its limit with what it can do.
 
   headers    one elephant whose packets look different each time
   flows      one elephant cut into many small flows
@@ -16,10 +16,12 @@ import socket
 import struct
 import sys
 import time
+from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import bpftool, sh
 from frames import Sender, Taken, eth, ext6, frag6, ip4, ip6, udp
+from isolation import BPFFS
 from limiters import Natra, bits, total
 from meter import ETH_IPV4_UDP, wire_rate, wire_rates
 from namespaces import Ns
@@ -41,7 +43,7 @@ def vlan(type_, number):
     return type_, number & 0xfff
 
 
-# From a random number of 32 bits to a frame.
+# Each makes a frame from a random number of 32 bits.
 HEADERS = {
         "IPv4 options": lambda n: eth(0x800, ip4(
                 17, udp(BODY), 0, struct.pack("!BBHI", 0x44, 8, n & 0xffff, n))),
@@ -90,14 +92,15 @@ def malformed(first, n):
 
 
 def seconds_of(send, seconds):
-    """Sends for a time; the bytes per second that were offered."""
+    """Send for a time and return the bytes per second that were offered."""
     begin = now = time.monotonic()
     sent = 0
     while now - begin < seconds:
         for _ in range(16):
             sent += send()
         now = time.monotonic()
-        # The whole machine is not needed for ten times the cap.
+        # A pause leaves some of the machine to others: ten times the cap does not need
+        # it all.
         ahead = begin + sent * 8 / OFFERED - now
         if ahead > 0:
             time.sleep(min(ahead, 0.01))
@@ -111,7 +114,7 @@ def received(ifname):
 
 
 def through(r, send, a):
-    """(offered, passed) in bit/s, once the burst is used up."""
+    """Return (offered, passed) in bit/s, once the burst is used up."""
     seconds_of(send, a.settle)
     before, begin = received(r.pod.host), time.monotonic()
     offered = seconds_of(send, a.seconds)
@@ -125,13 +128,14 @@ def frames(sock, make):
     def send():
         try:
             return sock.send(make(rng.getrandbits(32)))
-        except OSError:                 # the hook said no
+        except OSError:                 # the hook dropped it
             return 1200
     return send
 
 
 def verdict(rep, what, offered, passed, past=False):
-    """past: natra does not claim to stop it."""
+    """Check the bit/s that passed. `past` means that natra does not claim to stop
+    it."""
     cap = bits(CAP)
     text = f"{what}, {offered / 1e6:.0f} offered"
     if past:
@@ -151,7 +155,8 @@ def headers(rep, a):
 
 
 def wire_out(r, a, src, *options):
-    """bit/s that the client receives of datagrams from the pod."""
+    """Return the bit/s offered, and those that the client receives, of datagrams from
+    the pod."""
     p = r.load(src, "udp-send", r.client.ip, 7000, "--rate", OFFERED,
                "--size", len(BODY),
                *options)
@@ -194,30 +199,24 @@ def flows(rep, a):
 
 
 def hash_keys():
-    """The end of each entry of natra's configurations, less the owner."""
-    for m in bpftool("map", "list"):
-        if m.get("name") != "natra_configs":
-            continue
-        try:
-            entries = bpftool("map", "dump", "id", str(m["id"]))
-        except RuntimeError:
-            # This map was one of another test, which has detached since.
-            continue
-        for e in entries:
+    """Yield the end of each entry of this script's configurations, less the owner."""
+    for path in Path(BPFFS).glob("natra/**/configs"):
+        for e in bpftool("map", "dump", "pinned", str(path)):
             value = bytes(int(b, 16) for b in e["value"])
             yield value[-HASH_KEY_BYTES - 8:-8]
 
 
 TENANT_DOES = ("nothing", "replace_qdisc", "change_mtu", "down_and_up",
                "accept_by_filter", "rename", "move")
-# Nothing in the pod is natra's then.
+# Hostside modes have nothing in the pod that a tenant could change.
 HOSTSIDE_DOES = ("nothing", "move")
 GETS_PAST = {"clsact-podside": ("delete_clsact", "accept_by_filter", "move"),
              "tcx-podside": ("accept_by_tcx",)}
 
 
 class Tenant:
-    """What root in the pod can do to eth0; the namespace where it then is."""
+    """What root in the pod can do to eth0. Each method returns the namespace where eth0
+    then is."""
 
     def __init__(self, r):
         self.r, self.pod = r, r.pod
@@ -256,7 +255,8 @@ class Tenant:
         return self.pod
 
     def accept_by_tcx(self):
-        """Loading the program takes CAP_BPF besides."""
+        """Put a program in front that accepts all packets; loading it also takes
+        CAP_BPF."""
         self.links = Site(self.r, "podside").tcx("ok", before=True)
         return self.pod
 
@@ -277,14 +277,14 @@ class Tenant:
         return self.pod
 
     def move(self):
-        """To a namespace of its own making: qdiscs do not go with it."""
+        """Move eth0 to a namespace that the pod makes: qdiscs do not go with it."""
         self.run("ip", "link", "set", self.name, "netns", self.inner.path)
         self.up(self.inner.run, self.name)
         return self.inner
 
 
 def net_admin(rep, a):
-    """With CAP_NET_ADMIN in the pod."""
+    """Test what a pod with CAP_NET_ADMIN can do."""
     Neighbour()
     for mode in Natra.modes():
         past = GETS_PAST.get(mode, ())
@@ -303,7 +303,7 @@ def net_admin(rep, a):
 
 
 def bypass(rep, a):
-    """With CAP_NET_RAW, which most runtimes give."""
+    """Test what a pod can do with CAP_NET_RAW, which most runtimes give."""
     with Rig() as r:
         frame = routed(r)
         sender = Sender(r.pod, "eth0")
@@ -330,7 +330,8 @@ def around(rep, a, what, meter, send, past):
 
 
 def routed(r):
-    """A datagram from the pod to the client, as the pod would send it."""
+    """Return a frame with a datagram from the pod to the client, as the pod would send
+    it."""
     src, dst = (bytes(map(int, x.ip.split("."))) for x in (r.pod, r.client))
     macs = bytes.fromhex((r.pod.host_mac + r.pod.mac).replace(":", ""))
     return macs + eth(0x800, ip4(17, udp(BODY), src=src, dst=dst))[len(macs):]
@@ -395,7 +396,7 @@ def segments_in(rep, r, mode, sender, packet, small):
     while time.monotonic() < begin + owed_s + 0.5:
         try:
             sender.plain.send(small)
-        except OSError:                 # the hook said no
+        except OSError:                 # the hook dropped it
             pass
         sent += 1
         time.sleep(max(0, begin + sent * FOLLOW_S - time.monotonic()))

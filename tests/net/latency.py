@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Request/response latency beside a saturating stream each way at 100M.
+"""Checks the latency of requests beside a saturating stream each way at 100M.
 
 sockperf sends 500 requests a second over TCP. Beside the streams the median and the
-99th percentile may be 1.5 times what they are without them, under the same limiter.
-Without a limiter and with upstream's plugin the figures are only shown.
+99th percentile may be 1.5 times what they are without them, under the same limiter. The
+figures without a limiter and with upstream's plugin are only shown.
 """
 import os
 import statistics
@@ -18,19 +18,19 @@ from rig import Rig
 from script import LIMITER, MODE, QUICK, option, run_script
 
 CAP = "100M"
-# Two cores serve streams and requests: the median moves by this much with who is
-# woken where, on a core that has slept or not. What a queue adds is measured in ms.
+# Two cores serve streams and requests, and the median moves by this much with the core
+# on which a process is woken, which may have slept. A queue adds milliseconds.
 NOISE_US = 100
 
 
 def sockperf(r, seconds):
-    """Median and 99th percentile of the round trips, us."""
+    """Return the median and the 99th percentile of the round trips, in us."""
     got = r.sockperf(seconds)
     return got[50], got[99]
 
 
 def one(r, a, lim):
-    """(idle, loaded): medians of the rounds' medians, us."""
+    """Return (idle, loaded), the medians of the rounds' medians, in us."""
     if lim:
         lim.attach(CAP, CAP)
     runs = []

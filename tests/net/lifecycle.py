@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Attach, change, detach and what goes wrong in between, per attach mode.
+"""Attaches, changes and detaches in each attach mode, with failures in between.
 
-After each story the machine must be as before: qdiscs, filters, pins, and of
-the programs, maps and links that natra made, none.
+After each story the machine must be as before: qdiscs, filters and pins are the same,
+and none of the programs, maps and links that natra made are left.
 """
 import json
 import os
@@ -24,16 +24,16 @@ LIMITS = ("--ingress", "10M", "--egress", "10M")
 
 
 def tree(path):
-    """All pins; empty directories and lock files of natra do not count."""
+    """Return all pins; empty directories and lock files of natra do not count."""
     return sorted(os.path.join(d, f) for d, _, files in os.walk(path)
                   for f in files)
 
 
 def network(r):
-    """qdiscs and filters of both ends of the veth, without counters.
+    """Return the qdiscs and filters of both ends of the veth, without counters.
 
-    clsact is left out: natra makes it where there is none and must not delete
-    it, since another owner may have come to share it.
+    clsact is left out: natra makes it where there is none and must not delete it, since
+    another owner may have come to share it.
     """
     state = []
     for run, dev in ((sh, r.pod.host), (r.pod.run, "eth0")):
@@ -51,8 +51,8 @@ def maps_of(progs):
 
 
 def objects(show):
-    """Ids of the attachment's programs, those that they call, the maps of both
-    and the links."""
+    """Return the ids of the attachment's programs, of those that they call, of the maps
+    of both, and of the links."""
     progs = {show[k] for k in ("ingress_prog_id", "egress_prog_id",
                                "pace_prog_id")} - {0}
     arrays = maps_of(progs)
@@ -64,7 +64,7 @@ def objects(show):
 
 
 def left(objs):
-    """Which of them the kernel still has; it frees them after RCU."""
+    """Return which of the objects the kernel still has; it frees them after RCU."""
     have = {}
     for kind, i in bpfsys.left([(kind, i) for kind, ids in objs.items()
                                 for i in ids], 10):
@@ -99,7 +99,8 @@ class Story:
 
     def note(self):
         """Remember what the kernel holds for the attachment. bpftool opens what it
-        lists, and what natra has just given up would stay: bpfsys.exists."""
+        lists, and an object that natra has just given up would then stay, see
+        bpfsys.exists(); so there is a pause before it."""
         time.sleep(0.1)
         show = self.natra.show()
         for kind, ids in objects(show).items():
@@ -112,17 +113,17 @@ class Story:
                       **kw)
         return self.note()
 
-    def refuse(self, what, *args, codes=(1,), names="", **kw):
+    def refuse(self, what, *args, names):
         """It must fail with one line, and change nothing."""
         before = network(self.r), tree(BPFFS)
-        p = self.natra.run(*args, **kw)
+        p = self.natra.run(*args)
         lines = p.stderr.strip().splitlines()
-        good = p.returncode in codes and len(lines) == 1 and \
+        good = p.returncode == 1 and len(lines) == 1 and \
                 names in lines[0] and \
                 (network(self.r), tree(BPFFS)) == before
         self.rep.check(f"{self.name}: {what}",
                        f"exit {p.returncode}: {p.stderr.strip()[:90]}",
-                       f"exit {codes}, one line with '{names}', "
+                       f"exit 1, one line with '{names}', "
                        "no change", good)
 
 
@@ -152,22 +153,11 @@ def default_id(r, rep):
         s.natra.ok("attach", "eth0", "--netns", r.pod.name, *LIMITS)
         s.note()
         s.natra.ok("detach", "eth0", "--netns", r.pod.name)
-    with Story(r, rep, "odd id") as s:
-        s.natra.id = "a.b/c d:e"
-        s.attach()
-        rep.equal("odd id: shown", s.natra.show()["id"], s.natra.id)
-        s.natra.detach()
-    with Story(r, rep, "two ids") as s:
-        s.attach()
-        s.refuse("a second id on the interface", "attach", "eth0",
-                 "--netns", r.pod.path, "--id", "other", *LIMITS,
-                 names=s.natra.id)
-        s.natra.detach()
 
 
 def live(r, rep, mode, seconds):
-    """set takes effect on a running stream, up and down. How exactly is
-    rate.py's matter: over few seconds a policed stream swings."""
+    """Check that set takes effect on a running stream, up and down. rate.py tests how
+    exact the rate is, since a policed stream swings over few seconds."""
     with Story(r, rep, f"{mode} set", mode) as s:
         s.attach()
         r.elephant(r.client, r.pod, 5201)
@@ -202,8 +192,8 @@ def one_direction(r, rep, mode):
 
 
 def array_held(r, rep, mode):
-    """Somebody has the array of programs open, as bpftool for a moment has what it
-    lists: the programs and their state go all the same."""
+    """Another process has the array of programs open, as bpftool for a moment has what
+    it lists. The programs and their state go away all the same."""
     with Story(r, rep, f"{mode} array held", mode) as s:
         show = s.attach()
         arrays = maps_of({show["ingress_prog_id"], show["egress_prog_id"]})
@@ -217,7 +207,7 @@ def array_held(r, rep, mode):
 
 
 def netns_gone(r, rep, mode):
-    """The pod dies first: by detach, and by gc."""
+    """The pod ends before detach or gc cleans up."""
     for how in ("detach", "gc"):
         with Story(r, rep, f"{mode} netns gone, {how}") as s:
             pod = Pod("gone", 50)
@@ -239,7 +229,7 @@ def netns_gone(r, rep, mode):
 
 
 def link_gone(r, rep, mode):
-    """Only the interface goes, and comes again under the same id."""
+    """Only the interface goes away, and comes back under the same id."""
     with Story(r, rep, f"{mode} link gone") as s:
         pod = Pod("flap", 51)
         natra = s.natra = Natra(pod, "--mode", mode)
@@ -256,7 +246,7 @@ def link_gone(r, rep, mode):
 
 
 def neighbours(r, rep, mode):
-    """Others on the hooks are shown, and are there after detach."""
+    """Programs of others on the hooks are shown, and are still there after detach."""
     prog = bpfsys.load_pass()
     bpfsys.pin(prog, f"{BPFFS}/neighbour")
     dev, ns = (r.pod.host, r.node) if "host" in mode else ("eth0", r.pod)
@@ -266,7 +256,7 @@ def neighbours(r, rep, mode):
         link = bpfsys.tcx_link(prog, index, bpfsys.TCX_INGRESS) \
                 if Natra().json("probe")["tcx"] else -1
     ns.run("tc", "qdisc", "add", "dev", dev, "clsact", check=False)
-    # Mounts are the script's: tc sees the pin from any namespace.
+    # The mounts are the script's, so tc sees the pin from any network namespace.
     ns.run("tc", "filter", "add", "dev", dev, "egress", "prio", "7",
            "bpf", "direct-action", "object-pinned", f"{BPFFS}/neighbour")
     with Story(r, rep, f"{mode} neighbours", mode) as s:
@@ -304,10 +294,6 @@ def environment(r, rep, modes):
         show = s.attach(env={"NATRA_EDT_PACING": "off"})
         rep.equal("NATRA_EDT_PACING=off", show["edt_active"], False)
         s.natra.detach()
-        for var in ("NATRA_ATTACH_MODE", "NATRA_EDT_PACING"):
-            s.refuse(f"{var}=nonsense", "attach", "eth0", "--netns",
-                     r.pod.path, *LIMITS, codes=(1, 2), names=var,
-                     env={var: "nonsense"})
         show = s.attach("--mode", modes[-1],
                         env={"NATRA_ATTACH_MODE": modes[0]})
         rep.equal("an explicit mode wins", show["mode"], modes[-1])
@@ -315,7 +301,7 @@ def environment(r, rep, modes):
 
 
 def fq(r, rep, features):
-    """Somebody's qdisc is left alone, and `on` says why it cannot be."""
+    """Another owner's qdisc is left alone, and `--edt on` fails with the reason."""
     with Story(r, rep, "edt without fq") as s:
         if not features["fq"]:
             s.refuse("--edt on, no fq", "attach", "eth0", "--netns",
@@ -341,56 +327,8 @@ def fq(r, rep, features):
     r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
 
 
-def bad_input(r, rep):
-    at = ("attach", "eth0", "--netns", r.pod.path)
-    bad = [
-            (at + ("--ingress", "10X"), "--ingress"),
-            (at + ("--ingress", "-5M"), "--ingress"),
-            (at + ("--ingress", "10m"), "--ingress"),
-            (at + ("--egress", "99999999999999999999"), "--egress"),
-            (at + ("--egress", ""), "--egress"),
-            (at + ("--ingress-burst", "1M"), "--ingress"),
-            (at + LIMITS + ("--ingress-burst", "0"), "--ingress-burst"),
-            (at + LIMITS + ("--mode", "xdp"), "--mode"),
-            (at + LIMITS + ("--edt", "maybe"), "--edt"),
-            (at + LIMITS + ("--fast-pass", "x"), "--fast-pass"),
-            (at + LIMITS + ("--fast-pass", "charged", "--fast-pass-share",
-                            "101"), "--fast-pass-share"),
-            (at + LIMITS + ("--ingress-mode", "x"), "--ingress-mode"),
-            (at + LIMITS + ("--heavy-hitter-threshold", "x"),
-             "--heavy-hitter-threshold"),
-            (at + LIMITS + ("--sketch-width", "1000"), "--sketch-width"),
-            (at + LIMITS + ("--sketch-width", "131072"), "--sketch-width"),
-            (at + LIMITS + ("--horizon", "10s"), "--horizon"),
-            (at + LIMITS + ("--horizon", "5"), "--horizon"),
-            (at + LIMITS + ("--pace-limit", "-1ms"), "--pace-limit"),
-            (at + LIMITS + ("--id", "x" * 1000), "--id"),
-            (at + LIMITS + ("--nonsense",), "--nonsense"),
-            (("attach", "nosuch0", "--netns", r.pod.path) + LIMITS,
-             "nosuch0"),
-            (("attach", "eth0", "--netns", "/nonexistent/ns") + LIMITS,
-             "/nonexistent/ns"),
-            (("attach", "eth0", "--netns", "/etc/hostname") + LIMITS,
-             "/etc/hostname"),
-            (("set", "nosuch", "--ingress", "1M"), "nosuch"),
-            (("show", "nosuch"), "nosuch"),
-            (("stats", "nosuch"), "nosuch"),
-            (("frobnicate",), "frobnicate"),
-    ]
-    with Story(r, rep, "bad input") as s:
-        for args, name in bad:
-            s.refuse(" ".join(args[4 if args[:4] == at else 0:])
-                     [:40], *args, codes=(1, 2), names=name)
-        s.attach()
-        s.refuse("set, bad rate", "set", s.natra.id, "--ingress", "x",
-                 codes=(1, 2), names="--ingress")
-        rep.equal("limits after a bad set", s.natra.show()["policy"]
-                  ["ingress_rate_bits_per_sec"], 10**7)
-        s.natra.detach()
-
-
 def parallel(r, rep):
-    """kubelet runs ADDs side by side, and repeats some."""
+    """kubelet calls ADD for several pods at once, and repeats some calls."""
     with Story(r, rep, "parallel") as s:
         pods = [Pod(f"par{i}", 60 + i) for i in range(6)]
         argv = [find_natractl(), "--bpffs", BPFFS]
@@ -415,7 +353,6 @@ def main(rep, a):
     modes = a.mode.split(",") if a.mode else Natra.modes()
     with Rig() as r:
         r.nginx()
-        bad_input(r, rep)
         default_id(r, rep)
         fq(r, rep, features)
         environment(r, rep, modes)
@@ -427,7 +364,8 @@ def main(rep, a):
             neighbours(r, rep, mode)
             netns_gone(r, rep, mode)
             link_gone(r, rep, mode)
-        # Once per side: what `set` writes does not depend on the hook.
+        # One mode of each side is enough, because what `set` writes does not depend on
+        # the hook.
         sides = {m.split("-")[1]: m for m in reversed(modes)}
         for mode in () if a.quick else sides.values():
             rep.measure(f"{mode} set", live, r, rep, mode, a.seconds)

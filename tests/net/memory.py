@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Kernel memory of an attachment, both directions: at most 96 KiB.
+"""Checks that an attachment takes at most 96 KiB of kernel memory for both directions.
 
-Two ways: what bpftool says of the new programs and maps, and what 50
-attachments take from the kernel's allocators, qdiscs and links included. The
-second is the smaller of what attaching took and what detaching gave back, since
-whatever else runs on the machine moves the same figures.
+It measures in two ways: what bpftool reports of the new programs and maps, and what 50
+attachments take from the kernel's allocators, with their qdiscs and links. The second
+is the smaller of what attaching took and what detaching gave back, since whatever else
+runs on the machine moves the same figures.
 
-The first does not depend on the number of CPUs, so the limit is the same in the
-VMs with 64 and 200 possible CPUs (tools/check vm-cpus-64 vm-cpus-200).
+The first does not depend on the number of CPUs, so the limit is the same in the VMs
+with 64 and 200 possible CPUs (tools/check vm-cpus-64 vm-cpus-200).
 """
 import os
 import sys
@@ -23,11 +23,14 @@ from script import MODE, QUICK, option, run_script
 
 LIMIT_KIB = 96
 KINDS = ("SUnreclaim", "VmallocUsed", "Percpu")
-ALL_LIMIT_KIB = 192             # a guard: 117 when it was written, others use memory too
+# This only catches a gross growth: the sum was 117 when this was written, and other
+# users of memory move it, too.
+ALL_LIMIT_KIB = 192
 
 
 def kernel_kib(kinds=KINDS):
-    """Unreclaimable slab, vmalloc and per-CPU memory; not page caches."""
+    """Return the unreclaimable slab, vmalloc and per-CPU memory, without page
+    caches."""
     with open("/proc/meminfo") as f:
         table = dict(s.split(":") for s in f)
     return {k: int(table[k].split()[0])
@@ -35,21 +38,21 @@ def kernel_kib(kinds=KINDS):
 
 
 def pinned_maps(top):
-    """Maps that a bpffs holds: of attachments, and of the engines that these
-    share."""
+    """Return the maps that a bpffs holds: those of attachments, and those of the
+    engines that the attachments share."""
     return [m for m in bpftool("-f", "map", "show")
             if any(path.startswith(f"{top}/") for path in m["pinned"])]
 
 
 def engine_programs(maps):
-    """The one in each array of programs."""
+    """Yield the id of the program in each array of programs."""
     for m in maps:
         if m["type"] == "prog_array":
             yield from called_programs(m["id"])
 
 
 def held(attachments, top=BPFFS):
-    """Programs and maps of these attachments, as bpftool shows them."""
+    """Return the programs and maps of these attachments, as bpftool shows them."""
     maps = pinned_maps(top)
     ids = set(engine_programs(maps))
     for a in attachments:
@@ -63,12 +66,12 @@ def memlock_kib(objects):
 
 
 def kernel():
-    """Major and minor number."""
+    """Return the major and the minor number of the kernel's release."""
     return tuple(int(n) for n in os.uname().release.split(".")[:2])
 
 
 def by_bpftool(rep, natra, count):
-    """All that `count` attachments hold."""
+    """Check what `count` attachments hold by bpftool's figures."""
     progs, maps = held(natra.json("list"))
     sums = {}
     for kind, o in [("prog", p) for p in progs] + [("map", m) for m in maps]:
@@ -78,7 +81,7 @@ def by_bpftool(rep, natra, count):
         rep.shown(key, f"{n} of them")
     total = memlock_kib(progs + maps) / count
     if kernel() < (6, 4):
-        # It was an estimate then, each map rounded up to pages.
+        # Before 6.4 it was an estimate, with each map rounded up to pages.
         rep.shown(f"memlock, mean of {count}, as this kernel estimates it",
                   f"{total:.1f} KiB")
     elif count == 1:
@@ -90,7 +93,7 @@ def by_bpftool(rep, natra, count):
 
 
 def settled(kinds=KINDS):
-    """Freeing waits for RCU; read until two readings agree closely."""
+    """Return the figures when two readings agree closely: freeing waits for RCU."""
     last = kernel_kib(kinds)
     for _ in range(20):
         time.sleep(0.3)
@@ -103,7 +106,8 @@ def settled(kinds=KINDS):
 
 def by_allocators(rep, count, limits):
     natra = Natra()
-    # Once round first: caches, the JIT's pack and the modules come with it.
+    # The first attachment is not counted, because the kernel allocates caches, the
+    # JIT's pack and the modules with it.
     natra.ok("attach", "p0", "--netns", "pods", "--id", "warm", *limits)
     by_bpftool(rep, natra, 1)
     natra.ok("detach", "warm")
@@ -121,8 +125,8 @@ def by_allocators(rep, count, limits):
     for name, d in (("attaching took", took), ("detaching gave", gave)):
         rep.shown(f"{name}, KiB each", ", ".join(
                 f"{k} {v:.1f}" for k, v in d.items()))
-    # The maps and programs that memlock counts are in the vmalloc figure; the
-    # slab has what it leaves out.
+    # The vmalloc figure has the maps and programs that memlock counts, and the slab
+    # figure has what memlock leaves out.
     rep.most(f"slab, mean of {count} attachments",
              min(took["SUnreclaim"], gave["SUnreclaim"]), LIMIT_KIB, " KiB")
     rep.most(f"all of it, mean of {count} attachments",

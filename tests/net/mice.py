@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Small requests do not notice the cap that binds the elephants beside them.
+"""Checks that small requests do not notice the cap that binds elephants beside them.
 
-50 clients, 20 fresh connections a second each, 6 kB a response: alone, and beside
-an elephant in each direction with 10M each way, in turns. The figures without a
-limit and with upstream's plugin are shown for comparison.
+50 clients open 20 connections a second each and get 6 kB a response: alone, and beside
+an elephant in each direction with 10M each way, in turns. The figures without a limit
+and with upstream's plugin are shown for comparison.
 """
 import os
 import statistics

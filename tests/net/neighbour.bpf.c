@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs of another owner on natra's hooks, for coexist.py. Each counts the
- * packets it sees and then says what its name tells: let it go on, accept it, or
- * send it elsewhere. Two of each, for the two directions.
+ * These are another owner's programs on natra's hooks, for coexist.py. Each
+ * counts the packets that it sees and then does with them what its name says:
+ * it lets them go on, accepts them or sends them elsewhere. There is one for
+ * each direction.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -30,7 +31,7 @@ struct {
 	__type(value, __u64);
 } seen SEC(".maps");
 
-/* Where redirects lead, as an interface index. */
+/* Redirects lead to these interface indexes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, PROGRAM_MAX);
@@ -88,7 +89,8 @@ int redirect_out(struct __sk_buff *skb)
 	return bpf_redirect(count(REDIRECT_OUT), 0);
 }
 
-/* From one host-side veth into the pod behind another, past the host's stack. */
+/* This redirects from one host-side veth into the pod behind another, past the
+ * host's stack. */
 SEC("tc")
 int peer_in(struct __sk_buff *skb)
 {

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Headers outside the linear area of a packet are read all the same.
+"""Checks that natra reads headers that are outside the linear area of a packet.
 
-No kernel's BPF_PROG_TEST_RUN makes such packets, a packet socket does. In front
-of natra stands a program that drops every packet whose IP header is linear, so
-what natra counts then it did not read directly. The flow must be the one that
+No kernel's BPF_PROG_TEST_RUN makes such packets, but a packet socket does. In front of
+natra stands a program that drops every packet whose IP header is linear, so natra
+cannot have read the packets that it counts then directly. The flow must be the one that
 the same headers have in a linear packet.
 """
 import errno
@@ -20,12 +20,13 @@ from limiters import Natra, total
 from rig import Rig
 from script import run_script
 
-SIZE = 6000                     # of the payload
+SIZE = 6000                     # of the payload, in bytes
 COPIES = 3
 IP_ENDS = 14 + 20
 VLAN = (0x8100, 5)
 
-# Frames with a payload. The linear ones of the first four take natra's fast path.
+# Each makes a frame with a payload. The linear ones of the first four take natra's fast
+# path.
 FRAMES = {
         "IPv4 TCP": lambda p: eth(0x800, ip4(6, tcp(p))),
         "IPv4 UDP": lambda p: eth(0x800, ip4(17, udp(p))),
@@ -41,7 +42,7 @@ FRAMES = {
 
 
 class Gate:
-    """Drops what is linear, in front of natra's filter on a hook."""
+    """Drops linear packets, in front of natra's filter on a hook."""
 
     def __init__(self, pod, hook):
         self.where = (pod, "dev", "eth0", hook, "prio", "1")
@@ -61,7 +62,8 @@ class Gate:
 
 
 def flows(lim, direction, packets):
-    """(packets, bytes) of each flow, once natra has counted that many."""
+    """Return (packets, bytes) of each flow, once natra has counted that many
+    packets."""
     end = time.monotonic() + 2
     while total(lim.stats()[direction], "packets") < packets and \
             time.monotonic() < end:
@@ -77,7 +79,7 @@ def one(rep, lim, direction, sender, name, frame):
     before = flows(lim, direction, 1)
     gate = Gate(lim.pod, direction)
     try:
-        sender.plain.send(small)        # which the gate drops
+        sender.plain.send(small)        # the gate drops it
     except OSError as e:
         if e.errno != errno.ENOBUFS:
             raise

@@ -1,12 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Ingress that is paced: TCP from beyond the node waits in fq on the host-side
-veth instead of being dropped in front of the pod.
+"""Checks paced ingress: TCP waits in fq on the host-side veth instead of being dropped.
 
-In each cell the same streams run under `police` and under `pace`, one after the
-other: pace must hold the rate, with few of police's retransmissions, and with a
-bounded delay, which a probe measures that is heavy itself. Then: requests beside a
-paced stream, and a datapath that goes past the host-side veth, where the
+In each cell the same streams from beyond the node run under `police` and under `pace`,
+one after the other: pace must hold the rate, with few of police's retransmissions and
+with a bounded delay, which a probe measures that is itself heavy. Then come requests
+beside a paced stream, and a datapath that goes past the host-side veth, where only the
 pod-side backstop is left to limit.
 """
 import itertools
@@ -29,25 +28,26 @@ from rig import Rig
 from script import option, run_script
 
 PACE_LIMIT_MS = 50              # natra's default
-# The clock of the last tick, which is 4 ms long, timers and softirqs.
+# This covers the clock of the last tick, which is 4 ms long, timers and softirqs.
 SLACK_MS = 8
-# Of police's retransmissions, where the limit holds at least ROOM_PACKETS of each
-# flow. With smaller windows more are lost, whoever limits: 16 flows at 10M have 2
-# or 3 packets each, and a GSO packet that is dropped is half of a window of 20.
+# This part of police's retransmissions is allowed, where the limit holds at least
+# ROOM_PACKETS of each flow. With smaller windows more are lost, whoever limits: 16
+# flows at 10M have 2 or 3 packets each, and a GSO packet that is dropped is half of a
+# window of 20.
 RETRANSMITTED, ROOM_PACKETS = 0.05, 100
 MICE_PER_SECOND = 50
 SO_TIMESTAMPNS = 35             # asm-generic/socket.h
 PROBE_SIZE, MOUSE_SIZE = 1400, 60
 PROBE_WIRE = PROBE_SIZE + ETH_IPV4_UDP
-# Of the rate. A flow is heavy from 0.1 s of the rate on, and stays so with an
-# eighth of that a second.
+# The probe sends this part of the rate. A flow is heavy from 0.1 s of the rate on, and
+# stays so with an eighth of that a second.
 PROBE_SHARE, PROBE_BURST_SECONDS = 0.03, 0.2
 
 
 class Way:
-    """Datagrams that say what the way into the pod takes.
+    """Sends datagrams that measure how long the way into the pod takes.
 
-    The kernel notes the arrival: on a busy CPU a reader wakes up later.
+    The kernel notes the arrival, because on a busy CPU a reader wakes up later.
     """
 
     def __init__(self, r, port, size):
@@ -88,7 +88,7 @@ class Way:
 
 
 class Probe:
-    """A heavy flow, and beside each of its packets one of a mouse, which is
+    """Sends a heavy flow, and beside each of its packets one of a mouse, which is
     delayed only by what this machine does besides."""
 
     def __init__(self, r):
@@ -131,21 +131,21 @@ def limit(r, a, rate, ingress_mode, *more):
 
 
 def deltas(after, before):
-    """Of counters as natractl tells them."""
+    """Return the differences between counters as natractl reports them."""
     return {k: deltas(v, before[k]) if isinstance(v, dict) else v - before[k]
             for k, v in after.items() if not isinstance(v, str)}
 
 
 class Account:
-    """natra's counters against what the pod received, over a whole run: the
-    bytes are read while nothing is sent, so it does not matter when."""
+    """Compares natra's counters with what the pod received over a whole run. The bytes
+    are read while nothing is sent, so it does not matter when."""
 
     def __init__(self, natra, meter):
         self.natra, self.meter = natra, meter
         self.before, self.bytes = natra.stats(), meter.read()[1]
 
     def close(self):
-        """Once what was on its way has arrived."""
+        """Wait until what was on its way has arrived, and read the counters again."""
         end, now = -1, self.meter.read()[1]
         while end != now:
             time.sleep(0.1)
@@ -160,7 +160,7 @@ class Account:
                  " MB")
 
     def paced(self, rep, what, limit_ms):
-        """The pacer's own account, and the backstop's behind it."""
+        """Check the pacer's counters, and those of the backstop behind it."""
         s = self.stats["ingress"]
         held = s["paced"]["packets"] + s["marked"]["packets"]
         mean_ms = s["delay_ns_sum"] / 1e6 / max(held, 1)
@@ -175,7 +175,7 @@ class Account:
 
 
 def streams(r, a, rate, flows, ingress_mode):
-    """What a run brings: rate, retransmissions, delays, natra's account."""
+    """Return what a run shows: rate, retransmissions, delays, natra's counters."""
     natra, meter = limit(r, a, rate, ingress_mode), r.into()
     probe, account = Probe(r), Account(natra, meter)
     probe.become_heavy(rate)
@@ -225,7 +225,7 @@ def cell(r, rep, a, rate, flows):
     rep.most(f"{what}: retransmissions", pace["lost"],
              most_retransmitted(rate, flows, limit_ms, police["lost"]))
     probe = pace["probe"]
-    # Of a few dozen probes the 99th percentile is the one with the worst luck.
+    # The 99th percentile of a few dozen probes is the one with the worst luck.
     rep.most(f"{what}: delay of the heavy probe, p95", probe.heavy.percentile(95),
              limit_ms + SLACK_MS + probe.mouse.percentile(95), " ms")
     rep.most(f"{what}: delay of the mouse, p50", probe.mouse.percentile(50), 2,
@@ -234,7 +234,7 @@ def cell(r, rep, a, rate, flows):
 
 
 def requests(r, seconds):
-    """Fresh connections on a clock: p50 and p99 in ms, and how many failed."""
+    """Open connections on a clock. Return p50 and p99 in ms, and how many failed."""
     http = Http(SimpleNamespace(ip=r.pod.ip, port=80, path="/file", timeout=3))
     with r.client:
         http.run(MICE_PER_SECOND, seconds)
@@ -243,7 +243,8 @@ def requests(r, seconds):
 
 
 def mice(r, rep, a):
-    """Fresh connections beside paced streams, and without both."""
+    """Compare fresh connections beside paced streams with those that have no limit and
+    no streams beside them."""
     requests(r, 0.3)
     base = requests(r, a.seconds)
     natra = limit(r, a, "10M", "pace")
@@ -258,20 +259,21 @@ def mice(r, rep, a):
     rep.shown("mice alone", f"p50 {base[0]:.1f}, p99 {base[1]:.1f} ms")
     rep.least("mice: packets of streams paced meanwhile", held, 100)
     rep.equal("mice: failed", beside[2], 0)
-    # One that waited as the streams do would do so twice, for its SYN and for its
-    # request. An emulated CPU that has streams to carry takes some ms as well.
+    # A request that waited as the streams do would do so twice, with its SYN and with
+    # its data. An emulated CPU that has streams to carry takes some ms as well.
     rep.most("mice: p50", beside[0], base[0] + PACE_LIMIT_MS / 5, " ms")
     rep.most("mice: p99", beside[1], base[1] + PACE_LIMIT_MS, " ms")
 
 
 def datagrams(r, a, natra, rate):
-    """Twice the rate for a while; the rate that arrived, natra's account."""
+    """Send twice the rate for a while. Return the rate that arrived, and natra's
+    account."""
     meter = r.into(0, ETH_IPV4_UDP)
     account = Account(natra, meter)
     sender = r.load(r.client, "udp-send", r.pod.ip, 5300, "--rate",
                     2 * bits(rate))
     r.wait_flow(meter)
-    # The burst is over by then, also that of the backstop.
+    # The burst is over by then, and that of the backstop as well.
     time.sleep(a.settle)
     got, = wire_rates([meter], a.seconds)
     r.stop([sender])
@@ -280,8 +282,8 @@ def datagrams(r, a, natra, rate):
 
 
 def bypass(r, rep, a):
-    """Datagrams that are paced; then a datapath such as Cilium's host routing
-    takes them from the client's veth right into the pod."""
+    """Test datagrams that are paced, and then a datapath that takes them from the
+    client's veth right into the pod, as Cilium's host routing does."""
     rate, neighbour = "10M", Neighbour()
     neighbour.target("peer_in", ifindex(r.node, r.pod.host))
     natra = limit(r, a, rate, "pace")

@@ -19,7 +19,7 @@ QUICKSTART = HERE + "/../../tools/quickstart"
 ROW = re.compile(r"^(\S.*?) +([0-9.]+) +([0-9.]+) +(\d+) +([0-9.]+ ms|none)$",
                  re.M)
 # A policed stream has losses at the end of its burst and recovers in the seconds after
-# that. How exact it is would need another measurement.
+# that, so this does not check how exact the rate is.
 LEAST, MOST = 0.75, 1.15
 
 
@@ -41,8 +41,8 @@ def main(rep, a):
             rep.least(f"{way}: stream without a limit", free[i], 10 * cap, " Mbit/s")
             rep.least(f"{way}: stream with natra", natra[i], LEAST * cap, " Mbit/s")
             rep.most(f"{way}: stream with natra", natra[i], MOST * cap, " Mbit/s")
-        # As many requests as without a limit must be answered, but for those that were
-        # under way at the end.
+        # All requests that are answered without a limit must be answered, except those
+        # that were under way at the end.
         rep.least("requests answered beside the streams", natra[2],
                   0.9 * min(free[2], 1000), "/s")
     rep.true("the last line names natractl",

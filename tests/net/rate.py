@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The cap holds without departure times: wire rate of TCP and UDP against the
-limit, where natra drops what is over. With them: edt.py.
+"""Checks that the cap holds without departure times, where natra drops what is over.
 
-Each run measures both directions at once, in a lane each (--way: one of them,
-for what the machine cannot carry twice). By default the runs cover each mode,
-rate and number of flows, each rate with each number of flows, but not every
-combination of the three; --full runs them all. Windows are long, since one
+The wire rate of TCP and UDP is compared with the limit; edt.py does so with departure
+times. Each run measures both directions at once, in a lane each; --way measures only
+one of them, for rates that the machine cannot carry twice. By default the runs cover
+each mode, rate and number of flows, and each rate with each number of flows, but not
+every combination of the three; --full runs them all. Windows are long because one
 policed flow swings around its cap for seconds.
 """
 import itertools
@@ -41,14 +41,15 @@ def detach(r, lims):
 
 
 def lanes(r, a, header=ETH_IPV4_TCP):
-    """(index of WAYS, sender, receiver, meter) of what is asked for."""
+    """Return (index of WAYS, sender, receiver, meter) of each lane that is asked
+    for."""
     both = ((0, r.clients[0], r.pods[0], r.into(0, header)),
             (1, r.pods[1], r.clients[1], r.out_of(1, header)))
     return [lane for lane in both if a.way in (None, WAYS[lane[0]])]
 
 
 def elephants(r, a, flows):
-    """Streams in each lane, up and running; their meters."""
+    """Start streams in each lane, and return their meters once all are running."""
     meters = []
     for _, src, dst, meter in lanes(r, a):
         r.elephant(src, dst, 5201, flows)
@@ -60,7 +61,7 @@ def elephants(r, a, flows):
 def tcp(r, rep, a, mode, rate, flows):
     lims = attach(r, a, mode, rate)
     meters = elephants(r, a, flows)
-    # Longer than the burst and the slow start after its end need.
+    # The burst and the slow start after its end take less than this.
     time.sleep(a.settle)
     start, before = time.monotonic(), counters(a, lims)
     got = wire_rates(meters, a.seconds)
@@ -76,7 +77,8 @@ def tcp(r, rep, a, mode, rate, flows):
 
 
 def counters(a, lims):
-    """natra's bytes by what became of them: ingress, egress; or nothing."""
+    """Return natra's bytes by what became of them, for ingress and egress; [] if
+    another limiter runs."""
     if a.limiter != "natra":
         return []
     return [{k: lim.stats()[d][k]["bytes"] for k in COUNTERS}
@@ -90,8 +92,8 @@ def udp(r, rep, a, mode, rate):
     for _, _, dst, _ in used:
         r.load(dst, "udp-sink", 5300)
         r.wait_port(dst, 5300, "udp")
-    # They end when they are told to: a slow machine starts one of them seconds
-    # before the other.
+    # The senders end when they are told to, because a slow machine starts one of them
+    # seconds before the other.
     senders = [r.load(src, "udp-send", dst.ip, 5300, "--rate", offered)
                for _, src, dst, _ in used]
     meters = [lane[3] for lane in used]
@@ -112,28 +114,29 @@ def udp(r, rep, a, mode, rate):
 
 
 def account(rep, d):
-    """Where the packets went, by natra's own counters."""
+    """Show where the packets went, by natra's own counters."""
     rep.shown("  natra", ", ".join(
             f"{k} {d[k]['packets']}" for k in COUNTERS
             if d[k]["packets"]))
 
 
 def subset(modes, rates, flows):
-    """Each rate with each number of flows, modes taking turns."""
+    """Return each rate with each number of flows; the modes take turns."""
     cells = itertools.product(rates, flows)
     return [(modes[(i + i // len(flows)) % len(modes)], *cell)
             for i, cell in enumerate(cells)]
 
 
 def diagonal(modes, rates, flows):
-    """Each value once at least, in as few runs as that takes."""
+    """Return runs that have each value once at least, in as few runs as that takes."""
     n = max(len(modes), len(rates), len(flows))
     return [(modes[i % len(modes)], rates[i % len(rates)],
              flows[i % len(flows)]) for i in range(n)]
 
 
 def carried(r, rep, a, flows):
-    """What this machine carries in that many streams, uncapped: bit/s."""
+    """Return the bit/s that this machine carries in that many streams without a
+    limit."""
     meters = elephants(r, a, flows)
     most = min(wire_rates(meters, 1))
     r.stop(None)
@@ -142,7 +145,7 @@ def carried(r, rep, a, flows):
 
 
 def fitting(rep, most, runs):
-    """The runs whose rate this machine can carry well over."""
+    """Yield the runs for which this machine carries 1.5 times the rate."""
     for run in runs:
         flows = run[2] if len(run) > 2 else min(most)
         if most[flows] >= 1.5 * bits(run[1]):
@@ -177,7 +180,7 @@ def main(rep, a):
         if a.only != "udp":
             for run in fitting(rep, most, runs):
                 rep.measure(named("tcp", run), tcp, r, rep, a, *run)
-        # Datagrams do not swing.
+        # Datagrams do not swing, so these runs can be shorter.
         a.settle, a.seconds = min(a.settle, 1.5), min(a.seconds, 2)
         if a.only != "tcp":
             for run in fitting(rep, most, udp_runs):

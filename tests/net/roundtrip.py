@@ -1,18 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Real round trips: what streams get through a cap, 20 and 80 ms away.
+"""Checks what streams get through a cap, 20 and 80 ms away.
 
-Demanded: goodput, the bytes that arrive in order, of 90 % of the cap where the pod's
-ingress is policed, of 95 % where departure times are given (egress, and ingress in
-mode pace). Of 1514 bytes on the wire 1448 can be goodput: 95.6 % is all there is.
-Without a demand: upstream's plugin with natra's default burst.
+Goodput, the bytes that arrive in order, must be 90 % of the cap where the pod's ingress
+is policed, and 95 % where departure times are given (egress, and ingress in mode pace).
+Of 1514 bytes on the wire 1448 can be goodput, so 95.6 % is the most there is.
+Upstream's plugin with natra's default burst is only shown.
 
 What was lost at the end of the burst takes seconds to mend, and an emulated machine
-reads goodput some 0.1 s off: --short demands it of the wire rate instead, and shows
-goodput.
+reads goodput some 0.1 s off: --short demands the same of the wire rate instead, and
+shows goodput.
 
-All lanes run at once, each with a pod and a limiter of its own; the delay is
-netem's, on the client's veth. Needs netem, fq and BBR.
+All lanes run at once, each with a pod and a limiter of its own; netem on the client's
+veth makes the delay. This needs netem, fq and BBR.
 """
 import itertools
 import os
@@ -29,12 +29,13 @@ from script import option, run_script
 
 PORT = 5201
 POLICED, PACED = 0.90, 0.95
-# Of the cap: how far off a reading of goodput is; and what one BBR stream gives away,
-# which has next to nothing in flight for 0.2 s in 10 and mends losses late.
+# These are parts of the cap: how far off a reading of goodput is; and what one BBR
+# stream gives away, which has next to nothing in flight for 0.2 s in 10 and mends
+# losses late.
 READING, ONE_BBR = 0.015, 0.08
 BURST_S = 0.5
-# name, the limiter of a pod, whether the streams go into the pod, what is
-# demanded of them.
+# Each lane has a name, the limiter of a pod, whether the streams go into the pod, and
+# what is demanded of them.
 LANES = [
     ("police in", lambda pod, a: Natra(pod), True, POLICED),
     ("edt out", lambda pod, a: Natra(pod), False, PACED),
@@ -61,8 +62,8 @@ class Lane:
         self.limiter = limiter(self.pod, a).attach(a.rate, a.rate)
 
     def sample(self, flows):
-        """Time and goodput in bytes, of three readings the quickest: an emulated
-        machine now and then takes half a second to start one."""
+        """Return the time and goodput in bytes of the quickest of three readings: an
+        emulated machine now and then takes half a second to start one."""
         readings = []
         for _ in range(3):
             start = time.monotonic()
@@ -72,7 +73,7 @@ class Lane:
         return min(readings)[1:]
 
     def dropped(self):
-        """By natra, since it was attached."""
+        """Return how many packets natra has dropped since it was attached."""
         return dropped(self.limiter.stats()["ingress" if self.into
                                             else "egress"])
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The measurements measure: tc's token bucket stands in for natra.
+"""Checks that the measurements measure, with tc's token bucket in natra's place.
 
-tbf counts what it passes with the headers of every GSO segment, by the kernel's
-own arithmetic; the meters must agree. A cap that is 20 % off must be noticed.
+tbf counts what it passes with the headers of every GSO segment, by the kernel's own
+arithmetic, and the meters must agree. They must notice a cap that is 20 % off.
 """
 import json
 import os
@@ -19,7 +19,7 @@ from script import run_script
 
 
 def tbf_bytes(pod):
-    """What the buckets of both directions have sent."""
+    """Return the bytes that the buckets of both directions have sent."""
     n = []
     for run, dev in ((sh, pod.host), (pod.run, "eth0")):
         q = json.loads(run("tc", "-s", "-j", "qdisc", "show", "dev", dev))
@@ -59,7 +59,7 @@ def meters(rep, offloads, tcp):
 
 
 def skewed(rep):
-    """A limiter that is 20 % off, and one that is not there."""
+    """Measure a limiter that is 20 % off, and one that is not there."""
     with Rig(lanes=1) as r:
         r.elephant(r.client, r.pod, 5201)
         r.wait_flow(r.into())

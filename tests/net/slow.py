@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Counts datagrams that arrive at the slowest rates: 800 bit/s is kept but for one
-packet of debt, and a higher rate that is set while the pod lives frees it from a debt
-of hours."""
+"""Counts datagrams that arrive at the slowest rates.
+
+800 bit/s must hold, but for one packet of debt. A higher rate that is set while the pod
+lives frees it from a debt of hours.
+"""
 import os
 import socket
 import sys
@@ -76,7 +78,8 @@ def main(rep, _):
     for case in cases:
         rep.shown(f"{case.name}: departure times",
                   case.natra.edt_active())
-    # At 1 bit/s the first packet takes 12000 s, if it is not one of the kernel's own.
+    # At 1 bit/s this packet takes 12000 s, unless one of the kernel's own came before
+    # it.
     for way in cases[2].ways.values():
         way.send(1500)
         time.sleep(0.1)
@@ -94,7 +97,7 @@ def main(rep, _):
                       "10M")
     time.sleep(0.2)
     send_all(cases, HORIZON * PER_SECOND)
-    # Packets that had to wait for the horizon have left.
+    # Packets that had to wait up to the horizon have left by then.
     time.sleep(0.5)
     for case in cases:
         for way in case.ways.values():

@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Subnets on real traffic: one peer is held to the cap while another, whose
-subnet is exempt, is not; both kinds of list, both directions."""
+"""Checks on real traffic that a peer whose subnet is exempt is not held to the cap.
+
+Another peer is held to it at the same time. Both kinds of list are tested, and both
+directions.
+"""
 import os
 import sys
 import time
@@ -20,13 +23,13 @@ def subnet(client):
 
 
 def passed(stats):
-    """Bytes of exempt packets, and of the others that got through."""
+    """Return the bytes of exempt packets, and of the others that got through."""
     free = stats["unlimited"]["bytes"]
     return free, total(stats) - free - dropped(stats, "bytes")
 
 
 def both(r, rep, a, direction, kind):
-    """Datagrams to or from each client at five times the cap; the list has the
+    """Send datagrams to or from each client at five times the cap. The list has the
     first client's subnet."""
     lim = Natra(r.pod, f"--{kind}-subnet", subnet(r.clients[0]),
                 *(["--mode", a.mode] if a.mode else []))

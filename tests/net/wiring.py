@@ -1,17 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""natra on a way to wire a pod: the cap holds both ways, what natra counts is what
-passed, and a cap beyond the wire costs next to nothing.
+"""Checks natra on one of the ways to wire a pod.
 
-A cell is an IP version with an MTU, or with BIG TCP, which is packets over 64 kB.
-Each is tried with the mode that `auto` takes, and each other mode, and pacing
-switched off, with one cell in turn. All of them run at once, each in a pod of
-its own with a stream each way. Then, on the mode of `auto`, one cell and way
-after the other carries all that one CPU can, without natra and with a cap of 400G
-by turns, in short spans whose upper quartiles are compared: what else happens on
-a machine makes it slower, seldom faster.
+The cap must hold both ways, natra must count what passed, and a cap beyond the wire
+must cost next to nothing.
 
-A line for each cell, `cell` and JSON, is what tests/vm/support reads.
+A cell is an IP version with an MTU, or with BIG TCP, which is packets over 64 kB. Each
+cell is tried with the mode that `auto` takes; each other mode, and pacing switched off,
+is tried with one cell in turn. All of them run at once, each in a pod of its own with a
+stream each way.
+
+Then, on the mode of `auto`, one cell and way after the other carries all that one CPU
+can, without natra and with a cap of 400G by turns, in short spans whose upper quartiles
+are compared: what else happens on a machine makes it slower, seldom faster.
+
+Each cell prints a line, `cell` and JSON, which tests/vm/support reads.
 """
 import json
 import os
@@ -29,7 +32,7 @@ from stream import Stream, header_bytes
 from wirings import NAMES, WITH_HOST_PEER, Missing, Wiring, side_by_side
 
 BEYOND = "400G"
-# Far below what a stream carries, so that it goes the whole way of a heavy flow.
+# This is far below what a stream carries, so packets go the whole way of a heavy flow.
 HEAVY_BYTES = 100000
 KEPT = 0.97             # of the throughput without natra, the median of all cells
 KEPT_NOISE = 0.22       # of one cell, on two cores that change their speed
@@ -38,12 +41,13 @@ COUNTED = 0.001
 WAYS = ("in", "out")
 DIRECTIONS = ("ingress", "egress")
 # IP version, MTU, BIG TCP
-CELLS = [(4, 1500, False), (6, 1500, True), (6, 9000, False),
-         (4, 1500, True), (6, 1500, False), (4, 9000, False)]
+CELLS = [(4, 1500, False), (6, 1500, True), (4, 1500, True),
+         (6, 9000, False), (6, 1500, False), (4, 9000, False)]
 
 
 def tolerances(edt):
-    """Into the pod is policed; out of it is paced where fq is there."""
+    """Return the tolerances into the pod, which is policed, and out of it, which is
+    paced where there is fq."""
     return (0.05, 0.02 if edt else 0.05)
 
 
@@ -56,7 +60,7 @@ class Lane:
         self.natra = Natra(pair[0], *options)
         self.meters = [Meter(end, header_bytes(self.version)) for end in pair]
         self.streams = []
-        self.attached = False   # in block()
+        self.attached = False   # whether block() has attached natra
 
     def describe(self):
         return (f"{self.mode}{' EDT' if self.edt else ''} IPv{self.version} "
@@ -76,11 +80,11 @@ class Lane:
         self.streams = []
 
     def read(self):
-        """(time, bytes on the wire) each way."""
+        """Return (time, bytes on the wire) each way."""
         return [(time.monotonic(), s.wire_bytes()) for s in self.streams]
 
     def passed(self):
-        """Bytes that natra let pass, each way."""
+        """Return the bytes that natra let pass, each way."""
         stats = self.natra.stats()
         return [total(stats[d]) - dropped(stats[d], "bytes") -
                 stats[d]["other"]["bytes"] for d in DIRECTIONS]
@@ -90,7 +94,7 @@ class Lane:
 
 
 def rates(before, after):
-    """bit/s of read()."""
+    """Return the bit/s between two results of read()."""
     return [(b1 - b0) * 8 / (t1 - t0)
             for (t0, b0), (t1, b1) in zip(before, after)]
 
@@ -100,12 +104,12 @@ def upper_quartile(values):
 
 
 def quartile_ratio(spans):
-    """The rate with a limit beyond the wire, as a part of that without."""
+    """Return the rate with a limit beyond the wire, as a part of that without."""
     return upper_quartile(spans[True]) / upper_quartile(spans[False])
 
 
 class Bench:
-    """What is measured on a wiring."""
+    """Measures one wiring."""
 
     def __init__(self, name, rep, a):
         self.name, self.rep, self.a = name, rep, a
@@ -114,7 +118,7 @@ class Bench:
         self.auto, self.fq = features["auto_mode"], bool(features["fq"])
         self.kernel = re.match(r"\d+\.\d+", os.uname().release)[0]
         others = list(self.others())
-        # In the cells that all kernels have.
+        # The other modes are tried in cells that all kernels have.
         plain = [c for c in CELLS[:a.cells] if not c[2]]
         cells = [(c, ()) for c in CELLS[:a.cells]] + [
                 (plain[i % len(plain)], options)
@@ -131,14 +135,15 @@ class Bench:
         self.by_auto = len(self.lanes) - len(others)
 
     def others(self):
-        """natractl's options for all that is not what auto takes."""
+        """Yield natractl's options for everything that differs from what auto takes."""
         for mode in Natra.modes():
             if mode.endswith("hostside") and self.name not in WITH_HOST_PEER:
                 continue
             if mode != self.auto:
                 yield "--mode", mode
             if self.fq and mode.endswith("podside"):
-                # Without EDT auto has another order, and must take the same.
+                # Without EDT `auto` tries the modes in another order, and must take the
+                # same one.
                 yield *(("--mode", mode) if mode != self.auto else ()), \
                     "--edt", "off"
 
@@ -150,7 +155,8 @@ class Bench:
         self.rep.shown(what, f"after {time.monotonic() - self.begin:.1f} s")
 
     def refused(self):
-        """Modes that need a host-side veth, where there is none."""
+        """Check that modes which need a host-side veth are refused where there is
+        none."""
         if self.name in WITH_HOST_PEER:
             return
         pod = self.lanes[0].pair[0]
@@ -166,7 +172,7 @@ class Bench:
             self.cell(mode=mode, edt=False, skip="no host side", ok=good)
 
     def held(self):
-        """The cap and the bytes, in all lanes at once."""
+        """Check the cap and the counted bytes, in all lanes at once."""
         side_by_side(lambda lane: lane.natra.attach(self.a.cap, self.a.cap),
                      self.lanes)
         for lane in self.lanes:
@@ -177,7 +183,8 @@ class Bench:
             info = infos[lane.natra.id]
             lane.mode, lane.edt = info["mode"], bool(info["edt_active"])
             lane.start()
-            # Not all bursts at once: the kernel's backlogs are finite.
+            # The bursts must not come all at once, since the kernel's backlogs are
+            # finite.
             time.sleep(0.03)
         self.clock("streams started")
         time.sleep(self.a.settle)
@@ -194,7 +201,7 @@ class Bench:
         return found
 
     def drain(self):
-        """Waits until nothing arrives any more."""
+        """Wait until nothing arrives any more."""
         end, last = time.monotonic() + 5, None
         while time.monotonic() < end:
             now = [lane.arrived() for lane in self.lanes]
@@ -204,7 +211,7 @@ class Bench:
             time.sleep(0.2)
 
     def judged(self, lane, got):
-        """What the table shall say of a lane."""
+        """Check a lane, and return what the table shall say of it."""
         failed = self.rep.failed
         what = f"{self.name} {lane.describe()}"
         for way, rate, tolerance in zip(WAYS, got, tolerances(lane.edt)):
@@ -221,9 +228,9 @@ class Bench:
                 "ok": self.rep.failed == failed}
 
     def block(self, lane, spans):
-        """Adds rates of short spans to spans[limited], without natra and with a
-        limit beyond the wire; natra's statistics."""
-        # What drifts hits both.
+        """Add the rates of short spans, without natra and with a limit beyond the wire,
+        to spans[limited]. Return natra's statistics."""
+        # This order makes drift hit both alike.
         for limited in (False, True, True, False):
             if limited and not lane.attached:
                 lane.natra.attach(BEYOND, BEYOND, "--heavy-hitter-threshold",
@@ -240,11 +247,12 @@ class Bench:
         return stats
 
     def kept(self, lane):
-        """Throughput with a limit beyond the wire, as a part of that without."""
+        """Measure the throughput with a limit beyond the wire, as a part of that
+        without."""
         failed, ratios = self.rep.failed, []
         cpus = sorted(os.sched_getaffinity(0))
         for way, direction in zip(WAYS, DIRECTIONS):
-            # Nothing else on the stream's CPU, if there is another.
+            # Nothing else runs on the stream's CPU, if there is another one.
             os.sched_setaffinity(0, cpus[:-1] or cpus)
             lane.start([way], cpus[-1])
             spans, blocks = {False: [], True: []}, []
@@ -254,11 +262,10 @@ class Bench:
                 blocks.append(quartile_ratio(block))
                 for limited in spans:
                     spans[limited] += block[limited]
-                # Some machines change their speed by half for seconds: then the
-                # median of the blocks tells what is kept, and all spans
-                # together do not.
+                # Some machines change their speed by half for seconds. The median of
+                # the blocks then shows what is kept, and all spans together do not.
                 kept = max(quartile_ratio(spans), statistics.median(blocks))
-                # Another block tells a loss from a moment's noise.
+                # Another block shows whether a loss was a moment's noise.
                 if kept >= self.a.kept:
                     break
             lane.stop()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Configurations of the CNI plugin that tests begin with. */
+/* The configurations of the CNI plugin that the tests begin with. */
 #ifndef TEST_CNI_INPUT_H
 #define TEST_CNI_INPUT_H
 
@@ -10,12 +10,12 @@
 
 #include "conf.h"
 
-/* What precedes and ends a configuration whose members do not matter. */
+/* Makes a configuration from members, if the other members do not matter. */
 #define CONF(members)                                                          \
 	"{\"cniVersion\":\"1.0.0\",\"name\":\"net\",\"type\":\"natra\""        \
 	"," members "}"
 
-/* A configuration that must be valid; conf_free it. */
+/* Parses a configuration that must be valid; call conf_free() on it. */
 static inline struct conf conf_of(const char *text)
 {
 	struct failure failure = {0};
@@ -26,7 +26,7 @@ static inline struct conf conf_of(const char *text)
 	return conf;
 }
 
-/* The message has each of these words. */
+/* Checks that the message has each of these words. */
 static inline void says(const struct failure *failure, const char *input,
 			const char *a, const char *b)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's calls that need a kernel, in the plugin that
- * test_cni_command.py runs (ld's --wrap): each writes a line to the file
- * FAKE_CALLS and returns what the variable FAKE_<name> says, 0 without.
+ * Replaces the library's calls that need a kernel in the plugin that
+ * test_cni_command.py runs (by ld's --wrap). Each call writes a line to the
+ * file FAKE_CALLS and returns the value of the variable FAKE_<name>, or 0.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -109,7 +109,8 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *t,
 int __wrap_natra_detach(struct natra *n, const struct natra_target *t)
 {
 	(void)n;
-	/* With a netns, it may fail for that alone. */
+	/* A detach with a netns has a name of its own, so that a test can make
+	 * it fail alone. */
 	if (t->netns)
 		return called("detach_there", " id=%s netns=%s", or_none(t->id),
 			      t->netns);

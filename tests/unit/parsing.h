@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parser on packets of the builder. */
+/* Runs the parser on packets of the builder. */
 #ifndef TH_PARSING_H
 #define TH_PARSING_H
 
@@ -12,7 +12,7 @@ struct parsed {
 	struct natra_parsed_packet res;
 };
 
-/* The first `len` bytes from `from` on. */
+/* Parses the first `len` bytes from `from` on. */
 static inline struct parsed parse_bytes(const struct packet *p, size_t from,
 					size_t len, bool has_l2)
 {

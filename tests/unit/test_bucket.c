@@ -24,7 +24,7 @@ static const uint32_t sizes[] = {
 
 static void burst_is_admitted_at_once_and_one_packet_more(void **state)
 {
-	/* 1000 ns a byte, room for ten packets */
+	/* A byte costs 1000 ns, and the burst has room for ten packets. */
 	const struct natra_rate rate = policy_rate(8000000, 10000);
 	__u64 cost = natra_cost_ns(&rate, 1000, 0);
 	__u64 tat = 0;
@@ -58,7 +58,7 @@ static void one_packet_of_debt_is_allowed_whatever_its_size(void **state)
 		__u64 cost = natra_cost_ns(&rate, sizes[i], 0);
 		__u64 tat = START;
 
-		/* Empty, but nobody is in debt. */
+		/* The bucket is empty, but not in debt. */
 		assert_int_equal(
 			natra_bucket_take(&tat, START, rate.burst_ns, cost, 0),
 			START);
@@ -66,7 +66,8 @@ static void one_packet_of_debt_is_allowed_whatever_its_size(void **state)
 		assert_int_equal(
 			natra_bucket_take(&tat, START, rate.burst_ns, 1, 0),
 			NATRA_BUCKET_REFUSED);
-		/* Until the debt is paid to the last nanosecond. */
+		/* Packets are refused until the debt is paid to the last
+		 * nanosecond. */
 		assert_int_equal(natra_bucket_take(&tat, START + cost - 1,
 						   rate.burst_ns, 1, 0),
 				 NATRA_BUCKET_REFUSED);
@@ -87,7 +88,7 @@ static void refusal_leaves_the_bucket_as_it_was(void **state)
 			natra_bucket_take(&tat, START, 0, 12345, limit),
 			NATRA_BUCKET_REFUSED);
 	assert_int_equal(tat, START + limit + 1);
-	/* One nanosecond later it is just within the horizon. */
+	/* One nanosecond later the packet is just within the horizon. */
 	assert_int_equal(natra_bucket_take(&tat, START + 1, 0, 12345, limit),
 			 START + 1 + limit);
 	assert_int_equal(tat, START + 1 + limit + 12345);
@@ -102,11 +103,12 @@ static void nothing_is_refused_without_a_limit(void **state)
 			 START + 3600 * SECOND);
 }
 
-/* A sender that always has a packet: mean rate, paced. */
+/* Returns the mean rate of a paced sender that always has a packet. */
 static double long_run_rate(uint64_t bits_per_sec, uint32_t bytes)
 {
 	const struct natra_rate rate = policy_rate(bits_per_sec, 1);
-	/* Where a cost is a few ns, chance needs more of them to even out. */
+	/* If a cost is only a few ns, the random rounding needs more packets to
+	 * even out. */
 	const __u64 packets =
 		8e9 * bytes / (double)bits_per_sec < 100 ? 4000000 : 20000;
 	__u64 now = START, tat = START;
@@ -155,7 +157,7 @@ static int wrong_cost(uint64_t bits_per_sec, uint32_t bytes)
 	return 1;
 }
 
-/* The least rate is 1 bit/s, which is also the least share of a rate. */
+/* The lowest rate is 1 bit/s, which is also the lowest share of a rate. */
 static void no_packet_at_any_rate_overflows(void **state)
 {
 	static const uint32_t large[] = {(1U << 21) - 1, (1U << 24) - 1,
@@ -269,8 +271,9 @@ static void cpus_together_get_no_more_than_the_limit(void **state)
 	uint64_t admitted = run_contenders(&tat, limit);
 
 	(void)state;
-	/* One each may have seen the bucket before the last of the others,
-	 * or added without a look after eight lost races. */
+	/* Each thread may have seen the bucket before the last packet of the
+	 * others, or have added its packet without a check after eight lost
+	 * races. */
 	assert_in_range(admitted, 50001, 50001 + THREADS);
 	assert_int_equal(tat, START + admitted * COST);
 }

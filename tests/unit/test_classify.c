@@ -28,7 +28,7 @@ static bool heavy(__u64 hash, __u32 estimate, __u32 epoch)
 			      epoch & 0xff);
 }
 
-/* A hash with these cells, one in each row. */
+/* Returns a hash with these cells, one in each row. */
 static __u64 hash_of(__u16 a, __u16 b, __u16 c, __u16 d)
 {
 	return a | (__u64)b << 16 | (__u64)c << 32 | (__u64)d << 48;
@@ -111,7 +111,7 @@ static void known_flow_is_a_mouse_until_it_reaches_leave(void **state)
 		assert_true(heavy(flow, ENTER, epoch));
 		assert_false(heavy(flow, LEAVE - 1, epoch + KNOWN));
 		assert_true(heavy(flow, LEAVE, epoch + KNOWN));
-		/* Which begins the hold anew. */
+		/* The packet begins the hold anew. */
 		assert_true(heavy(flow, LEAVE >> HOLD, epoch + KNOWN + HOLD));
 	}
 }
@@ -145,7 +145,8 @@ static void unused_cells_make_no_flow_heavy(void **state)
 	}
 }
 
-/* Each part of the hash counts, and a single cell of another's is enough. */
+/* Each part of the hash counts: a flow that shares three cells is still
+ * another. */
 static void flow_with_three_cells_of_another_is_a_mouse(void **state)
 {
 	(void)state;
@@ -155,7 +156,7 @@ static void flow_with_three_cells_of_another_is_a_mouse(void **state)
 	assert_false(heavy(hash_of(1, 9, 3, 4), BETWEEN, 5));
 	assert_false(heavy(hash_of(1, 2, 9, 4), BETWEEN, 5));
 	assert_false(heavy(hash_of(1, 2, 3, 9), BETWEEN, 5));
-	/* Nor is the order of the parts the same to it. */
+	/* The same parts in another order are another flow. */
 	assert_false(heavy(hash_of(4, 3, 2, 1), BETWEEN, 5));
 }
 
@@ -188,7 +189,7 @@ static void no_number_of_flows_makes_one_forgotten(void **state)
 		assert_true(heavy(th_rng(&rng), LEAVE - 1, 5 + HOLD));
 }
 
-/* (1 - (1 - 1/512)^64)^4 = 1.9e-4 */
+/* The expected share is (1 - (1 - 1/512)^64)^4 = 1.9e-4. */
 static void few_mice_are_heavy_beside_64_heavy_flows(void **state)
 {
 	uint64_t rng = 2;

@@ -30,7 +30,7 @@ static int teardown(void **state)
 	return unlink(log_path);
 }
 
-/* What was logged since the last time. */
+/* Returns what was logged since the last call. */
 static char *logged(void)
 {
 	static char text[4096];
@@ -79,7 +79,8 @@ static const struct {
 	{"{\"natra.io/ingress-burst\":\"8M\"}", FIELD(ingress_burst_bytes),
 	 1000000},
 	{"{\"natra.io/ingress-burst\":\"9\"}", FIELD(ingress_burst_bytes), 2},
-	/* The operator lets it: literally, whatever a runtime means by it. */
+	/* The operator allows this value, so it is not taken for a
+	 * placeholder. */
 	{"{\"natra.io/egress-burst\":\"4294967295\"}",
 	 FIELD(egress_burst_bytes), 536870912},
 	{"{\"natra.io/egress-burst\":\"1Mi\"}", FIELD(egress_burst_bytes),
@@ -96,12 +97,12 @@ static const struct {
 	{"{\"natra.io/horizon\":\"9s\"}", FIELD(horizon_ns), 9000000000},
 	{"{\"natra.io/pace-limit\":\"5ms\"}", FIELD(pace_limit_ns), 5000000},
 	{"{\"natra.io/edt-pacing\":\"off\"}", FIELD(edt), NATRA_EDT_OFF},
-	/* The last of two, among others, null is absent. */
+	/* Of two equal names the last counts, and null counts as absent. */
 	{"{\"natra.io/edt-pacing\":\"on\",\"x\":1,"
 	 "\"natra.io/edt-pacing\":\"off\"}",
 	 FIELD(edt), NATRA_EDT_OFF},
 	{"{\"natra.io/edt-pacing\":null}", FIELD(edt), NATRA_EDT_AUTO},
-	/* Names of annotations have a letter case. */
+	/* The letter case of annotations' names matters. */
 	{"{\"Natra.io/edt-pacing\":\"off\"}", FIELD(edt), NATRA_EDT_AUTO},
 	{"{\"edt-pacing\":\"off\"}", FIELD(edt), NATRA_EDT_AUTO},
 	{"{}", FIELD(ingress_burst_bytes), 1},

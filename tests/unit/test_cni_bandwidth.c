@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rates and bursts: what runtimes send, literally, and what operators write. */
+/* The tests read rates and bursts that runtimes really send, and that operators
+ * write. */
 #include "cni_input.h"
 
 #include "bandwidth.h"
@@ -41,7 +42,7 @@ static int read_bandwidth(const char *members, enum precedence precedence,
 	return r;
 }
 
-/* Rates in bit/s, bursts in bytes; 0 is "not limited" and "the default". */
+/* Rates are in bit/s, bursts in bytes; 0 is "not limited" and "the default". */
 struct limits {
 	uint64_t in, in_burst, out, out_burst;
 };
@@ -65,14 +66,14 @@ static void expect(const char *members, enum precedence precedence,
 			 (unsigned long long)p.egress_burst_bytes);
 }
 
-/* Without a burst of the operator's, it is left to the library. */
+/* If the operator sets no burst, the library chooses it. */
 static void runtimes_are_understood_as_they_are(void **state)
 {
 	static const struct {
 		const char *bandwidth;
 		struct limits want;
 	} cases[] = {
-		/* containerd: keys of a Go struct without tags. */
+		/* containerd sends the names of a Go struct without tags. */
 		{"{\"IngressRate\":10000000,\"IngressBurst\":4294967295,"
 		 "\"EgressRate\":0,\"EgressBurst\":0}",
 		 {MBIT10, 0, 0, 0}},
@@ -82,7 +83,7 @@ static void runtimes_are_understood_as_they_are(void **state)
 		{"{\"IngressRate\":10000000,\"IngressBurst\":4294967295,"
 		 "\"EgressRate\":10000000,\"EgressBurst\":4294967295}",
 		 {MBIT10, 0, MBIT10, 0}},
-		/* CRI-O, and before its #4348. */
+		/* CRI-O sends these bursts, the second one before its #4348. */
 		{"{\"ingressRate\":10000000,\"ingressBurst\":34359738359,"
 		 "\"egressRate\":10000000,\"egressBurst\":34359738359}",
 		 {MBIT10, 0, MBIT10, 0}},
@@ -92,21 +93,21 @@ static void runtimes_are_understood_as_they_are(void **state)
 		/* dockershim and cri-dockerd leave out what is not set. */
 		{"{\"ingressRate\":10000000,\"ingressBurst\":2147483647}",
 		 {MBIT10, 0, 0, 0}},
-		/* The kubelet of 2018. */
+		/* The kubelet of 2018 sent this. */
 		{"{\"ingressRate\":10000,\"ingressBurst\":0}",
 		 {10000, 0, 0, 0}},
-		/* Multus: numbers of the user's. */
+		/* Multus passes the user's own numbers. */
 		{"{\"ingressRate\":10000000,\"ingressBurst\":8000000,"
 		 "\"egressRate\":5000000,\"egressBurst\":0}",
 		 {MBIT10, 1000000, 5000000, 0}},
-		/* cnitool. */
+		/* cnitool sends this. */
 		{"{\"egressBurst\":1000000,\"egressRate\":10000000,"
 		 "\"ingressBurst\":1000000,\"ingressRate\":10000000}",
 		 {MBIT10, 125000, MBIT10, 125000}},
 		{"{\"IngressRate\":0,\"IngressBurst\":0,\"EgressRate\":0,"
 		 "\"EgressBurst\":0}",
 		 {0, 0, 0, 0}},
-		/* A placeholder without a rate says nothing either. */
+		/* A placeholder burst without a rate sets no limit either. */
 		{"{\"IngressRate\":0,\"IngressBurst\":4294967295}",
 		 {0, 0, 0, 0}},
 		{"{}", {0, 0, 0, 0}},
@@ -131,7 +132,7 @@ static void bursts_from_2_31_on_are_placeholders_of_a_runtime(void **state)
 {
 	static const struct {
 		const char *burst;
-		uint64_t by_runtime, by_conf; /* bytes */
+		uint64_t by_runtime, by_conf; /* in bytes */
 	} cases[] = {
 		{"0", 0, 0},
 		{"null", 0, 0},
@@ -212,12 +213,13 @@ static void keys_are_found_in_any_letter_case_and_the_last_counts(void **state)
 	for (size_t i = 0; i < TH_LEN(members); i++)
 		expect(members[i], PRECEDENCE_STATIC,
 		       (struct limits){2000000, 10000, 0, 0});
-	/* The last is null, so there is none. */
+	/* The last one counts, and it is null, so there is no rate. */
 	expect("\"ingressRate\":2000000,\"IngressRate\":null",
 	       PRECEDENCE_STATIC, (struct limits){0, 0, 0, 0});
 }
 
-/* Configuration and runtime, in all three orders of precedence. */
+/* The cases combine configuration and runtime in all three orders of
+ * precedence. */
 static void precedence_chooses_where_both_say_something(void **state)
 {
 	static const struct {
@@ -225,31 +227,32 @@ static void precedence_chooses_where_both_say_something(void **state)
 		const char *runtime;
 		struct limits want[PRECEDENCE_MAX];
 	} cases[] = {
-		/* The runtime's is lower. */
+		/* The runtime's rate is lower. */
 		{"\"ingressRate\":9000000,\"ingressBurst\":800",
 		 "\"ingressRate\":4000000,\"ingressBurst\":1600",
 		 {{9000000, 100, 0, 0},
 		  {4000000, 200, 0, 0},
 		  {4000000, 200, 0, 0}}},
-		/* The configuration's is lower. */
+		/* The configuration's rate is lower. */
 		{"\"ingressRate\":3000000,\"ingressBurst\":800",
 		 "\"ingressRate\":4000000,\"ingressBurst\":1600",
 		 {{3000000, 100, 0, 0},
 		  {4000000, 200, 0, 0},
 		  {3000000, 100, 0, 0}}},
-		/* The same: the operator's burst, but for the runtime's. */
+		/* The rates are equal: the operator's burst counts, unless the
+		 * runtime takes precedence. */
 		{"\"ingressRate\":4000000,\"ingressBurst\":800",
 		 "\"ingressRate\":4000000,\"ingressBurst\":1600",
 		 {{4000000, 100, 0, 0},
 		  {4000000, 200, 0, 0},
 		  {4000000, 100, 0, 0}}},
-		/* A burst goes with its rate. */
+		/* A burst comes from the same place as its rate. */
 		{"\"ingressRate\":9000000,\"ingressBurst\":800",
 		 "\"ingressRate\":4000000,\"ingressBurst\":4294967295",
 		 {{9000000, 100, 0, 0},
 		  {4000000, 0, 0, 0},
 		  {4000000, 0, 0, 0}}},
-		/* Each direction by itself. */
+		/* Each direction is decided by itself. */
 		{"\"ingressRate\":9000000,\"egressRate\":1000000",
 		 "\"ingressRate\":4000000,\"egressRate\":2000000",
 		 {{9000000, 0, 1000000, 0},
@@ -260,7 +263,8 @@ static void precedence_chooses_where_both_say_something(void **state)
 		 {{9000000, 0, 0, 0},
 		  {9000000, 0, 2000000, 0},
 		  {9000000, 0, 2000000, 0}}},
-		/* One key of the four hides the runtime, as upstream does. */
+		/* One of the four keys hides all of the runtime's, as in
+		 * upstream's plugin. */
 		{"\"egressBurst\":0",
 		 "\"ingressRate\":4000000,\"egressRate\":2000000",
 		 {{0, 0, 0, 0},
@@ -269,7 +273,7 @@ static void precedence_chooses_where_both_say_something(void **state)
 		{"\"ingressRate\":0",
 		 "\"ingressRate\":4000000",
 		 {{0, 0, 0, 0}, {4000000, 0, 0, 0}, {4000000, 0, 0, 0}}},
-		/* But not null, which is absent. */
+		/* A null hides nothing, because it counts as absent. */
 		{"\"ingressRate\":null",
 		 "\"ingressRate\":4000000",
 		 {{4000000, 0, 0, 0}, {4000000, 0, 0, 0}, {4000000, 0, 0, 0}}},
@@ -364,7 +368,7 @@ static void what_is_hidden_is_not_judged(void **state)
 			 CNI_BAD_CONFIG);
 }
 
-/* How many of each kind, and the first one. */
+/* Checks which subnets are read: one or none of each kind. */
 static void expect_subnets(const char *members, enum precedence precedence,
 			   const char *shaped, const char *unshaped)
 {
@@ -408,16 +412,18 @@ static void subnets_come_from_one_place(void **state)
 			       "," RUNTIME("{" RUNTIME_SUBNETS "}"),
 			       p, runtime ? NULL : "10.0.0.0/8",
 			       runtime ? "fd00::/8" : NULL);
-		/* The configuration's hold for what the runtime limits. */
+		/* The configuration's subnets apply to the runtime's limits,
+		 * too. */
 		expect_subnets(CONF_SUBNETS
 			       "," RUNTIME("{\"IngressRate\":10000000}"),
 			       p, "10.0.0.0/8", NULL);
-		/* What hides the runtime's rates hides its subnets. */
+		/* A key that hides the runtime's rates also hides its
+		 * subnets. */
 		expect_subnets(
 			"\"egressRate\":5000," RUNTIME("{" RUNTIME_SUBNETS "}"),
 			p, NULL, p == PRECEDENCE_STATIC ? NULL : "fd00::/8");
 	}
-	/* An empty list is said, but empty. */
+	/* An empty list in the configuration counts as none. */
 	expect_subnets("\"SHAPEDSUBNETS\":[],\"unshapedSubnets\":[]",
 		       PRECEDENCE_STATIC, NULL, NULL);
 	expect_subnets("\"shapedSubnets\":[]," RUNTIME_SUBNETS,

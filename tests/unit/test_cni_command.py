@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the plugin makes of each outcome of the library: calls, result, error
+"""Tests what the plugin makes of each outcome of the library: calls, result, error
 object, log. CNI_FAKE is the plugin linked with fake_cni_natra.c."""
 
 import errno
@@ -16,7 +16,7 @@ from pathlib import Path
 FAKE = os.environ["CNI_FAKE"]
 SOURCE = Path(__file__).resolve().parents[2]
 VERSIONS = ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"]
-# The only network namespace that is there without being root.
+# This is the only network namespace that exists without root.
 NETNS = "/proc/self/ns/net"
 ENV = {"CNI_CONTAINERID": "c1", "CNI_IFNAME": "eth0", "CNI_NETNS": NETNS,
        "CNI_NETNS_OVERRIDE": "1", "CNI_PATH": "/opt/cni/bin",
@@ -42,7 +42,8 @@ class Case(unittest.TestCase):
         return {k: v for k, v in conf.items() if v is not ...}
 
     def cni(self, command, conf=None, stdout=subprocess.PIPE, **env):
-        """Exit code and stdout of one call; env may say what the fake does."""
+        """Return exit code and stdout of one call; env may say what the fake
+        returns."""
         for path in (self.calls_file, self.log_file):
             Path(path).unlink(missing_ok=True)
         if not isinstance(conf, (bytes, str)):
@@ -103,7 +104,7 @@ class Add(Case):
             self.succeeds("ADD", self.conf(**keys), json.dumps(RESULT))
             self.assertEqual(self.calls, [DETACH])
             self.assertIn("nothing to limit", self.log)
-        # What is not there need not be a namespace.
+        # If there is nothing to limit, CNI_NETNS need not be a namespace.
         self.succeeds("ADD", self.conf(ingressRate=0), json.dumps(RESULT),
                       CNI_NETNS="/nosuch", FAKE_detach=-errno.EPERM)
 
@@ -142,7 +143,7 @@ class Add(Case):
 
     def test_leftovers(self):
         self.succeeds("ADD", says=json.dumps(RESULT), FAKE_tbf=1)
-        self.assertEqual(self.calls, [ATTACH])  # which warns of them
+        self.assertEqual(self.calls, [ATTACH])  # attach itself warns of the leftovers
         conf = self.conf(replaceBandwidth=True)
         self.succeeds("ADD", conf, says=json.dumps(RESULT), FAKE_tbf=1)
         self.assertEqual(self.calls[1:3], [
@@ -158,13 +159,13 @@ class Add(Case):
         self.fails(103, "ADD", conf, FAKE_tbf=1,
                    FAKE_remove_leftovers=-errno.EPERM)
         self.assertNotIn(ATTACH, self.calls)
-        # That they cannot be looked for is attach's to say.
+        # If the search for leftovers fails, attach reports the reason.
         self.succeeds("ADD", conf, says=json.dumps(RESULT),
                       FAKE_find_leftovers=-errno.EIO)
         self.assertIn(ATTACH, self.calls)
 
     def test_a_result_that_nobody_takes(self):
-        """ADD has failed then, and is undone."""
+        """If the result cannot be written, ADD has failed and is undone."""
         with open("/dev/full", "w") as full:
             code, _ = self.cni("ADD", stdout=full)
         self.assertEqual(code, 1)
@@ -206,7 +207,7 @@ class Add(Case):
         self.assertEqual(self.calls, [])
 
     def test_examples(self):
-        """natra's element of each example, as a runtime would send it."""
+        """natra's element of each example is read as a runtime would send it."""
         examples = sorted((SOURCE / "cni/examples").iterdir())
         self.assertGreaterEqual(len(examples), 5)
         for example in examples:
@@ -297,7 +298,7 @@ class Check(Case):
         self.assertRegex(self.log, 'level=warn .*error="check fails"')
         self.fails(110, "CHECK", conf, FAKE_check=-errno.EBADE)
         self.fails(110, "CHECK", FAKE_check=-errno.EBADE, FAKE_unshaped=1)
-        # No record of it either: is it that this node cannot have one?
+        # There is no record either, so the plugin asks whether this node can have one.
         self.fails(110, "CHECK", conf, FAKE_check=-errno.ENOENT)
         self.succeeds("CHECK", conf, FAKE_check=-errno.ENOENT,
                       FAKE_status=-errno.EOPNOTSUPP)
@@ -352,7 +353,7 @@ class Others(Case):
         for error in ("EPERM", "EOPNOTSUPP", "ENOENT"):
             self.fails(50, "STATUS", words="status fails",
                        FAKE_status=-getattr(errno, error))
-        # Each ADD would refuse these values.
+        # An ADD would refuse each of these values.
         for key, value in (("fastPass", "paid"), ("ingressRate", "x"),
                            ("logFile", "relative"), ("egressBurst", 1)):
             self.fails(7, "STATUS", self.conf(**{key: value}),
@@ -402,7 +403,7 @@ class Others(Case):
         self.assertNotIn("{", self.log)
 
     def test_a_slow_writer_is_waited_for(self):
-        """Also with a pipe that does not block."""
+        """The plugin also waits if its stdin is a pipe that does not block."""
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
         plugin = subprocess.Popen(

@@ -5,7 +5,7 @@
 
 #include "json.h"
 
-/* The code of a text, and what its message has. */
+/* Checks that a text is refused with this code and a message with this word. */
 static void refused(const char *text, size_t len, int code, const char *word)
 {
 	struct failure failure = {0};
@@ -79,7 +79,7 @@ static void what_is_not_an_object_is_refused(void **state)
 			"not an object");
 }
 
-/* As deep as it is allowed to be, and deeper by one. */
+/* The greatest depth is accepted, and one level more is refused. */
 static void depth_is_bounded(void **state)
 {
 	char *text = calloc(1, 4 * JSON_DEPTH_MAX + 128);
@@ -180,7 +180,7 @@ static void an_unknown_version_is_told_as_upstream_does(void **state)
 	assert_string_equal(
 		failure.details,
 		"config is \"0.1.0\", plugin supports [\"0.3.0\" \"0.3.1\" \"0.4.0\" \"1.0.0\" \"1.1.0\"]");
-	/* The error object is in the newest one. */
+	/* The error object is written in the newest version. */
 	assert_int_equal(conf.version, VERSION_NEWEST);
 	conf_free(&conf);
 }
@@ -224,7 +224,7 @@ static void keys_are_found_as_in_go(void **state)
 	assert_non_null(json_get(conf.json, "CD"));
 	assert_int_equal(json_get_exact(conf.json, "a")->valuedouble, 1);
 	assert_null(json_get_exact(conf.json, "NAME"));
-	/* And the same in the text. */
+	/* A search in the text finds the same values. */
 	assert_memory_equal(json_find_text(text, "A", &len), "2", 1);
 	assert_int_equal(len, 1);
 	assert_memory_equal(json_find_text(text, "b", &len), "null", 4);

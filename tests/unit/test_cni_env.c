@@ -52,7 +52,7 @@ static void missing_variables_are_named(void **state)
 		(void)clean(state);
 		if (cases[i].set)
 			set(cases[i].set, "x");
-		/* Set, but empty: as good as not set. */
+		/* A variable that is set but empty counts as not set. */
 		else
 			set("CNI_CONTAINERID", "");
 		env = env_read();
@@ -138,7 +138,7 @@ static void the_pod_is_in_the_arguments(void **state)
 	} cases[] = {
 		{"", ""},
 		{"K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0", "shop/web-0"},
-		/* As containerd and CRI-O send it, in any order. */
+		/* containerd and CRI-O send these keys, in any order. */
 		{"K8S_POD_UID=u;IgnoreUnknown=1;K8S_POD_NAMESPACE=default;"
 		 "K8S_POD_NAME=basic;K8S_POD_INFRA_CONTAINER_ID=dc46",
 		 "default/basic"},
@@ -170,7 +170,7 @@ static void a_pod_of_any_length_fits(void **state)
 	char args[1024], pod[NATRA_NAME_MAX + 1];
 
 	(void)state;
-	/* The longest names that Kubernetes allows. */
+	/* These are the longest names that Kubernetes allows. */
 	(void)snprintf(args, sizeof(args),
 		       "K8S_POD_NAMESPACE=%063d;K8S_POD_NAME=%0253d", 0, 0);
 	env_pod(args, pod, sizeof(pod));

@@ -136,7 +136,7 @@ static void levels_below_are_left_out(void **state)
 
 	(void)state;
 	log_write(&log, NATRA_LOG_INFO, "no");
-	/* Not even a file. */
+	/* The line does not even create the file. */
 	assert_int_equal(access(path, F_OK), -1);
 	log_write(&log, NATRA_LOG_WARN, "yes");
 	log_write(&log, NATRA_LOG_DEBUG, "no");
@@ -189,7 +189,7 @@ static void a_link_is_not_followed_and_a_pipe_not_waited_for(void **state)
 	log_close(&log);
 }
 
-/* Two processes write as fast as they can; no line is torn. */
+/* Two processes write as fast as they can, and no line is torn. */
 static void lines_of_two_processes_do_not_mix(void **state)
 {
 	enum { LINES = 300 };

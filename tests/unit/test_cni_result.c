@@ -27,7 +27,7 @@ static void expect(const char *text, const char *want)
 	cJSON_free(result);
 }
 
-/* Nothing of it is natra's to change, down to the spelling. */
+/* natra changes nothing in the result, not even the spelling. */
 static void a_result_in_the_same_version_is_passed_through(void **state)
 {
 	static const char *const results[] = {
@@ -50,7 +50,7 @@ static void a_result_in_the_same_version_is_passed_through(void **state)
 			       results[i]);
 		expect(text, results[i]);
 	}
-	/* The last one counts here too. */
+	/* The last of two keys counts here, too. */
 	expect("{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"prevResult\":5,"
 	       "\"PrevResult\" : {\"cniVersion\":\"1.0.0\"},\"x\":{}}",
 	       "{\"cniVersion\":\"1.0.0\"}");
@@ -108,7 +108,7 @@ static void another_version_is_converted(void **state)
 			 "1234567890123456}"),
 		 "{\"interfaces\":[{\"name\":\"eth0\",\"sandbox\":\"/n\"}],"
 		 "\"x\":1234567890123456,\"cniVersion\":\"0.4.0\"}"},
-		/* What is not as it should be stays as it is. */
+		/* Values of a wrong type stay as they are. */
 		{REQUEST("0.4.0", "{\"cniVersion\":\"1.0.0\",\"ips\":[5,null,"
 				  "{\"address\":7}],\"interfaces\":null}"),
 		 "{\"ips\":[5,null,{\"address\":7}],\"interfaces\":null,"

@@ -47,7 +47,7 @@ static void nothing_is_all_defaults(void **state)
 #define FIELD(name)                                                            \
 	offsetof(struct settings, name), sizeof(((struct settings *)0)->name)
 
-/* Every key with each of its good values. */
+/* The table has every key with each of its good values. */
 static const struct {
 	const char *members;
 	size_t offset;
@@ -102,7 +102,8 @@ static const struct {
 	{"\"logLevel\":\"warn\"", FIELD(precedence), 0},
 	{"\"logLevel\":\"info\"", FIELD(precedence), 0},
 	{"\"logLevel\":\"debug\"", FIELD(precedence), 0},
-	/* Letter case, several, null. */
+	/* Keys match in any letter case, the last of several counts, null is
+	 * absent. */
 	{"\"EDTPACING\":\"on\"", FIELD(policy.edt), NATRA_EDT_ON},
 	{"\"edtPacing\":\"on\",\"EdtPacing\":\"off\"", FIELD(policy.edt),
 	 NATRA_EDT_OFF},
@@ -210,7 +211,7 @@ static void a_bad_value_is_named_with_its_key(void **state)
 		if (r != CNI_BAD_CONFIG)
 			fail_msg("%s: %d", cases[i].members, r);
 		says(&failure, cases[i].members, cases[i].key, cases[i].value);
-		/* The key is the first word. */
+		/* The message begins with the key. */
 		assert_int_equal(strncmp(failure.msg, cases[i].key,
 					 strlen(cases[i].key)),
 				 0);

@@ -22,13 +22,13 @@ static int clear(void **state)
 	return 0;
 }
 
-/* Flow n of a set. */
+/* Returns the hash of flow n of a set. */
 static __u64 hash_of(__u32 set, __u32 n)
 {
 	return (__u64)(n + 1) << 33 | set;
 }
 
-/* NULL if the flow is not there. */
+/* Returns NULL if the flow is not there. */
 static struct natra_flow_entry *find(__u64 hash, __u32 now)
 {
 	struct natra_flow_entry *entry = natra_flow_find(flows, hash, now);
@@ -36,7 +36,8 @@ static struct natra_flow_entry *find(__u64 hash, __u32 now)
 	return entry->tag == natra_flow_tag(hash) ? entry : NULL;
 }
 
-/* What the data path does with a heavy packet; whether it was known. */
+/* Does what the data path does with a heavy packet. Returns whether the flow
+ * was known. */
 static bool note(__u64 hash, __u32 now, __u32 bytes)
 {
 	struct natra_flow_entry *entry = natra_flow_find(flows, hash, now);
@@ -153,7 +154,7 @@ static void ages_are_right_across_the_wrap_of_the_clock(void **state)
 	(void)state;
 	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
 		note(hash_of(5, n), start + n, 1);
-	/* All but one are seen again, two of them after the wrap. */
+	/* All flows but one are seen again, two of them after the wrap. */
 	note(hash_of(5, 0), start + 0xf0, 1);
 	note(hash_of(5, 2), start + 0x110, 1);
 	note(hash_of(5, 3), start + 0x120, 1);

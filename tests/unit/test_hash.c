@@ -50,7 +50,7 @@ static void same_tuple_has_the_same_hash(void **state)
 	}
 }
 
-/* The data path hashes most packets without a tuple. */
+/* The data path hashes most packets without a tuple, by another formula. */
 static void formulas_of_fast_and_slow_path_agree(void **state)
 {
 	uint64_t seed = 2;
@@ -147,7 +147,7 @@ static void every_key_matters(void **state)
 	}
 }
 
-/* Tuples that collide in a row with one set of keys do not with another. */
+/* Tuples that collide in a row with one set of keys do not with another set. */
 static void collisions_do_not_carry_over_to_other_keys(void **state)
 {
 	const struct natra_tuple target = {.version = 4, .protocol = 6};
@@ -174,7 +174,7 @@ static void collisions_do_not_carry_over_to_other_keys(void **state)
 
 #define SAMPLES        65536
 #define BUCKETS        256
-/* 255 degrees of freedom: mean 255, sigma 22.6; this is six sigma. */
+/* 255 degrees of freedom have mean 255 and sigma 22.6; this is six sigma. */
 #define CHI_SQUARE_MAX 391.0
 
 static double chi_square(const __u64 *hashes, int shift)
@@ -193,7 +193,8 @@ static double chi_square(const __u64 *hashes, int shift)
 	return sum;
 }
 
-/* What an attacker or a busy server has: tuples that differ in a few bits. */
+/* Returns tuples that differ in a few bits, as those of an attacker or of a
+ * busy server do. */
 static struct natra_tuple nth_tuple(int pattern, __u32 n)
 {
 	struct natra_tuple t = {.version = 4, .protocol = 6};

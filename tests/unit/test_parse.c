@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Layer 2 and IPv4; IPv6 is in test_parse_ipv6.c. */
+/* The tests parse layer 2 and IPv4; IPv6 is in test_parse_ipv6.c. */
 #include "cm.h"
 #include "parsing.h"
 
@@ -245,7 +245,7 @@ static struct parsed parse_fragment(uint16_t fragment, uint16_t id,
 		packet_payload(&p, 64);
 	else
 		packet_udp(&p, 40000, 80);
-	/* Only the first piece has the protocol's header. */
+	/* Only the first fragment has the transport protocol's header. */
 	p.data[p.next_at] = 17;
 	packet_end(&p);
 	return parse_packet(&p);
@@ -361,7 +361,7 @@ static void header_length_counts_tcp_options(void **state)
 	}
 }
 
-/* Each length from nothing to the whole; what is there decides. */
+/* A packet is cut to each length; it is judged by the headers that are left. */
 static void truncated_packet_is_still_judged(void **state)
 {
 	struct packet p;

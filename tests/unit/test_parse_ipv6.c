@@ -130,7 +130,8 @@ static void authentication_header_is_measured_in_words(void **state)
 	}
 }
 
-/* more and offset as in the header; behind `ahead` bytes of hop-by-hop. */
+/* `fragment` is the header's offset and flag; `ahead` bytes of hop-by-hop
+ * options come first. */
 static struct parsed parse_fragment(uint16_t fragment, uint32_t id,
 				    size_t ahead)
 {
@@ -182,7 +183,7 @@ static void atomic_fragment_is_a_whole_packet(void **state)
 	assert_int_equal(atomic.res.header_len, none.res.header_len + 8);
 }
 
-/* A segment goes without what makes BIG TCP's packet a jumbogram. */
+/* Segments do not have the option that makes BIG TCP's packet a jumbogram. */
 static void jumbo_header_is_not_of_the_segments(void **state)
 {
 	struct parsed none = parse_plain(), jumbo;
@@ -283,7 +284,7 @@ static void truncated_packet_is_still_judged(void **state)
 	}
 }
 
-/* A header that claims to be longer than the packet. */
+/* An extension header claims to be longer than the packet. */
 static void extension_header_beyond_the_end_has_no_ports(void **state)
 {
 	struct packet p;

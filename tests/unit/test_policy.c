@@ -181,7 +181,8 @@ static void lists_of_subnets_exclude_each_other(void **state)
 	assert_accepted(&p);
 	p.unshaped_subnets_len = 1;
 	assert_refused(&p, "shaped_subnets: ", "unshaped_subnets");
-	/* As natra_query tells them: only counted. */
+	/* natra_query returns a policy like this, with a number but without the
+	 * list. */
 	p.unshaped_subnets_len = 0;
 	p.shaped_subnets = NULL;
 	p.shaped_subnets_len = NATRA_SUBNETS_MAX;
@@ -199,7 +200,7 @@ static void defaults_are_as_documented(void **state)
 	assert_int_equal(e.sz, sizeof(e));
 	assert_int_equal(e.ingress_burst_bytes, 625000); /* 0.5 s */
 	assert_int_equal(e.egress_burst_bytes, 6250000);
-	/* 0.1 s of the smaller one */
+	/* This is 0.1 s of the lower rate. */
 	assert_int_equal(e.heavy_hitter_threshold_bytes, 125000);
 	assert_int_equal(e.horizon_ns, 2 * SECOND);
 	assert_int_equal(e.pace_limit_ns, 50 * MS);
@@ -298,7 +299,7 @@ static void only_what_is_fixed_at_attach_is_shape(void **state)
 	assert_true(policy_same_shape(&a, &b));
 }
 
-/* As the header says: to 2^-21 of the exact ns per byte. */
+/* The header promises an error of at most 2^-21 of the exact ns per byte. */
 static void assert_rate_exact(uint64_t bits_per_sec)
 {
 	const struct natra_rate rate = policy_rate(bits_per_sec, 1);
@@ -307,7 +308,7 @@ static void assert_rate_exact(uint64_t bits_per_sec)
 
 	assert_true(rate.mult > 0 && rate.mult <= 8 * SECOND);
 	assert_true(rate.shift < 64);
-	/* mult / 2^shift against 8e9 / rate, without a division */
+	/* This compares mult / 2^shift with 8e9 / rate without a division. */
 	got = (u128)rate.mult * bits_per_sec;
 	want = exact_ns << rate.shift;
 	difference = got > want ? got - want : want - got;
@@ -412,7 +413,7 @@ static void each_direction_has_its_own_numbers(void **state)
 	assert_int_equal(in.enter_units, 125000 / 64);
 	assert_int_equal(out.enter_units, 1000000 / 64);
 	assert_int_equal(in.leave_units, in.enter_units / 8);
-	/* 80 % of the rate */
+	/* Mice get 80 % of the rate, so the cost is higher. */
 	assert_int_equal(natra_cost_ns(&in.mice, 1000, 0), 1000000);
 	assert_int_equal(in.pass, NATRA_PASS_FREE);
 }
@@ -423,10 +424,11 @@ static void mice_have_a_short_burst_and_leave_a_reserve(void **state)
 	struct natra_limits l = policy_limits(&p, LEG_INGRESS, false);
 
 	(void)state;
-	/* A quarter of the burst at four fifths of the rate. */
+	/* The mice's burst is a quarter of the burst at four fifths of the
+	 * rate. */
 	assert_in_range(l.mice.burst_ns, 156 * MS, 157 * MS);
 	assert_int_equal(l.reserve_ns, l.rate.burst_ns / 8);
-	/* The data path takes it away from the burst. */
+	/* The data path subtracts the reserve from the burst. */
 	p.ingress_burst_bytes = 1;
 	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_true(l.reserve_ns <= l.rate.burst_ns);
@@ -480,14 +482,14 @@ static void backstop_is_looser_than_the_pacer(void **state)
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	backstop = policy_limits(&p, LEG_INGRESS, false);
 	assert_int_equal(backstop.rate.mult, police.rate.mult);
-	/* That of the pacer, and the pacer's jitter. */
+	/* This is the pacer's limit plus the pacer's jitter. */
 	assert_int_equal(backstop.rate.burst_ns, 50 * MS + 50 * MS);
 	assert_int_equal(backstop.enter_units, police.enter_units * 2);
 	assert_int_equal(backstop.leave_units, backstop.enter_units / 8);
 	p.heavy_hitter_threshold_bytes = UINT64_MAX;
 	assert_int_equal(policy_limits(&p, LEG_INGRESS, false).enter_units,
 			 (1 << 24) - 1);
-	/* The egress has no pacer in front of it. */
+	/* Egress has no pacer in front of it. */
 	p = policy_of(10000000, 10000000);
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	assert_int_equal(policy_limits(&p, LEG_EGRESS, false).rate.burst_ns,

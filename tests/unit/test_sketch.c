@@ -87,7 +87,8 @@ static void estimate_ages_while_the_flow_goes_on(void **state)
 	(void)state;
 	for (__u32 epoch = 0; epoch < 20; epoch++)
 		estimate = add(7, 1024, epoch & 0xff);
-	/* 1024 * (1 + 1/2 + 1/4 ...), less what the shifts round away */
+	/* The sum is 1024 * (1 + 1/2 + 1/4 ...), less what the shifts round
+	 * away. */
 	assert_in_range(estimate, 2047 - 11, 2048);
 }
 
@@ -110,7 +111,8 @@ static void each_row_has_its_own_part_of_the_hash(void **state)
 
 		clear(NULL);
 		assert_int_equal(add(0, 100, 0), 100);
-		/* Three rows are shared, the fourth tells them apart. */
+		/* The flows share three rows, and the fourth tells them
+		 * apart. */
 		assert_int_equal(add(other, 1, 0), 1);
 		assert_int_equal(cells[row * WIDTH + 9], 1);
 		assert_int_equal(cells[row * WIDTH], 100);
@@ -120,7 +122,8 @@ static void each_row_has_its_own_part_of_the_hash(void **state)
 static void update_is_conservative(void **state)
 {
 	(void)state;
-	/* Row 0 is shared with a big flow, the others are its own. */
+	/* The flow shares row 0 with a big flow and has the other rows for
+	 * itself. */
 	add(0, 5000, 0);
 	assert_int_equal(add(0x0001000100010000ULL, 10, 0), 10);
 	assert_int_equal(cells[0], 5000);
@@ -135,7 +138,8 @@ static void every_width_stays_inside_its_cells(void **state)
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(widths); i++) {
 		size_t len = (size_t)NATRA_ROWS * widths[i];
-		/* Exact size: ASan sees a cell beyond it. */
+		/* The buffer has the exact size, so that ASan sees a cell
+		 * beyond it. */
 		__u32 *all = calloc(len, sizeof(*all));
 
 		assert_non_null(all);
@@ -158,7 +162,8 @@ static void every_width_stays_inside_its_cells(void **state)
 #define FLOWS   4000
 #define PACKETS 200000
 
-/* Zipf-like: half of the packets belong to the first few flows. */
+/* Picks flows by a Zipf-like law: half of the packets belong to the first
+ * few. */
 static size_t pick_flow(uint64_t *seed)
 {
 	uint64_t r = th_rng(seed);
@@ -187,7 +192,7 @@ static void error_is_bounded_and_never_an_underestimate(void **state)
 		estimate[flow] = add(hash[flow], units, 17);
 		assert_true(estimate[flow] >= truth[flow]);
 	}
-	/* The count-min bound: over e * N / w in e^-4 of the cases. */
+	/* Count-min bound: e^-4 of the estimates may be over by e * N / w. */
 	bound = 2.71828 * (double)total / WIDTH;
 	for (size_t i = 0; i < FLOWS; i++) {
 		__u32 error = estimate[i] - truth[i];

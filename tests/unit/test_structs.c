@@ -14,7 +14,7 @@ struct now {
 	uint64_t second;
 };
 
-/* What a program built for an earlier and for a later version passes. */
+/* A program built for an earlier or a later version passes these. */
 struct before {
 	size_t sz;
 	uint64_t first;
@@ -120,7 +120,7 @@ static void size_that_is_none_is_refused(void **state)
 static void older_caller_gets_what_it_has_room_for(void **state)
 {
 	const struct now from = {sizeof(from), 1, 2};
-	/* On the heap: ASan sees a byte too many. */
+	/* The struct is on the heap, so that ASan sees a byte too many. */
 	struct before *to = malloc(sizeof(*to));
 
 	assert_non_null(to);

@@ -8,7 +8,7 @@
 
 #include "policy/subnets.h"
 
-/* The canonical text of a block, "" if it is none. */
+/* Returns the canonical text of a block, or "" if it is none. */
 static const char *canonical(const char *cidr)
 {
 	static char text[SUBNET_TEXT_MAX];
@@ -34,7 +34,8 @@ static void blocks_are_read_and_told(void **state)
 		assert_string_equal(canonical(same[i]), same[i]);
 }
 
-/* As net.ParseCIDR of Go, which upstream's plugin reads them with. */
+/* The rules are those of Go's net.ParseCIDR, with which upstream's plugin reads
+ * blocks. */
 static void bits_behind_the_prefix_are_cleared(void **state)
 {
 	(void)state;
@@ -64,7 +65,7 @@ static void mapped_ipv4_is_ipv4(void **state)
 	assert_int_equal(subnet.prefix_bits, NATRA_SUBNET_VERSION_BITS + 8);
 	assert_memory_equal(subnet.addr, "\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
 			    16);
-	/* A shorter prefix has more in it than IPv4. */
+	/* A shorter prefix contains more than the IPv4 addresses. */
 	assert_string_equal(canonical("::ffff:10.0.0.0/95"), "::fffe:0:0/95");
 	assert_int_equal(subnet_parse("::ffff:10.0.0.0/95", &subnet), 0);
 	assert_int_equal(subnet.version, 6);
@@ -180,7 +181,8 @@ static void lists_compare_by_what_they_mean(void **state)
 	subnets_free(&d);
 }
 
-/* A length without a list, and a list without a length. */
+/* A length without a list means no subnets, and so does a list without a
+ * length. */
 static void no_list_is_none(void **state)
 {
 	static const char *const one[] = {"10.0.0.0/8"};
@@ -208,7 +210,8 @@ static void pinned_garbage_is_found(void **state)
 	for (size_t i = 0; i < sizeof(bad); i++) {
 		bad = good;
 		((unsigned char *)&bad)[i] ^= 0x80;
-		/* The first byte of the address is another block's. */
+		/* Only a change of the address's first byte makes another valid
+		 * block. */
 		if (i != offsetof(struct natra_subnet, addr))
 			assert_false(subnet_valid(&bad));
 	}

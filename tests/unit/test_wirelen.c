@@ -3,10 +3,10 @@
 
 #include "natra_wirelen.h"
 
-#define HEADERS 66 /* Ethernet, IPv4, TCP with timestamps */
+#define HEADERS 66 /* of Ethernet, IPv4 and TCP with timestamps */
 #define MSS     1448
 
-/* The segments one by one. */
+/* Returns the wire length, counted segment by segment. */
 static uint32_t cut(uint32_t payload, uint32_t size, uint32_t *ret_segs)
 {
 	uint32_t bytes = 0;

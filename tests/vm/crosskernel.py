@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A client on one kernel, a limited pod on another, a link between them.
+"""Checks a limited pod on one kernel with its client on another, over a link.
 
-Runs in both VMs of `pair`. First the second VM has the pod and the first one the
-client, then the other way round; each is judged where the pod is. The node in
-front of the pod routes.
+The script runs in both VMs of `pair`. First the second VM has the pod and the first
+one the client, then the other way round; each turn is judged where the pod is. The
+node in front of the pod routes.
 """
 import json
 import os
@@ -29,15 +29,16 @@ from script import option, run_script
 
 CALL_PORT = 7000
 CAP, RPS = "10M", 20
-# What the one VM may boot after the other, and the longest turn.
-TURN_SECONDS = 60
+# One VM may be up so much later than the other, if it died and was booted again. A turn
+# takes less.
+TURN_SECONDS = 180
 # What two emulated CPUs do, which also carry the streams. Who had to wait as they
 # do would wait some 45 ms twice, with its SYN and with its request.
 MICE_SLACK_MS = {50: 40, 99: 90}
 
 
 class Place:
-    """What the two VMs call each other."""
+    """The addresses of one VM, and the subnet of its pods."""
 
     def __init__(self, index):
         self.index = index
@@ -81,7 +82,7 @@ def join(card, me, peer):
 
 
 class Client:
-    """The half of the client's VM: its methods, called from the pod's."""
+    """The client's part of the test, whose methods the pod's VM calls."""
 
     def __init__(self, node):
         self.node = node
@@ -102,7 +103,8 @@ class Client:
         return Meter(self.node).read()
 
     def requests(self, ip, rps, seconds):
-        """Fresh connections on a clock: percentiles in ms, and failures."""
+        """Open connections on a clock. Return percentiles in ms, and how many
+        failed."""
         http = Http(SimpleNamespace(ip=ip, port=80, path="/file", timeout=3))
         http.run(rps, seconds)
         times = sorted(http.times)
@@ -110,14 +112,16 @@ class Client:
 
 
 class Far:
-    """A Client in the other VM. A call is a line: its name and arguments."""
+    """Calls the Client in the other VM. A call is a line with its name and
+    arguments."""
 
     def __init__(self, peer):
         self.lines = self.connect(peer).makefile("rw")
 
     @staticmethod
     def connect(peer):
-        """The other VM may still boot, or be the pod's half."""
+        """Connect to the other VM, which may still boot or run its turn with the
+        pod."""
         deadline = time.monotonic() + TURN_SECONDS
         while True:
             try:
@@ -138,7 +142,7 @@ class Far:
 
 
 def serve(me, node):
-    """Be the client's half until the pod's closes the connection."""
+    """Be the client's part until the pod's closes the connection."""
     client = Client(node)
     with socket.create_server((me.ip, CALL_PORT)) as listener:
         listener.settimeout(TURN_SECONDS)
@@ -152,7 +156,7 @@ def serve(me, node):
 
 
 class Site(Rig):
-    """A rig with a pod and no client: that one is far away."""
+    """A rig with a pod but without a client, which is in the other VM."""
 
     def __init__(self, node, index):
         self.node, self.clients = node, []
@@ -169,7 +173,8 @@ def rate_mbit(read, seconds):
 
 
 def streams(r, far, peer, way):
-    """Four of them into the pod or out of it; how to read their meter."""
+    """Start four streams into the pod or out of it. Return a function that reads their
+    meter."""
     options = ("-P", "4", "-t", "60", "-i", "0", "-C", "cubic")
     if way == "in":
         r.pod.popen("iperf3", "-s", "-p", "5201")
@@ -198,7 +203,7 @@ def judge(rep, what, natra, base, beside):
 
 
 def measure(rep, a, me, peer, node):
-    """The pod's half."""
+    """Run the pod's part."""
     far, kernel = Far(peer), platform.release()
     client_kernel = far.release()
     what = f"{client_kernel.split('-')[0]} to {kernel.split('-')[0]}"

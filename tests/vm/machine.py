@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""VMs over this machine's root file system, on Debian's kernels; for run and pair.
+"""Runs VMs over this machine's root file system, on Debian's kernels; for run and pair.
 
-The guest is root, sees the host's files read-only (writes to /etc, /home,
-/tmp, /usr and /var go to memory) and can write to the directories that it is
-given. Output and exit code of the command come through files, so they do not
-depend on the guest's console, whose log is shown when the guest fails.
+The guest is root, sees the host's files read-only (writes to /etc, /home, /tmp, /usr
+and /var go to memory) and can write to the directories that it is given. Output and
+exit code of the command come through files, so they do not depend on the guest's
+console, whose log is shown when the guest fails.
 
-Environment: NATRA_CACHE (/var/cache/natra) for kernels and virtme-ng;
-NATRA_VM_KVM=1 uses KVM, otherwise the CPU is emulated: many build machines
-have a /dev/kvm that cannot boot a stock kernel. NATRA_* go to the guest.
+Three kinds of environment variables count: NATRA_CACHE (/var/cache/natra) is the
+directory for kernels and virtme-ng; NATRA_VM_KVM=1 uses KVM, otherwise the CPU is
+emulated, because many build machines have a /dev/kvm that cannot boot a stock kernel;
+and all NATRA_* are passed to the guest.
 """
 
 import fcntl
@@ -97,7 +98,7 @@ def apt_options(suite, home):
 
 
 def image_package(name, suite, meta, apt):
-    """The image that a suite's meta package depends on, as name=version."""
+    """Return the image that a suite's meta package depends on, as name=version."""
     suites = [suite]
     if "-" not in suite:
         suites += [f"{suite}-updates", f"{suite}-security"]
@@ -117,7 +118,7 @@ def unpack(package, target, apt):
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     note(f"downloading {package}")
-    # Debian's _apt user cannot write here; root does the download then.
+    # Debian's _apt user cannot write here, so root does the download.
     output_of("apt-get", *apt, "download", "-qq", "-o", "Acquire::Retries=3",
               "-o", "APT::Sandbox::User=root", package, cwd=work)
     (deb,) = work.glob("*.deb")
@@ -131,7 +132,7 @@ def unpack(package, target, apt):
 
 
 def fetch_kernel(name):
-    """Directory of the unpacked kernel; from the cache where it is there."""
+    """Return the directory of the unpacked kernel, from the cache if it is there."""
     suite, meta = kernel_table()[name][:2]
     target = CACHE / "kernels" / name
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -143,7 +144,8 @@ def fetch_kernel(name):
             try:
                 unpack(image_package(name, suite, meta, apt), target, apt)
             except VmError:
-                # Never updated here, or older than what the mirror keeps.
+                # The package lists were never updated here, or are older than what the
+                # mirror keeps.
                 output_of("apt-get", *apt, "update", "-qq",
                           "-o", "DPkg::Lock::Timeout=300")
                 unpack(image_package(name, suite, meta, apt), target, apt)
@@ -151,7 +153,7 @@ def fetch_kernel(name):
 
 
 def find_vng():
-    # A directory that no link points to yet is one half installed.
+    # A directory that no link points to yet is only half installed.
     for venv in sorted(CACHE.glob("vng-*"), reverse=True):
         if venv.is_symlink():
             return venv / "bin/vng"
@@ -182,8 +184,8 @@ class Follower:
 class Machine:
     """One VM that runs one command; a context manager.
 
-    poll() is True as soon as there is nothing more to wait for, and end() then
-    tells the command's exit code.
+    poll() is True as soon as there is nothing more to wait for, and end() then returns
+    the command's exit code.
     """
 
     def __init__(self, kernel, command, options, qemu=(), env=None, prefix=""):
@@ -209,7 +211,7 @@ class Machine:
 
     def _boot(self):
         with open(self.state / "console", "wb") as console:
-            # A session of its own, so that all of it can be ended at once.
+            # The VM gets a session of its own, so that all of it can be ended at once.
             self.vm = subprocess.Popen(self._vng, cwd="/", env=self._env,
                                        start_new_session=True,
                                        stdin=subprocess.DEVNULL, stdout=console,
@@ -274,7 +276,7 @@ class Machine:
         if not self.booted and (self.state / "out").exists():
             self.booted = True
             note(f"{self.kernel} up after {passed:.1f} s")
-        # The guest ends the command by itself; this is for one that hangs.
+        # The guest ends the command by itself; this limit is for a guest that hangs.
         if passed > o.boot_timeout + (o.timeout if self.booted else 0):
             note(f"no answer after {passed:.0f} s, ending the VM")
             self.gave_up = True
@@ -292,7 +294,7 @@ class Machine:
         return True
 
     def _last_words(self):
-        """The line of the console that names the cause."""
+        """Return the line of the console that names the cause."""
         lines = self._console() or ["nothing on the console"]
         return next((l for l in lines if re.search("Oops|panic|BUG:", l)),
                     lines[-1]).strip()
@@ -301,7 +303,7 @@ class Machine:
         return (self.state / "console").read_text(errors="replace").splitlines()
 
     def failed(self):
-        """Asked after its end: the command did not exit with 0."""
+        """Return whether the command, which has ended, did not exit with 0."""
         return not self.code.exists() or self.code.read_text().strip() != "0"
 
     def end(self):
@@ -345,7 +347,7 @@ def add_options(parser, cpus, memory):
 
 
 def cannot():
-    """Why no VM can be had here, or None."""
+    """Return why no VM can run here, or None."""
     if os.geteuid() != 0:
         return "needs root: the tests run as root over this file system"
     if not shutil.which("qemu-system-x86_64"):
@@ -354,7 +356,7 @@ def cannot():
 
 
 def end_on_signals():
-    """So that what is open is closed, and no VM is left."""
+    """Turn signals into an exit that closes what is open and leaves no VM behind."""
     def terminated(number, _frame):
         raise SystemExit(128 + number)
     signal.signal(signal.SIGTERM, terminated)

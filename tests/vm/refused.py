@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""On a real kernel that lacks what natra needs, each command fails with one line
-that names all of it, and nothing is left on the interface.
+"""Checks that each command fails with one line on a kernel that lacks what natra needs.
+
+The line names all that is missing, and nothing is left on the interface.
 
 usage: refused.py KERNEL    boots KERNEL and runs this script there, without argument
 """

@@ -13,8 +13,8 @@ from pathlib import Path
 
 RUN = Path(__file__).resolve().parent / "run"
 KERNEL = "6.12"
-# What a boot does: die at once, die after the command has started, or let the
-# command exit with this number.
+# Each boot does what the plan says: it dies at once, dies after the command has
+# started, or lets the command exit with this number.
 FAKE = """\
 #!/bin/sh
 for word; do

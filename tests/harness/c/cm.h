@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cmocka with what its header needs before it. */
+/* Includes cmocka.h after the headers that it needs. */
 #ifndef TH_CM_H
 #define TH_CM_H
 
@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka's own header after the four above */
 #include <cmocka.h>
 
 #define TH_LEN(array) (sizeof(array) / sizeof((array)[0]))

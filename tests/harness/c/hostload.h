@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* NATRA_LOAD for the host: a bounded buffer. Include before natra_parse.h. */
+/* Defines NATRA_LOAD on the host, where it reads from a bounded buffer. Include
+ * this before natra_parse.h. */
 #ifndef TH_HOSTLOAD_H
 #define TH_HOSTLOAD_H
 
@@ -13,7 +14,8 @@ struct th_bytes {
 	size_t len;
 };
 
-/* Like bpf_skb_load_bytes, which clears the target when it fails. */
+/* This behaves like bpf_skb_load_bytes, which clears the target when it
+ * fails. */
 static inline int th_load_bytes(const struct th_bytes *bytes, uint32_t offset,
 				void *to, uint32_t len)
 {

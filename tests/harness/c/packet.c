@@ -79,7 +79,7 @@ void packet_ipv4(struct packet *p, const struct packet_ip *ip)
 	memcpy(h + 16, (const uint8_t[]){198, 51, 100, 1}, 4);
 	h[15] = (uint8_t)(h[15] + ip->source);
 	h[19] = (uint8_t)(h[19] + ip->target);
-	memset(h + IPV4_MIN_LEN, 1, ip->options * 4U); /* no operation */
+	memset(h + IPV4_MIN_LEN, 1, ip->options * 4U); /* NOP options */
 	p->next_at = p->l3 + 9;
 	p->l4 = p->len;
 }
@@ -94,7 +94,7 @@ void packet_ipv6(struct packet *p, const struct packet_ip *ip)
 	h = append(p, IPV6_LEN);
 	h[0] = (uint8_t)(0x60 | (ip->tos >> 4));
 	h[1] = (uint8_t)(ip->tos << 4);
-	h[6] = 59; /* nothing follows */
+	h[6] = 59; /* no next header */
 	h[7] = 64;
 	memcpy(h + 8, prefix, sizeof(prefix));
 	memcpy(h + 24, prefix, sizeof(prefix));
@@ -112,7 +112,8 @@ void packet_extension(struct packet *p, uint8_t number, size_t len)
 	p->next_at = p->len;
 	h = append(p, len);
 	h[0] = 59;
-	/* AH counts words less two, the others eights less one. */
+	/* AH counts its length in words less two, the other headers in units of
+	 * eight bytes less one. */
 	h[1] = (uint8_t)(number == 51 ? len / 4 - 2 : len / 8 - 1);
 	p->l4 = p->len;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Packets for tests, put together layer by layer: each call appends one and
- * writes its number into the layer before. packet_end fills in the lengths and
- * the IPv4 checksum. Addresses are of RFC 5737 and RFC 3849.
- */
+/* Builds packets for tests layer by layer: each call appends a layer and writes
+ * its number into the layer before. packet_end fills in the lengths and the
+ * IPv4 checksum. The addresses are those of RFC 5737 and RFC 3849. */
 #ifndef TH_PACKET_H
 #define TH_PACKET_H
 
@@ -19,16 +17,16 @@
 struct packet {
 	uint8_t data[PACKET_MAX];
 	size_t len;
-	size_t type_at; /* of the last ethertype, for the layer that follows */
-	size_t next_at; /* of the last protocol number */
+	size_t type_at; /* offset of the ethertype that the next layer sets */
+	size_t next_at; /* offset of the protocol number that it sets */
 	size_t l3;
 	size_t l4;
 };
 
-/* Zero is good for all. */
+/* Every field may be left zero. */
 struct packet_ip {
 	uint8_t tos;
-	uint8_t options; /* IPv4, 32-bit words */
+	uint8_t options; /* in 32-bit words, IPv4 only */
 	uint8_t source;  /* added to the last byte of the address */
 	uint8_t target;
 	uint16_t id;
@@ -40,11 +38,11 @@ void packet_ethernet(struct packet *p);
 void packet_vlan(struct packet *p, uint16_t tpid, uint16_t tci);
 void packet_ipv4(struct packet *p, const struct packet_ip *ip);
 void packet_ipv6(struct packet *p, const struct packet_ip *ip);
-/* An IPv6 extension header of len bytes. */
+/* Appends an IPv6 extension header of len bytes. */
 void packet_extension(struct packet *p, uint8_t number, size_t len);
-/* fragment: offset in bytes, a multiple of 8, and 1 for more. */
+/* fragment is the offset in bytes, a multiple of 8, plus 1 if more follow. */
 void packet_ipv6_fragment(struct packet *p, uint16_t fragment, uint32_t id);
-/* Any protocol whose header begins with two ports. */
+/* Appends the header of any protocol that begins with two ports. */
 void packet_ports(struct packet *p, uint8_t protocol, uint16_t source,
 		  uint16_t target, size_t header_len);
 void packet_tcp(struct packet *p, uint16_t source, uint16_t target,
@@ -53,14 +51,15 @@ void packet_udp(struct packet *p, uint16_t source, uint16_t target);
 void packet_echo(struct packet *p, uint8_t protocol, uint8_t type, uint16_t id);
 void packet_type(struct packet *p, uint16_t ethertype);
 void packet_payload(struct packet *p, size_t len);
-/* Payload up to that length of the frame. */
+/* Appends payload until the frame has len bytes. */
 void packet_pad(struct packet *p, size_t len);
 void packet_end(struct packet *p);
 
-/* Whether the IPv4 header's checksum is right. */
+/* Returns whether the IPv4 header's checksum is right. */
 int packet_checksum_good(const uint8_t *ipv4);
 
-/* Ethernet, IPv4, TCP with a header of 20 bytes, `len` bytes in all. */
+/* Both make an Ethernet frame of `len` bytes in all that carries TCP with a
+ * header of 20 bytes. */
 void packet_make_tcp4(struct packet *p, uint16_t source, uint8_t tos,
 		      size_t len);
 void packet_make_tcp6(struct packet *p, uint16_t source, uint8_t tos,

@@ -59,7 +59,7 @@ struct natra_limits th_limits(void)
 	};
 }
 
-/* Not the first one, so that a wrong index shows. */
+/* The tests use another slot than the first, so that a wrong index shows. */
 #define SLOTS 3
 #define SLOT  1
 
@@ -151,7 +151,7 @@ static int load_prelude(int array_fd)
 		INSN(0, 0, 0, 0, 0),
 		MOVI(3, 0),
 		CALL(BPF_FUNC_tail_call),
-		MOVI(0, 1000), /* no program at the other end */
+		MOVI(0, 1000), /* reached if the array has no program */
 		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
 	};
 
@@ -215,7 +215,7 @@ int th_try_send(struct progrun *run, const struct packet *packet,
 		.cb = {c->vlan_tci},
 	};
 	struct __sk_buff out = {0};
-	/* Not by LIBBPF_OPTS, which is no ISO C. */
+	/* LIBBPF_OPTS is not used here because it is not ISO C. */
 	struct bpf_test_run_opts opts = {
 		.sz = sizeof(opts),
 		.data_in = packet->data,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One loaded program and packets through it, by BPF_PROG_TEST_RUN. */
+/* Loads one program and runs packets through it by BPF_PROG_TEST_RUN. */
 #ifndef TH_PROGRUN_H
 #define TH_PROGRUN_H
 
@@ -16,7 +16,7 @@
 
 #define TH_SKIP    77
 #define TH_MS      1000000ULL
-/* The longest that the clock of the last tick may be behind: HZ is 100 or more. */
+/* The coarse clock is at most one tick behind, and HZ is at least 100. */
 #define TH_TICK_NS (10 * TH_MS)
 #define TH_SECOND  (1000 * TH_MS)
 
@@ -25,20 +25,20 @@ struct progrun {
 	struct bank bank; /* not pinned */
 	struct slot slot; /* the descriptors of the bank */
 	struct stub stub;
-	/*
-	 * Sets what a test run cannot set and calls the program: the type of a
-	 * stamp from mark, a VLAN tag beside the packet from cb[0].
-	 */
+	/* The prelude sets what a test run cannot set and then calls the
+	 * program: it takes the type of a time stamp from mark, and the VLAN
+	 * tag that the kernel keeps outside the packet from cb[0]. */
 	int prelude_fd;
 	int array_fd;
 	bool through_prelude;
 };
 
-/* What BPF_PROG_TEST_RUN takes; zero is left to the kernel. */
+/* These values go to BPF_PROG_TEST_RUN; the kernel chooses those that are
+ * zero. */
 struct th_context {
 	uint64_t tstamp;
 	uint32_t tstamp_type; /* only through the prelude */
-	uint32_t vlan_tci;    /* the same; 0: no tag */
+	uint32_t vlan_tci;    /* only through the prelude; 0 for no tag */
 	uint32_t wire_len;
 	uint32_t gso_segs;
 	uint32_t gso_size;
@@ -50,7 +50,7 @@ struct th_result {
 	uint64_t tstamp;
 	uint32_t priority;
 	uint64_t before_ns, after_ns; /* CLOCK_MONOTONIC around the run */
-	/* The counter that grew; a run fails unless it is exactly one. */
+	/* The counter that grew; the test fails unless exactly one did. */
 	enum natra_counter counter;
 	uint64_t bytes;
 	uint64_t delay_ns;
@@ -61,7 +61,8 @@ struct th_result {
 /* Exits with TH_SKIP and the reason if programs cannot be run here. */
 void th_require_bpf(void);
 
-/* The library's error, and its text in run->n. */
+/* Loads a program. Returns the library's error, whose text is then in
+ * run->n. */
 int th_start(struct progrun *run, const struct program_options *options,
 	     const struct natra_limits *limits);
 
@@ -76,28 +77,31 @@ void th_close(struct progrun *run);
 void th_use_prelude(struct progrun *run);
 void th_send(struct progrun *run, const struct packet *packet,
 	     const struct th_context *context, struct th_result *ret);
-/* The kernel's error instead of a failure; ret is set for 0 only. */
+/* Like th_send, but returns the kernel's error instead of failing the test. ret
+ * is set only if 0 is returned. */
 int th_try_send(struct progrun *run, const struct packet *packet,
 		const struct th_context *context, struct th_result *ret);
 
 void th_counters(struct progrun *run, struct natra_counters *ret);
 uint64_t th_now(void);
 
-/* The whole value of the state map, of *ret_len bytes, to be freed. */
+/* Returns a copy of the state map's value, of *ret_len bytes. The caller frees
+ * it. */
 struct natra_state *th_read_state(struct progrun *run, size_t *ret_len);
 void th_write_state(struct progrun *run, const struct natra_state *state);
 
-/* The buckets, which tests set to make delays exact. */
+/* Tests set the buckets' theoretical arrival times to make delays exact. */
 void th_set_tat(struct progrun *run, uint64_t tat_ns);
 uint64_t th_tat(struct progrun *run);
 void th_set_mice_tat(struct progrun *run, uint64_t tat_ns);
 uint64_t th_mice_tat(struct progrun *run);
-/* Every cell of the sketch becomes zero: all flows are new. */
+/* Clears every cell of the sketch, so that all flows are new. */
 void th_clear_sketch(struct progrun *run);
-/* As if it was that long ago that flows were heavy. */
+/* Moves the time when flows were last heavy this many windows into the past. */
 void th_age_heavy(struct progrun *run, unsigned int windows);
 
-/* 1000 ns a byte, no burst to speak of, every flow heavy. */
+/* Returns limits of 1000 ns a byte with almost no burst. Every flow is
+ * heavy. */
 struct natra_limits th_limits(void);
 #define TH_NS_PER_BYTE 1000ULL
 

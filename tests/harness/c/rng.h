@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Random numbers that are the same in each run (splitmix64). */
+/* Generates random numbers that are the same in each run (splitmix64). */
 #ifndef TH_RNG_H
 #define TH_RNG_H
 

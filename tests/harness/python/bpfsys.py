@@ -18,7 +18,7 @@ MAP_GET_FD_BY_ID = 14
 NEXT_ID = {"prog": 11, "map": 12, "link": 31}
 SCHED_CLS = 3
 TCX_INGRESS, TCX_EGRESS = 46, 47
-BEFORE = 1 << 3         # of all others, with no program named
+BEFORE = 1 << 3         # before all others, if no program is named
 
 
 def bpf(cmd, attr):
@@ -34,7 +34,8 @@ def _bpf(cmd, buf):
 
 
 def load(insns, name):
-    """insns: (code, target | source << 4, offset, immediate). An fd."""
+    """Load a program and return its fd. Each of insns is (code, target | source << 4,
+    offset, immediate)."""
     text = b"".join(struct.pack("<BBhi", *i) for i in insns)
     code = ctypes.create_string_buffer(text, len(text))
     licence = ctypes.create_string_buffer(b"GPL")
@@ -45,12 +46,13 @@ def load(insns, name):
 
 
 def load_pass(name=b"neighbour"):
-    """r0 = -1 (TC_ACT_UNSPEC); exit."""
+    """Load a program that lets every packet go on: r0 = -1 (TC_ACT_UNSPEC); exit."""
     return load([(0xb7, 0, 0, -1), (0x95, 0, 0, 0)], name)
 
 
 def load_drop_linear(length, name=b"drop_linear"):
-    """Drops packets whose first `length` bytes are in the linear area."""
+    """Load a program that drops packets whose first `length` bytes are in the linear
+    area."""
     return load([
             (0x61, 0x12, 76, 0),        # r2 = skb->data
             (0x61, 0x13, 80, 0),        # r3 = skb->data_end
@@ -62,12 +64,12 @@ def load_drop_linear(length, name=b"drop_linear"):
 
 
 def exists(kind, number):
-    """Whether the kernel has an object, told without opening it.
+    """Return whether the kernel has an object, without opening it.
 
-    bpftool opens what it shows. When that gives back the last descriptor of an
-    array of programs whose clearing is pending already, the kernel (6.18 at least)
-    takes a reference for a second clearing that never comes: prog_array_map_clear()
-    does not look what schedule_work() says. The map stays for good.
+    bpftool opens what it shows. If it then closes the last descriptor of an array of
+    programs whose clearing is already pending, the kernel (6.18 at least) takes a
+    reference for a second clearing that never comes, because prog_array_map_clear()
+    ignores the result of schedule_work(). The map then stays for good.
     """
     buf = ctypes.create_string_buffer(struct.pack("=III", number - 1, 0, 0), 128)
     try:
@@ -80,8 +82,8 @@ def exists(kind, number):
 
 
 def left(objects, seconds):
-    """Which of them, (kind, id), the kernel has after so long; it frees them after
-    RCU, one after the other."""
+    """Return those of the objects, (kind, id), that the kernel still has after that
+    many seconds. It frees them after an RCU grace period, one after the other."""
     end = time.monotonic() + seconds
     while True:
         objects = [o for o in objects if exists(*o)]
@@ -96,31 +98,31 @@ def pin(fd, path):
 
 
 def tcx_count(ifindex, kind):
-    """Programs on a TCX hook of the caller's network namespace."""
+    """Return the number of programs on a TCX hook in the caller's network namespace."""
     buf = ctypes.create_string_buffer(
             struct.pack("=IIIIQI", ifindex, kind, 0, 0, 0, 0), 128)
     try:
         _bpf(PROG_QUERY, buf)
     except OSError as e:
         if e.errno in (errno.ENOENT, errno.EINVAL):
-            return 0            # nothing there; a kernel without TCX
+            return 0            # no program there, or a kernel without TCX
         raise
     return struct.unpack_from("=I", buf, 24)[0]
 
 
 def obj_get(path):
-    """The fd of what is pinned there."""
+    """Return the fd of the object that is pinned there."""
     name = ctypes.create_string_buffer(path.encode())
     return bpf(OBJ_GET, struct.pack("=QII", ctypes.addressof(name), 0, 0))
 
 
 def map_by_id(number):
-    """A descriptor, the caller's to close."""
+    """Return a descriptor of the map, which the caller closes."""
     return bpf(MAP_GET_FD_BY_ID, struct.pack("=I", number))
 
 
 def map_lookup(fd, key, size):
-    """The value under a 32-bit key, as an integer of `size` bytes."""
+    """Return the value under a 32-bit key, as an integer of `size` bytes."""
     k = ctypes.create_string_buffer(struct.pack("=I", key), 4)
     v = ctypes.create_string_buffer(size)
     bpf(MAP_LOOKUP, struct.pack("=IxxxxQQQ", fd, ctypes.addressof(k),
@@ -136,12 +138,14 @@ def map_update(fd, key, value, size):
 
 
 def tcx_link(prog_fd, ifindex, kind, flags=0):
-    """An fd; the link goes when it is closed. Without flags it runs last."""
+    """Link a program to a TCX hook and return the link's fd; closing it removes the
+    link. Without flags the program runs last."""
     return bpf(LINK_CREATE, struct.pack("=IIII", prog_fd, ifindex, kind, flags))
 
 
 def tcx_detach_first(ifindex, kind):
-    """What BPF_PROG_DETACH says: EBUSY if it is a link that is first."""
+    """Detach the first program by BPF_PROG_DETACH and return the name of the error, or
+    "0". The error is EBUSY if a link holds the program."""
     try:
         bpf(PROG_DETACH, struct.pack("=IIII", ifindex, 0, kind, BEFORE))
     except OSError as e:

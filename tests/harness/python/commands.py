@@ -23,7 +23,8 @@ def ip_batch(lines, ns=None):
 
 
 def bpftool(*args):
-    """Return its answer; it is run again while it fails at an object being freed."""
+    """Return bpftool's answer. It is run again while it fails because an object is
+    being freed."""
     for last in (False,) * 20 + (True,):
         try:
             return json.loads(sh("bpftool", "-j", *args))

@@ -16,7 +16,8 @@ SETTLE = 2.5
 
 
 def measure(r, url, lim, seconds):
-    """Elephants each way in Mbit/s, and hey's figures beside them."""
+    """Return the rate of the elephant each way in Mbit/s, and hey's figures beside
+    them."""
     if lim:
         lim.attach(CAP, CAP)
     elephants = [Elephant(r, r.client, r.pod, 5401, "in"),

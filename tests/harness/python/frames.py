@@ -25,7 +25,8 @@ def checksum(data):
 
 
 def eth(proto, payload, *tags):
-    """tags: (ethertype, vlan id), the outer one first."""
+    """Return an Ethernet frame. Each tag is (ethertype, VLAN id), the outer one
+    first."""
     vlan = b"".join(struct.pack("!HH", t, v) for t, v in tags)
     return MACS + vlan + struct.pack("!H", proto) + payload
 
@@ -48,13 +49,14 @@ def udp(payload):
 
 
 def tcp(payload):
-    """ACK|PSH with a timestamp option: 32 bytes of header."""
+    """Return a segment with ACK and PSH; its header has 32 bytes with the timestamp
+    option."""
     return struct.pack("!HHIIBBHHH", 7001, 7002, 1, 1, 0x80, 0x18, 1000, 0,
                        0) + b"\1\1\x08\x0a" + bytes(8) + payload
 
 
 def ext6(following, options=4):
-    """An IPv6 extension header of 8 bytes: a PadN."""
+    """Return an IPv6 extension header of 8 bytes, whose option is a PadN."""
     return struct.pack("!BBBB", following, 0, 1, options) + bytes(4)
 
 
@@ -80,7 +82,7 @@ class Taken:
 
 
 class Sender:
-    """A packet socket in front of one hook."""
+    """Sends frames from packet sockets on one interface, in front of one hook."""
 
     def __init__(self, ns, ifname):
         with ns:
@@ -93,7 +95,7 @@ class Sender:
                 s.bind((ifname, 0))
 
     def bypass_qdisc(self, on):
-        """Frames of `plain` go straight to the driver."""
+        """Set whether frames of `plain` go straight to the driver."""
         self.plain.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, on)
 
     def send_gso(self, frame, hdr, size, kind, csum, l4=None):
@@ -102,8 +104,8 @@ class Sender:
                                    hdr - l4, csum) + frame)
 
     def send_nonlinear(self, frame):
-        """The virtio header says how much of the packet is linear, and is
-        heard for what is over a page: here no more than the device's header
-        and what aligns it, 16 bytes."""
+        """Send a frame of which no more is linear than the device's header and its
+        alignment, 16 bytes. The virtio header says how much is linear, and the kernel
+        follows it only for what is larger than a page."""
         assert len(frame) > os.sysconf("SC_PAGESIZE")
         self.vnet.send(struct.pack("=BBHHHH", 0, 0, 0, 0, 0, 0) + frame)

@@ -48,10 +48,12 @@ def isolate():
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         os._exit(code if code >= 0 else 128 - code)
-    # Ctrl-C and a meson timeout reach the parent; the pid namespace dies with it.
+    # Ctrl-C and meson's timeout reach the parent. When that ends, this process must
+    # end, too, and the pid namespace with it.
     libc("prctl", PR_SET_PDEATHSIG, signal.SIGKILL)
     sys.stdout.reconfigure(line_buffering=True)
-    # As pid 1 there, the default action must be asked for.
+    # The kernel ignores a signal to pid 1, which this process is, unless it has a
+    # handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     mount("none", "/", MS_REC | MS_PRIVATE)
     mount("proc", "/proc")

@@ -15,7 +15,7 @@ from isolation import BPFFS
 
 
 def bits(text):
-    """10M -> 10000000"""
+    """Return a rate such as 10M in bit/s."""
     unit = {"k": 1e3, "M": 1e6, "G": 1e9}
     return int(float(text[:-1]) * unit[text[-1]]) if text[-1] in unit \
             else int(text)
@@ -29,7 +29,7 @@ def find_natractl():
 
 
 class Natra:
-    """The natractl command with a bpffs of the test's own."""
+    """Runs natractl with a bpffs that is the test's own."""
     name = "natra"
 
     def __init__(self, pod=None, *options, ident=None):
@@ -37,7 +37,7 @@ class Natra:
         self.id = ident or (pod.name if pod else None)
 
     def run(self, *args, env=None, timeout=20, netns=None):
-        """Run natractl; the finished process, whatever its exit code."""
+        """Run natractl and return the finished process, whatever its exit code."""
         argv = [find_natractl(), "--bpffs", BPFFS, *map(str, args)]
         if netns:
             argv = netns._argv(argv)
@@ -75,7 +75,7 @@ class Natra:
         return self.json("show", self.id)
 
     def stats(self):
-        """{"ingress": {"mice": {"packets": n, "bytes": n}, ...}, ...}"""
+        """Return {"ingress": {"mice": {"packets": n, "bytes": n}, ...}, ...}."""
         return self.json("stats", self.id)
 
     def edt_active(self):
@@ -83,7 +83,7 @@ class Natra:
 
     @staticmethod
     def modes():
-        """The attach modes that this kernel has."""
+        """Return the attach modes that this kernel supports."""
         f = Natra().json("probe")
         return [m for m in ("tcx-podside", "clsact-podside",
                             "tcx-hostside", "clsact-hostside")
@@ -95,7 +95,7 @@ COUNTERS = ("mice", "admitted", "paced", "marked", "dropped_rate",
 
 
 def total(direction, what="bytes", names=COUNTERS):
-    """Sum of a direction's counters; each packet is in one of them."""
+    """Return the sum of a direction's counters; each packet is in one of them."""
     return sum(direction[k][what] for k in names)
 
 
@@ -104,12 +104,12 @@ def dropped(direction, what="packets"):
 
 
 class Upstream:
-    """containernetworking's bandwidth plugin, called as a runtime does."""
+    """Calls containernetworking's bandwidth plugin as a runtime does."""
     name = "upstream"
     PLUGIN = "/usr/lib/cni/bandwidth"
 
     def __init__(self, pod, *_, burst_bits=4294967295):
-        # 4294967295 bits is what containerd sends for any rate.
+        # containerd sends a burst of 4294967295 bits for any rate.
         self.pod, self.burst = pod, burst_bits
 
     def _call(self, command):
@@ -145,15 +145,16 @@ class Upstream:
 
     def detach(self):
         self._call("DEL")
-        # It leaves both qdiscs for the interface's end to remove, and the
-        # redirect to an ifb that is gone then eats every packet.
+        # The plugin leaves both qdiscs to be removed with the interface. Until then
+        # they redirect every packet to an ifb that is gone, and it is lost.
         for hook in ("root", "ingress"):
             sh("tc", "qdisc", "del", "dev", self.pod.host, hook,
                check=False)
 
 
 class Tbf:
-    """tc's token bucket each way: a stand-in to test the tests with."""
+    """Limits by tc's token bucket each way, a stand-in for natra to test the tests
+    with."""
     name = "tbf"
 
     def __init__(self, pod, *_):

@@ -1,19 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Offers and receives traffic that the usual tools cannot; each prints one JSON object.
+"""Offers or receives traffic that the usual tools cannot, and prints one JSON object.
 
-  udp-send IP PORT --rate BIT/S   datagrams on a clock, ECN bits as asked, from
-                                  --ports ports in turn; SIGTERM ends it
-                                  --clock, --ahead S: each with a departure
-                                  time (SO_TXTIME) that far from now
-  udp-sink PORT                   a bound socket that nobody reads
-  udp-recv PORT                   counts datagrams, and how long each took;
+  udp-send IP PORT --rate BIT/S   sends datagrams on a clock, with --tos in the IP
+                                  header and from --ports source ports in turn;
+                                  SIGTERM ends it early; with --clock and --ahead S
+                                  each asks for a departure time (SO_TXTIME) that
+                                  far from now
+  udp-sink PORT                   binds a socket and reads nothing
+  udp-recv PORT                   counts datagrams, and how long each took, until
                                   SIGTERM ends it
-  seq-send IP PORT --rate BIT/S / seq-recv PORT  numbered datagrams; recv prints
-                                  the time, number and wire bytes of each
-  tcp-send IP PORT / tcp-recv PORT  a stream; recv prints time and bytes
-  http IP PORT PATH --rps N       fresh connections on a clock, whatever
-                                  becomes of the earlier ones
+  seq-send IP PORT --rate BIT/S   sends numbered datagrams
+  seq-recv PORT                   prints the time, number and wire bytes of each
+  tcp-send IP PORT                sends a stream
+  tcp-recv PORT                   prints the time and the bytes received so far
+  http IP PORT PATH --rps N       opens connections on a clock, whatever becomes of
+                                  the earlier ones
 """
 import argparse
 import itertools
@@ -36,7 +38,8 @@ CLOCKS = {"monotonic": time.CLOCK_MONOTONIC, "tai": time.CLOCK_TAI,
 
 
 def sender(s, a, data):
-    """What sends a datagram; with a departure time if one is asked for."""
+    """Return a function that sends a datagram, with a departure time if one is asked
+    for."""
     if not a.clock:
         return lambda: s.send(data)
     clock, ahead_ns = CLOCKS[a.clock], int(a.ahead * 1e9)
@@ -44,14 +47,14 @@ def sender(s, a, data):
 
     def send():
         depart = struct.pack("Q", time.clock_gettime_ns(clock) + ahead_ns)
-        # udp_recv reads the time that it was sent.
+        # udp_recv reads from the datagram when it was sent.
         return s.sendmsg([struct.pack("d", time.monotonic()), data[8:]],
                          [(socket.SOL_SOCKET, SO_TXTIME, depart)])
     return send
 
 
 def udp_send(a):
-    # One call for several datagrams where the rate needs it.
+    # Where the rate needs it, one call sends several datagrams.
     segments = max(1, min(40, int(a.rate / 8 / a.size / 2000)))
     senders = []
     for _ in range(a.ports):
@@ -77,7 +80,7 @@ def udp_send(a):
             next(turns)()
             sent += wire
             n += 1
-        except OSError:         # ENOBUFS: the qdisc said no
+        except OSError:         # ENOBUFS: the qdisc dropped it
             refused += wire
         was, now = now, time.monotonic()
         if now - was > 0.001:
@@ -121,7 +124,7 @@ def seq_send(a):
             time.sleep(wait)
         try:
             s.send(n.to_bytes(8, "big") + bytes(a.size - 8))
-        except OSError:         # ENOBUFS: the qdisc said no
+        except OSError:         # ENOBUFS: the qdisc dropped it
             pass
 
 
@@ -155,8 +158,8 @@ def tcp_recv(a):
 
 
 class Http:
-    """Requests opened on a clock; the time of each counts from its tick, so
-    a server or a path that stalls cannot hide behind a waiting client."""
+    """Opens requests on a clock. The time of each counts from its tick, so a server or
+    a path that stalls cannot hide behind a waiting client."""
 
     def __init__(self, a):
         self.to = (a.ip, a.port)
@@ -231,12 +234,12 @@ def percentile(values, p):
 
 
 def http(a):
-    # At five times the cap thousands of connections wait at once.
+    # At five times the cap thousands of connections are open at once.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     h = Http(a)
     h.run(a.rps, a.seconds)
-    # A request that failed took longer than any that did not.
+    # A request that failed counts as slower than any that was answered.
     times = sorted(h.times) + [a.timeout] * h.failed
     print(json.dumps({"offered": a.rps, "done": len(h.times) / a.seconds,
                       "failed": h.failed,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Counts the bytes that a namespace takes in: on the wire, and by stream."""
+"""Counts the bytes that a namespace receives, on the wire and by stream."""
 import re
 import time
 
@@ -8,17 +8,19 @@ ETH_IPV4_UDP = 14 + 20 + 8
 
 
 class Meter:
-    """Bytes on the wire that a namespace takes in.
+    """Counts the bytes on the wire that a namespace receives.
 
-    A veth's rx_bytes do not do. They count a GSO packet once, with one header;
-    and at the pod they count before the ingress hooks, so also what a limiter
-    drops there. The namespace's IP counters come after the hooks: InOctets and
-    InReceives count a GSO packet once, and InNoECTPkts + InECT*Pkts + InCEPkts
-    its segments (ip_rcv adds gso_segs; TcpInSegs does not), so
+    A veth's rx_bytes would be wrong. They count a GSO packet once, with one header; and
+    at the pod they count before the ingress hooks, so they include what a limiter drops
+    there. The namespace's IP counters come after the hooks: InOctets and InReceives
+    count a GSO packet once, and InNoECTPkts + InECT*Pkts + InCEPkts count its segments
+    (ip_rcv adds gso_segs; TcpInSegs does not), so
+
       wire = InOctets + 14 * InReceives + (segments - InReceives) * header.
-    Exact if all GSO packets have headers of one length. Packets to a
-    namespace that only forwards would be counted too: measure at the ends.
-    selftest.py compares with tbf's count, with offloads on and off.
+
+    This is exact if all GSO packets have headers of one length. Packets to a namespace
+    that only forwards would be counted too, so measure at the ends. selftest.py
+    compares the result with tbf's count, with offloads on and off.
     """
 
     def __init__(self, ns, header=ETH_IPV4_TCP):
@@ -26,7 +28,7 @@ class Meter:
         self._files = [ns.netfile(n) for n in ("snmp", "netstat", "snmp6")]
 
     def read(self):
-        """(time, wire bytes), both only good for differences."""
+        """Return (time, wire bytes), both only good for differences."""
         c = self.counters()
         now = time.monotonic()
         segments = sum(n for k, n in c.items()
@@ -35,7 +37,7 @@ class Meter:
                      (segments - c["InReceives"]) * self.header)
 
     def counters(self):
-        """IP and IpExt counters by name, IPv4 and IPv6 together."""
+        """Return the IP and IpExt counters by name, those of IPv4 and IPv6 added up."""
         sums = {}
         for f in self._files:
             f.seek(0)
@@ -51,12 +53,12 @@ class Meter:
         return sums
 
     def ce(self):
-        """Packets received with CE."""
+        """Return the number of packets received with CE."""
         return self.counters()["InCEPkts"]
 
 
 def wire_rates(meters, seconds):
-    """bit/s on the wire at each meter over the same span."""
+    """Return the bit/s on the wire at each meter over the same span."""
     before = [m.read() for m in meters]
     time.sleep(seconds)
     after = [m.read() for m in meters]
@@ -69,8 +71,8 @@ def wire_rate(ns, seconds, **kw):
 
 
 def goodput(ns, port, flows):
-    """Bytes that each stream to a port of the namespace has brought, by its
-    peer; iperf3's control connection, which has the least, is left out."""
+    """Return the bytes that each stream to a port of the namespace has brought, by its
+    peer. iperf3's control connection, which has the least, is left out."""
     out = ns.run("ss", "-tiHOn", "sport", "=", f":{port}")
     got = {}
     for line in out.splitlines():

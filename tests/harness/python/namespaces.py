@@ -8,8 +8,9 @@ from isolation import CLONE_NEWNET, NETNS_DIR, libc
 
 SYSCTLS = {
         # The machine's default may be bbr, which hides loss from the tests. Sockets
-        # that do not ask get reno: a namespace may not default to cubic unless the
-        # machine's tcp_allowed_congestion_control lists it. Elephants ask for it.
+        # that do not ask for an algorithm get reno: a namespace may not default to
+        # cubic unless the machine's tcp_allowed_congestion_control lists it. Elephants
+        # ask for cubic.
         "net/ipv4/tcp_congestion_control": "reno",
         "net/ipv4/ip_local_port_range": "1024 65000",
         "net/ipv4/tcp_tw_reuse": "1",
@@ -31,7 +32,7 @@ SYSCTLS = {
 
 
 class Ns:
-    """A network namespace; name None is the one of the script, the node."""
+    """A network namespace; the one without a name is the script's own, the node."""
 
     def __init__(self, name=None, exists=False):
         self.name = name
@@ -54,14 +55,15 @@ class Ns:
             with open(f"/proc/sys/{key}", "w") as f:
                 f.write(value)
         except FileNotFoundError:
-            pass                # not per namespace on this kernel
+            pass                # the setting is not per namespace on this kernel
 
     def sysctl(self, key, value):
         with self:
             self._set(key.replace(".", "/"), value)
 
     def __enter__(self):
-        """Let this thread open sockets and /proc/net files here."""
+        """Move this thread into the namespace, to open sockets and /proc/net files
+        there."""
         self._back = os.open("/proc/thread-self/ns/net",
                              os.O_RDONLY | os.O_CLOEXEC)
         self._setns(self.fd)
@@ -84,7 +86,7 @@ class Ns:
         return sh(*self._argv(args), **kw)
 
     def popen(self, *args, **kw):
-        """Start a process here; stop() ends it, by its pid."""
+        """Start a process in the namespace; stop() ends it by its pid."""
         kw.setdefault("stdout", subprocess.DEVNULL)
         kw.setdefault("stderr", subprocess.DEVNULL)
         kw.setdefault("stdin", subprocess.DEVNULL)
@@ -101,7 +103,7 @@ class Ns:
                 self._procs.remove(p)
 
     def netfile(self, name):
-        """An open /proc/net file; reads stay in this namespace."""
+        """Open a /proc/net file, which shows this namespace wherever it is read."""
         with self:
             return open(f"/proc/thread-self/net/{name}")
 
@@ -109,7 +111,7 @@ class Ns:
 class Pod(Ns):
     """A namespace with eth0, whose peer `host` is in the node.
 
-    IPv4 10.77.N.2 and IPv6 fd77:N::2, the node's end is .1 and ::1.
+    eth0 has IPv4 10.77.N.2 and IPv6 fd77:N::2, and the node's end has .1 and ::1.
     Neighbours are static, so that no ARP or ND mixes with what is counted.
     """
 

@@ -24,7 +24,7 @@ def find_object():
 
 
 class Neighbour:
-    """The loaded programs; they go with the script's bpffs."""
+    """Loads the programs, which go away with the script's bpffs."""
 
     def __init__(self):
         sh("bpftool", "prog", "loadall", find_object(), PINS, "pinmaps",
@@ -34,9 +34,9 @@ class Neighbour:
         self._hold_static_keys()
 
     def _hold_static_keys(self):
-        """With the first clsact or TCX program, and after the last, the kernel
-        patches its code. An emulated CPU with traffic has been seen to crash on
-        that (int3): so one of each stays, on lo."""
+        """Keep a clsact qdisc and TCX programs on lo. With the first of either kind and
+        after the last the kernel patches its code, and an emulated CPU with traffic has
+        been seen to crash on that (int3)."""
         sh("tc", "qdisc", "add", "dev", "lo", "clsact")
         if Natra().json("probe")["tcx"]:
             prog = bpfsys.obj_get(f"{PINS}/next_in")
@@ -45,11 +45,11 @@ class Neighbour:
             os.close(prog)
 
     def seen(self, name):
-        """Packets that a program has counted."""
+        """Return how many packets a program has counted."""
         return bpfsys.map_lookup(self._seen, NAMES.index(name), 8)
 
     def target(self, name, ifindex):
-        """Where redirects of a program lead."""
+        """Set the interface to which a program redirects."""
         bpfsys.map_update(self._target, NAMES.index(name), ifindex, 4)
 
 
@@ -58,11 +58,11 @@ def ifindex(ns, dev):
 
 
 class Site:
-    """An interface whose hooks natra is on: `eth0` in the pod, or its host side.
+    """An interface that has natra on its hooks: `eth0` in the pod, or its host side.
 
-    `into` and `out_of` are its hooks as the pod's directions name them. A redirect
-    on either leads over a second veth between pod and node which has the
-    addresses of the first, so what is redirected arrives all the same.
+    `into` and `out_of` are the hooks that see the pod's ingress and egress. A redirect
+    on either leads over a second veth between pod and node, which has the addresses of
+    the first, so what is redirected arrives all the same.
     """
 
     def __init__(self, r, side):
@@ -86,12 +86,13 @@ class Site:
             ns.sysctl(f"net/ipv4/conf/{dev}/rp_filter", "0")
 
     def aim(self, neighbour):
-        """Redirects of both hooks lead to the twin."""
+        """Make the redirects of both hooks lead to the twin."""
         for name in ("redirect_in", "redirect_out"):
             neighbour.target(name, ifindex(self.ns, self.twin))
 
     def tcx(self, verdict, before=False):
-        """TCX links on both hooks, at the end or at the head; close() them."""
+        """Link programs to both hooks, at the end or at the head, and return the links'
+        fds, which the caller closes."""
         fds = []
         with self.ns:
             for hook, kind in (("in", bpfsys.TCX_INGRESS),
@@ -106,7 +107,8 @@ class Site:
         return self.ns.run("tc", what, verb, "dev", self.dev, *args, **kw)
 
     def filters(self, hook):
-        """BPF filters of a hook in their order: (priority, handle, name)."""
+        """Return the BPF filters of a hook in their order, as (priority, handle,
+        name)."""
         rows = json.loads(self.ns.run("tc", "-j", "filter", "show", "dev",
                                       self.dev, hook) or "[]")
         return [(f["pref"], int(f["options"]["handle"], 16),
@@ -118,8 +120,8 @@ class Site:
 
     def clsact(self, verdict, verb="replace", priority=1, handle=1,
                protocol="all"):
-        """Filters on both hooks, by default where AWS's network policy agent
-        has its own; the qdisc is shared."""
+        """Add filters on both hooks, by default where AWS's network policy agent has
+        its own. The clsact qdisc is shared with natra."""
         self.tc("qdisc", "add", "clsact", check=False)
         for hook, suffix in (("ingress", "in"), ("egress", "out")):
             self.tc("filter", verb, hook, "protocol", protocol, "prio",

@@ -8,7 +8,7 @@ RCU_EXPEDITED = "/sys/kernel/rcu_expedited"
 @contextlib.contextmanager
 def usual_rcu():
     """Make grace periods of RCU as long as on any node. natra's calls wait for them,
-    and tools/check has the kernel hurry."""
+    and tools/check has the kernel expedite them."""
     with open(RCU_EXPEDITED) as f:
         was = f.read()
     if int(was):

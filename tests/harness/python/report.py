@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Prints figures beside what is demanded of them; the exit code follows from it."""
+"""Prints figures beside what is demanded of them, and sets the exit code."""
 import sys
 
 SKIP = 77                       # exit code that meson takes for a skip

@@ -17,11 +17,11 @@ LOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "load.py")
 
 
 class Rig:
-    """The node, and lanes of a pod under test and a client beyond the node.
+    """The node, and lanes, each with a pod under test and a client beyond the node.
 
-    A test that measures both directions at once takes two lanes, one for
-    each: in one lane the acknowledgements of the one direction's stream add
-    2 % to the other's figure.
+    A test that measures both directions at once takes two lanes, one for each: in a
+    single lane the acknowledgements of one direction's stream add 2 % to the other's
+    figure.
     """
 
     def __init__(self, lanes=1, **kw):
@@ -42,24 +42,24 @@ class Rig:
         self.tmp.cleanup()
 
     def stop(self, procs):
-        """End these processes, or all that were started."""
+        """End these processes, or all that were started if procs is None."""
         for ns in (*self.clients, *self.pods, self.node):
             ns.stop(*[p for p in list(ns._procs)
                       if procs is None or p in procs])
 
     def into(self, lane=0, header=ETH_IPV4_TCP):
-        """Meter of what reaches the pod."""
+        """Return a meter of what reaches the pod."""
         return Meter(self.pods[lane], header)
 
     def out_of(self, lane=0, header=ETH_IPV4_TCP):
-        """Meter of what the client receives; only the pod sends to it."""
+        """Return a meter of what the client receives; only the pod sends to it."""
         return Meter(self.clients[lane], header)
 
     def meters(self):
         return [self.into(), self.out_of()]
 
     def netem(self, delay_ms, lanes=None):
-        """Half of the round trip each way, outside of the pods."""
+        """Delay packets outside of the pods by half of the round trip each way."""
         half = ("root", "netem", "delay", f"{delay_ms / 2}ms",
                 "limit", "100000")
         for client in [self.clients[i] for i in
@@ -82,8 +82,8 @@ class Rig:
         raise RuntimeError(f"nobody listens on {proto} port {port}")
 
     def wait_flow(self, *meters, seconds=20):
-        """Traffic passes each meter; a slow machine takes a while to start
-        a sender, and settling begins after that."""
+        """Wait until traffic passes each meter: a slow machine takes a while to start a
+        sender, and settling begins after that."""
         before = [m.read()[1] for m in meters]
         end = time.monotonic() + seconds
         while any(m.read()[1] - b < 5000 for m, b in zip(meters, before)):
@@ -104,13 +104,13 @@ class Rig:
                          "-C", congestion, *options)
 
     def elephant(self, src, dst, port, *args, **kw):
-        """TCP streams from src to dst; the processes, for stop()."""
+        """Start TCP streams from src to dst and return the processes, for stop()."""
         server = self.stream_server(dst, port)
         return [self.stream_client(src, dst, port, *args, **kw), server]
 
     def elephants(self, flows=1, seconds=600):
-        """Both directions at once. Servers first: on two cores, streams that
-        nothing limits leave little for one to start in."""
+        """Start streams in both directions. The servers start first, because on two
+        cores streams that nothing limits leave little time for one to start in."""
         ways = ((self.client, self.pod, 5201), (self.pod, self.client, 5202))
         procs = [self.stream_server(dst, port) for _, dst, port in ways]
         procs += [self.stream_client(*way, flows, seconds) for way in ways]
@@ -123,7 +123,7 @@ class Rig:
                         text=True, stdout=subprocess.PIPE, **kw)
 
     def load_end(self, proc, ns, seconds=30, now=False):
-        """What load.py reported at its end, which may be asked for."""
+        """Return what load.py reported at its end; with `now` it is asked to end."""
         if now:
             proc.terminate()
         out, _ = proc.communicate(timeout=seconds)
@@ -131,7 +131,8 @@ class Rig:
         return json.loads(out)
 
     def nginx(self, size=6000, port=80, pod=None):
-        """A web server in the pod with a file of `size` bytes; the URL."""
+        """Start a web server in the pod with a file of `size` bytes, and return its
+        URL."""
         pod = pod or self.pod
         root = f"{self.tmp.name}/{pod.name}"
         os.makedirs(root, exist_ok=True)
@@ -153,8 +154,9 @@ server {{ listen {port} backlog=8192; root {root}; }} }}
         return f"http://{pod.ip}:{port}/file"
 
     def hey_times(self, url, seconds, clients=50, per_client=20, timeout=5):
-        """Fresh connections, `per_client` a second each or as many as go for
-        0: of each request that was answered, seconds to connect and in all."""
+        """Open fresh connections, `per_client` a second from each client, or as many as
+        possible if that is 0. Return the seconds to connect and in all of each request
+        that was answered."""
         out = self.client.run(
                 "hey", "-disable-keepalive", "-z", f"{seconds}s",
                 "-c", str(clients),
@@ -165,7 +167,8 @@ server {{ listen {port} backlog=8192; root {root}; }} }}
         return [(float(r[1]), float(r[0])) for r in rows if r[6] == "200"]
 
     def hey(self, url, seconds, clients=50, per_client=20, timeout=5):
-        """Fresh connections at a fixed rate: what came of them."""
+        """Open fresh connections at a fixed rate; return how many were answered and how
+        fast."""
         times = sorted(t for _, t in self.hey_times(
                 url, seconds, clients, per_client, timeout))
         return {"rps": len(times) / seconds,
@@ -174,8 +177,8 @@ server {{ listen {port} backlog=8192; root {root}; }} }}
                 "offered": clients * per_client}
 
     def sockperf(self, seconds, per_second=500, port=5600):
-        """Round trips over one TCP connection to the server that
-        sockperf_server() started: us by percentile."""
+        """Return the round trip times in us, by percentile, over one TCP connection to
+        the server that sockperf_server() started."""
         out = self.client.run(
                 "sockperf", "under-load", "--tcp", "-i", self.pod.ip,
                 "-p", str(port), "--mps", str(per_second),
@@ -190,10 +193,10 @@ server {{ listen {port} backlog=8192; root {root}; }} }}
 
 
 class Elephant:
-    """A stream whose receiver says when it got how much.
+    """A stream whose receiver logs how many bytes it had at what time.
 
-    iperf3's control connection suffers from what starves the streams, and
-    the wire carries others' bytes too; this counts the stream alone.
+    iperf3's control connection suffers from whatever starves the streams, and the wire
+    carries other traffic as well; this counts the stream alone.
     """
 
     def __init__(self, r, src, dst, port, name):
@@ -207,7 +210,7 @@ class Elephant:
                                 dst.ip, str(port))]
 
     def rate(self, start, end):
-        """bit/s on the wire in a span of time.monotonic()."""
+        """Return the bit/s on the wire in a span of time.monotonic()."""
         with open(self.log) as f:
             rows = [s.split() for s in f if s.endswith("\n")]
         at = [(float(t), int(n)) for t, n in rows]

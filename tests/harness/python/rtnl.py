@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Asks rtnetlink for what iproute2 of Debian 12 cannot: netkit, and BIG TCP.
+"""Makes rtnetlink requests that iproute2 of Debian 12 cannot: netkit and BIG TCP.
 
-Calls concern the network namespace of the calling thread (`with ns:`).
+Calls apply to the network namespace of the calling thread (`with ns:`).
 """
 import os
 import socket
@@ -30,7 +30,7 @@ def _attr(kind, payload):
 
 
 def _request(kind, flags, attrs):
-    """The answer's kind and payload."""
+    """Send a request and return the kind and the payload of the answer."""
     body = bytes(IFINFO_BYTES) + attrs
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as s:
         s.send(struct.pack("=IHHII", HEADER_BYTES + len(body), kind,
@@ -45,7 +45,7 @@ def _request(kind, flags, attrs):
 
 
 def add_netkit(name, mode, mtu, netns_fd):
-    """A netkit pair whose other end is eth0 in a namespace."""
+    """Make a netkit pair whose other end is eth0 in a namespace."""
     peer = bytes(IFINFO_BYTES) + _attr(IFLA_IFNAME, "eth0") + \
         _attr(IFLA_MTU, mtu) + _attr(IFLA_NET_NS_FD, netns_fd)
     info = _attr(INFO_KIND, "netkit") + _attr(
@@ -56,7 +56,7 @@ def add_netkit(name, mode, mtu, netns_fd):
 
 
 def _link_attrs(name):
-    """A link's numbers by attribute."""
+    """Return the attributes of a link that are 32-bit numbers, by their type."""
     _, body = _request(RTM_GETLINK, 0, _attr(IFLA_IFNAME, name))
     found, at = {}, IFINFO_BYTES
     while at + 8 <= len(body):
@@ -68,7 +68,7 @@ def _link_attrs(name):
 
 
 def set_gso_max(name, size):
-    """Lets packets of a device be that large; the IP versions for which this
+    """Let packets of a device be that large. Return the IP versions for which this
     kernel does it: 6 since 5.19, 4 since 6.3."""
     wanted = {6: (IFLA_GSO_MAX_SIZE, IFLA_GRO_MAX_SIZE),
               4: (IFLA_GSO_IPV4_MAX_SIZE, IFLA_GRO_IPV4_MAX_SIZE)}

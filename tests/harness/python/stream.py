@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Sends one TCP stream between two namespaces and says how many bytes it takes on the
+"""Sends one TCP stream between two namespaces and counts the bytes that it takes on the
 wire."""
 import os
 import signal
@@ -16,7 +16,7 @@ BYTES_RECEIVED_AT, DATA_SEGS_IN_AT = 128, 152
 
 
 def header_bytes(version):
-    """Of each data segment, layers 2 to 4."""
+    """Return how many bytes the headers of layers 2 to 4 take in each data segment."""
     return ETHERNET + IP_HEADER[version] + TCP_TIMESTAMPS
 
 
@@ -33,10 +33,10 @@ def _receive(s):
 
 
 class Stream:
-    """Data from src to dst as fast as it goes; close() ends it.
+    """Sends data from src to dst as fast as it goes, until close().
 
-    Both ends run on one CPU, if it is given: what goes through is then what the
-    CPU can do, not how two of them play together.
+    If a CPU is given, both ends run on it: the throughput then depends on what that CPU
+    can do, and not on how two of them work together.
     """
 
     def __init__(self, src, dst, version, cpu=None):
@@ -72,8 +72,8 @@ class Stream:
             os._exit(0)
 
     def wire_bytes(self):
-        """Of the data segments that arrived, for differences. (Segments that
-        came twice count without their data.)"""
+        """Return the wire bytes of the data segments that arrived, only good for
+        differences. Segments that came twice count without their data."""
         info = self._in.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO,
                                    TCPI_BYTES)
         received, = struct.unpack_from("=Q", info, BYTES_RECEIVED_AT)
@@ -84,7 +84,7 @@ class Stream:
         for pid in self._children:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        # At once: what is not sent yet is not sent any more.
+        # This resets the connection at once, and data that is not sent yet is dropped.
         self._out.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                              struct.pack("ii", 1, 0))
         self._out.close()

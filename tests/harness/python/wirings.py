@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Wires a pod's interface to its node and to others in each of the usual ways.
 
-Wiring(name, mtus) has for each MTU a pair of a pod and a client beyond the
-node, namespaces with an eth0, `ip` and `ip6`; Missing says that this kernel has
-no such device.
+Wiring(name, mtus) has for each MTU a pair of a pod and a client beyond the node, which
+are namespaces with an eth0, `ip` and `ip6`. It raises Missing if this kernel has no
+such device.
 """
 import errno
 import functools
@@ -16,12 +16,12 @@ from namespaces import Ns
 
 NAMES = ("routed", "bridge", "macvlan", "ipvlan-l2", "ipvlan-l3", "netkit-l2",
          "netkit-l3")
-# What hostside modes need.
+# Only these have the host-side interface that hostside modes need.
 WITH_HOST_PEER = ("routed", "bridge")
-LOWER = "lower0"        # what macvlan and ipvlan stand on
+LOWER = "lower0"        # the parent of macvlan and ipvlan devices
 BRIDGE = "br0"
-# What is in the node keeps it: where the node routes, a smaller one would make
-# IPv6's BIG TCP too big, by the 8 bytes of its jumbo header.
+# Interfaces in the node keep this MTU: where the node routes, packets of IPv6's BIG TCP
+# would be too big for a smaller one, by the 8 bytes of their jumbo header.
 NODE_MTU = 9000
 GSO_BYTES, BIG_TCP_BYTES = 65536, 196608
 
@@ -31,19 +31,20 @@ class Missing(Exception):
 
 
 def side_by_side(call, things):
-    """Processes take long to start in a VM: two at a time."""
+    """Call a function for each thing, two at a time: processes take long to start in a
+    VM."""
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(call, things))
 
 
 @functools.cache
 def _modprobe(kind):
-    """Debian's kernels have each kind as a module."""
+    """Load the module for a kind of device; Debian's kernels have each as a module."""
     subprocess.run(["modprobe", kind], stderr=subprocess.DEVNULL, check=False)
 
 
 def batch(lines, ns=None, kind=None):
-    """Commands of ip. Missing if there are no links of that kind."""
+    """Run commands of ip. Raise Missing if the kernel has no links of that kind."""
     try:
         ip_batch(lines, ns)
     except RuntimeError as e:
@@ -69,20 +70,20 @@ def add_netkit(port, mode, mtu, ns):
 
 
 class End(Ns):
-    """A namespace for an eth0; `port` is that one's peer in the node."""
+    """A namespace for an eth0, whose peer in the node is `port`."""
 
     def __init__(self, name, number, mtu, routed):
         super().__init__(name, exists=True)
         self.number, self.mtu, self.routed = number, mtu, routed
         self.port = f"port{number}"
         net, net6 = "10.88.0", "fd88:"
-        if routed:              # a subnet of its own
+        if routed:              # each end has a subnet of its own
             net, net6 = f"10.88.{number}", f"fd88:{number}:"
         self.gw, self.gw6 = f"{net}.1", f"{net6}:1"
         self.ip, self.ip6 = f"{net}.{number}", f"{net6}:{number}"
 
     def up(self):
-        """In the namespace."""
+        """Configure eth0 in the namespace."""
         lines = ["link set lo up", f"link set eth0 mtu {self.mtu} up",
                  f"addr add {self.ip}/24 dev eth0",
                  f"addr add {self.ip6}/64 dev eth0 nodad"]
@@ -92,7 +93,7 @@ class End(Ns):
         batch(lines, self.name)
 
     def gateway(self):
-        """In the node."""
+        """Return the commands that configure the node's end."""
         return [f"link set {self.port} up",
                 f"addr add {self.gw}/24 dev {self.port}",
                 f"addr add {self.gw6}/64 dev {self.port} nodad"]
@@ -116,7 +117,7 @@ class Wiring:
         self.pairs = list(zip(ends[::2], ends[1::2]))
 
     def _link(self, ends):
-        """The interfaces, and what they stand on in the node."""
+        """Make the interfaces, and the devices in the node that they need."""
         veth = "link add {} mtu %d type veth peer name {} mtu %d" % (
                 NODE_MTU, NODE_MTU)
         lines = []
@@ -145,8 +146,8 @@ class Wiring:
         batch(lines, kind=self.kind)
 
     def set_big_tcp(self, pair, on):
-        """Whether a pair's packets may be over 64 kB; the IP versions for which
-        this kernel does it."""
+        """Set whether a pair's packets may be over 64 kB. Return the IP versions for
+        which this kernel does it."""
         size = BIG_TCP_BYTES if on else GSO_BYTES
         versions = {4, 6}
         if self.stacked:

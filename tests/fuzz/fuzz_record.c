@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A pinned record of any size and ABI, as another build, another program or
- * chance wrote it: no crash, and what is taken for a record is one. */
+/* Reads a pinned record of any size and ABI, which another build, another
+ * program or chance wrote: there is no crash, and only a valid record is
+ * accepted. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ static void judge_legs(const struct record *m)
 		sizeof(m->host.ifname));
 }
 
-/* All that is made of a record without asking the kernel. */
+/* Uses a record in every way that does not ask the kernel. */
 static void use(const struct pin_gen *gen)
 {
 	struct natra_info info;
@@ -41,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct pin_gen gen = PIN_GEN_INIT;
 	struct record untouched;
-	/* Its own memory: ASan sees a read past the end. */
+	/* The value is in its own memory, so that ASan sees a read past the
+	 * end. */
 	void *value = malloc(size ? size : 1);
 
 	if (!value)
@@ -61,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (gen.abi == NATRA_PIN_ABI)
 		use(&gen);
 	else
-		/* Of an older one, no slot and no name is believed. */
+		/* In an older record neither slots nor names are believed. */
 		require(gen.record.slot[0].engine == 0 && !gen.record.id[0]);
 	return 0;
 }

@@ -118,13 +118,13 @@ static void lowered_gso_segs_of_abi_2_are_not_lost(void **state)
 	m.gso_segs = 2;
 	assert_int_equal(record_read(&m, size, &back), 2);
 	assert_int_equal(back.gso_segs, 2);
-	/* ABI 1 had another field or none in this place. */
+	/* ABI 1 had another field in this place, or none. */
 	m.abi = 1;
 	assert_int_equal(record_read(&m, size, &back), 1);
 	assert_int_equal(back.gso_segs, 0);
 }
 
-/* Of it, only what is needed to detach is read. */
+/* Of an older record, only the fields that a detach needs are read. */
 static void record_of_an_older_layout_can_be_detached(void **state)
 {
 	struct record m = good_record();
@@ -205,7 +205,8 @@ static void strings_without_an_end_get_one(void **state)
 	assert_int_equal(strnlen(m.reason, 999), RECORD_REASON_MAX - 1);
 }
 
-/* As it is read back: of any size, by whoever pinned it. */
+/* A record that is read back may have any size, and anybody may have pinned
+ * it. */
 static void record_is_read_by_its_abi(void **state)
 {
 	unsigned char value[sizeof(struct record) + 8] = {0};
