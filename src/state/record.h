@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "kernel/netns.h"
+#include "policy/fields.h"
 #include "policy/policy.h"
 #include "../../bpf/natra_shared.h"
 
@@ -41,22 +42,6 @@ struct record_slot {
 	uint32_t index;
 };
 
-struct record_policy {
-	uint64_t ingress_rate_bits_per_sec;
-	uint64_t egress_rate_bits_per_sec;
-	uint64_t ingress_burst_bytes;
-	uint64_t egress_burst_bytes;
-	uint64_t heavy_hitter_threshold_bytes;
-	uint64_t horizon_ns;
-	uint64_t pace_limit_ns;
-	uint32_t fast_pass_share_percent;
-	uint32_t fast_pass;
-	uint32_t ingress_mode;
-	uint32_t mode;
-	uint32_t edt;
-	uint32_t sketch_width;
-};
-
 struct record_link {
 	uint64_t netns_inode;
 	uint64_t netns_cookie;
@@ -81,7 +66,8 @@ struct record {
 	struct record_link host;
 	struct record_leg leg[LEG_MAX];
 	struct record_slot slot[LEG_MAX];
-	struct record_policy policy;
+	/* The policy, as policy_fields have it in `pinned`. */
+	uint64_t policy[POLICY_PINNED_SIZE / 8];
 	char id[NATRA_ID_MAX + 1];
 	char network[NATRA_NAME_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
