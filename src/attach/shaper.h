@@ -15,7 +15,7 @@ struct order {
 	const char *label;   /* may be NULL */
 	/* The policy has no lists of subnets, only their lengths. */
 	struct natra_policy policy;
-	struct subnets subnets; /* whoever fills in the order frees them */
+	struct subnets subnets; /* the caller of shaper_attach frees them */
 	struct scene scene;
 };
 

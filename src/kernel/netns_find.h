@@ -10,7 +10,7 @@
 
 #include "kernel/netns.h"
 
-/* Finds a live namespace by its id: tries hint_fd if not -1, the handle's index
+/* Finds a namespace by its id: tries hint_fd if not -1, the handle's index
  * if it has one, /run/netns, /proc. *ret_fd is -1 if it is the caller's own.
  * Returns -ENOENT, without an error text, if it is not found. */
 int netns_find(const struct natra *n, const struct netns_id *id, int hint_fd,

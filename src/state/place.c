@@ -145,7 +145,7 @@ static int choose_denied(struct natra *n, const char **ret_path)
 		return fail_errno(
 			n, -EPERM,
 			"'" INIT_MOUNTS
-			"' does not tell whether pid 1 sees the same '" DEFAULT_BPFFS
+			"' does not show whether pid 1 sees the same '" DEFAULT_BPFFS
 			"'");
 	if (r == 0)
 		return fail_errno(

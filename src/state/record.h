@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The record of an attachment, which is pinned as `meta`: what natra has put
- * where, for whom, and with which policy. journal.h says when it is written.
+ * where, for which pod, and with which policy. journal.h says when it is written.
  */
 #ifndef NATRA_STATE_RECORD_H
 #define NATRA_STATE_RECORD_H

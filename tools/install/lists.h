@@ -37,7 +37,7 @@ void lists_free(struct lists *lists);
 const struct list *lists_primary(const struct lists *lists,
 				 const char *network);
 /* Returns the first list that is not natra's and not JSON, perhaps because it
- * is just being written, so that its network cannot be told. NULL if there is
+ * is just being written, so that its network is unknown. NULL if there is
  * none. */
 const struct list *lists_partial(const struct lists *lists);
 /* Returns the first list that is not natra's, which may be that of Multus; NULL

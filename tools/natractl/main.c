@@ -22,7 +22,7 @@ static const struct command commands[] = {
 	 "shape an interface, or replace how it is shaped",
 	 cmd_attach},
 	{{"set", "ID", false, 0},
-	 "change limits of a live attachment; the others stay",
+	 "change limits of an attachment; the others stay",
 	 cmd_set},
 	{{"detach", "ID|IFNAME", false, OPT_BIT(OPT_NETNS)},
 	 "remove an attachment; with --netns, that of an interface",
