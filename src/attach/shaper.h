@@ -8,7 +8,7 @@
 #include "policy/subnets.h"
 #include "state/pin.h"
 
-/* What is to be attached, and to which interface. */
+/* A policy that is to be attached, and the interface to which it is. */
 struct order {
 	const char *id;
 	const char *network; /* may be NULL */

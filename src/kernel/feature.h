@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What natra needs of the kernel. Each feature is tried, not inferred from the
+ * The features that natra needs of the kernel. Each feature is tried, not inferred from the
  * version: the kernels of distributions have much that came after it.
  */
 #ifndef NATRA_KERNEL_FEATURE_H

@@ -15,7 +15,7 @@
 /*
  * A filter that returns OK ends the walk for all priorities behind it, and
  * there are owners that do so at priority 1. cls_bpf puts a new filter in front
- * of the others of its priority, so where somebody stands at 1, natra goes
+ * of the others of its priority, so if another filter is at 1, natra goes
  * there too; else it leaves 1 to others, who may flush it.
  */
 #define FRONT_PRIORITY 1
@@ -68,7 +68,7 @@ static int ensure_clsact(struct natra *n, struct netlink *nl,
 	both.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS;
 	r = bpf_tc_hook_create(&both);
 	if (r == -EEXIST)
-		return 0; /* somebody was faster, and shares it */
+		return 0; /* another process made it first, and shares it */
 	if (r == -ENOENT || r == -EOPNOTSUPP)
 		return refuse(n, -EOPNOTSUPP,
 			      "this kernel has no clsact qdisc");

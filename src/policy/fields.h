@@ -40,17 +40,17 @@ struct policy_field {
 	size_t of;
 	uint64_t of_value;
 	uint64_t max;
-	/* What a 0 stands for; 0 where the rest of the policy decides that. */
+	/* The value that a 0 stands for; 0 if the rest of the policy decides that. */
 	uint64_t standard;
-	/* Where it is in the bytes of the record that are the policy's. This
+	/* Its offset in the bytes of the record that are the policy's. This
 	 * never changes; a new field comes behind all others. */
 	size_t pinned;
 	enum policy_unit unit;
 	bool is_fixed; /* natra_configure cannot change it */
 	/* natractl's option, the form of its value, and one line of help. */
 	const char *option, *form, *help;
-	/* What natractl shows before the value and behind it, and in place of a
-	 * standard value that is no number. */
+	/* The texts that natractl shows before the value and behind it, and in
+	 * place of a standard value that is no number. */
 	const char *title, *suffix, *standard_text;
 	const char *key; /* of the CNI configuration; NULL: no such key */
 	const char *annotation; /* of a pod; NULL: a pod cannot ask for it */

@@ -25,7 +25,7 @@ enum record_hook {
 	RECORD_HOOK_CLSACT,
 };
 
-/* Where the program of a leg is attached, if hook is not RECORD_HOOK_NONE. */
+/* The place where the program of a leg is attached, if hook is not RECORD_HOOK_NONE. */
 struct record_leg {
 	uint32_t hook;         /* enum record_hook */
 	uint32_t on_host;      /* on the host-side veth, else on the pod's */
@@ -33,8 +33,7 @@ struct record_leg {
 	uint32_t prog_id;
 };
 
-/* Where the limits and the state of a leg are, if engine is not 0; see
- * engine.h. */
+/* The place of a leg's limits and state, if engine is not 0; see engine.h. */
 struct record_slot {
 	uint64_t engine;
 	uint64_t owner; /* what the slot says while it is this one's */

@@ -94,7 +94,7 @@ static const struct {
 	{"{\"natra.io/heavy-hitter-threshold\":\"125k\"}",
 	 FIELD(heavy_hitter_threshold_bytes), 125000},
 	{"{\"natra.io/edt-pacing\":\"off\"}", FIELD(edt), NATRA_EDT_OFF},
-	/* Of two equal names the last counts, and null counts as absent. */
+	/* If a name comes twice, the last counts, and null counts as absent. */
 	{"{\"natra.io/edt-pacing\":\"on\",\"x\":1,"
 	 "\"natra.io/edt-pacing\":\"off\"}",
 	 FIELD(edt), NATRA_EDT_OFF},

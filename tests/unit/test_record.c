@@ -124,7 +124,7 @@ static void lowered_gso_segs_of_abi_2_are_not_lost(void **state)
 	assert_int_equal(back.gso_segs, 0);
 }
 
-/* Of an older record, only the fields that a detach needs are read. */
+/* Only those fields of an older record are read that a detach needs. */
 static void record_of_an_older_layout_can_be_detached(void **state)
 {
 	struct record m = good_record();
@@ -222,7 +222,7 @@ static void record_is_read_by_its_abi(void **state)
 	memcpy(value, &m, sizeof(m));
 	assert_int_equal(record_read(value, sizeof(m), &back), NATRA_PIN_ABI);
 	assert_memory_equal(&back, &m, sizeof(m));
-	/* Of older records only the part that all ABIs share is read. */
+	/* Only the part of an older record is read that all ABIs share. */
 	for (uint32_t abi = 1; abi < NATRA_PIN_ABI; abi++) {
 		m.abi = abi;
 		memcpy(value, &m, sizeof(m));

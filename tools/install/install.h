@@ -35,7 +35,7 @@ enum install_mode {
 	INSTALL_MODE_MAX
 };
 
-/* What the caller asks for. The texts stay the caller's and must stay valid
+/* The caller's wishes. The texts stay the caller's and must stay valid
  * as long as the installer; NULL stands for the default. Paths are those of the host,
  * below `root`. */
 struct install_request {

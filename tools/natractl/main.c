@@ -37,7 +37,7 @@ static const struct command commands[] = {
 	 cmd_top},
 	{{"probe", NULL, false, 0}, "show what this kernel can do", cmd_probe},
 	{{"gc", NULL, false, 0},
-	 "remove attachments whose interface is gone",
+	 "remove attachments whose interface does not exist",
 	 cmd_gc},
 	{{"check", "ID", false, 0},
 	 "compare the kernel with what was set",
