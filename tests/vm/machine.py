@@ -29,7 +29,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CACHE = Path(os.environ.get("NATRA_CACHE") or "/var/cache/natra").resolve()
 CONSOLE_LINES = 40
-POWEROFF_SECONDS = 20
 # An emulated TSC fails its watchdog now and then, and the HPET that replaces it
 # costs an exit for each timestamp, of which fq needs one per packet. The others switch
 # off what Debian hardens its kernels with, which takes an emulated CPU a tenth of its
@@ -310,16 +309,14 @@ class Machine:
         return not self.code.exists() or self.code.read_text().strip() != "0"
 
     def end(self):
-        if self.code.exists():
-            try:
-                self.vm.wait(POWEROFF_SECONDS)
-            except subprocess.TimeoutExpired:
-                pass
+        """Show the rest of the output, and return the command's exit code. The guest is
+        not given the time to shut down: what it wrote to shared directories is there,
+        because these are not cached."""
         self._follower.poll(last=True)
-        told = self.code.exists()
-        if not told or self.options.console:
+        ended = self.code.exists()
+        if not ended or self.options.console:
             self._show_console()
-        if not told:
+        if not ended:
             raise VmError(f"{self.kernel} died or hung before the end")
         code = int(self.code.read_text())
         if code == 124:
