@@ -33,7 +33,7 @@ from xsk import XskSender
 CAP = "10M"
 OVER = 1.05
 OFFERED = 100e6
-# What natra does not stop must be seen to pass, or the README is wrong.
+# The packets that natra does not stop must be seen to pass, or the README is wrong.
 PAST = 2
 HASH_KEY_BYTES = 88
 BODY = bytes(1200)

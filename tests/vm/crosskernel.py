@@ -32,8 +32,9 @@ CAP, RPS = "10M", 20
 # One VM may be up so much later than the other, if it died and was booted again. A turn
 # takes less.
 TURN_SECONDS = 180
-# What two emulated CPUs do, which also carry the streams. Who had to wait as they
-# do would wait some 45 ms twice, with its SYN and with its request.
+# The two emulated CPUs also carry the streams, which delays a request by so much. A
+# request that had to wait for the streams' turn would take some 90 ms more, 45 ms
+# each for its SYN and for itself.
 MICE_SLACK_MS = {50: 40, 99: 90}
 
 
