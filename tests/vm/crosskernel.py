@@ -197,10 +197,29 @@ def judge(rep, what, natra, base, beside):
         rep.least(f"{what}: {direction}, packets paced",
                   stats[direction]["paced"]["packets"], 100)
     rep.shown("requests alone", f"p50 {base[0]:.1f}, p99 {base[1]:.1f} ms")
-    rep.equal(f"{what}: requests beside streams that failed", beside[2], 0)
+    rep.most(f"{what}: requests beside streams that failed", beside[2], 0)
     for i, percent in enumerate((50, 99)):
         rep.most(f"{what}: p{percent} of requests beside streams", beside[i],
                  base[i] + MICE_SLACK_MS[percent], " ms")
+
+
+def capped(r, rep, a, what, far, peer):
+    """Measure the pod under its limits: streams each way, and requests beside them."""
+    far.requests(r.pod.ip, RPS, 0.3)
+    base = far.requests(r.pod.ip, RPS, a.requests)
+    natra = Natra(r.pod, "--ingress-mode", "pace").attach(CAP, CAP)
+    for way in ("in", "out"):
+        procs = list(r.pod._procs)
+        read = streams(r, far, peer, way)
+        time.sleep(a.settle)
+        rep.near(f"{what}: {way}", rate_mbit(read, a.seconds),
+                 bits(CAP) / 1e6, 0.02, " Mbit/s")
+        if way == "in":
+            beside = far.requests(r.pod.ip, RPS, a.requests)
+        far.stop()
+        r.stop([p for p in r.pod._procs if p not in procs])
+    judge(rep, what, natra, base, beside)
+    natra.detach()
 
 
 def measure(rep, a, me, peer, node):
@@ -211,21 +230,7 @@ def measure(rep, a, me, peer, node):
     rep.true(f"{what}: two kernels", client_kernel != kernel)
     with Site(node, me.index) as r:
         r.nginx()
-        far.requests(r.pod.ip, RPS, 0.3)
-        base = far.requests(r.pod.ip, RPS, a.requests)
-        natra = Natra(r.pod, "--ingress-mode", "pace").attach(CAP, CAP)
-        for way in ("in", "out"):
-            procs = list(r.pod._procs)
-            read = streams(r, far, peer, way)
-            time.sleep(a.settle)
-            rep.near(f"{what}: {way}", rate_mbit(read, a.seconds),
-                     bits(CAP) / 1e6, 0.02, " Mbit/s")
-            if way == "in":
-                beside = far.requests(r.pod.ip, RPS, a.requests)
-            far.stop()
-            r.stop([p for p in r.pod._procs if p not in procs])
-        judge(rep, what, natra, base, beside)
-        natra.detach()
+        rep.measure(what, capped, r, rep, a, what, far, peer)
     far.close()
 
 
