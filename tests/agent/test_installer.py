@@ -27,10 +27,10 @@ class Case(unittest.TestCase):
         self.node = Node(self.lists)
         self.addCleanup(self.node.close)
 
-    def agent(self, *options, runtime=OLD):
+    def agent(self, *options, runtime=OLD, **more):
         agent = Agent("--no-pods", "--root", str(self.node.root), "--plugin", PLUGIN,
                       "--runtime-version", runtime, "--bpffs",
-                      str(self.node.root / "bpf"), *options)
+                      str(self.node.root / "bpf"), *options, **more)
         self.addCleanup(agent.__exit__)
         return agent
 
