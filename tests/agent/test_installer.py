@@ -13,6 +13,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + "/../install"]
+import parallel
 from agent import Agent, words
 from node import FLANNEL, K3S, LISTS, NEW, OLD, PLUGIN, Node
 
@@ -376,4 +377,4 @@ class Fight(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    parallel.main()

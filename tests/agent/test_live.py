@@ -13,6 +13,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import parallel
 from agent import AGENT
 from apiserver import ApiServer
 from podnode import FakeNode, wait_until
@@ -566,4 +567,4 @@ if __name__ == "__main__":
     if not has_live():
         print("natra-agent was built without libcurl")
         sys.exit(77)
-    unittest.main()
+    parallel.main()
