@@ -124,7 +124,8 @@ void runtime_find(int root_fd, struct runtimes *ret)
 		cleanup_close int fd =
 			dir_open_path(root_fd, programs[i].path, O_RDONLY);
 
-		if (fd >= 0 && program_run(fd, argv, env, NULL, &output) == 0)
+		if (fd >= 0 &&
+		    program_run(fd, root_fd, argv, env, NULL, &output) == 0)
 			(void)add(ret, programs[i].runtime, output);
 	}
 }
