@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs natra-agent in its own pod, from the image and the manifest.
 
-There are no controllers, so this file makes of the DaemonSet and the Job the pods that
-their controllers would make, and changes nothing else of them.
+There are no controllers, so this file makes of the DaemonSet the pod that its controller
+would make.
 """
-import json
+import copy
 import os
-import subprocess
+import tempfile
 import time
 import urllib.request
 
 import yaml
 
-from api import Refused
+from commands import sh
 from node import NAME, wait
-from pods import DEFAULT
+
+DEPLOY = os.path.realpath(f"{os.path.dirname(__file__)}/../../tools/deploy")
 
 CORE, RBAC = "/api/v1", "/apis/rbac.authorization.k8s.io/v1"
 # Where objects of a kind are created; %s is their namespace.
@@ -27,44 +28,54 @@ PATHS = {
     "Role": f"{RBAC}/namespaces/%s/roles",
     "RoleBinding": f"{RBAC}/namespaces/%s/rolebindings",
     "DaemonSet": "/apis/apps/v1/namespaces/%s/daemonsets",
-    "Job": "/apis/batch/v1/namespaces/%s/jobs",
 }
 
 
-def read_manifest(text):
-    return [d for d in yaml.safe_load_all(text) if d]
+def build_image():
+    """Build the image as tools/deploy says, and return the archive's path."""
+    return sh(f"{DEPLOY}/image", timeout=1200).split("\n")[0]
 
 
-def of_kind(objects, kind):
-    found = [o for o in objects if o["kind"] == kind]
-    return found[0] if found else None
+def manifest(*components):
+    """Return the objects of the manifest for a node with the usual directories."""
+    with tempfile.TemporaryDirectory() as directory:
+        deploy = os.path.relpath(DEPLOY, directory)
+        with open(f"{directory}/kustomization.yaml", "w") as f:
+            yaml.safe_dump({
+                "resources": [f"{deploy}/overlays/default"],
+                "components": [f"{deploy}/components/{c}" for c in components]}, f)
+        text = sh(os.environ["NATRA_KUSTOMIZE"], "build", directory)
+    return [o for o in yaml.safe_load_all(text) if o]
+
+
+def daemon_of(objects):
+    return next(o for o in objects if o["kind"] == "DaemonSet")
 
 
 class Agent:
     """The agent's pod on this node, and what else its manifest has."""
 
-    def __init__(self, cluster, objects):
+    def __init__(self, cluster):
         self.cluster, self.node, self.api = cluster, cluster.node, cluster.api
-        self.objects = objects
-        self.daemon = of_kind(objects, "DaemonSet")
-        self.space = self.daemon["metadata"]["namespace"]
+        self.objects = manifest()
+        self.space = daemon_of(self.objects)["metadata"]["namespace"]
         self.count = 0
         self.name = None
+        cluster.agents.append(self)
 
     @classmethod
     def install(cls, cluster, *arguments):
         """Load the image, create the manifest's objects, and start the agent."""
-        cluster.node.load_image(os.environ["NATRA_KUBE_IMAGE"])
-        with open(os.environ["NATRA_KUBE_MANIFEST"]) as f:
-            agent = cls(cluster, read_manifest(f.read()))
+        agent = cls(cluster)
+        cluster.node.load_image(cluster.arguments.image)
         agent.create_objects()
         cluster.report.shown("agent's pod to ready, s",
                              f"{agent.start(arguments=arguments):.1f}")
         return agent
 
     def create_objects(self):
-        """Create all objects, also those whose controllers do not run here, because
-        the API server checks them."""
+        """Create all objects. The API server checks the DaemonSet, too, although its
+        controller does not run here."""
         for o in self.objects:
             space = o["metadata"].get("namespace", "")
             if o["kind"] == "Namespace":
@@ -73,26 +84,24 @@ class Agent:
             path = PATHS[o["kind"]]
             self.api.create(path % space if "%s" in path else path, o)
 
-    def _run(self, template, name):
-        self.api.create(f"{CORE}/namespaces/{self.space}/pods", {
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": dict(template.get("metadata", {}), name=name),
-            "spec": dict(template["spec"], nodeName=NAME)})
-        return name
-
-    def start(self, image=None, arguments=(), seconds=60):
+    def start(self, image=None, arguments=(), objects=None, wait_ready=True,
+              seconds=60):
         """Start the agent's pod, and wait until it is ready. Return how long it
         took."""
-        template = json.loads(json.dumps(self.daemon["spec"]["template"]))
-        container = template["spec"]["containers"][0]
-        if image:
-            container["image"] = image
-        container["args"] = [*container.get("args", ()), *arguments]
-        container["imagePullPolicy"] = "Never"
+        daemon = daemon_of(objects or self.objects)
+        template = copy.deepcopy(daemon["spec"]["template"])
+        for container in template["spec"]["containers"]:
+            container["image"] = image or container["image"]
+            container["args"] += arguments
         self.count += 1
+        self.name = f"natra-agent-{self.count}"
         begin = time.monotonic()
-        self.name = self._run(template, f"natra-agent-{self.count}")
-        wait(self.ready, self.trouble, seconds)
+        self.api.create(f"{CORE}/namespaces/{self.space}/pods", {
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": dict(template["metadata"], name=self.name),
+            "spec": dict(template["spec"], nodeName=NAME)})
+        if wait_ready:
+            wait(self.ready, self.trouble, seconds)
         return time.monotonic() - begin
 
     def pod(self):
@@ -146,16 +155,6 @@ class Agent:
         """End the pod as a rollout does."""
         self.api.delete(f"{CORE}/namespaces/{self.space}/pods/{self.name}")
         wait(lambda: not self.pod(), "the agent's pod stays")
-
-    def run_template(self, template, name, seconds=60):
-        """Run the pod of a Job to its end, and return its exit code."""
-        self._run(template, name)
-        path = f"{CORE}/namespaces/{self.space}/pods/{name}"
-
-        def ended():
-            states = self.api.get(path)["status"].get("containerStatuses", [{}])
-            return states[0].get("state", {}).get("terminated")
-        return wait(ended, lambda: self.api.get(path)["status"], seconds)["exitCode"]
 
 
 def _is_agent(pid):

@@ -80,10 +80,11 @@ def read_archive(path):
     return files
 
 
-def write_next(path, archive, object_id_header):
-    """Write an image like `archive`, as if its BPF programs were built from another
-    source: the programs take each other's for those of another build."""
-    with open(object_id_header) as f:
+def write_next(path, archive):
+    """Write an image like `archive`, which tools/deploy/image has built, as if its BPF
+    programs were of another source: each takes the other's for those of another
+    build."""
+    with open(f"{os.path.dirname(archive)}/bpf/natra_object_id.h") as f:
         number = int(re.search("0x([0-9a-f]{16})ULL", f.read())[1], 16)
     before, after = ((number ^ bit).to_bytes(8, sys.byteorder) for bit in (0, 1))
     files, changed = {}, 0

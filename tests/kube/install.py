@@ -14,8 +14,9 @@ import threading
 import time
 
 import kube
-from agentpod import Agent, of_kind
-from node import BIN_DIR, NET_DIR, wait, write_network
+from agentpod import Agent, manifest
+from image import NEXT, write_next
+from node import BIN_DIR, NET_DIR, WORK, wait, write_network
 from pods import cached_results, plugins_of, rates
 from plugin import pins
 from traffic import Recorder, Traffic
@@ -144,37 +145,51 @@ def upgrade(cluster, agent, churn):
     agent.stop()
     churn.more(2)
     report.equal("plugin without an agent", file_hash(f"{BIN_DIR}/natra"), before)
-    cluster.node.load_image(os.environ["NATRA_KUBE_IMAGE_NEXT"])
-    seconds = agent.start(image=os.environ["NATRA_KUBE_IMAGE_NEXT_NAME"])
+    write_next(f"{WORK}/next.tar", cluster.arguments.image)
+    cluster.node.load_image(f"{WORK}/next.tar")
+    seconds = agent.start(image=NEXT)
     report.shown("the next build's pod to ready, s", f"{seconds:.1f}")
     report.true("  another plugin", file_hash(f"{BIN_DIR}/natra") != before)
     churn.more(4)
     report.true("  running pods' programs were upgraded", "upgraded" in agent.log())
 
 
+def exit_codes(status):
+    """Return the exit codes of an init container's runs, as far as they are known."""
+    states = [s for c in status.get("initContainerStatuses", ())
+              for s in (c.get("lastState", {}), c.get("state", {}))]
+    return [s["terminated"]["exitCode"] for s in states if "terminated" in s]
+
+
 def uninstall(cluster, agent, churn, standing):
-    """Uninstall while pods run, then once more without pods."""
+    """Put the uninstalling pod in the agent's place, while pods run."""
     report = cluster.report
-    job = of_kind(agent.uninstall, "Job") or of_kind(agent.uninstall, "DaemonSet")
-    agent.stop()
     limits = {name: cluster.rates()[name] for name in standing}
+    agent.stop()
     churn.limited = False
-    code = agent.run_template(job["spec"]["template"], "uninstall-1")
-    report.equal("uninstall while pods need the plugin, exit code", code, KEPT)
-    report.equal("  natra's files in the runtime's directory", own_files(), {})
+    begin = time.monotonic()
+    agent.start(objects=manifest("uninstall"), wait_ready=False)
+    wait(lambda: not own_files(), lambda: f"{own_files()} {agent.trouble()}", 30)
+    report.shown("uninstalling pod to natra's files gone, s",
+                 f"{time.monotonic() - begin:.1f}")
+    codes = wait(lambda: exit_codes(agent.pod()["status"]), agent.trouble, 30)
+    report.equal("exit code while pods need the plugin", codes[-1], KEPT)
     report.true("  the plugin is there", file_hash(f"{BIN_DIR}/natra"))
     churn.more(4)
     report.equal("  limits of the pods that run", {
         name: cluster.rates().get(name) for name in standing}, limits)
 
 
-def uninstall_rest(cluster, agent):
+def uninstalled(cluster, agent):
+    """No pod needs natra any more: the uninstalling pod gets ready."""
     report = cluster.report
-    job = of_kind(agent.uninstall, "Job") or of_kind(agent.uninstall, "DaemonSet")
-    report.equal("uninstall without pods, exit code",
-                 agent.run_template(job["spec"]["template"], "uninstall-2"), 0)
+    begin = time.monotonic()
+    wait(agent.ready, agent.trouble, 120)
+    report.shown("last pod's end to the uninstalling pod ready, s",
+                 f"{time.monotonic() - begin:.1f}")
     report.equal("  the plugin", file_hash(f"{BIN_DIR}/natra"), None)
     report.equal("  attachments and pins", (cluster.rates(), pins()), ({}, []))
+    agent.stop()
 
 
 def main(cluster, _):
@@ -213,7 +228,7 @@ def main(cluster, _):
     with open(primary) as f:
         report.true("the primary list is as it was", f.read() == list_before)
     cluster.pods.end(list(standing))
-    uninstall_rest(cluster, agent)
+    uninstalled(cluster, agent)
 
 
 if __name__ == "__main__":

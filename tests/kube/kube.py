@@ -9,6 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE + "/../cni")
 from plugin import attachments  # noqa: E402  (it also finds the harness)
 import script
+from agentpod import build_image
 from namespaces import Pod
 from node import RUNTIMES, Node, binaries
 from place import isolate_node
@@ -16,12 +17,14 @@ from pods import Pods
 
 RUNTIME = script.option("--runtime", choices=RUNTIMES, default=RUNTIMES[0],
                         help="containerd's version; default: the newest")
+IMAGE = script.option("--image", help="archive of the agent's image; default: build it")
 
 
 class Cluster:
     """The node, its pods, and a client beyond the node."""
 
     def __init__(self, arguments, report):
+        self.arguments, self.agents = arguments, []
         self.node = Node(arguments.bin, arguments.runtime)
         self.report = report
         self.pods = Pods(self.node)
@@ -71,6 +74,8 @@ def run_script(main, *options):
     """Call main(cluster, arguments) on a node that has not been started."""
     def prepare(arguments):
         arguments.bin = binaries()
+        os.environ["NATRA_KUSTOMIZE"] = f"{arguments.bin}/kustomize"
+        arguments.image = arguments.image or build_image()
 
     def with_node(report, arguments):
         begin = time.monotonic()
@@ -83,8 +88,10 @@ def run_script(main, *options):
             traceback.print_exc(file=sys.stdout)
             if cluster:
                 print(cluster.node.logs())
+                for agent in cluster.agents:
+                    print(f"--- agent\n{agent.probe()}{agent.log()[-6000:]}")
             report.true("the test came to its end", False)
         report.shown("seconds in all", f"{time.monotonic() - begin:.0f}")
 
-    script.run_script(with_node, RUNTIME, *options, prepare=prepare,
+    script.run_script(with_node, RUNTIME, IMAGE, *options, prepare=prepare,
                       isolate=isolate_node)

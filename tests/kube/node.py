@@ -70,13 +70,12 @@ def wait(true, what, seconds=60, pause=0.05):
 class Program:
     """A process that runs until it is told to stop."""
 
-    def __init__(self, name, *argv, env=None):
+    def __init__(self, name, *argv):
         self.name = name
         self.log = f"/var/log/{name}.log"
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                    argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    env=dict(os.environ, **(env or {})))
+                    argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def running(self):
         if self.process.poll() is not None:
@@ -216,8 +215,8 @@ class Node:
             "contexts": [{"name": "it", "context": {"cluster": "it",
                                                      "user": "it"}}]}))
 
-    def _start(self, name, *argv, **kw):
-        self.programs[name] = Program(name, *argv, **kw)
+    def _start(self, name, *argv):
+        self.programs[name] = Program(name, *argv)
         return self.programs[name]
 
     def start_etcd(self):
@@ -237,6 +236,8 @@ class Node:
                 "--authorization-mode=Node,RBAC",
                 "--enable-admission-plugins=NodeRestriction",
                 "--allow-privileged=true", "--profiling=false",
+                # Debian's etcd is too old for what this would make of a watch.
+                "--feature-gates=WatchList=false",
                 f"--token-auth-file={self.tokens}", f"--bind-address={IP}",
                 f"--advertise-address={IP}", f"--secure-port={API_PORT}",
                 f"--cert-dir={WORK}/tls", f"--service-cluster-ip-range={SERVICES}")
@@ -290,21 +291,21 @@ class Node:
         conf = (CONTAINERD_1 if old else CONTAINERD_2).format(
                 image=PAUSE, bin=BIN_DIR, net=NET_DIR)
         path = write(f"{WORK}/containerd.toml", conf)
-        self.tools = "/usr/bin" if old else self.bin
-        # containerd finds the shim in PATH.
-        self.path = f"{self.tools}:{os.environ['PATH']}"
-        program = self._start("containerd", f"{self.tools}/containerd", "--config",
-                              path, env={"PATH": self.path})
+        if not old:
+            # natra asks the containerd in PATH for its version.
+            for name in ("containerd", "containerd-shim-runc-v2", "ctr"):
+                sh("mount", "--bind", f"{self.bin}/{name}", f"/usr/bin/{name}")
+        program = self._start("containerd", "/usr/bin/containerd", "--config", path)
 
         def answers():
             program.running()
             return not subprocess.run(
-                    [f"{self.tools}/ctr", "version"], stdout=subprocess.DEVNULL,
+                    ["ctr", "version"], stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL).returncode
         wait(answers, lambda: f"containerd: {program.tail()}")
 
     def ctr(self, *args, **kw):
-        return sh(f"{self.tools}/ctr", "-n", "k8s.io", *args, **kw)
+        return sh("ctr", "-n", "k8s.io", *args, **kw)
 
     def load_image(self, path):
         return self.ctr("images", "import", path, timeout=60)
@@ -314,8 +315,7 @@ class Node:
         self._start("kubelet", f"{self.bin}/kubelet", f"--config={conf}",
                     f"--kubeconfig={self.kubeconfig}", f"--hostname-override={NAME}",
                     f"--node-ip={IP}", f"--cert-dir={WORK}/kubelet-tls",
-                    "--root-dir=/var/lib/kubelet", "--v=2",
-                    env={"PATH": self.path})
+                    "--root-dir=/var/lib/kubelet", "--v=2")
 
     def ready(self):
         for program in self.programs.values():
