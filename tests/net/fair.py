@@ -13,13 +13,14 @@ wait.
   evasion     what a tenant may try against mode charged
 
 Each is tried in each way: out of the pod (edt), and into it (pace, police). --full has
-all of it, which takes hours; --report DIR keeps the figures in DIR/results.json, does
+all of it, which takes hours; --report DIR keeps the figures in DIR/fair.json, does
 only what is not there yet, and makes DIR/report.md. For instance, with another build of
 natra and three qdiscs for comparison:
 
   tests/vm/run --rwdir DIR 6.12 -- tests/net/fair.py --full --natractl BUILD/.../natractl
       --before OTHER/.../natractl --report DIR --minutes 4
 """
+import itertools
 import os
 import sys
 import time
@@ -52,25 +53,21 @@ class Bench:
         self.lanes = [Lane(r, i, a.netem) for i in range(LANES)]
         self.until = time.monotonic() + a.minutes * 60
 
-    def groups(self, label):
-        """Yield a scenario and what its lanes do at once, as parameters with a way."""
+    def groups(self, scenario, label):
+        """Yield what the lanes do at once, as parameters with a way."""
         ways = [w for w in ways_of(label, self.a.fq)
                 if not self.a.ways or w in self.a.ways.split(",")]
-        for name in self.a.scenario:
-            scenario = SCENARIOS[name]
-            if name == "evasion" and label not in BUILDS:
-                continue
-            more = {"fast_pass": self.a.fast_pass} if self.a.fast_pass else {}
-            cells = [{"way": way, **p, **more} for p in scenario.wanted(self.a)
-                     for way in ways]
-            while cells:
-                # The more there is to carry, the less runs at once.
-                n = scenario.at_once if bits(cells[0]["rate"]) <= 10e6 else 1
-                yield scenario, cells[:n]
-                cells = cells[n:]
+        more = {"fast_pass": self.a.fast_pass} if self.a.fast_pass else {}
+        cells = [{"way": way, **p, **more} for p in scenario.wanted(self.a)
+                 for way in ways]
+        while cells:
+            # The more there is to carry, the less runs at once.
+            n = scenario.at_once if bits(cells[0]["rate"]) <= 10e6 else 1
+            yield cells[:n]
+            cells = cells[n:]
 
-    def run(self, label):
-        for scenario, wanted in self.groups(label):
+    def run(self, scenario, label):
+        for wanted in self.groups(scenario, label):
             if self.results.have(label, scenario.name, wanted, self.a.rounds):
                 continue
             if time.monotonic() > self.until:
@@ -152,8 +149,8 @@ def prepare(a):
         a.bbr = "bbr" in f.read().split()
     a.results = NoResults()
     if a.report:
-        from fair_report import Results
-        a.results = Results(a.report, a.builds)
+        from fair_report import opened
+        a.results = opened(a.report, a.builds)
 
 
 def main(rep, a):
@@ -165,11 +162,14 @@ def main(rep, a):
         a.scenario = BRIEF if a.brief else list(SCENARIOS)
     with Rig(lanes=LANES) as r:
         bench = Bench(r, rep, a, a.results)
-        for label in (a.limiter or (FULL_LIMITERS if a.full else "natra")).split(","):
-            if label != "before" or a.before:
-                bench.run(label)
+        labels = (a.limiter or (FULL_LIMITERS if a.full else "natra")).split(",")
+        for name, label in itertools.product(a.scenario, labels):
+            if (label != "before" or a.before) and (name != "evasion" or
+                                                    label in BUILDS):
+                bench.run(SCENARIOS[name], label)
     if a.report:
-        rep.true("the report is written", a.results.write())
+        a.results.write()
+        rep.true("something was measured", a.results.data["samples"])
 
 
 if __name__ == "__main__":
@@ -184,6 +184,7 @@ if __name__ == "__main__":
                help="begin nothing more after so many"),
         option("--rounds", type=int, default=1, help="times for each cell"),
         option("--rates", default="10M,100M,1G"),
+        option("--elephants", default="4,1,16", help="of requests"),
         option("--ways", help="of edt, pace, police, in, out, by comma"),
         option("--fast-pass", choices=["free", "charged", "off"]),
         option("--seconds", type=float, help="to measure for"),

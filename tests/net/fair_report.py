@@ -16,6 +16,7 @@ from report_md import table
 # The columns, and the way of a qdisc that compares with natra's.
 COLUMNS = {"before": "natra before", "natra": "natra after", "tbf": "tbf",
            "fq_codel": "fq_codel", "cake": "cake"}
+FILE = "fair.json"
 PEERS_WAY = {"edt": "out", "pace": "in", "police": "in"}
 
 
@@ -38,24 +39,29 @@ def words(params):
                     if k not in ("way", "shares"))
 
 
+def opened(path, builds):
+    """Return the results in a directory, to which this run adds."""
+    about = describe()
+    try:
+        with open(f"{path}/{FILE}") as f:
+            data = json.load(f)
+    except FileNotFoundError:
+        os.makedirs(path, exist_ok=True)
+        data = {"machine": about, "builds": {}, "samples": [], "left_out": []}
+    for key in ("kernel", "cpus"):
+        if about[key] != data["machine"][key]:
+            raise SystemExit(f"{path}/{FILE}: {key} {data['machine'][key]}, "
+                             f"and {about[key]} here")
+    for label, program in builds.items():
+        data["builds"][label] = commit(program)
+    return Results(path, data)
+
+
 class Results:
     """The samples of one machine and kernel."""
 
-    def __init__(self, path, builds):
-        self.path, self.file = path, f"{path}/results.json"
-        about = describe()
-        try:
-            with open(self.file) as f:
-                self.data = json.load(f)
-        except FileNotFoundError:
-            os.makedirs(path, exist_ok=True)
-            self.data = {"machine": about, "builds": {}, "samples": [], "left_out": []}
-        for key in ("kernel", "cpus"):
-            if about[key] != self.data["machine"][key]:
-                raise SystemExit(f"{self.file}: {key} {self.data['machine'][key]}, "
-                                 f"and {about[key]} here")
-        for label, program in builds.items():
-            self.data["builds"][label] = commit(program)
+    def __init__(self, path, data):
+        self.path, self.data = path, data
 
     def samples(self, label, scenario, params):
         return [s["values"] for s in self.data["samples"] if
@@ -78,10 +84,11 @@ class Results:
         self.save()
 
     def save(self):
-        with open(f"{self.file}.new", "w") as f:
+        new = f"{self.path}/{FILE}.new"
+        with open(new, "w") as f:
             json.dump(self.data, f, indent=1)
             f.write("\n")
-        os.rename(f"{self.file}.new", self.file)
+        os.rename(new, f"{self.path}/{FILE}")
 
     def figure(self, label, scenario, params, number):
         """Return a check of the scenario on the medians, or None."""
@@ -112,11 +119,10 @@ class Results:
             first = figures[1] or figures[0]
             rows.append((params["way"], words(params), first.what, *map(cell, figures),
                          first.demanded() + (first.unit if first.bounded() else "")))
-        rows.sort(key=lambda r: r[0])
+        rows.sort(key=lambda r: (r[0], r[1].split()[0]))
         return table(("way", "", "figure", *COLUMNS.values(), "demanded"), rows)
 
-    def write(self):
-        """Write report.md; return whether there was something to write."""
+    def report(self):
         about = self.data["machine"]
         lines = [f"# Fair shares: Linux {about['kernel']}" +
                  (", an emulated VM" if about.get("emulated") else ""), "",
@@ -127,16 +133,19 @@ class Results:
                  "demanded of natra. natra's ways are edt (out of the pod), pace and "
                  "police (into it); beside them stand qdiscs at the same interface with "
                  "the same cap. fq_codel is htb's leaf. Where netem is there the round "
-                 "trip is 10 ms into the pod, unless rtt_ms says otherwise.", ""]
+                 "trip is 10 ms into the pod, unless rtt_ms says otherwise. *Idle* is "
+                 "the mean of the same requests before the elephants started.", ""]
         for name, scenario in SCENARIOS.items():
             rows = self.table(name)
             if rows:
                 lines += [f"## {name}", "", scenario.__doc__.split("\n\n")[0], "", *rows]
         for x in self.data["left_out"]:
             lines.append(f"- left out: {x['scenario']} {words(x['params'])}: {x['why']}")
+        return "\n".join(lines).rstrip() + "\n"
+
+    def write(self):
         with open(f"{self.path}/report.md", "w") as f:
-            f.write("\n".join(lines).rstrip() + "\n")
-        return bool(self.data["samples"])
+            f.write(self.report())
 
 
 def cell(check):

@@ -451,7 +451,8 @@ class Requests:
         if a.brief:
             return [{"rate": "10M", "elephants": 4, "shares": [8]}]
         return [{"rate": rate, "elephants": n, "shares": list(cls.SHARES)}
-                for rate, n in itertools.product(slow(a.rates), (4, 1, 16))]
+                for rate, n in itertools.product(slow(a.rates),
+                                                 map(int, a.elephants.split(",")))]
 
     @staticmethod
     def ask(lanes, shares, seconds):
