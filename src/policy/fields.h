@@ -51,7 +51,7 @@ struct policy_field {
 #define POLICY_DELAY_MAX_NS   9000000000
 /* The data path has the same numbers under its own names. */
 #define POLICY_CELLS_MAX      65536
-#define POLICY_CELLS_STANDARD 2048
+#define POLICY_CELLS_STANDARD 1024
 
 #define POLICY_FIELD(member)                                                   \
 	.name = #member, .offset = offsetof(struct natra_policy, member),      \
@@ -188,7 +188,7 @@ static const struct policy_field policy_fields[] = {
 		.is_fixed = true,
 		.option = "--sketch-width",
 		.form = "N",
-		.help = "cells per row, power of two (2048)",
+		.help = "cells per row, power of two (1024)",
 		.key = "sketchWidth",
 	},
 };
