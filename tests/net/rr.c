@@ -44,6 +44,18 @@ static void fail(const char *what)
 	exit(1);
 }
 
+static double number(const char *text)
+{
+	char *end;
+	double n = strtod(text, &end);
+
+	if (end == text || *end || !(n > 0)) {
+		fprintf(stderr, "rr: '%s' is no number over 0\n", text);
+		exit(2);
+	}
+	return n;
+}
+
 static long long now_ns(void)
 {
 	struct timespec t;
@@ -68,7 +80,7 @@ static struct sockaddr_in address(const char *ip, const char *port)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET};
 
-	to.sin_port = htons((unsigned short)atoi(port));
+	to.sin_port = htons((unsigned short)number(port));
 	if (inet_pton(AF_INET, ip, &to.sin_addr) != 1)
 		fail(ip);
 	return to;
@@ -179,16 +191,16 @@ static void print(struct load *l, long long end)
 static void ask(char **argv)
 {
 	struct sockaddr_in to = address(argv[0], argv[1]);
-	struct load l = {.bytes = (size_t)atol(argv[2]),
-			 .per_second = atof(argv[3])};
+	struct load l = {.bytes = (size_t)number(argv[2]),
+			 .per_second = number(argv[3])};
 	long long until, now;
 
-	l.count = (long)(l.per_second * atof(argv[4]));
+	l.count = (long)(l.per_second * number(argv[4]));
 	l.fd = tcp_socket();
 	l.took_ms = calloc((size_t)l.count, sizeof(*l.took_ms));
 	if (l.count < 1 || !l.bytes || !l.took_ms) {
-		fprintf(stderr, "nothing to send\n");
-		exit(1);
+		fprintf(stderr, "rr: nothing to send\n");
+		exit(2);
 	}
 	if (connect(l.fd, (struct sockaddr *)&to, sizeof(to)))
 		fail("connect");
