@@ -57,6 +57,8 @@ class Bench:
         """Yield what the lanes do at once, as parameters with a way."""
         ways = [w for w in ways_of(label, self.a.fq)
                 if not self.a.ways or w in self.a.ways.split(",")]
+        if self.a.brief and scenario.at_once == 1:
+            ways = ways[:2]
         more = {"fast_pass": self.a.fast_pass} if self.a.fast_pass else {}
         cells = [{"way": way, **p, **more} for p in scenario.wanted(self.a)
                  for way in ways]
@@ -150,7 +152,7 @@ def prepare(a):
     a.results = NoResults()
     if a.report:
         from fair_report import opened
-        a.results = opened(a.report, a.builds)
+        a.results = opened(a.report, a.builds, a.remark)
 
 
 def main(rep, a):
@@ -158,6 +160,7 @@ def main(rep, a):
     a.fq = bool(Natra().json("probe")["fq"])
     a.netem = have_netem()
     a.rates = a.rates.split(",")
+    a.shares = [int(share) for share in a.shares.split(",")]
     if not a.scenario:
         a.scenario = BRIEF if a.brief else list(SCENARIOS)
     with Rig(lanes=LANES) as r:
@@ -180,11 +183,13 @@ if __name__ == "__main__":
         option("--before", metavar="PATH", help="natractl of another build"),
         option("--full", action="store_true", help="all cells and limiters"),
         option("--report", metavar="DIR"),
+        option("--remark", help="a sentence about the machine, for the report"),
         option("--minutes", type=float, default=1e9,
                help="begin nothing more after so many"),
         option("--rounds", type=int, default=1, help="times for each cell"),
         option("--rates", default="10M,100M,1G"),
         option("--elephants", default="4,1,16", help="of requests"),
+        option("--shares", default="1,5,8,16,30", help="of requests, in %%"),
         option("--ways", help="of edt, pace, police, in, out, by comma"),
         option("--fast-pass", choices=["free", "charged", "off"]),
         option("--seconds", type=float, help="to measure for"),

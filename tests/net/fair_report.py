@@ -21,9 +21,10 @@ PEERS_WAY = {"edt": "out", "pace": "in", "police": "in"}
 
 
 def commit(program):
-    """Return the commit of the clone that a build is in."""
-    p = subprocess.run(["git", "-C", os.path.dirname(program), "describe", "--always",
-                        "--dirty"], text=True, capture_output=True, check=False)
+    """Return the newest commit of what a build in a clone is made of."""
+    p = subprocess.run(["git", "-C", os.path.dirname(program), "log", "-1",
+                        "--format=%h", "--", ":/bpf", ":/include", ":/src"],
+                       text=True, capture_output=True, check=False)
     return p.stdout.strip() or None
 
 
@@ -39,8 +40,9 @@ def words(params):
                     if k not in ("way", "shares"))
 
 
-def opened(path, builds):
-    """Return the results in a directory, to which this run adds."""
+def opened(path, builds, remark):
+    """Return the results in a directory, to which this run adds. A remark says what
+    else a reader has to know of the machine."""
     about = describe()
     try:
         with open(f"{path}/{FILE}") as f:
@@ -52,6 +54,8 @@ def opened(path, builds):
         if about[key] != data["machine"][key]:
             raise SystemExit(f"{path}/{FILE}: {key} {data['machine'][key]}, "
                              f"and {about[key]} here")
+    if remark:
+        data["remark"] = remark
     for label, program in builds.items():
         data["builds"][label] = commit(program)
     return Results(path, data)
@@ -128,7 +132,8 @@ class Results:
                  (", an emulated VM" if about.get("emulated") else ""), "",
                  f"{about['date']}, {about['cpus']} CPUs ({about['cpu']}). natra before "
                  f"is {self.data['builds'].get('before')}, after "
-                 f"{self.data['builds'].get('natra')}.", "",
+                 f"{self.data['builds'].get('natra')}. "
+                 f"{self.data.get('remark', '')}".rstrip(), "",
                  "A figure is the median of its samples, and one in bold misses what is "
                  "demanded of natra. natra's ways are edt (out of the pod), pace and "
                  "police (into it); beside them stand qdiscs at the same interface with "

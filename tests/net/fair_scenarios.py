@@ -440,17 +440,16 @@ class Requests:
     """
     name = "requests"
     options = ()
-    at_once = 3         # one for each way
-    SHARES = (1, 5, 8, 16, 30)
+    at_once = 1         # two lanes would wait for each other's CPU
     IDLE_S = 1.5
     # A flow that sends as much as makes it heavy changes sides in shorter runs.
     SECONDS = 8
 
-    @classmethod
-    def wanted(cls, a):
+    @staticmethod
+    def wanted(a):
         if a.brief:
             return [{"rate": "10M", "elephants": 4, "shares": [8]}]
-        return [{"rate": rate, "elephants": n, "shares": list(cls.SHARES)}
+        return [{"rate": rate, "elephants": n, "shares": a.shares}
                 for rate, n in itertools.product(slow(a.rates),
                                                  map(int, a.elephants.split(",")))]
 
