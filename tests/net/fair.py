@@ -28,9 +28,10 @@ import time
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
 from ecn import have_netem
-from fair_lanes import BUILDS, LANES, Lane, use_build, ways_of
+from fair_lanes import BUILDS, LANES, WAYS, Lane, use_build, ways_of
 from fair_scenarios import SCENARIOS
-from limiters import Natra, bits, find_natractl
+from limiters import LIMITERS, Natra, bits, find_natractl
+from meter import ETH_IPV4_TCP
 from rig import Rig
 from script import option, run_script
 
@@ -60,7 +61,9 @@ class Bench:
         if self.a.brief and scenario.at_once == 1:
             ways = ways[:2]
         more = {"fast_pass": self.a.fast_pass} if self.a.fast_pass else {}
-        cells = [{"way": way, **p, **more} for p in scenario.wanted(self.a)
+        if self.a.rtt is not None:
+            more["rtt_ms"] = self.a.rtt
+        cells = [{"way": way, **more, **p} for p in scenario.wanted(self.a)
                  for way in ways]
         while cells:
             # The more there is to carry, the less runs at once.
@@ -116,7 +119,7 @@ class Bench:
             return True
         lane = self.lanes[0]
         lane.start("none", "in", rate, 0)
-        streams, meter = lane.streams(["cubic"] * 4), lane.meter(66)
+        streams, meter = lane.streams(["cubic"] * 4), lane.meter(ETH_IPV4_TCP)
         time.sleep(0.5)
         (t0, n0), _, (t1, n1) = meter.read(), time.sleep(1), meter.read()
         streams.close()
@@ -139,8 +142,24 @@ class NoResults:
     leave_out = add
 
 
+def known(what, given, names):
+    """End the script if something is given that does not exist."""
+    for name in given:
+        if name not in names:
+            sys.exit(f"{what} '{name}' is none of {', '.join(names)}")
+    return given
+
+
 def prepare(a):
     """Look at the machine before the script has namespaces of its own."""
+    known("scenario", a.scenario, SCENARIOS)
+    a.limiter = known("limiter", (a.limiter or (FULL_LIMITERS if a.full else "natra"))
+                      .split(","), [*LIMITERS, "before"])
+    if "before" in a.limiter and not a.before:
+        if not a.full:
+            sys.exit("limiter 'before': --before is missing")
+        a.limiter.remove("before")
+    known("way", a.ways.split(",") if a.ways else [], WAYS)
     if a.natractl:
         os.environ["NATRACTL"] = a.natractl
     a.builds = {"natra": os.path.realpath(find_natractl())}
@@ -165,10 +184,9 @@ def main(rep, a):
         a.scenario = BRIEF if a.brief else list(SCENARIOS)
     with Rig(lanes=LANES) as r:
         bench = Bench(r, rep, a, a.results)
-        labels = (a.limiter or (FULL_LIMITERS if a.full else "natra")).split(",")
-        for name, label in itertools.product(a.scenario, labels):
-            if (label != "before" or a.before) and (name != "evasion" or
-                                                    label in BUILDS):
+        for name, label in itertools.product(a.scenario, a.limiter):
+            # Only natra has what this is to evade.
+            if name != "evasion" or label in BUILDS:
                 bench.run(SCENARIOS[name], label)
     if a.report:
         a.results.write()
@@ -191,6 +209,7 @@ if __name__ == "__main__":
         option("--elephants", default="4,1,16", help="of requests"),
         option("--shares", default="1,5,8,16,30", help="of requests, in %%"),
         option("--ways", help="of edt, pace, police, in, out, by comma"),
+        option("--rtt", type=float, help="ms, instead of each way's own"),
         option("--fast-pass", choices=["free", "charged", "off"]),
         option("--seconds", type=float, help="to measure for"),
         prepare=prepare)

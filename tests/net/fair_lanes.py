@@ -15,8 +15,8 @@ from load import udp_send
 from stream import Streams, child, end
 
 # The way of a lane says whether it leads into the pod, natra's options for it, and the
-# round trip in ms where netem can make one: a policed TCP that is 50 us away has more
-# in flight than the cap with two segments.
+# round trip in ms where netem can make one: two segments of a policed TCP that is 50 us
+# away are more in flight than any cap here holds.
 WAYS = {"edt": (False, ("--edt", "on"), 0),
         "pace": (True, ("--ingress-mode", "pace"), 10),
         "police": (True, ("--ingress-mode", "police"), 10),

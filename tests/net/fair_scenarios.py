@@ -2,8 +2,8 @@
 """The scenarios of fair.py.
 
 Each is a class. An object of it is the traffic of one lane, whose counts are noted many
-times a second; values() makes figures of the notes, and judge() compares them with what
-is demanded.
+times a second. values() makes figures of the notes, and checks() names those that
+matter, with what is demanded of them.
 """
 import itertools
 import json
@@ -18,9 +18,8 @@ from limiters import bits
 from meter import ETH_IPV4_TCP, ETH_IPV4_UDP
 
 STEP_S = 0.1            # between two notes
-BRIEF_S = 3
+BRIEF_S = 3             # to measure for, where little time is to be spent
 RR_PORT = 5600
-RR_HEADERS = 66         # Ethernet, IPv4, TCP with timestamps
 RR_SMALL, RR_MOST = 34, 1448    # bytes of a request
 RR_PER_SECOND = 1000    # more only where requests cannot be larger
 IDLE_FACTOR, IDLE_MORE_MS = 1.5, 5
@@ -426,11 +425,11 @@ def rr_program():
 
 def rr_load(cap, share):
     """Return the bytes of a request, and how many a second are a share of the cap."""
-    per_second = share / 100 * cap / 8 / (RR_SMALL + RR_HEADERS)
+    per_second = share / 100 * cap / 8 / (RR_SMALL + ETH_IPV4_TCP)
     if per_second <= RR_PER_SECOND:
         return RR_SMALL, per_second
-    size = min(RR_MOST, int(share / 100 * cap / 8 / RR_PER_SECOND) - RR_HEADERS)
-    return size, share / 100 * cap / 8 / (size + RR_HEADERS)
+    size = min(RR_MOST, int(share / 100 * cap / 8 / RR_PER_SECOND) - ETH_IPV4_TCP)
+    return size, share / 100 * cap / 8 / (size + ETH_IPV4_TCP)
 
 
 class Requests:
