@@ -147,7 +147,7 @@ def verdict(rep, what, offered, passed, past=False):
 
 def headers(rep, a):
     with Rig() as r:
-        Natra(r.pod).attach(None, CAP)
+        Natra(r.pod, "--fast-pass", a.fast_pass).attach(None, CAP)
         sender = Sender(r.pod, "eth0").plain
         for name, make in HEADERS.items():
             rep.measure(name, lambda name=name, make=make: verdict(
@@ -453,4 +453,5 @@ if __name__ == "__main__":
     run_script(main,
         option("part", nargs="*"),
         option("--seconds", type=float, default=0.8),
-        option("--settle", type=float, default=0.5))
+        option("--settle", type=float, default=0.5),
+        option("--fast-pass", default="free", help="of natra in `headers`"))
