@@ -95,9 +95,9 @@ class Run:
             raise Bad(f"{self.args[0]}: exit {self.code}: {self.err.strip()}")
         if self.code == 1 and (len(lines) != 1 or not lines[0].strip()):
             raise Bad(f"{self.args[0]}: not one line: {self.err!r}")
-        untold = "natractl: done, but cannot show it: "
+        not_shown = "natractl: done, but cannot show it: "
         if self.code == 0 and lines and not (
-                len(lines) == 1 and lines[0].startswith(untold)):
+                len(lines) == 1 and lines[0].startswith(not_shown)):
             raise Bad(f"{self.args[0]}: success, but says {self.err!r}")
         return self
 
