@@ -25,6 +25,7 @@
 #include "natra_bucket.h"
 #include "natra_classify.h"
 #include "natra_compiler.h"
+#include "natra_fair.h"
 #include "natra_flows.h"
 #include "natra_hash.h"
 #include "natra_maps.bpf.h"
@@ -270,21 +271,6 @@ static __always_inline bool set_ce(struct __sk_buff *skb)
 }
 
 /*
- * Judges a packet that has overdrawn the bucket where nothing can hold it.
- * Packets that can be marked may do so up to max_overdraft_ns, so a sender that
- * sets ECT and ignores CE does not get past the rate. Others are dropped, and
- * the bucket gets back what they took.
- */
-static __always_inline enum natra_counter
-mark_or_drop(struct __sk_buff *skb, struct natra_state *state, __u64 cost_ns)
-{
-	if (set_ce(skb))
-		return NATRA_COUNT_MARKED;
-	__sync_fetch_and_add(&state->tat_ns, -cost_ns);
-	return NATRA_COUNT_DROPPED_RATE;
-}
-
-/*
  * Takes a packet's cost out of either bucket. This function is global for the
  * same reason as parse_global: otherwise the verifier would walk all tries of
  * the loop once for each kind of packet that gets here.
@@ -308,7 +294,7 @@ __noinline __u64 take_global(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
 static __noinline void settle(struct natra_state *state, __u64 active,
 			      __u64 latest_ns)
 {
-	if (natra_bucket_cut(&state->tat_ns, latest_ns) &&
+	if (natra_bucket_cut(&state->fair.tat_ns, latest_ns) &&
 	    natra_bucket_cut(&state->mice_tat_ns, latest_ns))
 		NATRA_WRITE_ONCE(state->settled, active);
 }
@@ -334,7 +320,7 @@ charge_mouse(struct natra_state *state, const struct natra_limits *limits,
 		kept_ns = limits->reserve_ns;
 		limit_ns = 0;
 	}
-	return take_global(&state->tat_ns, now_ns - kept_ns,
+	return take_global(&state->fair.tat_ns, now_ns - kept_ns,
 			   limits->rate.burst_ns - kept_ns,
 			   natra_cost_ns(&limits->rate, bytes, dither),
 			   limit_ns) == NATRA_BUCKET_REFUSED
@@ -349,7 +335,24 @@ static __always_inline __u64 debt_limit(const struct natra_limits *limits,
 	return edt ? limits->max_delay_ns : limits->max_overdraft_ns;
 }
 
-/* Charges a packet of a heavy flow, and decides what becomes of it. */
+static __always_inline bool is_dropped(enum natra_counter outcome)
+{
+	return outcome == NATRA_COUNT_DROPPED_RATE ||
+	       outcome == NATRA_COUNT_DROPPED_HORIZON;
+}
+
+/* Once in a tick. It is global for the same reason as parse_global. */
+__noinline int adapt_global(struct natra_fair *fair,
+			    const struct natra_span *span, __u32 fair_shift)
+{
+	if (!fair || !span)
+		return 0; /* the verifier wants this check */
+	natra_fair_adapt(fair, span, fair_shift);
+	return 0;
+}
+
+/* Decides what becomes of a packet of a heavy flow, and charges it if it goes:
+ * what is dropped has changed nothing. */
 static __always_inline enum natra_counter
 charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	     const struct natra_limits *limits, struct packet *packet,
@@ -357,24 +360,36 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 {
 	const __u64 cost_ns =
 		natra_cost_ns(&limits->rate, packet->bytes, dither);
-	const __u64 depart_ns =
-		take_global(&state->tat_ns, now_ns, limits->rate.burst_ns,
-			    cost_ns, debt_limit(limits, edt));
+	struct natra_fair *fair = &state->fair;
+	enum natra_counter outcome = NATRA_COUNT_ADMITTED;
+	struct natra_span span;
+	struct natra_turn turn;
+	__u64 chance;
 
-	if (depart_ns == NATRA_BUCKET_REFUSED)
-		return edt ? NATRA_COUNT_DROPPED_HORIZON
-			   : NATRA_COUNT_DROPPED_RATE;
-	if (depart_ns <= now_ns)
-		return NATRA_COUNT_ADMITTED;
-	if (!edt)
-		return mark_or_drop(skb, state, cost_ns);
-
-	/* fq below holds it. */
-	packet->depart_ns = depart_ns;
-	__sync_fetch_and_add(&state->delay_ns_sum, depart_ns - now_ns);
-	if (depart_ns - now_ns > limits->mark_from_ns && set_ce(skb))
-		return NATRA_COUNT_MARKED;
-	return NATRA_COUNT_PACED;
+	natra_fair_span(fair, limits, now_ns, cost_ns, edt, &span);
+	if (natra_unlikely(now_ns >> NATRA_FAIR_TICK_SHIFT !=
+			   NATRA_READ_ONCE(fair->tick)))
+		(void)adapt_global(fair, &span, limits->fair_shift);
+	natra_fair_turn(fair, state->clocks, packet->hash, &span,
+			limits->fair_shift, &turn);
+	chance = edt ? 0 : natra_fair_chance(limits, now_ns, turn.turn_ns);
+	if (edt)
+		outcome = natra_fair_hold(limits, now_ns, turn.turn_ns);
+	else if (chance)
+		outcome = natra_fair_police(limits, now_ns, turn.turn_ns,
+					    chance, bpf_get_prandom_u32());
+	if (outcome == NATRA_COUNT_MARKED && !set_ce(skb))
+		outcome = edt ? NATRA_COUNT_PACED : NATRA_COUNT_DROPPED_RATE;
+	if (is_dropped(outcome))
+		return outcome;
+	natra_fair_charge(fair, &span, &turn, cost_ns);
+	if (edt && turn.turn_ns > now_ns) {
+		/* fq below holds it. */
+		packet->depart_ns = turn.turn_ns;
+		__sync_fetch_and_add(&state->delay_ns_sum,
+				     turn.turn_ns - now_ns);
+	}
+	return outcome;
 }
 
 static __always_inline enum natra_counter
@@ -383,7 +398,7 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
       struct packet *packet, bool tx, bool edt, bool subnets)
 {
 	struct natra_parsed_packet parsed;
-	__u64 dither, now_ns, tat_ns;
+	__u64 ahead_ns, dither, now_ns, tat_ns;
 	const __u64 active = NATRA_READ_ONCE(config->active);
 	const struct natra_limits *limits = &config->limits[active & 1];
 	__u32 epoch, estimate, units;
@@ -418,12 +433,14 @@ judge(struct __sk_buff *skb, const struct natra_config *config,
 	/*
 	 * The clock of the last tick is never ahead: what it admits may go. The
 	 * exact one costs as much as all the rest; the burst is a tick longer.
+	 * Where the chance of a drop depends on the time, it must be exact.
 	 */
 	now_ns = packet->now_ns;
 	if (natra_unlikely(NATRA_READ_ONCE(state->settled) != active))
 		settle(state, active, now_ns + debt_limit(limits, edt));
-	tat_ns = NATRA_READ_ONCE(state->tat_ns);
-	if (mouse || tat_ns > now_ns)
+	tat_ns = NATRA_READ_ONCE(state->fair.tat_ns);
+	ahead_ns = edt ? 0 : limits->rate.burst_ns >> NATRA_FAIR_SAFE_SHIFT;
+	if (mouse || tat_ns + ahead_ns > now_ns)
 		now_ns = bpf_ktime_get_ns();
 	/* tat_ns alone would stay the same once the dither has made a cost 0. */
 	dither = natra_dither(tat_ns +
@@ -468,10 +485,7 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 	asm volatile("" : "+r"(outcome));
 	add(&counts[outcome].packets, 1);
 	add(&counts[outcome].bytes, packet->bytes);
-	return outcome == NATRA_COUNT_DROPPED_RATE ||
-			       outcome == NATRA_COUNT_DROPPED_HORIZON
-		       ? DROP
-		       : PASS;
+	return is_dropped(outcome) ? DROP : PASS;
 }
 
 SEC("tc")

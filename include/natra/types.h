@@ -54,7 +54,7 @@ enum natra_mode {
 };
 
 /** Earliest departure time pacing of egress, which needs the `fq` qdisc on the
- *  pod's interface. At rates under 10.5 Mbit/s the interface's gso_max_segs is less
+ *  pod's interface. At rates under 105 Mbit/s the interface's gso_max_segs is less
  *  meanwhile, unless somebody has set it. */
 enum natra_edt {
 	NATRA_EDT_AUTO, /**< if the kernel can, and no other qdisc is there */
@@ -166,7 +166,7 @@ struct natra_policy {
 	enum natra_mode mode;
 	enum natra_edt edt;
 	/** Cells in each of the sketch's 4 rows, a power of two from 256 to
-	 *  65536; 0: 2048. One cell is 4 bytes. */
+	 *  65536; 0: 1024. One cell is 4 bytes. */
 	uint32_t sketch_width;
 	/** Peers whose traffic is limited, or whose traffic is not: the address
 	 *  of the other end, as CIDR blocks such as "10.0.0.0/8" or

@@ -60,7 +60,7 @@ struct policy_field {
 #define POLICY_DELAY_MAX_NS   9000000000
 /* The data path has the same numbers under its own names. */
 #define POLICY_CELLS_MAX      65536
-#define POLICY_CELLS_STANDARD 2048
+#define POLICY_CELLS_STANDARD 1024
 
 #define POLICY_FIELD(member)                                                   \
 	.name = #member, .offset = offsetof(struct natra_policy, member),      \
@@ -137,6 +137,7 @@ static const struct policy_field policy_fields[] = {
 		.help = "longest delay of pacing, then drop (2s)",
 		.title = "horizon",
 		.key = "horizon",
+		.annotation = "natra.io/horizon",
 	},
 	{
 		POLICY_FIELD(fast_pass),
@@ -215,6 +216,7 @@ static const struct policy_field policy_fields[] = {
 		.help = "longest delay of ingress pacing (50ms)",
 		.title = "at most",
 		.key = "paceLimit",
+		.annotation = "natra.io/pace-limit",
 	},
 	{
 		POLICY_FIELD(sketch_width),
@@ -225,7 +227,7 @@ static const struct policy_field policy_fields[] = {
 		.is_fixed = true,
 		.option = "--sketch-width",
 		.form = "N",
-		.help = "cells per row, power of two (2048)",
+		.help = "cells per row, power of two (1024)",
 		.title = "sketch",
 		.suffix = " cells per row",
 		.key = "sketchWidth",

@@ -89,7 +89,7 @@ struct record {
 
 _Static_assert(RECORD_OLD_SIZE == 152, "pinned layout of all ABIs");
 _Static_assert(offsetof(struct record, gso_segs) == 1340, "as in ABI 2");
-_Static_assert(sizeof(struct record) == 1744, "pinned layout: NATRA_PIN_ABI");
+_Static_assert(sizeof(struct record) == 1768, "pinned layout: NATRA_PIN_ABI");
 
 struct natra_policy record_get_policy(const struct record *record);
 void record_set_policy(struct record *record,

@@ -229,9 +229,13 @@ static void elephants_are_paced_beside_them(void **state)
 	r = send(make4, 7, LARGE);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.tstamp, tat);
-	r = send(make6, 7, LARGE);
+	r = send(make4, 7, LARGE);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.tstamp, tat + LARGE * TH_NS_PER_BYTE);
+	/* Another flow has its own turn. */
+	r = send(make6, 7, LARGE);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, tat);
 	assert_int_equal(th_mice_tat(&run), 12345);
 	/* Mice that are also beyond the horizon count as dropped for that. */
 	th_set_tat(&run, th_now() + FAR);

@@ -90,13 +90,22 @@ uint64_t th_now(void);
 struct natra_state *th_read_state(struct progrun *run, size_t *ret_len);
 void th_write_state(struct progrun *run, const struct natra_state *state);
 
-/* Tests set the buckets' theoretical arrival times to make delays exact. */
+/*
+ * Tests set the buckets' theoretical arrival times to make delays exact.
+ * th_set_tat also sets the clocks of all flows, so that no flow has a part of
+ * its share left.
+ */
 void th_set_tat(struct progrun *run, uint64_t tat_ns);
+/* Makes a queue in which packets wait until then, and leaves the clocks of flows
+ * as they were. */
+void th_set_queue(struct progrun *run, uint64_t tat_ns);
 uint64_t th_tat(struct progrun *run);
 void th_set_mice_tat(struct progrun *run, uint64_t tat_ns);
 uint64_t th_mice_tat(struct progrun *run);
 /* Clears every cell of the sketch, so that all flows are new. */
 void th_clear_sketch(struct progrun *run);
+/* Clears every clock, as if no flow had ever been heavy. */
+void th_clear_clocks(struct progrun *run);
 /* Moves the time when flows were last heavy this many windows into the past. */
 void th_age_heavy(struct progrun *run, unsigned int windows);
 
