@@ -28,7 +28,7 @@ class Cell:
     params: tuple               # of (name, value), sorted
     seconds: float              # about how long it takes
     ci: bool = False
-    once: bool = False          # one sample tells as much as many
+    once: bool = False          # one sample is as good as many
 
     def param(self, name):
         return dict(self.params)[name]
@@ -42,7 +42,7 @@ def senseless(cell):
     """Return why this machine should not run the cell, or "" if it should."""
     if EMULATED and cell.workload in CPU_BOUND:
         return ("an emulated CPU translates each instruction of BPF, so CPU "
-                "time tells nothing of a real one's")
+                "time says nothing of a real one's")
     if EMULATED and cell.workload == "slis" and \
             cell.param("pods") > EMULATED_PODS:
         return "an emulated CPU takes minutes to make so many pods"

@@ -317,7 +317,7 @@ class Report(unittest.TestCase):
         text, _ = write(run(*sweep("natra", [(10, 10)])))
         self.assertTrue(text.splitlines()[2].startswith("All 2 targets"), text)
 
-    def test_failures_are_told(self):
+    def test_failures_are_reported(self):
         bad = sample("latency", "natra", {"stream": "in"})
         text, _ = write(run(dict(bad, error="RuntimeError: no\ntraffic")))
         self.assertIn("failed: latency natra stream=in: RuntimeError: no "

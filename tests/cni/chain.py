@@ -237,7 +237,7 @@ def gc(r, rep):
     natra.gc(valid=[(cs[0].id, "eth0"), (cs[2].id, "eth0"), ("new", "eth0")])
     rep.equal("gc with a list", left(), [0, 2, 3])
     natra.gc(valid=[(cs[0].id, "net1"), (cs[2].id, "eth0")])
-    rep.equal("gc tells interfaces apart", left(), [2, 3])
+    rep.equal("gc distinguishes interfaces", left(), [2, 3])
     for name, valid in (("null", None), ("[]", [])):
         fill()
         natra.gc(valid=valid)

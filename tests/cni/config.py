@@ -331,9 +331,9 @@ def log(b):
     b.rep.check("log: nothing but printable characters",
                 str(re.findall(rb"[^\x20-\x7e\n]", text)), [],
                 not re.search(rb"[^\x20-\x7e\n]", text))
-    b.rep.true("log: tells the command, the container and the pod",
+    b.rep.true("log: has the command, the container and the pod",
                all(w in got[0] for w in (b"ADD", b"c0ffee", b"shop/web")))
-    b.rep.true("log: tells the limits", b"10000000" in got[0] and
+    b.rep.true("log: has the limits", b"10000000" in got[0] and
                b"20000000" in got[0])
     a = b.run("ADD", b.conf(RATES, logFile=path, fastPass="x\ny"))
     got = lines(path)
@@ -474,7 +474,7 @@ def on_error(b):
                 "unshaped", bool(got and got.get("unshaped")))
     b.rep.true("natractl list in words: unshaped",
                "unshaped" in natractl("list"))
-    b.rep.true("log tells of it", any(
+    b.rep.true("log has it", any(
             b"error" in s and b"config" in s for s in lines(path)))
     c = b.run("CHECK", conf)
     b.rep.equal("CHECK of it", (c.code, c.out), (0, ""))

@@ -70,9 +70,9 @@ class Run:
         name = self.name
         self.out += self.process.stdout.read()
         code = self.process.wait()
-        told = re.search(r"(\d+) Passed \| (\d+) Failed", self.out)
+        found = re.search(r"(\d+) Passed \| (\d+) Failed", self.out)
         rep.equal(f"{name}: specs that passed and failed",
-                  told and told.groups(), ("3", "0"))
+                  found and found.groups(), ("3", "0"))
         rep.equal(f"{name}: exit code", code, 0)
         if code:
             print(self.out)

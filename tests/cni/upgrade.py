@@ -243,7 +243,7 @@ def object_id():
 def other_build(directory, *changes):
     """Make the plugin look as if it were built from another source: each constant in
     the library that `changes` has as bytes (before, after) is replaced. The second
-    result tells whether all were found."""
+    result says whether all were found."""
     natra = find_natra()
     library = os.path.realpath(f"{os.path.dirname(natra)}/../src/libnatra.so.0")
     for name in ("cni", "src"):

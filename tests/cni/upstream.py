@@ -112,7 +112,7 @@ ADDS = [
         Row("999 bit/s", {"IngressRate": 999, "IngressBurst": 8000}),
         Row("no interfaces", CONTAINERD, prev=no_interfaces, differs="C19",
             upstream=FAILS),
-        Row("host interface not told", CONTAINERD, prev=no_host,
+        Row("host interface not named", CONTAINERD, prev=no_host,
             differs="C19", upstream=FAILS),
         Row("beside another's clsact", CONTAINERD, before=clsact,
             differs="C2", upstream=FAILS),
@@ -373,7 +373,7 @@ def ifbs():
 
 def leftovers(rep, pair, path, version, natra, tmp):
     """Check that natra takes over an interface that upstream's plugin has limited. ADD
-    removes those limits only if it is told to, and so does DEL."""
+    removes those limits only if it is configured to, and so does DEL."""
     pod, log = pair.pod, f"{tmp}/log-{version}"
     row = Row("", CONTAINERD)
     conf = pair.conf(row, CONTAINERD, {"name": "k8s-pod-network",
@@ -399,11 +399,11 @@ def leftovers(rep, pair, path, version, natra, tmp):
                       len(found) == 1 and "tbf" in host)
             with open(log) as f:
                 text = f.read()
-            rep.check(f"{version}: told in the log", text[-90:].strip(),
+            rep.check(f"{version}: reported in the log", text[-90:].strip(),
                       "warn, tbf or bandwidth", "level=warn" in text and
                       ("tbf" in text or "bandwidth" in text))
             shown = natractl("show", attachment(pod.path)["id"])
-            rep.check(f"{version}: told by natractl show", "", "tbf",
+            rep.check(f"{version}: reported by natractl show", "", "tbf",
                       "tbf" in shown)
         a = call(natra, "DEL", dict(conf, replaceBandwidth=True), **env)
         rep.equal(f"{version}: left of natra and of upstream",

@@ -37,7 +37,7 @@ from jobs import (ERRNO, ID, INJECT, MODES, OLD, Again, Attach, Bad, Bench,
                   Detach, Gc, KilledAttach, KilledDetach, KilledReplace,
                   KilledSet, KilledUnpace, Mount, Probe, Replace, Run, Set,
                   Unpace)
-from state import left_of
+from state import WIDTH, left_of
 
 WORKERS = 2
 PACE = ("--ingress-mode", "pace")
@@ -224,7 +224,7 @@ def no_tcx():
     try:
         refused = Run(*bench.attach_args(*OLD, "--mode", "tcx-podside"),
                       mode="notcx").expect(1)
-        bench.must_be_shaped((10**7, 2 * 10**7, 2048))
+        bench.must_be_shaped((10**7, 2 * 10**7, WIDTH))
         run("detach", ID)
         bench.must_be(bench.clean)
     except Bad as e:

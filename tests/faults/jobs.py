@@ -15,7 +15,7 @@ from commands import sh
 from isolation import BPFFS, NETNS_DIR
 from limiters import find_natractl
 from namespaces import Ns, Pod
-from state import Watch, pins
+from state import WIDTH, Watch, pins
 
 INJECT = os.environ.get("INJECT_LIB", "")
 MAX_CALLS = 1000
@@ -95,9 +95,9 @@ class Run:
             raise Bad(f"{self.args[0]}: exit {self.code}: {self.err.strip()}")
         if self.code == 1 and (len(lines) != 1 or not lines[0].strip()):
             raise Bad(f"{self.args[0]}: not one line: {self.err!r}")
-        untold = "natractl: done, but cannot show it: "
+        not_shown = "natractl: done, but cannot show it: "
         if self.code == 0 and lines and not (
-                len(lines) == 1 and lines[0].startswith(untold)):
+                len(lines) == 1 and lines[0].startswith(not_shown)):
             raise Bad(f"{self.args[0]}: success, but says {self.err!r}")
         return self
 
@@ -235,7 +235,7 @@ class Job:
 
 class Attach(Job):
     name = "attach"
-    policy = (10**7, 2 * 10**7, 2048)
+    policy = (10**7, 2 * 10**7, WIDTH)
 
     def args(self):
         return self.b.attach_args(*OLD, *self.options)
@@ -260,7 +260,7 @@ class Attach(Job):
 class Live(Job):
     """A command on an attachment, which is made anew only if a case changed it."""
 
-    policy = (10**7, 2 * 10**7, 2048)
+    policy = (10**7, 2 * 10**7, WIDTH)
     new_policy = policy
 
     def __init__(self, *args):
@@ -298,7 +298,7 @@ class Live(Job):
 
 class Set(Live):
     name = "set"
-    new_policy = (3 * 10**7, 4 * 10**7, 2048)
+    new_policy = (3 * 10**7, 4 * 10**7, WIDTH)
 
     def args(self):
         return ("set", ID, *NEW)
@@ -355,7 +355,7 @@ class Unpace(Live):
     pod's."""
 
     name = "unpace"
-    new_policy = (3 * 10**7, 4 * 10**7, 2048)
+    new_policy = (3 * 10**7, 4 * 10**7, WIDTH)
 
     def args(self):
         return self.b.attach_args(*NEW, "--mode", self.mode,

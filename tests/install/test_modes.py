@@ -32,14 +32,14 @@ class Modes(Case):
         dry = self.done(node.install(*options, "--dry-run", "--json",
                                      **kwargs)).json
         self.assertEqual(node.state(), before)
-        told = self.done(node.install(*options, "--json", **kwargs)).json
-        self.assertEqual(dry, told)
+        printed = self.done(node.install(*options, "--json", **kwargs)).json
+        self.assertEqual(dry, printed)
         after = node.state(times=True)
         self.foresaw(node, dry, before, node.state())
         again = self.done(node.install(*options, "--json", **kwargs)).json
         self.assertEqual(again["changes"], [])
         self.assertEqual(node.state(times=True), after)
-        return told
+        return printed
 
     def foresaw(self, node, dry, before, after):
         """Check that the dry run named each file that changed, and its content."""
@@ -67,9 +67,9 @@ class Modes(Case):
             with self.subTest(list=name):
                 node = self.node({name: text})
                 before = node.state()
-                told = self.whole_story(node)
-                self.assertEqual(told["mode"], "list")
-                self.assertIn("containerd 1.6.20", told["reason"])
+                printed = self.whole_story(node)
+                self.assertEqual(printed["mode"], "list")
+                self.assertIn("containerd 1.6.20", printed["reason"])
                 copy = (node.net / f"00-natra-{name}").read_text()
                 conf = json.loads(copy)
                 self.assertEqual(conf.pop("plugins"),
@@ -89,8 +89,8 @@ class Modes(Case):
             with self.subTest(list=name):
                 node = self.node({name: text})
                 before = node.state()
-                told = self.whole_story(node, runtime=NEW)
-                self.assertEqual(told["mode"], "dropin")
+                printed = self.whole_story(node, runtime=NEW)
+                self.assertEqual(printed["mode"], "dropin")
                 network = json.loads(text)["name"]
                 file = node.net / network / "90-natra.conf"
                 self.assertEqual(json.loads(file.read_text()), ELEMENT)
@@ -157,10 +157,10 @@ class Modes(Case):
             with self.subTest(runtime=runtime):
                 node = self.node({"10-flannel.conflist": K3S})
                 before = node.state()
-                told = self.whole_story(
+                printed = self.whole_story(
                     node, "--conf", "ingressRate=7000000", runtime=runtime)
-                self.assertEqual(told["mode"], "list")
-                self.assertIn("bandwidth", told["reason"])
+                self.assertEqual(printed["mode"], "list")
+                self.assertIn("bandwidth", printed["reason"])
                 self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
                 natra = node.chain()[1][-1]
                 self.assertEqual(natra["ingressRate"], 7000000)
@@ -170,8 +170,8 @@ class Modes(Case):
     def test_single(self):
         node = self.node({"10-one.conf": SINGLE})
         before = node.state()
-        told = self.whole_story(node, runtime=NEW)
-        self.assertEqual(told["mode"], "list")
+        printed = self.whole_story(node, runtime=NEW)
+        self.assertEqual(printed["mode"], "list")
         self.assertEqual(node.chain(), ("one", [json.loads(SINGLE), ELEMENT]))
         self.assertEqual(json.loads((node.net /
                                      "00-natra-10-one.conflist").read_text())
@@ -184,9 +184,9 @@ class Modes(Case):
                                    f'"loadOnlyInlinedPlugins": {value},'
                                    ' "plugins"')
             node = self.node({"10-flannel.conflist": text})
-            told = self.whole_story(node, runtime=NEW)
-            self.assertEqual(told["mode"], "list")
-            self.assertIn("loadOnlyInlinedPlugins", told["reason"])
+            printed = self.whole_story(node, runtime=NEW)
+            self.assertEqual(printed["mode"], "list")
+            self.assertIn("loadOnlyInlinedPlugins", printed["reason"])
             self.done(node.uninstall())
             self.refused(node, "--mode", "dropin", runtime=NEW,
                          words=["loadOnlyInlinedPlugins"])
@@ -298,14 +298,14 @@ class Use(Case):
     def test_the_list_goes_before_the_plugin(self):
         for runtime in (OLD, NEW):
             node = self.node({"10-flannel.conflist": FLANNEL})
-            told = self.done(node.install("--json", runtime=runtime)).json
-            self.assertEqual([c["action"] for c in told["changes"]],
+            printed = self.done(node.install("--json", runtime=runtime)).json
+            self.assertEqual([c["action"] for c in printed["changes"]],
                              ["copy", "write", "reload"])
             dry = self.done(node.uninstall("--json", "--dry-run")).json
-            told = self.done(node.uninstall("--json")).json
-            self.assertEqual(dry, told)
+            printed = self.done(node.uninstall("--json")).json
+            self.assertEqual(dry, printed)
             self.assertEqual([(c["action"], os.path.basename(c["path"]))
-                              for c in told["changes"]][1:],
+                              for c in printed["changes"]][1:],
                              [("reload", SCRATCH), ("remove", "natra")])
 
 
@@ -332,8 +332,8 @@ class Places(Case):
                     (node.root / BIN).mkdir(parents=True)
                 for options in (("--dry-run",), ("--platform", "auto"),
                                 ("--platform", name)):
-                    told = self.done(node.install("--json", *options)).json
-                    self.assertEqual((told["net_dir"], told["bin_dir"]),
+                    printed = self.done(node.install("--json", *options)).json
+                    self.assertEqual((printed["net_dir"], printed["bin_dir"]),
                                      (f"/{net}", f"/{bin_dir}"))
                 self.assertEqual(node.types()[-1], "natra")
                 self.done(node.uninstall())
@@ -377,9 +377,9 @@ class Places(Case):
                     file.parent.mkdir(parents=True, exist_ok=True)
                     file.write_text(f"#!/bin/sh\n/bin/cat <<.\n{says}\n.\n")
                     file.chmod(0o755)
-                told = self.done(node.install("--json", runtime=None)).json
-                self.assertEqual(told["mode"], mode, told)
-                self.assertIn(words, told["reason"])
+                printed = self.done(node.install("--json", runtime=None)).json
+                self.assertEqual(printed["mode"], mode, printed)
+                self.assertIn(words, printed["reason"])
         node = self.node({"10-flannel.conflist": FLANNEL})
         r = self.done(node.install("--mode", "dropin", runtime=None))
         self.assertIn("warning", r.err)
@@ -387,7 +387,7 @@ class Places(Case):
 
 
 class Watch:
-    """Records what a runtime's watcher of one directory is told."""
+    """Records what a runtime's watcher of one directory is printed."""
 
     NAMES = {2: "write", 0x40: "from", 0x80: "to", 0x100: "create",
              0x200: "remove"}

@@ -212,9 +212,9 @@ class Flood:
 
     def end(self):
         """End the sender and return what it reports."""
-        told = self.r.load_end(self.sender, self.r.pod, now=True)
+        result = self.r.load_end(self.sender, self.r.pod, now=True)
         self.r.stop(None)
-        return told
+        return result
 
 
 def near_cap(rep, what, rate):
@@ -226,13 +226,13 @@ def blocked(r, rep, a):
     flood = Flood(r)
     near_cap(rep, f"udp {RATE} x3", flood.rate(a.seconds, 1.5))
     stats = lim.stats()["egress"]
-    told = flood.end()
+    result = flood.end()
     # Two thirds of what the sender offers is too much for the rate, but nothing was too
     # much for the burst.
     rep.least("  time that the sender is blocked by its socket",
-              told["blocked"], 0.5)
+              result["blocked"], 0.5)
     rep.equal("  refused by the socket, dropped by natra, by fq",
-              (told["refused"], dropped(stats), fq_drops(r.pod)), (0, 0, 0),
+              (result["refused"], dropped(stats), fq_drops(r.pod)), (0, 0, 0),
               exact=False)
     lim.detach()
 
@@ -245,10 +245,10 @@ def some(r, clock, ahead_s, count=100):
     sender = r.load(r.pod, "udp-send", r.client.ip, 5300, "--rate",
                     bits(RATE) / 10, "--size", 100, "--count", count,
                     "--clock", clock, "--ahead", ahead_s)
-    told = r.load_end(sender, r.pod)
+    result = r.load_end(sender, r.pod)
     time.sleep(max(0, min(ahead_s, 1)) + 0.1)
     got = r.load_end(sink, r.client, now=True)
-    return told["count"], got
+    return result["count"], got
 
 
 def stamps(r, rep):
