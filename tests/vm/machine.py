@@ -38,7 +38,7 @@ KERNEL_ARGS = "tsc=reliable mitigations=off"
 # that: the boot ends in a panic, "Oops: int3" in sched_clock_cpu().
 MANY_CPUS_ARGS = "tsc=unstable"
 # A VM that dies before its command starts is booted again, up to this number of
-# boots in all. One that hangs is not.
+# boots in all. One that hangs in its first boot is booted once more.
 BOOTS = 3
 # Releases of Ubuntu, which has kernels that Debian no longer offers.
 UBUNTU = ("jammy",)
@@ -287,7 +287,7 @@ class Machine:
         if self.code.exists() or self.gave_up:
             return True
         if self.vm.poll() is not None:
-            return not self._boot_again()
+            return not self._boot_again("died")
         o, passed = self.options, time.monotonic() - self.begin
         if not self.booted and (self.state / "out").exists():
             self.booted = True
@@ -295,15 +295,15 @@ class Machine:
         # The guest ends the command by itself; this limit is for a guest that hangs.
         if passed > o.boot_timeout + (o.timeout if self.booted else 0):
             note(f"no answer after {passed:.0f} s, ending the VM")
-            self.gave_up = True
+            self.gave_up = self.boots > 1 or not self._boot_again("hung")
         return self.gave_up
 
-    def _boot_again(self):
-        """Return whether a VM that died before its command started was booted
-        once more."""
+    def _boot_again(self, what):
+        """Return whether a VM that died or hung before its command started was
+        booted once more."""
         if (self.state / "out").exists() or self.boots == BOOTS:
             return False
-        note(f"{self.kernel} died in boot {self.boots} of {BOOTS}, before the "
+        note(f"{self.kernel} {what} in boot {self.boots} of {BOOTS}, before the "
              f"command started: {self._last_words()}")
         self._kill()
         self._boot()
