@@ -40,8 +40,10 @@ KERNEL_ARGS = ("tsc=reliable mitigations=off init_on_alloc=0 hardened_usercopy=o
 # that: the boot ends in a panic, "Oops: int3" in sched_clock_cpu().
 MANY_CPUS_ARGS = "tsc=unstable"
 # A VM that dies before its command starts is booted again, up to this number of
-# boots in all. One that hangs is not.
+# boots in all. One that hangs in its first boot is booted once more.
 BOOTS = 3
+# Releases of Ubuntu, which has kernels that Debian no longer offers.
+UBUNTU = ("jammy",)
 # virtme-ng mounts a tmpfs on each of these.
 HIDDEN = ("/run/", "/var/cache/", "/var/log/", "/var/tmp/")
 
@@ -81,16 +83,28 @@ def kernel_table():
     return {l[0]: l[1:] for l in lines if l and not l[0].startswith("#")}
 
 
+def ubuntu_keyring(home):
+    """Return the file with the keys of Ubuntu's archive, from Debian's package of
+    them, which apt verifies."""
+    output_of("apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root",
+              "ubuntu-keyring", cwd=home)
+    (deb,) = home.glob("ubuntu-keyring_*.deb")
+    output_of("dpkg-deb", "-x", str(deb), str(home))
+    return home / "usr/share/keyrings/ubuntu-archive-keyring.gpg"
+
+
 def apt_options(suite, home):
     """Return apt's options for another release than this machine's: a source and
     lists of its own, so that the machine's apt stays as it is."""
     release = platform.freedesktop_os_release().get("VERSION_CODENAME")
     if suite.split("-")[0] == release:
         return []
+    keys = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+    archive = "http://deb.debian.org/debian"
+    if suite.split("-")[0] in UBUNTU:
+        keys, archive = ubuntu_keyring(home), "http://archive.ubuntu.com/ubuntu"
     source = home / "sources.list"
-    source.write_text("deb [signed-by=/usr/share/keyrings/"
-                      "debian-archive-keyring.gpg] "
-                      f"http://deb.debian.org/debian {suite} main\n")
+    source.write_text(f"deb [signed-by={keys}] {archive} {suite} main\n")
     (home / "lists/partial").mkdir(parents=True)
     options = {"Dir::Etc::SourceList": source, "Dir::Cache": home / "cache",
                "Dir::Etc::SourceParts": "/dev/null",
@@ -99,8 +113,9 @@ def apt_options(suite, home):
     return [o for k, v in options.items() for o in ("-o", f"{k}={v}")]
 
 
-def image_package(name, suite, meta, apt):
-    """Return the image that a suite's meta package depends on, as name=version."""
+def image_packages(name, suite, meta, apt):
+    """Return the image that a suite's meta package depends on, as name=version, and
+    Ubuntu's package of its modules."""
     suites = [suite]
     if "-" not in suite:
         suites += [f"{suite}-updates", f"{suite}-security"]
@@ -109,26 +124,27 @@ def image_package(name, suite, meta, apt):
         if source.split()[1].split("/")[0] not in suites:
             continue
         show = output_of("apt-cache", *apt, "show", f"{meta}={version}")
-        m = re.search(r"^Depends:.*?(linux-image-\S+) \(= ([^)]+)\)", show, re.M)
+        m = re.search(r"^Depends:.*?linux-image-([^\s,]+)( \(= ([^)]+)\))?", show, re.M)
         if m and version.startswith(f"{name}."):
-            return f"{m[1]}={m[2]}"
+            return [f"linux-image-{m[1]}={m[3]}"] if m[2] else \
+                [f"linux-image-{m[1]}", f"linux-modules-{m[1]}"]
     raise VmError(f"apt knows no {meta} {name} in {suite}")
 
 
-def unpack(package, target, apt):
+def unpack(packages, target, apt):
     work = Path(f"{target}.new")
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    note(f"downloading {package}")
+    note(f"downloading {' and '.join(packages)}")
     # Debian's _apt user cannot write here, so root does the download.
     output_of("apt-get", *apt, "download", "-qq", "-o", "Acquire::Retries=3",
-              "-o", "APT::Sandbox::User=root", package, cwd=work)
-    (deb,) = work.glob("*.deb")
-    output_of("dpkg-deb", "-x", str(deb), str(work))
-    deb.unlink()
+              "-o", "APT::Sandbox::User=root", *packages, cwd=work)
+    for deb in work.glob("*.deb"):
+        output_of("dpkg-deb", "-x", str(deb), str(work))
+        deb.unlink()
     (version,) = os.listdir(work / "lib/modules")
     output_of("depmod", "-b", str(work), version)
-    (work / "package").write_text(package + "\n")
+    (work / "package").write_text(" ".join(packages) + "\n")
     shutil.rmtree(target, ignore_errors=True)
     work.rename(target)
 
@@ -144,13 +160,13 @@ def fetch_kernel(name):
         if not (target / "package").exists():
             apt = apt_options(suite, Path(home))
             try:
-                unpack(image_package(name, suite, meta, apt), target, apt)
+                unpack(image_packages(name, suite, meta, apt), target, apt)
             except VmError:
                 # The package lists were never updated here, or are older than what the
                 # mirror keeps.
                 output_of("apt-get", *apt, "update", "-qq",
                           "-o", "DPkg::Lock::Timeout=300")
-                unpack(image_package(name, suite, meta, apt), target, apt)
+                unpack(image_packages(name, suite, meta, apt), target, apt)
     return target
 
 
@@ -273,7 +289,7 @@ class Machine:
         if self.code.exists() or self.gave_up:
             return True
         if self.vm.poll() is not None:
-            return not self._boot_again()
+            return not self._boot_again("died")
         o, passed = self.options, time.monotonic() - self.begin
         if not self.booted and (self.state / "out").exists():
             self.booted = True
@@ -281,15 +297,15 @@ class Machine:
         # The guest ends the command by itself; this limit is for a guest that hangs.
         if passed > o.boot_timeout + (o.timeout if self.booted else 0):
             note(f"no answer after {passed:.0f} s, ending the VM")
-            self.gave_up = True
+            self.gave_up = self.boots > 1 or not self._boot_again("hung")
         return self.gave_up
 
-    def _boot_again(self):
-        """Return whether a VM that died before its command started was booted
-        once more."""
+    def _boot_again(self, what):
+        """Return whether a VM that died or hung before its command started was
+        booted once more."""
         if (self.state / "out").exists() or self.boots == BOOTS:
             return False
-        note(f"{self.kernel} died in boot {self.boots} of {BOOTS}, before the "
+        note(f"{self.kernel} {what} in boot {self.boots} of {BOOTS}, before the "
              f"command started: {self._last_words()}")
         self._kill()
         self._boot()

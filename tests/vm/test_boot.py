@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""tests/vm/run boots a VM again that dies before its command starts, and no other.
+"""tests/vm/run boots a VM again that dies or hangs before its command starts, and no
+other.
 
 A script takes the place of virtme-ng. It does with each boot what the test says, and
 writes what the guest would write.
@@ -13,7 +14,7 @@ from pathlib import Path
 
 RUN = Path(__file__).resolve().parent / "run"
 KERNEL = "6.12"
-# Each boot does what the plan says: it dies at once, dies after the command has
+# Each boot does what the plan says: it dies at once, hangs, dies after the command has
 # started, or lets the command exit with this number.
 FAKE = """\
 #!/bin/sh
@@ -32,6 +33,9 @@ die)
 	echo "[    4.0] the last line"
 	exit 1
 	;;
+hang)
+	exec sleep 60
+	;;
 die-later)
 	echo begun >"$state/out"
 	exit 1
@@ -45,7 +49,7 @@ esac
 
 
 class Boot(unittest.TestCase):
-    def run_with(self, *plan):
+    def run_with(self, *plan, options=()):
         """Return the exit code, the number of boots and the output."""
         with tempfile.TemporaryDirectory(dir="/tmp") as top:
             top = Path(top)
@@ -58,7 +62,7 @@ class Boot(unittest.TestCase):
             (top / f"kernels/{KERNEL}/boot/vmlinuz-0").touch()
             (top / f"kernels/{KERNEL}/package").touch()
             (top / "plan").write_text("\n".join(plan) + "\n")
-            r = subprocess.run([RUN, KERNEL, "--", "true"], text=True,
+            r = subprocess.run([RUN, *options, KERNEL, "--", "true"], text=True,
                                env={**os.environ, "NATRA_CACHE": str(top)},
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                timeout=60)
@@ -76,6 +80,14 @@ class Boot(unittest.TestCase):
         code, boots, out = self.run_with("die", "die", "die", "0")
         self.assertEqual((code, boots), (125, 3), out)
         self.assertIn("the last line", out)
+
+    def test_a_boot_that_hangs_is_repeated_once(self):
+        options = ("--boot-timeout", "2")
+        code, boots, out = self.run_with("hang", "0", options=options)
+        self.assertEqual((code, boots), (0, 2), out)
+        self.assertIn(f"{KERNEL} hung in boot 1 of 3", out)
+        code, boots, out = self.run_with("hang", "hang", "0", options=options)
+        self.assertEqual((code, boots), (125, 2), out)
 
     def test_a_command_that_began_is_not_repeated(self):
         code, boots, out = self.run_with("die-later", "0")
