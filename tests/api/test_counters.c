@@ -78,9 +78,8 @@ static void is_count(const struct natra_count *count, uint64_t packets,
 	assert_int_equal(count->bytes, packets * frame);
 }
 
-/* At this rate a packet takes 20 ms: one is admitted, marked packets may
- * overdraw by 100 ms, and the rest is dropped. If the machine pauses, a few
- * more pass. */
+/* At this rate a packet takes 2 ms: one is admitted, marked packets may overdraw
+ * by 10 ms, and the rest is dropped. If the machine pauses, a few more pass. */
 static void what_is_over_the_rate_is_marked_then_dropped(void **state)
 {
 	struct natra_policy policy = NATRA_INIT(policy);
@@ -88,7 +87,7 @@ static void what_is_over_the_rate_is_marked_then_dropped(void **state)
 	uint64_t sum;
 
 	(void)state;
-	policy.ingress_rate_bits_per_sec = 80 * KBIT;
+	policy.ingress_rate_bits_per_sec = 800 * KBIT;
 	policy.ingress_burst_bytes = 1;
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
 	attach(&policy);

@@ -174,8 +174,8 @@ static void equal_flows_have_equal_shares(void **state)
 						tcp(round_trips_ms[t], false);
 				run(mode, rates[r], 16, 4, 8);
 				worst = fmin(worst, sim_jain(&sim, 0, 16));
-				assert_between(sim_jain(&sim, 0, 16), 0.95, 1.001,
-					       "Jain's index");
+				assert_between(sim_jain(&sim, 0, 16), 0.95,
+					       1.001, "Jain's index");
 				assert_between(sim_rate(&sim), 0.95, 1.05,
 					       "rate");
 				end();
@@ -391,6 +391,26 @@ static void stale_clock_is_set_again(void **state)
 	assert_int_equal(fair.tat_ns, now + 10 * SIM_SECOND + SIM_MS);
 }
 
+/* A flow that was silent may send what it left of its share for three units, and
+ * not for the whole burst, where packets can wait. */
+static void unused_share_is_kept_for_three_units(void **state)
+{
+	const struct natra_fair fair = {0};
+	const uint64_t now = 100 * SIM_SECOND;
+	struct natra_limits l = limits_of(10 * MBIT, EDT);
+	struct natra_span span;
+
+	(void)state;
+	natra_fair_span(&fair, &l, now, SIM_MS, true, &span);
+	assert_int_equal(span.low_ns, now - (3ULL << l.fair_shift));
+	l.rate.burst_ns = SIM_MS;
+	natra_fair_span(&fair, &l, now, SIM_MS, true, &span);
+	assert_int_equal(span.low_ns, now - SIM_MS);
+	l = limits_of(10 * MBIT, POLICE);
+	natra_fair_span(&fair, &l, now, SIM_MS, false, &span);
+	assert_int_equal(span.low_ns, now - SIM_SECOND / 2);
+}
+
 /* The unit is no less than a long packet takes; see natra_fair.h. */
 static void fair_unit_follows_the_rate(void **state)
 {
@@ -453,6 +473,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(k_times_the_longest_cost_does_not_overflow),
 		cmocka_unit_test(stale_clock_is_set_again),
+		cmocka_unit_test(unused_share_is_kept_for_three_units),
 		cmocka_unit_test(fair_unit_follows_the_rate),
 		cmocka_unit_test(police_drops_at_the_end_of_the_burst),
 		cmocka_unit_test(rate_is_exact_where_packets_are_held),
