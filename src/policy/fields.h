@@ -111,10 +111,9 @@ static const struct policy_field policy_fields[] = {
 		POLICY_FIELD(horizon_ns),
 		.unit = POLICY_TIME,
 		.max = POLICY_DELAY_MAX_NS,
-		.standard = 2000000000,
 		.option = "--horizon",
 		.form = "TIME",
-		.help = "longest delay of pacing, then drop (2s)",
+		.help = "longest delay of egress pacing (of 4 MB, 100ms to 2s)",
 		.key = "horizon",
 	},
 	{
@@ -177,7 +176,7 @@ static const struct policy_field policy_fields[] = {
 		.standard = 50000000,
 		.option = "--pace-limit",
 		.form = "TIME",
-		.help = "longest delay of ingress pacing (50ms)",
+		.help = "the same of ingress, and of what is forwarded (50ms)",
 		.key = "paceLimit",
 	},
 	{
