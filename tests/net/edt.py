@@ -368,6 +368,19 @@ def root_of(pod):
     return pod.run("tc", "qdisc", "show", "dev", "eth0", "root")
 
 
+def other_mask(r, rep, lim):
+    """Somebody changes an option of natra's fq on which mice depend."""
+    rep.true("  fq's orphan_mask", "orphan_mask 65535" in root_of(r.pod))
+    r.pod.run("tc", "qdisc", "change", "dev", "eth0", "root", "handle", "6e61:", "fq",
+              "orphan_mask", "1023")
+    reported(rep, lim, "fq of 'eth0' has the orphan_mask 1023, not 65535")
+    lim.attach(None, RATE, "--sketch-width", "512")
+    rep.true("  attached again", "orphan_mask 65535" in root_of(r.pod))
+    rep.equal("  natractl check", lim.run("check", lim.id).returncode, 0)
+    r.pod.run("tc", "qdisc", "change", "dev", "eth0", "root", "handle", "6e61:", "fq",
+              "orphan_mask", "1023")
+
+
 def qdisc(r, rep, a):
     others = [["pfifo", "limit", "500"], ["fq"],
               ["tbf", "rate", "1gbit", "burst", "1m", "latency", "25ms"]]
@@ -396,6 +409,7 @@ def qdisc(r, rep, a):
     rep.equal("natra's own: after it was replaced, natractl check",
               lim.run("check", lim.id).returncode, 0)
     rep.true("  EDT", lim.edt_active())
+    other_mask(r, rep, lim)
     lim.detach()
     rep.true("  detached: fq is gone", " fq " not in root_of(r.pod))
 
