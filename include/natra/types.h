@@ -170,7 +170,7 @@ struct natra_policy {
 	enum natra_mode mode;
 	enum natra_edt edt;
 	/** Cells in each of the sketch's 4 rows, a power of two from 256 to
-	 *  65536; 0: 2048. One cell is 4 bytes. */
+	 *  65536; 0: 1024. One cell is 4 bytes. */
 	uint32_t sketch_width;
 	/** Peers whose traffic is limited, or whose traffic is not: the address
 	 *  of the other end, as CIDR blocks such as "10.0.0.0/8" or

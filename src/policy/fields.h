@@ -51,7 +51,7 @@ struct policy_field {
 #define POLICY_DELAY_MAX_NS   9000000000
 /* The data path has the same numbers under its own names. */
 #define POLICY_CELLS_MAX      65536
-#define POLICY_CELLS_STANDARD 2048
+#define POLICY_CELLS_STANDARD 1024
 
 #define POLICY_FIELD(member)                                                   \
 	.name = #member, .offset = offsetof(struct natra_policy, member),      \
@@ -115,6 +115,7 @@ static const struct policy_field policy_fields[] = {
 		.form = "TIME",
 		.help = "longest delay of egress pacing (of 4 MB, 100ms to 2s)",
 		.key = "horizon",
+		.annotation = "natra.io/horizon",
 	},
 	{
 		POLICY_FIELD(fast_pass),
@@ -178,6 +179,7 @@ static const struct policy_field policy_fields[] = {
 		.form = "TIME",
 		.help = "the same of ingress, and of what is forwarded (50ms)",
 		.key = "paceLimit",
+		.annotation = "natra.io/pace-limit",
 	},
 	{
 		POLICY_FIELD(sketch_width),
@@ -187,7 +189,7 @@ static const struct policy_field policy_fields[] = {
 		.is_fixed = true,
 		.option = "--sketch-width",
 		.form = "N",
-		.help = "cells per row, power of two (2048)",
+		.help = "cells per row, power of two (1024)",
 		.key = "sketchWidth",
 	},
 };

@@ -207,7 +207,7 @@ static void defaults_are_as_documented(void **state)
 	assert_int_equal(e.fast_pass_share_percent, 80);
 	assert_int_equal(e.fast_pass, NATRA_FAST_PASS_FREE);
 	assert_int_equal(e.ingress_mode, NATRA_INGRESS_MODE_POLICE);
-	assert_int_equal(e.sketch_width, 2048);
+	assert_int_equal(e.sketch_width, 1024);
 	assert_int_equal(e.mode, NATRA_MODE_TCX_PODSIDE);
 	assert_int_equal(e.edt, NATRA_EDT_ON);
 }
@@ -276,7 +276,7 @@ static void only_what_is_fixed_at_attach_is_shape(void **state)
 	b.fast_pass = NATRA_FAST_PASS_OFF;
 	b.horizon_ns = 5;
 	assert_true(policy_same_shape(&a, &b));
-	b.sketch_width = 2048; /* the default */
+	b.sketch_width = 1024; /* the default */
 	assert_true(policy_same_shape(&a, &b));
 	b.sketch_width = 4096;
 	assert_false(policy_same_shape(&a, &b));
