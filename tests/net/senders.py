@@ -17,8 +17,9 @@ from commands import ip_batch, sh
 from limiters import Natra, bits, dropped
 from meter import ETH_IPV4_UDP, wire_rates
 from namespaces import Ns
+from report import skip
 from rig import Rig
-from script import option, run_script, skip
+from script import option, run_script
 
 RATE = "10M"
 PACE_LIMIT_MS = 50
@@ -35,16 +36,18 @@ class Nested(Ns):
 
     def __init__(self, r):
         super().__init__("nested")
+        self.pod = r.pod
         self.ip, gw = "10.78.0.2", "10.78.0.1"
         pod = r.pod
         ip_batch(["link add in0 type veth peer name eth0 netns nested",
                   f"addr add {gw}/24 dev in0", "link set in0 up"], pod.name)
         ip_batch([f"addr add {self.ip}/24 dev eth0", "link set eth0 up",
                   f"route add default via {gw}"], "nested")
-        sh("ip", "route", "add", "10.78.0.0/24", "via", pod.ip, "dev", pod.host)
+        sh("ip", "route", "replace", "10.78.0.0/24", "via", pod.ip, "dev", pod.host)
 
     def close(self):
         self.stop(*list(self._procs))
+        self.pod.run("ip", "link", "del", "in0", check=False)
         os.close(self.fd)
         sh("ip", "netns", "del", self.name, check=False)
 
@@ -100,8 +103,8 @@ def forwarded(r, rep, a):
 def hosts(r, third):
     """Give the client the addresses 10.79.THIRD.0/22 beside its own. Return the first."""
     first = f"10.79.{third}.0"
-    sh("ip", "route", "add", f"{first}/22", "via", r.client.ip, "dev", r.client.host)
-    r.client.run("ip", "route", "add", "local", f"{first}/22", "dev", "lo")
+    sh("ip", "route", "replace", f"{first}/22", "via", r.client.ip, "dev", r.client.host)
+    r.client.run("ip", "route", "replace", "local", f"{first}/22", "dev", "lo")
     return first
 
 
@@ -134,12 +137,12 @@ def queues(r, rep, a):
               lim.stats()["egress"]["paced"]["packets"])
     rep.equal(f"  {MICE} mice: arrive", got["count"], MICE)
     rep.most(f"  took more than {LATE_MS} ms", 100 * got["late"] / MICE, 3, " %")
+    r.stop(None)
     lim.detach()
 
 
 def small(r, rep, a):
-    """Fill the queue with the shortest packets. Today's mice are those of
-    spread_mice()."""
+    """Fill the queue with short packets, so many as fit into the horizon."""
     lim = Natra(r.pod).attach(None, SMALL_RATE, "--egress-burst", "64k")
     r.load(r.client, "udp-sink", PORT)
     r.wait_port(r.client, PORT, "udp")
@@ -156,6 +159,7 @@ def small(r, rep, a):
     rep.equal("  dropped by fq", fq_drops(r.pod), 0)
     rep.least("  dropped by natra", dropped(lim.stats()["egress"]), 100)
     rep.equal(f"  {MICE} mice: arrive", got["count"], MICE)
+    r.stop(None)
     lim.detach()
 
 
@@ -163,7 +167,7 @@ def charged(r, rep, a):
     """Send more mice at once than the bucket of mice has, beside an elephant."""
     lim = Natra(r.pod).attach(None, RATE, "--fast-pass", "charged", "--egress-burst",
                               "125k")
-    streams = r.elephant(r.pod, r.client, 5201)
+    r.elephant(r.pod, r.client, 5201)
     r.wait_flow(r.out_of())
     time.sleep(1.5)
     before = lim.stats()["egress"]
@@ -181,7 +185,7 @@ def charged(r, rep, a):
     rep.equal("  dropped", dropped(after) - dropped(before), 0)
     rep.equal("  of 300 arrive", got["count"], 300)
     rep.most("  the longest took", got["most_ms"], PACE_LIMIT_MS + LATE_MS, " ms")
-    r.stop(streams)
+    r.stop(None)
     lim.detach()
 
 
