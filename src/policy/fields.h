@@ -177,7 +177,7 @@ static const struct policy_field policy_fields[] = {
 		.standard = 50000000,
 		.option = "--pace-limit",
 		.form = "TIME",
-		.help = "the same of ingress, and of what is forwarded (50ms)",
+		.help = "longest delay of ingress and of what is forwarded (50ms)",
 		.key = "paceLimit",
 		.annotation = "natra.io/pace-limit",
 	},
