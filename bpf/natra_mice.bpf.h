@@ -38,8 +38,8 @@ __noinline __u64 take_global(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
  * Charges a mouse that is over its share, and returns when it may go, or
  * NATRA_BUCKET_REFUSED if that is more than limit_ns from now. It goes when its
  * turn comes in the share, or earlier if elephants leave room for it: not in the
- * last part of the bucket, out of which they live. Neither time ever goes back,
- * so the packets of a mouse that is held keep their order.
+ * last part of the bucket, out of which they live. Neither time goes back, unless
+ * CPUs race, so the packets of a mouse that is held keep their order.
  */
 static __always_inline __u64 natra_mouse_over_share(
 	struct natra_state *state, const struct natra_limits *limits,
