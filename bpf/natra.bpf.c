@@ -22,6 +22,7 @@
 #include "natra_fair.h"
 #include "natra_flows.h"
 #include "natra_maps.bpf.h"
+#include "natra_mice.bpf.h"
 #include "natra_packet.bpf.h"
 #include "natra_shared.h"
 #include "natra_sketch.h"
@@ -32,8 +33,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define PASS TC_ACT_UNSPEC
 #define DROP TC_ACT_SHOT
 
-/* TCP without data, with its options, over IPv6 too. */
-#define TINY_BYTES 128
+#define AF_UNSPEC 0 /* sys/socket.h is of the C library */
 
 /*
  * A flow of packets on which the link itself depends, such as ARP, passes
@@ -75,19 +75,6 @@ static __always_inline bool set_ce(struct __sk_buff *skb)
 }
 
 /*
- * Takes a packet's cost out of either bucket. This function is global for the
- * same reason as parse_global: otherwise the verifier would walk all tries of
- * the loop once for each kind of packet that gets here.
- */
-__noinline __u64 take_global(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
-			     __u64 cost_ns, __u64 limit_ns)
-{
-	if (!tat_ns)
-		return NATRA_BUCKET_REFUSED; /* the verifier wants this check */
-	return natra_bucket_take(tat_ns, now_ns, burst_ns, cost_ns, limit_ns);
-}
-
-/*
  * Cuts what the buckets owe to the time latest_ns, after the limits were
  * changed: a packet that took 15 s at the old rate would otherwise keep the pod
  * waiting that long at the new one. latest_ns is the longest delay that packets
@@ -103,33 +90,36 @@ static __noinline void settle(struct natra_state *state, __u64 active,
 		NATRA_WRITE_ONCE(state->settled, active);
 }
 
-/*
- * Charges a mouse, to the bucket of mice and to that of all packets. Mice have a
- * share of the rate, in which they are first: while they are within it, they
- * may overdraw the bucket of all packets without limit. Tiny packets may overdraw
- * the share itself a little, since an acknowledgement that is lost costs a stream
- * of the other way. Over their share mice may have what elephants leave: not the
- * last part of the bucket, out of which elephants live.
- */
-static __always_inline enum natra_counter
-charge_mouse(struct natra_state *state, const struct natra_limits *limits,
-	     __u32 bytes, __u64 now_ns, __u64 dither)
+/* fq below holds the packet. */
+static __always_inline void hold(struct natra_state *state,
+				 struct packet *packet, __u64 now_ns,
+				 __u64 depart_ns)
 {
-	const __u64 tiny_ns = bytes <= TINY_BYTES ? limits->reserve_ns : 0;
-	__u64 kept_ns = 0, limit_ns = NATRA_NO_LIMIT;
+	packet->depart_ns = depart_ns;
+	__sync_fetch_and_add(&state->delay_ns_sum, depart_ns - now_ns);
+}
 
-	if (take_global(&state->mice_tat_ns, now_ns, limits->mice.burst_ns,
-			natra_cost_ns(&limits->mice, bytes, dither),
-			tiny_ns) == NATRA_BUCKET_REFUSED) {
-		kept_ns = limits->reserve_ns;
-		limit_ns = 0;
-	}
-	return take_global(&state->fair.tat_ns, now_ns - kept_ns,
-			   limits->rate.burst_ns - kept_ns,
-			   natra_cost_ns(&limits->rate, bytes, dither),
-			   limit_ns) == NATRA_BUCKET_REFUSED
-		       ? NATRA_COUNT_DROPPED_RATE
-		       : NATRA_COUNT_MICE;
+/* Charges a mouse, see natra_mice.bpf.h, and decides what becomes of it. */
+static __always_inline enum natra_counter
+charge_mouse(struct __sk_buff *skb, struct natra_state *state,
+	     const struct natra_limits *limits, struct packet *packet,
+	     __u64 now_ns, __u64 dither, bool edt)
+{
+	const __u64 depart_ns =
+		natra_mouse_take(state, limits, packet->bytes, now_ns, dither,
+				 edt ? limits->unfelt_delay_ns : 0);
+	enum natra_counter outcome;
+
+	if (depart_ns <= now_ns)
+		return NATRA_COUNT_MICE;
+	if (!edt)
+		return NATRA_COUNT_DROPPED_RATE;
+	outcome = natra_fair_hold(limits, now_ns, depart_ns, false);
+	if (outcome == NATRA_COUNT_DROPPED_HORIZON)
+		return outcome;
+	hold(state, packet, now_ns, depart_ns);
+	return outcome == NATRA_COUNT_MARKED && !set_ce(skb) ? NATRA_COUNT_PACED
+							     : outcome;
 }
 
 /* Returns by how much a packet of a heavy flow may overdraw the bucket. */
@@ -170,6 +160,19 @@ police(const struct natra_limits *limits, __u64 now_ns, __u64 turn_ns)
 	return natra_fair_police(limits, now_ns, turn_ns, chance, random);
 }
 
+/*
+ * Whether the sender feels it when fq holds the packet, because its socket may
+ * have so many bytes on the way and no more. A packet that is forwarded has no
+ * socket here. That of a tap device, which a virtual machine's packets have, is of
+ * no address family, and has no such bound.
+ */
+static __always_inline bool is_felt(const struct __sk_buff *skb)
+{
+	const struct bpf_sock *sk = skb->sk;
+
+	return sk && sk->family != AF_UNSPEC;
+}
+
 /* Decides what becomes of a packet of a heavy flow, and charges it if it goes:
  * what is dropped has changed nothing. */
 static __always_inline enum natra_counter
@@ -191,7 +194,8 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	natra_fair_turn(fair, state->clocks, packet->hash, &span,
 			limits->fair_shift, &turn);
 	if (edt)
-		outcome = natra_fair_hold(limits, now_ns, turn.turn_ns);
+		outcome = natra_fair_hold(limits, now_ns, turn.turn_ns,
+					  is_felt(skb));
 	else
 		outcome = police(limits, now_ns, turn.turn_ns);
 	if (outcome == NATRA_COUNT_MARKED && !set_ce(skb))
@@ -199,12 +203,8 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	if (is_dropped(outcome))
 		return outcome;
 	natra_fair_charge(fair, &span, &turn, cost_ns);
-	if (edt && turn.turn_ns > now_ns) {
-		/* fq below holds it. */
-		packet->depart_ns = turn.turn_ns;
-		__sync_fetch_and_add(&state->delay_ns_sum,
-				     turn.turn_ns - now_ns);
-	}
+	if (edt && turn.turn_ns > now_ns)
+		hold(state, packet, now_ns, turn.turn_ns);
 	return outcome;
 }
 
@@ -238,8 +238,8 @@ charge(struct __sk_buff *skb, const struct natra_config *config,
 	/* tat_ns alone would stay the same once the dither has made a cost 0. */
 	dither = natra_dither(tat_ns + packet->seed);
 	if (natra_unlikely(packet->mouse))
-		return charge_mouse(state, limits, packet->bytes, now_ns,
-				    dither);
+		return charge_mouse(skb, state, limits, packet, now_ns, dither,
+				    edt);
 	note_flow(skb, state, packet, now_ns);
 	return charge_heavy(skb, state, limits, packet, now_ns, dither, edt);
 }

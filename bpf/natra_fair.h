@@ -45,6 +45,8 @@
 #ifndef NATRA_FAIR_H
 #define NATRA_FAIR_H
 
+#include <stdbool.h>
+
 #include "natra_compiler.h"
 #include "natra_shared.h"
 
@@ -329,17 +331,25 @@ natra_fair_police(const struct natra_limits *limits, __u64 now_ns,
 		       : NATRA_COUNT_MARKED;
 }
 
-/* Judges a packet that can be held until its turn. NATRA_COUNT_MARKED stands
- * for: hold it, and mark it if it can be marked. */
+/*
+ * Judges a packet that can be held until its turn. NATRA_COUNT_MARKED stands
+ * for: hold it, and mark it if it can be marked. A sender that does not feel the
+ * delay does not stop before the queue is full, so its queue is a short one.
+ */
 natra_inline enum natra_counter
-natra_fair_hold(const struct natra_limits *limits, __u64 now_ns, __u64 turn_ns)
+natra_fair_hold(const struct natra_limits *limits, __u64 now_ns, __u64 turn_ns,
+		bool felt)
 {
+	const __u64 most_ns =
+		felt ? limits->max_delay_ns : limits->unfelt_delay_ns;
+	const __u64 mark_ns = felt ? limits->mark_from_ns : most_ns / 2;
+
 	if (turn_ns <= now_ns)
 		return NATRA_COUNT_ADMITTED;
-	if (turn_ns - now_ns > limits->max_delay_ns)
+	if (turn_ns - now_ns > most_ns)
 		return NATRA_COUNT_DROPPED_HORIZON;
-	return turn_ns - now_ns > limits->mark_from_ns ? NATRA_COUNT_MARKED
-						       : NATRA_COUNT_PACED;
+	return turn_ns - now_ns > mark_ns ? NATRA_COUNT_MARKED
+					  : NATRA_COUNT_PACED;
 }
 
 #endif

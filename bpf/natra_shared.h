@@ -121,6 +121,9 @@ struct natra_limits {
 		__u64 max_overdraft_ns;
 	};
 	__u64 mark_from_ns; /* pacing only: longer delays are also marked CE */
+	/* Pacing only: the longest delay of a packet whose sender does not feel
+	 * it. Longer delays than half of it are also marked CE. */
+	__u64 unfelt_delay_ns;
 	__u64 ramp_mult; /* policing only: 2^64 / burst_ns, see natra_fair.h */
 	__u32 enter_units; /* a flow is heavy from here on, 64-byte units */
 	__u32 leave_units; /* and a mouse below this */
@@ -218,8 +221,8 @@ struct natra_state {
 
 _Static_assert(sizeof(struct natra_flow_entry) == 64,
 	       "as long as a cache line");
-_Static_assert(sizeof(struct natra_limits) == 96, "no hidden padding");
-_Static_assert(sizeof(struct natra_config) == 296, "no hidden padding");
+_Static_assert(sizeof(struct natra_limits) == 104, "no hidden padding");
+_Static_assert(sizeof(struct natra_config) == 312, "no hidden padding");
 _Static_assert(sizeof(struct natra_tally[NATRA_COUNT_MAX]) == 128,
 	       "as long as two cache lines");
 _Static_assert(sizeof(struct natra_fair) == 32, "no hidden padding");

@@ -152,10 +152,14 @@ struct natra_policy {
 	/** A flow whose estimate over the last one or two seconds reaches this
 	 *  is heavy; 0: what the rate of its direction carries in 0.1 s. */
 	uint64_t heavy_hitter_threshold_bytes;
-	/** Longest delay that EDT may give; 0: 2 s. At most 9 s, so that fq
-	 *  (10 s) never drops first. */
+	/** Longest delay that EDT may give; 0: what 4 MB take at the egress
+	 *  rate, from 100 ms to 2 s. At most 9 s, so that fq (10 s) never drops
+	 *  first. */
 	uint64_t horizon_ns;
-	/** Longest delay with NATRA_INGRESS_MODE_PACE; 0: 50 ms. At most 9 s. */
+	/** Longest delay with NATRA_INGRESS_MODE_PACE, and that EDT may give
+	 *  where the sender does not feel it: to packets that are forwarded, and
+	 *  with NATRA_FAST_PASS_CHARGED to mice over their share. Packets that
+	 *  wait for more than half of it are marked. 0: 50 ms. At most 9 s. */
 	uint64_t pace_limit_ns;
 	/** Part of the rate that mice may take with NATRA_FAST_PASS_CHARGED,
 	 *  1 to 100; 0: 80. */

@@ -94,6 +94,25 @@ static int check_interface(void *arg)
 	return find_interface(arg, &nl);
 }
 
+static int check_fq(const struct site *site, struct netlink *nl)
+{
+	const uint32_t want = site->gen->record.fq_orphan_mask;
+	uint32_t have;
+	int r = qdisc_fq_present(site->n, nl, site->link->ifindex, &have);
+
+	if (r == 0)
+		return refuse(site->n, -EBADE,
+			      "fq is not the root qdisc of '%s'",
+			      site->link->ifname);
+	if (r < 0)
+		return r;
+	if (want && have != want)
+		return refuse(site->n, -EBADE,
+			      "fq of '%s' has the orphan_mask %u, not %u",
+			      site->link->ifname, have, want);
+	return 0;
+}
+
 /* Runs in the namespace of the site. */
 static int check_site(void *arg)
 {
@@ -121,14 +140,7 @@ static int check_site(void *arg)
 				h->prog_id, hook.ingress ? "ingress" : "egress",
 				site->link->ifname);
 	}
-	if (!site->link->fq)
-		return 0;
-	r = qdisc_fq_present(site->n, &nl, site->link->ifindex);
-	if (r == 0)
-		return refuse(site->n, -EBADE,
-			      "fq is not the root qdisc of '%s'",
-			      site->link->ifname);
-	return r < 0 ? r : 0;
+	return site->link->fq ? check_fq(site, &nl) : 0;
 }
 
 /* Finds out why a TCX link is on no interface: the interface is gone, or

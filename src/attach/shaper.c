@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attach/check.h"
+#include "attach/fq.h"
 #include "attach/gso.h"
 #include "attach/limits.h"
 #include "attach/teardown.h"
@@ -169,6 +170,7 @@ static int add_fq(struct attempt *a, struct netlink *nl,
 	int r;
 
 	link->fq = 1;
+	a->gen.record.fq_orphan_mask = QDISC_FQ_ORPHAN_MASK;
 	r = journal_write(a->n, &a->gen, JOURNAL_FQ);
 	if (r == 0)
 		r = qdisc_fq_add(a->n, nl, link->ifindex);
@@ -457,19 +459,22 @@ static bool can_keep(struct natra *n, const struct pin_gen *gen,
 
 static int keep(struct natra *n, struct pin_gen *gen, const struct order *order)
 {
+	int r;
+
 	set_names(&gen->record, order);
 	for (int i = 0; i < LEG_MAX; i++) {
 		struct program_options options = engine_options(
 			&gen->record, (enum leg)i, &order->subnets);
-		int r = gen->record.leg[i].hook
-				? engine_renew(n, &gen->record.slot[i],
-					       &options)
-				: 0;
+
+		r = gen->record.leg[i].hook
+			    ? engine_renew(n, &gen->record.slot[i], &options)
+			    : 0;
 
 		if (r < 0)
 			return r;
 	}
-	return limits_set(n, gen, &order->policy);
+	r = fq_renew(n, gen, order->scene.pod_fd);
+	return r < 0 ? r : limits_set(n, gen, &order->policy);
 }
 
 int shaper_attach(struct natra *n, const struct pin_dir *dir,

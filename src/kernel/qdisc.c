@@ -2,7 +2,22 @@
 #include "kernel/qdisc.h"
 
 #include <errno.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
+#include <string.h>
+
+static void read_fq(struct nlmsghdr *hdr, struct qdisc *qdisc)
+{
+	struct nlattr *options =
+		nlmsg_find_attr(hdr, sizeof(struct tcmsg), TCA_OPTIONS);
+	struct nlattr *mask =
+		options ? nla_find(nla_data(options), nla_len(options),
+				   TCA_FQ_ORPHAN_MASK)
+			: NULL;
+
+	if (mask && nla_len(mask) >= (int)sizeof(uint32_t))
+		qdisc->fq_orphan_mask = nla_get_u32(mask);
+}
 
 static int read_qdisc(struct nl_msg *msg, void *arg)
 {
@@ -17,6 +32,8 @@ static int read_qdisc(struct nl_msg *msg, void *arg)
 		return 0;
 	qdisc->handle = tcm->tcm_handle;
 	(void)nla_strlcpy(qdisc->kind, kind, sizeof(qdisc->kind));
+	if (strcmp(qdisc->kind, "fq") == 0)
+		read_fq(nlmsg_hdr(msg), qdisc);
 	return 0;
 }
 

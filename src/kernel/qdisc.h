@@ -8,8 +8,9 @@
 #include "kernel/netlink.h"
 
 struct qdisc {
-	uint32_t handle; /* 0: the kernel's default qdisc */
-	char kind[16];   /* "" if there is none */
+	uint32_t handle;         /* 0: the kernel's default qdisc */
+	char kind[16];           /* "" if there is none */
+	uint32_t fq_orphan_mask; /* of fq only */
 };
 
 /* Gets the qdisc at `parent`, TC_H_ROOT or TC_H_INGRESS. An interface that is

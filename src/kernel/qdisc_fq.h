@@ -14,8 +14,18 @@
 #define QDISC_FQ_HANDLE 0x6e610000U /* "na" */
 
 /*
- * Puts fq in place of the kernel's default qdisc. Returns 0 also if natra's fq
- * is there already; -EBUSY if another's qdisc is there, or mq, the default
+ * fq has a queue for each socket, and for packets without one (and those of UDP
+ * sockets that are not connected) this number and 1, by the flow's hash. With
+ * the kernel's default of 1023 a mouse often shares one with an elephant: before
+ * Linux 6.7 it then waits for the elephant's next departure. A queue takes 128
+ * bytes or less, for 3 s after its last packet: 8 MB if a pod uses all of them.
+ */
+#define QDISC_FQ_ORPHAN_MASK 65535U
+
+/*
+ * Puts fq in place of the kernel's default qdisc. If natra's fq is there already,
+ * it gets the options that this build gives it. Returns 0; -EBUSY if another's
+ * qdisc is there, or mq, the default
  * of a device with several transmit queues; -EOPNOTSUPP if this kernel has no
  * fq.
  */
@@ -24,7 +34,9 @@ int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex);
 /* Removes natra's fq; whatever else is at the root is left. */
 int qdisc_fq_remove(struct natra *n, struct netlink *nl, uint32_t ifindex);
 
-/* Returns 1 if natra's fq is at the root, 0 if something else is. */
-int qdisc_fq_present(struct natra *n, struct netlink *nl, uint32_t ifindex);
+/* Returns 1 and its orphan mask if natra's fq is at the root, 0 if something
+ * else is. */
+int qdisc_fq_present(struct natra *n, struct netlink *nl, uint32_t ifindex,
+		     uint32_t *ret_orphan_mask);
 
 #endif

@@ -17,6 +17,14 @@ __extension__ typedef unsigned __int128 u128;
 #define NS_PER_MS            1000000ULL
 #define DEFAULT_BURST_NS     (NS_PER_SEC / 2)
 #define DEFAULT_THRESHOLD_NS (NS_PER_SEC / 10)
+/*
+ * What fq may hold of a pod. A longer queue takes memory and makes no sender
+ * faster; but on a fast link it has to last for a round trip, and on a slow one a
+ * packet has to leave while somebody waits for it.
+ */
+#define QUEUE_BYTES          4000000
+#define MIN_HORIZON_NS       (NS_PER_SEC / 10)
+#define MAX_HORIZON_NS       (2 * NS_PER_SEC)
 /* The longest that a GSO packet may take to send where egress is paced. A packet
  * that has its turn waits for one that has just begun, and each moves the
  * overdraft by which shares are found. */
@@ -194,6 +202,18 @@ static uint64_t default_ingress_burst_ns(const struct natra_policy *p)
 		       : DEFAULT_BURST_NS;
 }
 
+static uint64_t default_horizon_ns(uint64_t rate_bits_per_sec)
+{
+	uint64_t ns;
+
+	if (!rate_bits_per_sec)
+		return MAX_HORIZON_NS;
+	ns = QUEUE_BYTES * BITS_PER_BYTE * NS_PER_SEC / rate_bits_per_sec;
+	if (ns > MAX_HORIZON_NS)
+		return MAX_HORIZON_NS;
+	return ns < MIN_HORIZON_NS ? MIN_HORIZON_NS : ns;
+}
+
 struct natra_policy policy_effective(const struct natra_policy *policy)
 {
 	struct natra_policy p = *policy;
@@ -211,6 +231,8 @@ struct natra_policy policy_effective(const struct natra_policy *policy)
 			bytes_in(p.egress_rate_bits_per_sec, DEFAULT_BURST_NS);
 	if (!p.heavy_hitter_threshold_bytes)
 		p.heavy_hitter_threshold_bytes = default_threshold(&p);
+	if (!p.horizon_ns)
+		p.horizon_ns = default_horizon_ns(p.egress_rate_bits_per_sec);
 	return p;
 }
 
@@ -280,6 +302,7 @@ static uint32_t threshold_units(const struct natra_policy *p, uint64_t rate)
 static void loosen_backstop(struct natra_limits *l, uint64_t pace_limit_ns)
 {
 	l->rate.burst_ns += pace_limit_ns;
+	l->mice.burst_ns += pace_limit_ns;
 	l->enter_units =
 		l->enter_units > MAX_UNITS / 2 ? MAX_UNITS : l->enter_units * 2;
 }
@@ -350,6 +373,10 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
 		l.max_delay_ns = p.horizon_ns;
 		l.mark_from_ns = UINT64_MAX;
 	}
+	if (paced)
+		l.unfelt_delay_ns = p.pace_limit_ns < l.max_delay_ns
+					    ? p.pace_limit_ns
+					    : l.max_delay_ns;
 	if (leg == LEG_INGRESS && p.ingress_mode == NATRA_INGRESS_MODE_PACE)
 		loosen_backstop(&l, p.pace_limit_ns);
 	set_fair(&l, &p, leg, paced);

@@ -80,16 +80,18 @@ struct record {
 	/* The limits that were last written to the slots: another build may
 	 * derive other numbers from the same policy. */
 	struct natra_limits limits[LEG_MAX];
+	/* Of natra's fq; 0: the kernel's default, which older builds left. */
+	uint32_t fq_orphan_mask;
 	/* These bytes are 0. A field may be added here without a new ABI if 0
 	 * in it means what builds without the field do. */
-	uint8_t reserved[128];
+	uint8_t reserved[124];
 };
 
 #define RECORD_OLD_SIZE offsetof(struct record, slot)
 
 _Static_assert(RECORD_OLD_SIZE == 152, "pinned layout of all ABIs");
 _Static_assert(offsetof(struct record, gso_segs) == 1340, "as in ABI 2");
-_Static_assert(sizeof(struct record) == 1768, "pinned layout: NATRA_PIN_ABI");
+_Static_assert(sizeof(struct record) == 1792, "pinned layout: NATRA_PIN_ABI");
 
 struct natra_policy record_get_policy(const struct record *record);
 void record_set_policy(struct record *record,

@@ -31,6 +31,7 @@ static int load(enum program_kind kind, enum natra_pass pass)
 	limits.rate = policy_rate(8000000, 1000000);
 	limits.mice = policy_rate(4000000, 1);
 	limits.reserve_ns = TH_SECOND / 4;
+	limits.unfelt_delay_ns = TH_SECOND;
 	limits.enter_units = 20;
 	limits.leave_units = 2;
 	th_load(&run, &options, &limits);
@@ -121,11 +122,36 @@ static void is_free_to_go(const struct th_result *r)
 	assert_int_equal(r->delay_ns, 0);
 }
 
-static void is_dropped(const struct th_result *r)
+static void is_paced(const struct th_result *r, uint64_t depart_ns)
 {
-	assert_int_equal(r->counter, NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(r->counter, NATRA_COUNT_PACED);
+	assert_int_equal(r->verdict, TC_ACT_UNSPEC);
+	assert_int_equal(r->tstamp, depart_ns);
+	assert_in_range(r->delay_ns, depart_ns - r->after_ns,
+			depart_ns - r->before_ns);
+}
+
+static void is_dropped(const struct th_result *r, enum natra_counter counter)
+{
+	assert_int_equal(r->counter, counter);
 	assert_int_equal(r->verdict, TC_ACT_SHOT);
 	assert_int_equal(r->delay_ns, 0);
+}
+
+/* Sends a mouse that neither the share of mice nor the rest has room for. */
+static void sends_too_much(uint16_t port, enum natra_counter counter)
+{
+	for (size_t i = 0; i < TH_LEN(kinds); i++) {
+		uint64_t tat = th_now() + FAR, mice = th_now() + FAR;
+		struct th_result r;
+
+		th_set_tat(&run, tat);
+		th_set_mice_tat(&run, mice);
+		r = send(kinds[i], (uint16_t)(port + i), SMALL);
+		is_dropped(&r, counter);
+		assert_int_equal(th_tat(&run), tat);
+		assert_int_equal(th_mice_tat(&run), mice);
+	}
 }
 
 /* Mice pass within their share, however far the elephants are in debt. */
@@ -151,17 +177,66 @@ static void mice_are_charged_over_either_protocol(void **state)
 static void mice_over_their_share_are_dropped_beside_elephants(void **state)
 {
 	(void)state;
+	sends_too_much(200, NATRA_COUNT_DROPPED_RATE);
+}
+
+static void mice_that_would_wait_too_long_are_dropped(void **state)
+{
+	(void)state;
+	sends_too_much(200, NATRA_COUNT_DROPPED_HORIZON);
+}
+
+static void mice_over_their_share_wait_for_it(void **state)
+{
+	(void)state;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
-		uint64_t tat = th_now() + TH_SECOND, mice = th_now() + FAR;
-		struct th_result r;
+		uint64_t tat = th_now() + FAR, mice = th_now() + TH_SECOND / 4;
 
 		th_set_tat(&run, tat);
 		th_set_mice_tat(&run, mice);
-		r = send(kinds[i], (uint16_t)(200 + i), SMALL);
-		is_dropped(&r);
-		assert_int_equal(th_tat(&run), tat);
-		assert_int_equal(th_mice_tat(&run), mice);
+		for (uint64_t n = 0; n < 8; n++) {
+			const uint64_t cost = SMALL * TH_NS_PER_BYTE;
+			struct th_result r = send(
+				kinds[i], (uint16_t)(800 + 8 * i + n), SMALL);
+
+			/* A byte takes 2000 ns of the share. */
+			is_paced(&r, mice + n * 2 * cost);
+			assert_int_equal(th_mice_tat(&run),
+					 mice + (n + 1) * 2 * cost);
+			assert_int_equal(th_tat(&run), tat + (n + 1) * cost);
+		}
 	}
+}
+
+static void mice_over_their_share_wait_for_what_elephants_leave(void **state)
+{
+	uint64_t tat = th_now(), mice = tat + TH_SECOND / 2;
+	struct th_result r;
+
+	(void)state;
+	th_set_tat(&run, tat);
+	th_set_mice_tat(&run, mice);
+	r = send(make4, 900, SMALL);
+	is_paced(&r, tat + limits.reserve_ns);
+	assert_int_equal(th_tat(&run), tat + SMALL * TH_NS_PER_BYTE);
+	assert_int_equal(th_mice_tat(&run), mice);
+}
+
+static void mice_that_wait_for_long_are_marked(void **state)
+{
+	uint64_t mice = th_now() + 3 * TH_SECOND / 4;
+	struct th_result r;
+
+	(void)state;
+	th_set_tat(&run, th_now() + FAR);
+	th_set_mice_tat(&run, mice);
+	r = send(make4, 901, SMALL);
+	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
+	assert_int_equal(r.tstamp, mice);
+	assert_int_equal(r.data[15] & CE, CE);
+	/* A tag in the frame hides where the mark belongs. */
+	r = send(make6_tagged, 902, SMALL);
+	is_paced(&r, mice + 2 * SMALL * TH_NS_PER_BYTE);
 }
 
 static void mice_over_their_share_are_charged_in_full(void **state)
@@ -216,7 +291,7 @@ static void tiny_is_up_to_128_bytes(void **state)
 		r = send(kinds[i], (uint16_t)(400 + i), 128);
 		is_free_to_go(&r);
 		r = send(kinds[i], (uint16_t)(500 + i), 129);
-		is_dropped(&r);
+		assert_int_not_equal(r.counter, NATRA_COUNT_MICE);
 	}
 }
 
@@ -297,7 +372,10 @@ int main(void)
 		POLICE(tiny_is_up_to_128_bytes),
 		POLICE(parts_of_a_nanosecond_are_charged_on_the_average),
 		EDT(mice_are_charged_over_either_protocol),
-		EDT(mice_over_their_share_are_dropped_beside_elephants),
+		EDT(mice_that_would_wait_too_long_are_dropped),
+		EDT(mice_over_their_share_wait_for_it),
+		EDT(mice_over_their_share_wait_for_what_elephants_leave),
+		EDT(mice_that_wait_for_long_are_marked),
 		EDT(mice_over_their_share_are_charged_in_full),
 		EDT(tiny_is_up_to_128_bytes),
 		EDT(elephants_are_paced_beside_them),

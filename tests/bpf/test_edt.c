@@ -387,6 +387,62 @@ static void packet_without_ect_is_paced_unmarked(void **state)
 	assert_int_equal(r.data[15], 0);
 }
 
+static void send_without_socket(uint8_t tos, struct th_result *ret)
+{
+	const struct th_context context = {.pop_vlan = true};
+	struct packet p;
+
+	packet_begin(&p);
+	packet_ethernet(&p);
+	packet_vlan(&p, 0x8100, 10);
+	packet_ipv4(&p, &(struct packet_ip){.tos = tos});
+	packet_tcp(&p, 1000, 80, 20);
+	packet_pad(&p, 1504);
+	packet_end(&p);
+	th_send(&run, &p, &context, ret);
+}
+
+/* Its sender does not feel the delay. */
+static void packet_without_a_socket_has_a_shorter_horizon(void **state)
+{
+	uint64_t tat = th_now() + TH_SECOND / 2;
+	struct th_result r;
+
+	(void)state;
+	limits.unfelt_delay_ns = TH_SECOND;
+	set_limits();
+	th_set_tat(&run, tat);
+	send_without_socket(0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, tat);
+	tat = th_now() + 3 * TH_SECOND / 2;
+	th_set_tat(&run, tat);
+	send_without_socket(ECT0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_HORIZON);
+	assert_int_equal(th_tat(&run), tat);
+	send_tcp(0, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, tat);
+}
+
+static void packet_without_a_socket_is_marked_from_half_of_it(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	limits.unfelt_delay_ns = TH_SECOND;
+	set_limits();
+	th_set_tat(&run, th_now() + TH_SECOND / 4);
+	send_without_socket(ECT0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.data[15] & CE, ECT0);
+	th_set_tat(&run, th_now() + 3 * TH_SECOND / 4);
+	send_without_socket(ECT0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
+	assert_int_equal(r.data[15] & CE, CE);
+	assert_true(packet_checksum_good(r.data + 14));
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, load, unload)
@@ -411,6 +467,8 @@ int main(void)
 		CASE(ipv6_and_tagged_frames_are_paced_too),
 		CASE(delay_over_half_of_the_limit_is_marked),
 		CASE(packet_without_ect_is_paced_unmarked),
+		STAMPED(packet_without_a_socket_has_a_shorter_horizon),
+		STAMPED(packet_without_a_socket_is_marked_from_half_of_it),
 	};
 
 	th_require_bpf();

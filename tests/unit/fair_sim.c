@@ -127,7 +127,7 @@ static enum natra_counter fair(struct sim *sim, uint64_t hash, uint64_t cost_ns,
 	natra_fair_turn(f, sim->state->clocks, hash, &span, l->fair_shift,
 			&turn);
 	*ret_turn = turn.turn_ns;
-	outcome = sim->edt ? natra_fair_hold(l, now, turn.turn_ns)
+	outcome = sim->edt ? natra_fair_hold(l, now, turn.turn_ns, true)
 			   : natra_fair_police(
 				     l, now, turn.turn_ns,
 				     natra_fair_chance(l, now, turn.turn_ns),

@@ -55,6 +55,7 @@ struct natra_limits th_limits(void)
 		.mice = policy_rate(4000000, 1),
 		.max_delay_ns = 2 * TH_SECOND,
 		.mark_from_ns = UINT64_MAX,
+		.unfelt_delay_ns = 2 * TH_SECOND,
 		.enter_units = 100,
 		.leave_units = 12,
 		.pass = NATRA_PASS_OFF,
@@ -149,6 +150,10 @@ static int load_prelude(int array_fd)
 		MOV(1, 6),
 		MOVI(2, __builtin_bswap16(0x8100)),
 		CALL(BPF_FUNC_skb_vlan_push),
+		FIELD(BPF_W, 3, cb[1]),
+		INSN(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, 2, 0),
+		MOV(1, 6),
+		CALL(BPF_FUNC_skb_vlan_pop),
 		MOV(1, 6),
 		INSN(BPF_LD | BPF_DW | BPF_IMM, 2, BPF_PSEUDO_MAP_FD, 0,
 		     array_fd),
@@ -216,7 +221,7 @@ int th_try_send(struct progrun *run, const struct packet *packet,
 		.gso_size = c->gso_size,
 		.priority = c->priority,
 		.mark = c->tstamp_type,
-		.cb = {c->vlan_tci},
+		.cb = {c->vlan_tci, c->pop_vlan},
 	};
 	struct __sk_buff out = {0};
 	/* LIBBPF_OPTS is not used here because it is not ISO C. */

@@ -27,7 +27,8 @@ struct progrun {
 	struct stub stub;
 	/* The prelude sets what a test run cannot set and then calls the
 	 * program: it takes the type of a time stamp from mark, and the VLAN
-	 * tag that the kernel keeps outside the packet from cb[0]. */
+	 * tag that the kernel keeps outside the packet from cb[0]. With cb[1] it
+	 * removes the VLAN tag that is in the packet. */
 	int prelude_fd;
 	int array_fd;
 	bool through_prelude;
@@ -39,6 +40,10 @@ struct th_context {
 	uint64_t tstamp;
 	uint32_t tstamp_type; /* only through the prelude */
 	uint32_t vlan_tci;    /* only through the prelude; 0 for no tag */
+	/* Only through the prelude: a test run gives a packet a socket of its
+	 * address family, and one that comes with a VLAN tag in it a socket of
+	 * none, which stands for no socket. */
+	bool pop_vlan;
 	uint32_t wire_len;
 	uint32_t gso_segs;
 	uint32_t gso_size;

@@ -7,9 +7,12 @@
                                   SIGTERM ends it early; with --clock and --ahead S
                                   each asks for a departure time (SO_TXTIME) that
                                   far from now
+  udp-spread IP PORT --hosts N    sends datagrams from a socket that is not connected
+                                  to N addresses from IP on, in turn, --batch at once;
+                                  the socket may have any number of them on the way
   udp-sink PORT                   binds a socket and reads nothing
   udp-recv PORT                   counts datagrams, and how long each took, until
-                                  SIGTERM ends it
+                                  SIGTERM ends it; late are those over --late ms
   seq-send IP PORT --rate BIT/S   sends numbered datagrams
   seq-recv PORT                   prints the time, number and wire bytes of each
   tcp-send IP PORT                sends a stream
@@ -18,6 +21,7 @@
                                   the earlier ones
 """
 import argparse
+import ctypes
 import itertools
 import json
 import resource
@@ -28,6 +32,7 @@ import struct
 import sys
 import time
 
+SO_SNDBUFFORCE = 32             # asm-generic/socket.h
 UDP_SEGMENT = 103               # linux/udp.h
 SO_TXTIME = 61                  # asm-generic/socket.h
 UDP_HEADERS = 14 + 20 + 8       # Ethernet, IPv4, UDP
@@ -90,6 +95,57 @@ def udp_send(a):
                       "blocked": blocked / (now - start)}))
 
 
+class Iovec(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+
+
+class Mmsghdr(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_void_p), ("namelen", ctypes.c_uint),
+                ("iov", ctypes.POINTER(Iovec)), ("iovlen", ctypes.c_size_t),
+                ("control", ctypes.c_void_p), ("controllen", ctypes.c_size_t),
+                # Each of the two is followed by 4 bytes that nobody uses.
+                ("flags", ctypes.c_size_t), ("len", ctypes.c_size_t)]
+
+
+def messages(a, data):
+    """Return the messages to all hosts, twice, so that a batch may begin at any, and what
+    they refer to."""
+    first = int.from_bytes(socket.inet_aton(a.ip), "big")
+    names = [ctypes.create_string_buffer(
+            struct.pack("=H", socket.AF_INET) +
+            struct.pack("!HI8x", a.port, first + i)) for i in range(a.hosts)]
+    iov = Iovec(ctypes.addressof(data), a.size)
+    vec = (Mmsghdr * (2 * a.hosts))()
+    for i, m in enumerate(vec):
+        m.name, m.namelen = ctypes.addressof(names[i % a.hosts]), 16
+        m.iov, m.iovlen = ctypes.pointer(iov), 1
+    return vec, (names, iov)
+
+
+def udp_spread(a):
+    sendmmsg = ctypes.CDLL(None, use_errno=True).sendmmsg
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 29)
+    data = ctypes.create_string_buffer(a.size)
+    vec, kept = messages(a, data)
+    wire, n, refused, stop = (a.size + UDP_HEADERS) * 8, 0, 0, []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
+    start = now = time.monotonic()
+    while not stop and now - start < a.seconds and n < a.count:
+        if n * wire > (now - start) * a.rate:
+            time.sleep(0.0005)
+        else:
+            struct.pack_into("d", data, 0, now)
+            at = n % a.hosts * ctypes.sizeof(Mmsghdr)
+            done = sendmmsg(s.fileno(), ctypes.byref(vec, at), a.batch, 0)
+            refused += done < 0     # ENOBUFS: the qdisc dropped it
+            n += max(done, 1)
+        now = time.monotonic()
+    del kept
+    print(json.dumps({"count": n, "refused": refused,
+                      "sent": n * wire / (now - start)}))
+
+
 def udp_sink(a):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind(("", a.port))
@@ -110,7 +166,8 @@ def udp_recv(a):
             continue
         took_ms.append((time.monotonic() - sent) * 1e3)
     print(json.dumps({"count": len(took_ms), "least_ms": min(took_ms, default=0),
-                      "most_ms": max(took_ms, default=0)}))
+                      "most_ms": max(took_ms, default=0),
+                      "late": sum(ms > a.late for ms in took_ms)}))
 
 
 def seq_send(a):
@@ -249,7 +306,8 @@ def http(a):
 
 def main():
     p = argparse.ArgumentParser()
-    does = {"udp-send": udp_send, "udp-sink": udp_sink, "udp-recv": udp_recv,
+    does = {"udp-send": udp_send, "udp-spread": udp_spread,
+            "udp-sink": udp_sink, "udp-recv": udp_recv,
             "seq-send": seq_send, "seq-recv": seq_recv, "tcp-send": tcp_send,
             "tcp-recv": tcp_recv, "http": http}
     p.add_argument("what", choices=does)
@@ -259,6 +317,9 @@ def main():
     p.add_argument("--size", type=int, default=1400)
     p.add_argument("--tos", type=int, default=0)
     p.add_argument("--ports", type=int, default=1)
+    p.add_argument("--hosts", type=int, default=1)
+    p.add_argument("--batch", type=int, default=1)
+    p.add_argument("--late", type=float, default=0)
     p.add_argument("--clock", choices=CLOCKS)
     p.add_argument("--ahead", type=float, default=0)
     p.add_argument("--count", type=float, default=float("inf"))

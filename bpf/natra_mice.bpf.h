@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Mice that are charged (NATRA_PASS_CHARGED), to a bucket of their own and to that
+ * of all packets. They have a share of the rate, in which they are first: while
+ * they are within it, they may overdraw the bucket of all packets without limit.
+ * Tiny packets may overdraw the share itself a little, since an acknowledgement
+ * that is lost costs a stream of the other way.
+ *
+ * Over their share mice wait where they can be held, and otherwise have what
+ * elephants leave at that moment. They are too short to slow down by waiting, so
+ * they do not wait for long.
+ */
+#ifndef NATRA_MICE_BPF_H
+#define NATRA_MICE_BPF_H
+
+#include <bpf/bpf_helpers.h>
+
+#include "natra_bucket.h"
+#include "natra_shared.h"
+
+/* TCP without data, with its options, over IPv6 too. */
+#define NATRA_TINY_BYTES 128
+
+/*
+ * Takes a packet's cost out of either bucket. This function is global, so
+ * the verifier walks all tries of the loop once, and not once for each kind of
+ * packet that gets here.
+ */
+__noinline __u64 take_global(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
+			     __u64 cost_ns, __u64 limit_ns)
+{
+	if (!tat_ns)
+		return NATRA_BUCKET_REFUSED; /* the verifier wants this check */
+	return natra_bucket_take(tat_ns, now_ns, burst_ns, cost_ns, limit_ns);
+}
+
+/*
+ * Charges a mouse that is over its share, and returns when it may go, or
+ * NATRA_BUCKET_REFUSED if that is more than limit_ns from now. It goes when its
+ * turn comes in the share, or earlier if elephants leave room for it: not in the
+ * last part of the bucket, out of which they live. Neither time goes back, unless
+ * CPUs race, so the packets of a mouse that is held keep their order.
+ */
+static __always_inline __u64 natra_mouse_over_share(
+	struct natra_state *state, const struct natra_limits *limits,
+	__u32 bytes, __u64 now_ns, __u64 dither, __u64 limit_ns)
+{
+	const __u64 cost_ns = natra_cost_ns(&limits->rate, bytes, dither);
+	const __u64 kept_ns = limits->reserve_ns;
+	__u64 depart_ns;
+
+	if (!limit_ns || NATRA_READ_ONCE(state->fair.tat_ns) + kept_ns <
+				 NATRA_READ_ONCE(state->mice_tat_ns)) {
+		depart_ns = take_global(&state->fair.tat_ns, now_ns - kept_ns,
+					limits->rate.burst_ns - kept_ns,
+					cost_ns, limit_ns);
+		return depart_ns == NATRA_BUCKET_REFUSED ? depart_ns
+							 : depart_ns + kept_ns;
+	}
+	depart_ns = take_global(
+		&state->mice_tat_ns, now_ns, limits->mice.burst_ns,
+		natra_cost_ns(&limits->mice, bytes, dither), limit_ns);
+	if (depart_ns != NATRA_BUCKET_REFUSED)
+		(void)take_global(&state->fair.tat_ns, now_ns,
+				  limits->rate.burst_ns, cost_ns,
+				  NATRA_NO_LIMIT);
+	return depart_ns;
+}
+
+/* Charges a mouse. Returns when it may go, which is now if that is not later than
+ * now_ns, or NATRA_BUCKET_REFUSED. */
+static __always_inline __u64 natra_mouse_take(struct natra_state *state,
+					      const struct natra_limits *limits,
+					      __u32 bytes, __u64 now_ns,
+					      __u64 dither, __u64 limit_ns)
+{
+	const __u64 tiny_ns =
+		bytes <= NATRA_TINY_BYTES ? limits->reserve_ns : 0;
+
+	if (take_global(&state->mice_tat_ns, now_ns, limits->mice.burst_ns,
+			natra_cost_ns(&limits->mice, bytes, dither),
+			tiny_ns) == NATRA_BUCKET_REFUSED)
+		return natra_mouse_over_share(state, limits, bytes, now_ns,
+					      dither, limit_ns);
+	(void)take_global(&state->fair.tat_ns, now_ns, limits->rate.burst_ns,
+			  natra_cost_ns(&limits->rate, bytes, dither),
+			  NATRA_NO_LIMIT);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,206 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks that egress is paced for senders of every kind, and not only for local TCP.
+
+The pod has a container of its own behind a second veth, whose packets it forwards: they
+have no socket by the time that they reach natra. `forwarded` sends from there, `queues`
+sends datagrams that share fq's queues by their hash, `small` fills fq with the shortest
+datagrams that there are, and `charged` sends more mice than their share.
+"""
+import os
+import re
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from commands import ip_batch, sh
+from limiters import Natra, bits, dropped
+from meter import ETH_IPV4_UDP, wire_rates
+from namespaces import Ns
+from report import skip
+from rig import Rig
+from script import option, run_script
+
+RATE = "10M"
+PACE_LIMIT_MS = 50
+# The emulated CPU of a VM puts off a receiver by this much.
+LATE_MS = 15
+PORT, MOUSE_PORT = 5300, 5301
+ELEPHANTS, MICE = 100, 1000
+SMALL_RATE = "12M"
+IP_TOS_ECT0 = 2
+
+
+class Nested(Ns):
+    """A container in the pod, with a veth of its own and an address behind the pod."""
+
+    def __init__(self, r):
+        super().__init__("nested")
+        self.pod = r.pod
+        self.ip, gw = "10.78.0.2", "10.78.0.1"
+        pod = r.pod
+        ip_batch(["link add in0 type veth peer name eth0 netns nested",
+                  f"addr add {gw}/24 dev in0", "link set in0 up"], pod.name)
+        ip_batch([f"addr add {self.ip}/24 dev eth0", "link set eth0 up",
+                  f"route add default via {gw}"], "nested")
+        sh("ip", "route", "replace", "10.78.0.0/24", "via", pod.ip, "dev", pod.host)
+
+    def close(self):
+        self.stop(*list(self._procs))
+        self.pod.run("ip", "link", "del", "in0", check=False)
+        os.close(self.fd)
+        sh("ip", "netns", "del", self.name, check=False)
+
+
+def fq_drops(pod):
+    """Return how many packets the pod's fq has dropped."""
+    text = pod.run("tc", "-s", "qdisc", "show", "dev", "eth0", "root")
+    return int(re.search(r"dropped (\d+)", text)[1])
+
+
+def received(r, sink):
+    return r.load_end(sink, r.client, now=True)
+
+
+def flood(r, source, tos, seconds):
+    """Send datagrams at three times the rate. Return the rate that arrived after a
+    second, how long the datagrams took, and natra's counters."""
+    lim = Natra(r.pod).attach(None, RATE, "--egress-burst", "64k")
+    sink = r.load(r.client, "udp-recv", PORT)
+    r.wait_port(r.client, PORT, "udp")
+    meter = r.out_of(0, ETH_IPV4_UDP)
+    sender = r.load(source, "udp-send", r.client.ip, PORT, "--rate",
+                    3 * bits(RATE), "--tos", tos)
+    r.wait_flow(meter)
+    time.sleep(1)
+    rate = wire_rates([meter], seconds)[0]
+    r.load_end(sender, source, now=True)
+    time.sleep(0.2)
+    stats = lim.stats()["egress"]
+    got = received(r, sink)
+    lim.detach()
+    return rate, got, stats
+
+
+def forwarded(r, rep, a):
+    nested = Nested(r)
+    try:
+        for tos, name in ((0, "no ECN"), (IP_TOS_ECT0, "ECN")):
+            rate, got, stats = flood(r, nested, tos, a.seconds)
+            rep.near(f"forwarded, {name}: the rate", rate / 1e6,
+                     bits(RATE) / 1e6, 0.02, " Mbit/s")
+            rep.most("  the longest time in the queue", got["most_ms"],
+                     PACE_LIMIT_MS + LATE_MS, " ms")
+            rep.shown("  marked, dropped", f"{stats['marked']['packets']}, "
+                      f"{dropped(stats)}")
+            if tos:
+                rep.least("  marked", stats["marked"]["packets"], 100)
+            rep.least("  dropped by natra", dropped(stats), 100)
+    finally:
+        nested.close()
+
+
+def hosts(r, third):
+    """Give the client the addresses 10.79.THIRD.0/22 beside its own. Return the first."""
+    first = f"10.79.{third}.0"
+    sh("ip", "route", "replace", f"{first}/22", "via", r.client.ip, "dev", r.client.host)
+    r.client.run("ip", "route", "replace", "local", f"{first}/22", "dev", "lo")
+    return first
+
+
+def spread_mice(r, first, count, per_second, *more):
+    """Send that many datagrams of as many flows, and return what the receiver tells."""
+    sink = r.load(r.client, "udp-recv", MOUSE_PORT, "--late", LATE_MS)
+    r.wait_port(r.client, MOUSE_PORT, "udp")
+    mice = r.load(r.pod, "udp-spread", first, MOUSE_PORT, "--hosts", 1000, "--rate",
+                  per_second * 142 * 8, "--size", 100, "--count", count, *more)
+    r.load_end(mice, r.pod)
+    time.sleep(0.5)
+    return received(r, sink)
+
+
+def queues(r, rep, a):
+    """Before Linux 6.7 a mouse in the queue of an elephant waits until that one's next
+    packet may leave, which is a tenth of a second with so many of them."""
+    lim = Natra(r.pod).attach(None, RATE, "--heavy-hitter-threshold", "2k")
+    r.load(r.client, "udp-sink", PORT)
+    r.wait_port(r.client, PORT, "udp")
+    meter = r.out_of(0, ETH_IPV4_UDP)
+    elephants = r.load(r.pod, "udp-spread", hosts(r, 0), PORT, "--hosts", ELEPHANTS,
+                       "--rate", 1.2 * bits(RATE))
+    r.wait_flow(meter)
+    time.sleep(2)
+    got = spread_mice(r, hosts(r, 4), MICE, 250)
+    told = r.load_end(elephants, r.pod, now=True)
+    rep.shown(f"{ELEPHANTS} heavy flows: offered", f"{told['sent'] / 1e6:.1f} Mbit/s")
+    rep.shown("  packets of theirs that waited",
+              lim.stats()["egress"]["paced"]["packets"])
+    rep.equal(f"  {MICE} mice: arrive", got["count"], MICE)
+    rep.most(f"  took more than {LATE_MS} ms", 100 * got["late"] / MICE, 3, " %")
+    r.stop(None)
+    lim.detach()
+
+
+def small(r, rep, a):
+    """Fill the queue with short packets, so many as fit into the horizon."""
+    lim = Natra(r.pod).attach(None, SMALL_RATE, "--egress-burst", "64k")
+    r.load(r.client, "udp-sink", PORT)
+    r.wait_port(r.client, PORT, "udp")
+    meter = r.out_of(0, ETH_IPV4_UDP)
+    flood = r.load(r.pod, "udp-spread", hosts(r, 0), PORT, "--hosts", 4, "--size", 8,
+                   "--batch", 4, "--rate", 10 * bits(SMALL_RATE))
+    r.wait_flow(meter)
+    time.sleep(a.seconds + 3)
+    got = spread_mice(r, hosts(r, 4), MICE, 500)
+    text = r.pod.run("tc", "-s", "qdisc", "show", "dev", "eth0", "root")
+    told = r.load_end(flood, r.pod, now=True)
+    rep.shown("short datagrams: offered", f"{told['sent'] / 1e6:.1f} Mbit/s")
+    rep.shown("  packets in fq", re.search(r"(\d+)p requeues", text)[1])
+    rep.equal("  dropped by fq", fq_drops(r.pod), 0)
+    rep.least("  dropped by natra", dropped(lim.stats()["egress"]), 100)
+    rep.equal(f"  {MICE} mice: arrive", got["count"], MICE)
+    r.stop(None)
+    lim.detach()
+
+
+def charged(r, rep, a):
+    """Send more mice at once than the bucket of mice has, beside an elephant."""
+    lim = Natra(r.pod).attach(None, RATE, "--fast-pass", "charged", "--egress-burst",
+                              "125k")
+    r.elephant(r.pod, r.client, 5201)
+    r.wait_flow(r.out_of())
+    time.sleep(1.5)
+    before = lim.stats()["egress"]
+    sink = r.load(r.client, "udp-recv", MOUSE_PORT)
+    r.wait_port(r.client, MOUSE_PORT, "udp")
+    mice = r.load(r.pod, "udp-spread", hosts(r, 4), MOUSE_PORT, "--hosts", 1000,
+                  "--rate", 0.1 * bits(RATE), "--batch", 50, "--count", 300)
+    r.load_end(mice, r.pod)
+    time.sleep(0.3)
+    after = lim.stats()["egress"]
+    got = received(r, sink)
+    rep.shown("charged: 50 mice of 1.4 kB at once: paced",
+              sum(after[k]["packets"] - before[k]["packets"]
+                  for k in ("paced", "marked")))
+    rep.equal("  dropped", dropped(after) - dropped(before), 0)
+    rep.equal("  of 300 arrive", got["count"], 300)
+    rep.most("  the longest took", got["most_ms"], PACE_LIMIT_MS + LATE_MS, " ms")
+    r.stop(None)
+    lim.detach()
+
+
+def main(rep, a):
+    parts = {"forwarded": forwarded, "queues": queues, "small": small,
+             "charged": charged}
+    if not Natra().json("probe")["fq"]:
+        skip("CONFIG_NET_SCH_FQ")
+    for name, part in parts.items():
+        if not a.only or name in a.only.split(","):
+            with Rig() as r:
+                rep.measure(name, part, r, rep, a)
+
+
+if __name__ == "__main__":
+    run_script(main,
+        option("--only", help="of the above, by comma"),
+        option("--seconds", type=float, default=3))

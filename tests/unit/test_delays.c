@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests check how long packets may wait, by policy and kind of sender. */
+#include "cm.h"
+
+#include "natra_fair.h"
+#include "policy/policy.h"
+
+#define MS     1000000ULL
+#define SECOND (1000 * MS)
+
+static struct natra_policy policy_of(uint64_t ingress, uint64_t egress)
+{
+	struct natra_policy p = NATRA_INIT(p);
+
+	p.ingress_rate_bits_per_sec = ingress;
+	p.egress_rate_bits_per_sec = egress;
+	return p;
+}
+
+/* 4 MB of queue, for 0.1 s to 2 s. */
+static void default_horizon_follows_the_rate_out_of_the_pod(void **state)
+{
+	static const struct {
+		uint64_t rate, ns;
+	} cases[] = {
+		{0, 2 * SECOND},        {1, 2 * SECOND},
+		{16000000, 2 * SECOND}, {32000000, SECOND},
+		{300000000, 106666666}, {320000000, 100 * MS},
+		{1000000000, 100 * MS}, {1000000000000000, 100 * MS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		struct natra_policy p = policy_of(1000000000, cases[i].rate);
+
+		assert_int_equal(policy_effective(&p).horizon_ns, cases[i].ns);
+		if (cases[i].rate)
+			assert_int_equal(policy_limits(&p, LEG_EGRESS, true)
+						 .max_delay_ns,
+					 cases[i].ns);
+		p.horizon_ns = 3 * SECOND;
+		assert_int_equal(policy_effective(&p).horizon_ns, 3 * SECOND);
+	}
+}
+
+static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
+{
+	struct natra_policy p = policy_of(10000000, 10000000);
+	struct natra_limits l;
+
+	(void)state;
+	p.horizon_ns = 3 * SECOND;
+	p.pace_limit_ns = 40 * MS;
+	l = policy_limits(&p, LEG_EGRESS, true);
+	assert_int_equal(l.max_delay_ns, 3 * SECOND);
+	assert_int_equal(l.mark_from_ns, UINT64_MAX);
+	assert_int_equal(l.unfelt_delay_ns, 40 * MS);
+	l = policy_limits(&p, LEG_EGRESS, false);
+	assert_int_equal(l.max_overdraft_ns, 10 * MS);
+	l = policy_limits(&p, LEG_PACE, true);
+	assert_int_equal(l.max_delay_ns, 40 * MS);
+	assert_int_equal(l.mark_from_ns, 20 * MS);
+	assert_int_equal(l.unfelt_delay_ns, 40 * MS);
+	p.horizon_ns = 30 * MS;
+	l = policy_limits(&p, LEG_EGRESS, true);
+	assert_int_equal(l.max_delay_ns, 30 * MS);
+	assert_int_equal(l.unfelt_delay_ns, 30 * MS);
+}
+
+static void who_does_not_feel_the_delay_waits_for_less(void **state)
+{
+	const struct natra_policy p = policy_of(0, 10000000);
+	const struct natra_limits l = policy_limits(&p, LEG_EGRESS, true);
+	static const struct {
+		uint64_t delay_ns;
+		enum natra_counter felt, unfelt;
+	} cases[] = {
+		{0, NATRA_COUNT_ADMITTED, NATRA_COUNT_ADMITTED},
+		{25 * MS, NATRA_COUNT_PACED, NATRA_COUNT_PACED},
+		{25 * MS + 1, NATRA_COUNT_PACED, NATRA_COUNT_MARKED},
+		{50 * MS, NATRA_COUNT_PACED, NATRA_COUNT_MARKED},
+		{50 * MS + 1, NATRA_COUNT_PACED, NATRA_COUNT_DROPPED_HORIZON},
+		{2 * SECOND, NATRA_COUNT_PACED, NATRA_COUNT_DROPPED_HORIZON},
+		{2 * SECOND + 1, NATRA_COUNT_DROPPED_HORIZON,
+		 NATRA_COUNT_DROPPED_HORIZON},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		uint64_t turn = SECOND + cases[i].delay_ns;
+
+		assert_int_equal(natra_fair_hold(&l, SECOND, turn, true),
+				 cases[i].felt);
+		assert_int_equal(natra_fair_hold(&l, SECOND, turn, false),
+				 cases[i].unfelt);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			default_horizon_follows_the_rate_out_of_the_pod),
+		cmocka_unit_test(delay_limit_is_that_of_the_way_it_is_kept),
+		cmocka_unit_test(who_does_not_feel_the_delay_waits_for_less),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
