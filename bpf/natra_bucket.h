@@ -12,7 +12,6 @@
 #include "natra_compiler.h"
 #include "natra_shared.h"
 
-#define NATRA_BUCKET_TRIES   8
 #define NATRA_NO_LIMIT       (~0ULL)
 #define NATRA_BUCKET_REFUSED (~0ULL)
 
@@ -54,24 +53,20 @@ natra_inline __u64 natra_bucket_take(__u64 *tat_ns, __u64 now_ns,
 				     __u64 limit_ns)
 {
 	__u64 full_ns = now_ns > burst_ns ? now_ns - burst_ns : 0;
+	__u64 tat = NATRA_READ_ONCE(*tat_ns);
+	__u64 depart = tat > full_ns ? tat : full_ns;
 
-#pragma GCC unroll 1
-	for (int i = 0; i < NATRA_BUCKET_TRIES; i++) {
-		__u64 tat = NATRA_READ_ONCE(*tat_ns);
-		__u64 depart = tat > full_ns ? tat : full_ns;
-
-		if (depart > now_ns && depart - now_ns > limit_ns)
-			return NATRA_BUCKET_REFUSED;
-		if (__sync_val_compare_and_swap(tat_ns, tat,
-						depart + cost_ns) == tat)
-			return depart;
-	}
-	/*
-	 * Other CPUs won every time, so the bucket is in use and not full:
-	 * add without a look at it. Nothing is passed uncharged; the delay may
-	 * be over the limit by what those CPUs took meanwhile.
-	 */
-	return __sync_fetch_and_add(tat_ns, cost_ns);
+	if (depart > now_ns && depart - now_ns > limit_ns)
+		return NATRA_BUCKET_REFUSED;
+	if (__sync_val_compare_and_swap(tat_ns, tat, depart + cost_ns) == tat)
+		return depart;
+	/* Another CPU was faster, so the bucket is in use and not full: add, and
+	 * give it back if the packet came too late for the limit. */
+	depart = __sync_fetch_and_add(tat_ns, cost_ns);
+	if (depart <= now_ns || depart - now_ns <= limit_ns)
+		return depart;
+	__sync_fetch_and_add(tat_ns, -cost_ns);
+	return NATRA_BUCKET_REFUSED;
 }
 
 /* Cuts what the bucket owes to the time latest_ns. Returns false if another CPU

@@ -88,6 +88,7 @@
  * burst is left, see natra_fair_chance. */
 #define NATRA_FAIR_SQUARINGS  10
 #define NATRA_FAIR_SAFE_SHIFT 5
+#define NATRA_FAIR_SURE       (1ULL << 32) /* a chance of 1 */
 
 /* The times between which turns lie, for a packet at now_ns. */
 struct natra_span {
@@ -99,6 +100,7 @@ struct natra_span {
 	__u64 latest_ns;
 	__u64 stale_ns; /* a clock beyond this time means nothing, */
 	__u64 reset_ns; /* and its flow has this turn instead */
+	__u64 step_ns;  /* by which the packet moves its flow's clock on */
 };
 
 struct natra_turn {
@@ -127,10 +129,10 @@ natra_inline __u64 natra_fair_times_k(__u64 cost_ns, __u32 k_more)
  * Returns the span of turns, for packets that are held (up to max_delay_ns) or
  * policed.
  *
- * A clock cannot be ahead by more than the latest turn and K packets, unless the
- * limits or K were others when it was set. Its flow would then wait for what it
- * took long ago. A held packet has the latest turn instead, behind which no
- * packet of its flow can be.
+ * A clock cannot be ahead by more than the latest turn and K times a packet of a
+ * unit, unless the limits or K were others when it was set. Its flow would then
+ * wait for what it took long ago. A held packet has the latest turn instead,
+ * behind which no packet of its flow can be.
  */
 natra_inline void natra_fair_span(const struct natra_fair *fair,
 				  const struct natra_limits *limits,
@@ -139,6 +141,7 @@ natra_inline void natra_fair_span(const struct natra_fair *fair,
 {
 	const __u64 unit_ns = 1ULL << (limits->fair_shift & 63);
 	const __u64 latest_ns = NATRA_READ_ONCE(fair->latest_ns);
+	const __u32 k_more = NATRA_READ_ONCE(fair->k_more);
 	__u64 base_ns;
 
 	ret->now_ns = now_ns;
@@ -149,11 +152,11 @@ natra_inline void natra_fair_span(const struct natra_fair *fair,
 		ret->low_ns = ret->full_ns;
 	ret->latest_ns = latest_ns > base_ns ? latest_ns : base_ns;
 	ret->reset_ns = held ? now_ns + limits->max_delay_ns : now_ns;
+	ret->step_ns = natra_fair_times_k(cost_ns, k_more);
 	ret->stale_ns =
 		now_ns +
 		(held ? limits->max_delay_ns : limits->max_overdraft_ns) +
-		natra_fair_times_k(cost_ns > unit_ns ? cost_ns : unit_ns,
-				   NATRA_READ_ONCE(fair->k_more));
+		natra_fair_times_k(unit_ns, k_more) + ret->step_ns;
 }
 
 /*
@@ -266,9 +269,7 @@ natra_inline void natra_fair_charge(struct natra_fair *fair,
 				    const struct natra_turn *turn,
 				    __u64 cost_ns)
 {
-	const __u64 end_ns =
-		turn->turn_ns +
-		natra_fair_times_k(cost_ns, NATRA_READ_ONCE(fair->k_more));
+	const __u64 end_ns = turn->turn_ns + span->step_ns;
 	const __u64 tat_ns = NATRA_READ_ONCE(fair->tat_ns);
 
 	/* A bucket that is full is set by one CPU; all others add to it. */
@@ -301,7 +302,7 @@ natra_inline __u64 natra_fair_chance(const struct natra_limits *limits,
 	__u64 x;
 
 	if (turn_ns >= now_ns)
-		return 1ULL << 32;
+		return NATRA_FAIR_SURE;
 	if (now_ns - turn_ns >= limits->rate.burst_ns >> NATRA_FAIR_SAFE_SHIFT)
 		return 0;
 	x = 0xffffffff - (((now_ns - turn_ns) * limits->ramp_mult) >> 32);

@@ -19,6 +19,21 @@ static struct mistake read_burst(const struct policy_field *field,
 	return (struct mistake){""};
 }
 
+/* The library would refuse all of the policy for a time that is too long. */
+static struct mistake read_field(const struct policy_field *field,
+				 const cJSON *value,
+				 struct natra_policy *policy)
+{
+	uint64_t before = policy_field_get(field, policy);
+	struct mistake mistake = field_read(field, value, policy);
+
+	if (field->unit != POLICY_TIME || mistake.text[0] ||
+	    policy_field_get(field, policy) <= field->max)
+		return mistake;
+	policy_field_set(field, policy, before);
+	return (struct mistake){"is more than 9s"};
+}
+
 static int read_one(const struct policy_field *field, const cJSON *value,
 		    struct natra_policy *policy, struct failure *failure)
 {
@@ -28,7 +43,7 @@ static int read_one(const struct policy_field *field, const cJSON *value,
 	if (text)
 		mistake = field->unit == POLICY_BURST
 				  ? read_burst(field, text, policy)
-				  : field_read(field, value, policy);
+				  : read_field(field, value, policy);
 	if (!mistake.text[0])
 		return 0;
 	return refuse(failure, CNI_BAD_CONFIG, "annotation %s: %s: %s",

@@ -3,24 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "annotations.h"
-#include "bandwidth.h"
 #include "command.h"
 #include "io.h"
 #include "result.h"
-
-static int read_configuration(struct call *call, struct settings *ret)
-{
-	int r;
-
-	r = settings_read(ret, &call->conf, call->n, &call->failure);
-	if (r == 0)
-		r = bandwidth_read(ret, &call->conf, call->n, &call->failure);
-	if (r == 0)
-		r = annotations_read(&ret->policy, ret, &call->conf, &call->log,
-				     &call->failure);
-	return r;
-}
+#include "wanted.h"
 
 static void note_limits(struct call *call, const struct natra_info *info)
 {
@@ -121,15 +107,15 @@ int cmd_add(struct call *call)
 
 	r = env_check_not_own_netns(&call->env, &call->failure);
 	if (r == 0)
-		r = read_configuration(call, &settings);
+		r = wanted_read(&settings, &call->conf, call->n, &call->log,
+				&call->failure);
 	/* The result is made before anything is attached, so that after
 	 * attaching only writing to stdout can fail. */
 	if (r == 0)
 		r = result_make(&call->conf, &result, &call->failure);
 	if (r)
 		return r;
-	limited = settings.policy.ingress_rate_bits_per_sec ||
-		  settings.policy.egress_rate_bits_per_sec;
+	limited = wanted_limits(&settings.policy);
 	id_fits = call_make_id(call);
 	call->outcome = "nothing to limit";
 	if (limited && !id_fits)

@@ -116,6 +116,7 @@ static const struct policy_field policy_fields[] = {
 		.form = "TIME",
 		.help = "longest delay of pacing, then drop (2s)",
 		.key = "horizon",
+		.annotation = "natra.io/horizon",
 	},
 	{
 		POLICY_FIELD(fast_pass),
@@ -179,6 +180,7 @@ static const struct policy_field policy_fields[] = {
 		.form = "TIME",
 		.help = "longest delay of ingress pacing (50ms)",
 		.key = "paceLimit",
+		.annotation = "natra.io/pace-limit",
 	},
 	{
 		POLICY_FIELD(sketch_width),

@@ -14,6 +14,7 @@ import capped_pod
 import cells
 import compare
 import conntrack
+import fair_chart
 import sweep as streams
 from report_md import write
 from statistic import Results, Stat, quantiles
@@ -433,6 +434,10 @@ class Picture(unittest.TestCase):
                 self.assertEqual((where / "capped-pod.svg").read_text(),
                                  capped_pod.svg(Results(data)),
                                  f"run tests/bench/report_md.py {where}")
+
+    def test_committed_chart_shows_the_committed_simulation(self):
+        self.assertEqual((RESULTS / f"{fair_chart.NAME}.svg").read_text(),
+                         fair_chart.svg(), "run tests/bench/fair_chart.py")
 
     def test_each_figure_is_in_the_picture(self):
         """A picture from other figures is another picture."""

@@ -93,6 +93,9 @@ static const struct {
 	 NATRA_INGRESS_MODE_PACE},
 	{"{\"natra.io/heavy-hitter-threshold\":\"125k\"}",
 	 FIELD(heavy_hitter_threshold_bytes), 125000},
+	{"{\"natra.io/horizon\":\"50ms\"}", FIELD(horizon_ns), 50000000},
+	{"{\"natra.io/horizon\":\"9s\"}", FIELD(horizon_ns), 9000000000},
+	{"{\"natra.io/pace-limit\":\"5ms\"}", FIELD(pace_limit_ns), 5000000},
 	{"{\"natra.io/edt-pacing\":\"off\"}", FIELD(edt), NATRA_EDT_OFF},
 	/* Of two equal names the last counts, and null counts as absent. */
 	{"{\"natra.io/edt-pacing\":\"on\",\"x\":1,"
@@ -167,6 +170,9 @@ static const struct {
 	{"{\"natra.io/heavy-hitter-threshold\":\"big\"}",
 	 "natra.io/heavy-hitter-threshold", "'big'"},
 	{"{\"natra.io/edt-pacing\":\"true\"}", "natra.io/edt-pacing", "'true'"},
+	{"{\"natra.io/horizon\":\"10\"}", "natra.io/horizon", "'10'"},
+	{"{\"natra.io/horizon\":\"9001ms\"}", "natra.io/horizon", "9s"},
+	{"{\"natra.io/pace-limit\":\"10s\"}", "natra.io/pace-limit", "9s"},
 };
 
 static void a_bad_value_fails_and_is_named(void **state)

@@ -220,9 +220,14 @@ static void a_bad_value_is_named_with_its_key(void **state)
 
 static void annotations_are_allowed_by_short_or_full_name(void **state)
 {
-	static const char *const names[] = {
-		"ingress-burst", "egress-burst",           "fast-pass",
-		"ingress-mode",  "heavy-hitter-threshold", "edt-pacing"};
+	static const char *const names[] = {"ingress-burst",
+					    "egress-burst",
+					    "fast-pass",
+					    "ingress-mode",
+					    "heavy-hitter-threshold",
+					    "edt-pacing",
+					    "horizon",
+					    "pace-limit"};
 	unsigned int all = 0;
 
 	(void)state;

@@ -80,6 +80,39 @@ const char *install_mode_name(enum install_mode mode)
 	return names[mode];
 }
 
+bool install_mode_parse(const char *text, enum install_mode *ret_mode)
+{
+	for (int mode = 0; mode < INSTALL_PRESENT; mode++) {
+		if (strcmp(text, install_mode_name((enum install_mode)mode)) !=
+		    0)
+			continue;
+		*ret_mode = (enum install_mode)mode;
+		return true;
+	}
+	return false;
+}
+
+const char *install_conf_add(cJSON *conf, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	char name[64] = "";
+	const char *key;
+	cJSON *value;
+
+	if (!equals || equals == text)
+		return "is not KEY=VALUE";
+	if ((size_t)(equals - text) < sizeof(name))
+		memcpy(name, text, (size_t)(equals - text));
+	key = install_conf_key(name);
+	if (!key)
+		return "has no key of natra's configuration, see natra-cni(8)";
+	value = cJSON_ParseWithOpts(equals + 1, NULL, true);
+	cJSON_DeleteItemFromObject(conf, key);
+	cJSON_AddItemToObject(conf, key,
+			      value ? value : cJSON_CreateString(equals + 1));
+	return NULL;
+}
+
 /* Checks a name by the CNI specification's rule. It also keeps out "..", which
  * matters because the name becomes that of a directory. */
 const char *install_check_network(const char *name)

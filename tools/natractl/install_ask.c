@@ -8,15 +8,8 @@
 
 static int ask_mode(const char *text, enum install_mode *ret_mode)
 {
-	if (!text)
+	if (!text || install_mode_parse(text, ret_mode))
 		return 0;
-	for (int mode = 0; mode < INSTALL_PRESENT; mode++) {
-		if (strcmp(text, install_mode_name((enum install_mode)mode)) !=
-		    0)
-			continue;
-		*ret_mode = (enum install_mode)mode;
-		return 0;
-	}
 	return usage_error(opts_name(OPT_INSTALL_MODE), text,
 			   "is not auto, dropin, list or bandwidth");
 }
@@ -69,43 +62,14 @@ static int ask_runtime(const char *text, const char **ret_version)
 	return 0;
 }
 
-/* Returns the value of a key: JSON if the text is valid JSON, else a string. */
-static cJSON *read_value(const char *text)
-{
-	cJSON *value = cJSON_ParseWithOpts(text, NULL, true);
-
-	return value ? value : cJSON_CreateString(text);
-}
-
-static int ask_key(cJSON *conf, const char *word)
-{
-	const char *equals = strchr(word, '=');
-	char name[64] = "";
-	const char *key;
-
-	if (!equals || equals == word)
-		return usage_error(opts_name(OPT_CONF), word,
-				   "is not KEY=VALUE");
-	if ((size_t)(equals - word) < sizeof(name))
-		memcpy(name, word, (size_t)(equals - word));
-	key = install_conf_key(name);
-	if (!key)
-		return usage_error(
-			opts_name(OPT_CONF), word,
-			"has no key of natra's configuration, see natra-cni(8)");
-	/* If a key is given more than once, the last value counts. */
-	cJSON_DeleteItemFromObject(conf, key);
-	cJSON_AddItemToObject(conf, key, read_value(equals + 1));
-	return 0;
-}
-
 static int ask_conf(const struct cli *cli, cJSON *conf)
 {
 	for (size_t n = 0; n < cli->opts.conf_len; n++) {
-		int r = ask_key(conf, cli->opts.conf[n]);
+		const char *wrong = install_conf_add(conf, cli->opts.conf[n]);
 
-		if (r)
-			return r;
+		if (wrong)
+			return usage_error(opts_name(OPT_CONF),
+					   cli->opts.conf[n], "%s", wrong);
 	}
 	return 0;
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wanted.h"
+
+#include "annotations.h"
+#include "bandwidth.h"
+
+int wanted_read(struct settings *ret, const struct conf *conf, struct natra *n,
+		struct log *log, struct failure *failure)
+{
+	int r = settings_read(ret, conf, n, failure);
+
+	if (r == 0)
+		r = bandwidth_read(ret, conf, n, failure);
+	if (r == 0)
+		r = annotations_read(&ret->policy, ret, conf, log, failure);
+	return r;
+}
+
+bool wanted_limits(const struct natra_policy *policy)
+{
+	return policy->ingress_rate_bits_per_sec ||
+	       policy->egress_rate_bits_per_sec;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a pod's interface should have: by the configuration, by what the runtime
+ * passes on, and by the pod's annotations. */
+#ifndef NATRA_CNI_WANTED_H
+#define NATRA_CNI_WANTED_H
+
+#include "log.h"
+#include "settings.h"
+
+/* The policy points into *ret and into the configuration. */
+int wanted_read(struct settings *ret, const struct conf *conf, struct natra *n,
+		struct log *log, struct failure *failure);
+/* Returns whether a policy limits anything. */
+bool wanted_limits(const struct natra_policy *policy);
+
+#endif

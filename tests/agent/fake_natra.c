@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's calls that need a kernel, in the agent that tests run (ld's
+ * --wrap). An attachment is a file below the directory FAKE_STATE: its name is the
+ * id, in which '/' is '+', and its text the two rates and whether its program is
+ * of another build. A file with the name leftovers+IFNAME stands for what upstream's
+ * plugin has left there, and error-NAME for a call that fails with the number in
+ * it. Each call that changes something adds a line to the file `calls`.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <natra/natra.h>
+
+int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
+			const struct natra_policy *policy,
+			struct natra_info *ret_info);
+int __wrap_natra_configure(struct natra *n, const char *id,
+			   const struct natra_policy *policy);
+int __wrap_natra_detach(struct natra *n, const struct natra_target *target);
+int __wrap_natra_upgrade(struct natra *n, const char *id);
+int __wrap_natra_query(struct natra *n, const char *id,
+		       struct natra_info *ret_info);
+int __wrap_natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
+				    void *arg);
+int __wrap_natra_gc(struct natra *n, const char *network,
+		    const char *const *keep, size_t keep_len,
+		    size_t *ret_removed);
+int __wrap_natra_find_leftovers(struct natra *n,
+				const struct natra_target *target,
+				struct natra_leftovers *ret_leftovers);
+int __wrap_natra_remove_leftovers(struct natra *n,
+				  const struct natra_target *target);
+const char *__wrap_natra_error(const struct natra *n);
+const char *__real_natra_error(const struct natra *n);
+int __wrap_unshare(int flags);
+
+static char error[256];
+
+/* Needs a privilege that tests do not have; nothing is attached anyway. */
+int __wrap_unshare(int flags)
+{
+	(void)flags;
+	return 0;
+}
+
+const char *__wrap_natra_error(const struct natra *n)
+{
+	return error[0] ? error : __real_natra_error(n);
+}
+
+struct path {
+	char text[1024];
+};
+
+static struct path path_of(const char *name)
+{
+	struct path path;
+	const char *dir = getenv("FAKE_STATE");
+	size_t at;
+
+	(void)snprintf(path.text, sizeof(path.text), "%s/",
+		       dir ? dir : "/nodir");
+	at = strlen(path.text);
+	(void)snprintf(path.text + at, sizeof(path.text) - at, "%s", name);
+	for (char *c = path.text + at; *c; c++) {
+		if (*c == '/')
+			*c = '+';
+	}
+	return path;
+}
+
+/* Returns the next number of a file, 0 at its end. */
+static uint64_t read_number(FILE *f)
+{
+	char text[32] = "";
+	size_t len = 0;
+	int c;
+
+	while ((c = fgetc(f)) != EOF && c != ' ' && c != '\n') {
+		if (len < sizeof(text) - 1)
+			text[len++] = (char)c;
+	}
+	return strtoull(text, NULL, 10);
+}
+
+__attribute__((format(printf, 2, 3))) static int called(const char *name,
+							const char *format, ...)
+{
+	FILE *f = fopen(path_of("calls").text, "a");
+	char failing[64];
+	va_list args;
+	int number = 0;
+
+	if (f) {
+		fprintf(f, "%s ", name);
+		va_start(args, format);
+		vfprintf(f, format, args);
+		va_end(args);
+		fputc('\n', f);
+		(void)fclose(f);
+	}
+	(void)snprintf(failing, sizeof(failing), "error-%s", name);
+	f = fopen(path_of(failing).text, "r");
+	error[0] = '\0';
+	if (!f)
+		return 0;
+	number = (int)read_number(f);
+	if (number)
+		(void)snprintf(error, sizeof(error), "fake %s: %s", name,
+			       strerror(number));
+	(void)fclose(f);
+	return -number;
+}
+
+static void store(const char *id, const struct natra_policy *p)
+{
+	FILE *f = fopen(path_of(id).text, "w");
+
+	if (!f)
+		return;
+	fprintf(f, "%" PRIu64 " %" PRIu64 " 1\n", p->ingress_rate_bits_per_sec,
+		p->egress_rate_bits_per_sec);
+	(void)fclose(f);
+}
+
+static int load(const char *id, struct natra_info *ret)
+{
+	FILE *f = fopen(path_of(id).text, "r");
+	struct natra_info info = NATRA_INIT(info);
+	bool current;
+
+	if (!f)
+		return -ENOENT;
+	(void)snprintf(info.id, sizeof(info.id), "%s", id);
+	info.policy = (struct natra_policy)NATRA_INIT(info.policy);
+	info.policy.ingress_rate_bits_per_sec = read_number(f);
+	info.policy.egress_rate_bits_per_sec = read_number(f);
+	current = read_number(f) != 0;
+	info.program_is_current = current;
+	(void)fclose(f);
+	*ret = info;
+	return 0;
+}
+
+int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
+			const struct natra_policy *policy,
+			struct natra_info *ret_info)
+{
+	int r = called("attach",
+		       "id=%s ifname=%s network=%s label=%s in=%" PRIu64
+		       " out=%" PRIu64 " burst=%" PRIu64 " horizon=%" PRIu64,
+		       target->id, target->ifname,
+		       target->network ? target->network : "",
+		       target->label ? target->label : "",
+		       policy->ingress_rate_bits_per_sec,
+		       policy->egress_rate_bits_per_sec,
+		       policy->ingress_burst_bytes, policy->horizon_ns);
+
+	(void)n;
+	(void)ret_info;
+	if (r == 0)
+		store(target->id, policy);
+	return r;
+}
+
+int __wrap_natra_configure(struct natra *n, const char *id,
+			   const struct natra_policy *policy)
+{
+	struct natra_info info;
+	int r = called("configure",
+		       "id=%s in=%" PRIu64 " out=%" PRIu64 " burst=%" PRIu64
+		       " horizon=%" PRIu64,
+		       id, policy->ingress_rate_bits_per_sec,
+		       policy->egress_rate_bits_per_sec,
+		       policy->ingress_burst_bytes, policy->horizon_ns);
+
+	(void)n;
+	if (r == 0)
+		r = load(id, &info);
+	if (r == 0)
+		store(id, policy);
+	return r;
+}
+
+int __wrap_natra_detach(struct natra *n, const struct natra_target *target)
+{
+	int r = called("detach", "id=%s", target->id);
+
+	(void)n;
+	if (r == 0)
+		(void)unlink(path_of(target->id).text);
+	return r;
+}
+
+int __wrap_natra_upgrade(struct natra *n, const char *id)
+{
+	struct natra_info info;
+	int r = called("upgrade", "id=%s", id);
+
+	(void)n;
+	if (r == 0)
+		r = load(id, &info);
+	if (r == 0)
+		store(id, &info.policy);
+	return r;
+}
+
+int __wrap_natra_query(struct natra *n, const char *id,
+		       struct natra_info *ret_info)
+{
+	(void)n;
+	return load(id, ret_info);
+}
+
+int __wrap_natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
+				    void *arg)
+{
+	const char *path = getenv("FAKE_STATE");
+	DIR *dir = path ? opendir(path) : NULL;
+	const struct dirent *entry;
+	int r = 0;
+
+	(void)n;
+	while (r == 0 && dir && (entry = readdir(dir))) {
+		struct natra_info info;
+		char id[NATRA_ID_MAX + 1];
+
+		if (!strchr(entry->d_name, '+') ||
+		    strncmp(entry->d_name, "leftovers", 9) == 0)
+			continue;
+		(void)snprintf(id, sizeof(id), "%s", entry->d_name);
+		for (char *c = id; *c; c++) {
+			if (*c == '+')
+				*c = '/';
+		}
+		if (load(id, &info) == 0)
+			r = fn(arg, &info);
+	}
+	if (dir)
+		(void)closedir(dir);
+	return r;
+}
+
+int __wrap_natra_gc(struct natra *n, const char *network,
+		    const char *const *keep, size_t keep_len,
+		    size_t *ret_removed)
+{
+	(void)n;
+	(void)network;
+	(void)keep;
+	(void)keep_len;
+	*ret_removed = 0;
+	return called("gc", "all");
+}
+
+static struct path leftovers_of(const struct natra_target *target)
+{
+	char name[64];
+
+	(void)snprintf(name, sizeof(name), "leftovers+%s", target->ifname);
+	return path_of(name);
+}
+
+int __wrap_natra_find_leftovers(struct natra *n,
+				const struct natra_target *target,
+				struct natra_leftovers *ret_leftovers)
+{
+	(void)n;
+	ret_leftovers->tbf = access(leftovers_of(target).text, F_OK) == 0;
+	return 0;
+}
+
+int __wrap_natra_remove_leftovers(struct natra *n,
+				  const struct natra_target *target)
+{
+	(void)n;
+	(void)unlink(leftovers_of(target).text);
+	return called("remove_leftovers", "id=%s", target->id);
+}

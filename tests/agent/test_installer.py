@@ -1,0 +1,379 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra-agent installs the plugin, keeps it installed when others change the
+directories, stops to fight, and touches nobody's file but natra's own."""
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, HERE + "/../install"]
+from agent import Agent, words
+from node import FLANNEL, K3S, LISTS, NEW, OLD, PLUGIN, Node
+
+OWN = "00-natra-10-flannel.conflist"
+DROPIN = "cbr0/90-natra.conf"
+
+
+class Case(unittest.TestCase):
+    lists = {"10-flannel.conflist": FLANNEL}
+
+    def setUp(self):
+        self.node = Node(self.lists)
+        self.addCleanup(self.node.close)
+
+    def agent(self, *options, runtime=OLD):
+        agent = Agent("--no-pods", "--root", str(self.node.root), "--plugin", PLUGIN,
+                      "--runtime-version", runtime, "--bpffs",
+                      str(self.node.root / "bpf"), *options)
+        self.addCleanup(agent.__exit__)
+        return agent
+
+    def until(self, true, what="", timeout=20):
+        end = time.monotonic() + timeout
+
+        def is_true():
+            try:
+                return true()
+            except FileNotFoundError:  # between a listing and a look
+                return False
+
+        while not is_true():
+            if time.monotonic() > end:
+                raise AssertionError(f"{what}\n{self.agent_log()}")
+            time.sleep(0.02)
+
+    def agent_log(self):
+        return getattr(self, "last", None) and self.last.log()
+
+    def valid(self):
+        """Each list in the directory is JSON."""
+        for path in self.node.net.rglob("*.conf*"):
+            try:
+                json.loads(path.read_text())
+            except FileNotFoundError:
+                pass
+
+
+class Install(Case):
+    def test_list(self):
+        agent = self.agent()
+        agent.wait_ready()
+        self.assertEqual(self.node.names(),
+                         [OWN, "10-flannel.conflist", "natra"])
+        line = words(agent.wait("msg=installed"))
+        self.assertEqual((line["mode"], line["net_dir"], line["bin_dir"]),
+                         ("list", "/etc/cni/net.d", "/opt/cni/bin"))
+        self.assertEqual(agent.stop(), 0)
+        # The end of the agent is no removal.
+        self.assertEqual(self.node.names(),
+                         [OWN, "10-flannel.conflist", "natra"])
+
+    def test_dropin(self):
+        agent = self.agent(runtime=NEW)
+        agent.wait_ready()
+        self.assertEqual(self.node.names(),
+                         ["10-flannel.conflist", DROPIN, "natra"])
+
+    def test_same_as_natractl(self):
+        """It makes the same files as the command, so each may follow the other."""
+        self.agent("--conf", "onError=continue").wait_ready()
+        before = self.node.state(times=True)
+        p = self.node.install("--conf", "onError=continue")
+        self.assertEqual((p.code, self.node.state(times=True)), (0, before))
+
+    def test_conf(self):
+        self.agent("--conf", "fastPass=charged", "--conf",
+                   "ingressRate=1000").wait_ready()
+        element = json.loads((self.node.net / OWN).read_text())["plugins"][-1]
+        self.assertEqual((element["fastPass"], element["ingressRate"]),
+                         ("charged", 1000))
+
+    def test_bad_conf(self):
+        agent = self.agent("--conf", "fastPass=no")
+        line = words(agent.wait("level=error"))
+        self.assertIn("refuses its configuration", line["msg"])
+        body = agent.wait_ready(False)
+        self.assertIn("[-] install: the plugin refuses", body)
+        self.assertEqual(self.node.names(), ["10-flannel.conflist"])
+
+    def test_no_install(self):
+        agent = self.agent("--no-install")
+        agent.wait_ready()
+        time.sleep(0.3)
+        self.assertEqual(self.node.names(), ["10-flannel.conflist"])
+
+    def test_no_plugin(self):
+        os.rename(self.node.root / "bpf", self.node.root / "b")
+        agent = self.agent("--plugin", "/nonexistent")
+        agent.wait("plugin '/nonexistent': cannot be read")
+
+    def test_read_only_after_install(self):
+        self.agent().wait_ready()
+        before = self.node.state(times=True)
+        agent = self.agent()
+        agent.wait_ready()
+        self.assertEqual(self.node.state(times=True), before)
+        self.assertEqual(agent.count("msg=written"), 0)
+
+
+class Late(Case):
+    lists = {}
+
+    def test_list_comes_later(self):
+        agent = self.agent()
+        self.assertIn("no list of a network plugin yet",
+                      agent.wait("part=install"))
+        agent.wait_ready(False)
+        self.assertEqual(agent.count("level=error"), 0)
+        (self.node.net / "10-flannel.conflist").write_text(FLANNEL)
+        agent.wait_ready(timeout=15)
+        self.assertIn(OWN, self.node.names())
+
+    def test_directory_comes_later(self):
+        shutil.rmtree(self.node.net)
+        agent = self.agent()
+        agent.wait_ready(False)
+        agent.wait("No such file or directory")
+        self.node.net.mkdir()
+        (self.node.net / "10-flannel.conflist").write_text(FLANNEL)
+        agent.wait_ready(timeout=15)
+
+    def test_list_in_pieces(self):
+        agent = self.agent()
+        agent.wait("no list of a network plugin yet")
+        with open(self.node.net / "10-flannel.conflist", "w") as f:
+            for c in range(0, len(FLANNEL), 40):
+                f.write(FLANNEL[c:c + 40])
+                f.flush()
+                time.sleep(0.02)
+        agent.wait_ready(timeout=15)
+        self.valid()
+
+
+class Repair(Case):
+    def start(self, *options, runtime=OLD):
+        agent = self.last = self.agent(*options, runtime=runtime)
+        agent.wait_ready()
+        self.good = self.node.state()
+        # The directories are watched from the second look on.
+        time.sleep(1)
+        return agent
+
+    def repaired(self, times=1, timeout=20):
+        self.until(lambda: self.node.state() == self.good, "repair", timeout)
+        self.until(lambda: self.last.count("msg=repaired") >= times, "log")
+
+    def test_each_file(self):
+        self.start()
+        for n, path in enumerate((self.node.net / OWN, self.node.bin / "natra")):
+            path.unlink()
+            begin = time.monotonic()
+            self.repaired(n + 1)
+            self.assertLess(time.monotonic() - begin, 5)
+
+    def test_dropin_and_its_directory(self):
+        self.start(runtime=NEW)
+        (self.node.net / DROPIN).unlink()
+        self.repaired(1)
+        time.sleep(1)
+        shutil.rmtree(self.node.net / "cbr0")
+        self.repaired(2)
+        time.sleep(1)
+        # The new directory is watched, too.
+        (self.node.net / DROPIN).unlink()
+        self.repaired(3)
+
+    def test_replaced_by_another_s(self):
+        """A file that has no mark of natra's is left, under natra's name, too."""
+        for runtime, name, says in ((NEW, DROPIN, "is not natra's own"),
+                                    (OLD, OWN, "is not a JSON object")):
+            agent = self.start(runtime=runtime)
+            (self.node.net / name).write_text("null")
+            self.assertIn(says, agent.wait("level=error"))
+            agent.wait_ready(False)
+            time.sleep(1)
+            self.assertEqual((self.node.net / name).read_text(), "null")
+            (self.node.net / name).unlink()
+            self.repaired()
+            agent.wait_ready()
+            agent.stop()
+
+    def test_content(self):
+        self.start()
+        text = (self.node.net / OWN).read_text()
+        for n, wrong in enumerate(("", "{", text[:-20])):
+            (self.node.net / OWN).write_text(wrong)
+            self.repaired(n + 1)
+
+    def test_primary_changes(self):
+        self.start()
+        primary = self.node.net / "10-flannel.conflist"
+        changed = json.loads(FLANNEL)
+        changed["plugins"][0]["delegate"] = {"mtu": 1400}
+        # Calico writes in place, others rename.
+        primary.write_text(json.dumps(changed))
+        self.until(lambda: '"mtu"' in (self.node.net / OWN).read_text(), "in place")
+        temporary = self.node.net / "tmp"
+        temporary.write_text(FLANNEL)
+        os.rename(temporary, primary)
+        self.until(lambda: '"mtu"' not in (self.node.net / OWN).read_text(), "rename")
+        self.assertEqual(primary.read_text(), FLANNEL)
+
+    def test_primary_renamed_and_deleted(self):
+        agent = self.start()
+        os.rename(self.node.net / "10-flannel.conflist",
+                  self.node.net / "20-flannel.conflist")
+        self.until(lambda: "00-natra-20-flannel.conflist" in self.node.names()
+                   and OWN not in self.node.names(), "renamed")
+        (self.node.net / "20-flannel.conflist").unlink()
+        agent.wait_ready(False)
+        self.valid()
+
+    def test_files_of_others(self):
+        self.start()
+        for name in ("87-podman.conflist", "99-loopback.conf"):
+            (self.node.net / name).write_text(K3S)
+        (self.node.bin / "other").write_text("x")
+        before = self.node.state()
+        (self.node.net / OWN).unlink()
+        self.until(lambda: self.node.state() == before, "repair")
+
+    def test_overflow_of_events(self):
+        with open("/proc/sys/fs/inotify/max_queued_events") as f:
+            events = int(f.read())
+        agent = self.start()
+        agent.process.send_signal(signal.SIGSTOP)
+        # Two names in turn, because equal events in a row become one.
+        for n in range(events // 2 + 1000):
+            for name in "ab":
+                os.close(os.open(self.node.net / f"{name}.tmp",
+                                 os.O_WRONLY | os.O_CREAT))
+                os.unlink(self.node.net / f"{name}.tmp")
+            if n * 4 > events + 2000:
+                break
+        (self.node.net / OWN).unlink()
+        agent.process.send_signal(signal.SIGCONT)
+        self.repaired()
+
+    def test_flood_of_events(self):
+        """The agent looks at most once in half a second, whatever happens."""
+        agent = self.start("--log-level", "debug")
+        end = time.monotonic() + 3
+        with open(f"/proc/{agent.process.pid}/stat") as f:
+            before = f.read()
+        while time.monotonic() < end:
+            (self.node.net / "noise").write_text("x")
+        (self.node.net / "noise").unlink()
+        (self.node.net / OWN).unlink()
+        self.repaired()
+        with open(f"/proc/{agent.process.pid}/stat") as f:
+            after = f.read()
+        # Fields 16 and 17: the time of children that have ended, in ticks.
+        used = sum(int(after.split()[n]) - int(before.split()[n])
+                   for n in (15, 16))
+        self.assertLess(used / os.sysconf("SC_CLK_TCK"), 2)
+
+    def test_valid_at_each_moment(self):
+        """A reader that parses the lists in a loop, as a runtime does, while their
+        owner replaces the primary and somebody removes natra's."""
+        self.start("--repairs", "64/1")
+        stop, wrong, reads = threading.Event(), [], []
+
+        def reader():
+            while not stop.is_set():
+                for path in self.node.net.glob("*.conflist"):
+                    try:
+                        text = path.read_text()
+                    except FileNotFoundError:
+                        continue
+                    try:
+                        reads.append(len(json.loads(text)["plugins"]))
+                    except ValueError:
+                        wrong.append((path.name, text))
+
+        thread = threading.Thread(target=reader)
+        thread.start()
+        try:
+            for n in range(8):
+                changed = json.loads(FLANNEL)
+                changed["plugins"][0]["delegate"] = {"mtu": 1400 + n}
+                (self.node.net / "tmp").write_text(json.dumps(changed))
+                os.rename(self.node.net / "tmp",
+                          self.node.net / "10-flannel.conflist")
+                self.until(lambda n=n: f'"mtu": {1400 + n}' in
+                           (self.node.net / OWN).read_text(), f"change {n}")
+                (self.node.net / OWN).unlink()
+                self.until(lambda: OWN in self.node.names(), f"removal {n}")
+        finally:
+            stop.set()
+            thread.join()
+        self.assertEqual(wrong, [])
+        self.assertGreater(len(reads), 100)
+
+    def test_memory(self):
+        agent = self.start()
+        agent.check_memory("RssAnon", 1500)
+
+
+class Fight(Case):
+    def test_stops_and_says_so(self):
+        agent = self.last = self.agent("--repairs", "3/10")
+        agent.wait_ready()
+        time.sleep(1)
+        stop = threading.Event()
+        removals = []
+
+        def adversary():
+            while not stop.wait(0.02):
+                try:
+                    (self.node.net / OWN).unlink()
+                    removals.append(time.monotonic())
+                except FileNotFoundError:
+                    pass
+
+        thread = threading.Thread(target=adversary)
+        thread.start()
+        try:
+            line = words(agent.wait("somebody undoes what natra installs"))
+            self.assertEqual(line["level"], "error")
+            self.assertIn(OWN, line["msg"])
+            self.assertIn("3 times in 10 s", line["msg"])
+            body = agent.wait_ready(False)
+            self.assertIn("[-] install: somebody undoes", body)
+            count = len(removals)
+            time.sleep(3)
+            self.assertEqual(len(removals), count, "it does not go on")
+            self.assertEqual(agent.get("/healthz")[0], 200)
+        finally:
+            stop.set()
+            thread.join()
+        # Peace: it is repaired as soon as the time has passed.
+        self.until(lambda: OWN in self.node.names(), "peace", 20)
+        agent.wait_ready()
+        self.assertEqual((self.node.net / "10-flannel.conflist").read_text(),
+                         FLANNEL)
+
+    def test_other_gives_way(self):
+        """A list that is put right by somebody else ends the fight."""
+        agent = self.last = self.agent("--repairs", "1/600")
+        agent.wait_ready()
+        time.sleep(1)
+        text = (self.node.net / OWN).read_bytes()
+        (self.node.net / OWN).unlink()
+        agent.wait("msg=repaired")
+        time.sleep(1)
+        (self.node.net / OWN).unlink()
+        agent.wait("somebody undoes what natra installs")
+        (self.node.net / OWN).write_bytes(text)
+        os.chmod(self.node.net / OWN, 0o600)
+        agent.wait_ready()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,181 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra-agent with the kernel: it loads programs that stay, limits a running pod, follows
+an edit, and leaves limits when it is killed. Needs root; all is in namespaces and on a
+bpffs of the test's own."""
+import json
+import os
+import resource
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from agent import AGENT, Agent
+from apiserver import ApiServer
+from podnode import FakeNode, wait_until
+
+NATRACTL = os.environ["NATRACTL"]
+UPSTREAM = "/usr/lib/cni/bandwidth"
+IN = "kubernetes.io/ingress-bandwidth"
+
+
+def run(*argv):
+    p = subprocess.run(argv, text=True, capture_output=True, timeout=30)
+    if p.returncode:
+        raise AssertionError(f"{argv}: {p.stderr}")
+    return p.stdout
+
+
+class Kernel(unittest.TestCase):
+    def setUp(self):
+        self.node = FakeNode()
+        self.addCleanup(self.node.close)
+        self.bpffs = self.node.root / "bpffs"
+        self.bpffs.mkdir()
+        run("mount", "-t", "bpf", "bpf", str(self.bpffs))
+        self.addCleanup(run, "umount", str(self.bpffs))
+
+    def pod(self, name, rate):
+        """A network namespace with a veth, whose result libcni keeps."""
+        self.node.pod(name, rate and {"ingressRate": rate}, [
+            "ptp", {"type": "natra", "capabilities": {
+                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}])
+        path = str(self.node.netns(name))
+        run("unshare", f"--net={path}", "ip", "link", "set", "lo", "up")
+        self.addCleanup(run, "umount", path)
+        run("ip", "link", "add", f"veth-{name}", "type", "veth", "peer", "name",
+            f"peer-{name}")
+        with open(path) as ns:
+            run("ip", "link", "set", f"peer-{name}", "netns",
+                f"/proc/{os.getpid()}/fd/{ns.fileno()}", "name", "eth0")
+
+    def agent(self, *options):
+        agent = Agent("--no-install", "--root", str(self.node.root), "--bpffs",
+                      str(self.bpffs), *options)
+        self.addCleanup(agent.__exit__)
+        return agent
+
+    def limits(self):
+        found = json.loads(run(NATRACTL, "--bpffs", str(self.bpffs), "--json",
+                               "list"))
+        return {a["id"]: a["policy"]["ingress_rate_bits_per_sec"] for a in found}
+
+    def attach_cpu_ms(self, name):
+        """CPU time of natractl that attaches to another interface."""
+        run("ip", "link", "add", name, "type", "veth", "peer", "name",
+            name + "-b")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run(NATRACTL, "--bpffs", str(self.bpffs), "attach", name, "--ingress",
+            "10M", "--egress", "10M")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return 1e3 * (after.ru_utime + after.ru_stime - before.ru_utime -
+                      before.ru_stime)
+
+    def test_programs_stay(self):
+        agent = self.agent()
+        agent.wait("msg=ready part=programs")
+        self.assertEqual(agent.stop(), 0)
+        engines = [p for p in (self.bpffs / "natra").iterdir()
+                   if p.name.startswith("engine_")]
+        self.assertTrue(engines)
+        self.assertEqual(self.limits(), {})
+        loaded = self.attach_cpu_ms("one")
+        print(f"attach with loaded programs: {loaded:.1f} ms of CPU",
+              file=sys.stderr)
+        # The attachment uses what was loaded.
+        self.assertEqual(engines, [
+            p for p in (self.bpffs / "natra").iterdir()
+            if p.name.startswith("engine_")])
+
+    def test_programs_not_loaded(self):
+        print(f"attach without: {self.attach_cpu_ms('two'):.1f} ms of CPU",
+              file=sys.stderr)
+
+    def test_adopts_and_leaves(self):
+        self.pod("a", 10000000)
+        agent = self.agent()
+        agent.wait("adopted=1")
+        agent.wait_ready()
+        self.assertEqual(self.limits(), {"net/a/eth0": 10000000})
+        agent.process.kill()
+        agent.process.wait()
+        self.assertEqual(self.limits(), {"net/a/eth0": 10000000})
+        # A second agent finds nothing to do.
+        agent = self.agent()
+        agent.wait("part=pods")
+        self.assertEqual(agent.count("adopted="), 0)
+
+    def upstream(self, name, rate):
+        """Limit a pod by upstream's plugin."""
+        conf = {"cniVersion": "1.0.0", "name": "net", "type": "bandwidth",
+                "runtimeConfig": {"bandwidth": {
+                    "ingressRate": rate, "ingressBurst": rate,
+                    "egressRate": rate, "egressBurst": rate}},
+                "prevResult": {"cniVersion": "1.0.0", "interfaces": [
+                    {"name": f"veth-{name}"},
+                    {"name": "eth0", "sandbox": str(self.node.netns(name))}]}}
+        p = subprocess.run([UPSTREAM], input=json.dumps(conf), text=True,
+                           capture_output=True, timeout=30, env={
+                               "CNI_COMMAND": "ADD", "CNI_CONTAINERID": name,
+                               "CNI_NETNS": str(self.node.netns(name)),
+                               "CNI_IFNAME": "eth0", "CNI_PATH": "/usr/lib/cni"})
+        if p.returncode:
+            raise AssertionError(p.stdout + p.stderr)
+
+    def test_replaces_upstream(self):
+        if not os.path.exists(UPSTREAM):
+            self.skipTest(f"no {UPSTREAM}")
+        self.pod("c", 10000000)
+        run("ip", "link", "set", "veth-c", "up")
+        self.upstream("c", 10000000)
+        self.assertIn("tbf", run("tc", "qdisc", "show", "dev", "veth-c"))
+        agent = self.agent()
+        agent.wait("part=pods")
+        agent.stop()
+        # Not without being asked.
+        self.assertEqual(self.limits(), {})
+        self.agent("--replace-bandwidth").wait("replaced=1")
+        self.assertEqual(self.limits(), {"net/c/eth0": 10000000})
+        left = run("tc", "qdisc", "show", "dev", "veth-c")
+        self.assertNotIn("tbf", left)
+        self.assertNotIn("ingress", left)
+        self.assertNotIn("ifb", run("ip", "-o", "link"))
+
+    def test_follows_edits(self):
+        if subprocess.run(["grep", "-q", "curl_multi_init", AGENT]).returncode:
+            self.skipTest("built without libcurl")
+        self.pod("b", 10000000)
+        api = ApiServer()
+        self.addCleanup(api.close)
+        (self.node.root / "token").write_text("secret")
+        api.put("b", {IN: "10M"})
+        agent = self.agent("--node", "n", "--api-server", api.url,
+                           "--token-file", str(self.node.root / "token"),
+                           "--ca-file", "")
+        wait_until(lambda: self.limits() == {"net/b/eth0": 10000000},
+                   agent.log)
+        for rate in (20000000, 5000000):
+            api.put("b", {IN: str(rate)})
+            wait_until(lambda r=rate: self.limits() == {"net/b/eth0": r},
+                       lambda: f"{self.limits()}\n{agent.log()}", 3)
+        # Without a limit it stays attached, and CHECK finds it.
+        api.put("b", {})
+        wait_until(lambda: self.limits() == {"net/b/eth0": 0},
+                   lambda: f"{self.limits()}\n{agent.log()}", 3)
+        run(NATRACTL, "--bpffs", str(self.bpffs), "check", "net/b/eth0")
+        api.put("b", {IN: "7M"})
+        wait_until(lambda: self.limits() == {"net/b/eth0": 7000000},
+                   lambda: f"{self.limits()}\n{agent.log()}", 3)
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        print("needs root")
+        sys.exit(77)
+    if "NATRA_AGENT_UNSHARED" not in os.environ:
+        os.environ["NATRA_AGENT_UNSHARED"] = "1"
+        os.execvp("unshare", ["unshare", "--net", "--mount", sys.executable,
+                              os.path.abspath(__file__), *sys.argv[1:]])
+    run("ip", "link", "set", "lo", "up")
+    unittest.main()

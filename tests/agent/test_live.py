@@ -1,0 +1,510 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra-agent follows the annotations of running pods, and an API server that is slow,
+restarted, cut off, or that answers garbage; with a library that keeps attachments in
+files."""
+import datetime
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from agent import AGENT
+from apiserver import ApiServer
+from podnode import FakeNode, wait_until
+
+IN, OUT = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
+
+
+def has_live():
+    return subprocess.run(["grep", "-q", "curl_multi_init", AGENT]).returncode == 0
+
+
+class Case(unittest.TestCase):
+    certificate = None
+
+    def setUp(self):
+        self.node = FakeNode()
+        self.addCleanup(self.node.close)
+        self.api = ApiServer(self.certificate)
+        self.addCleanup(lambda: self.api.close())
+        self.token = self.node.root / "token"
+        self.token.write_text("secret\n")
+        self.agent = None
+
+    def start(self, *options, wait=True):
+        self.agent = self.node.agent(
+            "--no-install", "--node", "node-1", "--api-server", self.api.url,
+            "--token-file", str(self.token), "--ca-file", "", *options)
+        self.addCleanup(self.agent.__exit__)
+        if wait:
+            self.agent.wait("msg=ready part=api")
+        return self.agent
+
+    def pod(self, name="a", annotations=None, plugins=None, bandwidth=None):
+        self.node.pod(name, bandwidth, plugins or [
+            "ptp", {"type": "natra", "capabilities": {
+                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}],
+            annotations)
+        self.api.put(name, annotations)
+
+    def until(self, name, limits, timeout=10):
+        wait_until(lambda: self.node.limits(name) == limits,
+                   lambda: f"{self.node.limits(name)}, not {limits}\n"
+                   f"{self.node.calls()}\n{self.agent.log()}", timeout)
+
+    def calls(self, *names):
+        return [c for c in self.node.calls() if c.split()[0] in names
+                and "preload" not in c]
+
+
+class Edits(Case):
+    def test_request(self):
+        self.start()
+        wait_until(lambda: self.api.watches, "no watch")
+        self.assertEqual(self.api.watches[0], {
+            "path": "/api/v1/pods", "watch": "true", "resourceVersion": "0",
+            "allowWatchBookmarks": "true", "timeoutSeconds": "290",
+            "fieldSelector": "spec.nodeName=node-1"})
+        headers = self.api.headers[0]
+        self.assertEqual(headers["Authorization"], "Bearer secret")
+        self.assertIn("as=PartialObjectMetadata", headers["Accept"])
+
+    def test_rate(self):
+        self.node.attached("net/a/eth0", 10000000, 0)
+        self.pod(annotations={IN: "10M"})
+        self.start()
+        self.api.put("a", {IN: "20M", OUT: "1.5Mi"})
+        self.until("a", (20000000, 1572864))
+        self.agent.wait("limits follow the pod's annotations")
+        # The first one was as it should be.
+        self.assertEqual(len(self.calls("configure", "attach")), 1)
+
+    def test_time(self):
+        """From the change to the limit, the median and the worst of 50."""
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"})
+        self.start()
+        took = []
+        for n in range(50):
+            begin = time.monotonic()
+            self.api.put("a", {IN: f"{n + 2}M"})
+            self.until("a", ((n + 2) * 1000000, 0))
+            took.append(time.monotonic() - begin)
+        print(f"edit to limit: median {statistics.median(took) * 1e3:.0f} ms, "
+              f"worst {max(took) * 1e3:.0f} ms", file=sys.stderr)
+        self.assertLess(max(took), 1)
+
+    def test_annotation_comes_and_goes(self):
+        self.pod()
+        self.start()
+        self.api.put("a", {IN: "5M"})
+        self.until("a", (5000000, 0))
+        # The attachment stays, because the runtime may ask CHECK for it.
+        self.api.put("a", {"other": "x"})
+        self.until("a", (0, 0))
+        self.api.put("a", {OUT: "5M"})
+        self.until("a", (0, 5000000))
+        self.assertEqual(self.calls("detach"), [])
+
+    def test_unrelated_changes(self):
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"})
+        self.start()
+        for n in range(20):
+            self.api.put("a", {IN: "1M", "other": str(n)}, labels={"n": str(n)})
+        self.api.put("a", {IN: "2M"})
+        self.until("a", (2000000, 0))
+        self.assertEqual(len(self.calls("configure", "attach")), 1)
+
+    def test_edited_while_away(self):
+        """Also back to what it was when the pod was made."""
+        self.node.attached("net/a/eth0", 20000000, 0)
+        self.pod(annotations={IN: "10M"}, bandwidth={"ingressRate": 10000000})
+        self.start()
+        self.until("a", (10000000, 0))
+
+    def test_bad_value(self):
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"})
+        self.start()
+        for n, bad in enumerate(("fast", "-1", "10m", "1", "2P", "", "1M ")):
+            self.api.put("a", {IN: bad})
+            wait_until(lambda n=n: len(self.api.events) == n + 1,
+                       lambda bad=bad: f"'{bad}'\n{self.agent.log()}")
+        self.assertEqual(self.node.limits("a"), (1000000, 0))
+        path, event = self.api.events[0]
+        self.assertEqual(path, "/api/v1/namespaces/shop/events")
+        self.assertEqual(event["involvedObject"], {
+            "apiVersion": "v1", "kind": "Pod", "namespace": "shop",
+            "name": "pod-a", "uid": "uid-a"})
+        self.assertEqual((event["type"], event["reason"]),
+                         ("Warning", "BandwidthNotChanged"))
+        self.assertIn("kubernetes.io/ingress-bandwidth: 'fast'",
+                      event["message"])
+        self.assertEqual(self.agent.count("keeps the limits that it has"), 7)
+        self.api.put("a", {IN: "3M"})
+        self.until("a", (3000000, 0))
+
+    def test_many_bad_values(self):
+        """Events are bounded; the log has all."""
+        self.pod()
+        self.start()
+        for n in range(40):
+            self.api.put("a", {IN: f"bad{n}"})
+        self.agent.wait("bad39")
+        time.sleep(0.5)
+        self.assertLessEqual(len(self.api.events), 20)
+
+    def test_library_refuses(self):
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"})
+        self.start()
+        self.node.fail("configure", 1)
+        self.api.put("a", {IN: "2M"})
+        self.agent.wait("fake configure: Operation not permitted")
+        wait_until(lambda: self.api.events, "no Event")
+
+    def test_own_annotations(self):
+        plugins = ["ptp", {
+            "type": "natra", "allowAnnotations": ["ingress-burst"],
+            "capabilities": {"bandwidth": True,
+                             "io.kubernetes.cri.pod-annotations": True}}]
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"}, plugins=plugins)
+        self.start()
+        self.api.put("a", {IN: "1M", "natra.io/ingress-burst": "80k",
+                           "natra.io/fast-pass": "off"})
+        wait_until(lambda: self.calls("configure"), "no change")
+        self.assertIn("burst=10000", self.calls("configure")[0])
+        self.agent.wait("natra.io/fast-pass is not in allowAnnotations")
+
+    def test_precedence(self):
+        for n, (precedence, limit) in enumerate((
+                ("static", 5000000), ("runtime", 9000000), ("lowest", 5000000))):
+            name = f"p{n}"
+            self.pod(name, {IN: "9M"}, ["ptp", {
+                "type": "natra", "ingressRate": 5000000,
+                "precedence": precedence,
+                "capabilities": {"bandwidth": True}}])
+            self.agent or self.start()
+            self.until(name, (limit, 0))
+
+    def test_interface_of_multus(self):
+        """The limits of an additional network are not the pod's annotations."""
+        path = self.node.pod("a", {"ingressRate": 7000000}, ["ptp"])
+        with open(path) as f:
+            text = f.read()
+        with open(path, "w") as f:
+            f.write(text.replace(
+                '"io.kubernetes.cri.pod-annotations": null, ', ""))
+        self.api.put("a", {IN: "1M"})
+        self.start()
+        self.until("a", (7000000, 0))
+        self.api.put("a", {IN: "2M"})
+        self.pod("b", {IN: "3M"})
+        self.until("b", (3000000, 0))
+        self.assertEqual(self.node.limits("a"), (7000000, 0))
+
+    def test_unknown_pods(self):
+        self.start()
+        self.api.put("elsewhere", {IN: "1M"})
+        self.api.delete("elsewhere")
+        self.pod("b", {IN: "3M"})
+        self.until("b", (3000000, 0))
+        self.assertEqual(self.api.events, [])
+
+    def test_no_adopt(self):
+        self.pod("a", {IN: "1M"})
+        self.node.attached("net/b/eth0", 1000000, 0)
+        self.pod("b", {IN: "2M"})
+        self.start("--no-adopt")
+        self.until("b", (2000000, 0))
+        self.assertIsNone(self.node.limits("a"))
+
+    def test_leftovers_stay(self):
+        """Upstream's limits hold until they are replaced on request."""
+        self.node.leftovers("eth0")
+        self.pod("a", {IN: "1M"})
+        self.start()
+        self.node.attached("net/b/eth0", 1000000, 0)
+        self.pod("b", {IN: "2M"})
+        self.until("b", (2000000, 0))
+        self.assertIsNone(self.node.limits("a"))
+        self.assertEqual(self.agent.count("follow the pod"), 1)
+
+    def test_edit_before_the_interface(self):
+        """The server tells of a pod before it runs; an edit in between counts, too."""
+        self.start()
+        self.api.put("a", {IN: "1M"})
+        self.api.put("a", {IN: "2M"})
+        time.sleep(0.3)
+        # The runtime has read the first one.
+        self.node.pod("a", {"ingressRate": 1000000}, [
+            {"type": "natra", "capabilities": {
+                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}],
+            {IN: "1M"})
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.api.put("a", {IN: "2M"}, labels={"phase": "running"})
+        self.until("a", (2000000, 0))
+
+    def test_failure_is_tried_again(self):
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"})
+        self.start()
+        self.node.fail("configure", 16)
+        self.api.put("a", {IN: "2M"})
+        self.agent.wait("keeps the limits that it has")
+        self.node.fail("configure", 0)
+        self.api.put("a", {IN: "2M"}, labels={"n": "1"})
+        self.until("a", (2000000, 0))
+
+    def test_500_pods(self):
+        for n in range(500):
+            self.pod(f"p{n}", {IN: f"{n + 1}M"})
+        self.start()
+        self.until("p499", (500000000, 0), 60)
+        wait_until(lambda: all(self.node.limits(f"p{n}") for n in range(500)),
+                   self.agent.log, 60)
+        anon, whole = self.agent.rss_kib("RssAnon"), self.agent.rss_kib()
+        print(f"500 pods: RssAnon {anon} kB, VmRSS {whole} kB", file=sys.stderr)
+        self.agent.check_memory("RssAnon", 4000)
+
+
+class Server(Case):
+    def ready(self):
+        """An edit comes through."""
+        name = f"r{len(self.api.pods)}"
+        self.pod(name, {IN: "4M"})
+        self.until(name, (4000000, 0), 20)
+
+    def test_watch_is_cut(self):
+        self.start()
+        self.ready()
+        self.api.bookmark()
+        version = self.api.version
+        time.sleep(0.3)
+        self.api.cut()
+        self.ready()
+        # It goes on where it was.
+        self.assertEqual(self.api.watches[-1]["resourceVersion"], str(version))
+        self.assertEqual(self.agent.get("/readyz")[0], 200)
+
+    def test_restart(self):
+        self.start()
+        self.ready()
+        port = self.api.port
+        self.api.close()
+        self.agent.wait("part=api", 2)
+        self.assertIn("[-] api: the API server:", self.agent.wait_ready())
+        time.sleep(1)
+        pods = self.api.pods
+        self.api = ApiServer(port=port)
+        self.api.pods, self.api.version = pods, 500
+        self.ready()
+
+    def test_gone_by_status(self):
+        self.start()
+        self.ready()
+        self.api.oldest = 1000
+        self.api.version = 2000
+        self.api.cut()
+        wait_until(lambda: len(self.api.watches) >= 3, "no new watch")
+        self.assertEqual(self.api.watches[-1]["resourceVersion"], "0")
+        self.ready()
+
+    def test_gone_by_event(self):
+        self.start()
+        self.ready()
+        self.api.tell("ERROR", {"kind": "Status", "code": 410,
+                                "message": "too old resource version"})
+        wait_until(lambda: len(self.api.watches) >= 2, "no new watch")
+        self.assertEqual(self.api.watches[-1]["resourceVersion"], "0")
+        self.ready()
+
+    def test_error_event(self):
+        self.start()
+        self.api.tell("ERROR", {"code": 500, "message": "etcd is away"})
+        self.agent.wait("etcd is away")
+        self.ready()
+
+    def test_token_expires(self):
+        self.start()
+        self.api.token = "new"
+        self.api.cut()
+        self.agent.wait("the API server: answers 401")
+        self.token.write_text("new")
+        self.ready()
+
+    def test_no_token(self):
+        self.token.unlink()
+        self.start(wait=False)
+        self.agent.wait("the token cannot be read: No such file")
+        self.token.write_text("")
+        self.agent.wait("the token cannot be read: No data")
+        self.token.write_text("secret")
+        self.ready()
+
+    def test_forbidden(self):
+        self.api.behave = lambda h: self.api.answer(h, 403) or True
+        self.start(wait=False)
+        self.agent.wait("the API server: answers 403")
+        # All but live edits works.
+        self.agent.wait_ready()
+        self.api.behave = None
+        self.ready()
+
+    def test_garbage(self):
+        self.start()
+        for garbage in ("nonsense\n", "{\n", "[]\n", "{}\n", "null\n", "\0\n",
+                        '{"type":"ADDED"}\n', '{"type":"ADDED","object":[]}\n',
+                        '{"type":"ADDED","object":{"metadata":{"uid":1}}}\n',
+                        '{"type":"BOOKMARK","object":{"metadata":'
+                        '{"resourceVersion":"1&x=y"}}}\n',
+                        b"\xff\xfe\x00\n", "[" * 5000 + "\n"):
+            count = len(self.api.watches)
+            self.api.raw(garbage)
+            wait_until(lambda c=count: len(self.api.watches) > c and
+                       self.api.watchers, lambda g=garbage: f"{g!r}"
+                       f"\n{self.agent.log()}", 30)
+            self.pod(f"g{count}", {IN: "1M"})
+            self.until(f"g{count}", (1000000, 0), 30)
+        self.assertEqual(self.agent.get("/healthz")[0], 200)
+
+    def test_unknown_type_and_empty_lines(self):
+        self.start()
+        self.api.raw("\n\n")
+        self.api.tell("NEWKIND", {"metadata": {"resourceVersion": "7"}})
+        self.ready()
+        self.assertEqual(len(self.api.watches), 1)
+
+    def test_line_in_pieces_and_too_long(self):
+        self.start()
+        self.api.raw("x" * 700000)
+        self.api.raw("x" * 700000)
+        self.api.raw("\n")
+        self.agent.wait("an event over 1048576 bytes is ignored")
+        self.ready()
+        self.assertEqual(len(self.api.watches), 1)
+        time.sleep(0.2)
+        self.agent.check_memory("RssAnon", 5000)
+
+    def test_hangs_and_resets(self):
+        """A server that closes at once, or speaks no HTTP, is not hammered."""
+        def reset(h):
+            h.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                    b"\1\0\0\0\0\0\0\0")
+            h.close_connection = True
+            return True
+
+        self.api.behave = reset
+        self.start(wait=False)
+        time.sleep(4)
+        self.assertLessEqual(len(self.api.watches), 12)
+        self.assertGreaterEqual(len(self.api.watches), 3)
+        self.api.behave = None
+        self.ready()
+
+    def test_no_answer(self):
+        def hang(h):
+            while self.api.behave:
+                time.sleep(0.1)
+            h.close_connection = True
+            return True
+
+        self.api.behave = hang
+        self.start(wait=False)
+        self.agent.wait("the API server: no answer", timeout=25)
+        self.agent.wait_ready()
+        self.api.behave = None
+        self.ready()
+
+    def test_ends_while_watching(self):
+        self.start()
+        self.ready()
+        self.assertEqual(self.agent.stop(), 0)
+
+    def test_killed(self):
+        self.start()
+        self.ready()
+        self.agent.process.kill()
+        self.agent.process.wait()
+        self.api.put("r0", {IN: "6M"})
+        self.start()
+        self.until("r0", (6000000, 0))
+
+
+def make_certificates(path):
+    """A CA and a certificate of it for 127.0.0.1, and one of nobody's."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    import ipaddress
+
+    now = datetime.datetime.now(datetime.timezone.utc)
+
+    def issue(name, issuer, issuer_key, key, ca):
+        builder = x509.CertificateBuilder(
+            issuer, x509.Name([x509.NameAttribute(
+                x509.NameOID.COMMON_NAME, name)]), key.public_key(),
+            x509.random_serial_number(), now - datetime.timedelta(hours=1),
+            now + datetime.timedelta(hours=1)).add_extension(
+                x509.BasicConstraints(ca, None), True).add_extension(
+                    x509.SubjectAlternativeName([x509.IPAddress(
+                        ipaddress.ip_address("127.0.0.1"))]), False)
+        return builder.sign(issuer_key, hashes.SHA256())
+
+    for ca in ("ca", "other"):
+        ca_key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, ca)])
+        root = issue(ca, name, ca_key, ca_key, True)
+        key = ec.generate_private_key(ec.SECP256R1())
+        leaf = issue("server", name, ca_key, key, False)
+        (path / f"{ca}.crt").write_bytes(root.public_bytes(
+            serialization.Encoding.PEM))
+        (path / f"{ca}-server.crt").write_bytes(leaf.public_bytes(
+            serialization.Encoding.PEM))
+        (path / f"{ca}-server.key").write_bytes(key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption()))
+
+
+class Tls(Case):
+    def setUp(self):
+        super().setUp()
+        try:
+            make_certificates(self.node.root)
+        except ImportError:
+            self.skipTest("no Python module cryptography")
+        root = self.node.root
+        self.api.close()
+        self.api = ApiServer((root / "ca-server.crt", root / "ca-server.key"))
+
+    def test_ca(self):
+        self.start("--ca-file", str(self.node.root / "ca.crt"))
+        self.pod("a", {IN: "4M"})
+        self.until("a", (4000000, 0))
+        anon, whole = self.agent.rss_kib("RssAnon"), self.agent.rss_kib()
+        print(f"TLS: RssAnon {anon} kB, VmRSS {whole} kB", file=sys.stderr)
+
+    def test_wrong_ca(self):
+        self.start("--ca-file", str(self.node.root / "other.crt"), wait=False)
+        self.assertRegex(self.agent.wait("the API server: "), "(?i)certificate")
+        self.assertEqual(self.api.headers, [], "the token was not sent")
+
+    def test_no_ca(self):
+        self.start("--ca-file", "/nonexistent", wait=False)
+        self.agent.wait("the API server: ")
+        self.assertEqual(self.api.headers, [])
+
+
+if __name__ == "__main__":
+    if not has_live():
+        print("natra-agent was built without libcurl")
+        sys.exit(77)
+    unittest.main()

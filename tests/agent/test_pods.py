@@ -1,0 +1,193 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra-agent and pods that run already, by libcni's cache, with a library that only
+says what it was asked."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from podnode import FakeNode
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.node = FakeNode()
+        self.addCleanup(self.node.close)
+
+    def run_agent(self, *options):
+        """Let the agent look once."""
+        with self.node.agent("--no-install", *options) as agent:
+            agent.wait("part=pods")
+            agent.stop()
+            return agent.log()
+
+    def calls(self, *names):
+        return [c for c in self.node.calls() if c.split()[0] in names
+                and "preload" not in c]
+
+
+class Adopt(Case):
+    def test_preload(self):
+        """gc removes idle programs, so they are loaded after it."""
+        self.run_agent()
+        calls = self.node.calls()
+        self.assertEqual([c.split()[0] for c in calls],
+                         ["gc", "attach", "detach"])
+        self.assertIn("id=natra-agent-preload ifname=lo ", calls[1])
+
+    def test_pod_without_natra(self):
+        self.node.pod("a", {"ingressRate": 10000000,
+                            "ingressBurst": 4294967295, "egressRate": 0,
+                            "egressBurst": 0}, ["ptp"])
+        log = self.run_agent()
+        self.assertEqual(self.calls("attach"), [
+            "attach id=net/a/eth0 ifname=eth0 network=net label=shop/pod-a"
+            " in=10000000 out=0 burst=0 horizon=0"])
+        self.assertIn("limited a running pod", log)
+        self.assertIn("adopted=1", log)
+
+    def test_capital_keys(self):
+        """As containerd writes them."""
+        self.node.pod("a", {"IngressRate": 1000000, "IngressBurst": 4294967295,
+                            "EgressRate": 2000000, "EgressBurst": 4294967295},
+                      ["ptp", "bandwidth"])
+        self.run_agent()
+        self.assertIn("in=1000000 out=2000000 burst=0",
+                      self.calls("attach")[0])
+
+    def test_no_limits(self):
+        self.node.pod("a", None, ["ptp"])
+        self.node.pod("b", {"ingressRate": 0, "egressRate": 0}, ["ptp"])
+        log = self.run_agent()
+        self.assertEqual(self.calls("attach", "detach"), [])
+        self.assertNotIn("failed", log)
+
+    def test_static_rate_of_bandwidth(self):
+        """The limit in the list holds as it did with upstream's plugin."""
+        self.node.pod("a", None, ["ptp", {
+            "type": "bandwidth", "ingressRate": 5000000,
+            "ingressBurst": 8000000}])
+        self.run_agent()
+        self.assertIn("in=5000000 out=0 burst=1000000",
+                      self.calls("attach")[0])
+
+    def test_natra_in_list(self):
+        """The list that the pod was made with counts, not the present one."""
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", {
+            "type": "natra", "capabilities": {"bandwidth": True},
+            "horizon": "1s"}])
+        self.run_agent("--conf", "horizon=3s")
+        self.assertIn("horizon=1000000000", self.calls("attach")[0])
+
+    def test_conf(self):
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+        self.run_agent("--conf", "horizon=3s")
+        self.assertIn("horizon=3000000000", self.calls("attach")[0])
+
+    def test_annotations(self):
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp"],
+                      {"natra.io/ingress-burst": "8k"})
+        self.run_agent()
+        self.assertIn("burst=0", self.calls("attach")[0])
+        self.node.forget()
+        self.run_agent("--conf", 'allowAnnotations=["ingress-burst"]')
+        self.assertIn("burst=1000", self.calls("attach")[0])
+
+    def test_limited_already(self):
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+        self.node.attached("net/a/eth0", 777, 0)
+        self.run_agent()
+        self.assertEqual(self.calls("attach", "upgrade"), [])
+
+    def test_no_adopt(self):
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+        self.run_agent("--no-adopt")
+        self.assertEqual(self.calls("attach"), [])
+
+    def test_old_cache_without_netns(self):
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp"], netns_key=False)
+        self.run_agent()
+        self.assertEqual(len(self.calls("attach")), 1)
+
+    def test_pod_has_ended(self):
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+        os.unlink(self.node.netns("a"))
+        log = self.run_agent()
+        self.assertEqual(self.calls("attach"), [])
+        self.assertNotIn("stays as it is", log)
+
+    def test_leftovers(self):
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
+        self.node.leftovers("eth0")
+        self.run_agent()
+        self.assertEqual(self.calls("attach", "remove_leftovers"), [])
+        log = self.run_agent("--replace-bandwidth")
+        self.assertEqual([c.split()[0] for c in
+                          self.calls("attach", "remove_leftovers")],
+                         ["attach", "remove_leftovers"])
+        self.assertIn("replaced=1", log)
+
+    def test_failure(self):
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+        self.node.fail("attach", 13)
+        log = self.run_agent()
+        self.assertIn("a running pod stays as it is", log)
+        self.assertIn("failed=1", log)
+
+    def test_programs_fail(self):
+        self.node.fail("attach", 1)
+        with self.node.agent("--no-install", "--period", "1s") as agent:
+            agent.wait("part=pods")
+            body = agent.wait_ready(False)
+            self.assertIn("[-] programs: fake attach: Operation not permitted",
+                          body)
+            self.node.fail("attach", 0)
+            agent.wait_ready(timeout=15)
+
+    def test_garbage(self):
+        for n, text in enumerate((
+                "", "{", "null", "[]", "{}", "\0", '{"containerId":"a"}',
+                '{"containerId":"../x","ifName":"eth0","networkName":"n"}',
+                '{"containerId":"a","ifName":"eth0","networkName":"n",'
+                '"config":"!!"}', '{"containerId":"a","ifName":"eth0",'
+                '"networkName":"n","config":"bnVsbA=="}', "x" * 2000000)):
+            self.node.result(f"garbage-{n}").write_text(text)
+        os.mkdir(self.node.result("directory"))
+        os.mkfifo(self.node.result("fifo"))
+        os.symlink("/etc/passwd", self.node.result("link"))
+        self.node.pod("z", {"ingressRate": 1000000}, ["ptp"])
+        log = self.run_agent()
+        self.assertEqual(len(self.calls("attach")), 1)
+        self.assertIn("adopted=1", log)
+
+    def test_bad_conf_of_one_pod(self):
+        self.node.pod("a", {"ingressRate": "many"}, ["ptp"])
+        self.node.pod("b", {"ingressRate": 1000000}, ["ptp"])
+        log = self.run_agent()
+        self.assertIn("is not a whole number", log)
+        self.assertEqual(len(self.calls("attach")), 1)
+
+    def test_upgrade(self):
+        self.node.attached("net/a/eth0", 1, 0, current=False)
+        self.node.attached("net/b/eth0", 1, 0)
+        log = self.run_agent()
+        self.assertEqual(self.calls("upgrade"), ["upgrade id=net/a/eth0"])
+        self.assertIn("upgraded=1", log)
+
+    def test_now_and_then(self):
+        with self.node.agent("--no-install", "--period", "1s") as agent:
+            agent.wait("part=pods")
+            self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+            agent.wait("limited a running pod")
+
+    def test_500_pods(self):
+        for n in range(500):
+            self.node.pod(f"p{n}", {"ingressRate": 1000000 + n}, ["ptp"])
+        with self.node.agent("--no-install") as agent:
+            agent.wait("adopted=500")
+            agent.check_memory("RssAnon", 1500)
+
+
+if __name__ == "__main__":
+    unittest.main()

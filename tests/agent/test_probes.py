@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra-agent's command line, its log, its end, and its answers to probes, to clients
+that are slow, and to those that do not speak HTTP."""
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from agent import AGENT, Agent, words
+
+IDLE = ("--no-install", "--no-pods")
+
+
+def run(*options):
+    return subprocess.run([AGENT, *options], text=True, capture_output=True,
+                          timeout=10, stdin=subprocess.DEVNULL)
+
+
+class CommandLine(unittest.TestCase):
+    def test_help(self):
+        p = run("--help")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertIn("--listen ADDRESS:PORT", p.stdout)
+
+    def test_version(self):
+        p = run("--version")
+        self.assertRegex(p.stdout, r"^natra-agent \d+\.\d+\.\d+\n$")
+
+    def test_usage(self):
+        for options, says in (
+                (("--log-level", "loud"), "'loud': is not error, warn"),
+                (("--bpffs", "rel"), "'rel': is not an absolute path"),
+                (("more",), "takes no argument: 'more'"),
+                (("--unknown",), "unrecognized option"),
+                (("--listen",), "requires an argument")):
+            p = run(*options)
+            self.assertEqual(p.returncode, 2, options)
+            self.assertIn(says, p.stderr)
+
+    def test_address(self):
+        for address in ("localhost", "1.2.3.4", "::1:80", "[::1]", ":port",
+                        "host.name:80", "x" * 300 + ":1", "198.51.100.1:1"):
+            p = run(*IDLE, "--listen", address)
+            self.assertEqual(p.returncode, 1, address)
+            self.assertIn(f"listen on '{address}", p.stderr)
+
+    def test_address_in_use(self):
+        with Agent(*IDLE) as agent:
+            p = run(*IDLE, "--listen", f"127.0.0.1:{agent.port}")
+            self.assertEqual(p.returncode, 1)
+            self.assertIn("Address already in use", p.stderr)
+
+
+class Life(unittest.TestCase):
+    def test_end(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with Agent(*IDLE) as agent:
+                self.assertEqual(agent.stop(number), 0)
+                line = words(agent.lines[-2])
+                self.assertEqual(line["level"], "info")
+                self.assertIn(f"signal {int(number)}", line["msg"])
+
+    def test_all_addresses(self):
+        for address in (":0", "[::1]:0", "0.0.0.0:0"):
+            with Agent(*IDLE, listen=address) as agent:
+                self.assertGreater(agent.port, 0)
+
+    def test_no_listener(self):
+        with Agent(*IDLE, listen="") as agent:
+            agent.wait("starts")
+            self.assertEqual(agent.stop(), 0)
+
+    def test_nobody_reads_the_log(self):
+        end, write = os.pipe()
+        p = subprocess.Popen([AGENT, *IDLE, "--listen", ""], stderr=write)
+        os.close(write)
+        os.read(end, 1)
+        os.close(end)
+        p.send_signal(signal.SIGTERM)
+        self.assertEqual(p.wait(10), 0)
+
+
+class Probes(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.agent = Agent(*IDLE)
+        cls.fds = len(os.listdir(f"/proc/{cls.agent.process.pid}/fd"))
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.agent.stop()
+        assert code == 0, code
+
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.agent.port), 10)
+
+    def raw(self, data):
+        """Send bytes and return what comes until the end."""
+        with self.connect() as s:
+            s.sendall(data)
+            answer = b""
+            while part := s.recv(65536):
+                answer += part
+            return answer.decode()
+
+    def test_paths(self):
+        self.assertEqual(self.agent.get("/healthz"), (200, "ok\n"))
+        self.assertEqual(self.agent.get("/healthz?verbose#x"), (200, "ok\n"))
+        self.assertEqual(self.agent.get("/nothing"), (404, "Not Found\n"))
+        self.assertEqual(self.agent.get("/healthz/"), (404, "Not Found\n"))
+
+    def test_head_of_answer(self):
+        answer = self.raw(b"GET /healthz HTTP/1.0\n\n")
+        head, body = answer.split("\r\n\r\n")
+        self.assertEqual(head.splitlines()[0], "HTTP/1.1 200 OK")
+        self.assertIn("Content-Length: 3\r\n", head)
+        self.assertIn("Connection: close", head)
+        self.assertEqual(body, "ok\n")
+
+    def test_other_methods(self):
+        for method in ("POST", "HEAD", "PUT", "DELETE", "get"):
+            answer = self.raw(f"{method} /healthz HTTP/1.1\r\n\r\n".encode())
+            self.assertIn("HTTP/1.1 405 ", answer)
+            self.assertIn("Allow: GET\r\n", answer)
+
+    def test_no_http(self):
+        for data in (b"\r\n\r\n", b"GET\r\n\r\n", b"GET /healthz\r\n\r\n",
+                     b"GET /healthz HTTP/2.0\r\n\r\n", b"GET  HTTP/1.1\r\n\r\n",
+                     b"GET healthz HTTP/1.1\r\n\r\n", b"\0\0\0",
+                     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+                     b"GET /a b c HTTP/1.1\r\n\r\n"):
+            self.assertIn("HTTP/1.1 400 ", self.raw(data), data)
+
+    def test_too_large(self):
+        self.assertIn("HTTP/1.1 431 ", self.raw(b"GET /" + b"a" * 5000))
+
+    def test_body_behind_request(self):
+        # It is not read as a request, and does not take the answer away.
+        answer = self.raw(b"GET /healthz HTTP/1.1\r\n\r\n" + b"x" * 60000)
+        self.assertEqual(answer.count("HTTP/1.1"), 1)
+        self.assertIn("ok\n", answer)
+
+    def test_byte_by_byte(self):
+        with self.connect() as s:
+            for byte in b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n":
+                s.sendall(bytes([byte]))
+                time.sleep(0.002)
+            self.assertIn(b"200 OK", s.recv(4096))
+
+    def test_silent_clients(self):
+        """They are closed when they have had their time, and keep nobody out."""
+        before = self.agent.rss_kib()
+        silent = [self.connect() for _ in range(60)]
+        begin = time.monotonic()
+        self.assertEqual(self.agent.get("/healthz"), (200, "ok\n"))
+        self.assertLess(time.monotonic() - begin, 2)
+        silent[-1].settimeout(10)
+        self.assertEqual(silent[-1].recv(1), b"")
+        self.assertLess(time.monotonic() - begin, 9)
+        for s in silent:
+            s.close()
+        self.no_more_files()
+        self.agent.check_memory("VmRSS", before + 300)
+
+    def test_many_requests(self):
+        for _ in range(200):
+            self.assertEqual(self.agent.get("/healthz")[0], 200)
+        self.no_more_files()
+
+    def files(self):
+        return len(os.listdir(f"/proc/{self.agent.process.pid}/fd"))
+
+    def no_more_files(self):
+        """The agent closes a connection a moment after its client has."""
+        end = time.monotonic() + 8
+        while self.files() > self.fds and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertLessEqual(self.files(), self.fds)
+
+    def test_client_goes(self):
+        for data in (b"", b"GET /hea", b"GET /healthz HTTP/1.1\r\n\r\n"):
+            s = self.connect()
+            s.sendall(data)
+            s.close()
+        self.assertEqual(self.agent.get("/healthz")[0], 200)
+
+    def test_readyz(self):
+        status, body = self.agent.get("/readyz")
+        self.assertEqual((status, body), (200, "ready\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lines.h"
+
+struct got {
+	char text[256];
+	size_t count, longest;
+	const char *stop; /* the line at which the walk ends */
+};
+
+static int take(void *arg, char *line)
+{
+	struct got *got = arg;
+	size_t len = strlen(line);
+
+	got->count++;
+	if (len > got->longest)
+		got->longest = len;
+	if (strlen(got->text) + len + 2 < sizeof(got->text)) {
+		strncat(got->text, line, len);
+		strncat(got->text, "|", 1);
+	}
+	return got->stop && strcmp(line, got->stop) == 0 ? 7 : 0;
+}
+
+static void test_any_parts(void **state)
+{
+	static const char text[] = "one\ntwo\n\n\nthree\nno end";
+
+	(void)state;
+	for (size_t part = 1; part < sizeof(text); part++) {
+		struct lines lines = {0};
+		struct got got = {0};
+
+		for (size_t at = 0; at < sizeof(text) - 1; at += part) {
+			size_t left = sizeof(text) - 1 - at;
+
+			assert_int_equal(lines_add(&lines, text + at,
+						   left < part ? left : part,
+						   take, &got),
+					 0);
+		}
+		assert_string_equal(got.text, "one|two|three|");
+		lines_reset(&lines);
+		assert_null(lines.text);
+	}
+}
+
+static void test_end_of_walk(void **state)
+{
+	struct lines lines = {0};
+	struct got got = {.stop = "two"};
+
+	(void)state;
+	assert_int_equal(lines_add(&lines, "one\ntwo\nthree\n", 14, take, &got),
+			 7);
+	assert_string_equal(got.text, "one|two|");
+	lines_reset(&lines);
+}
+
+/* A line that is too long is left out, whatever parts it comes in, and the next
+ * one is read. */
+static void test_too_long(void **state)
+{
+	static const size_t parts[] = {1000, 65536, LINES_MAX, LINES_MAX + 1};
+	char *x = malloc(LINES_MAX + 1);
+
+	(void)state;
+	assert_non_null(x);
+	memset(x, 'x', LINES_MAX + 1);
+	for (size_t i = 0; i < 4; i++) {
+		struct lines lines = {0};
+		struct got got = {0};
+		size_t at = 0;
+
+		for (; at <= LINES_MAX; at += parts[i])
+			assert_int_equal(
+				lines_add(&lines, x, parts[i], take, &got), 0);
+		assert_int_equal(lines_add(&lines, "x\nnext\n", 7, take, &got),
+				 0);
+		assert_int_equal(lines.dropped, 1);
+		assert_string_equal(got.text, "next|");
+		lines_reset(&lines);
+	}
+	free(x);
+}
+
+static void test_longest(void **state)
+{
+	struct lines lines = {0};
+	struct got got = {0};
+	char *x = malloc(LINES_MAX);
+
+	(void)state;
+	assert_non_null(x);
+	memset(x, 'x', LINES_MAX);
+	assert_int_equal(lines_add(&lines, x, LINES_MAX, take, &got), 0);
+	assert_int_equal(lines_add(&lines, "\n", 1, take, &got), 0);
+	assert_int_equal(got.longest, LINES_MAX);
+	/* A long line's memory is not kept. */
+	assert_null(lines.text);
+	free(x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_any_parts),
+		cmocka_unit_test(test_end_of_walk),
+		cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_longest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

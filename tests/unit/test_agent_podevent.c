@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "podevent.h"
+
+#define META(more)                                                              \
+	"\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\",\"uid\":\"u1\"," \
+	"\"resourceVersion\":\"42\"" more "}"
+
+static const struct {
+	const char *line;
+	enum podevent_type type;
+} lines[] = {
+	{"{\"type\":\"ADDED\",\"object\":{" META("") "}}", PODEVENT_PRESENT},
+	{"{\"type\":\"MODIFIED\",\"object\":{" META("") "}}", PODEVENT_PRESENT},
+	{"{\"type\":\"DELETED\",\"object\":{" META("") "}}", PODEVENT_GONE},
+	{"{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{"
+	 "\"resourceVersion\":\"42\"}}}",
+	 PODEVENT_BOOKMARK},
+	{"{\"type\":\"ERROR\",\"object\":{\"code\":410}}", PODEVENT_EXPIRED},
+	{"{\"type\":\"ERROR\",\"object\":{\"code\":500}}", PODEVENT_ERROR},
+	{"{\"type\":\"ERROR\",\"object\":null}", PODEVENT_ERROR},
+	{"{\"type\":\"SOMETHING\",\"object\":{" META("") "}}", PODEVENT_OTHER},
+	{"", PODEVENT_GARBAGE},
+	{"{", PODEVENT_GARBAGE},
+	{"null", PODEVENT_GARBAGE},
+	{"[]", PODEVENT_GARBAGE},
+	{"{}", PODEVENT_GARBAGE},
+	{"{\"type\":1,\"object\":{" META("") "}}", PODEVENT_GARBAGE},
+	{"{\"type\":\"ADDED\"}", PODEVENT_GARBAGE},
+	{"{\"type\":\"ADDED\",\"object\":7}", PODEVENT_GARBAGE},
+	{"{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{}}}",
+	 PODEVENT_GARBAGE},
+	{"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"web\","
+	 "\"namespace\":\"shop\",\"resourceVersion\":\"42\"}}}",
+	 PODEVENT_GARBAGE},
+	{"{\"type\":\"ADDED\",\"object\":{" META("") "}} more",
+	 PODEVENT_GARBAGE},
+};
+
+static void test_types(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct podevent event;
+
+		podevent_read(&event, lines[i].line);
+		if (event.type != lines[i].type)
+			fail_msg("%s: is %d", lines[i].line, event.type);
+		podevent_free(&event);
+	}
+}
+
+static void test_texts(void **state)
+{
+	struct podevent event;
+
+	(void)state;
+	podevent_read(&event, lines[0].line);
+	assert_string_equal(event.name, "web");
+	assert_string_equal(event.namespace, "shop");
+	assert_string_equal(event.uid, "u1");
+	assert_string_equal(event.version, "42");
+	assert_null(event.annotations);
+	podevent_free(&event);
+}
+
+/* Returns those that matter, as text. */
+static char *relevant(const char *annotations)
+{
+	char line[1024];
+	struct podevent event;
+	cJSON *copy;
+	char *text;
+
+	(void)snprintf(line, sizeof(line),
+		       "{\"type\":\"ADDED\",\"object\":{"
+		       "\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\","
+		       "\"uid\":\"u1\",\"resourceVersion\":\"42\","
+		       "\"annotations\":%s}}}",
+		       annotations);
+	podevent_read(&event, line);
+	assert_int_equal(event.type, PODEVENT_PRESENT);
+	copy = podevent_relevant(event.annotations);
+	text = cJSON_PrintUnformatted(copy);
+	cJSON_Delete(copy);
+	podevent_free(&event);
+	return text;
+}
+
+static void test_relevant(void **state)
+{
+	static const char *const cases[][2] = {
+		{"{\"a\":\"b\",\"kubernetes.io/ingress-bandwidth\":\"1M\","
+		 "\"natra.io/fast-pass\":\"off\",\"xnatra.io/\":\"\"}",
+		 "{\"kubernetes.io/ingress-bandwidth\":\"1M\","
+		 "\"natra.io/fast-pass\":\"off\"}"},
+		{"{\"kubernetes.io/egress-bandwidth\":7}",
+		 "{\"kubernetes.io/egress-bandwidth\":7}"},
+		{"{\"kubernetes.io/ingress-bandwidth.x\":\"1M\"}", "{}"},
+		{"null", "{}"},
+		{"[\"natra.io/fast-pass\"]", "{}"},
+		{"\"natra.io/fast-pass\"", "{}"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = relevant(cases[i][0]);
+
+		assert_string_equal(text, cases[i][1]);
+		free(text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_relevant),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

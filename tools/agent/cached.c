@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cached.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../../cni/env.h"
+#include "../install/element.h"
+#include "../install/results.h"
+
+static const char *text_at(const cJSON *object, const char *key)
+{
+	const char *text = json_text(json_get_exact(object, key));
+
+	return text ? text : "";
+}
+
+/* Returns the value of a variable that the runtime has passed, of which libcni
+ * keeps pairs. */
+static const char *find_arg(const cJSON *json, const char *key)
+{
+	const cJSON *pair;
+
+	cJSON_ArrayForEach(pair, json_get_exact(json, "cniArgs"))
+	{
+		const char *name = json_text(cJSON_GetArrayItem(pair, 0));
+		const char *value = json_text(cJSON_GetArrayItem(pair, 1));
+
+		if (name && value && strcmp(name, key) == 0)
+			return value;
+	}
+	return "";
+}
+
+/* Returns the path of the network namespace from the result of the plugins, for
+ * a libcni that does not keep it itself. */
+static const char *find_sandbox(const cJSON *json, const char *ifname)
+{
+	const cJSON *result = json_get_exact(json, "result"), *interface;
+
+	cJSON_ArrayForEach(interface, json_get_exact(result, "interfaces"))
+	{
+		const char *sandbox = text_at(interface, "sandbox");
+
+		if (sandbox[0] &&
+		    strcmp(text_at(interface, "name"), ifname) == 0)
+			return sandbox;
+	}
+	return "";
+}
+
+static void fill(struct cached *c)
+{
+	c->container_id = text_at(c->json, "containerId");
+	c->ifname = text_at(c->json, "ifName");
+	c->network = text_at(c->json, "networkName");
+	c->netns = text_at(c->json, "netns");
+	if (!c->netns[0])
+		c->netns = find_sandbox(c->json, c->ifname);
+	c->pod_namespace = find_arg(c->json, "K8S_POD_NAMESPACE");
+	c->pod_name = find_arg(c->json, "K8S_POD_NAME");
+	c->pod_uid = find_arg(c->json, "K8S_POD_UID");
+}
+
+/* Returns whether the list only calls Multus: the interface has another result
+ * then, which is that of the list to which Multus hands over. */
+static bool is_relayed(const cJSON *list)
+{
+	const cJSON *plugin;
+
+	cJSON_ArrayForEach(plugin, json_get_exact(list, "plugins"))
+	{
+		if (element_has_type(plugin, "multus") ||
+		    element_has_type(plugin, "multus-shim"))
+			return true;
+	}
+	return false;
+}
+
+bool cached_read(const char *text, struct cached *ret)
+{
+	struct cached c = {.json = cJSON_Parse(text)};
+
+	fill(&c);
+	if (env_name_ok(c.container_id) && env_name_ok(c.network) &&
+	    c.ifname[0])
+		c.list = results_list(c.json);
+	if (!cJSON_IsObject(c.list) || is_relayed(c.list)) {
+		cached_free(&c);
+		return false;
+	}
+	*ret = c;
+	return true;
+}
+
+void cached_free(struct cached *cached)
+{
+	cJSON_Delete(cached->json);
+	cJSON_Delete(cached->list);
+	cached->json = cached->list = NULL;
+}
+
+bool cached_id(const struct cached *cached, char *ret_id, size_t size)
+{
+	int len = snprintf(ret_id, size, "%s/%s/%s", cached->network,
+			   cached->container_id, cached->ifname);
+
+	return len >= 0 && (size_t)len < size;
+}
+
+void cached_pod(const struct cached *cached, char *ret_pod, size_t size)
+{
+	ret_pod[0] = '\0';
+	if (cached->pod_namespace[0] && cached->pod_name[0])
+		(void)snprintf(ret_pod, size, "%s/%s", cached->pod_namespace,
+			       cached->pod_name);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* An interface of a pod that was made, as libcni's cache of results has it. */
+#ifndef NATRA_AGENT_CACHED_H
+#define NATRA_AGENT_CACHED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "../../cni/json.h"
+
+/* The texts point into `json`; those of the pod are "" if the runtime did not say
+ * which it is. */
+struct cached {
+	cJSON *json;
+	cJSON *list; /* the list that it was made with */
+	const char *container_id, *ifname, *network, *netns;
+	const char *pod_namespace, *pod_name, *pod_uid;
+};
+
+/* Reads the text of a file in the cache. Returns false if it is not that of an
+ * interface; cached_free is not needed then. */
+bool cached_read(const char *text, struct cached *ret);
+void cached_free(struct cached *cached);
+
+/* Writes the id of its attachment, as the plugin makes it. Returns false if it
+ * does not fit. */
+bool cached_id(const struct cached *cached, char *ret_id, size_t size);
+/* Writes "<namespace>/<pod>", or "". */
+void cached_pod(const struct cached *cached, char *ret_pod, size_t size);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "dirwatch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+/* Not every owner of a file replaces it in one step, hence IN_MODIFY. */
+#define EVENTS                                                                 \
+	(IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM |  \
+	 IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
+
+/* The names that an installer of natra's uses meanwhile, see tools/install/dir.h:
+ * in the end each change has another name. */
+#define OWN_PREFIX ".natra-install."
+
+static bool is_own(const struct inotify_event *event)
+{
+	return event->len &&
+	       strncmp(event->name, OWN_PREFIX, strlen(OWN_PREFIX)) == 0;
+}
+
+static void watch_ready(void *arg, uint32_t events)
+{
+	struct dirwatch *watch = arg;
+	union {
+		struct inotify_event event;
+		char bytes[4096];
+	} buffer;
+	ssize_t len = read(watch->source.fd, &buffer, sizeof(buffer));
+	bool matters = false;
+
+	(void)events;
+	for (ssize_t at = 0; at < len;) {
+		struct inotify_event event;
+
+		memcpy(&event, buffer.bytes + at, sizeof(event));
+		matters |=
+			!is_own((const struct inotify_event
+					 *)(const void *)(buffer.bytes + at));
+		at += (ssize_t)(sizeof(event) + event.len);
+	}
+	if (matters)
+		watch->changed(watch->arg);
+}
+
+int dirwatch_open(struct dirwatch *watch, struct loop *loop,
+		  void (*changed)(void *), void *arg)
+{
+	int r, fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+	*watch = (struct dirwatch){
+		.loop = loop,
+		.source = {fd, watch_ready, watch},
+		.changed = changed,
+		.arg = arg,
+	};
+	if (fd < 0)
+		return -errno;
+	r = loop_add(loop, &watch->source, EPOLLIN);
+	if (r < 0)
+		dirwatch_close(watch);
+	return r;
+}
+
+int dirwatch_add(struct dirwatch *watch, int dir_fd)
+{
+	char path[64];
+	int number;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
+	number = inotify_add_watch(watch->source.fd, path, EVENTS);
+	if (number < 0)
+		return -errno;
+	if (number <= watch->newest)
+		return 0;
+	watch->newest = number;
+	return 1;
+}
+
+void dirwatch_close(struct dirwatch *watch)
+{
+	if (watch->loop)
+		loop_close_source(watch->loop, &watch->source);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "edits.h"
+
+#include <string.h>
+
+#include "../install/text.h"
+
+/* Changes that come together are looked at together. */
+#define SETTLE_MS  10
+#define RETRY_MS   2000
+#define JOB_MAX_MS 60000
+
+static void edit_free(struct edit *edit)
+{
+	free(edit->uid);
+	free(edit->namespace);
+	free(edit->name);
+	free(edit->annotations);
+	free(edit);
+}
+
+static void remove_first(struct edits_queue *q)
+{
+	struct edit *edit = q->first;
+
+	q->first = edit->next;
+	if (!q->first)
+		q->end = &q->first;
+	q->len--;
+	edit_free(edit);
+}
+
+/* Returns whether the annotations are those that this pod had; if not, they are
+ * noted. */
+static bool is_seen(struct edits_queue *q, const char *uid, const char *text)
+{
+	uint64_t key = podevent_hash(uid), value = podevent_hash(text);
+	size_t at = key % EDITS_SEEN_MAX;
+
+	if (q->seen[at].uid == key && q->seen[at].annotations == value)
+		return true;
+	q->seen[at].uid = key;
+	q->seen[at].annotations = value;
+	return false;
+}
+
+void edits_remove(struct edits_queue *q, const struct podevent *event)
+{
+	uint64_t key = podevent_hash(event->uid);
+
+	if (q->seen[key % EDITS_SEEN_MAX].uid == key)
+		q->seen[key % EDITS_SEEN_MAX].uid = 0;
+}
+
+/* Lets the pod's next event be looked at even if its annotations are the same: the
+ * server tells of a pod before it has an interface, and again when it runs. */
+static void forget(struct edits_queue *q, const struct edit *edit)
+{
+	uint64_t key = podevent_hash(edit->uid);
+	size_t at = key % EDITS_SEEN_MAX;
+
+	/* If they have changed since, that is in the queue. */
+	if (q->seen[at].uid == key &&
+	    q->seen[at].annotations == podevent_hash(edit->annotations))
+		q->seen[at].uid = 0;
+}
+
+static void run(void *arg)
+{
+	const struct edits_queue *q = arg;
+
+	edits_job_run(&q->jobs, q->first, q->work.report);
+}
+
+static void say(struct edits_queue *q, const struct edit *edit,
+		const struct edit_result *result)
+{
+	struct log_words words = {0};
+
+	if (!result->is_bad && !result->is_failed)
+		return;
+	log_add(&words, "namespace", edit->namespace);
+	log_add(&words, "pod", edit->name);
+	log_add(&words, "error", result->message);
+	log_line(q->jobs.log, NATRA_LOG_ERROR,
+		 "the pod keeps the limits that it has", &words);
+	if (q->refused)
+		q->refused(q->arg, edit, result->message);
+}
+
+static void begin(void *arg)
+{
+	struct edits_queue *q = arg;
+
+	if (q->first)
+		work_start(&q->work);
+}
+
+static void done(void *arg, enum work_end end)
+{
+	struct edits_queue *q = arg;
+	const struct edits_report *report = q->work.report;
+
+	if (end != WORK_DONE || report->r < 0) {
+		log_write(q->jobs.log, NATRA_LOG_ERROR,
+			  "the pods' annotations: %s",
+			  end == WORK_DONE ? strerror(-report->r)
+					   : "the job did not end");
+		timer_set(&q->next, RETRY_MS);
+		return;
+	}
+	/* What came while the job ran is behind what it has looked at. */
+	for (size_t i = 0; i < report->count; i++) {
+		say(q, q->first, &report->results[i]);
+		if (!report->results[i].is_found ||
+		    report->results[i].is_failed)
+			forget(q, q->first);
+		remove_first(q);
+	}
+	if (q->first)
+		timer_set(&q->next, 0);
+}
+
+void edits_add(struct edits_queue *q, const struct podevent *event)
+{
+	cJSON *relevant = podevent_relevant(event->annotations);
+	char *text = cJSON_PrintUnformatted(relevant);
+	struct edit *edit;
+
+	cJSON_Delete(relevant);
+	if (q->len >= EDITS_QUEUE_MAX || is_seen(q, event->uid, text)) {
+		free(text);
+		return;
+	}
+	edit = memory_new(sizeof(*edit));
+	edit->uid = text_copy(event->uid);
+	edit->namespace = text_copy(event->namespace);
+	edit->name = text_copy(event->name);
+	edit->annotations = text;
+	*q->end = edit;
+	q->end = &edit->next;
+	q->len++;
+	if (!q->work.pid && !q->next.is_set)
+		timer_set(&q->next, SETTLE_MS);
+}
+
+int edits_open(struct edits_queue *q, struct workers *workers)
+{
+	int r;
+
+	q->end = &q->first;
+	q->work = (struct work){
+		.run = run,
+		.done = done,
+		.arg = q,
+		.report_size = sizeof(struct edits_report),
+		.time_max_ms = JOB_MAX_MS,
+	};
+	r = work_open(&q->work, workers);
+	return r < 0 ? r : timer_open(&q->next, workers->loop, begin, q);
+}
+
+void edits_close(struct edits_queue *q)
+{
+	if (!q->work.workers)
+		return;
+	timer_close(&q->next, q->work.workers->loop);
+	work_close(&q->work);
+	while (q->first)
+		remove_first(q);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The pods whose annotations have changed, on the way to their limits. */
+#ifndef NATRA_AGENT_EDITS_H
+#define NATRA_AGENT_EDITS_H
+
+#include "edits_job.h"
+#include "podevent.h"
+#include "work.h"
+
+/* How many pods are remembered. What is forgotten is compared again. */
+#define EDITS_SEEN_MAX  1024
+#define EDITS_QUEUE_MAX 2048
+
+struct edits_queue {
+	struct jobs jobs;
+	struct work work;
+	struct timer next;
+	struct edit *first, **end;
+	size_t len;
+	/* By the hash of its uid, the hash of the annotations that a pod had. */
+	struct {
+		uint64_t uid, annotations;
+	} seen[EDITS_SEEN_MAX];
+	/* Is called for annotations that are wrong, or that have not taken
+	 * effect. NULL: do not. */
+	void (*refused)(void *arg, const struct edit *edit,
+			const char *message);
+	void *arg;
+};
+
+/* The members jobs, refused and arg are set by the caller. */
+int edits_open(struct edits_queue *q, struct workers *workers);
+/* Takes the annotations of a pod, and compares its limits if they are new. */
+void edits_add(struct edits_queue *q, const struct podevent *event);
+void edits_remove(struct edits_queue *q, const struct podevent *event);
+void edits_close(struct edits_queue *q);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "health.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "../../src/util/escape.h"
+
+static const char *const names[PART_MAX] = {
+	[PART_INSTALL] = "install",
+	[PART_PROGRAMS] = "programs",
+	[PART_PODS] = "pods",
+	[PART_API] = "api",
+};
+
+void health_init(struct health *health, struct log *log)
+{
+	*health = (struct health){.log = log};
+}
+
+void health_expect(struct health *health, enum part part)
+{
+	health->parts[part].is_on = true;
+}
+
+void health_ready(struct health *health, enum part part)
+{
+	struct log_words words = {0};
+
+	if (health->parts[part].is_ready)
+		return;
+	health->parts[part].is_ready = true;
+	health->parts[part].why[0] = '\0';
+	log_add(&words, "part", names[part]);
+	log_line(health->log, NATRA_LOG_INFO, "ready", &words);
+}
+
+void health_fail(struct health *health, enum part part,
+		 enum natra_log_level level, const char *format, ...)
+{
+	struct log_words words = {0};
+	char why[sizeof(health->parts[part].why)];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	/* A reason that lasts is logged once. */
+	if (!health->parts[part].is_ready &&
+	    strcmp(health->parts[part].why, why) == 0)
+		return;
+	health->parts[part].is_ready = false;
+	memcpy(health->parts[part].why, why, sizeof(why));
+	log_add(&words, "part", names[part]);
+	log_line(health->log, level, why, &words);
+}
+
+bool health_is_ready(const struct health *health)
+{
+	for (int part = 0; part < PART_MAX; part++) {
+		if (part != PART_API && health->parts[part].is_on &&
+		    !health->parts[part].is_ready)
+			return false;
+	}
+	return true;
+}
+
+static void show_text(FILE *body, const char *text)
+{
+	for (; *text; text++)
+		fputs(escape_byte(*text).text, body);
+}
+
+int health_answer(const struct health *health, const char *path, FILE *body)
+{
+	if (strcmp(path, "/healthz") == 0) {
+		fputs("ok\n", body);
+		return 200;
+	}
+	if (strcmp(path, "/readyz") != 0)
+		return 404;
+	for (int part = 0; part < PART_MAX; part++) {
+		if (!health->parts[part].is_on)
+			continue;
+		fprintf(body, "%s %s",
+			health->parts[part].is_ready ? "[+]" : "[-]",
+			names[part]);
+		if (health->parts[part].why[0]) {
+			fputs(": ", body);
+			show_text(body, health->parts[part].why);
+		}
+		fputc('\n', body);
+	}
+	fputs(health_is_ready(health) ? "ready\n" : "not ready\n", body);
+	return health_is_ready(health) ? 200 : 503;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the agent is ready for, as /readyz tells it. */
+#ifndef NATRA_AGENT_HEALTH_H
+#define NATRA_AGENT_HEALTH_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "../../cni/log.h"
+
+enum part {
+	PART_INSTALL,  /* the plugin is installed and a list calls it */
+	PART_PROGRAMS, /* the BPF programs are loaded */
+	PART_PODS,     /* pods that ran before have been looked at */
+	PART_API,      /* the API server is watched */
+	PART_MAX
+};
+
+struct health {
+	struct log *log;
+	struct {
+		bool is_on; /* the agent has this to do */
+		bool is_ready;
+		char why[256]; /* why it is not; "" before it is known */
+	} parts[PART_MAX];
+};
+
+void health_init(struct health *health, struct log *log);
+/* The part counts from now on. It is not ready yet. */
+void health_expect(struct health *health, enum part part);
+/* Both log a line if something has changed. */
+void health_ready(struct health *health, enum part part);
+__attribute__((format(printf, 4, 5))) void
+health_fail(struct health *health, enum part part, enum natra_log_level level,
+	    const char *format, ...);
+
+/* Returns whether a pod that starts now gets its limits. The API server is not
+ * needed for that. */
+bool health_is_ready(const struct health *health);
+/* Answers for the paths /healthz and /readyz; see http.h. */
+int health_answer(const struct health *health, const char *path, FILE *body);
+
+#endif

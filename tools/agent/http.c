@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "http.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SWEEP_MS 1000
+
+static void close_connection(struct http_connection *c)
+{
+	loop_close_source(c->http->loop, &c->source);
+	free(c->out);
+	c->out = NULL;
+}
+
+static const char *reason_of(int status)
+{
+	switch (status) {
+	case 200:
+		return "OK";
+	case 400:
+		return "Bad Request";
+	case 404:
+		return "Not Found";
+	case 405:
+		return "Method Not Allowed";
+	case 431:
+		return "Request Header Fields Too Large";
+	case 503:
+		return "Service Unavailable";
+	default:
+		return "Internal Server Error";
+	}
+}
+
+/* Puts the answer in c->out: it has a body of its own if `body` is empty. */
+static void compose(struct http_connection *c, int status, const char *body,
+		    size_t len)
+{
+	FILE *out = open_memstream(&c->out, &c->out_len);
+	const char *reason = reason_of(status);
+
+	if (!out)
+		return;
+	fprintf(out, "HTTP/1.1 %d %s\r\n", status, reason);
+	if (status == 405)
+		fputs("Allow: GET\r\n", out);
+	fprintf(out,
+		"Content-Type: text/plain; charset=utf-8\r\n"
+		"Content-Length: %zu\r\nConnection: close\r\n\r\n",
+		len ? len : strlen(reason) + 1);
+	if (len)
+		(void)fwrite(body, 1, len, out);
+	else
+		fprintf(out, "%s\n", reason);
+	(void)fclose(out);
+}
+
+static void answer(struct http_connection *c, const char *path)
+{
+	char *body = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&body, &len);
+	int status = 500;
+
+	if (f) {
+		status = c->http->answer(c->http->arg, path, f);
+		(void)fclose(f);
+	}
+	compose(c, status, body, len);
+	free(body);
+}
+
+/* Reads the request line, which ends where the text ends. */
+static void understand(struct http_connection *c, char *line)
+{
+	char *path = strchr(line, ' ');
+	char *version = path ? strchr(path + 1, ' ') : NULL;
+
+	if (!version || (strcmp(version, " HTTP/1.1") != 0 &&
+			 strcmp(version, " HTTP/1.0") != 0)) {
+		compose(c, 400, NULL, 0);
+		return;
+	}
+	*path++ = '\0';
+	*version = '\0';
+	path[strcspn(path, "?#")] = '\0';
+	if (path[0] != '/')
+		compose(c, 400, NULL, 0);
+	else if (strcmp(line, "GET") != 0)
+		compose(c, 405, NULL, 0);
+	else
+		answer(c, path);
+}
+
+static void write_out(struct http_connection *c)
+{
+	while (c->out_done < c->out_len) {
+		ssize_t n = send(c->source.fd, c->out + c->out_done,
+				 c->out_len - c->out_done, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			close_connection(c);
+			return;
+		}
+		c->out_done += (size_t)n;
+	}
+	/* The client closes the connection first: closing it while something
+	 * that it has sent is unread would take the answer away from it. */
+	if (shutdown(c->source.fd, SHUT_WR) < 0 ||
+	    loop_change(c->http->loop, &c->source, EPOLLIN) < 0)
+		close_connection(c);
+}
+
+static void begin_answer(struct http_connection *c)
+{
+	c->is_answered = true;
+	if (!c->out || loop_change(c->http->loop, &c->source, EPOLLOUT) < 0)
+		close_connection(c);
+	else
+		write_out(c);
+}
+
+static void read_in(struct http_connection *c)
+{
+	size_t room = sizeof(c->in) - 1 - c->in_len;
+	ssize_t n = recv(c->source.fd, c->in + c->in_len, room, 0);
+
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n <= 0) {
+		close_connection(c);
+		return;
+	}
+	c->in_len += (size_t)n;
+	c->in[c->in_len] = '\0';
+	if (strlen(c->in) != c->in_len) {
+		compose(c, 400, NULL, 0);
+	} else if (strstr(c->in, "\r\n\r\n") || strstr(c->in, "\n\n")) {
+		c->in[strcspn(c->in, "\r\n")] = '\0';
+		understand(c, c->in);
+	} else if (c->in_len == sizeof(c->in) - 1) {
+		compose(c, 431, NULL, 0);
+	} else {
+		return;
+	}
+	begin_answer(c);
+}
+
+/* Reads what a client sends behind its request, until it closes. */
+static void drain(struct http_connection *c)
+{
+	ssize_t n = recv(c->source.fd, c->in, sizeof(c->in), 0);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN))
+		close_connection(c);
+}
+
+static void connection_ready(void *arg, uint32_t events)
+{
+	struct http_connection *c = arg;
+
+	if (!c->is_answered && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		read_in(c);
+	else if (c->out_done < c->out_len)
+		write_out(c);
+	else
+		drain(c);
+}
+
+/* Returns a connection that is free; if there is none, it closes the oldest. */
+static struct http_connection *find_free(struct http *http)
+{
+	struct http_connection *oldest = &http->connections[0];
+
+	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
+		struct http_connection *c = &http->connections[i];
+
+		if (c->source.fd < 0)
+			return c;
+		if (c->since_ms < oldest->since_ms)
+			oldest = c;
+	}
+	close_connection(oldest);
+	return oldest;
+}
+
+static void listener_ready(void *arg, uint32_t events)
+{
+	struct http *http = arg;
+	int fd = accept4(http->listener.fd, NULL, NULL,
+			 SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct http_connection *c;
+
+	(void)events;
+	if (fd < 0)
+		return;
+	c = find_free(http);
+	c->http = http;
+	c->since_ms = clock_ms();
+	c->is_answered = false;
+	c->in_len = c->out_len = c->out_done = 0;
+	c->source = (struct source){fd, connection_ready, c};
+	if (loop_add(http->loop, &c->source, EPOLLIN) < 0)
+		close_connection(c);
+	else if (!http->sweep.is_set)
+		timer_set(&http->sweep, SWEEP_MS);
+}
+
+/* Closes the connections that have taken too long. */
+static void sweep(void *arg)
+{
+	struct http *http = arg;
+	uint64_t now_ms = clock_ms();
+	bool is_needed = false;
+
+	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
+		struct http_connection *c = &http->connections[i];
+
+		if (c->source.fd < 0)
+			continue;
+		if (now_ms - c->since_ms >= HTTP_TIME_MAX_MS)
+			close_connection(c);
+		else
+			is_needed = true;
+	}
+	if (is_needed)
+		timer_set(&http->sweep, SWEEP_MS);
+}
+
+/* Returns a listening socket, or -errno. */
+static int listen_on(const struct addrinfo *found)
+{
+	const int on = 1;
+	int r, fd = socket(found->ai_family,
+			   SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, found->ai_addr, found->ai_addrlen) == 0 &&
+	    listen(fd, HTTP_CONNECTIONS_MAX) == 0)
+		return fd;
+	r = -errno;
+	(void)close(fd);
+	return r;
+}
+
+/* Splits "HOST:PORT" and "[HOST]:PORT" in place. */
+static int split(char *text, const char **ret_host, const char **ret_port)
+{
+	char *colon = strrchr(text, ':');
+	size_t len;
+
+	if (!colon || !colon[1])
+		return -EINVAL;
+	*colon = '\0';
+	len = strlen(text);
+	if (len > 1 && text[0] == '[' && text[len - 1] == ']') {
+		text[len - 1] = '\0';
+		text++;
+	} else if (strchr(text, ':')) {
+		return -EINVAL;
+	}
+	*ret_host = text[0] ? text : NULL;
+	*ret_port = colon + 1;
+	return 0;
+}
+
+static int open_listener(const char *address)
+{
+	const struct addrinfo hints = {
+		.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV,
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+	};
+	const char *host, *port;
+	struct addrinfo *found;
+	char text[128];
+	int r;
+
+	if (strlen(address) >= sizeof(text))
+		return -EINVAL;
+	memcpy(text, address, strlen(address) + 1);
+	r = split(text, &host, &port);
+	if (r < 0)
+		return r;
+	if (getaddrinfo(host, port, &hints, &found) != 0)
+		return -EINVAL;
+	r = listen_on(found);
+	freeaddrinfo(found);
+	return r;
+}
+
+int http_open(struct http *http, struct loop *loop, const char *address,
+	      http_answer_fn answer_fn, void *arg)
+{
+	int r = open_listener(address);
+
+	http->loop = loop;
+	http->answer = answer_fn;
+	http->arg = arg;
+	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++)
+		http->connections[i] = (struct http_connection){
+			.source = SOURCE_INIT, .http = http};
+	http->sweep.source.fd = -1;
+	http->listener = (struct source){r, listener_ready, http};
+	if (r < 0)
+		return r;
+	r = timer_open(&http->sweep, loop, sweep, http);
+	return r < 0 ? r : loop_add(loop, &http->listener, EPOLLIN);
+}
+
+unsigned int http_port(const struct http *http)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} address = {0};
+	socklen_t len = sizeof(address);
+
+	if (getsockname(http->listener.fd, &address.any, &len) < 0)
+		return 0;
+	return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port
+						       : address.v4.sin_port);
+}
+
+void http_close(struct http *http)
+{
+	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
+		if (http->connections[i].source.fd >= 0)
+			close_connection(&http->connections[i]);
+	}
+	loop_close_source(http->loop, &http->listener);
+	timer_close(&http->sweep, http->loop);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A small HTTP/1.1 server for probes and metrics: GET only, one request for each
+ * connection, and bounds on the number of connections, the size of a request and
+ * the time that both may take. */
+#ifndef NATRA_AGENT_HTTP_H
+#define NATRA_AGENT_HTTP_H
+
+#include <stdio.h>
+
+#include "loop.h"
+
+/* When all are taken, the oldest one is closed for a new one, so that clients
+ * that hold connections open do not keep a probe out. */
+#define HTTP_CONNECTIONS_MAX 16
+#define HTTP_REQUEST_MAX     4096
+#define HTTP_TIME_MAX_MS     5000
+
+/* Writes the body of the answer for a path and returns its status code, such as
+ * 200; 404 means that there is no such path, and then it writes nothing. */
+typedef int (*http_answer_fn)(void *arg, const char *path, FILE *body);
+
+struct http_connection {
+	struct source source;
+	struct http *http;
+	uint64_t since_ms;
+	bool is_answered;
+	char in[HTTP_REQUEST_MAX];
+	size_t in_len;
+	char *out;
+	size_t out_len, out_done;
+};
+
+struct http {
+	struct loop *loop;
+	struct source listener;
+	struct timer sweep;
+	http_answer_fn answer;
+	void *arg;
+	struct http_connection connections[HTTP_CONNECTIONS_MAX];
+};
+
+/* Listens on an address such as "127.0.0.1:9810", "[::1]:9810" or ":9810", which
+ * is all addresses. A port of 0 lets the kernel choose one. Returns 0 or -errno;
+ * -EINVAL if the text is no address. */
+int http_open(struct http *http, struct loop *loop, const char *address,
+	      http_answer_fn answer, void *arg);
+/* Returns the port that it listens on; 0 if it does not listen. */
+unsigned int http_port(const struct http *http);
+void http_close(struct http *http);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One look at the runtime's directories by tools/install, and the changes that
+ * they need. */
+#ifndef NATRA_AGENT_INSTALL_JOB_H
+#define NATRA_AGENT_INSTALL_JOB_H
+
+#include "../install/install.h"
+
+#define INSTALL_TEXT_MAX  512
+#define INSTALL_NOTES_MAX 8
+
+/* It has no pointers, because the child process writes it. */
+struct install_report {
+	int r; /* 0: all is as it should be, or would be after the changes */
+	char error[INSTALL_TEXT_MAX];
+	char net_dir[INSTALL_TEXT_MAX], bin_dir[INSTALL_TEXT_MAX];
+	enum install_mode mode;
+	char reason[INSTALL_TEXT_MAX];
+	size_t changes; /* how many were made, or are needed */
+	/* The paths of the first ones, and the last plan's warnings. */
+	char paths[INSTALL_NOTES_MAX][INSTALL_TEXT_MAX];
+	char warnings[INSTALL_NOTES_MAX][INSTALL_TEXT_MAX];
+};
+
+/* Without `apply` it changes nothing. */
+void install_job_run(const struct install_request *request, bool apply,
+		     struct install_report *report);
+
+#endif

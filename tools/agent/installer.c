@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "installer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../install/dir.h"
+#include "../install/text.h"
+
+/* A list that is being written changes several times in a row. */
+#define SETTLE_MS    50
+/* The least time between two looks, and the most: a mount over a directory, for
+ * instance, is no event. */
+#define PAUSE_MS     500
+#define RECHECK_MS   60000
+#define RETRY_MIN_MS 500
+#define RETRY_MAX_MS 10000
+/* The engine itself waits for locks, programs and half-written lists. */
+#define JOB_MAX_MS   60000
+/* Networks have few drop-in directories. */
+#define SUBDIRS_MAX  16
+
+static const struct install_report *report_of(const struct installer *in)
+{
+	return in->work.report;
+}
+
+static void run(void *arg)
+{
+	const struct installer *in = arg;
+
+	install_job_run(in->request, in->may_apply, in->work.report);
+}
+
+static void look(void *arg)
+{
+	struct installer *in = arg;
+
+	in->is_asked = false;
+	in->may_apply =
+		!in->is_complete || !budget_wait_ms(&in->repairs, clock_ms());
+	work_start(&in->work);
+}
+
+static void changed(void *arg)
+{
+	struct installer *in = arg;
+	uint64_t since_ms = clock_ms() - in->last_end_ms;
+
+	if (in->work.pid) {
+		in->is_asked = true;
+		return;
+	}
+	/* Later events do not put off a look that is due. */
+	if (in->is_asked)
+		return;
+	in->is_asked = true;
+	timer_set(&in->next,
+		  since_ms < PAUSE_MS ? PAUSE_MS - since_ms : SETTLE_MS);
+}
+
+/* Watches the subdirectories, of which those with a network's name have its
+ * drop-ins. Returns whether one is new. */
+static bool arm_subdirs(struct installer *in, const struct dir *net)
+{
+	DIR *entries = dir_list(net);
+	const struct dirent *entry;
+	bool is_new = false;
+	int count = 0;
+
+	while (entries && count < SUBDIRS_MAX && (entry = readdir(entries))) {
+		cleanup_dir struct dir dir = DIR_INIT;
+
+		if (entry->d_name[0] == '.' ||
+		    dir_open_below(&dir, net, entry->d_name) < 0)
+			continue;
+		count++;
+		is_new |= dirwatch_add(&in->watch, dir.fd) > 0;
+	}
+	if (entries)
+		(void)closedir(entries);
+	return is_new;
+}
+
+static bool arm_dir(struct installer *in, int root_fd, const char *path,
+		    bool has_subdirs)
+{
+	cleanup_dir struct dir dir = DIR_INIT;
+	bool is_new;
+	int r;
+
+	if (!path[0])
+		return false;
+	r = dir_open(&dir, root_fd, path);
+	if (r == 0)
+		r = dirwatch_add(&in->watch, dir.fd);
+	if (r < 0) {
+		log_write(in->log, NATRA_LOG_WARN,
+			  "%s: is looked at every %d s only: %s", path,
+			  RECHECK_MS / 1000, strerror(-r));
+		return false;
+	}
+	is_new = r > 0;
+	return (has_subdirs && arm_subdirs(in, &dir)) || is_new;
+}
+
+/* Watches the directories of the report. Returns whether one was not watched
+ * before: what has happened there meanwhile is not known then. */
+static bool arm(struct installer *in)
+{
+	const struct install_report *report = report_of(in);
+	const char *root = in->request->root ? in->request->root : "/";
+	cleanup_close int root_fd =
+		open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bool net, bin;
+
+	if (root_fd < 0)
+		return false;
+	net = arm_dir(in, root_fd, report->net_dir, true);
+	bin = arm_dir(in, root_fd, report->bin_dir, false);
+	return net || bin;
+}
+
+static void say_changes(const struct installer *in, const char *what)
+{
+	const struct install_report *report = report_of(in);
+	size_t len = report->changes;
+
+	for (size_t i = 0; i < len && i < INSTALL_NOTES_MAX; i++) {
+		struct log_words words = {0};
+
+		log_add(&words, "path", report->paths[i]);
+		log_line(in->log, NATRA_LOG_INFO, what, &words);
+	}
+}
+
+static void say_mode(struct installer *in)
+{
+	const struct install_report *report = report_of(in);
+	struct log_words words = {0};
+
+	if (strcmp(in->said, report->reason) == 0)
+		return;
+	memcpy(in->said, report->reason, sizeof(in->said));
+	log_add(&words, "mode", install_mode_name(report->mode));
+	log_add(&words, "reason", report->reason);
+	log_add(&words, "net_dir", report->net_dir);
+	log_add(&words, "bin_dir", report->bin_dir);
+	log_line(in->log, NATRA_LOG_INFO, "installed", &words);
+	for (size_t i = 0; i < INSTALL_NOTES_MAX && report->warnings[i][0]; i++)
+		log_write(in->log, NATRA_LOG_WARN, "%s", report->warnings[i]);
+}
+
+/* What the job was not allowed to do, because it has been done too often. */
+static uint64_t stop_repairs(struct installer *in)
+{
+	uint64_t wait_ms = budget_wait_ms(&in->repairs, clock_ms());
+
+	health_fail(in->health, PART_INSTALL, NATRA_LOG_ERROR,
+		    "somebody undoes what natra installs: %s has been repaired"
+		    " %zu times in %" PRIu64
+		    " s, and is left as it is for a while",
+		    report_of(in)->paths[0], in->repairs.count,
+		    in->repairs.period_ms / 1000);
+	return wait_ms < RECHECK_MS ? wait_ms + 1 : RECHECK_MS;
+}
+
+static uint64_t succeeded(struct installer *in)
+{
+	const struct install_report *report = report_of(in);
+
+	in->retry_ms = 0;
+	if (report->changes && !in->may_apply)
+		return stop_repairs(in);
+	if (report->changes && in->is_complete)
+		budget_take(&in->repairs, clock_ms());
+	say_changes(in, in->is_complete ? "repaired" : "written");
+	say_mode(in);
+	health_ready(in->health, PART_INSTALL);
+	if (in->completed && (report->changes || !in->is_complete))
+		in->completed(in->arg);
+	in->is_complete = true;
+	return RECHECK_MS;
+}
+
+static uint64_t failed(struct installer *in)
+{
+	const struct install_report *report = report_of(in);
+	/* A node whose network plugin is not there yet has no fault. */
+	enum natra_log_level level = report->r == -ENOENT && !in->is_complete
+					     ? NATRA_LOG_INFO
+					     : NATRA_LOG_ERROR;
+
+	say_changes(in, "written");
+	/* Half of a repair counts as one. */
+	if (report->changes && in->is_complete && in->may_apply)
+		budget_take(&in->repairs, clock_ms());
+	health_fail(in->health, PART_INSTALL, level, "%s", report->error);
+	in->retry_ms = in->retry_ms ? 2 * in->retry_ms : RETRY_MIN_MS;
+	if (in->retry_ms > RETRY_MAX_MS)
+		in->retry_ms = RETRY_MAX_MS;
+	return in->retry_ms;
+}
+
+static void done(void *arg, enum work_end end)
+{
+	struct installer *in = arg;
+	uint64_t next_ms = RETRY_MAX_MS;
+
+	in->last_end_ms = clock_ms();
+	if (end != WORK_DONE)
+		health_fail(in->health, PART_INSTALL, NATRA_LOG_ERROR,
+			    "looking at the directories %s",
+			    end == WORK_LATE ? "took too long" : "failed");
+	else
+		next_ms = report_of(in)->r < 0 ? failed(in) : succeeded(in);
+	if (end == WORK_DONE && arm(in))
+		in->is_asked = true;
+	timer_set(&in->next,
+		  in->is_asked && next_ms > PAUSE_MS ? PAUSE_MS : next_ms);
+}
+
+int installer_open(struct installer *in, struct workers *workers)
+{
+	int r = dirwatch_open(&in->watch, workers->loop, changed, in);
+
+	if (r < 0)
+		return r;
+	in->work = (struct work){
+		.run = run,
+		.done = done,
+		.arg = in,
+		.report_size = sizeof(struct install_report),
+		.time_max_ms = JOB_MAX_MS,
+	};
+	r = work_open(&in->work, workers);
+	if (r == 0)
+		r = timer_open(&in->next, workers->loop, look, in);
+	if (r < 0)
+		return r;
+	health_expect(in->health, PART_INSTALL);
+	timer_set(&in->next, 0);
+	return 0;
+}
+
+void installer_close(struct installer *in)
+{
+	if (!in->work.workers)
+		return;
+	timer_close(&in->next, in->watch.loop);
+	work_close(&in->work);
+	dirwatch_close(&in->watch);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Keeps natra installed. A job looks at the runtime's directories when the agent
+ * starts, when something in them changes, and now and then. What somebody else has
+ * undone is repaired, but only so often in a time: against a program that undoes it
+ * again and again, the agent says so and stops for a while.
+ */
+#ifndef NATRA_AGENT_INSTALLER_H
+#define NATRA_AGENT_INSTALLER_H
+
+#include "budget.h"
+#include "dirwatch.h"
+#include "health.h"
+#include "install_job.h"
+#include "work.h"
+
+struct installer {
+	struct log *log;
+	struct health *health;
+	const struct install_request *request;
+	/* Called when natra was installed or repaired: pods may have started
+	 * without it before. NULL: do not. */
+	void (*completed)(void *arg);
+	void *arg;
+	struct budget repairs;
+	struct dirwatch watch;
+	struct work work;
+	struct timer next; /* when to look again */
+	uint64_t retry_ms; /* 0: the last look did not fail */
+	uint64_t last_end_ms;
+	bool is_complete; /* natra was installed once since the start */
+	bool may_apply;   /* what the job that runs is allowed to do */
+	bool is_asked;    /* something has changed while the job ran */
+	char said[INSTALL_TEXT_MAX]; /* the mode's reason, as it was logged */
+};
+
+/* The members log to repairs are set by the caller. Returns 0
+ * or -errno, and the first look follows in the loop. */
+int installer_open(struct installer *in, struct workers *workers);
+void installer_close(struct installer *in);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the agent does in the kernel, by libnatra; see work.h for where it runs. */
+#ifndef NATRA_AGENT_JOBS_H
+#define NATRA_AGENT_JOBS_H
+
+#include <cjson/cJSON.h>
+
+#include "../../cni/log.h"
+
+/* What all jobs need. */
+struct jobs {
+	const char *root; /* the host's root directory; NULL: "/" */
+	const char *bpffs;
+	const cJSON *conf; /* the keys of natra's configuration */
+	bool adopt;        /* limit pods that run without limits */
+	bool replace; /* ... and remove what upstream's plugin left there */
+	struct log *log;
+};
+
+struct programs_report {
+	int r; /* of the loading */
+	char error[256];
+	size_t removed; /* attachments whose interface was gone */
+};
+
+/* Removes what is left of pods that are gone, and loads the programs that pods
+ * will need. It enters a network namespace of its own, so the process must not do
+ * anything else later. */
+void programs_job_run(const struct jobs *jobs, struct programs_report *report);
+
+struct pods_report {
+	int r; /* less than 0: the pods could not be looked at */
+	char error[256];
+	size_t adopted, replaced, upgraded, failed;
+};
+
+/* Limits running pods that should have limits and have none, and lets all
+ * attachments run the programs of this build. Each change has a line in the
+ * log. */
+void pods_job_run(const struct jobs *jobs, struct pods_report *report);
+
+/* Opens a handle that keeps programs and logs to jobs->log. */
+int jobs_open(const struct jobs *jobs, struct natra **ret_n);
+
+#endif

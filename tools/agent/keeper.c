@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "keeper.h"
+
+/* With hundreds of pods, and a machine that has other things to do. */
+#define JOB_MAX_MS 120000
+#define RETRY_MS   10000
+
+static void run_programs(void *arg)
+{
+	const struct keeper *k = arg;
+
+	programs_job_run(&k->jobs, k->programs.report);
+}
+
+static void run_pods(void *arg)
+{
+	const struct keeper *k = arg;
+
+	pods_job_run(&k->jobs, k->pods.report);
+}
+
+static const char *word_of(enum work_end end)
+{
+	return end == WORK_LATE ? "took too long" : "ended half-way";
+}
+
+static void programs_done(void *arg, enum work_end end)
+{
+	struct keeper *k = arg;
+	const struct programs_report *report = k->programs.report;
+
+	if (end != WORK_DONE)
+		health_fail(k->health, PART_PROGRAMS, NATRA_LOG_ERROR,
+			    "loading the programs %s", word_of(end));
+	else if (report->r < 0)
+		health_fail(k->health, PART_PROGRAMS, NATRA_LOG_ERROR, "%s",
+			    report->error);
+	else
+		health_ready(k->health, PART_PROGRAMS);
+	if (report->removed)
+		log_write(k->jobs.log, NATRA_LOG_INFO,
+			  "removed %zu attachments whose pods are gone",
+			  report->removed);
+	k->is_asked = false;
+	work_start(&k->pods);
+}
+
+static bool say_pods(const struct keeper *k, enum work_end end)
+{
+	const struct pods_report *report = k->pods.report;
+	struct log_words words = {0};
+
+	if (end != WORK_DONE) {
+		health_fail(k->health, PART_PODS, NATRA_LOG_ERROR,
+			    "looking at the running pods %s", word_of(end));
+		return false;
+	}
+	if (report->r < 0) {
+		health_fail(k->health, PART_PODS, NATRA_LOG_ERROR, "%s",
+			    report->error);
+		return false;
+	}
+	health_ready(k->health, PART_PODS);
+	if (!report->adopted && !report->replaced && !report->upgraded &&
+	    !report->failed)
+		return true;
+	log_add_u64(&words, "adopted", report->adopted);
+	log_add_u64(&words, "replaced", report->replaced);
+	log_add_u64(&words, "upgraded", report->upgraded);
+	log_add_u64(&words, "failed", report->failed);
+	log_line(k->jobs.log, NATRA_LOG_INFO, "looked at the running pods",
+		 &words);
+	return true;
+}
+
+static void pods_done(void *arg, enum work_end end)
+{
+	struct keeper *k = arg;
+	const struct programs_report *programs = k->programs.report;
+	bool is_well = say_pods(k, end) && programs->r == 0;
+	uint64_t next_ms = is_well ? k->period_ms : RETRY_MS;
+
+	if (next_ms > k->period_ms)
+		next_ms = k->period_ms;
+	timer_set(&k->next, k->is_asked ? 0 : next_ms);
+}
+
+static void look(void *arg)
+{
+	struct keeper *k = arg;
+
+	work_start(&k->programs);
+}
+
+void keeper_ask(struct keeper *k)
+{
+	k->is_asked = true;
+	if (k->next.is_set)
+		timer_set(&k->next, 0);
+}
+
+int keeper_open(struct keeper *k, struct workers *workers)
+{
+	int r;
+
+	k->programs = (struct work){
+		.run = run_programs,
+		.done = programs_done,
+		.arg = k,
+		.report_size = sizeof(struct programs_report),
+		.time_max_ms = JOB_MAX_MS,
+	};
+	k->pods = (struct work){
+		.run = run_pods,
+		.done = pods_done,
+		.arg = k,
+		.report_size = sizeof(struct pods_report),
+		.time_max_ms = JOB_MAX_MS,
+	};
+	r = work_open(&k->programs, workers);
+	if (r == 0)
+		r = work_open(&k->pods, workers);
+	if (r == 0)
+		r = timer_open(&k->next, workers->loop, look, k);
+	if (r < 0)
+		return r;
+	health_expect(k->health, PART_PROGRAMS);
+	health_expect(k->health, PART_PODS);
+	timer_set(&k->next, 0);
+	return 0;
+}
+
+void keeper_close(struct keeper *k)
+{
+	if (!k->programs.workers)
+		return;
+	timer_close(&k->next, k->programs.workers->loop);
+	work_close(&k->pods);
+	work_close(&k->programs);
+}

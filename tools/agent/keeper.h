@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Keeps the programs loaded and the running pods limited: when the agent starts,
+ * when the installation was completed or repaired, and now and then. */
+#ifndef NATRA_AGENT_KEEPER_H
+#define NATRA_AGENT_KEEPER_H
+
+#include "health.h"
+#include "jobs.h"
+#include "work.h"
+
+struct keeper {
+	struct jobs jobs;
+	struct health *health;
+	uint64_t period_ms;
+	struct work programs, pods;
+	struct timer next;
+	bool is_asked; /* pods may have started without limits meanwhile */
+};
+
+/* The members jobs, health and period_ms are set by the caller. */
+int keeper_open(struct keeper *k, struct workers *workers);
+/* Looks at the running pods soon. */
+void keeper_ask(struct keeper *k);
+void keeper_close(struct keeper *k);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Cuts a stream into lines. Only the line that is not complete yet is kept. */
+#ifndef NATRA_AGENT_LINES_H
+#define NATRA_AGENT_LINES_H
+
+#include <stddef.h>
+
+/* The API server takes no object over 1.5 MiB; without its specification and
+ * status, a pod has much less. */
+#define LINES_MAX (1024 * 1024)
+
+struct lines {
+	char *text;
+	size_t len, size;
+	size_t dropped; /* how many lines were too long */
+	int is_skipping;
+};
+
+/* Receives a line without its end, with a terminator, which it may change. What it
+ * returns ends the walk if it is not 0. */
+typedef int (*lines_fn)(void *arg, char *line);
+
+/* Adds bytes and calls fn for each line that is complete. Returns 0 or what fn
+ * returned; what is behind that line is lost. */
+int lines_add(struct lines *lines, const char *bytes, size_t len, lines_fn fn,
+	      void *arg);
+/* Forgets the incomplete line, and gives its memory back. */
+void lines_reset(struct lines *lines);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "live.h"
+
+#include "../install/text.h"
+#include "edits.h"
+#include "podwatch.h"
+#include "reporter.h"
+
+struct live {
+	struct api_options api_options;
+	struct api api;
+	struct edits_queue edits;
+	struct reporter reporter;
+	struct podwatch watch;
+};
+
+static void seen(void *arg, const struct podevent *event)
+{
+	struct live *live = arg;
+
+	if (event->type == PODEVENT_PRESENT)
+		edits_add(&live->edits, event);
+	else
+		edits_remove(&live->edits, event);
+}
+
+static void refused(void *arg, const struct edit *edit, const char *message)
+{
+	struct live *live = arg;
+
+	reporter_add(&live->reporter, edit, message);
+}
+
+static int open_parts(struct live *live, struct workers *workers)
+{
+	int r = api_open(&live->api, workers->loop, &live->api_options);
+
+	if (r == 0)
+		r = edits_open(&live->edits, workers);
+	if (r < 0)
+		return r;
+	reporter_open(&live->reporter);
+	return podwatch_open(&live->watch);
+}
+
+int live_open(struct live **ret, const struct live_options *options,
+	      const struct jobs *jobs, struct health *health,
+	      struct workers *workers)
+{
+	struct live *live = memory_new(sizeof(*live));
+	int r;
+
+	live->api_options = (struct api_options){
+		options->url, options->token_file, options->ca_file};
+	live->edits.jobs = *jobs;
+	live->edits.refused = refused;
+	live->edits.arg = live;
+	live->reporter.api = &live->api;
+	live->reporter.log = jobs->log;
+	live->reporter.node = options->node;
+	live->watch.api = &live->api;
+	live->watch.health = health;
+	live->watch.log = jobs->log;
+	live->watch.node = options->node;
+	live->watch.seen = seen;
+	live->watch.arg = live;
+	r = open_parts(live, workers);
+	if (r < 0)
+		live_close(live);
+	else
+		*ret = live;
+	return r;
+}
+
+void live_close(struct live *live)
+{
+	if (!live)
+		return;
+	podwatch_close(&live->watch);
+	reporter_close(&live->reporter);
+	edits_close(&live->edits);
+	api_close(&live->api);
+	free(live);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Live edits: limits follow the annotations of running pods. */
+#ifndef NATRA_AGENT_LIVE_H
+#define NATRA_AGENT_LIVE_H
+
+#include "health.h"
+#include "jobs.h"
+#include "work.h"
+
+struct live_options {
+	const char *node; /* "": no live edits */
+	const char *url, *token_file, *ca_file;
+};
+
+struct live;
+
+/* Returns 0 or -errno; -EOPNOTSUPP if the agent was built without libcurl. */
+int live_open(struct live **ret, const struct live_options *options,
+	      const struct jobs *jobs, struct health *health,
+	      struct workers *workers);
+/* `live` may be NULL. */
+void live_close(struct live *live);
+
+#endif

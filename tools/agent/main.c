@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* natra-agent keeps natra installed on a node, and its pods limited. It has no
+ * state of its own: limits are the kernel's and hold when it ends. */
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "../install/text.h"
+#include "http.h"
+#include "installer.h"
+#include "keeper.h"
+#include "live.h"
+#include "opts.h"
+
+struct agent {
+	struct options options;
+	struct log log;
+	struct loop loop;
+	struct source signals;
+	struct workers workers;
+	struct health health;
+	struct installer installer;
+	struct keeper keeper;
+	struct live *live;
+	struct http http;
+};
+
+static int start_failure(struct agent *agent, int r, const char *what,
+			 const char *object)
+{
+	log_write(&agent->log, NATRA_LOG_ERROR, "%s '%s': %s", what, object,
+		  strerror(-r));
+	return r;
+}
+
+static int answer(void *arg, const char *path, FILE *body)
+{
+	const struct agent *agent = arg;
+
+	return health_answer(&agent->health, path, body);
+}
+
+static int serve(struct agent *agent)
+{
+	const char *address = agent->options.listen;
+	int r;
+
+	if (!address[0])
+		return 0;
+	r = http_open(&agent->http, &agent->loop, address, answer, agent);
+	if (r < 0)
+		return start_failure(agent, r, "listen on", address);
+	log_write(&agent->log, NATRA_LOG_INFO, "listens on port %u",
+		  http_port(&agent->http));
+	return 0;
+}
+
+static void signals_ready(void *arg, uint32_t events)
+{
+	struct agent *agent = arg;
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(agent->signals.fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGCHLD) {
+		workers_reap(&agent->workers);
+		return;
+	}
+	log_write(&agent->log, NATRA_LOG_INFO,
+		  "ends by signal %u; what is installed and limited stays",
+		  info.ssi_signo);
+	loop_stop(&agent->loop);
+}
+
+static int watch_signals(struct agent *agent)
+{
+	sigset_t set;
+	int fd;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	agent->signals = (struct source){fd, signals_ready, agent};
+	return loop_add(&agent->loop, &agent->signals, EPOLLIN);
+}
+
+static void completed(void *arg)
+{
+	struct agent *agent = arg;
+
+	if (!agent->options.no_pods)
+		keeper_ask(&agent->keeper);
+}
+
+static int keep_installed(struct agent *agent)
+{
+	struct installer *in = &agent->installer;
+	int r;
+
+	if (agent->options.no_install)
+		return 0;
+	in->log = &agent->log;
+	in->health = &agent->health;
+	in->request = &agent->options.install;
+	in->completed = completed;
+	in->arg = agent;
+	in->repairs = agent->options.repairs;
+	r = installer_open(in, &agent->workers);
+	return r < 0 ? start_failure(agent, r, "start", "the installer") : 0;
+}
+
+static int keep_pods(struct agent *agent)
+{
+	const struct options *o = &agent->options;
+	struct keeper *k = &agent->keeper;
+	int r;
+
+	if (o->no_pods)
+		return 0;
+	k->jobs = (struct jobs){
+		.root = o->install.root,
+		.bpffs = o->bpffs,
+		.conf = o->conf,
+		.adopt = !o->no_adopt,
+		.replace = o->replace_bandwidth,
+		.log = &agent->log,
+	};
+	k->health = &agent->health;
+	k->period_ms = o->period_ms;
+	r = keeper_open(k, &agent->workers);
+	return r < 0 ? start_failure(agent, r, "start", "the keeper") : 0;
+}
+
+static int follow_edits(struct agent *agent)
+{
+	const struct options *o = &agent->options;
+	int r;
+
+	if (o->no_pods || !o->live.node[0])
+		return 0;
+	r = live_open(&agent->live, &o->live, &agent->keeper.jobs,
+		      &agent->health, &agent->workers);
+	if (r < 0)
+		return start_failure(agent, r, "follow the pods of",
+				     o->live.node);
+	log_write(&agent->log, NATRA_LOG_INFO, "follows pods by %s",
+		  o->live.url);
+	return 0;
+}
+
+static int begin(struct agent *agent)
+{
+	int r = loop_open(&agent->loop);
+
+	if (r == 0)
+		r = watch_signals(agent);
+	if (r < 0)
+		return start_failure(agent, r, "start", "the event loop");
+	log_write(&agent->log, NATRA_LOG_INFO, "natra-agent %s starts",
+		  natra_version());
+	agent->workers.loop = &agent->loop;
+	r = serve(agent);
+	if (r == 0)
+		r = keep_pods(agent);
+	if (r == 0)
+		r = follow_edits(agent);
+	return r < 0 ? r : keep_installed(agent);
+}
+
+static void end(struct agent *agent)
+{
+	live_close(agent->live);
+	keeper_close(&agent->keeper);
+	installer_close(&agent->installer);
+	if (agent->http.loop)
+		http_close(&agent->http);
+	loop_close_source(&agent->loop, &agent->signals);
+	loop_close(&agent->loop);
+}
+
+static int run(struct agent *agent)
+{
+	int r = begin(agent);
+
+	if (r == 0)
+		r = loop_run(&agent->loop);
+	end(agent);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	/* It is static because it is large. */
+	static struct agent agent = {
+		.log = {.path = "stderr", .fd = STDERR_FILENO},
+		.loop = LOOP_INIT,
+		.signals = SOURCE_INIT,
+	};
+	cJSON_Hooks hooks = {memory_new, free};
+	int r;
+
+	/* This process ends when memory is short, and is started again. */
+	cJSON_InitHooks(&hooks);
+	r = options_read(&agent.options, argc, argv);
+	if (r)
+		return r;
+	if (agent.options.show_help) {
+		options_help();
+		return EXIT_SUCCESS;
+	}
+	if (agent.options.show_version) {
+		printf("natra-agent %s\n", natra_version());
+		return EXIT_SUCCESS;
+	}
+	/* One arena is enough for one thread, and what is free goes back soon. */
+	(void)mallopt(M_ARENA_MAX, 1);
+	(void)mallopt(M_TRIM_THRESHOLD, 65536);
+	agent.log.level = agent.options.log_level;
+	health_init(&agent.health, &agent.log);
+	r = run(&agent);
+	options_free(&agent.options);
+	return r;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "podevent.h"
+
+#include <string.h>
+
+#include "../../cni/json.h"
+#include "wish.h"
+
+#define PREFIX "natra.io/"
+
+/* What HTTP calls Gone: the server has forgotten the version to begin with. */
+#define CODE_GONE 410
+
+static const char *text_at(const cJSON *object, const char *key)
+{
+	const char *text = json_text(json_get_exact(object, key));
+
+	return text ? text : "";
+}
+
+static enum podevent_type type_of(const char *name)
+{
+	if (strcmp(name, "ADDED") == 0 || strcmp(name, "MODIFIED") == 0)
+		return PODEVENT_PRESENT;
+	if (strcmp(name, "DELETED") == 0)
+		return PODEVENT_GONE;
+	if (strcmp(name, "BOOKMARK") == 0)
+		return PODEVENT_BOOKMARK;
+	if (strcmp(name, "ERROR") == 0)
+		return PODEVENT_ERROR;
+	return name[0] ? PODEVENT_OTHER : PODEVENT_GARBAGE;
+}
+
+static void fill(struct podevent *e)
+{
+	const cJSON *object = json_get_exact(e->json, "object");
+	const cJSON *meta = json_get_exact(object, "metadata");
+	const cJSON *code = json_get_exact(object, "code");
+
+	e->type = type_of(text_at(e->json, "type"));
+	e->message = text_at(object, "message");
+	if (e->type == PODEVENT_ERROR) {
+		if (cJSON_IsNumber(code) && code->valueint == CODE_GONE)
+			e->type = PODEVENT_EXPIRED;
+		return;
+	}
+	e->version = text_at(meta, "resourceVersion");
+	e->namespace = text_at(meta, "namespace");
+	e->name = text_at(meta, "name");
+	e->uid = text_at(meta, "uid");
+	e->annotations = json_get_exact(meta, "annotations");
+	if (!cJSON_IsObject(e->annotations))
+		e->annotations = NULL;
+	if (!e->version[0] ||
+	    (e->type != PODEVENT_BOOKMARK && e->type != PODEVENT_OTHER &&
+	     (!e->uid[0] || !e->name[0] || !e->namespace[0])))
+		e->type = PODEVENT_GARBAGE;
+}
+
+void podevent_read(struct podevent *ret, const char *line)
+{
+	size_t at;
+
+	*ret = (struct podevent){.type = PODEVENT_GARBAGE, .message = ""};
+	if (!json_check(line, strlen(line), &at))
+		return;
+	ret->json = cJSON_Parse(line);
+	if (cJSON_IsObject(ret->json))
+		fill(ret);
+}
+
+void podevent_free(struct podevent *event)
+{
+	json_freep(&event->json);
+}
+
+static bool is_relevant(const char *name)
+{
+	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 ||
+	       strcmp(name, WISH_INGRESS) == 0 ||
+	       strcmp(name, WISH_EGRESS) == 0;
+}
+
+cJSON *podevent_relevant(const cJSON *annotations)
+{
+	cJSON *copy = cJSON_CreateObject();
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, annotations)
+	{
+		if (is_relevant(item->string))
+			cJSON_AddItemToObject(copy, item->string,
+					      cJSON_Duplicate(item, true));
+	}
+	return copy;
+}
+
+/* FNV-1a. */
+uint64_t podevent_hash(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325ULL;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ULL;
+	return hash;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "jobs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../install/results.h"
+#include "seat.h"
+
+struct pods {
+	const struct jobs *jobs;
+	struct natra *n;
+	int root_fd;
+	struct pods_report *report;
+};
+
+static void seat_failed(const struct pods *pods, const struct seat *seat,
+			const char *error)
+{
+	pods->report->failed++;
+	seat_log(seat, NATRA_LOG_WARN, "a running pod stays as it is", error);
+}
+
+static void adopt(const struct pods *pods, const struct seat *seat,
+		  const struct natra_policy *policy)
+{
+	enum seat_change change;
+	int r = seat_attach(seat, policy, &change);
+
+	if (r < 0)
+		seat_failed(pods, seat, seat_error(seat, r));
+	if (change == SEAT_LIMITED) {
+		pods->report->adopted++;
+		seat_log(seat, NATRA_LOG_INFO, "limited a running pod", NULL);
+	} else if (change == SEAT_REPLACED) {
+		pods->report->replaced++;
+		seat_log(seat, NATRA_LOG_INFO,
+			 "replaced the bandwidth plugin's limits", NULL);
+	}
+}
+
+static void look_at(const struct pods *pods, const struct seat *seat)
+{
+	struct natra_info info = NATRA_INIT(info);
+	struct failure failure = {0};
+	struct wish wish;
+
+	/* What has limits keeps them: somebody may have set others since. */
+	if (natra_query(pods->n, seat->id, &info) == 0 && !info.unshaped &&
+	    !info.interface_gone)
+		return;
+	if (wish_read(&wish, seat->cached, pods->jobs->conf, NULL, pods->n,
+		      pods->jobs->log, &failure))
+		seat_failed(pods, seat, failure.msg);
+	else if (wanted_limits(&wish.settings.policy))
+		adopt(pods, seat, &wish.settings.policy);
+	wish_free(&wish);
+}
+
+static struct seat new_seat(const struct pods *pods)
+{
+	return (struct seat){
+		.jobs = pods->jobs,
+		.n = pods->n,
+		.root_fd = pods->root_fd,
+	};
+}
+
+static int look_at_result(void *arg, const char *file, const char *text)
+{
+	const struct pods *pods = arg;
+	struct seat seat = new_seat(pods);
+	struct cached cached;
+
+	if (!text || !cached_read(text, &cached)) {
+		log_write(pods->jobs->log, NATRA_LOG_DEBUG,
+			  "%s/%s: is not a result of libcni's", RESULTS_DIR,
+			  file);
+		return 0;
+	}
+	if (seat_fill(&seat, file, &cached))
+		look_at(pods, &seat);
+	cached_free(&cached);
+	return 0;
+}
+
+struct ids {
+	char (*list)[NATRA_ID_MAX + 1];
+	size_t len;
+};
+
+/* Notes an attachment that another build of natra has made. */
+static int note_old(void *arg, const struct natra_info *info)
+{
+	struct ids *ids = arg;
+	void *list;
+
+	if (!info->id[0] || info->unshaped || info->interface_gone ||
+	    info->program_is_current)
+		return 0;
+	list = realloc(ids->list, (ids->len + 1) * sizeof(*ids->list));
+	if (!list)
+		return -ENOMEM;
+	ids->list = list;
+	memcpy(ids->list[ids->len++], info->id, sizeof(info->id));
+	return 0;
+}
+
+static int upgrade(const struct pods *pods)
+{
+	struct ids ids = {0};
+	int r = natra_foreach_attachment(pods->n, note_old, &ids);
+
+	for (size_t i = 0; r == 0 && i < ids.len; i++) {
+		struct seat seat = new_seat(pods);
+		int error = natra_upgrade(pods->n, ids.list[i]);
+
+		memcpy(seat.id, ids.list[i], sizeof(seat.id));
+		if (error == 0)
+			pods->report->upgraded++;
+		else if (error != -ENOENT && error != -ENODEV)
+			seat_failed(pods, &seat, natra_error(pods->n));
+	}
+	free(ids.list);
+	return r;
+}
+
+static int look_at_all(struct pods *pods)
+{
+	int r = 0;
+
+	if (pods->jobs->adopt)
+		r = results_foreach(pods->root_fd, look_at_result, pods);
+	/* A node on which no pod was made yet has no cache. */
+	if (r < 0 && r != -ENOENT) {
+		(void)snprintf(pods->report->error, sizeof(pods->report->error),
+			       "%s: %s", RESULTS_DIR, strerror(-r));
+		return r;
+	}
+	r = upgrade(pods);
+	if (r < 0)
+		(void)snprintf(pods->report->error, sizeof(pods->report->error),
+			       "%s", natra_error(pods->n));
+	return r;
+}
+
+void pods_job_run(const struct jobs *jobs, struct pods_report *report)
+{
+	struct pods pods = {
+		.jobs = jobs,
+		.root_fd = open(jobs->root ? jobs->root : "/",
+				O_PATH | O_DIRECTORY | O_CLOEXEC),
+		.report = report,
+	};
+
+	report->r = pods.root_fd < 0 ? -errno : jobs_open(jobs, &pods.n);
+	if (report->r < 0)
+		(void)snprintf(report->error, sizeof(report->error), "%s",
+			       strerror(-report->r));
+	else
+		report->r = look_at_all(&pods);
+	natra_close(pods.n);
+	if (pods.root_fd >= 0)
+		(void)close(pods.root_fd);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "podwatch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "../install/text.h"
+
+/* The server ends a watch after this time; the token is read again then. */
+#define WATCH_S       290
+#define WATCH_MAX_MS  330000L
+#define ANSWER_MAX_MS 15000
+#define LOOK_MS       500
+/* A watch that has lived so long has not failed. */
+#define LIFE_MS       5000
+
+static void begin(struct podwatch *w);
+
+static uint32_t random_number(void)
+{
+	uint32_t number = 0;
+
+	/* Without random numbers all nodes would only come at the same time. */
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
+		return 0;
+	return number;
+}
+
+static void try_again(struct podwatch *w, uint64_t wait_ms)
+{
+	lines_reset(&w->lines);
+	timer_set(&w->timer, wait_ms);
+}
+
+static void failed(struct podwatch *w, const char *why)
+{
+	uint64_t wait_ms = backoff_next_ms(&w->backoff, random_number());
+
+	health_fail(w->health, PART_API, NATRA_LOG_WARN,
+		    "the API server: %s; edits of annotations wait", why);
+	try_again(w, wait_ms);
+}
+
+/* Ends the watch from inside of it. */
+static int refuse_line(struct podwatch *w, const char *why)
+{
+	(void)snprintf(w->why, sizeof(w->why), "%s", why);
+	return 1;
+}
+
+static bool take_version(struct podwatch *w, const char *version)
+{
+	/* It becomes part of a URL. */
+	if (!version[0] || strlen(version) >= sizeof(w->version) ||
+	    version[strspn(version, "0123456789abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-")])
+		return false;
+	memcpy(w->version, version, strlen(version) + 1);
+	return true;
+}
+
+static int take(struct podwatch *w, const struct podevent *event)
+{
+	switch (event->type) {
+	case PODEVENT_EXPIRED:
+		w->version[0] = '\0';
+		return refuse_line(w, "the version is too old");
+	case PODEVENT_ERROR:
+		return refuse_line(w, event->message[0] ? event->message
+							: "an error event");
+	case PODEVENT_GARBAGE:
+		w->version[0] = '\0';
+		return refuse_line(w, "what it sends is no event");
+	case PODEVENT_PRESENT:
+	case PODEVENT_GONE:
+	case PODEVENT_BOOKMARK:
+	case PODEVENT_OTHER:
+		break;
+	}
+	if (!take_version(w, event->version))
+		return refuse_line(w, "an event has a strange version");
+	backoff_reset(&w->backoff);
+	if (event->type == PODEVENT_PRESENT || event->type == PODEVENT_GONE)
+		w->seen(w->arg, event);
+	return 0;
+}
+
+static int line(void *arg, char *text)
+{
+	struct podevent event;
+	int r;
+
+	podevent_read(&event, text);
+	r = take(arg, &event);
+	podevent_free(&event);
+	return r;
+}
+
+static int data(void *arg, const char *bytes, size_t len)
+{
+	struct podwatch *w = arg;
+	size_t dropped = w->lines.dropped;
+	int r;
+
+	health_ready(w->health, PART_API);
+	r = lines_add(&w->lines, bytes, len, line, w);
+	if (w->lines.dropped > dropped)
+		log_write(w->log, NATRA_LOG_WARN,
+			  "the API server: an event over %d bytes is ignored",
+			  LINES_MAX);
+	return r;
+}
+
+static void done(void *arg, long status, const char *error)
+{
+	struct podwatch *w = arg;
+	char why[64];
+
+	if (status == 200 && !w->why[0] &&
+	    clock_ms() - w->since_ms >= LIFE_MS) {
+		/* Its time is over, or the server is restarted: the other
+		 * nodes' watches have ended, too. */
+		backoff_reset(&w->backoff);
+		try_again(w, random_number() % 1000);
+		return;
+	}
+	if (status == 410)
+		w->version[0] = '\0';
+	if (w->why[0]) {
+		failed(w, w->why);
+	} else if (error[0] && status <= 200) {
+		failed(w, error);
+	} else {
+		(void)snprintf(why, sizeof(why), "answers %ld", status);
+		failed(w, status == 200 ? "ends the watch at once" : why);
+	}
+}
+
+/* An answer without a pod has no data, so this looks for its status. */
+static void look_for_answer(struct podwatch *w)
+{
+	if (api_status(&w->request) == 200) {
+		health_ready(w->health, PART_API);
+		return;
+	}
+	if (clock_ms() - w->since_ms < ANSWER_MAX_MS) {
+		timer_set(&w->timer, LOOK_MS);
+		return;
+	}
+	api_cancel(w->api, &w->request);
+	failed(w, "no answer");
+}
+
+static void time_over(void *arg)
+{
+	struct podwatch *w = arg;
+
+	if (w->request.easy)
+		look_for_answer(w);
+	else
+		begin(w);
+}
+
+static void begin(struct podwatch *w)
+{
+	cleanup_text char *path =
+		text_format("/api/v1/pods?watch=true&allowWatchBookmarks=true"
+			    "&timeoutSeconds=%d&resourceVersion=%s"
+			    "&fieldSelector=spec.nodeName%%3D%s",
+			    WATCH_S, w->version[0] ? w->version : "0", w->node);
+	int r;
+
+	w->why[0] = '\0';
+	w->since_ms = clock_ms();
+	r = api_start(w->api, &w->request, path, NULL, WATCH_MAX_MS);
+	if (r < 0) {
+		cleanup_text char *why = text_format(
+			"the token cannot be read: %s", strerror(-r));
+
+		failed(w, why);
+		return;
+	}
+	timer_set(&w->timer, LOOK_MS);
+}
+
+int podwatch_open(struct podwatch *w)
+{
+	int r = timer_open(&w->timer, w->api->loop, time_over, w);
+
+	if (r < 0)
+		return r;
+	w->request.data = data;
+	w->request.done = done;
+	w->request.arg = w;
+	health_expect(w->health, PART_API);
+	timer_set(&w->timer, 0);
+	return 0;
+}
+
+void podwatch_close(struct podwatch *w)
+{
+	if (!w->api || !w->timer.expired)
+		return;
+	api_cancel(w->api, &w->request);
+	timer_close(&w->timer, w->api->loop);
+	lines_reset(&w->lines);
+}

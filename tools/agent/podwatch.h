@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Watches this node's pods at the API server. The watch begins at "any" version,
+ * upon which the server first tells of all pods that there are, one by one: so there
+ * is no list to hold. When it breaks, it goes on from the last version that was seen;
+ * when the server has forgotten that, it begins anew.
+ */
+#ifndef NATRA_AGENT_PODWATCH_H
+#define NATRA_AGENT_PODWATCH_H
+
+#include "api.h"
+#include "backoff.h"
+#include "health.h"
+#include "lines.h"
+#include "podevent.h"
+
+#define PODWATCH_VERSION_MAX 64
+
+struct podwatch {
+	struct api *api;
+	struct health *health;
+	struct log *log;
+	const char *node;
+	void (*seen)(void *arg, const struct podevent *event);
+	void *arg;
+	struct api_request request;
+	struct lines lines;
+	struct backoff backoff;
+	struct timer timer; /* to begin again, or to look for an answer */
+	uint64_t since_ms;
+	char version[PODWATCH_VERSION_MAX]; /* "": begin anew */
+	char why[256]; /* why the agent itself has ended the watch; or "" */
+};
+
+/* The members api to arg are set by the caller. */
+int podwatch_open(struct podwatch *w);
+void podwatch_close(struct podwatch *w);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tells of pods whose annotations are wrong, as Events that kubectl shows. */
+#ifndef NATRA_AGENT_REPORTER_H
+#define NATRA_AGENT_REPORTER_H
+
+#include "../../cni/log.h"
+#include "api.h"
+#include "budget.h"
+#include "edits_job.h"
+
+#define REPORTER_QUEUE_MAX 16
+
+struct reporter {
+	struct api *api;
+	struct log *log;
+	const char *node;
+	struct api_request request;
+	struct budget budget;
+	/* A ring of what waits. */
+	struct {
+		char *path, *body;
+	} queue[REPORTER_QUEUE_MAX];
+	size_t first, len;
+};
+
+/* The members api to node are set by the caller. */
+void reporter_open(struct reporter *r);
+/* Queues an Event. What is too much at once is left out: the log has it. */
+void reporter_add(struct reporter *r, const struct edit *edit,
+		  const char *message);
+void reporter_close(struct reporter *r);
+
+#endif

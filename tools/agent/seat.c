@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "seat.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../install/dir.h"
+#include "../install/results.h"
+
+bool seat_fill(struct seat *seat, const char *file, const struct cached *cached)
+{
+	seat->file = file;
+	seat->cached = cached;
+	cached_pod(cached, seat->pod, sizeof(seat->pod));
+	/* An id that does not fit is never attached, by ADD neither. */
+	return cached_id(cached, seat->id, sizeof(seat->id)) &&
+	       cached->netns[0];
+}
+
+void seat_log(const struct seat *seat, enum natra_log_level level,
+	      const char *msg, const char *error)
+{
+	struct log_words words = {0};
+
+	log_add(&words, "id", seat->id);
+	if (seat->pod[0])
+		log_add(&words, "pod", seat->pod);
+	if (error)
+		log_add(&words, "error", error);
+	log_line(seat->jobs->log, level, msg, &words);
+}
+
+const char *seat_error(const struct seat *seat, int r)
+{
+	const char *text = natra_error(seat->n);
+
+	return text[0] ? text : strerror(-r);
+}
+
+static bool any(const struct natra_leftovers *left)
+{
+	return left->tbf || left->ingress_redirect;
+}
+
+/* Attaches while upstream's limits still hold, so that the pod has limits at
+ * each moment. Where these are in the way, they go first. */
+static int replace(const struct seat *seat, const struct natra_target *target,
+		   const struct natra_policy *policy)
+{
+	struct natra *n = seat->n;
+	int r = natra_attach(n, target, policy, NULL);
+	bool is_attached = r == 0;
+
+	if (r == 0 || r == -EBUSY || r == -EOPNOTSUPP)
+		r = natra_remove_leftovers(n, target);
+	if (r == 0 && !is_attached)
+		r = natra_attach(n, target, policy, NULL);
+	return r;
+}
+
+static int attach(const struct seat *seat, const struct natra_target *target,
+		  const struct natra_policy *policy, enum seat_change *ret)
+{
+	struct natra_leftovers left = NATRA_INIT(left);
+	struct natra *n = seat->n;
+	int r = natra_find_leftovers(n, target, &left);
+
+	if (r < 0)
+		return r;
+	if (any(&left) && !seat->jobs->replace) {
+		seat_log(seat, NATRA_LOG_DEBUG,
+			 "the bandwidth plugin's limits hold", NULL);
+		return 0;
+	}
+	*ret = any(&left) ? SEAT_REPLACED : SEAT_LIMITED;
+	return any(&left) ? replace(seat, target, policy)
+			  : natra_attach(n, target, policy, NULL);
+}
+
+/* A pod that ends meanwhile has been detached before it was attached; then there
+ * is no result of it any more. */
+static void undo_if_gone(const struct seat *seat)
+{
+	struct natra_target target = NATRA_INIT(target);
+	cleanup_dir struct dir results = DIR_INIT;
+
+	if (dir_open(&results, seat->root_fd, RESULTS_DIR) == 0 &&
+	    dir_has(&results, seat->file))
+		return;
+	target.id = seat->id;
+	(void)natra_detach(seat->n, &target);
+}
+
+int seat_attach(const struct seat *seat, const struct natra_policy *policy,
+		enum seat_change *ret_change)
+{
+	struct natra_target target = NATRA_INIT(target);
+	enum seat_change change = SEAT_SAME;
+	int r, fd = dir_open_path(seat->root_fd, seat->cached->netns, O_RDONLY);
+
+	*ret_change = SEAT_SAME;
+	/* The pod has ended. */
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return fd;
+	target.id = seat->id;
+	target.ifname = seat->cached->ifname;
+	target.netns_fd = fd;
+	target.network = seat->cached->network;
+	target.label = seat->pod;
+	r = attach(seat, &target, policy, &change);
+	(void)close(fd);
+	if (r == -ENODEV || r == -ENOENT)
+		return 0;
+	if (r == 0) {
+		undo_if_gone(seat);
+		*ret_change = change;
+	}
+	return r;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A pod's interface on this node, of libcni's cache, and how it gets limits while
+ * the pod runs. */
+#ifndef NATRA_AGENT_SEAT_H
+#define NATRA_AGENT_SEAT_H
+
+#include "jobs.h"
+#include "wish.h"
+
+struct seat {
+	const struct jobs *jobs;
+	struct natra *n;
+	int root_fd;
+	const char *file; /* in the cache */
+	const struct cached *cached;
+	char id[NATRA_ID_MAX + 1];
+	char pod[NATRA_NAME_MAX + 1]; /* "<namespace>/<pod>", or "" */
+};
+
+/* Fills in the id and the pod. Returns false if nothing can be attached there. */
+bool seat_fill(struct seat *seat, const char *file,
+	       const struct cached *cached);
+/* Logs a line about it. `error` may be NULL. */
+void seat_log(const struct seat *seat, enum natra_log_level level,
+	      const char *msg, const char *error);
+
+enum seat_change {
+	SEAT_SAME,     /* nothing was to do, or the pod has ended */
+	SEAT_LIMITED,  /* it was attached */
+	SEAT_REPLACED, /* it was attached, and upstream's limits are gone */
+};
+
+/* Returns the text of an error that a call about it has returned. */
+const char *seat_error(const struct seat *seat, int r);
+
+/* Limits a pod that has no limits of natra's. Returns 0 or -errno. */
+int seat_attach(const struct seat *seat, const struct natra_policy *policy,
+		enum seat_change *ret_change);
+
+#endif

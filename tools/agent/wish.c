@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wish.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../install/element.h"
+
+#define ANNOTATIONS_CAPABILITY "io.kubernetes.cri.pod-annotations"
+
+/* containerd refuses a pod with a rate beyond these. */
+#define RATE_MIN_BITS_PER_SEC 1000ULL
+
+static const cJSON *find_element(const cJSON *list, const char *type)
+{
+	const cJSON *plugin;
+
+	cJSON_ArrayForEach(plugin, json_get_exact(list, "plugins"))
+	{
+		if (element_has_type(plugin, type))
+			return plugin;
+	}
+	return NULL;
+}
+
+/* Returns a copy of natra's element, or the one that an installation makes. */
+static cJSON *make_element(const cJSON *list, const cJSON *conf)
+{
+	const cJSON *own = find_element(list, "natra");
+
+	return own ? cJSON_Duplicate(own, true)
+		   : element_json(conf, find_element(list, "bandwidth"));
+}
+
+/* Reads one of Kubernetes' annotations into the number that a runtime makes of
+ * it, 0 if it is not there. */
+static int read_rate(const cJSON *annotations, const char *name,
+		     uint64_t *ret_bits_per_sec, struct failure *failure)
+{
+	const cJSON *value = json_get_exact(annotations, name);
+	const char *text = json_text(value);
+
+	*ret_bits_per_sec = 0;
+	if (!value)
+		return 0;
+	if (!text || natra_parse_rate(text, ret_bits_per_sec) < 0 ||
+	    *ret_bits_per_sec < RATE_MIN_BITS_PER_SEC)
+		return refuse(failure, CNI_BAD_CONFIG,
+			      "annotation %s: %s is not a rate from 1k to 1P",
+			      name, json_show(value).text);
+	return 0;
+}
+
+/* Returns the object that runtimes make of the annotations, or NULL. */
+static int make_bandwidth(const cJSON *annotations, cJSON **ret,
+			  struct failure *failure)
+{
+	uint64_t in, out;
+	int r = read_rate(annotations, WISH_INGRESS, &in, failure);
+
+	if (r == 0)
+		r = read_rate(annotations, WISH_EGRESS, &out, failure);
+	if (r)
+		return r;
+	*ret = cJSON_CreateObject();
+	/* Rates up to 10^15 are exact in a double. */
+	cJSON_AddNumberToObject(*ret, "ingressRate", (double)in);
+	cJSON_AddNumberToObject(*ret, "egressRate", (double)out);
+	return 0;
+}
+
+/* Adds what the runtime passes on, as far as the element asks for it. */
+static int add_runtime(cJSON *element, const cJSON *args,
+		       const cJSON *annotations, struct failure *failure)
+{
+	cJSON *runtime = cJSON_AddObjectToObject(element, "runtimeConfig");
+	const cJSON *capability;
+
+	cJSON_ArrayForEach(capability, json_get_exact(element, "capabilities"))
+	{
+		const char *name = capability->string;
+		cJSON *value = NULL;
+		int r = 0;
+
+		if (!cJSON_IsTrue(capability))
+			continue;
+		if (annotations && strcmp(name, "bandwidth") == 0)
+			r = make_bandwidth(annotations, &value, failure);
+		else if (annotations &&
+			 strcmp(name, ANNOTATIONS_CAPABILITY) == 0)
+			value = cJSON_Duplicate(annotations, true);
+		else
+			value = cJSON_Duplicate(json_get_exact(args, name),
+						true);
+		if (r)
+			return r;
+		if (value)
+			cJSON_AddItemToObject(runtime, name, value);
+	}
+	return 0;
+}
+
+static int make_text(struct wish *wish, const struct cached *cached,
+		     const cJSON *conf, const cJSON *annotations,
+		     struct failure *failure)
+{
+	cleanup_json cJSON *element = make_element(cached->list, conf);
+	const char *version = json_text(json_get(cached->list, "cniVersion"));
+	int r;
+
+	cJSON_DeleteItemFromObject(element, "runtimeConfig");
+	r = add_runtime(element, json_get_exact(cached->json, "capabilityArgs"),
+			annotations, failure);
+	if (r)
+		return r;
+	cJSON_AddStringToObject(element, "cniVersion",
+				version ? version : "0.3.1");
+	cJSON_AddStringToObject(element, "name", cached->network);
+	/* It is for ADD that a pod may start although something is wrong. */
+	cJSON_DeleteItemFromObject(element, "onError");
+	wish->text = json_print(element);
+	return 0;
+}
+
+int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
+	      const cJSON *annotations, struct natra *n, struct log *log,
+	      struct failure *failure)
+{
+	int r;
+
+	*wish = (struct wish){0};
+	r = make_text(wish, cached, conf, annotations, failure);
+	if (r == 0)
+		r = conf_parse(&wish->conf, wish->text, strlen(wish->text),
+			       failure);
+	if (r == 0)
+		r = wanted_read(&wish->settings, &wish->conf, n, log, failure);
+	if (r == 0 && natra_policy_check(n, &wish->settings.policy) < 0)
+		r = refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(n));
+	return r;
+}
+
+void wish_free(struct wish *wish)
+{
+	conf_free(&wish->conf);
+	cJSON_free(wish->text);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What an interface would get if it was made now. The configuration that a runtime
+ * would pass on is made up from libcni's cache, and the plugin's own code reads
+ * it. */
+#ifndef NATRA_AGENT_WISH_H
+#define NATRA_AGENT_WISH_H
+
+#include "../../cni/wanted.h"
+#include "cached.h"
+
+struct wish {
+	char *text;
+	struct conf conf;
+	struct settings settings; /* its policy points into the others */
+};
+
+/*
+ * Reads what `cached` should have. If its list does not call natra, the keys of
+ * `conf` are natra's configuration, as when natra is installed; the limits of an
+ * element of the bandwidth plugin hold then. `annotations` are the pod's present
+ * ones, which stand in for those that the runtime passed on; NULL: those count.
+ * Returns 0 or a code, with the text in *failure. wish_free is always needed.
+ */
+int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
+	      const cJSON *annotations, struct natra *n, struct log *log,
+	      struct failure *failure);
+void wish_free(struct wish *wish);
+
+/* Both names are Kubernetes' own, which runtimes turn into numbers. */
+#define WISH_INGRESS "kubernetes.io/ingress-bandwidth"
+#define WISH_EGRESS  "kubernetes.io/egress-bandwidth"
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "work.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void too_late(void *arg)
+{
+	struct work *work = arg;
+
+	work->is_late = true;
+	/* The job may have started programs of its own. */
+	(void)kill(-work->pid, SIGKILL);
+}
+
+int work_open(struct work *work, struct workers *workers)
+{
+	work->workers = workers;
+	work->pid = 0;
+	work->limit.source.fd = -1;
+	work->report = mmap(NULL, work->report_size, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (work->report == MAP_FAILED) {
+		work->report = NULL;
+		return -errno;
+	}
+	return timer_open(&work->limit, workers->loop, too_late, work);
+}
+
+static _Noreturn void run_child(const struct work *work, pid_t parent)
+{
+	sigset_t none;
+
+	(void)setpgid(0, 0);
+	/* The agent may have died before this call took effect. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_FAILURE);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)signal(SIGPIPE, SIG_DFL);
+	work->run(work->arg);
+	_exit(EXIT_SUCCESS);
+}
+
+void work_start(struct work *work)
+{
+	pid_t pid, parent = getpid();
+
+	if (work->pid)
+		return;
+	memset(work->report, 0, work->report_size);
+	work->is_late = false;
+	pid = fork();
+	if (pid == 0)
+		run_child(work, parent);
+	if (pid < 0) {
+		work->done(work->arg, WORK_FAILED);
+		return;
+	}
+	/* Both processes set the group, so that it is set for whoever comes
+	 * first. */
+	(void)setpgid(pid, pid);
+	work->pid = pid;
+	work->next = work->workers->first;
+	work->workers->first = work;
+	timer_set(&work->limit, work->time_max_ms);
+}
+
+static void unlink_work(struct work *work)
+{
+	struct work **at = &work->workers->first;
+
+	while (*at != work)
+		at = &(*at)->next;
+	*at = work->next;
+	work->pid = 0;
+	timer_stop(&work->limit);
+}
+
+static void ended(struct work *work, int status)
+{
+	enum work_end end = WORK_FAILED;
+
+	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
+		end = WORK_DONE;
+	else if (work->is_late)
+		end = WORK_LATE;
+	unlink_work(work);
+	work->done(work->arg, end);
+}
+
+void workers_reap(struct workers *workers)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		struct work *work = workers->first;
+
+		while (work && work->pid != pid)
+			work = work->next;
+		if (work)
+			ended(work, status);
+	}
+}
+
+void work_close(struct work *work)
+{
+	if (work->pid) {
+		(void)kill(-work->pid, SIGKILL);
+		(void)waitpid(work->pid, NULL, 0);
+		unlink_work(work);
+	}
+	if (work->workers)
+		timer_close(&work->limit, work->workers->loop);
+	if (work->report)
+		(void)munmap(work->report, work->report_size);
+	work->report = NULL;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Work that may take long, or much memory, runs in a child process: meanwhile the
+ * loop answers probes, a job that hangs is killed, and what it has allocated goes
+ * with it. What natra does to directories and to the kernel may be interrupted at
+ * any point, so a job may be killed at any point, too.
+ */
+#ifndef NATRA_AGENT_WORK_H
+#define NATRA_AGENT_WORK_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "loop.h"
+
+enum work_end {
+	WORK_DONE,   /* the job has ended, and its report is complete */
+	WORK_FAILED, /* the job could not be started, or ended half-way */
+	WORK_LATE,   /* the job took too long and was killed */
+};
+
+/* The jobs that run. */
+struct workers {
+	struct loop *loop;
+	struct work *first;
+};
+
+/* A kind of job, of which one at a time runs. */
+struct work {
+	struct workers *workers;
+	/* Runs in the child: it writes to work->report, which both processes
+	 * share. What else it changes is lost. */
+	void (*run)(void *arg);
+	/* Runs in the agent when the child has ended. */
+	void (*done)(void *arg, enum work_end end);
+	void *arg;
+	void *report;
+	size_t report_size;
+	uint64_t time_max_ms;
+	struct timer limit;
+	pid_t pid; /* 0: it does not run */
+	bool is_late;
+	struct work *next;
+};
+
+/* Returns 0 or -errno. The other members of *work are set by the caller. */
+int work_open(struct work *work, struct workers *workers);
+/* Starts a job, with a report of zeros, unless it runs already. If it cannot be
+ * started, done() is called at once. */
+void work_start(struct work *work);
+void work_close(struct work *work);
+/* Looks which children have ended; call it on SIGCHLD. It also waits for those
+ * that are nobody's: a process that is number 1 inherits them. */
+void workers_reap(struct workers *workers);
+
+#endif

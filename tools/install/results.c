@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "results.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "dir.h"
+#include "text.h"
+
+static int digit_of(char c)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *found = c ? strchr(digits, c) : NULL;
+
+	return found ? (int)(found - digits) : -1;
+}
+
+/* Decodes base64. Returns NULL if the text is none. */
+static char *decode(const char *text)
+{
+	char *out = memory_new(strlen(text) + 1);
+	unsigned int bits = 0, have = 0;
+	size_t len = 0;
+
+	for (; *text && *text != '='; text++) {
+		int digit = digit_of(*text);
+
+		if (digit < 0) {
+			free(out);
+			return NULL;
+		}
+		bits = (bits << 6 | (unsigned int)digit) & 0xffff;
+		have += 6;
+		if (have >= 8) {
+			have -= 8;
+			out[len++] = (char)(bits >> have);
+		}
+	}
+	return out;
+}
+
+cJSON *results_list(const cJSON *result)
+{
+	const cJSON *conf = cJSON_GetObjectItemCaseSensitive(result, "config");
+	cleanup_text char *list = NULL;
+
+	if (cJSON_IsString(conf))
+		list = decode(conf->valuestring);
+	return list ? cJSON_Parse(list) : NULL;
+}
+
+int results_foreach(int root_fd, results_fn fn, void *arg)
+{
+	cleanup_dir struct dir results = DIR_INIT;
+	const struct dirent *entry;
+	DIR *entries;
+	int r = dir_open(&results, root_fd, RESULTS_DIR);
+
+	if (r < 0)
+		return r;
+	entries = dir_list(&results);
+	if (!entries)
+		return -errno;
+	while (r == 0 && (entry = readdir(entries))) {
+		cleanup_text char *text = NULL;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		/* What has gone meanwhile is no result any more. */
+		if (dir_read(&results, entry->d_name, &text) != -ENOENT)
+			r = fn(arg, entry->d_name, text);
+	}
+	(void)closedir(entries);
+	return r;
+}
