@@ -67,7 +67,8 @@ class Bench:
                  for way in ways]
         while cells:
             # The more there is to carry, the less runs at once.
-            n = scenario.at_once if bits(cells[0]["rate"]) <= 10e6 else 1
+            n = min(scenario.at_once, self.a.lanes) \
+                if bits(cells[0]["rate"]) <= 10e6 else 1
             yield cells[:n]
             cells = cells[n:]
 
@@ -209,6 +210,7 @@ if __name__ == "__main__":
         option("--elephants", default="4,1,16", help="of requests"),
         option("--shares", default="1,5,8,16,30", help="of requests, in %%"),
         option("--ways", help="of edt, pace, police, in, out, by comma"),
+        option("--lanes", type=int, default=LANES, help="most that run at once"),
         option("--rtt", type=float, help="ms, instead of each way's own"),
         option("--fast-pass", choices=["free", "charged", "off"]),
         option("--seconds", type=float, help="to measure for"),

@@ -57,7 +57,9 @@ def opened(path, builds, remark):
     if remark:
         data["remark"] = remark
     for label, program in builds.items():
-        data["builds"][label] = commit(program)
+        found = data["builds"].setdefault(label, [])
+        if commit(program) not in found:
+            found.append(commit(program))
     return Results(path, data)
 
 
@@ -126,13 +128,16 @@ class Results:
         rows.sort(key=lambda r: (r[0], r[1].split()[0]))
         return table(("way", "", "figure", *COLUMNS.values(), "demanded"), rows)
 
+    def build(self, label):
+        """Return the commits of a limiter; there may be several, in their order."""
+        return ", then ".join(map(str, self.data["builds"].get(label, [])))
+
     def report(self):
         about = self.data["machine"]
         lines = [f"# Fair shares: Linux {about['kernel']}" +
                  (", an emulated VM" if about.get("emulated") else ""), "",
                  f"{about['date']}, {about['cpus']} CPUs ({about['cpu']}). natra before "
-                 f"is {self.data['builds'].get('before')}, after "
-                 f"{self.data['builds'].get('natra')}. "
+                 f"is {self.build('before')}, after {self.build('natra')}. "
                  f"{self.data.get('remark', '')}".rstrip(), "",
                  "A figure is the median of its samples, and one in bold misses what is "
                  "demanded of natra. natra's ways are edt (out of the pod), pace and "
