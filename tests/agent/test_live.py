@@ -499,7 +499,8 @@ class Server(Case):
 
 
 def make_certificates(path):
-    """A CA and a certificate of it for 127.0.0.1, and one of nobody's."""
+    """A CA and a certificate of it for 127.0.0.1 and localhost, and another CA with one
+    for 127.0.0.1 only."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -514,16 +515,17 @@ def make_certificates(path):
             x509.random_serial_number(), now - datetime.timedelta(hours=1),
             now + datetime.timedelta(hours=1)).add_extension(
                 x509.BasicConstraints(ca, None), True).add_extension(
-                    x509.SubjectAlternativeName([x509.IPAddress(
-                        ipaddress.ip_address("127.0.0.1"))]), False)
+                    x509.SubjectAlternativeName(names), False)
         return builder.sign(issuer_key, hashes.SHA256())
 
-    for ca in ("ca", "other"):
+    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    for ca in ("other", "ca"):
         ca_key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, ca)])
         root = issue(ca, name, ca_key, ca_key, True)
         key = ec.generate_private_key(ec.SECP256R1())
         leaf = issue("server", name, ca_key, key, False)
+        names.append(x509.DNSName("localhost"))
         (path / f"{ca}.crt").write_bytes(root.public_bytes(
             serialization.Encoding.PEM))
         (path / f"{ca}-server.crt").write_bytes(leaf.public_bytes(
