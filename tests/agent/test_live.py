@@ -147,7 +147,7 @@ class Edits(Case):
                          ("Warning", "BandwidthNotChanged"))
         self.assertIn("kubernetes.io/ingress-bandwidth: 'fast'",
                       event["message"])
-        self.assertEqual(self.agent.count("keeps the limits that it has"), 7)
+        self.agent.wait("keeps the limits that it has", 7)
         self.api.put("a", {IN: "3M"})
         self.until("a", (3000000, 0))
 
@@ -391,6 +391,21 @@ class Server(Case):
         self.api.tell("ERROR", {"code": 500, "message": "etcd is away"})
         self.agent.wait("etcd is away")
         self.ready()
+
+    def test_no_bookmarks_at_first(self):
+        """An API server whose etcd cannot tell of its progress refuses them."""
+        def refuse(h):
+            if "allowWatchBookmarks=true" not in h.path:
+                return False
+            line = (b'{"type":"ERROR","object":{"kind":"Status","code":500,'
+                    b'"message":"RequestWatchProgress is disabled"}}\n')
+            return self.api.answer(h, 200, line) or True
+
+        self.api.behave = refuse
+        self.start()
+        self.ready()
+        self.assertEqual(self.agent.count("msg=ready part=api"), 1)
+        self.assertEqual(len(self.api.watches), 2)
 
     def test_token_expires(self):
         self.start()
