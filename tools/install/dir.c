@@ -274,8 +274,8 @@ int dir_remove(const struct dir *dir, const char *name)
 }
 
 /* Returns whether errno says that there was no room for the scratch file. A
- * removal must not fail for that, and needs no scratch file: a watcher is told
- * of a removed file, too. */
+ * removal must not fail for that, and needs no scratch file: a watcher is
+ * also notified of a removed file. */
 static bool needs_room(void)
 {
 	return errno == ENOSPC || errno == EDQUOT;

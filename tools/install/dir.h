@@ -68,7 +68,7 @@ int dir_remove(const struct dir *dir, const char *name);
  * after the last one, so that the runtime reads it again. containerd looks
  * again when a file is written or removed, but not when one is created or
  * renamed to its name, and never below a subdirectory. A scratch file that is
- * still there tells that this is owed.
+ * still there says that this has yet to be done.
  */
 int dir_reload_begin(const struct dir *dir);
 int dir_reload_end(const struct dir *dir);
