@@ -36,7 +36,7 @@ class Kernel(unittest.TestCase):
         self.bpffs.mkdir()
         run("mount", "-t", "bpf", "bpf", str(self.bpffs))
         self.addCleanup(run, "umount", str(self.bpffs))
-        # The plugin looks there, in this test's mount namespace.
+        # The plugin takes the one that process 1 has there, which is this test.
         run("mount", "--bind", str(self.bpffs), "/sys/fs/bpf")
         self.addCleanup(run, "umount", "/sys/fs/bpf")
 
@@ -188,7 +188,9 @@ if __name__ == "__main__":
         sys.exit(77)
     if "NATRA_AGENT_UNSHARED" not in os.environ:
         os.environ["NATRA_AGENT_UNSHARED"] = "1"
-        os.execvp("unshare", ["unshare", "--net", "--mount", sys.executable,
-                              os.path.abspath(__file__), *sys.argv[1:]])
+        os.execvp("unshare", [
+            "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
+            "--mount-proc", sys.executable, os.path.abspath(__file__),
+            *sys.argv[1:]])
     run("ip", "link", "set", "lo", "up")
     unittest.main()
