@@ -16,6 +16,7 @@ from apiserver import ApiServer
 from podnode import FakeNode, wait_until
 
 NATRACTL = os.environ["NATRACTL"]
+PLUGIN = os.environ["NATRA_CNI"]
 UPSTREAM = "/usr/lib/cni/bandwidth"
 IN = "kubernetes.io/ingress-bandwidth"
 
@@ -35,6 +36,9 @@ class Kernel(unittest.TestCase):
         self.bpffs.mkdir()
         run("mount", "-t", "bpf", "bpf", str(self.bpffs))
         self.addCleanup(run, "umount", str(self.bpffs))
+        # The plugin takes the one that process 1 has there, which is this test.
+        run("mount", "--bind", str(self.bpffs), "/sys/fs/bpf")
+        self.addCleanup(run, "umount", "/sys/fs/bpf")
 
     def pod(self, name, rate):
         """A network namespace with a veth, whose result libcni keeps."""
@@ -106,22 +110,30 @@ class Kernel(unittest.TestCase):
         agent.wait("part=pods")
         self.assertEqual(agent.count("adopted="), 0)
 
-    def upstream(self, name, rate):
-        """Limit a pod by upstream's plugin."""
-        conf = {"cniVersion": "1.0.0", "name": "net", "type": "bandwidth",
-                "runtimeConfig": {"bandwidth": {
-                    "ingressRate": rate, "ingressBurst": rate,
-                    "egressRate": rate, "egressBurst": rate}},
-                "prevResult": {"cniVersion": "1.0.0", "interfaces": [
-                    {"name": f"veth-{name}"},
-                    {"name": "eth0", "sandbox": str(self.node.netns(name))}]}}
-        p = subprocess.run([UPSTREAM], input=json.dumps(conf), text=True,
+    def call(self, plugin, command, name, **conf):
+        """Call a plugin as the runtime does that made the pod."""
+        conf.update(cniVersion="1.0.0", name="net", prevResult={
+            "cniVersion": "1.0.0", "interfaces": [
+                {"name": f"veth-{name}"},
+                {"name": "eth0", "sandbox": str(self.node.netns(name))}]})
+        p = subprocess.run([plugin], input=json.dumps(conf), text=True,
                            capture_output=True, timeout=30, env={
-                               "CNI_COMMAND": "ADD", "CNI_CONTAINERID": name,
+                               "CNI_COMMAND": command, "CNI_CONTAINERID": name,
                                "CNI_NETNS": str(self.node.netns(name)),
                                "CNI_IFNAME": "eth0", "CNI_PATH": "/usr/lib/cni"})
         if p.returncode:
             raise AssertionError(p.stdout + p.stderr)
+
+    def upstream(self, name, rate):
+        """Limit a pod by upstream's plugin."""
+        self.call(UPSTREAM, "ADD", name, type="bandwidth", runtimeConfig={
+            "bandwidth": {"ingressRate": rate, "ingressBurst": rate,
+                          "egressRate": rate, "egressBurst": rate}})
+
+    def check(self, name):
+        """CHECK has the limits that the pod was made with."""
+        self.call(PLUGIN, "CHECK", name, type="natra", runtimeConfig={
+            "bandwidth": {"ingressRate": 10000000}})
 
     def test_replaces_upstream(self):
         if not os.path.exists(UPSTREAM):
@@ -159,11 +171,12 @@ class Kernel(unittest.TestCase):
             api.put("b", {IN: str(rate)})
             wait_until(lambda r=rate: self.limits() == {"net/b/eth0": r},
                        lambda: f"{self.limits()}\n{agent.log()}", 3)
+            self.check("b")
         # Without a limit it stays attached, and CHECK finds it.
         api.put("b", {})
         wait_until(lambda: self.limits() == {"net/b/eth0": 0},
                    lambda: f"{self.limits()}\n{agent.log()}", 3)
-        run(NATRACTL, "--bpffs", str(self.bpffs), "check", "net/b/eth0")
+        self.check("b")
         api.put("b", {IN: "7M"})
         wait_until(lambda: self.limits() == {"net/b/eth0": 7000000},
                    lambda: f"{self.limits()}\n{agent.log()}", 3)
@@ -175,7 +188,9 @@ if __name__ == "__main__":
         sys.exit(77)
     if "NATRA_AGENT_UNSHARED" not in os.environ:
         os.environ["NATRA_AGENT_UNSHARED"] = "1"
-        os.execvp("unshare", ["unshare", "--net", "--mount", sys.executable,
-                              os.path.abspath(__file__), *sys.argv[1:]])
+        os.execvp("unshare", [
+            "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
+            "--mount-proc", sys.executable, os.path.abspath(__file__),
+            *sys.argv[1:]])
     run("ip", "link", "set", "lo", "up")
     unittest.main()

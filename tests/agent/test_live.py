@@ -147,7 +147,7 @@ class Edits(Case):
                          ("Warning", "BandwidthNotChanged"))
         self.assertIn("kubernetes.io/ingress-bandwidth: 'fast'",
                       event["message"])
-        self.assertEqual(self.agent.count("keeps the limits that it has"), 7)
+        self.agent.wait("keeps the limits that it has", 7)
         self.api.put("a", {IN: "3M"})
         self.until("a", (3000000, 0))
 
@@ -392,6 +392,21 @@ class Server(Case):
         self.agent.wait("etcd is away")
         self.ready()
 
+    def test_no_bookmarks_at_first(self):
+        """An API server whose etcd cannot tell of its progress refuses them."""
+        def refuse(h):
+            if "allowWatchBookmarks=true" not in h.path:
+                return False
+            line = (b'{"type":"ERROR","object":{"kind":"Status","code":500,'
+                    b'"message":"RequestWatchProgress is disabled"}}\n')
+            return self.api.answer(h, 200, line) or True
+
+        self.api.behave = refuse
+        self.start()
+        self.ready()
+        self.assertEqual(self.agent.count("msg=ready part=api"), 1)
+        self.assertEqual(len(self.api.watches), 2)
+
     def test_token_expires(self):
         self.start()
         self.api.token = "new"
@@ -499,7 +514,8 @@ class Server(Case):
 
 
 def make_certificates(path):
-    """A CA and a certificate of it for 127.0.0.1, and one of nobody's."""
+    """A CA and a certificate of it for 127.0.0.1 and localhost, and another CA with one
+    for 127.0.0.1 only."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -514,16 +530,17 @@ def make_certificates(path):
             x509.random_serial_number(), now - datetime.timedelta(hours=1),
             now + datetime.timedelta(hours=1)).add_extension(
                 x509.BasicConstraints(ca, None), True).add_extension(
-                    x509.SubjectAlternativeName([x509.IPAddress(
-                        ipaddress.ip_address("127.0.0.1"))]), False)
+                    x509.SubjectAlternativeName(names), False)
         return builder.sign(issuer_key, hashes.SHA256())
 
-    for ca in ("ca", "other"):
+    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    for ca in ("other", "ca"):
         ca_key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, ca)])
         root = issue(ca, name, ca_key, ca_key, True)
         key = ec.generate_private_key(ec.SECP256R1())
         leaf = issue("server", name, ca_key, key, False)
+        names.append(x509.DNSName("localhost"))
         (path / f"{ca}.crt").write_bytes(root.public_bytes(
             serialization.Encoding.PEM))
         (path / f"{ca}-server.crt").write_bytes(leaf.public_bytes(

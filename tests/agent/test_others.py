@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """natra-agent and those who may end its work: natractl uninstall, Cilium, and SIGKILL."""
+import fcntl
 import json
 import os
 import random
@@ -67,6 +68,28 @@ class Uninstall(Case):
         (self.node.net / OWN).unlink()
         self.uninstall()
         agent.process.send_signal(signal.SIGCONT)
+        self.removed(agent)
+
+    def test_while_a_repair_waits(self):
+        """A repair that waits for the directory finds it uninstalled."""
+        agent = self.start()
+        fd = os.open(self.node.net, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        (self.node.net / OWN).unlink()
+        jobs = []
+
+        def waits():
+            jobs[:] = subprocess.run(
+                ["ps", "-o", "pid=", "--ppid", str(agent.process.pid)], text=True,
+                capture_output=True).stdout.split()
+            return jobs
+
+        self.until(waits, "no job")
+        os.kill(int(jobs[0]), signal.SIGSTOP)
+        fcntl.flock(fd, fcntl.LOCK_UN)
+        self.uninstall()
+        os.kill(int(jobs[0]), signal.SIGCONT)
         self.removed(agent)
 
     def test_at_the_same_time(self):

@@ -630,5 +630,33 @@ DEMO = [
         "lim.attach(CAP, CAP)", 'lim.attach("1G", "1G")', "net-quickstart"),
 ]
 
+AGENT = [
+    one("uninstall-is-repaired", "tools/agent/dirwatch.c",
+        "strcmp(event->name, DIR_REMOVAL) == 0", "false", "agent-others"),
+    one("uninstall-missed-by-a-job", "tools/agent/install_job.c",
+        "report->is_removed = dirwatch_drain(watch);",
+        "(void)dirwatch_drain(watch);", "agent-others"),
+    one("repairs-without-end", "tools/agent/installer.c",
+        "!in->is_complete || !budget_wait_ms(&in->repairs, clock_ms())", "true",
+        "agent-installer"),
+    one("older-edit-wins", "tools/agent/edits.c",
+        "	drop_failed(q, event->uid);\n	edit = ", "	edit = ", "agent-live"),
+    one("failed-edit-forgotten", "tools/agent/edits.c",
+        "if (result->is_failed)\n		keep_failed(q, edit);",
+        "if (false)\n		keep_failed(q, edit);", "agent-live"),
+    one("token-read-once", "tools/agent/api.c",
+        "return token_file[0] ? add_token", "return false ? add_token",
+        "agent-live"),
+    one("bad-value-unlimited", "tools/agent/wish.c",
+        "	if (!text || natra_parse_rate(text, ret_bits_per_sec) < 0 ||",
+        "	if (text && natra_parse_rate(text, ret_bits_per_sec) < 0)\n"
+        "		return 0;\n	if (!text ||", "agent-live"),
+    one("limits-of-others-replaced", "tools/agent/seat.c",
+        "any(&left) && !seat->jobs->replace", "false", "agent-pods"),
+    one("ready-before-installed", "tools/agent/health.c",
+        "part != PART_API && health", "part > PART_API && health",
+        "agent-installer"),
+]
+
 TABLE = [*CLASSIFY, *BUCKET, *PARSE, *PROGRAMS, *POLICY, *LIBRARY, *HOOKS, *CNI,
-         *NATRACTL, *FQ, *DEMO]
+         *NATRACTL, *FQ, *AGENT, *DEMO]

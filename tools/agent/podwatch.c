@@ -67,6 +67,8 @@ static int take(struct podwatch *w, const struct podevent *event)
 		w->version[0] = '\0';
 		return refuse_line(w, "the version is too old");
 	case PODEVENT_ERROR:
+		if (!w->version[0])
+			w->is_plain = !w->is_plain;
 		return refuse_line(w, event->message[0] ? event->message
 							: "an error event");
 	case PODEVENT_GARBAGE:
@@ -81,6 +83,7 @@ static int take(struct podwatch *w, const struct podevent *event)
 	if (!take_version(w, event->version))
 		return refuse_line(w, "an event has a strange version");
 	backoff_reset(&w->backoff);
+	health_ready(w->health, PART_API);
 	if (event->type == PODEVENT_PRESENT || event->type == PODEVENT_GONE)
 		w->seen(w->arg, event);
 	return 0;
@@ -101,10 +104,8 @@ static int data(void *arg, const char *bytes, size_t len)
 {
 	struct podwatch *w = arg;
 	size_t dropped = w->lines.dropped;
-	int r;
+	int r = lines_add(&w->lines, bytes, len, line, w);
 
-	health_ready(w->health, PART_API);
-	r = lines_add(&w->lines, bytes, len, line, w);
 	if (w->lines.dropped > dropped)
 		log_write(w->log, NATRA_LOG_WARN,
 			  "the API server: an event over %d bytes is ignored",
@@ -165,10 +166,11 @@ static void time_over(void *arg)
 static void begin(struct podwatch *w)
 {
 	cleanup_text char *path =
-		text_format("/api/v1/pods?watch=true&allowWatchBookmarks=true"
+		text_format("/api/v1/pods?watch=true&allowWatchBookmarks=%s"
 			    "&timeoutSeconds=%d&resourceVersion=%s"
 			    "&fieldSelector=spec.nodeName%%3D%s",
-			    WATCH_S, w->version[0] ? w->version : "0", w->node);
+			    w->is_plain ? "false" : "true", WATCH_S,
+			    w->version[0] ? w->version : "0", w->node);
 	int r;
 
 	w->why[0] = '\0';

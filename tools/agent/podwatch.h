@@ -8,6 +8,8 @@
 #ifndef NATRA_AGENT_PODWATCH_H
 #define NATRA_AGENT_PODWATCH_H
 
+#include <stdbool.h>
+
 #include "api.h"
 #include "backoff.h"
 #include "health.h"
@@ -29,6 +31,9 @@ struct podwatch {
 	struct timer timer; /* to begin again, or to look for an answer */
 	uint64_t since_ms;
 	char version[PODWATCH_VERSION_MAX]; /* "": begin anew */
+	/* The server has refused to begin with bookmarks: it needs an etcd that can
+	 * tell of its progress for the two together. */
+	bool is_plain;
 	char why[256]; /* why the agent itself has ended the watch; or "" */
 };
 
