@@ -45,7 +45,7 @@ class Trial:
     def __init__(self, pod_spec, capabilities):
         others = start_pod()
         natractl("attach", "eth0", "--netns", f"/proc/{others.pid}/ns/net", "--id",
-                 "others", "--ingress", "1M")
+                 "others", "--ingress", "1M", "--mode", "clsact-podside")
         args = [a for a in pod_spec["containers"][0]["args"] if "NODE_NAME" not in a]
         pid = start(pod_spec, capabilities, args, "/tmp/log")
         # Each part is looked at once, and a part that fails is tried again later.
@@ -78,8 +78,8 @@ class Trial:
         """What the agent has not done."""
         return [text for text, good in {
             "ready": self.status == 200,
-            "drop-in, because the runtime was asked":
-                "/etc/cni/net.d/pods/90-natra.conf" in self.files,
+            "the runtime's version": "containerd 2.4.2" in self.log,
+            "list or drop-in": any("natra" in f for f in self.files if "net.d" in f),
             "plugin": "/opt/cni/bin/natra" in self.files,
             "adopted": "pods/mine/eth0" in self.limited,
             "others' limits stay": "others" in self.limited,
