@@ -33,6 +33,9 @@
 #define NATRA_ETHERTYPE_EAPOL  0x888e
 #define NATRA_ETHERTYPE_LLDP   0x88cc
 #define NATRA_ETHERTYPE_TEB    0x6558 /* a frame inside of a tunnel */
+#define NATRA_ETHERTYPE_MPLS   0x8847
+#define NATRA_ETHERTYPE_MPLS_M 0x8848 /* multicast */
+#define NATRA_ETHERTYPE_PPPOE  0x8864
 /* A smaller number in the place of the EtherType is a length: the frame is one
  * of IEEE 802.3 with LLC, such as STP sends. */
 #define NATRA_ETHERTYPE_MIN    0x0600
@@ -216,11 +219,13 @@ natra_inline __u16 natra_parse_ethernet(void *ctx, __u32 *offset,
 	return natra_be16(*type);
 }
 
-/* Classifies a packet that is not IP and sets the ports of its tuple to the
- * EtherType. If the type cannot be told, or is that of a third VLAN tag, the
- * packet is opaque. */
-natra_inline int natra_parse_other(__u16 type, struct natra_parsed_packet *p)
+/* Classifies a packet that is not IP, whose Ethernet header ends at `offset`,
+ * and sets the ports of its tuple to the EtherType. If the type cannot be told,
+ * or is that of a third VLAN tag, the packet is opaque. */
+natra_inline int natra_parse_other(__u32 offset, __u16 type,
+				   struct natra_parsed_packet *p)
 {
+	p->header_len = offset;
 	if (!type || natra_is_vlan(type))
 		return NATRA_PARSED_OPAQUE;
 	if (type < NATRA_ETHERTYPE_MIN)
@@ -259,7 +264,7 @@ natra_inline int natra_parse(void *ctx, bool has_l2,
 	else if (type == NATRA_ETHERTYPE_IPV6)
 		valid = natra_parse_ipv6(ctx, &offset, p);
 	else
-		return natra_parse_other(type, p);
+		return natra_parse_other(offset, type, p);
 	if (!valid)
 		return NATRA_PARSED_OPAQUE;
 	natra_parse_l4(ctx, offset, p);

@@ -23,11 +23,13 @@
 #define NATRA_PIN_MAGIC 0x6e617472 /* "natr" */
 
 #define NATRA_ROWS                 4
-#define NATRA_SKETCH_WIDTH_DEFAULT 2048
+#define NATRA_SKETCH_WIDTH_DEFAULT 1024
 #define NATRA_SKETCH_WIDTH_MIN     256
 #define NATRA_SKETCH_WIDTH_MAX     65536
 
 #define NATRA_HEAVY_WIDTH 512
+#define NATRA_FAIR_ROWS   2
+#define NATRA_FAIR_WIDTH  512
 #define NATRA_FLOW_SETS   8
 #define NATRA_FLOW_WAYS   4
 #define NATRA_FLOWS       (NATRA_FLOW_SETS * NATRA_FLOW_WAYS)
@@ -114,15 +116,16 @@ struct natra_limits {
 	union {
 		/* Read by programs that pace: the longest delay of a packet. */
 		__u64 max_delay_ns;
-		/* Read by programs that police: how far packets that are marked
-		 * CE may overdraw the bucket. */
+		/* Read by programs that police: how far a flow of packets that
+		 * are marked CE may overdraw its share. */
 		__u64 max_overdraft_ns;
 	};
 	__u64 mark_from_ns; /* pacing only: longer delays are also marked CE */
-	__u32 enter_units;  /* a flow is heavy from here on, 64-byte units */
-	__u32 leave_units;  /* and a mouse below this */
-	__u32 pass;         /* enum natra_pass */
-	__u32 pad;
+	__u64 ramp_mult; /* policing only: 2^64 / burst_ns, see natra_fair.h */
+	__u32 enter_units; /* a flow is heavy from here on, 64-byte units */
+	__u32 leave_units; /* and a mouse below this */
+	__u32 pass;        /* enum natra_pass */
+	__u32 fair_shift;  /* unit of time of natra_fair.h: 2^fair_shift ns */
 };
 
 /*
@@ -175,6 +178,16 @@ struct natra_fixed {
 	__u16 peer_is_to; /* the other end is the destination */
 };
 
+/* The bucket of a direction, and what its heavy flows share beside it, see
+ * natra_fair.h. */
+struct natra_fair {
+	__u64 tat_ns;
+	__u64 latest_ns; /* the latest turn that was given */
+	__u64 tick;      /* in which K was last adapted */
+	__u32 k_more;    /* K - 1, with 12 bits of fraction */
+	__s32 over;      /* the overdraft in that tick, 16 bits of fraction */
+};
+
 /*
  * The part of an attachment's data that changes with every packet: an entry of
  * the map natra_states. The sketch has NATRA_ROWS rows of cells, as wide as the
@@ -186,32 +199,34 @@ struct natra_fixed {
  * the next stripe.
  */
 struct natra_state {
-	__u64 tat_ns;
+	struct natra_fair fair;
 	/* A program that adds to this has just taken from tat_ns, which is in
 	 * the same cache line. */
 	__u64 delay_ns_sum;
 	/* The value of natra_config.active at which the buckets were last cut,
 	 * see settle() in natra.bpf.c. */
 	__u64 settled;
-	__u64 pad0[5]; /* the two buckets do not share a cache line */
+	__u64 pad0[2]; /* the two buckets do not share a cache line */
 	__u64 mice_tat_ns;
 	__u64 pad1[7];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_entry flows[NATRA_FLOWS];
+	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH]; /* natra_fair.h */
 	struct natra_tally stripes[NATRA_STRIPES][NATRA_COUNT_MAX];
 	__u32 sketch[];
 };
 
 _Static_assert(sizeof(struct natra_flow_entry) == 64,
 	       "as long as a cache line");
-_Static_assert(sizeof(struct natra_limits) == 88, "no hidden padding");
-_Static_assert(sizeof(struct natra_config) == 280, "no hidden padding");
+_Static_assert(sizeof(struct natra_limits) == 96, "no hidden padding");
+_Static_assert(sizeof(struct natra_config) == 296, "no hidden padding");
 _Static_assert(sizeof(struct natra_tally[NATRA_COUNT_MAX]) == 128,
 	       "as long as two cache lines");
+_Static_assert(sizeof(struct natra_fair) == 32, "no hidden padding");
 _Static_assert(sizeof(struct natra_fixed) == 16, "no hidden padding");
 _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
 _Static_assert(sizeof(struct natra_state) ==
-		       128 + 2048 + 2048 + NATRA_STRIPES * 128,
+		       128 + 2048 + 2048 + 8192 + NATRA_STRIPES * 128,
 	       "layout; a multiple of a cache line");
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * Finds the length of the headers of a tunnel's GSO packet: VXLAN, Geneve, GRE,
- * and IP in IP. Each of its segments has them all, from the outer Ethernet
+ * IP in IP, MPLS and PPPoE. Each of its segments has them all, from the outer Ethernet
  * header to the inner layer 4; natra_parse reads the outer ones only, which are
  * the flow's identity.
  */
@@ -13,6 +13,15 @@
 #define NATRA_VXLAN_LEN  8
 #define NATRA_GENEVE_LEN 8
 #define NATRA_GRE_LEN    4
+#define NATRA_PPPOE_LEN  8 /* with the protocol field of PPP */
+#define NATRA_LABEL_LEN  4
+
+/* A longer stack of MPLS labels counts as if it had no IP packet below. */
+#define NATRA_MAX_LABELS 4
+#define NATRA_LAST_LABEL 1 /* in the third byte of a label */
+
+#define NATRA_PPP_IPV4 0x0021
+#define NATRA_PPP_IPV6 0x0057
 
 /* UDP ports of tunnels. Linux's VXLAN has a default port of its own. */
 #define NATRA_PORT_VXLAN       4789
@@ -31,6 +40,45 @@ natra_inline bool natra_is_tunnel_port(__u16 port)
 	       port == natra_be16(NATRA_PORT_GENEVE);
 }
 
+/* Moves *offset behind a stack of MPLS labels. Returns the EtherType of the IP
+ * packet there, which only its first bits tell, or 0. */
+natra_inline __u16 natra_label_type(void *ctx, __u32 *offset,
+				    struct natra_parsed_packet *p)
+{
+	const __u8 *byte = (const __u8 *)p->raw;
+	bool last = false;
+
+#pragma GCC unroll 1
+	for (int i = 0; i < NATRA_MAX_LABELS && !last; i++) {
+		if (NATRA_LOAD(ctx, *offset, p->raw, NATRA_LABEL_LEN) < 0)
+			return 0;
+		last = byte[2] & NATRA_LAST_LABEL;
+		*offset += NATRA_LABEL_LEN;
+	}
+	if (!last || NATRA_LOAD(ctx, *offset, p->raw, 1) < 0)
+		return 0;
+	return byte[0] >> 4 == 4 ? NATRA_ETHERTYPE_IPV4 : NATRA_ETHERTYPE_IPV6;
+}
+
+/* Does the same for a packet that is not IP to begin with: one with MPLS labels
+ * or in a PPPoE session. */
+natra_inline __u16 natra_carried_type(void *ctx, __u32 *offset,
+				      struct natra_parsed_packet *p)
+{
+	const __u16 *half = (const __u16 *)p->raw;
+	const __u16 type = natra_be16((__u16)p->tuple.ports);
+
+	if (type == NATRA_ETHERTYPE_MPLS || type == NATRA_ETHERTYPE_MPLS_M)
+		return natra_label_type(ctx, offset, p);
+	if (type != NATRA_ETHERTYPE_PPPOE ||
+	    NATRA_LOAD(ctx, *offset, p->raw, NATRA_PPPOE_LEN) < 0)
+		return 0;
+	*offset += NATRA_PPPOE_LEN;
+	if (half[3] == natra_be16(NATRA_PPP_IPV4))
+		return NATRA_ETHERTYPE_IPV4;
+	return half[3] == natra_be16(NATRA_PPP_IPV6) ? NATRA_ETHERTYPE_IPV6 : 0;
+}
+
 /* Returns the EtherType of what the tunnel carries and moves *offset behind the
  * tunnel's header; returns 0 if the packet is not a tunnel's. */
 natra_inline __u16 natra_tunnel_type(void *ctx, __u32 *offset,
@@ -41,6 +89,8 @@ natra_inline __u16 natra_tunnel_type(void *ctx, __u32 *offset,
 	const __u16 port = p->tuple.ports >> 16;
 	__u16 flags;
 
+	if (!p->tuple.version)
+		return natra_carried_type(ctx, offset, p);
 	switch (p->tuple.protocol) {
 	case NATRA_PROTO_IPIP:
 		return NATRA_ETHERTYPE_IPV4;

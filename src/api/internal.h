@@ -9,6 +9,14 @@
  * `interface_gone` and `program_is_current`. */
 void info_of(const struct pin_gen *gen, struct natra_info *ret_info);
 
+/* Sets *ret_current to whether all programs of an attachment are this build's.
+ * A program that no longer exists is not. */
+int read_current(struct natra *n, const struct pin_gen *gen, bool *ret_current);
+
+/* Removes the programs that no attachment uses any more, after an attach that
+ * failed. */
+void drop_unused_programs(struct natra *n);
+
 /* Returns -EINVAL if there is no handle or no id, else 0. */
 int require_id(struct natra *n, const char *id);
 

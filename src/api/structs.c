@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "policy/policy.h"
+
 static int read_size(struct natra *n, const char *name, const void *from,
 		     size_t *ret_size)
 {
@@ -93,4 +95,42 @@ int target_in(struct natra *n, const struct natra_target *target,
 		return refuse(n, -EINVAL, "netns_fd: %d", t.netns_fd);
 	*ret_target = t;
 	return 0;
+}
+
+static int check_policy(struct natra *n, const struct natra_policy *policy,
+			struct natra_policy *ret_policy)
+{
+	int r = struct_in(n, "policy", ret_policy, sizeof(*ret_policy), policy);
+
+	return r < 0 ? r : policy_check(ret_policy, n->error, sizeof(n->error));
+}
+
+int policy_in(struct natra *n, const struct natra_policy *policy,
+	      struct natra_policy *ret_policy, struct subnets *ret_subnets)
+{
+	struct natra_policy p;
+	int r = check_policy(n, policy, &p);
+
+	if (r < 0)
+		return r;
+	r = subnets_read(&p, ret_subnets);
+	if (r < 0)
+		return fail_errno(n, r, "read the subnets");
+	if (ret_subnets->kind == NATRA_SUBNETS_SHAPED)
+		p.shaped_subnets_len = ret_subnets->len;
+	if (ret_subnets->kind == NATRA_SUBNETS_UNSHAPED)
+		p.unshaped_subnets_len = ret_subnets->len;
+	p.shaped_subnets = NULL;
+	p.unshaped_subnets = NULL;
+	*ret_policy = p;
+	return 0;
+}
+
+int natra_policy_check(struct natra *n, const struct natra_policy *policy)
+{
+	struct natra_policy p;
+
+	if (!n)
+		return -EINVAL;
+	return finish(n, check_policy(n, policy, &p));
 }

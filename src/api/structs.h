@@ -4,6 +4,7 @@
 #define NATRA_API_STRUCTS_H
 
 #include "base/handle.h"
+#include "policy/subnets.h"
 
 /*
  * Copies a caller's struct, whose first member is its size. The struct of an
@@ -17,6 +18,13 @@ int struct_in(struct natra *n, const char *name, void *to, size_t size,
  * names one namespace only. */
 int target_in(struct natra *n, const struct natra_target *target,
 	      struct natra_target *ret_target);
+
+/*
+ * Copies and checks a policy. The caller's lists become *ret_subnets. Their
+ * lengths stay in the policy; a caller may also give a length without a list.
+ */
+int policy_in(struct natra *n, const struct natra_policy *policy,
+	      struct natra_policy *ret_policy, struct subnets *ret_subnets);
 
 /* Copies a struct to the caller, as much of it as the caller has room for. */
 int struct_out(struct natra *n, const char *name, void *to, const void *from,

@@ -17,6 +17,9 @@ print(enum libbpf_print_level level, const char *format, va_list args)
 
 	if (!current)
 		return next_print ? next_print(level, format, args) : 0;
+	/* An attach makes libbpf print some hundred lines. */
+	if (!current->log_fn)
+		return 0;
 	(void)vsnprintf(line, sizeof(line), format, args);
 	line[strcspn(line, "\n")] = '\0';
 	/* This is logged for debugging only, whatever its level: natra's own

@@ -17,15 +17,30 @@ __extension__ typedef unsigned __int128 u128;
 #define NS_PER_MS            1000000ULL
 #define DEFAULT_BURST_NS     (NS_PER_SEC / 2)
 #define DEFAULT_THRESHOLD_NS (NS_PER_SEC / 10)
-/* The longest that a GSO packet may take to send where egress is paced: 16
- * streams with two packets each are in the horizon then. */
-#define GSO_NS               (NS_PER_SEC / 20)
+/* The longest that a GSO packet may take to send where egress is paced. A packet
+ * that has its turn waits for one that has just begun, and each moves the
+ * overdraft by which shares are found. */
+#define GSO_NS               (NS_PER_SEC / 200)
 #define GSO_MAX_BYTES        65536
 #define SEGMENT_BYTES        1514 /* of TCP, on the wire */
 #define GSO_LEAST_SEGS       2    /* as TCP's own least */
 
-/* How far marks may overdraw the bucket where nothing can be delayed. */
-#define ECN_LIMIT_NS (100 * NS_PER_MS)
+/* How far a flow of marked packets may overdraw its share where nothing can be
+ * delayed. With 100 ms, a sender that leaves slow start by marks alone gets a
+ * quarter less than the rate for a minute (at 100 Mbit/s and a round trip of
+ * 50 ms). */
+#define ECN_LIMIT_NS (10 * NS_PER_MS)
+
+/*
+ * The unit of time of natra_fair.h: what packets take that are long for senders
+ * who share a rate, and no less than its loop runs on. Where nothing is held it
+ * is longer: senders find their rates by losses, which takes them longer.
+ */
+#define FAIR_SHIFT_HELD    24
+#define FAIR_SHIFT_POLICED 26
+#define FAIR_SHIFT_MAX     32
+#define FAIR_BYTES_PACED   32768
+#define FAIR_BYTES_POLICED 16384
 
 /* Heavy flows are counted in units of 64 bytes, in 24 bits. */
 #define UNIT_BYTES    64
@@ -269,6 +284,42 @@ static void loosen_backstop(struct natra_limits *l, uint64_t pace_limit_ns)
 		l->enter_units > MAX_UNITS / 2 ? MAX_UNITS : l->enter_units * 2;
 }
 
+/* Returns the least power of two of ns, as a shift, in which the bytes can be
+ * sent at the rate. */
+static uint32_t fair_shift(const struct natra_rate *rate, uint64_t bytes,
+			   uint32_t least)
+{
+	const u128 ns = ((u128)bytes * rate->mult) >> rate->shift;
+	uint32_t shift = least;
+
+	while (shift < FAIR_SHIFT_MAX && ((u128)1 << shift) < ns)
+		shift++;
+	return shift;
+}
+
+/* Sets what heavy flows share by, see natra_fair.h. */
+static void set_fair(struct natra_limits *l, const struct natra_policy *p,
+		     enum leg leg, bool paced)
+{
+	const uint32_t segs = policy_gso_segs(p);
+
+	if (!paced) {
+		l->max_overdraft_ns = ECN_LIMIT_NS;
+		l->ramp_mult =
+			UINT64_MAX / (l->rate.burst_ns ? l->rate.burst_ns : 1);
+		l->fair_shift = fair_shift(&l->rate, FAIR_BYTES_POLICED,
+					   FAIR_SHIFT_POLICED);
+	} else if (leg == LEG_PACE) {
+		l->fair_shift =
+			fair_shift(&l->rate, FAIR_BYTES_PACED, FAIR_SHIFT_HELD);
+	} else {
+		l->fair_shift = fair_shift(&l->rate,
+					   segs ? (uint64_t)segs * SEGMENT_BYTES
+						: GSO_MAX_BYTES,
+					   FAIR_SHIFT_HELD);
+	}
+}
+
 struct natra_limits policy_limits(const struct natra_policy *policy,
 				  enum leg leg, bool paced)
 {
@@ -298,11 +349,10 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
 	} else if (paced) {
 		l.max_delay_ns = p.horizon_ns;
 		l.mark_from_ns = UINT64_MAX;
-	} else {
-		l.max_overdraft_ns = ECN_LIMIT_NS;
 	}
 	if (leg == LEG_INGRESS && p.ingress_mode == NATRA_INGRESS_MODE_PACE)
 		loosen_backstop(&l, p.pace_limit_ns);
+	set_fair(&l, &p, leg, paced);
 	l.leave_units = l.enter_units / LEAVE_DIVISOR;
 	if (!l.leave_units)
 		l.leave_units = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a policy means: its checks, its defaults, and the numbers that the data
+/* The meaning of a policy: its checks, its defaults, and the numbers that the data
  * path runs on. Nothing here asks the kernel. */
 #ifndef NATRA_POLICY_POLICY_H
 #define NATRA_POLICY_POLICY_H
@@ -31,7 +31,7 @@ bool policy_same_shape(const struct natra_policy *a,
 		       const struct natra_policy *b);
 
 /* Returns how many segments a packet of a local TCP stream may have where
- * egress is paced, so that none takes longer than 1/20 s to send. 0 stands for
+ * egress is paced, so that none takes longer than 5 ms to send. 0 stands for
  * as many as the kernel likes. */
 uint32_t policy_gso_segs(const struct natra_policy *policy);
 

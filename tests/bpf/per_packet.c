@@ -254,11 +254,12 @@ static void load(struct subject *s)
 	if (s->counter == NATRA_COUNT_DROPPED_HORIZON)
 		limits.max_delay_ns = TH_SECOND / 2;
 	else if (s->counter == NATRA_COUNT_PACED)
-		limits.max_delay_ns = UINT64_MAX;
+		limits.max_delay_ns = INT64_MAX;
 	else if (s->counter == NATRA_COUNT_ADMITTED)
 		/* The rate is 100 Gbit/s, whose default burst a chunk fits
 		 * in. */
 		limits.rate = policy_rate(100000000000, 6250000000);
+	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
 	if (s->subnets)
 		fill_subnets(&subnets);
 	if (th_start(&s->run, &options, &limits) < 0) {

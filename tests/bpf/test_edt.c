@@ -116,6 +116,29 @@ static void departure_is_what_the_bucket_says(void **state)
 	assert_int_equal(th_tat(&run), tat + 10 * 1500 * TH_NS_PER_BYTE);
 }
 
+/* A flow that has not used its share does not wait in the queue of the others,
+ * and is charged. What it overdraws is bounded. */
+static void flow_under_its_share_does_not_wait(void **state)
+{
+	const uint64_t bound = 3ULL << limits.fair_shift;
+	uint64_t tat = th_now() + TH_SECOND;
+	struct th_result r;
+
+	(void)state;
+	th_set_queue(&run, tat);
+	send_tcp(0, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+	assert_int_equal(r.tstamp, 0);
+	assert_int_equal(th_tat(&run), tat + 1500 * TH_NS_PER_BYTE);
+	/* The same queue, without a packet in it that has a turn. */
+	th_set_queue(&run, 0);
+	th_set_tat(&run, tat);
+	th_clear_clocks(&run);
+	send_tcp(0, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, tat - bound);
+}
+
 static void beyond_the_horizon_is_dropped_and_not_charged(void **state)
 {
 	uint64_t tat = th_now() + 30 * TH_SECOND;
@@ -373,6 +396,7 @@ int main(void)
 		CASE(packet_within_the_rate_has_no_departure_time),
 		CASE(each_packet_departs_when_the_one_before_is_paid),
 		CASE(departure_is_what_the_bucket_says),
+		CASE(flow_under_its_share_does_not_wait),
 		CASE(beyond_the_horizon_is_dropped_and_not_charged),
 		CASE(ect_packet_beyond_the_horizon_is_dropped_too),
 		STAMPED(later_stamp_of_the_sender_is_kept),

@@ -80,7 +80,7 @@ static void length_on_the_wire_is_worked_out_at_ingress(void **state)
 #define INNER_TCP (20 + 32)
 
 /* Checks three segments of 500 bytes in a tunnel, with `overhead` bytes of
- * headers in front of the inner IP header. */
+ * headers in front of the inner IP header, which `p` has already. */
 static void check_tunnel(struct packet *p, uint32_t overhead)
 {
 	const struct th_context context = {.gso_segs = 3, .gso_size = 500};
@@ -121,6 +121,27 @@ static void segments_in_a_tunnel_have_its_headers_too(void **state)
 	begin4(&p, &plain);
 	packet_ports(&p, 47, 0x2000, 0x0800, 8);
 	check_tunnel(&p, 14 + 20 + 8);
+}
+
+static void segments_have_the_headers_of_mpls_and_pppoe(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	packet_begin(&p);
+	packet_ethernet(&p);
+	packet_type(&p, 0x8847);
+	p.type_at = PACKET_NO_LAYER;
+	packet_payload(&p, 8);
+	memcpy(&p.data[p.len - 8], "\0\1\0\x40\0\1\1\x40", 8);
+	check_tunnel(&p, 14 + 8);
+	packet_begin(&p);
+	packet_ethernet(&p);
+	packet_type(&p, 0x8864);
+	p.type_at = PACKET_NO_LAYER;
+	packet_payload(&p, 8);
+	memcpy(&p.data[p.len - 8], "\x11\0\0\7\0\0\0\x21", 8);
+	check_tunnel(&p, 14 + 8);
 }
 
 static void tcp_options_are_in_every_segment(void **state)
@@ -216,6 +237,7 @@ int main(void)
 		cmocka_unit_test(length_on_the_wire_is_worked_out_at_ingress),
 		cmocka_unit_test(tcp_options_are_in_every_segment),
 		cmocka_unit_test(segments_in_a_tunnel_have_its_headers_too),
+		cmocka_unit_test(segments_have_the_headers_of_mpls_and_pppoe),
 		cmocka_unit_test(jumbo_header_is_not_on_the_wire),
 		cmocka_unit_test(vlan_tag_beside_the_packet_counts),
 	};

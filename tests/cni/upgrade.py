@@ -215,7 +215,7 @@ def test_old(rep, pod, natractl_old):
             print(f"{mode}, by {OLD_COMMIT}:")
             old_state(rep, pod, lambda *a: attach_by_old(natractl_old, *a),
                       mode)
-            # What this file pins must match what that commit pins.
+            # This file has to pin what that commit pins.
             attach_by_old(natractl_old, pod, mode)
             real = pins()
             record = read_record(OLD_SIZE)
@@ -291,10 +291,10 @@ def engine_programs():
 
 def bursts_ns():
     """Return the bursts in the active limits of the first slot of each bank."""
-    words = [struct.unpack_from("=24Q", pinned_value(path, 280).to_bytes(
-                 280, sys.byteorder))
+    words = [struct.unpack_from("=24Q", pinned_value(path, 296).to_bytes(
+                 296, sys.byteorder))
              for path in glob.glob(f"{PINS}/engine_*/*/configs")]
-    return {w[3] if w[0] % 2 == 0 else w[14] for w in words}
+    return {w[3] if w[0] % 2 == 0 else w[15] for w in words}
 
 
 def counted(path):

@@ -41,7 +41,7 @@ FLOWS = [1, 4, 8, 16]
 PORT = 5201
 GSO_BITS = 65536 * 8
 # At a low rate natra keeps a GSO packet as short as this.
-GSO_S = 1 / 20
+GSO_S = 1 / 200
 OVERTAKEN = 0.005
 GSO_SEGS = 65535        # the default of an interface
 # These are natra's defaults, and the rate that the parts behind the grid use.
@@ -309,7 +309,7 @@ def reported(rep, lim, words):
     """Check what natractl check reports; the CNI's CHECK calls the same function."""
     p = lim.run("check", lim.id)
     text = p.stderr.strip() or p.stdout.strip()
-    rep.check("  natractl check tells", str(p.returncode), f"1, '{words}'",
+    rep.check("  natractl check says", str(p.returncode), f"1, '{words}'",
               p.returncode == 1 and words in text)
     if words not in text:
         rep.shown("  it says", text)

@@ -207,7 +207,7 @@ static void defaults_are_as_documented(void **state)
 	assert_int_equal(e.fast_pass_share_percent, 80);
 	assert_int_equal(e.fast_pass, NATRA_FAST_PASS_FREE);
 	assert_int_equal(e.ingress_mode, NATRA_INGRESS_MODE_POLICE);
-	assert_int_equal(e.sketch_width, 2048);
+	assert_int_equal(e.sketch_width, 1024);
 	assert_int_equal(e.mode, NATRA_MODE_TCX_PODSIDE);
 	assert_int_equal(e.edt, NATRA_EDT_ON);
 }
@@ -276,7 +276,7 @@ static void only_what_is_fixed_at_attach_is_shape(void **state)
 	b.fast_pass = NATRA_FAST_PASS_OFF;
 	b.horizon_ns = 5;
 	assert_true(policy_same_shape(&a, &b));
-	b.sketch_width = 2048; /* the default */
+	b.sketch_width = 1024; /* the default */
 	assert_true(policy_same_shape(&a, &b));
 	b.sketch_width = 4096;
 	assert_false(policy_same_shape(&a, &b));
@@ -466,7 +466,7 @@ static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
 	assert_int_equal(l.max_delay_ns, 3 * SECOND);
 	assert_int_equal(l.mark_from_ns, UINT64_MAX);
 	l = policy_limits(&p, LEG_EGRESS, false);
-	assert_int_equal(l.max_overdraft_ns, 100 * MS);
+	assert_int_equal(l.max_overdraft_ns, 10 * MS);
 	l = policy_limits(&p, LEG_PACE, true);
 	assert_int_equal(l.max_delay_ns, 40 * MS);
 	assert_int_equal(l.mark_from_ns, 20 * MS);
@@ -528,15 +528,21 @@ static void smallest_share_of_the_smallest_rate_is_a_limit(void **state)
 	assert_int_equal(l.mice.mult, l.rate.mult);
 }
 
-static void gso_packets_take_a_twentieth_of_a_second_at_most(void **state)
+static void gso_packets_take_five_ms_at_most(void **state)
 {
 	static const struct {
 		uint64_t rate;
 		uint32_t segs;
 	} cases[] = {
-		{0, 0},         {1000, 2},     {726719, 2},
-		{726720, 3},    {1000000, 4},  {10000000, 41},
-		{10485759, 43}, {10485760, 0}, {NATRA_RATE_MAX_BITS_PER_SEC, 0},
+		{0, 0},
+		{1000, 2},
+		{7267199, 2},
+		{7267200, 3},
+		{10000000, 4},
+		{100000000, 41},
+		{104857599, 43},
+		{104857600, 0},
+		{NATRA_RATE_MAX_BITS_PER_SEC, 0},
 	};
 
 	(void)state;
@@ -578,8 +584,7 @@ int main(void)
 		cmocka_unit_test(threshold_is_within_what_a_cell_can_count),
 		cmocka_unit_test(
 			smallest_share_of_the_smallest_rate_is_a_limit),
-		cmocka_unit_test(
-			gso_packets_take_a_twentieth_of_a_second_at_most),
+		cmocka_unit_test(gso_packets_take_five_ms_at_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,6 +153,69 @@ static void each_flag_of_gre_adds_a_word(void **state)
 	}
 }
 
+/* Begins a packet that is not IP: with an EtherType and `len` bytes. */
+static void begin_other(struct packet *p, uint16_t type, const char *bytes,
+			size_t len)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_type(p, type);
+	p->type_at = PACKET_NO_LAYER;
+	append_bytes(p, bytes, len);
+}
+
+/* Returns the length of all headers of each segment. */
+static __u32 headers_len(const struct packet *p)
+{
+	return parse_packet(p).res.header_len + tunnel_len(p);
+}
+
+static void mpls(struct packet *p, uint16_t type, size_t labels, int version)
+{
+	begin_other(p, type, "", 0);
+	for (; labels > 1; labels--)
+		append_bytes(p, "\0\0\x10\xff", 4);
+	append_bytes(p, "\0\0\x11\xff", 4);
+	inner(p, version, INNER_LEN);
+}
+
+static void each_label_of_mpls_adds_a_word(void **state)
+{
+	static const uint16_t types[] = {0x8847, 0x8848};
+	struct packet p;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(types); i++) {
+		for (size_t labels = 1; labels <= 4; labels++) {
+			mpls(&p, types[i], labels, 4);
+			assert_int_equal(headers_len(&p),
+					 14 + 4 * labels + 20 + 32);
+			mpls(&p, types[i], labels, 6);
+			assert_int_equal(headers_len(&p),
+					 14 + 4 * labels + 40 + 32);
+		}
+		mpls(&p, types[i], 5, 4);
+		assert_int_equal(headers_len(&p), 14);
+	}
+}
+
+static void pppoe_adds_eight_bytes(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	begin_other(&p, 0x8864, "\x11\0\0\x07\0\0\0\x21", 8);
+	inner(&p, 4, INNER_LEN);
+	assert_int_equal(headers_len(&p), 14 + 8 + 20 + 32);
+	begin_other(&p, 0x8864, "\x11\0\0\x07\0\0\0\x57", 8);
+	inner(&p, 6, INNER_LEN);
+	assert_int_equal(headers_len(&p), 14 + 8 + 40 + 32);
+	/* The link control protocol is no IP. */
+	begin_other(&p, 0x8864, "\x11\0\0\x07\0\0\xc0\x21", 8);
+	inner(&p, 4, INNER_LEN);
+	assert_int_equal(headers_len(&p), 14);
+}
+
 /* When a program makes the tunnel, each segment of its socket's GSO packet is
  * already a whole packet of the tunnel. */
 static void
@@ -186,6 +249,15 @@ static void what_is_no_tunnel_adds_nothing(void **state)
 		p.len = OUTER + len;
 		assert_int_equal(tunnel_len(&p), 0);
 	}
+	for (size_t len = 0; len < 8 + 20; len++) {
+		begin_other(&p, 0x8864, "\x11\0\0\x07\0\0\0\x21", 8);
+		inner(&p, 4, INNER_LEN);
+		p.len = 14 + len;
+		assert_int_equal(tunnel_len(&p), 0);
+		mpls(&p, 0x8847, 2, 4);
+		p.len = 14 + len;
+		assert_int_equal(tunnel_len(&p), 0);
+	}
 }
 
 static void flow_stays_that_of_the_outer_packet(void **state)
@@ -210,6 +282,8 @@ int main(void)
 		cmocka_unit_test(geneve_has_options_and_a_frame_or_a_packet),
 		cmocka_unit_test(ip_in_ip_of_either_version),
 		cmocka_unit_test(each_flag_of_gre_adds_a_word),
+		cmocka_unit_test(each_label_of_mpls_adds_a_word),
+		cmocka_unit_test(pppoe_adds_eight_bytes),
 		cmocka_unit_test(
 			tunnel_that_a_program_makes_has_its_headers_in_the_payload),
 		cmocka_unit_test(what_is_no_tunnel_adds_nothing),

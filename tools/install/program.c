@@ -108,7 +108,7 @@ static int collect(int fd, char *output, long deadline_ms)
 
 		if (r < 0)
 			return r;
-		/* One byte more than the limit is read, which tells that it was
+		/* One byte more than the limit is read, which shows that it was
 		 * passed. */
 		n = read(fd, output + len, OUTPUT_MAX + 1 - len);
 		if (n < 0 && errno != EINTR)

@@ -75,7 +75,7 @@ static bool add(struct runtimes *runtimes, const struct runtime *runtime,
 		return false;
 	reads = major > runtime->major ||
 		(major == runtime->major && minor >= runtime->minor);
-	/* What follows the digits is left out: it is about how the runtime was
+	/* The text behind the digits is left out: it is about how the runtime was
 	 * built. */
 	found = text_format("%s %.*s", runtime->name,
 			    (int)strspn(version, "0123456789."), version);

@@ -48,14 +48,18 @@ void th_require_bpf(void)
 
 struct natra_limits th_limits(void)
 {
+	const struct natra_rate rate = policy_rate(8000000, 1);
+
 	return (struct natra_limits){
-		.rate = policy_rate(8000000, 1),
+		.rate = rate,
 		.mice = policy_rate(4000000, 1),
 		.max_delay_ns = 2 * TH_SECOND,
 		.mark_from_ns = UINT64_MAX,
 		.enter_units = 100,
 		.leave_units = 12,
 		.pass = NATRA_PASS_OFF,
+		.ramp_mult = UINT64_MAX / TH_NS_PER_BYTE,
+		.fair_shift = 24,
 	};
 }
 
@@ -300,7 +304,20 @@ void th_set_tat(struct progrun *run, uint64_t tat_ns)
 	size_t len;
 	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
-	state->tat_ns = tat_ns;
+	state->fair.tat_ns = tat_ns;
+	for (size_t i = 0; i < TH_LEN(state->clocks); i++)
+		state->clocks[i] = tat_ns;
+	state->settled = active_limits(run);
+	th_write_state(run, state);
+}
+
+void th_set_queue(struct progrun *run, uint64_t tat_ns)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	state->fair.tat_ns = tat_ns;
+	state->fair.latest_ns = tat_ns;
 	state->settled = active_limits(run);
 	th_write_state(run, state);
 }
@@ -310,7 +327,7 @@ uint64_t th_tat(struct progrun *run)
 	size_t len;
 	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
-	return state->tat_ns;
+	return state->fair.tat_ns;
 }
 
 void th_set_mice_tat(struct progrun *run, uint64_t tat_ns)
@@ -337,6 +354,15 @@ void th_clear_sketch(struct progrun *run)
 	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
 	memset(state->sketch, 0, len - sizeof(*state));
+	th_write_state(run, state);
+}
+
+void th_clear_clocks(struct progrun *run)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	memset(state->clocks, 0, sizeof(state->clocks));
 	th_write_state(run, state);
 }
 

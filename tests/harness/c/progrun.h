@@ -77,7 +77,7 @@ void th_close(struct progrun *run);
 void th_use_prelude(struct progrun *run);
 void th_send(struct progrun *run, const struct packet *packet,
 	     const struct th_context *context, struct th_result *ret);
-/* Like th_send, but returns the kernel's error instead of failing the test. ret
+/* Does what th_send does, but returns the kernel's error instead of failing the test. ret
  * is set only if 0 is returned. */
 int th_try_send(struct progrun *run, const struct packet *packet,
 		const struct th_context *context, struct th_result *ret);
@@ -90,13 +90,22 @@ uint64_t th_now(void);
 struct natra_state *th_read_state(struct progrun *run, size_t *ret_len);
 void th_write_state(struct progrun *run, const struct natra_state *state);
 
-/* Tests set the buckets' theoretical arrival times to make delays exact. */
+/*
+ * Tests set the buckets' theoretical arrival times to make delays exact.
+ * th_set_tat also sets the clocks of all flows, so that no flow has a part of
+ * its share left.
+ */
 void th_set_tat(struct progrun *run, uint64_t tat_ns);
+/* Makes a queue in which packets wait until then, and leaves the clocks of flows
+ * as they were. */
+void th_set_queue(struct progrun *run, uint64_t tat_ns);
 uint64_t th_tat(struct progrun *run);
 void th_set_mice_tat(struct progrun *run, uint64_t tat_ns);
 uint64_t th_mice_tat(struct progrun *run);
 /* Clears every cell of the sketch, so that all flows are new. */
 void th_clear_sketch(struct progrun *run);
+/* Clears every clock, as if no flow had ever been heavy. */
+void th_clear_clocks(struct progrun *run);
 /* Moves the time when flows were last heavy this many windows into the past. */
 void th_age_heavy(struct progrun *run, unsigned int windows);
 

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Fair shares among the heavy flows of a direction.
+ *
+ * The bucket (natra_bucket.h) alone is one virtual queue: its time, tat, is the
+ * end of the queue, and whoever fills it makes everybody wait. Here each flow
+ * has a clock of its own beside it, as in virtual clock and start-time fair
+ * queueing: a packet moves its flow's clock on by K times what it costs the
+ * bucket. The clock of a flow that sends at 1/K of the rate runs as time does;
+ * if it sends less, its clock stays behind. A packet's turn, the time at which it
+ * may go, is where its flow's clock or the bucket stands, whichever is earlier.
+ * It follows that
+ *
+ *  - no packet has a later turn than in the one queue;
+ *  - a flow under 1/K of the rate does not wait at all;
+ *  - what a flow leaves of its share is there for the others, because the
+ *    bucket is then behind their clocks;
+ *  - a flow's packets do not overtake each other, because neither its clock nor
+ *    the bucket goes back.
+ *
+ * Packets that go before the bucket's time overdraw it, and the overdraft tells
+ * whether K is right. If the shares of all flows sum up to more than the rate,
+ * the bucket runs away from the turns that were given, and K must grow; if they
+ * sum up to less, it falls back, and so must K. natra_fair_adapt is that loop: a
+ * PI controller of the logarithm of K, which runs once in a tick of 16.8 ms and
+ * wants an overdraft of one unit. A unit is a power of two of ns which user
+ * space chooses (natra_limits.fair_shift), so that a packet is not longer.
+ * Until the loop has settled, NATRA_FAIR_BOUND bounds the overdraft: then turns
+ * are those of the bucket less that bound, and all flows are in one queue again.
+ *
+ * Where packets can be held until their turns, turns begin with the present, and
+ * the queue is that of fq. Where they cannot, the queue is the burst: turns begin
+ * a burst ago, and a packet whose turn is later than now is marked or dropped
+ * (natra_fair_police). Everything else is the same.
+ *
+ * Clocks take no memory for each flow. There are two rows of cells, a flow has
+ * one cell in each, and the lower of the two is its clock, as in a count-min
+ * sketch: a cell is at least as late as the clock of every flow that has it.
+ * Flows that share both cells share a clock, and with it a share of the rate.
+ *
+ * All times are those of CLOCK_MONOTONIC, and 0 stands for all times before the
+ * machine was started. CPUs that charge packets at the same time lose nothing of
+ * the bucket; of a clock or of latest_ns they may lose a packet.
+ */
+#ifndef NATRA_FAIR_H
+#define NATRA_FAIR_H
+
+#include "natra_compiler.h"
+#include "natra_shared.h"
+
+#define NATRA_FAIR_TICK_SHIFT 24 /* the loop runs once in 2^24 ns */
+#define NATRA_FAIR_IDLE_TICKS 64 /* after as many K begins with 1 again */
+
+/* K has 12 bits of fraction and is at most 256. */
+#define NATRA_FAIR_K_SHIFT 12
+#define NATRA_FAIR_K_ONE   (1U << NATRA_FAIR_K_SHIFT)
+#define NATRA_FAIR_K_MAX   (256U << NATRA_FAIR_K_SHIFT)
+
+/* An overdraft of one unit: overdrafts have 16 bits of fraction. */
+#define NATRA_FAIR_UNIT_SHIFT 16
+#define NATRA_FAIR_UNIT       (1LL << NATRA_FAIR_UNIT_SHIFT)
+
+/* In units: what the overdraft is bounded to, and for how long before now a flow
+ * whose packets are held has credit if it did not use its share. */
+#define NATRA_FAIR_BOUND  3
+#define NATRA_FAIR_CREDIT 3
+
+/*
+ * The gains of the loop: by which part of K an error of one unit changes it.
+ * Chosen with tests/unit/test_fair.c: twice as large, flows with a round trip of
+ * 50 ms make K swing; half as large, 16 flows that start together have not
+ * found their shares after 2 s.
+ */
+#define NATRA_FAIR_P_SHIFT      3 /* 1/8 for a change of the overdraft */
+#define NATRA_FAIR_I_SHIFT      7 /* 1/128 for one that lasts a tick */
+/* K grows by 1/4 more in a tick at the bound. It shrinks by 1/32 more in a tick
+ * with less than half a unit, when flows have left: the one queue that is left has
+ * an overdraft of a packet at any time. */
+#define NATRA_FAIR_GROW_SHIFT   2
+#define NATRA_FAIR_SHRINK_SHIFT 5
+/*
+ * All of this is less by 16 / (16 + K). A flow's next packet shows what became
+ * of K, and that takes as long as the packets of K flows.
+ */
+#define NATRA_FAIR_K_HALF       (16U << NATRA_FAIR_K_SHIFT)
+
+/* The chance to be marked or dropped is x^(2^10), and none while 1/2^5 of the
+ * burst is left, see natra_fair_chance. */
+#define NATRA_FAIR_SQUARINGS  10
+#define NATRA_FAIR_SAFE_SHIFT 5
+#define NATRA_FAIR_SURE       (1ULL << 32) /* a chance of 1 */
+
+/* The times between which turns lie, for a packet at now_ns. */
+struct natra_span {
+	__u64 now_ns;
+	__u64 full_ns; /* where the bucket is if it is full: a burst ago */
+	__u64 low_ns;  /* the earliest turn */
+	/* Turns up to this time mean that nobody waits; later ones are the queue
+	 * that is no overdraft. At least the latest turn that was given. */
+	__u64 latest_ns;
+	__u64 stale_ns; /* a clock beyond this time means nothing, */
+	__u64 reset_ns; /* and its flow has this turn instead */
+	__u64 step_ns;  /* by which the packet moves its flow's clock on */
+};
+
+struct natra_turn {
+	__u64 *clock[NATRA_FAIR_ROWS];
+	__u64 tat_ns;  /* of the bucket; not earlier than where it is full */
+	__u64 turn_ns; /* when the packet may go */
+};
+
+/* Returns the time that is by_ns before ns, or 0. */
+natra_inline __u64 natra_fair_before(__u64 ns, __u64 by_ns)
+{
+	return ns > by_ns ? ns - by_ns : 0;
+}
+
+/* Returns K * cost_ns, for K = 1 + k_more. It does not overflow for any cost that
+ * natra_cost_ns may return. */
+natra_inline __u64 natra_fair_times_k(__u64 cost_ns, __u32 k_more)
+{
+	const __u64 low = cost_ns & (NATRA_FAIR_K_ONE - 1);
+
+	return cost_ns + (cost_ns >> NATRA_FAIR_K_SHIFT) * k_more +
+	       ((low * k_more) >> NATRA_FAIR_K_SHIFT);
+}
+
+/*
+ * Returns the span of turns, for packets that are held (up to max_delay_ns) or
+ * policed.
+ *
+ * A clock cannot be ahead by more than the latest turn and K times a packet of a
+ * unit, unless the limits or K were others when it was set. Its flow would then
+ * wait for what it took long ago. A held packet has the latest turn instead,
+ * behind which no packet of its flow can be.
+ */
+natra_inline void natra_fair_span(const struct natra_fair *fair,
+				  const struct natra_limits *limits,
+				  __u64 now_ns, __u64 cost_ns, bool held,
+				  struct natra_span *ret)
+{
+	const __u64 unit_ns = 1ULL << (limits->fair_shift & 63);
+	const __u64 latest_ns = NATRA_READ_ONCE(fair->latest_ns);
+	const __u32 k_more = NATRA_READ_ONCE(fair->k_more);
+	__u64 base_ns;
+
+	ret->now_ns = now_ns;
+	ret->full_ns = natra_fair_before(now_ns, limits->rate.burst_ns);
+	base_ns = held ? now_ns : ret->full_ns;
+	ret->low_ns = natra_fair_before(now_ns, NATRA_FAIR_CREDIT * unit_ns);
+	if (!held || ret->low_ns < ret->full_ns)
+		ret->low_ns = ret->full_ns;
+	ret->latest_ns = latest_ns > base_ns ? latest_ns : base_ns;
+	ret->reset_ns = held ? now_ns + limits->max_delay_ns : now_ns;
+	ret->step_ns = natra_fair_times_k(cost_ns, k_more);
+	ret->stale_ns =
+		now_ns +
+		(held ? limits->max_delay_ns : limits->max_overdraft_ns) +
+		natra_fair_times_k(unit_ns, k_more) + ret->step_ns;
+}
+
+/*
+ * Returns by which part K changes, with 16 bits of fraction, after an overdraft
+ * that was `before` in the last tick. A longer unit stands for longer packets,
+ * each of which moves the overdraft; what adds up from tick to tick is less by as
+ * much.
+ */
+natra_inline __s64 natra_fair_step(__s64 over, __s64 before, __u64 ticks,
+				   __u32 fair_shift)
+{
+	const __u32 scale = (fair_shift - NATRA_FAIR_TICK_SHIFT) & 31;
+	__s64 lasting = (over - NATRA_FAIR_UNIT) >> NATRA_FAIR_I_SHIFT;
+	__s64 step;
+
+	if (over >= NATRA_FAIR_BOUND * NATRA_FAIR_UNIT)
+		lasting += NATRA_FAIR_UNIT >> NATRA_FAIR_GROW_SHIFT;
+	if (over < NATRA_FAIR_UNIT / 2)
+		lasting -= NATRA_FAIR_UNIT >> NATRA_FAIR_SHRINK_SHIFT;
+	step = (lasting * (__s64)ticks) >> scale;
+	step += (over - before) >> NATRA_FAIR_P_SHIFT;
+	if (step < -NATRA_FAIR_UNIT / 2)
+		return -NATRA_FAIR_UNIT / 2;
+	return step > NATRA_FAIR_UNIT ? NATRA_FAIR_UNIT : step;
+}
+
+/* Returns the overdraft in units, from -1 to NATRA_FAIR_BOUND. */
+natra_inline __s64 natra_fair_overdraft(__u64 tat_ns, __u64 latest_ns,
+					__u32 fair_shift)
+{
+	const __s64 ns = (__s64)(tat_ns - latest_ns);
+	const __s64 over = ns >> ((fair_shift - NATRA_FAIR_UNIT_SHIFT) & 31);
+
+	if (over < -NATRA_FAIR_UNIT)
+		return -NATRA_FAIR_UNIT;
+	return over > NATRA_FAIR_BOUND * NATRA_FAIR_UNIT
+		       ? NATRA_FAIR_BOUND * NATRA_FAIR_UNIT
+		       : over;
+}
+
+/* Adapts K to the overdraft, unless another CPU does so for this tick. */
+natra_inline void natra_fair_adapt(struct natra_fair *fair,
+				   const struct natra_span *span,
+				   __u32 fair_shift)
+{
+	const __u64 tick = span->now_ns >> NATRA_FAIR_TICK_SHIFT;
+	const __u64 old = NATRA_READ_ONCE(fair->tick);
+	const __s64 over = natra_fair_overdraft(NATRA_READ_ONCE(fair->tat_ns),
+						span->latest_ns, fair_shift);
+	__s64 k = NATRA_FAIR_K_ONE, weight;
+
+	/* CPUs' clocks may differ: one that is behind does not go back. */
+	if (tick <= old ||
+	    __sync_val_compare_and_swap(&fair->tick, old, tick) != old)
+		return;
+	if (tick - old <= NATRA_FAIR_IDLE_TICKS) {
+		k += fair->k_more;
+		weight = (__s64)((__u64)k * NATRA_FAIR_K_HALF /
+				 ((__u64)k + NATRA_FAIR_K_HALF));
+		k += (weight * natra_fair_step(over, fair->over, tick - old,
+					       fair_shift)) >>
+		     NATRA_FAIR_UNIT_SHIFT;
+	}
+	if (k < NATRA_FAIR_K_ONE)
+		k = NATRA_FAIR_K_ONE;
+	if (k > NATRA_FAIR_K_MAX)
+		k = NATRA_FAIR_K_MAX;
+	fair->over = (__s32)over;
+	NATRA_WRITE_ONCE(fair->k_more, (__u32)k - NATRA_FAIR_K_ONE);
+}
+
+/* Finds the turn of a packet of the flow that has this hash. Changes nothing. */
+natra_inline void natra_fair_turn(const struct natra_fair *fair, __u64 *clocks,
+				  __u64 hash, const struct natra_span *span,
+				  __u32 fair_shift, struct natra_turn *ret)
+{
+	const __u32 mask = NATRA_FAIR_WIDTH - 1;
+	const __u64 bound_ns = (__u64)NATRA_FAIR_BOUND << (fair_shift & 31);
+	__u64 tat_ns = NATRA_READ_ONCE(fair->tat_ns), turn_ns, least_ns;
+	__u64 other_ns;
+
+	ret->clock[0] = &clocks[hash & mask];
+	ret->clock[1] = &clocks[NATRA_FAIR_WIDTH + ((hash >> 16) & mask)];
+	turn_ns = NATRA_READ_ONCE(*ret->clock[0]);
+	other_ns = NATRA_READ_ONCE(*ret->clock[1]);
+	if (other_ns < turn_ns)
+		turn_ns = other_ns;
+	if (turn_ns > span->stale_ns)
+		turn_ns = span->reset_ns;
+	if (tat_ns < span->full_ns)
+		tat_ns = span->full_ns;
+	least_ns = natra_fair_before(tat_ns, bound_ns);
+	if (least_ns > span->latest_ns && turn_ns < least_ns)
+		turn_ns = least_ns;
+	if (turn_ns > tat_ns)
+		turn_ns = tat_ns;
+	if (turn_ns < span->low_ns)
+		turn_ns = span->low_ns;
+	ret->tat_ns = tat_ns;
+	ret->turn_ns = turn_ns;
+}
+
+/*
+ * Charges a packet that goes, to the bucket and to its flow's clock. The clock
+ * moves on from the turn and not from where it stood, so that a flow is not
+ * punished later for a share that others did not use.
+ */
+natra_inline void natra_fair_charge(struct natra_fair *fair,
+				    const struct natra_span *span,
+				    const struct natra_turn *turn,
+				    __u64 cost_ns)
+{
+	const __u64 end_ns = turn->turn_ns + span->step_ns;
+	const __u64 tat_ns = NATRA_READ_ONCE(fair->tat_ns);
+
+	/* A bucket that is full is set by one CPU; all others add to it. */
+	if (tat_ns >= turn->tat_ns ||
+	    __sync_val_compare_and_swap(&fair->tat_ns, tat_ns,
+					turn->tat_ns + cost_ns) != tat_ns)
+		__sync_fetch_and_add(&fair->tat_ns, cost_ns);
+	if (turn->turn_ns > span->latest_ns)
+		NATRA_WRITE_ONCE(fair->latest_ns, turn->turn_ns);
+#pragma GCC unroll 2
+	for (int i = 0; i < NATRA_FAIR_ROWS; i++) {
+		const __u64 clock_ns = NATRA_READ_ONCE(*turn->clock[i]);
+
+		if (clock_ns < end_ns || clock_ns > span->stale_ns)
+			NATRA_WRITE_ONCE(*turn->clock[i], end_ns);
+	}
+}
+
+/*
+ * Returns the chance, of 2^32, that a packet is marked or dropped which nothing
+ * can hold, by how much of the burst is left to its flow: x^1024, where x is 0
+ * while all of it is left and 1 when nothing is. The chance is steep, because a
+ * sender that loses packets while there is credit falls below the rate for long;
+ * and it is no step, because losses would come in bursts. While 1/32 of the burst
+ * is left it is under 2^-32.
+ */
+natra_inline __u64 natra_fair_chance(const struct natra_limits *limits,
+				     __u64 now_ns, __u64 turn_ns)
+{
+	__u64 x;
+
+	if (turn_ns >= now_ns)
+		return NATRA_FAIR_SURE;
+	if (now_ns - turn_ns >= limits->rate.burst_ns >> NATRA_FAIR_SAFE_SHIFT)
+		return 0;
+	x = 0xffffffff - (((now_ns - turn_ns) * limits->ramp_mult) >> 32);
+#pragma GCC unroll 10
+	for (int i = 0; i < NATRA_FAIR_SQUARINGS; i++)
+		x = (x * x) >> 32;
+	return x;
+}
+
+/*
+ * Judges such a packet by that chance and 32 random bits. NATRA_COUNT_MARKED
+ * stands for: mark it, and drop it if it cannot be marked. So both kinds of flows
+ * are judged alike. A flow of marked packets may overdraw its share up to
+ * max_overdraft_ns: one that sets ECT and ignores CE does not get past it.
+ */
+natra_inline enum natra_counter
+natra_fair_police(const struct natra_limits *limits, __u64 now_ns,
+		  __u64 turn_ns, __u64 chance, __u32 random)
+{
+	if (random >= chance)
+		return NATRA_COUNT_ADMITTED;
+	return turn_ns > now_ns + limits->max_overdraft_ns
+		       ? NATRA_COUNT_DROPPED_RATE
+		       : NATRA_COUNT_MARKED;
+}
+
+/* Judges a packet that can be held until its turn. NATRA_COUNT_MARKED stands
+ * for: hold it, and mark it if it can be marked. */
+natra_inline enum natra_counter
+natra_fair_hold(const struct natra_limits *limits, __u64 now_ns, __u64 turn_ns)
+{
+	if (turn_ns <= now_ns)
+		return NATRA_COUNT_ADMITTED;
+	if (turn_ns - now_ns > limits->max_delay_ns)
+		return NATRA_COUNT_DROPPED_HORIZON;
+	return turn_ns - now_ns > limits->mark_from_ns ? NATRA_COUNT_MARKED
+						       : NATRA_COUNT_PACED;
+}
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* How the programs read a packet: its flow, its length on the wire, and whether a
+ * subnet frees it from the limits. */
+#ifndef NATRA_PACKET_BPF_H
+#define NATRA_PACKET_BPF_H
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+
+#define NATRA_LOAD(ctx, offset, to, len)                                       \
+	bpf_skb_load_bytes((struct __sk_buff *)(ctx), offset, to, len)
+
+#include "natra_compiler.h"
+#include "natra_hash.h"
+#include "natra_maps.bpf.h"
+#include "natra_parse.h"
+#include "natra_shared.h"
+#include "natra_tunnel.h"
+#include "natra_wirelen.h"
+
+/*
+ * This function is global, so the verifier checks it once, by itself, and
+ * afterwards knows nothing of what it wrote. If it were static, the verifier
+ * would walk the callers once for each kind of packet, since *parsed is on
+ * their stack.
+ */
+__noinline int parse_global(struct __sk_buff *skb,
+			    struct natra_parsed_packet *parsed)
+{
+	if (!parsed)
+		return NATRA_PARSED_OTHER; /* the verifier wants this check */
+	return natra_parse(skb, natra_fixed.has_l2, parsed);
+}
+
+/* Off the fast path: what it cannot parse, and the tuple of a new flow. */
+static __noinline int parse_slow(struct __sk_buff *skb,
+				 struct natra_parsed_packet *parsed)
+{
+	/* The verifier demands that memory which is passed to a global function
+	 * has been written before. This call writes all of it, with zeroes if
+	 * the packet is shorter. */
+	(void)bpf_skb_load_bytes(skb, 0, parsed, sizeof(*parsed));
+	return parse_global(skb, parsed);
+}
+
+/* Returns the bytes that a tunnel adds to the headers of each GSO segment. It
+ * is global for the same reason as parse_global. */
+__noinline int tunnel_len_global(struct __sk_buff *skb,
+				 struct natra_parsed_packet *parsed)
+{
+	if (!parsed)
+		return 0; /* the verifier wants this check */
+	return (int)natra_tunnel_len(skb, skb->gso_size, parsed);
+}
+
+/* The slow path takes it for IPv4, too. */
+static __noinline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
+				const __u32 *daddr, __u32 ports, __u32 kind)
+{
+	return natra_hash_v6(keys, saddr, daddr, ports, kind);
+}
+
+/* What hash_fast needs of layer 4: the ports, and where TCP's header ends. */
+#define L4_FAST_LEN 13
+
+/*
+ * Hashes by direct packet access what nearly all packets are: TCP or UDP, no
+ * VLAN tag in the frame, no IP options or extension headers, no fragment, no
+ * tunnel's GSO packet. Returns false for all others. The hash is that of the
+ * tuple which parse_slow would find; of the tuple itself only what is_exempt
+ * needs is set.
+ */
+static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
+				      const __u64 *keys, bool subnets,
+				      struct natra_tuple *tuple,
+				      __u64 *ret_hash, __u32 *ret_header_len)
+{
+	const __u32 l2_len = natra_fixed.has_l2 ? NATRA_ETH_LEN : 0;
+	void *data = (void *)(long)skb->data;
+	void *end = (void *)(long)skb->data_end;
+	void *l3 = data + l2_len;
+	const struct iphdr *ip4 = l3;
+	const struct ipv6hdr *ip6 = l3;
+	__u32 l3_len = sizeof(*ip4);
+	__u8 protocol, version = 4;
+
+	if (l3 + sizeof(*ip4) + L4_FAST_LEN > end)
+		return false;
+	if (natra_fixed.has_l2) {
+		__u16 type = *(__u16 *)(l3 - 2);
+
+		if (type == natra_be16(NATRA_ETHERTYPE_IPV6))
+			version = 6;
+		else if (type != natra_be16(NATRA_ETHERTYPE_IPV4))
+			return false;
+	} else {
+		version = ip4->version;
+	}
+
+	if (version == 4) {
+		protocol = ip4->protocol;
+		if (*(__u8 *)ip4 != 0x45 ||
+		    (ip4->frag_off & natra_be16(0x3fff)))
+			return false;
+		if (subnets) {
+			tuple->version = 4;
+			tuple->saddr[0] = ip4->saddr;
+			tuple->daddr[0] = ip4->daddr;
+		}
+		*ret_hash = natra_hash_v4(keys, ip4->saddr, ip4->daddr,
+					  *(__u32 *)(ip4 + 1),
+					  natra_hash_kind(4, protocol, 0));
+	} else {
+		protocol = ip6->nexthdr;
+		l3_len = sizeof(*ip6);
+		if (ip6->version != 6 || l3 + sizeof(*ip6) + L4_FAST_LEN > end)
+			return false;
+		if (subnets) {
+			tuple->version = 6;
+			__builtin_memcpy(tuple->saddr, &ip6->saddr, 16);
+			__builtin_memcpy(tuple->daddr, &ip6->daddr, 16);
+		}
+		*ret_hash =
+			hash_v6(keys, ip6->saddr.in6_u.u6_addr32,
+				ip6->daddr.in6_u.u6_addr32, *(__u32 *)(ip6 + 1),
+				natra_hash_kind(6, protocol, 0));
+	}
+	if (protocol == NATRA_PROTO_TCP) {
+		*ret_header_len =
+			l2_len + l3_len + (((__u8 *)l3)[l3_len + 12] >> 4) * 4U;
+		return true;
+	}
+	*ret_header_len = l2_len + l3_len + NATRA_UDP_LEN;
+	return protocol == NATRA_PROTO_UDP &&
+	       (tx || !natra_is_tunnel_port(*(__u16 *)(l3 + l3_len + 2)) ||
+		!skb->gso_size);
+}
+
+struct packet {
+	__u64 hash;
+	__u64 now_ns;    /* of the last tick, which is enough for windows */
+	__u64 depart_ns; /* 0: now */
+	__u64 active;    /* natra_config.active, by which it is judged */
+	__u64 seed;      /* of the dither: another one for each packet */
+	__u32 bytes;     /* on the wire */
+	bool mouse;
+};
+
+/* Reads the packet into *ret. Returns true if the link itself may depend on the
+ * packet, which is then no data of the pod. */
+static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
+					const __u64 *keys, bool subnets,
+					struct natra_parsed_packet *parsed,
+					struct packet *ret)
+{
+	const struct natra_tuple *t;
+	__u32 header_len, segs, wire_len = skb->wire_len;
+	__u64 control = 0;
+
+	if (natra_unlikely(!hash_fast(skb, tx, keys, subnets, &parsed->tuple,
+				      &ret->hash, &header_len))) {
+		control = parse_slow(skb, parsed) == NATRA_PARSED_CONTROL;
+		t = &parsed->tuple;
+		ret->hash = hash_v6(
+			keys, t->saddr, t->daddr, t->ports,
+			natra_hash_kind(t->version, t->protocol, t->fragment));
+		header_len = parsed->header_len;
+		if (!tx && skb->gso_size)
+			header_len += (__u32)tunnel_len_global(skb, parsed);
+		/* wire_len gives each segment of BIG TCP a jumbo header. */
+		if (tx)
+			wire_len -= parsed->jumbo_len * skb->gso_segs;
+	}
+	/*
+	 * Before Linux 6.19 wire_len leaves out the headers of GSO segments at
+	 * the ingress hook.
+	 */
+	ret->bytes = tx ? natra_told_len(skb->len, wire_len)
+			: natra_gso_len(skb->len, skb->gso_segs, skb->gso_size,
+					header_len);
+	/* A tag that the kernel keeps in the skb is not in its length. */
+	if (natra_unlikely(skb->vlan_present)) {
+		segs = skb->gso_segs;
+		ret->bytes += NATRA_VLAN_LEN * (segs > 1 ? segs : 1);
+	}
+	return NATRA_FORGET(control, ret->hash);
+}
+
+/*
+ * Whether the other end's address frees a packet from the limits. One that
+ * hides its addresses (version 0) is not free: it may be anybody's.
+ */
+static __always_inline bool is_exempt(const struct natra_tuple *tuple)
+{
+	struct natra_subnet peer = {
+		/* More than a block has: its own prefix decides. */
+		.prefix_bits = NATRA_SUBNET_BITS_MAX,
+		.version = tuple->version,
+	};
+	bool found;
+
+	if (!tuple->version)
+		return false;
+	__builtin_memcpy(peer.addr,
+			 natra_fixed.peer_is_to ? tuple->daddr : tuple->saddr,
+			 sizeof(peer.addr));
+	found = bpf_map_lookup_elem(&natra_subnets, &peer);
+	return found == (natra_fixed.subnets == NATRA_SUBNETS_UNSHAPED);
+}
+
+#endif

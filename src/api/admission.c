@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/admission.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/structs.h"
+#include "attach/attachment.h"
+#include "util/cleanup.h"
+#include "util/str.h"
+
+int admission_read(struct natra *n, const struct natra_target *target,
+		   const struct natra_policy *policy, struct admission *a)
+{
+	const struct natra_policy *p = &a->order.policy;
+	int r;
+
+	r = target_in(n, target, &a->target);
+	if (r == 0)
+		r = policy_in(n, policy, &a->order.policy, &a->order.subnets);
+	if (r < 0)
+		return r;
+	if (!a->target.ifname || !a->target.ifname[0])
+		return refuse(n, -EINVAL, "ifname: missing");
+	if (!p->ingress_rate_bits_per_sec && !p->egress_rate_bits_per_sec)
+		return refuse(
+			n, -EINVAL,
+			"ingress_rate_bits_per_sec, egress_rate_bits_per_sec: at least one is needed");
+	if (p->shaped_subnets_len + p->unshaped_subnets_len !=
+	    a->order.subnets.len)
+		return refuse(n, -EINVAL,
+			      "%s_subnets: missing, but their number",
+			      p->shaped_subnets_len ? "shaped" : "unshaped");
+	return 0;
+}
+
+int admission_read_environment(struct natra *n, struct admission *a)
+{
+	struct natra_policy *p = &a->order.policy;
+	const char *mode = secure_getenv("NATRA_ATTACH_MODE");
+	const char *edt = secure_getenv("NATRA_EDT_PACING");
+
+	if (mode && p->mode == NATRA_MODE_AUTO &&
+	    natra_parse_mode(mode, &p->mode) < 0)
+		return refuse(n, -EINVAL,
+			      "NATRA_ATTACH_MODE: '%s' is not a mode", mode);
+	if (edt && p->edt == NATRA_EDT_AUTO &&
+	    natra_parse_edt(edt, &p->edt) < 0)
+		return refuse(n, -EINVAL,
+			      "NATRA_EDT_PACING: '%s' is not auto, on or off",
+			      edt);
+	return 0;
+}
+
+static int refuse_foreign(struct natra *n, const struct scene *scene,
+			  const char *id)
+{
+	char owner[NATRA_ID_MAX + 1];
+	int r;
+
+	if (!scene->foreign_natra)
+		return 0;
+	r = attachment_owner(n, &scene->pod_netns, scene->pod.ifindex, owner);
+	if (r == -ENOENT) {
+		log_line(
+			n, NATRA_LOG_WARN,
+			"%s: '%s' has natra programs without a record in this bpffs",
+			id, scene->pod.ifname);
+		return 0;
+	}
+	if (r == 0 && strcmp(owner, id) != 0)
+		return refuse(n, -EBUSY, "interface '%s' is attached as '%s'",
+			      scene->pod.ifname, owner);
+	return r;
+}
+
+int admission_lock(struct natra *n, struct admission *a)
+{
+	const struct natra_target *t = &a->target;
+	struct scene *scene = &a->order.scene;
+	int r;
+
+	r = netns_open(n, t, &a->netns_fd);
+	/* The namespace is locked first, so that of two ids for one interface
+	 * the second sees the first. */
+	if (r == 0)
+		r = pin_dir_lock_netns(n, a->netns_fd, &a->netns_lock);
+	if (r == 0)
+		r = scene_look(n, a->netns_fd, t->ifname, scene);
+	if (r < 0)
+		return r;
+
+	if (t->id && t->id[0])
+		(void)str_copy(a->id, sizeof(a->id), t->id);
+	else
+		(void)snprintf(a->id, sizeof(a->id), "%" PRIu64 "-%s",
+			       scene->pod_netns.inode, t->ifname);
+	a->order.id = a->id;
+	a->order.network = t->network;
+	a->order.label = t->label;
+	r = refuse_foreign(n, scene, a->id);
+	return r < 0 ? r : pin_dir_lock_id(n, a->id, true, &a->dir);
+}
+
+void admission_close(struct admission *a)
+{
+	pin_dir_unlock(&a->dir);
+	pin_dir_unlock_netns(&a->netns_lock);
+	cleanup_closep(&a->netns_fd);
+	subnets_free(&a->order.subnets);
+}

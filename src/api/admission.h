@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reading what the caller of an attach gave, and locking what it will change. */
+#ifndef NATRA_API_ADMISSION_H
+#define NATRA_API_ADMISSION_H
+
+#include "attach/shaper.h"
+#include "state/pin_dir.h"
+
+/* An order, and what it holds until it is carried out. */
+struct admission {
+	struct natra_target target;
+	int netns_fd;
+	struct pin_dir netns_lock;
+	struct pin_dir dir;
+	char id[NATRA_ID_MAX + 1];
+	struct order order;
+};
+
+#define ADMISSION_INIT                                                         \
+	{                                                                      \
+		.netns_fd = -1, .netns_lock = PIN_DIR_INIT,                    \
+		.dir = PIN_DIR_INIT                                            \
+	}
+
+/* Reads and checks what the caller gave, without asking the kernel. */
+int admission_read(struct natra *n, const struct natra_target *target,
+		   const struct natra_policy *policy, struct admission *a);
+
+/* Fills in from the environment what the policy leaves to `auto`. */
+int admission_read_environment(struct natra *n, struct admission *a);
+
+/* Finds the interface, and locks out other callers from it and from the id. */
+int admission_lock(struct natra *n, struct admission *a);
+
+void admission_close(struct admission *a);
+#define cleanup_admission __attribute__((cleanup(admission_close)))
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The public functions that change what is attached, or compare it with what the
+ * caller wants. */
+#include <errno.h>
+#include <string.h>
+
+#include "api/internal.h"
+#include "api/structs.h"
+#include "attach/attachment.h"
+#include "attach/check.h"
+#include "attach/limits.h"
+#include "attach/shaper.h"
+#include "util/cleanup.h"
+
+/* Attaches again with what is on record, because a direction or the build is
+ * new. */
+static int reattach(struct natra *n, const struct pin_dir *dir,
+		    const struct pin_gen *gen,
+		    const struct natra_policy *policy)
+{
+	const struct record *record = &gen->record;
+	cleanup_subnets struct subnets subnets = {0};
+	struct order order = {
+		.id = record->id,
+		.network = record->network,
+		.label = record->label,
+		.policy = *policy,
+	};
+	cleanup_pin_gen struct pin_gen attached = PIN_GEN_INIT;
+	cleanup_close int fd = -1;
+	int r;
+
+	r = attachment_read_subnets(n, gen, &subnets);
+	if (r == 0)
+		r = attachment_open_netns(n, &record->pod, -1, &fd);
+	if (r == 0)
+		r = scene_look(n, fd, record->pod.ifname, &order.scene);
+	if (r < 0)
+		return r;
+	order.subnets = subnets;
+	r = shaper_attach(n, dir, &order, &attached);
+	if (r < 0)
+		drop_unused_programs(n);
+	return r;
+}
+
+/* Fills in the fields that are fixed while attached. A 0 keeps mode, edt,
+ * ingress_mode and sketch_width; returns -EINVAL if one of them, or the
+ * subnets, differ from what is attached. */
+static int merge_fixed(struct natra *n, const struct pin_gen *gen,
+		       struct natra_policy *p, const struct subnets *subnets)
+{
+	struct natra_policy policy = record_get_policy(&gen->record);
+	const struct natra_policy *before = &policy;
+	cleanup_subnets struct subnets pinned = {0};
+	int r;
+
+	if (!p->mode)
+		p->mode = before->mode;
+	if (!p->edt)
+		p->edt = before->edt;
+	if (!p->ingress_mode)
+		p->ingress_mode = before->ingress_mode;
+	if (!p->sketch_width)
+		p->sketch_width = before->sketch_width;
+	if (!policy_same_shape(before, p))
+		return refuse(
+			n, -EINVAL,
+			"mode, edt, ingress_mode, sketch_width, subnets: fixed while attached");
+	if (!subnets->len)
+		return 0; /* none are there, or they are only counted */
+	r = attachment_read_subnets(n, gen, &pinned);
+	if (r == 0 && !subnets_equal(&pinned, subnets))
+		return refuse(n, -EINVAL, "subnets: fixed while attached");
+	return r;
+}
+
+static int refuse_unshaped(struct natra *n, int r, const struct record *record)
+{
+	return refuse(n, r, "'%s' runs without its limits: %s", record->id,
+		      record->reason);
+}
+
+static int refuse_gone(struct natra *n, const struct pin_gen *gen)
+{
+	int r = check_exists(n, gen);
+
+	if (r == 0)
+		return refuse(n, -ENODEV, "interface '%s' of '%s' is gone",
+			      gen->record.pod.ifname, gen->record.id);
+	return r < 0 ? r : 0;
+}
+
+int natra_configure(struct natra *n, const char *id,
+		    const struct natra_policy *policy)
+{
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	cleanup_subnets struct subnets subnets = {0};
+	struct natra_policy before, p;
+	int r;
+
+	r = require_id(n, id);
+	if (r == 0)
+		r = policy_in(n, policy, &p, &subnets);
+	if (r == 0)
+		r = attachment_lock(n, id, &dir, &gen);
+	if (r < 0)
+		return r;
+	if (gen.record.unshaped)
+		return refuse_unshaped(n, -EOPNOTSUPP, &gen.record);
+	before = record_get_policy(&gen.record);
+	if (!p.shaped_subnets_len && !p.unshaped_subnets_len) {
+		p.shaped_subnets_len = before.shaped_subnets_len;
+		p.unshaped_subnets_len = before.unshaped_subnets_len;
+	}
+	r = merge_fixed(n, &gen, &p, &subnets);
+	if (r < 0)
+		return r;
+	r = refuse_gone(n, &gen);
+	if (r < 0)
+		return r;
+	if (!limits_cover(&gen.record, &p))
+		r = reattach(n, &dir, &gen, &p);
+	else
+		r = limits_set(n, &gen, &p);
+	return finish(n, r);
+}
+
+int natra_upgrade(struct natra *n, const char *id)
+{
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct natra_policy policy;
+	int r;
+
+	r = require_id(n, id);
+	if (r == 0)
+		r = attachment_lock(n, id, &dir, &gen);
+	if (r == -ESTALE && gen.abi < NATRA_PIN_ABI)
+		return refuse(
+			n, r,
+			"the limits of '%s' were pinned by ABI %u and cannot be read by this one, %d: attach it again",
+			id, gen.abi, NATRA_PIN_ABI);
+	if (r < 0)
+		return r;
+	if (gen.record.unshaped)
+		return refuse_unshaped(n, -EOPNOTSUPP, &gen.record);
+	r = refuse_gone(n, &gen);
+	if (r < 0)
+		return r;
+	policy = record_get_policy(&gen.record);
+	return finish(n, reattach(n, &dir, &gen, &policy));
+}
+
+int natra_check(struct natra *n, const char *id,
+		const struct natra_policy *policy)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	cleanup_subnets struct subnets subnets = {0};
+	struct natra_policy have, want;
+	int r;
+
+	r = require_id(n, id);
+	if (r < 0)
+		return r;
+	if (policy) {
+		r = policy_in(n, policy, &want, &subnets);
+		if (r < 0)
+			return r;
+	}
+	r = attachment_find(n, id, &gen);
+	if (r == 0)
+		r = check_attached(n, &gen, -1);
+	if (r == 0 && gen.record.unshaped)
+		return refuse_unshaped(n, -EBADE, &gen.record);
+	if (r == 0)
+		r = check_limits(n, &gen);
+	if (r < 0 || !policy)
+		return finish(n, r);
+
+	r = merge_fixed(n, &gen, &want, &subnets);
+	if (r < 0)
+		return r == -EINVAL ? -EBADE : r;
+	have = record_get_policy(&gen.record);
+	have = policy_effective(&have);
+	want = policy_effective(&want);
+	/* The struct has no padding, so its bytes can be compared: it has
+	 * eight members of 64 bits, six of 32 bits, and four of the size of
+	 * pointers. */
+	if (memcmp(&have, &want, sizeof(have)) != 0)
+		return refuse(n, -EBADE,
+			      "'%s' was set to other limits than these", id);
+	return finish(n, 0);
+}

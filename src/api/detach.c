@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The public functions that find an attachment by its interface. */
+#include <errno.h>
+#include <string.h>
+
+#include "api/structs.h"
+#include "attach/attachment.h"
+#include "attach/scene.h"
+#include "attach/teardown.h"
+#include "state/engine.h"
+#include "util/cleanup.h"
+#include "util/str.h"
+
+/* Finds the id that a target means: its own, or that of what is attached to the
+ * interface. */
+static int resolve_id(struct natra *n, const struct natra_target *t, int fd,
+		      char *ret_id)
+{
+	struct scene scene;
+	int r;
+
+	if (t->id && t->id[0]) {
+		(void)str_copy(ret_id, NATRA_ID_MAX + 1, t->id);
+		return 0;
+	}
+	if (!t->ifname || !t->ifname[0])
+		return refuse(n, -EINVAL, "id, ifname: one is needed");
+	r = scene_look(n, fd, t->ifname, &scene);
+	if (r < 0)
+		return r;
+	return attachment_owner(n, &scene.pod_netns, scene.pod.ifindex, ret_id);
+}
+
+int natra_detach(struct natra *n, const struct natra_target *target)
+{
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	char id[NATRA_ID_MAX + 1];
+	struct natra_target t;
+	cleanup_close int fd = -1;
+	int r;
+
+	if (!n)
+		return -EINVAL;
+	r = target_in(n, target, &t);
+	if (r < 0)
+		return r;
+	/* If there is an id, the namespace only helps to find the interface. */
+	r = netns_open(n, &t, &fd);
+	if (r == -ENOENT || (r == -EINVAL && t.netns)) {
+		/* The namespace is gone, or the path is the empty file that was
+		 * its mount point. */
+		if (!t.id || !t.id[0])
+			return finish(n, 0);
+	} else if (r < 0) {
+		return r;
+	}
+	r = resolve_id(n, &t, fd, id);
+	if (r == -ENOENT || r == -ENODEV)
+		return finish(n, 0);
+	if (r == 0)
+		r = pin_dir_lock_id(n, id, false, &dir);
+	if (r == 0)
+		r = teardown_all(n, &dir, NULL, fd);
+	if (r == 0)
+		pin_dir_remove(&dir);
+	/* This is also done if nothing was attached: the last call may have
+	 * failed just here. */
+	if ((r == 0 || r == -ENOENT) && !n->keep_programs)
+		r = engine_sweep(n);
+	return finish(n, r == -ENOENT ? 0 : r);
+}
+
+int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
+{
+	char id[NATRA_ID_MAX + 1];
+	struct natra_target t;
+	cleanup_close int fd = -1;
+	int r;
+
+	if (!n)
+		return -EINVAL;
+	if (!ret_id)
+		return refuse(n, -EINVAL, "ret_id: missing");
+	r = target_in(n, target, &t);
+	if (r == 0)
+		r = netns_open(n, &t, &fd);
+	if (r < 0)
+		return r;
+	t.id = NULL;
+	r = resolve_id(n, &t, fd, id);
+	if (r == -ENOENT)
+		return refuse(n, r, "nothing is attached to '%s'", t.ifname);
+	if (r == 0)
+		(void)str_copy(ret_id, NATRA_ID_MAX + 1, id);
+	return finish(n, r);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* natra_gc, which removes the attachments whose interface does not exist any
+ * more, or which the caller does not need. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/list.h"
+#include "attach/check.h"
+#include "attach/teardown.h"
+#include "state/engine.h"
+
+struct sweep {
+	struct natra *n;
+	const char *network;
+	const char *const *keep;
+	size_t keep_len;
+	size_t removed;
+	int first_error;
+	struct kept_error first_text;
+};
+
+static bool is_kept(const struct sweep *sweep, const char *id)
+{
+	for (size_t i = 0; i < sweep->keep_len; i++) {
+		if (strcmp(sweep->keep[i], id) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Returns 1 if the attachment can be removed, 0 if it may be needed. */
+static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
+{
+	int exists = check_exists(sweep->n, gen);
+
+	if (exists <= 0)
+		return exists < 0 ? exists : 1;
+	return sweep->network &&
+	       strcmp(sweep->network, gen->record.network) == 0 &&
+	       !is_kept(sweep, gen->record.id);
+}
+
+/* Sweeps the directory of an id, which is locked: what is not complete there is
+ * not the work of a living process. */
+static int sweep_locked(struct sweep *sweep, const struct pin_dir *dir)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	int r = pin_find_gen(sweep->n, dir->path, &gen);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (r == 0) {
+		r = is_garbage(sweep, &gen);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			return teardown_all(sweep->n, dir, &gen, -1);
+		sweep->removed++;
+	}
+	r = teardown_all(sweep->n, dir, NULL, -1);
+	if (r == 0)
+		pin_dir_remove(dir);
+	return r;
+}
+
+static int sweep_key(void *arg, const char *path)
+{
+	struct sweep *sweep = arg;
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	int r = pin_dir_lock(sweep->n, path, &dir);
+
+	if (r == 0)
+		r = sweep_locked(sweep, &dir);
+	if (r < 0 && r != -ENOENT && sweep->first_error == 0) {
+		sweep->first_error = r;
+		sweep->first_text = keep_error(sweep->n);
+	}
+	return 0;
+}
+
+static int sweep_all(struct sweep *sweep)
+{
+	struct natra *n = sweep->n;
+	int r = pin_dir_foreach_id(n, sweep_key, sweep);
+
+	if (r == 0 && sweep->first_error) {
+		r = sweep->first_error;
+		restore_error(&sweep->first_text);
+	}
+	if (r == 0)
+		r = engine_gc(n);
+	return r < 0 ? r : pin_dir_gc_netns(n);
+}
+
+int natra_gc(struct natra *n, const char *network, const char *const *keep,
+	     size_t keep_len, size_t *ret_removed)
+{
+	cleanup_netns_index struct netns_index *index = NULL;
+	struct attachments all = {.n = n, .skip_errors = true};
+	struct sweep sweep = {
+		.n = n,
+		.network = network,
+		.keep = keep,
+		.keep_len = keep_len,
+	};
+	int r;
+
+	if (!n)
+		return -EINVAL;
+	if (keep_len && !keep)
+		return refuse(n, -EINVAL, "keep: missing");
+	if (keep_len && !network)
+		return refuse(n, -EINVAL, "keep: %zu ids without a network",
+			      keep_len);
+	r = read_attachments(&all, &index);
+	if (r == 0) {
+		n->netns_index = index;
+		r = sweep_all(&sweep);
+		n->netns_index = NULL;
+	}
+	free(all.list);
+	if (r == 0 && ret_removed)
+		*ret_removed = sweep.removed;
+	return finish(n, r);
+}

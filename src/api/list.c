@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/list.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "api/internal.h"
+#include "attach/check.h"
+#include "state/pin_dir.h"
+#include "state/place.h"
+#include "util/cleanup.h"
+#include "util/str.h"
+
+static int add_attachment(struct attachments *all,
+			  const struct attachment *attachment)
+{
+	struct attachment *list =
+		realloc(all->list, (all->len + 1) * sizeof(*list));
+
+	if (!list)
+		return fail_errno(all->n, -ENOMEM, "list attachments");
+	all->list = list;
+	all->list[all->len++] = *attachment;
+	return 0;
+}
+
+static int add_stale(struct attachments *all, const char *path, uint32_t abi)
+{
+	struct attachment a = {.info.sz = sizeof(a.info), .seat.exists = 1};
+
+	log_line(all->n, NATRA_LOG_WARN, "%s", last_error(all->n));
+	(void)str_copy(a.info.pin_path, sizeof(a.info.pin_path),
+		       place_public(path));
+	a.info.abi = abi;
+	return add_attachment(all, &a);
+}
+
+static int add_key(void *arg, const char *path)
+{
+	struct attachments *all = arg;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct attachment a;
+	int r = pin_find_gen(all->n, path, &gen);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r == -ESTALE && !all->skip_errors)
+		return add_stale(all, path, gen.abi);
+	if (r == 0) {
+		info_of(&gen, &a.info);
+		r = read_current(all->n, &gen, &a.info.program_is_current);
+	}
+	if (r == 0) {
+		const struct record_link *link = check_sought_link(&gen);
+
+		a.seat.netns = record_netns(link);
+		a.seat.ifindex = link->ifindex;
+		a.seat.exists = check_has_link(all->n, &gen);
+		return add_attachment(all, &a);
+	}
+	return all->skip_errors ? 0 : r;
+}
+
+/* Finds out with one look at all namespaces which interfaces exist, of those for
+ * which no TCX link proves it. */
+static int look_at_seats(struct attachments *all, struct netns_index *index)
+{
+	cleanup_free struct netns_seat **seats =
+		calloc(all->len, sizeof(struct netns_seat *));
+	size_t len = 0;
+	int r;
+
+	if (!seats)
+		return fail_errno(all->n, -ENOMEM, "list attachments");
+	for (size_t i = 0; i < all->len; i++) {
+		if (all->list[i].seat.exists == 0)
+			seats[len++] = &all->list[i].seat;
+	}
+	if (!len)
+		return 0;
+	r = index ? netns_index_look(index, seats, len) : -ENOENT;
+	return r < 0 ? fail_errno(all->n, r, "look for interfaces") : 0;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	return strcmp(((const struct attachment *)a)->info.id,
+		      ((const struct attachment *)b)->info.id);
+}
+
+int read_attachments(struct attachments *all, struct netns_index **ret_index)
+{
+	int r = pin_dir_foreach_id(all->n, add_key, all);
+
+	if (r < 0)
+		return r;
+	if (!all->len)
+		return 0;
+	qsort(all->list, all->len, sizeof(all->list[0]), compare_ids);
+	r = netns_index_make(ret_index);
+	/* Without /proc there is no index, but it may not be needed. */
+	if (r < 0 && r != -ENOENT)
+		return fail_errno(all->n, r, "look for network namespaces");
+	return look_at_seats(all, *ret_index);
+}
+
+static int tell_of(struct natra *n, struct attachment *a,
+		   natra_attachment_fn fn, void *arg)
+{
+	if (a->seat.exists < 0)
+		return fail_errno(n, a->seat.exists,
+				  "look for interface '%s' of '%s'",
+				  a->info.ifname, a->info.id);
+	a->info.interface_gone = a->seat.exists == 0;
+	return fn(arg, &a->info);
+}
+
+int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
+{
+	cleanup_netns_index struct netns_index *index = NULL;
+	struct attachments all = {.n = n};
+	int r;
+
+	if (!n)
+		return -EINVAL;
+	if (!fn)
+		return refuse(n, -EINVAL, "fn: missing");
+	r = read_attachments(&all, &index);
+	for (size_t i = 0; i < all.len && r == 0; i++)
+		r = tell_of(n, &all.list[i], fn, arg);
+	free(all.list);
+	return finish(n, r);
+}

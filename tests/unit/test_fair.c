@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Fair shares among heavy flows: the functions of natra_fair.h by themselves, and
+ * what becomes of sources that send through them (fair_sim.h), with the limits
+ * that a policy gives.
+ */
+#include "cm.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "fair_sim.h"
+#include "natra_bucket.h"
+#include "natra_fair.h"
+#include "policy/policy.h"
+
+#define MBIT     1000000ULL
+#define FLOWS    64
+#define GSO_SEGS 44
+
+enum mode { POLICE, EDT, PACE, MODES };
+
+static const char *const mode_names[] = {"police", "edt", "pace"};
+static const uint64_t rates[] = {MBIT, 10 * MBIT, 100 * MBIT, 1000 * MBIT};
+static const uint64_t round_trips_ms[] = {1, 10, 50};
+
+static struct sim_source sources[FLOWS + 1];
+static struct sim sim;
+
+static struct natra_limits limits_of(uint64_t rate_bits, enum mode mode)
+{
+	const struct natra_policy policy = {
+		.sz = sizeof(policy),
+		.ingress_rate_bits_per_sec = rate_bits,
+		.egress_rate_bits_per_sec = rate_bits,
+		.ingress_mode = mode == PACE ? NATRA_INGRESS_MODE_PACE
+					     : NATRA_INGRESS_MODE_POLICE,
+	};
+
+	return policy_limits(&policy,
+			     mode == EDT    ? LEG_EGRESS
+			     : mode == PACE ? LEG_PACE
+					    : LEG_INGRESS,
+			     mode != POLICE);
+}
+
+static struct sim_source tcp(uint64_t round_trip_ms, bool ect)
+{
+	return (struct sim_source){
+		.kind = SIM_TCP,
+		.cubic = true,
+		.ect = ect,
+		.rtt_ns = round_trip_ms * SIM_MS,
+	};
+}
+
+static struct sim_source udp(double caps)
+{
+	return (struct sim_source){
+		.kind = SIM_UDP,
+		.caps = caps,
+		.bytes = SIM_SEGMENT,
+	};
+}
+
+/* A thousand messages a second, which are `caps` of the rate together. */
+static struct sim_source requests(double caps, uint64_t rate_bits)
+{
+	return (struct sim_source){
+		.kind = SIM_RR,
+		.caps = caps,
+		.bytes = (uint32_t)(caps * (double)rate_bits / 8000),
+		.rtt_ns = SIM_MS / 2,
+	};
+}
+
+/* Begins with the first n of the sources, at begin_ns of the clock. */
+static void begin(enum mode mode, uint64_t rate_bits, size_t n,
+		  uint64_t begin_ns)
+{
+	const struct natra_limits l = limits_of(rate_bits, mode);
+	const struct natra_policy policy = {
+		.sz = sizeof(policy),
+		.egress_rate_bits_per_sec = rate_bits,
+	};
+	const uint32_t segs = mode == EDT ? policy_gso_segs(&policy) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		sources[i].gso_max = segs ? segs : GSO_SEGS;
+		sources[i].local = mode == EDT && sources[i].kind != SIM_RR;
+	}
+	sim_begin(&sim, rate_bits, &l, mode != POLICE, begin_ns, sources, n);
+}
+
+static void end(void)
+{
+	for (size_t i = 0; i < sim.sources_len; i++) {
+		if (sim.edt)
+			assert_int_equal(sources[i].reordered, 0);
+	}
+	sim_end(&sim);
+	memset(sources, 0, sizeof(sources));
+}
+
+/* Runs the first n of the sources and resets the results after warm_s. */
+static void run(enum mode mode, uint64_t rate_bits, size_t n, uint64_t warm_s,
+		uint64_t seconds)
+{
+	begin(mode, rate_bits, n, 5 * SIM_SECOND);
+	sim_run(&sim, warm_s * SIM_SECOND);
+	sim_reset(&sim);
+	sim_run(&sim, (warm_s + seconds) * SIM_SECOND);
+}
+
+static void assert_between(double value, double low, double high,
+			   const char *what)
+{
+	if (value < low || value > high)
+		fail_msg("%s, %s at %llu Mbit/s, %zu sources: %.3f is not"
+			 " within %.3f and %.3f",
+			 what, sim.edt ? "held" : "policed",
+			 (unsigned long long)(sim.rate_bits / MBIT),
+			 sim.sources_len, value, low, high);
+}
+
+/* What passes is the rate, however many flows there are. */
+static void check_rate(enum mode mode, double tolerance)
+{
+	static const size_t flows[] = {1, 4, 16, 64};
+	double worst = 0;
+
+	for (size_t r = 0; r < TH_LEN(rates); r++) {
+		for (size_t f = 0; f < TH_LEN(flows); f++) {
+			/* More caps, so that no flow is a mouse. */
+			double caps = flows[f] == 64 ? 6 : 2;
+
+			for (size_t i = 0; i < flows[f]; i++)
+				sources[i] = udp(caps / (double)flows[f]);
+			run(mode, rates[r], flows[f], r == 3 ? 5 : 8,
+			    r == 3 ? 2 : 8);
+			if (fabs(sim_rate(&sim) - 1) > fabs(worst))
+				worst = sim_rate(&sim) - 1;
+			assert_between(sim_rate(&sim), 1 - tolerance,
+				       1 + tolerance, "rate");
+			end();
+		}
+	}
+	print_message("%s: the rate is off by %+.2f %% at most\n",
+		      mode_names[mode], 100 * worst);
+}
+
+static void rate_is_exact_where_packets_are_held(void **state)
+{
+	(void)state;
+	check_rate(EDT, 0.02);
+}
+
+static void rate_is_near_where_packets_are_policed(void **state)
+{
+	(void)state;
+	check_rate(POLICE, 0.05);
+}
+
+static void equal_flows_have_equal_shares(void **state)
+{
+	(void)state;
+	for (enum mode mode = POLICE; mode < MODES; mode++) {
+		double worst = 1;
+
+		for (size_t t = 0; t < TH_LEN(round_trips_ms); t++) {
+			for (size_t r = 1; r <= 2; r++) {
+				for (size_t i = 0; i < 16; i++)
+					sources[i] =
+						tcp(round_trips_ms[t], false);
+				run(mode, rates[r], 16, 4, 8);
+				worst = fmin(worst, sim_jain(&sim, 0, 16));
+				assert_between(sim_jain(&sim, 0, 16), 0.95, 1.001,
+					       "Jain's index");
+				assert_between(sim_rate(&sim), 0.95, 1.05,
+					       "rate");
+				end();
+			}
+		}
+		print_message("%s: 16 flows, Jain's index is %.3f at least\n",
+			      mode_names[mode], worst);
+	}
+}
+
+static void stream_has_its_share_beside_a_flood(void **state)
+{
+	static const double caps[] = {1, 3, 10};
+
+	(void)state;
+	for (enum mode mode = POLICE; mode < MODES; mode++) {
+		double worst = 1;
+
+		for (size_t c = 0; c < TH_LEN(caps); c++) {
+			for (size_t t = 0; t < TH_LEN(round_trips_ms); t++) {
+				sources[0] = tcp(round_trips_ms[t], false);
+				sources[1] = udp(caps[c]);
+				run(mode, 10 * MBIT, 2, 4, 8);
+				worst = fmin(worst, sim_share(&sim, 0));
+				assert_between(sim_share(&sim, 0), 0.4, 0.6,
+					       "share beside a flood");
+				end();
+			}
+		}
+		print_message("%s: a stream beside a flood has %.3f at least\n",
+			      mode_names[mode], worst);
+	}
+}
+
+/* Losses by chance shall not make one stream saw more than losses at the end of
+ * one queue did. */
+static void one_stream_saws_as_in_one_queue(void **state)
+{
+	(void)state;
+	for (size_t t = 0; t < TH_LEN(round_trips_ms); t++) {
+		double deviation[2], losses[2];
+
+		for (int one = 0; one < 2; one++) {
+			sources[0] = tcp(round_trips_ms[t], false);
+			begin(POLICE, 10 * MBIT, 1, 5 * SIM_SECOND);
+			sim.one_bucket = one;
+			sim_run(&sim, 5 * SIM_SECOND);
+			sim_reset(&sim);
+			sim_run(&sim, 65 * SIM_SECOND);
+			assert_between(sim_rate(&sim), 0.98, 1.02, "rate");
+			deviation[one] = sim_deviation(&sim);
+			losses[one] = sim_losses(&sim);
+			end();
+		}
+		print_message("%llu ms: %.2f %% between seconds, %.2f %% lost;"
+			      " in one queue %.2f %%, %.2f %%\n",
+			      (unsigned long long)round_trips_ms[t],
+			      100 * deviation[0], 100 * losses[0],
+			      100 * deviation[1], 100 * losses[1]);
+		assert_true(deviation[0] < 1.25 * deviation[1] + 0.002);
+		assert_true(losses[0] < 1.15 * losses[1] + 0.001);
+	}
+}
+
+static void marks_and_drops_are_alike(void **state)
+{
+	(void)state;
+	for (enum mode mode = POLICE; mode < MODES; mode++) {
+		for (size_t t = 0; t < TH_LEN(round_trips_ms); t++) {
+			sources[0] = tcp(round_trips_ms[t], true);
+			sources[1] = tcp(round_trips_ms[t], false);
+			run(mode, 10 * MBIT, 2, 8, 24);
+			assert_between(sim_share(&sim, 0), 0.45, 0.55,
+				       "share of the flow with ECT");
+			end();
+		}
+		sources[0] = udp(1.5);
+		sources[0].ect = true;
+		sources[1] = udp(1.5);
+		run(mode, 10 * MBIT, 2, 2, 4);
+		assert_between(sim_share(&sim, 0), 0.45, 0.55,
+			       "share of a sender that ignores its marks");
+		end();
+	}
+}
+
+/* Messages of a flow under its fair share do not wait, and none is lost. */
+static void little_flow_does_not_wait(void **state)
+{
+	static const double caps[] = {0.01, 0.05, 0.08, 0.16, 0.3};
+	static const size_t streams[] = {1, 4, 16};
+
+	(void)state;
+	for (enum mode mode = POLICE; mode < MODES; mode++) {
+		for (size_t c = 0; c < TH_LEN(caps); c++) {
+			for (size_t s = 0; s < TH_LEN(streams); s++) {
+				double mean_ms;
+
+				if (caps[c] * ((double)streams[s] + 1) > 0.85)
+					continue;
+				sources[0] = requests(caps[c], 10 * MBIT);
+				for (size_t i = 1; i <= streams[s]; i++)
+					sources[i] = tcp(10, false);
+				run(mode, 10 * MBIT, streams[s] + 1, 4, 8);
+				mean_ms = (double)sources[0].delay_sum_ns /
+					  (double)sources[0].delays / SIM_MS;
+				assert_between(mean_ms, 0, 1, "mean delay, ms");
+				assert_between(sim_share(&sim, 0) / caps[c],
+					       0.9, 1.1, "served");
+				end();
+			}
+		}
+	}
+}
+
+static void shares_are_found_within_two_seconds(void **state)
+{
+	(void)state;
+	for (enum mode mode = POLICE; mode < MODES; mode++) {
+		for (size_t i = 0; i < 16; i++) {
+			sources[i] = tcp(10, false);
+			if (i) {
+				sources[i].start_ns = 3 * SIM_SECOND;
+				sources[i].stop_ns = 7 * SIM_SECOND;
+			}
+		}
+		begin(mode, 10 * MBIT, 16, 5 * SIM_SECOND);
+		sim_run(&sim, 5 * SIM_SECOND);
+		sim_reset(&sim);
+		sim_run(&sim, 7 * SIM_SECOND);
+		assert_between(sim_jain(&sim, 0, 16), 0.9, 1.001,
+			       "Jain's index 2 s after 15 flows have come");
+		sim_run(&sim, 9 * SIM_SECOND);
+		sim_reset(&sim);
+		sim_run(&sim, 11 * SIM_SECOND);
+		assert_between(sim_share(&sim, 0), 0.95, 1.05,
+			       "share 2 s after 15 flows have left");
+		end();
+	}
+}
+
+/* The clock begins with 0, and a burst takes longer than the machine is up. */
+static void nothing_wraps_when_the_machine_has_just_started(void **state)
+{
+	static const uint64_t slow[] = {1000, 64000, MBIT, 1000 * MBIT};
+
+	(void)state;
+	for (enum mode mode = POLICE; mode < MODES; mode++) {
+		for (size_t r = 0; r < TH_LEN(slow); r++) {
+			const uint64_t s = r == 3 ? 2 : 60;
+			uint64_t bytes = 0, most;
+
+			for (size_t i = 0; i < 4; i++)
+				sources[i] = udp(1);
+			begin(mode, slow[r], 4, 1);
+			sim_run(&sim, s * SIM_SECOND);
+			for (size_t i = 0; i < 4; i++)
+				bytes += sources[i].passed_bytes;
+			/* Mice, a burst, the time, what is held, the overdraft
+			 * and a packet of debt for each flow. */
+			most = slow[r] / 8 *
+				       ((2ULL << sim.limits.fair_shift) +
+					s * SIM_SECOND +
+					sim.limits.rate.burst_ns +
+					(sim.edt ? sim.limits.max_delay_ns
+						 : sim.limits
+							   .max_overdraft_ns)) /
+				       SIM_SECOND +
+			       (3 * slow[r] / 8 << sim.limits.fair_shift) /
+				       SIM_SECOND +
+			       4 * (64ULL * sim.limits.enter_units +
+				    2 * SIM_SEGMENT);
+			assert_in_range(bytes, 1, most);
+			end();
+		}
+	}
+}
+
+static void k_times_the_longest_cost_does_not_overflow(void **state)
+{
+	const struct natra_rate slowest = policy_rate(1, 1);
+	const uint64_t cost = natra_cost_ns(&slowest, 1U << 19, 0);
+	const uint32_t k_more = NATRA_FAIR_K_MAX - NATRA_FAIR_K_ONE;
+
+	(void)state;
+	assert_int_equal(natra_fair_times_k(cost, k_more), cost * 256);
+	assert_true(cost < UINT64_MAX / 512);
+	assert_int_equal(natra_fair_times_k(5000, 0), 5000);
+	assert_int_equal(natra_fair_times_k(5000, NATRA_FAIR_K_ONE / 2), 7500);
+}
+
+/* A clock that was set under other limits neither holds its flow for ever nor
+ * lets it overtake what fq holds. */
+static void stale_clock_is_set_again(void **state)
+{
+	static __u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH];
+	const uint64_t now = 100 * SIM_SECOND;
+	struct natra_fair fair = {.tat_ns = now + 10 * SIM_SECOND};
+	struct natra_limits l = limits_of(10 * MBIT, EDT);
+	struct natra_span span;
+	struct natra_turn turn;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(clocks); i++)
+		clocks[i] = now + 3600 * SIM_SECOND;
+	fair.latest_ns = fair.tat_ns;
+	natra_fair_span(&fair, &l, now, SIM_MS, true, &span);
+	natra_fair_turn(&fair, clocks, 12345, &span, l.fair_shift, &turn);
+	assert_int_equal(turn.turn_ns, now + l.max_delay_ns);
+	natra_fair_charge(&fair, &span, &turn, SIM_MS);
+	assert_int_equal(*turn.clock[0], now + l.max_delay_ns + SIM_MS);
+	assert_int_equal(*turn.clock[1], now + l.max_delay_ns + SIM_MS);
+	assert_int_equal(fair.tat_ns, now + 10 * SIM_SECOND + SIM_MS);
+}
+
+/* The unit is no less than a long packet takes; see natra_fair.h. */
+static void fair_unit_follows_the_rate(void **state)
+{
+	static const struct {
+		uint64_t rate;
+		uint32_t egress, policed, pace;
+	} cases[] = {
+		{1000, 32, 32, 32},
+		{1000000, 25, 27, 28},
+		{10000000, 24, 26, 25},
+		{100000000, 24, 26, 24},
+		{1000000000, 24, 26, 24},
+		{NATRA_RATE_MAX_BITS_PER_SEC, 24, 26, 24},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		struct natra_limits l = limits_of(cases[i].rate, EDT);
+
+		assert_int_equal(l.fair_shift, cases[i].egress);
+		l = limits_of(cases[i].rate, PACE);
+		assert_int_equal(l.fair_shift, cases[i].pace);
+		l = limits_of(cases[i].rate, POLICE);
+		assert_int_equal(l.fair_shift, cases[i].policed);
+		assert_int_equal(l.ramp_mult, UINT64_MAX / l.rate.burst_ns);
+	}
+}
+
+/* Judges a packet whose flow has left_ns of its burst left. */
+static enum natra_counter policed(const struct natra_limits *l, int64_t left_ns,
+				  uint32_t random)
+{
+	const uint64_t now = 100 * SIM_SECOND;
+	const uint64_t turn = now - (uint64_t)left_ns;
+
+	return natra_fair_police(l, now, turn, natra_fair_chance(l, now, turn),
+				 random);
+}
+
+static void police_drops_at_the_end_of_the_burst(void **state)
+{
+	const struct natra_limits l = limits_of(10 * MBIT, POLICE);
+	const int64_t most = (int64_t)l.max_overdraft_ns;
+
+	(void)state;
+	assert_int_equal(policed(&l, 100 * SIM_SECOND, 0),
+			 NATRA_COUNT_ADMITTED);
+	assert_int_equal(policed(&l, 16 * SIM_MS, 0), NATRA_COUNT_ADMITTED);
+	/* x is 499/500 with 1 ms left: 0.998^1024 is 0.129. */
+	assert_int_equal(policed(&l, SIM_MS, 1U << 29), NATRA_COUNT_MARKED);
+	assert_int_equal(policed(&l, SIM_MS, 3U << 28), NATRA_COUNT_ADMITTED);
+	assert_int_equal(policed(&l, 0, UINT32_MAX), NATRA_COUNT_MARKED);
+	assert_int_equal(policed(&l, -most, UINT32_MAX), NATRA_COUNT_MARKED);
+	assert_int_equal(policed(&l, -most - 1, UINT32_MAX),
+			 NATRA_COUNT_DROPPED_RATE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(k_times_the_longest_cost_does_not_overflow),
+		cmocka_unit_test(stale_clock_is_set_again),
+		cmocka_unit_test(fair_unit_follows_the_rate),
+		cmocka_unit_test(police_drops_at_the_end_of_the_burst),
+		cmocka_unit_test(rate_is_exact_where_packets_are_held),
+		cmocka_unit_test(rate_is_near_where_packets_are_policed),
+		cmocka_unit_test(equal_flows_have_equal_shares),
+		cmocka_unit_test(stream_has_its_share_beside_a_flood),
+		cmocka_unit_test(one_stream_saws_as_in_one_queue),
+		cmocka_unit_test(marks_and_drops_are_alike),
+		cmocka_unit_test(little_flow_does_not_wait),
+		cmocka_unit_test(shares_are_found_within_two_seconds),
+		cmocka_unit_test(
+			nothing_wraps_when_the_machine_has_just_started),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
