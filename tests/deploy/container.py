@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """A node in namespaces of its own, and on it the container of the DaemonSet.
 

@@ -16,7 +16,9 @@ from container import (make_root, readyz, sh, start, start_pod, stop, write_resu
 
 IMAGE = os.environ.get("NATRA_IMAGE_ROOT", f"{cache.SOURCE}/build-image/context/rootfs")
 RATE = 10_000_000
-LIMIT_S = 40
+# The agent with all capabilities is ready before the first time, also on a busy machine.
+# One that lacks any is not waited for as long.
+LIMIT_S, LACKING_S = 40, 4
 
 
 def isolated():
@@ -42,21 +44,17 @@ def limited():
 class Trial:
     """One run of the agent with some capabilities on a node without natra."""
 
-    def __init__(self, pod_spec, capabilities):
+    def __init__(self, pod_spec, capabilities, seconds):
         others = start_pod()
         natractl("attach", "eth0", "--netns", f"/proc/{others.pid}/ns/net", "--id",
-                 "others", "--ingress", "1M")
+                 "others", "--ingress", "1M", "--mode", "clsact-podside")
         args = [a for a in pod_spec["containers"][0]["args"] if "NODE_NAME" not in a]
         pid = start(pod_spec, capabilities, args, "/tmp/log")
-        # Each part is looked at once, and a part that fails is tried again later.
-        end = time.monotonic() + LIMIT_S
-        while time.monotonic() < end:
-            self.status, self.body = readyz()
-            if self.status == 200 or self.body.count("pending") == 0 < self.status:
-                break
-            time.sleep(0.1)
-        time.sleep(0.3)
+        end = time.monotonic() + seconds
         self.status, self.body = readyz()
+        while self.status != 200 and time.monotonic() < end:
+            time.sleep(0.1)
+            self.status, self.body = readyz()
         self.limited = limited()
         self.log = open("/tmp/log").read()
         self.files = sorted(
@@ -78,8 +76,8 @@ class Trial:
         """What the agent has not done."""
         return [text for text, good in {
             "ready": self.status == 200,
-            "drop-in, because the runtime was asked":
-                "/etc/cni/net.d/pods/90-natra.conf" in self.files,
+            "the runtime's version": "containerd 2.4.2" in self.log,
+            "list or drop-in": any("natra" in f for f in self.files if "net.d" in f),
             "plugin": "/opt/cni/bin/natra" in self.files,
             "adopted": "pods/mine/eth0" in self.limited,
             "others' limits stay": "others" in self.limited,
@@ -104,7 +102,8 @@ def run(root):
     failed = 0
     wanted = spec["containers"][0]["securityContext"]["capabilities"]["add"]
     for without in [None, *wanted]:
-        trial = Trial(spec, [c for c in wanted if c != without])
+        trial = Trial(spec, [c for c in wanted if c != without],
+                      LACKING_S if without else LIMIT_S)
         wrong = trial.wrong()
         good = bool(wrong) == bool(without)
         print(f"{'ok  ' if good else 'FAIL'} {'without ' + without if without else 'all'}: "

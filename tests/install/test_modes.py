@@ -62,6 +62,15 @@ class Modes(Case):
         self.assertEqual(node.state(), before, r)
         self.assertEqual(self.done(node.uninstall()).out, "")
 
+    def test_the_directories_themselves_stay(self):
+        """containerd watches a directory by its inode."""
+        for runtime in (OLD, NEW):
+            node = self.node({"10-flannel.conflist": FLANNEL})
+            inodes = [d.stat().st_ino for d in (node.net, node.bin)]
+            self.whole_story(node, runtime=runtime)
+            self.done(node.uninstall())
+            self.assertEqual([d.stat().st_ino for d in (node.net, node.bin)], inodes)
+
     def test_list(self):
         for name, text in LISTS.items():
             with self.subTest(list=name):

@@ -1,0 +1,84 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The chart and the manifests know the directories, the version and the options that the
+programs know."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cache import DEPLOY, SOURCE
+
+AGENT, NATRACTL = os.environ["NATRA_AGENT"], os.environ["NATRACTL"]
+
+
+def read(path):
+    with open(path) as f:
+        return f.read()
+
+
+def directories(platform):
+    """The directories that natractl takes, on a node that has none."""
+    with tempfile.TemporaryDirectory() as root:
+        p = subprocess.run([NATRACTL, "uninstall", "--dry-run", "--platform", platform,
+                            "--root", root], text=True, capture_output=True, timeout=20)
+        net = re.search(r"directory '(/[^']*)'", p.stderr)[1]
+        os.makedirs(root + net)
+        p = subprocess.run([NATRACTL, "uninstall", "--dry-run", "--platform", platform,
+                            "--root", root], text=True, capture_output=True, timeout=20)
+        found = re.search(r"directory '(/[^']*)'", p.stderr)
+        return net, found and found[1]
+
+
+class Facts(unittest.TestCase):
+    def test_directories(self):
+        chart = read(f"{DEPLOY}/chart/platforms.yaml")
+        platforms = re.findall(r"^(\w+):", chart, re.M)
+        self.assertEqual(sorted(platforms), sorted(os.listdir(f"{DEPLOY}/overlays")))
+        for platform in platforms:
+            block = re.search(rf"^{platform}:(.*?)(?=^\w|\Z)", chart, re.M | re.S)[1]
+            self.assertEqual(tuple(re.search(rf"{k}: ([^,}}\s]+)", block)[1]
+                                   for k in ("netDir", "binDir")), directories(platform))
+
+    def test_version(self):
+        version = re.search(r" version: '(.*)'", read(f"{SOURCE}/meson.build"))[1]
+        chart = read(f"{DEPLOY}/chart/Chart.yaml")
+        self.assertEqual(re.findall(r"^(?:appV|v)ersion: (.*)$", chart, re.M),
+                         [version, version])
+        self.assertIn(f"image: localhost/natra:{version}\n",
+                      read(f"{DEPLOY}/base/daemonset.yaml"))
+
+    def test_schema_names_the_values(self):
+        names = re.findall(r"^(\w+):", read(f"{DEPLOY}/chart/values.yaml"), re.M)
+        schema = json.loads(read(f"{DEPLOY}/chart/values.schema.json"))
+        self.assertEqual(sorted(names), sorted(set(schema["properties"]) - {"global"}))
+        self.assertEqual(sorted(schema["properties"]["platform"]["enum"]),
+                         sorted(os.listdir(f"{DEPLOY}/overlays")))
+
+    def test_checklist(self):
+        """Each test that the checklist names is there."""
+        page = read(f"{DEPLOY}/CHECKLIST.md")
+        for path, _, name in re.findall(r"`(tests/[\w/.]+)`( `(\w+)`)?", page):
+            text = read(f"{SOURCE}/{path}")
+            if name:
+                self.assertRegex(text, rf"(def|class) {name}\b")
+
+    def test_options(self):
+        help_text = subprocess.run([AGENT, "--help"], text=True, capture_output=True,
+                                   timeout=20).stdout
+        options = set(re.findall(r"^  (--[\w-]+)", help_text, re.M))
+        used = set()
+        for name in ("base/daemonset.yaml", "chart/templates/daemonset.yaml",
+                     "components/uninstall/kustomization.yaml"):
+            used |= set(re.findall(r"(?:- |value: )\"?(--[\w-]+)",
+                                   read(f"{DEPLOY}/{name}")))
+        self.assertGreater(len(used), 4)
+        self.assertLessEqual(used, options)
+
+
+if __name__ == "__main__":
+    unittest.main()
