@@ -306,3 +306,18 @@ int dir_reload_end(const struct dir *dir)
 	(void)close(fd);
 	return dir_remove(dir, DIR_SCRATCH);
 }
+
+void dir_tell_removal(const struct dir *dir)
+{
+	int fd;
+
+	/* Only a new file is an event of its creation. */
+	(void)unlinkat(dir->fd, DIR_REMOVAL, 0);
+	fd = openat(dir->fd, DIR_REMOVAL,
+		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* A removal must not fail because there is no room. */
+	if (fd < 0)
+		return;
+	(void)close(fd);
+	(void)unlinkat(dir->fd, DIR_REMOVAL, 0);
+}

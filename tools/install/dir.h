@@ -14,6 +14,7 @@
  * killed process. */
 #define DIR_TEMPORARY ".natra-install.tmp"
 #define DIR_SCRATCH   ".natra-install.reload"
+#define DIR_REMOVAL   ".natra-install.removal"
 
 struct dir {
 	int fd; /* -1: not open */
@@ -71,5 +72,10 @@ int dir_remove(const struct dir *dir, const char *name);
  */
 int dir_reload_begin(const struct dir *dir);
 int dir_reload_end(const struct dir *dir);
+
+/* Tells those who watch the directory by inotify(7) that natra itself begins to
+ * remove what is natra's, by a file that exists for this moment only. Who keeps
+ * natra installed stops to do so. */
+void dir_tell_removal(const struct dir *dir);
 
 #endif
