@@ -4,7 +4,6 @@
 restarted, cut off, or that answers garbage; with a library that keeps attachments in
 files."""
 import datetime
-import json
 import os
 import socket
 import statistics
@@ -391,17 +390,6 @@ class Server(Case):
         self.start()
         self.api.tell("ERROR", {"code": 500, "message": "etcd is away"})
         self.agent.wait("etcd is away")
-        self.ready()
-
-    def test_refused_by_event(self):
-        event = {"type": "ERROR", "object": {"message": "no such feature"}}
-        self.api.behave = lambda h: self.api.answer(
-            h, 200, json.dumps(event).encode() + b"\n") or True
-        self.start(wait=False)
-        self.agent.wait("the API server: no such feature")
-        wait_until(lambda: len(self.api.watches) >= 3, "no new watch")
-        self.assertNotIn("msg=ready part=api", self.agent.log())
-        self.api.behave = None
         self.ready()
 
     def test_token_expires(self):

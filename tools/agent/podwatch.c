@@ -81,7 +81,6 @@ static int take(struct podwatch *w, const struct podevent *event)
 	if (!take_version(w, event->version))
 		return refuse_line(w, "an event has a strange version");
 	backoff_reset(&w->backoff);
-	health_ready(w->health, PART_API);
 	if (event->type == PODEVENT_PRESENT || event->type == PODEVENT_GONE)
 		w->seen(w->arg, event);
 	return 0;
@@ -104,6 +103,7 @@ static int data(void *arg, const char *bytes, size_t len)
 	size_t dropped = w->lines.dropped;
 	int r;
 
+	health_ready(w->health, PART_API);
 	r = lines_add(&w->lines, bytes, len, line, w);
 	if (w->lines.dropped > dropped)
 		log_write(w->log, NATRA_LOG_WARN,
