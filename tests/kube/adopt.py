@@ -13,7 +13,7 @@ import kube
 from agentpod import Agent
 from commands import sh
 from node import bandwidth, wait, write_network
-from pods import cached_results, plugins_of, rates
+from pods import rates
 from plugin import attachments
 from script import option
 from traffic import Recorder, Traffic
@@ -105,7 +105,6 @@ def main(cluster, arguments):
     cluster.pods.start({"later": rates("8M", "8M")})
     report.equal("a pod that comes later", cluster.rates().get("later"),
                  (8 * MBIT, 8 * MBIT))
-    report.shown("  its plugins", " ".join(plugins_of(cached_results()["later"])))
     report.equal("  upstream's objects", upstream_objects(), [])
     traffic.close()
 

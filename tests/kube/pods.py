@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Makes pods by the API server, finds their namespaces, and measures what they get."""
-import base64
 import glob
 import json
 
@@ -39,7 +38,9 @@ class Running(Ns):
 
     def __init__(self, name, cached):
         self.pod = name
-        netns = cached["result"]["interfaces"][-1]["sandbox"]
+        # Upstream's plugin adds interfaces of the node's.
+        netns = next(i["sandbox"] for i in cached["result"]["interfaces"]
+                     if i.get("sandbox"))
         self.ip = cached["result"]["ips"][0]["address"].split("/")[0]
         self.host = cached["result"]["interfaces"][0]["name"]
         self.container = cached["containerId"]
@@ -57,12 +58,6 @@ def cached_results():
             continue            # it is being written or removed
         found[dict(result["cniArgs"])["K8S_POD_NAME"]] = result
     return found
-
-
-def plugins_of(cached):
-    """Return the types of the plugins that made a pod's network."""
-    conf = json.loads(base64.b64decode(cached["config"]))
-    return [p["type"] for p in conf["plugins"]]
 
 
 class Pods:
