@@ -2,6 +2,7 @@
 """Makes pods by the API server, finds their namespaces, and measures what they get."""
 import glob
 import json
+import os
 
 from api import Refused
 from image import PAUSE
@@ -65,6 +66,7 @@ class Pods:
 
     def __init__(self, node, api=None):
         self.node, self.api = node, api or node.api
+        self.running = {}
 
     def copy(self):
         """Return the same with a connection of its own, for another thread."""
@@ -89,7 +91,9 @@ class Pods:
         wait(all_run, lambda: f"{self.phases()}: {self.bad_events()} "
              f"{self.node.logs()}", seconds, 0.1)
         cached = cached_results()
-        return {name: Running(name, cached[name]) for name in annotated}
+        started = {name: Running(name, cached[name]) for name in annotated}
+        self.running |= started
+        return started
 
     def annotate(self, name, changes):
         self.api.patch(f"{DEFAULT}/pods/{name}", {"metadata": {
@@ -98,6 +102,9 @@ class Pods:
     def end(self, names, seconds=60):
         """Delete pods and wait until the kubelet has ended them."""
         for name in names:
+            # An open namespace would outlive its pod.
+            if name in self.running:
+                os.close(self.running.pop(name).fd)
             self.api.delete(f"{DEFAULT}/pods/{name}")
         wait(lambda: not set(names) & set(self.phases()),
              lambda: f"{self.phases()}: {self.bad_events()}", seconds, 0.1)
