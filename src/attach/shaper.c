@@ -469,7 +469,6 @@ static int keep(struct natra *n, struct pin_gen *gen, const struct order *order)
 		r = gen->record.leg[i].hook
 			    ? engine_renew(n, &gen->record.slot[i], &options)
 			    : 0;
-
 		if (r < 0)
 			return r;
 	}

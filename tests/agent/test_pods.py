@@ -47,6 +47,16 @@ class Adopt(Case):
         self.assertIn("limited a running pod", log)
         self.assertIn("adopted=1", log)
 
+    def test_loopback(self):
+        """containerd keeps a result of it, with the rates of the pod."""
+        path = self.node.pod("a", {"ingressRate": 10000000}, ["loopback"])
+        with open(path, encoding="utf-8") as f:
+            text = f.read().replace('"eth0"', '"lo"')
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        self.run_agent()
+        self.assertEqual(self.calls("attach"), [])
+
     def test_capital_keys(self):
         """As containerd writes them."""
         self.node.pod("a", {"IngressRate": 1000000, "IngressBurst": 4294967295,

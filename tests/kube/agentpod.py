@@ -5,6 +5,7 @@ There are no controllers, so this file makes of the DaemonSet the pod that its c
 would make.
 """
 import copy
+import glob
 import os
 import tempfile
 import time
@@ -15,8 +16,8 @@ import yaml
 from commands import sh
 from node import NAME, wait
 
-DEPLOY = os.path.realpath(f"{os.path.dirname(__file__)}/../../tools/deploy")
-
+ROOT = os.path.realpath(f"{os.path.dirname(__file__)}/../..")
+DEPLOY = f"{ROOT}/tools/deploy"
 CORE, RBAC = "/api/v1", "/apis/rbac.authorization.k8s.io/v1"
 # Where objects of a kind are created; %s is their namespace.
 PATHS = {
@@ -31,8 +32,19 @@ PATHS = {
 }
 
 
+def newest_source():
+    """Return when a file that the image is made of was changed last."""
+    return max(os.path.getmtime(f"{directory}/{file}")
+               for part in ("bpf", "cni", "include", "src", "tools")
+               for directory, _, files in os.walk(f"{ROOT}/{part}") for file in files)
+
+
 def build_image():
-    """Build the image as tools/deploy says, and return the archive's path."""
+    """Build the image as tools/deploy does, unless it is there, and return the
+    archive's path."""
+    for path in glob.glob(f"{ROOT}/build-image/natra-*.oci.tar"):
+        if os.path.getmtime(path) > newest_source():
+            return path
     return sh(f"{DEPLOY}/image", timeout=1200).split("\n")[0]
 
 

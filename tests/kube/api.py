@@ -40,7 +40,7 @@ class Api:
             body = json.dumps(body)
         try:
             status, text = self._once(method, path, body, content, timeout)
-        except (http.client.HTTPException, ConnectionError, BrokenPipeError):
+        except (http.client.HTTPException, ConnectionError, ssl.SSLError):
             self._connection = None
             status, text = self._once(method, path, body, content, timeout)
         except OSError:

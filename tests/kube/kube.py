@@ -58,6 +58,9 @@ def end(cluster):
     """Stop everything. What still runs then, or is still limited, fails the test."""
     report, node = cluster.report, cluster.node
     cluster.pods.end(list(cluster.pods.phases()))
+    for agent in cluster.agents:
+        if agent.pod():
+            agent.stop()
     report.check("what the kubelet says that failed",
                  len(cluster.pods.bad_events()), 0, not cluster.pods.bad_events())
     for line in cluster.pods.bad_events()[:20]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Makes pods by the API server, finds their namespaces, and measures what they get."""
-import base64
 import glob
 import json
+import os
 
 from api import Refused
 from image import PAUSE
@@ -39,7 +39,9 @@ class Running(Ns):
 
     def __init__(self, name, cached):
         self.pod = name
-        netns = cached["result"]["interfaces"][-1]["sandbox"]
+        # Upstream's plugin adds interfaces of the node's.
+        netns = next(i["sandbox"] for i in cached["result"]["interfaces"]
+                     if i.get("sandbox"))
         self.ip = cached["result"]["ips"][0]["address"].split("/")[0]
         self.host = cached["result"]["interfaces"][0]["name"]
         self.container = cached["containerId"]
@@ -59,17 +61,12 @@ def cached_results():
     return found
 
 
-def plugins_of(cached):
-    """Return the types of the plugins that made a pod's network."""
-    conf = json.loads(base64.b64decode(cached["config"]))
-    return [p["type"] for p in conf["plugins"]]
-
-
 class Pods:
     """The pods of the namespace `default`."""
 
     def __init__(self, node, api=None):
         self.node, self.api = node, api or node.api
+        self.running = {}
 
     def copy(self):
         """Return the same with a connection of its own, for another thread."""
@@ -94,7 +91,9 @@ class Pods:
         wait(all_run, lambda: f"{self.phases()}: {self.bad_events()} "
              f"{self.node.logs()}", seconds, 0.1)
         cached = cached_results()
-        return {name: Running(name, cached[name]) for name in annotated}
+        started = {name: Running(name, cached[name]) for name in annotated}
+        self.running |= started
+        return started
 
     def annotate(self, name, changes):
         self.api.patch(f"{DEFAULT}/pods/{name}", {"metadata": {
@@ -103,6 +102,9 @@ class Pods:
     def end(self, names, seconds=60):
         """Delete pods and wait until the kubelet has ended them."""
         for name in names:
+            # An open namespace would outlive its pod.
+            if name in self.running:
+                os.close(self.running.pop(name).fd)
             self.api.delete(f"{DEFAULT}/pods/{name}")
         wait(lambda: not set(names) & set(self.phases()),
              lambda: f"{self.phases()}: {self.bad_events()}", seconds, 0.1)

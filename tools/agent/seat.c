@@ -14,9 +14,10 @@ bool seat_fill(struct seat *seat, const char *file, const struct cached *cached)
 	seat->file = file;
 	seat->cached = cached;
 	cached_pod(cached, seat->pod, sizeof(seat->pod));
-	/* An id that does not fit is never attached, by ADD neither. */
+	/* An id that does not fit is never attached, by ADD neither. containerd also
+	 * keeps a result of the loopback interface, which no annotation is about. */
 	return cached_id(cached, seat->id, sizeof(seat->id)) &&
-	       cached->netns[0];
+	       cached->netns[0] && strcmp(cached->ifname, "lo") != 0;
 }
 
 void seat_log(const struct seat *seat, enum natra_log_level level,
