@@ -69,7 +69,7 @@ def flood(r, source, tos, seconds):
     sink = r.load(r.client, "udp-recv", PORT)
     r.wait_port(r.client, PORT, "udp")
     meter = r.out_of(0, ETH_IPV4_UDP)
-    sender = r.load(source, "udp-send", r.client.ip, PORT, "--rate",
+    sender = r.load(source, "udp-spread", r.client.ip, PORT, "--rate",
                     3 * bits(RATE), "--tos", tos)
     r.wait_flow(meter)
     time.sleep(1)
