@@ -126,6 +126,7 @@ def udp_spread(a):
     sendmmsg = ctypes.CDLL(None, use_errno=True).sendmmsg
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 29)
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, a.tos)
     data = ctypes.create_string_buffer(a.size)
     vec, kept = messages(a, data)
     wire, n, refused, stop = (a.size + UDP_HEADERS) * 8, 0, 0, []
