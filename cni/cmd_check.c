@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CHECK compares the kernel with the limits that were set last, by ADD or since
- * then. STATUS tells whether ADD can work: the runtime asks every few seconds,
+ * then. STATUS answers whether ADD can work: the runtime asks every few seconds,
  * and an error makes the node unready. */
 #include <errno.h>
 

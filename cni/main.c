@@ -42,7 +42,7 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-/* Explains the plugin to somebody who runs it by hand. */
+/* Explains the plugin to a person who runs it by hand. */
 static int show_about(void)
 {
 	fprintf(stderr,

@@ -5,7 +5,7 @@
 
 #include "conf.h"
 
-/* Which rate counts if both the configuration and the runtime have one. */
+/* Says which rate counts if both the configuration and the runtime have one. */
 enum precedence {
 	PRECEDENCE_STATIC,  /* the configuration's, as upstream does */
 	PRECEDENCE_RUNTIME, /* for each direction, the runtime's if it has one */

@@ -166,7 +166,7 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 			   struct natra_info *ret_info);
 
 /**
- * @brief Change the limits of a live attachment, atomically for each packet.
+ * @brief Change the limits of an attachment, atomically for each packet.
  *
  * What packets sent before the change took at the old rate delays later packets
  * by no more than horizon_ns (egress with departure times), pace_limit_ns
@@ -185,8 +185,8 @@ NATRA_API int natra_configure(struct natra *n, const char *id,
 			      const struct natra_policy *policy);
 
 /**
- * @brief Let a live attachment run the programs of this library, after another
- *        build of natra has attached it.
+ * @brief Let an attachment that another build of natra made run the programs of
+ *        this library.
  *
  * Where the two builds agree on the layout of the maps, the program is changed
  * in place: counters, buckets and known flows stay, no packet is lost or passes
@@ -239,7 +239,7 @@ NATRA_API int natra_query(struct natra *n, const char *id,
  *
  * The lengths in `policy` of natra_query say which of the two they are.
  *
- * @param fn  `cidr` is canonical ("10.1.2.3/8" is told as "10.0.0.0/8"), and
+ * @param fn  `cidr` is canonical ("10.1.2.3/8" comes as "10.0.0.0/8"), and
  *            the subnets come in ascending order, IPv4 before IPv6.
  * @return 0; what fn returned; -EINVAL; -ENOENT not attached; -ESTALE; -EPERM;
  *         -ENOMEM.
@@ -315,7 +315,7 @@ NATRA_API int natra_record_unshaped(struct natra *n,
  *
  * natra recognises the tbf at the root of the host-side veth by the handle that
  * the plugin gives, and a u32 filter on that veth's ingress qdisc if it redirects
- * to an ifb with a name that the plugin (or Calico) gives, or to one that is gone.
+ * to an ifb with a name that the plugin (or Calico) gives, or to one that does not exist any more.
  *
  * @param target         `ifname` and its netns; or `id` alone, of what natra
  *                       has attached.
@@ -344,7 +344,7 @@ NATRA_API int natra_remove_leftovers(struct natra *n,
  * @brief Walk all attachments, in the order of their ids.
  * @param fn  may detach the attachment that it is called for.
  * @return 0; what fn returned; -EINVAL; -EPERM; -ENOMEM. State of an unknown ABI is
- *         logged and told with `abi` and `pin_path` only.
+ *         logged, and fn gets it with `abi` and `pin_path` only.
  */
 NATRA_API int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
 				       void *arg);

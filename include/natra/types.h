@@ -42,7 +42,7 @@ extern "C" {
 #define NATRA_RATE_MIN_BITS_PER_SEC 1ULL
 #define NATRA_RATE_MAX_BITS_PER_SEC 1000000000000000ULL
 
-/** Where the programs sit. HOSTSIDE modes need a veth whose peer is in the
+/** The place where the programs sit. HOSTSIDE modes need a veth whose peer is in the
  *  caller's network namespace. */
 enum natra_mode {
 	NATRA_MODE_AUTO, /**< first that this kernel can do; see natra_attach */
@@ -161,7 +161,7 @@ struct natra_policy {
 	 *  1 to 100; 0: 80. */
 	uint32_t fast_pass_share_percent;
 	enum natra_fast_pass fast_pass;
-	/* What follows is fixed at attach; natra_configure keeps it. */
+	/* The members from here on are fixed at attach; natra_configure keeps it. */
 	enum natra_ingress_mode ingress_mode;
 	enum natra_mode mode;
 	enum natra_edt edt;
@@ -203,8 +203,8 @@ struct natra_info {
 	bool fq_is_ours;      /**< fq on the pod's interface was put there by
 				   natra, and goes with it */
 	bool host_fq_is_ours; /**< the same on the host-side veth */
-	bool interface_gone;  /**< the interface or its netns is no more */
-	bool unshaped;        /**< see natra_record_unshaped: no limit holds */
+	bool interface_gone; /**< the interface or its netns does not exist any more */
+	bool unshaped; /**< see natra_record_unshaped: no limit holds */
 	uint32_t ifindex;
 	char host_ifname[16]; /**< "" where the host side is not used */
 	uint32_t host_ifindex;
@@ -314,7 +314,7 @@ struct natra_leftovers {
 	bool tbf;              /**< a tbf root qdisc: limits ingress */
 	bool ingress_redirect; /**< an ingress qdisc that redirects to
 				    `ifb_ifname`: limits egress */
-	char ifb_ifname[16];   /**< "" also if that is gone: then the
+	char ifb_ifname[16];   /**< "" also if that does not exist: then the
 				    redirect drops all that the pod sends */
 };
 

@@ -64,9 +64,10 @@ static int refuse_foreign(struct natra *n, const struct scene *scene,
 		return 0;
 	r = attachment_owner(n, &scene->pod_netns, scene->pod.ifindex, owner);
 	if (r == -ENOENT) {
-		log_line(n, NATRA_LOG_WARN,
-			 "%s: '%s' has natra programs that nobody here pinned",
-			 id, scene->pod.ifname);
+		log_line(
+			n, NATRA_LOG_WARN,
+			"%s: '%s' has natra programs without a record in this bpffs",
+			id, scene->pod.ifname);
 		return 0;
 	}
 	if (r == 0 && strcmp(owner, id) != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an attach is told and what it locks, before anything is changed. */
+/* Reading what the caller of an attach gave, and locking what it will change. */
 #ifndef NATRA_API_ADMISSION_H
 #define NATRA_API_ADMISSION_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* natra_gc, which removes what is attached for pods that are no more. */
+/* natra_gc, which removes the attachments whose interface does not exist any
+ * more, or which the caller does not need. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static bool is_kept(const struct sweep *sweep, const char *id)
 	return false;
 }
 
-/* Returns 1 if nobody needs the attachment any more, 0 if somebody may. */
+/* Returns 1 if the attachment can be removed, 0 if it may be needed. */
 static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 {
 	int exists = check_exists(sweep->n, gen);

@@ -66,19 +66,20 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 			 struct natra_leftovers *ret_leftovers)
 {
 	cleanup_netlink struct netlink nl = {0};
-	struct natra_leftovers told = {0};
+	struct natra_leftovers found = {0};
 	struct leftovers l;
 	int r = begin(n, target, &nl, &l);
 
 	if (r < 0)
 		return r;
-	(void)str_copy(told.host_ifname, sizeof(told.host_ifname),
+	(void)str_copy(found.host_ifname, sizeof(found.host_ifname),
 		       l.host.ifname);
-	told.tbf = l.tbf.kind[0] != '\0';
-	told.ingress_redirect = l.redirect.handle != 0;
-	(void)str_copy(told.ifb_ifname, sizeof(told.ifb_ifname), l.ifb.ifname);
-	return finish(n, struct_out(n, "ret_leftovers", ret_leftovers, &told,
-				    sizeof(told)));
+	found.tbf = l.tbf.kind[0] != '\0';
+	found.ingress_redirect = l.redirect.handle != 0;
+	(void)str_copy(found.ifb_ifname, sizeof(found.ifb_ifname),
+		       l.ifb.ifname);
+	return finish(n, struct_out(n, "ret_leftovers", ret_leftovers, &found,
+				    sizeof(found)));
 }
 
 int natra_remove_leftovers(struct natra *n, const struct natra_target *target)

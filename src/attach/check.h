@@ -26,7 +26,7 @@ int check_exists(struct natra *n, const struct pin_gen *gen);
 /*
  * These two are the steps of check_exists, for a walk over many records.
  * check_has_link returns 1 if a TCX link is attached, which proves that there
- * is an interface, even in a namespace that nobody finds. If it returns 0, the
+ * is an interface, even in a namespace that cannot be found. If it returns 0, the
  * interface that check_sought_link returns has to be looked for.
  */
 int check_has_link(struct natra *n, const struct pin_gen *gen);

@@ -41,7 +41,7 @@ static int apply_here(void *arg)
 	return r < 0 ? r : apply(c, &nl);
 }
 
-static void tell(struct natra *n, int r)
+static void warn(struct natra *n, int r)
 {
 	if (r < 0)
 		log_line(n, NATRA_LOG_WARN, "GSO packets stay as they are: %s",
@@ -53,7 +53,7 @@ void gso_change(struct natra *n, struct netlink *nl, uint32_t ifindex,
 {
 	struct change c = {n, ifindex, from, to};
 
-	tell(n, apply(&c, nl));
+	warn(n, apply(&c, nl));
 }
 
 void gso_change_in(struct natra *n, const struct record_link *pod,
@@ -62,5 +62,5 @@ void gso_change_in(struct natra *n, const struct record_link *pod,
 	struct change c = {n, pod->ifindex, from, to};
 	int r = attachment_visit(n, pod, -1, apply_here, &c);
 
-	tell(n, r == -ENODEV ? 0 : r);
+	warn(n, r == -ENODEV ? 0 : r);
 }

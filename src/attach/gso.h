@@ -17,7 +17,7 @@
 
 /*
  * Changes gso_max_segs from what natra once put there to what it shall be; 0
- * stands for the kernel's default in both. A value that somebody else has set
+ * stands for the kernel's default in both. A value that another program has set
  * is left. The caller is in the namespace of the interface.
  */
 void gso_change(struct natra *n, struct netlink *nl, uint32_t ifindex,

@@ -106,7 +106,7 @@ static int look_up_ifb(struct natra *n, struct netlink *nl, struct leftovers *l)
 		l->ifb = ifb;
 		return 0;
 	}
-	/* The redirect is somebody else's. */
+	/* The redirect is not the plugin's. */
 	l->redirect = (struct filter){0};
 	l->shared = true;
 	return 0;

@@ -10,7 +10,8 @@
 struct filter {
 	uint32_t handle;
 	uint32_t info; /* priority and protocol */
-	uint32_t to;   /* interface that it redirects to, 0: one that is gone */
+	uint32_t
+		to; /* interface that it redirects to, 0: one that does not exist */
 };
 
 struct leftovers {
@@ -18,7 +19,7 @@ struct leftovers {
 	struct qdisc tbf;      /* kind "": there is none of the plugin's */
 	struct qdisc ingress;
 	struct filter redirect; /* handle 0: there is none of the plugin's */
-	struct link_info ifb;   /* ifindex 0: it is gone */
+	struct link_info ifb;   /* ifindex 0: it does not exist */
 	bool shared;            /* another filter is on `ingress` */
 };
 

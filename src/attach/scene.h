@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where an attachment is to be, before anything is changed there. */
+/* The place where an attachment is to be, before anything is changed there. */
 #ifndef NATRA_ATTACH_SCENE_H
 #define NATRA_ATTACH_SCENE_H
 
 #include "kernel/link.h"
 #include "kernel/netns.h"
 
-/* The interface to shape, as it was found. */
+/* The interface to shape, and what is on it already. */
 struct scene {
 	int pod_fd; /* its namespace, -1: the caller's own */
 	struct netns_id pod_netns;

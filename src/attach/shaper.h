@@ -8,14 +8,14 @@
 #include "policy/subnets.h"
 #include "state/pin.h"
 
-/* What is to be attached, and to which interface. */
+/* A policy that is to be attached, and the interface to which it is. */
 struct order {
 	const char *id;
 	const char *network; /* may be NULL */
 	const char *label;   /* may be NULL */
 	/* The policy has no lists of subnets, only their lengths. */
 	struct natra_policy policy;
-	struct subnets subnets; /* whoever fills in the order frees them */
+	struct subnets subnets; /* the caller of shaper_attach frees them */
 	struct scene scene;
 };
 

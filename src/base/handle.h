@@ -49,7 +49,7 @@ void restore_error(struct kept_error *kept);
 		       unused)) struct kept_error kept_error_ = keep_error(n)
 
 /* Returns r, the result of a public function. If it is 0, clears the error
- * text, which may tell of something that was tried on the way and failed. */
+ * text, which may be of something that was tried on the way and failed. */
 int finish(struct natra *n, int r);
 
 __attribute__((format(printf, 3, 4))) void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What natra needs of the kernel. Each feature is tried, not inferred from the
+ * The features that natra needs of the kernel. Each feature is tried, not inferred from the
  * version: the kernels of distributions have much that came after it.
  */
 #ifndef NATRA_KERNEL_FEATURE_H
@@ -12,7 +12,7 @@ enum feature {
 	FEATURE_ECN,          /* to mark packets over the rate */
 	FEATURE_COARSE_CLOCK, /* the clock that most packets need */
 	FEATURE_ATOMICS,      /* for the buckets, which CPUs share */
-	FEATURE_NETNS_COOKIE, /* to tell namespaces apart */
+	FEATURE_NETNS_COOKIE, /* to identify namespaces */
 	FEATURE_REQUIRED, /* the number of parts above, which are required */
 	FEATURE_SET_TSTAMP = FEATURE_REQUIRED, /* for departure times */
 	FEATURE_MAX
@@ -23,7 +23,7 @@ enum feature {
 int feature_is_there(enum feature feature);
 
 /* Returns -EOPNOTSUPP if the kernel lacks this feature, which the error text
- * then names; 0 if the kernel has it or does not tell. */
+ * then names; 0 if the kernel has it or could not be asked. */
 int feature_require(struct natra *n, enum feature feature);
 
 /* Does the same for all required features; the error text names all that are

@@ -39,7 +39,7 @@ int hook_tcx_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
 
 /*
  * Attaches a program in front of the filters that are there, if those are BPF.
- * It shares the clsact qdisc with whoever made it, or makes it. Returns
+ * If the interface has a clsact qdisc it is used, else one is made. Returns
  * -EOPNOTSUPP if this kernel has no clsact, or an `ingress` qdisc is in its
  * place.
  */

@@ -15,7 +15,7 @@
 /*
  * A filter that returns OK ends the walk for all priorities behind it, and
  * there are owners that do so at priority 1. cls_bpf puts a new filter in front
- * of the others of its priority, so where somebody stands at 1, natra goes
+ * of the others of its priority, so if another filter is at 1, natra goes
  * there too; else it leaves 1 to others, who may flush it.
  */
 #define FRONT_PRIORITY 1
@@ -68,7 +68,7 @@ static int ensure_clsact(struct natra *n, struct netlink *nl,
 	both.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS;
 	r = bpf_tc_hook_create(&both);
 	if (r == -EEXIST)
-		return 0; /* somebody was faster, and shares it */
+		return 0; /* another process made it first, and shares it */
 	if (r == -ENOENT || r == -EOPNOTSUPP)
 		return refuse(n, -EOPNOTSUPP,
 			      "this kernel has no clsact qdisc");
@@ -105,7 +105,7 @@ static int read_filter(struct nl_msg *msg, void *arg)
 		return 0;
 	if (strcmp(program.name, "bpf") == 0 && attrs[TCA_OPTIONS] &&
 	    nla_parse_nested(bpf, TCA_BPF_MAX, attrs[TCA_OPTIONS], NULL) == 0) {
-		/* TCA_BPF_NAME is free text of whoever added the filter. */
+		/* TCA_BPF_NAME is free text, chosen by the program that added the filter. */
 		if (netlink_get_u32(bpf[TCA_BPF_ID], &program.prog_id) &&
 		    program.prog_id)
 			hook_program_name(program.prog_id, program.name,

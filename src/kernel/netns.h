@@ -29,7 +29,7 @@ int netns_check(int fd);
 int netns_is(int fd, const struct netns_id *id);
 
 /* Gets the inode number of a namespace (fd -1: the caller's own). No other
- * namespace has the same number while this one lives. */
+ * namespace has the same number while this one exists. */
 int netns_inode(struct natra *n, int fd, uint64_t *ret_inode);
 
 /* Identifies the namespace that the calling thread is in. `fd` is a descriptor

@@ -10,7 +10,7 @@
 
 #include "kernel/netns.h"
 
-/* Finds a live namespace by its id: tries hint_fd if not -1, the handle's index
+/* Finds a namespace by its id: tries hint_fd if not -1, the handle's index
  * if it has one, /run/netns, /proc. *ret_fd is -1 if it is the caller's own.
  * Returns -ENOENT, without an error text, if it is not found. */
 int netns_find(const struct natra *n, const struct netns_id *id, int hint_fd,
@@ -20,12 +20,12 @@ int netns_find(const struct natra *n, const struct netns_id *id, int hint_fd,
 struct netns_seat {
 	struct netns_id netns;
 	uint32_t ifindex;
-	int exists; /* 1: yes; 0: it is gone; -errno: not known */
+	int exists; /* 1: yes; 0: no; -errno: not known */
 };
 
 /* Makes an index of /run/netns and /proc. Sets no error text; returns -ENOENT
  * without /proc. A namespace that was recorded before this and is not in the
- * index is gone. One that is recorded later must not be looked up in it. */
+ * index does not exist any more. One that is recorded later must not be looked up in it. */
 int netns_index_make(struct netns_index **ret_index);
 void netns_index_free(struct netns_index **index);
 #define cleanup_netns_index __attribute__((cleanup(netns_index_free)))

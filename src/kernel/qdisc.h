@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The qdisc at one place of an interface, whoever put it there. */
+/* The qdisc at one place of an interface, natra's or another's. */
 #ifndef NATRA_KERNEL_QDISC_H
 #define NATRA_KERNEL_QDISC_H
 

@@ -15,7 +15,7 @@
 
 /*
  * Puts fq in place of the kernel's default qdisc. Returns 0 also if natra's fq
- * is there already; -EBUSY if somebody's own qdisc is there, or mq, the default
+ * is there already; -EBUSY if another's qdisc is there, or mq, the default
  * of a device with several transmit queues; -EOPNOTSUPP if this kernel has no
  * fq.
  */

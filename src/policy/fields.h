@@ -2,10 +2,10 @@
 /*
  * One row for each number and word of struct natra_policy. By these rows the
  * library checks ranges and fills in defaults, the plugin reads keys and
- * annotations, the installer knows the keys, and natractl has its options and its
- * JSON. A new limit is a member of struct natra_policy and of the pinned record, a
- * row here, what policy_limits() makes of it for the data path, and a line in the
- * manuals and in natractl's completion.
+ * annotations, the installer knows the keys, natractl has its options, its text and
+ * its JSON, and the record is pinned. A new limit is a member of struct
+ * natra_policy, a row here, what policy_limits() makes of it for the data path, and
+ * a line in the manuals and in natractl's completion.
  */
 #ifndef NATRA_POLICY_FIELDS_H
 #define NATRA_POLICY_FIELDS_H
@@ -35,14 +35,23 @@ enum policy_unit {
 struct policy_field {
 	const char *name; /* the member's */
 	size_t offset, size;
-	size_t rate; /* a burst's: the offset of the rate that it needs */
+	/* The field without which this one means nothing: its offset, 0 if there
+	 * is none, and the value that it needs, where 0 is any but 0. */
+	size_t of;
+	uint64_t of_value;
 	uint64_t max;
-	/* What a 0 stands for; 0 where the rest of the policy decides that. */
+	/* The value that a 0 stands for; 0 if the rest of the policy decides that. */
 	uint64_t standard;
+	/* Its offset in the bytes of the record that are the policy's. This
+	 * never changes; a new field comes behind all others. */
+	size_t pinned;
 	enum policy_unit unit;
 	bool is_fixed; /* natra_configure cannot change it */
 	/* natractl's option, the form of its value, and one line of help. */
 	const char *option, *form, *help;
+	/* The texts that natractl shows before the value and behind it, and in
+	 * place of a standard value that is no number. */
+	const char *title, *suffix, *standard_text;
 	const char *key; /* of the CNI configuration; NULL: no such key */
 	const char *annotation; /* of a pod; NULL: a pod cannot ask for it */
 };
@@ -63,84 +72,104 @@ static const struct policy_field policy_fields[] = {
 	{
 		POLICY_FIELD(ingress_rate_bits_per_sec),
 		.unit = POLICY_RATE,
+		.pinned = 0,
 		.max = NATRA_RATE_MAX_BITS_PER_SEC,
 		.option = "--ingress",
 		.form = "RATE",
 		.help = "limit into the pod, bit/s: 10M, 1.5G, unlimited",
+		.title = "ingress",
 	},
 	{
 		POLICY_FIELD(egress_rate_bits_per_sec),
 		.unit = POLICY_RATE,
+		.pinned = 8,
 		.max = NATRA_RATE_MAX_BITS_PER_SEC,
 		.option = "--egress",
 		.form = "RATE",
 		.help = "limit out of the pod",
+		.title = "egress",
 	},
 	{
 		POLICY_FIELD(ingress_burst_bytes),
 		.unit = POLICY_BURST,
-		.rate = offsetof(struct natra_policy,
-				 ingress_rate_bits_per_sec),
+		.pinned = 16,
+		.of = offsetof(struct natra_policy, ingress_rate_bits_per_sec),
 		.max = UINT64_MAX,
 		.option = "--ingress-burst",
 		.form = "SIZE",
 		.help = "bytes (0.5 s of the rate)",
+		.title = "burst",
 		.annotation = "natra.io/ingress-burst",
 	},
 	{
 		POLICY_FIELD(egress_burst_bytes),
 		.unit = POLICY_BURST,
-		.rate = offsetof(struct natra_policy, egress_rate_bits_per_sec),
+		.pinned = 24,
+		.of = offsetof(struct natra_policy, egress_rate_bits_per_sec),
 		.max = UINT64_MAX,
 		.option = "--egress-burst",
 		.form = "SIZE",
 		.help = "bytes (0.5 s of the rate)",
+		.title = "burst",
 		.annotation = "natra.io/egress-burst",
 	},
 	{
 		POLICY_FIELD(heavy_hitter_threshold_bytes),
 		.unit = POLICY_SIZE,
+		.pinned = 32,
 		.max = UINT64_MAX,
 		.option = "--heavy-hitter-threshold",
 		.form = "SIZE",
 		.help = "bytes from which a flow is heavy (0.1 s of the rate)",
+		.title = "heavy from",
+		.standard_text = "0.1 s of the rate",
 		.key = "heavyHitterThreshold",
 		.annotation = "natra.io/heavy-hitter-threshold",
 	},
 	{
 		POLICY_FIELD(horizon_ns),
 		.unit = POLICY_TIME,
+		.pinned = 40,
 		.max = POLICY_DELAY_MAX_NS,
 		.standard = 2000000000,
 		.option = "--horizon",
 		.form = "TIME",
 		.help = "longest delay of pacing, then drop (2s)",
+		.title = "horizon",
 		.key = "horizon",
 		.annotation = "natra.io/horizon",
 	},
 	{
 		POLICY_FIELD(fast_pass),
 		.unit = POLICY_FAST_PASS,
+		.pinned = 60,
 		.max = NATRA_FAST_PASS_MAX - 1,
 		.option = "--fast-pass",
 		.form = "free|charged|off",
 		.help = "small flows pass at once (free)",
+		.title = "fast pass",
 		.key = "fastPass",
 		.annotation = "natra.io/fast-pass",
 	},
 	{
 		POLICY_FIELD(fast_pass_share_percent),
 		.unit = POLICY_PERCENT,
+		.pinned = 56,
+		.of = offsetof(struct natra_policy, fast_pass),
+		.of_value = NATRA_FAST_PASS_CHARGED,
 		.max = 100,
 		.standard = 80,
 		.option = "--fast-pass-share",
 		.form = "PERCENT",
 		.help = "their share of the rate if charged (80)",
+		.title = "",
+		.suffix = " % of the rate",
 		.key = "fastPassShare",
 	},
 	{
 		POLICY_FIELD(mode),
 		.unit = POLICY_MODE,
+		.pinned = 68,
 		.max = NATRA_MODE_MAX - 1,
 		.is_fixed = true,
 		.option = "--mode",
@@ -152,6 +181,7 @@ static const struct policy_field policy_fields[] = {
 	{
 		POLICY_FIELD(edt),
 		.unit = POLICY_EDT,
+		.pinned = 72,
 		.max = NATRA_EDT_MAX - 1,
 		.is_fixed = true,
 		.option = "--edt",
@@ -163,39 +193,51 @@ static const struct policy_field policy_fields[] = {
 	{
 		POLICY_FIELD(ingress_mode),
 		.unit = POLICY_INGRESS_MODE,
+		.pinned = 64,
 		.max = NATRA_INGRESS_MODE_MAX - 1,
 		.is_fixed = true,
 		.option = "--ingress-mode",
 		.form = "police|pace",
 		.help = "mark and drop, or hold in fq (police)",
+		.title = "ingress mode",
 		.key = "ingressMode",
 		.annotation = "natra.io/ingress-mode",
 	},
 	{
 		POLICY_FIELD(pace_limit_ns),
 		.unit = POLICY_TIME,
+		.pinned = 48,
+		.of = offsetof(struct natra_policy, ingress_mode),
+		.of_value = NATRA_INGRESS_MODE_PACE,
 		.max = POLICY_DELAY_MAX_NS,
 		.standard = 50000000,
 		.option = "--pace-limit",
 		.form = "TIME",
 		.help = "longest delay of ingress pacing (50ms)",
+		.title = "at most",
 		.key = "paceLimit",
 		.annotation = "natra.io/pace-limit",
 	},
 	{
 		POLICY_FIELD(sketch_width),
 		.unit = POLICY_CELLS,
+		.pinned = 76,
 		.max = POLICY_CELLS_MAX,
 		.standard = POLICY_CELLS_STANDARD,
 		.is_fixed = true,
 		.option = "--sketch-width",
 		.form = "N",
 		.help = "cells per row, power of two (1024)",
+		.title = "sketch",
+		.suffix = " cells per row",
 		.key = "sketchWidth",
 	},
 };
 
 #define POLICY_FIELDS_LEN (sizeof(policy_fields) / sizeof(policy_fields[0]))
+
+/* The bytes of the record for all rows; see pinned. */
+#define POLICY_PINNED_SIZE 80
 
 static inline uint64_t policy_field_get(const struct policy_field *field,
 					const struct natra_policy *policy)
@@ -231,8 +273,23 @@ static inline uint64_t policy_field_rate(const struct policy_field *burst,
 {
 	uint64_t rate;
 
-	memcpy(&rate, (const char *)policy + burst->rate, sizeof(rate));
+	memcpy(&rate, (const char *)policy + burst->of, sizeof(rate));
 	return rate;
+}
+
+/* Returns whether the field means anything beside the others. */
+static inline bool policy_field_counts(const struct policy_field *field,
+				       const struct natra_policy *policy)
+{
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *of = &policy_fields[i];
+		uint64_t value = policy_field_get(of, policy);
+
+		if (field->of == of->offset)
+			return field->of_value ? value == field->of_value
+					       : value != 0;
+	}
+	return true;
 }
 
 /* Returns the word for a value; NULL if the field has none for it, as a number

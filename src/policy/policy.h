@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a policy means: its checks, its defaults, and the numbers that the data
+/* The meaning of a policy: its checks, its defaults, and the numbers that the data
  * path runs on. Nothing here asks the kernel. */
 #ifndef NATRA_POLICY_POLICY_H
 #define NATRA_POLICY_POLICY_H

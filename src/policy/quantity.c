@@ -116,7 +116,7 @@ static int parse_suffix(const char *text, int *ret_ten, int *ret_two)
 }
 
 /* Computes digits * 10^ten * 2^two, rounded up. Returns -ERANGE if that is over
- * 64 bits. *ret_below_one tells whether the number was under 1, and not 0,
+ * 64 bits. *ret_below_one is whether the number was under 1, and not 0,
  * before it was rounded. */
 static int scale(u128 digits, int ten, int two, uint64_t *ret,
 		 bool *ret_below_one)

@@ -237,8 +237,8 @@ int bank_remove(struct natra *n, const char *path, const struct bank *b)
 	const uint32_t zero = 0;
 	int r = pin_remove_all(n, path);
 
-	/* This comes after the pins are gone: nobody may find a bank without a
-	 * program. */
+	/* This comes after the pins are removed, since no other process may find
+	 * a bank without a program. */
 	if (r == 0 && b->programs_fd >= 0)
 		(void)bpf_map_delete_elem(b->programs_fd, &zero);
 	return r;

@@ -40,7 +40,7 @@ static enum natra_subnets subnets_kind(const struct program_options *options)
 
 /* Returns whether there are more CPU ids than stripes. Ids may have gaps, so
  * the highest one decides, which is the last number of "0-3,8-11\n". If it
- * cannot be told, returns true: shared stripes are right on every machine. */
+ * cannot be read, returns true: shared stripes are right on every machine. */
 static bool shares_stripes(void)
 {
 	cleanup_close int fd = open(POSSIBLE_CPUS, O_RDONLY | O_CLOEXEC);
@@ -225,7 +225,7 @@ static int make_array(struct natra *n, int prog_fd, struct bank *b)
 }
 
 /*
- * A token delegates the right to load programs; whoever calls natra has it.
+ * A token delegates the right to load programs, which natra's caller has already.
  * libbpf would look for one where LIBBPF_BPF_TOKEN_PATH says, or on bpffs by a
  * descriptor that is not O_CLOEXEC.
  */

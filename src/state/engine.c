@@ -360,8 +360,8 @@ static int sweep_slots(struct natra *n, const struct bank *b,
 }
 
 /*
- * Removes a bank that serves nobody, if another one has a slot for the next
- * attachment: a node whose pods went does not keep what all of them took.
+ * Removes a bank of which no slot is taken, if another one has a slot for the
+ * next attachment: a node keeps no banks for pods that were removed.
  */
 static int drop_spare_bank(struct natra *n, const struct record_slot *slot)
 {
@@ -528,8 +528,8 @@ static int gc_engine(void *arg, const char *path)
 	r = pin_dir_lock(n, path, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	/* This happens under the lock of the engine, so whoever has a slot has
-	 * recorded it. */
+	/* This happens under the lock of the engine, so each slot that
+	 * is taken is in a record. */
 	r = pin_dir_foreach_id(n, note_key, &owners);
 	if (r == 0)
 		r = foreach_bank(n, path, sweep_bank, &owners);

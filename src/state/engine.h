@@ -12,8 +12,8 @@
  * The id is a hash of the pinned layout and of all that is fixed when a program
  * is loaded, subnets included. It does not depend on the BPF object: a build
  * that takes a slot in another build's bank, or renews it, puts its own program
- * into the array first, and all attachments of that bank follow. `object` tells
- * which BPF object the program came from. flock(2) on the engine's directory
+ * into the array first, and all attachments of that bank follow. `object` is
+ * the id of the BPF object that the program came from. flock(2) on the engine's directory
  * guards loading, taking a slot, changing the program, and removal.
  */
 #ifndef NATRA_STATE_ENGINE_H
@@ -63,11 +63,11 @@ int engine_renew(struct natra *n, const struct record_slot *slot,
 int engine_open_slot(struct natra *n, const struct record_slot *slot,
 		     struct slot *ret_slot);
 
-/* Frees a slot, and removes its bank if that serves nobody and another bank has
- * a free slot. It is no error if they are gone already. */
+/* Frees a slot, and removes its bank if no other slot of it is taken and another
+ * bank has a free slot. It is no error if the slot or the bank does not exist. */
 int engine_leave(struct natra *n, const struct record_slot *slot);
 
-/* Removes the banks that serve nobody. Banks of an older ABI are all removed as
+/* Removes the banks of which no slot is taken. Banks of an older ABI are all removed as
  * soon as no record of that ABI exists; engines of a newer ABI stay. */
 int engine_sweep(struct natra *n);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The only writer of records. A record is a write-ahead journal: it says what
- * an attachment is about to put where before that is done, so that whoever
- * finds it after a crash can undo all of it, and undoes nothing of anybody
- * else.
+ * an attachment is about to put where before that is done, so that the
+ * next call after a crash can undo all of it, and nothing that is another's.
  */
 #ifndef NATRA_STATE_JOURNAL_H
 #define NATRA_STATE_JOURNAL_H

@@ -17,7 +17,7 @@
 /*
  * Locks the directory at `path` until *ret_fd is closed. Returns -EAGAIN,
  * without an error text, if there is no such directory or it went away
- * meanwhile, and -EBUSY if somebody else held the lock for all of wait_ms; with
+ * meanwhile, and -EBUSY if another process held the lock for all of wait_ms; with
  * 0 it tries once.
  */
 int lock_dir(struct natra *n, const char *path, unsigned int wait_ms,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is pinned for an attachment, in the directory of its id:
+ * The pins of an attachment, in the directory of its id:
  *
  *   <generation>/{meta,subnets,<leg>_link}
  *

@@ -231,7 +231,7 @@ uint32_t pin_dir_engine_abi(const char *path)
 	return engine_abi(name ? name + 1 : path);
 }
 
-/* The kinds of directories below natra's, which their names tell. */
+/* The kinds of directories below natra's, by the first part of their names. */
 enum dir_kind {
 	DIR_ID,
 	DIR_ENGINE,

@@ -59,7 +59,7 @@ void pin_dir_unlock(struct pin_dir *dir);
  * caller's own), which must live until it is unlocked. The lock is on a
  * directory that root alone can open: the namespace itself could be locked for
  * ever by any process in it. Mounts bpffs as pin_dir_lock_id does. Returns
- * -EBUSY if somebody else held the lock all the time.
+ * -EBUSY if another process held the lock all the time.
  */
 int pin_dir_lock_netns(struct natra *n, int netns_fd, struct pin_dir *ret_dir);
 void pin_dir_unlock_netns(struct pin_dir *dir);

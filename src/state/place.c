@@ -74,7 +74,7 @@ static bool same_bpffs(const char *a, const char *b)
 	return find_bpffs(a, &a_dev) && find_bpffs(b, &b_dev) && a_dev == b_dev;
 }
 
-/* What this mount namespace has at /sys/fs/bpf: the mount that the path is in,
+/* The mounts of this mount namespace at /sys/fs/bpf: the mount that the path is in,
  * and the bpffs, if one is mounted there. */
 struct own_mount {
 	unsigned int mount_id;
@@ -145,7 +145,7 @@ static int choose_denied(struct natra *n, const char **ret_path)
 		return fail_errno(
 			n, -EPERM,
 			"'" INIT_MOUNTS
-			"' does not tell whether pid 1 sees the same '" DEFAULT_BPFFS
+			"' does not show whether pid 1 sees the same '" DEFAULT_BPFFS
 			"'");
 	if (r == 0)
 		return fail_errno(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the state is: the bpffs that was given when the handle was opened, or
+ * The place of the state: the bpffs that was given when the handle was opened, or
  * the one that pid 1 has at /sys/fs/bpf. In another mount namespace, such as
  * `ip netns exec` makes, that path is another directory; what is mounted and
  * pinned there is gone when the last process of that namespace ends.

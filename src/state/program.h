@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which program an engine runs. */
+/* The options that decide which program an engine runs. */
 #ifndef NATRA_STATE_PROGRAM_H
 #define NATRA_STATE_PROGRAM_H
 

@@ -5,46 +5,33 @@
 
 struct natra_policy record_get_policy(const struct record *record)
 {
-	const struct record_policy *m = &record->policy;
+	const char *pinned = (const char *)record->policy;
 	bool shaped = record->subnets == NATRA_SUBNETS_SHAPED;
-
-	return (struct natra_policy){
+	struct natra_policy policy = {
 		.sz = sizeof(struct natra_policy),
-		.ingress_rate_bits_per_sec = m->ingress_rate_bits_per_sec,
-		.egress_rate_bits_per_sec = m->egress_rate_bits_per_sec,
-		.ingress_burst_bytes = m->ingress_burst_bytes,
-		.egress_burst_bytes = m->egress_burst_bytes,
-		.heavy_hitter_threshold_bytes = m->heavy_hitter_threshold_bytes,
-		.horizon_ns = m->horizon_ns,
-		.pace_limit_ns = m->pace_limit_ns,
-		.fast_pass_share_percent = m->fast_pass_share_percent,
-		.fast_pass = (enum natra_fast_pass)m->fast_pass,
-		.ingress_mode = (enum natra_ingress_mode)m->ingress_mode,
-		.mode = (enum natra_mode)m->mode,
-		.edt = (enum natra_edt)m->edt,
-		.sketch_width = m->sketch_width,
 		.shaped_subnets_len = shaped ? record->subnets_len : 0,
 		.unshaped_subnets_len = shaped ? 0 : record->subnets_len,
 	};
+
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		memcpy((char *)&policy + field->offset, pinned + field->pinned,
+		       field->size);
+	}
+	return policy;
 }
 
 void record_set_policy(struct record *record, const struct natra_policy *p)
 {
-	record->policy = (struct record_policy){
-		.ingress_rate_bits_per_sec = p->ingress_rate_bits_per_sec,
-		.egress_rate_bits_per_sec = p->egress_rate_bits_per_sec,
-		.ingress_burst_bytes = p->ingress_burst_bytes,
-		.egress_burst_bytes = p->egress_burst_bytes,
-		.heavy_hitter_threshold_bytes = p->heavy_hitter_threshold_bytes,
-		.horizon_ns = p->horizon_ns,
-		.pace_limit_ns = p->pace_limit_ns,
-		.fast_pass_share_percent = p->fast_pass_share_percent,
-		.fast_pass = p->fast_pass,
-		.ingress_mode = p->ingress_mode,
-		.mode = p->mode,
-		.edt = p->edt,
-		.sketch_width = p->sketch_width,
-	};
+	char *pinned = (char *)record->policy;
+
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		memcpy(pinned + field->pinned, (const char *)p + field->offset,
+		       field->size);
+	}
 	record->subnets = p->shaped_subnets_len     ? NATRA_SUBNETS_SHAPED
 			  : p->unshaped_subnets_len ? NATRA_SUBNETS_UNSHAPED
 						    : NATRA_SUBNETS_NONE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The record of an attachment, which is pinned as `meta`: what natra has put
- * where, for whom, and with which policy. journal.h says when it is written.
+ * where, for which pod, and with which policy. journal.h says when it is written.
  */
 #ifndef NATRA_STATE_RECORD_H
 #define NATRA_STATE_RECORD_H
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "kernel/netns.h"
+#include "policy/fields.h"
 #include "policy/policy.h"
 #include "../../bpf/natra_shared.h"
 
@@ -24,7 +25,7 @@ enum record_hook {
 	RECORD_HOOK_CLSACT,
 };
 
-/* Where the program of a leg is attached, if hook is not RECORD_HOOK_NONE. */
+/* The place where the program of a leg is attached, if hook is not RECORD_HOOK_NONE. */
 struct record_leg {
 	uint32_t hook;         /* enum record_hook */
 	uint32_t on_host;      /* on the host-side veth, else on the pod's */
@@ -32,29 +33,12 @@ struct record_leg {
 	uint32_t prog_id;
 };
 
-/* Where the limits and the state of a leg are, if engine is not 0; see
- * engine.h. */
+/* The place of a leg's limits and state, if engine is not 0; see engine.h. */
 struct record_slot {
 	uint64_t engine;
 	uint64_t owner; /* what the slot says while it is this one's */
 	uint32_t bank;
 	uint32_t index;
-};
-
-struct record_policy {
-	uint64_t ingress_rate_bits_per_sec;
-	uint64_t egress_rate_bits_per_sec;
-	uint64_t ingress_burst_bytes;
-	uint64_t egress_burst_bytes;
-	uint64_t heavy_hitter_threshold_bytes;
-	uint64_t horizon_ns;
-	uint64_t pace_limit_ns;
-	uint32_t fast_pass_share_percent;
-	uint32_t fast_pass;
-	uint32_t ingress_mode;
-	uint32_t mode;
-	uint32_t edt;
-	uint32_t sketch_width;
 };
 
 struct record_link {
@@ -81,7 +65,8 @@ struct record {
 	struct record_link host;
 	struct record_leg leg[LEG_MAX];
 	struct record_slot slot[LEG_MAX];
-	struct record_policy policy;
+	/* The policy, as policy_fields have it in `pinned`. */
+	uint64_t policy[POLICY_PINNED_SIZE / 8];
 	char id[NATRA_ID_MAX + 1];
 	char network[NATRA_NAME_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];

@@ -10,8 +10,8 @@
 int subnets_map_make(struct natra *n, const struct subnets *subnets,
 		     int *ret_fd);
 
-/* Reads the blocks in order. The map does not tell their kind, which stays
- * 0. */
+/* Reads the blocks in order. The map does not contain their kind,
+ * which stays 0. */
 int subnets_map_read(struct natra *n, int fd, struct subnets *ret_subnets);
 
 #endif

@@ -8,7 +8,7 @@ struct escaped {
 	char text[5];
 };
 
-/* Returns a byte of a text that somebody else wrote in the form in which it can
+/* Returns a byte of a text of unknown origin in the form in which it can
  * be shown: printable ASCII stays, and all else, which may be a terminal's
  * escape or the end of a line, becomes \xNN. */
 static inline struct escaped escape_byte(char c)

@@ -155,13 +155,15 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 {
 	int r = called("attach",
 		       "id=%s ifname=%s network=%s label=%s in=%" PRIu64
-		       " out=%" PRIu64 " burst=%" PRIu64 " horizon=%" PRIu64,
+		       " out=%" PRIu64 " burst=%" PRIu64 " horizon=%" PRIu64
+		       " pace=%" PRIu64,
 		       target->id, target->ifname,
 		       target->network ? target->network : "",
 		       target->label ? target->label : "",
 		       policy->ingress_rate_bits_per_sec,
 		       policy->egress_rate_bits_per_sec,
-		       policy->ingress_burst_bytes, policy->horizon_ns);
+		       policy->ingress_burst_bytes, policy->horizon_ns,
+		       policy->pace_limit_ns);
 
 	(void)n;
 	(void)ret_info;
@@ -176,10 +178,11 @@ int __wrap_natra_configure(struct natra *n, const char *id,
 	struct natra_info info;
 	int r = called("configure",
 		       "id=%s in=%" PRIu64 " out=%" PRIu64 " burst=%" PRIu64
-		       " horizon=%" PRIu64,
+		       " horizon=%" PRIu64 " pace=%" PRIu64,
 		       id, policy->ingress_rate_bits_per_sec,
 		       policy->egress_rate_bits_per_sec,
-		       policy->ingress_burst_bytes, policy->horizon_ns);
+		       policy->ingress_burst_bytes, policy->horizon_ns,
+		       policy->pace_limit_ns);
 
 	(void)n;
 	if (r == 0)

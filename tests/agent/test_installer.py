@@ -13,6 +13,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + "/../install"]
+import parallel
 from agent import Agent, words
 from node import FLANNEL, K3S, LISTS, NEW, OLD, PLUGIN, Node
 
@@ -27,10 +28,10 @@ class Case(unittest.TestCase):
         self.node = Node(self.lists)
         self.addCleanup(self.node.close)
 
-    def agent(self, *options, runtime=OLD):
+    def agent(self, *options, runtime=OLD, **more):
         agent = Agent("--no-pods", "--root", str(self.node.root), "--plugin", PLUGIN,
                       "--runtime-version", runtime, "--bpffs",
-                      str(self.node.root / "bpf"), *options)
+                      str(self.node.root / "bpf"), *options, **more)
         self.addCleanup(agent.__exit__)
         return agent
 
@@ -376,4 +377,4 @@ class Fight(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    parallel.main()

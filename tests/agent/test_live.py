@@ -13,6 +13,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import parallel
 from agent import AGENT
 from apiserver import ApiServer
 from podnode import FakeNode, wait_until
@@ -183,6 +184,32 @@ class Edits(Case):
         self.assertIn("burst=10000", self.calls("configure")[0])
         self.agent.wait("natra.io/fast-pass is not in allowAnnotations")
 
+    def test_queue_depth(self):
+        """It is as long as a pod asks for, and no longer than that lasts."""
+        plugins = ["ptp", {
+            "type": "natra", "allowAnnotations": ["horizon", "pace-limit"],
+            "horizon": "1s", "capabilities": {
+                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}]
+        self.pod(annotations={IN: "1M", OUT: "1M"}, plugins=plugins)
+        self.start()
+        self.until("a", (1000000, 1000000))
+        self.assertIn("horizon=1000000000", self.calls("attach")[0])
+        asked = {IN: "1M", OUT: "1M", "natra.io/horizon": "300ms",
+                 "natra.io/pace-limit": "20ms"}
+        self.api.put("a", asked)
+        wait_until(lambda: self.calls("configure"), "no change")
+        self.assertIn("horizon=300000000 pace=20000000",
+                      self.calls("configure")[0])
+        for n, bad in enumerate(("10s", "-1s", "soon")):
+            self.api.put("a", dict(asked, **{"natra.io/horizon": bad}))
+            wait_until(lambda n=n: len(self.api.events) == n + 1,
+                       lambda bad=bad: f"'{bad}'\n{self.agent.log()}")
+            self.assertIn("natra.io/horizon", self.api.events[n][1]["message"])
+        self.assertEqual(len(self.calls("configure")), 1)
+        self.api.put("a", {IN: "1M", OUT: "1M"})
+        wait_until(lambda: len(self.calls("configure")) == 2, "no removal")
+        self.assertIn("horizon=1000000000", self.calls("configure")[1])
+
     def test_precedence(self):
         for n, (precedence, limit) in enumerate((
                 ("static", 5000000), ("runtime", 9000000), ("lowest", 5000000))):
@@ -235,6 +262,7 @@ class Edits(Case):
         self.pod("b", {IN: "2M"})
         self.until("b", (2000000, 0))
         self.assertIsNone(self.node.limits("a"))
+        self.agent.wait("follow the pod")
         self.assertEqual(self.agent.count("follow the pod"), 1)
 
     def test_edit_before_the_interface(self):
@@ -259,9 +287,41 @@ class Edits(Case):
         self.node.fail("configure", 16)
         self.api.put("a", {IN: "2M"})
         self.agent.wait("keeps the limits that it has")
+        time.sleep(2)
+        # The waits double, and a failure that lasts is told once.
+        tries = len(self.calls("configure"))
+        self.assertTrue(3 <= tries <= 8, tries)
+        self.assertEqual(self.agent.count("keeps the limits that it has"), 1)
+        self.assertEqual(len(self.api.events), 1)
         self.node.fail("configure", 0)
-        self.api.put("a", {IN: "2M"}, labels={"n": "1"})
         self.until("a", (2000000, 0))
+
+    def test_newer_edit_than_the_failed_one(self):
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"})
+        self.start()
+        self.node.fail("configure", 16)
+        self.api.put("a", {IN: "2M"})
+        self.agent.wait("keeps the limits that it has")
+        self.api.put("a", {IN: "3M"})
+        self.node.fail("configure", 0)
+        self.until("a", (3000000, 0))
+        time.sleep(1)
+        self.assertEqual(self.node.limits("a"), (3000000, 0))
+        self.assertNotIn("in=2000000", self.calls("configure")[-1])
+
+    def test_pod_of_a_failed_edit_goes(self):
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"})
+        self.start()
+        self.node.fail("configure", 16)
+        self.api.put("a", {IN: "2M"})
+        self.agent.wait("keeps the limits that it has")
+        self.api.delete("a")
+        time.sleep(0.5)
+        tries = len(self.calls("configure"))
+        time.sleep(1.5)
+        self.assertEqual(len(self.calls("configure")), tries)
 
     def test_500_pods(self):
         for n in range(500):
@@ -507,4 +567,4 @@ if __name__ == "__main__":
     if not has_live():
         print("natra-agent was built without libcurl")
         sys.exit(77)
-    unittest.main()
+    parallel.main()

@@ -43,7 +43,7 @@ class Adopt(Case):
         log = self.run_agent()
         self.assertEqual(self.calls("attach"), [
             "attach id=net/a/eth0 ifname=eth0 network=net label=shop/pod-a"
-            " in=10000000 out=0 burst=0 horizon=0"])
+            " in=10000000 out=0 burst=0 horizon=0 pace=0"])
         self.assertIn("limited a running pod", log)
         self.assertIn("adopted=1", log)
 

@@ -221,7 +221,7 @@ static void charged_mice_over_their_share_get_what_is_left(void **state)
 	th_set_tat(&run, th_now() - 1800 * TH_MS);
 	make_heavy(7);
 	assert_int_equal(send(1, 1000), NATRA_COUNT_MICE);
-	/* What is left of the burst is kept for elephants, so a mouse over its
+	/* The rest of the burst is kept for elephants, so a mouse over its
 	 * share is dropped. */
 	th_set_tat(&run, th_now() - 200 * TH_MS);
 	assert_int_equal(send(2, 1000), NATRA_COUNT_DROPPED_RATE);

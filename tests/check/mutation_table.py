@@ -270,6 +270,13 @@ POLICY = [
 ]
 
 LIBRARY = [
+    one("pinned-in-another-place", "src/policy/fields.h",
+        ".pinned = 40,", ".pinned = 48,", "unit-fields"),
+    one("pinned-policy-of-another-field", "src/state/record.c",
+        "memcpy((char *)&policy + field->offset, pinned + field->pinned,",
+        "memcpy((char *)&policy + field->offset, pinned,", "unit-record"),
+    one("show-hides-what-counts", "src/policy/fields.h",
+        "value == field->of_value", "value != field->of_value", "cli-output"),
     one("marked-and-admitted-swapped", "src/api/stats.c",
         "ret->marked = count_of(&c, NATRA_COUNT_MARKED)",
         "ret->marked = count_of(&c, NATRA_COUNT_ADMITTED)", "api-counters"),

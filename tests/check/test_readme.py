@@ -22,7 +22,7 @@ sys.path.insert(0, f"{house.ROOT}/tests/cni")
 import plugin
 
 POD, IFNAME, NETNS = "pod1", "eth0", "/run/netns/pod1"
-# What containerd 1.6 sent to the `bandwidth` plugin for a pod with both annotations.
+# This is what containerd 1.6 sent to the `bandwidth` plugin for a pod with both annotations.
 CAPTURE = "tests/cni/captures/ctrd1.6-ADD.json"
 PREFIX = "kubernetes.io/"
 SUFFIX = "-bandwidth"

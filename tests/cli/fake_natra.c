@@ -44,8 +44,15 @@ static int fill(struct natra_info *info, const char *id)
 		info->mode = NATRA_MODE_AUTO;
 		snprintf(info->reason, sizeof(info->reason), "no\x1b fq");
 	}
-	if (is_evil)
+	if (is_evil) {
 		info->policy.unshaped_subnets_len = 2;
+		info->policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
+		info->effective.ingress_mode = NATRA_INGRESS_MODE_PACE;
+		info->effective.pace_limit_ns = 50000000;
+		info->effective.fast_pass = NATRA_FAST_PASS_CHARGED;
+		info->policy.fast_pass_share_percent = 70;
+		info->effective.fast_pass_share_percent = 70;
+	}
 	snprintf(info->id, sizeof(info->id), "%s", id);
 	snprintf(info->ifname, sizeof(info->ifname), "%s",
 		 is_evil ? "\x1b[2J" : "eth0");

@@ -43,6 +43,16 @@ class Human(unittest.TestCase):
         self.assertIn("1.5 Gbit/s (1500000000 bit/s), burst 4 MB\n", out)
         self.assertIn("tcx-podside (asked: tcx-podside)", out)
 
+    def test_fields_that_count_beside_others(self):
+        evil = run("show", "evil").stdout.decode()
+        self.assertIn("ingress mode    pace, at most 50 ms (default)\n", evil)
+        self.assertIn("fast pass       charged, 70 % of the rate\n", evil)
+        self.assertIn("ingress pacing  on\n", evil)
+        web = run("show", "web").stdout.decode()
+        self.assertIn("ingress mode    police\n", web)
+        self.assertIn("fast pass       free\n", web)
+        self.assertNotIn("ingress pacing", web)
+
     def test_hooks_in_order(self):
         out = run("show", "web").stdout.decode()
         self.assertRegex(out, r"0: program 12 early\\x1b \(before this\)\n.*"

@@ -107,6 +107,12 @@ def delete(path, pod):
         raise RuntimeError(str(a))
 
 
+def renew(pods):
+    for i, pod in enumerate(pods):
+        pod.close()
+        pods[i] = Veth(f"n{i}", f"v{i}")
+
+
 def turns(natra, upstream, pods, rounds):
     """Run ADDs by turns: upstream's, natra's in each mode, and the kernel's part.
     Returns the values of each, see MEASURE. The pods are detached afterwards."""
@@ -184,9 +190,11 @@ def mean_cpu_ms(rows):
 
 def beside(rep, a, natra, upstream, pods):
     """Compare natra's figures with upstream's and the kernel's part."""
-    # If this is repeated, the repetition must also use interfaces to which nothing was
-    # attached.
-    pods.reverse()
+    # A repetition must also use interfaces to which nothing was attached, since
+    # upstream's DEL leaves qdiscs on which its next ADD fails.
+    if a.used:
+        renew(pods)
+    a.used = True
     got = turns(natra, upstream, pods, a.rounds)
     # This shows, for comparison, what the dynamic loader adds.
     got["natra, shared libraries"] = [
@@ -245,7 +253,7 @@ def main(rep, a):
                   f"{ms:.1f} ms")
         delete(path, pods[0])
     pods[0].close()
-    pods[0] = Veth("n0", "v0")
+    pods[0], a.used = Veth("n0", "v0"), False
     rep.measure("ADDs beside upstream's", beside, rep, a, a.natra, upstream, pods)
     for mode in ("clsact-podside",) + ("tcx-podside",) * has_tcx():
         rep.measure(f"{mode}: a node's ADDs", node, rep, a.natra, pods, mode)

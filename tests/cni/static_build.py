@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Builds the plugin without a dynamic loader, for static.py and cost.py, in the
-directory that NATRA_STATIC_BUILD names."""
+"""Builds executables without a dynamic loader, in the directory that NATRA_STATIC_BUILD
+names."""
 import os
 import subprocess
 import sys
 
-from plugin import HERE
 from commands import sh
 from report import skip
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.realpath(f"{HERE}/../..")
 LIBRARIES = ("bpf", "nl-3", "nl-route-3", "cjson", "elf", "z", "zstd")
 
@@ -23,15 +23,27 @@ def missing():
 def static_natra():
     """Return the path of the stripped plugin. This must be called before the machine's
     directories are hidden; a second call builds nothing."""
+    return stripped("cni/natra")
+
+
+def static_agent():
+    """Return the path of the stripped agent, with live edits."""
+    if subprocess.run(["pkg-config", "--exists", "libcurl-http"]).returncode:
+        skip("libcurl-http (tools/install-deps static)")
+    return stripped("tools/agent/natra-agent")
+
+
+def stripped(target):
     if missing():
         skip(f"{', '.join(missing())} (tools/install-deps static)")
     build = os.environ.get("NATRA_STATIC_BUILD", f"{SOURCE}/build-static")
     if not os.path.exists(f"{build}/build.ninja"):
         run("meson", "setup", build, SOURCE, "-Dstatic=true",
             "-Dtests=disabled", "-Dman=disabled", "--buildtype=release")
-    run("ninja", "-C", build, "cni/natra")
-    run("strip", "-o", f"{build}/natra", f"{build}/cni/natra")
-    return f"{build}/natra"
+    run("ninja", "-C", build, target)
+    path = f"{build}/{os.path.basename(target)}"
+    run("strip", "-o", path, f"{build}/{target}")
+    return path
 
 
 def run(*args):

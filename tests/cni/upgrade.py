@@ -215,7 +215,7 @@ def test_old(rep, pod, natractl_old):
             print(f"{mode}, by {OLD_COMMIT}:")
             old_state(rep, pod, lambda *a: attach_by_old(natractl_old, *a),
                       mode)
-            # What this file pins must match what that commit pins.
+            # This file has to pin what that commit pins.
             attach_by_old(natractl_old, pod, mode)
             real = pins()
             record = read_record(OLD_SIZE)

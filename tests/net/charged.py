@@ -87,7 +87,7 @@ def offered(r, rep, a, m, rps, lim):
     got = one(r, a, rps, lim)
     show(rep, f"{m:g} x cap, {lim.name}", got)
     for i, way in enumerate(("in", "out")):
-        # Where mice crowd out the acknowledgements, the stream into the pod does not
+        # If mice crowd out the acknowledgements, the stream into the pod does not
         # have to fill its cap, but has to keep its part.
         rep.most(f"{m:g} x cap: sum {way}", got["wire"][i] / 1e6,
                  1.05 * cap / 1e6, " Mbit/s")

@@ -61,8 +61,8 @@ def main(rep, a):
     sh("ip", "link", "add", "node0", "address", NODE_MAC, "type", "veth",
        "peer", "name", "eth0", "netns", "pod")
     sh("ip", "link", "set", "node0", "up")
-    # Only packets of this script must count: there is no IPv6, and nobody asks for an
-    # address.
+    # Only packets of this script must count: there is no IPv6, and there are no requests
+    # for an address.
     pod.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
     pod.run("ip", "link", "set", "eth0", "up")
     pod.run("ip", "addr", "add", f"{POD}/24", "dev", "eth0")

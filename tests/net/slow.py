@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Counts datagrams that arrive at the slowest rates.
 
-800 bit/s must hold, but for one packet of debt. A higher rate that is set while the pod
-lives frees it from a debt of hours.
+800 bit/s must hold, but for one packet of debt. A higher rate that is set later
+frees the pod from a debt of hours.
 """
 import os
 import socket

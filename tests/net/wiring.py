@@ -83,11 +83,11 @@ class Lane:
         """Return (time, bytes on the wire) each way."""
         return [(time.monotonic(), s.wire_bytes()) for s in self.streams]
 
-    def passed(self):
-        """Return the bytes that natra let pass, each way."""
+    def read_passed(self):
+        """Read the bytes that natra let pass, each way."""
         stats = self.natra.stats()
-        return [total(stats[d]) - dropped(stats[d], "bytes") -
-                stats[d]["other"]["bytes"] for d in DIRECTIONS]
+        self.passed = [total(stats[d]) - dropped(stats[d], "bytes") -
+                       stats[d]["other"]["bytes"] for d in DIRECTIONS]
 
     def arrived(self):
         return [m.read()[1] for m in self.meters]
@@ -195,6 +195,7 @@ class Bench:
             lane.stop()
         self.clock("measured")
         self.drain()
+        side_by_side(Lane.read_passed, self.lanes)
         found = [self.judged(lane, rates(b, a)) for lane, b, a in
                  zip(self.lanes, before, after)]
         side_by_side(lambda lane: lane.natra.detach(), self.lanes)
@@ -217,7 +218,7 @@ class Bench:
         for way, rate, tolerance in zip(WAYS, got, tolerances(lane.edt)):
             self.rep.near(f"{what} {way}", rate / 1e6, bits(self.a.cap) / 1e6,
                           tolerance, " Mbit/s")
-        for way, passed, m0, m1 in zip(WAYS, lane.passed(), lane.before,
+        for way, passed, m0, m1 in zip(WAYS, lane.passed, lane.before,
                                        lane.arrived()):
             self.rep.check(f"{what} counted {way}", passed,
                            f"{m1 - m0} +-{COUNTED:.1%}",

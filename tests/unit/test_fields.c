@@ -28,6 +28,48 @@ static void each_number_and_word_has_a_row(void **state)
 	}
 }
 
+/* Records of other builds are read by these places. */
+static void each_field_is_pinned_in_its_place(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t pinned;
+	} places[] = {
+		{"ingress_rate_bits_per_sec", 0},
+		{"egress_rate_bits_per_sec", 8},
+		{"ingress_burst_bytes", 16},
+		{"egress_burst_bytes", 24},
+		{"heavy_hitter_threshold_bytes", 32},
+		{"horizon_ns", 40},
+		{"pace_limit_ns", 48},
+		{"fast_pass_share_percent", 56},
+		{"fast_pass", 60},
+		{"ingress_mode", 64},
+		{"mode", 68},
+		{"edt", 72},
+		{"sketch_width", 76},
+	};
+	bool taken[POLICY_PINNED_SIZE] = {false};
+
+	(void)state;
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		assert_in_range(field->pinned, 0,
+				POLICY_PINNED_SIZE - field->size);
+		for (size_t j = 0; j < field->size; j++) {
+			assert_false(taken[field->pinned + j]);
+			taken[field->pinned + j] = true;
+		}
+		for (size_t j = 0; j < sizeof(places) / sizeof(places[0]);
+		     j++) {
+			if (strcmp(places[j].name, field->name) == 0)
+				assert_int_equal(field->pinned,
+						 places[j].pinned);
+		}
+	}
+}
+
 /* natractl shows `form`, and the plugin's messages list the words. */
 static void form_lists_the_words(void **state)
 {
@@ -74,6 +116,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_number_and_word_has_a_row),
+		cmocka_unit_test(each_field_is_pinned_in_its_place),
 		cmocka_unit_test(form_lists_the_words),
 		cmocka_unit_test(each_burst_belongs_to_a_rate),
 	};

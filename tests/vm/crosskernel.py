@@ -32,8 +32,9 @@ CAP, RPS = "10M", 20
 # One VM may be up so much later than the other, if it died and was booted again. A turn
 # takes less.
 TURN_SECONDS = 180
-# What two emulated CPUs do, which also carry the streams. Who had to wait as they
-# do would wait some 45 ms twice, with its SYN and with its request.
+# The two emulated CPUs also carry the streams, which delays a request by so much. A
+# request that had to wait for the streams' turn would take some 90 ms more, 45 ms
+# each for its SYN and for itself.
 MICE_SLACK_MS = {50: 40, 99: 90}
 
 
@@ -196,10 +197,29 @@ def judge(rep, what, natra, base, beside):
         rep.least(f"{what}: {direction}, packets paced",
                   stats[direction]["paced"]["packets"], 100)
     rep.shown("requests alone", f"p50 {base[0]:.1f}, p99 {base[1]:.1f} ms")
-    rep.equal(f"{what}: requests beside streams that failed", beside[2], 0)
+    rep.most(f"{what}: requests beside streams that failed", beside[2], 0)
     for i, percent in enumerate((50, 99)):
         rep.most(f"{what}: p{percent} of requests beside streams", beside[i],
                  base[i] + MICE_SLACK_MS[percent], " ms")
+
+
+def capped(r, rep, a, what, far, peer):
+    """Measure the pod under its limits: streams each way, and requests beside them."""
+    far.requests(r.pod.ip, RPS, 0.3)
+    base = far.requests(r.pod.ip, RPS, a.requests)
+    natra = Natra(r.pod, "--ingress-mode", "pace").attach(CAP, CAP)
+    for way in ("in", "out"):
+        procs = list(r.pod._procs)
+        read = streams(r, far, peer, way)
+        time.sleep(a.settle)
+        rep.near(f"{what}: {way}", rate_mbit(read, a.seconds),
+                 bits(CAP) / 1e6, 0.02, " Mbit/s")
+        if way == "in":
+            beside = far.requests(r.pod.ip, RPS, a.requests)
+        far.stop()
+        r.stop([p for p in r.pod._procs if p not in procs])
+    judge(rep, what, natra, base, beside)
+    natra.detach()
 
 
 def measure(rep, a, me, peer, node):
@@ -210,21 +230,7 @@ def measure(rep, a, me, peer, node):
     rep.true(f"{what}: two kernels", client_kernel != kernel)
     with Site(node, me.index) as r:
         r.nginx()
-        far.requests(r.pod.ip, RPS, 0.3)
-        base = far.requests(r.pod.ip, RPS, a.requests)
-        natra = Natra(r.pod, "--ingress-mode", "pace").attach(CAP, CAP)
-        for way in ("in", "out"):
-            procs = list(r.pod._procs)
-            read = streams(r, far, peer, way)
-            time.sleep(a.settle)
-            rep.near(f"{what}: {way}", rate_mbit(read, a.seconds),
-                     bits(CAP) / 1e6, 0.02, " Mbit/s")
-            if way == "in":
-                beside = far.requests(r.pod.ip, RPS, a.requests)
-            far.stop()
-            r.stop([p for p in r.pod._procs if p not in procs])
-        judge(rep, what, natra, base, beside)
-        natra.detach()
+        rep.measure(what, capped, r, rep, a, what, far, peer)
     far.close()
 
 

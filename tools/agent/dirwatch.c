@@ -8,6 +8,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "../install/dir.h"
+
 /* Not every owner of a file replaces it in one step, hence IN_MODIFY. */
 #define EVENTS                                                                 \
 	(IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM |  \
@@ -23,41 +25,74 @@ static bool is_own(const struct inotify_event *event)
 	       strncmp(event->name, OWN_PREFIX, strlen(OWN_PREFIX)) == 0;
 }
 
-static void watch_ready(void *arg, uint32_t events)
+static bool is_removal(const struct inotify_event *event)
 {
-	struct dirwatch *watch = arg;
+	return event->len && (event->mask & IN_CREATE) &&
+	       strcmp(event->name, DIR_REMOVAL) == 0;
+}
+
+struct seen {
+	bool change, removal;
+};
+
+/* Reads some of the events that wait. Returns false if there were none. */
+static bool read_events(const struct dirwatch *watch, struct seen *seen)
+{
 	union {
 		struct inotify_event event;
 		char bytes[4096];
 	} buffer;
 	ssize_t len = read(watch->source.fd, &buffer, sizeof(buffer));
-	bool matters = false;
+
+	for (ssize_t at = 0; at < len;) {
+		const struct inotify_event *event =
+			(const void *)(buffer.bytes + at);
+
+		seen->change |= !is_own(event);
+		seen->removal |= is_removal(event);
+		at += (ssize_t)(sizeof(*event) + event->len);
+	}
+	return len > 0;
+}
+
+static void watch_ready(void *arg, uint32_t events)
+{
+	struct dirwatch *watch = arg;
+	struct seen seen = {0};
 
 	(void)events;
-	for (ssize_t at = 0; at < len;) {
-		struct inotify_event event;
-
-		memcpy(&event, buffer.bytes + at, sizeof(event));
-		matters |=
-			!is_own((const struct inotify_event
-					 *)(const void *)(buffer.bytes + at));
-		at += (ssize_t)(sizeof(event) + event.len);
-	}
-	if (matters)
+	(void)read_events(watch, &seen);
+	if (seen.removal)
+		watch->removed(watch->arg);
+	else if (seen.change)
 		watch->changed(watch->arg);
 }
 
-int dirwatch_open(struct dirwatch *watch, struct loop *loop,
-		  void (*changed)(void *), void *arg)
+bool dirwatch_drain(const struct dirwatch *watch)
+{
+	struct seen seen = {0};
+
+	while (read_events(watch, &seen))
+		continue;
+	return seen.removal;
+}
+
+void dirwatch_pause(struct dirwatch *watch)
+{
+	(void)loop_change(watch->loop, &watch->source, 0);
+}
+
+void dirwatch_resume(struct dirwatch *watch)
+{
+	(void)loop_change(watch->loop, &watch->source, EPOLLIN);
+}
+
+int dirwatch_open(struct dirwatch *watch, struct loop *loop)
 {
 	int r, fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 
-	*watch = (struct dirwatch){
-		.loop = loop,
-		.source = {fd, watch_ready, watch},
-		.changed = changed,
-		.arg = arg,
-	};
+	watch->loop = loop;
+	watch->source = (struct source){fd, watch_ready, watch};
 	if (fd < 0)
 		return -errno;
 	r = loop_add(loop, &watch->source, EPOLLIN);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tells when something changes in directories. It says no more than that: who is
  * told looks at the directories themselves, so nothing is missed when the kernel
- * drops events. */
+ * drops events. Only a removal of natra has an event of its own, since afterwards the
+ * directories look as if somebody else had removed it. */
 #ifndef NATRA_AGENT_DIRWATCH_H
 #define NATRA_AGENT_DIRWATCH_H
+
+#include <stdbool.h>
 
 #include "loop.h"
 
@@ -11,15 +14,23 @@ struct dirwatch {
 	struct loop *loop;
 	struct source source;
 	void (*changed)(void *arg);
+	void (*removed)(void *arg);
 	void *arg;
 	int newest; /* the highest number of a watch; they are not used again */
 };
 
-int dirwatch_open(struct dirwatch *watch, struct loop *loop,
-		  void (*changed)(void *), void *arg);
+/* The members changed, removed and arg are set by the caller. */
+int dirwatch_open(struct dirwatch *watch, struct loop *loop);
 /* Watches the directory of a descriptor, from now on until it is removed. Returns
  * 1 if it was not watched before, 0 if it was, or -errno. */
 int dirwatch_add(struct dirwatch *watch, int dir_fd);
+/* While a watch is paused its events wait: for dirwatch_resume, or for a child
+ * process that calls dirwatch_drain. */
+void dirwatch_pause(struct dirwatch *watch);
+void dirwatch_resume(struct dirwatch *watch);
+/* Takes all events that wait, of which none matters to who looks at the directories
+ * afterwards. Returns whether one of them is that of a removal of natra. */
+bool dirwatch_drain(const struct dirwatch *watch);
 void dirwatch_close(struct dirwatch *watch);
 
 #endif

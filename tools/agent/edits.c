@@ -19,7 +19,7 @@ static void edit_free(struct edit *edit)
 	free(edit);
 }
 
-static void remove_first(struct edits_queue *q)
+static struct edit *take_first(struct edits_queue *q)
 {
 	struct edit *edit = q->first;
 
@@ -27,7 +27,50 @@ static void remove_first(struct edits_queue *q)
 	if (!q->first)
 		q->end = &q->first;
 	q->len--;
-	edit_free(edit);
+	return edit;
+}
+
+static void add_last(struct edits_queue *q, struct edit *edit)
+{
+	edit->next = NULL;
+	*q->end = edit;
+	q->end = &edit->next;
+	q->len++;
+}
+
+/* Frees the edit of this pod that would be tried again, if there is one. */
+static void drop_failed(struct edits_queue *q, const char *uid)
+{
+	for (struct edit **at = &q->failed; *at; at = &(*at)->next) {
+		struct edit *edit = *at;
+
+		if (strcmp(edit->uid, uid) == 0) {
+			*at = edit->next;
+			edit_free(edit);
+			return;
+		}
+	}
+}
+
+static bool has_newer(const struct edits_queue *q, const struct edit *than)
+{
+	for (const struct edit *edit = q->first; edit; edit = edit->next) {
+		if (strcmp(edit->uid, than->uid) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Keeps an edit that has failed, unless the pod has been edited since. */
+static void keep_failed(struct edits_queue *q, struct edit *edit)
+{
+	if (has_newer(q, edit)) {
+		edit_free(edit);
+		return;
+	}
+	edit->has_failed = true;
+	edit->next = q->failed;
+	q->failed = edit;
 }
 
 /* Returns whether the annotations are those that this pod had; if not, they are
@@ -50,6 +93,7 @@ void edits_remove(struct edits_queue *q, const struct podevent *event)
 
 	if (q->seen[key % EDITS_SEEN_MAX].uid == key)
 		q->seen[key % EDITS_SEEN_MAX].uid = 0;
+	drop_failed(q, event->uid);
 }
 
 /* Lets the pod's next event be looked at even if its annotations are the same: the
@@ -77,7 +121,8 @@ static void say(struct edits_queue *q, const struct edit *edit,
 {
 	struct log_words words = {0};
 
-	if (!result->is_bad && !result->is_failed)
+	/* A failure that lasts is told once. */
+	if (!result->is_bad && (!result->is_failed || edit->has_failed))
 		return;
 	log_add(&words, "namespace", edit->namespace);
 	log_add(&words, "pod", edit->name);
@@ -96,6 +141,33 @@ static void begin(void *arg)
 		work_start(&q->work);
 }
 
+static void try_again(void *arg)
+{
+	struct edits_queue *q = arg;
+
+	while (q->failed) {
+		struct edit *edit = q->failed;
+
+		q->failed = edit->next;
+		add_last(q, edit);
+	}
+	if (!q->work.pid && !q->next.is_set)
+		timer_set(&q->next, 0);
+}
+
+static void settle(struct edits_queue *q, const struct edit_result *result)
+{
+	struct edit *edit = take_first(q);
+
+	say(q, edit, result);
+	if (!result->is_found)
+		forget(q, edit);
+	if (result->is_failed)
+		keep_failed(q, edit);
+	else
+		edit_free(edit);
+}
+
 static void done(void *arg, enum work_end end)
 {
 	struct edits_queue *q = arg;
@@ -110,13 +182,12 @@ static void done(void *arg, enum work_end end)
 		return;
 	}
 	/* What came while the job ran is behind what it has looked at. */
-	for (size_t i = 0; i < report->count; i++) {
-		say(q, q->first, &report->results[i]);
-		if (!report->results[i].is_found ||
-		    report->results[i].is_failed)
-			forget(q, q->first);
-		remove_first(q);
-	}
+	for (size_t i = 0; i < report->count; i++)
+		settle(q, &report->results[i]);
+	if (!q->failed)
+		backoff_reset(&q->backoff);
+	else if (!q->again.is_set)
+		timer_set(&q->again, backoff_next_ms(&q->backoff, 0));
 	if (q->first)
 		timer_set(&q->next, 0);
 }
@@ -132,14 +203,13 @@ void edits_add(struct edits_queue *q, const struct podevent *event)
 		free(text);
 		return;
 	}
+	drop_failed(q, event->uid);
 	edit = memory_new(sizeof(*edit));
 	edit->uid = text_copy(event->uid);
 	edit->namespace = text_copy(event->namespace);
 	edit->name = text_copy(event->name);
 	edit->annotations = text;
-	*q->end = edit;
-	q->end = &edit->next;
-	q->len++;
+	add_last(q, edit);
 	if (!q->work.pid && !q->next.is_set)
 		timer_set(&q->next, SETTLE_MS);
 }
@@ -149,6 +219,7 @@ int edits_open(struct edits_queue *q, struct workers *workers)
 	int r;
 
 	q->end = &q->first;
+	q->next.source.fd = q->again.source.fd = -1;
 	q->work = (struct work){
 		.run = run,
 		.done = done,
@@ -157,7 +228,9 @@ int edits_open(struct edits_queue *q, struct workers *workers)
 		.time_max_ms = JOB_MAX_MS,
 	};
 	r = work_open(&q->work, workers);
-	return r < 0 ? r : timer_open(&q->next, workers->loop, begin, q);
+	if (r == 0)
+		r = timer_open(&q->next, workers->loop, begin, q);
+	return r < 0 ? r : timer_open(&q->again, workers->loop, try_again, q);
 }
 
 void edits_close(struct edits_queue *q)
@@ -165,7 +238,14 @@ void edits_close(struct edits_queue *q)
 	if (!q->work.workers)
 		return;
 	timer_close(&q->next, q->work.workers->loop);
+	timer_close(&q->again, q->work.workers->loop);
 	work_close(&q->work);
+	while (q->failed) {
+		struct edit *edit = q->failed;
+
+		q->failed = edit->next;
+		edit_free(edit);
+	}
 	while (q->first)
-		remove_first(q);
+		edit_free(take_first(q));
 }

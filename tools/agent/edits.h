@@ -3,6 +3,7 @@
 #ifndef NATRA_AGENT_EDITS_H
 #define NATRA_AGENT_EDITS_H
 
+#include "backoff.h"
 #include "edits_job.h"
 #include "podevent.h"
 #include "work.h"
@@ -17,6 +18,10 @@ struct edits_queue {
 	struct timer next;
 	struct edit *first, **end;
 	size_t len;
+	/* Those that have failed, which are tried again together. */
+	struct edit *failed;
+	struct backoff backoff;
+	struct timer again;
 	/* By the hash of its uid, the hash of the annotations that a pod had. */
 	struct {
 		uint64_t uid, annotations;

@@ -12,6 +12,7 @@
 struct edit {
 	char *uid, *namespace, *name;
 	char *annotations; /* JSON of those that matter */
+	bool has_failed;   /* it is not the first try */
 	struct edit *next;
 };
 

@@ -60,12 +60,18 @@ static int round_of(struct install *i, bool apply,
 }
 
 static int work(struct install *i, const struct install_request *request,
-		bool apply, struct install_report *report)
+		bool apply, const struct dirwatch *watch,
+		struct install_report *report)
 {
 	int r = install_open(i, request);
 
 	if (r < 0)
 		return r;
+	/* The directories are locked now, so a removal has happened, and its
+	 * event is there, or it begins when this job has ended. */
+	report->is_removed = dirwatch_drain(watch);
+	if (report->is_removed)
+		return 0;
 	copy(&report->net_dir, install_net_dir(i));
 	copy(&report->bin_dir, install_bin_dir(i));
 	for (int n = 0; n < ROUNDS; n++) {
@@ -77,11 +83,12 @@ static int work(struct install *i, const struct install_request *request,
 }
 
 void install_job_run(const struct install_request *request, bool apply,
+		     const struct dirwatch *watch,
 		     struct install_report *report)
 {
 	struct install *i = install_new();
 
-	report->r = work(i, request, apply, report);
+	report->r = work(i, request, apply, watch, report);
 	if (report->r < 0)
 		copy(&report->error, install_error(i));
 	/* If each round had something to do, nothing has failed. */

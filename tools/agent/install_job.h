@@ -5,6 +5,7 @@
 #define NATRA_AGENT_INSTALL_JOB_H
 
 #include "../install/install.h"
+#include "dirwatch.h"
 
 #define INSTALL_TEXT_MAX  512
 #define INSTALL_NOTES_MAX 8
@@ -12,6 +13,7 @@
 /* It has no pointers, because the child process writes it. */
 struct install_report {
 	int r; /* 0: all is as it should be, or would be after the changes */
+	bool is_removed; /* natra was uninstalled, and nothing was done */
 	char error[INSTALL_TEXT_MAX];
 	char net_dir[INSTALL_TEXT_MAX], bin_dir[INSTALL_TEXT_MAX];
 	enum install_mode mode;
@@ -22,8 +24,10 @@ struct install_report {
 	char warnings[INSTALL_NOTES_MAX][INSTALL_TEXT_MAX];
 };
 
-/* Without `apply` it changes nothing. */
+/* Without `apply` it changes nothing. It takes the events of `watch`, which has to be
+ * paused. */
 void install_job_run(const struct install_request *request, bool apply,
+		     const struct dirwatch *watch,
 		     struct install_report *report);
 
 #endif

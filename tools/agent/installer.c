@@ -32,7 +32,8 @@ static void run(void *arg)
 {
 	const struct installer *in = arg;
 
-	install_job_run(in->request, in->may_apply, in->work.report);
+	install_job_run(in->request, in->may_apply, &in->watch,
+			in->work.report);
 }
 
 static void look(void *arg)
@@ -40,6 +41,7 @@ static void look(void *arg)
 	struct installer *in = arg;
 
 	in->is_asked = false;
+	dirwatch_pause(&in->watch);
 	in->may_apply =
 		!in->is_complete || !budget_wait_ms(&in->repairs, clock_ms());
 	work_start(&in->work);
@@ -50,12 +52,8 @@ static void changed(void *arg)
 	struct installer *in = arg;
 	uint64_t since_ms = clock_ms() - in->last_end_ms;
 
-	if (in->work.pid) {
-		in->is_asked = true;
-		return;
-	}
 	/* Later events do not put off a look that is due. */
-	if (in->is_asked)
+	if (in->is_asked || in->is_removed)
 		return;
 	in->is_asked = true;
 	timer_set(&in->next,
@@ -205,12 +203,30 @@ static uint64_t failed(struct installer *in)
 	return in->retry_ms;
 }
 
+/* `natractl uninstall` has the last word, and the directories are left alone. */
+static void removed(void *arg)
+{
+	struct installer *in = arg;
+
+	in->is_removed = true;
+	timer_stop(&in->next);
+	health_fail(in->health, PART_INSTALL, NATRA_LOG_WARN,
+		    "natra was uninstalled from this node; the agent does"
+		    " nothing until it is started again");
+	in->removed(in->arg);
+}
+
 static void done(void *arg, enum work_end end)
 {
 	struct installer *in = arg;
 	uint64_t next_ms = RETRY_MAX_MS;
 
 	in->last_end_ms = clock_ms();
+	dirwatch_resume(&in->watch);
+	if (report_of(in)->is_removed) {
+		removed(in);
+		return;
+	}
 	if (end != WORK_DONE)
 		health_fail(in->health, PART_INSTALL, NATRA_LOG_ERROR,
 			    "looking at the directories %s",
@@ -225,8 +241,12 @@ static void done(void *arg, enum work_end end)
 
 int installer_open(struct installer *in, struct workers *workers)
 {
-	int r = dirwatch_open(&in->watch, workers->loop, changed, in);
+	int r;
 
+	in->watch.changed = changed;
+	in->watch.removed = removed;
+	in->watch.arg = in;
+	r = dirwatch_open(&in->watch, workers->loop);
 	if (r < 0)
 		return r;
 	in->work = (struct work){

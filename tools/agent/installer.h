@@ -3,7 +3,8 @@
  * Keeps natra installed. A job looks at the runtime's directories when the agent
  * starts, when something in them changes, and now and then. What somebody else has
  * undone is repaired, but only so often in a time: against a program that undoes it
- * again and again, the agent says so and stops for a while.
+ * again and again, the agent says so and stops for a while. Once natra itself was
+ * uninstalled, it stops for good.
  */
 #ifndef NATRA_AGENT_INSTALLER_H
 #define NATRA_AGENT_INSTALLER_H
@@ -21,6 +22,8 @@ struct installer {
 	/* Called when natra was installed or repaired: pods may have started
 	 * without it before. NULL: do not. */
 	void (*completed)(void *arg);
+	/* Called when natra was uninstalled. */
+	void (*removed)(void *arg);
 	void *arg;
 	struct budget repairs;
 	struct dirwatch watch;
@@ -31,6 +34,7 @@ struct installer {
 	bool is_complete; /* natra was installed once since the start */
 	bool may_apply;   /* what the job that runs is allowed to do */
 	bool is_asked;    /* something has changed while the job ran */
+	bool is_removed;  /* natra was uninstalled since the start */
 	char said[INSTALL_TEXT_MAX]; /* the mode's reason, as it was logged */
 };
 

@@ -106,6 +106,16 @@ static void completed(void *arg)
 		keeper_ask(&agent->keeper);
 }
 
+/* What natra has done in the kernel stays, and nothing new is done. */
+static void removed(void *arg)
+{
+	struct agent *agent = arg;
+
+	live_close(agent->live);
+	agent->live = NULL;
+	keeper_close(&agent->keeper);
+}
+
 static int keep_installed(struct agent *agent)
 {
 	struct installer *in = &agent->installer;
@@ -117,6 +127,7 @@ static int keep_installed(struct agent *agent)
 	in->health = &agent->health;
 	in->request = &agent->options.install;
 	in->completed = completed;
+	in->removed = removed;
 	in->arg = agent;
 	in->repairs = agent->options.repairs;
 	r = installer_open(in, &agent->workers);

@@ -174,6 +174,10 @@ int install_apply(struct install *i, const struct install_plan *plan,
 	bool begun = false;
 
 	*ret_made = 0;
+	if (i->request->removal && plan->changes_len && !i->has_told) {
+		i->has_told = true;
+		dir_tell_removal(&i->net);
+	}
 	for (size_t n = 0; n < plan->changes_len; n++) {
 		const struct install_change *change = &plan->changes[n];
 		int r = 0;

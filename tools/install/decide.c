@@ -63,7 +63,7 @@ static char *against_list(const struct lists *lists, const struct list *primary)
 {
 	if (lists->cilium_is_exclusive)
 		return text_copy(
-			"Cilium renames other lists to .cilium_bak; it has to be told cni.exclusive=false");
+			"Cilium renames other lists to .cilium_bak; it needs cni.exclusive=false");
 	if (lists_is_wrapper(lists, primary))
 		return text_format(
 			"%s is another installer's copy, which natra's would hide",

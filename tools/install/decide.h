@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Decides by which way natra gets into the chain, and tells what speaks against
+/* Decides by which way natra gets into the chain, and says what speaks against
  * the others. */
 #ifndef NATRA_INSTALL_DECIDE_H
 #define NATRA_INSTALL_DECIDE_H

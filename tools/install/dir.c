@@ -274,8 +274,8 @@ int dir_remove(const struct dir *dir, const char *name)
 }
 
 /* Returns whether errno says that there was no room for the scratch file. A
- * removal must not fail for that, and needs no scratch file: a watcher is told
- * of a removed file, too. */
+ * removal must not fail for that, and needs no scratch file: a watcher is
+ * also notified of a removed file. */
 static bool needs_room(void)
 {
 	return errno == ENOSPC || errno == EDQUOT;
@@ -305,4 +305,19 @@ int dir_reload_end(const struct dir *dir)
 	(void)write_all(fd, text, sizeof(text) - 1);
 	(void)close(fd);
 	return dir_remove(dir, DIR_SCRATCH);
+}
+
+void dir_tell_removal(const struct dir *dir)
+{
+	int fd;
+
+	/* Only a new file is an event of its creation. */
+	(void)unlinkat(dir->fd, DIR_REMOVAL, 0);
+	fd = openat(dir->fd, DIR_REMOVAL,
+		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* A removal must not fail because there is no room. */
+	if (fd < 0)
+		return;
+	(void)close(fd);
+	(void)unlinkat(dir->fd, DIR_REMOVAL, 0);
 }

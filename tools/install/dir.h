@@ -14,6 +14,7 @@
  * killed process. */
 #define DIR_TEMPORARY ".natra-install.tmp"
 #define DIR_SCRATCH   ".natra-install.reload"
+#define DIR_REMOVAL   ".natra-install.removal"
 
 struct dir {
 	int fd; /* -1: not open */
@@ -67,9 +68,14 @@ int dir_remove(const struct dir *dir, const char *name);
  * after the last one, so that the runtime reads it again. containerd looks
  * again when a file is written or removed, but not when one is created or
  * renamed to its name, and never below a subdirectory. A scratch file that is
- * still there tells that this is owed.
+ * still there says that this has yet to be done.
  */
 int dir_reload_begin(const struct dir *dir);
 int dir_reload_end(const struct dir *dir);
+
+/* Tells those who watch the directory by inotify(7) that natra itself begins to
+ * remove what is natra's, by a file that exists for this moment only. Who keeps
+ * natra installed stops to do so. */
+void dir_tell_removal(const struct dir *dir);
 
 #endif

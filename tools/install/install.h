@@ -35,8 +35,8 @@ enum install_mode {
 	INSTALL_MODE_MAX
 };
 
-/* What the caller asks for. The texts stay the caller's and must live as long
- * as the installer; NULL stands for the default. Paths are those of the host,
+/* The caller's wishes. The texts stay the caller's and must stay valid
+ * as long as the installer; NULL stands for the default. Paths are those of the host,
  * below `root`. */
 struct install_request {
 	enum install_mode mode;
@@ -110,7 +110,7 @@ int install_plan(struct install *i, struct install_plan **ret);
 /*
  * Plans a removal. The plugin goes by a later plan than the list or drop-in
  * that names it: a pod may be made until these are gone, and the later plan
- * looks for it anew. `in_use` tells what still needs the binary, beside what
+ * looks for it anew. `in_use` names what still needs the binary, beside what
  * libcni's cache names; NULL if nothing does. With `force` the binary goes even
  * so.
  */

@@ -186,7 +186,7 @@ static void find_ours(struct lists *lists)
 	for (size_t i = 0; i < lists->len; i++) {
 		struct list *list = &lists->items[i];
 
-		/* The name alone does not tell, nor does the content: others
+		/* Neither the name alone nor the content decides: others
 		 * copy lists that have natra's element. */
 		list->is_ours = list->is_chain &&
 				begins_with(list->file, LIST_PREFIX) &&

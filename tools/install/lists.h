@@ -37,13 +37,13 @@ void lists_free(struct lists *lists);
 const struct list *lists_primary(const struct lists *lists,
 				 const char *network);
 /* Returns the first list that is not natra's and not JSON, perhaps because it
- * is just being written, so that its network cannot be told. NULL if there is
+ * is just being written, so that its network is unknown. NULL if there is
  * none. */
 const struct list *lists_partial(const struct lists *lists);
 /* Returns the first list that is not natra's, which may be that of Multus; NULL
  * if there is none. */
 const struct list *lists_first(const struct lists *lists);
-/* Returns whether a list is somebody's copy of a later list of the same
+/* Returns whether a list is an administrator's copy of a later list of the same
  * network, with plugins added, such as Istio keeps one. */
 bool lists_is_wrapper(const struct lists *lists, const struct list *list);
 /* Returns how often the list calls the plugin of this type. *ret_at, unless it

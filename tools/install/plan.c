@@ -151,6 +151,8 @@ void plan_stale(const struct install *i, struct install_plan *plan,
 		plan_bin(i, plan, INSTALL_REMOVE, DIR_TEMPORARY);
 	if (dir_has(&i->net, DIR_TEMPORARY))
 		plan_remove(i, plan, NULL, DIR_TEMPORARY, NULL);
+	if (dir_has(&i->net, DIR_REMOVAL))
+		plan_remove(i, plan, NULL, DIR_REMOVAL, NULL);
 	each_subdir(i, visit_stale, &v);
 }
 

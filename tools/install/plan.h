@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What plans of an installation and of a removal share. */
+/* The functions that plans of an installation and of a removal share. */
 #ifndef NATRA_INSTALL_PLAN_H
 #define NATRA_INSTALL_PLAN_H
 

@@ -113,7 +113,7 @@ static void warn(const struct install *i, struct install_plan *plan,
 	    !list_count(primary, BANDWIDTH_NAME, NULL))
 		plan_warn(
 			plan,
-			"Calico 3.30 and later limit pods by kubernetes.io/*-bandwidth themselves, and %s does not tell the version: with these, both limit",
+			"Calico 3.30 and later limit pods by kubernetes.io/*-bandwidth themselves, and %s does not contain the version: with these, both limit",
 			primary->file);
 	if (plan->mode == INSTALL_DROPIN && !i->runtimes.known)
 		plan_warn(
@@ -150,7 +150,7 @@ static bool is_own_text(const char *text, const char *after)
 }
 
 /* Plans to write a file, unless it already has the content `after`. `is_ours`
- * tells that the present content has been found to be natra's. */
+ * says that the present content has been found to be natra's. */
 static int plan_file(struct install *i, struct install_plan *plan,
 		     const struct dir *dir, const char *subdir,
 		     const char *name, const char *after, bool is_ours)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the distributions of Kubernetes keep the runtime's directories. */
+/* The directories of the runtime, as the distributions of Kubernetes have them. */
 #ifndef NATRA_INSTALL_PLATFORM_H
 #define NATRA_INSTALL_PLATFORM_H
 

@@ -146,7 +146,7 @@ static int call(const struct install *i, const char *command, const char *conf,
 	const char *argv[] = {PLUGIN_NAME, NULL};
 	const char *env[] = {variable, NULL};
 
-	return program_run(i->plugin_fd, argv, env, conf, ret_output);
+	return program_run(i->plugin_fd, -1, argv, env, conf, ret_output);
 }
 
 int plugin_open(struct install *i)

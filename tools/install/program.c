@@ -43,19 +43,38 @@ static int make_input(const char *input)
 	return fd;
 }
 
-static void run_child(int fd, const char *const *argv, const char *const *env,
-		      int input_fd, int output_fd)
+struct program {
+	int fd;
+	int root_fd;
+	const char *const *argv;
+	const char *const *env;
+};
+
+static void execute(const struct program *program)
+{
+	char *const *argv = (char *const *)program->argv;
+	char *const *env = (char *const *)program->env;
+
+	(void)fexecve(program->fd, argv, env);
+	if (program->root_fd >= 0 && fchdir(program->root_fd) == 0 &&
+	    chroot(".") == 0)
+		(void)fexecve(program->fd, argv, env);
+	_exit(CANNOT_RUN);
+}
+
+static void run_child(const struct program *program, int input_fd,
+		      int output_fd)
 {
 	int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 	/* The descriptor stays open over exec, because the interpreter of a
 	 * script opens the script by it. */
-	if (fcntl(fd, F_SETFD, 0) < 0 || dup2(input_fd, STDIN_FILENO) < 0 ||
+	if (fcntl(program->fd, F_SETFD, 0) < 0 ||
+	    dup2(input_fd, STDIN_FILENO) < 0 ||
 	    dup2(output_fd, STDOUT_FILENO) < 0 ||
 	    (null_fd >= 0 && dup2(null_fd, STDERR_FILENO) < 0))
 		_exit(CANNOT_RUN);
-	(void)fexecve(fd, (char *const *)argv, (char *const *)env);
-	_exit(CANNOT_RUN);
+	execute(program);
 }
 
 /* Waits until there is something to read. Returns -ETIMEDOUT at the
@@ -89,7 +108,7 @@ static int collect(int fd, char *output, long deadline_ms)
 
 		if (r < 0)
 			return r;
-		/* One byte more than the limit is read, which tells that it was
+		/* One byte more than the limit is read, which shows that it was
 		 * passed. */
 		n = read(fd, output + len, OUTPUT_MAX + 1 - len);
 		if (n < 0 && errno != EINTR)
@@ -131,9 +150,10 @@ static int finish(pid_t pid, int r, long deadline_ms)
 						 : WEXITSTATUS(status);
 }
 
-int program_run(int fd, const char *const *argv, const char *const *env,
-		const char *input, char **ret_output)
+int program_run(int fd, int root_fd, const char *const *argv,
+		const char *const *env, const char *input, char **ret_output)
 {
+	const struct program program = {fd, root_fd, argv, env};
 	cleanup_text char *output = memory_new(OUTPUT_MAX + 1);
 	cleanup_close int input_fd = make_input(input);
 	long deadline_ms = now_ms() + TIMEOUT_MS;
@@ -146,7 +166,7 @@ int program_run(int fd, const char *const *argv, const char *const *env,
 		return -errno;
 	pid = fork();
 	if (pid == 0)
-		run_child(fd, argv, env, input_fd, ends[1]);
+		run_child(&program, input_fd, ends[1]);
 	r = pid < 0 ? -errno : 0;
 	(void)close(ends[1]);
 	if (pid > 0)

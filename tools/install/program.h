@@ -9,9 +9,11 @@
  * *ret_output, the program's standard output. Returns its exit code; -ETIMEDOUT
  * if it has not ended after 10 s and -EFBIG if it has written over 64 KiB, and
  * then it is killed; -ENOEXEC if it cannot be run; -ECHILD if a signal ended
- * it.
+ * it. With a root_fd other than -1, that directory is the program's root if it
+ * cannot be run in this process's own: a container has not the libraries of the
+ * node's programs.
  */
-int program_run(int fd, const char *const *argv, const char *const *env,
-		const char *input, char **ret_output);
+int program_run(int fd, int root_fd, const char *const *argv,
+		const char *const *env, const char *input, char **ret_output);
 
 #endif

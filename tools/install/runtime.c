@@ -75,7 +75,7 @@ static bool add(struct runtimes *runtimes, const struct runtime *runtime,
 		return false;
 	reads = major > runtime->major ||
 		(major == runtime->major && minor >= runtime->minor);
-	/* What follows the digits is left out: it is about how the runtime was
+	/* The text behind the digits is left out: it is about how the runtime was
 	 * built. */
 	found = text_format("%s %.*s", runtime->name,
 			    (int)strspn(version, "0123456789."), version);
@@ -124,7 +124,8 @@ void runtime_find(int root_fd, struct runtimes *ret)
 		cleanup_close int fd =
 			dir_open_path(root_fd, programs[i].path, O_RDONLY);
 
-		if (fd >= 0 && program_run(fd, argv, env, NULL, &output) == 0)
+		if (fd >= 0 &&
+		    program_run(fd, root_fd, argv, env, NULL, &output) == 0)
 			(void)add(ret, programs[i].runtime, output);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which container runtimes a node has, and whether they read drop-ins. */
+/* The container runtimes that a node has, and whether they read drop-ins. */
 #ifndef NATRA_INSTALL_RUNTIME_H
 #define NATRA_INSTALL_RUNTIME_H
 

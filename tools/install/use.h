@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What still needs a plugin: drop-ins of others name it, and pods need it for
+/* The uses that a plugin still has: drop-ins of others name it, and pods need it for
  * their removal. */
 #ifndef NATRA_INSTALL_USE_H
 #define NATRA_INSTALL_USE_H

@@ -10,7 +10,7 @@
 
 /* Warns that the result cannot be shown. That is no failure, since the work is
  * done. */
-static int untold(const struct cli *cli)
+static int cannot_show(const struct cli *cli)
 {
 	fputs("natractl: done, but cannot show it: ", stderr);
 	print_text(stderr, natra_error(cli->n), 0);
@@ -18,7 +18,7 @@ static int untold(const struct cli *cli)
 	return EXIT_SUCCESS;
 }
 
-static void tell(const struct cli *cli, const struct natra_info *info)
+static void print_attached(const struct cli *cli, const struct natra_info *info)
 {
 	if (wants_json(cli))
 		json_print(info_json(cli->n, info));
@@ -26,24 +26,24 @@ static void tell(const struct cli *cli, const struct natra_info *info)
 		info_print(cli->n, info);
 }
 
-static int tell_result(const struct cli *cli, const char *id)
+static int show_result(const struct cli *cli, const char *id)
 {
 	struct natra_info info = NATRA_INIT(info);
 	int r;
 
 	r = natra_query(cli->n, id, &info);
 	if (r < 0)
-		return untold(cli);
-	tell(cli, &info);
+		return cannot_show(cli);
+	print_attached(cli, &info);
 	return EXIT_SUCCESS;
 }
 
-static int tell_attached(const struct cli *cli, const struct natra_info *info)
+static int show_attached(const struct cli *cli, const struct natra_info *info)
 {
 	/* With --verbose the library's log reports them. */
 	if (cli->opts.verbosity == 0)
 		hooks_warn(cli, info->id);
-	tell(cli, info);
+	print_attached(cli, info);
 	return EXIT_SUCCESS;
 }
 
@@ -117,7 +117,7 @@ int cmd_attach(struct cli *cli)
 		r = natra_attach(cli->n, &target, &policy, &info);
 	if (r < 0)
 		return failure(cli, r);
-	return tell_attached(cli, &info);
+	return show_attached(cli, &info);
 }
 
 /* Checks the options before the kernel is asked. The attachment's rates are not
@@ -157,5 +157,5 @@ int cmd_set(struct cli *cli)
 	r = natra_configure(cli->n, cli->opts.arg, &info.policy);
 	if (r < 0)
 		return failure(cli, r);
-	return tell_result(cli, cli->opts.arg);
+	return show_result(cli, cli->opts.arg);
 }

@@ -206,7 +206,7 @@ int cmd_uninstall(struct cli *cli)
 {
 	struct job job = {.cli = cli, .uninstall = true};
 
-	/* First the garbage is collected: attachments whose interface is gone
+	/* First the garbage is collected: attachments whose interface does not exist
 	 * do not need the plugin. */
 	if (!cli->opts.value[OPT_DRY_RUN])
 		(void)natra_gc(cli->n, NULL, NULL, 0, NULL);

@@ -74,50 +74,54 @@ static void print_field(const char *name, const char *text)
 	putchar('\n');
 }
 
-static const char *default_mark(uint64_t given)
+static void print_value(const struct policy_field *field,
+			const struct natra_info *info)
 {
-	return given ? "" : " (default)";
+	uint64_t given = policy_field_get(field, &info->policy);
+	uint64_t value = policy_field_get(field, &info->effective);
+	const char *word = policy_field_word(field, 0);
+
+	if (word)
+		printf("%s", known(policy_field_word(field, value)));
+	else if (!given && field->standard_text)
+		printf("%s", field->standard_text);
+	else if (field->unit == POLICY_RATE)
+		printf("%s", unit_limit(value).text);
+	else if (field->unit == POLICY_TIME)
+		printf("%s", unit_time(value).text);
+	else if (field->unit == POLICY_BURST || field->unit == POLICY_SIZE)
+		printf("%s", unit_size(value).text);
+	else
+		printf("%" PRIu64, value);
+	if (field->unit == POLICY_RATE && value)
+		printf(" (%" PRIu64 " bit/s)", value);
+	printf("%s%s", field->suffix ? field->suffix : "",
+	       word || given || field->unit == POLICY_RATE ? "" : " (default)");
 }
 
-static void print_direction(const char *name, uint64_t rate,
-			    uint64_t burst_given, uint64_t burst)
-{
-	printf("  %-15s %s", name, unit_limit(rate).text);
-	if (rate)
-		printf(" (%" PRIu64 " bit/s), burst %s%s", rate,
-		       unit_size(burst).text, default_mark(burst_given));
-	putchar('\n');
-}
-
+/* Prints a line for each field, followed by the fields that count only because of
+ * it. */
 static void print_policy(const struct natra_info *info)
 {
-	const struct natra_policy *given = &info->policy;
-	const struct natra_policy *now = &info->effective;
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *line = &policy_fields[i];
 
-	print_direction("ingress", now->ingress_rate_bits_per_sec,
-			given->ingress_burst_bytes, now->ingress_burst_bytes);
-	print_direction("egress", now->egress_rate_bits_per_sec,
-			given->egress_burst_bytes, now->egress_burst_bytes);
-	printf("  %-15s ", "heavy from");
-	if (given->heavy_hitter_threshold_bytes)
-		puts(unit_size(given->heavy_hitter_threshold_bytes).text);
-	else
-		puts("0.1 s of the rate (default)");
-	printf("  %-15s %s", "fast pass",
-	       known(natra_fast_pass_name(now->fast_pass)));
-	if (now->fast_pass == NATRA_FAST_PASS_CHARGED)
-		printf(", %u %% of the rate%s", now->fast_pass_share_percent,
-		       default_mark(given->fast_pass_share_percent));
-	printf("\n  %-15s %s%s\n", "horizon", unit_time(now->horizon_ns).text,
-	       default_mark(given->horizon_ns));
-	printf("  %-15s %s", "ingress mode",
-	       known(natra_ingress_mode_name(now->ingress_mode)));
-	if (now->ingress_mode == NATRA_INGRESS_MODE_PACE)
-		printf(", at most %s%s%s", unit_time(now->pace_limit_ns).text,
-		       default_mark(given->pace_limit_ns),
-		       info->pace_active ? "" : ", not active");
-	printf("\n  %-15s %u cells per row%s\n", "sketch", now->sketch_width,
-	       default_mark(given->sketch_width));
+		if (!line->title || line->of)
+			continue;
+		printf("  %-15s ", line->title);
+		print_value(line, info);
+		for (size_t j = 0; j < POLICY_FIELDS_LEN; j++) {
+			const struct policy_field *field = &policy_fields[j];
+
+			if (field->of != line->offset ||
+			    !policy_field_counts(field, &info->effective))
+				continue;
+			printf(", %s%s", field->title,
+			       field->title[0] ? " " : "");
+			print_value(field, info);
+		}
+		putchar('\n');
+	}
 }
 
 static int print_subnet(void *arg, const char *cidr)
@@ -153,6 +157,9 @@ static void print_state(const struct natra_info *info)
 	       info->edt_active ? "on" : "off",
 	       known(natra_edt_name(info->policy.edt)),
 	       info->fq_is_ours ? ", fq is natra's" : "");
+	if (info->policy.ingress_mode == NATRA_INGRESS_MODE_PACE)
+		printf("  %-15s %s\n", "ingress pacing",
+		       info->pace_active ? "on" : "off");
 	print_field("because", info->reason);
 	printf("  %-15s ingress %u, egress %u", "program ids",
 	       info->ingress_prog_id, info->egress_prog_id);

@@ -43,7 +43,7 @@ static void remove_rate(const struct policy_field *rate, struct natra_policy *p)
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 
-		if (field->unit == POLICY_BURST && field->rate == rate->offset)
+		if (field->unit == POLICY_BURST && field->of == rate->offset)
 			policy_field_set(field, p, 0);
 	}
 	policy_field_set(rate, p, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What affects an attachment beside natra: other programs on its hooks, and what
+/* The things beside natra that affect an attachment: other programs on its hooks, and what
  * the bandwidth plugin left on its interface. */
 #ifndef NATRACTL_NEIGHBOURS_H
 #define NATRACTL_NEIGHBOURS_H

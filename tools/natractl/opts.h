@@ -53,7 +53,7 @@ enum opt_id {
 
 #define OPTS_ARGS_MAX 1024
 
-/* What a command accepts. */
+/* The arguments and options that a command accepts. */
 struct opts_spec {
 	const char *name;
 	/* Name of the command's argument, NULL if it has none. If "..." follows
@@ -63,7 +63,7 @@ struct opts_spec {
 	uint64_t options;
 };
 
-/* What was given. All texts are those of argv. */
+/* The arguments and options that were given. All texts are those of argv. */
 struct opts {
 	const char *value[OPT_MAX]; /* NULL: not given; "" for a flag */
 	/* the values of all --shaped-subnet or all --unshaped-subnet */

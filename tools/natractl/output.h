@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What natractl writes: quantities with their units, untrusted text, and usage
+/* The texts that natractl writes: quantities with their units, untrusted text, and usage
  * errors. */
 #ifndef NATRACTL_OUTPUT_H
 #define NATRACTL_OUTPUT_H

@@ -77,7 +77,7 @@ void th_close(struct progrun *run);
 void th_use_prelude(struct progrun *run);
 void th_send(struct progrun *run, const struct packet *packet,
 	     const struct th_context *context, struct th_result *ret);
-/* Like th_send, but returns the kernel's error instead of failing the test. ret
+/* Does what th_send does, but returns the kernel's error instead of failing the test. ret
  * is set only if 0 is returned. */
 int th_try_send(struct progrun *run, const struct packet *packet,
 		const struct th_context *context, struct th_result *ret);

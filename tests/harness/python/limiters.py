@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Limits a pod by natra, by upstream's plugin, or by tc's token bucket.
+"""Limits a pod by natra, by upstream's plugin, or by a qdisc of tc.
 
 Each limiter has attach(ingress, egress), whose rates are as natractl takes them
 or None, and detach().
@@ -152,35 +152,76 @@ class Upstream:
                check=False)
 
 
-class Tbf:
-    """Limits by tc's token bucket each way, a stand-in for natra to test the tests
-    with."""
-    name = "tbf"
+class Qdisc:
+    """Limits by a root qdisc each way, on the host side for what goes into the pod."""
 
     def __init__(self, pod, *_):
         self.pod = pod
 
+    @staticmethod
+    def commands(rate):
+        """Return the arguments of tc's commands, each up to the device and from it
+        on."""
+        raise NotImplementedError
+
     def attach(self, ingress, egress):
-        pod = self.pod
-        for rate, run, dev in ((ingress, sh, pod.host),
-                               (egress, pod.run, "eth0")):
+        for rate, run, dev in ((ingress, sh, self.pod.host),
+                               (egress, self.pod.run, "eth0")):
             if rate:
-                burst = max(bits(rate) // 8 // 100, 70000)
-                run("tc", "qdisc", "replace", "dev", dev, "root",
-                    "tbf", "rate", f"{bits(rate)}bit", "burst",
-                    str(burst), "latency", "25ms")
+                for what, words in self.commands(bits(rate)):
+                    run("tc", *what, "dev", dev, *words)
         return self
 
     def detach(self):
-        sh("tc", "qdisc", "del", "dev", self.pod.host, "root",
-           check=False)
-        self.pod.run("tc", "qdisc", "del", "dev", "eth0", "root",
-                         check=False)
+        for run, dev in ((sh, self.pod.host), (self.pod.run, "eth0")):
+            run("tc", "qdisc", "del", "dev", dev, "root", check=False)
 
     def edt_active(self):
         return False
 
 
+class Tbf(Qdisc):
+    """tc's token bucket, which is what upstream's plugin uses. The tests are tested
+    with it, too."""
+    name = "tbf"
+
+    @staticmethod
+    def commands(rate):
+        return [(("qdisc", "replace"), (
+                "root", "tbf", "rate", f"{rate}bit", "burst",
+                str(max(rate // 8 // 100, 70000)), "latency", "25ms"))]
+
+
+class FqCodel(Qdisc):
+    """fq_codel does not limit by itself, so it is htb's leaf."""
+    name = "fq_codel"
+
+    @staticmethod
+    def commands(rate):
+        return [(("qdisc", "replace"), ("root", "handle", "1:", "htb", "default", "1")),
+                (("class", "replace"), ("parent", "1:", "classid", "1:1", "htb",
+                                        "rate", f"{rate}bit")),
+                (("qdisc", "replace"), ("parent", "1:1", "fq_codel"))]
+
+
+class Cake(Qdisc):
+    name = "cake"
+
+    @staticmethod
+    def commands(rate):
+        return [(("qdisc", "replace"), ("root", "cake", "bandwidth", f"{rate}bit"))]
+
+
+class NoLimit(Qdisc):
+    name = "none"
+
+    @staticmethod
+    def commands(rate):
+        return []
+
+
+LIMITERS = {kind.name: kind for kind in (Natra, Upstream, Tbf, FqCodel, Cake, NoLimit)}
+
+
 def limiter(name, pod, *options):
-    return {"natra": Natra, "tbf": Tbf,
-            "upstream": Upstream}[name](pod, *options)
+    return LIMITERS[name](pod, *options)

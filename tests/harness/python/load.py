@@ -54,7 +54,7 @@ def sender(s, a, data):
 
 
 def udp_send(a):
-    # Where the rate needs it, one call sends several datagrams.
+    # If the rate needs it, one call sends several datagrams.
     segments = max(1, min(40, int(a.rate / 8 / a.size / 2000)))
     senders = []
     for _ in range(a.ports):

@@ -64,8 +64,8 @@ class Rig:
                 "limit", "100000")
         for client in [self.clients[i] for i in
                        lanes or range(len(self.clients))]:
-            client.run("tc", "qdisc", "add", "dev", "eth0", *half)
-            sh("tc", "qdisc", "add", "dev", client.host, *half)
+            client.run("tc", "qdisc", "replace", "dev", "eth0", *half)
+            sh("tc", "qdisc", "replace", "dev", client.host, *half)
 
     @staticmethod
     def wait_port(ns, port, proto="tcp", seconds=20):

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Sends one TCP stream between two namespaces and counts the bytes that it takes on the
-wire."""
+"""Sends TCP streams between two namespaces and counts the bytes that each takes on the
+wire.
+
+Children of the script send and receive. The script keeps the sockets, so it can read the
+kernel's counts of them at any time.
+"""
 import os
 import signal
 import socket
 import struct
+import threading
 
 ETHERNET = 14
 TCP_TIMESTAMPS = 32             # the TCP header of a data segment
@@ -32,6 +37,58 @@ def _receive(s):
         pass
 
 
+def connected(src, dst, version=4, congestion="cubic"):
+    """Return a connection's sockets in src and in dst."""
+    family = socket.AF_INET if version == 4 else socket.AF_INET6
+    with dst:
+        listener = socket.socket(family)
+    with src:
+        out = socket.socket(family)
+    listener.bind(("", 0))
+    listener.listen()
+    out.settimeout(5)
+    out.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
+    out.connect((dst.ip if version == 4 else dst.ip6, listener.getsockname()[1]))
+    out.settimeout(None)
+    into, _ = listener.accept()
+    listener.close()
+    return out, into
+
+
+def wire_bytes(s, header):
+    """Return the wire bytes of the data segments that a socket received, only good for
+    differences. Segments that came twice count without their data."""
+    info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCPI_BYTES)
+    received, = struct.unpack_from("=Q", info, BYTES_RECEIVED_AT)
+    segments, = struct.unpack_from("=I", info, DATA_SEGS_IN_AT)
+    return received + segments * header
+
+
+def reset(s):
+    """Close a connection at once, and drop data that is not sent yet."""
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+
+
+def child(work, *args):
+    """Call work(*args) in a child of this process and return its pid, for end()."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        # The script's own handler would raise an exception in here.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        work(*args)
+    finally:
+        os._exit(0)
+
+
+def end(*pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
 class Stream:
     """Sends data from src to dst as fast as it goes, until close().
 
@@ -41,51 +98,57 @@ class Stream:
 
     def __init__(self, src, dst, version, cpu=None):
         self._cpu = cpu
-        family = socket.AF_INET if version == 4 else socket.AF_INET6
         self.header = header_bytes(version)
-        with dst:
-            listener = socket.socket(family)
-        with src:
-            self._out = socket.socket(family)
-        listener.bind(("", 0))
-        listener.listen()
-        self._out.settimeout(5)
-        self._out.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION,
-                             b"cubic")
-        self._out.connect((dst.ip if version == 4 else dst.ip6,
-                           listener.getsockname()[1]))
-        self._out.settimeout(None)
-        self._in, _ = listener.accept()
-        listener.close()
-        self._children = [self._fork(_receive, self._in),
-                          self._fork(_send, self._out)]
+        self._out, self._in = connected(src, dst, version)
+        self._children = [child(self._pinned, _receive, self._in),
+                          child(self._pinned, _send, self._out)]
 
-    def _fork(self, work, s):
-        pid = os.fork()
-        if pid:
-            return pid
-        try:
-            if self._cpu is not None:
-                os.sched_setaffinity(0, {self._cpu})
-            work(s)
-        finally:
-            os._exit(0)
+    def _pinned(self, work, s):
+        if self._cpu is not None:
+            os.sched_setaffinity(0, {self._cpu})
+        work(s)
 
     def wire_bytes(self):
-        """Return the wire bytes of the data segments that arrived, only good for
-        differences. Segments that came twice count without their data."""
-        info = self._in.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO,
-                                   TCPI_BYTES)
-        received, = struct.unpack_from("=Q", info, BYTES_RECEIVED_AT)
-        segments, = struct.unpack_from("=I", info, DATA_SEGS_IN_AT)
-        return received + segments * self.header
+        return wire_bytes(self._in, self.header)
 
     def close(self):
-        for pid in self._children:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        # This resets the connection at once, and data that is not sent yet is dropped.
-        self._out.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                             struct.pack("ii", 1, 0))
-        self._out.close()
+        end(*self._children)
+        reset(self._out)
         self._in.close()
+
+
+def _all_at_once(work, sockets):
+    threads = [threading.Thread(target=work, args=(s,), daemon=True) for s in sockets]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+class Streams:
+    """Sends several streams over IPv4, one for each name of a congestion control. Two
+    processes are enough for all of them.
+
+    send(socket) is what the sender of each does.
+    """
+
+    def __init__(self, src, dst, congestion, send=_send):
+        self.header = header_bytes(4)
+        pairs = [connected(src, dst, 4, name) for name in congestion]
+        self._out, self._in = [p[0] for p in pairs], [p[1] for p in pairs]
+        for s in self._in:
+            # Who waits for this much wakes up seldom, and leaves the CPU to others.
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK_BYTES // 4)
+        self._children = [child(_all_at_once, _receive, self._in),
+                          child(_all_at_once, send, self._out)]
+
+    def wire_bytes(self):
+        """Return the wire bytes of each stream so far."""
+        return [wire_bytes(s, self.header) for s in self._in]
+
+    def close(self):
+        end(*self._children)
+        for s in self._out:
+            reset(s)
+        for s in self._in:
+            s.close()

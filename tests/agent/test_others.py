@@ -1,0 +1,187 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra-agent and those who may end its work: natractl uninstall, Cilium, and SIGKILL."""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, HERE + "/../install"]
+import parallel
+from agent import words
+from node import FLANNEL, LISTS, NEW, OLD
+from test_installer import OWN, Case
+
+SEED = int(os.environ.get("NATRA_SEED", time.time_ns() % 1000000))
+
+
+class Uninstall(Case):
+    """The agent does not put back what `natractl uninstall` removes."""
+
+    def removed(self, agent):
+        line = words(agent.wait("natra was uninstalled from this node"))
+        self.assertEqual(line["level"], "warn")
+        body = agent.wait_ready(False)
+        self.assertIn("[-] install: natra was uninstalled", body)
+        before = self.node.state()
+        time.sleep(1.2)
+        self.assertEqual(self.node.names(), ["10-flannel.conflist"])
+        self.assertEqual(self.node.state(), before)
+        self.assertEqual(agent.get("/healthz")[0], 200)
+
+    def start(self, *options, runtime=OLD):
+        agent = self.last = self.agent(*options, runtime=runtime)
+        agent.wait_ready()
+        # The directories are watched from the second look on.
+        time.sleep(1)
+        return agent
+
+    def uninstall(self):
+        p = self.node.uninstall()
+        self.assertEqual(p.code, 0, str(p))
+
+    def test_stops(self):
+        for runtime in (OLD, NEW):
+            with self.subTest(runtime=runtime):
+                agent = self.start(runtime=runtime)
+                self.uninstall()
+                self.removed(agent)
+                self.assertEqual(agent.count("msg=repaired"), 0)
+                self.assertEqual(agent.stop(), 0)
+                # It is the start of an agent that installs.
+                agent = self.agent(runtime=runtime)
+                agent.wait_ready()
+                agent.stop()
+                self.uninstall()
+
+    def test_while_it_waits(self):
+        """The agent gets to know of it only when all is over."""
+        agent = self.start()
+        agent.process.send_signal(signal.SIGSTOP)
+        (self.node.net / OWN).unlink()
+        self.uninstall()
+        agent.process.send_signal(signal.SIGCONT)
+        self.removed(agent)
+
+    def test_at_the_same_time(self):
+        """Repairs and removals in any order end with the removal."""
+        rounds = random.Random(SEED)
+        for _ in range(4):
+            agent = self.start("--repairs", "64/1")
+            (self.node.net / OWN).unlink()
+            time.sleep(rounds.random() * 0.15)
+            self.uninstall()
+            agent.wait("natra was uninstalled from this node")
+            time.sleep(0.7)
+            self.assertEqual(self.node.names(), ["10-flannel.conflist"],
+                             f"NATRA_SEED={SEED}\n{agent.log()}")
+            agent.stop()
+
+    def test_nothing_removed(self):
+        """A dry run, and a removal by hand, are no removal."""
+        agent = self.start()
+        before = self.node.state()
+        p = self.node.uninstall("--dry-run")
+        self.assertEqual(p.code, 0, str(p))
+        time.sleep(0.5)
+        (self.node.net / OWN).unlink()
+        agent.wait("msg=repaired")
+        self.assertEqual(self.node.state(), before)
+
+
+class Cilium(Case):
+    def test_exclusive(self):
+        """With cni.exclusive it renames the lists of others as soon as they appear."""
+        agent = self.last = self.agent()
+        agent.wait_ready()
+        time.sleep(1)
+        stop, renamed = threading.Event(), []
+
+        def cilium():
+            own = self.node.net / "05-cilium.conflist"
+            own.write_text(LISTS["05-cilium.conflist"])
+            while not stop.wait(0.01):
+                for path in self.node.net.glob("*.conflist"):
+                    if path != own:
+                        os.rename(path, f"{path}.cilium_bak")
+                        renamed.append(path.name)
+
+        thread = threading.Thread(target=cilium)
+        thread.start()
+        try:
+            self.assertIn("cni.exclusive=false", agent.wait("level=error"))
+            agent.wait_ready(False)
+            time.sleep(2)
+        finally:
+            stop.set()
+            thread.join()
+        # It has not answered with a list for each that was renamed.
+        self.assertEqual(sorted(renamed), [OWN, "10-flannel.conflist"])
+        self.assertEqual(self.node.names(), [
+            f"{OWN}.cilium_bak", "05-cilium.conflist",
+            "10-flannel.conflist.cilium_bak", "natra"])
+        self.assertEqual(
+            (self.node.net / "10-flannel.conflist.cilium_bak").read_text(), FLANNEL)
+
+
+class Killed(Case):
+    def test_at_any_time(self):
+        """Whenever the agent is killed, a runtime reads valid lists, and the next agent
+        completes what this one has begun."""
+        agent = self.agent()
+        agent.wait_ready()
+        agent.stop()
+        good = self.node.state()
+        stop, wrong, reads = threading.Event(), [], []
+
+        def reader():
+            while not stop.is_set():
+                for path in self.node.net.glob("*.conflist"):
+                    try:
+                        text = path.read_text()
+                        reads.append(len(json.loads(text)["plugins"]))
+                    except FileNotFoundError:
+                        pass
+                    except ValueError:
+                        wrong.append((path.name, text))
+
+        thread = threading.Thread(target=reader)
+        thread.start()
+        rounds = random.Random(SEED)
+        try:
+            for n in range(40):
+                for path in (self.node.net / OWN, self.node.bin / "natra")[n % 2:]:
+                    path.unlink(missing_ok=True)
+                agent = self.agent(listen="")
+                time.sleep(rounds.random() * 0.08)
+                agent.process.kill()
+                agent.process.wait()
+        finally:
+            stop.set()
+            thread.join()
+        self.assertEqual(wrong, [], f"NATRA_SEED={SEED}")
+        self.assertGreater(len(reads), 100)
+        agent = self.last = self.agent()
+        agent.wait_ready()
+        self.until(lambda: self.node.state() == good, f"NATRA_SEED={SEED}")
+
+    def test_nothing_runs_on(self):
+        """A job ends with the agent that has started it."""
+        agent = self.agent()
+        agent.wait("starts")
+        agent.process.kill()
+        agent.process.wait()
+        time.sleep(0.2)
+        p = subprocess.run(["ps", "-eo", "args"], text=True, capture_output=True,
+                           check=True)
+        self.assertNotIn(str(self.node.root), p.stdout)
+
+
+if __name__ == "__main__":
+    parallel.main()

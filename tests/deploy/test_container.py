@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The container that the manifest describes installs, limits a running pod and keeps
+what others limit; without any one of its capabilities it does not. Needs root."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cache
+from container import (make_root, readyz, sh, start, start_pod, stop, write_result)
+
+IMAGE = os.environ.get("NATRA_IMAGE_ROOT", f"{cache.SOURCE}/build-image/context/rootfs")
+RATE = 10_000_000
+LIMIT_S = 40
+
+
+def isolated():
+    """Run this script again as the first process of a node."""
+    root = tempfile.mkdtemp(prefix="natra-deploy-")
+    try:
+        return subprocess.run(
+            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--net",
+             "--mount-proc", sys.executable, os.path.abspath(__file__), root],
+            timeout=280, stdin=subprocess.DEVNULL).returncode
+    finally:
+        shutil.rmtree(root)
+
+
+def natractl(*args):
+    return sh("/image/bin/natractl", *args)
+
+
+def limited():
+    return {a["id"] for a in json.loads(natractl("--json", "list"))}
+
+
+class Trial:
+    """One run of the agent with some capabilities on a node without natra."""
+
+    def __init__(self, pod_spec, capabilities):
+        others = start_pod()
+        natractl("attach", "eth0", "--netns", f"/proc/{others.pid}/ns/net", "--id",
+                 "others", "--ingress", "1M")
+        args = [a for a in pod_spec["containers"][0]["args"] if "NODE_NAME" not in a]
+        pid = start(pod_spec, capabilities, args, "/tmp/log")
+        # Each part is looked at once, and a part that fails is tried again later.
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end:
+            self.status, self.body = readyz()
+            if self.status == 200 or self.body.count("pending") == 0 < self.status:
+                break
+            time.sleep(0.1)
+        time.sleep(0.3)
+        self.status, self.body = readyz()
+        self.limited = limited()
+        self.log = open("/tmp/log").read()
+        self.files = sorted(
+            f"{d}/{f}" for top in ("/etc/cni", "/opt/cni") for d, _, names in os.walk(top)
+            for f in names)
+        self.code = stop(pid)
+        self.undo()
+        others.kill()
+        others.wait()
+
+    @staticmethod
+    def undo():
+        for a in limited():
+            natractl("detach", a)
+        natractl("uninstall", "--root=/", "--force")
+        natractl("gc")
+
+    def wrong(self):
+        """What the agent has not done."""
+        return [text for text, good in {
+            "ready": self.status == 200,
+            "drop-in, because the runtime was asked":
+                "/etc/cni/net.d/pods/90-natra.conf" in self.files,
+            "plugin": "/opt/cni/bin/natra" in self.files,
+            "adopted": "pods/mine/eth0" in self.limited,
+            "others' limits stay": "others" in self.limited,
+            "ends by SIGTERM": self.code == 0,
+        }.items() if not good]
+
+
+def run(root):
+    make_root(root)
+    os.makedirs(f"{root}/{cache.SOURCE}")
+    sh("cp", "-r", f"{IMAGE}/.", f"{root}/image")
+    for name in ("proc", "sys", "dev", "host", "run", "sys/fs/bpf"):
+        os.makedirs(f"{root}/image/{name}", exist_ok=True)
+    yaml = cache.import_yaml()
+    with open(f"{cache.DEPLOY}/base/daemonset.yaml") as f:
+        spec = yaml.safe_load(f)["spec"]["template"]["spec"]
+    os.chroot(root)
+    os.chdir("/")
+    sh("ip", "link", "set", "lo", "up")
+    mine = start_pod("mine")
+    write_result("mine", RATE)
+    failed = 0
+    wanted = spec["containers"][0]["securityContext"]["capabilities"]["add"]
+    for without in [None, *wanted]:
+        trial = Trial(spec, [c for c in wanted if c != without])
+        wrong = trial.wrong()
+        good = bool(wrong) == bool(without)
+        print(f"{'ok  ' if good else 'FAIL'} {'without ' + without if without else 'all'}: "
+              f"{'missing: ' + ', '.join(wrong) if wrong else 'nothing is missing'}")
+        if not good:
+            failed += 1
+            print(trial.status, trial.body, trial.files, trial.limited, trial.log)
+        sys.stdout.flush()
+    mine.kill()
+    mine.wait()
+    return 1 if failed else 0
+
+
+def main():
+    if os.geteuid():
+        print("skipped: needs root")
+        return 77
+    cache.need(f"{IMAGE}/bin/natra-agent", f"{cache.CACHE}/venv")
+    return run(sys.argv[1]) if len(sys.argv) > 1 else isolated()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

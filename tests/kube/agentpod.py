@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs natra-agent in its own pod, from the image and the manifest.
+
+There are no controllers, so this file makes of the DaemonSet the pod that its controller
+would make.
+"""
+import copy
+import os
+import tempfile
+import time
+import urllib.request
+
+import yaml
+
+from commands import sh
+from node import NAME, wait
+
+DEPLOY = os.path.realpath(f"{os.path.dirname(__file__)}/../../tools/deploy")
+
+CORE, RBAC = "/api/v1", "/apis/rbac.authorization.k8s.io/v1"
+# Where objects of a kind are created; %s is their namespace.
+PATHS = {
+    "Namespace": f"{CORE}/namespaces",
+    "ServiceAccount": f"{CORE}/namespaces/%s/serviceaccounts",
+    "ConfigMap": f"{CORE}/namespaces/%s/configmaps",
+    "ClusterRole": f"{RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+    "Role": f"{RBAC}/namespaces/%s/roles",
+    "RoleBinding": f"{RBAC}/namespaces/%s/rolebindings",
+    "DaemonSet": "/apis/apps/v1/namespaces/%s/daemonsets",
+}
+
+
+def build_image():
+    """Build the image as tools/deploy says, and return the archive's path."""
+    return sh(f"{DEPLOY}/image", timeout=1200).split("\n")[0]
+
+
+def manifest(*components):
+    """Return the objects of the manifest for a node with the usual directories."""
+    with tempfile.TemporaryDirectory() as directory:
+        deploy = os.path.relpath(DEPLOY, directory)
+        with open(f"{directory}/kustomization.yaml", "w") as f:
+            yaml.safe_dump({
+                "resources": [f"{deploy}/overlays/default"],
+                "components": [f"{deploy}/components/{c}" for c in components]}, f)
+        text = sh(os.environ["NATRA_KUSTOMIZE"], "build", directory)
+    return [o for o in yaml.safe_load_all(text) if o]
+
+
+def daemon_of(objects):
+    return next(o for o in objects if o["kind"] == "DaemonSet")
+
+
+class Agent:
+    """The agent's pod on this node, and what else its manifest has."""
+
+    def __init__(self, cluster):
+        self.cluster, self.node, self.api = cluster, cluster.node, cluster.api
+        self.objects = manifest()
+        self.space = daemon_of(self.objects)["metadata"]["namespace"]
+        self.count = 0
+        self.name = None
+        cluster.agents.append(self)
+
+    @classmethod
+    def install(cls, cluster, *arguments):
+        """Load the image, create the manifest's objects, and start the agent."""
+        agent = cls(cluster)
+        cluster.node.load_image(cluster.arguments.image)
+        agent.create_objects()
+        cluster.report.shown("agent's pod to ready, s",
+                             f"{agent.start(arguments=arguments):.1f}")
+        return agent
+
+    def create_objects(self):
+        """Create all objects. The API server checks the DaemonSet, too, although its
+        controller does not run here."""
+        for o in self.objects:
+            space = o["metadata"].get("namespace", "")
+            if o["kind"] == "Namespace":
+                self.node.add_namespace(o["metadata"]["name"], o)
+                continue
+            path = PATHS[o["kind"]]
+            self.api.create(path % space if "%s" in path else path, o)
+
+    def start(self, image=None, arguments=(), objects=None, wait_ready=True,
+              seconds=60):
+        """Start the agent's pod, and wait until it is ready. Return how long it
+        took."""
+        daemon = daemon_of(objects or self.objects)
+        template = copy.deepcopy(daemon["spec"]["template"])
+        for container in template["spec"]["containers"]:
+            container["image"] = image or container["image"]
+            container["args"] += arguments
+        self.count += 1
+        self.name = f"natra-agent-{self.count}"
+        begin = time.monotonic()
+        self.api.create(f"{CORE}/namespaces/{self.space}/pods", {
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": dict(template["metadata"], name=self.name),
+            "spec": dict(template["spec"], nodeName=NAME)})
+        if wait_ready:
+            wait(self.ready, self.trouble, seconds)
+        return time.monotonic() - begin
+
+    def pod(self):
+        return self.cluster.pods.pod(self.name, self.space)
+
+    def ready(self):
+        pod = self.pod()
+        return any(c["type"] == "Ready" and c["status"] == "True"
+                   for c in pod["status"].get("conditions", ()))
+
+    def trouble(self):
+        return f"agent: {self.pod()['status']} {self.probe()} {self.log()} " \
+            f"{self.cluster.pods.bad_events()}"
+
+    @staticmethod
+    def probe():
+        """Return what /readyz answers."""
+        try:
+            with urllib.request.urlopen("http://127.0.0.1:9810/readyz",
+                                        timeout=2) as answer:
+                return answer.read().decode()
+        except OSError as e:
+            return getattr(e, "read", lambda: str(e).encode())().decode()
+
+    def log(self):
+        """Return the agent's log as `kubectl logs` would."""
+        text = ""
+        for directory, _, files in sorted(os.walk("/var/log/pods")):
+            if f"_{self.name}_" not in directory:
+                continue
+            for file in sorted(files):
+                with open(f"{directory}/{file}") as f:
+                    text += "".join(line.split(" ", 3)[-1] for line in f)
+        return text
+
+    def pid(self):
+        """Return the pid of the agent's first process."""
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/stat") as f:
+                    name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            # A child that works for the agent has the agent for parent.
+            with_parent = rest.split()[1]
+            if name == "natra-agent" and not _is_agent(with_parent):
+                return int(pid)
+        return None
+
+    def stop(self):
+        """End the pod as a rollout does."""
+        self.api.delete(f"{CORE}/namespaces/{self.space}/pods/{self.name}")
+        wait(lambda: not self.pod(), "the agent's pod stays")
+
+
+def _is_agent(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read().strip() == "natra-agent"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

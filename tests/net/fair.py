@@ -1,0 +1,215 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks that flows share a cap alike, and that who is under the fair share does not
+wait.
+
+  requests    a request/response flow of 1 to 30 % of the cap beside elephants
+  congestion  16 streams, CUBIC, or CUBIC and BBR, at three distances
+  flood       a stream beside datagrams of 1 to 10 caps
+  ecn         ECT beside non-ECT, TCP and UDP
+  aggregate   1 to 64 flows and UDP: the cap is kept and used
+  newcomers   streams that start and stop beside lasting ones
+  changing    a mouse that becomes an elephant and a mouse again
+  evasion     what a tenant may try against mode charged
+
+Each is tried in each way: out of the pod (edt), and into it (pace, police). --full has
+all of it, which takes hours; --report DIR keeps the figures in DIR/fair.json, does
+only what is not there yet, and makes DIR/report.md. For instance, with another build of
+natra and three qdiscs for comparison:
+
+  tests/vm/run --rwdir DIR 6.12 -- tests/net/fair.py --full --natractl BUILD/.../natractl
+      --before OTHER/.../natractl --report DIR --minutes 4
+"""
+import itertools
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from commands import sh
+from ecn import have_netem
+from fair_lanes import BUILDS, LANES, WAYS, Lane, use_build, ways_of
+from fair_scenarios import SCENARIOS
+from limiters import LIMITERS, Natra, bits, find_natractl
+from meter import ETH_IPV4_TCP
+from rig import Rig
+from script import option, run_script
+
+BRIEF = ("requests", "flood", "ecn")
+FULL_LIMITERS = "natra,before,tbf,fq_codel,cake"
+# A machine carries this multiple of a rate without a limiter, or the rate is left out.
+ROOM = 1.5
+
+
+def title(label, params):
+    return " ".join((label, *(f"{v}" if k in ("way", "rate") else f"{k}={v}"
+                              for k, v in params.items() if k != "shares")))
+
+
+class Bench:
+    """Runs scenarios, one group of lanes after the other."""
+
+    def __init__(self, r, rep, a, results):
+        self.rep, self.a, self.results = rep, a, results
+        self.lanes = [Lane(r, i, a.netem) for i in range(LANES)]
+        self.until = time.monotonic() + a.minutes * 60
+
+    def groups(self, scenario, label):
+        """Yield what the lanes do at once, as parameters with a way."""
+        ways = [w for w in ways_of(label, self.a.fq)
+                if not self.a.ways or w in self.a.ways.split(",")]
+        if self.a.brief and scenario.at_once == 1:
+            ways = ways[:2]
+        more = {"fast_pass": self.a.fast_pass} if self.a.fast_pass else {}
+        if self.a.rtt is not None:
+            more["rtt_ms"] = self.a.rtt
+        cells = [{"way": way, **more, **p} for p in scenario.wanted(self.a)
+                 for way in ways]
+        while cells:
+            # The more there is to carry, the less runs at once.
+            n = scenario.at_once if bits(cells[0]["rate"]) <= 10e6 else 1
+            yield cells[:n]
+            cells = cells[n:]
+
+    def run(self, scenario, label):
+        for wanted in self.groups(scenario, label):
+            if self.results.have(label, scenario.name, wanted, self.a.rounds):
+                continue
+            if time.monotonic() > self.until:
+                return
+            if not self.carried(wanted[0]["rate"]):
+                self.results.leave_out(scenario.name, wanted,
+                                       "too much for this machine")
+                continue
+            if self.results.path:
+                self.group(scenario, label, wanted)
+            else:
+                self.rep.measure(scenario.name, self.group, scenario, label, wanted)
+
+    def group(self, scenario, label, wanted):
+        use_build(self.a.builds.get(label, self.a.builds["natra"]))
+        lanes = self.lanes[:len(wanted)]
+        options = (*scenario.options, *(("--fast-pass", self.a.fast_pass)
+                                        if self.a.fast_pass else ()))
+        for lane, p in zip(lanes, wanted):
+            lane.start(label, p["way"], p["rate"], p.get("rtt_ms"), options)
+        found = scenario.run(lanes, wanted, self.a)
+        for lane in lanes:
+            lane.stop()
+        for params, values in zip(wanted, found):
+            what = title(f"{scenario.name} {label}", params)
+            self.results.add(label, scenario.name, params, values)
+            self.show(what, scenario.checks(params, values))
+
+    def show(self, what, checks):
+        """Print figures; where they are kept, the report judges them."""
+        self.rep.shown(what, "")
+        for c in checks:
+            if c.bounded() and not self.results.path:
+                self.rep.check(f"  {c.what}", f"{c.value:.3f}", c.demanded(), c.met(),
+                               c.unit, exact=False)
+                if c.more:
+                    self.rep.shown("", c.more)
+            else:
+                self.rep.shown(f"  {c.what}", f"{c.value:.3f}{c.unit} {c.more}")
+
+    def carried(self, rate):
+        """Return whether the machine carries more than a rate."""
+        if bits(rate) <= 10e6:
+            return True
+        lane = self.lanes[0]
+        lane.start("none", "in", rate, 0)
+        streams, meter = lane.streams(["cubic"] * 4), lane.meter(ETH_IPV4_TCP)
+        time.sleep(0.5)
+        (t0, n0), _, (t1, n1) = meter.read(), time.sleep(1), meter.read()
+        streams.close()
+        lane.stop()
+        self.rep.shown(f"no limiter at {rate}",
+                       f"{(n1 - n0) * 8 / (t1 - t0) / 1e6:.0f} Mbit/s")
+        return (n1 - n0) * 8 / (t1 - t0) >= ROOM * bits(rate)
+
+
+class NoResults:
+    """Stands for a report that nobody asked for."""
+    path = None
+
+    def have(self, *_):
+        return False
+
+    def add(self, *_):
+        pass
+
+    leave_out = add
+
+
+def known(what, given, names):
+    """End the script if something is given that does not exist."""
+    for name in given:
+        if name not in names:
+            sys.exit(f"{what} '{name}' is none of {', '.join(names)}")
+    return given
+
+
+def prepare(a):
+    """Look at the machine before the script has namespaces of its own."""
+    known("scenario", a.scenario, SCENARIOS)
+    a.limiter = known("limiter", (a.limiter or (FULL_LIMITERS if a.full else "natra"))
+                      .split(","), [*LIMITERS, "before"])
+    if "before" in a.limiter and not a.before:
+        if not a.full:
+            sys.exit("limiter 'before': --before is missing")
+        a.limiter.remove("before")
+    known("way", a.ways.split(",") if a.ways else [], WAYS)
+    if a.natractl:
+        os.environ["NATRACTL"] = a.natractl
+    a.builds = {"natra": os.path.realpath(find_natractl())}
+    if a.before:
+        a.builds["before"] = os.path.realpath(a.before)
+    sh("modprobe", "-a", "tcp_bbr", "sch_netem", check=False)
+    with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as f:
+        a.bbr = "bbr" in f.read().split()
+    a.results = NoResults()
+    if a.report:
+        from fair_report import opened
+        a.results = opened(a.report, a.builds, a.remark)
+
+
+def main(rep, a):
+    a.brief = not (a.full or a.report)
+    a.fq = bool(Natra().json("probe")["fq"])
+    a.netem = have_netem()
+    a.rates = a.rates.split(",")
+    a.shares = [int(share) for share in a.shares.split(",")]
+    if not a.scenario:
+        a.scenario = BRIEF if a.brief else list(SCENARIOS)
+    with Rig(lanes=LANES) as r:
+        bench = Bench(r, rep, a, a.results)
+        for name, label in itertools.product(a.scenario, a.limiter):
+            # Only natra has what this is to evade.
+            if name != "evasion" or label in BUILDS:
+                bench.run(SCENARIOS[name], label)
+    if a.report:
+        a.results.write()
+        rep.true("something was measured", a.results.data["samples"])
+
+
+if __name__ == "__main__":
+    run_script(main,
+        option("scenario", nargs="*", help="of the above"),
+        option("--limiter", help="natra, before, tbf, fq_codel, cake, none, by comma"),
+        option("--natractl", metavar="PATH", help="natra's, instead of NATRACTL's"),
+        option("--before", metavar="PATH", help="natractl of another build"),
+        option("--full", action="store_true", help="all cells and limiters"),
+        option("--report", metavar="DIR"),
+        option("--remark", help="a sentence about the machine, for the report"),
+        option("--minutes", type=float, default=1e9,
+               help="begin nothing more after so many"),
+        option("--rounds", type=int, default=1, help="times for each cell"),
+        option("--rates", default="10M,100M,1G"),
+        option("--elephants", default="4,1,16", help="of requests"),
+        option("--shares", default="1,5,8,16,30", help="of requests, in %%"),
+        option("--ways", help="of edt, pace, police, in, out, by comma"),
+        option("--rtt", type=float, help="ms, instead of each way's own"),
+        option("--fast-pass", choices=["free", "charged", "off"]),
+        option("--seconds", type=float, help="to measure for"),
+        prepare=prepare)

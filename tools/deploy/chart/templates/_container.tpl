@@ -1,0 +1,56 @@
+{{/* What the agent's container and the one that uninstalls have in common. */}}
+{{- define "natra.directories" -}}
+{{- $all := .Files.Get "platforms.yaml" | fromYaml -}}
+{{- get $all .Values.platform | toYaml -}}
+{{- end -}}
+
+{{- define "natra.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "natra.container" -}}
+{{- $directories := include "natra.directories" . | fromYaml -}}
+image: {{ include "natra.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+resources:
+  {{- toYaml .Values.resources | nindent 2 }}
+securityContext:
+  privileged: false
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  appArmorProfile:
+    type: Unconfined
+  capabilities:
+    drop:
+      - ALL
+    add:
+      - DAC_OVERRIDE
+      - NET_ADMIN
+      - SYS_ADMIN
+      - SYS_CHROOT
+      - SYS_PTRACE
+volumeMounts:
+  - name: net-dir
+    mountPath: /host{{ $directories.netDir }}
+    mountPropagation: HostToContainer
+  - name: bin-dir
+    mountPath: /host{{ $directories.binDir }}
+    mountPropagation: HostToContainer
+  - name: root
+    mountPath: /host
+    readOnly: true
+    mountPropagation: HostToContainer
+  - name: run
+    mountPath: /run
+    readOnly: true
+    mountPropagation: HostToContainer
+  - name: bpf
+    mountPath: /sys/fs/bpf
+    mountPropagation: HostToContainer
+{{- end -}}
