@@ -12,7 +12,7 @@ import time
 import kube
 from agentpod import Agent
 from commands import sh
-from node import bandwidth, wait, write_network
+from node import bandwidth, write_network
 from pods import rates
 from plugin import attachments
 from script import option
@@ -89,8 +89,18 @@ def main(cluster, arguments):
     recorder = Recorder(traffic)
     time.sleep(1)
     agent, first, last = replace(cluster, recorder, count)
-    wait(lambda: time.monotonic() > last + AT_CAP_SECONDS + SPAN_SECONDS + 0.5, "time")
+    time.sleep(max(0, first + AT_CAP_SECONDS + 4 * SPAN_SECONDS + 0.5 - time.monotonic()))
     recorder.stop()
+    for n in range(4):
+        begin = AT_CAP_SECONDS + n * SPAN_SECONDS
+        got = recorder.span(first + begin, SPAN_SECONDS)
+        report.shown(f"streams that move, {begin} to {begin + SPAN_SECONDS} s later",
+                     sum(rate > 0 for rate in got.values()))
+    for name, way in [k for k, rate in got.items() if not rate][:3]:
+        sender, to = (cluster.client, pods[name]) if way == "in" else \
+            (pods[name], cluster.client)
+        report.shown(f"socket that sends nothing, {name} {way}",
+                     sender.run("ss", "-tinH", "dst", to.ip).strip())
     report.most("from the first replacement to the last", last - first, AT_CAP_SECONDS,
                 " s")
     at_cap(report, f"from {AT_CAP_SECONDS} s after the first replacement",

@@ -115,9 +115,11 @@ class Pods:
         return self.api.items("/api/v1/events", **query)
 
     def bad_events(self):
-        """Return what the kubelet says that failed."""
+        """Return what the kubelet says that failed of these pods. (The uninstalling
+        pod is run again until no pod needs the plugin.)"""
         return [f"{e['involvedObject']['name']}: {e['reason']}: {e['message'][:200]}"
-                for e in self.events() if e["reason"] in BAD_REASONS]
+                for e in self.events() if e["reason"] in BAD_REASONS and
+                e["involvedObject"].get("namespace") == "default"]
 
     def pod(self, name, space="default"):
         try:
