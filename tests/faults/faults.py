@@ -224,7 +224,7 @@ def no_tcx():
     try:
         refused = Run(*bench.attach_args(*OLD, "--mode", "tcx-podside"),
                       mode="notcx").expect(1)
-        bench.must_be_shaped((10**7, 2 * 10**7, 2048))
+        bench.must_be_shaped((10**7, 2 * 10**7, 1024))
         run("detach", ID)
         bench.must_be(bench.clean)
     except Bad as e:

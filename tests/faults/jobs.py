@@ -235,7 +235,7 @@ class Job:
 
 class Attach(Job):
     name = "attach"
-    policy = (10**7, 2 * 10**7, 2048)
+    policy = (10**7, 2 * 10**7, 1024)
 
     def args(self):
         return self.b.attach_args(*OLD, *self.options)
@@ -260,7 +260,7 @@ class Attach(Job):
 class Live(Job):
     """A command on an attachment, which is made anew only if a case changed it."""
 
-    policy = (10**7, 2 * 10**7, 2048)
+    policy = (10**7, 2 * 10**7, 1024)
     new_policy = policy
 
     def __init__(self, *args):
@@ -298,7 +298,7 @@ class Live(Job):
 
 class Set(Live):
     name = "set"
-    new_policy = (3 * 10**7, 4 * 10**7, 2048)
+    new_policy = (3 * 10**7, 4 * 10**7, 1024)
 
     def args(self):
         return ("set", ID, *NEW)
@@ -355,7 +355,7 @@ class Unpace(Live):
     pod's."""
 
     name = "unpace"
-    new_policy = (3 * 10**7, 4 * 10**7, 2048)
+    new_policy = (3 * 10**7, 4 * 10**7, 1024)
 
     def args(self):
         return self.b.attach_args(*NEW, "--mode", self.mode,

@@ -17,7 +17,7 @@ from cni_jobs import CniRun, use_one_bpffs
 from jobs import ID, OLD, Bad, Bench, Run
 
 PACE = ("--ingress-mode", "pace")
-RATES = (10**7, 2 * 10**7, 2048)
+RATES = (10**7, 2 * 10**7, 1024)
 NO_TSTAMP = "this kernel lacks bpf_skb_set_tstamp (Linux 5.18)"
 MISSING = ("bpf_ktime_get_coarse_ns (Linux 5.11)",
            "BPF atomic instructions (Linux 5.12)",
