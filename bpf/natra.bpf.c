@@ -48,16 +48,16 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 static __always_inline void note_flow(struct __sk_buff *skb,
 				      struct natra_state *state,
-				      const struct packet *packet, __u64 now_ns)
+				      struct natra_parsed_packet *parsed,
+				      const struct packet *packet)
 {
-	__u32 now = natra_flow_now(now_ns);
-	struct natra_parsed_packet parsed;
+	__u32 now = natra_flow_now(packet->now_ns);
 	struct natra_flow_entry *entry;
 
 	entry = natra_flow_find(state->flows, packet->hash, now);
 	if (natra_unlikely(entry->tag != natra_flow_tag(packet->hash))) {
-		parse_slow(skb, &parsed);
-		natra_flow_insert(entry, packet->hash, &parsed.tuple);
+		parse_slow(skb, parsed);
+		natra_flow_insert(entry, packet->hash, &parsed->tuple);
 	}
 	natra_flow_add(entry, now, packet->bytes);
 }
@@ -240,7 +240,6 @@ charge(struct __sk_buff *skb, const struct natra_config *config,
 	if (natra_unlikely(packet->mouse))
 		return charge_mouse(skb, state, limits, packet, now_ns, dither,
 				    edt);
-	note_flow(skb, state, packet, now_ns);
 	return charge_heavy(skb, state, limits, packet, now_ns, dither, edt);
 }
 
@@ -305,6 +304,10 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	if (mouse && limits->pass == NATRA_PASS_FREE)
 		return NATRA_COUNT_MICE;
 	packet->mouse = mouse && limits->pass != NATRA_PASS_OFF;
+	/* The functions below do not do this, because the frames of nested calls
+	 * have 512 bytes together, and the parsed packet is large. */
+	if (!packet->mouse)
+		note_flow(skb, state, &parsed, packet);
 	packet->active = active;
 	packet->seed = counts[NATRA_COUNT_ADMITTED].packets << 32;
 	return (__u32)(edt ? hold_global(skb, config, state, packet)

