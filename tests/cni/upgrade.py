@@ -291,10 +291,10 @@ def engine_programs():
 
 def bursts_ns():
     """Return the bursts in the active limits of the first slot of each bank."""
-    words = [struct.unpack_from("=24Q", pinned_value(path, 296).to_bytes(
-                 296, sys.byteorder))
+    words = [struct.unpack_from("=17Q", pinned_value(path, 312).to_bytes(
+                 312, sys.byteorder))
              for path in glob.glob(f"{PINS}/engine_*/*/configs")]
-    return {w[3] if w[0] % 2 == 0 else w[15] for w in words}
+    return {w[3] if w[0] % 2 == 0 else w[16] for w in words}
 
 
 def counted(path):
