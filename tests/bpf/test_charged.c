@@ -266,6 +266,7 @@ static void parts_of_a_nanosecond_are_charged_on_the_average(void **state)
 	/* The burst of 60 s is never all saved up while the packets are sent,
 	 * however slow the CPU is. */
 	limits.rate = policy_rate(100000000000, 100000000000 / 8 * 60);
+	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	th_set_tat(&run, tat);
 	for (uint16_t port = 1; port <= 1000; port++) {
