@@ -236,7 +236,7 @@ natra_inline void natra_fair_turn(const struct natra_fair *fair, __u64 *clocks,
 				  __u32 fair_shift, struct natra_turn *ret)
 {
 	const __u32 mask = NATRA_FAIR_WIDTH - 1;
-	const __u64 bound_ns = (__u64)NATRA_FAIR_BOUND << (fair_shift & 31);
+	const __u64 bound_ns = (__u64)NATRA_FAIR_BOUND << (fair_shift & 63);
 	__u64 tat_ns = NATRA_READ_ONCE(fair->tat_ns), turn_ns, least_ns;
 	__u64 other_ns;
 
