@@ -102,7 +102,7 @@ LIBRARY = [
         "r = attachment_visit(n, link, -1, look_for_link, &found);",
         "found.exists = true, r = 0;", "api-walks"),
     one("older-program-stays", "src/attach/shaper.c",
-        "r = gen->record.leg[i].hook\n", "r = false\n", "api-upgrade"),
+        "int r = gen->record.leg[i].hook\n", "int r = false\n", "api-upgrade"),
     one("bpffs-of-any-namespace", "src/state/place.c",
         "if (r != 0 || same_bpffs(", "if (true || same_bpffs(", "cni-mounts"),
     one("no-pacing-without-a-stamp-fails", "src/attach/shaper.c",
