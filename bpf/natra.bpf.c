@@ -124,7 +124,7 @@ charge_mouse(struct __sk_buff *skb, struct natra_state *state,
 							     : outcome;
 }
 
-/* Returns by how much a packet of a heavy flow may overdraw the bucket. */
+/* Returns by how much a heavy flow may overdraw its share. */
 static __always_inline __u64 debt_limit(const struct natra_limits *limits,
 					bool edt)
 {
@@ -137,7 +137,7 @@ static __always_inline bool is_dropped(enum natra_counter outcome)
 	       outcome == NATRA_COUNT_DROPPED_HORIZON;
 }
 
-/* Once in a tick. It is global for the same reason as parse_global. */
+/* Runs once in a tick. It is global for the same reason as parse_global. */
 __noinline int adapt_global(struct natra_fair *fair,
 			    const struct natra_span *span, __u32 fair_shift)
 {
