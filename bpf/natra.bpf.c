@@ -75,18 +75,20 @@ static __always_inline bool set_ce(struct __sk_buff *skb)
 }
 
 /*
- * Cuts what the buckets owe to the time latest_ns, after the limits were
- * changed: a packet that took 15 s at the old rate would otherwise keep the pod
- * waiting that long at the new one. latest_ns is the longest delay that packets
- * may have. Packets that fq holds already leave before the next one, unless the
+ * Cuts what the buckets owe, and the latest turn, to the time until_ns, after the
+ * limits were changed: a packet that took 15 s at the old rate would otherwise keep
+ * the pod waiting that long at the new one, and until the old latest turn no
+ * overdraft would be bounded. until_ns is now and the longest delay that packets may
+ * have. Packets that fq holds already leave before the next one, unless the
  * horizon has become shorter: then newer packets overtake them, and for the
  * rest of the old horizon both leave.
  */
 static __noinline void settle(struct natra_state *state, __u64 active,
-			      __u64 latest_ns)
+			      __u64 until_ns)
 {
-	if (natra_bucket_cut(&state->fair.tat_ns, latest_ns) &&
-	    natra_bucket_cut(&state->mice_tat_ns, latest_ns))
+	if (natra_bucket_cut(&state->fair.tat_ns, until_ns) &&
+	    natra_bucket_cut(&state->fair.latest_ns, until_ns) &&
+	    natra_bucket_cut(&state->mice_tat_ns, until_ns))
 		NATRA_WRITE_ONCE(state->settled, active);
 }
 
@@ -122,7 +124,7 @@ charge_mouse(struct __sk_buff *skb, struct natra_state *state,
 							     : outcome;
 }
 
-/* Returns by how much a packet of a heavy flow may overdraw the bucket. */
+/* Returns by how much a heavy flow may overdraw its share. */
 static __always_inline __u64 debt_limit(const struct natra_limits *limits,
 					bool edt)
 {
@@ -135,7 +137,7 @@ static __always_inline bool is_dropped(enum natra_counter outcome)
 	       outcome == NATRA_COUNT_DROPPED_HORIZON;
 }
 
-/* Once in a tick. It is global for the same reason as parse_global. */
+/* Runs once in a tick. It is global for the same reason as parse_global. */
 __noinline int adapt_global(struct natra_fair *fair,
 			    const struct natra_span *span, __u32 fair_shift)
 {

@@ -24,7 +24,8 @@
  * sum up to less, it falls back, and so must K. natra_fair_adapt is that loop: a
  * PI controller of the logarithm of K, which runs once in a tick of 16.8 ms and
  * wants an overdraft of one unit. A unit is a power of two of ns which user
- * space chooses (natra_limits.fair_shift), so that a packet is not longer.
+ * space chooses (natra_limits.fair_shift), so that a packet is not longer, unless
+ * it takes more than 2^32 ns.
  * Until the loop has settled, NATRA_FAIR_BOUND bounds the overdraft: then turns
  * are those of the bucket less that bound, and all flows are in one queue again.
  *
@@ -36,7 +37,8 @@
  * Clocks take no memory for each flow. There are two rows of cells, a flow has
  * one cell in each, and the lower of the two is its clock, as in a count-min
  * sketch: a cell is at least as late as the clock of every flow that has it.
- * Flows that share both cells share a clock, and with it a share of the rate.
+ * Flows that share both cells, as two particular ones do with a chance of 1 in
+ * 2^18, share a clock, and with it a share of the rate.
  *
  * All times are those of CLOCK_MONOTONIC, and 0 stands for all times before the
  * machine was started. CPUs that charge packets at the same time lose nothing of
@@ -117,8 +119,8 @@ natra_inline __u64 natra_fair_before(__u64 ns, __u64 by_ns)
 	return ns > by_ns ? ns - by_ns : 0;
 }
 
-/* Returns K * cost_ns, for K = 1 + k_more. It does not overflow for any cost that
- * natra_cost_ns may return. */
+/* Returns K * cost_ns, for K = 1 + k_more. It does not overflow for costs under
+ * 2^56 ns, and a packet of 512 kB at 1 bit/s takes a 17th of that. */
 natra_inline __u64 natra_fair_times_k(__u64 cost_ns, __u32 k_more)
 {
 	const __u64 low = cost_ns & (NATRA_FAIR_K_ONE - 1);
@@ -236,7 +238,7 @@ natra_inline void natra_fair_turn(const struct natra_fair *fair, __u64 *clocks,
 				  __u32 fair_shift, struct natra_turn *ret)
 {
 	const __u32 mask = NATRA_FAIR_WIDTH - 1;
-	const __u64 bound_ns = (__u64)NATRA_FAIR_BOUND << (fair_shift & 31);
+	const __u64 bound_ns = (__u64)NATRA_FAIR_BOUND << (fair_shift & 63);
 	__u64 tat_ns = NATRA_READ_ONCE(fair->tat_ns), turn_ns, least_ns;
 	__u64 other_ns;
 

@@ -39,7 +39,11 @@ __noinline __u64 take_global(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
  * NATRA_BUCKET_REFUSED if that is more than limit_ns from now. It goes when its
  * turn comes in the share, or earlier if elephants leave room for it: not in the
  * last part of the bucket, out of which they live. Neither time goes back, unless
- * CPUs race, so the packets of a mouse that is held keep their order.
+ * CPUs race, so the packets of a mouse that is held keep their order. There are
+ * two exceptions. A tiny packet does not wait while the share's debt is within
+ * reserve_ns, and may overtake a longer one of its flow. And when the mouse becomes
+ * heavy, its clock is 0, so its first turns may come before the departure of what
+ * is held.
  */
 static __always_inline __u64 natra_mouse_over_share(
 	struct natra_state *state, const struct natra_limits *limits,

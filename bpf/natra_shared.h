@@ -10,16 +10,18 @@
 
 /*
  * Number of the pinned layout. Raise it when a struct of this file, struct
- * meta, the set of pins or the way in which a stub calls an engine changes;
- * natra of a lower number reports such state and leaves it, of a higher one it
- * can detach and replace it. Two builds of the same number run each other's
+ * record, the set of pins or the way in which a stub calls an engine changes:
+ * natra of a lower number reports such state and leaves it, and natra of a
+ * higher one can detach and replace it. Two builds of the same number run each other's
  * programs on each other's maps.
  *
  * 2: programs that attachments share, subnets, unshaped records.
  * 3: counters in stripes, the number in the names of engines, banks that know
  *    their BPF object, records with the limits that were derived.
+ * 4: fair shares: limits and states with what they need, and records with these
+ *    limits and with the orphan_mask of fq.
  */
-#define NATRA_PIN_ABI   3
+#define NATRA_PIN_ABI   4
 #define NATRA_PIN_MAGIC 0x6e617472 /* "natr" */
 
 #define NATRA_ROWS                 4

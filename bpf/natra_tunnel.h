@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * Finds the length of the headers of a tunnel's GSO packet: VXLAN, Geneve, GRE,
- * IP in IP, MPLS and PPPoE. Each of its segments has them all, from the outer Ethernet
- * header to the inner layer 4; natra_parse reads the outer ones only, which are
- * the flow's identity.
+ * IP in IP, MPLS and PPPoE. Each of its segments has them all, from the outer
+ * Ethernet header to the inner layer 4; natra_parse reads the outer ones only,
+ * which are the flow's identity.
  */
 #ifndef NATRA_TUNNEL_H
 #define NATRA_TUNNEL_H
@@ -60,8 +60,8 @@ natra_inline __u16 natra_label_type(void *ctx, __u32 *offset,
 	return byte[0] >> 4 == 4 ? NATRA_ETHERTYPE_IPV4 : NATRA_ETHERTYPE_IPV6;
 }
 
-/* Does the same for a packet that is not IP to begin with: one with MPLS labels
- * or in a PPPoE session. */
+/* Moves *offset to the IP packet in one that is not IP to begin with: one with MPLS
+ * labels or in a PPPoE session. Returns its EtherType, or 0. */
 natra_inline __u16 natra_carried_type(void *ctx, __u32 *offset,
 				      struct natra_parsed_packet *p)
 {

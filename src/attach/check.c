@@ -106,7 +106,7 @@ static int check_fq(const struct site *site, struct netlink *nl)
 			      site->link->ifname);
 	if (r < 0)
 		return r;
-	if (want && have != want)
+	if (have != want)
 		return refuse(site->n, -EBADE,
 			      "fq of '%s' has the orphan_mask %u, not %u",
 			      site->link->ifname, have, want);

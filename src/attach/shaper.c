@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "attach/check.h"
-#include "attach/fq.h"
 #include "attach/gso.h"
 #include "attach/limits.h"
 #include "attach/teardown.h"
@@ -459,21 +458,20 @@ static bool can_keep(struct natra *n, const struct pin_gen *gen,
 
 static int keep(struct natra *n, struct pin_gen *gen, const struct order *order)
 {
-	int r;
-
 	set_names(&gen->record, order);
 	for (int i = 0; i < LEG_MAX; i++) {
 		struct program_options options = engine_options(
 			&gen->record, (enum leg)i, &order->subnets);
 
-		r = gen->record.leg[i].hook
-			    ? engine_renew(n, &gen->record.slot[i], &options)
-			    : 0;
+		int r = gen->record.leg[i].hook
+				? engine_renew(n, &gen->record.slot[i],
+					       &options)
+				: 0;
+
 		if (r < 0)
 			return r;
 	}
-	r = fq_renew(n, gen, order->scene.pod_fd);
-	return r < 0 ? r : limits_set(n, gen, &order->policy);
+	return limits_set(n, gen, &order->policy);
 }
 
 int shaper_attach(struct natra *n, const struct pin_dir *dir,

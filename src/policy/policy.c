@@ -9,6 +9,7 @@
 #include "policy/fields.h"
 #include "policy/subnets.h"
 #include "util/str.h"
+#include "../../bpf/natra_fair.h"
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -66,6 +67,8 @@ __extension__ typedef unsigned __int128 u128;
 #define MAX_SHIFT 58
 
 _Static_assert(POLICY_CELLS_MAX == NATRA_SKETCH_WIDTH_MAX, "one maximum");
+_Static_assert(FAIR_SHIFT_HELD >= NATRA_FAIR_TICK_SHIFT,
+	       "no unit is shorter than a tick");
 _Static_assert(POLICY_CELLS_STANDARD == NATRA_SKETCH_WIDTH_DEFAULT,
 	       "one default");
 

@@ -31,8 +31,8 @@ bool policy_same_shape(const struct natra_policy *a,
 		       const struct natra_policy *b);
 
 /* Returns how many segments a packet of a local TCP stream may have where
- * egress is paced, so that none takes longer than 5 ms to send. 0 stands for
- * as many as the kernel likes. */
+ * egress is paced, so that none takes longer than 5 ms to send, but at least
+ * two. 0 stands for as many as the kernel likes. */
 uint32_t policy_gso_segs(const struct natra_policy *policy);
 
 /* Returns a rate as ns per byte, exact to 2^-21 from 1 bit/s to 1 Pbit/s. */

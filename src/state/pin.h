@@ -24,9 +24,9 @@ struct pin_gen {
 	char path[PIN_PATH_MAX];
 	unsigned int number;
 	int record_fd;
-	/* The ABI that the record names; 0 if it cannot be understood. `record`
-	 * is valid if it is NATRA_PIN_ABI; if it is older, `record` has what
-	 * record_read() says. */
+	/* What record_read() returned: the ABI that the record names, or 0 if it
+	 * is no record. `record` is valid if that is NATRA_PIN_ABI; if it is
+	 * older, `record` has what record_read() says. */
 	uint32_t abi;
 	struct record record;
 };

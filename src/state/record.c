@@ -92,14 +92,14 @@ bool record_valid(struct record *m)
 	return policy_check(&policy, error, sizeof(error)) == 0;
 }
 
-/* Reads gso_segs out of a record of ABI 2, which has it where this ABI has:
- * natra gives the interface its old value back when it detaches such a
+/* Reads gso_segs out of an older record, which from ABI 2 on has it where this
+ * ABI has: natra gives the interface its old value back when it detaches such a
  * record. */
 static void read_gso_segs(struct record *record, const void *value, size_t size)
 {
 	const size_t offset = offsetof(struct record, gso_segs);
 
-	if (record->abi == 2 && size >= offset + sizeof(record->gso_segs))
+	if (record->abi >= 2 && size >= offset + sizeof(record->gso_segs))
 		memcpy(&record->gso_segs, (const char *)value + offset,
 		       sizeof(record->gso_segs));
 }
@@ -123,8 +123,8 @@ uint32_t record_read(const void *value, size_t size, struct record *ret_record)
 			return 0;
 		read_gso_segs(&record, value, size);
 	} else {
-		if (size != sizeof(record))
-			return 0;
+		if (size != sizeof(record) || record.size != sizeof(record))
+			return RECORD_ABI_UNKNOWN;
 		memcpy(&record, value, sizeof(record));
 		if (!record_valid(&record))
 			return 0;

@@ -17,6 +17,10 @@
 
 #define RECORD_REASON_MAX 256
 
+/* Stands for the ABI of a record that names this build's, but is of another
+ * size. Like state of a newer ABI it is reported and left. */
+#define RECORD_ABI_UNKNOWN UINT32_MAX
+
 /* These values are pinned. Those of enum natra_mode are not: the API may change
  * them. */
 enum record_hook {
@@ -80,7 +84,7 @@ struct record {
 	/* The limits that were last written to the slots: another build may
 	 * derive other numbers from the same policy. */
 	struct natra_limits limits[LEG_MAX];
-	/* Of natra's fq; 0: the kernel's default, which older builds left. */
+	/* Of natra's fq; 0 if there is none. */
 	uint32_t fq_orphan_mask;
 	/* These bytes are 0. A field may be added here without a new ABI if 0
 	 * in it means what builds without the field do. */
@@ -90,7 +94,7 @@ struct record {
 #define RECORD_OLD_SIZE offsetof(struct record, slot)
 
 _Static_assert(RECORD_OLD_SIZE == 152, "pinned layout of all ABIs");
-_Static_assert(offsetof(struct record, gso_segs) == 1340, "as in ABI 2");
+_Static_assert(offsetof(struct record, gso_segs) == 1340, "as in ABI 2 and 3");
 _Static_assert(sizeof(struct record) == 1792, "pinned layout: NATRA_PIN_ABI");
 
 struct natra_policy record_get_policy(const struct record *record);
@@ -123,9 +127,10 @@ bool record_old_valid(struct record *record);
 
 /*
  * Reads a record as it was pinned, by whatever build. Returns the ABI that the
- * record names, or 0 if it is no record. *ret_record is valid if that is
- * NATRA_PIN_ABI; if it is older, *ret_record has the first RECORD_OLD_SIZE
- * bytes, and of ABI 2 gso_segs, too; if it is newer, *ret_record is untouched.
+ * record names, RECORD_ABI_UNKNOWN, or 0 if it is no record. *ret_record is valid
+ * if that is NATRA_PIN_ABI; if it is older, *ret_record has the first
+ * RECORD_OLD_SIZE bytes, and from ABI 2 on gso_segs, too; if it is newer or
+ * unknown, *ret_record is untouched.
  */
 uint32_t record_read(const void *value, size_t size, struct record *ret_record);
 

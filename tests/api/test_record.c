@@ -273,15 +273,21 @@ static void no_magic(void **state)
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 }
 
-/* A value of the right ABI whose size field is wrong is not believed. */
+/* A value of the right ABI whose size field is wrong is not believed, and is not
+ * garbage either. */
 static void wrong_size_told(void **state)
 {
 	struct natra_info info = NATRA_INIT(info);
+	char *before;
 
 	(void)state;
 	write_word(WORD_SIZE, record.size + 8);
-	assert_true(KEPT(natra_query(n, ID, &info)) < 0);
-	says(n, NULL, NULL);
+	before = rig_state();
+	assert_int_equal(KEPT(natra_query(n, ID, &info)), -ESTALE);
+	says(n, "ABI", NULL);
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), -ESTALE);
+	says(n, "ABI", NULL);
+	rig_same_state(before);
 	restore();
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "progrun.h"
+#include "util/cleanup.h"
 
 #define VERIFIED_MAX 100000
 
@@ -209,6 +210,27 @@ static void higher_rate_frees_at_once(void **state)
 	}
 }
 
+/* The queue is cut to the new horizon, and with it the turns that were given. */
+static void shorter_horizon_cuts_the_latest_turn(void **state)
+{
+	struct natra_limits limits = th_limits();
+	cleanup_free struct natra_state *after = NULL;
+	struct progrun run;
+	size_t len;
+
+	(void)state;
+	limits.max_delay_ns = 60 * TH_SECOND;
+	run = load(PROGRAM_EDT, 256, &limits);
+	th_set_queue(&run, th_now() + 50 * TH_SECOND);
+	limits.max_delay_ns = limits.unfelt_delay_ns = TH_SECOND;
+	set_limits(&run, &limits);
+	(void)send(&run, 1);
+	after = th_read_state(&run, &len);
+	assert_int_equal(after->settled, read_config(&run).active);
+	assert_true(after->fair.latest_ns <= th_now() + TH_SECOND);
+	th_close(&run);
+}
+
 static uint32_t state_size(struct progrun *run)
 {
 	struct bpf_map_info info = {0};
@@ -346,6 +368,7 @@ int main(void)
 		cmocka_unit_test(change_is_in_force_for_the_next_packet),
 		cmocka_unit_test(packet_sees_the_old_limits_or_the_new_ones),
 		cmocka_unit_test(higher_rate_frees_at_once),
+		cmocka_unit_test(shorter_horizon_cuts_the_latest_turn),
 		cmocka_unit_test(every_sketch_width_classifies),
 		cmocka_unit_test(
 			narrow_sketch_overestimates_and_wide_one_does_not),

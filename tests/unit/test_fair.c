@@ -411,6 +411,24 @@ static void unused_share_is_kept_for_three_units(void **state)
 	assert_int_equal(span.low_ns, now - SIM_SECOND / 2);
 }
 
+/* The bound of the overdraft is three units of any length. */
+static void overdraft_is_bounded_at_the_longest_unit(void **state)
+{
+	const struct natra_limits l = limits_of(1000, EDT);
+	const uint64_t now = 100 * SIM_SECOND;
+	const uint64_t bound = 3ULL << 32;
+	const struct natra_fair fair = {.tat_ns = now + 2 * bound};
+	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH] = {0};
+	struct natra_span span;
+	struct natra_turn turn;
+
+	(void)state;
+	assert_int_equal(l.fair_shift, 32);
+	natra_fair_span(&fair, &l, now, SIM_MS, true, &span);
+	natra_fair_turn(&fair, clocks, 0, &span, l.fair_shift, &turn);
+	assert_int_equal(turn.turn_ns, fair.tat_ns - bound);
+}
+
 /* The unit is no less than a long packet takes; see natra_fair.h. */
 static void fair_unit_follows_the_rate(void **state)
 {
@@ -474,6 +492,7 @@ int main(void)
 		cmocka_unit_test(k_times_the_longest_cost_does_not_overflow),
 		cmocka_unit_test(stale_clock_is_set_again),
 		cmocka_unit_test(unused_share_is_kept_for_three_units),
+		cmocka_unit_test(overdraft_is_bounded_at_the_longest_unit),
 		cmocka_unit_test(fair_unit_follows_the_rate),
 		cmocka_unit_test(police_drops_at_the_end_of_the_burst),
 		cmocka_unit_test(rate_is_exact_where_packets_are_held),

@@ -107,6 +107,46 @@ static void record_of_another_layout_is_not(void **state)
 	assert_false(record_valid(&m));
 }
 
+/* ABI 3 had smaller limits than this one, and gso_segs in the same place. */
+static void record_of_abi_3_is_read(void **state)
+{
+	unsigned char value[1744] = {0};
+	struct record m = good_record(), back;
+
+	(void)state;
+	m.abi = 3;
+	m.size = sizeof(value);
+	m.leg[LEG_EGRESS].hook = RECORD_HOOK_TCX;
+	m.leg[LEG_EGRESS].prog_id = 7;
+	m.gso_segs = 2;
+	memcpy(value, &m, sizeof(value));
+	assert_int_equal(record_read(value, sizeof(value), &back), 3);
+	assert_int_equal(back.mode, m.mode);
+	assert_memory_equal(back.leg, m.leg, sizeof(m.leg));
+	assert_int_equal(back.gso_segs, 2);
+}
+
+/* Whoever forgets a new number for a new layout must not lose attachments. */
+static void record_of_this_abi_and_another_size_is_unknown(void **state)
+{
+	unsigned char value[sizeof(struct record) + 8] = {0};
+	struct record m = good_record(), back = {.mode = 99};
+	const struct record before = back;
+
+	(void)state;
+	memcpy(value, &m, sizeof(m));
+	assert_int_equal(record_read(value, 12, &back), RECORD_ABI_UNKNOWN);
+	assert_int_equal(record_read(value, sizeof(m) - 1, &back),
+			 RECORD_ABI_UNKNOWN);
+	assert_int_equal(record_read(value, sizeof(m) + 8, &back),
+			 RECORD_ABI_UNKNOWN);
+	m.size--;
+	memcpy(value, &m, sizeof(m));
+	assert_int_equal(record_read(value, sizeof(m), &back),
+			 RECORD_ABI_UNKNOWN);
+	assert_memory_equal(&back, &before, sizeof(before));
+}
+
 static void lowered_gso_segs_of_abi_2_are_not_lost(void **state)
 {
 	struct record m = good_record(), back;
@@ -244,8 +284,10 @@ static void what_is_no_record_changes_nothing(void **state)
 	memcpy(value, &m, sizeof(m));
 	assert_int_equal(record_read(value, 0, &back), 0);
 	assert_int_equal(record_read(value, 11, &back), 0);
-	assert_int_equal(record_read(value, sizeof(m) - 1, &back), 0);
-	assert_int_equal(record_read(value, sizeof(m) + 8, &back), 0);
+	m.mode = NATRA_MODE_MAX;
+	memcpy(value, &m, sizeof(m));
+	assert_int_equal(record_read(value, sizeof(m), &back), 0);
+	m = good_record();
 	m.abi = 1;
 	memcpy(value, &m, sizeof(m));
 	assert_int_equal(record_read(value, RECORD_OLD_SIZE - 1, &back), 0);
@@ -270,6 +312,9 @@ int main(void)
 		cmocka_unit_test(record_of_another_layout_is_not),
 		cmocka_unit_test(record_of_an_older_layout_can_be_detached),
 		cmocka_unit_test(lowered_gso_segs_of_abi_2_are_not_lost),
+		cmocka_unit_test(record_of_abi_3_is_read),
+		cmocka_unit_test(
+			record_of_this_abi_and_another_size_is_unknown),
 		cmocka_unit_test(policy_out_of_range_is_refused),
 		cmocka_unit_test(numbers_out_of_range_are_refused),
 		cmocka_unit_test(strings_without_an_end_get_one),
