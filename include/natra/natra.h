@@ -170,7 +170,7 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
  *
  * What packets sent before the change took at the old rate delays later packets
  * by no more than horizon_ns (egress with departure times), pace_limit_ns
- * (ingress that is paced) or 100 ms (where nothing is paced): a higher rate
+ * (ingress that is paced) or 10 ms (where nothing is paced): a higher rate
  * frees at once.
  *
  * mode, edt, ingress_mode, sketch_width and the subnets of `policy` must be 0
@@ -314,8 +314,9 @@ NATRA_API int natra_record_unshaped(struct natra *n,
  *        interface: its limits hold beside natra's until they are removed.
  *
  * natra recognises the tbf at the root of the host-side veth by the handle that
- * the plugin gives, and a u32 filter on that veth's ingress qdisc if it redirects
- * to an ifb with a name that the plugin (or Calico) gives, or to one that does not exist any more.
+ * the plugin gives, and a u32 filter on that veth's ingress qdisc if it
+ * redirects to an ifb with a name that the plugin (or Calico) gives, or to one
+ * that does not exist any more.
  *
  * @param target         `ifname` and its netns; or `id` alone, of what natra
  *                       has attached.

@@ -165,7 +165,7 @@ struct natra_policy {
 	 *  1 to 100; 0: 80. */
 	uint32_t fast_pass_share_percent;
 	enum natra_fast_pass fast_pass;
-	/* The members from here on are fixed at attach; natra_configure keeps it. */
+	/* The members from here on are fixed at attach; natra_configure keeps them. */
 	enum natra_ingress_mode ingress_mode;
 	enum natra_mode mode;
 	enum natra_edt edt;
@@ -235,10 +235,14 @@ struct natra_count {
 /** Counters of one direction since it was attached; each packet is in exactly
  *  one of them. */
 struct natra_direction_stats {
-	struct natra_count mice;     /**< small flows, passed at once */
+	/** Small flows, passed at once. With NATRA_FAST_PASS_CHARGED those that
+	 *  have to wait count as paced, marked or dropped_horizon instead. */
+	struct natra_count mice;
 	struct natra_count admitted; /**< heavy, within the rate */
 	struct natra_count paced;    /**< given a later departure time */
-	struct natra_count marked;   /**< ECN CE set (and paced, with pace) */
+	/** ECN CE set; where packets are held (ingress with pace, egress with
+	 *  EDT) also given a later departure time. */
+	struct natra_count marked;
 	struct natra_count dropped_rate;    /**< over the rate, no EDT */
 	struct natra_count dropped_horizon; /**< would have waited too long */
 	/** This direction has no rate, or the peer is exempt by its subnet. */

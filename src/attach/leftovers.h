@@ -10,8 +10,7 @@
 struct filter {
 	uint32_t handle;
 	uint32_t info; /* priority and protocol */
-	uint32_t
-		to; /* interface that it redirects to, 0: one that does not exist */
+	uint32_t to;   /* interface; 0: one that does not exist */
 };
 
 struct leftovers {

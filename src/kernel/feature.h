@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The features that natra needs of the kernel. Each feature is tried, not inferred from the
- * version: the kernels of distributions have much that came after it.
+ * The features that natra needs of the kernel. Each feature is tried, not
+ * inferred from the version: the kernels of distributions have much that came
+ * after it.
  */
 #ifndef NATRA_KERNEL_FEATURE_H
 #define NATRA_KERNEL_FEATURE_H

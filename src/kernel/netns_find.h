@@ -25,7 +25,8 @@ struct netns_seat {
 
 /* Makes an index of /run/netns and /proc. Sets no error text; returns -ENOENT
  * without /proc. A namespace that was recorded before this and is not in the
- * index does not exist any more. One that is recorded later must not be looked up in it. */
+ * index does not exist any more. One that is recorded later must not be looked
+ * up in it. */
 int netns_index_make(struct netns_index **ret_index);
 void netns_index_free(struct netns_index **index);
 #define cleanup_netns_index __attribute__((cleanup(netns_index_free)))

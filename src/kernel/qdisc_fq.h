@@ -23,11 +23,10 @@
 #define QDISC_FQ_ORPHAN_MASK 65535U
 
 /*
- * Puts fq in place of the kernel's default qdisc. If natra's fq is there already,
- * it gets the options that this build gives it. Returns 0; -EBUSY if another's
- * qdisc is there, or mq, the default
- * of a device with several transmit queues; -EOPNOTSUPP if this kernel has no
- * fq.
+ * Puts fq in place of the kernel's default qdisc. If natra's fq is there already
+ * with another orphan mask, it gets all options of this build. Returns 0; -EBUSY
+ * if another's qdisc is there, or mq, the default of a device with several
+ * transmit queues; -EOPNOTSUPP if this kernel has no fq.
  */
 int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex);
 

@@ -36,7 +36,7 @@ struct policy_field {
 	const char *name; /* the member's */
 	size_t offset, size;
 	/* The field without which this one means nothing: its offset, 0 if there
-	 * is none, and the value that it needs, where 0 is any but 0. */
+	 * is none, and the value that it needs; 0 stands for any value but 0. */
 	size_t of;
 	uint64_t of_value;
 	uint64_t max;
@@ -206,14 +206,12 @@ static const struct policy_field policy_fields[] = {
 		POLICY_FIELD(pace_limit_ns),
 		.unit = POLICY_TIME,
 		.pinned = 48,
-		.of = offsetof(struct natra_policy, ingress_mode),
-		.of_value = NATRA_INGRESS_MODE_PACE,
 		.max = POLICY_DELAY_MAX_NS,
 		.standard = 50000000,
 		.option = "--pace-limit",
 		.form = "TIME",
 		.help = "longest delay of ingress and of what is forwarded (50ms)",
-		.title = "at most",
+		.title = "pace limit",
 		.key = "paceLimit",
 		.annotation = "natra.io/pace-limit",
 	},

@@ -13,8 +13,8 @@
  * is loaded, subnets included. It does not depend on the BPF object: a build
  * that takes a slot in another build's bank, or renews it, puts its own program
  * into the array first, and all attachments of that bank follow. `object` is
- * the id of the BPF object that the program came from. flock(2) on the engine's directory
- * guards loading, taking a slot, changing the program, and removal.
+ * the id of the BPF object that the program came from. flock(2) on the engine's
+ * directory guards loading, taking a slot, changing the program, and removal.
  */
 #ifndef NATRA_STATE_ENGINE_H
 #define NATRA_STATE_ENGINE_H
@@ -67,8 +67,8 @@ int engine_open_slot(struct natra *n, const struct record_slot *slot,
  * bank has a free slot. It is no error if the slot or the bank does not exist. */
 int engine_leave(struct natra *n, const struct record_slot *slot);
 
-/* Removes the banks of which no slot is taken. Banks of an older ABI are all removed as
- * soon as no record of that ABI exists; engines of a newer ABI stay. */
+/* Removes the banks of which no slot is taken. Banks of an older ABI are all
+ * removed as soon as no record of that ABI exists; engines of a newer ABI stay. */
 int engine_sweep(struct natra *n);
 
 /* Does the same after it has freed the slots that are in no record, which

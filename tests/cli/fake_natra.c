@@ -39,6 +39,7 @@ static int fill(struct natra_info *info, const char *id)
 		.netns_inode = UINT64_MAX,
 		.abi = 1,
 	};
+	info->effective.pace_limit_ns = 50000000;
 	if (strcmp(id, "bare") == 0) {
 		info->unshaped = true;
 		info->mode = NATRA_MODE_AUTO;
@@ -48,7 +49,6 @@ static int fill(struct natra_info *info, const char *id)
 		info->policy.unshaped_subnets_len = 2;
 		info->policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
 		info->effective.ingress_mode = NATRA_INGRESS_MODE_PACE;
-		info->effective.pace_limit_ns = 50000000;
 		info->effective.fast_pass = NATRA_FAST_PASS_CHARGED;
 		info->policy.fast_pass_share_percent = 70;
 		info->effective.fast_pass_share_percent = 70;

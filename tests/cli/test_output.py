@@ -45,11 +45,14 @@ class Human(unittest.TestCase):
 
     def test_fields_that_count_beside_others(self):
         evil = run("show", "evil").stdout.decode()
-        self.assertIn("ingress mode    pace, at most 50 ms (default)\n", evil)
+        self.assertIn("ingress mode    pace\n", evil)
+        self.assertIn("pace limit      50 ms (default)\n", evil)
         self.assertIn("fast pass       charged, 70 % of the rate\n", evil)
         self.assertIn("ingress pacing  on\n", evil)
         web = run("show", "web").stdout.decode()
         self.assertIn("ingress mode    police\n", web)
+        # It also bounds what egress holds.
+        self.assertIn("pace limit      50 ms (default)\n", web)
         self.assertIn("fast pass       free\n", web)
         self.assertNotIn("ingress pacing", web)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The things beside natra that affect an attachment: other programs on its hooks, and what
- * the bandwidth plugin left on its interface. */
+/* The things beside natra that affect an attachment: other programs on its
+ * hooks, and what the bandwidth plugin left on its interface. */
 #ifndef NATRACTL_NEIGHBOURS_H
 #define NATRACTL_NEIGHBOURS_H
 

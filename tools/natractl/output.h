@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The texts that natractl writes: quantities with their units, untrusted text, and usage
- * errors. */
+/* The texts that natractl writes: quantities with their units, untrusted text,
+ * and usage errors. */
 #ifndef NATRACTL_OUTPUT_H
 #define NATRACTL_OUTPUT_H
 
