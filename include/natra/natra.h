@@ -170,7 +170,7 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
  *
  * What packets sent before the change took at the old rate delays later packets
  * by no more than horizon_ns (egress with departure times), pace_limit_ns
- * (ingress that is paced) or 10 ms (where nothing is paced): a higher rate
+ * (ingress that is paced) or 100 ms (where nothing is paced): a higher rate
  * frees at once.
  *
  * mode, edt, ingress_mode, sketch_width and the subnets of `policy` must be 0

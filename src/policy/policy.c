@@ -35,10 +35,12 @@ __extension__ typedef unsigned __int128 u128;
 #define GSO_LEAST_SEGS       2    /* as TCP's own least */
 
 /* How far a flow of marked packets may overdraw its share where nothing can be
- * delayed. With 100 ms, a sender that leaves slow start by marks alone gets a
- * quarter less than the rate for a minute (at 100 Mbit/s and a round trip of
- * 50 ms). */
-#define ECN_LIMIT_NS (10 * NS_PER_MS)
+ * delayed: by a GSO packet, between these bounds. With less, marks alone do not
+ * hold a flow at 10 Mbit/s and a round trip of 20 ms, and packets are dropped.
+ * With 100 ms at 100 Mbit/s (and a round trip of 50 ms), a sender that leaves slow
+ * start by marks alone gets a quarter less than the rate for a minute. */
+#define ECN_LIMIT_MIN_NS (10 * NS_PER_MS)
+#define ECN_LIMIT_MAX_NS (100 * NS_PER_MS)
 
 /*
  * The unit of time of natra_fair.h: what packets take that are long for senders
@@ -323,6 +325,15 @@ static uint32_t fair_shift(const struct natra_rate *rate, uint64_t bytes,
 	return shift;
 }
 
+static uint64_t ecn_limit_ns(const struct natra_rate *rate)
+{
+	const u128 ns = ((u128)GSO_MAX_BYTES * rate->mult) >> rate->shift;
+
+	if (ns < ECN_LIMIT_MIN_NS)
+		return ECN_LIMIT_MIN_NS;
+	return ns > ECN_LIMIT_MAX_NS ? ECN_LIMIT_MAX_NS : (uint64_t)ns;
+}
+
 /* Sets what heavy flows share by, see natra_fair.h. */
 static void set_fair(struct natra_limits *l, const struct natra_policy *p,
 		     enum leg leg, bool paced)
@@ -330,7 +341,7 @@ static void set_fair(struct natra_limits *l, const struct natra_policy *p,
 	const uint32_t segs = policy_gso_segs(p);
 
 	if (!paced) {
-		l->max_overdraft_ns = ECN_LIMIT_NS;
+		l->max_overdraft_ns = ecn_limit_ns(&l->rate);
 		l->ramp_mult =
 			UINT64_MAX / (l->rate.burst_ns ? l->rate.burst_ns : 1);
 		l->fair_shift = fair_shift(&l->rate, FAIR_BYTES_POLICED,

@@ -56,6 +56,13 @@ static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
 	assert_int_equal(l.mark_from_ns, UINT64_MAX);
 	assert_int_equal(l.unfelt_delay_ns, 40 * MS);
 	l = policy_limits(&p, LEG_EGRESS, false);
+	/* It is the time of 64 KiB, from 10 to 100 ms. */
+	assert_int_equal(l.max_overdraft_ns, 52428800);
+	p.egress_rate_bits_per_sec = 1000000;
+	l = policy_limits(&p, LEG_EGRESS, false);
+	assert_int_equal(l.max_overdraft_ns, 100 * MS);
+	p.egress_rate_bits_per_sec = 1000000000;
+	l = policy_limits(&p, LEG_EGRESS, false);
 	assert_int_equal(l.max_overdraft_ns, 10 * MS);
 	l = policy_limits(&p, LEG_PACE, true);
 	assert_int_equal(l.max_delay_ns, 40 * MS);
