@@ -82,8 +82,9 @@ class FakeNode:
             return None
         return (int(words[0]), int(words[1])) if words else None
 
-    def leftovers(self, ifname):
-        (self.state / f"leftovers+{ifname}").touch()
+    def leftovers(self, ifname, error=""):
+        """Upstream's limits; beside them, attaching fails with this number and text."""
+        (self.state / f"leftovers+{ifname}").write_text(error)
 
     def fail(self, call, number):
         (self.state / f"error-{call}").write_text(str(number))

@@ -335,6 +335,18 @@ class Edits(Case):
         self.agent.check_memory("RssAnon", 4000)
 
 
+class Programs(Case):
+    def test_job_is_killed(self):
+        """It is started again long before the next look is due."""
+        (self.node.state / "kill-gc").touch()
+        self.start()
+        self.assertIn("[-] programs: loading the programs ended half-way",
+                      self.agent.wait_ready(False))
+        self.agent.wait("part=pods")
+        (self.node.state / "kill-gc").unlink()
+        self.agent.wait_ready(timeout=60)
+
+
 class Server(Case):
     def ready(self):
         """An edit comes through."""

@@ -138,6 +138,41 @@ class Adopt(Case):
                          ["attach", "remove_leftovers"])
         self.assertIn("replaced=1", log)
 
+    def test_leftovers_in_the_way(self):
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
+        self.node.leftovers("eth0", "16 ingress_mode: pace on 'veth1': qdisc"
+                            " 'tbf' (handle 1:) is installed")
+        log = self.run_agent("--replace-bandwidth")
+        self.assertEqual([c.split()[0] for c in
+                          self.calls("attach", "remove_leftovers")],
+                         ["attach", "remove_leftovers", "attach"])
+        self.assertIn("replaced=1", log)
+
+    def test_leftovers_not_in_the_way(self):
+        """They are all that limits the pod, so they stay."""
+        for error in (
+                "16 another process has had '/n' locked for 5000 ms",
+                "16 interface 'eth0' is attached as 'x'",
+                "16 qdisc 'tbf' (handle 1:) is installed",  # in the pod
+                "95 this kernel lacks BPF atomic instructions",
+                "95 qdisc 'ingress' of another owner is in place of clsact"):
+            with self.subTest(error):
+                self.node.forget()
+                self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+                self.node.leftovers("eth0", error)
+                log = self.run_agent("--replace-bandwidth")
+                self.assertEqual(len(self.calls("attach")), 1)
+                self.assertEqual(self.calls("remove_leftovers"), [])
+                self.assertIn("failed=1", log)
+
+    def test_leftovers_without_programs(self):
+        """On a kernel that lacks something, no attachment will ever hold."""
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
+        self.node.leftovers("eth0")
+        self.node.fail("attach", 95)
+        self.run_agent("--replace-bandwidth")
+        self.assertEqual(self.calls("attach", "remove_leftovers"), [])
+
     def test_failure(self):
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
         self.node.fail("attach", 13)

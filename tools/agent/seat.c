@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,16 +46,37 @@ static bool any(const struct natra_leftovers *left)
 	return left->tbf || left->ingress_redirect;
 }
 
+/* Returns whether natra_attach failed since upstream's limits are where its own
+ * would be: fq takes the place of the tbf, and clsact that of the ingress qdisc. The
+ * same codes stand for failures that would come again when these limits are gone, so
+ * the text decides. */
+static bool are_in_the_way(const struct seat *seat, int r,
+			   const struct natra_policy *policy,
+			   const struct natra_leftovers *left)
+{
+	const char *text = natra_error(seat->n);
+	char tbf[64];
+
+	(void)snprintf(tbf, sizeof(tbf), "pace on '%s': qdisc 'tbf'",
+		       left->host_ifname);
+	if (r == -EBUSY && left->tbf)
+		return strstr(text, tbf) != NULL;
+	return r == -EOPNOTSUPP && left->ingress_redirect &&
+	       policy->mode == NATRA_MODE_CLSACT_HOSTSIDE &&
+	       strstr(text, "qdisc 'ingress'") != NULL;
+}
+
 /* Attaches while upstream's limits still hold, so that the pod has limits at
- * each moment. Where these are in the way, they go first. */
+ * each moment. Only where these are in the way, they go first. */
 static int replace(const struct seat *seat, const struct natra_target *target,
-		   const struct natra_policy *policy)
+		   const struct natra_policy *policy,
+		   const struct natra_leftovers *left)
 {
 	struct natra *n = seat->n;
 	int r = natra_attach(n, target, policy, NULL);
 	bool is_attached = r == 0;
 
-	if (r == 0 || r == -EBUSY || r == -EOPNOTSUPP)
+	if (is_attached || are_in_the_way(seat, r, policy, left))
 		r = natra_remove_leftovers(n, target);
 	if (r == 0 && !is_attached)
 		r = natra_attach(n, target, policy, NULL);
@@ -76,7 +98,7 @@ static int attach(const struct seat *seat, const struct natra_target *target,
 		return 0;
 	}
 	*ret = any(&left) ? SEAT_REPLACED : SEAT_LIMITED;
-	return any(&left) ? replace(seat, target, policy)
+	return any(&left) ? replace(seat, target, policy, &left)
 			  : natra_attach(n, target, policy, NULL);
 }
 
