@@ -210,6 +210,25 @@ class Edits(Case):
         wait_until(lambda: len(self.calls("configure")) == 2, "no removal")
         self.assertIn("horizon=1000000000", self.calls("configure")[1])
 
+    def test_edit_while_the_pod_is_adopted(self):
+        """The annotations win, and not what the pod was made with."""
+        self.start("--period", "1s")
+        hold = self.node.state / "hold-attach"
+        hold.touch()
+        self.node.pod("a", {"ingressRate": 1000000}, [
+            {"type": "natra", "capabilities": {
+                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}])
+        wait_until(lambda: self.calls("attach"), self.agent.log)
+        self.api.put("a", {IN: "2M"})
+        self.pod("b", {IN: "3M"})
+        # A job that did not wait would be at this point by now.
+        time.sleep(0.5)
+        self.assertEqual(len(self.calls("attach")), 1)
+        hold.unlink()
+        self.agent.wait("limited a running pod")
+        self.until("b", (3000000, 0))
+        self.until("a", (2000000, 0))
+
     def test_precedence(self):
         for n, (precedence, limit) in enumerate((
                 ("static", 5000000), ("runtime", 9000000), ("lowest", 5000000))):

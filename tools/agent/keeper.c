@@ -119,6 +119,7 @@ int keeper_open(struct keeper *k, struct workers *workers)
 		.arg = k,
 		.report_size = sizeof(struct pods_report),
 		.time_max_ms = JOB_MAX_MS,
+		.sets_limits = true,
 	};
 	r = work_open(&k->programs, workers);
 	if (r == 0)
