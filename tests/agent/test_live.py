@@ -170,6 +170,16 @@ class Edits(Case):
         self.agent.wait("fake configure: Operation not permitted")
         wait_until(lambda: self.api.events, "no Event")
 
+    def test_limits_unknown(self):
+        self.pod()
+        self.start()
+        self.node.fail("query", 1)
+        self.api.put("a", {IN: "2M"})
+        self.agent.wait("fake query: Operation not permitted")
+        self.assertEqual(self.calls("attach", "configure"), [])
+        self.node.fail("query", 0)
+        self.until("a", (2000000, 0))
+
     def test_own_annotations(self):
         plugins = ["ptp", {
             "type": "natra", "allowAnnotations": ["ingress-burst"],

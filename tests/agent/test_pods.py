@@ -7,7 +7,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from podnode import FakeNode
+from podnode import FakeNode, wait_until
 
 
 class Case(unittest.TestCase):
@@ -179,6 +179,36 @@ class Adopt(Case):
         log = self.run_agent()
         self.assertIn("a running pod stays as it is", log)
         self.assertIn("failed=1", log)
+
+    def test_limits_unknown(self):
+        """What may be limited is left alone; a record of an older natra is not."""
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+        self.node.fail("query", 1)
+        log = self.run_agent()
+        self.assertEqual(self.calls("attach"), [])
+        self.assertIn("fake query: Operation not permitted", log)
+        self.assertIn("failed=1", log)
+        self.node.fail("query", 116)
+        self.assertIn("adopted=1", self.run_agent())
+
+    def test_pod_ends_meanwhile(self):
+        """Its limit goes, but not if the cache can only not be read."""
+        for gone in True, False:
+            with self.subTest(gone=gone):
+                self.node.forget()
+                path = self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+                hold = self.node.state / "hold-attach"
+                hold.touch()
+                with self.node.agent("--no-install") as agent:
+                    wait_until(lambda: self.calls("attach"), agent.log)
+                    if gone:
+                        os.unlink(path)
+                    else:
+                        os.rename(self.node.results, f"{self.node.results}.old")
+                        os.symlink("results", self.node.results)
+                    hold.unlink()
+                    agent.wait("part=pods")
+                self.assertEqual(len(self.calls("detach")), int(gone))
 
     def test_programs_fail(self):
         self.node.fail("attach", 1)

@@ -102,15 +102,36 @@ static int attach(const struct seat *seat, const struct natra_target *target,
 			  : natra_attach(n, target, policy, NULL);
 }
 
+int seat_query(const struct seat *seat, struct natra_info *ret_info)
+{
+	int r = natra_query(seat->n, seat->id, ret_info);
+
+	/* Attaching replaces what an older natra has pinned. */
+	if (r == -ENOENT || r == -ESTALE)
+		return 0;
+	if (r < 0)
+		return r;
+	return !ret_info->unshaped && !ret_info->interface_gone;
+}
+
+/* Returns 0, -ENOENT if there is no result of the pod, or another -errno. */
+static int find_result(const struct seat *seat)
+{
+	cleanup_dir struct dir results = DIR_INIT;
+	int r = dir_open(&results, seat->root_fd, RESULTS_DIR);
+
+	if (r == 0 && !dir_has(&results, seat->file))
+		r = -errno;
+	return r;
+}
+
 /* A pod that ends meanwhile has been detached before it was attached; then there
  * is no result of it any more. */
 static void undo_if_gone(const struct seat *seat)
 {
 	struct natra_target target = NATRA_INIT(target);
-	cleanup_dir struct dir results = DIR_INIT;
 
-	if (dir_open(&results, seat->root_fd, RESULTS_DIR) == 0 &&
-	    dir_has(&results, seat->file))
+	if (find_result(seat) != -ENOENT)
 		return;
 	target.id = seat->id;
 	(void)natra_detach(seat->n, &target);
