@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -14,7 +15,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + "/../install"]
 import parallel
-from agent import Agent, words
+from agent import AGENT, Agent, words
 from node import FLANNEL, K3S, LISTS, NEW, OLD, PLUGIN, Node
 
 OWN = "00-natra-10-flannel.conflist"
@@ -121,6 +122,28 @@ class Install(Case):
         agent.wait_ready()
         self.assertEqual(self.node.state(times=True), before)
         self.assertEqual(agent.count("msg=written"), 0)
+
+
+class Unwatched(Case):
+    def test_no_inotify(self):
+        """The agent goes on without events, and says so once."""
+        program = self.node.root / "agent"
+        program.write_text("#!/bin/sh\necho 0 > /proc/sys/user/max_inotify_instances"
+                           f" && exec '{AGENT}' \"$@\"\n")
+        program.chmod(0o755)
+        unshare = self.node.root / "unshare"
+        unshare.write_text(f"#!/bin/sh\nexec unshare -Ur '{program}' \"$@\"\n")
+        unshare.chmod(0o755)
+        if subprocess.run(["unshare", "-Ur", "true"]).returncode:
+            self.skipTest("no user namespaces")
+        agent = self.last = self.agent(program=unshare)
+        self.assertIn("Too many open files", agent.wait("no inotify"))
+        agent.wait_ready()
+        self.assertIn(OWN, self.node.names())
+        # The second look follows if a directory was not watched before.
+        time.sleep(1)
+        self.assertEqual(agent.count("looked at every 60 s only"), 1, agent.log())
+        self.assertEqual(agent.stop(), 0)
 
 
 class Late(Case):
