@@ -13,7 +13,7 @@ from agent import Agent
 AGENT_FAKE = os.environ.get("NATRA_AGENT_FAKE")
 
 
-def wait_until(true, what, timeout=10):
+def wait_until(true, what, timeout=60):
     end = time.monotonic() + timeout
     while not true():
         if time.monotonic() > end:
