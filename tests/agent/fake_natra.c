@@ -29,6 +29,7 @@ int __wrap_natra_configure(struct natra *n, const char *id,
 			   const struct natra_policy *policy);
 int __wrap_natra_detach(struct natra *n, const struct natra_target *target);
 int __wrap_natra_upgrade(struct natra *n, const char *id);
+int __wrap_natra_probe(struct natra *n, struct natra_features *ret_features);
 int __wrap_natra_query(struct natra *n, const char *id,
 		       struct natra_info *ret_info);
 int __wrap_natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
@@ -251,6 +252,16 @@ int __wrap_natra_upgrade(struct natra *n, const char *id)
 		r = load(id, &info);
 	if (r == 0)
 		store(id, &info.policy);
+	return r;
+}
+
+int __wrap_natra_probe(struct natra *n, struct natra_features *ret_features)
+{
+	int r = failing("probe");
+
+	(void)n;
+	if (r == 0)
+		ret_features->fq = true;
 	return r;
 }
 

@@ -3,7 +3,6 @@
 """natra-agent follows the annotations of running pods, and an API server that is slow,
 restarted, cut off, or that answers garbage; with a library that keeps attachments in
 files."""
-import datetime
 import os
 import socket
 import statistics
@@ -16,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import parallel
 from agent import AGENT
 from apiserver import ApiServer
+from certificates import make_certificates
 from podnode import FakeNode, wait_until
 
 IN, OUT = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
@@ -554,44 +554,6 @@ class Server(Case):
         self.api.put("r0", {IN: "6M"})
         self.start()
         self.until("r0", (6000000, 0))
-
-
-def make_certificates(path):
-    """A CA and a certificate of it for 127.0.0.1 and localhost, and another CA with one
-    for 127.0.0.1 only."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    import ipaddress
-
-    now = datetime.datetime.now(datetime.timezone.utc)
-
-    def issue(name, issuer, issuer_key, key, ca):
-        builder = x509.CertificateBuilder(
-            issuer, x509.Name([x509.NameAttribute(
-                x509.NameOID.COMMON_NAME, name)]), key.public_key(),
-            x509.random_serial_number(), now - datetime.timedelta(hours=1),
-            now + datetime.timedelta(hours=1)).add_extension(
-                x509.BasicConstraints(ca, None), True).add_extension(
-                    x509.SubjectAlternativeName(names), False)
-        return builder.sign(issuer_key, hashes.SHA256())
-
-    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    for ca in ("other", "ca"):
-        ca_key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, ca)])
-        root = issue(ca, name, ca_key, ca_key, True)
-        key = ec.generate_private_key(ec.SECP256R1())
-        leaf = issue("server", name, ca_key, key, False)
-        names.append(x509.DNSName("localhost"))
-        (path / f"{ca}.crt").write_bytes(root.public_bytes(
-            serialization.Encoding.PEM))
-        (path / f"{ca}-server.crt").write_bytes(leaf.public_bytes(
-            serialization.Encoding.PEM))
-        (path / f"{ca}-server.key").write_bytes(key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.TraditionalOpenSSL,
-            serialization.NoEncryption()))
 
 
 class Tls(Case):

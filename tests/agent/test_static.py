@@ -16,8 +16,9 @@ from static_build import static_agent
 STATIC = os.environ["NATRA_AGENT"] = static_agent()
 from agent import Agent
 from apiserver import ApiServer
+from certificates import make_certificates
 from podnode import FakeNode
-from test_live import IN, make_certificates
+from test_live import IN
 
 PODS = 500
 # In kB. Beside these are the jobs, which end after each look.

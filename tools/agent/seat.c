@@ -46,24 +46,31 @@ static bool any(const struct natra_leftovers *left)
 	return left->tbf || left->ingress_redirect;
 }
 
+static bool has_fq(struct natra *n)
+{
+	struct natra_features features = NATRA_INIT(features);
+
+	return natra_probe(n, &features) == 0 && features.fq;
+}
+
 /* Returns whether natra_attach failed since upstream's limits are where its own
  * would be: fq takes the place of the tbf, and clsact that of the ingress qdisc. The
  * same codes stand for failures that would come again when these limits are gone, so
  * the text decides. */
 static bool are_in_the_way(const struct seat *seat, int r,
 			   const struct natra_policy *policy,
-			   const struct natra_leftovers *left)
+			   const struct natra_leftovers *left, bool can_pace)
 {
 	const char *text = natra_error(seat->n);
 	char tbf[64];
 
 	(void)snprintf(tbf, sizeof(tbf), "pace on '%s': qdisc 'tbf'",
 		       left->host_ifname);
-	if (r == -EBUSY && left->tbf)
-		return strstr(text, tbf) != NULL;
+	if (r == -EBUSY)
+		return left->tbf && can_pace && strstr(text, tbf);
 	return r == -EOPNOTSUPP && left->ingress_redirect &&
 	       policy->mode == NATRA_MODE_CLSACT_HOSTSIDE &&
-	       strstr(text, "qdisc 'ingress'") != NULL;
+	       strstr(text, "qdisc 'ingress'");
 }
 
 /* Attaches while upstream's limits still hold, so that the pod has limits at
@@ -73,10 +80,13 @@ static int replace(const struct seat *seat, const struct natra_target *target,
 		   const struct natra_leftovers *left)
 {
 	struct natra *n = seat->n;
+	/* It is asked first, since the text of an error lasts until the next
+	 * call. */
+	bool can_pace = has_fq(n);
 	int r = natra_attach(n, target, policy, NULL);
 	bool is_attached = r == 0;
 
-	if (is_attached || are_in_the_way(seat, r, policy, left))
+	if (is_attached || are_in_the_way(seat, r, policy, left, can_pace))
 		r = natra_remove_leftovers(n, target);
 	if (r == 0 && !is_attached)
 		r = natra_attach(n, target, policy, NULL);
