@@ -136,19 +136,20 @@ class Kernel(unittest.TestCase):
             "bandwidth": {"ingressRate": 10000000}})
 
     def test_replaces_upstream(self):
-        self.replaces()
+        self.replaces("c")
 
     def test_replaces_tbf_in_the_way(self):
         if json.loads(run(NATRACTL, "--json", "probe"))["fq"]:
-            self.replaces(ingressMode="pace")
+            self.replaces("d", ingressMode="pace")
             return
         # Nothing would follow it.
-        self.pod_of_upstream("c", ingressMode="pace")
+        self.pod_of_upstream("d", ingressMode="pace")
         self.agent("--replace-bandwidth").wait("failed=1")
-        self.assertIn("tbf", run("tc", "qdisc", "show", "dev", "veth-c"))
+        self.assertIn("tbf", run("tc", "qdisc", "show", "dev", "veth-d"))
+        self.call(UPSTREAM, "DEL", "d", type="bandwidth")
 
     def test_replaces_ingress_qdisc_in_the_way(self):
-        self.replaces(attachMode="clsact-hostside")
+        self.replaces("e", attachMode="clsact-hostside")
 
     def pod_of_upstream(self, name, **conf):
         if not os.path.exists(UPSTREAM):
@@ -158,16 +159,16 @@ class Kernel(unittest.TestCase):
         self.upstream(name, 10000000)
         self.assertIn("tbf", run("tc", "qdisc", "show", "dev", f"veth-{name}"))
 
-    def replaces(self, **conf):
-        self.pod_of_upstream("c", **conf)
+    def replaces(self, name, **conf):
+        self.pod_of_upstream(name, **conf)
         agent = self.agent()
         agent.wait("part=pods")
         agent.stop()
         # Not without being asked.
         self.assertEqual(self.limits(), {})
         self.agent("--replace-bandwidth").wait("replaced=1")
-        self.assertEqual(self.limits(), {"net/c/eth0": 10000000})
-        left = run("tc", "qdisc", "show", "dev", "veth-c")
+        self.assertEqual(self.limits(), {f"net/{name}/eth0": 10000000})
+        left = run("tc", "qdisc", "show", "dev", f"veth-{name}")
         self.assertNotIn("tbf", left)
         self.assertNotIn("ingress", left)
         self.assertNotIn("ifb", run("ip", "-o", "link"))
