@@ -50,7 +50,7 @@ class Agent:
     def count(self, text):
         return sum(text in line for line in self.lines if line is not None)
 
-    def wait(self, text, times=1, timeout=20):
+    def wait(self, text, times=1, timeout=40):
         """Return the line that has this text for the so-manieth time."""
         end = time.monotonic() + timeout
         with self.changed:
@@ -75,7 +75,7 @@ class Agent:
         finally:
             c.close()
 
-    def wait_ready(self, ready=True, timeout=20):
+    def wait_ready(self, ready=True, timeout=40):
         """Return the body of /readyz once it says so."""
         end = time.monotonic() + timeout
         while True:

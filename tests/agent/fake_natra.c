@@ -4,12 +4,16 @@
  * --wrap). An attachment is a file below the directory FAKE_STATE: its name is the
  * id, in which '/' is '+', and its text the two rates and whether its program is
  * of another build. A file with the name leftovers+IFNAME stands for what upstream's
- * plugin has left there, and error-NAME for a call that fails with the number in
- * it. Each call that changes something adds a line to the file `calls`.
+ * plugin has left there: if it has a number and a text, attaching fails with them
+ * while it is there. The file error-NAME stands for a call that fails with the number
+ * in it, and kill-gc for a process that is killed there. Attaching to a pod waits
+ * while there is a file hold-attach. Each call that changes something adds a line to
+ * the file `calls`.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +29,7 @@ int __wrap_natra_configure(struct natra *n, const char *id,
 			   const struct natra_policy *policy);
 int __wrap_natra_detach(struct natra *n, const struct natra_target *target);
 int __wrap_natra_upgrade(struct natra *n, const char *id);
+int __wrap_natra_probe(struct natra *n, struct natra_features *ret_features);
 int __wrap_natra_query(struct natra *n, const char *id,
 		       struct natra_info *ret_info);
 int __wrap_natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
@@ -90,13 +95,30 @@ static uint64_t read_number(FILE *f)
 	return strtoull(text, NULL, 10);
 }
 
+static int failing(const char *name)
+{
+	char file[64];
+	FILE *f;
+	int number;
+
+	(void)snprintf(file, sizeof(file), "error-%s", name);
+	error[0] = '\0';
+	f = fopen(path_of(file).text, "r");
+	if (!f)
+		return 0;
+	number = (int)read_number(f);
+	if (number)
+		(void)snprintf(error, sizeof(error), "fake %s: %s", name,
+			       strerror(number));
+	(void)fclose(f);
+	return -number;
+}
+
 __attribute__((format(printf, 2, 3))) static int called(const char *name,
 							const char *format, ...)
 {
 	FILE *f = fopen(path_of("calls").text, "a");
-	char failing[64];
 	va_list args;
-	int number = 0;
 
 	if (f) {
 		fprintf(f, "%s ", name);
@@ -106,17 +128,7 @@ __attribute__((format(printf, 2, 3))) static int called(const char *name,
 		fputc('\n', f);
 		(void)fclose(f);
 	}
-	(void)snprintf(failing, sizeof(failing), "error-%s", name);
-	f = fopen(path_of(failing).text, "r");
-	error[0] = '\0';
-	if (!f)
-		return 0;
-	number = (int)read_number(f);
-	if (number)
-		(void)snprintf(error, sizeof(error), "fake %s: %s", name,
-			       strerror(number));
-	(void)fclose(f);
-	return -number;
+	return failing(name);
 }
 
 static void store(const char *id, const struct natra_policy *p)
@@ -149,6 +161,29 @@ static int load(const char *id, struct natra_info *ret)
 	return 0;
 }
 
+static struct path leftovers_of(const struct natra_target *target)
+{
+	char name[64];
+
+	(void)snprintf(name, sizeof(name), "leftovers+%s", target->ifname);
+	return path_of(name);
+}
+
+/* Fails if upstream's limits are in the way. */
+static int failing_beside(const struct natra_target *target)
+{
+	FILE *f = fopen(leftovers_of(target).text, "r");
+	int number;
+
+	if (!f)
+		return 0;
+	number = (int)read_number(f);
+	if (number && !fgets(error, sizeof(error), f))
+		number = 0;
+	(void)fclose(f);
+	return -number;
+}
+
 int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 			const struct natra_policy *policy,
 			struct natra_info *ret_info)
@@ -167,6 +202,11 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 
 	(void)n;
 	(void)ret_info;
+	while (strcmp(target->ifname, "lo") != 0 &&
+	       access(path_of("hold-attach").text, F_OK) == 0)
+		(void)usleep(10000);
+	if (r == 0)
+		r = failing_beside(target);
 	if (r == 0)
 		store(target->id, policy);
 	return r;
@@ -215,11 +255,23 @@ int __wrap_natra_upgrade(struct natra *n, const char *id)
 	return r;
 }
 
+int __wrap_natra_probe(struct natra *n, struct natra_features *ret_features)
+{
+	int r = failing("probe");
+
+	(void)n;
+	if (r == 0)
+		ret_features->fq = true;
+	return r;
+}
+
 int __wrap_natra_query(struct natra *n, const char *id,
 		       struct natra_info *ret_info)
 {
+	int r = failing("query");
+
 	(void)n;
-	return load(id, ret_info);
+	return r ? r : load(id, ret_info);
 }
 
 int __wrap_natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
@@ -260,15 +312,9 @@ int __wrap_natra_gc(struct natra *n, const char *network,
 	(void)keep;
 	(void)keep_len;
 	*ret_removed = 0;
+	if (access(path_of("kill-gc").text, F_OK) == 0)
+		(void)raise(SIGKILL);
 	return called("gc", "all");
-}
-
-static struct path leftovers_of(const struct natra_target *target)
-{
-	char name[64];
-
-	(void)snprintf(name, sizeof(name), "leftovers+%s", target->ifname);
-	return path_of(name);
 }
 
 int __wrap_natra_find_leftovers(struct natra *n,
@@ -277,6 +323,9 @@ int __wrap_natra_find_leftovers(struct natra *n,
 {
 	(void)n;
 	ret_leftovers->tbf = access(leftovers_of(target).text, F_OK) == 0;
+	ret_leftovers->ingress_redirect = ret_leftovers->tbf;
+	(void)snprintf(ret_leftovers->host_ifname,
+		       sizeof(ret_leftovers->host_ifname), "veth1");
 	return 0;
 }
 

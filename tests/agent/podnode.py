@@ -13,7 +13,7 @@ from agent import Agent
 AGENT_FAKE = os.environ.get("NATRA_AGENT_FAKE")
 
 
-def wait_until(true, what, timeout=10):
+def wait_until(true, what, timeout=60):
     end = time.monotonic() + timeout
     while not true():
         if time.monotonic() > end:
@@ -82,8 +82,9 @@ class FakeNode:
             return None
         return (int(words[0]), int(words[1])) if words else None
 
-    def leftovers(self, ifname):
-        (self.state / f"leftovers+{ifname}").touch()
+    def leftovers(self, ifname, error=""):
+        """Upstream's limits; beside them, attaching fails with this number and text."""
+        (self.state / f"leftovers+{ifname}").write_text(error)
 
     def fail(self, call, number):
         (self.state / f"error-{call}").write_text(str(number))

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -14,7 +15,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + "/../install"]
 import parallel
-from agent import Agent, words
+from agent import AGENT, Agent, words
 from node import FLANNEL, K3S, LISTS, NEW, OLD, PLUGIN, Node
 
 OWN = "00-natra-10-flannel.conflist"
@@ -35,7 +36,7 @@ class Case(unittest.TestCase):
         self.addCleanup(agent.__exit__)
         return agent
 
-    def until(self, true, what="", timeout=20):
+    def until(self, true, what="", timeout=40):
         end = time.monotonic() + timeout
 
         def is_true():
@@ -123,6 +124,28 @@ class Install(Case):
         self.assertEqual(agent.count("msg=written"), 0)
 
 
+class Unwatched(Case):
+    def test_no_inotify(self):
+        """The agent goes on without events, and says so once."""
+        program = self.node.root / "agent"
+        program.write_text("#!/bin/sh\necho 0 > /proc/sys/user/max_inotify_instances"
+                           f" && exec '{AGENT}' \"$@\"\n")
+        program.chmod(0o755)
+        unshare = self.node.root / "unshare"
+        unshare.write_text(f"#!/bin/sh\nexec unshare -Ur '{program}' \"$@\"\n")
+        unshare.chmod(0o755)
+        if subprocess.run(["unshare", "-Ur", "true"]).returncode:
+            self.skipTest("no user namespaces")
+        agent = self.last = self.agent(program=unshare)
+        self.assertIn("Too many open files", agent.wait("no inotify"))
+        agent.wait_ready()
+        self.assertIn(OWN, self.node.names())
+        # The second look follows if a directory was not watched before.
+        time.sleep(1)
+        self.assertEqual(agent.count("looked at every 60 s only"), 1, agent.log())
+        self.assertEqual(agent.stop(), 0)
+
+
 class Late(Case):
     lists = {}
 
@@ -133,7 +156,7 @@ class Late(Case):
         agent.wait_ready(False)
         self.assertEqual(agent.count("level=error"), 0)
         (self.node.net / "10-flannel.conflist").write_text(FLANNEL)
-        agent.wait_ready(timeout=15)
+        agent.wait_ready()
         self.assertIn(OWN, self.node.names())
 
     def test_directory_comes_later(self):
@@ -143,7 +166,7 @@ class Late(Case):
         agent.wait("No such file or directory")
         self.node.net.mkdir()
         (self.node.net / "10-flannel.conflist").write_text(FLANNEL)
-        agent.wait_ready(timeout=15)
+        agent.wait_ready()
 
     def test_list_in_pieces(self):
         agent = self.agent()
@@ -153,7 +176,7 @@ class Late(Case):
                 f.write(FLANNEL[c:c + 40])
                 f.flush()
                 time.sleep(0.02)
-        agent.wait_ready(timeout=15)
+        agent.wait_ready()
         self.valid()
 
 
@@ -166,7 +189,7 @@ class Repair(Case):
         time.sleep(1)
         return agent
 
-    def repaired(self, times=1, timeout=20):
+    def repaired(self, times=1, timeout=40):
         self.until(lambda: self.node.state() == self.good, "repair", timeout)
         self.until(lambda: self.last.count("msg=repaired") >= times, "log")
 
@@ -174,9 +197,8 @@ class Repair(Case):
         self.start()
         for n, path in enumerate((self.node.net / OWN, self.node.bin / "natra")):
             path.unlink()
-            begin = time.monotonic()
+            # That is before the periodic look, which is every 60 s.
             self.repaired(n + 1)
-            self.assertLess(time.monotonic() - begin, 5)
 
     def test_dropin_and_its_directory(self):
         self.start(runtime=NEW)
@@ -355,7 +377,7 @@ class Fight(Case):
             stop.set()
             thread.join()
         # Peace: it is repaired as soon as the time has passed.
-        self.until(lambda: OWN in self.node.names(), "peace", 20)
+        self.until(lambda: OWN in self.node.names(), "peace")
         agent.wait_ready()
         self.assertEqual((self.node.net / "10-flannel.conflist").read_text(),
                          FLANNEL)

@@ -40,10 +40,10 @@ class Kernel(unittest.TestCase):
         run("mount", "--bind", str(self.bpffs), "/sys/fs/bpf")
         self.addCleanup(run, "umount", "/sys/fs/bpf")
 
-    def pod(self, name, rate):
+    def pod(self, name, rate, **conf):
         """A network namespace with a veth, whose result libcni keeps."""
         self.node.pod(name, rate and {"ingressRate": rate}, [
-            "ptp", {"type": "natra", "capabilities": {
+            "ptp", {"type": "natra", **conf, "capabilities": {
                 "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}])
         path = str(self.node.netns(name))
         run("unshare", f"--net={path}", "ip", "link", "set", "lo", "up")
@@ -136,20 +136,39 @@ class Kernel(unittest.TestCase):
             "bandwidth": {"ingressRate": 10000000}})
 
     def test_replaces_upstream(self):
+        self.replaces("c")
+
+    def test_replaces_tbf_in_the_way(self):
+        if json.loads(run(NATRACTL, "--json", "probe"))["fq"]:
+            self.replaces("d", ingressMode="pace")
+            return
+        # Nothing would follow it.
+        self.pod_of_upstream("d", ingressMode="pace")
+        self.agent("--replace-bandwidth").wait("failed=1")
+        self.assertIn("tbf", run("tc", "qdisc", "show", "dev", "veth-d"))
+        self.call(UPSTREAM, "DEL", "d", type="bandwidth")
+
+    def test_replaces_ingress_qdisc_in_the_way(self):
+        self.replaces("e", attachMode="clsact-hostside")
+
+    def pod_of_upstream(self, name, **conf):
         if not os.path.exists(UPSTREAM):
             self.skipTest(f"no {UPSTREAM}")
-        self.pod("c", 10000000)
-        run("ip", "link", "set", "veth-c", "up")
-        self.upstream("c", 10000000)
-        self.assertIn("tbf", run("tc", "qdisc", "show", "dev", "veth-c"))
+        self.pod(name, 10000000, **conf)
+        run("ip", "link", "set", f"veth-{name}", "up")
+        self.upstream(name, 10000000)
+        self.assertIn("tbf", run("tc", "qdisc", "show", "dev", f"veth-{name}"))
+
+    def replaces(self, name, **conf):
+        self.pod_of_upstream(name, **conf)
         agent = self.agent()
         agent.wait("part=pods")
         agent.stop()
         # Not without being asked.
         self.assertEqual(self.limits(), {})
         self.agent("--replace-bandwidth").wait("replaced=1")
-        self.assertEqual(self.limits(), {"net/c/eth0": 10000000})
-        left = run("tc", "qdisc", "show", "dev", "veth-c")
+        self.assertEqual(self.limits(), {f"net/{name}/eth0": 10000000})
+        left = run("tc", "qdisc", "show", "dev", f"veth-{name}")
         self.assertNotIn("tbf", left)
         self.assertNotIn("ingress", left)
         self.assertNotIn("ifb", run("ip", "-o", "link"))
@@ -170,16 +189,16 @@ class Kernel(unittest.TestCase):
         for rate in (20000000, 5000000):
             api.put("b", {IN: str(rate)})
             wait_until(lambda r=rate: self.limits() == {"net/b/eth0": r},
-                       lambda: f"{self.limits()}\n{agent.log()}", 3)
+                       lambda: f"{self.limits()}\n{agent.log()}")
             self.check("b")
         # Without a limit it stays attached, and CHECK finds it.
         api.put("b", {})
         wait_until(lambda: self.limits() == {"net/b/eth0": 0},
-                   lambda: f"{self.limits()}\n{agent.log()}", 3)
+                   lambda: f"{self.limits()}\n{agent.log()}")
         self.check("b")
         api.put("b", {IN: "7M"})
         wait_until(lambda: self.limits() == {"net/b/eth0": 7000000},
-                   lambda: f"{self.limits()}\n{agent.log()}", 3)
+                   lambda: f"{self.limits()}\n{agent.log()}")
 
 
 if __name__ == "__main__":

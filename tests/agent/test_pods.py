@@ -7,7 +7,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from podnode import FakeNode
+from podnode import FakeNode, wait_until
 
 
 class Case(unittest.TestCase):
@@ -138,12 +138,81 @@ class Adopt(Case):
                          ["attach", "remove_leftovers"])
         self.assertIn("replaced=1", log)
 
+    def test_leftovers_in_the_way(self):
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
+        self.node.leftovers("eth0", "16 ingress_mode: pace on 'veth1': qdisc"
+                            " 'tbf' (handle 1:) is installed")
+        self.node.fail("probe", 1)  # whether there is fq
+        self.run_agent("--replace-bandwidth")
+        self.assertEqual(self.calls("remove_leftovers"), [])
+        self.node.fail("probe", 0)
+        log = self.run_agent("--replace-bandwidth")
+        self.assertEqual([c.split()[0] for c in
+                          self.calls("attach", "remove_leftovers")][1:],
+                         ["attach", "remove_leftovers", "attach"])
+        self.assertIn("replaced=1", log)
+
+    def test_leftovers_not_in_the_way(self):
+        """They are all that limits the pod, so they stay."""
+        for error in (
+                "16 another process has had '/n' locked for 5000 ms",
+                "16 interface 'eth0' is attached as 'x'",
+                "16 qdisc 'tbf' (handle 1:) is installed",  # in the pod
+                "95 this kernel lacks BPF atomic instructions",
+                "95 qdisc 'ingress' of another owner is in place of clsact"):
+            with self.subTest(error):
+                self.node.forget()
+                self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+                self.node.leftovers("eth0", error)
+                log = self.run_agent("--replace-bandwidth")
+                self.assertEqual(len(self.calls("attach")), 1)
+                self.assertEqual(self.calls("remove_leftovers"), [])
+                self.assertIn("failed=1", log)
+
+    def test_leftovers_without_programs(self):
+        """On a kernel that lacks something, no attachment will ever hold."""
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
+        self.node.leftovers("eth0")
+        self.node.fail("attach", 95)
+        self.run_agent("--replace-bandwidth")
+        self.assertEqual(self.calls("attach", "remove_leftovers"), [])
+
     def test_failure(self):
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
         self.node.fail("attach", 13)
         log = self.run_agent()
         self.assertIn("a running pod stays as it is", log)
         self.assertIn("failed=1", log)
+
+    def test_limits_unknown(self):
+        """What may be limited is left alone; a record of an older natra is not."""
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+        self.node.fail("query", 1)
+        log = self.run_agent()
+        self.assertEqual(self.calls("attach"), [])
+        self.assertIn("fake query: Operation not permitted", log)
+        self.assertIn("failed=1", log)
+        self.node.fail("query", 116)
+        self.assertIn("adopted=1", self.run_agent())
+
+    def test_pod_ends_meanwhile(self):
+        """Its limit goes, but not if the cache can only not be read."""
+        for gone in True, False:
+            with self.subTest(gone=gone):
+                self.node.forget()
+                path = self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+                hold = self.node.state / "hold-attach"
+                hold.touch()
+                with self.node.agent("--no-install") as agent:
+                    wait_until(lambda: self.calls("attach"), agent.log)
+                    if gone:
+                        os.unlink(path)
+                    else:
+                        os.rename(self.node.results, f"{self.node.results}.old")
+                        os.symlink("results", self.node.results)
+                    hold.unlink()
+                    agent.wait("part=pods")
+                self.assertEqual(len(self.calls("detach")), int(gone))
 
     def test_programs_fail(self):
         self.node.fail("attach", 1)

@@ -101,6 +101,11 @@ int dirwatch_open(struct dirwatch *watch, struct loop *loop)
 	return r;
 }
 
+bool dirwatch_is_open(const struct dirwatch *watch)
+{
+	return watch->source.fd >= 0;
+}
+
 int dirwatch_add(struct dirwatch *watch, int dir_fd)
 {
 	char path[64];

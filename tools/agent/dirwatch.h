@@ -19,8 +19,10 @@ struct dirwatch {
 	int newest; /* the highest number of a watch; they are not used again */
 };
 
-/* The members changed, removed and arg are set by the caller. */
+/* The members changed, removed and arg are set by the caller. After an error there are
+ * no events, dirwatch_add fails, and the other functions do nothing. */
 int dirwatch_open(struct dirwatch *watch, struct loop *loop);
+bool dirwatch_is_open(const struct dirwatch *watch);
 /* Watches the directory of a descriptor, from now on until it is removed. Returns
  * 1 if it was not watched before, 0 if it was, or -errno. */
 int dirwatch_add(struct dirwatch *watch, int dir_fd);

@@ -226,6 +226,7 @@ int edits_open(struct edits_queue *q, struct workers *workers)
 		.arg = q,
 		.report_size = sizeof(struct edits_report),
 		.time_max_ms = JOB_MAX_MS,
+		.sets_limits = true,
 	};
 	r = work_open(&q->work, workers);
 	if (r == 0)

@@ -76,15 +76,24 @@ static int change(const struct seat *seat, const struct natra_policy *policy,
 	return seat_attach(seat, policy, ret_change);
 }
 
+static void seat_failed(const struct seat *seat, int r,
+			struct edit_result *result)
+{
+	result->is_failed = true;
+	note(result, seat_error(seat, r));
+}
+
 static void follow(const struct seat *seat, const struct natra_policy *policy,
 		   struct edit_result *result)
 {
 	struct natra_info info = NATRA_INIT(info);
-	bool is_attached = natra_query(seat->n, seat->id, &info) == 0 &&
-			   !info.unshaped && !info.interface_gone;
 	enum seat_change made;
-	int r;
+	int r, is_attached = seat_query(seat, &info);
 
+	if (is_attached < 0) {
+		seat_failed(seat, is_attached, result);
+		return;
+	}
 	if (is_attached ? compare(&info.policy, policy) == SAME
 			: !seat->jobs->adopt || !wanted_limits(policy))
 		return;
@@ -93,8 +102,7 @@ static void follow(const struct seat *seat, const struct natra_policy *policy,
 	if (r == -ENOENT || r == -ENODEV)
 		return;
 	if (r < 0) {
-		result->is_failed = true;
-		note(result, seat_error(seat, r));
+		seat_failed(seat, r, result);
 		return;
 	}
 	if (made != SEAT_SAME)

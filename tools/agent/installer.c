@@ -115,7 +115,8 @@ static bool arm(struct installer *in)
 		open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	bool net, bin;
 
-	if (root_fd < 0)
+	/* That there is no watch was said at the start. */
+	if (root_fd < 0 || !dirwatch_is_open(&in->watch))
 		return false;
 	net = arm_dir(in, root_fd, report->net_dir, true);
 	bin = arm_dir(in, root_fd, report->bin_dir, false);
@@ -247,8 +248,12 @@ int installer_open(struct installer *in, struct workers *workers)
 	in->watch.removed = removed;
 	in->watch.arg = in;
 	r = dirwatch_open(&in->watch, workers->loop);
+	/* All containers share fs.inotify.max_user_instances. */
 	if (r < 0)
-		return r;
+		log_write(in->log, NATRA_LOG_WARN,
+			  "the directories are looked at every %d s only, and"
+			  " an uninstallation is not noticed: no inotify: %s",
+			  RECHECK_MS / 1000, strerror(-r));
 	in->work = (struct work){
 		.run = run,
 		.done = done,

@@ -15,8 +15,11 @@ static void run_programs(void *arg)
 static void run_pods(void *arg)
 {
 	const struct keeper *k = arg;
+	struct jobs jobs = k->jobs;
 
-	pods_job_run(&k->jobs, k->pods.report);
+	/* Upstream's limits stay where natra's own may not come to hold. */
+	jobs.replace = jobs.replace && k->programs_are_well;
+	pods_job_run(&jobs, k->pods.report);
 }
 
 static const char *word_of(enum work_end end)
@@ -29,6 +32,7 @@ static void programs_done(void *arg, enum work_end end)
 	struct keeper *k = arg;
 	const struct programs_report *report = k->programs.report;
 
+	k->programs_are_well = end == WORK_DONE && report->r == 0;
 	if (end != WORK_DONE)
 		health_fail(k->health, PART_PROGRAMS, NATRA_LOG_ERROR,
 			    "loading the programs %s", word_of(end));
@@ -76,8 +80,7 @@ static bool say_pods(const struct keeper *k, enum work_end end)
 static void pods_done(void *arg, enum work_end end)
 {
 	struct keeper *k = arg;
-	const struct programs_report *programs = k->programs.report;
-	bool is_well = say_pods(k, end) && programs->r == 0;
+	bool is_well = say_pods(k, end) && k->programs_are_well;
 	uint64_t next_ms = is_well ? k->period_ms : RETRY_MS;
 
 	if (next_ms > k->period_ms)
@@ -116,6 +119,7 @@ int keeper_open(struct keeper *k, struct workers *workers)
 		.arg = k,
 		.report_size = sizeof(struct pods_report),
 		.time_max_ms = JOB_MAX_MS,
+		.sets_limits = true,
 	};
 	r = work_open(&k->programs, workers);
 	if (r == 0)

@@ -14,6 +14,7 @@ struct keeper {
 	uint64_t period_ms;
 	struct work programs, pods;
 	struct timer next;
+	bool programs_are_well; /* they were loaded at the last look */
 	bool is_asked; /* pods may have started without limits meanwhile */
 };
 

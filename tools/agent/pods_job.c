@@ -48,10 +48,12 @@ static void look_at(const struct pods *pods, const struct seat *seat)
 	struct natra_info info = NATRA_INIT(info);
 	struct failure failure = {0};
 	struct wish wish;
+	int r = seat_query(seat, &info);
 
+	if (r < 0)
+		seat_failed(pods, seat, seat_error(seat, r));
 	/* What has limits keeps them: somebody may have set others since. */
-	if (natra_query(pods->n, seat->id, &info) == 0 && !info.unshaped &&
-	    !info.interface_gone)
+	if (r != 0)
 		return;
 	if (wish_read(&wish, seat->cached, pods->jobs->conf, NULL, pods->n,
 		      pods->jobs->log, &failure))

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,16 +46,47 @@ static bool any(const struct natra_leftovers *left)
 	return left->tbf || left->ingress_redirect;
 }
 
+static bool has_fq(struct natra *n)
+{
+	struct natra_features features = NATRA_INIT(features);
+
+	return natra_probe(n, &features) == 0 && features.fq;
+}
+
+/* Returns whether natra_attach failed since upstream's limits are where its own
+ * would be: fq takes the place of the tbf, and clsact that of the ingress qdisc. The
+ * same codes stand for failures that would come again when these limits are gone, so
+ * the text decides. */
+static bool are_in_the_way(const struct seat *seat, int r,
+			   const struct natra_policy *policy,
+			   const struct natra_leftovers *left, bool can_pace)
+{
+	const char *text = natra_error(seat->n);
+	char tbf[64];
+
+	(void)snprintf(tbf, sizeof(tbf), "pace on '%s': qdisc 'tbf'",
+		       left->host_ifname);
+	if (r == -EBUSY)
+		return left->tbf && can_pace && strstr(text, tbf);
+	return r == -EOPNOTSUPP && left->ingress_redirect &&
+	       policy->mode == NATRA_MODE_CLSACT_HOSTSIDE &&
+	       strstr(text, "qdisc 'ingress'");
+}
+
 /* Attaches while upstream's limits still hold, so that the pod has limits at
- * each moment. Where these are in the way, they go first. */
+ * each moment. Only where these are in the way, they go first. */
 static int replace(const struct seat *seat, const struct natra_target *target,
-		   const struct natra_policy *policy)
+		   const struct natra_policy *policy,
+		   const struct natra_leftovers *left)
 {
 	struct natra *n = seat->n;
+	/* It is asked first, since the text of an error lasts until the next
+	 * call. */
+	bool can_pace = has_fq(n);
 	int r = natra_attach(n, target, policy, NULL);
 	bool is_attached = r == 0;
 
-	if (r == 0 || r == -EBUSY || r == -EOPNOTSUPP)
+	if (is_attached || are_in_the_way(seat, r, policy, left, can_pace))
 		r = natra_remove_leftovers(n, target);
 	if (r == 0 && !is_attached)
 		r = natra_attach(n, target, policy, NULL);
@@ -76,8 +108,31 @@ static int attach(const struct seat *seat, const struct natra_target *target,
 		return 0;
 	}
 	*ret = any(&left) ? SEAT_REPLACED : SEAT_LIMITED;
-	return any(&left) ? replace(seat, target, policy)
+	return any(&left) ? replace(seat, target, policy, &left)
 			  : natra_attach(n, target, policy, NULL);
+}
+
+int seat_query(const struct seat *seat, struct natra_info *ret_info)
+{
+	int r = natra_query(seat->n, seat->id, ret_info);
+
+	/* Attaching replaces what an older natra has pinned. */
+	if (r == -ENOENT || r == -ESTALE)
+		return 0;
+	if (r < 0)
+		return r;
+	return !ret_info->unshaped && !ret_info->interface_gone;
+}
+
+/* Returns 0, -ENOENT if there is no result of the pod, or another -errno. */
+static int find_result(const struct seat *seat)
+{
+	cleanup_dir struct dir results = DIR_INIT;
+	int r = dir_open(&results, seat->root_fd, RESULTS_DIR);
+
+	if (r == 0 && !dir_has(&results, seat->file))
+		r = -errno;
+	return r;
 }
 
 /* A pod that ends meanwhile has been detached before it was attached; then there
@@ -85,10 +140,8 @@ static int attach(const struct seat *seat, const struct natra_target *target,
 static void undo_if_gone(const struct seat *seat)
 {
 	struct natra_target target = NATRA_INIT(target);
-	cleanup_dir struct dir results = DIR_INIT;
 
-	if (dir_open(&results, seat->root_fd, RESULTS_DIR) == 0 &&
-	    dir_has(&results, seat->file))
+	if (find_result(seat) != -ENOENT)
 		return;
 	target.id = seat->id;
 	(void)natra_detach(seat->n, &target);

@@ -33,6 +33,9 @@ enum seat_change {
 /* Returns the text of an error that a call about it has returned. */
 const char *seat_error(const struct seat *seat, int r);
 
+/* Returns 1 if limits of natra's hold, 0 if not, or -errno if that is not known. */
+int seat_query(const struct seat *seat, struct natra_info *ret_info);
+
 /* Limits a pod that has no limits of natra's. Returns 0 or -errno. */
 int seat_attach(const struct seat *seat, const struct natra_policy *policy,
 		enum seat_change *ret_change);

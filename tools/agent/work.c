@@ -49,12 +49,39 @@ static _Noreturn void run_child(const struct work *work, pid_t parent)
 	_exit(EXIT_SUCCESS);
 }
 
+static bool must_wait(const struct work *work)
+{
+	const struct work *other = work->workers->first;
+
+	while (other && !other->sets_limits)
+		other = other->next;
+	return work->sets_limits && other;
+}
+
+static void put(struct work **list, struct work *work)
+{
+	work->next = *list;
+	*list = work;
+}
+
+static void take(struct work **list, const struct work *work)
+{
+	while (*list != work)
+		list = &(*list)->next;
+	*list = work->next;
+}
+
 void work_start(struct work *work)
 {
 	pid_t pid, parent = getpid();
 
-	if (work->pid)
+	if (work->pid || work->is_waiting)
 		return;
+	if (must_wait(work)) {
+		work->is_waiting = true;
+		put(&work->workers->waiting, work);
+		return;
+	}
 	memset(work->report, 0, work->report_size);
 	work->is_late = false;
 	pid = fork();
@@ -68,24 +95,31 @@ void work_start(struct work *work)
 	 * first. */
 	(void)setpgid(pid, pid);
 	work->pid = pid;
-	work->next = work->workers->first;
-	work->workers->first = work;
+	put(&work->workers->first, work);
 	timer_set(&work->limit, work->time_max_ms);
 }
 
 static void unlink_work(struct work *work)
 {
-	struct work **at = &work->workers->first;
-
-	while (*at != work)
-		at = &(*at)->next;
-	*at = work->next;
+	take(&work->workers->first, work);
 	work->pid = 0;
 	timer_stop(&work->limit);
 }
 
+static void start_waiting(struct workers *workers)
+{
+	struct work *work = workers->waiting;
+
+	if (!work || must_wait(work))
+		return;
+	workers->waiting = work->next;
+	work->is_waiting = false;
+	work_start(work);
+}
+
 static void ended(struct work *work, int status)
 {
+	struct workers *workers = work->workers;
 	enum work_end end = WORK_FAILED;
 
 	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
@@ -94,6 +128,7 @@ static void ended(struct work *work, int status)
 		end = WORK_LATE;
 	unlink_work(work);
 	work->done(work->arg, end);
+	start_waiting(workers);
 }
 
 void workers_reap(struct workers *workers)
@@ -118,6 +153,9 @@ void work_close(struct work *work)
 		(void)waitpid(work->pid, NULL, 0);
 		unlink_work(work);
 	}
+	if (work->is_waiting)
+		take(&work->workers->waiting, work);
+	work->is_waiting = false;
 	if (work->workers)
 		timer_close(&work->limit, work->workers->loop);
 	if (work->report)

@@ -19,10 +19,10 @@ enum work_end {
 	WORK_LATE,   /* the job took too long and was killed */
 };
 
-/* The jobs that run. */
+/* The jobs that run, and those that wait to. */
 struct workers {
 	struct loop *loop;
-	struct work *first;
+	struct work *first, *waiting;
 };
 
 /* A kind of job, of which one at a time runs. */
@@ -37,16 +37,19 @@ struct work {
 	void *report;
 	size_t report_size;
 	uint64_t time_max_ms;
+	/* Of the kinds that set limits, one at a time runs: what one has found
+	 * about a pod is still so when it acts on it. */
+	bool sets_limits;
 	struct timer limit;
 	pid_t pid; /* 0: it does not run */
-	bool is_late;
+	bool is_late, is_waiting;
 	struct work *next;
 };
 
 /* Returns 0 or -errno. The other members of *work are set by the caller. */
 int work_open(struct work *work, struct workers *workers);
-/* Starts a job, with a report of zeros, unless it runs already. If it cannot be
- * started, done() is called at once. */
+/* Starts a job, with a report of zeros, unless it runs already or waits for another
+ * that sets limits. If it cannot be started, done() is called at once. */
 void work_start(struct work *work);
 void work_close(struct work *work);
 /* Looks which children have ended; call it on SIGCHLD. It also waits for those
