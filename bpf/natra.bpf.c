@@ -163,8 +163,8 @@ police(const struct natra_limits *limits, __u64 now_ns, __u64 turn_ns)
 }
 
 /*
- * Whether the sender feels it when fq holds the packet, because its socket may
- * have so many bytes on the way and no more. A packet that is forwarded has no
+ * Returns whether the sender feels it when fq holds the packet, because its
+ * socket may have so many bytes on the way and no more. A packet that is forwarded has no
  * socket here. That of a tap device, which a virtual machine's packets have, is of
  * no address family, and has no such bound.
  */

@@ -64,7 +64,7 @@ static __noinline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
 	return natra_hash_v6(keys, saddr, daddr, ports, kind);
 }
 
-/* What hash_fast needs of layer 4: the ports, and where TCP's header ends. */
+/* hash_fast reads so much of layer 4: the ports, and where TCP's header ends. */
 #define L4_FAST_LEN 13
 
 /*
@@ -192,7 +192,7 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 }
 
 /*
- * Whether the other end's address frees a packet from the limits. One that
+ * Returns whether the other end's address frees a packet from the limits. One that
  * hides its addresses (version 0) is not free: it may be anybody's.
  */
 static __always_inline bool is_exempt(const struct natra_tuple *tuple)

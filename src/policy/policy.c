@@ -19,7 +19,7 @@ __extension__ typedef unsigned __int128 u128;
 #define DEFAULT_BURST_NS     (NS_PER_SEC / 2)
 #define DEFAULT_THRESHOLD_NS (NS_PER_SEC / 10)
 /*
- * What fq may hold of a pod. A longer queue takes memory and makes no sender
+ * These bound what fq may hold of a pod. A longer queue takes memory and makes no sender
  * faster; but on a fast link it has to last for a round trip, and on a slow one a
  * packet has to leave while somebody waits for it.
  */

@@ -24,8 +24,8 @@ struct pin_gen {
 	char path[PIN_PATH_MAX];
 	unsigned int number;
 	int record_fd;
-	/* What record_read() returned: the ABI that the record names, or 0 if it
-	 * is no record. `record` is valid if that is NATRA_PIN_ABI; if it is
+	/* It is what record_read() returned: the ABI that the record names, or 0
+	 * if it is no record. `record` is valid if that is NATRA_PIN_ABI; if it is
 	 * older, `record` has what record_read() says. */
 	uint32_t abi;
 	struct record record;

@@ -84,7 +84,7 @@ struct record {
 	/* The limits that were last written to the slots: another build may
 	 * derive other numbers from the same policy. */
 	struct natra_limits limits[LEG_MAX];
-	/* Of natra's fq; 0 if there is none. */
+	/* It is that of natra's fq, and 0 if there is none. */
 	uint32_t fq_orphan_mask;
 	/* These bytes are 0. A field may be added here without a new ABI if 0
 	 * in it means what builds without the field do. */

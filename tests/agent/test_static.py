@@ -23,8 +23,8 @@ from test_live import IN
 PODS = 500
 # In kB. Beside these are the jobs, which end after each look.
 WITHOUT_WATCH_MAX, WITH_WATCH_MAX = 4000, 10000
-# What the server sends of a pod beside its annotations; who has set which field is most
-# of it.
+# The server sends this of a pod beside its annotations. Most of it says who has set
+# which field.
 MANAGED = [{"manager": "kubelet", "operation": "Update", "fieldsV1": {
     "f:status": {f"k:{n}": {"f:lastProbeTime": {}} for n in range(40)}}}]
 

@@ -201,8 +201,8 @@ static void frame_with_tags_keeps_its_tags(void **state)
 						 NATRA_COUNT_DROPPED_RATE);
 				continue;
 			}
-			/* What passes over the rate has a mark, and no other
-			 * change. */
+			/* A packet that passes over the rate has a mark, and no
+			 * other change. */
 			assert_int_equal(r.counter, NATRA_COUNT_MARKED);
 			if (memcmp(r.data, p.data, p.l3) != 0)
 				fail_msg("%d tags, VLAN %u: became %02x%02x",
