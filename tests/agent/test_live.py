@@ -46,6 +46,12 @@ class Case(unittest.TestCase):
             self.agent.wait("msg=ready part=api")
         return self.agent
 
+    def start_beside_limited_pod(self):
+        """Start the agent where a pod has the limit of its annotation, 1M into it."""
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"})
+        self.start()
+
     def pod(self, name="a", annotations=None, plugins=None, bandwidth=None):
         self.node.pod(name, bandwidth, plugins or [
             "ptp", {"type": "natra", "capabilities": {
@@ -87,9 +93,7 @@ class Edits(Case):
 
     def test_time(self):
         """From the change to the limit, the median and the worst of 50."""
-        self.node.attached("net/a/eth0", 1000000, 0)
-        self.pod(annotations={IN: "1M"})
-        self.start()
+        self.start_beside_limited_pod()
         took = []
         for n in range(50):
             begin = time.monotonic()
@@ -113,9 +117,7 @@ class Edits(Case):
         self.assertEqual(self.calls("detach"), [])
 
     def test_unrelated_changes(self):
-        self.node.attached("net/a/eth0", 1000000, 0)
-        self.pod(annotations={IN: "1M"})
-        self.start()
+        self.start_beside_limited_pod()
         for n in range(20):
             self.api.put("a", {IN: "1M", "other": str(n)}, labels={"n": str(n)})
         self.api.put("a", {IN: "2M"})
@@ -130,9 +132,7 @@ class Edits(Case):
         self.until("a", (10000000, 0))
 
     def test_bad_value(self):
-        self.node.attached("net/a/eth0", 1000000, 0)
-        self.pod(annotations={IN: "1M"})
-        self.start()
+        self.start_beside_limited_pod()
         for n, bad in enumerate(("fast", "-1", "10m", "1", "2P", "", "1M ")):
             self.api.put("a", {IN: bad})
             wait_until(lambda n=n: len(self.api.events) == n + 1,
@@ -163,9 +163,7 @@ class Edits(Case):
         self.assertLessEqual(len(self.api.events), 20)
 
     def test_library_refuses(self):
-        self.node.attached("net/a/eth0", 1000000, 0)
-        self.pod(annotations={IN: "1M"})
-        self.start()
+        self.start_beside_limited_pod()
         self.node.fail("configure", 1)
         self.api.put("a", {IN: "2M"})
         self.agent.wait("fake configure: Operation not permitted")
@@ -311,9 +309,7 @@ class Edits(Case):
         self.until("a", (2000000, 0))
 
     def test_failure_is_tried_again(self):
-        self.node.attached("net/a/eth0", 1000000, 0)
-        self.pod(annotations={IN: "1M"})
-        self.start()
+        self.start_beside_limited_pod()
         self.node.fail("configure", 16)
         begin = time.monotonic()
         self.api.put("a", {IN: "2M"})
@@ -327,9 +323,7 @@ class Edits(Case):
         self.until("a", (2000000, 0))
 
     def test_newer_edit_than_the_failed_one(self):
-        self.node.attached("net/a/eth0", 1000000, 0)
-        self.pod(annotations={IN: "1M"})
-        self.start()
+        self.start_beside_limited_pod()
         self.node.fail("configure", 16)
         self.api.put("a", {IN: "2M"})
         self.agent.wait("keeps the limits that it has")
@@ -341,9 +335,7 @@ class Edits(Case):
         self.assertNotIn("in=2000000", self.calls("configure")[-1])
 
     def test_pod_of_a_failed_edit_goes(self):
-        self.node.attached("net/a/eth0", 1000000, 0)
-        self.pod(annotations={IN: "1M"})
-        self.start()
+        self.start_beside_limited_pod()
         self.node.fail("configure", 16)
         self.api.put("a", {IN: "2M"})
         self.agent.wait("keeps the limits that it has")

@@ -3,19 +3,7 @@
 #include "cm.h"
 
 #include "natra_fair.h"
-#include "policy/policy.h"
-
-#define MS     1000000ULL
-#define SECOND (1000 * MS)
-
-static struct natra_policy policy_of(uint64_t ingress, uint64_t egress)
-{
-	struct natra_policy p = NATRA_INIT(p);
-
-	p.ingress_rate_bits_per_sec = ingress;
-	p.egress_rate_bits_per_sec = egress;
-	return p;
-}
+#include "policy_of.h"
 
 /* 4 MB of queue, for 0.1 s to 2 s. */
 static void default_horizon_follows_the_rate_out_of_the_pod(void **state)

@@ -6,21 +6,9 @@
 #include <string.h>
 
 #include "natra_bucket.h"
-#include "policy/policy.h"
+#include "policy_of.h"
 
 __extension__ typedef unsigned __int128 u128;
-
-#define MS     1000000ULL
-#define SECOND (1000 * MS)
-
-static struct natra_policy policy_of(uint64_t ingress, uint64_t egress)
-{
-	struct natra_policy p = NATRA_INIT(p);
-
-	p.ingress_rate_bits_per_sec = ingress;
-	p.egress_rate_bits_per_sec = egress;
-	return p;
-}
 
 static void assert_refused(const struct natra_policy *p, const char *field,
 			   const char *value)
