@@ -391,6 +391,35 @@ static void stale_clock_is_set_again(void **state)
 	assert_int_equal(fair.tat_ns, now + 10 * SIM_SECOND + SIM_MS);
 }
 
+/* Two flows with the same cell in one row have clocks of their own. */
+static void shared_cell_makes_nobody_wait(void **state)
+{
+	static __u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH];
+	/* A row's cell is chosen by 9 or more bits of the hash's lowest 16, or of
+	 * the next 16. */
+	const uint64_t busy = 0x00010001, same_first = 0x00020001,
+		       same_second = 0x00010002;
+	const uint64_t now = 100 * SIM_SECOND;
+	const struct natra_limits l = limits_of(10 * MBIT, EDT);
+	struct natra_fair fair = {.tat_ns = now + 20 * SIM_MS,
+				  .latest_ns = now + 20 * SIM_MS};
+	struct natra_span span;
+	struct natra_turn turn;
+
+	(void)state;
+	natra_fair_span(&fair, &l, now, SIM_MS, true, &span);
+	natra_fair_turn(&fair, clocks, busy, &span, l.fair_shift, &turn);
+	*turn.clock[0] = *turn.clock[1] = now + 10 * SIM_MS;
+	natra_fair_turn(&fair, clocks, busy, &span, l.fair_shift, &turn);
+	assert_int_equal(turn.turn_ns, now + 10 * SIM_MS);
+	natra_fair_turn(&fair, clocks, same_first, &span, l.fair_shift, &turn);
+	assert_int_equal(*turn.clock[0], now + 10 * SIM_MS);
+	assert_int_equal(turn.turn_ns, span.low_ns);
+	natra_fair_turn(&fair, clocks, same_second, &span, l.fair_shift, &turn);
+	assert_int_equal(*turn.clock[1], now + 10 * SIM_MS);
+	assert_int_equal(turn.turn_ns, span.low_ns);
+}
+
 /* A flow that was silent may send what it left of its share for three units, and
  * not for the whole burst, where packets can wait. */
 static void unused_share_is_kept_for_three_units(void **state)
@@ -491,6 +520,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(k_times_the_longest_cost_does_not_overflow),
 		cmocka_unit_test(stale_clock_is_set_again),
+		cmocka_unit_test(shared_cell_makes_nobody_wait),
 		cmocka_unit_test(unused_share_is_kept_for_three_units),
 		cmocka_unit_test(overdraft_is_bounded_at_the_longest_unit),
 		cmocka_unit_test(fair_unit_follows_the_rate),

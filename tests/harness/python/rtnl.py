@@ -3,6 +3,7 @@
 
 Calls apply to the network namespace of the calling thread (`with ns:`).
 """
+import errno
 import os
 import socket
 import struct
@@ -69,11 +70,16 @@ def _link_attrs(name):
 
 def set_gso_max(name, size):
     """Let packets of a device be that large. Return the IP versions for which this
-    kernel does it: 6 since 5.19, 4 since 6.3."""
+    kernel does it: 6 since 5.19, 4 since 6.3. An older one refuses over 64 kB."""
     wanted = {6: (IFLA_GSO_MAX_SIZE, IFLA_GRO_MAX_SIZE),
               4: (IFLA_GSO_IPV4_MAX_SIZE, IFLA_GRO_IPV4_MAX_SIZE)}
-    _request(RTM_NEWLINK, 0, _attr(IFLA_IFNAME, name) + b"".join(
-            _attr(kind, size) for kinds in wanted.values() for kind in kinds))
+    try:
+        _request(RTM_NEWLINK, 0, _attr(IFLA_IFNAME, name) + b"".join(
+                _attr(kind, size) for kinds in wanted.values() for kind in kinds))
+    except OSError as e:
+        if e.errno != errno.EINVAL:
+            raise
+        return set()
     have = _link_attrs(name)
     return {version for version, kinds in wanted.items()
             if all(have.get(kind) == size for kind in kinds)}
