@@ -14,7 +14,7 @@ import time
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import bits, limiter
 from meter import wire_rates
-from percentiles import most_beside
+from percentiles import judge_latency
 from rig import Elephant, Rig
 from script import LIMITER, MODE, QUICK, option, run_script
 
@@ -97,8 +97,8 @@ def offered(r, rep, a, m, rps, lim):
                       0.95 * cap / 1e6, " Mbit/s")
         rep.least(f"{m:g} x cap: elephant {way}", got["elephant"][i] / 1e6,
                   0.15 * cap / 1e6, " Mbit/s")
-    for key, what in (("p50_ms", "median"), ("p99_ms", "p99")) if m < SHARE else ():
-        most_beside(rep, f"{m:g} x cap: {what}", got[key], got["other"][key])
+    if m < SHARE:
+        judge_latency(rep, f"{m:g} x cap", got, got["other"])
 
 
 def main(rep, a):

@@ -14,17 +14,18 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import Upstream, limiter
-from percentiles import most_beside
+from percentiles import judge_latency
 from rig import Rig
 from script import LIMITER, MODE, QUICK, option, run_script
 
 CAP = "100M"
+PERCENTILES = {"p50_ms": 50, "p99_ms": 99, "p999_ms": 99.9}
 # A burst of 10 ms, because containerd's lets 4 Gbit pass before it limits.
 UPSTREAM_BURST_BITS = 1000000
 
 
 def one(r, a, lim):
-    """Return the median and the 99th percentile of the requests to both pods, in ms."""
+    """Return the percentiles of the requests to both pods."""
     if lim:
         lim.attach(CAP, CAP)
     elephants = r.elephants()
@@ -34,17 +35,17 @@ def one(r, a, lim):
     r.stop(elephants)
     if lim:
         lim.detach()
-    return [{p: statistics.median(run[lane][p] for run in runs) / 1e3 for p in (50, 99)}
-            for lane in range(2)]
+    return [{key: statistics.median(run[lane][p] for run in runs) / 1e3
+             for key, p in PERCENTILES.items()} for lane in range(2)]
 
 
 def compare(r, rep, a, name, lim, judged):
     limited, other = one(r, a, lim)
-    rep.shown(name, ", ".join(f"p{p} {limited[p]:.2f} ms and {other[p]:.2f} ms in the "
-                              "other pod" for p in (50, 99)))
+    for pod, got in ((name, limited), ("  the other pod", other)):
+        rep.shown(pod, ", ".join(f"p{p} {got[key]:.2f} ms"
+                                 for key, p in PERCENTILES.items()))
     if judged:
-        for p, what in ((50, "median"), (99, "p99")):
-            most_beside(rep, f"{name}: {what}", limited[p], other[p])
+        judge_latency(rep, name, limited, other)
 
 
 def main(rep, a):

@@ -14,7 +14,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import Upstream, limiter
-from percentiles import most_beside
+from percentiles import judge_latency
 from rig import Rig
 from script import LIMITER, MODE, QUICK, option, run_script
 
@@ -56,10 +56,10 @@ def beside(r, rep, urls, lim, a):
     for run in runs:
         show(rep, lim.name, *run)
     capped, other = ({key: statistics.median(figures[key] for figures in pod)
-                      for key in ("rps", "p50_ms", "p99_ms")} for pod in zip(*runs))
+                      for key in ("rps", "p50_ms", "p99_ms", "p999_ms")}
+                     for pod in zip(*runs))
     rep.least(f"{lim.name}: requests/s", capped["rps"], 0.95 * other["rps"])
-    for key, what in (("p50_ms", "median"), ("p99_ms", "p99")):
-        most_beside(rep, f"{lim.name}: {what}", capped[key], other[key])
+    judge_latency(rep, lim.name, capped, other)
 
 
 def main(rep, a):

@@ -307,7 +307,8 @@ def http(a):
     print(json.dumps({"offered": a.rps, "done": len(h.times) / a.seconds,
                       "failed": h.failed,
                       "p50_ms": percentile(times, 50) * 1e3,
-                      "p99_ms": percentile(times, 99) * 1e3}))
+                      "p99_ms": percentile(times, 99) * 1e3,
+                      "p999_ms": percentile(times, 99.9) * 1e3}))
 
 
 def main():

@@ -175,6 +175,7 @@ server {{ listen {port} backlog=8192; root {root}; }} }}
         return {"rps": len(times) / seconds,
                 "p50_ms": percentile(times, 50) * 1e3,
                 "p99_ms": percentile(times, 99) * 1e3,
+                "p999_ms": percentile(times, 99.9) * 1e3,
                 "offered": clients * per_client}
 
     def on_lanes(self, measure):
