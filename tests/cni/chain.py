@@ -258,17 +258,17 @@ def gc(r, rep):
 
 
 def status_time(natra, rep, a):
-    times = []
+    """Compare STATUS, by turns, with VERSION, which only starts the plugin."""
+    took = {"VERSION": [], "STATUS": []}
     for _ in range(41):
-        natra.status()
-        times.append(natra.answers["natra"].seconds)
-    rep.most("STATUS, median", statistics.median(times) * 1e3, a.status_ms,
-             " ms")
+        for command, times in took.items():
+            times.append(natra._run(NATRA, command, None).seconds)
+    version_ms, status_ms = (statistics.median(t) * 1e3 for t in took.values())
+    rep.most("STATUS, median", status_ms, version_ms + a.status_ms, " ms")
 
 
 def status(r, rep, a):
-    """Check that STATUS is fast enough for a node's readiness, with and without
-    pods."""
+    """Check that STATUS is fast enough for a node's readiness, beside pods."""
     natra = r.libcni("net-status", [NATRA], "1.1.0")
     pods = [plugin.Veth(f"st{i}", f"vst{i}") for i in range(8)]
     cs = [Container(f"st-{i}", p.path, capability_args=CAPABILITIES)

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Checks that small requests do not notice the cap that binds elephants beside them.
 
-50 clients open 20 connections a second each and get 6 kB a response: alone, and beside
-an elephant in each direction with 10M each way, in turns. The figures without a limit
-and with upstream's plugin are shown for comparison.
+25 clients open 20 connections a second each and get 6 kB a response from a pod with 10M
+each way and an elephant in each direction. At the same time as many do the same with a
+second pod, which has neither. The figures without a limit and with upstream's plugin are
+shown for comparison.
 """
 import os
 import statistics
@@ -13,23 +14,24 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import Upstream, limiter
-from percentiles import p99_limit_ms
+from percentiles import judge_latency
 from rig import Rig
 from script import LIMITER, MODE, QUICK, option, run_script
 
 CAP = "10M"
+CLIENTS = 25
 
 
-def one(r, url, lim, a, idle=False):
-    """Return hey's figures and the rates on the wire of one run, which is beside
-    elephants unless `idle`."""
+def one(r, urls, lim, a):
+    """Return hey's figures for the pod with elephants, with its rates on the wire, and
+    for the other."""
     if lim:
         lim.attach(CAP, CAP)
-    elephants = [] if idle else r.elephants()
-    time.sleep(0 if idle else a.settle)
+    elephants = r.elephants()
+    time.sleep(a.settle)
     meters = r.meters()
     before = [m.read() for m in meters]
-    got = r.hey(url, a.seconds)
+    got, other = r.on_lanes(lambda lane: r.hey(urls[lane], a.seconds, CLIENTS, lane=lane))
     after = [m.read() for m in meters]
     got["in"], got["out"] = ((b1 - b0) * 8 / (t1 - t0) / 1e6
                              for (t0, b0), (t1, b1) in zip(before, after))
@@ -38,47 +40,42 @@ def one(r, url, lim, a, idle=False):
     r.stop(elephants)
     if lim:
         lim.detach()
-    return got
+    return got, other
 
 
-def show(rep, name, got):
+def show(rep, name, got, other):
     rep.shown(name, f"{got['rps']:.0f} requests/s, p50 {got['p50_ms']:.1f} "
               f"p99 {got['p99_ms']:.1f} ms, wire in {got['in']:.2f} "
               f"out {got['out']:.2f} Mbit/s")
+    rep.shown("  the other pod", f"{other['rps']:.0f} requests/s, "
+              f"p50 {other['p50_ms']:.1f} p99 {other['p99_ms']:.1f} ms")
 
 
-def median(runs, key):
-    return statistics.median(g[key] for g in runs)
-
-
-def beside(r, rep, url, lim, a):
-    idle, capped = [], []
-    for _ in range(a.rounds):
-        idle.append(one(r, url, None, a, idle=True))
-        show(rep, "no elephants", idle[-1])
-        capped.append(one(r, url, lim, a))
-        show(rep, lim.name, capped[-1])
-    rep.least(f"{lim.name}: requests/s, median", median(capped, "rps"),
-              0.95 * median(idle, "rps"))
-    rep.most(f"{lim.name}: p99, median", median(capped, "p99_ms"),
-             p99_limit_ms(median(idle, "p99_ms")), " ms")
+def beside(r, rep, urls, lim, a):
+    runs = [one(r, urls, lim, a) for _ in range(a.rounds)]
+    for run in runs:
+        show(rep, lim.name, *run)
+    capped, other = ({key: statistics.median(figures[key] for figures in pod)
+                      for key in ("rps", "p50_ms", "p99_ms", "p999_ms")}
+                     for pod in zip(*runs))
+    rep.least(f"{lim.name}: requests/s", capped["rps"], 0.95 * other["rps"])
+    judge_latency(rep, lim.name, capped, other)
 
 
 def main(rep, a):
     if a.quick:
         a.seconds, a.rounds, a.no_upstream = 3, 1, True
-    with Rig() as r:
-        url = r.nginx()
+    with Rig(lanes=2) as r:
+        urls = [r.nginx(pod=pod) for pod in r.pods]
         options = ["--mode", a.mode] if a.mode else []
         lim = limiter(a.limiter, r.pod, *options)
-        rep.measure("requests beside elephants", beside, r, rep, url, lim, a)
+        rep.measure("requests beside elephants", beside, r, rep, urls, lim, a)
         if not a.no_upstream and os.access(Upstream.PLUGIN, os.X_OK):
-            show(rep, "no limiter", one(r, url, None, a))
+            show(rep, "no limiter", *one(r, urls, None, a))
             for name, burst in (("containerd's burst", 4294967295),
                                 ("burst of 1 Mbit", 1000000)):
                 up = Upstream(r.pod, burst_bits=burst)
-                show(rep, f"upstream, {name}",
-                     one(r, url, up, a))
+                show(rep, f"upstream, {name}", *one(r, urls, up, a))
 
 
 if __name__ == "__main__":

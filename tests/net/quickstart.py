@@ -23,7 +23,7 @@ ROW = re.compile(r"^(\S.*?) +([0-9.]+) +([0-9.]+) +(\d+) +([0-9.]+ ms|none)$",
 LEAST, MOST = 0.75, 1.15
 
 
-def main(rep, a):
+def quickstart(rep, a):
     r = subprocess.run([QUICKSTART, "--seconds", str(a.seconds), "--natractl",
                         find_natractl()], stdin=subprocess.DEVNULL, text=True,
                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -47,6 +47,10 @@ def main(rep, a):
                   0.9 * min(free[2], 1000), "/s")
     rep.true("the last line names natractl",
              r.stdout.strip().endswith(find_natractl()))
+
+
+def main(rep, a):
+    rep.measure("quickstart", quickstart, rep, a)
 
 
 if __name__ == "__main__":

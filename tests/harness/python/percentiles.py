@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Computes percentiles, and the p99 that requests beside capped streams may have."""
+"""Computes percentiles, and judges the latency of requests beside capped streams."""
+
+# Two processes that do the same on two busy cores differ by a tick of the scheduler, which
+# is 4 ms long. A request that waits in the queue of a token bucket takes 30 ms or more.
+NOISE_MS = 5
 
 
 def percentile(ordered, p):
@@ -8,8 +12,15 @@ def percentile(ordered, p):
     return ordered[min(len(ordered) - 1, int(len(ordered) * p / 100))]
 
 
-def p99_limit_ms(idle):
-    """Return how long requests may take beside capped streams: 1.5 times the p99 of
-    requests that have the machine to themselves, or 2 ms more than that if this is
-    longer, because on two cores p99 varies so much by itself."""
-    return max(1.5 * idle, idle + 2)
+def most_ms(other_ms):
+    """Return what a request may take that takes so long in another pod at that time."""
+    return max(1.5 * other_ms, other_ms + NOISE_MS)
+
+
+def judge_latency(rep, what, limited, other):
+    """Check the percentiles of requests to a limited pod with streams by those of the
+    same requests at the same time to a pod that has neither. The p99 is judged by the
+    other's p99.9: a dozen times that a busy machine stops for a moment are the p99 of
+    one pod and just not that of the other, while a queue delays every request."""
+    for name, by, key in (("median", "p50_ms", "p50_ms"), ("p99", "p999_ms", "p99_ms")):
+        rep.most(f"{what}: {name}", limited[key], most_ms(other[by]), " ms")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from commands import sh
 from meter import ETH_IPV4_TCP, Meter
@@ -153,11 +154,11 @@ server {{ listen {port} backlog=8192; root {root}; }} }}
         self.wait_port(pod, port)
         return f"http://{pod.ip}:{port}/file"
 
-    def hey_times(self, url, seconds, clients=50, per_client=20, timeout=5):
+    def hey_times(self, url, seconds, clients=50, per_client=20, timeout=5, lane=0):
         """Open fresh connections, `per_client` a second from each client, or as many as
         possible if that is 0. Return the seconds to connect and in all of each request
         that was answered."""
-        out = self.client.run(
+        out = self.clients[lane].run(
                 "hey", "-disable-keepalive", "-z", f"{seconds}s",
                 "-c", str(clients),
                 *(("-q", str(per_client)) if per_client else ()),
@@ -166,30 +167,36 @@ server {{ listen {port} backlog=8192; root {root}; }} }}
         rows = [r.split(",") for r in out.splitlines()[1:]]
         return [(float(r[1]), float(r[0])) for r in rows if r[6] == "200"]
 
-    def hey(self, url, seconds, clients=50, per_client=20, timeout=5):
+    def hey(self, url, seconds, clients=50, per_client=20, timeout=5, lane=0):
         """Open fresh connections at a fixed rate; return how many were answered and how
         fast."""
         times = sorted(t for _, t in self.hey_times(
-                url, seconds, clients, per_client, timeout))
+                url, seconds, clients, per_client, timeout, lane))
         return {"rps": len(times) / seconds,
                 "p50_ms": percentile(times, 50) * 1e3,
                 "p99_ms": percentile(times, 99) * 1e3,
+                "p999_ms": percentile(times, 99.9) * 1e3,
                 "offered": clients * per_client}
 
-    def sockperf(self, seconds, per_second=500, port=5600):
+    def on_lanes(self, measure):
+        """Return measure(0), measure(1) and so on, which run at the same time."""
+        with ThreadPoolExecutor(len(self.pods)) as pool:
+            return list(pool.map(measure, range(len(self.pods))))
+
+    def sockperf(self, seconds, per_second=500, port=5600, lane=0):
         """Return the round trip times in us, by percentile, over one TCP connection to
         the server that sockperf_server() started."""
-        out = self.client.run(
-                "sockperf", "under-load", "--tcp", "-i", self.pod.ip,
+        out = self.clients[lane].run(
+                "sockperf", "under-load", "--tcp", "-i", self.pods[lane].ip,
                 "-p", str(port), "--mps", str(per_second),
                 "--reply-every", "1", "--full-rtt", "--no-rdtsc", "-m", "64",
                 "-t", str(seconds), timeout=seconds + 20)
         return {float(p): float(us) for p, us in re.findall(
                 r"percentile (\d+\.\d+)\s*=\s*([\d.]+)", out)}
 
-    def sockperf_server(self, port=5600):
-        self.pod.popen("sockperf", "server", "--tcp", "-p", str(port))
-        self.wait_port(self.pod, port)
+    def sockperf_server(self, port=5600, lane=0):
+        self.pods[lane].popen("sockperf", "server", "--tcp", "-p", str(port))
+        self.wait_port(self.pods[lane], port)
 
 
 class Elephant:
