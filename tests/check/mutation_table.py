@@ -349,6 +349,10 @@ AGENT = [
     one("repairs-without-end", "tools/agent/installer.c",
         "!in->is_complete || !budget_wait_ms(&in->repairs, clock_ms())", "true",
         "agent-installer"),
+    one("element-taken-out-is-no-copy", "tools/install/lists.c",
+        "	       same_elements(list, original);",
+        "	       same_elements(list, original) &&\n"
+        "	       list_count(list, PLUGIN_NAME, NULL);", "agent-installer"),
     one("older-edit-wins", "tools/agent/edits.c",
         "	drop_failed(q, event->uid);\n	edit = ", "	edit = ", "agent-live"),
     one("failed-edit-forgotten", "tools/agent/edits.c",

@@ -191,16 +191,6 @@ static int plan_dropin(struct install *i, struct install_plan *plan,
 	return 0;
 }
 
-static char *name_of_copy(const struct list *primary)
-{
-	const char *dot = strrchr(primary->file, '.');
-
-	/* The copy is a list, also if the original configures one plugin
-	 * only. */
-	return text_format("%s%.*s.conflist", LIST_PREFIX,
-			   (int)(dot - primary->file), primary->file);
-}
-
 static char *copy_of(const struct install *i, const struct list *primary)
 {
 	cleanup_text char *element = NULL;
@@ -250,7 +240,7 @@ static bool is_ours(const struct lists *lists, const char *file)
 static int plan_list(struct install *i, struct install_plan *plan,
 		     const struct lists *lists, const struct list *primary)
 {
-	cleanup_text char *name = name_of_copy(primary);
+	cleanup_text char *name = list_copy_name(primary);
 	cleanup_text char *text = copy_of(i, primary);
 	int r;
 
