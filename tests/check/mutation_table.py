@@ -353,6 +353,8 @@ AGENT = [
         "	       same_elements(list, original);",
         "	       same_elements(list, original) &&\n"
         "	       list_count(list, PLUGIN_NAME, NULL);", "agent-installer"),
+    one("silence-is-no-end", "tools/agent/podwatch.c",
+        "if (silent_ms < w->silence_ms) {", "if (true) {", "agent-silence"),
     one("older-edit-wins", "tools/agent/edits.c",
         "	drop_failed(q, event->uid);\n	edit = ", "	edit = ", "agent-live"),
     one("failed-edit-forgotten", "tools/agent/edits.c",
