@@ -20,6 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <netlink/netlink.h>
+
 #include <natra/natra.h>
 
 int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
@@ -45,6 +47,8 @@ int __wrap_natra_remove_leftovers(struct natra *n,
 const char *__wrap_natra_error(const struct natra *n);
 const char *__real_natra_error(const struct natra *n);
 int __wrap_unshare(int flags);
+int __wrap_rtnl_link_veth_add(struct nl_sock *sock, const char *name,
+			      const char *peer_name, pid_t pid);
 
 static char error[256];
 
@@ -53,6 +57,16 @@ int __wrap_unshare(int flags)
 {
 	(void)flags;
 	return 0;
+}
+
+int __wrap_rtnl_link_veth_add(struct nl_sock *sock, const char *name,
+			      const char *peer_name, pid_t pid)
+{
+	(void)sock;
+	(void)name;
+	(void)peer_name;
+	(void)pid;
+	return -NLE_PERM;
 }
 
 const char *__wrap_natra_error(const struct natra *n)

@@ -17,6 +17,7 @@
 #include "keeper.h"
 #include "live.h"
 #include "opts.h"
+#include "pluginlog.h"
 
 struct agent {
 	struct options options;
@@ -28,6 +29,7 @@ struct agent {
 	struct installer installer;
 	struct keeper keeper;
 	struct live *live;
+	struct pluginlog pluginlog;
 	struct http http;
 };
 
@@ -173,6 +175,19 @@ static int follow_edits(struct agent *agent)
 	return 0;
 }
 
+static int repeat_log(struct agent *agent)
+{
+	const struct options *o = &agent->options;
+	int r;
+
+	agent->pluginlog.log = &agent->log;
+	r = pluginlog_open(&agent->pluginlog, o->install.root, o->conf,
+			   &agent->loop);
+	return r < 0 ? start_failure(agent, r, "start",
+				     "the reader of the plugin's log")
+		     : 0;
+}
+
 static int begin(struct agent *agent)
 {
 	int r = loop_open(&agent->loop);
@@ -186,6 +201,8 @@ static int begin(struct agent *agent)
 	agent->workers.loop = &agent->loop;
 	r = serve(agent);
 	if (r == 0)
+		r = repeat_log(agent);
+	if (r == 0)
 		r = keep_pods(agent);
 	if (r == 0)
 		r = follow_edits(agent);
@@ -195,6 +212,7 @@ static int begin(struct agent *agent)
 static void end(struct agent *agent)
 {
 	live_close(agent->live);
+	pluginlog_close(&agent->pluginlog);
 	keeper_close(&agent->keeper);
 	installer_close(&agent->installer);
 	if (agent->http.loop)
