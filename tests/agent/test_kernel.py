@@ -150,6 +150,7 @@ class Kernel(unittest.TestCase):
         if json.loads(run(NATRACTL, "--json", "probe"))["fq"]:
             self.skipTest("fq is there")
         agent = self.agent("--conf", "ingressMode=pace")
+        agent.wait("level=error msg=", 1)
         self.assertIn("[-] programs: ", agent.wait_ready(False))
         self.assertEqual(agent.stop(), 0)
         self.preloads(["allowAnnotations=[\"ingress-mode\"]"],

@@ -199,9 +199,9 @@ static int begin(struct agent *agent)
 	log_write(&agent->log, NATRA_LOG_INFO, "natra-agent %s starts",
 		  natra_version());
 	agent->workers.loop = &agent->loop;
-	r = serve(agent);
+	r = repeat_log(agent);
 	if (r == 0)
-		r = repeat_log(agent);
+		r = serve(agent);
 	if (r == 0)
 		r = keep_pods(agent);
 	if (r == 0)

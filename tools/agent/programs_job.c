@@ -5,14 +5,11 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <netlink/netlink.h>
-#include <netlink/route/link/veth.h>
 
 #include "../../cni/field.h"
 #include "../../cni/wanted.h"
 #include "../install/element.h"
+#include "veth.h"
 
 /* The rates do not matter to a program. */
 #define RATE_BITS_PER_SEC 1000000000
@@ -78,18 +75,6 @@ struct preload {
 	const struct settings *settings;
 	const char *ifname;
 };
-
-/* A pair like that of a pod, whose other end stays in this namespace, too. */
-static int make_pair(void)
-{
-	struct nl_sock *sock = nl_socket_alloc();
-	int r = sock ? nl_connect(sock, NETLINK_ROUTE) : -NLE_NOMEM;
-
-	if (r == 0)
-		r = rtnl_link_veth_add(sock, POD_IFNAME, HOST_IFNAME, getpid());
-	nl_socket_free(sock);
-	return r;
-}
 
 /* Attaches to the interface and detaches again: what stays are the loaded
  * programs, which the next pods share. Returns an error of the library. */
@@ -161,14 +146,15 @@ static int load(struct preload *p, struct programs_report *report)
 {
 	const struct choice standard = {p->settings->policy.ingress_mode,
 					p->settings->policy.edt};
-	int r = make_pair();
+	const char *wrong = veth_make(POD_IFNAME, HOST_IFNAME);
+	int r;
 
 	p->ifname = POD_IFNAME;
-	if (r < 0) {
+	if (wrong) {
 		log_write(p->log, NATRA_LOG_DEBUG,
 			  "no veth can be made, so only the usual programs are"
 			  " loaded: %s",
-			  nl_geterror(r));
+			  wrong);
 		p->ifname = "lo";
 	}
 	r = attach_once(p, &standard);
