@@ -34,8 +34,8 @@ class PluginLog(unittest.TestCase):
         with open(file or self.file, "a") as f:
             f.write(text)
 
-    def test_refused_pod(self):
-        agent = self.start()
+    def refuse(self):
+        """Call the plugin for a pod that it refuses."""
         conf = {"cniVersion": "1.0.0", "name": "net", "type": "natra",
                 "logFile": str(self.file), "prevResult": {"cniVersion": "1.0.0", "interfaces": []}}
         p = subprocess.run([PLUGIN], input=json.dumps(conf), text=True,
@@ -45,6 +45,10 @@ class PluginLog(unittest.TestCase):
                                "CNI_PATH": "/", "CNI_ARGS": "K8S_POD_NAMESPACE=shop;"
                                "K8S_POD_NAME=web"})
         self.assertNotEqual(p.returncode, 0)
+
+    def test_refused_pod(self):
+        agent = self.start()
+        self.refuse()
         line = words(agent.wait("command=ADD"))
         self.assertEqual((line["level"], line["pod"]), ("error", "shop/web"))
         self.assertIn("should not be the same", line["msg"])
@@ -67,6 +71,22 @@ class PluginLog(unittest.TestCase):
         self.file.write_text("3\n")
         agent.wait("3")
         self.assertEqual(agent.count("two"), 1)
+
+    def test_plugin_keeps_two_files(self):
+        self.add("large")
+        os.truncate(self.file, 8 << 20)
+        agent = self.start()
+        self.refuse()
+        agent.wait("command=ADD")
+        self.assertLess(self.file.stat().st_size, 4096)
+        old = self.file.parent / "natra-cni.log.1"
+        self.assertEqual(old.stat().st_size, 8 << 20)
+        # A directory in the way is no reason to fail.
+        os.truncate(self.file, 8 << 20)
+        old.unlink()
+        (old / "full").mkdir(parents=True)
+        self.refuse()
+        agent.wait("command=ADD", 2)
 
     def test_line_in_pieces(self):
         agent = self.start()

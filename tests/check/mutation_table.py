@@ -357,6 +357,8 @@ AGENT = [
         "if (silent_ms < w->silence_ms) {", "if (true) {", "agent-silence"),
     one("old-log-repeated", "tools/agent/pluginlog.c",
         "	p->at = st.st_size;\n", "", "agent-pluginlog"),
+    one("log-grows", "cni/log.c", "own.st_size < LOG_FILE_MAX", "true",
+        "agent-pluginlog"),
     one("choices-not-loaded", "tools/agent/programs_job.c",
         "if (p->settings->allowed_annotations)", "if (false)", "agent-kernel"),
     one("older-edit-wins", "tools/agent/edits.c",
