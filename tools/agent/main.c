@@ -27,6 +27,7 @@ struct agent {
 	struct workers workers;
 	struct health health;
 	struct installer installer;
+	cJSON *element; /* of a list of others; NULL: they have none */
 	struct keeper keeper;
 	struct live *live;
 	struct pluginlog pluginlog;
@@ -103,9 +104,14 @@ static int watch_signals(struct agent *agent)
 static void completed(void *arg)
 {
 	struct agent *agent = arg;
+	struct keeper *k = &agent->keeper;
 
-	if (!agent->options.no_pods)
-		keeper_ask(&agent->keeper);
+	if (agent->options.no_pods)
+		return;
+	cJSON_Delete(agent->element);
+	agent->element = cJSON_Parse(agent->installer.element);
+	k->jobs.conf = agent->element ? agent->element : agent->options.conf;
+	keeper_ask(k);
 }
 
 /* What natra has done in the kernel stays, and nothing new is done. */
@@ -261,6 +267,7 @@ int main(int argc, char **argv)
 	agent.log.level = agent.options.log_level;
 	health_init(&agent.health, &agent.log);
 	r = run(&agent);
+	cJSON_Delete(agent.element);
 	options_free(&agent.options);
 	return r;
 }

@@ -269,6 +269,20 @@ static int plan_net(struct install *i, struct install_plan *plan,
 	return 0;
 }
 
+static char *element_of(const struct list *list)
+{
+	const cJSON *element;
+	char *json, *text;
+	int at = -1;
+
+	(void)list_count(list, PLUGIN_NAME, &at);
+	element = cJSON_GetArrayItem(list->plugins, at);
+	json = element ? cJSON_PrintUnformatted(element) : NULL;
+	text = json ? text_copy(json) : NULL;
+	cJSON_free(json);
+	return text;
+}
+
 static int make(struct install *i, struct install_plan *plan,
 		const struct lists *lists, const struct list *primary)
 {
@@ -287,6 +301,8 @@ static int make(struct install *i, struct install_plan *plan,
 	plan->reason = choice.reason;
 	plan->primary_file = text_copy(primary->file);
 	plan->primary_text = text_copy(primary->text);
+	if (plan->mode == INSTALL_PRESENT)
+		plan->element = element_of(primary);
 	warn(i, plan, lists, primary);
 	plan_stale(i, plan, lists);
 	/* The plugin comes before the list, since a runtime drops a list of
