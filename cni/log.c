@@ -3,13 +3,18 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../src/util/escape.h"
+
+#define LOG_FILE_MAX (8 << 20)
 
 const char *const log_level_names[NATRA_LOG_MAX] = {
 	[NATRA_LOG_ERROR] = "error",
@@ -73,16 +78,44 @@ void log_add_u64(struct log_words *words, const char *key, uint64_t value)
 	log_add(words, key, text);
 }
 
-/* Opens the file for the first line: most calls of STATUS and CHECK log none. */
-static int open_file(struct log *log)
+static int open_path(const char *path)
 {
 	/* A link that somebody put there is not followed, and a FIFO without a
 	 * reader does not block. */
-	if (log->fd < 0 && log->path[0])
-		log->fd = open(log->path,
-			       O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC |
-				       O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-			       0600);
+	return open(path,
+		    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW |
+			    O_NONBLOCK | O_NOCTTY,
+		    0600);
+}
+
+/* Gives a file that has grown too large another name, in place of the one that had
+ * this name before. Of several plugins at once one does it, and the others find under
+ * the lock that the name is another file's by now. */
+static void rotate(struct log *log)
+{
+	struct stat own, named;
+	char old[PATH_MAX];
+	int len;
+
+	if (fstat(log->fd, &own) < 0 || own.st_size < LOG_FILE_MAX ||
+	    !S_ISREG(own.st_mode) || flock(log->fd, LOCK_EX | LOCK_NB) < 0)
+		return;
+	len = snprintf(old, sizeof(old), "%s.1", log->path);
+	if (len < (int)sizeof(old) && lstat(log->path, &named) == 0 &&
+	    named.st_ino == own.st_ino && named.st_dev == own.st_dev)
+		(void)rename(log->path, old);
+	(void)close(log->fd);
+	log->fd = open_path(log->path);
+}
+
+/* Opens the file for the first line: most calls of STATUS and CHECK log none. */
+static int open_file(struct log *log)
+{
+	if (log->fd < 0 && log->path[0]) {
+		log->fd = open_path(log->path);
+		if (log->fd >= 0)
+			rotate(log);
+	}
 	return log->fd;
 }
 

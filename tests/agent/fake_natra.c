@@ -45,6 +45,7 @@ int __wrap_natra_remove_leftovers(struct natra *n,
 const char *__wrap_natra_error(const struct natra *n);
 const char *__real_natra_error(const struct natra *n);
 int __wrap_unshare(int flags);
+const char *__wrap_veth_make(const char *ifname, const char *peer);
 
 static char error[256];
 
@@ -53,6 +54,13 @@ int __wrap_unshare(int flags)
 {
 	(void)flags;
 	return 0;
+}
+
+const char *__wrap_veth_make(const char *ifname, const char *peer)
+{
+	(void)ifname;
+	(void)peer;
+	return "a test makes none";
 }
 
 const char *__wrap_natra_error(const struct natra *n)

@@ -234,6 +234,26 @@ class Repair(Case):
             (self.node.net / OWN).write_text(wrong)
             self.repaired(n + 1)
 
+    def test_element_taken_out(self):
+        """Somebody edits natra's copy, and leaves what the original has."""
+        for primary in (FLANNEL, K3S):
+            (self.node.net / "10-flannel.conflist").write_text(primary)
+            agent = self.start()
+            changed = json.loads((self.node.net / OWN).read_text())
+            changed["plugins"] = [p for p in changed["plugins"]
+                                  if p["type"] != "natra"]
+            (self.node.net / OWN).write_text(json.dumps(changed))
+            self.repaired()
+            (self.node.net / OWN).write_text(primary)
+            self.repaired(2)
+            agent.wait_ready()
+            # What else is in it may be somebody's work.
+            changed["plugins"].append({"type": "tuning"})
+            (self.node.net / OWN).write_text(json.dumps(changed))
+            self.assertIn("is not natra's own", agent.wait("level=error"))
+            agent.stop()
+            (self.node.net / OWN).unlink()
+
     def test_primary_changes(self):
         self.start()
         primary = self.node.net / "10-flannel.conflist"
@@ -345,7 +365,22 @@ class Repair(Case):
 
 
 class Fight(Case):
+    def remove(self):
+        (self.node.net / OWN).unlink()
+
+    def take_out(self):
+        """Make natra's copy one of the original's text."""
+        if '"natra"' not in (self.node.net / OWN).read_text():
+            raise FileNotFoundError
+        (self.node.net / OWN).write_text(FLANNEL)
+
     def test_stops_and_says_so(self):
+        self.stops(self.remove)
+
+    def test_stops_if_the_element_is_taken_out(self):
+        self.stops(self.take_out)
+
+    def stops(self, undo):
         agent = self.last = self.agent("--repairs", "3/10")
         agent.wait_ready()
         time.sleep(1)
@@ -355,7 +390,7 @@ class Fight(Case):
         def adversary():
             while not stop.wait(0.02):
                 try:
-                    (self.node.net / OWN).unlink()
+                    undo()
                     removals.append(time.monotonic())
                 except FileNotFoundError:
                     pass
@@ -377,7 +412,8 @@ class Fight(Case):
             stop.set()
             thread.join()
         # Peace: it is repaired as soon as the time has passed.
-        self.until(lambda: OWN in self.node.names(), "peace")
+        self.until(lambda: OWN in self.node.names() and
+                   '"natra"' in (self.node.net / OWN).read_text(), "peace")
         agent.wait_ready()
         self.assertEqual((self.node.net / "10-flannel.conflist").read_text(),
                          FLANNEL)

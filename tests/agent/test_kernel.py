@@ -92,6 +92,93 @@ class Kernel(unittest.TestCase):
             p for p in (self.bpffs / "natra").iterdir()
             if p.name.startswith("engine_")])
 
+    def engines(self, bpffs):
+        """The names of loaded programs, which are made of their options."""
+        return {p.name for p in (bpffs / "natra").iterdir()
+                if p.name.startswith("engine_")}
+
+    def needed(self, *attaches):
+        """What each of these attaches, with natractl's options, loads on a bpffs where
+        nothing is loaded."""
+        bpffs, found = self.node.root / "other", set()
+        bpffs.mkdir(exist_ok=True)
+        run("ip", "link", "add", "pod", "type", "veth", "peer", "name", "host")
+        for words in attaches:
+            run("mount", "-t", "bpf", "bpf", str(bpffs))
+            try:
+                run(NATRACTL, "--bpffs", str(bpffs), "attach", "pod", *words.split())
+                found |= self.engines(bpffs)
+                run(NATRACTL, "--bpffs", str(bpffs), "detach", "pod")
+            finally:
+                run("umount", str(bpffs))
+        run("ip", "link", "del", "pod")
+        return found
+
+    def preloads(self, conf, *attaches):
+        """The agent loads what pods with this configuration need, and nothing else."""
+        agent = self.agent(*(word for one in conf for word in ("--conf", one)))
+        agent.wait("msg=ready part=programs")
+        self.assertEqual(agent.stop(), 0)
+        self.assertEqual(self.engines(self.bpffs), self.needed(*attaches))
+        run("umount", str(self.bpffs))
+        run("mount", "-t", "bpf", "bpf", str(self.bpffs))
+
+    def test_loads_what_pods_can_have(self):
+        both = "--ingress 1M --egress 1M"
+        self.preloads([], both)
+        self.preloads(["attachMode=clsact-hostside"], f"{both} --mode clsact-hostside")
+        self.preloads(["edtPacing=off"], f"{both} --edt off")
+        self.preloads(["sketchWidth=2048"], f"{both} --sketch-width 2048")
+        self.preloads(['unshapedSubnets=["10.0.0.0/8"]'],
+                      f"{both} --unshaped-subnet 10.0.0.0/8")
+        # No pod can have another rate than this one.
+        self.preloads(["ingressRate=1000000"], "--ingress 1M")
+        self.preloads(["ingressRate=1000000", "precedence=lowest"], both)
+        self.preloads(['allowAnnotations=["edt-pacing"]'], both, f"{both} --edt off")
+
+    def test_element_in_a_list_of_others(self):
+        """The configuration is that of natra's element, also when it changes."""
+        net = self.node.root / "etc/cni/net.d"
+        for path in (net, self.node.root / "opt/cni/bin"):
+            path.mkdir(parents=True)
+
+        def write(**conf):
+            (net / "10-it.conflist").write_text(json.dumps({
+                "cniVersion": "1.0.0", "name": "it", "plugins": [
+                    {"type": "ptp"}, {"type": "natra", **conf}]}))
+        both = "--ingress 1M --egress 1M"
+        write(attachMode="clsact-hostside")
+        agent = Agent("--root", str(self.node.root), "--bpffs", str(self.bpffs),
+                      "--plugin", PLUGIN, "--runtime-version", "containerd://1.6.20")
+        self.addCleanup(agent.__exit__)
+        agent.wait("mode=present")
+        wanted = self.needed(f"{both} --mode clsact-hostside")
+        wait_until(lambda: self.engines(self.bpffs) == wanted, agent.log)
+        write(sketchWidth=2048)
+        wanted = self.needed(f"{both} --sketch-width 2048")
+        wait_until(lambda: self.engines(self.bpffs) == wanted, agent.log)
+        self.assertEqual(agent.stop(), 0)
+
+    def test_loads_pacers(self):
+        if not json.loads(run(NATRACTL, "--json", "probe"))["fq"]:
+            self.skipTest("no fq")
+        pace = "--ingress 1M --egress 1M --ingress-mode pace"
+        self.preloads(["ingressMode=pace"], pace)
+        self.preloads(['allowAnnotations=["natra.io/ingress-mode"]'],
+                      "--ingress 1M --egress 1M", pace)
+
+    def test_asked_for_what_the_kernel_cannot(self):
+        """Without fq nothing is paced: if the configuration says so, no pod can start;
+        if an annotation may, only the pod that asks for it."""
+        if json.loads(run(NATRACTL, "--json", "probe"))["fq"]:
+            self.skipTest("fq is there")
+        agent = self.agent("--conf", "ingressMode=pace")
+        agent.wait("level=error msg=", 1)
+        self.assertIn("[-] programs: ", agent.wait_ready(False))
+        self.assertEqual(agent.stop(), 0)
+        self.preloads(["allowAnnotations=[\"ingress-mode\"]"],
+                      "--ingress 1M --egress 1M")
+
     def test_programs_not_loaded(self):
         print(f"attach without: {self.attach_cpu_ms('two'):.1f} ms of CPU",
               file=sys.stderr)

@@ -8,8 +8,8 @@ import time
 import unittest
 from pathlib import Path
 
-from node import (EXAMPLES, FLANNEL, LISTS, MARK, NET, NEW, OLD, PLUGIN,
-                  SCRATCH, Case)
+from node import (EXAMPLES, FLANNEL, K3S, LISTS, MARK, NET, NEW, OLD, PLUGIN,
+                  SCRATCH, SINGLE, Case)
 
 
 class Harm(Case):
@@ -213,6 +213,30 @@ class Harm(Case):
         self.done(node.install(runtime=NEW))
         self.assertNotIn("00-natra-10-flannel.conflist", node.names())
         self.assertEqual(node.types(dropins=True)[-1], "natra")
+
+    def test_copy_without_natra(self):
+        """Somebody has taken natra's element out of natra's own copy of a list, of a
+        configuration of one plugin, and of a list with the bandwidth plugin."""
+        for name, text in (("10-flannel.conflist", FLANNEL), ("10-one.conf", SINGLE),
+                           ("10-k3s.conflist", K3S)):
+            node = self.node({name: text})
+            self.done(node.install())
+            copy = node.net / f"00-natra-{name.split('.')[0]}.conflist"
+            before = copy.read_text()
+            taken_out = json.loads(before)
+            taken_out["plugins"] = [p for p in taken_out["plugins"]
+                                    if p["type"] != "natra"]
+            copy.write_text(json.dumps(taken_out))
+            self.done(node.install())
+            self.assertEqual(copy.read_text(), before)
+            copy.write_text(json.dumps(taken_out))
+            self.done(node.uninstall())
+            self.assertEqual(node.names(), [name])
+            # It is natra's only under its network's name.
+            copy.write_text(json.dumps(dict(taken_out, name="other")))
+            self.refused(node, words=["not natra's own"])
+            self.done(node.uninstall())
+            self.assertTrue(copy.exists())
 
     def test_links(self):
         node = self.node({"10-flannel.conflist": FLANNEL})

@@ -129,6 +129,10 @@ def main(cluster, arguments):
                                "other": rates("5M", "5M")})
     report.equal("limits by ADD", cluster.rates(), {
         "shop": (10 * MBIT, 30 * MBIT), "other": (5 * MBIT, 5 * MBIT)})
+    added = wait(lambda: [line for line in agent.log().splitlines()
+                          if "command=ADD" in line and "pod=default/shop" in line],
+                 lambda: f"the plugin's log is not in\n{agent.log()}", 10)
+    report.equal("lines of kubectl logs about the pod's ADD", len(added), 1)
     traffic = Traffic(cluster.client, {"shop": pods["shop"]})
     undisturbed(cluster, arguments.edits)
     agent_killed(cluster, agent)

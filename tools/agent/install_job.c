@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 /* How often a list may change while it is read, before the job gives up. The
  * agent then begins another one. */
@@ -30,8 +31,15 @@ static void note_changes(struct install_report *report,
 static void note_plan(struct install_report *report,
 		      const struct install_plan *plan)
 {
+	size_t len;
+
 	report->mode = plan->mode;
 	copy(&report->reason, plan->reason);
+	len = plan->element ? strlen(plan->element) : 0;
+	if (len >= sizeof(report->element))
+		len = 0;
+	memcpy(report->element, plan->element ? plan->element : "", len);
+	report->element[len] = '\0';
 	for (size_t i = 0; i < INSTALL_NOTES_MAX; i++)
 		copy(&report->warnings[i],
 		     i < plan->warnings_len ? plan->warnings[i] : "");

@@ -7,8 +7,9 @@
 #include "../install/install.h"
 #include "dirwatch.h"
 
-#define INSTALL_TEXT_MAX  512
-#define INSTALL_NOTES_MAX 8
+#define INSTALL_TEXT_MAX    512
+#define INSTALL_NOTES_MAX   8
+#define INSTALL_ELEMENT_MAX 4096
 
 /* It has no pointers, because the child process writes it. */
 struct install_report {
@@ -18,6 +19,9 @@ struct install_report {
 	char net_dir[INSTALL_TEXT_MAX], bin_dir[INSTALL_TEXT_MAX];
 	enum install_mode mode;
 	char reason[INSTALL_TEXT_MAX];
+	/* natra's element, if others have put it into their list, and it is not
+	 * longer than that; else "". */
+	char element[INSTALL_ELEMENT_MAX];
 	size_t changes; /* how many were made, or are needed */
 	/* The paths of the first ones, and the last plan's warnings. */
 	char paths[INSTALL_NOTES_MAX][INSTALL_TEXT_MAX];

@@ -167,9 +167,19 @@ static uint64_t stop_repairs(struct installer *in)
 	return wait_ms < RECHECK_MS ? wait_ms + 1 : RECHECK_MS;
 }
 
+static bool note_element(struct installer *in)
+{
+	const struct install_report *report = report_of(in);
+	bool is_new = strcmp(in->element, report->element) != 0;
+
+	memcpy(in->element, report->element, sizeof(in->element));
+	return is_new;
+}
+
 static uint64_t succeeded(struct installer *in)
 {
 	const struct install_report *report = report_of(in);
+	bool is_new = note_element(in);
 
 	in->retry_ms = 0;
 	if (report->changes && !in->may_apply)
@@ -179,7 +189,7 @@ static uint64_t succeeded(struct installer *in)
 	say_changes(in, in->is_complete ? "repaired" : "written");
 	say_mode(in);
 	health_ready(in->health, PART_INSTALL);
-	if (in->completed && (report->changes || !in->is_complete))
+	if (in->completed && (report->changes || !in->is_complete || is_new))
 		in->completed(in->arg);
 	in->is_complete = true;
 	return RECHECK_MS;

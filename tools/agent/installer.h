@@ -19,8 +19,9 @@ struct installer {
 	struct log *log;
 	struct health *health;
 	const struct install_request *request;
-	/* Called when natra was installed or repaired: pods may have started
-	 * without it before. NULL: do not. */
+	/* Called when natra was installed or repaired, because pods may have
+	 * started without it before, and when `element` has changed. NULL: do
+	 * not. */
 	void (*completed)(void *arg);
 	/* Called when natra was uninstalled. */
 	void (*removed)(void *arg);
@@ -36,6 +37,7 @@ struct installer {
 	bool is_asked;    /* something has changed while the job ran */
 	bool is_removed;  /* natra was uninstalled since the start */
 	char said[INSTALL_TEXT_MAX]; /* the mode's reason, as it was logged */
+	char element[INSTALL_ELEMENT_MAX]; /* the report's */
 };
 
 /* The members log to repairs are set by the caller. Returns 0

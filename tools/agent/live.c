@@ -62,6 +62,7 @@ int live_open(struct live **ret, const struct live_options *options,
 	live->watch.health = health;
 	live->watch.log = jobs->log;
 	live->watch.node = options->node;
+	live->watch.silence_ms = options->silence_ms;
 	live->watch.seen = seen;
 	live->watch.arg = live;
 	r = open_parts(live, workers);

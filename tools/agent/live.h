@@ -10,6 +10,8 @@
 struct live_options {
 	const char *node; /* "": no live edits */
 	const char *url, *token_file, *ca_file;
+	uint64_t
+		silence_ms; /* of the API server, after which it is asked anew */
 };
 
 struct live;

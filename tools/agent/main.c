@@ -17,6 +17,7 @@
 #include "keeper.h"
 #include "live.h"
 #include "opts.h"
+#include "pluginlog.h"
 
 struct agent {
 	struct options options;
@@ -26,8 +27,10 @@ struct agent {
 	struct workers workers;
 	struct health health;
 	struct installer installer;
+	cJSON *element; /* of a list of others; NULL: they have none */
 	struct keeper keeper;
 	struct live *live;
+	struct pluginlog pluginlog;
 	struct http http;
 };
 
@@ -101,9 +104,14 @@ static int watch_signals(struct agent *agent)
 static void completed(void *arg)
 {
 	struct agent *agent = arg;
+	struct keeper *k = &agent->keeper;
 
-	if (!agent->options.no_pods)
-		keeper_ask(&agent->keeper);
+	if (agent->options.no_pods)
+		return;
+	cJSON_Delete(agent->element);
+	agent->element = cJSON_Parse(agent->installer.element);
+	k->jobs.conf = agent->element ? agent->element : agent->options.conf;
+	keeper_ask(k);
 }
 
 /* What natra has done in the kernel stays, and nothing new is done. */
@@ -173,6 +181,19 @@ static int follow_edits(struct agent *agent)
 	return 0;
 }
 
+static int repeat_log(struct agent *agent)
+{
+	const struct options *o = &agent->options;
+	int r;
+
+	agent->pluginlog.log = &agent->log;
+	r = pluginlog_open(&agent->pluginlog, o->install.root, o->conf,
+			   &agent->loop);
+	return r < 0 ? start_failure(agent, r, "start",
+				     "the reader of the plugin's log")
+		     : 0;
+}
+
 static int begin(struct agent *agent)
 {
 	int r = loop_open(&agent->loop);
@@ -184,7 +205,9 @@ static int begin(struct agent *agent)
 	log_write(&agent->log, NATRA_LOG_INFO, "natra-agent %s starts",
 		  natra_version());
 	agent->workers.loop = &agent->loop;
-	r = serve(agent);
+	r = repeat_log(agent);
+	if (r == 0)
+		r = serve(agent);
 	if (r == 0)
 		r = keep_pods(agent);
 	if (r == 0)
@@ -195,6 +218,7 @@ static int begin(struct agent *agent)
 static void end(struct agent *agent)
 {
 	live_close(agent->live);
+	pluginlog_close(&agent->pluginlog);
 	keeper_close(&agent->keeper);
 	installer_close(&agent->installer);
 	if (agent->http.loop)
@@ -243,6 +267,7 @@ int main(int argc, char **argv)
 	agent.log.level = agent.options.log_level;
 	health_init(&agent.health, &agent.log);
 	r = run(&agent);
+	cJSON_Delete(agent.element);
 	options_free(&agent.options);
 	return r;
 }

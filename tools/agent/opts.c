@@ -145,15 +145,25 @@ static const char *read_replace(struct options *o, const char *value)
 	return NULL;
 }
 
-static const char *read_period(struct options *o, const char *value)
+static const char *parse_seconds(const char *value, uint64_t *ret_ms)
 {
 	uint64_t ns;
 
 	/* natra_parse_time takes up to an hour. */
 	if (natra_parse_time(value, &ns) < 0 || ns < NS_PER_S)
 		return "is not a time from 1s to 3600s";
-	o->period_ms = ns / 1000000;
+	*ret_ms = ns / 1000000;
 	return NULL;
+}
+
+static const char *read_period(struct options *o, const char *value)
+{
+	return parse_seconds(value, &o->period_ms);
+}
+
+static const char *read_silence(struct options *o, const char *value)
+{
+	return parse_seconds(value, &o->live.silence_ms);
 }
 
 static const char *read_node(struct options *o, const char *value)
@@ -245,6 +255,9 @@ static const struct {
 	 read_token_file},
 	{"ca-file", "FILE", "who signs its certificate (that of the pod)",
 	 read_ca_file},
+	{"silence", "TIME",
+	 "ask the API server anew if it sends nothing for so long (130s)",
+	 read_silence},
 	{"help", NULL, "show this help", read_help},
 	{"version", NULL, "show the version", read_version},
 };
@@ -317,7 +330,8 @@ int options_read(struct options *ret, int argc, char **argv)
 		.live = {.node = "",
 			 .url = "",
 			 .token_file = ACCOUNT "/token",
-			 .ca_file = ACCOUNT "/ca.crt"},
+			 .ca_file = ACCOUNT "/ca.crt",
+			 .silence_ms = 130000},
 	};
 	ret->install.conf = ret->conf;
 	r = read_all(ret, argc, argv);

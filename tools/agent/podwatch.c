@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "podwatch.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -106,6 +107,7 @@ static int data(void *arg, const char *bytes, size_t len)
 	size_t dropped = w->lines.dropped;
 	int r = lines_add(&w->lines, bytes, len, line, w);
 
+	w->heard_ms = clock_ms();
 	if (w->lines.dropped > dropped)
 		log_write(w->log, NATRA_LOG_WARN,
 			  "the API server: an event over %d bytes is ignored",
@@ -138,11 +140,33 @@ static void done(void *arg, long status, const char *error)
 	}
 }
 
+/* A server that hangs, or a connection that a firewall has forgotten, sends nothing
+ * and is no error. The server has a bookmark for each watch about once a minute, so
+ * after a longer silence the watch begins anew, on another connection: if that is not
+ * answered either, it has failed. */
+static void look_for_silence(struct podwatch *w)
+{
+	uint64_t silent_ms = clock_ms() - w->heard_ms;
+
+	if (silent_ms < w->silence_ms) {
+		timer_set(&w->timer, w->silence_ms - silent_ms);
+		return;
+	}
+	log_write(w->log, NATRA_LOG_INFO,
+		  "the API server: silent for %" PRIu64
+		  " s; the watch begins anew",
+		  silent_ms / 1000);
+	api_cancel(w->api, &w->request);
+	lines_reset(&w->lines);
+	begin(w);
+}
+
 /* An answer without a pod has no data, so this looks for its status. */
 static void look_for_answer(struct podwatch *w)
 {
 	if (api_status(&w->request) == 200) {
 		health_ready(w->health, PART_API);
+		look_for_silence(w);
 		return;
 	}
 	if (clock_ms() - w->since_ms < ANSWER_MAX_MS) {
@@ -174,7 +198,7 @@ static void begin(struct podwatch *w)
 	int r;
 
 	w->why[0] = '\0';
-	w->since_ms = clock_ms();
+	w->since_ms = w->heard_ms = clock_ms();
 	r = api_start(w->api, &w->request, path, NULL, WATCH_MAX_MS);
 	if (r < 0) {
 		cleanup_text char *why = text_format(

@@ -23,13 +23,15 @@ struct podwatch {
 	struct health *health;
 	struct log *log;
 	const char *node;
+	uint64_t silence_ms; /* after so long it begins anew */
 	void (*seen)(void *arg, const struct podevent *event);
 	void *arg;
 	struct api_request request;
 	struct lines lines;
 	struct backoff backoff;
-	struct timer timer; /* to begin again, or to look for an answer */
+	struct timer timer; /* to begin again, or to look whether it is alive */
 	uint64_t since_ms;
+	uint64_t heard_ms; /* when the server has sent something, or it began */
 	char version[PODWATCH_VERSION_MAX]; /* "": begin anew */
 	/* The server has refused to begin with bookmarks: it needs an etcd that can
 	 * tell of its progress for the two together. */

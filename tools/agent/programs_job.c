@@ -6,12 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../cni/field.h"
 #include "../../cni/wanted.h"
 #include "../install/element.h"
+#include "veth.h"
 
 /* The rates do not matter to a program. */
 #define RATE_BITS_PER_SEC 1000000000
 #define ID                "natra-agent-preload"
+#define POD_IFNAME        "preload"
+#define HOST_IFNAME       "preload-host"
 
 /* Logs a line of the library. Its information is a detail here. */
 static void log_library(void *arg, enum natra_log_level level, const char *line)
@@ -59,35 +63,113 @@ static int read_settings(const struct jobs *jobs, struct natra *n,
 	return r ? failed(report, -EINVAL, failure.msg) : 0;
 }
 
-/* Attaches to the loopback interface of an empty network namespace and detaches
- * again: what stays are the loaded programs, which the next pods share. */
-static int attach_once(struct natra *n, const struct natra_policy *wanted,
-		       struct programs_report *report)
+/* What pods may have instead of what the configuration says. */
+struct choice {
+	enum natra_ingress_mode ingress_mode;
+	enum natra_edt edt;
+};
+
+struct preload {
+	struct natra *n;
+	struct log *log;
+	const struct settings *settings;
+	const char *ifname;
+};
+
+/* Attaches to the interface and detaches again: what stays are the loaded
+ * programs, which the next pods share. Returns an error of the library. */
+static int attach_once(const struct preload *p, const struct choice *choice)
 {
+	struct natra_policy policy = p->settings->policy;
 	struct natra_target target = NATRA_INIT(target);
-	struct natra_policy policy = *wanted;
 	int r;
 
 	target.id = ID;
-	target.ifname = "lo";
-	policy.ingress_rate_bits_per_sec = RATE_BITS_PER_SEC;
-	policy.egress_rate_bits_per_sec = RATE_BITS_PER_SEC;
-	/* The loopback interface has no host side, on which ingress is paced
-	 * and where some modes are. */
-	policy.ingress_mode = NATRA_INGRESS_MODE_POLICE;
-	policy.mode = NATRA_MODE_AUTO;
-	policy.edt = NATRA_EDT_AUTO;
-	r = natra_attach(n, &target, &policy, NULL);
+	target.ifname = p->ifname;
+	policy.ingress_mode = choice->ingress_mode;
+	policy.edt = choice->edt;
+	/* Rates that no pod can change come from the configuration, perhaps for
+	 * one direction only. */
+	if (p->settings->precedence != PRECEDENCE_STATIC ||
+	    !wanted_limits(&policy)) {
+		policy.ingress_rate_bits_per_sec = RATE_BITS_PER_SEC;
+		policy.egress_rate_bits_per_sec = RATE_BITS_PER_SEC;
+	}
+	if (strcmp(p->ifname, POD_IFNAME) != 0) {
+		/* The loopback interface has no host side, on which ingress is
+		 * paced and where some modes are. */
+		policy.ingress_mode = NATRA_INGRESS_MODE_POLICE;
+		policy.mode = NATRA_MODE_AUTO;
+		policy.edt = NATRA_EDT_AUTO;
+	}
+	r = natra_attach(p->n, &target, &policy, NULL);
+	return r < 0 ? r : natra_detach(p->n, &target);
+}
+
+static bool may_ask(const struct settings *s, const char *annotation)
+{
+	return s->allowed_annotations & field_annotation_bit(annotation);
+}
+
+/* A pod that asks for what this kernel cannot do is refused by itself, so that is no
+ * failure. */
+static void load_choice(const struct preload *p, const struct choice *choice)
+{
+	if (attach_once(p, choice) < 0)
+		log_write(p->log, NATRA_LOG_DEBUG,
+			  "ingress-mode %s, edt-pacing %s: %s",
+			  natra_ingress_mode_name(choice->ingress_mode),
+			  natra_edt_name(choice->edt), natra_error(p->n));
+}
+
+/* Loads what annotations may ask for. */
+static void load_choices(const struct preload *p, const struct choice *standard)
+{
+	bool any_ingress = may_ask(p->settings, "natra.io/ingress-mode");
+	bool any_edt = may_ask(p->settings, "natra.io/edt-pacing");
+
+	for (int in = 0; in < NATRA_INGRESS_MODE_MAX; in++) {
+		for (int edt = 0; edt < NATRA_EDT_MAX; edt++) {
+			struct choice choice = {(enum natra_ingress_mode)in,
+						(enum natra_edt)edt};
+
+			if ((!any_ingress &&
+			     choice.ingress_mode != standard->ingress_mode) ||
+			    (!any_edt && choice.edt != standard->edt))
+				continue;
+			load_choice(p, &choice);
+		}
+	}
+}
+
+static int load(struct preload *p, struct programs_report *report)
+{
+	const struct choice standard = {p->settings->policy.ingress_mode,
+					p->settings->policy.edt};
+	const char *wrong = veth_make(POD_IFNAME, HOST_IFNAME);
+	int r;
+
+	p->ifname = POD_IFNAME;
+	if (wrong) {
+		log_write(p->log, NATRA_LOG_DEBUG,
+			  "no veth can be made, so only the usual programs are"
+			  " loaded: %s",
+			  wrong);
+		p->ifname = "lo";
+	}
+	r = attach_once(p, &standard);
 	if (r < 0)
-		return failed(report, r, natra_error(n));
-	r = natra_detach(n, &target);
-	return r < 0 ? failed(report, r, natra_error(n)) : 0;
+		return failed(report, r, natra_error(p->n));
+	if (p->settings->allowed_annotations)
+		load_choices(p, &standard);
+	return 0;
 }
 
 static int preload(const struct jobs *jobs, struct natra *n,
 		   struct programs_report *report)
 {
 	struct settings settings;
+	struct preload p = {.n = n, .log = jobs->log, .settings = &settings};
 	struct conf conf = {0};
 	char *text = NULL;
 	int r = read_settings(jobs, n, &settings, &conf, &text, report);
@@ -95,7 +177,7 @@ static int preload(const struct jobs *jobs, struct natra *n,
 	if (r == 0 && unshare(CLONE_NEWNET) < 0)
 		r = failed(report, -errno, "no network namespace can be made");
 	if (r == 0)
-		r = attach_once(n, &settings.policy, report);
+		r = load(&p, report);
 	conf_free(&conf);
 	cJSON_free(text);
 	return r;

@@ -85,6 +85,8 @@ struct install_plan {
 	 * then; NULL if it was made from none. */
 	char *primary_file;
 	char *primary_text;
+	/* natra's element in that list, if others have put it there; else NULL. */
+	char *element;
 };
 
 struct install;

@@ -114,29 +114,57 @@ static int read_list(struct install *i, const char *file, struct list *ret)
 	return 0;
 }
 
-static const struct list *find_file(const struct lists *lists, const char *file)
+char *list_copy_name(const struct list *list)
+{
+	const char *dot = strrchr(list->file, '.');
+
+	/* The copy is a list, also if the original configures one plugin
+	 * only. */
+	return text_format("%s%.*s.conflist", LIST_PREFIX,
+			   (int)(dot - list->file), list->file);
+}
+
+/* Returns the list that a copy with this name would be made of; NULL if there is
+ * none. */
+static const struct list *original_of(const struct lists *lists,
+				      const char *file)
 {
 	for (size_t i = 0; i < lists->len; i++) {
-		if (strcmp(lists->items[i].file, file) == 0)
+		cleanup_text char *name = list_copy_name(&lists->items[i]);
+
+		if (strcmp(name, file) == 0)
 			return &lists->items[i];
 	}
 	return NULL;
 }
 
-static bool same_elements(const struct list *copy, const struct list *primary)
+static const cJSON *skip_bandwidth(const cJSON *element)
 {
-	const cJSON *wanted = primary->plugins ? primary->plugins->child : NULL;
-	const cJSON *plugin;
+	while (element && element_has_type(element, BANDWIDTH_NAME))
+		element = element->next;
+	return element;
+}
 
+/* Returns whether a copy has the elements of its original and nothing else: natra's
+ * may be there, or somebody has taken it out, and it may have been in the place of
+ * the bandwidth plugin's. */
+static bool same_elements(const struct list *copy, const struct list *original)
+{
+	const cJSON *wanted = original->json, *plugin;
+
+	if (original->is_chain)
+		wanted = original->plugins ? original->plugins->child : NULL;
 	cJSON_ArrayForEach(plugin, copy->plugins)
 	{
 		if (element_has_type(plugin, PLUGIN_NAME))
 			continue;
+		if (!element_has_type(plugin, BANDWIDTH_NAME))
+			wanted = skip_bandwidth(wanted);
 		if (!wanted || !cJSON_Compare(plugin, wanted, true))
 			return false;
 		wanted = wanted->next;
 	}
-	return !wanted;
+	return !skip_bandwidth(wanted);
 }
 
 /* Returns whether a text is the beginning of a copy with natra's element, cut
@@ -154,19 +182,20 @@ static bool is_begin_of_copy(const char *text, const char *primary)
 		       len < sizeof(element) ? len : sizeof(element) - 1) == 0;
 }
 
-/* Returns whether a list without the mark is a copy of another one with natra
- * in it: another installer of natra's may have made it, or a person. */
+/* Returns whether a list without the mark is a copy of another one, with or without
+ * natra in it: another installer of natra's may have made it, or a person, who may
+ * also have taken natra out of natra's own. */
 static bool is_derived(const struct lists *lists, const struct list *list)
 {
-	const char *file = list->file + strlen(LIST_PREFIX);
-	const struct list *primary = find_file(lists, file);
+	const struct list *original = original_of(lists, list->file);
 
-	if (!primary || !primary->text || !list->text)
+	if (!original || !original->text || !list->text)
 		return false;
 	if (!list->json)
-		return is_begin_of_copy(list->text, primary->text);
-	return list_count(list, PLUGIN_NAME, NULL) &&
-	       same_elements(list, primary);
+		return is_begin_of_copy(list->text, original->text);
+	return list->name && original->name &&
+	       strcmp(list->name, original->name) == 0 &&
+	       same_elements(list, original);
 }
 
 static bool is_marked(const struct list *list)

@@ -46,6 +46,8 @@ const struct list *lists_first(const struct lists *lists);
 /* Returns whether a list is an administrator's copy of a later list of the same
  * network, with plugins added, such as Istio keeps one. */
 bool lists_is_wrapper(const struct lists *lists, const struct list *list);
+/* Returns the name of natra's copy of a list. The caller frees it. */
+char *list_copy_name(const struct list *list);
 /* Returns how often the list calls the plugin of this type. *ret_at, unless it
  * is NULL, gets the number of the last such element. */
 size_t list_count(const struct list *list, const char *type, int *ret_at);

@@ -29,6 +29,7 @@ void install_plan_free(struct install_plan *plan)
 	free(plan->kept);
 	free(plan->primary_file);
 	free(plan->primary_text);
+	free(plan->element);
 	free(plan);
 }
 

@@ -191,16 +191,6 @@ static int plan_dropin(struct install *i, struct install_plan *plan,
 	return 0;
 }
 
-static char *name_of_copy(const struct list *primary)
-{
-	const char *dot = strrchr(primary->file, '.');
-
-	/* The copy is a list, also if the original configures one plugin
-	 * only. */
-	return text_format("%s%.*s.conflist", LIST_PREFIX,
-			   (int)(dot - primary->file), primary->file);
-}
-
 static char *copy_of(const struct install *i, const struct list *primary)
 {
 	cleanup_text char *element = NULL;
@@ -250,7 +240,7 @@ static bool is_ours(const struct lists *lists, const char *file)
 static int plan_list(struct install *i, struct install_plan *plan,
 		     const struct lists *lists, const struct list *primary)
 {
-	cleanup_text char *name = name_of_copy(primary);
+	cleanup_text char *name = list_copy_name(primary);
 	cleanup_text char *text = copy_of(i, primary);
 	int r;
 
@@ -279,6 +269,20 @@ static int plan_net(struct install *i, struct install_plan *plan,
 	return 0;
 }
 
+static char *element_of(const struct list *list)
+{
+	const cJSON *element;
+	char *json, *text;
+	int at = -1;
+
+	(void)list_count(list, PLUGIN_NAME, &at);
+	element = cJSON_GetArrayItem(list->plugins, at);
+	json = element ? cJSON_PrintUnformatted(element) : NULL;
+	text = json ? text_copy(json) : NULL;
+	cJSON_free(json);
+	return text;
+}
+
 static int make(struct install *i, struct install_plan *plan,
 		const struct lists *lists, const struct list *primary)
 {
@@ -297,6 +301,8 @@ static int make(struct install *i, struct install_plan *plan,
 	plan->reason = choice.reason;
 	plan->primary_file = text_copy(primary->file);
 	plan->primary_text = text_copy(primary->text);
+	if (plan->mode == INSTALL_PRESENT)
+		plan->element = element_of(primary);
 	warn(i, plan, lists, primary);
 	plan_stale(i, plan, lists);
 	/* The plugin comes before the list, since a runtime drops a list of

@@ -1,0 +1,72 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra-agent and an API server that goes silent in the middle of a watch: the
+connection stays open, and nothing comes."""
+import os
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import parallel
+from podnode import wait_until
+from test_live import IN, Case, has_live
+
+SILENCE_S = 2
+
+
+class Silence(Case):
+    def begin(self):
+        self.pod(annotations={IN: "1M"})
+        self.start("--silence", f"{SILENCE_S}s")
+        self.until("a", (1000000, 0))
+
+    def silence(self):
+        """Nothing is sent to the present watch any more."""
+        self.api.watchers.clear()
+        self.api.put("a", {IN: "2M"})
+
+    def test_silent(self):
+        self.begin()
+        self.silence()
+        begin = time.monotonic()
+        self.until("a", (2000000, 0))
+        self.assertLess(time.monotonic() - begin, SILENCE_S + 2)
+        self.agent.wait(f"silent for {SILENCE_S} s")
+        # The server answers, so there was no failure to speak of.
+        self.assertEqual(self.agent.count("edits of annotations wait"), 0)
+        self.assertEqual(len(self.api.watches), 2)
+
+    def test_new_connections_fail_too(self):
+        self.begin()
+
+        def close(h):
+            h.close_connection = True
+            return True
+        self.api.behave = close
+        self.silence()
+        self.agent.wait("edits of annotations wait")
+        self.assertIn("[-] api: the API server:", self.agent.wait_ready())
+        self.api.behave = None
+        self.until("a", (2000000, 0))
+
+    def test_bookmarks_are_no_silence(self):
+        self.begin()
+        end = time.monotonic() + 2 * SILENCE_S + 1
+        while time.monotonic() < end:
+            self.api.bookmark()
+            time.sleep(0.2)
+        self.assertEqual(len(self.api.watches), 1)
+
+    def test_watch_ends_when_the_agent_ends(self):
+        self.begin()
+        self.silence()
+        self.assertEqual(self.agent.stop(), 0)
+        wait_until(lambda: self.agent.process.poll() == 0, "runs")
+
+
+if __name__ == "__main__":
+    if not has_live():
+        print("built without libcurl")
+        sys.exit(77)
+    parallel.main()
