@@ -164,19 +164,6 @@ static void say_failure(struct scrape *scrape, const char *what,
 				       : report->error);
 }
 
-/* A text that is not whole is not answered with. */
-static void collected(void *arg, enum work_end end)
-{
-	struct scrape *scrape = arg;
-
-	say_failure(scrape, "collecting the metrics", &scrape->collection, end);
-	if (end != WORK_DONE && ftruncate(scrape->text_fd, 0) < 0)
-		return;
-	scrape->has_text = true;
-	scrape->collected(scrape->arg);
-	scrape->has_text = false;
-}
-
 static void write_findings(FILE *out, const struct node_metrics *node)
 {
 	(void)fwrite(&node->features, sizeof(node->features), 1, out);
@@ -266,6 +253,23 @@ static int start_collection(struct scrape *scrape, bool is_openmetrics)
 	return HTTP_LATER;
 }
 
+/* A text that is not whole is not answered with. */
+static void collected(void *arg, enum work_end end)
+{
+	struct scrape *scrape = arg;
+
+	say_failure(scrape, "collecting the metrics", &scrape->collection, end);
+	if (end != WORK_DONE && ftruncate(scrape->text_fd, 0) < 0)
+		return;
+	scrape->has_text = true;
+	scrape->is_asked_for_other = false;
+	scrape->collected(scrape->arg);
+	scrape->has_text = false;
+	/* If this fails, who waits is told nothing, and soon has no time left. */
+	if (scrape->is_asked_for_other)
+		(void)start_collection(scrape, !scrape->is_openmetrics);
+}
+
 static int answer_text(const struct scrape *scrape, struct http_body *body)
 {
 	struct stat st;
@@ -290,6 +294,11 @@ int scrape_answer(struct scrape *scrape, const struct http_request *request,
 
 	if (scrape->has_text && scrape->is_openmetrics == is_openmetrics)
 		return answer_text(scrape, body);
+	/* The next collection begins when this one's text is answered with. */
+	if (scrape->has_text) {
+		scrape->is_asked_for_other = true;
+		return HTTP_LATER;
+	}
 	return start_collection(scrape, is_openmetrics);
 }
 

@@ -26,6 +26,8 @@ struct scrape {
 	uint64_t inspected_ms;
 	bool is_openmetrics; /* what the job writes */
 	bool has_text; /* the job has ended, and its text is for those who wait */
+	/* Somebody who waits wants the other format. */
+	bool is_asked_for_other;
 	uint64_t errors;
 };
 

@@ -38,8 +38,6 @@ static int write_metrics(FILE *out, const struct node_metrics *node,
 	int r = families_write(&e, node, o);
 
 	exposition_end(&e);
-	if (r == 0 && (fflush(out) != 0 || ferror(out)))
-		r = errno ? -errno : -EIO;
 	return r;
 }
 
@@ -62,6 +60,8 @@ static int replace_file(const char *path, const struct node_metrics *node,
 		(void)close(fd);
 	} else {
 		r = write_metrics(out, node, o);
+		if (r == 0 && fflush(out) != 0)
+			r = -errno;
 		/* node_exporter is another user. */
 		if (r == 0 && fchmod(fd, 0644) < 0)
 			r = -errno;
@@ -75,6 +75,7 @@ static int replace_file(const char *path, const struct node_metrics *node,
 	return r;
 }
 
+/* That stdout cannot be written is found at the program's end. */
 static int show(const struct cli *cli, const struct node_metrics *node,
 		const struct families_options *o)
 {
