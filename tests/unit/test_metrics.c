@@ -77,8 +77,10 @@ static void types_and_units_are_those_of_each_format(void **state)
 static void values_of_labels_are_escaped(void **state)
 {
 	static const struct metric gauge = {"x", METRIC_GAUGE, NULL, "Help."};
-	const struct label labels[] = {
-		{"a", "\"\\\n"}, {"b", NULL}, {"c", "\x1b\xff ~"}, {NULL, NULL}};
+	const struct label labels[] = {{"a", "\"\\\n"},
+				       {"b", NULL},
+				       {"c", "\x1b\xff ~"},
+				       {NULL, NULL}};
 	struct text t;
 
 	(void)state;
@@ -117,7 +119,8 @@ static void the_client_chooses_the_format(void **state)
 		{"application/openmetrics-text;version=1.0.0", true},
 		{"application/openmetrics-text; version=1.0.0; q=0.5", true},
 		{"application/openmetrics-text;version=0.0.1", false},
-		{"application/openmetrics-text;version=2.0.0,text/plain", false},
+		{"application/openmetrics-text;version=2.0.0,text/plain",
+		 false},
 		/* Prometheus 2.42. */
 		{"application/openmetrics-text;version=1.0.0,"
 		 "application/openmetrics-text;version=0.0.1;q=0.75,"
@@ -142,10 +145,10 @@ static void only_names_of_pods_become_labels(void **state)
 {
 	static const char *const pods[] = {"shop/web-0", "a/b", "0/0.1-x.y"};
 	static const char *const others[] = {
-		"",	 "/",	   "shop",    "shop/",	"/web", "Shop/web",
-		"a/b/c", "a.b/c",  "a/-b",    "a/b-",	"-a/b", "a-/b",
-		"a/.b",	 "a/b.",   "a/b..c",  "a/b.-c", "a/b\n", "a b/c",
-		"a/\xc3", "x/free text"};
+		"",         "/",     "shop",  "shop/",  "/web",
+		"Shop/web", "a/b/c", "a.b/c", "a/-b",   "a/b-",
+		"-a/b",     "a-/b",  "a/.b",  "a/b.",   "a/b..c",
+		"a/b.-c",   "a/b\n", "a b/c", "a/\xc3", "x/free text"};
 	char namespace[NAMESPACE_MAX + 1], pod[POD_MAX + 1], text[400];
 
 	(void)state;
@@ -257,8 +260,7 @@ static void namespaces_are_sums(void **state)
 		"verdict=\"mice\"} 5\n",
 		"natra_limit_bytes_per_second{namespace=\"shop\","
 		"direction=\"egress\"} 2000\n",
-		"natra_unshaped{namespace=\"shop\"} 0\n",
-		NULL};
+		"natra_unshaped{namespace=\"shop\"} 0\n", NULL};
 	static const struct families_options o = {.by_namespace = true};
 
 	(void)state;

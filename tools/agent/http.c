@@ -384,8 +384,8 @@ static int open_socket(const char *path)
 		return -errno;
 	/* Before it listens, nobody can connect. */
 	r = bind_socket(fd, &address);
-	if (r == 0 && (chmod(path, 0600) < 0 ||
-		       listen(fd, HTTP_CONNECTIONS_MAX) < 0))
+	if (r == 0 &&
+	    (chmod(path, 0600) < 0 || listen(fd, HTTP_CONNECTIONS_MAX) < 0))
 		r = -errno;
 	if (r == 0)
 		return fd;

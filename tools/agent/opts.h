@@ -14,7 +14,7 @@
 
 /* The texts are those of the command line. */
 struct options {
-	const char *listen; /* "": serve no probes */
+	const char *listen;  /* "": serve no probes */
 	const char *metrics; /* "": serve metrics beside the probes only */
 	struct families_options families;
 	enum natra_log_level log_level;

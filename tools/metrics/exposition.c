@@ -164,8 +164,8 @@ bool exposition_accepts_openmetrics(const char *accept)
 		accept += strspn(accept, " ,\t");
 		len = strcspn(accept, ",");
 		type = strcspn(accept, "; ,");
-		is_openmetrics = has_word(accept, type,
-					  "application/openmetrics-text");
+		is_openmetrics =
+			has_word(accept, type, "application/openmetrics-text");
 		quality = read_range(accept + type, len - type, is_openmetrics);
 		if (is_openmetrics && quality > openmetrics)
 			openmetrics = quality;

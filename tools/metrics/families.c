@@ -8,21 +8,20 @@
 #include "rows.h"
 
 /* The end of a list of labels. */
-#define LABELS_END {NULL, NULL}
+#define LABELS_END                                                             \
+	{                                                                      \
+		NULL, NULL                                                     \
+	}
 
 /* The names of the verdicts, in the order of row_count(). Those of one basic name
  * are added up. */
 static const struct {
 	const char *name, *basic;
 } verdicts[VERDICTS] = {
-	{"mice", "passed"},
-	{"admitted", "passed"},
-	{"paced", "delayed"},
-	{"marked", "marked"},
-	{"dropped_rate", "dropped"},
-	{"dropped_horizon", "dropped"},
-	{"unlimited", "passed"},
-	{"other", "passed"},
+	{"mice", "passed"},          {"admitted", "passed"},
+	{"paced", "delayed"},        {"marked", "marked"},
+	{"dropped_rate", "dropped"}, {"dropped_horizon", "dropped"},
+	{"unlimited", "passed"},     {"other", "passed"},
 };
 
 static const char *const direction_names[NATRA_DIRECTION_MAX] = {
@@ -307,7 +306,8 @@ static void write_attachments(struct exposition *e,
 		exposition_count(
 			e,
 			(const struct label[]){
-				{"mode", natra_mode_name((enum natra_mode)mode)},
+				{"mode",
+				 natra_mode_name((enum natra_mode)mode)},
 				LABELS_END},
 			counts[mode]);
 }
@@ -315,8 +315,7 @@ static void write_attachments(struct exposition *e,
 static void write_features(struct exposition *e, const struct natra_features *f)
 {
 	static const struct metric metric = {"natra_feature", METRIC_GAUGE,
-					     NULL,
-					     "What the kernel can do."};
+					     NULL, "What the kernel can do."};
 	const struct {
 		const char *name;
 		bool is_there;
@@ -334,11 +333,11 @@ static void write_features(struct exposition *e, const struct natra_features *f)
 
 	exposition_begin(e, &metric);
 	for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++)
-		exposition_count(e,
-				 (const struct label[]){
-					 {"feature", features[i].name},
-					 LABELS_END},
-				 features[i].is_there);
+		exposition_count(
+			e,
+			(const struct label[]){{"feature", features[i].name},
+					       LABELS_END},
+			features[i].is_there);
 }
 
 static void write_build(struct exposition *e, const struct natra_features *f)

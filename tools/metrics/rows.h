@@ -39,7 +39,7 @@ void rows_free(struct rows *rows);
 
 /* The eight counters of a direction, by number. */
 #define VERDICTS 8
-const struct natra_count *
-row_count(const struct natra_direction_stats *stats, size_t verdict);
+const struct natra_count *row_count(const struct natra_direction_stats *stats,
+				    size_t verdict);
 
 #endif
