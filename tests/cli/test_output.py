@@ -91,8 +91,10 @@ class Metrics(unittest.TestCase):
     def test_bad_options(self):
         for option, says in (("--verdicts=some", "'some' is not basic or all"),
                              ("--aggregate=pod", "'pod' is not namespace"),
-                             ("--json", "not an option of 'metrics'")):
-            out = run("metrics", option)
+                             ("--json", "not an option of 'metrics'"),
+                             ("--aggregate=namespace --textfile=x",
+                              "cannot stand beside --textfile")):
+            out = run("metrics", *option.split())
             self.assertEqual(out.returncode, 2)
             self.assertIn(says, out.stderr.decode())
             self.assertEqual(out.stderr.count(b"\n"), 1)

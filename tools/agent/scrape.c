@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../metrics/kept.h"
 #include "jobs.h"
 
 /* Less than HTTP_TIME_MAX_MS, so that who asked is told. */
@@ -31,27 +32,63 @@ static void note_error(struct scrape_report *report, int r, const char *text)
 		       text[0] ? text : strerror(-r));
 }
 
+/* Maps a file that another job has written. Returns NULL if there is nothing. */
+static const char *map_file(int fd, size_t *ret_size)
+{
+	struct stat st;
+	void *all;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size == 0)
+		return NULL;
+	all = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	*ret_size = (size_t)st.st_size;
+	return all == MAP_FAILED ? NULL : all;
+}
+
 /* Reads what the last inspection has written: the features, then the findings. */
 static void apply_findings(const struct scrape *scrape,
 			   struct node_metrics *node)
 {
-	struct stat st;
-	const char *all;
 	size_t size;
+	const char *all = map_file(scrape->findings_fd, &size);
 
-	if (scrape->findings_fd < 0 || fstat(scrape->findings_fd, &st) < 0 ||
-	    (size_t)st.st_size < sizeof(node->features))
+	if (!all)
 		return;
-	size = (size_t)st.st_size;
-	all = mmap(NULL, size, PROT_READ, MAP_PRIVATE, scrape->findings_fd, 0);
-	if (all == MAP_FAILED)
-		return;
-	memcpy(&node->features, all, sizeof(node->features));
-	node->has_features = true;
-	node_metrics_apply(node, (const void *)(all + sizeof(node->features)),
-			   (size - sizeof(node->features)) /
-				   sizeof(struct finding));
+	if (size >= sizeof(node->features)) {
+		memcpy(&node->features, all, sizeof(node->features));
+		node->has_features = true;
+		node_metrics_apply(node,
+				   (const void *)(all + sizeof(node->features)),
+				   (size - sizeof(node->features)) /
+					   sizeof(struct finding));
+	}
 	(void)munmap((void *)all, size);
+}
+
+static int write_sums(struct exposition *e, const struct scrape *scrape,
+		      struct node_metrics *node)
+{
+	struct kept *list = NULL;
+	FILE *out = fdopen(scrape->left_fd, "w");
+	size_t size = 0, len = 0;
+	const char *all = map_file(scrape->kept_fd, &size);
+	int r = out ? 0 : -errno;
+
+	if (r == 0)
+		r = kept_update(node, (const void *)all, size / sizeof(*list),
+				&list, &len);
+	if (r == 0 && fwrite(list, sizeof(*list), len, out) < len)
+		r = -EIO;
+	if (r == 0 && fflush(out) != 0)
+		r = -errno;
+	if (r == 0)
+		r = families_write(e, node, &scrape->options);
+	node->gone = NULL;
+	node->gone_len = 0;
+	free(list);
+	if (all)
+		(void)munmap((void *)all, size);
+	return r;
 }
 
 static void write_one(struct exposition *e, const struct metric *metric,
@@ -122,7 +159,9 @@ static void write_pods(struct exposition *e, const struct scrape *scrape,
 		note_error(report, r, natra_error(n));
 	} else {
 		apply_findings(scrape, &node);
-		r = families_write(e, &node, &scrape->options);
+		r = scrape->options.by_namespace
+			    ? write_sums(e, scrape, &node)
+			    : families_write(e, &node, &scrape->options);
 		if (r < 0)
 			note_error(report, r, "");
 	}
@@ -162,6 +201,20 @@ static void say_failure(struct scrape *scrape, const char *what,
 		  end == WORK_LATE     ? "took too long"
 		  : end == WORK_FAILED ? "failed"
 				       : report->error);
+}
+
+/* The next job reads what this one has written if that is whole. */
+static void keep(int *kept_fd, int *written_fd, bool is_whole)
+{
+	int old_fd = is_whole ? *kept_fd : *written_fd;
+
+	if (*written_fd < 0)
+		return;
+	if (old_fd >= 0)
+		(void)close(old_fd);
+	if (is_whole)
+		*kept_fd = *written_fd;
+	*written_fd = -1;
 }
 
 static void write_findings(FILE *out, const struct node_metrics *node)
@@ -214,14 +267,8 @@ static void inspected(void *arg, enum work_end end)
 	say_failure(scrape, "inspecting the attachments", &scrape->inspection,
 		    end);
 	scrape->inspected_ms = clock_ms();
-	if (end != WORK_DONE || report->r < 0) {
-		(void)close(scrape->inspected_fd);
-	} else {
-		if (scrape->findings_fd >= 0)
-			(void)close(scrape->findings_fd);
-		scrape->findings_fd = scrape->inspected_fd;
-	}
-	scrape->inspected_fd = -1;
+	keep(&scrape->findings_fd, &scrape->inspected_fd,
+	     end == WORK_DONE && report->r == 0);
 }
 
 /* Who asks for metrics makes the inspections happen: without a Prometheus there are
@@ -244,6 +291,9 @@ static int start_collection(struct scrape *scrape, bool is_openmetrics)
 		if (ftruncate(scrape->text_fd, 0) < 0 ||
 		    lseek(scrape->text_fd, 0, SEEK_SET) < 0)
 			return 500;
+		if (scrape->options.by_namespace)
+			scrape->left_fd =
+				memfd_create("natra-kept", MFD_CLOEXEC);
 		work_start(&scrape->collection);
 		/* It may have failed at once, which was said. */
 		if (!scrape->collection.pid)
@@ -258,7 +308,11 @@ static void collected(void *arg, enum work_end end)
 {
 	struct scrape *scrape = arg;
 
+	const struct scrape_report *report = scrape->collection.report;
+
 	say_failure(scrape, "collecting the metrics", &scrape->collection, end);
+	keep(&scrape->kept_fd, &scrape->left_fd,
+	     end == WORK_DONE && report->r == 0);
 	if (end != WORK_DONE && ftruncate(scrape->text_fd, 0) < 0)
 		return;
 	scrape->has_text = true;
@@ -314,6 +368,7 @@ int scrape_open(struct scrape *scrape, struct workers *workers)
 	int r;
 
 	scrape->findings_fd = scrape->inspected_fd = -1;
+	scrape->kept_fd = scrape->left_fd = -1;
 	scrape->text_fd = memfd_create("natra-metrics", MFD_CLOEXEC);
 	if (scrape->text_fd < 0)
 		return -errno;
@@ -333,8 +388,10 @@ void scrape_close(struct scrape *scrape)
 	work_close(&scrape->collection);
 	work_close(&scrape->inspection);
 	(void)close(scrape->text_fd);
+	keep(&scrape->findings_fd, &scrape->inspected_fd, false);
+	keep(&scrape->kept_fd, &scrape->left_fd, false);
 	if (scrape->findings_fd >= 0)
 		(void)close(scrape->findings_fd);
-	if (scrape->inspected_fd >= 0)
-		(void)close(scrape->inspected_fd);
+	if (scrape->kept_fd >= 0)
+		(void)close(scrape->kept_fd);
 }

@@ -20,7 +20,10 @@ struct scrape {
 	void (*collected)(void *arg);
 	void *arg;
 	struct work collection, inspection;
-	int text_fd;      /* of a file in memory, which the job writes */
+	int text_fd; /* of a file in memory, which the job writes */
+	/* What a collection of sums leaves for the next one; kept_fd is -1 if
+	 * there is nothing, and left_fd is of the collection that runs. */
+	int kept_fd, left_fd;
 	int findings_fd;  /* of the last inspection; -1: there was none */
 	int inspected_fd; /* of the inspection that runs */
 	uint64_t inspected_ms;

@@ -31,6 +31,9 @@ struct node_metrics {
 	size_t unreadable; /* attachments of an unknown ABI */
 	bool has_features;
 	struct natra_features features;
+	/* Sums of what is gone, see kept.h; not owned. */
+	const struct kept *gone;
+	size_t gone_len;
 	uint64_t began_ns;
 };
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kept.h"
+
 static const size_t offsets[VERDICTS] = {
 	offsetof(struct natra_direction_stats, mice),
 	offsetof(struct natra_direction_stats, admitted),
@@ -22,8 +24,8 @@ const struct natra_count *row_count(const struct natra_direction_stats *stats,
 	return (const void *)((const char *)stats + offsets[verdict]);
 }
 
-static void add_stats(struct natra_direction_stats *sum,
-		      const struct natra_direction_stats *stats)
+void add_stats(struct natra_direction_stats *sum,
+	       const struct natra_direction_stats *stats)
 {
 	for (size_t i = 0; i < VERDICTS; i++) {
 		struct natra_count *to = (void *)((char *)sum + offsets[i]);
@@ -113,6 +115,23 @@ static bool is_same(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
+/* Adds what the pods of a namespace had counted that are gone. */
+static void add_gone(struct row *row, const struct node_metrics *node)
+{
+	for (size_t i = 0; i < node->gone_len; i++) {
+		const struct kept *gone = &node->gone[i];
+
+		if (strcmp(gone->namespace,
+			   row->namespace ? row->namespace : "") != 0)
+			continue;
+		add_stats(&row->directions[NATRA_DIRECTION_INGRESS].stats,
+			  &gone->ingress);
+		add_stats(&row->directions[NATRA_DIRECTION_EGRESS].stats,
+			  &gone->egress);
+		add_stats(&row->backstop, &gone->backstop);
+	}
+}
+
 int rows_make(const struct node_metrics *node, bool by_namespace,
 	      struct rows *ret_rows)
 {
@@ -135,6 +154,8 @@ int rows_make(const struct node_metrics *node, bool by_namespace,
 		else
 			rows.list[rows.len++] = row;
 	}
+	for (size_t i = 0; i < rows.len && by_namespace; i++)
+		add_gone(&rows.list[i], node);
 	*ret_rows = rows;
 	return 0;
 }

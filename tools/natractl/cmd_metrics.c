@@ -27,6 +27,11 @@ static int read_options(const struct cli *cli, struct families_options *o)
 	if (aggregate && !families_read_aggregate(o, aggregate))
 		return usage_error(opts_name(OPT_AGGREGATE), aggregate,
 				   "is not namespace");
+	/* Two runs know nothing of each other. */
+	if (aggregate && cli->opts.value[OPT_TEXTFILE])
+		return usage_error(opts_name(OPT_AGGREGATE), aggregate,
+				   "cannot stand beside --textfile: sums fall "
+				   "when a pod goes");
 	return opts_check_text(opts_name(OPT_TEXTFILE),
 			       cli->opts.value[OPT_TEXTFILE], FILE_NAME_MAX);
 }
