@@ -18,9 +18,10 @@ struct {
 
 /* The states (struct natra_state), which programs write and user space reads.
  * This map is resized before loading, too, and its values to what the sketch
- * takes. */
+ * takes. User space maps it, because the counters are a small part of a value. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(struct natra_state));

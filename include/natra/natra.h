@@ -264,6 +264,18 @@ NATRA_API int natra_stats(struct natra *n, const char *id,
 			  struct natra_stats *ret_stats);
 
 /**
+ * @brief Walk all attachments with their counters, in no order.
+ *
+ * This is much cheaper than natra_foreach_attachment and natra_stats for each: it
+ * looks for no interface, opens what attachments share once, and copies only what
+ * it sums. An attachment that cannot be read is logged and left out.
+ *
+ * @return 0; what fn returned; -EINVAL; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_foreach_stats(struct natra *n, natra_stats_fn fn,
+				  void *arg);
+
+/**
  * @brief Read the heavy flows of one direction, sorted by bytes, descending.
  *
  * The table holds the 32 flows that were seen last. When two CPUs count the

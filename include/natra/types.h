@@ -263,6 +263,10 @@ struct natra_stats {
 	/** The pod-side backstop behind NATRA_INGRESS_MODE_PACE; `ingress` is then
 	 *  the pacer on the host side. */
 	struct natra_direction_stats backstop;
+	/** The flows in the table of natra_top whose last packet is at most a
+	 *  minute old. */
+	uint32_t ingress_heavy_flows;
+	uint32_t egress_heavy_flows;
 };
 
 /** One heavy flow. Addresses in network order, IPv4 in the first 4 bytes. */
@@ -315,6 +319,15 @@ typedef int (*natra_neighbour_fn)(void *arg,
 				  const struct natra_neighbour *neighbour);
 typedef int (*natra_subnet_fn)(void *arg, const char *cidr);
 
+/**
+ * @brief The callback of natra_foreach_stats.
+ *
+ * `info` is without `interface_gone` and `program_is_current`. `stats` is NULL if
+ * there are no counters: the attachment is `unshaped`, or of an unknown ABI.
+ */
+typedef int (*natra_stats_fn)(void *arg, const struct natra_info *info,
+			      const struct natra_stats *stats);
+
 /** Objects that upstream's `bandwidth` plugin left on an interface's host side. */
 struct natra_leftovers {
 	size_t sz;
@@ -348,6 +361,7 @@ struct natra_features {
 	/** bpf_skb_set_tstamp (5.18): without it there are no departure times,
 	 *  neither for egress nor for NATRA_INGRESS_MODE_PACE. */
 	bool set_tstamp;
+	uint32_t abi; /**< of the state that this library pins */
 };
 
 #ifdef __cplusplus

@@ -96,7 +96,7 @@ static void try_kernel(struct natra *n, struct natra_features *f)
 
 int natra_probe(struct natra *n, struct natra_features *ret_features)
 {
-	struct natra_features f = {0};
+	struct natra_features f = {.abi = NATRA_PIN_ABI};
 	struct trial trial = {.n = n};
 	struct utsname name;
 	int r;

@@ -10,6 +10,10 @@
 #include "api/structs.h"
 #include "attach/attachment.h"
 #include "state/engine.h"
+#include "state/pin_dir.h"
+#include "state/place.h"
+#include "state/view.h"
+#include "util/str.h"
 #include "../../bpf/natra_flows.h"
 
 static struct natra_count count_of(const struct natra_counters *c,
@@ -21,23 +25,23 @@ static struct natra_count count_of(const struct natra_counters *c,
 	};
 }
 
-static int read_leg(struct natra *n, const struct pin_gen *gen, enum leg leg,
-		    struct natra_direction_stats *ret)
+static int read_leg(struct natra *n, struct views *views,
+		    const struct record *record, enum leg leg,
+		    struct natra_direction_stats *ret, uint32_t *ret_flows)
 {
+	struct view_counters view;
 	struct natra_counters c;
-	cleanup_slot struct slot slot = SLOT_INIT;
 	int r;
 
-	if (!gen->record.leg[leg].hook)
+	if (!record->leg[leg].hook)
 		return 0;
-	r = engine_open_slot(n, &gen->record.slot[leg], &slot);
+	r = views_read(n, views, &record->slot[leg], &view);
 	if (r == -ENOENT)
 		return refuse(n, r, "the counters of '%s' are gone",
-			      gen->record.id);
-	if (r == 0)
-		r = slot_counters(n, &slot, &c);
+			      record->id);
 	if (r < 0)
 		return r;
+	c = view.counters;
 	ret->mice = count_of(&c, NATRA_COUNT_MICE);
 	ret->admitted = count_of(&c, NATRA_COUNT_ADMITTED);
 	ret->paced = count_of(&c, NATRA_COUNT_PACED);
@@ -47,32 +51,100 @@ static int read_leg(struct natra *n, const struct pin_gen *gen, enum leg leg,
 	ret->unlimited = count_of(&c, NATRA_COUNT_UNLIMITED);
 	ret->other = count_of(&c, NATRA_COUNT_OTHER);
 	ret->delay_ns_sum = c.delay_ns_sum;
+	*ret_flows = view.heavy_flows;
 	return 0;
+}
+
+static int read_stats(struct natra *n, struct views *views,
+		      const struct record *record, struct natra_stats *ret)
+{
+	const bool pace = record->leg[LEG_PACE].hook != RECORD_HOOK_NONE;
+	int r;
+
+	*ret = (struct natra_stats){.sz = sizeof(*ret)};
+	r = read_leg(n, views, record, LEG_EGRESS, &ret->egress,
+		     &ret->egress_heavy_flows);
+	if (r == 0)
+		r = read_leg(n, views, record, LEG_INGRESS,
+			     pace ? &ret->backstop : &ret->ingress,
+			     &ret->ingress_heavy_flows);
+	if (r == 0 && pace)
+		r = read_leg(n, views, record, LEG_PACE, &ret->ingress,
+			     &ret->ingress_heavy_flows);
+	return r;
 }
 
 int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	struct natra_stats stats = {0};
-	bool pace;
+	cleanup_views struct views views = {0};
+	struct natra_stats stats;
 	int r;
 
 	r = require_id(n, id);
 	if (r == 0)
 		r = attachment_find(n, id, &gen);
-	if (r < 0)
-		return r;
-	pace = gen.record.leg[LEG_PACE].hook != RECORD_HOOK_NONE;
-	r = read_leg(n, &gen, LEG_EGRESS, &stats.egress);
 	if (r == 0)
-		r = read_leg(n, &gen, LEG_INGRESS,
-			     pace ? &stats.backstop : &stats.ingress);
-	if (r == 0 && pace)
-		r = read_leg(n, &gen, LEG_PACE, &stats.ingress);
+		r = read_stats(n, &views, &gen.record, &stats);
 	if (r < 0)
 		return r;
 	return finish(n, struct_out(n, "ret_stats", ret_stats, &stats,
 				    sizeof(stats)));
+}
+
+struct walk {
+	struct natra *n;
+	struct views views;
+	natra_stats_fn fn;
+	void *arg;
+};
+
+/* Tells of state that this library cannot read. */
+static int tell_stale(const struct walk *walk, const char *path, uint32_t abi)
+{
+	struct natra_info info = {.sz = sizeof(info), .abi = abi};
+
+	(void)str_copy(info.pin_path, sizeof(info.pin_path),
+		       place_public(path));
+	return walk->fn(walk->arg, &info, NULL);
+}
+
+static int walk_id(void *arg, const char *path)
+{
+	struct walk *walk = arg;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct natra_stats stats;
+	struct natra_info info;
+	int r = pin_find_gen(walk->n, path, &gen);
+
+	if (r == -ESTALE)
+		return tell_stale(walk, path, gen.abi);
+	if (r == 0 && !gen.record.unshaped)
+		r = read_stats(walk->n, &walk->views, &gen.record, &stats);
+	if (r == -ENOMEM || r == -EPERM)
+		return r;
+	/* It may have been detached meanwhile. */
+	if (r < 0) {
+		log_line(walk->n, NATRA_LOG_WARN, "%s: %s", path,
+			 last_error(walk->n));
+		return 0;
+	}
+	info_of(&gen, &info);
+	return walk->fn(walk->arg, &info, gen.record.unshaped ? NULL : &stats);
+}
+
+int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
+{
+	struct walk walk = {.n = n, .fn = fn, .arg = arg};
+	int r;
+
+	if (!n)
+		return -EINVAL;
+	if (!fn)
+		return refuse(n, -EINVAL, "fn: missing");
+	r = pin_dir_foreach_id(n, walk_id, &walk);
+	views_close(&walk.views);
+	return finish(n, r);
 }
 
 static int more_bytes_first(const void *a, const void *b)

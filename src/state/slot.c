@@ -81,23 +81,28 @@ static int read_state(struct natra *n, const struct slot *slot,
 	return 0;
 }
 
-int slot_counters(struct natra *n, const struct slot *slot,
-		  struct natra_counters *ret_counters)
+struct natra_counters slot_sum(const struct natra_state *state)
 {
-	cleanup_free struct natra_state *state = NULL;
-	struct natra_counters sum = {0};
-	int r = read_state(n, slot, &state);
+	struct natra_counters sum = {.delay_ns_sum = state->delay_ns_sum};
 
-	if (!state)
-		return r;
 	for (int i = 0; i < NATRA_STRIPES; i++) {
 		for (int j = 0; j < NATRA_COUNT_MAX; j++) {
 			sum.count[j].packets += state->stripes[i][j].packets;
 			sum.count[j].bytes += state->stripes[i][j].bytes;
 		}
 	}
-	sum.delay_ns_sum = state->delay_ns_sum;
-	*ret_counters = sum;
+	return sum;
+}
+
+int slot_counters(struct natra *n, const struct slot *slot,
+		  struct natra_counters *ret_counters)
+{
+	cleanup_free struct natra_state *state = NULL;
+	int r = read_state(n, slot, &state);
+
+	if (!state)
+		return r;
+	*ret_counters = slot_sum(state);
 	return 0;
 }
 

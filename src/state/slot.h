@@ -35,6 +35,9 @@ int slot_get_limits(struct natra *n, const struct slot *slot,
 int slot_counters(struct natra *n, const struct slot *slot,
 		  struct natra_counters *ret_counters);
 
+/* Sums the counters of a state that was read, or is mapped. */
+struct natra_counters slot_sum(const struct natra_state *state);
+
 /* Reads the table of flows, which has NATRA_FLOWS entries. Those that are
  * empty, or were being written, have tag 0. */
 int slot_flows(struct natra *n, const struct slot *slot,

@@ -65,11 +65,11 @@ class Agent:
                         f"no line '{text}' ({times}) in:\n{self.log()}")
                 self.changed.wait(left)
 
-    def get(self, path, method="GET"):
+    def get(self, path, method="GET", headers=None):
         """Return the status and the body of an answer."""
         c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         try:
-            c.request(method, path)
+            c.request(method, path, headers=headers or {})
             r = c.getresponse()
             return r.status, r.read().decode()
         finally:

@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import unittest
 
@@ -83,6 +85,90 @@ class Life(unittest.TestCase):
         os.close(end)
         p.send_signal(signal.SIGTERM)
         self.assertEqual(p.wait(10), 0)
+
+
+class Metrics(unittest.TestCase):
+    """How /metrics is served; tests/monitoring has what is in it."""
+
+    def test_both_formats(self):
+        with Agent(*IDLE) as agent:
+            status, body = agent.get("/metrics")
+            self.assertEqual(status, 200)
+            self.assertIn("# TYPE natra_scrape_errors_total counter\n", body)
+            self.assertNotIn("# EOF", body)
+            wants = {"Accept": "application/openmetrics-text;version=1.0.0,*/*;q=0.1"}
+            status, body = agent.get("/metrics", headers=wants)
+            self.assertIn("# TYPE natra_scrape_errors counter\n", body)
+            self.assertTrue(body.endswith("\n# EOF\n"))
+
+    def test_many_at_once(self):
+        with Agent(*IDLE) as agent:
+            found = []
+            wants = {"Accept": "application/openmetrics-text"}
+            threads = [threading.Thread(target=lambda i=i: found.append(
+                agent.get("/metrics", headers=wants if i % 2 else {}))) for i in range(12)]
+            for t in threads:
+                t.start()
+            self.assertEqual(agent.get("/healthz")[0], 200)
+            for t in threads:
+                t.join()
+            self.assertEqual([status for status, _ in found], [200] * 12)
+            self.assertEqual(sum(body.endswith("# EOF\n") for _, body in found), 6)
+
+    def test_client_goes(self):
+        with Agent(*IDLE) as agent:
+            before = len(os.listdir(f"/proc/{agent.process.pid}/fd"))
+            for _ in range(20):
+                with socket.create_connection(("127.0.0.1", agent.port), 10) as s:
+                    s.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+            self.assertEqual(agent.get("/metrics")[0], 200)
+            end = time.monotonic() + 20
+            while len(os.listdir(f"/proc/{agent.process.pid}/fd")) > before:
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.05)
+
+    def test_socket(self):
+        with tempfile.TemporaryDirectory() as tmp:
+            path = f"{tmp}/agent.sock"
+            for _ in range(2):
+                with Agent(*IDLE, "--metrics", f"unix:{path}") as agent:
+                    agent.wait(f"listens on {path}")
+                    self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+                    self.assertIn("200 OK", self.ask(path, "/metrics"))
+                    self.assertIn("404 Not Found", self.ask(path, "/healthz"))
+                    # Another agent does not take it away.
+                    p = run(*IDLE, "--listen", "", "--metrics", f"unix:{path}")
+                    self.assertEqual(p.returncode, 1)
+                    self.assertIn("Address already in use", p.stderr)
+                    # What a killed agent leaves is no obstacle to the next one.
+                    agent.process.kill()
+                    agent.process.wait()
+                    self.assertTrue(os.path.exists(path))
+            with Agent(*IDLE, "--metrics", f"unix:{path}") as agent:
+                agent.wait(f"listens on {path}")
+                self.assertEqual(agent.stop(), 0)
+                self.assertFalse(os.path.exists(path))
+
+    def ask(self, path, what):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(10)
+            s.connect(path)
+            s.sendall(f"GET {what} HTTP/1.1\r\n\r\n".encode())
+            answer = b""
+            while part := s.recv(65536):
+                answer += part
+            return answer.decode()
+
+    def test_usage(self):
+        for options, says in ((("--verdicts", "x"), "'x': is not basic or all"),
+                              (("--aggregate", "pod"), "'pod': is not namespace")):
+            p = run(*options)
+            self.assertEqual(p.returncode, 2)
+            self.assertIn(says, p.stderr)
+        for address in ("unix:relative", "unix:/" + "x" * 200, "unix:/nowhere/x.sock"):
+            p = run(*IDLE, "--metrics", address)
+            self.assertEqual(p.returncode, 1)
+            self.assertIn(f"listen on '{address[:50]}", p.stderr)
 
 
 class Probes(unittest.TestCase):

@@ -301,6 +301,22 @@ int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 	return r;
 }
 
+int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
+{
+	static const char *const ids[] = {"web", "bare", "evil", "gone"};
+	struct natra_info info = {.sz = sizeof(info), .abi = 99};
+	struct natra_stats stats;
+	int r = fn(arg, &info, NULL);
+
+	for (size_t i = 0; i < 4 && r == 0; i++) {
+		fill(&info, ids[i]);
+		info.ingress_prog_id = info.egress_prog_id = 1;
+		natra_stats(n, ids[i], &stats);
+		r = fn(arg, &info, info.unshaped ? NULL : &stats);
+	}
+	return r;
+}
+
 int natra_gc(struct natra *n, const char *network, const char *const *keep,
 	     size_t keep_len, size_t *ret_removed)
 {

@@ -49,6 +49,9 @@ BAD = {
     "--direction": NAMES + ["in", "both"],
     "-n": NUMBERS + ["257"],
     "--watch": NUMBERS + ["86401"],
+    "--textfile": ["", "f" * 4001],
+    "--verdicts": NAMES + ["some"],
+    "--aggregate": NAMES + ["pod"],
 }
 # `install` and `attach` have different options of the same name.
 INSTALL_BAD = {
@@ -74,6 +77,7 @@ COMMANDS = {
     "show": ["web"],
     "stats": ["web"],
     "top": ["web"],
+    "metrics": [],
     "probe": [],
     "gc": [],
     "check": ["web"],
@@ -96,6 +100,8 @@ GOOD = {
     "--fast-pass": ["free", "charged", "off"],
     "--ingress-mode": ["police", "pace"],
     "--direction": ["ingress", "egress"],
+    "--verdicts": ["basic", "all"],
+    "--aggregate": ["namespace"],
     "--shaped-subnet": ["10.0.0.0/8", "0.0.0.0/0", "2001:db8::/32"],
     "--unshaped-subnet": ["10.1.2.3/8", "::/0", "::ffff:10.0.0.0/104"],
 }

@@ -6,8 +6,10 @@ NATRACTL_FAKE is natractl linked with it."""
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
 NATRACTL = os.environ["NATRACTL_FAKE"]
@@ -23,6 +25,79 @@ def run(*args, stdout=subprocess.PIPE):
 def read(*args):
     """Parse output that must be strictly UTF-8 and strictly JSON."""
     return json.loads(run(*args, "--json").stdout.decode())
+
+
+class Metrics(unittest.TestCase):
+    """What natractl metrics writes; unit-metrics has the format itself."""
+
+    def series(self, *args):
+        out = run("metrics", *args)
+        self.assertEqual((out.returncode, out.stderr), (0, b""))
+        lines = out.stdout.decode("ascii").splitlines()
+        found = dict(line.rsplit(" ", 1) for line in lines if line[0] != "#")
+        self.assertEqual(len(found), sum(l[0] != "#" for l in lines), "a series twice")
+        return found
+
+    def test_series(self):
+        found = self.series()
+        web = 'namespace="shop",pod="web-0",interface="eth0"'
+        self.assertEqual(found[f"natra_unshaped{{{web}}}"], "1")
+        # Two attachments have this pod's name, so the second ones say which they are.
+        web += ',attachment="web"'
+        self.assertEqual(found[f'natra_bytes_total{{{web},direction="ingress",'
+                               'verdict="mice"}'], "1500")
+        self.assertEqual(found[f"natra_pace_delay_seconds_total{{{web},"
+                               'direction="egress"}'], "0.020000000")
+        self.assertIn(r'natra_unshaped{interface="\\x1b[2J",attachment="evil"}', found)
+        self.assertEqual(found["natra_abi_mismatches"], "1")
+        # The label is free text.
+        self.assertFalse([s for s in found if "xed" in s])
+
+    def test_fewer_series(self):
+        most = self.series()
+        basic = self.series("--verdicts", "basic")
+        for start in ("natra_bytes_total", "natra_backstop_packets_total"):
+            self.assertEqual(2 * sum(s.startswith(start) for s in basic),
+                             sum(s.startswith(start) for s in most))
+        self.assertLess(len(self.series("--aggregate=namespace")), len(most))
+
+    def test_promtool(self):
+        promtool = shutil.which("promtool")
+        if not promtool:
+            self.skipTest("there is no promtool (tools/install-deps monitoring)")
+        for args in ([], ["--verdicts=basic"], ["--aggregate=namespace"]):
+            p = subprocess.run([promtool, "check", "metrics"], timeout=20,
+                               input=run("metrics", *args).stdout, capture_output=True)
+            self.assertEqual((p.returncode, p.stdout, p.stderr), (0, b"", b""))
+
+    def test_textfile(self):
+        with tempfile.TemporaryDirectory() as tmp:
+            path = f"{tmp}/natra.prom"
+            for _ in range(2):
+                self.assertEqual(run("metrics", "--textfile", path).stdout, b"")
+            self.assertEqual(os.listdir(tmp), ["natra.prom"])
+            self.assertEqual(os.stat(path).st_mode & 0o777, 0o644)
+            with open(path, encoding="ascii") as f:
+                self.assertIn("natra_abi_mismatches 1\n", f.read())
+            # What cannot be written leaves nothing beside it, and the old file.
+            os.mkdir(f"{tmp}/dir")
+            for bad in (f"{tmp}/dir", f"{tmp}/none/x.prom"):
+                out = run("metrics", "--textfile", bad)
+                self.assertEqual(out.returncode, 1)
+                self.assertIn(f"to '{bad}':".encode(), out.stderr)
+                self.assertEqual(out.stderr.count(b"\n"), 1)
+            self.assertEqual(sorted(os.listdir(tmp)), ["dir", "natra.prom"])
+
+    def test_bad_options(self):
+        for option, says in (("--verdicts=some", "'some' is not basic or all"),
+                             ("--aggregate=pod", "'pod' is not namespace"),
+                             ("--json", "not an option of 'metrics'"),
+                             ("--aggregate=namespace --textfile=x",
+                              "cannot stand beside --textfile")):
+            out = run("metrics", *option.split())
+            self.assertEqual(out.returncode, 2)
+            self.assertIn(says, out.stderr.decode())
+            self.assertEqual(out.stderr.count(b"\n"), 1)
 
 
 class Human(unittest.TestCase):

@@ -65,8 +65,9 @@ class Same(unittest.TestCase):
                                  objects(kustomize(platform)))
 
     def test_components(self):
-        for component, setting in (("no-live", "live=false"),
-                                   ("uninstall", "uninstall=true")):
+        for component, setting in (
+                ("no-live", "live=false"), ("uninstall", "uninstall=true"),
+                ("monitoring", "monitoring.port=9811,monitoring.operator=true")):
             for platform in ("k3s", "openshift"):
                 with self.subTest(component, platform=platform):
                     self.assertEqual(objects(helm(f"platform={platform}", setting)),
@@ -107,7 +108,9 @@ class Valid(unittest.TestCase):
     def test_bad_values(self):
         for setting, names in (("platform=k3x", "/platform"), ("port=0", "/port"),
                                ("platfom=k3s", "platfom"), ("live=maybe", "/live"),
-                               ("args={node}", "/args"), ("image.digest=x", "digest")):
+                               ("args={node}", "/args"), ("image.digest=x", "digest"),
+                               ("monitoring.port=-1", "/monitoring/port"),
+                               ("monitoring.operator=true", "monitoring.port")):
             with self.subTest(setting):
                 self.assertIn(names, helm(setting, code=1))
 

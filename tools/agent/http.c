@@ -6,8 +6,11 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define SWEEP_MS 1000
@@ -17,6 +20,7 @@ static void close_connection(struct http_connection *c)
 	loop_close_source(c->http->loop, &c->source);
 	free(c->out);
 	c->out = NULL;
+	c->waiting = (struct http_request){0};
 }
 
 static const char *reason_of(int status)
@@ -40,8 +44,8 @@ static const char *reason_of(int status)
 }
 
 /* Puts the answer in c->out: it has a body of its own if `body` is empty. */
-static void compose(struct http_connection *c, int status, const char *body,
-		    size_t len)
+static void compose(struct http_connection *c, int status, const char *type,
+		    const char *body, size_t len)
 {
 	FILE *out = open_memstream(&c->out, &c->out_len);
 	const char *reason = reason_of(status);
@@ -52,8 +56,9 @@ static void compose(struct http_connection *c, int status, const char *body,
 	if (status == 405)
 		fputs("Allow: GET\r\n", out);
 	fprintf(out,
-		"Content-Type: text/plain; charset=utf-8\r\n"
+		"Content-Type: %s\r\n"
 		"Content-Length: %zu\r\nConnection: close\r\n\r\n",
+		len && type ? type : "text/plain; charset=utf-8",
 		len ? len : strlen(reason) + 1);
 	if (len)
 		(void)fwrite(body, 1, len, out);
@@ -62,41 +67,67 @@ static void compose(struct http_connection *c, int status, const char *body,
 	(void)fclose(out);
 }
 
-static void answer(struct http_connection *c, const char *path)
+/* Leaves c->out empty if the answer is not known yet. */
+static void answer(struct http_connection *c,
+		   const struct http_request *request)
 {
-	char *body = NULL;
+	struct http_body body = {0};
+	char *text = NULL;
 	size_t len = 0;
-	FILE *f = open_memstream(&body, &len);
 	int status = 500;
 
-	if (f) {
-		status = c->http->answer(c->http->arg, path, f);
-		(void)fclose(f);
+	body.out = open_memstream(&text, &len);
+	if (body.out) {
+		status = c->http->answer(c->http->arg, request, &body);
+		(void)fclose(body.out);
 	}
-	compose(c, status, body, len);
-	free(body);
+	c->waiting = (struct http_request){0};
+	if (status == HTTP_LATER)
+		c->waiting = *request;
+	else
+		compose(c, status, body.type, text, len);
+	free(text);
 }
 
-/* Reads the request line, which ends where the text ends. */
-static void understand(struct http_connection *c, char *line)
+/* Returns the value of a header, which it ends where the line ends; NULL if there
+ * is none. */
+static char *find_header(char *lines, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; *lines; lines += strcspn(lines, "\n")) {
+		lines += *lines == '\n';
+		if (strncasecmp(lines, name, len) == 0 && lines[len] == ':') {
+			lines += len + 1;
+			lines += strspn(lines, " \t");
+			lines[strcspn(lines, "\r\n")] = '\0';
+			return lines;
+		}
+	}
+	return NULL;
+}
+
+/* Reads the request line, which ends where the text ends, and the headers. */
+static void understand(struct http_connection *c, char *line, char *headers)
 {
 	char *path = strchr(line, ' ');
 	char *version = path ? strchr(path + 1, ' ') : NULL;
 
 	if (!version || (strcmp(version, " HTTP/1.1") != 0 &&
 			 strcmp(version, " HTTP/1.0") != 0)) {
-		compose(c, 400, NULL, 0);
+		compose(c, 400, NULL, NULL, 0);
 		return;
 	}
 	*path++ = '\0';
 	*version = '\0';
 	path[strcspn(path, "?#")] = '\0';
 	if (path[0] != '/')
-		compose(c, 400, NULL, 0);
+		compose(c, 400, NULL, NULL, 0);
 	else if (strcmp(line, "GET") != 0)
-		compose(c, 405, NULL, 0);
+		compose(c, 405, NULL, NULL, 0);
 	else
-		answer(c, path);
+		answer(c, &(struct http_request){
+				  path, find_header(headers, "Accept")});
 }
 
 static void write_out(struct http_connection *c)
@@ -122,6 +153,12 @@ static void write_out(struct http_connection *c)
 
 static void begin_answer(struct http_connection *c)
 {
+	/* Nothing is read meanwhile; that the client has gone is an event. */
+	if (c->waiting.path) {
+		if (loop_change(c->http->loop, &c->source, 0) < 0)
+			close_connection(c);
+		return;
+	}
 	c->is_answered = true;
 	if (!c->out || loop_change(c->http->loop, &c->source, EPOLLOUT) < 0)
 		close_connection(c);
@@ -143,12 +180,14 @@ static void read_in(struct http_connection *c)
 	c->in_len += (size_t)n;
 	c->in[c->in_len] = '\0';
 	if (strlen(c->in) != c->in_len) {
-		compose(c, 400, NULL, 0);
+		compose(c, 400, NULL, NULL, 0);
 	} else if (strstr(c->in, "\r\n\r\n") || strstr(c->in, "\n\n")) {
+		char *headers = strchr(c->in, '\n');
+
 		c->in[strcspn(c->in, "\r\n")] = '\0';
-		understand(c, c->in);
+		understand(c, c->in, headers + 1);
 	} else if (c->in_len == sizeof(c->in) - 1) {
-		compose(c, 431, NULL, 0);
+		compose(c, 431, NULL, NULL, 0);
 	} else {
 		return;
 	}
@@ -168,7 +207,9 @@ static void connection_ready(void *arg, uint32_t events)
 {
 	struct http_connection *c = arg;
 
-	if (!c->is_answered && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+	if (c->waiting.path)
+		close_connection(c);
+	else if (!c->is_answered && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		read_in(c);
 	else if (c->out_done < c->out_len)
 		write_out(c);
@@ -207,6 +248,7 @@ static void listener_ready(void *arg, uint32_t events)
 	c->http = http;
 	c->since_ms = clock_ms();
 	c->is_answered = false;
+	c->waiting = (struct http_request){0};
 	c->in_len = c->out_len = c->out_done = 0;
 	c->source = (struct source){fd, connection_ready, c};
 	if (loop_add(http->loop, &c->source, EPOLLIN) < 0)
@@ -300,11 +342,64 @@ static int open_listener(const char *address)
 	return r;
 }
 
+/* Connects to a socket. Returns whether nobody listens on it any more. */
+static bool is_abandoned(const struct sockaddr_un *address)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	bool is_refused = fd >= 0 &&
+			  connect(fd, (const struct sockaddr *)address,
+				  sizeof(*address)) < 0 &&
+			  errno == ECONNREFUSED;
+
+	if (fd >= 0)
+		(void)close(fd);
+	return is_refused;
+}
+
+static int bind_socket(int fd, const struct sockaddr_un *address)
+{
+	const struct sockaddr *any = (const struct sockaddr *)address;
+
+	if (bind(fd, any, sizeof(*address)) == 0)
+		return 0;
+	/* A process that was killed leaves its socket. */
+	if (errno != EADDRINUSE || !is_abandoned(address))
+		return -errno;
+	if (unlink(address->sun_path) < 0 ||
+	    bind(fd, any, sizeof(*address)) < 0)
+		return -errno;
+	return 0;
+}
+
+static int open_socket(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int r, fd;
+
+	if (path[0] != '/' || strlen(path) >= sizeof(address.sun_path))
+		return -EINVAL;
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	/* Before it listens, nobody can connect. */
+	r = bind_socket(fd, &address);
+	if (r == 0 &&
+	    (chmod(path, 0600) < 0 || listen(fd, HTTP_CONNECTIONS_MAX) < 0))
+		r = -errno;
+	if (r == 0)
+		return fd;
+	(void)close(fd);
+	return r;
+}
+
 int http_open(struct http *http, struct loop *loop, const char *address,
 	      http_answer_fn answer_fn, void *arg)
 {
-	int r = open_listener(address);
+	const bool is_socket = strncmp(address, "unix:", 5) == 0;
+	int r = is_socket ? open_socket(address + 5) : open_listener(address);
 
+	http->socket = is_socket && r >= 0 ? address + 5 : NULL;
 	http->loop = loop;
 	http->answer = answer_fn;
 	http->arg = arg;
@@ -319,6 +414,20 @@ int http_open(struct http *http, struct loop *loop, const char *address,
 	return r < 0 ? r : loop_add(loop, &http->listener, EPOLLIN);
 }
 
+void http_resume(struct http *http)
+{
+	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
+		struct http_connection *c = &http->connections[i];
+		struct http_request request = c->waiting;
+
+		if (!request.path)
+			continue;
+		answer(c, &request);
+		if (!c->waiting.path)
+			begin_answer(c);
+	}
+}
+
 unsigned int http_port(const struct http *http)
 {
 	union {
@@ -328,7 +437,8 @@ unsigned int http_port(const struct http *http)
 	} address = {0};
 	socklen_t len = sizeof(address);
 
-	if (getsockname(http->listener.fd, &address.any, &len) < 0)
+	if (http->socket ||
+	    getsockname(http->listener.fd, &address.any, &len) < 0)
 		return 0;
 	return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port
 						       : address.v4.sin_port);
@@ -341,5 +451,7 @@ void http_close(struct http *http)
 			close_connection(&http->connections[i]);
 	}
 	loop_close_source(http->loop, &http->listener);
+	if (http->socket)
+		(void)unlink(http->socket);
 	timer_close(&http->sweep, http->loop);
 }

@@ -15,15 +15,30 @@
 #define HTTP_REQUEST_MAX     4096
 #define HTTP_TIME_MAX_MS     5000
 
-/* Writes the body of the answer for a path and returns its status code, such as
+/* The status code of an answer that is not known yet; see http_resume. */
+#define HTTP_LATER 0
+
+struct http_request {
+	const char *path;
+	const char *accept; /* the header; NULL: there is none */
+};
+
+struct http_body {
+	FILE *out;
+	const char *type; /* of the content; NULL: plain text */
+};
+
+/* Writes the body of the answer to a request and returns its status code, such as
  * 200; 404 means that there is no such path, and then it writes nothing. */
-typedef int (*http_answer_fn)(void *arg, const char *path, FILE *body);
+typedef int (*http_answer_fn)(void *arg, const struct http_request *request,
+			      struct http_body *body);
 
 struct http_connection {
 	struct source source;
 	struct http *http;
 	uint64_t since_ms;
 	bool is_answered;
+	struct http_request waiting; /* its path is NULL if none waits */
 	char in[HTTP_REQUEST_MAX];
 	size_t in_len;
 	char *out;
@@ -36,15 +51,19 @@ struct http {
 	struct timer sweep;
 	http_answer_fn answer;
 	void *arg;
+	const char *socket; /* the path of its socket; NULL: it has a port */
 	struct http_connection connections[HTTP_CONNECTIONS_MAX];
 };
 
 /* Listens on an address such as "127.0.0.1:9810", "[::1]:9810" or ":9810", which
- * is all addresses. A port of 0 lets the kernel choose one. Returns 0 or -errno;
- * -EINVAL if the text is no address. */
+ * is all addresses, or on a socket such as "unix:/run/natra.sock", which root
+ * alone can open. A port of 0 lets the kernel choose one. Returns 0 or -errno;
+ * -EINVAL if the text is no address. The text must stay. */
 int http_open(struct http *http, struct loop *loop, const char *address,
 	      http_answer_fn answer, void *arg);
-/* Returns the port that it listens on; 0 if it does not listen. */
+/* Asks again for the answers to the requests that wait. */
+void http_resume(struct http *http);
+/* Returns the port that it listens on; 0 if it has none. */
 unsigned int http_port(const struct http *http);
 void http_close(struct http *http);
 

@@ -184,8 +184,11 @@ static uint64_t succeeded(struct installer *in)
 	in->retry_ms = 0;
 	if (report->changes && !in->may_apply)
 		return stop_repairs(in);
-	if (report->changes && in->is_complete)
+	if (report->changes && in->is_complete) {
 		budget_take(&in->repairs, clock_ms());
+		in->repaired++;
+	}
+	in->written += report->changes > 0;
 	say_changes(in, in->is_complete ? "repaired" : "written");
 	say_mode(in);
 	health_ready(in->health, PART_INSTALL);
@@ -203,6 +206,7 @@ static uint64_t failed(struct installer *in)
 					     ? NATRA_LOG_INFO
 					     : NATRA_LOG_ERROR;
 
+	in->failures++;
 	say_changes(in, "written");
 	/* Half of a repair counts as one. */
 	if (report->changes && in->is_complete && in->may_apply)

@@ -36,6 +36,9 @@ struct installer {
 	bool may_apply;   /* what the job that runs is allowed to do */
 	bool is_asked;    /* something has changed while the job ran */
 	bool is_removed;  /* natra was uninstalled since the start */
+	/* Looks that changed something, those that failed, and how often
+	 * something was changed that somebody else had undone. */
+	uint64_t written, failures, repaired;
 	char said[INSTALL_TEXT_MAX]; /* the mode's reason, as it was logged */
 	char element[INSTALL_ELEMENT_MAX]; /* the report's */
 };

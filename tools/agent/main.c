@@ -18,6 +18,7 @@
 #include "live.h"
 #include "opts.h"
 #include "pluginlog.h"
+#include "scrape.h"
 
 struct agent {
 	struct options options;
@@ -31,7 +32,9 @@ struct agent {
 	struct keeper keeper;
 	struct live *live;
 	struct pluginlog pluginlog;
+	struct scrape scrape;
 	struct http http;
+	struct http metrics; /* a second address, without the probes */
 };
 
 static int start_failure(struct agent *agent, int r, const char *what,
@@ -42,26 +45,77 @@ static int start_failure(struct agent *agent, int r, const char *what,
 	return r;
 }
 
-static int answer(void *arg, const char *path, FILE *body)
+static int answer_metrics(void *arg, const struct http_request *request,
+			  struct http_body *body)
 {
-	const struct agent *agent = arg;
+	struct agent *agent = arg;
 
-	return health_answer(&agent->health, path, body);
+	return strcmp(request->path, "/metrics") == 0
+		       ? scrape_answer(&agent->scrape, request, body)
+		       : 404;
 }
 
-static int serve(struct agent *agent)
+static int answer(void *arg, const struct http_request *request,
+		  struct http_body *body)
 {
-	const char *address = agent->options.listen;
+	const struct agent *agent = arg;
+	int status = health_answer(&agent->health, request->path, body->out);
+
+	return status == 404 ? answer_metrics(arg, request, body) : status;
+}
+
+static void collected(void *arg)
+{
+	struct agent *agent = arg;
+
+	if (agent->http.loop)
+		http_resume(&agent->http);
+	if (agent->metrics.loop)
+		http_resume(&agent->metrics);
+}
+
+static int serve_on(struct agent *agent, struct http *http, const char *address,
+		    http_answer_fn fn)
+{
 	int r;
 
 	if (!address[0])
 		return 0;
-	r = http_open(&agent->http, &agent->loop, address, answer, agent);
+	r = http_open(http, &agent->loop, address, fn, agent);
 	if (r < 0)
 		return start_failure(agent, r, "listen on", address);
-	log_write(&agent->log, NATRA_LOG_INFO, "listens on port %u",
-		  http_port(&agent->http));
+	if (http->socket)
+		log_write(&agent->log, NATRA_LOG_INFO, "listens on %s",
+			  http->socket);
+	else
+		log_write(&agent->log, NATRA_LOG_INFO, "listens on port %u",
+			  http_port(http));
 	return 0;
+}
+
+static int serve(struct agent *agent)
+{
+	const struct options *o = &agent->options;
+	struct scrape *scrape = &agent->scrape;
+	int r;
+
+	if (!o->listen[0] && !o->metrics[0])
+		return 0;
+	scrape->log = &agent->log;
+	scrape->health = &agent->health;
+	scrape->installer = o->no_install ? NULL : &agent->installer;
+	scrape->bpffs = o->bpffs;
+	scrape->reads_pods = !o->no_pods;
+	scrape->options = o->families;
+	scrape->collected = collected;
+	scrape->arg = agent;
+	r = scrape_open(scrape, &agent->workers);
+	if (r < 0)
+		return start_failure(agent, r, "start", "the metrics");
+	r = serve_on(agent, &agent->http, o->listen, answer);
+	return r < 0 ? r
+		     : serve_on(agent, &agent->metrics, o->metrics,
+				answer_metrics);
 }
 
 static void signals_ready(void *arg, uint32_t events)
@@ -221,8 +275,11 @@ static void end(struct agent *agent)
 	pluginlog_close(&agent->pluginlog);
 	keeper_close(&agent->keeper);
 	installer_close(&agent->installer);
+	scrape_close(&agent->scrape);
 	if (agent->http.loop)
 		http_close(&agent->http);
+	if (agent->metrics.loop)
+		http_close(&agent->metrics);
 	loop_close_source(&agent->loop, &agent->signals);
 	loop_close(&agent->loop);
 }

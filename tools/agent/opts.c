@@ -22,6 +22,26 @@ static const char *read_listen(struct options *o, const char *value)
 	return NULL;
 }
 
+static const char *read_metrics(struct options *o, const char *value)
+{
+	o->metrics = value;
+	return NULL;
+}
+
+static const char *read_verdicts(struct options *o, const char *value)
+{
+	return families_read_verdicts(&o->families, value)
+		       ? NULL
+		       : "is not basic or all";
+}
+
+static const char *read_aggregate(struct options *o, const char *value)
+{
+	return families_read_aggregate(&o->families, value)
+		       ? NULL
+		       : "is not namespace";
+}
+
 static const char *read_log_level(struct options *o, const char *value)
 {
 	for (int i = 0; i < NATRA_LOG_MAX; i++) {
@@ -215,8 +235,14 @@ static const struct {
 	read_fn read;
 } table[] = {
 	{"listen", "ADDRESS:PORT",
-	 "serve /healthz and /readyz (127.0.0.1:9810); \"\": do not",
+	 "serve probes and /metrics (127.0.0.1:9810); \"\": do not",
 	 read_listen},
+	{"metrics", "ADDRESS:PORT", "serve /metrics here, too, or on unix:PATH",
+	 read_metrics},
+	{"verdicts", "NAMES", "four verdicts (basic) or eight (all)",
+	 read_verdicts},
+	{"aggregate", "namespace", "sums in place of pods in /metrics",
+	 read_aggregate},
 	{"log-level", "LEVEL", "error, warn, info or debug (info)",
 	 read_log_level},
 	{"bpffs", "PATH", "the bpffs to use (that of pid 1)", read_bpffs},
@@ -323,6 +349,7 @@ int options_read(struct options *ret, int argc, char **argv)
 
 	*ret = (struct options){
 		.listen = "127.0.0.1:9810",
+		.metrics = "",
 		.log_level = NATRA_LOG_INFO,
 		.conf = cJSON_CreateObject(),
 		.repairs = {.times = 5, .period_ms = 600000},

@@ -8,12 +8,15 @@
 #include <natra/natra.h>
 
 #include "../install/install.h"
+#include "../metrics/families.h"
 #include "budget.h"
 #include "live.h"
 
 /* The texts are those of the command line. */
 struct options {
-	const char *listen; /* "": serve no probes */
+	const char *listen;  /* "": serve no probes */
+	const char *metrics; /* "": serve metrics beside the probes only */
+	struct families_options families;
 	enum natra_log_level log_level;
 	const char *bpffs; /* NULL: the library's default */
 	bool no_install;

@@ -35,6 +35,11 @@ static const struct command commands[] = {
 	{{"top", "ID", false, OPT_BIT(OPT_DIRECTION) | OPT_BIT(OPT_FLOWS)},
 	 "list the heavy flows, the largest first",
 	 cmd_top},
+	{{"metrics", NULL, false,
+	  OPT_BIT(OPT_TEXTFILE) | OPT_BIT(OPT_VERDICTS) |
+		  OPT_BIT(OPT_AGGREGATE)},
+	 "write metrics for Prometheus",
+	 cmd_metrics},
 	{{"probe", NULL, false, 0}, "show what this kernel can do", cmd_probe},
 	{{"gc", NULL, false, 0},
 	 "remove attachments whose interface does not exist",

@@ -57,7 +57,7 @@ _natractl_words()
 
 	case $command in
 	'')
-		echo attach set detach list show stats top probe gc check \
+		echo attach set detach list show stats top metrics probe gc check \
 			upgrade install uninstall version --version "$global" ;;
 	attach)
 		echo "$global" "$live" --netns --id --network --label --mode \
@@ -70,6 +70,9 @@ _natractl_words()
 	detach)
 		echo "$global" --netns
 		_natractl_ids ;;
+	metrics)
+		echo "$global" --textfile --verdicts --aggregate
+		;;
 	stats)
 		echo "$global" --watch
 		_natractl_ids ;;

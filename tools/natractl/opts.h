@@ -28,6 +28,9 @@ enum opt_id {
 	OPT_DIRECTION,
 	OPT_FLOWS,
 	OPT_WATCH,
+	OPT_TEXTFILE,
+	OPT_VERDICTS,
+	OPT_AGGREGATE,
 	/* These are options of install and uninstall only. */
 	OPT_INSTALL_MODE,
 	OPT_PLATFORM,

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "state/view.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "state/bank.h"
+#include "state/pin_dir.h"
+#include "state/slot.h"
+#include "util/cleanup.h"
+#include "../../bpf/natra_flows.h"
+
+#define HEAVY_NS 60000000000ULL
+
+struct view {
+	uint64_t engine;
+	uint32_t bank;
+	struct bank maps;
+	/* NULL: an older build has made the map, which cannot be mapped. */
+	const char *states;
+	size_t states_size;
+	size_t value_size;
+};
+
+void views_close(struct views *views)
+{
+	for (size_t i = 0; i < views->len; i++) {
+		struct view *view = &views->list[i];
+
+		if (view->states)
+			(void)munmap((void *)view->states, view->states_size);
+		bank_close(&view->maps);
+	}
+	free(views->list);
+	*views = (struct views){0};
+}
+
+static int map_states(struct natra *n, struct view *view)
+{
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+	void *states;
+	int r = bpf_obj_get_info_by_fd(view->maps.states_fd, &info, &len);
+
+	if (r < 0)
+		return fail_errno(n, r, "ask for the size of the states");
+	view->value_size = info.value_size;
+	view->states_size = (size_t)info.value_size * info.max_entries;
+	if (!(info.map_flags & BPF_F_MMAPABLE))
+		return 0;
+	states = mmap(NULL, view->states_size, PROT_READ, MAP_SHARED,
+		      view->maps.states_fd, 0);
+	if (states == MAP_FAILED)
+		return fail_errno(n, -errno, "map the states");
+	view->states = states;
+	return 0;
+}
+
+static int open_view(struct natra *n, const struct record_slot *slot,
+		     struct view *view)
+{
+	char path[PIN_PATH_MAX];
+	int r;
+
+	*view = (struct view){
+		.engine = slot->engine,
+		.bank = slot->bank,
+		.maps = BANK_INIT,
+	};
+	pin_dir_bank_path(n, slot->engine, slot->bank, path);
+	r = bank_open(n, path, &view->maps);
+	if (r == 0)
+		r = map_states(n, view);
+	if (r < 0)
+		bank_close(&view->maps);
+	return r;
+}
+
+/* Finds the bank of a slot, or opens it. Attachments of the same age share
+ * banks, so the bank that was opened last is looked at first. */
+static int find_view(struct natra *n, struct views *views,
+		     const struct record_slot *slot,
+		     const struct view **ret_view)
+{
+	struct view *list;
+	int r;
+
+	for (size_t i = views->len; i > 0; i--) {
+		*ret_view = &views->list[i - 1];
+		if ((*ret_view)->engine == slot->engine &&
+		    (*ret_view)->bank == slot->bank)
+			return 0;
+	}
+	list = realloc(views->list, (views->len + 1) * sizeof(*list));
+	if (!list)
+		return fail_errno(n, -ENOMEM, "list the banks");
+	views->list = list;
+	r = open_view(n, slot, &list[views->len]);
+	if (r == 0)
+		*ret_view = &list[views->len++];
+	return r;
+}
+
+static uint32_t count_flows(const struct natra_state *state)
+{
+	struct timespec now;
+	uint32_t ticks, count = 0;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	ticks = natra_flow_now((uint64_t)now.tv_sec * 1000000000ULL +
+			       (uint64_t)now.tv_nsec);
+	for (int i = 0; i < NATRA_FLOWS; i++) {
+		const struct natra_flow_entry *flow = &state->flows[i];
+
+		/* A flow that was seen after `now` has a negative age. */
+		if (flow->tag && (int32_t)(ticks - flow->last) <=
+					 (int32_t)natra_flow_now(HEAVY_NS))
+			count++;
+	}
+	return count;
+}
+
+static int copy_state(struct natra *n, const struct view *view, uint32_t index,
+		      struct natra_state **ret_state)
+{
+	cleanup_free struct natra_state *state = malloc(view->value_size);
+	int r;
+
+	if (!state)
+		return fail_errno(n, -ENOMEM, "read a map");
+	r = bpf_map_lookup_elem(view->maps.states_fd, &index, state);
+	if (r < 0)
+		return fail_errno(n, r, "read a map");
+	*ret_state = TAKE_PTR(state);
+	return 0;
+}
+
+int views_read(struct natra *n, struct views *views,
+	       const struct record_slot *slot,
+	       struct view_counters *ret_counters)
+{
+	cleanup_free struct natra_state *copy = NULL;
+	const struct natra_state *state;
+	const struct view *view = NULL;
+	struct natra_config config;
+	int r = slot->engine ? find_view(n, views, slot, &view) : -ENOENT;
+
+	if (r == 0)
+		r = bank_read_config(n, &view->maps, slot->index, &config);
+	if (r == 0 && config.owner != slot->owner)
+		r = -ENOENT;
+	if (r == 0 && !view->states)
+		r = copy_state(n, view, slot->index, &copy);
+	if (r < 0)
+		return r;
+	state = copy ? copy
+		     : (const void *)(view->states +
+				      slot->index * view->value_size);
+	ret_counters->counters = slot_sum(state);
+	ret_counters->heavy_flows = count_flows(state);
+	return 0;
+}

@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A real Prometheus scrapes a real agent on a node whose pods are under load: each query
+of the dashboard and each rule has data, each alert fires in the state made for it and not
+before, and the counters are what was sent. It needs a kernel with fq."""
+import json
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from node import Prometheus, dashboard_queries, get, need, series
+from isolation import BPFFS
+from agent import Agent
+from commands import sh
+from limiters import Natra
+from namespaces import Pod
+import bpfsys
+import neighbour
+from script import run_script
+from report import skip
+
+LIST = {"cniVersion": "1.0.0", "name": "net", "plugins": [{"type": "ptp"}]}
+UDP_HEADERS = 14 + 20 + 8
+SIZE = 1400
+STATES = {"NatraUnshaped", "NatraCheckFailed", "NatraProgramBefore",
+          "NatraInstallerNotReady", "NatraAbiMismatch", "NatraOverLimit",
+          "NatraLossAtLimit"}
+
+
+def prepare(args):
+    need("prometheus", "iperf3", "bpftool")
+
+
+class Node:
+    def __init__(self):
+        sh("ip", "link", "set", "lo", "up")
+        self.root = "/tmp/natra-monitoring"
+        sh("rm", "-rf", self.root)
+        os.makedirs(f"{self.root}/etc/cni/net.d")
+        os.makedirs(f"{self.root}/opt/cni/bin")
+        self.list = f"{self.root}/etc/cni/net.d/10-net.conflist"
+        with open(self.list, "w") as f:
+            json.dump(LIST, f)
+        self.pods, self.number = {}, 0
+        self.clients = []
+
+    def pod(self, name, ingress, egress, *more):
+        self.number += 1
+        pod = Pod(name, self.number)
+        pod.natra = Natra(pod, ident=f"test/{name}")
+        if egress:
+            pod.natra.attach(ingress, egress, "--label", f"shop/{name}", *more)
+        pod.popen("iperf3", "-s")
+        self.pods[name] = pod
+        return pod
+
+    def iperf(self, pod, *args):
+        return json.loads(sh("iperf3", "-J", "-c", pod.ip, *args))
+
+    def load(self, pod, *args):
+        p = subprocess.Popen(["iperf3", "-c", pod.ip, "-t", "300", *args],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.clients.append(p)
+
+    def stop_load(self):
+        for p in self.clients:
+            p.kill()
+            p.wait()
+        self.clients.clear()
+
+
+def check_counters(r, node, agent):
+    """What iperf3 sends by UDP is in the counters, within 1 %."""
+    pod = node.pods["exact"]
+    labels = '{namespace="shop",pod="exact",interface="eth0",direction="ingress",verdict='
+
+    def count(what):
+        found = series(agent.get("/metrics")[1])
+        return sum(v for s, v in found.items() if s.startswith(f"natra_{what}_total{labels}"))
+
+    time.sleep(1)  # the server listens
+    before = count("bytes"), count("packets")
+    end = node.iperf(pod, "-u", "-b", "8M", "-l", str(SIZE), "-t", "5")["end"]["sum"]
+    grown = count("bytes") - before[0], count("packets") - before[1]
+    wire = end["packets"] * (SIZE + UDP_HEADERS)
+    r.near("bytes counted, of those that iperf3 sent", grown[0], wire, 0.01)
+    r.near("packets in all verdicts, of those offered", grown[1], end["packets"], 0.01)
+
+
+def check_dashboard(r, prometheus):
+    for title, queries in dashboard_queries().items():
+        # What is wrong with no pod is a table without rows.
+        if title == "Without their limit":
+            queries = [q for q in queries if q != "natra_unshaped == 1"]
+        empty = [q for q in queries if not prometheus.wait(q, 20)]
+        r.true(f"dashboard: {title}", not empty, f"no data: {empty}" if empty else "data")
+    for rule in ("offered", "passed", "utilisation", "loss", "delay_seconds"):
+        found = prometheus.wait(f"natra:{rule}", 20)
+        r.true(f"rule natra:{rule}", found, f"{len(found)} series")
+
+
+def break_abi(pod):
+    """Let the record of a pod name a newer ABI, as a newer natra's would."""
+    [path] = pod_pins(pod, "meta")
+    [entry] = json.loads(sh("bpftool", "-j", "map", "dump", "pinned", path))
+    value = [int(b, 16) for b in entry["value"]]
+    value[4] += 1
+    sh("bpftool", "map", "update", "pinned", path, "key", "0", "0", "0", "0", "value",
+       *map(str, value))
+
+
+def pod_pins(pod, name):
+    top = pod.natra.show()["pin_path"]
+    return [f"{top}/{found}" for found in os.listdir(top) if found.endswith(name)]
+
+
+def break_all(node, unshaped):
+    """Make each state that an alert is for. Return what has to be kept."""
+    node.load(node.pods["flood"], "-u", "-b", "8M", "-l", str(SIZE))
+    node.load(node.pods["mice"], "-b", "4M", "-R")
+    bare = node.pods["bare"]
+    sh(unshaped, BPFFS, bare.path, "test/bare", "shop/bare")
+    for link in pod_pins(node.pods["check"], "_link"):
+        os.unlink(link)
+    neighbour.Neighbour()
+    with node.pods["before"] as pod:
+        program = bpfsys.obj_get(f"{neighbour.PINS}/next_out")
+        kept = bpfsys.tcx_link(program, neighbour.ifindex(pod, "eth0"), bpfsys.TCX_EGRESS,
+                               bpfsys.BEFORE)
+    break_abi(node.pods["newer"])
+    os.unlink(node.list)
+    return kept
+
+
+def check_alerts(r, node, prometheus):
+    fired = set()
+    for _ in range(30):
+        fired |= prometheus.alerts() | prometheus.alerts("pending")
+        time.sleep(0.5)
+    r.true("no alert while all is well", not fired, sorted(fired))
+    unshaped = os.environ["NATRA_UNSHAPED"]
+    kept = break_all(node, unshaped)
+    end = time.monotonic() + 120
+    while prometheus.alerts() != STATES and time.monotonic() < end:
+        time.sleep(1)
+    firing = prometheus.query('ALERTS{alertstate="firing"}')
+    for name in sorted(STATES):
+        pods = sorted({labels.get("pod", "") for labels, _ in firing
+                       if labels["alertname"] == name})
+        r.true(f"alert {name}", pods, " ".join(pods) or "for the node")
+    expected = {"NatraUnshaped": "bare", "NatraCheckFailed": "check",
+                "NatraProgramBefore": "before", "NatraOverLimit": "mice",
+                "NatraLossAtLimit": "flood"}
+    wrong = [(labels["alertname"], labels.get("pod")) for labels, _ in firing
+             if expected.get(labels["alertname"]) not in (None, labels.get("pod"))]
+    r.true("only the pods in that state", not wrong, wrong)
+    os.close(kept)
+
+
+def main(r, args):
+    if not Natra().json("probe")["fq"]:
+        skip("this kernel has no fq")
+    node = Node()
+    node.pod("exact", "20M", "20M")
+    node.pod("web", "20M", "4M")
+    node.pod("pace", "4M", "20M", "--ingress-mode", "pace", "--fast-pass", "charged")
+    node.pod("flood", "2M", "2M")
+    node.pod("mice", "1M", "1M", "--heavy-hitter-threshold", "1G")
+    for name in ("check", "before", "newer"):
+        node.pod(name, "1M", "1M")
+    node.pod("bare", None, None)
+    with Agent("--root", node.root, "--bpffs", BPFFS, "--no-adopt", "--runtime-version",
+               "containerd://1.6.20", "--plugin", os.environ["NATRA_CNI"]) as agent:
+        agent.wait_ready()
+        prometheus = Prometheus([f"127.0.0.1:{agent.port}"])
+        try:
+            check_counters(r, node, agent)
+            node.load(node.pods["web"], "-R")
+            node.load(node.pods["pace"])
+            time.sleep(20)
+            check_dashboard(r, prometheus)
+            check_alerts(r, node, prometheus)
+            r.true("the table of unshaped pods has data",
+                    prometheus.wait("natra_unshaped == 1", 5), "")
+            node.stop_load()
+            node.pods["web"].natra.detach()
+            time.sleep(3)
+            left = prometheus.query('{pod="web",__name__=~"natra_.*"}')
+            r.true("series are gone after DEL", not left, f"{len(left)} series")
+        finally:
+            node.stop_load()
+            prometheus.close()
+
+
+if __name__ == "__main__":
+    run_script(main, prepare=prepare)

@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a scrape costs: 110 and 500 attachments, the series, the time and the CPU, beside
+node_exporter's, and what is left after the pods are gone."""
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from node import get, need, series
+from isolation import BPFFS
+from agent import Agent
+from commands import sh
+from limiters import Natra
+from script import option, run_script
+
+EXPORTER = "prometheus-node-exporter"
+EXPORTER_PORT = 19100
+SCRAPES = 20
+NAMESPACES = 10
+
+
+def prepare(args):
+    need(EXPORTER)
+
+
+def cpu_ms(pid):
+    """CPU time of a process and of its children that have ended."""
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:15])) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def scrape(port, pid):
+    """Return the median of the milliseconds that scrapes take, and their CPU time."""
+    taken, begin = [], cpu_ms(pid)
+    for _ in range(SCRAPES):
+        start = time.monotonic()
+        status, text = get(port, "/metrics")
+        taken.append((time.monotonic() - start) * 1000)
+        assert status == 200, status
+    return sorted(taken)[SCRAPES // 2], (cpu_ms(pid) - begin) / SCRAPES, text
+
+
+class Attachments:
+    """Attachments to interfaces of a few namespaces; no traffic passes them."""
+
+    def __init__(self):
+        self.natra, self.len = Natra(), 0
+        for i in range(NAMESPACES):
+            sh("ip", "netns", "add", f"m{i}")
+
+    def grow(self, wanted):
+        for i in range(self.len, wanted):
+            ns = f"m{i % NAMESPACES}"
+            sh("ip", "-n", ns, "link", "add", f"d{i}", "type", "veth", "peer", "name",
+               f"e{i}")
+            self.natra.ok("attach", f"d{i}", "--netns", ns, "--id", f"m/{i}", "--label",
+                          f"ns-{i % NAMESPACES}/pod-{i}", "--ingress", "10M", "--egress",
+                          "10M")
+        self.len = wanted
+
+    def remove(self):
+        for i in range(self.len):
+            self.natra.ok("detach", f"m/{i}")
+
+
+def measure(r, agent, count):
+    get(agent.port, "/metrics")
+    # The inspection is not a part of a scrape; wait for its end.
+    time.sleep(0.5 + count / 200)
+    ms, cpu, text = scrape(agent.port, agent.process.pid)
+    found = series(text)
+    pods = sum("pod=" in s for s in found)
+    r.shown(f"series of {count} attachments", f"{len(found)}, {pods / count:.0f} a pod,"
+            f" {len(text) // 1024} KiB")
+    r.shown(f"a scrape of {count}", f"{ms:.1f} ms, {cpu:.1f} ms of CPU, collecting "
+            f"{found['natra_scrape_duration_seconds'] * 1000:.1f} ms")
+    return ms
+
+
+def main(r, args):
+    sh("ip", "link", "set", "lo", "up")
+    exporter = subprocess.Popen([EXPORTER, f"--web.listen-address=127.0.0.1:{EXPORTER_PORT}"],
+                                stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    attachments = Attachments()
+    try:
+        with Agent("--no-install", "--no-adopt", "--bpffs", BPFFS) as agent:
+            agent.wait_ready()
+            attachments.grow(110)
+            measure(r, agent, 110)
+            attachments.grow(args.count)
+            r.most(f"a scrape of {args.count}", measure(r, agent, args.count), 100, " ms")
+            for option in ("--verdicts=basic", "--aggregate=namespace"):
+                text = attachments.natra.ok("metrics", option)
+                r.shown(f"series with {option}", len(series(text)))
+            ms, cpu, text = scrape(EXPORTER_PORT, exporter.pid)
+            r.shown("a scrape of node_exporter", f"{ms:.1f} ms, {cpu:.1f} ms of CPU, "
+                    f"{len(series(text))} series")
+            attachments.remove()
+            left = [s for s in series(get(agent.port, "/metrics")[1]) if "pod=" in s]
+            r.equal("series after the pods have gone", len(left), 0)
+    finally:
+        exporter.terminate()
+        exporter.wait(10)
+
+
+if __name__ == "__main__":
+    run_script(main, option("--count", type=int, default=500), prepare=prepare)

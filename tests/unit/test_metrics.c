@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The text that Prometheus reads: names, types, units, escapes and order. */
+#include "cm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exposition.h"
+#include "collect.h"
+#include "families.h"
+#include "kept.h"
+
+static const struct label none[] = {{NULL, NULL}};
+
+struct text {
+	struct exposition e;
+	char *text;
+	size_t len;
+};
+
+static void begin(struct text *t, bool is_openmetrics)
+{
+	*t = (struct text){.e = {.is_openmetrics = is_openmetrics}};
+	t->e.out = open_memstream(&t->text, &t->len);
+	assert_non_null(t->e.out);
+}
+
+static void end(struct text *t, const char *expected)
+{
+	assert_int_equal(fclose(t->e.out), 0);
+	assert_string_equal(t->text, expected);
+	free(t->text);
+}
+
+static void types_and_units_are_those_of_each_format(void **state)
+{
+	static const struct metric bytes = {"x_bytes", METRIC_COUNTER, "bytes",
+					    "Help."};
+	static const struct metric info = {"x", METRIC_INFO, NULL, "Help."};
+	static const struct metric gauge = {"x_seconds", METRIC_GAUGE,
+					    "seconds", "Help."};
+	struct text t;
+
+	(void)state;
+	for (int is_openmetrics = 0; is_openmetrics < 2; is_openmetrics++) {
+		begin(&t, is_openmetrics);
+		exposition_begin(&t.e, &bytes);
+		exposition_count(&t.e, none, UINT64_MAX);
+		exposition_begin(&t.e, &info);
+		exposition_count(&t.e, none, 1);
+		exposition_begin(&t.e, &gauge);
+		exposition_seconds(&t.e, none, 1000000001);
+		exposition_end(&t.e);
+		end(&t, is_openmetrics ? "# HELP x_bytes Help.\n"
+					 "# TYPE x_bytes counter\n"
+					 "# UNIT x_bytes bytes\n"
+					 "x_bytes_total 18446744073709551615\n"
+					 "# HELP x Help.\n"
+					 "# TYPE x info\n"
+					 "x_info 1\n"
+					 "# HELP x_seconds Help.\n"
+					 "# TYPE x_seconds gauge\n"
+					 "# UNIT x_seconds seconds\n"
+					 "x_seconds 1.000000001\n"
+					 "# EOF\n"
+				       : "# HELP x_bytes_total Help.\n"
+					 "# TYPE x_bytes_total counter\n"
+					 "x_bytes_total 18446744073709551615\n"
+					 "# HELP x_info Help.\n"
+					 "# TYPE x_info gauge\n"
+					 "x_info 1\n"
+					 "# HELP x_seconds Help.\n"
+					 "# TYPE x_seconds gauge\n"
+					 "x_seconds 1.000000001\n");
+	}
+}
+
+static void values_of_labels_are_escaped(void **state)
+{
+	static const struct metric gauge = {"x", METRIC_GAUGE, NULL, "Help."};
+	const struct label labels[] = {{"a", "\"\\\n"},
+				       {"b", NULL},
+				       {"c", "\x1b\xff ~"},
+				       {NULL, NULL}};
+	struct text t;
+
+	(void)state;
+	begin(&t, false);
+	exposition_begin(&t.e, &gauge);
+	exposition_count(&t.e, labels, 0);
+	exposition_count(&t.e, none, 0);
+	exposition_end(&t.e);
+	end(&t, "# HELP x Help.\n# TYPE x gauge\n"
+		"x{a=\"\\\"\\\\\\n\",c=\"\\\\x1b\\\\xff ~\"} 0\nx 0\n");
+}
+
+static void a_metric_without_samples_is_left_out(void **state)
+{
+	static const struct metric gauge = {"x", METRIC_GAUGE, NULL, "Help."};
+	struct text t;
+
+	(void)state;
+	begin(&t, true);
+	exposition_begin(&t.e, &gauge);
+	exposition_end(&t.e);
+	end(&t, "# EOF\n");
+}
+
+static void the_client_chooses_the_format(void **state)
+{
+	static const struct {
+		const char *accept;
+		bool is_openmetrics;
+	} rows[] = {
+		{NULL, false},
+		{"", false},
+		{"*/*", false},
+		{"text/plain", false},
+		{"application/openmetrics-text", true},
+		{"application/openmetrics-text;version=1.0.0", true},
+		{"application/openmetrics-text; version=1.0.0; q=0.5", true},
+		{"application/openmetrics-text;version=0.0.1", false},
+		{"application/openmetrics-text;version=2.0.0,text/plain",
+		 false},
+		/* Prometheus 2.42. */
+		{"application/openmetrics-text;version=1.0.0,"
+		 "application/openmetrics-text;version=0.0.1;q=0.75,"
+		 "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+		 true},
+		{"text/plain;q=0.9,application/openmetrics-text;q=0.8", false},
+		{"text/plain;q=0.7, application/openmetrics-text;q=0.8", true},
+		{"application/openmetrics-text;q=0", false},
+		{"application/openmetrics-text;q=", true},
+		{"application/openmetrics-text;q=x", false},
+		{"application/openmetrics-textual", false},
+		{",,;;q=1,", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(exposition_accepts_openmetrics(rows[i].accept),
+				 rows[i].is_openmetrics);
+}
+
+static void only_names_of_pods_become_labels(void **state)
+{
+	static const char *const pods[] = {"shop/web-0", "a/b", "0/0.1-x.y"};
+	static const char *const others[] = {
+		"",         "/",     "shop",  "shop/",  "/web",
+		"Shop/web", "a/b/c", "a.b/c", "a/-b",   "a/b-",
+		"-a/b",     "a-/b",  "a/.b",  "a/b.",   "a/b..c",
+		"a/b.-c",   "a/b\n", "a b/c", "a/\xc3", "x/free text"};
+	char namespace[NAMESPACE_MAX + 1], pod[POD_MAX + 1], text[400];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pods) / sizeof(pods[0]); i++) {
+		assert_true(split_label(pods[i], namespace, pod));
+		(void)snprintf(text, sizeof(text), "%s/%s", namespace, pod);
+		assert_string_equal(text, pods[i]);
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		assert_false(split_label(others[i], namespace, pod));
+		assert_string_equal(namespace, "");
+		assert_string_equal(pod, "");
+	}
+	memset(text, 'a', 66);
+	memcpy(text + 64, "/a", 3);
+	assert_false(split_label(text, namespace, pod));
+	assert_true(split_label(text + 1, namespace, pod));
+}
+
+static struct pod_metrics a_pod(const char *label, const char *id,
+				uint64_t bytes)
+{
+	struct pod_metrics pod = {.has_stats = true};
+
+	(void)snprintf(pod.info.id, sizeof(pod.info.id), "%s", id);
+	(void)snprintf(pod.info.ifname, sizeof(pod.info.ifname), "eth0");
+	(void)split_label(label, pod.namespace, pod.pod);
+	pod.info.egress_prog_id = 1;
+	pod.info.mode = NATRA_MODE_TCX_PODSIDE;
+	pod.info.effective.egress_rate_bits_per_sec = 8000;
+	pod.stats.egress.mice.bytes = bytes;
+	pod.stats.egress.paced.bytes = 10 * bytes;
+	pod.stats.egress.dropped_rate.bytes = 100 * bytes;
+	pod.stats.egress.dropped_horizon.bytes = 1000 * bytes;
+	pod.stats.egress.other.bytes = 10000 * bytes;
+	return pod;
+}
+
+/* Returns what is written about three attachments, of which two are of one pod's
+ * name. The caller frees it. */
+static char *write_three(const struct families_options *o)
+{
+	struct pod_metrics list[] = {
+		a_pod("free text", "id-0", 1),
+		a_pod("shop/web", "id-1", 2),
+		a_pod("shop/web", "id-2", 3),
+	};
+	struct node_metrics node = {.list = list, .len = 3};
+	struct text t;
+
+	list[2].is_again = true;
+	begin(&t, false);
+	assert_int_equal(families_write(&t.e, &node, o), 0);
+	assert_int_equal(fclose(t.e.out), 0);
+	return t.text;
+}
+
+static void check_lines(char *text, const char *const *lines)
+{
+	for (; *lines; lines++) {
+		if (!strstr(text, *lines))
+			fail_msg("no '%s' in:\n%s", *lines, text);
+	}
+	free(text);
+}
+
+static void no_two_series_have_the_same_labels(void **state)
+{
+	static const char *const lines[] = {
+		"natra_bytes_total{interface=\"eth0\",attachment=\"id-0\","
+		"direction=\"egress\",verdict=\"mice\"} 1\n",
+		"natra_bytes_total{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\",verdict=\"paced\"} 20\n",
+		"natra_bytes_total{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",attachment=\"id-2\",direction=\"egress\","
+		"verdict=\"paced\"} 30\n",
+		"natra_limit_bytes_per_second{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\"} 1000\n",
+		"natra_attachments{mode=\"tcx-podside\"} 3\n",
+		NULL};
+	static const struct families_options o;
+	char *text = write_three(&o);
+
+	(void)state;
+	/* Nothing is known of what goes into the pod. */
+	assert_null(strstr(text, "direction=\"ingress\""));
+	check_lines(text, lines);
+}
+
+static void basic_verdicts_are_sums(void **state)
+{
+	static const char *const lines[] = {
+		"attachment=\"id-0\",direction=\"egress\",verdict=\"passed\"} 10001\n",
+		"attachment=\"id-0\",direction=\"egress\",verdict=\"delayed\"} 10\n",
+		"attachment=\"id-0\",direction=\"egress\",verdict=\"marked\"} 0\n",
+		"attachment=\"id-0\",direction=\"egress\",verdict=\"dropped\"} 1100\n",
+		NULL};
+	static const struct families_options o = {.is_basic = true};
+
+	(void)state;
+	check_lines(write_three(&o), lines);
+}
+
+static void namespaces_are_sums(void **state)
+{
+	static const char *const lines[] = {
+		"natra_bytes_total{direction=\"egress\",verdict=\"mice\"} 1\n",
+		"natra_bytes_total{namespace=\"shop\",direction=\"egress\","
+		"verdict=\"mice\"} 5\n",
+		"natra_limit_bytes_per_second{namespace=\"shop\","
+		"direction=\"egress\"} 2000\n",
+		"natra_unshaped{namespace=\"shop\"} 0\n", NULL};
+	static const struct families_options o = {.by_namespace = true};
+
+	(void)state;
+	check_lines(write_three(&o), lines);
+}
+
+/* Returns the bytes of namespace "shop" after a scrape that finds these pods. */
+static uint64_t scrape(struct kept **kept, size_t *len,
+		       struct pod_metrics *pods, size_t pods_len)
+{
+	static const struct families_options o = {.by_namespace = true};
+	static const char line[] = "natra_bytes_total{namespace=\"shop\","
+				   "direction=\"egress\",verdict=\"mice\"} ";
+	struct node_metrics node = {.list = pods, .len = pods_len};
+	struct kept *last = *kept;
+	uint64_t value = 0;
+	const char *found;
+	struct text t;
+
+	assert_int_equal(kept_update(&node, last, *len, kept, len), 0);
+	free(last);
+	begin(&t, false);
+	assert_int_equal(families_write(&t.e, &node, &o), 0);
+	assert_int_equal(fclose(t.e.out), 0);
+	found = strstr(t.text, line);
+	if (found)
+		value = strtoull(found + strlen(line), NULL, 10);
+	free(t.text);
+	return value;
+}
+
+static struct pod_metrics counting(const char *id, uint64_t n)
+{
+	struct pod_metrics pod = a_pod("shop/web", id, n);
+
+	pod.stats.egress.mice.packets = n;
+	return pod;
+}
+
+static void a_sum_never_falls(void **state)
+{
+	struct pod_metrics two[] = {counting("a", 100), counting("b", 10)};
+	struct pod_metrics left[] = {counting("b", 11)};
+	struct pod_metrics anew[] = {counting("b", 1), counting("c", 5)};
+	struct kept *kept = NULL;
+	size_t len = 0;
+
+	(void)state;
+	assert_int_equal(scrape(&kept, &len, two, 2), 110);
+	assert_int_equal(scrape(&kept, &len, two, 2), 110);
+	assert_int_equal(scrape(&kept, &len, left, 1), 111);
+	assert_int_equal(scrape(&kept, &len, left, 1), 111);
+	/* The counters of one began again. */
+	assert_int_equal(scrape(&kept, &len, anew, 2), 117);
+	/* Without pods there is no series; what comes later adds to the sum. */
+	assert_int_equal(scrape(&kept, &len, NULL, 0), 0);
+	assert_int_equal(scrape(&kept, &len, left, 1), 128);
+	free(kept);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(types_and_units_are_those_of_each_format),
+		cmocka_unit_test(values_of_labels_are_escaped),
+		cmocka_unit_test(a_metric_without_samples_is_left_out),
+		cmocka_unit_test(the_client_chooses_the_format),
+		cmocka_unit_test(only_names_of_pods_become_labels),
+		cmocka_unit_test(no_two_series_have_the_same_labels),
+		cmocka_unit_test(basic_verdicts_are_sums),
+		cmocka_unit_test(namespaces_are_sums),
+		cmocka_unit_test(a_sum_never_falls),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

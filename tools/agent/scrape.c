@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "scrape.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../metrics/kept.h"
+#include "jobs.h"
+
+/* Less than HTTP_TIME_MAX_MS, so that who asked is told. */
+#define COLLECTION_MAX_MS 4000
+#define INSPECTION_MAX_MS 60000
+/* An inspection takes about a millisecond for each attachment. */
+#define INSPECTION_AGE_MS 60000
+
+struct scrape_report {
+	int r;
+	char error[256];
+};
+
+static const struct label no_labels[] = {{NULL, NULL}};
+
+static void note_error(struct scrape_report *report, int r, const char *text)
+{
+	report->r = r;
+	(void)snprintf(report->error, sizeof(report->error), "%.*s",
+		       (int)sizeof(report->error) - 1,
+		       text[0] ? text : strerror(-r));
+}
+
+/* Maps a file that another job has written. Returns NULL if there is nothing. */
+static const char *map_file(int fd, size_t *ret_size)
+{
+	struct stat st;
+	void *all;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size == 0)
+		return NULL;
+	all = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	*ret_size = (size_t)st.st_size;
+	return all == MAP_FAILED ? NULL : all;
+}
+
+/* Reads what the last inspection has written: the features, then the findings. */
+static void apply_findings(const struct scrape *scrape,
+			   struct node_metrics *node)
+{
+	size_t size;
+	const char *all = map_file(scrape->findings_fd, &size);
+
+	if (!all)
+		return;
+	if (size >= sizeof(node->features)) {
+		memcpy(&node->features, all, sizeof(node->features));
+		node->has_features = true;
+		node_metrics_apply(node,
+				   (const void *)(all + sizeof(node->features)),
+				   (size - sizeof(node->features)) /
+					   sizeof(struct finding));
+	}
+	(void)munmap((void *)all, size);
+}
+
+static int write_sums(struct exposition *e, const struct scrape *scrape,
+		      struct node_metrics *node)
+{
+	struct kept *list = NULL;
+	FILE *out = fdopen(scrape->left_fd, "w");
+	size_t size = 0, len = 0;
+	const char *all = map_file(scrape->kept_fd, &size);
+	int r = out ? 0 : -errno;
+
+	if (r == 0)
+		r = kept_update(node, (const void *)all, size / sizeof(*list),
+				&list, &len);
+	if (r == 0 && fwrite(list, sizeof(*list), len, out) < len)
+		r = -EIO;
+	if (r == 0 && fflush(out) != 0)
+		r = -errno;
+	if (r == 0)
+		r = families_write(e, node, &scrape->options);
+	node->gone = NULL;
+	node->gone_len = 0;
+	free(list);
+	if (all)
+		(void)munmap((void *)all, size);
+	return r;
+}
+
+static void write_one(struct exposition *e, const struct metric *metric,
+		      const struct label *labels, uint64_t value)
+{
+	exposition_begin(e, metric);
+	exposition_count(e, labels, value);
+}
+
+static void write_installer(struct exposition *e, const struct scrape *scrape)
+{
+	static const struct metric ready = {
+		"natra_installer_ready", METRIC_GAUGE, NULL,
+		"The plugin is installed and a list calls it."};
+	static const struct metric installs = {
+		"natra_installs", METRIC_COUNTER, NULL,
+		"How often the plugin or a list was written, or could not be."};
+	static const struct metric repairs = {
+		"natra_conflist_repairs", METRIC_COUNTER, NULL,
+		"How often something was written again that somebody had undone."};
+	const struct installer *in = scrape->installer;
+
+	write_one(e, &ready, no_labels,
+		  scrape->health->parts[PART_INSTALL].is_ready);
+	write_one(e, &installs,
+		  (const struct label[]){{"result", "success"}, {NULL, NULL}},
+		  in->written);
+	exposition_count(
+		e, (const struct label[]){{"result", "failure"}, {NULL, NULL}},
+		in->failures);
+	write_one(e, &repairs, no_labels, in->repaired);
+}
+
+static void write_agent(struct exposition *e, const struct scrape *scrape)
+{
+	static const struct metric errors = {
+		"natra_scrape_errors", METRIC_COUNTER, NULL,
+		"Scrapes and inspections that failed since the agent started."};
+
+	if (scrape->installer)
+		write_installer(e, scrape);
+	write_one(e, &errors, no_labels, scrape->errors);
+}
+
+static int open_library(const struct scrape *scrape, struct natra **ret_n,
+			struct scrape_report *report)
+{
+	const struct jobs jobs = {.bpffs = scrape->bpffs, .log = scrape->log};
+	int r = jobs_open(&jobs, ret_n);
+
+	if (r < 0)
+		note_error(report, r, "");
+	return r;
+}
+
+/* What is known of the agent is written even if the attachments cannot be read. */
+static void write_pods(struct exposition *e, const struct scrape *scrape,
+		       struct scrape_report *report)
+{
+	struct node_metrics node = {0};
+	struct natra *n = NULL;
+	int r;
+
+	if (open_library(scrape, &n, report) < 0)
+		return;
+	r = node_metrics_read(n, &node);
+	if (r < 0) {
+		note_error(report, r, natra_error(n));
+	} else {
+		apply_findings(scrape, &node);
+		r = scrape->options.by_namespace
+			    ? write_sums(e, scrape, &node)
+			    : families_write(e, &node, &scrape->options);
+		if (r < 0)
+			note_error(report, r, "");
+	}
+	node_metrics_free(&node);
+	natra_close(n);
+}
+
+static void collect(void *arg)
+{
+	const struct scrape *scrape = arg;
+	struct scrape_report *report = scrape->collection.report;
+	FILE *out = fdopen(scrape->text_fd, "w");
+	struct exposition e = {.out = out,
+			       .is_openmetrics = scrape->is_openmetrics};
+
+	if (!out) {
+		note_error(report, -errno, "");
+		return;
+	}
+	if (scrape->reads_pods)
+		write_pods(&e, scrape, report);
+	write_agent(&e, scrape);
+	exposition_end(&e);
+	if (fflush(out) != 0)
+		note_error(report, -EIO, "write the metrics");
+}
+
+static void say_failure(struct scrape *scrape, const char *what,
+			const struct work *work, enum work_end end)
+{
+	const struct scrape_report *report = work->report;
+
+	if (end == WORK_DONE && report->r == 0)
+		return;
+	scrape->errors++;
+	log_write(scrape->log, NATRA_LOG_WARN, "%s: %s", what,
+		  end == WORK_LATE     ? "took too long"
+		  : end == WORK_FAILED ? "failed"
+				       : report->error);
+}
+
+/* The next job reads what this one has written if that is whole. */
+static void keep(int *kept_fd, int *written_fd, bool is_whole)
+{
+	int old_fd = is_whole ? *kept_fd : *written_fd;
+
+	if (*written_fd < 0)
+		return;
+	if (old_fd >= 0)
+		(void)close(old_fd);
+	if (is_whole)
+		*kept_fd = *written_fd;
+	*written_fd = -1;
+}
+
+static void write_findings(FILE *out, const struct node_metrics *node)
+{
+	(void)fwrite(&node->features, sizeof(node->features), 1, out);
+	for (size_t i = 0; i < node->len; i++) {
+		const struct pod_metrics *pod = &node->list[i];
+		struct finding finding = {
+			.check_failed = pod->check_failed,
+			.program_before = pod->program_before,
+		};
+
+		memcpy(finding.id, pod->info.id, sizeof(finding.id));
+		if (pod->is_inspected)
+			(void)fwrite(&finding, sizeof(finding), 1, out);
+	}
+}
+
+static void inspect(void *arg)
+{
+	const struct scrape *scrape = arg;
+	struct scrape_report *report = scrape->inspection.report;
+	struct node_metrics node = {0};
+	struct natra *n = NULL;
+	FILE *out;
+	int r;
+
+	if (open_library(scrape, &n, report) < 0)
+		return;
+	r = node_metrics_read(n, &node);
+	if (r == 0)
+		r = node_metrics_inspect(n, &node);
+	if (r < 0)
+		note_error(report, r, natra_error(n));
+	out = r < 0 ? NULL : fdopen(scrape->inspected_fd, "w");
+	if (out) {
+		write_findings(out, &node);
+		if (fflush(out) != 0)
+			note_error(report, -EIO, "write the findings");
+	}
+	node_metrics_free(&node);
+	natra_close(n);
+}
+
+static void inspected(void *arg, enum work_end end)
+{
+	struct scrape *scrape = arg;
+	const struct scrape_report *report = scrape->inspection.report;
+
+	say_failure(scrape, "inspecting the attachments", &scrape->inspection,
+		    end);
+	scrape->inspected_ms = clock_ms();
+	keep(&scrape->findings_fd, &scrape->inspected_fd,
+	     end == WORK_DONE && report->r == 0);
+}
+
+/* Who asks for metrics makes the inspections happen: without a Prometheus there are
+ * none. */
+static void start_inspection(struct scrape *scrape)
+{
+	if (!scrape->reads_pods || scrape->inspected_fd >= 0 ||
+	    (scrape->inspected_ms &&
+	     clock_ms() - scrape->inspected_ms < INSPECTION_AGE_MS))
+		return;
+	scrape->inspected_fd = memfd_create("natra-findings", MFD_CLOEXEC);
+	if (scrape->inspected_fd >= 0)
+		work_start(&scrape->inspection);
+}
+
+static int start_collection(struct scrape *scrape, bool is_openmetrics)
+{
+	if (!scrape->collection.pid) {
+		scrape->is_openmetrics = is_openmetrics;
+		if (ftruncate(scrape->text_fd, 0) < 0 ||
+		    lseek(scrape->text_fd, 0, SEEK_SET) < 0)
+			return 500;
+		if (scrape->options.by_namespace)
+			scrape->left_fd =
+				memfd_create("natra-kept", MFD_CLOEXEC);
+		work_start(&scrape->collection);
+		/* It may have failed at once, which was said. */
+		if (!scrape->collection.pid)
+			return 500;
+	}
+	start_inspection(scrape);
+	return HTTP_LATER;
+}
+
+/* A text that is not whole is not answered with. */
+static void collected(void *arg, enum work_end end)
+{
+	struct scrape *scrape = arg;
+
+	const struct scrape_report *report = scrape->collection.report;
+
+	say_failure(scrape, "collecting the metrics", &scrape->collection, end);
+	keep(&scrape->kept_fd, &scrape->left_fd,
+	     end == WORK_DONE && report->r == 0);
+	if (end != WORK_DONE && ftruncate(scrape->text_fd, 0) < 0)
+		return;
+	scrape->has_text = true;
+	scrape->is_asked_for_other = false;
+	scrape->collected(scrape->arg);
+	scrape->has_text = false;
+	/* If this fails, who waits is told nothing, and soon has no time left. */
+	if (scrape->is_asked_for_other)
+		(void)start_collection(scrape, !scrape->is_openmetrics);
+}
+
+static int answer_text(const struct scrape *scrape, struct http_body *body)
+{
+	struct stat st;
+	const char *text;
+
+	if (fstat(scrape->text_fd, &st) < 0 || st.st_size == 0)
+		return 500;
+	text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED,
+		    scrape->text_fd, 0);
+	if (text == MAP_FAILED)
+		return 500;
+	(void)fwrite(text, 1, (size_t)st.st_size, body->out);
+	(void)munmap((void *)text, (size_t)st.st_size);
+	body->type = exposition_content_type(scrape->is_openmetrics);
+	return 200;
+}
+
+int scrape_answer(struct scrape *scrape, const struct http_request *request,
+		  struct http_body *body)
+{
+	bool is_openmetrics = exposition_accepts_openmetrics(request->accept);
+
+	if (scrape->has_text && scrape->is_openmetrics == is_openmetrics)
+		return answer_text(scrape, body);
+	/* The next collection begins when this one's text is answered with. */
+	if (scrape->has_text) {
+		scrape->is_asked_for_other = true;
+		return HTTP_LATER;
+	}
+	return start_collection(scrape, is_openmetrics);
+}
+
+int scrape_open(struct scrape *scrape, struct workers *workers)
+{
+	struct work work = {
+		.run = collect,
+		.done = collected,
+		.arg = scrape,
+		.report_size = sizeof(struct scrape_report),
+		.time_max_ms = COLLECTION_MAX_MS,
+	};
+	int r;
+
+	scrape->findings_fd = scrape->inspected_fd = -1;
+	scrape->kept_fd = scrape->left_fd = -1;
+	scrape->text_fd = memfd_create("natra-metrics", MFD_CLOEXEC);
+	if (scrape->text_fd < 0)
+		return -errno;
+	scrape->collection = work;
+	r = work_open(&scrape->collection, workers);
+	work.run = inspect;
+	work.done = inspected;
+	work.time_max_ms = INSPECTION_MAX_MS;
+	scrape->inspection = work;
+	return r < 0 ? r : work_open(&scrape->inspection, workers);
+}
+
+void scrape_close(struct scrape *scrape)
+{
+	if (!scrape->collection.workers)
+		return;
+	work_close(&scrape->collection);
+	work_close(&scrape->inspection);
+	(void)close(scrape->text_fd);
+	keep(&scrape->findings_fd, &scrape->inspected_fd, false);
+	keep(&scrape->kept_fd, &scrape->left_fd, false);
+	if (scrape->findings_fd >= 0)
+		(void)close(scrape->findings_fd);
+	if (scrape->kept_fd >= 0)
+		(void)close(scrape->kept_fd);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "collect.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static bool is_name_byte(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+}
+
+/* Returns whether a text is a name as Kubernetes gives it: a DNS label, or
+ * several of them with dots. */
+static bool is_name(const char *text, size_t len, bool may_have_dots)
+{
+	char before = '.';
+
+	for (size_t i = 0; i < len; i++) {
+		bool is_dot = text[i] == '.' && may_have_dots;
+		bool is_edge = before == '.' || before == '-';
+
+		if (!is_dot && !is_name_byte(text[i]))
+			return false;
+		if ((is_dot && is_edge) || (text[i] == '-' && before == '.'))
+			return false;
+		before = text[i];
+	}
+	return before != '.' && before != '-';
+}
+
+bool split_label(const char *label, char *ret_namespace, char *ret_pod)
+{
+	size_t namespace_len = strcspn(label, "/");
+	const char *pod = label + namespace_len + 1;
+	bool is_pod = label[namespace_len] == '/' &&
+		      namespace_len <= NAMESPACE_MAX &&
+		      strlen(pod) <= POD_MAX &&
+		      is_name(label, namespace_len, false) &&
+		      is_name(pod, strlen(pod), true);
+
+	ret_namespace[0] = '\0';
+	ret_pod[0] = '\0';
+	if (!is_pod)
+		return false;
+	memcpy(ret_namespace, label, namespace_len);
+	ret_namespace[namespace_len] = '\0';
+	memcpy(ret_pod, pod, strlen(pod) + 1);
+	return true;
+}
+
+static int add(void *arg, const struct natra_info *info,
+	       const struct natra_stats *stats)
+{
+	struct node_metrics *node = arg;
+	struct pod_metrics *list, *pod;
+
+	/* Of what cannot be read only the ABI is known. */
+	if (!info->id[0]) {
+		node->unreadable++;
+		return 0;
+	}
+	list = realloc(node->list, (node->len + 1) * sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	node->list = list;
+	pod = &list[node->len++];
+	*pod = (struct pod_metrics){.info = *info, .has_stats = stats};
+	if (stats)
+		pod->stats = *stats;
+	(void)split_label(info->label, pod->namespace, pod->pod);
+	return 0;
+}
+
+static int compare_names(const struct pod_metrics *a,
+			 const struct pod_metrics *b)
+{
+	int r = strcmp(a->namespace, b->namespace);
+
+	if (r == 0)
+		r = strcmp(a->pod, b->pod);
+	return r ? r : strcmp(a->info.ifname, b->info.ifname);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct pod_metrics *x = a, *y = b;
+	int r = compare_names(x, y);
+
+	return r ? r : strcmp(x->info.id, y->info.id);
+}
+
+int node_metrics_read(struct natra *n, struct node_metrics *node)
+{
+	struct timespec now;
+	int r;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	*node = (struct node_metrics){
+		.began_ns = (uint64_t)now.tv_sec * 1000000000 +
+			    (uint64_t)now.tv_nsec,
+	};
+	r = natra_foreach_stats(n, add, node);
+	if (r < 0 || !node->len)
+		return r;
+	qsort(node->list, node->len, sizeof(*node->list), compare);
+	for (size_t i = 1; i < node->len; i++)
+		node->list[i].is_again =
+			compare_names(&node->list[i - 1], &node->list[i]) == 0;
+	return 0;
+}
+
+void node_metrics_free(struct node_metrics *node)
+{
+	free(node->list);
+	*node = (struct node_metrics){0};
+}
+
+static int note_before(void *arg, const struct natra_neighbour *neighbour)
+{
+	bool *is_before = arg;
+
+	*is_before |= neighbour->is_before_ours;
+	return 0;
+}
+
+/* An interface that is gone fails no check: its pod has ended, and what is left of
+ * it is removed soon. */
+static void inspect(struct natra *n, struct pod_metrics *pod)
+{
+	int r = natra_check(n, pod->info.id, NULL);
+
+	if (r == -ENOENT || r == -ENODEV)
+		return;
+	pod->is_inspected = true;
+	pod->check_failed = r < 0;
+	(void)natra_foreach_neighbour(n, pod->info.id, note_before,
+				      &pod->program_before);
+}
+
+int node_metrics_inspect(struct natra *n, struct node_metrics *node)
+{
+	int r;
+
+	node->features = (struct natra_features)NATRA_INIT(node->features);
+	r = natra_probe(n, &node->features);
+	if (r < 0)
+		return r;
+	node->has_features = true;
+	for (size_t i = 0; i < node->len; i++) {
+		if (!node->list[i].info.unshaped)
+			inspect(n, &node->list[i]);
+	}
+	return 0;
+}
+
+void node_metrics_apply(struct node_metrics *node, const struct finding *list,
+			size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		/* Both lists have nearly the same order. */
+		for (size_t j = 0; j < node->len; j++) {
+			struct pod_metrics *pod =
+				&node->list[(i + j) % node->len];
+
+			if (strcmp(pod->info.id, list[i].id) != 0)
+				continue;
+			pod->is_inspected = !pod->info.unshaped;
+			pod->check_failed = list[i].check_failed;
+			pod->program_before = list[i].program_before;
+			break;
+		}
+	}
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads from libnatra what the metrics of a node are made of. */
+#ifndef NATRA_METRICS_COLLECT_H
+#define NATRA_METRICS_COLLECT_H
+
+#include <stdbool.h>
+
+#include <natra/natra.h>
+
+/* The longest names that Kubernetes has. */
+#define NAMESPACE_MAX 63
+#define POD_MAX       253
+
+struct pod_metrics {
+	struct natra_info info;
+	/* They are "" if the label of the attachment names no pod. */
+	char namespace[NAMESPACE_MAX + 1];
+	char pod[POD_MAX + 1];
+	/* The one before it in the list has the same names and interface. */
+	bool is_again;
+	bool has_stats;
+	struct natra_stats stats;
+	bool is_inspected;
+	bool check_failed, program_before;
+};
+
+struct node_metrics {
+	/* Sorted by namespace, pod, interface and id. */
+	struct pod_metrics *list;
+	size_t len;
+	size_t unreadable; /* attachments of an unknown ABI */
+	bool has_features;
+	struct natra_features features;
+	/* Sums of what is gone, see kept.h; not owned. */
+	const struct kept *gone;
+	size_t gone_len;
+	uint64_t began_ns;
+};
+
+/* What an inspection has found about an attachment. */
+struct finding {
+	char id[NATRA_ID_MAX + 1];
+	bool check_failed, program_before;
+};
+
+/* Reads all attachments with their counters. Returns 0 or an error of the
+ * library; node_metrics_free is needed in both cases. */
+int node_metrics_read(struct natra *n, struct node_metrics *node);
+void node_metrics_free(struct node_metrics *node);
+
+/* Finds out what the kernel can do, and compares it with what was set. This takes
+ * about a millisecond for each attachment, unlike the counters. */
+int node_metrics_inspect(struct natra *n, struct node_metrics *node);
+/* Takes over what an earlier inspection has found. */
+void node_metrics_apply(struct node_metrics *node, const struct finding *list,
+			size_t len);
+
+/* Splits "NAMESPACE/POD". Returns false if the label is no such text, but free
+ * text: both are "" then. */
+bool split_label(const char *label, char *ret_namespace, char *ret_pod);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "exposition.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "../../src/util/escape.h"
+
+#define NS_PER_S 1000000000
+
+static const struct {
+	const char *name;
+	const char *openmetrics_name;
+	const char *suffix;
+} types[] = {
+	[METRIC_GAUGE] = {"gauge", "gauge", ""},
+	[METRIC_COUNTER] = {"counter", "counter", "_total"},
+	[METRIC_INFO] = {"gauge", "info", "_info"},
+};
+
+void exposition_begin(struct exposition *e, const struct metric *metric)
+{
+	e->metric = metric;
+	e->has_head = false;
+}
+
+/* In OpenMetrics the name of a metric is without the end of its samples. */
+static void write_head(struct exposition *e)
+{
+	const struct metric *m = e->metric;
+	const char *suffix = e->is_openmetrics ? "" : types[m->type].suffix;
+
+	if (e->has_head)
+		return;
+	e->has_head = true;
+	fprintf(e->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", m->name, suffix,
+		m->help, m->name, suffix,
+		e->is_openmetrics ? types[m->type].openmetrics_name
+				  : types[m->type].name);
+	if (e->is_openmetrics && m->unit)
+		fprintf(e->out, "# UNIT %s %s\n", m->name, m->unit);
+}
+
+/* Writes a value as valid UTF-8: what is no printable ASCII becomes \xNN. */
+static void write_value(FILE *out, const char *value)
+{
+	for (; *value; value++) {
+		const char *text = escape_byte(*value).text;
+
+		if (*value == '\n') {
+			fputs("\\n", out);
+			continue;
+		}
+		if (*value == '"' || *text == '\\')
+			fputc('\\', out);
+		fputs(text, out);
+	}
+}
+
+static void write_name(struct exposition *e, const struct label *labels)
+{
+	char before = '{';
+
+	write_head(e);
+	fprintf(e->out, "%s%s", e->metric->name, types[e->metric->type].suffix);
+	for (; labels->name; labels++) {
+		if (!labels->value)
+			continue;
+		fprintf(e->out, "%c%s=\"", before, labels->name);
+		write_value(e->out, labels->value);
+		fputc('"', e->out);
+		before = ',';
+	}
+	if (before == ',')
+		fputc('}', e->out);
+}
+
+void exposition_count(struct exposition *e, const struct label *labels,
+		      uint64_t value)
+{
+	write_name(e, labels);
+	fprintf(e->out, " %" PRIu64 "\n", value);
+}
+
+void exposition_seconds(struct exposition *e, const struct label *labels,
+			uint64_t ns)
+{
+	write_name(e, labels);
+	fprintf(e->out, " %" PRIu64 ".%09" PRIu64 "\n", ns / NS_PER_S,
+		ns % NS_PER_S);
+}
+
+void exposition_end(struct exposition *e)
+{
+	if (e->is_openmetrics)
+		fputs("# EOF\n", e->out);
+}
+
+const char *exposition_content_type(bool is_openmetrics)
+{
+	return is_openmetrics
+		       ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+		       : "text/plain; version=0.0.4; charset=utf-8";
+}
+
+static bool has_word(const char *text, size_t len, const char *word)
+{
+	return len == strlen(word) && strncmp(text, word, len) == 0;
+}
+
+/* Reads "0.75" in thousandths. */
+static int read_quality(const char *text, size_t len)
+{
+	int quality = 0, unit = 1000;
+
+	for (size_t i = 0; i < len && i < 5; i++) {
+		if (text[i] == '.')
+			continue;
+		if (text[i] < '0' || text[i] > '9')
+			return 0;
+		quality += unit * (text[i] - '0');
+		unit /= 10;
+	}
+	return quality;
+}
+
+/* Reads the parameters of a media range up to its end. Returns its quality, or
+ * 0 if a version of OpenMetrics other than the one that is written is wanted. */
+static int read_range(const char *range, size_t len, bool is_openmetrics)
+{
+	int quality = 1000;
+
+	while (len > 0) {
+		size_t n = 0;
+
+		while (n < len && range[n] != ';')
+			n++;
+		if (n > 2 && strncmp(range, "q=", 2) == 0)
+			quality = read_quality(range + 2, n - 2);
+		else if (is_openmetrics && n > 8 &&
+			 strncmp(range, "version=", 8) == 0 &&
+			 !has_word(range + 8, n - 8, "1.0.0"))
+			return 0;
+		n += n < len;
+		range += n;
+		len -= n;
+		while (len > 0 && *range == ' ') {
+			range++;
+			len--;
+		}
+	}
+	return quality;
+}
+
+bool exposition_accepts_openmetrics(const char *accept)
+{
+	int openmetrics = 0, text = 0;
+
+	while (accept && *accept) {
+		size_t len, type;
+		bool is_openmetrics;
+		int quality;
+
+		accept += strspn(accept, " ,\t");
+		len = strcspn(accept, ",");
+		type = strcspn(accept, "; ,");
+		is_openmetrics =
+			has_word(accept, type, "application/openmetrics-text");
+		quality = read_range(accept + type, len - type, is_openmetrics);
+		if (is_openmetrics && quality > openmetrics)
+			openmetrics = quality;
+		else if (has_word(accept, type, "text/plain") && quality > text)
+			text = quality;
+		accept += len;
+	}
+	return openmetrics > 0 && openmetrics >= text;
+}

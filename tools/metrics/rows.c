@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kept.h"
+
+static const size_t offsets[VERDICTS] = {
+	offsetof(struct natra_direction_stats, mice),
+	offsetof(struct natra_direction_stats, admitted),
+	offsetof(struct natra_direction_stats, paced),
+	offsetof(struct natra_direction_stats, marked),
+	offsetof(struct natra_direction_stats, dropped_rate),
+	offsetof(struct natra_direction_stats, dropped_horizon),
+	offsetof(struct natra_direction_stats, unlimited),
+	offsetof(struct natra_direction_stats, other),
+};
+
+const struct natra_count *row_count(const struct natra_direction_stats *stats,
+				    size_t verdict)
+{
+	return (const void *)((const char *)stats + offsets[verdict]);
+}
+
+void add_stats(struct natra_direction_stats *sum,
+	       const struct natra_direction_stats *stats)
+{
+	for (size_t i = 0; i < VERDICTS; i++) {
+		struct natra_count *to = (void *)((char *)sum + offsets[i]);
+		const struct natra_count *from = row_count(stats, i);
+
+		to->packets += from->packets;
+		to->bytes += from->bytes;
+	}
+	sum->delay_ns_sum += stats->delay_ns_sum;
+}
+
+static struct row_direction ingress_of(const struct pod_metrics *pod)
+{
+	const struct natra_info *info = &pod->info;
+
+	return (struct row_direction){
+		.is_there = info->ingress_prog_id || info->pace_prog_id,
+		.stats = pod->stats.ingress,
+		.bytes_per_sec = info->effective.ingress_rate_bits_per_sec / 8,
+		.burst_bytes = info->effective.ingress_burst_bytes,
+		.heavy_flows = pod->stats.ingress_heavy_flows,
+	};
+}
+
+static struct row_direction egress_of(const struct pod_metrics *pod)
+{
+	const struct natra_info *info = &pod->info;
+
+	return (struct row_direction){
+		.is_there = info->egress_prog_id,
+		.stats = pod->stats.egress,
+		.bytes_per_sec = info->effective.egress_rate_bits_per_sec / 8,
+		.burst_bytes = info->effective.egress_burst_bytes,
+		.heavy_flows = pod->stats.egress_heavy_flows,
+	};
+}
+
+static struct row row_of(const struct pod_metrics *pod)
+{
+	bool has_pod = pod->pod[0];
+	struct row row = {
+		.namespace = has_pod ? pod->namespace : NULL,
+		.pod = has_pod ? pod->pod : NULL,
+		.interface = pod->info.ifname,
+		/* Two series must not have the same labels. */
+		.attachment = has_pod && !pod->is_again ? NULL : pod->info.id,
+		.info = &pod->info,
+		.is_inspected = pod->is_inspected,
+		.unshaped = pod->info.unshaped,
+		.check_failed = pod->check_failed,
+		.program_before = pod->program_before,
+	};
+
+	if (!pod->has_stats)
+		return row;
+	row.directions[NATRA_DIRECTION_INGRESS] = ingress_of(pod);
+	row.directions[NATRA_DIRECTION_EGRESS] = egress_of(pod);
+	row.has_backstop = pod->info.pace_active;
+	row.backstop = pod->stats.backstop;
+	return row;
+}
+
+static void add_direction(struct row_direction *sum,
+			  const struct row_direction *direction)
+{
+	sum->is_there |= direction->is_there;
+	add_stats(&sum->stats, &direction->stats);
+	sum->bytes_per_sec += direction->bytes_per_sec;
+	sum->burst_bytes += direction->burst_bytes;
+	sum->heavy_flows += direction->heavy_flows;
+}
+
+static void add_row(struct row *sum, const struct row *row)
+{
+	for (int i = 0; i < NATRA_DIRECTION_MAX; i++)
+		add_direction(&sum->directions[i], &row->directions[i]);
+	sum->has_backstop |= row->has_backstop;
+	add_stats(&sum->backstop, &row->backstop);
+	sum->is_inspected |= row->is_inspected;
+	sum->unshaped += row->unshaped;
+	sum->check_failed += row->check_failed;
+	sum->program_before += row->program_before;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Adds what the pods of a namespace had counted that are gone. */
+static void add_gone(struct row *row, const struct node_metrics *node)
+{
+	for (size_t i = 0; i < node->gone_len; i++) {
+		const struct kept *gone = &node->gone[i];
+
+		if (strcmp(gone->namespace,
+			   row->namespace ? row->namespace : "") != 0)
+			continue;
+		add_stats(&row->directions[NATRA_DIRECTION_INGRESS].stats,
+			  &gone->ingress);
+		add_stats(&row->directions[NATRA_DIRECTION_EGRESS].stats,
+			  &gone->egress);
+		add_stats(&row->backstop, &gone->backstop);
+	}
+}
+
+int rows_make(const struct node_metrics *node, bool by_namespace,
+	      struct rows *ret_rows)
+{
+	struct rows rows = {0};
+
+	/* calloc(0) may be NULL. */
+	rows.list = calloc(node->len + 1, sizeof(*rows.list));
+	if (!rows.list)
+		return -ENOMEM;
+	for (size_t i = 0; i < node->len; i++) {
+		struct row row = row_of(&node->list[i]);
+
+		if (by_namespace) {
+			row.pod = row.interface = row.attachment = NULL;
+			row.info = NULL;
+		}
+		if (by_namespace && rows.len &&
+		    is_same(rows.list[rows.len - 1].namespace, row.namespace))
+			add_row(&rows.list[rows.len - 1], &row);
+		else
+			rows.list[rows.len++] = row;
+	}
+	for (size_t i = 0; i < rows.len && by_namespace; i++)
+		add_gone(&rows.list[i], node);
+	*ret_rows = rows;
+	return 0;
+}
+
+void rows_free(struct rows *rows)
+{
+	free(rows->list);
+	*rows = (struct rows){0};
+}

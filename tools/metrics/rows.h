@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the series of a pod, or of a namespace, are written from. */
+#ifndef NATRA_METRICS_ROWS_H
+#define NATRA_METRICS_ROWS_H
+
+#include "collect.h"
+
+struct row_direction {
+	bool is_there; /* packets of this direction are counted */
+	struct natra_direction_stats stats;
+	/* They are 0 if there is no limit. */
+	uint64_t bytes_per_sec, burst_bytes;
+	uint64_t heavy_flows;
+};
+
+struct row {
+	/* NULL: the series have no such label. */
+	const char *namespace, *pod, *interface, *attachment;
+	/* NULL: it stands for several attachments. */
+	const struct natra_info *info;
+	struct row_direction directions[NATRA_DIRECTION_MAX];
+	bool has_backstop;
+	struct natra_direction_stats backstop;
+	bool is_inspected;
+	/* How many attachments they are. */
+	uint64_t unshaped, check_failed, program_before;
+};
+
+struct rows {
+	struct row *list;
+	size_t len;
+};
+
+/* Makes a row of each attachment, or of each namespace, which points into *node.
+ * Returns 0 or -ENOMEM. */
+int rows_make(const struct node_metrics *node, bool by_namespace,
+	      struct rows *ret_rows);
+void rows_free(struct rows *rows);
+
+/* The eight counters of a direction, by number. */
+#define VERDICTS 8
+const struct natra_count *row_count(const struct natra_direction_stats *stats,
+				    size_t verdict);
+
+#endif
