@@ -19,6 +19,16 @@ BARE = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") \
         if os.geteuid() == 0 else ()
 
 
+PAGE = os.path.join(HERE, "../../tools/deploy/THROTTLED.md")
+
+
+def page_blocks():
+    """Return the blocks of output in the page "Is my pod throttled?", as lists of
+    lines."""
+    with open(PAGE, encoding="utf-8") as f:
+        return [b.strip().splitlines() for b in f.read().split("```")[1::2]]
+
+
 class Node(InstalledNode):
     """A node on which natra is installed, as a drop-in unless `runtime` is an old one."""
 
@@ -48,6 +58,12 @@ class Node(InstalledNode):
         found = {f["check"]: f for f in answer.json["findings"]}
         assert (answer.code == FOUND) == bool(found), answer
         return found
+
+    def shown(self, finding):
+        """Return both lines of a finding as they are printed on a node of which `/` is
+        the root."""
+        return [f"{finding['subject']}: {finding['text']}",
+                "    " + finding["mend"].replace(f" --root {self.root}", "")]
 
     @property
     def dropin(self):

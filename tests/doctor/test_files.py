@@ -10,7 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from patient import ANNOTATIONS, NATRA, NEW, OLD, Case, Node
+from patient import ANNOTATIONS, NATRA, NEW, OLD, Case, Node, page_blocks
 
 PAGE = os.path.dirname(os.path.abspath(__file__)) + \
         "/../../tools/natractl/natractl.8.scd"
@@ -148,6 +148,7 @@ class States(Case):
             self.assertEqual(self.found(self.node(runtime=runtime)), {})
 
     def test_states(self):
+        shown = []
         for check, runtime, breaks in STATES:
             with self.subTest(check=check):
                 node = self.node(runtime=runtime)
@@ -161,9 +162,16 @@ class States(Case):
                 self.assertNotIn("?", found[check]["text"] +
                                  found[check]["mend"].replace(".type?", ""))
                 self.assertEqual(node.state(times=True), before)
+                shown.append(node.shown(found[check]))
                 if check in MENDED:
                     self.run_mend(node, found[check]["mend"])
                     self.assertNotIn(check, self.found(node))
+
+        page = [b for b in page_blocks()
+                if b[0].startswith("node: ") or "annotation" in b[0]]
+        self.assertGreater(len(page), 2)
+        for block in page:
+            self.assertIn(block, shown)
 
     def test_no_rate_is_said_of_a_pod_that_is_asked_for(self):
         node = self.node()

@@ -6,6 +6,7 @@ root; all is in namespaces and on a bpffs of the test's own. States of fq are ma
 where the kernel has it."""
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -17,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + "/../harness/python"]
 import bpfsys
 from isolation import BPFFS, isolate
-from patient import NATRACTL, NEW, PLUGIN, Case, Node
+from patient import NATRACTL, NEW, PAGE, PLUGIN, Case, Node, page_blocks
 
 UPSTREAM = "/usr/lib/cni/bandwidth"
 ID = "cbr0/0123456789ab/eth0"
@@ -81,11 +82,11 @@ class Patient(Node):
     def inside(self, *argv):
         return run("nsenter", f"--net={self.path}", *argv)
 
-    def natractl(self, *argv, env=None):
+    def tool(self, *argv, env=None):
         return run(NATRACTL, "--bpffs", BPFFS, *argv, env=env)
 
     def attach(self, *options, env=None):
-        self.natractl("attach", "eth0", "--netns", str(self.path), "--id", ID,
+        self.tool("attach", "eth0", "--netns", str(self.path), "--id", ID,
                       "--network", "cbr0", "--label", "shop/web", "--ingress",
                       "10M", "--egress", "10M", *options, env=env)
 
@@ -123,7 +124,7 @@ def unshaped(p):
 
 
 def remove_pins(p):
-    path = json.loads(p.natractl("--json", "show", ID))["pin_path"]
+    path = json.loads(p.tool("--json", "show", ID))["pin_path"]
     path = path.replace("/sys/fs/bpf", BPFFS)
     for name in os.listdir(path):
         if "link" in name:
@@ -137,7 +138,7 @@ def lose_program(p):
 
 def other_abi(p):
     p.attach()
-    path = json.loads(p.natractl("--json", "show", ID))["pin_path"]
+    path = json.loads(p.tool("--json", "show", ID))["pin_path"]
     for directory, _, names in os.walk(path):
         if "meta" in names:
             path = f"{directory}/meta"
@@ -232,7 +233,7 @@ def gso(p):
 
 def changed(p):
     p.attach()
-    p.natractl("set", ID, "--egress", "5M")
+    p.tool("set", ID, "--egress", "5M")
 
 
 def fq_replaced(p):
@@ -243,6 +244,18 @@ def fq_replaced(p):
 def not_paced(p):
     p.inside("tc", "qdisc", "add", "dev", "eth0", "root", "handle", "9:", "fq_codel")
     p.attach()
+
+
+SENDER = """
+import socket, sys, time
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 100000)
+s.settimeout(5)
+s.connect(("10.99.0.1", int(sys.argv[1])))
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    s.send(bytes(65536))
+"""
 
 
 # The check that names it; whether the command mends it; what makes it; the pod that
@@ -289,6 +302,10 @@ class Pods(Case):
             self.assertEqual((answer.code, answer.out.count("\n")), (0, 1), answer)
             self.assertTrue(answer.out.startswith("sound: natra "), answer)
             self.assertIn("1 limited", answer.out)
+        # The page was made on another kernel.
+        other = re.compile("Linux [^,]*|is (paced|policed)")
+        self.assertIn(other.sub("", answer.out.strip()), [
+            other.sub("", line) for block in page_blocks() for line in block])
         self.one_line(p.doctor("db", bare=False, bpffs=BPFFS), "POD", "'db'",
                       "hostNetwork")
 
@@ -300,9 +317,11 @@ class Pods(Case):
                          f"mount -t bpf bpf {p.root / 'bpf'}")
 
     def states(self, states):
+        shown = []
         for check, mends, breaks, *pod in states:
             with self.subTest(check=check, breaks=breaks.__name__):
-                self.state(check, mends, breaks, pod)
+                shown.append(self.state(check, mends, breaks, pod))
+        return shown
 
     def state(self, check, mends, breaks, pod):
         p = Patient(host="cali-web" if breaks is calico else "veth-web")
@@ -311,15 +330,53 @@ class Pods(Case):
             found = p.find(*pod)
             self.assertEqual(list(found), [check])
             self.assertNotIn("?", found[check]["text"] + found[check]["mend"])
+            shown = p.shown(found[check])
             if mends:
                 p.mend(found[check]["mend"])
             if mends:
                 self.assertEqual(p.find(*pod), {})
+            return shown
         finally:
             p.close()
 
     def test_states(self):
-        self.states(STATES)
+        shown = self.states(STATES)
+        page = [b for b in page_blocks() if b[0].startswith("shop/web: ") and
+                "annotation" not in b[0]]
+        self.assertGreater(len(page), 2)
+        for block in page:
+            self.assertIn(block, shown)
+
+    def test_throttled(self):
+        """The page's example: a pod that sends as much as it can for a second. With
+        NATRA_THROTTLED its counters go to that file."""
+        p = self.patient()
+        p.attach()
+        sink = socket.create_server(("10.99.0.1", 0))
+        self.addCleanup(sink.close)
+        sender = subprocess.Popen([
+            "nsenter", f"--net={p.path}", sys.executable, "-c", SENDER,
+            str(sink.getsockname()[1])])
+        stream = sink.accept()[0]
+        while stream.recv(1 << 20):
+            pass
+        stream.close()
+        self.assertEqual(sender.wait(timeout=20), 0)
+        text = p.tool("stats", ID)
+        egress = json.loads(p.tool("--json", "stats", ID))["egress"]
+        held = sum(egress[c]["packets"] for c in (
+            "paced", "marked", "dropped_rate", "dropped_horizon"))
+        self.assertGreater(held, 0, text)
+        # A limit that does its work is nothing wrong.
+        self.assertEqual(p.find("shop/web"), {})
+        where = os.environ.get("NATRA_THROTTLED")
+        if where:
+            with open(where, "w", encoding="ascii") as f:
+                f.write(text)
+        with open(PAGE, encoding="utf-8") as f:
+            page = re.findall(r"^    ( {2,}\S+|cbr0/\S+$|  mean delay)", f.read(), re.M)
+        labels = re.findall(r"^( {2,}\S+|cbr0/\S+$|  mean delay)", text, re.M)
+        self.assertEqual(labels, page)
 
     def test_states_of_fq(self):
         if not has_fq():
