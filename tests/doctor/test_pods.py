@@ -17,9 +17,11 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + "/../harness/python"]
 import bpfsys
-from isolation import BPFFS, isolate
+from isolation import isolate
 from patient import NATRACTL, NEW, PAGE, PLUGIN, Case, Node, page_blocks
 
+# It is the test's own, and the plugin takes it, too.
+BPFFS = "/sys/fs/bpf"
 UPSTREAM = "/usr/lib/cni/bandwidth"
 ID = "cbr0/0123456789ab/eth0"
 RATES = {"ingressRate": 10**7, "egressRate": 10**7}
@@ -125,10 +127,10 @@ def unshaped(p):
 
 def remove_pins(p):
     path = json.loads(p.tool("--json", "show", ID))["pin_path"]
-    path = path.replace("/sys/fs/bpf", BPFFS)
-    for name in os.listdir(path):
-        if "link" in name:
-            os.unlink(f"{path}/{name}")
+    for directory, _, names in os.walk(path):
+        for name in names:
+            if "link" in name:
+                os.unlink(f"{directory}/{name}")
 
 
 def lose_program(p):

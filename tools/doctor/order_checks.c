@@ -176,7 +176,8 @@ static void report_attach(const struct finder *f)
 static bool is_missed(const struct finder *f)
 {
 	return wants_limits(f->pod) && !f->pod->has_info && f->pod->is_there &&
-	       !f->node->lacks;
+	       !f->pod->may_be_foreign && !f->node->lacks &&
+	       f->node->features.bpffs;
 }
 
 static void before_natra(const struct finder *f)

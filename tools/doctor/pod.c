@@ -40,8 +40,8 @@ static struct pod *add_pod(struct pods *pods)
 {
 	struct pod *pod = memory_new(sizeof(*pod));
 
-	pods->items = memory_grow(pods->items,
-				  (pods->len + 1) * sizeof(pods->items[0]));
+	pods->items =
+		memory_grow(pods->items, (pods->len + 1) * sizeof(void *));
 	pods->items[pods->len++] = pod;
 	return pod;
 }
@@ -157,16 +157,28 @@ static void find_netns(struct pod *pod)
 		pod->netns = search_netns("/proc", "/ns/net", inode);
 }
 
-static bool is_same_file(const char *a, const char *b)
+static int open_netns(const struct pod *pod, const struct node *node)
 {
+	return pod->netns
+		       ? dir_open_path(node->i->root_fd, pod->netns, O_RDONLY)
+		       : -1;
+}
+
+/* Returns whether a path is that of the pod's network namespace. */
+static bool is_its_netns(const char *path, const struct pod *pod,
+			 const struct node *node)
+{
+	cleanup_close int fd = open_netns(pod, node);
 	struct stat x, y;
 
-	return strchr(a, '/') && stat(a, &x) == 0 && stat(b, &y) == 0 &&
-	       x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	return strchr(path, '/') && fd >= 0 && stat(path, &x) == 0 &&
+	       fstat(fd, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
 }
 
 /* Returns whether `name` stands for this pod. */
-static bool is_meant(const struct pod *pod, const char *name)
+static bool is_meant(const struct pod *pod, const char *name,
+		     const struct node *node)
 {
 	const char *container = pod->has_result ? pod->cached.container_id : "";
 	const char *slash = pod->netns ? strrchr(pod->netns, '/') : NULL;
@@ -176,17 +188,18 @@ static bool is_meant(const struct pod *pod, const char *name)
 	       (strlen(name) >= 8 &&
 		strncmp(name, container, strlen(name)) == 0) ||
 	       (slash && strcmp(name, slash + 1) == 0) ||
-	       (pod->netns && is_same_file(name, pod->netns));
+	       is_its_netns(name, pod, node);
 }
 
-static void keep_meant(struct pods *pods, const char *name)
+static void keep_meant(struct pods *pods, const char *name,
+		       const struct node *node)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < pods->len; i++) {
 		struct pod *pod = pods->items[i];
 
-		if (is_meant(pod, name))
+		if (is_meant(pod, name, node))
 			pods->items[kept++] = pod;
 		else
 			free_pod(pod);
@@ -211,9 +224,7 @@ static void look_at_links(struct pod *pod, const struct node *node)
 	const char *ifname =
 		pod->has_info ? pod->info.ifname : pod->cached.ifname;
 	struct natra_target target = NATRA_INIT(target);
-	cleanup_close int fd = pod->netns ? dir_open_path(node->i->root_fd,
-							  pod->netns, O_RDONLY)
-					  : -1;
+	cleanup_close int fd = open_netns(pod, node);
 
 	pod->left = (struct natra_leftovers)NATRA_INIT(pod->left);
 	if ((pod->netns && fd < 0) || !ifname || pod->info.interface_gone)
@@ -225,6 +236,19 @@ static void look_at_links(struct pod *pod, const struct node *node)
 	    natra_find_leftovers(node->n, &target, &pod->left) == 0 &&
 	    pod->left.host_ifname[0])
 		(void)link_look(-1, pod->left.host_ifname, &pod->outside);
+}
+
+/* Notes in each pod that there are attachments of unknown ids, of which one may be
+ * its own. */
+static void note_foreign(const struct pods *pods)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < pods->len; i++)
+		any = any ||
+		      (pods->items[i]->has_info && !pods->items[i]->id[0]);
+	for (size_t i = 0; i < pods->len; i++)
+		pods->items[i]->may_be_foreign = any;
 }
 
 static int no_pod(const char *name, char **ret_error)
@@ -246,15 +270,16 @@ int pods_look(struct pods *pods, const struct node *node, char **ret_error)
 		return r;
 	}
 	r = natra_foreach_attachment(node->n, add_info, &search);
-	/* Without privileges a check of the node says so. */
-	if (r < 0 && !node->lacks) {
+	/* Without privileges or bpffs a check of the node says so. */
+	if (r < 0 && !node->lacks && node->features.bpffs) {
 		*ret_error = text_copy(natra_error(node->n));
 		return r;
 	}
 	for (size_t i = 0; i < pods->len; i++)
 		find_netns(pods->items[i]);
+	note_foreign(pods);
 	if (name)
-		keep_meant(pods, name);
+		keep_meant(pods, name, node);
 	if (name && !pods->len && !node->lacks)
 		return no_pod(name, ret_error);
 	for (size_t i = 0; i < pods->len; i++) {

@@ -21,6 +21,7 @@ struct pod {
 
 	bool has_info;
 	struct natra_info info; /* of its attachment */
+	bool may_be_foreign;    /* natra cannot read what may be its own */
 
 	char *netns;   /* the path of its network namespace; NULL: not known */
 	bool is_there; /* its interface exists */
