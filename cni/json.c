@@ -30,7 +30,7 @@ static void *alloc_or_exit(size_t size)
 	return memory;
 }
 
-void json_init(void)
+void json_hooks(void)
 {
 	cJSON_Hooks hooks = {.malloc_fn = alloc_or_exit, .free_fn = free};
 
@@ -141,7 +141,7 @@ static void spell_out_all(cJSON *json)
 	cJSON_ArrayForEach(item, json) spell_out_all(item);
 }
 
-char *json_print(cJSON *json)
+char *json_dump(cJSON *json)
 {
 	spell_out_all(json);
 	return cJSON_PrintUnformatted(json);

@@ -13,7 +13,7 @@
 
 /* Makes cJSON end the process, with an error object on stdout, when memory is
  * short, so that no caller has to look for holes in what it built. */
-void json_init(void);
+void json_hooks(void);
 
 /* Frees *json when a variable with cleanup_json goes out of scope. */
 void json_freep(cJSON **json);
@@ -42,7 +42,7 @@ struct json_shown json_show(const cJSON *item);
 
 /* Prints JSON, with plain digits for numbers from 10^15 on, where cJSON would
  * print an exponent. The caller frees the text. */
-char *json_print(cJSON *json);
+char *json_dump(cJSON *json);
 
 /* The depth that cJSON accepts. */
 #define JSON_DEPTH_MAX 1000

@@ -188,7 +188,7 @@ int main(void)
 	int r;
 
 	io_init();
-	json_init();
+	json_hooks();
 	/* The library's threads are short-lived and run one at a time, but
 	 * malloc would map an arena for each. */
 	(void)mallopt(M_ARENA_MAX, 1);

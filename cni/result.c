@@ -91,7 +91,7 @@ static char *convert(cJSON *result, enum version from, enum version to)
 	}
 	remove_all(result, "cniVersion");
 	cJSON_AddStringToObject(result, "cniVersion", version_name(to));
-	return json_print(result);
+	return json_dump(result);
 }
 
 int result_make(struct conf *conf, char **ret_text, struct failure *failure)

@@ -340,6 +340,28 @@ DEMO = [
         "lim.attach(CAP, CAP)", 'lim.attach("1G", "1G")', "net-quickstart"),
 ]
 
+DOCTOR = [
+    one("doctor-believes-any-capability", "tools/doctor/list_checks.c",
+        'if (element && !has_capability(element, "bandwidth") &&',
+        "if (!element &&", "doctor-files"),
+    one("doctor-takes-the-first-list-for-ours", "tools/doctor/node.c",
+        "if (!lists->items[n].is_multus)", "if (lists->items[n].is_ours)",
+        "doctor-files"),
+    one("doctor-quotes-nothing", "tools/doctor/shell.c",
+        "if (text[0] && strspn(text, plain) == strlen(text)) {",
+        "if (text[0]) {", "doctor-files"),
+    one("doctor-finds-without-a-code", "tools/natractl/cmd_doctor.c",
+        "report.len ? EXIT_FOUND : EXIT_SUCCESS", "EXIT_SUCCESS",
+        "doctor-files"),
+    one("doctor-misses-limits-of-others", "tools/doctor/link_checks.c",
+        "(pod->left.tbf || pod->left.ingress_redirect)",
+        "(pod->left.tbf && !pod->has_info)",
+        "doctor-pods"),
+    one("doctor-trusts-the-kernel", "tools/doctor/limit_checks.c",
+        "natra_check(f->node->n, f->pod->id, NULL) != -EBADE", "true",
+        "doctor-pods"),
+]
+
 AGENT = [
     one("uninstall-is-repaired", "tools/agent/dirwatch.c",
         "strcmp(event->name, DIR_REMOVAL) == 0", "false", "agent-others"),
@@ -381,4 +403,4 @@ AGENT = [
 ]
 
 TABLE = [*mutation_bpf.TABLE, *POLICY, *LIBRARY, *HOOKS, *CNI, *NATRACTL, *DEMO,
-         *AGENT]
+         *DOCTOR, *AGENT]

@@ -52,6 +52,7 @@ BAD = {
     "--textfile": ["", "f" * 4001],
     "--verdicts": NAMES + ["some"],
     "--aggregate": NAMES + ["pod"],
+    "--agent": ["", "9810", "localhost:9810", "127.0.0.1", "127.0.0.1:http"],
 }
 # `install` and `attach` have different options of the same name.
 INSTALL_BAD = {
@@ -82,6 +83,7 @@ COMMANDS = {
     "gc": [],
     "check": ["web"],
     "upgrade": [],
+    "doctor": ["--root", "/dev/null"],
     "install": ["--root", "/dev/null"],
     "uninstall": ["--root", "/dev/null"],
     "version": [],
@@ -114,7 +116,7 @@ def natractl(*args):
 
 
 def bad_values(command, name):
-    if command.endswith("install") and name in INSTALL_BAD:
+    if command.endswith(("install", "doctor")) and name in INSTALL_BAD:
         return INSTALL_BAD[name]
     return BAD[name]
 
@@ -303,7 +305,7 @@ class Cli(unittest.TestCase):
                 self.assertEqual(example[0], "natractl")
                 args = ["/dev/null/netns" if before == "--netns" else word
                         for before, word in zip(example, example[1:])]
-                if args[0] in ("install", "uninstall"):
+                if args[0] in ("doctor", "install", "uninstall"):
                     # The example must not change this machine.
                     args += COMMANDS[args[0]]
                 self.accepted(*args)

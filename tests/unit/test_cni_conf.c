@@ -334,7 +334,7 @@ static void large_numbers_are_printed_in_digits(void **state)
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		cJSON *json = cJSON_Parse(cases[i].text);
-		char *printed = json_print(json);
+		char *printed = json_dump(json);
 
 		assert_string_equal(printed, cases[i].printed);
 		cJSON_free(printed);

@@ -63,6 +63,11 @@ def main(rep, _):
         "logFile": ""})
     rep.equal("the plugin's STATUS", (answer.error(), answer.text().strip()),
               (50, LACKS))
+    p = natra.run("doctor", "--json")
+    rep.equal("doctor: exit code, what it finds about the kernel",
+              (p.returncode, [f["check"] for f in json.loads(p.stdout)[
+                  "findings"] if f["check"] in ("kernel", "bpf", "hooks")]),
+              (3, ["kernel"]))
     rep.equal("gc: exit code", natra.run("gc").returncode, 0)
 
 

@@ -56,7 +56,7 @@ static int read_settings(const struct jobs *jobs, struct natra *n,
 
 	cJSON_AddStringToObject(element, "cniVersion", "1.0.0");
 	cJSON_AddStringToObject(element, "name", ID);
-	*text = json_print(element);
+	*text = json_dump(element);
 	r = conf_parse(conf, *text, strlen(*text), &failure);
 	if (r == 0)
 		r = wanted_read(ret, conf, n, jobs->log, &failure);

@@ -40,7 +40,7 @@ static void add_time(cJSON *event)
 static char *make_body(const struct reporter *r, const struct edit *edit,
 		       const char *message)
 {
-	cleanup_json cJSON *event = cJSON_CreateObject();
+	cleanup_cjson cJSON *event = cJSON_CreateObject();
 	cJSON *meta, *source;
 
 	cJSON_AddStringToObject(event, "apiVersion", "v1");

@@ -118,7 +118,7 @@ static int make_text(struct wish *wish, const struct cached *cached,
 	cJSON_AddStringToObject(element, "name", cached->network);
 	/* It is for ADD that a pod may start although something is wrong. */
 	cJSON_DeleteItemFromObject(element, "onError");
-	wish->text = json_print(element);
+	wish->text = json_dump(element);
 	return 0;
 }
 

@@ -9,21 +9,11 @@
 /* Each of the functions against_*() returns what speaks against a way into the
  * chain, as a text that the caller frees; NULL if nothing does. */
 
-static bool says_true(const struct list *list, const char *key)
-{
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(list->json, key);
-
-	/* libcni accepts a boolean and a string. */
-	return cJSON_IsTrue(item) ||
-	       (cJSON_IsString(item) &&
-		strcasecmp(item->valuestring, "true") == 0);
-}
-
 static char *against_dropin(const struct list *primary)
 {
 	if (!primary->is_chain)
 		return text_format("%s is not a .conflist", primary->file);
-	if (says_true(primary, "loadOnlyInlinedPlugins"))
+	if (list_says_true(primary, "loadOnlyInlinedPlugins"))
 		return text_format("%s says loadOnlyInlinedPlugins",
 				   primary->file);
 	if (list_count(primary, BANDWIDTH_NAME, NULL))

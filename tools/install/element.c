@@ -71,7 +71,7 @@ char *element_text(const cJSON *conf, const cJSON *replaces)
 
 char *element_file(const cJSON *conf)
 {
-	cleanup_json cJSON *element = element_json(conf, NULL);
+	cleanup_cjson cJSON *element = element_json(conf, NULL);
 	char *json = cJSON_Print(element);
 	char *text = memory_new(strlen(json) * 2 + 2), *out = text;
 

@@ -168,30 +168,70 @@ static int open_dirs(struct install *i, const struct platform *platform)
 	return r;
 }
 
-int install_open(struct install *i, const struct install_request *request)
+/* Opens the root and finds the platform. */
+static int begin(struct install *i, const struct install_request *request,
+		 const struct platform **ret_platform)
 {
 	const char *root = request->root ? request->root : "/";
-	const struct platform *platform;
-	int r;
 
 	i->request = request;
 	i->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (i->root_fd < 0)
 		return install_fail(i, -errno, "root '%s': %s", root,
 				    strerror(errno));
-	platform = request->platform ? platform_find(request->platform)
-				     : platform_in_use(i->root_fd);
-	if (!platform)
+	*ret_platform = request->platform ? platform_find(request->platform)
+					  : platform_in_use(i->root_fd);
+	if (!*ret_platform)
 		return install_fail(i, -EINVAL, "platform '%s': is not known",
 				    request->platform);
+	return 0;
+}
+
+static int find_runtimes(struct install *i)
+{
+	const char *version = i->request->runtime_version;
+
+	if (!version)
+		runtime_find(i->root_fd, &i->runtimes);
+	else if (!runtime_parse(version, &i->runtimes))
+		return install_fail(i, -EINVAL,
+				    "runtime version '%s': has no version",
+				    version);
+	return 0;
+}
+
+int install_open(struct install *i, const struct install_request *request)
+{
+	const struct platform *platform = NULL;
+	int r = begin(i, request, &platform);
+
+	if (r < 0 || !platform)
+		return r;
 	r = open_dirs(i, platform);
 	if (r < 0 || request->removal)
 		return r;
-	if (!request->runtime_version)
-		runtime_find(i->root_fd, &i->runtimes);
-	else if (!runtime_parse(request->runtime_version, &i->runtimes))
-		return install_fail(i, -EINVAL,
-				    "runtime version '%s': has no version",
-				    request->runtime_version);
-	return plugin_open(i);
+	r = find_runtimes(i);
+	return r < 0 ? r : plugin_open(i);
+}
+
+/* Opens a directory, or keeps at least its path. */
+static void look_at_dir(const struct install *i, struct dir *dir,
+			const char *path)
+{
+	if (dir_open(dir, i->root_fd, path) < 0)
+		dir->path = text_copy(path);
+}
+
+int install_look(struct install *i, const struct install_request *request)
+{
+	const struct platform *platform = NULL;
+	int r = begin(i, request, &platform);
+
+	if (r < 0 || !platform)
+		return r;
+	look_at_dir(i, &i->net,
+		    request->net_dir ? request->net_dir : platform->net_dir);
+	look_at_dir(i, &i->bin,
+		    request->bin_dir ? request->bin_dir : platform->bin_dir);
+	return find_runtimes(i);
 }

@@ -101,6 +101,9 @@ const char *install_error(const struct install *i);
  * finds the plugin and asks for the runtime's version. Returns -EBUSY if
  * another installer held the directories for 10 s. `request` must stay. */
 int install_open(struct install *i, const struct install_request *request);
+/* Opens the directories without a lock, only to look at them, and asks for the
+ * runtime's version. A directory that is not there is no error. */
+int install_look(struct install *i, const struct install_request *request);
 /* Both return the path of a directory in use. */
 const char *install_net_dir(const struct install *i);
 const char *install_bin_dir(const struct install *i);

@@ -84,6 +84,16 @@ size_t list_count(const struct list *list, const char *type, int *ret_at)
 	return count;
 }
 
+bool list_says_true(const struct list *list, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(list->json, key);
+
+	/* libcni accepts a boolean and a string. */
+	return cJSON_IsTrue(item) ||
+	       (cJSON_IsString(item) &&
+		strcasecmp(item->valuestring, "true") == 0);
+}
+
 static bool calls_multus(const struct list *list)
 {
 	return list_count(list, "multus", NULL) ||

@@ -51,6 +51,8 @@ char *list_copy_name(const struct list *list);
 /* Returns how often the list calls the plugin of this type. *ret_at, unless it
  * is NULL, gets the number of the last such element. */
 size_t list_count(const struct list *list, const char *type, int *ret_at);
+/* Returns whether a key of the list says true, as a boolean or as a text. */
+bool list_says_true(const struct list *list, const char *key);
 /* Returns the first list that is not natra's own and calls the plugin of this
  * type; NULL if there is none. */
 const struct list *lists_naming(const struct lists *lists, const char *type);

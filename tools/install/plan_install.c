@@ -210,7 +210,7 @@ static char *copy_of(const struct install *i, const struct list *primary)
 /* Returns whether the copy is right, by reading it as a runtime will. */
 static bool is_good_copy(const char *text, const struct list *primary)
 {
-	cleanup_json cJSON *json = cJSON_ParseWithOpts(text, NULL, true);
+	cleanup_cjson cJSON *json = cJSON_ParseWithOpts(text, NULL, true);
 	const cJSON *name = cJSON_GetObjectItemCaseSensitive(json, "name");
 	const cJSON *plugins =
 		cJSON_GetObjectItemCaseSensitive(json, "plugins");
@@ -286,7 +286,7 @@ static char *element_of(const struct list *list)
 static int make(struct install *i, struct install_plan *plan,
 		const struct lists *lists, const struct list *primary)
 {
-	cleanup_json cJSON *element = element_json(i->request->conf, NULL);
+	cleanup_cjson cJSON *element = element_json(i->request->conf, NULL);
 	struct choice choice;
 	int r;
 

@@ -95,6 +95,24 @@ static bool same_content(int a, int b)
 	}
 }
 
+int plugin_ask_version(const struct dir *dir, const char *name, char **ret)
+{
+	cleanup_close int fd = open_regular(dir, name);
+	const char *argv[] = {name, NULL}, *env[] = {NULL};
+	cleanup_text char *output = NULL;
+	const char *sign;
+	int r = fd < 0 ? fd : program_run_all(fd, argv, env, &output);
+
+	if (r < 0)
+		return r;
+	sign = strstr(output, SIGN);
+	if (!sign)
+		return -EPROTO;
+	sign += sizeof(SIGN) - 1;
+	*ret = text_part(sign, strcspn(sign, " \n"));
+	return 0;
+}
+
 bool plugin_is_installed(const struct install *i, const char *name)
 {
 	cleanup_close int fd = open_regular(&i->bin, name);
@@ -171,7 +189,7 @@ int plugin_open(struct install *i)
 
 static bool takes_version(const struct install *i, const char *version)
 {
-	cleanup_json cJSON *answer = cJSON_Parse(i->plugin_versions);
+	cleanup_cjson cJSON *answer = cJSON_Parse(i->plugin_versions);
 	const cJSON *item;
 
 	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(
@@ -188,7 +206,7 @@ static bool takes_version(const struct install *i, const char *version)
  * configuration is wrong; another reason is noted in i->plugin_status. */
 static int judge(struct install *i, const char *output)
 {
-	cleanup_json cJSON *error = cJSON_Parse(output);
+	cleanup_cjson cJSON *error = cJSON_Parse(output);
 	const cJSON *code = cJSON_GetObjectItemCaseSensitive(error, "code");
 	const cJSON *msg = cJSON_GetObjectItemCaseSensitive(error, "msg");
 
@@ -207,7 +225,7 @@ static int judge(struct install *i, const char *output)
 
 int plugin_check(struct install *i, const char *version, const cJSON *element)
 {
-	cleanup_json cJSON *conf = cJSON_Duplicate(element, 1);
+	cleanup_cjson cJSON *conf = cJSON_Duplicate(element, 1);
 	cleanup_text char *text = NULL, *output = NULL;
 	int r;
 

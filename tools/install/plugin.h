@@ -16,6 +16,9 @@ int plugin_check(struct install *i, const char *version, const cJSON *element);
 /* Returns whether `name` is a regular file with natra's plugin in it, of any
  * version. */
 bool plugin_is_natra(const struct dir *dir, const char *name);
+/* Runs the plugin `name` by hand, and gives its version, which the caller frees.
+ * Returns 0 or -errno. */
+int plugin_ask_version(const struct dir *dir, const char *name, char **ret);
 /* Returns whether `name` is the plugin to install, byte for byte, and
  * executable. */
 bool plugin_is_installed(const struct install *i, const char *name);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -48,6 +49,7 @@ struct program {
 	int root_fd;
 	const char *const *argv;
 	const char *const *env;
+	bool with_errors; /* standard error goes where standard output goes */
 };
 
 static void execute(const struct program *program)
@@ -65,14 +67,16 @@ static void execute(const struct program *program)
 static void run_child(const struct program *program, int input_fd,
 		      int output_fd)
 {
-	int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int error_fd = program->with_errors
+			       ? output_fd
+			       : open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 	/* The descriptor stays open over exec, because the interpreter of a
 	 * script opens the script by it. */
 	if (fcntl(program->fd, F_SETFD, 0) < 0 ||
 	    dup2(input_fd, STDIN_FILENO) < 0 ||
 	    dup2(output_fd, STDOUT_FILENO) < 0 ||
-	    (null_fd >= 0 && dup2(null_fd, STDERR_FILENO) < 0))
+	    (error_fd >= 0 && dup2(error_fd, STDERR_FILENO) < 0))
 		_exit(CANNOT_RUN);
 	execute(program);
 }
@@ -150,10 +154,9 @@ static int finish(pid_t pid, int r, long deadline_ms)
 						 : WEXITSTATUS(status);
 }
 
-int program_run(int fd, int root_fd, const char *const *argv,
-		const char *const *env, const char *input, char **ret_output)
+static int run(const struct program *program, const char *input,
+	       char **ret_output)
 {
-	const struct program program = {fd, root_fd, argv, env};
 	cleanup_text char *output = memory_new(OUTPUT_MAX + 1);
 	cleanup_close int input_fd = make_input(input);
 	long deadline_ms = now_ms() + TIMEOUT_MS;
@@ -166,7 +169,7 @@ int program_run(int fd, int root_fd, const char *const *argv,
 		return -errno;
 	pid = fork();
 	if (pid == 0)
-		run_child(&program, input_fd, ends[1]);
+		run_child(program, input_fd, ends[1]);
 	r = pid < 0 ? -errno : 0;
 	(void)close(ends[1]);
 	if (pid > 0)
@@ -176,4 +179,20 @@ int program_run(int fd, int root_fd, const char *const *argv,
 	if (r >= 0)
 		*ret_output = text_copy(output);
 	return r;
+}
+
+int program_run(int fd, int root_fd, const char *const *argv,
+		const char *const *env, const char *input, char **ret_output)
+{
+	const struct program program = {fd, root_fd, argv, env, false};
+
+	return run(&program, input, ret_output);
+}
+
+int program_run_all(int fd, const char *const *argv, const char *const *env,
+		    char **ret_output)
+{
+	const struct program program = {fd, -1, argv, env, true};
+
+	return run(&program, NULL, ret_output);
 }

@@ -15,5 +15,9 @@
  */
 int program_run(int fd, int root_fd, const char *const *argv,
 		const char *const *env, const char *input, char **ret_output);
+/* Runs a program without input. *ret_output has what it wrote to standard error,
+ * too. */
+int program_run_all(int fd, const char *const *argv, const char *const *env,
+		    char **ret_output);
 
 #endif

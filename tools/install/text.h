@@ -27,7 +27,7 @@ static inline void text_json_freep(cJSON **json)
 
 #define cleanup_text  __attribute__((cleanup(text_freep)))
 #define cleanup_close __attribute__((cleanup(text_closep)))
-#define cleanup_json  __attribute__((cleanup(text_json_freep)))
+#define cleanup_cjson __attribute__((cleanup(text_json_freep)))
 
 /* The caller frees the result of each of these. */
 void *memory_new(size_t size); /* filled with zeros */

@@ -27,6 +27,7 @@ int cmd_check(struct cli *cli);
 int cmd_upgrade(struct cli *cli);
 int cmd_install(struct cli *cli);
 int cmd_uninstall(struct cli *cli);
+int cmd_doctor(struct cli *cli);
 int cmd_version(struct cli *cli);
 
 bool wants_json(const struct cli *cli);

@@ -50,6 +50,12 @@ static const struct command commands[] = {
 	{{"upgrade", "ID...", true, 0},
 	 "let attachments run the programs of this version",
 	 cmd_upgrade},
+	{{"doctor", "POD", true,
+	  OPT_BIT(OPT_PLATFORM) | OPT_BIT(OPT_NET_DIR) | OPT_BIT(OPT_BIN_DIR) |
+		  OPT_BIT(OPT_ROOT) | OPT_BIT(OPT_RUNTIME_VERSION) |
+		  OPT_BIT(OPT_AGENT)},
+	 "say why a pod or all pods are not limited as they should be",
+	 cmd_doctor},
 	{{"install", NULL, false,
 	  OPT_BIT(OPT_INSTALL_MODE) | OPT_BIT(OPT_PLATFORM) |
 		  OPT_BIT(OPT_NET_DIR) | OPT_BIT(OPT_BIN_DIR) |

@@ -51,14 +51,14 @@ _natractl_words()
 	--*burst | --ingress | --egress | --heavy-hitter-threshold | \
 	--horizon | --fast-pass-share | --pace-limit | --sketch-width | \
 	--id | --network | --label | --shaped-subnet | --unshaped-subnet | \
-	--watch | -n | --conf | --runtime-version)
+	--watch | -n | --conf | --runtime-version | --agent)
 		return ;;
 	esac
 
 	case $command in
 	'')
 		echo attach set detach list show stats top metrics probe gc check \
-			upgrade install uninstall version --version "$global" ;;
+			upgrade doctor install uninstall version --version "$global" ;;
 	attach)
 		echo "$global" "$live" --netns --id --network --label --mode \
 			--edt --ingress-mode --sketch-width --shaped-subnet \
@@ -78,6 +78,10 @@ _natractl_words()
 		_natractl_ids ;;
 	top)
 		echo "$global" --direction -n
+		_natractl_ids ;;
+	doctor)
+		echo "$global" --platform --net-dir --bin-dir --root \
+			--runtime-version --agent
 		_natractl_ids ;;
 	install)
 		echo "$global" --mode --platform --net-dir --bin-dir --plugin \

@@ -63,6 +63,8 @@ static const struct option table[OPT_MAX] = {
 			 "show what would be done, and do nothing"},
 	[OPT_FORCE] = {"--force", 0, NULL,
 		       "remove the plugin even if pods need it"},
+	[OPT_AGENT] = {"--agent", 0, "ADDRESS:PORT",
+		       "natra-agent has to answer here"},
 };
 
 const struct policy_field *opts_field(enum opt_id id)

@@ -42,6 +42,7 @@ enum opt_id {
 	OPT_RUNTIME_VERSION,
 	OPT_DRY_RUN,
 	OPT_FORCE,
+	OPT_AGENT,
 	OPT_MAX
 };
 

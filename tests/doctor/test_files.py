@@ -1,0 +1,236 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natractl doctor names what is wrong with lists, with the plugin's file, with the
+agent and with a pod's annotations. Each state is made as it comes about. Needs no root."""
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from patient import ANNOTATIONS, NATRA, NEW, OLD, Case, Node, page_blocks
+
+PAGE = os.path.dirname(os.path.abspath(__file__)) + \
+        "/../../tools/natractl/natractl.8.scd"
+BANDWIDTH = {"type": "bandwidth", "capabilities": {"bandwidth": True}}
+PTP = '{"cniVersion": "1.0.0", "name": "other", "plugins": [{"type": "ptp"}]}'
+
+
+def other_program(path):
+    shutil.copy("/bin/true", path)
+
+
+def other_version(path):
+    """Make the plugin one of another version, as it says itself."""
+    path.write_text("#!/bin/sh\n# CNI plugin natra \n"
+                    "echo 'CNI plugin natra 0.0.9' >&2\n")
+    path.chmod(0o755)
+
+
+def broken(path):
+    path.write_text("#!/nowhere\nCNI plugin natra 0.1.0\n")
+    path.chmod(0o755)
+
+
+def set_bandwidth_back(n):
+    (n.bin / "bandwidth.before-natra").write_text("old")
+    other_program(n.bin / "bandwidth")
+
+
+def rename_by_cilium(n):
+    n.copy.rename(str(n.copy) + ".cilium_bak")
+
+
+# The check that names the state, the node's runtime, and what makes it from a node
+# where natra is installed. The runtime decides between a drop-in and a copy.
+STATES = (
+    ("no-list-dir", NEW, lambda n: shutil.rmtree(n.net)),
+    ("no-list", NEW, lambda n: shutil.rmtree(n.net) or n.net.mkdir()),
+    ("not-json", NEW, lambda n: n.list.write_text('{"name": "cbr0", "plug')),
+    ("not-json", NEW, lambda n: n.dropin.write_text('{"type": "natra"')),
+    ("not-called", NEW, lambda n: shutil.rmtree(n.dropin.parent)),
+    ("not-first", NEW, lambda n: n.by_hand(NATRA) or (
+        n.net / "05-other.conflist").write_text(PTP)),
+    ("other-network", NEW, lambda n: (n.net / "05-o.conflist").write_text(PTP)),
+    ("renamed-list", OLD, rename_by_cilium),
+    ("dropin-unread", NEW, lambda n: setattr(n, "runtime", OLD)),
+    ("dropin-ignored", NEW, lambda n: n.edit(n.list, lambda c: c.update(
+        loadOnlyInlinedPlugins=True))),
+    ("no-capability", NEW, lambda n: n.edit(n.dropin, lambda c: c[
+        "capabilities"].pop("bandwidth"))),
+    ("no-annotations", NEW, lambda n: n.edit(n.dropin, lambda c: (
+        c["capabilities"].pop(ANNOTATIONS), c.update(
+            allowAnnotations=["fast-pass"])))),
+    ("settings", NEW, lambda n: n.edit(n.dropin, lambda c: c.update(
+        fastPass="perhaps"))),
+    ("new-version", OLD, lambda n: [n.edit(p, lambda c: c.update(
+        cniVersion="1.1.0")) for p in (n.list, n.copy)]),
+    ("no-interface", NEW, lambda n: n.by_hand(first=[NATRA])),
+    ("twice", NEW, lambda n: n.by_hand(NATRA, NATRA)),
+    ("list-and-dropin", NEW, lambda n: n.edit(n.list, lambda c: c[
+        "plugins"].append(NATRA))),
+    ("both-plugins", NEW, lambda n: n.edit(n.list, lambda c: c[
+        "plugins"].append(BANDWIDTH))),
+    ("old-copy", OLD, lambda n: n.edit(n.list, lambda c: c["plugins"].append(
+        {"type": "tuning"}))),
+    ("orphan", OLD, lambda n: n.list.unlink()),
+    ("interrupted", NEW, lambda n: (n.net / ".natra-install.reload").touch()),
+    ("no-plugin-dir", NEW, lambda n: shutil.rmtree(n.bin)),
+    ("no-plugin", NEW, lambda n: (n.bin / "natra").unlink()),
+    ("foreign-plugin", NEW, lambda n: other_program(n.bin / "natra")),
+    ("plugin-mode", NEW, lambda n: (n.bin / "natra").chmod(0o644)),
+    ("plugin-writable", NEW, lambda n: (n.bin / "natra").chmod(0o777)),
+    ("plugin-broken", NEW, lambda n: broken(n.bin / "natra")),
+    ("plugin-version", NEW, lambda n: other_version(n.bin / "natra")),
+    ("bandwidth-back", NEW, set_bandwidth_back),
+    ("wrong-rate", NEW, lambda n: n.pod("web", annotations={
+        "kubernetes.io/egress-bandwidth": "10m"})),
+    ("wrong-annotation", NEW, lambda n: n.pod("web", {"egressRate": 10**7}, {
+        "natra.io/fast-pass": "often"}, {"allowAnnotations": ["fast-pass"]})),
+    ("wrong-order", NEW, lambda n: n.pod("web", {"egressRate": 10**7}, None, {
+        "horizon": "1 year"})),
+    ("not-allowed", NEW, lambda n: n.pod("web", {"egressRate": 10**7}, {
+        "natra.io/fast-pass": "off"})),
+    ("unknown-annotation", NEW, lambda n: n.pod("web", {"egressRate": 10**7}, {
+        "natra.io/fastpass": "off"})),
+    ("made-without-capability", NEW, lambda n: n.pod(
+        "web", {"egressRate": 10**7}, None, {"capabilities": {}})),
+    ("cilium-limits", NEW, lambda n: (n.root / "bpf/tc/globals").mkdir(
+        parents=True) or (n.root / "bpf/tc/globals/cilium_throttle").touch()),
+)
+
+# The command that doctor gives mends these when it is run as it is.
+MENDED = {
+    "not-called", "not-first", "dropin-unread", "dropin-ignored",
+    "no-capability", "no-annotations", "new-version", "no-interface", "twice",
+    "list-and-dropin", "both-plugins", "old-copy", "orphan", "interrupted",
+    "no-plugin", "foreign-plugin", "plugin-mode", "plugin-writable",
+    "plugin-broken", "plugin-version",
+}
+
+
+class States(Case):
+    def node(self, *args, **more):
+        node = Node(*args, **more)
+        self.addCleanup(node.close)
+        return node
+
+    def found(self, node, *args, **more):
+        found = node.findings(*args, **more)
+        found.pop("privileges", None)
+        return found
+
+    def run_mend(self, node, mend):
+        """Run the command. natractl is that of the build, and installs the plugin of
+        the build for the node's runtime."""
+        bin_dir = node.root / "bin"
+        bin_dir.mkdir()
+        script = bin_dir / "natractl"
+        script.write_text("#!/bin/sh\nexec %s --bpffs %s \"$@\" --plugin %s"
+                          " --runtime-version %s\n" % (
+                              os.environ["NATRACTL"], node.root / "bpf",
+                              os.environ["NATRA_CNI"], node.runtime))
+        script.chmod(0o755)
+        # Paths in findings are those of the node.
+        mend = mend.replace(f"--root {node.root}", "--root @")
+        for path in ("/etc/cni/net.d", "/opt/cni/bin"):
+            mend = mend.replace(path, str(node.root) + path)
+        mend = mend.replace("--root @", f"--root {node.root}")
+        p = subprocess.run(["sh", "-ec", mend], text=True, timeout=60,
+                           capture_output=True, env=dict(
+                               os.environ, PATH=f"{bin_dir}:{os.environ['PATH']}"))
+        self.assertEqual(p.returncode, 0, f"{mend}: {p.stdout}{p.stderr}")
+
+    def test_sound(self):
+        for runtime in (OLD, NEW):
+            self.assertEqual(self.found(self.node(runtime=runtime)), {})
+
+    def test_states(self):
+        shown = []
+        for check, runtime, breaks in STATES:
+            with self.subTest(check=check):
+                node = self.node(runtime=runtime)
+                breaks(node)
+                before = node.state(times=True)
+                found = self.found(node)
+                self.assertIn(check, found)
+                # One thing is wrong. A list that cannot be read calls no plugin, too.
+                self.assertLessEqual(len(found), 1 + (check == "not-json"),
+                                     found)
+                self.assertNotIn("?", found[check]["text"] +
+                                 found[check]["mend"].replace(".type?", ""))
+                self.assertEqual(node.state(times=True), before)
+                shown.append(node.shown(found[check]))
+                if check in MENDED:
+                    self.run_mend(node, found[check]["mend"])
+                    self.assertNotIn(check, self.found(node))
+
+        page = [b for b in page_blocks()
+                if b[0].startswith("node: ") or "annotation" in b[0]]
+        self.assertGreater(len(page), 2)
+        for block in page:
+            self.assertIn(block, shown)
+
+    def test_no_rate_is_said_of_a_pod_that_is_asked_for(self):
+        node = self.node()
+        node.pod("web")
+        node.pod("db")
+        self.assertEqual(self.found(node), {})
+        for name in ("web", "shop/web", "cbr0/web/eth0"):
+            found = self.found(node, name)
+            self.assertEqual(list(found), ["no-rate"])
+            self.assertEqual(found["no-rate"]["subject"], "shop/web")
+
+    def test_agent(self):
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            address = "127.0.0.1:%u" % unused.getsockname()[1]
+            found = self.found(self.node(), options=("--agent", address))
+        self.assertEqual(list(found), ["agent-silent"])
+        self.assertIn("refused", found["agent-silent"]["text"])
+
+    def test_agent_that_is_not_ready(self):
+        """The real agent, which finds no list to install natra into."""
+        node = self.node(lists={}, installed=False)
+        p = subprocess.Popen(
+            [os.environ["NATRA_AGENT"], "--listen", "127.0.0.1:0", "--root",
+             str(node.root), "--plugin", os.environ["NATRA_CNI"], "--no-pods"],
+             text=True, stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL)
+        self.addCleanup(p.stderr.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.terminate)
+        for line in p.stderr:
+            if "listens on port" in line:
+                port = line.split("listens on port ")[1].split('"')[0].strip()
+            if "part=install" in line:
+                break
+        found = self.found(node, options=("--agent", f"127.0.0.1:{port}"))
+        self.assertEqual(set(found), {"agent-unready", "no-list"})
+        self.assertIn("install: ", found["agent-unready"]["text"])
+
+    def test_unprivileged(self):
+        answer = self.node().doctor()
+        self.assertEqual(answer.code, 3)
+        self.assertEqual(answer.out.count("\n"), 2, answer)
+        self.assertTrue(answer.out.startswith("node: this process lacks CAP_"))
+
+    def test_quotes_for_the_shell(self):
+        node = self.node()
+        node.pod("web", {"egressRate": 10**7}, {"natra.io/$(touch x)'": "1"})
+        mend = self.found(node)["unknown-annotation"]["mend"]
+        p = subprocess.run(["sh", "-c", mend.replace("kubectl", "echo pod")],
+                           text=True, capture_output=True)
+        self.assertTrue(p.stdout.endswith(" natra.io/$(touch x)'-\n"), p)
+
+    def test_names_of_checks_are_documented(self):
+        """The manual page lists each check."""
+        with open(PAGE, encoding="utf-8") as f:
+            page = f.read()
+        self.assertEqual([c for c, *_ in STATES if f"*{c}*" not in page], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

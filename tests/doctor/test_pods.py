@@ -1,0 +1,397 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natractl doctor names what is wrong with a pod's limits in the kernel. Each state is
+made on a pod that has limits, and most are mended by the command that doctor gives. Needs
+root; all is in namespaces and on a bpffs of the test's own. States of fq are made only
+where the kernel has it."""
+import json
+import os
+import pathlib
+import re
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, HERE + "/../harness/python"]
+import bpfsys
+from isolation import isolate
+from patient import NATRACTL, NEW, PAGE, PLUGIN, Case, Node, page_blocks
+
+# It is the test's own, and the plugin takes it, too.
+BPFFS = "/sys/fs/bpf"
+UPSTREAM = "/usr/lib/cni/bandwidth"
+ID = "cbr0/0123456789ab/eth0"
+RATES = {"ingressRate": 10**7, "egressRate": 10**7}
+# The program's own build, of which libnatra has the number in its code.
+OBJECT_ID = "bpf/natra_object_id.h"
+
+
+def run(*argv, **more):
+    p = subprocess.run(argv, text=True, capture_output=True, timeout=30, **more)
+    if p.returncode:
+        raise AssertionError(f"{argv}: {p.stdout}{p.stderr}")
+    return p.stdout
+
+
+def has_fq():
+    return json.loads(run(NATRACTL, "--json", "probe"))["fq"]
+
+
+class Patient(Node):
+    """A node with the pod shop/web, which has a veth and limits."""
+
+    def __init__(self, host="veth-web"):
+        super().__init__(runtime=NEW)
+        self.host = host
+        self.undo = lambda: None
+        # natra looks there for a namespace; doctor looks below the node's root.
+        self.path = pathlib.Path("/run/netns/web")
+        self.path.touch()
+        run("unshare", f"--net={self.path}", "ip", "link", "set", "lo", "up")
+        (self.root / "run/netns").mkdir(parents=True)
+        run("mount", "--rbind", "/run/netns", str(self.root / "run/netns"))
+        run("ip", "link", "add", host, "type", "veth", "peer", "name", "peer0")
+        with open(self.path, encoding="ascii") as ns:
+            run("ip", "link", "set", "peer0", "netns",
+                f"/proc/{os.getpid()}/fd/{ns.fileno()}", "name", "eth0")
+        run("ip", "link", "set", host, "up")
+        run("ip", "addr", "add", "10.99.0.1/24", "dev", host)
+        self.inside("ip", "link", "set", "eth0", "up")
+        self.inside("ip", "addr", "add", "10.99.0.2/24", "dev", "eth0")
+        self.pod("web", RATES)
+
+    def pod(self, name, bandwidth=None, annotations=None, element=None,
+            netns=None):
+        super().pod(ID.split("/")[1], bandwidth, annotations, element,
+                    f"/run/netns/{name}")
+        # The name of the file does not matter, the name of the pod does.
+        path = next((self.root / "var/lib/cni/results").iterdir())
+        path.write_text(path.read_text().replace(
+            f'"K8S_POD_NAME", "{ID.split("/")[1]}"', '"K8S_POD_NAME", "web"'))
+
+    def close(self):
+        self.undo()
+        run(NATRACTL, "--bpffs", BPFFS, "detach", ID)
+        subprocess.run(["ip", "link", "del", self.host], stderr=subprocess.DEVNULL,
+                       check=False)
+        for ifb in json.loads(run("ip", "-j", "link", "show", "type", "ifb")):
+            if ifb:
+                run("ip", "link", "del", ifb["ifname"])
+        run("umount", "--recursive", str(self.root / "run/netns"))
+        run("umount", str(self.path))
+        super().close()
+
+    def inside(self, *argv):
+        return run("nsenter", f"--net={self.path}", *argv)
+
+    def tool(self, *argv, env=None):
+        return run(NATRACTL, "--bpffs", BPFFS, *argv, env=env)
+
+    def attach(self, *options, env=None):
+        self.tool("attach", "eth0", "--netns", str(self.path), "--id", ID,
+                      "--network", "cbr0", "--label", "shop/web", "--ingress",
+                      "10M", "--egress", "10M", *options, env=env)
+
+    def find(self, *args, **more):
+        return self.findings(*args, bare=False, bpffs=BPFFS, **more)
+
+    def mend(self, command):
+        """Run a command of doctor's as it is, but for the place of things."""
+        for name in ("attach", "detach", "set", "upgrade", "gc", "show"):
+            command = command.replace(
+                f"natractl {name}", f"{NATRACTL} --bpffs {BPFFS} {name}")
+        run("sh", "-ec", command)
+
+    def call(self, plugin, **conf):
+        conf.update(cniVersion="1.0.0", name="cbr0", prevResult={
+            "cniVersion": "1.0.0", "interfaces": [
+                {"name": self.host},
+                {"name": "eth0", "sandbox": str(self.path)}]})
+        run(plugin, input=json.dumps(conf), env={
+            "CNI_COMMAND": "ADD", "CNI_CONTAINERID": ID.split("/")[1],
+            "CNI_NETNS": str(self.path), "CNI_IFNAME": "eth0",
+            "CNI_ARGS": "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web",
+            "CNI_PATH": "/usr/lib/cni"})
+
+    def upstream(self):
+        self.call(UPSTREAM, type="bandwidth", runtimeConfig={"bandwidth": {
+            **RATES, "ingressBurst": 10**6, "egressBurst": 10**6}})
+
+
+def unshaped(p):
+    """A pod that the plugin let start although it could not be limited."""
+    p.inside("tc", "qdisc", "add", "dev", "eth0", "root", "pfifo")
+    p.call(PLUGIN, type="natra", onError="continue", edtPacing="on", logFile="",
+           runtimeConfig={"bandwidth": RATES})
+
+
+def remove_pins(p):
+    path = json.loads(p.tool("--json", "show", ID))["pin_path"]
+    for directory, _, names in os.walk(path):
+        for name in names:
+            if "link" in name:
+                os.unlink(f"{directory}/{name}")
+
+
+def lose_program(p):
+    p.attach("--mode", "clsact-podside", "--edt", "off")
+    p.inside("tc", "filter", "del", "dev", "eth0", "egress")
+
+
+def other_abi(p):
+    p.attach()
+    path = json.loads(p.tool("--json", "show", ID))["pin_path"]
+    for directory, _, names in os.walk(path):
+        if "meta" in names:
+            path = f"{directory}/meta"
+    own = write_abi(path, 99)
+    p.undo = lambda: write_abi(path, own)
+
+
+def write_abi(path, number):
+    """Write another ABI into a record, and return the one that it had."""
+    fd, size = bpfsys.obj_get(path), 1792
+    record = bytearray(bpfsys.map_lookup(fd, 0, size).to_bytes(
+        size, sys.byteorder))
+    before, = struct.unpack_from("=I", record, 4)
+    struct.pack_into("=I", record, 4, number)
+    bpfsys.map_update(fd, 0, int.from_bytes(record, sys.byteorder), size)
+    os.close(fd)
+    return before
+
+
+def older_build(p):
+    """natra of another build attaches: the same library but for its object's number."""
+    build = os.path.dirname(os.path.realpath(NATRACTL)) + "/../.."
+    with open(f"{build}/{OBJECT_ID}", encoding="ascii") as f:
+        number = int(f.read().split()[2].rstrip("UL\n"), 16)
+    tmp = tempfile.mkdtemp(dir=p.root)
+    with open(f"{build}/src/libnatra.so.0", "rb") as f:
+        code = f.read()
+    own = struct.pack("<Q", number)
+    assert code.count(own) == 1
+    with open(f"{tmp}/libnatra.so.0", "wb") as f:
+        f.write(code.replace(own, struct.pack("<Q", number ^ 1)))
+    p.attach(env={**os.environ, "LD_LIBRARY_PATH": tmp})
+
+
+def tcx_in_front(p):
+    p.attach("--mode", "tcx-hostside", "--edt", "off")
+    prog = bpfsys.load_pass()
+    link = bpfsys.tcx_link(prog, socket.if_nametoindex(p.host),
+                           bpfsys.TCX_INGRESS, bpfsys.BEFORE)
+    p.undo = lambda: [os.close(fd) for fd in (prog, link)]
+
+
+def clsact_in_front(p):
+    p.attach("--mode", "clsact-podside", "--edt", "off")
+    p.inside("tc", "filter", "add", "dev", "eth0", "egress", "pref", "1",
+             "protocol", "ip", "u32", "match", "u32", "0", "0", "flowid", "1:1")
+
+
+def exempt(p):
+    p.attach("--unshaped-subnet", "10.99.0.0/16")
+    # Nobody listens, so the node answers by ICMP.
+    p.inside(sys.executable, "-c", DATAGRAM)
+
+
+def upstream(p):
+    p.upstream()
+    p.attach()
+
+
+def dead_redirect(p):
+    upstream(p)
+    ifb = [l["ifname"] for l in json.loads(run("ip", "-j", "link", "show", "type",
+                                               "ifb")) if l]
+    run("ip", "link", "del", ifb[0])
+
+
+def calico(p):
+    p.attach()
+    run("tc", "qdisc", "add", "dev", p.host, "root", "handle", "1:", "tbf", "rate",
+        "10mbit", "burst", "100k", "latency", "25ms")
+
+
+def host_qdisc(p):
+    p.attach()
+    run("tc", "qdisc", "add", "dev", p.host, "root", "handle", "7:", "tbf", "rate",
+        "5mbit", "burst", "10k", "latency", "5ms")
+
+
+def pod_qdisc(p):
+    p.attach("--edt", "off")
+    p.inside("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "5mbit",
+             "burst", "10k", "latency", "5ms")
+
+
+def big_tcp(p):
+    p.inside("ip", "link", "set", "eth0", "gso_max_size", "185000")
+    p.attach("--edt", "off")
+
+
+def gso(p):
+    p.attach("--egress", "100k", "--edt", "off")
+
+
+def changed(p):
+    p.attach()
+    p.tool("set", ID, "--egress", "5M")
+
+
+def fq_replaced(p):
+    p.attach("--edt", "on")
+    p.inside("tc", "qdisc", "replace", "dev", "eth0", "root", "pfifo_fast")
+
+
+def not_paced(p):
+    p.inside("tc", "qdisc", "add", "dev", "eth0", "root", "handle", "9:", "fq_codel")
+    p.attach()
+
+
+DATAGRAM = """
+import socket
+socket.socket(type=socket.SOCK_DGRAM).sendto(bytes(100), ("10.99.0.1", 9))
+"""
+SENDER = """
+import socket, sys, time
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 100000)
+s.settimeout(5)
+s.connect(("10.99.0.1", int(sys.argv[1])))
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    s.send(bytes(65536))
+"""
+
+
+# The check that names it; whether the command mends it; what makes it; the pod that
+# doctor is asked for.
+STATES = (
+    ("not-attached", True, lambda p: None),
+    ("made-before", True, lambda p: p.pod("web", RATES, None, False)),
+    ("unshaped", False, unshaped),
+    ("gone", True, lambda p: p.attach() or run("ip", "link", "del", p.host)),
+    ("differs", True, lambda p: p.attach() or remove_pins(p)),
+    ("differs", True, lose_program),
+    ("older-build", True, older_build),
+    ("other-abi", False, other_abi),
+    ("in-front", True, tcx_in_front),
+    ("in-front", True, clsact_in_front),
+    ("exempt", False, exempt),
+    ("leftovers", True, upstream),
+    ("dead-redirect", True, dead_redirect),
+    ("calico-limits", False, calico),
+    ("host-qdisc", True, host_qdisc),
+    ("pod-qdisc", True, pod_qdisc),
+    ("big-tcp", True, big_tcp),
+    ("gso", True, gso),
+    ("changed", True, changed, "shop/web"),
+)
+FQ_STATES = (
+    ("fq-replaced", True, fq_replaced),
+    ("not-paced", True, not_paced),
+)
+
+
+class Pods(Case):
+    def patient(self, **more):
+        patient = Patient(**more)
+        self.addCleanup(patient.close)
+        return patient
+
+    def test_sound(self):
+        p = self.patient()
+        p.attach()
+        for pod in ((), (ID,), ("shop/web",), ("0123456789ab",), ("web",),
+                    (str(p.path),)):
+            answer = p.doctor(*pod, bare=False, bpffs=BPFFS)
+            self.assertEqual((answer.code, answer.out.count("\n")), (0, 1), answer)
+            self.assertTrue(answer.out.startswith("sound: natra "), answer)
+            self.assertIn("1 limited", answer.out)
+        # The page was made on another kernel.
+        other = re.compile("Linux [^,]*|is (paced|policed)")
+        self.assertIn(other.sub("", answer.out.strip()), [
+            other.sub("", line) for block in page_blocks() for line in block])
+        self.one_line(p.doctor("db", bare=False, bpffs=BPFFS), "POD", "'db'",
+                      "hostNetwork")
+
+    def test_no_bpffs(self):
+        p = self.patient()
+        found = p.findings(bare=False)
+        self.assertIn("bpffs", found)
+        self.assertEqual(found["bpffs"]["mend"],
+                         f"mount -t bpf bpf {p.root / 'bpf'}")
+
+    def states(self, states):
+        shown = []
+        for check, mends, breaks, *pod in states:
+            with self.subTest(check=check, breaks=breaks.__name__):
+                shown.append(self.state(check, mends, breaks, pod))
+        return shown
+
+    def state(self, check, mends, breaks, pod):
+        p = Patient(host="cali-web" if breaks is calico else "veth-web")
+        try:
+            breaks(p)
+            found = p.find(*pod)
+            self.assertEqual(list(found), [check])
+            self.assertNotIn("?", found[check]["text"] + found[check]["mend"])
+            shown = p.shown(found[check])
+            if mends:
+                p.mend(found[check]["mend"])
+            if mends:
+                self.assertEqual(p.find(*pod), {})
+            return shown
+        finally:
+            p.close()
+
+    def test_states(self):
+        shown = self.states(STATES)
+        page = [b for b in page_blocks() if b[0].startswith("shop/web: ") and
+                "annotation" not in b[0]]
+        self.assertGreater(len(page), 2)
+        for block in page:
+            self.assertIn(block, shown)
+
+    def test_throttled(self):
+        """The page's example: a pod that sends as much as it can for a second."""
+        p = self.patient()
+        p.attach()
+        sink = socket.create_server(("10.99.0.1", 0))
+        self.addCleanup(sink.close)
+        sender = subprocess.Popen([
+            "nsenter", f"--net={p.path}", sys.executable, "-c", SENDER,
+            str(sink.getsockname()[1])])
+        stream = sink.accept()[0]
+        while stream.recv(1 << 20):
+            pass
+        stream.close()
+        self.assertEqual(sender.wait(timeout=20), 0)
+        text = p.tool("stats", ID)
+        egress = json.loads(p.tool("--json", "stats", ID))["egress"]
+        held = sum(egress[c]["packets"] for c in (
+            "paced", "marked", "dropped_rate", "dropped_horizon"))
+        self.assertGreater(held, 0, text)
+        # A limit that does its work is nothing wrong.
+        self.assertEqual(p.find("shop/web"), {})
+        print(text, file=sys.stderr)
+        with open(PAGE, encoding="utf-8") as f:
+            page = re.findall(r"^    ( {2,}\S+|cbr0/\S+$|  mean delay)", f.read(), re.M)
+        labels = re.findall(r"^( {2,}\S+|cbr0/\S+$|  mean delay)", text, re.M)
+        self.assertEqual(labels, page)
+
+    def test_states_of_fq(self):
+        if not has_fq():
+            self.skipTest("this kernel has no fq")
+        self.states(FQ_STATES)
+
+
+if __name__ == "__main__":
+    isolate()
+    run("ip", "link", "set", "lo", "up")
+    unittest.main()

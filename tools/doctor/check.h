@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The form of a check: a function that looks, and beside it what is said of what
+ * it finds and which command mends it. */
+#ifndef NATRA_DOCTOR_CHECK_H
+#define NATRA_DOCTOR_CHECK_H
+
+#include "doctor.h"
+#include "node.h"
+#include "pod.h"
+
+struct finder;
+
+struct check {
+	const char *name;
+	/* Both have words in braces, such as {file}, in place of which the
+	 * values come that the check gives. In the command they are quoted for
+	 * a shell, except in {=command}, which is a command already. */
+	const char *text, *mend;
+	void (*look)(const struct finder *f);
+};
+
+struct finder {
+	const struct check *check;
+	const struct node *node;
+	const struct pod *pod; /* NULL in checks of the node */
+	struct doctor_report *report;
+};
+
+/* Reports what the check has found. The arguments are pairs of a word and its value,
+ * and NULL behind the last one. */
+void found(const struct finder *f, ...) __attribute__((sentinel));
+
+/* The checks of each table run in its order. The table ends with an empty row. */
+extern const struct check checks_of_node[];
+extern const struct check checks_of_list[];
+extern const struct check checks_of_plugin[];
+/* These three are about one pod. */
+extern const struct check checks_of_order[];
+extern const struct check checks_of_limits[];
+extern const struct check checks_of_link[];
+
+#endif

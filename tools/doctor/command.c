@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command that attaches a pod's limits. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../src/policy/fields.h"
+#include "../install/text.h"
+#include "pod.h"
+#include "shell.h"
+
+static void add_option(struct shell *shell, const char *option,
+		       const char *value)
+{
+	if (!value || !value[0])
+		return;
+	shell_word(shell, option);
+	shell_word(shell, value);
+}
+
+static void add_field(struct shell *shell, const struct policy_field *field,
+		      const struct natra_policy *policy)
+{
+	uint64_t value = policy_field_get(field, policy);
+	const char *word = policy_field_word(field, value);
+	char text[32];
+
+	if (!value)
+		return;
+	(void)snprintf(text, sizeof(text), "%" PRIu64 "%s", value,
+		       field->unit == POLICY_TIME ? "ns" : "");
+	add_option(shell, field->option, word ? word : text);
+}
+
+struct subnets {
+	struct shell *shell;
+	const char *option;
+};
+
+static int add_subnet(void *arg, const char *cidr)
+{
+	const struct subnets *subnets = arg;
+
+	add_option(subnets->shell, subnets->option, cidr);
+	return 0;
+}
+
+static void add_subnets(struct shell *shell, const struct pod *pod,
+			struct natra *n, const struct natra_policy *policy)
+{
+	struct subnets s = {shell, policy->shaped_subnets_len
+					   ? "--shaped-subnet"
+					   : "--unshaped-subnet"};
+
+	/* Those of an attachment are on record, and those of a wish in it. */
+	if (policy == &pod->info.policy &&
+	    (policy->shaped_subnets_len || policy->unshaped_subnets_len))
+		(void)natra_foreach_subnet(n, pod->id, add_subnet, &s);
+	for (size_t i = 0;
+	     policy->shaped_subnets && i < policy->shaped_subnets_len; i++)
+		(void)add_subnet(&s, policy->shaped_subnets[i]);
+	for (size_t i = 0;
+	     policy->unshaped_subnets && i < policy->unshaped_subnets_len; i++)
+		(void)add_subnet(&s, policy->unshaped_subnets[i]);
+}
+
+char *pod_attach_command(const struct pod *pod, struct natra *n,
+			 const struct natra_policy *policy)
+{
+	struct shell shell = {0};
+
+	shell_word(&shell, "natractl");
+	shell_word(&shell, "attach");
+	shell_word(&shell,
+		   pod->has_info ? pod->info.ifname : pod->cached.ifname);
+	add_option(&shell, "--netns", pod->netns);
+	add_option(&shell, "--id", pod->id);
+	add_option(&shell, "--network",
+		   pod->has_info ? pod->info.network : pod->cached.network);
+	add_option(&shell, "--label", pod->name);
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++)
+		add_field(&shell, &policy_fields[i], policy);
+	add_subnets(&shell, pod, n, policy);
+	return shell.text;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What can be wrong with natra's attachment. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../install/text.h"
+#include "check.h"
+#include "shell.h"
+
+static bool is_foreign(const struct pod *pod)
+{
+	return pod->has_info && !pod->info.id[0];
+}
+
+static void foreign(const struct finder *f)
+{
+	char abi[16];
+
+	if (!is_foreign(f->pod))
+		return;
+	(void)snprintf(abi, sizeof(abi), "%u", f->pod->info.abi);
+	found(f, "abi", abi, "path", f->pod->info.pin_path, "version",
+	      natra_version(), NULL);
+}
+
+static char *attach_again(const struct finder *f)
+{
+	return pod_attach_command(f->pod, f->node->n, &f->pod->info.policy);
+}
+
+static void unshaped(const struct finder *f)
+{
+	cleanup_text char *attach = NULL;
+
+	if (!f->pod->has_info || !f->pod->info.unshaped ||
+	    f->pod->info.interface_gone)
+		return;
+	attach = attach_again(f);
+	found(f, "reason", f->pod->info.reason, "attach", attach, NULL);
+}
+
+static void gone(const struct finder *f)
+{
+	if (f->pod->has_info && f->pod->info.interface_gone)
+		found(f, "ifname", f->pod->info.ifname, NULL);
+}
+
+/* Reports what differs from what was set: only what is about fq, or only the
+ * rest. */
+static void report_difference(const struct finder *f, bool is_about_fq)
+{
+	const char *text;
+	cleanup_text char *attach = NULL, *why = NULL;
+
+	if (!pod_is_limited(f->pod) ||
+	    natra_check(f->node->n, f->pod->id, NULL) != -EBADE)
+		return;
+	text = natra_error(f->node->n);
+	if ((strncmp(text, "fq ", 3) == 0) != is_about_fq)
+		return;
+	why = text_copy(text);
+	attach = attach_again(f);
+	found(f, "why", why, "attach", attach, "enter", pod_enter(f->pod),
+	      "ifname", f->pod->info.ifname, NULL);
+}
+
+static void differs(const struct finder *f)
+{
+	report_difference(f, false);
+}
+
+static void fq_replaced(const struct finder *f)
+{
+	report_difference(f, true);
+}
+
+static void older_build(const struct finder *f)
+{
+	if (pod_is_limited(f->pod) && !f->pod->info.program_is_current)
+		found(f, "id", f->pod->id, NULL);
+}
+
+static int report_neighbour(void *arg, const struct natra_neighbour *e)
+{
+	const struct finder *f = arg;
+	bool is_host = strcmp(e->ifname, f->pod->info.ifname) != 0;
+	cleanup_text char *attach = NULL, *mend = NULL;
+	const char *side = e->hook_is_ingress ? "ingress" : "egress";
+	struct shell ifname = {0}, id = {0};
+	char program[64];
+
+	if (!e->is_before_ours)
+		return 0;
+	if (e->prog_id)
+		(void)snprintf(program, sizeof(program), "program %u '%s'",
+			       e->prog_id, e->prog_name);
+	else
+		(void)snprintf(program, sizeof(program), "filter '%s'",
+			       e->prog_name);
+	attach = attach_again(f);
+	shell_quoted(&ifname, e->ifname);
+	shell_quoted(&id, f->pod->id);
+	mend = e->priority ? text_format("%stc filter del dev %s %s pref %u",
+					 is_host ? "" : pod_enter(f->pod),
+					 ifname.text, side, e->priority)
+			   : text_format("natractl detach %s && %s", id.text,
+					 attach);
+	free(ifname.text);
+	free(id.text);
+	found(f, "program", program, "hook", e->hook, "side", side, "ifname",
+	      e->ifname, "mend", mend, NULL);
+	return 0;
+}
+
+static void in_front(const struct finder *f)
+{
+	if (pod_is_limited(f->pod))
+		(void)natra_foreach_neighbour(f->node->n, f->pod->id,
+					      report_neighbour, (void *)f);
+}
+
+static uint64_t limited_bytes(const struct natra_direction_stats *s)
+{
+	return s->mice.bytes + s->admitted.bytes + s->paced.bytes +
+	       s->marked.bytes + s->dropped_rate.bytes +
+	       s->dropped_horizon.bytes;
+}
+
+static void report_exempt(const struct finder *f, const char *direction,
+			  uint64_t rate, const struct natra_direction_stats *s)
+{
+	uint64_t all = limited_bytes(s) + s->unlimited.bytes;
+	const struct natra_policy *policy = &f->pod->info.policy;
+	char percent[8];
+
+	if (!rate || s->unlimited.bytes <= all / 2)
+		return;
+	(void)snprintf(
+		percent, sizeof(percent), "%u",
+		(unsigned int)((double)s->unlimited.bytes * 100 / (double)all));
+	found(f, "percent", percent, "direction", direction, "list",
+	      policy->shaped_subnets_len ? "not in shapedSubnets"
+					 : "in unshapedSubnets",
+	      "id", f->pod->id, NULL);
+}
+
+static void exempt(const struct finder *f)
+{
+	const struct natra_policy *policy = &f->pod->info.policy;
+	struct natra_stats stats = NATRA_INIT(stats);
+
+	if (!pod_is_limited(f->pod) ||
+	    natra_stats(f->node->n, f->pod->id, &stats) < 0)
+		return;
+	report_exempt(f, "ingress", policy->ingress_rate_bits_per_sec,
+		      &stats.ingress);
+	report_exempt(f, "egress", policy->egress_rate_bits_per_sec,
+		      &stats.egress);
+}
+
+static bool is_podside(enum natra_mode mode)
+{
+	return mode == NATRA_MODE_TCX_PODSIDE ||
+	       mode == NATRA_MODE_CLSACT_PODSIDE;
+}
+
+static void not_paced(const struct finder *f)
+{
+	const struct natra_info *info = &f->pod->info;
+	cleanup_text char *attach = NULL;
+
+	/* Where the kernel cannot pace, the node is as it is. */
+	if (!pod_is_limited(f->pod) || !f->node->features.auto_edt ||
+	    info->policy.edt != NATRA_EDT_AUTO || info->edt_active ||
+	    !info->policy.egress_rate_bits_per_sec || !is_podside(info->mode))
+		return;
+	attach = attach_again(f);
+	found(f, "qdisc", f->pod->inside.qdisc, "ifname", info->ifname,
+	      "reason", info->reason, "enter", pod_enter(f->pod), "attach",
+	      attach, NULL);
+}
+
+const struct check checks_of_limits[] = {
+	{"other-abi",
+	 "{path} was pinned by a natra with ABI {abi}, which natractl {version} does not know",
+	 "natractl upgrade # with the natractl of the newer version", foreign},
+	{"unshaped", "it runs without its limits: {reason}", "{=attach}",
+	 unshaped},
+	{"gone", "interface '{ifname}' does not exist any more", "natractl gc",
+	 gone},
+	{"differs", "its limits are not what was set: {why}", "{=attach}",
+	 differs},
+	{"fq-replaced",
+	 "{why}, so what natra delays is not held back, but passes at once",
+	 "{=enter}tc qdisc del dev {ifname} root; {=attach}", fq_replaced},
+	{"older-build", "it runs the programs of another build of natra",
+	 "natractl upgrade {id}", older_build},
+	{"in-front",
+	 "{program} on the {hook} {side} of '{ifname}' runs before natra: what it accepts or redirects is not limited",
+	 "{=mend}", in_front},
+	{"exempt",
+	 "{percent} % of the bytes {direction} were of peers {list}, which are not limited",
+	 "natractl show {id}", exempt},
+	{"not-paced",
+	 "egress is dropped and not paced, because '{ifname}' has the qdisc {qdisc} ({reason})",
+	 "{=enter}tc qdisc del dev {ifname} root; {=attach}", not_paced},
+	{0},
+};

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_link.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../install/text.h"
+
+#define ANSWER_MAX 65536
+
+struct request {
+	struct nlmsghdr header;
+	union {
+		struct ifinfomsg link;
+		struct tcmsg qdisc;
+	} body;
+};
+
+static uint32_t number_of(const struct rtattr *attr)
+{
+	uint32_t number = 0;
+
+	if (RTA_PAYLOAD(attr) >= sizeof(number))
+		memcpy(&number, RTA_DATA(attr), sizeof(number));
+	return number;
+}
+
+static void read_link(const struct nlmsghdr *h, struct link_facts *facts)
+{
+	const struct rtattr *attr = IFLA_RTA(NLMSG_DATA(h));
+	size_t left = IFLA_PAYLOAD(h);
+
+	for (; RTA_OK(attr, left); attr = RTA_NEXT(attr, left)) {
+		if (attr->rta_type == IFLA_GSO_MAX_SIZE)
+			facts->gso_max_size = number_of(attr);
+		else if (attr->rta_type == IFLA_GSO_MAX_SEGS)
+			facts->gso_max_segs = number_of(attr);
+		else if (attr->rta_type == IFLA_MTU)
+			facts->mtu = number_of(attr);
+		else if (attr->rta_type == IFLA_GSO_IPV4_MAX_SIZE)
+			facts->gso_ipv4_max_size = number_of(attr);
+	}
+}
+
+static void read_qdisc(const struct nlmsghdr *h, unsigned int ifindex,
+		       struct link_facts *facts)
+{
+	const struct tcmsg *tcm = NLMSG_DATA(h);
+	const struct rtattr *attr = TCA_RTA(tcm);
+	size_t left = TCA_PAYLOAD(h);
+	struct tc_stats stats;
+
+	if (tcm->tcm_ifindex != (int)ifindex || tcm->tcm_parent != TC_H_ROOT)
+		return;
+	for (; RTA_OK(attr, left); attr = RTA_NEXT(attr, left)) {
+		size_t len = RTA_PAYLOAD(attr);
+
+		if (attr->rta_type == TCA_KIND && len > 0 &&
+		    len <= sizeof(facts->qdisc)) {
+			memcpy(facts->qdisc, RTA_DATA(attr), len - 1);
+		} else if (attr->rta_type == TCA_STATS &&
+			   len >= offsetof(struct tc_stats, overlimits)) {
+			memcpy(&stats, RTA_DATA(attr),
+			       offsetof(struct tc_stats, overlimits));
+			facts->qdisc_drops = stats.drops;
+		}
+	}
+}
+
+/* Reads the messages of one answer. Returns 1 if more follow, 0 at the end, or
+ * -errno. */
+static int read_answer(const char *answer, ssize_t size, unsigned int ifindex,
+		       struct link_facts *facts)
+{
+	const struct nlmsghdr *h = (const struct nlmsghdr *)answer;
+	unsigned int left = (unsigned int)size;
+
+	for (; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
+		if (h->nlmsg_type == NLMSG_ERROR)
+			return ((const struct nlmsgerr *)NLMSG_DATA(h))->error;
+		if (h->nlmsg_type == NLMSG_DONE)
+			return 0;
+		if (h->nlmsg_type == RTM_NEWLINK)
+			read_link(h, facts);
+		else if (h->nlmsg_type == RTM_NEWQDISC)
+			read_qdisc(h, ifindex, facts);
+		if (!(h->nlmsg_flags & NLM_F_MULTI))
+			return 0;
+	}
+	return 1;
+}
+
+static int ask(int fd, struct request *request, unsigned int ifindex,
+	       struct link_facts *facts)
+{
+	cleanup_text char *answer = memory_new(ANSWER_MAX);
+	int r = 1;
+
+	if (send(fd, request, request->header.nlmsg_len, 0) < 0)
+		return -errno;
+	while (r == 1) {
+		ssize_t size = recv(fd, answer, ANSWER_MAX, 0);
+
+		r = size < 0 ? -errno
+			     : read_answer(answer, size, ifindex, facts);
+	}
+	return r;
+}
+
+static int look_here(const char *ifname, struct link_facts *ret)
+{
+	unsigned int ifindex = if_nametoindex(ifname);
+	struct request link = {
+		.header = {NLMSG_LENGTH(sizeof(struct ifinfomsg)), RTM_GETLINK,
+			   NLM_F_REQUEST, 0, 0},
+		.body.link.ifi_index = (int)ifindex,
+	};
+	struct request qdisc = {
+		.header = {NLMSG_LENGTH(sizeof(struct tcmsg)), RTM_GETQDISC,
+			   NLM_F_REQUEST | NLM_F_DUMP, 0, 0},
+		.body.qdisc.tcm_ifindex = (int)ifindex,
+	};
+	cleanup_close int fd = -1;
+	int r;
+
+	if (!ifindex)
+		return -ENODEV;
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (fd < 0)
+		return -errno;
+	r = ask(fd, &link, ifindex, ret);
+	if (r == 0)
+		r = ask(fd, &qdisc, ifindex, ret);
+	(void)strncpy(ret->ifname, ifname, sizeof(ret->ifname) - 1);
+	return r;
+}
+
+/* Looks in a process of its own, because a process that has entered a namespace
+ * may not be able to come back. */
+int link_look(int netns_fd, const char *ifname, struct link_facts *ret)
+{
+	struct {
+		int r;
+		struct link_facts facts;
+	} answer = {.r = -ECHILD};
+	int ends[2], status;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		answer.r = netns_fd >= 0 && setns(netns_fd, CLONE_NEWNET) < 0
+				   ? -errno
+				   : look_here(ifname, &answer.facts);
+		_exit(write(ends[1], &answer, sizeof(answer)) < 0);
+	}
+	(void)close(ends[1]);
+	if (pid > 0 &&
+	    read(ends[0], &answer, sizeof(answer)) != (ssize_t)sizeof(answer))
+		answer.r = -ECHILD;
+	(void)close(ends[0]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (answer.r == 0)
+		*ret = answer.facts;
+	return answer.r;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the kernel says of an interface in any network namespace. */
+#ifndef NATRA_DOCTOR_LINK_H
+#define NATRA_DOCTOR_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct link_facts {
+	char ifname[16]; /* "": it could not be looked at */
+	char qdisc[32];  /* the kind of its root qdisc */
+	uint32_t qdisc_drops;
+	uint32_t gso_max_size, gso_max_segs;
+	uint32_t gso_ipv4_max_size; /* 0: the kernel does not know it */
+	uint32_t mtu;
+};
+
+/* Reads them for an interface in the namespace that the descriptor is of; -1:
+ * this process's own. Returns 0 or -errno. */
+int link_look(int netns_fd, const char *ifname, struct link_facts *ret);
+
+#endif

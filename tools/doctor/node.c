@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../install/element.h"
+#include "../install/plugin.h"
+#include "../install/results.h"
+#include "../install/text.h"
+#include "privilege.h"
+#include "shell.h"
+
+static void look_at_kernel(struct node *node)
+{
+	node->features = (struct natra_features)NATRA_INIT(node->features);
+	node->lacks = privilege_lacks();
+	node->probe = natra_probe(node->n, &node->features);
+	(void)snprintf(node->probe_error, sizeof(node->probe_error), "%s",
+		       node->probe < 0 ? natra_error(node->n) : "");
+}
+
+static bool ends_in_conf(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && strcmp(dot, ".conf") == 0;
+}
+
+static void read_dropin(struct node *node, const char *path)
+{
+	cleanup_close int fd = dir_open_path(node->i->root_fd, path, O_RDONLY);
+	cleanup_text char *text = NULL;
+	cleanup_cjson cJSON *json = NULL;
+
+	if (fd < 0 || dir_read_fd(fd, &text) < 0)
+		return;
+	json = cJSON_ParseWithOpts(text, NULL, true);
+	if (!cJSON_IsObject(json) && !node->dropin_wrong) {
+		node->dropin_wrong = text_copy(path);
+	} else if (!node->dropin && element_has_type(json, PLUGIN_NAME)) {
+		node->dropin = json;
+		node->dropin_path = text_copy(path);
+		json = NULL;
+	}
+}
+
+/* Reads the drop-ins of the network, as libcni does. */
+static void read_dropins(struct node *node)
+{
+	cleanup_text char *path =
+		text_format("%s/%s", node->net_dir, node->used->name);
+	cleanup_dir struct dir dir = DIR_INIT;
+	const struct dirent *entry;
+	DIR *entries;
+
+	if (dir_open(&dir, node->i->root_fd, path) < 0)
+		return;
+	entries = dir_list(&dir);
+	while (entries && (entry = readdir(entries))) {
+		cleanup_text char *file =
+			text_format("%s/%s", path, entry->d_name);
+
+		if (ends_in_conf(entry->d_name))
+			read_dropin(node, file);
+	}
+	if (entries)
+		(void)closedir(entries);
+}
+
+/* Returns the list that the runtime takes: the first one, or behind that of Multus
+ * the first other one. */
+static const struct list *find_used(const struct lists *lists)
+{
+	for (size_t n = 0; n < lists->len; n++) {
+		if (!lists->items[n].is_multus)
+			return &lists->items[n];
+	}
+	return NULL;
+}
+
+static void find_element(struct node *node)
+{
+	const struct list *used = node->used;
+	int at = -1;
+
+	node->type = PLUGIN_NAME;
+	if (used && !list_count(used, PLUGIN_NAME, NULL) &&
+	    list_count(used, BANDWIDTH_NAME, NULL) &&
+	    plugin_is_natra(&node->i->bin, BANDWIDTH_NAME))
+		node->type = BANDWIDTH_NAME;
+	if (used && list_count(used, node->type, &at)) {
+		node->element = used->is_chain
+					? cJSON_GetArrayItem(used->plugins, at)
+					: used->json;
+		node->element_path =
+			text_format("%s/%s", node->net_dir, used->file);
+	} else if (node->dropin) {
+		node->element = node->dropin;
+		node->element_path = text_copy(node->dropin_path);
+	}
+}
+
+static bool has_results(const struct node *node)
+{
+	cleanup_dir struct dir dir = DIR_INIT;
+
+	return dir_open(&dir, node->i->root_fd, RESULTS_DIR) == 0;
+}
+
+static int look_at_chain(struct node *node)
+{
+	const struct install_request *request = &node->request->install;
+	int r = 0;
+
+	node->net_dir = install_net_dir(node->i);
+	node->bin_dir = install_bin_dir(node->i);
+	node->net_error = node->i->net.fd < 0 ? -ENOENT : 0;
+	node->bin_error = node->i->bin.fd < 0 ? -ENOENT : 0;
+	/* Without any of these, natra is used without a runtime. */
+	node->has_chain = !node->net_error || !node->bin_error ||
+			  request->net_dir || request->bin_dir ||
+			  has_results(node);
+	if (!node->net_error)
+		r = lists_read(node->i, &node->lists);
+	node->used = find_used(&node->lists);
+	if (node->used && node->used->is_chain && node->used->name &&
+	    !install_check_network(node->used->name))
+		read_dropins(node);
+	find_element(node);
+	return r;
+}
+
+/* Makes the command that installs natra where this node was looked at. */
+static char *install_command(const struct install_request *request)
+{
+	const char *const options[][2] = {
+		{"--platform", request->platform},
+		{"--root", request->root},
+		{"--net-dir", request->net_dir},
+		{"--bin-dir", request->bin_dir},
+	};
+	struct shell shell = {0};
+
+	shell_word(&shell, "natractl");
+	shell_word(&shell, "install");
+	for (size_t n = 0; n < sizeof(options) / sizeof(options[0]); n++) {
+		if (!options[n][1])
+			continue;
+		shell_word(&shell, options[n][0]);
+		shell_word(&shell, options[n][1]);
+	}
+	return shell.text;
+}
+
+int node_look(struct node *node, struct natra *n,
+	      const struct doctor_request *request, char **ret_error)
+{
+	int r;
+
+	*node = (struct node){.n = n, .request = request};
+	node->bpffs = request->bpffs ? request->bpffs : "/sys/fs/bpf";
+	node->install = install_command(&request->install);
+	node->i = install_new();
+	r = install_look(node->i, &request->install);
+	if (r == 0) {
+		look_at_kernel(node);
+		r = look_at_chain(node);
+	}
+	if (r < 0)
+		*ret_error = text_copy(install_error(node->i));
+	return r;
+}
+
+void node_free(struct node *node)
+{
+	lists_free(&node->lists);
+	cJSON_Delete(node->dropin);
+	free(node->dropin_path);
+	free(node->dropin_wrong);
+	free(node->element_path);
+	free(node->install);
+	install_free(node->i);
+}

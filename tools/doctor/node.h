@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is known of the node before the checks: what the kernel can do, and which
+ * list the runtime uses. */
+#ifndef NATRA_DOCTOR_NODE_H
+#define NATRA_DOCTOR_NODE_H
+
+#include <stdint.h>
+
+#include "../install/lists.h"
+#include "doctor.h"
+
+struct node {
+	const struct doctor_request *request;
+	struct natra *n;
+
+	uint64_t lacks; /* see privilege.h */
+	struct natra_features features;
+	int probe; /* 0, or why the kernel could not be asked */
+	char probe_error[256];
+	const char *bpffs;
+
+	struct install *i;
+	int net_error, bin_error; /* 0, or why the directory cannot be read */
+	const char *net_dir, *bin_dir;
+	/* The node has a runtime's directory, so that there is a chain. */
+	bool has_chain;
+	struct lists lists;
+	const struct list *used; /* that the runtime takes; NULL: none */
+	const char *type;        /* the name of natra's plugin in lists */
+	/* natra's element in the list that the runtime takes, or in a drop-in
+	 * for it; NULL: there is none. */
+	const cJSON *element;
+	char *element_path; /* the file that the element is in */
+	cJSON *dropin;      /* the drop-in that calls natra; NULL: none */
+	char *dropin_path, *dropin_wrong; /* the latter is no JSON */
+	char *install; /* the command that installs natra here */
+};
+
+/* Looks at the node. Returns 0 or -errno, with a text in *ret_error. */
+int node_look(struct node *node, struct natra *n,
+	      const struct doctor_request *request, char **ret_error);
+void node_free(struct node *node);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What can be wrong with the kernel, with this process and with what else runs on
+ * the node. */
+#include <errno.h>
+#include <string.h>
+
+#include "../install/text.h"
+#include "agent_probe.h"
+#include "check.h"
+#include "privilege.h"
+
+static void privileges(const struct finder *f)
+{
+	cleanup_text char *names = privilege_names(f->node->lacks);
+
+	if (f->node->lacks)
+		found(f, "names", names, NULL);
+}
+
+static void kernel(const struct finder *f)
+{
+	const struct natra_features *k = &f->node->features;
+
+	if (f->node->probe == 0 && !k->kernel_ok)
+		found(f, "kernel", k->kernel, "reason", k->reason, NULL);
+}
+
+static void probe(const struct finder *f)
+{
+	if (f->node->probe < 0 && !f->node->lacks)
+		found(f, "error", f->node->probe_error, NULL);
+}
+
+static void bpf(const struct finder *f)
+{
+	const struct natra_features *k = &f->node->features;
+
+	if (f->node->probe == 0 && k->kernel_ok && !f->node->lacks && !k->bpf)
+		found(f, "reason", k->reason, NULL);
+}
+
+static void hooks(const struct finder *f)
+{
+	const struct natra_features *k = &f->node->features;
+
+	if (f->node->probe == 0 && !f->node->lacks && k->bpf && !k->tcx &&
+	    !k->clsact)
+		found(f, "kernel", k->kernel, NULL);
+}
+
+static void bpffs(const struct finder *f)
+{
+	if (f->node->probe == 0 && !f->node->lacks && !f->node->features.bpffs)
+		found(f, "path", f->node->bpffs, NULL);
+}
+
+static void cilium(const struct finder *f)
+{
+	/* Cilium removes this map when its bandwidth manager is switched off. */
+	cleanup_text char *path =
+		text_format("%s/tc/globals/cilium_throttle", f->node->bpffs);
+
+	if (access(path, F_OK) == 0)
+		found(f, "path", path, NULL);
+}
+
+static void agent_silent(const struct finder *f)
+{
+	const char *address = f->node->request->agent;
+	cleanup_text char *body = NULL;
+	int r = address ? agent_ask(address, &body) : 0;
+
+	if (r < 0)
+		found(f, "address", address, "error", strerror(-r), NULL);
+}
+
+static void agent_unready(const struct finder *f)
+{
+	static const char mark[] = "[-] ";
+	const char *address = f->node->request->agent;
+	cleanup_text char *body = NULL;
+	char *line, *rest;
+
+	/* Without an address, an agent is asked if there is one. */
+	if (agent_ask(address ? address : AGENT_ADDRESS, &body) < 0)
+		return;
+	for (line = strtok_r(body, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		if (strncmp(line, mark, sizeof(mark) - 1) == 0)
+			found(f, "part", line + sizeof(mark) - 1, NULL);
+	}
+}
+
+const struct check checks_of_node[] = {
+	{"privileges",
+	 "this process lacks {names}, so the kernel and the pods cannot be looked at",
+	 "sudo natractl doctor", privileges},
+	{"kernel", "Linux {kernel} does not have what natra needs: {reason}",
+	 "apt-get install --only-upgrade linux-image-amd64 && reboot", kernel},
+	{"probe", "the kernel cannot be asked what it can do: {error}",
+	 "natractl -v probe", probe},
+	{"bpf", "BPF programs cannot be loaded: {reason}",
+	 "cat /sys/kernel/security/lockdown && natractl -v probe", bpf},
+	{"hooks",
+	 "Linux {kernel} has neither TCX nor clsact, where natra's programs are attached",
+	 "modprobe sch_ingress cls_bpf", hooks},
+	{"bpffs",
+	 "{path} is no bpffs, where natra keeps its state: limits of before are lost",
+	 "mount -t bpf bpf {path}", bpffs},
+	{"cilium-limits",
+	 "Cilium's bandwidth manager is on ({path}): it limits pods by the same annotation, so two limits hold",
+	 "helm upgrade cilium cilium/cilium -n kube-system --reuse-values --set bandwidthManager.enabled=false",
+	 cilium},
+	{"agent-silent", "natra-agent does not answer at {address}: {error}",
+	 "kubectl -n kube-system get pods -l app.kubernetes.io/name=natra -o wide",
+	 agent_silent},
+	{"agent-unready", "natra-agent is not ready: {part}",
+	 "kubectl -n kube-system logs -l app.kubernetes.io/name=natra --tail=20",
+	 agent_unready},
+	{0},
+};

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What can be wrong with what was ordered for a pod: its annotations, and what the
+ * runtime made of them when it made the pod. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../../src/policy/fields.h"
+#include "../install/element.h"
+#include "../install/text.h"
+#include "check.h"
+
+#define ANNOTATIONS "io.kubernetes.cri.pod-annotations"
+#define OWN         "natra.io/"
+
+/* containerd refuses a pod with less. */
+#define RATE_MIN_BITS_PER_SEC 1000
+
+static const cJSON *args_of(const struct pod *pod, const char *name)
+{
+	return pod->has_result
+		       ? json_get_exact(json_get_exact(pod->cached.json,
+						       "capabilityArgs"),
+					name)
+		       : NULL;
+}
+
+/* Returns natra's element in the list that the pod was made with. */
+static const cJSON *element_of(const struct pod *pod, const char *type)
+{
+	const cJSON *plugin;
+
+	cJSON_ArrayForEach(plugin, json_get_exact(pod->cached.list, "plugins"))
+	{
+		if (element_has_type(plugin, type))
+			return plugin;
+	}
+	return NULL;
+}
+
+static const cJSON *own_element(const struct finder *f)
+{
+	const cJSON *element =
+		f->pod->has_result ? element_of(f->pod, "natra") : NULL;
+
+	if (!element && f->pod->has_result &&
+	    strcmp(f->node->type, "natra") != 0)
+		element = element_of(f->pod, f->node->type);
+	return element;
+}
+
+static bool wants_limits(const struct pod *pod)
+{
+	return pod->has_result && pod->wish_code == 0 &&
+	       wanted_limits(&pod->wish.settings.policy);
+}
+
+/* Reports an annotation, with the pod's name for kubectl. */
+static void report(const struct finder *f, const char *key, const char *value,
+		   const char *why)
+{
+	const struct cached *c = &f->pod->cached;
+
+	found(f, "namespace", c->pod_namespace, "pod", c->pod_name, "key", key,
+	      "value", value, "why", why, NULL);
+}
+
+static void wrong_rate(const struct finder *f)
+{
+	static const char *const names[] = {WISH_INGRESS, WISH_EGRESS};
+	const cJSON *annotations = args_of(f->pod, ANNOTATIONS);
+
+	for (size_t n = 0; n < 2; n++) {
+		const char *text =
+			json_text(json_get_exact(annotations, names[n]));
+		uint64_t rate;
+
+		if (text && (natra_parse_rate(text, &rate) < 0 ||
+			     rate < RATE_MIN_BITS_PER_SEC))
+			report(f, names[n], text, "");
+	}
+}
+
+static void wrong_annotation(const struct finder *f)
+{
+	const char *msg = f->pod->wish_failure.msg;
+	char key[64] = "";
+
+	if (f->pod->wish_code && sscanf(msg, "annotation %63[^:]", key) == 1)
+		report(f, key, "", msg);
+}
+
+static void wrong_order(const struct finder *f)
+{
+	const char *msg = f->pod->wish_failure.msg;
+
+	if (f->pod->wish_code && strncmp(msg, "annotation ", 11) != 0)
+		report(f, "", "", msg);
+}
+
+/* Returns the number of the field that an annotation is for; POLICY_FIELDS_LEN if
+ * there is none. */
+static size_t field_of(const char *annotation)
+{
+	size_t n = 0;
+
+	while (n < POLICY_FIELDS_LEN &&
+	       (!policy_fields[n].annotation ||
+		strcmp(policy_fields[n].annotation, annotation) != 0))
+		n++;
+	return n;
+}
+
+static void not_allowed(const struct finder *f)
+{
+	const struct settings *settings = &f->pod->wish.settings;
+	const cJSON *item;
+
+	if (!f->pod->has_result || f->pod->wish_code)
+		return;
+	cJSON_ArrayForEach(item, args_of(f->pod, ANNOTATIONS))
+	{
+		size_t n = field_of(item->string);
+
+		if (n < POLICY_FIELDS_LEN &&
+		    !(settings->allowed_annotations & 1U << n))
+			found(f, "key", item->string, "install",
+			      f->node->install, "conf",
+			      policy_fields[n].annotation + strlen(OWN), NULL);
+	}
+}
+
+static void unknown(const struct finder *f)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, args_of(f->pod, ANNOTATIONS))
+	{
+		if (strncmp(item->string, OWN, strlen(OWN)) == 0 &&
+		    field_of(item->string) == POLICY_FIELDS_LEN)
+			report(f, item->string, "", "");
+	}
+}
+
+static void no_rate(const struct finder *f)
+{
+	const struct pod *pod = f->pod;
+
+	/* Most pods have no limits; so this is said of a pod that is asked
+	 * for. */
+	if (f->node->request->pod && pod->has_result && pod->wish_code == 0 &&
+	    !wanted_limits(&pod->wish.settings.policy) &&
+	    !args_of(pod, "bandwidth") && !pod->has_info)
+		report(f, "", "", "");
+}
+
+static void no_capability(const struct finder *f)
+{
+	const cJSON *element = own_element(f);
+	const cJSON *all = json_get_exact(element, "capabilities");
+
+	if (element && args_of(f->pod, "bandwidth") && !wants_limits(f->pod) &&
+	    !cJSON_IsTrue(json_get_exact(all, "bandwidth")) &&
+	    !pod_is_limited(f->pod))
+		report(f, "", "", "");
+}
+
+static void report_attach(const struct finder *f)
+{
+	const struct pod *pod = f->pod;
+	cleanup_text char *attach =
+		pod_attach_command(pod, f->node->n, &pod->wish.settings.policy);
+
+	found(f, "attach", attach, "network", pod->cached.network, NULL);
+}
+
+static bool is_missed(const struct finder *f)
+{
+	return wants_limits(f->pod) && !f->pod->has_info && f->pod->is_there &&
+	       !f->pod->may_be_foreign && !f->node->lacks &&
+	       f->node->features.bpffs;
+}
+
+static void before_natra(const struct finder *f)
+{
+	if (is_missed(f) && !own_element(f))
+		report_attach(f);
+}
+
+static void not_attached(const struct finder *f)
+{
+	if (is_missed(f) && own_element(f))
+		report_attach(f);
+}
+
+static char *rate_text(uint64_t bits_per_sec)
+{
+	return bits_per_sec
+		       ? text_format("%llu", (unsigned long long)bits_per_sec)
+		       : text_copy("unlimited");
+}
+
+static void changed(const struct finder *f)
+{
+	const struct natra_policy *have = &f->pod->info.policy;
+	const struct natra_policy *want = &f->pod->wish.settings.policy;
+	cleanup_text char *in = rate_text(want->ingress_rate_bits_per_sec);
+	cleanup_text char *out = rate_text(want->egress_rate_bits_per_sec);
+	cleanup_text char *in_now = NULL, *out_now = NULL;
+
+	/* An edited annotation has the same effect, so this is said of a pod that
+	 * is asked for. */
+	if (!f->node->request->pod || !pod_is_limited(f->pod) ||
+	    !wants_limits(f->pod) ||
+	    (have->ingress_rate_bits_per_sec ==
+		     want->ingress_rate_bits_per_sec &&
+	     have->egress_rate_bits_per_sec == want->egress_rate_bits_per_sec))
+		return;
+	in_now = rate_text(have->ingress_rate_bits_per_sec);
+	out_now = rate_text(have->egress_rate_bits_per_sec);
+	found(f, "in", in, "out", out, "in_now", in_now, "out_now", out_now,
+	      "id", f->pod->id, NULL);
+}
+
+#define ANNOTATE "kubectl -n {namespace} annotate --overwrite pod {pod} "
+#define RECREATE "kubectl -n {namespace} delete pod {pod}"
+
+const struct check checks_of_order[] = {
+	{"wrong-rate",
+	 "annotation {key}: '{value}' is not a rate from 1k to 1P",
+	 ANNOTATE "{key}=10M", wrong_rate},
+	{"wrong-annotation", "{why}", ANNOTATE "{key}-", wrong_annotation},
+	{"wrong-order",
+	 "the configuration that it was made with is wrong: {why}", RECREATE,
+	 wrong_order},
+	{"not-allowed",
+	 "annotation {key} is ignored, because allowAnnotations does not list it",
+	 "{=install} --conf 'allowAnnotations=[\"{conf}\"]'", not_allowed},
+	{"unknown-annotation", "annotation {key} is none that natra knows",
+	 ANNOTATE "{key}-", unknown},
+	{"no-rate",
+	 "it had no annotation kubernetes.io/ingress-bandwidth or egress-bandwidth when it was made",
+	 ANNOTATE "kubernetes.io/egress-bandwidth=10M", no_rate},
+	{"made-without-capability",
+	 "it was made when natra's element lacked the capability bandwidth, so its annotations had no effect",
+	 RECREATE, no_capability},
+	{"made-before",
+	 "it was made when the list of network '{network}' did not call natra, and has no limits",
+	 "{=attach}", before_natra},
+	{"not-attached",
+	 "natra was called for it, but it has no limits (any more)",
+	 "{=attach}", not_attached},
+	{"changed",
+	 "its limits were changed since it was made: ingress {in_now} instead of {in}, egress {out_now} instead of {out} bit/s",
+	 "natractl set {id} --ingress {in} --egress {out}", changed},
+	{0},
+};

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pod.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../install/dir.h"
+#include "../install/results.h"
+#include "../install/text.h"
+#include "shell.h"
+
+struct search {
+	struct pods *pods;
+	const struct node *node;
+};
+
+const char *pod_title(const struct pod *pod)
+{
+	if (pod->name[0])
+		return pod->name;
+	return pod->id[0] ? pod->id : pod->info.pin_path;
+}
+
+bool pod_is_limited(const struct pod *pod)
+{
+	return pod->has_info && pod->info.id[0] && !pod->info.unshaped &&
+	       !pod->info.interface_gone;
+}
+
+const char *pod_enter(const struct pod *pod)
+{
+	return pod->enter ? pod->enter : "";
+}
+
+static struct pod *add_pod(struct pods *pods)
+{
+	struct pod *pod = memory_new(sizeof(*pod));
+
+	pods->items =
+		memory_grow(pods->items, (pods->len + 1) * sizeof(void *));
+	pods->items[pods->len++] = pod;
+	return pod;
+}
+
+static void free_pod(struct pod *pod)
+{
+	if (pod->has_result) {
+		wish_free(&pod->wish);
+		cached_free(&pod->cached);
+	}
+	free(pod->netns);
+	free(pod->enter);
+	free(pod);
+}
+
+void pods_free(struct pods *pods)
+{
+	for (size_t i = 0; i < pods->len; i++)
+		free_pod(pods->items[i]);
+	free(pods->items);
+	*pods = (struct pods){0};
+}
+
+/* Reads a result of libcni's cache. Those of loopback interfaces are no pod's. */
+static int add_result(void *arg, const char *file, const char *text)
+{
+	const struct search *s = arg;
+	struct log log = LOG_INIT;
+	struct cached cached;
+	struct pod *pod;
+
+	(void)file;
+	if (!text || !cached_read(text, &cached))
+		return 0;
+	if (strcmp(cached.ifname, "lo") == 0) {
+		cached_free(&cached);
+		return 0;
+	}
+	pod = add_pod(s->pods);
+	pod->has_result = true;
+	pod->cached = cached;
+	(void)cached_id(&cached, pod->id, sizeof(pod->id));
+	cached_pod(&cached, pod->name, sizeof(pod->name));
+	if (cached.netns[0])
+		pod->netns = text_copy(cached.netns);
+	pod->wish_code = wish_read(&pod->wish, &pod->cached, NULL, NULL,
+				   s->node->n, &log, &pod->wish_failure);
+	return 0;
+}
+
+static int add_info(void *arg, const struct natra_info *info)
+{
+	const struct search *s = arg;
+	struct pod *pod = NULL;
+
+	for (size_t i = 0; i < s->pods->len && info->id[0]; i++) {
+		if (strcmp(s->pods->items[i]->id, info->id) == 0)
+			pod = s->pods->items[i];
+	}
+	if (!pod)
+		pod = add_pod(s->pods);
+	pod->has_info = true;
+	pod->info = *info;
+	(void)snprintf(pod->id, sizeof(pod->id), "%s", info->id);
+	if (!pod->name[0])
+		(void)snprintf(pod->name, sizeof(pod->name), "%s", info->label);
+	return 0;
+}
+
+/* Returns whether a path is that of the network namespace with this inode. */
+static bool is_netns(const char *path, uint64_t inode)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_ino == inode;
+}
+
+/* Looks for a network namespace among the files that `form` makes of a directory's
+ * entries. The caller frees the path. */
+static char *search_netns(const char *dir, const char *behind, uint64_t inode)
+{
+	DIR *entries = opendir(dir);
+	const struct dirent *entry;
+	char *found = NULL;
+
+	while (!found && entries && (entry = readdir(entries))) {
+		char *path;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		path = text_format("%s/%s%s", dir, entry->d_name, behind);
+		if (is_netns(path, inode))
+			found = path;
+		else
+			free(path);
+	}
+	if (entries)
+		(void)closedir(entries);
+	return found;
+}
+
+static void find_netns(struct pod *pod)
+{
+	uint64_t inode = pod->info.netns_inode;
+
+	if (pod->netns || !pod->has_info || pod->info.interface_gone)
+		return;
+	/* The interface may be in this process's own namespace. */
+	if (is_netns("/proc/self/ns/net", inode))
+		return;
+	pod->netns = search_netns("/run/netns", "", inode);
+	if (!pod->netns)
+		pod->netns = search_netns("/proc", "/ns/net", inode);
+}
+
+static int open_netns(const struct pod *pod, const struct node *node)
+{
+	return pod->netns
+		       ? dir_open_path(node->i->root_fd, pod->netns, O_RDONLY)
+		       : -1;
+}
+
+/* Returns whether a path is that of the pod's network namespace. */
+static bool is_its_netns(const char *path, const struct pod *pod,
+			 const struct node *node)
+{
+	cleanup_close int fd = open_netns(pod, node);
+	struct stat x, y;
+
+	return strchr(path, '/') && fd >= 0 && stat(path, &x) == 0 &&
+	       fstat(fd, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
+/* Returns whether `name` stands for this pod. */
+static bool is_meant(const struct pod *pod, const char *name,
+		     const struct node *node)
+{
+	const char *container = pod->has_result ? pod->cached.container_id : "";
+	const char *slash = pod->netns ? strrchr(pod->netns, '/') : NULL;
+
+	return strcmp(name, pod->id) == 0 || strcmp(name, pod->name) == 0 ||
+	       strcmp(name, container) == 0 ||
+	       (strlen(name) >= 8 &&
+		strncmp(name, container, strlen(name)) == 0) ||
+	       (slash && strcmp(name, slash + 1) == 0) ||
+	       is_its_netns(name, pod, node);
+}
+
+static void keep_meant(struct pods *pods, const char *name,
+		       const struct node *node)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < pods->len; i++) {
+		struct pod *pod = pods->items[i];
+
+		if (is_meant(pod, name, node))
+			pods->items[kept++] = pod;
+		else
+			free_pod(pod);
+	}
+	pods->len = kept;
+}
+
+static void make_enter(struct pod *pod)
+{
+	struct shell shell = {0};
+
+	if (!pod->netns)
+		return;
+	shell_text(&shell, "nsenter --net=", strlen("nsenter --net="));
+	shell_quoted(&shell, pod->netns);
+	shell_text(&shell, " ", 1);
+	pod->enter = shell.text;
+}
+
+static void look_at_links(struct pod *pod, const struct node *node)
+{
+	const char *ifname =
+		pod->has_info ? pod->info.ifname : pod->cached.ifname;
+	struct natra_target target = NATRA_INIT(target);
+	cleanup_close int fd = open_netns(pod, node);
+
+	pod->left = (struct natra_leftovers)NATRA_INIT(pod->left);
+	if ((pod->netns && fd < 0) || !ifname || pod->info.interface_gone)
+		return;
+	pod->is_there = link_look(fd, ifname, &pod->inside) == 0;
+	target.ifname = ifname;
+	target.netns_fd = fd > 0 ? fd : 0;
+	if (pod->is_there &&
+	    natra_find_leftovers(node->n, &target, &pod->left) == 0 &&
+	    pod->left.host_ifname[0])
+		(void)link_look(-1, pod->left.host_ifname, &pod->outside);
+}
+
+/* Notes in each pod that there are attachments of unknown ids, of which one may be
+ * its own. */
+static void note_foreign(const struct pods *pods)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < pods->len; i++)
+		any = any ||
+		      (pods->items[i]->has_info && !pods->items[i]->id[0]);
+	for (size_t i = 0; i < pods->len; i++)
+		pods->items[i]->may_be_foreign = any;
+}
+
+static int no_pod(const char *name, char **ret_error)
+{
+	*ret_error = text_format(
+		"POD: '%s' is no attachment, pod, container or network namespace that libcni or natra knows on this node (a pod with hostNetwork has no interface of its own)",
+		name);
+	return -ENOENT;
+}
+
+int pods_look(struct pods *pods, const struct node *node, char **ret_error)
+{
+	const char *name = node->request->pod;
+	struct search search = {pods, node};
+	int r = results_foreach(node->i->root_fd, add_result, &search);
+
+	if (r < 0 && r != -ENOENT) {
+		*ret_error = text_format("%s: %s", RESULTS_DIR, strerror(-r));
+		return r;
+	}
+	r = natra_foreach_attachment(node->n, add_info, &search);
+	/* Without privileges or bpffs a check of the node says so. */
+	if (r < 0 && !node->lacks && node->features.bpffs) {
+		*ret_error = text_copy(natra_error(node->n));
+		return r;
+	}
+	for (size_t i = 0; i < pods->len; i++)
+		find_netns(pods->items[i]);
+	note_foreign(pods);
+	if (name)
+		keep_meant(pods, name, node);
+	if (name && !pods->len && !node->lacks)
+		return no_pod(name, ret_error);
+	for (size_t i = 0; i < pods->len; i++) {
+		make_enter(pods->items[i]);
+		look_at_links(pods->items[i], node);
+	}
+	return 0;
+}
