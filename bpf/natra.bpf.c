@@ -49,17 +49,22 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 static __always_inline void note_flow(struct __sk_buff *skb,
 				      struct natra_state *state,
 				      struct natra_parsed_packet *parsed,
-				      const struct packet *packet)
+				      const struct packet *packet,
+				      __u32 estimate)
 {
-	__u32 now = natra_flow_now(packet->now_ns);
 	struct natra_flow_entry *entry;
 
-	entry = natra_flow_find(state->flows, packet->hash, now);
-	if (natra_unlikely(entry->tag != natra_flow_tag(packet->hash))) {
+	entry = natra_flow_find(state->flows, packet->hash);
+	if (natra_unlikely(!entry)) {
+		entry = natra_flow_evict(state->flows, state->sketch,
+					 natra_fixed.sketch_mask, packet->hash,
+					 estimate, packet->now_ns);
+		if (!entry)
+			return;
 		parse_slow(skb, parsed);
 		natra_flow_insert(entry, packet->hash, &parsed->tuple);
 	}
-	natra_flow_add(entry, now, packet->bytes);
+	natra_flow_add(entry, natra_flow_now(packet->now_ns), packet->bytes);
 }
 
 /*
@@ -309,7 +314,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	/* The functions below do not do this, because the frames of nested calls
 	 * have 512 bytes together, and the parsed packet is large. */
 	if (!packet->mouse)
-		note_flow(skb, state, &parsed, packet);
+		note_flow(skb, state, &parsed, packet, estimate);
 	packet->active = active;
 	packet->seed = counts[NATRA_COUNT_ADMITTED].packets << 32;
 	return (__u32)(edt ? hold_global(skb, config, state, packet)

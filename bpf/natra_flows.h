@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * Heavy flows by their real tuple, for `natractl top`: a small set-associative
- * table, the oldest of a set's ways is evicted.
+ * table, which keeps the largest flows of each set. By age alone it would keep
+ * none: where more flows take turns than a set has ways, each packet would evict
+ * the flow that comes next.
+ *
+ * How large a flow is at present, the sketch says. Of a flow in the table only the
+ * tag is known, which has the flow's place in the last row, and that one cell is
+ * never too low. It is too high where a larger flow has the same cell; then the
+ * least of the other ways is evicted.
  *
  * Nothing is locked. Two CPUs that see the same flow may lose an addition to
  * its sums; two that insert into the same way may mix their tuples, which the
@@ -13,6 +20,11 @@
 #include "natra_compiler.h"
 #include "natra_hash.h"
 #include "natra_shared.h"
+#include "natra_sketch.h"
+
+/* After 8.6 s without a heavy packet a flow has no claim to its entry: in the
+ * sketch it has 1/256 of what it had, unless others use its cell. */
+#define NATRA_FLOW_IDLE_TICKS (1U << 13)
 
 natra_inline __u32 natra_flow_tag(__u64 hash)
 {
@@ -24,29 +36,67 @@ natra_inline __u32 natra_flow_now(__u64 now_ns)
 	return (__u32)(now_ns >> NATRA_FLOW_TICK_SHIFT);
 }
 
-/* Returns the entry that has the flow's tag, or else the one to evict for it. */
 natra_inline struct natra_flow_entry *
-natra_flow_find(struct natra_flow_entry *flows, __u64 hash, __u32 now)
+natra_flow_set(struct natra_flow_entry *flows, __u64 hash)
 {
-	struct natra_flow_entry *set =
-		&flows[(hash % NATRA_FLOW_SETS) * NATRA_FLOW_WAYS];
-	__u32 oldest_age = 0;
-	__u64 way = 0;
+	return &flows[(hash % NATRA_FLOW_SETS) * NATRA_FLOW_WAYS];
+}
+
+/* Returns the entry that has the flow's tag, or NULL. */
+natra_inline struct natra_flow_entry *
+natra_flow_find(struct natra_flow_entry *flows, __u64 hash)
+{
+	struct natra_flow_entry *set = natra_flow_set(flows, hash);
 
 #pragma GCC unroll 1
-	for (__u32 i = 0; i < NATRA_FLOW_WAYS; i++) {
-		__u32 age = now - set[i].last;
-
-		if (set[i].tag == natra_flow_tag(hash)) {
-			way = i;
-			break;
-		}
-		if (age > oldest_age) {
-			oldest_age = age;
-			way = i;
-		}
+	for (__u64 i = 0; i < NATRA_FLOW_WAYS; i++) {
+		if (set[i].tag == natra_flow_tag(hash))
+			return &set[NATRA_FORGET(i, hash) % NATRA_FLOW_WAYS];
 	}
-	return &set[NATRA_FORGET(way, hash) % NATRA_FLOW_WAYS];
+	return NULL;
+}
+
+/* Returns how large the flow of an entry is at present, at most. */
+natra_inline __u32 natra_flow_claim(const struct natra_flow_entry *entry,
+				    const __u32 *sketch, __u32 mask,
+				    __u32 epoch, __u32 now)
+{
+	const __u32 *row = &sketch[(NATRA_ROWS - 1) * (mask + 1)];
+	const __u32 tag = entry->tag;
+
+	if (!tag || now - entry->last >= NATRA_FLOW_IDLE_TICKS)
+		return 0;
+	return natra_cell_count(NATRA_READ_ONCE(row[(tag >> 16) & mask]),
+				epoch);
+}
+
+/*
+ * Returns the entry to evict for a flow of this estimate, or NULL if each flow of
+ * its set has a better claim. The newcomer must be larger by half, because equal
+ * flows, as fair shares make them, would otherwise evict each other in turns.
+ */
+natra_inline struct natra_flow_entry *
+natra_flow_evict(struct natra_flow_entry *flows, const __u32 *sketch,
+		 __u32 mask, __u64 hash, __u32 estimate, __u64 now_ns)
+{
+	struct natra_flow_entry *set = natra_flow_set(flows, hash);
+	const __u32 epoch = natra_epoch(now_ns);
+	const __u32 now = natra_flow_now(now_ns);
+	/* A claim and the number of its way: the least is that of both. */
+	__u64 least = ~0ULL;
+
+#pragma GCC unroll 1
+	for (__u64 i = 0; i < NATRA_FLOW_WAYS; i++) {
+		__u64 claim =
+			natra_flow_claim(&set[i], sketch, mask, epoch, now);
+
+		claim = NATRA_FORGET(claim, hash) * NATRA_FLOW_WAYS + i;
+		if (claim < least)
+			least = NATRA_FORGET(claim, hash);
+	}
+	if (estimate <= least / NATRA_FLOW_WAYS * 3 / 2)
+		return NULL;
+	return &set[NATRA_FORGET(least, hash) % NATRA_FLOW_WAYS];
 }
 
 natra_inline void natra_flow_insert(struct natra_flow_entry *entry, __u64 hash,

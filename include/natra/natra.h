@@ -278,8 +278,10 @@ NATRA_API int natra_foreach_stats(struct natra *n, natra_stats_fn fn,
 /**
  * @brief Read the heavy flows of one direction, sorted by bytes, descending.
  *
- * The table holds the 32 flows that were seen last. When two CPUs count the
- * same flow at the same moment, one of them is not counted.
+ * The table has 32 entries, in 8 sets of 4, and a flow's hash says which set it is
+ * in. A set keeps its largest flows by what they sent in the last seconds; a flow
+ * gets another's entry once it is larger by half, and counts from then on. When
+ * two CPUs count the same flow at the same moment, one of them is not counted.
  *
  * @param ret_flows  room for *inout_len flows, owned by the caller.
  * @param inout_len  in: room; out: how many were written.

@@ -280,7 +280,7 @@ struct natra_flow {
 	uint16_t dport;
 	uint8_t ip_version; /**< 4 or 6; 0: not IP, or unknown */
 	uint8_t protocol;   /**< IANA number */
-	/** Since the flow was first seen heavy, wire bytes. */
+	/** Since the flow has been in the table, wire bytes. */
 	uint64_t bytes;
 	uint64_t packets;
 	/** Age of the flow's last packet. */

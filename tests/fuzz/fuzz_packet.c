@@ -93,12 +93,18 @@ static void shape(const struct natra_parsed_packet *res, __u32 bytes,
 		require(estimate < 100);
 		return;
 	}
-	entry = natra_flow_find(flows, hash, natra_flow_now(now));
-	require(entry >= flows && entry < flows + NATRA_FLOWS);
-	if (entry->tag != natra_flow_tag(hash))
-		natra_flow_insert(entry, hash, &res->tuple);
-	natra_flow_add(entry, natra_flow_now(now), bytes);
-	require(entry->tag == natra_flow_tag(hash));
+	entry = natra_flow_find(flows, hash);
+	if (!entry) {
+		entry = natra_flow_evict(flows, cells, WIDTH - 1, hash,
+					 estimate, now);
+		if (entry)
+			natra_flow_insert(entry, hash, &res->tuple);
+	}
+	if (entry) {
+		require(entry >= flows && entry < flows + NATRA_FLOWS);
+		require(entry->tag == natra_flow_tag(hash));
+		natra_flow_add(entry, natra_flow_now(now), bytes);
+	}
 
 	depart = natra_bucket_take(&tat, now, 1000000, cost, in->limit);
 	if (depart == NATRA_BUCKET_REFUSED) {

@@ -5,7 +5,10 @@
 
 #include "natra_flows.h"
 
+#define WIDTH 1024
+
 static struct natra_flow_entry flows[NATRA_FLOWS];
+static __u32 sketch[NATRA_ROWS * WIDTH];
 static const struct natra_tuple tuple = {
 	.saddr = {1, 2, 3, 4},
 	.daddr = {5, 6, 7, 8},
@@ -19,39 +22,50 @@ static int clear(void **state)
 {
 	(void)state;
 	memset(flows, 0, sizeof(flows));
+	memset(sketch, 0, sizeof(sketch));
 	return 0;
 }
 
-/* Returns the hash of flow n of a set. */
+/* Returns the hash of flow n of a set. Its parts are the flow's cells, which no
+ * other flow has if n is less than WIDTH. */
 static __u64 hash_of(__u32 set, __u32 n)
 {
-	return (__u64)(n + 1) << 33 | set;
-}
-
-/* Returns NULL if the flow is not there. */
-static struct natra_flow_entry *find(__u64 hash, __u32 now)
-{
-	struct natra_flow_entry *entry = natra_flow_find(flows, hash, now);
-
-	return entry->tag == natra_flow_tag(hash) ? entry : NULL;
+	return (__u64)n << 48 | (__u64)n << 33 | (__u64)n << 16 | n << 3 | set;
 }
 
 /* Does what the data path does with a heavy packet. Returns whether the flow
- * was known. */
-static bool note(__u64 hash, __u32 now, __u32 bytes)
+ * has an entry, `*ret_new` whether it is a new one. */
+static bool note_new(__u64 hash, __u32 now, __u32 bytes, bool *ret_new)
 {
-	struct natra_flow_entry *entry = natra_flow_find(flows, hash, now);
-	bool known = entry->tag == natra_flow_tag(hash);
+	const __u64 now_ns = (__u64)now << NATRA_FLOW_TICK_SHIFT;
+	__u32 estimate =
+		natra_sketch_add(sketch, WIDTH - 1, hash, natra_units(bytes),
+				 natra_epoch(now_ns));
+	struct natra_flow_entry *entry = natra_flow_find(flows, hash);
 
-	if (!known)
+	*ret_new = !entry;
+	if (!entry) {
+		entry = natra_flow_evict(flows, sketch, WIDTH - 1, hash,
+					 estimate, now_ns);
+		if (!entry)
+			return false;
 		natra_flow_insert(entry, hash, &tuple);
+	}
 	natra_flow_add(entry, now, bytes);
-	return known;
+	return true;
 }
 
-static bool is_there(__u64 hash, __u32 now)
+/* Returns whether the flow was known. */
+static bool note(__u64 hash, __u32 now, __u32 bytes)
 {
-	return find(hash, now) != NULL;
+	bool is_new;
+
+	return note_new(hash, now, bytes, &is_new) && !is_new;
+}
+
+static bool is_there(__u64 hash)
+{
+	return natra_flow_find(flows, hash) != NULL;
 }
 
 static void flow_is_found_again_with_its_sums(void **state)
@@ -62,7 +76,7 @@ static void flow_is_found_again_with_its_sums(void **state)
 	(void)state;
 	assert_false(note(hash, 100, 1514));
 	assert_true(note(hash, 101, 66));
-	entry = find(hash, 102);
+	entry = natra_flow_find(flows, hash);
 	assert_non_null(entry);
 	assert_int_equal(entry->bytes, 1580);
 	assert_int_equal(entry->packets, 2);
@@ -76,7 +90,7 @@ static void entry_keeps_the_whole_tuple(void **state)
 
 	(void)state;
 	note(hash_of(0, 0), 1, 1);
-	entry = find(hash_of(0, 0), 1);
+	entry = natra_flow_find(flows, hash_of(0, 0));
 	assert_non_null(entry);
 	assert_memory_equal(entry->tuple.saddr, tuple.saddr,
 			    sizeof(tuple.saddr));
@@ -93,7 +107,7 @@ static void tag_is_never_that_of_an_empty_way(void **state)
 	(void)state;
 	assert_int_not_equal(natra_flow_tag(0), 0);
 	assert_int_not_equal(natra_flow_tag(0xffffffff), 0);
-	assert_false(is_there(0, 5));
+	assert_false(is_there(0));
 }
 
 static void empty_ways_are_used_before_any_is_evicted(void **state)
@@ -102,24 +116,71 @@ static void empty_ways_are_used_before_any_is_evicted(void **state)
 	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
 		assert_false(note(hash_of(1, n), 1000, 1));
 	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
-		assert_true(is_there(hash_of(1, n), 1000));
+		assert_true(is_there(hash_of(1, n)));
 }
 
-static void oldest_of_the_set_is_evicted_and_its_sums_with_it(void **state)
+static void fill_set(__u32 set, __u32 now)
+{
+	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
+		note(hash_of(set, n), now, 1000 * (n + 1));
+}
+
+static void least_of_the_set_is_evicted_and_its_sums_with_it(void **state)
 {
 	const struct natra_flow_entry *entry;
 
 	(void)state;
-	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
-		note(hash_of(2, n), 100 + n, 1000);
-	note(hash_of(2, 0), 110, 1000);
-	assert_false(note(hash_of(2, 9), 120, 50));
-	assert_false(is_there(hash_of(2, 1), 120));
-	assert_true(is_there(hash_of(2, 0), 120));
-	entry = find(hash_of(2, 9), 120);
+	fill_set(2, 100);
+	note(hash_of(2, 0), 110, 9000);
+	assert_false(note(hash_of(2, 9), 120, 5000));
+	assert_false(is_there(hash_of(2, 1)));
+	assert_true(is_there(hash_of(2, 0)));
+	entry = natra_flow_find(flows, hash_of(2, 9));
 	assert_non_null(entry);
-	assert_int_equal(entry->bytes, 50);
+	assert_int_equal(entry->bytes, 5000);
 	assert_int_equal(entry->packets, 1);
+}
+
+static void newcomer_must_be_larger_by_half(void **state)
+{
+	(void)state;
+	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
+		note(hash_of(2, n), 100, 6400);
+	note(hash_of(2, 9), 100, 9600);
+	assert_false(is_there(hash_of(2, 9)));
+	note(hash_of(2, 9), 100, 64);
+	assert_true(is_there(hash_of(2, 9)));
+}
+
+/* A flow's estimate halves in each window of 1024 ticks. */
+static void flow_that_sends_less_now_is_evicted(void **state)
+{
+	(void)state;
+	fill_set(2, 100);
+	note(hash_of(2, 0), 100, 64000);
+	for (__u32 now = 100; now < 8292; now += 1024) {
+		for (__u32 n = 1; n < NATRA_FLOW_WAYS; n++)
+			note(hash_of(2, n), now, 6400);
+	}
+	note(hash_of(2, 9), 7300, 6400);
+	assert_true(is_there(hash_of(2, 9)));
+	assert_false(is_there(hash_of(2, 0)));
+}
+
+/* Another flow has the cell of the one that is gone. */
+static void idle_flow_is_evicted_whatever_its_cell_says(void **state)
+{
+	const __u64 now_ns = 9000ULL << NATRA_FLOW_TICK_SHIFT;
+
+	(void)state;
+	fill_set(2, 100);
+	for (__u32 n = 1; n < NATRA_FLOW_WAYS; n++)
+		note(hash_of(2, n), 9000, 6400);
+	sketch[3 * WIDTH] = natra_epoch(now_ns) << NATRA_CELL_COUNT_BITS |
+			    NATRA_CELL_COUNT_MAX;
+	note(hash_of(2, 9), 9000, 64);
+	assert_true(is_there(hash_of(2, 9)));
+	assert_false(is_there(hash_of(2, 0)));
 }
 
 static void busy_flow_outlives_many_short_ones(void **state)
@@ -127,11 +188,58 @@ static void busy_flow_outlives_many_short_ones(void **state)
 	const __u64 busy = hash_of(4, 0);
 
 	(void)state;
-	note(busy, 1000, 1);
+	note(busy, 1000, 200);
 	for (__u32 n = 1; n < 1000; n++) {
-		note(hash_of(4, n), 1000 + n, 1);
-		assert_true(note(busy, 1000 + n, 1));
+		note(hash_of(4, n), 1000 + n, 100);
+		assert_true(note(busy, 1000 + n, 200));
 	}
+}
+
+/* The flows take turns, so that each would evict the next one by age. */
+static void largest_flow_keeps_its_bytes_among(__u32 others)
+{
+	const __u64 largest = hash_of(4, 0);
+	const __u32 rounds = 1000, bytes = 1500;
+	const struct natra_flow_entry *entry;
+
+	for (__u32 round = 0; round < rounds; round++) {
+		for (__u32 n = 1; n <= others; n++)
+			note(hash_of(n % NATRA_FLOW_SETS, n), 1000 + round,
+			     bytes / 3);
+		note(largest, 1000 + round, bytes);
+	}
+	entry = natra_flow_find(flows, largest);
+	assert_non_null(entry);
+	assert_in_range(entry->bytes, rounds * bytes * 99 / 100,
+			rounds * bytes);
+}
+
+static void largest_flow_keeps_its_bytes(void **state)
+{
+	static const __u32 others[] = {15, 39, 63, 199, 999};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		clear(state);
+		largest_flow_keeps_its_bytes_among(others[i]);
+	}
+}
+
+/* Fair shares make flows equal; none would keep its sums if they evicted each
+ * other. */
+static void equal_flows_do_not_evict_each_other(void **state)
+{
+	unsigned int inserted = 0;
+	bool is_new;
+
+	(void)state;
+	for (__u32 round = 0; round < 5000; round++) {
+		for (__u32 n = 0; n < 200; n++) {
+			if (note_new(hash_of(n % NATRA_FLOW_SETS, n),
+				     1000 + round, 1500, &is_new))
+				inserted += is_new;
+		}
+	}
+	assert_int_equal(inserted, NATRA_FLOWS);
 }
 
 static void sets_do_not_disturb_each_other(void **state)
@@ -143,28 +251,23 @@ static void sets_do_not_disturb_each_other(void **state)
 	}
 	for (__u32 set = 0; set < NATRA_FLOW_SETS; set++) {
 		for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
-			assert_true(is_there(hash_of(set, n), 50));
+			assert_true(is_there(hash_of(set, n)));
 	}
 }
 
 static void ages_are_right_across_the_wrap_of_the_clock(void **state)
 {
-	const __u32 start = 0xffffff00;
+	const __u32 start = 0U - 100;
 
 	(void)state;
-	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
-		note(hash_of(5, n), start + n, 1);
-	/* All flows but one are seen again, two of them after the wrap. */
-	note(hash_of(5, 0), start + 0xf0, 1);
-	note(hash_of(5, 2), start + 0x110, 1);
-	note(hash_of(5, 3), start + 0x120, 1);
-	note(hash_of(5, 8), start + 0x130, 1);
-	assert_false(is_there(hash_of(5, 1), start + 0x130));
-	note(hash_of(5, 9), start + 0x140, 1);
-	assert_false(is_there(hash_of(5, 0), start + 0x140));
-	assert_true(is_there(hash_of(5, 2), start + 0x140));
-	assert_true(is_there(hash_of(5, 3), start + 0x140));
-	assert_true(is_there(hash_of(5, 8), start + 0x140));
+	fill_set(5, start);
+	note(hash_of(5, 9), start + 200, 64);
+	assert_false(is_there(hash_of(5, 9)));
+	for (__u32 n = 1; n < NATRA_FLOW_WAYS; n++)
+		note(hash_of(5, n), start + 8100, 6400);
+	note(hash_of(5, 9), start + 8292, 64);
+	assert_true(is_there(hash_of(5, 9)));
+	assert_false(is_there(hash_of(5, 0)));
 }
 
 static void tick_is_2_to_the_20_ns(void **state)
@@ -183,8 +286,13 @@ int main(void)
 		CASE(entry_keeps_the_whole_tuple),
 		CASE(tag_is_never_that_of_an_empty_way),
 		CASE(empty_ways_are_used_before_any_is_evicted),
-		CASE(oldest_of_the_set_is_evicted_and_its_sums_with_it),
+		CASE(least_of_the_set_is_evicted_and_its_sums_with_it),
+		CASE(newcomer_must_be_larger_by_half),
+		CASE(flow_that_sends_less_now_is_evicted),
+		CASE(idle_flow_is_evicted_whatever_its_cell_says),
 		CASE(busy_flow_outlives_many_short_ones),
+		CASE(largest_flow_keeps_its_bytes),
+		CASE(equal_flows_do_not_evict_each_other),
 		CASE(sets_do_not_disturb_each_other),
 		CASE(ages_are_right_across_the_wrap_of_the_clock),
 		CASE(tick_is_2_to_the_20_ns),
