@@ -136,29 +136,6 @@ class Kernel(unittest.TestCase):
         self.preloads(["ingressRate=1000000", "precedence=lowest"], both)
         self.preloads(['allowAnnotations=["edt-pacing"]'], both, f"{both} --edt off")
 
-    def test_element_in_a_list_of_others(self):
-        """The configuration is that of natra's element, also when it changes."""
-        net = self.node.root / "etc/cni/net.d"
-        for path in (net, self.node.root / "opt/cni/bin"):
-            path.mkdir(parents=True)
-
-        def write(**conf):
-            (net / "10-it.conflist").write_text(json.dumps({
-                "cniVersion": "1.0.0", "name": "it", "plugins": [
-                    {"type": "ptp"}, {"type": "natra", **conf}]}))
-        both = "--ingress 1M --egress 1M"
-        write(attachMode="clsact-hostside")
-        agent = Agent("--root", str(self.node.root), "--bpffs", str(self.bpffs),
-                      "--plugin", PLUGIN, "--runtime-version", "containerd://1.6.20")
-        self.addCleanup(agent.__exit__)
-        agent.wait("mode=present")
-        wanted = self.needed(f"{both} --mode clsact-hostside")
-        wait_until(lambda: self.engines(self.bpffs) == wanted, agent.log)
-        write(sketchWidth=2048)
-        wanted = self.needed(f"{both} --sketch-width 2048")
-        wait_until(lambda: self.engines(self.bpffs) == wanted, agent.log)
-        self.assertEqual(agent.stop(), 0)
-
     def test_loads_pacers(self):
         if not json.loads(run(NATRACTL, "--json", "probe"))["fq"]:
             self.skipTest("no fq")

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """natra-agent and pods that run already, by libcni's cache, with a library that only
 says what it was asked."""
+import json
 import os
 import sys
 import unittest
@@ -35,6 +36,26 @@ class Adopt(Case):
         self.assertEqual([c.split()[0] for c in calls],
                          ["gc", "attach", "detach"])
         self.assertIn("id=natra-agent-preload ifname=lo ", calls[1])
+
+    def test_preload_by_the_element_of_others(self):
+        """Where natra is in a list already, its element says what pods can have."""
+        net = self.node.root / "etc/cni/net.d"
+        for path in (net, self.node.root / "opt/cni/bin"):
+            path.mkdir(parents=True)
+
+        def write(rate):
+            (net / "10-it.conflist").write_text(json.dumps({
+                "cniVersion": "1.0.0", "name": "it", "plugins": [
+                    {"type": "ptp"}, {"type": "natra", "ingressRate": rate}]}))
+        write(1000000)
+        with self.node.agent("--plugin", os.environ["NATRA_CNI"], "--runtime-version",
+                             "containerd://1.6.20") as agent:
+            for rate in (1000000, 2000000):
+                write(rate)
+                wait_until(lambda r=rate: any(
+                    f"preload ifname=lo network= label= in={r} out=0 " in call
+                    for call in self.node.calls()),
+                    lambda: f"{self.node.calls()}\n{agent.log()}")
 
     def test_pod_without_natra(self):
         self.node.pod("a", {"ingressRate": 10000000,
