@@ -29,7 +29,7 @@ from rig import Rig
 from script import option, run_script
 
 CALL_PORT = 7000
-CAP, RPS = "10M", 20
+CAP, RPS = "10M", 10            # requests a second to each pod
 # One VM may be up so much later than the other, if it died and was booted again. A turn
 # takes less.
 TURN_SECONDS = 180
@@ -259,6 +259,6 @@ def main(rep, a):
 if __name__ == "__main__":
     run_script(main,
         option("--seconds", type=float, default=2.5),
-        option("--requests", type=float, default=2, metavar="SECONDS"),
+        option("--requests", type=float, default=3, metavar="SECONDS"),
         option("--settle", type=float, default=1.5),
         isolate=isolate_with_card)
