@@ -159,6 +159,18 @@ class Adopt(Case):
                          ["attach", "remove_leftovers"])
         self.assertIn("replaced=1", log)
 
+    def test_leftovers_of_killed_agent(self):
+        """The next one finishes what it has begun, if it is asked to replace."""
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
+        self.node.attached("net/a/eth0", 2000000, 0)
+        self.node.leftovers("eth0")
+        self.run_agent()
+        self.assertEqual(self.calls("attach", "remove_leftovers"), [])
+        self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
+        self.assertEqual(self.calls("attach", "configure", "remove_leftovers"),
+                         ["remove_leftovers id=net/a/eth0"])
+        self.assertEqual(self.node.limits("a"), (2000000, 0))
+
     def test_leftovers_in_the_way(self):
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
         self.node.leftovers("eth0", "16 ingress_mode: pace on 'veth1': qdisc"

@@ -401,6 +401,8 @@ AGENT = [
         "		return 0;\n	if (!text ||", "agent-live"),
     one("limits-of-others-replaced", "tools/agent/seat.c",
         "any(&left) && !seat->jobs->replace", "false", "agent-pods"),
+    one("half-replaced-stays", "tools/agent/seat.c",
+        "r = finish(seat, &target, &change);", "r = 0;", "agent-pods"),
     one("ready-before-installed", "tools/agent/health.c",
         "part != PART_API && health", "part > PART_API && health",
         "agent-installer"),

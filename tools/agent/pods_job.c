@@ -25,12 +25,9 @@ static void seat_failed(const struct pods *pods, const struct seat *seat,
 	seat_log(seat, NATRA_LOG_WARN, "a running pod stays as it is", error);
 }
 
-static void adopt(const struct pods *pods, const struct seat *seat,
-		  const struct natra_policy *policy)
+static void note(const struct pods *pods, const struct seat *seat, int r,
+		 enum seat_change change)
 {
-	enum seat_change change;
-	int r = seat_attach(seat, policy, &change);
-
 	if (r < 0)
 		seat_failed(pods, seat, seat_error(seat, r));
 	if (change == SEAT_LIMITED) {
@@ -46,20 +43,24 @@ static void adopt(const struct pods *pods, const struct seat *seat,
 static void look_at(const struct pods *pods, const struct seat *seat)
 {
 	struct natra_info info = NATRA_INIT(info);
+	enum seat_change change = SEAT_SAME;
 	struct failure failure = {0};
 	struct wish wish;
 	int r = seat_query(seat, &info);
 
-	if (r < 0)
-		seat_failed(pods, seat, seat_error(seat, r));
 	/* What has limits keeps them: somebody may have set others since. */
-	if (r != 0)
+	if (r != 0) {
+		if (r > 0)
+			r = seat_finish(seat, &change);
+		note(pods, seat, r, change);
 		return;
+	}
 	if (wish_read(&wish, seat->cached, pods->jobs->conf, NULL, pods->n,
 		      pods->jobs->log, &failure))
 		seat_failed(pods, seat, failure.msg);
 	else if (wanted_limits(&wish.settings.policy))
-		adopt(pods, seat, &wish.settings.policy);
+		r = seat_attach(seat, &wish.settings.policy, &change);
+	note(pods, seat, r, change);
 	wish_free(&wish);
 }
 

@@ -112,6 +112,20 @@ static int attach(const struct seat *seat, const struct natra_target *target,
 			  : natra_attach(n, target, policy, NULL);
 }
 
+/* An agent that was killed between the two steps may have left it like that, or the
+ * plugin, which has not been asked to replace anything. */
+static int finish(const struct seat *seat, const struct natra_target *target,
+		  enum seat_change *ret)
+{
+	struct natra_leftovers left = NATRA_INIT(left);
+	int r = natra_find_leftovers(seat->n, target, &left);
+
+	if (r < 0 || !any(&left))
+		return r;
+	*ret = SEAT_REPLACED;
+	return natra_remove_leftovers(seat->n, target);
+}
+
 int seat_query(const struct seat *seat, struct natra_info *ret_info)
 {
 	int r = natra_query(seat->n, seat->id, ret_info);
@@ -147,31 +161,62 @@ static void undo_if_gone(const struct seat *seat)
 	(void)natra_detach(seat->n, &target);
 }
 
+/* Fills in what the library needs to find the pod. Returns its network namespace,
+ * which the caller closes, -ENOENT if the pod has ended, or another -errno. */
+static int open_target(const struct seat *seat, struct natra_target *target)
+{
+	int fd = dir_open_path(seat->root_fd, seat->cached->netns, O_RDONLY);
+
+	target->id = seat->id;
+	target->ifname = seat->cached->ifname;
+	target->netns_fd = fd;
+	target->network = seat->cached->network;
+	target->label = seat->pod;
+	return fd;
+}
+
+/* Returns whether a failure of a call on the pod means that it has ended. */
+static bool has_ended(int r)
+{
+	return r == -ENODEV || r == -ENOENT;
+}
+
 int seat_attach(const struct seat *seat, const struct natra_policy *policy,
 		enum seat_change *ret_change)
 {
 	struct natra_target target = NATRA_INIT(target);
 	enum seat_change change = SEAT_SAME;
-	int r, fd = dir_open_path(seat->root_fd, seat->cached->netns, O_RDONLY);
+	int r, fd = open_target(seat, &target);
 
 	*ret_change = SEAT_SAME;
-	/* The pod has ended. */
-	if (fd == -ENOENT)
-		return 0;
 	if (fd < 0)
-		return fd;
-	target.id = seat->id;
-	target.ifname = seat->cached->ifname;
-	target.netns_fd = fd;
-	target.network = seat->cached->network;
-	target.label = seat->pod;
+		return fd == -ENOENT ? 0 : fd;
 	r = attach(seat, &target, policy, &change);
 	(void)close(fd);
-	if (r == -ENODEV || r == -ENOENT)
+	if (has_ended(r))
 		return 0;
 	if (r == 0) {
 		undo_if_gone(seat);
 		*ret_change = change;
 	}
 	return r;
+}
+
+int seat_finish(const struct seat *seat, enum seat_change *ret_change)
+{
+	struct natra_target target = NATRA_INIT(target);
+	enum seat_change change = SEAT_SAME;
+	int r, fd;
+
+	*ret_change = SEAT_SAME;
+	if (!seat->jobs->replace)
+		return 0;
+	fd = open_target(seat, &target);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	r = finish(seat, &target, &change);
+	(void)close(fd);
+	if (r == 0)
+		*ret_change = change;
+	return has_ended(r) ? 0 : r;
 }

@@ -27,7 +27,7 @@ void seat_log(const struct seat *seat, enum natra_log_level level,
 enum seat_change {
 	SEAT_SAME,     /* nothing was to do, or the pod has ended */
 	SEAT_LIMITED,  /* it was attached */
-	SEAT_REPLACED, /* it was attached, and upstream's limits are gone */
+	SEAT_REPLACED, /* natra's limits hold, and upstream's are gone */
 };
 
 /* Returns the text of an error that a call about it has returned. */
@@ -39,5 +39,8 @@ int seat_query(const struct seat *seat, struct natra_info *ret_info);
 /* Limits a pod that has no limits of natra's. Returns 0 or -errno. */
 int seat_attach(const struct seat *seat, const struct natra_policy *policy,
 		enum seat_change *ret_change);
+/* Removes what upstream's plugin left at a pod that has limits of natra's, if that
+ * was asked for. */
+int seat_finish(const struct seat *seat, enum seat_change *ret_change);
 
 #endif
