@@ -48,6 +48,14 @@ class Patient(Node):
         super().__init__(runtime=NEW)
         self.host = host
         self.undo = lambda: None
+        try:
+            self.make()
+        except BaseException:
+            super().close()
+            raise
+
+    def make(self):
+        host = self.host
         # natra looks there for a namespace; doctor looks below the node's root.
         self.path = pathlib.Path("/run/netns/web")
         self.path.touch()
@@ -93,8 +101,8 @@ class Patient(Node):
 
     def attach(self, *options, env=None):
         self.tool("attach", "eth0", "--netns", str(self.path), "--id", ID,
-                      "--network", "cbr0", "--label", "shop/web", "--ingress",
-                      "10M", "--egress", "10M", *options, env=env)
+                  "--network", "cbr0", "--label", "shop/web", "--ingress",
+                  "10M", "--egress", "10M", *options, env=env)
 
     def find(self, *args, **more):
         return self.findings(*args, bare=False, bpffs=BPFFS, **more)
