@@ -48,6 +48,14 @@ class Patient(Node):
         super().__init__(runtime=NEW)
         self.host = host
         self.undo = lambda: None
+        try:
+            self.make()
+        except BaseException:
+            super().close()
+            raise
+
+    def make(self):
+        host = self.host
         # natra looks there for a namespace; doctor looks below the node's root.
         self.path = pathlib.Path("/run/netns/web")
         self.path.touch()
@@ -60,6 +68,8 @@ class Patient(Node):
                 f"/proc/{os.getpid()}/fd/{ns.fileno()}", "name", "eth0")
         run("ip", "link", "set", host, "up")
         run("ip", "addr", "add", "10.99.0.1/24", "dev", host)
+        # IPv6 sends packets of its own.
+        self.inside("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6")
         self.inside("ip", "link", "set", "eth0", "up")
         self.inside("ip", "addr", "add", "10.99.0.2/24", "dev", "eth0")
         self.pod("web", RATES)
@@ -93,8 +103,8 @@ class Patient(Node):
 
     def attach(self, *options, env=None):
         self.tool("attach", "eth0", "--netns", str(self.path), "--id", ID,
-                      "--network", "cbr0", "--label", "shop/web", "--ingress",
-                      "10M", "--egress", "10M", *options, env=env)
+                  "--network", "cbr0", "--label", "shop/web", "--ingress",
+                  "10M", "--egress", "10M", *options, env=env)
 
     def find(self, *args, **more):
         return self.findings(*args, bare=False, bpffs=BPFFS, **more)
@@ -154,7 +164,9 @@ def other_abi(p):
 
 def write_abi(path, number):
     """Write another ABI into a record, and return the one that it had."""
-    fd, size = bpfsys.obj_get(path), 1792
+    size = json.loads(run("bpftool", "-j", "map", "show", "pinned", path))[
+        "bytes_value"]
+    fd = bpfsys.obj_get(path)
     record = bytearray(bpfsys.map_lookup(fd, 0, size).to_bytes(
         size, sys.byteorder))
     before, = struct.unpack_from("=I", record, 4)
@@ -255,7 +267,9 @@ def not_paced(p):
 
 DATAGRAM = """
 import socket
-socket.socket(type=socket.SOCK_DGRAM).sendto(bytes(100), ("10.99.0.1", 9))
+for _ in range(20):
+    s = socket.socket(type=socket.SOCK_DGRAM)
+    s.sendto(bytes(100), ("10.99.0.1", 9))
 """
 SENDER = """
 import socket, sys, time
@@ -339,7 +353,7 @@ class Pods(Case):
         try:
             breaks(p)
             found = p.find(*pod)
-            self.assertEqual(list(found), [check])
+            self.assertEqual(list(found), [check], found)
             self.assertNotIn("?", found[check]["text"] + found[check]["mend"])
             shown = p.shown(found[check])
             if mends:

@@ -8,24 +8,6 @@
 #include "agent_probe.h"
 #include "check.h"
 
-static const struct check *const tables[] = {
-	checks_of_node,  checks_of_list,   checks_of_plugin,
-	checks_of_order, checks_of_limits, checks_of_link,
-};
-
-#define TABLES_LEN (sizeof(tables) / sizeof(tables[0]))
-
-const char *doctor_check_name(size_t index)
-{
-	for (size_t n = 0; n < TABLES_LEN; n++) {
-		for (const struct check *c = tables[n]; c->name; c++) {
-			if (index-- == 0)
-				return c->name;
-		}
-	}
-	return NULL;
-}
-
 bool doctor_is_address(const char *text)
 {
 	return agent_is_address(text);

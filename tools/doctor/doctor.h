@@ -45,7 +45,5 @@ void doctor_free(struct doctor_report *report);
 
 /* Returns whether `text` can be an agent's address. */
 bool doctor_is_address(const char *text);
-/* Returns the name of the check with this number; NULL behind the last one. */
-const char *doctor_check_name(size_t index);
 
 #endif

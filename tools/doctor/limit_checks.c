@@ -46,23 +46,35 @@ static void gone(const struct finder *f)
 		found(f, "ifname", f->pod->info.ifname, NULL);
 }
 
+/* Returns whether a difference is about natra's fq on the host side. */
+static bool is_on_host(const struct natra_info *info, const char *difference)
+{
+	const char *host = info->host_ifname;
+	const char *at = host[0] ? strstr(difference, host) : NULL;
+
+	return at && at[-1] == '\'' && at[strlen(host)] == '\'';
+}
+
 /* Reports what differs from what was set: only what is about fq, or only the
  * rest. */
 static void report_difference(const struct finder *f, bool is_about_fq)
 {
-	const char *text;
+	const struct natra_info *info = &f->pod->info;
 	cleanup_text char *attach = NULL, *why = NULL;
+	bool is_host;
 
 	if (!pod_is_limited(f->pod) ||
 	    natra_check(f->node->n, f->pod->id, NULL) != -EBADE)
 		return;
-	text = natra_error(f->node->n);
-	if ((strncmp(text, "fq ", 3) == 0) != is_about_fq)
+	/* The text lasts until the next call. */
+	why = text_copy(natra_error(f->node->n));
+	if ((strncmp(why, "fq ", 3) == 0) != is_about_fq)
 		return;
-	why = text_copy(text);
+	is_host = is_on_host(info, why);
 	attach = attach_again(f);
-	found(f, "why", why, "attach", attach, "enter", pod_enter(f->pod),
-	      "ifname", f->pod->info.ifname, NULL);
+	found(f, "why", why, "attach", attach, "enter",
+	      is_host ? "" : pod_enter(f->pod), "ifname",
+	      is_host ? info->host_ifname : info->ifname, NULL);
 }
 
 static void differs(const struct finder *f)
