@@ -41,19 +41,37 @@ static void write_head(struct exposition *e)
 		fprintf(e->out, "# UNIT %s %s\n", m->name, m->unit);
 }
 
-/* Writes a value as valid UTF-8: what is no printable ASCII becomes \xNN. */
+/* Writes a byte as valid UTF-8: what is no printable ASCII becomes \xNN. */
+static void write_byte(FILE *out, char c)
+{
+	const struct escaped escaped = escape_byte(c);
+
+	if (c == '\n') {
+		fputs("\\n", out);
+		return;
+	}
+	if (c == '"' || escaped.text[0] == '\\')
+		fputc('\\', out);
+	fputs(escaped.text, out);
+}
+
+static bool is_plain(char c)
+{
+	return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+}
+
+/* Nearly all values have nothing to escape, and a scrape has thousands. */
 static void write_value(FILE *out, const char *value)
 {
-	for (; *value; value++) {
-		const char *text = escape_byte(*value).text;
+	while (*value) {
+		size_t len = 0;
 
-		if (*value == '\n') {
-			fputs("\\n", out);
-			continue;
-		}
-		if (*value == '"' || *text == '\\')
-			fputc('\\', out);
-		fputs(text, out);
+		while (is_plain(value[len]))
+			len++;
+		(void)fwrite(value, 1, len, out);
+		value += len;
+		if (*value)
+			write_byte(out, *value++);
 	}
 }
 
