@@ -80,11 +80,14 @@ static void write_name(struct exposition *e, const struct label *labels)
 	char before = '{';
 
 	write_head(e);
-	fprintf(e->out, "%s%s", e->metric->name, types[e->metric->type].suffix);
+	fputs(e->metric->name, e->out);
+	fputs(types[e->metric->type].suffix, e->out);
 	for (; labels->name; labels++) {
 		if (!labels->value)
 			continue;
-		fprintf(e->out, "%c%s=\"", before, labels->name);
+		fputc(before, e->out);
+		fputs(labels->name, e->out);
+		fputs("=\"", e->out);
 		write_value(e->out, labels->value);
 		fputc('"', e->out);
 		before = ',';
