@@ -71,8 +71,10 @@ class Prometheus:
     def query(self, expr):
         """[({label: value}, value)]; an error of Prometheus is one here."""
         try:
-            _, body = get(PORT, "/api/v1/query?" + urllib.parse.urlencode({"query": expr}))
+            status, body = get(PORT, "/api/v1/query?" + urllib.parse.urlencode({"query": expr}))
         except OSError:
+            return []
+        if status == 503:  # it starts
             return []
         answer = json.loads(body)
         if answer["status"] != "success":
