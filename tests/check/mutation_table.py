@@ -408,5 +408,27 @@ AGENT = [
         "agent-installer"),
 ]
 
+METRICS = [
+    one("metrics-bytes-are-packets", "tools/metrics/families.c",
+        "is_bytes ? count->bytes : count->packets",
+        "is_bytes ? count->packets : count->bytes", "unit-metrics"),
+    one("series-twice", "tools/metrics/rows.c",
+        "has_pod && !pod->is_again ? NULL", "has_pod ? NULL", "unit-metrics"),
+    one("free-text-is-a-pod", "tools/metrics/collect.c",
+        "is_name(pod, strlen(pod), true)", "true", "unit-metrics"),
+    one("quotes-not-escaped", "tools/metrics/exposition.c",
+        "if (c == '\"' || ", "if (", "unit-metrics"),
+    one("sum-forgets-the-gone", "tools/metrics/rows.c",
+        "i < rows.len && by_namespace", "i < rows.len && !by_namespace",
+        "unit-metrics"),
+    one("scrape-cut-by-the-next", "tools/agent/scrape.c",
+        "	if (scrape->has_text) {", "	if (false) {", "agent-probes"),
+    one("textfile-for-root", "tools/natractl/cmd_metrics.c",
+        "fchmod(fd, 0644)", "fchmod(fd, 0600)", "cli-output"),
+    one("view-of-the-next-slot", "src/state/view.c",
+        "slot->index * view->value_size", "(slot->index + 1) * view->value_size",
+        "api-counters"),
+]
+
 TABLE = [*mutation_bpf.TABLE, *POLICY, *LIBRARY, *HOOKS, *CNI, *NATRACTL, *DEMO,
-         *DOCTOR, *AGENT]
+         *DOCTOR, *AGENT, *METRICS]

@@ -17,7 +17,6 @@ TOP = os.path.realpath(f"{HERE}/../..")
 MONITORING = f"{TOP}/tools/deploy/monitoring"
 for part in ("harness/python", "agent"):
     sys.path.insert(0, f"{TOP}/tests/{part}")
-from isolation import BPFFS
 from report import skip
 
 PORT = 19090
@@ -72,8 +71,10 @@ class Prometheus:
     def query(self, expr):
         """[({label: value}, value)]; an error of Prometheus is one here."""
         try:
-            _, body = get(PORT, "/api/v1/query?" + urllib.parse.urlencode({"query": expr}))
+            status, body = get(PORT, "/api/v1/query?" + urllib.parse.urlencode({"query": expr}))
         except OSError:
+            return []
+        if status == 503:  # it starts
             return []
         answer = json.loads(body)
         if answer["status"] != "success":
@@ -113,3 +114,15 @@ def dashboard_queries():
             expr = target["expr"].replace("$__rate_interval", "15s")
             found.setdefault(p["title"], []).append(re.sub(r"\$\w+", ".*", expr))
     return found
+
+
+def check_dashboard(r, prometheus):
+    for title, queries in dashboard_queries().items():
+        # What is wrong with no pod is a table without rows.
+        if title == "Without their limit":
+            queries = [q for q in queries if q != "natra_unshaped == 1"]
+        empty = [q for q in queries if not prometheus.wait(q, 20)]
+        r.true(f"dashboard: {title}", not empty, f"no data: {empty}" if empty else "data")
+    for rule in ("offered", "passed", "utilisation", "loss", "delay_seconds"):
+        found = prometheus.wait(f"natra:{rule}", 20)
+        r.true(f"rule natra:{rule}", found, f"{len(found)} series")

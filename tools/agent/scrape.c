@@ -181,6 +181,8 @@ static void collect(void *arg)
 		note_error(report, -errno, "");
 		return;
 	}
+	/* There may be megabytes. */
+	(void)setvbuf(out, NULL, _IOFBF, 65536);
 	if (scrape->reads_pods)
 		write_pods(&e, scrape, report);
 	write_agent(&e, scrape);

@@ -50,22 +50,37 @@ bool split_label(const char *label, char *ret_namespace, char *ret_pod)
 	return true;
 }
 
+/* Doubles the list when it is full, which it is at each power of two. */
+static int make_room(struct node_metrics *node)
+{
+	size_t room = node->len ? 2 * node->len : 1;
+	struct pod_metrics *list;
+
+	if (node->len & (node->len - 1))
+		return 0;
+	list = realloc(node->list, room * sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	node->list = list;
+	return 0;
+}
+
 static int add(void *arg, const struct natra_info *info,
 	       const struct natra_stats *stats)
 {
 	struct node_metrics *node = arg;
-	struct pod_metrics *list, *pod;
+	struct pod_metrics *pod;
+	int r;
 
 	/* Of what cannot be read only the ABI is known. */
 	if (!info->id[0]) {
 		node->unreadable++;
 		return 0;
 	}
-	list = realloc(node->list, (node->len + 1) * sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	node->list = list;
-	pod = &list[node->len++];
+	r = make_room(node);
+	if (r < 0)
+		return r;
+	pod = &node->list[node->len++];
 	*pod = (struct pod_metrics){.info = *info, .has_stats = stats};
 	if (stats)
 		pod->stats = *stats;

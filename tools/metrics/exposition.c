@@ -41,19 +41,37 @@ static void write_head(struct exposition *e)
 		fprintf(e->out, "# UNIT %s %s\n", m->name, m->unit);
 }
 
-/* Writes a value as valid UTF-8: what is no printable ASCII becomes \xNN. */
+/* Writes a byte as valid UTF-8: what is no printable ASCII becomes \xNN. */
+static void write_byte(FILE *out, char c)
+{
+	const struct escaped escaped = escape_byte(c);
+
+	if (c == '\n') {
+		fputs("\\n", out);
+		return;
+	}
+	if (c == '"' || escaped.text[0] == '\\')
+		fputc('\\', out);
+	fputs(escaped.text, out);
+}
+
+static bool is_plain(char c)
+{
+	return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+}
+
+/* Nearly all values have nothing to escape, and a scrape has thousands. */
 static void write_value(FILE *out, const char *value)
 {
-	for (; *value; value++) {
-		const char *text = escape_byte(*value).text;
+	while (*value) {
+		size_t len = 0;
 
-		if (*value == '\n') {
-			fputs("\\n", out);
-			continue;
-		}
-		if (*value == '"' || *text == '\\')
-			fputc('\\', out);
-		fputs(text, out);
+		while (is_plain(value[len]))
+			len++;
+		(void)fwrite(value, 1, len, out);
+		value += len;
+		if (*value)
+			write_byte(out, *value++);
 	}
 }
 
@@ -62,11 +80,14 @@ static void write_name(struct exposition *e, const struct label *labels)
 	char before = '{';
 
 	write_head(e);
-	fprintf(e->out, "%s%s", e->metric->name, types[e->metric->type].suffix);
+	fputs(e->metric->name, e->out);
+	fputs(types[e->metric->type].suffix, e->out);
 	for (; labels->name; labels++) {
 		if (!labels->value)
 			continue;
-		fprintf(e->out, "%c%s=\"", before, labels->name);
+		fputc(before, e->out);
+		fputs(labels->name, e->out);
+		fputs("=\"", e->out);
 		write_value(e->out, labels->value);
 		fputc('"', e->out);
 		before = ',';
