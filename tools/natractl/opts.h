@@ -28,6 +28,8 @@ enum opt_id {
 	OPT_DIRECTION,
 	OPT_FLOWS,
 	OPT_WATCH,
+	OPT_ONCE,
+	OPT_INTERVAL,
 	/* These are options of install and uninstall only. */
 	OPT_INSTALL_MODE,
 	OPT_PLATFORM,
