@@ -28,7 +28,7 @@ static const char *given_label, *given_network;
 /* Returns the number of one of the N pods, or -1 if the id is none of them. */
 static int pod_number(const char *id)
 {
-	return strncmp(id, "pod-", 4) == 0 ? atoi(id + 4) : -1;
+	return strncmp(id, "pod-", 4) == 0 ? (int)strtol(id + 4, NULL, 10) : -1;
 }
 
 static void fill_pod(struct natra_info *info, const char *id)
@@ -338,7 +338,7 @@ int natra_foreach_neighbour(struct natra *n, const char *id,
 	return fn(arg, &entry);
 }
 
-static int foreach_pod(int count, natra_attachment_fn fn, void *arg)
+static int foreach_pod(long count, natra_attachment_fn fn, void *arg)
 {
 	struct natra_info info;
 	char id[16];
@@ -361,7 +361,8 @@ int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 
 	(void)n;
 	if (getenv("NATRA_FAKE_PODS"))
-		return foreach_pod(atoi(getenv("NATRA_FAKE_PODS")), fn, arg);
+		return foreach_pod(strtol(getenv("NATRA_FAKE_PODS"), NULL, 10),
+				   fn, arg);
 	r = fn(arg, &info);
 	for (size_t i = 0; i < 4 && r == 0; i++) {
 		fill(&info, ids[i]);

@@ -46,7 +46,7 @@ static const struct top_row *row(const char *id)
 	size_t at = top_model_find(&model, id, NATRA_DIRECTION_INGRESS);
 
 	assert_int_not_equal(at, TOP_NOWHERE);
-	return model.view[at];
+	return top_row_at(&model, at);
 }
 
 /* Returns the ids' numbers in the order of the view. */
@@ -56,7 +56,7 @@ static const char *view(void)
 
 	memset(text, 0, sizeof(text));
 	for (size_t i = 0; i < model.view_len; i++)
-		text[i] = model.view[i]->reading.id[4];
+		text[i] = top_row_at(&model, i)->reading.id[4];
 	return text;
 }
 
@@ -118,10 +118,11 @@ static void directions_are_two_rows(void **state)
 	readings[1].bytes.passed = 1000;
 	update(2, 2 * SECOND);
 	assert_int_equal(row("pod-0")->rate.passed, 0);
-	assert_int_equal(model.view[top_model_find(&model, "pod-0",
-						   NATRA_DIRECTION_EGRESS)]
-				 ->rate.passed,
-			 8000);
+	assert_int_equal(
+		top_row_at(&model, top_model_find(&model, "pod-0",
+						  NATRA_DIRECTION_EGRESS))
+			->rate.passed,
+		8000);
 }
 
 static void keys_sort_the_largest_first_and_then_by_name(void **state)

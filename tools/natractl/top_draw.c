@@ -147,7 +147,7 @@ static void draw_pods(const struct top *top, const struct top_view *view)
 			break;
 		if (at == view->selected)
 			attron(A_STANDOUT);
-		draw_row(top, view, model->view[at], HEAD_LINES + (int)i);
+		draw_row(top, view, top_row_at(model, at), HEAD_LINES + (int)i);
 		attroff(A_STANDOUT);
 	}
 }
@@ -189,7 +189,7 @@ static void draw_flows_head(const struct top *top, const struct top_view *view)
 	if (at == TOP_NOWHERE) {
 		draw_line(0, "This pod is no longer limited.");
 	} else {
-		row = top->model.view[at];
+		row = top_row_at(&top->model, at);
 		snprintf(line, sizeof(line),
 			 "%s %s: %zu flows, limit %s, rate %s",
 			 row->reading.name, direction_names[view->direction],

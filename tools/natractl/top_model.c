@@ -98,7 +98,7 @@ int top_model_update(struct top_model *model,
 {
 	/* calloc(0) may be NULL. */
 	struct top_row *rows = calloc(len + 1, sizeof(*rows));
-	struct top_row **view = calloc(len + 1, sizeof(*view));
+	size_t *view = calloc(len + 1, sizeof(*view));
 	size_t next = 0;
 
 	if (!rows || !view) {
@@ -144,12 +144,13 @@ static uint64_t weight(const struct top_row *row, enum top_key key)
 	}
 }
 
-static int order(const void *a, const void *b, void *key)
+static int order(const void *a, const void *b, void *arg)
 {
-	const struct top_row *x = *(const struct top_row *const *)a;
-	const struct top_row *y = *(const struct top_row *const *)b;
-	const uint64_t of_x = weight(x, *(enum top_key *)key);
-	const uint64_t of_y = weight(y, *(enum top_key *)key);
+	const struct top_model *model = arg;
+	const struct top_row *x = &model->rows[*(const size_t *)a];
+	const struct top_row *y = &model->rows[*(const size_t *)b];
+	const uint64_t of_x = weight(x, model->key);
+	const uint64_t of_y = weight(y, model->key);
 	int names;
 
 	if (of_x != of_y)
@@ -173,11 +174,11 @@ void top_model_arrange(struct top_model *model)
 	model->view_len = 0;
 	for (size_t i = 0; i < model->len; i++) {
 		if (is_shown(&model->rows[i], model->filter))
-			model->view[model->view_len++] = &model->rows[i];
+			model->view[model->view_len++] = i;
 	}
 	if (model->view_len)
 		qsort_r(model->view, model->view_len, sizeof(*model->view),
-			order, &model->key);
+			order, model);
 }
 
 void top_model_free(struct top_model *model)
@@ -187,11 +188,16 @@ void top_model_free(struct top_model *model)
 	*model = (struct top_model){0};
 }
 
+struct top_row *top_row_at(const struct top_model *model, size_t at)
+{
+	return &model->rows[model->view[at]];
+}
+
 size_t top_model_find(const struct top_model *model, const char *id,
 		      enum natra_direction direction)
 {
 	for (size_t i = 0; i < model->view_len; i++) {
-		if (is_of(model->view[i], id, direction))
+		if (is_of(top_row_at(model, i), id, direction))
 			return i;
 	}
 	return TOP_NOWHERE;

@@ -56,7 +56,7 @@ struct top_row {
 struct top_model {
 	struct top_row *rows; /* in the order of the readings */
 	size_t len;
-	struct top_row **view; /* those that the filter leaves, in order */
+	size_t *view; /* the numbers of those that the filter leaves, in order */
 	size_t view_len;
 	uint64_t taken_ns;
 	enum top_key key;
@@ -77,6 +77,9 @@ int top_model_update(struct top_model *model,
 /* Filters and sorts after an update, or after `key` or `filter` was changed. */
 void top_model_arrange(struct top_model *model);
 void top_model_free(struct top_model *model);
+
+/* Returns the row at this place of the view. */
+struct top_row *top_row_at(const struct top_model *model, size_t at);
 
 /* Returns where in the view a row is, or TOP_NOWHERE. */
 #define TOP_NOWHERE SIZE_MAX

@@ -66,8 +66,8 @@ static void select_row(struct screen *screen, size_t at)
 	if (at >= model->view_len)
 		at = model->view_len - 1;
 	view->selected = at;
-	memcpy(view->id, model->view[at]->reading.id, sizeof(view->id));
-	view->direction = model->view[at]->reading.direction;
+	memcpy(view->id, top_row_at(model, at)->reading.id, sizeof(view->id));
+	view->direction = top_row_at(model, at)->reading.direction;
 	settle(screen);
 }
 
@@ -112,8 +112,8 @@ static void count_flows(struct screen *screen)
 
 		if (at >= model->view_len)
 			break;
-		model->view[at]->flows =
-			top_count_flows(screen->top, model->view[at]);
+		top_row_at(model, at)->flows =
+			top_count_flows(screen->top, top_row_at(model, at));
 	}
 }
 

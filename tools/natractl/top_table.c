@@ -55,7 +55,7 @@ static void print_table(const struct top *top)
 	int width = 3;
 
 	for (size_t i = 0; i < model->view_len; i++) {
-		int length = (int)strlen(model->view[i]->reading.name);
+		int length = (int)strlen(top_row_at(model, i)->reading.name);
 
 		width = length > width ? length : width;
 	}
@@ -63,7 +63,7 @@ static void print_table(const struct top *top)
 	       "POD", "INTERFACE", "DIRECTION", "LIMIT", "RATE", "CAP", "HELD",
 	       "MARKED", "DROPPED", "FLOWS");
 	for (size_t i = 0; i < model->view_len; i++)
-		print_row(top, model->view[i], width);
+		print_row(top, top_row_at(model, i), width);
 }
 
 static cJSON *row_json(const struct top *top, const struct top_row *row)
@@ -96,7 +96,8 @@ void top_print(struct top *top)
 	}
 	json = cJSON_CreateArray();
 	for (size_t i = 0; i < top->model.view_len; i++)
-		cJSON_AddItemToArray(json, row_json(top, top->model.view[i]));
+		cJSON_AddItemToArray(json,
+				     row_json(top, top_row_at(&top->model, i)));
 	json_print(json);
 }
 
