@@ -244,7 +244,8 @@ static void table_keeps_at_most_32_flows_each_once(void **state)
 	len = read_flows();
 	assert_in_range(len, NATRA_FLOWS / 2, NATRA_FLOWS);
 	for (size_t i = 0; i < len; i++) {
-		assert_int_equal(flows[i].packets, 2);
+		/* A flow may get its entry at its second packet. */
+		assert_in_range(flows[i].packets, 1, 2);
 		for (size_t j = 0; j < i; j++)
 			assert_int_not_equal(flows[i].tuple.ports,
 					     flows[j].tuple.ports);

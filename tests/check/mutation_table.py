@@ -335,8 +335,14 @@ NATRACTL = [
         'json_add_u64(o, "dport", flow->dport)',
         'json_add_u64(o, "dport", flow->sport)', "cli-output"),
     one("endpoints-in-the-table-swapped", "tools/natractl/cmd_top.c",
-        "print_endpoint(flow, flow->daddr, flow->dport)",
-        "print_endpoint(flow, flow->saddr, flow->dport)", "cli-output"),
+        "endpoint_text(flow, flow->daddr, flow->dport)",
+        "endpoint_text(flow, flow->saddr, flow->dport)", "cli-output"),
+    one("top-mixes-old-and-new-counters", "tools/natractl/top_model.c",
+        "now->passed < before->passed ||", "", "unit-top-model"),
+    one("top-leaves-the-terminal-raw", "tools/natractl/top_screen.c",
+        "(void)endwin();", "", "cli-top"),
+    one("top-ignores-the-new-size", "tools/natractl/top_screen.c",
+        "resizeterm(size.ws_row, size.ws_col);", ";", "cli-top"),
 ]
 
 DEMO = [

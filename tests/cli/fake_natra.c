@@ -2,10 +2,15 @@
 /* The functions of libnatra that touch the kernel, with made-up attachments:
  * "web" is ordinary, "evil" has what a pod could put into names and what the
  * bandwidth plugin left, "gone" has lost its interface, "bare" is unshaped.
+ * With NATRA_FAKE_PODS=N there are N pods instead, "pod-0" and so on, and with the
+ * file that NATRA_FAKE_ERROR names the counters cannot be read.
  * Linked in front of libnatra, which keeps the rest. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <natra/natra.h>
 
@@ -20,10 +25,51 @@ static struct natra_policy current = {
 /* The label and the network that this process passed to natra_attach. */
 static const char *given_label, *given_network;
 
+/* Returns the number of one of the N pods, or -1 if the id is none of them. */
+static int pod_number(const char *id)
+{
+	return strncmp(id, "pod-", 4) == 0 ? (int)strtol(id + 4, NULL, 10) : -1;
+}
+
+static void fill_pod(struct natra_info *info, const char *id)
+{
+	*info = (struct natra_info){
+		.sz = sizeof(*info),
+		.policy = current,
+		.effective = current,
+		.edt_active = true,
+		.abi = 1,
+	};
+	snprintf(info->id, sizeof(info->id), "%s", id);
+	snprintf(info->ifname, sizeof(info->ifname), "veth%d", pod_number(id));
+	snprintf(info->label, sizeof(info->label), "shop/web-%03d",
+		 pod_number(id));
+}
+
+/* Pod N sends N permille of 10 Mbit/s into itself; pod 3 loses as much. */
+static struct natra_stats stats_of_pod(int number)
+{
+	struct natra_stats stats = {.sz = sizeof(stats)};
+	struct timespec now;
+	uint64_t ms;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	stats.ingress.admitted.bytes = ms * 10000 / 8 * (uint64_t)number;
+	stats.ingress.admitted.bytes /= 1000;
+	if (number == 3)
+		stats.ingress.dropped_rate = stats.ingress.admitted;
+	return stats;
+}
+
 static int fill(struct natra_info *info, const char *id)
 {
 	const bool is_evil = strcmp(id, "evil") == 0;
 
+	if (pod_number(id) >= 0) {
+		fill_pod(info, id);
+		return 0;
+	}
 	if (!is_evil && strcmp(id, "web") != 0 && strcmp(id, "gone") != 0 &&
 	    strcmp(id, "bare") != 0)
 		return -ENOENT;
@@ -205,9 +251,16 @@ static struct natra_direction_stats each_different(uint64_t calls)
 
 int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 {
+	const char *error = getenv("NATRA_FAKE_ERROR");
 	static uint64_t calls;
 
 	(void)n;
+	if (error && access(error, F_OK) == 0)
+		return -EPERM;
+	if (pod_number(id) >= 0) {
+		*ret_stats = stats_of_pod(pod_number(id));
+		return 0;
+	}
 	calls++;
 	*ret_stats = (struct natra_stats){.sz = sizeof(*ret_stats)};
 	if (strcmp(id, "bare") == 0) {
@@ -285,6 +338,20 @@ int natra_foreach_neighbour(struct natra *n, const char *id,
 	return fn(arg, &entry);
 }
 
+static int foreach_pod(long count, natra_attachment_fn fn, void *arg)
+{
+	struct natra_info info;
+	char id[16];
+	int r = 0;
+
+	for (int i = 0; i < count && r == 0; i++) {
+		snprintf(id, sizeof(id), "pod-%d", i);
+		fill_pod(&info, id);
+		r = fn(arg, &info);
+	}
+	return r;
+}
+
 int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 {
 	static const char *const ids[] = {"bare", "evil", "gone", "web"};
@@ -293,6 +360,9 @@ int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 	int r;
 
 	(void)n;
+	if (getenv("NATRA_FAKE_PODS"))
+		return foreach_pod(strtol(getenv("NATRA_FAKE_PODS"), NULL, 10),
+				   fn, arg);
 	r = fn(arg, &info);
 	for (size_t i = 0; i < 4 && r == 0; i++) {
 		fill(&info, ids[i]);

@@ -1,71 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
+#include "flows.h"
 #include "json.h"
 #include "output.h"
-
-/* The library keeps fewer of one direction. */
-#define FLOWS_MAX 256
-
-static const char *const direction_names[NATRA_DIRECTION_MAX] = {
-	[NATRA_DIRECTION_INGRESS] = "ingress",
-	[NATRA_DIRECTION_EGRESS] = "egress",
-};
-
-struct address {
-	char text[INET6_ADDRSTRLEN];
-};
-
-static struct address address_text(const struct natra_flow *flow,
-				   const uint8_t *bytes)
-{
-	struct address out = {"-"};
-
-	if (!flow->ip_version)
-		return out;
-	inet_ntop(flow->ip_version == 4 ? AF_INET : AF_INET6, bytes, out.text,
-		  sizeof(out.text));
-	return out;
-}
-
-/* Returns the name or number of a flow's protocol. For a flow that is not IP,
- * it is the EtherType, which is in the place of the port. */
-static struct unit_text protocol_text(const struct natra_flow *flow)
-{
-	const uint8_t protocol = flow->protocol;
-	static const char *const names[UINT8_MAX + 1] = {
-		[1] = "icmp",    [6] = "tcp",    [17] = "udp",
-		[58] = "icmpv6", [132] = "sctp", [136] = "udplite",
-	};
-	struct unit_text out;
-
-	if (!flow->ip_version)
-		snprintf(out.text, sizeof(out.text), "0x%04x", flow->sport);
-	else if (names[protocol])
-		snprintf(out.text, sizeof(out.text), "%s", names[protocol]);
-	else
-		snprintf(out.text, sizeof(out.text), "%u", protocol);
-	return out;
-}
-
-static void print_endpoint(const struct natra_flow *flow, const uint8_t *bytes,
-			   uint16_t port)
-{
-	char text[INET6_ADDRSTRLEN + 16];
-	struct address address = address_text(flow, bytes);
-
-	if (!port || !flow->ip_version)
-		snprintf(text, sizeof(text), "%s", address.text);
-	else
-		snprintf(text, sizeof(text),
-			 flow->ip_version == 4 ? "%s:%u" : "[%s]:%u",
-			 address.text, port);
-	printf("  %-24s", text);
-}
+#include "top.h"
 
 static void print_flows(const char *direction, const struct natra_flow *flows,
 			size_t len)
@@ -73,10 +15,10 @@ static void print_flows(const char *direction, const struct natra_flow *flows,
 	for (size_t i = 0; i < len; i++) {
 		const struct natra_flow *flow = &flows[i];
 
-		printf("%-9s  %-7s", direction, protocol_text(flow).text);
-		print_endpoint(flow, flow->saddr, flow->sport);
-		print_endpoint(flow, flow->daddr, flow->dport);
-		printf("  %10s  %10" PRIu64 "  %s\n",
+		printf("%-9s  %-7s  %-24s  %-24s  %10s  %10" PRIu64 "  %s\n",
+		       direction, protocol_text(flow).text,
+		       endpoint_text(flow, flow->saddr, flow->sport).text,
+		       endpoint_text(flow, flow->daddr, flow->dport).text,
 		       unit_size(flow->bytes).text, flow->packets,
 		       unit_time(flow->idle_ns).text);
 	}
@@ -156,15 +98,38 @@ static int show_flows(const struct cli *cli, int direction, uint32_t max)
 	return EXIT_SUCCESS;
 }
 
-int cmd_top(struct cli *cli)
+static int top_of_id(const struct cli *cli, int direction)
 {
 	uint32_t max = 10;
-	int r, direction = NATRA_DIRECTION_MAX;
+	int r;
 
+	if (cli->opts.value[OPT_INTERVAL])
+		return usage_error(opts_name(OPT_INTERVAL), NULL,
+				   "cannot stand beside an ID");
 	r = check_id(cli);
-	if (!r)
-		r = parse_direction(&cli->opts, &direction);
 	if (!r && cli->opts.value[OPT_FLOWS])
 		r = opts_number(&cli->opts, OPT_FLOWS, FLOWS_MAX, &max);
 	return r ? r : show_flows(cli, direction, max);
+}
+
+int cmd_top(struct cli *cli)
+{
+	struct top top = {.cli = cli, .seconds = 2};
+	int r;
+
+	r = parse_direction(&cli->opts, &top.direction);
+	if (r)
+		return r;
+	if (cli->opts.value[OPT_INTERVAL])
+		r = opts_number(&cli->opts, OPT_INTERVAL, TOP_HISTORY,
+				&top.seconds);
+	if (r)
+		return r;
+	if (cli->opts.arg)
+		return top_of_id(cli, top.direction);
+	if (cli->opts.value[OPT_FLOWS])
+		return usage_error(opts_name(OPT_FLOWS), NULL, "needs an ID");
+	r = top_run(&top);
+	top_model_free(&top.model);
+	return r;
 }

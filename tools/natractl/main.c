@@ -32,8 +32,10 @@ static const struct command commands[] = {
 	{{"stats", "ID", true, OPT_BIT(OPT_WATCH)},
 	 "show the counters of one or all attachments",
 	 cmd_stats},
-	{{"top", "ID", false, OPT_BIT(OPT_DIRECTION) | OPT_BIT(OPT_FLOWS)},
-	 "list the heavy flows, the largest first",
+	{{"top", "ID", true,
+	  OPT_BIT(OPT_DIRECTION) | OPT_BIT(OPT_FLOWS) | OPT_BIT(OPT_ONCE) |
+		  OPT_BIT(OPT_INTERVAL)},
+	 "watch all pods; with ID, list its heavy flows",
 	 cmd_top},
 	{{"metrics", NULL, false,
 	  OPT_BIT(OPT_TEXTFILE) | OPT_BIT(OPT_VERDICTS) |

@@ -51,7 +51,7 @@ _natractl_words()
 	--*burst | --ingress | --egress | --heavy-hitter-threshold | \
 	--horizon | --fast-pass-share | --pace-limit | --sketch-width | \
 	--id | --network | --label | --shaped-subnet | --unshaped-subnet | \
-	--watch | -n | --conf | --runtime-version | --agent)
+	--watch | --interval | -n | --conf | --runtime-version | --agent)
 		return ;;
 	esac
 
@@ -77,7 +77,7 @@ _natractl_words()
 		echo "$global" --watch
 		_natractl_ids ;;
 	top)
-		echo "$global" --direction -n
+		echo "$global" --direction --once --interval -n
 		_natractl_ids ;;
 	doctor)
 		echo "$global" --platform --net-dir --bin-dir --root \

@@ -31,6 +31,8 @@ enum opt_id {
 	OPT_TEXTFILE,
 	OPT_VERDICTS,
 	OPT_AGGREGATE,
+	OPT_ONCE,
+	OPT_INTERVAL,
 	/* These are options of install and uninstall only. */
 	OPT_INSTALL_MODE,
 	OPT_PLATFORM,

@@ -83,6 +83,22 @@ int print_text(FILE *file, const char *text, int width)
 	return columns;
 }
 
+void copy_text(char *to, size_t size, const char *text)
+{
+	size_t len = 0;
+
+	for (; *text; text++) {
+		const struct escaped escaped = escape_byte(*text);
+		const size_t more = strlen(escaped.text);
+
+		if (len + more >= size)
+			break;
+		memcpy(to + len, escaped.text, more);
+		len += more;
+	}
+	to[len] = '\0';
+}
+
 int usage_error(const char *what, const char *value, const char *format, ...)
 {
 	va_list args;

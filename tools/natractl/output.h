@@ -29,6 +29,8 @@ struct unit_text unit_count(uint64_t count);
  * returns the columns taken. */
 int print_text(FILE *file, const char *text, int width);
 int text_width(const char *text);
+/* Writes the text in the same form, cut to what fits into `size` bytes. */
+void copy_text(char *to, size_t size, const char *text);
 
 /* Prints one line on stderr, "natractl: WHAT: 'VALUE' ..."; `value` may be
  * NULL. Returns EXIT_USAGE. */

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The rows of natractl top, from readings that the tests make up. */
+#include "cm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../../tools/natractl/top_model.h"
+
+#define SECOND 1000000000ULL
+
+static struct top_model model;
+static struct top_reading readings[4];
+
+/* Makes four readings, pod-0 to pod-3, with limits of 8 Mbit/s. */
+static int start(void **state)
+{
+	(void)state;
+	model = (struct top_model){0};
+	memset(readings, 0, sizeof(readings));
+	for (int i = 0; i < 4; i++) {
+		snprintf(readings[i].id, sizeof(readings[i].id), "pod-%d", i);
+		snprintf(readings[i].name, sizeof(readings[i].name),
+			 "shop/Web-%d", i);
+		snprintf(readings[i].ifname, sizeof(readings[i].ifname),
+			 "veth%d", i);
+		readings[i].limit_bits_per_sec = 8000000;
+	}
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	top_model_free(&model);
+	return 0;
+}
+
+static void update(size_t len, uint64_t now_ns)
+{
+	assert_int_equal(top_model_update(&model, readings, len, now_ns), 0);
+}
+
+static const struct top_row *row(const char *id)
+{
+	size_t at = top_model_find(&model, id, NATRA_DIRECTION_INGRESS);
+
+	assert_int_not_equal(at, TOP_NOWHERE);
+	return top_row_at(&model, at);
+}
+
+/* Returns the ids' numbers in the order of the view. */
+static const char *view(void)
+{
+	static char text[5];
+
+	memset(text, 0, sizeof(text));
+	for (size_t i = 0; i < model.view_len; i++)
+		text[i] = top_row_at(&model, i)->reading.id[4];
+	return text;
+}
+
+static void rates_are_those_of_the_interval(void **state)
+{
+	(void)state;
+	readings[1].bytes = (struct top_counts){1000, 100, 10, 5};
+	update(4, 5 * SECOND);
+	assert_int_equal(row("pod-1")->rate.passed, 0);
+	readings[1].bytes = (struct top_counts){2001000, 500100, 20, 1000005};
+	update(4, 7 * SECOND);
+	assert_int_equal(row("pod-1")->rate.passed, 8000000);
+	assert_int_equal(row("pod-1")->rate.held, 2000000);
+	assert_int_equal(row("pod-1")->rate.marked, 40);
+	assert_int_equal(row("pod-1")->rate.dropped, 4000000);
+	assert_int_equal(top_percent(row("pod-1")), 100);
+	assert_int_equal(row("pod-2")->rate.passed, 0);
+}
+
+static void attachment_made_anew_counts_as_a_whole(void **state)
+{
+	(void)state;
+	readings[0].bytes = (struct top_counts){5000, 0, 0, 100};
+	update(4, SECOND);
+	/* One counter is larger than before, but all began again. */
+	readings[0].bytes = (struct top_counts){1000, 0, 0, 300};
+	update(4, 2 * SECOND);
+	assert_int_equal(row("pod-0")->rate.passed, 8000);
+	assert_int_equal(row("pod-0")->rate.dropped, 2400);
+}
+
+static void rows_come_and_go(void **state)
+{
+	(void)state;
+	update(2, SECOND);
+	readings[0].bytes.passed = 1000;
+	readings[3].bytes.passed = 1000;
+	update(4, 2 * SECOND);
+	assert_int_equal(row("pod-0")->rate.passed, 8000);
+	assert_int_equal(row("pod-3")->rate.passed, 0);
+	assert_int_equal(row("pod-3")->history_len, 0);
+	/* pod-0 is gone, and the others move up. */
+	for (int i = 0; i < 3; i++)
+		readings[i] = readings[i + 1];
+	readings[2].bytes.passed = 3000;
+	update(3, 3 * SECOND);
+	assert_int_equal(top_model_find(&model, "pod-0", 0), TOP_NOWHERE);
+	assert_int_equal(row("pod-3")->rate.passed, 16000);
+	update(0, 4 * SECOND);
+	assert_int_equal(model.view_len, 0);
+}
+
+static void directions_are_two_rows(void **state)
+{
+	(void)state;
+	memcpy(readings[1].id, readings[0].id, sizeof(readings[0].id));
+	readings[1].direction = NATRA_DIRECTION_EGRESS;
+	update(2, SECOND);
+	readings[1].bytes.passed = 1000;
+	update(2, 2 * SECOND);
+	assert_int_equal(row("pod-0")->rate.passed, 0);
+	assert_int_equal(
+		top_row_at(&model, top_model_find(&model, "pod-0",
+						  NATRA_DIRECTION_EGRESS))
+			->rate.passed,
+		8000);
+}
+
+static void keys_sort_the_largest_first_and_then_by_name(void **state)
+{
+	(void)state;
+	update(4, SECOND);
+	readings[1].bytes = (struct top_counts){9000, 0, 0, 300};
+	readings[2].bytes = (struct top_counts){8000, 200, 0, 200};
+	readings[3].bytes = (struct top_counts){7000, 0, 0, 0};
+	readings[3].limit_bits_per_sec = 80000;
+	update(4, 2 * SECOND);
+	assert_string_equal(view(), "2103");
+	model.key = TOP_KEY_DROPPED;
+	top_model_arrange(&model);
+	assert_string_equal(view(), "1203");
+	model.key = TOP_KEY_RATE;
+	top_model_arrange(&model);
+	assert_string_equal(view(), "1230");
+	model.key = TOP_KEY_CAP;
+	top_model_arrange(&model);
+	assert_string_equal(view(), "3012");
+	model.key = TOP_KEY_NAME;
+	top_model_arrange(&model);
+	assert_string_equal(view(), "0123");
+}
+
+static void filter_takes_names_ids_and_interfaces(void **state)
+{
+	static const struct {
+		const char *filter, *view;
+	} cases[] = {{"web-2", "2"},
+		     {"POD-1", "1"},
+		     {"veth3", "3"},
+		     {"shop", "0123"},
+		     {"%", ""}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(model.filter, sizeof(model.filter), "%s",
+			 cases[i].filter);
+		update(4, SECOND);
+		assert_string_equal(view(), cases[i].view);
+		top_model_arrange(&model);
+		assert_string_equal(view(), cases[i].view);
+	}
+}
+
+static void last_minute_is_drawn_from_the_right(void **state)
+{
+	uint8_t levels[6];
+
+	(void)state;
+	update(1, SECOND);
+	/* The rate is 100 % of the limit in one second, and 1 % in the next. */
+	readings[0].bytes.passed = 1000000;
+	update(1, 2 * SECOND);
+	readings[0].bytes.passed += 10000;
+	update(1, 3 * SECOND);
+	assert_int_equal(row("pod-0")->history_len, 2);
+	top_spark(row("pod-0"), 6, levels, 6);
+	assert_memory_equal(levels, "\0\0\0\0\x8\x1", 6);
+	/* Two seconds share a cell, which shows the higher one. */
+	top_spark(row("pod-0"), 12, levels, 6);
+	assert_memory_equal(levels, "\0\0\0\0\0\x8", 6);
+	for (int i = 0; i < 2 * TOP_HISTORY; i++)
+		update(1, (uint64_t)(4 + i) * SECOND);
+	assert_int_equal(row("pod-0")->history_len, TOP_HISTORY);
+	top_spark(row("pod-0"), TOP_HISTORY, levels, 6);
+	assert_memory_equal(levels, "\0\0\0\0\0\0", 6);
+}
+
+static void marked_packets_are_held_only_where_it_is_paced(void **state)
+{
+	const struct natra_direction_stats stats = {
+		.mice.bytes = 1,
+		.admitted.bytes = 2,
+		.paced.bytes = 4,
+		.marked.bytes = 8,
+		.dropped_rate.bytes = 16,
+		.dropped_horizon.bytes = 32,
+		.unlimited.bytes = 64,
+		.other.bytes = 128,
+	};
+
+	(void)state;
+	assert_int_equal(top_counts_of(&stats, true).held, 12);
+	assert_int_equal(top_counts_of(&stats, false).held, 4);
+	assert_int_equal(top_counts_of(&stats, false).passed, 207);
+	assert_int_equal(top_counts_of(&stats, false).marked, 8);
+	assert_int_equal(top_counts_of(&stats, false).dropped, 48);
+}
+
+static void flows_grow_since_the_reading_before(void **state)
+{
+	const struct natra_flow before[] = {{.sport = 1, .bytes = 10},
+					    {.sport = 2, .bytes = 20}};
+	struct natra_flow flow = {.sport = 2, .bytes = 50};
+
+	(void)state;
+	assert_int_equal(top_flow_grown(&flow, before, 2), 30);
+	assert_int_equal(top_flow_grown(&flow, before, 1), 0);
+	/* Its entry was another flow's in between. */
+	flow.bytes = 15;
+	assert_int_equal(top_flow_grown(&flow, before, 2), 15);
+	assert_int_equal(top_bits_per_sec(1000, SECOND / 2), 16000);
+	assert_int_equal(top_bits_per_sec(1000, 0), 0);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
+	const struct CMUnitTest tests[] = {
+		CASE(rates_are_those_of_the_interval),
+		CASE(attachment_made_anew_counts_as_a_whole),
+		CASE(rows_come_and_go),
+		CASE(directions_are_two_rows),
+		CASE(keys_sort_the_largest_first_and_then_by_name),
+		CASE(filter_takes_names_ids_and_interfaces),
+		CASE(last_minute_is_drawn_from_the_right),
+		CASE(marked_packets_are_held_only_where_it_is_paced),
+		CASE(flows_grow_since_the_reading_before),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "flows.h"
+
+#include <arpa/inet.h>
+
+const char *const direction_names[NATRA_DIRECTION_MAX] = {
+	[NATRA_DIRECTION_INGRESS] = "ingress",
+	[NATRA_DIRECTION_EGRESS] = "egress",
+};
+
+struct endpoint_text address_text(const struct natra_flow *flow,
+				  const uint8_t *address)
+{
+	struct endpoint_text out = {"-"};
+
+	if (flow->ip_version)
+		inet_ntop(flow->ip_version == 4 ? AF_INET : AF_INET6, address,
+			  out.text, sizeof(out.text));
+	return out;
+}
+
+struct endpoint_text endpoint_text(const struct natra_flow *flow,
+				   const uint8_t *address, uint16_t port)
+{
+	const struct endpoint_text plain = address_text(flow, address);
+	struct endpoint_text out;
+
+	if (!port || !flow->ip_version)
+		return plain;
+	snprintf(out.text, sizeof(out.text),
+		 flow->ip_version == 4 ? "%.46s:%u" : "[%.46s]:%u", plain.text,
+		 port);
+	return out;
+}
+
+struct unit_text protocol_text(const struct natra_flow *flow)
+{
+	const uint8_t protocol = flow->protocol;
+	static const char *const names[UINT8_MAX + 1] = {
+		[1] = "icmp",    [6] = "tcp",    [17] = "udp",
+		[58] = "icmpv6", [132] = "sctp", [136] = "udplite",
+	};
+	struct unit_text out;
+
+	if (!flow->ip_version)
+		snprintf(out.text, sizeof(out.text), "0x%04x", flow->sport);
+	else if (names[protocol])
+		snprintf(out.text, sizeof(out.text), "%s", names[protocol]);
+	else
+		snprintf(out.text, sizeof(out.text), "%u", protocol);
+	return out;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How a heavy flow is shown. */
+#ifndef NATRACTL_FLOWS_H
+#define NATRACTL_FLOWS_H
+
+#include <natra/natra.h>
+
+#include "output.h"
+
+/* The library keeps fewer of one direction. */
+#define FLOWS_MAX 256
+
+extern const char *const direction_names[NATRA_DIRECTION_MAX];
+
+/* A text is returned by value so that a call fits into a printf: the array lives
+ * until the end of the full expression. */
+struct endpoint_text {
+	char text[64];
+};
+
+/* They return "-" if the flow is not IP. */
+struct endpoint_text address_text(const struct natra_flow *flow,
+				  const uint8_t *address);
+/* Returns the address, with the port if there is one. */
+struct endpoint_text endpoint_text(const struct natra_flow *flow,
+				   const uint8_t *address, uint16_t port);
+/* Returns the name or number of a flow's protocol. For a flow that is not IP,
+ * it is the EtherType, which is in the place of the port. */
+struct unit_text protocol_text(const struct natra_flow *flow);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What `natractl top` asks the library. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "flows.h"
+#include "info.h"
+#include "top.h"
+
+struct readings {
+	struct top_reading *items;
+	size_t len;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static struct top_reading start_reading(const struct natra_info *info,
+					enum natra_direction direction)
+{
+	const bool into = direction == NATRA_DIRECTION_INGRESS;
+	const struct natra_policy *limits = &info->effective;
+	struct top_reading reading = {
+		.direction = direction,
+		.unshaped = info->unshaped,
+		.limit_bits_per_sec = into ? limits->ingress_rate_bits_per_sec
+					   : limits->egress_rate_bits_per_sec,
+	};
+
+	memcpy(reading.id, info->id, sizeof(reading.id));
+	copy_text(reading.name, sizeof(reading.name),
+		  info->label[0] ? info->label : info->id);
+	copy_text(reading.ifname, sizeof(reading.ifname), info->ifname);
+	return reading;
+}
+
+/* Adds the directions that have a limit. Those of an unshaped pod have the limits
+ * that it should have. */
+static int add_readings(const struct top *top, const struct natra_info *info,
+			struct readings *readings)
+{
+	struct natra_stats stats = NATRA_INIT(stats);
+	int r = natra_stats(top->cli->n, info->id, &stats);
+
+	if (r < 0)
+		return r;
+	for (int d = 0; d < NATRA_DIRECTION_MAX; d++) {
+		struct top_reading reading =
+			start_reading(info, (enum natra_direction)d);
+
+		if (!reading.limit_bits_per_sec ||
+		    (top->direction != NATRA_DIRECTION_MAX &&
+		     top->direction != d))
+			continue;
+		reading.bytes = d == NATRA_DIRECTION_INGRESS
+					? top_counts_of(&stats.ingress,
+							info->pace_active)
+					: top_counts_of(&stats.egress,
+							info->edt_active);
+		readings->items[readings->len++] = reading;
+	}
+	return 0;
+}
+
+int top_read(struct top *top)
+{
+	struct info_list infos = {0};
+	struct readings readings = {0};
+	int r = info_list_read(top->cli->n, &infos);
+
+	if (r < 0)
+		return r;
+	/* calloc(0) may be NULL. */
+	readings.items = calloc(infos.len * NATRA_DIRECTION_MAX + 1,
+				sizeof(*readings.items));
+	if (!readings.items)
+		r = -ENOMEM;
+	for (size_t i = 0; i < infos.len && r == 0; i++) {
+		if (info_is_foreign(&infos.items[i]))
+			continue;
+		r = add_readings(top, &infos.items[i], &readings);
+		if (r == -ENOENT)
+			r = 0; /* it was detached since it was listed */
+	}
+	if (r == 0)
+		r = top_model_update(&top->model, readings.items, readings.len,
+				     now_ns());
+	free(readings.items);
+	info_list_free(&infos);
+	return r;
+}
+
+size_t top_count_flows(const struct top *top, const struct top_row *row)
+{
+	struct natra_flow flows[FLOWS_MAX];
+	size_t len = FLOWS_MAX, count = 0;
+
+	if (row->reading.unshaped ||
+	    natra_top(top->cli->n, row->reading.id, row->reading.direction,
+		      flows, &len) < 0)
+		return 0;
+	for (size_t i = 0; i < len; i++)
+		count += flows[i].idle_ns < TOP_IDLE_NS;
+	return count;
+}
