@@ -33,11 +33,17 @@ static void attach(const struct natra_policy *policy)
 	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)), 0);
 }
 
+/* Reads the counters when the packets that were sent have come through: a busy
+ * kernel takes them from the veth later, so two reads must be alike. */
 static struct natra_stats stats(void)
 {
-	struct natra_stats now = NATRA_INIT(now);
+	struct natra_stats before = NATRA_INIT(before), now = NATRA_INIT(now);
 
-	assert_int_equal(KEPT(natra_stats(n, ID, &now)), 0);
+	do {
+		before = now;
+		(void)usleep(50000);
+		assert_int_equal(KEPT(natra_stats(n, ID, &now)), 0);
+	} while (memcmp(&before, &now, sizeof(now)) != 0);
 	return now;
 }
 
@@ -80,7 +86,7 @@ static void is_count(const struct natra_count *count, uint64_t packets,
 }
 
 /* At this rate a packet takes 2 ms: one is admitted, marked packets may overdraw
- * by 10 ms, and the rest is dropped. A packet more passes for each 2 ms that the
+ * by 100 ms, and the rest is dropped. A packet more passes for each 2 ms that the
  * sender takes, and a few more if the machine pauses. */
 static void what_is_over_the_rate_is_marked_then_dropped(void **state)
 {
@@ -97,7 +103,7 @@ static void what_is_over_the_rate_is_marked_then_dropped(void **state)
 	(void)clock_gettime(CLOCK_MONOTONIC, &from);
 	send_udp(1000, 2000, ECT0, 200 - HEADERS, 200);
 	(void)clock_gettime(CLOCK_MONOTONIC, &to);
-	most = 40 + (uint64_t)((to.tv_sec - from.tv_sec) * 500 +
+	most = 60 + (uint64_t)((to.tv_sec - from.tv_sec) * 500 +
 			       (to.tv_nsec - from.tv_nsec) / 2000000);
 	s = stats();
 	assert_in_range(s.ingress.admitted.packets, 1, most);
