@@ -389,6 +389,13 @@ AGENT = [
         "p->settings->precedence != PRECEDENCE_STATIC", "true", "agent-kernel"),
     one("older-edit-wins", "tools/agent/edits.c",
         "	drop_failed(q, event->uid);\n	edit = ", "	edit = ", "agent-live"),
+    one("edits-before-the-configuration", "tools/agent/main.c",
+        "	if (o->no_install)\n		live_begin(", "	live_begin(",
+        "agent-element"),
+    one("edits-keep-a-configuration", "tools/agent/live.c",
+        "	live->edits.jobs = jobs;",
+        "	static struct jobs copy;\n\n	copy = *jobs;\n"
+        "	live->edits.jobs = &copy;", "agent-element"),
     one("failed-edit-forgotten", "tools/agent/edits.c",
         "if (result->is_failed)\n		keep_failed(q, edit);",
         "if (false)\n		keep_failed(q, edit);", "agent-live"),

@@ -166,6 +166,7 @@ static void completed(void *arg)
 	agent->element = cJSON_Parse(agent->installer.element);
 	k->jobs.conf = agent->element ? agent->element : agent->options.conf;
 	keeper_ask(k);
+	live_begin(agent->live);
 }
 
 /* What natra has done in the kernel stays, and nothing new is done. */
@@ -232,6 +233,9 @@ static int follow_edits(struct agent *agent)
 				     o->live.node);
 	log_write(&agent->log, NATRA_LOG_INFO, "follows pods by %s",
 		  o->live.url);
+	/* The list that the installer finds may have another configuration. */
+	if (o->no_install)
+		live_begin(agent->live);
 	return 0;
 }
 

@@ -220,8 +220,15 @@ int podwatch_open(struct podwatch *w)
 	w->request.done = done;
 	w->request.arg = w;
 	health_expect(w->health, PART_API);
-	timer_set(&w->timer, 0);
 	return 0;
+}
+
+void podwatch_begin(struct podwatch *w)
+{
+	if (w->has_begun)
+		return;
+	w->has_begun = true;
+	timer_set(&w->timer, 0);
 }
 
 void podwatch_close(struct podwatch *w)
