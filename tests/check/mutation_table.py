@@ -396,6 +396,9 @@ AGENT = [
         "	live->edits.jobs = jobs;",
         "	static struct jobs copy;\n\n	copy = *jobs;\n"
         "	live->edits.jobs = &copy;", "agent-element"),
+    one("metrics-before-limits", "tools/agent/main.c",
+        "(void)serve_on(agent, &agent->metrics,",
+        "return serve_on(agent, &agent->metrics,", "agent-probes"),
     one("failed-edit-forgotten", "tools/agent/edits.c",
         "if (result->is_failed)\n		keep_failed(q, edit);",
         "if (false)\n		keep_failed(q, edit);", "agent-live"),

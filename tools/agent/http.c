@@ -296,7 +296,8 @@ static int listen_on(const struct addrinfo *found)
 	return r;
 }
 
-/* Splits "HOST:PORT" and "[HOST]:PORT" in place. */
+/* Splits "HOST:PORT" and "[HOST]:PORT" in place. Without brackets, too, a host may have
+ * colons: Kubernetes' $(HOST_IP):9811 has none on a node of IPv6. */
 static int split(char *text, const char **ret_host, const char **ret_port)
 {
 	char *colon = strrchr(text, ':');
@@ -309,8 +310,6 @@ static int split(char *text, const char **ret_host, const char **ret_port)
 	if (len > 1 && text[0] == '[' && text[len - 1] == ']') {
 		text[len - 1] = '\0';
 		text++;
-	} else if (strchr(text, ':')) {
-		return -EINVAL;
 	}
 	*ret_host = text[0] ? text : NULL;
 	*ret_port = colon + 1;

@@ -55,7 +55,7 @@ struct http {
 	struct http_connection connections[HTTP_CONNECTIONS_MAX];
 };
 
-/* Listens on an address such as "127.0.0.1:9810", "[::1]:9810" or ":9810", which
+/* Listens on an address such as "127.0.0.1:9810", "[::1]:9810", "::1:9810" or ":9810", which
  * is all addresses, or on a socket such as "unix:/run/natra.sock", which root
  * alone can open. A port of 0 lets the kernel choose one. Returns 0 or -errno;
  * -EINVAL if the text is no address. The text must stay. */

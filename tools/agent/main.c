@@ -113,9 +113,12 @@ static int serve(struct agent *agent)
 	if (r < 0)
 		return start_failure(agent, r, "start", "the metrics");
 	r = serve_on(agent, &agent->http, o->listen, answer);
-	return r < 0 ? r
-		     : serve_on(agent, &agent->metrics, o->metrics,
-				answer_metrics);
+	if (r < 0)
+		return r;
+	/* Pods need their limits even where nobody can read the metrics; the log
+	 * has the reason. */
+	(void)serve_on(agent, &agent->metrics, o->metrics, answer_metrics);
+	return 0;
 }
 
 static void signals_ready(void *arg, uint32_t events)
