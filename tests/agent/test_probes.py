@@ -150,6 +150,19 @@ class Metrics(unittest.TestCase):
                 self.assertEqual(agent.stop(), 0)
                 self.assertFalse(os.path.exists(path))
 
+    def test_socket_over_a_file(self):
+        """A file of somebody else is not removed for it."""
+        with tempfile.TemporaryDirectory() as tmp:
+            path = f"{tmp}/file"
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("kept")
+            os.symlink(path, f"{tmp}/link")
+            for name in (path, f"{tmp}/link"):
+                self.goes_on(f"unix:{name}")
+            self.assertTrue(os.path.islink(f"{tmp}/link"))
+            with open(path, encoding="utf-8") as f:
+                self.assertEqual(f.read(), "kept")
+
     def ask(self, path, what):
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(10)

@@ -399,6 +399,8 @@ AGENT = [
     one("metrics-before-limits", "tools/agent/main.c",
         "(void)serve_on(agent, &agent->metrics,",
         "return serve_on(agent, &agent->metrics,", "agent-probes"),
+    one("socket-replaces-a-file", "tools/agent/http.c",
+        "S_ISSOCK(st.st_mode)", "true", "agent-probes"),
     one("failed-edit-forgotten", "tools/agent/edits.c",
         "if (result->is_failed)\n		keep_failed(q, edit);",
         "if (false)\n		keep_failed(q, edit);", "agent-live"),

@@ -341,9 +341,11 @@ static int open_listener(const char *address)
 	return r;
 }
 
-/* Connects to a socket. Returns whether nobody listens on it any more. */
+/* Returns whether this is a socket on which nobody listens any more. A connection to
+ * another kind of file is refused just as well. */
 static bool is_abandoned(const struct sockaddr_un *address)
 {
+	struct stat st;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	bool is_refused = fd >= 0 &&
 			  connect(fd, (const struct sockaddr *)address,
@@ -352,7 +354,8 @@ static bool is_abandoned(const struct sockaddr_un *address)
 
 	if (fd >= 0)
 		(void)close(fd);
-	return is_refused;
+	return is_refused && lstat(address->sun_path, &st) == 0 &&
+	       S_ISSOCK(st.st_mode);
 }
 
 static int bind_socket(int fd, const struct sockaddr_un *address)
@@ -362,8 +365,10 @@ static int bind_socket(int fd, const struct sockaddr_un *address)
 	if (bind(fd, any, sizeof(*address)) == 0)
 		return 0;
 	/* A process that was killed leaves its socket. */
-	if (errno != EADDRINUSE || !is_abandoned(address))
+	if (errno != EADDRINUSE)
 		return -errno;
+	if (!is_abandoned(address))
+		return -EADDRINUSE;
 	if (unlink(address->sun_path) < 0 ||
 	    bind(fd, any, sizeof(*address)) < 0)
 		return -errno;
