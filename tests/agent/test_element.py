@@ -50,6 +50,21 @@ class Element(Case):
         self.api.put("a", {})
         self.until("a", (1000000, 0))
 
+    def test_log(self):
+        """The plugin writes its log where that element says."""
+        self.begin()
+        self.write(logFile="/its.log")
+        self.agent.wait("'/its.log'")
+        for n, name in enumerate(("its.log", "var/log/natra-cni.log")):
+            path = self.node.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"refused {n}\n")
+        self.agent.wait("refused 0")
+        time.sleep(1.2)
+        self.assertEqual(self.agent.count("refused 1"), 0)
+        self.write(logFile="")
+        self.agent.wait("plugin's log: ''")
+
 
 if __name__ == "__main__":
     if not has_live():

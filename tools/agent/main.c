@@ -162,12 +162,15 @@ static void completed(void *arg)
 {
 	struct agent *agent = arg;
 	struct keeper *k = &agent->keeper;
+	cJSON *conf;
 
-	if (agent->options.no_pods)
-		return;
 	cJSON_Delete(agent->element);
 	agent->element = cJSON_Parse(agent->installer.element);
-	k->jobs.conf = agent->element ? agent->element : agent->options.conf;
+	conf = agent->element ? agent->element : agent->options.conf;
+	pluginlog_change(&agent->pluginlog, conf);
+	if (agent->options.no_pods)
+		return;
+	k->jobs.conf = conf;
 	keeper_ask(k);
 	live_begin(agent->live);
 }
