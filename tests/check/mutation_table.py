@@ -381,6 +381,8 @@ AGENT = [
         "	       list_count(list, PLUGIN_NAME, NULL);", "agent-installer"),
     one("silence-is-no-end", "tools/agent/podwatch.c",
         "if (silent_ms < w->silence_ms) {", "if (true) {", "agent-silence"),
+    one("silence-without-bookmarks", "tools/agent/podwatch.c",
+        "	if (w->is_plain)\n		return;\n", "", "agent-silence"),
     one("old-log-repeated", "tools/agent/pluginlog.c",
         "	p->at = st.st_size;\n", "", "agent-pluginlog"),
     one("rotated-log-not-read", "tools/agent/pluginlog.c",
