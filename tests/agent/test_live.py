@@ -59,6 +59,13 @@ class Case(unittest.TestCase):
             annotations)
         self.api.put(name, annotations)
 
+    def refuse_bookmarks(self, h):
+        if "allowWatchBookmarks=true" not in h.path:
+            return False
+        line = (b'{"type":"ERROR","object":{"kind":"Status","code":500,'
+                b'"message":"RequestWatchProgress is disabled"}}\n')
+        return self.api.answer(h, 200, line) or True
+
     def until(self, name, limits, timeout=60):
         wait_until(lambda: self.node.limits(name) == limits,
                    lambda: f"{self.node.limits(name)}, not {limits}\n"
@@ -428,14 +435,7 @@ class Server(Case):
 
     def test_no_bookmarks_at_first(self):
         """An API server whose etcd cannot tell of its progress refuses them."""
-        def refuse(h):
-            if "allowWatchBookmarks=true" not in h.path:
-                return False
-            line = (b'{"type":"ERROR","object":{"kind":"Status","code":500,'
-                    b'"message":"RequestWatchProgress is disabled"}}\n')
-            return self.api.answer(h, 200, line) or True
-
-        self.api.behave = refuse
+        self.api.behave = self.refuse_bookmarks
         self.start()
         self.ready()
         self.assertEqual(self.agent.count("msg=ready part=api"), 1)

@@ -65,12 +65,24 @@ class PluginLog(unittest.TestCase):
         self.add("one\n")
         agent.wait("one")
         os.rename(self.file, f"{self.file}.1")
-        self.add("two\n")
+        self.add("two, which is longer\n")
         agent.wait("two")
         # As logrotate's copytruncate.
-        self.file.write_text("3\n")
-        agent.wait("3")
+        self.file.write_text("third\n")
+        agent.wait("third")
         self.assertEqual(agent.count("two"), 1)
+
+    def test_rest_of_a_rotated_file(self):
+        """It is longer than what is repeated at once."""
+        agent = self.start()
+        self.add("one\n")
+        agent.wait("one")
+        self.add(("x" * 199 + "\n") * 200 + "tail\n")
+        os.rename(self.file, f"{self.file}.1")
+        self.add("head\n")
+        agent.wait("head")
+        self.assertEqual((agent.count("xxx"), agent.count("tail")), (200, 1))
+        self.assertLess(agent.log().index("tail"), agent.log().index("head"))
 
     def test_plugin_keeps_two_files(self):
         self.add("large")

@@ -45,7 +45,7 @@ class CommandLine(unittest.TestCase):
             self.assertIn(says, p.stderr)
 
     def test_address(self):
-        for address in ("localhost", "1.2.3.4", "::1:80", "[::1]", ":port",
+        for address in ("localhost", "1.2.3.4", "[::1]", ":port",
                         "host.name:80", "x" * 300 + ":1", "198.51.100.1:1"):
             p = run(*IDLE, "--listen", address)
             self.assertEqual(p.returncode, 1, address)
@@ -68,7 +68,7 @@ class Life(unittest.TestCase):
                 self.assertIn(f"signal {int(number)}", line["msg"])
 
     def test_all_addresses(self):
-        for address in (":0", "[::1]:0", "0.0.0.0:0"):
+        for address in (":0", "[::1]:0", "::1:0", "0.0.0.0:0"):
             with Agent(*IDLE, listen=address) as agent:
                 self.assertGreater(agent.port, 0)
 
@@ -137,9 +137,10 @@ class Metrics(unittest.TestCase):
                     self.assertIn("200 OK", self.ask(path, "/metrics"))
                     self.assertIn("404 Not Found", self.ask(path, "/healthz"))
                     # Another agent does not take it away.
-                    p = run(*IDLE, "--listen", "", "--metrics", f"unix:{path}")
-                    self.assertEqual(p.returncode, 1)
-                    self.assertIn("Address already in use", p.stderr)
+                    with Agent(*IDLE, "--metrics", f"unix:{path}") as other:
+                        other.wait("Address already in use")
+                        self.assertEqual(other.stop(), 0)
+                    self.assertIn("200 OK", self.ask(path, "/metrics"))
                     # What a killed agent leaves is no obstacle to the next one.
                     agent.process.kill()
                     agent.process.wait()
@@ -148,6 +149,19 @@ class Metrics(unittest.TestCase):
                 agent.wait(f"listens on {path}")
                 self.assertEqual(agent.stop(), 0)
                 self.assertFalse(os.path.exists(path))
+
+    def test_socket_over_a_file(self):
+        """A file of somebody else is not removed for it."""
+        with tempfile.TemporaryDirectory() as tmp:
+            path = f"{tmp}/file"
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("kept")
+            os.symlink(path, f"{tmp}/link")
+            for name in (path, f"{tmp}/link"):
+                self.goes_on(f"unix:{name}")
+            self.assertTrue(os.path.islink(f"{tmp}/link"))
+            with open(path, encoding="utf-8") as f:
+                self.assertEqual(f.read(), "kept")
 
     def ask(self, path, what):
         with socket.socket(socket.AF_UNIX) as s:
@@ -166,9 +180,18 @@ class Metrics(unittest.TestCase):
             self.assertEqual(p.returncode, 2)
             self.assertIn(says, p.stderr)
         for address in ("unix:relative", "unix:/" + "x" * 200, "unix:/nowhere/x.sock"):
-            p = run(*IDLE, "--metrics", address)
-            self.assertEqual(p.returncode, 1)
-            self.assertIn(f"listen on '{address[:50]}", p.stderr)
+            self.goes_on(address)
+
+    def goes_on(self, address):
+        """An agent that cannot serve metrics there does all its other work."""
+        with Agent(*IDLE, "--metrics", address) as agent:
+            agent.wait(f"listen on '{address[:50]}")
+            self.assertEqual(agent.get("/healthz")[0], 200)
+            self.assertEqual(agent.stop(), 0)
+
+    def test_port_in_use(self):
+        with Agent(*IDLE) as agent:
+            self.goes_on(f"127.0.0.1:{agent.port}")
 
 
 class Probes(unittest.TestCase):

@@ -113,7 +113,7 @@ static void run(void *arg)
 {
 	const struct edits_queue *q = arg;
 
-	edits_job_run(&q->jobs, q->first, q->work.report);
+	edits_job_run(q->jobs, q->first, q->work.report);
 }
 
 static void say(struct edits_queue *q, const struct edit *edit,
@@ -127,7 +127,7 @@ static void say(struct edits_queue *q, const struct edit *edit,
 	log_add(&words, "namespace", edit->namespace);
 	log_add(&words, "pod", edit->name);
 	log_add(&words, "error", result->message);
-	log_line(q->jobs.log, NATRA_LOG_ERROR,
+	log_line(q->jobs->log, NATRA_LOG_ERROR,
 		 "the pod keeps the limits that it has", &words);
 	if (q->refused)
 		q->refused(q->arg, edit, result->message);
@@ -174,7 +174,7 @@ static void done(void *arg, enum work_end end)
 	const struct edits_report *report = q->work.report;
 
 	if (end != WORK_DONE || report->r < 0) {
-		log_write(q->jobs.log, NATRA_LOG_ERROR,
+		log_write(q->jobs->log, NATRA_LOG_ERROR,
 			  "the pods' annotations: %s",
 			  end == WORK_DONE ? strerror(-report->r)
 					   : "the job did not end");

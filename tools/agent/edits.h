@@ -13,7 +13,7 @@
 #define EDITS_QUEUE_MAX 2048
 
 struct edits_queue {
-	struct jobs jobs;
+	const struct jobs *jobs; /* their configuration may change */
 	struct work work;
 	struct timer next;
 	struct edit *first, **end;

@@ -296,7 +296,8 @@ static int listen_on(const struct addrinfo *found)
 	return r;
 }
 
-/* Splits "HOST:PORT" and "[HOST]:PORT" in place. */
+/* Splits "HOST:PORT" and "[HOST]:PORT" in place. Without brackets, too, a host may have
+ * colons: Kubernetes' $(HOST_IP):9811 has none on a node of IPv6. */
 static int split(char *text, const char **ret_host, const char **ret_port)
 {
 	char *colon = strrchr(text, ':');
@@ -309,8 +310,6 @@ static int split(char *text, const char **ret_host, const char **ret_port)
 	if (len > 1 && text[0] == '[' && text[len - 1] == ']') {
 		text[len - 1] = '\0';
 		text++;
-	} else if (strchr(text, ':')) {
-		return -EINVAL;
 	}
 	*ret_host = text[0] ? text : NULL;
 	*ret_port = colon + 1;
@@ -342,9 +341,11 @@ static int open_listener(const char *address)
 	return r;
 }
 
-/* Connects to a socket. Returns whether nobody listens on it any more. */
+/* Returns whether this is a socket on which nobody listens any more. A connection to
+ * another kind of file is refused just as well. */
 static bool is_abandoned(const struct sockaddr_un *address)
 {
+	struct stat st;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	bool is_refused = fd >= 0 &&
 			  connect(fd, (const struct sockaddr *)address,
@@ -353,7 +354,8 @@ static bool is_abandoned(const struct sockaddr_un *address)
 
 	if (fd >= 0)
 		(void)close(fd);
-	return is_refused;
+	return is_refused && lstat(address->sun_path, &st) == 0 &&
+	       S_ISSOCK(st.st_mode);
 }
 
 static int bind_socket(int fd, const struct sockaddr_un *address)
@@ -363,8 +365,10 @@ static int bind_socket(int fd, const struct sockaddr_un *address)
 	if (bind(fd, any, sizeof(*address)) == 0)
 		return 0;
 	/* A process that was killed leaves its socket. */
-	if (errno != EADDRINUSE || !is_abandoned(address))
+	if (errno != EADDRINUSE)
 		return -errno;
+	if (!is_abandoned(address))
+		return -EADDRINUSE;
 	if (unlink(address->sun_path) < 0 ||
 	    bind(fd, any, sizeof(*address)) < 0)
 		return -errno;

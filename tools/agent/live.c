@@ -52,7 +52,7 @@ int live_open(struct live **ret, const struct live_options *options,
 
 	live->api_options = (struct api_options){
 		options->url, options->token_file, options->ca_file};
-	live->edits.jobs = *jobs;
+	live->edits.jobs = jobs;
 	live->edits.refused = refused;
 	live->edits.arg = live;
 	live->reporter.api = &live->api;
@@ -71,6 +71,12 @@ int live_open(struct live **ret, const struct live_options *options,
 	else
 		*ret = live;
 	return r;
+}
+
+void live_begin(struct live *live)
+{
+	if (live)
+		podwatch_begin(&live->watch);
 }
 
 void live_close(struct live *live)

@@ -16,11 +16,15 @@ struct live_options {
 
 struct live;
 
-/* Returns 0 or -errno; -EOPNOTSUPP if the agent was built without libcurl. */
+/* Returns 0 or -errno; -EOPNOTSUPP if the agent was built without libcurl. *jobs is
+ * read for each job and must stay. */
 int live_open(struct live **ret, const struct live_options *options,
 	      const struct jobs *jobs, struct health *health,
 	      struct workers *workers);
-/* `live` may be NULL. */
+/* Begins to watch once the configuration is known: with another one, a limit would be
+ * taken away. Later calls do nothing. */
+void live_begin(struct live *live);
+/* `live` may be NULL in both. */
 void live_close(struct live *live);
 
 #endif

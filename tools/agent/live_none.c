@@ -16,6 +16,11 @@ int live_open(struct live **ret, const struct live_options *options,
 	return -EOPNOTSUPP;
 }
 
+void live_begin(struct live *live)
+{
+	(void)live;
+}
+
 void live_close(struct live *live)
 {
 	(void)live;

@@ -113,9 +113,12 @@ static int serve(struct agent *agent)
 	if (r < 0)
 		return start_failure(agent, r, "start", "the metrics");
 	r = serve_on(agent, &agent->http, o->listen, answer);
-	return r < 0 ? r
-		     : serve_on(agent, &agent->metrics, o->metrics,
-				answer_metrics);
+	if (r < 0)
+		return r;
+	/* Pods need their limits even where nobody can read the metrics; the log
+	 * has the reason. */
+	(void)serve_on(agent, &agent->metrics, o->metrics, answer_metrics);
+	return 0;
 }
 
 static void signals_ready(void *arg, uint32_t events)
@@ -159,13 +162,17 @@ static void completed(void *arg)
 {
 	struct agent *agent = arg;
 	struct keeper *k = &agent->keeper;
+	cJSON *conf;
 
-	if (agent->options.no_pods)
-		return;
 	cJSON_Delete(agent->element);
 	agent->element = cJSON_Parse(agent->installer.element);
-	k->jobs.conf = agent->element ? agent->element : agent->options.conf;
+	conf = agent->element ? agent->element : agent->options.conf;
+	pluginlog_change(&agent->pluginlog, conf);
+	if (agent->options.no_pods)
+		return;
+	k->jobs.conf = conf;
 	keeper_ask(k);
+	live_begin(agent->live);
 }
 
 /* What natra has done in the kernel stays, and nothing new is done. */
@@ -232,6 +239,9 @@ static int follow_edits(struct agent *agent)
 				     o->live.node);
 	log_write(&agent->log, NATRA_LOG_INFO, "follows pods by %s",
 		  o->live.url);
+	/* The list that the installer finds may have another configuration. */
+	if (o->no_install)
+		live_begin(agent->live);
 	return 0;
 }
 

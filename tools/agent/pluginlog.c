@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../cni/settings.h"
 #include "../install/dir.h"
+#include "../install/text.h"
 
 #define LOOK_MS      1000
 /* So much is repeated at a look, and the rest later; if far more is left, it is left
@@ -19,7 +22,6 @@
 
 _Static_assert(LOOK_BYTES > LOG_LINE_MAX, "a line is read as a whole");
 
-/* Opens the file of this moment: it may have been rotated. */
 static int open_file(const struct pluginlog *p, struct stat *ret_st)
 {
 	int fd = dir_open_path(p->root_fd, p->file, O_RDONLY);
@@ -29,16 +31,6 @@ static int open_file(const struct pluginlog *p, struct stat *ret_st)
 		return -1;
 	}
 	return fd;
-}
-
-static void note_place(struct pluginlog *p, const struct stat *st)
-{
-	bool is_same = p->inode == st->st_ino && p->device == st->st_dev;
-
-	if (!is_same || st->st_size < p->at)
-		p->at = 0;
-	p->device = st->st_dev;
-	p->inode = st->st_ino;
 }
 
 static void leave_out(struct pluginlog *p, off_t size)
@@ -52,10 +44,10 @@ static void leave_out(struct pluginlog *p, off_t size)
 	p->at = to;
 }
 
-static void repeat(struct pluginlog *p, int fd)
+static void repeat(struct pluginlog *p)
 {
 	char text[LOOK_BYTES];
-	ssize_t r, len = pread(fd, text, sizeof(text), p->at);
+	ssize_t r, len = pread(p->fd, text, sizeof(text), p->at);
 	const char *end = len > 0 ? memrchr(text, '\n', (size_t)len) : NULL;
 
 	/* The plugin writes a line in one piece, so a piece of another writer's
@@ -69,55 +61,111 @@ static void repeat(struct pluginlog *p, int fd)
 	p->at += len;
 }
 
-static void look(void *arg)
+/* Repeats what is new in the file. Returns whether something was. */
+static bool go_on(struct pluginlog *p)
 {
-	struct pluginlog *p = arg;
+	struct stat st;
+	off_t from;
+
+	if (p->fd < 0 || fstat(p->fd, &st) < 0)
+		return false;
+	/* It was copied and truncated. */
+	if (st.st_size < p->at)
+		p->at = 0;
+	from = p->at;
+	if (st.st_size - p->at > BEHIND_BYTES)
+		leave_out(p, st.st_size);
+	if (st.st_size > p->at)
+		repeat(p);
+	return p->at != from;
+}
+
+static bool is_same(int fd, const struct stat *other)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == other->st_ino &&
+	       st.st_dev == other->st_dev;
+}
+
+/* Opens the file that has the name now, unless it is the same one. Returns whether
+ * there is another. */
+static bool take_next(struct pluginlog *p)
+{
 	struct stat st;
 	int fd = open_file(p, &st);
 
-	if (fd >= 0) {
-		note_place(p, &st);
-		if (st.st_size - p->at > BEHIND_BYTES)
-			leave_out(p, st.st_size);
-		if (st.st_size > p->at)
-			repeat(p, fd);
+	if (fd < 0)
+		return false;
+	if (is_same(p->fd, &st)) {
 		(void)close(fd);
+		return false;
 	}
+	if (p->fd >= 0)
+		(void)close(p->fd);
+	p->fd = fd;
+	p->at = 0;
+	return true;
+}
+
+static void look(void *arg)
+{
+	struct pluginlog *p = arg;
+
+	/* What was renamed is read to its end first. */
+	if (p->file[0] && !go_on(p) && take_next(p))
+		(void)go_on(p);
 	timer_set(&p->timer, LOOK_MS);
 }
 
 /* What is in the file already is from before. */
 static void pass_over(struct pluginlog *p)
 {
-	struct stat st;
-	int fd = open_file(p, &st);
+	struct stat st = {0};
 
-	if (fd < 0)
-		return;
-	note_place(p, &st);
+	p->fd = p->file[0] ? open_file(p, &st) : -1;
 	p->at = st.st_size;
-	(void)close(fd);
+}
+
+static char *file_of(cJSON *conf)
+{
+	const struct conf keys = {.json = conf};
+
+	return text_copy(settings_log(&keys).file);
 }
 
 int pluginlog_open(struct pluginlog *p, const char *root, cJSON *conf,
 		   struct loop *loop)
 {
-	const struct conf keys = {.json = conf};
 	int r;
 
-	p->file = settings_log(&keys).file;
-	if (!p->file[0])
-		return 0;
 	p->root_fd = open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (p->root_fd < 0)
 		return -errno;
 	p->loop = loop;
-	r = timer_open(&p->timer, loop, look, p);
-	if (r < 0)
-		return r;
+	p->file = file_of(conf);
 	pass_over(p);
-	timer_set(&p->timer, LOOK_MS);
-	return 0;
+	r = timer_open(&p->timer, loop, look, p);
+	if (r == 0)
+		timer_set(&p->timer, LOOK_MS);
+	return r;
+}
+
+void pluginlog_change(struct pluginlog *p, cJSON *conf)
+{
+	char *file = file_of(conf);
+
+	if (strcmp(file, p->file) == 0) {
+		free(file);
+		return;
+	}
+	free(p->file);
+	p->file = file;
+	if (p->fd >= 0)
+		(void)close(p->fd);
+	pass_over(p);
+	log_write(p->log, NATRA_LOG_INFO, "repeats the plugin's log: '%s'",
+		  file);
 }
 
 void pluginlog_close(struct pluginlog *p)
@@ -125,5 +173,8 @@ void pluginlog_close(struct pluginlog *p)
 	if (!p->loop)
 		return;
 	timer_close(&p->timer, p->loop);
+	free(p->file);
+	if (p->fd >= 0)
+		(void)close(p->fd);
 	(void)close(p->root_fd);
 }

@@ -13,21 +13,22 @@
 
 struct pluginlog {
 	struct log *log; /* set by the caller */
-	const char *file;
+	char *file;      /* "": none */
 	int root_fd;
 	struct loop *loop;
 	struct timer timer;
-	/* Where it has got to in the file; inode 0: there was none. */
-	dev_t device;
-	ino_t inode;
-	off_t at;
+	/* What is read, which may have been renamed since; -1: there was none. */
+	int fd;
+	off_t at; /* where it has got to */
 };
 
 /* Follows the file that natra's configuration `conf` names, below the directory
- * `root`, which may be NULL. Both must live as long. What is in the file already is
- * left out. Returns 0 or -errno. */
+ * `root`, which may be NULL. What is in the file already is left out. Returns 0 or
+ * -errno. */
 int pluginlog_open(struct pluginlog *p, const char *root, cJSON *conf,
 		   struct loop *loop);
+/* Follows the file of another configuration, if it is another one. */
+void pluginlog_change(struct pluginlog *p, cJSON *conf);
 void pluginlog_close(struct pluginlog *p);
 
 #endif

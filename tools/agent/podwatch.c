@@ -143,11 +143,14 @@ static void done(void *arg, long status, const char *error)
 /* A server that hangs, or a connection that a firewall has forgotten, sends nothing
  * and is no error. The server has a bookmark for each watch about once a minute, so
  * after a longer silence the watch begins anew, on another connection: if that is not
- * answered either, it has failed. */
+ * answered either, it has failed. A watch without bookmarks is silent while no pod
+ * changes, so that one only ends at WATCH_S. */
 static void look_for_silence(struct podwatch *w)
 {
 	uint64_t silent_ms = clock_ms() - w->heard_ms;
 
+	if (w->is_plain)
+		return;
 	if (silent_ms < w->silence_ms) {
 		timer_set(&w->timer, w->silence_ms - silent_ms);
 		return;
@@ -220,8 +223,15 @@ int podwatch_open(struct podwatch *w)
 	w->request.done = done;
 	w->request.arg = w;
 	health_expect(w->health, PART_API);
-	timer_set(&w->timer, 0);
 	return 0;
+}
+
+void podwatch_begin(struct podwatch *w)
+{
+	if (w->has_begun)
+		return;
+	w->has_begun = true;
+	timer_set(&w->timer, 0);
 }
 
 void podwatch_close(struct podwatch *w)

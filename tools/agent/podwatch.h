@@ -36,11 +36,13 @@ struct podwatch {
 	/* The server has refused to begin with bookmarks: it needs an etcd that can
 	 * tell of its progress for the two together. */
 	bool is_plain;
+	bool has_begun;
 	char why[256]; /* why the agent itself has ended the watch; or "" */
 };
 
 /* The members api to arg are set by the caller. */
 int podwatch_open(struct podwatch *w);
+void podwatch_begin(struct podwatch *w);
 void podwatch_close(struct podwatch *w);
 
 #endif

@@ -1,0 +1,73 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra-agent where others have put natra's element into their list: pods that were made
+before have the configuration of that element."""
+import json
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import parallel
+from test_live import IN, Case, has_live
+
+
+class Element(Case):
+    def setUp(self):
+        super().setUp()
+        self.net = self.node.root / "etc/cni/net.d"
+        for path in (self.net, self.node.root / "opt/cni/bin"):
+            path.mkdir(parents=True)
+
+    def begin(self):
+        """Start an agent that installs, and that finds no list yet."""
+        self.agent = self.node.agent(
+            "--plugin", os.environ["NATRA_CNI"], "--runtime-version",
+            "containerd://1.6.20", "--node", "node-1", "--api-server", self.api.url,
+            "--token-file", str(self.token), "--ca-file", "")
+        self.addCleanup(self.agent.__exit__)
+        self.agent.wait("has no list of a network plugin yet")
+
+    def write(self, **keys):
+        (self.net / "10-it.conflist").write_text(json.dumps({
+            "cniVersion": "1.0.0", "name": "it",
+            "plugins": [{"type": "ptp"}, {"type": "natra", **keys}]}))
+
+    def test_edits(self):
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(plugins=["ptp"])
+        self.begin()
+        # Without a list, its configuration is not known.
+        time.sleep(0.5)
+        self.assertEqual(self.api.watches, [])
+        self.write(ingressRate=1000000, precedence="runtime",
+                   capabilities={"bandwidth": True})
+        self.agent.wait("msg=ready part=api")
+        self.api.put("a", {IN: "3M"})
+        self.until("a", (3000000, 0))
+        # The pod's limit was right when the agent first saw it.
+        self.assertEqual(len(self.calls("configure")), 1)
+        self.api.put("a", {})
+        self.until("a", (1000000, 0))
+
+    def test_log(self):
+        """The plugin writes its log where that element says."""
+        self.begin()
+        self.write(logFile="/its.log")
+        self.agent.wait("'/its.log'")
+        for n, name in enumerate(("its.log", "var/log/natra-cni.log")):
+            path = self.node.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"refused {n}\n")
+        self.agent.wait("refused 0")
+        time.sleep(1.2)
+        self.assertEqual(self.agent.count("refused 1"), 0)
+        self.write(logFile="")
+        self.agent.wait("plugin's log: ''")
+
+
+if __name__ == "__main__":
+    if not has_live():
+        print("built without libcurl")
+        sys.exit(77)
+    parallel.main()
