@@ -185,6 +185,7 @@ static struct pod_metrics a_pod(const char *label, const char *id,
 	pod.stats.egress.dropped_rate.bytes = 100 * bytes;
 	pod.stats.egress.dropped_horizon.bytes = 1000 * bytes;
 	pod.stats.egress.other.bytes = 10000 * bytes;
+	pod.stats.egress.unlimited.bytes = 100000 * bytes;
 	return pod;
 }
 
@@ -246,6 +247,8 @@ static void basic_verdicts_are_sums(void **state)
 		"attachment=\"id-0\",direction=\"egress\",verdict=\"delayed\"} 10\n",
 		"attachment=\"id-0\",direction=\"egress\",verdict=\"marked\"} 0\n",
 		"attachment=\"id-0\",direction=\"egress\",verdict=\"dropped\"} 1100\n",
+		/* It would count as over the limit if it were in "passed". */
+		"attachment=\"id-0\",direction=\"egress\",verdict=\"unlimited\"} 100000\n",
 		NULL};
 	static const struct families_options o = {.is_basic = true};
 
