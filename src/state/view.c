@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "state/bank.h"
 #include "state/pin_dir.h"
@@ -107,18 +106,14 @@ static int find_view(struct natra *n, struct views *views,
 
 static uint32_t count_flows(const struct natra_state *state)
 {
-	struct timespec now;
-	uint32_t ticks, count = 0;
+	const uint32_t now = slot_flow_now();
+	uint32_t count = 0;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	ticks = natra_flow_now((uint64_t)now.tv_sec * 1000000000ULL +
-			       (uint64_t)now.tv_nsec);
 	for (int i = 0; i < NATRA_FLOWS; i++) {
 		const struct natra_flow_entry *flow = &state->flows[i];
 
-		/* A flow that was seen after `now` has a negative age. */
-		if (flow->tag && (int32_t)(ticks - flow->last) <=
-					 (int32_t)natra_flow_now(HEAVY_NS))
+		if (flow->tag &&
+		    !natra_flow_is_idle(flow, now, natra_flow_now(HEAVY_NS)))
 			count++;
 	}
 	return count;
