@@ -32,17 +32,25 @@ static void note_error(struct scrape_report *report, int r, const char *text)
 		       text[0] ? text : strerror(-r));
 }
 
-/* Maps a file that another job has written. Returns NULL if there is nothing. */
-static const char *map_file(int fd, size_t *ret_size)
+/* Maps a file that another job has written. If it is empty, or there is none, *ret_all
+ * is NULL and *ret_size 0. */
+static int map_file(int fd, const char **ret_all, size_t *ret_size)
 {
-	struct stat st;
+	struct stat st = {0};
 	void *all;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size == 0)
-		return NULL;
+	*ret_all = NULL;
+	*ret_size = 0;
+	if (fd >= 0 && fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size == 0)
+		return 0;
 	all = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (all == MAP_FAILED)
+		return -errno;
+	*ret_all = all;
 	*ret_size = (size_t)st.st_size;
-	return all == MAP_FAILED ? NULL : all;
+	return 0;
 }
 
 /* Reads what the last inspection has written: the features, then the findings. */
@@ -50,9 +58,10 @@ static void apply_findings(const struct scrape *scrape,
 			   struct node_metrics *node)
 {
 	size_t size;
-	const char *all = map_file(scrape->findings_fd, &size);
+	const char *all;
 
-	if (!all)
+	/* The findings are left out if they cannot be read. */
+	if (map_file(scrape->findings_fd, &all, &size) < 0 || !all)
 		return;
 	if (size >= sizeof(node->features)) {
 		memcpy(&node->features, all, sizeof(node->features));
@@ -71,10 +80,12 @@ static int write_sums(struct exposition *e, const struct scrape *scrape,
 	struct kept *list = NULL;
 	FILE *out = fdopen(scrape->left_fd, "w");
 	size_t size = 0, len = 0;
-	const char *all = map_file(scrape->kept_fd, &size);
-	int r = out ? 0 : -errno;
+	const char *all = NULL;
+	int r = out ? map_file(scrape->kept_fd, &all, &size) : -errno;
 
-	if (r == 0)
+	if (r == 0 && scrape->kept_fd < 0)
+		r = kept_begin(node, &list, &len);
+	else if (r == 0)
 		r = kept_update(node, (const void *)all, size / sizeof(*list),
 				&list, &len);
 	if (r == 0 && fwrite(list, sizeof(*list), len, out) < len)
