@@ -115,6 +115,9 @@ static int walk_id(void *arg, const char *path)
 	struct natra_info info;
 	int r = pin_find_gen(walk->n, path, &gen);
 
+	/* It is being attached or detached. */
+	if (r == -ENOENT)
+		return 0;
 	if (r == -ESTALE)
 		return tell_stale(walk, path, gen.abi);
 	if (r == 0 && !gen.record.unshaped)

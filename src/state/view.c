@@ -59,6 +59,16 @@ static int map_states(struct natra *n, struct view *view)
 	return 0;
 }
 
+/* A node may have more banks than a process may have open files at four a bank. */
+static void close_unused(struct view *view)
+{
+	cleanup_closep(&view->maps.programs_fd);
+	cleanup_closep(&view->maps.object_fd);
+	cleanup_closep(&view->maps.subnets_fd);
+	if (view->states)
+		cleanup_closep(&view->maps.states_fd);
+}
+
 static int open_view(struct natra *n, const struct record_slot *slot,
 		     struct view *view)
 {
@@ -76,6 +86,7 @@ static int open_view(struct natra *n, const struct record_slot *slot,
 		r = map_states(n, view);
 	if (r < 0)
 		bank_close(&view->maps);
+	close_unused(view);
 	return r;
 }
 
