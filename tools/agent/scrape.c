@@ -13,6 +13,9 @@
 
 /* Less than HTTP_TIME_MAX_MS, so that who asked is told. */
 #define COLLECTION_MAX_MS 4000
+/* Who asks more often, or on another port, gets the same text: the port may be open to
+ * everybody, and a collection is a process that reads all attachments. */
+#define TEXT_AGE_MS       1000
 #define INSPECTION_MAX_MS 60000
 /* An inspection takes about a millisecond for each attachment. */
 #define INSPECTION_AGE_MS 60000
@@ -301,6 +304,7 @@ static int start_collection(struct scrape *scrape, bool is_openmetrics)
 {
 	if (!scrape->collection.pid) {
 		scrape->is_openmetrics = is_openmetrics;
+		scrape->text_ms = 0;
 		if (ftruncate(scrape->text_fd, 0) < 0 ||
 		    lseek(scrape->text_fd, 0, SEEK_SET) < 0)
 			return 500;
@@ -328,6 +332,8 @@ static void collected(void *arg, enum work_end end)
 	     end == WORK_DONE && report->r == 0);
 	if (end != WORK_DONE && ftruncate(scrape->text_fd, 0) < 0)
 		return;
+	if (end == WORK_DONE && report->r == 0)
+		scrape->text_ms = clock_ms();
 	scrape->has_text = true;
 	scrape->is_asked_for_other = false;
 	scrape->collected(scrape->arg);
@@ -354,12 +360,18 @@ static int answer_text(const struct scrape *scrape, struct http_body *body)
 	return 200;
 }
 
+static bool has_recent_text(const struct scrape *scrape)
+{
+	return scrape->has_text ||
+	       (scrape->text_ms && clock_ms() - scrape->text_ms < TEXT_AGE_MS);
+}
+
 int scrape_answer(struct scrape *scrape, const struct http_request *request,
 		  struct http_body *body)
 {
 	bool is_openmetrics = exposition_accepts_openmetrics(request->accept);
 
-	if (scrape->has_text && scrape->is_openmetrics == is_openmetrics)
+	if (has_recent_text(scrape) && scrape->is_openmetrics == is_openmetrics)
 		return answer_text(scrape, body);
 	/* The next collection begins when this one's text is answered with. */
 	if (scrape->has_text) {
