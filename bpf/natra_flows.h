@@ -25,6 +25,8 @@
 /* After 8.6 s without a heavy packet a flow has no claim to its entry: in the
  * sketch it has 1/256 of what it had, unless others use its cell. */
 #define NATRA_FLOW_IDLE_TICKS (1U << 13)
+/* Another CPU may have seen the flow later than one's own clock says. */
+#define NATRA_FLOW_EARLY_TICKS (1U << 10)
 
 natra_inline __u32 natra_flow_tag(__u64 hash)
 {
@@ -34,6 +36,15 @@ natra_inline __u32 natra_flow_tag(__u64 hash)
 natra_inline __u32 natra_flow_now(__u64 now_ns)
 {
 	return (__u32)(now_ns >> NATRA_FLOW_TICK_SHIFT);
+}
+
+/* Returns whether the flow has sent nothing for so many ticks. Ages of all 32 bits
+ * are told from a packet that came after `now`. */
+natra_inline bool natra_flow_is_idle(const struct natra_flow_entry *entry,
+				     __u32 now, __u32 ticks)
+{
+	return now - entry->last + NATRA_FLOW_EARLY_TICKS >=
+	       ticks + NATRA_FLOW_EARLY_TICKS;
 }
 
 natra_inline struct natra_flow_entry *
@@ -64,7 +75,7 @@ natra_inline __u32 natra_flow_claim(const struct natra_flow_entry *entry,
 	const __u32 *row = &sketch[(NATRA_ROWS - 1) * (mask + 1)];
 	const __u32 tag = entry->tag;
 
-	if (!tag || now - entry->last >= NATRA_FLOW_IDLE_TICKS)
+	if (!tag || natra_flow_is_idle(entry, now, NATRA_FLOW_IDLE_TICKS))
 		return 0;
 	return natra_cell_count(NATRA_READ_ONCE(row[(tag >> 16) & mask]),
 				epoch);

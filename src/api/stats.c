@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "api/internal.h"
 #include "api/structs.h"
@@ -14,7 +13,6 @@
 #include "state/place.h"
 #include "state/view.h"
 #include "util/str.h"
-#include "../../bpf/natra_flows.h"
 
 static struct natra_count count_of(const struct natra_counters *c,
 				   enum natra_counter which)
@@ -117,6 +115,9 @@ static int walk_id(void *arg, const char *path)
 	struct natra_info info;
 	int r = pin_find_gen(walk->n, path, &gen);
 
+	/* It is being attached or detached. */
+	if (r == -ENOENT)
+		return 0;
 	if (r == -ESTALE)
 		return tell_stale(walk, path, gen.abi);
 	if (r == 0 && !gen.record.unshaped)
@@ -153,15 +154,6 @@ static int more_bytes_first(const void *a, const void *b)
 	const struct natra_flow_entry *y = b;
 
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
-}
-
-static uint32_t now_ticks(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return natra_flow_now((uint64_t)now.tv_sec * 1000000000ULL +
-			      (uint64_t)now.tv_nsec);
 }
 
 static struct natra_flow flow_of(const struct natra_flow_entry *entry,
@@ -219,7 +211,7 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	if (r < 0)
 		return r;
 
-	now = now_ticks();
+	now = slot_flow_now();
 	qsort(entries, NATRA_FLOWS, sizeof(entries[0]), more_bytes_first);
 	for (int i = 0; i < NATRA_FLOWS && len < *inout_len; i++) {
 		if (entries[i].tag)

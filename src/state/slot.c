@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "util/cleanup.h"
 #include "../../bpf/natra_flows.h"
@@ -104,6 +105,15 @@ int slot_counters(struct natra *n, const struct slot *slot,
 		return r;
 	*ret_counters = slot_sum(state);
 	return 0;
+}
+
+uint32_t slot_flow_now(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return natra_flow_now((uint64_t)now.tv_sec * 1000000000ULL +
+			      (uint64_t)now.tv_nsec);
 }
 
 int slot_flows(struct natra *n, const struct slot *slot,

@@ -38,6 +38,9 @@ int slot_counters(struct natra *n, const struct slot *slot,
 /* Sums the counters of a state that was read, or is mapped. */
 struct natra_counters slot_sum(const struct natra_state *state);
 
+/* Returns the present time as an entry of the table of flows has it. */
+uint32_t slot_flow_now(void);
+
 /* Reads the table of flows, which has NATRA_FLOWS entries. Those that are
  * empty, or were being written, have tag 0. */
 int slot_flows(struct natra *n, const struct slot *slot,

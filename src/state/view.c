@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "state/bank.h"
 #include "state/pin_dir.h"
@@ -60,6 +59,16 @@ static int map_states(struct natra *n, struct view *view)
 	return 0;
 }
 
+/* A node may have more banks than a process may have open files at four a bank. */
+static void close_unused(struct view *view)
+{
+	cleanup_closep(&view->maps.programs_fd);
+	cleanup_closep(&view->maps.object_fd);
+	cleanup_closep(&view->maps.subnets_fd);
+	if (view->states)
+		cleanup_closep(&view->maps.states_fd);
+}
+
 static int open_view(struct natra *n, const struct record_slot *slot,
 		     struct view *view)
 {
@@ -77,6 +86,7 @@ static int open_view(struct natra *n, const struct record_slot *slot,
 		r = map_states(n, view);
 	if (r < 0)
 		bank_close(&view->maps);
+	close_unused(view);
 	return r;
 }
 
@@ -107,18 +117,14 @@ static int find_view(struct natra *n, struct views *views,
 
 static uint32_t count_flows(const struct natra_state *state)
 {
-	struct timespec now;
-	uint32_t ticks, count = 0;
+	const uint32_t now = slot_flow_now();
+	uint32_t count = 0;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	ticks = natra_flow_now((uint64_t)now.tv_sec * 1000000000ULL +
-			       (uint64_t)now.tv_nsec);
 	for (int i = 0; i < NATRA_FLOWS; i++) {
 		const struct natra_flow_entry *flow = &state->flows[i];
 
-		/* A flow that was seen after `now` has a negative age. */
-		if (flow->tag && (int32_t)(ticks - flow->last) <=
-					 (int32_t)natra_flow_now(HEAVY_NS))
+		if (flow->tag &&
+		    !natra_flow_is_idle(flow, now, natra_flow_now(HEAVY_NS)))
 			count++;
 	}
 	return count;

@@ -115,6 +115,27 @@ class Metrics(unittest.TestCase):
             self.assertEqual([status for status, _ in found], [200] * 12)
             self.assertEqual(sum(body.endswith("# EOF\n") for _, body in found), 6)
 
+    def test_again_at_once(self):
+        """A second answer costs no process; the next one after a second does."""
+        with Agent(*IDLE) as agent:
+            # A busy machine may take a second between two requests.
+            for _ in range(5):
+                time.sleep(1.1)
+                before = self.faults_of_children(agent)
+                agent.get("/metrics")
+                once = self.faults_of_children(agent)
+                status, body = agent.get("/metrics")
+                self.assertEqual(status, 200)
+                self.assertIn("natra_scrape_errors_total 0\n", body)
+                self.assertGreater(once, before)
+                if self.faults_of_children(agent) == once:
+                    return
+            self.fail("each request is collected for")
+
+    def faults_of_children(self, agent):
+        with open(f"/proc/{agent.process.pid}/stat") as f:
+            return int(f.read().rsplit(")", 1)[1].split()[8])
+
     def test_client_goes(self):
         with Agent(*IDLE) as agent:
             before = len(os.listdir(f"/proc/{agent.process.pid}/fd"))

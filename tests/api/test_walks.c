@@ -3,6 +3,7 @@
  * attachment and for very many. */
 #include "rig.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -123,6 +124,87 @@ static void each_mode_is_there_until_it_goes(void **state)
 	}
 }
 
+static size_t open_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t count = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		count++;
+	(void)closedir(dir);
+	return count;
+}
+
+/* What a walk of counters has open at its only attachment. */
+static int note_files(void *arg, const struct natra_info *info,
+		      const struct natra_stats *stats)
+{
+	size_t *files = arg;
+
+	(void)info;
+	(void)stats;
+	assert_int_equal(*files, 0);
+	*files = open_files();
+	return 0;
+}
+
+static void note_line(void *arg, enum natra_log_level level, const char *line)
+{
+	unsigned int *lines = arg;
+
+	(void)level;
+	print_message("%s\n", line);
+	++*lines;
+}
+
+static void id_that_is_being_attached_is_no_line(void **state)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra_policy policy = policy_of(10, 10);
+	struct pod pod = pod_make("begun");
+	struct natra_target target = pod_target(&pod, "begun");
+	unsigned int lines = 0;
+	struct natra *logged;
+	size_t files = 0;
+
+	(void)state;
+	opts.bpffs_path = BPFFS;
+	opts.log_fn = note_line;
+	opts.log_arg = &lines;
+	assert_int_equal(natra_open(&logged, &opts), 0);
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	rig_sh("mkdir " BPFFS "/natra/%032d", 0);
+	assert_int_equal(natra_foreach_stats(logged, note_files, &files), 0);
+	assert_int_equal(lines, 0);
+	assert_true(files > 0);
+	rig_sh("rmdir " BPFFS "/natra/%032d", 0);
+	natra_close(logged);
+	pod_remove(&pod);
+	(void)gc();
+}
+
+/* A node may have hundreds of banks, and each bank stays open during the walk. */
+static void a_bank_keeps_one_file_open(void **state)
+{
+	struct natra_policy policy = policy_of(10, 10);
+	struct pod pod = pod_make("files");
+	struct natra_target target = pod_target(&pod, "files");
+	size_t with_bank = 0, without = 0;
+
+	(void)state;
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	assert_int_equal(natra_foreach_stats(n, note_files, &with_bank), 0);
+	assert_int_equal(natra_detach(n, &target), 0);
+	assert_int_equal(natra_record_unshaped(n, &target, &policy, "a test"),
+			 0);
+	assert_int_equal(natra_foreach_stats(n, note_files, &without), 0);
+	/* Each direction may have a bank of its own. */
+	assert_in_range(with_bank, without + 1, without + 2);
+	pod_remove(&pod);
+	(void)gc();
+}
+
 static double walk_seconds(size_t gone)
 {
 	double best = 1e9;
@@ -211,6 +293,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(an_attachment_without_its_link_goes_with_the_interface),
 		CASE(each_mode_is_there_until_it_goes),
+		CASE(id_that_is_being_attached_is_no_line),
+		CASE(a_bank_keeps_one_file_open),
 		CASE(many_are_listed_with_one_look_at_all_namespaces),
 	};
 

@@ -34,7 +34,11 @@ CLASSIFY = [
         "least / NATRA_FLOW_WAYS * 3 / 2", "least / NATRA_FLOW_WAYS",
         "unit-flows"),
     one("idle-flow-keeps-its-entry", "bpf/natra_flows.h",
-        "now - entry->last >= NATRA_FLOW_IDLE_TICKS", "false", "unit-flows"),
+        "natra_flow_is_idle(entry, now, NATRA_FLOW_IDLE_TICKS)", "false",
+        "unit-flows"),
+    one("flow-of-another-cpu-is-idle", "bpf/natra_flows.h",
+        "#define NATRA_FLOW_EARLY_TICKS (1U << 10)",
+        "#define NATRA_FLOW_EARLY_TICKS 0U", "unit-flows"),
     one("hash-ignores-a-word", "bpf/natra_hash.h",
         "key[10] * daddr[3]", "key[10] * daddr[2]", "unit-hash"),
 ]

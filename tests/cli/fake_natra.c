@@ -214,6 +214,8 @@ int natra_check(struct natra *n, const char *id,
 {
 	(void)n;
 	(void)policy;
+	if (strcmp(id, "evil") == 0 && getenv("FAKE_CHECK"))
+		return -(int)strtol(getenv("FAKE_CHECK"), NULL, 10);
 	return strcmp(id, "gone") == 0 ? -ENODEV : 0;
 }
 

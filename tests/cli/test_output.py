@@ -3,6 +3,7 @@
 """Tests what natractl prints of the attachments that fake_natra.c makes up.
 NATRACTL_FAKE is natractl linked with it."""
 
+import errno
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 NATRACTL = os.environ["NATRACTL_FAKE"]
 COUNTERS = ("mice", "admitted", "paced", "marked", "dropped_rate",
@@ -53,12 +55,20 @@ class Metrics(unittest.TestCase):
         # The label is free text.
         self.assertFalse([s for s in found if "xed" in s])
 
+    def test_check_failed(self):
+        """What could not be checked is not taken for a difference."""
+        for number, value in ((errno.EBADE, "1"), (errno.EMFILE, None), (errno.EPERM, None)):
+            with unittest.mock.patch.dict(os.environ, FAKE_CHECK=str(number)):
+                found = [v for s, v in self.series().items()
+                         if s.startswith("natra_check_failed") and '"evil"' in s]
+            self.assertEqual(found, [value] if value else [])
+
     def test_fewer_series(self):
         most = self.series()
         basic = self.series("--verdicts", "basic")
         for start in ("natra_bytes_total", "natra_backstop_packets_total"):
-            self.assertEqual(2 * sum(s.startswith(start) for s in basic),
-                             sum(s.startswith(start) for s in most))
+            self.assertEqual(8 * sum(s.startswith(start) for s in basic),
+                             5 * sum(s.startswith(start) for s in most))
         self.assertLess(len(self.series("--aggregate=namespace")), len(most))
 
     def test_promtool(self):

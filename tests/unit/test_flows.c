@@ -270,6 +270,38 @@ static void ages_are_right_across_the_wrap_of_the_clock(void **state)
 	assert_false(is_there(hash_of(5, 0)));
 }
 
+/* Another CPU has noted its packet at a later tick than this one's clock has. */
+static void flow_that_is_seen_later_keeps_its_entry(void **state)
+{
+	(void)state;
+	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
+		note(hash_of(2, n), 101, 6400);
+	note(hash_of(2, 9), 100, 6400);
+	assert_false(is_there(hash_of(2, 9)));
+}
+
+static void a_flow_is_idle_at_each_age(void **state)
+{
+	static const struct {
+		__u32 age;
+		bool is_idle;
+	} rows[] = {
+		{0, false},       {999, false},
+		{1000, true},     {(1U << 31) - 1, true},
+		{1U << 31, true}, {3U << 30, true},
+		{-1U, false},     {-1024U, false},
+		{-1025U, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct natra_flow_entry flow = {.last = 7 - rows[i].age};
+
+		assert_int_equal(natra_flow_is_idle(&flow, 7, 1000),
+				 rows[i].is_idle);
+	}
+}
+
 static void tick_is_2_to_the_20_ns(void **state)
 {
 	(void)state;
@@ -295,6 +327,8 @@ int main(void)
 		CASE(equal_flows_do_not_evict_each_other),
 		CASE(sets_do_not_disturb_each_other),
 		CASE(ages_are_right_across_the_wrap_of_the_clock),
+		CASE(flow_that_is_seen_later_keeps_its_entry),
+		CASE(a_flow_is_idle_at_each_age),
 		CASE(tick_is_2_to_the_20_ns),
 	};
 

@@ -13,6 +13,9 @@
 
 /* Less than HTTP_TIME_MAX_MS, so that who asked is told. */
 #define COLLECTION_MAX_MS 4000
+/* Who asks more often, or on another port, gets the same text: the port may be open to
+ * everybody, and a collection is a process that reads all attachments. */
+#define TEXT_AGE_MS       1000
 #define INSPECTION_MAX_MS 60000
 /* An inspection takes about a millisecond for each attachment. */
 #define INSPECTION_AGE_MS 60000
@@ -32,17 +35,25 @@ static void note_error(struct scrape_report *report, int r, const char *text)
 		       text[0] ? text : strerror(-r));
 }
 
-/* Maps a file that another job has written. Returns NULL if there is nothing. */
-static const char *map_file(int fd, size_t *ret_size)
+/* Maps a file that another job has written. If it is empty, or there is none, *ret_all
+ * is NULL and *ret_size 0. */
+static int map_file(int fd, const char **ret_all, size_t *ret_size)
 {
-	struct stat st;
+	struct stat st = {0};
 	void *all;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size == 0)
-		return NULL;
+	*ret_all = NULL;
+	*ret_size = 0;
+	if (fd >= 0 && fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size == 0)
+		return 0;
 	all = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (all == MAP_FAILED)
+		return -errno;
+	*ret_all = all;
 	*ret_size = (size_t)st.st_size;
-	return all == MAP_FAILED ? NULL : all;
+	return 0;
 }
 
 /* Reads what the last inspection has written: the features, then the findings. */
@@ -50,9 +61,10 @@ static void apply_findings(const struct scrape *scrape,
 			   struct node_metrics *node)
 {
 	size_t size;
-	const char *all = map_file(scrape->findings_fd, &size);
+	const char *all;
 
-	if (!all)
+	/* The findings are left out if they cannot be read. */
+	if (map_file(scrape->findings_fd, &all, &size) < 0 || !all)
 		return;
 	if (size >= sizeof(node->features)) {
 		memcpy(&node->features, all, sizeof(node->features));
@@ -71,10 +83,12 @@ static int write_sums(struct exposition *e, const struct scrape *scrape,
 	struct kept *list = NULL;
 	FILE *out = fdopen(scrape->left_fd, "w");
 	size_t size = 0, len = 0;
-	const char *all = map_file(scrape->kept_fd, &size);
-	int r = out ? 0 : -errno;
+	const char *all = NULL;
+	int r = out ? map_file(scrape->kept_fd, &all, &size) : -errno;
 
-	if (r == 0)
+	if (r == 0 && scrape->kept_fd < 0)
+		r = kept_begin(node, &list, &len);
+	else if (r == 0)
 		r = kept_update(node, (const void *)all, size / sizeof(*list),
 				&list, &len);
 	if (r == 0 && fwrite(list, sizeof(*list), len, out) < len)
@@ -290,6 +304,7 @@ static int start_collection(struct scrape *scrape, bool is_openmetrics)
 {
 	if (!scrape->collection.pid) {
 		scrape->is_openmetrics = is_openmetrics;
+		scrape->text_ms = 0;
 		if (ftruncate(scrape->text_fd, 0) < 0 ||
 		    lseek(scrape->text_fd, 0, SEEK_SET) < 0)
 			return 500;
@@ -317,6 +332,8 @@ static void collected(void *arg, enum work_end end)
 	     end == WORK_DONE && report->r == 0);
 	if (end != WORK_DONE && ftruncate(scrape->text_fd, 0) < 0)
 		return;
+	if (end == WORK_DONE && report->r == 0)
+		scrape->text_ms = clock_ms();
 	scrape->has_text = true;
 	scrape->is_asked_for_other = false;
 	scrape->collected(scrape->arg);
@@ -343,12 +360,18 @@ static int answer_text(const struct scrape *scrape, struct http_body *body)
 	return 200;
 }
 
+static bool has_recent_text(const struct scrape *scrape)
+{
+	return scrape->has_text ||
+	       (scrape->text_ms && clock_ms() - scrape->text_ms < TEXT_AGE_MS);
+}
+
 int scrape_answer(struct scrape *scrape, const struct http_request *request,
 		  struct http_body *body)
 {
 	bool is_openmetrics = exposition_accepts_openmetrics(request->accept);
 
-	if (scrape->has_text && scrape->is_openmetrics == is_openmetrics)
+	if (has_recent_text(scrape) && scrape->is_openmetrics == is_openmetrics)
 		return answer_text(scrape, body);
 	/* The next collection begins when this one's text is answered with. */
 	if (scrape->has_text) {

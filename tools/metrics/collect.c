@@ -140,13 +140,13 @@ static int note_before(void *arg, const struct natra_neighbour *neighbour)
 	return 0;
 }
 
-/* An interface that is gone fails no check: its pod has ended, and what is left of
- * it is removed soon. */
+/* Nothing is known of what could not be checked, for want of memory or of a file; nor
+ * is an interface that is gone a difference, whose pod has ended. */
 static void inspect(struct natra *n, struct pod_metrics *pod)
 {
 	int r = natra_check(n, pod->info.id, NULL);
 
-	if (r == -ENOENT || r == -ENODEV)
+	if (r < 0 && r != -EBADE)
 		return;
 	pod->is_inspected = true;
 	pod->check_failed = r < 0;

@@ -14,14 +14,15 @@
 	}
 
 /* The names of the verdicts, in the order of row_count(). Those of one basic name
- * are added up. */
+ * are added up. What is not subject to the limit keeps its name, because who compares
+ * what passed with the limit must be able to leave it out. */
 static const struct {
 	const char *name, *basic;
 } verdicts[VERDICTS] = {
 	{"mice", "passed"},          {"admitted", "passed"},
 	{"paced", "delayed"},        {"marked", "marked"},
 	{"dropped_rate", "dropped"}, {"dropped_horizon", "dropped"},
-	{"unlimited", "passed"},     {"other", "passed"},
+	{"unlimited", "unlimited"},  {"other", "passed"},
 };
 
 static const char *const direction_names[NATRA_DIRECTION_MAX] = {

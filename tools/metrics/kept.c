@@ -19,38 +19,56 @@ static bool has_grown(const struct natra_direction_stats *before,
 	return now->delay_ns_sum >= before->delay_ns_sum;
 }
 
-static bool is_still_there(const struct node_metrics *node,
-			   const struct kept *kept)
+static const struct pod_metrics *find_pod(const struct node_metrics *node,
+					  const struct kept *kept)
 {
 	for (size_t i = 0; i < node->len; i++) {
 		const struct pod_metrics *pod = &node->list[i];
 
 		if (strcmp(pod->info.id, kept->id) == 0 &&
 		    strcmp(pod->namespace, kept->namespace) == 0)
-			return pod->has_stats &&
-			       has_grown(&kept->ingress, &pod->stats.ingress) &&
-			       has_grown(&kept->egress, &pod->stats.egress) &&
-			       has_grown(&kept->backstop, &pod->stats.backstop);
+			return pod;
 	}
-	return false;
+	return NULL;
 }
 
-/* Adds to the sum of a namespace, which is made if there is none. There is room. */
-static void add_gone(struct kept *list, size_t *len, const struct kept *kept)
+/* Returns whether this is still the pod whose counters were kept. */
+static bool has_gone_on(const struct pod_metrics *pod, const struct kept *kept)
+{
+	return pod->has_stats &&
+	       has_grown(&kept->ingress, &pod->stats.ingress) &&
+	       has_grown(&kept->egress, &pod->stats.egress) &&
+	       has_grown(&kept->backstop, &pod->stats.backstop);
+}
+
+/* Returns the sum of a namespace, which is made if there is none. There is room. */
+static struct kept *sum_of(struct kept *list, size_t *len,
+			   const char *namespace)
 {
 	struct kept *sum = list;
 
-	while (sum < list + *len &&
-	       strcmp(sum->namespace, kept->namespace) != 0)
+	while (sum < list + *len && strcmp(sum->namespace, namespace) != 0)
 		sum++;
 	if (sum == list + *len) {
 		*sum = (struct kept){0};
-		memcpy(sum->namespace, kept->namespace, sizeof(sum->namespace));
+		memcpy(sum->namespace, namespace, sizeof(sum->namespace));
 		++*len;
 	}
+	return sum;
+}
+
+static void add_gone(struct kept *sum, const struct kept *kept)
+{
 	add_stats(&sum->ingress, &kept->ingress);
 	add_stats(&sum->egress, &kept->egress);
 	add_stats(&sum->backstop, &kept->backstop);
+}
+
+static void take_off(struct kept *sum, const struct natra_stats *stats)
+{
+	subtract_stats(&sum->ingress, &stats->ingress);
+	subtract_stats(&sum->egress, &stats->egress);
+	subtract_stats(&sum->backstop, &stats->backstop);
 }
 
 static struct kept kept_of(const struct pod_metrics *pod)
@@ -66,24 +84,82 @@ static struct kept kept_of(const struct pod_metrics *pod)
 	return kept;
 }
 
+/* Returns a list with room for the pods and for what was kept of others. */
+static struct kept *make_list(const struct node_metrics *node, size_t len)
+{
+	/* Each pod has a place and at most one sum; calloc(0) may be NULL. */
+	return calloc(len + 2 * node->len + 1, sizeof(struct kept));
+}
+
+/* Everything in the list so far is gone, or was missed. The pods come behind it. */
+static void add_pods(struct node_metrics *node, struct kept *list, size_t *len)
+{
+	node->gone = list;
+	node->gone_len = *len;
+	for (size_t i = 0; i < node->len; i++) {
+		if (node->list[i].has_stats)
+			list[(*len)++] = kept_of(&node->list[i]);
+	}
+}
+
+int kept_begin(struct node_metrics *node, struct kept **ret_list,
+	       size_t *ret_len)
+{
+	struct kept *list = make_list(node, 0);
+	size_t len = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < node->len; i++) {
+		const struct pod_metrics *pod = &node->list[i];
+
+		if (pod->has_stats)
+			take_off(sum_of(list, &len, pod->namespace),
+				 &pod->stats);
+	}
+	add_pods(node, list, &len);
+	*ret_list = list;
+	*ret_len = len;
+	return 0;
+}
+
+/* A pod that could not be read this time is missed. One whose counters began again is
+ * another one. */
+static bool is_missed(const struct node_metrics *node, const struct kept *kept)
+{
+	return kept->id[0] && kept->misses < KEPT_MISSES_MAX &&
+	       !find_pod(node, kept);
+}
+
+static bool is_gone(const struct node_metrics *node, const struct kept *kept)
+{
+	const struct pod_metrics *pod =
+		kept->id[0] ? find_pod(node, kept) : NULL;
+
+	return pod ? !has_gone_on(pod, kept) : !is_missed(node, kept);
+}
+
 int kept_update(struct node_metrics *node, const struct kept *last, size_t len,
 		struct kept **ret_list, size_t *ret_len)
 {
-	struct kept *list = calloc(len + node->len + 1, sizeof(*list));
+	struct kept *list = make_list(node, len);
 	size_t list_len = 0;
 
 	if (!list)
 		return -ENOMEM;
+	/* The sums come first, so that sum_of() sees nothing else. */
 	for (size_t i = 0; i < len; i++) {
-		if (!last[i].id[0] || !is_still_there(node, &last[i]))
-			add_gone(list, &list_len, &last[i]);
+		if (is_gone(node, &last[i]))
+			add_gone(sum_of(list, &list_len, last[i].namespace),
+				 &last[i]);
 	}
-	node->gone = list;
-	node->gone_len = list_len;
-	for (size_t i = 0; i < node->len; i++) {
-		if (node->list[i].has_stats)
-			list[list_len++] = kept_of(&node->list[i]);
+	for (size_t i = 0; i < len; i++) {
+		if (!is_missed(node, &last[i]))
+			continue;
+		list[list_len] = last[i];
+		list[list_len++].misses++;
 	}
+	add_pods(node, list, &list_len);
 	*ret_list = list;
 	*ret_len = list_len;
 	return 0;

@@ -2,7 +2,8 @@
 /*
  * What pods that are gone have counted. The sum of a namespace must not fall when one
  * of its pods goes, because Prometheus takes a counter that falls for one that began
- * again. So each scrape leaves the next one what it has read.
+ * again, and adds all of it. So each scrape leaves the next one what it has read, and
+ * the first scrape of a process begins at 0, as the counters of a new process do.
  */
 #ifndef NATRA_METRICS_KEPT_H
 #define NATRA_METRICS_KEPT_H
@@ -11,17 +12,27 @@
 
 struct kept {
 	char id[NATRA_ID_MAX + 1]; /* "": the sum of those that are gone */
+	/* In how many scrapes it was not found, which may have been for a moment. */
+	unsigned int misses;
 	char namespace[NAMESPACE_MAX + 1];
 	struct natra_direction_stats ingress, egress, backstop;
 };
 
-/* Sets node->gone by what the last scrape has left, and returns in *ret_list what to
- * leave for the next one; the caller frees it. Returns 0 or -ENOMEM. */
+/* After so many scrapes without it a pod is gone for good. */
+#define KEPT_MISSES_MAX 4
+
+/* Set node->gone, by which each sum of the first scrape is 0, and later ones are as the
+ * last scrape has left them, and return in *ret_list what to leave for the next one; the
+ * caller frees it. They return 0 or -ENOMEM. */
+int kept_begin(struct node_metrics *node, struct kept **ret_list,
+	       size_t *ret_len);
 int kept_update(struct node_metrics *node, const struct kept *last, size_t len,
 		struct kept **ret_list, size_t *ret_len);
 
-/* Adds all counters of `stats` to `sum`. */
+/* Adds all counters of `stats` to `sum`, or takes them off, below 0 modulo 2^64. */
 void add_stats(struct natra_direction_stats *sum,
 	       const struct natra_direction_stats *stats);
+void subtract_stats(struct natra_direction_stats *sum,
+		    const struct natra_direction_stats *stats);
 
 #endif

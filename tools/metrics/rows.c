@@ -37,6 +37,19 @@ void add_stats(struct natra_direction_stats *sum,
 	sum->delay_ns_sum += stats->delay_ns_sum;
 }
 
+void subtract_stats(struct natra_direction_stats *sum,
+		    const struct natra_direction_stats *stats)
+{
+	for (size_t i = 0; i < VERDICTS; i++) {
+		struct natra_count *from = (void *)((char *)sum + offsets[i]);
+		const struct natra_count *less = row_count(stats, i);
+
+		from->packets -= less->packets;
+		from->bytes -= less->bytes;
+	}
+	sum->delay_ns_sum -= stats->delay_ns_sum;
+}
+
 static struct row_direction ingress_of(const struct pod_metrics *pod)
 {
 	const struct natra_info *info = &pod->info;
