@@ -59,14 +59,20 @@ static int map_states(struct natra *n, struct view *view)
 	return 0;
 }
 
+static void close_fd(int *fd)
+{
+	cleanup_closep(fd);
+	*fd = -1;
+}
+
 /* A node may have more banks than a process may have open files at four a bank. */
 static void close_unused(struct view *view)
 {
-	cleanup_closep(&view->maps.programs_fd);
-	cleanup_closep(&view->maps.object_fd);
-	cleanup_closep(&view->maps.subnets_fd);
+	close_fd(&view->maps.programs_fd);
+	close_fd(&view->maps.object_fd);
+	close_fd(&view->maps.subnets_fd);
 	if (view->states)
-		cleanup_closep(&view->maps.states_fd);
+		close_fd(&view->maps.states_fd);
 }
 
 static int open_view(struct natra *n, const struct record_slot *slot,
@@ -84,10 +90,12 @@ static int open_view(struct natra *n, const struct record_slot *slot,
 	r = bank_open(n, path, &view->maps);
 	if (r == 0)
 		r = map_states(n, view);
-	if (r < 0)
+	if (r < 0) {
 		bank_close(&view->maps);
+		return r;
+	}
 	close_unused(view);
-	return r;
+	return 0;
 }
 
 /* Finds the bank of a slot, or opens it. Attachments of the same age share
@@ -100,19 +108,22 @@ static int find_view(struct natra *n, struct views *views,
 	int r;
 
 	for (size_t i = views->len; i > 0; i--) {
-		*ret_view = &views->list[i - 1];
-		if ((*ret_view)->engine == slot->engine &&
-		    (*ret_view)->bank == slot->bank)
+		const struct view *view = &views->list[i - 1];
+
+		if (view->engine == slot->engine && view->bank == slot->bank) {
+			*ret_view = view;
 			return 0;
+		}
 	}
 	list = realloc(views->list, (views->len + 1) * sizeof(*list));
 	if (!list)
 		return fail_errno(n, -ENOMEM, "list the banks");
 	views->list = list;
 	r = open_view(n, slot, &list[views->len]);
-	if (r == 0)
-		*ret_view = &list[views->len++];
-	return r;
+	if (r < 0)
+		return r;
+	*ret_view = &list[views->len++];
+	return 0;
 }
 
 static uint32_t count_flows(const struct natra_state *state)
@@ -155,8 +166,9 @@ int views_read(struct natra *n, struct views *views,
 	struct natra_config config;
 	int r = slot->engine ? find_view(n, views, slot, &view) : -ENOENT;
 
-	if (r == 0)
-		r = bank_read_config(n, &view->maps, slot->index, &config);
+	if (!view)
+		return r;
+	r = bank_read_config(n, &view->maps, slot->index, &config);
 	if (r == 0 && config.owner != slot->owner)
 		r = -ENOENT;
 	if (r == 0 && !view->states)

@@ -84,8 +84,11 @@ static int write_sums(struct exposition *e, const struct scrape *scrape,
 	FILE *out = fdopen(scrape->left_fd, "w");
 	size_t size = 0, len = 0;
 	const char *all = NULL;
-	int r = out ? map_file(scrape->kept_fd, &all, &size) : -errno;
+	int r;
 
+	if (!out)
+		return -errno;
+	r = map_file(scrape->kept_fd, &all, &size);
 	if (r == 0 && scrape->kept_fd < 0)
 		r = kept_begin(node, &list, &len);
 	else if (r == 0)
@@ -93,7 +96,7 @@ static int write_sums(struct exposition *e, const struct scrape *scrape,
 				&list, &len);
 	if (r == 0 && fwrite(list, sizeof(*list), len, out) < len)
 		r = -EIO;
-	if (r == 0 && fflush(out) != 0)
+	if (fclose(out) != 0 && r == 0)
 		r = -errno;
 	if (r == 0)
 		r = families_write(e, node, &scrape->options);
@@ -201,7 +204,7 @@ static void collect(void *arg)
 		write_pods(&e, scrape, report);
 	write_agent(&e, scrape);
 	exposition_end(&e);
-	if (fflush(out) != 0)
+	if (fclose(out) != 0)
 		note_error(report, -EIO, "write the metrics");
 }
 
@@ -268,7 +271,7 @@ static void inspect(void *arg)
 	out = r < 0 ? NULL : fdopen(scrape->inspected_fd, "w");
 	if (out) {
 		write_findings(out, &node);
-		if (fflush(out) != 0)
+		if (fclose(out) != 0)
 			note_error(report, -EIO, "write the findings");
 	}
 	node_metrics_free(&node);
