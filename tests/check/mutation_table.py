@@ -339,6 +339,8 @@ NATRACTL = [
         "endpoint_text(flow, flow->saddr, flow->dport)", "cli-output"),
     one("top-mixes-old-and-new-counters", "tools/natractl/top_model.c",
         "now->passed < before->passed ||", "", "unit-top-model"),
+    one("top-draws-where-no-cell-is", "tools/natractl/top_model.c",
+        "if (!width || !count)", "if (!count)", "unit-top-model"),
     one("top-leaves-the-terminal-raw", "tools/natractl/top_screen.c",
         "(void)endwin();", "", "cli-top"),
     one("top-ignores-the-new-size", "tools/natractl/top_screen.c",
