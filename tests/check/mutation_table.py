@@ -341,6 +341,8 @@ NATRACTL = [
         "now->passed < before->passed ||", "", "unit-top-model"),
     one("top-draws-where-no-cell-is", "tools/natractl/top_model.c",
         "if (!width || !count)", "if (!count)", "unit-top-model"),
+    one("top-never-rests", "tools/natractl/top_screen.c",
+        "? (long)((screen->next_ns - now) % 1000000000)", "? 0", "cli-top"),
     one("top-leaves-the-terminal-raw", "tools/natractl/top_screen.c",
         "(void)endwin();", "", "cli-top"),
     one("top-ignores-the-new-size", "tools/natractl/top_screen.c",
