@@ -43,6 +43,9 @@ class Latency(unittest.TestCase):
     def test_upstream_is_refused_by_both(self):
         self.assertEqual([failed(*run) for run in UPSTREAM], [2] * len(UPSTREAM))
 
+    def test_short_queue_is_refused_by_the_median(self):
+        self.assertEqual(failed(3, 5, .1, 10), 1)
+
 
 if __name__ == "__main__":
     unittest.main()

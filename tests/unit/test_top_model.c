@@ -194,6 +194,20 @@ static void last_minute_is_drawn_from_the_right(void **state)
 	assert_memory_equal(levels, "\0\0\0\0\0\0", 6);
 }
 
+static void last_minute_without_cells_writes_nothing(void **state)
+{
+	uint8_t levels[2] = {0};
+
+	(void)state;
+	update(1, SECOND);
+	readings[0].bytes.passed = 1000000;
+	update(1, 2 * SECOND);
+	top_spark(row("pod-0"), 6, levels + 1, 0);
+	assert_memory_equal(levels, "\0\0", 2);
+	top_spark(row("pod-0"), 0, levels, 2);
+	assert_memory_equal(levels, "\0\0", 2);
+}
+
 static void marked_packets_are_held_only_where_it_is_paced(void **state)
 {
 	const struct natra_direction_stats stats = {
@@ -242,6 +256,7 @@ int main(void)
 		CASE(keys_sort_the_largest_first_and_then_by_name),
 		CASE(filter_takes_names_ids_and_interfaces),
 		CASE(last_minute_is_drawn_from_the_right),
+		CASE(last_minute_without_cells_writes_nothing),
 		CASE(marked_packets_are_held_only_where_it_is_paced),
 		CASE(flows_grow_since_the_reading_before),
 	};

@@ -34,9 +34,8 @@ bool split_label(const char *label, char *ret_namespace, char *ret_pod)
 {
 	size_t namespace_len = strcspn(label, "/");
 	const char *pod = label + namespace_len + 1;
-	bool is_pod = label[namespace_len] == '/' &&
-		      namespace_len <= NAMESPACE_MAX &&
-		      strlen(pod) <= POD_MAX &&
+	bool is_pod = namespace_len <= NAMESPACE_MAX &&
+		      label[namespace_len] == '/' && strlen(pod) <= POD_MAX &&
 		      is_name(label, namespace_len, false) &&
 		      is_name(pod, strlen(pod), true);
 

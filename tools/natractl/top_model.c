@@ -218,6 +218,9 @@ void top_spark(const struct top_row *row, size_t count, uint8_t *levels,
 	if (count > TOP_HISTORY)
 		count = TOP_HISTORY;
 	memset(levels, 0, width);
+	/* A narrow terminal has no cells. */
+	if (!width || !count)
+		return;
 	for (size_t i = 0; i < count && i < row->history_len; i++) {
 		/* Value i is the one of i intervals ago. */
 		const size_t cells = width < count ? width : count;
