@@ -141,8 +141,15 @@ static uint32_t count_flows(const struct natra_state *state)
 	return count;
 }
 
-static int copy_state(struct natra *n, const struct view *view, uint32_t index,
-		      struct natra_state **ret_state)
+static void sum_state(const struct natra_state *state,
+		      struct view_counters *ret_counters)
+{
+	ret_counters->counters = slot_sum(state);
+	ret_counters->heavy_flows = count_flows(state);
+}
+
+static int sum_copy(struct natra *n, const struct view *view, uint32_t index,
+		    struct view_counters *ret_counters)
 {
 	cleanup_free struct natra_state *state = malloc(view->value_size);
 	int r;
@@ -152,7 +159,7 @@ static int copy_state(struct natra *n, const struct view *view, uint32_t index,
 	r = bpf_map_lookup_elem(view->maps.states_fd, &index, state);
 	if (r < 0)
 		return fail_errno(n, r, "read a map");
-	*ret_state = TAKE_PTR(state);
+	sum_state(state, ret_counters);
 	return 0;
 }
 
@@ -160,8 +167,6 @@ int views_read(struct natra *n, struct views *views,
 	       const struct record_slot *slot,
 	       struct view_counters *ret_counters)
 {
-	cleanup_free struct natra_state *copy = NULL;
-	const struct natra_state *state;
 	const struct view *view = NULL;
 	struct natra_config config;
 	int r = slot->engine ? find_view(n, views, slot, &view) : -ENOENT;
@@ -169,16 +174,13 @@ int views_read(struct natra *n, struct views *views,
 	if (!view)
 		return r;
 	r = bank_read_config(n, &view->maps, slot->index, &config);
-	if (r == 0 && config.owner != slot->owner)
-		r = -ENOENT;
-	if (r == 0 && !view->states)
-		r = copy_state(n, view, slot->index, &copy);
 	if (r < 0)
 		return r;
-	state = copy ? copy
-		     : (const void *)(view->states +
-				      slot->index * view->value_size);
-	ret_counters->counters = slot_sum(state);
-	ret_counters->heavy_flows = count_flows(state);
+	if (config.owner != slot->owner)
+		return -ENOENT;
+	if (!view->states)
+		return sum_copy(n, view, slot->index, ret_counters);
+	sum_state((const void *)(view->states + slot->index * view->value_size),
+		  ret_counters);
 	return 0;
 }
