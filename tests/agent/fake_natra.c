@@ -5,10 +5,11 @@
  * id, in which '/' is '+', and its text the two rates and whether its program is
  * of another build. A file with the name leftovers+IFNAME stands for what upstream's
  * plugin has left there: if it has a number and a text, attaching fails with them
- * while it is there. The file error-NAME stands for a call that fails with the number
- * in it, and kill-gc for a process that is killed there. Attaching to a pod waits
- * while there is a file hold-attach. Each call that changes something adds a line to
- * the file `calls`.
+ * while it is there. With the file leftovers-ifb the ifb of its limit of egress is
+ * there, too. The file error-NAME stands for a call that fails with the number in it,
+ * and kill-gc for a process that is killed there. Attaching to a pod waits while there
+ * is a file hold-attach. Each call that changes something adds a line to the file
+ * `calls`.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -332,6 +333,9 @@ int __wrap_natra_find_leftovers(struct natra *n,
 	(void)n;
 	ret_leftovers->tbf = access(leftovers_of(target).text, F_OK) == 0;
 	ret_leftovers->ingress_redirect = ret_leftovers->tbf;
+	if (access(path_of("leftovers-ifb").text, F_OK) == 0)
+		(void)snprintf(ret_leftovers->ifb_ifname,
+			       sizeof(ret_leftovers->ifb_ifname), "bwp1");
 	(void)snprintf(ret_leftovers->host_ifname,
 		       sizeof(ret_leftovers->host_ifname), "veth1");
 	return 0;

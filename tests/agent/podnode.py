@@ -82,8 +82,11 @@ class FakeNode:
             return None
         return (int(words[0]), int(words[1])) if words else None
 
-    def leftovers(self, ifname, error=""):
-        """Upstream's limits; beside them, attaching fails with this number and text."""
+    def leftovers(self, ifname, error="", ifb=False):
+        """Upstream's limits, with the ifb of that of egress or without; beside them,
+        attaching fails with this number and text."""
+        if ifb:
+            (self.state / "leftovers-ifb").touch()
         (self.state / f"leftovers+{ifname}").write_text(error)
 
     def fail(self, call, number):

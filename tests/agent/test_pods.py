@@ -171,6 +171,17 @@ class Adopt(Case):
                          ["remove_leftovers id=net/a/eth0"])
         self.assertEqual(self.node.limits("a"), (2000000, 0))
 
+    def test_leftovers_where_natra_has_no_limit(self):
+        """A direction without a limit of natra's keeps upstream's."""
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
+        self.node.leftovers("eth0", ifb=True)
+        for limits in ((0, 2000000), (2000000, 0)):
+            self.node.attached("net/a/eth0", *limits)
+            self.assertNotIn("replaced=1", self.run_agent("--replace-bandwidth"))
+            self.assertEqual(self.calls("remove_leftovers"), [])
+        self.node.attached("net/a/eth0", 2000000, 2000000)
+        self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
+
     def test_leftovers_in_the_way(self):
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
         self.node.leftovers("eth0", "16 ingress_mode: pace on 'veth1': qdisc"

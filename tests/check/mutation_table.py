@@ -388,6 +388,11 @@ DOCTOR = [
 ]
 
 AGENT = [
+    one("finished-without-a-limit-into-the-pod", "tools/agent/seat.c",
+        "policy->ingress_rate_bits_per_sec || !left->tbf", "true", "agent-pods"),
+    one("finished-without-a-limit-out-of-it", "tools/agent/seat.c",
+        "policy->egress_rate_bits_per_sec || !left->ingress_redirect ||", "true ||",
+        "agent-pods"),
     one("uninstall-is-repaired", "tools/agent/dirwatch.c",
         "strcmp(event->name, DIR_REMOVAL) == 0", "false", "agent-others"),
     one("uninstall-missed-by-a-job", "tools/agent/install_job.c",
@@ -443,7 +448,7 @@ AGENT = [
     one("limits-of-others-replaced", "tools/agent/seat.c",
         "any(&left) && !seat->jobs->replace", "false", "agent-pods"),
     one("half-replaced-stays", "tools/agent/seat.c",
-        "r = finish(seat, &target, &change);", "r = 0;", "agent-pods"),
+        "r = finish(seat, &target, policy, &change);", "r = 0;", "agent-pods"),
     one("ready-before-installed", "tools/agent/health.c",
         "part != PART_API && health", "part > PART_API && health",
         "agent-installer"),

@@ -51,7 +51,7 @@ static void look_at(const struct pods *pods, const struct seat *seat)
 	/* What has limits keeps them: somebody may have set others since. */
 	if (r != 0) {
 		if (r > 0)
-			r = seat_finish(seat, &change);
+			r = seat_finish(seat, &info.policy, &change);
 		note(pods, seat, r, change);
 		return;
 	}

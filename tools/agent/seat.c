@@ -112,16 +112,33 @@ static int attach(const struct seat *seat, const struct natra_target *target,
 			  : natra_attach(n, target, policy, NULL);
 }
 
+/* Returns whether natra limits each direction that upstream's plugin limits. A
+ * redirect to an ifb that is gone is no limit. */
+static bool covers(const struct natra_policy *policy,
+		   const struct natra_leftovers *left)
+{
+	return (policy->ingress_rate_bits_per_sec || !left->tbf) &&
+	       (policy->egress_rate_bits_per_sec || !left->ingress_redirect ||
+		!left->ifb_ifname[0]);
+}
+
 /* An agent that was killed between the two steps may have left it like that, or the
  * plugin, which has not been asked to replace anything. */
 static int finish(const struct seat *seat, const struct natra_target *target,
-		  enum seat_change *ret)
+		  const struct natra_policy *policy, enum seat_change *ret)
 {
 	struct natra_leftovers left = NATRA_INIT(left);
 	int r = natra_find_leftovers(seat->n, target, &left);
 
 	if (r < 0 || !any(&left))
 		return r;
+	if (!covers(policy, &left)) {
+		seat_log(
+			seat, NATRA_LOG_DEBUG,
+			"the bandwidth plugin's limits hold where natra has none",
+			NULL);
+		return 0;
+	}
 	*ret = SEAT_REPLACED;
 	return natra_remove_leftovers(seat->n, target);
 }
@@ -202,7 +219,8 @@ int seat_attach(const struct seat *seat, const struct natra_policy *policy,
 	return r;
 }
 
-int seat_finish(const struct seat *seat, enum seat_change *ret_change)
+int seat_finish(const struct seat *seat, const struct natra_policy *policy,
+		enum seat_change *ret_change)
 {
 	struct natra_target target = NATRA_INIT(target);
 	enum seat_change change = SEAT_SAME;
@@ -214,7 +232,7 @@ int seat_finish(const struct seat *seat, enum seat_change *ret_change)
 	fd = open_target(seat, &target);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	r = finish(seat, &target, &change);
+	r = finish(seat, &target, policy, &change);
 	(void)close(fd);
 	if (r == 0)
 		*ret_change = change;

@@ -40,7 +40,8 @@ int seat_query(const struct seat *seat, struct natra_info *ret_info);
 int seat_attach(const struct seat *seat, const struct natra_policy *policy,
 		enum seat_change *ret_change);
 /* Removes what upstream's plugin left at a pod that has limits of natra's, if that
- * was asked for. */
-int seat_finish(const struct seat *seat, enum seat_change *ret_change);
+ * was asked for and natra's policy there limits the same directions. */
+int seat_finish(const struct seat *seat, const struct natra_policy *policy,
+		enum seat_change *ret_change);
 
 #endif
