@@ -24,6 +24,18 @@ static void foreign(const struct finder *f)
 	      natra_version(), NULL);
 }
 
+static void unseen(const struct finder *f)
+{
+	const struct pod *pod = f->pod;
+
+	/* A pod that libcni still knows may have ended. */
+	if (f->node->lacks || !pod->netns_error || pod->info.interface_gone ||
+	    (pod->netns_error == -ENOENT && !pod->info.id[0]))
+		return;
+	found(f, "netns", pod->netns ? pod->netns : "no path is known", "error",
+	      strerror(-pod->netns_error), NULL);
+}
+
 static char *attach_again(const struct finder *f)
 {
 	return pod_attach_command(f->pod, f->node->n, &f->pod->info.policy);
@@ -197,6 +209,9 @@ const struct check checks_of_limits[] = {
 	{"other-abi",
 	 "{path} was pinned by a natra with ABI {abi}, which natractl {version} does not know",
 	 "natractl upgrade # with the natractl of the newer version", foreign},
+	{"netns",
+	 "its network namespace ({netns}) cannot be opened: {error}; so what is at its interface was not looked at",
+	 "lsns --type net --output NS,PID,COMMAND,NSFS", unseen},
 	{"unshaped", "it runs without its limits: {reason}", "{=attach}",
 	 unshaped},
 	{"gone", "interface '{ifname}' does not exist any more", "natractl gc",
