@@ -338,7 +338,7 @@ STATES = (
     ("other-abi", False, other_abi),
     ("in-front", True, tcx_in_front),
     ("in-front", True, clsact_in_front),
-    ("exempt", False, exempt),
+    ("exempt", False, exempt, "shop/web"),
     ("netns", False, lose_netns),
     ("leftovers", True, upstream),
     ("leftovers", True, in_proc),
@@ -378,6 +378,23 @@ class Pods(Case):
             other.sub("", line) for block in page_blocks() for line in block])
         self.one_line(p.doctor("db", bare=False, bpffs=BPFFS), "POD", "'db'",
                       "hostNetwork")
+
+    def test_exempt_is_said_of_a_pod_that_is_asked_for(self):
+        p = self.patient()
+        exempt(p)
+        self.assertEqual(list(p.find("shop/web")), ["exempt"])
+        self.assertEqual(p.find(), {})
+
+    def test_bytes_of_before_the_rate_are_not_exempt(self):
+        p = self.patient()
+        p.attach()
+        p.tool("set", ID, "--egress", "0")
+        p.inside(sys.executable, "-c", DATAGRAM)
+        stats = json.loads(p.tool("--json", "stats", ID))
+        self.assertGreater(stats["egress"]["unlimited"]["bytes"], 0)
+        p.tool("set", ID, "--egress", "10M")
+        found = p.find("shop/web")
+        self.assertNotIn("exempt", found)
 
     def test_no_bpffs(self):
         p = self.patient()

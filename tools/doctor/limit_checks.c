@@ -174,7 +174,10 @@ static void exempt(const struct finder *f)
 	const struct natra_policy *policy = &f->pod->info.policy;
 	struct natra_stats stats = NATRA_INIT(stats);
 
-	if (!pod_is_limited(f->pod) ||
+	/* Such a list is meant, so this is said of a pod that is asked for. The
+	 * same counter has what passed while a direction had no rate. */
+	if (!f->node->request->pod || !pod_is_limited(f->pod) ||
+	    (!policy->shaped_subnets_len && !policy->unshaped_subnets_len) ||
 	    natra_stats(f->node->n, f->pod->id, &stats) < 0)
 		return;
 	report_exempt(f, "ingress", policy->ingress_rate_bits_per_sec,
