@@ -61,10 +61,9 @@ static void gone(const struct finder *f)
 /* Returns whether a difference is about natra's fq on the host side. */
 static bool is_on_host(const struct natra_info *info, const char *difference)
 {
-	const char *host = info->host_ifname;
-	const char *at = host[0] ? strstr(difference, host) : NULL;
+	cleanup_text char *quoted = text_format("'%s'", info->host_ifname);
 
-	return at && at[-1] == '\'' && at[strlen(host)] == '\'';
+	return info->host_ifname[0] && strstr(difference, quoted);
 }
 
 /* Reports what differs from what was set: only what is about fq, or only the
