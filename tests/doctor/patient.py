@@ -5,6 +5,7 @@ import atexit
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -85,7 +86,8 @@ class Node(InstalledNode):
         """Return both lines of a finding as they are printed on a node of which `/` is
         the root."""
         return [f"{finding['subject']}: {finding['text']}",
-                "    " + finding["mend"].replace(f" --root {self.root}", "")]
+                "    " + re.sub(f" --root {self.root}| --runtime-version '[^']*'| --runtime-version [^ ']+",
+                              "", finding["mend"])]
 
     @property
     def dropin(self):

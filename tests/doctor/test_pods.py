@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -265,6 +266,47 @@ def not_paced(p):
     p.attach()
 
 
+def by_process(p):
+    """Let a process keep the pod's namespace, and no file."""
+    sleeper = subprocess.Popen(["nsenter", f"--net={p.path}", "sleep", "60"])
+    path = f"/proc/{sleeper.pid}/ns/net"
+    while os.stat(path).st_ino != os.stat(p.path).st_ino:
+        time.sleep(0.01)
+    for file in (p.path, p.root / "run/netns/web"):
+        run("umount", str(file))
+
+    def undo():
+        p.path.touch()
+        run("mount", "--bind", path, str(p.path))
+        sleeper.kill()
+        sleeper.wait()
+        if os.path.ismount(p.root / "proc"):
+            run("umount", str(p.root / "proc"))
+    p.undo = undo
+    p.path.unlink()
+    return path
+
+
+def lose_netns(p):
+    p.attach()
+    by_process(p)
+
+
+def in_proc(p):
+    """A runtime may keep no file of a namespace."""
+    upstream(p)
+    path = by_process(p)
+    (p.root / "proc").mkdir()
+    run("mount", "--bind", "/proc", str(p.root / "proc"))
+    result = next((p.root / "var/lib/cni/results").iterdir())
+    result.write_text(result.read_text().replace("/run/netns/web", path))
+
+
+def without_result(p):
+    in_proc(p)
+    next((p.root / "var/lib/cni/results").iterdir()).unlink()
+
+
 DATAGRAM = """
 import socket
 for _ in range(20):
@@ -296,8 +338,11 @@ STATES = (
     ("other-abi", False, other_abi),
     ("in-front", True, tcx_in_front),
     ("in-front", True, clsact_in_front),
-    ("exempt", False, exempt),
+    ("exempt", False, exempt, "shop/web"),
+    ("netns", False, lose_netns),
     ("leftovers", True, upstream),
+    ("leftovers", True, in_proc),
+    ("leftovers", True, without_result),
     ("dead-redirect", True, dead_redirect),
     ("calico-limits", False, calico),
     ("host-qdisc", True, host_qdisc),
@@ -333,6 +378,23 @@ class Pods(Case):
             other.sub("", line) for block in page_blocks() for line in block])
         self.one_line(p.doctor("db", bare=False, bpffs=BPFFS), "POD", "'db'",
                       "hostNetwork")
+
+    def test_exempt_is_said_of_a_pod_that_is_asked_for(self):
+        p = self.patient()
+        exempt(p)
+        self.assertEqual(list(p.find("shop/web")), ["exempt"])
+        self.assertEqual(p.find(), {})
+
+    def test_bytes_of_before_the_rate_are_not_exempt(self):
+        p = self.patient()
+        p.attach()
+        p.tool("set", ID, "--egress", "0")
+        p.inside(sys.executable, "-c", DATAGRAM)
+        stats = json.loads(p.tool("--json", "stats", ID))
+        self.assertGreater(stats["egress"]["unlimited"]["bytes"], 0)
+        p.tool("set", ID, "--egress", "10M")
+        found = p.find("shop/web")
+        self.assertNotIn("exempt", found)
 
     def test_no_bpffs(self):
         p = self.patient()

@@ -9,6 +9,7 @@
 
 #include "../install/dir.h"
 #include "../install/results.h"
+#include "netns.h"
 
 bool seat_fill(struct seat *seat, const char *file, const struct cached *cached)
 {
@@ -182,7 +183,7 @@ static void undo_if_gone(const struct seat *seat)
  * which the caller closes, -ENOENT if the pod has ended, or another -errno. */
 static int open_target(const struct seat *seat, struct natra_target *target)
 {
-	int fd = dir_open_path(seat->root_fd, seat->cached->netns, O_RDONLY);
+	int fd = netns_open(seat->root_fd, seat->cached->netns);
 
 	target->id = seat->id;
 	target->ifname = seat->cached->ifname;

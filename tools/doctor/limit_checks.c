@@ -24,6 +24,18 @@ static void foreign(const struct finder *f)
 	      natra_version(), NULL);
 }
 
+static void unseen(const struct finder *f)
+{
+	const struct pod *pod = f->pod;
+
+	/* A pod that libcni still knows may have ended. */
+	if (f->node->lacks || !pod->netns_error || pod->info.interface_gone ||
+	    (pod->netns_error == -ENOENT && !pod->info.id[0]))
+		return;
+	found(f, "netns", pod->netns ? pod->netns : "no path is known", "error",
+	      strerror(-pod->netns_error), NULL);
+}
+
 static char *attach_again(const struct finder *f)
 {
 	return pod_attach_command(f->pod, f->node->n, &f->pod->info.policy);
@@ -49,10 +61,9 @@ static void gone(const struct finder *f)
 /* Returns whether a difference is about natra's fq on the host side. */
 static bool is_on_host(const struct natra_info *info, const char *difference)
 {
-	const char *host = info->host_ifname;
-	const char *at = host[0] ? strstr(difference, host) : NULL;
+	cleanup_text char *quoted = text_format("'%s'", info->host_ifname);
 
-	return at && at[-1] == '\'' && at[strlen(host)] == '\'';
+	return info->host_ifname[0] && strstr(difference, quoted);
 }
 
 /* Reports what differs from what was set: only what is about fq, or only the
@@ -162,7 +173,10 @@ static void exempt(const struct finder *f)
 	const struct natra_policy *policy = &f->pod->info.policy;
 	struct natra_stats stats = NATRA_INIT(stats);
 
-	if (!pod_is_limited(f->pod) ||
+	/* Such a list is meant, so this is said of a pod that is asked for. The
+	 * same counter has what passed while a direction had no rate. */
+	if (!f->node->request->pod || !pod_is_limited(f->pod) ||
+	    (!policy->shaped_subnets_len && !policy->unshaped_subnets_len) ||
 	    natra_stats(f->node->n, f->pod->id, &stats) < 0)
 		return;
 	report_exempt(f, "ingress", policy->ingress_rate_bits_per_sec,
@@ -197,6 +211,9 @@ const struct check checks_of_limits[] = {
 	{"other-abi",
 	 "{path} was pinned by a natra with ABI {abi}, which natractl {version} does not know",
 	 "natractl upgrade # with the natractl of the newer version", foreign},
+	{"netns",
+	 "its network namespace ({netns}) cannot be opened: {error}; so what is at its interface was not looked at",
+	 "lsns --type net --output NS,PID,COMMAND,NSFS", unseen},
 	{"unshaped", "it runs without its limits: {reason}", "{=attach}",
 	 unshaped},
 	{"gone", "interface '{ifname}' does not exist any more", "natractl gc",

@@ -65,6 +65,10 @@ static char *other_network(const struct node *node)
 	while (!name && entries && (entry = readdir(entries))) {
 		cleanup_dir struct dir dir = DIR_INIT;
 
+		/* Its drop-in is of the list in use, even if it is broken. */
+		if (node->used && node->used->name &&
+		    strcmp(node->used->name, entry->d_name) == 0)
+			continue;
 		if (!install_check_network(entry->d_name) &&
 		    dir_open_below(&dir, &node->i->net, entry->d_name) == 0 &&
 		    dir_has(&dir, DROPIN_NAME))
@@ -77,7 +81,8 @@ static char *other_network(const struct node *node)
 
 static bool has_no_natra(const struct node *node)
 {
-	return node->used && node->used->json && !node->element;
+	return node->used && node->used->json && !node->element &&
+	       !node->dropin_wrong;
 }
 
 static void not_called(const struct finder *f)

@@ -110,6 +110,41 @@ static bool has_results(const struct node *node)
 	return dir_open(&dir, node->i->root_fd, RESULTS_DIR) == 0;
 }
 
+bool node_has_own_element(const struct node *node)
+{
+	return node->element && (node->element == node->dropin ||
+				 (node->used && node->used->is_ours));
+}
+
+/* Returns the command that installs natra anew, with what somebody has set in its
+ * element, which is overwritten. An element in a list of somebody else's stays as it
+ * is. */
+static char *install_again(const struct node *node)
+{
+	struct shell command = {0}, *shell = &command;
+	const cJSON *item;
+
+	shell_text(shell, node->install_first, strlen(node->install_first));
+	if (!node_has_own_element(node))
+		return command.text;
+
+	cJSON_ArrayForEach(item, node->element)
+	{
+		const char *key = install_conf_key(item->string);
+		cleanup_text char *conf = NULL;
+		char *value;
+
+		if (!key)
+			continue;
+		value = cJSON_PrintUnformatted(item);
+		conf = text_format("%s=%s", key, value);
+		cJSON_free(value);
+		shell_word(shell, "--conf");
+		shell_word(shell, conf);
+	}
+	return command.text;
+}
+
 static int look_at_chain(struct node *node)
 {
 	const struct install_request *request = &node->request->install;
@@ -130,6 +165,7 @@ static int look_at_chain(struct node *node)
 	    !install_check_network(node->used->name))
 		read_dropins(node);
 	find_element(node);
+	node->install = install_again(node);
 	return r;
 }
 
@@ -141,6 +177,7 @@ static char *install_command(const struct install_request *request)
 		{"--root", request->root},
 		{"--net-dir", request->net_dir},
 		{"--bin-dir", request->bin_dir},
+		{"--runtime-version", request->runtime_version},
 	};
 	struct shell shell = {0};
 
@@ -162,7 +199,7 @@ int node_look(struct node *node, struct natra *n,
 
 	*node = (struct node){.n = n, .request = request};
 	node->bpffs = request->bpffs ? request->bpffs : "/sys/fs/bpf";
-	node->install = install_command(&request->install);
+	node->install_first = install_command(&request->install);
 	node->i = install_new();
 	r = install_look(node->i, &request->install);
 	if (r == 0) {
@@ -182,5 +219,6 @@ void node_free(struct node *node)
 	free(node->dropin_wrong);
 	free(node->element_path);
 	free(node->install);
+	free(node->install_first);
 	install_free(node->i);
 }

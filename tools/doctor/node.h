@@ -33,12 +33,15 @@ struct node {
 	char *element_path; /* the file that the element is in */
 	cJSON *dropin;      /* the drop-in that calls natra; NULL: none */
 	char *dropin_path, *dropin_wrong; /* the latter is no JSON */
-	char *install; /* the command that installs natra here */
+	char *install_first; /* the command that installs natra here */
+	char *install; /* the same, with the configuration that natra has */
 };
 
 /* Looks at the node. Returns 0 or -errno, with a text in *ret_error. */
 int node_look(struct node *node, struct natra *n,
 	      const struct doctor_request *request, char **ret_error);
+/* Returns whether natra's element is in a file that is natra's own. */
+bool node_has_own_element(const struct node *node);
 void node_free(struct node *node);
 
 #endif

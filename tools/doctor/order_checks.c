@@ -8,6 +8,7 @@
 #include "../install/element.h"
 #include "../install/text.h"
 #include "check.h"
+#include "shell.h"
 
 #define ANNOTATIONS "io.kubernetes.cri.pod-annotations"
 #define OWN         "natra.io/"
@@ -110,6 +111,34 @@ static size_t field_of(const char *annotation)
 	return n;
 }
 
+/* Returns the command that adds an annotation to those that are allowed. */
+static char *allow_command(const struct node *node, const char *annotation)
+{
+	const cJSON *old = json_get(node->element, "allowAnnotations");
+	cleanup_cjson cJSON *list = cJSON_IsArray(old)
+					    ? cJSON_Duplicate(old, true)
+					    : cJSON_CreateArray();
+	cleanup_text char *conf = NULL;
+	struct shell shell = {0};
+	char *text;
+
+	if (!node_has_own_element(node)) {
+		shell_word(&shell, "sudoedit");
+		shell_word(&shell, node->element_path ? node->element_path
+						      : node->net_dir);
+		return shell.text;
+	}
+	cJSON_AddItemToArray(list, cJSON_CreateString(annotation));
+	text = cJSON_PrintUnformatted(list);
+	conf = text_format("allowAnnotations=%s", text);
+	cJSON_free(text);
+	/* If a key is given twice, the last value counts. */
+	shell_text(&shell, node->install, strlen(node->install));
+	shell_word(&shell, "--conf");
+	shell_word(&shell, conf);
+	return shell.text;
+}
+
 static void not_allowed(const struct finder *f)
 {
 	const struct settings *settings = &f->pod->wish.settings;
@@ -121,11 +150,14 @@ static void not_allowed(const struct finder *f)
 	{
 		size_t n = field_of(item->string);
 
-		if (n < POLICY_FIELDS_LEN &&
-		    !(settings->allowed_annotations & 1U << n))
-			found(f, "key", item->string, "install",
-			      f->node->install, "conf",
-			      policy_fields[n].annotation + strlen(OWN), NULL);
+		cleanup_text char *allow = NULL;
+
+		if (n == POLICY_FIELDS_LEN ||
+		    settings->allowed_annotations & 1U << n)
+			continue;
+		allow = allow_command(f->node, policy_fields[n].annotation +
+						       strlen(OWN));
+		found(f, "key", item->string, "allow", allow, NULL);
 	}
 }
 
@@ -234,7 +266,7 @@ const struct check checks_of_order[] = {
 	 wrong_order},
 	{"not-allowed",
 	 "annotation {key} is ignored, because allowAnnotations does not list it",
-	 "{=install} --conf 'allowAnnotations=[\"{conf}\"]'", not_allowed},
+	 "{=allow}", not_allowed},
 	{"unknown-annotation", "annotation {key} is none that natra knows",
 	 ANNOTATE "{key}-", unknown},
 	{"no-rate",

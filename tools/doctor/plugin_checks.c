@@ -106,7 +106,8 @@ static void came_back(const struct finder *f)
 	if (!node->bin_error && dir_has(&node->i->bin, KEPT_NAME) &&
 	    dir_has(&node->i->bin, BANDWIDTH_NAME) &&
 	    !plugin_is_natra(&node->i->bin, BANDWIDTH_NAME))
-		found(f, "dir", node->bin_dir, "install", node->install, NULL);
+		found(f, "dir", node->bin_dir, "install", node->install_first,
+		      NULL);
 }
 
 const struct check checks_of_plugin[] = {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../agent/netns.h"
 #include "../install/dir.h"
 #include "../install/results.h"
 #include "../install/text.h"
@@ -111,57 +112,67 @@ static int add_info(void *arg, const struct natra_info *info)
 	return 0;
 }
 
-/* Returns whether a path is that of the network namespace with this inode. */
-static bool is_netns(const char *path, uint64_t inode)
+/* Returns whether a path below the root is that of the network namespace with this
+ * inode. */
+static bool is_netns(int root_fd, const char *path, uint64_t inode)
 {
+	cleanup_close int fd = netns_open(root_fd, path);
 	struct stat st;
 
-	return stat(path, &st) == 0 && st.st_ino == inode;
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == inode;
 }
 
-/* Looks for a network namespace among the files that `form` makes of a directory's
- * entries. The caller frees the path. */
-static char *search_netns(const char *dir, const char *behind, uint64_t inode)
+/* Looks for a network namespace among the files that a directory's entries lead to.
+ * The caller frees the path. */
+static char *search_netns(int root_fd, const char *path, const char *behind,
+			  uint64_t inode)
 {
-	DIR *entries = opendir(dir);
+	cleanup_dir struct dir dir = DIR_INIT;
 	const struct dirent *entry;
 	char *found = NULL;
+	DIR *entries;
 
+	if (dir_open(&dir, root_fd, path) < 0)
+		return NULL;
+	entries = dir_list(&dir);
 	while (!found && entries && (entry = readdir(entries))) {
-		char *path;
+		char *file;
 
 		if (entry->d_name[0] == '.')
 			continue;
-		path = text_format("%s/%s%s", dir, entry->d_name, behind);
-		if (is_netns(path, inode))
-			found = path;
+		file = text_format("%s/%s%s", path, entry->d_name, behind);
+		if (is_netns(root_fd, file, inode))
+			found = file;
 		else
-			free(path);
+			free(file);
 	}
 	if (entries)
 		(void)closedir(entries);
 	return found;
 }
 
-static void find_netns(struct pod *pod)
+static void find_netns(struct pod *pod, int root_fd)
 {
 	uint64_t inode = pod->info.netns_inode;
+	struct stat own;
 
 	if (pod->netns || !pod->has_info || pod->info.interface_gone)
 		return;
 	/* The interface may be in this process's own namespace. */
-	if (is_netns("/proc/self/ns/net", inode))
+	if (stat("/proc/self/ns/net", &own) == 0 && own.st_ino == inode)
 		return;
-	pod->netns = search_netns("/run/netns", "", inode);
+	pod->netns = search_netns(root_fd, "/run/netns", "", inode);
 	if (!pod->netns)
-		pod->netns = search_netns("/proc", "/ns/net", inode);
+		pod->netns = search_netns(root_fd, "/proc", "/ns/net", inode);
+	if (!pod->netns)
+		pod->netns_error = -ENOENT;
 }
 
+/* Returns the pod's network namespace, which the caller closes; -1 if it is this
+ * process's own, or is not known. */
 static int open_netns(const struct pod *pod, const struct node *node)
 {
-	return pod->netns
-		       ? dir_open_path(node->i->root_fd, pod->netns, O_RDONLY)
-		       : -1;
+	return pod->netns ? netns_open(node->i->root_fd, pod->netns) : -1;
 }
 
 /* Returns whether a path is that of the pod's network namespace. */
@@ -227,7 +238,9 @@ static void look_at_links(struct pod *pod, const struct node *node)
 	cleanup_close int fd = open_netns(pod, node);
 
 	pod->left = (struct natra_leftovers)NATRA_INIT(pod->left);
-	if ((pod->netns && fd < 0) || !ifname || pod->info.interface_gone)
+	if (pod->netns && fd < 0)
+		pod->netns_error = fd;
+	if (pod->netns_error || !ifname || pod->info.interface_gone)
 		return;
 	pod->is_there = link_look(fd, ifname, &pod->inside) == 0;
 	target.ifname = ifname;
@@ -276,7 +289,7 @@ int pods_look(struct pods *pods, const struct node *node, char **ret_error)
 		return r;
 	}
 	for (size_t i = 0; i < pods->len; i++)
-		find_netns(pods->items[i]);
+		find_netns(pods->items[i], node->i->root_fd);
 	note_foreign(pods);
 	if (name)
 		keep_meant(pods, name, node);

@@ -23,9 +23,10 @@ struct pod {
 	struct natra_info info; /* of its attachment */
 	bool may_be_foreign;    /* natra cannot read what may be its own */
 
-	char *netns;   /* the path of its network namespace; NULL: not known */
-	bool is_there; /* its interface exists */
-	char *enter;   /* see pod_enter */
+	char *netns; /* the path of its network namespace; NULL: not known */
+	int netns_error; /* 0, or why the namespace could not be looked into */
+	bool is_there;   /* its interface exists */
+	char *enter;     /* see pod_enter */
 	struct natra_leftovers left;
 	struct link_facts inside, outside; /* both ends of its veth */
 };
