@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """natractl doctor names what is wrong with lists, with the plugin's file, with the
 agent and with a pod's annotations. Each state is made as it comes about. Needs no root."""
+import contextlib
 import json
 import os
 import re
@@ -9,6 +10,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
+import time
 import unittest
 from pathlib import Path
 
@@ -236,6 +239,25 @@ class States(Case):
             found = self.found(self.node(), options=("--agent", address))
         self.assertEqual(list(found), ["agent-silent"])
         self.assertIn("refused", found["agent-silent"]["text"])
+
+    def test_agent_that_answers_by_the_byte(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            def answer():
+                with server.accept()[0] as connection, \
+                        contextlib.suppress(OSError):
+                    for _ in range(60):
+                        connection.send(b"H")
+                        time.sleep(0.5)
+
+            thread = threading.Thread(target=answer)
+            thread.start()
+            begin = time.monotonic()
+            found = self.found(self.node(), options=(
+                "--agent", "127.0.0.1:%u" % server.getsockname()[1]))
+            took = time.monotonic() - begin
+            thread.join()
+        self.assertEqual(list(found), ["agent-silent"])
+        self.assertLess(took, 20)
 
     def test_agent_that_is_not_ready(self):
         """The real agent, which finds no list to install natra into."""

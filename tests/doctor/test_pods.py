@@ -217,6 +217,11 @@ def upstream(p):
     p.attach()
 
 
+def only_upstream(p):
+    p.pod("web", RATES, None, False)
+    p.upstream()
+
+
 def dead_redirect(p):
     upstream(p)
     ifb = [l["ifname"] for l in json.loads(run("ip", "-j", "link", "show", "type",
@@ -330,6 +335,7 @@ while time.monotonic() < end:
 STATES = (
     ("not-attached", True, lambda p: None),
     ("made-before", True, lambda p: p.pod("web", RATES, None, False)),
+    ("made-before", True, only_upstream),
     ("unshaped", False, unshaped),
     ("gone", True, lambda p: p.attach() or run("ip", "link", "del", p.host)),
     ("differs", True, lambda p: p.attach() or remove_pins(p)),
@@ -337,7 +343,7 @@ STATES = (
     ("older-build", True, older_build),
     ("other-abi", False, other_abi),
     ("in-front", True, tcx_in_front),
-    ("in-front", True, clsact_in_front),
+    ("in-front", False, clsact_in_front),
     ("exempt", False, exempt, "shop/web"),
     ("netns", False, lose_netns),
     ("leftovers", True, upstream),

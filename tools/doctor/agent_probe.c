@@ -6,10 +6,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 
 #include "../install/text.h"
 
 #define ANSWER_MAX 8192
+#define LIMIT_S    2
 
 static int find_address(const char *text, struct addrinfo **ret)
 {
@@ -46,7 +48,7 @@ bool agent_is_address(const char *text)
 
 static int connect_to(const struct addrinfo *address)
 {
-	const struct timeval limit = {.tv_sec = 2};
+	const struct timeval limit = {.tv_sec = LIMIT_S};
 	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int r;
 
@@ -60,12 +62,21 @@ static int connect_to(const struct addrinfo *address)
 	return r < 0 ? r : fd;
 }
 
+static time_t now_s(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
 static int read_body(int fd, char **ret_body)
 {
 	static const char request[] =
 		"GET /readyz HTTP/1.1\r\nHost: natra\r\nConnection: close\r\n\r\n";
 	char answer[ANSWER_MAX + 1];
 	const char *body;
+	const time_t end_s = now_s() + LIMIT_S;
 	size_t len = 0;
 
 	if (send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) < 0)
@@ -75,6 +86,9 @@ static int read_body(int fd, char **ret_body)
 
 		if (n < 0)
 			return -errno;
+		/* Each byte of a slow answer has a limit of its own. */
+		if (now_s() > end_s)
+			return -ETIMEDOUT;
 		if (n == 0)
 			break;
 		len += (size_t)n;

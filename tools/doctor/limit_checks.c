@@ -124,7 +124,7 @@ static int report_neighbour(void *arg, const struct natra_neighbour *e)
 	attach = attach_again(f);
 	shell_quoted(&ifname, e->ifname);
 	shell_quoted(&id, f->pod->id);
-	mend = e->priority ? text_format("%stc filter del dev %s %s pref %u",
+	mend = e->priority ? text_format("%stc filter show dev %s %s pref %u",
 					 is_host ? "" : pod_enter(f->pod),
 					 ifname.text, side, e->priority)
 			   : text_format("natractl detach %s && %s", id.text,

@@ -196,15 +196,6 @@ static void no_capability(const struct finder *f)
 		report(f, "", "", "");
 }
 
-static void report_attach(const struct finder *f)
-{
-	const struct pod *pod = f->pod;
-	cleanup_text char *attach =
-		pod_attach_command(pod, f->node->n, &pod->wish.settings.policy);
-
-	found(f, "attach", attach, "network", pod->cached.network, NULL);
-}
-
 static bool is_missed(const struct finder *f)
 {
 	return wants_limits(f->pod) && !f->pod->has_info && f->pod->is_there &&
@@ -212,16 +203,34 @@ static bool is_missed(const struct finder *f)
 	       f->node->features.bpffs;
 }
 
+/* A node that changes from the bandwidth plugin to natra has many of these. */
 static void before_natra(const struct finder *f)
 {
-	if (is_missed(f) && !own_element(f))
-		report_attach(f);
+	const struct pod *pod = f->pod;
+	const bool has_others = pod->left.tbf || pod->left.ingress_redirect;
+	cleanup_text char *attach = NULL, *mend = NULL;
+
+	if (!is_missed(f) || own_element(f))
+		return;
+	attach =
+		pod_attach_command(pod, f->node->n, &pod->wish.settings.policy);
+	mend = text_format("%s%s", attach,
+			   has_others ? " --replace-bandwidth" : "");
+	found(f, "network", pod->cached.network, "limits",
+	      has_others ? "only the bandwidth plugin limits it"
+			 : "it has no limits",
+	      "mend", mend, NULL);
 }
 
 static void not_attached(const struct finder *f)
 {
-	if (is_missed(f) && own_element(f))
-		report_attach(f);
+	cleanup_text char *attach = NULL;
+
+	if (!is_missed(f) || !own_element(f))
+		return;
+	attach = pod_attach_command(f->pod, f->node->n,
+				    &f->pod->wish.settings.policy);
+	found(f, "attach", attach, NULL);
 }
 
 static char *rate_text(uint64_t bits_per_sec)
@@ -276,8 +285,8 @@ const struct check checks_of_order[] = {
 	 "it was made when natra's element lacked the capability bandwidth, so its annotations had no effect",
 	 RECREATE, no_capability},
 	{"made-before",
-	 "it was made when the list of network '{network}' did not call natra, and has no limits",
-	 "{=attach}", before_natra},
+	 "it was made when the list of network '{network}' did not call natra, and {limits}",
+	 "{=mend}", before_natra},
 	{"not-attached",
 	 "natra was called for it, but it has no limits (any more)",
 	 "{=attach}", not_attached},
