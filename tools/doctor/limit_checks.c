@@ -202,9 +202,9 @@ static void not_paced(const struct finder *f)
 	    !info->policy.egress_rate_bits_per_sec || !is_podside(info->mode))
 		return;
 	attach = attach_again(f);
-	found(f, "qdisc", f->pod->inside.qdisc, "ifname", info->ifname,
-	      "reason", info->reason, "enter", pod_enter(f->pod), "attach",
-	      attach, NULL);
+	found(f, "id", f->pod->id, "qdisc", f->pod->inside.qdisc, "ifname",
+	      info->ifname, "reason", info->reason, "enter", pod_enter(f->pod),
+	      "attach", attach, NULL);
 }
 
 const struct check checks_of_limits[] = {
@@ -233,6 +233,7 @@ const struct check checks_of_limits[] = {
 	 "natractl show {id}", exempt},
 	{"not-paced",
 	 "egress is dropped and not paced, because '{ifname}' has the qdisc {qdisc} ({reason})",
-	 "{=enter}tc qdisc del dev {ifname} root; {=attach}", not_paced},
+	 "{=enter}tc qdisc del dev {ifname} root; natractl detach {id}; {=attach}",
+	 not_paced},
 	{0},
 };
