@@ -24,7 +24,7 @@
 
 /* After 8.6 s without a heavy packet a flow has no claim to its entry: in the
  * sketch it has 1/256 of what it had, unless others use its cell. */
-#define NATRA_FLOW_IDLE_TICKS (1U << 13)
+#define NATRA_FLOW_IDLE_TICKS  (1U << 13)
 /* Another CPU may have seen the flow later than one's own clock says. */
 #define NATRA_FLOW_EARLY_TICKS (1U << 10)
 
