@@ -46,18 +46,12 @@ __extension__ typedef unsigned __int128 u128;
  * The unit of time of natra_fair.h: what packets take that are long for senders
  * who share a rate, and no less than its loop runs on. Where nothing is held it
  * is longer: senders find their rates by losses, which takes them longer.
- *
- * A local socket of datagrams that has filled its buffer is woken once half of it
- * has left, and then sends that half at once. Such a burst moves the overdraft as
- * one packet does, but the loop is too slow at units over FAIR_SHIFT_BURST.
  */
 #define FAIR_SHIFT_HELD    24
-#define FAIR_SHIFT_BURST   26
 #define FAIR_SHIFT_POLICED 26
 #define FAIR_SHIFT_MAX     32
 #define FAIR_BYTES_PACED   32768
 #define FAIR_BYTES_POLICED 16384
-#define FAIR_BYTES_BURST   65536
 
 /* Heavy flows are counted in units of 64 bytes, in 24 bits. */
 #define UNIT_BYTES    64
@@ -340,23 +334,12 @@ static uint64_t ecn_limit_ns(const struct natra_rate *rate)
 	return ns > ECN_LIMIT_MAX_NS ? ECN_LIMIT_MAX_NS : (uint64_t)ns;
 }
 
-/* Returns the unit where the senders are local: what a GSO packet takes, and what a
- * socket's burst takes, within its bounds. */
-static uint32_t fair_shift_local(const struct natra_rate *rate, uint32_t segs)
-{
-	const uint64_t bytes =
-		segs ? (uint64_t)segs * SEGMENT_BYTES : GSO_MAX_BYTES;
-	uint32_t least = fair_shift(rate, FAIR_BYTES_BURST, FAIR_SHIFT_HELD);
-
-	if (least > FAIR_SHIFT_BURST)
-		least = FAIR_SHIFT_BURST;
-	return fair_shift(rate, bytes, least);
-}
-
 /* Sets what heavy flows share by, see natra_fair.h. */
 static void set_fair(struct natra_limits *l, const struct natra_policy *p,
 		     enum leg leg, bool paced)
 {
+	const uint32_t segs = policy_gso_segs(p);
+
 	if (!paced) {
 		l->max_overdraft_ns = ecn_limit_ns(&l->rate);
 		l->ramp_mult =
@@ -367,7 +350,10 @@ static void set_fair(struct natra_limits *l, const struct natra_policy *p,
 		l->fair_shift =
 			fair_shift(&l->rate, FAIR_BYTES_PACED, FAIR_SHIFT_HELD);
 	} else {
-		l->fair_shift = fair_shift_local(&l->rate, policy_gso_segs(p));
+		l->fair_shift = fair_shift(&l->rate,
+					   segs ? (uint64_t)segs * SEGMENT_BYTES
+						: GSO_MAX_BYTES,
+					   FAIR_SHIFT_HELD);
 	}
 }
 

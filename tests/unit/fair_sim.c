@@ -13,10 +13,10 @@
 #include "natra_sketch.h"
 #include "rng.h"
 
-#define RING         16384
-#define GSO_SEGS     44
-#define SOCKET_BYTES 139288 /* of packets in the buffer of a socket */
-#define RTO_NS       (200 * SIM_MS)
+#define RING           16384
+#define GSO_SEGS       44
+#define SOCKET_PACKETS 92 /* of 1514 bytes in the buffer of a socket */
+#define RTO_NS         (200 * SIM_MS)
 
 enum event_kind {
 	EVENT_SEND,
@@ -224,12 +224,6 @@ static bool stopped(const struct sim *sim, const struct sim_source *s)
 	return s->stop_ns && sim->now_ns - sim->begin_ns >= s->stop_ns;
 }
 
-/* The kernel wakes a sender of datagrams when half of its socket's buffer is free. */
-static bool wakes(const struct sim_source *s)
-{
-	return !s->next_ns && s->waiting * s->bytes < SOCKET_BYTES / 2;
-}
-
 static void send_udp(struct sim *sim, struct sim_source *s)
 {
 	uint64_t period =
@@ -238,7 +232,7 @@ static void send_udp(struct sim *sim, struct sim_source *s)
 
 	if (stopped(sim, s))
 		return;
-	if (s->local && s->waiting * s->bytes >= SOCKET_BYTES) {
+	if (s->local && s->waiting >= SOCKET_PACKETS) {
 		s->next_ns = 0; /* blocked */
 		return;
 	}
@@ -473,7 +467,7 @@ static void handle(struct sim *sim, const struct sim_event *e)
 		s->waiting -= e->segs;
 		if (s->kind == SIM_TCP)
 			send_tcp(sim, s);
-		else if (wakes(s))
+		else if (!s->next_ns)
 			send_udp(sim, s);
 		break;
 	}
