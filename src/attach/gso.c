@@ -8,6 +8,15 @@
 
 #define UNTOUCHED_SEGS 65535 /* the kernel's GSO_MAX_SEGS */
 
+uint32_t gso_segs(const struct record *record,
+		  const struct natra_policy *policy)
+{
+	/* What is dropped on the host side is lost on the way. */
+	return mode_is_hostside((enum natra_mode)record->mode)
+		       ? 0
+		       : policy_gso_segs(policy, record->edt);
+}
+
 struct change {
 	struct natra *n;
 	uint32_t ifindex;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How large the packets of local TCP streams are where egress is paced. A
+ * How large the packets of local TCP streams are. Where egress is paced, a
  * stream keeps two of them in the queue. At 64 kB each, 8 streams at 1 Mbit/s
  * are more than the horizon holds: they are refused in turns and share the rate
- * by chance. At low rates the interface therefore gets a smaller gso_max_segs
+ * by chance. Where it is policed in the pod, see GSO_POLICED_NS. At low rates the interface therefore gets a smaller gso_max_segs
  * (policy_gso_segs). This tunes and limits nothing, so no call fails because of
  * it.
  */
@@ -14,6 +14,11 @@
 
 #include "kernel/netlink.h"
 #include "state/record.h"
+
+/* Returns what gso_max_segs shall be under a policy; 0 stands for the kernel's
+ * default. */
+uint32_t gso_segs(const struct record *record,
+		  const struct natra_policy *policy);
 
 /*
  * Changes gso_max_segs from what natra once put there to what it shall be; 0

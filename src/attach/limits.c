@@ -75,8 +75,7 @@ static int write_changes(struct natra *n, struct pin_gen *gen,
 		record_set_policy(&gen->record, policy);
 		for (int i = 0; i < LEG_MAX; i++)
 			gen->record.limits[i] = changes[i].after;
-		if (gen->record.edt)
-			gen->record.gso_segs = policy_gso_segs(policy);
+		gen->record.gso_segs = gso_segs(&gen->record, policy);
 		r = journal_write(n, gen, JOURNAL_LIMITS);
 	}
 	if (r < 0) {

@@ -29,12 +29,6 @@ struct attempt {
 	struct stub stub[LEG_MAX];
 };
 
-static bool is_hostside(enum natra_mode mode)
-{
-	return mode == NATRA_MODE_TCX_HOSTSIDE ||
-	       mode == NATRA_MODE_CLSACT_HOSTSIDE;
-}
-
 static bool is_tcx(enum natra_mode mode)
 {
 	return mode == NATRA_MODE_TCX_PODSIDE ||
@@ -52,7 +46,7 @@ static bool paces_ingress(const struct natra_policy *policy)
 static void place_leg(struct attempt *a, enum leg leg)
 {
 	struct record *record = &a->gen.record;
-	bool hostside = is_hostside((enum natra_mode)record->mode);
+	bool hostside = mode_is_hostside((enum natra_mode)record->mode);
 	struct record_leg *h = &record->leg[leg];
 
 	h->hook = is_tcx((enum natra_mode)record->mode) ? RECORD_HOOK_TCX
@@ -80,7 +74,7 @@ static bool leg_wanted(const struct attempt *a, enum leg leg)
 		 * is. */
 		return p->ingress_rate_bits_per_sec &&
 		       !(pace &&
-			 is_hostside((enum natra_mode)a->gen.record.mode));
+			 mode_is_hostside((enum natra_mode)a->gen.record.mode));
 	default:
 		return false;
 	}
@@ -195,7 +189,7 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 			(void)str_copy(reason, size, "no egress limit");
 		return 0;
 	}
-	if (is_hostside((enum natra_mode)record->mode)) {
+	if (mode_is_hostside((enum natra_mode)record->mode)) {
 		(void)str_copy(reason, size, "no edt on the host side");
 		if (a->order->policy.edt == NATRA_EDT_ON)
 			return refuse(a->n, -EOPNOTSUPP,
@@ -207,7 +201,6 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 		r = add_fq(a, nl, &record->pod);
 	if (r == 0) {
 		record->edt = 1;
-		record->gso_segs = policy_gso_segs(&a->order->policy);
 		(void)str_copy(reason, size, "edt with fq");
 		return 0;
 	}
@@ -242,7 +235,7 @@ static int find_host(struct attempt *a, enum natra_mode mode)
 	cleanup_netlink struct netlink nl = {0};
 	int r;
 
-	if (!is_hostside(mode) && !paces_ingress(&a->order->policy))
+	if (!mode_is_hostside(mode) && !paces_ingress(&a->order->policy))
 		return 0;
 	r = netlink_open(a->n, &nl);
 	if (r < 0)
@@ -274,6 +267,7 @@ static int build_pod_site(void *arg)
 		r = prepare_edt(a, &nl, edt_reason, sizeof(edt_reason));
 	if (r < 0)
 		return r;
+	record->gso_segs = gso_segs(record, &a->order->policy);
 	(void)snprintf(record->reason, sizeof(record->reason), "%.120s; %s",
 		       a->why, edt_reason);
 	r = load_legs(a);

@@ -30,6 +30,11 @@ __extension__ typedef unsigned __int128 u128;
  * that has its turn waits for one that has just begun, and each moves the
  * overdraft by which shares are found. */
 #define GSO_NS               (NS_PER_SEC / 200)
+/* The same where egress is policed in the pod. What is dropped there counts as a
+ * lack of local memory to TCP, which then tries twice a second, and gives up a
+ * connection that its process has closed after eight times: a pod with 8 kbit/s
+ * that could send 7 kB at once lost the end of its answers. */
+#define GSO_POLICED_NS       NS_PER_SEC
 #define GSO_MAX_BYTES        65536
 #define SEGMENT_BYTES        1514 /* of TCP, on the wire */
 #define GSO_LEAST_SEGS       2    /* as TCP's own least */
@@ -241,9 +246,10 @@ struct natra_policy policy_effective(const struct natra_policy *policy)
 	return p;
 }
 
-uint32_t policy_gso_segs(const struct natra_policy *policy)
+uint32_t policy_gso_segs(const struct natra_policy *policy, bool paced)
 {
-	uint64_t bytes = bytes_in(policy->egress_rate_bits_per_sec, GSO_NS);
+	uint64_t bytes = bytes_in(policy->egress_rate_bits_per_sec,
+				  paced ? GSO_NS : GSO_POLICED_NS);
 
 	if (!bytes || bytes >= GSO_MAX_BYTES)
 		return 0;
@@ -338,7 +344,7 @@ static uint64_t ecn_limit_ns(const struct natra_rate *rate)
 static void set_fair(struct natra_limits *l, const struct natra_policy *p,
 		     enum leg leg, bool paced)
 {
-	const uint32_t segs = policy_gso_segs(p);
+	const uint32_t segs = policy_gso_segs(p, true);
 
 	if (!paced) {
 		l->max_overdraft_ns = ecn_limit_ns(&l->rate);

@@ -30,10 +30,10 @@ struct natra_policy policy_effective(const struct natra_policy *policy);
 bool policy_same_shape(const struct natra_policy *a,
 		       const struct natra_policy *b);
 
-/* Returns how many segments a packet of a local TCP stream may have where
- * egress is paced, so that none takes longer than 5 ms to send, but at least
- * two. 0 stands for as many as the kernel likes. */
-uint32_t policy_gso_segs(const struct natra_policy *policy);
+/* Returns how many segments a packet of a local TCP stream may have, so that none
+ * takes longer to send than 5 ms where egress is paced, or 1 s where it is policed
+ * in the pod, but at least two. 0 stands for as many as the kernel likes. */
+uint32_t policy_gso_segs(const struct natra_policy *policy, bool paced);
 
 /* Returns a rate as ns per byte, exact to 2^-21 from 1 bit/s to 1 Pbit/s. */
 struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes);

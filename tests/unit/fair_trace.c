@@ -44,7 +44,7 @@ int main(void)
 			.kind = SIM_TCP,
 			.cubic = true,
 			.local = true,
-			.gso_max = policy_gso_segs(&policy),
+			.gso_max = policy_gso_segs(&policy, true),
 			.rtt_ns = 10 * SIM_MS,
 			.start_ns = i ? 3 * SIM_SECOND : 0,
 			.stop_ns = i ? 7 * SIM_SECOND : 0,

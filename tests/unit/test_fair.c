@@ -83,7 +83,7 @@ static void begin(enum mode mode, uint64_t rate_bits, size_t n,
 		.sz = sizeof(policy),
 		.egress_rate_bits_per_sec = rate_bits,
 	};
-	const uint32_t segs = mode == EDT ? policy_gso_segs(&policy) : 0;
+	const uint32_t segs = mode == EDT ? policy_gso_segs(&policy, true) : 0;
 
 	for (size_t i = 0; i < n; i++) {
 		sources[i].gso_max = segs ? segs : GSO_SEGS;

@@ -366,7 +366,8 @@ static void lowest_rates_have_numbers_of_their_own(void **state)
 		 * first packet on. */
 		assert_int_equal(l.enter_units, 1);
 		assert_int_equal(l.leave_units, 1);
-		assert_int_equal(policy_gso_segs(&p), 2);
+		assert_int_equal(policy_gso_segs(&p, true), 2);
+		assert_int_equal(policy_gso_segs(&p, false), 2);
 	}
 }
 
@@ -522,7 +523,9 @@ static void gso_packets_take_five_ms_at_most(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct natra_policy p = policy_of(1000000, cases[i].rate);
 
-		assert_int_equal(policy_gso_segs(&p), cases[i].segs);
+		assert_int_equal(policy_gso_segs(&p, true), cases[i].segs);
+		p.egress_rate_bits_per_sec /= 200;
+		assert_int_equal(policy_gso_segs(&p, false), cases[i].segs);
 	}
 }
 
