@@ -37,6 +37,9 @@ POLICY = [
 ]
 
 LIBRARY = [
+    one("policed-pod-sends-64-kb-at-once", "src/policy/policy.c",
+        "paced ? GSO_NS : GSO_POLICED_NS", "paced ? GSO_NS : 64 * GSO_POLICED_NS",
+        "unit-policy"),
     one("pinned-in-another-place", "src/policy/fields.h",
         ".pinned = 40,", ".pinned = 48,", "unit-fields"),
     one("pinned-policy-of-another-field", "src/state/record.c",

@@ -254,6 +254,7 @@ def big_tcp(p):
 
 def gso(p):
     p.attach("--egress", "100k", "--edt", "off")
+    p.inside("ip", "link", "set", "eth0", "gso_max_segs", "65535")
 
 
 def changed(p):
