@@ -61,8 +61,8 @@ int slot_set_limits(struct natra *n, const struct slot *slot,
 	return r < 0 ? fail_errno(n, r, "write the limits") : 0;
 }
 
-static int read_state(struct natra *n, const struct slot *slot,
-		      struct natra_state **ret_state)
+int slot_read_state(struct natra *n, const struct slot *slot,
+		    struct natra_state **ret_state)
 {
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
@@ -99,7 +99,7 @@ int slot_counters(struct natra *n, const struct slot *slot,
 		  struct natra_counters *ret_counters)
 {
 	cleanup_free struct natra_state *state = NULL;
-	int r = read_state(n, slot, &state);
+	int r = slot_read_state(n, slot, &state);
 
 	if (!state)
 		return r;
@@ -124,7 +124,7 @@ int slot_flows(struct natra *n, const struct slot *slot,
 	int r = read_config(n, slot, &config);
 
 	if (r == 0)
-		r = read_state(n, slot, &state);
+		r = slot_read_state(n, slot, &state);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < NATRA_FLOWS; i++) {

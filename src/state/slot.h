@@ -35,6 +35,10 @@ int slot_get_limits(struct natra *n, const struct slot *slot,
 int slot_counters(struct natra *n, const struct slot *slot,
 		  struct natra_counters *ret_counters);
 
+/* Copies the state. The caller frees *ret_state. */
+int slot_read_state(struct natra *n, const struct slot *slot,
+		    struct natra_state **ret_state);
+
 /* Sums the counters of a state that was read, or is mapped. */
 struct natra_counters slot_sum(const struct natra_state *state);
 

@@ -151,14 +151,16 @@ static void sum_state(const struct natra_state *state,
 static int sum_copy(struct natra *n, const struct view *view, uint32_t index,
 		    struct view_counters *ret_counters)
 {
-	cleanup_free struct natra_state *state = malloc(view->value_size);
-	int r;
+	const struct slot slot = {
+		.config_fd = -1,
+		.state_fd = view->maps.states_fd,
+		.index = index,
+	};
+	cleanup_free struct natra_state *state = NULL;
+	int r = slot_read_state(n, &slot, &state);
 
 	if (!state)
-		return fail_errno(n, -ENOMEM, "read a map");
-	r = bpf_map_lookup_elem(view->maps.states_fd, &index, state);
-	if (r < 0)
-		return fail_errno(n, r, "read a map");
+		return r;
 	sum_state(state, ret_counters);
 	return 0;
 }

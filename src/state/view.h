@@ -13,7 +13,7 @@ struct views {
 	size_t len;
 };
 
-/* What a slot has counted. */
+/* The counters of one slot, as views_read sums them. */
 struct view_counters {
 	struct natra_counters counters;
 	/* The flows in its table whose last packet is at most a minute old. */

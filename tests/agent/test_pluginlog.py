@@ -67,7 +67,7 @@ class PluginLog(unittest.TestCase):
         os.rename(self.file, f"{self.file}.1")
         self.add("two, which is longer\n")
         agent.wait("two")
-        # As logrotate's copytruncate.
+        # This is what logrotate's copytruncate does.
         self.file.write_text("third\n")
         agent.wait("third")
         self.assertEqual(agent.count("two"), 1)

@@ -136,7 +136,7 @@ static size_t open_files(void)
 	return count;
 }
 
-/* What a walk of counters has open at its only attachment. */
+/* Counts the files that a walk of counters has open at its only attachment. */
 static int note_files(void *arg, const struct natra_info *info,
 		      const struct natra_stats *stats)
 {

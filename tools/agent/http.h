@@ -57,8 +57,9 @@ struct http {
 
 /* Listens on an address such as "127.0.0.1:9810", "[::1]:9810", "::1:9810" or
  * ":9810", which is all addresses, or on a socket such as "unix:/run/natra.sock",
- * which root alone can open; another kind of file there stays. A port of 0 lets the kernel choose one. Returns 0 or -errno;
- * -EINVAL if the text is no address. The text must stay. */
+ * which root alone can open; another kind of file there stays. A port of 0 lets the
+ * kernel choose one. Returns 0 or -errno; -EINVAL if the text is no address. The text
+ * must stay. */
 int http_open(struct http *http, struct loop *loop, const char *address,
 	      http_answer_fn answer, void *arg);
 /* Asks again for the answers to the requests that wait. */
