@@ -2,6 +2,7 @@
 #include "scrape.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -303,13 +304,25 @@ static void start_inspection(struct scrape *scrape)
 		work_start(&scrape->inspection);
 }
 
+/* The text gets a new file, because the old one may not be sent to everybody yet. */
+static int renew_text(struct scrape *scrape)
+{
+	int fd = memfd_create("natra-metrics", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (scrape->text_fd >= 0)
+		(void)close(scrape->text_fd);
+	scrape->text_fd = fd;
+	return 0;
+}
+
 static int start_collection(struct scrape *scrape, bool is_openmetrics)
 {
 	if (!scrape->collection.pid) {
 		scrape->is_openmetrics = is_openmetrics;
 		scrape->text_ms = 0;
-		if (ftruncate(scrape->text_fd, 0) < 0 ||
-		    lseek(scrape->text_fd, 0, SEEK_SET) < 0)
+		if (renew_text(scrape) < 0)
 			return 500;
 		if (scrape->options.by_namespace)
 			scrape->left_fd =
@@ -349,16 +362,12 @@ static void collected(void *arg, enum work_end end)
 static int answer_text(const struct scrape *scrape, struct http_body *body)
 {
 	struct stat st;
-	const char *text;
 
 	if (fstat(scrape->text_fd, &st) < 0 || st.st_size == 0)
 		return 500;
-	text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED,
-		    scrape->text_fd, 0);
-	if (text == MAP_FAILED)
+	body->file_fd = fcntl(scrape->text_fd, F_DUPFD_CLOEXEC, 0);
+	if (body->file_fd < 0)
 		return 500;
-	(void)fwrite(text, 1, (size_t)st.st_size, body->out);
-	(void)munmap((void *)text, (size_t)st.st_size);
 	body->type = exposition_content_type(scrape->is_openmetrics);
 	return 200;
 }
@@ -396,10 +405,10 @@ int scrape_open(struct scrape *scrape, struct workers *workers)
 	int r;
 
 	scrape->findings_fd = scrape->inspected_fd = -1;
-	scrape->kept_fd = scrape->left_fd = -1;
-	scrape->text_fd = memfd_create("natra-metrics", MFD_CLOEXEC);
-	if (scrape->text_fd < 0)
-		return -errno;
+	scrape->kept_fd = scrape->left_fd = scrape->text_fd = -1;
+	r = renew_text(scrape);
+	if (r < 0)
+		return r;
 	scrape->collection = work;
 	r = work_open(&scrape->collection, workers);
 	work.run = inspect;
