@@ -78,6 +78,24 @@ static void apply_findings(const struct scrape *scrape,
 	(void)munmap((void *)all, size);
 }
 
+/* What a collection of sums leaves for the next one: when it read the attachments, and
+ * then the list of kept.h. */
+struct left {
+	uint64_t read_ns;
+	struct kept list[];
+};
+
+static int update_kept(struct node_metrics *node, const struct left *left,
+		       size_t size, struct kept **ret_list, size_t *ret_len)
+{
+	if (size < sizeof(*left))
+		return kept_begin(node, ret_list, ret_len);
+	node->last_read_ns = left->read_ns;
+	return kept_update(node, left->list,
+			   (size - sizeof(*left)) / sizeof(*left->list),
+			   ret_list, ret_len);
+}
+
 static int write_sums(struct exposition *e, const struct scrape *scrape,
 		      struct node_metrics *node)
 {
@@ -90,12 +108,11 @@ static int write_sums(struct exposition *e, const struct scrape *scrape,
 	if (!out)
 		return -errno;
 	r = map_file(scrape->kept_fd, &all, &size);
-	if (r == 0 && scrape->kept_fd < 0)
-		r = kept_begin(node, &list, &len);
-	else if (r == 0)
-		r = kept_update(node, (const void *)all, size / sizeof(*list),
-				&list, &len);
-	if (r == 0 && fwrite(list, sizeof(*list), len, out) < len)
+	if (r == 0)
+		r = update_kept(node, (const void *)all, size, &list, &len);
+	if (r == 0 &&
+	    (fwrite(&node->read_ns, sizeof(node->read_ns), 1, out) < 1 ||
+	     fwrite(list, sizeof(*list), len, out) < len))
 		r = -EIO;
 	if (fclose(out) != 0 && r == 0)
 		r = -errno;
