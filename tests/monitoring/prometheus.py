@@ -71,23 +71,37 @@ class Node:
         self.clients.clear()
 
 
-def check_counters(r, node, agent):
-    """What iperf3 sends by UDP is in the counters, within 1 %."""
-    pod = node.pods["exact"]
-    labels = '{namespace="shop",pod="exact",interface="eth0",direction="ingress",verdict='
+def counted(agent):
+    """{(metric, verdict): value} of the ingress of pod exact."""
+    labels = '{namespace="shop",pod="exact",interface="eth0",direction="ingress",verdict="'
+    found = {}
+    for name, value in series(agent.get("/metrics")[1]).items():
+        for what in ("bytes", "packets"):
+            if name.startswith(f"natra_{what}_total{labels}"):
+                found[what, name.split('"')[-2]] = value
+    return found
 
-    def count(what):
-        found = series(agent.get("/metrics")[1])
-        return sum(v for s, v in found.items() if s.startswith(f"natra_{what}_total{labels}"))
 
-    time.sleep(1)  # the server listens
-    before = count("bytes"), count("packets")
-    end = node.iperf(pod, "-u", "-b", "16M", "-l", str(SIZE), "-t", "5")["end"]["sum"]
-    time.sleep(1.1)  # an answer may be a second old
-    grown = count("bytes") - before[0], count("packets") - before[1]
-    wire = end["packets"] * (SIZE + UDP_HEADERS)
-    r.near("bytes counted, of those that iperf3 sent", grown[0], wire, 0.01)
-    r.near("packets in all verdicts, of those offered", grown[1], end["packets"], 0.01)
+def check_counters(r, node, agent, rate):
+    """What iperf3 sends by UDP, and what arrives, is in the counters within 1 %."""
+    time.sleep(1.1)  # the server listens, and an answer may be a second old
+    before = counted(agent)
+    end = node.iperf(node.pods["exact"], "-u", "-b", rate, "-l", str(SIZE), "-t",
+                     "5")["end"]["sum"]
+    time.sleep(1.1)
+    grown = {key: value - before[key] for key, value in counted(agent).items()}
+    packets = {verdict: n for (what, verdict), n in grown.items() if what == "packets"}
+    r.shown(f"{rate} to a limit of 20M, packets by verdict",
+            ", ".join(f"{v} {n:.0f}" for v, n in packets.items() if n))
+    r.near(f"{rate}: bytes counted, of those that iperf3 sent",
+           sum(n for (what, _), n in grown.items() if what == "bytes"),
+           end["packets"] * (SIZE + UDP_HEADERS), 0.01)
+    r.near(f"{rate}: packets in all verdicts, of those offered",
+           sum(packets.values()), end["packets"], 0.01)
+    r.near(f"{rate}: packets that passed, of those that arrived",
+           sum(n for v, n in packets.items() if not v.startswith("dropped")),
+           end["packets"] - end["lost_packets"], 0.01)
+    return end["lost_packets"]
 
 
 def break_abi(pod):
@@ -162,7 +176,9 @@ def check_node(r, node):
         agent.wait_ready()
         prometheus = Prometheus([f"127.0.0.1:{agent.port}"])
         try:
-            check_counters(r, node, agent)
+            check_counters(r, node, agent, "16M")
+            lost = check_counters(r, node, agent, "40M")
+            r.true("the second was over the limit", lost, f"{lost} packets lost")
             node.load(node.pods["web"], "-R")
             node.load(node.pods["pace"])
             time.sleep(20)

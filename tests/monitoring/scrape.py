@@ -1,12 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """What a scrape costs: 110 and 500 attachments, the series, the time and the CPU, beside
-node_exporter's, and what is left after the pods are gone."""
+node_exporter's, what natractl top of 200 takes, and what is left after the pods are
+gone."""
+import contextlib
+import fcntl
 import os
+import pty
 import socket
 import statistics
+import struct
 import subprocess
 import sys
+import termios
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -14,13 +21,14 @@ from node import get, need, series
 from isolation import BPFFS
 from agent import Agent
 from commands import sh
-from limiters import Natra
+from limiters import Natra, find_natractl
 from script import option, run_script
 
 EXPORTER = "prometheus-node-exporter"
 EXPORTER_PORT = 19100
 SCRAPES = 20
 NAMESPACES = 10
+TOP_SECONDS = 10
 
 
 def prepare(args):
@@ -105,6 +113,38 @@ def check_slow_reader(r, port):
            and "# EOF" not in other)
 
 
+class Top:
+    """natractl top on a terminal of 80x24."""
+
+    def __init__(self):
+        self.pid, self.terminal = pty.fork()
+        if not self.pid:
+            os.environ["TERM"] = "xterm"
+            os.execv(find_natractl(), ["natractl", "--bpffs", BPFFS, "top", "--interval", "1"])
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        with contextlib.suppress(OSError):
+            while os.read(self.terminal, 65536):
+                pass
+
+    def close(self):
+        os.write(self.terminal, b"q")
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def check_top(r, count):
+    """What natractl top takes with this number of pods."""
+    top = Top()
+    time.sleep(2)
+    cpu, start = cpu_ms(top.pid), time.monotonic()
+    time.sleep(TOP_SECONDS)
+    used = (cpu_ms(top.pid) - cpu) / 10 / (time.monotonic() - start)
+    r.most(f"top of {count} at 80x24, refreshed each second, of a CPU", used, 2, " %")
+    r.equal("its exit code", top.close(), 0)
+
+
 def main(r, args):
     sh("ip", "link", "set", "lo", "up")
     exporter = subprocess.Popen([EXPORTER, f"--web.listen-address=127.0.0.1:{EXPORTER_PORT}"],
@@ -115,6 +155,8 @@ def main(r, args):
             agent.wait_ready()
             attachments.grow(110)
             measure(r, agent, 110)
+            attachments.grow(200)
+            check_top(r, 200)
             attachments.grow(args.count)
             each = measure(r, agent, args.count)
             r.shown("memory of the agent then (VmRSS)", f"{agent.rss_kib()} KiB")
