@@ -16,6 +16,7 @@ static const struct {
 	[METRIC_GAUGE] = {"gauge", "gauge", ""},
 	[METRIC_COUNTER] = {"counter", "counter", "_total"},
 	[METRIC_INFO] = {"gauge", "info", "_info"},
+	[METRIC_HISTOGRAM] = {"histogram", "histogram", ""},
 };
 
 void exposition_begin(struct exposition *e, const struct metric *metric)
@@ -75,13 +76,14 @@ static void write_value(FILE *out, const char *value)
 	}
 }
 
-static void write_name(struct exposition *e, const struct label *labels)
+static void write_series(struct exposition *e, const char *suffix,
+			 const struct label *labels)
 {
 	char before = '{';
 
 	write_head(e);
 	fputs(e->metric->name, e->out);
-	fputs(types[e->metric->type].suffix, e->out);
+	fputs(suffix, e->out);
 	for (; labels->name; labels++) {
 		if (!labels->value)
 			continue;
@@ -96,6 +98,17 @@ static void write_name(struct exposition *e, const struct label *labels)
 		fputc('}', e->out);
 }
 
+static void write_name(struct exposition *e, const struct label *labels)
+{
+	write_series(e, types[e->metric->type].suffix, labels);
+}
+
+static void write_seconds(struct exposition *e, uint64_t ns)
+{
+	fprintf(e->out, " %" PRIu64 ".%09" PRIu64 "\n", ns / NS_PER_S,
+		ns % NS_PER_S);
+}
+
 void exposition_count(struct exposition *e, const struct label *labels,
 		      uint64_t value)
 {
@@ -107,8 +120,48 @@ void exposition_seconds(struct exposition *e, const struct label *labels,
 			uint64_t ns)
 {
 	write_name(e, labels);
-	fprintf(e->out, " %" PRIu64 ".%09" PRIu64 "\n", ns / NS_PER_S,
-		ns % NS_PER_S);
+	write_seconds(e, ns);
+}
+
+/* Adds the label `le` behind the others. */
+static void write_bucket(struct exposition *e, const struct label *labels,
+			 const char *bound, uint64_t count)
+{
+	struct label with_bound[LABELS_MAX + 1];
+	size_t len = 0;
+
+	for (; labels[len].name; len++)
+		with_bound[len] = labels[len];
+	with_bound[len] = (struct label){"le", bound};
+	with_bound[len + 1] = (struct label){NULL, NULL};
+	write_series(e, "_bucket", with_bound);
+	fprintf(e->out, " %" PRIu64 "\n", count);
+}
+
+void exposition_histogram(struct exposition *e, const struct label *labels,
+			  const struct natra_histogram *h,
+			  const struct buckets *buckets)
+{
+	size_t next = buckets->first;
+	uint64_t count = 0;
+	char bound[32];
+
+	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++) {
+		const uint64_t ns = NATRA_HISTOGRAM_UP_TO(i);
+
+		count += h->count[i];
+		if (i != next || i > buckets->last)
+			continue;
+		next += buckets->step;
+		(void)snprintf(bound, sizeof(bound), "%" PRIu64 ".%09" PRIu64,
+			       ns / NS_PER_S, ns % NS_PER_S);
+		write_bucket(e, labels, bound, count);
+	}
+	write_bucket(e, labels, "+Inf", count);
+	write_series(e, "_sum", labels);
+	write_seconds(e, h->sum_ns);
+	write_series(e, "_count", labels);
+	fprintf(e->out, " %" PRIu64 "\n", count);
 }
 
 void exposition_end(struct exposition *e)
