@@ -5,6 +5,7 @@
 
 #include "attach/attachment.h"
 #include "kernel/link.h"
+#include "policy/mode.h"
 
 #define UNTOUCHED_SEGS 65535 /* the kernel's GSO_MAX_SEGS */
 

@@ -12,6 +12,7 @@
 #include "kernel/feature.h"
 #include "kernel/hook.h"
 #include "kernel/qdisc_fq.h"
+#include "policy/mode.h"
 #include "state/engine.h"
 #include "state/journal.h"
 #include "state/subnets_map.h"

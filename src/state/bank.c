@@ -52,12 +52,12 @@ static int check_map(struct natra *n, const char *path, const char *name,
 }
 
 /*
- * Checks all maps of a bank, since somebody may have pinned anything under
+ * These two check all maps of a bank, since somebody may have pinned anything under
  * their names: the kernel copies as many bytes as the map's values have,
  * whatever the size of the struct that they are read into. (The blocks of
  * subnets are read from the pin of a generation, and checked there.)
  */
-static int check_bank(struct natra *n, const char *path, const struct bank *b)
+static int check_slots(struct natra *n, const char *path, const struct bank *b)
 {
 	uint32_t configs = 0, states = 0;
 	int r;
@@ -67,25 +67,36 @@ static int check_bank(struct natra *n, const char *path, const struct bank *b)
 	if (r == 0)
 		r = check_map(n, path, states_name, b->states_fd,
 			      BPF_MAP_TYPE_ARRAY, 0, &states);
-	if (r == 0)
-		r = check_map(n, path, object_name, b->object_fd,
-			      BPF_MAP_TYPE_ARRAY, sizeof(uint64_t), NULL);
-	if (r == 0)
-		r = check_map(n, path, programs_name, b->programs_fd,
-			      BPF_MAP_TYPE_PROG_ARRAY, sizeof(uint32_t), NULL);
 	if (r == 0 && configs != states)
 		return refuse(n, -ESTALE, "'%s' has %u limits, but %u states",
 			      path, configs, states);
 	return r;
 }
 
-int bank_open(struct natra *n, const char *path, struct bank *b)
+static int check_rest(struct natra *n, const char *path, const struct bank *b)
 {
-	int r;
+	int r = check_map(n, path, object_name, b->object_fd,
+			  BPF_MAP_TYPE_ARRAY, sizeof(uint64_t), NULL);
 
-	r = pin_open_object(n, path, configs_name, &b->configs_fd);
+	return r < 0 ? r
+		     : check_map(n, path, programs_name, b->programs_fd,
+				 BPF_MAP_TYPE_PROG_ARRAY, sizeof(uint32_t),
+				 NULL);
+}
+
+int bank_open_slots(struct natra *n, const char *path, struct bank *b)
+{
+	int r = pin_open_object(n, path, configs_name, &b->configs_fd);
+
 	if (r == 0)
 		r = pin_open_object(n, path, states_name, &b->states_fd);
+	return r < 0 ? r : check_slots(n, path, b);
+}
+
+int bank_open(struct natra *n, const char *path, struct bank *b)
+{
+	int r = bank_open_slots(n, path, b);
+
 	if (r == 0)
 		r = pin_open_object(n, path, object_name, &b->object_fd);
 	if (r == 0)
@@ -96,7 +107,7 @@ int bank_open(struct natra *n, const char *path, struct bank *b)
 	 * whole. */
 	if (r == 0)
 		r = pin_open_object(n, path, programs_name, &b->programs_fd);
-	return r < 0 ? r : check_bank(n, path, b);
+	return r < 0 ? r : check_rest(n, path, b);
 }
 
 static int write_object(struct natra *n, const struct bank *b)

@@ -11,6 +11,10 @@
  * layout. *b may have open descriptors after an error, too. */
 int bank_open(struct natra *n, const char *path, struct bank *b);
 
+/* Opens only the limits and the states of a bank in the same way, for a reader of
+ * many. */
+int bank_open_slots(struct natra *n, const char *path, struct bank *b);
+
 /* Loads a new bank and pins it. */
 int bank_make(struct natra *n, const struct program_options *options,
 	      const char *path, uint32_t slots, struct bank *b);

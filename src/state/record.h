@@ -111,12 +111,6 @@ static inline struct netns_id record_netns(const struct record_link *link)
  * messages. */
 const char *leg_name(enum leg leg);
 
-static inline bool mode_is_hostside(enum natra_mode mode)
-{
-	return mode == NATRA_MODE_TCX_HOSTSIDE ||
-	       mode == NATRA_MODE_CLSACT_HOSTSIDE;
-}
-
 /* Returns whether a leg's packets can be given a departure time. */
 static inline bool record_is_paced(const struct record *record, enum leg leg)
 {

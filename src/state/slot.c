@@ -106,18 +106,6 @@ struct natra_counters slot_sum(const struct natra_state *state)
 	return sum;
 }
 
-int slot_counters(struct natra *n, const struct slot *slot,
-		  struct natra_counters *ret_counters)
-{
-	cleanup_free struct natra_state *state = NULL;
-	int r = slot_read_state(n, slot, &state);
-
-	if (!state)
-		return r;
-	*ret_counters = slot_sum(state);
-	return 0;
-}
-
 uint32_t slot_flow_now(void)
 {
 	struct timespec now;

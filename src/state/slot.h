@@ -31,15 +31,11 @@ int slot_set_limits(struct natra *n, const struct slot *slot,
 int slot_get_limits(struct natra *n, const struct slot *slot,
 		    struct natra_limits *ret_limits);
 
-/* Reads the counters of a slot, summed over the stripes. */
-int slot_counters(struct natra *n, const struct slot *slot,
-		  struct natra_counters *ret_counters);
-
 /* Copies the state. The caller frees *ret_state. */
 int slot_read_state(struct natra *n, const struct slot *slot,
 		    struct natra_state **ret_state);
 
-/* Sums the counters of a state that was read, or is mapped. */
+/* Sums the counters over the stripes of a state that was read, or is mapped. */
 struct natra_counters slot_sum(const struct natra_state *state);
 
 /* Returns the present time as an entry of the table of flows has it. */

@@ -65,16 +65,6 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-/* A node may have more banks than a process may have open files at four a bank. */
-static void close_unused(struct view *view)
-{
-	close_fd(&view->maps.programs_fd);
-	close_fd(&view->maps.object_fd);
-	close_fd(&view->maps.subnets_fd);
-	if (view->states)
-		close_fd(&view->maps.states_fd);
-}
-
 static int open_view(struct natra *n, const struct record_slot *slot,
 		     struct view *view)
 {
@@ -87,14 +77,16 @@ static int open_view(struct natra *n, const struct record_slot *slot,
 		.maps = BANK_INIT,
 	};
 	pin_dir_bank_path(n, slot->engine, slot->bank, path);
-	r = bank_open(n, path, &view->maps);
+	r = bank_open_slots(n, path, &view->maps);
 	if (r == 0)
 		r = map_states(n, view);
 	if (r < 0) {
 		bank_close(&view->maps);
 		return r;
 	}
-	close_unused(view);
+	/* A node may have more banks than a process may have open files at two a bank. */
+	if (view->states)
+		close_fd(&view->maps.states_fd);
 	return 0;
 }
 

@@ -111,7 +111,7 @@ STATES = (
 
 # The command that doctor gives mends these when it is run as it is.
 MENDED = {
-    "not-called", "not-first", "dropin-unread", "dropin-ignored",
+    "not-called", "not-first", "other-network", "dropin-unread", "dropin-ignored",
     "no-capability", "no-annotations", "new-version", "no-interface", "twice",
     "list-and-dropin", "both-plugins", "old-copy", "orphan", "interrupted",
     "no-plugin", "foreign-plugin", "plugin-mode", "plugin-writable",
@@ -120,7 +120,7 @@ MENDED = {
 
 
 # natra has no element of its own, or loses it by the command.
-WITHOUT_CONF = {"not-called", "not-first", "other-network", "bandwidth-back"}
+WITHOUT_CONF = {"not-called", "not-first", "bandwidth-back"}
 
 
 class States(Case):
@@ -168,13 +168,14 @@ class States(Case):
                 node.edit(path, add)
 
     def custom(self, node):
-        """Return what natra's element has of these keys."""
+        """Return what natra's elements have of these keys, if that is the same."""
+        found = []
         for path in self.own_files(node):
             conf = json.loads(path.read_text())
-            for element in conf.get("plugins", [conf]):
-                if element["type"] == "natra":
-                    return {key: element.get(key) for key in CUSTOM}
-        return None
+            found += [{key: element.get(key) for key in CUSTOM}
+                      for element in conf.get("plugins", [conf])
+                      if element["type"] == "natra"]
+        return found[0] if found and all(f == found[0] for f in found) else None
 
     def test_allowed_annotations_stay(self):
         node = self.node()

@@ -3,6 +3,8 @@
 """What a scrape costs: 110 and 500 attachments, the series, the time and the CPU, beside
 node_exporter's, and what is left after the pods are gone."""
 import os
+import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -33,8 +35,8 @@ def cpu_ms(pid):
 
 
 def scrape(port, pid):
-    """Return the least of the milliseconds that scrapes take, which others on the machine
-    disturb least, and their mean CPU time."""
+    """Return the least and the median of the milliseconds that scrapes take (others on the
+    machine disturb the least one least), and their mean CPU time."""
     taken, begin = [], cpu_ms(pid)
     for i in range(SCRAPES):
         # The agent gives an answer of the same format again for a second.
@@ -43,7 +45,8 @@ def scrape(port, pid):
         status, text = get(port, "/metrics", wants)
         taken.append((time.monotonic() - start) * 1000)
         assert status == 200, status
-    return min(taken), (cpu_ms(pid) - begin) / SCRAPES, text
+    took = f"{min(taken):.1f} ms (median {statistics.median(taken):.1f})"
+    return took, (cpu_ms(pid) - begin) / SCRAPES, text
 
 
 class Attachments:
@@ -73,14 +76,33 @@ def measure(r, agent, count):
     get(agent.port, "/metrics")
     # The inspection is not a part of a scrape; wait for its end.
     time.sleep(0.5 + count / 200)
-    ms, cpu, text = scrape(agent.port, agent.process.pid)
+    took, cpu, text = scrape(agent.port, agent.process.pid)
     found = series(text)
     pods = sum("pod=" in s for s in found)
     r.shown(f"series of {count} attachments", f"{len(found)}, {pods / count:.0f} a pod,"
             f" {len(text) // 1024} KiB")
-    r.shown(f"a scrape of {count}", f"{ms:.1f} ms, {cpu:.1f} ms of CPU, collecting "
+    r.shown(f"a scrape of {count}", f"{took}, {cpu:.1f} ms of CPU, collecting "
             f"{found['natra_scrape_duration_seconds'] * 1000:.1f} ms")
     return cpu / len(found)
+
+
+def check_slow_reader(r, port):
+    """A client that is slow gets the whole of the text that it asked for, although the
+    next one is collected meanwhile."""
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.settimeout(10)
+        s.connect(("127.0.0.1", port))
+        s.sendall(b"GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n")
+        answer = s.recv(4096)
+        time.sleep(1.1)
+        other = get(port, "/metrics")[1]
+        while part := s.recv(1 << 20):
+            answer += part
+    head, text = answer.decode().split("\r\n\r\n", 1)
+    r.true("a slow reader's text is whole, and its own",
+           f"Content-Length: {len(text)}\r\n" in head and text.endswith("# EOF\n")
+           and "# EOF" not in other)
 
 
 def main(r, args):
@@ -95,11 +117,13 @@ def main(r, args):
             measure(r, agent, 110)
             attachments.grow(args.count)
             each = measure(r, agent, args.count)
+            r.shown("memory of the agent then (VmRSS)", f"{agent.rss_kib()} KiB")
+            check_slow_reader(r, agent.port)
             for option in ("--verdicts=basic", "--aggregate=namespace"):
                 text = attachments.natra.ok("metrics", option)
                 r.shown(f"series with {option}", len(series(text)))
-            ms, cpu, text = scrape(EXPORTER_PORT, exporter.pid)
-            r.shown("a scrape of node_exporter", f"{ms:.1f} ms, {cpu:.1f} ms of CPU, "
+            took, cpu, text = scrape(EXPORTER_PORT, exporter.pid)
+            r.shown("a scrape of node_exporter", f"{took}, {cpu:.1f} ms of CPU, "
                     f"{len(series(text))} series")
             # A reference of the same run, because another CPU has other milliseconds.
             r.most("CPU time of a series, of node_exporter's", each * len(series(text)) / cpu,

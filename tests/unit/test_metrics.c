@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "exposition.h"
 #include "collect.h"
@@ -307,13 +308,15 @@ static void namespaces_are_sums(void **state)
 }
 
 /* Returns the bytes of namespace "shop" after a scrape that finds these pods. */
-static uint64_t scrape(struct kept **kept, size_t *len,
-		       struct pod_metrics *pods, size_t pods_len)
+static uint64_t scrape_since(uint64_t last_read_ns, struct kept **kept,
+			     size_t *len, struct pod_metrics *pods,
+			     size_t pods_len)
 {
 	static const struct families_options o = {.by_namespace = true};
 	static const char line[] = "natra_bytes_total{namespace=\"shop\","
 				   "direction=\"egress\",verdict=\"mice\"} ";
-	struct node_metrics node = {.list = pods, .len = pods_len};
+	struct node_metrics node = {
+		.list = pods, .len = pods_len, .last_read_ns = last_read_ns};
 	struct kept *last = *kept;
 	static const char delays[] = "natra_delay_seconds_count{namespace="
 				     "\"shop\",direction=\"egress\"} ";
@@ -337,6 +340,12 @@ static uint64_t scrape(struct kept **kept, size_t *len,
 				 value);
 	free(t.text);
 	return value;
+}
+
+static uint64_t scrape(struct kept **kept, size_t *len,
+		       struct pod_metrics *pods, size_t pods_len)
+{
+	return scrape_since(0, kept, len, pods, pods_len);
 }
 
 static struct pod_metrics counting(const char *id, uint64_t n)
@@ -401,6 +410,33 @@ static void pods_after_the_first_scrape_count_from_0(void **state)
 	free(kept);
 }
 
+static void an_older_pod_that_was_not_read_begins_at_0(void **state)
+{
+	struct pod_metrics two[] = {counting("a", 100), counting("b", 7)};
+	struct kept *kept = NULL;
+	struct stat st;
+	uint64_t made_ns;
+	size_t len = 0;
+
+	(void)state;
+	/* A directory that is there takes the place of the pins. */
+	memcpy(two[0].info.pin_path, "/", 2);
+	assert_int_equal(stat("/", &st), 0);
+	made_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000 +
+		  (uint64_t)st.st_mtim.tv_nsec;
+	assert_int_equal(scrape(&kept, &len, &two[1], 1), 0);
+	assert_int_equal(scrape_since(made_ns + 1, &kept, &len, two, 2), 0);
+	two[0].stats.egress.mice.packets += 5;
+	two[0].stats.egress.mice.bytes += 5;
+	assert_int_equal(scrape_since(made_ns + 1, &kept, &len, two, 2), 5);
+	free(kept);
+	kept = NULL;
+	assert_int_equal(scrape(&kept, &len, &two[1], 1), 0);
+	/* It was attached after the last scrape. */
+	assert_int_equal(scrape_since(made_ns, &kept, &len, two, 2), 105);
+	free(kept);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,6 +452,7 @@ int main(void)
 		cmocka_unit_test(a_sum_never_falls),
 		cmocka_unit_test(what_is_missed_for_a_moment_counts_once),
 		cmocka_unit_test(pods_after_the_first_scrape_count_from_0),
+		cmocka_unit_test(an_older_pod_that_was_not_read_begins_at_0),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/epoll.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -15,9 +16,17 @@
 
 #define SWEEP_MS 1000
 
+static void close_file(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
+}
+
 static void close_connection(struct http_connection *c)
 {
 	loop_close_source(c->http->loop, &c->source);
+	close_file(&c->file_fd);
 	free(c->out);
 	c->out = NULL;
 	c->waiting = (struct http_request){0};
@@ -49,6 +58,7 @@ static void compose(struct http_connection *c, int status, const char *type,
 {
 	FILE *out = open_memstream(&c->out, &c->out_len);
 	const char *reason = reason_of(status);
+	const size_t all = len + (size_t)c->file_size;
 
 	if (!out)
 		return;
@@ -58,20 +68,34 @@ static void compose(struct http_connection *c, int status, const char *type,
 	fprintf(out,
 		"Content-Type: %s\r\n"
 		"Content-Length: %zu\r\nConnection: close\r\n\r\n",
-		len && type ? type : "text/plain; charset=utf-8",
-		len ? len : strlen(reason) + 1);
-	if (len)
+		all && type ? type : "text/plain; charset=utf-8",
+		all ? all : strlen(reason) + 1);
+	if (all)
 		(void)fwrite(body, 1, len, out);
 	else
 		fprintf(out, "%s\n", reason);
 	(void)fclose(out);
 }
 
+/* The kernel sends a file without a copy of it here, however large it is. */
+static int take_file(struct http_connection *c, int fd)
+{
+	struct stat st;
+
+	c->file_fd = fd;
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	c->file_size = st.st_size;
+	return 0;
+}
+
 /* Leaves c->out empty if the answer is not known yet. */
 static void answer(struct http_connection *c,
 		   const struct http_request *request)
 {
-	struct http_body body = {0};
+	struct http_body body = {.file_fd = -1};
 	char *text = NULL;
 	size_t len = 0;
 	int status = 500;
@@ -82,6 +106,8 @@ static void answer(struct http_connection *c,
 		(void)fclose(body.out);
 	}
 	c->waiting = (struct http_request){0};
+	if (take_file(c, body.file_fd) < 0)
+		status = 500;
 	if (status == HTTP_LATER)
 		c->waiting = *request;
 	else
@@ -143,6 +169,18 @@ static void write_out(struct http_connection *c)
 			return;
 		}
 		c->out_done += (size_t)n;
+	}
+	while (c->file_done < c->file_size) {
+		/* It moves file_done on. */
+		ssize_t n = sendfile(c->source.fd, c->file_fd, &c->file_done,
+				     (size_t)(c->file_size - c->file_done));
+
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			close_connection(c);
+			return;
+		}
 	}
 	/* The client closes the connection first: closing it while something
 	 * that it has sent is unread would take the answer away from it. */
@@ -211,7 +249,7 @@ static void connection_ready(void *arg, uint32_t events)
 		close_connection(c);
 	else if (!c->is_answered && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		read_in(c);
-	else if (c->out_done < c->out_len)
+	else if (c->out_done < c->out_len || c->file_done < c->file_size)
 		write_out(c);
 	else
 		drain(c);
@@ -250,6 +288,7 @@ static void listener_ready(void *arg, uint32_t events)
 	c->is_answered = false;
 	c->waiting = (struct http_request){0};
 	c->in_len = c->out_len = c->out_done = 0;
+	c->file_size = c->file_done = 0;
 	c->source = (struct source){fd, connection_ready, c};
 	if (loop_add(http->loop, &c->source, EPOLLIN) < 0)
 		close_connection(c);
@@ -409,7 +448,7 @@ int http_open(struct http *http, struct loop *loop, const char *address,
 	http->arg = arg;
 	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++)
 		http->connections[i] = (struct http_connection){
-			.source = SOURCE_INIT, .http = http};
+			.source = SOURCE_INIT, .http = http, .file_fd = -1};
 	http->sweep.source.fd = -1;
 	http->listener = (struct source){r, listener_ready, http};
 	if (r < 0)

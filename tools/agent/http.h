@@ -6,6 +6,7 @@
 #define NATRA_AGENT_HTTP_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "loop.h"
 
@@ -25,6 +26,7 @@ struct http_request {
 
 struct http_body {
 	FILE *out;
+	int file_fd; /* -1, or what follows `out`; it is closed when sent */
 	const char *type; /* of the content; NULL: plain text */
 };
 
@@ -41,8 +43,10 @@ struct http_connection {
 	struct http_request waiting; /* its path is NULL if none waits */
 	char in[HTTP_REQUEST_MAX];
 	size_t in_len;
-	char *out;
+	char *out; /* the head and the first part of the body */
 	size_t out_len, out_done;
+	int file_fd; /* the rest of the body; -1: there is none */
+	off_t file_size, file_done;
 };
 
 struct http {

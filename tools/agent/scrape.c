@@ -2,6 +2,7 @@
 #include "scrape.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -77,6 +78,24 @@ static void apply_findings(const struct scrape *scrape,
 	(void)munmap((void *)all, size);
 }
 
+/* What a collection of sums leaves for the next one: when it read the attachments, and
+ * then the list of kept.h. */
+struct left {
+	uint64_t read_ns;
+	struct kept list[];
+};
+
+static int update_kept(struct node_metrics *node, const struct left *left,
+		       size_t size, struct kept **ret_list, size_t *ret_len)
+{
+	if (size < sizeof(*left))
+		return kept_begin(node, ret_list, ret_len);
+	node->last_read_ns = left->read_ns;
+	return kept_update(node, left->list,
+			   (size - sizeof(*left)) / sizeof(*left->list),
+			   ret_list, ret_len);
+}
+
 static int write_sums(struct exposition *e, const struct scrape *scrape,
 		      struct node_metrics *node)
 {
@@ -89,12 +108,11 @@ static int write_sums(struct exposition *e, const struct scrape *scrape,
 	if (!out)
 		return -errno;
 	r = map_file(scrape->kept_fd, &all, &size);
-	if (r == 0 && scrape->kept_fd < 0)
-		r = kept_begin(node, &list, &len);
-	else if (r == 0)
-		r = kept_update(node, (const void *)all, size / sizeof(*list),
-				&list, &len);
-	if (r == 0 && fwrite(list, sizeof(*list), len, out) < len)
+	if (r == 0)
+		r = update_kept(node, (const void *)all, size, &list, &len);
+	if (r == 0 &&
+	    (fwrite(&node->read_ns, sizeof(node->read_ns), 1, out) < 1 ||
+	     fwrite(list, sizeof(*list), len, out) < len))
 		r = -EIO;
 	if (fclose(out) != 0 && r == 0)
 		r = -errno;
@@ -303,13 +321,25 @@ static void start_inspection(struct scrape *scrape)
 		work_start(&scrape->inspection);
 }
 
+/* The text gets a new file, because the old one may not be sent to everybody yet. */
+static int renew_text(struct scrape *scrape)
+{
+	int fd = memfd_create("natra-metrics", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (scrape->text_fd >= 0)
+		(void)close(scrape->text_fd);
+	scrape->text_fd = fd;
+	return 0;
+}
+
 static int start_collection(struct scrape *scrape, bool is_openmetrics)
 {
 	if (!scrape->collection.pid) {
 		scrape->is_openmetrics = is_openmetrics;
 		scrape->text_ms = 0;
-		if (ftruncate(scrape->text_fd, 0) < 0 ||
-		    lseek(scrape->text_fd, 0, SEEK_SET) < 0)
+		if (renew_text(scrape) < 0)
 			return 500;
 		if (scrape->options.by_namespace)
 			scrape->left_fd =
@@ -349,16 +379,12 @@ static void collected(void *arg, enum work_end end)
 static int answer_text(const struct scrape *scrape, struct http_body *body)
 {
 	struct stat st;
-	const char *text;
 
 	if (fstat(scrape->text_fd, &st) < 0 || st.st_size == 0)
 		return 500;
-	text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED,
-		    scrape->text_fd, 0);
-	if (text == MAP_FAILED)
+	body->file_fd = fcntl(scrape->text_fd, F_DUPFD_CLOEXEC, 0);
+	if (body->file_fd < 0)
 		return 500;
-	(void)fwrite(text, 1, (size_t)st.st_size, body->out);
-	(void)munmap((void *)text, (size_t)st.st_size);
 	body->type = exposition_content_type(scrape->is_openmetrics);
 	return 200;
 }
@@ -396,10 +422,10 @@ int scrape_open(struct scrape *scrape, struct workers *workers)
 	int r;
 
 	scrape->findings_fd = scrape->inspected_fd = -1;
-	scrape->kept_fd = scrape->left_fd = -1;
-	scrape->text_fd = memfd_create("natra-metrics", MFD_CLOEXEC);
-	if (scrape->text_fd < 0)
-		return -errno;
+	scrape->kept_fd = scrape->left_fd = scrape->text_fd = -1;
+	r = renew_text(scrape);
+	if (r < 0)
+		return r;
 	scrape->collection = work;
 	r = work_open(&scrape->collection, workers);
 	work.run = inspect;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../src/policy/mode.h"
 #include "../install/text.h"
 #include "check.h"
 #include "shell.h"
@@ -185,12 +186,6 @@ static void exempt(const struct finder *f)
 		      &stats.egress);
 }
 
-static bool is_podside(enum natra_mode mode)
-{
-	return mode == NATRA_MODE_TCX_PODSIDE ||
-	       mode == NATRA_MODE_CLSACT_PODSIDE;
-}
-
 static void not_paced(const struct finder *f)
 {
 	const struct natra_info *info = &f->pod->info;
@@ -199,7 +194,8 @@ static void not_paced(const struct finder *f)
 	/* Where the kernel cannot pace, the node is as it is. */
 	if (!pod_is_limited(f->pod) || !f->node->features.auto_edt ||
 	    info->policy.edt != NATRA_EDT_AUTO || info->edt_active ||
-	    !info->policy.egress_rate_bits_per_sec || !is_podside(info->mode))
+	    !info->policy.egress_rate_bits_per_sec ||
+	    mode_is_hostside(info->mode))
 		return;
 	attach = attach_again(f);
 	found(f, "id", f->pod->id, "qdisc", f->pod->inside.qdisc, "ifname",

@@ -105,15 +105,22 @@ static void not_first(const struct finder *f)
 		      "install", f->node->install, NULL);
 }
 
+/* The configuration in the drop-in is kept by the command, which writes another one. */
 static void other_dropin(const struct finder *f)
 {
 	cleanup_text char *network = other_network(f->node);
 	const struct list *used = f->node->used;
+	cleanup_text char *path = NULL, *install = NULL;
+	cleanup_cjson cJSON *dropin = NULL;
 
-	if (has_no_natra(f->node) && network)
-		found(f, "network", network, "name", DROPIN_NAME, "used",
-		      used->name ? used->name : "", "file", used->file,
-		      "install", f->node->install, NULL);
+	if (!has_no_natra(f->node) || !network)
+		return;
+	path = text_format("%s/%s/" DROPIN_NAME, f->node->net_dir, network);
+	(void)node_read_object(f->node, path, &dropin);
+	install = node_install_with(f->node, dropin);
+	found(f, "network", network, "name", DROPIN_NAME, "used",
+	      used->name ? used->name : "", "file", used->file, "install",
+	      install, NULL);
 }
 
 static void renamed(const struct finder *f)

@@ -29,16 +29,29 @@ static bool ends_in_conf(const char *name)
 	return dot && strcmp(dot, ".conf") == 0;
 }
 
-static void read_dropin(struct node *node, const char *path)
+int node_read_object(const struct node *node, const char *path,
+		     cJSON **ret_object)
 {
 	cleanup_close int fd = dir_open_path(node->i->root_fd, path, O_RDONLY);
 	cleanup_text char *text = NULL;
 	cleanup_cjson cJSON *json = NULL;
 
 	if (fd < 0 || dir_read_fd(fd, &text) < 0)
-		return;
+		return -EIO;
 	json = cJSON_ParseWithOpts(text, NULL, true);
-	if (!cJSON_IsObject(json) && !node->dropin_wrong) {
+	if (!cJSON_IsObject(json))
+		return -EBADMSG;
+	*ret_object = json;
+	json = NULL;
+	return 0;
+}
+
+static void read_dropin(struct node *node, const char *path)
+{
+	cleanup_cjson cJSON *json = NULL;
+	int r = node_read_object(node, path, &json);
+
+	if (r == -EBADMSG && !node->dropin_wrong) {
 		node->dropin_wrong = text_copy(path);
 	} else if (!node->dropin && element_has_type(json, PLUGIN_NAME)) {
 		node->dropin = json;
@@ -116,19 +129,13 @@ bool node_has_own_element(const struct node *node)
 				 (node->used && node->used->is_ours));
 }
 
-/* Returns the command that installs natra anew, with what somebody has set in its
- * element, which is overwritten. An element in a list of somebody else's stays as it
- * is. */
-static char *install_again(const struct node *node)
+char *node_install_with(const struct node *node, const cJSON *element)
 {
 	struct shell command = {0}, *shell = &command;
 	const cJSON *item;
 
 	shell_text(shell, node->install_first, strlen(node->install_first));
-	if (!node_has_own_element(node))
-		return command.text;
-
-	cJSON_ArrayForEach(item, node->element)
+	cJSON_ArrayForEach(item, element)
 	{
 		const char *key = install_conf_key(item->string);
 		cleanup_text char *conf = NULL;
@@ -165,7 +172,9 @@ static int look_at_chain(struct node *node)
 	    !install_check_network(node->used->name))
 		read_dropins(node);
 	find_element(node);
-	node->install = install_again(node);
+	/* An element in a list of somebody else's stays as it is. */
+	node->install = node_install_with(
+		node, node_has_own_element(node) ? node->element : NULL);
 	return r;
 }
 

@@ -42,6 +42,13 @@ int node_look(struct node *node, struct natra *n,
 	      const struct doctor_request *request, char **ret_error);
 /* Returns whether natra's element is in a file that is natra's own. */
 bool node_has_own_element(const struct node *node);
+/* Returns the command that installs natra anew, with what somebody has set in an
+ * element (NULL: none) that it replaces. The caller frees it. */
+char *node_install_with(const struct node *node, const cJSON *element);
+/* Reads a file that has an object. Returns -EBADMSG if it has something else, and
+ * -EIO if it cannot be read. The caller deletes *ret_object. */
+int node_read_object(const struct node *node, const char *path,
+		     cJSON **ret_object);
 void node_free(struct node *node);
 
 #endif

@@ -105,15 +105,21 @@ static int compare(const void *a, const void *b)
 	return r ? r : strcmp(x->info.id, y->info.id);
 }
 
-int node_metrics_read(struct natra *n, struct node_metrics *node)
+static uint64_t time_ns(clockid_t clock)
 {
 	struct timespec now;
+
+	(void)clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+int node_metrics_read(struct natra *n, struct node_metrics *node)
+{
 	int r;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	*node = (struct node_metrics){
-		.began_ns = (uint64_t)now.tv_sec * 1000000000 +
-			    (uint64_t)now.tv_nsec,
+		.began_ns = time_ns(CLOCK_MONOTONIC),
+		.read_ns = time_ns(CLOCK_REALTIME_COARSE),
 	};
 	r = natra_foreach_stats(n, add, node);
 	if (r < 0 || !node->len)

@@ -35,6 +35,9 @@ struct node_metrics {
 	const struct kept *gone;
 	size_t gone_len;
 	uint64_t began_ns;
+	/* When this was read, and the last scrape (0: there was none), by the clock that
+	 * files have. */
+	uint64_t read_ns, last_read_ns;
 };
 
 /* What an inspection has found about an attachment. */

@@ -42,18 +42,52 @@ static void write_head(struct exposition *e)
 		fprintf(e->out, "# UNIT %s %s\n", m->name, m->unit);
 }
 
-/* Writes a byte as valid UTF-8: what is no printable ASCII becomes \xNN. */
-static void write_byte(FILE *out, char c)
+/* A sample, which is written at once: a scrape has tens of thousands, and a call of
+ * stdio for each part of one would take most of its time. */
+struct line {
+	FILE *out;
+	size_t len;
+	char text[1024];
+};
+
+static void flush(struct line *line)
+{
+	(void)fwrite(line->text, 1, line->len, line->out);
+	line->len = 0;
+}
+
+static void put_bytes(struct line *line, const char *text, size_t len)
+{
+	while (len > sizeof(line->text) - line->len) {
+		size_t room = sizeof(line->text) - line->len;
+
+		memcpy(line->text + line->len, text, room);
+		line->len += room;
+		text += room;
+		len -= room;
+		flush(line);
+	}
+	memcpy(line->text + line->len, text, len);
+	line->len += len;
+}
+
+static void put(struct line *line, const char *text)
+{
+	put_bytes(line, text, strlen(text));
+}
+
+/* Puts a byte as valid UTF-8: what is no printable ASCII becomes \xNN. */
+static void put_byte(struct line *line, char c)
 {
 	const struct escaped escaped = escape_byte(c);
 
 	if (c == '\n') {
-		fputs("\\n", out);
+		put(line, "\\n");
 		return;
 	}
 	if (c == '"' || escaped.text[0] == '\\')
-		fputc('\\', out);
-	fputs(escaped.text, out);
+		put(line, "\\");
+	put(line, escaped.text);
 }
 
 static bool is_plain(char c)
@@ -61,66 +95,91 @@ static bool is_plain(char c)
 	return c >= ' ' && c <= '~' && c != '"' && c != '\\';
 }
 
-/* Nearly all values have nothing to escape, and a scrape has thousands. */
-static void write_value(FILE *out, const char *value)
+/* Nearly all values have nothing to escape. */
+static void put_value(struct line *line, const char *value)
 {
 	while (*value) {
 		size_t len = 0;
 
 		while (is_plain(value[len]))
 			len++;
-		(void)fwrite(value, 1, len, out);
+		put_bytes(line, value, len);
 		value += len;
 		if (*value)
-			write_byte(out, *value++);
+			put_byte(line, *value++);
 	}
 }
 
-static void write_series(struct exposition *e, const char *suffix,
-			 const struct label *labels)
+static void put_name(struct line *line, const struct metric *metric,
+		     const char *suffix, const struct label *labels)
 {
-	char before = '{';
+	const char *before = "{";
 
-	write_head(e);
-	fputs(e->metric->name, e->out);
-	fputs(suffix, e->out);
+	put(line, metric->name);
+	put(line, suffix);
 	for (; labels->name; labels++) {
 		if (!labels->value)
 			continue;
-		fputc(before, e->out);
-		fputs(labels->name, e->out);
-		fputs("=\"", e->out);
-		write_value(e->out, labels->value);
-		fputc('"', e->out);
-		before = ',';
+		put(line, before);
+		put(line, labels->name);
+		put(line, "=\"");
+		put_value(line, labels->value);
+		put(line, "\"");
+		before = ",";
 	}
-	if (before == ',')
-		fputc('}', e->out);
+	if (before[0] == ',')
+		put(line, "}");
+	put(line, " ");
 }
 
-static void write_name(struct exposition *e, const struct label *labels)
+static void write_sample(struct exposition *e, const char *suffix,
+			 const struct label *labels, const char *value)
 {
-	write_series(e, types[e->metric->type].suffix, labels);
+	struct line line;
+
+	write_head(e);
+	line.out = e->out;
+	line.len = 0;
+	put_name(&line, e->metric, suffix, labels);
+	put(&line, value);
+	put(&line, "\n");
+	flush(&line);
 }
 
-static void write_seconds(struct exposition *e, uint64_t ns)
+static void write_count(struct exposition *e, const char *suffix,
+			const struct label *labels, uint64_t value)
 {
-	fprintf(e->out, " %" PRIu64 ".%09" PRIu64 "\n", ns / NS_PER_S,
-		ns % NS_PER_S);
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
+	write_sample(e, suffix, labels, text);
+}
+
+/* A time in seconds. */
+struct seconds {
+	char text[32];
+};
+
+static struct seconds seconds_of(uint64_t ns)
+{
+	struct seconds s;
+
+	(void)snprintf(s.text, sizeof(s.text), "%" PRIu64 ".%09" PRIu64,
+		       ns / NS_PER_S, ns % NS_PER_S);
+	return s;
 }
 
 void exposition_count(struct exposition *e, const struct label *labels,
 		      uint64_t value)
 {
-	write_name(e, labels);
-	fprintf(e->out, " %" PRIu64 "\n", value);
+	write_count(e, types[e->metric->type].suffix, labels, value);
 }
 
 void exposition_seconds(struct exposition *e, const struct label *labels,
 			uint64_t ns)
 {
-	write_name(e, labels);
-	write_seconds(e, ns);
+	write_sample(e, types[e->metric->type].suffix, labels,
+		     seconds_of(ns).text);
 }
 
 /* Adds the label `le` behind the others. */
@@ -134,8 +193,7 @@ static void write_bucket(struct exposition *e, const struct label *labels,
 		with_bound[len] = labels[len];
 	with_bound[len] = (struct label){"le", bound};
 	with_bound[len + 1] = (struct label){NULL, NULL};
-	write_series(e, "_bucket", with_bound);
-	fprintf(e->out, " %" PRIu64 "\n", count);
+	write_count(e, "_bucket", with_bound, count);
 }
 
 void exposition_histogram(struct exposition *e, const struct label *labels,
@@ -144,24 +202,18 @@ void exposition_histogram(struct exposition *e, const struct label *labels,
 {
 	size_t next = buckets->first;
 	uint64_t count = 0;
-	char bound[32];
 
 	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++) {
-		const uint64_t ns = NATRA_HISTOGRAM_UP_TO(i);
-
 		count += h->count[i];
 		if (i != next || i > buckets->last)
 			continue;
 		next += buckets->step;
-		(void)snprintf(bound, sizeof(bound), "%" PRIu64 ".%09" PRIu64,
-			       ns / NS_PER_S, ns % NS_PER_S);
-		write_bucket(e, labels, bound, count);
+		write_bucket(e, labels,
+			     seconds_of(NATRA_HISTOGRAM_UP_TO(i)).text, count);
 	}
 	write_bucket(e, labels, "+Inf", count);
-	write_series(e, "_sum", labels);
-	write_seconds(e, h->sum_ns);
-	write_series(e, "_count", labels);
-	fprintf(e->out, " %" PRIu64 "\n", count);
+	write_sample(e, "_sum", labels, seconds_of(h->sum_ns).text);
+	write_count(e, "_count", labels, count);
 }
 
 void exposition_end(struct exposition *e)

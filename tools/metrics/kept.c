@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "rows.h"
 
@@ -145,6 +146,38 @@ static bool is_gone(const struct node_metrics *node, const struct kept *kept)
 	return pod ? !has_gone_on(pod, kept) : !is_missed(node, kept);
 }
 
+static bool was_kept(const struct pod_metrics *pod, const struct kept *last,
+		     size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (strcmp(last[i].id, pod->info.id) == 0 &&
+		    strcmp(last[i].namespace, pod->namespace) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Returns whether the pod was attached before the last scrape. */
+static bool is_older(const struct pod_metrics *pod, uint64_t last_read_ns)
+{
+	struct stat st;
+
+	return stat(pod->info.pin_path, &st) == 0 &&
+	       (uint64_t)st.st_mtim.tv_sec * 1000000000 +
+			       (uint64_t)st.st_mtim.tv_nsec <
+		       last_read_ns;
+}
+
+/* A pod that the last scrape could not read was there all the same: what it has counted
+ * until now is no increase. */
+static bool was_unreadable(const struct node_metrics *node,
+			   const struct pod_metrics *pod,
+			   const struct kept *last, size_t len)
+{
+	return pod->has_stats && !was_kept(pod, last, len) &&
+	       is_older(pod, node->last_read_ns);
+}
+
 int kept_update(struct node_metrics *node, const struct kept *last, size_t len,
 		struct kept **ret_list, size_t *ret_len)
 {
@@ -158,6 +191,13 @@ int kept_update(struct node_metrics *node, const struct kept *last, size_t len,
 		if (is_gone(node, &last[i]))
 			add_gone(sum_of(list, &list_len, last[i].namespace),
 				 &last[i]);
+	}
+	for (size_t i = 0; i < node->len; i++) {
+		const struct pod_metrics *pod = &node->list[i];
+
+		if (was_unreadable(node, pod, last, len))
+			take_off(sum_of(list, &list_len, pod->namespace),
+				 &pod->stats);
 	}
 	for (size_t i = 0; i < len; i++) {
 		if (!is_missed(node, &last[i]))

@@ -22,7 +22,7 @@ struct kept {
 /* After so many scrapes without it a pod is gone for good. */
 #define KEPT_MISSES_MAX 4
 
-/* Set node->gone, by which each sum of the first scrape is 0, and later ones are as the
+/* Set node->gone (and read node->last_read_ns), by which each sum of the first scrape is 0, and later ones are as the
  * last scrape has left them, and return in *ret_list what to leave for the next one; the
  * caller frees it. They return 0 or -ENOMEM. */
 int kept_begin(struct node_metrics *node, struct kept **ret_list,

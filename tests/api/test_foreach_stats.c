@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* natra_foreach_stats tells of each attachment what natra_query and natra_stats do. */
+#include "rig.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "state/record.h"
+
+#define PODS 3
+
+static struct natra *n;
+static struct pod pods[PODS];
+static const char *const ids[PODS] = {"net/a", "net/b", "net/c"};
+static unsigned int lines;
+
+static void note_line(void *arg, enum natra_log_level level, const char *line)
+{
+	(void)arg;
+	if (level > NATRA_LOG_WARN)
+		return;
+	print_message("%s\n", line);
+	lines++;
+}
+
+static void attach(int i, const struct natra_policy *policy)
+{
+	struct natra_target target = pod_target(&pods[i], ids[i]);
+
+	target.label = "shop/web";
+	assert_int_equal(natra_attach(n, &target, policy, NULL), 0);
+}
+
+/* The first has no limit of egress; the ingress of the second is paced where this
+ * kernel can. The third has no limits, but a record. */
+static int begin(void **state)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra_policy first = policy_of(10, 0),
+			    second = policy_of(10, 20);
+	struct natra_features features = NATRA_INIT(features);
+	struct natra_target target;
+
+	(void)state;
+	rig_reset();
+	opts.bpffs_path = BPFFS;
+	opts.log_fn = note_line;
+	assert_int_equal(natra_open(&n, &opts), 0);
+	pods[0] = pod_make("stats-a");
+	pods[1] = pod_make("stats-b");
+	pods[2] = pod_make("stats-c");
+	assert_int_equal(natra_probe(n, &features), 0);
+	if (features.fq)
+		second.ingress_mode = NATRA_INGRESS_MODE_PACE;
+	attach(0, &first);
+	attach(1, &second);
+	target = pod_target(&pods[2], ids[2]);
+	assert_int_equal(natra_record_unshaped(n, &target, &second, "a test"),
+			 0);
+	lines = 0;
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	for (int i = 0; i < PODS; i++) {
+		rig_detach(n, ids[i]);
+		pod_remove(&pods[i]);
+	}
+	assert_int_equal(rig_pins(), 0);
+	natra_close(n);
+	return 0;
+}
+
+/* What a walk has told of each id. */
+struct told {
+	unsigned int calls, of_unknown;
+	bool has_stats[PODS];
+	struct natra_info info[PODS];
+	struct natra_stats stats[PODS];
+};
+
+static int note(void *arg, const struct natra_info *info,
+		const struct natra_stats *stats)
+{
+	struct told *told = arg;
+
+	assert_int_equal(info->sz, sizeof(*info));
+	told->calls++;
+	if (!info->id[0]) {
+		told->of_unknown++;
+		told->info[0] = *info; /* it is the first one's */
+		assert_null(stats);
+	}
+	for (int i = 0; i < PODS; i++) {
+		if (strcmp(info->id, ids[i]) != 0)
+			continue;
+		told->info[i] = *info;
+		told->has_stats[i] = stats;
+		if (stats)
+			told->stats[i] = *stats;
+	}
+	return 0;
+}
+
+static struct told walk(void)
+{
+	struct told told = {0};
+
+	assert_int_equal(KEPT(natra_foreach_stats(n, note, &told)), 0);
+	return told;
+}
+
+/* Checks what is not a counter. A walk does not look for the interface, and does not
+ * compare the program. */
+static void is_info(const struct natra_info *info, const char *id)
+{
+	struct natra_info expected = rig_query(n, id);
+
+	expected.interface_gone = info->interface_gone;
+	expected.program_is_current = info->program_is_current;
+	assert_memory_equal(info, &expected, sizeof(expected));
+}
+
+/* Compares with natra_stats when no packet has come between two calls of it. */
+static void is_stats(int i)
+{
+	struct natra_stats before = NATRA_INIT(before),
+			   after = NATRA_INIT(after);
+	struct told told;
+
+	for (int tries = 0; tries < 100; tries++) {
+		assert_int_equal(natra_stats(n, ids[i], &before), 0);
+		told = walk();
+		assert_int_equal(natra_stats(n, ids[i], &after), 0);
+		if (memcmp(&before, &after, sizeof(after)) == 0)
+			break;
+		(void)usleep(20000);
+	}
+	assert_true(told.has_stats[i]);
+	assert_memory_equal(&told.stats[i], &after, sizeof(after));
+}
+
+static void each_has_its_info_and_its_counters(void **state)
+{
+	struct natra_count *mice;
+	struct told told;
+
+	(void)state;
+	pod_send(&pods[0], 70);
+	pod_send(&pods[1], 30);
+	(void)usleep(50000);
+	is_stats(0);
+	is_stats(1);
+	told = walk();
+	assert_int_equal(told.calls, PODS);
+	assert_int_equal(told.of_unknown, 0);
+	/* The kernel may have sent a few packets of its own. */
+	mice = &told.stats[0].ingress.mice;
+	assert_in_range(mice->packets, 70, 90);
+	assert_int_equal(told.stats[0].backstop.mice.packets, 0);
+	mice = &told.stats[1].ingress.mice;
+	assert_in_range(mice->packets, 30, 50);
+	if (told.info[1].pace_active)
+		assert_in_range(told.stats[1].backstop.mice.packets, 30, 50);
+	for (int i = 0; i < PODS; i++)
+		is_info(&told.info[i], ids[i]);
+	assert_false(told.has_stats[2]);
+	assert_true(told.info[2].unshaped);
+	assert_string_equal(told.info[2].reason, "a test");
+	assert_int_equal(lines, 0);
+}
+
+/* Writes another ABI into the record of an attachment and checks the walk then. */
+static void is_told_without_counters(int i, uint32_t abi)
+{
+	struct natra_info info = rig_query(n, ids[i]);
+	struct record record, other;
+	const uint32_t zero = 0;
+	struct told told;
+	char path[192];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/meta", info.pin_path);
+	fd = bpf_obj_get(path);
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &record), 0);
+	other = record;
+	other.abi = abi;
+	assert_int_equal(bpf_map_update_elem(fd, &zero, &other, BPF_EXIST), 0);
+	told = walk();
+	assert_int_equal(told.calls, PODS);
+	assert_int_equal(told.of_unknown, 1);
+	/* Nothing else of such a record is known. */
+	assert_int_equal(told.info[0].abi, abi);
+	assert_int_equal(strncmp(path, told.info[0].pin_path,
+				 strlen(told.info[0].pin_path)),
+			 0);
+	assert_int_equal(bpf_map_update_elem(fd, &zero, &record, BPF_EXIST), 0);
+	(void)close(fd);
+}
+
+static void another_abi_is_told_without_counters(void **state)
+{
+	(void)state;
+	is_told_without_counters(0, NATRA_PIN_ABI + 1);
+	is_told_without_counters(0, NATRA_PIN_ABI - 1);
+	assert_int_equal(walk().of_unknown, 0);
+	assert_int_equal(lines, 0);
+}
+
+/* The states of all banks are gone from bpffs, as after somebody's rm. */
+static void what_cannot_be_read_is_logged_and_left_out(void **state)
+{
+	struct told told;
+
+	(void)state;
+	rig_sh("rm " BPFFS "/natra/engine_*/*/states");
+	told = walk();
+	assert_int_equal(told.calls, 1);
+	assert_true(told.info[2].unshaped);
+	assert_int_equal(lines, 2);
+}
+
+static int stop(void *arg, const struct natra_info *info,
+		const struct natra_stats *stats)
+{
+	unsigned int *calls = arg;
+
+	(void)info;
+	(void)stats;
+	++*calls;
+	return 7;
+}
+
+static void the_callback_ends_the_walk(void **state)
+{
+	unsigned int calls = 0;
+
+	(void)state;
+	assert_int_equal(KEPT(natra_foreach_stats(n, stop, &calls)), 7);
+	assert_int_equal(calls, 1);
+	assert_int_equal(KEPT(natra_foreach_stats(n, NULL, &calls)), -EINVAL);
+	says(n, "fn", "missing");
+	assert_int_equal(natra_foreach_stats(NULL, stop, &calls), -EINVAL);
+	for (int i = 0; i < PODS; i++)
+		rig_detach(n, ids[i]);
+	assert_int_equal(KEPT(natra_foreach_stats(n, stop, &calls)), 0);
+	assert_int_equal(calls, 1);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(each_has_its_info_and_its_counters),
+		CASE(another_abi_is_told_without_counters),
+		CASE(what_cannot_be_read_is_logged_and_left_out),
+		CASE(the_callback_ends_the_walk),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
