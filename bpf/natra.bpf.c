@@ -19,6 +19,7 @@
 #include "natra_bucket.h"
 #include "natra_classify.h"
 #include "natra_compiler.h"
+#include "natra_durations.h"
 #include "natra_fair.h"
 #include "natra_flows.h"
 #include "natra_maps.bpf.h"
@@ -97,13 +98,37 @@ static __noinline void settle(struct natra_state *state, __u64 active,
 		NATRA_WRITE_ONCE(state->settled, active);
 }
 
+/*
+ * Adds n to a counter of a stripe. Programs run with bottom halves off and do not move
+ * to another CPU, so a stripe that one CPU uses has one writer. (On a real-time
+ * kernel another task's packet may run on the same CPU in between: that
+ * packet's count is lost.)
+ */
+static __always_inline void add(__u64 *counter, __u64 n)
+{
+	if (natra_fixed.stripes_shared)
+		__sync_fetch_and_add(counter, n);
+	else
+		*counter += n;
+}
+
 /* fq below holds the packet. */
 static __always_inline void hold(struct natra_state *state,
 				 struct packet *packet, __u64 now_ns,
 				 __u64 depart_ns)
 {
+	const __u64 delay_ns = depart_ns - now_ns;
+	struct natra_durations *delays =
+		&state->stripes[packet->stripe % NATRA_STRIPES].delays;
+	__u32 bucket = natra_duration_bucket(delay_ns);
+
 	packet->depart_ns = depart_ns;
-	__sync_fetch_and_add(&state->delay_ns_sum, depart_ns - now_ns);
+	add(&delays->sum_ns, delay_ns);
+	/* The verifier wants the comparison, which the compiler would leave
+	 * out. */
+	asm volatile("" : "+r"(bucket));
+	if (bucket < NATRA_DURATION_BUCKETS)
+		add(&delays->count[bucket], 1);
 }
 
 /* Charges a mouse, see natra_mice.bpf.h, and decides what becomes of it. */
@@ -275,8 +300,7 @@ __noinline int police_global(struct __sk_buff *skb,
 
 static __always_inline __u32 judge(struct __sk_buff *skb,
 				   const struct natra_config *config,
-				   struct natra_state *state,
-				   const struct natra_tally *counts,
+				   struct natra_state *state, __u32 stripe,
 				   struct packet *packet, bool tx, bool edt,
 				   bool subnets)
 {
@@ -316,23 +340,12 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	if (!packet->mouse)
 		note_flow(skb, state, &parsed, packet, estimate);
 	packet->active = active;
-	packet->seed = counts[NATRA_COUNT_ADMITTED].packets << 32;
+	packet->stripe = stripe;
+	packet->seed =
+		state->stripes[stripe].count[NATRA_COUNT_ADMITTED].packets
+		<< 32;
 	return (__u32)(edt ? hold_global(skb, config, state, packet)
 			   : police_global(skb, config, state, packet));
-}
-
-/*
- * Adds n to a counter. Programs run with bottom halves off and do not move to
- * another CPU, so a stripe that one CPU uses has one writer. (On a real-time
- * kernel another task's packet may run on the same CPU in between: that
- * packet's count is lost.)
- */
-static __always_inline void add(__u64 *counter, __u64 n)
-{
-	if (natra_fixed.stripes_shared)
-		__sync_fetch_and_add(counter, n);
-	else
-		*counter += n;
 }
 
 static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
@@ -342,14 +355,15 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 	const struct natra_config *config;
 	struct natra_state *state;
 	struct natra_tally *counts;
-	__u32 outcome;
+	__u32 stripe, outcome;
 
 	config = bpf_map_lookup_elem(&natra_configs, &slot);
 	state = bpf_map_lookup_elem(&natra_states, &slot);
 	if (!config || !state)
 		return PASS; /* for the verifier: stubs give what there is */
-	counts = state->stripes[bpf_get_smp_processor_id() % NATRA_STRIPES];
-	outcome = judge(skb, config, state, counts, packet, tx, edt, subnets);
+	stripe = bpf_get_smp_processor_id() % NATRA_STRIPES;
+	counts = state->stripes[stripe].count;
+	outcome = judge(skb, config, state, stripe, packet, tx, edt, subnets);
 	/* One copy of what follows, not one for each outcome. The verifier knows
 	 * nothing of what a global function returns. */
 	asm volatile("" : "+r"(outcome));

@@ -147,8 +147,10 @@ struct packet {
 	__u64 active;    /* natra_config.active, by which it is judged */
 	__u64 seed;      /* of the dither: another one for each packet */
 	__u32 bytes;     /* on the wire */
+	__u32 stripe;    /* where it is counted */
 	__u32 mouse; /* no bool: before Linux 6.3 the verifier refuses to pass
 			  * padding, which nobody writes, to a global function */
+	__u32 pad;
 };
 
 /* Reads the packet into *ret. Returns true if the link itself may depend on the

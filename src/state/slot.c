@@ -82,15 +82,26 @@ int slot_read_state(struct natra *n, const struct slot *slot,
 	return 0;
 }
 
+static void add_durations(struct natra_durations *sum,
+			  const struct natra_durations *durations)
+{
+	sum->sum_ns += durations->sum_ns;
+	for (int i = 0; i < NATRA_DURATION_BUCKETS; i++)
+		sum->count[i] += durations->count[i];
+}
+
 struct natra_counters slot_sum(const struct natra_state *state)
 {
-	struct natra_counters sum = {.delay_ns_sum = state->delay_ns_sum};
+	struct natra_counters sum = {0};
 
 	for (int i = 0; i < NATRA_STRIPES; i++) {
+		const struct natra_stripe *stripe = &state->stripes[i];
+
 		for (int j = 0; j < NATRA_COUNT_MAX; j++) {
-			sum.count[j].packets += state->stripes[i][j].packets;
-			sum.count[j].bytes += state->stripes[i][j].bytes;
+			sum.count[j].packets += stripe->count[j].packets;
+			sum.count[j].bytes += stripe->count[j].bytes;
 		}
+		add_durations(&sum.delays, &stripe->delays);
 	}
 	return sum;
 }

@@ -297,7 +297,7 @@ static void refusals(void **state)
 	old.abi = NATRA_PIN_ABI + 1;
 	write_record(fd, &old);
 	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), -ESTALE);
-	says(n, "ABI 5", "this is 4");
+	says(n, "ABI 6", "this is 5");
 	write_record(fd, &record);
 	(void)close(fd);
 
@@ -411,7 +411,7 @@ static bool has_engine(const char *name)
 }
 
 #define OLDER "engine_0123456789abcdef"
-#define NEWER "engine_5_0123456789abcdef"
+#define NEWER "engine_6_0123456789abcdef"
 
 static void engines_of_another_abi(void **state)
 {

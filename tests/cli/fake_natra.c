@@ -274,6 +274,10 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	ret_stats->ingress.mice.bytes = calls * 1500;
 	ret_stats->egress.paced = (struct natra_count){calls * 10, calls * 100};
 	ret_stats->egress.delay_ns_sum = calls * 10 * 2000000;
+	ret_stats->egress_delays.sum_ns = calls * 10 * 2000000;
+	ret_stats->egress_delays.count[10] = calls * 6;
+	ret_stats->egress_delays.count[11] = calls * 3;
+	ret_stats->egress_delays.count[30] = calls;
 	/* This counter starts again from 0. */
 	ret_stats->egress.marked.packets = calls == 1 ? 1000 : 0;
 	return 0;

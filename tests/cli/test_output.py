@@ -213,6 +213,10 @@ class Human(unittest.TestCase):
             [("offered", 36), *((name, i) for i, name in
                                 enumerate(COUNTERS, 1))][:8])
         self.assertRegex(ingress, r"mean delay +3 ms\n")
+        self.assertNotIn("up to", ingress)
+        self.assertRegex(run("stats", "web").stdout.decode(),
+                         r"\n    delays  .*50 % up to 1\.049 ms +90 % up to 2\.097 ms "
+                         r" +99 % over 549\.8 s\n")
 
     def test_errors(self):
         for args in (["show", "no"], ["stats", "no"], ["set", "no", "--egress",
@@ -391,6 +395,10 @@ class Watch(unittest.TestCase):
                          {"packets": 1, "bytes": 1500})
         self.assertEqual(line["egress"]["mean_delay_ns"], 2000000)
         self.assertEqual(line["egress"]["marked"]["packets"], 0)
+        self.assertEqual(line["egress"]["delays"], {
+            "count": 10, "ns_sum": 20000000,
+            "buckets": [{"up_to_ns": 1 << 20, "count": 6},
+                        {"up_to_ns": 1 << 21, "count": 3}, {"count": 1}]})
         self.assertGreater(line["interval_ns"], 900000000)
 
     def test_table_of_all(self):

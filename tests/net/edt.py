@@ -29,7 +29,7 @@ import time
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
 from frames import Sender, eth, ip4, udp
-from limiters import Natra, bits, dropped, total
+from limiters import Natra, bits, check_delays, dropped, total
 from meter import ETH_IPV4_UDP, goodput, wire_rates
 from report import skip
 from rig import Rig
@@ -234,6 +234,7 @@ def blocked(r, rep, a):
     rep.equal("  refused by the socket, dropped by natra, by fq",
               (result["refused"], dropped(stats), fq_drops(r.pod)), (0, 0, 0),
               exact=False)
+    check_delays(rep, f"udp {RATE} x3", lim.stats()["egress"])
     lim.detach()
 
 

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
-from limiters import Natra, bits, dropped, total
+from limiters import Natra, bits, check_delays, dropped, total
 from load import SO_TIMESTAMPNS, Http
 from meter import ETH_IPV4_UDP, wire_rates
 from neighbour import PINS, Neighbour, ifindex
@@ -135,7 +135,7 @@ def limit(r, a, rate, ingress_mode, *more):
 def deltas(after, before):
     """Return the differences between counters as natractl reports them."""
     return {k: deltas(v, before[k]) if isinstance(v, dict) else v - before[k]
-            for k, v in after.items() if not isinstance(v, str)}
+            for k, v in after.items() if not isinstance(v, (str, list))}
 
 
 class Account:
@@ -153,7 +153,8 @@ class Account:
             time.sleep(0.1)
             end, now = now, self.meter.read()[1]
         self.bytes = end - self.bytes
-        self.stats = deltas(self.natra.stats(), self.before)
+        now = self.natra.stats()
+        self.delays, self.stats = now["ingress"], deltas(now, self.before)
 
     def passed(self, rep, what, direction):
         s = self.stats[direction]
@@ -169,6 +170,7 @@ class Account:
         rep.check(f"{what}: mean delay by natra's count", f"{mean_ms:.1f}",
                   f"> 0, <= {limit_ms}", 0 < mean_ms <= limit_ms, " ms",
                   exact=False)
+        check_delays(rep, what, self.delays)
         self.passed(rep, what, "ingress")
         if "backstop" in self.stats:
             self.passed(rep, what, "backstop")

@@ -76,6 +76,34 @@ static void types_and_units_are_those_of_each_format(void **state)
 	}
 }
 
+/* Each series counts all before it, also what is between two series. */
+static void histograms_are_cumulative(void **state)
+{
+	static const struct metric delays = {"x_seconds", METRIC_HISTOGRAM,
+					     "seconds", "Help."};
+	static const struct label labels[] = {{"a", "b"}, {NULL, NULL}};
+	static const struct buckets buckets = {2, 6, 2};
+	struct natra_histogram h = {.sum_ns = 12345678901};
+	struct text t;
+
+	(void)state;
+	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++)
+		h.count[i] = 1;
+	h.count[5] = 10;
+	begin(&t, true);
+	exposition_begin(&t.e, &delays);
+	exposition_histogram(&t.e, labels, &h, &buckets);
+	end(&t, "# HELP x_seconds Help.\n"
+		"# TYPE x_seconds histogram\n"
+		"# UNIT x_seconds seconds\n"
+		"x_seconds_bucket{a=\"b\",le=\"0.000004096\"} 3\n"
+		"x_seconds_bucket{a=\"b\",le=\"0.000016384\"} 5\n"
+		"x_seconds_bucket{a=\"b\",le=\"0.000065536\"} 16\n"
+		"x_seconds_bucket{a=\"b\",le=\"+Inf\"} 40\n"
+		"x_seconds_sum{a=\"b\"} 12.345678901\n"
+		"x_seconds_count{a=\"b\"} 40\n");
+}
+
 static void values_of_labels_are_escaped(void **state)
 {
 	static const struct metric gauge = {"x", METRIC_GAUGE, NULL, "Help."};
@@ -179,6 +207,7 @@ static struct pod_metrics a_pod(const char *label, const char *id,
 	(void)snprintf(pod.info.ifname, sizeof(pod.info.ifname), "eth0");
 	(void)split_label(label, pod.namespace, pod.pod);
 	pod.info.egress_prog_id = 1;
+	pod.info.edt_active = true;
 	pod.info.mode = NATRA_MODE_TCX_PODSIDE;
 	pod.info.effective.egress_rate_bits_per_sec = 8000;
 	pod.stats.egress.mice.bytes = bytes;
@@ -187,6 +216,7 @@ static struct pod_metrics a_pod(const char *label, const char *id,
 	pod.stats.egress.dropped_horizon.bytes = 1000 * bytes;
 	pod.stats.egress.other.bytes = 10000 * bytes;
 	pod.stats.egress.unlimited.bytes = 100000 * bytes;
+	pod.stats.egress_delays.count[10] = bytes;
 	return pod;
 }
 
@@ -265,7 +295,12 @@ static void namespaces_are_sums(void **state)
 		"verdict=\"mice\"} 5\n",
 		"natra_limit_bytes_per_second{namespace=\"shop\","
 		"direction=\"egress\"} 2000\n",
-		"natra_unshaped{namespace=\"shop\"} 0\n", NULL};
+		"natra_delay_seconds_bucket{namespace=\"shop\","
+		"direction=\"egress\",le=\"0.000131072\"} 0\n",
+		"natra_delay_seconds_bucket{namespace=\"shop\","
+		"direction=\"egress\",le=\"8.589934592\"} 5\n",
+		"natra_unshaped{namespace=\"shop\"} 0\n",
+		NULL};
 	static const struct families_options o = {.by_namespace = true};
 
 	(void)state;
@@ -283,6 +318,8 @@ static uint64_t scrape_since(uint64_t last_read_ns, struct kept **kept,
 	struct node_metrics node = {
 		.list = pods, .len = pods_len, .last_read_ns = last_read_ns};
 	struct kept *last = *kept;
+	static const char delays[] = "natra_delay_seconds_count{namespace="
+				     "\"shop\",direction=\"egress\"} ";
 	uint64_t value = 0;
 	const char *found;
 	struct text t;
@@ -297,6 +334,10 @@ static uint64_t scrape_since(uint64_t last_read_ns, struct kept **kept,
 	found = strstr(t.text, line);
 	if (found)
 		value = strtoull(found + strlen(line), NULL, 10);
+	found = strstr(t.text, delays);
+	if (found)
+		assert_int_equal(strtoull(found + strlen(delays), NULL, 10),
+				 value);
 	free(t.text);
 	return value;
 }
@@ -400,6 +441,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(types_and_units_are_those_of_each_format),
+		cmocka_unit_test(histograms_are_cumulative),
 		cmocka_unit_test(values_of_labels_are_escaped),
 		cmocka_unit_test(a_metric_without_samples_is_left_out),
 		cmocka_unit_test(the_client_chooses_the_format),

@@ -107,23 +107,38 @@ static void record_of_another_layout_is_not(void **state)
 	assert_false(record_valid(&m));
 }
 
-/* ABI 3 had smaller limits than this one, and gso_segs in the same place. */
-static void record_of_abi_3_is_read(void **state)
+/* Writes a record as ABI 2 to 4 had it, of which this ABI reads the beginning and
+ * gso_segs. */
+static void make_old(const struct record *m, uint32_t segs,
+		     unsigned char *ret_value, size_t size)
 {
-	unsigned char value[1744] = {0};
+	memset(ret_value, 0, size);
+	memcpy(ret_value, m, RECORD_OLD_SIZE);
+	memcpy(ret_value + 1340, &segs, sizeof(segs));
+}
+
+static void record_of_an_older_abi_is_read(void **state)
+{
+	static const struct {
+		uint32_t abi;
+		size_t size;
+	} rows[] = {{3, 1744}, {4, 1792}};
+	unsigned char value[1792];
 	struct record m = good_record(), back;
 
 	(void)state;
-	m.abi = 3;
-	m.size = sizeof(value);
 	m.leg[LEG_EGRESS].hook = RECORD_HOOK_TCX;
 	m.leg[LEG_EGRESS].prog_id = 7;
-	m.gso_segs = 2;
-	memcpy(value, &m, sizeof(value));
-	assert_int_equal(record_read(value, sizeof(value), &back), 3);
-	assert_int_equal(back.mode, m.mode);
-	assert_memory_equal(back.leg, m.leg, sizeof(m.leg));
-	assert_int_equal(back.gso_segs, 2);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		m.abi = rows[i].abi;
+		m.size = (uint32_t)rows[i].size;
+		make_old(&m, 2, value, rows[i].size);
+		assert_int_equal(record_read(value, rows[i].size, &back),
+				 rows[i].abi);
+		assert_int_equal(back.mode, m.mode);
+		assert_memory_equal(back.leg, m.leg, sizeof(m.leg));
+		assert_int_equal(back.gso_segs, 2);
+	}
 }
 
 /* Whoever forgets a new number for a new layout must not lose attachments. */
@@ -149,18 +164,19 @@ static void record_of_this_abi_and_another_size_is_unknown(void **state)
 
 static void lowered_gso_segs_of_abi_2_are_not_lost(void **state)
 {
+	unsigned char value[1344];
 	struct record m = good_record(), back;
-	const size_t size = offsetof(struct record, l2_legs);
 
 	(void)state;
 	m.abi = 2;
-	m.size = (uint32_t)size;
-	m.gso_segs = 2;
-	assert_int_equal(record_read(&m, size, &back), 2);
+	m.size = sizeof(value);
+	make_old(&m, 2, value, sizeof(value));
+	assert_int_equal(record_read(value, sizeof(value), &back), 2);
 	assert_int_equal(back.gso_segs, 2);
 	/* ABI 1 had another field in this place, or none. */
 	m.abi = 1;
-	assert_int_equal(record_read(&m, size, &back), 1);
+	make_old(&m, 2, value, sizeof(value));
+	assert_int_equal(record_read(value, sizeof(value), &back), 1);
 	assert_int_equal(back.gso_segs, 0);
 }
 
@@ -312,7 +328,7 @@ int main(void)
 		cmocka_unit_test(record_of_another_layout_is_not),
 		cmocka_unit_test(record_of_an_older_layout_can_be_detached),
 		cmocka_unit_test(lowered_gso_segs_of_abi_2_are_not_lost),
-		cmocka_unit_test(record_of_abi_3_is_read),
+		cmocka_unit_test(record_of_an_older_abi_is_read),
 		cmocka_unit_test(
 			record_of_this_abi_and_another_size_is_unknown),
 		cmocka_unit_test(policy_out_of_range_is_refused),

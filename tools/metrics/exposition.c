@@ -16,6 +16,7 @@ static const struct {
 	[METRIC_GAUGE] = {"gauge", "gauge", ""},
 	[METRIC_COUNTER] = {"counter", "counter", "_total"},
 	[METRIC_INFO] = {"gauge", "info", "_info"},
+	[METRIC_HISTOGRAM] = {"histogram", "histogram", ""},
 };
 
 void exposition_begin(struct exposition *e, const struct metric *metric)
@@ -110,12 +111,12 @@ static void put_value(struct line *line, const char *value)
 }
 
 static void put_name(struct line *line, const struct metric *metric,
-		     const struct label *labels)
+		     const char *suffix, const struct label *labels)
 {
 	const char *before = "{";
 
 	put(line, metric->name);
-	put(line, types[metric->type].suffix);
+	put(line, suffix);
 	for (; labels->name; labels++) {
 		if (!labels->value)
 			continue;
@@ -131,37 +132,88 @@ static void put_name(struct line *line, const struct metric *metric,
 	put(line, " ");
 }
 
-static void write_sample(struct exposition *e, const struct label *labels,
-			 const char *value)
+static void write_sample(struct exposition *e, const char *suffix,
+			 const struct label *labels, const char *value)
 {
 	struct line line;
 
 	write_head(e);
 	line.out = e->out;
 	line.len = 0;
-	put_name(&line, e->metric, labels);
+	put_name(&line, e->metric, suffix, labels);
 	put(&line, value);
 	put(&line, "\n");
 	flush(&line);
 }
 
-void exposition_count(struct exposition *e, const struct label *labels,
-		      uint64_t value)
+static void write_count(struct exposition *e, const char *suffix,
+			const struct label *labels, uint64_t value)
 {
 	char text[24];
 
 	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
-	write_sample(e, labels, text);
+	write_sample(e, suffix, labels, text);
+}
+
+/* A time in seconds. */
+struct seconds {
+	char text[32];
+};
+
+static struct seconds seconds_of(uint64_t ns)
+{
+	struct seconds s;
+
+	(void)snprintf(s.text, sizeof(s.text), "%" PRIu64 ".%09" PRIu64,
+		       ns / NS_PER_S, ns % NS_PER_S);
+	return s;
+}
+
+void exposition_count(struct exposition *e, const struct label *labels,
+		      uint64_t value)
+{
+	write_count(e, types[e->metric->type].suffix, labels, value);
 }
 
 void exposition_seconds(struct exposition *e, const struct label *labels,
 			uint64_t ns)
 {
-	char text[32];
+	write_sample(e, types[e->metric->type].suffix, labels,
+		     seconds_of(ns).text);
+}
 
-	(void)snprintf(text, sizeof(text), "%" PRIu64 ".%09" PRIu64,
-		       ns / NS_PER_S, ns % NS_PER_S);
-	write_sample(e, labels, text);
+/* Adds the label `le` behind the others. */
+static void write_bucket(struct exposition *e, const struct label *labels,
+			 const char *bound, uint64_t count)
+{
+	struct label with_bound[LABELS_MAX + 1];
+	size_t len = 0;
+
+	for (; labels[len].name; len++)
+		with_bound[len] = labels[len];
+	with_bound[len] = (struct label){"le", bound};
+	with_bound[len + 1] = (struct label){NULL, NULL};
+	write_count(e, "_bucket", with_bound, count);
+}
+
+void exposition_histogram(struct exposition *e, const struct label *labels,
+			  const struct natra_histogram *h,
+			  const struct buckets *buckets)
+{
+	size_t next = buckets->first;
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++) {
+		count += h->count[i];
+		if (i != next || i > buckets->last)
+			continue;
+		next += buckets->step;
+		write_bucket(e, labels,
+			     seconds_of(NATRA_HISTOGRAM_UP_TO(i)).text, count);
+	}
+	write_bucket(e, labels, "+Inf", count);
+	write_sample(e, "_sum", labels, seconds_of(h->sum_ns).text);
+	write_count(e, "_count", labels, count);
 }
 
 void exposition_end(struct exposition *e)

@@ -8,10 +8,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <natra/natra.h>
+
 enum metric_type {
 	METRIC_GAUGE,
 	METRIC_COUNTER, /* its samples end in _total */
 	METRIC_INFO,    /* its samples end in _info, and are 1 */
+	METRIC_HISTOGRAM,
 };
 
 struct metric {
@@ -44,6 +47,17 @@ void exposition_count(struct exposition *e, const struct label *labels,
 		      uint64_t value);
 void exposition_seconds(struct exposition *e, const struct label *labels,
 			uint64_t ns);
+
+/* Which buckets of a histogram have a series: each `step` from `first` to `last`. What
+ * is between them counts in the next one, because a series counts all before it. */
+struct buckets {
+	size_t first, last, step;
+};
+
+/* Writes the samples of a histogram, in seconds. */
+void exposition_histogram(struct exposition *e, const struct label *labels,
+			  const struct natra_histogram *h,
+			  const struct buckets *buckets);
 /* Ends the text. */
 void exposition_end(struct exposition *e);
 

@@ -164,6 +164,27 @@ static void write_delay(const struct writer *w, const struct row *row)
 	}
 }
 
+/* From 0.13 ms, below which a delay matters to nobody, to 8.6 s, the last before the
+ * longest delay that there is. */
+static const struct buckets delay_buckets = {7, 23, 1};
+
+static void write_delays(const struct writer *w, const struct row *row)
+{
+	struct buckets buckets = delay_buckets;
+
+	if (w->o->is_basic)
+		buckets.step = 2;
+	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
+		const struct row_direction *d = &row->directions[i];
+		struct row_labels labels =
+			labels_of(row, direction_names[i], NULL);
+
+		if (d->is_held)
+			exposition_histogram(w->e, labels.list, &d->delays,
+					     &buckets);
+	}
+}
+
 /* A direction without a limit has no series. */
 static void write_limit(const struct writer *w, const struct row *row)
 {
@@ -264,6 +285,9 @@ static const struct {
 	{{"natra_pace_delay_seconds", METRIC_COUNTER, "seconds",
 	  "Delay given to all packets that were held."},
 	 write_delay},
+	{{"natra_delay_seconds", METRIC_HISTOGRAM, "seconds",
+	  "Delays given to packets that were held."},
+	 write_delays},
 	{{"natra_limit_bytes_per_second", METRIC_GAUGE, "bytes_per_second",
 	  "The rate that the direction is limited to."},
 	 write_limit},

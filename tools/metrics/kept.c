@@ -63,6 +63,8 @@ static void add_gone(struct kept *sum, const struct kept *kept)
 	add_stats(&sum->ingress, &kept->ingress);
 	add_stats(&sum->egress, &kept->egress);
 	add_stats(&sum->backstop, &kept->backstop);
+	add_histogram(&sum->ingress_delays, &kept->ingress_delays);
+	add_histogram(&sum->egress_delays, &kept->egress_delays);
 }
 
 static void take_off(struct kept *sum, const struct natra_stats *stats)
@@ -70,6 +72,8 @@ static void take_off(struct kept *sum, const struct natra_stats *stats)
 	subtract_stats(&sum->ingress, &stats->ingress);
 	subtract_stats(&sum->egress, &stats->egress);
 	subtract_stats(&sum->backstop, &stats->backstop);
+	subtract_histogram(&sum->ingress_delays, &stats->ingress_delays);
+	subtract_histogram(&sum->egress_delays, &stats->egress_delays);
 }
 
 static struct kept kept_of(const struct pod_metrics *pod)
@@ -78,6 +82,8 @@ static struct kept kept_of(const struct pod_metrics *pod)
 		.ingress = pod->stats.ingress,
 		.egress = pod->stats.egress,
 		.backstop = pod->stats.backstop,
+		.ingress_delays = pod->stats.ingress_delays,
+		.egress_delays = pod->stats.egress_delays,
 	};
 
 	memcpy(kept.id, pod->info.id, sizeof(kept.id));

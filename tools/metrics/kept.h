@@ -16,6 +16,7 @@ struct kept {
 	unsigned int misses;
 	char namespace[NAMESPACE_MAX + 1];
 	struct natra_direction_stats ingress, egress, backstop;
+	struct natra_histogram ingress_delays, egress_delays;
 };
 
 /* After so many scrapes without it a pod is gone for good. */
@@ -29,10 +30,14 @@ int kept_begin(struct node_metrics *node, struct kept **ret_list,
 int kept_update(struct node_metrics *node, const struct kept *last, size_t len,
 		struct kept **ret_list, size_t *ret_len);
 
-/* Adds all counters of `stats` to `sum`, or takes them off, below 0 modulo 2^64. */
+/* Add all counters to `sum`, or take them off, below 0 modulo 2^64. */
 void add_stats(struct natra_direction_stats *sum,
 	       const struct natra_direction_stats *stats);
 void subtract_stats(struct natra_direction_stats *sum,
 		    const struct natra_direction_stats *stats);
+void add_histogram(struct natra_histogram *sum,
+		   const struct natra_histogram *h);
+void subtract_histogram(struct natra_histogram *from,
+			const struct natra_histogram *less);
 
 #endif

@@ -50,6 +50,21 @@ void subtract_stats(struct natra_direction_stats *sum,
 	sum->delay_ns_sum -= stats->delay_ns_sum;
 }
 
+void add_histogram(struct natra_histogram *sum, const struct natra_histogram *h)
+{
+	sum->sum_ns += h->sum_ns;
+	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++)
+		sum->count[i] += h->count[i];
+}
+
+void subtract_histogram(struct natra_histogram *from,
+			const struct natra_histogram *less)
+{
+	from->sum_ns -= less->sum_ns;
+	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++)
+		from->count[i] -= less->count[i];
+}
+
 static struct row_direction ingress_of(const struct pod_metrics *pod)
 {
 	const struct natra_info *info = &pod->info;
@@ -57,6 +72,8 @@ static struct row_direction ingress_of(const struct pod_metrics *pod)
 	return (struct row_direction){
 		.is_there = info->ingress_prog_id || info->pace_prog_id,
 		.stats = pod->stats.ingress,
+		.is_held = info->pace_active,
+		.delays = pod->stats.ingress_delays,
 		.bytes_per_sec = info->effective.ingress_rate_bits_per_sec / 8,
 		.burst_bytes = info->effective.ingress_burst_bytes,
 		.heavy_flows = pod->stats.ingress_heavy_flows,
@@ -70,6 +87,8 @@ static struct row_direction egress_of(const struct pod_metrics *pod)
 	return (struct row_direction){
 		.is_there = info->egress_prog_id,
 		.stats = pod->stats.egress,
+		.is_held = info->edt_active,
+		.delays = pod->stats.egress_delays,
 		.bytes_per_sec = info->effective.egress_rate_bits_per_sec / 8,
 		.burst_bytes = info->effective.egress_burst_bytes,
 		.heavy_flows = pod->stats.egress_heavy_flows,
@@ -106,6 +125,8 @@ static void add_direction(struct row_direction *sum,
 {
 	sum->is_there |= direction->is_there;
 	add_stats(&sum->stats, &direction->stats);
+	sum->is_held |= direction->is_held;
+	add_histogram(&sum->delays, &direction->delays);
 	sum->bytes_per_sec += direction->bytes_per_sec;
 	sum->burst_bytes += direction->burst_bytes;
 	sum->heavy_flows += direction->heavy_flows;
@@ -131,16 +152,19 @@ static bool is_same(const char *a, const char *b)
 /* Adds what the pods of a namespace had counted that are gone. */
 static void add_gone(struct row *row, const struct node_metrics *node)
 {
+	struct row_direction *in = &row->directions[NATRA_DIRECTION_INGRESS];
+	struct row_direction *out = &row->directions[NATRA_DIRECTION_EGRESS];
+
 	for (size_t i = 0; i < node->gone_len; i++) {
 		const struct kept *gone = &node->gone[i];
 
 		if (strcmp(gone->namespace,
 			   row->namespace ? row->namespace : "") != 0)
 			continue;
-		add_stats(&row->directions[NATRA_DIRECTION_INGRESS].stats,
-			  &gone->ingress);
-		add_stats(&row->directions[NATRA_DIRECTION_EGRESS].stats,
-			  &gone->egress);
+		add_stats(&in->stats, &gone->ingress);
+		add_stats(&out->stats, &gone->egress);
+		add_histogram(&in->delays, &gone->ingress_delays);
+		add_histogram(&out->delays, &gone->egress_delays);
 		add_stats(&row->backstop, &gone->backstop);
 	}
 }

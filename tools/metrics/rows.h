@@ -8,6 +8,8 @@
 struct row_direction {
 	bool is_there; /* packets of this direction are counted */
 	struct natra_direction_stats stats;
+	bool is_held; /* a packet of it can be given a delay */
+	struct natra_histogram delays;
 	/* They are 0 if there is no limit. */
 	uint64_t bytes_per_sec, burst_bytes;
 	uint64_t heavy_flows;

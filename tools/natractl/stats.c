@@ -148,6 +148,19 @@ between(const struct natra_direction_stats *before,
 	return delta;
 }
 
+static struct natra_histogram
+histogram_between(const struct natra_histogram *before,
+		  const struct natra_histogram *now)
+{
+	struct natra_histogram delta = {
+		.sum_ns = grown(before->sum_ns, now->sum_ns),
+	};
+
+	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++)
+		delta.count[i] = grown(before->count[i], now->count[i]);
+	return delta;
+}
+
 struct natra_stats stats_between(const struct natra_stats *before,
 				 const struct natra_stats *now)
 {
@@ -156,6 +169,10 @@ struct natra_stats stats_between(const struct natra_stats *before,
 		.ingress = between(&before->ingress, &now->ingress),
 		.egress = between(&before->egress, &now->egress),
 		.backstop = between(&before->backstop, &now->backstop),
+		.ingress_delays = histogram_between(&before->ingress_delays,
+						    &now->ingress_delays),
+		.egress_delays = histogram_between(&before->egress_delays,
+						   &now->egress_delays),
 	};
 }
 
@@ -169,6 +186,15 @@ static struct natra_count offered(const struct natra_direction_stats *stats)
 		sum.bytes += counter(stats, i)->bytes;
 	}
 	return sum;
+}
+
+static uint64_t histogram_count(const struct natra_histogram *h)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++)
+		count += h->count[i];
+	return count;
 }
 
 /* Returns the mean delay of the packets that got a departure time. With ingress
@@ -186,8 +212,36 @@ static void print_count(const char *name, struct natra_count count)
 	       name, count.packets, count.bytes, unit_size(count.bytes).text);
 }
 
+/* Prints how long the shortest so many percent of the durations are at most. */
+static void print_part(const struct natra_histogram *h, uint64_t all,
+		       unsigned int percent)
+{
+	const size_t last = NATRA_HISTOGRAM_BUCKETS - 1;
+	uint64_t count = h->count[0];
+	size_t i = 0;
+
+	while (i < last && count * 100 < all * percent)
+		count += h->count[++i];
+	printf("  %u %% %s %s", percent, i < last ? "up to" : "over",
+	       unit_time(NATRA_HISTOGRAM_UP_TO(i < last ? i : last - 1)).text);
+}
+
+static void print_histogram(const char *name, const struct natra_histogram *h)
+{
+	uint64_t all = histogram_count(h);
+
+	if (!all)
+		return;
+	printf("    %-16s", name);
+	print_part(h, all, 50);
+	print_part(h, all, 90);
+	print_part(h, all, 99);
+	putchar('\n');
+}
+
 static void print_direction(const char *name,
-			    const struct natra_direction_stats *stats)
+			    const struct natra_direction_stats *stats,
+			    const struct natra_histogram *delays)
 {
 	printf("  %s\n", name);
 	print_count("offered", offered(stats));
@@ -195,16 +249,20 @@ static void print_direction(const char *name,
 		print_count(counters[i].name, *counter(stats, i));
 	printf("    %-16s %14s\n", "mean delay",
 	       unit_time(mean_delay_ns(stats)).text);
+	if (delays)
+		print_histogram("delays", delays);
 }
 
 void stats_print(const struct sample *sample)
 {
 	print_text(stdout, sample->id, 0);
 	putchar('\n');
-	print_direction("ingress", &sample->stats.ingress);
+	print_direction("ingress", &sample->stats.ingress,
+			&sample->stats.ingress_delays);
 	if (sample->has_backstop)
-		print_direction("backstop", &sample->stats.backstop);
-	print_direction("egress", &sample->stats.egress);
+		print_direction("backstop", &sample->stats.backstop, NULL);
+	print_direction("egress", &sample->stats.egress,
+			&sample->stats.egress_delays);
 }
 
 void stats_print_rates_header(int id_width)
@@ -257,8 +315,33 @@ static void add_count(cJSON *parent, const char *name, struct natra_count count)
 	json_add_u64(o, "bytes", count.bytes);
 }
 
+/* The buckets that have counted something. The last one has no bound. */
+static void add_histogram(cJSON *parent, const char *name,
+			  const struct natra_histogram *h)
+{
+	cJSON *o = cJSON_AddObjectToObject(parent, name);
+	cJSON *buckets;
+
+	json_add_u64(o, "count", histogram_count(h));
+	json_add_u64(o, "ns_sum", h->sum_ns);
+	buckets = cJSON_AddArrayToObject(o, "buckets");
+	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++) {
+		cJSON *bucket;
+
+		if (!h->count[i])
+			continue;
+		bucket = cJSON_CreateObject();
+		if (i < NATRA_HISTOGRAM_BUCKETS - 1)
+			json_add_u64(bucket, "up_to_ns",
+				     NATRA_HISTOGRAM_UP_TO(i));
+		json_add_u64(bucket, "count", h->count[i]);
+		cJSON_AddItemToArray(buckets, bucket);
+	}
+}
+
 static void add_direction(cJSON *parent, const char *name,
-			  const struct natra_direction_stats *stats)
+			  const struct natra_direction_stats *stats,
+			  const struct natra_histogram *delays)
 {
 	cJSON *o = cJSON_AddObjectToObject(parent, name);
 
@@ -267,6 +350,8 @@ static void add_direction(cJSON *parent, const char *name,
 		add_count(o, counters[i].name, *counter(stats, i));
 	json_add_u64(o, "delay_ns_sum", stats->delay_ns_sum);
 	json_add_u64(o, "mean_delay_ns", mean_delay_ns(stats));
+	if (delays)
+		add_histogram(o, "delays", delays);
 }
 
 cJSON *stats_json(const struct sample *sample)
@@ -274,9 +359,11 @@ cJSON *stats_json(const struct sample *sample)
 	cJSON *json = cJSON_CreateObject();
 
 	json_add_text(json, "id", sample->id);
-	add_direction(json, "ingress", &sample->stats.ingress);
+	add_direction(json, "ingress", &sample->stats.ingress,
+		      &sample->stats.ingress_delays);
 	if (sample->has_backstop)
-		add_direction(json, "backstop", &sample->stats.backstop);
-	add_direction(json, "egress", &sample->stats.egress);
+		add_direction(json, "backstop", &sample->stats.backstop, NULL);
+	add_direction(json, "egress", &sample->stats.egress,
+		      &sample->stats.egress_delays);
 	return json;
 }

@@ -191,6 +191,22 @@ void th_counters(struct progrun *run, struct natra_counters *ret)
 	*ret = slot_sum(state);
 }
 
+/* A packet that has a delay is in the bucket for it, and no other one is in any. */
+static void compare_delays(const struct natra_durations *before,
+			   const struct natra_durations *after,
+			   uint64_t delay_ns)
+{
+	for (int i = 0; i < NATRA_DURATION_BUCKETS; i++) {
+		const uint64_t from = i ? 1024ULL << (i - 1) : 0;
+		const uint64_t to = i < NATRA_DURATION_BUCKETS - 1
+					    ? 1024ULL << i
+					    : UINT64_MAX;
+
+		assert_int_equal(after->count[i] - before->count[i],
+				 delay_ns > from && delay_ns <= to);
+	}
+}
+
 static void compare(const struct natra_counters *before,
 		    const struct natra_counters *after, struct th_result *ret)
 {
@@ -209,7 +225,8 @@ static void compare(const struct natra_counters *before,
 		changed++;
 	}
 	assert_int_equal(changed, 1);
-	ret->delay_ns = after->delay_ns_sum - before->delay_ns_sum;
+	ret->delay_ns = after->delays.sum_ns - before->delays.sum_ns;
+	compare_delays(&before->delays, &after->delays, ret->delay_ns);
 }
 
 int th_try_send(struct progrun *run, const struct packet *packet,
