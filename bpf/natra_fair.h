@@ -26,7 +26,7 @@
  * wants an overdraft of one unit. A unit is a power of two of ns which user
  * space chooses (natra_limits.fair_shift), so that a packet is not longer, unless
  * it takes more than 2^32 ns.
- * Until the loop has settled, NATRA_FAIR_BOUND bounds the overdraft: then turns
+ * Until the loop has settled, natra_fair_bound bounds the overdraft: then turns
  * are those of the bucket less that bound, and all flows are in one queue again.
  *
  * Where packets can be held until their turns, turns begin with the present, and
@@ -68,6 +68,16 @@
  * whose packets are held has credit if it did not use its share. */
 #define NATRA_FAIR_BOUND  3
 #define NATRA_FAIR_CREDIT 3
+
+/*
+ * The bound with the shortest unit, which is then 100 ms. A local socket of datagrams
+ * that has filled its buffer is woken when half of it has left, and then sends that
+ * half at once: 66 kB, or up to 100 kB in GSO packets, which take 53 or 80 ms at 10
+ * Mbit/s. Until the next burst only other flows are charged, and the overdraft grows
+ * by as much. Under a lower bound these would wait, although they are within their
+ * shares.
+ */
+#define NATRA_FAIR_BOUND_SHORTEST 6
 
 /*
  * The gains of the loop: by which part of K an error of one unit changes it.
@@ -163,6 +173,13 @@ natra_inline void natra_fair_span(const struct natra_fair *fair,
 		natra_fair_times_k(unit_ns, k_more) + ret->step_ns;
 }
 
+/* Returns to how many units the overdraft is bounded. */
+natra_inline __u64 natra_fair_bound(__u32 fair_shift)
+{
+	return fair_shift == NATRA_FAIR_TICK_SHIFT ? NATRA_FAIR_BOUND_SHORTEST
+						   : NATRA_FAIR_BOUND;
+}
+
 /*
  * Returns by which part K changes, with 16 bits of fraction, after an overdraft
  * that was `before` in the last tick. A longer unit stands for longer packets,
@@ -176,7 +193,7 @@ natra_inline __s64 natra_fair_step(__s64 over, __s64 before, __u64 ticks,
 	__s64 lasting = (over - NATRA_FAIR_UNIT) >> NATRA_FAIR_I_SHIFT;
 	__s64 step;
 
-	if (over >= NATRA_FAIR_BOUND * NATRA_FAIR_UNIT)
+	if (over >= (__s64)natra_fair_bound(fair_shift) * NATRA_FAIR_UNIT)
 		lasting += NATRA_FAIR_UNIT >> NATRA_FAIR_GROW_SHIFT;
 	if (over < NATRA_FAIR_UNIT / 2)
 		lasting -= NATRA_FAIR_UNIT >> NATRA_FAIR_SHRINK_SHIFT;
@@ -187,18 +204,18 @@ natra_inline __s64 natra_fair_step(__s64 over, __s64 before, __u64 ticks,
 	return step > NATRA_FAIR_UNIT ? NATRA_FAIR_UNIT : step;
 }
 
-/* Returns the overdraft in units, from -1 to NATRA_FAIR_BOUND. */
+/* Returns the overdraft in units, from -1 to its bound. */
 natra_inline __s64 natra_fair_overdraft(__u64 tat_ns, __u64 latest_ns,
 					__u32 fair_shift)
 {
 	const __s64 ns = (__s64)(tat_ns - latest_ns);
 	const __s64 over = ns >> ((fair_shift - NATRA_FAIR_UNIT_SHIFT) & 31);
+	const __s64 bound =
+		(__s64)natra_fair_bound(fair_shift) * NATRA_FAIR_UNIT;
 
 	if (over < -NATRA_FAIR_UNIT)
 		return -NATRA_FAIR_UNIT;
-	return over > NATRA_FAIR_BOUND * NATRA_FAIR_UNIT
-		       ? NATRA_FAIR_BOUND * NATRA_FAIR_UNIT
-		       : over;
+	return over > bound ? bound : over;
 }
 
 /* Adapts K to the overdraft, unless another CPU does so for this tick. */
@@ -238,7 +255,8 @@ natra_inline void natra_fair_turn(const struct natra_fair *fair, __u64 *clocks,
 				  __u32 fair_shift, struct natra_turn *ret)
 {
 	const __u32 mask = NATRA_FAIR_WIDTH - 1;
-	const __u64 bound_ns = (__u64)NATRA_FAIR_BOUND << (fair_shift & 63);
+	const __u64 bound_ns = natra_fair_bound(fair_shift)
+			       << (fair_shift & 63);
 	__u64 tat_ns = NATRA_READ_ONCE(fair->tat_ns), turn_ns, least_ns;
 	__u64 other_ns;
 

@@ -120,7 +120,7 @@ static void departure_is_what_the_bucket_says(void **state)
  * and is charged. What it overdraws is bounded. */
 static void flow_under_its_share_does_not_wait(void **state)
 {
-	const uint64_t bound = 3ULL << limits.fair_shift;
+	const uint64_t bound = 6ULL << limits.fair_shift;
 	uint64_t tat = th_now() + TH_SECOND;
 	struct th_result r;
 

@@ -13,10 +13,12 @@
 #include "natra_sketch.h"
 #include "rng.h"
 
-#define RING           16384
-#define GSO_SEGS       44
-#define SOCKET_PACKETS 92 /* of 1514 bytes in the buffer of a socket */
-#define RTO_NS         (200 * SIM_MS)
+#define RING         16384
+#define GSO_SEGS     44
+/* What the buffer of a socket holds of packets and what the kernel adds to each. */
+#define SOCKET_BYTES 212992
+#define SKB_BYTES    790
+#define RTO_NS       (200 * SIM_MS)
 
 enum event_kind {
 	EVENT_SEND,
@@ -224,6 +226,17 @@ static bool stopped(const struct sim *sim, const struct sim_source *s)
 	return s->stop_ns && sim->now_ns - sim->begin_ns >= s->stop_ns;
 }
 
+static uint32_t in_buffer(const struct sim_source *s)
+{
+	return s->waiting * (s->bytes + SKB_BYTES);
+}
+
+/* The kernel wakes a sender of datagrams when half of its socket's buffer is free. */
+static bool wakes(const struct sim_source *s)
+{
+	return !s->next_ns && in_buffer(s) < SOCKET_BYTES / 2;
+}
+
 static void send_udp(struct sim *sim, struct sim_source *s)
 {
 	uint64_t period =
@@ -232,7 +245,7 @@ static void send_udp(struct sim *sim, struct sim_source *s)
 
 	if (stopped(sim, s))
 		return;
-	if (s->local && s->waiting >= SOCKET_PACKETS) {
+	if (s->local && in_buffer(s) >= SOCKET_BYTES) {
 		s->next_ns = 0; /* blocked */
 		return;
 	}
@@ -467,7 +480,7 @@ static void handle(struct sim *sim, const struct sim_event *e)
 		s->waiting -= e->segs;
 		if (s->kind == SIM_TCP)
 			send_tcp(sim, s);
-		else if (!s->next_ns)
+		else if (wakes(s))
 			send_udp(sim, s);
 		break;
 	}
