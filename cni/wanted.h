@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a pod's interface should have: by the configuration, by what the runtime
- * passes on, and by the pod's annotations. */
+/* Works out which limits a pod's interface should have, from the configuration, what
+ * the runtime passes on, and the pod's annotations. */
 #ifndef NATRA_CNI_WANTED_H
 #define NATRA_CNI_WANTED_H
 

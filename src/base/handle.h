@@ -23,8 +23,8 @@ struct natra {
 __attribute__((format(printf, 3, 4))) int fail_errno(struct natra *n, int r,
 						     const char *format, ...);
 
-/* Does the same without the meaning of the errno, where the line says it
- * all. */
+/* Does the same without the meaning of the errno, for a line that needs no such
+ * explanation. */
 __attribute__((format(printf, 3, 4))) int refuse(struct natra *n, int r,
 						 const char *format, ...);
 

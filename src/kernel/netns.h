@@ -41,7 +41,7 @@ int netns_self(int fd, struct netns_id *ret_id);
  * index, 0 if not, or -errno without an error text. */
 int netns_has_link(uint32_t ifindex);
 
-/* For netns_run: a new namespace, which goes with the thread. */
+/* netns_run() takes this for a new namespace, which ends with the thread. */
 #define NETNS_NEW (-2)
 
 /*

@@ -59,7 +59,7 @@ class ApiServer:
         self.server.shutdown()
         self.server.server_close()
 
-    # What the cluster does.
+    # These methods do what the cluster does.
 
     def put(self, name, annotations=None, **more):
         """Create or change a pod."""
@@ -97,7 +97,7 @@ class ApiServer:
         for q in list(self.watchers):
             q.put(None)
 
-    # What it answers.
+    # These methods answer requests.
 
     def answer(self, h, status, body=b"", headers=()):
         h.send_response(status)

@@ -247,7 +247,7 @@ class Repair(Case):
             (self.node.net / OWN).write_text(primary)
             self.repaired(2)
             agent.wait_ready()
-            # What else is in it may be somebody's work.
+            # The agent leaves a list alone if somebody has added to it.
             changed["plugins"].append({"type": "tuning"})
             (self.node.net / OWN).write_text(json.dumps(changed))
             self.assertIn("is not natra's own", agent.wait("level=error"))

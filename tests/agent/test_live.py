@@ -132,7 +132,7 @@ class Edits(Case):
         self.assertEqual(len(self.calls("configure", "attach")), 1)
 
     def test_edited_while_away(self):
-        """Also back to what it was when the pod was made."""
+        """An edit that restores what the pod was made with counts as well."""
         self.node.attached("net/a/eth0", 20000000, 0)
         self.pod(annotations={IN: "10M"}, bandwidth={"ingressRate": 10000000})
         self.start()

@@ -133,7 +133,7 @@ class PluginLog(unittest.TestCase):
         self.assertEqual((agent.count("standard"), none.count("elsewhere")), (0, 0))
 
     def test_no_file_of_others(self):
-        """What is no file is not read: a FIFO would block, a link lead elsewhere."""
+        """Only regular files are read: a FIFO would block, a link lead elsewhere."""
         os.mkfifo(self.file)
         agent = self.start()
         self.file.unlink()

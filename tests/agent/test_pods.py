@@ -79,7 +79,7 @@ class Adopt(Case):
         self.assertEqual(self.calls("attach"), [])
 
     def test_capital_keys(self):
-        """As containerd writes them."""
+        """containerd writes the keys with capitals."""
         self.node.pod("a", {"IngressRate": 1000000, "IngressBurst": 4294967295,
                             "EgressRate": 2000000, "EgressBurst": 4294967295},
                       ["ptp", "bandwidth"])
@@ -229,7 +229,8 @@ class Adopt(Case):
         self.assertIn("failed=1", log)
 
     def test_limits_unknown(self):
-        """What may be limited is left alone; a record of an older natra is not."""
+        """The agent leaves a pod alone whose limits it cannot read, unless the record is
+        of an older natra."""
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
         self.node.fail("query", 1)
         log = self.run_agent()

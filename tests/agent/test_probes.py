@@ -162,7 +162,7 @@ class Metrics(unittest.TestCase):
                         other.wait("Address already in use")
                         self.assertEqual(other.stop(), 0)
                     self.assertIn("200 OK", self.ask(path, "/metrics"))
-                    # What a killed agent leaves is no obstacle to the next one.
+                    # The socket that a killed agent leaves does not stop the next one.
                     agent.process.kill()
                     agent.process.wait()
                     self.assertTrue(os.path.exists(path))

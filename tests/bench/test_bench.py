@@ -398,7 +398,7 @@ class Conntrack(unittest.TestCase):
 
 
 class Committed(unittest.TestCase):
-    """Of a run that is kept, the report and its pictures come from its results.json."""
+    """The report and the pictures of a kept run come from its results.json."""
     PICTURE = re.compile(r"^!\[(.*)\]\((.*)\.svg\)$", re.M)
 
     def test_report_is_what_the_results_make(self):

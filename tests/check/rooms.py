@@ -10,7 +10,8 @@ from pathlib import PurePath
 
 import house
 
-# From the lowest to the highest: a room may include itself and those before it.
+# The order is from the lowest to the highest: a room may include itself and those before
+# it.
 ORDER = ("util", "base", "policy", "kernel", "state", "attach", "api")
 
 

@@ -76,6 +76,22 @@ class Tally(Logs):
         self.assertEqual((code, lines[-1]),
                          (1, "1 passed, 2 failed, 0 skipped"))
 
+    def test_suites_that_ran_as_one(self):
+        """Each suite counts its own tests, also after the suites were killed."""
+        self.suite("agent", ["a", "b"], {"a": ("OK", "again: x\n"), "b": ("OK", "")})
+        self.suite("cni", ["c", "d"], {"c": ("OK", "")})
+        text = "".join((self.logs / f"testlog-{suite}.json").read_text()
+                       for suite in ("agent", "cni"))
+        (self.logs / "testlog-agent+cni.json").write_text(text + '{"name": "cni / d')
+        for suite in ("agent", "cni"):
+            (self.logs / f"testlog-{suite}.json").unlink()
+        code, lines = self.tally("agent", "cni")
+        self.assertEqual((code, lines[-1]),
+                         (1, "3 passed, 1 failed, 0 skipped"))
+        self.assertRegex(lines[0], "^agent +2 passed +0 failed .* 1 repeated ")
+        self.assertRegex("\n".join(lines), "(?m)^cni +1 passed +1 failed ")
+        self.assertIn("  fail d: no result: the suite ended before it", lines)
+
     def test_test_without_a_result(self):
         self.suite("net", ["a", "b"], {"a": ("OK", "")})
         code, lines = self.tally("net")

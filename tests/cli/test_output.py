@@ -30,7 +30,7 @@ def read(*args):
 
 
 class Metrics(unittest.TestCase):
-    """What natractl metrics writes; unit-metrics has the format itself."""
+    """Tests what natractl metrics writes; unit-metrics tests the format itself."""
 
     def series(self, *args):
         out = run("metrics", *args)
@@ -56,7 +56,7 @@ class Metrics(unittest.TestCase):
         self.assertFalse([s for s in found if "xed" in s])
 
     def test_check_failed(self):
-        """What could not be checked is not taken for a difference."""
+        """An attachment that could not be checked does not count as different."""
         for number, value in ((errno.EBADE, "1"), (errno.EMFILE, None), (errno.EPERM, None)):
             with unittest.mock.patch.dict(os.environ, FAKE_CHECK=str(number)):
                 found = [v for s, v in self.series().items()
@@ -89,7 +89,7 @@ class Metrics(unittest.TestCase):
             self.assertEqual(os.stat(path).st_mode & 0o777, 0o644)
             with open(path, encoding="ascii") as f:
                 self.assertIn("natra_abi_mismatches 1\n", f.read())
-            # What cannot be written leaves nothing beside it, and the old file.
+            # A write that fails keeps the old file and leaves no other behind.
             os.mkdir(f"{tmp}/dir")
             for bad in (f"{tmp}/dir", f"{tmp}/none/x.prom"):
                 out = run("metrics", "--textfile", bad)

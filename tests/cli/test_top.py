@@ -109,7 +109,7 @@ def pods_of(lines):
 
 
 class Table(unittest.TestCase):
-    """What a pipe gets."""
+    """Tests the output to a pipe."""
 
     def test_pipe_gets_one_table_sorted_by_what_is_lost(self):
         r = run("top", "--interval", "1", pods=5)
@@ -159,7 +159,7 @@ class Table(unittest.TestCase):
 @unittest.skipUnless(shutil.which("tmux"), "tmux is missing")
 @unittest.skipIf(os.environ.get("NATRA_TOP") == "0", "natractl was built without ncurses")
 class Screen(unittest.TestCase):
-    """What is on a terminal."""
+    """Tests the screen of a terminal."""
 
     def test_200_pods_in_80_columns(self):
         with Terminal(200) as t:

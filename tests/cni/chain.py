@@ -286,18 +286,22 @@ def main(rep, a):
     if not os.access(f"{DEBIAN}/ptp", os.X_OK):
         skip("containernetworking-plugins are not installed")
     with Lan() as r:
-        for kind in [a.main] if a.main else ("ptp", "bridge", "macvlan"):
-            chain(r, rep, kind, a)
-        if not a.main:
-            failed_add(r, rep)
-            examples(r, rep)
-            gc(r, rep)
+        if a.only != "status":
+            for kind in [a.main] if a.main else ("ptp", "bridge", "macvlan"):
+                chain(r, rep, kind, a)
+            if not a.main:
+                failed_add(r, rep)
+                examples(r, rep)
+                gc(r, rep)
+        if a.only == "status" or not (a.only or a.main):
             status(r, rep, a)
 
 
 if __name__ == "__main__":
     plugin.run_script(main,
         option("--main", help="only this main plugin"),
+        option("--only", choices=["chains", "status"],
+               help="status: the time of STATUS; chains: all else"),
         option("--seconds", type=float, default=3),
         option("--settle", type=float, default=2),
         option("--status-ms", type=float, default=5))

@@ -74,7 +74,7 @@ class Trial:
         natractl("gc")
 
     def wrong(self):
-        """What the agent has not done."""
+        """Return what the agent has not done."""
         return [text for text, good in {
             "ready": self.status == 200,
             "the runtime's version": "containerd 2.4.2" in self.log,

@@ -130,7 +130,7 @@ class Valid(unittest.TestCase):
 
 
 class Obligations(unittest.TestCase):
-    """What tools/deploy/CHECKLIST.md says of the pod."""
+    """Checks what tools/deploy/CHECKLIST.md says of the pod."""
 
     def setUp(self):
         self.objects = objects(kustomize("default"))

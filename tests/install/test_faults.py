@@ -371,7 +371,7 @@ class Left(Case):
         self.assertEqual(node.names(), ["10-flannel.conflist"])
 
     def test_empty_directories(self):
-        """Of empty directories, only a network's can be left by a killed installer."""
+        """A killed installer leaves no empty directory but a network's."""
         for runtime in (OLD, NEW):
             for undo in (lambda n: n.install(runtime=OLD), Node.uninstall):
                 node = self.node({"10-flannel.conflist": FLANNEL})

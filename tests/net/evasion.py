@@ -215,8 +215,8 @@ GETS_PAST = {"clsact-podside": ("delete_clsact", "accept_by_filter", "move"),
 
 
 class Tenant:
-    """What root in the pod can do to eth0. Each method returns the namespace where eth0
-    then is."""
+    """Does what root in the pod can do to eth0. Each method returns the namespace where
+    eth0 then is."""
 
     def __init__(self, r):
         self.r, self.pod = r, r.pod

@@ -102,7 +102,7 @@ class Flood:
 
     @staticmethod
     def _run(src, a):
-        # What udp_send prints at its end is not for the script's output.
+        # The script's output must not have what udp_send prints at its end.
         sys.stdout = open(os.devnull, "w")
         with src:
             while True:

@@ -51,7 +51,7 @@ class Check:
 
 
 class Note:
-    """What a lane has carried at one time."""
+    """Holds what a lane has carried at one time."""
 
     def __init__(self, meter, streams):
         counters = meter.counters()
@@ -395,7 +395,7 @@ class Changing(Traffic):
 
 
 class Evasion(Traffic):
-    """What a tenant may try against mode charged, at ten times the cap."""
+    """Does what a tenant may try against mode charged, at ten times the cap."""
     name = "evasion"
     header = ETH_IPV4_UDP
     options = ("--fast-pass", "charged")

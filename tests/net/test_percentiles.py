@@ -12,8 +12,8 @@ sys.path.insert(0, f"{Path(__file__).resolve().parent}/../harness/python")
 from percentiles import judge_latency
 from report import Report
 
-# In ms: the median and the p99 of the limited pod, and the median and the p99.9 of the
-# other one.
+# Each row has, in ms, the median and the p99 of the limited pod, and the median and the
+# p99.9 of the other one.
 NATRA = [(.17, 30.55, .17, 75.13), (.09, .44, .09, 10.06), (.08, 2.91, .08, 4.59),
          (.12, 4.41, .08, 9.64), (.10, 2.48, .11, 6.25), (.12, 5.26, .10, 8.43),
          (.18, 5.24, .82, 7.67), (.15, 4.89, .17, 8.42), (1.71, 4.79, 2.45, 8.22),

@@ -289,8 +289,8 @@ static void send_rr(struct sim *sim, struct sim_source *s)
 	at(sim, s, s->next_ns, EVENT_SEND, 0, 0);
 }
 
-/* As tcp_tso_autosize: what its pacing rate sends in 1 ms, and more if the round
- * trip is short. */
+/* Returns what tcp_tso_autosize() would: the bytes that the pacing rate sends in 1 ms,
+ * and more if the round trip is short. */
 static uint32_t gso_goal(const struct sim_source *s)
 {
 	double pace = s->cwnd * SIM_SEGMENT / s->srtt_ns * 1e9 *
@@ -540,7 +540,7 @@ void sim_reset(struct sim *sim)
 {
 	uint64_t bin = (sim->now_ns - sim->since_ns) / SIM_BIN_NS;
 
-	/* What has been stamped for a time to come counts then. */
+	/* A packet that has a later departure time counts at that time. */
 	for (size_t i = 0; i < SIM_BINS; i++)
 		sim->bins[i] = i + bin < SIM_BINS ? sim->bins[i + bin] : 0;
 	sim->since_ns = sim->now_ns;

@@ -41,7 +41,7 @@ struct sim_source {
 	uint64_t delay_sum_ns, delay_max_ns, delays; /* in the queue, or SIM_RR:
 						      * until it has passed */
 
-	/* Of the simulation. */
+	/* The simulation keeps its own state in the rest. */
 	uint64_t last_depart_ns, next_ns, asked_ns;
 	uint32_t waiting; /* segments or packets in fq */
 	uint32_t tries;

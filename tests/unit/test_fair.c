@@ -123,7 +123,7 @@ static void assert_between(double value, double low, double high,
 			 sim.sources_len, value, low, high);
 }
 
-/* What passes is the rate, however many flows there are. */
+/* The packets that pass make up the rate, however many flows there are. */
 static void check_rate(enum mode mode, double tolerance)
 {
 	static const size_t flows[] = {1, 4, 16, 64};

@@ -374,7 +374,7 @@ static void a_sum_never_falls(void **state)
 		assert_int_equal(scrape(&kept, &len, left, 1), 21);
 	/* The counters of one began again. */
 	assert_int_equal(scrape(&kept, &len, anew, 2), 27);
-	/* Without pods there is no series; what comes later adds to the sum. */
+	/* Without pods there is no series; a later pod adds to the sum. */
 	assert_int_equal(scrape(&kept, &len, NULL, 0), 0);
 	assert_int_equal(scrape(&kept, &len, left, 1), 37);
 	free(kept);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What can be wrong with natra's attachment. */
+/* Checks natra's attachment. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the kernel says of an interface in any network namespace. */
+/* Reads what the kernel says of an interface in any network namespace. */
 #ifndef NATRA_DOCTOR_LINK_H
 #define NATRA_DOCTOR_LINK_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What else limits a pod, or disturbs its limits, at both ends of its veth. */
+/* Checks what else limits a pod, or disturbs its limits, at both ends of its veth. */
 #include <stdio.h>
 #include <string.h>
 

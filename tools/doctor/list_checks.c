@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What can be wrong with the runtime's lists, so that natra is not called or has
- * nothing to limit. */
+/* Checks the runtime's lists: natra must be in one that is used, and must be given
+ * something to limit. */
 #include <string.h>
 
 #include "../../cni/wanted.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is known of the node before the checks: what the kernel can do, and which
- * list the runtime uses. */
+/* Collects what the checks need of the node: what the kernel can do, and which list
+ * the runtime uses. */
 #ifndef NATRA_DOCTOR_NODE_H
 #define NATRA_DOCTOR_NODE_H
 

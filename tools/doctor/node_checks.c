@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What can be wrong with the kernel, with this process and with what else runs on
- * the node. */
+/* Checks the kernel, this process and what else runs on the node. */
 #include <errno.h>
 #include <string.h>
 

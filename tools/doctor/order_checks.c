@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What can be wrong with what was ordered for a pod: its annotations, and what the
- * runtime made of them when it made the pod. */
+/* Checks what was ordered for a pod: its annotations, and what the runtime made of
+ * them when it made the pod. */
 #include <stdio.h>
 #include <string.h>
 

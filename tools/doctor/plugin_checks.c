@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What can be wrong with natra's plugin as a file. */
+/* Checks the file of natra's plugin. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

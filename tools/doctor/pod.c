@@ -283,7 +283,7 @@ int pods_look(struct pods *pods, const struct node *node, char **ret_error)
 		return r;
 	}
 	r = natra_foreach_attachment(node->n, add_info, &search);
-	/* Without privileges or bpffs a check of the node says so. */
+	/* A check of the node reports missing privileges and a missing bpffs. */
 	if (r < 0 && !node->lacks && node->features.bpffs) {
 		*ret_error = text_copy(natra_error(node->n));
 		return r;

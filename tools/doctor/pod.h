@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is known of a pod's interface before the checks: the result that libcni keeps,
+/* Collects what the checks need of a pod's interface: the result that libcni keeps,
  * natra's attachment, and what the kernel has there. */
 #ifndef NATRA_DOCTOR_POD_H
 #define NATRA_DOCTOR_POD_H

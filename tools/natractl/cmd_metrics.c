@@ -80,7 +80,7 @@ static int replace_file(const char *path, const struct node_metrics *node,
 	return r;
 }
 
-/* That stdout cannot be written is found at the program's end. */
+/* The program's end finds out whether stdout could be written. */
 static int show(const struct cli *cli, const struct node_metrics *node,
 		const struct families_options *o)
 {

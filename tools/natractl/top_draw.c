@@ -7,7 +7,7 @@
 /* The lines above the rows, and the one below. */
 #define HEAD_LINES     2
 #define FOOT_LINES     1
-/* What a row has beside the name, the interface and the last minute. */
+/* The columns of numbers take this width. */
 #define NUMBERS_WIDTH  48
 #define IFNAME_WIDTH   16
 #define SPARK_MIN      10

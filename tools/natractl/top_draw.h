@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What `natractl top` draws: the pods, the flows of one, and the help. ncurses
- * writes to the terminal only what has changed. */
+/* Draws the screens of `natractl top`: the pods, the flows of one, and the help.
+ * ncurses writes to the terminal only what has changed. */
 #ifndef NATRACTL_TOP_DRAW_H
 #define NATRACTL_TOP_DRAW_H
 

@@ -33,8 +33,8 @@ struct top_counts {
 	uint64_t dropped;
 };
 
-/* What was read of one direction of an attachment. The texts have no byte that a
- * terminal would obey. */
+/* This is what was read of one direction of an attachment. The texts have no byte that
+ * a terminal would obey. */
 struct top_reading {
 	char id[NATRA_ID_MAX + 1];
 	char name[TOP_NAME_MAX + 1]; /* the label, or else the id */

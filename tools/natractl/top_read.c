@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What `natractl top` asks the library. */
+/* Asks the library for what `natractl top` shows. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

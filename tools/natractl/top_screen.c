@@ -259,7 +259,7 @@ static void resize(struct screen *screen)
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row &&
 	    size.ws_col)
 		resizeterm(size.ws_row, size.ws_col);
-	/* What the terminal shows of the old lines is unknown. */
+	/* Nobody knows what the terminal has made of the old lines. */
 	clearok(curscr, TRUE);
 	settle(screen);
 	count_flows(screen);

@@ -40,9 +40,9 @@ struct th_context {
 	uint64_t tstamp;
 	uint32_t tstamp_type; /* only through the prelude */
 	uint32_t vlan_tci;    /* only through the prelude; 0 for no tag */
-	/* Only through the prelude: a test run gives a packet a socket of its
-	 * address family, and one that comes with a VLAN tag in it a socket of
-	 * none, which stands for no socket. */
+	/* This works only through the prelude. A test run gives a packet a socket
+	 * of its address family, and one that comes with a VLAN tag in it a socket
+	 * of none, which stands for no socket. */
 	bool pop_vlan;
 	uint32_t wire_len;
 	uint32_t gso_segs;

@@ -311,7 +311,7 @@ def http(a):
                       "p999_ms": percentile(times, 99.9) * 1e3}))
 
 
-def main():
+def main(words=None):
     p = argparse.ArgumentParser()
     does = {"udp-send": udp_send, "udp-spread": udp_spread,
             "udp-sink": udp_sink, "udp-recv": udp_recv,
@@ -332,7 +332,7 @@ def main():
     p.add_argument("--count", type=float, default=float("inf"))
     p.add_argument("--rps", type=float, default=100)
     p.add_argument("--timeout", type=float, default=3)
-    a = p.parse_args()
+    a = p.parse_args(words)
     if a.what in ("udp-sink", "udp-recv", "seq-recv", "tcp-recv"):
         a.port = int(a.args[0])
     else:

@@ -4,6 +4,7 @@ import os
 import subprocess
 
 from commands import ip_batch, sh
+from forked import Forked
 from isolation import CLONE_NEWNET, NETNS_DIR, libc
 
 SYSCTLS = {
@@ -93,6 +94,11 @@ class Ns:
         p = subprocess.Popen(self._argv(args), **kw)
         self._procs.append(p)
         return p
+
+    def fork(self, work, *args):
+        """Call work(*args) in the namespace, in a copy of this process."""
+        self._procs.append(Forked(self, work, *args))
+        return self._procs[-1]
 
     def stop(self, *procs):
         for p in procs:

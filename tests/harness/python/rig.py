@@ -3,12 +3,12 @@
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import load
 from commands import sh
 from meter import ETH_IPV4_TCP, Meter
 from namespaces import Ns, Pod
@@ -118,10 +118,10 @@ class Rig:
         self.wait_flow(*self.meters())
         return procs
 
-    def load(self, ns, *args, **kw):
+    @staticmethod
+    def load(ns, *args):
         """Start load.py in a namespace."""
-        return ns.popen(sys.executable, LOAD, *map(str, args),
-                        text=True, stdout=subprocess.PIPE, **kw)
+        return ns.fork(load.main, list(map(str, args)))
 
     def load_end(self, proc, ns, seconds=30, now=False):
         """Return what load.py reported at its end; with `now` it is asked to end."""
