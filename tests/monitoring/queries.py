@@ -51,6 +51,8 @@ class MadeUp:
                       f'natra_packets_total{{{way},verdict="{verdict}"}} {count / 100}']
             if verdict == "mice":
                 lines += [f"natra_pace_delay_seconds_total{{{way}}} {count / 1000}",
+                          f'natra_delay_seconds_bucket{{{way},le="0.1"}} {count}',
+                          f'natra_delay_seconds_bucket{{{way},le="+Inf"}} {count}',
                           f"natra_limit_bytes_per_second{{{way}}} {LIMIT}",
                           f"natra_heavy_flows{{{way}}} 1",
                           f'natra_attachment_info{{{labels},fast_pass="free"}} 1']

@@ -428,6 +428,7 @@ static void an_older_pod_that_was_not_read_begins_at_0(void **state)
 	assert_int_equal(scrape_since(made_ns + 1, &kept, &len, two, 2), 0);
 	two[0].stats.egress.mice.packets += 5;
 	two[0].stats.egress.mice.bytes += 5;
+	two[0].stats.egress_delays.count[10] += 5;
 	assert_int_equal(scrape_since(made_ns + 1, &kept, &len, two, 2), 5);
 	free(kept);
 	kept = NULL;
