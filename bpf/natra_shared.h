@@ -233,7 +233,7 @@ struct natra_state {
 	__u64 pad0[3]; /* the two buckets do not share a cache line */
 	__u64 mice_tat_ns;
 	__u64 pad1[7];
-	__u64 reserved[24];
+	__u64 reserved[64];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_entry flows[NATRA_FLOWS];
 	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH]; /* natra_fair.h */
@@ -251,7 +251,7 @@ _Static_assert(sizeof(struct natra_fair) == 32, "no hidden padding");
 _Static_assert(sizeof(struct natra_fixed) == 16, "no hidden padding");
 _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
 _Static_assert(sizeof(struct natra_state) ==
-		       128 + 192 + 2048 + 2048 + 8192 + NATRA_STRIPES * 512,
+		       128 + 512 + 2048 + 2048 + 8192 + NATRA_STRIPES * 512,
 	       "layout; a multiple of a cache line");
 
 #endif
