@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """natra-agent's command line, its log, its end, and its answers to probes, to clients
 that are slow, and to those that do not speak HTTP."""
+import contextlib
 import os
 import signal
 import socket
@@ -283,14 +284,24 @@ class Probes(unittest.TestCase):
             self.assertIn(b"200 OK", s.recv(4096))
 
     def test_silent_clients(self):
-        """They are closed when they have had their time, and keep nobody out."""
+        """They are closed when they have had their time, and keep nobody out. Nor does one
+        that sends a byte now and then."""
         before = self.agent.rss_kib()
         silent = [self.connect() for _ in range(60)]
+        silent[-2].sendall(b"GET /healthz HTTP/1.1\r\nX: ")
         begin = time.monotonic()
         self.assertEqual(self.agent.get("/healthz"), (200, "ok\n"))
         # They have 5 s.
         self.assertLess(time.monotonic() - begin, 4)
         silent[-1].settimeout(20)
+        silent[-2].settimeout(0.2)
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() < begin + 20:
+                silent[-2].sendall(b"a")
+                with contextlib.suppress(TimeoutError):
+                    self.assertEqual(silent[-2].recv(1), b"")
+                    break
+        self.assertLess(time.monotonic() - begin, 20)
         self.assertEqual(silent[-1].recv(1), b"")
         for s in silent:
             s.close()

@@ -123,6 +123,7 @@ def check_dashboard(r, prometheus):
             queries = [q for q in queries if q != "natra_unshaped == 1"]
         empty = [q for q in queries if not prometheus.wait(q, 20)]
         r.true(f"dashboard: {title}", not empty, f"no data: {empty}" if empty else "data")
-    for rule in ("offered", "passed", "utilisation", "loss", "delay_seconds"):
+    for rule in ("offered", "passed", "utilisation", "loss", "delay_seconds",
+                 "delay_p99_seconds"):
         found = prometheus.wait(f"natra:{rule}", 20)
         r.true(f"rule natra:{rule}", found, f"{len(found)} series")

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A small HTTP/1.1 server for probes and metrics: GET only, one request for each
  * connection, and bounds on the number of connections, the size of a request and
- * the time that both may take. */
+ * the time that both may take. libmicrohttpd bounds the time between two bytes only,
+ * and takes no connection while it has its most: 20 clients that sent it a byte a second
+ * kept a probe out for as long as they liked. */
 #ifndef NATRA_AGENT_HTTP_H
 #define NATRA_AGENT_HTTP_H
 

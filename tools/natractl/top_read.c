@@ -10,6 +10,7 @@
 #include "top.h"
 
 struct readings {
+	const struct top *top;
 	struct top_reading *items;
 	size_t len;
 };
@@ -41,59 +42,59 @@ static struct top_reading start_reading(const struct natra_info *info,
 	return reading;
 }
 
+static int add_reading(struct readings *readings,
+		       const struct top_reading *reading)
+{
+	struct top_reading *items =
+		realloc(readings->items, (readings->len + 1) * sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	readings->items = items;
+	items[readings->len++] = *reading;
+	return 0;
+}
+
 /* Adds the directions that have a limit. Those of an unshaped pod have the limits
  * that it should have. */
-static int add_readings(const struct top *top, const struct natra_info *info,
-			struct readings *readings)
+static int add_readings(void *arg, const struct natra_info *info,
+			const struct natra_stats *stats)
 {
-	struct natra_stats stats = NATRA_INIT(stats);
-	int r = natra_stats(top->cli->n, info->id, &stats);
+	static const struct natra_stats none = {0};
+	struct readings *readings = arg;
+	const int wanted = readings->top->direction;
+	int r = 0;
 
-	if (r < 0)
-		return r;
-	for (int d = 0; d < NATRA_DIRECTION_MAX; d++) {
+	if (info_is_foreign(info))
+		return 0;
+	if (!stats)
+		stats = &none;
+	for (int d = 0; d < NATRA_DIRECTION_MAX && r == 0; d++) {
 		struct top_reading reading =
 			start_reading(info, (enum natra_direction)d);
 
 		if (!reading.limit_bits_per_sec ||
-		    (top->direction != NATRA_DIRECTION_MAX &&
-		     top->direction != d))
+		    (wanted != NATRA_DIRECTION_MAX && wanted != d))
 			continue;
 		reading.bytes = d == NATRA_DIRECTION_INGRESS
-					? top_counts_of(&stats.ingress,
+					? top_counts_of(&stats->ingress,
 							info->pace_active)
-					: top_counts_of(&stats.egress,
+					: top_counts_of(&stats->egress,
 							info->edt_active);
-		readings->items[readings->len++] = reading;
+		r = add_reading(readings, &reading);
 	}
-	return 0;
+	return r;
 }
 
 int top_read(struct top *top)
 {
-	struct info_list infos = {0};
-	struct readings readings = {0};
-	int r = info_list_read(top->cli->n, &infos);
+	struct readings readings = {.top = top};
+	int r = natra_foreach_stats(top->cli->n, add_readings, &readings);
 
-	if (r < 0)
-		return r;
-	/* calloc(0) may be NULL. */
-	readings.items = calloc(infos.len * NATRA_DIRECTION_MAX + 1,
-				sizeof(*readings.items));
-	if (!readings.items)
-		r = -ENOMEM;
-	for (size_t i = 0; i < infos.len && r == 0; i++) {
-		if (info_is_foreign(&infos.items[i]))
-			continue;
-		r = add_readings(top, &infos.items[i], &readings);
-		if (r == -ENOENT)
-			r = 0; /* it was detached since it was listed */
-	}
 	if (r == 0)
 		r = top_model_update(&top->model, readings.items, readings.len,
 				     now_ns());
 	free(readings.items);
-	info_list_free(&infos);
 	return r;
 }
 
