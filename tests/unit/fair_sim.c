@@ -89,7 +89,8 @@ static struct sim_event pop(struct sim *sim)
 	return first;
 }
 
-/* As charge_heavy of natra.bpf.c, before and since fair shares. */
+/* This function and fair() do what charge_heavy() of natra.bpf.c did before fair shares,
+ * and does since. */
 static enum natra_counter one_bucket(struct sim *sim, uint64_t cost_ns,
 				     bool ect, uint64_t *ret_turn)
 {
