@@ -107,3 +107,49 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 		slot_close(&changes[i].slot);
 	return r;
 }
+
+static int write_slot(struct natra *n, const struct pin_gen *gen, enum leg leg,
+		      const struct natra_limits *limits)
+{
+	struct slot slot = SLOT_INIT;
+	int r = engine_open_slot(n, &gen->record.slot[leg], &slot);
+
+	if (r == -ENOENT)
+		return refuse(n, -ENOENT, "the limits of '%s' are gone",
+			      gen->record.id);
+	if (r == 0)
+		r = slot_set_limits(n, &slot, limits);
+	slot_close(&slot);
+	return r;
+}
+
+int limits_lend(struct natra *n, const struct pin_gen *gen, uint64_t bytes)
+{
+	struct natra_policy policy = record_get_policy(&gen->record);
+	int r = 0;
+
+	policy = policy_effective(&policy);
+	policy.ingress_burst_bytes += bytes;
+	policy.egress_burst_bytes += bytes;
+	for (int i = 0; i < LEG_MAX && r == 0; i++) {
+		struct natra_limits limits = policy_limits(
+			&policy, (enum leg)i,
+			record_is_paced(&gen->record, (enum leg)i));
+
+		if (gen->record.leg[i].hook)
+			r = write_slot(n, gen, (enum leg)i, &limits);
+	}
+	return r;
+}
+
+int limits_take_back(struct natra *n, const struct pin_gen *gen)
+{
+	int r = 0;
+
+	for (int i = 0; i < LEG_MAX && r == 0; i++) {
+		if (gen->record.leg[i].hook)
+			r = write_slot(n, gen, (enum leg)i,
+				       &gen->record.limits[i]);
+	}
+	return r;
+}

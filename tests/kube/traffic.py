@@ -57,6 +57,17 @@ class Recorder:
         return {k: (last[1][k] - first[1][k]) * 8 / (last[0] - first[0])
                 for k in first[1]}
 
+    def longest_pause(self, begin):
+        """Return for how long a stream received nothing, the longest of all."""
+        since, worst, before = {}, 0, {}
+        for now, counts in (r for r in self.rows if r[0] >= begin):
+            for k, count in counts.items():
+                if count != before.get(k):
+                    since[k] = now
+                worst = max(worst, now - since[k])
+            before = counts
+        return worst
+
     def most(self, begin, seconds, cap):
         """Return the most that any stream got in a span from `begin` on, in parts of
         what cap(stream) returns."""

@@ -11,6 +11,9 @@
 #include "../install/results.h"
 #include "netns.h"
 
+#define DRAIN_LOOK_US   300000
+#define DRAIN_LOOKS_MAX 6
+
 bool seat_fill(struct seat *seat, const char *file, const struct cached *cached)
 {
 	seat->file = file;
@@ -74,24 +77,84 @@ static bool are_in_the_way(const struct seat *seat, int r,
 	       strstr(text, "qdisc 'ingress'");
 }
 
+/* Returns whether natra limits each direction that upstream's plugin limits. A
+ * redirect to an ifb that is gone is no limit. */
+static bool covers(const struct natra_policy *policy,
+		   const struct natra_leftovers *left)
+{
+	return (policy->ingress_rate_bits_per_sec || !left->tbf) &&
+	       (policy->egress_rate_bits_per_sec || !left->ingress_redirect ||
+		!left->ifb_ifname[0]);
+}
+
+/* Returns whether a failure of a call on the pod means that it has ended. */
+static bool has_ended(int r)
+{
+	return r == -ENODEV || r == -ENOENT;
+}
+
+/* Lets out what waits in upstream's limits. One pod at a time: the senders need some
+ * ten round trips, and have all of the machine for them. At a low rate a tbf looks at
+ * its new one late, when a long packet would have been due. Jobs are processes of their
+ * own and may sleep; if this one is killed, the next goes on. */
+static void let_drain(const struct seat *seat,
+		      const struct natra_target *target)
+{
+	struct natra_leftovers left = NATRA_INIT(left);
+	uint64_t bytes = 0;
+	int r = natra_drain_leftovers(seat->n, target, &bytes);
+
+	if (r < 0 && !has_ended(r))
+		seat_log(seat, NATRA_LOG_WARN,
+			 "what waits in the bandwidth plugin's limits is lost",
+			 seat_error(seat, r));
+	for (int i = 0; i < DRAIN_LOOKS_MAX && r == 0 && bytes; i++) {
+		(void)usleep(DRAIN_LOOK_US);
+		r = natra_find_leftovers(seat->n, target, &left);
+		bytes = left.waiting_bytes;
+	}
+}
+
+/* Removes upstream's limits beside natra's. */
+static int take_away(const struct seat *seat, const struct natra_target *target,
+		     const struct natra_policy *policy,
+		     const struct natra_leftovers *left, enum seat_change *ret)
+{
+	if (!covers(policy, left)) {
+		seat_log(
+			seat, NATRA_LOG_DEBUG,
+			"the bandwidth plugin's limits hold where natra has none",
+			NULL);
+		return 0;
+	}
+	if (left->waiting_bytes)
+		let_drain(seat, target);
+	*ret = SEAT_REPLACED;
+	return natra_remove_leftovers(seat->n, target);
+}
+
 /* Attaches while upstream's limits still hold, so that the pod has limits at
  * each moment. Only where these are in the way, they go first. */
 static int replace(const struct seat *seat, const struct natra_target *target,
 		   const struct natra_policy *policy,
-		   const struct natra_leftovers *left)
+		   const struct natra_leftovers *left, enum seat_change *ret)
 {
 	struct natra *n = seat->n;
 	/* It is asked first, since the text of an error lasts until the next
 	 * call. */
 	bool can_pace = has_fq(n);
 	int r = natra_attach(n, target, policy, NULL);
-	bool is_attached = r == 0;
 
-	if (is_attached || are_in_the_way(seat, r, policy, left, can_pace))
-		r = natra_remove_leftovers(n, target);
-	if (r == 0 && !is_attached)
-		r = natra_attach(n, target, policy, NULL);
-	return r;
+	if (r == 0) {
+		*ret = SEAT_LIMITED;
+		return take_away(seat, target, policy, left, ret);
+	}
+	if (!covers(policy, left) ||
+	    !are_in_the_way(seat, r, policy, left, can_pace))
+		return r;
+	*ret = SEAT_REPLACED;
+	r = natra_remove_leftovers(n, target);
+	return r < 0 ? r : natra_attach(n, target, policy, NULL);
 }
 
 static int attach(const struct seat *seat, const struct natra_target *target,
@@ -108,19 +171,9 @@ static int attach(const struct seat *seat, const struct natra_target *target,
 			 "the bandwidth plugin's limits hold", NULL);
 		return 0;
 	}
-	*ret = any(&left) ? SEAT_REPLACED : SEAT_LIMITED;
-	return any(&left) ? replace(seat, target, policy, &left)
+	*ret = SEAT_LIMITED;
+	return any(&left) ? replace(seat, target, policy, &left, ret)
 			  : natra_attach(n, target, policy, NULL);
-}
-
-/* Returns whether natra limits each direction that upstream's plugin limits. A
- * redirect to an ifb that is gone is no limit. */
-static bool covers(const struct natra_policy *policy,
-		   const struct natra_leftovers *left)
-{
-	return (policy->ingress_rate_bits_per_sec || !left->tbf) &&
-	       (policy->egress_rate_bits_per_sec || !left->ingress_redirect ||
-		!left->ifb_ifname[0]);
 }
 
 /* An agent that was killed between the two steps may have left it like that, or the
@@ -133,15 +186,7 @@ static int finish(const struct seat *seat, const struct natra_target *target,
 
 	if (r < 0 || !any(&left))
 		return r;
-	if (!covers(policy, &left)) {
-		seat_log(
-			seat, NATRA_LOG_DEBUG,
-			"the bandwidth plugin's limits hold where natra has none",
-			NULL);
-		return 0;
-	}
-	*ret = SEAT_REPLACED;
-	return natra_remove_leftovers(seat->n, target);
+	return take_away(seat, target, policy, &left, ret);
 }
 
 int seat_query(const struct seat *seat, struct natra_info *ret_info)
@@ -191,12 +236,6 @@ static int open_target(const struct seat *seat, struct natra_target *target)
 	target->network = seat->cached->network;
 	target->label = seat->pod;
 	return fd;
-}
-
-/* Returns whether a failure of a call on the pod means that it has ended. */
-static bool has_ended(int r)
-{
-	return r == -ENODEV || r == -ENOENT;
 }
 
 int seat_attach(const struct seat *seat, const struct natra_policy *policy,
