@@ -23,9 +23,11 @@ static struct natra_count count_of(const struct natra_counters *c,
 	};
 }
 
+/* Reads the counters of a leg. Its events are added to those of *all. */
 static int read_leg(struct natra *n, struct views *views,
 		    const struct record *record, enum leg leg,
-		    struct natra_direction_stats *ret, uint32_t *ret_flows)
+		    struct natra_direction_stats *ret, uint32_t *ret_flows,
+		    struct natra_stats *all)
 {
 	struct view_counters view;
 	struct natra_counters c;
@@ -50,6 +52,8 @@ static int read_leg(struct natra *n, struct views *views,
 	ret->other = count_of(&c, NATRA_COUNT_OTHER);
 	ret->delay_ns_sum = c.delay_ns_sum;
 	*ret_flows = view.heavy_flows;
+	all->events_told += view.events_told;
+	all->events_untold += view.events_untold;
 	return 0;
 }
 
@@ -61,14 +65,14 @@ static int read_stats(struct natra *n, struct views *views,
 
 	*ret = (struct natra_stats){.sz = sizeof(*ret)};
 	r = read_leg(n, views, record, LEG_EGRESS, &ret->egress,
-		     &ret->egress_heavy_flows);
+		     &ret->egress_heavy_flows, ret);
 	if (r == 0)
 		r = read_leg(n, views, record, LEG_INGRESS,
 			     pace ? &ret->backstop : &ret->ingress,
-			     &ret->ingress_heavy_flows);
+			     &ret->ingress_heavy_flows, ret);
 	if (r == 0 && pace)
 		r = read_leg(n, views, record, LEG_PACE, &ret->ingress,
-			     &ret->ingress_heavy_flows);
+			     &ret->ingress_heavy_flows, ret);
 	return r;
 }
 
@@ -156,24 +160,31 @@ static int more_bytes_first(const void *a, const void *b)
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-static struct natra_flow flow_of(const struct natra_flow_entry *entry,
-				 uint32_t now)
+struct natra_flow flow_of_tuple(const struct natra_tuple *tuple)
 {
 	struct natra_flow flow = {
-		.ip_version = entry->tuple.version,
-		.protocol = entry->tuple.protocol,
-		.bytes = entry->bytes,
-		.packets = entry->packets,
-		.idle_ns = (uint64_t)(uint32_t)(now - entry->last)
-			   << NATRA_FLOW_TICK_SHIFT,
+		.ip_version = tuple->version,
+		.protocol = tuple->protocol,
 	};
 	uint16_t ports[2];
 
-	memcpy(flow.saddr, entry->tuple.saddr, sizeof(flow.saddr));
-	memcpy(flow.daddr, entry->tuple.daddr, sizeof(flow.daddr));
-	memcpy(ports, &entry->tuple.ports, sizeof(ports));
+	memcpy(flow.saddr, tuple->saddr, sizeof(flow.saddr));
+	memcpy(flow.daddr, tuple->daddr, sizeof(flow.daddr));
+	memcpy(ports, &tuple->ports, sizeof(ports));
 	flow.sport = ntohs(ports[0]);
 	flow.dport = ntohs(ports[1]);
+	return flow;
+}
+
+static struct natra_flow flow_of(const struct natra_flow_entry *entry,
+				 uint32_t now)
+{
+	struct natra_flow flow = flow_of_tuple(&entry->tuple);
+
+	flow.bytes = entry->bytes;
+	flow.packets = entry->packets;
+	flow.idle_ns = (uint64_t)(uint32_t)(now - entry->last)
+		       << NATRA_FLOW_TICK_SHIFT;
 	return flow;
 }
 

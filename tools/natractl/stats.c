@@ -156,6 +156,9 @@ struct natra_stats stats_between(const struct natra_stats *before,
 		.ingress = between(&before->ingress, &now->ingress),
 		.egress = between(&before->egress, &now->egress),
 		.backstop = between(&before->backstop, &now->backstop),
+		.events_told = grown(before->events_told, now->events_told),
+		.events_untold =
+			grown(before->events_untold, now->events_untold),
 	};
 }
 
@@ -205,6 +208,8 @@ void stats_print(const struct sample *sample)
 	if (sample->has_backstop)
 		print_direction("backstop", &sample->stats.backstop);
 	print_direction("egress", &sample->stats.egress);
+	printf("  %-18s %14" PRIu64 " told  %21" PRIu64 " not told\n", "events",
+	       sample->stats.events_told, sample->stats.events_untold);
 }
 
 void stats_print_rates_header(int id_width)
@@ -278,5 +283,7 @@ cJSON *stats_json(const struct sample *sample)
 	if (sample->has_backstop)
 		add_direction(json, "backstop", &sample->stats.backstop);
 	add_direction(json, "egress", &sample->stats.egress);
+	json_add_u64(json, "events_told", sample->stats.events_told);
+	json_add_u64(json, "events_untold", sample->stats.events_untold);
 	return json;
 }
