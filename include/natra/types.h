@@ -254,6 +254,10 @@ struct natra_direction_stats {
 	 *  `unlimited`. */
 	struct natra_count other;
 	uint64_t delay_ns_sum; /**< asked of all packets paced */
+	/** Events that were told, see natra_events_open, and flows that became
+	 *  heavy and were not told because 16 others were told just before. */
+	uint64_t events_told;
+	uint64_t events_untold;
 };
 
 struct natra_stats {
@@ -267,10 +271,6 @@ struct natra_stats {
 	 *  minute old. */
 	uint32_t ingress_heavy_flows;
 	uint32_t egress_heavy_flows;
-	/** Events of both directions, see natra_events_open, and flows that became
-	 *  heavy and were not told because others were told just before. */
-	uint64_t events_told;
-	uint64_t events_untold;
 };
 
 /** One heavy flow. Addresses in network order, IPv4 in the first 4 bytes. */
@@ -295,8 +295,7 @@ struct natra_flow {
  *  an attachment and direction, while it goes on or happens again. */
 enum natra_event_reason {
 	/** A flow is heavy that was a small one. Each flow is told, up to 16 at
-	 *  once and then one per second; `events_untold` of natra_stats counts
-	 *  the others. A flow that pauses for half a minute is told again. */
+	 *  once and then one per second; `events_untold` counts the others. A flow that pauses for half a minute is told again. */
 	NATRA_EVENT_HEAVY,
 	/** A packet of a heavy flow was dropped, as `dropped_rate` counts. */
 	NATRA_EVENT_DROPPED_RATE,

@@ -23,11 +23,9 @@ static struct natra_count count_of(const struct natra_counters *c,
 	};
 }
 
-/* Reads the counters of a leg. Its events are added to those of *all. */
 static int read_leg(struct natra *n, struct views *views,
 		    const struct record *record, enum leg leg,
-		    struct natra_direction_stats *ret, uint32_t *ret_flows,
-		    struct natra_stats *all)
+		    struct natra_direction_stats *ret, uint32_t *ret_flows)
 {
 	struct view_counters view;
 	struct natra_counters c;
@@ -51,9 +49,9 @@ static int read_leg(struct natra *n, struct views *views,
 	ret->unlimited = count_of(&c, NATRA_COUNT_UNLIMITED);
 	ret->other = count_of(&c, NATRA_COUNT_OTHER);
 	ret->delay_ns_sum = c.delay_ns_sum;
+	ret->events_told = view.events_told;
+	ret->events_untold = view.events_untold;
 	*ret_flows = view.heavy_flows;
-	all->events_told += view.events_told;
-	all->events_untold += view.events_untold;
 	return 0;
 }
 
@@ -65,14 +63,14 @@ static int read_stats(struct natra *n, struct views *views,
 
 	*ret = (struct natra_stats){.sz = sizeof(*ret)};
 	r = read_leg(n, views, record, LEG_EGRESS, &ret->egress,
-		     &ret->egress_heavy_flows, ret);
+		     &ret->egress_heavy_flows);
 	if (r == 0)
 		r = read_leg(n, views, record, LEG_INGRESS,
 			     pace ? &ret->backstop : &ret->ingress,
-			     &ret->ingress_heavy_flows, ret);
+			     &ret->ingress_heavy_flows);
 	if (r == 0 && pace)
 		r = read_leg(n, views, record, LEG_PACE, &ret->ingress,
-			     &ret->ingress_heavy_flows, ret);
+			     &ret->ingress_heavy_flows);
 	return r;
 }
 

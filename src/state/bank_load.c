@@ -246,10 +246,11 @@ static struct natra_bpf *open_skeleton(void)
 /* Without a ring libbpf makes one for this program alone. */
 static int prepare_ring(struct natra *n, struct natra_bpf *skel, int ring_fd)
 {
-	int r = ring_fd < 0
-			? 0
-			: bpf_map__reuse_fd(skel->maps.natra_events, ring_fd);
+	int r;
 
+	if (ring_fd < 0)
+		return 0;
+	r = bpf_map__reuse_fd(skel->maps.natra_events, ring_fd);
 	return r < 0 ? fail_errno(n, r, "use the ring of events") : 0;
 }
 

@@ -91,7 +91,7 @@ LIBRARY = [
     one("ring-stays-for-ever", "src/state/ring.c",
         "	return pin_remove_all(n, dir.path);", "	return 0;", "net-events"),
     one("ring-of-its-own", "src/state/bank_load.c",
-        "ring_fd < 0 ? 0", "ring_fd >= 0 ? 0", "net-events"),
+        "	if (ring_fd < 0)", "	if (ring_fd >= 0)", "net-events"),
     one("event-of-the-other-way", "src/api/events.c",
         "leg == LEG_EGRESS", "leg != LEG_EGRESS", "net-events"),
     one("top-of-the-other-way", "src/api/stats.c",

@@ -276,8 +276,8 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	ret_stats->egress.delay_ns_sum = calls * 10 * 2000000;
 	/* This counter starts again from 0. */
 	ret_stats->egress.marked.packets = calls == 1 ? 1000 : 0;
-	ret_stats->events_told = 5;
-	ret_stats->events_untold = 7;
+	ret_stats->egress.events_told = 5;
+	ret_stats->egress.events_untold = 7;
 	return 0;
 }
 

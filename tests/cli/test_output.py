@@ -51,6 +51,9 @@ class Metrics(unittest.TestCase):
         self.assertEqual(found[f"natra_pace_delay_seconds_total{{{web},"
                                'direction="egress"}'], "0.020000000")
         self.assertIn(r'natra_unshaped{interface="\\x1b[2J",attachment="evil"}', found)
+        self.assertEqual(found[f'natra_events_total{{{web},direction="egress"}}'], "5")
+        self.assertEqual(found[f'natra_events_untold_total{{{web},direction="egress"}}'],
+                         "7")
         self.assertEqual(found["natra_abi_mismatches"], "1")
         # The label is free text.
         self.assertFalse([s for s in found if "xed" in s])
@@ -418,8 +421,8 @@ class Events(unittest.TestCase):
 
     def test_counters(self):
         self.assertRegex(run("stats", "web").stdout.decode(),
-                         r"\n  events +5 told +7 not told\n")
-        stats = read("stats", "web")
+                         r"\n    events +5 told +7 not told\n")
+        stats = read("stats", "web")["egress"]
         self.assertEqual((stats["events_told"], stats["events_untold"]), (5, 7))
 
 

@@ -134,6 +134,9 @@ between(const struct natra_direction_stats *before,
 {
 	struct natra_direction_stats delta = {
 		.delay_ns_sum = grown(before->delay_ns_sum, now->delay_ns_sum),
+		.events_told = grown(before->events_told, now->events_told),
+		.events_untold =
+			grown(before->events_untold, now->events_untold),
 	};
 
 	for (size_t i = 0; i < counters_len; i++) {
@@ -156,9 +159,6 @@ struct natra_stats stats_between(const struct natra_stats *before,
 		.ingress = between(&before->ingress, &now->ingress),
 		.egress = between(&before->egress, &now->egress),
 		.backstop = between(&before->backstop, &now->backstop),
-		.events_told = grown(before->events_told, now->events_told),
-		.events_untold =
-			grown(before->events_untold, now->events_untold),
 	};
 }
 
@@ -198,6 +198,8 @@ static void print_direction(const char *name,
 		print_count(counters[i].name, *counter(stats, i));
 	printf("    %-16s %14s\n", "mean delay",
 	       unit_time(mean_delay_ns(stats)).text);
+	printf("    %-16s %14" PRIu64 " told     %18" PRIu64 " not told\n",
+	       "events", stats->events_told, stats->events_untold);
 }
 
 void stats_print(const struct sample *sample)
@@ -208,8 +210,6 @@ void stats_print(const struct sample *sample)
 	if (sample->has_backstop)
 		print_direction("backstop", &sample->stats.backstop);
 	print_direction("egress", &sample->stats.egress);
-	printf("  %-18s %14" PRIu64 " told  %21" PRIu64 " not told\n", "events",
-	       sample->stats.events_told, sample->stats.events_untold);
 }
 
 void stats_print_rates_header(int id_width)
@@ -272,6 +272,8 @@ static void add_direction(cJSON *parent, const char *name,
 		add_count(o, counters[i].name, *counter(stats, i));
 	json_add_u64(o, "delay_ns_sum", stats->delay_ns_sum);
 	json_add_u64(o, "mean_delay_ns", mean_delay_ns(stats));
+	json_add_u64(o, "events_told", stats->events_told);
+	json_add_u64(o, "events_untold", stats->events_untold);
 }
 
 cJSON *stats_json(const struct sample *sample)
@@ -283,7 +285,5 @@ cJSON *stats_json(const struct sample *sample)
 	if (sample->has_backstop)
 		add_direction(json, "backstop", &sample->stats.backstop);
 	add_direction(json, "egress", &sample->stats.egress);
-	json_add_u64(json, "events_told", sample->stats.events_told);
-	json_add_u64(json, "events_untold", sample->stats.events_untold);
 	return json;
 }
