@@ -18,7 +18,7 @@ CLASSIFY = [
         "NATRA_HEAVY_NOW))", "NATRA_HEAVY_NOW + 1))", "bpf-events"),
     one("every-event-told", "bpf/natra_events.h",
         "	return next <= window &&\n", "	return (next <= window || burst > 1) &&\n",
-        "bpf-events"),
+        "unit-events"),
     one("drops-told-in-a-row", "bpf/natra_events.h",
         "? NATRA_EVENT_FLOWS : 1;", "? NATRA_EVENT_FLOWS : 2;", "bpf-events"),
     one("event-half-written", "bpf/natra_events.h",
