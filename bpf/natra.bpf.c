@@ -20,6 +20,7 @@
 #include "natra_classify.h"
 #include "natra_compiler.h"
 #include "natra_durations.h"
+#include "natra_events.bpf.h"
 #include "natra_fair.h"
 #include "natra_flows.h"
 #include "natra_maps.bpf.h"
@@ -298,6 +299,25 @@ __noinline int police_global(struct __sk_buff *skb,
 	return charge(skb, config, state, packet, false);
 }
 
+/* Tells that packets of heavy flows begin to be dropped, or that mice begin to wait
+ * or to be dropped. */
+static __always_inline void tell_outcome(struct __sk_buff *skb,
+					 const struct natra_config *config,
+					 struct natra_state *state,
+					 const struct packet *packet,
+					 __u32 outcome)
+{
+	__u32 reason = NATRA_TELL_MICE_OVER_SHARE;
+
+	if (!packet->mouse)
+		reason = outcome - NATRA_COUNT_DROPPED_RATE +
+			 NATRA_TELL_DROPPED_RATE;
+	/* Under a flood this is all that it costs. */
+	if (reason < NATRA_TELL_MAX &&
+	    natra_event_is_due(&state->event_tat[reason], packet->now_ns))
+		(void)tell_global(skb, config, state, reason);
+}
+
 static __always_inline __u32 judge(struct __sk_buff *skb,
 				   const struct natra_config *config,
 				   struct natra_state *state, __u32 stripe,
@@ -307,7 +327,8 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	struct natra_parsed_packet parsed;
 	const __u64 active = NATRA_READ_ONCE(config->active);
 	const struct natra_limits *limits = limits_of(config, active);
-	__u32 epoch, estimate, units;
+	__u32 epoch, estimate, outcome, units;
+	enum natra_heavy heavy;
 	bool control, mouse;
 
 	packet->now_ns = bpf_ktime_get_coarse_ns();
@@ -325,9 +346,9 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	units = natra_units(packet->bytes);
 	estimate = natra_sketch_add(state->sketch, natra_fixed.sketch_mask,
 				    packet->hash, units, epoch);
-	mouse = !natra_is_heavy(state->heavy, packet->hash, estimate, units,
-				limits->enter_units, limits->leave_units,
-				epoch);
+	heavy = natra_is_heavy(state->heavy, packet->hash, estimate, units,
+			       limits->enter_units, limits->leave_units, epoch);
+	mouse = !heavy;
 	/* In no mode may the pod lose its link, so these packets are not
 	 * charged. */
 	if (natra_unlikely(control) && (mouse || estimate < CONTROL_UNITS))
@@ -339,13 +360,20 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	 * have 512 bytes together, and the parsed packet is large. */
 	if (!packet->mouse)
 		note_flow(skb, state, &parsed, packet, estimate);
+	if (natra_unlikely(NATRA_FORGET((__u64)heavy, packet->hash) ==
+			   NATRA_HEAVY_NOW))
+		(void)tell_global(skb, config, state, NATRA_TELL_HEAVY);
 	packet->active = active;
 	packet->stripe = stripe;
 	packet->seed =
 		state->stripes[stripe].count[NATRA_COUNT_ADMITTED].packets
 		<< 32;
-	return (__u32)(edt ? hold_global(skb, config, state, packet)
-			   : police_global(skb, config, state, packet));
+	outcome = (__u32)(edt ? hold_global(skb, config, state, packet)
+			      : police_global(skb, config, state, packet));
+	if (natra_unlikely(outcome - NATRA_COUNT_PACED <=
+			   NATRA_COUNT_DROPPED_HORIZON - NATRA_COUNT_PACED))
+		tell_outcome(skb, config, state, packet, outcome);
+	return outcome;
 }
 
 static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,

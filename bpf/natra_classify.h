@@ -46,11 +46,18 @@ natra_inline __u32 natra_heavy_age(__u32 fresh, __u32 c0, __u32 c1, __u32 c2,
 	return high01 > high23 ? high01 : high23;
 }
 
+enum natra_heavy {
+	NATRA_HEAVY_NO, /* 0: the others are true */
+	NATRA_HEAVY_YES,
+	NATRA_HEAVY_NOW, /* the flow was not known to be heavy until this packet */
+};
+
 /* Returns whether the flow is heavy. `units` are those of the current packet,
  * which the estimate counts already. */
-natra_inline bool natra_is_heavy(__u8 *cells, __u64 hash, __u32 estimate,
-				 __u32 units, __u32 enter, __u32 leave,
-				 __u32 epoch)
+natra_inline enum natra_heavy natra_is_heavy(__u8 *cells, __u64 hash,
+					     __u32 estimate, __u32 units,
+					     __u32 enter, __u32 leave,
+					     __u32 epoch)
 {
 	const __u32 width = NATRA_HEAVY_WIDTH, mask = width - 1;
 	__u8 *p0 = &cells[hash & mask];
@@ -63,20 +70,24 @@ natra_inline bool natra_is_heavy(__u8 *cells, __u64 hash, __u32 estimate,
 	__u32 ages = (fresh - c0) | (fresh - c1) | (fresh - c2) | (fresh - c3);
 	__u32 most =
 		estimate < leave ? NATRA_HOLD_WINDOWS : NATRA_KNOWN_WINDOWS;
+	enum natra_heavy heavy = NATRA_HEAVY_YES;
 
 	if (estimate < enter && (!(c0 & c1 & c2 & c3 & NATRA_HEAVY_USED) ||
 				 (ages & NATRA_HEAVY_EPOCH_MASK) > most))
-		return false;
+		return NATRA_HEAVY_NO;
 	if (estimate < leave &&
 	    estimate - units < leave >> natra_heavy_age(fresh, c0, c1, c2, c3))
-		return false;
+		return NATRA_HEAVY_NO;
 	if (estimate >= leave && ages) {
+		if (!(c0 & c1 & c2 & c3 & NATRA_HEAVY_USED) ||
+		    (ages & NATRA_HEAVY_EPOCH_MASK) > NATRA_KNOWN_WINDOWS)
+			heavy = NATRA_HEAVY_NOW;
 		NATRA_WRITE_ONCE(*p0, (__u8)fresh);
 		NATRA_WRITE_ONCE(*p1, (__u8)fresh);
 		NATRA_WRITE_ONCE(*p2, (__u8)fresh);
 		NATRA_WRITE_ONCE(*p3, (__u8)fresh);
 	}
-	return true;
+	return heavy;
 }
 
 #endif

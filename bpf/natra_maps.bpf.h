@@ -27,6 +27,15 @@ struct {
 	__uint(value_size, sizeof(struct natra_state));
 } natra_states SEC(".maps");
 
+/* The ring of events, which all programs of the node write; see natra_events.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct natra_event_ring));
+} natra_events SEC(".maps");
+
 /* Made for the programs that ask it, and filled by user space before they run;
  * the values mean nothing. Resized to the blocks that there are. */
 struct {

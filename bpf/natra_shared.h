@@ -196,6 +196,37 @@ struct natra_subnet {
 #define NATRA_SUBNET_VERSION_BITS 32
 #define NATRA_SUBNET_BITS_MAX     (NATRA_SUBNET_VERSION_BITS + 128)
 
+/* What a program tells in the ring of events: the moment in which something began,
+ * or began again after a window without it. */
+enum natra_tell {
+	NATRA_TELL_HEAVY,           /* a flow is heavy that was a mouse */
+	NATRA_TELL_DROPPED_RATE,    /* the first such drop in a window */
+	NATRA_TELL_DROPPED_HORIZON, /* the same for the longest delay */
+	/* The first mouse in a window that waits or is dropped because mice are
+	 * over their share (NATRA_PASS_CHARGED). */
+	NATRA_TELL_MICE_OVER_SHARE,
+	NATRA_TELL_MAX
+};
+
+/* An event in the ring, written without locks, see natra_events.h. */
+struct natra_event_entry {
+	__u32 number; /* low half of its place in the order of all events, + 1 */
+	__u32 reason;  /* enum natra_tell */
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u64 owner;   /* natra_config.owner of the slot */
+	struct natra_tuple tuple;
+};
+
+#define NATRA_EVENTS 1024
+
+/* The ring of events, which all programs of a node write, and which user space
+ * maps. The newest events overwrite the oldest. */
+struct natra_event_ring {
+	__u64 head; /* how many events were ever told */
+	__u64 pad[7];
+	struct natra_event_entry entries[NATRA_EVENTS];
+};
+
 /* Fixed at load, so that the verifier knows the numbers. */
 struct natra_fixed {
 	__u32 stripes_shared; /* there are more CPU ids than NATRA_STRIPES */
@@ -230,9 +261,14 @@ struct natra_state {
 	/* The value of natra_config.active at which the buckets were last cut,
 	 * see settle() in natra.bpf.c. */
 	__u64 settled;
-	__u64 pad0[3]; /* the two buckets do not share a cache line */
+	/* The windows up to which each kind of event is told, see natra_events.h.
+	 * Behind them the second bucket is in a cache line of its own. */
+	__u32 event_tat[NATRA_TELL_MAX];
+	__u64 pad0;
 	__u64 mice_tat_ns;
-	__u64 pad1[7];
+	__u64 events_told;
+	__u64 events_untold; /* more flows became heavy than are told */
+	__u64 pad1[5];
 	__u64 reserved[64];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_entry flows[NATRA_FLOWS];
@@ -242,6 +278,8 @@ struct natra_state {
 };
 
 _Static_assert(sizeof(struct natra_flow_entry) == 64,
+	       "as long as a cache line");
+_Static_assert(sizeof(struct natra_event_entry) == 64,
 	       "as long as a cache line");
 _Static_assert(sizeof(struct natra_limits) == 240, "no hidden padding");
 _Static_assert(sizeof(struct natra_config) == 656, "no hidden padding");

@@ -291,6 +291,57 @@ NATRA_API int natra_top(struct natra *n, const char *id,
 			enum natra_direction direction,
 			struct natra_flow *ret_flows, size_t *inout_len);
 
+/** Opaque reader of events. */
+struct natra_events;
+
+/**
+ * @brief Begin to read what the programs of this node tell: see
+ *        natra_event_reason.
+ *
+ * They write into one ring, which keeps the newest 1024 events of all attachments,
+ * whether or not anybody reads. Reading takes nothing out of it, so there can be any
+ * number of readers, and each begins with the oldest event that is kept. Each
+ * attachment can tell so few events per second that it cannot push those of others
+ * out before they are read.
+ *
+ * @param ret_events  the reader; free it with natra_events_close, before `n`. One
+ *                    thread at a time may use it or `n`.
+ * @return 0; -EINVAL; -ENOENT no program that tells events is loaded; -ESTALE
+ *         something else is pinned in the place of the ring; -EPERM; -ENOMEM;
+ *         others as the kernel returned them.
+ */
+NATRA_API int natra_events_open(struct natra *n,
+				struct natra_events **ret_events);
+
+/**
+ * @brief Read the next event. Does not wait.
+ *
+ * A reader that comes to the end goes on with the next ring when all programs were
+ * removed and others are loaded.
+ *
+ * @param ret_event  `sz` set by the caller. Untouched unless 1 is returned.
+ * @return 1; 0 there is none at present; -EINVAL; -EPERM; -ENOMEM; others as the
+ *         kernel returned them.
+ */
+NATRA_API int natra_events_read(struct natra_events *events,
+				struct natra_event *ret_event);
+
+/**
+ * @brief A descriptor for poll(2), select(2) or epoll(7), owned by the reader.
+ *
+ * It becomes readable 10 times per second, whether or not there are events, so that
+ * programs need not wake readers up. Call natra_events_read until it returns 0, which
+ * also makes the descriptor wait for its next turn.
+ */
+NATRA_API int natra_events_fd(const struct natra_events *events);
+
+/** @brief Free a reader; NULL is allowed. The events stay. */
+NATRA_API void natra_events_close(struct natra_events *events);
+
+/** @brief Name of a reason: "heavy", "dropped_rate", "dropped_horizon",
+ *         "mice_over_share"; NULL if out of range. Static. */
+NATRA_API const char *natra_event_name(enum natra_event_reason reason);
+
 /**
  * @brief Walk every program on the hooks of an attachment, in the order they run.
  * @return 0; what fn returned; -EINVAL; -ENOENT; -ENODEV; -ESTALE; -EPERM; -ENOMEM.

@@ -265,6 +265,10 @@ struct natra_direction_stats {
 	 *  `unlimited`. */
 	struct natra_count other;
 	uint64_t delay_ns_sum; /**< asked of all packets paced */
+	/** Events that were told, see natra_events_open, and flows that became
+	 *  heavy and were not told because 16 others were told just before. */
+	uint64_t events_told;
+	uint64_t events_untold;
 };
 
 struct natra_stats {
@@ -302,6 +306,41 @@ struct natra_flow {
 	uint64_t packets;
 	/** Age of the flow's last packet. */
 	uint64_t idle_ns;
+};
+
+/** What an event tells of. Each kind is told once in a second or so (2^30 ns) for
+ *  an attachment and direction, while it goes on or happens again. */
+enum natra_event_reason {
+	/** A flow is heavy that was a small one. Each flow is told, up to 16 at
+	 *  once and then one per second; `events_untold` counts the others. A flow that pauses for half a minute is told again. */
+	NATRA_EVENT_HEAVY,
+	/** A packet of a heavy flow was dropped, as `dropped_rate` counts. */
+	NATRA_EVENT_DROPPED_RATE,
+	/** The same for `dropped_horizon`: it would have waited longer than
+	 *  `horizon_ns` or `pace_limit_ns`. */
+	NATRA_EVENT_DROPPED_HORIZON,
+	/** With NATRA_FAST_PASS_CHARGED: small flows are over their share, and
+	 *  a packet of one has to wait, or was dropped where nothing holds it. */
+	NATRA_EVENT_MICE_OVER_SHARE,
+	NATRA_EVENT_MAX
+};
+
+struct natra_event {
+	size_t sz;
+	/** "" if the attachment does not exist any more. */
+	char id[NATRA_ID_MAX + 1];
+	char label[NATRA_NAME_MAX + 1];
+	/** NATRA_DIRECTION_MAX if the attachment does not exist any more. */
+	enum natra_direction direction;
+	enum natra_event_reason reason;
+	/** It is of the pod-side backstop behind NATRA_INGRESS_MODE_PACE. */
+	bool backstop;
+	uint64_t time_ns; /**< CLOCK_MONOTONIC */
+	/** Events between the last one and this one that this reader came too
+	 *  late for. */
+	uint64_t lost;
+	/** The flow of the packet; its `bytes`, `packets` and `idle_ns` are 0. */
+	struct natra_flow flow;
 };
 
 /** One program on a hook that an attachment uses: the attachment's own or a

@@ -13,6 +13,9 @@ void info_of(const struct pin_gen *gen, struct natra_info *ret_info);
  * A program that no longer exists is not. */
 int read_current(struct natra *n, const struct pin_gen *gen, bool *ret_current);
 
+/* Returns a flow as the API has it, without what was counted. */
+struct natra_flow flow_of_tuple(const struct natra_tuple *tuple);
+
 /* Removes the programs that no attachment uses any more, after an attach that
  * failed. */
 void drop_unused_programs(struct natra *n);

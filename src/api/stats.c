@@ -63,6 +63,8 @@ static int read_leg(struct natra *n, struct views *views,
 	ret->unlimited = count_of(&c, NATRA_COUNT_UNLIMITED);
 	ret->other = count_of(&c, NATRA_COUNT_OTHER);
 	ret->delay_ns_sum = c.delays.sum_ns;
+	ret->events_told = view.events_told;
+	ret->events_untold = view.events_untold;
 	*ret_flows = view.heavy_flows;
 	*ret_delays = histogram_of(&c.delays);
 	return 0;
@@ -171,24 +173,31 @@ static int more_bytes_first(const void *a, const void *b)
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-static struct natra_flow flow_of(const struct natra_flow_entry *entry,
-				 uint32_t now)
+struct natra_flow flow_of_tuple(const struct natra_tuple *tuple)
 {
 	struct natra_flow flow = {
-		.ip_version = entry->tuple.version,
-		.protocol = entry->tuple.protocol,
-		.bytes = entry->bytes,
-		.packets = entry->packets,
-		.idle_ns = (uint64_t)(uint32_t)(now - entry->last)
-			   << NATRA_FLOW_TICK_SHIFT,
+		.ip_version = tuple->version,
+		.protocol = tuple->protocol,
 	};
 	uint16_t ports[2];
 
-	memcpy(flow.saddr, entry->tuple.saddr, sizeof(flow.saddr));
-	memcpy(flow.daddr, entry->tuple.daddr, sizeof(flow.daddr));
-	memcpy(ports, &entry->tuple.ports, sizeof(ports));
+	memcpy(flow.saddr, tuple->saddr, sizeof(flow.saddr));
+	memcpy(flow.daddr, tuple->daddr, sizeof(flow.daddr));
+	memcpy(ports, &tuple->ports, sizeof(ports));
 	flow.sport = ntohs(ports[0]);
 	flow.dport = ntohs(ports[1]);
+	return flow;
+}
+
+static struct natra_flow flow_of(const struct natra_flow_entry *entry,
+				 uint32_t now)
+{
+	struct natra_flow flow = flow_of_tuple(&entry->tuple);
+
+	flow.bytes = entry->bytes;
+	flow.packets = entry->packets;
+	flow.idle_ns = (uint64_t)(uint32_t)(now - entry->last)
+		       << NATRA_FLOW_TICK_SHIFT;
 	return flow;
 }
 

@@ -32,6 +32,13 @@ static const char *const ingress_mode_names[NATRA_INGRESS_MODE_MAX] = {
 	[NATRA_INGRESS_MODE_PACE] = "pace",
 };
 
+static const char *const event_names[NATRA_EVENT_MAX] = {
+	[NATRA_EVENT_HEAVY] = "heavy",
+	[NATRA_EVENT_DROPPED_RATE] = "dropped_rate",
+	[NATRA_EVENT_DROPPED_HORIZON] = "dropped_horizon",
+	[NATRA_EVENT_MICE_OVER_SHARE] = "mice_over_share",
+};
+
 static const char *name_of(const char *const *names, unsigned int len,
 			   unsigned int value)
 {
@@ -67,6 +74,11 @@ const char *natra_ingress_mode_name(enum natra_ingress_mode ingress_mode)
 {
 	return name_of(ingress_mode_names, NATRA_INGRESS_MODE_MAX,
 		       ingress_mode);
+}
+
+const char *natra_event_name(enum natra_event_reason reason)
+{
+	return name_of(event_names, NATRA_EVENT_MAX, reason);
 }
 
 int natra_parse_mode(const char *text, enum natra_mode *ret_mode)

@@ -7,6 +7,7 @@
 
 #include "base/bpf_call.h"
 #include "state/pin.h"
+#include "state/ring.h"
 #include "util/cleanup.h"
 
 static const char programs_name[] = "programs";
@@ -141,13 +142,14 @@ int bank_renew(struct natra *n, const struct program_options *options,
 	       const struct bank *b)
 {
 	const uint32_t zero = 0;
-	cleanup_close int fd = -1;
+	cleanup_close int fd = -1, ring_fd = -1;
 	bool current = false;
 	int r = bank_is_current(n, b, &current);
 
 	if (r < 0 || current)
 		return r;
-	r = bank_load_program(n, options, b, &fd);
+	ring_fd = ring_enter(n);
+	r = bank_load_program(n, options, ring_fd, b, &fd);
 	if (r < 0)
 		return r;
 	r = bpf_map_update_elem(b->programs_fd, &zero, &fd, BPF_ANY);
@@ -169,12 +171,15 @@ static int make_object(struct natra *n, struct bank *b)
 int bank_make(struct natra *n, const struct program_options *options,
 	      const char *path, uint32_t slots, struct bank *b)
 {
+	cleanup_close int ring_fd = -1;
 	int r;
 
 	/* The directory can only hold what a killed process has left. */
 	r = pin_remove_all(n, path);
-	if (r == 0)
-		r = bank_load(n, options, slots, b);
+	if (r == 0) {
+		ring_fd = ring_enter(n);
+		r = bank_load(n, options, slots, ring_fd, b);
+	}
 	if (r == 0)
 		r = make_object(n, b);
 	if (r == 0)

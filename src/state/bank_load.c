@@ -243,12 +243,30 @@ static struct natra_bpf *open_skeleton(void)
 #endif
 }
 
-/* Loads the program for these options, with the maps of `bank` or, if that is
- * NULL, with new ones. If a map of subnets is made, *b gets it. */
-static int load(struct natra *n, const struct program_options *options,
-		uint32_t slots, const struct bank *bank, struct bank *b,
+/* Without a ring libbpf makes one for this program alone. */
+static int prepare_ring(struct natra *n, struct natra_bpf *skel, int ring_fd)
+{
+	int r;
+
+	if (ring_fd < 0)
+		return 0;
+	r = bpf_map__reuse_fd(skel->maps.natra_events, ring_fd);
+	return r < 0 ? fail_errno(n, r, "use the ring of events") : 0;
+}
+
+/* What a bank is loaded with. */
+struct loading {
+	const struct program_options *options;
+	uint32_t slots;
+	int ring_fd;
+	const struct bank *bank; /* NULL: its maps are new */
+};
+
+/* Loads the program. If a map of subnets is made, *b gets it. */
+static int load(struct natra *n, const struct loading *loading, struct bank *b,
 		struct natra_bpf **ret_skel, struct bpf_program **ret_program)
 {
+	const struct program_options *options = loading->options;
 	struct natra_bpf *skel = open_skeleton();
 	int r;
 
@@ -258,9 +276,12 @@ static int load(struct natra *n, const struct program_options *options,
 	*ret_program = choose(skel, options);
 	r = prepare(n, skel, options);
 	if (r == 0)
-		r = prepare_maps(n, skel, options, slots, bank);
+		r = prepare_maps(n, skel, options, loading->slots,
+				 loading->bank);
 	if (r == 0)
-		r = prepare_subnets(n, skel, options, bank, b);
+		r = prepare_subnets(n, skel, options, loading->bank, b);
+	if (r == 0)
+		r = prepare_ring(n, skel, loading->ring_fd);
 	if (r < 0)
 		return r;
 	r = natra_bpf__load(skel);
@@ -270,13 +291,14 @@ static int load(struct natra *n, const struct program_options *options,
 }
 
 int bank_load(struct natra *n, const struct program_options *options,
-	      uint32_t slots, struct bank *ret_bank)
+	      uint32_t slots, int ring_fd, struct bank *ret_bank)
 {
+	const struct loading loading = {options, slots, ring_fd, NULL};
 	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
 	cleanup_bank struct bank b = BANK_INIT;
 	struct bpf_program *program;
 	LIBBPF_LOG_SCOPE(n);
-	int r = load(n, options, slots, NULL, &b, &skel, &program);
+	int r = load(n, &loading, &b, &skel, &program);
 
 	if (r < 0)
 		return r;
@@ -294,14 +316,15 @@ int bank_load(struct natra *n, const struct program_options *options,
 }
 
 int bank_load_program(struct natra *n, const struct program_options *options,
-		      const struct bank *bank, int *ret_prog_fd)
+		      int ring_fd, const struct bank *bank, int *ret_prog_fd)
 {
+	const struct loading loading = {options, 0, ring_fd, bank};
 	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
 	/* Nothing is put into this: the map of subnets is the bank's. */
 	cleanup_bank struct bank made = BANK_INIT;
 	struct bpf_program *program;
 	LIBBPF_LOG_SCOPE(n);
-	int r = load(n, options, 0, bank, &made, &skel, &program);
+	int r = load(n, &loading, &made, &skel, &program);
 
 	return r < 0 ? r : own_fd(n, bpf_program__fd(program), ret_prog_fd);
 }

@@ -30,13 +30,14 @@ uint64_t engine_id(const struct program_options *options);
 /* Returns the id of the BPF object that is compiled into this build. */
 uint64_t bank_object(void);
 
-/* Loads a bank without pinning it; object_fd stays -1. */
+/* Loads a bank without pinning it; object_fd stays -1. The programs write their
+ * events into the ring `ring_fd`; with -1, into one that nobody reads. */
 int bank_load(struct natra *n, const struct program_options *options,
-	      uint32_t slots, struct bank *ret_bank);
+	      uint32_t slots, int ring_fd, struct bank *ret_bank);
 
 /* Loads this build's program with the maps of a bank. The caller owns
  * *ret_prog_fd. */
 int bank_load_program(struct natra *n, const struct program_options *options,
-		      const struct bank *bank, int *ret_prog_fd);
+		      int ring_fd, const struct bank *bank, int *ret_prog_fd);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/libbpf_log.h"
 #include "state/bank.h"
 #include "state/journal.h"
+#include "state/ring.h"
 #include "util/cleanup.h"
 
 /*
@@ -223,7 +224,10 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 	if (r == 0 && b.subnets_fd >= 0)
 		r = pin_subnets(n, gen, b.subnets_fd);
 	if (r < 0) {
+		KEEP_ERROR_SCOPE(n);
+
 		pin_dir_remove(&dir); /* refused while it has a bank */
+		(void)ring_sweep(n);
 		return r;
 	}
 	return stub_load(n, options->kind, b.programs_fd, slot.index, ret_stub);
@@ -513,7 +517,9 @@ static int sweep_engine(void *arg, const char *path)
 
 int engine_sweep(struct natra *n)
 {
-	return pin_dir_foreach_engine(n, sweep_engine, n);
+	int r = pin_dir_foreach_engine(n, sweep_engine, n);
+
+	return r < 0 ? r : ring_sweep(n);
 }
 
 static int gc_engine(void *arg, const char *path)
@@ -541,5 +547,7 @@ static int gc_engine(void *arg, const char *path)
 
 int engine_gc(struct natra *n)
 {
-	return pin_dir_foreach_engine(n, gc_engine, n);
+	int r = pin_dir_foreach_engine(n, gc_engine, n);
+
+	return r < 0 ? r : ring_sweep(n);
 }

@@ -23,6 +23,7 @@ __extension__ typedef unsigned __int128 u128;
 #define ENGINE_PREFIX "engine_"
 #define ENGINE_ID_LEN 16
 #define NETNS_PREFIX  "netns_"
+#define EVENTS_PREFIX "events_"
 
 static int too_long(struct natra *n)
 {
@@ -156,6 +157,28 @@ int pin_dir_lock_engine(struct natra *n, uint64_t id, bool create,
 
 	engine_path(n, id, path);
 	return lock_path(n, path, create, LOCK_NO_DEADLINE, ret_dir);
+}
+
+int pin_dir_events_path(struct natra *n, char *ret_path)
+{
+	int r = place_find(n);
+
+	if (r < 0)
+		return r;
+	if (snprintf(ret_path, PIN_PATH_MAX,
+		     "%s/" ROOT_NAME "/" EVENTS_PREFIX "%d", n->bpffs,
+		     NATRA_PIN_ABI) >= PIN_PATH_MAX)
+		return too_long(n);
+	return 0;
+}
+
+int pin_dir_lock_events(struct natra *n, bool create, struct pin_dir *ret_dir)
+{
+	char path[PIN_PATH_MAX];
+	int r = pin_dir_events_path(n, path);
+
+	return r < 0 ? r
+		     : lock_path(n, path, create, LOCK_NO_DEADLINE, ret_dir);
 }
 
 int pin_dir_lock_netns(struct natra *n, int netns_fd, struct pin_dir *ret_dir)

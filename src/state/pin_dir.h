@@ -4,6 +4,7 @@
  *
  *   <bpffs>/natra/<hash of the id>/<generation>/..., see pin.h
  *   <bpffs>/natra/engine_<abi>_<id>/<bank>/..., see engine.h
+ *   <bpffs>/natra/events_<abi>/ring, see ring.h
  *   <bpffs>/natra/netns_<inode>/, empty, see pin_dir_lock_netns
  *
  * The directory of an id is named by a hash: bpffs refuses dots in names, and
@@ -47,6 +48,13 @@ int pin_dir_lock_id(struct natra *n, const char *id, bool create,
 /* Locks the directory of an engine in the same way; bpffs must be mounted. */
 int pin_dir_lock_engine(struct natra *n, uint64_t id, bool create,
 			struct pin_dir *ret_dir);
+
+/* Writes the path of the directory of events to ret_path, which has PIN_PATH_MAX
+ * bytes. */
+int pin_dir_events_path(struct natra *n, char *ret_path);
+
+/* Locks that directory as pin_dir_lock_engine does that of an engine. */
+int pin_dir_lock_events(struct natra *n, bool create, struct pin_dir *ret_dir);
 
 /* Locks a directory at a path that was given to a pin_dir_fn. */
 int pin_dir_lock(struct natra *n, const char *path, struct pin_dir *ret_dir);

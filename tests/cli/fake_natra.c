@@ -280,6 +280,8 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	ret_stats->egress_delays.count[30] = calls;
 	/* This counter starts again from 0. */
 	ret_stats->egress.marked.packets = calls == 1 ? 1000 : 0;
+	ret_stats->egress.events_told = 5;
+	ret_stats->egress.events_untold = 7;
 	return 0;
 }
 
@@ -309,6 +311,74 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	memcpy(ret_flows, flows, len * sizeof(flows[0]));
 	*inout_len = len;
 	return 0;
+}
+
+/* Four events, 10 s apart, the last one of now; then, for who follows, one more
+ * each time. Between the second and the third one, 3 were lost. */
+struct natra_events {
+	int number;
+};
+
+int natra_events_open(struct natra *n, struct natra_events **ret_events)
+{
+	static struct natra_events events;
+
+	(void)n;
+	if (getenv("NATRA_FAKE_NO_EVENTS"))
+		return -ENOENT;
+	*ret_events = &events;
+	return 0;
+}
+
+int natra_events_fd(const struct natra_events *events)
+{
+	(void)events;
+	return STDIN_FILENO; /* /dev/null is always readable */
+}
+
+void natra_events_close(struct natra_events *events)
+{
+	(void)events;
+}
+
+int natra_events_read(struct natra_events *events,
+		      struct natra_event *ret_event)
+{
+	const int number = events->number++;
+	struct natra_info info;
+	struct timespec now;
+
+	if (number == 4 || number > 5) {
+		events->number = 5;
+		return 0;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	*ret_event = (struct natra_event){
+		.sz = sizeof(*ret_event),
+		.direction = NATRA_DIRECTION_EGRESS,
+		.reason = (enum natra_event_reason)(number % NATRA_EVENT_MAX),
+		.backstop = number == 1,
+		.lost = number == 2 ? 3 : 0,
+		.time_ns = ((uint64_t)now.tv_sec -
+			    (number < 3 ? 10 * (3 - (uint64_t)number) : 0)) *
+				   1000000000 +
+			   (uint64_t)now.tv_nsec,
+		.flow = {.saddr = {10, 0, 0, 1},
+			 .daddr = {10, 0, 0, 2},
+			 .sport = 443,
+			 .dport = 5000,
+			 .ip_version = 4,
+			 .protocol = 6},
+	};
+	if (number == 2) {
+		/* Its attachment is gone. */
+		ret_event->direction = NATRA_DIRECTION_MAX;
+		return 1;
+	}
+	fill(&info, number == 1 ? "evil" : "web");
+	memcpy(ret_event->id, info.id, sizeof(ret_event->id));
+	memcpy(ret_event->label, info.label, sizeof(ret_event->label));
+	return 1;
 }
 
 int natra_foreach_neighbour(struct natra *n, const char *id,

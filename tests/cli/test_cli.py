@@ -54,6 +54,7 @@ BAD = {
     "--aggregate": NAMES + ["pod"],
     "--agent": ["", "9810", "localhost:9810", "127.0.0.1", "127.0.0.1:http"],
     "--interval": NUMBERS + ["61"],
+    "--since": TIMES + ["2h"],
 }
 # `install` and `attach` have different options of the same name.
 INSTALL_BAD = {
@@ -79,6 +80,7 @@ COMMANDS = {
     "show": ["web"],
     "stats": ["web"],
     "top": ["web"],
+    "events": [],
     "metrics": [],
     "probe": [],
     "gc": [],

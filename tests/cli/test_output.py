@@ -51,6 +51,9 @@ class Metrics(unittest.TestCase):
         self.assertEqual(found[f"natra_pace_delay_seconds_total{{{web},"
                                'direction="egress"}'], "0.020000000")
         self.assertIn(r'natra_unshaped{interface="\\x1b[2J",attachment="evil"}', found)
+        self.assertEqual(found[f'natra_events_total{{{web},direction="egress"}}'], "5")
+        self.assertEqual(found[f'natra_events_untold_total{{{web},direction="egress"}}'],
+                         "7")
         self.assertEqual(found["natra_abi_mismatches"], "1")
         # The label is free text.
         self.assertFalse([s for s in found if "xed" in s])
@@ -352,6 +355,79 @@ class Json(unittest.TestCase):
         self.assertEqual(attached["policy"]["egress_rate_bits_per_sec"],
                          3000000)
         self.assertEqual(attached["policy"]["edt"], "on")
+
+
+class Events(unittest.TestCase):
+    """natractl events"""
+
+    ROW = (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z +(\S+) +(\S+) +tcp +"
+           r"10\.0\.0\.1:443 +10\.0\.0\.2:5000 +(\S+)$")
+
+    def rows(self, *args):
+        out = run("events", *args)
+        self.assertEqual(out.returncode, 0, out.stderr)
+        header, *rows = out.stdout.decode("ascii").splitlines()
+        self.assertEqual(header.split(), ["TIME", "DIRECTION", "REASON", "PROTO",
+                                          "SOURCE", "DESTINATION", "POD"])
+        for row in rows:
+            self.assertRegex(row, self.ROW)
+        return [re.match(self.ROW, row).groups() for row in rows], out.stderr
+
+    def test_table(self):
+        rows, err = self.rows()
+        self.assertEqual([r[:2] for r in rows], [
+            ("egress", "heavy"), ("backstop", "dropped_rate"),
+            ("-", "dropped_horizon"), ("egress", "mice_over_share")])
+        self.assertEqual([rows[i][2] for i in (0, 2, 3)], ["shop/web-0", "-", "shop/web-0"])
+        self.assertIn(r"\x", rows[1][2], "escapes of a label reach the terminal")
+        self.assertEqual(err, b"natractl: 3 events were overwritten before they were "
+                         b"read\n")
+
+    def test_of_one_pod(self):
+        for name in ("web", "shop/web-0"):
+            rows, _ = self.rows(name)
+            self.assertEqual([r[1] for r in rows], ["heavy", "mice_over_share"])
+        out = run("events", "shop/we")
+        self.assertEqual(out.returncode, 2)
+        self.assertEqual(out.stderr, b"natractl: ID|POD: 'shop/we' is neither the ID nor "
+                         b"the label of an attachment\n")
+
+    def test_since(self):
+        self.assertEqual(len(self.rows("--since", "15s")[0]), 2)
+        for bad in ("5m", "0s", "2h", ""):
+            out = run("events", "--since", bad)
+            self.assertEqual((out.returncode, out.stdout), (2, b""), bad)
+            self.assertIn(b"--since", out.stderr)
+
+    def test_json(self):
+        events = [json.loads(line) for line in
+                  run("events", "--json").stdout.decode().splitlines()]
+        self.assertEqual([e["lost"] for e in events], [0, 0, 3, 0])
+        self.assertEqual([e["id"] for e in events], ["web", "evil", "", "web"])
+        self.assertEqual(events[0]["reason"], "heavy")
+        self.assertEqual((events[0]["saddr"], events[0]["dport"]), ("10.0.0.1", 5000))
+        self.assertGreater(events[3]["time_ns"], events[0]["time_ns"])
+
+    def test_follow(self):
+        with subprocess.Popen([NATRACTL, "events", "--follow", "--json", "web"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as p:
+            for _ in range(5):
+                self.assertEqual(json.loads(p.stdout.readline())["id"], "web")
+            p.send_signal(signal.SIGINT)
+            p.stdout.read()
+            self.assertEqual(p.wait(timeout=10), 0)
+
+    def test_there_are_none(self):
+        with unittest.mock.patch.dict(os.environ, NATRA_FAKE_NO_EVENTS="1"):
+            out = run("events")
+        self.assertEqual((out.returncode, out.stdout), (1, b""))
+        self.assertEqual(len(out.stderr.splitlines()), 1)
+
+    def test_counters(self):
+        self.assertRegex(run("stats", "web").stdout.decode(),
+                         r"\n    events +5 told +7 not told\n")
+        stats = read("stats", "web")["egress"]
+        self.assertEqual((stats["events_told"], stats["events_untold"]), (5, 7))
 
 
 class Set(unittest.TestCase):

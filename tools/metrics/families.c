@@ -222,6 +222,31 @@ static void write_flows(const struct writer *w, const struct row *row)
 	}
 }
 
+static void write_events(const struct writer *w, const struct row *row,
+			 bool told)
+{
+	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
+		const struct row_direction *d = &row->directions[i];
+		struct row_labels labels =
+			labels_of(row, direction_names[i], NULL);
+
+		if (d->is_there)
+			exposition_count(w->e, labels.list,
+					 told ? d->stats.events_told
+					      : d->stats.events_untold);
+	}
+}
+
+static void write_told(const struct writer *w, const struct row *row)
+{
+	write_events(w, row, true);
+}
+
+static void write_untold(const struct writer *w, const struct row *row)
+{
+	write_events(w, row, false);
+}
+
 static void write_info(const struct writer *w, const struct row *row)
 {
 	const struct natra_info *info = row->info;
@@ -297,6 +322,12 @@ static const struct {
 	{{"natra_heavy_flows", METRIC_GAUGE, NULL,
 	  "Flows over the threshold in the last minute that are in the table (at most 32)."},
 	 write_flows},
+	{{"natra_events", METRIC_COUNTER, NULL,
+	  "Events that natractl events shows."},
+	 write_told},
+	{{"natra_events_untold", METRIC_COUNTER, NULL,
+	  "Flows that became heavy and were not told, since many others were."},
+	 write_untold},
 	{{"natra_attachment", METRIC_INFO, NULL,
 	  "How the interface is limited."},
 	 write_info},

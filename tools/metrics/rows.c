@@ -35,6 +35,8 @@ void add_stats(struct natra_direction_stats *sum,
 		to->bytes += from->bytes;
 	}
 	sum->delay_ns_sum += stats->delay_ns_sum;
+	sum->events_told += stats->events_told;
+	sum->events_untold += stats->events_untold;
 }
 
 void subtract_stats(struct natra_direction_stats *sum,
@@ -48,6 +50,8 @@ void subtract_stats(struct natra_direction_stats *sum,
 		from->bytes -= less->bytes;
 	}
 	sum->delay_ns_sum -= stats->delay_ns_sum;
+	sum->events_told -= stats->events_told;
+	sum->events_untold -= stats->events_untold;
 }
 
 void add_histogram(struct natra_histogram *sum, const struct natra_histogram *h)

@@ -37,6 +37,9 @@ static const struct command commands[] = {
 		  OPT_BIT(OPT_INTERVAL)},
 	 "watch all pods; with ID, list its heavy flows",
 	 cmd_top},
+	{{"events", "ID|POD", true, OPT_BIT(OPT_FOLLOW) | OPT_BIT(OPT_SINCE)},
+	 "show when flows became heavy, and packets began to be dropped",
+	 cmd_events},
 	{{"metrics", NULL, false,
 	  OPT_BIT(OPT_TEXTFILE) | OPT_BIT(OPT_VERDICTS) |
 		  OPT_BIT(OPT_AGGREGATE)},

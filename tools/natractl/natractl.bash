@@ -51,13 +51,13 @@ _natractl_words()
 	--*burst | --ingress | --egress | --heavy-hitter-threshold | \
 	--horizon | --fast-pass-share | --pace-limit | --sketch-width | \
 	--id | --network | --label | --shaped-subnet | --unshaped-subnet | \
-	--watch | --interval | -n | --conf | --runtime-version | --agent)
+	--watch | --interval | --since | -n | --conf | --runtime-version | --agent)
 		return ;;
 	esac
 
 	case $command in
 	'')
-		echo attach set detach list show stats top metrics probe gc check \
+		echo attach set detach list show stats top events metrics probe gc check \
 			upgrade doctor install uninstall version --version "$global" ;;
 	attach)
 		echo "$global" "$live" --netns --id --network --label --mode \
@@ -78,6 +78,9 @@ _natractl_words()
 		_natractl_ids ;;
 	top)
 		echo "$global" --direction --once --interval -n
+		_natractl_ids ;;
+	events)
+		echo "$global" --follow --since
 		_natractl_ids ;;
 	doctor)
 		echo "$global" --platform --net-dir --bin-dir --root \

@@ -33,6 +33,8 @@ enum opt_id {
 	OPT_AGGREGATE,
 	OPT_ONCE,
 	OPT_INTERVAL,
+	OPT_FOLLOW,
+	OPT_SINCE,
 	/* These are options of install and uninstall only. */
 	OPT_INSTALL_MODE,
 	OPT_PLATFORM,

@@ -134,6 +134,9 @@ between(const struct natra_direction_stats *before,
 {
 	struct natra_direction_stats delta = {
 		.delay_ns_sum = grown(before->delay_ns_sum, now->delay_ns_sum),
+		.events_told = grown(before->events_told, now->events_told),
+		.events_untold =
+			grown(before->events_untold, now->events_untold),
 	};
 
 	for (size_t i = 0; i < counters_len; i++) {
@@ -251,6 +254,8 @@ static void print_direction(const char *name,
 	       unit_time(mean_delay_ns(stats)).text);
 	if (delays)
 		print_histogram("delays", delays);
+	printf("    %-16s %14" PRIu64 " told     %18" PRIu64 " not told\n",
+	       "events", stats->events_told, stats->events_untold);
 }
 
 void stats_print(const struct sample *sample)
@@ -352,6 +357,8 @@ static void add_direction(cJSON *parent, const char *name,
 	json_add_u64(o, "mean_delay_ns", mean_delay_ns(stats));
 	if (delays)
 		add_histogram(o, "delays", delays);
+	json_add_u64(o, "events_told", stats->events_told);
+	json_add_u64(o, "events_untold", stats->events_untold);
 }
 
 cJSON *stats_json(const struct sample *sample)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "natra_classify.h"
+#include "state/ring.h"
 #include "util/cleanup.h"
 
 uint64_t th_now(void)
@@ -76,12 +77,17 @@ int th_start(struct progrun *run, const struct program_options *options,
 	*run = (struct progrun){
 		.bank = BANK_INIT,
 		.stub = STUB_INIT,
+		.ring_fd = -1,
 		.prelude_fd = -1,
 		.array_fd = -1,
 	};
 	r = natra_open(&run->n, NULL);
+	if (r == 0) {
+		run->ring_fd = ring_make(run->n);
+		r = run->ring_fd < 0 ? run->ring_fd : 0;
+	}
 	if (r == 0)
-		r = bank_load(run->n, options, SLOTS, &run->bank);
+		r = bank_load(run->n, options, SLOTS, run->ring_fd, &run->bank);
 	if (r == 0)
 		r = bank_take_slot(run->n, &run->bank, SLOT, 1, limits);
 	if (r == 0)
@@ -120,6 +126,7 @@ void th_close(struct progrun *run)
 {
 	stub_close(&run->stub);
 	bank_close(&run->bank);
+	cleanup_closep(&run->ring_fd);
 	cleanup_closep(&run->prelude_fd);
 	cleanup_closep(&run->array_fd);
 	natra_close(run->n);

@@ -24,6 +24,7 @@ struct progrun {
 	struct natra *n;
 	struct bank bank; /* not pinned */
 	struct slot slot; /* the descriptors of the bank */
+	int ring_fd;      /* of events, not pinned */
 	struct stub stub;
 	/* The prelude sets what a test run cannot set and then calls the
 	 * program: it takes the type of a time stamp from mark, and the VLAN

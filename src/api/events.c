@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The public functions that read events. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/internal.h"
+#include "api/structs.h"
+#include "state/pin_dir.h"
+#include "state/ring.h"
+#include "util/cleanup.h"
+#include "util/str.h"
+
+#define TICK_NS 100000000L
+
+_Static_assert((int)NATRA_EVENT_MAX == (int)NATRA_TELL_MAX &&
+		       (int)NATRA_EVENT_MICE_OVER_SHARE ==
+			       (int)NATRA_TELL_MICE_OVER_SHARE,
+	       "the reasons of programs are those of the API");
+
+/* What an attachment's event gets from its record. */
+struct named {
+	uint64_t owner[LEG_MAX];
+	bool is_paced; /* LEG_INGRESS is then the backstop */
+	char id[NATRA_ID_MAX + 1];
+	char label[NATRA_NAME_MAX + 1];
+};
+
+struct natra_events {
+	struct natra *n;
+	struct ring_view view;
+	int timer_fd;
+	uint64_t lost; /* since the last event that was read */
+	struct named *list;
+	size_t len;
+	uint64_t listed_ns; /* the list has what was attached at this time */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+}
+
+static int add_named(void *arg, const char *path)
+{
+	struct natra_events *events = arg;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	const struct record *record = &gen.record;
+	struct named *list, *named;
+	int r = pin_find_gen(events->n, path, &gen);
+
+	if (r == -ENOENT || r == -ESTALE)
+		return 0;
+	if (r < 0)
+		return r;
+	list = realloc(events->list, (events->len + 1) * sizeof(*list));
+	if (!list)
+		return fail_errno(events->n, -ENOMEM, "list attachments");
+	events->list = list;
+	named = &list[events->len++];
+	*named = (struct named){
+		.is_paced = record->leg[LEG_PACE].hook != RECORD_HOOK_NONE,
+	};
+	for (int i = 0; i < LEG_MAX; i++)
+		named->owner[i] = record->slot[i].owner;
+	(void)str_copy(named->id, sizeof(named->id), record->id);
+	(void)str_copy(named->label, sizeof(named->label), record->label);
+	return 0;
+}
+
+static bool find_named(const struct natra_events *events, uint64_t owner,
+		       struct natra_event *event)
+{
+	for (size_t i = 0; i < events->len; i++) {
+		const struct named *named = &events->list[i];
+
+		for (int leg = 0; leg < LEG_MAX; leg++) {
+			if (named->owner[leg] != owner)
+				continue;
+			event->direction = leg == LEG_EGRESS
+						   ? NATRA_DIRECTION_EGRESS
+						   : NATRA_DIRECTION_INGRESS;
+			event->backstop = leg == LEG_INGRESS && named->is_paced;
+			memcpy(event->id, named->id, sizeof(event->id));
+			memcpy(event->label, named->label,
+			       sizeof(event->label));
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Finds out whose event it is. Attachments are listed again if one may have come
+ * since: the events of those that are gone cost nothing. */
+static int name_event(struct natra_events *events, uint64_t owner,
+		      struct natra_event *event)
+{
+	uint64_t listed_ns;
+	int r;
+
+	if (!owner || find_named(events, owner, event) ||
+	    event->time_ns < events->listed_ns)
+		return 0;
+	listed_ns = now_ns();
+	events->len = 0;
+	r = pin_dir_foreach_id(events->n, add_named, events);
+	if (r < 0)
+		return r;
+	events->listed_ns = listed_ns;
+	(void)find_named(events, owner, event);
+	return 0;
+}
+
+int natra_events_open(struct natra *n, struct natra_events **ret_events)
+{
+	const struct itimerspec tick = {{.tv_nsec = TICK_NS},
+					{.tv_nsec = TICK_NS}};
+	cleanup_ring_view struct ring_view view = {0};
+	cleanup_close int timer_fd = -1;
+	struct natra_events *events;
+	int r;
+
+	if (!n)
+		return -EINVAL;
+	if (!ret_events)
+		return refuse(n, -EINVAL, "ret_events: missing");
+	r = ring_open(n, &view);
+	if (r == -ENOENT)
+		return refuse(
+			n, r,
+			"there are no events: nothing is attached, or by an older natra only (natractl upgrade)");
+	if (r < 0)
+		return r;
+	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (timer_fd < 0 || timerfd_settime(timer_fd, 0, &tick, NULL) < 0)
+		return fail_errno(n, -errno, "make a timer");
+	events = calloc(1, sizeof(*events));
+	if (!events)
+		return fail_errno(n, -ENOMEM, "read events");
+	events->n = n;
+	events->view = view;
+	events->timer_fd = TAKE_FD(timer_fd);
+	view = (struct ring_view){0};
+	*ret_events = events;
+	return finish(n, 0);
+}
+
+void natra_events_close(struct natra_events *events)
+{
+	if (!events)
+		return;
+	ring_close(&events->view);
+	cleanup_closep(&events->timer_fd);
+	free(events->list);
+	free(events);
+}
+
+int natra_events_fd(const struct natra_events *events)
+{
+	return events ? events->timer_fd : -EINVAL;
+}
+
+/* Reads an entry, from another ring if that has taken the place of this one. */
+static int read_entry(struct natra_events *events,
+		      struct natra_event_entry *entry)
+{
+	struct ring_view view = {0};
+	int r = ring_read(&events->view, entry, &events->lost);
+
+	if (r || !ring_is_replaced(events->n, &events->view))
+		return r;
+	r = ring_open(events->n, &view);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	ring_close(&events->view);
+	events->view = view;
+	return ring_read(&events->view, entry, &events->lost);
+}
+
+/* Makes the descriptor wait for its next turn. */
+static void await_tick(const struct natra_events *events)
+{
+	uint64_t ticks;
+
+	/* There is nothing to read if this turn has not come. */
+	if (read(events->timer_fd, &ticks, sizeof(ticks)) < 0)
+		return;
+}
+
+int natra_events_read(struct natra_events *events,
+		      struct natra_event *ret_event)
+{
+	struct natra_event event = {
+		.sz = sizeof(event),
+		.direction = NATRA_DIRECTION_MAX,
+	};
+	struct natra_event_entry entry;
+	int r;
+
+	if (!events)
+		return -EINVAL;
+	r = struct_out_check(events->n, "ret_event", ret_event);
+	if (r == 0)
+		r = read_entry(events, &entry);
+	if (r == 0)
+		await_tick(events);
+	if (r <= 0)
+		return finish(events->n, r);
+	event.reason = (enum natra_event_reason)entry.reason;
+	event.time_ns = entry.time_ns;
+	event.flow = flow_of_tuple(&entry.tuple);
+	event.lost = events->lost;
+	r = name_event(events, entry.owner, &event);
+	if (r < 0)
+		return r;
+	events->lost = 0;
+	r = struct_out(events->n, "ret_event", ret_event, &event,
+		       sizeof(event));
+	return r < 0 ? r : 1;
+}

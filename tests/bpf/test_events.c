@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests check which packets make the programs tell an event, how often, and that
+ * a reader gets each one, or learns how many it missed. */
+#include "cm.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "natra_classify.h"
+#include "natra_events.h"
+#include "progrun.h"
+#include "state/ring.h"
+#include "util/cleanup.h"
+
+#define LEN   1000
+#define UNITS 40 /* a flow is heavy with its third packet */
+#define FAR   (3600 * TH_SECOND)
+
+static struct progrun run;
+static struct ring_view view;
+static uint64_t lost, begin_ns;
+
+static void load(enum program_kind kind, enum natra_pass pass)
+{
+	const struct program_options options = {
+		.kind = kind,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+	};
+	struct natra_limits limits = th_limits();
+	void *map;
+
+	limits.pass = pass;
+	limits.enter_units = UNITS;
+	limits.leave_units = UNITS / 8;
+	limits.reserve_ns = 0;
+	th_load(&run, &options, &limits);
+	map = mmap(NULL, sizeof(*view.map), PROT_READ, MAP_SHARED, run.ring_fd,
+		   0);
+	assert_true(map != MAP_FAILED);
+	view = (struct ring_view){.map = map};
+	lost = 0;
+	begin_ns = th_now();
+}
+
+static int load_police(void **state)
+{
+	(void)state;
+	load(PROGRAM_RX, NATRA_PASS_FREE);
+	return 0;
+}
+
+static int load_edt(void **state)
+{
+	(void)state;
+	load(PROGRAM_EDT, NATRA_PASS_FREE);
+	return 0;
+}
+
+static int load_charged(void **state)
+{
+	(void)state;
+	load(PROGRAM_EDT, NATRA_PASS_CHARGED);
+	return 0;
+}
+
+static int load_charged_police(void **state)
+{
+	(void)state;
+	load(PROGRAM_TX, NATRA_PASS_CHARGED);
+	return 0;
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	ring_close(&view);
+	th_close(&run);
+	return 0;
+}
+
+static struct th_result send_tcp(uint16_t port)
+{
+	struct th_result r;
+	struct packet p;
+
+	packet_make_tcp4(&p, port, 0, LEN);
+	th_send(&run, &p, NULL, &r);
+	return r;
+}
+
+/* Waits until a window has just begun, so that what follows is all in one. */
+static void await_window(void)
+{
+	const uint64_t left = (1ULL << NATRA_WINDOW_SHIFT) -
+			      th_now() % (1ULL << NATRA_WINDOW_SHIFT);
+	const struct timespec pause = {.tv_sec = (time_t)(left / TH_SECOND),
+				       .tv_nsec = (long)(left % TH_SECOND)};
+
+	(void)nanosleep(&pause, NULL);
+	/* Programs see the clock of the last tick. */
+	(void)nanosleep(&(struct timespec){.tv_nsec = TH_TICK_NS}, NULL);
+}
+
+/* The next event is this one, of the flow with this port, and of this test. */
+static void is_told(uint32_t reason, uint16_t port)
+{
+	struct natra_event_entry event;
+	uint16_t ports[2];
+
+	assert_int_equal(ring_read(&view, &event, &lost), 1);
+	assert_int_equal(lost, 0);
+	assert_int_equal(event.reason, reason);
+	assert_int_equal(event.owner, 1);
+	assert_in_range(event.time_ns, begin_ns, th_now());
+	memcpy(ports, &event.tuple.ports, sizeof(ports));
+	assert_int_equal(ntohs(ports[0]), port);
+	assert_int_equal(event.tuple.version, 4);
+	assert_int_equal(event.tuple.protocol, 6);
+}
+
+static void no_more_is_told(void)
+{
+	struct natra_event_entry event;
+
+	assert_int_equal(ring_read(&view, &event, &lost), 0);
+	assert_int_equal(lost, 0);
+}
+
+static void counts(uint64_t told, uint64_t untold)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(&run, &len);
+
+	assert_int_equal(state->events_told, told);
+	assert_int_equal(state->events_untold, untold);
+}
+
+/* What was sent since then is told as one event of this flow, or as one for each
+ * window that has begun meanwhile, on a machine that is so busy. */
+static void is_told_once(uint32_t reason, uint16_t port, uint64_t since_ns)
+{
+	const uint64_t windows =
+		natra_event_window(th_now()) - natra_event_window(since_ns);
+	struct natra_event_entry event;
+	uint64_t more = 0;
+
+	is_told(reason, port);
+	while (ring_read(&view, &event, &lost) == 1) {
+		assert_int_equal(event.reason, reason);
+		more++;
+	}
+	assert_in_range(more, 0, windows);
+}
+
+/* No flow is known any more. With `limiter`, the limiter begins as that of a new
+ * attachment. */
+static void forget(bool limiter)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(&run, &len);
+
+	memset(state->heavy, 0, sizeof(state->heavy));
+	memset(state->sketch, 0, len - sizeof(*state));
+	if (limiter)
+		memset(state->event_tat, 0, sizeof(state->event_tat));
+	th_write_state(&run, state);
+}
+
+/* Sends until the flow is heavy. */
+static void make_heavy(uint16_t port)
+{
+	while (send_tcp(port).counter == NATRA_COUNT_MICE)
+		;
+}
+
+static void a_flow_becomes_heavy_once(void **state)
+{
+	(void)state;
+	await_window();
+	th_set_tat(&run, 0);
+	(void)send_tcp(100);
+	(void)send_tcp(100);
+	no_more_is_told();
+	make_heavy(100);
+	is_told(NATRA_TELL_HEAVY, 100);
+	for (int i = 0; i < 20; i++) {
+		th_set_tat(&run, 0);
+		(void)send_tcp(100);
+	}
+	no_more_is_told();
+	counts(1, 0);
+}
+
+/* A flow that paused is known, until it has paused for long. */
+static void a_pause_makes_it_new(void **state)
+{
+	(void)state;
+	th_set_tat(&run, 0);
+	make_heavy(100);
+	is_told(NATRA_TELL_HEAVY, 100);
+	th_age_heavy(&run, NATRA_KNOWN_WINDOWS - 1);
+	th_set_tat(&run, 0);
+	(void)send_tcp(100);
+	no_more_is_told();
+	th_age_heavy(&run, NATRA_KNOWN_WINDOWS + 2);
+	th_set_tat(&run, 0);
+	(void)send_tcp(100);
+	is_told(NATRA_TELL_HEAVY, 100);
+}
+
+/* All of a burst of drops is one event, and those of the next window another. */
+static void drops_are_told_once_in_a_window(enum natra_tell reason,
+					    enum natra_counter counter)
+{
+	th_set_tat(&run, 0);
+	make_heavy(100);
+	is_told(NATRA_TELL_HEAVY, 100);
+	for (int window = 0; window < 2; window++) {
+		uint64_t since_ns;
+
+		await_window();
+		since_ns = th_now();
+		th_set_tat(&run, since_ns + FAR);
+		for (int i = 0; i < 30; i++)
+			assert_int_equal(send_tcp(100).counter, counter);
+		is_told_once(reason, 100, since_ns);
+	}
+}
+
+static void policed_drops(void **state)
+{
+	(void)state;
+	drops_are_told_once_in_a_window(NATRA_TELL_DROPPED_RATE,
+					NATRA_COUNT_DROPPED_RATE);
+}
+
+static void drops_beyond_the_horizon(void **state)
+{
+	(void)state;
+	drops_are_told_once_in_a_window(NATRA_TELL_DROPPED_HORIZON,
+					NATRA_COUNT_DROPPED_HORIZON);
+}
+
+/* What is held to the rate is the limit at work, and no event. */
+static void paced_packets_are_not_told(void **state)
+{
+	(void)state;
+	th_set_tat(&run, 0);
+	make_heavy(100);
+	is_told(NATRA_TELL_HEAVY, 100);
+	for (int i = 0; i < 10; i++) {
+		th_set_tat(&run, th_now() + TH_SECOND);
+		assert_int_equal(send_tcp(100).counter, NATRA_COUNT_PACED);
+	}
+	no_more_is_told();
+}
+
+static void mice_that_wait(void **state)
+{
+	uint64_t since_ns;
+
+	(void)state;
+	await_window();
+	since_ns = th_now();
+	th_set_tat(&run, since_ns + FAR);
+	for (uint16_t port = 200; port < 230; port++) {
+		th_set_mice_tat(&run, th_now() + TH_SECOND);
+		assert_int_equal(send_tcp(port).counter, NATRA_COUNT_PACED);
+	}
+	is_told_once(NATRA_TELL_MICE_OVER_SHARE, 200, since_ns);
+}
+
+static void mice_that_are_dropped(void **state)
+{
+	uint64_t since_ns;
+
+	(void)state;
+	await_window();
+	since_ns = th_now();
+	th_set_tat(&run, since_ns + FAR);
+	th_set_mice_tat(&run, th_now() + FAR);
+	for (uint16_t port = 200; port < 230; port++)
+		assert_int_equal(send_tcp(port).counter,
+				 NATRA_COUNT_DROPPED_RATE);
+	is_told_once(NATRA_TELL_MICE_OVER_SHARE, 200, since_ns);
+}
+
+static void mice_within_their_share(void **state)
+{
+	(void)state;
+	for (uint16_t port = 200; port < 230; port++) {
+		th_set_mice_tat(&run, 0);
+		th_set_tat(&run, 0);
+		assert_int_equal(send_tcp(port).counter, NATRA_COUNT_MICE);
+	}
+	no_more_is_told();
+}
+
+/* A pod that makes flow after flow heavy is told of a few of them, and another
+ * pod's event is still there afterwards. */
+static void many_flows_do_not_hide_others(void **state)
+{
+	const uint16_t flows = 3 * NATRA_EVENTS;
+	const uint64_t begin = th_now();
+	struct natra_event_entry event;
+	uint64_t told = 0, windows;
+
+	(void)state;
+	th_set_tat(&run, 0);
+	make_heavy(60000);
+	is_told(NATRA_TELL_HEAVY, 60000);
+	forget(true);
+	for (uint16_t i = 0; i < flows; i++) {
+		forget(false);
+		make_heavy((uint16_t)(1000 + i));
+	}
+	windows = ((th_now() - begin) >> NATRA_WINDOW_SHIFT) + 1;
+	while (ring_read(&view, &event, &lost) == 1)
+		told += event.reason == NATRA_TELL_HEAVY;
+	assert_int_equal(lost, 0);
+	assert_in_range(told, NATRA_EVENT_FLOWS, NATRA_EVENT_FLOWS + windows);
+	/* The one from before is the oldest in the ring. */
+	view.place = 0;
+	is_told(NATRA_TELL_HEAVY, 60000);
+}
+
+/* The ring keeps the newest events, and a reader that was away for too long learns
+ * how many it missed. */
+static void nobody_reads(void **state)
+{
+	struct natra_event_entry event;
+	uint64_t read = 0;
+
+	(void)state;
+	th_set_tat(&run, 0);
+	for (int i = 0; i < NATRA_EVENTS + 10; i++) {
+		forget(true);
+		make_heavy((uint16_t)(1000 + i));
+	}
+	counts(NATRA_EVENTS + 10, 0);
+	while (ring_read(&view, &event, &lost) == 1) {
+		assert_int_equal(ntohs((uint16_t)event.tuple.ports),
+				 1010 + read);
+		read++;
+	}
+	assert_int_equal(read, NATRA_EVENTS);
+	assert_int_equal(lost, 10);
+}
+
+int main(void)
+{
+#define TEST(name, with) cmocka_unit_test_setup_teardown(name, with, unload)
+	const struct CMUnitTest tests[] = {
+		TEST(a_flow_becomes_heavy_once, load_police),
+		TEST(a_flow_becomes_heavy_once, load_edt),
+		TEST(a_pause_makes_it_new, load_police),
+		TEST(policed_drops, load_police),
+		TEST(drops_beyond_the_horizon, load_edt),
+		TEST(paced_packets_are_not_told, load_edt),
+		TEST(mice_that_wait, load_charged),
+		TEST(mice_that_are_dropped, load_charged_police),
+		TEST(mice_within_their_share, load_charged),
+		TEST(many_flows_do_not_hide_others, load_edt),
+		TEST(nobody_reads, load_edt),
+	};
+
+	th_require_bpf();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "flows.h"
+#include "json.h"
+#include "output.h"
+
+#define NS_PER_S 1000000000
+
+struct events {
+	const struct cli *cli;
+	struct natra_events *reader;
+	uint64_t from_ns; /* older events are not shown */
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* Returns a time of CLOCK_MONOTONIC as a date, by what the node's clock says now. */
+static struct unit_text date_text(uint64_t monotonic_ns)
+{
+	const uint64_t ns = clock_ns(CLOCK_REALTIME) -
+			    clock_ns(CLOCK_MONOTONIC) + monotonic_ns;
+	const time_t seconds = (time_t)(ns / NS_PER_S);
+	struct unit_text out;
+	struct tm date;
+	size_t len;
+
+	gmtime_r(&seconds, &date);
+	len = strftime(out.text, sizeof(out.text), "%Y-%m-%dT%H:%M:%S", &date);
+	snprintf(out.text + len, sizeof(out.text) - len, ".%03uZ",
+		 (unsigned int)(ns % NS_PER_S / 1000000));
+	return out;
+}
+
+/* Returns the pod's direction, or "-" if the attachment is gone. */
+static const char *direction_of(const struct natra_event *event)
+{
+	if (event->direction >= NATRA_DIRECTION_MAX)
+		return "-";
+	return event->backstop ? "backstop" : direction_names[event->direction];
+}
+
+static const char *reason_of(const struct natra_event *event)
+{
+	const char *name = natra_event_name(event->reason);
+
+	return name ? name : "unknown";
+}
+
+static void print_event(const struct natra_event *event)
+{
+	const struct natra_flow *flow = &event->flow;
+	const char *pod = event->label[0] ? event->label : event->id;
+
+	printf("%s  %-9s  %-15s  %-7s  %-24s  %-24s  ",
+	       date_text(event->time_ns).text, direction_of(event),
+	       reason_of(event), protocol_text(flow).text,
+	       endpoint_text(flow, flow->saddr, flow->sport).text,
+	       endpoint_text(flow, flow->daddr, flow->dport).text);
+	print_text(stdout, pod[0] ? pod : "-", 0);
+	putchar('\n');
+}
+
+static void print_event_json(const struct natra_event *event)
+{
+	const struct natra_flow *flow = &event->flow;
+	cJSON *json = cJSON_CreateObject();
+
+	json_add_text(json, "time", date_text(event->time_ns).text);
+	json_add_u64(json, "time_ns", event->time_ns);
+	json_add_text(json, "id", event->id);
+	json_add_text(json, "label", event->label);
+	json_add_text(json, "direction", direction_of(event));
+	json_add_text(json, "reason", reason_of(event));
+	json_add_text(json, "protocol", protocol_text(flow).text);
+	json_add_text(json, "saddr", address_text(flow, flow->saddr).text);
+	json_add_u64(json, "sport", flow->ip_version ? flow->sport : 0);
+	json_add_text(json, "daddr", address_text(flow, flow->daddr).text);
+	json_add_u64(json, "dport", flow->dport);
+	json_add_u64(json, "lost", event->lost);
+	json_print_line(json);
+}
+
+static bool is_asked_for(const struct events *events,
+			 const struct natra_event *event)
+{
+	const char *pod = events->cli->opts.arg;
+
+	if (event->time_ns < events->from_ns)
+		return false;
+	return !pod || strcmp(pod, event->id) == 0 ||
+	       strcmp(pod, event->label) == 0;
+}
+
+/* Shows all events that are there now. */
+static int show_new(const struct events *events)
+{
+	struct natra_event event = NATRA_INIT(event);
+	int r;
+
+	while ((r = natra_events_read(events->reader, &event)) == 1) {
+		if (event.lost)
+			fprintf(stderr,
+				"natractl: %" PRIu64
+				" events were overwritten before they were read\n",
+				event.lost);
+		if (!is_asked_for(events, &event))
+			continue;
+		if (wants_json(events->cli))
+			print_event_json(&event);
+		else
+			print_event(&event);
+	}
+	fflush(stdout);
+	return r;
+}
+
+/* Shows events until SIGINT or SIGTERM, which are blocked so that each line is
+ * printed as a whole. */
+static int follow(const struct events *events)
+{
+	struct pollfd fds[] = {
+		{.fd = natra_events_fd(events->reader), .events = POLLIN},
+		{.fd = -1, .events = POLLIN},
+	};
+	sigset_t stop;
+	int r = 0;
+
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGINT);
+	sigaddset(&stop, SIGTERM);
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+	fds[1].fd = signalfd(-1, &stop, SFD_CLOEXEC);
+	if (fds[1].fd < 0)
+		return -errno;
+	while (r == 0 && !ferror(stdout) && !fds[1].revents) {
+		if (poll(fds, 2, -1) > 0 && fds[0].revents)
+			r = show_new(events);
+	}
+	close(fds[1].fd);
+	return r;
+}
+
+static int is_of_pod(void *arg, const struct natra_info *info,
+		     const struct natra_stats *stats)
+{
+	const char *pod = arg;
+
+	(void)stats;
+	return strcmp(pod, info->id) == 0 || strcmp(pod, info->label) == 0;
+}
+
+static int check_pod(const struct cli *cli)
+{
+	const char *pod = cli->opts.arg;
+	int r = pod ? natra_foreach_stats(cli->n, is_of_pod, (void *)pod) : 1;
+
+	if (r < 0)
+		return failure(cli, r);
+	return r ? 0
+		 : usage_error(
+			   "ID|POD", pod,
+			   "is neither the ID nor the label of an attachment");
+}
+
+static int parse_since(const struct cli *cli, uint64_t *ret_from_ns)
+{
+	const char *text = cli->opts.value[OPT_SINCE];
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t ns;
+
+	if (!text)
+		return 0;
+	if (natra_parse_time(text, &ns) < 0)
+		return usage_error(
+			opts_name(OPT_SINCE), text,
+			"is not a time up to an hour, such as 90s or 500ms");
+	*ret_from_ns = now_ns > ns ? now_ns - ns : 0;
+	return 0;
+}
+
+int cmd_events(struct cli *cli)
+{
+	struct events events = {.cli = cli};
+	int r = parse_since(cli, &events.from_ns);
+
+	if (!r)
+		r = check_pod(cli);
+	if (r)
+		return r;
+	r = natra_events_open(cli->n, &events.reader);
+	if (r < 0)
+		return failure(cli, r);
+	if (!wants_json(cli))
+		printf("%-24s  %-9s  %-15s  %-7s  %-24s  %-24s  %s\n", "TIME",
+		       "DIRECTION", "REASON", "PROTO", "SOURCE", "DESTINATION",
+		       "POD");
+	r = show_new(&events);
+	if (r == 0 && cli->opts.value[OPT_FOLLOW])
+		r = follow(&events);
+	natra_events_close(events.reader);
+	return r < 0 ? failure(cli, r) : EXIT_SUCCESS;
+}
