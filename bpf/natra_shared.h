@@ -20,8 +20,7 @@
  *    their BPF object, records with the limits that were derived.
  * 4: fair shares: limits and states with what they need, and records with these
  *    limits and with the orphan_mask of fq.
- * 5: durations in stripes and of handshakes, a number that the slots of an
- *    attachment share, and room in limits, slots, states and records: what is
+ * 5: durations in stripes, and room in limits, slots, states and records: what is
  *    called reserved here is 0. A field may take the place of some of it without
  *    a new number if 0 in it means what builds without the field do. A map of a
  *    bank or a node that builds without it do not open needs no new number either.
@@ -161,9 +160,8 @@ struct natra_config {
 	__u64 active; /* counts changes; bit 0 is the index of the active ones */
 	struct natra_limits limits[2];
 	__u64 keys[NATRA_HASH_KEYS]; /* random, for this attachment */
-	__u64 owner;      /* random; 0: the entry is free. For user space. */
-	__u64 attachment; /* the same in all slots of an attachment */
-	__u64 reserved[8];
+	__u64 owner; /* random; 0: the entry is free. For user space. */
+	__u64 reserved[9];
 };
 
 /* A heavy flow for natractl top; written without locks, see natra_flows.h. */

@@ -355,8 +355,12 @@ static void maps_of_another_layout(void **state)
 		assert_int_equal(link(path, kept), 0);
 		replace_pin(path, maps[i].type, maps[i].value_size);
 
-		assert_int_equal(KEPT(natra_stats(n, ids[0], &stats)), -ESTALE);
-		says(n, path, "not this natra's");
+		/* Counters are read without the last two. */
+		if (i < 6) {
+			assert_int_equal(KEPT(natra_stats(n, ids[0], &stats)),
+					 -ESTALE);
+			says(n, path, "not this natra's");
+		}
 		assert_int_equal(
 			KEPT(natra_top(n, ids[0], NATRA_DIRECTION_INGRESS,
 				       flows, &len)),
