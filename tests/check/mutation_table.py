@@ -500,6 +500,8 @@ METRICS = [
     one("sum-forgets-the-gone", "tools/metrics/rows.c",
         "i < rows.len && by_namespace", "i < rows.len && !by_namespace",
         "unit-metrics"),
+    one("long-line-loses-a-part", "tools/metrics/exposition.c",
+        "		text += room;\n", "", "unit-metrics"),
     one("scrape-cut-by-the-next", "tools/agent/scrape.c",
         "	if (scrape->has_text) {", "	if (false) {", "agent-probes"),
     one("events-of-every-pod", "tools/natractl/cmd_events.c",

@@ -83,7 +83,8 @@ def counted(agent):
 
 
 def check_counters(r, node, agent, rate):
-    """What iperf3 sends by UDP, and what arrives, is in the counters within 1 %."""
+    """What iperf3 sends by UDP is in the counters within 1 %. Return how many packets its
+    server has missed."""
     time.sleep(1.1)  # the server listens, and an answer may be a second old
     before = counted(agent)
     end = node.iperf(node.pods["exact"], "-u", "-b", rate, "-l", str(SIZE), "-t",
@@ -98,9 +99,6 @@ def check_counters(r, node, agent, rate):
            end["packets"] * (SIZE + UDP_HEADERS), 0.01)
     r.near(f"{rate}: packets in all verdicts, of those offered",
            sum(packets.values()), end["packets"], 0.01)
-    r.near(f"{rate}: packets that passed, of those that arrived",
-           sum(n for v, n in packets.items() if not v.startswith("dropped")),
-           end["packets"] - end["lost_packets"], 0.01)
     return end["lost_packets"]
 
 
@@ -142,7 +140,7 @@ def check_alerts(r, node, prometheus):
     for _ in range(30):
         fired |= prometheus.alerts() | prometheus.alerts("pending")
         time.sleep(0.5)
-    r.true("no alert while all is well", not fired, sorted(fired))
+    r.true("no alert while all is well", not fired, ", ".join(sorted(fired)))
     unshaped = os.environ["NATRA_UNSHAPED"]
     kept = break_all(node, unshaped)
     end = time.monotonic() + 120
@@ -158,7 +156,7 @@ def check_alerts(r, node, prometheus):
                 "NatraLossAtLimit": "flood"}
     wrong = [(labels["alertname"], labels.get("pod")) for labels, _ in firing
              if expected.get(labels["alertname"]) not in (None, labels.get("pod"))]
-    r.true("only the pods in that state", not wrong, wrong)
+    r.true("only the pods in that state", not wrong, str(wrong))
     os.close(kept)
 
 
@@ -174,11 +172,12 @@ def check_node(r, node):
     with Agent("--root", node.root, "--bpffs", BPFFS, "--no-adopt", "--runtime-version",
                "containerd://1.6.20", "--plugin", os.environ["NATRA_CNI"]) as agent:
         agent.wait_ready()
+        # Before Prometheus begins, because losses at the limit are an alert.
+        check_counters(r, node, agent, "16M")
+        lost = check_counters(r, node, agent, "40M")
+        r.true("the second was over the limit", lost, f"{lost} packets lost")
         prometheus = Prometheus([f"127.0.0.1:{agent.port}"])
         try:
-            check_counters(r, node, agent, "16M")
-            lost = check_counters(r, node, agent, "40M")
-            r.true("the second was over the limit", lost, f"{lost} packets lost")
             node.load(node.pods["web"], "-R")
             node.load(node.pods["pace"])
             time.sleep(20)

@@ -123,6 +123,30 @@ static void values_of_labels_are_escaped(void **state)
 		"x{a=\"\\\"\\\\\\n\",c=\"\\\\x1b\\\\xff ~\"} 0\nx 0\n");
 }
 
+/* A line may be longer than the buffer that it is written from. */
+static void long_values_are_whole(void **state)
+{
+	static const struct metric gauge = {"x", METRIC_GAUGE, NULL, "Help."};
+	char value[3001], expected[3100];
+	const struct label labels[] = {{"a", value}, {NULL, NULL}};
+	struct text t;
+
+	(void)state;
+	for (size_t len = 1000; len < sizeof(value); len += 500) {
+		for (size_t i = 0; i < len; i++)
+			value[i] = (char)('a' + i % 26);
+		value[len] = '\0';
+		(void)snprintf(
+			expected, sizeof(expected),
+			"# HELP x Help.\n# TYPE x gauge\nx{a=\"%s\"} 5\n",
+			value);
+		begin(&t, false);
+		exposition_begin(&t.e, &gauge);
+		exposition_count(&t.e, labels, 5);
+		end(&t, expected);
+	}
+}
+
 static void a_metric_without_samples_is_left_out(void **state)
 {
 	static const struct metric gauge = {"x", METRIC_GAUGE, NULL, "Help."};
@@ -444,6 +468,7 @@ int main(void)
 		cmocka_unit_test(types_and_units_are_those_of_each_format),
 		cmocka_unit_test(histograms_are_cumulative),
 		cmocka_unit_test(values_of_labels_are_escaped),
+		cmocka_unit_test(long_values_are_whole),
 		cmocka_unit_test(a_metric_without_samples_is_left_out),
 		cmocka_unit_test(the_client_chooses_the_format),
 		cmocka_unit_test(only_names_of_pods_become_labels),

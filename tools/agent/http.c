@@ -70,9 +70,9 @@ static void compose(struct http_connection *c, int status, const char *type,
 		"Content-Length: %zu\r\nConnection: close\r\n\r\n",
 		all && type ? type : "text/plain; charset=utf-8",
 		all ? all : strlen(reason) + 1);
-	if (all)
+	if (len)
 		(void)fwrite(body, 1, len, out);
-	else
+	else if (!all)
 		fprintf(out, "%s\n", reason);
 	(void)fclose(out);
 }
