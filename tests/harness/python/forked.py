@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs a function in a copy of this process: an emulated CPU takes seconds to start
 Python anew."""
+import gc
 import os
 import signal
 import subprocess
@@ -37,6 +38,8 @@ class Forked:
                 os.dup2(fd, number)
             # Sockets and namespaces of the script end when the script closes them.
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+            # To look through the script's objects for garbage would interrupt the traffic.
+            gc.freeze()
             work(*args)
             sys.stdout.flush()
             code = 0
