@@ -51,8 +51,8 @@ __extension__ typedef unsigned __int128 u128;
  * The unit of time of natra_fair.h: what packets take that are long for senders
  * who share a rate, and no less than its loop runs on. Where nothing is held it
  * is longer: senders find their rates by losses, which takes them longer. At high
- * rates, where many flows send within FAIR_SHIFT_POLICED, the rate of 64 flows varies
- * less from second to second with FAIR_SHIFT_FAST.
+ * rates, where three packets of each of 64 flows take no longer than FAIR_SHIFT_FAST,
+ * the rate of so many flows varies less from second to second with that unit.
  */
 #define FAIR_SHIFT_HELD    24
 #define FAIR_SHIFT_POLICED 26

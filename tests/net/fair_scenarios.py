@@ -172,7 +172,7 @@ class FloodBeside(Traffic):
 
     @staticmethod
     def wanted(a):
-        return [{"rate": "10M", "caps": n} for n in ((3,) if a.brief else (1, 3, 10))]
+        return [{"rate": "10M", "caps": n} for n in ((10,) if a.brief else (1, 3, 10))]
 
     def start(self):
         self.floods = [self.lane.flood(self.params["caps"] * self.lane.cap)]
