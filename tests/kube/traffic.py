@@ -61,16 +61,14 @@ class Recorder:
         return {k: (last[1][k] - first[1][k]) * 8 / (last[0] - first[0])
                 for k in first[1]}
 
-    def longest_pause(self, begin, but):
-        """Return for how long a stream received nothing, the longest of all but some."""
-        since, worst, before = {}, 0, {}
+    def longest_pauses(self, begin):
+        """Return for how long each stream received nothing at most."""
+        since, worst, before = {}, {}, {}
         for now, counts in (r for r in self.rows if r[0] >= begin):
             for k, count in counts.items():
-                if k in but:
-                    continue
                 if count != before.get(k):
                     since[k] = now
-                worst = max(worst, now - since[k])
+                worst[k] = max(worst.get(k, 0), now - since[k])
             before = counts
         return worst
 
