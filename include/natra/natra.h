@@ -419,7 +419,7 @@ NATRA_API int natra_remove_leftovers(struct natra *n,
  * loan, and so does every call that sets limits; until then natra_check returns
  * -EBADE.
  *
- * If less waits than natra's rates pass in half a second, it changes nothing.
+ * If less waits than natra's rates pass in 0.1 s, it changes nothing.
  *
  * @param target     `ifname`, its netns, and the `id` of natra's limits.
  * @param ret_bytes  what waits and drains from now on; 0 if nothing was changed.

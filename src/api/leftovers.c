@@ -16,7 +16,7 @@
 #define LENT_BYTES_MIN (64U << 20)
 #define LENT_BYTES_MAX (256U << 20)
 /* A shorter queue makes no timeout long. */
-#define WAIT_MIN_MS    500
+#define WAIT_MIN_MS    100
 
 struct look {
 	struct natra *n;

@@ -40,9 +40,10 @@ class Kernel(unittest.TestCase):
         run("mount", "--bind", str(self.bpffs), "/sys/fs/bpf")
         self.addCleanup(run, "umount", "/sys/fs/bpf")
 
-    def pod(self, name, rate, **conf):
+    def pod(self, name, rate, egress=None, **conf):
         """A network namespace with a veth, whose result libcni keeps."""
-        self.node.pod(name, rate and {"ingressRate": rate}, [
+        out = {"egressRate": egress} if egress else {}
+        self.node.pod(name, rate and {"ingressRate": rate, **out}, [
             "ptp", {"type": "natra", **conf, "capabilities": {
                 "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}])
         path = str(self.node.netns(name))
@@ -218,7 +219,7 @@ class Kernel(unittest.TestCase):
     def pod_of_upstream(self, name, **conf):
         if not os.path.exists(UPSTREAM):
             self.skipTest(f"no {UPSTREAM}")
-        self.pod(name, 10000000, **conf)
+        self.pod(name, 10000000, 10000000, **conf)
         run("ip", "link", "set", f"veth-{name}", "up")
         self.upstream(name, 10000000)
         self.assertIn("tbf", run("tc", "qdisc", "show", "dev", f"veth-{name}"))

@@ -259,7 +259,7 @@ HOOKS = [
         "limits_lend(n, &gen, loan(l.waiting_bytes))", "limits_lend(n, &gen, 0)",
         "api-leftovers"),
     one("short-queue-drains", "src/api/leftovers.c",
-        "#define WAIT_MIN_MS    500", "#define WAIT_MIN_MS    0", "api-leftovers"),
+        "#define WAIT_MIN_MS    100", "#define WAIT_MIN_MS    0", "api-leftovers"),
     one("ifb-is-not-opened", "src/attach/drain.c",
         "open_tbf(n, nl, &l->ifb, &l->ifb_tbf)", "0", "api-leftovers"),
     one("any-class-is-the-plugins", "src/attach/leftovers.c",

@@ -27,6 +27,10 @@ class Traffic:
         end, after = self.read()
         return {k: (after[k] - before[k]) * 8 / (end - begin) for k in before}
 
+    def ended(self):
+        """Return the streams that are not established any more."""
+        return [k for k, s in self.streams.items() if not s.is_established()]
+
     def close(self):
         for stream in self.streams.values():
             stream.close()
@@ -57,14 +61,14 @@ class Recorder:
         return {k: (last[1][k] - first[1][k]) * 8 / (last[0] - first[0])
                 for k in first[1]}
 
-    def longest_pause(self, begin):
-        """Return for how long a stream received nothing, the longest of all."""
-        since, worst, before = {}, 0, {}
+    def longest_pauses(self, begin):
+        """Return for how long each stream received nothing at most."""
+        since, worst, before = {}, {}, {}
         for now, counts in (r for r in self.rows if r[0] >= begin):
             for k, count in counts.items():
                 if count != before.get(k):
                     since[k] = now
-                worst = max(worst, now - since[k])
+                worst[k] = max(worst.get(k, 0), now - since[k])
             before = counts
         return worst
 
