@@ -301,11 +301,10 @@ __noinline int police_global(struct __sk_buff *skb,
 
 /* Tells that packets of heavy flows begin to be dropped, or that mice begin to wait
  * or to be dropped. */
-static __always_inline void tell_outcome(struct __sk_buff *skb,
-					 const struct natra_config *config,
-					 struct natra_state *state,
-					 const struct packet *packet,
-					 __u32 outcome)
+static __always_inline void
+tell_outcome(struct __sk_buff *skb, const struct natra_config *config,
+	     struct natra_state *state, struct natra_parsed_packet *parsed,
+	     const struct packet *packet, __u32 outcome)
 {
 	__u32 reason = NATRA_TELL_MICE_OVER_SHARE;
 
@@ -315,7 +314,7 @@ static __always_inline void tell_outcome(struct __sk_buff *skb,
 	/* Under a flood this is all that it costs. */
 	if (reason < NATRA_TELL_MAX &&
 	    natra_event_is_due(&state->event_tat[reason], packet->now_ns))
-		(void)tell_global(skb, config, state, reason);
+		tell(skb, config, state, parsed, reason);
 }
 
 static __always_inline __u32 judge(struct __sk_buff *skb,
@@ -362,7 +361,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 		note_flow(skb, state, &parsed, packet, estimate);
 	if (natra_unlikely(NATRA_FORGET((__u64)heavy, packet->hash) ==
 			   NATRA_HEAVY_NOW))
-		(void)tell_global(skb, config, state, NATRA_TELL_HEAVY);
+		tell(skb, config, state, &parsed, NATRA_TELL_HEAVY);
 	packet->active = active;
 	packet->stripe = stripe;
 	packet->seed =
@@ -372,7 +371,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 			      : police_global(skb, config, state, packet));
 	if (natra_unlikely(outcome - NATRA_COUNT_PACED <=
 			   NATRA_COUNT_DROPPED_HORIZON - NATRA_COUNT_PACED))
-		tell_outcome(skb, config, state, packet, outcome);
+		tell_outcome(skb, config, state, &parsed, packet, outcome);
 	return outcome;
 }
 

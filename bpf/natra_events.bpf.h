@@ -10,23 +10,19 @@
 #include "natra_maps.bpf.h"
 #include "natra_packet.bpf.h"
 
-/*
- * Tells an event of a packet's flow, if the slot may tell one of this kind. It is
- * called only when something begins, and is global for the same reason as
- * parse_global.
- */
-__noinline int tell_global(struct __sk_buff *skb,
-			   const struct natra_config *config,
-			   struct natra_state *state, __u32 reason)
+/* Tells an event of this flow, if the slot may tell one of this kind. It is global
+ * for the same reason as parse_global. */
+__noinline int tell_global(const struct natra_config *config,
+			   struct natra_state *state,
+			   const struct natra_tuple *tuple, __u32 reason)
 {
 	const __u64 now_ns = bpf_ktime_get_ns();
-	struct natra_parsed_packet parsed;
 	struct natra_event_entry event;
 	struct natra_event_ring *ring;
 	const __u32 zero = 0;
 
 	ring = bpf_map_lookup_elem(&natra_events, &zero);
-	if (!ring || !config || !state)
+	if (!ring || !config || !state || !tuple)
 		return 0; /* the verifier wants this check */
 	reason %= NATRA_TELL_MAX;
 	if (!natra_event_take(&state->event_tat[reason], now_ns,
@@ -36,14 +32,28 @@ __noinline int tell_global(struct __sk_buff *skb,
 			__sync_fetch_and_add(&state->events_untold, 1);
 		return 0;
 	}
-	parse_slow(skb, &parsed);
 	event.reason = reason;
 	event.time_ns = now_ns;
 	event.owner = config->owner;
-	event.tuple = parsed.tuple;
+	event.tuple = *tuple;
 	natra_event_write(ring, &event);
 	__sync_fetch_and_add(&state->events_told, 1);
 	return 0;
+}
+
+/*
+ * Tells an event of the packet's flow, which is called only when something begins. The
+ * packet is parsed into memory of the caller, because the frames of nested calls have
+ * 512 bytes together.
+ */
+static __always_inline void tell(struct __sk_buff *skb,
+				 const struct natra_config *config,
+				 struct natra_state *state,
+				 struct natra_parsed_packet *parsed,
+				 __u32 reason)
+{
+	parse_slow(skb, parsed);
+	(void)tell_global(config, state, &parsed->tuple, reason);
 }
 
 #endif

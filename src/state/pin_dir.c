@@ -141,6 +141,11 @@ int pin_dir_lock(struct natra *n, const char *path, struct pin_dir *ret_dir)
 	return lock_path(n, path, false, LOCK_NO_DEADLINE, ret_dir);
 }
 
+int pin_dir_try_lock(struct natra *n, const char *path, struct pin_dir *ret_dir)
+{
+	return lock_path(n, path, false, 0, ret_dir);
+}
+
 /* Writes the path of an engine's directory. It cannot be too long, since it is
  * shorter than the path of an id's directory, which was checked. */
 static void engine_path(struct natra *n, uint64_t id, char *ret_path)

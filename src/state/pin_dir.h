@@ -59,6 +59,10 @@ int pin_dir_lock_events(struct natra *n, bool create, struct pin_dir *ret_dir);
 /* Locks a directory at a path that was given to a pin_dir_fn. */
 int pin_dir_lock(struct natra *n, const char *path, struct pin_dir *ret_dir);
 
+/* Does the same without waiting: returns -EBUSY if another process has locked it. */
+int pin_dir_try_lock(struct natra *n, const char *path,
+		     struct pin_dir *ret_dir);
+
 void pin_dir_unlock(struct pin_dir *dir);
 #define cleanup_pin_dir __attribute__((cleanup(pin_dir_unlock)))
 

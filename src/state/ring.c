@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/libbpf_log.h"
 #include "state/pin.h"
@@ -86,11 +87,22 @@ int ring_enter(struct natra *n)
 	return fd;
 }
 
-/* Returns 1 for an engine of this ABI, whose programs may have the ring. */
+/*
+ * Returns 1 for an engine of this ABI, whose programs may have the ring. One without a
+ * bank was left by a process that could not remove it, unless it is locked. This
+ * must not wait for that lock: its owner may wait for the ring.
+ */
 static int is_current_engine(void *arg, const char *path)
 {
-	(void)arg;
-	return pin_dir_engine_abi(path) == NATRA_PIN_ABI;
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	int r;
+
+	if (pin_dir_engine_abi(path) != NATRA_PIN_ABI)
+		return 0;
+	r = pin_dir_try_lock(arg, path, &dir);
+	if (r < 0)
+		return r != -ENOENT;
+	return rmdir(path) < 0 && errno != ENOENT;
 }
 
 /*
@@ -105,7 +117,7 @@ int ring_sweep(struct natra *n)
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	r = pin_dir_foreach_engine(n, is_current_engine, NULL);
+	r = pin_dir_foreach_engine(n, is_current_engine, n);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return pin_remove_all(n, dir.path);

@@ -388,7 +388,7 @@ class Events(unittest.TestCase):
             rows, _ = self.rows(name)
             self.assertEqual([r[1] for r in rows], ["heavy", "mice_over_share"])
         out = run("events", "shop/we")
-        self.assertEqual(out.returncode, 2)
+        self.assertEqual(out.returncode, 1)
         self.assertEqual(out.stderr, b"natractl: ID|POD: 'shop/we' is neither the ID nor "
                          b"the label of an attachment\n")
 

@@ -172,10 +172,12 @@ static int check_pod(const struct cli *cli)
 
 	if (r < 0)
 		return failure(cli, r);
-	return r ? 0
-		 : usage_error(
-			   "ID|POD", pod,
-			   "is neither the ID nor the label of an attachment");
+	if (r)
+		return 0;
+	/* It may be attached a moment later, so this is no wrong usage. */
+	(void)usage_error("ID|POD", pod,
+			  "is neither the ID nor the label of an attachment");
+	return EXIT_FAILURE;
 }
 
 static int parse_since(const struct cli *cli, uint64_t *ret_from_ns)
