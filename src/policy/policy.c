@@ -50,17 +50,13 @@ __extension__ typedef unsigned __int128 u128;
 /*
  * The unit of time of natra_fair.h: what packets take that are long for senders
  * who share a rate, and no less than its loop runs on. Where nothing is held it
- * is longer: senders find their rates by losses, which takes them longer. At high
- * rates, where three packets of each of 64 flows take no longer than FAIR_SHIFT_FAST,
- * the rate of so many flows varies less from second to second with that unit.
+ * is longer: senders find their rates by losses, which takes them longer.
  */
 #define FAIR_SHIFT_HELD    24
 #define FAIR_SHIFT_POLICED 26
-#define FAIR_SHIFT_FAST    25
 #define FAIR_SHIFT_MAX     32
 #define FAIR_BYTES_PACED   32768
 #define FAIR_BYTES_POLICED 16384
-#define FAIR_BYTES_FAST    300000
 
 /* Heavy flows are counted in units of 64 bytes, in 24 bits. */
 #define UNIT_BYTES    64
@@ -344,15 +340,6 @@ static uint64_t ecn_limit_ns(const struct natra_rate *rate)
 	return ns > ECN_LIMIT_MAX_NS ? ECN_LIMIT_MAX_NS : (uint64_t)ns;
 }
 
-static uint32_t fair_shift_policed(const struct natra_rate *rate)
-{
-	uint32_t least = fair_shift(rate, FAIR_BYTES_FAST, FAIR_SHIFT_FAST);
-
-	if (least > FAIR_SHIFT_POLICED)
-		least = FAIR_SHIFT_POLICED;
-	return fair_shift(rate, FAIR_BYTES_POLICED, least);
-}
-
 /* Sets what heavy flows share by, see natra_fair.h. */
 static void set_fair(struct natra_limits *l, const struct natra_policy *p,
 		     enum leg leg, bool paced)
@@ -363,7 +350,8 @@ static void set_fair(struct natra_limits *l, const struct natra_policy *p,
 		l->max_overdraft_ns = ecn_limit_ns(&l->rate);
 		l->ramp_mult =
 			UINT64_MAX / (l->rate.burst_ns ? l->rate.burst_ns : 1);
-		l->fair_shift = fair_shift_policed(&l->rate);
+		l->fair_shift = fair_shift(&l->rate, FAIR_BYTES_POLICED,
+					   FAIR_SHIFT_POLICED);
 	} else if (leg == LEG_PACE) {
 		l->fair_shift =
 			fair_shift(&l->rate, FAIR_BYTES_PACED, FAIR_SHIFT_HELD);

@@ -273,25 +273,6 @@ static void one_stream_saws_as_in_one_queue(void **state)
 	}
 }
 
-/* Many streams whose segments fit into the round trip keep to the rate from second to
- * second. */
-static void many_policed_streams_are_steady(void **state)
-{
-	double deviation;
-
-	(void)state;
-	for (size_t i = 0; i < 64; i++) {
-		sources[i] = tcp(10, false);
-		sources[i].start_ns = i * SIM_MS;
-	}
-	run(POLICE, 100 * MBIT, 64, 5, 10);
-	deviation = sim_deviation(&sim);
-	print_message("64 policed streams: %.2f %% between seconds\n",
-		      100 * deviation);
-	assert_between(deviation, 0, 0.01, "deviation between seconds");
-	end();
-}
-
 static void marks_and_drops_are_alike(void **state)
 {
 	(void)state;
@@ -520,10 +501,9 @@ static void fair_unit_follows_the_rate(void **state)
 		{1000, 32, 32, 32},
 		{1000000, 25, 27, 28},
 		{10000000, 24, 26, 25},
-		{70000000, 24, 26, 24},
-		{100000000, 24, 25, 24},
-		{1000000000, 24, 25, 24},
-		{NATRA_RATE_MAX_BITS_PER_SEC, 24, 25, 24},
+		{100000000, 24, 26, 24},
+		{1000000000, 24, 26, 24},
+		{NATRA_RATE_MAX_BITS_PER_SEC, 24, 26, 24},
 	};
 
 	(void)state;
@@ -584,7 +564,6 @@ int main(void)
 		cmocka_unit_test(equal_flows_have_equal_shares),
 		cmocka_unit_test(stream_has_its_share_beside_a_flood),
 		cmocka_unit_test(one_stream_saws_as_in_one_queue),
-		cmocka_unit_test(many_policed_streams_are_steady),
 		cmocka_unit_test(marks_and_drops_are_alike),
 		cmocka_unit_test(little_flow_does_not_wait),
 		cmocka_unit_test(shares_are_found_within_two_seconds),
