@@ -201,10 +201,11 @@ def limits(a):
 
 def pins():
     """Return the pins of attachments; empty directories do not count. Programs that
-    attachments share may stay for the next ones until `natractl gc`; they are in
-    directories of their own, which do not count either."""
+    attachments share, and with them the ring of events, may stay for the next ones
+    until `natractl gc`; they are in directories of their own, which do not count
+    either."""
     return sorted(os.path.join(d, f) for d, _, files in os.walk(PINS)
-                  if "/engine_" not in d for f in files)
+                  if "/engine_" not in d and "/events_" not in d for f in files)
 
 
 def has_tcx():

@@ -32,7 +32,7 @@ from commands import sh
 from limiters import find_natractl
 from report import skip
 
-ABI, OLD_ABI, NEWER_ABI = 4, 1, 5
+ABI, OLD_ABI, NEWER_ABI = 5, 1, 6
 SIZE, OLD_SIZE = 2816, 1256      # sizes of their records in bytes
 COMMON_SIZE = 152               # bytes at the beginning that all ABIs share
 OLD_COMMIT = "cc81bc7"
@@ -291,10 +291,10 @@ def engine_programs():
 
 def bursts_ns():
     """Return the bursts in the active limits of the first slot of each bank."""
-    words = [struct.unpack_from("=17Q", pinned_value(path, 312).to_bytes(
-                 312, sys.byteorder))
+    words = [struct.unpack_from("=34Q", pinned_value(path, 656).to_bytes(
+                 656, sys.byteorder))
              for path in glob.glob(f"{PINS}/engine_*/*/configs")]
-    return {w[3] if w[0] % 2 == 0 else w[16] for w in words}
+    return {w[3] if w[0] % 2 == 0 else w[33] for w in words}
 
 
 def counted(path):
