@@ -407,29 +407,6 @@ NATRA_API int natra_remove_leftovers(struct natra *n,
 				     const struct natra_target *target);
 
 /**
- * @brief Let out what waits in the limits that natra_find_leftovers finds.
- *
- * To be called when natra's own limits hold, 0.3 s or more before
- * natra_remove_leftovers. To remove a queue drops what waits there, which is all that
- * a TCP sender has on the way: nothing is acknowledged any more, and its timeout is
- * that of the queue, several seconds. This call lets both limits of the plugin pass
- * 10 Gbit/s, and lends natra's buckets 16 times what waits, once, but 64 MB at least
- * and 256 MB at most. So senders measure round trips without the queue before
- * natra's limits bind them. natra_remove_leftovers takes back what is left of the
- * loan, and so does every call that sets limits; until then natra_check returns
- * -EBADE.
- *
- * If less waits than natra's rates pass in 0.1 s, it changes nothing.
- *
- * @param target     `ifname`, its netns, and the `id` of natra's limits.
- * @param ret_bytes  what waits and drains from now on; 0 if nothing was changed.
- * @return as natra_find_leftovers; -ENOENT the id has no limits of natra's.
- */
-NATRA_API int natra_drain_leftovers(struct natra *n,
-				    const struct natra_target *target,
-				    uint64_t *ret_bytes);
-
-/**
  * @brief Walk all attachments, in the order of their ids.
  * @param fn  may detach the attachment that it is called for.
  * @return 0; what fn returned; -EINVAL; -EPERM; -ENOMEM. State of an unknown ABI is

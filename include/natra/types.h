@@ -387,13 +387,12 @@ typedef int (*natra_stats_fn)(void *arg, const struct natra_info *info,
 /** Objects that upstream's `bandwidth` plugin left on an interface's host side. */
 struct natra_leftovers {
 	size_t sz;
-	char host_ifname[16];   /**< "" if there is no host-side peer */
-	bool tbf;               /**< a tbf root qdisc: limits ingress */
-	bool ingress_redirect;  /**< an ingress qdisc that redirects to
+	char host_ifname[16];  /**< "" if there is no host-side peer */
+	bool tbf;              /**< a tbf root qdisc: limits ingress */
+	bool ingress_redirect; /**< an ingress qdisc that redirects to
 				    `ifb_ifname`: limits egress */
-	char ifb_ifname[16];    /**< "" also if that does not exist: then the
+	char ifb_ifname[16];   /**< "" also if that does not exist: then the
 				    redirect drops all that the pod sends */
-	uint64_t waiting_bytes; /**< what waits in the queues of both limits */
 };
 
 /** The features of this kernel. */

@@ -19,9 +19,7 @@ struct leftovers {
 	struct qdisc ingress;
 	struct filter redirect; /* handle 0: there is none of the plugin's */
 	struct link_info ifb;   /* ifindex 0: it does not exist */
-	struct qdisc ifb_tbf;   /* kind "": it has none */
 	bool shared;            /* another filter is on `ingress` */
-	uint64_t waiting_bytes; /* in the queues of the tbf and of the ifb */
 };
 
 /* Looks on the host side of the interface `pod`, which is in the namespace
@@ -32,10 +30,6 @@ int leftovers_find(struct natra *n, struct netlink *nl,
 
 int leftovers_remove(struct natra *n, struct netlink *nl,
 		     const struct leftovers *l);
-
-/* Lets the plugin's limits pass packets much faster than any pod's rate. */
-int leftovers_open(struct natra *n, struct netlink *nl,
-		   const struct leftovers *l);
 
 /* Logs a warning if the plugin left limits on the host side of the interface
  * `pod`, which is in the namespace pod_fd (-1: the caller's). */

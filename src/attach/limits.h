@@ -9,12 +9,6 @@
 int limits_set(struct natra *n, struct pin_gen *gen,
 	       const struct natra_policy *policy);
 
-/* Lets each direction that is limited pass so many bytes more, once: only the slots
- * get a larger burst, not the record. */
-int limits_lend(struct natra *n, const struct pin_gen *gen, uint64_t bytes);
-/* Writes the limits on record to the slots again. */
-int limits_take_back(struct natra *n, const struct pin_gen *gen);
-
 /* Returns whether an attachment has programs for each direction that a policy
  * limits. */
 bool limits_cover(const struct record *record,

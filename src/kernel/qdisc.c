@@ -2,7 +2,6 @@
 #include "kernel/qdisc.h"
 
 #include <errno.h>
-#include <linux/gen_stats.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
@@ -20,21 +19,6 @@ static void read_fq(struct nlmsghdr *hdr, struct qdisc *qdisc)
 		qdisc->fq_orphan_mask = nla_get_u32(mask);
 }
 
-static void read_backlog(struct nlmsghdr *hdr, struct qdisc *qdisc)
-{
-	struct nlattr *stats =
-		nlmsg_find_attr(hdr, sizeof(struct tcmsg), TCA_STATS2);
-	struct nlattr *queue = stats ? nla_find(nla_data(stats), nla_len(stats),
-						TCA_STATS_QUEUE)
-				     : NULL;
-	struct gnet_stats_queue counts;
-
-	if (!queue || nla_len(queue) < (int)sizeof(counts))
-		return;
-	memcpy(&counts, nla_data(queue), sizeof(counts));
-	qdisc->backlog = counts.backlog;
-}
-
 static int read_qdisc(struct nl_msg *msg, void *arg)
 {
 	const struct tcmsg *tcm = netlink_tcmsg(msg);
@@ -50,7 +34,6 @@ static int read_qdisc(struct nl_msg *msg, void *arg)
 	(void)nla_strlcpy(qdisc->kind, kind, sizeof(qdisc->kind));
 	if (strcmp(qdisc->kind, "fq") == 0)
 		read_fq(nlmsg_hdr(msg), qdisc);
-	read_backlog(nlmsg_hdr(msg), qdisc);
 	return 0;
 }
 

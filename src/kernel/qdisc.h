@@ -11,7 +11,6 @@ struct qdisc {
 	uint32_t handle;         /* 0: the kernel's default qdisc */
 	char kind[16];           /* "" if there is none */
 	uint32_t fq_orphan_mask; /* of fq only */
-	uint32_t backlog;        /* bytes that it held when it was asked */
 };
 
 /* Gets the qdisc at `parent`, TC_H_ROOT or TC_H_INGRESS. An interface that is

@@ -5,8 +5,7 @@
  * id, in which '/' is '+', and its text the two rates and whether its program is
  * of another build. A file with the name leftovers+IFNAME stands for what upstream's
  * plugin has left there: if it has a number and a text, attaching fails with them
- * while it is there. The file waiting stands for packets in them, which draining
- * lets out unless there is the file waiting-stays. With waiting-is-short they are few. With the file leftovers-ifb the ifb of its limit of egress is
+ * while it is there. With the file leftovers-ifb the ifb of its limit of egress is
  * there, too. The file error-NAME stands for a call that fails with the number in it,
  * and kill-gc for a process that is killed there. Attaching to a pod waits while there
  * is a file hold-attach. Each call that changes something adds a line to the file
@@ -44,9 +43,6 @@ int __wrap_natra_find_leftovers(struct natra *n,
 				struct natra_leftovers *ret_leftovers);
 int __wrap_natra_remove_leftovers(struct natra *n,
 				  const struct natra_target *target);
-int __wrap_natra_drain_leftovers(struct natra *n,
-				 const struct natra_target *target,
-				 uint64_t *ret_bytes);
 const char *__wrap_natra_error(const struct natra *n);
 const char *__real_natra_error(const struct natra *n);
 int __wrap_unshare(int flags);
@@ -342,20 +338,7 @@ int __wrap_natra_find_leftovers(struct natra *n,
 			       sizeof(ret_leftovers->ifb_ifname), "bwp1");
 	(void)snprintf(ret_leftovers->host_ifname,
 		       sizeof(ret_leftovers->host_ifname), "veth1");
-	if (access(path_of("waiting").text, F_OK) == 0)
-		ret_leftovers->waiting_bytes = 5000;
 	return 0;
-}
-
-int __wrap_natra_drain_leftovers(struct natra *n,
-				 const struct natra_target *target,
-				 uint64_t *ret_bytes)
-{
-	(void)n;
-	*ret_bytes = access(path_of("waiting-is-short").text, F_OK) ? 5000 : 0;
-	if (access(path_of("waiting-stays").text, F_OK) != 0)
-		(void)unlink(path_of("waiting").text);
-	return called("drain_leftovers", "id=%s", target->id);
 }
 
 int __wrap_natra_remove_leftovers(struct natra *n,

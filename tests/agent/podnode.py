@@ -89,13 +89,6 @@ class FakeNode:
             (self.state / "leftovers-ifb").touch()
         (self.state / f"leftovers+{ifname}").write_text(error)
 
-    def waiting(self, how=None):
-        """Packets wait in upstream's limits until these drain; how: "stays", or
-        "is-short" if that is not worth while."""
-        (self.state / "waiting").touch()
-        if how:
-            (self.state / f"waiting-{how}").touch()
-
     def fail(self, call, number):
         (self.state / f"error-{call}").write_text(str(number))
 

@@ -99,8 +99,8 @@ class Kernel(unittest.TestCase):
                 if p.name.startswith("engine_")}
 
     def needed(self, *attaches):
-        """Return what each of these attaches, with natractl's options, loads on a bpffs
-        where nothing is loaded."""
+        """What each of these attaches, with natractl's options, loads on a bpffs where
+        nothing is loaded."""
         bpffs, found = self.node.root / "other", set()
         bpffs.mkdir(exist_ok=True)
         run("ip", "link", "add", "pod", "type", "veth", "peer", "name", "host")
@@ -229,7 +229,7 @@ class Kernel(unittest.TestCase):
         agent = self.agent()
         agent.wait("part=pods")
         agent.stop()
-        # The agent replaces nothing unless it is asked to.
+        # Not without being asked.
         self.assertEqual(self.limits(), {})
         self.agent("--replace-bandwidth").wait("replaced=1")
         self.assertEqual(self.limits(), {f"net/{name}/eth0": 10000000})

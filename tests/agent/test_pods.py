@@ -5,7 +5,6 @@ says what it was asked."""
 import json
 import os
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -160,57 +159,6 @@ class Adopt(Case):
                          ["attach", "remove_leftovers"])
         self.assertIn("replaced=1", log)
 
-    def replacing(self):
-        return [c.split()[0] for c in
-                self.calls("attach", "drain_leftovers", "remove_leftovers")]
-
-    def test_leftovers_drain(self):
-        """Natra's limits hold before what waits is let out, and upstream's go 0.3 s
-        later."""
-        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
-        self.node.leftovers("eth0")
-        self.node.waiting()
-        begin = time.monotonic()
-        self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
-        self.assertGreater(time.monotonic() - begin, 0.3)
-        self.assertEqual(self.replacing(),
-                         ["attach", "drain_leftovers", "remove_leftovers"])
-
-    def test_leftovers_are_short(self):
-        """Nothing is worth to wait for."""
-        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
-        self.node.leftovers("eth0")
-        self.node.waiting("is-short")
-        with self.node.agent("--no-install", "--replace-bandwidth") as agent:
-            begin = time.monotonic()
-            agent.wait("replaced the bandwidth plugin's limits")
-            self.assertLess(time.monotonic() - begin, 1.5)
-
-    def test_leftovers_do_not_drain(self):
-        """They are removed after 2 s."""
-        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
-        self.node.leftovers("eth0")
-        self.node.waiting("stays")
-        begin = time.monotonic()
-        log = self.run_agent("--replace-bandwidth")
-        self.assertGreater(time.monotonic() - begin, 1.5)
-        self.assertIn("replaced=1", log)
-        self.assertEqual(self.replacing(),
-                         ["attach", "drain_leftovers", "remove_leftovers"])
-
-    def test_leftovers_cannot_drain(self):
-        """They go all the same, and no line is about a pod that has ended."""
-        for number, lines in (95, 1), (19, 0):
-            with self.subTest(number):
-                self.node.forget()
-                self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
-                self.node.leftovers("eth0")
-                self.node.waiting()
-                self.node.fail("drain_leftovers", number)
-                log = self.run_agent("--replace-bandwidth")
-                self.assertIn("replaced=1", log)
-                self.assertEqual(log.count("limits is lost"), lines)
-
     def test_leftovers_of_killed_agent(self):
         """The next one finishes what it has begun, if it is asked to replace."""
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
@@ -233,6 +181,9 @@ class Adopt(Case):
             self.assertEqual(self.calls("remove_leftovers"), [])
         self.node.attached("net/a/eth0", 2000000, 2000000)
         self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
+
+    def replacing(self):
+        return [c.split()[0] for c in self.calls("attach", "remove_leftovers")]
 
     def test_first_leftovers_where_natra_has_no_limit(self):
         """It is so also when natra's limits are set, and they are in the way."""

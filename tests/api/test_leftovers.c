@@ -317,102 +317,6 @@ static void by_the_id_of_an_attachment(void **state)
 	assert_int_equal(natra_detach(n, &target), 0);
 }
 
-/* Lets some 6 kB wait in a tbf. */
-static void fill(const char *dev)
-{
-	rig_sh("tc qdisc change dev %s root handle 1: tbf rate 8kbit burst 2k"
-	       " limit 64k",
-	       dev);
-	device_send(dev, 200);
-}
-
-/* Nothing is changed if nothing waits, or little beside natra's rates. */
-static void nothing_to_drain(void **state)
-{
-	struct natra_target target = pod_target(&pod, "web");
-	struct natra_policy policy = policy_of(10, 20);
-	uint64_t bytes = 1;
-	char *mine;
-
-	(void)state;
-	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
-	assert_int_equal(KEPT(natra_drain_leftovers(n, &target, &bytes)), 0);
-	assert_int_equal(bytes, 0);
-	add_tbf();
-	add_ingress(IFB);
-	assert_int_equal(find().waiting_bytes, 0);
-	fill(HOST);
-	assert_true(find().waiting_bytes > 4000);
-	mine = node_state();
-	bytes = 1;
-	assert_int_equal(KEPT(natra_drain_leftovers(n, &target, &bytes)), 0);
-	assert_int_equal(bytes, 0);
-	assert_int_equal(KEPT(natra_check(n, "web", &policy)), 0);
-	same_node_state(mine);
-	free(mine);
-	assert_int_equal(natra_detach(n, &target), 0);
-}
-
-/* Both queues empty themselves, and what natra's limits lend is taken back when
- * upstream's go. */
-static void queues_drain(void **state)
-{
-	struct natra_target target = pod_target(&pod, "web");
-	struct natra_policy policy = NATRA_INIT(policy);
-	uint64_t bytes = 0;
-
-	(void)state;
-	policy.ingress_rate_bits_per_sec = 64000;
-	policy.egress_rate_bits_per_sec = 64000;
-	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
-	add_tbf();
-	add_ingress(IFB);
-	fill(HOST);
-	fill(IFB);
-	assert_true(find().waiting_bytes > 8000);
-	if (KEPT(natra_drain_leftovers(n, &target, &bytes)) < 0)
-		fail_msg("%s", natra_error(n));
-	assert_true(bytes > 8000);
-	assert_int_equal(KEPT(natra_check(n, "web", NULL)), -EBADE);
-	/* A tbf looks for the new rate when the next packet would be due. */
-	for (int i = 0; i < 300 && find().waiting_bytes; i++)
-		rig_sh("sleep 0.01");
-	assert_int_equal(find().waiting_bytes, 0);
-	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), 0);
-	assert_none();
-	assert_int_equal(KEPT(natra_check(n, "web", &policy)), 0);
-	/* Whoever sets limits ends the loan as well. */
-	add_tbf();
-	fill(HOST);
-	assert_int_equal(KEPT(natra_drain_leftovers(n, &target, &bytes)), 0);
-	policy = policy_of(30, 40);
-	assert_int_equal(KEPT(natra_configure(n, "web", &policy)), 0);
-	assert_int_equal(KEPT(natra_check(n, "web", &policy)), 0);
-	assert_int_equal(natra_detach(n, &target), 0);
-}
-
-/* They are all that limits the pod. */
-static void no_drain_without_limits(void **state)
-{
-	struct natra_target target = pod_target(&pod, NULL);
-	uint64_t bytes = 0;
-	char *mine;
-
-	(void)state;
-	add_tbf();
-	fill(HOST);
-	mine = node_state();
-	assert_int_equal(KEPT(natra_drain_leftovers(n, &target, &bytes)),
-			 -ENOENT);
-	says(n, "has no limits", NULL);
-	target.id = "nosuch";
-	assert_int_equal(KEPT(natra_drain_leftovers(n, &target, &bytes)),
-			 -ENOENT);
-	says(n, "'nosuch'", NULL);
-	same_node_state(mine);
-	free(mine);
-}
-
 static void keep_warning(void *arg, enum natra_log_level level,
 			 const char *line)
 {
@@ -487,7 +391,6 @@ static void bad_calls(void **state)
 {
 	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
 	struct natra_target target = pod_target(&pod, NULL);
-	uint64_t bytes = 0;
 
 	(void)state;
 	assert_int_equal(natra_find_leftovers(NULL, &target, &leftovers),
@@ -506,12 +409,6 @@ static void bad_calls(void **state)
 			 -ENODEV);
 	says(n, "eth9", NULL);
 	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), -ENODEV);
-	assert_int_equal(KEPT(natra_drain_leftovers(n, &target, &bytes)),
-			 -ENODEV);
-	assert_int_equal(natra_drain_leftovers(NULL, &target, &bytes), -EINVAL);
-	assert_int_equal(KEPT(natra_drain_leftovers(n, &target, NULL)),
-			 -EINVAL);
-	says(n, "ret_bytes", NULL);
 	target.ifname = "eth0";
 	target.netns = "nosuch";
 	assert_int_equal(KEPT(natra_find_leftovers(n, &target, &leftovers)),
@@ -540,9 +437,6 @@ int main(void)
 		CASE(qdiscs_of_others),
 		CASE(redirects_of_others),
 		CASE(ingress_is_shared),
-		CASE(nothing_to_drain),
-		CASE(queues_drain),
-		CASE(no_drain_without_limits),
 		CASE(by_the_id_of_an_attachment),
 		CASE(attaching_warns),
 		CASE(no_host_side),

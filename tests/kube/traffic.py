@@ -27,10 +27,6 @@ class Traffic:
         end, after = self.read()
         return {k: (after[k] - before[k]) * 8 / (end - begin) for k in before}
 
-    def ended(self):
-        """Return the streams that are not established any more."""
-        return [k for k, s in self.streams.items() if not s.is_established()]
-
     def close(self):
         for stream in self.streams.values():
             stream.close()
@@ -60,17 +56,6 @@ class Recorder:
         last = next(r for r in self.rows if r[0] >= first[0] + seconds)
         return {k: (last[1][k] - first[1][k]) * 8 / (last[0] - first[0])
                 for k in first[1]}
-
-    def longest_pauses(self, begin):
-        """Return for how long each stream received nothing at most."""
-        since, worst, before = {}, {}, {}
-        for now, counts in (r for r in self.rows if r[0] >= begin):
-            for k, count in counts.items():
-                if count != before.get(k):
-                    since[k] = now
-                worst[k] = max(worst.get(k, 0), now - since[k])
-            before = counts
-        return worst
 
     def most(self, begin, seconds, cap):
         """Return the most that any stream got in a span from `begin` on, in parts of

@@ -11,9 +11,6 @@
 #include "../install/results.h"
 #include "netns.h"
 
-#define DRAIN_LOOK_US   300000
-#define DRAIN_LOOKS_MAX 6
-
 bool seat_fill(struct seat *seat, const char *file, const struct cached *cached)
 {
 	seat->file = file;
@@ -93,28 +90,6 @@ static bool has_ended(int r)
 	return r == -ENODEV || r == -ENOENT;
 }
 
-/* Lets out what waits in upstream's limits. One pod at a time: the senders need some
- * ten round trips, and have all of the machine for them. At a low rate a tbf looks at
- * its new one late, when a long packet would have been due. Jobs are processes of their
- * own and may sleep; if this one is killed, the next goes on. */
-static void let_drain(const struct seat *seat,
-		      const struct natra_target *target)
-{
-	struct natra_leftovers left = NATRA_INIT(left);
-	uint64_t bytes = 0;
-	int r = natra_drain_leftovers(seat->n, target, &bytes);
-
-	if (r < 0 && !has_ended(r))
-		seat_log(seat, NATRA_LOG_WARN,
-			 "what waits in the bandwidth plugin's limits is lost",
-			 seat_error(seat, r));
-	for (int i = 0; i < DRAIN_LOOKS_MAX && r == 0 && bytes; i++) {
-		(void)usleep(DRAIN_LOOK_US);
-		r = natra_find_leftovers(seat->n, target, &left);
-		bytes = left.waiting_bytes;
-	}
-}
-
 /* Removes upstream's limits beside natra's. */
 static int take_away(const struct seat *seat, const struct natra_target *target,
 		     const struct natra_policy *policy,
@@ -127,8 +102,6 @@ static int take_away(const struct seat *seat, const struct natra_target *target,
 			NULL);
 		return 0;
 	}
-	if (left->waiting_bytes)
-		let_drain(seat, target);
 	*ret = SEAT_REPLACED;
 	return natra_remove_leftovers(seat->n, target);
 }
