@@ -119,8 +119,10 @@ static __always_inline void hold(struct natra_state *state,
 				 __u64 depart_ns)
 {
 	const __u64 delay_ns = depart_ns - now_ns;
-	struct natra_durations *delays =
-		&state->stripes[packet->stripe % NATRA_STRIPES].delays;
+	/* It is asked for again, because a member of `packet` for it would make the
+	 * frames of nested calls longer than 512 bytes on Linux 6.1. */
+	const __u32 stripe = bpf_get_smp_processor_id() % NATRA_STRIPES;
+	struct natra_durations *delays = &state->stripes[stripe].delays;
 	__u32 bucket = natra_duration_bucket(delay_ns);
 
 	packet->depart_ns = depart_ns;
@@ -269,7 +271,7 @@ charge(struct __sk_buff *skb, const struct natra_config *config,
 	if (packet->mouse || tat_ns + ahead_ns > now_ns)
 		now_ns = bpf_ktime_get_ns();
 	/* tat_ns alone would stay the same once the dither has made a cost 0. */
-	dither = natra_dither(tat_ns + packet->seed);
+	dither = natra_dither(tat_ns + ((__u64)packet->seed << 32));
 	if (natra_unlikely(packet->mouse))
 		return charge_mouse(skb, state, limits, packet, now_ns, dither,
 				    edt);
@@ -308,9 +310,12 @@ tell_outcome(struct __sk_buff *skb, const struct natra_config *config,
 {
 	__u32 reason = NATRA_TELL_MICE_OVER_SHARE;
 
-	if (!packet->mouse)
+	if (!packet->mouse) {
+		if (!is_dropped(outcome))
+			return;
 		reason = outcome - NATRA_COUNT_DROPPED_RATE +
 			 NATRA_TELL_DROPPED_RATE;
+	}
 	/* Under a flood this is all that it costs. */
 	if (reason < NATRA_TELL_MAX &&
 	    natra_event_is_due(&state->event_tat[reason], packet->now_ns))
@@ -319,7 +324,8 @@ tell_outcome(struct __sk_buff *skb, const struct natra_config *config,
 
 static __always_inline __u32 judge(struct __sk_buff *skb,
 				   const struct natra_config *config,
-				   struct natra_state *state, __u32 stripe,
+				   struct natra_state *state,
+				   const struct natra_tally *counts,
 				   struct packet *packet, bool tx, bool edt,
 				   bool subnets)
 {
@@ -363,10 +369,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 			   NATRA_HEAVY_NOW))
 		tell(skb, config, state, &parsed, NATRA_TELL_HEAVY);
 	packet->active = active;
-	packet->stripe = stripe;
-	packet->seed =
-		state->stripes[stripe].count[NATRA_COUNT_ADMITTED].packets
-		<< 32;
+	packet->seed = counts[NATRA_COUNT_ADMITTED].packets & 0x7fffffff;
 	outcome = (__u32)(edt ? hold_global(skb, config, state, packet)
 			      : police_global(skb, config, state, packet));
 	if (natra_unlikely(outcome - NATRA_COUNT_PACED <=
@@ -382,15 +385,15 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 	const struct natra_config *config;
 	struct natra_state *state;
 	struct natra_tally *counts;
-	__u32 stripe, outcome;
+	__u32 outcome;
 
 	config = bpf_map_lookup_elem(&natra_configs, &slot);
 	state = bpf_map_lookup_elem(&natra_states, &slot);
 	if (!config || !state)
 		return PASS; /* for the verifier: stubs give what there is */
-	stripe = bpf_get_smp_processor_id() % NATRA_STRIPES;
-	counts = state->stripes[stripe].count;
-	outcome = judge(skb, config, state, stripe, packet, tx, edt, subnets);
+	counts = state->stripes[bpf_get_smp_processor_id() % NATRA_STRIPES]
+			 .count;
+	outcome = judge(skb, config, state, counts, packet, tx, edt, subnets);
 	/* One copy of what follows, not one for each outcome. The verifier knows
 	 * nothing of what a global function returns. */
 	asm volatile("" : "+r"(outcome));

@@ -145,12 +145,12 @@ struct packet {
 	__u64 now_ns;    /* of the last tick, which is enough for windows */
 	__u64 depart_ns; /* 0: now */
 	__u64 active;    /* natra_config.active, by which it is judged */
-	__u64 seed;      /* of the dither: another one for each packet */
 	__u32 bytes;     /* on the wire */
-	__u32 stripe;    /* where it is counted */
-	__u32 mouse; /* no bool: before Linux 6.3 the verifier refuses to pass
-			  * padding, which nobody writes, to a global function */
-	__u32 pad;
+	/* It is no bool, because before Linux 6.3 the verifier refuses to pass padding,
+	 * which nobody writes, to a global function. The two share a word, because
+	 * there the frames of nested calls have 512 bytes together. */
+	__u32 mouse : 1;
+	__u32 seed : 31; /* of the dither: another one for each packet */
 };
 
 /* Reads the packet into *ret. Returns true if the link itself may depend on the

@@ -308,11 +308,13 @@ struct natra_flow {
 	uint64_t idle_ns;
 };
 
-/** What an event tells of. Each kind is told once in a second or so (2^30 ns) for
- *  an attachment and direction, while it goes on or happens again. */
+/** What an event tells of. Each kind but NATRA_EVENT_HEAVY is told once in a second
+ *  or so (2^30 ns) for an attachment and direction, while it goes on or happens
+ *  again. */
 enum natra_event_reason {
 	/** A flow is heavy that was a small one. Each flow is told, up to 16 at
-	 *  once and then one per second; `events_untold` counts the others. A flow that pauses for half a minute is told again. */
+	 *  once and then one per second; `events_untold` counts the others. A flow
+	 *  that pauses for half a minute is told again. */
 	NATRA_EVENT_HEAVY,
 	/** A packet of a heavy flow was dropped, as `dropped_rate` counts. */
 	NATRA_EVENT_DROPPED_RATE,
@@ -327,10 +329,10 @@ enum natra_event_reason {
 
 struct natra_event {
 	size_t sz;
-	/** "" if the attachment does not exist any more. */
+	/** "" if the attachment does not exist any more, or was made anew since. */
 	char id[NATRA_ID_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
-	/** NATRA_DIRECTION_MAX if the attachment does not exist any more. */
+	/** NATRA_DIRECTION_MAX if `id` is "". */
 	enum natra_direction direction;
 	enum natra_event_reason reason;
 	/** It is of the pod-side backstop behind NATRA_INGRESS_MODE_PACE. */

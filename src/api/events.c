@@ -217,8 +217,10 @@ int natra_events_read(struct natra_events *events,
 	event.flow = flow_of_tuple(&entry.tuple);
 	event.lost = events->lost;
 	r = name_event(events, entry.owner, &event);
-	if (r < 0)
+	if (r < 0) {
+		events->lost++;
 		return r;
+	}
 	events->lost = 0;
 	r = struct_out(events->n, "ret_event", ret_event, &event,
 		       sizeof(event));

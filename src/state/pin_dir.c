@@ -53,6 +53,15 @@ int pin_dir_path(struct natra *n, const char *id, char *ret_path)
 	return 0;
 }
 
+/* Locking reports the same for what is no directory as for a directory that was
+ * removed meanwhile, and the latter is tried again. */
+static bool is_no_directory(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
 /* Returns whether a directory that this process has made is still new: another
  * process may have used it between its mkdir and its lock. bpffs counts
  * subdirectories as links, so an empty directory has two. */
@@ -76,6 +85,9 @@ static int lock_path(struct natra *n, const char *path, bool create,
 		r = lock_dir(n, path, wait_ms, &ret_dir->lock_fd);
 		if (r == -EAGAIN && !create)
 			return -ENOENT;
+		if (r == -EAGAIN && is_no_directory(path))
+			return refuse(n, -ENOTDIR, "'%s' is no directory",
+				      path);
 	} while (r == -EAGAIN);
 	if (r < 0) {
 		/* After -EBUSY the directory is in use by the process that

@@ -143,12 +143,14 @@ int ring_open(struct natra *n, struct ring_view *ret_view)
 	void *map;
 	int r = pin_dir_events_path(n, dir);
 
-	if (r == 0)
-		r = open_ring(n, dir, &fd);
 	if (r < 0)
 		return r;
+	/* If the ring is replaced before it is opened, it looks replaced once more. */
 	if (!find_inode(dir, &view.inode))
 		return -ENOENT;
+	r = open_ring(n, dir, &fd);
+	if (r < 0)
+		return r;
 	map = mmap(NULL, sizeof(*view.map), PROT_READ, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return fail_errno(n, -errno, "map the ring of events");

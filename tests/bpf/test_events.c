@@ -14,6 +14,7 @@
 #include "state/ring.h"
 #include "util/cleanup.h"
 
+#define ECT0  2
 #define LEN   1000
 #define UNITS 40 /* a flow is heavy with its third packet */
 #define FAR   (3600 * TH_SECOND)
@@ -81,14 +82,19 @@ static int unload(void **state)
 	return 0;
 }
 
-static struct th_result send_tcp(uint16_t port)
+static struct th_result send_with_tos(uint16_t port, uint8_t tos)
 {
 	struct th_result r;
 	struct packet p;
 
-	packet_make_tcp4(&p, port, 0, LEN);
+	packet_make_tcp4(&p, port, tos, LEN);
 	th_send(&run, &p, NULL, &r);
 	return r;
+}
+
+static struct th_result send_tcp(uint16_t port)
+{
+	return send_with_tos(port, 0);
 }
 
 /* Waits until a window has just begun, so that what follows is all in one. */
@@ -258,6 +264,23 @@ static void paced_packets_are_not_told(void **state)
 	no_more_is_told();
 }
 
+static void marked_packets_are_not_told(void **state)
+{
+	int marked = 0;
+
+	(void)state;
+	th_set_tat(&run, 0);
+	make_heavy(100);
+	is_told(NATRA_TELL_HEAVY, 100);
+	for (int i = 0; i < 10; i++) {
+		th_set_tat(&run, th_now() + TH_TICK_NS);
+		marked +=
+			send_with_tos(100, ECT0).counter == NATRA_COUNT_MARKED;
+	}
+	assert_in_range(marked, 1, 10);
+	no_more_is_told();
+}
+
 static void mice_that_wait(void **state)
 {
 	uint64_t since_ns;
@@ -360,6 +383,7 @@ int main(void)
 		TEST(policed_drops, load_police),
 		TEST(drops_beyond_the_horizon, load_edt),
 		TEST(paced_packets_are_not_told, load_edt),
+		TEST(marked_packets_are_not_told, load_police),
 		TEST(mice_that_wait, load_charged),
 		TEST(mice_that_are_dropped, load_charged_police),
 		TEST(mice_within_their_share, load_charged),
