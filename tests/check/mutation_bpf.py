@@ -250,7 +250,7 @@ PROGRAMS = [
         "add(&delays->count[bucket], 1);", "add(&delays->count[bucket / 2], 1);",
         "bpf-edt"),
     one("delay-is-in-no-bucket", BPF,
-        "add(&delays->count[bucket], 1);", "", "bpf-charged"),
+        "add(&delays->count[bucket], 1);", ";", "bpf-charged"),
     one("bucket-excludes-its-bound", "bpf/natra_durations.h",
         "(ns - !!ns) >>", "ns >>", "unit-durations"),
     one("one-stripe-has-all-delays", "src/state/slot.c",

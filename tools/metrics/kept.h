@@ -22,9 +22,12 @@ struct kept {
 /* After so many scrapes without it a pod is gone for good. */
 #define KEPT_MISSES_MAX 4
 
-/* Set node->gone (and read node->last_read_ns), by which each sum of the first scrape is 0, and later ones are as the
- * last scrape has left them, and return in *ret_list what to leave for the next one; the
- * caller frees it. They return 0 or -ENOMEM. */
+/*
+ * Set node->gone, which is added to the sums: by it each sum of the first scrape is 0, and
+ * later ones are as the last scrape has left them. kept_update reads node->last_read_ns.
+ * Both return in *ret_list what to leave for the next scrape, which the caller frees, and
+ * 0 or -ENOMEM.
+ */
 int kept_begin(struct node_metrics *node, struct kept **ret_list,
 	       size_t *ret_len);
 int kept_update(struct node_metrics *node, const struct kept *last, size_t len,
