@@ -45,7 +45,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
  */
 #define CONTROL_UNITS 64U
 
-/* Of a stamp that a socket asked for; under the horizon of natra's fq. */
+/* The longest delay by a stamp that a socket asked for. It is under the horizon of
+ * natra's fq. */
 #define MAX_STAMP_NS 9000000000ULL
 
 static __always_inline void note_flow(struct __sk_buff *skb,
@@ -301,7 +302,7 @@ __noinline int police_global(struct __sk_buff *skb,
 	return charge(skb, config, state, packet, false);
 }
 
-/* Tells that packets of heavy flows begin to be dropped, or that mice begin to wait
+/* Reports that packets of heavy flows begin to be dropped, or that mice begin to wait
  * or to be dropped. */
 static __always_inline void
 tell_outcome(struct __sk_buff *skb, const struct natra_config *config,

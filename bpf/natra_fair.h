@@ -93,8 +93,8 @@
 #define NATRA_FAIR_GROW_SHIFT   2
 #define NATRA_FAIR_SHRINK_SHIFT 5
 /*
- * All of this is less by 16 / (16 + K). A flow's next packet shows what became
- * of K, and that takes as long as the packets of K flows.
+ * All of these changes are scaled by 16 / (16 + K). A flow's next packet shows the
+ * effect of K, and it comes after the packets of K flows.
  */
 #define NATRA_FAIR_K_HALF       (16U << NATRA_FAIR_K_SHIFT)
 
@@ -109,8 +109,9 @@ struct natra_span {
 	__u64 now_ns;
 	__u64 full_ns; /* where the bucket is if it is full: a burst ago */
 	__u64 low_ns;  /* the earliest turn */
-	/* Turns up to this time mean that nobody waits; later ones are the queue
-	 * that is no overdraft. At least the latest turn that was given. */
+	/* The latest turn that was given, or a later time up to which a turn means no
+	 * waiting. How far the bucket is beyond this time is the overdraft; what is
+	 * before it is the queue. */
 	__u64 latest_ns;
 	__u64 stale_ns; /* a clock beyond this time means nothing, */
 	__u64 reset_ns; /* and its flow has this turn instead */

@@ -64,7 +64,7 @@ static __noinline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
 	return natra_hash_v6(keys, saddr, daddr, ports, kind);
 }
 
-/* hash_fast reads so much of layer 4: the ports, and where TCP's header ends. */
+/* The bytes of layer 4 that hash_fast reads: the ports, and where TCP's header ends. */
 #define L4_FAST_LEN 13
 
 /*
@@ -200,7 +200,8 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 static __always_inline bool is_exempt(const struct natra_tuple *tuple)
 {
 	struct natra_subnet peer = {
-		/* More than a block has: its own prefix decides. */
+		/* The lookup gives all bits, and finds the longest block that contains
+		 * the address. */
 		.prefix_bits = NATRA_SUBNET_BITS_MAX,
 		.version = tuple->version,
 	};

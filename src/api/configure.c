@@ -68,7 +68,7 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 			n, -EINVAL,
 			"mode, edt, ingress_mode, sketch_width, subnets: fixed while attached");
 	if (!subnets->len)
-		return 0; /* none are there, or they are only counted */
+		return 0; /* there are none, or only their number is given */
 	r = attachment_read_subnets(n, gen, &pinned);
 	if (r == 0 && !subnets_equal(&pinned, subnets))
 		return refuse(n, -EINVAL, "subnets: fixed while attached");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The story of an attachment: what is put where, in which order, and how it is
- * undone. This file makes no system calls of its own. */
+/* The steps of an attach: what is put where, in which order, and how it is undone. This
+ * file makes no system calls of its own. */
 #ifndef NATRA_ATTACH_SHAPER_H
 #define NATRA_ATTACH_SHAPER_H
 

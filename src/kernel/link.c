@@ -205,7 +205,8 @@ int link_host_peer(struct natra *n, struct netlink *nl,
 				  pod->ifname);
 	if (pod_netns_fd >= 0)
 		nsid = nsid_of(nl, pod_netns_fd);
-	/* The index alone may be that of a stranger in this namespace. */
+	/* The index alone proves nothing: an unrelated interface in this namespace may
+	 * have it. */
 	if (r == -ENODEV || strcmp(peer.kind, "veth") != 0 ||
 	    peer.peer_ifindex != pod->ifindex || peer.peer_nsid != nsid ||
 	    (pod_netns_fd >= 0 && nsid < 0))

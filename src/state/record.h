@@ -17,8 +17,8 @@
 
 #define RECORD_REASON_MAX 256
 
-/* Stands for the ABI of a record that names this build's, but is of another
- * size. Like state of a newer ABI it is reported and left. */
+/* Stands for the ABI of a record that names this build's ABI but has another size. Like
+ * state of a newer ABI it is reported and left. */
 #define RECORD_ABI_UNKNOWN UINT32_MAX
 
 /* These values are pinned. Those of enum natra_mode are not: the API may change

@@ -17,8 +17,8 @@
 #define CONNECTIONS_MAX 2L
 /* The answer is read in parts of this size. */
 #define BUFFER_SIZE     16384L
-/* Events have objects without their specification and status: far less to read,
- * and to keep. */
+/* Asks for events whose objects lack specification and status: there is far less to
+ * read and to keep. */
 #define ACCEPT                                                                  \
 	"Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," \
 	"application/json"

@@ -8,7 +8,8 @@
 #include "podevent.h"
 #include "work.h"
 
-/* How many pods are remembered. What is forgotten is compared again. */
+/* The number of pods that are remembered. A pod that was forgotten is compared
+ * again. */
 #define EDITS_SEEN_MAX  1024
 #define EDITS_QUEUE_MAX 2048
 

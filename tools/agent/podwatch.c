@@ -22,7 +22,7 @@ static uint32_t random_number(void)
 {
 	uint32_t number = 0;
 
-	/* Without random numbers all nodes would only come at the same time. */
+	/* An error does not matter: then all nodes only connect at the same time. */
 	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
 		return 0;
 	return number;
@@ -52,7 +52,7 @@ static int refuse_line(struct podwatch *w, const char *why)
 
 static bool take_version(struct podwatch *w, const char *version)
 {
-	/* It becomes part of a URL. */
+	/* The version becomes a part of a URL. */
 	if (!version[0] || strlen(version) >= sizeof(w->version) ||
 	    version[strspn(version, "0123456789abcdefghijklmnopqrstuvwxyz"
 				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-")])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answers for /metrics. A job in a child process collects them, and all who ask
- * meanwhile get what it has collected. */
+/* Answers requests for /metrics. A job in a child process collects the metrics, and all
+ * clients that ask meanwhile get its result. */
 #ifndef NATRA_AGENT_SCRAPE_H
 #define NATRA_AGENT_SCRAPE_H
 

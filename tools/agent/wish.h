@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an interface would get if it was made now. The configuration that a runtime
- * would pass on is made up from libcni's cache, and the plugin's own code reads
+/* The limits that an interface would get if it were made now. The configuration that a
+ * runtime would pass on is rebuilt from libcni's cache, and the plugin's own code reads
  * it. */
 #ifndef NATRA_AGENT_WISH_H
 #define NATRA_AGENT_WISH_H

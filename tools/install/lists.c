@@ -225,8 +225,8 @@ static void find_ours(struct lists *lists)
 	for (size_t i = 0; i < lists->len; i++) {
 		struct list *list = &lists->items[i];
 
-		/* Neither the name alone nor the content decides: others
-		 * copy lists that have natra's element. */
+		/* Neither the name nor the content alone is enough: others copy lists
+		 * that have natra's element. */
 		list->is_ours = list->is_chain &&
 				begins_with(list->file, LIST_PREFIX) &&
 				(is_marked(list) || is_derived(lists, list));

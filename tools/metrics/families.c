@@ -13,9 +13,9 @@
 		NULL, NULL                                                     \
 	}
 
-/* The names of the verdicts, in the order of row_count(). Those of one basic name
- * are added up. What is not subject to the limit keeps its name, because who compares
- * what passed with the limit must be able to leave it out. */
+/* The names of the verdicts, in the order of row_count(). Those of one basic name are
+ * added up. Traffic that is not subject to the limit keeps its own name, so that it can
+ * be left out when the traffic that passed is compared with the limit. */
 static const struct {
 	const char *name, *basic;
 } verdicts[VERDICTS] = {
