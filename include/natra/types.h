@@ -205,8 +205,7 @@ struct natra_info {
 	enum natra_mode mode;          /**< as attached; AUTO if `unshaped` */
 	bool edt_active;      /**< egress is paced by departure times */
 	bool pace_active;     /**< ingress is paced on the host side */
-	bool fq_is_ours;      /**< natra added the fq on the pod's interface, and
-	                       * removes it at detach */
+	bool fq_is_ours;      /**< natra added the pod's fq, and removes it */
 	bool host_fq_is_ours; /**< the same on the host-side veth */
 	bool interface_gone; /**< the interface or its netns does not exist any more */
 	bool unshaped; /**< see natra_record_unshaped: no limit holds */

@@ -196,7 +196,7 @@ class Kernel(unittest.TestCase):
                           "egressRate": rate, "egressBurst": rate}})
 
     def check(self, name):
-        """CHECK has the limits that the pod was made with."""
+        """The configuration of CHECK has the limits that the pod was made with."""
         self.call(PLUGIN, "CHECK", name, type="natra", runtimeConfig={
             "bandwidth": {"ingressRate": 10000000}})
 

@@ -70,7 +70,7 @@ static void begin(uint64_t seed, __u64 rate_bits, __u32 width)
 	sim.now_ns = 1000 * SECOND;
 }
 
-/* Sends a packet, and tells whether it is taken for one of a heavy flow. */
+/* Sends a packet, and returns whether it is taken for one of a heavy flow. */
 static bool packet(__u32 ports, __u32 bytes)
 {
 	__u64 hash =
