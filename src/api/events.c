@@ -134,7 +134,7 @@ int natra_events_open(struct natra *n, struct natra_events **ret_events)
 	if (r == -ENOENT)
 		return refuse(
 			n, r,
-			"there are no events: nothing is attached, or by an older natra only (natractl upgrade)");
+			"there are no events: nothing is attached, or only by an older natra (natractl upgrade)");
 	if (r < 0)
 		return r;
 	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -192,7 +192,7 @@ void leftovers_warn(struct natra *n, const struct link_info *pod, int pod_fd)
 	if (l.tbf.kind[0] || l.redirect.handle)
 		log_line(
 			n, NATRA_LOG_WARN,
-			"what the bandwidth plugin left on '%s' limits as well:%s%s%s",
+			"limits of the bandwidth plugin on '%s' hold as well:%s%s%s",
 			l.host.ifname, l.tbf.kind[0] ? " tbf" : "",
 			l.redirect.handle ? " redirect to " : "",
 			l.redirect.handle && !l.ifb.ifindex ? "nowhere"

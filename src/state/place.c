@@ -151,7 +151,7 @@ static int choose_denied(struct natra *n, const char **ret_path)
 		return fail_errno(
 			n, -EPERM,
 			"'" DEFAULT_BPFFS
-			"' is not the one that pid 1 sees, and that is out of reach");
+			"' is not the one that pid 1 sees, which cannot be reached");
 	*ret_path = DEFAULT_BPFFS;
 	return 0;
 }

@@ -13,7 +13,7 @@
 #define WATCH_MAX_MS  330000L
 #define ANSWER_MAX_MS 15000
 #define LOOK_MS       500
-/* A watch that has lived so long has not failed. */
+/* A watch that has lasted this long does not count as failed. */
 #define LIFE_MS       5000
 
 static void begin(struct podwatch *w);
@@ -74,7 +74,7 @@ static int take(struct podwatch *w, const struct podevent *event)
 							: "an error event");
 	case PODEVENT_GARBAGE:
 		w->version[0] = '\0';
-		return refuse_line(w, "what it sends is no event");
+		return refuse_line(w, "the answer is not an event");
 	case PODEVENT_PRESENT:
 	case PODEVENT_GONE:
 	case PODEVENT_BOOKMARK:
@@ -82,7 +82,7 @@ static int take(struct podwatch *w, const struct podevent *event)
 		break;
 	}
 	if (!take_version(w, event->version))
-		return refuse_line(w, "an event has a strange version");
+		return refuse_line(w, "an event has an invalid version");
 	backoff_reset(&w->backoff);
 	health_ready(w->health, PART_API);
 	if (event->type == PODEVENT_PRESENT || event->type == PODEVENT_GONE)

@@ -276,7 +276,7 @@ const struct check checks_of_order[] = {
 	{"not-allowed",
 	 "annotation {key} is ignored, because allowAnnotations does not list it",
 	 "{=allow}", not_allowed},
-	{"unknown-annotation", "annotation {key} is none that natra knows",
+	{"unknown-annotation", "natra does not know annotation {key}",
 	 ANNOTATE "{key}-", unknown},
 	{"no-rate",
 	 "it had no annotation kubernetes.io/ingress-bandwidth or egress-bandwidth when it was made",

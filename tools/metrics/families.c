@@ -326,7 +326,7 @@ static const struct {
 	  "Events that natractl events shows."},
 	 write_told},
 	{{"natra_events_untold", METRIC_COUNTER, NULL,
-	  "Flows that became heavy and were not told, since many others were."},
+	  "Flows that became heavy and were not reported, since many others were."},
 	 write_untold},
 	{{"natra_attachment", METRIC_INFO, NULL,
 	  "How the interface is limited."},
