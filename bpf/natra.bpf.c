@@ -197,10 +197,10 @@ police(const struct natra_limits *limits, __u64 now_ns, __u64 turn_ns)
 }
 
 /*
- * Returns whether the sender feels it when fq holds the packet, because its
- * socket may have so many bytes on the way and no more. A packet that is forwarded has no
- * socket here. That of a tap device, which a virtual machine's packets have, is of
- * no address family, and has no such bound.
+ * Returns whether fq puts backpressure on the sender by holding the packet, because its
+ * socket may have only so many bytes in flight. A packet that is forwarded has no
+ * socket here. That of a tap device, which a virtual machine's packets have, is of no
+ * address family, and has no such bound.
  */
 static __always_inline bool is_felt(const struct __sk_buff *skb)
 {

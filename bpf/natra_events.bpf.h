@@ -27,7 +27,8 @@ __noinline int tell_global(const struct natra_config *config,
 	reason %= NATRA_TELL_MAX;
 	if (!natra_event_take(&state->event_tat[reason], now_ns,
 			      natra_event_burst(reason))) {
-		/* Of the other kinds, one event stands for all in a window. */
+		/* One event of any other kind stands for all of that kind in a
+		 * window. */
 		if (reason == NATRA_TELL_HEAVY)
 			__sync_fetch_and_add(&state->events_untold, 1);
 		return 0;

@@ -72,7 +72,8 @@ natra_inline __u32 natra_sketch_add(__u32 *cells, __u32 mask, __u64 hash,
 		estimate = NATRA_CELL_COUNT_MAX;
 	cell = epoch << NATRA_CELL_COUNT_BITS | estimate;
 
-	/* Conservative: what already stands higher belongs to others too. */
+	/* Conservative update: a cell that is higher already counts other flows,
+	 * too. */
 	if (c0 < estimate)
 		NATRA_WRITE_ONCE(cells[i0], cell);
 	if (c1 < estimate)

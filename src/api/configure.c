@@ -12,8 +12,7 @@
 #include "attach/shaper.h"
 #include "util/cleanup.h"
 
-/* Attaches again with what is on record, because a direction or the build is
- * new. */
+/* Attaches again with the policy on record, because a direction or the build is new. */
 static int reattach(struct natra *n, const struct pin_dir *dir,
 		    const struct pin_gen *gen,
 		    const struct natra_policy *policy)

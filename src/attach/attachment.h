@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finding what is attached, and the interfaces that a record names. */
+/* Finds attachments, and the interfaces that a record names. */
 #ifndef NATRA_ATTACH_ATTACHMENT_H
 #define NATRA_ATTACH_ATTACHMENT_H
 

@@ -19,7 +19,7 @@ struct order {
 	struct scene scene;
 };
 
-/* Carries an order out, or changes what is attached into what is ordered. The
+/* Carries an order out: attaches, or changes what the id has attached already. The
  * directory of the id is locked. */
 int shaper_attach(struct natra *n, const struct pin_dir *dir,
 		  const struct order *order, struct pin_gen *ret_gen);

@@ -34,9 +34,9 @@ static bool has_ethernet(uint16_t arp_type)
 	return arp_type == ARPHRD_ETHER || arp_type == ARPHRD_LOOPBACK;
 }
 
-/* Returns whether packets of this link type begin with IP at both hooks: what a
- * link puts in front of IP is not there yet, or no longer. On GRE links they
- * begin with the outer IP header. */
+/* Returns whether packets of this link type begin with IP at both hooks: the link's own
+ * header is not there yet, or no longer. On GRE links they begin with the outer IP
+ * header. */
 static bool has_ip(uint16_t arp_type)
 {
 	switch (arp_type) {

@@ -23,7 +23,8 @@ struct edits_queue {
 	struct edit *failed;
 	struct backoff backoff;
 	struct timer again;
-	/* By the hash of its uid, the hash of the annotations that a pod had. */
+	/* The hash of the annotations that a pod had, at a place that follows from its
+	 * uid. */
 	struct {
 		uint64_t uid, annotations;
 	} seen[EDITS_SEEN_MAX];

@@ -2,9 +2,9 @@
 /*
  * Keeps natra installed. A job looks at the runtime's directories when the agent
  * starts, when something in them changes, and now and then. It repairs what somebody
- * else has undone, but only so often in a time: if a program undoes it again and again,
- * the agent logs that and stops for a while. Once natra itself was uninstalled, it
- * stops for good.
+ * else has undone, but only a limited number of times in a stretch of time: if a
+ * program undoes it again and again, the agent logs that and stops for a while. Once
+ * natra itself was uninstalled, it stops for good.
  */
 #ifndef NATRA_AGENT_INSTALLER_H
 #define NATRA_AGENT_INSTALLER_H

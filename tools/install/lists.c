@@ -193,8 +193,8 @@ static bool is_begin_of_copy(const char *text, const char *primary)
 }
 
 /* Returns whether a list without the mark is a copy of another one, with or without
- * natra in it: another installer of natra's may have made it, or a person, who may
- * also have taken natra out of natra's own. */
+ * natra in it: another installer of natra's may have made it, or a person may have
+ * edited natra's own copy. */
 static bool is_derived(const struct lists *lists, const struct list *list)
 {
 	const struct list *original = original_of(lists, list->file);
