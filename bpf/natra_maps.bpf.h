@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* What the program finds by the number of an attachment's slot. */
+/* The maps of a program, most of which have an entry for each slot. */
 #ifndef NATRA_MAPS_BPF_H
 #define NATRA_MAPS_BPF_H
 

@@ -21,7 +21,7 @@ _Static_assert((int)NATRA_EVENT_MAX == (int)NATRA_TELL_MAX &&
 			       (int)NATRA_TELL_MICE_OVER_SHARE,
 	       "the reasons of programs are those of the API");
 
-/* What an attachment's event gets from its record. */
+/* The parts of an attachment's record that its events need. */
 struct named {
 	uint64_t owner[LEG_MAX];
 	bool is_paced; /* LEG_INGRESS is then the backstop */

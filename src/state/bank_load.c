@@ -254,7 +254,7 @@ static int prepare_ring(struct natra *n, struct natra_bpf *skel, int ring_fd)
 	return r < 0 ? fail_errno(n, r, "use the ring of events") : 0;
 }
 
-/* What a bank is loaded with. */
+/* The arguments of load(). */
 struct loading {
 	const struct program_options *options;
 	uint32_t slots;

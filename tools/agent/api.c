@@ -161,7 +161,7 @@ static size_t receive(char *bytes, size_t size, size_t count, void *arg)
 	const struct api_request *request = arg;
 	size_t len = size * count;
 
-	/* What an error's body says is in its status, too. */
+	/* The body of an error says no more than its status. */
 	if (!request->data || api_status(request) != 200)
 		return len;
 	return request->data(request->arg, bytes, len) == 0 ? len : 0;

@@ -8,7 +8,7 @@
 
 #include "../../cni/log.h"
 
-/* What all jobs need. */
+/* The settings that all jobs need. */
 struct jobs {
 	const char *root; /* the host's root directory; NULL: "/" */
 	const char *bpffs;

@@ -112,7 +112,7 @@ static void look(void *arg)
 {
 	struct pluginlog *p = arg;
 
-	/* What was renamed is read to its end first. */
+	/* A file that was renamed is read to its end first. */
 	if (p->file[0] && !go_on(p) && take_next(p))
 		(void)go_on(p);
 	timer_set(&p->timer, LOOK_MS);

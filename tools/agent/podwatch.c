@@ -122,7 +122,7 @@ static void done(void *arg, long status, const char *error)
 
 	if (status == 200 && !w->why[0] &&
 	    clock_ms() - w->since_ms >= LIFE_MS) {
-		/* Its time is over, or the server is restarted: the other
+		/* The watch's time is over, or the server is restarted: the other
 		 * nodes' watches have ended, too. */
 		backoff_reset(&w->backoff);
 		try_again(w, random_number() % 1000);

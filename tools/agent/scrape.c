@@ -80,8 +80,8 @@ static void apply_findings(const struct scrape *scrape,
 	(void)munmap((void *)all, size);
 }
 
-/* What a collection of sums leaves for the next one: when it read the attachments, and
- * then the list of kept.h. */
+/* The data that a collection of sums leaves for the next one: when it read the
+ * attachments, and then the list of kept.h. */
 struct left {
 	uint64_t read_ns;
 	struct kept list[];
@@ -181,7 +181,7 @@ static int open_library(const struct scrape *scrape, struct natra **ret_n,
 	return r;
 }
 
-/* What is known of the agent is written even if the attachments cannot be read. */
+/* The agent's own metrics are written even if the attachments cannot be read. */
 static void write_pods(struct exposition *e, const struct scrape *scrape,
 		       struct scrape_report *report)
 {

@@ -37,8 +37,8 @@ struct work {
 	void *report;
 	size_t report_size;
 	uint64_t time_max_ms;
-	/* Of the kinds that set limits, one at a time runs: what one has found
-	 * about a pod is still so when it acts on it. */
+	/* Only one job of the kinds that set limits runs at a time, so that its
+	 * findings about a pod are still true when it acts on them. */
 	bool sets_limits;
 	struct timer limit;
 	pid_t pid; /* 0: it does not run */

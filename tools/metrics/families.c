@@ -42,7 +42,7 @@ bool families_read_aggregate(struct families_options *o, const char *value)
 	return o->by_namespace;
 }
 
-/* What the series of one metric have in common. */
+/* The data that the series of one metric have in common. */
 struct writer {
 	struct exposition *e;
 	const struct families_options *o;
