@@ -38,7 +38,7 @@ natra_inline __u32 natra_flow_now(__u64 now_ns)
 	return (__u32)(now_ns >> NATRA_FLOW_TICK_SHIFT);
 }
 
-/* Returns whether the flow has sent nothing for so many ticks. An age of nearly 2^32
+/* Returns whether the flow has sent nothing for this many ticks. An age of nearly 2^32
  * ticks means a packet that another CPU has seen after `now`. */
 natra_inline bool natra_flow_is_idle(const struct natra_flow_entry *entry,
 				     __u32 now, __u32 ticks)

@@ -70,7 +70,7 @@ class Churn:
             self.started += 1
 
     def more(self, count):
-        """Wait until so many more pods have come and gone."""
+        """Wait until that many more pods have come and gone."""
         target = self.started + count
         wait(lambda: self.wrong or self.started >= target, "churn hangs", 120)
 

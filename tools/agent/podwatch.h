@@ -23,7 +23,7 @@ struct podwatch {
 	struct health *health;
 	struct log *log;
 	const char *node;
-	uint64_t silence_ms; /* after so long it begins anew */
+	uint64_t silence_ms; /* after a silence this long it begins anew */
 	void (*seen)(void *arg, const struct podevent *event);
 	void *arg;
 	struct api_request request;

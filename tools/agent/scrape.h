@@ -30,7 +30,7 @@ struct scrape {
 	bool is_openmetrics; /* what the job writes */
 	bool has_text; /* the job has ended, and its text is for those who wait */
 	uint64_t text_ms; /* since when the text is whole; 0: it is not */
-	/* Somebody who waits wants the other format. */
+	/* A client that waits wants the other format. */
 	bool is_asked_for_other;
 	uint64_t errors;
 };

@@ -149,8 +149,8 @@ static int attach(const struct seat *seat, const struct natra_target *target,
 			  : natra_attach(n, target, policy, NULL);
 }
 
-/* An agent that was killed between the two steps may have left it like that, or the
- * plugin, which has not been asked to replace anything. */
+/* A pod may have both limits because an agent was killed between the two steps, or
+ * because the plugin was not asked to replace anything. */
 static int finish(const struct seat *seat, const struct natra_target *target,
 		  const struct natra_policy *policy, enum seat_change *ret)
 {

@@ -26,7 +26,7 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	      struct failure *failure);
 void wish_free(struct wish *wish);
 
-/* Both names are Kubernetes' own, which runtimes turn into numbers. */
+/* Both are Kubernetes' own annotations, whose values runtimes turn into numbers. */
 #define WISH_INGRESS "kubernetes.io/ingress-bandwidth"
 #define WISH_EGRESS  "kubernetes.io/egress-bandwidth"
 
