@@ -418,7 +418,7 @@ static int sweep_bank(struct natra *n, const char *path,
 	else if (r == -ESTALE)
 		return pass_over(n, r);
 	else if (r == -ENOENT)
-		r = 0; /* what a killed process left of it */
+		r = 0; /* a killed process left only a part of it */
 	if (r == 0)
 		return bank_remove(n, path, &b);
 	return r < 0 ? r : 0;

@@ -313,8 +313,8 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	return 0;
 }
 
-/* Four events, 10 s apart, the last one of now; then, for who follows, one more
- * each time. Between the second and the third one, 3 were lost. */
+/* There are four events, 10 s apart, the last one now; then a reader that follows gets
+ * one more each time. Between the second and the third one, 3 were lost. */
 struct natra_events {
 	int number;
 };

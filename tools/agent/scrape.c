@@ -12,10 +12,12 @@
 #include "../metrics/kept.h"
 #include "jobs.h"
 
-/* Less than HTTP_TIME_MAX_MS, so that who asked is told. */
+/* This is less than HTTP_TIME_MAX_MS, so that the client gets an answer that says
+ * so. */
 #define COLLECTION_MAX_MS 4000
-/* Who asks more often, or on another port, gets the same text: the port may be open to
- * everybody, and a collection is a process that reads all attachments. */
+/* A client that asks again within this time, also on another port, gets the same text:
+ * the port may be open to everybody, and a collection is a process that reads all
+ * attachments. */
 #define TEXT_AGE_MS       1000
 #define INSPECTION_MAX_MS 60000
 /* An inspection takes about a millisecond for each attachment. */
@@ -78,8 +80,8 @@ static void apply_findings(const struct scrape *scrape,
 	(void)munmap((void *)all, size);
 }
 
-/* What a collection of sums leaves for the next one: when it read the attachments, and
- * then the list of kept.h. */
+/* The data that a collection of sums leaves for the next one: when it read the
+ * attachments, and then the list of kept.h. */
 struct left {
 	uint64_t read_ns;
 	struct kept list[];
@@ -179,7 +181,7 @@ static int open_library(const struct scrape *scrape, struct natra **ret_n,
 	return r;
 }
 
-/* What is known of the agent is written even if the attachments cannot be read. */
+/* The agent's own metrics are written even if the attachments cannot be read. */
 static void write_pods(struct exposition *e, const struct scrape *scrape,
 		       struct scrape_report *report)
 {
@@ -308,7 +310,7 @@ static void inspected(void *arg, enum work_end end)
 	     end == WORK_DONE && report->r == 0);
 }
 
-/* Who asks for metrics makes the inspections happen: without a Prometheus there are
+/* Inspections run only when somebody asks for metrics: without a Prometheus there are
  * none. */
 static void start_inspection(struct scrape *scrape)
 {
@@ -353,7 +355,7 @@ static int start_collection(struct scrape *scrape, bool is_openmetrics)
 	return HTTP_LATER;
 }
 
-/* A text that is not whole is not answered with. */
+/* An incomplete text is no answer. */
 static void collected(void *arg, enum work_end end)
 {
 	struct scrape *scrape = arg;
@@ -371,7 +373,8 @@ static void collected(void *arg, enum work_end end)
 	scrape->is_asked_for_other = false;
 	scrape->collected(scrape->arg);
 	scrape->has_text = false;
-	/* If this fails, who waits is told nothing, and soon has no time left. */
+	/* If this fails, the clients that wait get no answer and soon run into their
+	 * time limit. */
 	if (scrape->is_asked_for_other)
 		(void)start_collection(scrape, !scrape->is_openmetrics);
 }

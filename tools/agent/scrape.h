@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answers for /metrics. A job in a child process collects them, and all who ask
- * meanwhile get what it has collected. */
+/* Answers requests for /metrics. A job in a child process collects the metrics, and all
+ * clients that ask meanwhile get its result. */
 #ifndef NATRA_AGENT_SCRAPE_H
 #define NATRA_AGENT_SCRAPE_H
 
@@ -30,7 +30,7 @@ struct scrape {
 	bool is_openmetrics; /* what the job writes */
 	bool has_text; /* the job has ended, and its text is for those who wait */
 	uint64_t text_ms; /* since when the text is whole; 0: it is not */
-	/* Somebody who waits wants the other format. */
+	/* A client that waits wants the other format. */
 	bool is_asked_for_other;
 	uint64_t errors;
 };

@@ -13,9 +13,9 @@
 		NULL, NULL                                                     \
 	}
 
-/* The names of the verdicts, in the order of row_count(). Those of one basic name
- * are added up. What is not subject to the limit keeps its name, because who compares
- * what passed with the limit must be able to leave it out. */
+/* The names of the verdicts, in the order of row_count(). Those of one basic name are
+ * added up. Traffic that is not subject to the limit keeps its own name, so that it can
+ * be left out when the traffic that passed is compared with the limit. */
 static const struct {
 	const char *name, *basic;
 } verdicts[VERDICTS] = {
@@ -42,7 +42,7 @@ bool families_read_aggregate(struct families_options *o, const char *value)
 	return o->by_namespace;
 }
 
-/* What the series of one metric have in common. */
+/* The data that the series of one metric have in common. */
 struct writer {
 	struct exposition *e;
 	const struct families_options *o;
@@ -326,7 +326,7 @@ static const struct {
 	  "Events that natractl events shows."},
 	 write_told},
 	{{"natra_events_untold", METRIC_COUNTER, NULL,
-	  "Flows that became heavy and were not told, since many others were."},
+	  "Flows that became heavy and were not reported, since many others were."},
 	 write_untold},
 	{{"natra_attachment", METRIC_INFO, NULL,
 	  "How the interface is limited."},
