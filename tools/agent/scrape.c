@@ -85,7 +85,7 @@ static void apply_findings(const struct scrape *scrape,
 /* What a collection of sums leaves for the next one: when it read the attachments, and
  * then the list of kept.h. */
 struct left {
-	uint64_t read_ns;
+	uint64_t began_ns;
 	struct kept list[];
 };
 
@@ -94,7 +94,7 @@ static int update_kept(struct node_metrics *node, const struct left *left,
 {
 	if (size < sizeof(*left))
 		return kept_begin(node, ret_list, ret_len);
-	node->last_read_ns = left->read_ns;
+	node->last_began_ns = left->began_ns;
 	return kept_update(node, left->list,
 			   (size - sizeof(*left)) / sizeof(*left->list),
 			   ret_list, ret_len);
@@ -133,7 +133,7 @@ static int write_sums(struct texts *texts, const struct scrape *scrape,
 	if (r == 0)
 		r = update_kept(node, (const void *)all, size, &list, &len);
 	if (r == 0 &&
-	    (fwrite(&node->read_ns, sizeof(node->read_ns), 1, out) < 1 ||
+	    (fwrite(&node->began_ns, sizeof(node->began_ns), 1, out) < 1 ||
 	     fwrite(list, sizeof(*list), len, out) < len))
 		r = -EIO;
 	if (fclose(out) != 0 && r == 0)
