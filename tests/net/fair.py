@@ -213,6 +213,7 @@ if __name__ == "__main__":
         option("--elephants", default="4,1,16", help="of requests"),
         option("--shares", default="1,5,8,16,30", help="of requests, in %%"),
         option("--ways", help="of edt, pace, police, in, out, by comma"),
+        option("--flows", default="1,4,16,64,udp", help="of aggregate"),
         option("--lanes", type=int, default=LANES, help="most that run at once"),
         option("--rtt", type=float, help="ms, instead of each way's own"),
         option("--fast-pass", choices=["free", "charged", "off", "guarded"]),

@@ -14,6 +14,7 @@ streams beside them.
 import os
 import sys
 import time
+from statistics import median
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from charged import one, request_size, show
@@ -41,14 +42,15 @@ WAYS = {"in, policed": (True, ()),
         "out, paced": (False, ("--edt", "on"))}
 
 
-def passed(r, a, way, mode, flows):
+def passed(r, a, way, mode, flows, width=0):
     """Return how many caps are offered and how many pass, and what natra counted as
     over the ceiling."""
     into, options = WAYS[way]
     cap = bits(CAP)
     src, dst = (r.client, r.pod) if into else (r.pod, r.client)
     meter = (r.into if into else r.out_of)(header=ETH_IPV4_UDP)
-    lim = Natra(r.pod, *options, *MODES[mode][1])
+    lim = Natra(r.pod, *options, *MODES[mode][1],
+                *(("--sketch-width", width) if width else ()))
     lim.attach(*((CAP, None) if into else (None, CAP)))
     p = r.load(src, "udp-send", dst.ip, PORT, "--ports", flows, "--rate",
                flows * SHARE * cap, "--no-wait", "--segments", 1)
@@ -77,16 +79,32 @@ def ceiling(r, rep, a, way, mode, flows):
 
 
 def table(r, rep, a):
-    """Print the caps that pass, a row for each way and number of flows."""
+    """Print the caps that pass, a row for each way and number of flows, and how long
+    requests take beside streams."""
     print(f"Caps of {CAP}bit/s that pass of flows of {SHARE:.0%} of the cap each\n")
     print("| way | flows | offered |", " | ".join(MODES), "|")
     print("|---|---|---|" + "---|" * len(MODES))
     for way in ways(a):
-        for flows in (100, 1000, 10000):
-            got = [passed(r, a, way, mode, flows) for mode in MODES]
-            print(f"| {way} | {flows} | {got[0][0]:.0f} |",
+        for flows, width in ((100, 0), (1000, 0), (10000, 0), (10000, 65536)):
+            got = [passed(r, a, way, mode, flows, width) for mode in MODES]
+            cells = f", {width} cells" if width else ""
+            print(f"| {way} | {flows}{cells} | {got[0][0]:.0f} |",
                   " | ".join(f"{caps:.2f}" for _, caps, _ in got), "|", flush=True)
+    print("\nRequests for half of 10Mbit/s beside streams: p50 and p99 in ms\n")
+    print("| | without limit or streams |", " | ".join(MODES), "|")
+    print("|---|---|" + "---|" * len(MODES))
+    rps = 0.5 * bits("10M") / 8 / size_of_requests(r)
+    got = [one(r, a, rps, Natra(r.pod, *options), True) for _, options in MODES.values()]
+    for p in ("p50_ms", "p99_ms"):
+        print(f"| {p[:3]} | {median([g['other'][p] for g in got]):.1f} |",
+              " | ".join(f"{g[p]:.1f}" for g in got), "|")
     rep.true("all were measured", True)
+
+
+def size_of_requests(r):
+    for pod in r.pods:
+        r.nginx(pod=pod)
+    return request_size(r)
 
 
 def ways(a):
@@ -123,9 +141,7 @@ def main(rep, a):
                                 ("guarded at 10 %", 1000), ("charged", 1000)):
                 rep.measure(f"{way}, {mode}, {flows}", ceiling, r, rep, a, way, mode,
                             flows)
-        for pod in r.pods:
-            r.nginx(pod=pod)
-        size = request_size(r)
+        size = size_of_requests(r)
         lim = Natra(r.pod, "--fast-pass", "guarded")
         for m in (0.5,) if a.quick else (0.5, 5):
             rep.measure(f"requests of {m:g} caps", requests, r, rep, a, m,
