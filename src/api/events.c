@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/internal.h"
@@ -12,6 +11,7 @@
 #include "state/pin_dir.h"
 #include "state/ring.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/str.h"
 
 #define TICK_NS 100000000L
@@ -38,14 +38,6 @@ struct natra_events {
 	size_t len;
 	uint64_t listed_ns; /* the list has what was attached at this time */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
-}
 
 static int add_named(void *arg, const char *path)
 {
@@ -107,7 +99,7 @@ static int name_event(struct natra_events *events, uint64_t owner,
 	if (!owner || find_named(events, owner, event) ||
 	    event->time_ns < events->listed_ns)
 		return 0;
-	listed_ns = now_ns();
+	listed_ns = clock_ns(CLOCK_MONOTONIC);
 	events->len = 0;
 	r = pin_dir_foreach_id(events->n, add_named, events);
 	if (r < 0)

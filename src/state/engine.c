@@ -227,7 +227,7 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		KEEP_ERROR_SCOPE(n);
 
 		pin_dir_remove(&dir); /* refused while it has a bank */
-		(void)ring_sweep(n);
+		ring_sweep(n);
 		return r;
 	}
 	return stub_load(n, options->kind, b.programs_fd, slot.index, ret_stub);
@@ -519,7 +519,9 @@ int engine_sweep(struct natra *n)
 {
 	int r = pin_dir_foreach_engine(n, sweep_engine, n);
 
-	return r < 0 ? r : ring_sweep(n);
+	if (r >= 0)
+		ring_sweep(n);
+	return r;
 }
 
 static int gc_engine(void *arg, const char *path)
@@ -549,5 +551,7 @@ int engine_gc(struct natra *n)
 {
 	int r = pin_dir_foreach_engine(n, gc_engine, n);
 
-	return r < 0 ? r : ring_sweep(n);
+	if (r >= 0)
+		ring_sweep(n);
+	return r;
 }

@@ -27,8 +27,9 @@ int ring_make(struct natra *n);
  */
 int ring_enter(struct natra *n);
 
-/* Removes the ring if no engine exists. */
-int ring_sweep(struct natra *n);
+/* Removes the ring if no engine exists. If it cannot be removed, which is logged, it
+ * stays for the next program, or the next sweep: it limits nobody. */
+void ring_sweep(struct natra *n);
 
 /* A ring as a reader sees it. `map` is NULL if none is open. */
 struct ring_view {

@@ -68,12 +68,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	for (int i = 0; i < PODS; i++) {
-		rig_detach(n, ids[i]);
-		pod_remove(&pods[i]);
-	}
-	assert_int_equal(rig_pins(), 0);
-	natra_close(n);
+	rig_end(n, pods, ids, PODS);
 	return 0;
 }
 

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "../../src/util/clock.h"
 
 static bool is_name_byte(char c)
 {
@@ -105,21 +106,13 @@ static int compare(const void *a, const void *b)
 	return r ? r : strcmp(x->info.id, y->info.id);
 }
 
-static uint64_t time_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	(void)clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 int node_metrics_read(struct natra *n, struct node_metrics *node)
 {
 	int r;
 
 	*node = (struct node_metrics){
-		.began_ns = time_ns(CLOCK_MONOTONIC),
-		.read_ns = time_ns(CLOCK_REALTIME_COARSE),
+		.date_ns = clock_ns(CLOCK_REALTIME),
+		.began_ns = clock_ns(CLOCK_BOOTTIME),
 	};
 	r = natra_foreach_stats(n, add, node);
 	if (r < 0 || !node->len)

@@ -34,10 +34,10 @@ struct node_metrics {
 	/* Sums of what is gone, see kept.h; not owned. */
 	const struct kept *gone;
 	size_t gone_len;
-	uint64_t began_ns;
-	/* When this was read, and the last scrape (0: there was none), by the clock that
-	 * files have. */
-	uint64_t read_ns, last_read_ns;
+	/* When the reading of this began, and that of the last scrape, by a clock that
+	 * nobody sets. */
+	uint64_t began_ns, last_began_ns;
+	uint64_t date_ns; /* when it began, by the clock that files have */
 };
 
 /* The result of an inspection of one attachment. */

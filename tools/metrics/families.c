@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
+#include "../../src/util/clock.h"
 #include "rows.h"
 
 /* The end of a list of labels. */
@@ -420,7 +420,6 @@ static void write_node(struct exposition *e, const struct node_metrics *node)
 		"natra_scrape_duration_seconds", METRIC_GAUGE, "seconds",
 		"How long it took to collect these metrics."};
 	static const struct label none[] = {LABELS_END};
-	struct timespec now;
 
 	write_attachments(e, node);
 	exposition_begin(e, &mismatches);
@@ -429,11 +428,8 @@ static void write_node(struct exposition *e, const struct node_metrics *node)
 		write_features(e, &node->features);
 		write_build(e, &node->features);
 	}
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	exposition_begin(e, &duration);
-	exposition_seconds(e, none,
-			   (uint64_t)now.tv_sec * 1000000000 +
-				   (uint64_t)now.tv_nsec - node->began_ns);
+	exposition_seconds(e, none, clock_ns(CLOCK_BOOTTIME) - node->began_ns);
 }
 
 int families_write(struct exposition *e, const struct node_metrics *node,

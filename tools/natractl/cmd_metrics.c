@@ -67,6 +67,8 @@ static int replace_file(const char *path, const struct node_metrics *node,
 		r = write_metrics(out, node, o);
 		if (r == 0 && fflush(out) != 0)
 			r = -errno;
+		if (r == 0 && ferror(out))
+			r = -EIO;
 		/* node_exporter is another user. */
 		if (r == 0 && fchmod(fd, 0644) < 0)
 			r = -errno;
