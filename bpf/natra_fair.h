@@ -126,7 +126,7 @@ struct natra_turn {
 /* Returns the time that is by_ns before ns, or 0. */
 natra_inline __u64 natra_fair_before(__u64 ns, __u64 by_ns)
 {
-	return ns > by_ns ? ns - by_ns : 0;
+	return ns > by_ns ? ns - by_ns : NATRA_FORGET(0, ns);
 }
 
 /* Returns K * cost_ns, for K = 1 + k_more. It does not overflow for costs under

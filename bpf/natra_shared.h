@@ -10,10 +10,11 @@
 
 /*
  * Number of the pinned layout. Raise it when a struct of this file, struct
- * record, the set of pins or the way in which a stub calls an engine changes:
- * natra of a lower number reports such state and leaves it, and natra of a
- * higher one can detach and replace it. Two builds of the same number run each other's
- * programs on each other's maps.
+ * record, the set of pins or the way in which a stub calls an engine changes
+ * (unless the engine's id changes with that, see engine_id()): natra of a lower
+ * number reports such state and leaves it, and natra of a higher one can detach
+ * and replace it. Two builds of the same number run each other's programs on each
+ * other's maps.
  *
  * 2: programs that attachments share, subnets, unshaped records.
  * 3: counters in stripes, the number in the names of engines, banks that know
@@ -232,11 +233,18 @@ struct natra_event_ring {
 	struct natra_event_entry entries[NATRA_EVENTS];
 };
 
+/* How a stub calls an engine: cb[0] has the number of the slot, and whether the
+ * interface sends the packet, and whether fq below can hold it. */
+#define NATRA_CALL_SLOT 0xffffU
+#define NATRA_CALL_SENT 0x10000U
+#define NATRA_CALL_HELD 0x20000U
+
 /* Fixed at load, so that the verifier knows the numbers. */
 struct natra_fixed {
 	__u32 stripes_shared; /* there are more CPU ids than NATRA_STRIPES */
 	__u32 sketch_mask;
-	__u32 has_l2;  /* packets begin with an Ethernet header, not with IP */
+	__u16 has_l2;  /* packets begin with an Ethernet header, not with IP */
+	__u16 holds;   /* packets may be held, which Linux can since 5.18 */
 	__u16 subnets; /* enum natra_subnets */
 	__u16 peer_is_to; /* the other end is the destination */
 };
