@@ -36,7 +36,7 @@ struct pin_gen {
 		.record_fd = -1                                                \
 	}
 
-/* Evaluates to a generation and leaves nothing to its owner. */
+/* Evaluates to a generation, and clears the variable that owned it. */
 #define TAKE_GEN(gen)                                                          \
 	__extension__({                                                        \
 		struct pin_gen take_ = (gen);                                  \

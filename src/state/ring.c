@@ -80,9 +80,9 @@ int ring_enter(struct natra *n)
 }
 
 /*
- * Returns 1 for an engine of this ABI, whose programs may have the ring. One without a
- * bank was left by a process that could not remove it, unless it is locked. This
- * must not wait for that lock: its owner may wait for the ring.
+ * Returns 1 for an engine of this ABI, whose programs may use the ring. One without a
+ * bank was left by a process that could not remove it, unless it is locked. This must
+ * not wait for that lock: its owner may wait for the ring.
  */
 static int is_current_engine(void *arg, const char *path)
 {
@@ -146,7 +146,8 @@ int ring_open(struct natra *n, struct ring_view *ret_view)
 
 	if (r < 0)
 		return r;
-	/* If the ring is replaced before it is opened, it looks replaced once more. */
+	/* The inode is read first: if the ring is replaced before it is opened,
+	 * ring_is_replaced() reports that once more than needed, and not too seldom. */
 	if (!find_inode(dir, &view.inode))
 		return -ENOENT;
 	r = open_ring(n, dir, &fd);

@@ -20,10 +20,10 @@
 int ring_make(struct natra *n);
 
 /*
- * Opens the ring for a program that is to be loaded, and pins a new one if there
- * is none. The caller has locked an engine, so that ring_sweep lets it stay.
- * Returns its descriptor, or -1 if there is none to be had, which is logged:
- * limits must not fail for want of events.
+ * Opens the ring for a program that is to be loaded, and pins a new one if there is
+ * none. The caller has locked an engine, so that ring_sweep lets it stay. Returns its
+ * descriptor, or -1 after it has logged why there is none: limits must work without
+ * events.
  */
 int ring_enter(struct natra *n);
 

@@ -348,7 +348,7 @@ static const char *warning_of_attach(void)
 static void attaching_warns(void **state)
 {
 	static const char start[] =
-		"what the bandwidth plugin left on '" HOST "' limits as well:";
+		"limits of the bandwidth plugin on '" HOST "' hold as well:";
 	char expected[WARNING_MAX];
 
 	(void)state;

@@ -221,7 +221,7 @@ class Job:
         """Return the numbers of the calls that fail. If these are only some of them,
         each mode has others."""
         if self.b.about:
-            # The call after these is included, because it asks what became of them.
+            # The call after these is included, because it asks for their result.
             calls = ["", *self.calls(kill), ""]
             return [n for n in range(1, len(calls) - 1)
                     if self.b.about in calls[n - 1] + calls[n]]

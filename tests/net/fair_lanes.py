@@ -85,12 +85,13 @@ class Lane:
 
 
 class Flood:
-    """Sends datagrams at a rate, whatever becomes of them. With `pause` it rests for so
-    many seconds, and sends for as many."""
+    """Sends datagrams at a rate, even if they are dropped. With `pause` it rests for
+    that many seconds, and then sends for as many."""
 
     def __init__(self, src, dst, port, rate, **options):
         a = SimpleNamespace(ip=dst.ip, port=port, rate=rate, size=1400, tos=0, ports=1,
-                            clock=None, seconds=3600, count=float("inf"), pause=0)
+                            clock=None, no_wait=False, segments=0,
+                            seconds=3600, count=float("inf"), pause=0)
         vars(a).update(options)
         a.seconds = a.pause or a.seconds
         # Nobody reads: the counters of IP say what arrives. But without a socket there

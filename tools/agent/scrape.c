@@ -12,10 +12,12 @@
 #include "../metrics/kept.h"
 #include "jobs.h"
 
-/* Less than HTTP_TIME_MAX_MS, so that who asked is told. */
+/* This is less than HTTP_TIME_MAX_MS, so that the client gets an answer that says
+ * so. */
 #define COLLECTION_MAX_MS 4000
-/* Who asks more often, or on another port, gets the same text: the port may be open to
- * everybody, and a collection is a process that reads all attachments. */
+/* A client that asks again within this time, also on another port, gets the same text:
+ * the port may be open to everybody, and a collection is a process that reads all
+ * attachments. */
 #define TEXT_AGE_MS       1000
 /* So long after somebody has asked for a format each collection writes that one, too. */
 #define FORMAT_AGE_MS     60000
@@ -82,8 +84,8 @@ static void apply_findings(const struct scrape *scrape,
 	(void)munmap((void *)all, size);
 }
 
-/* What a collection of sums leaves for the next one: when it read the attachments, and
- * then the list of kept.h. */
+/* The data that a collection of sums leaves for the next one: when it read the
+ * attachments, and then the list of kept.h. */
 struct left {
 	uint64_t began_ns;
 	struct kept list[];
@@ -201,7 +203,7 @@ static int open_library(const struct scrape *scrape, struct natra **ret_n,
 	return r;
 }
 
-/* What is known of the agent is written even if the attachments cannot be read. */
+/* The agent's own metrics are written even if the attachments cannot be read. */
 static void write_pods(struct texts *texts, const struct scrape *scrape,
 		       struct scrape_report *report)
 {
@@ -352,7 +354,7 @@ static void inspected(void *arg, enum work_end end)
 	     end == WORK_DONE && report->r == 0);
 }
 
-/* Who asks for metrics makes the inspections happen: without a Prometheus there are
+/* Inspections run only when somebody asks for metrics: without a Prometheus there are
  * none. */
 static void start_inspection(struct scrape *scrape)
 {
@@ -442,7 +444,8 @@ static void collected(void *arg, enum work_end end)
 	scrape->is_asked_for_other = false;
 	scrape->collected(scrape->arg);
 	scrape->has_text = false;
-	/* If this fails, who waits is told nothing, and soon has no time left. */
+	/* If this fails, the clients that wait get no answer and soon run into their
+	 * time limit. */
 	if (scrape->is_asked_for_other)
 		(void)start_collection(scrape);
 }

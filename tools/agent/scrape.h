@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answers for /metrics. A job in a child process collects them, and all who ask
- * meanwhile get what it has collected. */
+/* Answers requests for /metrics. A job in a child process collects the metrics, and all
+ * clients that ask meanwhile get its result. */
 #ifndef NATRA_AGENT_SCRAPE_H
 #define NATRA_AGENT_SCRAPE_H
 
@@ -42,7 +42,7 @@ struct scrape {
 	int inspected_fd; /* of the inspection that runs */
 	uint64_t inspected_ms;
 	bool has_text; /* the job has ended, and its text is for those who wait */
-	/* Somebody who waits wants a format that the job has not written. */
+	/* A client that waits wants a format that the job has not written. */
 	bool is_asked_for_other;
 	uint64_t errors;
 };

@@ -72,7 +72,7 @@ static int add(void *arg, const struct natra_info *info,
 	struct pod_metrics *pod;
 	int r;
 
-	/* Of what cannot be read only the ABI is known. */
+	/* Only the ABI is known of a record that cannot be read. */
 	if (!info->id[0]) {
 		node->unreadable++;
 		return 0;
@@ -138,8 +138,8 @@ static int note_before(void *arg, const struct natra_neighbour *neighbour)
 	return 0;
 }
 
-/* Nothing is known of what could not be checked, for want of memory or of a file; nor
- * is an interface that is gone a difference, whose pod has ended. */
+/* A check that could not be made, for example for lack of memory, is no difference. Nor
+ * is an interface that is gone, since its pod has ended. */
 static void inspect(struct natra *n, struct pod_metrics *pod)
 {
 	int r = natra_check(n, pod->info.id, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads from libnatra what the metrics of a node are made of. */
+/* Reads from libnatra the data for the metrics of a node. */
 #ifndef NATRA_METRICS_COLLECT_H
 #define NATRA_METRICS_COLLECT_H
 
@@ -40,7 +40,7 @@ struct node_metrics {
 	uint64_t date_ns; /* when it began, by the clock that files have */
 };
 
-/* What an inspection has found about an attachment. */
+/* The result of an inspection of one attachment. */
 struct finding {
 	char id[NATRA_ID_MAX + 1];
 	bool check_failed, program_before;

@@ -13,9 +13,9 @@
 		NULL, NULL                                                     \
 	}
 
-/* The names of the verdicts, in the order of row_count(). Those of one basic name
- * are added up. What is not subject to the limit keeps its name, because who compares
- * what passed with the limit must be able to leave it out. */
+/* The names of the verdicts, in the order of row_count(). Those of one basic name are
+ * added up. Traffic that is not subject to the limit keeps its own name, so that it can
+ * be left out when the traffic that passed is compared with the limit. */
 static const struct {
 	const char *name, *basic;
 } verdicts[VERDICTS] = {
@@ -42,7 +42,7 @@ bool families_read_aggregate(struct families_options *o, const char *value)
 	return o->by_namespace;
 }
 
-/* What the series of one metric have in common. */
+/* The data that the series of one metric have in common. */
 struct writer {
 	struct exposition *e;
 	const struct families_options *o;
@@ -149,6 +149,23 @@ static void write_backstop_packets(const struct writer *w,
 {
 	if (row->has_backstop)
 		write_verdicts(w, row, NULL, &row->backstop, false);
+}
+
+/* Where mice have no ceiling there are no series. */
+static void write_guarded(const struct writer *w, const struct row *row)
+{
+	const bool is_guarded = row->info && row->info->effective.fast_pass ==
+						     NATRA_FAST_PASS_GUARDED;
+
+	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
+		const struct row_direction *d = &row->directions[i];
+		const uint64_t bytes = d->stats.guarded.bytes;
+		struct row_labels labels =
+			labels_of(row, direction_names[i], NULL);
+
+		if (d->is_there && (is_guarded || bytes))
+			exposition_count(w->e, labels.list, bytes);
+	}
 }
 
 static void write_delay(const struct writer *w, const struct row *row)
@@ -307,6 +324,9 @@ static const struct {
 	{{"natra_backstop_packets", METRIC_COUNTER, NULL,
 	  "Packets that the backstop behind ingress pacing saw, which ingress has too."},
 	 write_backstop_packets},
+	{{"natra_guarded_bytes", METRIC_COUNTER, "bytes",
+	  "Bytes of small flows over their ceiling, each of which has a verdict too."},
+	 write_guarded},
 	{{"natra_pace_delay_seconds", METRIC_COUNTER, "seconds",
 	  "Delay given to all packets that were held."},
 	 write_delay},
@@ -326,7 +346,7 @@ static const struct {
 	  "Events that natractl events shows."},
 	 write_told},
 	{{"natra_events_untold", METRIC_COUNTER, NULL,
-	  "Flows that became heavy and were not told, since many others were."},
+	  "Flows that became heavy and were not reported, since many others were."},
 	 write_untold},
 	{{"natra_attachment", METRIC_INFO, NULL,
 	  "How the interface is limited."},

@@ -46,7 +46,7 @@ static int write_metrics(FILE *out, const struct node_metrics *node,
 	return r;
 }
 
-/* Whoever reads the file sees the old metrics or the new ones: they are written to
+/* A reader of the file sees the old metrics or the new ones: they are written to
  * a file of another name, which then takes the old one's place. */
 static int replace_file(const char *path, const struct node_metrics *node,
 			const struct families_options *o)
