@@ -297,6 +297,13 @@ charge(struct __sk_buff *skb, const struct natra_config *config,
 	/* The longest delay is also the longest overdraft, see natra_limits. */
 	if (natra_unlikely(NATRA_READ_ONCE(state->settled) != active))
 		settle(state, active, now_ns + limits->max_delay_ns);
+	if (natra_unlikely(packet->mouse) &&
+	    limits->pass == NATRA_PASS_GUARDED) {
+		if (natra_mouse_is_within(state, limits, packet, is_held(skb)))
+			return NATRA_COUNT_MICE;
+		packet->mouse = false;
+		packet->guarded = true;
+	}
 	tat_ns = NATRA_READ_ONCE(state->fair.tat_ns);
 	ahead_ns = is_held(skb)
 			   ? 0
@@ -344,10 +351,24 @@ tell_outcome(struct __sk_buff *skb, const struct natra_config *config,
 		tell(skb, config, state, parsed, reason);
 }
 
+/* Counts and tells that a mouse was over the ceiling of mice. */
+static __always_inline void
+note_guarded(struct __sk_buff *skb, const struct natra_config *config,
+	     struct natra_state *state, struct natra_stripe *stripe,
+	     struct natra_parsed_packet *parsed, const struct packet *packet)
+{
+	__u32 *tat = &state->event_tat[NATRA_TELL_MICE_OVER_SHARE];
+
+	add(&stripe->guarded.packets, 1);
+	add(&stripe->guarded.bytes, packet->bytes);
+	if (natra_event_is_due(tat, packet->now_ns))
+		tell(skb, config, state, parsed, NATRA_TELL_MICE_OVER_SHARE);
+}
+
 static __always_inline __u32 judge(struct __sk_buff *skb,
 				   const struct natra_config *config,
 				   struct natra_state *state,
-				   const struct natra_tally *counts,
+				   struct natra_stripe *stripe,
 				   struct packet *packet, bool subnets)
 {
 	struct natra_parsed_packet parsed;
@@ -390,8 +411,12 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 			   NATRA_HEAVY_NOW))
 		tell(skb, config, state, &parsed, NATRA_TELL_HEAVY);
 	packet->active = active;
-	packet->seed = counts[NATRA_COUNT_ADMITTED].packets & 0x7fffffff;
+	packet->seed = (stripe->count[NATRA_COUNT_ADMITTED].packets +
+			stripe->count[NATRA_COUNT_MICE].packets) &
+		       0x3fffffff;
 	outcome = (__u32)charge_global(skb, config, state, packet);
+	if (natra_unlikely(packet->guarded))
+		note_guarded(skb, config, state, stripe, &parsed, packet);
 	if (natra_unlikely(outcome - NATRA_COUNT_PACED <=
 			   NATRA_COUNT_DROPPED_HORIZON - NATRA_COUNT_PACED))
 		tell_outcome(skb, config, state, &parsed, packet, outcome);
@@ -442,7 +467,7 @@ static __always_inline int shape(struct __sk_buff *skb, bool subnets)
 	const __u32 slot = skb->cb[0] & NATRA_CALL_SLOT;
 	const struct natra_config *config;
 	struct natra_state *state;
-	struct natra_tally *counts;
+	struct natra_stripe *stripe;
 	struct packet packet = {};
 	__u32 outcome;
 
@@ -450,15 +475,14 @@ static __always_inline int shape(struct __sk_buff *skb, bool subnets)
 	state = bpf_map_lookup_elem(&natra_states, &slot);
 	if (!config || !state)
 		return PASS; /* for the verifier: stubs give what there is */
-	counts = state->stripes[bpf_get_smp_processor_id() % NATRA_STRIPES]
-			 .count;
-	outcome = judge(skb, config, state, counts, &packet, subnets);
+	stripe = &state->stripes[bpf_get_smp_processor_id() % NATRA_STRIPES];
+	outcome = judge(skb, config, state, stripe, &packet, subnets);
 	/* One copy of what follows, not one for each outcome. The verifier knows
 	 * nothing of what a global function returns. */
 	asm volatile("" : "+r"(outcome));
 	outcome %= NATRA_COUNT_MAX;
-	add(&counts[outcome].packets, 1);
-	add(&counts[outcome].bytes, packet.bytes);
+	add(&stripe->count[outcome].packets, 1);
+	add(&stripe->count[outcome].bytes, packet.bytes);
 	if (is_held(skb))
 		stamp(skb, &packet);
 	return is_dropped(outcome) ? DROP : PASS;

@@ -248,6 +248,17 @@ natra_inline void natra_fair_adapt(struct natra_fair *fair,
 	NATRA_WRITE_ONCE(fair->k_more, (__u32)k - NATRA_FAIR_K_ONE);
 }
 
+/* Returns the clock of the flow that has this hash. */
+natra_inline __u64 natra_fair_clock(const __u64 *clocks, __u64 hash)
+{
+	const __u32 mask = NATRA_FAIR_WIDTH - 1;
+	const __u64 one_ns = NATRA_READ_ONCE(clocks[hash & mask]);
+	const __u64 other_ns = NATRA_READ_ONCE(
+		clocks[NATRA_FAIR_WIDTH + ((hash >> 16) & mask)]);
+
+	return one_ns < other_ns ? one_ns : other_ns;
+}
+
 /* Finds the turn of a packet of the flow that has this hash. Changes nothing. */
 natra_inline void natra_fair_turn(const struct natra_fair *fair, __u64 *clocks,
 				  __u64 hash, const struct natra_span *span,

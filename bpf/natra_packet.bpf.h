@@ -138,11 +138,12 @@ struct packet {
 	__u64 depart_ns; /* 0: now */
 	__u64 active;    /* natra_config.active, by which it is judged */
 	__u32 bytes;     /* on the wire */
-	/* This is not a bool, because before Linux 6.3 the verifier refuses to pass
-	 * padding, which nobody writes, to a global function. The two share a word,
+	/* These are not bools, because before Linux 6.3 the verifier refuses to pass
+	 * padding, which nobody writes, to a global function. They share a word,
 	 * because there the frames of nested calls have 512 bytes together. */
 	__u32 mouse : 1;
-	__u32 seed : 31; /* of the dither: another one for each packet */
+	__u32 guarded : 1; /* a mouse over the ceiling of mice */
+	__u32 seed : 30;   /* of the dither: another one for each packet */
 };
 
 /* A tag that the kernel keeps in the skb is not in its length. */

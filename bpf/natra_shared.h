@@ -75,6 +75,7 @@ struct natra_durations {
 /* The sum of all that a state counts, which user space computes. */
 struct natra_counters {
 	struct natra_tally count[NATRA_COUNT_MAX];
+	struct natra_tally guarded;
 	struct natra_durations delays; /* of packets that are held */
 };
 
@@ -89,7 +90,10 @@ struct natra_counters {
 
 struct natra_stripe {
 	struct natra_tally count[NATRA_COUNT_MAX];
-	struct natra_tally reserved[8];
+	struct natra_tally reserved[7];
+	/* Mice over their ceiling (NATRA_PASS_GUARDED), which are in the count of
+	 * their outcome as well. */
+	struct natra_tally guarded;
 	struct natra_durations delays;
 };
 
@@ -118,6 +122,7 @@ enum natra_pass {
 	NATRA_PASS_FREE,
 	NATRA_PASS_CHARGED,
 	NATRA_PASS_OFF,
+	NATRA_PASS_GUARDED,
 };
 
 /* A rate as ns per byte: cost_ns = bytes * mult >> shift; mult 0: no limit. */
@@ -131,7 +136,8 @@ struct natra_rate {
 struct natra_limits {
 	struct natra_rate rate;
 	/* For NATRA_PASS_CHARGED: the share of mice, and how much of the burst
-	 * they leave to elephants once they are over it. */
+	 * they leave to elephants once they are over it. For NATRA_PASS_GUARDED:
+	 * the ceiling of mice. */
 	struct natra_rate mice;
 	__u64 reserve_ns;
 	union {
@@ -202,7 +208,8 @@ enum natra_tell {
 	NATRA_TELL_DROPPED_RATE,    /* the first such drop in a window */
 	NATRA_TELL_DROPPED_HORIZON, /* the same for the longest delay */
 	/* The first mouse in a window that waits or is dropped because mice are
-	 * over their share (NATRA_PASS_CHARGED). */
+	 * over their share (NATRA_PASS_CHARGED), or that is judged like a heavy
+	 * flow because they are over their ceiling (NATRA_PASS_GUARDED). */
 	NATRA_TELL_MICE_OVER_SHARE,
 	NATRA_TELL_MAX
 };

@@ -12,11 +12,9 @@
 #include "annotations.h"
 
 static const char *const names[] = {
-	"natra.io/ingress-burst",
-	"natra.io/egress-burst",
-	"natra.io/fast-pass",
-	"natra.io/ingress-mode",
-	"natra.io/heavy-hitter-threshold",
+	"natra.io/ingress-burst", "natra.io/egress-burst",
+	"natra.io/fast-pass",     "natra.io/fast-pass-guard",
+	"natra.io/ingress-mode",  "natra.io/heavy-hitter-threshold",
 	"natra.io/edt-pacing",
 };
 
