@@ -19,6 +19,7 @@
 #include "natra_bucket.h"
 #include "natra_classify.h"
 #include "natra_compiler.h"
+#include "natra_connects.bpf.h"
 #include "natra_durations.h"
 #include "natra_events.bpf.h"
 #include "natra_fair.h"
@@ -400,6 +401,10 @@ static __always_inline int shape(struct __sk_buff *skb, struct packet *packet,
 	outcome %= NATRA_COUNT_MAX;
 	add(&counts[outcome].packets, 1);
 	add(&counts[outcome].bytes, packet->bytes);
+	if (natra_fixed.measures_connects)
+		measure_connect(skb, state,
+				is_dropped(outcome) ? NEVER
+						    : packet->depart_ns);
 	return is_dropped(outcome) ? DROP : PASS;
 }
 

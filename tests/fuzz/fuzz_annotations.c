@@ -18,6 +18,7 @@ static const char *const names[] = {
 	"natra.io/ingress-mode",
 	"natra.io/heavy-hitter-threshold",
 	"natra.io/edt-pacing",
+	"natra.io/sli",
 };
 
 static cJSON *make_conf(const char *text, const char *end)
