@@ -46,7 +46,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
  */
 #define CONTROL_UNITS 64U
 
-/* Of a stamp that a socket asked for; under the horizon of natra's fq. */
+/* The longest delay by a stamp that a socket asked for. It is under the horizon of
+ * natra's fq. */
 #define MAX_STAMP_NS 9000000000ULL
 
 static __always_inline void note_flow(struct __sk_buff *skb,
@@ -197,10 +198,10 @@ police(const struct natra_limits *limits, __u64 now_ns, __u64 turn_ns)
 }
 
 /*
- * Returns whether the sender feels it when fq holds the packet, because its
- * socket may have so many bytes on the way and no more. A packet that is forwarded has no
- * socket here. That of a tap device, which a virtual machine's packets have, is of
- * no address family, and has no such bound.
+ * Returns whether fq puts backpressure on the sender by holding the packet, because its
+ * socket may have only so many bytes in flight. A packet that is forwarded has no
+ * socket here. That of a tap device, which a virtual machine's packets have, is of no
+ * address family, and has no such bound.
  */
 static __always_inline bool is_felt(const struct __sk_buff *skb)
 {
@@ -302,7 +303,7 @@ __noinline int police_global(struct __sk_buff *skb,
 	return charge(skb, config, state, packet, false);
 }
 
-/* Tells that packets of heavy flows begin to be dropped, or that mice begin to wait
+/* Reports that packets of heavy flows begin to be dropped, or that mice begin to wait
  * or to be dropped. */
 static __always_inline void
 tell_outcome(struct __sk_buff *skb, const struct natra_config *config,

@@ -36,7 +36,7 @@ __noinline int parse_global(struct __sk_buff *skb,
 	return natra_parse(skb, natra_fixed.has_l2, parsed);
 }
 
-/* Off the fast path: what it cannot parse, and the tuple of a new flow. */
+/* Parses what the fast path cannot parse, and finds the tuple of a new flow. */
 static __noinline int parse_slow(struct __sk_buff *skb,
 				 struct natra_parsed_packet *parsed)
 {
@@ -64,7 +64,7 @@ static __noinline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
 	return natra_hash_v6(keys, saddr, daddr, ports, kind);
 }
 
-/* hash_fast reads so much of layer 4: the ports, and where TCP's header ends. */
+/* The bytes of layer 4 that hash_fast reads: the ports, and where TCP's header ends. */
 #define L4_FAST_LEN 13
 
 /*
@@ -146,9 +146,9 @@ struct packet {
 	__u64 depart_ns; /* 0: now */
 	__u64 active;    /* natra_config.active, by which it is judged */
 	__u32 bytes;     /* on the wire */
-	/* It is no bool, because before Linux 6.3 the verifier refuses to pass padding,
-	 * which nobody writes, to a global function. The two share a word, because
-	 * there the frames of nested calls have 512 bytes together. */
+	/* This is not a bool, because before Linux 6.3 the verifier refuses to pass
+	 * padding, which nobody writes, to a global function. The two share a word,
+	 * because there the frames of nested calls have 512 bytes together. */
 	__u32 mouse : 1;
 	__u32 seed : 31; /* of the dither: another one for each packet */
 };
@@ -200,7 +200,8 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 static __always_inline bool is_exempt(const struct natra_tuple *tuple)
 {
 	struct natra_subnet peer = {
-		/* More than a block has: its own prefix decides. */
+		/* The lookup gives all bits, and finds the longest block that contains
+		 * the address. */
 		.prefix_bits = NATRA_SUBNET_BITS_MAX,
 		.version = tuple->version,
 	};

@@ -19,7 +19,8 @@ static struct mistake read_burst(const struct policy_field *field,
 	return (struct mistake){""};
 }
 
-/* The library would refuse all of the policy for a time that is too long. */
+/* Checks a time here, since the library would refuse the whole policy for one that is
+ * too long. */
 static struct mistake read_field(const struct policy_field *field,
 				 const cJSON *value,
 				 struct natra_policy *policy)

@@ -12,8 +12,7 @@
 #include "policy/fields.h"
 #include "util/cleanup.h"
 
-/* Attaches again with what is on record, because a direction or the build is
- * new. */
+/* Attaches again with the policy on record, because a direction or the build is new. */
 static int reattach(struct natra *n, const struct pin_dir *dir,
 		    const struct pin_gen *gen,
 		    const struct natra_policy *policy)
@@ -66,7 +65,7 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 			n, -EINVAL,
 			"mode, edt, ingress_mode, sketch_width, sli, subnets: fixed while attached");
 	if (!subnets->len)
-		return 0; /* none are there, or they are only counted */
+		return 0; /* there are none, or only their number is given */
 	r = attachment_read_subnets(n, gen, &pinned);
 	if (r == 0 && !subnets_equal(&pinned, subnets))
 		return refuse(n, -EINVAL, "subnets: fixed while attached");

@@ -139,7 +139,7 @@ struct walk {
 	void *arg;
 };
 
-/* Tells of state that this library cannot read. */
+/* Reports state that this library cannot read. */
 static int tell_stale(const struct walk *walk, const char *path, uint32_t abi)
 {
 	struct natra_info info = {.sz = sizeof(info), .abi = abi};

@@ -165,9 +165,9 @@ int leftovers_find(struct natra *n, struct netlink *nl,
 	return 0;
 }
 
-/* Returns whether it is worth while to find out if the interface of the peer's
- * index is really the peer. Each attach asks, and nearly no interface has any
- * of the plugin's qdiscs. */
+/* Returns whether the interface with the peer's index has qdiscs like the plugin's. If
+ * not, which is nearly always so, an attach need not find out whether that interface
+ * really is the peer. */
 static bool may_be_left(struct natra *n, struct netlink *nl,
 			const struct link_info *pod)
 {
@@ -192,7 +192,7 @@ void leftovers_warn(struct natra *n, const struct link_info *pod, int pod_fd)
 	if (l.tbf.kind[0] || l.redirect.handle)
 		log_line(
 			n, NATRA_LOG_WARN,
-			"what the bandwidth plugin left on '%s' limits as well:%s%s%s",
+			"limits of the bandwidth plugin on '%s' hold as well:%s%s%s",
 			l.host.ifname, l.tbf.kind[0] ? " tbf" : "",
 			l.redirect.handle ? " redirect to " : "",
 			l.redirect.handle && !l.ifb.ifindex ? "nowhere"

@@ -23,7 +23,7 @@ struct leftovers {
 };
 
 /* Looks on the host side of the interface `pod`, which is in the namespace
- * pod_fd (-1: the caller's). Success if it has no host side, too. */
+ * pod_fd (-1: the caller's). Succeeds also if it has no host side. */
 int leftovers_find(struct natra *n, struct netlink *nl,
 		   const struct link_info *pod, int pod_fd,
 		   struct leftovers *ret_leftovers);

@@ -24,8 +24,8 @@
 struct attempt {
 	struct natra *n;
 	const struct order *order;
-	const char *why;       /* this mode */
-	uint32_t gso_segs;     /* those of the attachment before it */
+	const char *why;       /* this mode was chosen */
+	uint32_t gso_segs;     /* those that the replaced attachment had set */
 	struct link_info host; /* ifindex 0: not used */
 	struct pin_gen gen;
 	struct stub stub[LEG_MAX];

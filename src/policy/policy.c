@@ -19,9 +19,9 @@ __extension__ typedef unsigned __int128 u128;
 #define DEFAULT_BURST_NS     (NS_PER_SEC / 2)
 #define DEFAULT_THRESHOLD_NS (NS_PER_SEC / 10)
 /*
- * These bound what fq may hold of a pod. A longer queue takes memory and makes no sender
- * faster; but on a fast link it has to last for a round trip, and on a slow one a
- * packet has to leave while somebody waits for it.
+ * These bound what fq may hold of a pod. A longer queue takes memory and makes no
+ * sender faster. But on a fast link it has to last for a round trip, and on a slow link
+ * a packet has to leave before its receiver gives up.
  */
 #define QUEUE_BYTES          4000000
 #define MIN_HORIZON_NS       (NS_PER_SEC / 10)
@@ -30,10 +30,10 @@ __extension__ typedef unsigned __int128 u128;
  * that has its turn waits for one that has just begun, and each moves the
  * overdraft by which shares are found. */
 #define GSO_NS               (NS_PER_SEC / 200)
-/* The same where egress is policed in the pod. What is dropped there counts as a
- * lack of local memory to TCP, which then tries twice a second, and gives up a
- * connection that its process has closed after eight times: a pod with 8 kbit/s
- * that could send 7 kB at once lost the end of its answers. */
+/* The same where egress is policed in the pod. TCP takes a drop there for a lack of
+ * local memory: it tries again twice a second, and if the process has closed the
+ * connection, gives it up after eight tries. A pod with 8 kbit/s that could send 7 kB
+ * at once lost the end of its answers. */
 #define GSO_POLICED_NS       NS_PER_SEC
 #define GSO_MAX_BYTES        65536
 #define SEGMENT_BYTES        1514 /* of TCP, on the wire */
@@ -63,8 +63,8 @@ __extension__ typedef unsigned __int128 u128;
 #define MAX_UNITS     ((1U << 24) - 1)
 #define LEAVE_DIVISOR 8
 
-/* With NATRA_FAST_PASS_CHARGED, mice have this part of the burst, and leave
- * that one to elephants. */
+/* With NATRA_FAST_PASS_CHARGED, mice have the burst divided by the first number, and
+ * leave the burst divided by the second one to elephants. */
 #define MICE_BURST_DIVISOR 4
 #define RESERVE_DIVISOR    8
 #define MAX_RESERVE_NS     NS_PER_SEC
@@ -206,8 +206,8 @@ static uint64_t default_threshold(const struct natra_policy *p)
 }
 
 /*
- * A sender beyond the node feels no delay while a burst lasts, so it opens its
- * window up to the whole burst, and loses what of that the pacer cannot hold.
+ * A sender beyond the node feels no delay while a burst lasts, so it opens its window
+ * up to the whole burst, and then loses the part that the pacer cannot hold.
  */
 static uint64_t default_ingress_burst_ns(const struct natra_policy *p)
 {

@@ -28,30 +28,26 @@ static bool is_state_size(uint32_t size)
 	       width <= NATRA_SKETCH_WIDTH_MAX && (width & (width - 1)) == 0;
 }
 
-/* Checks that a pinned map has this type and size of values; value_size 0
- * stands for the size of a state. *ret_entries gets the number of entries,
- * unless it is NULL. Returns -ESTALE if it is another map. */
-static int check_map(struct natra *n, const char *path, const char *name,
-		     int fd, uint32_t type, uint32_t value_size,
-		     uint32_t *ret_entries)
-{
-	struct bpf_map_info info = {0};
-	uint32_t len = sizeof(info);
-	int r = bpf_obj_get_info_by_fd(fd, &info, &len);
-
-	if (r < 0)
-		return fail_errno(n, r, "ask for '%s/%s'", path, name);
-	if (info.type != type || info.key_size != sizeof(uint32_t) ||
-	    (value_size ? info.value_size != value_size
-			: !is_state_size(info.value_size)))
-		return refuse(
-			n, -ESTALE,
-			"'%s/%s' is not this natra's: a map of type %u with values of %u bytes",
-			path, name, info.type, info.value_size);
-	if (ret_entries)
-		*ret_entries = info.max_entries;
-	return 0;
-}
+static const struct pin_map configs_map = {
+	.type = BPF_MAP_TYPE_ARRAY,
+	.value_size = sizeof(struct natra_config),
+};
+static const struct pin_map states_map = {
+	.type = BPF_MAP_TYPE_ARRAY,
+	.is_value_size = is_state_size,
+};
+static const struct pin_map object_map = {
+	.type = BPF_MAP_TYPE_ARRAY,
+	.value_size = sizeof(uint64_t),
+};
+static const struct pin_map programs_map = {
+	.type = BPF_MAP_TYPE_PROG_ARRAY,
+	.value_size = sizeof(uint32_t),
+};
+static const struct pin_map connects_map = {
+	.type = BPF_MAP_TYPE_ARRAY_OF_MAPS,
+	.value_size = sizeof(uint32_t),
+};
 
 /*
  * These two check all maps of a bank, since somebody may have pinned anything under
@@ -64,11 +60,11 @@ static int check_slots(struct natra *n, const char *path, const struct bank *b)
 	uint32_t configs = 0, states = 0;
 	int r;
 
-	r = check_map(n, path, configs_name, b->configs_fd, BPF_MAP_TYPE_ARRAY,
-		      sizeof(struct natra_config), &configs);
+	r = pin_check_map(n, path, configs_name, b->configs_fd, &configs_map,
+			  &configs);
 	if (r == 0)
-		r = check_map(n, path, states_name, b->states_fd,
-			      BPF_MAP_TYPE_ARRAY, 0, &states);
+		r = pin_check_map(n, path, states_name, b->states_fd,
+				  &states_map, &states);
 	if (r == 0 && configs != states)
 		return refuse(n, -ESTALE, "'%s' has %u limits, but %u states",
 			      path, configs, states);
@@ -77,16 +73,15 @@ static int check_slots(struct natra *n, const char *path, const struct bank *b)
 
 static int check_rest(struct natra *n, const char *path, const struct bank *b)
 {
-	int r = check_map(n, path, object_name, b->object_fd,
-			  BPF_MAP_TYPE_ARRAY, sizeof(uint64_t), NULL);
+	int r = pin_check_map(n, path, object_name, b->object_fd, &object_map,
+			      NULL);
 
 	if (r == 0)
-		r = check_map(n, path, programs_name, b->programs_fd,
-			      BPF_MAP_TYPE_PROG_ARRAY, sizeof(uint32_t), NULL);
+		r = pin_check_map(n, path, programs_name, b->programs_fd,
+				  &programs_map, NULL);
 	if (r == 0 && b->connects_fd >= 0)
-		r = check_map(n, path, connects_name, b->connects_fd,
-			      BPF_MAP_TYPE_ARRAY_OF_MAPS, sizeof(uint32_t),
-			      NULL);
+		r = pin_check_map(n, path, connects_name, b->connects_fd,
+				  &connects_map, NULL);
 	return r;
 }
 

@@ -279,7 +279,7 @@ static int prepare_ring(struct natra *n, struct natra_bpf *skel, int ring_fd)
 	return r < 0 ? fail_errno(n, r, "use the ring of events") : 0;
 }
 
-/* What a bank is loaded with. */
+/* The arguments of load(). */
 struct loading {
 	const struct program_options *options;
 	uint32_t slots;
@@ -348,7 +348,8 @@ int bank_load_program(struct natra *n, const struct program_options *options,
 {
 	const struct loading loading = {options, 0, ring_fd, bank};
 	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
-	/* Nothing is put into this: such maps are the bank's. */
+	/* load() adds nothing to this, since the bank has such maps
+	 * already. */
 	cleanup_bank struct bank made = BANK_INIT;
 	struct bpf_program *program;
 	LIBBPF_LOG_SCOPE(n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Loading the BPF object for a bank of an engine. */
+/* Loads the BPF object for a bank of an engine. */
 #ifndef NATRA_STATE_BANK_LOAD_H
 #define NATRA_STATE_BANK_LOAD_H
 

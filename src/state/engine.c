@@ -244,7 +244,7 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		KEEP_ERROR_SCOPE(n);
 
 		pin_dir_remove(&dir); /* refused while it has a bank */
-		(void)ring_sweep(n);
+		ring_sweep(n);
 		return r;
 	}
 	return stub_load(n, options->kind, b.programs_fd, slot.index, ret_stub);
@@ -435,7 +435,7 @@ static int sweep_bank(struct natra *n, const char *path,
 	else if (r == -ESTALE)
 		return pass_over(n, r);
 	else if (r == -ENOENT)
-		r = 0; /* what a killed process left of it */
+		r = 0; /* a killed process left only a part of it */
 	if (r == 0)
 		return bank_remove(n, path, &b);
 	return r < 0 ? r : 0;
@@ -536,7 +536,9 @@ int engine_sweep(struct natra *n)
 {
 	int r = pin_dir_foreach_engine(n, sweep_engine, n);
 
-	return r < 0 ? r : ring_sweep(n);
+	if (r >= 0)
+		ring_sweep(n);
+	return r;
 }
 
 static int gc_engine(void *arg, const char *path)
@@ -566,5 +568,7 @@ int engine_gc(struct natra *n)
 {
 	int r = pin_dir_foreach_engine(n, gc_engine, n);
 
-	return r < 0 ? r : ring_sweep(n);
+	if (r >= 0)
+		ring_sweep(n);
+	return r;
 }

@@ -38,10 +38,10 @@ int stub_load(struct natra *n, enum program_kind kind, int programs_fd,
 		     programs_fd),
 		INSN(0, 0, 0, 0, 0),
 		/*
-		 * The index is a constant, so that the kernel makes a direct
-		 * jump of the call. To patch that in takes most of the time of
-		 * loading the stub, but only once; a jump by way of the array
-		 * would cost each packet.
+		 * The index is a constant, so that the kernel makes a direct jump of
+		 * the call. Patching it in takes most of the time of loading the stub,
+		 * but only once; a jump through the array would cost time for each
+		 * packet.
 		 */
 		INSN(BPF_ALU | BPF_MOV | BPF_K, BPF_REG_3, 0, 0, 0),
 		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_tail_call),

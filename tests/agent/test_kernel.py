@@ -198,7 +198,7 @@ class Kernel(unittest.TestCase):
                           "egressRate": rate, "egressBurst": rate}})
 
     def check(self, name):
-        """CHECK has the limits that the pod was made with."""
+        """The configuration of CHECK has the limits that the pod was made with."""
         self.call(PLUGIN, "CHECK", name, type="natra", runtimeConfig={
             "bandwidth": {"ingressRate": 10000000}})
 
@@ -231,7 +231,7 @@ class Kernel(unittest.TestCase):
         agent = self.agent()
         agent.wait("part=pods")
         agent.stop()
-        # Not without being asked.
+        # Without being asked, the agent does not replace upstream's limits.
         self.assertEqual(self.limits(), {})
         self.agent("--replace-bandwidth").wait("replaced=1")
         self.assertEqual(self.limits(), {f"net/{name}/eth0": 10000000})

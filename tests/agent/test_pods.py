@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """natra-agent and pods that run already, by libcni's cache, with a library that only
-says what it was asked."""
+records its calls."""
 import json
 import os
 import sys
@@ -259,7 +259,7 @@ class Adopt(Case):
         self.assertIn("adopted=1", self.run_agent())
 
     def test_pod_ends_meanwhile(self):
-        """Its limit goes, but not if the cache can only not be read."""
+        """Its limit is removed, but not if the cache merely cannot be read."""
         for gone in True, False:
             with self.subTest(gone=gone):
                 self.node.forget()

@@ -95,7 +95,11 @@ class FileSystems(Case):
         self.done(node.install())
         self.done(node.install("--conf", "fastPass=off"))
         p = self.on(node, node.bin, self.READ_ONLY, self.install(node))
-        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        # The warning is about the machine: in the mount namespace of on() it may lack
+        # the bpffs that another test has just mounted.
+        self.assertEqual([l for l in p.stderr.splitlines()
+                          if "natra cannot limit on this node" not in l], [])
         self.assertNotIn("fastPass", json.dumps(node.chain()))
 
 

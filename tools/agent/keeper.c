@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "keeper.h"
 
-/* With hundreds of pods, and a machine that has other things to do. */
+/* This is enough for hundreds of pods on a busy machine. */
 #define JOB_MAX_MS 120000
 #define RETRY_MS   10000
 
@@ -17,7 +17,7 @@ static void run_pods(void *arg)
 	const struct keeper *k = arg;
 	struct jobs jobs = k->jobs;
 
-	/* Upstream's limits stay where natra's own may not come to hold. */
+	/* Upstream's limits stay if natra's own may fail to take effect. */
 	jobs.replace = jobs.replace && k->programs_are_well;
 	pods_job_run(&jobs, k->pods.report);
 }

@@ -8,7 +8,8 @@
 
 #define PREFIX "natra.io/"
 
-/* What HTTP calls Gone: the server has forgotten the version to begin with. */
+/* HTTP's status 410 Gone: the server has forgotten the version from which the watch
+ * should begin. */
 #define CODE_GONE 410
 
 static const char *text_at(const cJSON *object, const char *key)

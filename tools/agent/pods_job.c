@@ -48,7 +48,7 @@ static void look_at(const struct pods *pods, const struct seat *seat)
 	struct wish wish;
 	int r = seat_query(seat, &info);
 
-	/* What has limits keeps them: somebody may have set others since. */
+	/* A pod that has limits keeps them: somebody may have changed them since. */
 	if (r != 0) {
 		if (r > 0)
 			r = seat_finish(seat, &info.policy, &change);

@@ -63,7 +63,7 @@ static int read_settings(const struct jobs *jobs, struct natra *n,
 	return r ? failed(report, -EINVAL, failure.msg) : 0;
 }
 
-/* What pods may have instead of what the configuration says. */
+/* The values that pods may ask for in place of the configuration's. */
 struct choice {
 	enum natra_ingress_mode ingress_mode;
 	enum natra_edt edt;

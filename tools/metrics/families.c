@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
+#include "../../src/util/clock.h"
 #include "rows.h"
 
 /* The end of a list of labels. */
@@ -13,9 +13,9 @@
 		NULL, NULL                                                     \
 	}
 
-/* The names of the verdicts, in the order of row_count(). Those of one basic name
- * are added up. What is not subject to the limit keeps its name, because who compares
- * what passed with the limit must be able to leave it out. */
+/* The names of the verdicts, in the order of row_count(). Those of one basic name are
+ * added up. Traffic that is not subject to the limit keeps its own name, so that it can
+ * be left out when the traffic that passed is compared with the limit. */
 static const struct {
 	const char *name, *basic;
 } verdicts[VERDICTS] = {
@@ -42,7 +42,7 @@ bool families_read_aggregate(struct families_options *o, const char *value)
 	return o->by_namespace;
 }
 
-/* What the series of one metric have in common. */
+/* The data that the series of one metric have in common. */
 struct writer {
 	struct exposition *e;
 	const struct families_options *o;
@@ -398,7 +398,7 @@ static const struct {
 	  "Events that natractl events shows."},
 	 write_told},
 	{{"natra_events_untold", METRIC_COUNTER, NULL,
-	  "Flows that became heavy and were not told, since many others were."},
+	  "Flows that became heavy and were not reported, since many others were."},
 	 write_untold},
 	{{"natra_attachment", METRIC_INFO, NULL,
 	  "How the interface is limited."},
@@ -492,7 +492,6 @@ static void write_node(struct exposition *e, const struct node_metrics *node)
 		"natra_scrape_duration_seconds", METRIC_GAUGE, "seconds",
 		"How long it took to collect these metrics."};
 	static const struct label none[] = {LABELS_END};
-	struct timespec now;
 
 	write_attachments(e, node);
 	exposition_begin(e, &mismatches);
@@ -501,11 +500,8 @@ static void write_node(struct exposition *e, const struct node_metrics *node)
 		write_features(e, &node->features);
 		write_build(e, &node->features);
 	}
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	exposition_begin(e, &duration);
-	exposition_seconds(e, none,
-			   (uint64_t)now.tv_sec * 1000000000 +
-				   (uint64_t)now.tv_nsec - node->began_ns);
+	exposition_seconds(e, none, clock_ns(CLOCK_BOOTTIME) - node->began_ns);
 }
 
 int families_write(struct exposition *e, const struct node_metrics *node,

@@ -25,7 +25,7 @@ struct kept {
 
 /*
  * Set node->gone, which is added to the sums: by it each sum of the first scrape is 0, and
- * later ones are as the last scrape has left them. kept_update reads node->last_read_ns.
+ * later ones are as the last scrape has left them. kept_update reads the node's times.
  * Both return in *ret_list what to leave for the next scrape, which the caller frees, and
  * 0 or -ENOMEM.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the series of a pod, or of a namespace, are written from. */
+/* The rows from which the series of a pod, or of a namespace, are written. */
 #ifndef NATRA_METRICS_ROWS_H
 #define NATRA_METRICS_ROWS_H
 

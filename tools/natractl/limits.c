@@ -37,7 +37,7 @@ uint64_t limits_live_options(void)
 	return field_options(true);
 }
 
-/* Removes a rate, and its burst with it, which cannot be without a rate. */
+/* Removes a rate and its burst, since a burst needs a rate. */
 static void remove_rate(const struct policy_field *rate, struct natra_policy *p)
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "../../src/util/clock.h"
 #include "info.h"
 #include "output.h"
 
@@ -15,14 +15,6 @@ void sample_list_free(struct sample_list *list)
 {
 	free(list->items);
 	*list = (struct sample_list){0};
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* Reads the attachment that was asked for, or all of them. */
@@ -56,7 +48,7 @@ static int read_sample(struct natra *n, const struct natra_info *info,
 	memcpy(sample.id, info->id, sizeof(sample.id));
 	sample.has_backstop = info->pace_active;
 	sample.has_sli = info->policy.sli == NATRA_SLI_ON;
-	sample.taken_ns = now_ns();
+	sample.taken_ns = clock_ns(CLOCK_MONOTONIC);
 	*ret_sample = sample;
 	return 0;
 }

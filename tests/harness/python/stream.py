@@ -137,7 +137,8 @@ class Streams:
         pairs = [connected(src, dst, 4, name) for name in congestion]
         self._out, self._in = [p[0] for p in pairs], [p[1] for p in pairs]
         for s in self._in:
-            # Who waits for this much wakes up seldom, and leaves the CPU to others.
+            # A receiver that waits for this much wakes up seldom, and leaves the CPU to
+            # others.
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK_BYTES // 4)
         self._children = [child(_all_at_once, _receive, self._in),
                           child(_all_at_once, send, self._out)]
