@@ -25,6 +25,7 @@
 		(x) + unknown_ - same_;                                        \
 	})
 
+#define natra_likely(x)   __builtin_expect(!!(x), 1)
 #define natra_unlikely(x) __builtin_expect(!!(x), 0)
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

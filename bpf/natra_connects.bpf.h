@@ -161,7 +161,7 @@ static __always_inline void measure_connect(struct __sk_buff *skb,
 {
 	struct natra_parsed_packet parsed;
 	struct natra_connect_table *table;
-	__u32 key = skb->cb[0];
+	__u32 key = skb->cb[0] & NATRA_CALL_SLOT;
 	void *tables;
 
 	if (!may_connect(skb))

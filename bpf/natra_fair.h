@@ -126,7 +126,7 @@ struct natra_turn {
 /* Returns the time that is by_ns before ns, or 0. */
 natra_inline __u64 natra_fair_before(__u64 ns, __u64 by_ns)
 {
-	return ns > by_ns ? ns - by_ns : 0;
+	return ns > by_ns ? ns - by_ns : NATRA_FORGET(0, ns);
 }
 
 /* Returns K * cost_ns, for K = 1 + k_more. It does not overflow for costs under
@@ -246,6 +246,17 @@ natra_inline void natra_fair_adapt(struct natra_fair *fair,
 		k = NATRA_FAIR_K_MAX;
 	fair->over = (__s32)over;
 	NATRA_WRITE_ONCE(fair->k_more, (__u32)k - NATRA_FAIR_K_ONE);
+}
+
+/* Returns the clock of the flow that has this hash. */
+natra_inline __u64 natra_fair_clock(const __u64 *clocks, __u64 hash)
+{
+	const __u32 mask = NATRA_FAIR_WIDTH - 1;
+	const __u64 one_ns = NATRA_READ_ONCE(clocks[hash & mask]);
+	const __u64 other_ns = NATRA_READ_ONCE(
+		clocks[NATRA_FAIR_WIDTH + ((hash >> 16) & mask)]);
+
+	return one_ns < other_ns ? one_ns : other_ns;
 }
 
 /* Finds the turn of a packet of the flow that has this hash. Changes nothing. */

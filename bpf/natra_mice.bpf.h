@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Mice that are charged (NATRA_PASS_CHARGED), to a bucket of their own and to that of
- * all packets. They have a share of the rate, in which they are first: while they are
+ * Mice that are not free.
+ *
+ * NATRA_PASS_GUARDED: mice in total have a ceiling, which is a bucket of their own.
+ * What it has room for passes and is not charged to the bucket of all packets.
+ * Every other packet is judged and charged like one of a heavy flow.
+ *
+ * NATRA_PASS_CHARGED: mice are charged, to a bucket of their own and to that of all
+ * packets. They have a share of the rate, in which they are first: while they are
  * within it, they may overdraw the bucket of all packets without limit. Tiny packets
  * may overdraw the share itself a little, since a lost acknowledgement slows down a
  * stream in the other direction.
@@ -16,6 +22,8 @@
 #include <bpf/bpf_helpers.h>
 
 #include "natra_bucket.h"
+#include "natra_fair.h"
+#include "natra_packet.bpf.h"
 #include "natra_shared.h"
 
 /* TCP without data, with its options, over IPv6 too. */
@@ -90,6 +98,30 @@ static __always_inline __u64 natra_mouse_take(struct natra_state *state,
 			  natra_cost_ns(&limits->rate, bytes, dither),
 			  NATRA_NO_LIMIT);
 	return 0;
+}
+
+/*
+ * Returns whether the ceiling of mice has room for the packet, and takes it. The
+ * clock of the last tick will do: it is never ahead, and the burst is longer.
+ *
+ * Where packets are held, a mouse whose clock is ahead may have one in fq, which
+ * must not be overtaken. It is judged like a heavy flow until that has left.
+ */
+static __always_inline bool
+natra_mouse_is_within(struct natra_state *state,
+		      const struct natra_limits *limits,
+		      const struct packet *packet, bool edt)
+{
+	const __u64 tat_ns = NATRA_READ_ONCE(state->mice_tat_ns);
+	const __u64 dither = natra_dither(tat_ns + ((__u64)packet->seed << 32));
+
+	if (edt &&
+	    natra_fair_clock(state->clocks, packet->hash) > packet->now_ns)
+		return false;
+	return take_global(&state->mice_tat_ns, packet->now_ns,
+			   limits->mice.burst_ns,
+			   natra_cost_ns(&limits->mice, packet->bytes, dither),
+			   0) != NATRA_BUCKET_REFUSED;
 }
 
 #endif

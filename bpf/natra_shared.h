@@ -10,10 +10,11 @@
 
 /*
  * Number of the pinned layout. Raise it when a struct of this file, struct
- * record, the set of pins or the way in which a stub calls an engine changes:
- * natra of a lower number reports such state and leaves it, and natra of a
- * higher one can detach and replace it. Two builds of the same number run each other's
- * programs on each other's maps.
+ * record, the set of pins or the way in which a stub calls an engine changes
+ * (unless the engine's id changes with that, see engine_id()): natra of a lower
+ * number reports such state and leaves it, and natra of a higher one can detach
+ * and replace it. Two builds of the same number run each other's programs on each
+ * other's maps.
  *
  * 2: programs that attachments share, subnets, unshaped records.
  * 3: counters in stripes, the number in the names of engines, banks that know
@@ -74,6 +75,7 @@ struct natra_durations {
 /* The sum of all that a state counts, which user space computes. */
 struct natra_counters {
 	struct natra_tally count[NATRA_COUNT_MAX];
+	struct natra_tally guarded;
 	struct natra_durations delays; /* of packets that are held */
 };
 
@@ -88,7 +90,10 @@ struct natra_counters {
 
 struct natra_stripe {
 	struct natra_tally count[NATRA_COUNT_MAX];
-	struct natra_tally reserved[8];
+	struct natra_tally reserved[7];
+	/* Mice over their ceiling (NATRA_PASS_GUARDED), which are in the count of
+	 * their outcome as well. */
+	struct natra_tally guarded;
 	struct natra_durations delays;
 };
 
@@ -118,6 +123,7 @@ enum natra_pass {
 	NATRA_PASS_FREE,
 	NATRA_PASS_CHARGED,
 	NATRA_PASS_OFF,
+	NATRA_PASS_GUARDED,
 };
 
 /* A rate as ns per byte: cost_ns = bytes * mult >> shift; mult 0: no limit. */
@@ -131,7 +137,8 @@ struct natra_rate {
 struct natra_limits {
 	struct natra_rate rate;
 	/* For NATRA_PASS_CHARGED: the share of mice, and how much of the burst
-	 * they leave to elephants once they are over it. */
+	 * they leave to elephants once they are over it. For NATRA_PASS_GUARDED:
+	 * the ceiling of mice. */
 	struct natra_rate mice;
 	__u64 reserve_ns;
 	union {
@@ -202,7 +209,8 @@ enum natra_tell {
 	NATRA_TELL_DROPPED_RATE,    /* the first such drop in a window */
 	NATRA_TELL_DROPPED_HORIZON, /* the same for the longest delay */
 	/* The first mouse in a window that waits or is dropped because mice are
-	 * over their share (NATRA_PASS_CHARGED). */
+	 * over their share (NATRA_PASS_CHARGED), or that is judged like a heavy
+	 * flow because they are over their ceiling (NATRA_PASS_GUARDED). */
 	NATRA_TELL_MICE_OVER_SHARE,
 	NATRA_TELL_MAX
 };
@@ -256,12 +264,19 @@ struct natra_connects {
 	struct natra_durations answers; /* SYN-ACK, by the time since the SYN */
 };
 
+/* How a stub calls an engine: cb[0] has the number of the slot, and whether the
+ * interface sends the packet, and whether fq below can hold it. */
+#define NATRA_CALL_SLOT 0xffffU
+#define NATRA_CALL_SENT 0x10000U
+#define NATRA_CALL_HELD 0x20000U
+
 /* Fixed at load, so that the verifier knows the numbers. */
 struct natra_fixed {
 	__u16 stripes_shared; /* there are more CPU ids than NATRA_STRIPES */
 	__u16 measures_connects;
 	__u32 sketch_mask;
-	__u32 has_l2;  /* packets begin with an Ethernet header, not with IP */
+	__u16 has_l2;  /* packets begin with an Ethernet header, not with IP */
+	__u16 holds;   /* packets may be held, which Linux can since 5.18 */
 	__u16 subnets; /* enum natra_subnets */
 	__u16 peer_is_to; /* the other end is the destination */
 };

@@ -43,7 +43,7 @@ natra_inline __u32 natra_cell_count(__u32 cell, __u32 epoch)
 	__u32 age = (epoch - (cell >> NATRA_CELL_COUNT_BITS)) & 0xff;
 
 	if (age >= NATRA_CELL_COUNT_BITS)
-		return 0;
+		return (__u32)NATRA_FORGET(0, cell);
 	return (cell & NATRA_CELL_COUNT_MAX) >> age;
 }
 
@@ -69,7 +69,7 @@ natra_inline __u32 natra_sketch_add(__u32 *cells, __u32 mask, __u64 hash,
 	__u32 cell;
 
 	if (estimate > NATRA_CELL_COUNT_MAX)
-		estimate = NATRA_CELL_COUNT_MAX;
+		estimate = (__u32)NATRA_FORGET(NATRA_CELL_COUNT_MAX, hash);
 	cell = epoch << NATRA_CELL_COUNT_BITS | estimate;
 
 	/* Conservative update: a cell that is higher already counts other flows,

@@ -33,7 +33,8 @@ static bool read_value(const struct policy_field *field, const cJSON *value,
 	uint64_t number;
 
 	if (!is_number(field) &&
-	    !(field->unit == POLICY_SIZE && cJSON_IsNumber(value)))
+	    !((field->unit == POLICY_SIZE || field->unit == POLICY_RATE) &&
+	      cJSON_IsNumber(value)))
 		return policy_field_parse(field, policy, json_text(value)) == 0;
 	if (json_u64(value, &number) < 0 || number < 1 || number > field->max)
 		return false;

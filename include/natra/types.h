@@ -68,6 +68,9 @@ enum natra_fast_pass {
 	NATRA_FAST_PASS_FREE,    /**< pass at once, not charged */
 	NATRA_FAST_PASS_CHARGED, /**< pass first, charged: a strict cap */
 	NATRA_FAST_PASS_OFF,     /**< every flow is treated as heavy */
+	/** pass at once, not charged, up to a ceiling for all of them; what is
+	 *  over it is treated as heavy */
+	NATRA_FAST_PASS_GUARDED,
 	NATRA_FAST_PASS_MAX
 };
 
@@ -169,6 +172,10 @@ struct natra_policy {
 	 *  percent, 1 to 100; 0: 80. */
 	uint32_t fast_pass_share_percent;
 	enum natra_fast_pass fast_pass;
+	/** What mice in total may take beside the rate with
+	 *  NATRA_FAST_PASS_GUARDED, in each direction that is limited; 0: as
+	 *  much as its rate. The burst is what this carries in 0.5 s. */
+	uint64_t fast_pass_guard_bits_per_sec;
 	/* The members from here on are fixed at attach; natra_configure keeps them. */
 	enum natra_ingress_mode ingress_mode;
 	enum natra_mode mode;
@@ -263,6 +270,10 @@ struct natra_direction_stats {
 	struct natra_count dropped_horizon; /**< would have waited too long */
 	/** This direction has no rate, or the peer is exempt by its subnet. */
 	struct natra_count unlimited;
+	/** With NATRA_FAST_PASS_GUARDED: packets of small flows that were over
+	 *  the ceiling. They are in one of the counters above as well, by what
+	 *  became of them. */
+	struct natra_count guarded;
 	/** Packets on which the link itself depends (ARP, IEEE 802.1X, LLDP,
 	 *  LACP, STP) that passed uncharged, as small flows or up to 4 kB in a
 	 *  second. All else that is not IP counts like IP, each EtherType as
@@ -348,7 +359,9 @@ enum natra_event_reason {
 	 *  `horizon_ns` or `pace_limit_ns`. */
 	NATRA_EVENT_DROPPED_HORIZON,
 	/** With NATRA_FAST_PASS_CHARGED: small flows are over their share, and
-	 *  a packet of one has to wait, or was dropped where nothing holds it. */
+	 *  a packet of one has to wait, or was dropped where nothing holds it.
+	 *  With NATRA_FAST_PASS_GUARDED: they are over their ceiling, and a
+	 *  packet of one was treated as of a heavy flow. */
 	NATRA_EVENT_MICE_OVER_SHARE,
 	NATRA_EVENT_MAX
 };

@@ -15,12 +15,11 @@
 #include "util/str.h"
 #include "../../bpf/natra_durations.h"
 
-static struct natra_count count_of(const struct natra_counters *c,
-				   enum natra_counter which)
+static struct natra_count count_of(const struct natra_tally *tally)
 {
 	return (struct natra_count){
-		.packets = c->count[which].packets,
-		.bytes = c->count[which].bytes,
+		.packets = tally->packets,
+		.bytes = tally->bytes,
 	};
 }
 
@@ -55,14 +54,15 @@ static int read_leg(struct natra *n, struct views *views,
 	if (r < 0)
 		return r;
 	c = view.counters;
-	ret->mice = count_of(&c, NATRA_COUNT_MICE);
-	ret->admitted = count_of(&c, NATRA_COUNT_ADMITTED);
-	ret->paced = count_of(&c, NATRA_COUNT_PACED);
-	ret->marked = count_of(&c, NATRA_COUNT_MARKED);
-	ret->dropped_rate = count_of(&c, NATRA_COUNT_DROPPED_RATE);
-	ret->dropped_horizon = count_of(&c, NATRA_COUNT_DROPPED_HORIZON);
-	ret->unlimited = count_of(&c, NATRA_COUNT_UNLIMITED);
-	ret->other = count_of(&c, NATRA_COUNT_OTHER);
+	ret->mice = count_of(&c.count[NATRA_COUNT_MICE]);
+	ret->admitted = count_of(&c.count[NATRA_COUNT_ADMITTED]);
+	ret->paced = count_of(&c.count[NATRA_COUNT_PACED]);
+	ret->marked = count_of(&c.count[NATRA_COUNT_MARKED]);
+	ret->dropped_rate = count_of(&c.count[NATRA_COUNT_DROPPED_RATE]);
+	ret->dropped_horizon = count_of(&c.count[NATRA_COUNT_DROPPED_HORIZON]);
+	ret->unlimited = count_of(&c.count[NATRA_COUNT_UNLIMITED]);
+	ret->other = count_of(&c.count[NATRA_COUNT_OTHER]);
+	ret->guarded = count_of(&c.guarded);
 	ret->delay_ns_sum = c.delays.sum_ns;
 	ret->events_told = view.events_told;
 	ret->events_untold = view.events_untold;

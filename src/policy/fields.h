@@ -145,7 +145,7 @@ static const struct policy_field policy_fields[] = {
 		.pinned = 60,
 		.max = NATRA_FAST_PASS_MAX - 1,
 		.option = "--fast-pass",
-		.form = "free|charged|off",
+		.form = "free|charged|off|guarded",
 		.help = "small flows pass at once (free)",
 		.title = "fast pass",
 		.key = "fastPass",
@@ -165,6 +165,21 @@ static const struct policy_field policy_fields[] = {
 		.title = "",
 		.suffix = " % of the rate",
 		.key = "fastPassShare",
+	},
+	{
+		POLICY_FIELD(fast_pass_guard_bits_per_sec),
+		.unit = POLICY_RATE,
+		.pinned = 80,
+		.of = offsetof(struct natra_policy, fast_pass),
+		.of_value = NATRA_FAST_PASS_GUARDED,
+		.max = NATRA_RATE_MAX_BITS_PER_SEC,
+		.option = "--fast-pass-guard",
+		.form = "RATE",
+		.help = "their ceiling if guarded (the rate)",
+		.title = "up to",
+		.standard_text = "the rate",
+		.key = "fastPassGuard",
+		.annotation = "natra.io/fast-pass-guard",
 	},
 	{
 		POLICY_FIELD(mode),
@@ -233,7 +248,7 @@ static const struct policy_field policy_fields[] = {
 	{
 		POLICY_FIELD(sli),
 		.unit = POLICY_SLI,
-		.pinned = 80,
+		.pinned = 88,
 		.max = NATRA_SLI_MAX - 1,
 		.is_fixed = true,
 		.option = "--sli",
@@ -287,6 +302,13 @@ static inline uint64_t policy_field_rate(const struct policy_field *burst,
 
 	memcpy(&rate, (const char *)policy + burst->of, sizeof(rate));
 	return rate;
+}
+
+/* Returns whether the field is the rate of a direction, without which that is not
+ * limited. */
+static inline bool policy_field_is_direction(const struct policy_field *field)
+{
+	return field->unit == POLICY_RATE && !field->of;
 }
 
 /* Returns whether the field means anything beside the others. */

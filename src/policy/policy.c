@@ -312,6 +312,25 @@ struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes)
 	return rate;
 }
 
+/*
+ * Returns the rate of mice together. The share's burst is short: while it lasts, mice
+ * over their share starve the elephants. Those under the ceiling take nothing of what
+ * elephants have.
+ */
+static struct natra_rate mice_rate(const struct natra_policy *p, uint64_t rate,
+				   uint64_t burst)
+{
+	const uint64_t guard = p->fast_pass_guard_bits_per_sec
+				       ? p->fast_pass_guard_bits_per_sec
+				       : rate;
+	const uint64_t share =
+		(uint64_t)((u128)rate * p->fast_pass_share_percent / 100);
+
+	if (p->fast_pass == NATRA_FAST_PASS_GUARDED)
+		return policy_rate(guard, bytes_in(guard, DEFAULT_BURST_NS));
+	return policy_rate(share ? share : 1, burst / MICE_BURST_DIVISOR);
+}
+
 static uint32_t threshold_units(const struct natra_policy *p, uint64_t rate)
 {
 	uint64_t bytes = p->heavy_hitter_threshold_bytes;
@@ -390,16 +409,12 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
 	uint64_t rate =
 		out ? p.egress_rate_bits_per_sec : p.ingress_rate_bits_per_sec;
 	uint64_t burst = out ? p.egress_burst_bytes : p.ingress_burst_bytes;
-	uint64_t share =
-		(uint64_t)((u128)rate * p.fast_pass_share_percent / 100);
 	struct natra_limits l = {0};
 
 	if (!rate)
 		return l;
 	l.rate = policy_rate(rate, burst);
-	/* This burst is short: while it lasts, mice over their share starve the
-	 * elephants. */
-	l.mice = policy_rate(share ? share : 1, burst / MICE_BURST_DIVISOR);
+	l.mice = mice_rate(&p, rate, burst);
 	l.reserve_ns = l.rate.burst_ns / RESERVE_DIVISOR;
 	if (l.reserve_ns > MAX_RESERVE_NS)
 		l.reserve_ns = MAX_RESERVE_NS;

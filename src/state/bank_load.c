@@ -68,8 +68,11 @@ static void fixed_of(const struct program_options *options,
 		.stripes_shared = shares_stripes(),
 		.sketch_mask = options->sketch_width - 1,
 		.has_l2 = options->has_l2,
+		.holds = options->holds || options->kind == PROGRAM_EDT,
 		.subnets = (uint16_t)subnets_kind(options),
-		.peer_is_to = options->peer_is_to,
+		/* Without subnets nothing depends on it, and both directions use
+		 * the same engine. */
+		.peer_is_to = subnets_kind(options) && options->peer_is_to,
 		.measures_connects = options->measures_connects,
 	};
 }
@@ -100,37 +103,32 @@ uint64_t bank_object(void)
 uint64_t engine_id(const struct program_options *options)
 {
 	/* The sizes are here in case somebody changes a struct and forgets to
-	 * raise NATRA_PIN_ABI. */
+	 * raise NATRA_PIN_ABI. Stubs of builds that call engines in another way
+	 * stay with engines of their own. */
 	const uint32_t layout[] = {
 		NATRA_PIN_ABI,
-		options->kind,
+		NATRA_CALL_SLOT | NATRA_CALL_SENT | NATRA_CALL_HELD,
 		sizeof(struct natra_config),
 		sizeof(struct natra_state),
 	};
 	struct natra_fixed fixed;
-	uint64_t h = hash_words(FNV_BASIS, layout, sizeof(layout));
+	uint64_t h;
 
+	fixed_of(options, &fixed);
+	h = hash_words(FNV_BASIS, &fixed, sizeof(fixed));
 	if (options->subnets && options->subnets->len)
 		h = hash_words(h, options->subnets->list,
 			       options->subnets->len *
 				       sizeof(*options->subnets->list));
-	fixed_of(options, &fixed);
-	return hash_words(h, &fixed, sizeof(fixed));
+	return hash_words(h, layout, sizeof(layout));
 }
 
 static struct bpf_program *choose(struct natra_bpf *skel,
 				  const struct program_options *options)
 {
-	struct bpf_program *all[PROGRAM_KIND_MAX][2] = {
-		[PROGRAM_RX] = {skel->progs.natra_rx,
-				skel->progs.natra_rx_nets},
-		[PROGRAM_TX] = {skel->progs.natra_tx,
-				skel->progs.natra_tx_nets},
-		[PROGRAM_EDT] = {skel->progs.natra_edt,
-				 skel->progs.natra_edt_nets},
-	};
-	struct bpf_program *chosen =
-		all[options->kind][subnets_kind(options) != NATRA_SUBNETS_NONE];
+	struct bpf_program *chosen = subnets_kind(options)
+					     ? skel->progs.natra_shape_nets
+					     : skel->progs.natra_shape;
 	struct bpf_program *program;
 
 	bpf_object__for_each_program(program, skel->obj)

@@ -16,16 +16,16 @@
 #include "util/cleanup.h"
 
 /*
- * How many slots a bank has. The first banks are small, so that a node with few
- * limited pods does not pay for many; in later ones more attachments share the
- * memory of a program.
+ * How many slots a bank has, of which a pod takes one or two. The first banks are
+ * small, so that a node with few limited pods does not pay for many; in later ones more
+ * attachments share the memory of a program.
  */
-#define BANK_SLOTS_MAX 8
+#define BANK_SLOTS_MAX 16
 #define BANK_MAX       4096
 
 static uint32_t bank_slots(uint32_t bank)
 {
-	return bank < 3 ? 1U << bank : BANK_SLOTS_MAX;
+	return bank < 3 ? 2U << bank : BANK_SLOTS_MAX;
 }
 
 /*
@@ -48,6 +48,8 @@ struct program_options engine_options(const struct record *record, enum leg leg,
 		.kind = h->hook_ingress ? PROGRAM_RX : PROGRAM_TX,
 		.has_l2 = record->l2_legs >> leg & 1,
 		.sketch_width = policy_effective(&policy).sketch_width,
+		.holds = record->edt ||
+			 policy.ingress_mode == NATRA_INGRESS_MODE_PACE,
 		.subnets = subnets,
 		.peer_is_to = leg == LEG_EGRESS,
 		.measures_connects = policy.sli == NATRA_SLI_ON &&

@@ -101,6 +101,8 @@ struct natra_counters slot_sum(const struct natra_state *state)
 			sum.count[j].packets += stripe->count[j].packets;
 			sum.count[j].bytes += stripe->count[j].bytes;
 		}
+		sum.guarded.packets += stripe->guarded.packets;
+		sum.guarded.bytes += stripe->guarded.bytes;
 		add_durations(&sum.delays, &stripe->delays);
 	}
 	return sum;

@@ -54,6 +54,11 @@ class Metrics(unittest.TestCase):
         self.assertEqual(found[f'natra_events_total{{{web},direction="egress"}}'], "5")
         self.assertEqual(found[f'natra_events_untold_total{{{web},direction="egress"}}'],
                          "7")
+        # Where mice have no ceiling and nothing was counted there is no series.
+        self.assertEqual([v for s, v in found.items() if "guarded" in s and web in s],
+                         ["90"])
+        self.assertEqual(found[f'natra_guarded_bytes_total{{{web},direction="egress"}}'],
+                         "90")
         self.assertEqual(found["natra_abi_mismatches"], "1")
         # The label is free text.
         self.assertFalse([s for s in found if "xed" in s])
@@ -431,6 +436,15 @@ class Events(unittest.TestCase):
             out = run("events")
         self.assertEqual((out.returncode, out.stdout), (1, b""))
         self.assertEqual(len(out.stderr.splitlines()), 1)
+
+    def test_guarded(self):
+        """What was over the ceiling of small flows has another counter as well."""
+        self.assertRegex(run("stats", "web").stdout.decode(),
+                         r"\n    of which guarded +9 packets +90 bytes")
+        stats = read("stats", "web")
+        self.assertEqual(stats["egress"]["guarded"], {"packets": 9, "bytes": 90})
+        self.assertEqual(stats["egress"]["offered"], {"packets": 1010, "bytes": 100})
+        self.assertNotIn("of which guarded", run("stats", "bare").stdout.decode())
 
     def test_counters(self):
         self.assertRegex(run("stats", "web").stdout.decode(),

@@ -60,7 +60,8 @@ class Bench:
                 if not self.a.ways or w in self.a.ways.split(",")]
         if self.a.brief and scenario.at_once == 1:
             ways = ways[:2]
-        more = {"fast_pass": self.a.fast_pass} if self.a.fast_pass else {}
+        more = {k: v for k, v in (("fast_pass", self.a.fast_pass),
+                                  ("guard", self.a.fast_pass_guard)) if v}
         if self.a.rtt is not None:
             more["rtt_ms"] = self.a.rtt
         cells = [{"way": way, **more, **p} for p in scenario.wanted(self.a)
@@ -90,8 +91,10 @@ class Bench:
     def group(self, scenario, label, wanted):
         use_build(self.a.builds.get(label, self.a.builds["natra"]))
         lanes = self.lanes[:len(wanted)]
-        options = (*scenario.options, *(("--fast-pass", self.a.fast_pass)
-                                        if self.a.fast_pass else ()))
+        options = (*scenario.options,
+                   *(("--fast-pass", self.a.fast_pass) if self.a.fast_pass else ()),
+                   *(("--fast-pass-guard", self.a.fast_pass_guard)
+                     if self.a.fast_pass_guard else ()))
         for lane, p in zip(lanes, wanted):
             lane.start(label, p["way"], p["rate"], p.get("rtt_ms"), options)
         found = scenario.run(lanes, wanted, self.a)
@@ -210,8 +213,10 @@ if __name__ == "__main__":
         option("--elephants", default="4,1,16", help="of requests"),
         option("--shares", default="1,5,8,16,30", help="of requests, in %%"),
         option("--ways", help="of edt, pace, police, in, out, by comma"),
+        option("--flows", default="1,4,16,64,udp", help="of aggregate"),
         option("--lanes", type=int, default=LANES, help="most that run at once"),
         option("--rtt", type=float, help="ms, instead of each way's own"),
-        option("--fast-pass", choices=["free", "charged", "off"]),
+        option("--fast-pass", choices=["free", "charged", "off", "guarded"]),
+        option("--fast-pass-guard", metavar="RATE", help="of mice in all, with guarded"),
         option("--seconds", type=float, help="to measure for"),
         prepare=prepare)

@@ -90,7 +90,8 @@ class Flood:
 
     def __init__(self, src, dst, port, rate, **options):
         a = SimpleNamespace(ip=dst.ip, port=port, rate=rate, size=1400, tos=0, ports=1,
-                            clock=None, seconds=3600, count=float("inf"), pause=0)
+                            clock=None, no_wait=False, segments=0,
+                            seconds=3600, count=float("inf"), pause=0)
         vars(a).update(options)
         a.seconds = a.pause or a.seconds
         # Nobody reads: the counters of IP say what arrives. But without a socket there

@@ -224,7 +224,8 @@ class Aggregate(Traffic):
     @staticmethod
     def wanted(a):
         return [{"rate": rate, "flows": n} for rate in a.rates
-                for n in (1, 4, 16, 64, "udp")]
+                for n in ("udp" if n == "udp" else int(n)
+                          for n in a.flows.split(","))]
 
     @classmethod
     def settle(cls, lane, params):

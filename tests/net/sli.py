@@ -232,30 +232,30 @@ def full_queue(r, rep):
     lim.detach()
 
 
-def check_maps(rep, what, tables, outer):
-    """Check how many tables the banks have, and how many banks have room for some."""
+def check_maps(rep, what, tables, some):
+    """Check how many tables the banks have, and whether there are banks with room for some."""
     pins = glob.glob(f"{BPFFS}/natra/engine_*/*/connects")
     ids = {entry["inner_map_id"] for pin in pins
            for entry in bpftool("map", "dump", "pinned", pin) if "inner_map_id" in entry}
-    rep.equal(f"{what}: tables, banks for them", (len(ids), len(pins)), (tables, outer))
+    rep.equal(f"{what}: tables, banks for some", (len(ids), bool(pins)), (tables, some))
 
 
 def costs_nothing_without(r, rep):
-    check_maps(rep, "after these", 0, 0)
+    check_maps(rep, "after these", 0, False)
     lim = Natra(r.pod).attach("10M", "10M")
-    check_maps(rep, "without sli", 0, 0)
+    check_maps(rep, "without sli", 0, False)
     rep.true("  no counters", "connections" not in lim.stats()["ingress"])
     rep.true("  no series", "natra_connect" not in lim.ok("metrics"))
     lim.attach("10M", "10M", "--sli", "on")
-    check_maps(rep, "with sli", 1, 2)
+    check_maps(rep, "with sli", 1, True)
     rep.equal("  it is shown", lim.show()["policy"]["sli"], "on")
     lim.attach("20M", "10M", "--sli", "on")
-    check_maps(rep, "with another rate", 1, 2)
+    check_maps(rep, "with another rate", 1, True)
     lim.attach("10M", "10M")
     # Banks stay until the last attachment goes.
-    check_maps(rep, "off again", 0, 2)
+    check_maps(rep, "off again", 0, True)
     lim.detach()
-    check_maps(rep, "detached", 0, 0)
+    check_maps(rep, "detached", 0, False)
 
 
 def main(rep, a):

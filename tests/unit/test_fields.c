@@ -48,7 +48,8 @@ static void each_field_is_pinned_in_its_place(void **state)
 		{"mode", 68},
 		{"edt", 72},
 		{"sketch_width", 76},
-		{"sli", 80},
+		{"fast_pass_guard_bits_per_sec", 80},
+		{"sli", 88},
 	};
 	bool taken[POLICY_PINNED_SIZE] = {false};
 

@@ -50,7 +50,7 @@ static void fast_passes_have_their_names(void **state)
 {
 	(void)state;
 	CHECK_ENUM(fast_pass, NATRA_FAST_PASS_CHARGED, NATRA_FAST_PASS_MAX,
-		   "free", "charged", "off");
+		   "free", "charged", "off", "guarded");
 }
 
 static void ingress_modes_have_their_names(void **state)

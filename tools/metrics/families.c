@@ -151,6 +151,23 @@ static void write_backstop_packets(const struct writer *w,
 		write_verdicts(w, row, NULL, &row->backstop, false);
 }
 
+/* Where mice have no ceiling there are no series. */
+static void write_guarded(const struct writer *w, const struct row *row)
+{
+	const bool is_guarded = row->info && row->info->effective.fast_pass ==
+						     NATRA_FAST_PASS_GUARDED;
+
+	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
+		const struct row_direction *d = &row->directions[i];
+		const uint64_t bytes = d->stats.guarded.bytes;
+		struct row_labels labels =
+			labels_of(row, direction_names[i], NULL);
+
+		if (d->is_there && (is_guarded || bytes))
+			exposition_count(w->e, labels.list, bytes);
+	}
+}
+
 static void write_delay(const struct writer *w, const struct row *row)
 {
 	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
@@ -364,6 +381,9 @@ static const struct {
 	{{"natra_backstop_packets", METRIC_COUNTER, NULL,
 	  "Packets that the backstop behind ingress pacing saw, which ingress has too."},
 	 write_backstop_packets},
+	{{"natra_guarded_bytes", METRIC_COUNTER, "bytes",
+	  "Bytes of small flows over their ceiling, each of which has a verdict too."},
+	 write_guarded},
 	{{"natra_pace_delay_seconds", METRIC_COUNTER, "seconds",
 	  "Delay given to all packets that were held."},
 	 write_delay},

@@ -34,6 +34,8 @@ void add_stats(struct natra_direction_stats *sum,
 		to->packets += from->packets;
 		to->bytes += from->bytes;
 	}
+	sum->guarded.packets += stats->guarded.packets;
+	sum->guarded.bytes += stats->guarded.bytes;
 	sum->delay_ns_sum += stats->delay_ns_sum;
 	sum->events_told += stats->events_told;
 	sum->events_untold += stats->events_untold;
@@ -49,6 +51,8 @@ void subtract_stats(struct natra_direction_stats *sum,
 		from->packets -= less->packets;
 		from->bytes -= less->bytes;
 	}
+	sum->guarded.packets -= stats->guarded.packets;
+	sum->guarded.bytes -= stats->guarded.bytes;
 	sum->delay_ns_sum -= stats->delay_ns_sum;
 	sum->events_told -= stats->events_told;
 	sum->events_untold -= stats->events_untold;

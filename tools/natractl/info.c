@@ -96,7 +96,9 @@ static void print_value(const struct policy_field *field,
 	if (field->unit == POLICY_RATE && value)
 		printf(" (%" PRIu64 " bit/s)", value);
 	printf("%s%s", field->suffix ? field->suffix : "",
-	       word || given || field->unit == POLICY_RATE ? "" : " (default)");
+	       word || given || policy_field_is_direction(field)
+		       ? ""
+		       : " (default)");
 }
 
 /* Prints a line for each field, followed by the fields that count only because of

@@ -67,15 +67,16 @@ static int set_limit(const struct opts *opts, enum opt_id id,
 {
 	const struct policy_field *field = opts_field(id);
 	const char *text = opts->value[id];
+	bool is_direction = policy_field_is_direction(field);
 
 	if (policy_field_word(field, 0))
 		return policy_field_parse(field, p, text);
-	if (field->unit == POLICY_RATE &&
+	if (is_direction &&
 	    (strcmp(text, "0") == 0 || strcmp(text, "unlimited") == 0)) {
 		remove_rate(field, p);
 		return 0;
 	}
-	if (field->unit != POLICY_RATE && strcmp(text, "default") == 0) {
+	if (!is_direction && strcmp(text, "default") == 0) {
 		policy_field_set(field, p, 0);
 		return 0;
 	}

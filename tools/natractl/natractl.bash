@@ -19,7 +19,7 @@ _natractl_words()
 	local global='--help --json --verbose --bpffs'
 	local live='--ingress --egress --ingress-burst --egress-burst
 		--heavy-hitter-threshold --horizon --fast-pass
-		--fast-pass-share --pace-limit'
+		--fast-pass-share --fast-pass-guard --pace-limit'
 
 	case $command$previous in
 	install--mode)
@@ -34,7 +34,7 @@ _natractl_words()
 		echo auto on off
 		return ;;
 	--fast-pass)
-		echo free charged off
+		echo free guarded charged off
 		return ;;
 	--ingress-mode)
 		echo police pace
@@ -52,7 +52,8 @@ _natractl_words()
 		echo auto default k3s k3d rke2 microk8s gke openshift
 		return ;;
 	--*burst | --ingress | --egress | --heavy-hitter-threshold | \
-	--horizon | --fast-pass-share | --pace-limit | --sketch-width | \
+	--horizon | --fast-pass-share | --fast-pass-guard | --pace-limit | \
+	--sketch-width | \
 	--id | --network | --label | --shaped-subnet | --unshaped-subnet | \
 	--watch | --interval | --since | -n | --conf | --runtime-version | --agent)
 		return ;;

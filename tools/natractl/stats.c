@@ -121,11 +121,21 @@ static uint64_t grown(uint64_t before, uint64_t now)
 	return now >= before ? now - before : now;
 }
 
+static struct natra_count count_between(const struct natra_count *before,
+					const struct natra_count *now)
+{
+	return (struct natra_count){
+		.packets = grown(before->packets, now->packets),
+		.bytes = grown(before->bytes, now->bytes),
+	};
+}
+
 static struct natra_direction_stats
 between(const struct natra_direction_stats *before,
 	const struct natra_direction_stats *now)
 {
 	struct natra_direction_stats delta = {
+		.guarded = count_between(&before->guarded, &now->guarded),
 		.delay_ns_sum = grown(before->delay_ns_sum, now->delay_ns_sum),
 		.events_told = grown(before->events_told, now->events_told),
 		.events_untold =
@@ -133,13 +143,10 @@ between(const struct natra_direction_stats *before,
 	};
 
 	for (size_t i = 0; i < counters_len; i++) {
-		const struct natra_count *b = counter(before, i);
-		const struct natra_count *n = counter(now, i);
 		struct natra_count *d =
 			(void *)((char *)&delta + counters[i].offset);
 
-		d->packets = grown(b->packets, n->packets);
-		d->bytes = grown(b->bytes, n->bytes);
+		*d = count_between(counter(before, i), counter(now, i));
 	}
 	return delta;
 }
@@ -273,6 +280,8 @@ static void print_direction(const char *name,
 	print_count("offered", offered(stats));
 	for (size_t i = 0; i < counters_len; i++)
 		print_count(counters[i].name, *counter(stats, i));
+	if (stats->guarded.packets)
+		print_count("of which guarded", stats->guarded);
 	printf("    %-16s %14s\n", "mean delay",
 	       unit_time(mean_delay_ns(stats)).text);
 	if (delays)
@@ -394,6 +403,7 @@ static void add_direction(cJSON *parent, const char *name,
 	add_count(o, "offered", offered(stats));
 	for (size_t i = 0; i < counters_len; i++)
 		add_count(o, counters[i].name, *counter(stats, i));
+	add_count(o, "guarded", stats->guarded);
 	json_add_u64(o, "delay_ns_sum", stats->delay_ns_sum);
 	json_add_u64(o, "mean_delay_ns", mean_delay_ns(stats));
 	if (delays)

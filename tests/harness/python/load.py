@@ -3,8 +3,10 @@
 """Offers or receives traffic that the usual tools cannot, and prints one JSON object.
 
   udp-send IP PORT --rate BIT/S   sends datagrams on a clock, with --tos in the IP
-                                  header and from --ports source ports in turn;
-                                  SIGTERM ends it early; with --clock and --ahead S
+                                  header and from --ports source ports in turn, --segments in a
+                                  call, with --no-wait
+                                  not waiting for a socket that is full; SIGTERM
+                                  ends it early; with --clock and --ahead S
                                   each asks for a departure time (SO_TXTIME) that
                                   far from now
   udp-spread IP PORT --hosts N    sends datagrams from a socket that is not connected
@@ -58,14 +60,21 @@ def sender(s, a, data):
     return send
 
 
+def allow_files():
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def udp_send(a):
+    allow_files()
     # If the rate needs it, one call sends several datagrams.
-    segments = max(1, min(40, int(a.rate / 8 / a.size / 2000)))
+    segments = a.segments or max(1, min(40, int(a.rate / 8 / a.size / 2000)))
     senders = []
     for _ in range(a.ports):
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, a.tos)
         s.connect((a.ip, a.port))
+        s.setblocking(not a.no_wait)
         if segments > 1:
             s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, a.size)
         senders.append(sender(s, a, bytes(a.size * segments)))
@@ -298,8 +307,7 @@ def percentile(values, p):
 
 def http(a):
     # At five times the cap thousands of connections are open at once.
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    allow_files()
     h = Http(a)
     h.run(a.rps, a.seconds)
     # A request that failed counts as slower than any that was answered.
@@ -324,6 +332,8 @@ def main(words=None):
     p.add_argument("--size", type=int, default=1400)
     p.add_argument("--tos", type=int, default=0)
     p.add_argument("--ports", type=int, default=1)
+    p.add_argument("--no-wait", action="store_true")
+    p.add_argument("--segments", type=int, default=0)
     p.add_argument("--hosts", type=int, default=1)
     p.add_argument("--batch", type=int, default=1)
     p.add_argument("--late", type=float, default=0)
