@@ -17,6 +17,7 @@
 #include "natra_bucket.h"
 #include "natra_classify.h"
 #include "natra_compiler.h"
+#include "natra_connects.bpf.h"
 #include "natra_durations.h"
 #include "natra_events.bpf.h"
 #include "natra_fair.h"
@@ -483,6 +484,9 @@ static __always_inline int shape(struct __sk_buff *skb, bool subnets)
 	outcome %= NATRA_COUNT_MAX;
 	add(&stripe->count[outcome].packets, 1);
 	add(&stripe->count[outcome].bytes, packet.bytes);
+	if (natra_fixed.measures_connects)
+		measure_connect(skb, state,
+				is_dropped(outcome) ? NEVER : packet.depart_ns);
 	if (is_held(skb))
 		stamp(skb, &packet);
 	return is_dropped(outcome) ? DROP : PASS;

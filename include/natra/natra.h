@@ -464,6 +464,7 @@ NATRA_API const char *natra_edt_name(enum natra_edt edt);
 NATRA_API const char *natra_fast_pass_name(enum natra_fast_pass fast_pass);
 NATRA_API const char *
 natra_ingress_mode_name(enum natra_ingress_mode ingress_mode);
+NATRA_API const char *natra_sli_name(enum natra_sli sli);
 
 /** @brief The reverse. @return 0; -EINVAL. */
 NATRA_API int natra_parse_mode(const char *text, enum natra_mode *ret_mode);
@@ -473,6 +474,7 @@ NATRA_API int natra_parse_fast_pass(const char *text,
 NATRA_API int
 natra_parse_ingress_mode(const char *text,
 			 enum natra_ingress_mode *ret_ingress_mode);
+NATRA_API int natra_parse_sli(const char *text, enum natra_sli *ret_sli);
 
 #ifdef __cplusplus
 }
