@@ -17,6 +17,7 @@
 #include "natra_bucket.h"
 #include "natra_classify.h"
 #include "natra_compiler.h"
+#include "natra_connects.bpf.h"
 #include "natra_durations.h"
 #include "natra_events.bpf.h"
 #include "natra_fair.h"
@@ -81,7 +82,7 @@ __noinline int note_new_global(struct __sk_buff *skb,
 				 estimate, packet->now_ns);
 	if (!entry)
 		return 0;
-	parse_slow(skb, parsed);
+	(void)parse_global(skb, parsed);
 	natra_flow_insert(entry, packet->hash, &parsed->tuple);
 	natra_flow_add(entry, natra_flow_now(packet->now_ns), packet->bytes);
 	return 0;
@@ -96,11 +97,13 @@ static __always_inline void note_flow(struct __sk_buff *skb,
 	struct natra_flow_entry *entry =
 		natra_flow_find(state->flows, packet->hash);
 
-	if (natra_likely(entry))
+	if (natra_likely(entry)) {
 		natra_flow_add(entry, natra_flow_now(packet->now_ns),
 			       packet->bytes);
-	else
-		(void)note_new_global(skb, parsed, packet, estimate);
+		return;
+	}
+	write_parsed(skb, parsed);
+	(void)note_new_global(skb, parsed, packet, estimate);
 }
 
 /*
@@ -481,6 +484,9 @@ static __always_inline int shape(struct __sk_buff *skb, bool subnets)
 	outcome %= NATRA_COUNT_MAX;
 	add(&stripe->count[outcome].packets, 1);
 	add(&stripe->count[outcome].bytes, packet.bytes);
+	if (natra_fixed.measures_connects)
+		measure_connect(skb, state,
+				is_dropped(outcome) ? NEVER : packet.depart_ns);
 	if (is_held(skb))
 		stamp(skb, &packet);
 	return is_dropped(outcome) ? DROP : PASS;

@@ -48,6 +48,22 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 } natra_subnets SEC(".maps");
 
+struct natra_connect_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct natra_connect_table));
+};
+
+/* The tables of SYNs of the slots. It is made for programs that measure connections
+ * only, and user space puts a map into it with each attachment. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__array(values, struct natra_connect_map);
+} natra_connects SEC(".maps");
+
 /* User space rewrites these constants before loading. */
 const volatile struct natra_fixed natra_fixed SEC(".rodata") = {
 	.sketch_mask = NATRA_SKETCH_WIDTH_DEFAULT - 1,

@@ -115,7 +115,8 @@ struct natra_parsed_packet {
 	/* Of each segment: layers 2 to 4, as far as they are known. */
 	__u32 header_len;
 	__u32 jumbo_len; /* of what is in none of them */
-	__u32 raw[6];
+	__u32 raw[5];
+	__u32 l4_offset; /* where layer 4 begins; for NATRA_PARSED_IP only */
 };
 
 enum natra_pass {
@@ -233,6 +234,36 @@ struct natra_event_ring {
 	struct natra_event_entry entries[NATRA_EVENTS];
 };
 
+#define NATRA_CONNECT_SETS 64
+#define NATRA_CONNECT_WAYS 4
+
+/* A SYN that waits for its answer, see natra_connects.h. */
+struct natra_connect {
+	__u64 key;     /* 0: it is empty */
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+};
+
+/*
+ * The SYNs of both directions of an attachment that measures connections. It is the
+ * only entry of a map of its own, which the map natra_connects has at the number of
+ * the slot, in the banks of both directions.
+ */
+struct natra_connect_table {
+	__u64 keys[NATRA_HASH_KEYS]; /* random, for this attachment */
+	__u64 pad;
+	struct natra_connect entries[NATRA_CONNECT_SETS * NATRA_CONNECT_WAYS];
+};
+
+/* What a direction's program has counted of connections. It sees the SYNs of its own
+ * direction, and the answers to those of the other one. */
+struct natra_connects {
+	__u64 begun;     /* SYNs */
+	__u64 repeated;  /* the same SYN again */
+	__u64 forgotten; /* SYNs that waited when their entry was taken */
+	__u64 refused;   /* answers: RST */
+	struct natra_durations answers; /* SYN-ACK, by the time since the SYN */
+};
+
 /* How a stub calls an engine: cb[0] has the number of the slot, and whether the
  * interface sends the packet, and whether fq below can hold it. */
 #define NATRA_CALL_SLOT 0xffffU
@@ -241,7 +272,8 @@ struct natra_event_ring {
 
 /* Fixed at load, so that the verifier knows the numbers. */
 struct natra_fixed {
-	__u32 stripes_shared; /* there are more CPU ids than NATRA_STRIPES */
+	__u16 stripes_shared; /* there are more CPU ids than NATRA_STRIPES */
+	__u16 measures_connects;
 	__u32 sketch_mask;
 	__u16 has_l2;  /* packets begin with an Ethernet header, not with IP */
 	__u16 holds;   /* packets may be held, which Linux can since 5.18 */
@@ -282,7 +314,8 @@ struct natra_state {
 	__u64 events_told;
 	__u64 events_untold; /* more flows became heavy than are told */
 	__u64 pad1[5];
-	__u64 reserved[64];
+	struct natra_connects connects;
+	__u64 reserved[28];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_entry flows[NATRA_FLOWS];
 	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH]; /* natra_fair.h */
@@ -299,6 +332,8 @@ _Static_assert(sizeof(struct natra_config) == 656, "no hidden padding");
 _Static_assert(sizeof(struct natra_stripe) == 512,
 	       "as long as eight cache lines");
 _Static_assert(sizeof(struct natra_fair) == 32, "no hidden padding");
+_Static_assert(sizeof(struct natra_parsed_packet) == 72, "no hidden padding");
+_Static_assert(sizeof(struct natra_connects) == 288, "no hidden padding");
 _Static_assert(sizeof(struct natra_fixed) == 16, "no hidden padding");
 _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
 _Static_assert(sizeof(struct natra_state) ==

@@ -81,6 +81,10 @@ enum natra_ingress_mode {
 	NATRA_INGRESS_MODE_MAX
 };
 
+/** Whether connections are measured, see struct natra_connect_stats. The
+ *  direction without a rate gets a program, too, which limits nothing. */
+enum natra_sli { NATRA_SLI_OFF, NATRA_SLI_ON, NATRA_SLI_MAX };
+
 enum natra_direction {
 	NATRA_DIRECTION_INGRESS, /**< into the pod */
 	NATRA_DIRECTION_EGRESS,  /**< out of the pod */
@@ -179,6 +183,8 @@ struct natra_policy {
 	/** Cells in each of the sketch's 4 rows, a power of two from 256 to
 	 *  65536; 0: 1024. One cell is 4 bytes. */
 	uint32_t sketch_width;
+	enum natra_sli sli;
+	uint32_t reserved; /**< 0 */
 	/** Peers whose traffic is limited, or whose traffic is not: the address
 	 *  of the other end, as CIDR blocks such as "10.0.0.0/8" or
 	 *  "2001:db8::/32". Bits behind the prefix are ignored, a block that is
@@ -281,6 +287,25 @@ struct natra_direction_stats {
 	uint64_t events_untold;
 };
 
+/**
+ * TCP connections that were begun in one direction, with NATRA_SLI_ON: `ingress` are
+ * those to the pod, and `egress` those from the pod. They are measured where natra's
+ * programs are. For `ingress` that is the time that the pod takes, and for `egress`
+ * what the network and the other end take; both include what natra holds or drops of
+ * these packets, which by default is nothing.
+ */
+struct natra_connect_stats {
+	uint64_t begun; /**< SYNs, each connection once */
+	/** The same SYN again, because it or its answer was lost. */
+	uint64_t repeated;
+	uint64_t refused; /**< answered by a RST */
+	/** SYNs whose answer was not measured, because over 256 waited for
+	 *  theirs, or four in one place of the table. */
+	uint64_t forgotten;
+	/** Accepted: from the first SYN to the first SYN-ACK that passed. */
+	struct natra_histogram accepted;
+};
+
 struct natra_stats {
 	size_t sz;
 	struct natra_direction_stats ingress;
@@ -298,6 +323,8 @@ struct natra_stats {
 	 *  is `delay_ns_sum`. */
 	struct natra_histogram ingress_delays;
 	struct natra_histogram egress_delays;
+	struct natra_connect_stats ingress_connects;
+	struct natra_connect_stats egress_connects;
 };
 
 /** One heavy flow. Addresses in network order, IPv4 in the first 4 bytes. */
@@ -407,6 +434,8 @@ struct natra_leftovers {
 				    `ifb_ifname`: limits egress */
 	char ifb_ifname[16];   /**< "" also if that does not exist: then the
 				    redirect drops all that the pod sends */
+	uint32_t waiting_ms; /**< for how long packets wait in the longer queue
+				    of the two; 0 if under 100 */
 };
 
 /** The features of this kernel. */

@@ -30,6 +30,7 @@ enum policy_unit {
 	POLICY_MODE,
 	POLICY_EDT,
 	POLICY_INGRESS_MODE,
+	POLICY_SLI,
 };
 
 struct policy_field {
@@ -244,6 +245,19 @@ static const struct policy_field policy_fields[] = {
 		.suffix = " cells per row",
 		.key = "sketchWidth",
 	},
+	{
+		POLICY_FIELD(sli),
+		.unit = POLICY_SLI,
+		.pinned = 88,
+		.max = NATRA_SLI_MAX - 1,
+		.is_fixed = true,
+		.option = "--sli",
+		.form = "off|on",
+		.help = "measure how long connections take to be accepted (off)",
+		.title = "sli",
+		.key = "sli",
+		.annotation = "natra.io/sli",
+	},
 };
 
 #define POLICY_FIELDS_LEN (sizeof(policy_fields) / sizeof(policy_fields[0]))
@@ -328,6 +342,8 @@ static inline const char *policy_field_word(const struct policy_field *field,
 		return natra_edt_name((enum natra_edt)value);
 	case POLICY_INGRESS_MODE:
 		return natra_ingress_mode_name((enum natra_ingress_mode)value);
+	case POLICY_SLI:
+		return natra_sli_name((enum natra_sli)value);
 	default:
 		return NULL;
 	}

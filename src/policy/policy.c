@@ -183,6 +183,11 @@ int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 			    p->egress_burst_bytes, ret_error, size);
 	if (r < 0)
 		return r;
+	if (p->reserved) {
+		(void)snprintf(ret_error, size, "reserved: %u is not 0",
+			       p->reserved);
+		return -EINVAL;
+	}
 	r = check_width(p->sketch_width, ret_error, size);
 	for (size_t i = 0; r == 0 && i < POLICY_FIELDS_LEN; i++)
 		r = check_range(policy_fields[i].name,
@@ -256,6 +261,20 @@ uint32_t policy_gso_segs(const struct natra_policy *policy, bool paced)
 	return bytes < (uint64_t)GSO_LEAST_SEGS * SEGMENT_BYTES
 		       ? GSO_LEAST_SEGS
 		       : (uint32_t)(bytes / SEGMENT_BYTES);
+}
+
+bool policy_equal(const struct natra_policy *a, const struct natra_policy *b)
+{
+	const struct natra_policy now_a = policy_effective(a);
+	const struct natra_policy now_b = policy_effective(b);
+
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		if (policy_field_get(&policy_fields[i], &now_a) !=
+		    policy_field_get(&policy_fields[i], &now_b))
+			return false;
+	}
+	return a->shaped_subnets_len == b->shaped_subnets_len &&
+	       a->unshaped_subnets_len == b->unshaped_subnets_len;
 }
 
 bool policy_same_shape(const struct natra_policy *a,

@@ -15,6 +15,7 @@ static const char configs_name[] = "configs";
 static const char states_name[] = "states";
 static const char object_name[] = "object";
 static const char subnets_name[] = "subnets";
+static const char connects_name[] = "connects";
 
 /* Returns whether `size` is that of a state with a sketch of a legal width. */
 static bool is_state_size(uint32_t size)
@@ -41,6 +42,10 @@ static const struct pin_map object_map = {
 };
 static const struct pin_map programs_map = {
 	.type = BPF_MAP_TYPE_PROG_ARRAY,
+	.value_size = sizeof(uint32_t),
+};
+static const struct pin_map connects_map = {
+	.type = BPF_MAP_TYPE_ARRAY_OF_MAPS,
 	.value_size = sizeof(uint32_t),
 };
 
@@ -71,9 +76,13 @@ static int check_rest(struct natra *n, const char *path, const struct bank *b)
 	int r = pin_check_map(n, path, object_name, b->object_fd, &object_map,
 			      NULL);
 
-	return r < 0 ? r
-		     : pin_check_map(n, path, programs_name, b->programs_fd,
-				     &programs_map, NULL);
+	if (r == 0)
+		r = pin_check_map(n, path, programs_name, b->programs_fd,
+				  &programs_map, NULL);
+	if (r == 0 && b->connects_fd >= 0)
+		r = pin_check_map(n, path, connects_name, b->connects_fd,
+				  &connects_map, NULL);
+	return r;
 }
 
 int bank_open_slots(struct natra *n, const char *path, struct bank *b)
@@ -85,6 +94,15 @@ int bank_open_slots(struct natra *n, const char *path, struct bank *b)
 	return r < 0 ? r : check_slots(n, path, b);
 }
 
+/* Opens what only some banks have. */
+static int open_optional(struct natra *n, const char *path, const char *name,
+			 int *fd)
+{
+	int r = pin_open_object(n, path, name, fd);
+
+	return r == -ENOENT ? 0 : r;
+}
+
 int bank_open(struct natra *n, const char *path, struct bank *b)
 {
 	int r = bank_open_slots(n, path, b);
@@ -92,9 +110,9 @@ int bank_open(struct natra *n, const char *path, struct bank *b)
 	if (r == 0)
 		r = pin_open_object(n, path, object_name, &b->object_fd);
 	if (r == 0)
-		r = pin_open_object(n, path, subnets_name, &b->subnets_fd);
-	if (r == -ENOENT && b->object_fd >= 0)
-		r = 0; /* most banks have no map of subnets */
+		r = open_optional(n, path, subnets_name, &b->subnets_fd);
+	if (r == 0)
+		r = open_optional(n, path, connects_name, &b->connects_fd);
 	/* The array of programs is pinned last: if it is there, the bank is
 	 * whole. */
 	if (r == 0)
@@ -184,6 +202,8 @@ int bank_make(struct natra *n, const struct program_options *options,
 		r = pin_object(n, path, object_name, b->object_fd);
 	if (r == 0 && b->subnets_fd >= 0)
 		r = pin_object(n, path, subnets_name, b->subnets_fd);
+	if (r == 0 && b->connects_fd >= 0)
+		r = pin_object(n, path, connects_name, b->connects_fd);
 	if (r == 0)
 		r = pin_object(n, path, programs_name, b->programs_fd);
 	if (r < 0)
@@ -225,11 +245,23 @@ int bank_take_slot(struct natra *n, const struct bank *b, uint32_t index,
 	return r < 0 ? fail_errno(n, r, "write slot %u", index) : 0;
 }
 
+int bank_put_table(struct natra *n, const struct bank *b, uint32_t index,
+		   int table_fd)
+{
+	int r = bpf_map_update_elem(b->connects_fd, &index, &table_fd, BPF_ANY);
+
+	return r < 0 ? fail_errno(n, r, "put a table into slot %u", index) : 0;
+}
+
 int bank_free_slot(struct natra *n, const struct bank *b, uint32_t index)
 {
 	static const struct natra_config nobodys = {0};
-	int r = bpf_map_update_elem(b->configs_fd, &index, &nobodys, BPF_EXIST);
+	int r;
 
+	/* The table goes first: a slot without an owner is not freed again. */
+	if (b->connects_fd >= 0)
+		(void)bpf_map_delete_elem(b->connects_fd, &index);
+	r = bpf_map_update_elem(b->configs_fd, &index, &nobodys, BPF_EXIST);
 	return r < 0 ? fail_errno(n, r, "free slot %u", index) : 0;
 }
 

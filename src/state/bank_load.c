@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/libbpf_log.h"
+#include "state/connects_map.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
 #include "natra.skel.h"
@@ -25,6 +26,7 @@ void bank_close(struct bank *bank)
 	cleanup_closep(&bank->states_fd);
 	cleanup_closep(&bank->object_fd);
 	cleanup_closep(&bank->subnets_fd);
+	cleanup_closep(&bank->connects_fd);
 	*bank = (struct bank)BANK_INIT;
 }
 
@@ -71,6 +73,7 @@ static void fixed_of(const struct program_options *options,
 		/* Without subnets nothing depends on it, and both directions use
 		 * the same engine. */
 		.peer_is_to = subnets_kind(options) && options->peer_is_to,
+		.measures_connects = options->measures_connects,
 	};
 }
 
@@ -154,6 +157,28 @@ static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
 		r = bpf_map__reuse_fd(map, b->subnets_fd);
 	}
 	return r < 0 ? fail_errno(n, r, "prepare the map of subnets") : 0;
+}
+
+/* Makes the map of tables of connections, or leaves it out. */
+static int prepare_connects(struct natra *n, struct natra_bpf *skel,
+			    const struct program_options *options,
+			    uint32_t slots, const struct bank *bank,
+			    struct bank *b)
+{
+	struct bpf_map *map = skel->maps.natra_connects;
+	int r;
+
+	if (!options->measures_connects) {
+		r = bpf_map__set_autocreate(map, false);
+	} else if (bank) {
+		r = bpf_map__reuse_fd(map, bank->connects_fd);
+	} else {
+		r = connects_map_make(n, slots, &b->connects_fd);
+		if (r < 0)
+			return r;
+		r = bpf_map__reuse_fd(map, b->connects_fd);
+	}
+	return r < 0 ? fail_errno(n, r, "prepare the map of connections") : 0;
 }
 
 /* Lets the program use the maps of `bank`, or sizes new ones if that is
@@ -260,7 +285,7 @@ struct loading {
 	const struct bank *bank; /* NULL: its maps are new */
 };
 
-/* Loads the program. If a map of subnets is made, *b gets it. */
+/* Loads the program. If a map of subnets or of connections is made, *b gets it. */
 static int load(struct natra *n, const struct loading *loading, struct bank *b,
 		struct natra_bpf **ret_skel, struct bpf_program **ret_program)
 {
@@ -278,6 +303,9 @@ static int load(struct natra *n, const struct loading *loading, struct bank *b,
 				 loading->bank);
 	if (r == 0)
 		r = prepare_subnets(n, skel, options, loading->bank, b);
+	if (r == 0)
+		r = prepare_connects(n, skel, options, loading->slots,
+				     loading->bank, b);
 	if (r == 0)
 		r = prepare_ring(n, skel, loading->ring_fd);
 	if (r < 0)
@@ -318,7 +346,7 @@ int bank_load_program(struct natra *n, const struct program_options *options,
 {
 	const struct loading loading = {options, 0, ring_fd, bank};
 	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
-	/* load() adds nothing to this, since the bank has its map of subnets
+	/* load() adds nothing to this, since the bank has such maps
 	 * already. */
 	cleanup_bank struct bank made = BANK_INIT;
 	struct bpf_program *program;

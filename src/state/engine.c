@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/libbpf_log.h"
+#include "policy/mode.h"
 #include "state/bank.h"
 #include "state/journal.h"
 #include "state/ring.h"
@@ -27,6 +28,17 @@ static uint32_t bank_slots(uint32_t bank)
 	return bank < 3 ? 2U << bank : BANK_SLOTS_MAX;
 }
 
+/*
+ * Returns whether this leg is the one that measures connections in its direction: it
+ * is on the pod's side of all delay into the pod, unless the pacer has the only hook
+ * that there is.
+ */
+static bool sees_connects(const struct record *record, enum leg leg)
+{
+	return leg != LEG_PACE ||
+	       mode_is_hostside((enum natra_mode)record->mode);
+}
+
 struct program_options engine_options(const struct record *record, enum leg leg,
 				      const struct subnets *subnets)
 {
@@ -40,6 +52,8 @@ struct program_options engine_options(const struct record *record, enum leg leg,
 			 policy.ingress_mode == NATRA_INGRESS_MODE_PACE,
 		.subnets = subnets,
 		.peer_is_to = leg == LEG_EGRESS,
+		.measures_connects = policy.sli == NATRA_SLI_ON &&
+				     sees_connects(record, leg),
 	};
 
 	if (record_is_paced(record, leg))
@@ -199,7 +213,8 @@ static int find_bank(struct natra *n, const struct program_options *options,
 
 int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		 const struct program_options *options,
-		 const struct natra_limits *limits, struct stub *ret_stub)
+		 const struct natra_limits *limits, int table_fd,
+		 struct stub *ret_stub)
 {
 	struct record_slot slot = {0};
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
@@ -223,6 +238,8 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 	}
 	if (r == 0)
 		r = bank_take_slot(n, &b, slot.index, slot.owner, limits);
+	if (r == 0 && options->measures_connects)
+		r = bank_put_table(n, &b, slot.index, table_fd);
 	if (r == 0 && b.subnets_fd >= 0)
 		r = pin_subnets(n, gen, b.subnets_fd);
 	if (r < 0) {

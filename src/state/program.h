@@ -23,6 +23,7 @@ struct program_options {
 	uint32_t sketch_width;
 	const struct subnets *subnets; /* may be NULL: none */
 	bool peer_is_to;               /* the other end is the destination */
+	bool measures_connects;
 };
 
 #endif

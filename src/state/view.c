@@ -141,6 +141,7 @@ static void sum_state(const struct natra_state *state,
 	ret_counters->heavy_flows = count_flows(state);
 	ret_counters->events_told = state->events_told;
 	ret_counters->events_untold = state->events_untold;
+	ret_counters->connects = state->connects;
 }
 
 static int sum_copy(struct natra *n, const struct view *view, uint32_t index,

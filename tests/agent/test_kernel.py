@@ -136,6 +136,8 @@ class Kernel(unittest.TestCase):
         self.preloads(["ingressRate=1000000"], "--ingress 1M")
         self.preloads(["ingressRate=1000000", "precedence=lowest"], both)
         self.preloads(['allowAnnotations=["edt-pacing"]'], both, f"{both} --edt off")
+        self.preloads(["sli=on"], f"{both} --sli on")
+        self.preloads(['allowAnnotations=["sli"]'], both, f"{both} --sli on")
 
     def test_loads_pacers(self):
         if not json.loads(run(NATRACTL, "--json", "probe"))["fq"]:

@@ -69,6 +69,7 @@ struct subject {
 	double target;              /* 0 if it is only printed */
 	enum natra_subnets subnets; /* the list with the packet's source */
 	bool gso;
+	bool measures_connects;
 	struct progrun run;
 	double ns[ROUNDS_MAX];
 	double ratio[ROUNDS_MAX];
@@ -100,6 +101,17 @@ static struct subject subjects[] = {
 	SUBJECT("rx shaped", RX, MICE, PASSED, 0, NATRA_SUBNETS_SHAPED, false),
 	SUBJECT("rx exempt", RX, UNLIMITED, PASSED, 0, NATRA_SUBNETS_UNSHAPED,
 		false),
+	/* The same with connections measured, which this packet is none of. */
+	{.name = "rx mouse sli",
+	 .kind = PROGRAM_RX,
+	 .counter = NATRA_COUNT_MICE,
+	 .fate = PASSED,
+	 .measures_connects = true},
+	{.name = "tx mouse sli",
+	 .kind = PROGRAM_TX,
+	 .counter = NATRA_COUNT_MICE,
+	 .fate = PASSED,
+	 .measures_connects = true},
 };
 
 static double empty_ns[ROUNDS_MAX * TH_LEN(subjects)];
@@ -245,6 +257,7 @@ static void load(struct subject *s)
 		.has_l2 = true,
 		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 		.subnets = &subnets,
+		.measures_connects = s->measures_connects,
 	};
 	struct natra_limits limits = th_limits();
 

@@ -86,6 +86,8 @@ static int fill(struct natra_info *info, const char *id)
 		.abi = 1,
 	};
 	info->effective.pace_limit_ns = 50000000;
+	if (strcmp(id, "web") == 0)
+		info->policy.sli = NATRA_SLI_ON;
 	if (strcmp(id, "bare") == 0) {
 		info->unshaped = true;
 		info->mode = NATRA_MODE_AUTO;
@@ -170,6 +172,13 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 		 "veth\x1b");
 	snprintf(ret_leftovers->ifb_ifname, sizeof(ret_leftovers->ifb_ifname),
 		 "bwp0");
+	return 0;
+}
+
+int natra_drain_leftovers(struct natra *n, const struct natra_target *target)
+{
+	(void)n;
+	fprintf(stderr, "drain leftovers of %s\n", target->ifname);
 	return 0;
 }
 
@@ -283,6 +292,11 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	ret_stats->egress.guarded = (struct natra_count){calls * 9, calls * 90};
 	ret_stats->egress.events_told = 5;
 	ret_stats->egress.events_untold = 7;
+	ret_stats->egress_connects = (struct natra_connect_stats){
+		.begun = 20, .repeated = 4, .refused = 2, .forgotten = 1};
+	ret_stats->egress_connects.accepted.sum_ns = 1500000000;
+	ret_stats->egress_connects.accepted.count[15] = 9;
+	ret_stats->egress_connects.accepted.count[20] = 1;
 	return 0;
 }
 

@@ -133,6 +133,9 @@ def all_jobs_of(group, features):
     subnets = ("--unshaped-subnet", "fd00::/8")
     jobs += [(c, modes[0], *subnets) for c in plain[group]
              if c in (Attach, Replace, Again, KilledAttach)]
+    # Connections that are measured add a map for each bank and one for the attachment.
+    jobs += [(c, modes[0], "--sli", "on") for c in plain[group]
+             if c in (Attach, Replace, Detach, KilledAttach)]
     if group == "attach":
         jobs += [(Mount, modes[0]), (Probe, modes[0])]
     if features["fq"]:

@@ -9,7 +9,7 @@
 static void each_number_and_word_has_a_row(void **state)
 {
 	const size_t begin = offsetof(struct natra_policy, sz) + sizeof(size_t);
-	const size_t end = offsetof(struct natra_policy, shaped_subnets);
+	const size_t end = offsetof(struct natra_policy, reserved);
 	bool covered[sizeof(struct natra_policy)] = {false};
 
 	(void)state;
@@ -49,6 +49,7 @@ static void each_field_is_pinned_in_its_place(void **state)
 		{"edt", 72},
 		{"sketch_width", 76},
 		{"fast_pass_guard_bits_per_sec", 80},
+		{"sli", 88},
 	};
 	bool taken[POLICY_PINNED_SIZE] = {false};
 
@@ -91,7 +92,7 @@ static void form_lists_the_words(void **state)
 			assert_int_equal(policy_field_get(field, &p), value);
 			(void)snprintf(words + strlen(words),
 				       sizeof(words) - strlen(words), "%s%s",
-				       value ? "|" : "", word);
+				       value ? "|" : "", word ? word : "");
 		}
 		assert_string_equal(words, field->form);
 	}

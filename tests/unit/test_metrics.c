@@ -242,6 +242,13 @@ static struct pod_metrics a_pod(const char *label, const char *id,
 	pod.stats.egress.other.bytes = 10000 * bytes;
 	pod.stats.egress.unlimited.bytes = 100000 * bytes;
 	pod.stats.egress_delays.count[10] = bytes;
+	if (pod.pod[0])
+		pod.info.policy.sli = NATRA_SLI_ON;
+	pod.stats.egress_connects.accepted.count[12] = bytes;
+	pod.stats.egress_connects.begun = 2 * bytes;
+	pod.stats.egress_connects.repeated = 3 * bytes;
+	pod.stats.egress_connects.refused = 4 * bytes;
+	pod.stats.egress_connects.forgotten = 5 * bytes;
 	return pod;
 }
 
@@ -286,11 +293,26 @@ static void no_two_series_have_the_same_labels(void **state)
 		"natra_limit_bytes_per_second{namespace=\"shop\",pod=\"web\","
 		"interface=\"eth0\",direction=\"egress\"} 1000\n",
 		"natra_attachments{mode=\"tcx-podside\"} 3\n",
+		"natra_connect_seconds_count{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\"} 2\n",
+		"natra_connect_seconds_bucket{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\",le=\"0.002097152\"} 0\n",
+		"natra_connect_seconds_bucket{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\",le=\"0.004194304\"} 2\n",
+		"natra_connects_begun_total{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\"} 4\n",
+		"natra_connect_syns_repeated_total{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\"} 6\n",
+		"natra_connects_refused_total{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\"} 8\n",
+		"natra_connects_forgotten_total{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\"} 10\n",
 		NULL};
 	static const struct families_options o;
 	char *text = write_three(&o);
 
 	(void)state;
+	assert_null(strstr(text, "natra_connects_begun_total{interface"));
 	/* Nothing is known of what goes into the pod. */
 	assert_null(strstr(text, "direction=\"ingress\""));
 	check_lines(text, lines);
@@ -324,6 +346,8 @@ static void namespaces_are_sums(void **state)
 		"direction=\"egress\",le=\"0.000131072\"} 0\n",
 		"natra_delay_seconds_bucket{namespace=\"shop\","
 		"direction=\"egress\",le=\"8.589934592\"} 5\n",
+		"natra_connects_begun_total{namespace=\"shop\","
+		"direction=\"egress\"} 10\n",
 		"natra_unshaped{namespace=\"shop\"} 0\n",
 		NULL};
 	static const struct families_options o = {.by_namespace = true};
@@ -351,8 +375,12 @@ static uint64_t scrape_at(uint64_t date_ns, struct kept **kept, size_t *len,
 		.date_ns = date_ns,
 	};
 	struct kept *last = *kept;
-	static const char delays[] = "natra_delay_seconds_count{namespace="
-				     "\"shop\",direction=\"egress\"} ";
+	static const char *const others[] = {
+		"natra_delay_seconds_count{namespace=\"shop\","
+		"direction=\"egress\"} ",
+		"natra_connect_seconds_count{namespace=\"shop\","
+		"direction=\"egress\"} ",
+	};
 	uint64_t value = 0;
 	const char *found;
 	struct text t;
@@ -367,10 +395,13 @@ static uint64_t scrape_at(uint64_t date_ns, struct kept **kept, size_t *len,
 	found = strstr(t.text, line);
 	if (found)
 		value = strtoull(found + strlen(line), NULL, 10);
-	found = strstr(t.text, delays);
-	if (found)
-		assert_int_equal(strtoull(found + strlen(delays), NULL, 10),
-				 value);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		found = strstr(t.text, others[i]);
+		if (found)
+			assert_int_equal(
+				strtoull(found + strlen(others[i]), NULL, 10),
+				value);
+	}
 	free(t.text);
 	return value;
 }
@@ -467,6 +498,7 @@ static void an_older_pod_that_was_not_read_begins_at_0(void **state)
 	two[0].stats.egress.mice.packets += 5;
 	two[0].stats.egress.mice.bytes += 5;
 	two[0].stats.egress_delays.count[10] += 5;
+	two[0].stats.egress_connects.accepted.count[12] += 5;
 	assert_int_equal(scrape_at(date_ns, &kept, &len, two, 2), 5);
 	free(kept);
 }

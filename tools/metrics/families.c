@@ -202,6 +202,63 @@ static void write_delays(const struct writer *w, const struct row *row)
 	}
 }
 
+static void write_connects(const struct writer *w, const struct row *row)
+{
+	struct buckets buckets = delay_buckets;
+
+	if (w->o->is_basic)
+		buckets.step = 2;
+	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
+		const struct row_direction *d = &row->directions[i];
+		struct row_labels labels =
+			labels_of(row, direction_names[i], NULL);
+
+		if (d->is_measured)
+			exposition_histogram(w->e, labels.list,
+					     &d->connects.accepted, &buckets);
+	}
+}
+
+static void write_connect_count(const struct writer *w, const struct row *row,
+				size_t offset)
+{
+	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
+		const struct row_direction *d = &row->directions[i];
+		struct row_labels labels =
+			labels_of(row, direction_names[i], NULL);
+		uint64_t count;
+
+		memcpy(&count, (const char *)&d->connects + offset,
+		       sizeof(count));
+		if (d->is_measured)
+			exposition_count(w->e, labels.list, count);
+	}
+}
+
+static void write_begun(const struct writer *w, const struct row *row)
+{
+	write_connect_count(w, row,
+			    offsetof(struct natra_connect_stats, begun));
+}
+
+static void write_repeated(const struct writer *w, const struct row *row)
+{
+	write_connect_count(w, row,
+			    offsetof(struct natra_connect_stats, repeated));
+}
+
+static void write_refused(const struct writer *w, const struct row *row)
+{
+	write_connect_count(w, row,
+			    offsetof(struct natra_connect_stats, refused));
+}
+
+static void write_forgotten(const struct writer *w, const struct row *row)
+{
+	write_connect_count(w, row,
+			    offsetof(struct natra_connect_stats, forgotten));
+}
+
 /* A direction without a limit has no series. */
 static void write_limit(const struct writer *w, const struct row *row)
 {
@@ -333,6 +390,21 @@ static const struct {
 	{{"natra_delay_seconds", METRIC_HISTOGRAM, "seconds",
 	  "Delays given to packets that were held."},
 	 write_delays},
+	{{"natra_connect_seconds", METRIC_HISTOGRAM, "seconds",
+	  "From the SYN of a TCP connection to its SYN-ACK, where sli is on."},
+	 write_connects},
+	{{"natra_connects_begun", METRIC_COUNTER, NULL,
+	  "TCP connections that were begun, where sli is on."},
+	 write_begun},
+	{{"natra_connects_refused", METRIC_COUNTER, NULL,
+	  "TCP connections that were answered by a reset, where sli is on."},
+	 write_refused},
+	{{"natra_connect_syns_repeated", METRIC_COUNTER, NULL,
+	  "SYNs that were sent again, where sli is on."},
+	 write_repeated},
+	{{"natra_connects_forgotten", METRIC_COUNTER, NULL,
+	  "TCP connections that are not in natra_connect_seconds, because too many waited."},
+	 write_forgotten},
 	{{"natra_limit_bytes_per_second", METRIC_GAUGE, "bytes_per_second",
 	  "The rate that the direction is limited to."},
 	 write_limit},

@@ -66,6 +66,8 @@ static void add_gone(struct kept *sum, const struct kept *kept)
 	add_stats(&sum->backstop, &kept->backstop);
 	add_histogram(&sum->ingress_delays, &kept->ingress_delays);
 	add_histogram(&sum->egress_delays, &kept->egress_delays);
+	add_connects(&sum->ingress_connects, &kept->ingress_connects);
+	add_connects(&sum->egress_connects, &kept->egress_connects);
 }
 
 static void take_off(struct kept *sum, const struct natra_stats *stats)
@@ -75,6 +77,8 @@ static void take_off(struct kept *sum, const struct natra_stats *stats)
 	subtract_stats(&sum->backstop, &stats->backstop);
 	subtract_histogram(&sum->ingress_delays, &stats->ingress_delays);
 	subtract_histogram(&sum->egress_delays, &stats->egress_delays);
+	subtract_connects(&sum->ingress_connects, &stats->ingress_connects);
+	subtract_connects(&sum->egress_connects, &stats->egress_connects);
 }
 
 static struct kept kept_of(const struct pod_metrics *pod)
@@ -85,6 +89,8 @@ static struct kept kept_of(const struct pod_metrics *pod)
 		.backstop = pod->stats.backstop,
 		.ingress_delays = pod->stats.ingress_delays,
 		.egress_delays = pod->stats.egress_delays,
+		.ingress_connects = pod->stats.ingress_connects,
+		.egress_connects = pod->stats.egress_connects,
 	};
 
 	memcpy(kept.id, pod->info.id, sizeof(kept.id));

@@ -17,6 +17,7 @@ struct kept {
 	char namespace[NAMESPACE_MAX + 1];
 	struct natra_direction_stats ingress, egress, backstop;
 	struct natra_histogram ingress_delays, egress_delays;
+	struct natra_connect_stats ingress_connects, egress_connects;
 };
 
 /* After so many scrapes without it a pod is gone for good. */
@@ -42,5 +43,9 @@ void add_histogram(struct natra_histogram *sum,
 		   const struct natra_histogram *h);
 void subtract_histogram(struct natra_histogram *from,
 			const struct natra_histogram *less);
+void add_connects(struct natra_connect_stats *sum,
+		  const struct natra_connect_stats *c);
+void subtract_connects(struct natra_connect_stats *from,
+		       const struct natra_connect_stats *less);
 
 #endif
