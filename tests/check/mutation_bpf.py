@@ -131,7 +131,11 @@ PROGRAMS = [
         "(ip4->frag_off & natra_be16(0x3fff))",
         "(ip4->frag_off & natra_be16(0x2000))", "bpf-flows"),
     one("fast-path-takes-all-protocols", PACKET,
-        "return protocol == NATRA_PROTO_UDP &&", "return true ||", "bpf-flows"),
+        "		return protocol == NATRA_PROTO_TCP ||\n"
+        "		       protocol == NATRA_PROTO_UDP;", "		return true;",
+        "bpf-flows"),
+    one("policed-fast-path-takes-all-protocols", PACKET,
+        "return protocol == NATRA_PROTO_UDP &&", "return true ||", "bpf-lengths"),
     one("fast-path-believes-the-type", PACKET,
         "ip6->version != 6 || ", "", "bpf-flows"),
     one("costs-are-not-dithered", BPF,
