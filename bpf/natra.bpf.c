@@ -82,7 +82,7 @@ __noinline int note_new_global(struct __sk_buff *skb,
 				 estimate, packet->now_ns);
 	if (!entry)
 		return 0;
-	parse_slow(skb, parsed);
+	(void)parse_global(skb, parsed);
 	natra_flow_insert(entry, packet->hash, &parsed->tuple);
 	natra_flow_add(entry, natra_flow_now(packet->now_ns), packet->bytes);
 	return 0;
@@ -97,11 +97,13 @@ static __always_inline void note_flow(struct __sk_buff *skb,
 	struct natra_flow_entry *entry =
 		natra_flow_find(state->flows, packet->hash);
 
-	if (natra_likely(entry))
+	if (natra_likely(entry)) {
 		natra_flow_add(entry, natra_flow_now(packet->now_ns),
 			       packet->bytes);
-	else
-		(void)note_new_global(skb, parsed, packet, estimate);
+		return;
+	}
+	write_parsed(skb, parsed);
+	(void)note_new_global(skb, parsed, packet, estimate);
 }
 
 /*

@@ -53,7 +53,8 @@ static __always_inline void tell(struct __sk_buff *skb,
 				 struct natra_parsed_packet *parsed,
 				 __u32 reason)
 {
-	parse_slow(skb, parsed);
+	write_parsed(skb, parsed);
+	(void)parse_global(skb, parsed);
 	(void)tell_global(config, state, &parsed->tuple, reason);
 }
 

@@ -36,15 +36,13 @@ __noinline int parse_global(struct __sk_buff *skb,
 	return natra_parse(skb, natra_fixed.has_l2, parsed);
 }
 
-/* Parses what the fast path cannot parse, and finds the tuple of a new flow. */
-static __always_inline int parse_slow(struct __sk_buff *skb,
-				      struct natra_parsed_packet *parsed)
+/* The verifier demands that memory which is passed to a global function has been
+ * written before (Linux 5.15). This call writes all of it, with zeroes if the packet is
+ * shorter. */
+static __always_inline void write_parsed(struct __sk_buff *skb,
+					 struct natra_parsed_packet *parsed)
 {
-	/* The verifier demands that memory which is passed to a global function
-	 * has been written before. This call writes all of it, with zeroes if
-	 * the packet is shorter. */
 	(void)bpf_skb_load_bytes(skb, 0, parsed, sizeof(*parsed));
-	return parse_global(skb, parsed);
 }
 
 /* The slow path takes it for IPv4, too. */
@@ -62,7 +60,7 @@ static __always_inline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
  * Hashes by direct packet access what nearly all packets are: TCP or UDP, no
  * VLAN tag in the frame, no IP options or extension headers, no fragment, no
  * tunnel's GSO packet. Returns false for all others. The hash is that of the
- * tuple which parse_slow would find; of the tuple itself only what is_exempt
+ * tuple which parse_global would find; of the tuple itself only what is_exempt
  * needs is set.
  */
 static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
@@ -172,7 +170,7 @@ __noinline int read_slow_global(struct __sk_buff *skb,
 
 	if (!config || !parsed || !packet)
 		return 0; /* the verifier wants this check */
-	kind = parse_slow(skb, parsed);
+	kind = parse_global(skb, parsed);
 	t = &parsed->tuple;
 	packet->hash =
 		hash_v6(config->keys, t->saddr, t->daddr, t->ports,
@@ -205,6 +203,7 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 
 	if (natra_unlikely(!hash_fast(skb, tx, config->keys, subnets,
 				      &parsed->tuple, &hash, &header_len))) {
+		write_parsed(skb, parsed);
 		control = (__u32)read_slow_global(skb, config, parsed, ret, tx);
 		hash = ret->hash;
 		bytes = ret->bytes;

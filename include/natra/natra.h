@@ -393,6 +393,26 @@ NATRA_API int natra_find_leftovers(struct natra *n,
 				   struct natra_leftovers *ret_leftovers);
 
 /**
+ * @brief Let pass what waits in the limits that natra_find_leftovers finds.
+ *
+ * To be called before natra_remove_leftovers, which drops what waits: a TCP
+ * connection of which seconds wait there would stand still for as long.
+ * natra's own limits must not hold meanwhile, since they would drop it, too.
+ *
+ * Each of the plugin's token buckets gets 512 MB, which is what containerd asks
+ * the plugin for when a pod starts, and keeps its rate. The call returns when 32
+ * times as much as waited has passed (at least 128 MB, at most 256 MB), because
+ * senders need some round trips to measure that the queue is gone, and after 1 s
+ * in any case. What follows should follow at once. It changes
+ * nothing if `waiting_ms` is 0.
+ *
+ * @param target  as in natra_find_leftovers.
+ * @return as natra_find_leftovers.
+ */
+NATRA_API int natra_drain_leftovers(struct natra *n,
+				    const struct natra_target *target);
+
+/**
  * @brief Remove what natra_find_leftovers finds, and the ifb.
  *
  * Succeeds when there is nothing. The ingress qdisc stays if another filter is

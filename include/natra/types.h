@@ -434,6 +434,8 @@ struct natra_leftovers {
 				    `ifb_ifname`: limits egress */
 	char ifb_ifname[16];   /**< "" also if that does not exist: then the
 				    redirect drops all that the pod sends */
+	uint32_t waiting_ms; /**< for how long packets wait in the longer queue
+				    of the two; 0 if under 100 */
 };
 
 /** The features of this kernel. */

@@ -161,6 +161,12 @@ int leftovers_find(struct natra *n, struct netlink *nl,
 		return r;
 	if (strcmp(l.tbf.kind, "tbf") != 0 || l.tbf.handle != PLUGINS_HANDLE)
 		l.tbf = (struct qdisc){0};
+	if (l.ifb.ifindex)
+		r = qdisc_get(n, nl, l.ifb.ifindex, TC_H_ROOT, &l.ifb_tbf);
+	if (r < 0)
+		return r;
+	if (strcmp(l.ifb_tbf.kind, "tbf") != 0)
+		l.ifb_tbf = (struct qdisc){0};
 	*ret_leftovers = l;
 	return 0;
 }

@@ -369,12 +369,12 @@ class Edits(Case):
 class Programs(Case):
     def test_job_is_killed(self):
         """It is started again long before the next look is due."""
-        (self.node.state / "kill-gc").touch()
+        kill = self.node.touch("kill-gc")
         self.start()
         self.assertIn("[-] programs: loading the programs ended half-way",
                       self.agent.wait_ready(False))
         self.agent.wait("part=pods")
-        (self.node.state / "kill-gc").unlink()
+        kill.unlink()
         self.agent.wait_ready(timeout=60)
 
 

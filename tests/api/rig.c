@@ -168,15 +168,13 @@ void pod_remove(struct pod *pod)
 	       pod->name);
 }
 
-void pod_send(const struct pod *pod, int packets)
+void device_send(const char *device, int packets)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9)};
-	char device[32];
 	int one = 1;
 
 	assert_true(fd >= 0);
-	(void)snprintf(device, sizeof(device), "h-%s", pod->name);
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device,
 				    (socklen_t)strlen(device)),
 			 0);
@@ -188,6 +186,14 @@ void pod_send(const struct pod *pod, int packets)
 		assert_int_equal(sendto(fd, "x", 1, 0, (void *)&to, sizeof(to)),
 				 1);
 	(void)close(fd);
+}
+
+void pod_send(const struct pod *pod, int packets)
+{
+	char device[32];
+
+	(void)snprintf(device, sizeof(device), "h-%s", pod->name);
+	device_send(device, packets);
 }
 
 struct natra *rig_open(void)

@@ -41,6 +41,8 @@ bool rig_has_tcx(void);
 
 struct pod pod_make(const char *name);
 void pod_remove(struct pod *pod);
+/* Sends this number of UDP packets out of an interface. */
+void device_send(const char *device, int packets);
 /* Sends this number of UDP packets into the pod. */
 void pod_send(const struct pod *pod, int packets);
 

@@ -213,7 +213,7 @@ PROGRAMS = [
         "skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO &&", "", "bpf-edt"),
     one("mouse-gets-a-stamp", BPF,
         "if (natra_unlikely(packet->mouse))\n\t\treturn charge_mouse(",
-        "if (packet->mouse && !edt)\n\t\treturn charge_mouse(", "bpf-charged"),
+        "if (packet->mouse && !is_held(skb))\n\t\treturn charge_mouse(", "bpf-charged"),
     one("mouse-beyond-the-horizon", BPF,
         "if (!is_held(skb))\n\t\treturn NATRA_COUNT_DROPPED_RATE;",
         "if (!is_held(skb))\n\t\treturn NATRA_COUNT_DROPPED_HORIZON;", "bpf-charged"),

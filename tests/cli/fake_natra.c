@@ -175,6 +175,13 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 	return 0;
 }
 
+int natra_drain_leftovers(struct natra *n, const struct natra_target *target)
+{
+	(void)n;
+	fprintf(stderr, "drain leftovers of %s\n", target->ifname);
+	return 0;
+}
+
 int natra_remove_leftovers(struct natra *n, const struct natra_target *target)
 {
 	(void)n;

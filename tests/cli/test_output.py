@@ -182,7 +182,7 @@ class Human(unittest.TestCase):
                          r"veth\\x1b, .* \(--replace-bandwidth removes them\)\n$")
         r = run(*attach, "--replace-bandwidth")
         self.assertEqual((r.returncode, r.stderr),
-                         (0, b"remove leftovers of old\n"))
+                         (0, b"drain leftovers of old\nremove leftovers of old\n"))
         self.assertEqual(run("attach", "eth0", *attach[2:]).stderr, b"")
         # A mistake in the arguments removes nothing.
         r = run("attach", "old", "--replace-bandwidth")

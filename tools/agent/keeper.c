@@ -72,6 +72,8 @@ static bool say_pods(const struct keeper *k, enum work_end end)
 	log_add_u64(&words, "replaced", report->replaced);
 	log_add_u64(&words, "upgraded", report->upgraded);
 	log_add_u64(&words, "failed", report->failed);
+	if (report->later)
+		log_add_u64(&words, "later", report->later);
 	log_line(k->jobs.log, NATRA_LOG_INFO, "looked at the running pods",
 		 &words);
 	return true;
@@ -80,11 +82,14 @@ static bool say_pods(const struct keeper *k, enum work_end end)
 static void pods_done(void *arg, enum work_end end)
 {
 	struct keeper *k = arg;
+	const struct pods_report *report = k->pods.report;
 	bool is_well = say_pods(k, end) && k->programs_are_well;
 	uint64_t next_ms = is_well ? k->period_ms : RETRY_MS;
 
 	if (next_ms > k->period_ms)
 		next_ms = k->period_ms;
+	if (is_well && report->later)
+		next_ms = 0;
 	timer_set(&k->next, k->is_asked ? 0 : next_ms);
 }
 

@@ -90,11 +90,30 @@ static bool has_ended(int r)
 	return r == -ENODEV || r == -ENOENT;
 }
 
+/* Lets pass what waits in upstream's limits while they alone hold, and limits the pod
+ * again. natra's limits held until now, so it is known that they can. */
+static int let_pass(const struct seat *seat, const struct natra_target *target,
+		    const struct natra_policy *policy)
+{
+	int r = natra_detach(seat->n, target);
+
+	if (r < 0)
+		return r;
+	r = natra_drain_leftovers(seat->n, target);
+	if (r < 0 && !has_ended(r))
+		seat_log(seat, NATRA_LOG_WARN,
+			 "what waits in the bandwidth plugin's limits is lost",
+			 seat_error(seat, r));
+	return natra_attach(seat->n, target, policy, NULL);
+}
+
 /* Removes upstream's limits beside natra's. */
 static int take_away(const struct seat *seat, const struct natra_target *target,
 		     const struct natra_policy *policy,
 		     const struct natra_leftovers *left, enum seat_change *ret)
 {
+	int r = 0;
+
 	if (!covers(policy, left)) {
 		seat_log(
 			seat, NATRA_LOG_DEBUG,
@@ -103,7 +122,9 @@ static int take_away(const struct seat *seat, const struct natra_target *target,
 		return 0;
 	}
 	*ret = SEAT_REPLACED;
-	return natra_remove_leftovers(seat->n, target);
+	if (left->waiting_ms)
+		r = let_pass(seat, target, policy);
+	return r < 0 ? r : natra_remove_leftovers(seat->n, target);
 }
 
 /* Attaches while upstream's limits still hold, so that the pod has limits at each
@@ -126,7 +147,9 @@ static int replace(const struct seat *seat, const struct natra_target *target,
 	    !are_in_the_way(seat, r, policy, left, can_pace))
 		return r;
 	*ret = SEAT_REPLACED;
-	r = natra_remove_leftovers(n, target);
+	r = natra_drain_leftovers(n, target);
+	if (r == 0)
+		r = natra_remove_leftovers(n, target);
 	return r < 0 ? r : natra_attach(n, target, policy, NULL);
 }
 
@@ -144,6 +167,10 @@ static int attach(const struct seat *seat, const struct natra_target *target,
 			 "the bandwidth plugin's limits hold", NULL);
 		return 0;
 	}
+	if (left.waiting_ms && !seat->may_drain) {
+		*ret = SEAT_LATER;
+		return 0;
+	}
 	*ret = SEAT_LIMITED;
 	return any(&left) ? replace(seat, target, policy, &left, ret)
 			  : natra_attach(n, target, policy, NULL);
@@ -159,6 +186,10 @@ static int finish(const struct seat *seat, const struct natra_target *target,
 
 	if (r < 0 || !any(&left))
 		return r;
+	if (left.waiting_ms && !seat->may_drain) {
+		*ret = SEAT_LATER;
+		return 0;
+	}
 	return take_away(seat, target, policy, &left, ret);
 }
 

@@ -17,6 +17,7 @@ IP_HEADER = {4: 20, 6: 40}
 CHUNK_BYTES = 1 << 18
 # struct tcp_info of linux/tcp.h
 TCPI_BYTES = 160
+TCP_ESTABLISHED = 1             # of net/tcp_states.h, the first byte of it
 BYTES_RECEIVED_AT, DATA_SEGS_IN_AT = 128, 152
 
 
@@ -110,6 +111,10 @@ class Stream:
 
     def wire_bytes(self):
         return wire_bytes(self._in, self.header)
+
+    def is_established(self):
+        return all(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] ==
+                   TCP_ESTABLISHED for s in (self._out, self._in))
 
     def close(self):
         end(*self._children)
