@@ -101,6 +101,7 @@ natra_inline void natra_parse_l4(void *ctx, __u32 offset,
 {
 	struct natra_tuple *t = &p->tuple;
 
+	p->l4_offset = offset;
 	p->header_len = offset - p->jumbo_len;
 	/* Without ports, all that two hosts send by a protocol is one flow,
 	 * and all fragments of it another one. */

@@ -75,6 +75,8 @@ struct natra_durations {
 struct natra_counters {
 	struct natra_tally count[NATRA_COUNT_MAX];
 	struct natra_tally guarded;
+	struct natra_tally over_packets;
+	struct natra_tally over_connections;
 	struct natra_durations delays; /* of packets that are held */
 };
 
@@ -89,7 +91,10 @@ struct natra_counters {
 
 struct natra_stripe {
 	struct natra_tally count[NATRA_COUNT_MAX];
-	struct natra_tally reserved[7];
+	struct natra_tally reserved[5];
+	/* Packets that a gate dropped, which count as NATRA_COUNT_DROPPED_RATE. */
+	struct natra_tally over_packets;
+	struct natra_tally over_connections;
 	/* Mice over their ceiling (NATRA_PASS_GUARDED), which are in the count of
 	 * their outcome as well. */
 	struct natra_tally guarded;
@@ -114,7 +119,8 @@ struct natra_parsed_packet {
 	/* Of each segment: layers 2 to 4, as far as they are known. */
 	__u32 header_len;
 	__u32 jumbo_len; /* of what is in none of them */
-	__u32 raw[6];
+	__u32 raw[5];
+	__u32 l4_offset; /* where layer 4 begins; for NATRA_PARSED_IP only */
 };
 
 enum natra_pass {
@@ -129,6 +135,13 @@ struct natra_rate {
 	__u64 mult;
 	__u64 shift;
 	__u64 burst_ns;
+};
+
+/* What has a limit beside bytes, see natra_gates.bpf.h. */
+enum natra_gate {
+	NATRA_GATE_NONE,
+	NATRA_GATE_PACKETS = 1,
+	NATRA_GATE_CONNECTIONS = 2,
 };
 
 /* The limits of one direction. */
@@ -155,7 +168,11 @@ struct natra_limits {
 	__u32 leave_units; /* and a mouse below this */
 	__u32 pass;        /* enum natra_pass */
 	__u32 fair_shift;  /* unit of time of natra_fair.h: 2^fair_shift ns */
-	__u64 reserved[17];
+	__u64 gates;       /* enum natra_gate, each that has a limit */
+	/* As rates of bytes, with a packet or a connection in place of a byte. */
+	struct natra_rate packets;
+	struct natra_rate connections;
+	__u64 reserved[10];
 };
 
 /*
@@ -274,7 +291,9 @@ struct natra_state {
 	__u64 events_told;
 	__u64 events_untold; /* more flows became heavy than are told */
 	__u64 pad1[5];
-	__u64 reserved[64];
+	__u64 packets_tat_ns;
+	__u64 connections_tat_ns;
+	__u64 reserved[62];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_entry flows[NATRA_FLOWS];
 	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH]; /* natra_fair.h */

@@ -49,6 +49,14 @@ static void each_field_is_pinned_in_its_place(void **state)
 		{"edt", 72},
 		{"sketch_width", 76},
 		{"fast_pass_guard_bits_per_sec", 80},
+		{"ingress_packets_per_sec", 88},
+		{"ingress_packets_burst", 96},
+		{"egress_packets_per_sec", 104},
+		{"egress_packets_burst", 112},
+		{"ingress_connections_per_sec", 120},
+		{"ingress_connections_burst", 128},
+		{"egress_connections_per_sec", 136},
+		{"egress_connections_burst", 144},
 	};
 	bool taken[POLICY_PINNED_SIZE] = {false};
 
