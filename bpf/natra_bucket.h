@@ -44,7 +44,7 @@ natra_inline __u64 natra_cost_ns(const struct natra_rate *rate, __u32 bytes,
 }
 
 /*
- * Take `cost_ns` out of the bucket. Returns the time at which the packet may
+ * Takes `cost_ns` out of the bucket. Returns the time at which the packet may
  * go, which is over now_ns by at most limit_ns; or NATRA_BUCKET_REFUSED, with
  * the bucket as it was.
  */

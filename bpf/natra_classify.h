@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Heavy or mouse, with hysteresis. A flow is heavy from `enter` on. Once it has
- * been under `leave` for NATRA_HOLD_WINDOWS it is a mouse again; but it stays
- * known for NATRA_KNOWN_WINDOWS and is heavy from `leave` on if it comes back.
- * While a flow under `leave` counts as heavy, the sketch must remember it, too.
- * Counts halve in each window, so for a flow that had `leave` units some
- * windows ago the sketch still has `leave` shifted right by as many. For a
- * mouse whose four cells are in use by other flows it has less. By the estimate
- * alone, flows that sit around the threshold are mice half of the time and leak
- * past the cap, and so do those which a policer has sent into retransmission
- * timeouts of seconds, each time that they return.
+ * The decision whether a flow is heavy or a mouse, with hysteresis. A flow becomes
+ * heavy when it reaches `enter`. Once it has been under `leave` for NATRA_HOLD_WINDOWS
+ * it is a mouse again; but it stays known for NATRA_KNOWN_WINDOWS, and while it is
+ * known it becomes heavy again as soon as it reaches `leave`. While a flow under
+ * `leave` counts as heavy, the sketch must remember it, too. Counts halve in each
+ * window, so for a flow that had `leave` units some windows ago the sketch still has
+ * `leave` shifted right by as many. For a mouse whose four cells are in use by other
+ * flows it has less. With the estimate alone, flows that sit around the threshold would
+ * be mice half of the time and leak past the cap. So would flows that a policer has
+ * sent into retransmission timeouts of seconds, each time they return.
  *
- * A heavy flow leaves the epoch in one cell of each of four rows, as in the
- * sketch; it is known if all of its cells are fresh. So flows do not evict each
- * other, however many there are, and two CPUs cannot lose each other's marks.
- * A mouse is taken for heavy if others use all four: beside 16 heavy flows one
- * in a million, beside 64 one in 5000. A cell looks fresh again after 128
- * windows: where all cells have been used some time, 1 mouse in 65000, and 1 in
- * 256 of those over `leave`.
+ * A heavy flow leaves the epoch in one cell of each of four rows, as in the sketch; it
+ * is known if all of its cells are fresh. So flows do not evict each other, however
+ * many there are, and two CPUs cannot lose each other's marks. A mouse is taken for
+ * heavy if others use all four of its cells: beside 16 heavy flows this happens to one
+ * mouse in a million, beside 64 to one in 5000. A cell looks fresh again after
+ * 128 windows: where all cells have been used some time, 1 mouse in 65000, and 1 in 256
+ * of those over `leave`.
  */
 #ifndef NATRA_CLASSIFY_H
 #define NATRA_CLASSIFY_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* What the pure headers need of a compiler, for BPF and for the host. */
+/* The compiler's features that the pure headers need, for BPF and for the host. */
 #ifndef NATRA_COMPILER_H
 #define NATRA_COMPILER_H
 
@@ -25,6 +25,7 @@
 		(x) + unknown_ - same_;                                        \
 	})
 
+#define natra_likely(x)   __builtin_expect(!!(x), 1)
 #define natra_unlikely(x) __builtin_expect(!!(x), 0)
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -28,7 +28,7 @@ natra_inline __u32 natra_duration_bucket(__u64 ns)
 	bits |= bits >> 4;
 	bits |= bits >> 8;
 	bits |= bits >> 16;
-	/* All bits below the highest one are set now: their number is asked. */
+	/* All bits below the highest one are set now: what follows counts them. */
 	bits -= (bits >> 1) & 0x55555555;
 	bits = (bits & 0x33333333) + ((bits >> 2) & 0x33333333);
 	return (((bits + (bits >> 4)) & 0x0f0f0f0f) * 0x01010101) >> 24;

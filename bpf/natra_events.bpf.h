@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* How the programs tell events, see natra_events.h. */
+/* How the programs report events, see natra_events.h. */
 #ifndef NATRA_EVENTS_BPF_H
 #define NATRA_EVENTS_BPF_H
 
@@ -10,7 +10,7 @@
 #include "natra_maps.bpf.h"
 #include "natra_packet.bpf.h"
 
-/* Tells an event of this flow, if the slot may tell one of this kind. It is global
+/* Reports an event of this flow, if the slot may report one of this kind. It is global
  * for the same reason as parse_global. */
 __noinline int tell_global(const struct natra_config *config,
 			   struct natra_state *state,
@@ -27,7 +27,8 @@ __noinline int tell_global(const struct natra_config *config,
 	reason %= NATRA_TELL_MAX;
 	if (!natra_event_take(&state->event_tat[reason], now_ns,
 			      natra_event_burst(reason))) {
-		/* Of the other kinds, one event stands for all in a window. */
+		/* One event of any other kind stands for all of that kind in a
+		 * window. */
 		if (reason == NATRA_TELL_HEAVY)
 			__sync_fetch_and_add(&state->events_untold, 1);
 		return 0;
@@ -42,7 +43,7 @@ __noinline int tell_global(const struct natra_config *config,
 }
 
 /*
- * Tells an event of the packet's flow, which is called only when something begins. The
+ * Reports an event of the packet's flow. This is called only when something begins. The
  * packet is parsed into memory of the caller, because the frames of nested calls have
  * 512 bytes together.
  */
@@ -52,7 +53,8 @@ static __always_inline void tell(struct __sk_buff *skb,
 				 struct natra_parsed_packet *parsed,
 				 __u32 reason)
 {
-	parse_slow(skb, parsed);
+	write_parsed(skb, parsed);
+	(void)parse_global(skb, parsed);
 	(void)tell_global(config, state, &parsed->tuple, reason);
 }
 

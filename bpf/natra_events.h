@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Events: what a program tells of the moments in which something begins, such as a
- * flow that becomes heavy. All programs of a node write into one ring, in which the
- * newest events overwrite the oldest. So nobody has to read it, a reader changes
- * nothing, and there can be many.
+ * Events: a program reports the moments in which something begins, such as a flow that
+ * becomes heavy. All programs of a node write into one ring, in which the newest events
+ * overwrite the oldest. So nobody has to read it, a reader changes nothing, and there
+ * can be many.
  *
- * A slot tells at most one event of a kind in a window (2^30 ns), and of flows
- * that become heavy as many as NATRA_EVENT_FLOWS at once. What a pod does
- * therefore cannot push others' events out of the ring before a reader has seen
- * them: one slot takes four minutes to fill it.
+ * A slot reports at most one event of a kind in a window (2^30 ns), and up to
+ * NATRA_EVENT_FLOWS flows that become heavy at once. A pod therefore cannot push
+ * others' events out of the ring before a reader has seen them: one slot takes four
+ * minutes to fill it.
  *
  * Nothing is locked. A writer takes the next place, makes its entry invalid, fills it
  * in and makes it valid again, and a reader looks before and after. Two writers
@@ -23,7 +23,8 @@
 #include "natra_shared.h"
 #include "natra_sketch.h"
 
-/* Flows that a slot may tell of at once, after as many windows without one. */
+/* The number of flows that a slot may report at once, after as many windows without
+ * one. */
 #define NATRA_EVENT_FLOWS 16U
 
 /* No window has this number before the machine has run for 146 years. */
@@ -32,16 +33,17 @@ natra_inline __u32 natra_event_window(__u64 now_ns)
 	return (__u32)(now_ns >> NATRA_WINDOW_SHIFT);
 }
 
-/* Returns whether an event may be told at this time, without asking for it. */
+/* Returns whether an event may be reported at this time, without taking the
+ * permission. */
 natra_inline bool natra_event_is_due(const __u32 *tat, __u64 now_ns)
 {
 	return NATRA_READ_ONCE(*tat) <= natra_event_window(now_ns);
 }
 
 /*
- * Asks to tell an event: one in a window, and up to `burst` at once. *tat is the
- * time of a bucket as in natra_bucket.h, in windows. Returns false if that is too
- * many, or if another CPU has told one at the same moment.
+ * Asks for permission to report an event: one in a window, and up to `burst` at once.
+ * *tat is the time of a bucket as in natra_bucket.h, in windows. Returns false if that
+ * is too many, or if another CPU has reported one at the same moment.
  */
 natra_inline bool natra_event_take(__u32 *tat, __u64 now_ns, __u32 burst)
 {
@@ -55,7 +57,7 @@ natra_inline bool natra_event_take(__u32 *tat, __u64 now_ns, __u32 burst)
 	       __sync_val_compare_and_swap(tat, old, next + 1) == old;
 }
 
-/* Returns how many events of a kind a slot may tell at once. */
+/* Returns how many events of a kind a slot may report at once. */
 natra_inline __u32 natra_event_burst(__u32 reason)
 {
 	return reason == NATRA_TELL_HEAVY ? NATRA_EVENT_FLOWS : 1;

@@ -53,7 +53,7 @@
 #include "natra_shared.h"
 
 #define NATRA_FAIR_TICK_SHIFT 24 /* the loop runs once in 2^24 ns */
-#define NATRA_FAIR_IDLE_TICKS 64 /* after as many K begins with 1 again */
+#define NATRA_FAIR_IDLE_TICKS 64 /* after more idle ticks K begins at 1 again */
 
 /* K has 12 bits of fraction and is at most 256. */
 #define NATRA_FAIR_K_SHIFT 12
@@ -64,7 +64,7 @@
 #define NATRA_FAIR_UNIT_SHIFT 16
 #define NATRA_FAIR_UNIT       (1LL << NATRA_FAIR_UNIT_SHIFT)
 
-/* In units: what the overdraft is bounded to, and for how long before now a flow
+/* Both are in units: the bound of the overdraft, and for how long before now a flow
  * whose packets are held has credit if it did not use its share. */
 #define NATRA_FAIR_BOUND  3
 #define NATRA_FAIR_CREDIT 3
@@ -93,8 +93,8 @@
 #define NATRA_FAIR_GROW_SHIFT   2
 #define NATRA_FAIR_SHRINK_SHIFT 5
 /*
- * All of this is less by 16 / (16 + K). A flow's next packet shows what became
- * of K, and that takes as long as the packets of K flows.
+ * All of these changes are scaled by 16 / (16 + K). A flow's next packet shows the
+ * effect of K, and it comes after the packets of K flows.
  */
 #define NATRA_FAIR_K_HALF       (16U << NATRA_FAIR_K_SHIFT)
 
@@ -109,8 +109,8 @@ struct natra_span {
 	__u64 now_ns;
 	__u64 full_ns; /* where the bucket is if it is full: a burst ago */
 	__u64 low_ns;  /* the earliest turn */
-	/* Turns up to this time mean that nobody waits; later ones are the queue
-	 * that is no overdraft. At least the latest turn that was given. */
+	/* The latest turn that was given, or the turn of a packet that does not wait,
+	 * if that is later. The overdraft is how far the bucket is beyond this time. */
 	__u64 latest_ns;
 	__u64 stale_ns; /* a clock beyond this time means nothing, */
 	__u64 reset_ns; /* and its flow has this turn instead */
@@ -126,7 +126,7 @@ struct natra_turn {
 /* Returns the time that is by_ns before ns, or 0. */
 natra_inline __u64 natra_fair_before(__u64 ns, __u64 by_ns)
 {
-	return ns > by_ns ? ns - by_ns : 0;
+	return ns > by_ns ? ns - by_ns : NATRA_FORGET(0, ns);
 }
 
 /* Returns K * cost_ns, for K = 1 + k_more. It does not overflow for costs under
@@ -181,10 +181,9 @@ natra_inline __u64 natra_fair_bound(__u32 fair_shift)
 }
 
 /*
- * Returns by which part K changes, with 16 bits of fraction, after an overdraft
- * that was `before` in the last tick. A longer unit stands for longer packets,
- * each of which moves the overdraft; what adds up from tick to tick is less by as
- * much.
+ * Returns by which part K changes, with 16 bits of fraction, after an overdraft that
+ * was `before` in the last tick. A longer unit stands for longer packets, each of which
+ * moves the overdraft; the terms that add up from tick to tick are divided by as much.
  */
 natra_inline __s64 natra_fair_step(__s64 over, __s64 before, __u64 ticks,
 				   __u32 fair_shift)
@@ -322,11 +321,11 @@ natra_inline void natra_fair_charge(struct natra_fair *fair,
 }
 
 /*
- * Returns the chance, of 2^32, that a packet is marked or dropped which nothing
- * can hold, by how much of the burst is left to its flow: x^1024, where x is 0
- * while all of it is left and 1 when nothing is. The chance is steep, because a
- * sender that loses packets while there is credit falls below the rate for long;
- * and it is no step, because losses would come in bursts. While 1/32 of the burst
+ * Returns the chance, in parts of 2^32, that a packet which nothing can hold is marked
+ * or dropped. It follows from how much of the burst is left to its flow: it is x^1024,
+ * where x is 0 while all of it is left and 1 when nothing is. The chance is steep,
+ * because a sender that loses packets while there is credit falls below the rate for
+ * long; and it is no step, because losses would come in bursts. While 1/32 of the burst
  * is left it is under 2^-32.
  */
 natra_inline __u64 natra_fair_chance(const struct natra_limits *limits,
@@ -363,9 +362,9 @@ natra_fair_police(const struct natra_limits *limits, __u64 now_ns,
 }
 
 /*
- * Judges a packet that can be held until its turn. NATRA_COUNT_MARKED stands
- * for: hold it, and mark it if it can be marked. A sender that does not feel the
- * delay does not stop before the queue is full, so its queue is a short one.
+ * Judges a packet that can be held until its turn. NATRA_COUNT_MARKED stands for: hold
+ * it, and mark it if it can be marked. A sender without backpressure does not stop
+ * before the queue is full, so its queue is a short one.
  */
 natra_inline enum natra_counter
 natra_fair_hold(const struct natra_limits *limits, __u64 now_ns, __u64 turn_ns,

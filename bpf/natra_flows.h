@@ -5,10 +5,10 @@
  * none: where more flows take turns than a set has ways, each packet would evict
  * the flow that comes next.
  *
- * How large a flow is at present, the sketch says. Of a flow in the table only the
- * tag is known, which has the flow's place in the last row, and that one cell is
- * never too low. It is too high where a larger flow has the same cell; then the
- * least of the other ways is evicted.
+ * The sketch says how large a flow is at present. The table has only the tag of a flow,
+ * which contains the flow's place in the last row of the sketch. The count of that one
+ * cell is never too low. It is too high where a larger flow has the same cell; then the
+ * smallest of the other ways is evicted.
  *
  * Nothing is locked. Two CPUs that see the same flow may lose an addition to
  * its sums; two that insert into the same way may mix their tuples, which the
@@ -38,8 +38,8 @@ natra_inline __u32 natra_flow_now(__u64 now_ns)
 	return (__u32)(now_ns >> NATRA_FLOW_TICK_SHIFT);
 }
 
-/* Returns whether the flow has sent nothing for so many ticks. Ages of all 32 bits
- * are told from a packet that came after `now`. */
+/* Returns whether the flow has sent nothing for this many ticks. An age of nearly 2^32
+ * ticks means a packet that another CPU has seen after `now`. */
 natra_inline bool natra_flow_is_idle(const struct natra_flow_entry *entry,
 				     __u32 now, __u32 ticks)
 {
@@ -67,7 +67,7 @@ natra_flow_find(struct natra_flow_entry *flows, __u64 hash)
 	return NULL;
 }
 
-/* Returns how large the flow of an entry is at present, at most. */
+/* Returns an upper bound of how large the flow of an entry is at present. */
 natra_inline __u32 natra_flow_claim(const struct natra_flow_entry *entry,
 				    const __u32 *sketch, __u32 mask,
 				    __u32 epoch, __u32 now)
@@ -93,7 +93,8 @@ natra_flow_evict(struct natra_flow_entry *flows, const __u32 *sketch,
 	struct natra_flow_entry *set = natra_flow_set(flows, hash);
 	const __u32 epoch = natra_epoch(now_ns);
 	const __u32 now = natra_flow_now(now_ns);
-	/* A claim and the number of its way: the least is that of both. */
+	/* The claim in the upper bits, and the number of the way in the lower ones: the
+	 * least of these numbers names the way with the least claim. */
 	__u64 least = ~0ULL;
 
 #pragma GCC unroll 1

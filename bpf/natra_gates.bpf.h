@@ -78,7 +78,10 @@ begins_connection(struct __sk_buff *skb, struct natra_parsed_packet *parsed)
 	__u8 *flags = (__u8 *)parsed->raw;
 
 	/* A SYN is never cut into segments. */
-	if (skb->gso_size || parse_slow(skb, parsed) != NATRA_PARSED_IP ||
+	if (skb->gso_size)
+		return false;
+	write_parsed(skb, parsed);
+	if (parse_global(skb, parsed) != NATRA_PARSED_IP ||
 	    parsed->tuple.protocol != NATRA_PROTO_TCP ||
 	    parsed->tuple.fragment ||
 	    bpf_skb_load_bytes(skb, parsed->l4_offset + NATRA_TCP_FLAGS_OFFSET,

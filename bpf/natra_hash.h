@@ -24,7 +24,7 @@ natra_inline __u64 natra_hash_finish(__u64 h)
 	return h;
 }
 
-/* What of the tuple is neither address nor port, as one word. */
+/* Packs the tuple's members other than addresses and ports into one word. */
 natra_inline __u32 natra_hash_kind(__u8 version, __u8 protocol, __u8 fragment)
 {
 	return (__u32)version << 16 | (__u32)fragment << 8 | protocol;
@@ -40,7 +40,7 @@ natra_inline __u64 natra_hash_v6(const __u64 *key, const __u32 *saddr,
 				 key[9] * daddr[2] + key[10] * daddr[3]);
 }
 
-/* The same with addresses whose last three words are 0. */
+/* Does the same for addresses whose last three words are 0. */
 natra_inline __u64 natra_hash_v4(const __u64 *key, __u32 saddr, __u32 daddr,
 				 __u32 ports, __u32 kind)
 {

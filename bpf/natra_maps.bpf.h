@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* What the program finds by the number of an attachment's slot. */
+/* The maps of a program, most of which have an entry for each slot. */
 #ifndef NATRA_MAPS_BPF_H
 #define NATRA_MAPS_BPF_H
 
@@ -8,7 +8,8 @@
 
 #include "natra_shared.h"
 
-/* User space writes, programs read. Resized to the slots that there are. */
+/* The limits, which user space writes and programs read. This map is resized to the
+ * number of slots before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -36,8 +37,9 @@ struct {
 	__uint(value_size, sizeof(struct natra_event_ring));
 } natra_events SEC(".maps");
 
-/* Made for the programs that ask it, and filled by user space before they run;
- * the values mean nothing. Resized to the blocks that there are. */
+/* The subnets. User space makes this map only for programs that look addresses up in
+ * it, sizes it for its blocks, and fills it before they run; the values mean
+ * nothing. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(max_entries, 1);
@@ -46,7 +48,23 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 } natra_subnets SEC(".maps");
 
-/* Rewritten before loading. */
+struct natra_connect_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct natra_connect_table));
+};
+
+/* The tables of SYNs of the slots. It is made for programs that measure connections
+ * only, and user space puts a map into it with each attachment. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__array(values, struct natra_connect_map);
+} natra_connects SEC(".maps");
+
+/* User space rewrites these constants before loading. */
 const volatile struct natra_fixed natra_fixed SEC(".rodata") = {
 	.sketch_mask = NATRA_SKETCH_WIDTH_DEFAULT - 1,
 	.has_l2 = 1,

@@ -6,11 +6,11 @@
  * What it has room for passes and is not charged to the bucket of all packets.
  * Every other packet is judged and charged like one of a heavy flow.
  *
- * NATRA_PASS_CHARGED: mice are charged, to a bucket of their own and to that
- * of all packets. They have a share of the rate, in which they are first: while
- * they are within it, they may overdraw the bucket of all packets without limit.
- * Tiny packets may overdraw the share itself a little, since an acknowledgement
- * that is lost costs a stream of the other way.
+ * NATRA_PASS_CHARGED: mice are charged, to a bucket of their own and to that of all
+ * packets. They have a share of the rate, in which they are first: while they are
+ * within it, they may overdraw the bucket of all packets without limit. Tiny packets
+ * may overdraw the share itself a little, since a lost acknowledgement slows down a
+ * stream in the other direction.
  *
  * Over their share mice wait where they can be held, and otherwise have what
  * elephants leave at that moment. They are too short to slow down by waiting, so

@@ -36,42 +36,31 @@ __noinline int parse_global(struct __sk_buff *skb,
 	return natra_parse(skb, natra_fixed.has_l2, parsed);
 }
 
-/* Off the fast path: what it cannot parse, and the tuple of a new flow. */
-static __noinline int parse_slow(struct __sk_buff *skb,
-				 struct natra_parsed_packet *parsed)
+/* The verifier demands that memory which is passed to a global function has been
+ * written before (Linux 5.15). This call writes all of it, with zeroes if the packet is
+ * shorter. */
+static __always_inline void write_parsed(struct __sk_buff *skb,
+					 struct natra_parsed_packet *parsed)
 {
-	/* The verifier demands that memory which is passed to a global function
-	 * has been written before. This call writes all of it, with zeroes if
-	 * the packet is shorter. */
 	(void)bpf_skb_load_bytes(skb, 0, parsed, sizeof(*parsed));
-	return parse_global(skb, parsed);
-}
-
-/* Returns the bytes that a tunnel adds to the headers of each GSO segment. It
- * is global for the same reason as parse_global. */
-__noinline int tunnel_len_global(struct __sk_buff *skb,
-				 struct natra_parsed_packet *parsed)
-{
-	if (!parsed)
-		return 0; /* the verifier wants this check */
-	return (int)natra_tunnel_len(skb, skb->gso_size, parsed);
 }
 
 /* The slow path takes it for IPv4, too. */
-static __noinline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
-				const __u32 *daddr, __u32 ports, __u32 kind)
+static __always_inline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
+				     const __u32 *daddr, __u32 ports,
+				     __u32 kind)
 {
 	return natra_hash_v6(keys, saddr, daddr, ports, kind);
 }
 
-/* hash_fast reads so much of layer 4: the ports, and where TCP's header ends. */
+/* The bytes of layer 4 that hash_fast reads: the ports, and where TCP's header ends. */
 #define L4_FAST_LEN 13
 
 /*
  * Hashes by direct packet access what nearly all packets are: TCP or UDP, no
  * VLAN tag in the frame, no IP options or extension headers, no fragment, no
  * tunnel's GSO packet. Returns false for all others. The hash is that of the
- * tuple which parse_slow would find; of the tuple itself only what is_exempt
+ * tuple which parse_global would find; of the tuple itself only what is_exempt
  * needs is set.
  */
 static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
@@ -129,6 +118,9 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
 				ip6->daddr.in6_u.u6_addr32, *(__u32 *)(ip6 + 1),
 				natra_hash_kind(6, protocol, 0));
 	}
+	if (tx) /* the kernel tells the length */
+		return protocol == NATRA_PROTO_TCP ||
+		       protocol == NATRA_PROTO_UDP;
 	if (protocol == NATRA_PROTO_TCP) {
 		*ret_header_len =
 			l2_len + l3_len + (((__u8 *)l3)[l3_len + 12] >> 4) * 4U;
@@ -136,7 +128,7 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
 	}
 	*ret_header_len = l2_len + l3_len + NATRA_UDP_LEN;
 	return protocol == NATRA_PROTO_UDP &&
-	       (tx || !natra_is_tunnel_port(*(__u16 *)(l3 + l3_len + 2)) ||
+	       (!natra_is_tunnel_port(*(__u16 *)(l3 + l3_len + 2)) ||
 		!skb->gso_size);
 }
 
@@ -146,52 +138,88 @@ struct packet {
 	__u64 depart_ns; /* 0: now */
 	__u64 active;    /* natra_config.active, by which it is judged */
 	__u32 bytes;     /* on the wire */
-	/* It is no bool, because before Linux 6.3 the verifier refuses to pass padding,
-	 * which nobody writes, to a global function. They share a word, because
-	 * there the frames of nested calls have 512 bytes together. */
+	/* These are not bools, because before Linux 6.3 the verifier refuses to pass
+	 * padding, which nobody writes, to a global function. They share a word,
+	 * because there the frames of nested calls have 512 bytes together. */
 	__u32 mouse : 1;
 	__u32 guarded : 1; /* a mouse over the ceiling of mice */
 	__u32 seed : 30;   /* of the dither: another one for each packet */
 };
 
+/* A tag that the kernel keeps in the skb is not in its length. */
+static __always_inline __u32 tag_bytes(const struct __sk_buff *skb)
+{
+	const __u32 segs = skb->gso_segs;
+
+	return NATRA_VLAN_LEN * (segs > 1 ? segs : 1);
+}
+
+/*
+ * Reads a packet that hash_fast cannot. It is global for the same reason as
+ * parse_global, and it has all that such a packet needs, because the verifier walks
+ * what follows a call once for each way to it.
+ */
+__noinline int read_slow_global(struct __sk_buff *skb,
+				const struct natra_config *config,
+				struct natra_parsed_packet *parsed,
+				struct packet *packet, bool tx)
+{
+	__u32 header_len, wire_len = skb->wire_len;
+	const struct natra_tuple *t;
+	int kind;
+
+	if (!config || !parsed || !packet)
+		return 0; /* the verifier wants this check */
+	kind = parse_global(skb, parsed);
+	t = &parsed->tuple;
+	packet->hash =
+		hash_v6(config->keys, t->saddr, t->daddr, t->ports,
+			natra_hash_kind(t->version, t->protocol, t->fragment));
+	if (tx) {
+		/* wire_len gives each segment of BIG TCP a jumbo header. */
+		wire_len -= parsed->jumbo_len * skb->gso_segs;
+		packet->bytes = natra_told_len(skb->len, wire_len);
+	} else {
+		header_len = parsed->header_len;
+		if (skb->gso_size)
+			header_len +=
+				natra_tunnel_len(skb, skb->gso_size, parsed);
+		packet->bytes = natra_gso_len(skb->len, skb->gso_segs,
+					      skb->gso_size, header_len);
+	}
+	return kind == NATRA_PARSED_CONTROL;
+}
+
 /* Reads the packet into *ret. Returns true if the link itself may depend on the
  * packet, which is then no data of the pod. */
 static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
-					const __u64 *keys, bool subnets,
+					const struct natra_config *config,
+					bool subnets,
 					struct natra_parsed_packet *parsed,
 					struct packet *ret)
 {
-	const struct natra_tuple *t;
-	__u32 header_len, segs, wire_len = skb->wire_len;
-	__u64 control = 0;
+	__u32 bytes, header_len;
+	__u64 control = 0, hash;
 
-	if (natra_unlikely(!hash_fast(skb, tx, keys, subnets, &parsed->tuple,
-				      &ret->hash, &header_len))) {
-		control = parse_slow(skb, parsed) == NATRA_PARSED_CONTROL;
-		t = &parsed->tuple;
-		ret->hash = hash_v6(
-			keys, t->saddr, t->daddr, t->ports,
-			natra_hash_kind(t->version, t->protocol, t->fragment));
-		header_len = parsed->header_len;
-		if (!tx && skb->gso_size)
-			header_len += (__u32)tunnel_len_global(skb, parsed);
-		/* wire_len gives each segment of BIG TCP a jumbo header. */
-		if (tx)
-			wire_len -= parsed->jumbo_len * skb->gso_segs;
+	if (natra_unlikely(!hash_fast(skb, tx, config->keys, subnets,
+				      &parsed->tuple, &hash, &header_len))) {
+		write_parsed(skb, parsed);
+		control = (__u32)read_slow_global(skb, config, parsed, ret, tx);
+		hash = ret->hash;
+		bytes = ret->bytes;
+	} else if (tx) {
+		bytes = natra_told_len(skb->len, skb->wire_len);
+	} else {
+		/* Before Linux 6.19 wire_len leaves out the headers of GSO
+		 * segments at the ingress hook. */
+		bytes = natra_gso_len(skb->len, skb->gso_segs, skb->gso_size,
+				      header_len);
 	}
-	/*
-	 * Before Linux 6.19 wire_len leaves out the headers of GSO segments at
-	 * the ingress hook.
-	 */
-	ret->bytes = tx ? natra_told_len(skb->len, wire_len)
-			: natra_gso_len(skb->len, skb->gso_segs, skb->gso_size,
-					header_len);
-	/* A tag that the kernel keeps in the skb is not in its length. */
-	if (natra_unlikely(skb->vlan_present)) {
-		segs = skb->gso_segs;
-		ret->bytes += NATRA_VLAN_LEN * (segs > 1 ? segs : 1);
-	}
-	return NATRA_FORGET(control, ret->hash);
+	if (natra_unlikely(skb->vlan_present))
+		bytes += tag_bytes(skb);
+	ret->hash = hash;
+	ret->bytes = bytes;
+	return NATRA_FORGET(control, hash);
 }
 
 /*
@@ -201,7 +229,8 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 static __always_inline bool is_exempt(const struct natra_tuple *tuple)
 {
 	struct natra_subnet peer = {
-		/* More than a block has: its own prefix decides. */
+		/* The lookup gives all bits, and finds the longest block that contains
+		 * the address. */
 		.prefix_bits = NATRA_SUBNET_BITS_MAX,
 		.version = tuple->version,
 	};

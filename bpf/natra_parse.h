@@ -145,9 +145,12 @@ natra_inline bool natra_parse_ipv4(void *ctx, __u32 *offset,
 
 natra_inline bool natra_is_extension(__u8 next)
 {
-	return next == NATRA_PROTO_HOPOPTS || next == NATRA_PROTO_ROUTING ||
-	       next == NATRA_PROTO_DSTOPTS || next == NATRA_PROTO_AH ||
-	       next == NATRA_PROTO_FRAGMENT;
+	const __u64 extensions =
+		1ULL << NATRA_PROTO_HOPOPTS | 1ULL << NATRA_PROTO_ROUTING |
+		1ULL << NATRA_PROTO_DSTOPTS | 1ULL << NATRA_PROTO_AH |
+		1ULL << NATRA_PROTO_FRAGMENT;
+
+	return next < 64 && (extensions >> next & 1);
 }
 
 /* The same; past at most NATRA_MAX_IPV6_EXTENSIONS extension headers. */

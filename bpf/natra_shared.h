@@ -10,10 +10,11 @@
 
 /*
  * Number of the pinned layout. Raise it when a struct of this file, struct
- * record, the set of pins or the way in which a stub calls an engine changes:
- * natra of a lower number reports such state and leaves it, and natra of a
- * higher one can detach and replace it. Two builds of the same number run each other's
- * programs on each other's maps.
+ * record, the set of pins or the way in which a stub calls an engine changes
+ * (unless the engine's id changes with that, see engine_id()): natra of a lower
+ * number reports such state and leaves it, and natra of a higher one can detach
+ * and replace it. Two builds of the same number run each other's programs on each
+ * other's maps.
  *
  * 2: programs that attachments share, subnets, unshaped records.
  * 3: counters in stripes, the number in the names of engines, banks that know
@@ -249,11 +250,49 @@ struct natra_event_ring {
 	struct natra_event_entry entries[NATRA_EVENTS];
 };
 
+#define NATRA_CONNECT_SETS 64
+#define NATRA_CONNECT_WAYS 4
+
+/* A SYN that waits for its answer, see natra_connects.h. */
+struct natra_connect {
+	__u64 key;     /* 0: it is empty */
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+};
+
+/*
+ * The SYNs of both directions of an attachment that measures connections. It is the
+ * only entry of a map of its own, which the map natra_connects has at the number of
+ * the slot, in the banks of both directions.
+ */
+struct natra_connect_table {
+	__u64 keys[NATRA_HASH_KEYS]; /* random, for this attachment */
+	__u64 pad;
+	struct natra_connect entries[NATRA_CONNECT_SETS * NATRA_CONNECT_WAYS];
+};
+
+/* What a direction's program has counted of connections. It sees the SYNs of its own
+ * direction, and the answers to those of the other one. */
+struct natra_connects {
+	__u64 begun;     /* SYNs */
+	__u64 repeated;  /* the same SYN again */
+	__u64 forgotten; /* SYNs that waited when their entry was taken */
+	__u64 refused;   /* answers: RST */
+	struct natra_durations answers; /* SYN-ACK, by the time since the SYN */
+};
+
+/* How a stub calls an engine: cb[0] has the number of the slot, and whether the
+ * interface sends the packet, and whether fq below can hold it. */
+#define NATRA_CALL_SLOT 0xffffU
+#define NATRA_CALL_SENT 0x10000U
+#define NATRA_CALL_HELD 0x20000U
+
 /* Fixed at load, so that the verifier knows the numbers. */
 struct natra_fixed {
-	__u32 stripes_shared; /* there are more CPU ids than NATRA_STRIPES */
+	__u16 stripes_shared; /* there are more CPU ids than NATRA_STRIPES */
+	__u16 measures_connects;
 	__u32 sketch_mask;
-	__u32 has_l2;  /* packets begin with an Ethernet header, not with IP */
+	__u16 has_l2;  /* packets begin with an Ethernet header, not with IP */
+	__u16 holds;   /* packets may be held, which Linux can since 5.18 */
 	__u16 subnets; /* enum natra_subnets */
 	__u16 peer_is_to; /* the other end is the destination */
 };
@@ -291,9 +330,10 @@ struct natra_state {
 	__u64 events_told;
 	__u64 events_untold; /* more flows became heavy than are told */
 	__u64 pad1[5];
+	struct natra_connects connects;
 	__u64 packets_tat_ns;
 	__u64 connections_tat_ns;
-	__u64 reserved[62];
+	__u64 reserved[26];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_entry flows[NATRA_FLOWS];
 	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH]; /* natra_fair.h */
@@ -310,6 +350,8 @@ _Static_assert(sizeof(struct natra_config) == 656, "no hidden padding");
 _Static_assert(sizeof(struct natra_stripe) == 512,
 	       "as long as eight cache lines");
 _Static_assert(sizeof(struct natra_fair) == 32, "no hidden padding");
+_Static_assert(sizeof(struct natra_parsed_packet) == 72, "no hidden padding");
+_Static_assert(sizeof(struct natra_connects) == 288, "no hidden padding");
 _Static_assert(sizeof(struct natra_fixed) == 16, "no hidden padding");
 _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
 _Static_assert(sizeof(struct natra_state) ==

@@ -9,9 +9,9 @@
  *
  * Bounds. Two CPUs that update one cell at once may lose one of the two
  * additions: an estimate is then low by at most one packet for each such
- * collision, which delays a flow's turn to heavy by as much. A cell that was
- * not touched for 256 windows (4.6 minutes) looks fresh again for a moment; a
- * flow is misjudged only if that happens in all four rows.
+ * collision, so a flow becomes heavy that much later. A cell that was not
+ * touched for 256 windows (4.6 minutes) looks fresh again for a moment; a flow
+ * is misjudged only if that happens in all four rows.
  */
 #ifndef NATRA_SKETCH_H
 #define NATRA_SKETCH_H
@@ -43,7 +43,7 @@ natra_inline __u32 natra_cell_count(__u32 cell, __u32 epoch)
 	__u32 age = (epoch - (cell >> NATRA_CELL_COUNT_BITS)) & 0xff;
 
 	if (age >= NATRA_CELL_COUNT_BITS)
-		return 0;
+		return (__u32)NATRA_FORGET(0, cell);
 	return (cell & NATRA_CELL_COUNT_MAX) >> age;
 }
 
@@ -69,10 +69,11 @@ natra_inline __u32 natra_sketch_add(__u32 *cells, __u32 mask, __u64 hash,
 	__u32 cell;
 
 	if (estimate > NATRA_CELL_COUNT_MAX)
-		estimate = NATRA_CELL_COUNT_MAX;
+		estimate = (__u32)NATRA_FORGET(NATRA_CELL_COUNT_MAX, hash);
 	cell = epoch << NATRA_CELL_COUNT_BITS | estimate;
 
-	/* Conservative: what already stands higher belongs to others too. */
+	/* Conservative update: a cell that is higher already counts other flows,
+	 * too. */
 	if (c0 < estimate)
 		NATRA_WRITE_ONCE(cells[i0], cell);
 	if (c1 < estimate)

@@ -167,6 +167,7 @@ natra_inline __u32 natra_tunnel_len(void *ctx, __u32 gso_size,
 	if (p->tuple.fragment)
 		return 0;
 	type = natra_tunnel_type(ctx, &offset, p);
+	type = (__u16)NATRA_FORGET(type, offset);
 	if (type == NATRA_ETHERTYPE_TEB)
 		type = natra_parse_ethernet(ctx, &offset, p);
 	end = natra_inner_end(ctx, offset, type, gso_size, p);

@@ -37,10 +37,10 @@ natra_inline __u32 natra_gso_len(__u32 len, __u32 segs, __u32 size,
 }
 
 /*
- * Returns the wire length of a packet that is sent, from what the kernel tells
- * in wire_len. The kernel believes whoever injected the packet about the length
- * of its headers and multiplies that by the number of segments, so wire_len may
- * be any number; the result is at least len.
+ * Returns the wire length of a packet that is sent, from the kernel's wire_len. The
+ * kernel trusts whoever injected the packet about the length of its headers and
+ * multiplies that by the number of segments, so wire_len may be any number; the result
+ * is at least len.
  */
 natra_inline __u32 natra_told_len(__u32 len, __u32 wire_len)
 {

@@ -19,8 +19,8 @@ static struct mistake read_burst(const struct policy_field *field,
 	return (struct mistake){""};
 }
 
-/* The library would refuse all of the policy for a time that is too long, or a limit
- * of packets without a rate. */
+/* Checks what the library would refuse the whole policy for: a time that is too long, and
+ * a limit of packets without a rate. */
 static struct mistake read_field(const struct policy_field *field,
 				 const cJSON *value,
 				 struct natra_policy *policy)

@@ -29,9 +29,8 @@ struct conf {
 	enum version version;
 };
 
-/* Parses `len` bytes, which end in a terminator and must live as long as
- * `conf`. After a failure, too, `version` is the one to answer in, and
- * conf_free must be called. */
+/* Parses `len` bytes, which end in a terminator and must live as long as `conf`. Even
+ * after a failure, `version` is the one to answer in, and conf_free must be called. */
 int conf_parse(struct conf *conf, const char *text, size_t len,
 	       struct failure *failure);
 void conf_free(struct conf *conf);

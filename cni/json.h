@@ -12,14 +12,14 @@
 #include <cjson/cJSON.h>
 
 /* Makes cJSON end the process, with an error object on stdout, when memory is
- * short, so that no caller has to look for holes in what it built. */
+ * short, so that no caller has to check whether an addition failed. */
 void json_hooks(void);
 
 /* Frees *json when a variable with cleanup_json goes out of scope. */
 void json_freep(cJSON **json);
 #define cleanup_json __attribute__((cleanup(json_freep)))
 
-/* Returns NULL if there is no such key. It finds JSON's null. */
+/* Returns NULL if there is no such key. A value that is JSON's null is returned. */
 const cJSON *json_member(const cJSON *object, const char *key);
 /* Returns NULL if there is no such key or its value is JSON's null. */
 const cJSON *json_get(const cJSON *object, const char *key);

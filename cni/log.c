@@ -88,9 +88,9 @@ static int open_path(const char *path)
 		    0600);
 }
 
-/* Gives a file that has grown too large another name, in place of the one that had
- * this name before. Of several plugins at once one does it, and the others find under
- * the lock that the name is another file's by now. */
+/* Renames a file that has grown too large, which replaces the old file that was kept so
+ * far. If several plugins try this at once, one does it, and the others find under the
+ * lock that the name is another file's by now. */
 static void rotate(struct log *log)
 {
 	struct stat own, named;

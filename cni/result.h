@@ -6,7 +6,7 @@
 
 #include "conf.h"
 
-/* Makes it from the configuration's prevResult, which it may change. The caller
+/* Makes the result from the configuration's prevResult, which it may change. The caller
  * frees the text. */
 int result_make(struct conf *conf, char **ret_text, struct failure *failure);
 

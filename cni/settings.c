@@ -9,7 +9,7 @@
 
 #define DEFAULT_LOG_FILE "/var/log/natra-cni.log"
 
-/* A reader returns NULL, or what the value should have been. */
+/* A reader returns NULL, or a text that says which values are valid. */
 typedef const char *(*read_fn)(struct settings *s, const cJSON *value);
 
 static int index_of(const cJSON *value, const char *const *names, int len)

@@ -17,12 +17,12 @@
  * independent. Processes may work on the same attachment at once: the library
  * locks it.
  *
- * State: all of it is pinned on bpffs, at the path of natra_open_opts, or else
- * on the one that pid 1 has at /sys/fs/bpf. To a process in another mount
- * namespace, such as `ip netns exec` makes, /sys/fs/bpf may be another
- * directory. The library then uses pid 1's directory, by way of /proc/1/root;
- * calls fail with -EPERM if that is out of reach and with -ENOTDIR if pid 1 has
- * no such directory. Where there is no bpffs yet, attaching mounts one.
+ * State: all of it is pinned on bpffs, at the path of natra_open_opts, or else on the
+ * one that pid 1 has at /sys/fs/bpf. In another mount namespace, such as the one that
+ * `ip netns exec` makes, /sys/fs/bpf may be another directory. The library then uses
+ * pid 1's directory through /proc/1/root; calls fail with -EPERM if it cannot be opened
+ * and with -ENOTDIR if pid 1 has no such directory. Where there is no bpffs yet,
+ * attaching mounts one.
  *
  * Privileges: the library needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN. For
  * interfaces in another network namespace and to mount bpffs it needs
@@ -131,15 +131,14 @@ NATRA_API int natra_policy_check(struct natra *n,
 				 const struct natra_policy *policy);
 
 /**
- * @brief Shape an interface: create, or replace what `target` has.
+ * @brief Shape an interface: create the attachment of `target`, or replace it.
  *
- * If it fails, the interface and the state are as before. A repeated
- * call with the same arguments succeeds and keeps counters, unless another
- * build with another layout of the maps made the attachment: then they begin
- * again, see natra_upgrade. Programs of others on the same hooks still run,
- * natra's in front of them. The log has a warning of what is in front of
- * natra's nevertheless, see natra_neighbour, and of the bandwidth plugin's
- * limits that hold as well, see natra_find_leftovers.
+ * If it fails, the interface and the state are as before. A repeated call with the same
+ * arguments succeeds and keeps counters, unless another build with another layout of
+ * the maps made the attachment: then they begin again, see natra_upgrade. Other owners'
+ * programs on the same hooks still run, after natra's. The library logs a warning if a
+ * program runs before natra's nevertheless (see natra_neighbour), and if limits of the
+ * bandwidth plugin apply as well (see natra_find_leftovers).
  *
  * Mode AUTO tries, with EDT AUTO or ON: TCX podside, clsact podside, TCX
  * hostside, clsact hostside; with EDT OFF: TCX podside, TCX hostside, clsact
@@ -168,10 +167,10 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 /**
  * @brief Change the limits of an attachment, atomically for each packet.
  *
- * What packets sent before the change took at the old rate delays later packets
- * by no more than horizon_ns (egress with departure times), pace_limit_ns
- * (ingress that is paced) or 100 ms (where nothing is paced): a higher rate
- * frees at once.
+ * Packets sent before the change were charged at the old rate. That debt delays later
+ * packets by no more than horizon_ns (egress with departure times), pace_limit_ns
+ * (ingress that is paced) or 100 ms (where nothing is paced), so a higher rate takes
+ * effect at once.
  *
  * mode, edt, ingress_mode, sketch_width and the subnets of `policy` must be 0
  * or as attached. A direction that had no limit so far gets its programs now,
@@ -185,8 +184,7 @@ NATRA_API int natra_configure(struct natra *n, const char *id,
 			      const struct natra_policy *policy);
 
 /**
- * @brief Let an attachment that another build of natra made run the programs of
- *        this library.
+ * @brief Make an attachment of another build of natra run this library's programs.
  *
  * Where the two builds agree on the layout of the maps, the program is changed
  * in place: counters, buckets and known flows stay, no packet is lost or passes
@@ -217,8 +215,8 @@ NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
 
 /**
  * @brief Compare the kernel's state with what was last set.
- * @param policy  also compare with this one; NULL: do not. Zeroes are defaults,
- *                no subnets are no subnets.
+ * @param policy  also compare with this one; NULL: do not. A 0 stands for the default,
+ *                and empty lists mean that there are no subnets.
  * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone;
  *         -EBADE something differs or it is `unshaped`, and natra_error() says
  *         what; -ESTALE; -EPERM; -ENOMEM.
@@ -237,7 +235,7 @@ NATRA_API int natra_query(struct natra *n, const char *id,
 /**
  * @brief Walk the subnets of an attachment, shaped or unshaped.
  *
- * The lengths in `policy` of natra_query say which of the two they are.
+ * The lengths in `policy` of natra_query say which of the two lists is set.
  *
  * @param fn  `cidr` is canonical ("10.1.2.3/8" comes as "10.0.0.0/8"), and
  *            the subnets come in ascending order, IPv4 before IPv6.
@@ -264,7 +262,7 @@ NATRA_API int natra_stats(struct natra *n, const char *id,
 			  struct natra_stats *ret_stats);
 
 /**
- * @brief Walk all attachments with their counters, in no order.
+ * @brief Walk all attachments with their counters, in no particular order.
  *
  * This is much cheaper than natra_foreach_attachment and natra_stats for each: it
  * looks for no interface, opens what attachments share once, and copies only what
@@ -295,18 +293,18 @@ NATRA_API int natra_top(struct natra *n, const char *id,
 struct natra_events;
 
 /**
- * @brief Begin to read what the programs of this node tell: see
+ * @brief Begin to read the events that the programs of this node report: see
  *        natra_event_reason.
  *
  * They write into one ring, which keeps the newest 1024 events of all attachments,
  * whether or not anybody reads. Reading takes nothing out of it, so there can be any
- * number of readers, and each begins with the oldest event that is kept. Each
- * attachment can tell so few events per second that it cannot push those of others
- * out before they are read.
+ * number of readers, and each begins with the oldest event that is kept. The events per
+ * second of each attachment are bounded, so that it cannot overwrite those of others
+ * before they are read.
  *
  * @param ret_events  the reader; free it with natra_events_close, before `n`. One
  *                    thread at a time may use it or `n`.
- * @return 0; -EINVAL; -ENOENT no program that tells events is loaded; -ESTALE
+ * @return 0; -EINVAL; -ENOENT no program that reports events is loaded; -ESTALE
  *         something else is pinned in the place of the ring; -EPERM; -ENOMEM;
  *         others as the kernel returned them.
  */
@@ -314,10 +312,10 @@ NATRA_API int natra_events_open(struct natra *n,
 				struct natra_events **ret_events);
 
 /**
- * @brief Read the next event. Does not wait.
+ * @brief Read the next event without waiting.
  *
- * A reader that comes to the end goes on with the next ring when all programs were
- * removed and others are loaded.
+ * When all programs were removed and others are loaded, there is a new ring: a reader
+ * that has read all of the old one goes on with the new one.
  *
  * @param ret_event  `sz` set by the caller. Untouched unless 1 is returned.
  * @return 1; 0 there is none at present; -EINVAL; -EPERM; -ENOMEM; others as the
@@ -327,7 +325,7 @@ NATRA_API int natra_events_read(struct natra_events *events,
 				struct natra_event *ret_event);
 
 /**
- * @brief A descriptor for poll(2), select(2) or epoll(7), owned by the reader.
+ * @brief Get a descriptor for poll(2), select(2) or epoll(7), owned by the reader.
  *
  * It becomes readable 10 times per second, whether or not there are events, so that
  * programs need not wake readers up. Call natra_events_read until it returns 0, which
@@ -357,17 +355,17 @@ NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
  * natra_check returns -EBADE and names the reason, natra_configure -EOPNOTSUPP;
  * natra_attach replaces it; natra_detach and natra_gc remove it.
  *
- * If the id has limits on this interface already, these still hold: they stay,
- * nothing is recorded, and the call succeeds. What the id has on another
- * interface goes.
+ * If the id has limits on this interface already, these still hold: they stay, nothing
+ * is recorded, and the call succeeds. An attachment of the id to another interface is
+ * removed.
  *
  * @param policy  what it should have; checked as by natra_attach.
  * @param reason  one line, cut after 255 bytes; natra_error(n) is allowed.
- * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
- *         netns; -EBUSY the interface is limited by another id, or another
- *         process had the netns locked for 5 s; -ESTALE pinned by another ABI,
- *         by an older one, too, which natra_attach would replace; -EPERM;
- *         -ENOMEM; others as the kernel returned them.
+ * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such netns;
+ *         -EBUSY the interface is limited by another id, or another process had the
+ *         netns locked for 5 s; -ESTALE pinned by another ABI, even by an older one,
+ *         which natra_attach would replace; -EPERM; -ENOMEM; others as the kernel
+ *         returned them.
  */
 NATRA_API int natra_record_unshaped(struct natra *n,
 				    const struct natra_target *target,
@@ -376,7 +374,7 @@ NATRA_API int natra_record_unshaped(struct natra *n,
 
 /**
  * @brief Find what upstream's `bandwidth` plugin left on the host side of an
- *        interface: its limits hold beside natra's until they are removed.
+ *        interface: its limits apply beside natra's until they are removed.
  *
  * natra recognises the tbf at the root of the host-side veth by the handle that
  * the plugin gives, and a u32 filter on that veth's ingress qdisc if it
@@ -393,6 +391,26 @@ NATRA_API int natra_record_unshaped(struct natra *n,
 NATRA_API int natra_find_leftovers(struct natra *n,
 				   const struct natra_target *target,
 				   struct natra_leftovers *ret_leftovers);
+
+/**
+ * @brief Let pass what waits in the limits that natra_find_leftovers finds.
+ *
+ * To be called before natra_remove_leftovers, which drops what waits: a TCP
+ * connection of which seconds wait there would stand still for as long.
+ * natra's own limits must not hold meanwhile, since they would drop it, too.
+ *
+ * Each of the plugin's token buckets gets 512 MB, which is what containerd asks
+ * the plugin for when a pod starts, and keeps its rate. The call returns when 32
+ * times as much as waited has passed (at least 128 MB, at most 256 MB), because
+ * senders need some round trips to measure that the queue is gone, and after 1 s
+ * in any case. What follows should follow at once. It changes
+ * nothing if `waiting_ms` is 0.
+ *
+ * @param target  as in natra_find_leftovers.
+ * @return as natra_find_leftovers.
+ */
+NATRA_API int natra_drain_leftovers(struct natra *n,
+				    const struct natra_target *target);
 
 /**
  * @brief Remove what natra_find_leftovers finds, and the ifb.
@@ -466,6 +484,7 @@ NATRA_API const char *natra_edt_name(enum natra_edt edt);
 NATRA_API const char *natra_fast_pass_name(enum natra_fast_pass fast_pass);
 NATRA_API const char *
 natra_ingress_mode_name(enum natra_ingress_mode ingress_mode);
+NATRA_API const char *natra_sli_name(enum natra_sli sli);
 
 /** @brief The reverse. @return 0; -EINVAL. */
 NATRA_API int natra_parse_mode(const char *text, enum natra_mode *ret_mode);
@@ -475,6 +494,7 @@ NATRA_API int natra_parse_fast_pass(const char *text,
 NATRA_API int
 natra_parse_ingress_mode(const char *text,
 			 enum natra_ingress_mode *ret_ingress_mode);
+NATRA_API int natra_parse_sli(const char *text, enum natra_sli *ret_sli);
 
 #ifdef __cplusplus
 }

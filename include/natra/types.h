@@ -53,9 +53,9 @@ enum natra_mode {
 	NATRA_MODE_MAX
 };
 
-/** Earliest departure time pacing of egress, which needs the `fq` qdisc on the
- *  pod's interface. At rates under 105 Mbit/s the interface's gso_max_segs is less
- *  meanwhile, unless somebody has set it. */
+/** Earliest departure time pacing of egress, which needs the `fq` qdisc on the pod's
+ *  interface. At rates under 105 Mbit/s natra lowers the interface's gso_max_segs for
+ *  as long as it is attached, unless another program has set it. */
 enum natra_edt {
 	NATRA_EDT_AUTO, /**< if the kernel can, and no other qdisc is there */
 	NATRA_EDT_ON,   /**< fail without it */
@@ -80,6 +80,10 @@ enum natra_ingress_mode {
 	NATRA_INGRESS_MODE_PACE, /**< hold in fq on the host-side veth */
 	NATRA_INGRESS_MODE_MAX
 };
+
+/** Whether connections are measured, see struct natra_connect_stats. The
+ *  direction without a rate gets a program, too, which limits nothing. */
+enum natra_sli { NATRA_SLI_OFF, NATRA_SLI_ON, NATRA_SLI_MAX };
 
 enum natra_direction {
 	NATRA_DIRECTION_INGRESS, /**< into the pod */
@@ -113,8 +117,8 @@ struct natra_open_opts {
 	/** NULL: no log. */
 	natra_log_fn log_fn;
 	void *log_arg;
-	/** Keep the programs, which all attachments share, when the last one
-	 *  goes: for a caller that will attach again, since loading them takes
+	/** Keep the programs, which all attachments share, when the last attachment is
+	 *  removed: for a caller that will attach again, since loading them takes
 	 *  milliseconds. natra_gc removes them. */
 	bool keep_programs;
 };
@@ -130,8 +134,8 @@ struct natra_target {
 	/** A path (with a '/') or a name under /run/netns; NULL: the caller's
 	 *  network namespace. */
 	const char *netns;
-	/** An open network namespace instead of `netns`; 0: not given. Stays
-	 *  the caller's. */
+	/** A descriptor of the network namespace, instead of `netns`; 0: not given. The
+	 *  caller still owns it. */
 	int netns_fd;
 	/** Kept with the attachment for natra_foreach_attachment and natra_gc; may be
 	 *  NULL: the CNI network, and free text such as "namespace/pod". */
@@ -159,13 +163,13 @@ struct natra_policy {
 	 *  rate, from 100 ms to 2 s. At most 9 s, so that fq (10 s) never drops
 	 *  first. */
 	uint64_t horizon_ns;
-	/** Longest delay with NATRA_INGRESS_MODE_PACE, and that EDT may give
-	 *  where the sender does not feel it: to packets that are forwarded, and
-	 *  with NATRA_FAST_PASS_CHARGED to mice over their share. Packets that
-	 *  wait for more than half of it are marked. 0: 50 ms. At most 9 s. */
+	/** Longest delay with NATRA_INGRESS_MODE_PACE. EDT gives no longer delay either
+	 *  where it puts no backpressure on the sender: to forwarded packets, and with
+	 *  NATRA_FAST_PASS_CHARGED to mice over their share. Packets that wait for more
+	 *  than half of it are marked. 0: 50 ms. At most 9 s. */
 	uint64_t pace_limit_ns;
-	/** Part of the rate that mice may take with NATRA_FAST_PASS_CHARGED,
-	 *  1 to 100; 0: 80. */
+	/** Share of the rate that mice may take with NATRA_FAST_PASS_CHARGED, in
+	 *  percent, 1 to 100; 0: 80. */
 	uint32_t fast_pass_share_percent;
 	enum natra_fast_pass fast_pass;
 	/** What mice in total may take beside the rate with
@@ -194,15 +198,18 @@ struct natra_policy {
 	/** Cells in each of the sketch's 4 rows, a power of two from 256 to
 	 *  65536; 0: 1024. One cell is 4 bytes. */
 	uint32_t sketch_width;
+	enum natra_sli sli;
+	uint32_t reserved; /**< 0 */
 	/** Peers whose traffic is limited, or whose traffic is not: the address
 	 *  of the other end, as CIDR blocks such as "10.0.0.0/8" or
 	 *  "2001:db8::/32". Bits behind the prefix are ignored, a block that is
 	 *  given twice is one. At most one of the two lists; up to
-	 *  NATRA_SUBNETS_MAX entries. What cannot be parsed is limited.
+	 *  NATRA_SUBNETS_MAX entries. Packets that cannot be parsed are limited.
 	 *
-	 *  Read during the call only. NULL in what natra_query reports, which has
-	 *  the lengths: natra_foreach_subnet has the blocks. NULL with a length is
-	 *  refused by natra_attach only: others may be given what was queried. */
+	 *  Read during the call only. NULL in what natra_query reports, which has the
+	 *  lengths: natra_foreach_subnet has the blocks. natra_attach alone refuses
+	 *  NULL with a length: the other functions accept a policy as natra_query
+	 *  reported it. */
 	const char *const *shaped_subnets;
 	size_t shaped_subnets_len;
 	const char *const *unshaped_subnets;
@@ -216,7 +223,7 @@ struct natra_info {
 	char ifname[16];
 	char network[NATRA_NAME_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
-	/** Why `mode` and `edt_active` came out as they did; why it is
+	/** Why natra chose this `mode` and `edt_active`, or why the interface is
 	 *  `unshaped`. */
 	char reason[256];
 	struct natra_policy policy;    /**< as it was given, zeros kept */
@@ -226,8 +233,7 @@ struct natra_info {
 	enum natra_mode mode;          /**< as attached; AUTO if `unshaped` */
 	bool edt_active;      /**< egress is paced by departure times */
 	bool pace_active;     /**< ingress is paced on the host side */
-	bool fq_is_ours;      /**< fq on the pod's interface was put there by
-				   natra, and goes with it */
+	bool fq_is_ours;      /**< natra added the pod's fq, and removes it */
 	bool host_fq_is_ours; /**< the same on the host-side veth */
 	bool interface_gone; /**< the interface or its netns does not exist any more */
 	bool unshaped; /**< see natra_record_unshaped: no limit holds */
@@ -242,9 +248,8 @@ struct natra_info {
 	uint32_t egress_prog_id;
 	uint32_t pace_prog_id;
 	char pin_path[128]; /**< as pid 1 sees it, if bpffs_path was NULL */
-	/** True if the programs that judge its packets are of this library's
-	 *  build; otherwise natra_upgrade makes them so. False if
-	 *  `unshaped`. */
+	/** True if the programs that judge its packets are of this library's build;
+	 *  otherwise natra_upgrade replaces them. False if `unshaped`. */
 	bool program_is_current;
 };
 
@@ -259,7 +264,7 @@ struct natra_count {
 #define NATRA_HISTOGRAM_BUCKETS  31
 #define NATRA_HISTOGRAM_UP_TO(i) (UINT64_C(1024) << (i))
 
-/** How many durations there were of which length. Each is in one bucket. */
+/** A histogram of durations. Each duration is counted in one bucket. */
 struct natra_histogram {
 	uint64_t sum_ns;
 	uint64_t count[NATRA_HISTOGRAM_BUCKETS];
@@ -296,10 +301,29 @@ struct natra_direction_stats {
 	 *  `unlimited`. */
 	struct natra_count other;
 	uint64_t delay_ns_sum; /**< asked of all packets paced */
-	/** Events that were told, see natra_events_open, and flows that became
-	 *  heavy and were not told because 16 others were told just before. */
+	/** Events that were reported, see natra_events_open, and flows that became
+	 *  heavy without a report because 16 others had been reported just before. */
 	uint64_t events_told;
 	uint64_t events_untold;
+};
+
+/**
+ * TCP connections that were begun in one direction, with NATRA_SLI_ON: `ingress` are
+ * those to the pod, and `egress` those from the pod. They are measured where natra's
+ * programs are. For `ingress` that is the time that the pod takes, and for `egress`
+ * what the network and the other end take; both include what natra holds or drops of
+ * these packets, which by default is nothing.
+ */
+struct natra_connect_stats {
+	uint64_t begun; /**< SYNs, each connection once */
+	/** The same SYN again, because it or its answer was lost. */
+	uint64_t repeated;
+	uint64_t refused; /**< answered by a RST */
+	/** SYNs whose answer was not measured, because over 256 waited for
+	 *  theirs, or four in one place of the table. */
+	uint64_t forgotten;
+	/** Accepted: from the first SYN to the first SYN-ACK that passed. */
+	struct natra_histogram accepted;
 };
 
 struct natra_stats {
@@ -319,6 +343,8 @@ struct natra_stats {
 	 *  is `delay_ns_sum`. */
 	struct natra_histogram ingress_delays;
 	struct natra_histogram egress_delays;
+	struct natra_connect_stats ingress_connects;
+	struct natra_connect_stats egress_connects;
 };
 
 /** One heavy flow. Addresses in network order, IPv4 in the first 4 bytes. */
@@ -339,13 +365,13 @@ struct natra_flow {
 	uint64_t idle_ns;
 };
 
-/** What an event tells of. Each kind but NATRA_EVENT_HEAVY is told once in a second
- *  or so (2^30 ns) for an attachment and direction, while it goes on or happens
+/** The reason of an event. Each kind but NATRA_EVENT_HEAVY is reported once in about a
+ *  second (2^30 ns) for an attachment and direction, while it goes on or happens
  *  again. */
 enum natra_event_reason {
-	/** A flow is heavy that was a small one. Each flow is told, up to 16 at
-	 *  once and then one per second; `events_untold` counts the others. A flow
-	 *  that pauses for half a minute is told again. */
+	/** A small flow has become heavy. Each flow is reported, up to 16 at once and
+	 *  then one per second; `events_untold` counts the others. A flow that pauses
+	 *  for half a minute is reported again. */
 	NATRA_EVENT_HEAVY,
 	/** A packet of a heavy flow, or one over the limit of packets or
 	 *  connections, was dropped, as `dropped_rate` counts. */
@@ -363,17 +389,17 @@ enum natra_event_reason {
 
 struct natra_event {
 	size_t sz;
-	/** "" if the attachment does not exist any more, or was made anew since. */
+	/** "" if the attachment does not exist any more, or was replaced since. */
 	char id[NATRA_ID_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
 	/** NATRA_DIRECTION_MAX if `id` is "". */
 	enum natra_direction direction;
 	enum natra_event_reason reason;
-	/** It is of the pod-side backstop behind NATRA_INGRESS_MODE_PACE. */
+	/** The event is from the pod-side backstop behind NATRA_INGRESS_MODE_PACE. */
 	bool backstop;
 	uint64_t time_ns; /**< CLOCK_MONOTONIC */
-	/** Events between the last one and this one that this reader came too
-	 *  late for. */
+	/** The number of events between the last one and this one that were overwritten
+	 *  before this reader read them. */
 	uint64_t lost;
 	/** The flow of the packet; its `bytes`, `packets` and `idle_ns` are 0. */
 	struct natra_flow flow;
@@ -394,8 +420,8 @@ struct natra_neighbour {
 	uint32_t priority;     /**< clsact only */
 	uint32_t handle;       /**< clsact only */
 	bool is_ours;          /**< belongs to this attachment */
-	/** Another's that runs before this attachment's: what it accepts or
-	 *  redirects, instead of letting it go on, is not limited. */
+	/** Another owner's program that runs before this attachment's: packets that it
+	 *  accepts or redirects, instead of passing them on, are not limited. */
 	bool is_before_ours;
 };
 
@@ -429,6 +455,8 @@ struct natra_leftovers {
 				    `ifb_ifname`: limits egress */
 	char ifb_ifname[16];   /**< "" also if that does not exist: then the
 				    redirect drops all that the pod sends */
+	uint32_t waiting_ms; /**< for how long packets wait in the longer queue
+				    of the two; 0 if under 100 */
 };
 
 /** The features of this kernel. */

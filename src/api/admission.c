@@ -31,7 +31,7 @@ int admission_read(struct natra *n, const struct natra_target *target,
 	if (p->shaped_subnets_len + p->unshaped_subnets_len !=
 	    a->order.subnets.len)
 		return refuse(n, -EINVAL,
-			      "%s_subnets: missing, but their number",
+			      "%s_subnets: NULL, but its length is not 0",
 			      p->shaped_subnets_len ? "shaped" : "unshaped");
 	return 0;
 }

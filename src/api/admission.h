@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reading what the caller of an attach gave, and locking what it will change. */
+/* Reads the arguments of an attach, and takes the locks that it needs. */
 #ifndef NATRA_API_ADMISSION_H
 #define NATRA_API_ADMISSION_H
 
 #include "attach/shaper.h"
 #include "state/pin_dir.h"
 
-/* An order, and what it holds until it is carried out. */
+/* An order, with the locks and the namespace that it holds until it is carried out. */
 struct admission {
 	struct natra_target target;
 	int netns_fd;
@@ -22,11 +22,11 @@ struct admission {
 		.dir = PIN_DIR_INIT                                            \
 	}
 
-/* Reads and checks what the caller gave, without asking the kernel. */
+/* Reads and checks the caller's arguments, without asking the kernel. */
 int admission_read(struct natra *n, const struct natra_target *target,
 		   const struct natra_policy *policy, struct admission *a);
 
-/* Fills in from the environment what the policy leaves to `auto`. */
+/* Fills in from the environment the fields that are `auto` in the policy. */
 int admission_read_environment(struct natra *n, struct admission *a);
 
 /* Finds the interface, and locks out other callers from it and from the id. */

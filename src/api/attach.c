@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The public functions that put something on record: an attach, and the note that
- * there is none. */
+/* The public functions that make a record: natra_attach, and natra_record_unshaped,
+ * which records that there are no limits. */
 #include <errno.h>
 #include <string.h>
 

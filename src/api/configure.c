@@ -2,7 +2,6 @@
 /* The public functions that change what is attached, or compare it with what the
  * caller wants. */
 #include <errno.h>
-#include <string.h>
 
 #include "api/internal.h"
 #include "api/structs.h"
@@ -10,10 +9,10 @@
 #include "attach/check.h"
 #include "attach/limits.h"
 #include "attach/shaper.h"
+#include "policy/fields.h"
 #include "util/cleanup.h"
 
-/* Attaches again with what is on record, because a direction or the build is
- * new. */
+/* Attaches again with the policy on record, because a direction or the build is new. */
 static int reattach(struct natra *n, const struct pin_dir *dir,
 		    const struct pin_gen *gen,
 		    const struct natra_policy *policy)
@@ -44,9 +43,8 @@ static int reattach(struct natra *n, const struct pin_dir *dir,
 	return r;
 }
 
-/* Fills in the fields that are fixed while attached. A 0 keeps mode, edt,
- * ingress_mode and sketch_width; returns -EINVAL if one of them, or the
- * subnets, differ from what is attached. */
+/* Fills in the fields that are fixed while attached, of which a 0 keeps what there
+ * is. Returns -EINVAL if one of them, or the subnets, differ from that. */
 static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 		       struct natra_policy *p, const struct subnets *subnets)
 {
@@ -55,20 +53,19 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 	cleanup_subnets struct subnets pinned = {0};
 	int r;
 
-	if (!p->mode)
-		p->mode = before->mode;
-	if (!p->edt)
-		p->edt = before->edt;
-	if (!p->ingress_mode)
-		p->ingress_mode = before->ingress_mode;
-	if (!p->sketch_width)
-		p->sketch_width = before->sketch_width;
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		if (field->is_fixed && !policy_field_get(field, p))
+			policy_field_set(field, p,
+					 policy_field_get(field, before));
+	}
 	if (!policy_same_shape(before, p))
 		return refuse(
 			n, -EINVAL,
-			"mode, edt, ingress_mode, sketch_width, subnets: fixed while attached");
+			"mode, edt, ingress_mode, sketch_width, sli, subnets: fixed while attached");
 	if (!subnets->len)
-		return 0; /* none are there, or they are only counted */
+		return 0; /* there are none, or only their number is given */
 	r = attachment_read_subnets(n, gen, &pinned);
 	if (r == 0 && !subnets_equal(&pinned, subnets))
 		return refuse(n, -EINVAL, "subnets: fixed while attached");
@@ -183,12 +180,7 @@ int natra_check(struct natra *n, const char *id,
 	if (r < 0)
 		return r == -EINVAL ? -EBADE : r;
 	have = record_get_policy(&gen.record);
-	have = policy_effective(&have);
-	want = policy_effective(&want);
-	/* The struct has no padding, so its bytes can be compared: it has
-	 * eight members of 64 bits, six of 32 bits, and four of the size of
-	 * pointers. */
-	if (memcmp(&have, &want, sizeof(have)) != 0)
+	if (!policy_equal(&have, &want))
 		return refuse(n, -EBADE,
 			      "'%s' was set to other limits than these", id);
 	return finish(n, 0);

@@ -11,7 +11,7 @@
 #include "util/cleanup.h"
 #include "util/str.h"
 
-/* Finds the id that a target means: its own, or that of what is attached to the
+/* Finds the id that a target means: its own, or that of the attachment on its
  * interface. */
 static int resolve_id(struct natra *n, const struct natra_target *t, int fd,
 		      char *ret_id)

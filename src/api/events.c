@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/internal.h"
@@ -12,6 +11,7 @@
 #include "state/pin_dir.h"
 #include "state/ring.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/str.h"
 
 #define TICK_NS 100000000L
@@ -21,7 +21,7 @@ _Static_assert((int)NATRA_EVENT_MAX == (int)NATRA_TELL_MAX &&
 			       (int)NATRA_TELL_MICE_OVER_SHARE,
 	       "the reasons of programs are those of the API");
 
-/* What an attachment's event gets from its record. */
+/* The parts of an attachment's record that its events need. */
 struct named {
 	uint64_t owner[LEG_MAX];
 	bool is_paced; /* LEG_INGRESS is then the backstop */
@@ -38,14 +38,6 @@ struct natra_events {
 	size_t len;
 	uint64_t listed_ns; /* the list has what was attached at this time */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
-}
 
 static int add_named(void *arg, const char *path)
 {
@@ -96,8 +88,8 @@ static bool find_named(const struct natra_events *events, uint64_t owner,
 	return false;
 }
 
-/* Finds out whose event it is. Attachments are listed again if one may have come
- * since: the events of those that are gone cost nothing. */
+/* Finds out whose event it is. Lists the attachments again if the event is newer than
+ * the list. An older event whose attachment is gone causes no new list. */
 static int name_event(struct natra_events *events, uint64_t owner,
 		      struct natra_event *event)
 {
@@ -107,7 +99,7 @@ static int name_event(struct natra_events *events, uint64_t owner,
 	if (!owner || find_named(events, owner, event) ||
 	    event->time_ns < events->listed_ns)
 		return 0;
-	listed_ns = now_ns();
+	listed_ns = clock_ns(CLOCK_MONOTONIC);
 	events->len = 0;
 	r = pin_dir_foreach_id(events->n, add_named, events);
 	if (r < 0)
@@ -134,7 +126,7 @@ int natra_events_open(struct natra *n, struct natra_events **ret_events)
 	if (r == -ENOENT)
 		return refuse(
 			n, r,
-			"there are no events: nothing is attached, or by an older natra only (natractl upgrade)");
+			"there are no events: nothing is attached, or only by an older natra (natractl upgrade)");
 	if (r < 0)
 		return r;
 	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -166,7 +158,8 @@ int natra_events_fd(const struct natra_events *events)
 	return events ? events->timer_fd : -EINVAL;
 }
 
-/* Reads an entry, from another ring if that has taken the place of this one. */
+/* Reads an entry. If another ring has taken the place of this one, goes on with
+ * that. */
 static int read_entry(struct natra_events *events,
 		      struct natra_event_entry *entry)
 {
@@ -183,12 +176,12 @@ static int read_entry(struct natra_events *events,
 	return ring_read(&events->view, entry, &events->lost);
 }
 
-/* Makes the descriptor wait for its next turn. */
+/* Makes the descriptor unreadable until the timer's next tick. */
 static void await_tick(const struct natra_events *events)
 {
 	uint64_t ticks;
 
-	/* There is nothing to read if this turn has not come. */
+	/* There is nothing to read if the timer has not ticked since. */
 	if (read(events->timer_fd, &ticks, sizeof(ticks)) < 0)
 		return;
 }

@@ -41,8 +41,8 @@ static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 	       !is_kept(sweep, gen->record.id);
 }
 
-/* Sweeps the directory of an id, which is locked: what is not complete there is
- * not the work of a living process. */
+/* Sweeps the directory of an id, which is locked: a generation that is not complete was
+ * left by a killed process. */
 static int sweep_locked(struct sweep *sweep, const struct pin_dir *dir)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;

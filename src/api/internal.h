@@ -10,10 +10,10 @@
 void info_of(const struct pin_gen *gen, struct natra_info *ret_info);
 
 /* Sets *ret_current to whether all programs of an attachment are this build's.
- * A program that no longer exists is not. */
+ * A program that no longer exists is not current. */
 int read_current(struct natra *n, const struct pin_gen *gen, bool *ret_current);
 
-/* Returns a flow as the API has it, without what was counted. */
+/* Returns a flow in the form of the API, without its counters. */
 struct natra_flow flow_of_tuple(const struct natra_tuple *tuple);
 
 /* Removes the programs that no attachment uses any more, after an attach that

@@ -78,8 +78,20 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 	found.ingress_redirect = l.redirect.handle != 0;
 	(void)str_copy(found.ifb_ifname, sizeof(found.ifb_ifname),
 		       l.ifb.ifname);
+	found.waiting_ms = leftovers_wait_ms(&l);
 	return finish(n, struct_out(n, "ret_leftovers", ret_leftovers, &found,
 				    sizeof(found)));
+}
+
+int natra_drain_leftovers(struct natra *n, const struct natra_target *target)
+{
+	cleanup_netlink struct netlink nl = {0};
+	struct leftovers l;
+	int r = begin(n, target, &nl, &l);
+
+	if (r == 0)
+		r = leftovers_drain(n, &nl, &l);
+	return r < 0 ? r : finish(n, r);
 }
 
 int natra_remove_leftovers(struct natra *n, const struct natra_target *target)

@@ -61,8 +61,8 @@ static int add_key(void *arg, const char *path)
 	return all->skip_errors ? 0 : r;
 }
 
-/* Finds out with one look at all namespaces which interfaces exist, of those for
- * which no TCX link proves it. */
+/* Walks all namespaces once to find out which interfaces exist, for attachments whose
+ * TCX links do not prove it. */
 static int look_at_seats(struct attachments *all, struct netns_index *index)
 {
 	cleanup_free struct netns_seat **seats =

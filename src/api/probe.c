@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The public functions that say what this kernel offers. */
+/* The public functions that report what this kernel can do. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -134,7 +134,7 @@ static int check_capability(struct natra *n, const uint32_t *effective,
 {
 	if (effective[capability / 32] & 1U << capability % 32)
 		return 0;
-	return refuse(n, -EPERM, "this process has not %s", name);
+	return refuse(n, -EPERM, "this process lacks %s", name);
 }
 
 static int check_capabilities(struct natra *n)

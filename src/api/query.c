@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The public functions that read what one attachment is. */
+/* The public functions that describe one attachment. */
 #include <errno.h>
 #include <string.h>
 

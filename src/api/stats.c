@@ -38,7 +38,8 @@ static struct natra_histogram histogram_of(const struct natra_durations *d)
 static int read_leg(struct natra *n, struct views *views,
 		    const struct record *record, enum leg leg,
 		    struct natra_direction_stats *ret, uint32_t *ret_flows,
-		    struct natra_histogram *ret_delays)
+		    struct natra_histogram *ret_delays,
+		    struct natra_connects *ret_connects)
 {
 	struct view_counters view;
 	struct natra_counters c;
@@ -69,25 +70,49 @@ static int read_leg(struct natra *n, struct views *views,
 	ret->events_untold = view.events_untold;
 	*ret_flows = view.heavy_flows;
 	*ret_delays = histogram_of(&c.delays);
+	*ret_connects = view.connects;
 	return 0;
+}
+
+/* Makes the figures of one direction's connections: one program has seen their SYNs,
+ * and the other one the answers. */
+static struct natra_connect_stats
+connects_of(const struct natra_connects *syns,
+	    const struct natra_connects *answers)
+{
+	return (struct natra_connect_stats){
+		.begun = syns->begun,
+		.repeated = syns->repeated,
+		.forgotten = syns->forgotten,
+		.refused = answers->refused,
+		.accepted = histogram_of(&answers->answers),
+	};
 }
 
 static int read_stats(struct natra *n, struct views *views,
 		      const struct record *record, struct natra_stats *ret)
 {
 	const bool pace = record->leg[LEG_PACE].hook != RECORD_HOOK_NONE;
+	struct natra_connects in = {0}, out = {0}, pacer = {0};
 	int r;
 
 	*ret = (struct natra_stats){.sz = sizeof(*ret)};
 	r = read_leg(n, views, record, LEG_EGRESS, &ret->egress,
-		     &ret->egress_heavy_flows, &ret->egress_delays);
+		     &ret->egress_heavy_flows, &ret->egress_delays, &out);
 	if (r == 0)
 		r = read_leg(n, views, record, LEG_INGRESS,
 			     pace ? &ret->backstop : &ret->ingress,
-			     &ret->ingress_heavy_flows, &ret->ingress_delays);
+			     &ret->ingress_heavy_flows, &ret->ingress_delays,
+			     &in);
 	if (r == 0 && pace)
 		r = read_leg(n, views, record, LEG_PACE, &ret->ingress,
-			     &ret->ingress_heavy_flows, &ret->ingress_delays);
+			     &ret->ingress_heavy_flows, &ret->ingress_delays,
+			     &pacer);
+	/* Where the pacer is the only program into the pod, it measures. */
+	if (!record->leg[LEG_INGRESS].hook)
+		in = pacer;
+	ret->ingress_connects = connects_of(&in, &out);
+	ret->egress_connects = connects_of(&out, &in);
 	return r;
 }
 
@@ -116,7 +141,7 @@ struct walk {
 	void *arg;
 };
 
-/* Tells of state that this library cannot read. */
+/* Reports state that this library cannot read. */
 static int tell_stale(const struct walk *walk, const char *path, uint32_t abi)
 {
 	struct natra_info info = {.sz = sizeof(info), .abi = abi};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finding what is attached, and the interfaces that a record names. */
+/* Finds attachments, and the interfaces that a record names. */
 #ifndef NATRA_ATTACH_ATTACHMENT_H
 #define NATRA_ATTACH_ATTACHMENT_H
 
@@ -29,8 +29,8 @@ int attachment_read_subnets(struct natra *n, const struct pin_gen *gen,
 int attachment_open_netns(struct natra *n, const struct record_link *link,
 			  int hint_fd, int *ret_fd);
 
-/* Runs fn(arg) in that namespace, and returns what fn returned. Returns -ENODEV
- * as above, and with it fn says that the interface is gone. */
+/* Runs fn(arg) in that namespace, and returns what fn returned. Returns -ENODEV as
+ * above; fn returns it, too, if the interface is gone. */
 int attachment_visit(struct natra *n, const struct record_link *link,
 		     int hint_fd, int (*fn)(void *arg), void *arg);
 

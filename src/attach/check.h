@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Comparing the kernel's state with what a record says. */
+/* Compares the kernel's state with a record. */
 #ifndef NATRA_ATTACH_CHECK_H
 #define NATRA_ATTACH_CHECK_H
 

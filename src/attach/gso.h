@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How large the packets of local TCP streams are. Where egress is paced, a
- * stream keeps two of them in the queue. At 64 kB each, 8 streams at 1 Mbit/s
- * are more than the horizon holds: they are refused in turns and share the rate
- * by chance. Where it is policed in the pod, the kernel aborts connections if
- * the pod can send nothing for 4 s, see GSO_POLICED_NS. At low rates the
- * interface therefore gets a smaller gso_max_segs (policy_gso_segs). This tunes
- * and limits nothing, so no call fails because of it.
+ * How large the packets of local TCP streams are. Where egress is paced, a stream keeps
+ * two of them in the queue. At 64 kB each, 8 streams at 1 Mbit/s are more than the
+ * horizon holds: they are refused in turns and share the rate by chance. Where it is
+ * policed in the pod, the kernel aborts connections if the pod can send nothing for
+ * 4 s, see GSO_POLICED_NS. At low rates the interface therefore gets a smaller
+ * gso_max_segs (policy_gso_segs). This only tunes and enforces no limit, so no call
+ * fails because of it.
  */
 #ifndef NATRA_ATTACH_GSO_H
 #define NATRA_ATTACH_GSO_H

@@ -161,13 +161,19 @@ int leftovers_find(struct natra *n, struct netlink *nl,
 		return r;
 	if (strcmp(l.tbf.kind, "tbf") != 0 || l.tbf.handle != PLUGINS_HANDLE)
 		l.tbf = (struct qdisc){0};
+	if (l.ifb.ifindex)
+		r = qdisc_get(n, nl, l.ifb.ifindex, TC_H_ROOT, &l.ifb_tbf);
+	if (r < 0)
+		return r;
+	if (strcmp(l.ifb_tbf.kind, "tbf") != 0)
+		l.ifb_tbf = (struct qdisc){0};
 	*ret_leftovers = l;
 	return 0;
 }
 
-/* Returns whether it is worth while to find out if the interface of the peer's
- * index is really the peer. Each attach asks, and nearly no interface has any
- * of the plugin's qdiscs. */
+/* Returns whether the interface with the peer's index has qdiscs like the plugin's. If
+ * not, which is nearly always so, an attach need not find out whether that interface
+ * really is the peer. */
 static bool may_be_left(struct natra *n, struct netlink *nl,
 			const struct link_info *pod)
 {
@@ -192,7 +198,7 @@ void leftovers_warn(struct natra *n, const struct link_info *pod, int pod_fd)
 	if (l.tbf.kind[0] || l.redirect.handle)
 		log_line(
 			n, NATRA_LOG_WARN,
-			"what the bandwidth plugin left on '%s' limits as well:%s%s%s",
+			"limits of the bandwidth plugin on '%s' hold as well:%s%s%s",
 			l.host.ifname, l.tbf.kind[0] ? " tbf" : "",
 			l.redirect.handle ? " redirect to " : "",
 			l.redirect.handle && !l.ifb.ifindex ? "nowhere"

@@ -19,17 +19,26 @@ struct leftovers {
 	struct qdisc ingress;
 	struct filter redirect; /* handle 0: there is none of the plugin's */
 	struct link_info ifb;   /* ifindex 0: it does not exist */
+	struct qdisc ifb_tbf;   /* kind "": it has none */
 	bool shared;            /* another filter is on `ingress` */
 };
 
 /* Looks on the host side of the interface `pod`, which is in the namespace
- * pod_fd (-1: the caller's). Success if it has no host side, too. */
+ * pod_fd (-1: the caller's). Succeeds also if it has no host side. */
 int leftovers_find(struct natra *n, struct netlink *nl,
 		   const struct link_info *pod, int pod_fd,
 		   struct leftovers *ret_leftovers);
 
 int leftovers_remove(struct natra *n, struct netlink *nl,
 		     const struct leftovers *l);
+
+/* Returns for how long packets wait in the plugin's queues at most, or 0 if that
+ * is too short for senders to notice when they are lost. */
+uint32_t leftovers_wait_ms(const struct leftovers *l);
+
+/* Lets pass what waits in them, see natra_drain_leftovers. */
+int leftovers_drain(struct natra *n, struct netlink *nl,
+		    const struct leftovers *l);
 
 /* Logs a warning if the plugin left limits on the host side of the interface
  * `pod`, which is in the namespace pod_fd (-1: the caller's). */

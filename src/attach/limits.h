@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Changing the limits of a generation that is attached. */
+/* Changes the limits of a generation that is attached. */
 #ifndef NATRA_ATTACH_LIMITS_H
 #define NATRA_ATTACH_LIMITS_H
 

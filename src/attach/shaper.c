@@ -13,6 +13,7 @@
 #include "kernel/hook.h"
 #include "kernel/qdisc_fq.h"
 #include "policy/mode.h"
+#include "state/connects_map.h"
 #include "state/engine.h"
 #include "state/journal.h"
 #include "state/subnets_map.h"
@@ -23,11 +24,12 @@
 struct attempt {
 	struct natra *n;
 	const struct order *order;
-	const char *why;       /* this mode */
-	uint32_t gso_segs;     /* those of the attachment before it */
+	const char *why;       /* this mode was chosen */
+	uint32_t gso_segs;     /* those that the replaced attachment had set */
 	struct link_info host; /* ifindex 0: not used */
 	struct pin_gen gen;
 	struct stub stub[LEG_MAX];
+	int table_fd; /* of connections; -1: they are not measured */
 };
 
 static bool is_tcx(enum natra_mode mode)
@@ -65,15 +67,19 @@ static bool leg_wanted(const struct attempt *a, enum leg leg)
 	const struct natra_policy *p = &a->order->policy;
 	bool pace = paces_ingress(p);
 
+	/* Connections are measured where SYNs go one way and answers the
+	 * other. */
+	bool both = p->sli == NATRA_SLI_ON;
+
 	switch (leg) {
 	case LEG_EGRESS:
-		return p->egress_rate_bits_per_sec != 0;
+		return p->egress_rate_bits_per_sec || both;
 	case LEG_PACE:
 		return pace;
 	case LEG_INGRESS:
 		/* On the host side the pacer has the only hook that there
 		 * is. */
-		return p->ingress_rate_bits_per_sec &&
+		return (p->ingress_rate_bits_per_sec || both) &&
 		       !(pace &&
 			 mode_is_hostside((enum natra_mode)a->gen.record.mode));
 	default:
@@ -92,21 +98,24 @@ static int load_leg(struct attempt *a, enum leg leg)
 	record->limits[leg] = policy_limits(&a->order->policy, leg,
 					    record_is_paced(record, leg));
 	r = engine_enter(a->n, &a->gen, leg, &options, &record->limits[leg],
-			 &a->stub[leg]);
+			 a->table_fd, &a->stub[leg]);
 	record->leg[leg].prog_id = a->stub[leg].prog_id;
 	return r;
 }
 
 static int load_legs(struct attempt *a)
 {
-	for (int i = 0; i < LEG_MAX; i++) {
-		int r = leg_wanted(a, (enum leg)i) ? load_leg(a, (enum leg)i)
-						   : 0;
+	int r = 0;
 
-		if (r < 0)
-			return r;
+	if (a->order->policy.sli == NATRA_SLI_ON)
+		r = connects_table_make(a->n, &a->table_fd);
+	for (int i = 0; i < LEG_MAX && r == 0; i++) {
+		if (leg_wanted(a, (enum leg)i))
+			r = load_leg(a, (enum leg)i);
 	}
-	return journal_write(a->n, &a->gen, JOURNAL_PROGRAMS);
+	cleanup_closep(&a->table_fd);
+	a->table_fd = -1;
+	return r < 0 ? r : journal_write(a->n, &a->gen, JOURNAL_PROGRAMS);
 }
 
 static int attach_leg(struct attempt *a, struct netlink *nl, enum leg leg)
@@ -350,6 +359,7 @@ static int try_mode(struct natra *n, const struct pin_dir *dir,
 		.gso_segs = before ? before->record.gso_segs : 0,
 		.gen = PIN_GEN_INIT,
 		.stub = {STUB_INIT, STUB_INIT, STUB_INIT},
+		.table_fd = -1,
 	};
 	int r;
 

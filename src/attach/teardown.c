@@ -17,7 +17,7 @@ struct site {
 	const struct record_link *link;
 	bool on_host;
 	bool remove_fq;
-	uint32_t gso_segs; /* those that shall be */
+	uint32_t gso_segs; /* the value that shall stay */
 };
 
 static bool changes_gso(const struct site *site)

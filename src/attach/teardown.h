@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Undoing what the record of a generation says, whether it was finished or
+/* Undoes what the record of a generation names, whether the attach was finished or
  * not. */
 #ifndef NATRA_ATTACH_TEARDOWN_H
 #define NATRA_ATTACH_TEARDOWN_H

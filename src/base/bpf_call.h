@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls of bpf(2) for what each attachment makes. libbpf's functions for the
- * same first load two programs, in each process anew, to learn what every
- * kernel that natra supports can do (names, no RLIMIT_MEMLOCK). That would take
- * an eighth of the CPU time of an ADD.
+ * Calls of bpf(2) for the objects that each attachment creates. libbpf's functions for
+ * the same first load two programs, in each process anew, to learn what every kernel
+ * that natra supports can do (names, no RLIMIT_MEMLOCK). That would take an eighth of
+ * the CPU time of an ADD.
  */
 #ifndef NATRA_BASE_BPF_CALL_H
 #define NATRA_BASE_BPF_CALL_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The features that natra needs of the kernel. Each feature is tried, not
- * inferred from the version: the kernels of distributions have much that came
- * after it.
+ * The features that natra needs of the kernel. Each feature is tried, not inferred from
+ * the version: the kernels of distributions have many features backported.
  */
 #ifndef NATRA_KERNEL_FEATURE_H
 #define NATRA_KERNEL_FEATURE_H

@@ -24,7 +24,7 @@ struct hook_program {
 
 typedef int (*hook_list_fn)(void *arg, const struct hook_program *program);
 
-/* Returns 1 if this kernel has TCX, 0 if it has not. */
+/* Returns 1 if this kernel has TCX, 0 if not. */
 int hook_tcx_supported(struct natra *n);
 
 /* Attaches a program at the head of the chain. It is detached when the last

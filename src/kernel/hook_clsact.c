@@ -134,7 +134,7 @@ int hook_clsact_list(struct natra *n, struct netlink *nl,
 		return fail_errno(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, read_filter, &list);
 	if (r == -ENODEV || r == -EINVAL || r == -ENOENT)
-		return 0; /* no such hook: nothing stands there */
+		return 0; /* there is no such hook, so it has no filters */
 	if (r < 0)
 		return fail_errno(n, r, "list the %s filters of ifindex %u",
 				  name_of(hook), hook->ifindex);

@@ -34,9 +34,9 @@ static bool has_ethernet(uint16_t arp_type)
 	return arp_type == ARPHRD_ETHER || arp_type == ARPHRD_LOOPBACK;
 }
 
-/* Returns whether packets of this link type begin with IP at both hooks: what a
- * link puts in front of IP is not there yet, or no longer. On GRE links they
- * begin with the outer IP header. */
+/* Returns whether packets of this link type begin with IP at both hooks: the link's own
+ * header is not there yet, or no longer. On GRE links they begin with the outer IP
+ * header. */
 static bool has_ip(uint16_t arp_type)
 {
 	switch (arp_type) {
@@ -205,7 +205,8 @@ int link_host_peer(struct natra *n, struct netlink *nl,
 				  pod->ifname);
 	if (pod_netns_fd >= 0)
 		nsid = nsid_of(nl, pod_netns_fd);
-	/* The index alone may be that of a stranger in this namespace. */
+	/* The index alone proves nothing: an unrelated interface in this namespace may
+	 * have it. */
 	if (r == -ENODEV || strcmp(peer.kind, "veth") != 0 ||
 	    peer.peer_ifindex != pod->ifindex || peer.peer_nsid != nsid ||
 	    (pod_netns_fd >= 0 && nsid < 0))

@@ -102,8 +102,8 @@ static int open_match(void *arg, const char *path, uint64_t inode)
 	return inode == id->inode ? open_if(path, id) : -ENOENT;
 }
 
-/* Opens a namespace after one look at all paths that lead to any now. Returns
- * -ENOENT if none leads to it. */
+/* Opens a namespace by trying, once, all paths that lead to any namespace now. Returns
+ * -ENOENT if none leads to this one. */
 static int scan_all(const struct netns_id *id)
 {
 	struct netns_id wanted = *id;

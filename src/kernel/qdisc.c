@@ -2,6 +2,7 @@
 #include "kernel/qdisc.h"
 
 #include <errno.h>
+#include <linux/gen_stats.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
@@ -19,6 +20,48 @@ static void read_fq(struct nlmsghdr *hdr, struct qdisc *qdisc)
 		qdisc->fq_orphan_mask = nla_get_u32(mask);
 }
 
+static void read_tbf(struct nlmsghdr *hdr, struct qdisc *qdisc)
+{
+	struct nlattr *options =
+		nlmsg_find_attr(hdr, sizeof(struct tcmsg), TCA_OPTIONS);
+	struct nlattr *tbf[TCA_TBF_MAX + 1];
+	const struct nlattr *rate64;
+
+	if (!options || nla_parse_nested(tbf, TCA_TBF_MAX, options, NULL) < 0 ||
+	    !tbf[TCA_TBF_PARMS] ||
+	    nla_len(tbf[TCA_TBF_PARMS]) < (int)sizeof(qdisc->tbf))
+		return;
+	memcpy(&qdisc->tbf, nla_data(tbf[TCA_TBF_PARMS]), sizeof(qdisc->tbf));
+	qdisc->tbf_bytes_per_sec = qdisc->tbf.rate.rate;
+	rate64 = tbf[TCA_TBF_RATE64];
+	if (rate64 && nla_len(rate64) >= (int)sizeof(uint64_t))
+		qdisc->tbf_bytes_per_sec = nla_get_u64(rate64);
+}
+
+static void read_counters(struct nlmsghdr *hdr, struct qdisc *qdisc)
+{
+	struct nlattr *nested =
+		nlmsg_find_attr(hdr, sizeof(struct tcmsg), TCA_STATS2);
+	struct nlattr *stats[TCA_STATS_MAX + 1];
+	struct gnet_stats_queue queue;
+	struct gnet_stats_basic basic;
+
+	if (!nested || nla_parse_nested(stats, TCA_STATS_MAX, nested, NULL) < 0)
+		return;
+	if (stats[TCA_STATS_QUEUE] &&
+	    nla_len(stats[TCA_STATS_QUEUE]) >= (int)sizeof(queue)) {
+		memcpy(&queue, nla_data(stats[TCA_STATS_QUEUE]), sizeof(queue));
+		qdisc->backlog_bytes = queue.backlog;
+	}
+	/* The kernel leaves out the padding at the end of the struct. */
+	if (stats[TCA_STATS_BASIC] &&
+	    nla_len(stats[TCA_STATS_BASIC]) >= (int)sizeof(basic.bytes)) {
+		memcpy(&basic.bytes, nla_data(stats[TCA_STATS_BASIC]),
+		       sizeof(basic.bytes));
+		qdisc->sent_bytes = basic.bytes;
+	}
+}
+
 static int read_qdisc(struct nl_msg *msg, void *arg)
 {
 	const struct tcmsg *tcm = netlink_tcmsg(msg);
@@ -34,6 +77,9 @@ static int read_qdisc(struct nl_msg *msg, void *arg)
 	(void)nla_strlcpy(qdisc->kind, kind, sizeof(qdisc->kind));
 	if (strcmp(qdisc->kind, "fq") == 0)
 		read_fq(nlmsg_hdr(msg), qdisc);
+	if (strcmp(qdisc->kind, "tbf") == 0)
+		read_tbf(nlmsg_hdr(msg), qdisc);
+	read_counters(nlmsg_hdr(msg), qdisc);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #ifndef NATRA_KERNEL_QDISC_H
 #define NATRA_KERNEL_QDISC_H
 
+#include <linux/pkt_sched.h>
 #include <stdint.h>
 
 #include "kernel/netlink.h"
@@ -11,6 +12,10 @@ struct qdisc {
 	uint32_t handle;         /* 0: the kernel's default qdisc */
 	char kind[16];           /* "" if there is none */
 	uint32_t fq_orphan_mask; /* of fq only */
+	uint32_t backlog_bytes;
+	uint64_t sent_bytes;
+	struct tc_tbf_qopt tbf; /* of tbf only */
+	uint64_t tbf_bytes_per_sec;
 };
 
 /* Gets the qdisc at `parent`, TC_H_ROOT or TC_H_INGRESS. An interface that is

@@ -11,17 +11,17 @@
 #include "kernel/qdisc.h"
 
 /*
- * The horizon of natra's programs bounds the queue; these bounds only must not
- * drop before it does, because fq then drops mice, too. The 4 MB of the default
- * horizon are 95k of the shortest frames (UDP without data, 42 bytes). From
- * 320 Mbit/s on its least of 100 ms counts: at 1 Gbit/s that is 12.5 MB, which
- * packets under 125 bytes do not reach before fq is full.
+ * The horizon of natra's programs bounds the queue. fq's own limits must be large
+ * enough not to drop before that, because fq drops mice, too. The default horizon holds
+ * 4 MB, which are 95k of the shortest frames (UDP without data, 42 bytes). From
+ * 320 Mbit/s on, the least horizon of 100 ms applies: at 1 Gbit/s that is 12.5 MB,
+ * which packets under 125 bytes do not reach before fq is full.
  */
 #define FQ_LIMIT_PACKETS      100000
 #define FQ_FLOW_LIMIT_PACKETS 100000
 #define FQ_HORIZON_US         10000000
-/* Each pod has fq's hash table in memory, which is small: 2^6 buckets of 8
- * bytes. */
+/* Each pod's fq has a hash table in memory, so it is kept small: 2^6 buckets of
+ * 8 bytes. */
 #define FQ_BUCKETS_LOG        6
 
 static bool is_ours(const struct qdisc *root)

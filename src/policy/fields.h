@@ -31,6 +31,7 @@ enum policy_unit {
 	POLICY_MODE,
 	POLICY_EDT,
 	POLICY_INGRESS_MODE,
+	POLICY_SLI,
 };
 
 struct policy_field {
@@ -186,7 +187,7 @@ static const struct policy_field policy_fields[] = {
 	{
 		POLICY_FIELD(ingress_packets_per_sec),
 		.unit = POLICY_COUNT,
-		.pinned = 88,
+		.pinned = 96,
 		.of = offsetof(struct natra_policy, ingress_rate_bits_per_sec),
 		.max = POLICY_COUNT_MAX,
 		.option = "--ingress-packets",
@@ -200,7 +201,7 @@ static const struct policy_field policy_fields[] = {
 	{
 		POLICY_FIELD(ingress_packets_burst),
 		.unit = POLICY_COUNT,
-		.pinned = 96,
+		.pinned = 104,
 		.of = offsetof(struct natra_policy, ingress_packets_per_sec),
 		.max = POLICY_COUNT_MAX,
 		.option = "--ingress-packets-burst",
@@ -214,7 +215,7 @@ static const struct policy_field policy_fields[] = {
 	{
 		POLICY_FIELD(egress_packets_per_sec),
 		.unit = POLICY_COUNT,
-		.pinned = 104,
+		.pinned = 112,
 		.of = offsetof(struct natra_policy, egress_rate_bits_per_sec),
 		.max = POLICY_COUNT_MAX,
 		.option = "--egress-packets",
@@ -228,7 +229,7 @@ static const struct policy_field policy_fields[] = {
 	{
 		POLICY_FIELD(egress_packets_burst),
 		.unit = POLICY_COUNT,
-		.pinned = 112,
+		.pinned = 120,
 		.of = offsetof(struct natra_policy, egress_packets_per_sec),
 		.max = POLICY_COUNT_MAX,
 		.option = "--egress-packets-burst",
@@ -242,7 +243,7 @@ static const struct policy_field policy_fields[] = {
 	{
 		POLICY_FIELD(ingress_connections_per_sec),
 		.unit = POLICY_COUNT,
-		.pinned = 120,
+		.pinned = 128,
 		.of = offsetof(struct natra_policy, ingress_rate_bits_per_sec),
 		.max = POLICY_COUNT_MAX,
 		.option = "--ingress-connections",
@@ -255,7 +256,7 @@ static const struct policy_field policy_fields[] = {
 	{
 		POLICY_FIELD(ingress_connections_burst),
 		.unit = POLICY_COUNT,
-		.pinned = 128,
+		.pinned = 136,
 		.of = offsetof(struct natra_policy,
 			       ingress_connections_per_sec),
 		.max = POLICY_COUNT_MAX,
@@ -269,7 +270,7 @@ static const struct policy_field policy_fields[] = {
 	{
 		POLICY_FIELD(egress_connections_per_sec),
 		.unit = POLICY_COUNT,
-		.pinned = 136,
+		.pinned = 144,
 		.of = offsetof(struct natra_policy, egress_rate_bits_per_sec),
 		.max = POLICY_COUNT_MAX,
 		.option = "--egress-connections",
@@ -282,7 +283,7 @@ static const struct policy_field policy_fields[] = {
 	{
 		POLICY_FIELD(egress_connections_burst),
 		.unit = POLICY_COUNT,
-		.pinned = 144,
+		.pinned = 152,
 		.of = offsetof(struct natra_policy, egress_connections_per_sec),
 		.max = POLICY_COUNT_MAX,
 		.option = "--egress-connections-burst",
@@ -355,6 +356,19 @@ static const struct policy_field policy_fields[] = {
 		.title = "sketch",
 		.suffix = " cells per row",
 		.key = "sketchWidth",
+	},
+	{
+		POLICY_FIELD(sli),
+		.unit = POLICY_SLI,
+		.pinned = 88,
+		.max = NATRA_SLI_MAX - 1,
+		.is_fixed = true,
+		.option = "--sli",
+		.form = "off|on",
+		.help = "measure how long connections take to be accepted (off)",
+		.title = "sli",
+		.key = "sli",
+		.annotation = "natra.io/sli",
 	},
 };
 
@@ -463,6 +477,8 @@ static inline const char *policy_field_word(const struct policy_field *field,
 		return natra_edt_name((enum natra_edt)value);
 	case POLICY_INGRESS_MODE:
 		return natra_ingress_mode_name((enum natra_ingress_mode)value);
+	case POLICY_SLI:
+		return natra_sli_name((enum natra_sli)value);
 	default:
 		return NULL;
 	}

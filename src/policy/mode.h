@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the modes have in common. natractl doctor reads this, too. */
+/* Properties that several modes share. natractl doctor reads this, too. */
 #ifndef NATRA_POLICY_MODE_H
 #define NATRA_POLICY_MODE_H
 

@@ -33,6 +33,11 @@ static const char *const ingress_mode_names[NATRA_INGRESS_MODE_MAX] = {
 	[NATRA_INGRESS_MODE_PACE] = "pace",
 };
 
+static const char *const sli_names[NATRA_SLI_MAX] = {
+	[NATRA_SLI_OFF] = "off",
+	[NATRA_SLI_ON] = "on",
+};
+
 static const char *const event_names[NATRA_EVENT_MAX] = {
 	[NATRA_EVENT_HEAVY] = "heavy",
 	[NATRA_EVENT_DROPPED_RATE] = "dropped_rate",
@@ -75,6 +80,11 @@ const char *natra_ingress_mode_name(enum natra_ingress_mode ingress_mode)
 {
 	return name_of(ingress_mode_names, NATRA_INGRESS_MODE_MAX,
 		       ingress_mode);
+}
+
+const char *natra_sli_name(enum natra_sli sli)
+{
+	return name_of(sli_names, NATRA_SLI_MAX, sli);
 }
 
 const char *natra_event_name(enum natra_event_reason reason)
@@ -120,5 +130,15 @@ int natra_parse_ingress_mode(const char *text,
 	if (r < 0 || !ret_ingress_mode)
 		return -EINVAL;
 	*ret_ingress_mode = (enum natra_ingress_mode)r;
+	return 0;
+}
+
+int natra_parse_sli(const char *text, enum natra_sli *ret_sli)
+{
+	int r = value_of(sli_names, NATRA_SLI_MAX, text);
+
+	if (r < 0 || !ret_sli)
+		return -EINVAL;
+	*ret_sli = (enum natra_sli)r;
 	return 0;
 }

@@ -19,9 +19,9 @@ __extension__ typedef unsigned __int128 u128;
 #define DEFAULT_BURST_NS     (NS_PER_SEC / 2)
 #define DEFAULT_THRESHOLD_NS (NS_PER_SEC / 10)
 /*
- * These bound what fq may hold of a pod. A longer queue takes memory and makes no sender
- * faster; but on a fast link it has to last for a round trip, and on a slow one a
- * packet has to leave while somebody waits for it.
+ * These bound what fq may hold of a pod. A longer queue takes memory and makes no
+ * sender faster. But on a fast link it has to last for a round trip, and on a slow link
+ * a packet has to leave before its receiver gives up.
  */
 #define QUEUE_BYTES          4000000
 #define MIN_HORIZON_NS       (NS_PER_SEC / 10)
@@ -30,10 +30,10 @@ __extension__ typedef unsigned __int128 u128;
  * that has its turn waits for one that has just begun, and each moves the
  * overdraft by which shares are found. */
 #define GSO_NS               (NS_PER_SEC / 200)
-/* The same where egress is policed in the pod. What is dropped there counts as a
- * lack of local memory to TCP, which then tries twice a second, and gives up a
- * connection that its process has closed after eight times: a pod with 8 kbit/s
- * that could send 7 kB at once lost the end of its answers. */
+/* The same where egress is policed in the pod. TCP takes a drop there for a lack of
+ * local memory: it tries again twice a second, and if the process has closed the
+ * connection, gives it up after eight tries. A pod with 8 kbit/s that could send 7 kB
+ * at once lost the end of its answers. */
 #define GSO_POLICED_NS       NS_PER_SEC
 /* How long packets and connections may come at once after a pause, and how many. */
 #define GATE_BURST_NS        (NS_PER_SEC / 10)
@@ -66,8 +66,8 @@ __extension__ typedef unsigned __int128 u128;
 #define MAX_UNITS     ((1U << 24) - 1)
 #define LEAVE_DIVISOR 8
 
-/* With NATRA_FAST_PASS_CHARGED, mice have this part of the burst, and leave
- * that one to elephants. */
+/* With NATRA_FAST_PASS_CHARGED, mice have the burst divided by the first number, and
+ * leave the burst divided by the second one to elephants. */
 #define MICE_BURST_DIVISOR 4
 #define RESERVE_DIVISOR    8
 #define MAX_RESERVE_NS     NS_PER_SEC
@@ -200,6 +200,11 @@ int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 			    p->egress_burst_bytes, ret_error, size);
 	if (r < 0)
 		return r;
+	if (p->reserved) {
+		(void)snprintf(ret_error, size, "reserved: %u is not 0",
+			       p->reserved);
+		return -EINVAL;
+	}
 	r = check_width(p->sketch_width, ret_error, size);
 	for (size_t i = 0; r == 0 && i < POLICY_FIELDS_LEN; i++)
 		r = check_range(policy_fields[i].name,
@@ -220,8 +225,8 @@ static uint64_t default_threshold(const struct natra_policy *p)
 }
 
 /*
- * A sender beyond the node feels no delay while a burst lasts, so it opens its
- * window up to the whole burst, and loses what of that the pacer cannot hold.
+ * A sender beyond the node feels no delay while a burst lasts, so it opens its window
+ * up to the whole burst, and then loses the part that the pacer cannot hold.
  */
 static uint64_t default_ingress_burst_ns(const struct natra_policy *p)
 {
@@ -291,6 +296,20 @@ uint32_t policy_gso_segs(const struct natra_policy *policy, bool paced)
 	return bytes < (uint64_t)GSO_LEAST_SEGS * SEGMENT_BYTES
 		       ? GSO_LEAST_SEGS
 		       : (uint32_t)(bytes / SEGMENT_BYTES);
+}
+
+bool policy_equal(const struct natra_policy *a, const struct natra_policy *b)
+{
+	const struct natra_policy now_a = policy_effective(a);
+	const struct natra_policy now_b = policy_effective(b);
+
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		if (policy_field_get(&policy_fields[i], &now_a) !=
+		    policy_field_get(&policy_fields[i], &now_b))
+			return false;
+	}
+	return a->shaped_subnets_len == b->shaped_subnets_len &&
+	       a->unshaped_subnets_len == b->unshaped_subnets_len;
 }
 
 bool policy_same_shape(const struct natra_policy *a,

@@ -25,8 +25,12 @@ int policy_check(const struct natra_policy *policy, char *ret_error,
 /* Fills in the defaults of everything but mode and edt. */
 struct natra_policy policy_effective(const struct natra_policy *policy);
 
-/* Returns whether two policies need the same programs and maps. Subnets are
- * only counted. */
+/* Returns whether two policies are the same with their defaults. Of the subnets only
+ * the numbers are compared. */
+bool policy_equal(const struct natra_policy *a, const struct natra_policy *b);
+
+/* Returns whether two policies need the same programs and maps. Of the subnets only the
+ * numbers are compared. */
 bool policy_same_shape(const struct natra_policy *a,
 		       const struct natra_policy *b);
 

@@ -28,7 +28,7 @@ int subnet_parse(const char *cidr, struct natra_subnet *ret_subnet);
 void subnet_format(const struct natra_subnet *subnet,
 		   char ret_text[SUBNET_TEXT_MAX]);
 
-/* Returns whether subnet_parse could have made it: what is pinned may be
+/* Returns whether subnet_parse could have produced this block: a pinned map may contain
  * anything. */
 bool subnet_valid(const struct natra_subnet *subnet);
 
@@ -38,7 +38,7 @@ int subnets_read(const struct natra_policy *policy, struct subnets *ret);
 void subnets_free(struct subnets *subnets);
 #define cleanup_subnets __attribute__((cleanup(subnets_free)))
 
-/* Puts the list in order and drops what is in it twice. */
+/* Sorts the list and removes duplicates. */
 void subnets_sort(struct subnets *subnets);
 bool subnets_equal(const struct subnets *a, const struct subnets *b);
 

@@ -15,6 +15,7 @@ static const char configs_name[] = "configs";
 static const char states_name[] = "states";
 static const char object_name[] = "object";
 static const char subnets_name[] = "subnets";
+static const char connects_name[] = "connects";
 
 /* Returns whether `size` is that of a state with a sketch of a legal width. */
 static bool is_state_size(uint32_t size)
@@ -27,30 +28,26 @@ static bool is_state_size(uint32_t size)
 	       width <= NATRA_SKETCH_WIDTH_MAX && (width & (width - 1)) == 0;
 }
 
-/* Checks that a pinned map has this type and size of values; value_size 0
- * stands for the size of a state. *ret_entries gets the number of entries,
- * unless it is NULL. Returns -ESTALE if it is another map. */
-static int check_map(struct natra *n, const char *path, const char *name,
-		     int fd, uint32_t type, uint32_t value_size,
-		     uint32_t *ret_entries)
-{
-	struct bpf_map_info info = {0};
-	uint32_t len = sizeof(info);
-	int r = bpf_obj_get_info_by_fd(fd, &info, &len);
-
-	if (r < 0)
-		return fail_errno(n, r, "ask for '%s/%s'", path, name);
-	if (info.type != type || info.key_size != sizeof(uint32_t) ||
-	    (value_size ? info.value_size != value_size
-			: !is_state_size(info.value_size)))
-		return refuse(
-			n, -ESTALE,
-			"'%s/%s' is not this natra's: a map of type %u with values of %u bytes",
-			path, name, info.type, info.value_size);
-	if (ret_entries)
-		*ret_entries = info.max_entries;
-	return 0;
-}
+static const struct pin_map configs_map = {
+	.type = BPF_MAP_TYPE_ARRAY,
+	.value_size = sizeof(struct natra_config),
+};
+static const struct pin_map states_map = {
+	.type = BPF_MAP_TYPE_ARRAY,
+	.is_value_size = is_state_size,
+};
+static const struct pin_map object_map = {
+	.type = BPF_MAP_TYPE_ARRAY,
+	.value_size = sizeof(uint64_t),
+};
+static const struct pin_map programs_map = {
+	.type = BPF_MAP_TYPE_PROG_ARRAY,
+	.value_size = sizeof(uint32_t),
+};
+static const struct pin_map connects_map = {
+	.type = BPF_MAP_TYPE_ARRAY_OF_MAPS,
+	.value_size = sizeof(uint32_t),
+};
 
 /*
  * These two check all maps of a bank, since somebody may have pinned anything under
@@ -63,11 +60,11 @@ static int check_slots(struct natra *n, const char *path, const struct bank *b)
 	uint32_t configs = 0, states = 0;
 	int r;
 
-	r = check_map(n, path, configs_name, b->configs_fd, BPF_MAP_TYPE_ARRAY,
-		      sizeof(struct natra_config), &configs);
+	r = pin_check_map(n, path, configs_name, b->configs_fd, &configs_map,
+			  &configs);
 	if (r == 0)
-		r = check_map(n, path, states_name, b->states_fd,
-			      BPF_MAP_TYPE_ARRAY, 0, &states);
+		r = pin_check_map(n, path, states_name, b->states_fd,
+				  &states_map, &states);
 	if (r == 0 && configs != states)
 		return refuse(n, -ESTALE, "'%s' has %u limits, but %u states",
 			      path, configs, states);
@@ -76,13 +73,16 @@ static int check_slots(struct natra *n, const char *path, const struct bank *b)
 
 static int check_rest(struct natra *n, const char *path, const struct bank *b)
 {
-	int r = check_map(n, path, object_name, b->object_fd,
-			  BPF_MAP_TYPE_ARRAY, sizeof(uint64_t), NULL);
+	int r = pin_check_map(n, path, object_name, b->object_fd, &object_map,
+			      NULL);
 
-	return r < 0 ? r
-		     : check_map(n, path, programs_name, b->programs_fd,
-				 BPF_MAP_TYPE_PROG_ARRAY, sizeof(uint32_t),
-				 NULL);
+	if (r == 0)
+		r = pin_check_map(n, path, programs_name, b->programs_fd,
+				  &programs_map, NULL);
+	if (r == 0 && b->connects_fd >= 0)
+		r = pin_check_map(n, path, connects_name, b->connects_fd,
+				  &connects_map, NULL);
+	return r;
 }
 
 int bank_open_slots(struct natra *n, const char *path, struct bank *b)
@@ -94,6 +94,15 @@ int bank_open_slots(struct natra *n, const char *path, struct bank *b)
 	return r < 0 ? r : check_slots(n, path, b);
 }
 
+/* Opens what only some banks have. */
+static int open_optional(struct natra *n, const char *path, const char *name,
+			 int *fd)
+{
+	int r = pin_open_object(n, path, name, fd);
+
+	return r == -ENOENT ? 0 : r;
+}
+
 int bank_open(struct natra *n, const char *path, struct bank *b)
 {
 	int r = bank_open_slots(n, path, b);
@@ -101,9 +110,9 @@ int bank_open(struct natra *n, const char *path, struct bank *b)
 	if (r == 0)
 		r = pin_open_object(n, path, object_name, &b->object_fd);
 	if (r == 0)
-		r = pin_open_object(n, path, subnets_name, &b->subnets_fd);
-	if (r == -ENOENT && b->object_fd >= 0)
-		r = 0; /* most banks have no map of subnets */
+		r = open_optional(n, path, subnets_name, &b->subnets_fd);
+	if (r == 0)
+		r = open_optional(n, path, connects_name, &b->connects_fd);
 	/* The array of programs is pinned last: if it is there, the bank is
 	 * whole. */
 	if (r == 0)
@@ -193,6 +202,8 @@ int bank_make(struct natra *n, const struct program_options *options,
 		r = pin_object(n, path, object_name, b->object_fd);
 	if (r == 0 && b->subnets_fd >= 0)
 		r = pin_object(n, path, subnets_name, b->subnets_fd);
+	if (r == 0 && b->connects_fd >= 0)
+		r = pin_object(n, path, connects_name, b->connects_fd);
 	if (r == 0)
 		r = pin_object(n, path, programs_name, b->programs_fd);
 	if (r < 0)
@@ -234,11 +245,23 @@ int bank_take_slot(struct natra *n, const struct bank *b, uint32_t index,
 	return r < 0 ? fail_errno(n, r, "write slot %u", index) : 0;
 }
 
+int bank_put_table(struct natra *n, const struct bank *b, uint32_t index,
+		   int table_fd)
+{
+	int r = bpf_map_update_elem(b->connects_fd, &index, &table_fd, BPF_ANY);
+
+	return r < 0 ? fail_errno(n, r, "put a table into slot %u", index) : 0;
+}
+
 int bank_free_slot(struct natra *n, const struct bank *b, uint32_t index)
 {
 	static const struct natra_config nobodys = {0};
-	int r = bpf_map_update_elem(b->configs_fd, &index, &nobodys, BPF_EXIST);
+	int r;
 
+	/* The table goes first: a slot without an owner is not freed again. */
+	if (b->connects_fd >= 0)
+		(void)bpf_map_delete_elem(b->connects_fd, &index);
+	r = bpf_map_update_elem(b->configs_fd, &index, &nobodys, BPF_EXIST);
 	return r < 0 ? fail_errno(n, r, "free slot %u", index) : 0;
 }
 

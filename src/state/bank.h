@@ -31,6 +31,10 @@ int bank_renew(struct natra *n, const struct program_options *options,
 int bank_take_slot(struct natra *n, const struct bank *b, uint32_t index,
 		   uint64_t owner, const struct natra_limits *limits);
 
+/* Puts the table of an attachment's connections into its slot, which keeps it. */
+int bank_put_table(struct natra *n, const struct bank *b, uint32_t index,
+		   int table_fd);
+
 /* Reads the entry of a slot. Returns -ENOENT without an error text if the bank
  * has no slot of this number. */
 int bank_read_config(struct natra *n, const struct bank *b, uint32_t index,

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/libbpf_log.h"
+#include "state/connects_map.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
 #include "natra.skel.h"
@@ -25,6 +26,7 @@ void bank_close(struct bank *bank)
 	cleanup_closep(&bank->states_fd);
 	cleanup_closep(&bank->object_fd);
 	cleanup_closep(&bank->subnets_fd);
+	cleanup_closep(&bank->connects_fd);
 	*bank = (struct bank)BANK_INIT;
 }
 
@@ -66,8 +68,12 @@ static void fixed_of(const struct program_options *options,
 		.stripes_shared = shares_stripes(),
 		.sketch_mask = options->sketch_width - 1,
 		.has_l2 = options->has_l2,
+		.holds = options->holds || options->kind == PROGRAM_EDT,
 		.subnets = (uint16_t)subnets_kind(options),
-		.peer_is_to = options->peer_is_to,
+		/* Without subnets nothing depends on it, and both directions use
+		 * the same engine. */
+		.peer_is_to = subnets_kind(options) && options->peer_is_to,
+		.measures_connects = options->measures_connects,
 	};
 }
 
@@ -97,37 +103,32 @@ uint64_t bank_object(void)
 uint64_t engine_id(const struct program_options *options)
 {
 	/* The sizes are here in case somebody changes a struct and forgets to
-	 * raise NATRA_PIN_ABI. */
+	 * raise NATRA_PIN_ABI. Stubs of builds that call engines in another way
+	 * stay with engines of their own. */
 	const uint32_t layout[] = {
 		NATRA_PIN_ABI,
-		options->kind,
+		NATRA_CALL_SLOT | NATRA_CALL_SENT | NATRA_CALL_HELD,
 		sizeof(struct natra_config),
 		sizeof(struct natra_state),
 	};
 	struct natra_fixed fixed;
-	uint64_t h = hash_words(FNV_BASIS, layout, sizeof(layout));
+	uint64_t h;
 
+	fixed_of(options, &fixed);
+	h = hash_words(FNV_BASIS, &fixed, sizeof(fixed));
 	if (options->subnets && options->subnets->len)
 		h = hash_words(h, options->subnets->list,
 			       options->subnets->len *
 				       sizeof(*options->subnets->list));
-	fixed_of(options, &fixed);
-	return hash_words(h, &fixed, sizeof(fixed));
+	return hash_words(h, layout, sizeof(layout));
 }
 
 static struct bpf_program *choose(struct natra_bpf *skel,
 				  const struct program_options *options)
 {
-	struct bpf_program *all[PROGRAM_KIND_MAX][2] = {
-		[PROGRAM_RX] = {skel->progs.natra_rx,
-				skel->progs.natra_rx_nets},
-		[PROGRAM_TX] = {skel->progs.natra_tx,
-				skel->progs.natra_tx_nets},
-		[PROGRAM_EDT] = {skel->progs.natra_edt,
-				 skel->progs.natra_edt_nets},
-	};
-	struct bpf_program *chosen =
-		all[options->kind][subnets_kind(options) != NATRA_SUBNETS_NONE];
+	struct bpf_program *chosen = subnets_kind(options)
+					     ? skel->progs.natra_shape_nets
+					     : skel->progs.natra_shape;
 	struct bpf_program *program;
 
 	bpf_object__for_each_program(program, skel->obj)
@@ -156,6 +157,28 @@ static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
 		r = bpf_map__reuse_fd(map, b->subnets_fd);
 	}
 	return r < 0 ? fail_errno(n, r, "prepare the map of subnets") : 0;
+}
+
+/* Makes the map of tables of connections, or leaves it out. */
+static int prepare_connects(struct natra *n, struct natra_bpf *skel,
+			    const struct program_options *options,
+			    uint32_t slots, const struct bank *bank,
+			    struct bank *b)
+{
+	struct bpf_map *map = skel->maps.natra_connects;
+	int r;
+
+	if (!options->measures_connects) {
+		r = bpf_map__set_autocreate(map, false);
+	} else if (bank) {
+		r = bpf_map__reuse_fd(map, bank->connects_fd);
+	} else {
+		r = connects_map_make(n, slots, &b->connects_fd);
+		if (r < 0)
+			return r;
+		r = bpf_map__reuse_fd(map, b->connects_fd);
+	}
+	return r < 0 ? fail_errno(n, r, "prepare the map of connections") : 0;
 }
 
 /* Lets the program use the maps of `bank`, or sizes new ones if that is
@@ -254,7 +277,7 @@ static int prepare_ring(struct natra *n, struct natra_bpf *skel, int ring_fd)
 	return r < 0 ? fail_errno(n, r, "use the ring of events") : 0;
 }
 
-/* What a bank is loaded with. */
+/* The arguments of load(). */
 struct loading {
 	const struct program_options *options;
 	uint32_t slots;
@@ -262,7 +285,7 @@ struct loading {
 	const struct bank *bank; /* NULL: its maps are new */
 };
 
-/* Loads the program. If a map of subnets is made, *b gets it. */
+/* Loads the program. If a map of subnets or of connections is made, *b gets it. */
 static int load(struct natra *n, const struct loading *loading, struct bank *b,
 		struct natra_bpf **ret_skel, struct bpf_program **ret_program)
 {
@@ -280,6 +303,9 @@ static int load(struct natra *n, const struct loading *loading, struct bank *b,
 				 loading->bank);
 	if (r == 0)
 		r = prepare_subnets(n, skel, options, loading->bank, b);
+	if (r == 0)
+		r = prepare_connects(n, skel, options, loading->slots,
+				     loading->bank, b);
 	if (r == 0)
 		r = prepare_ring(n, skel, loading->ring_fd);
 	if (r < 0)
@@ -320,7 +346,8 @@ int bank_load_program(struct natra *n, const struct program_options *options,
 {
 	const struct loading loading = {options, 0, ring_fd, bank};
 	__attribute__((cleanup(skeleton_freep))) struct natra_bpf *skel = NULL;
-	/* Nothing is put into this: the map of subnets is the bank's. */
+	/* load() adds nothing to this, since the bank has such maps
+	 * already. */
 	cleanup_bank struct bank made = BANK_INIT;
 	struct bpf_program *program;
 	LIBBPF_LOG_SCOPE(n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Loading the BPF object for a bank of an engine. */
+/* Loads the BPF object for a bank of an engine. */
 #ifndef NATRA_STATE_BANK_LOAD_H
 #define NATRA_STATE_BANK_LOAD_H
 
@@ -13,12 +13,15 @@ struct bank {
 	int states_fd;
 	int object_fd;  /* array of one entry: bank_object() of the program */
 	int subnets_fd; /* -1: it serves attachments without any */
+	/* Map of tables by slots, see connects_map.h; -1: it serves attachments
+	 * that do not measure connections. */
+	int connects_fd;
 };
 
 #define BANK_INIT                                                              \
 	{                                                                      \
 		.programs_fd = -1, .configs_fd = -1, .states_fd = -1,          \
-		.object_fd = -1, .subnets_fd = -1                              \
+		.object_fd = -1, .subnets_fd = -1, .connects_fd = -1           \
 	}
 
 void bank_close(struct bank *bank);

@@ -9,22 +9,34 @@
 #include <unistd.h>
 
 #include "base/libbpf_log.h"
+#include "policy/mode.h"
 #include "state/bank.h"
 #include "state/journal.h"
 #include "state/ring.h"
 #include "util/cleanup.h"
 
 /*
- * How many slots a bank has. The first banks are small, so that a node with few
- * limited pods does not pay for many; in later ones more attachments share the
- * memory of a program.
+ * How many slots a bank has, of which a pod takes one or two. The first banks are
+ * small, so that a node with few limited pods does not pay for many; in later ones more
+ * attachments share the memory of a program.
  */
-#define BANK_SLOTS_MAX 8
+#define BANK_SLOTS_MAX 16
 #define BANK_MAX       4096
 
 static uint32_t bank_slots(uint32_t bank)
 {
-	return bank < 3 ? 1U << bank : BANK_SLOTS_MAX;
+	return bank < 3 ? 2U << bank : BANK_SLOTS_MAX;
+}
+
+/*
+ * Returns whether this leg is the one that measures connections in its direction: it
+ * is on the pod's side of all delay into the pod, unless the pacer has the only hook
+ * that there is.
+ */
+static bool sees_connects(const struct record *record, enum leg leg)
+{
+	return leg != LEG_PACE ||
+	       mode_is_hostside((enum natra_mode)record->mode);
 }
 
 struct program_options engine_options(const struct record *record, enum leg leg,
@@ -36,8 +48,12 @@ struct program_options engine_options(const struct record *record, enum leg leg,
 		.kind = h->hook_ingress ? PROGRAM_RX : PROGRAM_TX,
 		.has_l2 = record->l2_legs >> leg & 1,
 		.sketch_width = policy_effective(&policy).sketch_width,
+		.holds = record->edt ||
+			 policy.ingress_mode == NATRA_INGRESS_MODE_PACE,
 		.subnets = subnets,
 		.peer_is_to = leg == LEG_EGRESS,
+		.measures_connects = policy.sli == NATRA_SLI_ON &&
+				     sees_connects(record, leg),
 	};
 
 	if (record_is_paced(record, leg))
@@ -197,7 +213,8 @@ static int find_bank(struct natra *n, const struct program_options *options,
 
 int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		 const struct program_options *options,
-		 const struct natra_limits *limits, struct stub *ret_stub)
+		 const struct natra_limits *limits, int table_fd,
+		 struct stub *ret_stub)
 {
 	struct record_slot slot = {0};
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
@@ -221,13 +238,15 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 	}
 	if (r == 0)
 		r = bank_take_slot(n, &b, slot.index, slot.owner, limits);
+	if (r == 0 && options->measures_connects)
+		r = bank_put_table(n, &b, slot.index, table_fd);
 	if (r == 0 && b.subnets_fd >= 0)
 		r = pin_subnets(n, gen, b.subnets_fd);
 	if (r < 0) {
 		KEEP_ERROR_SCOPE(n);
 
 		pin_dir_remove(&dir); /* refused while it has a bank */
-		(void)ring_sweep(n);
+		ring_sweep(n);
 		return r;
 	}
 	return stub_load(n, options->kind, b.programs_fd, slot.index, ret_stub);
@@ -418,7 +437,7 @@ static int sweep_bank(struct natra *n, const char *path,
 	else if (r == -ESTALE)
 		return pass_over(n, r);
 	else if (r == -ENOENT)
-		r = 0; /* what a killed process left of it */
+		r = 0; /* a killed process left only a part of it */
 	if (r == 0)
 		return bank_remove(n, path, &b);
 	return r < 0 ? r : 0;
@@ -519,7 +538,9 @@ int engine_sweep(struct natra *n)
 {
 	int r = pin_dir_foreach_engine(n, sweep_engine, n);
 
-	return r < 0 ? r : ring_sweep(n);
+	if (r >= 0)
+		ring_sweep(n);
+	return r;
 }
 
 static int gc_engine(void *arg, const char *path)
@@ -549,5 +570,7 @@ int engine_gc(struct natra *n)
 {
 	int r = pin_dir_foreach_engine(n, gc_engine, n);
 
-	return r < 0 ? r : ring_sweep(n);
+	if (r >= 0)
+		ring_sweep(n);
+	return r;
 }

@@ -7,7 +7,7 @@
  * slots; when they are taken, another bank of the same engine is loaded.
  *
  *   <bpffs>/natra/engine_<abi>_<id>/<bank>/
- *           {programs,configs,states,object[,subnets]}
+ *           {programs,configs,states,object[,subnets][,connects]}
  *
  * The id is a hash of the pinned layout and of all that is fixed when a program
  * is loaded, subnets included. It does not depend on the BPF object: a build
@@ -38,10 +38,12 @@ bool engine_is_loaded(struct natra *n, const struct program_options *options);
 bool engine_serves(const struct record *record, const struct subnets *subnets);
 
 /* Gives a leg of a generation a slot and loads its stub. If no bank has a free
- * slot, loads and pins another bank first. */
+ * slot, loads and pins another bank first. With options->measures_connects
+ * the slot gets the table, see connects_map.h. */
 int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		 const struct program_options *options,
-		 const struct natra_limits *limits, struct stub *ret_stub);
+		 const struct natra_limits *limits, int table_fd,
+		 struct stub *ret_stub);
 
 /* Sets *ret_current to whether the program of a leg's slot is this build's.
  * Returns -ENOENT like engine_open_slot. */

@@ -239,6 +239,38 @@ int pin_remove_all(struct natra *n, const char *dir)
 	return remove_dir(n, dir, NULL);
 }
 
+static bool is_map(const struct bpf_map_info *info,
+		   const struct pin_map *wanted)
+{
+	const bool fits = wanted->is_value_size
+				  ? wanted->is_value_size(info->value_size)
+				  : info->value_size == wanted->value_size;
+
+	return info->type == wanted->type &&
+	       info->key_size == sizeof(uint32_t) && fits &&
+	       (!wanted->entries || info->max_entries == wanted->entries) &&
+	       (info->map_flags & wanted->flags) == wanted->flags;
+}
+
+int pin_check_map(struct natra *n, const char *dir, const char *name, int fd,
+		  const struct pin_map *wanted, uint32_t *ret_entries)
+{
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+	int r = bpf_obj_get_info_by_fd(fd, &info, &len);
+
+	if (r < 0)
+		return fail_errno(n, r, "ask for '%s/%s'", dir, name);
+	if (!is_map(&info, wanted))
+		return refuse(
+			n, -ESTALE,
+			"'%s/%s' is not this natra's: a map of type %u with values of %u bytes",
+			dir, name, info.type, info.value_size);
+	if (ret_entries)
+		*ret_entries = info.max_entries;
+	return 0;
+}
+
 #define SUBNETS_NAME "subnets"
 
 int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd)

@@ -36,7 +36,7 @@ struct pin_gen {
 		.record_fd = -1                                                \
 	}
 
-/* Evaluates to a generation and leaves nothing to its owner. */
+/* Evaluates to a generation, and clears the variable that owned it. */
 #define TAKE_GEN(gen)                                                          \
 	__extension__({                                                        \
 		struct pin_gen take_ = (gen);                                  \
@@ -85,6 +85,24 @@ int pin_object(struct natra *n, const char *dir, const char *name, int fd);
 /* Opens an object. Returns -ENOENT without an error text if there is none. */
 int pin_open_object(struct natra *n, const char *dir, const char *name,
 		    int *ret_fd);
+
+/* A map as natra makes it, with keys of 4 bytes. */
+struct pin_map {
+	uint32_t type; /* of enum bpf_map_type */
+	uint32_t value_size;
+	bool (*is_value_size)(
+		uint32_t size); /* in place of value_size; or NULL */
+	uint32_t entries;       /* 0: any number */
+	uint32_t flags;         /* that it has among others */
+};
+
+/*
+ * Checks that an object which was opened in a directory is such a map, since
+ * somebody may have pinned anything there. Returns -ESTALE if it is another.
+ * *ret_entries gets the number of entries, unless it is NULL.
+ */
+int pin_check_map(struct natra *n, const char *dir, const char *name, int fd,
+		  const struct pin_map *wanted, uint32_t *ret_entries);
 
 /* Unpins all that is in a directory and removes it. */
 int pin_remove_all(struct natra *n, const char *dir);

@@ -42,9 +42,9 @@ static int in_init_mounts(void)
 	return own.st_ino == init.st_ino && own.st_dev == init.st_dev;
 }
 
-/* Returns whether this process is in a user namespace other than the first. In
- * that of a container there is no way to the node's bpffs, and none is missed:
- * what can be done with BPF there is its own. */
+/* Returns whether this process is in a user namespace other than the first. In that of
+ * a container the node's bpffs cannot be reached, and is not needed: all BPF objects
+ * that can be made there are the container's own. */
 static bool in_user_namespace(void)
 {
 	struct stat st;
@@ -151,7 +151,7 @@ static int choose_denied(struct natra *n, const char **ret_path)
 		return fail_errno(
 			n, -EPERM,
 			"'" DEFAULT_BPFFS
-			"' is not the one that pid 1 sees, and that is out of reach");
+			"' is not the one that pid 1 sees, which cannot be reached");
 	*ret_path = DEFAULT_BPFFS;
 	return 0;
 }

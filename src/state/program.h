@@ -8,6 +8,7 @@
 
 #include "policy/subnets.h"
 
+/* One program does all of this, and the stub tells it what. */
 enum program_kind {
 	PROGRAM_RX,  /* polices where an interface receives */
 	PROGRAM_TX,  /* polices where it sends */
@@ -18,9 +19,11 @@ enum program_kind {
 struct program_options {
 	enum program_kind kind;
 	bool has_l2;
+	bool holds; /* a leg of the attachment is of PROGRAM_EDT */
 	uint32_t sketch_width;
 	const struct subnets *subnets; /* may be NULL: none */
 	bool peer_is_to;               /* the other end is the destination */
+	bool measures_connects;
 };
 
 #endif

@@ -17,8 +17,8 @@
 
 #define RECORD_REASON_MAX 256
 
-/* Stands for the ABI of a record that names this build's, but is of another
- * size. Like state of a newer ABI it is reported and left. */
+/* Stands for the ABI of a record that names this build's ABI but has another size. Like
+ * state of a newer ABI it is reported and left. */
 #define RECORD_ABI_UNKNOWN UINT32_MAX
 
 /* These values are pinned. Those of enum natra_mode are not: the API may change
@@ -84,7 +84,7 @@ struct record {
 	/* The limits that were last written to the slots: another build may
 	 * derive other numbers from the same policy. */
 	struct natra_limits limits[LEG_MAX];
-	/* It is that of natra's fq, and 0 if there is none. */
+	/* The orphan_mask of natra's fq; 0 if there is none. */
 	uint32_t fq_orphan_mask;
 	/* These bytes are 0. A field may be added here without a new ABI if 0
 	 * in it means what builds without the field do. */
@@ -135,9 +135,9 @@ bool record_old_valid(struct record *record);
  */
 uint32_t record_read(const void *value, size_t size, struct record *ret_record);
 
-/* Returns whether the record is of this build's layout and its numbers are in
- * range, and terminates its strings. Whoever could write to the pin is not
- * trusted any further. */
+/* Returns whether the record is of this build's layout and its numbers are in range,
+ * and terminates its strings. This is all that is trusted, since another program may
+ * have written to the pin. */
 bool record_valid(struct record *record);
 
 #endif

@@ -28,30 +28,22 @@ int ring_make(struct natra *n)
 	return fd < 0 ? fail_errno(n, fd, "create the ring of events") : fd;
 }
 
-/* Opens what is pinned as the ring, and checks that it is one: somebody may have
- * pinned anything there. */
 static int open_ring(struct natra *n, const char *dir, int *ret_fd)
 {
-	struct bpf_map_info info = {0};
-	uint32_t len = sizeof(info);
+	static const struct pin_map ring_map = {
+		.type = BPF_MAP_TYPE_ARRAY,
+		.value_size = sizeof(struct natra_event_ring),
+		.entries = 1,
+		.flags = BPF_F_MMAPABLE,
+	};
 	cleanup_close int fd = -1;
 	int r = pin_open_object(n, dir, ring_name, &fd);
 
-	if (r < 0)
-		return r;
-	r = bpf_obj_get_info_by_fd(fd, &info, &len);
-	if (r < 0)
-		return fail_errno(n, r, "ask for '%s/%s'", dir, ring_name);
-	if (info.type != BPF_MAP_TYPE_ARRAY || info.max_entries != 1 ||
-	    info.key_size != sizeof(uint32_t) ||
-	    info.value_size != sizeof(struct natra_event_ring) ||
-	    !(info.map_flags & BPF_F_MMAPABLE))
-		return refuse(
-			n, -ESTALE,
-			"'%s/%s' is not this natra's ring of events: a map of type %u with values of %u bytes",
-			dir, ring_name, info.type, info.value_size);
-	*ret_fd = TAKE_FD(fd);
-	return 0;
+	if (r == 0)
+		r = pin_check_map(n, dir, ring_name, fd, &ring_map, NULL);
+	if (r == 0)
+		*ret_fd = TAKE_FD(fd);
+	return r;
 }
 
 static int enter(struct natra *n, int *ret_fd)
@@ -88,9 +80,9 @@ int ring_enter(struct natra *n)
 }
 
 /*
- * Returns 1 for an engine of this ABI, whose programs may have the ring. One without a
- * bank was left by a process that could not remove it, unless it is locked. This
- * must not wait for that lock: its owner may wait for the ring.
+ * Returns 1 for an engine of this ABI, whose programs may use the ring. One without a
+ * bank was left by a process that could not remove it, unless it is locked. This must
+ * not wait for that lock: its owner may wait for the ring.
  */
 static int is_current_engine(void *arg, const char *path)
 {
@@ -110,7 +102,7 @@ static int is_current_engine(void *arg, const char *path)
  * asks for the ring. If no engine is found here, such a process comes later, waits
  * for the lock on the ring's directory, and then finds it gone and makes another.
  */
-int ring_sweep(struct natra *n)
+static int sweep(struct natra *n)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	int r = pin_dir_lock_events(n, false, &dir);
@@ -121,6 +113,15 @@ int ring_sweep(struct natra *n)
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return pin_remove_all(n, dir.path);
+}
+
+void ring_sweep(struct natra *n)
+{
+	KEEP_ERROR_SCOPE(n);
+
+	if (sweep(n) < 0)
+		log_line(n, NATRA_LOG_WARN, "the ring of events stays: %s",
+			 last_error(n));
 }
 
 static bool find_inode(const char *dir, unsigned long *ret_inode)
@@ -145,7 +146,8 @@ int ring_open(struct natra *n, struct ring_view *ret_view)
 
 	if (r < 0)
 		return r;
-	/* If the ring is replaced before it is opened, it looks replaced once more. */
+	/* The inode is read first: if the ring is replaced before it is opened,
+	 * ring_is_replaced() reports that once more than needed, and not too seldom. */
 	if (!find_inode(dir, &view.inode))
 		return -ENOENT;
 	r = open_ring(n, dir, &fd);

@@ -20,15 +20,16 @@
 int ring_make(struct natra *n);
 
 /*
- * Opens the ring for a program that is to be loaded, and pins a new one if there
- * is none. The caller has locked an engine, so that ring_sweep lets it stay.
- * Returns its descriptor, or -1 if there is none to be had, which is logged:
- * limits must not fail for want of events.
+ * Opens the ring for a program that is to be loaded, and pins a new one if there is
+ * none. The caller has locked an engine, so that ring_sweep lets it stay. Returns its
+ * descriptor, or -1 after it has logged why there is none: limits must work without
+ * events.
  */
 int ring_enter(struct natra *n);
 
-/* Removes the ring if no engine exists. */
-int ring_sweep(struct natra *n);
+/* Removes the ring if no engine exists. If it cannot be removed, which is logged, it
+ * stays for the next program, or the next sweep: it limits nobody. */
+void ring_sweep(struct natra *n);
 
 /* A ring as a reader sees it. `map` is NULL if none is open. */
 struct ring_view {

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "../../bpf/natra_flows.h"
 #include "../../bpf/natra_hash.h"
 
@@ -115,11 +115,7 @@ struct natra_counters slot_sum(const struct natra_state *state)
 
 uint32_t slot_flow_now(void)
 {
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return natra_flow_now((uint64_t)now.tv_sec * 1000000000ULL +
-			      (uint64_t)now.tv_nsec);
+	return natra_flow_now(clock_ns(CLOCK_MONOTONIC));
 }
 
 int slot_flows(struct natra *n, const struct slot *slot,

@@ -7,6 +7,7 @@
 
 #include "base/bpf_call.h"
 #include "base/libbpf_log.h"
+#include "natra_shared.h"
 #include "util/cleanup.h"
 
 void stub_close(struct stub *stub)
@@ -29,19 +30,24 @@ int stub_load(struct natra *n, enum program_kind kind, int programs_fd,
 		[PROGRAM_TX] = "natra_tx",
 		[PROGRAM_EDT] = "natra_edt",
 	};
+	static const uint32_t calls[PROGRAM_KIND_MAX] = {
+		[PROGRAM_TX] = NATRA_CALL_SENT,
+		[PROGRAM_EDT] = NATRA_CALL_SENT | NATRA_CALL_HELD,
+	};
 	const struct bpf_insn insns[] = {
 		/* ctx->cb[0] = slot: cb is scratch space of the hook. */
-		INSN(BPF_ALU | BPF_MOV | BPF_K, BPF_REG_2, 0, 0, slot),
+		INSN(BPF_ALU | BPF_MOV | BPF_K, BPF_REG_2, 0, 0,
+		     slot | calls[kind]),
 		INSN(BPF_STX | BPF_MEM | BPF_W, BPF_REG_1, BPF_REG_2,
 		     offsetof(struct __sk_buff, cb[0]), 0),
 		INSN(BPF_LD | BPF_IMM | BPF_DW, BPF_REG_2, BPF_PSEUDO_MAP_FD, 0,
 		     programs_fd),
 		INSN(0, 0, 0, 0, 0),
 		/*
-		 * The index is a constant, so that the kernel makes a direct
-		 * jump of the call. To patch that in takes most of the time of
-		 * loading the stub, but only once; a jump by way of the array
-		 * would cost each packet.
+		 * The index is a constant, so that the kernel makes a direct jump of
+		 * the call. Patching it in takes most of the time of loading the stub,
+		 * but only once; a jump through the array would cost time for each
+		 * packet.
 		 */
 		INSN(BPF_ALU | BPF_MOV | BPF_K, BPF_REG_3, 0, 0, 0),
 		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_tail_call),

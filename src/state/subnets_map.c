@@ -45,7 +45,8 @@ int subnets_map_read(struct natra *n, int fd, struct subnets *ret_subnets)
 	if (info.type != BPF_MAP_TYPE_LPM_TRIE ||
 	    info.key_size != sizeof(*subnets.list) ||
 	    info.max_entries > NATRA_SUBNETS_MAX)
-		return refuse(n, -ESTALE, "the pinned subnets are no such map");
+		return refuse(n, -ESTALE,
+			      "the pin of the subnets is another map");
 	subnets.list = calloc(info.max_entries, sizeof(*subnets.list));
 	if (!subnets.list)
 		return fail_errno(n, -ENOMEM, "read the subnets");
@@ -59,7 +60,8 @@ int subnets_map_read(struct natra *n, int fd, struct subnets *ret_subnets)
 		if (r < 0)
 			return fail_errno(n, r, "read the subnets");
 		if (!subnet_valid(&subnets.list[subnets.len]))
-			return refuse(n, -ESTALE, "a pinned subnet is none");
+			return refuse(n, -ESTALE,
+				      "a pinned subnet is not valid");
 	}
 	subnets_sort(&subnets);
 	*ret_subnets = subnets;

@@ -84,7 +84,8 @@ static int open_view(struct natra *n, const struct record_slot *slot,
 		bank_close(&view->maps);
 		return r;
 	}
-	/* A node may have more banks than a process may have open files at two a bank. */
+	/* Each bank takes two descriptors, so all banks of a node may need more than a
+	 * process may open. */
 	if (view->states)
 		close_fd(&view->maps.states_fd);
 	return 0;
@@ -140,6 +141,7 @@ static void sum_state(const struct natra_state *state,
 	ret_counters->heavy_flows = count_flows(state);
 	ret_counters->events_told = state->events_told;
 	ret_counters->events_untold = state->events_untold;
+	ret_counters->connects = state->connects;
 }
 
 static int sum_copy(struct natra *n, const struct view *view, uint32_t index,

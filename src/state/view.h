@@ -20,6 +20,7 @@ struct view_counters {
 	uint32_t heavy_flows;
 	uint64_t events_told;
 	uint64_t events_untold;
+	struct natra_connects connects;
 };
 
 void views_close(struct views *views);

@@ -29,7 +29,7 @@ static inline void cleanup_dirp(DIR **dir)
 #define cleanup_close __attribute__((cleanup(cleanup_closep)))
 #define cleanup_dir   __attribute__((cleanup(cleanup_dirp)))
 
-/* These evaluate to an owned thing and leave nothing to its owner. */
+/* Each of these evaluates to an owned value, and clears the variable that owned it. */
 #define TAKE_PTR(p)                                                            \
 	__extension__({                                                        \
 		__typeof__(p) take_ = (p);                                     \

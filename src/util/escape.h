@@ -8,9 +8,9 @@ struct escaped {
 	char text[5];
 };
 
-/* Returns a byte of a text of unknown origin in the form in which it can
- * be shown: printable ASCII stays, and all else, which may be a terminal's
- * escape or the end of a line, becomes \xNN. */
+/* Returns a byte of an untrusted text in the form in which it is shown: printable ASCII
+ * stays, and any other byte, which may be a terminal's escape or the end of a line,
+ * becomes \xNN. */
 static inline struct escaped escape_byte(char c)
 {
 	static const char digits[] = "0123456789abcdef";

@@ -51,7 +51,8 @@ class Agent:
         return sum(text in line for line in self.lines if line is not None)
 
     def wait(self, text, times=1, timeout=40):
-        """Return the line that has this text for the so-manieth time."""
+        """Wait until the log has `times` lines with this text, and return the last of
+        them."""
         end = time.monotonic() + timeout
         with self.changed:
             while True:

@@ -5,10 +5,12 @@
  * id, in which '/' is '+', and its text the two rates and whether its program is
  * of another build. A file with the name leftovers+IFNAME stands for what upstream's
  * plugin has left there: if it has a number and a text, attaching fails with them
- * while it is there. With the file leftovers-ifb the ifb of its limit of egress is
+ * while it is there. A file waiting+ID stands for the same beside one id, with packets
+ * that wait. With the file leftovers-ifb the ifb of its limit of egress is
  * there, too. The file error-NAME stands for a call that fails with the number in it,
- * and kill-gc for a process that is killed there. Attaching to a pod waits while there
- * is a file hold-attach. Each call that changes something adds a line to the file
+ * kill-NAME for a process that is killed there, and slow-drain_leftovers for a call
+ * after which the process finds the clock 15 s later. Attaching to a pod waits while
+ * there is a file hold-attach. Each call that changes something adds a line to the file
  * `calls`.
  */
 #include <dirent.h>
@@ -41,6 +43,10 @@ int __wrap_natra_gc(struct natra *n, const char *network,
 int __wrap_natra_find_leftovers(struct natra *n,
 				const struct natra_target *target,
 				struct natra_leftovers *ret_leftovers);
+int __wrap_natra_drain_leftovers(struct natra *n,
+				 const struct natra_target *target);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_natra_remove_leftovers(struct natra *n,
 				  const struct natra_target *target);
 const char *__wrap_natra_error(const struct natra *n);
@@ -48,6 +54,7 @@ const char *__real_natra_error(const struct natra *n);
 int __wrap_unshare(int flags);
 const char *__wrap_veth_make(const char *ifname, const char *peer);
 
+static long later_s;
 static char error[256];
 
 /* Needs a privilege that tests do not have; nothing is attached anyway. */
@@ -123,6 +130,15 @@ static int failing(const char *name)
 	return -number;
 }
 
+/* Returns whether there is a file PREFIX-NAME. */
+static bool is_there(const char *prefix, const char *name)
+{
+	char file[64];
+
+	(void)snprintf(file, sizeof(file), "%s-%s", prefix, name);
+	return access(path_of(file).text, F_OK) == 0;
+}
+
 __attribute__((format(printf, 2, 3))) static int called(const char *name,
 							const char *format, ...)
 {
@@ -137,6 +153,8 @@ __attribute__((format(printf, 2, 3))) static int called(const char *name,
 		fputc('\n', f);
 		(void)fclose(f);
 	}
+	if (is_there("kill", name))
+		(void)raise(SIGKILL);
 	return failing(name);
 }
 
@@ -175,6 +193,14 @@ static struct path leftovers_of(const struct natra_target *target)
 	char name[64];
 
 	(void)snprintf(name, sizeof(name), "leftovers+%s", target->ifname);
+	return path_of(name);
+}
+
+static struct path waiting_of(const struct natra_target *target)
+{
+	char name[NATRA_ID_MAX + 16];
+
+	(void)snprintf(name, sizeof(name), "waiting+%s", target->id);
 	return path_of(name);
 }
 
@@ -297,7 +323,8 @@ int __wrap_natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
 		char id[NATRA_ID_MAX + 1];
 
 		if (!strchr(entry->d_name, '+') ||
-		    strncmp(entry->d_name, "leftovers", 9) == 0)
+		    strncmp(entry->d_name, "leftovers", 9) == 0 ||
+		    strncmp(entry->d_name, "waiting", 7) == 0)
 			continue;
 		(void)snprintf(id, sizeof(id), "%s", entry->d_name);
 		for (char *c = id; *c; c++) {
@@ -321,8 +348,6 @@ int __wrap_natra_gc(struct natra *n, const char *network,
 	(void)keep;
 	(void)keep_len;
 	*ret_removed = 0;
-	if (access(path_of("kill-gc").text, F_OK) == 0)
-		(void)raise(SIGKILL);
 	return called("gc", "all");
 }
 
@@ -330,8 +355,12 @@ int __wrap_natra_find_leftovers(struct natra *n,
 				const struct natra_target *target,
 				struct natra_leftovers *ret_leftovers)
 {
+	bool waits = access(waiting_of(target).text, F_OK) == 0;
+
 	(void)n;
-	ret_leftovers->tbf = access(leftovers_of(target).text, F_OK) == 0;
+	ret_leftovers->waiting_ms = waits ? 5000 : 0;
+	ret_leftovers->tbf =
+		waits || access(leftovers_of(target).text, F_OK) == 0;
 	ret_leftovers->ingress_redirect = ret_leftovers->tbf;
 	if (access(path_of("leftovers-ifb").text, F_OK) == 0)
 		(void)snprintf(ret_leftovers->ifb_ifname,
@@ -341,10 +370,30 @@ int __wrap_natra_find_leftovers(struct natra *n,
 	return 0;
 }
 
+int __wrap_natra_drain_leftovers(struct natra *n,
+				 const struct natra_target *target)
+{
+	(void)n;
+	if (is_there("slow", "drain_leftovers"))
+		later_s += 15;
+	return called("drain_leftovers", "id=%s", target->id);
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	int r = __real_clock_gettime(clock, ret);
+
+	ret->tv_sec += later_s;
+	return r;
+}
+
 int __wrap_natra_remove_leftovers(struct natra *n,
 				  const struct natra_target *target)
 {
+	int r = called("remove_leftovers", "id=%s", target->id);
+
 	(void)n;
 	(void)unlink(leftovers_of(target).text);
-	return called("remove_leftovers", "id=%s", target->id);
+	(void)unlink(waiting_of(target).text);
+	return r;
 }

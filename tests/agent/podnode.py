@@ -89,6 +89,17 @@ class FakeNode:
             (self.state / "leftovers-ifb").touch()
         (self.state / f"leftovers+{ifname}").write_text(error)
 
+    def waiting(self, name):
+        """Upstream's limits beside a pod, in which packets wait."""
+        path = self.state / f"waiting+net+{name}+eth0"
+        path.touch()
+        return path
+
+    def touch(self, name):
+        """Let a call be slow or kill the process, see fake_natra.c."""
+        (self.state / name).touch()
+        return self.state / name
+
     def fail(self, call, number):
         (self.state / f"error-{call}").write_text(str(number))
 

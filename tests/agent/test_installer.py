@@ -213,7 +213,7 @@ class Repair(Case):
         self.repaired(3)
 
     def test_replaced_by_another_s(self):
-        """A file that has no mark of natra's is left, under natra's name, too."""
+        """A file without natra's mark is left alone, even under natra's name."""
         for runtime, name, says in ((NEW, DROPIN, "is not natra's own"),
                                     (OLD, OWN, "is not a JSON object")):
             agent = self.start(runtime=runtime)
@@ -411,7 +411,7 @@ class Fight(Case):
         finally:
             stop.set()
             thread.join()
-        # Peace: it is repaired as soon as the time has passed.
+        # Nobody interferes any more: it is repaired as soon as the time has passed.
         self.until(lambda: OWN in self.node.names() and
                    '"natra"' in (self.node.net / OWN).read_text(), "peace")
         agent.wait_ready()

@@ -136,6 +136,8 @@ class Kernel(unittest.TestCase):
         self.preloads(["ingressRate=1000000"], "--ingress 1M")
         self.preloads(["ingressRate=1000000", "precedence=lowest"], both)
         self.preloads(['allowAnnotations=["edt-pacing"]'], both, f"{both} --edt off")
+        self.preloads(["sli=on"], f"{both} --sli on")
+        self.preloads(['allowAnnotations=["sli"]'], both, f"{both} --sli on")
 
     def test_loads_pacers(self):
         if not json.loads(run(NATRACTL, "--json", "probe"))["fq"]:
@@ -196,7 +198,7 @@ class Kernel(unittest.TestCase):
                           "egressRate": rate, "egressBurst": rate}})
 
     def check(self, name):
-        """CHECK has the limits that the pod was made with."""
+        """The configuration of CHECK has the limits that the pod was made with."""
         self.call(PLUGIN, "CHECK", name, type="natra", runtimeConfig={
             "bandwidth": {"ingressRate": 10000000}})
 
@@ -229,7 +231,7 @@ class Kernel(unittest.TestCase):
         agent = self.agent()
         agent.wait("part=pods")
         agent.stop()
-        # Not without being asked.
+        # Without being asked, the agent does not replace upstream's limits.
         self.assertEqual(self.limits(), {})
         self.agent("--replace-bandwidth").wait("replaced=1")
         self.assertEqual(self.limits(), {f"net/{name}/eth0": 10000000})

@@ -99,7 +99,8 @@ class Edits(Case):
         self.assertEqual(len(self.calls("configure", "attach")), 1)
 
     def test_time(self):
-        """From the change to the limit, the median and the worst of 50."""
+        """Measure the time from the change to the limit: the median and the worst of
+        50."""
         self.start_beside_limited_pod()
         took = []
         for n in range(50):
@@ -201,7 +202,8 @@ class Edits(Case):
         self.agent.wait("natra.io/fast-pass is not in allowAnnotations")
 
     def test_queue_depth(self):
-        """It is as long as a pod asks for, and no longer than that lasts."""
+        """The queue is as long as the pod's annotations ask for, until they are
+        removed."""
         plugins = ["ptp", {
             "type": "natra", "allowAnnotations": ["horizon", "pace-limit"],
             "horizon": "1s", "capabilities": {
@@ -227,7 +229,7 @@ class Edits(Case):
         self.assertIn("horizon=1000000000", self.calls("configure")[1])
 
     def test_edit_while_the_pod_is_adopted(self):
-        """The annotations win, and not what the pod was made with."""
+        """The annotations of now win over those that the pod was made with."""
         self.start("--period", "1s")
         hold = self.node.state / "hold-attach"
         hold.touch()
@@ -301,7 +303,7 @@ class Edits(Case):
         self.assertEqual(self.agent.count("follow the pod"), 1)
 
     def test_edit_before_the_interface(self):
-        """The server tells of a pod before it runs; an edit in between counts, too."""
+        """The server reports a pod before it runs; an edit in between counts, too."""
         self.start()
         self.api.put("a", {IN: "1M"})
         self.api.put("a", {IN: "2M"})
@@ -321,7 +323,7 @@ class Edits(Case):
         begin = time.monotonic()
         self.api.put("a", {IN: "2M"})
         wait_until(lambda: len(self.calls("configure")) >= 5, self.agent.log)
-        # The waits double from 0.1 s on, and a failure that lasts is told once.
+        # The waits double from 0.1 s on, and a failure that lasts is logged once.
         self.assertGreater(time.monotonic() - begin, 1.4)
         wait_until(lambda: self.api.events, self.agent.log)
         self.assertEqual(self.agent.count("keeps the limits that it has"), 1)
@@ -367,12 +369,12 @@ class Edits(Case):
 class Programs(Case):
     def test_job_is_killed(self):
         """It is started again long before the next look is due."""
-        (self.node.state / "kill-gc").touch()
+        kill = self.node.touch("kill-gc")
         self.start()
         self.assertIn("[-] programs: loading the programs ended half-way",
                       self.agent.wait_ready(False))
         self.agent.wait("part=pods")
-        (self.node.state / "kill-gc").unlink()
+        kill.unlink()
         self.agent.wait_ready(timeout=60)
 
 
@@ -434,7 +436,7 @@ class Server(Case):
         self.ready()
 
     def test_no_bookmarks_at_first(self):
-        """An API server whose etcd cannot tell of its progress refuses them."""
+        """An API server whose etcd cannot report its progress refuses them."""
         self.api.behave = self.refuse_bookmarks
         self.start()
         self.ready()

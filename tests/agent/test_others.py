@@ -62,7 +62,7 @@ class Uninstall(Case):
                 self.uninstall()
 
     def test_while_it_waits(self):
-        """The agent gets to know of it only when all is over."""
+        """The agent learns of it only when all is over."""
         agent = self.start()
         agent.process.send_signal(signal.SIGSTOP)
         (self.node.net / OWN).unlink()
@@ -144,7 +144,7 @@ class Cilium(Case):
         finally:
             stop.set()
             thread.join()
-        # It has not answered with a list for each that was renamed.
+        # The agent has not written another list for each one that was renamed.
         self.assertEqual(sorted(renamed), [OWN, "10-flannel.conflist"])
         self.assertEqual(self.node.names(), [
             f"{OWN}.cilium_bak", "05-cilium.conflist",

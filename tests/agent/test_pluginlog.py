@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""natra-agent repeats the plugin's log, so that a pod that was refused is seen in the
-agent's own."""
+"""natra-agent repeats the plugin's log, so that the agent's own log shows a pod that
+was refused."""
 import json
 import os
 import subprocess

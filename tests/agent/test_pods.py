@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """natra-agent and pods that run already, by libcni's cache, with a library that only
-says what it was asked."""
+records its calls."""
 import json
 import os
 import sys
@@ -214,6 +214,98 @@ class Adopt(Case):
                          ["attach", "remove_leftovers", "attach"])
         self.assertIn("replaced=1", log)
 
+    STEPS = ("attach", "detach", "drain_leftovers", "remove_leftovers")
+
+    def steps(self):
+        return [(c.split()[0], c.split()[1][7:-5]) for c in self.calls(*self.STEPS)]
+
+    def deep(self, *names):
+        for name in names:
+            self.node.pod(name, {"ingressRate": 1000000}, ["ptp", "bandwidth"])
+            self.node.waiting(name)
+
+    # natra is attached first, which shows that it can be.
+    TAKE_OVER = ("attach", "detach", "drain_leftovers", "attach", "remove_leftovers")
+
+    def test_waiting(self):
+        """What waits passes while upstream's limits alone hold, when others are done."""
+        self.deep("a", "c")
+        self.node.pod("b", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
+        self.node.leftovers("eth0")
+        self.assertIn("replaced=3", self.run_agent("--replace-bandwidth"))
+        steps = self.steps()
+        self.assertEqual(steps[:2], [("attach", "b"), ("remove_leftovers", "b")])
+        for name in ("a", "c"):
+            self.assertEqual([s for s, n in steps[2:] if n == name],
+                             list(self.TAKE_OVER))
+            self.assertEqual(self.node.limits(name), (1000000, 0))
+
+    def test_waiting_beside_limits(self):
+        """It is so where both limits hold, and natra's come back as they were."""
+        self.deep("a")
+        self.node.attached("net/a/eth0", 2000000, 0)
+        self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
+        self.assertEqual([s for s, _ in self.steps()], list(self.TAKE_OVER[1:]))
+        self.assertEqual(self.node.limits("a"), (2000000, 0))
+
+    def test_waiting_stays(self):
+        """Nothing drains that is not removed."""
+        self.deep("a")
+        self.run_agent()
+        self.assertEqual(self.steps(), [])
+        self.node.leftovers("eth0", ifb=True)
+        self.assertIn("adopted=1", self.run_agent("--replace-bandwidth"))
+        self.assertEqual(self.steps(), [("attach", "a")])
+
+    def test_waiting_in_the_way(self):
+        self.deep("a")
+        self.node.leftovers("eth0", "16 ingress_mode: pace on 'veth1': qdisc"
+                            " 'tbf' (handle 1:) is installed")
+        self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
+        self.assertEqual([s for s, _ in self.steps()],
+                         ["attach", "drain_leftovers", "remove_leftovers", "attach"])
+
+    def test_waiting_where_natra_fails(self):
+        self.deep("a")
+        self.node.leftovers("eth0", "16 interface 'eth0' is attached as 'x'")
+        self.assertIn("failed=1", self.run_agent("--replace-bandwidth"))
+        self.assertEqual(self.steps(), [("attach", "a")])
+
+    def test_draining_fails(self):
+        self.deep("a")
+        self.node.fail("drain_leftovers", 1)
+        log = self.run_agent("--replace-bandwidth")
+        self.assertIn("is lost", log)
+        self.assertIn("replaced=1", log)
+        self.assertEqual([s for s, _ in self.steps()], list(self.TAKE_OVER))
+
+    def test_killed_while_replacing(self):
+        """Upstream's limits or natra's hold, and the next agent finishes it."""
+        for name, limits in (("drain_leftovers", None), ("remove_leftovers", (1000000, 0))):
+            with self.subTest(name):
+                self.node.forget()
+                self.deep("a")
+                kill = self.node.touch(f"kill-{name}")
+                with self.node.agent("--no-install", "--replace-bandwidth") as agent:
+                    agent.wait("ended half-way")
+                    agent.stop()
+                self.assertEqual(self.node.limits("a"), limits)
+                self.assertTrue((self.node.state / "waiting+net+a+eth0").exists())
+                kill.unlink()
+                self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
+                self.assertEqual(self.node.limits("a"), (1000000, 0))
+                self.assertFalse((self.node.state / "waiting+net+a+eth0").exists())
+
+    def test_many_are_waiting(self):
+        """Other jobs get a turn after 20 s; the rest follows at once."""
+        self.deep("a", "b", "c")
+        self.node.touch("slow-drain_leftovers")
+        with self.node.agent("--no-install", "--replace-bandwidth") as agent:
+            self.assertIn("replaced=2 upgraded=0 failed=0 later=1",
+                          agent.wait("looked at the running pods"))
+            self.assertIn("replaced=1", agent.wait("looked at the running pods", 2))
+            agent.stop()
+
     def test_leftovers_not_in_the_way(self):
         """They are all that limits the pod, so they stay."""
         for error in (
@@ -259,7 +351,7 @@ class Adopt(Case):
         self.assertIn("adopted=1", self.run_agent())
 
     def test_pod_ends_meanwhile(self):
-        """Its limit goes, but not if the cache can only not be read."""
+        """Its limit is removed, but not if the cache merely cannot be read."""
         for gone in True, False:
             with self.subTest(gone=gone):
                 self.node.forget()

@@ -4,6 +4,7 @@
 that are slow, and to those that do not speak HTTP."""
 import contextlib
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -108,8 +109,12 @@ class Metrics(unittest.TestCase):
             wants = {"Accept": "application/openmetrics-text"}
             threads = [threading.Thread(target=lambda i=i: found.append(
                 agent.get("/metrics", headers=wants if i % 2 else {}))) for i in range(12)]
+            # All have asked when it goes on, so they wait for one collection.
+            agent.process.send_signal(signal.SIGSTOP)
             for t in threads:
                 t.start()
+            time.sleep(0.5)
+            agent.process.send_signal(signal.SIGCONT)
             self.assertEqual(agent.get("/healthz")[0], 200)
             for t in threads:
                 t.join()
@@ -133,6 +138,39 @@ class Metrics(unittest.TestCase):
                     return
             self.fail("each request is collected for")
 
+    def test_formats_in_turns(self):
+        """One collection a second is for both, after the first of each."""
+        with Agent(*IDLE) as agent:
+            wants = {"Accept": "application/openmetrics-text"}
+            begin, collections = time.monotonic(), 0
+            for i in range(40):
+                before = self.faults_of_children(agent)
+                status, body = agent.get("/metrics", headers=wants if i % 2 else {})
+                self.assertEqual((status, body.endswith("# EOF\n")), (200, i % 2 == 1))
+                collections += self.faults_of_children(agent) > before
+                time.sleep(0.1)
+            self.assertLessEqual(collections, time.monotonic() - begin + 2)
+
+    def test_cut_text(self):
+        """A text that cannot be written is not answered with in part: it would look like
+        one of a node whose pods are gone. The limit on the size of files is also one on
+        files in memory."""
+        with tempfile.TemporaryDirectory() as tmp:
+            program = f"{tmp}/agent"
+            with open(program, "w", encoding="utf-8") as f:
+                f.write(f"#!/bin/sh\ntrap '' XFSZ\nexec '{AGENT}' \"$@\"\n")
+            os.chmod(program, 0o755)
+            with Agent(*IDLE, program=program) as agent:
+                resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE,
+                                 (50, resource.RLIM_INFINITY))
+                self.assertEqual(agent.get("/metrics")[0], 500)
+                agent.wait("collecting the metrics: write the metrics")
+                resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE,
+                                 (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+                status, body = agent.get("/metrics")
+                self.assertEqual(status, 200)
+                self.assertIn("natra_scrape_errors_total 1\n", body)
+
     def faults_of_children(self, agent):
         with open(f"/proc/{agent.process.pid}/stat") as f:
             return int(f.read().rsplit(")", 1)[1].split()[8])
@@ -145,7 +183,8 @@ class Metrics(unittest.TestCase):
                     s.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
             self.assertEqual(agent.get("/metrics")[0], 200)
             end = time.monotonic() + 20
-            while len(os.listdir(f"/proc/{agent.process.pid}/fd")) > before:
+            # The text's file stays open.
+            while len(os.listdir(f"/proc/{agent.process.pid}/fd")) > before + 1:
                 self.assertLess(time.monotonic(), end)
                 time.sleep(0.05)
 

@@ -61,7 +61,7 @@ class Case(unittest.TestCase):
 
 class Tls(Case):
     def test_name(self):
-        """Names are found without the libraries of the C library's, too."""
+        """Names are resolved even without the C library's shared libraries."""
         api = self.serve()
         api.put("a", {IN: "1M"})
         agent = self.watch(f"https://localhost:{api.port}")

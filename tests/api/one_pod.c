@@ -16,9 +16,6 @@ int one_pod_begin(void **state)
 int one_pod_end(void **state)
 {
 	(void)state;
-	rig_detach(n, ID);
-	assert_int_equal(rig_pins(), 0);
-	pod_remove(&pod);
-	natra_close(n);
+	rig_end(n, &pod, (const char *const[]){ID}, 1);
 	return 0;
 }

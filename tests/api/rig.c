@@ -2,6 +2,7 @@
 #include "rig.h"
 
 #include <arpa/inet.h>
+#include <bpf/bpf.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -114,6 +115,22 @@ unsigned int rig_pins(void)
 	return (unsigned int)strtoul(text, NULL, 10);
 }
 
+void rig_replace_pin(const char *path, enum bpf_map_type type,
+		     uint32_t value_size, uint32_t entries, uint32_t flags)
+{
+	const struct bpf_map_create_opts opts = {
+		.sz = sizeof(opts),
+		.map_flags = flags,
+	};
+	int fd = bpf_map_create(type, "foreign", sizeof(uint32_t), value_size,
+				entries, &opts);
+
+	assert_true(fd >= 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(bpf_obj_pin(fd, path), 0);
+	(void)close(fd);
+}
+
 bool rig_has_tcx(void)
 {
 	struct natra_features f = NATRA_INIT(f);
@@ -151,15 +168,13 @@ void pod_remove(struct pod *pod)
 	       pod->name);
 }
 
-void pod_send(const struct pod *pod, int packets)
+void device_send(const char *device, int packets)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9)};
-	char device[32];
 	int one = 1;
 
 	assert_true(fd >= 0);
-	(void)snprintf(device, sizeof(device), "h-%s", pod->name);
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device,
 				    (socklen_t)strlen(device)),
 			 0);
@@ -171,6 +186,14 @@ void pod_send(const struct pod *pod, int packets)
 		assert_int_equal(sendto(fd, "x", 1, 0, (void *)&to, sizeof(to)),
 				 1);
 	(void)close(fd);
+}
+
+void pod_send(const struct pod *pod, int packets)
+{
+	char device[32];
+
+	(void)snprintf(device, sizeof(device), "h-%s", pod->name);
+	device_send(device, packets);
 }
 
 struct natra *rig_open(void)
@@ -199,6 +222,17 @@ void rig_detach(struct natra *n, const char *id)
 	target.id = id;
 	if (KEPT(natra_detach(n, &target)) < 0)
 		fail_msg("%s", natra_error(n));
+}
+
+void rig_end(struct natra *n, struct pod *pods, const char *const *ids,
+	     size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		rig_detach(n, ids[i]);
+		pod_remove(&pods[i]);
+	}
+	assert_int_equal(rig_pins(), 0);
+	natra_close(n);
 }
 
 struct natra_target pod_target(const struct pod *pod, const char *id)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <linux/bpf.h>
 #include <natra/natra.h>
 
 #define BPFFS "/tmp/natra-api-bpffs"
@@ -33,10 +34,15 @@ char *rig_state(void);
 void rig_same_state(const char *before);
 /* Returns the number of files under natra's pins. */
 unsigned int rig_pins(void);
+/* Puts another map, with keys of 4 bytes, in the place of what is pinned there. */
+void rig_replace_pin(const char *path, enum bpf_map_type type,
+		     uint32_t value_size, uint32_t entries, uint32_t flags);
 bool rig_has_tcx(void);
 
 struct pod pod_make(const char *name);
 void pod_remove(struct pod *pod);
+/* Sends this number of UDP packets out of an interface. */
+void device_send(const char *device, int packets);
 /* Sends this number of UDP packets into the pod. */
 void pod_send(const struct pod *pod, int packets);
 
@@ -44,6 +50,9 @@ struct natra *rig_open(void);
 /* These calls must succeed. */
 struct natra_info rig_query(struct natra *n, const char *id);
 void rig_detach(struct natra *n, const char *id);
+/* Detaches each id, removes the pods, checks that no pins are left and closes n. */
+void rig_end(struct natra *n, struct pod *pods, const char *const *ids,
+	     size_t len);
 struct natra_target pod_target(const struct pod *pod, const char *id);
 struct natra_policy policy_of(uint64_t in_mbit, uint64_t out_mbit);
 /* Checks that the handle's error is one line and contains a and b, unless

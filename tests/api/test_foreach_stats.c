@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* natra_foreach_stats tells of each attachment what natra_query and natra_stats do. */
+/* natra_foreach_stats reports the same of each attachment as natra_query and
+ * natra_stats. */
 #include "rig.h"
 
 #include <bpf/bpf.h>
@@ -67,16 +68,11 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	for (int i = 0; i < PODS; i++) {
-		rig_detach(n, ids[i]);
-		pod_remove(&pods[i]);
-	}
-	assert_int_equal(rig_pins(), 0);
-	natra_close(n);
+	rig_end(n, pods, ids, PODS);
 	return 0;
 }
 
-/* What a walk has told of each id. */
+/* The results of a walk for each id. */
 struct told {
 	unsigned int calls, of_unknown;
 	bool has_stats[PODS];

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define SKIP        77
 #define HOST        "h-old"
@@ -18,13 +19,13 @@ static struct natra *n;
 static struct pod pod;
 static char *before;
 
-/* Returns the node's qdiscs, ingress filters and links, without reference
- * counts. */
+/* Returns the node's qdiscs, ingress filters and links, without reference counts and
+ * htb's count of packets, which the kernel sends now and then. */
 static char *node_state(void)
 {
 	static const char command[] =
-		"tc qdisc show | sed 's/ refcnt [0-9]*//'; tc filter show dev " HOST
-		" ingress 2>/dev/null;"
+		"tc qdisc show | sed -E 's/ (refcnt|direct_packets_stat) [0-9]+//g';"
+		"tc filter show dev " HOST " ingress 2>/dev/null;"
 		"ip -o link show | cut -d: -f2; true";
 	char *text = calloc(1, 65536);
 	FILE *f = popen(command, "r");
@@ -317,6 +318,79 @@ static void by_the_id_of_an_attachment(void **state)
 	assert_int_equal(natra_detach(n, &target), 0);
 }
 
+/* Lets some kB wait in a tbf, which takes seconds or less than 0.1 s. */
+static void fill(const char *dev, const char *rate)
+{
+	rig_sh("tc qdisc change dev %s root handle 1: tbf rate %s burst 1600"
+	       " limit 64k",
+	       dev, rate);
+	device_send(dev, 200);
+}
+
+static int drain(void)
+{
+	struct natra_target target = pod_target(&pod, NULL);
+
+	return KEPT(natra_drain_leftovers(n, &target));
+}
+
+/* Nothing is changed if nothing waits, or not for long. */
+static void nothing_to_drain(void **state)
+{
+	char *mine;
+
+	(void)state;
+	assert_int_equal(drain(), 0);
+	add_tbf();
+	add_ingress(IFB);
+	for (int i = 0; i < 2; i++) {
+		if (i)
+			fill(HOST, "1mbit");
+		assert_int_equal(find().waiting_ms, 0);
+		mine = node_state();
+		assert_int_equal(drain(), 0);
+		same_node_state(mine);
+		free(mine);
+	}
+}
+
+/* Both queues empty themselves without a loss, soon although little follows, and the
+ * rates stay. */
+static void queues_drain(void **state)
+{
+	struct timespec begin, end;
+
+	(void)state;
+	add_tbf();
+	add_ingress(IFB);
+	fill(IFB, "8kbit");
+	assert_in_range(find().waiting_ms, 2000, 60000);
+	fill(HOST, "8kbit");
+	(void)clock_gettime(CLOCK_MONOTONIC, &begin);
+	if (drain() < 0)
+		fail_msg("%s", natra_error(n));
+	(void)clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_in_range(end.tv_sec - begin.tv_sec, 0, 3);
+	rig_sh("for i in " HOST " " IFB "; do tc -s qdisc show dev $i root |"
+	       " tr '\\n' ' ' | grep -q 'tbf 1: .*rate 8Kbit .*dropped 0,"
+	       ".* backlog 0b' || exit 1; done");
+	assert_int_equal(find().waiting_ms, 0);
+	remove_all();
+	assert_none();
+}
+
+/* Each queue counts by itself. */
+static void one_queue_drains(void **state)
+{
+	(void)state;
+	add_tbf();
+	add_ingress(IFB);
+	fill(HOST, "8kbit");
+	assert_int_equal(drain(), 0);
+	rig_sh("tc -s qdisc show dev " HOST " root | grep -q 'backlog 0b'");
+	assert_int_equal(find().waiting_ms, 0);
+}
+
 static void keep_warning(void *arg, enum natra_log_level level,
 			 const char *line)
 {
@@ -348,7 +422,7 @@ static const char *warning_of_attach(void)
 static void attaching_warns(void **state)
 {
 	static const char start[] =
-		"what the bandwidth plugin left on '" HOST "' limits as well:";
+		"limits of the bandwidth plugin on '" HOST "' hold as well:";
 	char expected[WARNING_MAX];
 
 	(void)state;
@@ -409,6 +483,8 @@ static void bad_calls(void **state)
 			 -ENODEV);
 	says(n, "eth9", NULL);
 	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), -ENODEV);
+	assert_int_equal(KEPT(natra_drain_leftovers(n, &target)), -ENODEV);
+	assert_int_equal(natra_drain_leftovers(NULL, &target), -EINVAL);
 	target.ifname = "eth0";
 	target.netns = "nosuch";
 	assert_int_equal(KEPT(natra_find_leftovers(n, &target, &leftovers)),
@@ -437,6 +513,9 @@ int main(void)
 		CASE(qdiscs_of_others),
 		CASE(redirects_of_others),
 		CASE(ingress_is_shared),
+		CASE(nothing_to_drain),
+		CASE(queues_drain),
+		CASE(one_queue_drains),
 		CASE(by_the_id_of_an_attachment),
 		CASE(attaching_warns),
 		CASE(no_host_side),

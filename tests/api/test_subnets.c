@@ -238,7 +238,7 @@ static void bad_ones_are_refused(void **state)
 	says(n, "shaped_subnets", "unshaped_subnets");
 	policy = shaped(NULL, 3);
 	assert_int_equal(attach(&policy), -EINVAL);
-	says(n, "shaped_subnets", "missing");
+	says(n, "shaped_subnets", "NULL");
 	rig_same_state(before);
 	free(before);
 }

@@ -159,7 +159,7 @@ static void attach_replaces_it(void **state)
 	rig_detach(n, ID);
 }
 
-/* The call is meant for this: an attach fails, and the record remains. */
+/* This is the use of the call: an attach fails, and the record remains. */
 static void failed_attach_then_record(void **state)
 {
 	struct natra_target target = pod_target(&pod, ID);

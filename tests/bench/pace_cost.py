@@ -7,7 +7,7 @@ The two take turns. Needs fq, so the committed result is made in a VM, where the
 emulated and only the ratio of the times means something:
 
     tests/vm/run 6.12 -- env NATRACTL=BUILD/tools/natractl/natractl \\
-        tests/bench/pace_cost.py >tests/bench/results/pace-cost-6.12.txt
+        tests/bench/pace_cost.py | grep -v ^vm: >tests/bench/results/pace-cost-6.12.txt
 """
 import os
 import resource

@@ -23,7 +23,8 @@ import machine
 KERNEL = "6.12"
 CPUS = (2, 64, 200)
 COUNT = 15
-# The test shows the slab, too, but what else a guest frees after its boot is as much.
+# The test shows the slab, too, but a guest frees as much of it for other reasons after
+# its boot.
 FIGURES = (rf"ok +memlock, mean of {COUNT} attachments +([\d.]+) KiB",
            r" +attaching took, KiB each .* VmallocUsed (-?[\d.]+)",
            r" +attaching took, KiB each .* Percpu (-?[\d.]+)")

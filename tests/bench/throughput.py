@@ -8,7 +8,7 @@ from cells import UNCAPPED
 from limiters import bits
 from pods import limiter
 
-# Samples are short and many, because samples of 2 s lay as far apart as those of 1 s,
+# There are many short samples, because samples of 2 s varied as much as those of 1 s,
 # whether or not each process was bound to a CPU.
 SETTLE_SECONDS = 0.5
 SECONDS = 1

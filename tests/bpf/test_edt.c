@@ -402,7 +402,7 @@ static void send_without_socket(uint8_t tos, struct th_result *ret)
 	th_send(&run, &p, &context, ret);
 }
 
-/* Its sender does not feel the delay. */
+/* The delay puts no backpressure on its sender. */
 static void packet_without_a_socket_has_a_shorter_horizon(void **state)
 {
 	uint64_t tat = th_now() + TH_SECOND / 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tests check which packets make the programs tell an event, how often, and that
+/* The tests check which packets make the programs report an event, how often, and that
  * a reader gets each one, or learns how many it missed. */
 #include "cm.h"
 
@@ -144,8 +144,8 @@ static void counts(uint64_t told, uint64_t untold)
 	assert_int_equal(state->events_untold, untold);
 }
 
-/* What was sent since then is told as one event of this flow, or as one for each
- * window that has begun meanwhile, on a machine that is so busy. */
+/* What was sent since then is reported as one event of this flow, or, on a busy
+ * machine, as one for each window that has begun meanwhile. */
 static void is_told_once(uint32_t reason, uint16_t port, uint64_t since_ns)
 {
 	const uint64_t windows =
@@ -322,7 +322,7 @@ static void mice_within_their_share(void **state)
 	no_more_is_told();
 }
 
-/* A pod that makes flow after flow heavy is told of a few of them, and another
+/* If a pod makes flow after flow heavy, only a few of them are reported, and another
  * pod's event is still there afterwards. */
 static void many_flows_do_not_hide_others(void **state)
 {

@@ -229,6 +229,55 @@ static void vlan_tag_beside_the_packet_counts(void **state)
 	}
 }
 
+/* The legs of an attachment share a program, and each stub tells it what to do. */
+static void one_program_serves_all_kinds(void **state)
+{
+	static const enum natra_counter counters[] = {
+		[PROGRAM_RX] = NATRA_COUNT_DROPPED_RATE,
+		[PROGRAM_TX] = NATRA_COUNT_DROPPED_RATE,
+		[PROGRAM_EDT] = NATRA_COUNT_PACED,
+	};
+	const struct program_options options = {
+		.kind = PROGRAM_RX,
+		.has_l2 = true,
+		.holds = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+	};
+	/* What the kernel tells is more than the headers come to. */
+	const struct th_context context = {
+		.gso_segs = 2,
+		.gso_size = 700,
+		.wire_len = 4000,
+	};
+	const struct natra_limits limits = th_limits();
+	struct th_result result;
+	struct progrun run;
+	struct packet p;
+
+	(void)state;
+	th_load(&run, &options, &limits);
+	packet_make_tcp4(&p, 1000, 0, 54 + 1400);
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		const bool held = programs[i] == PROGRAM_EDT;
+
+		stub_close(&run.stub);
+		assert_int_equal(stub_load(run.n, programs[i],
+					   run.bank.programs_fd, run.slot.index,
+					   &run.stub),
+				 0);
+		th_set_tat(&run, th_now() + TH_SECOND);
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.counter, counters[programs[i]]);
+		assert_int_equal(result.verdict,
+				 held ? TC_ACT_UNSPEC : TC_ACT_SHOT);
+		assert_int_equal(result.bytes, programs[i] == PROGRAM_RX
+						       ? 2 * (54 + 700)
+						       : 4000);
+		assert_int_equal(result.tstamp != 0, held);
+	}
+	th_close(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -240,6 +289,7 @@ int main(void)
 		cmocka_unit_test(segments_have_the_headers_of_mpls_and_pppoe),
 		cmocka_unit_test(jumbo_header_is_not_on_the_wire),
 		cmocka_unit_test(vlan_tag_beside_the_packet_counts),
+		cmocka_unit_test(one_program_serves_all_kinds),
 	};
 
 	th_require_bpf();

@@ -7,12 +7,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "progrun.h"
 #include "util/cleanup.h"
 
-#define VERIFIED_MAX 100000
+/* The verifier gives up at a million instructions, and takes about a millisecond for
+ * a thousand. */
+#define VERIFIED_MAX 12000
 
 static struct progrun load(enum program_kind kind, uint32_t width,
 			   const struct natra_limits *limits)
@@ -285,39 +288,57 @@ static void narrow_sketch_overestimates_and_wide_one_does_not(void **state)
 	assert_int_equal(heavy[1], 0);
 }
 
-/* The verifier gives up at a million instructions, and other kernels need many
- * times more than this one. */
-static void every_program_is_far_from_the_verifiers_limit(void **state)
+static uint32_t verified(struct progrun *run)
 {
-	static const enum program_kind kinds[] = {PROGRAM_RX, PROGRAM_TX,
-						  PROGRAM_EDT};
+	struct bpf_prog_info info = {0};
+	uint32_t len = sizeof(info);
+	const uint32_t zero = 0;
+	uint32_t id;
+	int fd;
+
+	assert_int_equal(bpf_map_lookup_elem(run->bank.programs_fd, &zero, &id),
+			 0);
+	fd = bpf_prog_get_fd_by_id(id);
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &len), 0);
+	(void)close(fd);
+	return info.verified_insns;
+}
+
+static double cpu_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* One program polices in both directions, and another one holds as well. */
+static void every_program_is_verified_fast(void **state)
+{
+	static const enum program_kind kinds[] = {PROGRAM_RX, PROGRAM_EDT};
 	const struct natra_limits limits = th_limits();
 	int over = 0;
 
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
-		uint64_t begin = th_now();
-		struct progrun run = load(kinds[i], 2048, &limits);
-		uint64_t took = th_now() - begin;
-		struct bpf_prog_info info = {0};
-		uint32_t len = sizeof(info);
-		const uint32_t zero = 0;
-		uint32_t id;
-		int fd;
+		double least = 1e9;
+		uint32_t insns = 0;
 
-		assert_int_equal(
-			bpf_map_lookup_elem(run.bank.programs_fd, &zero, &id),
-			0);
-		fd = bpf_prog_get_fd_by_id(id);
-		assert_true(fd >= 0);
-		assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &len), 0);
-		(void)close(fd);
-		print_message("%s: %u instructions verified, %.1f ms to load\n",
-			      info.name, info.verified_insns,
-			      (double)took / TH_MS);
-		assert_true(info.verified_insns > 0);
-		over += info.verified_insns > VERIFIED_MAX;
-		th_close(&run);
+		for (int round = 0; round < 5; round++) {
+			double begin = cpu_ms();
+			struct progrun run = load(kinds[i], 2048, &limits);
+			double took = cpu_ms() - begin;
+
+			insns = verified(&run);
+			least = took < least ? took : least;
+			th_close(&run);
+		}
+		print_message(
+			"%s: %u instructions verified, %.1f ms of CPU to load a bank and a stub, the least of 5\n",
+			i ? "holds" : "polices", insns, least);
+		assert_true(insns > 0);
+		over += insns > VERIFIED_MAX;
 	}
 	assert_int_equal(over, 0);
 }
@@ -372,7 +393,7 @@ int main(void)
 		cmocka_unit_test(every_sketch_width_classifies),
 		cmocka_unit_test(
 			narrow_sketch_overestimates_and_wide_one_does_not),
-		cmocka_unit_test(every_program_is_far_from_the_verifiers_limit),
+		cmocka_unit_test(every_program_is_verified_fast),
 		cmocka_unit_test(counters_are_those_of_each_load),
 		cmocka_unit_test(keys_are_new_at_each_load),
 	};

@@ -200,8 +200,8 @@ static void charged_mice_are_charged_to_both_buckets(void **state)
 	th_set_tat(&run, tat);
 	th_set_mice_tat(&run, mice_tat);
 	assert_int_equal(send(1, 1000), NATRA_COUNT_MICE);
-	/* The mouse passes although the main bucket is in debt, because mice
-	 * within their share have the first claim to the rate. */
+	/* The mouse passes although the main bucket is in debt, because mice within
+	 * their share go first. */
 	assert_int_equal(th_tat(&run), tat + 1000 * TH_NS_PER_BYTE);
 	assert_in_range(th_mice_tat(&run),
 			mice_tat + TH_SECOND + 2000 * TH_NS_PER_BYTE - TH_MS,

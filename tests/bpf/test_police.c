@@ -215,8 +215,8 @@ static void frame_with_tags_keeps_its_tags(void **state)
 	}
 }
 
-/* Sends as fast as it can, whatever becomes of the packets. What passes has paid for
- * its time, but for `overdraft` ns. */
+/* Sends as fast as it can, even if packets are dropped. All that passes must fit into
+ * the time that it took, but for `overdraft` ns. */
 static void check_flood(uint8_t ecn, uint64_t overdraft)
 {
 	struct natra_limits limits = th_limits();

@@ -86,6 +86,8 @@ static int fill(struct natra_info *info, const char *id)
 		.abi = 1,
 	};
 	info->effective.pace_limit_ns = 50000000;
+	if (strcmp(id, "web") == 0)
+		info->policy.sli = NATRA_SLI_ON;
 	if (strcmp(id, "bare") == 0) {
 		info->unshaped = true;
 		info->mode = NATRA_MODE_AUTO;
@@ -170,6 +172,13 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 		 "veth\x1b");
 	snprintf(ret_leftovers->ifb_ifname, sizeof(ret_leftovers->ifb_ifname),
 		 "bwp0");
+	return 0;
+}
+
+int natra_drain_leftovers(struct natra *n, const struct natra_target *target)
+{
+	(void)n;
+	fprintf(stderr, "drain leftovers of %s\n", target->ifname);
 	return 0;
 }
 
@@ -285,6 +294,11 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	ret_stats->egress.over_connections = (struct natra_count){calls, 60};
 	ret_stats->egress.events_told = 5;
 	ret_stats->egress.events_untold = 7;
+	ret_stats->egress_connects = (struct natra_connect_stats){
+		.begun = 20, .repeated = 4, .refused = 2, .forgotten = 1};
+	ret_stats->egress_connects.accepted.sum_ns = 1500000000;
+	ret_stats->egress_connects.accepted.count[15] = 9;
+	ret_stats->egress_connects.accepted.count[20] = 1;
 	return 0;
 }
 
@@ -316,8 +330,8 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	return 0;
 }
 
-/* Four events, 10 s apart, the last one of now; then, for who follows, one more
- * each time. Between the second and the third one, 3 were lost. */
+/* There are four events, 10 s apart, the last one now; then a reader that follows gets
+ * one more each time. Between the second and the third one, 3 were lost. */
 struct natra_events {
 	int number;
 };
@@ -417,25 +431,10 @@ int natra_foreach_neighbour(struct natra *n, const char *id,
 	return fn(arg, &entry);
 }
 
-static int foreach_pod_stats(long count, natra_stats_fn fn, void *arg)
+/* Calls fn for each of the N pods. */
+static int foreach_pod(natra_attachment_fn fn, void *arg)
 {
-	struct natra_stats stats;
-	struct natra_info info;
-	char id[16];
-	int r = 0;
-
-	for (int i = 0; i < count && r == 0; i++) {
-		snprintf(id, sizeof(id), "pod-%d", i);
-		fill_pod(&info, id);
-		r = natra_stats(NULL, id, &stats);
-		if (r == 0)
-			r = fn(arg, &info, &stats);
-	}
-	return r;
-}
-
-static int foreach_pod(long count, natra_attachment_fn fn, void *arg)
-{
+	const long count = strtol(getenv("NATRA_FAKE_PODS"), NULL, 10);
 	struct natra_info info;
 	char id[16];
 	int r = 0;
@@ -448,6 +447,20 @@ static int foreach_pod(long count, natra_attachment_fn fn, void *arg)
 	return r;
 }
 
+struct stats_walk {
+	natra_stats_fn fn;
+	void *arg;
+};
+
+static int tell_with_stats(void *arg, const struct natra_info *info)
+{
+	const struct stats_walk *walk = arg;
+	struct natra_stats stats;
+	int r = natra_stats(NULL, info->id, &stats);
+
+	return r ? r : walk->fn(walk->arg, info, &stats);
+}
+
 int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 {
 	static const char *const ids[] = {"bare", "evil", "gone", "web"};
@@ -457,8 +470,7 @@ int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 
 	(void)n;
 	if (getenv("NATRA_FAKE_PODS"))
-		return foreach_pod(strtol(getenv("NATRA_FAKE_PODS"), NULL, 10),
-				   fn, arg);
+		return foreach_pod(fn, arg);
 	r = fn(arg, &info);
 	for (size_t i = 0; i < 4 && r == 0; i++) {
 		fill(&info, ids[i]);
@@ -475,8 +487,8 @@ int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
 	int r;
 
 	if (getenv("NATRA_FAKE_PODS"))
-		return foreach_pod_stats(
-			strtol(getenv("NATRA_FAKE_PODS"), NULL, 10), fn, arg);
+		return foreach_pod(tell_with_stats,
+				   &(struct stats_walk){fn, arg});
 	r = fn(arg, &info, NULL);
 	for (size_t i = 0; i < 4 && r == 0; i++) {
 		fill(&info, ids[i]);

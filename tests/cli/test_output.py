@@ -183,7 +183,7 @@ class Human(unittest.TestCase):
                          r"veth\\x1b, .* \(--replace-bandwidth removes them\)\n$")
         r = run(*attach, "--replace-bandwidth")
         self.assertEqual((r.returncode, r.stderr),
-                         (0, b"remove leftovers of old\n"))
+                         (0, b"drain leftovers of old\nremove leftovers of old\n"))
         self.assertEqual(run("attach", "eth0", *attach[2:]).stderr, b"")
         # A mistake in the arguments removes nothing.
         r = run("attach", "old", "--replace-bandwidth")
@@ -226,6 +226,15 @@ class Human(unittest.TestCase):
         self.assertRegex(run("stats", "web").stdout.decode(),
                          r"\n    delays  .*50 % up to 1\.049 ms +90 % up to 2\.097 ms "
                          r" +99 % over 549\.8 s\n")
+
+    def test_connections(self):
+        out = run("stats", "web").stdout.decode()
+        self.assertRegex(out, r"\n    connections +20 begun +10 accepted  2 refused  "
+                              r"4 SYNs again  1 forgotten\n"
+                              r"    accepted in +50 % up to 33\.55 ms  90 % up to "
+                              r"33\.55 ms  99 % up to 1\.074 s\n")
+        self.assertEqual(out.count("connections"), 2)
+        self.assertNotIn("connections", run("stats", "bare").stdout.decode())
 
     def test_errors(self):
         for args in (["show", "no"], ["stats", "no"], ["set", "no", "--egress",
@@ -445,6 +454,12 @@ class Events(unittest.TestCase):
                          r"\n    events +5 told +7 not told\n")
         stats = read("stats", "web")["egress"]
         self.assertEqual((stats["events_told"], stats["events_untold"]), (5, 7))
+        self.assertEqual(stats["connections"], {
+            "begun": 20, "repeated": 4, "refused": 2, "forgotten": 1,
+            "accepted": {"count": 10, "ns_sum": 1500000000,
+                         "buckets": [{"up_to_ns": 1 << 25, "count": 9},
+                                     {"up_to_ns": 1 << 30, "count": 1}]}})
+        self.assertNotIn("connections", read("stats", "bare")["egress"])
 
 
 class Set(unittest.TestCase):

@@ -32,7 +32,7 @@ OFFERED = 15_000_000
 BURST_BITS = 240_000
 WINDOW_SECONDS = 0.5
 # Slab, vmalloc and per-CPU memory vary by this much without natra, and each namespace
-# leaves half-empty pages. (An attachment has 117 KiB.)
+# leaves half-empty pages.
 SLACK_KIB = 2048
 POD_SLACK_KIB = 4
 # Namespaces, and objects that RCU frees, take up to this long to disappear.

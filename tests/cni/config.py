@@ -23,6 +23,8 @@ GOOD = [
         ("attachMode", "auto", "mode", "auto"),
         ("edtPacing", "off", "edt", "off"),
         ("edtPacing", "auto", "edt", "auto"),
+        ("sli", "on", "sli", "on"),
+        ("sli", "off", "sli", "off"),
         ("fastPass", "free", "fast_pass", "free"),
         ("fastPass", "charged", "fast_pass", "charged"),
         ("fastPass", "off", "fast_pass", "off"),
@@ -51,6 +53,7 @@ KEYS = sorted({g[0] for g in GOOD} - {"PACELIMIT"} | {
 BAD = [
         ("attachMode", ["xdp", "", "TCX-PODSIDE", 5, True, ["auto"], {}]),
         ("edtPacing", ["maybe", "", 1, True]),
+        ("sli", ["maybe", "", 1, True]),
         ("fastPass", ["no", "", 0, False]),
         ("fastPassGuard", [0, -1, 1.5, "fast", "", True, 10**15 + 1]),
         ("fastPassShare", [0, 101, -1, 1.5, "50", "50%", True, 2**32 + 50]),
@@ -221,6 +224,7 @@ ASKED = [
         ("heavy-hitter-threshold", "250k", "heavy_hitter_threshold_bytes",
          250000, "0x10"),
         ("edt-pacing", "off", "edt", "off", ""),
+        ("sli", "on", "sli", "on", "1"),
 ]
 
 

@@ -251,7 +251,7 @@ def stories(natra, rep, pods):
             feed(story, d, "DEL", env, 0)
             rep.equal(f"{story}: left after DEL",
                       (programs(pods[name]), pins()), ([0, 0], []))
-    # In this story the sandbox dies first. The input of the ADD is derived from the
+    # Here the sandbox dies first. The input of the ADD is derived from the
     # captured DEL.
     gone["prevResult"]["interfaces"].pop()
     name, link, _ = sandbox(gone)

@@ -66,7 +66,7 @@ def show(answer):
 def says_what(text):
     """Return whether the text is one line that names missing privileges."""
     return text.count("\n") == 1 and text.strip().isprintable() and (
-            "not permitted" in text or "has not CAP_" in text or
+            "not permitted" in text or "lacks CAP_" in text or
             "Permission denied" in text)
 
 

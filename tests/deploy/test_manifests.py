@@ -54,8 +54,8 @@ def pod_spec(text):
 
 
 class Same(unittest.TestCase):
-    """One home for each fact would be two tools' templates in one; this proves that the
-    two homes say the same."""
+    """Helm and kustomize cannot share a template, so each fact is stated twice; this
+    proves that both say the same."""
     maxDiff = None
 
     def test_platforms(self):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A node's files below a directory, in a state in which something is wrong, and what
-natractl doctor says of it."""
+"""Makes a node's files below a directory, with something wrong, and reads what natractl
+doctor reports."""
 import atexit
 import base64
 import json

@@ -444,7 +444,7 @@ class Pods(Case):
     def test_throttled(self):
         """The page's example: a pod that sends as much as it can for a second."""
         p = self.patient()
-        p.attach()
+        p.attach("--sli", "on")
         sink = socket.create_server(("10.99.0.1", 0))
         self.addCleanup(sink.close)
         sender = subprocess.Popen([

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Lets each call of natractl or the CNI plugin fail once, or kills them before each.
 
-usage: faults.py attach|change|kill|notcx|cni|cni-kill|fq [--brief]
-
---brief  test what follows an attach in one mode only, not in two
 attach   attach in each mode: after an error the state is as before, after a success
          the interface is fully shaped
 change   set, attach over an attachment, detach and gc of a live one: after an
@@ -21,6 +18,7 @@ fq       errors and SIGKILL in jobs that use the qdisc fq, and only in calls
 inject.c numbers the calls. Two processes share the work, each with a node, a pod and a
 bpffs of its own.
 """
+import argparse
 import json
 import os
 import signal
@@ -113,7 +111,12 @@ def fq_jobs(mode):
 
 
 def jobs_of(group, features):
-    """Return (class, mode, more options) of all jobs, the longest first."""
+    """Return (class, mode, more options) of the jobs, the longest first."""
+    return [j for j in all_jobs_of(group, features)
+            if features["only"] in (None, j[0].name)]
+
+
+def all_jobs_of(group, features):
     modes = [m for m in MODES if features["tcx"] or m.startswith("clsact")]
     if group == "fq":
         return fq_jobs(modes[0])
@@ -130,6 +133,9 @@ def jobs_of(group, features):
     subnets = ("--unshaped-subnet", "fd00::/8")
     jobs += [(c, modes[0], *subnets) for c in plain[group]
              if c in (Attach, Replace, Again, KilledAttach)]
+    # Connections that are measured add a map for each bank and one for the attachment.
+    jobs += [(c, modes[0], "--sli", "on") for c in plain[group]
+             if c in (Attach, Replace, Detach, KilledAttach)]
     if group == "attach":
         jobs += [(Mount, modes[0]), (Probe, modes[0])]
     if features["fq"]:
@@ -161,7 +167,7 @@ def run_jobs(group, features):
     rows = []
 
     def feed():
-        argv = [sys.executable, __file__, group, json.dumps(features)]
+        argv = [sys.executable, __file__, group, "--worker", json.dumps(features)]
         with subprocess.Popen(argv, text=True, stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE) as p:
             while jobs:
@@ -239,26 +245,32 @@ def no_tcx():
     return 0 if good else 1
 
 
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("group", choices=("attach", "change", "kill", "notcx", "fq", *CNI))
+    p.add_argument("--brief", action="store_true",
+                   help="test what follows an attach in one mode only, not in two")
+    p.add_argument("--only", metavar="NAME",
+                   help="test this operation, by its name in the table of results")
+    p.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
+    return p.parse_args()
+
+
 def main():
-    if len(sys.argv) not in (2, 3) or sys.argv[1] not in (
-            "attach", "change", "kill", "notcx", "fq", *CNI):
-        sys.exit(__doc__)
-    more = sys.argv[2] if len(sys.argv) == 3 else ""
-    if more and more != "--brief" and not more.startswith("{"):
-        sys.exit(__doc__)
+    args = arguments()
     need_root()
     if not os.path.exists(INJECT):
         sys.exit("INJECT_LIB: not there")
-    group = sys.argv[1]
-    if group == "notcx":
+    if args.group == "notcx":
         return no_tcx()
-    if more.startswith("{"):
-        return worker(group, json.loads(more))
+    if args.worker:
+        return worker(args.group, args.worker)
     features = json.loads(Run("probe", "--json").expect(0).out)
-    features["brief"] = bool(more)
-    if group == "fq" and not features["fq"]:
+    features |= {"brief": args.brief, "only": args.only}
+    if args.group == "fq" and not features["fq"]:
         skip("no fq")
-    code = show(run_jobs(group, features))
+    code = show(run_jobs(args.group, features))
     if not features["fq"]:
         print("skipped --edt on and --ingress-mode pace: no fq")
     return code

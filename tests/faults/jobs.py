@@ -221,7 +221,7 @@ class Job:
         """Return the numbers of the calls that fail. If these are only some of them,
         each mode has others."""
         if self.b.about:
-            # The call after these is included, because it asks what became of them.
+            # The call after these is included, because it asks for their result.
             calls = ["", *self.calls(kill), ""]
             return [n for n in range(1, len(calls) - 1)
                     if self.b.about in calls[n - 1] + calls[n]]
@@ -386,8 +386,10 @@ class Detach(Live):
         self.before = None
 
     def succeeded(self, run):
-        # An empty directory may stay until the next detach removes it.
-        programs = dict(self.b.clean, pins=[])
+        # An empty directory may stay until the next detach removes it, and the ring of
+        # events, where the fault was in what looks after it.
+        ring = [p for p in pins(directories=False) if run.hit and p.endswith("/ring")]
+        programs = dict(self.b.clean, pins=ring)
         self.b.must_be(programs, self.old, directories=False)
         self.failed(run)
 

@@ -15,7 +15,7 @@ static const char *const names[] = {
 	"natra.io/ingress-burst", "natra.io/egress-burst",
 	"natra.io/fast-pass",     "natra.io/fast-pass-guard",
 	"natra.io/ingress-mode",  "natra.io/heavy-hitter-threshold",
-	"natra.io/edt-pacing",
+	"natra.io/edt-pacing",    "natra.io/sli",
 };
 
 static cJSON *make_conf(const char *text, const char *end)

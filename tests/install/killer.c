@@ -39,8 +39,7 @@ static int next_stop(pid_t pid, int pass_signal, int *ret_status)
 	return WIFSTOPPED(*ret_status);
 }
 
-/* Tells whether the call that the process is about to make can change a
- * file. */
+/* Returns whether the call that the process is about to make can change a file. */
 static int changes(pid_t pid)
 {
 	struct __ptrace_syscall_info info;

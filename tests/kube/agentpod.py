@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs natra-agent in its own pod, from the image and the manifest.
 
-There are no controllers, so this file makes of the DaemonSet the pod that its controller
+There are no controllers, so this file makes the pod that the DaemonSet's controller
 would make.
 """
 import copy

@@ -70,7 +70,7 @@ class Churn:
             self.started += 1
 
     def more(self, count):
-        """Wait until so many more pods have come and gone."""
+        """Wait until that many more pods have come and gone."""
         target = self.started + count
         wait(lambda: self.wrong or self.started >= target, "churn hangs", 120)
 
@@ -112,7 +112,7 @@ def someone_edits(cluster):
     wait(lambda: own_files() == before, lambda: f"{net_files()}", 15, 0.005)
     report.most("natra's file deleted, to repaired", time.monotonic() - begin, 2, " s")
     (path, text), = before.items()
-    # As Calico and AWS write: in place.
+    # Calico and AWS write in place like this.
     changed = json.loads(text)
     changed.get("plugins", [changed])[-1]["onError"] = "fail"
     with open(path, "w") as f:

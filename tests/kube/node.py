@@ -236,7 +236,7 @@ class Node:
                 "--authorization-mode=Node,RBAC",
                 "--enable-admission-plugins=NodeRestriction",
                 "--allow-privileged=true", "--profiling=false",
-                # Debian's etcd is too old for what this would make of a watch.
+                # With this feature a watch needs a newer etcd than Debian's.
                 "--feature-gates=WatchList=false",
                 f"--token-auth-file={self.tokens}", f"--bind-address={IP}",
                 f"--advertise-address={IP}", f"--secure-port={API_PORT}",

@@ -14,7 +14,7 @@ int main(void)
 	/* The kernel ignores a signal to process 1 that has no handler. */
 	signal(SIGTERM, end);
 	signal(SIGINT, end);
-	/* Children that have ended need nobody then. */
+	/* Nobody has to wait for children that have ended then. */
 	signal(SIGCHLD, SIG_IGN);
 	for (;;)
 		pause();

@@ -12,7 +12,7 @@ from node import NAME, wait
 DEFAULT = "/api/v1/namespaces/default"
 IN, OUT = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
 RESULTS = "/var/lib/cni/results"
-# Events that tell that a pod could not start or stop.
+# The reasons of events which say that a pod could not start or stop.
 BAD_REASONS = {"FailedCreatePodSandBox", "FailedKillPod", "FailedPodSandBoxStatus",
                "NetworkNotReady", "Failed", "BackOff", "FailedMount",
                "SandboxChanged"}
@@ -115,7 +115,7 @@ class Pods:
         return self.api.items("/api/v1/events", **query)
 
     def bad_events(self):
-        """Return what the kubelet says that failed of these pods. (The uninstalling
+        """Return the failures of these pods that the kubelet reports. (The uninstalling
         pod is run again until no pod needs the plugin.)"""
         return [f"{e['involvedObject']['name']}: {e['reason']}: {e['message'][:200]}"
                 for e in self.events() if e["reason"] in BAD_REASONS and

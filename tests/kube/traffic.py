@@ -27,6 +27,10 @@ class Traffic:
         end, after = self.read()
         return {k: (after[k] - before[k]) * 8 / (end - begin) for k in before}
 
+    def ended(self):
+        """Return the streams that are not established any more."""
+        return [k for k, s in self.streams.items() if not s.is_established()]
+
     def close(self):
         for stream in self.streams.values():
             stream.close()
@@ -56,6 +60,19 @@ class Recorder:
         last = next(r for r in self.rows if r[0] >= first[0] + seconds)
         return {k: (last[1][k] - first[1][k]) * 8 / (last[0] - first[0])
                 for k in first[1]}
+
+    def rate(self, stream, begin, seconds):
+        """Return the bit/s of one stream in a span."""
+        return self.span(begin, seconds)[stream]
+
+    def longest_pause(self, stream, begin):
+        """Return for how long a stream received nothing at most."""
+        since, worst, before = begin, 0, None
+        for now, counts in (r for r in self.rows if r[0] >= begin):
+            if counts[stream] != before:
+                before, since = counts[stream], now
+            worst = max(worst, now - since)
+        return worst
 
     def most(self, begin, seconds, cap):
         """Return the most that any stream got in a span from `begin` on, in parts of

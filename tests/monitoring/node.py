@@ -98,6 +98,11 @@ class Prometheus:
         return {labels["alertname"]
                 for labels, _ in self.query(f'ALERTS{{alertstate="{state}"}}')}
 
+    def told(self):
+        """The alerts that fire or will, each with its pod and direction."""
+        return {" ".join(labels.get(name, "-") for name in ("alertname", "pod", "direction"))
+                for labels, _ in self.query("ALERTS")}
+
     def close(self):
         self.process.terminate()
         self.process.wait(30)
@@ -124,6 +129,6 @@ def check_dashboard(r, prometheus):
         empty = [q for q in queries if not prometheus.wait(q, 20)]
         r.true(f"dashboard: {title}", not empty, f"no data: {empty}" if empty else "data")
     for rule in ("offered", "passed", "utilisation", "loss", "delay_seconds",
-                 "delay_p99_seconds"):
+                 "delay_p99_seconds", "connect_p99_seconds"):
         found = prometheus.wait(f"natra:{rule}", 20)
         r.true(f"rule natra:{rule}", found, f"{len(found)} series")

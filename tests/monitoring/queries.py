@@ -53,6 +53,10 @@ class MadeUp:
                 lines += [f"natra_pace_delay_seconds_total{{{way}}} {count / 1000}",
                           f'natra_delay_seconds_bucket{{{way},le="0.1"}} {count}',
                           f'natra_delay_seconds_bucket{{{way},le="+Inf"}} {count}',
+                          f'natra_connect_seconds_bucket{{{way},le="0.1"}} {count}',
+                          f'natra_connect_seconds_bucket{{{way},le="+Inf"}} {count}',
+                          f"natra_connects_refused_total{{{way}}} {count}",
+                          f"natra_connect_syns_repeated_total{{{way}}} {count}",
                           f"natra_limit_bytes_per_second{{{way}}} {LIMIT}",
                           f"natra_heavy_flows{{{way}}} 1",
                           f'natra_attachment_info{{{labels},fast_pass="free"}} 1']

@@ -46,11 +46,11 @@ def scrape(port, pid):
     """Return the least and the median of the milliseconds that scrapes take (others on the
     machine disturb the least one least), and their mean CPU time."""
     taken, begin = [], cpu_ms(pid)
-    for i in range(SCRAPES):
-        # The agent gives an answer of the same format again for a second.
-        wants = {"Accept": "text/plain" if i % 2 else "application/openmetrics-text"}
+    for _ in range(SCRAPES):
+        # The agent gives an answer again for a second.
+        time.sleep(1.1)
         start = time.monotonic()
-        status, text = get(port, "/metrics", wants)
+        status, text = get(port, "/metrics")
         taken.append((time.monotonic() - start) * 1000)
         assert status == 200, status
     took = f"{min(taken):.1f} ms (median {statistics.median(taken):.1f})"
@@ -117,6 +117,7 @@ class Top:
     """natractl top on a terminal of 80x24."""
 
     def __init__(self):
+        self.shown = b""        # with what moves the cursor
         self.pid, self.terminal = pty.fork()
         if not self.pid:
             os.environ["TERM"] = "xterm"
@@ -126,22 +127,34 @@ class Top:
 
     def read(self):
         with contextlib.suppress(OSError):
-            while os.read(self.terminal, 65536):
-                pass
+            while part := os.read(self.terminal, 65536):
+                self.shown += part
+
+    def runs(self):
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def close(self):
-        os.write(self.terminal, b"q")
+        with contextlib.suppress(OSError):
+            os.write(self.terminal, b"q")
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-def check_top(r, count):
+def check_top(r, attachments, count):
     """What natractl top takes with this number of pods."""
+    attachments.grow(count)
     top = Top()
     time.sleep(2)
     cpu, start = cpu_ms(top.pid), time.monotonic()
     time.sleep(TOP_SECONDS)
     used = (cpu_ms(top.pid) - cpu) / 10 / (time.monotonic() - start)
     r.most(f"top of {count} at 80x24, refreshed each second, of a CPU", used, 2, " %")
+    # One that has ended, or does nothing, takes no CPU either.
+    before = len(top.shown)
+    attachments.grow(count + 1)
+    time.sleep(3)
+    r.true("it has shown pods, and shows another one",
+           b"/pod-" in top.shown[:before] and len(top.shown) > before)
+    r.true("it runs until it is told to end", top.runs())
     r.equal("its exit code", top.close(), 0)
 
 
@@ -155,8 +168,7 @@ def main(r, args):
             agent.wait_ready()
             attachments.grow(110)
             measure(r, agent, 110)
-            attachments.grow(200)
-            check_top(r, 200)
+            check_top(r, attachments, 200)
             attachments.grow(args.count)
             each = measure(r, agent, args.count)
             r.shown("memory of the agent then (VmRSS)", f"{agent.rss_kib()} KiB")

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks what natractl events tells of real traffic.
+"""Checks what natractl events reports of real traffic.
 
 A stream becomes heavy once, however long it lasts, and while its packets are dropped that
-is told once in a second. A pod that opens heavy flow after heavy flow does not keep
+is reported once in a second. A pod that opens heavy flow after heavy flow does not keep
 another pod's event from a reader. All readers get the same.
 """
 import json

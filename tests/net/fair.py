@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks that flows share a cap alike, and that who is under the fair share does not
+"""Checks that flows share a cap alike, and that a flow under the fair share does not
 wait.
 
   requests    a request/response flow of 1 to 30 % of the cap beside elephants

@@ -85,8 +85,8 @@ class Lane:
 
 
 class Flood:
-    """Sends datagrams at a rate, whatever becomes of them. With `pause` it rests for so
-    many seconds, and sends for as many."""
+    """Sends datagrams at a rate, even if they are dropped. With `pause` it rests for
+    that many seconds, and then sends for as many."""
 
     def __init__(self, src, dst, port, rate, **options):
         a = SimpleNamespace(ip=dst.ip, port=port, rate=rate, size=1400, tos=0, ports=1,

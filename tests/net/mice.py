@@ -3,9 +3,9 @@
 """Checks that small requests do not notice the cap that binds elephants beside them.
 
 25 clients open 20 connections a second each and get 6 kB a response from a pod with 10M
-each way and an elephant in each direction. At the same time as many do the same with a
-second pod, which has neither. The figures without a limit and with upstream's plugin are
-shown for comparison.
+each way and an elephant in each direction. At the same time 25 others do the same with
+a second pod, which has neither. The figures without a limit and with upstream's plugin
+are shown for comparison.
 """
 import os
 import statistics

@@ -89,8 +89,8 @@ class Way:
 
 
 class Probe:
-    """Sends a heavy flow, beside each of its packets one of a mouse, and as many to the
-    other pod, which are delayed only by what this machine does besides."""
+    """Sends a heavy flow, and with each of its packets one of a mouse and one to the
+    other pod. Only other load of this machine delays the latter."""
 
     def __init__(self, r):
         self.ways = (Way(r, 0, 5400, PROBE_SIZE), Way(r, 0, 5401, MOUSE_SIZE),

@@ -79,8 +79,8 @@ def tcp(r, rep, a, mode, rate, flows):
 
 
 def counters(a, lims):
-    """Return natra's bytes by what became of them, for ingress and egress; [] if
-    another limiter runs."""
+    """Return natra's bytes by outcome, for ingress and egress; [] if another
+    limiter runs."""
     if a.limiter != "natra":
         return []
     return [{k: lim.stats()[d][k]["bytes"] for k in COUNTERS}

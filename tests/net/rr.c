@@ -4,8 +4,9 @@
  * answers took as one JSON object.
  *
  * The time of each counts from its tick, so a path that stalls cannot hide behind a
- * client that waits. Who was not answered at the end counts with the time until then.
- * In Python this would take half of an emulated CPU, and sockperf takes a whole one.
+ * client that waits. A request without an answer at the end counts with the time until
+ * then. In Python this would take half of an emulated CPU, and sockperf takes a whole
+ * one.
  *
  * usage: rr server PORT
  *        rr client IP PORT BYTES PER_SECOND SECONDS

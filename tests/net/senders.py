@@ -103,7 +103,8 @@ def hosts(r, third):
 
 
 def spread_mice(r, first, count, per_second):
-    """Send that many datagrams of as many flows, and return what the receiver tells."""
+    """Send that many datagrams of as many flows, and return what the receiver
+    reports."""
     sink = r.load(r.client, "udp-recv", MOUSE_PORT, "--late", SHARED_MS)
     r.wait_port(r.client, MOUSE_PORT, "udp")
     mice = r.load(r.pod, "udp-spread", first, MOUSE_PORT, "--hosts", 1000, "--rate",

@@ -12,7 +12,7 @@ stream each way.
 
 Then, on the mode of `auto`, one cell and way after the other carries all that one CPU
 can, without natra and with a cap of 400G by turns, in short spans whose upper quartiles
-are compared: what else happens on a machine makes it slower, seldom faster.
+are compared: other load makes a machine slower, seldom faster.
 
 Each cell prints a line, `cell` and JSON, which tests/vm/support reads.
 """

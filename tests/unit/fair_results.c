@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What fair_sim.c counted, in parts of the cap. */
+/* The results of fair_sim.c, in parts of the cap. */
 #include <math.h>
 
 #include "fair_sim.h"

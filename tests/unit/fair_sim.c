@@ -15,7 +15,7 @@
 
 #define RING         16384
 #define GSO_SEGS     44
-/* What the buffer of a socket holds of packets and what the kernel adds to each. */
+/* The size of a socket's buffer, and what the kernel adds to each packet in it. */
 #define SOCKET_BYTES 212992
 #define SKB_BYTES    790
 #define RTO_NS       (200 * SIM_MS)

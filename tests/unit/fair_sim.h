@@ -20,7 +20,7 @@
 #define SIM_SEGMENT 1514 /* bytes of a full TCP segment on the wire */
 
 enum sim_kind {
-	SIM_UDP, /* sends at a constant rate, whatever becomes of it */
+	SIM_UDP, /* sends at a constant rate, even if packets are dropped */
 	SIM_TCP, /* sends as much as it may */
 	SIM_RR, /* sends a small message in a period, if the last was answered */
 };

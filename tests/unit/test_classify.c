@@ -83,8 +83,8 @@ static void flow_under_leave_is_heavy_if_the_sketch_remembers_it(void **state)
 	}
 }
 
-/* A flow touches all of its cells at once, so the oldest of them tells when it
- * was last seen. */
+/* A flow touches all of its cells at once, so the oldest of them says when it was last
+ * seen. */
 static void younger_cells_of_others_do_not_raise_the_demand(void **state)
 {
 	(void)state;

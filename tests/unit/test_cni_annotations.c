@@ -110,6 +110,7 @@ static const struct {
 	{"{\"natra.io/horizon\":\"9s\"}", FIELD(horizon_ns), 9000000000},
 	{"{\"natra.io/pace-limit\":\"5ms\"}", FIELD(pace_limit_ns), 5000000},
 	{"{\"natra.io/edt-pacing\":\"off\"}", FIELD(edt), NATRA_EDT_OFF},
+	{"{\"natra.io/sli\":\"on\"}", FIELD(sli), NATRA_SLI_ON},
 	/* If a name comes twice, the last counts, and null counts as absent. */
 	{"{\"natra.io/edt-pacing\":\"on\",\"x\":1,"
 	 "\"natra.io/edt-pacing\":\"off\"}",

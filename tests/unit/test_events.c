@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tests check how often an event may be told, and that readers of the ring get
+/* The tests check how often an event may be reported, and that readers of the ring get
  * whole events while several writers overwrite them. */
 #include "cm.h"
 
@@ -11,7 +11,7 @@
 
 #define WINDOW (1ULL << NATRA_WINDOW_SHIFT)
 
-/* Returns how many of `tries` events at this time may be told. */
+/* Returns how many of `tries` events at this time may be reported. */
 static unsigned int told(__u32 *tat, __u64 window, __u32 burst, int tries)
 {
 	unsigned int count = 0;

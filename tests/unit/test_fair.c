@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fair shares among heavy flows: the functions of natra_fair.h by themselves, and
- * what becomes of sources that send through them (fair_sim.h), with the limits
- * that a policy gives.
+ * Fair shares among heavy flows: the functions of natra_fair.h by themselves, and the
+ * behaviour of sources that send through them (fair_sim.h), with the limits that a
+ * policy gives.
  */
 #include "cm.h"
 

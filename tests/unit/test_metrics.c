@@ -10,6 +10,7 @@
 #include "collect.h"
 #include "families.h"
 #include "kept.h"
+#include "../../src/util/clock.h"
 
 static const struct label none[] = {{NULL, NULL}};
 
@@ -241,6 +242,13 @@ static struct pod_metrics a_pod(const char *label, const char *id,
 	pod.stats.egress.other.bytes = 10000 * bytes;
 	pod.stats.egress.unlimited.bytes = 100000 * bytes;
 	pod.stats.egress_delays.count[10] = bytes;
+	if (pod.pod[0])
+		pod.info.policy.sli = NATRA_SLI_ON;
+	pod.stats.egress_connects.accepted.count[12] = bytes;
+	pod.stats.egress_connects.begun = 2 * bytes;
+	pod.stats.egress_connects.repeated = 3 * bytes;
+	pod.stats.egress_connects.refused = 4 * bytes;
+	pod.stats.egress_connects.forgotten = 5 * bytes;
 	return pod;
 }
 
@@ -285,11 +293,26 @@ static void no_two_series_have_the_same_labels(void **state)
 		"natra_limit_bytes_per_second{namespace=\"shop\",pod=\"web\","
 		"interface=\"eth0\",direction=\"egress\"} 1000\n",
 		"natra_attachments{mode=\"tcx-podside\"} 3\n",
+		"natra_connect_seconds_count{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\"} 2\n",
+		"natra_connect_seconds_bucket{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\",le=\"0.002097152\"} 0\n",
+		"natra_connect_seconds_bucket{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\",le=\"0.004194304\"} 2\n",
+		"natra_connects_begun_total{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\"} 4\n",
+		"natra_connect_syns_repeated_total{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\"} 6\n",
+		"natra_connects_refused_total{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\"} 8\n",
+		"natra_connects_forgotten_total{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\"} 10\n",
 		NULL};
 	static const struct families_options o;
 	char *text = write_three(&o);
 
 	(void)state;
+	assert_null(strstr(text, "natra_connects_begun_total{interface"));
 	/* Nothing is known of what goes into the pod. */
 	assert_null(strstr(text, "direction=\"ingress\""));
 	check_lines(text, lines);
@@ -323,6 +346,8 @@ static void namespaces_are_sums(void **state)
 		"direction=\"egress\",le=\"0.000131072\"} 0\n",
 		"natra_delay_seconds_bucket{namespace=\"shop\","
 		"direction=\"egress\",le=\"8.589934592\"} 5\n",
+		"natra_connects_begun_total{namespace=\"shop\","
+		"direction=\"egress\"} 10\n",
 		"natra_unshaped{namespace=\"shop\"} 0\n",
 		NULL};
 	static const struct families_options o = {.by_namespace = true};
@@ -331,19 +356,31 @@ static void namespaces_are_sums(void **state)
 	check_lines(write_three(&o), lines);
 }
 
-/* Returns the bytes of namespace "shop" after a scrape that finds these pods. */
-static uint64_t scrape_since(uint64_t last_read_ns, struct kept **kept,
-			     size_t *len, struct pod_metrics *pods,
-			     size_t pods_len)
+/* The time between two scrapes. */
+#define SCRAPE_NS (15 * NS_PER_S)
+
+/* Returns the bytes of namespace "shop" after a scrape on this date that finds these
+ * pods. */
+static uint64_t scrape_at(uint64_t date_ns, struct kept **kept, size_t *len,
+			  struct pod_metrics *pods, size_t pods_len)
 {
 	static const struct families_options o = {.by_namespace = true};
 	static const char line[] = "natra_bytes_total{namespace=\"shop\","
 				   "direction=\"egress\",verdict=\"mice\"} ";
 	struct node_metrics node = {
-		.list = pods, .len = pods_len, .last_read_ns = last_read_ns};
+		.list = pods,
+		.len = pods_len,
+		.last_began_ns = 1000 * NS_PER_S,
+		.began_ns = 1000 * NS_PER_S + SCRAPE_NS,
+		.date_ns = date_ns,
+	};
 	struct kept *last = *kept;
-	static const char delays[] = "natra_delay_seconds_count{namespace="
-				     "\"shop\",direction=\"egress\"} ";
+	static const char *const others[] = {
+		"natra_delay_seconds_count{namespace=\"shop\","
+		"direction=\"egress\"} ",
+		"natra_connect_seconds_count{namespace=\"shop\","
+		"direction=\"egress\"} ",
+	};
 	uint64_t value = 0;
 	const char *found;
 	struct text t;
@@ -358,10 +395,13 @@ static uint64_t scrape_since(uint64_t last_read_ns, struct kept **kept,
 	found = strstr(t.text, line);
 	if (found)
 		value = strtoull(found + strlen(line), NULL, 10);
-	found = strstr(t.text, delays);
-	if (found)
-		assert_int_equal(strtoull(found + strlen(delays), NULL, 10),
-				 value);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		found = strstr(t.text, others[i]);
+		if (found)
+			assert_int_equal(
+				strtoull(found + strlen(others[i]), NULL, 10),
+				value);
+	}
 	free(t.text);
 	return value;
 }
@@ -369,7 +409,7 @@ static uint64_t scrape_since(uint64_t last_read_ns, struct kept **kept,
 static uint64_t scrape(struct kept **kept, size_t *len,
 		       struct pod_metrics *pods, size_t pods_len)
 {
-	return scrape_since(0, kept, len, pods, pods_len);
+	return scrape_at(0, kept, len, pods, pods_len);
 }
 
 static struct pod_metrics counting(const char *id, uint64_t n)
@@ -434,32 +474,56 @@ static void pods_after_the_first_scrape_count_from_0(void **state)
 	free(kept);
 }
 
+/* A directory that is there takes the place of the pins. Returns its date. */
+static uint64_t set_pin(struct pod_metrics *pod)
+{
+	struct stat st;
+
+	memcpy(pod->info.pin_path, "/", 2);
+	assert_int_equal(stat("/", &st), 0);
+	return (uint64_t)st.st_mtim.tv_sec * NS_PER_S +
+	       (uint64_t)st.st_mtim.tv_nsec;
+}
+
 static void an_older_pod_that_was_not_read_begins_at_0(void **state)
 {
 	struct pod_metrics two[] = {counting("a", 100), counting("b", 7)};
 	struct kept *kept = NULL;
-	struct stat st;
-	uint64_t made_ns;
+	const uint64_t date_ns = set_pin(&two[0]) + SCRAPE_NS + NS_PER_S;
 	size_t len = 0;
 
 	(void)state;
-	/* A directory that is there takes the place of the pins. */
-	memcpy(two[0].info.pin_path, "/", 2);
-	assert_int_equal(stat("/", &st), 0);
-	made_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000 +
-		  (uint64_t)st.st_mtim.tv_nsec;
 	assert_int_equal(scrape(&kept, &len, &two[1], 1), 0);
-	assert_int_equal(scrape_since(made_ns + 1, &kept, &len, two, 2), 0);
+	assert_int_equal(scrape_at(date_ns, &kept, &len, two, 2), 0);
 	two[0].stats.egress.mice.packets += 5;
 	two[0].stats.egress.mice.bytes += 5;
 	two[0].stats.egress_delays.count[10] += 5;
-	assert_int_equal(scrape_since(made_ns + 1, &kept, &len, two, 2), 5);
+	two[0].stats.egress_connects.accepted.count[12] += 5;
+	assert_int_equal(scrape_at(date_ns, &kept, &len, two, 2), 5);
 	free(kept);
-	kept = NULL;
-	assert_int_equal(scrape(&kept, &len, &two[1], 1), 0);
-	/* It was attached after the last scrape. */
-	assert_int_equal(scrape_since(made_ns, &kept, &len, two, 2), 105);
-	free(kept);
+}
+
+/* When the clock was set back before or after the pod was made, that changes nothing. */
+static void a_younger_pod_counts_from_0(void **state)
+{
+	struct pod_metrics two[] = {counting("a", 100), counting("b", 7)};
+	const uint64_t made_ns = set_pin(&two[0]);
+	const uint64_t dates_ns[] = {
+		made_ns + SCRAPE_NS,
+		made_ns + 1,
+		made_ns - 100 * NS_PER_S,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(dates_ns) / sizeof(dates_ns[0]); i++) {
+		struct kept *kept = NULL;
+		size_t len = 0;
+
+		assert_int_equal(scrape(&kept, &len, &two[1], 1), 0);
+		assert_int_equal(scrape_at(dates_ns[i], &kept, &len, two, 2),
+				 100);
+		free(kept);
+	}
 }
 
 int main(void)
@@ -479,6 +543,7 @@ int main(void)
 		cmocka_unit_test(what_is_missed_for_a_moment_counts_once),
 		cmocka_unit_test(pods_after_the_first_scrape_count_from_0),
 		cmocka_unit_test(an_older_pod_that_was_not_read_begins_at_0),
+		cmocka_unit_test(a_younger_pod_counts_from_0),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,6 +131,9 @@ static void bad_sketch_width_is_named(void **state)
 		snprintf(text, sizeof(text), "%u", widths[i]);
 		assert_refused(&p, "sketch_width", text);
 	}
+	p.sketch_width = 0;
+	p.reserved = 7;
+	assert_refused(&p, "reserved", "7");
 }
 
 static void bad_subnets_are_named(void **state)
@@ -279,6 +282,9 @@ static void only_what_is_fixed_at_attach_is_shape(void **state)
 	assert_false(policy_same_shape(&a, &b));
 	b = a;
 	b.ingress_mode = NATRA_INGRESS_MODE_PACE;
+	assert_false(policy_same_shape(&a, &b));
+	b = a;
+	b.sli = NATRA_SLI_ON;
 	assert_false(policy_same_shape(&a, &b));
 	b = a;
 	b.shaped_subnets_len = 2;

@@ -22,6 +22,7 @@ static struct natra_policy full_policy(void)
 	p.mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	p.edt = NATRA_EDT_ON;
 	p.sketch_width = 512;
+	p.sli = NATRA_SLI_ON;
 	p.fast_pass_guard_bits_per_sec = 10;
 	p.unshaped_subnets_len = 9;
 	return p;

@@ -70,7 +70,7 @@ static void begin(uint64_t seed, __u64 rate_bits, __u32 width)
 	sim.now_ns = 1000 * SECOND;
 }
 
-/* Sends a packet, and tells whether it is taken for one of a heavy flow. */
+/* Sends a packet, and returns whether it is taken for one of a heavy flow. */
 static bool packet(__u32 ports, __u32 bytes)
 {
 	__u64 hash =
@@ -166,8 +166,8 @@ static double mice_taken(__u64 rate_bits, __u32 width, __u32 flows, double caps)
 	return 100.0 * v.heavy / v.packets;
 }
 
-/* Demands that at most as many percent are taken as `most` says for each width
- * and each of `rates`. */
+/* Demands that at most the percentage in `most` is taken, for each width and each of
+ * `rates`. */
 static void assert_taken(__u32 flows, double caps,
 			 const double most[WIDTHS][TH_LEN(rates)])
 {

@@ -30,10 +30,10 @@ from script import option, run_script
 
 CALL_PORT = 7000
 CAP, RPS = "10M", 10            # requests a second to each pod
-# One VM may be up so much later than the other, if it died and was booted again. A turn
-# takes less.
+# One VM may be up this much later than the other, if it died and was booted again. A
+# turn takes less.
 TURN_SECONDS = 180
-# Requests to the limited pod may take so much longer than those to another pod at the
+# Requests to the limited pod may take this much longer than those to another pod at the
 # same time, because the streams share an emulated CPU with them more often. A request
 # that had to wait for the streams' turn would take some 90 ms more, 45 ms each for its
 # SYN and for itself.

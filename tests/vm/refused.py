@@ -63,7 +63,7 @@ def main(rep, _):
         "logFile": ""})
     rep.equal("the plugin's STATUS", (answer.error(), answer.text().strip()),
               (50, LACKS))
-    # The emulated CPU may have but what other suites leave.
+    # The emulated CPU may get only the time that other suites leave.
     p = natra.run("doctor", "--json", timeout=120)
     rep.equal("doctor: exit code, what it finds about the kernel",
               (p.returncode, [f["check"] for f in json.loads(p.stdout)[

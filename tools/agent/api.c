@@ -17,8 +17,8 @@
 #define CONNECTIONS_MAX 2L
 /* The answer is read in parts of this size. */
 #define BUFFER_SIZE     16384L
-/* Events have objects without their specification and status: far less to read,
- * and to keep. */
+/* Asks for events whose objects lack specification and status: there is far less to
+ * read and to keep. */
 #define ACCEPT                                                                  \
 	"Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," \
 	"application/json"
@@ -161,7 +161,7 @@ static size_t receive(char *bytes, size_t size, size_t count, void *arg)
 	const struct api_request *request = arg;
 	size_t len = size * count;
 
-	/* What an error's body says is in its status, too. */
+	/* The body of an error says no more than its status. */
 	if (!request->data || api_status(request) != 200)
 		return len;
 	return request->data(request->arg, bytes, len) == 0 ? len : 0;

@@ -20,7 +20,7 @@ struct api {
 	struct timer timer;
 };
 
-/* One kind of request, of which one at a time is under way. */
+/* One kind of request. Only one request of a kind is under way at a time. */
 struct api_request {
 	/* Receives a part of the body. Returns 0, or another number to end the
 	 * request. NULL: the body does not matter. */

@@ -62,8 +62,8 @@ static void fill(struct cached *c)
 	c->pod_uid = find_arg(c->json, "K8S_POD_UID");
 }
 
-/* Returns whether the list only calls Multus: the interface has another result
- * then, which is that of the list to which Multus hands over. */
+/* Returns whether the list only calls Multus. Then the interface has a second result,
+ * that of the list to which Multus delegates. */
 static bool is_relayed(const cJSON *list)
 {
 	const cJSON *plugin;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An interface of a pod that was made, as libcni's cache of results has it. */
+/* An existing interface of a pod, as libcni's cache of results describes it. */
 #ifndef NATRA_AGENT_CACHED_H
 #define NATRA_AGENT_CACHED_H
 
@@ -12,7 +12,7 @@
  * which it is. */
 struct cached {
 	cJSON *json;
-	cJSON *list; /* the list that it was made with */
+	cJSON *list; /* the list that made the interface */
 	const char *container_id, *ifname, *network, *netns;
 	const char *pod_namespace, *pod_name, *pod_uid;
 };

@@ -15,8 +15,8 @@
 	(IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM |  \
 	 IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
 
-/* The names that an installer of natra's uses meanwhile, see tools/install/dir.h:
- * in the end each change has another name. */
+/* The temporary names that natra's installers use, see tools/install/dir.h. They can be
+ * ignored: each change ends with an event of another name. */
 #define OWN_PREFIX ".natra-install."
 
 static bool is_own(const struct inotify_event *event)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tells when something changes in directories. It says no more than that: who is
- * told looks at the directories themselves, so nothing is missed when the kernel
- * drops events. Only a removal of natra has an event of its own, since afterwards the
+/* Notifies of changes in directories. A notification does not say what has changed: the
+ * receiver looks at the directories itself, so nothing is missed when the kernel drops
+ * events. Only a removal of natra has an event of its own, since afterwards the
  * directories look as if somebody else had removed it. */
 #ifndef NATRA_AGENT_DIRWATCH_H
 #define NATRA_AGENT_DIRWATCH_H
@@ -30,8 +30,8 @@ int dirwatch_add(struct dirwatch *watch, int dir_fd);
  * process that calls dirwatch_drain. */
 void dirwatch_pause(struct dirwatch *watch);
 void dirwatch_resume(struct dirwatch *watch);
-/* Takes all events that wait, of which none matters to who looks at the directories
- * afterwards. Returns whether one of them is that of a removal of natra. */
+/* Takes all events that wait. They do not matter to a caller that looks at the
+ * directories afterwards. Returns whether one of them is that of a removal of natra. */
 bool dirwatch_drain(const struct dirwatch *watch);
 void dirwatch_close(struct dirwatch *watch);
 

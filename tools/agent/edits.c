@@ -5,7 +5,7 @@
 
 #include "../install/text.h"
 
-/* Changes that come together are looked at together. */
+/* Changes that come within this time are handled by one job. */
 #define SETTLE_MS  10
 #define RETRY_MS   2000
 #define JOB_MAX_MS 60000
@@ -96,8 +96,8 @@ void edits_remove(struct edits_queue *q, const struct podevent *event)
 	drop_failed(q, event->uid);
 }
 
-/* Lets the pod's next event be looked at even if its annotations are the same: the
- * server tells of a pod before it has an interface, and again when it runs. */
+/* Makes the pod's next event count even if its annotations are the same: the server
+ * reports a pod before it has an interface, and again when it runs. */
 static void forget(struct edits_queue *q, const struct edit *edit)
 {
 	uint64_t key = podevent_hash(edit->uid);
@@ -121,7 +121,7 @@ static void say(struct edits_queue *q, const struct edit *edit,
 {
 	struct log_words words = {0};
 
-	/* A failure that lasts is told once. */
+	/* A failure that lasts is reported once. */
 	if (!result->is_bad && (!result->is_failed || edit->has_failed))
 		return;
 	log_add(&words, "namespace", edit->namespace);
@@ -181,7 +181,8 @@ static void done(void *arg, enum work_end end)
 		timer_set(&q->next, RETRY_MS);
 		return;
 	}
-	/* What came while the job ran is behind what it has looked at. */
+	/* Edits that came while the job ran are in the queue behind those that it has
+	 * handled. */
 	for (size_t i = 0; i < report->count; i++)
 		settle(q, &report->results[i]);
 	if (!q->failed)

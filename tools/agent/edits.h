@@ -8,7 +8,8 @@
 #include "podevent.h"
 #include "work.h"
 
-/* How many pods are remembered. What is forgotten is compared again. */
+/* The number of pods that are remembered. A pod that was forgotten is compared
+ * again. */
 #define EDITS_SEEN_MAX  1024
 #define EDITS_QUEUE_MAX 2048
 
@@ -22,7 +23,8 @@ struct edits_queue {
 	struct edit *failed;
 	struct backoff backoff;
 	struct timer again;
-	/* By the hash of its uid, the hash of the annotations that a pod had. */
+	/* The hash of the annotations that a pod had, at a place that follows from its
+	 * uid. */
 	struct {
 		uint64_t uid, annotations;
 	} seen[EDITS_SEEN_MAX];

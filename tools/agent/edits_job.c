@@ -22,7 +22,7 @@ struct edits {
 
 enum difference { SAME, DIFFERS, DIFFERS_IN_FIXED };
 
-/* Compares what a pod was given with what it should have. Subnets are the
+/* Compares the limits that a pod has with those that it should have. Subnets are the
  * configuration's and do not change while a pod runs. */
 static enum difference compare(const struct natra_policy *has,
 			       const struct natra_policy *wanted)

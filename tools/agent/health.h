@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the agent is ready for, as /readyz tells it. */
+/* The parts of the agent and whether each is ready, as /readyz reports. */
 #ifndef NATRA_AGENT_HEALTH_H
 #define NATRA_AGENT_HEALTH_H
 

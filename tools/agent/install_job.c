@@ -18,7 +18,8 @@ static void note_changes(struct install_report *report,
 			 const struct install_plan *plan, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
-		/* That is what the runtime sees of the other changes. */
+		/* A reload is not counted: it only makes the runtime see the other
+		 * changes. */
 		if (plan->changes[i].kind == INSTALL_RELOAD)
 			continue;
 		if (report->changes < INSTALL_NOTES_MAX)
@@ -99,7 +100,8 @@ void install_job_run(const struct install_request *request, bool apply,
 	report->r = work(i, request, apply, watch, report);
 	if (report->r < 0)
 		copy(&report->error, install_error(i));
-	/* If each round had something to do, nothing has failed. */
+	/* Without an error text no call has failed: there was something to do in each
+	 * round. */
 	if (report->r < 0 && !report->error[0])
 		copy(&report->error, "somebody keeps changing the directories");
 	install_free(i);

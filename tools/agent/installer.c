@@ -12,15 +12,16 @@
 
 /* A list that is being written changes several times in a row. */
 #define SETTLE_MS    50
-/* The least time between two looks, and the most: a mount over a directory, for
- * instance, is no event. */
+/* The shortest and the longest time between two looks. There is a longest one because a
+ * mount over a directory, for instance, is no event. */
 #define PAUSE_MS     500
 #define RECHECK_MS   60000
 #define RETRY_MIN_MS 500
 #define RETRY_MAX_MS 10000
-/* The engine itself waits for locks, programs and half-written lists. */
+/* A job may take this long, because the installer waits for locks, programs and
+ * half-written lists. */
 #define JOB_MAX_MS   60000
-/* Networks have few drop-in directories. */
+/* There are few networks with drop-in directories. */
 #define SUBDIRS_MAX  16
 
 static const struct install_report *report_of(const struct installer *in)
@@ -60,8 +61,8 @@ static void changed(void *arg)
 		  since_ms < PAUSE_MS ? PAUSE_MS - since_ms : SETTLE_MS);
 }
 
-/* Watches the subdirectories, of which those with a network's name have its
- * drop-ins. Returns whether one is new. */
+/* Watches the subdirectories: one with a network's name has its drop-ins. Returns
+ * whether one is new. */
 static bool arm_subdirs(struct installer *in, const struct dir *net)
 {
 	DIR *entries = dir_list(net);
@@ -115,7 +116,7 @@ static bool arm(struct installer *in)
 		open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	bool net, bin;
 
-	/* That there is no watch was said at the start. */
+	/* The start has logged already that there is no watch. */
 	if (root_fd < 0 || !dirwatch_is_open(&in->watch))
 		return false;
 	net = arm_dir(in, root_fd, report->net_dir, true);
@@ -153,7 +154,8 @@ static void say_mode(struct installer *in)
 		log_write(in->log, NATRA_LOG_WARN, "%s", report->warnings[i]);
 }
 
-/* What the job was not allowed to do, because it has been done too often. */
+/* Reports that the job was not allowed to repair, because there were too many
+ * repairs. */
 static uint64_t stop_repairs(struct installer *in)
 {
 	uint64_t wait_ms = budget_wait_ms(&in->repairs, clock_ms());
@@ -201,7 +203,8 @@ static uint64_t succeeded(struct installer *in)
 static uint64_t failed(struct installer *in)
 {
 	const struct install_report *report = report_of(in);
-	/* A node whose network plugin is not there yet has no fault. */
+	/* A node on which the network plugin has not been installed yet is no
+	 * failure. */
 	enum natra_log_level level = report->r == -ENOENT && !in->is_complete
 					     ? NATRA_LOG_INFO
 					     : NATRA_LOG_ERROR;
@@ -218,7 +221,7 @@ static uint64_t failed(struct installer *in)
 	return in->retry_ms;
 }
 
-/* `natractl uninstall` has the last word, and the directories are left alone. */
+/* `natractl uninstall` wins: the agent leaves the directories alone from then on. */
 static void removed(void *arg)
 {
 	struct installer *in = arg;

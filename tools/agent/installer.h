@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Keeps natra installed. A job looks at the runtime's directories when the agent
- * starts, when something in them changes, and now and then. What somebody else has
- * undone is repaired, but only so often in a time: against a program that undoes it
- * again and again, the agent says so and stops for a while. Once natra itself was
- * uninstalled, it stops for good.
+ * starts, when something in them changes, and now and then. It repairs what somebody
+ * else has undone, but only a limited number of times in a stretch of time: if a
+ * program undoes it again and again, the agent logs that and stops for a while. Once
+ * natra itself was uninstalled, it stops for good.
  */
 #ifndef NATRA_AGENT_INSTALLER_H
 #define NATRA_AGENT_INSTALLER_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the agent does in the kernel, by libnatra; see work.h for where it runs. */
+/* The jobs that the agent does in the kernel through libnatra; see work.h for where
+ * they run. */
 #ifndef NATRA_AGENT_JOBS_H
 #define NATRA_AGENT_JOBS_H
 
@@ -7,7 +8,7 @@
 
 #include "../../cni/log.h"
 
-/* What all jobs need. */
+/* The settings that all jobs need. */
 struct jobs {
 	const char *root; /* the host's root directory; NULL: "/" */
 	const char *bpffs;
@@ -32,6 +33,7 @@ struct pods_report {
 	int r; /* less than 0: the pods could not be looked at */
 	char error[256];
 	size_t adopted, replaced, upgraded, failed;
+	size_t later; /* were not looked at, since the time was over */
 };
 
 /* Limits running pods that should have limits and have none, and lets all

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "keeper.h"
 
-/* With hundreds of pods, and a machine that has other things to do. */
+/* This is enough for hundreds of pods on a busy machine. */
 #define JOB_MAX_MS 120000
 #define RETRY_MS   10000
 
@@ -17,7 +17,7 @@ static void run_pods(void *arg)
 	const struct keeper *k = arg;
 	struct jobs jobs = k->jobs;
 
-	/* Upstream's limits stay where natra's own may not come to hold. */
+	/* Upstream's limits stay if natra's own may fail to take effect. */
 	jobs.replace = jobs.replace && k->programs_are_well;
 	pods_job_run(&jobs, k->pods.report);
 }
@@ -72,6 +72,8 @@ static bool say_pods(const struct keeper *k, enum work_end end)
 	log_add_u64(&words, "replaced", report->replaced);
 	log_add_u64(&words, "upgraded", report->upgraded);
 	log_add_u64(&words, "failed", report->failed);
+	if (report->later)
+		log_add_u64(&words, "later", report->later);
 	log_line(k->jobs.log, NATRA_LOG_INFO, "looked at the running pods",
 		 &words);
 	return true;
@@ -80,11 +82,14 @@ static bool say_pods(const struct keeper *k, enum work_end end)
 static void pods_done(void *arg, enum work_end end)
 {
 	struct keeper *k = arg;
+	const struct pods_report *report = k->pods.report;
 	bool is_well = say_pods(k, end) && k->programs_are_well;
 	uint64_t next_ms = is_well ? k->period_ms : RETRY_MS;
 
 	if (next_ms > k->period_ms)
 		next_ms = k->period_ms;
+	if (is_well && report->later)
+		next_ms = 0;
 	timer_set(&k->next, k->is_asked ? 0 : next_ms);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For a build without libcurl. */
+/* Stands in for live.c in a build without libcurl. */
 #include <errno.h>
 
 #include "live.h"

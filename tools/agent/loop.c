@@ -53,8 +53,8 @@ int loop_run(struct loop *loop)
 {
 	while (!loop->stopped) {
 		struct epoll_event event;
-		/* One event at a time: what one source does may remove the
-		 * source that a second event would be of. */
+		/* Takes one event at a time: handling it may remove the source of a
+		 * second event. */
 		int n = epoll_wait(loop->epoll_fd, &event, 1, -1);
 		const struct source *source = event.data.ptr;
 

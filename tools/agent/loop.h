@@ -33,9 +33,9 @@ struct source {
 int loop_open(struct loop *loop);
 int loop_add(struct loop *loop, struct source *source, uint32_t events);
 int loop_change(struct loop *loop, struct source *source, uint32_t events);
-/* Stops to wait for a source; its descriptor stays open. */
+/* Stops waiting for a source; its descriptor stays open. */
 void loop_remove(struct loop *loop, struct source *source);
-/* Stops to wait for a source and closes its descriptor. */
+/* Stops waiting for a source and closes its descriptor. */
 void loop_close_source(struct loop *loop, struct source *source);
 /* Calls the sources until loop_stop. */
 int loop_run(struct loop *loop);

@@ -175,7 +175,8 @@ static void completed(void *arg)
 	live_begin(agent->live);
 }
 
-/* What natra has done in the kernel stays, and nothing new is done. */
+/* natra was uninstalled: attachments and programs stay in the kernel, and no new ones
+ * are made. */
 static void removed(void *arg)
 {
 	struct agent *agent = arg;

@@ -28,7 +28,7 @@ struct options {
 	bool replace_bandwidth;
 	uint64_t period_ms; /* between two looks at the running pods */
 	struct live_options live;
-	char url[300]; /* live.url, if it is made of the environment */
+	char url[300]; /* live.url, if it is made from the environment */
 	bool show_help, show_version;
 };
 

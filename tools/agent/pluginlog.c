@@ -15,8 +15,8 @@
 #include "../install/text.h"
 
 #define LOOK_MS      1000
-/* So much is repeated at a look, and the rest later; if far more is left, it is left
- * out, and the log says how much. */
+/* At most this much is repeated at a time, and the rest later. If far more is left, the
+ * agent skips it, and logs how much. */
 #define LOOK_BYTES   16384
 #define BEHIND_BYTES ((off_t)16 * LOOK_BYTES)
 
@@ -50,8 +50,8 @@ static void repeat(struct pluginlog *p)
 	ssize_t r, len = pread(p->fd, text, sizeof(text), p->at);
 	const char *end = len > 0 ? memrchr(text, '\n', (size_t)len) : NULL;
 
-	/* The plugin writes a line in one piece, so a piece of another writer's
-	 * may wait; but not without an end. */
+	/* The plugin writes a line in one piece. A part of a line is another writer's,
+	 * and may wait for its rest up to a limit. */
 	if (end)
 		len = end + 1 - text;
 	else if (len < LOG_LINE_MAX)
@@ -112,13 +112,13 @@ static void look(void *arg)
 {
 	struct pluginlog *p = arg;
 
-	/* What was renamed is read to its end first. */
+	/* A file that was renamed is read to its end first. */
 	if (p->file[0] && !go_on(p) && take_next(p))
 		(void)go_on(p);
 	timer_set(&p->timer, LOOK_MS);
 }
 
-/* What is in the file already is from before. */
+/* Lines that are in the file already are older than this agent. */
 static void pass_over(struct pluginlog *p)
 {
 	struct stat st = {0};

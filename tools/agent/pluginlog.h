@@ -17,7 +17,8 @@ struct pluginlog {
 	int root_fd;
 	struct loop *loop;
 	struct timer timer;
-	/* What is read, which may have been renamed since; -1: there was none. */
+	/* The file that is read, which may have been renamed since; -1: there was
+	 * none. */
 	int fd;
 	off_t at; /* where it has got to */
 };

@@ -9,7 +9,8 @@
 #define PREFIX "natra.io/"
 #define CALICO "qos.projectcalico.org/"
 
-/* What HTTP calls Gone: the server has forgotten the version to begin with. */
+/* HTTP's status 410 Gone: the server has forgotten the version from which the watch
+ * should begin. */
 #define CODE_GONE 410
 
 static const char *text_at(const cJSON *object, const char *key)

@@ -34,7 +34,7 @@ void podevent_free(struct podevent *event);
 /* Returns a copy of those annotations on which limits depend, which the caller
  * frees: an object that may be empty. */
 cJSON *podevent_relevant(const cJSON *annotations);
-/* Returns a number that differs if the text does, but for chance. */
+/* Returns a hash of the text. */
 uint64_t podevent_hash(const char *text);
 
 #endif

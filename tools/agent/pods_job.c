@@ -6,16 +6,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../install/results.h"
 #include "seat.h"
+
+/* Other jobs on limits wait for this one, so what remains is for the next. */
+#define DRAIN_MAX_MS 20000
 
 struct pods {
 	const struct jobs *jobs;
 	struct natra *n;
 	int root_fd;
 	struct pods_report *report;
+	size_t waiting;    /* pods whose queues must drain first */
+	uint64_t until_ms; /* when queues begin to drain no more; 0: never */
 };
 
 static void seat_failed(const struct pods *pods, const struct seat *seat,
@@ -25,7 +31,7 @@ static void seat_failed(const struct pods *pods, const struct seat *seat,
 	seat_log(seat, NATRA_LOG_WARN, "a running pod stays as it is", error);
 }
 
-static void note(const struct pods *pods, const struct seat *seat, int r,
+static void note(struct pods *pods, const struct seat *seat, int r,
 		 enum seat_change change)
 {
 	if (r < 0)
@@ -33,6 +39,8 @@ static void note(const struct pods *pods, const struct seat *seat, int r,
 	if (change == SEAT_LIMITED) {
 		pods->report->adopted++;
 		seat_log(seat, NATRA_LOG_INFO, "limited a running pod", NULL);
+	} else if (change == SEAT_LATER) {
+		pods->waiting++;
 	} else if (change == SEAT_REPLACED) {
 		pods->report->replaced++;
 		seat_log(seat, NATRA_LOG_INFO,
@@ -40,7 +48,7 @@ static void note(const struct pods *pods, const struct seat *seat, int r,
 	}
 }
 
-static void look_at(const struct pods *pods, const struct seat *seat)
+static void look_at(struct pods *pods, const struct seat *seat)
 {
 	struct natra_info info = NATRA_INIT(info);
 	enum seat_change change = SEAT_SAME;
@@ -48,7 +56,7 @@ static void look_at(const struct pods *pods, const struct seat *seat)
 	struct wish wish;
 	int r = seat_query(seat, &info);
 
-	/* What has limits keeps them: somebody may have set others since. */
+	/* A pod that has limits keeps them: somebody may have changed them since. */
 	if (r != 0) {
 		if (r > 0)
 			r = seat_finish(seat, &info.policy, &change);
@@ -64,18 +72,27 @@ static void look_at(const struct pods *pods, const struct seat *seat)
 	wish_free(&wish);
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 static struct seat new_seat(const struct pods *pods)
 {
 	return (struct seat){
 		.jobs = pods->jobs,
 		.n = pods->n,
 		.root_fd = pods->root_fd,
+		.may_drain = now_ms() < pods->until_ms,
 	};
 }
 
 static int look_at_result(void *arg, const char *file, const char *text)
 {
-	const struct pods *pods = arg;
+	struct pods *pods = arg;
 	struct seat seat = new_seat(pods);
 	struct cached cached;
 
@@ -132,12 +149,27 @@ static int upgrade(const struct pods *pods)
 	return r;
 }
 
+/* Pods go first whose upstream limits have no queue. The others are at upstream's
+ * rate meanwhile; one at a time, because their senders need the machine for it. */
+static int adopt(struct pods *pods)
+{
+	int r = results_foreach(pods->root_fd, look_at_result, pods);
+
+	if (r < 0 || !pods->waiting)
+		return r;
+	pods->waiting = 0;
+	pods->until_ms = now_ms() + DRAIN_MAX_MS;
+	r = results_foreach(pods->root_fd, look_at_result, pods);
+	pods->report->later = pods->waiting;
+	return r;
+}
+
 static int look_at_all(struct pods *pods)
 {
 	int r = 0;
 
 	if (pods->jobs->adopt)
-		r = results_foreach(pods->root_fd, look_at_result, pods);
+		r = adopt(pods);
 	/* A node on which no pod was made yet has no cache. */
 	if (r < 0 && r != -ENOENT) {
 		(void)snprintf(pods->report->error, sizeof(pods->report->error),

@@ -13,7 +13,7 @@
 #define WATCH_MAX_MS  330000L
 #define ANSWER_MAX_MS 15000
 #define LOOK_MS       500
-/* A watch that has lived so long has not failed. */
+/* A watch that has lasted this long does not count as failed. */
 #define LIFE_MS       5000
 
 static void begin(struct podwatch *w);
@@ -22,7 +22,7 @@ static uint32_t random_number(void)
 {
 	uint32_t number = 0;
 
-	/* Without random numbers all nodes would only come at the same time. */
+	/* An error does not matter: then all nodes only connect at the same time. */
 	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
 		return 0;
 	return number;
@@ -52,7 +52,7 @@ static int refuse_line(struct podwatch *w, const char *why)
 
 static bool take_version(struct podwatch *w, const char *version)
 {
-	/* It becomes part of a URL. */
+	/* The version becomes a part of a URL. */
 	if (!version[0] || strlen(version) >= sizeof(w->version) ||
 	    version[strspn(version, "0123456789abcdefghijklmnopqrstuvwxyz"
 				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-")])
@@ -74,7 +74,7 @@ static int take(struct podwatch *w, const struct podevent *event)
 							: "an error event");
 	case PODEVENT_GARBAGE:
 		w->version[0] = '\0';
-		return refuse_line(w, "what it sends is no event");
+		return refuse_line(w, "the answer is not an event");
 	case PODEVENT_PRESENT:
 	case PODEVENT_GONE:
 	case PODEVENT_BOOKMARK:
@@ -82,7 +82,7 @@ static int take(struct podwatch *w, const struct podevent *event)
 		break;
 	}
 	if (!take_version(w, event->version))
-		return refuse_line(w, "an event has a strange version");
+		return refuse_line(w, "an event has an invalid version");
 	backoff_reset(&w->backoff);
 	health_ready(w->health, PART_API);
 	if (event->type == PODEVENT_PRESENT || event->type == PODEVENT_GONE)
@@ -122,7 +122,7 @@ static void done(void *arg, long status, const char *error)
 
 	if (status == 200 && !w->why[0] &&
 	    clock_ms() - w->since_ms >= LIFE_MS) {
-		/* Its time is over, or the server is restarted: the other
+		/* The watch's time is over, or the server is restarted: the other
 		 * nodes' watches have ended, too. */
 		backoff_reset(&w->backoff);
 		try_again(w, random_number() % 1000);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Watches this node's pods at the API server. The watch begins at "any" version,
- * upon which the server first tells of all pods that there are, one by one: so there
- * is no list to hold. When it breaks, it goes on from the last version that was seen;
- * when the server has forgotten that, it begins anew.
+ * Watches this node's pods at the API server. The watch begins at "any" version, so the
+ * server first reports all existing pods one by one, and the agent need not hold a
+ * list. When the watch breaks, it resumes from the last version that it has seen; when
+ * the server has forgotten that version, it begins anew.
  */
 #ifndef NATRA_AGENT_PODWATCH_H
 #define NATRA_AGENT_PODWATCH_H
@@ -23,7 +23,7 @@ struct podwatch {
 	struct health *health;
 	struct log *log;
 	const char *node;
-	uint64_t silence_ms; /* after so long it begins anew */
+	uint64_t silence_ms; /* after a silence this long it begins anew */
 	void (*seen)(void *arg, const struct podevent *event);
 	void *arg;
 	struct api_request request;
@@ -33,8 +33,8 @@ struct podwatch {
 	uint64_t since_ms;
 	uint64_t heard_ms; /* when the server has sent something, or it began */
 	char version[PODWATCH_VERSION_MAX]; /* "": begin anew */
-	/* The server has refused to begin with bookmarks: it needs an etcd that can
-	 * tell of its progress for the two together. */
+	/* The server has refused to begin with bookmarks: it needs an etcd that reports
+	 * its progress for the two together. */
 	bool is_plain;
 	bool has_begun;
 	char why[256]; /* why the agent itself has ended the watch; or "" */

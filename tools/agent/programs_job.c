@@ -63,10 +63,11 @@ static int read_settings(const struct jobs *jobs, struct natra *n,
 	return r ? failed(report, -EINVAL, failure.msg) : 0;
 }
 
-/* What pods may have instead of what the configuration says. */
+/* The values that pods may ask for in place of the configuration's. */
 struct choice {
 	enum natra_ingress_mode ingress_mode;
 	enum natra_edt edt;
+	enum natra_sli sli;
 };
 
 struct preload {
@@ -88,6 +89,7 @@ static int attach_once(const struct preload *p, const struct choice *choice)
 	target.ifname = p->ifname;
 	policy.ingress_mode = choice->ingress_mode;
 	policy.edt = choice->edt;
+	policy.sli = choice->sli;
 	/* Rates that no pod can change come from the configuration, perhaps for
 	 * one direction only. */
 	if (p->settings->precedence != PRECEDENCE_STATIC ||
@@ -117,35 +119,41 @@ static void load_choice(const struct preload *p, const struct choice *choice)
 {
 	if (attach_once(p, choice) < 0)
 		log_write(p->log, NATRA_LOG_DEBUG,
-			  "ingress-mode %s, edt-pacing %s: %s",
+			  "ingress-mode %s, edt-pacing %s, sli %s: %s",
 			  natra_ingress_mode_name(choice->ingress_mode),
-			  natra_edt_name(choice->edt), natra_error(p->n));
+			  natra_edt_name(choice->edt),
+			  natra_sli_name(choice->sli), natra_error(p->n));
 }
 
-/* Loads what annotations may ask for. */
+/* Loads what annotations may ask for: each combination of these words. */
 static void load_choices(const struct preload *p, const struct choice *standard)
 {
 	bool any_ingress = may_ask(p->settings, "natra.io/ingress-mode");
 	bool any_edt = may_ask(p->settings, "natra.io/edt-pacing");
+	bool any_sli = may_ask(p->settings, "natra.io/sli");
 
-	for (int in = 0; in < NATRA_INGRESS_MODE_MAX; in++) {
-		for (int edt = 0; edt < NATRA_EDT_MAX; edt++) {
-			struct choice choice = {(enum natra_ingress_mode)in,
-						(enum natra_edt)edt};
+	for (int i = 0;
+	     i < NATRA_INGRESS_MODE_MAX * NATRA_EDT_MAX * NATRA_SLI_MAX; i++) {
+		const int rest = i / NATRA_INGRESS_MODE_MAX;
+		const struct choice choice = {
+			(enum natra_ingress_mode)(i % NATRA_INGRESS_MODE_MAX),
+			(enum natra_edt)(rest % NATRA_EDT_MAX),
+			(enum natra_sli)(rest / NATRA_EDT_MAX),
+		};
 
-			if ((!any_ingress &&
-			     choice.ingress_mode != standard->ingress_mode) ||
-			    (!any_edt && choice.edt != standard->edt))
-				continue;
+		if ((any_ingress ||
+		     choice.ingress_mode == standard->ingress_mode) &&
+		    (any_edt || choice.edt == standard->edt) &&
+		    (any_sli || choice.sli == standard->sli))
 			load_choice(p, &choice);
-		}
 	}
 }
 
 static int load(struct preload *p, struct programs_report *report)
 {
 	const struct choice standard = {p->settings->policy.ingress_mode,
-					p->settings->policy.edt};
+					p->settings->policy.edt,
+					p->settings->policy.sli};
 	const char *wrong = veth_make(POD_IFNAME, HOST_IFNAME);
 	int r;
 

@@ -10,7 +10,7 @@
 #define NAME        "natra-agent"
 #define REASON      "BandwidthNotChanged"
 
-/* So many Events in a minute are enough for a node. */
+/* A node sends at most this many Events in a minute. */
 static const struct budget bound = {.times = 20, .period_ms = 60000};
 
 static void add_object(cJSON *event, const struct edit *edit)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tells of pods whose annotations are wrong, as Events that kubectl shows. */
+/* Reports pods whose annotations are wrong, as Events that kubectl shows. */
 #ifndef NATRA_AGENT_REPORTER_H
 #define NATRA_AGENT_REPORTER_H
 
@@ -25,7 +25,7 @@ struct reporter {
 
 /* The members api to node are set by the caller. */
 void reporter_open(struct reporter *r);
-/* Queues an Event. What is too much at once is left out: the log has it. */
+/* Queues an Event. If there are too many at once, the rest is only in the log. */
 void reporter_add(struct reporter *r, const struct edit *edit,
 		  const char *message);
 void reporter_close(struct reporter *r);

@@ -12,17 +12,23 @@
 #include "../metrics/kept.h"
 #include "jobs.h"
 
-/* Less than HTTP_TIME_MAX_MS, so that who asked is told. */
+/* This is less than HTTP_TIME_MAX_MS, so that the client gets an answer that says
+ * so. */
 #define COLLECTION_MAX_MS 4000
-/* Who asks more often, or on another port, gets the same text: the port may be open to
- * everybody, and a collection is a process that reads all attachments. */
+/* A client that asks again within this time, also on another port, gets the same text:
+ * the port may be open to everybody, and a collection is a process that reads all
+ * attachments. */
 #define TEXT_AGE_MS       1000
+/* So long after somebody has asked for a format each collection writes that one, too. */
+#define FORMAT_AGE_MS     60000
 #define INSPECTION_MAX_MS 60000
 /* An inspection takes about a millisecond for each attachment. */
 #define INSPECTION_AGE_MS 60000
 
 struct scrape_report {
 	int r;
+	bool is_cut
+		[SCRAPE_FORMATS]; /* a part of the text could not be written */
 	char error[256];
 };
 
@@ -78,10 +84,10 @@ static void apply_findings(const struct scrape *scrape,
 	(void)munmap((void *)all, size);
 }
 
-/* What a collection of sums leaves for the next one: when it read the attachments, and
- * then the list of kept.h. */
+/* The data that a collection of sums leaves for the next one: when it read the
+ * attachments, and then the list of kept.h. */
 struct left {
-	uint64_t read_ns;
+	uint64_t began_ns;
 	struct kept list[];
 };
 
@@ -90,13 +96,31 @@ static int update_kept(struct node_metrics *node, const struct left *left,
 {
 	if (size < sizeof(*left))
 		return kept_begin(node, ret_list, ret_len);
-	node->last_read_ns = left->read_ns;
+	node->last_began_ns = left->began_ns;
 	return kept_update(node, left->list,
 			   (size - sizeof(*left)) / sizeof(*left->list),
 			   ret_list, ret_len);
 }
 
-static int write_sums(struct exposition *e, const struct scrape *scrape,
+/* The texts that a collection writes. `out` is NULL in one that it does not. */
+struct texts {
+	struct exposition of[SCRAPE_FORMATS];
+};
+
+static int write_families(struct texts *texts, const struct scrape *scrape,
+			  const struct node_metrics *node)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < SCRAPE_FORMATS && r == 0; i++) {
+		if (texts->of[i].out)
+			r = families_write(&texts->of[i], node,
+					   &scrape->options);
+	}
+	return r;
+}
+
+static int write_sums(struct texts *texts, const struct scrape *scrape,
 		      struct node_metrics *node)
 {
 	struct kept *list = NULL;
@@ -111,13 +135,13 @@ static int write_sums(struct exposition *e, const struct scrape *scrape,
 	if (r == 0)
 		r = update_kept(node, (const void *)all, size, &list, &len);
 	if (r == 0 &&
-	    (fwrite(&node->read_ns, sizeof(node->read_ns), 1, out) < 1 ||
+	    (fwrite(&node->began_ns, sizeof(node->began_ns), 1, out) < 1 ||
 	     fwrite(list, sizeof(*list), len, out) < len))
 		r = -EIO;
 	if (fclose(out) != 0 && r == 0)
 		r = -errno;
 	if (r == 0)
-		r = families_write(e, node, &scrape->options);
+		r = write_families(texts, scrape, node);
 	node->gone = NULL;
 	node->gone_len = 0;
 	free(list);
@@ -179,8 +203,8 @@ static int open_library(const struct scrape *scrape, struct natra **ret_n,
 	return r;
 }
 
-/* What is known of the agent is written even if the attachments cannot be read. */
-static void write_pods(struct exposition *e, const struct scrape *scrape,
+/* The agent's own metrics are written even if the attachments cannot be read. */
+static void write_pods(struct texts *texts, const struct scrape *scrape,
 		       struct scrape_report *report)
 {
 	struct node_metrics node = {0};
@@ -195,8 +219,8 @@ static void write_pods(struct exposition *e, const struct scrape *scrape,
 	} else {
 		apply_findings(scrape, &node);
 		r = scrape->options.by_namespace
-			    ? write_sums(e, scrape, &node)
-			    : families_write(e, &node, &scrape->options);
+			    ? write_sums(texts, scrape, &node)
+			    : write_families(texts, scrape, &node);
 		if (r < 0)
 			note_error(report, r, "");
 	}
@@ -204,26 +228,48 @@ static void write_pods(struct exposition *e, const struct scrape *scrape,
 	natra_close(n);
 }
 
+/* There may be megabytes of text. Returns NULL if the file cannot be written. */
+static FILE *begin_text(const struct scrape_text *text,
+			struct scrape_report *report)
+{
+	FILE *out = fdopen(text->fd, "w");
+
+	if (!out)
+		note_error(report, -errno, "");
+	else
+		(void)setvbuf(out, NULL, _IOFBF, 65536);
+	return out;
+}
+
+static void end_text(struct exposition *e, const struct scrape *scrape,
+		     bool *ret_is_cut)
+{
+	write_agent(e, scrape);
+	exposition_end(e);
+	*ret_is_cut = ferror(e->out);
+	if (fclose(e->out) != 0)
+		*ret_is_cut = true;
+}
+
 static void collect(void *arg)
 {
 	const struct scrape *scrape = arg;
 	struct scrape_report *report = scrape->collection.report;
-	FILE *out = fdopen(scrape->text_fd, "w");
-	struct exposition e = {.out = out,
-			       .is_openmetrics = scrape->is_openmetrics};
+	struct texts texts = {0};
 
-	if (!out) {
-		note_error(report, -errno, "");
-		return;
+	for (size_t i = 0; i < SCRAPE_FORMATS; i++) {
+		texts.of[i].is_openmetrics = i == SCRAPE_OPENMETRICS;
+		if (scrape->texts[i].is_written)
+			texts.of[i].out = begin_text(&scrape->texts[i], report);
 	}
-	/* There may be megabytes. */
-	(void)setvbuf(out, NULL, _IOFBF, 65536);
 	if (scrape->reads_pods)
-		write_pods(&e, scrape, report);
-	write_agent(&e, scrape);
-	exposition_end(&e);
-	if (fclose(out) != 0)
-		note_error(report, -EIO, "write the metrics");
+		write_pods(&texts, scrape, report);
+	for (size_t i = 0; i < SCRAPE_FORMATS; i++) {
+		if (texts.of[i].out)
+			end_text(&texts.of[i], scrape, &report->is_cut[i]);
+		if (report->is_cut[i])
+			note_error(report, -EIO, "write the metrics");
+	}
 }
 
 static void say_failure(struct scrape *scrape, const char *what,
@@ -308,7 +354,7 @@ static void inspected(void *arg, enum work_end end)
 	     end == WORK_DONE && report->r == 0);
 }
 
-/* Who asks for metrics makes the inspections happen: without a Prometheus there are
+/* Inspections run only when somebody asks for metrics: without a Prometheus there are
  * none. */
 static void start_inspection(struct scrape *scrape)
 {
@@ -322,24 +368,39 @@ static void start_inspection(struct scrape *scrape)
 }
 
 /* The text gets a new file, because the old one may not be sent to everybody yet. */
-static int renew_text(struct scrape *scrape)
+static int renew_text(struct scrape_text *text)
 {
 	int fd = memfd_create("natra-metrics", MFD_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
-	if (scrape->text_fd >= 0)
-		(void)close(scrape->text_fd);
-	scrape->text_fd = fd;
+	if (text->fd >= 0)
+		(void)close(text->fd);
+	text->fd = fd;
+	text->whole_ms = 0;
 	return 0;
 }
 
-static int start_collection(struct scrape *scrape, bool is_openmetrics)
+static int renew_texts(struct scrape *scrape)
+{
+	const uint64_t now_ms = clock_ms();
+	int r = 0;
+
+	for (size_t i = 0; i < SCRAPE_FORMATS && r == 0; i++) {
+		struct scrape_text *text = &scrape->texts[i];
+
+		text->is_written = text->asked_ms &&
+				   now_ms - text->asked_ms < FORMAT_AGE_MS;
+		if (text->is_written)
+			r = renew_text(text);
+	}
+	return r;
+}
+
+static int start_collection(struct scrape *scrape)
 {
 	if (!scrape->collection.pid) {
-		scrape->is_openmetrics = is_openmetrics;
-		scrape->text_ms = 0;
-		if (renew_text(scrape) < 0)
+		if (renew_texts(scrape) < 0)
 			return 500;
 		if (scrape->options.by_namespace)
 			scrape->left_fd =
@@ -353,61 +414,81 @@ static int start_collection(struct scrape *scrape, bool is_openmetrics)
 	return HTTP_LATER;
 }
 
-/* A text that is not whole is not answered with. */
+/* A part of a text would look like one in which pods are gone, so nothing is left of it. */
+static void take_texts(struct scrape *scrape, enum work_end end, bool is_whole)
+{
+	const struct scrape_report *report = scrape->collection.report;
+
+	for (size_t i = 0; i < SCRAPE_FORMATS; i++) {
+		struct scrape_text *text = &scrape->texts[i];
+
+		if (!text->is_written)
+			continue;
+		if ((end != WORK_DONE || report->is_cut[i]) &&
+		    ftruncate(text->fd, 0) < 0)
+			text->is_written = false;
+		text->whole_ms = is_whole ? clock_ms() : 0;
+	}
+}
+
 static void collected(void *arg, enum work_end end)
 {
 	struct scrape *scrape = arg;
-
 	const struct scrape_report *report = scrape->collection.report;
+	const bool is_whole = end == WORK_DONE && report->r == 0;
 
 	say_failure(scrape, "collecting the metrics", &scrape->collection, end);
-	keep(&scrape->kept_fd, &scrape->left_fd,
-	     end == WORK_DONE && report->r == 0);
-	if (end != WORK_DONE && ftruncate(scrape->text_fd, 0) < 0)
-		return;
-	if (end == WORK_DONE && report->r == 0)
-		scrape->text_ms = clock_ms();
+	keep(&scrape->kept_fd, &scrape->left_fd, is_whole);
+	take_texts(scrape, end, is_whole);
 	scrape->has_text = true;
 	scrape->is_asked_for_other = false;
 	scrape->collected(scrape->arg);
 	scrape->has_text = false;
-	/* If this fails, who waits is told nothing, and soon has no time left. */
+	/* If this fails, the clients that wait get no answer and soon run into their
+	 * time limit. */
 	if (scrape->is_asked_for_other)
-		(void)start_collection(scrape, !scrape->is_openmetrics);
+		(void)start_collection(scrape);
 }
 
-static int answer_text(const struct scrape *scrape, struct http_body *body)
+static int answer_text(const struct scrape_text *text, bool is_openmetrics,
+		       struct http_body *body)
 {
 	struct stat st;
 
-	if (fstat(scrape->text_fd, &st) < 0 || st.st_size == 0)
+	if (fstat(text->fd, &st) < 0 || st.st_size == 0)
 		return 500;
-	body->file_fd = fcntl(scrape->text_fd, F_DUPFD_CLOEXEC, 0);
+	body->file_fd = fcntl(text->fd, F_DUPFD_CLOEXEC, 0);
 	if (body->file_fd < 0)
 		return 500;
-	body->type = exposition_content_type(scrape->is_openmetrics);
+	body->type = exposition_content_type(is_openmetrics);
 	return 200;
 }
 
-static bool has_recent_text(const struct scrape *scrape)
+static bool has_recent_text(const struct scrape *scrape,
+			    const struct scrape_text *text)
 {
-	return scrape->has_text ||
-	       (scrape->text_ms && clock_ms() - scrape->text_ms < TEXT_AGE_MS);
+	if (scrape->has_text)
+		return text->is_written;
+	return text->whole_ms && clock_ms() - text->whole_ms < TEXT_AGE_MS;
 }
 
 int scrape_answer(struct scrape *scrape, const struct http_request *request,
 		  struct http_body *body)
 {
 	bool is_openmetrics = exposition_accepts_openmetrics(request->accept);
+	struct scrape_text *text =
+		&scrape->texts[is_openmetrics ? SCRAPE_OPENMETRICS
+					      : SCRAPE_PROMETHEUS];
 
-	if (has_recent_text(scrape) && scrape->is_openmetrics == is_openmetrics)
-		return answer_text(scrape, body);
+	text->asked_ms = clock_ms();
+	if (has_recent_text(scrape, text))
+		return answer_text(text, is_openmetrics, body);
 	/* The next collection begins when this one's text is answered with. */
 	if (scrape->has_text) {
 		scrape->is_asked_for_other = true;
 		return HTTP_LATER;
 	}
-	return start_collection(scrape, is_openmetrics);
+	return start_collection(scrape);
 }
 
 int scrape_open(struct scrape *scrape, struct workers *workers)
@@ -422,10 +503,9 @@ int scrape_open(struct scrape *scrape, struct workers *workers)
 	int r;
 
 	scrape->findings_fd = scrape->inspected_fd = -1;
-	scrape->kept_fd = scrape->left_fd = scrape->text_fd = -1;
-	r = renew_text(scrape);
-	if (r < 0)
-		return r;
+	scrape->kept_fd = scrape->left_fd = -1;
+	for (size_t i = 0; i < SCRAPE_FORMATS; i++)
+		scrape->texts[i].fd = -1;
 	scrape->collection = work;
 	r = work_open(&scrape->collection, workers);
 	work.run = inspect;
@@ -441,7 +521,10 @@ void scrape_close(struct scrape *scrape)
 		return;
 	work_close(&scrape->collection);
 	work_close(&scrape->inspection);
-	(void)close(scrape->text_fd);
+	for (size_t i = 0; i < SCRAPE_FORMATS; i++) {
+		if (scrape->texts[i].fd >= 0)
+			(void)close(scrape->texts[i].fd);
+	}
 	keep(&scrape->findings_fd, &scrape->inspected_fd, false);
 	keep(&scrape->kept_fd, &scrape->left_fd, false);
 	if (scrape->findings_fd >= 0)

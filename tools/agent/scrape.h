@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answers for /metrics. A job in a child process collects them, and all who ask
- * meanwhile get what it has collected. */
+/* Answers requests for /metrics. A job in a child process collects the metrics, and all
+ * clients that ask meanwhile get its result. */
 #ifndef NATRA_AGENT_SCRAPE_H
 #define NATRA_AGENT_SCRAPE_H
 
@@ -8,6 +8,20 @@
 #include "http.h"
 #include "installer.h"
 #include "work.h"
+
+enum scrape_format {
+	SCRAPE_PROMETHEUS,
+	SCRAPE_OPENMETRICS,
+	SCRAPE_FORMATS,
+};
+
+struct scrape_text {
+	int fd; /* of a file in memory, which the job writes; -1: there is none */
+	/* The job that runs, or has just ended, writes it. */
+	bool is_written;
+	uint64_t whole_ms; /* since when it is whole; 0: it is not */
+	uint64_t asked_ms; /* when it was last asked for; 0: never */
+};
 
 struct scrape {
 	struct log *log;
@@ -20,17 +34,15 @@ struct scrape {
 	void (*collected)(void *arg);
 	void *arg;
 	struct work collection, inspection;
-	int text_fd; /* of a file in memory, which the job writes */
+	struct scrape_text texts[SCRAPE_FORMATS];
 	/* What a collection of sums leaves for the next one; kept_fd is -1 if
 	 * there is nothing, and left_fd is of the collection that runs. */
 	int kept_fd, left_fd;
 	int findings_fd;  /* of the last inspection; -1: there was none */
 	int inspected_fd; /* of the inspection that runs */
 	uint64_t inspected_ms;
-	bool is_openmetrics; /* what the job writes */
 	bool has_text; /* the job has ended, and its text is for those who wait */
-	uint64_t text_ms; /* since when the text is whole; 0: it is not */
-	/* Somebody who waits wants the other format. */
+	/* A client that waits wants a format that the job has not written. */
 	bool is_asked_for_other;
 	uint64_t errors;
 };

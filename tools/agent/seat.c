@@ -16,7 +16,7 @@ bool seat_fill(struct seat *seat, const char *file, const struct cached *cached)
 	seat->file = file;
 	seat->cached = cached;
 	cached_pod(cached, seat->pod, sizeof(seat->pod));
-	/* An id that does not fit is never attached, by ADD neither. containerd also
+	/* An id that does not fit is never attached, not even by ADD. containerd also
 	 * keeps a result of the loopback interface, which no annotation is about. */
 	return cached_id(cached, seat->id, sizeof(seat->id)) &&
 	       cached->netns[0] && strcmp(cached->ifname, "lo") != 0;
@@ -54,10 +54,10 @@ static bool has_fq(struct natra *n)
 	return natra_probe(n, &features) == 0 && features.fq;
 }
 
-/* Returns whether natra_attach failed since upstream's limits are where its own
- * would be: fq takes the place of the tbf, and clsact that of the ingress qdisc. The
- * same codes stand for failures that would come again when these limits are gone, so
- * the text decides. */
+/* Returns whether natra_attach failed because upstream's limits are where its own would
+ * be: fq takes the place of the tbf, and clsact that of the ingress qdisc. The same
+ * codes stand for failures that would come again when these limits are gone, so the
+ * text decides. */
 static bool are_in_the_way(const struct seat *seat, int r,
 			   const struct natra_policy *policy,
 			   const struct natra_leftovers *left, bool can_pace)
@@ -90,11 +90,30 @@ static bool has_ended(int r)
 	return r == -ENODEV || r == -ENOENT;
 }
 
+/* Lets pass what waits in upstream's limits while they alone hold, and limits the pod
+ * again. natra's limits held until now, so it is known that they can. */
+static int let_pass(const struct seat *seat, const struct natra_target *target,
+		    const struct natra_policy *policy)
+{
+	int r = natra_detach(seat->n, target);
+
+	if (r < 0)
+		return r;
+	r = natra_drain_leftovers(seat->n, target);
+	if (r < 0 && !has_ended(r))
+		seat_log(seat, NATRA_LOG_WARN,
+			 "what waits in the bandwidth plugin's limits is lost",
+			 seat_error(seat, r));
+	return natra_attach(seat->n, target, policy, NULL);
+}
+
 /* Removes upstream's limits beside natra's. */
 static int take_away(const struct seat *seat, const struct natra_target *target,
 		     const struct natra_policy *policy,
 		     const struct natra_leftovers *left, enum seat_change *ret)
 {
+	int r = 0;
+
 	if (!covers(policy, left)) {
 		seat_log(
 			seat, NATRA_LOG_DEBUG,
@@ -103,11 +122,13 @@ static int take_away(const struct seat *seat, const struct natra_target *target,
 		return 0;
 	}
 	*ret = SEAT_REPLACED;
-	return natra_remove_leftovers(seat->n, target);
+	if (left->waiting_ms)
+		r = let_pass(seat, target, policy);
+	return r < 0 ? r : natra_remove_leftovers(seat->n, target);
 }
 
-/* Attaches while upstream's limits still hold, so that the pod has limits at
- * each moment. Only where these are in the way, they go first. */
+/* Attaches while upstream's limits still hold, so that the pod has limits at each
+ * moment. Upstream's limits are removed first only if they are in the way. */
 static int replace(const struct seat *seat, const struct natra_target *target,
 		   const struct natra_policy *policy,
 		   const struct natra_leftovers *left, enum seat_change *ret)
@@ -126,7 +147,9 @@ static int replace(const struct seat *seat, const struct natra_target *target,
 	    !are_in_the_way(seat, r, policy, left, can_pace))
 		return r;
 	*ret = SEAT_REPLACED;
-	r = natra_remove_leftovers(n, target);
+	r = natra_drain_leftovers(n, target);
+	if (r == 0)
+		r = natra_remove_leftovers(n, target);
 	return r < 0 ? r : natra_attach(n, target, policy, NULL);
 }
 
@@ -144,13 +167,17 @@ static int attach(const struct seat *seat, const struct natra_target *target,
 			 "the bandwidth plugin's limits hold", NULL);
 		return 0;
 	}
+	if (left.waiting_ms && !seat->may_drain) {
+		*ret = SEAT_LATER;
+		return 0;
+	}
 	*ret = SEAT_LIMITED;
 	return any(&left) ? replace(seat, target, policy, &left, ret)
 			  : natra_attach(n, target, policy, NULL);
 }
 
-/* An agent that was killed between the two steps may have left it like that, or the
- * plugin, which has not been asked to replace anything. */
+/* A pod may have both limits because an agent was killed between the two steps, or
+ * because the plugin was not asked to replace anything. */
 static int finish(const struct seat *seat, const struct natra_target *target,
 		  const struct natra_policy *policy, enum seat_change *ret)
 {
@@ -159,6 +186,10 @@ static int finish(const struct seat *seat, const struct natra_target *target,
 
 	if (r < 0 || !any(&left))
 		return r;
+	if (left.waiting_ms && !seat->may_drain) {
+		*ret = SEAT_LATER;
+		return 0;
+	}
 	return take_away(seat, target, policy, &left, ret);
 }
 

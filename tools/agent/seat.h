@@ -15,6 +15,7 @@ struct seat {
 	const struct cached *cached;
 	char id[NATRA_ID_MAX + 1];
 	char pod[NATRA_NAME_MAX + 1]; /* "<namespace>/<pod>", or "" */
+	bool may_drain; /* upstream's queues may take up to a second */
 };
 
 /* Fills in the id and the pod. Returns false if nothing can be attached there. */
@@ -28,6 +29,7 @@ enum seat_change {
 	SEAT_SAME,     /* nothing was to do, or the pod has ended */
 	SEAT_LIMITED,  /* it was attached */
 	SEAT_REPLACED, /* natra's limits hold, and upstream's are gone */
+	SEAT_LATER, /* nothing was done, since upstream's queues must drain */
 };
 
 /* Returns the text of an error that a call about it has returned. */

@@ -116,7 +116,7 @@ static int make_text(struct wish *wish, const struct cached *cached,
 	cJSON_AddStringToObject(element, "cniVersion",
 				version ? version : "0.3.1");
 	cJSON_AddStringToObject(element, "name", cached->network);
-	/* It is for ADD that a pod may start although something is wrong. */
+	/* Only ADD may let a pod start although something is wrong. */
 	cJSON_DeleteItemFromObject(element, "onError");
 	wish->text = json_dump(element);
 	return 0;

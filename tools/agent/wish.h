@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an interface would get if it was made now. The configuration that a runtime
- * would pass on is made up from libcni's cache, and the plugin's own code reads
+/* The limits that an interface would get if it were made now. The configuration that a
+ * runtime would pass on is rebuilt from libcni's cache, and the plugin's own code reads
  * it. */
 #ifndef NATRA_AGENT_WISH_H
 #define NATRA_AGENT_WISH_H
@@ -26,7 +26,7 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	      struct failure *failure);
 void wish_free(struct wish *wish);
 
-/* Both names are Kubernetes' own, which runtimes turn into numbers. */
+/* Both are Kubernetes' own annotations, whose values runtimes turn into numbers. */
 #define WISH_INGRESS "kubernetes.io/ingress-bandwidth"
 #define WISH_EGRESS  "kubernetes.io/egress-bandwidth"
 

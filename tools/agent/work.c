@@ -91,7 +91,7 @@ void work_start(struct work *work)
 		work->done(work->arg, WORK_FAILED);
 		return;
 	}
-	/* Both processes set the group, so that it is set for whoever comes
+	/* Both processes set the group, so that it is set whichever of them runs
 	 * first. */
 	(void)setpgid(pid, pid);
 	work->pid = pid;

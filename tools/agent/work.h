@@ -25,7 +25,7 @@ struct workers {
 	struct work *first, *waiting;
 };
 
-/* A kind of job, of which one at a time runs. */
+/* A kind of job. Only one job of a kind runs at a time. */
 struct work {
 	struct workers *workers;
 	/* Runs in the child: it writes to work->report, which both processes
@@ -37,8 +37,8 @@ struct work {
 	void *report;
 	size_t report_size;
 	uint64_t time_max_ms;
-	/* Of the kinds that set limits, one at a time runs: what one has found
-	 * about a pod is still so when it acts on it. */
+	/* Only one job of the kinds that set limits runs at a time, so that its
+	 * findings about a pod are still true when it acts on them. */
 	bool sets_limits;
 	struct timer limit;
 	pid_t pid; /* 0: it does not run */
@@ -52,8 +52,8 @@ int work_open(struct work *work, struct workers *workers);
  * that sets limits. If it cannot be started, done() is called at once. */
 void work_start(struct work *work);
 void work_close(struct work *work);
-/* Looks which children have ended; call it on SIGCHLD. It also waits for those
- * that are nobody's: a process that is number 1 inherits them. */
+/* Looks which children have ended; call it on SIGCHLD. It also waits for orphans, which
+ * process 1 inherits. */
 void workers_reap(struct workers *workers);
 
 #endif

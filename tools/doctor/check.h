@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The form of a check: a function that looks, and beside it what is said of what
- * it finds and which command mends it. */
+/* The form of a check: a function that looks for a fault, the text that describes the
+ * fault, and the command that mends it. */
 #ifndef NATRA_DOCTOR_CHECK_H
 #define NATRA_DOCTOR_CHECK_H
 
@@ -12,9 +12,9 @@ struct finder;
 
 struct check {
 	const char *name;
-	/* Both have words in braces, such as {file}, in place of which the
-	 * values come that the check gives. In the command they are quoted for
-	 * a shell, except in {=command}, which is a command already. */
+	/* Both have words in braces, such as {file}, which are replaced by the values
+	 * that the check gives. In the command they are quoted for a shell, except in
+	 * {=command}, which is a command already. */
 	const char *text, *mend;
 	void (*look)(const struct finder *f);
 };

@@ -52,7 +52,8 @@ static void add_subnets(struct shell *shell, const struct pod *pod,
 					   ? "--shaped-subnet"
 					   : "--unshaped-subnet"};
 
-	/* Those of an attachment are on record, and those of a wish in it. */
+	/* The subnets of an attachment are in its record, those of a wish in its
+	 * policy. */
 	if (policy == &pod->info.policy &&
 	    (policy->shaped_subnets_len || policy->unshaped_subnets_len))
 		(void)natra_foreach_subnet(n, pod->id, add_subnet, &s);

@@ -174,8 +174,8 @@ static void exempt(const struct finder *f)
 	const struct natra_policy *policy = &f->pod->info.policy;
 	struct natra_stats stats = NATRA_INIT(stats);
 
-	/* Such a list is meant, so this is said of a pod that is asked for. The
-	 * same counter has what passed while a direction had no rate. */
+	/* Such a list is there on purpose, so this is reported only for a pod that was
+	 * asked for. The same counter has what passed while a direction had no rate. */
 	if (!f->node->request->pod || !pod_is_limited(f->pod) ||
 	    (!policy->shaped_subnets_len && !policy->unshaped_subnets_len) ||
 	    natra_stats(f->node->n, f->pod->id, &stats) < 0)
@@ -191,7 +191,7 @@ static void not_paced(const struct finder *f)
 	const struct natra_info *info = &f->pod->info;
 	cleanup_text char *attach = NULL;
 
-	/* Where the kernel cannot pace, the node is as it is. */
+	/* If the kernel cannot pace, nothing on the node can be mended. */
 	if (!pod_is_limited(f->pod) || !f->node->features.auto_edt ||
 	    info->policy.edt != NATRA_EDT_AUTO || info->edt_active ||
 	    !info->policy.egress_rate_bits_per_sec ||

@@ -29,7 +29,7 @@ static char *replace_command(const struct finder *f)
 	return text_format("%s --replace-bandwidth", attach);
 }
 
-/* Upstream's limits are none beside natra's if there are none of natra's. */
+/* Upstream's limits are no fault in a pod that has no limits of natra's. */
 static bool is_doubled(const struct pod *pod)
 {
 	return pod_is_limited(pod) &&
@@ -71,7 +71,8 @@ static void dead_redirect(const struct finder *f)
 	found(f, "host", left->host_ifname, "mend", mend, NULL);
 }
 
-/* Returns whether a qdisc holds no packets back and drops none but in a jam. */
+/* Returns whether a qdisc neither delays packets nor drops any, except when its queue
+ * is full. */
 static bool is_harmless(const char *qdisc)
 {
 	static const char *const kinds[] = {"",   "noqueue",  "pfifo_fast",

@@ -10,7 +10,7 @@
 
 #define ANNOTATIONS "io.kubernetes.cri.pod-annotations"
 
-/* These edit a list in place, and nothing but what they say. */
+/* These commands edit a list in place, and change only what is named here. */
 #define EDIT(change)                                                           \
 	"jq '" change                                                          \
 	"' {file} > {file}.new && cat {file}.new > {file} && rm {file}.new"

@@ -161,7 +161,7 @@ static int look_at_chain(struct node *node)
 	node->bin_dir = install_bin_dir(node->i);
 	node->net_error = node->i->net.fd < 0 ? -ENOENT : 0;
 	node->bin_error = node->i->bin.fd < 0 ? -ENOENT : 0;
-	/* Without any of these, natra is used without a runtime. */
+	/* A node without any of these uses natra without a runtime. */
 	node->has_chain = !node->net_error || !node->bin_error ||
 			  request->net_dir || request->bin_dir ||
 			  has_results(node);

@@ -104,7 +104,7 @@ const struct check checks_of_node[] = {
 	 "Linux {kernel} has neither TCX nor clsact, where natra's programs are attached",
 	 "modprobe sch_ingress cls_bpf", hooks},
 	{"bpffs",
-	 "{path} is no bpffs, where natra keeps its state: limits of before are lost",
+	 "{path}, where natra keeps its state, is not a bpffs: earlier limits are lost",
 	 "mount -t bpf bpf {path}", bpffs},
 	{"cilium-limits",
 	 "Cilium's bandwidth manager is on ({path}): it limits pods by the same annotation, so two limits hold",

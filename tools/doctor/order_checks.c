@@ -179,7 +179,7 @@ static void no_rate(const struct finder *f)
 {
 	const struct pod *pod = f->pod;
 
-	/* Most pods have no limits; so this is said of a pod that is asked
+	/* Most pods have no limits, so this is reported only for a pod that was asked
 	 * for. */
 	if (f->node->request->pod && pod->has_result && pod->wish_code == 0 &&
 	    !wanted_limits(&pod->wish.settings.policy) &&
@@ -250,8 +250,8 @@ static void changed(const struct finder *f)
 	cleanup_text char *out = rate_text(want->egress_rate_bits_per_sec);
 	cleanup_text char *in_now = NULL, *out_now = NULL;
 
-	/* An edited annotation has the same effect, so this is said of a pod that
-	 * is asked for. */
+	/* An edited annotation has the same effect, so this is reported only for a pod
+	 * that was asked for. */
 	if (!f->node->request->pod || !pod_is_limited(f->pod) ||
 	    !wants_limits(f->pod) ||
 	    (have->ingress_rate_bits_per_sec ==
@@ -278,7 +278,7 @@ const struct check checks_of_order[] = {
 	{"not-allowed",
 	 "annotation {key} is ignored, because allowAnnotations does not list it",
 	 "{=allow}", not_allowed},
-	{"unknown-annotation", "annotation {key} is none that natra knows",
+	{"unknown-annotation", "natra does not know annotation {key}",
 	 ANNOTATE "{key}-", unknown},
 	{"no-rate",
 	 "it had no annotation kubernetes.io/ingress-bandwidth or egress-bandwidth when it was made",

@@ -41,7 +41,7 @@ struct pods {
 int pods_look(struct pods *pods, const struct node *node, char **ret_error);
 void pods_free(struct pods *pods);
 
-/* Returns what a pod is called in a finding. */
+/* Returns the name of a pod in findings. */
 const char *pod_title(const struct pod *pod);
 /* Returns whether the pod has limits of natra's that hold. */
 bool pod_is_limited(const struct pod *pod);

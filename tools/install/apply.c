@@ -22,8 +22,8 @@ static int changed(struct install *i, const char *path)
 			    path);
 }
 
-/* Returns -EAGAIN if the list that the plan was made from reads otherwise by
- * now: its owner may rewrite it at any time, and knows no lock. */
+/* Returns -EAGAIN if the list that the plan was made from has changed since: its owner
+ * may rewrite it at any time, and takes no lock. */
 static int check_primary(struct install *i, const struct install_plan *plan)
 {
 	cleanup_text char *path = NULL, *text = NULL;

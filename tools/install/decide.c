@@ -6,8 +6,8 @@
 
 #include "text.h"
 
-/* Each of the functions against_*() returns what speaks against a way into the
- * chain, as a text that the caller frees; NULL if nothing does. */
+/* Each of the functions against_*() returns why a way into the chain cannot be taken,
+ * as a text that the caller frees; NULL if it can. */
 
 static char *against_dropin(const struct list *primary)
 {
@@ -33,8 +33,7 @@ static char *against_runtime(const struct install *i)
 	return NULL;
 }
 
-/* Returns what speaks against a list of natra's that would come before all
- * others. */
+/* Returns why natra cannot have a list of its own before all others; NULL if it can. */
 static char *against_first(const struct lists *lists, const struct list *first,
 			   const struct list *primary)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Decides by which way natra gets into the chain, and says what speaks against
- * the others. */
+/* Decides by which way natra gets into the chain, and says why not by the others. */
 #ifndef NATRA_INSTALL_DECIDE_H
 #define NATRA_INSTALL_DECIDE_H
 
@@ -11,7 +10,7 @@ struct choice {
 	char *reason;           /* the caller frees it */
 };
 
-/* Returns -EOPNOTSUPP if no way is without harm. */
+/* Returns -EOPNOTSUPP if each way would do harm. */
 int decide(struct install *i, const struct lists *lists,
 	   const struct list *primary, struct choice *ret);
 

@@ -73,9 +73,9 @@ int dir_remove(const struct dir *dir, const char *name);
 int dir_reload_begin(const struct dir *dir);
 int dir_reload_end(const struct dir *dir);
 
-/* Tells those who watch the directory by inotify(7) that natra itself begins to
- * remove what is natra's, by a file that exists for this moment only. Who keeps
- * natra installed stops to do so. */
+/* Notifies those who watch the directory by inotify(7) that natra itself begins to
+ * remove its files. It does so by a file that exists for this moment only. An agent
+ * that keeps natra installed then stops doing so. */
 void dir_tell_removal(const struct dir *dir);
 
 #endif

@@ -193,8 +193,8 @@ static bool is_begin_of_copy(const char *text, const char *primary)
 }
 
 /* Returns whether a list without the mark is a copy of another one, with or without
- * natra in it: another installer of natra's may have made it, or a person, who may
- * also have taken natra out of natra's own. */
+ * natra in it: another installer of natra's may have made it, or a person may have
+ * edited natra's own copy. */
 static bool is_derived(const struct lists *lists, const struct list *list)
 {
 	const struct list *original = original_of(lists, list->file);
@@ -225,8 +225,8 @@ static void find_ours(struct lists *lists)
 	for (size_t i = 0; i < lists->len; i++) {
 		struct list *list = &lists->items[i];
 
-		/* Neither the name alone nor the content decides: others
-		 * copy lists that have natra's element. */
+		/* Neither the name nor the content alone is enough: others copy lists
+		 * that have natra's element. */
 		list->is_ours = list->is_chain &&
 				begins_with(list->file, LIST_PREFIX) &&
 				(is_marked(list) || is_derived(lists, list));

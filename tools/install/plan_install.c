@@ -166,7 +166,7 @@ static int plan_file(struct install *i, struct install_plan *plan,
 		return 0;
 	if (before && !is_ours && !is_own_text(before, after))
 		return install_fail(i, -EEXIST,
-				    "%s/%s: is there, and is not natra's own",
+				    "%s/%s: exists, and is not natra's own",
 				    dir->path, name);
 	plan_write(i, plan, subdir, name, before, after);
 	return 0;

@@ -41,8 +41,8 @@ static void plan_natra(const struct install *i, struct install_plan *plan,
 		plan_bin(i, plan, INSTALL_REMOVE, PLUGIN_NAME);
 }
 
-/* Plans what to do about natra's plugin under the name bandwidth. The plugin
- * that had the name before can remove the pods that natra has not limited, but
+/* Plans the removal of natra's plugin under the name bandwidth. The plugin that
+ * had the name before can remove the pods that natra has not limited, but
  * leaves what natra attached to the others. */
 static void plan_bandwidth(const struct install *i, struct install_plan *plan,
 			   const struct lists *lists, const char *in_use,

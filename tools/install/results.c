@@ -68,7 +68,7 @@ int results_foreach(int root_fd, results_fn fn, void *arg)
 
 		if (entry->d_name[0] == '.')
 			continue;
-		/* What has gone meanwhile is no result any more. */
+		/* A file that was removed meanwhile is no result any more. */
 		if (dir_read(&results, entry->d_name, &text) != -ENOENT)
 			r = fn(arg, entry->d_name, text);
 	}

@@ -22,7 +22,7 @@ struct install {
 	char *plugin_versions; /* what the plugin answers to VERSION */
 	char *plugin_status;   /* why it cannot work here; NULL: it can */
 	struct runtimes runtimes;
-	bool has_told; /* the removal was told of, see dir_tell_removal */
+	bool has_told; /* watchers were notified of the removal, see dir_tell_removal */
 	char *error;
 };
 

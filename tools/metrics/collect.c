@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "../../src/util/clock.h"
 
 static bool is_name_byte(char c)
 {
@@ -71,7 +72,7 @@ static int add(void *arg, const struct natra_info *info,
 	struct pod_metrics *pod;
 	int r;
 
-	/* Of what cannot be read only the ABI is known. */
+	/* Only the ABI is known of a record that cannot be read. */
 	if (!info->id[0]) {
 		node->unreadable++;
 		return 0;
@@ -105,21 +106,13 @@ static int compare(const void *a, const void *b)
 	return r ? r : strcmp(x->info.id, y->info.id);
 }
 
-static uint64_t time_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	(void)clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 int node_metrics_read(struct natra *n, struct node_metrics *node)
 {
 	int r;
 
 	*node = (struct node_metrics){
-		.began_ns = time_ns(CLOCK_MONOTONIC),
-		.read_ns = time_ns(CLOCK_REALTIME_COARSE),
+		.date_ns = clock_ns(CLOCK_REALTIME),
+		.began_ns = clock_ns(CLOCK_BOOTTIME),
 	};
 	r = natra_foreach_stats(n, add, node);
 	if (r < 0 || !node->len)
@@ -145,8 +138,8 @@ static int note_before(void *arg, const struct natra_neighbour *neighbour)
 	return 0;
 }
 
-/* Nothing is known of what could not be checked, for want of memory or of a file; nor
- * is an interface that is gone a difference, whose pod has ended. */
+/* A check that could not be made, for example for lack of memory, is no difference. Nor
+ * is an interface that is gone, since its pod has ended. */
 static void inspect(struct natra *n, struct pod_metrics *pod)
 {
 	int r = natra_check(n, pod->info.id, NULL);

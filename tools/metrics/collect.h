@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads from libnatra what the metrics of a node are made of. */
+/* Reads from libnatra the data for the metrics of a node. */
 #ifndef NATRA_METRICS_COLLECT_H
 #define NATRA_METRICS_COLLECT_H
 
@@ -34,13 +34,13 @@ struct node_metrics {
 	/* Sums of what is gone, see kept.h; not owned. */
 	const struct kept *gone;
 	size_t gone_len;
-	uint64_t began_ns;
-	/* When this was read, and the last scrape (0: there was none), by the clock that
-	 * files have. */
-	uint64_t read_ns, last_read_ns;
+	/* When the reading of this began, and that of the last scrape, by a clock that
+	 * nobody sets. */
+	uint64_t began_ns, last_began_ns;
+	uint64_t date_ns; /* when it began, by the clock that files have */
 };
 
-/* What an inspection has found about an attachment. */
+/* The result of an inspection of one attachment. */
 struct finding {
 	char id[NATRA_ID_MAX + 1];
 	bool check_failed, program_before;

@@ -4,9 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../../src/util/clock.h"
 #include "../../src/util/escape.h"
-
-#define NS_PER_S 1000000000
 
 static const struct {
 	const char *name;

@@ -48,8 +48,9 @@ void exposition_count(struct exposition *e, const struct label *labels,
 void exposition_seconds(struct exposition *e, const struct label *labels,
 			uint64_t ns);
 
-/* Which buckets of a histogram have a series: each `step` from `first` to `last`. What
- * is between them counts in the next one, because a series counts all before it. */
+/* Which buckets of a histogram have a series: each `step` from `first` to `last`.
+ * Durations between two of these count in the later one, because a series counts all
+ * durations up to its bound. */
 struct buckets {
 	size_t first, last, step;
 };

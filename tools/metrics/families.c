@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
+#include "../../src/util/clock.h"
 #include "rows.h"
 
 /* The end of a list of labels. */
@@ -13,9 +13,9 @@
 		NULL, NULL                                                     \
 	}
 
-/* The names of the verdicts, in the order of row_count(). Those of one basic name
- * are added up. What is not subject to the limit keeps its name, because who compares
- * what passed with the limit must be able to leave it out. */
+/* The names of the verdicts, in the order of row_count(). Those of one basic name are
+ * added up. Traffic that is not subject to the limit keeps its own name, so that it can
+ * be left out when the traffic that passed is compared with the limit. */
 static const struct {
 	const char *name, *basic;
 } verdicts[VERDICTS] = {
@@ -42,7 +42,7 @@ bool families_read_aggregate(struct families_options *o, const char *value)
 	return o->by_namespace;
 }
 
-/* What the series of one metric have in common. */
+/* The data that the series of one metric have in common. */
 struct writer {
 	struct exposition *e;
 	const struct families_options *o;
@@ -234,6 +234,63 @@ static void write_delays(const struct writer *w, const struct row *row)
 	}
 }
 
+static void write_connects(const struct writer *w, const struct row *row)
+{
+	struct buckets buckets = delay_buckets;
+
+	if (w->o->is_basic)
+		buckets.step = 2;
+	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
+		const struct row_direction *d = &row->directions[i];
+		struct row_labels labels =
+			labels_of(row, direction_names[i], NULL);
+
+		if (d->is_measured)
+			exposition_histogram(w->e, labels.list,
+					     &d->connects.accepted, &buckets);
+	}
+}
+
+static void write_connect_count(const struct writer *w, const struct row *row,
+				size_t offset)
+{
+	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
+		const struct row_direction *d = &row->directions[i];
+		struct row_labels labels =
+			labels_of(row, direction_names[i], NULL);
+		uint64_t count;
+
+		memcpy(&count, (const char *)&d->connects + offset,
+		       sizeof(count));
+		if (d->is_measured)
+			exposition_count(w->e, labels.list, count);
+	}
+}
+
+static void write_begun(const struct writer *w, const struct row *row)
+{
+	write_connect_count(w, row,
+			    offsetof(struct natra_connect_stats, begun));
+}
+
+static void write_repeated(const struct writer *w, const struct row *row)
+{
+	write_connect_count(w, row,
+			    offsetof(struct natra_connect_stats, repeated));
+}
+
+static void write_refused(const struct writer *w, const struct row *row)
+{
+	write_connect_count(w, row,
+			    offsetof(struct natra_connect_stats, refused));
+}
+
+static void write_forgotten(const struct writer *w, const struct row *row)
+{
+	write_connect_count(w, row,
+			    offsetof(struct natra_connect_stats, forgotten));
+}
+
 /* A direction without a limit has no series. */
 static void write_limit(const struct writer *w, const struct row *row)
 {
@@ -371,6 +428,21 @@ static const struct {
 	{{"natra_delay_seconds", METRIC_HISTOGRAM, "seconds",
 	  "Delays given to packets that were held."},
 	 write_delays},
+	{{"natra_connect_seconds", METRIC_HISTOGRAM, "seconds",
+	  "From the SYN of a TCP connection to its SYN-ACK, where sli is on."},
+	 write_connects},
+	{{"natra_connects_begun", METRIC_COUNTER, NULL,
+	  "TCP connections that were begun, where sli is on."},
+	 write_begun},
+	{{"natra_connects_refused", METRIC_COUNTER, NULL,
+	  "TCP connections that were answered by a reset, where sli is on."},
+	 write_refused},
+	{{"natra_connect_syns_repeated", METRIC_COUNTER, NULL,
+	  "SYNs that were sent again, where sli is on."},
+	 write_repeated},
+	{{"natra_connects_forgotten", METRIC_COUNTER, NULL,
+	  "TCP connections that are not in natra_connect_seconds, because too many waited."},
+	 write_forgotten},
 	{{"natra_limit_bytes_per_second", METRIC_GAUGE, "bytes_per_second",
 	  "The rate that the direction is limited to."},
 	 write_limit},
@@ -384,7 +456,7 @@ static const struct {
 	  "Events that natractl events shows."},
 	 write_told},
 	{{"natra_events_untold", METRIC_COUNTER, NULL,
-	  "Flows that became heavy and were not told, since many others were."},
+	  "Flows that became heavy and were not reported, since many others were."},
 	 write_untold},
 	{{"natra_attachment", METRIC_INFO, NULL,
 	  "How the interface is limited."},
@@ -478,7 +550,6 @@ static void write_node(struct exposition *e, const struct node_metrics *node)
 		"natra_scrape_duration_seconds", METRIC_GAUGE, "seconds",
 		"How long it took to collect these metrics."};
 	static const struct label none[] = {LABELS_END};
-	struct timespec now;
 
 	write_attachments(e, node);
 	exposition_begin(e, &mismatches);
@@ -487,11 +558,8 @@ static void write_node(struct exposition *e, const struct node_metrics *node)
 		write_features(e, &node->features);
 		write_build(e, &node->features);
 	}
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	exposition_begin(e, &duration);
-	exposition_seconds(e, none,
-			   (uint64_t)now.tv_sec * 1000000000 +
-				   (uint64_t)now.tv_nsec - node->began_ns);
+	exposition_seconds(e, none, clock_ns(CLOCK_BOOTTIME) - node->began_ns);
 }
 
 int families_write(struct exposition *e, const struct node_metrics *node,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The metrics of a node, by name: what tools/deploy/monitoring queries. */
+/* The metrics of a node by their names, which tools/deploy/monitoring queries. */
 #ifndef NATRA_METRICS_FAMILIES_H
 #define NATRA_METRICS_FAMILIES_H
 

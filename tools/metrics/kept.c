@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../src/util/clock.h"
 #include "rows.h"
 
 /* Returns whether no counter has fallen, as it does when an interface is attached
@@ -65,6 +66,8 @@ static void add_gone(struct kept *sum, const struct kept *kept)
 	add_stats(&sum->backstop, &kept->backstop);
 	add_histogram(&sum->ingress_delays, &kept->ingress_delays);
 	add_histogram(&sum->egress_delays, &kept->egress_delays);
+	add_connects(&sum->ingress_connects, &kept->ingress_connects);
+	add_connects(&sum->egress_connects, &kept->egress_connects);
 }
 
 static void take_off(struct kept *sum, const struct natra_stats *stats)
@@ -74,6 +77,8 @@ static void take_off(struct kept *sum, const struct natra_stats *stats)
 	subtract_stats(&sum->backstop, &stats->backstop);
 	subtract_histogram(&sum->ingress_delays, &stats->ingress_delays);
 	subtract_histogram(&sum->egress_delays, &stats->egress_delays);
+	subtract_connects(&sum->ingress_connects, &stats->ingress_connects);
+	subtract_connects(&sum->egress_connects, &stats->egress_connects);
 }
 
 static struct kept kept_of(const struct pod_metrics *pod)
@@ -84,6 +89,8 @@ static struct kept kept_of(const struct pod_metrics *pod)
 		.backstop = pod->stats.backstop,
 		.ingress_delays = pod->stats.ingress_delays,
 		.egress_delays = pod->stats.egress_delays,
+		.ingress_connects = pod->stats.ingress_connects,
+		.egress_connects = pod->stats.egress_connects,
 	};
 
 	memcpy(kept.id, pod->info.id, sizeof(kept.id));
@@ -157,15 +164,25 @@ static bool was_kept(const struct pod_metrics *pod, const struct kept *last,
 	return false;
 }
 
-/* Returns whether the pod was attached before the last scrape. */
-static bool is_older(const struct pod_metrics *pod, uint64_t last_read_ns)
+/* A new file has the time of the kernel's last tick. */
+#define TICK_NS 10000000
+
+/* Returns whether the pod was attached before the last scrape. Its age is compared with
+ * the time since then, because the clock that files have may have been set back between
+ * the two: dates that were noted before tell nothing after that. */
+static bool is_older(const struct node_metrics *node,
+		     const struct pod_metrics *pod)
 {
+	const uint64_t since_ns = node->began_ns - node->last_began_ns;
+	uint64_t made_ns;
 	struct stat st;
 
-	return stat(pod->info.pin_path, &st) == 0 &&
-	       (uint64_t)st.st_mtim.tv_sec * 1000000000 +
-			       (uint64_t)st.st_mtim.tv_nsec <
-		       last_read_ns;
+	if (stat(pod->info.pin_path, &st) < 0)
+		return false;
+	made_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_S +
+		  (uint64_t)st.st_mtim.tv_nsec;
+	return node->date_ns > made_ns &&
+	       node->date_ns - made_ns > since_ns + TICK_NS;
 }
 
 /* A pod that the last scrape could not read was there all the same: what it has counted
@@ -175,7 +192,7 @@ static bool was_unreadable(const struct node_metrics *node,
 			   const struct kept *last, size_t len)
 {
 	return pod->has_stats && !was_kept(pod, last, len) &&
-	       is_older(pod, node->last_read_ns);
+	       is_older(node, pod);
 }
 
 int kept_update(struct node_metrics *node, const struct kept *last, size_t len,

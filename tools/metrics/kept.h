@@ -17,6 +17,7 @@ struct kept {
 	char namespace[NAMESPACE_MAX + 1];
 	struct natra_direction_stats ingress, egress, backstop;
 	struct natra_histogram ingress_delays, egress_delays;
+	struct natra_connect_stats ingress_connects, egress_connects;
 };
 
 /* After so many scrapes without it a pod is gone for good. */
@@ -24,7 +25,7 @@ struct kept {
 
 /*
  * Set node->gone, which is added to the sums: by it each sum of the first scrape is 0, and
- * later ones are as the last scrape has left them. kept_update reads node->last_read_ns.
+ * later ones are as the last scrape has left them. kept_update reads the node's times.
  * Both return in *ret_list what to leave for the next scrape, which the caller frees, and
  * 0 or -ENOMEM.
  */
@@ -42,5 +43,9 @@ void add_histogram(struct natra_histogram *sum,
 		   const struct natra_histogram *h);
 void subtract_histogram(struct natra_histogram *from,
 			const struct natra_histogram *less);
+void add_connects(struct natra_connect_stats *sum,
+		  const struct natra_connect_stats *c);
+void subtract_connects(struct natra_connect_stats *from,
+		       const struct natra_connect_stats *less);
 
 #endif

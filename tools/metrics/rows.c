@@ -84,6 +84,26 @@ void subtract_histogram(struct natra_histogram *from,
 		from->count[i] -= less->count[i];
 }
 
+void add_connects(struct natra_connect_stats *sum,
+		  const struct natra_connect_stats *c)
+{
+	sum->begun += c->begun;
+	sum->repeated += c->repeated;
+	sum->refused += c->refused;
+	sum->forgotten += c->forgotten;
+	add_histogram(&sum->accepted, &c->accepted);
+}
+
+void subtract_connects(struct natra_connect_stats *from,
+		       const struct natra_connect_stats *less)
+{
+	from->begun -= less->begun;
+	from->repeated -= less->repeated;
+	from->refused -= less->refused;
+	from->forgotten -= less->forgotten;
+	subtract_histogram(&from->accepted, &less->accepted);
+}
+
 static struct row_direction ingress_of(const struct pod_metrics *pod)
 {
 	const struct natra_info *info = &pod->info;
@@ -93,6 +113,9 @@ static struct row_direction ingress_of(const struct pod_metrics *pod)
 		.stats = pod->stats.ingress,
 		.is_held = info->pace_active,
 		.delays = pod->stats.ingress_delays,
+		.is_measured = info->policy.sli == NATRA_SLI_ON &&
+			       (info->ingress_prog_id || info->pace_prog_id),
+		.connects = pod->stats.ingress_connects,
 		.bytes_per_sec = info->effective.ingress_rate_bits_per_sec / 8,
 		.burst_bytes = info->effective.ingress_burst_bytes,
 		.heavy_flows = pod->stats.ingress_heavy_flows,
@@ -108,6 +131,9 @@ static struct row_direction egress_of(const struct pod_metrics *pod)
 		.stats = pod->stats.egress,
 		.is_held = info->edt_active,
 		.delays = pod->stats.egress_delays,
+		.is_measured = info->policy.sli == NATRA_SLI_ON &&
+			       info->egress_prog_id,
+		.connects = pod->stats.egress_connects,
 		.bytes_per_sec = info->effective.egress_rate_bits_per_sec / 8,
 		.burst_bytes = info->effective.egress_burst_bytes,
 		.heavy_flows = pod->stats.egress_heavy_flows,
@@ -146,6 +172,8 @@ static void add_direction(struct row_direction *sum,
 	add_stats(&sum->stats, &direction->stats);
 	sum->is_held |= direction->is_held;
 	add_histogram(&sum->delays, &direction->delays);
+	sum->is_measured |= direction->is_measured;
+	add_connects(&sum->connects, &direction->connects);
 	sum->bytes_per_sec += direction->bytes_per_sec;
 	sum->burst_bytes += direction->burst_bytes;
 	sum->heavy_flows += direction->heavy_flows;
@@ -184,6 +212,8 @@ static void add_gone(struct row *row, const struct node_metrics *node)
 		add_stats(&out->stats, &gone->egress);
 		add_histogram(&in->delays, &gone->ingress_delays);
 		add_histogram(&out->delays, &gone->egress_delays);
+		add_connects(&in->connects, &gone->ingress_connects);
+		add_connects(&out->connects, &gone->egress_connects);
 		add_stats(&row->backstop, &gone->backstop);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the series of a pod, or of a namespace, are written from. */
+/* The rows from which the series of a pod, or of a namespace, are written. */
 #ifndef NATRA_METRICS_ROWS_H
 #define NATRA_METRICS_ROWS_H
 
@@ -10,6 +10,8 @@ struct row_direction {
 	struct natra_direction_stats stats;
 	bool is_held; /* a packet of it can be given a delay */
 	struct natra_histogram delays;
+	bool is_measured; /* connections are */
+	struct natra_connect_stats connects;
 	/* They are 0 if there is no limit. */
 	uint64_t bytes_per_sec, burst_bytes;
 	uint64_t heavy_flows;

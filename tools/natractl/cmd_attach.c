@@ -80,8 +80,11 @@ static int handle_leftovers(const struct cli *cli,
 {
 	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
 
-	if (cli->opts.value[OPT_REPLACE_BANDWIDTH])
-		return natra_remove_leftovers(cli->n, target);
+	if (cli->opts.value[OPT_REPLACE_BANDWIDTH]) {
+		int r = natra_drain_leftovers(cli->n, target);
+
+		return r < 0 ? r : natra_remove_leftovers(cli->n, target);
+	}
 	/* With --verbose the library's log reports them. If they cannot be
 	 * found, natra_attach fails for the same reason. */
 	if (cli->opts.verbosity > 0 ||

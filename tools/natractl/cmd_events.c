@@ -9,26 +9,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../src/util/clock.h"
 #include "cli.h"
 #include "flows.h"
 #include "json.h"
 #include "output.h"
-
-#define NS_PER_S 1000000000
 
 struct events {
 	const struct cli *cli;
 	struct natra_events *reader;
 	uint64_t from_ns; /* older events are not shown */
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 /* Returns a time of CLOCK_MONOTONIC as a date, by what the node's clock says now. */
 static struct unit_text date_text(uint64_t monotonic_ns)
@@ -87,11 +78,7 @@ static void print_event_json(const struct natra_event *event)
 	json_add_text(json, "label", event->label);
 	json_add_text(json, "direction", direction_of(event));
 	json_add_text(json, "reason", reason_of(event));
-	json_add_text(json, "protocol", protocol_text(flow).text);
-	json_add_text(json, "saddr", address_text(flow, flow->saddr).text);
-	json_add_u64(json, "sport", flow->ip_version ? flow->sport : 0);
-	json_add_text(json, "daddr", address_text(flow, flow->daddr).text);
-	json_add_u64(json, "dport", flow->dport);
+	flow_add_json(json, flow);
 	json_add_u64(json, "lost", event->lost);
 	json_print_line(json);
 }

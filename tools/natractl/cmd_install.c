@@ -40,7 +40,7 @@ static int count_pods(void *arg, const struct natra_info *info)
 	return 0;
 }
 
-/* Writes to `text` what pods still need the plugin for; "" if nothing. */
+/* Writes to `text` why pods still need the plugin; "" if they do not. */
 static void find_pods(struct natra *n, char *text, size_t size)
 {
 	size_t count = 0;

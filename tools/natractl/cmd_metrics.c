@@ -46,7 +46,7 @@ static int write_metrics(FILE *out, const struct node_metrics *node,
 	return r;
 }
 
-/* Whoever reads the file sees the old metrics or the new ones: they are written to
+/* A reader of the file sees the old metrics or the new ones: they are written to
  * a file of another name, which then takes the old one's place. */
 static int replace_file(const char *path, const struct node_metrics *node,
 			const struct families_options *o)
@@ -67,6 +67,8 @@ static int replace_file(const char *path, const struct node_metrics *node,
 		r = write_metrics(out, node, o);
 		if (r == 0 && fflush(out) != 0)
 			r = -errno;
+		if (r == 0 && ferror(out))
+			r = -EIO;
 		/* node_exporter is another user. */
 		if (r == 0 && fchmod(fd, 0644) < 0)
 			r = -errno;

@@ -33,11 +33,7 @@ static void add_flows(cJSON *parent, const char *direction,
 		const struct natra_flow *flow = &flows[i];
 		cJSON *o = cJSON_CreateObject();
 
-		json_add_text(o, "protocol", protocol_text(flow).text);
-		json_add_text(o, "saddr", address_text(flow, flow->saddr).text);
-		json_add_u64(o, "sport", flow->ip_version ? flow->sport : 0);
-		json_add_text(o, "daddr", address_text(flow, flow->daddr).text);
-		json_add_u64(o, "dport", flow->dport);
+		flow_add_json(o, flow);
 		json_add_u64(o, "bytes", flow->bytes);
 		json_add_u64(o, "packets", flow->packets);
 		json_add_u64(o, "idle_ns", flow->idle_ns);

@@ -50,3 +50,12 @@ struct unit_text protocol_text(const struct natra_flow *flow)
 		snprintf(out.text, sizeof(out.text), "%u", protocol);
 	return out;
 }
+
+void flow_add_json(cJSON *json, const struct natra_flow *flow)
+{
+	json_add_text(json, "protocol", protocol_text(flow).text);
+	json_add_text(json, "saddr", address_text(flow, flow->saddr).text);
+	json_add_u64(json, "sport", flow->ip_version ? flow->sport : 0);
+	json_add_text(json, "daddr", address_text(flow, flow->daddr).text);
+	json_add_u64(json, "dport", flow->dport);
+}

@@ -5,6 +5,7 @@
 
 #include <natra/natra.h>
 
+#include "json.h"
 #include "output.h"
 
 /* The library keeps fewer of one direction. */
@@ -27,5 +28,8 @@ struct endpoint_text endpoint_text(const struct natra_flow *flow,
 /* Returns the name or number of a flow's protocol. For a flow that is not IP,
  * it is the EtherType, which is in the place of the port. */
 struct unit_text protocol_text(const struct natra_flow *flow);
+/* Adds the protocol, the addresses and the ports. A flow that is not IP has no
+ * ports. */
+void flow_add_json(cJSON *json, const struct natra_flow *flow);
 
 #endif

@@ -99,7 +99,7 @@ static void show_help(void)
 }
 
 /* Returns all options of a command. Those for limits are not in the table of
- * commands, because which of them are for `set` stands in policy_fields. */
+ * commands, because policy_fields says which of them `set` takes. */
 static uint64_t options_of(const struct command *command)
 {
 	uint64_t options = command->spec.options | OPTS_GLOBAL;

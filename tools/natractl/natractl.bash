@@ -43,6 +43,9 @@ _natractl_words()
 	--ingress-mode)
 		echo police pace
 		return ;;
+	--sli)
+		echo off on
+		return ;;
 	--direction)
 		echo ingress egress
 		return ;;
@@ -66,7 +69,7 @@ _natractl_words()
 			upgrade doctor install uninstall version --version "$global" ;;
 	attach)
 		echo "$global" "$live" --netns --id --network --label --mode \
-			--edt --ingress-mode --sketch-width --shaped-subnet \
+			--edt --ingress-mode --sketch-width --sli --shaped-subnet \
 			--unshaped-subnet --replace-bandwidth
 		command ls /sys/class/net | _natractl_harmless ;;
 	set)

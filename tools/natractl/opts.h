@@ -35,7 +35,7 @@ enum opt_id {
 	OPT_INTERVAL,
 	OPT_FOLLOW,
 	OPT_SINCE,
-	/* These are options of install and uninstall only. */
+	/* These are options of install and uninstall; doctor takes some of them. */
 	OPT_INSTALL_MODE,
 	OPT_PLATFORM,
 	OPT_NET_DIR,

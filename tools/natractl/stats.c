@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "../../src/util/clock.h"
 #include "info.h"
 #include "output.h"
 
@@ -15,14 +15,6 @@ void sample_list_free(struct sample_list *list)
 {
 	free(list->items);
 	*list = (struct sample_list){0};
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* Reads the attachment that was asked for, or all of them. */
@@ -55,7 +47,8 @@ static int read_sample(struct natra *n, const struct natra_info *info,
 		return r;
 	memcpy(sample.id, info->id, sizeof(sample.id));
 	sample.has_backstop = info->pace_active;
-	sample.taken_ns = now_ns();
+	sample.has_sli = info->policy.sli == NATRA_SLI_ON;
+	sample.taken_ns = clock_ns(CLOCK_MONOTONIC);
 	*ret_sample = sample;
 	return 0;
 }
@@ -175,6 +168,20 @@ histogram_between(const struct natra_histogram *before,
 	return delta;
 }
 
+static struct natra_connect_stats
+connects_between(const struct natra_connect_stats *before,
+		 const struct natra_connect_stats *now)
+{
+	return (struct natra_connect_stats){
+		.begun = grown(before->begun, now->begun),
+		.repeated = grown(before->repeated, now->repeated),
+		.refused = grown(before->refused, now->refused),
+		.forgotten = grown(before->forgotten, now->forgotten),
+		.accepted =
+			histogram_between(&before->accepted, &now->accepted),
+	};
+}
+
 struct natra_stats stats_between(const struct natra_stats *before,
 				 const struct natra_stats *now)
 {
@@ -187,6 +194,10 @@ struct natra_stats stats_between(const struct natra_stats *before,
 						    &now->ingress_delays),
 		.egress_delays = histogram_between(&before->egress_delays,
 						   &now->egress_delays),
+		.ingress_connects = connects_between(&before->ingress_connects,
+						     &now->ingress_connects),
+		.egress_connects = connects_between(&before->egress_connects,
+						    &now->egress_connects),
 	};
 }
 
@@ -260,9 +271,21 @@ static void print_histogram(const char *name, const struct natra_histogram *h)
 	putchar('\n');
 }
 
+static void print_connects(const struct natra_connect_stats *c)
+{
+	printf("    %-16s %14" PRIu64 " begun    %18" PRIu64
+	       " accepted  %" PRIu64 " refused  %" PRIu64
+	       " SYNs again  %" PRIu64 " forgotten\n",
+	       "connections", c->begun, histogram_count(&c->accepted),
+	       c->refused, c->repeated, c->forgotten);
+	print_histogram("accepted in", &c->accepted);
+}
+
+/* The backstop has no delays, and connections are NULL unless they are measured. */
 static void print_direction(const char *name,
 			    const struct natra_direction_stats *stats,
-			    const struct natra_histogram *delays)
+			    const struct natra_histogram *delays,
+			    const struct natra_connect_stats *connects)
 {
 	printf("  %s\n", name);
 	print_count("offered", offered(stats));
@@ -277,6 +300,8 @@ static void print_direction(const char *name,
 		print_histogram("delays", delays);
 	printf("    %-16s %14" PRIu64 " told     %18" PRIu64 " not told\n",
 	       "events", stats->events_told, stats->events_untold);
+	if (connects)
+		print_connects(connects);
 }
 
 void stats_print(const struct sample *sample)
@@ -284,11 +309,15 @@ void stats_print(const struct sample *sample)
 	print_text(stdout, sample->id, 0);
 	putchar('\n');
 	print_direction("ingress", &sample->stats.ingress,
-			&sample->stats.ingress_delays);
+			&sample->stats.ingress_delays,
+			sample->has_sli ? &sample->stats.ingress_connects
+					: NULL);
 	if (sample->has_backstop)
-		print_direction("backstop", &sample->stats.backstop, NULL);
-	print_direction("egress", &sample->stats.egress,
-			&sample->stats.egress_delays);
+		print_direction("backstop", &sample->stats.backstop, NULL,
+				NULL);
+	print_direction(
+		"egress", &sample->stats.egress, &sample->stats.egress_delays,
+		sample->has_sli ? &sample->stats.egress_connects : NULL);
 }
 
 void stats_print_rates_header(int id_width)
@@ -365,9 +394,21 @@ static void add_histogram(cJSON *parent, const char *name,
 	}
 }
 
+static void add_connects(cJSON *parent, const struct natra_connect_stats *c)
+{
+	cJSON *o = cJSON_AddObjectToObject(parent, "connections");
+
+	json_add_u64(o, "begun", c->begun);
+	json_add_u64(o, "repeated", c->repeated);
+	json_add_u64(o, "refused", c->refused);
+	json_add_u64(o, "forgotten", c->forgotten);
+	add_histogram(o, "accepted", &c->accepted);
+}
+
 static void add_direction(cJSON *parent, const char *name,
 			  const struct natra_direction_stats *stats,
-			  const struct natra_histogram *delays)
+			  const struct natra_histogram *delays,
+			  const struct natra_connect_stats *connects)
 {
 	cJSON *o = cJSON_AddObjectToObject(parent, name);
 
@@ -383,6 +424,8 @@ static void add_direction(cJSON *parent, const char *name,
 		add_histogram(o, "delays", delays);
 	json_add_u64(o, "events_told", stats->events_told);
 	json_add_u64(o, "events_untold", stats->events_untold);
+	if (connects)
+		add_connects(o, connects);
 }
 
 cJSON *stats_json(const struct sample *sample)
@@ -391,10 +434,13 @@ cJSON *stats_json(const struct sample *sample)
 
 	json_add_text(json, "id", sample->id);
 	add_direction(json, "ingress", &sample->stats.ingress,
-		      &sample->stats.ingress_delays);
+		      &sample->stats.ingress_delays,
+		      sample->has_sli ? &sample->stats.ingress_connects : NULL);
 	if (sample->has_backstop)
-		add_direction(json, "backstop", &sample->stats.backstop, NULL);
+		add_direction(json, "backstop", &sample->stats.backstop, NULL,
+			      NULL);
 	add_direction(json, "egress", &sample->stats.egress,
-		      &sample->stats.egress_delays);
+		      &sample->stats.egress_delays,
+		      sample->has_sli ? &sample->stats.egress_connects : NULL);
 	return json;
 }

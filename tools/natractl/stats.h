@@ -9,6 +9,7 @@
 struct sample {
 	char id[NATRA_ID_MAX + 1];
 	bool has_backstop;
+	bool has_sli;      /* its connections are measured */
 	uint64_t taken_ns; /* CLOCK_MONOTONIC */
 	struct natra_stats stats;
 };

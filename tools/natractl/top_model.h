@@ -17,7 +17,7 @@
 #define TOP_LEVELS     8
 
 enum top_key {
-	TOP_KEY_LOSS, /* what is held and what is dropped, together */
+	TOP_KEY_LOSS, /* held and dropped packets together */
 	TOP_KEY_RATE,
 	TOP_KEY_CAP,
 	TOP_KEY_DROPPED,

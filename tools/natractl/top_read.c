@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "../../src/util/clock.h"
 #include "flows.h"
 #include "info.h"
 #include "top.h"
@@ -14,14 +14,6 @@ struct readings {
 	struct top_reading *items;
 	size_t len;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static struct top_reading start_reading(const struct natra_info *info,
 					enum natra_direction direction)
@@ -93,7 +85,7 @@ int top_read(struct top *top)
 
 	if (r == 0)
 		r = top_model_update(&top->model, readings.items, readings.len,
-				     now_ns());
+				     clock_ns(CLOCK_MONOTONIC));
 	free(readings.items);
 	return r;
 }

@@ -11,9 +11,9 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <term.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "../../src/util/clock.h"
 #include "top_draw.h"
 
 #define KEY_ESC 27
@@ -26,14 +26,6 @@ struct screen {
 	int signal_fd;
 	bool is_done;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* Keeps what is selected in the view and on the screen. */
 static void settle(struct screen *screen)
@@ -83,7 +75,7 @@ static int read_flows(struct screen *screen)
 {
 	struct top_view *view = &screen->view;
 	struct top_flows *flows = &view->flows;
-	const uint64_t now = now_ns();
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	size_t len = FLOWS_MAX;
 	int r;
 
@@ -134,8 +126,8 @@ static void read_again(struct screen *screen)
 		copy_text(view->error, sizeof(view->error),
 			  text[0] ? text : strerror(-r));
 	}
-	screen->next_ns =
-		now_ns() + (uint64_t)screen->top->seconds * 1000000000;
+	screen->next_ns = clock_ns(CLOCK_MONOTONIC) +
+			  (uint64_t)screen->top->seconds * 1000000000;
 }
 
 static void type_filter(struct screen *screen, int key)
@@ -285,7 +277,7 @@ static bool wait_for_event(struct screen *screen)
 		{.fd = STDIN_FILENO, .events = POLLIN},
 		{.fd = screen->signal_fd, .events = POLLIN},
 	};
-	const uint64_t now = now_ns();
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	const struct timespec left = {
 		.tv_sec =
 			screen->next_ns > now
@@ -318,12 +310,12 @@ static void loop(struct screen *screen)
 {
 	settle(screen);
 	count_flows(screen);
-	screen->next_ns = now_ns() + 1000000000;
+	screen->next_ns = clock_ns(CLOCK_MONOTONIC) + 1000000000;
 	while (!screen->is_done) {
 		top_draw(screen->top, &screen->view);
 		if (!wait_for_event(screen))
 			return;
-		if (now_ns() >= screen->next_ns)
+		if (clock_ns(CLOCK_MONOTONIC) >= screen->next_ns)
 			read_again(screen);
 	}
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "natra_classify.h"
+#include "state/connects_map.h"
 #include "state/ring.h"
 #include "util/cleanup.h"
 
@@ -78,6 +79,7 @@ int th_start(struct progrun *run, const struct program_options *options,
 		.bank = BANK_INIT,
 		.stub = STUB_INIT,
 		.ring_fd = -1,
+		.table_fd = -1,
 		.prelude_fd = -1,
 		.array_fd = -1,
 	};
@@ -90,6 +92,10 @@ int th_start(struct progrun *run, const struct program_options *options,
 		r = bank_load(run->n, options, SLOTS, run->ring_fd, &run->bank);
 	if (r == 0)
 		r = bank_take_slot(run->n, &run->bank, SLOT, 1, limits);
+	if (r == 0 && options->measures_connects)
+		r = connects_table_make(run->n, &run->table_fd);
+	if (r == 0 && options->measures_connects)
+		r = bank_put_table(run->n, &run->bank, SLOT, run->table_fd);
 	if (r == 0)
 		r = stub_load(run->n, options->kind, run->bank.programs_fd,
 			      SLOT, &run->stub);
@@ -122,11 +128,18 @@ struct progrun th_load_kind(enum program_kind kind,
 	return run;
 }
 
+void th_share_table(struct progrun *run, const struct progrun *with)
+{
+	assert_int_equal(
+		bank_put_table(run->n, &run->bank, SLOT, with->table_fd), 0);
+}
+
 void th_close(struct progrun *run)
 {
 	stub_close(&run->stub);
 	bank_close(&run->bank);
 	cleanup_closep(&run->ring_fd);
+	cleanup_closep(&run->table_fd);
 	cleanup_closep(&run->prelude_fd);
 	cleanup_closep(&run->array_fd);
 	natra_close(run->n);

@@ -25,6 +25,7 @@ struct progrun {
 	struct bank bank; /* not pinned */
 	struct slot slot; /* the descriptors of the bank */
 	int ring_fd;      /* of events, not pinned */
+	int table_fd;     /* of connections; -1: they are not measured */
 	struct stub stub;
 	/* The prelude sets what a test run cannot set and then calls the
 	 * program: it takes the type of a time stamp from mark, and the VLAN
@@ -81,6 +82,9 @@ struct progrun th_load_kind(enum program_kind kind,
 			    const struct natra_limits *limits);
 void th_close(struct progrun *run);
 void th_use_prelude(struct progrun *run);
+/* Makes a program measure connections together with another one, which sees the other
+ * direction. */
+void th_share_table(struct progrun *run, const struct progrun *with);
 void th_send(struct progrun *run, const struct packet *packet,
 	     const struct th_context *context, struct th_result *ret);
 /* Does what th_send does, but returns the kernel's error instead of failing the test. ret

@@ -15,15 +15,17 @@ def percentile(ordered, p):
 
 
 def most_ms(other_ms, noise_ms=NOISE_MS):
-    """Return what a request may take that takes so long in another pod at that time."""
+    """Return the bound on the time of a request that takes `other_ms` in another pod at
+    that time."""
     return max(1.5 * other_ms, other_ms + noise_ms)
 
 
 def judge_latency(rep, what, limited, other):
     """Check the percentiles of requests to a limited pod with streams by those of the
     same requests at the same time to a pod that has neither. The p99 is judged by the
-    other's p99.9: a dozen times that a busy machine stops for a moment are the p99 of
-    one pod and just not that of the other, while a queue delays every request."""
+    other's p99.9: a busy machine that stops for a moment a dozen times may by that set
+    the p99 of one pod and just not that of the other, while a queue delays every
+    request."""
     rep.most(f"{what}: median", limited["p50_ms"],
              most_ms(other["p50_ms"], MEDIAN_NOISE_MS), " ms")
     rep.most(f"{what}: p99", limited["p99_ms"],

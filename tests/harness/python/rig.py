@@ -124,7 +124,7 @@ class Rig:
         return ns.fork(load.main, list(map(str, args)))
 
     def load_end(self, proc, ns, seconds=30, now=False):
-        """Return what load.py reported at its end; with `now` it is asked to end."""
+        """Return what load.py reported at its end; `now` ends it first."""
         if now:
             proc.terminate()
         out, _ = proc.communicate(timeout=seconds)

@@ -17,6 +17,7 @@ IP_HEADER = {4: 20, 6: 40}
 CHUNK_BYTES = 1 << 18
 # struct tcp_info of linux/tcp.h
 TCPI_BYTES = 160
+TCP_ESTABLISHED = 1             # of net/tcp_states.h, the first byte of it
 BYTES_RECEIVED_AT, DATA_SEGS_IN_AT = 128, 152
 
 
@@ -111,6 +112,10 @@ class Stream:
     def wire_bytes(self):
         return wire_bytes(self._in, self.header)
 
+    def is_established(self):
+        return all(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] ==
+                   TCP_ESTABLISHED for s in (self._out, self._in))
+
     def close(self):
         end(*self._children)
         reset(self._out)
@@ -137,7 +142,8 @@ class Streams:
         pairs = [connected(src, dst, 4, name) for name in congestion]
         self._out, self._in = [p[0] for p in pairs], [p[1] for p in pairs]
         for s in self._in:
-            # Who waits for this much wakes up seldom, and leaves the CPU to others.
+            # A receiver that waits for this much wakes up seldom, and leaves the CPU to
+            # others.
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK_BYTES // 4)
         self._children = [child(_all_at_once, _receive, self._in),
                           child(_all_at_once, send, self._out)]

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What waits in upstream's limits leaves before they are removed. Removing a
+ * queue drops all that a TCP sender has on the way: nothing is acknowledged any
+ * more, and the sender's timeout is as long as the queue was, several seconds.
+ *
+ * Each bucket is filled again, with as much as containerd asks the plugin for
+ * when a pod starts. So the queue leaves at the peak rate, and so does what
+ * senders send because of it, until their estimates of the round trip have
+ * followed. The rates stay, so a process that is killed here leaves limits that
+ * hold as for a pod that has just started.
+ */
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <time.h>
+
+#include "attach/leftovers.h"
+#include "util/clock.h"
+
+#define BUCKET_BYTES       (1U << 29)
+/* The bucket lasts for two seconds, and the machine is left to others. A window of
+ * 4 MB takes 16 ms. */
+#define PEAK_BYTES_PER_SEC 250000000ULL
+/* No packet is longer, BIG TCP's neither: it would never leave. */
+#define PEAK_BURST_BYTES   (1U << 20)
+/* A shorter queue makes no timeout long. */
+#define WAIT_MIN_MS        100U
+/* An estimate of the round trip falls by an eighth with each acknowledgement, but
+ * what it has for deviations falls by a quarter with each window only. A window of
+ * which the acknowledgements wait in the other queue is not seen here, so that the least
+ * is for some that are as large as Linux makes them, 4 to 6 MB. */
+#define WINDOWS            32
+#define WANT_MIN           (128ULL << 20)
+/* Half of the bucket is for the time until upstream's limits are removed. */
+#define WANT_MAX           (BUCKET_BYTES / 2ULL)
+#define LOOK_MS            5
+#define DRAIN_MAX_MS       1000
+
+static uint32_t wait_ms(const struct qdisc *tbf)
+{
+	uint64_t ms = tbf->tbf_bytes_per_sec ? tbf->backlog_bytes * 1000ULL /
+						       tbf->tbf_bytes_per_sec
+					     : 0;
+
+	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
+uint32_t leftovers_wait_ms(const struct leftovers *l)
+{
+	uint32_t in = wait_ms(&l->tbf), out = wait_ms(&l->ifb_tbf);
+	uint32_t longest = in > out ? in : out;
+
+	return longest >= WAIT_MIN_MS ? longest : 0;
+}
+
+static int put_options(struct nl_msg *msg, const struct qdisc *tbf)
+{
+	struct tc_tbf_qopt options = tbf->tbf;
+	uint64_t peak = 2 * tbf->tbf_bytes_per_sec;
+
+	if (peak < PEAK_BYTES_PER_SEC)
+		peak = PEAK_BYTES_PER_SEC;
+	options.peakrate = options.rate;
+	options.peakrate.rate = peak < UINT32_MAX ? (uint32_t)peak : UINT32_MAX;
+	if (nla_put(msg, TCA_TBF_PARMS, sizeof(options), &options) < 0 ||
+	    nla_put_u64(msg, TCA_TBF_RATE64, tbf->tbf_bytes_per_sec) < 0 ||
+	    nla_put_u64(msg, TCA_TBF_PRATE64, peak) < 0 ||
+	    nla_put_u32(msg, TCA_TBF_BURST, BUCKET_BYTES) < 0)
+		return -ENOMEM;
+	return nla_put_u32(msg, TCA_TBF_PBURST, PEAK_BURST_BYTES);
+}
+
+static int refill(struct natra *n, struct netlink *nl,
+		  const struct link_info *link, const struct qdisc *tbf)
+{
+	cleanup_nlmsg struct nl_msg *msg = netlink_tc(
+		RTM_NEWQDISC, 0, link->ifindex, TC_H_ROOT, tbf->handle);
+	struct nlattr *options;
+	int r;
+
+	if (!tbf->kind[0])
+		return 0;
+	if (!msg || nla_put_string(msg, TCA_KIND, tbf->kind) < 0 ||
+	    !(options = nla_nest_start(msg, TCA_OPTIONS)) ||
+	    put_options(msg, tbf) < 0)
+		return fail_errno(n, -ENOMEM, "netlink message");
+	(void)nla_nest_end(msg, options);
+	r = netlink_request(nl, msg, NULL, NULL);
+	/* The pod has ended, and the qdisc with it. */
+	if (r == -ENOENT || r == -ENODEV)
+		return 0;
+	return r < 0 ? fail_errno(n, r, "fill the bucket of '%s' (%s)",
+				  link->ifname, nl->extack)
+		     : 0;
+}
+
+/* Returns 1 if enough has passed since `tbf` was looked at, 0 if not. */
+static int has_passed(struct natra *n, struct netlink *nl, uint32_t ifindex,
+		      const struct qdisc *tbf, uint64_t want)
+{
+	struct qdisc now = {0};
+	int r;
+
+	/* Acknowledgements alone do not make much. */
+	if (wait_ms(tbf) < WAIT_MIN_MS)
+		return 1;
+	r = qdisc_get(n, nl, ifindex, TC_H_ROOT, &now);
+	if (r < 0)
+		return r;
+	return strcmp(now.kind, "tbf") != 0 ||
+	       now.sent_bytes - tbf->sent_bytes >= want;
+}
+
+static uint64_t wanted(const struct leftovers *l)
+{
+	uint64_t bytes = WINDOWS * ((uint64_t)l->tbf.backlog_bytes +
+				    l->ifb_tbf.backlog_bytes);
+
+	if (bytes < WANT_MIN)
+		return WANT_MIN;
+	return bytes < WANT_MAX ? bytes : WANT_MAX;
+}
+
+int leftovers_drain(struct natra *n, struct netlink *nl,
+		    const struct leftovers *l)
+{
+	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+	uint64_t want = wanted(l), end;
+	int r;
+
+	if (!leftovers_wait_ms(l))
+		return 0;
+	r = refill(n, nl, &l->host, &l->tbf);
+	if (r == 0)
+		r = refill(n, nl, &l->ifb, &l->ifb_tbf);
+	end = clock_ns(CLOCK_MONOTONIC) + DRAIN_MAX_MS * 1000000ULL;
+	while (r == 0 && clock_ns(CLOCK_MONOTONIC) < end) {
+		(void)nanosleep(&pause, NULL);
+		r = has_passed(n, nl, l->host.ifindex, &l->tbf, want);
+		if (r > 0)
+			r = has_passed(n, nl, l->ifb.ifindex, &l->ifb_tbf,
+				       want);
+	}
+	return r < 0 ? r : 0;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The ring of events is shared by all attachments, and nobody is limited by it: what is
+ * wrong with it fails no attach and no detach. */
+#include "one_pod.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "state/record.h"
+
+#define RING_SIZE ((uint32_t)sizeof(struct natra_event_ring))
+
+static char log_text[512];
+
+static void note_line(void *arg, enum natra_log_level level, const char *line)
+{
+	(void)arg;
+	if (level <= NATRA_LOG_WARN)
+		(void)snprintf(log_text, sizeof(log_text), "%s", line);
+}
+
+static struct natra *open_with_log(void)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra *logged;
+
+	opts.bpffs_path = BPFFS;
+	opts.log_fn = note_line;
+	assert_int_equal(natra_open(&logged, &opts), 0);
+	log_text[0] = '\0';
+	return logged;
+}
+
+static void attach(struct natra *by, uint32_t sketch_width)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+
+	policy.sketch_width = sketch_width;
+	assert_int_equal(KEPT(natra_attach(by, &target, &policy, NULL)), 0);
+}
+
+/* Writes the path of the ring's directory, or of an entry in it. */
+static const char *path_of(const char *name)
+{
+	static char path[128];
+
+	(void)snprintf(path, sizeof(path), BPFFS "/natra/events_%u/%s",
+		       NATRA_PIN_ABI, name);
+	return path;
+}
+
+static void ring_that_stays_is_no_error(void **state)
+{
+	struct natra_target target = {.sz = sizeof(target), .id = ID};
+	struct natra *logged = open_with_log();
+	size_t removed = 1;
+
+	(void)state;
+	attach(logged, 0);
+	assert_string_equal(log_text, "");
+	/* A directory on bpffs cannot be unpinned. */
+	rig_sh("mkdir %s", path_of("dir"));
+	assert_int_equal(KEPT(natra_detach(logged, &target)), 0);
+	assert_string_equal(natra_error(logged), "");
+	assert_non_null(strstr(log_text, "the ring of events stays: unpin '"));
+	log_text[0] = '\0';
+	assert_int_equal(KEPT(natra_gc(logged, NULL, NULL, 0, &removed)), 0);
+	assert_int_equal(removed, 0);
+	assert_non_null(strstr(log_text, "the ring of events stays: unpin '"));
+
+	log_text[0] = '\0';
+	rig_sh("rmdir %s", path_of("dir"));
+	assert_int_equal(KEPT(natra_detach(logged, &target)), 0);
+	assert_int_equal(rig_pins(), 0);
+	assert_string_equal(log_text, "");
+	natra_close(logged);
+}
+
+static void another_map_in_its_place(void **state)
+{
+	static const struct {
+		enum bpf_map_type type;
+		uint32_t value_size, entries, flags;
+	} maps[] = {
+		{BPF_MAP_TYPE_HASH, RING_SIZE, 1, 0},
+		{BPF_MAP_TYPE_ARRAY, RING_SIZE, 1, 0},
+		{BPF_MAP_TYPE_ARRAY, RING_SIZE, 2, BPF_F_MMAPABLE},
+		{BPF_MAP_TYPE_ARRAY, 2 * RING_SIZE, 1, BPF_F_MMAPABLE},
+		{BPF_MAP_TYPE_ARRAY, 8, 1, BPF_F_MMAPABLE},
+	};
+	struct natra *logged = open_with_log();
+	struct natra_events *events;
+
+	(void)state;
+	attach(logged, 512);
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		rig_replace_pin(path_of("ring"), maps[i].type,
+				maps[i].value_size, maps[i].entries,
+				maps[i].flags);
+		assert_int_equal(KEPT(natra_events_open(logged, &events)),
+				 -ESTALE);
+		says(logged, path_of("ring"), "not this natra's");
+	}
+	/* Another width needs another program. */
+	attach(logged, 1024);
+	assert_non_null(strstr(log_text, "there are no events: "));
+	natra_close(logged);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		POD_CASE(ring_that_stays_is_no_error),
+		POD_CASE(another_map_in_its_place),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

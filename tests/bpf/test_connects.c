@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests check which packets are taken for the beginning of a connection and for its
+ * answer, and which time is between them. Two programs share a table here as the two
+ * directions of a pod do. */
+#include "cm.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernel/feature.h"
+#include "natra_connects.h"
+#include "natra_durations.h"
+#include "progrun.h"
+#include "util/cleanup.h"
+
+#define FIN 0x01
+#define SYN 0x02
+#define RST 0x04
+#define PSH 0x08
+#define ACK 0x10
+#define ECE 0x40
+#define CWR 0x80
+
+#define PORT  40000
+#define FIRST 1000000000U /* sequence number */
+
+static struct progrun in, out;
+
+static void load(enum program_kind out_kind, enum natra_pass pass)
+{
+	struct program_options options = {
+		.kind = PROGRAM_RX,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+		.measures_connects = true,
+	};
+	struct natra_limits limits = th_limits();
+
+	limits.pass = pass;
+	th_load(&in, &options, &limits);
+	options.kind = out_kind;
+	th_load(&out, &options, &limits);
+	th_share_table(&out, &in);
+}
+
+static int load_police(void **state)
+{
+	(void)state;
+	load(PROGRAM_TX, NATRA_PASS_FREE);
+	return 0;
+}
+
+static int load_strict(void **state)
+{
+	(void)state;
+	load(PROGRAM_TX, NATRA_PASS_OFF);
+	return 0;
+}
+
+static int load_edt(void **state)
+{
+	(void)state;
+	load(PROGRAM_EDT, NATRA_PASS_OFF);
+	return 0;
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	th_close(&in);
+	th_close(&out);
+	return 0;
+}
+
+static struct natra_connects connects(struct progrun *run)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	return state->connects;
+}
+
+static uint64_t accepted(const struct natra_connects *c)
+{
+	uint64_t count = 0;
+
+	for (int i = 0; i < NATRA_DURATION_BUCKETS; i++)
+		count += c->answers.count[i];
+	return count;
+}
+
+/* What was counted of connections into the pod. */
+static void expect(uint64_t begun, uint64_t repeated, uint64_t answered,
+		   uint64_t refused)
+{
+	const struct natra_connects syns = connects(&in);
+	const struct natra_connects answers = connects(&out);
+
+	assert_int_equal(syns.begun, begun);
+	assert_int_equal(syns.repeated, repeated);
+	assert_int_equal(accepted(&answers), answered);
+	assert_int_equal(answers.refused, refused);
+	/* Nothing is the other direction's. */
+	assert_int_equal(accepted(&syns) + syns.refused, 0);
+	assert_int_equal(answers.begun + answers.repeated, 0);
+}
+
+static void put32(struct packet *p, size_t at, uint32_t value)
+{
+	for (int i = 0; i < 4; i++)
+		p->data[p->l4 + at + (size_t)i] =
+			(uint8_t)(value >> (24 - 8 * i));
+}
+
+static void set_tcp(struct packet *p, uint8_t flags, uint32_t seq, uint32_t ack)
+{
+	put32(p, 4, seq);
+	put32(p, 8, ack);
+	p->data[p->l4 + 13] = flags;
+}
+
+static void swap(uint8_t *a, uint8_t *b, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		const uint8_t byte = a[i];
+
+		a[i] = b[i];
+		b[i] = byte;
+	}
+}
+
+/* Makes of a packet one of the other direction. */
+static void turn(struct packet *p)
+{
+	const bool v4 = p->data[p->l3] >> 4 == 4;
+	const size_t len = v4 ? 4 : 16;
+	uint8_t *saddr = p->data + p->l3 + (v4 ? 12 : 8);
+
+	swap(saddr, saddr + len, len);
+	swap(p->data + p->l4, p->data + p->l4 + 2, 2);
+}
+
+static enum natra_counter send_tcp(struct progrun *run, const struct packet *p,
+				   uint8_t flags, uint32_t seq, uint32_t ack)
+{
+	struct packet packet = *p;
+	struct th_result result;
+
+	set_tcp(&packet, flags, seq, ack);
+	th_send(run, &packet, NULL, &result);
+	return result.counter;
+}
+
+static void wait_ms(long ms)
+{
+	const struct timespec time = {0, ms * 1000000};
+
+	(void)nanosleep(&time, NULL);
+}
+
+/* A client's packet, and the pod's answer. */
+struct pair {
+	struct packet there, back;
+};
+
+static struct pair pair_of(const struct packet *packet)
+{
+	struct pair pair = {*packet, *packet};
+
+	turn(&pair.back);
+	return pair;
+}
+
+static struct pair pair4(uint16_t port)
+{
+	struct packet packet;
+
+	packet_make_tcp4(&packet, port, 0, 74);
+	return pair_of(&packet);
+}
+
+static void begin(const struct pair *pair)
+{
+	(void)send_tcp(&in, &pair->there, SYN, FIRST, 0);
+}
+
+static void answer(const struct pair *pair)
+{
+	(void)send_tcp(&out, &pair->back, SYN | ACK, 7, FIRST + 1);
+}
+
+/* Linux 5.15 takes no program that paces. */
+static bool has_edt(void)
+{
+	struct natra *n = NULL;
+	int r;
+
+	assert_int_equal(natra_open(&n, NULL), 0);
+	r = feature_require(n, FEATURE_SET_TSTAMP);
+	natra_close(n);
+	assert_true(r == 0 || r == -EOPNOTSUPP);
+	return r == 0;
+}
+
+static void a_connection_is_timed_once(void **state)
+{
+	const struct pair pair = pair4(PORT);
+	uint64_t least, most = th_now();
+	struct natra_connects c;
+
+	(void)state;
+	begin(&pair);
+	least = th_now();
+	wait_ms(20);
+	least = th_now() - least;
+	answer(&pair);
+	most = th_now() - most;
+	expect(1, 0, 1, 0);
+	c = connects(&out);
+	assert_in_range(c.answers.sum_ns, least, most);
+	assert_int_equal(
+		c.answers.count[natra_duration_bucket(c.answers.sum_ns)], 1);
+	/* The second answer, and what follows, are none. */
+	answer(&pair);
+	(void)send_tcp(&in, &pair.there, ACK, FIRST + 1, 8);
+	(void)send_tcp(&in, &pair.there, PSH | ACK, FIRST + 1, 8);
+	(void)send_tcp(&out, &pair.back, FIN | ACK, 8, FIRST + 1);
+	(void)send_tcp(&out, &pair.back, RST, 8, 0);
+	(void)send_tcp(&out, &pair.back, RST | ACK, 8, FIRST + 1);
+	expect(1, 0, 1, 0);
+}
+
+static void both_directions_are_apart(void **state)
+{
+	const struct pair pair = pair4(PORT);
+
+	(void)state;
+	/* The pod opens this one. Its own packets have the reverse tuple. */
+	(void)send_tcp(&out, &pair.back, SYN, FIRST, 0);
+	/* This is an answer in the wrong direction. */
+	(void)send_tcp(&out, &pair.back, SYN | ACK, 7, FIRST + 1);
+	assert_int_equal(accepted(&(struct natra_connects){
+				 .answers = connects(&out).answers}),
+			 0);
+	(void)send_tcp(&in, &pair.there, SYN | ACK, 7, FIRST + 1);
+	assert_int_equal(connects(&out).begun, 1);
+	assert_int_equal(connects(&in).begun, 0);
+	assert_int_equal(accepted(&(struct natra_connects){
+				 .answers = connects(&in).answers}),
+			 1);
+}
+
+static void a_syn_again_keeps_the_first_time(void **state)
+{
+	const struct pair pair = pair4(PORT);
+
+	(void)state;
+	begin(&pair);
+	wait_ms(20);
+	begin(&pair);
+	begin(&pair);
+	answer(&pair);
+	expect(1, 2, 1, 0);
+	assert_true(connects(&out).answers.sum_ns >= 20 * TH_MS);
+}
+
+static void the_answer_must_be_to_this_syn(void **state)
+{
+	const struct pair pair = pair4(PORT);
+	const struct pair other = pair4(PORT + 1);
+
+	(void)state;
+	begin(&pair);
+	answer(&other);
+	(void)send_tcp(&out, &pair.back, SYN | ACK, 7, FIRST);
+	(void)send_tcp(&out, &pair.back, SYN | ACK, 7, FIRST + 2);
+	expect(1, 0, 0, 0);
+	/* The client has given up, and begins anew from the same port. */
+	(void)send_tcp(&in, &pair.there, SYN | ECE | CWR, FIRST + 5000, 0);
+	answer(&pair);
+	expect(2, 0, 0, 0);
+	(void)send_tcp(&out, &pair.back, SYN | ACK | ECE, 7, FIRST + 5001);
+	expect(2, 0, 1, 0);
+	assert_int_equal(connects(&in).forgotten, 0);
+}
+
+static void a_reset_is_a_refusal(void **state)
+{
+	const struct pair pair = pair4(PORT);
+
+	(void)state;
+	begin(&pair);
+	(void)send_tcp(&out, &pair.back, RST, 0, FIRST + 1);
+	(void)send_tcp(&out, &pair.back, RST | ACK, 0, FIRST);
+	expect(1, 0, 0, 0);
+	(void)send_tcp(&out, &pair.back, RST | ACK, 0, FIRST + 1);
+	expect(1, 0, 0, 1);
+	answer(&pair);
+	expect(1, 0, 0, 1);
+	begin(&pair);
+	answer(&pair);
+	expect(2, 0, 1, 1);
+}
+
+/* The parser reads these, not the fast path. */
+static void every_way_to_carry_tcp_counts(void **state)
+{
+	struct packet p[5];
+
+	(void)state;
+	packet_make_tcp6(&p[0], PORT, 0, 94);
+	for (int i = 1; i < 5; i++) {
+		packet_begin(&p[i]);
+		packet_ethernet(&p[i]);
+	}
+	packet_ipv4(&p[1], &(struct packet_ip){.options = 3});
+	packet_vlan(&p[2], 0x8100, 5);
+	packet_ipv4(&p[2], &(struct packet_ip){.source = 1});
+	packet_ipv6(&p[3], &(struct packet_ip){.source = 2});
+	packet_extension(&p[3], 60, 16);
+	packet_ipv6(&p[4], &(struct packet_ip){.source = 3});
+	packet_ipv6_fragment(&p[4], 0, 1); /* an atomic one */
+	for (int i = 0; i < 5; i++) {
+		struct pair pair;
+
+		if (i) {
+			packet_tcp(&p[i], PORT, 80, 20);
+			packet_end(&p[i]);
+		}
+		pair = pair_of(&p[i]);
+		begin(&pair);
+		answer(&pair);
+		expect((uint64_t)i + 1, 0, (uint64_t)i + 1, 0);
+	}
+}
+
+static void other_packets_are_no_syn(void **state)
+{
+	struct packet p[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct th_result result;
+
+		packet_begin(&p[i]);
+		packet_ethernet(&p[i]);
+		packet_ipv4(&p[i],
+			    &(struct packet_ip){
+				    .fragment = i == 1   ? PACKET_MORE_FRAGMENTS
+						: i == 2 ? 4
+							 : 0});
+		if (i)
+			packet_tcp(&p[i], PORT, 80, 20);
+		else
+			packet_udp(&p[i], PORT, 80);
+		packet_pad(&p[i], 100);
+		packet_end(&p[i]);
+		p[i].data[p[i].l4 + 13] = SYN;
+		th_send(&in, &p[i], NULL, &result);
+	}
+	expect(0, 0, 0, 0);
+}
+
+static void a_full_table_forgets_the_oldest(void **state)
+{
+	const unsigned int syns = 2000;
+	const unsigned int room = NATRA_CONNECT_SETS * NATRA_CONNECT_WAYS;
+	struct natra_connects c;
+	struct pair pair;
+
+	(void)state;
+	for (unsigned int i = 0; i < syns; i++) {
+		pair = pair4((uint16_t)(PORT + i));
+		begin(&pair);
+	}
+	c = connects(&in);
+	assert_int_equal(c.begun, syns);
+	/* With 31 SYNs for each set, none has a free entry left. */
+	assert_int_equal(c.forgotten, syns - room);
+	for (unsigned int i = 0; i < syns; i++) {
+		pair = pair4((uint16_t)(PORT + i));
+		answer(&pair);
+		/* The newest of each set have stayed. */
+		if (i == syns / 4)
+			expect(syns, 0, 0, 0);
+	}
+	expect(syns, 0, room, 0);
+}
+
+static void make_older(uint64_t ns)
+{
+	struct natra_connect_table table;
+	const uint32_t zero = 0;
+
+	assert_int_equal(bpf_map_lookup_elem(in.table_fd, &zero, &table), 0);
+	for (size_t i = 0; i < TH_LEN(table.entries); i++) {
+		if (table.entries[i].key)
+			table.entries[i].time_ns -= ns;
+	}
+	assert_int_equal(
+		bpf_map_update_elem(in.table_fd, &zero, &table, BPF_EXIST), 0);
+}
+
+static void a_lost_syn_is_forgotten(void **state)
+{
+	const struct pair pair = pair4(PORT);
+
+	(void)state;
+	begin(&pair);
+	make_older(NATRA_CONNECT_AGE_NS / 2);
+	begin(&pair);
+	expect(1, 1, 0, 0);
+	make_older(NATRA_CONNECT_AGE_NS / 2);
+	answer(&pair);
+	expect(1, 1, 0, 0);
+	begin(&pair);
+	expect(2, 1, 0, 0);
+	assert_int_equal(connects(&in).forgotten, 0);
+	answer(&pair);
+	expect(2, 1, 1, 0);
+	assert_true(connects(&out).answers.sum_ns < TH_SECOND);
+}
+
+/* The bucket is this far in debt, so the next packet is dropped. */
+static void fill(struct progrun *run)
+{
+	th_set_tat(run, th_now() + TH_SECOND);
+}
+
+static void what_is_dropped_is_no_answer(void **state)
+{
+	const struct pair pair = pair4(PORT);
+
+	(void)state;
+	fill(&in);
+	assert_int_equal(send_tcp(&in, &pair.there, SYN, FIRST, 0),
+			 NATRA_COUNT_DROPPED_RATE);
+	wait_ms(20);
+	th_set_tat(&in, 0);
+	assert_int_equal(send_tcp(&in, &pair.there, SYN, FIRST, 0),
+			 NATRA_COUNT_ADMITTED);
+	fill(&out);
+	assert_int_equal(send_tcp(&out, &pair.back, SYN | ACK, 7, FIRST + 1),
+			 NATRA_COUNT_DROPPED_RATE);
+	expect(1, 1, 0, 0);
+	th_set_tat(&out, 0);
+	wait_ms(20);
+	answer(&pair);
+	expect(1, 1, 1, 0);
+	assert_true(connects(&out).answers.sum_ns >= 40 * TH_MS);
+}
+
+static void an_answer_that_is_held_ends_when_it_leaves(void **state)
+{
+	const struct pair pair = pair4(PORT);
+	uint64_t depart = th_now() + TH_SECOND;
+	struct natra_connects c;
+
+	(void)state;
+	begin(&pair);
+	th_set_queue(&out, depart);
+	th_set_tat(&out, depart);
+	assert_int_equal(send_tcp(&out, &pair.back, SYN | ACK, 7, FIRST + 1),
+			 NATRA_COUNT_PACED);
+	expect(1, 0, 1, 0);
+	c = connects(&out);
+	assert_in_range(c.answers.sum_ns, TH_SECOND / 2, TH_SECOND + TH_MS);
+}
+
+/* The verifier takes them all, on each kernel where this runs. */
+static void each_program_can_measure(void **state)
+{
+	struct natra_subnet block;
+	const struct subnets subnets = {
+		.kind = NATRA_SUBNETS_SHAPED, .list = &block, .len = 1};
+	const struct natra_limits limits = th_limits();
+	const int kinds = has_edt() ? PROGRAM_KIND_MAX : PROGRAM_EDT;
+
+	(void)state;
+	assert_int_equal(subnet_parse("192.0.2.0/24", &block), 0);
+	for (int i = 0; i < kinds * 4; i++) {
+		const struct program_options options = {
+			.kind = (enum program_kind)(i / 4),
+			.has_l2 = i & 1,
+			.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+			.subnets = i & 2 ? &subnets : NULL,
+			.measures_connects = true,
+		};
+		struct progrun run;
+
+		th_load(&run, &options, &limits);
+		th_close(&run);
+	}
+}
+
+#define CASE(name, setup) cmocka_unit_test_setup_teardown(name, setup, unload)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_connection_is_timed_once, load_police),
+		CASE(both_directions_are_apart, load_police),
+		CASE(a_syn_again_keeps_the_first_time, load_police),
+		CASE(the_answer_must_be_to_this_syn, load_police),
+		CASE(a_reset_is_a_refusal, load_police),
+		CASE(every_way_to_carry_tcp_counts, load_police),
+		CASE(other_packets_are_no_syn, load_police),
+		CASE(a_full_table_forgets_the_oldest, load_police),
+		CASE(a_lost_syn_is_forgotten, load_police),
+		CASE(what_is_dropped_is_no_answer, load_strict),
+		cmocka_unit_test(each_program_can_measure),
+	};
+	const struct CMUnitTest edt_tests[] = {
+		CASE(an_answer_that_is_held_ends_when_it_leaves, load_edt),
+	};
+	int failed;
+
+	th_require_bpf();
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	if (has_edt())
+		failed += cmocka_run_group_tests(edt_tests, NULL, NULL);
+	return failed;
+}

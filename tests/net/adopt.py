@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra-agent takes pods over from upstream's bandwidth plugin while streams wait in
+that plugin's queues.
+
+A stream with seconds of its rate in such a queue must go on at the cap, without a long
+pause, and nothing of upstream may stay. If the agent is killed or stopped while a queue
+drains, upstream's limits hold at the same rate, and the next agent finishes it.
+"""
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "agent"))
+from agent import Agent
+from commands import sh
+from isolation import BPFFS
+from limiters import Natra, Upstream
+from podnode import FakeNode, wait_until
+from report import skip
+from rig import Rig
+from script import option, run_script
+from stream import Stream
+
+MBIT = 1_000_000
+CAP = 4 * MBIT
+# The first pod's queue is to hold about 2 s of its cap.
+QUEUE_BYTES = 1_000_000
+# The cap is to hold so long after the begin. What passes before is bounded by what
+# containerd asks upstream's plugin for when a pod starts, and the cap, with what natra
+# lets pass at the begin.
+SETTLE_SECONDS, SECONDS = 2, 5
+PASS_MAX_BYTES = (1 << 29) + (SETTLE_SECONDS + 1) * CAP / 8
+PAUSE_MAX_SECONDS = 1
+WAYS = (("in",), ("out",), ("in", "out"))
+ENDS = {"runs": None, "SIGKILL": signal.SIGKILL, "SIGTERM": signal.SIGTERM}
+CASE = option("--case", choices=ENDS, help="how the first agent ends; default: all")
+
+
+class Lane:
+    """A pod with streams, whose acknowledgements wait in the queue of the other
+    direction if it has both."""
+
+    def __init__(self, rig, i):
+        self.pod, client = rig.pods[i], rig.clients[i]
+        known = set(ifbs())
+        # A connection is not made in time behind a full queue.
+        self.streams = {way: Stream(client, self.pod, 4) if way == "in" else
+                        Stream(self.pod, client, 4) for way in WAYS[i]}
+        Upstream(self.pod).attach(str(CAP), str(CAP))
+        self.ifb, = set(ifbs()) - known
+        # The queue that is deep.
+        self.queue = self.pod.host if "in" in self.streams else self.ifb
+        self.rows, self.waited = [], 0
+        self.natra = Natra(self.pod, ident=f"net/{self.pod.name}/eth0")
+
+    def is_waiting(self):
+        """Return whether much waited in upstream's queue a moment ago, and moves. The
+        socket of a sender in the pod lets some 100 kB wait on this machine."""
+        now = time.monotonic()
+        if tbf(self.queue)["backlog"] >= (
+                QUEUE_BYTES if "in" in self.streams else 60000):
+            self.waited = now
+        return now - self.waited < 1 and all(
+            0 < self.rate(way, now - 3, now) < 1.5 * CAP for way in self.streams)
+
+    def read(self):
+        self.rows.append((time.monotonic(), {
+            way: s.wire_bytes() for way, s in self.streams.items()}))
+
+    def bytes(self, way, when):
+        return next((counts[way] for then, counts in reversed(self.rows)
+                     if then <= when), 0)
+
+    def rate(self, way, begin, end):
+        return (self.bytes(way, end) - self.bytes(way, begin)) * 8 / (end - begin)
+
+    def begin(self, start):
+        """Return when its queue began to drain."""
+        return next(then for then, _ in list(self.rows) if then >= start and any(
+            self.rate(way, then - 0.1, then) > 5 * CAP for way in self.streams)) - 0.1
+
+    def longest_pause(self, way, begin, end):
+        """Return for how long nothing arrived."""
+        changes, last = [begin], self.bytes(way, begin)
+        for then, counts in list(self.rows):
+            if begin < then <= end and counts[way] != last:
+                last = counts[way]
+                changes.append(then)
+        return max(b - a for a, b in zip(changes, changes[1:] + [end]))
+
+
+def ifbs():
+    return [n["ifname"] for n in json.loads(sh("ip", "-j", "link"))
+            if n["ifname"].startswith("bwp")]
+
+
+def tbf(dev):
+    return next(q for q in json.loads(sh("tc", "-s", "-j", "qdisc", "show", "dev", dev))
+                if q["kind"] == "tbf")
+
+
+def upstream_objects():
+    return [f"{q['kind']} {q['dev']}" for q in json.loads(sh("tc", "-j", "qdisc"))
+            if q["kind"] in ("tbf", "ingress")] + ifbs()
+
+
+def record(lanes, done):
+    while not done.wait(0.02):
+        for lane in lanes:
+            lane.read()
+
+
+def start_agent(node):
+    return Agent("--no-install", "--root", str(node.root), "--bpffs", BPFFS,
+                 "--replace-bandwidth")
+
+
+def end_in_the_middle(node, report, lanes, number):
+    """End the agent while a queue drains; upstream's limits are all there is then."""
+    was = {lane: tbf(lane.queue)["bytes"] for lane in lanes}
+    agent = start_agent(node)
+    lane = wait_for_drain(lanes, was)
+    agent.process.send_signal(number)
+    agent.process.wait()
+    # The process that it had forked for this has ended with it.
+    time.sleep(0.2)
+    report.equal("  upstream's rate", tbf(lane.queue)["options"]["rate"] * 8, CAP)
+    report.equal("  limits of natra's there",
+                 lane.natra.run("show", lane.natra.id).returncode, 1)
+
+
+def wait_for_drain(lanes, was, seconds=20):
+    """Return the pod of which more has passed than its cap allows."""
+    begin = time.monotonic()
+    while time.monotonic() < begin + seconds:
+        for lane in lanes:
+            took = time.monotonic() - begin + 1
+            if tbf(lane.queue)["bytes"] - was[lane] > 5 * took * CAP / 8:
+                return lane
+    raise RuntimeError("no queue drains")
+
+
+def check(report, lane, start):
+    """Check streams from the time on at which the agent turned to the pod."""
+    first = lane.begin(start)
+    begin = first + SETTLE_SECONDS
+    for way in lane.streams:
+        report.shown(f"{lane.pod.name} {way}, each second, of the cap", " ".join(
+            f"{lane.rate(way, first + s, first + s + 1) / CAP:.2f}"
+            for s in range(-1, SETTLE_SECONDS + SECONDS)))
+        report.most("  passed meanwhile", (lane.bytes(way, begin) -
+                                           lane.bytes(way, first)) / 1e6,
+                    PASS_MAX_BYTES / 1e6, " MB")
+        report.near(f"  {SETTLE_SECONDS} s later",
+                    lane.rate(way, begin, begin + SECONDS) / MBIT, CAP / MBIT, 0.1,
+                    " Mbit/s")
+        report.most("  nothing arrived for",
+                    lane.longest_pause(way, first, begin + SECONDS),
+                    PAUSE_MAX_SECONDS, " s")
+        report.equal("  is established", lane.streams[way].is_established(), True)
+
+
+def take_over(report, number):
+    node, lanes, done = FakeNode(), [], threading.Event()
+    recorder = threading.Thread(target=record, args=(lanes, done), daemon=True)
+    with Rig(lanes=len(WAYS)) as rig:
+        try:
+            for i, pod in enumerate(rig.pods):
+                node.pod(pod.name, {"ingressRate": CAP, "egressRate": CAP},
+                         ["ptp", "bandwidth"])
+                sh("mount", "--bind", pod.path, str(node.netns(pod.name)))
+                lanes.append(Lane(rig, i))
+            recorder.start()
+            run(report, node, lanes, number)
+        finally:
+            done.set()
+            if recorder.ident:
+                recorder.join()
+            for lane in lanes:
+                for stream in lane.streams.values():
+                    stream.close()
+                lane.natra.run("detach", lane.natra.id)
+            for pod in rig.pods:
+                sh("umount", str(node.netns(pod.name)), check=False)
+            node.close()
+
+
+def run(report, node, lanes, number):
+    # A stream that has just lost packets stands still by upstream's limits alone.
+    wait_until(lambda: all(lane.is_waiting() for lane in lanes),
+               "upstream's queues do not fill")
+    if number:
+        end_in_the_middle(node, report, lanes, number)
+        wait_until(lambda: all(lane.is_waiting() for lane in lanes),
+                   "upstream's queues do not fill again")
+    start = time.monotonic()
+    with start_agent(node) as agent:
+        wait_until(lambda: not upstream_objects(), agent.log)
+        agent.wait("looked at the running pods")
+        agent.stop()
+    last = time.monotonic()
+    report.most(f"seconds for {len(lanes)} pods",
+                last - min(lane.begin(start) for lane in lanes), SETTLE_SECONDS * len(lanes))
+    for lane in lanes:
+        report.equal(f"{lane.pod.name}: natractl check",
+                     lane.natra.run("check", lane.natra.id).returncode, 0)
+    time.sleep(max(0, last + SETTLE_SECONDS + SECONDS + 0.2 - time.monotonic()))
+    for lane in lanes:
+        check(report, lane, start)
+
+
+def main(report, arguments):
+    if not os.access(Upstream.PLUGIN, os.X_OK):
+        skip("containernetworking's bandwidth plugin")
+    for name, number in ENDS.items():
+        if arguments.case in (None, name):
+            report.shown("the first agent", name)
+            report.measure(name, take_over, report, number)
+
+
+if __name__ == "__main__":
+    run_script(main, CASE)

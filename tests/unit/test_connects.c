@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of SYNs that wait for an answer: what is found again, what is the oldest,
+ * and what is too old. */
+#include "cm.h"
+
+#include <string.h>
+
+#include "natra_connects.h"
+
+#define SECOND 1000000000ULL
+#define NOW    (1000 * SECOND)
+#define SEQ    0xfffffff0U
+
+static struct natra_connect_table table;
+
+static int clear(void **state)
+{
+	(void)state;
+	memset(&table, 0, sizeof(table));
+	for (unsigned int i = 0; i < NATRA_HASH_KEYS; i++)
+		table.keys[i] = 0x9e3779b97f4a7c15ULL * (i + 1);
+	return 0;
+}
+
+/* Returns hashes of one set, which have different keys. */
+static __u64 hash_of(unsigned int i)
+{
+	return (__u64)(i + 1) << 33 | 5;
+}
+
+static void the_other_end_has_the_same_hash(void **state)
+{
+	const struct natra_tuple tuple = {
+		.saddr = {1, 2, 3, 4},
+		.daddr = {5, 6, 7, 8},
+		.ports = 0x12345678,
+		.version = 6,
+		.protocol = NATRA_CONNECT_WAYS + 2,
+	};
+	struct natra_tuple other = tuple;
+
+	(void)state;
+	memcpy(other.saddr, tuple.daddr, sizeof(other.saddr));
+	memcpy(other.daddr, tuple.saddr, sizeof(other.daddr));
+	other.ports = 0x56781234;
+	assert_true(natra_connect_reverse(table.keys, &other) ==
+		    natra_hash_tuple(table.keys, &tuple));
+	assert_true(natra_connect_reverse(table.keys, &tuple) !=
+		    natra_hash_tuple(table.keys, &tuple));
+}
+
+static void no_key_is_0(void **state)
+{
+	(void)state;
+	assert_true(natra_connect_key(0, 0) != 0);
+	assert_true(natra_connect_key(UINT64_MAX, 0) != 0);
+	assert_true(natra_connect_key(7, 1) != natra_connect_key(7, 2));
+	assert_true(natra_connect_key(hash_of(1), 1) !=
+		    natra_connect_key(hash_of(2), 1));
+}
+
+static void an_answer_is_found_once(void **state)
+{
+	(void)state;
+	assert_int_equal(natra_connect_begin(&table, hash_of(0), SEQ, NOW),
+			 NATRA_CONNECT_FIRST);
+	assert_int_equal(
+		natra_connect_begin(&table, hash_of(0), SEQ, NOW + SECOND),
+		NATRA_CONNECT_AGAIN);
+	assert_int_equal(natra_connect_end(&table, hash_of(0), SEQ + 1, NOW),
+			 0);
+	assert_int_equal(natra_connect_end(&table, hash_of(1), SEQ, NOW), 0);
+	assert_int_equal(
+		natra_connect_end(&table, hash_of(0), SEQ, NOW + 2 * SECOND),
+		NOW);
+	assert_int_equal(
+		natra_connect_end(&table, hash_of(0), SEQ, NOW + 2 * SECOND),
+		0);
+}
+
+static void a_full_set_loses_its_oldest(void **state)
+{
+	static const unsigned int order[NATRA_CONNECT_WAYS] = {2, 0, 3, 1};
+
+	(void)state;
+	for (unsigned int i = 0; i < NATRA_CONNECT_WAYS; i++)
+		assert_int_equal(natra_connect_begin(&table, hash_of(order[i]),
+						     SEQ, NOW + i),
+				 NATRA_CONNECT_FIRST);
+	assert_int_equal(
+		natra_connect_begin(&table, hash_of(9), SEQ, NOW + SECOND),
+		NATRA_CONNECT_EVICTS);
+	assert_int_equal(natra_connect_end(&table, hash_of(order[0]), SEQ, NOW),
+			 0);
+	for (unsigned int i = 1; i < NATRA_CONNECT_WAYS; i++)
+		assert_int_equal(
+			natra_connect_end(&table, hash_of(order[i]), SEQ, NOW),
+			NOW + i);
+	assert_int_equal(natra_connect_end(&table, hash_of(9), SEQ, NOW),
+			 NOW + SECOND);
+}
+
+/* A port that is used again takes its own entry. */
+static void a_new_attempt_replaces_the_old_one(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < NATRA_CONNECT_WAYS; i++)
+		(void)natra_connect_begin(&table, hash_of(i), SEQ, NOW + i);
+	assert_int_equal(
+		natra_connect_begin(&table, hash_of(2), SEQ + 7, NOW + SECOND),
+		NATRA_CONNECT_FIRST);
+	assert_int_equal(natra_connect_end(&table, hash_of(2), SEQ, NOW), 0);
+	assert_int_equal(natra_connect_end(&table, hash_of(0), SEQ, NOW), NOW);
+	assert_int_equal(natra_connect_end(&table, hash_of(2), SEQ + 7, NOW),
+			 NOW + SECOND);
+}
+
+static void what_is_too_old_is_gone(void **state)
+{
+	const __u64 later = NOW + NATRA_CONNECT_AGE_NS;
+
+	(void)state;
+	for (unsigned int i = 0; i < NATRA_CONNECT_WAYS; i++)
+		(void)natra_connect_begin(&table, hash_of(i), SEQ, NOW + i);
+	assert_int_equal(
+		natra_connect_begin(&table, hash_of(0), SEQ, later - 1),
+		NATRA_CONNECT_AGAIN);
+	assert_int_equal(natra_connect_end(&table, hash_of(0), SEQ, later), 0);
+	/* Only the first one is too old by now, so the second takes its place. */
+	assert_int_equal(natra_connect_begin(&table, hash_of(7), SEQ, later),
+			 NATRA_CONNECT_FIRST);
+	assert_int_equal(natra_connect_begin(&table, hash_of(8), SEQ, later),
+			 NATRA_CONNECT_EVICTS);
+	assert_int_equal(
+		natra_connect_begin(&table, hash_of(2), SEQ, later + 2),
+		NATRA_CONNECT_FIRST);
+	assert_int_equal(natra_connect_end(&table, hash_of(2), SEQ, later + 3),
+			 later + 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(the_other_end_has_the_same_hash, clear),
+		cmocka_unit_test_setup(no_key_is_0, clear),
+		cmocka_unit_test_setup(an_answer_is_found_once, clear),
+		cmocka_unit_test_setup(a_full_set_loses_its_oldest, clear),
+		cmocka_unit_test_setup(a_new_attempt_replaces_the_old_one,
+				       clear),
+		cmocka_unit_test_setup(what_is_too_old_is_gone, clear),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
