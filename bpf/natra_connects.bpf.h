@@ -173,7 +173,8 @@ static __always_inline void measure_connect(struct __sk_buff *skb,
 	table = bpf_map_lookup_elem(tables, &key);
 	if (!table)
 		return; /* the verifier wants this check */
-	if (parse_slow(skb, &parsed) == NATRA_PARSED_IP)
+	write_parsed(skb, &parsed);
+	if (parse_global(skb, &parsed) == NATRA_PARSED_IP)
 		(void)connect_global(skb, table, state, &parsed, depart_ns);
 }
 
