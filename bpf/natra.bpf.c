@@ -22,6 +22,7 @@
 #include "natra_events.bpf.h"
 #include "natra_fair.h"
 #include "natra_flows.h"
+#include "natra_gates.bpf.h"
 #include "natra_maps.bpf.h"
 #include "natra_mice.bpf.h"
 #include "natra_packet.bpf.h"
@@ -366,6 +367,26 @@ note_guarded(struct __sk_buff *skb, const struct natra_config *config,
 		tell(skb, config, state, parsed, NATRA_TELL_MICE_OVER_SHARE);
 }
 
+/* Counts and tells that a gate drops the packet. */
+static __always_inline __u32 refuse(struct __sk_buff *skb,
+				    const struct natra_config *config,
+				    struct natra_state *state,
+				    struct natra_stripe *stripe,
+				    struct natra_parsed_packet *parsed,
+				    const struct packet *packet, __u32 over)
+{
+	struct natra_tally *tally = over == NATRA_GATE_PACKETS
+					    ? &stripe->over_packets
+					    : &stripe->over_connections;
+
+	add(&tally->packets, 1);
+	add(&tally->bytes, packet->bytes);
+	if (natra_event_is_due(&state->event_tat[NATRA_TELL_DROPPED_RATE],
+			       packet->now_ns))
+		tell(skb, config, state, parsed, NATRA_TELL_DROPPED_RATE);
+	return NATRA_COUNT_DROPPED_RATE;
+}
+
 static __always_inline __u32 judge(struct __sk_buff *skb,
 				   const struct natra_config *config,
 				   struct natra_state *state,
@@ -401,6 +422,14 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	 * charged. */
 	if (natra_unlikely(control) && (mouse || estimate < CONTROL_UNITS))
 		return (__u32)NATRA_FORGET(NATRA_COUNT_OTHER, packet->hash);
+	packet->active = active;
+	if (natra_unlikely(limits->gates)) {
+		outcome = gate(skb, config, state, &parsed, packet,
+			       (__u32)limits->gates);
+		if (outcome != NATRA_GATE_NONE)
+			return refuse(skb, config, state, stripe, &parsed,
+				      packet, outcome);
+	}
 	if (mouse && limits->pass == NATRA_PASS_FREE)
 		return NATRA_COUNT_MICE;
 	packet->mouse = mouse && limits->pass != NATRA_PASS_OFF;
@@ -411,7 +440,6 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	if (natra_unlikely(NATRA_FORGET((__u64)heavy, packet->hash) ==
 			   NATRA_HEAVY_NOW))
 		tell(skb, config, state, &parsed, NATRA_TELL_HEAVY);
-	packet->active = active;
 	packet->seed = (stripe->count[NATRA_COUNT_ADMITTED].packets +
 			stripe->count[NATRA_COUNT_MICE].packets) &
 		       0x3fffffff;

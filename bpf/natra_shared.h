@@ -76,6 +76,8 @@ struct natra_durations {
 struct natra_counters {
 	struct natra_tally count[NATRA_COUNT_MAX];
 	struct natra_tally guarded;
+	struct natra_tally over_packets;
+	struct natra_tally over_connections;
 	struct natra_durations delays; /* of packets that are held */
 };
 
@@ -90,7 +92,10 @@ struct natra_counters {
 
 struct natra_stripe {
 	struct natra_tally count[NATRA_COUNT_MAX];
-	struct natra_tally reserved[7];
+	struct natra_tally reserved[5];
+	/* Packets that a gate dropped, which count as NATRA_COUNT_DROPPED_RATE. */
+	struct natra_tally over_packets;
+	struct natra_tally over_connections;
 	/* Mice over their ceiling (NATRA_PASS_GUARDED), which are in the count of
 	 * their outcome as well. */
 	struct natra_tally guarded;
@@ -133,6 +138,13 @@ struct natra_rate {
 	__u64 burst_ns;
 };
 
+/* What has a limit beside bytes, see natra_gates.bpf.h. */
+enum natra_gate {
+	NATRA_GATE_NONE,
+	NATRA_GATE_PACKETS = 1,
+	NATRA_GATE_CONNECTIONS = 2,
+};
+
 /* The limits of one direction. */
 struct natra_limits {
 	struct natra_rate rate;
@@ -157,7 +169,11 @@ struct natra_limits {
 	__u32 leave_units; /* and a mouse below this */
 	__u32 pass;        /* enum natra_pass */
 	__u32 fair_shift;  /* unit of time of natra_fair.h: 2^fair_shift ns */
-	__u64 reserved[17];
+	__u64 gates;       /* enum natra_gate, each that has a limit */
+	/* As rates of bytes, with a packet or a connection in place of a byte. */
+	struct natra_rate packets;
+	struct natra_rate connections;
+	__u64 reserved[10];
 };
 
 /*
@@ -315,7 +331,9 @@ struct natra_state {
 	__u64 events_untold; /* more flows became heavy than are told */
 	__u64 pad1[5];
 	struct natra_connects connects;
-	__u64 reserved[28];
+	__u64 packets_tat_ns;
+	__u64 connections_tat_ns;
+	__u64 reserved[26];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_entry flows[NATRA_FLOWS];
 	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH]; /* natra_fair.h */

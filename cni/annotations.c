@@ -19,24 +19,33 @@ static struct mistake read_burst(const struct policy_field *field,
 	return (struct mistake){""};
 }
 
-/* Checks a time here, since the library would refuse the whole policy for one that is
- * too long. */
+/* Checks what the library would refuse the whole policy for: a time that is too long, and
+ * a limit of packets without a rate. */
 static struct mistake read_field(const struct policy_field *field,
 				 const cJSON *value,
 				 struct natra_policy *policy)
 {
 	uint64_t before = policy_field_get(field, policy);
 	struct mistake mistake = field_read(field, value, policy);
+	bool is_count = field->unit == POLICY_COUNT;
 
-	if (field->unit != POLICY_TIME || mistake.text[0] ||
+	if (mistake.text[0])
+		return mistake;
+	if (is_count && !policy_field_counts(field, policy)) {
+		policy_field_set(field, policy, before);
+		return (struct mistake){"needs a rate, which is not set"};
+	}
+	if ((field->unit != POLICY_TIME && !is_count) ||
 	    policy_field_get(field, policy) <= field->max)
 		return mistake;
 	policy_field_set(field, policy, before);
-	return (struct mistake){"is more than 9s"};
+	return is_count ? field_mistake(field)
+			: (struct mistake){"is more than 9s"};
 }
 
-static int read_one(const struct policy_field *field, const cJSON *value,
-		    struct natra_policy *policy, struct failure *failure)
+static int read_one(const struct policy_field *field, const char *name,
+		    const cJSON *value, struct natra_policy *policy,
+		    struct failure *failure)
 {
 	const char *text = json_text(value);
 	struct mistake mistake = {"is not a string"};
@@ -47,8 +56,25 @@ static int read_one(const struct policy_field *field, const cJSON *value,
 				  : read_field(field, value, policy);
 	if (!mistake.text[0])
 		return 0;
-	return refuse(failure, CNI_BAD_CONFIG, "annotation %s: %s: %s",
-		      field->annotation, json_show(value).text, mistake.text);
+	return refuse(failure, CNI_BAD_CONFIG, "annotation %s: %s: %s", name,
+		      json_show(value).text, mistake.text);
+}
+
+/* Returns the field's annotation, by natra's own name or else by the other one. */
+static const cJSON *find(const cJSON *pod, const struct policy_field *field,
+			 const char **ret_name)
+{
+	const char *const names[] = {field->annotation, field->alias};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *name = names[i];
+		const cJSON *value = name ? json_get_exact(pod, name) : NULL;
+
+		*ret_name = name;
+		if (value)
+			return value;
+	}
+	return NULL;
 }
 
 int annotations_read(struct natra_policy *policy,
@@ -69,8 +95,8 @@ int annotations_read(struct natra_policy *policy,
 		return r;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
-		const char *name = field->annotation;
-		const cJSON *value = name ? json_get_exact(pod, name) : NULL;
+		const char *name = NULL;
+		const cJSON *value = find(pod, field, &name);
 		struct failure wrong;
 
 		if (!value)
@@ -82,7 +108,7 @@ int annotations_read(struct natra_policy *policy,
 				name);
 			continue;
 		}
-		r = read_one(field, value, policy, &wrong);
+		r = read_one(field, name, value, policy, &wrong);
 		if (r && !settings->continue_on_error) {
 			*failure = wrong;
 			return r;

@@ -18,6 +18,9 @@ unsigned int field_annotation_bit(const char *name)
 		if (full && (strcmp(name, full) == 0 ||
 			     strcmp(name, full + strlen(PREFIX)) == 0))
 			return 1U << i;
+		if (policy_fields[i].alias &&
+		    strcmp(name, policy_fields[i].alias) == 0)
+			return 1U << i;
 	}
 	return 0;
 }
@@ -27,14 +30,19 @@ static bool is_number(const struct policy_field *field)
 	return field->unit == POLICY_PERCENT || field->unit == POLICY_CELLS;
 }
 
+/* Returns whether it is a quantity that may also be a plain number. */
+static bool is_quantity(const struct policy_field *field)
+{
+	return field->unit == POLICY_SIZE || field->unit == POLICY_RATE ||
+	       field->unit == POLICY_COUNT;
+}
+
 static bool read_value(const struct policy_field *field, const cJSON *value,
 		       struct natra_policy *policy)
 {
 	uint64_t number;
 
-	if (!is_number(field) &&
-	    !((field->unit == POLICY_SIZE || field->unit == POLICY_RATE) &&
-	      cJSON_IsNumber(value)))
+	if (!is_number(field) && !(is_quantity(field) && cJSON_IsNumber(value)))
 		return policy_field_parse(field, policy, json_text(value)) == 0;
 	if (json_u64(value, &number) < 0 || number < 1 || number > field->max)
 		return false;
@@ -66,6 +74,7 @@ struct mistake field_mistake(const struct policy_field *field)
 		[POLICY_SIZE] = "is not a size such as 125000 or 125k",
 		[POLICY_TIME] = "is not a time such as 50ms",
 		[POLICY_PERCENT] = "is not a percentage from 1 to 100",
+		[POLICY_COUNT] = "is not a number from 1 to 10^9, such as 10k",
 		[POLICY_CELLS] = "is not a power of two from 256 to 65536",
 	};
 	struct mistake mistake;

@@ -142,7 +142,12 @@ static int check_policy(const struct settings *s, const char *key,
 			const cJSON *value, struct natra *n,
 			struct failure *failure)
 {
-	if (natra_policy_check(n, &s->policy) == 0)
+	struct natra_policy policy = s->policy;
+
+	/* The rates come later. */
+	policy.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	policy.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	if (natra_policy_check(n, &policy) == 0)
 		return 0;
 	return refuse(failure, CNI_BAD_CONFIG, "%s: %s: %s", key,
 		      json_show(value).text, natra_error(n));

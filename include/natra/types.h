@@ -176,6 +176,21 @@ struct natra_policy {
 	 *  NATRA_FAST_PASS_GUARDED, in each direction that is limited; 0: as
 	 *  much as its rate. The burst is what this carries in 0.5 s. */
 	uint64_t fast_pass_guard_bits_per_sec;
+	/** Packets and new TCP connections in a second, which hold for small flows
+	 *  too: what is over them is dropped. A packet that is segmented later
+	 *  counts as its segments, and a connection by its SYN, in the direction of
+	 *  the SYN; no other protocol has connections here. 0: no limit. Each needs
+	 *  a rate of its direction, and at most 10^9. */
+	uint64_t ingress_packets_per_sec;
+	uint64_t egress_packets_per_sec;
+	uint64_t ingress_connections_per_sec;
+	uint64_t egress_connections_per_sec;
+	/** How many may pass at once after a pause. 0: as many as in 0.1 s, at
+	 *  least 5. Each needs its limit. */
+	uint64_t ingress_packets_burst;
+	uint64_t egress_packets_burst;
+	uint64_t ingress_connections_burst;
+	uint64_t egress_connections_burst;
 	/* The members from here on are fixed at attach; natra_configure keeps them. */
 	enum natra_ingress_mode ingress_mode;
 	enum natra_mode mode;
@@ -266,7 +281,8 @@ struct natra_direction_stats {
 	/** ECN CE set; where packets are held (ingress with pace, egress with
 	 *  EDT) also given a later departure time. */
 	struct natra_count marked;
-	struct natra_count dropped_rate;    /**< over the rate, no EDT */
+	/** Over the rate, no EDT; over the limit of packets or connections. */
+	struct natra_count dropped_rate;
 	struct natra_count dropped_horizon; /**< would have waited too long */
 	/** This direction has no rate, or the peer is exempt by its subnet. */
 	struct natra_count unlimited;
@@ -274,6 +290,10 @@ struct natra_direction_stats {
 	 *  the ceiling. They are in one of the counters above as well, by what
 	 *  became of them. */
 	struct natra_count guarded;
+	/** Packets that were over the limit of packets, and SYNs over that of
+	 *  connections. They are in `dropped_rate` as well. */
+	struct natra_count over_packets;
+	struct natra_count over_connections;
 	/** Packets on which the link itself depends (ARP, IEEE 802.1X, LLDP,
 	 *  LACP, STP) that passed uncharged, as small flows or up to 4 kB in a
 	 *  second. All else that is not IP counts like IP, each EtherType as
@@ -353,7 +373,8 @@ enum natra_event_reason {
 	 *  then one per second; `events_untold` counts the others. A flow that pauses
 	 *  for half a minute is reported again. */
 	NATRA_EVENT_HEAVY,
-	/** A packet of a heavy flow was dropped, as `dropped_rate` counts. */
+	/** A packet of a heavy flow, or one over the limit of packets or
+	 *  connections, was dropped, as `dropped_rate` counts. */
 	NATRA_EVENT_DROPPED_RATE,
 	/** The same for `dropped_horizon`: it would have waited longer than
 	 *  `horizon_ns` or `pace_limit_ns`. */

@@ -63,6 +63,8 @@ static int read_leg(struct natra *n, struct views *views,
 	ret->unlimited = count_of(&c.count[NATRA_COUNT_UNLIMITED]);
 	ret->other = count_of(&c.count[NATRA_COUNT_OTHER]);
 	ret->guarded = count_of(&c.guarded);
+	ret->over_packets = count_of(&c.over_packets);
+	ret->over_connections = count_of(&c.over_connections);
 	ret->delay_ns_sum = c.delays.sum_ns;
 	ret->events_told = view.events_told;
 	ret->events_untold = view.events_untold;

@@ -25,6 +25,7 @@ enum policy_unit {
 	POLICY_TIME,  /* ns */
 	POLICY_PERCENT,
 	POLICY_CELLS, /* a power of two from 256 */
+	POLICY_COUNT, /* a number such as 10k */
 	/* Words, each kind from the enum of its name. */
 	POLICY_FAST_PASS,
 	POLICY_MODE,
@@ -55,6 +56,7 @@ struct policy_field {
 	const char *title, *suffix, *standard_text;
 	const char *key; /* of the CNI configuration; NULL: no such key */
 	const char *annotation; /* of a pod; NULL: a pod cannot ask for it */
+	const char *alias;      /* another name of it, which others gave it */
 };
 
 /* fq itself drops what would have to wait longer than its horizon of 10 s. */
@@ -62,6 +64,7 @@ struct policy_field {
 /* The data path has the same numbers under its own names. */
 #define POLICY_CELLS_MAX      65536
 #define POLICY_CELLS_STANDARD 1024
+#define POLICY_COUNT_MAX      1000000000
 
 #define POLICY_FIELD(member)                                                   \
 	.name = #member, .offset = offsetof(struct natra_policy, member),      \
@@ -180,6 +183,115 @@ static const struct policy_field policy_fields[] = {
 		.standard_text = "the rate",
 		.key = "fastPassGuard",
 		.annotation = "natra.io/fast-pass-guard",
+	},
+	{
+		POLICY_FIELD(ingress_packets_per_sec),
+		.unit = POLICY_COUNT,
+		.pinned = 96,
+		.of = offsetof(struct natra_policy, ingress_rate_bits_per_sec),
+		.max = POLICY_COUNT_MAX,
+		.option = "--ingress-packets",
+		.form = "N",
+		.help = "most packets in a second into the pod",
+		.title = "packets/s",
+		.key = "ingressPacketRate",
+		.annotation = "natra.io/ingress-packet-rate",
+		.alias = "qos.projectcalico.org/ingressPacketRate",
+	},
+	{
+		POLICY_FIELD(ingress_packets_burst),
+		.unit = POLICY_COUNT,
+		.pinned = 104,
+		.of = offsetof(struct natra_policy, ingress_packets_per_sec),
+		.max = POLICY_COUNT_MAX,
+		.option = "--ingress-packets-burst",
+		.form = "N",
+		.help = "as many at once (those of 0.1 s)",
+		.title = "burst",
+		.key = "ingressPacketBurst",
+		.annotation = "natra.io/ingress-packet-burst",
+		.alias = "qos.projectcalico.org/ingressPacketBurst",
+	},
+	{
+		POLICY_FIELD(egress_packets_per_sec),
+		.unit = POLICY_COUNT,
+		.pinned = 112,
+		.of = offsetof(struct natra_policy, egress_rate_bits_per_sec),
+		.max = POLICY_COUNT_MAX,
+		.option = "--egress-packets",
+		.form = "N",
+		.help = "most packets in a second out of the pod",
+		.title = "packets/s",
+		.key = "egressPacketRate",
+		.annotation = "natra.io/egress-packet-rate",
+		.alias = "qos.projectcalico.org/egressPacketRate",
+	},
+	{
+		POLICY_FIELD(egress_packets_burst),
+		.unit = POLICY_COUNT,
+		.pinned = 120,
+		.of = offsetof(struct natra_policy, egress_packets_per_sec),
+		.max = POLICY_COUNT_MAX,
+		.option = "--egress-packets-burst",
+		.form = "N",
+		.help = "as many at once (those of 0.1 s)",
+		.title = "burst",
+		.key = "egressPacketBurst",
+		.annotation = "natra.io/egress-packet-burst",
+		.alias = "qos.projectcalico.org/egressPacketBurst",
+	},
+	{
+		POLICY_FIELD(ingress_connections_per_sec),
+		.unit = POLICY_COUNT,
+		.pinned = 128,
+		.of = offsetof(struct natra_policy, ingress_rate_bits_per_sec),
+		.max = POLICY_COUNT_MAX,
+		.option = "--ingress-connections",
+		.form = "N",
+		.help = "most new TCP connections in a second into the pod",
+		.title = "connections/s",
+		.key = "ingressConnectionRate",
+		.annotation = "natra.io/ingress-connection-rate",
+	},
+	{
+		POLICY_FIELD(ingress_connections_burst),
+		.unit = POLICY_COUNT,
+		.pinned = 136,
+		.of = offsetof(struct natra_policy,
+			       ingress_connections_per_sec),
+		.max = POLICY_COUNT_MAX,
+		.option = "--ingress-connections-burst",
+		.form = "N",
+		.help = "as many at once (those of 0.1 s)",
+		.title = "burst",
+		.key = "ingressConnectionBurst",
+		.annotation = "natra.io/ingress-connection-burst",
+	},
+	{
+		POLICY_FIELD(egress_connections_per_sec),
+		.unit = POLICY_COUNT,
+		.pinned = 144,
+		.of = offsetof(struct natra_policy, egress_rate_bits_per_sec),
+		.max = POLICY_COUNT_MAX,
+		.option = "--egress-connections",
+		.form = "N",
+		.help = "most new TCP connections in a second out of the pod",
+		.title = "connections/s",
+		.key = "egressConnectionRate",
+		.annotation = "natra.io/egress-connection-rate",
+	},
+	{
+		POLICY_FIELD(egress_connections_burst),
+		.unit = POLICY_COUNT,
+		.pinned = 152,
+		.of = offsetof(struct natra_policy, egress_connections_per_sec),
+		.max = POLICY_COUNT_MAX,
+		.option = "--egress-connections-burst",
+		.form = "N",
+		.help = "as many at once (those of 0.1 s)",
+		.title = "burst",
+		.key = "egressConnectionBurst",
+		.annotation = "natra.io/egress-connection-burst",
 	},
 	{
 		POLICY_FIELD(mode),
@@ -326,6 +438,29 @@ static inline bool policy_field_counts(const struct policy_field *field,
 	return true;
 }
 
+/* Returns whether the field is a limit of packets or connections, which needs the rate
+ * of its direction. */
+static inline bool policy_field_is_count(const struct policy_field *field)
+{
+	return field->unit == POLICY_COUNT &&
+	       (field->of == offsetof(struct natra_policy,
+				      ingress_rate_bits_per_sec) ||
+		field->of == offsetof(struct natra_policy,
+				      egress_rate_bits_per_sec));
+}
+
+/* Removes the limits of packets and connections of a direction without a rate. */
+static inline void policy_fields_drop_alone(struct natra_policy *policy)
+{
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		if (policy_field_is_count(field) &&
+		    !policy_field_counts(field, policy))
+			policy_field_set(field, policy, 0);
+	}
+}
+
 /* Returns the word for a value; NULL if the field has none for it, as a number
  * has none at all. */
 static inline const char *policy_field_word(const struct policy_field *field,
@@ -379,6 +514,7 @@ static inline int policy_field_parse(const struct policy_field *field,
 		break;
 	case POLICY_BURST:
 	case POLICY_SIZE:
+	case POLICY_COUNT:
 		r = natra_parse_size(text, &value);
 		break;
 	case POLICY_TIME:

@@ -35,6 +35,9 @@ __extension__ typedef unsigned __int128 u128;
  * connection, gives it up after eight tries. A pod with 8 kbit/s that could send 7 kB
  * at once lost the end of its answers. */
 #define GSO_POLICED_NS       NS_PER_SEC
+/* How long packets and connections may come at once after a pause, and how many. */
+#define GATE_BURST_NS        (NS_PER_SEC / 10)
+#define GATE_LEAST           5
 #define GSO_MAX_BYTES        65536
 #define SEGMENT_BYTES        1514 /* of TCP, on the wire */
 #define GSO_LEAST_SEGS       2    /* as TCP's own least */
@@ -118,6 +121,20 @@ static int check_range(const char *name, uint64_t value, uint64_t max,
 	return -EINVAL;
 }
 
+/* Checks that the direction of a limit of packets or connections has a rate. */
+static int check_count(const struct policy_field *field,
+		       const struct natra_policy *p, char *ret_error,
+		       size_t size)
+{
+	if (!policy_field_is_count(field) || !policy_field_get(field, p) ||
+	    policy_field_counts(field, p))
+		return 0;
+	(void)snprintf(ret_error, size,
+		       "%s: %" PRIu64 " without a rate of its direction",
+		       field->name, policy_field_get(field, p));
+	return -EINVAL;
+}
+
 static int check_width(uint32_t width, char *ret_error, size_t size)
 {
 	if (!width ||
@@ -193,6 +210,8 @@ int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 		r = check_range(policy_fields[i].name,
 				policy_field_get(&policy_fields[i], p),
 				policy_fields[i].max, ret_error, size);
+	for (size_t i = 0; r == 0 && i < POLICY_FIELDS_LEN; i++)
+		r = check_count(&policy_fields[i], p, ret_error, size);
 	return r < 0 ? r : check_subnets(p, ret_error, size);
 }
 
@@ -229,6 +248,16 @@ static uint64_t default_horizon_ns(uint64_t rate_bits_per_sec)
 	return ns < MIN_HORIZON_NS ? MIN_HORIZON_NS : ns;
 }
 
+/* Sets the burst of a limit of packets or connections, if there is one. */
+static void default_count(uint64_t *burst, uint64_t per_sec)
+{
+	if (!per_sec || *burst)
+		return;
+	*burst = per_sec * GATE_BURST_NS / NS_PER_SEC;
+	if (*burst < GATE_LEAST)
+		*burst = GATE_LEAST;
+}
+
 struct natra_policy policy_effective(const struct natra_policy *policy)
 {
 	struct natra_policy p = *policy;
@@ -244,6 +273,12 @@ struct natra_policy policy_effective(const struct natra_policy *policy)
 	if (!p.egress_burst_bytes)
 		p.egress_burst_bytes =
 			bytes_in(p.egress_rate_bits_per_sec, DEFAULT_BURST_NS);
+	default_count(&p.ingress_packets_burst, p.ingress_packets_per_sec);
+	default_count(&p.egress_packets_burst, p.egress_packets_per_sec);
+	default_count(&p.ingress_connections_burst,
+		      p.ingress_connections_per_sec);
+	default_count(&p.egress_connections_burst,
+		      p.egress_connections_per_sec);
 	if (!p.heavy_hitter_threshold_bytes)
 		p.heavy_hitter_threshold_bytes = default_threshold(&p);
 	if (!p.horizon_ns)
@@ -352,6 +387,8 @@ static void loosen_backstop(struct natra_limits *l, uint64_t pace_limit_ns)
 {
 	l->rate.burst_ns += pace_limit_ns;
 	l->mice.burst_ns += pace_limit_ns;
+	l->packets.burst_ns += pace_limit_ns;
+	l->connections.burst_ns += pace_limit_ns;
 	l->enter_units =
 		l->enter_units > MAX_UNITS / 2 ? MAX_UNITS : l->enter_units * 2;
 }
@@ -401,6 +438,28 @@ static void set_fair(struct natra_limits *l, const struct natra_policy *p,
 	}
 }
 
+/* Sets what packets and connections have a limit: rates of bytes, of which each
+ * packet is one. */
+static void set_gates(struct natra_limits *l, const struct natra_policy *p,
+		      bool out)
+{
+	const uint64_t packets =
+		out ? p->egress_packets_per_sec : p->ingress_packets_per_sec;
+	const uint64_t connections = out ? p->egress_connections_per_sec
+					 : p->ingress_connections_per_sec;
+
+	l->packets = policy_rate(packets * BITS_PER_BYTE,
+				 out ? p->egress_packets_burst
+				     : p->ingress_packets_burst);
+	l->connections = policy_rate(connections * BITS_PER_BYTE,
+				     out ? p->egress_connections_burst
+					 : p->ingress_connections_burst);
+	if (packets)
+		l->gates |= NATRA_GATE_PACKETS;
+	if (connections)
+		l->gates |= NATRA_GATE_CONNECTIONS;
+}
+
 struct natra_limits policy_limits(const struct natra_policy *policy,
 				  enum leg leg, bool paced)
 {
@@ -415,6 +474,7 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
 		return l;
 	l.rate = policy_rate(rate, burst);
 	l.mice = mice_rate(&p, rate, burst);
+	set_gates(&l, &p, out);
 	l.reserve_ns = l.rate.burst_ns / RESERVE_DIVISOR;
 	if (l.reserve_ns > MAX_RESERVE_NS)
 		l.reserve_ns = MAX_RESERVE_NS;

@@ -90,6 +90,12 @@ static void add_durations(struct natra_durations *sum,
 		sum->count[i] += durations->count[i];
 }
 
+static void add_tally(struct natra_tally *sum, const struct natra_tally *tally)
+{
+	sum->packets += tally->packets;
+	sum->bytes += tally->bytes;
+}
+
 struct natra_counters slot_sum(const struct natra_state *state)
 {
 	struct natra_counters sum = {0};
@@ -97,12 +103,11 @@ struct natra_counters slot_sum(const struct natra_state *state)
 	for (int i = 0; i < NATRA_STRIPES; i++) {
 		const struct natra_stripe *stripe = &state->stripes[i];
 
-		for (int j = 0; j < NATRA_COUNT_MAX; j++) {
-			sum.count[j].packets += stripe->count[j].packets;
-			sum.count[j].bytes += stripe->count[j].bytes;
-		}
-		sum.guarded.packets += stripe->guarded.packets;
-		sum.guarded.bytes += stripe->guarded.bytes;
+		for (int j = 0; j < NATRA_COUNT_MAX; j++)
+			add_tally(&sum.count[j], &stripe->count[j]);
+		add_tally(&sum.guarded, &stripe->guarded);
+		add_tally(&sum.over_packets, &stripe->over_packets);
+		add_tally(&sum.over_connections, &stripe->over_connections);
 		add_durations(&sum.delays, &stripe->delays);
 	}
 	return sum;

@@ -57,8 +57,9 @@ class Metrics(unittest.TestCase):
         # Where mice have no ceiling and nothing was counted there is no series.
         self.assertEqual([v for s, v in found.items() if "guarded" in s and web in s],
                          ["90"])
-        self.assertEqual(found[f'natra_guarded_bytes_total{{{web},direction="egress"}}'],
-                         "90")
+        self.assertEqual([found[f'natra_{k}_total{{{web},direction="egress"}}'] for k in
+                          ("guarded_bytes", "over_packets", "over_connections")],
+                         ["90", "3", "1"])
         self.assertEqual(found["natra_abi_mismatches"], "1")
         # The label is free text.
         self.assertFalse([s for s in found if "xed" in s])
@@ -443,6 +444,8 @@ class Events(unittest.TestCase):
                          r"\n    of which guarded +9 packets +90 bytes")
         stats = read("stats", "web")
         self.assertEqual(stats["egress"]["guarded"], {"packets": 9, "bytes": 90})
+        self.assertEqual([stats["egress"][f"over_{k}"]["packets"]
+                          for k in ("packets", "connections")], [3, 1])
         self.assertEqual(stats["egress"]["offered"], {"packets": 1010, "bytes": 100})
         self.assertNotIn("of which guarded", run("stats", "bare").stdout.decode())
 

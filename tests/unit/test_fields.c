@@ -50,6 +50,14 @@ static void each_field_is_pinned_in_its_place(void **state)
 		{"sketch_width", 76},
 		{"fast_pass_guard_bits_per_sec", 80},
 		{"sli", 88},
+		{"ingress_packets_per_sec", 96},
+		{"ingress_packets_burst", 104},
+		{"egress_packets_per_sec", 112},
+		{"egress_packets_burst", 120},
+		{"ingress_connections_per_sec", 128},
+		{"ingress_connections_burst", 136},
+		{"egress_connections_per_sec", 144},
+		{"egress_connections_burst", 152},
 	};
 	bool taken[POLICY_PINNED_SIZE] = {false};
 

@@ -233,6 +233,8 @@ static void what_is_set_is_kept(void **state)
 	p.fast_pass_share_percent = 6;
 	p.fast_pass = NATRA_FAST_PASS_CHARGED;
 	p.fast_pass_guard_bits_per_sec = 7;
+	p.ingress_packets_per_sec = 8;
+	p.ingress_packets_burst = 9;
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	p.sketch_width = 512;
 	e = policy_effective(&p);
@@ -510,30 +512,6 @@ static void smallest_share_of_the_smallest_rate_is_a_limit(void **state)
 	assert_int_equal(l.mice.mult, l.rate.mult);
 }
 
-/* The ceiling is that of each direction, and the burst is what it carries in 0.5 s. */
-static void ceiling_of_mice_is_the_rate_or_what_is_asked_for(void **state)
-{
-	struct natra_policy p = policy_of(10000000, 80000000);
-	struct natra_limits in, out;
-
-	(void)state;
-	p.fast_pass = NATRA_FAST_PASS_GUARDED;
-	p.ingress_burst_bytes = 1;
-	in = policy_limits(&p, LEG_INGRESS, false);
-	out = policy_limits(&p, LEG_EGRESS, true);
-	assert_int_equal(natra_cost_ns(&in.mice, 1, 0), 800);
-	assert_int_equal(natra_cost_ns(&out.mice, 1, 0), 100);
-	assert_int_equal(in.mice.burst_ns, 500 * MS);
-	assert_int_equal(out.mice.burst_ns, 500 * MS);
-	p.fast_pass_guard_bits_per_sec = 1000000;
-	in = policy_limits(&p, LEG_INGRESS, false);
-	out = policy_limits(&p, LEG_EGRESS, true);
-	assert_int_equal(natra_cost_ns(&in.mice, 1, 0), 8000);
-	assert_memory_equal(&in.mice, &out.mice, sizeof(in.mice));
-	p.fast_pass_guard_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC + 1;
-	assert_refused(&p, "fast_pass_guard_bits_per_sec", "1000000000000001");
-}
-
 static void gso_packets_take_five_ms_at_most(void **state)
 {
 	static const struct {
@@ -592,8 +570,6 @@ int main(void)
 		cmocka_unit_test(
 			smallest_share_of_the_smallest_rate_is_a_limit),
 		cmocka_unit_test(gso_packets_take_five_ms_at_most),
-		cmocka_unit_test(
-			ceiling_of_mice_is_the_rate_or_what_is_asked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "wish.h"
 
 #define PREFIX "natra.io/"
+#define CALICO "qos.projectcalico.org/"
 
 /* HTTP's status 410 Gone: the server has forgotten the version from which the watch
  * should begin. */
@@ -78,6 +79,7 @@ void podevent_free(struct podevent *event)
 static bool is_relevant(const char *name)
 {
 	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 ||
+	       strncmp(name, CALICO, strlen(CALICO)) == 0 ||
 	       strcmp(name, WISH_INGRESS) == 0 ||
 	       strcmp(name, WISH_EGRESS) == 0;
 }

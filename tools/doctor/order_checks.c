@@ -106,7 +106,9 @@ static size_t field_of(const char *annotation)
 
 	while (n < POLICY_FIELDS_LEN &&
 	       (!policy_fields[n].annotation ||
-		strcmp(policy_fields[n].annotation, annotation) != 0))
+		strcmp(policy_fields[n].annotation, annotation) != 0) &&
+	       (!policy_fields[n].alias ||
+		strcmp(policy_fields[n].alias, annotation) != 0))
 		n++;
 	return n;
 }

@@ -151,21 +151,53 @@ static void write_backstop_packets(const struct writer *w,
 		write_verdicts(w, row, NULL, &row->backstop, false);
 }
 
-/* Where mice have no ceiling there are no series. */
-static void write_guarded(const struct writer *w, const struct row *row)
+/* Writes a counter of packets that only some attachments can have. Where `is_there` is
+ * false and nothing was counted there are no series. */
+static void write_part(const struct writer *w, const struct row *row,
+		       size_t offset, bool is_bytes, bool is_there)
 {
-	const bool is_guarded = row->info && row->info->effective.fast_pass ==
-						     NATRA_FAST_PASS_GUARDED;
-
 	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
 		const struct row_direction *d = &row->directions[i];
-		const uint64_t bytes = d->stats.guarded.bytes;
+		const struct natra_count *count =
+			(const void *)((const char *)&d->stats + offset);
 		struct row_labels labels =
 			labels_of(row, direction_names[i], NULL);
 
-		if (d->is_there && (is_guarded || bytes))
-			exposition_count(w->e, labels.list, bytes);
+		if (d->is_there && (is_there || count->packets))
+			exposition_count(w->e, labels.list,
+					 is_bytes ? count->bytes
+						  : count->packets);
 	}
+}
+
+static void write_guarded(const struct writer *w, const struct row *row)
+{
+	write_part(w, row, offsetof(struct natra_direction_stats, guarded),
+		   true,
+		   row->info && row->info->effective.fast_pass ==
+					NATRA_FAST_PASS_GUARDED);
+}
+
+static void write_over_packets(const struct writer *w, const struct row *row)
+{
+	const struct natra_policy *p = row->info ? &row->info->effective : NULL;
+
+	write_part(
+		w, row, offsetof(struct natra_direction_stats, over_packets),
+		false,
+		p && (p->ingress_packets_per_sec || p->egress_packets_per_sec));
+}
+
+static void write_over_connections(const struct writer *w,
+				   const struct row *row)
+{
+	const struct natra_policy *p = row->info ? &row->info->effective : NULL;
+
+	write_part(w, row,
+		   offsetof(struct natra_direction_stats, over_connections),
+		   false,
+		   p && (p->ingress_connections_per_sec ||
+			 p->egress_connections_per_sec));
 }
 
 static void write_delay(const struct writer *w, const struct row *row)
@@ -384,6 +416,12 @@ static const struct {
 	{{"natra_guarded_bytes", METRIC_COUNTER, "bytes",
 	  "Bytes of small flows over their ceiling, each of which has a verdict too."},
 	 write_guarded},
+	{{"natra_over_packets", METRIC_COUNTER, NULL,
+	  "Packets over the limit of packets, which are in dropped_rate too."},
+	 write_over_packets},
+	{{"natra_over_connections", METRIC_COUNTER, NULL,
+	  "SYNs over the limit of new connections, which are in dropped_rate too."},
+	 write_over_connections},
 	{{"natra_pace_delay_seconds", METRIC_COUNTER, "seconds",
 	  "Delay given to all packets that were held."},
 	 write_delay},

@@ -24,18 +24,30 @@ const struct natra_count *row_count(const struct natra_direction_stats *stats,
 	return (const void *)((const char *)stats + offsets[verdict]);
 }
 
+static void add_count(struct natra_count *sum, const struct natra_count *count)
+{
+	sum->packets += count->packets;
+	sum->bytes += count->bytes;
+}
+
+static void subtract_count(struct natra_count *sum,
+			   const struct natra_count *count)
+{
+	sum->packets -= count->packets;
+	sum->bytes -= count->bytes;
+}
+
 void add_stats(struct natra_direction_stats *sum,
 	       const struct natra_direction_stats *stats)
 {
 	for (size_t i = 0; i < VERDICTS; i++) {
 		struct natra_count *to = (void *)((char *)sum + offsets[i]);
-		const struct natra_count *from = row_count(stats, i);
 
-		to->packets += from->packets;
-		to->bytes += from->bytes;
+		add_count(to, row_count(stats, i));
 	}
-	sum->guarded.packets += stats->guarded.packets;
-	sum->guarded.bytes += stats->guarded.bytes;
+	add_count(&sum->guarded, &stats->guarded);
+	add_count(&sum->over_packets, &stats->over_packets);
+	add_count(&sum->over_connections, &stats->over_connections);
 	sum->delay_ns_sum += stats->delay_ns_sum;
 	sum->events_told += stats->events_told;
 	sum->events_untold += stats->events_untold;
@@ -46,13 +58,12 @@ void subtract_stats(struct natra_direction_stats *sum,
 {
 	for (size_t i = 0; i < VERDICTS; i++) {
 		struct natra_count *from = (void *)((char *)sum + offsets[i]);
-		const struct natra_count *less = row_count(stats, i);
 
-		from->packets -= less->packets;
-		from->bytes -= less->bytes;
+		subtract_count(from, row_count(stats, i));
 	}
-	sum->guarded.packets -= stats->guarded.packets;
-	sum->guarded.bytes -= stats->guarded.bytes;
+	subtract_count(&sum->guarded, &stats->guarded);
+	subtract_count(&sum->over_packets, &stats->over_packets);
+	subtract_count(&sum->over_connections, &stats->over_connections);
 	sum->delay_ns_sum -= stats->delay_ns_sum;
 	sum->events_told -= stats->events_told;
 	sum->events_untold -= stats->events_untold;

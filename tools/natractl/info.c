@@ -101,6 +101,34 @@ static void print_value(const struct policy_field *field,
 		       : " (default)");
 }
 
+static void print_one_more(const struct policy_field *field,
+			   const struct natra_info *info)
+{
+	printf(", %s%s", field->title, field->title[0] ? " " : "");
+	print_value(field, info);
+}
+
+/* Prints the fields that count because of `line`, and those that count because of
+ * them. A limit that is not there is left out. */
+static void print_more(const struct policy_field *line,
+		       const struct natra_info *info)
+{
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		if (field->of != line->offset ||
+		    !policy_field_counts(field, &info->effective) ||
+		    (field->unit == POLICY_COUNT &&
+		     !policy_field_get(field, &info->effective)))
+			continue;
+		print_one_more(field, info);
+		for (size_t j = 0; j < POLICY_FIELDS_LEN; j++) {
+			if (policy_fields[j].of == field->offset)
+				print_one_more(&policy_fields[j], info);
+		}
+	}
+}
+
 /* Prints a line for each field, followed by the fields that count only because of
  * it. */
 static void print_policy(const struct natra_info *info)
@@ -112,16 +140,7 @@ static void print_policy(const struct natra_info *info)
 			continue;
 		printf("  %-15s ", line->title);
 		print_value(line, info);
-		for (size_t j = 0; j < POLICY_FIELDS_LEN; j++) {
-			const struct policy_field *field = &policy_fields[j];
-
-			if (field->of != line->offset ||
-			    !policy_field_counts(field, &info->effective))
-				continue;
-			printf(", %s%s", field->title,
-			       field->title[0] ? " " : "");
-			print_value(field, info);
-		}
+		print_more(line, info);
 		putchar('\n');
 	}
 }

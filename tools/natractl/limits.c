@@ -37,16 +37,29 @@ uint64_t limits_live_options(void)
 	return field_options(true);
 }
 
-/* Removes a rate and its burst, since a burst needs a rate. */
-static void remove_rate(const struct policy_field *rate, struct natra_policy *p)
+static void remove_of(size_t offset, struct natra_policy *p)
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 
-		if (field->unit == POLICY_BURST && field->of == rate->offset)
+		if (field->of == offset)
 			policy_field_set(field, p, 0);
 	}
-	policy_field_set(rate, p, 0);
+}
+
+/* Removes a limit, and what cannot be without it: bursts, and without a rate the limits
+ * of packets and connections, with theirs. */
+static void remove_limit(const struct policy_field *limit,
+			 struct natra_policy *p)
+{
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		if (field->of == limit->offset)
+			remove_of(field->offset, p);
+	}
+	remove_of(limit->offset, p);
+	policy_field_set(limit, p, 0);
 }
 
 static int set_number(const struct opts *opts, enum opt_id id,
@@ -73,7 +86,11 @@ static int set_limit(const struct opts *opts, enum opt_id id,
 		return policy_field_parse(field, p, text);
 	if (is_direction &&
 	    (strcmp(text, "0") == 0 || strcmp(text, "unlimited") == 0)) {
-		remove_rate(field, p);
+		remove_limit(field, p);
+		return 0;
+	}
+	if (field->unit == POLICY_COUNT && strcmp(text, "unlimited") == 0) {
+		remove_limit(field, p);
 		return 0;
 	}
 	if (!is_direction && strcmp(text, "default") == 0) {
@@ -95,6 +112,7 @@ static int refuse(const struct opts *opts, enum opt_id id, int r)
 				  "1 to 2^63 - 1 bytes"},
 		[POLICY_SIZE] = {"size", "64k, 1Mi, 125000",
 				 "1 to 2^63 - 1 bytes"},
+		[POLICY_COUNT] = {"number", "500, 10k", "1 to 10^9"},
 		[POLICY_TIME] = {"time", "50ms, 2s", "1ns to 1h"},
 	};
 	const char *name = opts_name(id), *value = opts->value[id];

@@ -19,7 +19,11 @@ _natractl_words()
 	local global='--help --json --verbose --bpffs'
 	local live='--ingress --egress --ingress-burst --egress-burst
 		--heavy-hitter-threshold --horizon --fast-pass
-		--fast-pass-share --fast-pass-guard --pace-limit'
+		--fast-pass-share --fast-pass-guard --pace-limit
+		--ingress-packets --ingress-packets-burst
+		--egress-packets --egress-packets-burst
+		--ingress-connections --ingress-connections-burst
+		--egress-connections --egress-connections-burst'
 
 	case $command$previous in
 	install--mode)
@@ -52,7 +56,7 @@ _natractl_words()
 		echo auto default k3s k3d rke2 microk8s gke openshift
 		return ;;
 	--*burst | --ingress | --egress | --heavy-hitter-threshold | \
-	--horizon | --fast-pass-share | --fast-pass-guard | --pace-limit | \
+	--*packets | --*connections | --horizon | --fast-pass-share | --fast-pass-guard | --pace-limit | \
 	--sketch-width | \
 	--id | --network | --label | --shaped-subnet | --unshaped-subnet | \
 	--watch | --interval | --since | -n | --conf | --runtime-version | --agent)

@@ -136,6 +136,10 @@ between(const struct natra_direction_stats *before,
 {
 	struct natra_direction_stats delta = {
 		.guarded = count_between(&before->guarded, &now->guarded),
+		.over_packets = count_between(&before->over_packets,
+					      &now->over_packets),
+		.over_connections = count_between(&before->over_connections,
+						  &now->over_connections),
 		.delay_ns_sum = grown(before->delay_ns_sum, now->delay_ns_sum),
 		.events_told = grown(before->events_told, now->events_told),
 		.events_untold =
@@ -233,6 +237,13 @@ static void print_count(const char *name, struct natra_count count)
 	       name, count.packets, count.bytes, unit_size(count.bytes).text);
 }
 
+/* Prints a counter of what only some attachments have. */
+static void print_some(const char *name, struct natra_count count)
+{
+	if (count.packets)
+		print_count(name, count);
+}
+
 /* Prints how long the shortest so many percent of the durations are at most. */
 static void print_part(const struct natra_histogram *h, uint64_t all,
 		       unsigned int percent)
@@ -280,8 +291,9 @@ static void print_direction(const char *name,
 	print_count("offered", offered(stats));
 	for (size_t i = 0; i < counters_len; i++)
 		print_count(counters[i].name, *counter(stats, i));
-	if (stats->guarded.packets)
-		print_count("of which guarded", stats->guarded);
+	print_some("of which guarded", stats->guarded);
+	print_some("over packets/s", stats->over_packets);
+	print_some("over connects/s", stats->over_connections);
 	printf("    %-16s %14s\n", "mean delay",
 	       unit_time(mean_delay_ns(stats)).text);
 	if (delays)
@@ -404,6 +416,8 @@ static void add_direction(cJSON *parent, const char *name,
 	for (size_t i = 0; i < counters_len; i++)
 		add_count(o, counters[i].name, *counter(stats, i));
 	add_count(o, "guarded", stats->guarded);
+	add_count(o, "over_packets", stats->over_packets);
+	add_count(o, "over_connections", stats->over_connections);
 	json_add_u64(o, "delay_ns_sum", stats->delay_ns_sum);
 	json_add_u64(o, "mean_delay_ns", mean_delay_ns(stats));
 	if (delays)

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Gates: limits of packets and of new connections in a second, which hold for mice
+ * as well, because a flood is made of mice. Each is a bucket like that of bytes
+ * (natra_bucket.h), in which a packet costs its segments, and a connection 1. What is
+ * over either is dropped, also where packets could be held: a flood that waits is
+ * still a flood.
+ *
+ * A connection begins with a TCP segment that has SYN and no ACK. The parser finds it
+ * behind whatever headers it knows; only a fragment hides its flags, and hosts drop a
+ * fragment that ends in a TCP header (RFC 1858).
+ */
+#ifndef NATRA_GATES_BPF_H
+#define NATRA_GATES_BPF_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+
+#include "natra_bucket.h"
+#include "natra_mice.bpf.h"
+#include "natra_packet.bpf.h"
+#include "natra_shared.h"
+
+#define NATRA_TCP_FLAGS_OFFSET 13
+#define NATRA_TCP_SYN          0x02
+#define NATRA_TCP_ACK          0x10
+
+/* No GSO packet has more segments, unless they are tiny. What a bucket owes beyond that
+ * is from before its limit was raised. */
+#define NATRA_GATE_SEGS_MAX 2048
+
+/* Returns whether the bucket has room for so many, and takes them. The clock of the last
+ * tick is never ahead, so what it admits may go. */
+static __always_inline bool gate_take(__u64 *tat_ns,
+				      const struct natra_rate *rate, __u32 n,
+				      __u64 coarse_ns)
+{
+	const __u64 cost_ns =
+		natra_cost_ns(rate, n, natra_dither(NATRA_READ_ONCE(*tat_ns)));
+	__u64 now_ns;
+
+	if (take_global(tat_ns, coarse_ns, rate->burst_ns, cost_ns, 0) !=
+	    NATRA_BUCKET_REFUSED)
+		return true;
+	now_ns = bpf_ktime_get_ns();
+	(void)natra_bucket_cut(
+		tat_ns, now_ns + natra_cost_ns(rate, NATRA_GATE_SEGS_MAX, 0));
+	return take_global(tat_ns, now_ns, rate->burst_ns, cost_ns, 0) !=
+	       NATRA_BUCKET_REFUSED;
+}
+
+/* Judges a packet of so many segments, or the beginning of a connection. It is global
+ * for the same reason as parse_global. */
+__noinline int gate_global(const struct natra_config *config,
+			   struct natra_state *state,
+			   const struct packet *packet, __u32 segs, __u32 syn)
+{
+	const struct natra_limits *limits;
+
+	if (!config || !state || !packet)
+		return NATRA_GATE_NONE; /* the verifier wants this check */
+	limits = &config->limits[packet->active & 1];
+	if (limits->packets.mult &&
+	    !gate_take(&state->packets_tat_ns, &limits->packets, segs,
+		       packet->now_ns))
+		return NATRA_GATE_PACKETS;
+	if (syn && !gate_take(&state->connections_tat_ns, &limits->connections,
+			      1, packet->now_ns))
+		return NATRA_GATE_CONNECTIONS;
+	return NATRA_GATE_NONE;
+}
+
+/* Returns whether the packet begins a connection. */
+static __always_inline bool
+begins_connection(struct __sk_buff *skb, struct natra_parsed_packet *parsed)
+{
+	__u8 *flags = (__u8 *)parsed->raw;
+
+	/* A SYN is never cut into segments. */
+	if (skb->gso_size)
+		return false;
+	write_parsed(skb, parsed);
+	if (parse_global(skb, parsed) != NATRA_PARSED_IP ||
+	    parsed->tuple.protocol != NATRA_PROTO_TCP ||
+	    parsed->tuple.fragment ||
+	    bpf_skb_load_bytes(skb, parsed->l4_offset + NATRA_TCP_FLAGS_OFFSET,
+			       flags, 1) < 0)
+		return false;
+	return (*flags & (NATRA_TCP_SYN | NATRA_TCP_ACK)) == NATRA_TCP_SYN;
+}
+
+/* Returns which gate the packet does not pass. */
+static __always_inline enum natra_gate
+gate(struct __sk_buff *skb, const struct natra_config *config,
+     struct natra_state *state, struct natra_parsed_packet *parsed,
+     const struct packet *packet, __u32 gates)
+{
+	const bool syn = (gates & NATRA_GATE_CONNECTIONS) &&
+			 begins_connection(skb, parsed);
+	const __u32 segs = skb->gso_segs;
+
+	return (enum natra_gate)gate_global(config, state, packet,
+					    segs > 1 ? segs : 1, syn);
+}
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests check limits of packets and of new connections (natra_gates.bpf.h), which
+ * hold for mice, too. */
+#include "cm.h"
+
+#include <stdlib.h>
+
+#include "progrun.h"
+#include "util/cleanup.h"
+
+#define LEN             100
+#define FAR             (3600 * TH_SECOND)
+#define FLAGS4          (14 + 20 + 13)
+#define SYN             0x02
+#define ACK             0x10
+/* So many segments a bucket may owe, see NATRA_GATE_SEGS_MAX. */
+#define NATRA_GATE_SEGS 2048
+
+static struct progrun run;
+static struct natra_limits limits;
+
+/* Everything is a mouse. A packet takes 50 ms and a connection 1 s. */
+static int load(enum program_kind kind, uint64_t gates)
+{
+	limits = th_limits();
+	limits.pass = NATRA_PASS_FREE;
+	limits.enter_units = 10000;
+	limits.leave_units = 1250;
+	limits.gates = gates;
+	limits.packets = policy_rate(8ULL * 20, 1);
+	limits.connections = policy_rate(8, 1);
+	if (!(gates & NATRA_GATE_PACKETS))
+		limits.packets = (struct natra_rate){0};
+	run = th_load_kind(kind, &limits);
+	return 0;
+}
+
+#define BOTH (NATRA_GATE_PACKETS | NATRA_GATE_CONNECTIONS)
+
+static int load_rx(void **state)
+{
+	(void)state;
+	return load(PROGRAM_RX, BOTH);
+}
+
+static int load_tx(void **state)
+{
+	(void)state;
+	return load(PROGRAM_TX, BOTH);
+}
+
+static int load_edt(void **state)
+{
+	(void)state;
+	return load(PROGRAM_EDT, BOTH);
+}
+
+static int load_connections(void **state)
+{
+	(void)state;
+	return load(PROGRAM_RX, NATRA_GATE_CONNECTIONS);
+}
+
+static int load_none(void **state)
+{
+	(void)state;
+	return load(PROGRAM_RX, 0);
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	th_close(&run);
+	return 0;
+}
+
+static void set_gates(uint64_t packets_tat_ns, uint64_t connections_tat_ns)
+{
+	size_t len;
+	cleanup_free struct natra_state *s = th_read_state(&run, &len);
+
+	s->packets_tat_ns = packets_tat_ns;
+	s->connections_tat_ns = connections_tat_ns;
+	th_write_state(&run, s);
+}
+
+static struct natra_state gates(void)
+{
+	size_t len;
+	cleanup_free struct natra_state *s = th_read_state(&run, &len);
+
+	return *s;
+}
+
+static struct th_result send(struct packet *p, uint32_t segs)
+{
+	const struct th_context context = {.gso_segs = segs,
+					   .gso_size = segs ? 10 : 0};
+	struct th_result r;
+
+	th_send(&run, p, segs ? &context : NULL, &r);
+	return r;
+}
+
+static struct th_result send_tcp(uint16_t port, uint8_t flags)
+{
+	struct packet p;
+
+	packet_make_tcp4(&p, port, 0, LEN);
+	p.data[FLAGS4] = flags;
+	return send(&p, 0);
+}
+
+/* Over a gate a packet is dropped, and counts as over one of the two. */
+static void is_over(const struct th_result *r, uint64_t packets,
+		    uint64_t connections)
+{
+	struct natra_counters sum;
+
+	assert_int_equal(r->verdict, TC_ACT_SHOT);
+	assert_int_equal(r->counter, NATRA_COUNT_DROPPED_RATE);
+	th_counters(&run, &sum);
+	assert_int_equal(sum.over_packets.packets, packets);
+	assert_int_equal(sum.over_packets.bytes, packets * LEN);
+	assert_int_equal(sum.over_connections.packets, connections);
+	assert_int_equal(sum.over_connections.bytes, connections * LEN);
+}
+
+static void mice_over_the_packets_are_dropped(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	set_gates(0, 0);
+	r = send_tcp(1, ACK);
+	assert_int_equal(r.counter, NATRA_COUNT_MICE);
+	/* The burst is one packet of 50 ms, and another one may owe. */
+	set_gates(th_now() + TH_SECOND, 0);
+	r = send_tcp(2, ACK);
+	is_over(&r, 1, 0);
+	r = send_tcp(3, ACK);
+	is_over(&r, 2, 0);
+}
+
+static void packet_counts_as_its_segments(void **state)
+{
+	uint64_t from = th_now();
+	struct packet p;
+
+	(void)state;
+	set_gates(0, 0);
+	packet_make_tcp4(&p, 1, 0, LEN);
+	p.data[FLAGS4] = ACK;
+	(void)send(&p, 7);
+	assert_in_range(gates().packets_tat_ns,
+			from + 6 * 50 * TH_MS - TH_TICK_NS,
+			th_now() + 6 * 50 * TH_MS);
+}
+
+static void connections_over_theirs_are_refused(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	set_gates(0, 0);
+	assert_int_equal(send_tcp(1, SYN).counter, NATRA_COUNT_MICE);
+	assert_int_not_equal(gates().connections_tat_ns, 0);
+	set_gates(0, th_now() + TH_SECOND);
+	r = send_tcp(2, SYN);
+	is_over(&r, 0, 1);
+	/* What is no beginning of a connection passes. */
+	set_gates(0, th_now() + TH_SECOND);
+	assert_int_equal(send_tcp(1, ACK).counter, NATRA_COUNT_MICE);
+	set_gates(0, th_now() + TH_SECOND);
+	assert_int_equal(send_tcp(3, SYN | ACK).counter, NATRA_COUNT_MICE);
+}
+
+static void make_options(struct packet *p)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv4(p, &(struct packet_ip){.options = 2});
+	packet_tcp(p, 9, 80, 20);
+	p->data[14 + 28 + 13] = SYN;
+	packet_pad(p, LEN);
+	packet_end(p);
+}
+
+static void make_tagged6(struct packet *p)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_vlan(p, 0x8100, 10);
+	packet_ipv6(p, &(struct packet_ip){0});
+	packet_tcp(p, 9, 80, 20);
+	p->data[18 + 40 + 13] = SYN;
+	packet_pad(p, LEN);
+	packet_end(p);
+}
+
+/* Headers in front of it do not hide a SYN. */
+static void hidden_connections_are_refused(void **state)
+{
+	void (*const makes[])(struct packet *) = {make_options, make_tagged6};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(makes); i++) {
+		struct th_result r;
+		struct packet p;
+
+		makes[i](&p);
+		set_gates(0, th_now() + TH_SECOND);
+		r = send(&p, 0);
+		is_over(&r, 0, i + 1);
+	}
+}
+
+/* What a bucket owes from before its limit was raised is cut. */
+static void raised_limits_hold_at_once(void **state)
+{
+	(void)state;
+	limits.packets = policy_rate(8ULL * 100000, 1);
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	set_gates(th_now() + FAR, 0);
+	(void)send_tcp(1, ACK);
+	assert_in_range(gates().packets_tat_ns, 1,
+			th_now() + (NATRA_GATE_SEGS + 1) * 10000ULL);
+}
+
+static void nothing_is_read_without_gates(void **state)
+{
+	(void)state;
+	set_gates(th_now() + FAR, th_now() + FAR);
+	assert_int_equal(send_tcp(1, SYN).counter, NATRA_COUNT_MICE);
+}
+
+static void connections_alone_do_not_limit_packets(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	set_gates(th_now() + FAR, th_now() + TH_SECOND);
+	assert_int_equal(send_tcp(1, ACK).counter, NATRA_COUNT_MICE);
+	r = send_tcp(2, SYN);
+	is_over(&r, 0, 1);
+}
+
+int main(void)
+{
+#define CASE(prefix, name, load)                                               \
+	{                                                                      \
+		prefix #name, name, load, unload, NULL                         \
+	}
+#define EACH(name)                                                             \
+	CASE("rx_", name, load_rx), CASE("tx_", name, load_tx),                \
+		CASE("edt_", name, load_edt)
+	const struct CMUnitTest tests[] = {
+		EACH(mice_over_the_packets_are_dropped),
+		EACH(packet_counts_as_its_segments),
+		EACH(connections_over_theirs_are_refused),
+		EACH(hidden_connections_are_refused),
+		CASE("rx_", raised_limits_hold_at_once, load_rx),
+		CASE("rx_", nothing_is_read_without_gates, load_none),
+		CASE("rx_", connections_alone_do_not_limit_packets,
+		     load_connections),
+	};
+
+	th_require_bpf();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

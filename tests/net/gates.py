@@ -1,0 +1,151 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks limits of packets and of new connections in a second.
+
+  packets      datagrams of 64 bytes, and GSO packets, into the pod and out of it
+  connections  requests beyond the limit are refused, and those within it are answered
+  flood        SYNs from a pod, while requests go to a second one
+"""
+import os
+import socket
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from charged import request_size
+from frames import eth, ip4
+from limiters import Natra
+from meter import Meter
+from percentiles import most_ms
+from rig import Rig
+from script import QUICK, option, run_script
+
+PACKETS = 10000
+CONNECTIONS = 100
+PORT = 7000
+FAST = "10G"                    # no limit of bytes binds
+
+
+def packets_of(ns, seconds):
+    """Return the packets in a second that a namespace receives, with GSO packets as
+    their segments."""
+    meter = Meter(ns)
+
+    def read():
+        c = meter.counters()
+        return time.monotonic(), sum(v for k, v in c.items() if k in (
+            "InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"))
+    (t0, n0), _, (t1, n1) = read(), time.sleep(seconds), read()
+    return (n1 - n0) / (t1 - t0)
+
+
+def packets(r, rep, a, into, size, segments):
+    src, dst = (r.client, r.pod) if into else (r.pod, r.client)
+    way = "ingress" if into else "egress"
+    # The burst is longer than a pause that a busy machine gives the sender.
+    lim = Natra(r.pod, f"--{way}-packets", "10k", f"--{way}-packets-burst", "5k")
+    lim.attach(*((FAST, None) if into else (None, FAST)))
+    p = r.load(src, "udp-send", dst.ip, PORT, "--size", size, "--segments", segments,
+               "--rate", 3 * PACKETS * (size + 42) * 8, "--no-wait")
+    time.sleep(a.settle)
+    rate = packets_of(dst, a.seconds)
+    sent = r.load_end(p, src, now=True)
+    over = lim.stats()[way]["over_packets"]["packets"]
+    lim.detach()
+    what = f"{way}, {size} bytes x {segments}"
+    rep.shown(what, f"{(sent['sent'] + sent['refused']) / 8 / (size + 42):.0f} offered")
+    rep.least(f"{what}: packets/s", rate, 0.98 * PACKETS)
+    rep.most(f"{what}: packets/s", rate, 1.02 * PACKETS)
+    rep.least("  dropped", over, 1)
+
+
+def connections(r, rep, a):
+    """A connection whose SYN is lost is tried again after a second, so what was answered at
+    once counts."""
+    lim = Natra(r.pod, "--ingress-connections", CONNECTIONS).attach(FAST, FAST)
+    for part, name in ((0.5, "within"), (5, "beyond")):
+        time.sleep(1)
+        before = lim.stats()["ingress"]["over_connections"]["packets"]
+        got = r.load_end(r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps",
+                                part * CONNECTIONS, "--seconds", a.seconds,
+                                "--timeout", 0.9), r.client)
+        over = lim.stats()["ingress"]["over_connections"]["packets"] - before
+        rep.shown(f"{name} the limit", f"{got['done']:.0f}/s answered, {got['failed']} "
+                  f"failed, {over} SYNs dropped")
+        if part < 1:
+            rep.equal("  requests that failed", got["failed"], 0)
+            rep.equal("  SYNs that were dropped", over, 0)
+        else:
+            rep.least("  answered in a second", got["done"], 0.95 * CONNECTIONS)
+            # The burst is a tenth of a second.
+            rep.most("  answered in a second", got["done"],
+                     CONNECTIONS * (1.05 + 0.1 / a.seconds))
+    lim.detach()
+
+
+def syn(n):
+    tcp = struct.pack("!HHIIBBHHH", 1024 + n % 60000, 80, n, 0, 5 << 4, 2, 1000, 0, 0)
+    return eth(0x800, ip4(6, tcp))
+
+
+def flood(r, rep, a):
+    """The first pod sends SYNs as fast as it can; they take the way of all packets, through
+    the qdisc layer."""
+    rps = 200
+    lim = Natra(r.pod, "--egress-connections", CONNECTIONS).attach(None, FAST)
+    quiet = r.load_end(r.load(r.clients[1], "http", r.pods[1].ip, 80, "/file", "--rps",
+                              rps, "--seconds", a.seconds), r.clients[1])
+    sender = r.pod.fork(send_syns, a.seconds + 1)
+    time.sleep(0.5)
+    loud = r.load_end(r.load(r.clients[1], "http", r.pods[1].ip, 80, "/file", "--rps",
+                             rps, "--seconds", a.seconds), r.clients[1])
+    out, _ = sender.communicate(timeout=60)
+    r.pod.stop(sender)
+    stats = lim.stats()["egress"]
+    lim.detach()
+    rep.shown("SYNs in a second", float(out))
+    rep.shown("a neighbour's p99 without the flood", f"{quiet['p99_ms']:.1f} ms")
+    rep.most("a neighbour's p99", loud["p99_ms"], most_ms(quiet["p999_ms"]), " ms")
+    rep.equal("  requests that failed", loud["failed"], 0)
+    rep.least("SYNs dropped", stats["over_connections"]["packets"],
+              0.9 * float(out) * a.seconds)
+    rep.most("SYNs that passed", stats["mice"]["packets"] + stats["admitted"]["packets"],
+             CONNECTIONS * (a.seconds + 3) * 1.1)
+
+
+def send_syns(seconds):
+    """Send SYNs, and print how many in a second."""
+    s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+    s.bind(("eth0", 0))
+    frames = [syn(n) for n in range(60000)]
+    n, start = 0, time.monotonic()
+    while time.monotonic() - start < seconds:
+        for frame in frames[n % 60000:n % 60000 + 100]:
+            try:
+                s.send(frame)
+            except OSError:             # the hook dropped it
+                pass
+        n += 100
+    print(n / (time.monotonic() - start))
+
+
+def main(rep, a):
+    with Rig(lanes=2) as r:
+        for ns in (r.pod, r.client):
+            r.load(ns, "udp-sink", PORT)
+            r.wait_port(ns, PORT, "udp")
+        for into in (True, False):
+            for size, segments in ((22, 1), (500, 40)):
+                rep.measure(f"{into} {segments}", packets, r, rep, a, into, size, segments)
+        for pod in r.pods:
+            r.nginx(pod=pod)
+        request_size(r)                 # what is new of a connection is warm then
+        rep.measure("connections", connections, r, rep, a)
+        rep.measure("flood", flood, r, rep, a)
+
+
+if __name__ == "__main__":
+    run_script(main, QUICK,
+        option("--seconds", type=float, default=3),
+        option("--settle", type=float, default=1))

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests check the limits that policies give beside those of bytes: the ceiling of
+ * mice, packets and connections. */
+#include "cm.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "natra_bucket.h"
+#include "policy_of.h"
+
+static void assert_refused(const struct natra_policy *p, const char *field,
+			   const char *value)
+{
+	char error[256] = "";
+
+	assert_int_equal(policy_check(p, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, field));
+	assert_non_null(strstr(error, value));
+}
+
+static void assert_accepted(const struct natra_policy *p)
+{
+	char error[256] = "";
+
+	assert_int_equal(policy_check(p, error, sizeof(error)), 0);
+}
+
+/* The ceiling is that of each direction, and the burst is what it carries in 0.5 s. */
+static void ceiling_of_mice_is_the_rate_or_what_is_asked_for(void **state)
+{
+	struct natra_policy p = policy_of(10000000, 80000000);
+	struct natra_limits in, out;
+
+	(void)state;
+	p.fast_pass = NATRA_FAST_PASS_GUARDED;
+	p.ingress_burst_bytes = 1;
+	in = policy_limits(&p, LEG_INGRESS, false);
+	out = policy_limits(&p, LEG_EGRESS, true);
+	assert_int_equal(natra_cost_ns(&in.mice, 1, 0), 800);
+	assert_int_equal(natra_cost_ns(&out.mice, 1, 0), 100);
+	assert_int_equal(in.mice.burst_ns, 500 * MS);
+	assert_int_equal(out.mice.burst_ns, 500 * MS);
+	p.fast_pass_guard_bits_per_sec = 1000000;
+	in = policy_limits(&p, LEG_INGRESS, false);
+	out = policy_limits(&p, LEG_EGRESS, true);
+	assert_int_equal(natra_cost_ns(&in.mice, 1, 0), 8000);
+	assert_memory_equal(&in.mice, &out.mice, sizeof(in.mice));
+	p.fast_pass_guard_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC + 1;
+	assert_refused(&p, "fast_pass_guard_bits_per_sec", "1000000000000001");
+}
+
+/* A packet costs what a byte costs of a rate of 8 times as many bits. */
+static void packets_and_connections_have_limits(void **state)
+{
+	struct natra_policy p = policy_of(10000000, 10000000), e;
+	struct natra_limits in, out;
+
+	(void)state;
+	p.ingress_packets_per_sec = 10000;
+	p.egress_connections_per_sec = 20;
+	p.egress_connections_burst = 2;
+	assert_accepted(&p);
+	e = policy_effective(&p);
+	assert_int_equal(e.ingress_packets_burst, 1000);
+	assert_int_equal(e.egress_packets_burst, 0);
+	in = policy_limits(&p, LEG_INGRESS, false);
+	out = policy_limits(&p, LEG_EGRESS, true);
+	assert_int_equal(in.gates, NATRA_GATE_PACKETS);
+	assert_int_equal(out.gates, NATRA_GATE_CONNECTIONS);
+	assert_int_equal(natra_cost_ns(&in.packets, 1, 0), 100000);
+	assert_int_equal(in.packets.burst_ns, 100 * MS);
+	assert_int_equal(in.connections.mult, 0);
+	assert_int_equal(natra_cost_ns(&out.connections, 1, 0), 50 * MS);
+	assert_int_equal(out.connections.burst_ns, 100 * MS);
+	p.ingress_packets_per_sec = 10;
+	assert_int_equal(policy_effective(&p).ingress_packets_burst, 5);
+	p.ingress_packets_per_sec = 1000000001;
+	assert_refused(&p, "ingress_packets_per_sec", "1000000001");
+	p.ingress_packets_per_sec = 7;
+	p.ingress_rate_bits_per_sec = 0;
+	assert_refused(&p, "ingress_packets_per_sec", "7");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			ceiling_of_mice_is_the_rate_or_what_is_asked_for),
+		cmocka_unit_test(packets_and_connections_have_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
