@@ -335,22 +335,22 @@ __noinline int charge_global(struct __sk_buff *skb,
 /* Reports that packets of heavy flows begin to be dropped, or that mice begin to wait
  * or to be dropped. */
 static __always_inline void
-tell_outcome(struct __sk_buff *skb, const struct natra_config *config,
-	     struct natra_state *state, struct natra_parsed_packet *parsed,
-	     const struct packet *packet, __u32 outcome)
+report_outcome(struct __sk_buff *skb, const struct natra_config *config,
+	       struct natra_state *state, struct natra_parsed_packet *parsed,
+	       const struct packet *packet, __u32 outcome)
 {
-	__u32 reason = NATRA_TELL_MICE_OVER_SHARE;
+	__u32 reason = NATRA_REPORT_MICE_OVER_SHARE;
 
 	if (!packet->mouse) {
 		if (!is_dropped(outcome))
 			return;
 		reason = outcome - NATRA_COUNT_DROPPED_RATE +
-			 NATRA_TELL_DROPPED_RATE;
+			 NATRA_REPORT_DROPPED_RATE;
 	}
 	/* Under a flood this is all that it costs. */
-	if (reason < NATRA_TELL_MAX &&
+	if (reason < NATRA_REPORT_MAX &&
 	    natra_event_is_due(&state->event_tat[reason], packet->now_ns))
-		tell(skb, config, state, parsed, reason);
+		report(skb, config, state, parsed, reason);
 }
 
 /* Counts and tells that a mouse was over the ceiling of mice. */
@@ -359,12 +359,13 @@ note_guarded(struct __sk_buff *skb, const struct natra_config *config,
 	     struct natra_state *state, struct natra_stripe *stripe,
 	     struct natra_parsed_packet *parsed, const struct packet *packet)
 {
-	__u32 *tat = &state->event_tat[NATRA_TELL_MICE_OVER_SHARE];
+	__u32 *tat = &state->event_tat[NATRA_REPORT_MICE_OVER_SHARE];
 
 	add(&stripe->guarded.packets, 1);
 	add(&stripe->guarded.bytes, packet->bytes);
 	if (natra_event_is_due(tat, packet->now_ns))
-		tell(skb, config, state, parsed, NATRA_TELL_MICE_OVER_SHARE);
+		report(skb, config, state, parsed,
+		       NATRA_REPORT_MICE_OVER_SHARE);
 }
 
 /* Counts and tells that a gate drops the packet. */
@@ -381,9 +382,9 @@ static __always_inline __u32 refuse(struct __sk_buff *skb,
 
 	add(&tally->packets, 1);
 	add(&tally->bytes, packet->bytes);
-	if (natra_event_is_due(&state->event_tat[NATRA_TELL_DROPPED_RATE],
+	if (natra_event_is_due(&state->event_tat[NATRA_REPORT_DROPPED_RATE],
 			       packet->now_ns))
-		tell(skb, config, state, parsed, NATRA_TELL_DROPPED_RATE);
+		report(skb, config, state, parsed, NATRA_REPORT_DROPPED_RATE);
 	return NATRA_COUNT_DROPPED_RATE;
 }
 
@@ -439,7 +440,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 		note_flow(skb, state, &parsed, packet, estimate);
 	if (natra_unlikely(NATRA_FORGET((__u64)heavy, packet->hash) ==
 			   NATRA_HEAVY_NOW))
-		tell(skb, config, state, &parsed, NATRA_TELL_HEAVY);
+		report(skb, config, state, &parsed, NATRA_REPORT_HEAVY);
 	packet->seed = (stripe->count[NATRA_COUNT_ADMITTED].packets +
 			stripe->count[NATRA_COUNT_MICE].packets) &
 		       0x3fffffff;
@@ -448,7 +449,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 		note_guarded(skb, config, state, stripe, &parsed, packet);
 	if (natra_unlikely(outcome - NATRA_COUNT_PACED <=
 			   NATRA_COUNT_DROPPED_HORIZON - NATRA_COUNT_PACED))
-		tell_outcome(skb, config, state, &parsed, packet, outcome);
+		report_outcome(skb, config, state, &parsed, packet, outcome);
 	return outcome;
 }
 

@@ -12,9 +12,9 @@
 
 /* Reports an event of this flow, if the slot may report one of this kind. It is global
  * for the same reason as parse_global. */
-__noinline int tell_global(const struct natra_config *config,
-			   struct natra_state *state,
-			   const struct natra_tuple *tuple, __u32 reason)
+__noinline int report_global(const struct natra_config *config,
+			     struct natra_state *state,
+			     const struct natra_tuple *tuple, __u32 reason)
 {
 	const __u64 now_ns = bpf_ktime_get_ns();
 	struct natra_event_entry event;
@@ -24,13 +24,13 @@ __noinline int tell_global(const struct natra_config *config,
 	ring = bpf_map_lookup_elem(&natra_events, &zero);
 	if (!ring || !config || !state || !tuple)
 		return 0; /* the verifier wants this check */
-	reason %= NATRA_TELL_MAX;
+	reason %= NATRA_REPORT_MAX;
 	if (!natra_event_take(&state->event_tat[reason], now_ns,
 			      natra_event_burst(reason))) {
 		/* One event of any other kind stands for all of that kind in a
 		 * window. */
-		if (reason == NATRA_TELL_HEAVY)
-			__sync_fetch_and_add(&state->events_untold, 1);
+		if (reason == NATRA_REPORT_HEAVY)
+			__sync_fetch_and_add(&state->events_suppressed, 1);
 		return 0;
 	}
 	event.reason = reason;
@@ -38,7 +38,7 @@ __noinline int tell_global(const struct natra_config *config,
 	event.owner = config->owner;
 	event.tuple = *tuple;
 	natra_event_write(ring, &event);
-	__sync_fetch_and_add(&state->events_told, 1);
+	__sync_fetch_and_add(&state->events_reported, 1);
 	return 0;
 }
 
@@ -47,15 +47,15 @@ __noinline int tell_global(const struct natra_config *config,
  * packet is parsed into memory of the caller, because the frames of nested calls have
  * 512 bytes together.
  */
-static __always_inline void tell(struct __sk_buff *skb,
-				 const struct natra_config *config,
-				 struct natra_state *state,
-				 struct natra_parsed_packet *parsed,
-				 __u32 reason)
+static __always_inline void report(struct __sk_buff *skb,
+				   const struct natra_config *config,
+				   struct natra_state *state,
+				   struct natra_parsed_packet *parsed,
+				   __u32 reason)
 {
 	write_parsed(skb, parsed);
 	(void)parse_global(skb, parsed);
-	(void)tell_global(config, state, &parsed->tuple, reason);
+	(void)report_global(config, state, &parsed->tuple, reason);
 }
 
 #endif

@@ -60,7 +60,7 @@ natra_inline bool natra_event_take(__u32 *tat, __u64 now_ns, __u32 burst)
 /* Returns how many events of a kind a slot may report at once. */
 natra_inline __u32 natra_event_burst(__u32 reason)
 {
-	return reason == NATRA_TELL_HEAVY ? NATRA_EVENT_FLOWS : 1;
+	return reason == NATRA_REPORT_HEAVY ? NATRA_EVENT_FLOWS : 1;
 }
 
 /* Writes an event. Its number is filled in here. */

@@ -220,21 +220,21 @@ struct natra_subnet {
 
 /* What a program tells in the ring of events: the moment in which something began,
  * or began again after a window without it. */
-enum natra_tell {
-	NATRA_TELL_HEAVY,           /* a flow is heavy that was a mouse */
-	NATRA_TELL_DROPPED_RATE,    /* the first such drop in a window */
-	NATRA_TELL_DROPPED_HORIZON, /* the same for the longest delay */
+enum natra_report {
+	NATRA_REPORT_HEAVY,           /* a flow is heavy that was a mouse */
+	NATRA_REPORT_DROPPED_RATE,    /* the first such drop in a window */
+	NATRA_REPORT_DROPPED_HORIZON, /* the same for the longest delay */
 	/* The first mouse in a window that waits or is dropped because mice are
 	 * over their share (NATRA_PASS_CHARGED), or that is judged like a heavy
 	 * flow because they are over their ceiling (NATRA_PASS_GUARDED). */
-	NATRA_TELL_MICE_OVER_SHARE,
-	NATRA_TELL_MAX
+	NATRA_REPORT_MICE_OVER_SHARE,
+	NATRA_REPORT_MAX
 };
 
 /* An event in the ring, written without locks, see natra_events.h. */
 struct natra_event_entry {
 	__u32 number; /* low half of its place in the order of all events, + 1 */
-	__u32 reason;  /* enum natra_tell */
+	__u32 reason;  /* enum natra_report */
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 owner;   /* natra_config.owner of the slot */
 	struct natra_tuple tuple;
@@ -324,11 +324,11 @@ struct natra_state {
 	__u64 settled;
 	/* The windows up to which each kind of event is told, see natra_events.h.
 	 * Behind them the second bucket is in a cache line of its own. */
-	__u32 event_tat[NATRA_TELL_MAX];
+	__u32 event_tat[NATRA_REPORT_MAX];
 	__u64 pad0;
 	__u64 mice_tat_ns;
-	__u64 events_told;
-	__u64 events_untold; /* more flows became heavy than are told */
+	__u64 events_reported;
+	__u64 events_suppressed; /* more flows became heavy than are told */
 	__u64 pad1[5];
 	struct natra_connects connects;
 	__u64 packets_tat_ns;

@@ -303,8 +303,8 @@ struct natra_direction_stats {
 	uint64_t delay_ns_sum; /**< asked of all packets paced */
 	/** Events that were reported, see natra_events_open, and flows that became
 	 *  heavy without a report because 16 others had been reported just before. */
-	uint64_t events_told;
-	uint64_t events_untold;
+	uint64_t events_reported;
+	uint64_t events_suppressed;
 };
 
 /**
@@ -370,7 +370,7 @@ struct natra_flow {
  *  again. */
 enum natra_event_reason {
 	/** A small flow has become heavy. Each flow is reported, up to 16 at once and
-	 *  then one per second; `events_untold` counts the others. A flow that pauses
+	 *  then one per second; `events_suppressed` counts the others. A flow that pauses
 	 *  for half a minute is reported again. */
 	NATRA_EVENT_HEAVY,
 	/** A packet of a heavy flow, or one over the limit of packets or

@@ -16,9 +16,9 @@
 
 #define TICK_NS 100000000L
 
-_Static_assert((int)NATRA_EVENT_MAX == (int)NATRA_TELL_MAX &&
+_Static_assert((int)NATRA_EVENT_MAX == (int)NATRA_REPORT_MAX &&
 		       (int)NATRA_EVENT_MICE_OVER_SHARE ==
-			       (int)NATRA_TELL_MICE_OVER_SHARE,
+			       (int)NATRA_REPORT_MICE_OVER_SHARE,
 	       "the reasons of programs are those of the API");
 
 /* The parts of an attachment's record that its events need. */

@@ -66,8 +66,8 @@ static int read_leg(struct natra *n, struct views *views,
 	ret->over_packets = count_of(&c.over_packets);
 	ret->over_connections = count_of(&c.over_connections);
 	ret->delay_ns_sum = c.delays.sum_ns;
-	ret->events_told = view.events_told;
-	ret->events_untold = view.events_untold;
+	ret->events_reported = view.events_reported;
+	ret->events_suppressed = view.events_suppressed;
 	*ret_flows = view.heavy_flows;
 	*ret_delays = histogram_of(&c.delays);
 	*ret_connects = view.connects;

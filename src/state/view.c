@@ -139,8 +139,8 @@ static void sum_state(const struct natra_state *state,
 {
 	ret_counters->counters = slot_sum(state);
 	ret_counters->heavy_flows = count_flows(state);
-	ret_counters->events_told = state->events_told;
-	ret_counters->events_untold = state->events_untold;
+	ret_counters->events_reported = state->events_reported;
+	ret_counters->events_suppressed = state->events_suppressed;
 	ret_counters->connects = state->connects;
 }
 

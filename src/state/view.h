@@ -18,8 +18,8 @@ struct view_counters {
 	struct natra_counters counters;
 	/* The flows in its table whose last packet is at most a minute old. */
 	uint32_t heavy_flows;
-	uint64_t events_told;
-	uint64_t events_untold;
+	uint64_t events_reported;
+	uint64_t events_suppressed;
 	struct natra_connects connects;
 };
 

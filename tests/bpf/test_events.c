@@ -140,8 +140,8 @@ static void counts(uint64_t told, uint64_t untold)
 	size_t len;
 	cleanup_free struct natra_state *state = th_read_state(&run, &len);
 
-	assert_int_equal(state->events_told, told);
-	assert_int_equal(state->events_untold, untold);
+	assert_int_equal(state->events_reported, told);
+	assert_int_equal(state->events_suppressed, untold);
 }
 
 /* What was sent since then is reported as one event of this flow, or, on a busy
@@ -191,7 +191,7 @@ static void a_flow_becomes_heavy_once(void **state)
 	(void)send_tcp(100);
 	no_more_is_told();
 	make_heavy(100);
-	is_told(NATRA_TELL_HEAVY, 100);
+	is_told(NATRA_REPORT_HEAVY, 100);
 	for (int i = 0; i < 20; i++) {
 		th_set_tat(&run, 0);
 		(void)send_tcp(100);
@@ -206,7 +206,7 @@ static void a_pause_makes_it_new(void **state)
 	(void)state;
 	th_set_tat(&run, 0);
 	make_heavy(100);
-	is_told(NATRA_TELL_HEAVY, 100);
+	is_told(NATRA_REPORT_HEAVY, 100);
 	th_age_heavy(&run, NATRA_KNOWN_WINDOWS - 1);
 	th_set_tat(&run, 0);
 	(void)send_tcp(100);
@@ -214,16 +214,16 @@ static void a_pause_makes_it_new(void **state)
 	th_age_heavy(&run, NATRA_KNOWN_WINDOWS + 2);
 	th_set_tat(&run, 0);
 	(void)send_tcp(100);
-	is_told(NATRA_TELL_HEAVY, 100);
+	is_told(NATRA_REPORT_HEAVY, 100);
 }
 
 /* All of a burst of drops is one event, and those of the next window another. */
-static void drops_are_told_once_in_a_window(enum natra_tell reason,
+static void drops_are_told_once_in_a_window(enum natra_report reason,
 					    enum natra_counter counter)
 {
 	th_set_tat(&run, 0);
 	make_heavy(100);
-	is_told(NATRA_TELL_HEAVY, 100);
+	is_told(NATRA_REPORT_HEAVY, 100);
 	for (int window = 0; window < 2; window++) {
 		uint64_t since_ns;
 
@@ -239,14 +239,14 @@ static void drops_are_told_once_in_a_window(enum natra_tell reason,
 static void policed_drops(void **state)
 {
 	(void)state;
-	drops_are_told_once_in_a_window(NATRA_TELL_DROPPED_RATE,
+	drops_are_told_once_in_a_window(NATRA_REPORT_DROPPED_RATE,
 					NATRA_COUNT_DROPPED_RATE);
 }
 
 static void drops_beyond_the_horizon(void **state)
 {
 	(void)state;
-	drops_are_told_once_in_a_window(NATRA_TELL_DROPPED_HORIZON,
+	drops_are_told_once_in_a_window(NATRA_REPORT_DROPPED_HORIZON,
 					NATRA_COUNT_DROPPED_HORIZON);
 }
 
@@ -256,7 +256,7 @@ static void paced_packets_are_not_told(void **state)
 	(void)state;
 	th_set_tat(&run, 0);
 	make_heavy(100);
-	is_told(NATRA_TELL_HEAVY, 100);
+	is_told(NATRA_REPORT_HEAVY, 100);
 	for (int i = 0; i < 10; i++) {
 		th_set_tat(&run, th_now() + TH_SECOND);
 		assert_int_equal(send_tcp(100).counter, NATRA_COUNT_PACED);
@@ -271,7 +271,7 @@ static void marked_packets_are_not_told(void **state)
 	(void)state;
 	th_set_tat(&run, 0);
 	make_heavy(100);
-	is_told(NATRA_TELL_HEAVY, 100);
+	is_told(NATRA_REPORT_HEAVY, 100);
 	for (int i = 0; i < 10; i++) {
 		th_set_tat(&run, th_now() + TH_TICK_NS);
 		marked +=
@@ -293,7 +293,7 @@ static void mice_that_wait(void **state)
 		th_set_mice_tat(&run, th_now() + TH_SECOND);
 		assert_int_equal(send_tcp(port).counter, NATRA_COUNT_PACED);
 	}
-	is_told_once(NATRA_TELL_MICE_OVER_SHARE, 200, since_ns);
+	is_told_once(NATRA_REPORT_MICE_OVER_SHARE, 200, since_ns);
 }
 
 static void mice_that_are_dropped(void **state)
@@ -308,7 +308,7 @@ static void mice_that_are_dropped(void **state)
 	for (uint16_t port = 200; port < 230; port++)
 		assert_int_equal(send_tcp(port).counter,
 				 NATRA_COUNT_DROPPED_RATE);
-	is_told_once(NATRA_TELL_MICE_OVER_SHARE, 200, since_ns);
+	is_told_once(NATRA_REPORT_MICE_OVER_SHARE, 200, since_ns);
 }
 
 static void mice_within_their_share(void **state)
@@ -334,7 +334,7 @@ static void many_flows_do_not_hide_others(void **state)
 	(void)state;
 	th_set_tat(&run, 0);
 	make_heavy(60000);
-	is_told(NATRA_TELL_HEAVY, 60000);
+	is_told(NATRA_REPORT_HEAVY, 60000);
 	forget(true);
 	for (uint16_t i = 0; i < flows; i++) {
 		forget(false);
@@ -342,12 +342,12 @@ static void many_flows_do_not_hide_others(void **state)
 	}
 	windows = ((th_now() - begin) >> NATRA_WINDOW_SHIFT) + 1;
 	while (ring_read(&view, &event, &lost) == 1)
-		told += event.reason == NATRA_TELL_HEAVY;
+		told += event.reason == NATRA_REPORT_HEAVY;
 	assert_int_equal(lost, 0);
 	assert_in_range(told, NATRA_EVENT_FLOWS, NATRA_EVENT_FLOWS + windows);
 	/* The one from before is the oldest in the ring. */
 	view.place = 0;
-	is_told(NATRA_TELL_HEAVY, 60000);
+	is_told(NATRA_REPORT_HEAVY, 60000);
 }
 
 /* The ring keeps the newest events, and a reader that was away for too long learns

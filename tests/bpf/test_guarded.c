@@ -219,8 +219,8 @@ static void what_is_over_it_is_told(void **state)
 		cleanup_free struct natra_state *s = th_read_state(&run, &len);
 
 		/* A window may have ended between the two. */
-		assert_in_range(s->events_told, 1, 2);
-		assert_int_not_equal(s->event_tat[NATRA_TELL_MICE_OVER_SHARE],
+		assert_in_range(s->events_reported, 1, 2);
+		assert_int_not_equal(s->event_tat[NATRA_REPORT_MICE_OVER_SHARE],
 				     0);
 	}
 }

@@ -26,7 +26,7 @@ CLASSIFY = [
     one("event-half-written", "bpf/natra_events.h",
         "entry->tuple = event->tuple;", "", "bpf-events"),
     one("untold-flows-not-counted", "bpf/natra_events.bpf.h",
-        "if (reason == NATRA_TELL_HEAVY)", "if (false)", "net-events"),
+        "if (reason == NATRA_REPORT_HEAVY)", "if (false)", "net-events"),
     one("mice-told-as-drops", BPF,
         "if (!packet->mouse) {\n\t\tif (!is_dropped(outcome))\n\t\t\treturn;\n",
         "if (is_dropped(outcome)) {\n", "bpf-events"),

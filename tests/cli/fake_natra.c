@@ -292,8 +292,8 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	ret_stats->egress.guarded = (struct natra_count){calls * 9, calls * 90};
 	ret_stats->egress.over_packets = (struct natra_count){calls * 3, 300};
 	ret_stats->egress.over_connections = (struct natra_count){calls, 60};
-	ret_stats->egress.events_told = 5;
-	ret_stats->egress.events_untold = 7;
+	ret_stats->egress.events_reported = 5;
+	ret_stats->egress.events_suppressed = 7;
 	ret_stats->egress_connects = (struct natra_connect_stats){
 		.begun = 20, .repeated = 4, .refused = 2, .forgotten = 1};
 	ret_stats->egress_connects.accepted.sum_ns = 1500000000;

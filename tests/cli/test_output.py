@@ -52,7 +52,7 @@ class Metrics(unittest.TestCase):
                                'direction="egress"}'], "0.020000000")
         self.assertIn(r'natra_unshaped{interface="\\x1b[2J",attachment="evil"}', found)
         self.assertEqual(found[f'natra_events_total{{{web},direction="egress"}}'], "5")
-        self.assertEqual(found[f'natra_events_untold_total{{{web},direction="egress"}}'],
+        self.assertEqual(found[f'natra_events_suppressed_total{{{web},direction="egress"}}'],
                          "7")
         # Where mice have no ceiling and nothing was counted there is no series.
         self.assertEqual([v for s, v in found.items() if "guarded" in s and web in s],
@@ -451,9 +451,9 @@ class Events(unittest.TestCase):
 
     def test_counters(self):
         self.assertRegex(run("stats", "web").stdout.decode(),
-                         r"\n    events +5 told +7 not told\n")
+                         r"\n    events +5 reported +7 suppressed\n")
         stats = read("stats", "web")["egress"]
-        self.assertEqual((stats["events_told"], stats["events_untold"]), (5, 7))
+        self.assertEqual((stats["events_reported"], stats["events_suppressed"]), (5, 7))
         self.assertEqual(stats["connections"], {
             "begun": 20, "repeated": 4, "refused": 2, "forgotten": 1,
             "accepted": {"count": 10, "ns_sum": 1500000000,

@@ -338,17 +338,17 @@ static void write_events(const struct writer *w, const struct row *row,
 
 		if (d->is_there)
 			exposition_count(w->e, labels.list,
-					 told ? d->stats.events_told
-					      : d->stats.events_untold);
+					 told ? d->stats.events_reported
+					      : d->stats.events_suppressed);
 	}
 }
 
-static void write_told(const struct writer *w, const struct row *row)
+static void write_reported(const struct writer *w, const struct row *row)
 {
 	write_events(w, row, true);
 }
 
-static void write_untold(const struct writer *w, const struct row *row)
+static void write_suppressed(const struct writer *w, const struct row *row)
 {
 	write_events(w, row, false);
 }
@@ -454,10 +454,10 @@ static const struct {
 	 write_flows},
 	{{"natra_events", METRIC_COUNTER, NULL,
 	  "Events that natractl events shows."},
-	 write_told},
-	{{"natra_events_untold", METRIC_COUNTER, NULL,
+	 write_reported},
+	{{"natra_events_suppressed", METRIC_COUNTER, NULL,
 	  "Flows that became heavy and were not reported, since many others were."},
-	 write_untold},
+	 write_suppressed},
 	{{"natra_attachment", METRIC_INFO, NULL,
 	  "How the interface is limited."},
 	 write_info},

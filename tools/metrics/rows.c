@@ -49,8 +49,8 @@ void add_stats(struct natra_direction_stats *sum,
 	add_count(&sum->over_packets, &stats->over_packets);
 	add_count(&sum->over_connections, &stats->over_connections);
 	sum->delay_ns_sum += stats->delay_ns_sum;
-	sum->events_told += stats->events_told;
-	sum->events_untold += stats->events_untold;
+	sum->events_reported += stats->events_reported;
+	sum->events_suppressed += stats->events_suppressed;
 }
 
 void subtract_stats(struct natra_direction_stats *sum,
@@ -65,8 +65,8 @@ void subtract_stats(struct natra_direction_stats *sum,
 	subtract_count(&sum->over_packets, &stats->over_packets);
 	subtract_count(&sum->over_connections, &stats->over_connections);
 	sum->delay_ns_sum -= stats->delay_ns_sum;
-	sum->events_told -= stats->events_told;
-	sum->events_untold -= stats->events_untold;
+	sum->events_reported -= stats->events_reported;
+	sum->events_suppressed -= stats->events_suppressed;
 }
 
 void add_histogram(struct natra_histogram *sum, const struct natra_histogram *h)

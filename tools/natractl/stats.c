@@ -141,9 +141,10 @@ between(const struct natra_direction_stats *before,
 		.over_connections = count_between(&before->over_connections,
 						  &now->over_connections),
 		.delay_ns_sum = grown(before->delay_ns_sum, now->delay_ns_sum),
-		.events_told = grown(before->events_told, now->events_told),
-		.events_untold =
-			grown(before->events_untold, now->events_untold),
+		.events_reported =
+			grown(before->events_reported, now->events_reported),
+		.events_suppressed = grown(before->events_suppressed,
+					   now->events_suppressed),
 	};
 
 	for (size_t i = 0; i < counters_len; i++) {
@@ -298,8 +299,8 @@ static void print_direction(const char *name,
 	       unit_time(mean_delay_ns(stats)).text);
 	if (delays)
 		print_histogram("delays", delays);
-	printf("    %-16s %14" PRIu64 " told     %18" PRIu64 " not told\n",
-	       "events", stats->events_told, stats->events_untold);
+	printf("    %-16s %14" PRIu64 " reported %18" PRIu64 " suppressed\n",
+	       "events", stats->events_reported, stats->events_suppressed);
 	if (connects)
 		print_connects(connects);
 }
@@ -422,8 +423,8 @@ static void add_direction(cJSON *parent, const char *name,
 	json_add_u64(o, "mean_delay_ns", mean_delay_ns(stats));
 	if (delays)
 		add_histogram(o, "delays", delays);
-	json_add_u64(o, "events_told", stats->events_told);
-	json_add_u64(o, "events_untold", stats->events_untold);
+	json_add_u64(o, "events_reported", stats->events_reported);
+	json_add_u64(o, "events_suppressed", stats->events_suppressed);
 	if (connects)
 		add_connects(o, connects);
 }
