@@ -145,6 +145,7 @@ static int compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+/* Returns the least with --least. Sorts the values. */
 static double median(double *values, size_t len)
 {
 	qsort(values, len, sizeof(*values), compare);
@@ -387,10 +388,23 @@ static void print_row(const char *name, double ns, double above_ns,
 		printf("  %5.0f instructions", instructions);
 }
 
+/* Returns the time above the empty program by that of the reference. The least of the
+ * rounds' ratios would be that of the round with the most noise. */
+static double ratio_of(struct subject *s, double ns, double empty)
+{
+	double reference_least;
+
+	if (!least)
+		return median(s->ratio, rounds);
+	reference_least =
+		median(reference_ns[s->fate], reference_blocks[s->fate]);
+	return (ns - empty) / (reference_least - empty);
+}
+
 static int judge_subject(struct subject *s, double empty)
 {
 	double ns = median(s->ns, rounds);
-	double ratio = median(s->ratio, rounds);
+	double ratio = ratio_of(s, ns, empty);
 	bool over = s->target > 0 && ratio > s->target;
 
 	print_row(s->name, ns, ns - empty, median(s->instructions, rounds));
