@@ -48,8 +48,8 @@ struct program_options engine_options(const struct record *record, enum leg leg,
 		.kind = h->hook_ingress ? PROGRAM_RX : PROGRAM_TX,
 		.has_l2 = record->l2_legs >> leg & 1,
 		.sketch_width = policy_effective(&policy).sketch_width,
-		.holds = record->edt ||
-			 policy.ingress_mode == NATRA_INGRESS_MODE_PACE,
+		/* natra's fq on the host side paces ingress. */
+		.holds = record->edt || record->host.fq,
 		.subnets = subnets,
 		.peer_is_to = leg == LEG_EGRESS,
 		.measures_connects = policy.sli == NATRA_SLI_ON &&

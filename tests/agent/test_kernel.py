@@ -125,27 +125,32 @@ class Kernel(unittest.TestCase):
         run("mount", "-t", "bpf", "bpf", str(self.bpffs))
 
     def test_loads_what_pods_can_have(self):
-        both = "--ingress 1M --egress 1M"
-        self.preloads([], both)
+        both, one = "--ingress 1M --egress 1M", "--ingress 1M"
+        self.preloads([], both, one)
         self.preloads(["attachMode=clsact-hostside"], f"{both} --mode clsact-hostside")
         self.preloads(["edtPacing=off"], f"{both} --edt off")
-        self.preloads(["sketchWidth=2048"], f"{both} --sketch-width 2048")
+        self.preloads(["sketchWidth=2048"], f"{both} --sketch-width 2048",
+                      f"{one} --sketch-width 2048")
         self.preloads(['unshapedSubnets=["10.0.0.0/8"]'],
-                      f"{both} --unshaped-subnet 10.0.0.0/8")
+                      f"{both} --unshaped-subnet 10.0.0.0/8",
+                      f"{one} --unshaped-subnet 10.0.0.0/8")
         # No pod can have another rate than this one.
-        self.preloads(["ingressRate=1000000"], "--ingress 1M")
-        self.preloads(["ingressRate=1000000", "precedence=lowest"], both)
-        self.preloads(['allowAnnotations=["edt-pacing"]'], both, f"{both} --edt off")
-        self.preloads(["sli=on"], f"{both} --sli on")
-        self.preloads(['allowAnnotations=["sli"]'], both, f"{both} --sli on")
+        self.preloads(["ingressRate=1000000"], one)
+        self.preloads(["ingressRate=1000000", "precedence=lowest"], both, one)
+        self.preloads(['allowAnnotations=["edt-pacing"]'], both, one, f"{both} --edt off")
+        self.preloads(["sli=on"], f"{both} --sli on", f"{one} --sli on")
+        self.preloads(['allowAnnotations=["sli"]'], both, one, f"{both} --sli on",
+                      f"{one} --sli on")
 
     def test_loads_pacers(self):
         if not json.loads(run(NATRACTL, "--json", "probe"))["fq"]:
             self.skipTest("no fq")
         pace = "--ingress 1M --egress 1M --ingress-mode pace"
         self.preloads(["ingressMode=pace"], pace)
+        self.preloads(["ingressMode=pace", "edtPacing=off"], f"{pace} --edt off",
+                      "--egress 1M --ingress-mode pace --edt off")
         self.preloads(['allowAnnotations=["natra.io/ingress-mode"]'],
-                      "--ingress 1M --egress 1M", pace)
+                      "--ingress 1M --egress 1M", "--ingress 1M", pace)
 
     def test_asked_for_what_the_kernel_cannot(self):
         """Without fq nothing is paced: if the configuration says so, no pod can start;

@@ -4,7 +4,10 @@
 #include "one_pod.h"
 
 #include <errno.h>
+#include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static struct natra_info attach(const struct natra_policy *policy,
@@ -97,6 +100,35 @@ static void failed_attach_leaves_all_as_it_was(void **state)
 	rig_sh("tc -n " POD " qdisc show dev eth0 root | grep -q 'pfifo 7:'");
 }
 
+/* Gets the name of the only engine, which is made of the program's options. */
+static void engine_name(char *ret_name, size_t size)
+{
+	glob_t found;
+
+	assert_int_equal(glob(BPFFS "/natra/engine_*", 0, NULL, &found), 0);
+	assert_int_equal(found.gl_pathc, 1);
+	(void)snprintf(ret_name, size, "%s", found.gl_pathv[0]);
+	globfree(&found);
+}
+
+/* Where ingress is not limited, nothing paces it, and Linux before 5.18 could not load
+ * a program that holds packets. */
+static void ingress_mode_counts_with_ingress_only(void **state)
+{
+	struct natra_policy policy = policy_of(0, 20);
+	char before[192], after[192];
+
+	(void)state;
+	policy.edt = NATRA_EDT_OFF;
+	(void)attach(&policy, NULL, NULL);
+	engine_name(before, sizeof(before));
+	rig_detach(n, ID);
+	policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
+	(void)attach(&policy, NULL, NULL);
+	engine_name(after, sizeof(after));
+	assert_string_equal(after, before);
+}
+
 /* With its program missing, the stub on the hook lets every packet pass. */
 static void missing_program_is_told(void **state)
 {
@@ -116,6 +148,7 @@ int main(void)
 		POD_CASE(new_direction_gets_its_program),
 		POD_CASE(change_without_what_is_fixed_keeps_it),
 		POD_CASE(failed_attach_leaves_all_as_it_was),
+		POD_CASE(ingress_mode_counts_with_ingress_only),
 		POD_CASE(missing_program_is_told),
 	};
 

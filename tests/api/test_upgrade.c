@@ -15,7 +15,9 @@
 
 #include "state/record.h"
 
-#define PODS 3 /* the banks have 1, 2 and 4 slots: two pods share one */
+/* The first bank has 2 slots, which one pod takes, and the second one has 4, which the
+ * other two pods share. */
+#define PODS 3
 
 static struct natra *n;
 static struct pod pods[PODS];

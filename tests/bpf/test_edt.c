@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tests check natra_edt, which gives packets departure times. */
+/* The tests check how packets get departure times where fq can hold them. */
 #include "cm.h"
 
 #include <string.h>

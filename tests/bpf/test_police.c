@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tests check how natra_rx and natra_tx admit, mark and drop packets. */
+/* The tests check how packets are admitted, marked and dropped where nothing can hold
+ * them. */
 #include "cm.h"
 
 #include <stdlib.h>

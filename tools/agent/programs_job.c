@@ -77,23 +77,37 @@ struct preload {
 	const char *ifname;
 };
 
-/* Attaches to the interface and detaches again: what stays are the loaded
- * programs, which the next pods share. Returns an error of the library. */
-static int attach_once(const struct preload *p, const struct choice *choice)
+/* Attaches to the interface and detaches again: what stays are the loaded programs,
+ * which the next pods share. Returns an error of the library. */
+static int attach_once(const struct preload *p,
+		       const struct natra_policy *policy,
+		       struct natra_info *ret_info)
 {
-	struct natra_policy policy = p->settings->policy;
 	struct natra_target target = NATRA_INIT(target);
 	int r;
 
 	target.id = ID;
 	target.ifname = p->ifname;
+	r = natra_attach(p->n, &target, policy, ret_info);
+	return r < 0 ? r : natra_detach(p->n, &target);
+}
+
+/* Loads what pods with this choice need. Returns an error of the library. */
+static int load_for(const struct preload *p, const struct choice *choice)
+{
+	const struct natra_policy *conf = &p->settings->policy;
+	const bool any_rates = p->settings->precedence != PRECEDENCE_STATIC ||
+			       !wanted_limits(conf);
+	struct natra_policy policy = *conf;
+	struct natra_info info = NATRA_INIT(info);
+	int r;
+
 	policy.ingress_mode = choice->ingress_mode;
 	policy.edt = choice->edt;
 	policy.sli = choice->sli;
 	/* Rates that no pod can change come from the configuration, perhaps for
 	 * one direction only. */
-	if (p->settings->precedence != PRECEDENCE_STATIC ||
-	    !wanted_limits(&policy)) {
+	if (any_rates) {
 		policy.ingress_rate_bits_per_sec = RATE_BITS_PER_SEC;
 		policy.egress_rate_bits_per_sec = RATE_BITS_PER_SEC;
 	}
@@ -104,8 +118,18 @@ static int attach_once(const struct preload *p, const struct choice *choice)
 		policy.mode = NATRA_MODE_AUTO;
 		policy.edt = NATRA_EDT_AUTO;
 	}
-	r = natra_attach(p->n, &target, &policy, NULL);
-	return r < 0 ? r : natra_detach(p->n, &target);
+	r = attach_once(p, &policy, &info);
+	if (r < 0 || !any_rates || info.edt_active == info.pace_active)
+		return r;
+	/* A pod without a limit in the direction that is held has a program that
+	 * holds nothing. */
+	if (info.edt_active && !conf->egress_rate_bits_per_sec)
+		policy.egress_rate_bits_per_sec = 0;
+	else if (info.pace_active && !conf->ingress_rate_bits_per_sec)
+		policy.ingress_rate_bits_per_sec = 0;
+	else
+		return 0;
+	return attach_once(p, &policy, NULL);
 }
 
 static bool may_ask(const struct settings *s, const char *annotation)
@@ -117,7 +141,7 @@ static bool may_ask(const struct settings *s, const char *annotation)
  * failure. */
 static void load_choice(const struct preload *p, const struct choice *choice)
 {
-	if (attach_once(p, choice) < 0)
+	if (load_for(p, choice) < 0)
 		log_write(p->log, NATRA_LOG_DEBUG,
 			  "ingress-mode %s, edt-pacing %s, sli %s: %s",
 			  natra_ingress_mode_name(choice->ingress_mode),
@@ -165,7 +189,7 @@ static int load(struct preload *p, struct programs_report *report)
 			  wrong);
 		p->ifname = "lo";
 	}
-	r = attach_once(p, &standard);
+	r = load_for(p, &standard);
 	if (r < 0)
 		return failed(report, r, natra_error(p->n));
 	if (p->settings->allowed_annotations)
