@@ -248,6 +248,26 @@ class Adopt(Case):
         self.assertEqual([s for s, _ in self.steps()], list(self.TAKE_OVER[1:]))
         self.assertEqual(self.node.limits("a"), (2000000, 0))
 
+    def test_waiting_beside_limits_with_subnets(self):
+        self.deep("a")
+        self.node.attached("net/a/eth0", 2000000, 0, subnets=3)
+        self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
+        self.assertEqual((self.node.state / "net+a+eth0").read_text().split(),
+                         ["2000000", "0", "1", "3"])
+
+    def test_pod_ends_while_its_queue_drains(self):
+        """The limits that came back after its DEL are removed."""
+        self.deep("a")
+        self.node.attached("net/a/eth0", 2000000, 0)
+        hold = self.node.touch("hold-attach")
+        with self.node.agent("--no-install", "--replace-bandwidth") as agent:
+            wait_until(lambda: self.calls("attach"), agent.log)
+            self.node.result("net-a-eth0").unlink()
+            hold.unlink()
+            agent.wait("looked at the running pods")
+            agent.stop()
+        self.assertIsNone(self.node.limits("a"))
+
     def test_waiting_stays(self):
         """Nothing drains that is not removed."""
         self.deep("a")
