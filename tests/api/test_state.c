@@ -596,14 +596,13 @@ static void bpffs_path_is_wrong(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(netns_given),         CASE(netns_own),
-		CASE(attach_twice),        CASE(query_tells_what_was_given),
-		CASE(configure),           CASE(configure_beside_sli),
-		CASE(foreach_and_gc),
-		CASE(neighbours),          CASE(another_id),
-		CASE(strange_ids),         CASE(interface_gone),
-		CASE(interface_made_anew), CASE(bpffs_is_mounted),
-		CASE(bpffs_path_is_wrong),
+		CASE(netns_given),      CASE(netns_own),
+		CASE(attach_twice),     CASE(query_tells_what_was_given),
+		CASE(configure),        CASE(configure_beside_sli),
+		CASE(foreach_and_gc),   CASE(neighbours),
+		CASE(another_id),       CASE(strange_ids),
+		CASE(interface_gone),   CASE(interface_made_anew),
+		CASE(bpffs_is_mounted), CASE(bpffs_path_is_wrong),
 	};
 
 	rig_enter();
