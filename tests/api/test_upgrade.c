@@ -15,7 +15,8 @@
 
 #include "state/record.h"
 
-#define PODS 3 /* the banks have 1, 2 and 4 slots: two pods share one */
+#define PODS                                                                   \
+	3 /* the banks have 2, 4 and 8 slots, two for each pod: two pods share one */
 
 static struct natra *n;
 static struct pod pods[PODS];
