@@ -412,7 +412,9 @@ int __wrap_natra_remove_leftovers(struct natra *n,
 	int r = called("remove_leftovers", "id=%s", target->id);
 
 	(void)n;
+	if (r < 0)
+		return r;
 	(void)unlink(leftovers_of(target).text);
 	(void)unlink(waiting_of(target).text);
-	return r;
+	return 0;
 }

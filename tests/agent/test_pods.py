@@ -5,6 +5,7 @@ records its calls."""
 import json
 import os
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -324,6 +325,17 @@ class Adopt(Case):
             self.assertIn("replaced=2 upgraded=0 failed=0 later=1",
                           agent.wait("looked at the running pods"))
             self.assertIn("replaced=1", agent.wait("looked at the running pods", 2))
+            agent.stop()
+
+    def test_many_are_waiting_and_fail(self):
+        """There is no haste where nothing is replaced."""
+        self.deep("a", "b", "c")
+        self.node.touch("slow-drain_leftovers")
+        self.node.fail("remove_leftovers", 1)
+        with self.node.agent("--no-install", "--replace-bandwidth") as agent:
+            agent.wait("failed=2 later=1")
+            time.sleep(1)
+            self.assertEqual(agent.count("looked at the running pods"), 1)
             agent.stop()
 
     def test_leftovers_not_in_the_way(self):
