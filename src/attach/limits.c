@@ -4,15 +4,29 @@
 #include <errno.h>
 
 #include "attach/gso.h"
+#include "policy/mode.h"
 #include "state/engine.h"
 #include "state/journal.h"
 #include "util/cleanup.h"
 
+/* Returns whether egress has no departure times only because it had no limit so far, and
+ * its program was there to measure connections. */
+static bool may_gain_edt(const struct record *record)
+{
+	const struct natra_policy policy = record_get_policy(record);
+
+	return policy.sli == NATRA_SLI_ON && !record->edt &&
+	       !policy.egress_rate_bits_per_sec &&
+	       policy.edt != NATRA_EDT_OFF &&
+	       !mode_is_hostside((enum natra_mode)record->mode);
+}
+
 bool limits_cover(const struct record *record,
 		  const struct natra_policy *policy)
 {
-	bool in = record->leg[LEG_INGRESS].hook || record->leg[LEG_PACE].hook;
-	bool out = record->leg[LEG_EGRESS].hook;
+	bool pace = policy->ingress_mode == NATRA_INGRESS_MODE_PACE;
+	bool in = record->leg[pace ? LEG_PACE : LEG_INGRESS].hook;
+	bool out = record->leg[LEG_EGRESS].hook && !may_gain_edt(record);
 
 	return (in || !policy->ingress_rate_bits_per_sec) &&
 	       (out || !policy->egress_rate_bits_per_sec);

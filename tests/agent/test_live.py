@@ -247,6 +247,17 @@ class Edits(Case):
         self.until("b", (3000000, 0))
         self.until("a", (2000000, 0))
 
+    def test_edit_of_a_pod_that_is_taken_over_later(self):
+        """An edit is not lost while upstream's queues must drain first."""
+        self.start("--period", "2s", "--replace-bandwidth")
+        self.node.waiting("a")
+        self.node.pod("a", {"ingressRate": 1000000}, [
+            {"type": "natra", "capabilities": {
+                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}])
+        self.api.put("a", {IN: "2M"})
+        self.until("a", (2000000, 0))
+        self.assertEqual(self.agent.count("keeps the limits"), 0)
+
     def test_precedence(self):
         for n, (precedence, limit) in enumerate((
                 ("static", 5000000), ("runtime", 9000000), ("lowest", 5000000))):

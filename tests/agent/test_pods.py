@@ -5,6 +5,7 @@ records its calls."""
 import json
 import os
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -248,6 +249,26 @@ class Adopt(Case):
         self.assertEqual([s for s, _ in self.steps()], list(self.TAKE_OVER[1:]))
         self.assertEqual(self.node.limits("a"), (2000000, 0))
 
+    def test_waiting_beside_limits_with_subnets(self):
+        self.deep("a")
+        self.node.attached("net/a/eth0", 2000000, 0, subnets=3)
+        self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
+        self.assertEqual((self.node.state / "net+a+eth0").read_text().split(),
+                         ["2000000", "0", "1", "3"])
+
+    def test_pod_ends_while_its_queue_drains(self):
+        """The limits that came back after its DEL are removed."""
+        self.deep("a")
+        self.node.attached("net/a/eth0", 2000000, 0)
+        hold = self.node.touch("hold-attach")
+        with self.node.agent("--no-install", "--replace-bandwidth") as agent:
+            wait_until(lambda: self.calls("attach"), agent.log)
+            self.node.result("net-a-eth0").unlink()
+            hold.unlink()
+            agent.wait("looked at the running pods")
+            agent.stop()
+        self.assertIsNone(self.node.limits("a"))
+
     def test_waiting_stays(self):
         """Nothing drains that is not removed."""
         self.deep("a")
@@ -304,6 +325,17 @@ class Adopt(Case):
             self.assertIn("replaced=2 upgraded=0 failed=0 later=1",
                           agent.wait("looked at the running pods"))
             self.assertIn("replaced=1", agent.wait("looked at the running pods", 2))
+            agent.stop()
+
+    def test_many_are_waiting_and_fail(self):
+        """There is no haste where nothing is replaced."""
+        self.deep("a", "b", "c")
+        self.node.touch("slow-drain_leftovers")
+        self.node.fail("remove_leftovers", 1)
+        with self.node.agent("--no-install", "--replace-bandwidth") as agent:
+            agent.wait("failed=2 later=1")
+            time.sleep(1)
+            self.assertEqual(agent.count("looked at the running pods"), 1)
             agent.stop()
 
     def test_leftovers_not_in_the_way(self):

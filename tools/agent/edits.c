@@ -61,14 +61,13 @@ static bool has_newer(const struct edits_queue *q, const struct edit *than)
 	return false;
 }
 
-/* Keeps an edit that has failed, unless the pod has been edited since. */
+/* Keeps an edit that is to be tried again, unless the pod has been edited since. */
 static void keep_failed(struct edits_queue *q, struct edit *edit)
 {
 	if (has_newer(q, edit)) {
 		edit_free(edit);
 		return;
 	}
-	edit->has_failed = true;
 	edit->next = q->failed;
 	q->failed = edit;
 }
@@ -162,7 +161,8 @@ static void settle(struct edits_queue *q, const struct edit_result *result)
 	say(q, edit, result);
 	if (!result->is_found)
 		forget(q, edit);
-	if (result->is_failed)
+	edit->has_failed |= result->is_failed;
+	if (result->is_failed || result->is_later)
 		keep_failed(q, edit);
 	else
 		edit_free(edit);

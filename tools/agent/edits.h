@@ -19,7 +19,7 @@ struct edits_queue {
 	struct timer next;
 	struct edit *first, **end;
 	size_t len;
-	/* Those that have failed, which are tried again together. */
+	/* Those that have failed, or have to wait, and are tried again together. */
 	struct edit *failed;
 	struct backoff backoff;
 	struct timer again;

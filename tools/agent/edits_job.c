@@ -105,7 +105,8 @@ static void follow(const struct seat *seat, const struct natra_policy *policy,
 		seat_failed(seat, r, result);
 		return;
 	}
-	if (made != SEAT_SAME)
+	result->is_later |= made == SEAT_LATER;
+	if (made == SEAT_LIMITED || made == SEAT_REPLACED)
 		log_change(seat, policy);
 }
 
@@ -152,6 +153,8 @@ static int look_at_result(void *arg, const char *file, const char *text)
 		.jobs = edits->jobs,
 		.n = edits->n,
 		.root_fd = edits->root_fd,
+		/* Pods are taken over one by one by pods_job_run, if at all. */
+		.may_drain = !edits->jobs->adopt,
 	};
 	const struct edit *edit = edits->first;
 	struct cached cached;

@@ -20,6 +20,8 @@ struct edit_result {
 	bool is_found; /* the pod has an interface by now */
 	bool is_bad;   /* the annotations are wrong, and nothing was changed */
 	bool is_failed;
+	/* Nothing was changed, since upstream's queues must drain first. */
+	bool is_later;
 	char message[384];
 };
 

@@ -88,7 +88,8 @@ static void pods_done(void *arg, enum work_end end)
 
 	if (next_ms > k->period_ms)
 		next_ms = k->period_ms;
-	if (is_well && report->later)
+	/* If nothing was replaced, the same pods would take up the time again. */
+	if (is_well && report->later && report->replaced)
 		next_ms = 0;
 	timer_set(&k->next, k->is_asked ? 0 : next_ms);
 }

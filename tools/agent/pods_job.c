@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../install/results.h"
+#include "loop.h"
 #include "seat.h"
 
 /* Other jobs on limits wait for this one, so what remains is for the next. */
@@ -72,21 +72,13 @@ static void look_at(struct pods *pods, const struct seat *seat)
 	wish_free(&wish);
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static struct seat new_seat(const struct pods *pods)
 {
 	return (struct seat){
 		.jobs = pods->jobs,
 		.n = pods->n,
 		.root_fd = pods->root_fd,
-		.may_drain = now_ms() < pods->until_ms,
+		.may_drain = clock_ms() < pods->until_ms,
 	};
 }
 
@@ -158,7 +150,7 @@ static int adopt(struct pods *pods)
 	if (r < 0 || !pods->waiting)
 		return r;
 	pods->waiting = 0;
-	pods->until_ms = now_ms() + DRAIN_MAX_MS;
+	pods->until_ms = clock_ms() + DRAIN_MAX_MS;
 	r = results_foreach(pods->root_fd, look_at_result, pods);
 	pods->report->later = pods->waiting;
 	return r;

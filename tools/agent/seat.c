@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -82,6 +83,60 @@ static bool covers(const struct natra_policy *policy,
 	return (policy->ingress_rate_bits_per_sec || !left->tbf) &&
 	       (policy->egress_rate_bits_per_sec || !left->ingress_redirect ||
 		!left->ifb_ifname[0]);
+}
+
+/* Returns whether upstream's queues would have to drain now, and may not. */
+static bool is_for_later(const struct seat *seat,
+			 const struct natra_policy *policy,
+			 const struct natra_leftovers *left)
+{
+	return left->waiting_ms && !seat->may_drain && covers(policy, left);
+}
+
+struct subnets {
+	char **list;
+	size_t len;
+};
+
+static void subnets_free(struct subnets *subnets)
+{
+	while (subnets->len > 0)
+		free(subnets->list[--subnets->len]);
+	free(subnets->list);
+}
+
+static int add_subnet(void *arg, const char *cidr)
+{
+	struct subnets *subnets = arg;
+	char *text = subnets->len < NATRA_SUBNETS_MAX ? strdup(cidr) : NULL;
+
+	if (!text)
+		return -ENOMEM;
+	subnets->list[subnets->len++] = text;
+	return 0;
+}
+
+/* Gives a policy as natra_query reports it the subnets of the pod, of which it has the
+ * number only. The caller frees them, also after an error. */
+static int subnets_read(const struct seat *seat, struct natra_policy *policy,
+			struct subnets *subnets)
+{
+	int r;
+
+	if (!policy->shaped_subnets_len && !policy->unshaped_subnets_len)
+		return 0;
+	subnets->list = calloc(NATRA_SUBNETS_MAX, sizeof(*subnets->list));
+	if (!subnets->list)
+		return -ENOMEM;
+	r = natra_foreach_subnet(seat->n, seat->id, add_subnet, subnets);
+	if (policy->shaped_subnets_len) {
+		policy->shaped_subnets = (const char *const *)subnets->list;
+		policy->shaped_subnets_len = subnets->len;
+	} else {
+		policy->unshaped_subnets = (const char *const *)subnets->list;
+		policy->unshaped_subnets_len = subnets->len;
+	}
+	return r;
 }
 
 /* Returns whether a failure of a call on the pod means that it has ended. */
@@ -167,7 +222,7 @@ static int attach(const struct seat *seat, const struct natra_target *target,
 			 "the bandwidth plugin's limits hold", NULL);
 		return 0;
 	}
-	if (left.waiting_ms && !seat->may_drain) {
+	if (is_for_later(seat, policy, &left)) {
 		*ret = SEAT_LATER;
 		return 0;
 	}
@@ -182,15 +237,23 @@ static int finish(const struct seat *seat, const struct natra_target *target,
 		  const struct natra_policy *policy, enum seat_change *ret)
 {
 	struct natra_leftovers left = NATRA_INIT(left);
+	struct natra_policy with_subnets = *policy;
+	struct subnets subnets = {0};
 	int r = natra_find_leftovers(seat->n, target, &left);
 
 	if (r < 0 || !any(&left))
 		return r;
-	if (left.waiting_ms && !seat->may_drain) {
+	if (is_for_later(seat, policy, &left)) {
 		*ret = SEAT_LATER;
 		return 0;
 	}
-	return take_away(seat, target, policy, &left, ret);
+	/* What natra_query reported is attached again after a detach. */
+	if (left.waiting_ms && covers(policy, &left))
+		r = subnets_read(seat, &with_subnets, &subnets);
+	if (r == 0)
+		r = take_away(seat, target, &with_subnets, &left, ret);
+	subnets_free(&subnets);
+	return r;
 }
 
 int seat_query(const struct seat *seat, struct natra_info *ret_info)
@@ -278,7 +341,9 @@ int seat_finish(const struct seat *seat, const struct natra_policy *policy,
 		return fd == -ENOENT ? 0 : fd;
 	r = finish(seat, &target, policy, &change);
 	(void)close(fd);
-	if (r == 0)
+	if (r == 0) {
+		undo_if_gone(seat);
 		*ret_change = change;
+	}
 	return has_ended(r) ? 0 : r;
 }
