@@ -25,8 +25,10 @@
  *    called reserved here is 0. A field may take the place of some of it without
  *    a new number if 0 in it means what builds without the field do. A map of a
  *    bank or a node that builds without it do not open needs no new number either.
+ * 6: NATRA_PASS_GUARDED, a value that builds without it take for a damaged record,
+ *    whose attachment gc removes.
  */
-#define NATRA_PIN_ABI   5
+#define NATRA_PIN_ABI   6
 #define NATRA_PIN_MAGIC 0x6e617472 /* "natr" */
 
 #define NATRA_ROWS                 4

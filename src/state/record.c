@@ -96,9 +96,10 @@ bool record_valid(struct record *m)
  * the interface its old value back when it detaches such a record. */
 static void read_gso_segs(struct record *record, const void *value, size_t size)
 {
-	if (record->abi >= 2 &&
-	    size >= RECORD_OLD_GSO + sizeof(record->gso_segs))
-		memcpy(&record->gso_segs, (const char *)value + RECORD_OLD_GSO,
+	size_t offset = record->abi >= 5 ? RECORD_ABI_5_GSO : RECORD_ABI_2_GSO;
+
+	if (record->abi >= 2 && size >= offset + sizeof(record->gso_segs))
+		memcpy(&record->gso_segs, (const char *)value + offset,
 		       sizeof(record->gso_segs));
 }
 

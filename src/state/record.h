@@ -91,9 +91,10 @@ struct record {
 	uint8_t reserved[564];
 };
 
-#define RECORD_OLD_SIZE offsetof(struct record, slot)
-/* Where ABI 2 to 4 have gso_segs. */
-#define RECORD_OLD_GSO  1340
+#define RECORD_OLD_SIZE  offsetof(struct record, slot)
+/* Where ABI 2 to 4 have gso_segs, and where ABI 5 has it. */
+#define RECORD_ABI_2_GSO 1340
+#define RECORD_ABI_5_GSO 1516
 
 _Static_assert(RECORD_OLD_SIZE == 152, "pinned layout of all ABIs");
 _Static_assert(sizeof(struct record) == 2816, "pinned layout: NATRA_PIN_ABI");

@@ -32,7 +32,7 @@ from commands import sh
 from limiters import find_natractl
 from report import skip
 
-ABI, OLD_ABI, NEWER_ABI = 5, 1, 6
+ABI, OLD_ABI, NEWER_ABI = 6, 1, 7
 SIZE, OLD_SIZE = 2816, 1256      # sizes of their records in bytes
 COMMON_SIZE = 152               # bytes at the beginning that all ABIs share
 OLD_COMMIT = "cc81bc7"

@@ -109,14 +109,14 @@ static void record_of_another_layout_is_not(void **state)
 	assert_false(record_valid(&m));
 }
 
-/* Writes a record as ABI 2 to 4 had it, of which this ABI reads the beginning and
+/* Writes a record as an older ABI had it, of which this ABI reads the beginning and
  * gso_segs. */
-static void make_old(const struct record *m, uint32_t segs,
+static void make_old(const struct record *m, uint32_t segs, size_t segs_offset,
 		     unsigned char *ret_value, size_t size)
 {
 	memset(ret_value, 0, size);
 	memcpy(ret_value, m, RECORD_OLD_SIZE);
-	memcpy(ret_value + 1340, &segs, sizeof(segs));
+	memcpy(ret_value + segs_offset, &segs, sizeof(segs));
 }
 
 static void record_of_an_older_abi_is_read(void **state)
@@ -124,8 +124,9 @@ static void record_of_an_older_abi_is_read(void **state)
 	static const struct {
 		uint32_t abi;
 		size_t size;
-	} rows[] = {{3, 1744}, {4, 1792}};
-	unsigned char value[1792];
+		size_t segs_offset;
+	} rows[] = {{3, 1744, 1340}, {4, 1792, 1340}, {5, 2816, 1516}};
+	unsigned char value[2816];
 	struct record m = good_record(), back;
 
 	(void)state;
@@ -134,7 +135,7 @@ static void record_of_an_older_abi_is_read(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		m.abi = rows[i].abi;
 		m.size = (uint32_t)rows[i].size;
-		make_old(&m, 2, value, rows[i].size);
+		make_old(&m, 2, rows[i].segs_offset, value, rows[i].size);
 		assert_int_equal(record_read(value, rows[i].size, &back),
 				 rows[i].abi);
 		assert_int_equal(back.mode, m.mode);
