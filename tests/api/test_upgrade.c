@@ -15,8 +15,8 @@
 
 #include "state/record.h"
 
-#define PODS                                                                   \
-	3 /* the banks have 2, 4 and 8 slots, two for each pod: two pods share one */
+/* The banks have 2, 4 and 8 slots, and a pod takes two: two pods share a bank. */
+#define PODS 3
 
 static struct natra *n;
 static struct pod pods[PODS];
