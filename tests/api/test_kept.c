@@ -129,6 +129,30 @@ static void ingress_mode_counts_with_ingress_only(void **state)
 	assert_string_equal(after, before);
 }
 
+/* A direction whose program only measured connections gets the queue that its limit asks
+ * for, or an error where the kernel has none, as an attach would. */
+static void first_limit_beside_sli(void **state)
+{
+	struct natra_policy policy = policy_of(10, 0);
+	int r;
+
+	(void)state;
+	policy.sli = NATRA_SLI_ON;
+	policy.edt = NATRA_EDT_ON;
+	(void)attach(&policy, NULL, NULL);
+	policy.egress_rate_bits_per_sec = 10 * MBIT;
+	r = KEPT(natra_configure(n, ID, &policy));
+	assert_true(r == 0 ? rig_query(n, ID).edt_active : r == -EOPNOTSUPP);
+
+	policy = policy_of(0, 10);
+	policy.sli = NATRA_SLI_ON;
+	policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
+	(void)attach(&policy, NULL, NULL);
+	policy.ingress_rate_bits_per_sec = 10 * MBIT;
+	r = KEPT(natra_configure(n, ID, &policy));
+	assert_true(r == 0 ? rig_query(n, ID).pace_active : r == -EOPNOTSUPP);
+}
+
 /* With its program missing, the stub on the hook lets every packet pass. */
 static void missing_program_is_told(void **state)
 {
@@ -147,6 +171,7 @@ int main(void)
 		POD_CASE(new_names_are_told),
 		POD_CASE(new_direction_gets_its_program),
 		POD_CASE(change_without_what_is_fixed_keeps_it),
+		POD_CASE(first_limit_beside_sli),
 		POD_CASE(failed_attach_leaves_all_as_it_was),
 		POD_CASE(ingress_mode_counts_with_ingress_only),
 		POD_CASE(missing_program_is_told),

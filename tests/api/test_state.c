@@ -232,35 +232,6 @@ static void configure(void **state)
 	rig_detach(n, "live");
 }
 
-/* A direction whose program only measured connections gets the queue that its limit asks
- * for, or an error where the kernel has none, as an attach would. */
-static void configure_beside_sli(void **state)
-{
-	struct story *story = *state;
-	struct natra_target target = pod_target(&story->pod, "live");
-	struct natra_policy policy = policy_of(10, 0);
-	int r;
-
-	policy.sli = NATRA_SLI_ON;
-	policy.edt = NATRA_EDT_ON;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	policy.egress_rate_bits_per_sec = 10 * MBIT;
-	r = KEPT(natra_configure(n, "live", &policy));
-	assert_true(r == 0 ? rig_query(n, "live").edt_active
-			   : r == -EOPNOTSUPP);
-	rig_detach(n, "live");
-
-	policy = policy_of(0, 10);
-	policy.sli = NATRA_SLI_ON;
-	policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	policy.ingress_rate_bits_per_sec = 10 * MBIT;
-	r = KEPT(natra_configure(n, "live", &policy));
-	assert_true(r == 0 ? rig_query(n, "live").pace_active
-			   : r == -EOPNOTSUPP);
-	rig_detach(n, "live");
-}
-
 struct walk {
 	char ids[8][NATRA_ID_MAX + 1];
 	size_t len;
@@ -596,13 +567,13 @@ static void bpffs_path_is_wrong(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(netns_given),      CASE(netns_own),
-		CASE(attach_twice),     CASE(query_tells_what_was_given),
-		CASE(configure),        CASE(configure_beside_sli),
-		CASE(foreach_and_gc),   CASE(neighbours),
-		CASE(another_id),       CASE(strange_ids),
-		CASE(interface_gone),   CASE(interface_made_anew),
-		CASE(bpffs_is_mounted), CASE(bpffs_path_is_wrong),
+		CASE(netns_given),         CASE(netns_own),
+		CASE(attach_twice),        CASE(query_tells_what_was_given),
+		CASE(configure),           CASE(foreach_and_gc),
+		CASE(neighbours),          CASE(another_id),
+		CASE(strange_ids),         CASE(interface_gone),
+		CASE(interface_made_anew), CASE(bpffs_is_mounted),
+		CASE(bpffs_path_is_wrong),
 	};
 
 	rig_enter();

@@ -173,12 +173,12 @@ static void lowered_gso_segs_of_abi_2_are_not_lost(void **state)
 	(void)state;
 	m.abi = 2;
 	m.size = sizeof(value);
-	make_old(&m, 2, value, sizeof(value));
+	make_old(&m, 2, 1340, value, sizeof(value));
 	assert_int_equal(record_read(value, sizeof(value), &back), 2);
 	assert_int_equal(back.gso_segs, 2);
 	/* ABI 1 had another field in this place, or none. */
 	m.abi = 1;
-	make_old(&m, 2, value, sizeof(value));
+	make_old(&m, 2, 1340, value, sizeof(value));
 	assert_int_equal(record_read(value, sizeof(value), &back), 1);
 	assert_int_equal(back.gso_segs, 0);
 }
