@@ -303,7 +303,7 @@ static void refusals(void **state)
 	old.abi = NATRA_PIN_ABI + 1;
 	write_record(fd, &old);
 	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), -ESTALE);
-	says(n, "ABI 6", "this is 5");
+	says(n, "ABI 7", "this is 6");
 	write_record(fd, &record);
 	(void)close(fd);
 
