@@ -408,7 +408,7 @@ static bool has_engine(const char *name)
 }
 
 #define OLDER "engine_0123456789abcdef"
-#define NEWER "engine_6_0123456789abcdef"
+#define NEWER "engine_7_0123456789abcdef"
 
 static void engines_of_another_abi(void **state)
 {
