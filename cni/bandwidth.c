@@ -222,7 +222,6 @@ int bandwidth_read(struct settings *s, const struct conf *conf, struct natra *n,
 	s->policy.egress_rate_bits_per_sec = out->rate_bits_per_sec;
 	s->policy.ingress_burst_bytes = bandwidth_bytes(in->burst_bits);
 	s->policy.egress_burst_bytes = bandwidth_bytes(out->burst_bits);
-	policy_fields_drop_alone(&s->policy);
 	if (has_subnets(runtime) &&
 	    (s->precedence == PRECEDENCE_RUNTIME || !has_subnets(conf->json)))
 		return read_subnets(runtime, RUNTIME_PATH ".", s, n, failure);

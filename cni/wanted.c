@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wanted.h"
 
+#include "../src/policy/fields.h"
 #include "annotations.h"
 #include "bandwidth.h"
 
@@ -11,6 +12,8 @@ int wanted_read(struct settings *ret, const struct conf *conf, struct natra *n,
 
 	if (r == 0)
 		r = bandwidth_read(ret, conf, n, failure);
+	if (r == 0)
+		policy_fields_drop_alone(&ret->policy);
 	if (r == 0)
 		r = annotations_read(&ret->policy, ret, conf, log, failure);
 	return r;

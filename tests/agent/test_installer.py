@@ -361,7 +361,7 @@ class Repair(Case):
 
     def test_memory(self):
         agent = self.start()
-        agent.check_memory("RssAnon", 1500)
+        agent.check_memory("RssAnon", 1600)
 
 
 class Fight(Case):

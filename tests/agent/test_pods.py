@@ -452,7 +452,7 @@ class Adopt(Case):
             self.node.pod(f"p{n}", {"ingressRate": 1000000 + n}, ["ptp"])
         with self.node.agent("--no-install") as agent:
             agent.wait("adopted=500")
-            agent.check_memory("RssAnon", 1500)
+            agent.check_memory("RssAnon", 1600)
 
 
 if __name__ == "__main__":
