@@ -262,19 +262,51 @@ static bool is_tcx(long cmd, const union bpf_attr *attr)
 		 attr->link_create.attach_type == BPF_TCX_EGRESS));
 }
 
-/* Returns whether the pretended kernel lacks this instruction or helper. */
+/* Returns whether the pretended kernel lacks this instruction. */
 static bool is_unknown(const struct bpf_insn *insn)
+{
+	return BPF_CLASS(insn->code) == BPF_STX &&
+	       BPF_MODE(insn->code) == BPF_ATOMIC && insn->imm != BPF_ADD &&
+	       (inject.kernel.lacks & NO_ATOMICS);
+}
+
+static bool calls_unknown(const struct bpf_insn *insn)
 {
 	unsigned int lacks = inject.kernel.lacks;
 
-	if (insn->code == (BPF_JMP | BPF_CALL) && insn->src_reg == 0)
-		return (insn->imm == BPF_FUNC_skb_set_tstamp &&
-			(lacks & NO_TSTAMP)) ||
-		       (insn->imm == BPF_FUNC_ktime_get_coarse_ns &&
-			(lacks & NO_COARSE));
-	return BPF_CLASS(insn->code) == BPF_STX &&
-	       BPF_MODE(insn->code) == BPF_ATOMIC && insn->imm != BPF_ADD &&
-	       (lacks & NO_ATOMICS);
+	return insn->code == (BPF_JMP | BPF_CALL) && insn->src_reg == 0 &&
+	       ((insn->imm == BPF_FUNC_skb_set_tstamp && (lacks & NO_TSTAMP)) ||
+		(insn->imm == BPF_FUNC_ktime_get_coarse_ns &&
+		 (lacks & NO_COARSE)));
+}
+
+#define NO_HELPER 0x10000 /* far above the number of any helper */
+
+/* Loads a program whose calls of helpers that the pretended kernel lacks are, for that
+ * time, calls of helpers that no kernel has. The verifier refuses them unless they are
+ * in code that is never reached, as an older kernel does. */
+static long load_without_helpers(union bpf_attr *attr, long size)
+{
+	struct bpf_insn *insns = (void *)(uintptr_t)attr->insns;
+	const size_t bytes = attr->insn_cnt * sizeof(*insns);
+	struct bpf_insn *copy = REAL(malloc)(bytes);
+	long r;
+	int saved;
+
+	if (!copy)
+		_exit(99);
+	memcpy(copy, insns, bytes);
+	for (uint32_t i = 0; i < attr->insn_cnt; i++) {
+		if (calls_unknown(&copy[i]))
+			copy[i].imm += NO_HELPER;
+	}
+	attr->insns = (uintptr_t)copy;
+	r = REAL(syscall)(SYS_bpf, BPF_PROG_LOAD, attr, size);
+	saved = errno;
+	attr->insns = (uintptr_t)insns;
+	free(copy);
+	errno = saved;
+	return r;
 }
 
 /* Returns whether bpf(2) of the pretended kernel fails with -EINVAL. */
@@ -325,7 +357,9 @@ static long call_bpf(long cmd, union bpf_attr *attr, long size)
 		return -1;
 	if (cmd == BPF_PROG_LOAD && inject.mode != PRETEND)
 		shorten(attr);
-	r = REAL(syscall)(SYS_bpf, cmd, attr, size);
+	r = cmd == BPF_PROG_LOAD && inject.mode == PRETEND
+		    ? load_without_helpers(attr, size)
+		    : REAL(syscall)(SYS_bpf, cmd, attr, size);
 	if (r >= 0 && inject.log_fd >= 0) {
 		if (cmd == BPF_MAP_CREATE)
 			log_made("map", (int)r);
