@@ -88,8 +88,7 @@ static void each_packet_departs_when_the_one_before_is_paid(void **state)
 	assert_int_equal(first.counter, NATRA_COUNT_ADMITTED);
 	for (unsigned int i = 1; i <= 8; i++) {
 		/* One byte of burst is 100 us of credit. */
-		uint64_t from =
-			first.before_ns - TH_TICK_NS - 100000 + i * cost;
+		uint64_t from = first.coarse_ns - 100000 + i * cost;
 		uint64_t to = first.after_ns - 100000 + i * cost;
 
 		send_tcp(0, 0, &r);

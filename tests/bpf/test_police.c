@@ -74,7 +74,7 @@ static void packet_within_the_rate_is_admitted_and_charged(void **state)
 	assert_int_equal(r.verdict, TC_ACT_UNSPEC);
 	assert_int_equal(r.data[15], ECT0);
 	tat = th_tat(&run);
-	assert_in_range(tat, r.before_ns + COST - TH_NS_PER_BYTE - TH_TICK_NS,
+	assert_in_range(tat, r.coarse_ns + COST - TH_NS_PER_BYTE,
 			r.after_ns + COST - TH_NS_PER_BYTE);
 }
 

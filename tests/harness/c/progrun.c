@@ -18,12 +18,22 @@
 #include "state/ring.h"
 #include "util/cleanup.h"
 
-uint64_t th_now(void)
+static uint64_t clock_now(clockid_t clock)
 {
 	struct timespec t;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	(void)clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * TH_SECOND + (uint64_t)t.tv_nsec;
+}
+
+uint64_t th_now(void)
+{
+	return clock_now(CLOCK_MONOTONIC);
+}
+
+uint64_t th_coarse_now(void)
+{
+	return clock_now(CLOCK_MONOTONIC_COARSE);
 }
 
 void th_require_bpf(void)
@@ -281,6 +291,7 @@ int th_try_send(struct progrun *run, const struct packet *packet,
 	int r;
 
 	th_counters(run, &before);
+	ret->coarse_ns = th_coarse_now();
 	ret->before_ns = th_now();
 	r = bpf_prog_test_run_opts(run->through_prelude ? run->prelude_fd
 							: run->stub.prog_fd,

@@ -16,7 +16,7 @@
 
 #define TH_SKIP    77
 #define TH_MS      1000000ULL
-/* The coarse clock is at most one tick behind, and HZ is at least 100. */
+/* The coarse clock stands still for a tick, and HZ is at least 100. */
 #define TH_TICK_NS (10 * TH_MS)
 #define TH_SECOND  (1000 * TH_MS)
 
@@ -56,7 +56,9 @@ struct th_result {
 	int verdict;
 	uint64_t tstamp;
 	uint32_t priority;
-	uint64_t before_ns, after_ns; /* CLOCK_MONOTONIC around the run */
+	/* The coarse clock's last tick before the run, at which the program's time may
+	 * still stand, and CLOCK_MONOTONIC around the run. */
+	uint64_t coarse_ns, before_ns, after_ns;
 	/* The counter that grew; the test fails unless exactly one did. */
 	enum natra_counter counter;
 	uint64_t bytes;
@@ -94,6 +96,9 @@ int th_try_send(struct progrun *run, const struct packet *packet,
 
 void th_counters(struct progrun *run, struct natra_counters *ret);
 uint64_t th_now(void);
+/* Returns the coarse clock, which some programs read. It may stand for longer than a
+ * tick where the CPU is emulated. */
+uint64_t th_coarse_now(void);
 
 /* Returns a copy of the state map's value, of *ret_len bytes. The caller frees
  * it. */
