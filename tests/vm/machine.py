@@ -39,6 +39,9 @@ KERNEL_ARGS = ("tsc=reliable mitigations=off init_on_alloc=0 hardened_usercopy=o
 # with many CPUs QEMU 7.2 now and then runs what it had translated halfway through
 # that: the boot ends in a panic, "Oops: int3" in sched_clock_cpu().
 MANY_CPUS_ARGS = "tsc=unstable"
+# QEMU can do so with any code that the kernel rewrites while another CPU runs it, such
+# as a static branch. Nothing but the kernel's own patching puts an int3 into its code.
+EMULATOR_DEFECT = "int3: 0000 [#1]"
 # A VM that dies before its command starts is booted again, up to this number of
 # boots in all. One that hangs in its first boot is booted once more.
 BOOTS = 3
@@ -63,7 +66,13 @@ mv {code}.new {code}
 
 
 class VmError(Exception):
-    pass
+    """The VM could not be started or did not reach the end."""
+    code = 125
+
+
+class EmulatorError(VmError):
+    """QEMU ended the VM by a defect of its own."""
+    code = 126
 
 
 def note(text):
@@ -333,6 +342,8 @@ class Machine:
         if not ended or self.options.console:
             self._show_console()
         if not ended:
+            if EMULATOR_DEFECT in "\n".join(self._console()):
+                raise EmulatorError(f"{self.kernel} died of QEMU's int3 defect")
             raise VmError(f"{self.kernel} died or hung before the end")
         code = int(self.code.read_text())
         if code == 124:

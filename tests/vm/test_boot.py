@@ -1,16 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """tests/vm/run boots a VM again that dies or hangs before its command starts, and no
-other.
+other. tests/vm/suite runs what a defect of the emulator kept from running.
 
 A script takes the place of virtme-ng. It does with each boot what the test says, and
 writes what the guest would write.
 """
 import os
+import runpy
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+SUITE = runpy.run_path(str(Path(__file__).resolve().parent / "suite"))
 
 RUN = Path(__file__).resolve().parent / "run"
 KERNEL = "6.12"
@@ -35,6 +40,11 @@ die)
 	;;
 hang)
 	exec sleep 60
+	;;
+int3-later)
+	echo begun >"$state/out"
+	echo "[   90.1] Oops: int3: 0000 [#1] PREEMPT SMP"
+	exit 1
 	;;
 die-later)
 	echo begun >"$state/out"
@@ -93,8 +103,51 @@ class Boot(unittest.TestCase):
         code, boots, out = self.run_with("die-later", "0")
         self.assertEqual((code, boots), (125, 1), out)
 
+    def test_the_emulator_is_named(self):
+        code, boots, out = self.run_with("int3-later", "0")
+        self.assertEqual((code, boots), (126, 1), out)
+        self.assertIn("QEMU's int3 defect", out)
+
     def test_a_command_that_fails_is_not_repeated(self):
         self.assertEqual(self.run_with("3", "0")[:2], (3, 1))
+
+
+class Suite(unittest.TestCase):
+    LINES = [f"{name}|60|alone|true" for name in ("first", "second", "third")]
+
+    def run_with(self, *vms):
+        """Run VMs that exit with a code after these tests. Return the last code, the
+        names that the VMs were given, the results and what is counted as repeated."""
+        with tempfile.TemporaryDirectory(dir="/tmp") as top:
+            listing, results = Path(top) / "list", Path(top) / "vm.results"
+            results.write_text("")
+            given, left = [], list(vms)
+
+            def run():
+                names = [l.split("|")[0] for l in listing.read_text().splitlines()]
+                code, done = left.pop(0)
+                given.append(names)
+                with open(results, "a") as f:
+                    f.writelines(f"{name} PASS\n" for name in names[:done])
+                return code
+            code = SUITE["run_tests"](run, listing, results, self.LINES)
+            good = SUITE["complete"](results, self.LINES)
+            cells = results.with_suffix(".cells")
+            again = cells.read_text() if cells.exists() else ""
+            return code, given, good, again
+
+    def test_what_the_emulator_kept_from_running_runs(self):
+        self.assertEqual(self.run_with((126, 1), (0, 2)),
+                         (0, [["first", "second", "third"], ["second", "third"]], True,
+                          "again: second: in a second VM\n"))
+
+    def test_the_second_vm_is_the_last(self):
+        code, given, good, _ = self.run_with((126, 0), (126, 1), (0, 2))
+        self.assertEqual((code, len(given), good), (126, 2, False))
+
+    def test_a_guest_that_dies_is_not_run_again(self):
+        code, given, good, again = self.run_with((125, 1), (0, 2))
+        self.assertEqual((code, len(given), good, again), (125, 1, False, ""))
 
 
 if __name__ == "__main__":
