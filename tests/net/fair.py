@@ -28,7 +28,7 @@ import time
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
 from ecn import have_netem
-from fair_lanes import BUILDS, LANES, WAYS, Lane, use_build, ways_of
+from fair_lanes import LANES, NATRAS, WAYS, Lane, use_build, ways_of
 from fair_scenarios import SCENARIOS
 from limiters import LIMITERS, Natra, bits, find_natractl
 from meter import ETH_IPV4_TCP
@@ -36,7 +36,7 @@ from rig import Rig
 from script import option, run_script
 
 BRIEF = ("requests", "flood", "ecn")
-FULL_LIMITERS = "natra,before,tbf,fq_codel,cake"
+FULL_LIMITERS = "natra,charged,before,tbf,fq_codel,cake"
 # A machine carries this multiple of a rate without a limiter, or the rate is left out.
 ROOM = 1.5
 
@@ -53,54 +53,72 @@ class Bench:
         self.rep, self.a, self.results = rep, a, results
         self.lanes = [Lane(r, i, a.netem) for i in range(LANES)]
         self.until = time.monotonic() + a.minutes * 60
+        self.carried, self.left = {}, 0
 
-    def groups(self, scenario, label):
-        """Yield what the lanes do at once, as parameters with a way."""
+    def ways(self, scenario, label):
         ways = [w for w in ways_of(label, self.a.fq)
                 if not self.a.ways or w in self.a.ways.split(",")]
-        if self.a.brief and scenario.at_once == 1:
-            ways = ways[:2]
+        return ways[:2] if self.a.brief and scenario.at_once == 1 else ways
+
+    def cells(self, scenario):
+        """Return what is to be tried and is not there yet, as pairs of a limiter and
+        parameters with a way. The limiters come soon after each other, so that they
+        meet the same noise."""
         more = {k: v for k, v in (("fast_pass", self.a.fast_pass),
                                   ("guard", self.a.fast_pass_guard)) if v}
         if self.a.rtt is not None:
             more["rtt_ms"] = self.a.rtt
-        cells = [{"way": way, **more, **p} for p in scenario.wanted(self.a)
-                 for way in ways]
+        # Only natra has what evasion is to evade, and it is charged there.
+        labels = [x for x in self.a.limiter if scenario.name != "evasion" or
+                  x in NATRAS and x != "charged"]
+        cells = [(label, {"way": way, **more, **p}) for p in scenario.wanted(self.a)
+                 for label in labels for way in self.ways(scenario, label)]
+        return [(label, p) for label, p in cells if
+                not self.results.have(label, scenario.name, p, self.a.rounds)]
+
+    def groups(self, scenario):
+        """Yield the cells that the lanes try at once."""
+        def kind(cell):
+            return self.build(cell[0]), cell[1]["rate"]
+
+        cells = self.cells(scenario)
         while cells:
             # The more there is to carry, the less runs at once.
             n = min(scenario.at_once, self.a.lanes) \
-                if bits(cells[0]["rate"]) <= 10e6 else 1
-            yield cells[:n]
-            cells = cells[n:]
+                if bits(cells[0][1]["rate"]) <= 10e6 else 1
+            same = itertools.takewhile(lambda c: kind(c) == kind(cells[0]), cells)
+            group = list(itertools.islice(same, n))
+            yield group
+            cells = cells[len(group):]
 
-    def run(self, scenario, label):
-        for wanted in self.groups(scenario, label):
-            if self.results.have(label, scenario.name, wanted, self.a.rounds):
-                continue
+    def build(self, label):
+        return self.a.builds.get(label, self.a.builds["natra"])
+
+    def run(self, scenario):
+        for wanted in self.groups(scenario):
             if time.monotonic() > self.until:
-                return
-            if not self.carried(wanted[0]["rate"]):
-                self.results.leave_out(scenario.name, wanted,
+                self.left += len(wanted)
+            elif not self.carries(wanted[0][1]["rate"]):
+                self.results.leave_out(scenario.name, [p for _, p in wanted],
                                        "too much for this machine")
-                continue
-            if self.results.path:
-                self.group(scenario, label, wanted)
+            elif self.results.path:
+                self.group(scenario, wanted)
             else:
-                self.rep.measure(scenario.name, self.group, scenario, label, wanted)
+                self.rep.measure(scenario.name, self.group, scenario, wanted)
 
-    def group(self, scenario, label, wanted):
-        use_build(self.a.builds.get(label, self.a.builds["natra"]))
+    def group(self, scenario, wanted):
+        use_build(self.build(wanted[0][0]))
         lanes = self.lanes[:len(wanted)]
         options = (*scenario.options,
                    *(("--fast-pass", self.a.fast_pass) if self.a.fast_pass else ()),
                    *(("--fast-pass-guard", self.a.fast_pass_guard)
                      if self.a.fast_pass_guard else ()))
-        for lane, p in zip(lanes, wanted):
+        for lane, (label, p) in zip(lanes, wanted):
             lane.start(label, p["way"], p["rate"], p.get("rtt_ms"), options)
-        found = scenario.run(lanes, wanted, self.a)
+        found = scenario.run(lanes, [p for _, p in wanted], self.a)
         for lane in lanes:
             lane.stop()
-        for params, values in zip(wanted, found):
+        for (label, params), values in zip(wanted, found):
             what = title(f"{scenario.name} {label}", params)
             self.results.add(label, scenario.name, params, values)
             self.show(what, scenario.checks(params, values))
@@ -117,10 +135,13 @@ class Bench:
             else:
                 self.rep.shown(f"  {c.what}", f"{c.value:.3f}{c.unit} {c.more}")
 
-    def carried(self, rate):
+    def carries(self, rate):
         """Return whether the machine carries more than a rate."""
-        if bits(rate) <= 10e6:
-            return True
+        if rate not in self.carried:
+            self.carried[rate] = bits(rate) <= 10e6 or self.measure_carried(rate)
+        return self.carried[rate]
+
+    def measure_carried(self, rate):
         lane = self.lanes[0]
         lane.start("none", "in", rate, 0)
         streams, meter = lane.streams(["cubic"] * 4), lane.meter(ETH_IPV4_TCP)
@@ -158,7 +179,7 @@ def prepare(a):
     """Look at the machine before the script has namespaces of its own."""
     known("scenario", a.scenario, SCENARIOS)
     a.limiter = known("limiter", (a.limiter or (FULL_LIMITERS if a.full else "natra"))
-                      .split(","), [*LIMITERS, "before"])
+                      .split(","), [*LIMITERS, *NATRAS])
     if "before" in a.limiter and not a.before:
         if not a.full:
             sys.exit("limiter 'before': --before is missing")
@@ -188,19 +209,19 @@ def main(rep, a):
         a.scenario = BRIEF if a.brief else list(SCENARIOS)
     with Rig(lanes=LANES) as r:
         bench = Bench(r, rep, a, a.results)
-        for name, label in itertools.product(a.scenario, a.limiter):
-            # Only natra has what this is to evade.
-            if name != "evasion" or label in BUILDS:
-                bench.run(SCENARIOS[name], label)
+        for name in a.scenario:
+            bench.run(SCENARIOS[name])
     if a.report:
         a.results.write()
         rep.true("something was measured", a.results.data["samples"])
+        rep.shown("cells left for the next call", f"{bench.left}")
 
 
 if __name__ == "__main__":
     run_script(main,
         option("scenario", nargs="*", help="of the above"),
-        option("--limiter", help="natra, before, tbf, fq_codel, cake, none, by comma"),
+        option("--limiter", help="natra, charged (natra with --fast-pass charged), "
+               "before, tbf, fq_codel, cake, none, by comma"),
         option("--natractl", metavar="PATH", help="natra's, instead of NATRACTL's"),
         option("--before", metavar="PATH", help="natractl of another build"),
         option("--full", action="store_true", help="all cells and limiters"),

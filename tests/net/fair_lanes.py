@@ -22,7 +22,8 @@ WAYS = {"edt": (False, ("--edt", "on"), 0),
         "police": (True, ("--ingress-mode", "police"), 10),
         "out": (False, (), 0),
         "in": (True, (), 10)}
-BUILDS = ("natra", "before")    # the limiters that are natra
+# The limiters that are natra, with the options of each; `before` is another build.
+NATRAS = {"natra": (), "charged": ("--fast-pass", "charged"), "before": ()}
 UDP_PORT = 5300
 LANES = 4           # with more at once an emulated CPU measures itself
 
@@ -30,7 +31,7 @@ LANES = 4           # with more at once an emulated CPU measures itself
 def ways_of(name, fq):
     """Return the ways to try a limiter. Senders are beyond what drops packets, because
     a drop where the sender itself is would be congestion that TCP is told of."""
-    if name not in BUILDS:
+    if name not in NATRAS:
         return ("out", "in")
     return ("edt", "pace", "police") if fq else ("police",)
 
@@ -60,8 +61,8 @@ class Lane:
             self.rtt_ms = 0
         if self.rtt_ms:
             self.r.netem(self.rtt_ms, [self.number])
-        self.limiter = Natra(self.pod, *words, *options) if name in BUILDS else \
-            limiter(name, self.pod)
+        self.limiter = Natra(self.pod, *words, *NATRAS[name], *options) \
+            if name in NATRAS else limiter(name, self.pod)
         self.limiter.attach(*((rate, None) if self.into else (None, rate)))
 
     def stop(self):

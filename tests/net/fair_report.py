@@ -9,15 +9,16 @@ import sys
 # machine.py of the benchmark describes the machine; it needs tests/cni/plugin.py.
 for part in ("bench", "cni"):
     sys.path.append(f"{os.path.dirname(os.path.abspath(__file__))}/../{part}")
+import fair_peers
+from fair_lanes import NATRAS
+from fair_peers import PEERS_WAY
 from fair_scenarios import SCENARIOS
 from machine import describe
 from report_md import table
 
-# The columns, and the way of a qdisc that compares with natra's.
-COLUMNS = {"before": "natra before", "natra": "natra after", "tbf": "tbf",
-           "fq_codel": "fq_codel", "cake": "cake"}
+COLUMNS = {"before": "natra before", "natra": "natra", "charged": "natra, charged",
+           "tbf": "tbf", "fq_codel": "fq_codel", "cake": "cake"}
 FILE = "fair.json"
-PEERS_WAY = {"edt": "out", "pace": "in", "police": "in"}
 
 
 def commit(program):
@@ -74,10 +75,10 @@ class Results:
                 (s["limiter"], s["scenario"], s["params"]) ==
                 (label, scenario, params)]
 
-    def have(self, label, scenario, wanted, rounds):
-        left_out = [(x["scenario"], x["params"]) for x in self.data["left_out"]]
-        return all(len(self.samples(label, scenario, p)) >= rounds or
-                   (scenario, p) in left_out for p in wanted)
+    def have(self, label, scenario, params, rounds):
+        return len(self.samples(label, scenario, params)) >= rounds or any(
+            (x["scenario"], x["params"]) == (scenario, params)
+            for x in self.data["left_out"])
 
     def add(self, label, scenario, params, values):
         self.data["samples"].append({"limiter": label, "scenario": scenario,
@@ -96,37 +97,50 @@ class Results:
             f.write("\n")
         os.rename(new, f"{self.path}/{FILE}")
 
-    def figure(self, label, scenario, params, number):
-        """Return a check of the scenario on the medians, or None."""
-        way = params["way"] if label in ("natra", "before") else \
-            PEERS_WAY[params["way"]]
-        samples = self.samples(label, scenario, {**params, "way": way})
-        if not samples:
-            return None
-        return list(SCENARIOS[scenario].checks({**params}, medians(samples)))[number]
+    def checks(self, label, scenario, params, by="checks"):
+        """Return what the scenario says of the medians of a limiter, with the
+        parameters of natra's that it stands beside, or None without samples."""
+        own = params if label in NATRAS else \
+            {**params, "way": PEERS_WAY[params["way"]]}
+        samples = self.samples(label, scenario, own)
+        return list(getattr(SCENARIOS[scenario], by)(params, medians(samples))) \
+            if samples else None
+
+    def params(self, label, scenario):
+        """Return what was measured of a limiter."""
+        found = []
+        for s in self.data["samples"]:
+            if (s["limiter"], s["scenario"]) == (label, scenario) and \
+                    s["params"] not in found:
+                found.append(s["params"])
+        return found
+
+    def columns(self):
+        return [label for label in COLUMNS
+                if any(s["limiter"] == label for s in self.data["samples"])]
 
     def rows(self, scenario):
         """Yield what was measured of natra, a row for each figure."""
         seen = []
-        for s in self.data["samples"]:
-            key = s["scenario"], s["params"]
-            if s["scenario"] != scenario or key in seen or \
-                    s["params"]["way"] not in PEERS_WAY:
+        for params in (p for label in NATRAS for p in self.params(label, scenario)):
+            if params in seen or params["way"] not in PEERS_WAY:
                 continue
-            seen.append(key)
-            checks = list(SCENARIOS[scenario].checks(s["params"], s["values"]))
-            for number in range(len(checks)):
-                yield s["params"], [self.figure(label, *key, number)
-                                    for label in COLUMNS]
+            seen.append(params)
+            found = [self.checks(label, scenario, params) for label in self.columns()]
+            for row in zip(*(f for f in found if f)):
+                row = list(row)
+                yield params, [row.pop(0) if f else None for f in found]
 
     def table(self, scenario):
         rows = []
         for params, figures in self.rows(scenario):
-            first = figures[1] or figures[0]
+            # A row is a figure that one of natra's columns has.
+            first = next(f for f in figures if f)
             rows.append((params["way"], words(params), first.what, *map(cell, figures),
                          first.demanded() + (first.unit if first.bounded() else "")))
         rows.sort(key=lambda r: (r[0], r[1].split()[0]))
-        return table(("way", "", "figure", *COLUMNS.values(), "demanded"), rows)
+        return table(("way", "", "figure", *(COLUMNS[x] for x in self.columns()),
+                      "demanded"), rows)
 
     def build(self, label):
         """Return the commits of a limiter; there may be several, in their order."""
@@ -136,9 +150,10 @@ class Results:
         about = self.data["machine"]
         lines = [f"# Fair shares: Linux {about['kernel']}" +
                  (", an emulated VM" if about.get("emulated") else ""), "",
-                 f"{about['date']}, {about['cpus']} CPUs ({about['cpu']}). natra before "
-                 f"is {self.build('before')}, after {self.build('natra')}. "
-                 f"{self.data.get('remark', '')}".rstrip(), "",
+                 f"{about['date']}, {about['cpus']} CPUs ({about['cpu']}). natra is "
+                 f"{self.build('natra')}" + (f", and before it was {self.build('before')}"
+                                             if "before" in self.columns() else "") +
+                 f". {self.data.get('remark', '')}".rstrip(), "",
                  "A figure is the median of its samples, and one in bold misses what is "
                  "demanded of natra. natra's ways are edt (out of the pod), pace and "
                  "police (into it); beside them stand qdiscs at the same interface with "
@@ -149,6 +164,7 @@ class Results:
             rows = self.table(name)
             if rows:
                 lines += [f"## {name}", "", scenario.__doc__.split("\n\n")[0], "", *rows]
+        lines += fair_peers.section(self, words)
         for x in self.data["left_out"]:
             lines.append(f"- left out: {x['scenario']} {words(x['params'])}: {x['why']}")
         return "\n".join(lines).rstrip() + "\n"

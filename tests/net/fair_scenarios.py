@@ -35,6 +35,7 @@ class Check:
     least: float = float("-inf")
     unit: str = ""
     more: str = ""      # to show beside it
+    best: float = 0     # what it would be if nothing were lost
 
     def met(self):
         return self.least <= self.value <= self.most
@@ -48,6 +49,10 @@ class Check:
             return ""
         return f"{low} to {high}" if "inf" not in low + high else \
             f"≥ {low}" if "inf" in high else f"≤ {high}"
+
+    def off(self):
+        """Return how far it is off the best."""
+        return abs(self.value - self.best)
 
 
 class Note:
@@ -117,6 +122,11 @@ class Traffic:
         a, b = self.notes[0], self.notes[-1]
         return (b.wire - a.wire) * 8 / (b.time - a.time) / self.lane.cap
 
+    @classmethod
+    def compared(cls, params, values):
+        """Yield the figures by which limiters are compared."""
+        yield from cls.checks(params, values)
+
     def retransmitted(self):
         return self.after["RetransSegs"] - self.before["RetransSegs"]
 
@@ -144,8 +154,8 @@ class Congestion(Traffic):
 
     @staticmethod
     def wanted(a):
-        return [{"rate": "10M", "rtt_ms": ms, "mix": mix}
-                for mix in (("cubic", "cubic,bbr") if a.bbr else ("cubic",))
+        return [{"rate": rate, "rtt_ms": ms, "mix": mix}
+                for rate in slow(a.rates) for mix in (("cubic", "cubic,bbr") if a.bbr else ("cubic",))
                 for ms in ((1, 20, 100) if a.netem else (0,))]
 
     def start(self):
@@ -163,7 +173,7 @@ class Congestion(Traffic):
     def checks(params, values):
         more = ", ".join(f"{k} {values[k]:.2f}" for k in params["mix"].split(","))
         yield Check("Jain's index", values["jain"], more=more,
-                    least=0.8 if "," in params["mix"] else 0.95)
+                    least=0.8 if "," in params["mix"] else 0.95, best=1)
 
 
 class FloodBeside(Traffic):
@@ -172,7 +182,9 @@ class FloodBeside(Traffic):
 
     @staticmethod
     def wanted(a):
-        return [{"rate": "10M", "caps": n} for n in ((10,) if a.brief else (1, 3, 10))]
+        if a.brief:
+            return [{"rate": "10M", "caps": 10}]
+        return [{"rate": rate, "caps": n} for rate in slow(a.rates) for n in (1, 3, 10)]
 
     def start(self):
         self.floods = [self.lane.flood(self.params["caps"] * self.lane.cap)]
@@ -184,7 +196,7 @@ class FloodBeside(Traffic):
 
     @staticmethod
     def checks(_, values):
-        yield Check("TCP's part of the cap", values["tcp"], least=0.4)
+        yield Check("TCP's part of the cap", values["tcp"], least=0.4, best=0.5)
 
 
 class Ecn(Traffic):
@@ -214,7 +226,8 @@ class Ecn(Traffic):
 
     @staticmethod
     def checks(_, values):
-        yield Check("ECT's part", values["ect"], least=0.45, most=0.55)
+        yield Check("ECT's part", values["ect"], least=0.45, most=0.55,
+                    best=0.5)
 
 
 class Aggregate(Traffic):
@@ -259,9 +272,16 @@ class Aggregate(Traffic):
     @staticmethod
     def checks(params, values):
         off = PACED if params["way"] in ("edt", "pace") else POLICED
-        yield Check("the sum", values["sum"], least=1 - off, most=1 + off,
+        yield Check("the sum", values["sum"], least=1 - off, most=1 + off, best=1,
                     more=f"± {values['seconds_sd']:.1%} in a second, "
                     f"{values['retransmitted']:.0f} retransmitted")
+
+    @classmethod
+    def compared(cls, params, values):
+        yield from cls.checks(params, values)
+        yield Check("deviation between seconds", values["seconds_sd"])
+        if "jain" in values:
+            yield Check("Jain's index", values["jain"], best=1)
 
 
 def silence(notes, stream):
@@ -326,10 +346,11 @@ class Newcomers(Traffic):
 
     @staticmethod
     def checks(_, values):
-        yield Check("Jain's index in 2 s, the least", values["jain_2s"], least=0.9)
+        yield Check("Jain's index in 2 s, the least", values["jain_2s"], least=0.9,
+                    best=1)
         yield Check("longest without a byte", values["silence_s"], most=1, unit=" s")
         yield Check("least newcomer's part of its second",
-                    values["newcomer_least_s"], least=0.02)
+                    values["newcomer_least_s"], least=0.02, best=1 / (1 + Newcomers.LASTING))
 
 
 def mouse_elephant_mouse(s):
@@ -389,9 +410,9 @@ class Changing(Traffic):
     @staticmethod
     def checks(_, values):
         yield Check("Jain's index, 2 s after it is an elephant",
-                    values["jain_elephant"], least=0.95)
+                    values["jain_elephant"], least=0.95, best=1)
         yield Check("Jain's index of the others, 2 s after it is none",
-                    values["jain_mouse"], least=0.95)
+                    values["jain_mouse"], least=0.95, best=1)
         yield Check("longest without a byte", values["silence_s"], most=1, unit=" s")
 
 
@@ -506,6 +527,17 @@ class Requests:
                         if under else float("inf"),
                         more=f"p99 {beside['p99_ms']:.1f}, idle "
                         f"{idle['mean_ms']:.1f}")
+
+    @staticmethod
+    def compared(params, values):
+        """Yield the figures of flows that are under their fair share."""
+        for share, got in values.items():
+            if float(share) / 100 < 1 / (params["elephants"] + 1):
+                beside = got["beside"]
+                yield Check(f"{share} %: mean", beside["mean_ms"], unit=" ms")
+                yield Check(f"{share} %: p99", beside["p99_ms"], unit=" ms")
+                yield Check(f"{share} %: answered of those asked",
+                            beside["answered"] / beside["count"], best=1)
 
 
 SCENARIOS = {s.name: s for s in (Requests, Congestion, FloodBeside, Ecn, Aggregate,
