@@ -23,6 +23,9 @@
 /* Linux sends seven SYNs in 63 s and gives up after 127 s. */
 #define NATRA_CONNECT_AGE_NS (1ULL << 37)
 
+/* A SYN is one IP packet. */
+#define NATRA_CONNECT_DATA_MAX 0xffffU
+
 enum natra_connect_begun {
 	NATRA_CONNECT_FIRST,
 	NATRA_CONNECT_AGAIN, /* the same SYN was there before */
@@ -95,20 +98,30 @@ natra_connect_begin(struct natra_connect_table *table, __u64 hash, __u32 seq,
 	return begun;
 }
 
-/* Takes out the SYN with this sequence number, whose answer has come. Returns its
- * time, or 0 if it is not there: of two answers one counts. */
+/* Returns whether the entry is of the SYN that an answer acknowledges up to `seq`. A SYN
+ * of TCP Fast Open (RFC 7413) carries data, which the answer acknowledges as well if
+ * the server has taken it. */
+natra_inline bool natra_connect_is(__u64 entry_key, __u64 key)
+{
+	return entry_key && entry_key >> 32 == key >> 32 &&
+	       (__u32)key - (__u32)entry_key <= NATRA_CONNECT_DATA_MAX;
+}
+
+/* Takes out the SYN that is acknowledged up to this sequence number, itself or its
+ * last byte. Returns its time, or 0 if it is not there: of two answers one counts. */
 natra_inline __u64 natra_connect_end(struct natra_connect_table *table,
 				     __u64 hash, __u32 seq, __u64 now_ns)
 {
 	struct natra_connect *set = natra_connect_set(table, hash);
-	const __u64 key = natra_connect_key(hash, seq);
+	const __u64 wanted = natra_connect_key(hash, seq);
 
 #pragma GCC unroll 4
 	for (int i = 0; i < NATRA_CONNECT_WAYS; i++) {
 		struct natra_connect *entry = &set[i];
 		const __u64 time_ns = NATRA_READ_ONCE(entry->time_ns);
+		const __u64 key = NATRA_READ_ONCE(entry->key);
 
-		if (NATRA_READ_ONCE(entry->key) != key)
+		if (!natra_connect_is(key, wanted))
 			continue;
 		if (time_ns + NATRA_CONNECT_AGE_NS <= now_ns ||
 		    __sync_val_compare_and_swap(&entry->key, key, 0) != key)

@@ -276,7 +276,8 @@ static void the_answer_must_be_to_this_syn(void **state)
 	begin(&pair);
 	answer(&other);
 	(void)send_tcp(&out, &pair.back, SYN | ACK, 7, FIRST);
-	(void)send_tcp(&out, &pair.back, SYN | ACK, 7, FIRST + 2);
+	(void)send_tcp(&out, &pair.back, SYN | ACK, 7,
+		       FIRST + 2 + NATRA_CONNECT_DATA_MAX);
 	expect(1, 0, 0, 0);
 	/* The client has given up, and begins anew from the same port. */
 	(void)send_tcp(&in, &pair.there, SYN | ECE | CWR, FIRST + 5000, 0);

@@ -232,6 +232,31 @@ def full_queue(r, rep):
     lim.detach()
 
 
+def fast_open(r, rep):
+    """The answer to a SYN with data acknowledges the data, too, if the server takes it."""
+    lim = Natra(r.pod).attach("10M", "10M", "--sli", "on")
+    server = listener(r.pod, PORT, 8)
+    for ns, flags in ((r.client, 0x5), (r.pod, 0x202)):     # without a cookie
+        ns.sysctl("net/ipv4/tcp_fastopen", str(flags))
+    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 8)
+    for _ in range(CONNECTIONS):
+        with r.client:
+            s = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        s.sendto(bytes(100), socket.MSG_FASTOPEN, (r.pod.ip, PORT))
+        accepted = server.accept()[0]
+        accepted.close()
+        s.close()
+    rows = [line.split() for line in r.pod.run("cat", "/proc/net/netstat").splitlines()
+            if line.startswith("TcpExt:")]
+    rep.equal("fast open: SYNs whose data was taken",
+              int(dict(zip(*rows))["TCPFastOpenPassive"]), CONNECTIONS)
+    c = connections(lim, "ingress")
+    rep.equal("fast open: begun, accepted", (c["begun"], c["accepted"]["count"]),
+              (CONNECTIONS, CONNECTIONS))
+    server.close()
+    lim.detach()
+
+
 def check_maps(rep, what, tables, some):
     """Check how many tables the banks have, and whether there are banks with room for some."""
     pins = glob.glob(f"{BPFFS}/natra/engine_*/*/connects")
@@ -271,6 +296,7 @@ def main(rep, a):
                 in_the_pod(r, rep, mode, "--ingress-mode", "pace")
         rep.measure("tight limit", tight_limit, r, rep)
         rep.measure("full queue", full_queue, r, rep)
+        fast_open(r, rep)
         costs_nothing_without(r, rep)
 
 

@@ -67,7 +67,7 @@ static void an_answer_is_found_once(void **state)
 	assert_int_equal(
 		natra_connect_begin(&table, hash_of(0), SEQ, NOW + SECOND),
 		NATRA_CONNECT_AGAIN);
-	assert_int_equal(natra_connect_end(&table, hash_of(0), SEQ + 1, NOW),
+	assert_int_equal(natra_connect_end(&table, hash_of(0), SEQ - 1, NOW),
 			 0);
 	assert_int_equal(natra_connect_end(&table, hash_of(1), SEQ, NOW), 0);
 	assert_int_equal(
@@ -76,6 +76,24 @@ static void an_answer_is_found_once(void **state)
 	assert_int_equal(
 		natra_connect_end(&table, hash_of(0), SEQ, NOW + 2 * SECOND),
 		0);
+}
+
+/* TCP Fast Open: an answer acknowledges what the SYN carried, too, or not. */
+static void an_answer_to_data_is_found(void **state)
+{
+	static const __u32 lengths[] = {0, 1, 1460, NATRA_CONNECT_DATA_MAX};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		(void)natra_connect_begin(&table, hash_of(i), SEQ, NOW + i);
+		assert_int_equal(natra_connect_end(
+					 &table, hash_of(i),
+					 SEQ + NATRA_CONNECT_DATA_MAX + 1, NOW),
+				 0);
+		assert_int_equal(natra_connect_end(&table, hash_of(i),
+						   SEQ + lengths[i], NOW),
+				 NOW + i);
+	}
 }
 
 static void a_full_set_loses_its_oldest(void **state)
@@ -144,6 +162,7 @@ int main(void)
 		cmocka_unit_test_setup(the_other_end_has_the_same_hash, clear),
 		cmocka_unit_test_setup(no_key_is_0, clear),
 		cmocka_unit_test_setup(an_answer_is_found_once, clear),
+		cmocka_unit_test_setup(an_answer_to_data_is_found, clear),
 		cmocka_unit_test_setup(a_full_set_loses_its_oldest, clear),
 		cmocka_unit_test_setup(a_new_attempt_replaces_the_old_one,
 				       clear),
