@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/cleanup.h"
+
 static _Thread_local struct natra *current;
 static libbpf_print_fn_t next_print;
 static pthread_once_t installed = PTHREAD_ONCE_INIT;
@@ -13,18 +15,24 @@ static pthread_once_t installed = PTHREAD_ONCE_INIT;
 __attribute__((format(printf, 2, 0))) static int
 print(enum libbpf_print_level level, const char *format, va_list args)
 {
-	char line[512];
+	cleanup_free char *text = NULL;
+	char *rest, *line;
 
 	if (!current)
 		return next_print ? next_print(level, format, args) : 0;
 	/* An attach makes libbpf print some hundred lines. */
 	if (!current->log_fn)
 		return 0;
-	(void)vsnprintf(line, sizeof(line), format, args);
-	line[strcspn(line, "\n")] = '\0';
-	/* This is logged for debugging only, whatever its level: natra's own
-	 * line says what it means. */
-	log_line(current, NATRA_LOG_DEBUG, "%s", line);
+	if (vasprintf(&text, format, args) < 0) {
+		text = NULL; /* it is undefined */
+		return 0;
+	}
+	/* The verifier's log is one text of many lines. It is logged for debugging
+	 * only, whatever its level: natra's own line says what it means. */
+	for (rest = text; (line = strsep(&rest, "\n"));) {
+		if (line[0])
+			log_line(current, NATRA_LOG_DEBUG, "%s", line);
+	}
 	return 0;
 }
 
