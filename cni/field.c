@@ -50,20 +50,21 @@ static bool read_value(const struct policy_field *field, const cJSON *value,
 	return true;
 }
 
-/* Writes "is not auto, on or off". */
+/* Writes "is not auto, on or off", in the order in which natractl lists the words. */
 static void list_words(const struct policy_field *field,
 		       struct mistake *mistake)
 {
-	size_t len = 0;
-	const char *word;
+	const char *word = field->form, *end;
+	size_t len = (size_t)snprintf(mistake->text, sizeof(mistake->text),
+				      "is not ");
 
-	for (uint64_t i = 0; (word = policy_field_word(field, i)); i++)
+	for (; (end = strchr(word, '|')); word = end + 1)
 		len += (size_t)snprintf(mistake->text + len,
-					sizeof(mistake->text) - len, "%s%s",
-					i == 0            ? "is not "
-					: i == field->max ? " or "
-							  : ", ",
-					word);
+					sizeof(mistake->text) - len, "%.*s%s",
+					(int)(end - word), word,
+					strchr(end + 1, '|') ? ", " : " or ");
+	(void)snprintf(mistake->text + len, sizeof(mistake->text) - len, "%s",
+		       word);
 }
 
 struct mistake field_mistake(const struct policy_field *field)

@@ -7,7 +7,7 @@
 #include "../src/policy/fields.h"
 #include "json.h"
 
-/* The text says what is wrong with a value, such as "is not free, charged or
+/* The text says what is wrong with a value, such as "is not auto, on or
  * off", and is "" if nothing is. It is returned by value, so that the caller
  * needs no buffer. */
 struct mistake {

@@ -112,7 +112,7 @@ GOOD = {
     "--mode": ["auto", "tcx-podside", "clsact-podside", "tcx-hostside",
                "clsact-hostside"],
     "--edt": ["auto", "on", "off"],
-    "--fast-pass": ["free", "charged", "off", "guarded"],
+    "--fast-pass": ["free", "guarded", "charged", "off"],
     "--fast-pass-guard": ["1", "2M", "1P", "default"],
     "--ingress-packets": ["1", "10k", "1G", "unlimited", "default"],
     "--ingress-mode": ["police", "pace"],
