@@ -397,10 +397,14 @@ NATRA_API int natra_find_leftovers(struct natra *n,
  *
  * To be called before natra_remove_leftovers, which drops what waits: a TCP
  * connection of which seconds wait there would stand still for as long.
- * natra's own limits must not hold meanwhile, since they would drop it, too.
+ * natra's own limits, if there are any by the `id`, do not hold meanwhile, since they
+ * would drop it, too. If the process is killed, natra_check tells that they do not
+ * hold, and natra_remove_leftovers, natra_configure or natra_upgrade with the same id
+ * gives them back.
  *
  * Each of the plugin's token buckets gets 512 MB, which is what containerd asks
- * the plugin for when a pod starts, and keeps its rate. The call returns when 32
+ * the plugin for when a pod starts, at most three times, and keeps its rate. The call
+ * returns when 32
  * times as much as waited has passed (at least 128 MB, at most 256 MB), because
  * senders need some round trips to measure that the queue is gone, and after 1 s
  * in any case. What follows should follow at once. It changes
@@ -416,7 +420,7 @@ NATRA_API int natra_drain_leftovers(struct natra *n,
  * @brief Remove what natra_find_leftovers finds, and the ifb.
  *
  * Succeeds when there is nothing. The ingress qdisc stays if another filter is
- * on it.
+ * on it. natra's own limits hold before anything is removed.
  *
  * @param target  as in natra_find_leftovers.
  * @return as natra_find_leftovers.

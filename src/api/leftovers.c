@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The public functions on what upstream's bandwidth plugin left. */
 #include <errno.h>
+#include <string.h>
 
 #include "api/structs.h"
 #include "attach/attachment.h"
 #include "attach/leftovers.h"
+#include "attach/limits.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -83,14 +85,51 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 				    sizeof(found)));
 }
 
+/* Lets natra's own limits hold or not, if it has attached anything by the id that the
+ * caller gave. */
+static int hold(struct natra *n, const struct natra_target *target, bool hold)
+{
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct natra_target t;
+	int r = target_in(n, target, &t);
+
+	if (r < 0 || !t.id || !t.id[0])
+		return r;
+	r = attachment_lock(n, t.id, &dir, &gen);
+	/* Limits of another ABI cannot be told apart from no limits. */
+	if (r == -ENOENT || r == -ESTALE)
+		return 0;
+	if (r < 0 || gen.record.unshaped ||
+	    (t.ifname && t.ifname[0] &&
+	     strcmp(t.ifname, gen.record.pod.ifname) != 0))
+		return r;
+	return limits_hold(n, &gen.record, hold);
+}
+
+static int drain(struct natra *n, const struct natra_target *target,
+		 struct netlink *nl, const struct leftovers *l)
+{
+	int r = hold(n, target, false), restored;
+
+	if (r == 0)
+		r = leftovers_drain(n, nl, l);
+	{
+		KEEP_ERROR_SCOPE(n);
+
+		restored = hold(n, target, true);
+	}
+	return r < 0 ? r : restored;
+}
+
 int natra_drain_leftovers(struct natra *n, const struct natra_target *target)
 {
 	cleanup_netlink struct netlink nl = {0};
 	struct leftovers l;
 	int r = begin(n, target, &nl, &l);
 
-	if (r == 0)
-		r = leftovers_drain(n, &nl, &l);
+	if (r == 0 && leftovers_wait_ms(&l))
+		r = drain(n, target, &nl, &l);
 	return r < 0 ? r : finish(n, r);
 }
 
@@ -100,6 +139,10 @@ int natra_remove_leftovers(struct natra *n, const struct natra_target *target)
 	struct leftovers l;
 	int r = begin(n, target, &nl, &l);
 
+	/* A process that was killed while it let them drain has left the pod without
+	 * natra's limits. */
+	if (r == 0)
+		r = hold(n, target, true);
 	if (r == 0)
 		r = leftovers_remove(n, &nl, &l);
 	return r < 0 ? r : finish(n, r);

@@ -9,6 +9,11 @@
  * senders send because of it, until their estimates of the round trip have
  * followed. The rates stay, so a process that is killed here leaves limits that
  * hold as for a pod that has just started.
+ *
+ * Whoever fills a bucket and cannot remove it afterwards tries again later. A bucket is
+ * filled a few times only: else the pod would have no limit as long as that goes on. How
+ * often it was filled is in the peak rate, which grows by as much each time, and which
+ * upstream's plugin leaves out.
  */
 #include <errno.h>
 #include <linux/rtnetlink.h>
@@ -36,6 +41,8 @@
 #define WANT_MAX           (BUCKET_BYTES / 2ULL)
 #define LOOK_MS            5
 #define DRAIN_MAX_MS       1000
+/* One of them by a process that is killed. */
+#define FILLS_MAX          3
 
 static uint32_t wait_ms(const struct qdisc *tbf)
 {
@@ -54,13 +61,30 @@ uint32_t leftovers_wait_ms(const struct leftovers *l)
 	return longest >= WAIT_MIN_MS ? longest : 0;
 }
 
+/* Returns the peak rate of a bucket that was filled once. */
+static uint64_t peak_rate(const struct qdisc *tbf)
+{
+	uint64_t peak = 2 * tbf->tbf_bytes_per_sec;
+
+	return peak < PEAK_BYTES_PER_SEC ? PEAK_BYTES_PER_SEC : peak;
+}
+
+/* Returns how often a bucket was filled. */
+static uint64_t fills(const struct qdisc *tbf)
+{
+	return tbf->tbf_peak_bytes_per_sec / peak_rate(tbf);
+}
+
+static bool may_fill(const struct qdisc *tbf)
+{
+	return tbf->kind[0] && fills(tbf) < FILLS_MAX;
+}
+
 static int put_options(struct nl_msg *msg, const struct qdisc *tbf)
 {
 	struct tc_tbf_qopt options = tbf->tbf;
-	uint64_t peak = 2 * tbf->tbf_bytes_per_sec;
+	uint64_t peak = peak_rate(tbf) * (fills(tbf) + 1);
 
-	if (peak < PEAK_BYTES_PER_SEC)
-		peak = PEAK_BYTES_PER_SEC;
 	options.peakrate = options.rate;
 	options.peakrate.rate = peak < UINT32_MAX ? (uint32_t)peak : UINT32_MAX;
 	if (nla_put(msg, TCA_TBF_PARMS, sizeof(options), &options) < 0 ||
@@ -79,7 +103,7 @@ static int refill(struct natra *n, struct netlink *nl,
 	struct nlattr *options;
 	int r;
 
-	if (!tbf->kind[0])
+	if (!may_fill(tbf))
 		return 0;
 	if (!msg || nla_put_string(msg, TCA_KIND, tbf->kind) < 0 ||
 	    !(options = nla_nest_start(msg, TCA_OPTIONS)) ||
@@ -129,7 +153,8 @@ int leftovers_drain(struct natra *n, struct netlink *nl,
 	uint64_t want = wanted(l), end;
 	int r;
 
-	if (!leftovers_wait_ms(l))
+	if (!leftovers_wait_ms(l) ||
+	    (!may_fill(&l->tbf) && !may_fill(&l->ifb_tbf)))
 		return 0;
 	r = refill(n, nl, &l->host, &l->tbf);
 	if (r == 0)

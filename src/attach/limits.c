@@ -2,6 +2,7 @@
 #include "attach/limits.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "attach/gso.h"
 #include "policy/mode.h"
@@ -119,5 +120,34 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 		r = write_changes(n, gen, changes, policy);
 	for (int i = 0; i < LEG_MAX; i++)
 		slot_close(&changes[i].slot);
+	return r;
+}
+
+/* Gives one leg limits, unless it has them. */
+static int hold_leg(struct natra *n, const struct record_slot *record_slot,
+		    const struct natra_limits *limits)
+{
+	cleanup_slot struct slot slot = SLOT_INIT;
+	struct natra_limits have;
+	int r = engine_open_slot(n, record_slot, &slot);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = slot_get_limits(n, &slot, &have);
+	if (r < 0 || memcmp(&have, limits, sizeof(have)) == 0)
+		return r;
+	return slot_set_limits(n, &slot, limits);
+}
+
+int limits_hold(struct natra *n, const struct record *record, bool hold)
+{
+	static const struct natra_limits none = {0};
+	int r = 0;
+
+	for (int i = 0; i < LEG_MAX && r == 0; i++) {
+		if (record->leg[i].hook)
+			r = hold_leg(n, &record->slot[i],
+				     hold ? &record->limits[i] : &none);
+	}
 	return r;
 }

@@ -14,4 +14,8 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 bool limits_cover(const struct record *record,
 		  const struct natra_policy *policy);
 
+/* Lets the limits on record hold, or no limits until it is called again. The record
+ * stays as it is. */
+int limits_hold(struct natra *n, const struct record *record, bool hold);
+
 #endif

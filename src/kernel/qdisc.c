@@ -20,22 +20,30 @@ static void read_fq(struct nlmsghdr *hdr, struct qdisc *qdisc)
 		qdisc->fq_orphan_mask = nla_get_u32(mask);
 }
 
+/* Returns a rate that is in 64 bits if it does not fit in 32. */
+static uint64_t read_rate(const struct tc_ratespec *rate,
+			  const struct nlattr *rate64)
+{
+	return rate64 && nla_len(rate64) >= (int)sizeof(uint64_t)
+		       ? nla_get_u64(rate64)
+		       : rate->rate;
+}
+
 static void read_tbf(struct nlmsghdr *hdr, struct qdisc *qdisc)
 {
 	struct nlattr *options =
 		nlmsg_find_attr(hdr, sizeof(struct tcmsg), TCA_OPTIONS);
 	struct nlattr *tbf[TCA_TBF_MAX + 1];
-	const struct nlattr *rate64;
 
 	if (!options || nla_parse_nested(tbf, TCA_TBF_MAX, options, NULL) < 0 ||
 	    !tbf[TCA_TBF_PARMS] ||
 	    nla_len(tbf[TCA_TBF_PARMS]) < (int)sizeof(qdisc->tbf))
 		return;
 	memcpy(&qdisc->tbf, nla_data(tbf[TCA_TBF_PARMS]), sizeof(qdisc->tbf));
-	qdisc->tbf_bytes_per_sec = qdisc->tbf.rate.rate;
-	rate64 = tbf[TCA_TBF_RATE64];
-	if (rate64 && nla_len(rate64) >= (int)sizeof(uint64_t))
-		qdisc->tbf_bytes_per_sec = nla_get_u64(rate64);
+	qdisc->tbf_bytes_per_sec =
+		read_rate(&qdisc->tbf.rate, tbf[TCA_TBF_RATE64]);
+	qdisc->tbf_peak_bytes_per_sec =
+		read_rate(&qdisc->tbf.peakrate, tbf[TCA_TBF_PRATE64]);
 }
 
 static void read_counters(struct nlmsghdr *hdr, struct qdisc *qdisc)

@@ -16,6 +16,7 @@ struct qdisc {
 	uint64_t sent_bytes;
 	struct tc_tbf_qopt tbf; /* of tbf only */
 	uint64_t tbf_bytes_per_sec;
+	uint64_t tbf_peak_bytes_per_sec; /* 0: it has no peak rate */
 };
 
 /* Gets the qdisc at `parent`, TC_H_ROOT or TC_H_INGRESS. An interface that is

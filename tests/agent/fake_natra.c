@@ -3,7 +3,7 @@
  * The library's calls that need a kernel, in the agent that tests run (ld's
  * --wrap). An attachment is a file below the directory FAKE_STATE: its name is the
  * id, in which '/' is '+', and its text the two rates, whether its program is of this
- * build, and the number of its unshaped subnets. A file with the name leftovers+IFNAME stands for what upstream's
+ * build, and the limits of packets in and of connections out. A file with the name leftovers+IFNAME stands for what upstream's
  * plugin has left there: if it has a number and a text, attaching fails with them
  * while it is there. A file waiting+ID stands for the same beside one id, with packets
  * that wait. With the file leftovers-ifb the ifb of its limit of egress is
@@ -37,8 +37,6 @@ int __wrap_natra_query(struct natra *n, const char *id,
 		       struct natra_info *ret_info);
 int __wrap_natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
 				    void *arg);
-int __wrap_natra_foreach_subnet(struct natra *n, const char *id,
-				natra_subnet_fn fn, void *arg);
 int __wrap_natra_gc(struct natra *n, const char *network,
 		    const char *const *keep, size_t keep_len,
 		    size_t *ret_removed);
@@ -166,10 +164,9 @@ static void store(const char *id, const struct natra_policy *p)
 
 	if (!f)
 		return;
-	fprintf(f, "%" PRIu64 " %" PRIu64 " 1 %zu %" PRIu64 " %" PRIu64 "\n",
+	fprintf(f, "%" PRIu64 " %" PRIu64 " 1 %" PRIu64 " %" PRIu64 "\n",
 		p->ingress_rate_bits_per_sec, p->egress_rate_bits_per_sec,
-		p->unshaped_subnets_len, p->ingress_packets_per_sec,
-		p->egress_connections_per_sec);
+		p->ingress_packets_per_sec, p->egress_connections_per_sec);
 	(void)fclose(f);
 }
 
@@ -186,7 +183,6 @@ static int load(const char *id, struct natra_info *ret)
 	info.policy.ingress_rate_bits_per_sec = read_number(f);
 	info.policy.egress_rate_bits_per_sec = read_number(f);
 	current = read_number(f) != 0;
-	info.policy.unshaped_subnets_len = (size_t)read_number(f);
 	info.policy.ingress_packets_per_sec = read_number(f);
 	info.policy.egress_connections_per_sec = read_number(f);
 	info.program_is_current = current;
@@ -263,9 +259,6 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 		(void)usleep(10000);
 	if (r == 0)
 		r = failing_beside(target);
-	/* The library asks for the list, too. */
-	if (r == 0 && policy->unshaped_subnets_len && !policy->unshaped_subnets)
-		r = -EINVAL;
 	if (r == 0)
 		store(target->id, policy);
 	return r;
@@ -325,18 +318,6 @@ int __wrap_natra_query(struct natra *n, const char *id,
 
 	(void)n;
 	return r ? r : load(id, ret_info);
-}
-
-int __wrap_natra_foreach_subnet(struct natra *n, const char *id,
-				natra_subnet_fn fn, void *arg)
-{
-	struct natra_info info;
-	int r = load(id, &info);
-
-	(void)n;
-	for (size_t i = 0; r == 0 && i < info.policy.unshaped_subnets_len; i++)
-		r = fn(arg, "10.0.0.0/8");
-	return r;
 }
 
 int __wrap_natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,

@@ -70,9 +70,9 @@ class FakeNode:
         path.write_text(json.dumps(result))
         return str(path)
 
-    def attached(self, name, ingress, egress, current=True, subnets=0):
+    def attached(self, name, ingress, egress, current=True):
         (self.state / name.replace("/", "+")).write_text(
-            f"{ingress} {egress} {int(current)} {subnets}\n")
+            f"{ingress} {egress} {int(current)}\n")
 
     def limits(self, name):
         """The two rates of a pod; None if it has no limits."""

@@ -4,10 +4,13 @@
 #include "rig.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SKIP        77
 #define HOST        "h-old"
@@ -327,9 +330,9 @@ static void fill(const char *dev, const char *rate)
 	device_send(dev, 200);
 }
 
-static int drain(void)
+static int drain(const char *id)
 {
-	struct natra_target target = pod_target(&pod, NULL);
+	struct natra_target target = pod_target(&pod, id);
 
 	return KEPT(natra_drain_leftovers(n, &target));
 }
@@ -340,7 +343,7 @@ static void nothing_to_drain(void **state)
 	char *mine;
 
 	(void)state;
-	assert_int_equal(drain(), 0);
+	assert_int_equal(drain(NULL), 0);
 	add_tbf();
 	add_ingress(IFB);
 	for (int i = 0; i < 2; i++) {
@@ -348,7 +351,7 @@ static void nothing_to_drain(void **state)
 			fill(HOST, "1mbit");
 		assert_int_equal(find().waiting_ms, 0);
 		mine = node_state();
-		assert_int_equal(drain(), 0);
+		assert_int_equal(drain(NULL), 0);
 		same_node_state(mine);
 		free(mine);
 	}
@@ -367,7 +370,7 @@ static void queues_drain(void **state)
 	assert_in_range(find().waiting_ms, 2000, 60000);
 	fill(HOST, "8kbit");
 	(void)clock_gettime(CLOCK_MONOTONIC, &begin);
-	if (drain() < 0)
+	if (drain(NULL) < 0)
 		fail_msg("%s", natra_error(n));
 	(void)clock_gettime(CLOCK_MONOTONIC, &end);
 	assert_in_range(end.tv_sec - begin.tv_sec, 0, 3);
@@ -386,9 +389,66 @@ static void one_queue_drains(void **state)
 	add_tbf();
 	add_ingress(IFB);
 	fill(HOST, "8kbit");
-	assert_int_equal(drain(), 0);
+	assert_int_equal(drain(NULL), 0);
 	rig_sh("tc -s qdisc show dev " HOST " root | grep -q 'backlog 0b'");
 	assert_int_equal(find().waiting_ms, 0);
+}
+
+/* natra's own limits would drop what waits. They hold again afterwards, and if the process
+ * is killed, before the plugin's go. */
+static void own_limits_do_not_hold_meanwhile(void **state)
+{
+	struct natra_target target = pod_target(&pod, "web");
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_stats stats = NATRA_INIT(stats);
+	int status, tries = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	add_tbf();
+	fill(HOST, "8kbit");
+	if (drain("web") < 0)
+		fail_msg("%s", natra_error(n));
+	assert_int_equal(natra_stats(n, "web", &stats), 0);
+	assert_in_range(stats.ingress.unlimited.packets, 100, 200);
+	assert_int_equal(natra_check(n, "web", &policy), 0);
+
+	fill(HOST, "8kbit");
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(drain("web") < 0);
+	while (natra_check(n, "web", NULL) == 0 && tries++ < 500)
+		(void)usleep(1000);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(KEPT(natra_check(n, "web", NULL)), -EBADE);
+	says(n, "limits", NULL);
+	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), 0);
+	assert_int_equal(natra_check(n, "web", &policy), 0);
+	assert_int_equal(natra_detach(n, &target), 0);
+}
+
+/* A bucket is filled three times only: whoever cannot remove the limits tries again. */
+static void buckets_are_filled_some_times(void **state)
+{
+	(void)state;
+	add_tbf();
+	fill(HOST, "8kbit");
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(drain(NULL), 0);
+		assert_int_equal(find().waiting_ms, 0);
+		/* What was in the bucket is used, and packets wait again. */
+		rig_sh("tc qdisc change dev " HOST " root handle 1: tbf"
+		       " rate 8kbit burst 1600 limit 64k mtu 1600"
+		       " $(tc qdisc show dev " HOST
+		       " root | grep -o 'peakrate [0-9A-Za-z]*')");
+		device_send(HOST, 200);
+	}
+	assert_int_equal(drain(NULL), 0);
+	assert_in_range(find().waiting_ms, 2000, 60000);
 }
 
 static void keep_warning(void *arg, enum natra_log_level level,
@@ -516,6 +576,8 @@ int main(void)
 		CASE(nothing_to_drain),
 		CASE(queues_drain),
 		CASE(one_queue_drains),
+		CASE(own_limits_do_not_hold_meanwhile),
+		CASE(buckets_are_filled_some_times),
 		CASE(by_the_id_of_an_attachment),
 		CASE(attaching_warns),
 		CASE(no_host_side),

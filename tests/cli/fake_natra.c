@@ -24,6 +24,7 @@ static struct natra_policy current = {
 
 /* The label and the network that this process passed to natra_attach. */
 static const char *given_label, *given_network;
+static bool leftovers_removed;
 
 /* Returns the number of one of the N pods, or -1 if the id is none of them. */
 static int pod_number(const char *id)
@@ -136,8 +137,12 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	current = *policy;
 	given_label = target->label;
 	given_network = target->network;
+	if (getenv("NATRA_FAKE_CALLS"))
+		fprintf(stderr, "attach to %s\n", target->ifname);
 	if (strcmp(target->ifname, "none") == 0)
 		return -ENODEV;
+	if (strcmp(target->ifname, "tied") == 0 && !leftovers_removed)
+		return -EBUSY;
 	return ret_info ? natra_query(n, target->id ? target->id : "web",
 				      ret_info)
 			: 0;
@@ -152,10 +157,11 @@ int natra_configure(struct natra *n, const char *id,
 	return 0;
 }
 
-/* Interface "old" and attachment "evil" have leftovers. */
+/* Interfaces "old" and "tied" and attachment "evil" have leftovers. */
 static bool has_leftovers(const struct natra_target *target)
 {
-	return target->ifname ? strcmp(target->ifname, "old") == 0
+	return target->ifname ? strcmp(target->ifname, "old") == 0 ||
+					strcmp(target->ifname, "tied") == 0
 			      : strcmp(target->id, "evil") == 0;
 }
 
@@ -186,6 +192,7 @@ int natra_remove_leftovers(struct natra *n, const struct natra_target *target)
 {
 	(void)n;
 	fprintf(stderr, "remove leftovers of %s\n", target->ifname);
+	leftovers_removed = true;
 	return 0;
 }
 

@@ -19,9 +19,10 @@ COUNTERS = ("mice", "admitted", "paced", "marked", "dropped_rate",
             "dropped_horizon", "unlimited", "other")
 
 
-def run(*args, stdout=subprocess.PIPE):
+def run(*args, stdout=subprocess.PIPE, env=None):
     return subprocess.run([NATRACTL, *args], stdin=subprocess.DEVNULL,
-                          stdout=stdout, stderr=subprocess.PIPE, timeout=20)
+                          stdout=stdout, stderr=subprocess.PIPE, timeout=20,
+                          env=dict(os.environ, **(env or {})))
 
 
 def read(*args):
@@ -181,9 +182,18 @@ class Human(unittest.TestCase):
         self.assertRegex(r.stderr.decode(),
                          r"^natractl: warning: tbf and redirect to bwp0 on "
                          r"veth\\x1b, .* \(--replace-bandwidth removes them\)\n$")
-        r = run(*attach, "--replace-bandwidth")
-        self.assertEqual((r.returncode, r.stderr),
-                         (0, b"drain leftovers of old\nremove leftovers of old\n"))
+        # What the bandwidth plugin left goes last, unless natra cannot be attached
+        # beside it.
+        gone = ["drain leftovers of {0}", "remove leftovers of {0}"]
+        for name, code, calls in (("old", 0, ["attach to {0}", *gone]),
+                                  ("tied", 0, ["attach to {0}", *gone, "attach to {0}"]),
+                                  ("none", 1, ["attach to {0}"])):
+            r = run("attach", name, *attach[2:], "--replace-bandwidth",
+                    env={"NATRA_FAKE_CALLS": "1"})
+            said = [line for line in r.stderr.decode().splitlines()
+                    if not line.startswith("natractl: ")]
+            self.assertEqual((r.returncode, said),
+                             (code, [line.format(name) for line in calls]))
         self.assertEqual(run("attach", "eth0", *attach[2:]).stderr, b"")
         # A mistake in the arguments removes nothing.
         r = run("attach", "old", "--replace-bandwidth")

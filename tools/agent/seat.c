@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -93,76 +92,14 @@ static bool is_for_later(const struct seat *seat,
 	return left->waiting_ms && !seat->may_drain && covers(policy, left);
 }
 
-struct subnets {
-	char **list;
-	size_t len;
-};
-
-static void subnets_free(struct subnets *subnets)
-{
-	while (subnets->len > 0)
-		free(subnets->list[--subnets->len]);
-	free(subnets->list);
-}
-
-static int add_subnet(void *arg, const char *cidr)
-{
-	struct subnets *subnets = arg;
-	char *text = subnets->len < NATRA_SUBNETS_MAX ? strdup(cidr) : NULL;
-
-	if (!text)
-		return -ENOMEM;
-	subnets->list[subnets->len++] = text;
-	return 0;
-}
-
-/* Gives a policy as natra_query reports it the subnets of the pod, of which it has the
- * number only. The caller frees them, also after an error. */
-static int subnets_read(const struct seat *seat, struct natra_policy *policy,
-			struct subnets *subnets)
-{
-	int r;
-
-	if (!policy->shaped_subnets_len && !policy->unshaped_subnets_len)
-		return 0;
-	subnets->list = calloc(NATRA_SUBNETS_MAX, sizeof(*subnets->list));
-	if (!subnets->list)
-		return -ENOMEM;
-	r = natra_foreach_subnet(seat->n, seat->id, add_subnet, subnets);
-	if (policy->shaped_subnets_len) {
-		policy->shaped_subnets = (const char *const *)subnets->list;
-		policy->shaped_subnets_len = subnets->len;
-	} else {
-		policy->unshaped_subnets = (const char *const *)subnets->list;
-		policy->unshaped_subnets_len = subnets->len;
-	}
-	return r;
-}
-
 /* Returns whether a failure of a call on the pod means that it has ended. */
 static bool has_ended(int r)
 {
 	return r == -ENODEV || r == -ENOENT;
 }
 
-/* Lets pass what waits in upstream's limits while they alone hold, and limits the pod
- * again. natra's limits held until now, so it is known that they can. */
-static int let_pass(const struct seat *seat, const struct natra_target *target,
-		    const struct natra_policy *policy)
-{
-	int r = natra_detach(seat->n, target);
-
-	if (r < 0)
-		return r;
-	r = natra_drain_leftovers(seat->n, target);
-	if (r < 0 && !has_ended(r))
-		seat_log(seat, NATRA_LOG_WARN,
-			 "what waits in the bandwidth plugin's limits is lost",
-			 seat_error(seat, r));
-	return natra_attach(seat->n, target, policy, NULL);
-}
-
-/* Removes upstream's limits beside natra's. */
+/* Removes upstream's limits beside natra's. What waits in them passes first, while they
+ * alone hold. */
 static int take_away(const struct seat *seat, const struct natra_target *target,
 		     const struct natra_policy *policy,
 		     const struct natra_leftovers *left, enum seat_change *ret)
@@ -178,8 +115,12 @@ static int take_away(const struct seat *seat, const struct natra_target *target,
 	}
 	*ret = SEAT_REPLACED;
 	if (left->waiting_ms)
-		r = let_pass(seat, target, policy);
-	return r < 0 ? r : natra_remove_leftovers(seat->n, target);
+		r = natra_drain_leftovers(seat->n, target);
+	if (r < 0 && !has_ended(r))
+		seat_log(seat, NATRA_LOG_WARN,
+			 "what waits in the bandwidth plugin's limits is lost",
+			 seat_error(seat, r));
+	return natra_remove_leftovers(seat->n, target);
 }
 
 /* Attaches while upstream's limits still hold, so that the pod has limits at each
@@ -237,8 +178,6 @@ static int finish(const struct seat *seat, const struct natra_target *target,
 		  const struct natra_policy *policy, enum seat_change *ret)
 {
 	struct natra_leftovers left = NATRA_INIT(left);
-	struct natra_policy with_subnets = *policy;
-	struct subnets subnets = {0};
 	int r = natra_find_leftovers(seat->n, target, &left);
 
 	if (r < 0 || !any(&left))
@@ -247,13 +186,7 @@ static int finish(const struct seat *seat, const struct natra_target *target,
 		*ret = SEAT_LATER;
 		return 0;
 	}
-	/* What natra_query reported is attached again after a detach. */
-	if (left.waiting_ms && covers(policy, &left))
-		r = subnets_read(seat, &with_subnets, &subnets);
-	if (r == 0)
-		r = take_away(seat, target, &with_subnets, &left, ret);
-	subnets_free(&subnets);
-	return r;
+	return take_away(seat, target, policy, &left, ret);
 }
 
 int seat_query(const struct seat *seat, struct natra_info *ret_info)

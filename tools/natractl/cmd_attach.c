@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "cli.h"
@@ -73,30 +74,56 @@ static int check_attach(const struct cli *cli, struct natra_policy *policy)
 	return 0;
 }
 
-/* Removes or reports what the bandwidth plugin left: its limits hold beside
- * natra's. */
-static int handle_leftovers(const struct cli *cli,
-			    const struct natra_target *target)
+/* Reports what the bandwidth plugin left: its limits hold beside natra's. */
+static void warn_of_leftovers(const struct cli *cli,
+			      const struct natra_target *target)
 {
 	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
 
-	if (cli->opts.value[OPT_REPLACE_BANDWIDTH]) {
-		int r = natra_drain_leftovers(cli->n, target);
-
-		return r < 0 ? r : natra_remove_leftovers(cli->n, target);
-	}
 	/* With --verbose the library's log reports them. If they cannot be
 	 * found, natra_attach fails for the same reason. */
 	if (cli->opts.verbosity > 0 ||
 	    natra_find_leftovers(cli->n, target, &leftovers) < 0 ||
 	    !leftovers_any(&leftovers))
-		return 0;
+		return;
 	fputs("natractl: warning: ", stderr);
 	leftovers_print(stderr, &leftovers);
 	fputs(", of the bandwidth plugin: its limits hold as well"
 	      " (--replace-bandwidth removes them)\n",
 	      stderr);
-	return 0;
+}
+
+/* Returns whether natra_attach may have failed because they are where natra's own
+ * qdiscs would be: fq takes the place of the tbf, and clsact that of the redirect. */
+static bool may_be_in_the_way(int r, const struct natra_leftovers *leftovers)
+{
+	return (r == -EBUSY && leftovers->tbf) ||
+	       (r == -EOPNOTSUPP && leftovers->ingress_redirect);
+}
+
+/* Attaches while the bandwidth plugin's limits still hold, so that the pod has limits at
+ * each moment, also if natra's cannot be attached. The others go first only if they are
+ * in the way. What waits in them passes before. */
+static int replace(const struct cli *cli, struct natra_target target,
+		   const struct natra_policy *policy, struct natra_info *info)
+{
+	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
+	bool attached;
+	int r = natra_find_leftovers(cli->n, &target, &leftovers);
+
+	if (r < 0)
+		return r;
+	r = natra_attach(cli->n, &target, policy, info);
+	if (r < 0 && !may_be_in_the_way(r, &leftovers))
+		return r;
+	attached = r == 0;
+	if (attached)
+		target.id = info->id;
+	r = natra_drain_leftovers(cli->n, &target);
+	if (r == 0)
+		r = natra_remove_leftovers(cli->n, &target);
+	return r < 0 || attached ? r
+				 : natra_attach(cli->n, &target, policy, info);
 }
 
 int cmd_attach(struct cli *cli)
@@ -115,9 +142,12 @@ int cmd_attach(struct cli *cli)
 	target.netns = cli->opts.value[OPT_NETNS];
 	target.network = cli->opts.value[OPT_NETWORK];
 	target.label = cli->opts.value[OPT_LABEL];
-	r = handle_leftovers(cli, &target);
-	if (r == 0)
+	if (cli->opts.value[OPT_REPLACE_BANDWIDTH]) {
+		r = replace(cli, target, &policy, &info);
+	} else {
+		warn_of_leftovers(cli, &target);
 		r = natra_attach(cli->n, &target, &policy, &info);
+	}
 	if (r < 0)
 		return failure(cli, r);
 	return show_attached(cli, &info);
