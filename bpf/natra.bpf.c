@@ -347,6 +347,7 @@ report_outcome(struct __sk_buff *skb, const struct natra_config *config,
 		reason = outcome - NATRA_COUNT_DROPPED_RATE +
 			 NATRA_REPORT_DROPPED_RATE;
 	}
+	reason = (__u32)NATRA_FORGET(reason, packet->hash);
 	/* Under a flood this is all that it costs. */
 	if (reason < NATRA_REPORT_MAX &&
 	    natra_event_is_due(&state->event_tat[reason], packet->now_ns))
@@ -385,7 +386,7 @@ static __always_inline __u32 refuse(struct __sk_buff *skb,
 	if (natra_event_is_due(&state->event_tat[NATRA_REPORT_DROPPED_RATE],
 			       packet->now_ns))
 		report(skb, config, state, parsed, NATRA_REPORT_DROPPED_RATE);
-	return NATRA_COUNT_DROPPED_RATE;
+	return (__u32)NATRA_FORGET(NATRA_COUNT_DROPPED_RATE, packet->hash);
 }
 
 static __always_inline __u32 judge(struct __sk_buff *skb,
@@ -448,8 +449,11 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	if (natra_unlikely(packet->guarded))
 		note_guarded(skb, config, state, stripe, &parsed, packet);
 	if (natra_unlikely(outcome - NATRA_COUNT_PACED <=
-			   NATRA_COUNT_DROPPED_HORIZON - NATRA_COUNT_PACED))
+			   NATRA_COUNT_DROPPED_HORIZON - NATRA_COUNT_PACED)) {
 		report_outcome(skb, config, state, &parsed, packet, outcome);
+		/* It has been compared with some outcomes. */
+		outcome = (__u32)NATRA_FORGET(outcome, packet->hash);
+	}
 	return outcome;
 }
 

@@ -103,8 +103,7 @@ natra_flow_evict(struct natra_flow_entry *flows, const __u32 *sketch,
 			natra_flow_claim(&set[i], sketch, mask, epoch, now);
 
 		claim = NATRA_FORGET(claim, hash) * NATRA_FLOW_WAYS + i;
-		if (claim < least)
-			least = NATRA_FORGET(claim, hash);
+		least = NATRA_FORGET(claim < least ? claim : least, hash);
 	}
 	if (estimate <= least / NATRA_FLOW_WAYS * 3 / 2)
 		return NULL;
