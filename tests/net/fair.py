@@ -237,7 +237,7 @@ if __name__ == "__main__":
         option("--flows", default="1,4,16,64,udp", help="of aggregate"),
         option("--lanes", type=int, default=LANES, help="most that run at once"),
         option("--rtt", type=float, help="ms, instead of each way's own"),
-        option("--fast-pass", choices=["free", "charged", "off", "guarded"]),
+        option("--fast-pass", choices=["free", "guarded", "charged", "off"]),
         option("--fast-pass-guard", metavar="RATE", help="of mice in all, with guarded"),
         option("--seconds", type=float, help="to measure for"),
         prepare=prepare)
