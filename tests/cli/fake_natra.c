@@ -143,6 +143,8 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		return -ENODEV;
 	if (strcmp(target->ifname, "tied") == 0 && !leftovers_removed)
 		return -EBUSY;
+	if (strcmp(target->ifname, "stuck") == 0)
+		return -EPERM;
 	return ret_info ? natra_query(n, target->id ? target->id : "web",
 				      ret_info)
 			: 0;
@@ -157,12 +159,18 @@ int natra_configure(struct natra *n, const char *id,
 	return 0;
 }
 
-/* Interfaces "old" and "tied" and attachment "evil" have leftovers. */
+/* Some interfaces and attachment "evil" have leftovers. */
 static bool has_leftovers(const struct natra_target *target)
 {
-	return target->ifname ? strcmp(target->ifname, "old") == 0 ||
-					strcmp(target->ifname, "tied") == 0
-			      : strcmp(target->id, "evil") == 0;
+	static const char *const names[] = {"old", "tied", "stuck"};
+
+	if (!target->ifname)
+		return strcmp(target->id, "evil") == 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(target->ifname, names[i]) == 0)
+			return true;
+	}
+	return false;
 }
 
 int natra_find_leftovers(struct natra *n, const struct natra_target *target,

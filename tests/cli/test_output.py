@@ -187,7 +187,7 @@ class Human(unittest.TestCase):
         gone = ["drain leftovers of {0}", "remove leftovers of {0}"]
         for name, code, calls in (("old", 0, ["attach to {0}", *gone]),
                                   ("tied", 0, ["attach to {0}", *gone, "attach to {0}"]),
-                                  ("none", 1, ["attach to {0}"])):
+                                  ("stuck", 1, ["attach to {0}"])):
             r = run("attach", name, *attach[2:], "--replace-bandwidth",
                     env={"NATRA_FAKE_CALLS": "1"})
             said = [line for line in r.stderr.decode().splitlines()
