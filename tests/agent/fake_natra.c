@@ -3,8 +3,9 @@
  * The library's calls that need a kernel, in the agent that tests run (ld's
  * --wrap). An attachment is a file below the directory FAKE_STATE: its name is the
  * id, in which '/' is '+', and its text the two rates, whether its program is of this
- * build, and the limits of packets in and of connections out. A file with the name leftovers+IFNAME stands for what upstream's
- * plugin has left there: if it has a number and a text, attaching fails with them
+ * build, and the limits of packets in and of connections out. A file with the name
+ * leftovers+IFNAME stands for what upstream's plugin has left there: if it has a number
+ * and a text, attaching fails with them
  * while it is there. A file waiting+ID stands for the same beside one id, with packets
  * that wait. With the file leftovers-ifb the ifb of its limit of egress is
  * there, too. The file error-NAME stands for a call that fails with the number in it,
