@@ -134,6 +134,8 @@ def follow_edits(m):
         api.close()
         sh("umount", str(node.netns(NAME)), check=False)
         node.close()
+    # The agent may have been stopped while it was loading programs for later pods.
+    natractl("gc")
     m.rep.equal("departure times after the last edit", attachment(m.c.netns)["edt_active"],
                 False)
 
