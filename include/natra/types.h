@@ -129,7 +129,10 @@ struct natra_target {
 	/** Name of the attachment, 1 to NATRA_ID_MAX bytes; NULL or "":
 	 *  "<netns inode>-<ifname>". */
 	const char *id;
-	/** Interface of the pod, in the network namespace given below. */
+	/** Interface of the pod, in the network namespace given below. An attachment
+	 *  stays with its interface: while that exists, the name by which it was
+	 *  attached as `id` means it, even if it was renamed and another interface
+	 *  has that name now (as in a pod of KubeVirt). */
 	const char *ifname;
 	/** A path (with a '/') or a name under /run/netns; NULL: the caller's
 	 *  network namespace. */
@@ -220,7 +223,7 @@ struct natra_policy {
 struct natra_info {
 	size_t sz;
 	char id[NATRA_ID_MAX + 1];
-	char ifname[16];
+	char ifname[16]; /**< by which it was attached; see natra_target */
 	char network[NATRA_NAME_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
 	/** Why natra chose this `mode` and `edt_active`, or why the interface is

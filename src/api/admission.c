@@ -76,6 +76,24 @@ static int refuse_foreign(struct natra *n, const struct scene *scene,
 	return r;
 }
 
+int admission_id(struct natra *n, const struct natra_target *target,
+		 int netns_fd, char *ret_id)
+{
+	uint64_t inode;
+	int r;
+
+	if (target->id && target->id[0]) {
+		(void)str_copy(ret_id, NATRA_ID_MAX + 1, target->id);
+		return 0;
+	}
+	r = netns_inode(n, netns_fd, &inode);
+	if (r < 0)
+		return r;
+	(void)snprintf(ret_id, NATRA_ID_MAX + 1, "%" PRIu64 "-%s", inode,
+		       target->ifname);
+	return 0;
+}
+
 int admission_lock(struct natra *n, struct admission *a)
 {
 	const struct natra_target *t = &a->target;
@@ -88,15 +106,12 @@ int admission_lock(struct natra *n, struct admission *a)
 	if (r == 0)
 		r = pin_dir_lock_netns(n, a->netns_fd, &a->netns_lock);
 	if (r == 0)
-		r = scene_look(n, a->netns_fd, t->ifname, scene);
+		r = admission_id(n, t, a->netns_fd, a->id);
+	if (r == 0)
+		r = scene_look_named(n, a->netns_fd, a->id, t->ifname, scene);
 	if (r < 0)
 		return r;
 
-	if (t->id && t->id[0])
-		(void)str_copy(a->id, sizeof(a->id), t->id);
-	else
-		(void)snprintf(a->id, sizeof(a->id), "%" PRIu64 "-%s",
-			       scene->pod_netns.inode, t->ifname);
 	a->order.id = a->id;
 	a->order.network = t->network;
 	a->order.label = t->label;

@@ -33,7 +33,7 @@ static int reattach(struct natra *n, const struct pin_dir *dir,
 	if (r == 0)
 		r = attachment_open_netns(n, &record->pod, -1, &fd);
 	if (r == 0)
-		r = scene_look(n, fd, record->pod.ifname, &order.scene);
+		r = scene_look_recorded(n, fd, &record->pod, &order.scene);
 	if (r < 0)
 		return r;
 	order.subnets = subnets;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/admission.h"
 #include "api/structs.h"
 #include "attach/attachment.h"
 #include "attach/scene.h"
@@ -55,8 +56,9 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 		return r;
 	}
 	r = resolve_id(n, &t, fd, id);
+	/* It may have another name by now; its default id still has the old one. */
 	if (r == -ENOENT || r == -ENODEV)
-		return finish(n, 0);
+		r = admission_id(n, &t, fd, id);
 	if (r == 0)
 		r = pin_dir_lock_id(n, id, false, &dir);
 	if (r == 0)

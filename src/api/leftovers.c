@@ -7,26 +7,9 @@
 #include "attach/attachment.h"
 #include "attach/leftovers.h"
 #include "attach/limits.h"
+#include "attach/scene.h"
 #include "util/cleanup.h"
 #include "util/str.h"
-
-struct look {
-	struct natra *n;
-	const struct natra_target *target;
-	struct link_info pod;
-};
-
-/* Runs in the pod's namespace. */
-static int look_at_pod(void *arg)
-{
-	struct look *look = arg;
-	cleanup_netlink struct netlink nl = {0};
-	int r = netlink_open(look->n, &nl);
-
-	return r < 0 ? r
-		     : link_by_name(look->n, &nl, look->target->ifname,
-				    &look->pod);
-}
 
 /* Finds the interface that the caller means and what is left beside it. */
 static int begin(struct natra *n, const struct natra_target *target,
@@ -35,7 +18,7 @@ static int begin(struct natra *n, const struct natra_target *target,
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_close int pod_fd = -1;
 	struct natra_target t;
-	struct look look = {.n = n, .target = &t};
+	struct scene scene;
 	int r;
 
 	if (!n)
@@ -45,22 +28,25 @@ static int begin(struct natra *n, const struct natra_target *target,
 		return r;
 	if (t.ifname && t.ifname[0]) {
 		r = netns_open(n, &t, &pod_fd);
+		if (r == 0)
+			r = scene_look_named(n, pod_fd, t.id ? t.id : "",
+					     t.ifname, &scene);
 	} else if (t.id && t.id[0]) {
 		/* An id alone stands for the interface that is on record. */
 		r = attachment_find(n, t.id, &gen);
 		if (r == 0)
 			r = attachment_open_netns(n, &gen.record.pod, -1,
 						  &pod_fd);
-		t.ifname = gen.record.pod.ifname;
+		if (r == 0)
+			r = scene_look_recorded(n, pod_fd, &gen.record.pod,
+						&scene);
 	} else {
 		return refuse(n, -EINVAL, "id, ifname: one is needed");
 	}
 	if (r == 0)
 		r = netlink_open(n, ret_nl);
-	if (r == 0)
-		r = netns_run(n, pod_fd, look_at_pod, &look);
 	return r < 0 ? r
-		     : leftovers_find(n, ret_nl, &look.pod, pod_fd,
+		     : leftovers_find(n, ret_nl, &scene.pod, pod_fd,
 				      ret_leftovers);
 }
 

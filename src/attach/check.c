@@ -74,16 +74,9 @@ static int find_interface(const struct site *site, struct netlink *nl)
 	struct link_info info;
 	int r = netlink_open(site->n, nl);
 
-	if (r < 0)
-		return r;
-	r = link_by_index(nl, site->link->ifindex, &info);
-	if (r == -ENODEV)
-		return refuse(site->n, r, "interface '%s' is gone",
-			      site->link->ifname);
-	if (r < 0)
-		return fail_errno(site->n, r, "look up interface '%s'",
-				  site->link->ifname);
-	return 0;
+	return r < 0 ? r
+		     : link_on_record(site->n, nl, site->link->ifindex,
+				      site->link->ifname, &info);
 }
 
 /* Runs in the namespace of the site. */

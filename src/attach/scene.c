@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "attach/scene.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "kernel/hook.h"
+#include "state/pin.h"
 
 struct look {
 	struct natra *n;
 	const char *ifname;
+	uint32_t ifindex; /* 0: the interface is the one that has the name */
 	struct scene *scene;
 };
 
@@ -20,6 +23,15 @@ static int note_program(void *arg, const struct hook_program *program)
 	else
 		scene->others = true;
 	return 0;
+}
+
+static int find_pod(const struct look *look, struct netlink *nl)
+{
+	struct link_info *pod = &look->scene->pod;
+
+	return look->ifindex ? link_on_record(look->n, nl, look->ifindex,
+					      look->ifname, pod)
+			     : link_by_name(look->n, nl, look->ifname, pod);
 }
 
 /* Runs in the pod's namespace. */
@@ -35,7 +47,7 @@ static int look_around(void *arg)
 		return fail_errno(look->n, r, "identify the network namespace");
 	r = netlink_open(look->n, &nl);
 	if (r == 0)
-		r = link_by_name(look->n, &nl, look->ifname, &scene->pod);
+		r = find_pod(look, &nl);
 	for (int ingress = 0; ingress < 2 && r == 0; ingress++) {
 		struct hook hook = {scene->pod.ifindex, ingress};
 
@@ -47,11 +59,11 @@ static int look_around(void *arg)
 	return r;
 }
 
-int scene_look(struct natra *n, int pod_fd, const char *ifname,
-	       struct scene *ret_scene)
+static int look_at(struct natra *n, int pod_fd, const char *ifname,
+		   uint32_t ifindex, struct scene *ret_scene)
 {
 	struct scene scene = {.pod_fd = pod_fd};
-	struct look look = {n, ifname, &scene};
+	struct look look = {n, ifname, ifindex, &scene};
 	int r;
 
 	r = netns_self(-1, &scene.host_netns);
@@ -62,4 +74,44 @@ int scene_look(struct natra *n, int pod_fd, const char *ifname,
 		return r;
 	*ret_scene = scene;
 	return 0;
+}
+
+int scene_look(struct natra *n, int pod_fd, const char *ifname,
+	       struct scene *ret_scene)
+{
+	return look_at(n, pod_fd, ifname, 0, ret_scene);
+}
+
+int scene_look_recorded(struct natra *n, int pod_fd,
+			const struct record_link *link, struct scene *ret_scene)
+{
+	struct scene scene;
+	int r = look_at(n, pod_fd, link->ifname, link->ifindex, &scene);
+
+	/* Another namespace has other interfaces of the same numbers. */
+	if (r == 0 && scene.pod_netns.cookie != link->netns_cookie)
+		return refuse(n, -ENODEV, "the netns of '%s' is another one",
+			      link->ifname);
+	if (r == 0)
+		*ret_scene = scene;
+	return r;
+}
+
+int scene_look_named(struct natra *n, int pod_fd, const char *id,
+		     const char *ifname, struct scene *ret_scene)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	int r = id[0] ? pin_find(n, id, &gen) : -ENOENT;
+
+	/* The record of an older natra has the interface in the same place. */
+	if (r == -ESTALE && gen.abi < NATRA_PIN_ABI)
+		r = 0;
+	if (r == 0 && strcmp(gen.record.pod.ifname, ifname) == 0) {
+		r = scene_look_recorded(n, pod_fd, &gen.record.pod, ret_scene);
+		if (r != -ENODEV)
+			return r;
+	} else if (r < 0 && r != -ENOENT && r != -ESTALE) {
+		return r;
+	}
+	return scene_look(n, pod_fd, ifname, ret_scene);
 }

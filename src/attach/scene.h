@@ -5,6 +5,7 @@
 
 #include "kernel/link.h"
 #include "kernel/netns.h"
+#include "state/record.h"
 
 /* The interface to shape, and what is on it already. */
 struct scene {
@@ -16,8 +17,20 @@ struct scene {
 	bool others;        /* programs of other owners are */
 };
 
-/* Looks the interface up in the namespace pod_fd. */
+/* Looks up the interface that has this name in the namespace pod_fd. */
 int scene_look(struct natra *n, int pod_fd, const char *ifname,
 	       struct scene *ret_scene);
+
+/* Looks up an interface on record, whatever its name is now: KubeVirt renames a
+ * pod's eth0 and gives a dummy that name. `pod` has the name on record. Returns
+ * -ENODEV if it is gone. */
+int scene_look_recorded(struct natra *n, int pod_fd,
+			const struct record_link *link,
+			struct scene *ret_scene);
+
+/* Looks up the interface that a caller means by an id ("": none) and a name: the one
+ * that was attached by both, if it is still there, or else as scene_look. */
+int scene_look_named(struct natra *n, int pod_fd, const char *id,
+		     const char *ifname, struct scene *ret_scene);
 
 #endif

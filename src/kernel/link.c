@@ -107,6 +107,19 @@ int link_by_index(struct netlink *nl, uint32_t ifindex,
 	return get_link(nl, (int)ifindex, NULL, ret_link);
 }
 
+int link_on_record(struct natra *n, struct netlink *nl, uint32_t ifindex,
+		   const char *ifname, struct link_info *ret_link)
+{
+	int r = link_by_index(nl, ifindex, ret_link);
+
+	if (r == -ENODEV)
+		return refuse(n, r, "interface '%s' is gone", ifname);
+	if (r < 0)
+		return fail_errno(n, r, "look up interface '%s'", ifname);
+	(void)str_copy(ret_link->ifname, sizeof(ret_link->ifname), ifname);
+	return 0;
+}
+
 int link_check_type(struct natra *n, const struct link_info *link)
 {
 	char type[32];

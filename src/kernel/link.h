@@ -30,6 +30,11 @@ int link_by_name(struct natra *n, struct netlink *nl, const char *ifname,
 int link_by_index(struct netlink *nl, uint32_t ifindex,
 		  struct link_info *ret_link);
 
+/* Finds an interface that was called `ifname` once: whatever its name is now,
+ * *ret_link has that one. Returns -ENODEV, with an error text, if it is gone. */
+int link_on_record(struct natra *n, struct netlink *nl, uint32_t ifindex,
+		   const char *ifname, struct link_info *ret_link);
+
 /* Returns -EOPNOTSUPP, with an error text, if the link's packets begin with
  * neither an Ethernet header nor IP: none of them would be limited. */
 int link_check_type(struct natra *n, const struct link_info *link);

@@ -264,6 +264,7 @@ class Install(Case):
             f"{lib}/pkgconfig/libnatra.pc", f"{SBINDIR}/natractl",
             f"{CNIDIR}/natra", "share/doc/natra/cni/10-bridge.conflist",
             "share/bash-completion/completions/natractl",
+            "share/containers/oci/hooks.d/natra.json",
         }
         if HAS_MAN:
             expected |= {"share/man/man8/natractl.8",

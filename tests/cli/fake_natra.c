@@ -6,6 +6,7 @@
  * file that NATRA_FAKE_ERROR names the counters cannot be read.
  * Linked in front of libnatra, which keeps the rest. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,17 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		return -EBUSY;
 	if (strcmp(target->ifname, "stuck") == 0)
 		return -EPERM;
+	/* `natractl hook` shows nothing itself. */
+	if (!ret_info)
+		fprintf(stderr,
+			"attach %s of %s as %s: %" PRIu64 " %" PRIu64 "%s%s\n",
+			target->ifname, target->netns, target->id,
+			policy->ingress_rate_bits_per_sec,
+			policy->egress_rate_bits_per_sec,
+			policy->fast_pass ? " fast pass " : "",
+			policy->fast_pass
+				? natra_fast_pass_name(policy->fast_pass)
+				: "");
 	return ret_info ? natra_query(n, target->id ? target->id : "web",
 				      ret_info)
 			: 0;

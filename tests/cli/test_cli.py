@@ -65,6 +65,8 @@ BAD = {
     "--agent": ["", "9810", "localhost:9810", "127.0.0.1", "127.0.0.1:http"],
     "--interval": NUMBERS + ["61"],
     "--since": TIMES + ["2h"],
+    "--pid": NUMBERS + ["4194305"],
+    "--on-error": NAMES + ["ignore"],
 }
 # `install` and `attach` have different options of the same name.
 INSTALL_BAD = {
@@ -97,6 +99,7 @@ COMMANDS = {
     "check": ["web"],
     "upgrade": [],
     "doctor": ["--root", "/dev/null"],
+    "hook": ["--on-error", "fail"],
     "install": ["--root", "/dev/null"],
     "uninstall": ["--root", "/dev/null"],
     "version": [],
@@ -268,6 +271,20 @@ class Cli(unittest.TestCase):
         self.accepted(*attach, *many)
         self.refused([*attach, *many, unshaped, "11.0.0.0/8"],
                      f"{unshaped}: '11.0.0.0/8' is one more than")
+
+    def test_pid(self):
+        limit = ["--ingress", "1M"]
+        for pid in BAD["--pid"]:
+            with self.subTest(pid=pid):
+                self.refused(["attach", "eth0", *limit, "--pid", pid],
+                             f"--pid: '{pid}' is not ")
+        self.refused(["attach", "eth0", *limit, "--pid", "1", "--netns", "a"],
+                     "--pid: '1' cannot stand beside --netns")
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        self.refused(["attach", "eth0", *limit, "--pid", str(gone.pid)],
+                     f"--pid: '{gone.pid}' is no process here: ")
+        self.accepted("attach", "eth0", *limit, "--pid", str(os.getpid()))
 
     def test_order_of_words(self):
         rest = ["--egress=1M", "--ingress", "1M"]

@@ -119,14 +119,14 @@ def fails(rep, what, call, *args, words=(), by="natra"):
     rep.check(what, "success", "failure", False)
 
 
-def detach(pod, a, way):
+def detach(pod, a, way, dev="eth0"):
     """Take one program off the hook behind natra's back."""
     if "tcx" in a["mode"]:
         ident, = [x["id"] for x in bpftool("link", "show")
                   if x.get("prog_id") == a[f"{way}_prog_id"]]
         sh("bpftool", "link", "detach", "id", str(ident))
     else:
-        pod.run("tc", "filter", "del", "dev", "eth0", way)
+        pod.run("tc", "filter", "del", "dev", dev, way)
 
 
 def broken(rep, kind, cni, c, pod):

@@ -247,6 +247,16 @@ def pod_qdisc(p):
              "burst", "10k", "latency", "5ms")
 
 
+def pod_qdisc_of_renamed(p):
+    """As KubeVirt does it: another interface gets the name, see tests/cni/kubevirt.py."""
+    p.attach("--edt", "off")
+    for command in ("set eth0 down", "set eth0 name eth0-nic up",
+                    "add eth0 up type veth peer name nobody"):
+        p.inside("ip", "link", *command.split())
+    p.inside("tc", "qdisc", "add", "dev", "eth0-nic", "root", "tbf", "rate", "5mbit",
+             "burst", "10k", "latency", "5ms")
+
+
 def big_tcp(p):
     p.inside("ip", "link", "set", "eth0", "gso_max_size", "185000")
     p.attach("--edt", "off")
@@ -354,6 +364,7 @@ STATES = (
     ("calico-limits", False, calico),
     ("host-qdisc", True, host_qdisc),
     ("pod-qdisc", True, pod_qdisc),
+    ("pod-qdisc", True, pod_qdisc_of_renamed),
     ("big-tcp", True, big_tcp),
     ("gso", True, gso),
     ("changed", True, changed, "shop/web"),

@@ -86,7 +86,7 @@ static void report_difference(const struct finder *f, bool is_about_fq)
 	attach = attach_again(f);
 	found(f, "why", why, "attach", attach, "enter",
 	      is_host ? "" : pod_enter(f->pod), "ifname",
-	      is_host ? info->host_ifname : info->ifname, NULL);
+	      is_host ? info->host_ifname : f->pod->inside.ifname, NULL);
 }
 
 static void differs(const struct finder *f)
@@ -123,7 +123,7 @@ static int report_neighbour(void *arg, const struct natra_neighbour *e)
 		(void)snprintf(program, sizeof(program), "filter '%s'",
 			       e->prog_name);
 	attach = attach_again(f);
-	shell_quoted(&ifname, e->ifname);
+	shell_quoted(&ifname, is_host ? e->ifname : f->pod->inside.ifname);
 	shell_quoted(&id, f->pod->id);
 	mend = e->priority ? text_format("%stc filter show dev %s %s pref %u",
 					 is_host ? "" : pod_enter(f->pod),
@@ -199,8 +199,8 @@ static void not_paced(const struct finder *f)
 		return;
 	attach = attach_again(f);
 	found(f, "id", f->pod->id, "qdisc", f->pod->inside.qdisc, "ifname",
-	      info->ifname, "reason", info->reason, "enter", pod_enter(f->pod),
-	      "attach", attach, NULL);
+	      f->pod->inside.ifname, "reason", info->reason, "enter",
+	      pod_enter(f->pod), "attach", attach, NULL);
 }
 
 const struct check checks_of_limits[] = {

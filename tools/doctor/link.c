@@ -117,9 +117,8 @@ static int ask(int fd, struct request *request, unsigned int ifindex,
 	return r;
 }
 
-static int look_here(const char *ifname, struct link_facts *ret)
+static int look_here(uint32_t ifindex, struct link_facts *ret)
 {
-	unsigned int ifindex = if_nametoindex(ifname);
 	struct request link = {
 		.header = {NLMSG_LENGTH(sizeof(struct ifinfomsg)), RTM_GETLINK,
 			   NLM_F_REQUEST, 0, 0},
@@ -133,7 +132,7 @@ static int look_here(const char *ifname, struct link_facts *ret)
 	cleanup_close int fd = -1;
 	int r;
 
-	if (!ifindex)
+	if (!ifindex || !if_indextoname(ifindex, ret->ifname))
 		return -ENODEV;
 	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	if (fd < 0)
@@ -141,13 +140,13 @@ static int look_here(const char *ifname, struct link_facts *ret)
 	r = ask(fd, &link, ifindex, ret);
 	if (r == 0)
 		r = ask(fd, &qdisc, ifindex, ret);
-	(void)strncpy(ret->ifname, ifname, sizeof(ret->ifname) - 1);
 	return r;
 }
 
 /* Looks in a process of its own, because a process that has entered a namespace
  * may not be able to come back. */
-int link_look(int netns_fd, const char *ifname, struct link_facts *ret)
+int link_look(int netns_fd, uint32_t ifindex, const char *ifname,
+	      struct link_facts *ret)
 {
 	struct {
 		int r;
@@ -162,7 +161,9 @@ int link_look(int netns_fd, const char *ifname, struct link_facts *ret)
 	if (pid == 0) {
 		answer.r = netns_fd >= 0 && setns(netns_fd, CLONE_NEWNET) < 0
 				   ? -errno
-				   : look_here(ifname, &answer.facts);
+				   : look_here(ifindex ? ifindex
+						       : if_nametoindex(ifname),
+					       &answer.facts);
 		_exit(write(ends[1], &answer, sizeof(answer)) < 0);
 	}
 	(void)close(ends[1]);

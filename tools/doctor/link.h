@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct link_facts {
-	char ifname[16]; /* "": it could not be looked at */
+	char ifname[16]; /* at present; "": it could not be looked at */
 	char qdisc[32];  /* the kind of its root qdisc */
 	uint32_t qdisc_drops;
 	uint32_t gso_max_size, gso_max_segs;
@@ -16,7 +16,9 @@ struct link_facts {
 };
 
 /* Reads them for an interface in the namespace that the descriptor is of; -1:
- * this process's own. Returns 0 or -errno. */
-int link_look(int netns_fd, const char *ifname, struct link_facts *ret);
+ * this process's own. It is the one of that index, or, if the index is 0, the one
+ * that has the name. Returns 0 or -errno. */
+int link_look(int netns_fd, uint32_t ifindex, const char *ifname,
+	      struct link_facts *ret);
 
 #endif

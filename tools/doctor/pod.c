@@ -242,13 +242,15 @@ static void look_at_links(struct pod *pod, const struct node *node)
 		pod->netns_error = fd;
 	if (pod->netns_error || !ifname || pod->info.interface_gone)
 		return;
-	pod->is_there = link_look(fd, ifname, &pod->inside) == 0;
+	pod->is_there = link_look(fd, pod->has_info ? pod->info.ifindex : 0,
+				  ifname, &pod->inside) == 0;
+	target.id = pod->id;
 	target.ifname = ifname;
 	target.netns_fd = fd > 0 ? fd : 0;
 	if (pod->is_there &&
 	    natra_find_leftovers(node->n, &target, &pod->left) == 0 &&
 	    pod->left.host_ifname[0])
-		(void)link_look(-1, pod->left.host_ifname, &pod->outside);
+		(void)link_look(-1, 0, pod->left.host_ifname, &pod->outside);
 }
 
 /* Notes in each pod that there are attachments of unknown ids, of which one may be

@@ -8,6 +8,9 @@
 
 #include "opts.h"
 
+/* The highest pid of Linux. */
+#define PID_MAX 4194304
+
 struct cli {
 	struct natra *n;
 	struct opts opts;
@@ -30,6 +33,10 @@ int cmd_install(struct cli *cli);
 int cmd_uninstall(struct cli *cli);
 int cmd_doctor(struct cli *cli);
 int cmd_version(struct cli *cli);
+int cmd_hook(struct cli *cli);
+/* Returns the exit code of `natractl hook`, which ended with `r`: 0, unless the command
+ * line says that a failure is to be one of the container. */
+int hook_exit(int argc, char **argv, int r);
 
 bool wants_json(const struct cli *cli);
 /* Both return 0, or EXIT_USAGE after printing the error. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "info.h"
@@ -8,6 +11,8 @@
 #include "json.h"
 #include "neighbours.h"
 #include "output.h"
+
+#define NETNS_PATH_MAX 32
 
 /* Warns that the result cannot be shown. That is no failure, since the work is
  * done. */
@@ -48,12 +53,39 @@ static int show_attached(const struct cli *cli, const struct natra_info *info)
 	return EXIT_SUCCESS;
 }
 
-static int check_attach(const struct cli *cli, struct natra_policy *policy)
+/* Writes the path of the network namespace of --pid, or "". */
+static int read_pid(const struct cli *cli, char path[NETNS_PATH_MAX])
+{
+	const char *value = cli->opts.value[OPT_PID];
+	uint32_t pid;
+	int r;
+
+	path[0] = '\0';
+	if (!value)
+		return 0;
+	if (cli->opts.value[OPT_NETNS])
+		return usage_error(opts_name(OPT_PID), value,
+				   "cannot stand beside %s",
+				   opts_name(OPT_NETNS));
+	r = opts_number(&cli->opts, OPT_PID, PID_MAX, &pid);
+	if (r)
+		return r;
+	(void)snprintf(path, NETNS_PATH_MAX, "/proc/%u/ns/net", pid);
+	if (access(path, F_OK) < 0)
+		return usage_error(opts_name(OPT_PID), value,
+				   "is no process here: %s", strerror(errno));
+	return 0;
+}
+
+static int check_attach(const struct cli *cli, struct natra_policy *policy,
+			char netns[NETNS_PATH_MAX])
 {
 	const struct opts *opts = &cli->opts;
 	int r;
 
 	r = check_interface(cli);
+	if (!r)
+		r = read_pid(cli, netns);
 	if (!r)
 		r = opts_check_text(opts_name(OPT_ID), opts->value[OPT_ID],
 				    NATRA_ID_MAX);
@@ -131,15 +163,18 @@ int cmd_attach(struct cli *cli)
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = NATRA_INIT(policy);
 	struct natra_info info = NATRA_INIT(info);
+	char netns[NETNS_PATH_MAX];
 	int r;
 
-	r = check_attach(cli, &policy);
+	r = check_attach(cli, &policy, netns);
 	if (r)
 		return r;
 
 	target.id = cli->opts.value[OPT_ID];
 	target.ifname = cli->opts.arg;
 	target.netns = cli->opts.value[OPT_NETNS];
+	if (netns[0])
+		target.netns = netns;
 	target.network = cli->opts.value[OPT_NETWORK];
 	target.label = cli->opts.value[OPT_LABEL];
 	if (cli->opts.value[OPT_REPLACE_BANDWIDTH]) {

@@ -17,8 +17,9 @@ struct command {
 
 static const struct command commands[] = {
 	{{"attach", "IFNAME", false,
-	  OPT_BIT(OPT_NETNS) | OPT_BIT(OPT_ID) | OPT_BIT(OPT_NETWORK) |
-		  OPT_BIT(OPT_LABEL) | OPT_BIT(OPT_REPLACE_BANDWIDTH)},
+	  OPT_BIT(OPT_NETNS) | OPT_BIT(OPT_PID) | OPT_BIT(OPT_ID) |
+		  OPT_BIT(OPT_NETWORK) | OPT_BIT(OPT_LABEL) |
+		  OPT_BIT(OPT_REPLACE_BANDWIDTH)},
 	 "shape an interface, or replace how it is shaped",
 	 cmd_attach},
 	{{"set", "ID", false, 0},
@@ -61,6 +62,9 @@ static const struct command commands[] = {
 		  OPT_BIT(OPT_AGENT)},
 	 "say why a pod or all pods are not limited as they should be",
 	 cmd_doctor},
+	{{"hook", "IFNAME", true, OPT_BIT(OPT_ON_ERROR)},
+	 "limit a container, as a hook of its OCI runtime",
+	 cmd_hook},
 	{{"install", NULL, false,
 	  OPT_BIT(OPT_INSTALL_MODE) | OPT_BIT(OPT_PLATFORM) |
 		  OPT_BIT(OPT_NET_DIR) | OPT_BIT(OPT_BIN_DIR) |
@@ -172,10 +176,26 @@ static int run(struct cli *cli, const struct command *command)
 	return r;
 }
 
+static int run_with(struct cli *cli, const struct command *command, int argc,
+		    char **argv)
+{
+	struct opts_spec spec = command->spec;
+	int r;
+
+	spec.options = options_of(command);
+	r = opts_parse(&cli->opts, &spec, argc, argv);
+	if (r)
+		return r;
+	if (cli->opts.value[OPT_HELP]) {
+		show_command_help(command);
+		return EXIT_SUCCESS;
+	}
+	return run(cli, command);
+}
+
 static int dispatch(struct cli *cli, int argc, char **argv)
 {
 	const struct command *command;
-	struct opts_spec spec;
 	int r, next;
 
 	r = opts_parse_global(&cli->opts, argc, argv, &next);
@@ -195,16 +215,8 @@ static int dispatch(struct cli *cli, int argc, char **argv)
 		return usage_error("COMMAND", argv[next],
 				   "is not known (see natractl --help)");
 
-	spec = command->spec;
-	spec.options = options_of(command);
-	r = opts_parse(&cli->opts, &spec, argc - next - 1, argv + next + 1);
-	if (r)
-		return r;
-	if (cli->opts.value[OPT_HELP]) {
-		show_command_help(command);
-		return EXIT_SUCCESS;
-	}
-	return run(cli, command);
+	r = run_with(cli, command, argc - next - 1, argv + next + 1);
+	return command->run == cmd_hook ? hook_exit(argc, argv, r) : r;
 }
 
 int main(int argc, char **argv)

@@ -49,6 +49,9 @@ _natractl_words()
 	--direction)
 		echo ingress egress
 		return ;;
+	--on-error)
+		echo continue fail
+		return ;;
 	--netns)
 		ip netns list 2>/dev/null | cut -d' ' -f1 | _natractl_harmless
 		return ;;
@@ -58,7 +61,7 @@ _natractl_words()
 	--*burst | --ingress | --egress | --heavy-hitter-threshold | \
 	--*packets | --*connections | --horizon | --fast-pass-share | --fast-pass-guard | --pace-limit | \
 	--sketch-width | \
-	--id | --network | --label | --shaped-subnet | --unshaped-subnet | \
+	--pid | --id | --network | --label | --shaped-subnet | --unshaped-subnet | \
 	--watch | --interval | --since | -n | --conf | --runtime-version | --agent)
 		return ;;
 	esac
@@ -66,9 +69,9 @@ _natractl_words()
 	case $command in
 	'')
 		echo attach set detach list show stats top events metrics probe gc check \
-			upgrade doctor install uninstall version --version "$global" ;;
+			upgrade doctor hook install uninstall version --version "$global" ;;
 	attach)
-		echo "$global" "$live" --netns --id --network --label --mode \
+		echo "$global" "$live" --netns --pid --id --network --label --mode \
 			--edt --ingress-mode --sketch-width --sli --shaped-subnet \
 			--unshaped-subnet --replace-bandwidth
 		command ls /sys/class/net | _natractl_harmless ;;
@@ -94,6 +97,8 @@ _natractl_words()
 		echo "$global" --platform --net-dir --bin-dir --root \
 			--runtime-version --agent
 		_natractl_ids ;;
+	hook)
+		echo "$global" --on-error ;;
 	install)
 		echo "$global" --mode --platform --net-dir --bin-dir --plugin \
 			--conf --network --root --runtime-version --dry-run ;;

@@ -23,6 +23,7 @@ static const struct option table[OPT_MAX] = {
 	[OPT_BPFFS] = {"--bpffs", 0, "PATH", "bpffs mount (/sys/fs/bpf)"},
 	[OPT_NETNS] = {"--netns", 0, "PATH|NAME",
 		       "network namespace of the interface"},
+	[OPT_PID] = {"--pid", 0, "PID", "network namespace of this process"},
 	[OPT_ID] = {"--id", 0, "ID", "default: <netns inode>-<IFNAME>"},
 	[OPT_NETWORK] = {"--network", 0, "NAME", "CNI network it belongs to"},
 	[OPT_LABEL] = {"--label", 0, "TEXT", "free text shown by list"},
@@ -71,6 +72,8 @@ static const struct option table[OPT_MAX] = {
 		       "remove the plugin even if pods need it"},
 	[OPT_AGENT] = {"--agent", 0, "ADDRESS:PORT",
 		       "natra-agent has to answer here"},
+	[OPT_ON_ERROR] = {"--on-error", 0, "continue|fail",
+			  "what becomes of the container (continue)"},
 };
 
 const struct policy_field *opts_field(enum opt_id id)

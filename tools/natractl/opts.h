@@ -16,6 +16,7 @@ enum opt_id {
 	OPT_VERBOSE,
 	OPT_BPFFS,
 	OPT_NETNS,
+	OPT_PID,
 	OPT_ID,
 	OPT_NETWORK,
 	OPT_LABEL,
@@ -47,6 +48,7 @@ enum opt_id {
 	OPT_DRY_RUN,
 	OPT_FORCE,
 	OPT_AGENT,
+	OPT_ON_ERROR,
 	OPT_MAX
 };
 

@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natractl hook as an OCI runtime calls it: what it reads, what it refuses, and that it
+fails only if it is told to. The library prints its calls."""
+
+import json
+import os
+import subprocess
+import unittest
+
+NATRACTL = os.environ["NATRACTL_FAKE"]
+IN, OUT = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
+FAIL = ("--on-error", "fail")
+
+
+class Hook(unittest.TestCase):
+    def setUp(self):
+        # A process in a network namespace of its own, as of a container.
+        self.process = subprocess.Popen(
+            ["unshare", "--map-root-user", "--net", "sh", "-c", "echo; exec cat"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if self.process.stdout.readline() != b"\n":
+            self.skipTest("no network namespace can be made")
+        self.addCleanup(self.process.stdout.close)
+        self.addCleanup(self.process.communicate)
+
+    def state(self, annotations, **more):
+        return json.dumps(dict({
+            "ociVersion": "1.0.2", "id": "c0ffee", "status": "creating",
+            "pid": self.process.pid, "bundle": "/b",
+            "annotations": annotations}, **more))
+
+    def hook(self, stdin, *args):
+        r = subprocess.run([NATRACTL, "hook", *args], input=stdin, text=True,
+                           capture_output=True, timeout=20)
+        self.assertEqual(r.stdout, "")
+        return r
+
+    def does(self, stdin, calls, *args):
+        r = self.hook(stdin, *args)
+        self.assertEqual((r.returncode, r.stderr), (0, calls))
+
+    def refused(self, stdin, text, *args):
+        """It says so in one line, and the container starts unless it must not."""
+        for more, code in (((), 0), (FAIL, 1), (("--on-error=fail",), 1),
+                           (("--on-error", "continue"), 0)):
+            r = self.hook(stdin, *args, *more)
+            self.assertEqual(r.returncode, code, r.stderr)
+            self.assertEqual(r.stderr.count("\n"), 1, r.stderr)
+            self.assertTrue(r.stderr[:-1].isprintable(), repr(r.stderr))
+            self.assertTrue(r.stderr.startswith("natractl: hook: "), r.stderr)
+            self.assertIn(text, r.stderr)
+
+    def attach(self, rates, ifname="eth0", more=""):
+        return (f"attach {ifname} of /proc/{self.process.pid}/ns/net as "
+                f"oci/c0ffee/{ifname}: {rates}{more}\n")
+
+    def test_rates(self):
+        both = {IN: "10M", OUT: "1500k"}
+        self.does(self.state(both), self.attach("10000000 1500000"))
+        self.does(self.state({OUT: "5M"}), self.attach("0 5000000"))
+        self.does(self.state(both, status="created"), self.attach("10000000 1500000"))
+        self.does(self.state(both), self.attach("10000000 1500000", "eth1"), "eth1")
+
+    def test_annotations_of_natra(self):
+        self.does(self.state({IN: "10M", "natra.io/fast-pass": "charged"}),
+                  self.attach("10000000 0", more=" fast pass charged"))
+
+    def test_nothing_to_limit(self):
+        for annotations in ({}, {"io.podman.x": "y"}, None):
+            self.does(self.state(annotations), "")
+        self.does('{"id": "c", "status": "creating", "pid": 1}', "")
+
+    def test_end(self):
+        self.does(self.state({IN: "10M"}, status="stopped", pid=0),
+                  "detach oci/c0ffee/eth0\n")
+        self.does(self.state(None, status="stopped"), "detach oci/c0ffee/eth1\n",
+                  "eth1")
+
+    def test_bad_annotations(self):
+        for name, value, text in (
+                (IN, "10Q", f"annotation {IN}: '10Q' is not a rate"),
+                (OUT, "", f"annotation {OUT}: '' is not a rate"),
+                (OUT, 5, f"annotation {OUT}: 5 is not a rate"),
+                ("natra.io/fast-pass", "paid", "natra.io/fast-pass: 'paid': is not"),
+                ("natra.io/edt-pacing", "\x1b[1m\n", "natra.io/edt-pacing")):
+            with self.subTest(name=name, value=value):
+                self.refused(self.state({IN: "1M", name: value}), text)
+
+    def test_bad_state(self):
+        for text in ("", "x", "[]", "{}", '{"id": "c"}', '{"status": "creating"}',
+                     '{"id": 5, "status": "creating"}', '{"id": "c",', "\0", "9" * 70):
+            with self.subTest(text=text):
+                self.refused(text, "stdin: is not the state of a container")
+        self.refused(" " * (1 << 25), "stdin: is too long")
+        for pid in (0, -1, "1", None, 2**40, 1.5):
+            with self.subTest(pid=pid):
+                self.refused(self.state({IN: "1M"}, pid=pid), "c0ffee: pid: ")
+        self.refused(self.state({IN: "1M"}, id="i" * 300), "id: is too long")
+        self.refused(self.state({IN: "10Q"}, id="a\x1b\nb"), "a\\x1b\\x0ab: annotation")
+
+    def test_process_that_has_ended(self):
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        self.refused(self.state({IN: "1M"}, pid=gone.pid),
+                     f"/proc/{gone.pid}/ns/net: No such file")
+
+    def test_network_of_the_host(self):
+        self.refused(self.state({IN: "1M"}, pid=os.getpid()), "host's network")
+
+    def test_failure_of_the_library(self):
+        self.refused(self.state({IN: "1M"}), "c0ffee: No such device", "none")
+
+    def test_wrong_arguments(self):
+        """A file in hooks.d that is wrong must not make every container fail."""
+        for args in (("--bogus",), ("a", "b"), ("--on-error", "never"), ("a/b",)):
+            with self.subTest(args=args):
+                r = self.hook(self.state({IN: "1M"}), *args)
+                self.assertEqual((r.returncode, r.stderr.count("\n")), (0, 1), r.stderr)
+                r = self.hook(self.state({IN: "1M"}), *args, *FAIL)
+                # The last of two words counts.
+                self.assertEqual(r.returncode, 0 if args[0] == "--on-error" else 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

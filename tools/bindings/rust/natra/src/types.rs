@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What is passed to libnatra and what it reports, with Rust's strings and lists.
+
+use std::ffi::{CStr, CString};
+use std::mem::size_of;
+use std::os::raw::c_char;
+use std::os::unix::io::RawFd;
+use std::ptr;
+
+use natra_sys as sys;
+
+use crate::error::{c_string, Result};
+use crate::words::{Edt, FastPass, IngressMode, Mode, Sli};
+
+/// The place of an interface's network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Netns {
+    /// The caller's own.
+    Own,
+    /// A path (with a '/'), or a name under `/run/netns`.
+    Path(String),
+    /// A descriptor of the network namespace, which the caller still owns.
+    Fd(RawFd),
+}
+
+impl Default for Netns {
+    fn default() -> Netns {
+        Netns::Own
+    }
+}
+
+/// The interface to attach to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// Name of the attachment; "" stands for `<netns inode>-<ifname>`.
+    pub id: String,
+    /// Interface of the pod. While that exists, the name by which it was attached as
+    /// `id` means it, even if it was renamed.
+    pub ifname: String,
+    /// Where the interface is.
+    pub netns: Netns,
+    /// Kept with the attachment: the CNI network.
+    pub network: String,
+    /// Kept with the attachment: free text such as `namespace/pod`.
+    pub label: String,
+}
+
+/// A target for C, which points into its own strings.
+pub(crate) struct CTarget {
+    pub target: sys::natra_target,
+    _texts: Vec<CString>,
+}
+
+/// Returns a pointer to the text, which `texts` then has; NULL for "".
+fn keep(texts: &mut Vec<CString>, name: &str, text: &str) -> Result<*const c_char> {
+    if text.is_empty() {
+        return Ok(ptr::null());
+    }
+    let c = c_string(name, text)?;
+    let pointer = c.as_ptr();
+
+    texts.push(c);
+    Ok(pointer)
+}
+
+impl Target {
+    /// The attachment of this id, wherever it is.
+    pub fn id(id: impl Into<String>) -> Target {
+        Target {
+            id: id.into(),
+            ..Target::default()
+        }
+    }
+
+    pub(crate) fn to_c(&self) -> Result<CTarget> {
+        let mut texts = Vec::new();
+        let mut target = sys::natra_target {
+            sz: size_of::<sys::natra_target>(),
+            id: keep(&mut texts, "id", &self.id)?,
+            ifname: keep(&mut texts, "ifname", &self.ifname)?,
+            network: keep(&mut texts, "network", &self.network)?,
+            label: keep(&mut texts, "label", &self.label)?,
+            ..Default::default()
+        };
+
+        match &self.netns {
+            Netns::Own => {}
+            // An empty path is not the caller's own namespace: C refuses it.
+            Netns::Path(path) => {
+                let c = c_string("netns", path)?;
+
+                target.netns = c.as_ptr();
+                texts.push(c);
+            }
+            Netns::Fd(fd) => target.netns_fd = *fd,
+        }
+        Ok(CTarget {
+            target,
+            _texts: texts,
+        })
+    }
+}
+
+/// Makes the struct and its two conversions, for all members that are as in C, all words,
+/// and the lists of subnets.
+macro_rules! policy {
+    (numbers { $($(#[$doc:meta])* $number:ident: $type:ty,)* }
+     words { $($(#[$word_doc:meta])* $word:ident: $enum:ident,)* }) => {
+        /// Limits and how they are kept. A 0 means the default, and a rate of 0 that this
+        /// direction is not limited; `struct natra_policy` in `natra/types.h` explains
+        /// each member.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Policy {
+            $($(#[$doc])* pub $number: $type,)*
+            $($(#[$word_doc])* pub $word: $enum,)*
+            /// Limit the traffic with these peers only, such as `10.0.0.0/8`.
+            pub shaped_subnets: Vec<String>,
+            /// Limit the traffic with all but these peers.
+            pub unshaped_subnets: Vec<String>,
+        }
+
+        impl Policy {
+            fn numbers_to_c(&self) -> sys::natra_policy {
+                sys::natra_policy {
+                    sz: size_of::<sys::natra_policy>(),
+                    $($number: self.$number,)*
+                    $($word: self.$word.to_c(),)*
+                    ..Default::default()
+                }
+            }
+
+            /// The lists are not in what C reports.
+            pub(crate) fn from_c(c: &sys::natra_policy) -> Policy {
+                Policy {
+                    $($number: c.$number,)*
+                    $($word: $enum::from_c(c.$word),)*
+                    ..Default::default()
+                }
+            }
+        }
+    };
+}
+
+policy! {
+    numbers {
+    /// Into the pod, bit/s.
+    ingress_rate_bits_per_sec: u64,
+    /// Out of the pod, bit/s.
+    egress_rate_bits_per_sec: u64,
+    /// Needs a rate.
+    ingress_burst_bytes: u64,
+    /// Needs a rate.
+    egress_burst_bytes: u64,
+    /// From which a flow is heavy.
+    heavy_hitter_threshold_bytes: u64,
+    /// Longest delay by departure times.
+    horizon_ns: u64,
+    /// Longest delay into the pod with [`IngressMode::Pace`].
+    pace_limit_ns: u64,
+    /// Of small flows with [`FastPass::Charged`], in percent.
+    fast_pass_share_percent: u32,
+    /// Of small flows with [`FastPass::Guarded`].
+    fast_pass_guard_bits_per_sec: u64,
+    /// For small flows, too.
+    ingress_packets_per_sec: u64,
+    /// For small flows, too.
+    egress_packets_per_sec: u64,
+    /// New TCP connections.
+    ingress_connections_per_sec: u64,
+    /// New TCP connections.
+    egress_connections_per_sec: u64,
+    /// How many may pass at once after a pause.
+    ingress_packets_burst: u64,
+    /// How many may pass at once after a pause.
+    egress_packets_burst: u64,
+    /// How many may pass at once after a pause.
+    ingress_connections_burst: u64,
+    /// How many may pass at once after a pause.
+    egress_connections_burst: u64,
+    /// Cells in a row of the sketch. Fixed when it is attached, as all that follows.
+    sketch_width: u32,
+    }
+    words {
+    /// What small flows may do.
+    fast_pass: FastPass,
+    /// Marks and drops, or delay.
+    ingress_mode: IngressMode,
+    /// Where the programs are.
+    mode: Mode,
+    /// Departure times.
+    edt: Edt,
+    /// Measured connections.
+    sli: Sli,
+    }
+}
+
+/// A policy for C, which points into its own lists.
+pub(crate) struct CPolicy {
+    pub policy: sys::natra_policy,
+    _texts: Vec<CString>,
+    _lists: [Vec<*const c_char>; 2],
+}
+
+fn list_to_c(name: &str, list: &[String], texts: &mut Vec<CString>) -> Result<Vec<*const c_char>> {
+    list.iter()
+        .map(|text| {
+            let c = c_string(name, text)?;
+            let pointer = c.as_ptr();
+
+            texts.push(c);
+            Ok(pointer)
+        })
+        .collect()
+}
+
+impl Policy {
+    pub(crate) fn to_c(&self) -> Result<CPolicy> {
+        let mut texts = Vec::new();
+        let lists = [
+            list_to_c("shaped_subnets", &self.shaped_subnets, &mut texts)?,
+            list_to_c("unshaped_subnets", &self.unshaped_subnets, &mut texts)?,
+        ];
+        let mut policy = self.numbers_to_c();
+
+        if !lists[0].is_empty() {
+            policy.shaped_subnets = lists[0].as_ptr();
+            policy.shaped_subnets_len = lists[0].len();
+        }
+        if !lists[1].is_empty() {
+            policy.unshaped_subnets = lists[1].as_ptr();
+            policy.unshaped_subnets_len = lists[1].len();
+        }
+        Ok(CPolicy {
+            policy,
+            _texts: texts,
+            _lists: lists,
+        })
+    }
+}
+
+/// The text of an array that C has filled, which ends in a NUL byte.
+fn text_of(array: &[c_char]) -> String {
+    let bytes: Vec<u8> = array
+        .iter()
+        .take_while(|c| **c != 0)
+        .map(|c| *c as u8)
+        .collect();
+
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The description of an attachment; `struct natra_info` in `natra/types.h` explains
+/// each member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub struct Info {
+    pub id: String,
+    /// The name by which it was attached.
+    pub ifname: String,
+    pub network: String,
+    pub label: String,
+    /// Why natra chose this mode, or why the interface is `unshaped`.
+    pub reason: String,
+    /// As it was given.
+    pub policy: Policy,
+    /// With the defaults filled in.
+    pub effective: Policy,
+    pub mode: Mode,
+    pub edt_active: bool,
+    pub pace_active: bool,
+    pub fq_is_ours: bool,
+    pub host_fq_is_ours: bool,
+    /// The interface or its network namespace does not exist any more.
+    pub interface_gone: bool,
+    /// No limit holds.
+    pub unshaped: bool,
+    pub ifindex: u32,
+    pub host_ifname: String,
+    pub host_ifindex: u32,
+    pub netns_inode: u64,
+    pub abi: u32,
+    pub ingress_prog_id: u32,
+    pub egress_prog_id: u32,
+    pub pace_prog_id: u32,
+    pub pin_path: String,
+    pub program_is_current: bool,
+}
+
+impl Info {
+    pub(crate) fn from_c(c: &sys::natra_info) -> Info {
+        Info {
+            id: text_of(&c.id),
+            ifname: text_of(&c.ifname),
+            network: text_of(&c.network),
+            label: text_of(&c.label),
+            reason: text_of(&c.reason),
+            policy: Policy::from_c(&c.policy),
+            effective: Policy::from_c(&c.effective),
+            mode: Mode::from_c(c.mode),
+            edt_active: c.edt_active,
+            pace_active: c.pace_active,
+            fq_is_ours: c.fq_is_ours,
+            host_fq_is_ours: c.host_fq_is_ours,
+            interface_gone: c.interface_gone,
+            unshaped: c.unshaped,
+            ifindex: c.ifindex,
+            host_ifname: text_of(&c.host_ifname),
+            host_ifindex: c.host_ifindex,
+            netns_inode: c.netns_inode,
+            abi: c.abi,
+            ingress_prog_id: c.ingress_prog_id,
+            egress_prog_id: c.egress_prog_id,
+            pace_prog_id: c.pace_prog_id,
+            pin_path: text_of(&c.pin_path),
+            program_is_current: c.program_is_current,
+        }
+    }
+}
+
+/// What this kernel can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub struct Features {
+    pub kernel: String,
+    /// It has what natra needs; else `reason` names what it lacks.
+    pub kernel_ok: bool,
+    pub bpf: bool,
+    pub bpffs: bool,
+    pub tcx: bool,
+    pub clsact: bool,
+    pub fq: bool,
+    pub auto_mode: Mode,
+    pub auto_edt: bool,
+    pub reason: String,
+    pub coarse_clock: bool,
+    pub atomics: bool,
+    pub netns_cookie: bool,
+    pub set_tstamp: bool,
+    pub abi: u32,
+}
+
+impl Features {
+    pub(crate) fn from_c(c: &sys::natra_features) -> Features {
+        Features {
+            kernel: text_of(&c.kernel),
+            kernel_ok: c.kernel_ok,
+            bpf: c.bpf,
+            bpffs: c.bpffs,
+            tcx: c.tcx,
+            clsact: c.clsact,
+            fq: c.fq,
+            auto_mode: Mode::from_c(c.auto_mode),
+            auto_edt: c.auto_edt,
+            reason: text_of(&c.reason),
+            coarse_clock: c.coarse_clock,
+            atomics: c.atomics,
+            netns_cookie: c.netns_cookie,
+            set_tstamp: c.set_tstamp,
+            abi: c.abi,
+        }
+    }
+}
+
+/// Reads a text of C's that is valid for now.
+pub(crate) fn text_at(pointer: *const c_char) -> String {
+    // The callers have checked that it is not NULL.
+    unsafe { CStr::from_ptr(pointer) }
+        .to_string_lossy()
+        .into_owned()
+}

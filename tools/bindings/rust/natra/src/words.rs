@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The words of a policy, as the command line and the CNI configuration write them.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::str::FromStr;
+
+use natra_sys as sys;
+
+use crate::error::{c_string, Error, Result, EINVAL};
+
+/// Makes an enum whose values are C's, with the names that libnatra has for them.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident, $of:ident, $name_of:ident, $parse:ident, $what:literal,
+     $first:ident = $first_value:ident, $($(#[$word_doc:meta])* $word:ident = $value:ident,)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            /// The default.
+            $first,
+            $($(#[$word_doc])* $word,)*
+            /// A word of a libnatra that is newer than this crate.
+            Unknown(u32),
+        }
+
+        impl $name {
+            pub(crate) fn from_c(value: sys::$of) -> $name {
+                match value {
+                    sys::$first_value => $name::$first,
+                    $(sys::$value => $name::$word,)*
+                    other => $name::Unknown(other),
+                }
+            }
+
+            pub(crate) fn to_c(self) -> sys::$of {
+                match self {
+                    $name::$first => sys::$first_value,
+                    $($name::$word => sys::$value,)*
+                    $name::Unknown(value) => value,
+                }
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name::$first
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                // The text is static, or NULL for a value that is out of range.
+                let name = unsafe { sys::$name_of(self.to_c()) };
+
+                if name.is_null() {
+                    return write!(f, "{}", self.to_c());
+                }
+                f.write_str(&unsafe { CStr::from_ptr(name) }.to_string_lossy())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<$name> {
+                let c = c_string($what, text)?;
+                let mut value = 0;
+
+                if unsafe { sys::$parse(c.as_ptr(), &mut value) } < 0 {
+                    return Err(Error::new(EINVAL, format!("{}: '{}' is unknown", $what, text)));
+                }
+                Ok($name::from_c(value))
+            }
+        }
+    };
+}
+
+words! {
+    /// Where the programs are.
+    Mode, natra_mode, natra_mode_name, natra_parse_mode, "mode",
+    Auto = NATRA_MODE_AUTO,
+    /// TCX on the pod's interface.
+    TcxPodside = NATRA_MODE_TCX_PODSIDE,
+    /// clsact on the pod's interface.
+    ClsactPodside = NATRA_MODE_CLSACT_PODSIDE,
+    /// TCX on the host-side veth.
+    TcxHostside = NATRA_MODE_TCX_HOSTSIDE,
+    /// clsact on the host-side veth.
+    ClsactHostside = NATRA_MODE_CLSACT_HOSTSIDE,
+}
+
+words! {
+    /// Whether egress is paced by departure times, which needs fq.
+    Edt, natra_edt, natra_edt_name, natra_parse_edt, "edt",
+    Auto = NATRA_EDT_AUTO,
+    /// Fail without it.
+    On = NATRA_EDT_ON,
+    /// Never touch a qdisc.
+    Off = NATRA_EDT_OFF,
+}
+
+words! {
+    /// How flows under the heavy-hitter threshold are treated.
+    FastPass, natra_fast_pass, natra_fast_pass_name, natra_parse_fast_pass, "fast_pass",
+    Free = NATRA_FAST_PASS_FREE,
+    /// They pass first and are charged: a strict cap.
+    Charged = NATRA_FAST_PASS_CHARGED,
+    /// Every flow is treated as heavy.
+    Off = NATRA_FAST_PASS_OFF,
+    /// They pass at once, up to a ceiling for all of them.
+    Guarded = NATRA_FAST_PASS_GUARDED,
+}
+
+words! {
+    /// How ingress is held to its rate.
+    IngressMode, natra_ingress_mode, natra_ingress_mode_name, natra_parse_ingress_mode,
+    "ingress_mode",
+    Police = NATRA_INGRESS_MODE_POLICE,
+    /// Hold packets in fq on the host-side veth.
+    Pace = NATRA_INGRESS_MODE_PACE,
+}
+
+words! {
+    /// Whether TCP connections are measured.
+    Sli, natra_sli, natra_sli_name, natra_parse_sli, "sli",
+    Off = NATRA_SLI_OFF,
+    /// Measure them, in both directions.
+    On = NATRA_SLI_ON,
+}
+
+/// A direction, seen from the pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Into the pod.
+    Ingress,
+    /// Out of the pod.
+    Egress,
+}
+
+impl Direction {
+    pub(crate) fn to_c(self) -> sys::natra_direction {
+        match self {
+            Direction::Ingress => sys::NATRA_DIRECTION_INGRESS,
+            Direction::Egress => sys::NATRA_DIRECTION_EGRESS,
+        }
+    }
+}
+
+fn quantity(
+    name: &str,
+    text: &str,
+    parse: unsafe extern "C" fn(*const std::os::raw::c_char, *mut u64) -> std::os::raw::c_int,
+) -> Result<u64> {
+    let c = c_string(name, text)?;
+    let mut value = 0;
+
+    match unsafe { parse(c.as_ptr(), &mut value) } {
+        0 => Ok(value),
+        r => Err(Error::new(
+            -r,
+            format!("'{text}' is not a {name}, or outside its limits"),
+        )),
+    }
+}
+
+/// Reads a Kubernetes quantity such as `10M` or `1.5Gi`, in bit/s.
+pub fn parse_rate(text: &str) -> Result<u64> {
+    quantity("rate", text, sys::natra_parse_rate)
+}
+
+/// Reads the same in bytes.
+pub fn parse_size(text: &str) -> Result<u64> {
+    quantity("size", text, sys::natra_parse_size)
+}
+
+/// Reads a time such as `50ms`, in nanoseconds.
+pub fn parse_time(text: &str) -> Result<u64> {
+    quantity("time", text, sys::natra_parse_time)
+}

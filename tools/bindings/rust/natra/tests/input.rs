@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What the crate adds to C's checks; `examples/refusals.rs` shows C's own.
+
+use natra::{Edt, FastPass, IngressMode, Mode, Natra, Policy, Sli, Target};
+
+#[test]
+fn nul_bytes_are_refused_by_their_field() {
+    let mut natra = Natra::open().unwrap();
+    let bad = || "a\0b".to_string();
+    let policy = Policy::default();
+
+    for (field, target) in [
+        (
+            "id",
+            Target {
+                id: bad(),
+                ..Target::default()
+            },
+        ),
+        (
+            "ifname",
+            Target {
+                ifname: bad(),
+                ..Target::default()
+            },
+        ),
+        (
+            "label",
+            Target {
+                label: bad(),
+                ..Target::default()
+            },
+        ),
+    ] {
+        let e = natra.attach(&target, &policy).unwrap_err();
+
+        assert_eq!(e.to_string(), format!("{field}: \"a\\0b\" has a NUL byte"));
+        assert_eq!(e.errno(), 22);
+    }
+    let lists = Policy {
+        shaped_subnets: vec![bad()],
+        ..policy
+    };
+    let e = natra.policy_check(&lists).unwrap_err();
+    assert_eq!(e.to_string(), "shaped_subnets: \"a\\0b\" has a NUL byte");
+}
+
+#[test]
+fn words_are_those_of_the_command_line() {
+    for word in [
+        "auto",
+        "tcx-podside",
+        "clsact-podside",
+        "tcx-hostside",
+        "clsact-hostside",
+    ] {
+        assert_eq!(word.parse::<Mode>().unwrap().to_string(), word);
+    }
+    assert_eq!("off".parse::<Edt>().unwrap(), Edt::Off);
+    assert_eq!("guarded".parse::<FastPass>().unwrap(), FastPass::Guarded);
+    assert_eq!("pace".parse::<IngressMode>().unwrap(), IngressMode::Pace);
+    assert_eq!("on".parse::<Sli>().unwrap(), Sli::On);
+    assert_eq!(
+        "no".parse::<Edt>().unwrap_err().to_string(),
+        "edt: 'no' is unknown"
+    );
+    assert_eq!(Mode::Unknown(99).to_string(), "99");
+}
+
+#[test]
+fn quantities() {
+    assert_eq!(natra::parse_rate("1.5G").unwrap(), 1_500_000_000);
+    assert_eq!(natra::parse_size("64Ki").unwrap(), 65536);
+    assert_eq!(natra::parse_time("50ms").unwrap(), 50_000_000);
+    assert_eq!(natra::parse_rate("10m").unwrap_err().errno(), 34);
+    assert_eq!(natra::parse_rate("ten").unwrap_err().errno(), 22);
+    assert_eq!(natra::parse_time("1h\0").unwrap_err().errno(), 22);
+}
+
+#[test]
+fn version_is_that_of_the_crate() {
+    assert_eq!(natra::version(), env!("CARGO_PKG_VERSION"));
+}
