@@ -96,10 +96,15 @@ static bool is_for_later(const struct seat *seat,
 struct subnets {
 	char **list;
 	size_t len;
+	struct natra_class *owned[NATRA_CLASSES_MAX];
+	struct natra_class classes[NATRA_CLASSES_MAX];
+	size_t classes_len;
 };
 
 static void subnets_free(struct subnets *subnets)
 {
+	while (subnets->classes_len > 0)
+		free(subnets->owned[--subnets->classes_len]);
 	while (subnets->len > 0)
 		free(subnets->list[--subnets->len]);
 	free(subnets->list);
@@ -116,13 +121,34 @@ static int add_subnet(void *arg, const char *cidr)
 	return 0;
 }
 
-/* Gives a policy as natra_query reports it the subnets of the pod, of which it has the
- * number only. The caller frees them, also after an error. */
+static int add_class(void *arg, const struct natra_class *class)
+{
+	struct subnets *subnets = arg;
+	struct natra_class *copy = NULL;
+	int r = -ENOMEM;
+
+	if (subnets->classes_len < NATRA_CLASSES_MAX)
+		r = natra_parse_class(class->name, class, &copy, NULL);
+	if (r < 0)
+		return r;
+	subnets->owned[subnets->classes_len] = copy;
+	subnets->classes[subnets->classes_len++] = *copy;
+	return 0;
+}
+
+/* Gives a policy as natra_query reports it the subnets or the classes of the pod, of which
+ * it has the number only. The caller frees them, also after an error. */
 static int subnets_read(const struct seat *seat, struct natra_policy *policy,
 			struct subnets *subnets)
 {
 	int r;
 
+	if (policy->classes_len) {
+		r = natra_foreach_class(seat->n, seat->id, add_class, subnets);
+		policy->classes = subnets->classes;
+		policy->classes_len = subnets->classes_len;
+		return r;
+	}
 	if (!policy->shaped_subnets_len && !policy->unshaped_subnets_len)
 		return 0;
 	subnets->list = calloc(NATRA_SUBNETS_MAX, sizeof(*subnets->list));
