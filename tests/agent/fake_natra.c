@@ -166,9 +166,10 @@ static void store(const char *id, const struct natra_policy *p)
 
 	if (!f)
 		return;
-	fprintf(f, "%" PRIu64 " %" PRIu64 " 1 %zu\n",
+	fprintf(f, "%" PRIu64 " %" PRIu64 " 1 %zu %" PRIu64 " %" PRIu64 "\n",
 		p->ingress_rate_bits_per_sec, p->egress_rate_bits_per_sec,
-		p->unshaped_subnets_len);
+		p->unshaped_subnets_len, p->ingress_packets_per_sec,
+		p->egress_connections_per_sec);
 	(void)fclose(f);
 }
 
@@ -186,6 +187,8 @@ static int load(const char *id, struct natra_info *ret)
 	info.policy.egress_rate_bits_per_sec = read_number(f);
 	current = read_number(f) != 0;
 	info.policy.unshaped_subnets_len = (size_t)read_number(f);
+	info.policy.ingress_packets_per_sec = read_number(f);
+	info.policy.egress_connections_per_sec = read_number(f);
 	info.program_is_current = current;
 	(void)fclose(f);
 	*ret = info;
@@ -223,21 +226,35 @@ static int failing_beside(const struct natra_target *target)
 	return -number;
 }
 
+/* Returns what a line of a call says of the policy. */
+static struct line {
+	char text[256];
+} policy_text(const struct natra_policy *policy)
+{
+	struct line line;
+
+	(void)snprintf(line.text, sizeof(line.text),
+		       "in=%" PRIu64 " out=%" PRIu64 " burst=%" PRIu64
+		       " horizon=%" PRIu64 " pace=%" PRIu64 " packets=%" PRIu64
+		       ",%" PRIu64 " connections=%" PRIu64 ",%" PRIu64,
+		       policy->ingress_rate_bits_per_sec,
+		       policy->egress_rate_bits_per_sec,
+		       policy->ingress_burst_bytes, policy->horizon_ns,
+		       policy->pace_limit_ns, policy->ingress_packets_per_sec,
+		       policy->egress_packets_per_sec,
+		       policy->ingress_connections_per_sec,
+		       policy->egress_connections_per_sec);
+	return line;
+}
+
 int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 			const struct natra_policy *policy,
 			struct natra_info *ret_info)
 {
-	int r = called("attach",
-		       "id=%s ifname=%s network=%s label=%s in=%" PRIu64
-		       " out=%" PRIu64 " burst=%" PRIu64 " horizon=%" PRIu64
-		       " pace=%" PRIu64,
-		       target->id, target->ifname,
-		       target->network ? target->network : "",
-		       target->label ? target->label : "",
-		       policy->ingress_rate_bits_per_sec,
-		       policy->egress_rate_bits_per_sec,
-		       policy->ingress_burst_bytes, policy->horizon_ns,
-		       policy->pace_limit_ns);
+	int r = called(
+		"attach", "id=%s ifname=%s network=%s label=%s %s", target->id,
+		target->ifname, target->network ? target->network : "",
+		target->label ? target->label : "", policy_text(policy).text);
 
 	(void)n;
 	(void)ret_info;
@@ -258,13 +275,7 @@ int __wrap_natra_configure(struct natra *n, const char *id,
 			   const struct natra_policy *policy)
 {
 	struct natra_info info;
-	int r = called("configure",
-		       "id=%s in=%" PRIu64 " out=%" PRIu64 " burst=%" PRIu64
-		       " horizon=%" PRIu64 " pace=%" PRIu64,
-		       id, policy->ingress_rate_bits_per_sec,
-		       policy->egress_rate_bits_per_sec,
-		       policy->ingress_burst_bytes, policy->horizon_ns,
-		       policy->pace_limit_ns);
+	int r = called("configure", "id=%s %s", id, policy_text(policy).text);
 
 	(void)n;
 	if (r == 0)

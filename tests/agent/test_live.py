@@ -228,6 +228,34 @@ class Edits(Case):
         wait_until(lambda: len(self.calls("configure")) == 2, "no removal")
         self.assertIn("horizon=1000000000", self.calls("configure")[1])
 
+    def test_packets_and_connections(self):
+        """Limits of packets and connections follow their annotations, Calico's as well,
+        if they are allowed and their direction has a rate."""
+        plugins = ["ptp", {
+            "type": "natra",
+            "allowAnnotations": ["ingress-packet-rate", "egress-connection-rate"],
+            "capabilities": {"bandwidth": True,
+                             "io.kubernetes.cri.pod-annotations": True}}]
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"}, plugins=plugins)
+        self.start()
+        packets = {"qos.projectcalico.org/ingressPacketRate": "10k"}
+        self.api.put("a", {IN: "1M", "natra.io/egress-packet-rate": "5k", **packets})
+        wait_until(lambda: self.calls("configure"), "no change")
+        self.assertIn("packets=10000,0 connections=0,0", self.calls("configure")[0])
+        self.agent.wait("natra.io/egress-packet-rate is not in allowAnnotations")
+        self.api.put("a", {IN: "1M", "natra.io/egress-connection-rate": "7", **packets})
+        wait_until(lambda: self.api.events, self.agent.log)
+        self.assertIn("natra.io/egress-connection-rate: '7': needs a rate",
+                      self.api.events[0][1]["message"])
+        self.api.put("a", {IN: "1M", OUT: "2M", "natra.io/egress-connection-rate": "7",
+                           "natra.io/ingress-packet-rate": "20k", **packets})
+        self.until("a", (1000000, 2000000))
+        self.assertIn("packets=20000,0 connections=0,7", self.calls("configure")[-1])
+        self.api.put("a", {IN: "1M", OUT: "2M"})
+        wait_until(lambda: len(self.calls("configure")) == 3, "no removal")
+        self.assertIn("packets=0,0 connections=0,0", self.calls("configure")[-1])
+
     def test_edit_while_the_pod_is_adopted(self):
         """The annotations of now win over those that the pod was made with."""
         self.start("--period", "1s")

@@ -65,7 +65,8 @@ class Adopt(Case):
         log = self.run_agent()
         self.assertEqual(self.calls("attach"), [
             "attach id=net/a/eth0 ifname=eth0 network=net label=shop/pod-a"
-            " in=10000000 out=0 burst=0 horizon=0 pace=0"])
+            " in=10000000 out=0 burst=0 horizon=0 pace=0"
+            " packets=0,0 connections=0,0"])
         self.assertIn("limited a running pod", log)
         self.assertIn("adopted=1", log)
 
@@ -253,7 +254,7 @@ class Adopt(Case):
         self.deep("a")
         self.node.attached("net/a/eth0", 2000000, 0, subnets=3)
         self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
-        self.assertEqual((self.node.state / "net+a+eth0").read_text().split(),
+        self.assertEqual((self.node.state / "net+a+eth0").read_text().split()[:4],
                          ["2000000", "0", "1", "3"])
 
     def test_pod_ends_while_its_queue_drains(self):

@@ -25,7 +25,7 @@ from isolation import BPFFS
 from limiters import Natra, dropped, total
 from report import skip
 from rig import Rig
-from script import run_script
+from script import option, run_script
 
 DELAY = 0.020
 CONNECTIONS = 20
@@ -264,7 +264,7 @@ def main(rep, a):
         skip("no /dev/net/tun")
     with Rig() as r:
         features = Natra().json("probe")
-        for mode in Natra.modes():
+        for mode in a.mode or Natra.modes():
             in_the_pod(r, rep, mode)
             beyond_the_pod(r, rep, mode)
             if features["fq"] and features["set_tstamp"]:
@@ -275,4 +275,5 @@ def main(rep, a):
 
 
 if __name__ == "__main__":
-    run_script(main)
+    run_script(main,
+        option("--mode", action="append", help="only this attach mode"))
