@@ -135,7 +135,7 @@ def all_jobs_of(group, features):
              if c in (Attach, Replace, Again, KilledAttach)]
     # Classes add two maps to each bank and two to the attachment.
     jobs += [(c, modes[0], *SetClasses.classes) for c in (*plain[group], SetClasses)
-             if c in {"attach": (Attach,), "change": (SetClasses, Replace),
+             if c in {"attach": (Attach,), "change": (SetClasses,),
                       "kill": (KilledAttach, KilledSet)}[group]]
     # Connections that are measured add a map for each bank and one for the attachment.
     jobs += [(c, modes[0], "--sli", "on") for c in plain[group]
