@@ -15,6 +15,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "natra_bucket.h"
+#include "natra_classes.bpf.h"
 #include "natra_classify.h"
 #include "natra_compiler.h"
 #include "natra_connects.bpf.h"

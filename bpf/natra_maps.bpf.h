@@ -38,8 +38,7 @@ struct {
 } natra_events SEC(".maps");
 
 /* The subnets. User space makes this map only for programs that look addresses up in
- * it, sizes it for its blocks, and fills it before they run; the values mean
- * nothing. */
+ * it, sizes it for its blocks, and fills it before they run. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(max_entries, 1);

@@ -25,8 +25,8 @@
  *    called reserved here is 0. A field may take the place of some of it without
  *    a new number if 0 in it means what builds without the field do. A map of a
  *    bank or a node that builds without it do not open needs no new number either.
- * 6: NATRA_PASS_GUARDED, a value that builds without it take for a damaged record,
- *    whose attachment gc removes.
+ * 6: NATRA_PASS_GUARDED and NATRA_SUBNETS_CLASSES, values that builds without them
+ *    take for a damaged record, whose attachment gc removes.
  */
 #define NATRA_PIN_ABI   6
 #define NATRA_PIN_MAGIC 0x6e617472 /* "natr" */
@@ -204,18 +204,26 @@ enum natra_subnets {
 	NATRA_SUBNETS_NONE,     /* there is no map: everybody's */
 	NATRA_SUBNETS_SHAPED,   /* of peers that are in it */
 	NATRA_SUBNETS_UNSHAPED, /* of all others */
+	/* Each peer is subject to the limits of its class, see
+	 * natra_classes.bpf.h. */
+	NATRA_SUBNETS_CLASSES,
 };
 
 /*
- * Its key, for an LPM trie; the values mean nothing. The version is the first
- * part of each prefix, so that ::/0 is not 0.0.0.0/0 as well. What is behind the
- * prefix is 0.
+ * Its key, for an LPM trie. The version is the first part of each prefix, so that ::/0
+ * is not 0.0.0.0/0 as well. What is behind the prefix is 0. The value is a byte: the
+ * number of the class, or 0 if there are no classes.
  */
 struct natra_subnet {
 	__u32 prefix_bits; /* NATRA_SUBNET_VERSION_BITS and what the block has */
-	__u32 version;     /* 4 or 6 */
-	__u32 addr[4];     /* network byte order, IPv4 in the first word */
+	__u32 version;     /* 4 or 6, or NATRA_SUBNET_DSCP */
+	/* Network byte order, IPv4 in the first word. Of a DSCP, the first word is
+	 * its number. */
+	__u32 addr[4];
 };
+
+/* Stands for the version in the key of a DSCP, which has 32 bits behind it. */
+#define NATRA_SUBNET_DSCP 0x64736370
 
 #define NATRA_SUBNET_VERSION_BITS 32
 #define NATRA_SUBNET_BITS_MAX     (NATRA_SUBNET_VERSION_BITS + 128)

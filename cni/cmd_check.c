@@ -5,7 +5,9 @@
 #include <errno.h>
 
 #include "bandwidth.h"
+#include "classes.h"
 #include "command.h"
+#include "wanted.h"
 
 /* Annotations are left out: they change how a limit is kept, not whether there
  * is one. */
@@ -13,8 +15,9 @@ static int read_limits(struct call *call, struct settings *ret)
 {
 	int r = settings_read(ret, &call->conf, call->n, &call->failure);
 
-	return r ? r
-		 : bandwidth_read(ret, &call->conf, call->n, &call->failure);
+	if (r == 0)
+		r = bandwidth_read(ret, &call->conf, call->n, &call->failure);
+	return r ? r : classes_read(ret, &call->conf, call->n, &call->failure);
 }
 
 /* Returns whether "onError": "continue" let ADD go on without limits: there is
@@ -37,8 +40,7 @@ int cmd_check(struct call *call)
 	if (r)
 		return r;
 	call->outcome = "nothing to limit";
-	if (!settings.policy.ingress_rate_bits_per_sec &&
-	    !settings.policy.egress_rate_bits_per_sec)
+	if (!wanted_limits(&settings.policy))
 		return 0;
 	if (!call_make_id(call))
 		return refuse(&call->failure, CNI_DIFFERS,

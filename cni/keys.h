@@ -14,13 +14,15 @@
 	X(logFile, check_log_file)                                             \
 	X(logLevel, check_log_level)
 
-/* Lists the keys that upstream's bandwidth plugin has, too; see bandwidth.c. */
+/* Lists the keys that upstream's bandwidth plugin has, too, see bandwidth.c, and that of
+ * classes, see classes.c. */
 #define LIMIT_KEYS(X)                                                          \
 	X(ingressRate)                                                         \
 	X(ingressBurst)                                                        \
 	X(egressRate)                                                          \
 	X(egressBurst)                                                         \
 	X(shapedSubnets)                                                       \
-	X(unshapedSubnets)
+	X(unshapedSubnets)                                                     \
+	X(classes)
 
 #endif

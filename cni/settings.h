@@ -17,6 +17,7 @@ struct settings {
 	struct natra_policy policy;
 	/* The policy's subnets point to these, and these to the configuration. */
 	const char *subnets[NATRA_SUBNETS_MAX];
+	struct natra_class classes[NATRA_CLASSES_MAX];
 	enum precedence precedence;
 	bool continue_on_error;
 	bool replace_bandwidth;

@@ -4,6 +4,7 @@
 #include "../src/policy/fields.h"
 #include "annotations.h"
 #include "bandwidth.h"
+#include "classes.h"
 
 int wanted_read(struct settings *ret, const struct conf *conf, struct natra *n,
 		struct log *log, struct failure *failure)
@@ -13,6 +14,8 @@ int wanted_read(struct settings *ret, const struct conf *conf, struct natra *n,
 	if (r == 0)
 		r = bandwidth_read(ret, conf, n, failure);
 	if (r == 0)
+		r = classes_read(ret, conf, n, failure);
+	if (r == 0)
 		policy_fields_drop_alone(&ret->policy);
 	if (r == 0)
 		r = annotations_read(&ret->policy, ret, conf, log, failure);
@@ -21,6 +24,11 @@ int wanted_read(struct settings *ret, const struct conf *conf, struct natra *n,
 
 bool wanted_limits(const struct natra_policy *policy)
 {
+	for (size_t i = 0; i < policy->classes_len; i++) {
+		if (policy->classes[i].ingress_rate_bits_per_sec ||
+		    policy->classes[i].egress_rate_bits_per_sec)
+			return true;
+	}
 	return policy->ingress_rate_bits_per_sec ||
 	       policy->egress_rate_bits_per_sec;
 }

@@ -176,6 +176,11 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
  * or as attached. A direction that had no limit so far gets its programs now,
  * and the counters of both begin again.
  *
+ * Classes are kept if `policy` has none. Those that it has may have other rates,
+ * DSCPs and subnets than before: their counters go on, and each packet is judged by
+ * the old lists or by the new ones. If their names or their order are others, the
+ * interface is attached again, as for a new direction.
+ *
  * @return 0; -EINVAL bad field; -ENOENT not attached; -ENODEV the interface is
  *         gone; -EOPNOTSUPP it is `unshaped`; -ESTALE pinned by an unknown ABI;
  *         -EPERM; -ENOMEM.
@@ -246,6 +251,17 @@ NATRA_API int natra_foreach_subnet(struct natra *n, const char *id,
 				   natra_subnet_fn fn, void *arg);
 
 /**
+ * @brief Walk the classes of an attachment, in the order in which they were given.
+ *
+ * @param fn  the subnets of a class are canonical and in ascending order, as by
+ *            natra_foreach_subnet, which walks no subnets of classes.
+ * @return 0; what fn returned; -EINVAL; -ENOENT not attached; -ESTALE; -EPERM;
+ *         -ENOMEM.
+ */
+NATRA_API int natra_foreach_class(struct natra *n, const char *id,
+				  natra_class_fn fn, void *arg);
+
+/**
  * @brief Find the id of the attachment on an interface.
  * @param ret_id  NATRA_ID_MAX + 1 bytes.
  * @return 0; -EINVAL; -ENOENT nothing attached; -ENODEV; -EPERM; -ENOMEM.
@@ -260,6 +276,18 @@ NATRA_API int natra_find(struct natra *n, const struct natra_target *target,
  */
 NATRA_API int natra_stats(struct natra *n, const char *id,
 			  struct natra_stats *ret_stats);
+
+/**
+ * @brief Read the counters of one class, as natra_stats reads those of the packets
+ *        that are in no class: each packet counts in one of them.
+ *
+ * @param name  of the class.
+ * @return 0; -EINVAL; -ENOENT not attached, or no such class; -ESTALE; -EPERM;
+ *         -ENOMEM.
+ */
+NATRA_API int natra_class_stats(struct natra *n, const char *id,
+				const char *name,
+				struct natra_stats *ret_stats);
 
 /**
  * @brief Walk all attachments with their counters, in no particular order.
@@ -280,6 +308,7 @@ NATRA_API int natra_foreach_stats(struct natra *n, natra_stats_fn fn,
  * in. A set keeps its largest flows by what they sent in the last seconds; a flow
  * gets another's entry once it is larger by half, and counts from then on. When
  * two CPUs count the same flow at the same moment, one of them is not counted.
+ * Each class of peers has such a table; the flows of all are read.
  *
  * @param ret_flows  room for *inout_len flows, owned by the caller.
  * @param inout_len  in: room; out: how many were written.
@@ -480,6 +509,23 @@ NATRA_API int natra_parse_size(const char *text, uint64_t *ret_bytes);
  * @return 0; -EINVAL not a time; -ERANGE zero or over an hour.
  */
 NATRA_API int natra_parse_time(const char *text, uint64_t *ret_ns);
+
+/**
+ * @brief Read a class: "NAME=ITEM,ITEM,...", where an item is a CIDR block,
+ *        "ingress=RATE", "egress=RATE" ("unlimited" for none) or "dscp=N" or
+ *        "dscp=N-M". An item "none" stands for no subnets, and "dscp=none" for no
+ *        DSCP. natra_policy_check judges the name and the blocks.
+ * @param base       what `text` leaves out: both rates, all DSCPs, all subnets.
+ *                   NULL: nothing.
+ * @param ret_class  one piece of memory, which the caller frees with free().
+ * @param ret_item   the item of `text` that is wrong; may be NULL. Set on failure
+ *                   only.
+ * @return 0; -EINVAL not a class; -ERANGE a number out of range; -ENOMEM.
+ */
+NATRA_API int natra_parse_class(const char *text,
+				const struct natra_class *base,
+				struct natra_class **ret_class,
+				const char **ret_item);
 
 /** @brief Names as the command line and the CNI configuration write them:
  *         "tcx-podside", "auto", "free", "police"; NULL if out of range. */

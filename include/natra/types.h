@@ -35,8 +35,12 @@ extern "C" {
 #define NATRA_ID_MAX                255
 /** Longest `network` and `label` in bytes, without the terminator. */
 #define NATRA_NAME_MAX              255
-/** Most subnets of one policy. */
+/** Most subnets of one policy, in all its lists together. */
 #define NATRA_SUBNETS_MAX           1024
+/** Most classes of one policy, and longest name of one in bytes, without the
+ *  terminator. */
+#define NATRA_CLASSES_MAX           8
+#define NATRA_CLASS_NAME_MAX        31
 /** Limits of a rate. The lowest is 1 bit/s, because upstream's plugin takes any
  *  rate that is not 0; 1 Pbit/s is the most that container runtimes pass on. */
 #define NATRA_RATE_MIN_BITS_PER_SEC 1ULL
@@ -147,6 +151,31 @@ struct natra_target {
 };
 
 /**
+ * Peers with limits of their own: those whose address is in one of the subnets. A
+ * packet whose peer is in no subnet of any class belongs to the class that has its
+ * DSCP, if there is one. If it is in none, the limits of the policy hold for it.
+ *
+ * Each class has its own rates, fair shares, heavy flows and counters. All else of the
+ * policy holds for each class as for the rest: burst, threshold, fast pass, delays,
+ * and the limits of packets and connections, of which each class has as many. Sizes
+ * that the policy leaves to the rate follow the rate of the class.
+ */
+struct natra_class {
+	size_t sz;
+	/** 1 to NATRA_CLASS_NAME_MAX of A-Z, a-z, 0-9, '.', '_' and '-'. */
+	const char *name;
+	/** 0: this direction is not limited for the class. */
+	uint64_t ingress_rate_bits_per_sec;
+	uint64_t egress_rate_bits_per_sec;
+	/** Bit n: DSCP n, 0 to 63. A DSCP can be in one class only. */
+	uint64_t dscps;
+	/** CIDR blocks, as in natra_policy. If a peer is in several, the longest
+	 *  prefix decides. A block can be in one class only. */
+	const char *const *subnets;
+	size_t subnets_len;
+};
+
+/**
  * Limits and how they are kept. Zero means "the default" in each field; a rate
  * of 0 means that this direction is not limited.
  */
@@ -217,6 +246,16 @@ struct natra_policy {
 	size_t shaped_subnets_len;
 	const char *const *unshaped_subnets;
 	size_t unshaped_subnets_len;
+	/** Classes of peers, up to NATRA_CLASSES_MAX, all with the same `sz`. They
+	 *  cannot stand beside shaped or unshaped subnets, which they can express:
+	 *  peers in a class without rates are exempt. Without rates of the policy
+	 *  itself, only what is in a class is limited.
+	 *
+	 *  Read during the call only. NULL in what natra_query reports, which has
+	 *  their number: natra_foreach_class has the classes. NULL with a length is
+	 *  treated as for subnets. */
+	const struct natra_class *classes;
+	size_t classes_len;
 };
 
 /** The description that natra_query and natra_foreach_attachment give. */
@@ -429,8 +468,8 @@ struct natra_neighbour {
 };
 
 /**
- * @brief The callbacks of natra_foreach_attachment, natra_foreach_neighbour and
- *        natra_foreach_subnet.
+ * @brief The callbacks of natra_foreach_attachment, natra_foreach_neighbour,
+ *        natra_foreach_subnet and natra_foreach_class.
  *
  * `arg` is what the caller gave to the walker; the other argument is valid
  * during the call only. A result other than 0 ends the walk, which returns it.
@@ -439,6 +478,7 @@ typedef int (*natra_attachment_fn)(void *arg, const struct natra_info *info);
 typedef int (*natra_neighbour_fn)(void *arg,
 				  const struct natra_neighbour *neighbour);
 typedef int (*natra_subnet_fn)(void *arg, const char *cidr);
+typedef int (*natra_class_fn)(void *arg, const struct natra_class *class_);
 
 /**
  * @brief The callback of natra_foreach_stats.

@@ -8,6 +8,7 @@
 
 #include "api/structs.h"
 #include "attach/attachment.h"
+#include "policy/classes.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -24,7 +25,8 @@ int admission_read(struct natra *n, const struct natra_target *target,
 		return r;
 	if (!a->target.ifname || !a->target.ifname[0])
 		return refuse(n, -EINVAL, "ifname: missing");
-	if (!p->ingress_rate_bits_per_sec && !p->egress_rate_bits_per_sec)
+	if (!classes_limit(p, &a->order.subnets, false) &&
+	    !classes_limit(p, &a->order.subnets, true))
 		return refuse(
 			n, -EINVAL,
 			"ingress_rate_bits_per_sec, egress_rate_bits_per_sec: at least one is needed");
@@ -33,6 +35,9 @@ int admission_read(struct natra *n, const struct natra_target *target,
 		return refuse(n, -EINVAL,
 			      "%s_subnets: NULL, but its length is not 0",
 			      p->shaped_subnets_len ? "shaped" : "unshaped");
+	if (p->classes_len != a->order.subnets.classes_len)
+		return refuse(n, -EINVAL,
+			      "classes: NULL, but its length is not 0");
 	return 0;
 }
 

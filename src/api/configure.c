@@ -15,10 +15,10 @@
 /* Attaches again with the policy on record, because a direction or the build is new. */
 static int reattach(struct natra *n, const struct pin_dir *dir,
 		    const struct pin_gen *gen,
-		    const struct natra_policy *policy)
+		    const struct natra_policy *policy,
+		    const struct subnets *subnets)
 {
 	const struct record *record = &gen->record;
-	cleanup_subnets struct subnets subnets = {0};
 	struct order order = {
 		.id = record->id,
 		.network = record->network,
@@ -29,14 +29,12 @@ static int reattach(struct natra *n, const struct pin_dir *dir,
 	cleanup_close int fd = -1;
 	int r;
 
-	r = attachment_read_subnets(n, gen, &subnets);
-	if (r == 0)
-		r = attachment_open_netns(n, &record->pod, -1, &fd);
+	r = attachment_open_netns(n, &record->pod, -1, &fd);
 	if (r == 0)
 		r = scene_look_recorded(n, fd, &record->pod, &order.scene);
 	if (r < 0)
 		return r;
-	order.subnets = subnets;
+	order.subnets = *subnets;
 	r = shaper_attach(n, dir, &order, &attached);
 	if (r < 0)
 		drop_unused_programs(n);
@@ -44,14 +42,14 @@ static int reattach(struct natra *n, const struct pin_dir *dir,
 }
 
 /* Fills in the fields that are fixed while attached, of which a 0 keeps what there
- * is. Returns -EINVAL if one of them, or the subnets, differ from that. */
+ * is. Returns -EINVAL if one of them, or the subnets, differ from `pinned`, which is
+ * what there is. Classes may differ. */
 static int merge_fixed(struct natra *n, const struct pin_gen *gen,
-		       struct natra_policy *p, const struct subnets *subnets)
+		       struct natra_policy *p, const struct subnets *subnets,
+		       const struct subnets *pinned)
 {
 	struct natra_policy policy = record_get_policy(&gen->record);
 	const struct natra_policy *before = &policy;
-	cleanup_subnets struct subnets pinned = {0};
-	int r;
 
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
@@ -64,12 +62,10 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 		return refuse(
 			n, -EINVAL,
 			"mode, edt, ingress_mode, sketch_width, sli, subnets: fixed while attached");
-	if (!subnets->len)
-		return 0; /* there are none, or only their number is given */
-	r = attachment_read_subnets(n, gen, &pinned);
-	if (r == 0 && !subnets_equal(&pinned, subnets))
+	/* There may be none, or only their number may be given. */
+	if (subnets->len && !subnets_equal(pinned, subnets))
 		return refuse(n, -EINVAL, "subnets: fixed while attached");
-	return r;
+	return 0;
 }
 
 static int refuse_unshaped(struct natra *n, int r, const struct record *record)
@@ -88,39 +84,52 @@ static int refuse_gone(struct natra *n, const struct pin_gen *gen)
 	return r < 0 ? r : 0;
 }
 
+/* Gives a policy without lists the lengths of those on record. */
+static void keep_lists(const struct record *record, struct natra_policy *p)
+{
+	const struct natra_policy before = record_get_policy(record);
+
+	if (p->shaped_subnets_len || p->unshaped_subnets_len || p->classes_len)
+		return;
+	p->shaped_subnets_len = before.shaped_subnets_len;
+	p->unshaped_subnets_len = before.unshaped_subnets_len;
+	p->classes_len = before.classes_len;
+}
+
 int natra_configure(struct natra *n, const char *id,
 		    const struct natra_policy *policy)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	cleanup_subnets struct subnets subnets = {0};
-	struct natra_policy before, p;
+	cleanup_subnets struct subnets given = {0};
+	cleanup_subnets struct subnets pinned = {0};
+	const struct subnets *subnets;
+	struct natra_policy p;
 	int r;
 
 	r = require_id(n, id);
 	if (r == 0)
-		r = policy_in(n, policy, &p, &subnets);
+		r = policy_in(n, policy, &p, &given);
 	if (r == 0)
 		r = attachment_lock(n, id, &dir, &gen);
 	if (r < 0)
 		return r;
 	if (gen.record.unshaped)
 		return refuse_unshaped(n, -EOPNOTSUPP, &gen.record);
-	before = record_get_policy(&gen.record);
-	if (!p.shaped_subnets_len && !p.unshaped_subnets_len) {
-		p.shaped_subnets_len = before.shaped_subnets_len;
-		p.unshaped_subnets_len = before.unshaped_subnets_len;
-	}
-	r = merge_fixed(n, &gen, &p, &subnets);
+	keep_lists(&gen.record, &p);
+	r = attachment_read_subnets(n, &gen, &pinned);
+	if (r == 0)
+		r = merge_fixed(n, &gen, &p, &given, &pinned);
+	if (r == 0)
+		r = refuse_gone(n, &gen);
 	if (r < 0)
 		return r;
-	r = refuse_gone(n, &gen);
-	if (r < 0)
-		return r;
-	if (!limits_cover(&gen.record, &p))
-		r = reattach(n, &dir, &gen, &p);
+	subnets = given.classes_len ? &given : &pinned;
+	if (!limits_cover(&gen.record, &pinned, &p, subnets) ||
+	    !subnets_same_shape(&pinned, subnets))
+		r = reattach(n, &dir, &gen, &p, subnets);
 	else
-		r = limits_set(n, &gen, &p);
+		r = limits_set(n, &gen, &p, subnets);
 	return finish(n, r);
 }
 
@@ -128,6 +137,7 @@ int natra_upgrade(struct natra *n, const char *id)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	cleanup_subnets struct subnets subnets = {0};
 	struct natra_policy policy;
 	int r;
 
@@ -147,7 +157,9 @@ int natra_upgrade(struct natra *n, const char *id)
 	if (r < 0)
 		return r;
 	policy = record_get_policy(&gen.record);
-	return finish(n, reattach(n, &dir, &gen, &policy));
+	r = attachment_read_subnets(n, &gen, &subnets);
+	return finish(n,
+		      r < 0 ? r : reattach(n, &dir, &gen, &policy, &subnets));
 }
 
 int natra_check(struct natra *n, const char *id,
@@ -155,6 +167,7 @@ int natra_check(struct natra *n, const char *id,
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_subnets struct subnets subnets = {0};
+	cleanup_subnets struct subnets pinned = {0};
 	struct natra_policy have, want;
 	int r;
 
@@ -176,11 +189,14 @@ int natra_check(struct natra *n, const char *id,
 	if (r < 0 || !policy)
 		return finish(n, r);
 
-	r = merge_fixed(n, &gen, &want, &subnets);
+	r = attachment_read_subnets(n, &gen, &pinned);
+	if (r == 0)
+		r = merge_fixed(n, &gen, &want, &subnets, &pinned);
 	if (r < 0)
 		return r == -EINVAL ? -EBADE : r;
 	have = record_get_policy(&gen.record);
-	if (!policy_equal(&have, &want))
+	if (!policy_equal(&have, &want) ||
+	    (subnets.classes_len && !subnets_equal(&pinned, &subnets)))
 		return refuse(n, -EBADE,
 			      "'%s' was set to other limits than these", id);
 	return finish(n, 0);

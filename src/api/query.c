@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The public functions that describe one attachment. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/internal.h"
@@ -113,6 +114,54 @@ int natra_foreach_subnet(struct natra *n, const char *id, natra_subnet_fn fn,
 		subnet_format(&subnets.list[i], text);
 		r = fn(arg, text);
 	}
+	return finish(n, r);
+}
+
+/* Calls fn for a class, with its subnets as text. */
+static int tell_class(struct natra *n, const struct peer_class *class,
+		      natra_class_fn fn, void *arg)
+{
+	struct natra_class told = {
+		.sz = sizeof(told),
+		.name = class->name,
+		.ingress_rate_bits_per_sec = class->ingress_rate_bits_per_sec,
+		.egress_rate_bits_per_sec = class->egress_rate_bits_per_sec,
+		.dscps = class->dscps,
+		.subnets_len = class->len,
+	};
+	cleanup_free char *texts = calloc(class->len + 1, SUBNET_TEXT_MAX);
+	cleanup_free const char **list =
+		calloc(class->len + 1, sizeof(const char *));
+
+	if (!texts || !list)
+		return fail_errno(n, -ENOMEM, "tell the classes");
+	for (size_t i = 0; i < class->len; i++) {
+		char *text = texts + i * SUBNET_TEXT_MAX;
+
+		subnet_format(&class->list[i], text);
+		list[i] = text;
+	}
+	told.subnets = list;
+	return fn(arg, &told);
+}
+
+int natra_foreach_class(struct natra *n, const char *id, natra_class_fn fn,
+			void *arg)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	cleanup_subnets struct subnets subnets = {0};
+	int r;
+
+	r = require_id(n, id);
+	if (r == 0 && !fn)
+		r = refuse(n, -EINVAL, "fn: missing");
+	if (r == 0)
+		r = attachment_find(n, id, &gen);
+	if (r < 0)
+		return r;
+	r = attachment_read_subnets(n, &gen, &subnets);
+	for (size_t i = 0; i < subnets.classes_len && r == 0; i++)
+		r = tell_class(n, &subnets.classes[i], fn, arg);
 	return finish(n, r);
 }
 

@@ -134,6 +134,51 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 				    sizeof(stats)));
 }
 
+/* Finds a class by its name. Returns its number, or -ENOENT. */
+static int find_class(struct natra *n, const struct pin_gen *gen,
+		      const char *name)
+{
+	struct record_classes classes;
+	int r = record_slots(&gen->record) > 1
+			? pin_read_classes(n, gen, &classes)
+			: -ENOENT;
+
+	for (uint32_t i = 1; i < record_slots(&gen->record) && r == 0; i++) {
+		if (strcmp(classes.list[i - 1].name, name) == 0)
+			return (int)i;
+	}
+	return r < 0 && r != -ENOENT
+		       ? r
+		       : refuse(n, -ENOENT, "'%s' has no class '%s'",
+				gen->record.id, name);
+}
+
+int natra_class_stats(struct natra *n, const char *id, const char *name,
+		      struct natra_stats *ret_stats)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	cleanup_views struct views views = {0};
+	struct natra_stats stats;
+	int r, number;
+
+	r = require_id(n, id);
+	if (r == 0 && !name)
+		r = refuse(n, -EINVAL, "name: missing");
+	if (r == 0)
+		r = attachment_find(n, id, &gen);
+	if (r < 0)
+		return r;
+	number = find_class(n, &gen, name);
+	if (number < 0)
+		return number;
+	for (int i = 0; i < LEG_MAX; i++)
+		gen.record.slot[i].index += (uint32_t)number;
+	r = read_stats(n, &views, &gen.record, &stats);
+	return r < 0 ? r
+		     : finish(n, struct_out(n, "ret_stats", ret_stats, &stats,
+					    sizeof(stats)));
+}
+
 struct walk {
 	struct natra *n;
 	struct views views;
@@ -232,10 +277,10 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	      struct natra_flow *ret_flows, size_t *inout_len)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	struct natra_flow_entry entries[NATRA_FLOWS];
+	struct natra_flow_entry entries[(1 + NATRA_CLASSES_MAX) * NATRA_FLOWS];
 	cleanup_slot struct slot slot = SLOT_INIT;
 	enum leg leg = LEG_EGRESS;
-	size_t len = 0;
+	size_t len = 0, all = 0;
 	uint32_t now;
 	int r;
 
@@ -257,14 +302,18 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	r = engine_open_slot(n, &gen.record.slot[leg], &slot);
 	if (r == -ENOENT)
 		return refuse(n, r, "the flows of '%s' are gone", id);
-	if (r == 0)
-		r = slot_flows(n, &slot, entries);
+	for (; all < record_slots(&gen.record) && r == 0; all++) {
+		const struct slot of = slot_of_class(&slot, (uint32_t)all);
+
+		r = slot_flows(n, &of, &entries[all * NATRA_FLOWS]);
+	}
 	if (r < 0)
 		return r;
 
 	now = slot_flow_now();
-	qsort(entries, NATRA_FLOWS, sizeof(entries[0]), more_bytes_first);
-	for (int i = 0; i < NATRA_FLOWS && len < *inout_len; i++) {
+	all *= NATRA_FLOWS;
+	qsort(entries, all, sizeof(entries[0]), more_bytes_first);
+	for (size_t i = 0; i < all && len < *inout_len; i++) {
 		if (entries[i].tag)
 			ret_flows[len++] = flow_of(&entries[i], now);
 	}

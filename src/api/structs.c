@@ -97,19 +97,48 @@ int target_in(struct natra *n, const struct natra_target *target,
 	return 0;
 }
 
+/* Copies the classes of a policy, which are an array of structs of the caller's size. */
+static int classes_in(struct natra *n, struct natra_policy *policy,
+		      struct natra_class list[NATRA_CLASSES_MAX])
+{
+	const char *from = (const char *)policy->classes;
+	size_t stride = 0;
+	int r = 0;
+
+	if (!policy->classes_len || !from ||
+	    policy->classes_len > NATRA_CLASSES_MAX)
+		return 0; /* policy_check refuses too many */
+	memcpy(&stride, from, sizeof(stride));
+	for (size_t i = 0; i < policy->classes_len && r == 0; i++) {
+		const char *class = from + i * stride;
+
+		if (memcmp(class, &stride, sizeof(stride)) != 0)
+			return refuse(n, -EINVAL,
+				      "classes.sz: not the same in all");
+		r = struct_in(n, "classes", &list[i], sizeof(list[i]), class);
+	}
+	policy->classes = list;
+	return r;
+}
+
+/* The policy points to the list, if it has classes. */
 static int check_policy(struct natra *n, const struct natra_policy *policy,
-			struct natra_policy *ret_policy)
+			struct natra_policy *ret_policy,
+			struct natra_class list[NATRA_CLASSES_MAX])
 {
 	int r = struct_in(n, "policy", ret_policy, sizeof(*ret_policy), policy);
 
+	if (r == 0)
+		r = classes_in(n, ret_policy, list);
 	return r < 0 ? r : policy_check(ret_policy, n->error, sizeof(n->error));
 }
 
 int policy_in(struct natra *n, const struct natra_policy *policy,
 	      struct natra_policy *ret_policy, struct subnets *ret_subnets)
 {
+	struct natra_class list[NATRA_CLASSES_MAX];
 	struct natra_policy p;
-	int r = check_policy(n, policy, &p);
+	int r = check_policy(n, policy, &p, list);
 
 	if (r < 0)
 		return r;
@@ -122,15 +151,17 @@ int policy_in(struct natra *n, const struct natra_policy *policy,
 		p.unshaped_subnets_len = ret_subnets->len;
 	p.shaped_subnets = NULL;
 	p.unshaped_subnets = NULL;
+	p.classes = NULL;
 	*ret_policy = p;
 	return 0;
 }
 
 int natra_policy_check(struct natra *n, const struct natra_policy *policy)
 {
+	struct natra_class list[NATRA_CLASSES_MAX];
 	struct natra_policy p;
 
 	if (!n)
 		return -EINVAL;
-	return finish(n, check_policy(n, policy, &p));
+	return finish(n, check_policy(n, policy, &p, list));
 }

@@ -209,10 +209,61 @@ static int check_subnets(struct natra *n, const struct pin_gen *gen)
 
 	if (r == -ENOENT)
 		return refuse(n, -EBADE, "the subnets are not pinned");
-	if (r == 0 && subnets.len != gen->record.subnets_len)
+	if (r == 0 && !subnets.classes_len &&
+	    subnets.len != gen->record.subnets_len)
 		return refuse(n, -EBADE, "there are %zu subnets, not %u",
 			      subnets.len, gen->record.subnets_len);
 	return r;
+}
+
+static int refuse_limits(struct natra *n, enum leg leg)
+{
+	return refuse(n, -EBADE, "the limits of %s are not what was last set",
+		      leg_name(leg));
+}
+
+/* Checks that the programs look for classes in the map that is pinned. */
+static int check_trie(struct natra *n, const struct pin_gen *gen, enum leg leg)
+{
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info), id = 0;
+	cleanup_close int fd = -1;
+	int r = pin_open_subnets(n, gen, &fd);
+
+	if (r == 0)
+		r = engine_trie_id(n, &gen->record.slot[leg], &id);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (r == 0 && bpf_obj_get_info_by_fd(fd, &info, &len) < 0)
+		return fail_errno(n, -errno, "ask for the map of classes");
+	return r == 0 && info.id == id
+		       ? 0
+		       : refuse(n, -EBADE,
+				"the programs of %s have other classes",
+				leg_name(leg));
+}
+
+/* Checks the classes of a leg. */
+static int check_classes(struct natra *n, const struct pin_gen *gen,
+			 enum leg leg, const struct slot *slot)
+{
+	const uint32_t slots = record_slots(&gen->record);
+	struct record_classes classes;
+	int r;
+
+	if (slots == 1)
+		return 0;
+	r = pin_read_classes(n, gen, &classes);
+	for (uint32_t i = 1; i < slots && r == 0; i++) {
+		const struct slot of = slot_of_class(slot, i);
+		struct natra_limits have;
+
+		r = slot_get_limits(n, &of, &have);
+		if (r == 0 && memcmp(&classes.list[i - 1].limits[leg], &have,
+				     sizeof(have)) != 0)
+			return refuse_limits(n, leg);
+	}
+	return r < 0 ? r : check_trie(n, gen, leg);
 }
 
 int check_limits(struct natra *n, const struct pin_gen *gen)
@@ -240,10 +291,10 @@ int check_limits(struct natra *n, const struct pin_gen *gen)
 		if (r < 0)
 			return r;
 		if (memcmp(want, &have, sizeof(have)) != 0)
-			return refuse(
-				n, -EBADE,
-				"the limits of %s are not what was last set",
-				leg_name(leg));
+			return refuse_limits(n, leg);
+		r = check_classes(n, gen, leg, &slot);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }

@@ -4,122 +4,233 @@
 #include <errno.h>
 #include <string.h>
 
+#include "attach/attachment.h"
+#include "attach/classes.h"
 #include "attach/gso.h"
+#include "policy/classes.h"
 #include "policy/mode.h"
 #include "state/engine.h"
 #include "state/journal.h"
+#include "state/subnets_map.h"
 #include "util/cleanup.h"
 
 /* Returns whether egress has no departure times only because it had no limit so far, and
  * its program was there to measure connections. */
-static bool may_gain_edt(const struct record *record)
+static bool may_gain_edt(const struct record *record,
+			 const struct subnets *subnets)
 {
 	const struct natra_policy policy = record_get_policy(record);
 
 	return policy.sli == NATRA_SLI_ON && !record->edt &&
-	       !policy.egress_rate_bits_per_sec &&
+	       !classes_limit(&policy, subnets, true) &&
 	       policy.edt != NATRA_EDT_OFF &&
 	       !mode_is_hostside((enum natra_mode)record->mode);
 }
 
-bool limits_cover(const struct record *record,
-		  const struct natra_policy *policy)
+bool limits_cover(const struct record *record, const struct subnets *subnets,
+		  const struct natra_policy *policy, const struct subnets *to)
 {
 	bool pace = policy->ingress_mode == NATRA_INGRESS_MODE_PACE;
 	bool in = record->leg[pace ? LEG_PACE : LEG_INGRESS].hook;
-	bool out = record->leg[LEG_EGRESS].hook && !may_gain_edt(record);
+	bool out =
+		record->leg[LEG_EGRESS].hook && !may_gain_edt(record, subnets);
 
-	return (in || !policy->ingress_rate_bits_per_sec) &&
-	       (out || !policy->egress_rate_bits_per_sec);
+	return (in || !classes_limit(policy, to, false)) &&
+	       (out || !classes_limit(policy, to, true));
 }
 
+/* The slots of a leg, with the limits of each. */
 struct limit_change {
 	struct slot slot; /* config_fd -1: this leg is not used */
-	struct natra_limits before;
-	struct natra_limits after;
+	struct natra_limits before[1 + NATRA_CLASSES_MAX];
+	struct natra_limits after[1 + NATRA_CLASSES_MAX];
 };
 
+/* A change of all limits of a generation, and of what its classes are. */
+struct changing {
+	struct natra *n;
+	struct pin_gen *gen;
+	uint32_t slots; /* of each leg */
+	struct limit_change leg[LEG_MAX];
+	struct subnets from; /* owned */
+	const struct subnets *to;
+	struct record_classes classes;
+	int trie_fd; /* owned; -1: there are no classes */
+};
+
+/* Reads the limits of all slots of a leg. */
+static int read_limits(struct natra *n, const struct slot *slot, uint32_t slots,
+		       struct natra_limits *ret_limits)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < slots && r == 0; i++) {
+		const struct slot of = slot_of_class(slot, i);
+
+		r = slot_get_limits(n, &of, &ret_limits[i]);
+	}
+	return r;
+}
+
+static int write_limits(struct natra *n, const struct slot *slot,
+			uint32_t slots, const struct natra_limits *limits)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < slots && r == 0; i++) {
+		const struct slot of = slot_of_class(slot, i);
+
+		r = slot_set_limits(n, &of, &limits[i]);
+	}
+	return r;
+}
+
 /* Everything that can be read is read before anything is written. */
-static int prepare_change(struct natra *n, const struct pin_gen *gen,
-			  enum leg leg, const struct natra_policy *policy,
-			  struct limit_change *change)
+static int prepare_leg(struct changing *c, enum leg leg,
+		       const struct natra_policy *policy)
+{
+	const struct record *record = &c->gen->record;
+	struct limit_change *change = &c->leg[leg];
+	int r;
+
+	if (!record->leg[leg].hook)
+		return 0;
+	classes_leg_limits(record, leg, policy, c->to, change->after);
+	r = engine_open_slot(c->n, &record->slot[leg], &change->slot);
+	if (r == -ENOENT)
+		return refuse(c->n, -ENOENT, "the limits of '%s' are gone",
+			      record->id);
+	if (r < 0)
+		return r;
+	return read_limits(c->n, &change->slot, c->slots, change->before);
+}
+
+static int prepare_classes(struct changing *c)
 {
 	int r;
 
-	if (!gen->record.leg[leg].hook)
+	if (c->slots == 1)
 		return 0;
-	change->after =
-		policy_limits(policy, leg, record_is_paced(&gen->record, leg));
-	r = engine_open_slot(n, &gen->record.slot[leg], &change->slot);
+	r = attachment_read_subnets(c->n, c->gen, &c->from);
+	if (r == 0)
+		r = pin_read_classes(c->n, c->gen, &c->classes);
+	if (r == 0)
+		r = pin_open_subnets(c->n, c->gen, &c->trie_fd);
 	if (r == -ENOENT)
-		return refuse(n, -ENOENT, "the limits of '%s' are gone",
-			      gen->record.id);
-	if (r < 0)
-		return r;
-	return slot_get_limits(n, &change->slot, &change->before);
+		return refuse(c->n, r, "the classes of '%s' are gone",
+			      c->gen->record.id);
+	return r;
 }
 
-/* Gives the first `done` legs their limits back. */
-static void undo_changes(struct natra *n, const struct limit_change *changes,
-			 int done)
+/* Gives all slots their limits back. */
+static void undo_limits(const struct changing *c)
 {
-	KEEP_ERROR_SCOPE(n);
+	KEEP_ERROR_SCOPE(c->n);
 
-	while (done-- > 0) {
-		if (changes[done].slot.config_fd >= 0)
-			(void)slot_set_limits(n, &changes[done].slot,
-					      &changes[done].before);
+	for (int i = 0; i < LEG_MAX; i++) {
+		const struct limit_change *change = &c->leg[i];
+
+		if (change->slot.config_fd >= 0)
+			(void)write_limits(c->n, &change->slot, c->slots,
+					   change->before);
 	}
 }
 
-/* Writes all limits, or none. */
-static int write_changes(struct natra *n, struct pin_gen *gen,
-			 const struct limit_change *changes,
-			 const struct natra_policy *policy)
+/* Gives the classes their subnets back, and the pin what it says of them. */
+static void undo_classes(const struct changing *c,
+			 const struct record_classes *before)
 {
-	struct record before = gen->record;
-	int done = 0;
+	KEEP_ERROR_SCOPE(c->n);
+
+	if (c->trie_fd < 0)
+		return;
+	(void)subnets_map_change(c->n, c->trie_fd, c->to, &c->from);
+	(void)pin_write_classes(c->n, c->gen, before);
+}
+
+/* Writes what the classes are. */
+static int write_classes(struct changing *c)
+{
+	int r;
+
+	if (c->trie_fd < 0)
+		return 0;
+	record_set_classes(&c->classes, c->to);
+	for (uint32_t i = 1; i < c->slots; i++) {
+		for (int leg = 0; leg < LEG_MAX; leg++)
+			c->classes.list[i - 1].limits[leg] =
+				c->leg[leg].after[i];
+	}
+	r = subnets_map_change(c->n, c->trie_fd, &c->from, c->to);
+	return r < 0 ? r : pin_write_classes(c->n, c->gen, &c->classes);
+}
+
+static int write_record(struct changing *c, const struct natra_policy *policy)
+{
+	struct record *record = &c->gen->record;
+	const struct natra_policy fastest = classes_fastest(policy, c->to);
+
+	record_set_policy(record, policy);
+	for (int i = 0; i < LEG_MAX; i++)
+		record->limits[i] = c->leg[i].after[0];
+	record->gso_segs = gso_segs(record, &fastest);
+	return journal_write(c->n, c->gen, JOURNAL_LIMITS);
+}
+
+/* Writes all limits and classes, or none. */
+static int write_changes(struct changing *c, const struct natra_policy *policy)
+{
+	const struct record_classes classes = c->classes;
+	struct record *record = &c->gen->record;
+	const struct record before = *record;
 	int r = 0;
 
-	for (; done < LEG_MAX && r == 0; done++) {
-		if (changes[done].slot.config_fd >= 0)
-			r = slot_set_limits(n, &changes[done].slot,
-					    &changes[done].after);
+	for (int i = 0; i < LEG_MAX && r == 0; i++) {
+		if (c->leg[i].slot.config_fd >= 0)
+			r = write_limits(c->n, &c->leg[i].slot, c->slots,
+					 c->leg[i].after);
 	}
 	if (r == 0) {
-		record_set_policy(&gen->record, policy);
-		for (int i = 0; i < LEG_MAX; i++)
-			gen->record.limits[i] = changes[i].after;
-		gen->record.gso_segs = gso_segs(&gen->record, policy);
-		r = journal_write(n, gen, JOURNAL_LIMITS);
+		r = write_classes(c);
+		if (r == 0)
+			r = write_record(c, policy);
+		if (r < 0)
+			undo_classes(c, &classes);
 	}
 	if (r < 0) {
-		gen->record = before;
-		undo_changes(n, changes, done);
+		*record = before;
+		undo_limits(c);
 		return r;
 	}
-	if (gen->record.gso_segs != before.gso_segs)
-		gso_change_in(n, &gen->record.pod, before.gso_segs,
-			      gen->record.gso_segs);
+	if (record->gso_segs != before.gso_segs)
+		gso_change_in(c->n, &record->pod, before.gso_segs,
+			      record->gso_segs);
 	return 0;
 }
 
 int limits_set(struct natra *n, struct pin_gen *gen,
-	       const struct natra_policy *policy)
+	       const struct natra_policy *policy, const struct subnets *subnets)
 {
-	struct limit_change changes[LEG_MAX] = {
-		{.slot = SLOT_INIT},
-		{.slot = SLOT_INIT},
-		{.slot = SLOT_INIT},
+	struct changing c = {
+		.n = n,
+		.gen = gen,
+		.slots = record_slots(&gen->record),
+		.leg = {{.slot = SLOT_INIT},
+			{.slot = SLOT_INIT},
+			{.slot = SLOT_INIT}},
+		.to = subnets,
+		.trie_fd = -1,
 	};
-	int r = 0;
+	int r = prepare_classes(&c);
 
 	for (int i = 0; i < LEG_MAX && r == 0; i++)
-		r = prepare_change(n, gen, (enum leg)i, policy, &changes[i]);
+		r = prepare_leg(&c, (enum leg)i, policy);
 	if (r == 0)
-		r = write_changes(n, gen, changes, policy);
+		r = write_changes(&c, policy);
 	for (int i = 0; i < LEG_MAX; i++)
-		slot_close(&changes[i].slot);
+		slot_close(&c.leg[i].slot);
+	subnets_free(&c.from);
+	cleanup_closep(&c.trie_fd);
 	return r;
 }
 

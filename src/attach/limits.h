@@ -5,14 +5,17 @@
 
 #include "state/pin.h"
 
-/* Writes new limits to the slots and to the record, or changes nothing. */
+/* Writes new limits to the slots and to the record, and changes what its classes are, or
+ * changes nothing. The classes have the same names as before. */
 int limits_set(struct natra *n, struct pin_gen *gen,
-	       const struct natra_policy *policy);
+	       const struct natra_policy *policy,
+	       const struct subnets *subnets);
 
-/* Returns whether an attachment has for each direction that a policy limits the programs
- * that an attach would give it. One that only measures connections may be another. */
-bool limits_cover(const struct record *record,
-		  const struct natra_policy *policy);
+/* Returns whether an attachment, whose classes are those of `subnets`, has for each
+ * direction that a policy or its classes limit the programs that an attach would give
+ * it. One that only measures connections may be another. */
+bool limits_cover(const struct record *record, const struct subnets *subnets,
+		  const struct natra_policy *policy, const struct subnets *to);
 
 /* Lets the limits on record hold, or no limits until it is called again. The record
  * stays as it is. */

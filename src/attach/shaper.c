@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "attach/check.h"
+#include "attach/classes.h"
 #include "attach/gso.h"
 #include "attach/limits.h"
 #include "attach/teardown.h"
 #include "kernel/feature.h"
 #include "kernel/hook.h"
 #include "kernel/qdisc_fq.h"
+#include "policy/classes.h"
 #include "policy/mode.h"
 #include "state/connects_map.h"
 #include "state/engine.h"
@@ -30,6 +32,8 @@ struct attempt {
 	struct pin_gen gen;
 	struct stub stub[LEG_MAX];
 	int table_fd; /* of connections; -1: they are not measured */
+	int trie_fd;  /* of classes; -1: there are none */
+	struct record_classes classes;
 };
 
 static bool is_tcx(enum natra_mode mode)
@@ -38,10 +42,15 @@ static bool is_tcx(enum natra_mode mode)
 	       mode == NATRA_MODE_TCX_HOSTSIDE;
 }
 
-static bool paces_ingress(const struct natra_policy *policy)
+static bool limits(const struct order *order, bool egress)
 {
-	return policy->ingress_mode == NATRA_INGRESS_MODE_PACE &&
-	       policy->ingress_rate_bits_per_sec;
+	return classes_limit(&order->policy, &order->subnets, egress);
+}
+
+static bool paces_ingress(const struct order *order)
+{
+	return order->policy.ingress_mode == NATRA_INGRESS_MODE_PACE &&
+	       limits(order, false);
 }
 
 /* Decides where a leg's program goes, and notes whether packets begin with an
@@ -65,7 +74,7 @@ static void place_leg(struct attempt *a, enum leg leg)
 static bool leg_wanted(const struct attempt *a, enum leg leg)
 {
 	const struct natra_policy *p = &a->order->policy;
-	bool pace = paces_ingress(p);
+	bool pace = paces_ingress(a->order);
 
 	/* Connections are measured where SYNs go one way and answers the
 	 * other. */
@@ -73,13 +82,13 @@ static bool leg_wanted(const struct attempt *a, enum leg leg)
 
 	switch (leg) {
 	case LEG_EGRESS:
-		return p->egress_rate_bits_per_sec || both;
+		return limits(a->order, true) || both;
 	case LEG_PACE:
 		return pace;
 	case LEG_INGRESS:
 		/* On the host side the pacer has the only hook that there
 		 * is. */
-		return (p->ingress_rate_bits_per_sec || both) &&
+		return (limits(a->order, false) || both) &&
 		       !(pace &&
 			 mode_is_hostside((enum natra_mode)a->gen.record.mode));
 	default:
@@ -90,15 +99,19 @@ static bool leg_wanted(const struct attempt *a, enum leg leg)
 static int load_leg(struct attempt *a, enum leg leg)
 {
 	struct record *record = &a->gen.record;
+	struct natra_limits of[1 + NATRA_CLASSES_MAX];
+	const struct slot_content content = {of, a->table_fd, a->trie_fd};
 	struct program_options options;
 	int r;
 
 	place_leg(a, leg);
 	options = engine_options(record, leg, &a->order->subnets);
-	record->limits[leg] = policy_limits(&a->order->policy, leg,
-					    record_is_paced(record, leg));
-	r = engine_enter(a->n, &a->gen, leg, &options, &record->limits[leg],
-			 a->table_fd, &a->stub[leg]);
+	classes_leg_limits(record, leg, &a->order->policy, &a->order->subnets,
+			   of);
+	record->limits[leg] = of[0];
+	for (uint32_t i = 1; i < record_slots(record); i++)
+		a->classes.list[i - 1].limits[leg] = of[i];
+	r = engine_enter(a->n, &a->gen, leg, &options, &content, &a->stub[leg]);
 	record->leg[leg].prog_id = a->stub[leg].prog_id;
 	return r;
 }
@@ -109,12 +122,18 @@ static int load_legs(struct attempt *a)
 
 	if (a->order->policy.sli == NATRA_SLI_ON)
 		r = connects_table_make(a->n, &a->table_fd);
+	if (r == 0 && a->order->subnets.classes_len)
+		r = subnets_map_make(a->n, &a->order->subnets, &a->trie_fd);
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
 		if (leg_wanted(a, (enum leg)i))
 			r = load_leg(a, (enum leg)i);
 	}
+	if (r == 0)
+		r = classes_pin(a->n, &a->gen, &a->order->subnets, &a->classes,
+				a->trie_fd);
 	cleanup_closep(&a->table_fd);
-	a->table_fd = -1;
+	cleanup_closep(&a->trie_fd);
+	a->table_fd = a->trie_fd = -1;
 	return r < 0 ? r : journal_write(a->n, &a->gen, JOURNAL_PROGRAMS);
 }
 
@@ -192,8 +211,7 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 	struct record *record = &a->gen.record;
 	int r;
 
-	if (!a->order->policy.egress_rate_bits_per_sec ||
-	    a->order->policy.edt == NATRA_EDT_OFF) {
+	if (!limits(a->order, true) || a->order->policy.edt == NATRA_EDT_OFF) {
 		(void)str_copy(reason, size, "edt is off");
 		if (a->order->policy.edt != NATRA_EDT_OFF)
 			(void)str_copy(reason, size, "no egress limit");
@@ -227,7 +245,7 @@ static int prepare_pace(struct attempt *a)
 	cleanup_netlink struct netlink nl = {0};
 	int r;
 
-	if (!paces_ingress(&a->order->policy))
+	if (!paces_ingress(a->order))
 		return 0;
 	r = can_pace(a, LEG_PACE);
 	if (r == 0)
@@ -245,7 +263,7 @@ static int find_host(struct attempt *a, enum natra_mode mode)
 	cleanup_netlink struct netlink nl = {0};
 	int r;
 
-	if (!mode_is_hostside(mode) && !paces_ingress(&a->order->policy))
+	if (!mode_is_hostside(mode) && !paces_ingress(a->order))
 		return 0;
 	r = netlink_open(a->n, &nl);
 	if (r < 0)
@@ -267,6 +285,7 @@ static void set_link(struct record_link *link, const struct link_info *info,
 static int build_pod_site(void *arg)
 {
 	struct attempt *a = arg;
+	struct natra_policy fastest;
 	char edt_reason[RECORD_REASON_MAX / 2];
 	struct record *record = &a->gen.record;
 	cleanup_netlink struct netlink nl = {0};
@@ -277,7 +296,8 @@ static int build_pod_site(void *arg)
 		r = prepare_edt(a, &nl, edt_reason, sizeof(edt_reason));
 	if (r < 0)
 		return r;
-	record->gso_segs = gso_segs(record, &a->order->policy);
+	fastest = classes_fastest(&a->order->policy, &a->order->subnets);
+	record->gso_segs = gso_segs(record, &fastest);
 	(void)snprintf(record->reason, sizeof(record->reason), "%.120s; %s",
 		       a->why, edt_reason);
 	r = load_legs(a);
@@ -360,6 +380,7 @@ static int try_mode(struct natra *n, const struct pin_dir *dir,
 		.gen = PIN_GEN_INIT,
 		.stub = {STUB_INIT, STUB_INIT, STUB_INIT},
 		.table_fd = -1,
+		.trie_fd = -1,
 	};
 	int r;
 
@@ -454,9 +475,10 @@ static bool can_keep(struct natra *n, const struct pin_gen *gen,
 	return !gen->record.unshaped &&
 	       same_interface(&gen->record, &order->scene) &&
 	       pin_read_subnets(n, gen, &subnets) == 0 &&
-	       subnets_equal(&subnets, &order->subnets) &&
+	       subnets_same_shape(&subnets, &order->subnets) &&
 	       policy_same_shape(&before, &order->policy) &&
-	       limits_cover(&gen->record, &order->policy) &&
+	       limits_cover(&gen->record, &subnets, &order->policy,
+			    &order->subnets) &&
 	       engine_serves(&gen->record, &order->subnets) &&
 	       check_attached(n, gen, order->scene.pod_fd) == 0;
 }
@@ -476,7 +498,7 @@ static int keep(struct natra *n, struct pin_gen *gen, const struct order *order)
 		if (r < 0)
 			return r;
 	}
-	return limits_set(n, gen, &order->policy);
+	return limits_set(n, gen, &order->policy, &order->subnets);
 }
 
 int shaper_attach(struct natra *n, const struct pin_dir *dir,
@@ -529,13 +551,16 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 static int write_record(struct natra *n, struct pin_gen *gen,
 			const struct subnets *subnets)
 {
+	struct record_classes classes = {0};
 	cleanup_close int fd = -1;
 	int r = 0;
 
 	if (subnets->kind) {
 		r = subnets_map_make(n, subnets, &fd);
 		if (r == 0)
-			r = pin_subnets(n, gen, fd);
+			r = subnets->classes_len
+				    ? classes_pin(n, gen, subnets, &classes, fd)
+				    : pin_subnets(n, gen, fd);
 	}
 	if (r < 0)
 		return r;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy/class_check.h"
 #include "policy/fields.h"
 #include "policy/subnets.h"
 #include "util/str.h"
@@ -185,7 +186,7 @@ static int check_subnets(const struct natra_policy *p, char *ret_error,
 	if (r == 0)
 		r = check_blocks("unshaped_subnets", p->unshaped_subnets,
 				 p->unshaped_subnets_len, ret_error, size);
-	return r;
+	return r < 0 ? r : classes_check(p, ret_error, size);
 }
 
 int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
@@ -309,7 +310,8 @@ bool policy_equal(const struct natra_policy *a, const struct natra_policy *b)
 			return false;
 	}
 	return a->shaped_subnets_len == b->shaped_subnets_len &&
-	       a->unshaped_subnets_len == b->unshaped_subnets_len;
+	       a->unshaped_subnets_len == b->unshaped_subnets_len &&
+	       a->classes_len == b->classes_len;
 }
 
 bool policy_same_shape(const struct natra_policy *a,
@@ -416,11 +418,9 @@ static uint64_t ecn_limit_ns(const struct natra_rate *rate)
 }
 
 /* Sets what heavy flows share by, see natra_fair.h. */
-static void set_fair(struct natra_limits *l, const struct natra_policy *p,
-		     enum leg leg, bool paced)
+static void set_fair(struct natra_limits *l, enum leg leg, bool paced,
+		     uint32_t segs)
 {
-	const uint32_t segs = policy_gso_segs(p, true);
-
 	if (!paced) {
 		l->max_overdraft_ns = ecn_limit_ns(&l->rate);
 		l->ramp_mult =
@@ -460,8 +460,8 @@ static void set_gates(struct natra_limits *l, const struct natra_policy *p,
 		l->gates |= NATRA_GATE_CONNECTIONS;
 }
 
-struct natra_limits policy_limits(const struct natra_policy *policy,
-				  enum leg leg, bool paced)
+struct natra_limits policy_limits_of(const struct natra_policy *policy,
+				     enum leg leg, bool paced, uint32_t segs)
 {
 	struct natra_policy p = policy_effective(policy);
 	bool out = leg == LEG_EGRESS;
@@ -493,9 +493,16 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
 					    : l.max_delay_ns;
 	if (leg == LEG_INGRESS && p.ingress_mode == NATRA_INGRESS_MODE_PACE)
 		loosen_backstop(&l, p.pace_limit_ns);
-	set_fair(&l, &p, leg, paced);
+	set_fair(&l, leg, paced, segs);
 	l.leave_units = l.enter_units / LEAVE_DIVISOR;
 	if (!l.leave_units)
 		l.leave_units = 1;
 	return l;
+}
+
+struct natra_limits policy_limits(const struct natra_policy *policy,
+				  enum leg leg, bool paced)
+{
+	return policy_limits_of(policy, leg, paced,
+				policy_gso_segs(policy, true));
 }

@@ -50,4 +50,9 @@ struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes);
 struct natra_limits policy_limits(const struct natra_policy *policy,
 				  enum leg leg, bool paced);
 
+/* Does the same for an interface that shares its longest GSO packet with other limits:
+ * `segs` is policy_gso_segs() of the one that decides it. */
+struct natra_limits policy_limits_of(const struct natra_policy *policy,
+				     enum leg leg, bool paced, uint32_t segs);
+
 #endif

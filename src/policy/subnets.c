@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "util/cleanup.h"
+#include "util/str.h"
 
 #define MAPPED_BITS 96 /* of ::ffff:0:0/96, IPv4 in IPv6 */
 
@@ -103,33 +104,75 @@ void subnet_format(const struct natra_subnet *subnet,
 		       subnet->prefix_bits - NATRA_SUBNET_VERSION_BITS);
 }
 
+static int read_list(const char *const *texts, size_t len,
+		     struct natra_subnet **ret_list, size_t *ret_len)
+{
+	cleanup_free struct natra_subnet *list = NULL;
+
+	if (!texts || !len)
+		return 0;
+	list = calloc(len, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < len; i++) {
+		int r = subnet_parse(texts[i], &list[i]);
+
+		if (r < 0)
+			return r;
+	}
+	*ret_len = subnets_sort(list, len);
+	*ret_list = TAKE_PTR(list);
+	return 0;
+}
+
+static int read_class(const struct natra_class *given, struct peer_class *class)
+{
+	(void)str_copy(class->name, sizeof(class->name), given->name);
+	class->ingress_rate_bits_per_sec = given->ingress_rate_bits_per_sec;
+	class->egress_rate_bits_per_sec = given->egress_rate_bits_per_sec;
+	class->dscps = given->dscps;
+	return read_list(given->subnets, given->subnets_len, &class->list,
+			 &class->len);
+}
+
+static int read_classes(const struct natra_policy *policy,
+			struct subnets *subnets)
+{
+	int r = 0;
+
+	subnets->kind = NATRA_SUBNETS_CLASSES;
+	subnets->classes =
+		calloc(policy->classes_len, sizeof(*subnets->classes));
+	if (!subnets->classes)
+		return -ENOMEM;
+	for (size_t i = 0; i < policy->classes_len && r == 0; i++) {
+		r = read_class(&policy->classes[i], &subnets->classes[i]);
+		subnets->classes_len++;
+	}
+	return r;
+}
+
 int subnets_read(const struct natra_policy *policy, struct subnets *ret)
 {
 	bool shaped = policy->shaped_subnets_len != 0;
-	const char *const *texts =
-		shaped ? policy->shaped_subnets : policy->unshaped_subnets;
-	size_t len = shaped ? policy->shaped_subnets_len
-			    : policy->unshaped_subnets_len;
-	cleanup_subnets struct subnets subnets = {
-		.kind = shaped ? NATRA_SUBNETS_SHAPED : NATRA_SUBNETS_UNSHAPED,
-	};
+	cleanup_subnets struct subnets subnets = {0};
+	int r = 0;
 
-	if (!texts || !len) {
-		*ret = (struct subnets){0};
-		return 0;
-	}
-	subnets.list = calloc(len, sizeof(*subnets.list));
-	if (!subnets.list)
-		return -ENOMEM;
-	for (; subnets.len < len; subnets.len++) {
-		int r = subnet_parse(texts[subnets.len],
-				     &subnets.list[subnets.len]);
-
-		if (r < 0)
-			/* cppcheck-suppress memleak ; knows no cleanup_ */
-			return r;
-	}
-	subnets_sort(&subnets);
+	if (policy->classes && policy->classes_len)
+		r = read_classes(policy, &subnets);
+	else if (shaped)
+		r = read_list(policy->shaped_subnets,
+			      policy->shaped_subnets_len, &subnets.list,
+			      &subnets.len);
+	else
+		r = read_list(policy->unshaped_subnets,
+			      policy->unshaped_subnets_len, &subnets.list,
+			      &subnets.len);
+	if (r < 0)
+		return r;
+	if (subnets.len)
+		subnets.kind =
+			shaped ? NATRA_SUBNETS_SHAPED : NATRA_SUBNETS_UNSHAPED;
 	*ret = subnets;
 	subnets = (struct subnets){0};
 	return 0;
@@ -137,11 +180,14 @@ int subnets_read(const struct natra_policy *policy, struct subnets *ret)
 
 void subnets_free(struct subnets *subnets)
 {
+	for (size_t i = 0; i < subnets->classes_len; i++)
+		free(subnets->classes[i].list);
+	free(subnets->classes);
 	free(subnets->list);
 	*subnets = (struct subnets){0};
 }
 
-static int compare(const void *a, const void *b)
+int subnet_compare(const void *a, const void *b)
 {
 	const struct natra_subnet *x = a, *y = b;
 	int r = (x->version > y->version) - (x->version < y->version);
@@ -154,23 +200,56 @@ static int compare(const void *a, const void *b)
 	return r;
 }
 
-void subnets_sort(struct subnets *subnets)
+size_t subnets_sort(struct natra_subnet *list, size_t len)
 {
-	size_t len = 0;
+	size_t last = 0;
 
-	if (!subnets->len)
-		return;
-	qsort(subnets->list, subnets->len, sizeof(*subnets->list), compare);
-	for (size_t i = 1; i < subnets->len; i++) {
-		if (compare(&subnets->list[i], &subnets->list[len]) != 0)
-			subnets->list[++len] = subnets->list[i];
+	if (!len)
+		return 0;
+	qsort(list, len, sizeof(*list), subnet_compare);
+	for (size_t i = 1; i < len; i++) {
+		if (subnet_compare(&list[i], &list[last]) != 0)
+			list[++last] = list[i];
 	}
-	subnets->len = len + 1;
+	return last + 1;
+}
+
+static bool same_list(const struct natra_subnet *a, size_t a_len,
+		      const struct natra_subnet *b, size_t b_len)
+{
+	return a_len == b_len &&
+	       (!a_len || memcmp(a, b, a_len * sizeof(*a)) == 0);
+}
+
+static bool same_class(const struct peer_class *a, const struct peer_class *b)
+{
+	return a->ingress_rate_bits_per_sec == b->ingress_rate_bits_per_sec &&
+	       a->egress_rate_bits_per_sec == b->egress_rate_bits_per_sec &&
+	       a->dscps == b->dscps &&
+	       same_list(a->list, a->len, b->list, b->len);
+}
+
+static bool same_names(const struct subnets *a, const struct subnets *b)
+{
+	for (size_t i = 0; i < a->classes_len && i < b->classes_len; i++) {
+		if (strcmp(a->classes[i].name, b->classes[i].name) != 0)
+			return false;
+	}
+	return a->kind == b->kind && a->classes_len == b->classes_len;
 }
 
 bool subnets_equal(const struct subnets *a, const struct subnets *b)
 {
-	return a->kind == b->kind && a->len == b->len &&
-	       (!a->len ||
-		memcmp(a->list, b->list, a->len * sizeof(*a->list)) == 0);
+	if (!same_names(a, b))
+		return false;
+	for (size_t i = 0; i < a->classes_len; i++) {
+		if (!same_class(&a->classes[i], &b->classes[i]))
+			return false;
+	}
+	return same_list(a->list, a->len, b->list, b->len);
+}
+
+bool subnets_same_shape(const struct subnets *a, const struct subnets *b)
+{
+	return same_names(a, b) && same_list(a->list, a->len, b->list, b->len);
 }

@@ -14,12 +14,26 @@
 /* "ffff:...:ffff/128" */
 #define SUBNET_TEXT_MAX 64
 
-/* A list has each block once: IPv4 before IPv6, by address, shorter prefixes
+/* A list of blocks has each once: IPv4 before IPv6, by address, shorter prefixes
  * first. */
+
+/* One class, see struct natra_class. */
+struct peer_class {
+	char name[NATRA_CLASS_NAME_MAX + 1];
+	uint64_t ingress_rate_bits_per_sec;
+	uint64_t egress_rate_bits_per_sec;
+	uint64_t dscps;
+	size_t len;
+	struct natra_subnet *list; /* owned */
+};
+
+/* What the address of a peer decides. Either list is empty. */
 struct subnets {
 	enum natra_subnets kind;
 	size_t len;
 	struct natra_subnet *list; /* owned */
+	size_t classes_len;
+	struct peer_class *classes; /* owned; in the order of their numbers */
 };
 
 /* Reads what Go's net.ParseCIDR reads, but takes IPv4-mapped IPv6
@@ -32,14 +46,20 @@ void subnet_format(const struct natra_subnet *subnet,
  * anything. */
 bool subnet_valid(const struct natra_subnet *subnet);
 
-/* Reads the lists of a policy that has been checked. Returns -ENOMEM if there
- * is no memory. */
+/* Reads the lists of a policy that has been checked, also those of classes. Returns
+ * -ENOMEM if there is no memory. */
 int subnets_read(const struct natra_policy *policy, struct subnets *ret);
 void subnets_free(struct subnets *subnets);
 #define cleanup_subnets __attribute__((cleanup(subnets_free)))
 
-/* Sorts the list and removes duplicates. */
-void subnets_sort(struct subnets *subnets);
+/* Compares blocks by the order of a list, as qsort() wants it. */
+int subnet_compare(const void *a, const void *b);
+/* Sorts a list and removes duplicates. Returns its new length. */
+size_t subnets_sort(struct natra_subnet *list, size_t len);
 bool subnets_equal(const struct subnets *a, const struct subnets *b);
+
+/* Returns whether an attachment can change from one to the other while it is attached:
+ * they are equal, or have classes of the same names. */
+bool subnets_same_shape(const struct subnets *a, const struct subnets *b);
 
 #endif

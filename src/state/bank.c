@@ -16,6 +16,8 @@ static const char states_name[] = "states";
 static const char object_name[] = "object";
 static const char subnets_name[] = "subnets";
 static const char connects_name[] = "connects";
+static const char tries_name[] = "tries";
+static const char next_name[] = "next";
 
 /* Returns whether `size` is that of a state with a sketch of a legal width. */
 static bool is_state_size(uint32_t size)
@@ -44,7 +46,8 @@ static const struct pin_map programs_map = {
 	.type = BPF_MAP_TYPE_PROG_ARRAY,
 	.value_size = sizeof(uint32_t),
 };
-static const struct pin_map connects_map = {
+/* That of connections, and that of tries. */
+static const struct pin_map maps_map = {
 	.type = BPF_MAP_TYPE_ARRAY_OF_MAPS,
 	.value_size = sizeof(uint32_t),
 };
@@ -81,7 +84,13 @@ static int check_rest(struct natra *n, const char *path, const struct bank *b)
 				  &programs_map, NULL);
 	if (r == 0 && b->connects_fd >= 0)
 		r = pin_check_map(n, path, connects_name, b->connects_fd,
-				  &connects_map, NULL);
+				  &maps_map, NULL);
+	if (r == 0 && b->tries_fd >= 0)
+		r = pin_check_map(n, path, tries_name, b->tries_fd, &maps_map,
+				  NULL);
+	if (r == 0 && b->next_fd >= 0)
+		r = pin_check_map(n, path, next_name, b->next_fd, &programs_map,
+				  NULL);
 	return r;
 }
 
@@ -113,6 +122,10 @@ int bank_open(struct natra *n, const char *path, struct bank *b)
 		r = open_optional(n, path, subnets_name, &b->subnets_fd);
 	if (r == 0)
 		r = open_optional(n, path, connects_name, &b->connects_fd);
+	if (r == 0)
+		r = open_optional(n, path, tries_name, &b->tries_fd);
+	if (r == 0)
+		r = open_optional(n, path, next_name, &b->next_fd);
 	/* The array of programs is pinned last: if it is there, the bank is
 	 * whole. */
 	if (r == 0)
@@ -204,6 +217,10 @@ int bank_make(struct natra *n, const struct program_options *options,
 		r = pin_object(n, path, subnets_name, b->subnets_fd);
 	if (r == 0 && b->connects_fd >= 0)
 		r = pin_object(n, path, connects_name, b->connects_fd);
+	if (r == 0 && b->tries_fd >= 0)
+		r = pin_object(n, path, tries_name, b->tries_fd);
+	if (r == 0 && b->next_fd >= 0)
+		r = pin_object(n, path, next_name, b->next_fd);
 	if (r == 0)
 		r = pin_object(n, path, programs_name, b->programs_fd);
 	if (r < 0)
@@ -253,14 +270,88 @@ int bank_put_table(struct natra *n, const struct bank *b, uint32_t index,
 	return r < 0 ? fail_errno(n, r, "put a table into slot %u", index) : 0;
 }
 
+int bank_put_trie(struct natra *n, const struct bank *b, uint32_t index,
+		  int trie_fd)
+{
+	int r = bpf_map_update_elem(b->tries_fd, &index, &trie_fd, BPF_ANY);
+
+	return r < 0 ? fail_errno(n, r, "put the classes into slot %u", index)
+		     : 0;
+}
+
+int bank_trie_id(struct natra *n, const struct bank *b, uint32_t index,
+		 uint32_t *ret_id)
+{
+	int r = b->tries_fd < 0
+			? -ENOENT
+			: bpf_map_lookup_elem(b->tries_fd, &index, ret_id);
+
+	return r < 0 && r != -ENOENT
+		       ? fail_errno(n, r, "read the classes of slot %u", index)
+		       : r;
+}
+
+int bank_find_slots(struct natra *n, const struct bank *b, uint32_t count,
+		    uint32_t *ret_index)
+{
+	struct natra_config config;
+	uint32_t free_slots = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0; i++) {
+		r = bank_read_config(n, b, i, &config);
+		free_slots = r == 0 && !config.owner ? free_slots + 1 : 0;
+		if (free_slots == count) {
+			*ret_index = i + 1 - count;
+			return 0;
+		}
+	}
+	return r;
+}
+
+int bank_take_slots(struct natra *n, const struct bank *b, uint32_t index,
+		    uint32_t count, uint64_t owner,
+		    const struct slot_content *content)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < count && r == 0; i++) {
+		r = bank_take_slot(n, b, index + i, owner, &content->limits[i]);
+		if (r == 0 && b->connects_fd >= 0)
+			r = bank_put_table(n, b, index + i, content->table_fd);
+	}
+	if (r == 0 && b->tries_fd >= 0)
+		r = bank_put_trie(n, b, index, content->trie_fd);
+	return r;
+}
+
+int bank_free_slots(struct natra *n, const struct bank *b, uint32_t index,
+		    uint64_t owner)
+{
+	struct natra_config config = {.owner = owner};
+	uint32_t count = 0;
+	int r = 0;
+
+	while (r == 0 && config.owner == owner)
+		r = bank_read_config(n, b, index + ++count, &config);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	for (r = 0; count > 0 && r == 0; count--)
+		r = bank_free_slot(n, b, index + count - 1);
+	return r;
+}
+
 int bank_free_slot(struct natra *n, const struct bank *b, uint32_t index)
 {
 	static const struct natra_config nobodys = {0};
 	int r;
 
-	/* The table goes first: a slot without an owner is not freed again. */
+	/* The table and the trie go first: a slot without an owner is not freed
+	 * again. */
 	if (b->connects_fd >= 0)
 		(void)bpf_map_delete_elem(b->connects_fd, &index);
+	if (b->tries_fd >= 0)
+		(void)bpf_map_delete_elem(b->tries_fd, &index);
 	r = bpf_map_update_elem(b->configs_fd, &index, &nobodys, BPF_EXIST);
 	return r < 0 ? fail_errno(n, r, "free slot %u", index) : 0;
 }
@@ -280,6 +371,8 @@ int bank_remove(struct natra *n, const char *path, const struct bank *b)
 	 * a bank without a program. */
 	if (r == 0 && b->programs_fd >= 0)
 		(void)bpf_map_delete_elem(b->programs_fd, &zero);
+	if (r == 0 && b->next_fd >= 0)
+		(void)bpf_map_delete_elem(b->next_fd, &zero);
 	return r;
 }
 

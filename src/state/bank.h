@@ -6,6 +6,13 @@
 
 #include "state/bank_load.h"
 
+/* What the slots of an attachment get. */
+struct slot_content {
+	const struct natra_limits *limits; /* of each slot */
+	int table_fd; /* of connections, where they are measured */
+	int trie_fd;  /* of its classes, if it has any */
+};
+
 /* Opens a bank. Returns -ENOENT without an error text if there is none, or not
  * all of it, and -ESTALE if the maps that are pinned there are not of this
  * layout. *b may have open descriptors after an error, too. */
@@ -31,9 +38,31 @@ int bank_renew(struct natra *n, const struct program_options *options,
 int bank_take_slot(struct natra *n, const struct bank *b, uint32_t index,
 		   uint64_t owner, const struct natra_limits *limits);
 
+/* Finds so many free slots side by side. Returns -ENOENT without an error text if there
+ * are none. */
+int bank_find_slots(struct natra *n, const struct bank *b, uint32_t count,
+		    uint32_t *ret_index);
+
+/* Gives these slots to an attachment. The first one is its own, and the others are those
+ * of its classes. By that one it is found that they are taken, so it is taken first and
+ * left last. */
+int bank_take_slots(struct natra *n, const struct bank *b, uint32_t index,
+		    uint32_t count, uint64_t owner,
+		    const struct slot_content *content);
+int bank_free_slots(struct natra *n, const struct bank *b, uint32_t index,
+		    uint64_t owner);
+
 /* Puts the table of an attachment's connections into its slot, which keeps it. */
 int bank_put_table(struct natra *n, const struct bank *b, uint32_t index,
 		   int table_fd);
+
+/* Does the same with the trie of its classes. */
+int bank_put_trie(struct natra *n, const struct bank *b, uint32_t index,
+		  int trie_fd);
+/* Gets the kernel's id of that trie. Returns -ENOENT without an error text if there is
+ * none. */
+int bank_trie_id(struct natra *n, const struct bank *b, uint32_t index,
+		 uint32_t *ret_id);
 
 /* Reads the entry of a slot. Returns -ENOENT without an error text if the bank
  * has no slot of this number. */

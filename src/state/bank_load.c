@@ -27,6 +27,8 @@ void bank_close(struct bank *bank)
 	cleanup_closep(&bank->object_fd);
 	cleanup_closep(&bank->subnets_fd);
 	cleanup_closep(&bank->connects_fd);
+	cleanup_closep(&bank->tries_fd);
+	cleanup_closep(&bank->next_fd);
 	*bank = (struct bank)BANK_INIT;
 }
 
@@ -38,6 +40,11 @@ static void skeleton_freep(struct natra_bpf **skel)
 static enum natra_subnets subnets_kind(const struct program_options *options)
 {
 	return options->subnets ? options->subnets->kind : NATRA_SUBNETS_NONE;
+}
+
+static bool has_classes(const struct program_options *options)
+{
+	return subnets_kind(options) == NATRA_SUBNETS_CLASSES;
 }
 
 /* Returns whether there are more CPU ids than stripes. Ids may have gaps, so
@@ -126,14 +133,19 @@ uint64_t engine_id(const struct program_options *options)
 static struct bpf_program *choose(struct natra_bpf *skel,
 				  const struct program_options *options)
 {
-	struct bpf_program *chosen = subnets_kind(options)
+	const bool classes = has_classes(options);
+	struct bpf_program *chosen = classes ? skel->progs.natra_classes
+				     : subnets_kind(options)
 					     ? skel->progs.natra_shape_nets
 					     : skel->progs.natra_shape;
 	struct bpf_program *program;
 
 	bpf_object__for_each_program(program, skel->obj)
 	{
-		(void)bpf_program__set_autoload(program, program == chosen);
+		(void)bpf_program__set_autoload(
+			program, program == chosen ||
+					 (classes &&
+					  program == skel->progs.natra_shape));
 	}
 	return chosen;
 }
@@ -146,7 +158,7 @@ static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
 	struct bpf_map *map = skel->maps.natra_subnets;
 	int r;
 
-	if (!subnets_kind(options)) {
+	if (!subnets_kind(options) || has_classes(options)) {
 		r = bpf_map__set_autocreate(map, false);
 	} else if (bank) {
 		r = bpf_map__reuse_fd(map, bank->subnets_fd);
@@ -179,6 +191,34 @@ static int prepare_connects(struct natra *n, struct natra_bpf *skel,
 		r = bpf_map__reuse_fd(map, b->connects_fd);
 	}
 	return r < 0 ? fail_errno(n, r, "prepare the map of connections") : 0;
+}
+
+/* Makes the map of tries, or leaves it out with that of the next program, which libbpf
+ * makes. */
+static int prepare_classes(struct natra *n, struct natra_bpf *skel,
+			   const struct program_options *options,
+			   uint32_t slots, const struct bank *bank,
+			   struct bank *b)
+{
+	struct bpf_map *tries = skel->maps.natra_tries;
+	struct bpf_map *next = skel->maps.natra_next;
+	int r;
+
+	if (!has_classes(options)) {
+		r = bpf_map__set_autocreate(tries, false);
+		if (r == 0)
+			r = bpf_map__set_autocreate(next, false);
+	} else if (bank) {
+		r = bpf_map__reuse_fd(tries, bank->tries_fd);
+		if (r == 0)
+			r = bpf_map__reuse_fd(next, bank->next_fd);
+	} else {
+		r = subnets_tries_make(n, slots, &b->tries_fd);
+		if (r < 0)
+			return r;
+		r = bpf_map__reuse_fd(tries, b->tries_fd);
+	}
+	return r < 0 ? fail_errno(n, r, "prepare the maps of classes") : 0;
 }
 
 /* Lets the program use the maps of `bank`, or sizes new ones if that is
@@ -277,6 +317,17 @@ static int prepare_ring(struct natra *n, struct natra_bpf *skel, int ring_fd)
 	return r < 0 ? fail_errno(n, r, "use the ring of events") : 0;
 }
 
+/* Puts the program behind natra_classes into its place. */
+static int set_next(struct natra *n, const struct natra_bpf *skel)
+{
+	const uint32_t zero = 0;
+	const int fd = bpf_program__fd(skel->progs.natra_shape);
+	int r = bpf_map_update_elem(bpf_map__fd(skel->maps.natra_next), &zero,
+				    &fd, BPF_ANY);
+
+	return r < 0 ? fail_errno(n, r, "set the next program") : 0;
+}
+
 /* The arguments of load(). */
 struct loading {
 	const struct program_options *options;
@@ -307,13 +358,17 @@ static int load(struct natra *n, const struct loading *loading, struct bank *b,
 		r = prepare_connects(n, skel, options, loading->slots,
 				     loading->bank, b);
 	if (r == 0)
+		r = prepare_classes(n, skel, options, loading->slots,
+				    loading->bank, b);
+	if (r == 0)
 		r = prepare_ring(n, skel, loading->ring_fd);
 	if (r < 0)
 		return r;
 	r = natra_bpf__load(skel);
-	return r < 0 ? fail_errno(n, r, "load program %s",
-				  bpf_program__name(*ret_program))
-		     : 0;
+	if (r < 0)
+		return fail_errno(n, r, "load program %s",
+				  bpf_program__name(*ret_program));
+	return has_classes(options) ? set_next(n, skel) : 0;
 }
 
 int bank_load(struct natra *n, const struct program_options *options,
@@ -332,6 +387,8 @@ int bank_load(struct natra *n, const struct program_options *options,
 	if (r == 0)
 		r = own_fd(n, bpf_map__fd(skel->maps.natra_states),
 			   &b.states_fd);
+	if (r == 0 && has_classes(options))
+		r = own_fd(n, bpf_map__fd(skel->maps.natra_next), &b.next_fd);
 	if (r == 0)
 		r = make_array(n, bpf_program__fd(program), &b);
 	if (r < 0)

@@ -16,12 +16,17 @@ struct bank {
 	/* Map of tables by slots, see connects_map.h; -1: it serves attachments
 	 * that do not measure connections. */
 	int connects_fd;
+	/* Map of tries by slots, and program array with natra_shape, see
+	 * natra_classes.bpf.h; -1: it serves attachments without classes. */
+	int tries_fd;
+	int next_fd;
 };
 
 #define BANK_INIT                                                              \
 	{                                                                      \
 		.programs_fd = -1, .configs_fd = -1, .states_fd = -1,          \
-		.object_fd = -1, .subnets_fd = -1, .connects_fd = -1           \
+		.object_fd = -1, .subnets_fd = -1, .connects_fd = -1,          \
+		.tries_fd = -1, .next_fd = -1                                  \
 	}
 
 void bank_close(struct bank *bank);
@@ -39,7 +44,8 @@ int bank_load(struct natra *n, const struct program_options *options,
 	      uint32_t slots, int ring_fd, struct bank *ret_bank);
 
 /* Loads this build's program with the maps of a bank. The caller owns
- * *ret_prog_fd. */
+ * *ret_prog_fd. If the bank has a program behind it (next_fd), that is replaced at
+ * once: both builds' programs call it in the same way. */
 int bank_load_program(struct natra *n, const struct program_options *options,
 		      int ring_fd, const struct bank *bank, int *ret_prog_fd);
 

@@ -10,7 +10,6 @@
 
 #include "base/libbpf_log.h"
 #include "policy/mode.h"
-#include "state/bank.h"
 #include "state/journal.h"
 #include "state/ring.h"
 #include "util/cleanup.h"
@@ -22,9 +21,13 @@
  */
 #define BANK_SLOTS_MAX 16
 #define BANK_MAX       4096
+/* An attachment's slots are in one bank, side by side. Two with all classes fit. */
+#define CLASS_SLOTS    (2 * (1 + NATRA_CLASSES_MAX))
 
-static uint32_t bank_slots(uint32_t bank)
+static uint32_t bank_slots(uint32_t bank, const struct program_options *options)
 {
+	if (options->subnets && options->subnets->kind == NATRA_SUBNETS_CLASSES)
+		return CLASS_SLOTS;
 	return bank < 3 ? 2U << bank : BANK_SLOTS_MAX;
 }
 
@@ -82,23 +85,6 @@ bool engine_is_loaded(struct natra *n, const struct program_options *options)
 	return access(path, F_OK) == 0;
 }
 
-/* Finds a free slot of a bank. Returns -ENOENT without an error text if there
- * is none. */
-static int find_slot(struct natra *n, const struct bank *b, uint32_t *ret_index)
-{
-	struct natra_config config;
-	int r = 0;
-
-	for (uint32_t i = 0; r == 0; i++) {
-		r = bank_read_config(n, b, i, &config);
-		if (r == 0 && !config.owner) {
-			*ret_index = i;
-			return 0;
-		}
-	}
-	return r;
-}
-
 /* Turns -ESTALE into 0 and logs the error text: maps of an unknown layout are
  * left to the natra that they belong to. */
 static int pass_over(struct natra *n, int r)
@@ -110,11 +96,11 @@ static int pass_over(struct natra *n, int r)
 	return 0;
 }
 
-/* Opens a bank if it has a free slot, and returns 1. Returns 0 if it has none,
+/* Opens a bank if it has so many free slots, and returns 1. Returns 0 if it has not,
  * and -ENOENT without an error text if there is no such bank; *ret_bank stays
  * closed then. */
-static int try_bank(struct natra *n, struct record_slot *slot, uint32_t bank,
-		    struct bank *ret_bank)
+static int try_bank(struct natra *n, struct record_slot *slot, uint32_t count,
+		    uint32_t bank, struct bank *ret_bank)
 {
 	cleanup_bank struct bank b = BANK_INIT;
 	char path[PIN_PATH_MAX];
@@ -124,7 +110,7 @@ static int try_bank(struct natra *n, struct record_slot *slot, uint32_t bank,
 	r = bank_open(n, path, &b);
 	if (r < 0)
 		return pass_over(n, r);
-	r = find_slot(n, &b, &slot->index);
+	r = bank_find_slots(n, &b, count, &slot->index);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	slot->bank = bank;
@@ -156,14 +142,15 @@ static int count_banks(struct natra *n, const struct pin_dir *dir,
 /* Tries all banks but one, like try_bank. *ret_missing becomes the lowest
  * number that no bank has. */
 static int search_banks(struct natra *n, uint32_t count, uint32_t except,
-			struct record_slot *slot, struct bank *ret_bank,
-			uint32_t *ret_missing)
+			struct record_slot *slot, uint32_t slots,
+			struct bank *ret_bank, uint32_t *ret_missing)
 {
 	int r = 0;
 
 	*ret_missing = count;
 	for (uint32_t bank = 0; bank < count && r == 0; bank++) {
-		r = bank == except ? 0 : try_bank(n, slot, bank, ret_bank);
+		r = bank == except ? 0
+				   : try_bank(n, slot, slots, bank, ret_bank);
 		if (r == -ENOENT) {
 			if (*ret_missing == count)
 				*ret_missing = bank;
@@ -174,14 +161,14 @@ static int search_banks(struct natra *n, uint32_t count, uint32_t except,
 }
 
 /*
- * Finds a bank with a free slot, or makes a new one. While a node fills up, the
+ * Finds a bank with so many free slots, or makes a new one. While a node fills up, the
  * last bank has a free slot; later, when pods have come and gone, nearly any
  * bank has. All banks are looked at only if three guesses fail, since that
  * takes 0.1 ms a bank.
  */
 static int find_bank(struct natra *n, const struct program_options *options,
 		     const struct pin_dir *dir, struct record_slot *slot,
-		     struct bank *ret_bank)
+		     uint32_t slots, struct bank *ret_bank)
 {
 	char path[PIN_PATH_MAX];
 	uint32_t count = 0, guess[3], missing;
@@ -194,18 +181,19 @@ static int find_bank(struct natra *n, const struct program_options *options,
 		return fail_errno(n, -errno, "random banks");
 	guess[0] = count - 1;
 	for (size_t i = 0; i < 3 && count && r == 0; i++) {
-		r = try_bank(n, slot, guess[i] % count, ret_bank);
+		r = try_bank(n, slot, slots, guess[i] % count, ret_bank);
 		if (r == -ENOENT)
 			r = 0;
 	}
 	if (r == 0)
-		r = search_banks(n, count, BANK_MAX, slot, ret_bank, &missing);
+		r = search_banks(n, count, BANK_MAX, slot, slots, ret_bank,
+				 &missing);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	if (missing == BANK_MAX)
 		return refuse(n, -ENOSPC, "all %d banks are full", BANK_MAX);
 	pin_dir_bank_path(n, slot->engine, missing, path);
-	r = bank_make(n, options, path, bank_slots(missing), ret_bank);
+	r = bank_make(n, options, path, bank_slots(missing, options), ret_bank);
 	slot->bank = missing;
 	slot->index = 0;
 	return r;
@@ -213,9 +201,9 @@ static int find_bank(struct natra *n, const struct program_options *options,
 
 int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		 const struct program_options *options,
-		 const struct natra_limits *limits, int table_fd,
-		 struct stub *ret_stub)
+		 const struct slot_content *content, struct stub *ret_stub)
 {
+	const uint32_t count = record_slots(&gen->record);
 	struct record_slot slot = {0};
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	cleanup_bank struct bank b = BANK_INIT;
@@ -229,7 +217,7 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 	r = pin_dir_lock_engine(n, slot.engine, true, &dir);
 	if (r < 0)
 		return r;
-	r = find_bank(n, options, &dir, &slot, &b);
+	r = find_bank(n, options, &dir, &slot, count, &b);
 	if (r == 0)
 		r = bank_renew(n, options, &b);
 	if (r == 0) {
@@ -237,9 +225,8 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		r = journal_write(n, gen, JOURNAL_SLOT);
 	}
 	if (r == 0)
-		r = bank_take_slot(n, &b, slot.index, slot.owner, limits);
-	if (r == 0 && options->measures_connects)
-		r = bank_put_table(n, &b, slot.index, table_fd);
+		r = bank_take_slots(n, &b, slot.index, count, slot.owner,
+				    content);
 	if (r == 0 && b.subnets_fd >= 0)
 		r = pin_subnets(n, gen, b.subnets_fd);
 	if (r < 0) {
@@ -289,6 +276,15 @@ int engine_open_slot(struct natra *n, const struct record_slot *slot,
 	ret_slot->config_fd = TAKE_FD(b.configs_fd);
 	ret_slot->state_fd = TAKE_FD(b.states_fd);
 	return 0;
+}
+
+int engine_trie_id(struct natra *n, const struct record_slot *slot,
+		   uint32_t *ret_id)
+{
+	cleanup_bank struct bank b = BANK_INIT;
+	int r = open_slot(n, slot, &b);
+
+	return r < 0 ? r : bank_trie_id(n, &b, slot->index, ret_id);
 }
 
 int engine_is_current(struct natra *n, const struct record_slot *slot,
@@ -408,7 +404,8 @@ static int drop_spare_bank(struct natra *n, const struct record_slot *slot)
 		return r == 1 || r == -ENOENT ? 0 : r;
 	r = count_banks(n, &dir, &count);
 	if (r == 0)
-		r = search_banks(n, count, slot->bank, &next, &other, &missing);
+		r = search_banks(n, count, slot->bank, &next, 1, &other,
+				 &missing);
 	return r == 1 ? bank_remove(n, path, &b) : r;
 }
 
@@ -418,7 +415,7 @@ int engine_leave(struct natra *n, const struct record_slot *slot)
 	int r = open_slot(n, slot, &b);
 
 	if (r == 0)
-		r = bank_free_slot(n, &b, slot->index);
+		r = bank_free_slots(n, &b, slot->index, slot->owner);
 	if (r == 0)
 		r = sweep_slots(n, &b, NULL);
 	if (r == 0)

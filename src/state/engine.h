@@ -7,7 +7,7 @@
  * slots; when they are taken, another bank of the same engine is loaded.
  *
  *   <bpffs>/natra/engine_<abi>_<id>/<bank>/
- *           {programs,configs,states,object[,subnets][,connects]}
+ *           {programs,configs,states,object[,subnets][,connects][,tries,next]}
  *
  * The id is a hash of the pinned layout and of all that is fixed when a program
  * is loaded, subnets included. It does not depend on the BPF object: a build
@@ -19,6 +19,7 @@
 #ifndef NATRA_STATE_ENGINE_H
 #define NATRA_STATE_ENGINE_H
 
+#include "state/bank.h"
 #include "state/pin.h"
 #include "state/program.h"
 #include "state/slot.h"
@@ -37,13 +38,16 @@ bool engine_is_loaded(struct natra *n, const struct program_options *options);
  * attachment have. */
 bool engine_serves(const struct record *record, const struct subnets *subnets);
 
-/* Gives a leg of a generation a slot and loads its stub. If no bank has a free
- * slot, loads and pins another bank first. With options->measures_connects
- * the slot gets the table, see connects_map.h. */
+/* Gives a leg of a generation its slots and loads its stub. If no bank has as many
+ * free ones, loads and pins another bank first. */
 int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		 const struct program_options *options,
-		 const struct natra_limits *limits, int table_fd,
-		 struct stub *ret_stub);
+		 const struct slot_content *content, struct stub *ret_stub);
+
+/* Gets the kernel's id of the map in which a leg's programs look for classes. Returns
+ * -ENOENT like engine_open_slot. */
+int engine_trie_id(struct natra *n, const struct record_slot *slot,
+		   uint32_t *ret_id);
 
 /* Sets *ret_current to whether the program of a leg's slot is this build's.
  * Returns -ENOENT like engine_open_slot. */
@@ -65,7 +69,7 @@ int engine_renew(struct natra *n, const struct record_slot *slot,
 int engine_open_slot(struct natra *n, const struct record_slot *slot,
 		     struct slot *ret_slot);
 
-/* Frees a slot, and removes its bank if no other slot of it is taken and another
+/* Frees a leg's slots, and removes their bank if no other slot of it is taken and another
  * bank has a free slot. It is no error if the slot or the bank does not exist. */
 int engine_leave(struct natra *n, const struct record_slot *slot);
 

@@ -8,8 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bpf_call.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
+#include "util/str.h"
 
 void pin_close_gen(struct pin_gen *gen)
 {
@@ -272,6 +274,7 @@ int pin_check_map(struct natra *n, const char *dir, const char *name, int fd,
 }
 
 #define SUBNETS_NAME "subnets"
+#define CLASSES_NAME "classes"
 
 int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd)
 {
@@ -284,22 +287,112 @@ int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd)
 	return r < 0 && r != -EEXIST ? fail_errno(n, r, "pin '%s'", path) : 0;
 }
 
+int pin_open_subnets(struct natra *n, const struct pin_gen *gen, int *ret_fd)
+{
+	return pin_open_object(n, gen->path, SUBNETS_NAME, ret_fd);
+}
+
+int pin_classes(struct natra *n, const struct pin_gen *gen,
+		const struct record_classes *classes)
+{
+	const uint32_t zero = 0;
+	cleanup_close int fd =
+		bpf_call_make_array("natra_classes", sizeof(*classes));
+	int r;
+
+	if (fd < 0)
+		return fail_errno(n, fd, "create the map of classes");
+	r = bpf_map_update_elem(fd, &zero, classes, BPF_ANY);
+	if (r < 0)
+		return fail_errno(n, r, "write the classes");
+	return pin_object(n, gen->path, CLASSES_NAME, fd);
+}
+
+static int open_classes(struct natra *n, const struct pin_gen *gen, int *ret_fd)
+{
+	static const struct pin_map classes_map = {
+		.type = BPF_MAP_TYPE_ARRAY,
+		.value_size = sizeof(struct record_classes),
+	};
+	int r = pin_open_object(n, gen->path, CLASSES_NAME, ret_fd);
+
+	return r < 0 ? r
+		     : pin_check_map(n, gen->path, CLASSES_NAME, *ret_fd,
+				     &classes_map, NULL);
+}
+
+int pin_read_classes(struct natra *n, const struct pin_gen *gen,
+		     struct record_classes *ret_classes)
+{
+	const uint32_t zero = 0;
+	cleanup_close int fd = -1;
+	int r = open_classes(n, gen, &fd);
+
+	if (r < 0)
+		return r;
+	r = bpf_map_lookup_elem(fd, &zero, ret_classes);
+	return r < 0 ? fail_errno(n, r, "read the classes") : 0;
+}
+
+int pin_write_classes(struct natra *n, const struct pin_gen *gen,
+		      const struct record_classes *classes)
+{
+	const uint32_t zero = 0;
+	cleanup_close int fd = -1;
+	int r = open_classes(n, gen, &fd);
+
+	if (r < 0)
+		return r;
+	r = bpf_map_update_elem(fd, &zero, classes, BPF_EXIST);
+	return r < 0 ? fail_errno(n, r, "write the classes") : 0;
+}
+
+/* Reads what the classes are called, and their rates. */
+static int read_classes(struct natra *n, const struct pin_gen *gen,
+			struct subnets *subnets)
+{
+	struct record_classes pinned;
+	int r = pin_read_classes(n, gen, &pinned);
+
+	if (r < 0)
+		return r;
+	subnets->classes =
+		calloc(gen->record.subnets_len, sizeof(*subnets->classes));
+	if (!subnets->classes)
+		return fail_errno(n, -ENOMEM, "read the classes");
+	subnets->classes_len = gen->record.subnets_len;
+	for (size_t i = 0; i < subnets->classes_len; i++) {
+		struct peer_class *class = &subnets->classes[i];
+		const struct record_class *from = &pinned.list[i];
+
+		(void)str_copy(class->name, sizeof(class->name), from->name);
+		class->ingress_rate_bits_per_sec =
+			from->ingress_rate_bits_per_sec;
+		class->egress_rate_bits_per_sec =
+			from->egress_rate_bits_per_sec;
+	}
+	return 0;
+}
+
 int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
 		     struct subnets *ret_subnets)
 {
-	struct subnets subnets = {0};
+	cleanup_subnets struct subnets subnets = {
+		.kind = (enum natra_subnets)gen->record.subnets,
+	};
 	cleanup_close int fd = -1;
-	int r;
+	int r = 0;
 
-	if (gen->record.subnets) {
-		r = pin_open_object(n, gen->path, SUBNETS_NAME, &fd);
-		if (r == 0)
-			r = subnets_map_read(n, fd, &subnets);
-		if (r < 0)
-			return r;
-		subnets.kind = (enum natra_subnets)gen->record.subnets;
-	}
+	if (subnets.kind == NATRA_SUBNETS_CLASSES)
+		r = read_classes(n, gen, &subnets);
+	if (r == 0 && subnets.kind)
+		r = pin_open_subnets(n, gen, &fd);
+	if (r == 0 && subnets.kind)
+		r = subnets_map_read(n, fd, &subnets);
+	if (r < 0)
+		return r;
 	*ret_subnets = subnets;
+	subnets = (struct subnets){0};
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * The pins of an attachment, in the directory of its id:
  *
- *   <generation>/{meta,subnets,<leg>_link}
+ *   <generation>/{meta,subnets,classes,<leg>_link}
  *
  * `meta` is the record, see record.h. A new generation is built beside the old
  * one, and `complete` in its record makes it the one that counts; what is left
@@ -68,13 +68,26 @@ int pin_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 int pin_open_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 		  int *ret_fd);
 
-/* Pins a bank's map of subnets with the generation. */
+/* Pins the map of subnets with the generation: a bank's, or that of its classes. */
 int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd);
 
-/* Reads the subnets of a generation, of which a generation without subnets has
+/* Reads the subnets of a generation, or its classes, of which a generation without subnets has
  * none. Returns -ENOENT without an error text if the map is not pinned. */
 int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
 		     struct subnets *ret_subnets);
+
+/* Opens that map. Returns -ENOENT without an error text if it is not pinned. */
+int pin_open_subnets(struct natra *n, const struct pin_gen *gen, int *ret_fd);
+
+/* Pins the classes of a generation. */
+int pin_classes(struct natra *n, const struct pin_gen *gen,
+		const struct record_classes *classes);
+
+/* Both return -ENOENT without an error text if they are not pinned. */
+int pin_read_classes(struct natra *n, const struct pin_gen *gen,
+		     struct record_classes *ret_classes);
+int pin_write_classes(struct natra *n, const struct pin_gen *gen,
+		      const struct record_classes *classes);
 
 /* Unpins everything of a generation and removes its directory. */
 int pin_remove_gen(struct natra *n, const struct pin_gen *gen);

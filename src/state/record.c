@@ -10,7 +10,11 @@ struct natra_policy record_get_policy(const struct record *record)
 	struct natra_policy policy = {
 		.sz = sizeof(struct natra_policy),
 		.shaped_subnets_len = shaped ? record->subnets_len : 0,
-		.unshaped_subnets_len = shaped ? 0 : record->subnets_len,
+		.unshaped_subnets_len =
+			record->subnets == NATRA_SUBNETS_UNSHAPED
+				? record->subnets_len
+				: 0,
+		.classes_len = record_slots(record) - 1,
 	};
 
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
@@ -34,9 +38,26 @@ void record_set_policy(struct record *record, const struct natra_policy *p)
 	}
 	record->subnets = p->shaped_subnets_len     ? NATRA_SUBNETS_SHAPED
 			  : p->unshaped_subnets_len ? NATRA_SUBNETS_UNSHAPED
+			  : p->classes_len          ? NATRA_SUBNETS_CLASSES
 						    : NATRA_SUBNETS_NONE;
 	record->subnets_len =
-		(uint32_t)(p->shaped_subnets_len + p->unshaped_subnets_len);
+		(uint32_t)(p->shaped_subnets_len + p->unshaped_subnets_len +
+			   p->classes_len);
+}
+
+void record_set_classes(struct record_classes *classes,
+			const struct subnets *subnets)
+{
+	for (size_t i = 0; i < subnets->classes_len; i++) {
+		const struct peer_class *from = &subnets->classes[i];
+		struct record_class *class = &classes->list[i];
+
+		memcpy(class->name, from->name, sizeof(class->name));
+		class->ingress_rate_bits_per_sec =
+			from->ingress_rate_bits_per_sec;
+		class->egress_rate_bits_per_sec =
+			from->egress_rate_bits_per_sec;
+	}
 }
 
 const char *leg_name(enum leg leg)
@@ -81,7 +102,7 @@ bool record_valid(struct record *m)
 	char error[HANDLE_ERROR_MAX];
 
 	if (!record_old_valid(m) || m->abi != NATRA_PIN_ABI ||
-	    m->size != sizeof(*m) || m->subnets > NATRA_SUBNETS_UNSHAPED ||
+	    m->size != sizeof(*m) || m->subnets > NATRA_SUBNETS_CLASSES ||
 	    !m->subnets != !m->subnets_len)
 		return false;
 	m->id[sizeof(m->id) - 1] = '\0';

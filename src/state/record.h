@@ -13,6 +13,7 @@
 #include "kernel/netns.h"
 #include "policy/fields.h"
 #include "policy/policy.h"
+#include "policy/subnets.h"
 #include "../../bpf/natra_shared.h"
 
 #define RECORD_REASON_MAX 256
@@ -53,6 +54,23 @@ struct record_link {
 	char ifname[16];
 };
 
+/* A class, whose subnets are in the map that is pinned as `subnets`. */
+struct record_class {
+	char name[NATRA_CLASS_NAME_MAX + 1];
+	uint64_t ingress_rate_bits_per_sec;
+	uint64_t egress_rate_bits_per_sec;
+	/* Those that were last written to its slots. */
+	struct natra_limits limits[LEG_MAX];
+};
+
+/* What an attachment with classes has beside its record, pinned as `classes`. */
+struct record_classes {
+	struct record_class list[NATRA_CLASSES_MAX];
+};
+
+_Static_assert(sizeof(struct record_class) == 768,
+	       "pinned layout: NATRA_PIN_ABI");
+
 /*
  * The first three members stay where they are in every layout. Those up to
  * `leg` (RECORD_OLD_SIZE) stay in every layout that a newer natra can still
@@ -75,8 +93,8 @@ struct record {
 	char network[NATRA_NAME_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
 	char reason[RECORD_REASON_MAX];
-	uint32_t subnets; /* enum natra_subnets */
-	uint32_t subnets_len;
+	uint32_t subnets;     /* enum natra_subnets */
+	uint32_t subnets_len; /* how many; or how many classes */
 	uint32_t unshaped; /* no programs: only a record, `reason` says why */
 	uint32_t gso_segs; /* see gso.h; 0: as it was */
 	uint32_t l2_legs;  /* bit of a leg: it has Ethernet headers */
@@ -102,10 +120,22 @@ _Static_assert(sizeof(struct record) == 2816, "pinned layout: NATRA_PIN_ABI");
 struct natra_policy record_get_policy(const struct record *record);
 void record_set_policy(struct record *record,
 		       const struct natra_policy *policy);
+/* Sets what the classes are called, and their rates. The limits stay. */
+void record_set_classes(struct record_classes *classes,
+			const struct subnets *subnets);
 
 static inline struct netns_id record_netns(const struct record_link *link)
 {
 	return (struct netns_id){link->netns_inode, link->netns_cookie};
+}
+
+/* Returns how many slots an attachment has for each leg: its own, and behind that one
+ * for each class. */
+static inline uint32_t record_slots(const struct record *record)
+{
+	return 1 + (record->subnets == NATRA_SUBNETS_CLASSES
+			    ? record->subnets_len
+			    : 0);
 }
 
 /* Returns "ingress", "egress" or "pace", for the names of pins and for

@@ -22,6 +22,15 @@ struct slot {
 	}
 
 void slot_close(struct slot *slot);
+
+/* Returns the slot of a class of the same attachment, which borrows the descriptors.
+ * 0 is the number of its own. */
+static inline struct slot slot_of_class(const struct slot *slot,
+					uint32_t number)
+{
+	return (struct slot){slot->config_fd, slot->state_fd,
+			     slot->index + number};
+}
 #define cleanup_slot __attribute__((cleanup(slot_close)))
 
 /* Changes the limits at once: each packet sees the old ones or the new ones.

@@ -7,6 +7,89 @@
 
 #include "util/cleanup.h"
 
+#define DSCPS             64
+/* While the map changes, it has what is there before and after; some kernels want room
+ * for one more to replace an entry. It takes no memory for what it does not have. */
+#define CLASS_ENTRIES_MAX (2 * (NATRA_SUBNETS_MAX + DSCPS) + 1)
+
+struct entry {
+	struct natra_subnet key;
+	uint8_t number; /* of its class; 0: there are no classes */
+};
+
+/* The entries of a map, the longest prefixes first. */
+struct entries {
+	struct entry *list; /* owned */
+	size_t len;
+};
+
+static void entries_free(struct entries *entries)
+{
+	free(entries->list);
+}
+
+#define cleanup_entries __attribute__((cleanup(entries_free)))
+
+/* Programs look for a DSCP when they have found no subnet, so it counts as the shortest
+ * prefix. */
+static uint32_t length_of(const struct natra_subnet *key)
+{
+	return key->version == NATRA_SUBNET_DSCP ? 0 : key->prefix_bits;
+}
+
+static int longest_first(const void *a, const void *b)
+{
+	const struct natra_subnet *x = &((const struct entry *)a)->key;
+	const struct natra_subnet *y = &((const struct entry *)b)->key;
+	const uint32_t x_len = length_of(x), y_len = length_of(y);
+
+	return x_len == y_len ? subnet_compare(x, y)
+			      : (x_len < y_len) - (x_len > y_len);
+}
+
+static void add_blocks(struct entries *entries, const struct natra_subnet *list,
+		       size_t len, uint8_t number)
+{
+	for (size_t i = 0; i < len; i++)
+		entries->list[entries->len++] = (struct entry){list[i], number};
+}
+
+static void add_dscps(struct entries *entries, uint64_t dscps, uint8_t number)
+{
+	for (uint32_t dscp = 0; dscp < DSCPS; dscp++) {
+		const struct natra_subnet key = {
+			.prefix_bits = NATRA_SUBNET_VERSION_BITS + 32,
+			.version = NATRA_SUBNET_DSCP,
+			.addr = {dscp},
+		};
+
+		if (dscps >> dscp & 1)
+			add_blocks(entries, &key, 1, number);
+	}
+}
+
+static int entries_of(struct natra *n, const struct subnets *subnets,
+		      struct entries *ret)
+{
+	size_t len = subnets->len + 1;
+
+	for (size_t i = 0; i < subnets->classes_len; i++)
+		len += subnets->classes[i].len + DSCPS;
+	ret->list = calloc(len, sizeof(*ret->list));
+	if (!ret->list)
+		return fail_errno(n, -ENOMEM, "list the subnets");
+	add_blocks(ret, subnets->list, subnets->len, 0);
+	for (size_t i = 0; i < subnets->classes_len; i++) {
+		const struct peer_class *class = &subnets->classes[i];
+		const uint8_t number = (uint8_t)(i + 1);
+
+		add_blocks(ret, class->list, class->len, number);
+		add_dscps(ret, class->dscps, number);
+	}
+	qsort(ret->list, ret->len, sizeof(*ret->list), longest_first);
+	return 0;
+}
+
 int subnets_map_make(struct natra *n, const struct subnets *subnets,
 		     int *ret_fd)
 {
@@ -14,57 +97,186 @@ int subnets_map_make(struct natra *n, const struct subnets *subnets,
 		.sz = sizeof(opts),
 		.map_flags = BPF_F_NO_PREALLOC,
 	};
-	const char unused = 0;
+	cleanup_entries struct entries entries = {0};
 	cleanup_close int fd = -1;
-	int r = 0;
+	int r = entries_of(n, subnets, &entries);
 
-	fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, "natra_subnets",
-			    sizeof(*subnets->list), sizeof(unused),
-			    (uint32_t)subnets->len, &opts);
+	if (r < 0)
+		return r;
+	fd = bpf_map_create(
+		BPF_MAP_TYPE_LPM_TRIE, "natra_subnets",
+		sizeof(entries.list->key), sizeof(entries.list->number),
+		subnets->kind == NATRA_SUBNETS_CLASSES ? CLASS_ENTRIES_MAX
+						       : (uint32_t)subnets->len,
+		&opts);
 	if (fd < 0)
 		return fail_errno(n, fd, "create the map of subnets");
-	for (size_t i = 0; i < subnets->len && r == 0; i++)
-		r = bpf_map_update_elem(fd, &subnets->list[i], &unused,
-					BPF_ANY);
+	for (size_t i = 0; i < entries.len && r == 0; i++)
+		r = bpf_map_update_elem(fd, &entries.list[i].key,
+					&entries.list[i].number, BPF_ANY);
 	if (r < 0)
 		return fail_errno(n, r, "write the subnets");
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
-int subnets_map_read(struct natra *n, int fd, struct subnets *ret_subnets)
+int subnets_tries_make(struct natra *n, uint32_t slots, int *ret_fd)
+{
+	const struct subnets none = {.kind = NATRA_SUBNETS_CLASSES};
+	struct bpf_map_create_opts opts = {.sz = sizeof(opts)};
+	cleanup_close int trie_fd = -1;
+	int r;
+
+	/* The kernel takes the layout of the tries from this one. */
+	r = subnets_map_make(n, &none, &trie_fd);
+	if (r < 0)
+		return r;
+	opts.inner_map_fd = (uint32_t)trie_fd;
+	r = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "natra_tries",
+			   sizeof(uint32_t), sizeof(uint32_t), slots, &opts);
+	if (r < 0)
+		return fail_errno(n, r, "create the map of tries");
+	*ret_fd = r;
+	return 0;
+}
+
+/* Puts an entry where it belongs. Returns -ESTALE if it is none of a map of these
+ * subnets, and -ENOMEM. */
+static int take_entry(struct subnets *subnets, const struct entry *entry)
+{
+	struct peer_class *class = NULL;
+	struct natra_subnet **list = &subnets->list;
+	size_t *len = &subnets->len;
+	struct natra_subnet *longer;
+
+	if (entry->number > subnets->classes_len ||
+	    !entry->number != !subnets->classes_len)
+		return -ESTALE;
+	if (entry->number) {
+		class = &subnets->classes[entry->number - 1];
+		list = &class->list;
+		len = &class->len;
+	}
+	if (class && entry->key.version == NATRA_SUBNET_DSCP &&
+	    entry->key.addr[0] < DSCPS) {
+		class->dscps |= UINT64_C(1) << entry->key.addr[0];
+		return 0;
+	}
+	if (!subnet_valid(&entry->key))
+		return -ESTALE;
+	longer = realloc(*list, (*len + 1) * sizeof(**list));
+	if (!longer)
+		return -ENOMEM;
+	*list = longer;
+	longer[(*len)++] = entry->key;
+	return 0;
+}
+
+static int read_entries(struct natra *n, int fd, uint32_t max,
+			struct subnets *subnets)
+{
+	struct entry entry = {0};
+	int r = 0;
+
+	for (uint32_t i = 0; i < max; i++) {
+		struct natra_subnet next;
+
+		r = bpf_map_get_next_key(fd, i ? &entry.key : NULL, &next);
+		if (r == -ENOENT)
+			return 0;
+		entry.key = next;
+		if (r == 0)
+			r = bpf_map_lookup_elem(fd, &entry.key, &entry.number);
+		if (r == -ENOENT)
+			continue; /* it is being changed */
+		if (r == 0)
+			r = take_entry(subnets, &entry);
+		if (r == -ESTALE)
+			return refuse(n, r, "a pinned subnet is not valid");
+		if (r < 0)
+			return fail_errno(n, r, "read the subnets");
+	}
+	return 0;
+}
+
+int subnets_map_read(struct natra *n, int fd, struct subnets *subnets)
 {
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
-	cleanup_subnets struct subnets subnets = {0};
 	int r;
 
 	r = bpf_obj_get_info_by_fd(fd, &info, &len);
 	if (r < 0)
 		return fail_errno(n, r, "ask for the map of subnets");
 	if (info.type != BPF_MAP_TYPE_LPM_TRIE ||
-	    info.key_size != sizeof(*subnets.list) ||
-	    info.max_entries > NATRA_SUBNETS_MAX)
+	    info.key_size != sizeof(struct natra_subnet) ||
+	    info.value_size != sizeof(uint8_t) ||
+	    info.max_entries > (subnets->classes_len ? CLASS_ENTRIES_MAX
+						     : NATRA_SUBNETS_MAX))
 		return refuse(n, -ESTALE,
 			      "the pin of the subnets is another map");
-	subnets.list = calloc(info.max_entries, sizeof(*subnets.list));
-	if (!subnets.list)
-		return fail_errno(n, -ENOMEM, "read the subnets");
-	for (; subnets.len < info.max_entries; subnets.len++) {
-		const struct natra_subnet *last =
-			subnets.len ? &subnets.list[subnets.len - 1] : NULL;
+	r = read_entries(n, fd, info.max_entries, subnets);
+	if (r < 0)
+		return r;
+	subnets->len = subnets_sort(subnets->list, subnets->len);
+	for (size_t i = 0; i < subnets->classes_len; i++) {
+		struct peer_class *class = &subnets->classes[i];
 
-		r = bpf_map_get_next_key(fd, last, &subnets.list[subnets.len]);
-		if (r == -ENOENT)
-			break;
-		if (r < 0)
-			return fail_errno(n, r, "read the subnets");
-		if (!subnet_valid(&subnets.list[subnets.len]))
-			return refuse(n, -ESTALE,
-				      "a pinned subnet is not valid");
+		class->len = subnets_sort(class->list, class->len);
 	}
-	subnets_sort(&subnets);
-	*ret_subnets = subnets;
-	subnets = (struct subnets){0};
+	return 0;
+}
+
+static const struct entry *find(const struct entries *entries,
+				const struct entry *entry)
+{
+	return bsearch(entry, entries->list, entries->len,
+		       sizeof(*entries->list), longest_first);
+}
+
+/*
+ * New entries come first, and of these the longest prefixes, so that an address never
+ * falls to a shorter new prefix than the one that it is to have. Old entries leave
+ * with the shortest first, so that none falls back to a shorter old one.
+ */
+static int apply(int fd, const struct entries *from, const struct entries *to)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < to->len && r == 0; i++) {
+		const struct entry *entry = &to->list[i];
+		const struct entry *old = find(from, entry);
+
+		if (!old || old->number != entry->number)
+			r = bpf_map_update_elem(fd, &entry->key, &entry->number,
+						BPF_ANY);
+	}
+	for (size_t i = from->len; i > 0 && r == 0; i--) {
+		const struct entry *entry = &from->list[i - 1];
+
+		if (!find(to, entry))
+			r = bpf_map_delete_elem(fd, &entry->key);
+		if (r == -ENOENT)
+			r = 0;
+	}
+	return r;
+}
+
+int subnets_map_change(struct natra *n, int fd, const struct subnets *from,
+		       const struct subnets *to)
+{
+	cleanup_entries struct entries before = {0};
+	cleanup_entries struct entries after = {0};
+	int r = entries_of(n, from, &before);
+
+	if (r == 0)
+		r = entries_of(n, to, &after);
+	if (r < 0)
+		return r;
+	r = apply(fd, &before, &after);
+	if (r < 0) {
+		(void)apply(fd, &after, &before);
+		return fail_errno(n, r, "change the subnets");
+	}
 	return 0;
 }

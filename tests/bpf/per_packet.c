@@ -101,6 +101,7 @@ static struct subject subjects[] = {
 	SUBJECT("rx shaped", RX, MICE, PASSED, 0, NATRA_SUBNETS_SHAPED, false),
 	SUBJECT("rx exempt", RX, UNLIMITED, PASSED, 0, NATRA_SUBNETS_UNSHAPED,
 		false),
+	SUBJECT("rx class", RX, MICE, PASSED, 0, NATRA_SUBNETS_CLASSES, false),
 	/* The same with connections measured, which this packet is none of. */
 	{.name = "rx mouse sli",
 	 .kind = PROGRAM_RX,
@@ -250,6 +251,19 @@ static void fill_subnets(struct subnets *subnets)
 	subnets->len = TH_LEN(list);
 }
 
+/* Makes a class of the list. */
+static void fill_classes(struct subnets *subnets)
+{
+	static struct peer_class class = {.name = "class"};
+
+	class.list = subnets->list;
+	class.len = subnets->len;
+	subnets->list = NULL;
+	subnets->len = 0;
+	subnets->classes = &class;
+	subnets->classes_len = 1;
+}
+
 static void load(struct subject *s)
 {
 	struct subnets subnets = {.kind = s->subnets};
@@ -282,10 +296,13 @@ static void load(struct subject *s)
 	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
 	if (s->subnets)
 		fill_subnets(&subnets);
+	if (s->subnets == NATRA_SUBNETS_CLASSES)
+		fill_classes(&subnets);
 	if (th_start(&s->run, &options, &limits) < 0) {
 		fprintf(stderr, "%s: %s\n", s->name, natra_error(s->run.n));
 		exit(1);
 	}
+	th_look_at_class(&s->run, (uint32_t)subnets.classes_len);
 }
 
 /* Measures the time here, because the kernel reports it in whole ns. */

@@ -91,6 +91,7 @@ static int fill(struct natra_info *info, const char *id)
 	if (strcmp(id, "web") == 0)
 		info->policy.sli = NATRA_SLI_ON;
 	if (strcmp(id, "bare") == 0) {
+		info->policy.classes_len = 1;
 		info->unshaped = true;
 		info->mode = NATRA_MODE_AUTO;
 		snprintf(info->reason, sizeof(info->reason), "no\x1b fq");
@@ -226,6 +227,33 @@ int natra_foreach_subnet(struct natra *n, const char *id, natra_subnet_fn fn,
 		return -ENOENT;
 	r = fn(arg, "10.0.0.0/8");
 	return r ? r : fn(arg, "2001:db8::/32");
+}
+
+int natra_foreach_class(struct natra *n, const char *id, natra_class_fn fn,
+			void *arg)
+{
+	static const char *const subnets[] = {"10.0.0.0/8", "fd00::/8"};
+	struct natra_class class = NATRA_INIT(class);
+
+	(void)n;
+	if (strcmp(id, "bare") != 0)
+		return -ENOENT;
+	class.name = "cluster";
+	class.egress_rate_bits_per_sec = 1000000000;
+	class.dscps = UINT64_C(1) << 46 | UINT64_C(1) << 8;
+	class.subnets = subnets;
+	class.subnets_len = 2;
+	return fn(arg, &class);
+}
+
+int natra_class_stats(struct natra *n, const char *id, const char *name,
+		      struct natra_stats *ret_stats)
+{
+	(void)n;
+	(void)id;
+	*ret_stats = (struct natra_stats){.sz = sizeof(*ret_stats)};
+	ret_stats->egress.paced.packets = strlen(name);
+	return 0;
 }
 
 int natra_upgrade(struct natra *n, const char *id)

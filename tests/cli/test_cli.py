@@ -56,6 +56,9 @@ BAD = {
     "--shaped-subnet": ["", "10.0.0.0", "10.0.0.0/33", "10.0.0.0/8\n",
                         "::/129", "pod/8"],
     "--unshaped-subnet": ["", "10.0.0.0", "10.0.0.0/33", "10.0.0.0/8 "],
+    "--class": ["", "=10.0.0.0/8", "a b=10.0.0.0/8", "a=10.0.0.0", "a=10.0.0.0/33",
+                "a=ingress=fast", "a=egress=10m", "a=dscp=64", "a=dscp=9-8", "a=,",
+                "a=10.0.0.0/8\n", "a" * 32],
     "--direction": NAMES + ["in", "both"],
     "-n": NUMBERS + ["257"],
     "--watch": NUMBERS + ["86401"],
@@ -125,6 +128,7 @@ GOOD = {
     "--aggregate": ["namespace"],
     "--shaped-subnet": ["10.0.0.0/8", "0.0.0.0/0", "2001:db8::/32"],
     "--unshaped-subnet": ["10.1.2.3/8", "::/0", "::ffff:10.0.0.0/104"],
+    "--class": ["a=10.0.0.0/8,ingress=1M,egress=unlimited,dscp=46", "b=dscp=0-63"],
 }
 
 
@@ -271,6 +275,26 @@ class Cli(unittest.TestCase):
         self.accepted(*attach, *many)
         self.refused([*attach, *many, unshaped, "11.0.0.0/8"],
                      f"{unshaped}: '11.0.0.0/8' is one more than")
+
+    def test_classes(self):
+        attach = ["attach", *COMMANDS["attach"]]
+        self.accepted(*attach, "--class", "a=10.0.0.0/8,ingress=1M",
+                      "--class", "b=10.0.0.0/9,fd00::/8,ingress=1M")
+        # They alone limit a direction.
+        self.accepted("attach", "eth0", "--class", "a=10.0.0.0/8,ingress=1M")
+        self.refused([*attach, "--class", "a=10.0.0.0/8", "--class", "b=10.1.0.0/8"],
+                     "--class: 'b=10.1.0.0/8' is refused: "
+                     "classes: '10.0.0.0/8' is in 'a' and in 'b'")
+        self.refused([*attach, "--class", "a=10.0.0.0/8,ingress=x,dscp=1"],
+                     "--class: 'a=10.0.0.0/8,ingress=x,dscp=1' has an item that is not "
+                     "CIDR, ingress=RATE, egress=RATE or dscp=N: 'ingress=x'")
+        self.refused([*attach, "--class", "a=10.0.0.0/8",
+                      "--unshaped-subnet", "fd00::/8"], "--class: 'a=10.0.0.0/8' is "
+                     "refused: classes: 1 beside unshaped_subnets")
+        many = [w for i in range(8) for w in ("--class", f"c{i}=10.{i}.0.0/16")]
+        self.accepted(*attach, *many)
+        self.refused([*attach, *many, "--class", "d=11.0.0.0/8"],
+                     "--class: 'd=11.0.0.0/8' is one more than")
 
     def test_pid(self):
         limit = ["--ingress", "1M"]

@@ -171,6 +171,13 @@ class Human(unittest.TestCase):
                       run("show", "evil").stdout.decode())
         self.assertNotIn("peers", run("show", "web").stdout.decode())
 
+    def test_classes(self):
+        self.assertIn("  class cluster   ingress unlimited, egress 1 Gbit/s, DSCP 8 46, "
+                      "peers 10.0.0.0/8, fd00::/8\n", run("show", "bare").stdout.decode())
+        self.assertIn("\nbare, class cluster\n  ingress\n    offered ",
+                      run("stats", "bare").stdout.decode())
+        self.assertNotIn("class", run("show", "evil").stdout.decode())
+
     def test_leftovers(self):
         line = "tbf and redirect to bwp0 on veth\\x1b, of the bandwidth plugin"
         self.assertIn(f"  leftovers       {line}\n",
@@ -313,6 +320,17 @@ class Json(unittest.TestCase):
         self.assertEqual(evil["shaped_subnets"], [])
         self.assertEqual((web["shaped_subnets"], web["unshaped_subnets"]),
                          ([], []))
+        self.assertEqual(evil["classes"], [])
+        self.assertEqual(read("show", "bare")["classes"], [
+            {"name": "cluster", "ingress_rate_bits_per_sec": 0,
+             "egress_rate_bits_per_sec": 10**9, "dscps": [8, 46],
+             "subnets": ["10.0.0.0/8", "fd00::/8"]}])
+
+    def test_stats_of_classes(self):
+        stats = read("stats", "bare")
+        self.assertEqual([c["name"] for c in stats["classes"]], ["cluster"])
+        self.assertEqual(stats["classes"][0]["egress"]["paced"]["packets"], 7)
+        self.assertNotIn("classes", read("stats", "evil"))
 
     def test_leftovers(self):
         self.assertEqual(read("show", "evil")["leftovers"],
@@ -520,9 +538,10 @@ class Watch(unittest.TestCase):
         self.assertGreater(line["interval_ns"], 900000000)
 
     def test_table_of_all(self):
-        lines = self.watch(lines=9)
+        lines = self.watch(lines=11)
         self.assertRegex(lines[0], r"^ID .*DELAY\n$")
-        self.assertRegex(lines[8], r"^web +egress .* 2 ms\n$")
+        self.assertRegex(lines[4], r"^/cluster +egress ")
+        self.assertRegex(lines[10], r"^web +egress .* 2 ms\n$")
 
     def test_columns_of_the_table(self):
         """36 packets were offered, of which 11 were dropped, for two reasons."""

@@ -33,7 +33,7 @@ from report import skip
 from cni_jobs import CniAdd, CniDel, CniGc, CniGcAll, use_one_bpffs
 from jobs import (ERRNO, ID, INJECT, MODES, OLD, Again, Attach, Bad, Bench,
                   Detach, Gc, KilledAttach, KilledDetach, KilledReplace,
-                  KilledSet, KilledUnpace, Mount, Probe, Replace, Run, Set,
+                  KilledSet, KilledUnpace, Mount, Probe, Replace, Run, Set, SetClasses,
                   Unpace)
 from state import WIDTH, left_of
 
@@ -133,6 +133,10 @@ def all_jobs_of(group, features):
     subnets = ("--unshaped-subnet", "fd00::/8")
     jobs += [(c, modes[0], *subnets) for c in plain[group]
              if c in (Attach, Replace, Again, KilledAttach)]
+    # Classes add two maps to each bank and two to the attachment.
+    jobs += [(c, modes[0], *SetClasses.classes) for c in (*plain[group], SetClasses)
+             if c in {"attach": (Attach,), "change": (SetClasses,),
+                      "kill": (KilledAttach, KilledSet)}[group]]
     # Connections that are measured add a map for each bank and one for the attachment.
     jobs += [(c, modes[0], "--sli", "on") for c in plain[group]
              if c in (Attach, Replace, Detach, KilledAttach)]

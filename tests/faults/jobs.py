@@ -317,6 +317,19 @@ class Set(Live):
         self.b.natractl("set", ID, *OLD)
 
 
+class SetClasses(Set):
+    """Changes the lists and the rate of a class, too."""
+
+    name = "set classes"
+    classes = ("--class", "a=10.1.0.0/16,egress=1M")
+
+    def args(self):
+        return ("set", ID, *NEW, "--class", "a=10.2.0.0/16,fd00::/8,egress=3M,dscp=1")
+
+    def restore(self):
+        self.b.natractl("set", ID, *OLD, *self.classes, "--class", "a=dscp=none")
+
+
 class Again(Set):
     """Attaches with other limits over the attachment, which loads nothing."""
 

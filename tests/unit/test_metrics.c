@@ -318,6 +318,51 @@ static void no_two_series_have_the_same_labels(void **state)
 	check_lines(text, lines);
 }
 
+/* Each class has series of its own, and the rest those without such a label. What is
+ * known of the attachment is there once. */
+static void classes_have_their_label(void **state)
+{
+	static const char *const lines[] = {
+		"natra_bytes_total{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\",verdict=\"mice\"} 5\n"
+		"natra_bytes_total{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\",verdict=\"admitted\"} 0\n",
+		"interface=\"eth0\",class=\"lan\",direction=\"egress\","
+		"verdict=\"mice\"} 7\n",
+		"interface=\"eth0\",direction=\"egress\"} 1000\n"
+		"natra_limit_bytes_per_second{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",class=\"lan\",direction=\"egress\"} 3000\n",
+		"natra_attachments{mode=\"tcx-podside\"} 1\n", NULL};
+	static const char *const sums[] = {
+		"natra_bytes_total{namespace=\"shop\",direction=\"egress\","
+		"verdict=\"mice\"} 12\n",
+		NULL};
+	struct class_metrics classes[2] = {
+		{.egress_bytes_per_sec = 1000},
+		{.name = "lan", .egress_bytes_per_sec = 3000}};
+	struct pod_metrics pod = a_pod("shop/web", "id-1", 12);
+	struct node_metrics node = {.list = &pod, .len = 1};
+	const char *info;
+	struct text t;
+
+	(void)state;
+	classes[0].stats.egress.mice.bytes = 5;
+	classes[1].stats.egress.mice.bytes = 7;
+	pod.classes = classes;
+	pod.classes_len = 2;
+	for (int is_sum = 0; is_sum < 2; is_sum++) {
+		const struct families_options o = {.by_namespace = is_sum};
+
+		begin(&t, false);
+		assert_int_equal(families_write(&t.e, &node, &o), 0);
+		assert_int_equal(fclose(t.e.out), 0);
+		info = strstr(t.text, "natra_unshaped{");
+		assert_non_null(info);
+		assert_null(strstr(info + 1, "natra_unshaped{"));
+		check_lines(t.text, is_sum ? sums : lines);
+	}
+}
+
 static void basic_verdicts_are_sums(void **state)
 {
 	static const char *const lines[] = {
@@ -537,6 +582,7 @@ int main(void)
 		cmocka_unit_test(the_client_chooses_the_format),
 		cmocka_unit_test(only_names_of_pods_become_labels),
 		cmocka_unit_test(no_two_series_have_the_same_labels),
+		cmocka_unit_test(classes_have_their_label),
 		cmocka_unit_test(basic_verdicts_are_sums),
 		cmocka_unit_test(namespaces_are_sums),
 		cmocka_unit_test(a_sum_never_falls),

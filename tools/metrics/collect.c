@@ -2,10 +2,12 @@
 #include "collect.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../src/util/clock.h"
+#include "kept.h"
 
 static bool is_name_byte(char c)
 {
@@ -106,6 +108,70 @@ static int compare(const void *a, const void *b)
 	return r ? r : strcmp(x->info.id, y->info.id);
 }
 
+struct class_reading {
+	struct natra *n;
+	struct pod_metrics *pod;
+};
+
+/* Adds the counters of a class to those of its pod. There is room. */
+static int read_class(void *arg, const struct natra_class *class)
+{
+	const struct class_reading *reading = arg;
+	struct pod_metrics *pod = reading->pod;
+	struct class_metrics *made = &pod->classes[pod->classes_len];
+	int r;
+
+	if (pod->classes_len > NATRA_CLASSES_MAX)
+		return -ENOMEM;
+	*made = (struct class_metrics){
+		.ingress_bytes_per_sec = class->ingress_rate_bits_per_sec / 8,
+		.egress_bytes_per_sec = class->egress_rate_bits_per_sec / 8,
+		.stats = NATRA_INIT(made->stats),
+	};
+	(void)snprintf(made->name, sizeof(made->name), "%s", class->name);
+	r = natra_class_stats(reading->n, pod->info.id, class->name,
+			      &made->stats);
+	if (r < 0)
+		return r;
+	pod->classes_len++;
+	add_all_stats(&pod->stats, &made->stats);
+	return 0;
+}
+
+/* A pod whose classes cannot be read has gone meanwhile, and has only the counters of the
+ * rest. */
+static int read_classes(struct natra *n, struct pod_metrics *pod)
+{
+	struct class_reading reading = {n, pod};
+	int r;
+
+	pod->classes = calloc(1 + NATRA_CLASSES_MAX, sizeof(*pod->classes));
+	if (!pod->classes)
+		return -ENOMEM;
+	pod->classes[pod->classes_len++] = (struct class_metrics){
+		.ingress_bytes_per_sec =
+			pod->info.effective.ingress_rate_bits_per_sec / 8,
+		.egress_bytes_per_sec =
+			pod->info.effective.egress_rate_bits_per_sec / 8,
+		.stats = pod->stats,
+	};
+	r = natra_foreach_class(n, pod->info.id, read_class, &reading);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int read_all_classes(struct natra *n, struct node_metrics *node)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < node->len && r == 0; i++) {
+		struct pod_metrics *pod = &node->list[i];
+
+		if (pod->has_stats && pod->info.policy.classes_len)
+			r = read_classes(n, pod);
+	}
+	return r;
+}
+
 int node_metrics_read(struct natra *n, struct node_metrics *node)
 {
 	int r;
@@ -115,6 +181,8 @@ int node_metrics_read(struct natra *n, struct node_metrics *node)
 		.began_ns = clock_ns(CLOCK_BOOTTIME),
 	};
 	r = natra_foreach_stats(n, add, node);
+	if (r == 0)
+		r = read_all_classes(n, node);
 	if (r < 0 || !node->len)
 		return r;
 	qsort(node->list, node->len, sizeof(*node->list), compare);
@@ -126,6 +194,8 @@ int node_metrics_read(struct natra *n, struct node_metrics *node)
 
 void node_metrics_free(struct node_metrics *node)
 {
+	for (size_t i = 0; i < node->len; i++)
+		free(node->list[i].classes);
 	free(node->list);
 	*node = (struct node_metrics){0};
 }

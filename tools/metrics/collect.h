@@ -11,6 +11,13 @@
 #define NAMESPACE_MAX 63
 #define POD_MAX       253
 
+/* What one class has counted, or the peers that are in none. */
+struct class_metrics {
+	char name[NATRA_CLASS_NAME_MAX + 1]; /* "": in none */
+	uint64_t ingress_bytes_per_sec, egress_bytes_per_sec;
+	struct natra_stats stats;
+};
+
 struct pod_metrics {
 	struct natra_info info;
 	/* They are "" if the label of the attachment names no pod. */
@@ -19,7 +26,10 @@ struct pod_metrics {
 	/* The one before it in the list has the same names and interface. */
 	bool is_again;
 	bool has_stats;
-	struct natra_stats stats;
+	struct natra_stats stats; /* of all classes together */
+	/* Those of which `stats` is the sum, owned; none if there are no classes. */
+	struct class_metrics *classes;
+	size_t classes_len;
 	bool is_inspected;
 	bool check_failed, program_before;
 };

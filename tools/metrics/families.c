@@ -62,6 +62,7 @@ static struct row_labels labels_of(const struct row *row, const char *direction,
 		{"pod", row->pod},
 		{"interface", row->interface},
 		{"attachment", row->attachment},
+		{"class", row->class},
 		{"direction", direction},
 		{"verdict", verdict},
 		LABELS_END,
@@ -311,7 +312,7 @@ static void write_burst(const struct writer *w, const struct row *row)
 		struct row_labels labels =
 			labels_of(row, direction_names[i], NULL);
 
-		if (d->bytes_per_sec)
+		if (d->bytes_per_sec && !row->class)
 			exposition_count(w->e, labels.list, d->burst_bytes);
 	}
 }
@@ -357,7 +358,7 @@ static void write_info(const struct writer *w, const struct row *row)
 {
 	const struct natra_info *info = row->info;
 
-	if (!info || info->unshaped)
+	if (!info || info->unshaped || row->class)
 		return;
 	exposition_count(
 		w->e,
@@ -380,19 +381,21 @@ static void write_info(const struct writer *w, const struct row *row)
 
 static void write_unshaped(const struct writer *w, const struct row *row)
 {
-	exposition_count(w->e, labels_of(row, NULL, NULL).list, row->unshaped);
+	if (!row->class)
+		exposition_count(w->e, labels_of(row, NULL, NULL).list,
+				 row->unshaped);
 }
 
 static void write_before(const struct writer *w, const struct row *row)
 {
-	if (row->is_inspected)
+	if (row->is_inspected && !row->class)
 		exposition_count(w->e, labels_of(row, NULL, NULL).list,
 				 row->program_before);
 }
 
 static void write_failed(const struct writer *w, const struct row *row)
 {
-	if (row->is_inspected)
+	if (row->is_inspected && !row->class)
 		exposition_count(w->e, labels_of(row, NULL, NULL).list,
 				 row->check_failed);
 }

@@ -39,6 +39,7 @@ void add_stats(struct natra_direction_stats *sum,
 	       const struct natra_direction_stats *stats);
 void subtract_stats(struct natra_direction_stats *sum,
 		    const struct natra_direction_stats *stats);
+void add_all_stats(struct natra_stats *sum, const struct natra_stats *stats);
 void add_histogram(struct natra_histogram *sum,
 		   const struct natra_histogram *h);
 void subtract_histogram(struct natra_histogram *from,

@@ -104,39 +104,54 @@ void subtract_connects(struct natra_connect_stats *from,
 	subtract_histogram(&from->accepted, &less->accepted);
 }
 
-static struct row_direction ingress_of(const struct pod_metrics *pod)
+void add_all_stats(struct natra_stats *sum, const struct natra_stats *stats)
+{
+	add_stats(&sum->ingress, &stats->ingress);
+	add_stats(&sum->egress, &stats->egress);
+	add_stats(&sum->backstop, &stats->backstop);
+	add_histogram(&sum->ingress_delays, &stats->ingress_delays);
+	add_histogram(&sum->egress_delays, &stats->egress_delays);
+	add_connects(&sum->ingress_connects, &stats->ingress_connects);
+	add_connects(&sum->egress_connects, &stats->egress_connects);
+	sum->ingress_heavy_flows += stats->ingress_heavy_flows;
+	sum->egress_heavy_flows += stats->egress_heavy_flows;
+}
+
+static struct row_direction ingress_of(const struct pod_metrics *pod,
+				       const struct natra_stats *stats)
 {
 	const struct natra_info *info = &pod->info;
 
 	return (struct row_direction){
 		.is_there = info->ingress_prog_id || info->pace_prog_id,
-		.stats = pod->stats.ingress,
+		.stats = stats->ingress,
 		.is_held = info->pace_active,
-		.delays = pod->stats.ingress_delays,
+		.delays = stats->ingress_delays,
 		.is_measured = info->policy.sli == NATRA_SLI_ON &&
 			       (info->ingress_prog_id || info->pace_prog_id),
-		.connects = pod->stats.ingress_connects,
+		.connects = stats->ingress_connects,
 		.bytes_per_sec = info->effective.ingress_rate_bits_per_sec / 8,
 		.burst_bytes = info->effective.ingress_burst_bytes,
-		.heavy_flows = pod->stats.ingress_heavy_flows,
+		.heavy_flows = stats->ingress_heavy_flows,
 	};
 }
 
-static struct row_direction egress_of(const struct pod_metrics *pod)
+static struct row_direction egress_of(const struct pod_metrics *pod,
+				      const struct natra_stats *stats)
 {
 	const struct natra_info *info = &pod->info;
 
 	return (struct row_direction){
 		.is_there = info->egress_prog_id,
-		.stats = pod->stats.egress,
+		.stats = stats->egress,
 		.is_held = info->edt_active,
-		.delays = pod->stats.egress_delays,
+		.delays = stats->egress_delays,
 		.is_measured = info->policy.sli == NATRA_SLI_ON &&
 			       info->egress_prog_id,
-		.connects = pod->stats.egress_connects,
+		.connects = stats->egress_connects,
 		.bytes_per_sec = info->effective.egress_rate_bits_per_sec / 8,
 		.burst_bytes = info->effective.egress_burst_bytes,
-		.heavy_flows = pod->stats.egress_heavy_flows,
+		.heavy_flows = stats->egress_heavy_flows,
 	};
 }
 
@@ -158,10 +173,31 @@ static struct row row_of(const struct pod_metrics *pod)
 
 	if (!pod->has_stats)
 		return row;
-	row.directions[NATRA_DIRECTION_INGRESS] = ingress_of(pod);
-	row.directions[NATRA_DIRECTION_EGRESS] = egress_of(pod);
+	row.directions[NATRA_DIRECTION_INGRESS] = ingress_of(pod, &pod->stats);
+	row.directions[NATRA_DIRECTION_EGRESS] = egress_of(pod, &pod->stats);
 	row.has_backstop = pod->info.pace_active;
 	row.backstop = pod->stats.backstop;
+	return row;
+}
+
+/* Returns the row of one class, or of the peers that are in none. Only that one has what
+ * is known of the whole attachment. */
+static struct row row_of_class(const struct pod_metrics *pod,
+			       const struct class_metrics *class)
+{
+	struct row row = row_of(pod);
+	struct row_direction *in = &row.directions[NATRA_DIRECTION_INGRESS];
+	struct row_direction *out = &row.directions[NATRA_DIRECTION_EGRESS];
+
+	*in = ingress_of(pod, &class->stats);
+	*out = egress_of(pod, &class->stats);
+	row.backstop = class->stats.backstop;
+	if (!class->name[0])
+		return row;
+	row.class = class->name;
+	in->bytes_per_sec = class->ingress_bytes_per_sec;
+	out->bytes_per_sec = class->egress_bytes_per_sec;
+	in->burst_bytes = out->burst_bytes = 0;
 	return row;
 }
 
@@ -218,18 +254,34 @@ static void add_gone(struct row *row, const struct node_metrics *node)
 	}
 }
 
+static size_t count_rows(const struct node_metrics *node)
+{
+	size_t count = node->len;
+
+	for (size_t i = 0; i < node->len; i++)
+		count += node->list[i].classes_len;
+	return count;
+}
+
 int rows_make(const struct node_metrics *node, bool by_namespace,
 	      struct rows *ret_rows)
 {
 	struct rows rows = {0};
 
 	/* calloc(0) may be NULL. */
-	rows.list = calloc(node->len + 1, sizeof(*rows.list));
+	rows.list = calloc(count_rows(node) + 1, sizeof(*rows.list));
 	if (!rows.list)
 		return -ENOMEM;
 	for (size_t i = 0; i < node->len; i++) {
-		struct row row = row_of(&node->list[i]);
+		const struct pod_metrics *pod = &node->list[i];
+		struct row row = row_of(pod);
 
+		if (!by_namespace && pod->classes_len) {
+			for (size_t j = 0; j < pod->classes_len; j++)
+				rows.list[rows.len++] =
+					row_of_class(pod, &pod->classes[j]);
+			continue;
+		}
 		if (by_namespace) {
 			row.pod = row.interface = row.attachment = NULL;
 			row.info = NULL;

@@ -20,6 +20,8 @@ struct row_direction {
 struct row {
 	/* NULL: the series have no such label. */
 	const char *namespace, *pod, *interface, *attachment;
+	/* NULL: the peers that are in no class, or all of them. */
+	const char *class;
 	/* NULL: it stands for several attachments. */
 	const struct natra_info *info;
 	struct row_direction directions[NATRA_DIRECTION_MAX];

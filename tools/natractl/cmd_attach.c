@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "classes.h"
 #include "cli.h"
 #include "info.h"
 #include "limits.h"
@@ -78,6 +79,7 @@ static int read_pid(const struct cli *cli, char path[NETNS_PATH_MAX])
 }
 
 static int check_attach(const struct cli *cli, struct natra_policy *policy,
+			struct class_list *classes,
 			char netns[NETNS_PATH_MAX])
 {
 	const struct opts *opts = &cli->opts;
@@ -97,10 +99,12 @@ static int check_attach(const struct cli *cli, struct natra_policy *policy,
 				    opts->value[OPT_LABEL], NATRA_NAME_MAX);
 	if (!r)
 		r = limits_apply(cli, policy);
+	if (!r)
+		r = class_list_apply(cli, classes, policy);
 	if (r)
 		return r;
 	if (!policy->ingress_rate_bits_per_sec &&
-	    !policy->egress_rate_bits_per_sec)
+	    !policy->egress_rate_bits_per_sec && !classes->len)
 		return usage_error("attach", NULL,
 				   "needs --ingress RATE or --egress RATE");
 	return 0;
@@ -158,7 +162,7 @@ static int replace(const struct cli *cli, struct natra_target target,
 				 : natra_attach(cli->n, &target, policy, info);
 }
 
-int cmd_attach(struct cli *cli)
+static int attach(struct cli *cli, struct class_list *classes)
 {
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = NATRA_INIT(policy);
@@ -166,7 +170,7 @@ int cmd_attach(struct cli *cli)
 	char netns[NETNS_PATH_MAX];
 	int r;
 
-	r = check_attach(cli, &policy, netns);
+	r = check_attach(cli, &policy, classes, netns);
 	if (r)
 		return r;
 
@@ -188,12 +192,22 @@ int cmd_attach(struct cli *cli)
 	return show_attached(cli, &info);
 }
 
+int cmd_attach(struct cli *cli)
+{
+	struct class_list classes = {.len = 0};
+	int r = attach(cli, &classes);
+
+	class_list_free(&classes);
+	return r;
+}
+
 /* Checks the options before the kernel is asked. The attachment's rates are not
  * known yet, so that the highest ones stand in for them: else a burst without a
  * rate would be refused. */
 static int check_set(const struct cli *cli)
 {
 	struct natra_policy policy = NATRA_INIT(policy);
+	struct class_list classes = {.len = 0};
 	int r;
 
 	r = check_id(cli);
@@ -203,27 +217,47 @@ static int check_set(const struct cli *cli)
 		return usage_error("set", NULL, "has nothing to change");
 	policy.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 	policy.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	return limits_apply(cli, &policy);
+	r = limits_apply(cli, &policy);
+	if (!r)
+		r = class_list_apply(cli, &classes, &policy);
+	class_list_free(&classes);
+	return r;
 }
 
 /* If another process changes the attachment between query and configure, the
  * last one wins, as with any two commands. */
-int cmd_set(struct cli *cli)
+static int set(struct cli *cli, struct class_list *classes)
 {
 	struct natra_info info = NATRA_INIT(info);
 	int r;
 
-	r = check_set(cli);
-	if (r)
-		return r;
 	r = natra_query(cli->n, cli->opts.arg, &info);
 	if (r < 0)
 		return failure(cli, r);
+	if (cli->opts.classes_len) {
+		r = class_list_read(cli->n, cli->opts.arg, classes);
+		if (r < 0)
+			return failure(cli, r);
+	}
 	r = limits_apply(cli, &info.policy);
+	if (!r)
+		r = class_list_apply(cli, classes, &info.policy);
 	if (r)
 		return r;
 	r = natra_configure(cli->n, cli->opts.arg, &info.policy);
 	if (r < 0)
 		return failure(cli, r);
 	return show_result(cli, cli->opts.arg);
+}
+
+int cmd_set(struct cli *cli)
+{
+	struct class_list classes = {.len = 0};
+	int r = check_set(cli);
+
+	if (r)
+		return r;
+	r = set(cli, &classes);
+	class_list_free(&classes);
+	return r;
 }

@@ -8,17 +8,47 @@
 #include "output.h"
 #include "stats.h"
 
+/* Copies the counters of the classes, less those of before. The caller frees them. */
+static struct class_sample *classes_between(const struct sample *before,
+					    const struct sample *now)
+{
+	struct class_sample *list = calloc(now->classes_len + 1, sizeof(*list));
+
+	for (size_t i = 0; list && i < now->classes_len; i++) {
+		const struct natra_stats *old =
+			sample_class(before, now->classes[i].name);
+
+		list[i] = now->classes[i];
+		if (old)
+			list[i].stats = stats_between(old, &list[i].stats);
+	}
+	return list;
+}
+
+/* Returns the width of the longest id, or name of a class behind a slash. */
+static int width_of(const struct sample_list *list)
+{
+	int longest = 2;
+
+	for (size_t i = 0; i < list->len; i++) {
+		const struct sample *sample = &list->items[i];
+		int width = text_width(sample->id);
+
+		longest = width > longest ? width : longest;
+		for (size_t j = 0; j < sample->classes_len; j++) {
+			width = 1 + text_width(sample->classes[j].name);
+			longest = width > longest ? width : longest;
+		}
+	}
+	return longest;
+}
+
 static void print_interval(const struct cli *cli,
 			   const struct sample_list *before,
 			   const struct sample_list *now)
 {
-	int id_width = 2;
+	const int id_width = width_of(now);
 
-	for (size_t i = 0; i < now->len; i++) {
-		int width = text_width(now->items[i].id);
-
-		id_width = width > id_width ? width : id_width;
-	}
 	if (!wants_json(cli))
 		stats_print_rates_header(id_width);
 	for (size_t i = 0; i < now->len; i++) {
@@ -30,6 +60,9 @@ static void print_interval(const struct cli *cli,
 			continue; /* it is new: its first interval has no start */
 		interval_ns = delta.taken_ns - old->taken_ns;
 		delta.stats = stats_between(&old->stats, &delta.stats);
+		delta.classes = classes_between(old, &now->items[i]);
+		if (!delta.classes)
+			delta.classes_len = 0;
 		if (wants_json(cli)) {
 			cJSON *json = stats_json(&delta);
 
@@ -38,6 +71,7 @@ static void print_interval(const struct cli *cli,
 		} else {
 			stats_print_rates(&delta, interval_ns, id_width);
 		}
+		free(delta.classes);
 	}
 	fflush(stdout);
 }

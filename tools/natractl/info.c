@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "classes.h"
 #include "json.h"
 #include "output.h"
 
@@ -213,6 +214,7 @@ void info_print(struct natra *n, const struct natra_info *info)
 	}
 	print_policy(info);
 	print_subnets(n, info);
+	classes_print(n, info);
 	if (!info->unshaped)
 		print_state(info);
 	print_field("pinned in", info->pin_path);
@@ -287,6 +289,7 @@ cJSON *info_json(struct natra *n, const struct natra_info *info)
 		    info->policy.shaped_subnets_len);
 	add_subnets(n, o, "unshaped_subnets", info,
 		    info->policy.unshaped_subnets_len);
+	cJSON_AddItemToObject(o, "classes", classes_json(n, info));
 	add_policy(o, "policy", &info->policy);
 	add_policy(o, "effective", &info->effective);
 	return o;

@@ -29,12 +29,12 @@ static uint64_t field_options(bool live_only)
 uint64_t limits_options(void)
 {
 	return field_options(false) | OPT_BIT(OPT_SHAPED_SUBNET) |
-	       OPT_BIT(OPT_UNSHAPED_SUBNET);
+	       OPT_BIT(OPT_UNSHAPED_SUBNET) | OPT_BIT(OPT_CLASS);
 }
 
 uint64_t limits_live_options(void)
 {
-	return field_options(true);
+	return field_options(true) | OPT_BIT(OPT_CLASS);
 }
 
 static void remove_of(size_t offset, struct natra_policy *p)
@@ -156,7 +156,8 @@ int limits_apply(const struct cli *cli, struct natra_policy *policy)
 	for (int id = 0; id < OPT_MAX; id++) {
 		int r;
 
-		if (!(limits_options() & OPT_BIT(id)) || !opts->value[id])
+		if (!(limits_options() & OPT_BIT(id)) || !opts->value[id] ||
+		    id == OPT_CLASS)
 			continue;
 		if (id == OPT_SHAPED_SUBNET || id == OPT_UNSHAPED_SUBNET) {
 			r = add_subnets(cli, id, policy);

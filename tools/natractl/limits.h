@@ -12,7 +12,7 @@ uint64_t limits_live_options(void);
 /* Returns whether any of these options was given. */
 bool limits_given(const struct opts *opts, uint64_t options);
 
-/* Puts the given limits into `policy`, which then points into the options, and
+/* Puts the given limits, without classes, into `policy`, which then points into the options, and
  * lets the library check them, without touching the kernel. Returns 0, or
  * EXIT_USAGE after printing the error. */
 int limits_apply(const struct cli *cli, struct natra_policy *policy);

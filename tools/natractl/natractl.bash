@@ -23,7 +23,7 @@ _natractl_words()
 		--ingress-packets --ingress-packets-burst
 		--egress-packets --egress-packets-burst
 		--ingress-connections --ingress-connections-burst
-		--egress-connections --egress-connections-burst'
+		--egress-connections --egress-connections-burst --class'
 
 	case $command$previous in
 	install--mode)
@@ -61,7 +61,7 @@ _natractl_words()
 	--*burst | --ingress | --egress | --heavy-hitter-threshold | \
 	--*packets | --*connections | --horizon | --fast-pass-share | --fast-pass-guard | --pace-limit | \
 	--sketch-width | \
-	--pid | --id | --network | --label | --shaped-subnet | --unshaped-subnet | \
+	--pid | --id | --network | --label | --shaped-subnet | --unshaped-subnet | --class | \
 	--watch | --interval | --since | -n | --conf | --runtime-version | --agent)
 		return ;;
 	esac

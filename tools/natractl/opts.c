@@ -31,6 +31,9 @@ static const struct option table[OPT_MAX] = {
 			       "limit these peers only (repeatable)"},
 	[OPT_UNSHAPED_SUBNET] = {"--unshaped-subnet", 0, "CIDR",
 				 "limit all but these peers (repeatable)"},
+	[OPT_CLASS] = {"--class", 0, "NAME=CIDR,...,ingress=RATE,egress=RATE",
+		       "peers with limits of their own; also dscp=N "
+		       "(repeatable)"},
 	[OPT_REPLACE_BANDWIDTH] = {"--replace-bandwidth", 0, NULL,
 				   "remove what the bandwidth plugin left"},
 	[OPT_DIRECTION] = {"--direction", 0, "ingress|egress",
@@ -177,6 +180,16 @@ static int add_subnet(struct opts *opts, enum opt_id id, const char *value)
 	return 0;
 }
 
+static int add_class(struct opts *opts, const char *value)
+{
+	if (opts->classes_len == NATRA_CLASSES_MAX)
+		return usage_error(opts_name(OPT_CLASS), value,
+				   "is one more than the limit of %d",
+				   NATRA_CLASSES_MAX);
+	opts->classes[opts->classes_len++] = value;
+	return 0;
+}
+
 static int add_conf(struct opts *opts, const char *value)
 {
 	if (opts->conf_len == OPTS_CONF_MAX)
@@ -197,6 +210,12 @@ static int store(struct opts *opts, const struct opts_spec *spec,
 		opts->verbosity++;
 	if (id == OPT_SHAPED_SUBNET || id == OPT_UNSHAPED_SUBNET) {
 		int r = add_subnet(opts, id, value);
+
+		if (r)
+			return r;
+	}
+	if (id == OPT_CLASS) {
+		int r = add_class(opts, value);
 
 		if (r)
 			return r;

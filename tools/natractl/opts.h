@@ -25,6 +25,7 @@ enum opt_id {
 	OPT_POLICY,
 	OPT_SHAPED_SUBNET = OPT_POLICY + POLICY_FIELDS_LEN,
 	OPT_UNSHAPED_SUBNET,
+	OPT_CLASS,
 	OPT_REPLACE_BANDWIDTH,
 	OPT_DIRECTION,
 	OPT_FLOWS,
@@ -79,6 +80,9 @@ struct opts {
 	/* the values of all --shaped-subnet or all --unshaped-subnet */
 	const char *subnets[OPTS_SUBNETS_MAX];
 	size_t subnets_len;
+	/* the values of all --class */
+	const char *classes[NATRA_CLASSES_MAX];
+	size_t classes_len;
 	/* the values of all --conf */
 	const char *conf[OPTS_CONF_MAX];
 	size_t conf_len;

@@ -13,6 +13,8 @@
 
 void sample_list_free(struct sample_list *list)
 {
+	for (size_t i = 0; i < list->len; i++)
+		free(list->items[i].classes);
 	free(list->items);
 	*list = (struct sample_list){0};
 }
@@ -36,16 +38,54 @@ static int read_infos(const struct cli *cli, struct info_list *ret_list)
 	return 0;
 }
 
+struct class_reading {
+	struct natra *n;
+	struct sample *sample;
+};
+
+static int read_class(void *arg, const struct natra_class *class)
+{
+	const struct class_reading *reading = arg;
+	struct sample *sample = reading->sample;
+	struct class_sample *list = realloc(
+		sample->classes, (sample->classes_len + 1) * sizeof(*list));
+	struct class_sample *made;
+
+	if (!list)
+		return -ENOMEM;
+	sample->classes = list;
+	made = &list[sample->classes_len++];
+	*made = (struct class_sample){.stats = NATRA_INIT(made->stats)};
+	(void)snprintf(made->name, sizeof(made->name), "%s", class->name);
+	return natra_class_stats(reading->n, sample->id, class->name,
+				 &made->stats);
+}
+
+const struct natra_stats *sample_class(const struct sample *sample,
+				       const char *name)
+{
+	for (size_t i = 0; i < sample->classes_len; i++) {
+		if (strcmp(sample->classes[i].name, name) == 0)
+			return &sample->classes[i].stats;
+	}
+	return NULL;
+}
+
 static int read_sample(struct natra *n, const struct natra_info *info,
 		       struct sample *ret_sample)
 {
 	struct sample sample = {.stats = NATRA_INIT(sample.stats)};
+	struct class_reading reading = {n, &sample};
 	int r;
 
-	r = natra_stats(n, info->id, &sample.stats);
-	if (r < 0)
-		return r;
 	memcpy(sample.id, info->id, sizeof(sample.id));
+	r = natra_stats(n, info->id, &sample.stats);
+	if (r == 0 && info->policy.classes_len)
+		r = natra_foreach_class(n, info->id, read_class, &reading);
+	if (r < 0) {
+		free(sample.classes);
+		return r;
+	}
 	sample.has_backstop = info->pace_active;
 	sample.has_sli = info->policy.sli == NATRA_SLI_ON;
 	sample.taken_ns = clock_ns(CLOCK_MONOTONIC);
@@ -305,20 +345,27 @@ static void print_direction(const char *name,
 		print_connects(connects);
 }
 
+static void print_directions(const struct sample *sample,
+			     const struct natra_stats *stats)
+{
+	print_direction("ingress", &stats->ingress, &stats->ingress_delays,
+			sample->has_sli ? &stats->ingress_connects : NULL);
+	if (sample->has_backstop)
+		print_direction("backstop", &stats->backstop, NULL, NULL);
+	print_direction("egress", &stats->egress, &stats->egress_delays,
+			sample->has_sli ? &stats->egress_connects : NULL);
+}
+
 void stats_print(const struct sample *sample)
 {
 	print_text(stdout, sample->id, 0);
 	putchar('\n');
-	print_direction("ingress", &sample->stats.ingress,
-			&sample->stats.ingress_delays,
-			sample->has_sli ? &sample->stats.ingress_connects
-					: NULL);
-	if (sample->has_backstop)
-		print_direction("backstop", &sample->stats.backstop, NULL,
-				NULL);
-	print_direction(
-		"egress", &sample->stats.egress, &sample->stats.egress_delays,
-		sample->has_sli ? &sample->stats.egress_connects : NULL);
+	print_directions(sample, &sample->stats);
+	for (size_t i = 0; i < sample->classes_len; i++) {
+		print_text(stdout, sample->id, 0);
+		printf(", class %s\n", sample->classes[i].name);
+		print_directions(sample, &sample->classes[i].stats);
+	}
 }
 
 void stats_print_rates_header(int id_width)
@@ -361,6 +408,16 @@ void stats_print_rates(const struct sample *delta, uint64_t interval_ns,
 	print_direction_rates("ingress", &delta->stats.ingress, interval_ns);
 	print_text(stdout, delta->id, id_width + 2);
 	print_direction_rates("egress", &delta->stats.egress, interval_ns);
+	for (size_t i = 0; i < delta->classes_len; i++) {
+		const struct class_sample *class = &delta->classes[i];
+
+		printf("/%-*s", id_width + 1, class->name);
+		print_direction_rates("ingress", &class->stats.ingress,
+				      interval_ns);
+		printf("/%-*s", id_width + 1, class->name);
+		print_direction_rates("egress", &class->stats.egress,
+				      interval_ns);
+	}
 }
 
 static void add_count(cJSON *parent, const char *name, struct natra_count count)
@@ -429,19 +486,32 @@ static void add_direction(cJSON *parent, const char *name,
 		add_connects(o, connects);
 }
 
+static void add_directions(cJSON *json, const struct sample *sample,
+			   const struct natra_stats *stats)
+{
+	add_direction(json, "ingress", &stats->ingress, &stats->ingress_delays,
+		      sample->has_sli ? &stats->ingress_connects : NULL);
+	if (sample->has_backstop)
+		add_direction(json, "backstop", &stats->backstop, NULL, NULL);
+	add_direction(json, "egress", &stats->egress, &stats->egress_delays,
+		      sample->has_sli ? &stats->egress_connects : NULL);
+}
+
 cJSON *stats_json(const struct sample *sample)
 {
-	cJSON *json = cJSON_CreateObject();
+	cJSON *json = cJSON_CreateObject(), *classes;
 
 	json_add_text(json, "id", sample->id);
-	add_direction(json, "ingress", &sample->stats.ingress,
-		      &sample->stats.ingress_delays,
-		      sample->has_sli ? &sample->stats.ingress_connects : NULL);
-	if (sample->has_backstop)
-		add_direction(json, "backstop", &sample->stats.backstop, NULL,
-			      NULL);
-	add_direction(json, "egress", &sample->stats.egress,
-		      &sample->stats.egress_delays,
-		      sample->has_sli ? &sample->stats.egress_connects : NULL);
+	add_directions(json, sample, &sample->stats);
+	if (!sample->classes_len)
+		return json;
+	classes = cJSON_AddArrayToObject(json, "classes");
+	for (size_t i = 0; i < sample->classes_len; i++) {
+		cJSON *class = cJSON_CreateObject();
+
+		json_add_text(class, "name", sample->classes[i].name);
+		add_directions(class, sample, &sample->classes[i].stats);
+		cJSON_AddItemToArray(classes, class);
+	}
 	return json;
 }

@@ -6,12 +6,20 @@
 #include "cli.h"
 #include "json.h"
 
+/* The counters of one class. */
+struct class_sample {
+	char name[NATRA_CLASS_NAME_MAX + 1];
+	struct natra_stats stats;
+};
+
 struct sample {
 	char id[NATRA_ID_MAX + 1];
 	bool has_backstop;
-	bool has_sli;      /* its connections are measured */
-	uint64_t taken_ns; /* CLOCK_MONOTONIC */
-	struct natra_stats stats;
+	bool has_sli;                 /* its connections are measured */
+	uint64_t taken_ns;            /* CLOCK_MONOTONIC */
+	struct natra_stats stats;     /* without those of its classes */
+	struct class_sample *classes; /* owned by the list */
+	size_t classes_len;
 };
 
 struct sample_list {
@@ -32,6 +40,9 @@ const struct sample *sample_list_find(const struct sample_list *list,
  * whole. */
 struct natra_stats stats_between(const struct natra_stats *before,
 				 const struct natra_stats *now);
+/* Returns the counters of a class, or NULL if it was not there. */
+const struct natra_stats *sample_class(const struct sample *sample,
+				       const char *name);
 void stats_print(const struct sample *sample);
 void stats_print_rates_header(int id_width);
 void stats_print_rates(const struct sample *delta, uint64_t interval_ns,

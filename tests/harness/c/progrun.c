@@ -16,6 +16,7 @@
 #include "natra_classify.h"
 #include "state/connects_map.h"
 #include "state/ring.h"
+#include "state/subnets_map.h"
 #include "util/cleanup.h"
 
 static uint64_t clock_now(clockid_t clock)
@@ -77,8 +78,38 @@ struct natra_limits th_limits(void)
 }
 
 /* The tests use another slot than the first, so that a wrong index shows. */
-#define SLOTS 3
+#define SLOTS (3 + NATRA_CLASSES_MAX)
 #define SLOT  1
+
+/* Fills the slot of the test, and behind it those of its classes, if it has any. */
+static int take_slots(struct progrun *run,
+		      const struct program_options *options,
+		      const struct natra_limits *limits)
+{
+	const struct subnets *subnets = options->subnets;
+	struct natra_limits all[1 + NATRA_CLASSES_MAX];
+	uint32_t slots = 1;
+	int r = 0;
+
+	if (options->measures_connects)
+		r = connects_table_make(run->n, &run->table_fd);
+	if (r == 0 && subnets && subnets->classes_len) {
+		slots += (uint32_t)subnets->classes_len;
+		r = subnets_map_make(run->n, subnets, &run->trie_fd);
+	}
+	for (uint32_t i = 0; i < slots; i++)
+		all[i] = *limits;
+	return r < 0 ? r
+		     : bank_take_slots(run->n, &run->bank, SLOT, slots, 1,
+				       &(struct slot_content){all,
+							      run->table_fd,
+							      run->trie_fd});
+}
+
+void th_look_at_class(struct progrun *run, uint32_t number)
+{
+	run->slot.index = SLOT + number;
+}
 
 int th_start(struct progrun *run, const struct program_options *options,
 	     const struct natra_limits *limits)
@@ -90,6 +121,7 @@ int th_start(struct progrun *run, const struct program_options *options,
 		.stub = STUB_INIT,
 		.ring_fd = -1,
 		.table_fd = -1,
+		.trie_fd = -1,
 		.prelude_fd = -1,
 		.array_fd = -1,
 	};
@@ -101,11 +133,7 @@ int th_start(struct progrun *run, const struct program_options *options,
 	if (r == 0)
 		r = bank_load(run->n, options, SLOTS, run->ring_fd, &run->bank);
 	if (r == 0)
-		r = bank_take_slot(run->n, &run->bank, SLOT, 1, limits);
-	if (r == 0 && options->measures_connects)
-		r = connects_table_make(run->n, &run->table_fd);
-	if (r == 0 && options->measures_connects)
-		r = bank_put_table(run->n, &run->bank, SLOT, run->table_fd);
+		r = take_slots(run, options, limits);
 	if (r == 0)
 		r = stub_load(run->n, options->kind, run->bank.programs_fd,
 			      SLOT, &run->stub);
@@ -150,6 +178,7 @@ void th_close(struct progrun *run)
 	bank_close(&run->bank);
 	cleanup_closep(&run->ring_fd);
 	cleanup_closep(&run->table_fd);
+	cleanup_closep(&run->trie_fd);
 	cleanup_closep(&run->prelude_fd);
 	cleanup_closep(&run->array_fd);
 	natra_close(run->n);

@@ -26,6 +26,7 @@ struct progrun {
 	struct slot slot; /* the descriptors of the bank */
 	int ring_fd;      /* of events, not pinned */
 	int table_fd;     /* of connections; -1: they are not measured */
+	int trie_fd;      /* of classes; -1: there are none */
 	struct stub stub;
 	/* The prelude sets what a test run cannot set and then calls the
 	 * program: it takes the type of a time stamp from mark, and the VLAN
@@ -87,6 +88,8 @@ void th_use_prelude(struct progrun *run);
 /* Makes a program measure connections together with another one, which sees the other
  * direction. */
 void th_share_table(struct progrun *run, const struct progrun *with);
+/* Makes the test look at the slot of a class, or with 0 at that of the rest. */
+void th_look_at_class(struct progrun *run, uint32_t number);
 void th_send(struct progrun *run, const struct packet *packet,
 	     const struct th_context *context, struct th_result *ret);
 /* Does what th_send does, but returns the kernel's error instead of failing the test. ret

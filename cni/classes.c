@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "classes.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define DSCP_MAX 63
+
+/* The class that is being read, and where. */
+struct reading {
+	const cJSON *object;
+	int number;
+	struct failure *failure;
+};
+
+static int refuse_key(const struct reading *r, const char *key,
+		      const cJSON *value, const char *wanted)
+{
+	return refuse(r->failure, CNI_BAD_CONFIG, "classes[%d].%s: %s %s",
+		      r->number, key, json_show(value).text, wanted);
+}
+
+/* Reads a number of bit/s or a quantity; 0 stands for no limit. */
+static int read_rate(const struct reading *reading, const char *key,
+		     uint64_t *ret_rate)
+{
+	const cJSON *value = json_get(reading->object, key);
+	uint64_t rate = 0;
+	int r = 0;
+
+	if (!value)
+		return 0;
+	if (cJSON_IsNumber(value))
+		r = json_u64(value, &rate);
+	else
+		r = natra_parse_rate(json_text(value), &rate);
+	if (r < 0 || rate > NATRA_RATE_MAX_BITS_PER_SEC)
+		return refuse_key(reading, key, value,
+				  "is not a rate such as 10M");
+	*ret_rate = rate;
+	return 0;
+}
+
+static int read_dscps(const struct reading *reading, uint64_t *ret_dscps)
+{
+	const cJSON *list = json_get(reading->object, "dscps"), *item;
+
+	if (list && !cJSON_IsArray(list))
+		return refuse_key(reading, "dscps", list,
+				  "is not a list of numbers from 0 to 63");
+	cJSON_ArrayForEach(item, list)
+	{
+		uint64_t dscp;
+
+		if (json_u64(item, &dscp) < 0 || dscp > DSCP_MAX)
+			return refuse_key(reading, "dscps", item,
+					  "is not a number from 0 to 63");
+		*ret_dscps |= UINT64_C(1) << dscp;
+	}
+	return 0;
+}
+
+/* All classes together have room for as many texts as a policy may have. */
+static int read_subnets(const struct reading *reading, struct settings *s,
+			size_t *used, struct natra_class *class)
+{
+	const cJSON *list = json_get(reading->object, "subnets"), *item;
+
+	if (list && !cJSON_IsArray(list))
+		return refuse_key(reading, "subnets", list,
+				  "is not a list of CIDR blocks");
+	class->subnets = &s->subnets[*used];
+	cJSON_ArrayForEach(item, list)
+	{
+		if (!json_text(item))
+			return refuse_key(reading, "subnets", item,
+					  "is not a CIDR block");
+		if (*used == NATRA_SUBNETS_MAX)
+			return refuse(reading->failure, CNI_BAD_CONFIG,
+				      "classes: more than %d subnets",
+				      NATRA_SUBNETS_MAX);
+		s->subnets[(*used)++] = item->valuestring;
+		class->subnets_len++;
+	}
+	return 0;
+}
+
+/* A key that is misspelt would leave the class without a limit. */
+static int check_keys(const struct reading *reading)
+{
+	static const char *const known[] = {"name", "subnets", "dscps",
+					    "ingressRate", "egressRate"};
+	const size_t len = sizeof(known) / sizeof(known[0]);
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, reading->object)
+	{
+		size_t i = 0;
+
+		while (i < len && json_get(reading->object, known[i]) != item)
+			i++;
+		if (i == len && !cJSON_IsNull(item))
+			return refuse_key(reading, item->string, item,
+					  "is no key of a class");
+	}
+	return 0;
+}
+
+static int read_class(const struct reading *reading, struct settings *s,
+		      size_t *used)
+{
+	struct natra_class *class = &s->classes[reading->number];
+	int r;
+
+	*class = (struct natra_class)NATRA_INIT(*class);
+	class->name = json_text(json_get(reading->object, "name"));
+	if (!class->name)
+		return refuse(reading->failure, CNI_BAD_CONFIG,
+			      "classes[%d].name: missing", reading->number);
+	r = check_keys(reading);
+	if (r == 0)
+		r = read_rate(reading, "ingressRate",
+			      &class->ingress_rate_bits_per_sec);
+	if (r == 0)
+		r = read_rate(reading, "egressRate",
+			      &class->egress_rate_bits_per_sec);
+	if (r == 0)
+		r = read_dscps(reading, &class->dscps);
+	return r ? r : read_subnets(reading, s, used, class);
+}
+
+int classes_read(struct settings *s, const struct conf *conf, struct natra *n,
+		 struct failure *failure)
+{
+	const cJSON *list = json_get(conf->json, "classes"), *item;
+	struct natra_policy checked = s->policy;
+	struct reading reading = {.failure = failure};
+	size_t used = 0;
+
+	if (!list)
+		return 0;
+	if (!cJSON_IsArray(list))
+		return refuse(failure, CNI_BAD_CONFIG,
+			      "classes: %s is not a list of classes",
+			      json_show(list).text);
+	if (s->policy.shaped_subnets_len || s->policy.unshaped_subnets_len)
+		return refuse(
+			failure, CNI_BAD_CONFIG,
+			"classes: cannot stand beside shapedSubnets and unshapedSubnets");
+	cJSON_ArrayForEach(item, list)
+	{
+		int r;
+
+		if (reading.number == NATRA_CLASSES_MAX)
+			return refuse(failure, CNI_BAD_CONFIG,
+				      "classes: %d are more than %d",
+				      cJSON_GetArraySize(list),
+				      NATRA_CLASSES_MAX);
+		reading.object = item;
+		r = read_class(&reading, s, &used);
+		if (r)
+			return r;
+		reading.number++;
+	}
+	checked.classes = s->classes;
+	checked.classes_len = (size_t)reading.number;
+	if (natra_policy_check(n, &checked) < 0)
+		return refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(n));
+	s->policy = checked;
+	return 0;
+}

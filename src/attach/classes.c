@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "attach/classes.h"
+
+#include "policy/classes.h"
+
+void classes_leg_limits(const struct record *record, enum leg leg,
+			const struct natra_policy *policy,
+			const struct subnets *subnets,
+			struct natra_limits *ret_limits)
+{
+	for (uint32_t i = 0; i < record_slots(record); i++)
+		ret_limits[i] = classes_limits(policy, subnets, i, leg,
+					       record_is_paced(record, leg));
+}
+
+int classes_pin(struct natra *n, const struct pin_gen *gen,
+		const struct subnets *subnets, struct record_classes *classes,
+		int trie_fd)
+{
+	int r;
+
+	if (!subnets->classes_len)
+		return 0;
+	record_set_classes(classes, subnets);
+	r = pin_subnets(n, gen, trie_fd);
+	return r < 0 ? r : pin_classes(n, gen, classes);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The checks of a policy's classes. */
+#ifndef NATRA_POLICY_CLASS_CHECK_H
+#define NATRA_POLICY_CLASS_CHECK_H
+
+#include "policy/subnets.h"
+
+/* Checks the classes of a policy. Returns 0, or -EINVAL, or -ENOMEM, and a line about
+ * what is wrong. */
+int classes_check(const struct natra_policy *policy, char *ret_error,
+		  size_t size);
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests check classes of peers in the life of an attachment. The pod's peer is
+ * 10.78.N.1. */
+#include "one_pod.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const peer[] = {"10.78.0.0/16", "2001:db8::/32"};
+static const char *const others[] = {"192.0.2.77/24", "10.78.255.0/24"};
+
+static struct natra_class make(const char *name, const char *const *subnets,
+			       size_t len, uint64_t in_mbit, uint64_t out_mbit)
+{
+	return (struct natra_class){
+		.sz = sizeof(struct natra_class),
+		.name = name,
+		.subnets = subnets,
+		.subnets_len = len,
+		.ingress_rate_bits_per_sec = in_mbit * MBIT,
+		.egress_rate_bits_per_sec = out_mbit * MBIT,
+	};
+}
+
+/* The classes that cases begin with, and their policy. */
+static struct natra_class list[2];
+
+static struct natra_policy begin(void)
+{
+	struct natra_policy policy = policy_of(10, 20);
+
+	list[0] = make("near", peer, 2, 100, 200);
+	list[1] = make("far", others, 2, 1, 0);
+	list[1].dscps = UINT64_C(1) << 46;
+	policy.classes = list;
+	policy.classes_len = 2;
+	return policy;
+}
+
+static int attach(const struct natra_policy *policy)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	return KEPT(natra_attach(n, &target, policy, NULL));
+}
+
+struct told {
+	char text[512];
+	int result;
+};
+
+static int tell(void *arg, const struct natra_class *c)
+{
+	struct told *told = arg;
+	size_t len = strlen(told->text);
+
+	len += (size_t)snprintf(
+		told->text + len, sizeof(told->text) - len, "%s %llu %llu %llx",
+		c->name, (unsigned long long)c->ingress_rate_bits_per_sec,
+		(unsigned long long)c->egress_rate_bits_per_sec,
+		(unsigned long long)c->dscps);
+	for (size_t i = 0; i < c->subnets_len; i++)
+		len += (size_t)snprintf(told->text + len,
+					sizeof(told->text) - len, " %s",
+					c->subnets[i]);
+	(void)snprintf(told->text + len, sizeof(told->text) - len, "; ");
+	return told->result;
+}
+
+static void are_told(const char *text)
+{
+	struct told told = {.result = 0};
+
+	assert_int_equal(KEPT(natra_foreach_class(n, ID, tell, &told)), 0);
+	assert_string_equal(told.text, text);
+}
+
+#define BEGUN                                                                  \
+	"near 100000000 200000000 0 10.78.0.0/16 2001:db8::/32; "              \
+	"far 1000000 0 400000000000 10.78.255.0/24 192.0.2.0/24; "
+
+static void what_was_given_is_told(void **state)
+{
+	struct natra_policy policy = begin();
+	struct told told = {.result = 7};
+	struct natra_info info;
+
+	(void)state;
+	assert_int_equal(natra_foreach_class(n, ID, tell, &told), -ENOENT);
+	assert_int_equal(attach(&policy), 0);
+	info = rig_query(n, ID);
+	assert_int_equal(info.policy.classes_len, 2);
+	assert_null(info.policy.classes);
+	assert_int_equal(info.policy.ingress_rate_bits_per_sec, 10 * MBIT);
+	are_told(BEGUN);
+	assert_int_equal(natra_foreach_class(n, ID, tell, &told), 7);
+	assert_int_equal(natra_foreach_class(n, ID, NULL, NULL), -EINVAL);
+	says(n, "fn", NULL);
+}
+
+/* Returns the packets into the pod that a class has counted; NULL stands for the rest. */
+static uint64_t counted(const char *name)
+{
+	struct natra_stats stats = NATRA_INIT(stats);
+	int r = name ? KEPT(natra_class_stats(n, ID, name, &stats))
+		     : KEPT(natra_stats(n, ID, &stats));
+
+	if (r < 0)
+		fail_msg("%s", natra_error(n));
+	return stats.ingress.mice.packets + stats.ingress.admitted.packets +
+	       stats.ingress.unlimited.packets +
+	       stats.ingress.dropped_rate.packets;
+}
+
+static void each_counts_its_own(void **state)
+{
+	struct natra_policy policy = begin();
+	struct natra_stats stats = NATRA_INIT(stats);
+	uint64_t rest;
+
+	(void)state;
+	assert_int_equal(attach(&policy), 0);
+	rest = counted(NULL);
+	pod_send(&pod, 30);
+	assert_int_equal(counted("near"), 30);
+	assert_int_equal(counted("far"), 0);
+	assert_true(counted(NULL) - rest < 30);
+	assert_int_equal(natra_class_stats(n, ID, "fart", &stats), -ENOENT);
+	says(n, ID, "'fart'");
+	assert_int_equal(natra_class_stats(n, ID, NULL, &stats), -EINVAL);
+}
+
+static void top_has_the_flows_of_all(void **state)
+{
+	struct natra_policy policy = begin();
+	struct natra_flow flows[4];
+	size_t len = 4;
+
+	(void)state;
+	policy.fast_pass = NATRA_FAST_PASS_OFF;
+	assert_int_equal(attach(&policy), 0);
+	pod_send(&pod, 5);
+	assert_int_equal(
+		KEPT(natra_top(n, ID, NATRA_DIRECTION_INGRESS, flows, &len)),
+		0);
+	/* The rest may have flows, such as those by which IPv6 finds neighbours. */
+	assert_true(len >= 1);
+	while (flows[len - 1].ip_version != 4 && len > 1)
+		len--;
+	assert_int_equal(flows[len - 1].packets, 5);
+	assert_int_equal(flows[len - 1].dport, 9);
+}
+
+/* The change of a list is live: programs and counters stay, and the next packet is
+ * judged by the new one. */
+static void configure_changes_them(void **state)
+{
+	struct natra_policy policy = begin();
+	struct natra_info before, after;
+
+	(void)state;
+	assert_int_equal(attach(&policy), 0);
+	before = rig_query(n, ID);
+	pod_send(&pod, 10);
+	list[0].subnets = others;
+	list[1].subnets = peer;
+	list[1].subnets_len = 1;
+	list[1].ingress_rate_bits_per_sec = 7 * MBIT;
+	list[1].dscps = 1;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	after = rig_query(n, ID);
+	assert_int_equal(after.ingress_prog_id, before.ingress_prog_id);
+	assert_int_equal(after.egress_prog_id, before.egress_prog_id);
+	pod_send(&pod, 20);
+	assert_int_equal(counted("near"), 10);
+	assert_int_equal(counted("far"), 20);
+	are_told("near 100000000 200000000 0 10.78.255.0/24 192.0.2.0/24; "
+		 "far 7000000 0 1 10.78.0.0/16; ");
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+
+	/* Without classes, and as natra_query reports them, they stay. */
+	policy = policy_of(11, 22);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	after = rig_query(n, ID);
+	assert_int_equal(KEPT(natra_configure(n, ID, &after.policy)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &after.policy)), 0);
+	assert_int_equal(after.ingress_prog_id, before.ingress_prog_id);
+	assert_int_equal(counted("far"), 20);
+}
+
+/* Other names take other slots, so the interface is attached again. */
+static void other_names_replace_it(void **state)
+{
+	struct natra_policy policy = begin();
+
+	(void)state;
+	assert_int_equal(attach(&policy), 0);
+	pod_send(&pod, 10);
+	list[0].name = "nearer";
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	assert_int_equal(counted("nearer"), 0);
+	pod_send(&pod, 10);
+	assert_int_equal(counted("nearer"), 10);
+	policy.classes_len = 1;
+	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	policy.classes_len = 0;
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	assert_int_equal(attach(&policy), 0);
+	are_told("");
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+}
+
+/* An attach with the same names keeps the programs, and changes the rest live. */
+static void attach_keeps_the_programs(void **state)
+{
+	struct natra_policy policy = begin();
+	struct natra_info before, after;
+
+	(void)state;
+	assert_int_equal(attach(&policy), 0);
+	before = rig_query(n, ID);
+	list[0].egress_rate_bits_per_sec = 5 * MBIT;
+	assert_int_equal(attach(&policy), 0);
+	after = rig_query(n, ID);
+	assert_int_equal(after.ingress_prog_id, before.ingress_prog_id);
+	are_told("near 100000000 5000000 0 10.78.0.0/16 2001:db8::/32; "
+		 "far 1000000 0 400000000000 10.78.255.0/24 192.0.2.0/24; ");
+	assert_int_equal(KEPT(natra_upgrade(n, ID)), 0);
+	assert_int_equal(rig_query(n, ID).ingress_prog_id,
+			 before.ingress_prog_id);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+}
+
+/* A direction is limited if a class has a rate for it. */
+static void classes_alone_are_enough(void **state)
+{
+	struct natra_policy policy = begin();
+	struct natra_info info;
+
+	(void)state;
+	policy.ingress_rate_bits_per_sec = 0;
+	policy.egress_rate_bits_per_sec = 0;
+	list[0].egress_rate_bits_per_sec = 0;
+	assert_int_equal(attach(&policy), 0);
+	info = rig_query(n, ID);
+	assert_true(info.ingress_prog_id != 0);
+	assert_int_equal(info.egress_prog_id, 0);
+	list[0].egress_rate_bits_per_sec = 3 * MBIT;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	info = rig_query(n, ID);
+	assert_true(info.egress_prog_id != 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+}
+
+static void check_compares_them(void **state)
+{
+	struct natra_policy policy = begin();
+	struct natra_info info;
+	char path[192];
+
+	(void)state;
+	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	list[1].ingress_rate_bits_per_sec++;
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	policy = begin();
+	list[0].subnets_len = 1;
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	policy = policy_of(10, 20);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+
+	/* The pins are compared with what programs use. */
+	info = rig_query(n, ID);
+	(void)snprintf(path, sizeof(path), "%s/classes", info.pin_path);
+	rig_replace_pin(path, BPF_MAP_TYPE_ARRAY, 768 * NATRA_CLASSES_MAX, 1,
+			0);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	says(n, "limits", NULL);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	policy = begin();
+	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	are_told(BEGUN);
+}
+
+static void bad_ones_are_refused(void **state)
+{
+	struct natra_policy policy = begin();
+	char *before = rig_state();
+
+	(void)state;
+	list[1].name = "near";
+	assert_int_equal(attach(&policy), -EINVAL);
+	says(n, "classes", "'near' is there twice");
+	policy = begin();
+	list[1].sz--;
+	assert_int_equal(attach(&policy), -EINVAL);
+	says(n, "classes.sz", NULL);
+	policy = begin();
+	policy.classes = NULL;
+	assert_int_equal(attach(&policy), -EINVAL);
+	says(n, "classes", "NULL");
+	policy = begin();
+	policy.ingress_rate_bits_per_sec = policy.egress_rate_bits_per_sec = 0;
+	list[0] = make("near", peer, 2, 0, 0);
+	policy.classes_len = 1;
+	assert_int_equal(attach(&policy), -EINVAL);
+	says(n, "at least one", NULL);
+	rig_same_state(before);
+	free(before);
+}
+
+/* Attachments share banks, and give back all slots that they had. */
+static void slots_are_given_back(void **state)
+{
+	struct natra_policy policy = begin();
+	unsigned int pins = 0;
+
+	(void)state;
+	for (int i = 0; i < 12; i++) {
+		struct natra_info info;
+
+		list[0].name = i % 2 ? "near" : "nearer";
+		assert_int_equal(attach(&policy), 0);
+		info = rig_query(n, ID);
+		assert_int_equal(info.policy.classes_len, 2);
+		/* The second attach may need a second bank. */
+		if (i == 2)
+			pins = rig_pins();
+		if (i > 2)
+			assert_true(rig_pins() <= pins);
+	}
+}
+
+static void a_record_alone_has_them(void **state)
+{
+	struct natra_policy policy = begin();
+	struct natra_target target = pod_target(&pod, ID);
+
+	(void)state;
+	assert_int_equal(
+		KEPT(natra_record_unshaped(n, &target, &policy, "no reason")),
+		0);
+	are_told(BEGUN);
+	assert_int_equal(attach(&policy), 0);
+	are_told(BEGUN);
+}
+
+static void in_every_mode(void **state)
+{
+	struct natra_policy policy = begin();
+
+	(void)state;
+	for (int m = NATRA_MODE_TCX_PODSIDE; m < NATRA_MODE_MAX; m++) {
+		if (!rig_has_tcx() && (m == NATRA_MODE_TCX_PODSIDE ||
+				       m == NATRA_MODE_TCX_HOSTSIDE))
+			continue;
+		policy.mode = (enum natra_mode)m;
+		assert_int_equal(attach(&policy), 0);
+		assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+		pod_send(&pod, 3);
+		assert_int_equal(counted("near"), 3);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		POD_CASE(what_was_given_is_told),
+		POD_CASE(each_counts_its_own),
+		POD_CASE(top_has_the_flows_of_all),
+		POD_CASE(configure_changes_them),
+		POD_CASE(other_names_replace_it),
+		POD_CASE(attach_keeps_the_programs),
+		POD_CASE(classes_alone_are_enough),
+		POD_CASE(check_compares_them),
+		POD_CASE(bad_ones_are_refused),
+		POD_CASE(slots_are_given_back),
+		POD_CASE(a_record_alone_has_them),
+		POD_CASE(in_every_mode),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

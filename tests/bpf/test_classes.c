@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests check in which class a packet is, by the counters of the slots. */
+#include "cm.h"
+
+#include <bpf/bpf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "progrun.h"
+#include "state/subnets_map.h"
+#include "util/cleanup.h"
+
+#define EF 46U
+#define EF_CE                                                                  \
+	(EF << 2 | 3) /* with the bits of ECN, which are no part of a DSCP */
+
+static void tcp4(struct packet *p, uint8_t tos)
+{
+	packet_make_tcp4(p, 1000, tos, 1514);
+}
+
+static void tcp6(struct packet *p, uint8_t tos)
+{
+	packet_make_tcp6(p, 1000, tos, 1514);
+}
+
+static void vlans4(struct packet *p, uint8_t tos)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_vlan(p, 0x88a8, 10);
+	packet_vlan(p, 0x8100, 11);
+	packet_ipv4(p, &(struct packet_ip){.tos = tos});
+	packet_udp(p, 1000, 53);
+	packet_end(p);
+}
+
+static void fragment4(struct packet *p, uint8_t tos)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv4(p, &(struct packet_ip){
+			       .tos = tos, .options = 10, .fragment = 100});
+	packet_pad(p, 200);
+	packet_end(p);
+}
+
+static void extensions6(struct packet *p, uint8_t tos)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv6(p, &(struct packet_ip){.tos = tos});
+	packet_extension(p, 0, 8);
+	packet_extension(p, 43, 24);
+	packet_udp(p, 1000, 53);
+	packet_end(p);
+}
+
+static void arp(struct packet *p, uint8_t tos)
+{
+	(void)tos;
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_type(p, 0x8863); /* PPPoE, which is not IP */
+	packet_pad(p, 100);
+	packet_end(p);
+}
+
+static void three_vlans(struct packet *p, uint8_t tos)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	for (uint16_t i = 0; i < 3; i++)
+		packet_vlan(p, 0x8100, i);
+	packet_ipv4(p, &(struct packet_ip){.tos = tos});
+	packet_udp(p, 1000, 53);
+	packet_end(p);
+}
+
+/* Packets, and the version of their addresses; 0: they hide them. */
+static const struct kind {
+	const char *name;
+	void (*build)(struct packet *p, uint8_t tos);
+	int version;
+} kinds[] = {
+	{"tcp4", tcp4, 4},
+	{"tcp6", tcp6, 6},
+	{"vlans4", vlans4, 4},
+	{"fragment4", fragment4, 4},
+	{"extensions6", extensions6, 6},
+	{"not IP", arp, 0},
+	{"three vlans", three_vlans, 0},
+};
+
+/* The addresses of packet.h are 192.0.2.1 and 2001:db8::1, and 198.51.100.1 and
+ * 2001:db8::81. */
+static const char *const from[] = {"192.0.2.0/24", "2001:db8::/121"};
+static const char *const to[] = {"198.51.100.1/32", "2001:db8::80/121"};
+static const char *const all[] = {"0.0.0.0/0", "::/0"};
+static const char *const nobody[] = {"203.0.113.0/24", "192.0.2.0/32",
+				     "2001:db8::2/127"};
+
+struct lists {
+	struct natra_class list[4];
+	size_t len;
+};
+
+static void add(struct lists *lists, const char *name,
+		const char *const *subnets, size_t len, uint64_t dscps)
+{
+	lists->list[lists->len++] = (struct natra_class){
+		.sz = sizeof(struct natra_class),
+		.name = name,
+		.ingress_rate_bits_per_sec = 8000000,
+		.dscps = dscps,
+		.subnets = subnets,
+		.subnets_len = len,
+	};
+}
+
+static struct subnets read_lists(const struct lists *lists)
+{
+	struct natra_policy policy = NATRA_INIT(policy);
+	struct subnets subnets = {0};
+
+	policy.classes = lists->list;
+	policy.classes_len = lists->len;
+	assert_int_equal(subnets_read(&policy, &subnets), 0);
+	assert_int_equal(subnets.kind, NATRA_SUBNETS_CLASSES);
+	return subnets;
+}
+
+static void load(struct progrun *run, enum program_kind kind, bool peer_is_to,
+		 const struct lists *lists)
+{
+	cleanup_subnets struct subnets subnets = read_lists(lists);
+	const struct program_options options = {
+		.kind = kind,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+		.peer_is_to = peer_is_to,
+		.subnets = &subnets,
+	};
+	struct natra_limits limits = th_limits();
+
+	limits.rate = policy_rate(8000000, 100000000);
+	th_load(run, &options, &limits);
+}
+
+/* Fails unless the packet counts in this class, at its length. */
+static void is_in(struct progrun *run, const struct kind *kind, uint8_t tos,
+		  uint32_t class)
+{
+	struct th_result result;
+	struct packet p;
+
+	kind->build(&p, tos);
+	th_look_at_class(run, class);
+	th_send(run, &p, NULL, &result);
+	if (result.verdict != TC_ACT_UNSPEC || result.bytes != p.len ||
+	    result.counter != NATRA_COUNT_ADMITTED)
+		fail_msg("%s: verdict %d, %u bytes, counter %d", kind->name,
+			 result.verdict, (unsigned int)result.bytes,
+			 result.counter);
+}
+
+static void peer_decides_and_not_the_pod(void **state)
+{
+	struct lists lists = {.len = 0};
+
+	(void)state;
+	add(&lists, "nobody", nobody, 3, 0);
+	add(&lists, "from", from, 2, 0);
+	add(&lists, "to", to, 2, 0);
+	for (int kind = 0; kind < PROGRAM_KIND_MAX; kind++) {
+		for (uint32_t peer_is_to = 0; peer_is_to < 2; peer_is_to++) {
+			struct progrun run;
+
+			load(&run, (enum program_kind)kind, peer_is_to, &lists);
+			for (size_t i = 0; i < TH_LEN(kinds); i++)
+				is_in(&run, &kinds[i], 0,
+				      kinds[i].version ? 2 + peer_is_to : 0);
+			th_close(&run);
+		}
+	}
+}
+
+static void longest_prefix_decides(void **state)
+{
+	struct lists lists = {.len = 0};
+	struct progrun run;
+
+	(void)state;
+	add(&lists, "from", from, 2, 0);
+	add(&lists, "all4", all, 1, 0);
+	add(&lists, "nobody", nobody, 3, 0);
+	load(&run, PROGRAM_RX, false, &lists);
+	for (size_t i = 0; i < TH_LEN(kinds); i++)
+		is_in(&run, &kinds[i], 0, kinds[i].version ? 1 : 0);
+	th_close(&run);
+	load(&run, PROGRAM_TX, true, &lists);
+	for (size_t i = 0; i < TH_LEN(kinds); i++)
+		is_in(&run, &kinds[i], 0, kinds[i].version == 4 ? 2 : 0);
+	th_close(&run);
+}
+
+/* A packet whose peer is in no subnet is in the class of its DSCP, whatever its ECN
+ * bits. */
+static void subnets_decide_before_dscps(void **state)
+{
+	struct lists lists = {.len = 0};
+	struct progrun run;
+
+	(void)state;
+	add(&lists, "v4", from, 1, UINT64_C(1) << 0);
+	add(&lists, "voice", NULL, 0, UINT64_C(1) << EF | UINT64_C(1) << 63);
+	load(&run, PROGRAM_EDT, false, &lists);
+	for (size_t i = 0; i < TH_LEN(kinds); i++) {
+		const int version = kinds[i].version;
+		const uint32_t marked = version == 4 ? 1 : version ? 2 : 0;
+
+		is_in(&run, &kinds[i], EF_CE, marked);
+		is_in(&run, &kinds[i], 63 << 2, marked);
+		is_in(&run, &kinds[i], 0, version ? 1 : 0);
+		is_in(&run, &kinds[i], 1 << 2, version == 4 ? 1 : 0);
+	}
+	th_close(&run);
+}
+
+static void as_many_prefixes_as_there_may_be(void **state)
+{
+	static char texts[NATRA_SUBNETS_MAX - 2][24];
+	static const char *blocks[NATRA_SUBNETS_MAX - 2];
+	struct lists lists = {.len = 0};
+	struct progrun run;
+
+	(void)state;
+	for (unsigned int i = 0; i < NATRA_SUBNETS_MAX - 2; i++) {
+		(void)snprintf(texts[i], sizeof(texts[i]), "10.%u.%u.0/24",
+			       i / 256, i % 256);
+		blocks[i] = texts[i];
+	}
+	add(&lists, "many", blocks, NATRA_SUBNETS_MAX - 2, 0);
+	add(&lists, "from", from, 2, 0);
+	load(&run, PROGRAM_TX, false, &lists);
+	is_in(&run, &kinds[0], 0, 2);
+	is_in(&run, &kinds[1], 0, 2);
+	th_close(&run);
+}
+
+static void change(struct progrun *run, const struct lists *before,
+		   const struct lists *after)
+{
+	cleanup_subnets struct subnets a = read_lists(before);
+	cleanup_subnets struct subnets b = read_lists(after);
+
+	if (subnets_map_change(run->n, run->trie_fd, &a, &b) < 0)
+		fail_msg("%s", natra_error(run->n));
+}
+
+/* Returns the entries of the map that programs look in. */
+static unsigned int entries(const struct progrun *run)
+{
+	struct natra_subnet key, next;
+	unsigned int count = 0;
+
+	while (bpf_map_get_next_key(run->trie_fd, count ? &key : NULL, &next) ==
+	       0) {
+		key = next;
+		count++;
+	}
+	return count;
+}
+
+static void lists_change_while_programs_run(void **state)
+{
+	struct lists one = {.len = 0}, two = {.len = 0}, none = {.len = 0};
+	struct progrun run;
+
+	(void)state;
+	add(&one, "a", from, 2, UINT64_C(1) << EF);
+	add(&one, "b", to, 2, 0);
+	add(&two, "a", to, 2, 0);
+	add(&two, "b", from, 1, UINT64_C(1) << EF);
+	add(&none, "a", NULL, 0, 0);
+	add(&none, "b", NULL, 0, 0);
+	load(&run, PROGRAM_TX, false, &one);
+	is_in(&run, &kinds[0], 0, 1);
+	assert_int_equal(entries(&run), 5);
+	change(&run, &one, &two);
+	is_in(&run, &kinds[0], 0, 2);
+	is_in(&run, &kinds[1], 0, 0);
+	is_in(&run, &kinds[1], EF_CE, 2);
+	assert_int_equal(entries(&run), 4);
+	change(&run, &two, &none);
+	is_in(&run, &kinds[0], EF_CE, 0);
+	assert_int_equal(entries(&run), 0);
+	change(&run, &none, &one);
+	is_in(&run, &kinds[1], EF_CE, 1);
+	assert_int_equal(entries(&run), 5);
+	th_close(&run);
+}
+
+/* What a class takes, others do not pay for. */
+static void classes_have_buckets_of_their_own(void **state)
+{
+	struct lists lists = {.len = 0};
+	struct progrun run;
+	struct th_result result;
+	struct packet p;
+
+	(void)state;
+	add(&lists, "v4", all, 1, 0);
+	load(&run, PROGRAM_EDT, false, &lists);
+	th_look_at_class(&run, 1);
+	th_set_tat(&run, th_now() + TH_SECOND);
+	tcp4(&p, 0);
+	th_send(&run, &p, NULL, &result);
+	assert_int_equal(result.counter, NATRA_COUNT_PACED);
+	assert_true(result.tstamp > result.after_ns);
+	is_in(&run, &kinds[1], 0, 0);
+	th_close(&run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(peer_decides_and_not_the_pod),
+		cmocka_unit_test(longest_prefix_decides),
+		cmocka_unit_test(subnets_decide_before_dscps),
+		cmocka_unit_test(as_many_prefixes_as_there_may_be),
+		cmocka_unit_test(lists_change_while_programs_run),
+		cmocka_unit_test(classes_have_buckets_of_their_own),
+	};
+
+	th_require_bpf();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
