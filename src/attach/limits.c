@@ -6,6 +6,7 @@
 #include "attach/gso.h"
 #include "policy/mode.h"
 #include "state/engine.h"
+#include "state/groups.h"
 #include "state/journal.h"
 #include "util/cleanup.h"
 
@@ -27,8 +28,10 @@ bool limits_cover(const struct record *record,
 	bool pace = policy->ingress_mode == NATRA_INGRESS_MODE_PACE;
 	bool in = record->leg[pace ? LEG_PACE : LEG_INGRESS].hook;
 	bool out = record->leg[LEG_EGRESS].hook && !may_gain_edt(record);
+	const struct natra_policy have = record_get_policy(record);
 
-	return (in || !policy->ingress_rate_bits_per_sec) &&
+	return !have.group == !policy->group &&
+	       (in || !policy->ingress_rate_bits_per_sec) &&
 	       (out || !policy->egress_rate_bits_per_sec);
 }
 
@@ -111,7 +114,8 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 		{.slot = SLOT_INIT},
 		{.slot = SLOT_INIT},
 	};
-	int r = 0;
+	cleanup_groups struct groups groups = GROUPS_INIT;
+	int r = groups_enter(n, gen->record.id, policy, &groups);
 
 	for (int i = 0; i < LEG_MAX && r == 0; i++)
 		r = prepare_change(n, gen, (enum leg)i, policy, &changes[i]);

@@ -10,7 +10,8 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 	       const struct natra_policy *policy);
 
 /* Returns whether an attachment has for each direction that a policy limits the programs
- * that an attach would give it. One that only measures connections may be another. */
+ * that an attach would give it. One that only measures connections, or that knows no
+ * groups, may be another. */
 bool limits_cover(const struct record *record,
 		  const struct natra_policy *policy);
 
