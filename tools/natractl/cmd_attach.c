@@ -138,6 +138,7 @@ static int check_set(const struct cli *cli)
 		return usage_error("set", NULL, "has nothing to change");
 	policy.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 	policy.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	policy.group = 1; /* as little known as the rates */
 	return limits_apply(cli, &policy);
 }
 

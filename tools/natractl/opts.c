@@ -30,6 +30,8 @@ static const struct option table[OPT_MAX] = {
 			       "limit these peers only (repeatable)"},
 	[OPT_UNSHAPED_SUBNET] = {"--unshaped-subnet", 0, "CIDR",
 				 "limit all but these peers (repeatable)"},
+	[OPT_PARENT] = {"--parent", 0, "NAME",
+			"the group that this one is a member of; none"},
 	[OPT_REPLACE_BANDWIDTH] = {"--replace-bandwidth", 0, NULL,
 				   "remove what the bandwidth plugin left"},
 	[OPT_DIRECTION] = {"--direction", 0, "ingress|egress",
