@@ -2,6 +2,7 @@
 #include "collect.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +107,21 @@ static int compare(const void *a, const void *b)
 	return r ? r : strcmp(x->info.id, y->info.id);
 }
 
+static int add_group(void *arg, const struct natra_group_info *group)
+{
+	struct node_metrics *node = arg;
+	struct group_metrics *list;
+
+	list = realloc(node->groups, (node->groups_len + 1) * sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	node->groups = list;
+	list += node->groups_len++;
+	(void)snprintf(list->name, sizeof(list->name), "%s", group->name);
+	list->info = *group;
+	return 0;
+}
+
 int node_metrics_read(struct natra *n, struct node_metrics *node)
 {
 	int r;
@@ -115,6 +131,8 @@ int node_metrics_read(struct natra *n, struct node_metrics *node)
 		.began_ns = clock_ns(CLOCK_BOOTTIME),
 	};
 	r = natra_foreach_stats(n, add, node);
+	if (r == 0)
+		r = natra_foreach_group(n, add_group, node);
 	if (r < 0 || !node->len)
 		return r;
 	qsort(node->list, node->len, sizeof(*node->list), compare);
@@ -127,6 +145,7 @@ int node_metrics_read(struct natra *n, struct node_metrics *node)
 void node_metrics_free(struct node_metrics *node)
 {
 	free(node->list);
+	free(node->groups);
 	*node = (struct node_metrics){0};
 }
 
