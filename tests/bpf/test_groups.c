@@ -185,7 +185,7 @@ static void packets_over_the_group_go_nowhere(void **state)
 	struct th_result r;
 
 	(void)state;
-	set_member_ahead(held ? 2100 * TH_MS : 50 * TH_MS);
+	set_member_ahead(held ? 3 * TH_SECOND : TH_SECOND);
 	before = *group_at(GROUP);
 	r = send();
 	assert_int_equal(r.verdict, TC_ACT_SHOT);
@@ -233,13 +233,13 @@ static void nobody_waits_within_its_floor(void **state)
 	struct th_result r;
 
 	(void)state;
-	set_member_ahead(held ? TH_SECOND : 50 * TH_MS);
+	set_member_ahead(TH_SECOND);
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 	assert_int_equal(group_at(GROUP)->charged.packets, 1);
 	assert_in_range(member().floor_ns, 1, th_now());
 	/* Over its floor it waits like others. */
-	set_member_ahead(held ? TH_SECOND : 50 * TH_MS);
+	set_member_ahead(TH_SECOND);
 	{
 		size_t len;
 		cleanup_free struct natra_state *s = th_read_state(&run, &len);
@@ -262,7 +262,7 @@ static void parent_judges_as_well(void **state)
 	assert_int_equal(group_at(GROUP)->charged.packets, 1);
 	assert_int_equal(group_at(PARENT)->charged.packets, 1);
 	set_ahead(group_at(PARENT), &group_at(GROUP)->member,
-		  held ? 2100 * TH_MS : 50 * TH_MS);
+		  held ? 3 * TH_SECOND : TH_SECOND);
 	r = send();
 	assert_int_equal(r.verdict, TC_ACT_SHOT);
 	assert_int_equal(group_at(GROUP)->charged.packets, 1);
@@ -302,7 +302,7 @@ static void mice_pass(void **state)
 	limits.leave_units = 125;
 	limits.pass = NATRA_PASS_FREE;
 	set_limits();
-	set_member_ahead(held ? 2100 * TH_MS : 50 * TH_MS);
+	set_member_ahead(held ? 3 * TH_SECOND : TH_SECOND);
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_MICE);
 	assert_int_equal(group_at(GROUP)->charged.packets, 0);
@@ -326,7 +326,7 @@ static void charged_mice_over_the_group_go_nowhere(void **state)
 	limits.pass = NATRA_PASS_CHARGED;
 	limits.mice = limits.rate;
 	set_limits();
-	set_member_ahead(held ? 2100 * TH_MS : 110 * TH_MS);
+	set_member_ahead(held ? 3 * TH_SECOND : TH_SECOND);
 	r = send();
 	assert_int_equal(r.counter, held ? NATRA_COUNT_DROPPED_HORIZON
 					 : NATRA_COUNT_DROPPED_RATE);
