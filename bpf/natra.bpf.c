@@ -24,6 +24,7 @@
 #include "natra_fair.h"
 #include "natra_flows.h"
 #include "natra_gates.bpf.h"
+#include "natra_groups.bpf.h"
 #include "natra_maps.bpf.h"
 #include "natra_mice.bpf.h"
 #include "natra_packet.bpf.h"
@@ -202,16 +203,6 @@ static __always_inline bool is_dropped(enum natra_counter outcome)
 	       outcome == NATRA_COUNT_DROPPED_HORIZON;
 }
 
-/* Runs once in a tick. It is global for the same reason as parse_global. */
-__noinline int adapt_global(struct natra_fair *fair,
-			    const struct natra_span *span, __u32 fair_shift)
-{
-	if (!fair || !span)
-		return 0; /* the verifier wants this check */
-	natra_fair_adapt(fair, span, fair_shift);
-	return 0;
-}
-
 /* Judges a packet that nothing can hold. A random number is drawn only for one
  * whose chance is not sure. */
 static __always_inline enum natra_counter
@@ -245,7 +236,7 @@ static __always_inline bool is_felt(const struct __sk_buff *skb)
 static __always_inline enum natra_counter
 charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	     const struct natra_limits *limits, struct packet *packet,
-	     __u64 now_ns, __u64 dither)
+	     __u64 now_ns, __u64 group_ns, __u64 dither)
 {
 	const __u64 cost_ns =
 		natra_cost_ns(&limits->rate, packet->bytes, dither);
@@ -253,26 +244,31 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	enum natra_counter outcome;
 	struct natra_span span;
 	struct natra_turn turn;
+	__u64 turn_ns;
 
 	natra_fair_span(fair, limits, now_ns, cost_ns, is_held(skb), &span);
 	if (natra_unlikely(now_ns >> NATRA_FAIR_TICK_SHIFT !=
 			   NATRA_READ_ONCE(fair->tick)))
-		(void)adapt_global(fair, &span, limits->fair_shift);
+		(void)adapt_global(fair, now_ns, span.latest_ns,
+				   limits->fair_shift);
 	natra_fair_turn(fair, state->clocks, packet->hash, &span,
 			limits->fair_shift, &turn);
+	turn_ns = turn.turn_ns;
+	if (natra_fixed.has_groups && turn_ns < group_ns)
+		turn_ns = group_ns;
 	if (is_held(skb))
-		outcome = natra_fair_hold(limits, now_ns, turn.turn_ns,
-					  is_felt(skb));
+		outcome =
+			natra_fair_hold(limits, now_ns, turn_ns, is_felt(skb));
 	else
-		outcome = police(limits, now_ns, turn.turn_ns);
+		outcome = police(limits, now_ns, turn_ns);
 	if (outcome == NATRA_COUNT_MARKED && !set_ce(skb))
 		outcome = is_held(skb) ? NATRA_COUNT_PACED
 				       : NATRA_COUNT_DROPPED_RATE;
 	if (is_dropped(outcome))
 		return outcome;
 	natra_fair_charge(fair, &span, &turn, cost_ns);
-	if (is_held(skb) && turn.turn_ns > now_ns)
-		hold(state, packet, now_ns, turn.turn_ns);
+	if (is_held(skb) && turn_ns > now_ns)
+		hold(state, packet, now_ns, turn_ns);
 	return outcome;
 }
 
@@ -289,8 +285,16 @@ charge(struct __sk_buff *skb, const struct natra_config *config,
 {
 	const __u64 active = packet->active;
 	const struct natra_limits *limits = limits_of(config, active);
-	__u64 ahead_ns, dither, now_ns, tat_ns;
+	__u64 ahead_ns, dither, group_ns = 0, now_ns, tat_ns;
 
+	if (natra_fixed.has_groups) {
+		group_ns = packet->depart_ns;
+		packet->depart_ns = 0;
+		if (!is_held(skb))
+			group_ns = natra_group_from_scale(limits->rate.burst_ns,
+							  packet->now_ns,
+							  group_ns);
+	}
 	/*
 	 * The clock of the last tick is never ahead: what it admits may go. The
 	 * exact one costs as much as all the rest; the burst is a tick longer.
@@ -311,13 +315,20 @@ charge(struct __sk_buff *skb, const struct natra_config *config,
 	ahead_ns = is_held(skb)
 			   ? 0
 			   : limits->rate.burst_ns >> NATRA_FAIR_SAFE_SHIFT;
-	if (packet->mouse || tat_ns + ahead_ns > now_ns)
+	if (!natra_fixed.has_groups &&
+	    (packet->mouse || tat_ns + ahead_ns > now_ns))
 		now_ns = bpf_ktime_get_ns();
 	/* tat_ns alone would stay the same once the dither has made a cost 0. */
 	dither = natra_dither(tat_ns + ((__u64)packet->seed << 32));
+	if (natra_fixed.has_groups && packet->mouse &&
+	    natra_group_refuses(now_ns, group_delay(limits, is_held(skb)),
+				group_ns))
+		return is_held(skb) ? NATRA_COUNT_DROPPED_HORIZON
+				    : NATRA_COUNT_DROPPED_RATE;
 	if (natra_unlikely(packet->mouse))
 		return charge_mouse(skb, state, limits, packet, now_ns, dither);
-	return charge_heavy(skb, state, limits, packet, now_ns, dither);
+	return charge_heavy(skb, state, limits, packet, now_ns, group_ns,
+			    dither);
 }
 
 /*
@@ -399,7 +410,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	struct natra_parsed_packet parsed;
 	const __u64 active = NATRA_READ_ONCE(config->active);
 	const struct natra_limits *limits = limits_of(config, active);
-	__u32 epoch, estimate, outcome, units;
+	__u32 enter, epoch, estimate, leave, outcome, units;
 	enum natra_heavy heavy;
 	bool control, mouse;
 
@@ -418,8 +429,12 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	units = natra_units(packet->bytes);
 	estimate = natra_sketch_add(state->sketch, natra_fixed.sketch_mask,
 				    packet->hash, units, epoch);
+	enter = limits->enter_units;
+	leave = limits->leave_units;
+	if (natra_fixed.has_groups)
+		group_threshold(limits, &enter, &leave);
 	heavy = natra_is_heavy(state->heavy, packet->hash, estimate, units,
-			       limits->enter_units, limits->leave_units, epoch);
+			       enter, leave, epoch);
 	mouse = !heavy;
 	/* In no mode may the pod lose its link, so these packets are not
 	 * charged. */
@@ -446,7 +461,13 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	packet->seed = (stripe->count[NATRA_COUNT_ADMITTED].packets +
 			stripe->count[NATRA_COUNT_MICE].packets) &
 		       0x3fffffff;
+	if (natra_fixed.has_groups)
+		group_ask(config, state, limits, packet, is_held(skb));
 	outcome = (__u32)charge_global(skb, config, state, packet);
+	/* A mouse under its ceiling is free. */
+	if (natra_fixed.has_groups && !is_dropped(outcome) &&
+	    (outcome != NATRA_COUNT_MICE || limits->pass == NATRA_PASS_CHARGED))
+		group_charge(config, state, limits, packet, is_held(skb));
 	if (natra_unlikely(packet->guarded))
 		note_guarded(skb, config, state, stripe, &parsed, packet);
 	if (natra_unlikely(outcome - NATRA_COUNT_PACED <=

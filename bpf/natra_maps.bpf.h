@@ -63,6 +63,16 @@ struct {
 	__array(values, struct natra_connect_map);
 } natra_connects SEC(".maps");
 
+/* The groups of the node. Programs with has_groups use the one map that user space
+ * pins; others have none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2 * NATRA_GROUPS);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct natra_group));
+} natra_groups SEC(".maps");
+
 /* User space rewrites these constants before loading. */
 const volatile struct natra_fixed natra_fixed SEC(".rodata") = {
 	.sketch_mask = NATRA_SKETCH_WIDTH_DEFAULT - 1,

@@ -147,6 +147,13 @@ enum natra_gate {
 	NATRA_GATE_CONNECTIONS = 2,
 };
 
+/* What an attachment is in its group, or a group in its parent; see natra_groups.h. */
+struct natra_membership {
+	__u32 group; /* its place in the map natra_groups, + 1; 0: in none */
+	__u32 share; /* 2^16 / weight */
+	struct natra_rate floor; /* without a burst */
+};
+
 /* The limits of one direction. */
 struct natra_limits {
 	struct natra_rate rate;
@@ -175,7 +182,8 @@ struct natra_limits {
 	/* As rates of bytes, with a packet or a connection in place of a byte. */
 	struct natra_rate packets;
 	struct natra_rate connections;
-	__u64 reserved[10];
+	struct natra_membership member;
+	__u64 reserved[6];
 };
 
 /*
@@ -299,7 +307,8 @@ struct natra_connects {
 /* Fixed at load, so that the verifier knows the numbers. */
 struct natra_fixed {
 	__u16 stripes_shared; /* there are more CPU ids than NATRA_STRIPES */
-	__u16 measures_connects;
+	__u8 measures_connects;
+	__u8 has_groups; /* slots may be members of groups */
 	__u32 sketch_mask;
 	__u16 has_l2;  /* packets begin with an Ethernet header, not with IP */
 	__u16 holds;   /* packets may be held, which Linux can since 5.18 */
@@ -315,6 +324,52 @@ struct natra_fair {
 	__u64 tick;      /* in which K was last adapted */
 	__u32 k_more;    /* K - 1, with 12 bits of fraction */
 	__s32 over;      /* the overdraft in that tick, 16 bits of fraction */
+};
+
+/* The clocks of a member, see natra_groups.h. */
+struct natra_member {
+	__u64 clock_ns; /* runs by the member's weight */
+	__u64 floor_ns; /* runs by its floor */
+};
+
+/* The limits of one direction of a group. */
+struct natra_group_limits {
+	struct natra_rate rate;
+	__u64 ramp_mult;     /* 2^64 / burst_ns, see natra_fair.h */
+	__u32 fair_shift[2]; /* as in natra_limits: policed, and held */
+	/* No member's flow is a mouse from here on; 0: the member decides. */
+	__u32 enter_units;
+	__u32 leave_units; /* as in natra_limits */
+	struct natra_membership parent;
+};
+
+/* A group as it was asked for, which only user space reads. It is in the entry for
+ * ingress. */
+struct natra_group_given {
+	char name[128];             /* "": the entry is free */
+	__u64 rate_bits_per_sec[2]; /* ingress, egress */
+	__u64 burst_bytes[2];
+	__u64 floor_bits_per_sec;
+	__u32 weight;
+	__u32 parent; /* number; 0: none */
+};
+
+#define NATRA_GROUPS 256
+
+/*
+ * A direction of a group: an entry of the map natra_groups, which all programs with
+ * has_groups share. Group number N, from 1 on, has entry 2 * (N - 1) for ingress and
+ * the next one for egress. User space maps it, and writes the limits that are not
+ * active, then the index.
+ */
+struct natra_group {
+	struct natra_fair fair;
+	struct natra_member member; /* of the parent */
+	struct natra_tally charged;
+	__u64 active; /* counts changes; bit 0 is the index of the active limits */
+	struct natra_group_limits limits[2];
+	struct natra_group_given given;
+	__u64 reserved[5];
 };
 
 /*
@@ -343,7 +398,8 @@ struct natra_state {
 	struct natra_connects connects;
 	__u64 packets_tat_ns;
 	__u64 connections_tat_ns;
-	__u64 reserved[26];
+	struct natra_member member;
+	__u64 reserved[24];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_entry flows[NATRA_FLOWS];
 	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH]; /* natra_fair.h */
@@ -364,6 +420,8 @@ _Static_assert(sizeof(struct natra_parsed_packet) == 72, "no hidden padding");
 _Static_assert(sizeof(struct natra_connects) == 288, "no hidden padding");
 _Static_assert(sizeof(struct natra_fixed) == 16, "no hidden padding");
 _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
+_Static_assert(sizeof(struct natra_group) == 448,
+	       "as long as seven cache lines");
 _Static_assert(sizeof(struct natra_state) ==
 		       128 + 512 + 2048 + 2048 + 8192 + NATRA_STRIPES * 512,
 	       "layout; a multiple of a cache line");

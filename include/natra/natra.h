@@ -152,7 +152,8 @@ NATRA_API int natra_policy_check(struct natra *n,
  * @param ret_info  what was attached and why, as natra_query reports it; NULL:
  *                  not wanted. `sz` set by the caller.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
- *         netns; -EOPNOTSUPP this kernel or interface cannot, or the
+ *         netns or group; -ERANGE the floors of the group's members are more than
+ *         its rate; -EOPNOTSUPP this kernel or interface cannot, or the
  *         interface's packets begin with neither an Ethernet header nor IP (as
  *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or
  *         mq is there for several transmit queues, or the interface belongs to
@@ -174,14 +175,16 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
  *
  * mode, edt, ingress_mode, sketch_width and the subnets of `policy` must be 0
  * or as attached. A direction that had no limit so far gets its programs now,
- * and the counters of both begin again.
+ * and the counters of both begin again; so do they if the attachment joins a group
+ * and was in none, or leaves its group for none.
  *
  * Classes are kept if `policy` has none. Those that it has may have other rates,
  * DSCPs and subnets than before: their counters go on, and each packet is judged by
  * the old lists or by the new ones. If their names or their order are others, the
  * interface is attached again, as for a new direction.
  *
- * @return 0; -EINVAL bad field; -ENOENT not attached; -ENODEV the interface is
+ * @return 0; -EINVAL bad field; -ENOENT not attached, or no such group; -ERANGE as
+ *         natra_attach; -ENODEV the interface is
  *         gone; -EOPNOTSUPP it is `unshaped`; -ESTALE pinned by an unknown ABI;
  *         -EPERM; -ENOMEM.
  */
@@ -485,6 +488,44 @@ NATRA_API int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
 NATRA_API int natra_gc(struct natra *n, const char *network,
 		       const char *const *keep, size_t keep_len,
 		       size_t *ret_removed);
+
+/**
+ * @brief Make a group, or change its limits, atomically for each packet.
+ *
+ * A group stays until natra_group_remove, also without members, or until the machine
+ * is started again. Members stay when limits change. A later change of the limits
+ * takes effect at once.
+ *
+ * @param group  what it shall be; its members from `number` on are ignored.
+ * @return 0; -EINVAL bad field; -ENOENT no such parent; -ENOSPC there are
+ *         NATRA_GROUPS_MAX others; -ERANGE the floors of its members, or those of the
+ *         groups in its parent, are more than the rate; -ELOOP a parent with a
+ *         parent; -ESTALE something else is pinned in the place of the groups;
+ *         -EPERM; -ENOMEM; others as the kernel returned them.
+ */
+NATRA_API int natra_group_set(struct natra *n,
+			      const struct natra_group_info *group);
+
+/**
+ * @brief Remove a group. Succeeds when there is none of this name.
+ * @return 0; -EINVAL; -EBUSY it has members, of which natra_error() names one;
+ *         -ESTALE; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_group_remove(struct natra *n, const char *name);
+
+/**
+ * @brief Find the number of a group, which it keeps until it is removed.
+ * @return 0; -EINVAL; -ENOENT; -ESTALE; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_find_group(struct natra *n, const char *name,
+			       uint32_t *ret_number);
+
+/**
+ * @brief Walk all groups, in the order of their numbers.
+ * @return 0; what fn returned; -EINVAL; -ESTALE; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_foreach_group(struct natra *n, natra_group_fn fn,
+				  void *arg);
 
 /** @brief The handle's last error: one line, valid until its next call; "" if
  *         there was none. Owned by the handle. */

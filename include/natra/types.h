@@ -41,6 +41,12 @@ extern "C" {
  *  terminator. */
 #define NATRA_CLASSES_MAX           8
 #define NATRA_CLASS_NAME_MAX        31
+/** Most groups of a node, and longest name of one in bytes, without the
+ *  terminator. */
+#define NATRA_GROUPS_MAX            256
+#define NATRA_GROUP_NAME_MAX        127
+/** Greatest weight of a member of a group. */
+#define NATRA_WEIGHT_MAX            64
 /** Limits of a rate. The lowest is 1 bit/s, because upstream's plugin takes any
  *  rate that is not 0; 1 Pbit/s is the most that container runtimes pass on. */
 #define NATRA_RATE_MIN_BITS_PER_SEC 1ULL
@@ -223,6 +229,16 @@ struct natra_policy {
 	uint64_t egress_packets_burst;
 	uint64_t ingress_connections_burst;
 	uint64_t egress_connections_burst;
+	/** Number of the group whose rate it shares, from natra_find_group, beside
+	 *  its own rates; 0: it is in none. See struct natra_group_info. */
+	uint32_t group;
+	/** How much it has of what is left in the group beside other members, up
+	 *  to NATRA_WEIGHT_MAX; 0: 1. Needs a group. */
+	uint32_t group_weight;
+	/** The rate that the group never takes from it, in each direction that is
+	 *  limited; 0: none. It is at most its own rate, and the floors of all
+	 *  members together at most the group's rate. Needs a group. */
+	uint64_t group_floor_bits_per_sec;
 	/* The members from here on are fixed at attach; natra_configure keeps them. */
 	enum natra_ingress_mode ingress_mode;
 	enum natra_mode mode;
@@ -247,9 +263,9 @@ struct natra_policy {
 	const char *const *unshaped_subnets;
 	size_t unshaped_subnets_len;
 	/** Classes of peers, up to NATRA_CLASSES_MAX, all with the same `sz`. They
-	 *  cannot stand beside shaped or unshaped subnets, which they can express:
-	 *  peers in a class without rates are exempt. Without rates of the policy
-	 *  itself, only what is in a class is limited.
+	 *  cannot stand beside a group, nor beside shaped or unshaped subnets, which
+	 *  they can express: peers in a class without rates are exempt. Without rates
+	 *  of the policy itself, only what is in a class is limited.
 	 *
 	 *  Read during the call only. NULL in what natra_query reports, which has
 	 *  their number: natra_foreach_class has the classes. NULL with a length is
@@ -447,6 +463,40 @@ struct natra_event {
 	struct natra_flow flow;
 };
 
+/**
+ * A rate that several attachments share. No member exceeds its own limits, and all
+ * together do not exceed the group's. A member that takes less than its floor or its
+ * share does not wait for others; what is idle is there for all, in proportion to
+ * their weights. Packets that pass as small flows are not charged, except with
+ * NATRA_FAST_PASS_CHARGED; flows that are large for the group are heavy, whatever
+ * the member's own threshold is.
+ *
+ * A group may be a member of another one, its parent, which has no parent itself.
+ */
+struct natra_group_info {
+	size_t sz;
+	/** 1 to NATRA_GROUP_NAME_MAX bytes, without control characters. */
+	const char *name;
+	/** Bit/s. 0: this direction is not limited. */
+	uint64_t ingress_rate_bits_per_sec;
+	uint64_t egress_rate_bits_per_sec;
+	/** 0: what the rate carries in 0.5 s. Needs a rate. */
+	uint64_t ingress_burst_bytes;
+	uint64_t egress_burst_bytes;
+	const char *parent; /**< NULL: none */
+	/** Of the group in its parent, as in struct natra_policy. */
+	uint64_t floor_bits_per_sec;
+	uint32_t weight;
+	/* The members from here on are reported, and ignored by natra_group_set. */
+	uint32_t number;   /**< for struct natra_policy */
+	uint32_t members;  /**< attachments; groups do not count */
+	uint32_t reserved; /**< 0 */
+	/** Packets of members that were charged to the group: those of heavy
+	 *  flows that were not dropped, and of small ones that are charged. */
+	struct natra_count ingress_charged;
+	struct natra_count egress_charged;
+};
+
 /** One program on a hook that an attachment uses: the attachment's own or a
  *  neighbour of it. */
 struct natra_neighbour {
@@ -469,7 +519,7 @@ struct natra_neighbour {
 
 /**
  * @brief The callbacks of natra_foreach_attachment, natra_foreach_neighbour,
- *        natra_foreach_subnet and natra_foreach_class.
+ *        natra_foreach_subnet, natra_foreach_class and natra_foreach_group.
  *
  * `arg` is what the caller gave to the walker; the other argument is valid
  * during the call only. A result other than 0 ends the walk, which returns it.
@@ -479,6 +529,7 @@ typedef int (*natra_neighbour_fn)(void *arg,
 				  const struct natra_neighbour *neighbour);
 typedef int (*natra_subnet_fn)(void *arg, const char *cidr);
 typedef int (*natra_class_fn)(void *arg, const struct natra_class *class_);
+typedef int (*natra_group_fn)(void *arg, const struct natra_group_info *group);
 
 /**
  * @brief The callback of natra_foreach_stats.

@@ -10,6 +10,7 @@
 #include "kernel/link.h"
 #include "kernel/qdisc_fq.h"
 #include "state/engine.h"
+#include "state/groups.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -268,8 +269,11 @@ static int check_classes(struct natra *n, const struct pin_gen *gen,
 
 int check_limits(struct natra *n, const struct pin_gen *gen)
 {
+	const struct natra_policy policy = record_get_policy(&gen->record);
 	int r = check_subnets(n, gen);
 
+	if (r == 0 && policy.group)
+		r = groups_check(n, policy.group);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < LEG_MAX; i++) {

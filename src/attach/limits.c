@@ -10,6 +10,7 @@
 #include "policy/classes.h"
 #include "policy/mode.h"
 #include "state/engine.h"
+#include "state/groups.h"
 #include "state/journal.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
@@ -34,8 +35,10 @@ bool limits_cover(const struct record *record, const struct subnets *subnets,
 	bool in = record->leg[pace ? LEG_PACE : LEG_INGRESS].hook;
 	bool out =
 		record->leg[LEG_EGRESS].hook && !may_gain_edt(record, subnets);
+	const struct natra_policy have = record_get_policy(record);
 
-	return (in || !classes_limit(policy, to, false)) &&
+	return !have.group == !policy->group &&
+	       (in || !classes_limit(policy, to, false)) &&
 	       (out || !classes_limit(policy, to, true));
 }
 
@@ -221,7 +224,11 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 		.to = subnets,
 		.trie_fd = -1,
 	};
-	int r = prepare_classes(&c);
+	cleanup_groups struct groups groups = GROUPS_INIT;
+	int r = groups_enter(n, gen->record.id, policy, &groups);
+
+	if (r == 0)
+		r = prepare_classes(&c);
 
 	for (int i = 0; i < LEG_MAX && r == 0; i++)
 		r = prepare_leg(&c, (enum leg)i, policy);

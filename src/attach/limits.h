@@ -13,7 +13,7 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 
 /* Returns whether an attachment, whose classes are those of `subnets`, has for each
  * direction that a policy or its classes limit the programs that an attach would give
- * it. One that only measures connections may be another. */
+ * it. One that only measures connections, or that knows no groups, may be another. */
 bool limits_cover(const struct record *record, const struct subnets *subnets,
 		  const struct natra_policy *policy, const struct subnets *to);
 

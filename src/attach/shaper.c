@@ -17,6 +17,7 @@
 #include "policy/mode.h"
 #include "state/connects_map.h"
 #include "state/engine.h"
+#include "state/groups.h"
 #include "state/journal.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
@@ -364,6 +365,18 @@ static struct record new_record(const struct order *order)
 	return record;
 }
 
+/* Pins the record, while the group that it names cannot be removed. */
+static int begin(struct attempt *a, const struct pin_dir *dir,
+		 const struct record *record, const struct pin_gen *before)
+{
+	cleanup_groups struct groups groups = GROUPS_INIT;
+	int r = groups_enter(a->n, a->order->id, &a->order->policy, &groups);
+
+	return r < 0 ? r
+		     : journal_begin(a->n, dir, before ? before->number : 0,
+				     record, &a->gen);
+}
+
 /* Attaches in one mode, or leaves nothing behind. Other generations are not
  * touched. */
 static int try_mode(struct natra *n, const struct pin_dir *dir,
@@ -398,7 +411,7 @@ static int try_mode(struct natra *n, const struct pin_dir *dir,
 	record.mode = mode;
 	if (a.host.ifindex)
 		set_link(&record.host, &a.host, &order->scene.host_netns);
-	r = journal_begin(n, dir, before ? before->number : 0, &record, &a.gen);
+	r = begin(&a, dir, &record, before);
 	if (r < 0)
 		return r;
 	r = build(&a);

@@ -175,6 +175,12 @@ int classes_check(const struct natra_policy *p, char *ret_error, size_t size)
 			       p->shaped_subnets_len ? "shaped" : "unshaped");
 		return -EINVAL;
 	}
+	/* Each class has clocks of its own, so it would have a share of its own. */
+	if (p->classes_len && p->group) {
+		(void)snprintf(ret_error, size, "classes: %zu beside a group",
+			       p->classes_len);
+		return -EINVAL;
+	}
 	if (!p->classes)
 		return 0;
 	for (size_t i = 0; i < p->classes_len && r == 0; i++) {

@@ -26,6 +26,8 @@ enum policy_unit {
 	POLICY_PERCENT,
 	POLICY_CELLS, /* a power of two from 256 */
 	POLICY_COUNT, /* a number such as 10k */
+	POLICY_NUMBER,
+	POLICY_GROUP, /* the number of a group, which has a name */
 	/* Words, each kind from the enum of its name. */
 	POLICY_FAST_PASS,
 	POLICY_MODE,
@@ -294,6 +296,40 @@ static const struct policy_field policy_fields[] = {
 		.annotation = "natra.io/egress-connection-burst",
 	},
 	{
+		POLICY_FIELD(group),
+		.unit = POLICY_GROUP,
+		.pinned = 192,
+		.max = NATRA_GROUPS_MAX,
+		.option = "--group",
+		.form = "NAME",
+		.help = "share this group's rate, too; none",
+		.title = "group",
+	},
+	{
+		POLICY_FIELD(group_weight),
+		.unit = POLICY_NUMBER,
+		.pinned = 196,
+		.of = offsetof(struct natra_policy, group),
+		.max = NATRA_WEIGHT_MAX,
+		.standard = 1,
+		.option = "--weight",
+		.form = "N",
+		.help = "its part of the group beside others, up to 64 (1)",
+		.title = "weight",
+	},
+	{
+		POLICY_FIELD(group_floor_bits_per_sec),
+		.unit = POLICY_RATE,
+		.pinned = 200,
+		.of = offsetof(struct natra_policy, group),
+		.max = NATRA_RATE_MAX_BITS_PER_SEC,
+		.option = "--floor",
+		.form = "RATE",
+		.help = "what the group never takes from it (0)",
+		.title = "floor",
+		.standard_text = "none",
+	},
+	{
 		POLICY_FIELD(mode),
 		.unit = POLICY_MODE,
 		.pinned = 68,
@@ -436,6 +472,12 @@ static inline bool policy_field_counts(const struct policy_field *field,
 					       : value != 0;
 	}
 	return true;
+}
+
+/* Returns whether the field is what an attachment is in its group. */
+static inline bool policy_field_is_of_group(const struct policy_field *field)
+{
+	return field->of == offsetof(struct natra_policy, group);
 }
 
 /* Returns whether the field is a limit of packets or connections, which needs the rate

@@ -11,37 +11,36 @@
 #include "policy/subnets.h"
 #include "util/str.h"
 #include "../../bpf/natra_fair.h"
+#include "../../bpf/natra_groups.h"
 
 __extension__ typedef unsigned __int128 u128;
 
-#define BITS_PER_BYTE        8
-#define NS_PER_SEC           1000000000ULL
-#define NS_PER_MS            1000000ULL
-#define DEFAULT_BURST_NS     (NS_PER_SEC / 2)
-#define DEFAULT_THRESHOLD_NS (NS_PER_SEC / 10)
+#define BITS_PER_BYTE  8
+#define NS_PER_SEC     1000000000ULL
+#define NS_PER_MS      1000000ULL
 /*
  * These bound what fq may hold of a pod. A longer queue takes memory and makes no
  * sender faster. But on a fast link it has to last for a round trip, and on a slow link
  * a packet has to leave before its receiver gives up.
  */
-#define QUEUE_BYTES          4000000
-#define MIN_HORIZON_NS       (NS_PER_SEC / 10)
-#define MAX_HORIZON_NS       (2 * NS_PER_SEC)
+#define QUEUE_BYTES    4000000
+#define MIN_HORIZON_NS (NS_PER_SEC / 10)
+#define MAX_HORIZON_NS (2 * NS_PER_SEC)
 /* The longest that a GSO packet may take to send where egress is paced. A packet
  * that has its turn waits for one that has just begun, and each moves the
  * overdraft by which shares are found. */
-#define GSO_NS               (NS_PER_SEC / 200)
+#define GSO_NS         (NS_PER_SEC / 200)
 /* The same where egress is policed in the pod. TCP takes a drop there for a lack of
  * local memory: it tries again twice a second, and if the process has closed the
  * connection, gives it up after eight tries. A pod with 8 kbit/s that could send 7 kB
  * at once lost the end of its answers. */
-#define GSO_POLICED_NS       NS_PER_SEC
+#define GSO_POLICED_NS NS_PER_SEC
 /* How long packets and connections may come at once after a pause, and how many. */
-#define GATE_BURST_NS        (NS_PER_SEC / 10)
-#define GATE_LEAST           5
-#define GSO_MAX_BYTES        65536
-#define SEGMENT_BYTES        1514 /* of TCP, on the wire */
-#define GSO_LEAST_SEGS       2    /* as TCP's own least */
+#define GATE_BURST_NS  (NS_PER_SEC / 10)
+#define GATE_LEAST     5
+#define GSO_MAX_BYTES  65536
+#define SEGMENT_BYTES  1514 /* of TCP, on the wire */
+#define GSO_LEAST_SEGS 2    /* as TCP's own least */
 
 /* How far a flow of marked packets may overdraw its share where nothing can be
  * delayed: by a GSO packet, between these bounds. With less, marks alone do not
@@ -56,8 +55,6 @@ __extension__ typedef unsigned __int128 u128;
  * who share a rate, and no less than its loop runs on. Where nothing is held it
  * is longer: senders find their rates by losses, which takes them longer.
  */
-#define FAIR_SHIFT_HELD    24
-#define FAIR_SHIFT_POLICED 26
 #define FAIR_SHIFT_MAX     32
 #define FAIR_BYTES_PACED   32768
 #define FAIR_BYTES_POLICED 16384
@@ -78,14 +75,14 @@ __extension__ typedef unsigned __int128 u128;
 #define MAX_SHIFT 58
 
 _Static_assert(POLICY_CELLS_MAX == NATRA_SKETCH_WIDTH_MAX, "one maximum");
-_Static_assert(FAIR_SHIFT_HELD >= NATRA_FAIR_TICK_SHIFT,
+_Static_assert(POLICY_FAIR_SHIFT_HELD >= NATRA_FAIR_TICK_SHIFT,
 	       "no unit is shorter than a tick");
 _Static_assert(POLICY_CELLS_STANDARD == NATRA_SKETCH_WIDTH_DEFAULT,
 	       "one default");
 
 /* Returns the bytes that a rate sends in a time; at least 1 if the rate is not
  * 0, because 0 bytes stand for a default. */
-static uint64_t bytes_in(uint64_t rate_bits_per_sec, uint64_t ns)
+uint64_t policy_bytes_in(uint64_t rate_bits_per_sec, uint64_t ns)
 {
 	uint64_t bytes = (uint64_t)((u128)rate_bits_per_sec * ns / NS_PER_SEC /
 				    BITS_PER_BYTE);
@@ -134,6 +131,41 @@ static int check_count(const struct policy_field *field,
 		       "%s: %" PRIu64 " without a rate of its direction",
 		       field->name, policy_field_get(field, p));
 	return -EINVAL;
+}
+
+int policy_check_floor(const char *field, uint64_t floor, uint64_t ingress,
+		       uint64_t egress, char *ret_error, size_t size)
+{
+	const bool over_ingress = ingress && floor > ingress;
+
+	if (!over_ingress && (!egress || floor <= egress))
+		return 0;
+	(void)snprintf(ret_error, size, "%s: %" PRIu64 " is over %s", field,
+		       floor,
+		       over_ingress ? "ingress_rate_bits_per_sec"
+				    : "egress_rate_bits_per_sec");
+	return -EINVAL;
+}
+
+/* Checks what an attachment is to be in its group. */
+static int check_member(const struct natra_policy *p, char *ret_error,
+			size_t size)
+{
+	for (size_t i = 0; !p->group && i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+		const uint64_t value = policy_field_get(field, p);
+
+		if (!policy_field_is_of_group(field) || !value)
+			continue;
+		(void)snprintf(ret_error, size,
+			       "%s: %" PRIu64 " without a group", field->name,
+			       value);
+		return -EINVAL;
+	}
+	return policy_check_floor("group_floor_bits_per_sec",
+				  p->group_floor_bits_per_sec,
+				  p->ingress_rate_bits_per_sec,
+				  p->egress_rate_bits_per_sec, ret_error, size);
 }
 
 static int check_width(uint32_t width, char *ret_error, size_t size)
@@ -213,6 +245,8 @@ int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 				policy_fields[i].max, ret_error, size);
 	for (size_t i = 0; r == 0 && i < POLICY_FIELDS_LEN; i++)
 		r = check_count(&policy_fields[i], p, ret_error, size);
+	if (r == 0)
+		r = check_member(p, ret_error, size);
 	return r < 0 ? r : check_subnets(p, ret_error, size);
 }
 
@@ -222,7 +256,7 @@ static uint64_t default_threshold(const struct natra_policy *p)
 	uint64_t out = p->egress_rate_bits_per_sec;
 	uint64_t low = in && (!out || in < out) ? in : out;
 
-	return bytes_in(low, DEFAULT_THRESHOLD_NS);
+	return policy_bytes_in(low, POLICY_THRESHOLD_NS);
 }
 
 /*
@@ -232,9 +266,9 @@ static uint64_t default_threshold(const struct natra_policy *p)
 static uint64_t default_ingress_burst_ns(const struct natra_policy *p)
 {
 	return p->ingress_mode == NATRA_INGRESS_MODE_PACE &&
-			       p->pace_limit_ns < DEFAULT_BURST_NS
+			       p->pace_limit_ns < POLICY_BURST_NS
 		       ? p->pace_limit_ns
-		       : DEFAULT_BURST_NS;
+		       : POLICY_BURST_NS;
 }
 
 static uint64_t default_horizon_ns(uint64_t rate_bits_per_sec)
@@ -269,11 +303,12 @@ struct natra_policy policy_effective(const struct natra_policy *policy)
 					 policy_fields[i].standard);
 	}
 	if (!p.ingress_burst_bytes)
-		p.ingress_burst_bytes = bytes_in(p.ingress_rate_bits_per_sec,
-						 default_ingress_burst_ns(&p));
+		p.ingress_burst_bytes =
+			policy_bytes_in(p.ingress_rate_bits_per_sec,
+					default_ingress_burst_ns(&p));
 	if (!p.egress_burst_bytes)
-		p.egress_burst_bytes =
-			bytes_in(p.egress_rate_bits_per_sec, DEFAULT_BURST_NS);
+		p.egress_burst_bytes = policy_bytes_in(
+			p.egress_rate_bits_per_sec, POLICY_BURST_NS);
 	default_count(&p.ingress_packets_burst, p.ingress_packets_per_sec);
 	default_count(&p.egress_packets_burst, p.egress_packets_per_sec);
 	default_count(&p.ingress_connections_burst,
@@ -289,8 +324,8 @@ struct natra_policy policy_effective(const struct natra_policy *policy)
 
 uint32_t policy_gso_segs(const struct natra_policy *policy, bool paced)
 {
-	uint64_t bytes = bytes_in(policy->egress_rate_bits_per_sec,
-				  paced ? GSO_NS : GSO_POLICED_NS);
+	uint64_t bytes = policy_bytes_in(policy->egress_rate_bits_per_sec,
+					 paced ? GSO_NS : GSO_POLICED_NS);
 
 	if (!bytes || bytes >= GSO_MAX_BYTES)
 		return 0;
@@ -349,6 +384,20 @@ struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes)
 	return rate;
 }
 
+struct natra_membership policy_membership(uint32_t group, uint32_t weight,
+					  uint64_t floor_bits_per_sec,
+					  bool egress)
+{
+	struct natra_membership member = {0};
+
+	if (!group)
+		return member;
+	member.group = natra_group_place(group, egress);
+	member.share = (1U << NATRA_GROUP_SHARE_SHIFT) / (weight ? weight : 1);
+	member.floor = policy_rate(floor_bits_per_sec, 0);
+	return member;
+}
+
 /*
  * Returns the rate of mice together. The share's burst is short: while it lasts, mice
  * over their share starve the elephants. Those under the ceiling take nothing of what
@@ -364,21 +413,34 @@ static struct natra_rate mice_rate(const struct natra_policy *p, uint64_t rate,
 		(uint64_t)((u128)rate * p->fast_pass_share_percent / 100);
 
 	if (p->fast_pass == NATRA_FAST_PASS_GUARDED)
-		return policy_rate(guard, bytes_in(guard, DEFAULT_BURST_NS));
+		return policy_rate(guard,
+				   policy_bytes_in(guard, POLICY_BURST_NS));
 	return policy_rate(share ? share : 1, burst / MICE_BURST_DIVISOR);
+}
+
+uint32_t policy_units(uint64_t bytes)
+{
+	const uint64_t units = bytes / UNIT_BYTES;
+
+	if (units > MAX_UNITS)
+		return MAX_UNITS;
+	return units ? (uint32_t)units : 1;
+}
+
+uint32_t policy_leave_units(uint32_t enter_units)
+{
+	const uint32_t units = enter_units / LEAVE_DIVISOR;
+
+	return units ? units : 1;
 }
 
 static uint32_t threshold_units(const struct natra_policy *p, uint64_t rate)
 {
 	uint64_t bytes = p->heavy_hitter_threshold_bytes;
-	uint64_t units;
 
 	if (!bytes)
-		bytes = bytes_in(rate, DEFAULT_THRESHOLD_NS);
-	units = bytes / UNIT_BYTES;
-	if (units > MAX_UNITS)
-		return MAX_UNITS;
-	return units ? (uint32_t)units : 1;
+		bytes = policy_bytes_in(rate, POLICY_THRESHOLD_NS);
+	return policy_units(bytes);
 }
 
 /*
@@ -395,9 +457,7 @@ static void loosen_backstop(struct natra_limits *l, uint64_t pace_limit_ns)
 		l->enter_units > MAX_UNITS / 2 ? MAX_UNITS : l->enter_units * 2;
 }
 
-/* Returns the least power of two of ns, as a shift, in which the bytes can be
- * sent at the rate. */
-static uint32_t fair_shift(const struct natra_rate *rate, uint64_t bytes,
+uint32_t policy_fair_shift(const struct natra_rate *rate, uint64_t bytes,
 			   uint32_t least)
 {
 	const u128 ns = ((u128)bytes * rate->mult) >> rate->shift;
@@ -425,16 +485,16 @@ static void set_fair(struct natra_limits *l, enum leg leg, bool paced,
 		l->max_overdraft_ns = ecn_limit_ns(&l->rate);
 		l->ramp_mult =
 			UINT64_MAX / (l->rate.burst_ns ? l->rate.burst_ns : 1);
-		l->fair_shift = fair_shift(&l->rate, FAIR_BYTES_POLICED,
-					   FAIR_SHIFT_POLICED);
+		l->fair_shift = policy_fair_shift(&l->rate, FAIR_BYTES_POLICED,
+						  POLICY_FAIR_SHIFT_POLICED);
 	} else if (leg == LEG_PACE) {
-		l->fair_shift =
-			fair_shift(&l->rate, FAIR_BYTES_PACED, FAIR_SHIFT_HELD);
+		l->fair_shift = policy_fair_shift(&l->rate, FAIR_BYTES_PACED,
+						  POLICY_FAIR_SHIFT_HELD);
 	} else {
-		l->fair_shift = fair_shift(&l->rate,
-					   segs ? (uint64_t)segs * SEGMENT_BYTES
-						: GSO_MAX_BYTES,
-					   FAIR_SHIFT_HELD);
+		l->fair_shift = policy_fair_shift(
+			&l->rate,
+			segs ? (uint64_t)segs * SEGMENT_BYTES : GSO_MAX_BYTES,
+			POLICY_FAIR_SHIFT_HELD);
 	}
 }
 
@@ -494,9 +554,11 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 	if (leg == LEG_INGRESS && p.ingress_mode == NATRA_INGRESS_MODE_PACE)
 		loosen_backstop(&l, p.pace_limit_ns);
 	set_fair(&l, leg, paced, segs);
-	l.leave_units = l.enter_units / LEAVE_DIVISOR;
-	if (!l.leave_units)
-		l.leave_units = 1;
+	l.leave_units = policy_leave_units(l.enter_units);
+	/* The backstop's packets were charged to the group by the pacer. */
+	if (leg != LEG_INGRESS || p.ingress_mode != NATRA_INGRESS_MODE_PACE)
+		l.member = policy_membership(p.group, p.group_weight,
+					     p.group_floor_bits_per_sec, out);
 	return l;
 }
 

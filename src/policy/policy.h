@@ -18,6 +18,15 @@ enum leg {
 	LEG_MAX
 };
 
+/* By default a burst is what the rate carries in this time, and a flow is heavy from
+ * what it carries in that one. */
+#define POLICY_BURST_NS     500000000ULL
+#define POLICY_THRESHOLD_NS 100000000ULL
+
+/* The shortest units of time of natra_fair.h, as shifts. */
+#define POLICY_FAIR_SHIFT_HELD    24
+#define POLICY_FAIR_SHIFT_POLICED 26
+
 /* Returns 0, or -EINVAL and a line about the field that is wrong. */
 int policy_check(const struct natra_policy *policy, char *ret_error,
 		 size_t size);
@@ -39,8 +48,33 @@ bool policy_same_shape(const struct natra_policy *a,
  * in the pod, but at least two. 0 stands for as many as the kernel likes. */
 uint32_t policy_gso_segs(const struct natra_policy *policy, bool paced);
 
+/* Returns 0, or -EINVAL and a line about the field if this floor in a group is more than
+ * a rate, of which 0 stands for none. */
+int policy_check_floor(const char *field, uint64_t floor, uint64_t ingress,
+		       uint64_t egress, char *ret_error, size_t size);
+
+/* Returns what a member with this weight (0: 1) and floor (0: none) is in the group of
+ * this number; 0: in none. */
+struct natra_membership policy_membership(uint32_t group, uint32_t weight,
+					  uint64_t floor_bits_per_sec,
+					  bool egress);
+
 /* Returns a rate as ns per byte, exact to 2^-21 from 1 bit/s to 1 Pbit/s. */
 struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes);
+
+/* Returns the bytes that a rate sends in a time; at least 1 if the rate is not
+ * 0, because 0 bytes stand for a default. */
+uint64_t policy_bytes_in(uint64_t rate_bits_per_sec, uint64_t ns);
+
+/* Return the units from which a flow is heavy, and those below which it is a mouse
+ * again. */
+uint32_t policy_units(uint64_t bytes);
+uint32_t policy_leave_units(uint32_t enter_units);
+
+/* Returns the least power of two of ns, as a shift, in which the bytes can be
+ * sent at the rate. */
+uint32_t policy_fair_shift(const struct natra_rate *rate, uint64_t bytes,
+			   uint32_t least);
 
 /*
  * Returns the limits of one leg. `paced` says that its packets can be given a

@@ -12,6 +12,7 @@
 
 #include "base/libbpf_log.h"
 #include "state/connects_map.h"
+#include "state/groups.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
 #include "natra.skel.h"
@@ -81,6 +82,7 @@ static void fixed_of(const struct program_options *options,
 		 * the same engine. */
 		.peer_is_to = subnets_kind(options) && options->peer_is_to,
 		.measures_connects = options->measures_connects,
+		.has_groups = options->has_groups,
 	};
 }
 
@@ -219,6 +221,27 @@ static int prepare_classes(struct natra *n, struct natra_bpf *skel,
 		r = bpf_map__reuse_fd(tries, b->tries_fd);
 	}
 	return r < 0 ? fail_errno(n, r, "prepare the maps of classes") : 0;
+}
+
+/* Lets the program use the node's groups, or leaves them out. */
+static int prepare_groups(struct natra *n, struct natra_bpf *skel,
+			  const struct program_options *options)
+{
+	struct bpf_map *map = skel->maps.natra_groups;
+	cleanup_close int fd = -1;
+	int r;
+
+	if (!options->has_groups) {
+		r = bpf_map__set_autocreate(map, false);
+	} else if (options->groups_fd > 0) {
+		r = bpf_map__reuse_fd(map, options->groups_fd);
+	} else {
+		fd = groups_map_fd(n);
+		if (fd < 0)
+			return fd;
+		r = bpf_map__reuse_fd(map, fd);
+	}
+	return r < 0 ? fail_errno(n, r, "prepare the map of groups") : 0;
 }
 
 /* Lets the program use the maps of `bank`, or sizes new ones if that is
@@ -360,6 +383,8 @@ static int load(struct natra *n, const struct loading *loading, struct bank *b,
 	if (r == 0)
 		r = prepare_classes(n, skel, options, loading->slots,
 				    loading->bank, b);
+	if (r == 0)
+		r = prepare_groups(n, skel, options);
 	if (r == 0)
 		r = prepare_ring(n, skel, loading->ring_fd);
 	if (r < 0)

@@ -10,6 +10,8 @@
 
 #include "base/libbpf_log.h"
 #include "policy/mode.h"
+#include "state/bank.h"
+#include "state/groups.h"
 #include "state/journal.h"
 #include "state/ring.h"
 #include "util/cleanup.h"
@@ -57,6 +59,7 @@ struct program_options engine_options(const struct record *record, enum leg leg,
 		.peer_is_to = leg == LEG_EGRESS,
 		.measures_connects = policy.sli == NATRA_SLI_ON &&
 				     sees_connects(record, leg),
+		.has_groups = policy.group != 0,
 	};
 
 	if (record_is_paced(record, leg))
@@ -535,8 +538,10 @@ int engine_sweep(struct natra *n)
 {
 	int r = pin_dir_foreach_engine(n, sweep_engine, n);
 
-	if (r >= 0)
+	if (r >= 0) {
 		ring_sweep(n);
+		groups_sweep(n);
+	}
 	return r;
 }
 
@@ -567,7 +572,9 @@ int engine_gc(struct natra *n)
 {
 	int r = pin_dir_foreach_engine(n, gc_engine, n);
 
-	if (r >= 0)
+	if (r >= 0) {
 		ring_sweep(n);
+		groups_sweep(n);
+	}
 	return r;
 }

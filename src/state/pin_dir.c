@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "kernel/netns.h"
 #include "state/lock.h"
@@ -24,6 +25,7 @@ __extension__ typedef unsigned __int128 u128;
 #define ENGINE_ID_LEN 16
 #define NETNS_PREFIX  "netns_"
 #define EVENTS_PREFIX "events_"
+#define GROUPS_PREFIX "groups_"
 
 static int too_long(struct natra *n)
 {
@@ -176,17 +178,38 @@ int pin_dir_lock_engine(struct natra *n, uint64_t id, bool create,
 	return lock_path(n, path, create, LOCK_NO_DEADLINE, ret_dir);
 }
 
-int pin_dir_events_path(struct natra *n, char *ret_path)
+/* Writes the path of a directory of which the node has one for each ABI. */
+static int shared_path(struct natra *n, const char *prefix, char *ret_path)
 {
 	int r = place_find(n);
 
 	if (r < 0)
 		return r;
-	if (snprintf(ret_path, PIN_PATH_MAX,
-		     "%s/" ROOT_NAME "/" EVENTS_PREFIX "%d", n->bpffs,
-		     NATRA_PIN_ABI) >= PIN_PATH_MAX)
+	if (snprintf(ret_path, PIN_PATH_MAX, "%s/" ROOT_NAME "/%s%d", n->bpffs,
+		     prefix, NATRA_PIN_ABI) >= PIN_PATH_MAX)
 		return too_long(n);
 	return 0;
+}
+
+int pin_dir_events_path(struct natra *n, char *ret_path)
+{
+	return shared_path(n, EVENTS_PREFIX, ret_path);
+}
+
+int pin_dir_groups_path(struct natra *n, char *ret_path)
+{
+	return shared_path(n, GROUPS_PREFIX, ret_path);
+}
+
+int pin_dir_lock_groups(struct natra *n, bool create, struct pin_dir *ret_dir)
+{
+	char path[PIN_PATH_MAX];
+	int r = pin_dir_groups_path(n, path);
+
+	if (r == 0 && create)
+		r = make_root(n);
+	return r < 0 ? r
+		     : lock_path(n, path, create, LOCK_NO_DEADLINE, ret_dir);
 }
 
 int pin_dir_lock_events(struct natra *n, bool create, struct pin_dir *ret_dir)
@@ -325,6 +348,29 @@ int pin_dir_foreach_id(struct natra *n, int (*cb)(void *arg, const char *path),
 int pin_dir_foreach_engine(struct natra *n, pin_dir_fn cb, void *arg)
 {
 	return foreach_dir(n, DIR_ENGINE, cb, arg);
+}
+
+/*
+ * Returns 1 for an engine of this ABI. One without a bank was left by a process that
+ * could not remove it, unless it is locked. This must not wait for that lock: its owner
+ * may wait for what the caller has locked.
+ */
+static int is_current_engine(void *arg, const char *path)
+{
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	int r;
+
+	if (pin_dir_engine_abi(path) != NATRA_PIN_ABI)
+		return 0;
+	r = pin_dir_try_lock(arg, path, &dir);
+	if (r < 0)
+		return r != -ENOENT;
+	return rmdir(path) < 0 && errno != ENOENT;
+}
+
+int pin_dir_find_engine(struct natra *n)
+{
+	return pin_dir_foreach_engine(n, is_current_engine, n);
 }
 
 static int remove_netns_lock(void *arg, const char *path)

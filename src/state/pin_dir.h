@@ -5,6 +5,7 @@
  *   <bpffs>/natra/<hash of the id>/<generation>/..., see pin.h
  *   <bpffs>/natra/engine_<abi>_<id>/<bank>/..., see engine.h
  *   <bpffs>/natra/events_<abi>/ring, see ring.h
+ *   <bpffs>/natra/groups_<abi>/map, see groups.h
  *   <bpffs>/natra/netns_<inode>/, empty, see pin_dir_lock_netns
  *
  * The directory of an id is named by a hash: bpffs refuses dots in names, and
@@ -56,6 +57,11 @@ int pin_dir_events_path(struct natra *n, char *ret_path);
 /* Locks that directory as pin_dir_lock_engine does that of an engine. */
 int pin_dir_lock_events(struct natra *n, bool create, struct pin_dir *ret_dir);
 
+/* Do the same for the directory of groups. With `create`, bpffs is mounted as
+ * pin_dir_lock_id does. */
+int pin_dir_groups_path(struct natra *n, char *ret_path);
+int pin_dir_lock_groups(struct natra *n, bool create, struct pin_dir *ret_dir);
+
 /* Locks a directory at a path that was given to a pin_dir_fn. */
 int pin_dir_lock(struct natra *n, const char *path, struct pin_dir *ret_dir);
 
@@ -95,6 +101,10 @@ void pin_dir_bank_path(struct natra *n, uint64_t id, uint32_t bank,
 
 /* Returns the ABI that is in the path of an engine; 0 if it is no such path. */
 uint32_t pin_dir_engine_abi(const char *path);
+
+/* Returns 1 if there is an engine of this ABI, whose programs may use what all programs
+ * of the node share, and 0 if there is none. */
+int pin_dir_find_engine(struct natra *n);
 
 /* Calls cb with the path of each id's directory, or of each engine's of
  * whatever ABI. */

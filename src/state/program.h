@@ -24,6 +24,8 @@ struct program_options {
 	const struct subnets *subnets; /* may be NULL: none */
 	bool peer_is_to;               /* the other end is the destination */
 	bool measures_connects;
+	bool has_groups;
+	int groups_fd; /* of a map that is not pinned; 0: the node's */
 };
 
 #endif

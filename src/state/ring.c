@@ -80,24 +80,6 @@ int ring_enter(struct natra *n)
 }
 
 /*
- * Returns 1 for an engine of this ABI, whose programs may use the ring. One without a
- * bank was left by a process that could not remove it, unless it is locked. This must
- * not wait for that lock: its owner may wait for the ring.
- */
-static int is_current_engine(void *arg, const char *path)
-{
-	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
-	int r;
-
-	if (pin_dir_engine_abi(path) != NATRA_PIN_ABI)
-		return 0;
-	r = pin_dir_try_lock(arg, path, &dir);
-	if (r < 0)
-		return r != -ENOENT;
-	return rmdir(path) < 0 && errno != ENOENT;
-}
-
-/*
  * A process that loads a program makes and locks its engine's directory before it
  * asks for the ring. If no engine is found here, such a process comes later, waits
  * for the lock on the ring's directory, and then finds it gone and makes another.
@@ -109,7 +91,7 @@ static int sweep(struct natra *n)
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	r = pin_dir_foreach_engine(n, is_current_engine, n);
+	r = pin_dir_find_engine(n);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return pin_remove_all(n, dir.path);

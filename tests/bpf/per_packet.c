@@ -16,22 +16,30 @@
  * With --least the least of the rounds stands for their median: with many short rounds
  * it is the same within a nanosecond or two, whatever else the machine does.
  *
- * usage: per_packet [--repeat N] [--rounds N] [--least]
+ * With --beside N, each of natra's programs is run by N other processes meanwhile, which
+ * shows what CPUs pay for the words that they share: counters, buckets and groups.
+ *
+ * usage: per_packet [--repeat N] [--rounds N] [--least] [--beside N]
  */
 #include "cm.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "policy/groups.h"
 #include "progrun.h"
 #include "reference.h"
 #include "reference.skel.h"
+#include "state/groups.h"
 #include "util/cleanup.h"
 
 /*
@@ -70,6 +78,7 @@ struct subject {
 	enum natra_subnets subnets; /* the list with the packet's source */
 	bool gso;
 	bool measures_connects;
+	uint32_t groups; /* how many levels judge its packets */
 	struct progrun run;
 	double ns[ROUNDS_MAX];
 	double ratio[ROUNDS_MAX];
@@ -113,6 +122,22 @@ static struct subject subjects[] = {
 	 .counter = NATRA_COUNT_MICE,
 	 .fate = PASSED,
 	 .measures_connects = true},
+	/* The same for a member of a group, and of one that has a parent. */
+	{.name = "rx mouse group",
+	 .kind = PROGRAM_RX,
+	 .counter = NATRA_COUNT_MICE,
+	 .fate = PASSED,
+	 .groups = 1},
+	{.name = "rx heavy group",
+	 .kind = PROGRAM_RX,
+	 .counter = NATRA_COUNT_ADMITTED,
+	 .fate = PASSED,
+	 .groups = 1},
+	{.name = "rx heavy parent",
+	 .kind = PROGRAM_RX,
+	 .counter = NATRA_COUNT_ADMITTED,
+	 .fate = PASSED,
+	 .groups = 2},
 };
 
 static double empty_ns[ROUNDS_MAX * TH_LEN(subjects)];
@@ -122,6 +147,7 @@ static size_t reference_blocks[FATES];
 static unsigned int repeat = 1000000;
 static unsigned int rounds = 9;
 static bool least;
+static unsigned int beside;
 static struct packet packet;
 static int empty_fd;
 static struct reference *reference;
@@ -264,6 +290,36 @@ static void fill_classes(struct subnets *subnets)
 	subnets->classes_len = 1;
 }
 
+/* Makes group 1, and group 2 as its parent if there are two levels, at 100 Gbit/s. */
+static int make_groups(const struct subject *s)
+{
+	const size_t size = 2 * NATRA_GROUPS * sizeof(struct natra_group);
+	struct natra_group_given given = {
+		.rate_bits_per_sec = {100000000000, 100000000000},
+		.parent = s->groups > 1 ? 2 : 0,
+	};
+	struct natra_group *map;
+	struct natra *n;
+	int fd;
+
+	if (!s->groups)
+		return 0;
+	if (natra_open(&n, NULL) < 0)
+		die("handle", ENOMEM);
+	fd = groups_make_map(n);
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		die("map of groups", errno);
+	map[0].limits[0] = group_limits(&given, NULL, false);
+	given.parent = 0;
+	map[2].limits[0] = group_limits(&given, NULL, false);
+	/* Mice stay mice. */
+	map[0].limits[0].enter_units = 0;
+	(void)munmap(map, size);
+	natra_close(n);
+	return fd;
+}
+
 static void load(struct subject *s)
 {
 	struct subnets subnets = {.kind = s->subnets};
@@ -273,6 +329,8 @@ static void load(struct subject *s)
 		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 		.subnets = &subnets,
 		.measures_connects = s->measures_connects,
+		.has_groups = s->groups > 0,
+		.groups_fd = make_groups(s),
 	};
 	struct natra_limits limits = th_limits();
 
@@ -294,6 +352,8 @@ static void load(struct subject *s)
 		 * in. */
 		limits.rate = policy_rate(100000000000, 6250000000);
 	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
+	if (s->groups)
+		limits.member = policy_membership(1, 1, 1000000000, false);
 	if (s->subnets)
 		fill_subnets(&subnets);
 	if (s->subnets == NATRA_SUBNETS_CLASSES)
@@ -360,6 +420,35 @@ static struct cost measure_in_chunks(struct subject *s)
 	return sum;
 }
 
+/* Starts a process that runs the program until it is killed. */
+static pid_t start_beside(const struct subject *s)
+{
+	const pid_t pid = fork();
+
+	if (pid < 0)
+		die("fork", errno);
+	if (pid == 0) {
+		for (;;)
+			(void)measure(s->run.stub.prog_fd, s->gso, 10000);
+	}
+	return pid;
+}
+
+static struct cost measure_beside(struct subject *s)
+{
+	pid_t pids[16];
+	struct cost cost;
+
+	for (unsigned int i = 0; i < beside; i++)
+		pids[i] = start_beside(s);
+	cost = measure_in_chunks(s);
+	for (unsigned int i = 0; i < beside; i++) {
+		(void)kill(pids[i], SIGKILL);
+		(void)waitpid(pids[i], NULL, 0);
+	}
+	return cost;
+}
+
 /* Runs the empty program, the reference and the subject, one after the
  * other. */
 static void measure_round(struct subject *s, unsigned int round)
@@ -371,7 +460,7 @@ static void measure_round(struct subject *s, unsigned int round)
 	set_fate(s->fate);
 	theirs = measure(bpf_program__fd(reference->progs.reference), false,
 			 repeat);
-	ours = measure_in_chunks(s);
+	ours = measure_beside(s);
 	empty_ns[round * TH_LEN(subjects) + (size_t)(s - subjects)] = empty.ns;
 	reference_ns[s->fate][block] = theirs.ns;
 	reference_instructions[s->fate][block] =
@@ -490,9 +579,11 @@ int main(int argc, char **argv)
 			repeat = number(argv[i + 1], 100000000);
 		} else if (strcmp(argv[i], "--rounds") == 0) {
 			rounds = number(argv[i + 1], ROUNDS_MAX);
+		} else if (strcmp(argv[i], "--beside") == 0) {
+			beside = number(argv[i + 1], 16);
 		} else {
 			fprintf(stderr,
-				"usage: %s [--repeat N] [--rounds N] [--least]\n",
+				"usage: %s [--repeat N] [--rounds N] [--least] [--beside N]\n",
 				argv[0]);
 			return 2;
 		}

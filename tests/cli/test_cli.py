@@ -48,6 +48,10 @@ BAD = {
     "--ingress-connections-burst": SIZES + ["1000000001"],
     "--egress-connections": SIZES + ["1000000001"],
     "--egress-connections-burst": SIZES + ["1000000001"],
+    "--group": ["", "g" * 128],
+    "--weight": NUMBERS + ["65"],
+    "--floor": RATES + ["0", "unlimited"],
+    "--parent": ["", "g" * 128],
     "--mode": NAMES + ["tcx"],
     "--edt": NAMES + ["yes"],
     "--ingress-mode": NAMES + ["shape"],
@@ -96,6 +100,7 @@ COMMANDS = {
     "stats": ["web"],
     "top": ["web"],
     "events": [],
+    "group": ["set", "team", "--ingress", "1G", "--egress", "1G"],
     "metrics": [],
     "probe": [],
     "gc": [],
@@ -252,6 +257,16 @@ class Cli(unittest.TestCase):
                       "unlimited"], "attach: needs --ingress")
         self.refused(["attach", "eth0", "--ingress", "1M", "--egress-burst",
                       "64k"], "--egress-burst: '64k' ")
+        self.refused(["attach", "eth0", "--ingress", "1M", "--weight", "2"],
+                     "--weight: '2' is refused: group_weight: 2 without a group")
+        self.refused(["group"], "group: set|show|remove [NAME]... is missing")
+        self.refused(["group", "change", "a"], "group: 'change' is not one of")
+        self.refused(["group", "remove"], "remove: NAME is missing")
+        self.refused(["group", "set", ""], "NAME: '' is empty")
+        self.refused(["group", "show", "a", "--ingress", "1M"],
+                     "show: takes no limits")
+        self.refused(["group", "set", "a", "--ingress", "1M", "--floor", "2M"],
+                     "--floor: '2M' is refused: ")
         self.refused(["set", "web"], "set: has nothing to change")
         self.refused(["set", "web", "--json"], "set: has nothing to change")
         self.refused(["set", "web", "--ingress", "0", "--ingress-burst",

@@ -177,7 +177,7 @@ static void what_a_policy_may_have(void **state)
 	refused(list, 3, "classes: 1025 subnets are more than 1024");
 }
 
-static void no_lists_beside_classes(void **state)
+static void no_lists_and_no_group_beside_classes(void **state)
 {
 	const struct natra_class list[] = {make("a", v4, 2)};
 	struct natra_policy p = policy_of(1000000, 0);
@@ -190,6 +190,10 @@ static void no_lists_beside_classes(void **state)
 	p.unshaped_subnets_len = 1;
 	assert_int_equal(policy_check(&p, error, sizeof(error)), -EINVAL);
 	assert_string_equal(error, "classes: 1 beside unshaped_subnets");
+	p.unshaped_subnets_len = 0;
+	p.group = 1;
+	assert_int_equal(policy_check(&p, error, sizeof(error)), -EINVAL);
+	assert_string_equal(error, "classes: 1 beside a group");
 }
 
 static void each_has_the_limits_of_its_rates(void **state)
@@ -245,7 +249,7 @@ int main(void)
 		cmocka_unit_test(text_keeps_what_it_leaves_out),
 		cmocka_unit_test(bad_text_is_refused),
 		cmocka_unit_test(what_a_policy_may_have),
-		cmocka_unit_test(no_lists_beside_classes),
+		cmocka_unit_test(no_lists_and_no_group_beside_classes),
 		cmocka_unit_test(each_has_the_limits_of_its_rates),
 	};
 

@@ -58,6 +58,9 @@ static void each_field_is_pinned_in_its_place(void **state)
 		{"ingress_connections_burst", 136},
 		{"egress_connections_per_sec", 144},
 		{"egress_connections_burst", 152},
+		{"group", 192},
+		{"group_weight", 196},
+		{"group_floor_bits_per_sec", 200},
 	};
 	bool taken[POLICY_PINNED_SIZE] = {false};
 

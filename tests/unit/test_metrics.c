@@ -571,9 +571,38 @@ static void a_younger_pod_counts_from_0(void **state)
 	}
 }
 
+/* A direction without a rate has no series. */
+static void groups_have_series(void **state)
+{
+	struct group_metrics group = {
+		.name = "team",
+		.info = {.egress_rate_bits_per_sec = 80,
+			 .members = 3,
+			 .ingress_charged = {1, 2},
+			 .egress_charged = {4, 500}},
+	};
+	const struct node_metrics node = {.groups = &group, .groups_len = 1};
+	const struct families_options options = {0};
+	struct text t;
+
+	(void)state;
+	begin(&t, false);
+	assert_int_equal(families_write(&t.e, &node, &options), 0);
+	assert_int_equal(fclose(t.e.out), 0);
+#define GROUP(name) "natra_group_" name "{group=\"team\",direction=\"egress\"} "
+	assert_non_null(strstr(t.text, GROUP("bytes_total") "500\n"));
+	assert_non_null(strstr(t.text, GROUP("packets_total") "4\n"));
+	assert_non_null(strstr(t.text, GROUP("limit_bytes_per_second") "10\n"));
+	assert_non_null(
+		strstr(t.text, "natra_group_members{group=\"team\"} 3\n"));
+	assert_null(strstr(t.text, "team\",direction=\"ingress"));
+	free(t.text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(groups_have_series),
 		cmocka_unit_test(types_and_units_are_those_of_each_format),
 		cmocka_unit_test(histograms_are_cumulative),
 		cmocka_unit_test(values_of_labels_are_escaped),

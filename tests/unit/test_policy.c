@@ -237,6 +237,7 @@ static void what_is_set_is_kept(void **state)
 	p.ingress_packets_burst = 9;
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	p.sketch_width = 512;
+	p.group_weight = 2;
 	e = policy_effective(&p);
 	assert_memory_equal(&e, &p, sizeof(p));
 }

@@ -172,6 +172,21 @@ static int read_all_classes(struct natra *n, struct node_metrics *node)
 	return r;
 }
 
+static int add_group(void *arg, const struct natra_group_info *group)
+{
+	struct node_metrics *node = arg;
+	struct group_metrics *list;
+
+	list = realloc(node->groups, (node->groups_len + 1) * sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	node->groups = list;
+	list += node->groups_len++;
+	(void)snprintf(list->name, sizeof(list->name), "%s", group->name);
+	list->info = *group;
+	return 0;
+}
+
 int node_metrics_read(struct natra *n, struct node_metrics *node)
 {
 	int r;
@@ -183,6 +198,8 @@ int node_metrics_read(struct natra *n, struct node_metrics *node)
 	r = natra_foreach_stats(n, add, node);
 	if (r == 0)
 		r = read_all_classes(n, node);
+	if (r == 0)
+		r = natra_foreach_group(n, add_group, node);
 	if (r < 0 || !node->len)
 		return r;
 	qsort(node->list, node->len, sizeof(*node->list), compare);
@@ -197,6 +214,7 @@ void node_metrics_free(struct node_metrics *node)
 	for (size_t i = 0; i < node->len; i++)
 		free(node->list[i].classes);
 	free(node->list);
+	free(node->groups);
 	*node = (struct node_metrics){0};
 }
 

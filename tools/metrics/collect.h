@@ -34,11 +34,18 @@ struct pod_metrics {
 	bool check_failed, program_before;
 };
 
+struct group_metrics {
+	char name[NATRA_GROUP_NAME_MAX + 1];
+	struct natra_group_info info; /* its name and parent mean nothing */
+};
+
 struct node_metrics {
 	/* Sorted by namespace, pod, interface and id. */
 	struct pod_metrics *list;
 	size_t len;
 	size_t unreadable; /* attachments of an unknown ABI */
+	struct group_metrics *groups;
+	size_t groups_len;
 	bool has_features;
 	struct natra_features features;
 	/* Sums of what is gone, see kept.h; not owned. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../src/util/clock.h"
+#include "groups.h"
 #include "rows.h"
 
 /* The end of a list of labels. */
@@ -555,6 +556,7 @@ static void write_node(struct exposition *e, const struct node_metrics *node)
 	static const struct label none[] = {LABELS_END};
 
 	write_attachments(e, node);
+	groups_write(e, node);
 	exposition_begin(e, &mismatches);
 	exposition_count(e, none, node->unreadable);
 	if (node->has_features) {

@@ -24,6 +24,7 @@ int cmd_show(struct cli *cli);
 int cmd_stats(struct cli *cli);
 int cmd_top(struct cli *cli);
 int cmd_events(struct cli *cli);
+int cmd_group(struct cli *cli);
 int cmd_metrics(struct cli *cli);
 int cmd_probe(struct cli *cli);
 int cmd_gc(struct cli *cli);

@@ -217,6 +217,8 @@ static int check_set(const struct cli *cli)
 		return usage_error("set", NULL, "has nothing to change");
 	policy.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 	policy.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	/* The group is as little known as the rates, and none if there are classes. */
+	policy.group = !limits_given(&cli->opts, 1ULL << OPT_CLASS);
 	r = limits_apply(cli, &policy);
 	if (!r)
 		r = class_list_apply(cli, &classes, &policy);

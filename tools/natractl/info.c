@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "classes.h"
+#include "group.h"
 #include "json.h"
 #include "output.h"
 
@@ -132,15 +133,20 @@ static void print_more(const struct policy_field *line,
 
 /* Prints a line for each field, followed by the fields that count only because of
  * it. */
-static void print_policy(const struct natra_info *info)
+static void print_policy(struct natra *n, const struct natra_info *info)
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *line = &policy_fields[i];
 
-		if (!line->title || line->of)
+		if (!line->title || line->of ||
+		    (line->unit == POLICY_GROUP && !info->policy.group))
 			continue;
 		printf("  %-15s ", line->title);
-		print_value(line, info);
+		if (line->unit == POLICY_GROUP)
+			print_text(stdout,
+				   group_name(n, info->policy.group).text, 0);
+		else
+			print_value(line, info);
 		print_more(line, info);
 		putchar('\n');
 	}
@@ -212,7 +218,7 @@ void info_print(struct natra *n, const struct natra_info *info)
 		print_text(stdout, info->reason, 0);
 		puts("\n  these limits do not hold:");
 	}
-	print_policy(info);
+	print_policy(n, info);
 	print_subnets(n, info);
 	classes_print(n, info);
 	if (!info->unshaped)
@@ -273,6 +279,7 @@ cJSON *info_json(struct natra *n, const struct natra_info *info)
 	json_add_u64(o, "host_ifindex", info->host_ifindex);
 	json_add_text(o, "network", info->network);
 	json_add_text(o, "label", info->label);
+	json_add_text(o, "group", group_name(n, info->policy.group).text);
 	cJSON_AddBoolToObject(o, "unshaped", info->unshaped);
 	json_add_text(o, "mode", known(natra_mode_name(info->mode)));
 	json_add_text(o, "reason", info->reason);

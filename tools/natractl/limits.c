@@ -97,9 +97,33 @@ static int set_limit(const struct opts *opts, enum opt_id id,
 		policy_field_set(field, p, 0);
 		return 0;
 	}
-	return field->unit == POLICY_PERCENT || field->unit == POLICY_CELLS
+	return field->unit == POLICY_PERCENT || field->unit == POLICY_CELLS ||
+			       field->unit == POLICY_NUMBER
 		       ? set_number(opts, id, field, p)
 		       : policy_field_parse(field, p, text);
+}
+
+/* Lets the attachment join a group, or leave its group with what it was in it. */
+static int set_group(const struct cli *cli, enum opt_id id,
+		     struct natra_policy *p)
+{
+	const struct policy_field *field = opts_field(id);
+	const char *name = cli->opts.value[id];
+	uint32_t number;
+	int r;
+
+	if (strcmp(name, "none") == 0) {
+		remove_limit(field, p);
+		return 0;
+	}
+	r = opts_check_text(opts_name(id), name, NATRA_GROUP_NAME_MAX);
+	if (r)
+		return r;
+	r = natra_find_group(cli->n, name, &number);
+	if (r < 0)
+		return failure(cli, r);
+	policy_field_set(field, p, number);
+	return 0;
 }
 
 static int refuse(const struct opts *opts, enum opt_id id, int r)
@@ -165,7 +189,9 @@ int limits_apply(const struct cli *cli, struct natra_policy *policy)
 				return r;
 			continue;
 		}
-		r = set_limit(opts, id, policy);
+		r = opts_field(id)->unit == POLICY_GROUP
+			    ? set_group(cli, id, policy)
+			    : set_limit(opts, id, policy);
 		if (r > 0)
 			return r;
 		if (r < 0)

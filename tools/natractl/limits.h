@@ -12,8 +12,9 @@ uint64_t limits_live_options(void);
 /* Returns whether any of these options was given. */
 bool limits_given(const struct opts *opts, uint64_t options);
 
-/* Puts the given limits, without classes, into `policy`, which then points into the options, and
- * lets the library check them, without touching the kernel. Returns 0, or
+/* Puts the given limits, without classes, into `policy`, which then points into the
+ * options, and lets the library check them. But for the name of a group the kernel is
+ * not asked. Returns 0, or
  * EXIT_USAGE after printing the error. */
 int limits_apply(const struct cli *cli, struct natra_policy *policy);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "group.h"
 #include "limits.h"
 #include "json.h"
 #include "output.h"
@@ -41,6 +42,9 @@ static const struct command commands[] = {
 	{{"events", "ID|POD", true, OPT_BIT(OPT_FOLLOW) | OPT_BIT(OPT_SINCE)},
 	 "show when flows became heavy, and packets began to be dropped",
 	 cmd_events},
+	{{"group", "set|show|remove [NAME]...", false, OPT_BIT(OPT_PARENT)},
+	 "let attachments share a rate",
+	 cmd_group},
 	{{"metrics", NULL, false,
 	  OPT_BIT(OPT_TEXTFILE) | OPT_BIT(OPT_VERDICTS) |
 		  OPT_BIT(OPT_AGGREGATE)},
@@ -112,6 +116,8 @@ static uint64_t options_of(const struct command *command)
 		options |= limits_options();
 	else if (command->run == cmd_set)
 		options |= limits_live_options();
+	else if (command->run == cmd_group)
+		options |= group_limit_options();
 	return options;
 }
 

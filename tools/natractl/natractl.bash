@@ -23,7 +23,8 @@ _natractl_words()
 		--ingress-packets --ingress-packets-burst
 		--egress-packets --egress-packets-burst
 		--ingress-connections --ingress-connections-burst
-		--egress-connections --egress-connections-burst --class'
+		--egress-connections --egress-connections-burst --class
+		--group --weight --floor'
 
 	case $command$previous in
 	install--mode)
@@ -62,13 +63,14 @@ _natractl_words()
 	--*packets | --*connections | --horizon | --fast-pass-share | --fast-pass-guard | --pace-limit | \
 	--sketch-width | \
 	--pid | --id | --network | --label | --shaped-subnet | --unshaped-subnet | --class | \
+	--group | --weight | --floor | --parent | \
 	--watch | --interval | --since | -n | --conf | --runtime-version | --agent)
 		return ;;
 	esac
 
 	case $command in
 	'')
-		echo attach set detach list show stats top events metrics probe gc check \
+		echo attach set detach list show stats top events group metrics probe gc check \
 			upgrade doctor hook install uninstall version --version "$global" ;;
 	attach)
 		echo "$global" "$live" --netns --pid --id --network --label --mode \
@@ -81,6 +83,9 @@ _natractl_words()
 	detach)
 		echo "$global" --netns
 		_natractl_ids ;;
+	group)
+		echo "$global" set show remove --ingress --egress --ingress-burst \
+			--egress-burst --weight --floor --parent ;;
 	metrics)
 		echo "$global" --textfile --verdicts --aggregate
 		;;

@@ -34,6 +34,8 @@ static const struct option table[OPT_MAX] = {
 	[OPT_CLASS] = {"--class", 0, "NAME=CIDR,...,ingress=RATE,egress=RATE",
 		       "peers with limits of their own; also dscp=N "
 		       "(repeatable)"},
+	[OPT_PARENT] = {"--parent", 0, "NAME",
+			"the group that this one is a member of; none"},
 	[OPT_REPLACE_BANDWIDTH] = {"--replace-bandwidth", 0, NULL,
 				   "remove what the bandwidth plugin left"},
 	[OPT_DIRECTION] = {"--direction", 0, "ingress|egress",

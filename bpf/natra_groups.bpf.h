@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* How the programs judge members of groups, see natra_groups.h. The verifier removes
+ * all of it from programs without has_groups. */
+#ifndef NATRA_GROUPS_BPF_H
+#define NATRA_GROUPS_BPF_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+
+#include "natra_groups.h"
+#include "natra_maps.bpf.h"
+#include "natra_packet.bpf.h"
+#include "natra_shared.h"
+
+/* A packet is judged by one call, and charged by another if it goes. */
+#define NATRA_GROUP_CHARGE (1ULL << 63)
+
+/* Before Linux 6.8 the verifier also looks at global functions that nobody calls. So each
+ * that would look into the map, which is not there without has_groups, asks for that
+ * first. */
+static __always_inline struct natra_group *group_at(__u32 place)
+{
+	const __u32 index = place - 1;
+
+	return bpf_map_lookup_elem(&natra_groups, &index);
+}
+
+/* Runs once in a tick. It is global for the same reason as parse_global, and takes of
+ * the span what it needs: as a struct in memory the span would take the caller's stack. */
+__noinline int adapt_global(struct natra_fair *fair, __u64 now_ns,
+			    __u64 latest_ns, __u32 fair_shift)
+{
+	const struct natra_span span = {
+		.now_ns = now_ns,
+		.latest_ns = latest_ns,
+	};
+
+	if (!fair)
+		return 0; /* the verifier wants this check */
+	natra_fair_adapt(fair, &span, fair_shift);
+	return 0;
+}
+
+/*
+ * Returns the turn of a member's packet in one group, 0 if that has no rate. It is global
+ * for the same reason as parse_global. Its frame is one of three below that of `shape`,
+ * which have 512 bytes together before Linux 6.3: so a packet is charged by another
+ * function.
+ */
+__noinline __u64 group_turn_global(const struct natra_membership *of,
+				   const struct natra_member *member,
+				   __u64 now_ns, __u64 delay_ns)
+{
+	const struct natra_group_limits *limits;
+	struct natra_group *group;
+
+	if (!natra_fixed.has_groups || !of || !member)
+		return 0; /* the verifier wants this check */
+	group = group_at(of->group);
+	if (!group)
+		return 0;
+	limits = natra_group_limits_of(group);
+	if (!limits->rate.mult)
+		return 0;
+	if (now_ns >> NATRA_FAIR_TICK_SHIFT !=
+	    NATRA_READ_ONCE(group->fair.tick))
+		(void)adapt_global(
+			&group->fair, now_ns,
+			natra_group_latest(group, limits, now_ns, delay_ns),
+			natra_group_shift(limits, delay_ns));
+	return natra_group_turn(group, limits, of, member, now_ns, delay_ns);
+}
+
+/* Charges a packet, whose turn in this group is turn_ns. */
+__noinline int group_charge_global(const struct natra_membership *of,
+				   struct natra_member *member,
+				   const struct packet *packet, __u64 turn_ns,
+				   __u64 delay_ns)
+{
+	const struct natra_group_limits *limits;
+	struct natra_group *group;
+	__u64 cost_ns, dither;
+
+	if (!natra_fixed.has_groups || !of || !member || !packet)
+		return 0; /* the verifier wants this check */
+	group = group_at(of->group);
+	if (!group)
+		return 0;
+	limits = natra_group_limits_of(group);
+	if (!limits->rate.mult)
+		return 0;
+	dither = natra_dither(NATRA_READ_ONCE(group->fair.tat_ns) +
+			      ((__u64)packet->seed << 32));
+	cost_ns = natra_cost_ns(&limits->rate, packet->bytes, dither);
+	natra_group_charge_member(
+		group, limits, of, member, packet->now_ns, delay_ns, turn_ns,
+		cost_ns, natra_cost_ns(&of->floor, packet->bytes, dither));
+	natra_group_charge(group, limits, packet->now_ns, turn_ns, cost_ns,
+			   packet->bytes);
+	return 0;
+}
+
+/* Judges a packet by one group, or charges it there. Returns its turn, which for one
+ * that is policed (delay_ns is 0) is on the scale of all groups. */
+static __always_inline __u64 group_level(const struct natra_membership *of,
+					 struct natra_member *member,
+					 const struct packet *packet, __u64 how)
+{
+	const __u64 delay_ns = how & ~NATRA_GROUP_CHARGE;
+	struct natra_group *group;
+	__u64 turn_ns;
+
+	turn_ns = group_turn_global(of, member, packet->now_ns, delay_ns);
+	if (how & NATRA_GROUP_CHARGE)
+		return (__u32)group_charge_global(of, member, packet, turn_ns,
+						  delay_ns);
+	if (delay_ns)
+		return turn_ns;
+	group = group_at(of->group);
+	return group ? natra_group_to_scale(natra_group_limits_of(group),
+					    packet->now_ns, turn_ns)
+		     : 0;
+}
+
+/*
+ * Judges a packet of an attachment by its group and by the parent of that, or charges
+ * both. `how` has the longest delay of the packet, 0 if it is policed, and
+ * NATRA_GROUP_CHARGE if it is to be charged. Returns the later of both turns, 0 if the
+ * attachment is in no group.
+ */
+__noinline __u64 group_global(const struct natra_config *config,
+			      struct natra_state *state,
+			      const struct packet *packet, __u64 how)
+{
+	const struct natra_membership *of;
+	struct natra_group *group;
+	__u64 turn_ns, upper_ns;
+
+	if (!natra_fixed.has_groups || !config || !state || !packet)
+		return 0; /* the verifier wants this check */
+	of = &config->limits[packet->active & 1].member;
+	if (!of->group)
+		return 0;
+	turn_ns = group_level(of, &state->member, packet, how);
+	group = group_at(of->group);
+	if (!group)
+		return turn_ns;
+	of = &natra_group_limits_of(group)->parent;
+	if (!of->group)
+		return turn_ns;
+	upper_ns = group_level(of, &group->member, packet, how);
+	return upper_ns > turn_ns ? upper_ns : turn_ns;
+}
+
+/* Returns the longest delay of a packet, 0 if it is policed. */
+static __always_inline __u64 group_delay(const struct natra_limits *limits,
+					 bool held)
+{
+	return held ? limits->max_delay_ns : 0;
+}
+
+/*
+ * Asks the groups, for charge(): the packet is not to depart before depart_ns, which of
+ * a policed one is on the scale of all groups. The exact clock is needed here, and so
+ * now_ns is exact from here on.
+ */
+static __always_inline void group_ask(const struct natra_config *config,
+				      struct natra_state *state,
+				      const struct natra_limits *limits,
+				      struct packet *packet, bool held)
+{
+	packet->now_ns = bpf_ktime_get_ns();
+	packet->depart_ns =
+		group_global(config, state, packet, group_delay(limits, held));
+}
+
+/* Charges the groups for a packet that goes. */
+static __always_inline void group_charge(const struct natra_config *config,
+					 struct natra_state *state,
+					 const struct natra_limits *limits,
+					 const struct packet *packet, bool held)
+{
+	(void)group_global(config, state, packet,
+			   group_delay(limits, held) | NATRA_GROUP_CHARGE);
+}
+
+/* Lowers the sizes from which on a flow is heavy to those of the group: what is much
+ * of a group may be little of its member. */
+static __always_inline void group_threshold(const struct natra_limits *limits,
+					    __u32 *enter, __u32 *leave)
+{
+	struct natra_group *group = group_at(limits->member.group);
+	const struct natra_group_limits *of;
+
+	if (!group)
+		return;
+	of = natra_group_limits_of(group);
+	if (!of->enter_units || of->enter_units >= *enter)
+		return;
+	*enter = of->enter_units;
+	*leave = of->leave_units;
+}
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Groups: members share a rate, as the heavy flows of a direction do (natra_fair.h).
+ * A member is an attachment, or a group in its parent. It has two clocks, and the
+ * group has a bucket and the factor K, by which one loop finds the shares:
+ *
+ *  - The clock moves on by K * cost / weight. A member whose clock is behind takes
+ *    less than its share of the group, and does not wait.
+ *  - The floor's clock moves on by what the packet takes at the rate of the floor.
+ *    A member whose floor's clock is behind is within its floor, and does not wait
+ *    either, whatever the others do and wherever K is.
+ *
+ * A packet's turn is where its member's clock, its floor's clock or the bucket stands,
+ * whichever is earliest. So a member has its floor or its share, whichever is more, and
+ * what is idle is there for the others in proportion to their weights. All packets that
+ * go are charged to the bucket, those within a floor as well: then K grows, and those
+ * over their shares wait. Neither clock goes back, so a member's packets keep their
+ * order where they are held.
+ *
+ * The clocks move on from the turn and not from where they stood: what was idle costs
+ * nothing later.
+ */
+#ifndef NATRA_GROUPS_H
+#define NATRA_GROUPS_H
+
+#include "natra_bucket.h"
+#include "natra_compiler.h"
+#include "natra_fair.h"
+#include "natra_shared.h"
+
+#define NATRA_GROUP_SHARE_SHIFT 16 /* a share of 2^16 is that of weight 1 */
+
+/* By how much mice that nothing holds may put their member's clock ahead of now. */
+#define NATRA_GROUP_AHEAD_NS 100000000ULL
+
+/* Turns of what is policed are told on a scale on which each burst takes as long. */
+#define NATRA_GROUP_SCALE_NS (1ULL << 32)
+
+/* A floor's clock is not ahead by more than a packet of so many bytes takes, unless the
+ * floor was lower when it was set. */
+#define NATRA_GROUP_BYTES_MAX 262144U
+
+/* Returns the place of a group's direction in the map, + 1. */
+natra_inline __u32 natra_group_place(__u32 number, bool egress)
+{
+	return number ? 2 * (number - 1) + egress + 1 : 0;
+}
+
+natra_inline const struct natra_group_limits *
+natra_group_limits_of(const struct natra_group *group)
+{
+	return &group->limits[NATRA_READ_ONCE(group->active) & 1];
+}
+
+natra_inline __u64 natra_group_weigh(__u64 ns, __u32 share)
+{
+	return (ns >> NATRA_GROUP_SHARE_SHIFT) * share +
+	       (((ns & ((1U << NATRA_GROUP_SHARE_SHIFT) - 1)) * share) >>
+		NATRA_GROUP_SHARE_SHIFT);
+}
+
+/* Returns a packet's longest delay as an index of fair_shift. */
+natra_inline __u32 natra_group_shift(const struct natra_group_limits *limits,
+				     __u64 delay_ns)
+{
+	return limits->fair_shift[!!delay_ns] & 63;
+}
+
+/* Returns the time beyond which a clock means nothing, see natra_fair_span. No packet
+ * takes much longer than a unit. */
+natra_inline __u64 natra_group_stale(const struct natra_group *group,
+				     const struct natra_group_limits *limits,
+				     __u64 now_ns, __u64 delay_ns)
+{
+	const __u64 unit_ns = 2ULL << natra_group_shift(limits, delay_ns);
+
+	return now_ns + (delay_ns ? delay_ns : NATRA_GROUP_AHEAD_NS) +
+	       natra_fair_times_k(unit_ns, NATRA_READ_ONCE(group->fair.k_more));
+}
+
+/* Returns the same for the clock of a floor. */
+natra_inline __u64 natra_group_floor_stale(const struct natra_membership *of,
+					   __u64 now_ns, __u64 delay_ns)
+{
+	return now_ns + (delay_ns ? delay_ns : NATRA_GROUP_AHEAD_NS) +
+	       natra_cost_ns(&of->floor, NATRA_GROUP_BYTES_MAX, 0);
+}
+
+/* Returns the latest turn that was given, or that of a packet which does not wait. */
+natra_inline __u64 natra_group_latest(const struct natra_group *group,
+				      const struct natra_group_limits *limits,
+				      __u64 now_ns, __u64 delay_ns)
+{
+	const __u64 latest_ns = NATRA_READ_ONCE(group->fair.latest_ns);
+	const __u64 base_ns =
+		delay_ns ? now_ns
+			 : natra_fair_before(now_ns, limits->rate.burst_ns);
+
+	return latest_ns > base_ns ? latest_ns : base_ns;
+}
+
+/* Returns the turn that a member has without its floor. */
+natra_inline __u64 natra_group_share_turn(
+	const struct natra_group *group,
+	const struct natra_group_limits *limits,
+	const struct natra_member *member, __u64 now_ns, __u64 delay_ns)
+{
+	const __u32 shift = natra_group_shift(limits, delay_ns);
+	const __u64 full_ns = natra_fair_before(now_ns, limits->rate.burst_ns);
+	__u64 tat_ns = NATRA_READ_ONCE(group->fair.tat_ns), least_ns;
+	__u64 turn_ns = NATRA_READ_ONCE(member->clock_ns);
+
+	if (tat_ns < full_ns)
+		tat_ns = full_ns;
+	/* The overdraft is bounded. */
+	least_ns = natra_fair_before(tat_ns, natra_fair_bound(shift) << shift);
+	if (turn_ns < least_ns &&
+	    least_ns > natra_group_latest(group, limits, now_ns, delay_ns))
+		turn_ns = least_ns;
+	return turn_ns < tat_ns ? turn_ns : tat_ns;
+}
+
+/*
+ * Returns the turn of a member's packet, whose longest delay is delay_ns; 0 stands for
+ * a packet that is policed. Turns of what is held begin with the present and a credit
+ * (see natra_fair.h), and others a burst ago.
+ */
+natra_inline __u64 natra_group_turn(const struct natra_group *group,
+				    const struct natra_group_limits *limits,
+				    const struct natra_membership *of,
+				    const struct natra_member *member,
+				    __u64 now_ns, __u64 delay_ns)
+{
+	__u64 low_ns = natra_fair_before(now_ns, limits->rate.burst_ns);
+	__u64 turn_ns =
+		natra_group_share_turn(group, limits, member, now_ns, delay_ns);
+
+	if (of->floor.mult) {
+		const __u64 floor_ns = NATRA_READ_ONCE(member->floor_ns);
+
+		if (turn_ns > floor_ns)
+			turn_ns = floor_ns;
+	}
+	if (delay_ns) {
+		const __u64 credit_ns = natra_fair_before(
+			now_ns, (__u64)NATRA_FAIR_CREDIT
+					<< natra_group_shift(limits, delay_ns));
+
+		if (low_ns < credit_ns)
+			low_ns = credit_ns;
+	}
+	return turn_ns > low_ns ? turn_ns : low_ns;
+}
+
+/* Moves a clock on. One that means nothing, because it is too far ahead, is set: since
+ * no turn is later than the bucket, only this one packet has waited for it. */
+natra_inline void natra_group_advance(__u64 *clock_ns, __u64 end_ns,
+				      __u64 stale_ns)
+{
+	const __u64 ns = NATRA_READ_ONCE(*clock_ns);
+
+	if (ns < end_ns || ns > stale_ns)
+		NATRA_WRITE_ONCE(*clock_ns, end_ns);
+}
+
+/* Charges a member's packet that goes, whose turn in the group this is, to the clocks
+ * of the member. */
+natra_inline void
+natra_group_charge_member(const struct natra_group *group,
+			  const struct natra_group_limits *limits,
+			  const struct natra_membership *of,
+			  struct natra_member *member, __u64 now_ns,
+			  __u64 delay_ns, __u64 turn_ns, __u64 cost_ns,
+			  __u64 floor_cost_ns)
+{
+	const __u64 step_ns = natra_group_weigh(
+		natra_fair_times_k(cost_ns,
+				   NATRA_READ_ONCE(group->fair.k_more)),
+		of->share);
+
+	natra_group_advance(&member->clock_ns, turn_ns + step_ns,
+			    natra_group_stale(group, limits, now_ns, delay_ns));
+	if (of->floor.mult)
+		natra_group_advance(
+			&member->floor_ns, turn_ns + floor_cost_ns,
+			natra_group_floor_stale(of, now_ns, delay_ns));
+}
+
+/* Charges it to the group. */
+natra_inline void natra_group_charge(struct natra_group *group,
+				     const struct natra_group_limits *limits,
+				     __u64 now_ns, __u64 turn_ns, __u64 cost_ns,
+				     __u32 bytes)
+{
+	const __u64 full_ns = natra_fair_before(now_ns, limits->rate.burst_ns);
+	const __u64 tat_ns = NATRA_READ_ONCE(group->fair.tat_ns);
+
+	/* A bucket that is full is set by one CPU; all others add to it. */
+	if (tat_ns >= full_ns ||
+	    __sync_val_compare_and_swap(&group->fair.tat_ns, tat_ns,
+					full_ns + cost_ns) != tat_ns)
+		__sync_fetch_and_add(&group->fair.tat_ns, cost_ns);
+	if (turn_ns > NATRA_READ_ONCE(group->fair.latest_ns))
+		NATRA_WRITE_ONCE(group->fair.latest_ns, turn_ns);
+	__sync_fetch_and_add(&group->charged.packets, 1);
+	__sync_fetch_and_add(&group->charged.bytes, bytes);
+}
+
+/*
+ * Returns the turn of a policed packet as a time on the scale of all groups: where its
+ * burst is of NATRA_GROUP_SCALE_NS. Of a turn to come this is the turn itself.
+ */
+natra_inline __u64 natra_group_to_scale(const struct natra_group_limits *limits,
+					__u64 now_ns, __u64 turn_ns)
+{
+	if (turn_ns >= now_ns)
+		return turn_ns;
+	if (now_ns - turn_ns >= limits->rate.burst_ns >> NATRA_FAIR_SAFE_SHIFT)
+		return 0;
+	return natra_fair_before(
+		now_ns, ((now_ns - turn_ns) * limits->ramp_mult) >> 32);
+}
+
+/* Returns such a turn as one of a bucket with another burst. */
+natra_inline __u64 natra_group_from_scale(__u64 burst_ns, __u64 now_ns,
+					  __u64 scaled_ns)
+{
+	__u64 parts;
+
+	if (scaled_ns >= now_ns)
+		return scaled_ns;
+	parts = now_ns - scaled_ns;
+	if (parts >= NATRA_GROUP_SCALE_NS)
+		return 0;
+	return natra_fair_before(now_ns, ((burst_ns >> 16) * parts) >> 16);
+}
+
+/*
+ * Returns whether a mouse that is charged (NATRA_PASS_CHARGED) is dropped for the group's
+ * sake. It does not wait, and goes before the heavy flows of its member, which leave
+ * their clock behind this time.
+ */
+natra_inline bool natra_group_refuses(__u64 now_ns, __u64 delay_ns,
+				      __u64 turn_ns)
+{
+	return turn_ns > now_ns + (delay_ns ? delay_ns : NATRA_GROUP_AHEAD_NS);
+}
+
+#endif

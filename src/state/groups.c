@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "state/groups.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/libbpf_log.h"
+#include "policy/groups.h"
+#include "state/pin.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/str.h"
+#include "../../bpf/natra_bucket.h"
+#include "../../bpf/natra_groups.h"
+
+#define MAP_SIZE (2 * NATRA_GROUPS * sizeof(struct natra_group))
+/* Groups are in debt for no longer than this after a change of their limits. */
+#define DEBT_NS  100000000ULL
+
+static const char map_name[] = "map";
+
+_Static_assert(sizeof(((struct groups_members *)0)->id) == NATRA_ID_MAX + 1,
+	       "room for an id");
+
+int groups_make_map(struct natra *n)
+{
+	const struct bpf_map_create_opts opts = {
+		.sz = sizeof(opts),
+		.map_flags = BPF_F_MMAPABLE,
+	};
+	LIBBPF_LOG_SCOPE(n);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "natra_groups",
+				sizeof(uint32_t), sizeof(struct natra_group),
+				2 * NATRA_GROUPS, &opts);
+
+	return fd < 0 ? fail_errno(n, fd, "create the map of groups") : fd;
+}
+
+static int open_map(struct natra *n, const char *dir, int *ret_fd)
+{
+	static const struct pin_map groups_map = {
+		.type = BPF_MAP_TYPE_ARRAY,
+		.value_size = sizeof(struct natra_group),
+		.entries = 2 * NATRA_GROUPS,
+		.flags = BPF_F_MMAPABLE,
+	};
+	cleanup_close int fd = -1;
+	int r = pin_open_object(n, dir, map_name, &fd);
+
+	if (r == 0)
+		r = pin_check_map(n, dir, map_name, fd, &groups_map, NULL);
+	if (r == 0)
+		*ret_fd = TAKE_FD(fd);
+	return r;
+}
+
+int groups_map_fd(struct natra *n)
+{
+	char path[PIN_PATH_MAX];
+	int fd = -1;
+	int r = pin_dir_groups_path(n, path);
+
+	if (r == 0)
+		r = open_map(n, path, &fd);
+	if (r == -ENOENT)
+		return refuse(n, r, "there are no groups");
+	return r < 0 ? r : fd;
+}
+
+static int map_groups(struct natra *n, int fd, struct groups *groups)
+{
+	void *map =
+		mmap(NULL, MAP_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (map == MAP_FAILED)
+		return fail_errno(n, -errno, "map the groups");
+	groups->map = map;
+	/* Names are terminated, whoever wrote them. */
+	for (uint32_t i = 1; i <= NATRA_GROUPS; i++) {
+		struct natra_group_given *given = groups_given(groups, i);
+
+		given->name[sizeof(given->name) - 1] = '\0';
+		if (given->parent > NATRA_GROUPS)
+			given->parent = 0;
+	}
+	return 0;
+}
+
+int groups_open(struct natra *n, bool create, struct groups *ret)
+{
+	cleanup_groups struct groups groups = GROUPS_INIT;
+	cleanup_close int fd = -1;
+	int r = pin_dir_lock_groups(n, create, &groups.dir);
+
+	if (r < 0)
+		return r;
+	r = open_map(n, groups.dir.path, &fd);
+	if (r == -ENOENT && create) {
+		fd = groups_make_map(n);
+		r = fd < 0 ? fd : pin_object(n, groups.dir.path, map_name, fd);
+		if (r < 0)
+			pin_dir_remove(&groups.dir);
+	}
+	if (r == 0)
+		r = map_groups(n, fd, &groups);
+	if (r < 0)
+		return r;
+	*ret = groups;
+	groups = (struct groups)GROUPS_INIT;
+	return 0;
+}
+
+void groups_close(struct groups *groups)
+{
+	if (groups->map)
+		(void)munmap(groups->map, MAP_SIZE);
+	groups->map = NULL;
+	pin_dir_unlock(&groups->dir);
+}
+
+static struct natra_group *entry_of(const struct groups *groups,
+				    uint32_t number, bool egress)
+{
+	return &groups->map[natra_group_place(number, egress) - 1];
+}
+
+struct natra_group_given *groups_given(const struct groups *groups,
+				       uint32_t number)
+{
+	return &entry_of(groups, number, false)->given;
+}
+
+static uint32_t find(const struct groups *groups, const char *name)
+{
+	for (uint32_t i = 1; i <= NATRA_GROUPS; i++) {
+		if (strcmp(groups_given(groups, i)->name, name) == 0)
+			return i;
+	}
+	return 0;
+}
+
+uint32_t groups_find(const struct groups *groups, const char *name)
+{
+	return name[0] ? find(groups, name) : 0;
+}
+
+uint32_t groups_find_free(const struct groups *groups)
+{
+	return find(groups, "");
+}
+
+void groups_clear(const struct groups *groups, uint32_t number)
+{
+	memset(entry_of(groups, number, false), 0, sizeof(struct natra_group));
+	memset(entry_of(groups, number, true), 0, sizeof(struct natra_group));
+}
+
+/* Cuts what a group owes, which was charged at another rate. */
+static void settle(struct natra_group *group)
+{
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + DEBT_NS;
+
+	while (!natra_bucket_cut(&group->fair.tat_ns, until_ns) ||
+	       !natra_bucket_cut(&group->fair.latest_ns, until_ns))
+		continue;
+}
+
+static void write_limits(struct natra_group *group,
+			 const struct natra_group_limits *limits)
+{
+	const uint64_t active = group->active;
+
+	if (memcmp(&group->limits[active & 1], limits, sizeof(*limits)) == 0)
+		return;
+	group->limits[(active & 1) ^ 1] = *limits;
+	__atomic_store_n(&group->active, active + 1, __ATOMIC_RELEASE);
+	settle(group);
+}
+
+/* Returns the limits that follow from what was asked for. */
+static struct natra_group_limits limits_of(const struct groups *groups,
+					   uint32_t number, bool egress)
+{
+	const struct natra_group_given *given = groups_given(groups, number);
+
+	return group_limits(given,
+			    given->parent ? groups_given(groups, given->parent)
+					  : NULL,
+			    egress);
+}
+
+void groups_write_limits(const struct groups *groups)
+{
+	for (uint32_t i = 1; i <= NATRA_GROUPS; i++) {
+		const bool is_used = groups_given(groups, i)->name[0];
+
+		for (int egress = 0; is_used && egress < 2; egress++) {
+			const struct natra_group_limits limits =
+				limits_of(groups, i, egress);
+
+			write_limits(entry_of(groups, i, egress), &limits);
+		}
+	}
+}
+
+struct listing {
+	struct natra *n;
+	const char *except;
+	struct groups_members *list;
+};
+
+static int note_member(void *arg, const char *path)
+{
+	const struct listing *listing = arg;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct groups_members *members;
+	struct natra_policy policy;
+	int r = pin_find_gen(listing->n, path, &gen);
+
+	if (r == -ENOENT || r == -ESTALE)
+		return 0;
+	if (r < 0)
+		return r;
+	policy = record_get_policy(&gen.record);
+	if (!policy.group || gen.record.unshaped ||
+	    (listing->except && strcmp(gen.record.id, listing->except) == 0))
+		return 0;
+	members = &listing->list[policy.group];
+	members->count++;
+	if (policy.ingress_rate_bits_per_sec)
+		members->floor_bits_per_sec[0] +=
+			policy.group_floor_bits_per_sec;
+	if (policy.egress_rate_bits_per_sec)
+		members->floor_bits_per_sec[1] +=
+			policy.group_floor_bits_per_sec;
+	(void)str_copy(members->id, sizeof(members->id), gen.record.id);
+	return 0;
+}
+
+int groups_list_members(struct natra *n, const char *except,
+			struct groups_members **ret_members)
+{
+	struct listing listing = {n, except, NULL};
+	cleanup_free struct groups_members *list =
+		calloc(NATRA_GROUPS + 1, sizeof(*list));
+	int r;
+
+	if (!list)
+		return fail_errno(n, -ENOMEM, "list the members of groups");
+	listing.list = list;
+	r = pin_dir_foreach_id(n, note_member, &listing);
+	if (r == 0)
+		*ret_members = TAKE_PTR(list);
+	return r;
+}
+
+/* Checks the sum of floors against the rate that a direction of a group has. */
+static int check_sum(struct natra *n, const struct natra_group_given *given,
+		     bool egress, uint64_t floors)
+{
+	const uint64_t rate = given->rate_bits_per_sec[egress];
+
+	if (!rate || floors <= rate)
+		return 0;
+	return refuse(n, -ERANGE,
+		      "group '%s': the floors of its members are %" PRIu64
+		      " bit/s together, its %s rate is %" PRIu64,
+		      given->name, floors, egress ? "egress" : "ingress", rate);
+}
+
+int groups_admit(struct natra *n, const struct groups *groups, const char *id,
+		 const struct natra_policy *policy)
+{
+	const struct natra_group_given *given =
+		groups_given(groups, policy->group);
+	const uint64_t floor = policy->group_floor_bits_per_sec;
+	cleanup_free struct groups_members *list = NULL;
+	const uint64_t *floors;
+	int r;
+
+	if (!given->name[0])
+		return refuse(n, -ENOENT, "group: there is no number %u",
+			      policy->group);
+	if (!floor)
+		return 0;
+	r = groups_list_members(n, id, &list);
+	if (r < 0)
+		return r;
+	floors = list[policy->group].floor_bits_per_sec;
+	if (policy->ingress_rate_bits_per_sec)
+		r = check_sum(n, given, false, floors[0] + floor);
+	if (r == 0 && policy->egress_rate_bits_per_sec)
+		r = check_sum(n, given, true, floors[1] + floor);
+	return r;
+}
+
+int groups_check_members(struct natra *n, const struct groups *groups,
+			 uint32_t number)
+{
+	cleanup_free struct groups_members *list = NULL;
+	int r = groups_list_members(n, NULL, &list);
+
+	for (int egress = 0; egress < 2 && r == 0; egress++)
+		r = check_sum(n, groups_given(groups, number), egress,
+			      list[number].floor_bits_per_sec[egress]);
+	return r;
+}
+
+int groups_check(struct natra *n, uint32_t number)
+{
+	cleanup_groups struct groups groups = GROUPS_INIT;
+	const struct natra_group_given *given;
+	int r = groups_open(n, false, &groups);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	given = r == 0 ? groups_given(&groups, number) : NULL;
+	if (!given || !given->name[0])
+		return refuse(n, -EBADE, "its group, number %u, is gone",
+			      number);
+	for (int egress = 0; egress < 2; egress++) {
+		const struct natra_group_limits want =
+			limits_of(&groups, number, egress);
+		const struct natra_group_limits *have = natra_group_limits_of(
+			entry_of(&groups, number, egress));
+
+		if (memcmp(&want, have, sizeof(want)) != 0)
+			return refuse(
+				n, -EBADE,
+				"the %s limits of group '%s' are not what was last set",
+				egress ? "egress" : "ingress", given->name);
+	}
+	return 0;
+}
+
+int groups_enter(struct natra *n, const char *id,
+		 const struct natra_policy *policy, struct groups *ret)
+{
+	int r;
+
+	if (!policy->group)
+		return 0;
+	r = groups_open(n, false, ret);
+	if (r == -ENOENT)
+		return refuse(n, r, "group: there is no number %u",
+			      policy->group);
+	return r < 0 ? r : groups_admit(n, ret, id, policy);
+}
+
+int groups_check_floors(struct natra *n, const struct groups *groups,
+			uint32_t parent)
+{
+	uint64_t floors[2] = {0};
+	int r = 0;
+
+	for (uint32_t i = 1; i <= NATRA_GROUPS; i++) {
+		const struct natra_group_given *given = groups_given(groups, i);
+
+		for (int egress = 0; egress < 2; egress++) {
+			if (given->name[0] && given->parent == parent &&
+			    given->rate_bits_per_sec[egress])
+				floors[egress] += given->floor_bits_per_sec;
+		}
+	}
+	for (int egress = 0; egress < 2 && r == 0; egress++)
+		r = check_sum(n, groups_given(groups, parent), egress,
+			      floors[egress]);
+	return r;
+}
+
+static int sweep(struct natra *n)
+{
+	cleanup_groups struct groups groups = GROUPS_INIT;
+	int r = groups_open(n, false, &groups);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (uint32_t i = 1; i <= NATRA_GROUPS; i++) {
+		if (groups_given(&groups, i)->name[0])
+			return 0;
+	}
+	r = pin_dir_find_engine(n);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return pin_remove_all(n, groups.dir.path);
+}
+
+void groups_sweep(struct natra *n)
+{
+	KEEP_ERROR_SCOPE(n);
+
+	if (sweep(n) < 0)
+		log_line(n, NATRA_LOG_WARN, "the map of groups stays: %s",
+			 last_error(n));
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The groups of the node, in one map that all programs with groups share:
+ *
+ *   <bpffs>/natra/groups_<abi>/map
+ *
+ * It is pinned with the first group, and removed when there is neither a group nor an
+ * engine, whose programs know this map and no later one. flock(2) on the directory
+ * guards the map and all that is in it. Whoever makes an attachment a member holds it
+ * until the record that says so is pinned: a group without a member in any record
+ * has none.
+ */
+#ifndef NATRA_STATE_GROUPS_H
+#define NATRA_STATE_GROUPS_H
+
+#include <stdint.h>
+
+#include "state/pin_dir.h"
+#include "../../bpf/natra_shared.h"
+
+/* The map while it is locked; `map` has 2 * NATRA_GROUPS entries. */
+struct groups {
+	struct pin_dir dir;
+	struct natra_group *map; /* NULL: not open */
+};
+
+#define GROUPS_INIT                                                            \
+	{                                                                      \
+		.dir = PIN_DIR_INIT                                            \
+	}
+
+/* Locks and opens the groups, and pins a new map if there is none and `create` is
+ * true. Returns -ENOENT without an error text if there is none, and -ESTALE if
+ * something else is pinned in its place. */
+int groups_open(struct natra *n, bool create, struct groups *ret);
+void groups_close(struct groups *groups);
+#define cleanup_groups __attribute__((cleanup(groups_close)))
+
+/* Opens the map for a program that is to be loaded. Returns its descriptor or -errno. */
+int groups_map_fd(struct natra *n);
+
+/* Makes a map that is not pinned. Returns its descriptor or -errno. */
+int groups_make_map(struct natra *n);
+
+/* Returns a group as it was asked for, whose name is "" if there is none. */
+struct natra_group_given *groups_given(const struct groups *groups,
+				       uint32_t number);
+
+/* Return the number of the group with this name, and of a free one; 0: none. */
+uint32_t groups_find(const struct groups *groups, const char *name);
+uint32_t groups_find_free(const struct groups *groups);
+
+/* Clears the state of a group that is to be made. */
+void groups_clear(const struct groups *groups, uint32_t number);
+
+/* Writes the limits of all groups as they are asked for, at once for each packet. Those
+ * of a group depend on its parent. */
+void groups_write_limits(const struct groups *groups);
+
+/* What records say of a group. */
+struct groups_members {
+	uint32_t count;
+	uint64_t floor_bits_per_sec[2]; /* the sum: ingress, egress */
+	char id[256];                   /* of one; "": it has none */
+};
+
+/* Lists the members of all groups, each at its number, but for the attachment
+ * `except` (may be NULL). The caller frees *ret_members. */
+int groups_list_members(struct natra *n, const char *except,
+			struct groups_members **ret_members);
+
+/* Returns 0 if an attachment with this policy may be a member: -ENOENT if there is no
+ * such group, -ERANGE if the floors of its members would be more than its rate. */
+int groups_admit(struct natra *n, const struct groups *groups, const char *id,
+		 const struct natra_policy *policy);
+
+/* Returns 0, or -EBADE if there is no such group, or its limits are not those that
+ * were asked for. */
+int groups_check(struct natra *n, uint32_t number);
+
+/* Does both: opens the groups if the policy names one, and admits it. */
+int groups_enter(struct natra *n, const char *id,
+		 const struct natra_policy *policy, struct groups *ret);
+
+/* Return 0, or -ERANGE if the floors of a group's members, or those of the groups in
+ * it, are more than its rate. */
+int groups_check_members(struct natra *n, const struct groups *groups,
+			 uint32_t number);
+int groups_check_floors(struct natra *n, const struct groups *groups,
+			uint32_t parent);
+
+/* Removes the map if there is neither a group nor an engine. If it cannot be removed,
+ * which is logged, it stays for the next group. */
+void groups_sweep(struct natra *n);
+
+#endif

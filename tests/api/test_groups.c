@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests check groups, and their members, in the life of an attachment. */
+#include "one_pod.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../bpf/natra_shared.h"
+
+#define TEAM "team a"
+
+static struct natra_group_info group_of(const char *name, uint64_t mbit)
+{
+	struct natra_group_info group = NATRA_INIT(group);
+
+	group.name = name;
+	group.ingress_rate_bits_per_sec = mbit * MBIT;
+	group.egress_rate_bits_per_sec = mbit * MBIT;
+	return group;
+}
+
+static uint32_t make_group(const char *name, uint64_t mbit)
+{
+	const struct natra_group_info group = group_of(name, mbit);
+	uint32_t number = 0;
+
+	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
+	assert_int_equal(KEPT(natra_find_group(n, name, &number)), 0);
+	assert_in_range(number, 1, NATRA_GROUPS_MAX);
+	return number;
+}
+
+static int attach(const struct natra_policy *policy)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	return KEPT(natra_attach(n, &target, policy, NULL));
+}
+
+static struct natra_policy member_of(uint32_t number)
+{
+	struct natra_policy policy = policy_of(10, 20);
+
+	policy.group = number;
+	return policy;
+}
+
+struct walk {
+	int calls, result;
+	struct natra_group_info last;
+	char name[NATRA_GROUP_NAME_MAX + 1], parent[NATRA_GROUP_NAME_MAX + 1];
+};
+
+static int note(void *arg, const struct natra_group_info *group)
+{
+	struct walk *walk = arg;
+
+	walk->calls++;
+	walk->last = *group;
+	(void)snprintf(walk->name, sizeof(walk->name), "%s", group->name);
+	(void)snprintf(walk->parent, sizeof(walk->parent), "%s",
+		       group->parent ? group->parent : "");
+	return walk->result;
+}
+
+static struct walk walk(void)
+{
+	struct walk w = {.calls = 0};
+
+	assert_int_equal(KEPT(natra_foreach_group(n, note, &w)), 0);
+	return w;
+}
+
+static void remove_group(const char *name)
+{
+	assert_int_equal(KEPT(natra_group_remove(n, name)), 0);
+}
+
+/* Without a member nothing stays of a group that is removed. */
+static void what_was_given_is_told(void **state)
+{
+	struct natra_group_info group = group_of(TEAM, 100);
+	struct walk w;
+
+	(void)state;
+	assert_int_equal(walk().calls, 0);
+	(void)make_group("node", 1000);
+	group.parent = "node";
+	group.weight = 3;
+	group.floor_bits_per_sec = 5 * MBIT;
+	group.egress_burst_bytes = 70000;
+	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
+	w = walk();
+	assert_int_equal(w.calls, 2);
+	assert_string_equal(w.name, TEAM);
+	assert_string_equal(w.parent, "node");
+	assert_int_equal(w.last.egress_rate_bits_per_sec, 100 * MBIT);
+	assert_int_equal(w.last.egress_burst_bytes, 70000);
+	assert_int_equal(w.last.ingress_burst_bytes, 0);
+	assert_int_equal(w.last.weight, 3);
+	assert_int_equal(w.last.floor_bits_per_sec, 5 * MBIT);
+	assert_int_equal(w.last.members, 0);
+	w.result = 7;
+	assert_int_equal(KEPT(natra_foreach_group(n, note, &w)), 7);
+
+	assert_int_equal(KEPT(natra_group_remove(n, "node")), -EBUSY);
+	says(n, "node", "parent");
+	remove_group(TEAM);
+	remove_group(TEAM);
+	remove_group("node");
+	assert_int_equal(walk().calls, 0);
+	assert_int_equal(rig_pins(), 0);
+}
+
+static void bad_input_is_refused(void **state)
+{
+	struct natra_group_info group = group_of("", 100);
+	uint32_t number;
+
+	(void)state;
+	assert_int_equal(natra_group_set(NULL, &group), -EINVAL);
+	assert_int_equal(natra_group_set(n, NULL), -EINVAL);
+	assert_int_equal(natra_group_set(n, &group), -EINVAL);
+	says(n, "name", NULL);
+	assert_int_equal(natra_group_remove(n, NULL), -EINVAL);
+	assert_int_equal(natra_find_group(n, TEAM, NULL), -EINVAL);
+	assert_int_equal(natra_find_group(n, TEAM, &number), -ENOENT);
+	says(n, TEAM, NULL);
+	assert_int_equal(natra_foreach_group(n, NULL, NULL), -EINVAL);
+	group = group_of(TEAM, 100);
+	group.parent = "nobody";
+	assert_int_equal(KEPT(natra_group_set(n, &group)), -ENOENT);
+	says(n, "parent", "nobody");
+	group.parent = TEAM;
+	assert_int_equal(natra_group_set(n, &group), -ELOOP);
+	/* A group that was refused leaves no map. */
+	assert_int_equal(rig_pins(), 0);
+}
+
+static void groups_have_two_levels(void **state)
+{
+	struct natra_group_info group = group_of(TEAM, 100);
+
+	(void)state;
+	(void)make_group("node", 1000);
+	(void)make_group("other", 1000);
+	group.parent = "node";
+	assert_int_equal(natra_group_set(n, &group), 0);
+	group = group_of("other", 100);
+	group.parent = TEAM;
+	assert_int_equal(KEPT(natra_group_set(n, &group)), -ELOOP);
+	says(n, TEAM, "parent");
+	group = group_of("node", 100);
+	group.parent = "other";
+	assert_int_equal(KEPT(natra_group_set(n, &group)), -ELOOP);
+	says(n, "node", NULL);
+	remove_group(TEAM);
+	remove_group("other");
+	remove_group("node");
+}
+
+static void there_is_room_for_so_many(void **state)
+{
+	struct natra_group_info group = group_of("one more", 1);
+	char name[16];
+
+	(void)state;
+	for (int i = 0; i < NATRA_GROUPS_MAX; i++) {
+		struct natra_group_info next = group_of(name, 1);
+
+		(void)snprintf(name, sizeof(name), "%d", i);
+		assert_int_equal(natra_group_set(n, &next), 0);
+	}
+	assert_int_equal(natra_group_set(n, &group), -ENOSPC);
+	group = group_of("17", 2);
+	assert_int_equal(natra_group_set(n, &group), 0);
+	for (int i = 0; i < NATRA_GROUPS_MAX; i++) {
+		(void)snprintf(name, sizeof(name), "%d", i);
+		remove_group(name);
+	}
+}
+
+static void members_are_counted_and_charged(void **state)
+{
+	struct natra_stats stats = NATRA_INIT(stats);
+	struct natra_policy policy;
+	struct walk w;
+
+	(void)state;
+	policy = member_of(make_group(TEAM, 100));
+	policy.fast_pass = NATRA_FAST_PASS_OFF;
+	policy.edt = NATRA_EDT_OFF;
+	assert_int_equal(attach(&policy), 0);
+	pod_send(&pod, 7);
+	w = walk();
+	assert_int_equal(w.last.members, 1);
+	assert_int_equal(natra_stats(n, ID, &stats), 0);
+	/* The kernel sends packets of its own now and then. */
+	assert_in_range(w.last.ingress_charged.packets, 7,
+			stats.ingress.admitted.packets);
+	assert_int_equal(rig_query(n, ID).policy.group, policy.group);
+	assert_int_equal(KEPT(natra_group_remove(n, TEAM)), -EBUSY);
+	says(n, TEAM, ID);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	rig_detach(n, ID);
+	assert_int_equal(walk().last.members, 0);
+	remove_group(TEAM);
+}
+
+static void unknown_group_is_refused(void **state)
+{
+	struct natra_policy policy = member_of(9), plain = policy_of(10, 20);
+
+	(void)state;
+	assert_int_equal(attach(&policy), -ENOENT);
+	says(n, "group", "9");
+	assert_int_equal(rig_pins(), 0);
+	(void)make_group(TEAM, 100);
+	assert_int_equal(attach(&policy), -ENOENT);
+	assert_int_equal(attach(&plain), 0);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ENOENT);
+	says(n, "group", "9");
+	assert_int_equal(KEPT(natra_check(n, ID, &plain)), 0);
+	remove_group(TEAM);
+}
+
+/* A member changes its group with its programs in place. */
+static void groups_change_live(void **state)
+{
+	uint32_t first, second, prog;
+	struct natra_policy policy;
+
+	(void)state;
+	first = make_group(TEAM, 100);
+	second = make_group("b", 100);
+	policy = policy_of(10, 20);
+	assert_int_equal(attach(&policy), 0);
+	policy.group = first;
+	policy.group_weight = 5;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	prog = rig_query(n, ID).ingress_prog_id;
+	pod_send(&pod, 3);
+	policy.group = second;
+	policy.group_floor_bits_per_sec = 10 * MBIT;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	assert_int_equal(rig_query(n, ID).ingress_prog_id, prog);
+	assert_int_equal(walk().last.members, 1);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	assert_int_equal(KEPT(natra_upgrade(n, ID)), 0);
+	assert_int_equal(rig_query(n, ID).ingress_prog_id, prog);
+	remove_group(TEAM);
+	policy = policy_of(10, 20);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	assert_int_equal(walk().last.members, 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	remove_group("b");
+}
+
+static void floors_over_the_rate_are_refused(void **state)
+{
+	struct natra_group_info group = group_of(TEAM, 15);
+	struct pod second = pod_make("second");
+	struct natra_target target = pod_target(&second, "second");
+	struct natra_policy policy;
+
+	(void)state;
+	policy = member_of(make_group(TEAM, 15));
+	policy.group_floor_bits_per_sec = 10 * MBIT;
+	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach(&policy), 0);
+	policy.group_floor_bits_per_sec = 6 * MBIT;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
+			 -ERANGE);
+	says(n, TEAM, "16000000");
+	policy.group_floor_bits_per_sec = 5 * MBIT;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	policy.group_floor_bits_per_sec = 6 * MBIT;
+	assert_int_equal(KEPT(natra_configure(n, "second", &policy)), -ERANGE);
+	group.egress_rate_bits_per_sec = 14 * MBIT;
+	assert_int_equal(KEPT(natra_group_set(n, &group)), -ERANGE);
+	says(n, TEAM, "15000000");
+	assert_int_equal(walk().last.egress_rate_bits_per_sec, 15 * MBIT);
+	rig_detach(n, "second");
+	pod_remove(&second);
+	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
+	rig_detach(n, ID);
+	remove_group(TEAM);
+}
+
+static void floors_of_groups_are_checked(void **state)
+{
+	struct natra_group_info group = group_of(TEAM, 100);
+
+	(void)state;
+	(void)make_group("node", 100);
+	group.parent = "node";
+	group.floor_bits_per_sec = 60 * MBIT;
+	assert_int_equal(natra_group_set(n, &group), 0);
+	group.name = "b";
+	assert_int_equal(natra_group_set(n, &group), -ERANGE);
+	says(n, "node", "120000000");
+	group = group_of("node", 50);
+	assert_int_equal(natra_group_set(n, &group), -ERANGE);
+	remove_group(TEAM);
+	remove_group("b");
+	remove_group("node");
+}
+
+static void gc_keeps_groups(void **state)
+{
+	size_t removed = 9;
+
+	(void)state;
+	(void)make_group(TEAM, 100);
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	assert_int_equal(removed, 0);
+	assert_int_equal(walk().calls, 1);
+	remove_group(TEAM);
+}
+
+/* Returns the map of groups. */
+static struct natra_group *open_map(void)
+{
+	char path[128];
+	void *map;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), BPFFS "/natra/groups_%d/map",
+		       NATRA_PIN_ABI);
+	fd = bpf_obj_get(path);
+	assert_true(fd >= 0);
+	map = mmap(NULL, 2 * NATRA_GROUPS * sizeof(struct natra_group),
+		   PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(map != MAP_FAILED);
+	close(fd);
+	return map;
+}
+
+static void check_compares_the_group(void **state)
+{
+	struct natra_policy policy;
+	struct natra_group *map;
+
+	(void)state;
+	policy = member_of(make_group(TEAM, 100));
+	assert_int_equal(attach(&policy), 0);
+	map = open_map();
+	map[2 * (policy.group - 1) + 1].limits[0].rate.mult++;
+	map[2 * (policy.group - 1) + 1].limits[1].rate.mult++;
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	says(n, TEAM, "egress");
+	map[2 * (policy.group - 1)].given.name[0] = '\0';
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	says(n, "gone", NULL);
+	munmap(map, 2 * NATRA_GROUPS * sizeof(struct natra_group));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		POD_CASE(what_was_given_is_told),
+		POD_CASE(bad_input_is_refused),
+		POD_CASE(groups_have_two_levels),
+		POD_CASE(there_is_room_for_so_many),
+		POD_CASE(members_are_counted_and_charged),
+		POD_CASE(unknown_group_is_refused),
+		POD_CASE(groups_change_live),
+		POD_CASE(floors_over_the_rate_are_refused),
+		POD_CASE(floors_of_groups_are_checked),
+		POD_CASE(gc_keeps_groups),
+		POD_CASE(check_compares_the_group),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests check that the programs judge a member by its group and by the parent of that
+ * (natra_groups.bpf.h). How members share is in tests/unit/test_groups.c. */
+#include "cm.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "natra_groups.h"
+#include "policy/groups.h"
+#include "progrun.h"
+#include "state/groups.h"
+#include "util/cleanup.h"
+
+#define LEN      1000
+#define MAP_SIZE (2 * NATRA_GROUPS * sizeof(struct natra_group))
+#define GROUP    7 /* its number */
+#define PARENT   9
+#define RATE     8000000ULL /* 1000 ns a byte */
+#define HOUR     (3600 * TH_SECOND)
+
+static struct progrun run;
+static struct natra_limits limits;
+static struct natra_group *groups;
+static bool held;
+
+static struct natra_group *group_at(uint32_t number)
+{
+	return &groups[natra_group_place(number, true) - 1];
+}
+
+static void write_group(uint32_t number, uint64_t rate, uint32_t parent)
+{
+	const struct natra_group_given given = {
+		.name = "g",
+		.rate_bits_per_sec = {rate, rate},
+		.parent = parent,
+	};
+
+	group_at(number)->limits[0] = group_limits(&given, NULL, true);
+}
+
+static int load_member(enum program_kind kind, uint64_t floor)
+{
+	struct program_options options = {
+		.kind = kind,
+		.has_l2 = true,
+		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
+		.has_groups = true,
+	};
+	struct natra *n;
+	int r;
+
+	limits = th_limits();
+	limits.rate = policy_rate(1000000000, 125000000 / 2);
+	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
+	limits.max_delay_ns = 2 * TH_SECOND;
+	limits.unfelt_delay_ns = 2 * TH_SECOND;
+	limits.mark_from_ns = UINT64_MAX;
+	if (kind != PROGRAM_EDT)
+		limits.max_overdraft_ns = 10 * TH_MS;
+	limits.member = policy_membership(GROUP, 1, floor, true);
+	held = kind == PROGRAM_EDT;
+	assert_int_equal(natra_open(&n, NULL), 0);
+	options.groups_fd = groups_make_map(n);
+	assert_true(options.groups_fd >= 0);
+	groups = mmap(NULL, MAP_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+		      options.groups_fd, 0);
+	assert_true(groups != MAP_FAILED);
+	write_group(GROUP, RATE, 0);
+	write_group(PARENT, RATE, 0);
+	r = th_start(&run, &options, &limits);
+	close(options.groups_fd);
+	natra_close(n);
+	if (r < 0)
+		fail_msg("%s", natra_error(run.n));
+	return 0;
+}
+
+static int load_rx(void **state)
+{
+	(void)state;
+	return load_member(PROGRAM_RX, 0);
+}
+
+static int load_tx(void **state)
+{
+	(void)state;
+	return load_member(PROGRAM_TX, 0);
+}
+
+static int load_edt(void **state)
+{
+	(void)state;
+	return load_member(PROGRAM_EDT, 0);
+}
+
+static int load_rx_floor(void **state)
+{
+	(void)state;
+	return load_member(PROGRAM_RX, RATE / 2);
+}
+
+static int load_edt_floor(void **state)
+{
+	(void)state;
+	return load_member(PROGRAM_EDT, RATE / 2);
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	munmap(groups, MAP_SIZE);
+	th_close(&run);
+	return 0;
+}
+
+static void set_limits(void)
+{
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+}
+
+static struct natra_member member(void)
+{
+	size_t len;
+	cleanup_free struct natra_state *s = th_read_state(&run, &len);
+
+	return s->member;
+}
+
+/* Lets the group and its member be so far ahead. */
+static void set_ahead(struct natra_group *group, struct natra_member *of,
+		      uint64_t ahead_ns)
+{
+	const uint64_t at_ns = th_now() + ahead_ns;
+
+	group->fair.tat_ns = at_ns;
+	group->fair.latest_ns = at_ns;
+	of->clock_ns = at_ns;
+}
+
+static void set_member_ahead(uint64_t ahead_ns)
+{
+	size_t len;
+	cleanup_free struct natra_state *s = th_read_state(&run, &len);
+
+	set_ahead(group_at(GROUP), &s->member, ahead_ns);
+	th_write_state(&run, s);
+}
+
+static struct th_result send(void)
+{
+	struct th_result r;
+	struct packet p;
+
+	packet_make_tcp4(&p, 1, 0, LEN);
+	th_send(&run, &p, NULL, &r);
+	return r;
+}
+
+static void packets_are_charged_to_the_group(void **state)
+{
+	const uint64_t before = th_now();
+	struct th_result r;
+
+	(void)state;
+	r = send();
+	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+	assert_int_equal(group_at(GROUP)->charged.packets, 1);
+	assert_int_equal(group_at(GROUP)->charged.bytes, LEN);
+	/* A burst is 0.5 s. */
+	assert_in_range(group_at(GROUP)->fair.tat_ns,
+			before - TH_SECOND / 2 + LEN * 1000ULL,
+			th_now() - TH_SECOND / 2 + LEN * 1000ULL);
+	assert_int_not_equal(member().clock_ns, 0);
+	assert_int_equal(member().floor_ns, 0);
+	assert_int_equal(group_at(PARENT)->charged.packets, 0);
+}
+
+/* What is dropped for the group's sake is charged nowhere. */
+static void packets_over_the_group_go_nowhere(void **state)
+{
+	const uint64_t tat_ns = th_tat(&run);
+	struct natra_group before;
+	struct th_result r;
+
+	(void)state;
+	set_member_ahead(held ? 3 * TH_SECOND : TH_SECOND);
+	before = *group_at(GROUP);
+	r = send();
+	assert_int_equal(r.verdict, TC_ACT_SHOT);
+	assert_int_equal(r.counter, held ? NATRA_COUNT_DROPPED_HORIZON
+					 : NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(th_tat(&run), tat_ns);
+	assert_int_equal(group_at(GROUP)->fair.tat_ns, before.fair.tat_ns);
+	assert_int_equal(group_at(GROUP)->charged.packets, 0);
+}
+
+static void packets_depart_when_the_group_lets_them(void **state)
+{
+	uint64_t at_ns;
+	struct th_result r;
+
+	(void)state;
+	set_member_ahead(TH_SECOND);
+	at_ns = group_at(GROUP)->fair.tat_ns;
+	r = send();
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, at_ns);
+	assert_int_equal(group_at(GROUP)->fair.tat_ns, at_ns + LEN * 1000ULL);
+	/* The next one is behind it. */
+	r = send();
+	assert_int_equal(r.tstamp, at_ns + LEN * 1000ULL);
+}
+
+/* The pod's own turn counts if that is later. */
+static void packets_depart_when_their_own_limit_lets_them(void **state)
+{
+	uint64_t at_ns;
+	struct th_result r;
+
+	(void)state;
+	set_member_ahead(100 * TH_MS);
+	at_ns = th_now() + TH_SECOND;
+	th_set_tat(&run, at_ns);
+	r = send();
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, at_ns);
+}
+
+static void nobody_waits_within_its_floor(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	set_member_ahead(TH_SECOND);
+	r = send();
+	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+	assert_int_equal(group_at(GROUP)->charged.packets, 1);
+	assert_in_range(member().floor_ns, 1, th_now());
+	/* Over its floor it waits like others. */
+	set_member_ahead(TH_SECOND);
+	{
+		size_t len;
+		cleanup_free struct natra_state *s = th_read_state(&run, &len);
+
+		s->member.floor_ns = s->member.clock_ns;
+		th_write_state(&run, s);
+	}
+	r = send();
+	assert_int_not_equal(r.counter, NATRA_COUNT_ADMITTED);
+}
+
+static void parent_judges_as_well(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	write_group(GROUP, RATE, PARENT);
+	r = send();
+	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+	assert_int_equal(group_at(GROUP)->charged.packets, 1);
+	assert_int_equal(group_at(PARENT)->charged.packets, 1);
+	set_ahead(group_at(PARENT), &group_at(GROUP)->member,
+		  held ? 3 * TH_SECOND : TH_SECOND);
+	r = send();
+	assert_int_equal(r.verdict, TC_ACT_SHOT);
+	assert_int_equal(group_at(GROUP)->charged.packets, 1);
+	assert_int_equal(group_at(PARENT)->charged.packets, 1);
+	/* A group without a rate of this direction hands on to its parent. */
+	write_group(GROUP, 0, PARENT);
+	r = send();
+	assert_int_equal(r.verdict, TC_ACT_SHOT);
+	group_at(PARENT)->fair = (struct natra_fair){0};
+	group_at(GROUP)->member = (struct natra_member){0};
+	r = send();
+	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+	assert_int_equal(group_at(GROUP)->charged.packets, 1);
+	assert_int_equal(group_at(PARENT)->charged.packets, 2);
+}
+
+static void others_are_no_members(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	limits.member = (struct natra_membership){0};
+	set_limits();
+	set_member_ahead(HOUR);
+	r = send();
+	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+	assert_int_equal(group_at(GROUP)->charged.packets, 0);
+}
+
+/* A mouse passes; if it is charged, the group is charged, too. */
+static void mice_pass(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	limits.enter_units = 1000;
+	limits.leave_units = 125;
+	limits.pass = NATRA_PASS_FREE;
+	set_limits();
+	set_member_ahead(held ? 3 * TH_SECOND : TH_SECOND);
+	r = send();
+	assert_int_equal(r.counter, NATRA_COUNT_MICE);
+	assert_int_equal(group_at(GROUP)->charged.packets, 0);
+	limits.pass = NATRA_PASS_CHARGED;
+	limits.mice = limits.rate;
+	set_limits();
+	set_member_ahead(held ? 1900 * TH_MS : 50 * TH_MS);
+	r = send();
+	assert_int_equal(r.counter, NATRA_COUNT_MICE);
+	assert_int_equal(group_at(GROUP)->charged.packets, 1);
+}
+
+/* Mice that are charged go first, but not without limit. */
+static void charged_mice_over_the_group_go_nowhere(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	limits.enter_units = 1000;
+	limits.leave_units = 125;
+	limits.pass = NATRA_PASS_CHARGED;
+	limits.mice = limits.rate;
+	set_limits();
+	set_member_ahead(held ? 3 * TH_SECOND : TH_SECOND);
+	r = send();
+	assert_int_equal(r.counter, held ? NATRA_COUNT_DROPPED_HORIZON
+					 : NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(group_at(GROUP)->charged.packets, 0);
+}
+
+/* What is a mouse to its pod may be heavy for the group. */
+static void large_flows_of_the_group_are_no_mice(void **state)
+{
+	struct th_result r;
+
+	(void)state;
+	limits.enter_units = 1 << 20;
+	limits.leave_units = 1 << 17;
+	limits.pass = NATRA_PASS_FREE;
+	set_limits();
+	r = send();
+	assert_int_equal(r.counter, NATRA_COUNT_MICE);
+	/* A tenth of a second of the group's rate is 100 of these packets. */
+	assert_int_equal(group_at(GROUP)->limits[0].enter_units, 100000 / 64);
+	for (int i = 0; i < 110; i++)
+		r = send();
+	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+}
+
+static void changed_limits_hold_at_once(void **state)
+{
+	const struct natra_group_given given = {
+		.rate_bits_per_sec = {RATE / 10, RATE / 10}};
+	struct natra_group *group = group_at(GROUP);
+	uint64_t tat_ns;
+
+	(void)state;
+	(void)send();
+	group->limits[1] = group_limits(&given, NULL, true);
+	group->active = 1;
+	tat_ns = group->fair.tat_ns;
+	if (tat_ns < th_now() - TH_SECOND / 2)
+		tat_ns = th_now() - TH_SECOND / 2;
+	(void)send();
+	assert_in_range(group->fair.tat_ns, tat_ns + LEN * 10000ULL,
+			th_now() - TH_SECOND / 2 + LEN * 11000ULL + TH_SECOND);
+}
+
+int main(void)
+{
+#define CASE(prefix, name, load)                                               \
+	{                                                                      \
+		prefix #name, name, load, unload, NULL                         \
+	}
+#define EACH(name)                                                             \
+	CASE("rx_", name, load_rx), CASE("tx_", name, load_tx),                \
+		CASE("edt_", name, load_edt)
+	const struct CMUnitTest tests[] = {
+		EACH(packets_are_charged_to_the_group),
+		EACH(packets_over_the_group_go_nowhere),
+		EACH(parent_judges_as_well),
+		EACH(others_are_no_members),
+		EACH(mice_pass),
+		EACH(charged_mice_over_the_group_go_nowhere),
+		EACH(large_flows_of_the_group_are_no_mice),
+		EACH(changed_limits_hold_at_once),
+		CASE("edt_", packets_depart_when_the_group_lets_them, load_edt),
+		CASE("edt_", packets_depart_when_their_own_limit_lets_them,
+		     load_edt),
+		CASE("rx_", nobody_waits_within_its_floor, load_rx_floor),
+		CASE("edt_", nobody_waits_within_its_floor, load_edt_floor),
+	};
+
+	th_require_bpf();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tests check how members share a group (natra_groups.h), on a simulated clock. A
+ * source sends at a rate whatever becomes of it, or as fast as its packets leave, as a
+ * local TCP does where fq holds them.
+ */
+#include "cm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "natra_groups.h"
+#include "policy/groups.h"
+#include "policy/policy.h"
+#include "policy_of.h"
+
+#define MBIT     1000000ULL
+#define BYTES    1514
+#define DELAY_NS (300 * MS) /* the longest that fq holds a packet */
+#define MEMBERS  3
+#define BEGIN_NS (1000 * SECOND)
+
+struct source {
+	uint64_t rate_bits; /* 0: as fast as its packets leave */
+	uint32_t weight;
+	uint64_t floor_bits;
+	uint64_t from_ns, to_ns; /* since the beginning; to_ns 0: for ever */
+
+	struct natra_membership of;
+	struct natra_member member;
+	uint64_t next_ns, passed_bytes, latest_ns;
+	uint64_t held; /* packets that had to wait, or were dropped */
+	uint64_t reordered;
+};
+
+struct sim {
+	struct natra_group group, parent;
+	struct source *sources;
+	size_t len;
+	uint64_t now_ns, seed;
+	bool held;
+};
+
+static struct natra_group_given group_of(uint64_t rate_bits)
+{
+	return (struct natra_group_given){
+		.name = "g",
+		.rate_bits_per_sec = {rate_bits, rate_bits},
+	};
+}
+
+static void begin(struct sim *sim, uint64_t rate_bits, bool held,
+		  struct source *sources, size_t len)
+{
+	const struct natra_group_given given = group_of(rate_bits);
+
+	*sim = (struct sim){.sources = sources, .len = len, .held = held};
+	sim->now_ns = BEGIN_NS;
+	sim->seed = 1;
+	sim->group.limits[0] = group_limits(&given, NULL, true);
+	for (size_t i = 0; i < len; i++) {
+		struct natra_policy p = policy_of(0, 1000 * MBIT);
+
+		p.group = 1;
+		p.group_weight = sources[i].weight;
+		p.group_floor_bits_per_sec = sources[i].floor_bits;
+		sources[i].of = policy_limits(&p, LEG_EGRESS, held).member;
+		sources[i].next_ns = BEGIN_NS + sources[i].from_ns + i;
+	}
+}
+
+static uint32_t random32(struct sim *sim)
+{
+	sim->seed = sim->seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (uint32_t)(sim->seed >> 32);
+}
+
+/* Judges a packet by one group, as group_level does. */
+static uint64_t judge(struct sim *sim, struct natra_group *group,
+		      const struct natra_membership *of,
+		      struct natra_member *member, bool charge)
+{
+	const struct natra_group_limits *l = natra_group_limits_of(group);
+	const uint64_t delay_ns = sim->held ? DELAY_NS : 0;
+	const uint64_t cost_ns = natra_cost_ns(&l->rate, BYTES, 0);
+	const struct natra_span span = {
+		.now_ns = sim->now_ns,
+		.latest_ns =
+			natra_group_latest(group, l, sim->now_ns, delay_ns),
+	};
+	uint64_t turn_ns;
+
+	if (sim->now_ns >> NATRA_FAIR_TICK_SHIFT != group->fair.tick)
+		natra_fair_adapt(&group->fair, &span,
+				 natra_group_shift(l, delay_ns));
+	turn_ns = natra_group_turn(group, l, of, member, sim->now_ns, delay_ns);
+	if (charge) {
+		natra_group_charge_member(group, l, of, member, sim->now_ns,
+					  delay_ns, turn_ns, cost_ns,
+					  natra_cost_ns(&of->floor, BYTES, 0));
+		natra_group_charge(group, l, sim->now_ns, turn_ns, cost_ns,
+				   BYTES);
+	}
+	return sim->held ? turn_ns
+			 : natra_group_to_scale(l, sim->now_ns, turn_ns);
+}
+
+static uint64_t judge_all(struct sim *sim, struct source *s, bool charge)
+{
+	const struct natra_group_limits *l = natra_group_limits_of(&sim->group);
+	uint64_t turn_ns = judge(sim, &sim->group, &s->of, &s->member, charge);
+
+	if (l->parent.group) {
+		uint64_t upper_ns = judge(sim, &sim->parent, &l->parent,
+					  &sim->group.member, charge);
+
+		if (upper_ns > turn_ns)
+			turn_ns = upper_ns;
+	}
+	return turn_ns;
+}
+
+/* Returns whether a packet with this turn is dropped. */
+static bool is_dropped(struct sim *sim, uint64_t turn_ns)
+{
+	const struct natra_policy p = policy_of(0, 1000 * MBIT);
+	const struct natra_limits l = policy_limits(&p, LEG_EGRESS, false);
+	uint64_t chance;
+
+	if (sim->held)
+		return turn_ns > sim->now_ns + DELAY_NS;
+	turn_ns = natra_group_from_scale(l.rate.burst_ns, sim->now_ns, turn_ns);
+	chance = natra_fair_chance(&l, sim->now_ns, turn_ns);
+	return chance && random32(sim) < chance;
+}
+
+static void send_one(struct sim *sim, struct source *s)
+{
+	const uint64_t turn_ns = judge_all(sim, s, false);
+	const bool dropped = is_dropped(sim, turn_ns);
+	const uint64_t depart_ns =
+		turn_ns > sim->now_ns ? turn_ns : sim->now_ns;
+
+	s->held += dropped || depart_ns > sim->now_ns;
+	if (!dropped) {
+		judge_all(sim, s, true);
+		s->passed_bytes += BYTES;
+		s->reordered += depart_ns < s->latest_ns;
+		s->latest_ns = depart_ns;
+	}
+	if (s->rate_bits)
+		s->next_ns += BYTES * 8 * SECOND / s->rate_bits;
+	else
+		s->next_ns = (dropped ? sim->now_ns + MS : depart_ns) + 1000;
+	if (s->to_ns && s->next_ns > BEGIN_NS + s->to_ns)
+		s->next_ns = UINT64_MAX;
+}
+
+/* Runs until then since the beginning, with new results. */
+static void run(struct sim *sim, uint64_t until_ns)
+{
+	for (size_t i = 0; i < sim->len; i++) {
+		sim->sources[i].passed_bytes = 0;
+		sim->sources[i].held = 0;
+	}
+	for (;;) {
+		struct source *next = &sim->sources[0];
+
+		for (size_t i = 1; i < sim->len; i++) {
+			if (sim->sources[i].next_ns < next->next_ns)
+				next = &sim->sources[i];
+		}
+		if (next->next_ns >= BEGIN_NS + until_ns)
+			return;
+		if (next->next_ns > sim->now_ns)
+			sim->now_ns = next->next_ns;
+		send_one(sim, next);
+	}
+}
+
+static double mbits(const struct source *s, double seconds)
+{
+	return (double)s->passed_bytes * 8 / 1e6 / seconds;
+}
+
+static double sum(const struct sim *sim, double seconds)
+{
+	double all = 0;
+
+	for (size_t i = 0; i < sim->len; i++)
+		all += mbits(&sim->sources[i], seconds);
+	return all;
+}
+
+static void assert_about(double value, double wanted, double part)
+{
+	if (value < wanted * (1 - part) || value > wanted * (1 + part))
+		fail_msg("%.2f is not %.2f +- %.0f %%", value, wanted,
+			 part * 100);
+}
+
+static void assert_least(double value, double least)
+{
+	if (value < least)
+		fail_msg("%.2f is under %.2f", value, least);
+}
+
+static void assert_most(double value, double most)
+{
+	if (value > most)
+		fail_msg("%.2f is over %.2f", value, most);
+}
+
+static void members_share_by_weight(void **state)
+{
+	struct source s[MEMBERS] = {
+		{.weight = 1}, {.weight = 2}, {.weight = 1}};
+	struct sim sim;
+
+	(void)state;
+	begin(&sim, 100 * MBIT, true, s, MEMBERS);
+	run(&sim, 3 * SECOND);
+	run(&sim, 6 * SECOND);
+	assert_about(mbits(&s[0], 3), 25, 0.03);
+	assert_about(mbits(&s[1], 3), 50, 0.03);
+	assert_about(mbits(&s[2], 3), 25, 0.03);
+	assert_about(sum(&sim, 3), 100, 0.01);
+	for (size_t i = 0; i < MEMBERS; i++)
+		assert_int_equal(s[i].reordered, 0);
+}
+
+/* The floors of the issue: 20, 30 and 40, and each member is in turn the one that
+ * floods. */
+static void floors_hold(bool held, double most)
+{
+	for (size_t flood = 0; flood < MEMBERS; flood++) {
+		struct source s[MEMBERS] = {
+			{.weight = 1, .floor_bits = 20 * MBIT},
+			{.weight = 2, .floor_bits = 30 * MBIT},
+			{.weight = 1, .floor_bits = 40 * MBIT}};
+		struct sim sim;
+
+		for (size_t i = 0; i < MEMBERS && !held; i++)
+			s[i].rate_bits = 60 * MBIT;
+		s[flood].rate_bits = 300 * MBIT;
+		begin(&sim, 100 * MBIT, held, s, MEMBERS);
+		/* What floods overdraw before K is found is paid back until
+		 * then: floors leave little for it. */
+		run(&sim, 6 * SECOND);
+		run(&sim, 10 * SECOND);
+		for (size_t i = 0; i < MEMBERS; i++) {
+			assert_least(mbits(&s[i], 4),
+				     0.95 * (double)s[i].floor_bits / 1e6);
+			assert_int_equal(s[i].reordered, 0);
+		}
+		assert_most(sum(&sim, 4), most);
+		assert_least(sum(&sim, 4), 97);
+	}
+}
+
+static void floors_hold_beside_a_flood_that_is_held(void **state)
+{
+	(void)state;
+	floors_hold(true, 102);
+}
+
+static void floors_hold_beside_a_flood_that_is_policed(void **state)
+{
+	(void)state;
+	floors_hold(false, 105);
+}
+
+/* Floors may add up to all of the group. */
+static void floors_of_the_whole_rate_hold(void **state)
+{
+	struct source s[MEMBERS] = {
+		{.rate_bits = 300 * MBIT, .floor_bits = 50 * MBIT},
+		{.rate_bits = 300 * MBIT, .floor_bits = 50 * MBIT},
+		{.rate_bits = 300 * MBIT}};
+	struct sim sim;
+
+	(void)state;
+	begin(&sim, 100 * MBIT, true, s, MEMBERS);
+	run(&sim, 3 * SECOND);
+	run(&sim, 7 * SECOND);
+	assert_least(mbits(&s[0], 4), 0.95 * 50);
+	assert_least(mbits(&s[1], 4), 0.95 * 50);
+	assert_most(sum(&sim, 4), 102);
+}
+
+static void nobody_within_its_floor_waits(void **state)
+{
+	struct source s[MEMBERS] = {
+		{.rate_bits = 19 * MBIT, .floor_bits = 20 * MBIT},
+		{.rate_bits = 300 * MBIT},
+		{.rate_bits = 300 * MBIT, .weight = 64}};
+	struct sim sim;
+
+	(void)state;
+	begin(&sim, 100 * MBIT, true, s, MEMBERS);
+	run(&sim, 6 * SECOND);
+	assert_int_equal(s[0].held, 0);
+	assert_about(mbits(&s[0], 6), 19, 0.01);
+}
+
+/* The same without a floor, once K is found. */
+static void nobody_within_its_share_waits(void **state)
+{
+	struct source s[MEMBERS] = {{.rate_bits = 25 * MBIT},
+				    {.rate_bits = 300 * MBIT},
+				    {.rate_bits = 300 * MBIT}};
+	struct sim sim;
+
+	(void)state;
+	begin(&sim, 100 * MBIT, true, s, MEMBERS);
+	run(&sim, 4 * SECOND);
+	run(&sim, 8 * SECOND);
+	assert_about(mbits(&s[0], 4), 25, 0.01);
+	assert_most((double)s[0].held, 0.02 * 4 * 25e6 / 8 / BYTES);
+}
+
+/* What is idle is borrowed within a second, and given back within one. */
+static void idle_share_is_borrowed_and_given_back(void **state)
+{
+	struct source s[MEMBERS] = {{.weight = 1, .floor_bits = 20 * MBIT},
+				    {.weight = 2, .floor_bits = 30 * MBIT},
+				    {.weight = 1,
+				     .floor_bits = 40 * MBIT,
+				     .from_ns = 4 * SECOND,
+				     .to_ns = 8 * SECOND}};
+	struct sim sim;
+
+	(void)state;
+	begin(&sim, 100 * MBIT, true, s, MEMBERS);
+	run(&sim, 3 * SECOND);
+	run(&sim, 4 * SECOND);
+	assert_about(mbits(&s[0], 1), 33.3, 0.05);
+	assert_about(mbits(&s[1], 1), 66.7, 0.05);
+	run(&sim, 5 * SECOND);
+	run(&sim, 6 * SECOND);
+	assert_least(mbits(&s[2], 1), 0.95 * 40);
+	assert_about(mbits(&s[0], 1), 20, 0.1);
+	assert_about(mbits(&s[1], 1), 40, 0.1);
+	run(&sim, 9 * SECOND);
+	run(&sim, 10 * SECOND);
+	assert_about(mbits(&s[0], 1), 33.3, 0.1);
+	assert_about(mbits(&s[1], 1), 66.7, 0.1);
+	assert_about(sum(&sim, 1), 100, 0.02);
+}
+
+/* A group that is a member of another one is held by both. */
+static void parent_holds_its_groups(void **state)
+{
+	struct source s[MEMBERS] = {
+		{.weight = 1}, {.weight = 2}, {.weight = 1}};
+	const struct natra_group_given parent = group_of(60 * MBIT);
+	struct natra_group_given given = group_of(100 * MBIT);
+	struct sim sim;
+
+	(void)state;
+	given.parent = 2;
+	begin(&sim, 100 * MBIT, true, s, MEMBERS);
+	sim.group.limits[0] = group_limits(&given, &parent, true);
+	sim.parent.limits[0] = group_limits(&parent, NULL, true);
+	assert_int_equal(sim.group.limits[0].parent.group, 4);
+	/* A tenth of a second of the lesser rate, in units of 64 bytes. */
+	assert_int_equal(sim.group.limits[0].enter_units, 750000 / 64);
+	run(&sim, 3 * SECOND);
+	run(&sim, 6 * SECOND);
+	assert_about(sum(&sim, 3), 60, 0.01);
+}
+
+/* A clock from a time when the group was much slower is not waited for. */
+static void stale_clocks_mean_nothing(void **state)
+{
+	struct source s[MEMBERS] = {
+		{.rate_bits = 30 * MBIT},
+		{.rate_bits = 300 * MBIT},
+		{.rate_bits = 9 * MBIT, .weight = 1, .floor_bits = 10 * MBIT}};
+	struct sim sim;
+
+	(void)state;
+	begin(&sim, 100 * MBIT, true, s, MEMBERS);
+	s[0].member.clock_ns = BEGIN_NS + 3600 * SECOND;
+	s[2].member.floor_ns = BEGIN_NS + 3600 * SECOND;
+	s[2].member.clock_ns = BEGIN_NS + 3600 * SECOND;
+	s[2].of.share = 1 << 8;
+	run(&sim, 4 * SECOND);
+	run(&sim, 6 * SECOND);
+	/* Neither waits within its share, or its floor. */
+	assert_most((double)s[0].held, 0.02 * 2 * 30e6 / 8 / BYTES);
+	assert_most((double)s[2].held, 0.02 * 2 * 9e6 / 8 / BYTES);
+}
+
+static void scales_agree(void **state)
+{
+	const struct natra_group_given given = group_of(100 * MBIT);
+	const struct natra_group_limits l = group_limits(&given, NULL, false);
+	const uint64_t now_ns = BEGIN_NS, burst_ns = l.rate.burst_ns;
+	uint64_t scaled;
+
+	(void)state;
+	assert_int_equal(natra_group_to_scale(&l, now_ns, now_ns + 5),
+			 now_ns + 5);
+	assert_int_equal(natra_group_from_scale(1, now_ns, now_ns + 5),
+			 now_ns + 5);
+	assert_int_equal(
+		natra_group_to_scale(&l, now_ns, now_ns - burst_ns / 32), 0);
+	assert_int_equal(natra_group_from_scale(burst_ns, now_ns, 0), 0);
+	scaled = natra_group_to_scale(&l, now_ns, now_ns - burst_ns / 100);
+	assert_in_range(natra_group_from_scale(SECOND, now_ns, scaled),
+			now_ns - SECOND / 100 - MS / 100,
+			now_ns - SECOND / 100 + MS / 100);
+}
+
+static void assert_refused(const struct natra_group_info *group,
+			   const char *what)
+{
+	char error[256] = "";
+
+	assert_int_equal(group_check(group, error, sizeof(error)), -EINVAL);
+	if (!strstr(error, what))
+		fail_msg("'%s' does not say '%s'", error, what);
+}
+
+static void bad_groups_are_refused(void **state)
+{
+	struct natra_group_info good = NATRA_INIT(good), bad;
+	char name[NATRA_GROUP_NAME_MAX + 2], error[256];
+
+	(void)state;
+	good.name = "team a";
+	good.parent = "node";
+	good.egress_rate_bits_per_sec = 10 * MBIT;
+	good.weight = NATRA_WEIGHT_MAX;
+	good.floor_bits_per_sec = 10 * MBIT;
+	assert_int_equal(group_check(&good, error, sizeof(error)), 0);
+#define BAD(member, value, what)                                               \
+	do {                                                                   \
+		bad = good;                                                    \
+		bad.member = (value);                                          \
+		assert_refused(&bad, what);                                    \
+	} while (0)
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	BAD(name, NULL, "name: missing");
+	BAD(name, "", "name: missing");
+	BAD(name, name, "name: longer than 127");
+	BAD(name, "a\nb", "name: has a control");
+	BAD(parent, "", "parent: missing");
+	BAD(egress_rate_bits_per_sec, 0, "at least one");
+	BAD(egress_rate_bits_per_sec, NATRA_RATE_MAX_BITS_PER_SEC + 1,
+	    "egress_rate_bits_per_sec: 1000000000000001");
+	BAD(ingress_burst_bytes, 7, "ingress_burst_bytes: 7");
+	BAD(weight, NATRA_WEIGHT_MAX + 1, "weight: 65");
+	BAD(floor_bits_per_sec, 10 * MBIT + 1, "floor_bits_per_sec: 10000001");
+	BAD(reserved, 1, "reserved: 1");
+	BAD(parent, NULL, "without a parent");
+	good.weight = 0;
+	BAD(parent, NULL, "floor_bits_per_sec: 10000000 without a parent");
+}
+
+static void assert_policy_refused(const struct natra_policy *p,
+				  const char *what)
+{
+	char error[256] = "";
+
+	assert_int_equal(policy_check(p, error, sizeof(error)), -EINVAL);
+	if (!strstr(error, what))
+		fail_msg("'%s' does not say '%s'", error, what);
+}
+
+static void bad_members_are_refused(void **state)
+{
+	struct natra_policy p = policy_of(10 * MBIT, 20 * MBIT);
+
+	(void)state;
+	p.group_weight = 2;
+	assert_policy_refused(&p, "group_weight: 2 without a group");
+	p.group = NATRA_GROUPS_MAX + 1;
+	assert_policy_refused(&p, "group: 257");
+	p.group = 1;
+	p.group_floor_bits_per_sec = 15 * MBIT;
+	assert_policy_refused(&p, "is over ingress_rate_bits_per_sec");
+	p.group_floor_bits_per_sec = 10 * MBIT;
+	p.group_weight = 65;
+	assert_policy_refused(&p, "group_weight: 65");
+}
+
+/* What a pacer has charged its backstop does not charge again. */
+static void backstop_is_no_member(void **state)
+{
+	struct natra_policy p = policy_of(10 * MBIT, 20 * MBIT);
+	struct natra_limits l;
+
+	(void)state;
+	p.group = 3;
+	p.group_weight = 4;
+	l = policy_limits(&p, LEG_INGRESS, false);
+	assert_int_equal(l.member.group, 5);
+	assert_int_equal(l.member.share, 65536 / 4);
+	assert_int_equal(l.member.floor.mult, 0);
+	assert_int_equal(policy_limits(&p, LEG_EGRESS, true).member.group, 6);
+	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
+	assert_int_equal(policy_limits(&p, LEG_INGRESS, false).member.group, 0);
+	assert_int_equal(policy_limits(&p, LEG_PACE, true).member.group, 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(members_share_by_weight),
+		cmocka_unit_test(floors_hold_beside_a_flood_that_is_held),
+		cmocka_unit_test(floors_hold_beside_a_flood_that_is_policed),
+		cmocka_unit_test(floors_of_the_whole_rate_hold),
+		cmocka_unit_test(nobody_within_its_floor_waits),
+		cmocka_unit_test(nobody_within_its_share_waits),
+		cmocka_unit_test(idle_share_is_borrowed_and_given_back),
+		cmocka_unit_test(parent_holds_its_groups),
+		cmocka_unit_test(stale_clocks_mean_nothing),
+		cmocka_unit_test(scales_agree),
+		cmocka_unit_test(bad_groups_are_refused),
+		cmocka_unit_test(bad_members_are_refused),
+		cmocka_unit_test(backstop_is_no_member),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "group.h"
+#include "json.h"
+#include "limits.h"
+#include "output.h"
+
+/* A group that was found, with room for what it points to. */
+struct found {
+	const char *wanted; /* NULL: look for the number */
+	uint32_t number;
+	bool is_found;
+	struct natra_group_info info;
+	struct group_name name, parent;
+};
+
+static int find(void *arg, const struct natra_group_info *group)
+{
+	struct found *found = arg;
+
+	if (found->wanted ? strcmp(group->name, found->wanted) != 0
+			  : group->number != found->number)
+		return 0;
+	found->is_found = true;
+	found->info = *group;
+	(void)snprintf(found->name.text, sizeof(found->name.text), "%s",
+		       group->name);
+	(void)snprintf(found->parent.text, sizeof(found->parent.text), "%s",
+		       group->parent ? group->parent : "");
+	found->info.name = found->name.text;
+	found->info.parent = group->parent ? found->parent.text : NULL;
+	return 1;
+}
+
+struct group_name group_name(struct natra *n, uint32_t number)
+{
+	struct found found = {.number = number};
+
+	(void)natra_foreach_group(n, find, &found);
+	return found.name;
+}
+
+/* They are told apart by the fields of the policy that they would set. */
+uint64_t group_limit_options(void)
+{
+	static const size_t offsets[] = {
+		offsetof(struct natra_policy, ingress_rate_bits_per_sec),
+		offsetof(struct natra_policy, egress_rate_bits_per_sec),
+		offsetof(struct natra_policy, ingress_burst_bytes),
+		offsetof(struct natra_policy, egress_burst_bytes),
+		offsetof(struct natra_policy, group_weight),
+		offsetof(struct natra_policy, group_floor_bits_per_sec),
+	};
+	uint64_t options = 0;
+
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		for (size_t j = 0; j < sizeof(offsets) / sizeof(offsets[0]);
+		     j++) {
+			if (policy_fields[i].offset == offsets[j])
+				options |= OPT_BIT(OPT_POLICY + i);
+		}
+	}
+	return options;
+}
+
+/* Lets the options for an attachment change what a group is. */
+static int apply(const struct cli *cli, struct natra_group_info *group)
+{
+	struct natra_policy policy = NATRA_INIT(policy);
+	int r;
+
+	policy.ingress_rate_bits_per_sec = group->ingress_rate_bits_per_sec;
+	policy.egress_rate_bits_per_sec = group->egress_rate_bits_per_sec;
+	policy.ingress_burst_bytes = group->ingress_burst_bytes;
+	policy.egress_burst_bytes = group->egress_burst_bytes;
+	policy.group = 1; /* any, so that it can have a weight */
+	policy.group_weight = group->weight;
+	policy.group_floor_bits_per_sec = group->floor_bits_per_sec;
+	r = limits_apply(cli, &policy);
+	if (r)
+		return r;
+	group->ingress_rate_bits_per_sec = policy.ingress_rate_bits_per_sec;
+	group->egress_rate_bits_per_sec = policy.egress_rate_bits_per_sec;
+	group->ingress_burst_bytes = policy.ingress_burst_bytes;
+	group->egress_burst_bytes = policy.egress_burst_bytes;
+	group->weight = policy.group_weight;
+	group->floor_bits_per_sec = policy.group_floor_bits_per_sec;
+	return 0;
+}
+
+/* Checks the options before the kernel is asked. What the group has is not known yet, so
+ * the highest rates stand in for it. */
+static int check_set(const struct cli *cli)
+{
+	struct natra_group_info group = NATRA_INIT(group);
+	int r = opts_check_text(opts_name(OPT_PARENT),
+				cli->opts.value[OPT_PARENT],
+				NATRA_GROUP_NAME_MAX);
+
+	if (r)
+		return r;
+	group.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	group.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	return apply(cli, &group);
+}
+
+/* What is not given stays as it was. */
+static int set(struct cli *cli, const char *name)
+{
+	const char *parent = cli->opts.value[OPT_PARENT];
+	struct found found = {.wanted = name, .info = NATRA_INIT(found.info)};
+	int r = check_set(cli);
+
+	if (r)
+		return r;
+	r = natra_foreach_group(cli->n, find, &found);
+	if (r < 0)
+		return failure(cli, r);
+	found.info.name = name;
+	if (parent)
+		found.info.parent = strcmp(parent, "none") == 0 ? NULL : parent;
+	r = apply(cli, &found.info);
+	if (r)
+		return r;
+	if (!found.info.parent && parent) {
+		found.info.weight = 0;
+		found.info.floor_bits_per_sec = 0;
+	}
+	r = natra_group_set(cli->n, &found.info);
+	return r < 0 ? failure(cli, r) : EXIT_SUCCESS;
+}
+
+static void print_direction(const char *title, uint64_t rate, uint64_t burst,
+			    const struct natra_count *charged)
+{
+	printf("  %-10s %s", title, unit_limit(rate).text);
+	if (burst)
+		printf(", burst %s", unit_size(burst).text);
+	printf(", charged %" PRIu64 " packets, %s\n", charged->packets,
+	       unit_size(charged->bytes).text);
+}
+
+static void print_group(const struct natra_group_info *group)
+{
+	print_text(stdout, group->name, 0);
+	putchar('\n');
+	print_direction("ingress", group->ingress_rate_bits_per_sec,
+			group->ingress_burst_bytes, &group->ingress_charged);
+	print_direction("egress", group->egress_rate_bits_per_sec,
+			group->egress_burst_bytes, &group->egress_charged);
+	if (group->parent) {
+		printf("  %-10s ", "parent");
+		print_text(stdout, group->parent, 0);
+		printf(", weight %u, floor %s\n",
+		       group->weight ? group->weight : 1,
+		       group->floor_bits_per_sec
+			       ? unit_limit(group->floor_bits_per_sec).text
+			       : "none");
+	}
+	printf("  %-10s %u\n", "members", group->members);
+}
+
+static void add_count(cJSON *parent, const char *key,
+		      const struct natra_count *count)
+{
+	cJSON *o = cJSON_AddObjectToObject(parent, key);
+
+	json_add_u64(o, "packets", count->packets);
+	json_add_u64(o, "bytes", count->bytes);
+}
+
+static cJSON *json_of(const struct natra_group_info *group)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	json_add_text(o, "name", group->name);
+	json_add_text(o, "parent", group->parent ? group->parent : "");
+	json_add_u64(o, "number", group->number);
+	json_add_u64(o, "ingress_rate_bits_per_sec",
+		     group->ingress_rate_bits_per_sec);
+	json_add_u64(o, "egress_rate_bits_per_sec",
+		     group->egress_rate_bits_per_sec);
+	json_add_u64(o, "ingress_burst_bytes", group->ingress_burst_bytes);
+	json_add_u64(o, "egress_burst_bytes", group->egress_burst_bytes);
+	json_add_u64(o, "weight", group->weight);
+	json_add_u64(o, "floor_bits_per_sec", group->floor_bits_per_sec);
+	json_add_u64(o, "members", group->members);
+	add_count(o, "ingress_charged", &group->ingress_charged);
+	add_count(o, "egress_charged", &group->egress_charged);
+	return o;
+}
+
+struct showing {
+	const char *wanted; /* NULL: all */
+	cJSON *json;        /* NULL: print text */
+	bool any;
+};
+
+static int show_one(void *arg, const struct natra_group_info *group)
+{
+	struct showing *showing = arg;
+
+	if (showing->wanted && strcmp(group->name, showing->wanted) != 0)
+		return 0;
+	showing->any = true;
+	if (showing->json)
+		cJSON_AddItemToArray(showing->json, json_of(group));
+	else
+		print_group(group);
+	return 0;
+}
+
+static int show(struct cli *cli, const char *name)
+{
+	struct showing showing = {
+		.wanted = name,
+		.json = wants_json(cli) ? cJSON_CreateArray() : NULL,
+	};
+	uint32_t number;
+	int r = natra_foreach_group(cli->n, show_one, &showing);
+
+	/* The library says that there is none of this name. */
+	if (r == 0 && name && !showing.any)
+		r = natra_find_group(cli->n, name, &number);
+	if (r < 0) {
+		cJSON_Delete(showing.json);
+		return failure(cli, r);
+	}
+	if (showing.json)
+		json_print(showing.json);
+	return EXIT_SUCCESS;
+}
+
+static int remove_group(struct cli *cli, const char *name)
+{
+	int r = natra_group_remove(cli->n, name);
+
+	return r < 0 ? failure(cli, r) : EXIT_SUCCESS;
+}
+
+int cmd_group(struct cli *cli)
+{
+	static const struct {
+		const char *name;
+		int (*run)(struct cli *cli, const char *name);
+		bool needs_name;
+	} actions[] = {
+		{"set", set, true},
+		{"show", show, false},
+		{"remove", remove_group, true},
+	};
+	const struct opts *opts = &cli->opts;
+	const char *name = opts->args_len > 1 ? opts->args[1] : NULL;
+	int r = opts_check_text("NAME", name, NATRA_GROUP_NAME_MAX);
+
+	if (r)
+		return r;
+	if (opts->args_len > 2)
+		return usage_error("group", opts->args[2],
+				   "is one argument too many");
+	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+		if (strcmp(actions[i].name, opts->arg) != 0)
+			continue;
+		if (actions[i].needs_name && !name)
+			return usage_error(opts->arg, NULL, "NAME is missing");
+		if (actions[i].run != set &&
+		    limits_given(opts,
+				 group_limit_options() | OPT_BIT(OPT_PARENT)))
+			return usage_error(opts->arg, NULL,
+					   "takes no limits: 'group set' does");
+		return actions[i].run(cli, name);
+	}
+	return usage_error("group", opts->arg,
+			   "is not one of set, show, remove");
+}
