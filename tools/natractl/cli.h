@@ -30,6 +30,7 @@ int cmd_install(struct cli *cli);
 int cmd_uninstall(struct cli *cli);
 int cmd_doctor(struct cli *cli);
 int cmd_version(struct cli *cli);
+int cmd_call(struct cli *cli);
 
 bool wants_json(const struct cli *cli);
 /* Both return 0, or EXIT_USAGE after printing the error. */

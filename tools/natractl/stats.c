@@ -36,21 +36,29 @@ static int read_infos(const struct cli *cli, struct info_list *ret_list)
 	return 0;
 }
 
+struct sample sample_of(const struct natra_info *info,
+			const struct natra_stats *stats)
+{
+	struct sample sample = {
+		.has_backstop = info->pace_active,
+		.has_sli = info->policy.sli == NATRA_SLI_ON,
+		.taken_ns = clock_ns(CLOCK_MONOTONIC),
+		.stats = *stats,
+	};
+
+	memcpy(sample.id, info->id, sizeof(sample.id));
+	return sample;
+}
+
 static int read_sample(struct natra *n, const struct natra_info *info,
 		       struct sample *ret_sample)
 {
-	struct sample sample = {.stats = NATRA_INIT(sample.stats)};
-	int r;
+	struct natra_stats stats = NATRA_INIT(stats);
+	int r = natra_stats(n, info->id, &stats);
 
-	r = natra_stats(n, info->id, &sample.stats);
-	if (r < 0)
-		return r;
-	memcpy(sample.id, info->id, sizeof(sample.id));
-	sample.has_backstop = info->pace_active;
-	sample.has_sli = info->policy.sli == NATRA_SLI_ON;
-	sample.taken_ns = clock_ns(CLOCK_MONOTONIC);
-	*ret_sample = sample;
-	return 0;
+	if (r == 0)
+		*ret_sample = sample_of(info, &stats);
+	return r;
 }
 
 int sample_list_read(const struct cli *cli, struct sample_list *ret_list)
@@ -406,10 +414,10 @@ static void add_connects(cJSON *parent, const struct natra_connect_stats *c)
 	add_histogram(o, "accepted", &c->accepted);
 }
 
-static void add_direction(cJSON *parent, const char *name,
-			  const struct natra_direction_stats *stats,
-			  const struct natra_histogram *delays,
-			  const struct natra_connect_stats *connects)
+static cJSON *add_direction(cJSON *parent, const char *name,
+			    const struct natra_direction_stats *stats,
+			    const struct natra_histogram *delays,
+			    const struct natra_connect_stats *connects)
 {
 	cJSON *o = cJSON_AddObjectToObject(parent, name);
 
@@ -427,21 +435,28 @@ static void add_direction(cJSON *parent, const char *name,
 	json_add_u64(o, "events_suppressed", stats->events_suppressed);
 	if (connects)
 		add_connects(o, connects);
+	return o;
 }
 
 cJSON *stats_json(const struct sample *sample)
 {
-	cJSON *json = cJSON_CreateObject();
+	cJSON *json = cJSON_CreateObject(), *direction;
 
 	json_add_text(json, "id", sample->id);
-	add_direction(json, "ingress", &sample->stats.ingress,
-		      &sample->stats.ingress_delays,
-		      sample->has_sli ? &sample->stats.ingress_connects : NULL);
+	direction = add_direction(
+		json, "ingress", &sample->stats.ingress,
+		&sample->stats.ingress_delays,
+		sample->has_sli ? &sample->stats.ingress_connects : NULL);
+	json_add_u64(direction, "heavy_flows",
+		     sample->stats.ingress_heavy_flows);
 	if (sample->has_backstop)
 		add_direction(json, "backstop", &sample->stats.backstop, NULL,
 			      NULL);
-	add_direction(json, "egress", &sample->stats.egress,
-		      &sample->stats.egress_delays,
-		      sample->has_sli ? &sample->stats.egress_connects : NULL);
+	direction = add_direction(
+		json, "egress", &sample->stats.egress,
+		&sample->stats.egress_delays,
+		sample->has_sli ? &sample->stats.egress_connects : NULL);
+	json_add_u64(direction, "heavy_flows",
+		     sample->stats.egress_heavy_flows);
 	return json;
 }

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Builds Go programs and tests of this repository, and gives them the library of the
+build.
+
+The environment names what was built: NATRA_BUILD is meson's directory. The Go is the one
+that tools/install-deps go finds or installs.
+"""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests/harness/python"))
+from report import skip  # noqa: E402
+
+PACKAGE = ROOT / "tools/bindings/go"
+SECONDS = 600
+
+
+def build_dir():
+    return Path(os.environ["NATRA_BUILD"])
+
+
+def natractl():
+    return str(build_dir() / "tools/natractl/natractl")
+
+
+def find_go():
+    """Return the path of a Go; skip the test without one."""
+    found = subprocess.run(["bash", "-c", f". {ROOT}/tools/go.sh; find_go"], text=True,
+                           stdout=subprocess.PIPE).stdout.strip()
+    if not found:
+        skip("Go (tools/install-deps go)")
+    return found
+
+
+def install(to):
+    """Install the library below a directory, where pkg-config finds it by environment().
+
+    A user of the package meets it like this; what is in the build directory is not the
+    same."""
+    subprocess.run(["meson", "install", "--no-rebuild", "-C", str(build_dir()),
+                    "--destdir", str(to)], check=True, stdout=subprocess.DEVNULL)
+
+
+def environment(library=None, **more):
+    """Return the environment in which Go builds and its programs run: with cgo for the
+    library that is installed below a directory, or without cgo."""
+    env = dict(os.environ, CGO_ENABLED="1" if library else "0", GOTOOLCHAIN="auto",
+               GOFLAGS="-buildvcs=false", NATRACTL=natractl())
+    env.setdefault("HOME", "/root")     # Go keeps what it builds below it
+    if library:
+        [pc] = Path(library).rglob("libnatra.pc")
+        env |= {"PKG_CONFIG_PATH": str(pc.parent), "PKG_CONFIG_SYSROOT_DIR": str(library),
+                "LD_LIBRARY_PATH": str(pc.parents[1])}
+    return env | more
+
+
+def go(directory, *args, library=None, seconds=SECONDS, **more):
+    """Run go and return what it wrote; end the script if it fails."""
+    p = subprocess.run([find_go(), *map(str, args)], cwd=directory, text=True,
+                       env=environment(library, **more), timeout=seconds,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if p.returncode:
+        print(p.stdout)
+        sys.exit(f"go {' '.join(map(str, args))}: exit {p.returncode}")
+    return p.stdout
