@@ -35,8 +35,7 @@ const char *natra_version(void) {{ return "{OLDER}"; }}
 def prepare(arguments):
     """Build what the ways need, while the script still sees the network."""
     arguments.tmp = tempfile.mkdtemp(prefix="natra-go-", dir="/var/tmp")
-    arguments.library = f"{arguments.tmp}/library"
-    gotest.install(arguments.library)
+    arguments.library = gotest.install()
     for way in arguments.way:
         library = arguments.library if WAYS[way]["library"] else None
         args = WAYS[way].get("args", [])
@@ -79,10 +78,10 @@ def run_way(report, arguments, way):
     needed = "libnatra.so.0" in file
     report.equal(f"{way}: needs libnatra.so", needed, way in ("cgo", "race"))
     if way == "cgo":
-        _, skipped = run_tests(report, arguments, way, "-test.run", "TestOlderLibrary",
+        passed, _ = run_tests(report, arguments, way, "-test.run", "TestOlderLibrary",
                                LD_PRELOAD=f"{arguments.tmp}/older.so",
                                NATRA_TEST_OLDER=OLDER)
-        report.equal(f"{way}: skipped with an older library", skipped, [])
+        report.equal(f"{way}: with an older library", passed, ["TestOlderLibrary"])
 
 
 def main(report, arguments):

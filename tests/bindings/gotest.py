@@ -36,13 +36,17 @@ def find_go():
     return found
 
 
-def install(to):
-    """Install the library below a directory, where pkg-config finds it by environment().
+def install():
+    """Install the library below a directory of the build, and return that. pkg-config
+    finds it by environment().
 
     A user of the package meets it like this; what is in the build directory is not the
     same."""
+    to = build_dir() / "tests/bindings/library"
+    subprocess.run(["rm", "-rf", str(to)], check=True)
     subprocess.run(["meson", "install", "--no-rebuild", "-C", str(build_dir()),
                     "--destdir", str(to)], check=True, stdout=subprocess.DEVNULL)
+    return to
 
 
 def environment(library=None, **more):
@@ -54,7 +58,10 @@ def environment(library=None, **more):
     if library:
         [pc] = Path(library).rglob("libnatra.pc")
         env |= {"PKG_CONFIG_PATH": str(pc.parent), "PKG_CONFIG_SYSROOT_DIR": str(library),
-                "LD_LIBRARY_PATH": str(pc.parents[1])}
+                "LD_LIBRARY_PATH": str(pc.parents[1]),
+                # Go keeps what it has built although pkg-config says something else
+                # now; not so if this has changed.
+                "CGO_LDFLAGS": f"-L{pc.parents[1]}"}
     return env | more
 
 

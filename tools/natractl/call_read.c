@@ -144,9 +144,8 @@ static int object_of(struct request *request, const char *name,
 int call_read_target(struct request *request, struct natra_target *target,
 		     const struct natra_target **ret)
 {
-	static const char *const names[] = {"id",      "ifname", "netns",
-					    "network", "label",  "netns_fd",
-					    NULL};
+	static const char *const names[] = {
+		"id", "ifname", "netns", "network", "label", "netns_fd", NULL};
 	const char **const texts[] = {&target->id, &target->ifname,
 				      &target->netns, &target->network,
 				      &target->label};
@@ -230,11 +229,11 @@ static int read_subnets(struct request *request, const cJSON *json,
 		&request->shaped, &policy->shaped_subnets_len);
 
 	if (r == 0)
-		r = call_read_texts(
-			request, "policy.unshaped_subnets",
-			cJSON_GetObjectItemCaseSensitive(json,
-							 "unshaped_subnets"),
-			&request->unshaped, &policy->unshaped_subnets_len);
+		r = call_read_texts(request, "policy.unshaped_subnets",
+				    cJSON_GetObjectItemCaseSensitive(
+					    json, "unshaped_subnets"),
+				    &request->unshaped,
+				    &policy->unshaped_subnets_len);
 	policy->shaped_subnets = request->shaped;
 	policy->unshaped_subnets = request->unshaped;
 	return r;

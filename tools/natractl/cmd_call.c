@@ -170,8 +170,8 @@ static int add_walked(void *arg, const struct natra_info *info,
 		      const struct natra_stats *stats)
 {
 	struct walked *walked = arg;
-	struct walked_one *items = realloc(
-		walked->items, (walked->len + 1) * sizeof(*items));
+	struct walked_one *items =
+		realloc(walked->items, (walked->len + 1) * sizeof(*items));
 
 	if (!items)
 		return -ENOMEM;
@@ -308,10 +308,10 @@ static int call_gc(struct call *call)
 {
 	const char **keep = NULL;
 	size_t len = 0, removed = 0;
-	int r = call_read_texts(&call->request, "keep",
-				cJSON_GetObjectItemCaseSensitive(
-					call->request.json, "keep"),
-				&keep, &len);
+	int r = call_read_texts(
+		&call->request, "keep",
+		cJSON_GetObjectItemCaseSensitive(call->request.json, "keep"),
+		&keep, &len);
 
 	if (r < 0)
 		return r;

@@ -26,7 +26,11 @@ func TestMain(m *testing.M) {
 		"ip link add h-example type veth peer name eth0 netns example").Run(); err != nil {
 		log.Fatal("example's pod: ", err)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if os.Getenv(isolatedVariable) != "" {
+		exec.Command("sh", "-c", "ip link del h-example; ip netns del example").Run()
+	}
+	os.Exit(code)
 }
 
 func Example() {

@@ -144,6 +144,16 @@ func open(path string) *os.File {
 	return f
 }
 
+// opened returns the same file for the same path, because errors have its number.
+func opened(path string) *os.File {
+	if openFiles[path] == nil {
+		openFiles[path] = open(path)
+	}
+	return openFiles[path]
+}
+
+var openFiles = map[string]*os.File{}
+
 var targetRefusals = []refusal{
 	{"long id", syscall.EINVAL, "id: longer than 255 bytes",
 		attachTo(func(t *natra.Target) { t.ID = strings.Repeat("x", 256) })},
@@ -170,11 +180,11 @@ var targetRefusals = []refusal{
 	{"no namespace", syscall.EINVAL, ".../etc/passwd...",
 		attachTo(func(t *natra.Target) { t.Netns = "/etc/passwd" })},
 	{"namespace twice", syscall.EINVAL, "netns_fd: ...",
-		attachTo(func(t *natra.Target) { t.NetnsFile = open(t.Netns) })},
+		attachTo(func(t *natra.Target) { t.NetnsFile = opened(t.Netns) })},
 	{"file is no namespace", syscall.EINVAL, "netns_fd...",
-		attachTo(func(t *natra.Target) { t.Netns, t.NetnsFile = "", open("/dev/null") })},
+		attachTo(func(t *natra.Target) { t.Netns, t.NetnsFile = "", opened("/dev/null") })},
 	{"other namespace", syscall.EINVAL, "netns_fd...",
-		attachTo(func(t *natra.Target) { t.Netns, t.NetnsFile = "", open("/proc/self/ns/mnt") })},
+		attachTo(func(t *natra.Target) { t.Netns, t.NetnsFile = "", opened("/proc/self/ns/mnt") })},
 	{"no rate", syscall.EINVAL,
 		"ingress_rate_bits_per_sec, egress_rate_bits_per_sec: at least one is needed",
 		func(ctx context.Context, n *natra.Handle, p pod) error {
@@ -192,13 +202,13 @@ var targetRefusals = []refusal{
 			_, err := n.Find(ctx, natra.Target{Ifname: "lo"})
 			return err
 		}},
-	{"mode fixed", syscall.EINVAL, "mode: ...",
+	{"mode fixed", syscall.EINVAL, "mode, edt, ingress_mode, sketch_width, sli, subnets: fixed while attached",
 		func(ctx context.Context, n *natra.Handle, _ pod) error {
 			policy := mbit(10, 10)
 			policy.Mode = natra.ModeClsactHostside
 			return n.Configure(ctx, live, policy)
 		}},
-	{"differs", syscall.EBADE, "...ingress_rate_bits_per_sec...",
+	{"differs", syscall.EBADE, "'refusals-live' was set to other limits than these",
 		func(ctx context.Context, n *natra.Handle, _ pod) error {
 			policy := mbit(11, 10)
 			return n.Check(ctx, live, &policy)
@@ -271,11 +281,15 @@ func idRefusals() (all []refusal) {
 	} {
 		for _, bad := range []refusal{
 			{"unknown id", syscall.ENOENT, "...nobody...", nil},
-			{"long id", syscall.EINVAL, "...", nil},
+			{"long id", syscall.ENOENT, "...xxx' is not attached", nil},
 			{"id with NUL", syscall.EINVAL, `id: "a\x00b" has a NUL byte`, nil},
 		} {
 			id := map[string]string{"unknown id": "nobody",
 				"long id": strings.Repeat("x", 256), "id with NUL": "a\x00b"}[bad.name]
+			if name == "leftovers" && bad.name == "long id" {
+				// It takes a target, whose texts are checked first.
+				bad.errno, bad.text = syscall.EINVAL, "id: longer than 255 bytes"
+			}
 			bad.name += ", " + name
 			bad.call = func(ctx context.Context, n *natra.Handle, _ pod) error {
 				return call(ctx, n, id)

@@ -152,7 +152,8 @@ func configurePod(ifname string, result *current.Result) error {
 	link, err := netlink.LinkByName(ifname)
 	for i := 0; err == nil && i < len(result.IPs); i++ {
 		one := result.IPs[i]
-		err = ip.AddHostRoute(alone(one.Gateway), nil, link)
+		err = netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index,
+			Dst: alone(one.Gateway), Scope: netlink.SCOPE_LINK})
 		for _, route := range result.Routes {
 			if err == nil && (route.Dst.IP.To4() == nil) == (one.Gateway.To4() == nil) {
 				err = ip.AddRoute(&route.Dst, one.Gateway, link)
