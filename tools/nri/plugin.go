@@ -47,8 +47,8 @@ type plugin struct {
 	timeout      time.Duration
 
 	mu sync.Mutex
-	// present has the pods that have started and not stopped, and what ends the work
-	// on each.
+	// present has the attachments' ids of the pods that have started and not stopped, and
+	// what ends the work on each.
 	present map[string]context.CancelFunc
 }
 
@@ -97,37 +97,32 @@ func (p *plugin) Configure(_ context.Context, text, runtime, version string) (ap
 // them, and what is left of pods that have gone is removed. The runtime waits for the
 // answer, so this happens afterwards.
 func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, _ []*api.Container) ([]*api.ContainerUpdate, error) {
-	stale, err := p.stale(pods)
-	if err != nil {
-		p.log.Error("looking for what earlier pods have left", "error", err)
-	}
-	go func() {
-		for _, id := range stale {
-			if err := p.n.Detach(context.Background(), natra.Target{ID: id}); err != nil {
-				p.log.Error("removing what an earlier pod has left", "id", id, "error", err)
-			}
-		}
-	}()
 	for _, pod := range pods {
 		p.begin(pod)
 	}
+	go p.removeStale()
 	return nil, nil
 }
 
-// stale returns the ids of this plugin's attachments that are of none of the pods. It is
-// called before the runtime tells of other pods, so none of the ids is a new pod's.
-func (p *plugin) stale(pods []*api.PodSandbox) (stale []string, err error) {
-	keep := map[string]bool{}
-	for _, pod := range pods {
-		keep[id(pod)] = true
-	}
+// removeStale removes this plugin's attachments that are of no present pod. One that is
+// listed belongs to a pod that began before, so it is present unless it has ended.
+func (p *plugin) removeStale() {
 	all, err := p.n.Attachments(context.Background())
+	if err != nil {
+		p.log.Error("looking for what earlier pods have left", "error", err)
+	}
 	for _, one := range all {
-		if one.Network == network && !keep[one.ID] {
-			stale = append(stale, one.ID)
+		p.mu.Lock()
+		isPresent := p.present[one.ID] != nil
+		p.mu.Unlock()
+		if one.Network != network || isPresent {
+			continue
+		}
+		err := p.n.Detach(context.Background(), natra.Target{ID: one.ID})
+		if err != nil {
+			p.log.Error("removing what an earlier pod has left", "id", one.ID, "error", err)
 		}
 	}
-	return stale, err
 }
 
 // RunPodSandbox is called when a pod has its interface, and none of its containers runs.
@@ -168,26 +163,24 @@ func (p *plugin) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error 
 // result has the error of the first time.
 func (p *plugin) begin(pod *api.PodSandbox) <-chan error {
 	first := make(chan error, 1)
-	policy, err := p.policy(pod)
-	if err != nil || (policy.IngressRateBitsPerSec == 0 && policy.EgressRateBitsPerSec == 0) {
-		if err != nil {
-			p.log.Error("not limited", "pod", name(pod), "error", err)
-		}
-		first <- err
-		return first
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.mu.Lock()
-	if before := p.present[pod.GetId()]; before != nil {
+	if before := p.present[id(pod)]; before != nil {
 		before()
 	}
-	p.present[pod.GetId()] = cancel
+	p.present[id(pod)] = cancel
 	p.mu.Unlock()
-	go p.work(ctx, pod, policy, first)
+	go p.work(ctx, pod, first)
 	return first
 }
 
-func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, policy natra.Policy, first chan<- error) {
+func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, first chan<- error) {
+	policy, err := p.policy(pod)
+	if err != nil {
+		p.log.Error("not limited", "pod", name(pod), "error", err)
+		first <- err
+		return
+	}
 	said := ""
 	for {
 		err := p.limit(ctx, pod, policy)
@@ -213,8 +206,8 @@ func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, policy natra.Pol
 // limit attaches limits to a pod, unless it has them.
 func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, policy natra.Policy) error {
 	netns := namespace(pod)
-	if netns == "" {
-		return nil // it is in the node's
+	if netns == "" || (policy.IngressRateBitsPerSec == 0 && policy.EgressRateBitsPerSec == 0) {
+		return nil // it is in the node's, or asks for nothing
 	}
 	ifname, err := interfaceOf(netns, pod.GetIps())
 	if err != nil {
@@ -239,25 +232,35 @@ func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, policy natra.Po
 			"egress_bits_per_sec", policy.EgressRateBitsPerSec)
 		return nil
 	}
+	if ctx.Err() != nil {
+		return err
+	}
 	if recorded := p.n.RecordUnshaped(ctx, target, policy, err.Error()); recorded != nil {
 		p.log.Warn("the reason cannot be recorded", "pod", name(pod), "error", recorded)
 	}
 	return err
 }
 
-// end ends the work on a pod, and removes its limits.
+// end ends the work on a pod, and removes its limits. If that takes too long, the runtime
+// does not wait for it.
 func (p *plugin) end(pod *api.PodSandbox) {
 	p.mu.Lock()
-	if cancel := p.present[pod.GetId()]; cancel != nil {
+	if cancel := p.present[id(pod)]; cancel != nil {
 		cancel()
-		delete(p.present, pod.GetId())
+		delete(p.present, id(pod))
 	}
 	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), p.timeout)
-	defer cancel()
-	// What stays is removed when the plugin is started anew, and by natractl gc.
-	if err := p.n.Detach(ctx, natra.Target{ID: id(pod)}); err != nil {
-		p.log.Warn("the limits stay until the next start", "pod", name(pod), "error", err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := p.n.Detach(context.Background(), natra.Target{ID: id(pod)})
+		if err != nil {
+			p.log.Warn("the limits stay until the next start", "pod", name(pod), "error", err)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(p.timeout):
 	}
 }
 

@@ -62,7 +62,8 @@ func ready(ctx context.Context, client cri.RuntimeServiceClient) error {
 		return err
 	}
 	for _, c := range r.Status.Conditions {
-		if !c.Status {
+		// Others are warnings.
+		if (c.Type == cri.RuntimeReady || c.Type == cri.NetworkReady) && !c.Status {
 			return fmt.Errorf("%s: %s", c.Type, c.Message)
 		}
 	}
