@@ -29,7 +29,7 @@ static bool is_veth(const char *port)
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool is;
 
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", port);
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%.15s", port);
 	is = ioctl(fd, SIOCETHTOOL, &request) == 0 &&
 	     strcmp(info.driver, "veth") == 0;
 	close(fd);
@@ -43,7 +43,7 @@ static int limit(struct natra *n, const char *network, const char *port,
 
 	if (keep_len == PORTS_MAX || !is_veth(port))
 		return 0;
-	snprintf(ids[keep_len], sizeof(ids[0]), "%s:%s", network, port);
+	snprintf(ids[keep_len], sizeof(ids[0]), "%s:%.15s", network, port);
 	target.id = ids[keep_len];
 	target.ifname = port;
 	target.network = network;
