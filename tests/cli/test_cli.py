@@ -99,6 +99,7 @@ COMMANDS = {
     "doctor": ["--root", "/dev/null"],
     "install": ["--root", "/dev/null"],
     "uninstall": ["--root", "/dev/null"],
+    "call": [],
     "version": [],
 }
 # Every command that accepts the option accepts this value.

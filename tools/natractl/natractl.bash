@@ -66,7 +66,7 @@ _natractl_words()
 	case $command in
 	'')
 		echo attach set detach list show stats top events metrics probe gc check \
-			upgrade doctor install uninstall version --version "$global" ;;
+			upgrade doctor install uninstall call version --version "$global" ;;
 	attach)
 		echo "$global" "$live" --netns --id --network --label --mode \
 			--edt --ingress-mode --sketch-width --sli --shaped-subnet \

@@ -5,8 +5,6 @@
 package natra
 
 /*
-#cgo !natra_static pkg-config: libnatra
-#cgo natra_static pkg-config: --static libnatra
 #include <errno.h>
 #include <stdlib.h>
 #include <natra/natra.h>
