@@ -6,6 +6,8 @@ The environment names what was built: NATRA_BUILD is meson's directory. The Go i
 that tools/install-deps go finds or installs.
 """
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,15 +39,21 @@ def find_go():
 
 
 def install():
-    """Install the library below a directory of the build, and return that. pkg-config
-    finds it by environment().
-
-    A user of the package meets it like this; what is in the build directory is not the
-    same."""
-    to = build_dir() / "tests/bindings/library"
-    subprocess.run(["rm", "-rf", str(to)], check=True)
-    subprocess.run(["meson", "install", "--no-rebuild", "-C", str(build_dir()),
-                    "--destdir", str(to)], check=True, stdout=subprocess.DEVNULL)
+    """Install the library below a directory of the build, as `meson install` does, and
+    return that. pkg-config finds it by environment(); it would not find all in the build
+    directory itself. meson itself installs everything or nothing."""
+    build, to = build_dir(), build_dir() / "tests/bindings/library"
+    shutil.rmtree(to, ignore_errors=True)
+    (to / "lib").mkdir(parents=True)
+    shutil.copytree(ROOT / "include/natra", to / "include/natra")
+    shutil.copy(build / "include/natra/version.h", to / "include/natra")
+    for path in (build / "src").glob("libnatra.*"):
+        if not path.is_dir():
+            shutil.copy(path, to / "lib", follow_symlinks=False)
+    text = (build / "meson-private/libnatra.pc").read_text()
+    text = re.sub("^prefix=.*", f"prefix={to}", text, flags=re.M)
+    text = re.sub("^libdir=.*", "libdir=${prefix}/lib", text, flags=re.M)
+    (to / "lib/libnatra.pc").write_text(text)
     return to
 
 
@@ -56,12 +64,11 @@ def environment(library=None, **more):
                GOFLAGS="-buildvcs=false", NATRACTL=natractl())
     env.setdefault("HOME", "/root")     # Go keeps what it builds below it
     if library:
-        [pc] = Path(library).rglob("libnatra.pc")
-        env |= {"PKG_CONFIG_PATH": str(pc.parent), "PKG_CONFIG_SYSROOT_DIR": str(library),
-                "LD_LIBRARY_PATH": str(pc.parents[1]),
+        lib = f"{library}/lib"
+        env |= {"PKG_CONFIG_PATH": lib, "LD_LIBRARY_PATH": lib,
                 # Go keeps what it has built although pkg-config says something else
                 # now; not so if this has changed.
-                "CGO_LDFLAGS": f"-L{pc.parents[1]}"}
+                "CGO_LDFLAGS": f"-L{lib}"}
     return env | more
 
 
