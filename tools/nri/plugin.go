@@ -253,6 +253,7 @@ func (p *plugin) end(pod *api.PodSandbox) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		p.log.Info("has ended", "pod", name(pod))
 		err := p.n.Detach(context.Background(), natra.Target{ID: id(pod)})
 		if err != nil {
 			p.log.Warn("the limits stay until the next start", "pod", name(pod), "error", err)

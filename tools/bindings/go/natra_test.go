@@ -438,9 +438,12 @@ func TestContextEndsTheWait(t *testing.T) {
 			t.Errorf("changed:\n%s\nwas:\n%s", after, before)
 		}
 		// Without a context's end the call waits, and succeeds.
+		unlocked := make(chan bool)
 		time.AfterFunc(300*time.Millisecond, func() {
 			syscall.Flock(int(lock.Fd()), syscall.LOCK_UN)
+			close(unlocked)
 		})
+		defer func() { <-unlocked }()
 		ctx, cancel := context.WithTimeout(background, 20*time.Second)
 		defer cancel()
 		if _, err := n.Attach(ctx, p.target("late"), mbit(1, 1)); err != nil {
