@@ -185,7 +185,7 @@ def runtime_restarts(report, runtime, plugin, late):
 
 def nothing_left(report, what, plugin):
     """The runtime does not wait for the plugin longer than for an answer."""
-    wait(lambda: not attachments(), lambda: f"{attachments()} {plugin.tail()}", 30)
+    wait(lambda: not attachments(), lambda: f"{attachments()} {plugin.tail()}", 40)
     report.true(f"{what}: no attachment of a pod that has ended", not attachments())
 
 

@@ -65,6 +65,7 @@ func serve(p *plugin, socket, index, conf string) error {
 		}
 		p.isConfigured = true
 	}
+	go p.sweep(ctx)
 	for {
 		s, err := stub.New(p, options...)
 		if err != nil {

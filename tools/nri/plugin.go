@@ -27,6 +27,8 @@ const (
 	// An attach that failed or took too long is tried again this often, until the pod
 	// is gone.
 	again = 2 * time.Second
+	// See sweep.
+	sweepEvery = 10 * time.Second
 )
 
 // config is the plugin's file among the runtime's, such as /etc/nri/conf.d/natra.conf.
@@ -100,22 +102,38 @@ func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, _ []*api
 	for _, pod := range pods {
 		p.begin(pod)
 	}
-	go p.removeStale()
+	go p.remove(func(one natra.Info) bool {
+		// One that is listed belongs to a pod that began before, so it is present
+		// unless it has ended.
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.present[one.ID] == nil
+	})
 	return nil, nil
 }
 
-// removeStale removes this plugin's attachments that are of no present pod. One that is
-// listed belongs to a pod that began before, so it is present unless it has ended.
-func (p *plugin) removeStale() {
+// sweep removes the attachments of pods whose interface is gone, again and again:
+// containerd does not tell of the end of pods that it has started before it was started
+// anew itself.
+func (p *plugin) sweep(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(sweepEvery):
+		}
+		p.remove(func(one natra.Info) bool { return one.InterfaceGone })
+	}
+}
+
+// remove removes those of this plugin's attachments that are to go.
+func (p *plugin) remove(isToGo func(natra.Info) bool) {
 	all, err := p.n.Attachments(context.Background())
 	if err != nil {
 		p.log.Error("looking for what earlier pods have left", "error", err)
 	}
 	for _, one := range all {
-		p.mu.Lock()
-		isPresent := p.present[one.ID] != nil
-		p.mu.Unlock()
-		if one.Network != network || isPresent {
+		if one.Network != network || !isToGo(one) {
 			continue
 		}
 		err := p.n.Detach(context.Background(), natra.Target{ID: one.ID})
