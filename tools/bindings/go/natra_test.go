@@ -468,7 +468,7 @@ func TestNamespaceOfTheThread(t *testing.T) {
 			setns := map[string]uintptr{"amd64": 308, "arm64": 268}[runtime.GOARCH]
 			syscall.RawSyscall(setns, file.Fd(), syscall.CLONE_NEWNET, 0)
 			found, err := n.Find(background, natra.Target{Ifname: "eth0"})
-			id <- fmt.Sprint(found, err)
+			id <- fmt.Sprintf("%s %v", found, err)
 		}()
 		if got := <-id; got != "file <nil>" {
 			t.Error(got)
