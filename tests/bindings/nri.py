@@ -6,6 +6,7 @@ containerd runs in namespaces of its own, with NRI as it is by default; a client
 runtime's interface starts pods in the place of a kubelet. The plugin is killed, started
 again, given a natractl that is too slow, and run beside natra's CNI plugin.
 """
+import atexit
 import contextlib
 import os
 import shutil
@@ -54,9 +55,16 @@ def prepare(arguments):
         skip("containerd (tests/kube/build says why)")
     arguments.bin = built.stdout.strip()
     arguments.tmp = tempfile.mkdtemp(prefix="natra-nri-", dir="/var/tmp")
+    # The process that stays outside of the node's file systems has to do it.
+    atexit.register(remove, arguments.tmp, os.getpid())
     gotest.go(gotest.ROOT / "tools/nri", "vet", "./...")
     gotest.go(gotest.ROOT / "tools/nri", "build", "-o", f"{arguments.tmp}/natra-nri", ".")
     gotest.go(gotest.HERE / "cri", "build", "-o", f"{arguments.tmp}/cri", ".")
+
+
+def remove(path, pid):
+    if os.getpid() == pid:
+        shutil.rmtree(path)
 
 
 class Runtime:
@@ -309,7 +317,6 @@ def main(report, arguments):
         runtime.program.stop()
         client.close()
         os.close(node.fd)
-        subprocess.run(["rm", "-rf", arguments.tmp], check=True)
 
 
 if __name__ == "__main__":
