@@ -10,7 +10,8 @@
  *
  * Errors: a function that can fail returns 0 or a negative errno and leaves
  * its `ret_` parameters untouched on failure; natra_error() then has one line
- * of text that names the object. The library never prints, never exits, and
+ * of text that names the object. -ECANCELED is returned only if the options of
+ * natra_open say so. The library never prints, never exits, and
  * changes nothing of the calling thread (network namespace, signal mask, umask).
  *
  * Threads: one handle may be used by one thread at a time; two handles are

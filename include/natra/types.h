@@ -118,6 +118,13 @@ enum natra_log_level {
 typedef void (*natra_log_fn)(void *arg, enum natra_log_level level,
 			     const char *line);
 
+/**
+ * @brief Tells whether a call that waits for a lock should give up.
+ *
+ * Asked about 20 times a second in the thread that made the call.
+ */
+typedef bool (*natra_cancelled_fn)(void *arg);
+
 /** Options of natra_open. */
 struct natra_open_opts {
 	size_t sz;
@@ -131,6 +138,11 @@ struct natra_open_opts {
 	 *  removed: for a caller that will attach again, since loading them takes
 	 *  milliseconds. natra_gc removes them. */
 	bool keep_programs;
+	/** Asked while a call waits for another process that works on the same
+	 *  attachment or network namespace. Once it returns true, the call fails with
+	 *  -ECANCELED and has changed nothing. NULL: the call waits. */
+	natra_cancelled_fn cancelled_fn;
+	void *cancelled_arg;
 };
 
 /** The interface to attach to. The strings are read during the call only. */

@@ -21,6 +21,8 @@ int natra_open(struct natra **ret_n, const struct natra_open_opts *opts)
 	n->log_fn = o.log_fn;
 	n->log_arg = o.log_arg;
 	n->keep_programs = o.keep_programs;
+	n->cancelled_fn = o.cancelled_fn;
+	n->cancelled_arg = o.cancelled_arg;
 	if (o.bpffs_path) {
 		n->bpffs = strdup(o.bpffs_path);
 		if (!n->bpffs)

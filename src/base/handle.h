@@ -12,6 +12,8 @@ struct natra {
 	natra_log_fn log_fn;
 	void *log_arg;
 	bool keep_programs;
+	natra_cancelled_fn cancelled_fn;
+	void *cancelled_arg;
 	struct netns_index *netns_index; /* set during natra_gc only */
 	char error[HANDLE_ERROR_MAX];
 };

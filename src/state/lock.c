@@ -33,12 +33,19 @@ static void pause_ms(unsigned int ms)
 	(void)nanosleep(&pause, NULL);
 }
 
+/* Returns whether nothing can end the wait, so that the kernel can do it. */
+static bool waits_for_ever(const struct natra *n, unsigned int wait_ms)
+{
+	return wait_ms == LOCK_NO_DEADLINE ||
+	       (wait_ms == LOCK_UNTIL_CANCELLED && !n->cancelled_fn);
+}
+
 /* Locks `fd` within wait_ms, by trying again and again: flock(2) has no
  * timeout, and a library cannot use signals to end it. */
-static int take(int fd, unsigned int wait_ms)
+static int take(const struct natra *n, int fd, unsigned int wait_ms)
 {
 	const int operation =
-		wait_ms == LOCK_NO_DEADLINE ? LOCK_EX : LOCK_EX | LOCK_NB;
+		waits_for_ever(n, wait_ms) ? LOCK_EX : LOCK_EX | LOCK_NB;
 	unsigned int next_ms = FIRST_PAUSE_MS, waited_ms = 0;
 
 	while (flock(fd, operation) < 0) {
@@ -48,6 +55,8 @@ static int take(int fd, unsigned int wait_ms)
 			return -errno;
 		if (waited_ms >= wait_ms)
 			return -EBUSY;
+		if (n->cancelled_fn && n->cancelled_fn(n->cancelled_arg))
+			return -ECANCELED;
 		pause_ms(next_ms);
 		waited_ms += next_ms;
 		next_ms = next_ms * 2 < LAST_PAUSE_MS ? next_ms * 2
@@ -68,11 +77,13 @@ int lock_dir(struct natra *n, const char *path, unsigned int wait_ms,
 			return -EAGAIN;
 		return fail_errno(n, -errno, "open '%s'", path);
 	}
-	r = take(fd, wait_ms);
+	r = take(n, fd, wait_ms);
 	if (r == -EBUSY)
 		return refuse(n, r,
 			      "another process has had '%s' locked for %u ms",
 			      path, wait_ms);
+	if (r == -ECANCELED)
+		return refuse(n, r, "the wait for '%s' was cancelled", path);
 	if (r < 0)
 		return fail_errno(n, r, "lock '%s'", path);
 	r = is_current(fd, path);

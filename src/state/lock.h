@@ -10,15 +10,19 @@
  * kernel unlocks. */
 #define LOCK_NO_DEADLINE (~0U)
 
+/* The same for the locks that a call takes before it changes anything: the handle's
+ * cancelled_fn can end the wait. */
+#define LOCK_UNTIL_CANCELLED (~0U - 1)
+
 /* The wait_ms for a directory that others may open, and for what is locked for
- * a whole attach. No attach takes that long. */
+ * a whole attach. No attach takes that long. cancelled_fn can end this wait, too. */
 #define LOCK_DEADLINE_MS 5000U
 
 /*
  * Locks the directory at `path` until *ret_fd is closed. Returns -EAGAIN,
  * without an error text, if there is no such directory or it went away
- * meanwhile, and -EBUSY if another process held the lock for all of wait_ms; with
- * 0 it tries once.
+ * meanwhile, -EBUSY if another process held the lock for all of wait_ms, and
+ * -ECANCELED; with 0 it tries once.
  */
 int lock_dir(struct natra *n, const char *path, unsigned int wait_ms,
 	     int *ret_fd);

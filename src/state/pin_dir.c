@@ -92,9 +92,9 @@ static int lock_path(struct natra *n, const char *path, bool create,
 				      path);
 	} while (r == -EAGAIN);
 	if (r < 0) {
-		/* After -EBUSY the directory is in use by the process that
+		/* After these the directory is in use by the process that
 		 * locked it first. */
-		if (made && r != -EBUSY)
+		if (made && r != -EBUSY && r != -ECANCELED)
 			(void)rmdir(path);
 		return r;
 	}
@@ -147,7 +147,8 @@ int pin_dir_lock_id(struct natra *n, const char *id, bool create,
 	if (r == 0 && create)
 		r = make_root(n);
 	return r < 0 ? r
-		     : lock_path(n, path, create, LOCK_NO_DEADLINE, ret_dir);
+		     : lock_path(n, path, create, LOCK_UNTIL_CANCELLED,
+				 ret_dir);
 }
 
 int pin_dir_lock(struct natra *n, const char *path, struct pin_dir *ret_dir)

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -188,6 +189,62 @@ static void waiting_ends_with_the_lock(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
+/* Gives up when it is asked for the third time. */
+static bool third_time(void *arg)
+{
+	int *asked = arg;
+
+	return ++*asked >= 3;
+}
+
+static struct natra *open_impatient(int *asked)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra *n = NULL;
+
+	opts.bpffs_path = BPFFS;
+	opts.cancelled_fn = third_time;
+	opts.cancelled_arg = asked;
+	assert_int_equal(natra_open(&n, &opts), 0);
+	return n;
+}
+
+static void a_wait_can_be_cancelled(void **state)
+{
+	struct natra_policy policy = policy_of(10, 10);
+	struct natra_target target = pod_target(&pod, "impatient");
+	struct natra_info info = NATRA_INIT(info);
+	int asked = 0, fd;
+	struct natra *n = open_impatient(&asked);
+	char path[128], *before;
+
+	(void)state;
+	fd = lock_netns(path, sizeof(path));
+	before = rig_state();
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
+			 -ECANCELED);
+	says(n, path, "cancelled");
+	assert_int_equal(asked, 3);
+	rig_same_state(before);
+	free(before);
+	(void)close(fd);
+
+	/* Who does not wait is not asked. */
+	asked = 0;
+	assert_int_equal(natra_attach(n, &target, &policy, &info), 0);
+	assert_int_equal(asked, 0);
+	/* The lock of an id is its directory, which has those of generations. */
+	*strrchr(info.pin_path, '/') = '\0';
+	fd = open(info.pin_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	assert_int_equal(KEPT(natra_detach(n, &target)), -ECANCELED);
+	says(n, info.pin_path, "cancelled");
+	(void)close(fd);
+	assert_int_equal(natra_check(n, target.id, NULL), 0);
+	assert_int_equal(natra_detach(n, &target), 0);
+	natra_close(n);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -196,6 +253,7 @@ int main(void)
 		CASE(a_pod_cannot_hold_the_lock),
 		CASE(who_holds_it_is_not_waited_for_for_ever),
 		CASE(waiting_ends_with_the_lock),
+		CASE(a_wait_can_be_cancelled),
 	};
 
 	rig_enter();

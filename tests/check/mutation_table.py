@@ -4,10 +4,12 @@
 Each mistake has a name, a file, the text in it that is replaced (it must be there
 exactly once, so keep it short), the text that replaces it, and the test that fails,
 which is the cheapest one that can. Mistakes that only a kernel with fq can show are
-tried in a VM. The mistakes in bpf/ are in mutation_bpf.py, and those
-in groups in mutation_groups.py.
+tried in a VM. The mistakes in bpf/ are in mutation_bpf.py, those in groups in
+mutation_groups.py, and those in what programs in other languages use in
+mutation_bindings.py.
 """
 
+import mutation_bindings
 import mutation_bpf
 import mutation_groups
 from mutation import in_vm, Mutation, one
@@ -636,5 +638,6 @@ METRICS = [
         "api-counters"),
 ]
 
-TABLE = [*mutation_bpf.TABLE, *mutation_groups.TABLE, *POLICY, *LIBRARY, *HOOKS, *CNI, *NATRACTL, *DEMO,
+TABLE = [*mutation_bpf.TABLE, *mutation_bindings.TABLE, *mutation_groups.TABLE,
+         *POLICY, *LIBRARY, *HOOKS, *CNI, *NATRACTL, *DEMO,
          *DOCTOR, *AGENT, *METRICS]

@@ -194,6 +194,7 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 	if (!has_leftovers(target))
 		return 0;
 	ret_leftovers->tbf = true;
+	ret_leftovers->waiting_ms = 250;
 	ret_leftovers->ingress_redirect = true;
 	snprintf(ret_leftovers->host_ifname, sizeof(ret_leftovers->host_ifname),
 		 "veth\x1b");

@@ -110,6 +110,7 @@ COMMANDS = {
     "hook": ["--on-error", "fail"],
     "install": ["--root", "/dev/null"],
     "uninstall": ["--root", "/dev/null"],
+    "call": [],
     "version": [],
 }
 # Every command that accepts the option accepts this value.

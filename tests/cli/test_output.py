@@ -335,7 +335,8 @@ class Json(unittest.TestCase):
     def test_leftovers(self):
         self.assertEqual(read("show", "evil")["leftovers"],
                          {"host_ifname": "veth\x1b", "tbf": True,
-                          "ingress_redirect": True, "ifb_ifname": "bwp0"})
+                          "ingress_redirect": True, "ifb_ifname": "bwp0",
+                          "waiting_ms": 250})
         self.assertFalse(read("show", "web")["leftovers"]["tbf"])
 
     def test_unshaped(self):

@@ -38,6 +38,7 @@ int cmd_hook(struct cli *cli);
 /* Returns the exit code of `natractl hook`, which ended with `r`: 0, unless the command
  * line says that a failure is to be one of the container. */
 int hook_exit(int argc, char **argv, int r);
+int cmd_call(struct cli *cli);
 
 bool wants_json(const struct cli *cli);
 /* Both return 0, or EXIT_USAGE after printing the error. */

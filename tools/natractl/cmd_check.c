@@ -5,6 +5,7 @@
 #include "json.h"
 #include "neighbours.h"
 #include "output.h"
+#include "probe.h"
 
 int cmd_check(struct cli *cli)
 {
@@ -66,7 +67,7 @@ static void print_features(const struct natra_features *f)
 	}
 }
 
-static void print_features_json(const struct natra_features *f)
+cJSON *features_json(const struct natra_features *f)
 {
 	cJSON *o = cJSON_CreateObject();
 
@@ -84,7 +85,8 @@ static void print_features_json(const struct natra_features *f)
 	json_add_text(o, "auto_mode", auto_mode(f));
 	cJSON_AddBoolToObject(o, "auto_edt", f->auto_edt);
 	json_add_text(o, "reason", f->reason);
-	json_print(o);
+	json_add_u64(o, "abi", f->abi);
+	return o;
 }
 
 int cmd_probe(struct cli *cli)
@@ -96,7 +98,7 @@ int cmd_probe(struct cli *cli)
 	if (r < 0)
 		return failure(cli, r);
 	if (wants_json(cli))
-		print_features_json(&features);
+		json_print(features_json(&features));
 	else
 		print_features(&features);
 	/* The exit code gives the answer to scripts. */

@@ -11,6 +11,7 @@
 
 #include "../../src/util/clock.h"
 #include "cli.h"
+#include "events.h"
 #include "flows.h"
 #include "json.h"
 #include "output.h"
@@ -67,7 +68,7 @@ static void print_event(const struct natra_event *event)
 	putchar('\n');
 }
 
-static void print_event_json(const struct natra_event *event)
+cJSON *event_json(const struct natra_event *event)
 {
 	const struct natra_flow *flow = &event->flow;
 	cJSON *json = cJSON_CreateObject();
@@ -80,7 +81,7 @@ static void print_event_json(const struct natra_event *event)
 	json_add_text(json, "reason", reason_of(event));
 	flow_add_json(json, flow);
 	json_add_u64(json, "lost", event->lost);
-	json_print_line(json);
+	return json;
 }
 
 static bool is_asked_for(const struct events *events,
@@ -109,7 +110,7 @@ static int show_new(const struct events *events)
 		if (!is_asked_for(events, &event))
 			continue;
 		if (wants_json(events->cli))
-			print_event_json(&event);
+			json_print_line(event_json(&event));
 		else
 			print_event(&event);
 	}

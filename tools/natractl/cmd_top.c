@@ -24,23 +24,6 @@ static void print_flows(const char *direction, const struct natra_flow *flows,
 	}
 }
 
-static void add_flows(cJSON *parent, const char *direction,
-		      const struct natra_flow *flows, size_t len)
-{
-	cJSON *array = cJSON_AddArrayToObject(parent, direction);
-
-	for (size_t i = 0; i < len; i++) {
-		const struct natra_flow *flow = &flows[i];
-		cJSON *o = cJSON_CreateObject();
-
-		flow_add_json(o, flow);
-		json_add_u64(o, "bytes", flow->bytes);
-		json_add_u64(o, "packets", flow->packets);
-		json_add_u64(o, "idle_ns", flow->idle_ns);
-		cJSON_AddItemToArray(array, o);
-	}
-}
-
 /* Sets *ret_direction to NATRA_DIRECTION_MAX for both. */
 static int parse_direction(const struct opts *opts, int *ret_direction)
 {
@@ -83,7 +66,8 @@ static int show_flows(const struct cli *cli, int direction, uint32_t max)
 			return failure(cli, r);
 		}
 		if (wants_json(cli))
-			add_flows(json, direction_names[d], flows, len);
+			cJSON_AddItemToObject(json, direction_names[d],
+					      flows_json(flows, len));
 		else
 			print_flows(direction_names[d], flows, len);
 	}

@@ -54,8 +54,28 @@ struct unit_text protocol_text(const struct natra_flow *flow)
 void flow_add_json(cJSON *json, const struct natra_flow *flow)
 {
 	json_add_text(json, "protocol", protocol_text(flow).text);
+	json_add_u64(json, "ip_version", flow->ip_version);
+	json_add_u64(json, "ip_protocol", flow->protocol);
+	json_add_u64(json, "ethertype", flow->ip_version ? 0 : flow->sport);
 	json_add_text(json, "saddr", address_text(flow, flow->saddr).text);
 	json_add_u64(json, "sport", flow->ip_version ? flow->sport : 0);
 	json_add_text(json, "daddr", address_text(flow, flow->daddr).text);
 	json_add_u64(json, "dport", flow->dport);
+}
+
+cJSON *flows_json(const struct natra_flow *flows, size_t len)
+{
+	cJSON *array = cJSON_CreateArray();
+
+	for (size_t i = 0; i < len; i++) {
+		const struct natra_flow *flow = &flows[i];
+		cJSON *o = cJSON_CreateObject();
+
+		flow_add_json(o, flow);
+		json_add_u64(o, "bytes", flow->bytes);
+		json_add_u64(o, "packets", flow->packets);
+		json_add_u64(o, "idle_ns", flow->idle_ns);
+		cJSON_AddItemToArray(array, o);
+	}
+	return array;
 }

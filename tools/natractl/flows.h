@@ -31,5 +31,7 @@ struct unit_text protocol_text(const struct natra_flow *flow);
 /* Adds the protocol, the addresses and the ports. A flow that is not IP has no
  * ports. */
 void flow_add_json(cJSON *json, const struct natra_flow *flow);
+/* Returns an array of flows with their counters. */
+cJSON *flows_json(const struct natra_flow *flows, size_t len);
 
 #endif

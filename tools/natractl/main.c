@@ -83,6 +83,9 @@ static const struct command commands[] = {
 		  OPT_BIT(OPT_FORCE)},
 	 "remove what install put there",
 	 cmd_uninstall},
+	{{"call", NULL, false, 0},
+	 "call the library as requests in JSON on stdin say",
+	 cmd_call},
 	{{"version", NULL, false, 0}, "show the version", cmd_version},
 };
 

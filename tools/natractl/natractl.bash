@@ -71,7 +71,7 @@ _natractl_words()
 	case $command in
 	'')
 		echo attach set detach list show stats top events group metrics probe gc check \
-			upgrade doctor hook install uninstall version --version "$global" ;;
+			upgrade doctor hook install uninstall call version --version "$global" ;;
 	attach)
 		echo "$global" "$live" --netns --pid --id --network --label --mode \
 			--edt --ingress-mode --sketch-width --sli --shaped-subnet \

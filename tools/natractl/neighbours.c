@@ -124,5 +124,6 @@ cJSON *leftovers_json(const struct natra_leftovers *leftovers)
 	cJSON_AddBoolToObject(o, "ingress_redirect",
 			      leftovers->ingress_redirect);
 	json_add_text(o, "ifb_ifname", leftovers->ifb_ifname);
+	json_add_u64(o, "waiting_ms", leftovers->waiting_ms);
 	return o;
 }

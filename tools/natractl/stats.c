@@ -71,24 +71,34 @@ const struct natra_stats *sample_class(const struct sample *sample,
 	return NULL;
 }
 
+struct sample sample_of(const struct natra_info *info,
+			const struct natra_stats *stats)
+{
+	struct sample sample = {
+		.has_backstop = info->pace_active,
+		.has_sli = info->policy.sli == NATRA_SLI_ON,
+		.taken_ns = clock_ns(CLOCK_MONOTONIC),
+		.stats = *stats,
+	};
+
+	memcpy(sample.id, info->id, sizeof(sample.id));
+	return sample;
+}
+
 static int read_sample(struct natra *n, const struct natra_info *info,
 		       struct sample *ret_sample)
 {
-	struct sample sample = {.stats = NATRA_INIT(sample.stats)};
+	struct natra_stats stats = NATRA_INIT(stats);
+	int r = natra_stats(n, info->id, &stats);
+	struct sample sample = sample_of(info, &stats);
 	struct class_reading reading = {n, &sample};
-	int r;
 
-	memcpy(sample.id, info->id, sizeof(sample.id));
-	r = natra_stats(n, info->id, &sample.stats);
 	if (r == 0 && info->policy.classes_len)
 		r = natra_foreach_class(n, info->id, read_class, &reading);
 	if (r < 0) {
 		free(sample.classes);
 		return r;
 	}
-	sample.has_backstop = info->pace_active;
-	sample.has_sli = info->policy.sli == NATRA_SLI_ON;
-	sample.taken_ns = clock_ns(CLOCK_MONOTONIC);
 	*ret_sample = sample;
 	return 0;
 }
@@ -463,10 +473,10 @@ static void add_connects(cJSON *parent, const struct natra_connect_stats *c)
 	add_histogram(o, "accepted", &c->accepted);
 }
 
-static void add_direction(cJSON *parent, const char *name,
-			  const struct natra_direction_stats *stats,
-			  const struct natra_histogram *delays,
-			  const struct natra_connect_stats *connects)
+static cJSON *add_direction(cJSON *parent, const char *name,
+			    const struct natra_direction_stats *stats,
+			    const struct natra_histogram *delays,
+			    const struct natra_connect_stats *connects)
 {
 	cJSON *o = cJSON_AddObjectToObject(parent, name);
 
@@ -484,17 +494,23 @@ static void add_direction(cJSON *parent, const char *name,
 	json_add_u64(o, "events_suppressed", stats->events_suppressed);
 	if (connects)
 		add_connects(o, connects);
+	return o;
 }
 
 static void add_directions(cJSON *json, const struct sample *sample,
 			   const struct natra_stats *stats)
 {
-	add_direction(json, "ingress", &stats->ingress, &stats->ingress_delays,
-		      sample->has_sli ? &stats->ingress_connects : NULL);
+	cJSON *direction = add_direction(
+		json, "ingress", &stats->ingress, &stats->ingress_delays,
+		sample->has_sli ? &stats->ingress_connects : NULL);
+
+	json_add_u64(direction, "heavy_flows", stats->ingress_heavy_flows);
 	if (sample->has_backstop)
 		add_direction(json, "backstop", &stats->backstop, NULL, NULL);
-	add_direction(json, "egress", &stats->egress, &stats->egress_delays,
-		      sample->has_sli ? &stats->egress_connects : NULL);
+	direction = add_direction(
+		json, "egress", &stats->egress, &stats->egress_delays,
+		sample->has_sli ? &stats->egress_connects : NULL);
+	json_add_u64(direction, "heavy_flows", stats->egress_heavy_flows);
 }
 
 cJSON *stats_json(const struct sample *sample)

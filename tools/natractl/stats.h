@@ -27,6 +27,9 @@ struct sample_list {
 	size_t len;
 };
 
+/* Returns the counters that were read just now. */
+struct sample sample_of(const struct natra_info *info,
+			const struct natra_stats *stats);
 /* Reads the counters of the attachment that was asked for, or of all. Returns 0
  * or an error code of the library. */
 int sample_list_read(const struct cli *cli, struct sample_list *ret_list);

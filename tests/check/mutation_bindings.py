@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Deliberate mistakes in what programs in other languages use; see mutation_table.py."""
+
+from mutation import one
+
+TABLE = [
+    one("a-cancelled-call-waits", "src/state/lock.c",
+        "if (n->cancelled_fn && n->cancelled_fn(n->cancelled_arg))", "if (false)",
+        "api-locks"),
+    one("id-cannot-be-cancelled", "src/state/pin_dir.c",
+        "lock_path(n, path, create, LOCK_UNTIL_CANCELLED,",
+        "lock_path(n, path, create, LOCK_NO_DEADLINE,", "api-locks"),
+    one("call-rounds-numbers", "tools/natractl/call_read.c",
+        "value->valuedouble < EXACT_BELOW", "true", "cli-call"),
+    one("call-cuts-numbers", "tools/natractl/call_read.c",
+        "if (!good || number > max)", "if (!good)", "cli-call"),
+    one("call-ignores-what-it-does-not-know", "tools/natractl/call_read.c",
+        "if (!names[i])", "if (false)", "cli-call"),
+    one("call-tells-of-an-earlier-error", "tools/natractl/cmd_call.c",
+        "if (r < 0) {\n\t\tsnprintf(call->request.error, sizeof(call->request.error), "
+        "\"%s\",\n\t\t\t strerror(-r));\n\t\treturn r;\n\t}",
+        "if (r < 0)\n\t\treturn r;", "cli-call"),
+    one("call-is-not-stopped", "tools/natractl/cmd_call.c",
+        "is_stopped = 1;", "is_stopped = 0;", "cli-call"),
+    one("bridge-keeps-what-left", "tools/examples/limit_bridge.c",
+        "r = natra_gc(n, network, keep, keep_len, NULL);",
+        "r = natra_gc(n, NULL, keep, 0, NULL);", "api-limit-bridge"),
+    one("go-rounds-numbers", "tools/bindings/go/natractl.go",
+        "a[name] = strconv.FormatUint(f.Uint(), 10)",
+        "a[name] = strconv.FormatUint(f.Uint()>>1<<1, 10)",
+        "bindings-go", "none"),
+    one("go-does-not-say-that-a-context-ended", "tools/bindings/go/errors.go",
+        "e.cause = ctx.Err()", "", "bindings-go", "none"),
+    one("go-takes-an-older-natractl", "tools/bindings/go/errors.go",
+        "return x[i] < y[i]", "return false", "bindings-go", "none"),
+    one("go-does-not-cancel", "tools/bindings/go/process.go",
+        "p.cmd.Process.Signal(syscall.SIGTERM)", "nil", "bindings-go", "none"),
+    one("go-and-c-mix-directions", "tools/bindings/go/library_structs.go",
+        "EgressBurstBytes:          uint64(c.egress_burst_bytes),",
+        "EgressBurstBytes:          uint64(c.ingress_burst_bytes),", "bindings-go", "cgo"),
+    one("go-leaves-subnets-out", "tools/bindings/go/library_structs.go",
+        "m.always(info.ID), h) < 0 {", "m.always(info.ID), h) <= 0 {", "bindings-go", "cgo"),
+    one("embedded-plugin-limits-nothing", "tools/examples/cni-ptp/main.go",
+        "if _, err = n.Attach(context.Background(), target, p); err != nil {",
+        "if _, err = n.Find(context.Background(), target); false {", "bindings-cni-ptp"),
+]

@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tests natractl call: requests in JSON and their answers, with a library that makes its
+attachments up. NATRACTL_FAKE is the binary."""
+import errno
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+NATRACTL = os.environ["NATRACTL_FAKE"]
+UINT64_MAX = 2**64 - 1
+
+
+def call(*requests):
+    """Return the exit code, the greeting and the answers."""
+    text = "".join(r if isinstance(r, str) else json.dumps(r) + "\n" for r in requests)
+    p = subprocess.run([NATRACTL, "--json", "call"], input=text, text=True,
+                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20)
+    first, *rest = [json.loads(line) for line in p.stdout.splitlines()]
+    return p.returncode, first, rest
+
+
+def answer(name, **members):
+    [found] = call({"call": name, **members})[2]
+    return found
+
+
+class Call(unittest.TestCase):
+    def refused(self, text, name, code=errno.EINVAL, **members):
+        found = answer(name, **members)
+        self.assertEqual((found["errno"], found["error"]), (code, text))
+
+    def test_session(self):
+        code, first, rest = call({"call": "query", "id": "web"}, {"call": "query", "id": "no"},
+                                 {"call": "events_open"}, {"call": "events_read"},
+                                 {"call": "events_read"})
+        self.assertEqual(code, 0)
+        self.assertRegex(first["version"], r"^\d+\.\d+\.\d+$")
+        self.assertEqual([r["errno"] for r in rest], [0, errno.ENOENT, 0, 0, 0])
+        self.assertEqual(rest[0]["result"]["id"], "web")
+        self.assertEqual(rest[0]["result"]["netns_inode"], UINT64_MAX)
+        self.assertEqual(rest[1]["error"], os.strerror(errno.ENOENT))
+        self.assertEqual([e["lost"] for e in rest[3]["result"]], [0, 0, 3, 0])
+
+    def test_numbers(self):
+        """The policy comes back as it was given, however large the numbers are."""
+        policy = {"ingress_rate_bits_per_sec": 5, "egress_rate_bits_per_sec": "7",
+                  "egress_burst_bytes": str(UINT64_MAX), "horizon_ns": 2**53 - 1,
+                  "fast_pass": "guarded", "mode": 2, "edt": "2"}
+        found = answer("attach", target={"ifname": "eth0", "id": "web"}, policy=policy)
+        self.assertEqual(found["errno"], 0, found)
+        got = found["result"]["effective"]
+        self.assertEqual([got[key] for key in policy],
+                         [5, 7, UINT64_MAX, 2**53 - 1, "guarded", "clsact-podside", "off"])
+
+    def test_bad_numbers(self):
+        for bad in (-1, 1.5, 2**53, str(UINT64_MAX + 1), "1e3", "", " 1", True, [], "10M"):
+            with self.subTest(bad=bad):
+                self.refused("policy.horizon_ns: is not a whole number from 0 to "
+                             f"{UINT64_MAX}", "policy_check", policy={"horizon_ns": bad})
+        for bad in (2**32, "no-mode", {}):
+            with self.subTest(bad=bad):
+                self.refused(f"policy.mode: is not a whole number from 0 to {2**32 - 1}",
+                             "policy_check", policy={"mode": bad})
+
+    def test_the_library_refuses(self):
+        self.refused("horizon_ns: 9000000001 is over 9000000000", "policy_check",
+                     policy={"horizon_ns": 9000000001})
+        self.refused("policy: missing", "policy_check")
+        self.refused("shaped_subnets: 1 beside 2 unshaped_subnets", "policy_check", policy={
+            "shaped_subnets": ["10.0.0.0/8"], "unshaped_subnets": ["10.0.0.0/8", "x"]})
+
+    def test_unknown(self):
+        version = call()[1]["version"]
+        self.refused(f"call: natractl {version} has no 'fly'", "fly", errno.EOPNOTSUPP)
+        for name, members in (("wings", {"wings": 2}),
+                              ("policy.wings", {"policy": {"wings": 2}}),
+                              ("target.wings", {"target": {"wings": 2}})):
+            call_of = "check" if name == "policy.wings" else "attach"
+            self.refused(f"{name}: natractl {version} does not know it", call_of, **members)
+
+    def test_wrong_types(self):
+        for text, members in (("target: is not an object", {"target": "eth0"}),
+                              ("target.ifname: is not a string", {"target": {"ifname": 1}}),
+                              ("policy: is not an object", {"policy": []}),
+                              ("policy.shaped_subnets: is not an array",
+                               {"policy": {"shaped_subnets": "10.0.0.0/8"}}),
+                              ("policy.shaped_subnets: has what is no string",
+                               {"policy": {"shaped_subnets": [1]}})):
+            with self.subTest(text):
+                self.refused(text, "attach", **members)
+        self.refused("keep: is not an array", "gc", keep="web")
+        self.refused("log: is neither true nor false", "open", log=1)
+        for line in ("web\n", "[]\n", "{\n", '"\n', "null\n", "{} {}\n"):
+            with self.subTest(line):
+                _, _, [found] = call(line)
+                self.assertEqual(found["error"], "request: is not an object of JSON")
+
+    def test_an_error_is_of_its_call(self):
+        _, _, rest = call({"call": "policy_check", "policy": {"horizon_ns": "9000000001"}},
+                          {"call": "parse_rate", "text": "fast"},
+                          {"call": "parse_rate", "text": "1.5G"})
+        self.assertEqual(rest[1]["error"], os.strerror(errno.EINVAL))
+        self.assertEqual(rest[2]["result"]["value"], 1500000000)
+
+    def test_lists(self):
+        found = answer("foreach_attachment")["result"]
+        self.assertEqual([one.get("id") for one in found],
+                         [None, "bare", "evil", "gone", "web"])
+        found = answer("foreach_stats")["result"]
+        self.assertEqual([("stats" in one, one["info"].get("id")) for one in found],
+                         [(False, None), (True, "web"), (False, "bare"), (True, "evil"),
+                          (True, "gone")])
+        [flow, other] = answer("top", id="web", direction=0)["result"]
+        self.assertEqual((flow["ip_protocol"], flow["dport"], other["ip_version"]),
+                         (6, 5000, 6))
+        self.assertEqual(answer("top", id="web", direction=1)["result"], [])
+
+    def test_ends_by_a_signal(self):
+        with subprocess.Popen([NATRACTL, "call"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as p:
+            p.stdout.readline()
+            p.send_signal(signal.SIGTERM)
+            self.assertEqual(p.wait(10), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

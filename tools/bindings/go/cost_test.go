@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package natra_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"natra.io/go/natra"
+)
+
+// TestCost prints the nanoseconds of attach and detach, by turns for each back end.
+// tests/bindings/cost.py compares them with those of C.
+func TestCost(t *testing.T) {
+	count, err := strconv.Atoi(os.Getenv("NATRA_TEST_COST"))
+	if err != nil {
+		t.Skip("tests/bindings/cost.py runs this")
+	}
+	p := newPod(t)
+	policy := mbit(10, 10)
+	policy.EDT = natra.EDTOff
+	for range count {
+		for _, b := range backends() {
+			b.options.KeepPrograms = true
+			n := b.open(t)
+			begin := time.Now()
+			if _, err := n.Attach(context.Background(), p.target("cost"), policy); err != nil {
+				t.Fatal(err)
+			}
+			if err := n.Detach(context.Background(), p.target("cost")); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Println("cost", b.name, time.Since(begin).Nanoseconds())
+		}
+	}
+}

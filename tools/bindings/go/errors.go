@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package natra
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+)
+
+// Error is a call that failed. It is the errno for [errors.Is].
+type Error struct {
+	// Call is the name of the library's function, such as "attach".
+	Call string
+	// Errno says what is wrong, as natra/natra.h has it for each function.
+	Errno syscall.Errno
+	// Text is one line that names the object.
+	Text string
+
+	cause error
+}
+
+// Error returns the text.
+func (e *Error) Error() string { return e.Text }
+
+// Unwrap returns the errno, and the context's error if that ended the call.
+func (e *Error) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.Errno}
+	}
+	return []error{e.Errno, e.cause}
+}
+
+// failed returns the error of a call whose result was -errno.
+func failed(ctx context.Context, call string, errno syscall.Errno, text string) error {
+	if text == "" {
+		text = errno.Error()
+	}
+	e := &Error{Call: call, Errno: errno, Text: text}
+	if errno == syscall.ECANCELED {
+		e.cause = ctx.Err()
+	}
+	return e
+}
+
+// ended returns the error of a call that was not begun, or nil.
+func ended(ctx context.Context, call string) error {
+	err := ctx.Err()
+	if err == nil {
+		return nil
+	}
+	return &Error{Call: call, Errno: syscall.ECANCELED, Text: err.Error(), cause: err}
+}
+
+// named is a text that goes to the library, and the name by which an error calls it.
+type named struct{ name, text string }
+
+// checkTexts refuses what neither a string of C nor one of JSON can hold.
+func checkTexts(call string, texts ...named) error {
+	for _, t := range texts {
+		why := ""
+		switch {
+		case strings.ContainsRune(t.text, 0):
+			why = "has a NUL byte"
+		case !utf8.ValidString(t.text):
+			why = "is not UTF-8"
+		default:
+			continue
+		}
+		return &Error{Call: call, Errno: syscall.EINVAL,
+			Text: fmt.Sprintf("%s: %q %s", t.name, t.text, why)}
+	}
+	return nil
+}
+
+// Needs is the oldest version of libnatra and natractl that has all that this package
+// calls.
+const Needs = "0.1.0"
+
+// checkVersion refuses a library or natractl that is older than Needs.
+func checkVersion(call, what, version string) error {
+	if !older(version, Needs) {
+		return nil
+	}
+	return &Error{Call: call, Errno: syscall.EOPNOTSUPP, Text: fmt.Sprintf(
+		"%s %s is older than this package, which needs %s", what, version, Needs)}
+}
+
+// older compares versions such as "0.1.0". What is no version counts as 0.
+func older(a, b string) bool {
+	var x, y [3]int
+	fmt.Sscanf(a, "%d.%d.%d", &x[0], &x[1], &x[2])
+	fmt.Sscanf(b, "%d.%d.%d", &y[0], &y[1], &y[2])
+	for i := range x {
+		if x[i] != y[i] {
+			return x[i] < y[i]
+		}
+	}
+	return false
+}

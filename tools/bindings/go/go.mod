@@ -1,0 +1,3 @@
+module natra.io/go/natra
+
+go 1.23

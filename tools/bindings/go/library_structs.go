@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build cgo
+
+package natra
+
+/*
+#include <natra/natra.h>
+*/
+import "C"
+
+import (
+	"context"
+	"net/netip"
+	"runtime/cgo"
+	"time"
+	"unsafe"
+)
+
+func (m *memory) target(t *Target) (c C.struct_natra_target) {
+	c.sz = C.sizeof_struct_natra_target
+	c.id, c.ifname, c.netns = m.given(t.ID), m.given(t.Ifname), m.given(t.Netns)
+	c.network, c.label = m.given(t.Network), m.given(t.Label)
+	if t.NetnsFile != nil {
+		c.netns_fd = C.int(t.NetnsFile.Fd())
+	}
+	return c
+}
+
+func (m *memory) policy(p *Policy) (c C.struct_natra_policy) {
+	c.sz = C.sizeof_struct_natra_policy
+	c.ingress_rate_bits_per_sec = C.uint64_t(p.IngressRateBitsPerSec)
+	c.egress_rate_bits_per_sec = C.uint64_t(p.EgressRateBitsPerSec)
+	c.ingress_burst_bytes = C.uint64_t(p.IngressBurstBytes)
+	c.egress_burst_bytes = C.uint64_t(p.EgressBurstBytes)
+	c.heavy_hitter_threshold_bytes = C.uint64_t(p.HeavyHitterThresholdBytes)
+	c.horizon_ns = C.uint64_t(p.Horizon)
+	c.pace_limit_ns = C.uint64_t(p.PaceLimit)
+	c.fast_pass_share_percent = C.uint32_t(p.FastPassSharePercent)
+	c.fast_pass = C.enum_natra_fast_pass(p.FastPass)
+	c.fast_pass_guard_bits_per_sec = C.uint64_t(p.FastPassGuardBitsPerSec)
+	c.ingress_packets_per_sec = C.uint64_t(p.IngressPacketsPerSec)
+	c.egress_packets_per_sec = C.uint64_t(p.EgressPacketsPerSec)
+	c.ingress_connections_per_sec = C.uint64_t(p.IngressConnectionsPerSec)
+	c.egress_connections_per_sec = C.uint64_t(p.EgressConnectionsPerSec)
+	c.ingress_packets_burst = C.uint64_t(p.IngressPacketsBurst)
+	c.egress_packets_burst = C.uint64_t(p.EgressPacketsBurst)
+	c.ingress_connections_burst = C.uint64_t(p.IngressConnectionsBurst)
+	c.egress_connections_burst = C.uint64_t(p.EgressConnectionsBurst)
+	c.ingress_mode = C.enum_natra_ingress_mode(p.IngressMode)
+	c.mode = C.enum_natra_mode(p.Mode)
+	c.edt = C.enum_natra_edt(p.EDT)
+	c.sketch_width = C.uint32_t(p.SketchWidth)
+	c.sli = C.enum_natra_sli(p.SLI)
+	c.shaped_subnets = m.list(p.ShapedSubnets)
+	c.shaped_subnets_len = C.size_t(len(p.ShapedSubnets))
+	c.unshaped_subnets = m.list(p.UnshapedSubnets)
+	c.unshaped_subnets_len = C.size_t(len(p.UnshapedSubnets))
+	return c
+}
+
+// policyOf leaves the subnets out: struct natra_info has their number only.
+func policyOf(c *C.struct_natra_policy) Policy {
+	return Policy{
+		IngressRateBitsPerSec:     uint64(c.ingress_rate_bits_per_sec),
+		EgressRateBitsPerSec:      uint64(c.egress_rate_bits_per_sec),
+		IngressBurstBytes:         uint64(c.ingress_burst_bytes),
+		EgressBurstBytes:          uint64(c.egress_burst_bytes),
+		HeavyHitterThresholdBytes: uint64(c.heavy_hitter_threshold_bytes),
+		Horizon:                   time.Duration(c.horizon_ns),
+		PaceLimit:                 time.Duration(c.pace_limit_ns),
+		FastPassSharePercent:      uint32(c.fast_pass_share_percent),
+		FastPass:                  FastPass(c.fast_pass),
+		FastPassGuardBitsPerSec:   uint64(c.fast_pass_guard_bits_per_sec),
+		IngressPacketsPerSec:      uint64(c.ingress_packets_per_sec),
+		EgressPacketsPerSec:       uint64(c.egress_packets_per_sec),
+		IngressConnectionsPerSec:  uint64(c.ingress_connections_per_sec),
+		EgressConnectionsPerSec:   uint64(c.egress_connections_per_sec),
+		IngressPacketsBurst:       uint64(c.ingress_packets_burst),
+		EgressPacketsBurst:        uint64(c.egress_packets_burst),
+		IngressConnectionsBurst:   uint64(c.ingress_connections_burst),
+		EgressConnectionsBurst:    uint64(c.egress_connections_burst),
+		IngressMode:               IngressMode(c.ingress_mode),
+		Mode:                      Mode(c.mode),
+		EDT:                       EDT(c.edt),
+		SketchWidth:               uint32(c.sketch_width),
+		SLI:                       SLI(c.sli),
+	}
+}
+
+func newInfo() (c C.struct_natra_info) {
+	c.sz = C.sizeof_struct_natra_info
+	return c
+}
+
+func infoAlone(c *C.struct_natra_info) Info {
+	if c.id[0] == 0 {
+		return Info{ABI: uint32(c.abi), PinPath: text(&c.pin_path[0])}
+	}
+	return Info{
+		ID:               text(&c.id[0]),
+		Ifname:           text(&c.ifname[0]),
+		Network:          text(&c.network[0]),
+		Label:            text(&c.label[0]),
+		Reason:           text(&c.reason[0]),
+		Policy:           policyOf(&c.policy),
+		Effective:        policyOf(&c.effective),
+		Mode:             Mode(c.mode),
+		EDTActive:        bool(c.edt_active),
+		PaceActive:       bool(c.pace_active),
+		FqIsOurs:         bool(c.fq_is_ours),
+		HostFqIsOurs:     bool(c.host_fq_is_ours),
+		InterfaceGone:    bool(c.interface_gone),
+		Unshaped:         bool(c.unshaped),
+		Ifindex:          uint32(c.ifindex),
+		HostIfname:       text(&c.host_ifname[0]),
+		HostIfindex:      uint32(c.host_ifindex),
+		NetnsInode:       uint64(c.netns_inode),
+		ABI:              uint32(c.abi),
+		IngressProgID:    uint32(c.ingress_prog_id),
+		EgressProgID:     uint32(c.egress_prog_id),
+		PaceProgID:       uint32(c.pace_prog_id),
+		PinPath:          text(&c.pin_path[0]),
+		ProgramIsCurrent: bool(c.program_is_current),
+		subnets:          [2]uint{uint(c.policy.shaped_subnets_len), uint(c.policy.unshaped_subnets_len)},
+	}
+}
+
+// infoOf also reads the subnets.
+func (l *library) infoOf(n *C.struct_natra, c *C.struct_natra_info) Info {
+	info := infoAlone(c)
+	l.addSubnets(n, &info)
+	return info
+}
+
+// addSubnets leaves subnets out that cannot be read, as natractl does: the attachment may
+// be gone meanwhile.
+func (l *library) addSubnets(n *C.struct_natra, info *Info) {
+	shaped, unshaped := info.subnets[0] > 0, info.subnets[1] > 0
+	info.subnets = [2]uint{}
+	if !shaped && !unshaped {
+		return
+	}
+	var m memory
+	defer m.free()
+	var all []string
+	h := cgo.NewHandle(func(cidr *C.char) { all = append(all, text(cidr)) })
+	defer h.Delete()
+	if foreachSubnetOf(n, m.always(info.ID), h) < 0 {
+		return
+	}
+	if shaped {
+		info.setSubnets(all, nil)
+	} else {
+		info.setSubnets(nil, all)
+	}
+}
+
+func newStats() (c C.struct_natra_stats) {
+	c.sz = C.sizeof_struct_natra_stats
+	return c
+}
+
+func countOf(c C.struct_natra_count) Count {
+	return Count{uint64(c.packets), uint64(c.bytes)}
+}
+
+func histogramOf(c *C.struct_natra_histogram) (h Histogram) {
+	h.Sum = time.Duration(c.sum_ns)
+	for i := range h.Count {
+		h.Count[i] = uint64(c.count[i])
+	}
+	return h
+}
+
+func connectsOf(c *C.struct_natra_connect_stats) ConnectStats {
+	return ConnectStats{uint64(c.begun), uint64(c.repeated), uint64(c.refused),
+		uint64(c.forgotten), histogramOf(&c.accepted)}
+}
+
+func directionOf(c *C.struct_natra_direction_stats) DirectionStats {
+	return DirectionStats{
+		Mice:             countOf(c.mice),
+		Admitted:         countOf(c.admitted),
+		Paced:            countOf(c.paced),
+		Marked:           countOf(c.marked),
+		DroppedRate:      countOf(c.dropped_rate),
+		DroppedHorizon:   countOf(c.dropped_horizon),
+		Unlimited:        countOf(c.unlimited),
+		Other:            countOf(c.other),
+		Guarded:          countOf(c.guarded),
+		OverPackets:      countOf(c.over_packets),
+		OverConnections:  countOf(c.over_connections),
+		DelaySum:         time.Duration(c.delay_ns_sum),
+		EventsReported:   uint64(c.events_reported),
+		EventsSuppressed: uint64(c.events_suppressed),
+	}
+}
+
+func statsOf(c *C.struct_natra_stats) (s Stats) {
+	s.Ingress, s.Egress = directionOf(&c.ingress), directionOf(&c.egress)
+	s.Backstop = directionOf(&c.backstop)
+	s.Ingress.Delays, s.Egress.Delays = histogramOf(&c.ingress_delays), histogramOf(&c.egress_delays)
+	s.Ingress.Connects = connectsOf(&c.ingress_connects)
+	s.Egress.Connects = connectsOf(&c.egress_connects)
+	s.Ingress.HeavyFlows = uint32(c.ingress_heavy_flows)
+	s.Egress.HeavyFlows = uint32(c.egress_heavy_flows)
+	return s
+}
+
+func addressOf(version C.uint8_t, bytes *[16]C.uint8_t) netip.Addr {
+	a := *(*[16]byte)(unsafe.Pointer(bytes))
+	switch version {
+	case 4:
+		return netip.AddrFrom4([4]byte(a[:4]))
+	case 6:
+		return netip.AddrFrom16(a)
+	}
+	return netip.Addr{}
+}
+
+func flowOf(c *C.struct_natra_flow) Flow {
+	f := Flow{
+		Src:       addressOf(c.ip_version, &c.saddr),
+		Dst:       addressOf(c.ip_version, &c.daddr),
+		SrcPort:   uint16(c.sport),
+		DstPort:   uint16(c.dport),
+		IPVersion: uint8(c.ip_version),
+		Protocol:  uint8(c.protocol),
+		Bytes:     uint64(c.bytes),
+		Packets:   uint64(c.packets),
+		Idle:      time.Duration(c.idle_ns),
+	}
+	if f.IPVersion == 0 {
+		f.EtherType, f.SrcPort = f.SrcPort, 0
+	}
+	return f
+}
+
+func neighbourOf(c *C.struct_natra_neighbour) Neighbour {
+	return Neighbour{
+		Direction:     Direction(c.direction),
+		Ifname:        text(c.ifname),
+		Hook:          text(c.hook),
+		HookIsIngress: bool(c.hook_is_ingress),
+		Position:      uint32(c.position),
+		ProgID:        uint32(c.prog_id),
+		ProgName:      text(c.prog_name),
+		Priority:      uint32(c.priority),
+		Handle:        uint32(c.handle),
+		IsOurs:        bool(c.is_ours),
+		IsBeforeOurs:  bool(c.is_before_ours),
+	}
+}
+
+func featuresOf(c *C.struct_natra_features) Features {
+	return Features{
+		Kernel:      text(&c.kernel[0]),
+		KernelOK:    bool(c.kernel_ok),
+		BPF:         bool(c.bpf),
+		BPFFS:       bool(c.bpffs),
+		TCX:         bool(c.tcx),
+		Clsact:      bool(c.clsact),
+		Fq:          bool(c.fq),
+		AutoMode:    Mode(c.auto_mode),
+		AutoEDT:     bool(c.auto_edt),
+		Reason:      text(&c.reason[0]),
+		CoarseClock: bool(c.coarse_clock),
+		Atomics:     bool(c.atomics),
+		NetnsCookie: bool(c.netns_cookie),
+		SetTstamp:   bool(c.set_tstamp),
+		ABI:         uint32(c.abi),
+	}
+}
+
+// libraryEvents is a reader of the library's, with the handle that it needs.
+type libraryEvents struct {
+	n      *C.struct_natra
+	h      cgo.Handle
+	events *C.struct_natra_events
+}
+
+func (l *library) openEvents(ctx context.Context) (eventReader, error) {
+	if err := ended(ctx, "events_open"); err != nil {
+		return nil, err
+	}
+	// The handle lives until the reader is closed, and reading does not wait.
+	n, h, err := l.open(context.Background(), "events_open")
+	if err != nil {
+		return nil, err
+	}
+	e := &libraryEvents{n: n, h: h}
+	if r := C.natra_events_open(n, &e.events); r < 0 {
+		err := failedWith(ctx, n, "events_open", r)
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *libraryEvents) read() (all []Event, err error) {
+	var c C.struct_natra_event
+	c.sz = C.sizeof_struct_natra_event
+	for {
+		r := C.natra_events_read(e.events, &c)
+		if r < 0 {
+			return all, failedWith(context.Background(), e.n, "events_read", r)
+		}
+		if r == 0 {
+			return all, nil
+		}
+		all = append(all, Event{
+			ID: text(&c.id[0]), Label: text(&c.label[0]),
+			Direction: Direction(c.direction), Reason: EventReason(c.reason),
+			Backstop: bool(c.backstop), Time: time.Duration(c.time_ns),
+			Lost: uint64(c.lost), Flow: flowOf(&c.flow),
+		})
+	}
+}
+
+func (e *libraryEvents) close() {
+	C.natra_events_close(e.events)
+	C.natra_close(e.n)
+	e.h.Delete()
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package natra
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"syscall"
+)
+
+// Handle calls the library. It holds options and no state of the kernel, so there is
+// nothing to close. Goroutines may use it at the same time.
+type Handle struct {
+	backend backend
+}
+
+// backend is how the functions of libnatra are called. Its arguments are what the
+// functions of natra.h take; nil stands for NULL.
+type backend interface {
+	attach(context.Context, *Target, *Policy) (Info, error)
+	configure(ctx context.Context, id string, policy *Policy) error
+	upgrade(ctx context.Context, id string) error
+	detach(context.Context, *Target) error
+	check(ctx context.Context, id string, policy *Policy) error
+	query(ctx context.Context, id string) (Info, error)
+	find(context.Context, *Target) (string, error)
+	stats(ctx context.Context, id string) (Stats, error)
+	foreachStats(context.Context) ([]InfoStats, error)
+	foreachAttachment(context.Context) ([]Info, error)
+	foreachNeighbour(ctx context.Context, id string) ([]Neighbour, error)
+	foreachSubnet(ctx context.Context, id string) ([]string, error)
+	top(ctx context.Context, id string, direction Direction) ([]Flow, error)
+	openEvents(context.Context) (eventReader, error)
+	recordUnshaped(ctx context.Context, target *Target, policy *Policy, reason string) error
+	findLeftovers(context.Context, *Target) (Leftovers, error)
+	drainLeftovers(context.Context, *Target) error
+	removeLeftovers(context.Context, *Target) error
+	gc(ctx context.Context, network *string, keep []string) (int, error)
+	probe(context.Context) (Features, error)
+	status(context.Context) error
+	policyCheck(*Policy) error
+	parse(what, text string) (uint64, error)
+	version() (string, error)
+}
+
+// eventReader is a reader of events. One goroutine at a time uses it.
+type eventReader interface {
+	read() ([]Event, error)
+	close()
+}
+
+// New makes a handle. It fails if libnatra is older than this package, or if there is no
+// natractl to run.
+func New(options Options) (*Handle, error) {
+	err := checkTexts("open", named{"bpffs_path", options.BPFFSPath})
+	if err != nil {
+		return nil, err
+	}
+	open := openLibrary
+	if options.Natractl != "" || open == nil {
+		open = openNatractl
+	}
+	b, err := open(options)
+	if err != nil {
+		return nil, err
+	}
+	return &Handle{b}, nil
+}
+
+// HasLibrary says whether libnatra is linked, so that natractl is not needed.
+func HasLibrary() bool { return openLibrary != nil }
+
+// Version returns the version of libnatra or natractl.
+func (h *Handle) Version() (string, error) { return h.backend.version() }
+
+// Attach shapes an interface: it creates the attachment of target, or replaces it. If
+// it fails, the interface and the state are as before. A repeated call with the same
+// arguments succeeds and keeps counters. The result is what Query reports.
+func (h *Handle) Attach(ctx context.Context, target Target, policy Policy) (Info, error) {
+	if err := checkOrder("attach", &target, &policy); err != nil {
+		return Info{}, err
+	}
+	return h.backend.attach(ctx, &target, &policy)
+}
+
+// Configure changes the limits of an attachment, atomically for each packet. The policy
+// replaces the one it has: begin with that of [Handle.Query] to change a part of it. The
+// fields that are fixed at attach stay as they are.
+func (h *Handle) Configure(ctx context.Context, id string, policy Policy) error {
+	if err := checkID("configure", id); err != nil {
+		return err
+	}
+	if err := checkPolicy("configure", &policy); err != nil {
+		return err
+	}
+	return h.backend.configure(ctx, id, &policy)
+}
+
+// Upgrade makes an attachment of another build run this library's programs. It succeeds
+// if there is nothing to change.
+func (h *Handle) Upgrade(ctx context.Context, id string) error {
+	if err := checkID("upgrade", id); err != nil {
+		return err
+	}
+	return h.backend.upgrade(ctx, id)
+}
+
+// Detach removes an attachment with all that natra put there. It succeeds when there is
+// nothing, when the interface or namespace is gone, and when called twice. The target
+// needs ID, or Ifname (and a namespace) if the id was the default.
+func (h *Handle) Detach(ctx context.Context, target Target) error {
+	if err := checkTarget("detach", &target); err != nil {
+		return err
+	}
+	return h.backend.detach(ctx, &target)
+}
+
+// Check compares the kernel's state with what was last set, and also with a policy
+// unless that is nil. EBADE: something differs, and the text says what.
+func (h *Handle) Check(ctx context.Context, id string, policy *Policy) error {
+	if err := checkID("check", id); err != nil {
+		return err
+	}
+	if policy != nil {
+		if err := checkPolicy("check", policy); err != nil {
+			return err
+		}
+	}
+	return h.backend.check(ctx, id, policy)
+}
+
+// Query reports one attachment.
+func (h *Handle) Query(ctx context.Context, id string) (Info, error) {
+	if err := checkID("query", id); err != nil {
+		return Info{}, err
+	}
+	return h.backend.query(ctx, id)
+}
+
+// Find returns the id of the attachment on an interface; ENOENT: there is none.
+func (h *Handle) Find(ctx context.Context, target Target) (string, error) {
+	if err := checkTarget("find", &target); err != nil {
+		return "", err
+	}
+	return h.backend.find(ctx, &target)
+}
+
+// Stats reads the counters of an attachment, which only grow while it is attached.
+func (h *Handle) Stats(ctx context.Context, id string) (Stats, error) {
+	if err := checkID("stats", id); err != nil {
+		return Stats{}, err
+	}
+	return h.backend.stats(ctx, id)
+}
+
+// AllStats reads the counters of all attachments, in no particular order. It is cheaper
+// than Attachments and Stats for each.
+func (h *Handle) AllStats(ctx context.Context) ([]InfoStats, error) {
+	return h.backend.foreachStats(ctx)
+}
+
+// Attachments returns all attachments, in the order of their ids.
+func (h *Handle) Attachments(ctx context.Context) ([]Info, error) {
+	return h.backend.foreachAttachment(ctx)
+}
+
+// Neighbours returns every program on the hooks of an attachment, in the order in which
+// they run.
+func (h *Handle) Neighbours(ctx context.Context, id string) ([]Neighbour, error) {
+	if err := checkID("foreach_neighbour", id); err != nil {
+		return nil, err
+	}
+	return h.backend.foreachNeighbour(ctx, id)
+}
+
+// Subnets returns the subnets of an attachment, shaped or unshaped: canonical, in
+// ascending order, IPv4 before IPv6.
+func (h *Handle) Subnets(ctx context.Context, id string) ([]string, error) {
+	if err := checkID("foreach_subnet", id); err != nil {
+		return nil, err
+	}
+	return h.backend.foreachSubnet(ctx, id)
+}
+
+// Top returns the heavy flows of one direction, sorted by bytes, descending.
+func (h *Handle) Top(ctx context.Context, id string, direction Direction) ([]Flow, error) {
+	if err := checkID("top", id); err != nil {
+		return nil, err
+	}
+	return h.backend.top(ctx, id, direction)
+}
+
+// RecordUnshaped records that an interface runs without the limits it should have, for
+// a caller that goes on when Attach failed. Limits of the same id on this interface
+// still hold and stay.
+func (h *Handle) RecordUnshaped(ctx context.Context, target Target, policy Policy, reason string) error {
+	if err := checkOrder("record_unshaped", &target, &policy); err != nil {
+		return err
+	}
+	if err := checkTexts("record_unshaped", named{"reason", reason}); err != nil {
+		return err
+	}
+	return h.backend.recordUnshaped(ctx, &target, &policy, reason)
+}
+
+// FindLeftovers finds what upstream's bandwidth plugin left on the host side of an
+// interface: its limits apply beside natra's until they are removed. The target has
+// Ifname and its namespace, or the ID alone of what natra has attached.
+func (h *Handle) FindLeftovers(ctx context.Context, target Target) (Leftovers, error) {
+	if err := checkTarget("find_leftovers", &target); err != nil {
+		return Leftovers{}, err
+	}
+	return h.backend.findLeftovers(ctx, &target)
+}
+
+// DrainLeftovers lets pass what waits in these limits, for up to a second: else
+// RemoveLeftovers drops it. natra's own limits must not hold meanwhile.
+func (h *Handle) DrainLeftovers(ctx context.Context, target Target) error {
+	if err := checkTarget("drain_leftovers", &target); err != nil {
+		return err
+	}
+	return h.backend.drainLeftovers(ctx, &target)
+}
+
+// RemoveLeftovers removes what FindLeftovers finds.
+func (h *Handle) RemoveLeftovers(ctx context.Context, target Target) error {
+	if err := checkTarget("remove_leftovers", &target); err != nil {
+		return err
+	}
+	return h.backend.removeLeftovers(ctx, &target)
+}
+
+// GC removes attachments whose interface is gone, and the leftovers of killed processes.
+// It returns how many it removed.
+func (h *Handle) GC(ctx context.Context) (removed int, err error) {
+	return h.backend.gc(ctx, nil, nil)
+}
+
+// GCNetwork does what GC does, and removes every attachment of a network whose id is not
+// in keep.
+func (h *Handle) GCNetwork(ctx context.Context, network string, keep []string) (removed int, err error) {
+	texts := []named{{"network", network}}
+	for _, id := range keep {
+		texts = append(texts, named{"keep", id})
+	}
+	if err := checkTexts("gc", texts...); err != nil {
+		return 0, err
+	}
+	return h.backend.gc(ctx, &network, keep)
+}
+
+// Probe reports what the kernel can do, and which mode ModeAuto would take. It leaves
+// nothing behind.
+func (h *Handle) Probe(ctx context.Context) (Features, error) { return h.backend.probe(ctx) }
+
+// Status checks whether attaching can work here. It is cheap enough to be called every
+// few seconds.
+func (h *Handle) Status(ctx context.Context) error { return h.backend.status(ctx) }
+
+// CheckPolicy checks a policy without touching the kernel.
+func (h *Handle) CheckPolicy(policy Policy) error {
+	if err := checkPolicy("policy_check", &policy); err != nil {
+		return err
+	}
+	return h.backend.policyCheck(&policy)
+}
+
+// ParseRate reads a Kubernetes quantity in bit/s, such as "10M" or "1.5G". ERANGE: it is
+// outside of what a rate can be.
+func (h *Handle) ParseRate(text string) (bitsPerSec uint64, err error) {
+	return h.parse("rate", text)
+}
+
+// ParseSize reads a quantity in bytes.
+func (h *Handle) ParseSize(text string) (bytes uint64, err error) {
+	return h.parse("size", text)
+}
+
+// ParseTime reads a decimal number with ns, us, ms or s, and returns nanoseconds.
+func (h *Handle) ParseTime(text string) (ns uint64, err error) {
+	return h.parse("time", text)
+}
+
+func (h *Handle) parse(what, text string) (uint64, error) {
+	if err := checkTexts("parse_"+what, named{what, text}); err != nil {
+		return 0, err
+	}
+	number, err := h.backend.parse(what, text)
+	if e, ok := err.(*Error); ok {
+		switch e.Errno {
+		case syscall.EINVAL:
+			e.Text = fmt.Sprintf("%q is not a %s", text, what)
+		case syscall.ERANGE:
+			e.Text = fmt.Sprintf("%q is out of range for a %s", text, what)
+		}
+	}
+	return number, err
+}
+
+func checkID(call, id string) error { return checkTexts(call, named{"id", id}) }
+
+func checkTarget(call string, t *Target) error {
+	return checkTexts(call, named{"id", t.ID}, named{"ifname", t.Ifname},
+		named{"netns", t.Netns}, named{"network", t.Network}, named{"label", t.Label})
+}
+
+func checkPolicy(call string, p *Policy) error {
+	for _, list := range []struct {
+		name    string
+		subnets []string
+	}{{"shaped_subnets", p.ShapedSubnets}, {"unshaped_subnets", p.UnshapedSubnets}} {
+		for i, s := range list.subnets {
+			name := list.name + "[" + strconv.Itoa(i) + "]"
+			if err := checkTexts(call, named{name, s}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkOrder(call string, t *Target, p *Policy) error {
+	if err := checkTarget(call, t); err != nil {
+		return err
+	}
+	return checkPolicy(call, p)
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package natra_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"natra.io/go/natra"
+)
+
+const live = "refusals-live"
+
+// refusal is a call that fails, and what its error must say: all of the text, or with
+// "..." at its end or beginning that part of it.
+type refusal struct {
+	name  string
+	errno syscall.Errno
+	text  string
+	call  func(ctx context.Context, n *natra.Handle, p pod) error
+}
+
+// policies are refused by every function that takes one.
+var policies = []struct {
+	name, text string
+	change     func(p *natra.Policy)
+}{
+	{"ingress rate", "ingress_rate_bits_per_sec: 1000000000000001 is over 1P",
+		func(p *natra.Policy) { p.IngressRateBitsPerSec = 1e15 + 1 }},
+	{"highest ingress rate", "ingress_rate_bits_per_sec: 18446744073709551615 is over 1P",
+		func(p *natra.Policy) { p.IngressRateBitsPerSec = math.MaxUint64 }},
+	{"egress rate", "egress_rate_bits_per_sec: 1000000000000001 is over 1P",
+		func(p *natra.Policy) { p.EgressRateBitsPerSec = 1e15 + 1 }},
+	{"ingress burst without a rate", "ingress_burst_bytes: 4711 without a rate for ingress",
+		func(p *natra.Policy) { p.IngressRateBitsPerSec, p.IngressBurstBytes = 0, 4711 }},
+	{"egress burst without a rate", "egress_burst_bytes: 4711 without a rate for egress",
+		func(p *natra.Policy) { p.EgressRateBitsPerSec, p.EgressBurstBytes = 0, 4711 }},
+	{"horizon", "horizon_ns: 9000000001 is over 9000000000",
+		func(p *natra.Policy) { p.Horizon = 9*time.Second + 1 }},
+	{"negative horizon", "horizon_ns: 18446744073709551615 is over 9000000000",
+		func(p *natra.Policy) { p.Horizon = -1 }},
+	{"pace limit", "pace_limit_ns: 9000000001 is over 9000000000",
+		func(p *natra.Policy) { p.PaceLimit = 9*time.Second + 1 }},
+	{"share", "fast_pass_share_percent: 101 is over 100",
+		func(p *natra.Policy) { p.FastPassSharePercent = 101 }},
+	{"highest share", "fast_pass_share_percent: 4294967295 is over 100",
+		func(p *natra.Policy) { p.FastPassSharePercent = math.MaxUint32 }},
+	{"fast pass", "fast_pass: 4 is over 3",
+		func(p *natra.Policy) { p.FastPass = 4 }},
+	{"guard", "fast_pass_guard_bits_per_sec: 1000000000000001 is over 1000000000000000",
+		func(p *natra.Policy) { p.FastPassGuardBitsPerSec = 1e15 + 1 }},
+	{"ingress packets", "ingress_packets_per_sec: 1000000001 is over 1000000000",
+		func(p *natra.Policy) { p.IngressPacketsPerSec = 1e9 + 1 }},
+	{"egress packets without a rate", "egress_packets_per_sec: 5 without a rate of its direction",
+		func(p *natra.Policy) { p.EgressRateBitsPerSec, p.EgressPacketsPerSec = 0, 5 }},
+	{"ingress connections", "ingress_connections_per_sec: 1000000001 is over 1000000000",
+		func(p *natra.Policy) { p.IngressConnectionsPerSec = 1e9 + 1 }},
+	{"egress connections", "egress_connections_per_sec: 1000000001 is over 1000000000",
+		func(p *natra.Policy) { p.EgressConnectionsPerSec = 1e9 + 1 }},
+	{"bursts of packets", "egress_packets_burst: 1000000001 is over 1000000000",
+		func(p *natra.Policy) { p.EgressPacketsBurst = 1e9 + 1 }},
+	{"bursts of connections", "ingress_connections_burst: 1000000001 is over 1000000000",
+		func(p *natra.Policy) { p.IngressConnectionsBurst = 1e9 + 1 }},
+	{"ingress mode", "ingress_mode: 2 is over 1",
+		func(p *natra.Policy) { p.IngressMode = 2 }},
+	{"mode", "mode: 5 is over 4", func(p *natra.Policy) { p.Mode = 5 }},
+	{"highest mode", "mode: 4294967295 is over 4",
+		func(p *natra.Policy) { p.Mode = math.MaxUint32 }},
+	{"EDT", "edt: 3 is over 2", func(p *natra.Policy) { p.EDT = 3 }},
+	{"SLI", "sli: 2 is over 1", func(p *natra.Policy) { p.SLI = 2 }},
+	{"sketch width", "sketch_width: 257 is not a power of two from 256 to 65536",
+		func(p *natra.Policy) { p.SketchWidth = 257 }},
+	{"no block", "shaped_subnets: '10.0.0.0' is not a CIDR block",
+		func(p *natra.Policy) { p.ShapedSubnets = []string{"10.0.0.0"} }},
+	{"no block but a line", "unshaped_subnets: '?[1m?' is not a CIDR block",
+		func(p *natra.Policy) { p.UnshapedSubnets = []string{"10.0.0.0/8", "\x1b[1m\n"} }},
+	{"both lists", "shaped_subnets: 1 beside 2 unshaped_subnets",
+		func(p *natra.Policy) {
+			p.ShapedSubnets = []string{"10.0.0.0/8"}
+			p.UnshapedSubnets = []string{"10.0.0.0/8", "fd00::/8"}
+		}},
+	{"too many blocks", "shaped_subnets: 1025 are more than 1024",
+		func(p *natra.Policy) {
+			for range 1025 {
+				p.ShapedSubnets = append(p.ShapedSubnets, "10.0.0.0/8")
+			}
+		}},
+}
+
+// policyRefusals has a row for each policy and function.
+func policyRefusals() (all []refusal) {
+	for _, bad := range policies {
+		policy := mbit(10, 10)
+		bad.change(&policy)
+		for name, call := range map[string]func(context.Context, *natra.Handle, pod) error{
+			"check": func(_ context.Context, n *natra.Handle, _ pod) error {
+				return n.CheckPolicy(policy)
+			},
+			"attach": func(ctx context.Context, n *natra.Handle, p pod) error {
+				_, err := n.Attach(ctx, p.target("other"), policy)
+				return err
+			},
+			"attach again": func(ctx context.Context, n *natra.Handle, p pod) error {
+				_, err := n.Attach(ctx, p.target(live), policy)
+				return err
+			},
+			"configure": func(ctx context.Context, n *natra.Handle, _ pod) error {
+				return n.Configure(ctx, live, policy)
+			},
+			"compare": func(ctx context.Context, n *natra.Handle, _ pod) error {
+				return n.Check(ctx, live, &policy)
+			},
+			"record": func(ctx context.Context, n *natra.Handle, p pod) error {
+				return n.RecordUnshaped(ctx, p.target("other"), policy, "a test")
+			},
+		} {
+			all = append(all, refusal{bad.name + ", " + name, syscall.EINVAL, bad.text, call})
+		}
+	}
+	return all
+}
+
+// attachTo is a call of Attach with a target that is changed.
+func attachTo(change func(*natra.Target)) func(context.Context, *natra.Handle, pod) error {
+	return func(ctx context.Context, n *natra.Handle, p pod) error {
+		target := p.target("other")
+		change(&target)
+		_, err := n.Attach(ctx, target, mbit(10, 10))
+		return err
+	}
+}
+
+func open(path string) *os.File {
+	f, err := os.Open(path)
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+// opened returns the same file for the same path, because errors have its number.
+func opened(path string) *os.File {
+	if openFiles[path] == nil {
+		openFiles[path] = open(path)
+	}
+	return openFiles[path]
+}
+
+var openFiles = map[string]*os.File{}
+
+var targetRefusals = []refusal{
+	{"long id", syscall.EINVAL, "id: longer than 255 bytes",
+		attachTo(func(t *natra.Target) { t.ID = strings.Repeat("x", 256) })},
+	{"long network", syscall.EINVAL, "network: longer than 255 bytes",
+		attachTo(func(t *natra.Target) { t.Network = strings.Repeat("x", 256) })},
+	{"long label", syscall.EINVAL, "label: longer than 255 bytes",
+		attachTo(func(t *natra.Target) { t.Label = strings.Repeat("x", 256) })},
+	{"no interface", syscall.EINVAL, "ifname: missing",
+		attachTo(func(t *natra.Target) { t.Ifname = "" })},
+	{"long interface", syscall.EINVAL, "ifname: longer than 15 bytes",
+		attachTo(func(t *natra.Target) { t.Ifname = "sixteen-bytes-xx" })},
+	{"unknown interface", syscall.ENODEV, "...nosuch0...",
+		attachTo(func(t *natra.Target) { t.Ifname = "nosuch0" })},
+	{"interface with escapes", syscall.ENODEV, "...a?b?[1m...",
+		attachTo(func(t *natra.Target) { t.Ifname = "a\nb\x1b[1m" })},
+	{"NUL", syscall.EINVAL, `ifname: "eth0\x00" has a NUL byte`,
+		attachTo(func(t *natra.Target) { t.Ifname = "eth0\x00" })},
+	{"not UTF-8", syscall.EINVAL, `label: "\xff" is not UTF-8`,
+		attachTo(func(t *natra.Target) { t.Label = "\xff" })},
+	{"unknown namespace", syscall.ENOENT, "...nosuch...",
+		attachTo(func(t *natra.Target) { t.Netns = "nosuch" })},
+	{"unknown path", syscall.ENOENT, ".../nonexistent/ns...",
+		attachTo(func(t *natra.Target) { t.Netns = "/nonexistent/ns" })},
+	{"no namespace", syscall.EINVAL, ".../etc/passwd...",
+		attachTo(func(t *natra.Target) { t.Netns = "/etc/passwd" })},
+	{"namespace twice", syscall.EINVAL, "netns_fd: ...",
+		attachTo(func(t *natra.Target) { t.NetnsFile = opened(t.Netns) })},
+	{"file is no namespace", syscall.EINVAL, "netns_fd...",
+		attachTo(func(t *natra.Target) { t.Netns, t.NetnsFile = "", opened("/dev/null") })},
+	{"other namespace", syscall.EINVAL, "netns_fd...",
+		attachTo(func(t *natra.Target) { t.Netns, t.NetnsFile = "", opened("/proc/self/ns/mnt") })},
+	{"no rate", syscall.EINVAL,
+		"ingress_rate_bits_per_sec, egress_rate_bits_per_sec: at least one is needed",
+		func(ctx context.Context, n *natra.Handle, p pod) error {
+			_, err := n.Attach(ctx, p.target("other"), natra.Policy{})
+			return err
+		}},
+	{"other id", syscall.EBUSY, "interface 'eth0' is attached as 'refusals-live'",
+		attachTo(func(*natra.Target) {})},
+	{"nothing to detach", syscall.EINVAL, "...ifname...",
+		func(ctx context.Context, n *natra.Handle, _ pod) error {
+			return n.Detach(ctx, natra.Target{})
+		}},
+	{"nothing to find", syscall.ENOENT, "...",
+		func(ctx context.Context, n *natra.Handle, _ pod) error {
+			_, err := n.Find(ctx, natra.Target{Ifname: "lo"})
+			return err
+		}},
+	{"mode fixed", syscall.EINVAL, "mode, edt, ingress_mode, sketch_width, sli, subnets: fixed while attached",
+		func(ctx context.Context, n *natra.Handle, _ pod) error {
+			policy := mbit(10, 10)
+			policy.Mode = natra.ModeClsactHostside
+			return n.Configure(ctx, live, policy)
+		}},
+	{"differs", syscall.EBADE, "'refusals-live' was set to other limits than these",
+		func(ctx context.Context, n *natra.Handle, _ pod) error {
+			policy := mbit(11, 10)
+			return n.Check(ctx, live, &policy)
+		}},
+	{"top of no direction", syscall.EINVAL, "...",
+		func(ctx context.Context, n *natra.Handle, _ pod) error {
+			_, err := n.Top(ctx, live, 2)
+			return err
+		}},
+	{"mode of the environment", syscall.EINVAL, "NATRA_ATTACH_MODE: 'xdp' is not a mode",
+		func(ctx context.Context, n *natra.Handle, p pod) error {
+			os.Setenv("NATRA_ATTACH_MODE", "xdp")
+			defer os.Unsetenv("NATRA_ATTACH_MODE")
+			_, err := n.Attach(ctx, p.target("other"), mbit(1, 1))
+			return err
+		}},
+	{"rate", syscall.EINVAL, `"10Q" is not a rate`,
+		func(_ context.Context, n *natra.Handle, _ pod) error {
+			_, err := n.ParseRate("10Q")
+			return err
+		}},
+	{"low rate", syscall.ERANGE, `"10m" is out of range for a rate`,
+		func(_ context.Context, n *natra.Handle, _ pod) error {
+			_, err := n.ParseRate("10m")
+			return err
+		}},
+	{"long time", syscall.ERANGE, `"3601s" is out of range for a time`,
+		func(_ context.Context, n *natra.Handle, _ pod) error {
+			_, err := n.ParseTime("3601s")
+			return err
+		}},
+}
+
+// idRefusals has what each function with an id says to one that is not attached.
+func idRefusals() (all []refusal) {
+	for name, call := range map[string]func(ctx context.Context, n *natra.Handle, id string) error{
+		"configure": func(ctx context.Context, n *natra.Handle, id string) error {
+			return n.Configure(ctx, id, mbit(1, 1))
+		},
+		"upgrade": func(ctx context.Context, n *natra.Handle, id string) error {
+			return n.Upgrade(ctx, id)
+		},
+		"check": func(ctx context.Context, n *natra.Handle, id string) error {
+			return n.Check(ctx, id, nil)
+		},
+		"query": func(ctx context.Context, n *natra.Handle, id string) error {
+			_, err := n.Query(ctx, id)
+			return err
+		},
+		"stats": func(ctx context.Context, n *natra.Handle, id string) error {
+			_, err := n.Stats(ctx, id)
+			return err
+		},
+		"top": func(ctx context.Context, n *natra.Handle, id string) error {
+			_, err := n.Top(ctx, id, natra.DirectionEgress)
+			return err
+		},
+		"neighbours": func(ctx context.Context, n *natra.Handle, id string) error {
+			_, err := n.Neighbours(ctx, id)
+			return err
+		},
+		"subnets": func(ctx context.Context, n *natra.Handle, id string) error {
+			_, err := n.Subnets(ctx, id)
+			return err
+		},
+		"leftovers": func(ctx context.Context, n *natra.Handle, id string) error {
+			_, err := n.FindLeftovers(ctx, natra.Target{ID: id})
+			return err
+		},
+	} {
+		for _, bad := range []refusal{
+			{"unknown id", syscall.ENOENT, "...nobody...", nil},
+			{"long id", syscall.ENOENT, "...xxx' is not attached", nil},
+			{"id with NUL", syscall.EINVAL, `id: "a\x00b" has a NUL byte`, nil},
+		} {
+			id := map[string]string{"unknown id": "nobody",
+				"long id": strings.Repeat("x", 256), "id with NUL": "a\x00b"}[bad.name]
+			if name == "leftovers" && bad.name == "long id" {
+				// It takes a target, whose texts are checked first.
+				bad.errno, bad.text = syscall.EINVAL, "id: longer than 255 bytes"
+			}
+			bad.name += ", " + name
+			bad.call = func(ctx context.Context, n *natra.Handle, _ pod) error {
+				return call(ctx, n, id)
+			}
+			all = append(all, bad)
+		}
+	}
+	return all
+}
+
+// says returns whether a text is as a row wants it.
+func (r refusal) says(text string) bool {
+	want := r.text
+	before, after := strings.HasPrefix(want, "..."), strings.HasSuffix(want, "...")
+	want = strings.Trim(want, ".")
+	switch {
+	case before:
+		return strings.Contains(text, want)
+	case after:
+		return strings.HasPrefix(text, want)
+	}
+	return text == want
+}
+
+// Each back end refuses the same with the same text, and changes nothing.
+func TestRefusals(t *testing.T) {
+	p := newPod(t)
+	all := backends()
+	handles := make([]*natra.Handle, len(all))
+	for i, b := range all {
+		handles[i] = b.open(t)
+	}
+	attach(t, handles[0], p.target(live), mbit(10, 10))
+	before := state(t)
+	ctx := context.Background()
+	rows := append(append(policyRefusals(), idRefusals()...), targetRefusals...)
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			first := ""
+			for i, b := range all {
+				err := row.call(ctx, handles[i], p)
+				var e *natra.Error
+				if !errors.As(err, &e) {
+					t.Fatalf("%s: %v (%T)", b.name, err, err)
+				}
+				if !errors.Is(err, row.errno) {
+					t.Errorf("%s: errno %d, not %d: %s", b.name, e.Errno, row.errno, err)
+				}
+				if !row.says(e.Error()) || e.Text == "" || strings.ContainsAny(e.Text, "\n\x1b") {
+					t.Errorf("%s: %q, not %q", b.name, e.Text, row.text)
+				}
+				if i > 0 && e.Text != first {
+					t.Errorf("%s: %q, and %s: %q", b.name, e.Text, all[0].name, first)
+				}
+				first = e.Text
+			}
+		})
+	}
+	if after := state(t); after != before {
+		t.Errorf("changed:\n%s\nwas:\n%s", after, before)
+	}
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package natra
+
+import (
+	"encoding/json"
+	"net/netip"
+	"os"
+	"time"
+)
+
+// HistogramBuckets is the number of buckets of a [Histogram].
+const HistogramBuckets = 31
+
+// Options are those of a [Handle].
+type Options struct {
+	// BPFFSPath is a bpffs mount point; "": that of pid 1 at /sys/fs/bpf.
+	BPFFSPath string
+	// KeepPrograms keeps the programs, which all attachments share, when the last
+	// attachment is removed: for a caller that will attach again.
+	KeepPrograms bool
+	// Log gets the lines of the library's log; nil: no log. It may be called from
+	// other goroutines while a call runs.
+	Log func(level Level, line string)
+	// Natractl is the path of natractl. If it is set, natractl is run also where
+	// libnatra is linked. Without cgo "" means the one in $PATH, /usr/local/sbin or
+	// /usr/sbin.
+	Natractl string
+}
+
+// Target is the interface to attach to.
+type Target struct {
+	// ID is the name of the attachment, at most 255 bytes; "": the default,
+	// "<netns inode>-<ifname>".
+	ID string
+	// Ifname is the name of the pod's interface in the network namespace.
+	Ifname string
+	// Netns is a path (with a '/') or a name under /run/netns; "": that of the
+	// calling thread.
+	Netns string
+	// NetnsFile is an open network namespace, in place of Netns.
+	NetnsFile *os.File
+	// Network and Label are kept with the attachment: the CNI network, and free text
+	// such as "namespace/pod". At most 255 bytes each.
+	Network, Label string
+}
+
+// Policy has the limits and how they are kept. Zero means the default in each field; a
+// rate of 0 means that this direction is not limited. struct natra_policy in
+// natra/types.h says more about each.
+type Policy struct {
+	IngressRateBitsPerSec     uint64 `json:"ingress_rate_bits_per_sec"`
+	EgressRateBitsPerSec      uint64 `json:"egress_rate_bits_per_sec"`
+	IngressBurstBytes         uint64 `json:"ingress_burst_bytes"`
+	EgressBurstBytes          uint64 `json:"egress_burst_bytes"`
+	HeavyHitterThresholdBytes uint64 `json:"heavy_hitter_threshold_bytes"`
+	// Horizon is the longest delay of egress that departure times may give.
+	Horizon time.Duration `json:"horizon_ns"`
+	// PaceLimit is the longest delay with IngressModePace, and of what is forwarded.
+	PaceLimit time.Duration `json:"pace_limit_ns"`
+	// FastPassSharePercent is for FastPassCharged, and FastPassGuardBitsPerSec for
+	// FastPassGuarded.
+	FastPassSharePercent    uint32   `json:"fast_pass_share_percent"`
+	FastPass                FastPass `json:"fast_pass"`
+	FastPassGuardBitsPerSec uint64   `json:"fast_pass_guard_bits_per_sec"`
+	// Packets and new TCP connections in a second; the bursts may pass at once.
+	IngressPacketsPerSec     uint64 `json:"ingress_packets_per_sec"`
+	EgressPacketsPerSec      uint64 `json:"egress_packets_per_sec"`
+	IngressConnectionsPerSec uint64 `json:"ingress_connections_per_sec"`
+	EgressConnectionsPerSec  uint64 `json:"egress_connections_per_sec"`
+	IngressPacketsBurst      uint64 `json:"ingress_packets_burst"`
+	EgressPacketsBurst       uint64 `json:"egress_packets_burst"`
+	IngressConnectionsBurst  uint64 `json:"ingress_connections_burst"`
+	EgressConnectionsBurst   uint64 `json:"egress_connections_burst"`
+
+	// The fields from here on are fixed at attach: Configure takes them as they were
+	// attached, or zero.
+
+	IngressMode IngressMode `json:"ingress_mode"`
+	Mode        Mode        `json:"mode"`
+	EDT         EDT         `json:"edt"`
+	SketchWidth uint32      `json:"sketch_width"`
+	SLI         SLI         `json:"sli"`
+	// Peers whose traffic is limited, or whose traffic is not, as CIDR blocks. At most
+	// one of the two lists.
+	ShapedSubnets   []string `json:"shaped_subnets,omitempty"`
+	UnshapedSubnets []string `json:"unshaped_subnets,omitempty"`
+}
+
+// Info describes an attachment. One that an unknown build has pinned has ABI and PinPath
+// only.
+type Info struct {
+	ID      string `json:"id"`
+	Ifname  string `json:"ifname"`
+	Network string `json:"network"`
+	Label   string `json:"label"`
+	// Reason says why natra chose Mode and EDTActive, or why there is no limit.
+	Reason string `json:"reason"`
+	// Policy is as it was given, and Effective has the defaults filled in. The subnets
+	// are canonical and in ascending order.
+	Policy    Policy `json:"policy"`
+	Effective Policy `json:"effective"`
+	// Mode is the one that is used.
+	Mode Mode `json:"mode"`
+	// EDTActive and PaceActive say whether egress and ingress are paced.
+	EDTActive  bool `json:"edt_active"`
+	PaceActive bool `json:"pace_active"`
+	// FqIsOurs and HostFqIsOurs: natra added this fq, and removes it.
+	FqIsOurs     bool `json:"fq_is_ours"`
+	HostFqIsOurs bool `json:"host_fq_is_ours"`
+	// InterfaceGone: the interface or its namespace does not exist any more.
+	InterfaceGone bool `json:"interface_gone"`
+	// Unshaped: no limit holds, see [Handle.RecordUnshaped].
+	Unshaped    bool   `json:"unshaped"`
+	Ifindex     uint32 `json:"ifindex"`
+	HostIfname  string `json:"host_ifname"`
+	HostIfindex uint32 `json:"host_ifindex"`
+	NetnsInode  uint64 `json:"netns_inode"`
+	ABI         uint32 `json:"abi"`
+	// The kernel's ids of the programs, 0 where there is none.
+	IngressProgID uint32 `json:"ingress_prog_id"`
+	EgressProgID  uint32 `json:"egress_prog_id"`
+	PaceProgID    uint32 `json:"pace_prog_id"`
+	PinPath       string `json:"pin_path"`
+	// ProgramIsCurrent: the programs are of this build; else [Handle.Upgrade] replaces
+	// them.
+	ProgramIsCurrent bool `json:"program_is_current"`
+
+	// subnets has the numbers of shaped and unshaped ones until they are read.
+	subnets [2]uint
+}
+
+// UnmarshalJSON reads what natractl writes, which has the subnets beside the policy.
+func (i *Info) UnmarshalJSON(data []byte) error {
+	type plain Info
+	wire := struct {
+		*plain
+		Shaped   []string `json:"shaped_subnets"`
+		Unshaped []string `json:"unshaped_subnets"`
+	}{plain: (*plain)(i)}
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	i.setSubnets(wire.Shaped, wire.Unshaped)
+	return nil
+}
+
+func (i *Info) setSubnets(shaped, unshaped []string) {
+	for _, p := range []*Policy{&i.Policy, &i.Effective} {
+		if len(shaped) > 0 {
+			p.ShapedSubnets = shaped
+		}
+		if len(unshaped) > 0 {
+			p.UnshapedSubnets = unshaped
+		}
+	}
+}
+
+// Count is a number of packets and the bytes that they take on the wire.
+type Count struct {
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
+}
+
+// Histogram counts durations, each in one bucket. [HistogramUpTo] has the bounds.
+type Histogram struct {
+	Sum   time.Duration
+	Count [HistogramBuckets]uint64
+}
+
+// HistogramUpTo returns the longest duration that a bucket counts. The last one counts
+// all that is longer than the one before it does.
+func HistogramUpTo(bucket int) time.Duration { return 1024 << bucket }
+
+// Total returns the number of durations.
+func (h *Histogram) Total() (total uint64) {
+	for _, count := range h.Count {
+		total += count
+	}
+	return total
+}
+
+// UnmarshalJSON reads what natractl writes: the buckets that have counted something.
+func (h *Histogram) UnmarshalJSON(data []byte) error {
+	var wire struct {
+		Sum     time.Duration `json:"ns_sum"`
+		Buckets []struct {
+			UpTo  time.Duration `json:"up_to_ns"`
+			Count uint64        `json:"count"`
+		} `json:"buckets"`
+	}
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	*h = Histogram{Sum: wire.Sum}
+	for _, b := range wire.Buckets {
+		i := HistogramBuckets - 1 // without a bound
+		for j := 0; b.UpTo > 0 && j < i; j++ {
+			if HistogramUpTo(j) == b.UpTo {
+				i = j
+			}
+		}
+		h.Count[i] += b.Count
+	}
+	return nil
+}
+
+// ConnectStats are the TCP connections that were begun in a direction, with [SLIOn].
+type ConnectStats struct {
+	Begun     uint64 `json:"begun"`
+	Repeated  uint64 `json:"repeated"`
+	Refused   uint64 `json:"refused"`
+	Forgotten uint64 `json:"forgotten"`
+	// Accepted has the time from the first SYN to the SYN-ACK.
+	Accepted Histogram `json:"accepted"`
+}
+
+// DirectionStats are the counters of a direction since it was attached. Each packet is
+// in exactly one of the first eight.
+type DirectionStats struct {
+	Mice           Count `json:"mice"`
+	Admitted       Count `json:"admitted"`
+	Paced          Count `json:"paced"`
+	Marked         Count `json:"marked"`
+	DroppedRate    Count `json:"dropped_rate"`
+	DroppedHorizon Count `json:"dropped_horizon"`
+	Unlimited      Count `json:"unlimited"`
+	Other          Count `json:"other"`
+
+	// These are in one of the others as well.
+
+	Guarded         Count `json:"guarded"`
+	OverPackets     Count `json:"over_packets"`
+	OverConnections Count `json:"over_connections"`
+
+	// DelaySum is what was asked of all packets paced.
+	DelaySum         time.Duration `json:"delay_ns_sum"`
+	EventsReported   uint64        `json:"events_reported"`
+	EventsSuppressed uint64        `json:"events_suppressed"`
+
+	// The backstop of [Stats] has none of these.
+
+	Delays     Histogram    `json:"delays"`
+	Connects   ConnectStats `json:"connections"`
+	HeavyFlows uint32       `json:"heavy_flows"`
+}
+
+// Stats are the counters of an attachment.
+type Stats struct {
+	Ingress DirectionStats `json:"ingress"`
+	Egress  DirectionStats `json:"egress"`
+	// Backstop is on the pod's side behind IngressModePace; Ingress is then the pacer
+	// on the host side.
+	Backstop DirectionStats `json:"backstop"`
+}
+
+// InfoStats is an attachment with its counters. Its Info is without InterfaceGone and
+// ProgramIsCurrent. Stats is nil if there are none: no limit holds, or the state is of
+// an unknown ABI.
+type InfoStats struct {
+	Info  Info   `json:"info"`
+	Stats *Stats `json:"stats"`
+}
+
+// Flow is a heavy flow.
+type Flow struct {
+	// Src and Dst are valid if IPVersion is 4 or 6. A protocol without ports has 0.
+	Src, Dst         netip.Addr
+	SrcPort, DstPort uint16
+	IPVersion        uint8 // 0: not IP, or unknown
+	Protocol         uint8 // IANA's number
+	EtherType        uint16
+	// Since the flow has been in the table, wire bytes.
+	Bytes, Packets uint64
+	// Idle is the age of the flow's last packet.
+	Idle time.Duration
+}
+
+// UnmarshalJSON reads what natractl writes.
+func (f *Flow) UnmarshalJSON(data []byte) error {
+	var wire struct {
+		Saddr     string        `json:"saddr"`
+		Daddr     string        `json:"daddr"`
+		Sport     uint16        `json:"sport"`
+		Dport     uint16        `json:"dport"`
+		IPVersion uint8         `json:"ip_version"`
+		Protocol  uint8         `json:"ip_protocol"`
+		EtherType uint16        `json:"ethertype"`
+		Bytes     uint64        `json:"bytes"`
+		Packets   uint64        `json:"packets"`
+		Idle      time.Duration `json:"idle_ns"`
+	}
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	*f = Flow{SrcPort: wire.Sport, DstPort: wire.Dport, IPVersion: wire.IPVersion,
+		Protocol: wire.Protocol, EtherType: wire.EtherType, Bytes: wire.Bytes,
+		Packets: wire.Packets, Idle: wire.Idle}
+	// What is not IP has "-" for both.
+	f.Src, _ = netip.ParseAddr(wire.Saddr)
+	f.Dst, _ = netip.ParseAddr(wire.Daddr)
+	return nil
+}
+
+// Event is something that began, see [EventReason].
+type Event struct {
+	// ID and Label are "" if the attachment does not exist any more.
+	ID, Label string
+	Direction Direction
+	Reason    EventReason
+	// Backstop: it is from the backstop behind IngressModePace.
+	Backstop bool
+	// Time is that of CLOCK_MONOTONIC.
+	Time time.Duration
+	// Lost is how many events were overwritten between the last one and this one.
+	Lost uint64
+	// Flow is that of the packet, without its counters.
+	Flow Flow
+}
+
+// UnmarshalJSON reads what natractl writes.
+func (e *Event) UnmarshalJSON(data []byte) error {
+	var wire struct {
+		ID        string        `json:"id"`
+		Label     string        `json:"label"`
+		Direction string        `json:"direction"`
+		Reason    EventReason   `json:"reason"`
+		Time      time.Duration `json:"time_ns"`
+		Lost      uint64        `json:"lost"`
+	}
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	*e = Event{ID: wire.ID, Label: wire.Label, Reason: wire.Reason, Time: wire.Time,
+		Lost: wire.Lost, Backstop: wire.Direction == "backstop"}
+	if err := json.Unmarshal(data, &e.Flow); err != nil || e.Backstop {
+		return err
+	}
+	return e.Direction.UnmarshalText([]byte(wire.Direction))
+}
+
+// Neighbour is a program on a hook that an attachment uses.
+type Neighbour struct {
+	Direction     Direction
+	Ifname        string
+	Hook          string // "tcx" or "clsact"
+	HookIsIngress bool   // of the interface, not of the pod
+	Position      uint32 // 0 runs first; tcx runs before clsact
+	ProgID        uint32
+	ProgName      string
+	Priority      uint32 // clsact only
+	Handle        uint32 // clsact only
+	IsOurs        bool
+	// IsBeforeOurs: what it accepts or redirects is not limited.
+	IsBeforeOurs bool
+}
+
+// UnmarshalJSON reads what natractl writes.
+func (n *Neighbour) UnmarshalJSON(data []byte) error {
+	var wire struct {
+		Direction Direction `json:"direction"`
+		Ifname    string    `json:"ifname"`
+		Hook      string    `json:"hook"`
+		Side      string    `json:"hook_side"`
+		Position  uint32    `json:"position"`
+		ProgID    uint32    `json:"prog_id"`
+		ProgName  string    `json:"prog_name"`
+		Priority  uint32    `json:"priority"`
+		Handle    uint32    `json:"handle"`
+		IsOurs    bool      `json:"is_ours"`
+		IsBefore  bool      `json:"is_before_ours"`
+	}
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	*n = Neighbour{wire.Direction, wire.Ifname, wire.Hook, wire.Side == "ingress",
+		wire.Position, wire.ProgID, wire.ProgName, wire.Priority, wire.Handle,
+		wire.IsOurs, wire.IsBefore}
+	return nil
+}
+
+// Leftovers is what upstream's bandwidth plugin left on the host side of an interface.
+type Leftovers struct {
+	HostIfname      string `json:"host_ifname"`
+	TBF             bool   `json:"tbf"`
+	IngressRedirect bool   `json:"ingress_redirect"`
+	IFBIfname       string `json:"ifb_ifname"`
+	WaitingMs       uint32 `json:"waiting_ms"`
+}
+
+// Features are those of this kernel.
+type Features struct {
+	Kernel string `json:"kernel"`
+	// KernelOK: it has what natra needs; else Reason names what it lacks.
+	KernelOK    bool   `json:"kernel_ok"`
+	BPF         bool   `json:"bpf"`
+	BPFFS       bool   `json:"bpffs"`
+	TCX         bool   `json:"tcx"`
+	Clsact      bool   `json:"clsact"`
+	Fq          bool   `json:"fq"`
+	AutoMode    Mode   `json:"auto_mode"`
+	AutoEDT     bool   `json:"auto_edt"`
+	Reason      string `json:"reason"`
+	CoarseClock bool   `json:"coarse_clock"`
+	Atomics     bool   `json:"atomics"`
+	NetnsCookie bool   `json:"netns_cookie"`
+	SetTstamp   bool   `json:"set_tstamp"`
+	ABI         uint32 `json:"abi"`
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package natra
+
+import "fmt"
+
+// Mode is the place where the programs sit.
+type Mode uint32
+
+// The host-side modes need a veth whose peer is in the caller's network namespace.
+const (
+	ModeAuto Mode = iota // the first that this kernel can do
+	ModeTCXPodside
+	ModeClsactPodside
+	ModeTCXHostside
+	ModeClsactHostside
+)
+
+// EDT says whether egress is paced by earliest departure times.
+type EDT uint32
+
+// Pacing needs the fq qdisc on the pod's interface.
+const (
+	EDTAuto EDT = iota // if the kernel can, and no other qdisc is there
+	EDTOn              // fail without it
+	EDTOff             // never touch a qdisc
+)
+
+// FastPass is the treatment of flows under the heavy-hitter threshold.
+type FastPass uint32
+
+// Flows over the threshold always share the rate.
+const (
+	FastPassFree    FastPass = iota // pass at once, not charged
+	FastPassCharged                 // pass first, charged: a strict cap
+	FastPassOff                     // every flow is treated as heavy
+	FastPassGuarded                 // pass at once up to a ceiling for all of them
+)
+
+// IngressMode is the way in which ingress is held to its rate.
+type IngressMode uint32
+
+// Pacing needs a host-side veth.
+const (
+	IngressModePolice IngressMode = iota // mark ECN, else drop, in front of the pod
+	IngressModePace                      // hold in fq on the host-side veth
+)
+
+// SLI says whether connections are measured, see [ConnectStats].
+type SLI uint32
+
+// Measuring is off unless it is asked for.
+const (
+	SLIOff SLI = iota
+	SLIOn
+)
+
+// Direction is the pod's.
+type Direction uint32
+
+// DirectionNone is that of an [Event] whose attachment is gone.
+const (
+	DirectionIngress Direction = iota // into the pod
+	DirectionEgress                   // out of the pod
+	DirectionNone
+)
+
+// EventReason says what has begun, see [Event].
+type EventReason uint32
+
+// Each but EventHeavy is reported once in about a second for an attachment and
+// direction, while it goes on or happens again.
+const (
+	EventHeavy          EventReason = iota // a small flow has become heavy
+	EventDroppedRate                       // packets are dropped as DroppedRate counts
+	EventDroppedHorizon                    // the same for DroppedHorizon
+	EventMiceOverShare                     // small flows are over their share or ceiling
+)
+
+// Level is that of a line of the log.
+type Level uint32
+
+// The library logs little at the first two.
+const (
+	LevelError Level = iota
+	LevelWarn
+	LevelInfo
+	LevelDebug
+)
+
+// The words are those of natractl and the CNI configuration.
+var (
+	modeWords = []string{"auto", "tcx-podside", "clsact-podside", "tcx-hostside",
+		"clsact-hostside"}
+	edtWords         = []string{"auto", "on", "off"}
+	fastPassWords    = []string{"free", "charged", "off", "guarded"}
+	ingressModeWords = []string{"police", "pace"}
+	sliWords         = []string{"off", "on"}
+	directionWords   = []string{"ingress", "egress", "-"}
+	reasonWords      = []string{"heavy", "dropped_rate", "dropped_horizon",
+		"mice_over_share"}
+	levelWords = []string{"error", "warning", "info", "debug"}
+)
+
+// unknown stands for a value that a newer library has.
+const unknown = "unknown"
+
+func word(words []string, value uint32) string {
+	if uint64(value) < uint64(len(words)) {
+		return words[value]
+	}
+	return unknown
+}
+
+func value[T ~uint32](kind string, words []string, text []byte, to *T) error {
+	for i, w := range words {
+		if w == string(text) {
+			*to = T(i)
+			return nil
+		}
+	}
+	if string(text) == unknown {
+		*to = ^T(0)
+		return nil
+	}
+	return fmt.Errorf("natra: %q is no %s", text, kind)
+}
+
+func (m Mode) String() string        { return word(modeWords, uint32(m)) }
+func (e EDT) String() string         { return word(edtWords, uint32(e)) }
+func (f FastPass) String() string    { return word(fastPassWords, uint32(f)) }
+func (i IngressMode) String() string { return word(ingressModeWords, uint32(i)) }
+func (s SLI) String() string         { return word(sliWords, uint32(s)) }
+func (d Direction) String() string   { return word(directionWords, uint32(d)) }
+func (r EventReason) String() string { return word(reasonWords, uint32(r)) }
+func (l Level) String() string       { return word(levelWords, uint32(l)) }
+
+// MarshalText returns the word.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// MarshalText returns the word.
+func (e EDT) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// MarshalText returns the word.
+func (f FastPass) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// MarshalText returns the word.
+func (i IngressMode) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
+
+// MarshalText returns the word.
+func (s SLI) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalText returns the word.
+func (d Direction) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// MarshalText returns the word.
+func (r EventReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads the word. "none" is the mode of a kernel that has none.
+func (m *Mode) UnmarshalText(text []byte) error {
+	if string(text) == "none" {
+		*m = ModeAuto
+		return nil
+	}
+	return value("mode", modeWords, text, m)
+}
+
+// UnmarshalText reads the word.
+func (e *EDT) UnmarshalText(text []byte) error {
+	return value("EDT pacing", edtWords, text, e)
+}
+
+// UnmarshalText reads the word.
+func (f *FastPass) UnmarshalText(text []byte) error {
+	return value("fast pass", fastPassWords, text, f)
+}
+
+// UnmarshalText reads the word.
+func (i *IngressMode) UnmarshalText(text []byte) error {
+	return value("ingress mode", ingressModeWords, text, i)
+}
+
+// UnmarshalText reads the word.
+func (s *SLI) UnmarshalText(text []byte) error {
+	return value("SLI", sliWords, text, s)
+}
+
+// UnmarshalText reads the word.
+func (d *Direction) UnmarshalText(text []byte) error {
+	return value("direction", directionWords, text, d)
+}
+
+// UnmarshalText reads the word.
+func (r *EventReason) UnmarshalText(text []byte) error {
+	return value("reason", reasonWords, text, r)
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The arguments of a call that is written in JSON: the library's structs, with the
+ * names of their members. */
+#ifndef NATRACTL_CALL_READ_H
+#define NATRACTL_CALL_READ_H
+
+#include <natra/natra.h>
+
+#include "json.h"
+
+/* A request, and why it was refused before the library was called. */
+struct request {
+	const cJSON *json;
+	char error[512];
+	/* What the policy points to; call_read_free frees it. */
+	const char **shaped, **unshaped;
+};
+
+/* These return 0, or -EINVAL with the text in request->error. A member that is not there
+ * leaves the result as it is: NULL, or what the caller put there. */
+
+/* Refuses members whose name is none of `names`, which ends with NULL. `what` is put
+ * before a name. */
+int call_read_known(struct request *request, const char *what,
+		    const cJSON *object, const char *const *names);
+int call_read_text(struct request *request, const char *name,
+		   const char **ret_text);
+int call_read_number(struct request *request, const char *name, uint64_t max,
+		     uint64_t *ret_number);
+int call_read_bool(struct request *request, const char *name, bool *ret_bool);
+/* Both set *ret to `target` or `policy` if the request has one. */
+int call_read_target(struct request *request, struct natra_target *target,
+		     const struct natra_target **ret);
+int call_read_policy(struct request *request, struct natra_policy *policy,
+		     const struct natra_policy **ret);
+/* Sets *ret_texts to memory of cJSON's, which the caller frees. */
+int call_read_texts(struct request *request, const char *what,
+		    const cJSON *array, const char ***ret_texts,
+		    size_t *ret_len);
+void call_read_free(struct request *request);
+
+#endif

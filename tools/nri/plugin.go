@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"natra.io/go/natra"
+)
+
+const (
+	// The attachments of this plugin have this network, and ids that begin with it.
+	network = "nri"
+	// Kubernetes' own annotations.
+	ingressAnnotation = "kubernetes.io/ingress-bandwidth"
+	egressAnnotation  = "kubernetes.io/egress-bandwidth"
+	// An attach that failed or took too long is tried again this often, until the pod
+	// is gone.
+	again = 2 * time.Second
+	// See sweep.
+	sweepEvery = 10 * time.Second
+)
+
+// config is the plugin's file among the runtime's, such as /etc/nri/conf.d/natra.conf.
+type config struct {
+	// Policy is for all pods; the rates are the pods' own if they have annotations.
+	Policy natra.Policy `json:"policy"`
+	// OnError says what becomes of a pod that cannot be limited: "continue", the
+	// default, or "fail".
+	OnError string `json:"onError"`
+}
+
+type plugin struct {
+	n            *natra.Handle
+	log          *slog.Logger
+	config       config
+	isConfigured bool
+	refused      error
+	timeout      time.Duration
+
+	mu sync.Mutex
+	// present has the attachments' ids of the pods that have started and not stopped, and
+	// what ends the work on each.
+	present map[string]context.CancelFunc
+}
+
+func newPlugin(n *natra.Handle, log *slog.Logger) *plugin {
+	return &plugin{n: n, log: log, timeout: time.Second,
+		present: map[string]context.CancelFunc{}}
+}
+
+// configure reads a configuration; "" is the default.
+func (p *plugin) configure(text string) error {
+	c := config{OnError: "continue"}
+	if text != "" {
+		d := json.NewDecoder(bytes.NewReader([]byte(text)))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&c); err != nil {
+			return fmt.Errorf("configuration: %w", err)
+		}
+	}
+	if c.OnError != "continue" && c.OnError != "fail" {
+		return fmt.Errorf("configuration: onError: %q is neither \"continue\" nor \"fail\"", c.OnError)
+	}
+	// The pods' own rates come later, so that any limit may go with one.
+	with := c.Policy
+	with.IngressRateBitsPerSec = max(with.IngressRateBitsPerSec, 1)
+	with.EgressRateBitsPerSec = max(with.EgressRateBitsPerSec, 1)
+	if err := p.n.CheckPolicy(with); err != nil {
+		return fmt.Errorf("configuration: policy: %w", err)
+	}
+	p.config = c
+	return nil
+}
+
+// Configure is called by the runtime when it has accepted the plugin.
+func (p *plugin) Configure(_ context.Context, text, runtime, version string) (api.EventMask, error) {
+	if !p.isConfigured {
+		if err := p.configure(text); err != nil {
+			p.refused = err
+			return 0, err
+		}
+	}
+	p.log.Info("configured", "runtime", runtime, "version", version)
+	return api.ParseEventMask("RunPodSandbox,StopPodSandbox,RemovePodSandbox")
+}
+
+// Synchronize is called with the pods that run already. Those without their limits get
+// them, and what is left of pods that have gone is removed. The runtime waits for the
+// answer, so this happens afterwards.
+func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, _ []*api.Container) ([]*api.ContainerUpdate, error) {
+	for _, pod := range pods {
+		p.begin(pod)
+	}
+	go p.remove(func(one natra.Info) bool {
+		// One that is listed belongs to a pod that began before, so it is present
+		// unless it has ended.
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.present[one.ID] == nil
+	})
+	return nil, nil
+}
+
+// sweep removes the attachments of pods whose interface is gone, again and again:
+// containerd does not tell of the end of pods that it has started before it was started
+// anew itself.
+func (p *plugin) sweep(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(sweepEvery):
+		}
+		p.remove(func(one natra.Info) bool { return one.InterfaceGone })
+	}
+}
+
+// remove removes those of this plugin's attachments that are to go.
+func (p *plugin) remove(isToGo func(natra.Info) bool) {
+	all, err := p.n.Attachments(context.Background())
+	if err != nil {
+		p.log.Error("looking for what earlier pods have left", "error", err)
+	}
+	for _, one := range all {
+		if one.Network != network || !isToGo(one) {
+			continue
+		}
+		err := p.n.Detach(context.Background(), natra.Target{ID: one.ID})
+		if err != nil {
+			p.log.Error("removing what an earlier pod has left", "id", one.ID, "error", err)
+		}
+	}
+}
+
+// RunPodSandbox is called when a pod has its interface, and none of its containers runs.
+func (p *plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	done := p.begin(pod)
+	timer := time.NewTimer(p.timeout)
+	defer timer.Stop()
+	var err error
+	select {
+	case err = <-done:
+	case <-timer.C:
+		err = fmt.Errorf("no answer in %v", p.timeout)
+		p.log.Warn("not limited yet", "pod", name(pod), "error", err)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil && p.config.OnError == "fail" {
+		p.end(pod)
+		return fmt.Errorf("natra: %w", err)
+	}
+	return nil
+}
+
+// StopPodSandbox is called when a pod ends.
+func (p *plugin) StopPodSandbox(_ context.Context, pod *api.PodSandbox) error {
+	p.end(pod)
+	return nil
+}
+
+// RemovePodSandbox is called after StopPodSandbox, or in its place if the plugin was not
+// there when the pod stopped.
+func (p *plugin) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error {
+	p.end(pod)
+	return nil
+}
+
+// begin limits a pod, and tries again until that has succeeded or the pod is gone. The
+// result has the error of the first time.
+func (p *plugin) begin(pod *api.PodSandbox) <-chan error {
+	first := make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	p.mu.Lock()
+	if before := p.present[id(pod)]; before != nil {
+		before()
+	}
+	p.present[id(pod)] = cancel
+	p.mu.Unlock()
+	go p.work(ctx, pod, first)
+	return first
+}
+
+func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, first chan<- error) {
+	policy, err := p.policy(pod)
+	if err != nil {
+		p.log.Error("not limited", "pod", name(pod), "error", err)
+		first <- err
+		return
+	}
+	said := ""
+	for {
+		err := p.limit(ctx, pod, policy)
+		select {
+		case first <- err:
+		default:
+		}
+		if err == nil || ctx.Err() != nil || errors.Is(err, syscall.ENOENT) {
+			return // it is limited, or it has gone
+		}
+		if err.Error() != said {
+			said = err.Error()
+			p.log.Error("not limited", "pod", name(pod), "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(again):
+		}
+	}
+}
+
+// limit attaches limits to a pod, unless it has them.
+func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, policy natra.Policy) error {
+	netns := namespace(pod)
+	if netns == "" || (policy.IngressRateBitsPerSec == 0 && policy.EgressRateBitsPerSec == 0) {
+		return nil // it is in the node's, or asks for nothing
+	}
+	ifname, err := interfaceOf(netns, pod.GetIps())
+	if err != nil {
+		return err
+	}
+	target := natra.Target{ID: id(pod), Ifname: ifname, Netns: netns, Network: network,
+		Label: name(pod)}
+	// natra's CNI plugin may have been here, as may this plugin before it was started
+	// anew: what it has attached can have been changed since.
+	found, err := p.n.Find(ctx, target)
+	if err == nil {
+		info, err := p.n.Query(ctx, found)
+		if err == nil && !(info.Unshaped && found == target.ID) {
+			p.log.Info("has limits already", "pod", name(pod), "id", found)
+			return nil
+		}
+	}
+	_, err = p.n.Attach(ctx, target, policy)
+	if err == nil {
+		p.log.Info("limited", "pod", name(pod), "interface", ifname,
+			"ingress_bits_per_sec", policy.IngressRateBitsPerSec,
+			"egress_bits_per_sec", policy.EgressRateBitsPerSec)
+		return nil
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	if recorded := p.n.RecordUnshaped(ctx, target, policy, err.Error()); recorded != nil {
+		p.log.Warn("the reason cannot be recorded", "pod", name(pod), "error", recorded)
+	}
+	return err
+}
+
+// end ends the work on a pod, and removes its limits. If that takes too long, the runtime
+// does not wait for it.
+func (p *plugin) end(pod *api.PodSandbox) {
+	p.mu.Lock()
+	if cancel := p.present[id(pod)]; cancel != nil {
+		cancel()
+		delete(p.present, id(pod))
+	}
+	p.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.log.Info("has ended", "pod", name(pod))
+		err := p.n.Detach(context.Background(), natra.Target{ID: id(pod)})
+		if err != nil {
+			p.log.Warn("the limits stay until the next start", "pod", name(pod), "error", err)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(p.timeout):
+	}
+}
+
+// policy returns the pod's limits.
+func (p *plugin) policy(pod *api.PodSandbox) (natra.Policy, error) {
+	policy := p.config.Policy
+	for _, one := range []struct {
+		annotation string
+		rate       *uint64
+	}{
+		{ingressAnnotation, &policy.IngressRateBitsPerSec},
+		{egressAnnotation, &policy.EgressRateBitsPerSec},
+	} {
+		text, ok := pod.GetAnnotations()[one.annotation]
+		if !ok {
+			continue
+		}
+		rate, err := p.n.ParseRate(text)
+		if err != nil {
+			return policy, fmt.Errorf("annotation %s: %w", one.annotation, err)
+		}
+		*one.rate = rate
+	}
+	// What belongs to a direction goes with its rate.
+	if policy.IngressRateBitsPerSec == 0 {
+		policy.IngressBurstBytes, policy.IngressPacketsPerSec = 0, 0
+		policy.IngressConnectionsPerSec = 0
+	}
+	if policy.EgressRateBitsPerSec == 0 {
+		policy.EgressBurstBytes, policy.EgressPacketsPerSec = 0, 0
+		policy.EgressConnectionsPerSec = 0
+	}
+	return policy, nil
+}
+
+func id(pod *api.PodSandbox) string { return network + ":" + pod.GetId() }
+
+func name(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }
+
+// namespace returns the path of the pod's network namespace; "": it is the node's.
+func namespace(pod *api.PodSandbox) string {
+	for _, n := range pod.GetLinux().GetNamespaces() {
+		if n.GetType() == "network" {
+			return n.GetPath()
+		}
+	}
+	return ""
+}
