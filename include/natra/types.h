@@ -396,6 +396,7 @@ struct natra_connect_stats {
 	struct natra_histogram accepted;
 };
 
+/** The counters of an attachment. */
 struct natra_stats {
 	size_t sz;
 	struct natra_direction_stats ingress;
@@ -457,6 +458,7 @@ enum natra_event_reason {
 	NATRA_EVENT_MAX
 };
 
+/** What a program reported of a packet, see natra_event_reason. */
 struct natra_event {
 	size_t sz;
 	/** "" if the attachment does not exist any more, or was replaced since. */

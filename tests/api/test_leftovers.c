@@ -211,7 +211,7 @@ static void redirect_without_its_ifb(void **state)
 static void qdiscs_of_others(void **state)
 {
 	static const char *const roots[] = {
-		"handle 7: " TBF,
+		("handle 7: " TBF),
 		"handle 1: pfifo",
 		"handle 1: htb default 1",
 	};

@@ -5,6 +5,7 @@
 
 #include <asm/unistd.h>
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
 __u64 spent_ns, calls;
@@ -25,8 +26,13 @@ int enter(struct bpf_raw_tracepoint_args *ctx)
 
 	if (ctx->args[1] != __NR_bpf)
 		return 0;
+#ifdef __TARGET_ARCH_arm64
+	/* The system call's own value of the register is in none that programs know. */
+	command = PT_REGS_PARM1_CORE_SYSCALL(regs);
+#else
 	bpf_probe_read_kernel(&command, sizeof(command),
 			      &PT_REGS_PARM1_SYSCALL(regs));
+#endif
 	if ((int)command == BPF_LINK_CREATE)
 		bpf_map_update_elem(&begun_ns, &thread, &now, BPF_ANY);
 	return 0;

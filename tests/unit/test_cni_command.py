@@ -13,7 +13,8 @@ import time
 import unittest
 from pathlib import Path
 
-FAKE = os.environ["CNI_FAKE"]
+# The plugin, and before it what runs programs of a cross build.
+FAKE = [*os.environ["NATRA_RUNNER"].split(), os.environ["CNI_FAKE"]]
 SOURCE = Path(__file__).resolve().parents[2]
 VERSIONS = ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"]
 # This is the only network namespace that exists without root.
@@ -51,7 +52,7 @@ class Case(unittest.TestCase):
         if isinstance(conf, str):
             conf = conf.encode()
         env = dict(ENV, CNI_COMMAND=command, FAKE_CALLS=self.calls_file, **env)
-        r = subprocess.run([FAKE], input=conf, stdout=stdout, timeout=20,
+        r = subprocess.run(FAKE, input=conf, stdout=stdout, timeout=20,
                            stderr=subprocess.PIPE, env={
                                k: str(v) for k, v in env.items()
                                if v is not None})
@@ -395,7 +396,7 @@ class Others(Case):
     def test_closed_descriptors(self):
         for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
             r = subprocess.run(
-                ["/bin/sh", "-c", f'exec "$0" {closed}', FAKE],
+                ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *FAKE],
                 input=json.dumps(self.conf()).encode(), timeout=20,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 env=dict(ENV, CNI_COMMAND="ADD", FAKE_CALLS=self.calls_file))
@@ -407,7 +408,7 @@ class Others(Case):
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
         plugin = subprocess.Popen(
-            [FAKE], stdin=reader, stdout=subprocess.PIPE,
+            FAKE, stdin=reader, stdout=subprocess.PIPE,
             env=dict(ENV, CNI_COMMAND="ADD", FAKE_CALLS=self.calls_file))
         os.close(reader)
         text = json.dumps(self.conf()).encode()
