@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra-agent follows natra's own annotations of running pods, and Calico's, if the
+plugin's configuration allows them."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import parallel
+from podnode import wait_until
+from test_live import IN, OUT, Case, has_live
+
+
+class Annotations(Case):
+    def test_own_annotations(self):
+        plugins = ["ptp", {
+            "type": "natra", "allowAnnotations": ["ingress-burst"],
+            "capabilities": {"bandwidth": True,
+                             "io.kubernetes.cri.pod-annotations": True}}]
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"}, plugins=plugins)
+        self.start()
+        self.api.put("a", {IN: "1M", "natra.io/ingress-burst": "80k",
+                           "natra.io/fast-pass": "off"})
+        wait_until(lambda: self.calls("configure"), "no change")
+        self.assertIn("burst=10000", self.calls("configure")[0])
+        self.agent.wait("natra.io/fast-pass is not in allowAnnotations")
+
+    def test_queue_depth(self):
+        """The queue is as long as the pod's annotations ask for, until they are
+        removed."""
+        plugins = ["ptp", {
+            "type": "natra", "allowAnnotations": ["horizon", "pace-limit"],
+            "horizon": "1s", "capabilities": {
+                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}]
+        self.pod(annotations={IN: "1M", OUT: "1M"}, plugins=plugins)
+        self.start()
+        self.until("a", (1000000, 1000000))
+        self.assertIn("horizon=1000000000", self.calls("attach")[0])
+        asked = {IN: "1M", OUT: "1M", "natra.io/horizon": "300ms",
+                 "natra.io/pace-limit": "20ms"}
+        self.api.put("a", asked)
+        wait_until(lambda: self.calls("configure"), "no change")
+        self.assertIn("horizon=300000000 pace=20000000",
+                      self.calls("configure")[0])
+        for n, bad in enumerate(("10s", "-1s", "soon")):
+            self.api.put("a", dict(asked, **{"natra.io/horizon": bad}))
+            wait_until(lambda n=n: len(self.api.events) == n + 1,
+                       lambda bad=bad: f"'{bad}'\n{self.agent.log()}")
+            self.assertIn("natra.io/horizon", self.api.events[n][1]["message"])
+        self.assertEqual(len(self.calls("configure")), 1)
+        self.api.put("a", {IN: "1M", OUT: "1M"})
+        wait_until(lambda: len(self.calls("configure")) == 2, "no removal")
+        self.assertIn("horizon=1000000000", self.calls("configure")[1])
+
+    def test_packets_and_connections(self):
+        """Limits of packets and connections follow their annotations, Calico's as well,
+        if they are allowed and their direction has a rate."""
+        plugins = ["ptp", {
+            "type": "natra",
+            "allowAnnotations": ["ingress-packet-rate", "egress-connection-rate"],
+            "capabilities": {"bandwidth": True,
+                             "io.kubernetes.cri.pod-annotations": True}}]
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"}, plugins=plugins)
+        self.start()
+        packets = {"qos.projectcalico.org/ingressPacketRate": "10k"}
+        self.api.put("a", {IN: "1M", "natra.io/egress-packet-rate": "5k", **packets})
+        wait_until(lambda: self.calls("configure"), "no change")
+        self.assertIn("packets=10000,0 connections=0,0", self.calls("configure")[0])
+        self.agent.wait("natra.io/egress-packet-rate is not in allowAnnotations")
+        self.api.put("a", {IN: "1M", "natra.io/egress-connection-rate": "7", **packets})
+        wait_until(lambda: self.api.events, self.agent.log)
+        self.assertIn("natra.io/egress-connection-rate: '7': needs a rate",
+                      self.api.events[0][1]["message"])
+        self.api.put("a", {IN: "1M", OUT: "2M", "natra.io/egress-connection-rate": "7",
+                           "natra.io/ingress-packet-rate": "20k", **packets})
+        self.until("a", (1000000, 2000000))
+        self.assertIn("packets=20000,0 connections=0,7", self.calls("configure")[-1])
+        self.api.put("a", {IN: "1M", OUT: "2M"})
+        wait_until(lambda: len(self.calls("configure")) == 3, "no removal")
+        self.assertIn("packets=0,0 connections=0,0", self.calls("configure")[-1])
+
+
+if __name__ == "__main__":
+    if not has_live():
+        print("natra-agent was built without libcurl")
+        sys.exit(77)
+    parallel.main()
