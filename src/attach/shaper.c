@@ -273,15 +273,6 @@ static int find_host(struct attempt *a, enum natra_mode mode)
 			      a->order->scene.pod_fd, &a->host);
 }
 
-static void set_link(struct record_link *link, const struct link_info *info,
-		     const struct netns_id *netns)
-{
-	link->ifindex = info->ifindex;
-	link->netns_inode = netns->inode;
-	link->netns_cookie = netns->cookie;
-	(void)str_copy(link->ifname, sizeof(link->ifname), info->ifname);
-}
-
 /* Does all that has to be done in the pod's namespace, in one visit. */
 static int build_pod_site(void *arg)
 {
@@ -343,28 +334,6 @@ static void undo(struct natra *n, const struct pin_gen *gen,
 		log_line(n, NATRA_LOG_ERROR, "undo: %s", last_error(n));
 }
 
-static void set_names(struct record *record, const struct order *order)
-{
-	(void)str_copy(record->id, sizeof(record->id), order->id);
-	(void)str_copy(record->network, sizeof(record->network),
-		       order->network);
-	(void)str_copy(record->label, sizeof(record->label), order->label);
-}
-
-static struct record new_record(const struct order *order)
-{
-	struct record record = {
-		.magic = NATRA_PIN_MAGIC,
-		.abi = NATRA_PIN_ABI,
-		.size = sizeof(record),
-	};
-
-	set_link(&record.pod, &order->scene.pod, &order->scene.pod_netns);
-	record_set_policy(&record, &order->policy);
-	set_names(&record, order);
-	return record;
-}
-
 /* Pins the record, while the group that it names cannot be removed. */
 static int begin(struct attempt *a, const struct pin_dir *dir,
 		 const struct record *record, const struct pin_gen *before)
@@ -384,7 +353,7 @@ static int try_mode(struct natra *n, const struct pin_dir *dir,
 		    const char *why, const struct pin_gen *before,
 		    struct pin_gen *ret_gen)
 {
-	struct record record = new_record(order);
+	struct record record = order_record(order);
 	struct attempt a = {
 		.n = n,
 		.order = order,
@@ -410,7 +379,7 @@ static int try_mode(struct natra *n, const struct pin_dir *dir,
 		return r;
 	record.mode = mode;
 	if (a.host.ifindex)
-		set_link(&record.host, &a.host, &order->scene.host_netns);
+		order_set_link(&record.host, &a.host, &order->scene.host_netns);
 	r = begin(&a, dir, &record, before);
 	if (r < 0)
 		return r;
@@ -471,14 +440,6 @@ static int try_modes(struct natra *n, const struct pin_dir *dir,
 	return r;
 }
 
-/* Returns whether the pod's interface on record is that of the scene. */
-static bool same_interface(const struct record *record,
-			   const struct scene *scene)
-{
-	return record->pod.ifindex == scene->pod.ifindex &&
-	       record->pod.netns_cookie == scene->pod_netns.cookie;
-}
-
 static bool can_keep(struct natra *n, const struct pin_gen *gen,
 		     const struct order *order)
 {
@@ -486,7 +447,7 @@ static bool can_keep(struct natra *n, const struct pin_gen *gen,
 	cleanup_subnets struct subnets subnets = {0};
 
 	return !gen->record.unshaped &&
-	       same_interface(&gen->record, &order->scene) &&
+	       order_is_for(&gen->record, &order->scene) &&
 	       pin_read_subnets(n, gen, &subnets) == 0 &&
 	       subnets_same_shape(&subnets, &order->subnets) &&
 	       policy_same_shape(&before, &order->policy) &&
@@ -498,7 +459,7 @@ static bool can_keep(struct natra *n, const struct pin_gen *gen,
 
 static int keep(struct natra *n, struct pin_gen *gen, const struct order *order)
 {
-	set_names(&gen->record, order);
+	order_set_names(&gen->record, order);
 	for (int i = 0; i < LEG_MAX; i++) {
 		struct program_options options = engine_options(
 			&gen->record, (enum leg)i, &order->subnets);
@@ -585,7 +546,7 @@ int shaper_record(struct natra *n, const struct pin_dir *dir,
 {
 	cleanup_pin_gen struct pin_gen before = PIN_GEN_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	struct record record = new_record(order);
+	struct record record = order_record(order);
 	bool exists;
 	int r;
 
@@ -594,7 +555,7 @@ int shaper_record(struct natra *n, const struct pin_dir *dir,
 		return r;
 	exists = r == 0;
 	if (exists && !before.record.unshaped &&
-	    same_interface(&before.record, &order->scene))
+	    order_is_for(&before.record, &order->scene))
 		return 0;
 	r = teardown_all(n, dir, exists ? &before : NULL, order->scene.pod_fd);
 	if (r < 0)

@@ -4,20 +4,8 @@
 #ifndef NATRA_ATTACH_SHAPER_H
 #define NATRA_ATTACH_SHAPER_H
 
-#include "attach/scene.h"
-#include "policy/subnets.h"
+#include "attach/order.h"
 #include "state/pin.h"
-
-/* A policy that is to be attached, and the interface to which it is. */
-struct order {
-	const char *id;
-	const char *network; /* may be NULL */
-	const char *label;   /* may be NULL */
-	/* The policy has no lists of subnets, only their lengths. */
-	struct natra_policy policy;
-	struct subnets subnets; /* the caller of shaper_attach frees them */
-	struct scene scene;
-};
 
 /* Carries an order out: attaches, or changes what the id has attached already. The
  * directory of the id is locked. */

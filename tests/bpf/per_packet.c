@@ -35,11 +35,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "policy/groups.h"
+#include "per_packet_maps.h"
 #include "progrun.h"
 #include "reference.h"
 #include "reference.skel.h"
-#include "state/groups.h"
 #include "util/cleanup.h"
 
 /*
@@ -262,64 +261,6 @@ static void set_fate(enum fate fate)
 		die("limit of the reference program", -r);
 }
 
-/* Fills the list with a thousand blocks, close to NATRA_SUBNETS_MAX. */
-static void fill_subnets(struct subnets *subnets)
-{
-	static struct natra_subnet list[1000];
-	char text[32];
-
-	for (unsigned int i = 0; i < TH_LEN(list); i++) {
-		(void)snprintf(text, sizeof(text), "192.%u.%u.0/24", i / 256,
-			       i % 256);
-		(void)subnet_parse(text, &list[i]);
-	}
-	subnets->list = list;
-	subnets->len = TH_LEN(list);
-}
-
-/* Makes a class of the list. */
-static void fill_classes(struct subnets *subnets)
-{
-	static struct peer_class class = {.name = "class"};
-
-	class.list = subnets->list;
-	class.len = subnets->len;
-	subnets->list = NULL;
-	subnets->len = 0;
-	subnets->classes = &class;
-	subnets->classes_len = 1;
-}
-
-/* Makes group 1, and group 2 as its parent if there are two levels, at 100 Gbit/s. */
-static int make_groups(const struct subject *s)
-{
-	const size_t size = 2 * NATRA_GROUPS * sizeof(struct natra_group);
-	struct natra_group_given given = {
-		.rate_bits_per_sec = {100000000000, 100000000000},
-		.parent = s->groups > 1 ? 2 : 0,
-	};
-	struct natra_group *map;
-	struct natra *n;
-	int fd;
-
-	if (!s->groups)
-		return 0;
-	if (natra_open(&n, NULL) < 0)
-		die("handle", ENOMEM);
-	fd = groups_make_map(n);
-	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		die("map of groups", errno);
-	map[0].limits[0] = group_limits(&given, NULL, false);
-	given.parent = 0;
-	map[2].limits[0] = group_limits(&given, NULL, false);
-	/* Mice stay mice. */
-	map[0].limits[0].enter_units = 0;
-	(void)munmap(map, size);
-	natra_close(n);
-	return fd;
-}
-
 static void load(struct subject *s)
 {
 	struct subnets subnets = {.kind = s->subnets};
@@ -330,7 +271,7 @@ static void load(struct subject *s)
 		.subnets = &subnets,
 		.measures_connects = s->measures_connects,
 		.has_groups = s->groups > 0,
-		.groups_fd = make_groups(s),
+		.groups_fd = s->groups ? make_groups(s->groups) : 0,
 	};
 	struct natra_limits limits = th_limits();
 
@@ -352,6 +293,8 @@ static void load(struct subject *s)
 		 * in. */
 		limits.rate = policy_rate(100000000000, 6250000000);
 	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
+	if (s->groups && options.groups_fd < 0)
+		die("map of groups", -options.groups_fd);
 	if (s->groups)
 		limits.member = policy_membership(1, 1, 1000000000, false);
 	if (s->subnets)

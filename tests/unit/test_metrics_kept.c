@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sums over pods never fall, whichever pods come and go between two scrapes. */
+#include "cm.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "families.h"
+#include "kept.h"
+#include "metrics_pod.h"
+#include "../../src/util/clock.h"
+
+/* The time between two scrapes. */
+#define SCRAPE_NS (15 * NS_PER_S)
+
+/* Returns the bytes of namespace "shop" after a scrape on this date that finds these
+ * pods. */
+static uint64_t scrape_at(uint64_t date_ns, struct kept **kept, size_t *len,
+			  struct pod_metrics *pods, size_t pods_len)
+{
+	static const struct families_options o = {.by_namespace = true};
+	static const char line[] = "natra_bytes_total{namespace=\"shop\","
+				   "direction=\"egress\",verdict=\"mice\"} ";
+	struct node_metrics node = {
+		.list = pods,
+		.len = pods_len,
+		.last_began_ns = 1000 * NS_PER_S,
+		.began_ns = 1000 * NS_PER_S + SCRAPE_NS,
+		.date_ns = date_ns,
+	};
+	struct kept *last = *kept;
+	static const char *const others[] = {
+		"natra_delay_seconds_count{namespace=\"shop\","
+		"direction=\"egress\"} ",
+		"natra_connect_seconds_count{namespace=\"shop\","
+		"direction=\"egress\"} ",
+	};
+	uint64_t value = 0;
+	const char *found;
+	struct text t;
+
+	assert_int_equal(last ? kept_update(&node, last, *len, kept, len)
+			      : kept_begin(&node, kept, len),
+			 0);
+	free(last);
+	begin(&t, false);
+	assert_int_equal(families_write(&t.e, &node, &o), 0);
+	assert_int_equal(fclose(t.e.out), 0);
+	found = strstr(t.text, line);
+	if (found)
+		value = strtoull(found + strlen(line), NULL, 10);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		found = strstr(t.text, others[i]);
+		if (found)
+			assert_int_equal(
+				strtoull(found + strlen(others[i]), NULL, 10),
+				value);
+	}
+	free(t.text);
+	return value;
+}
+
+static uint64_t scrape(struct kept **kept, size_t *len,
+		       struct pod_metrics *pods, size_t pods_len)
+{
+	return scrape_at(0, kept, len, pods, pods_len);
+}
+
+static struct pod_metrics counting(const char *id, uint64_t n)
+{
+	struct pod_metrics pod = a_pod("shop/web", id, n);
+
+	pod.stats.egress.mice.packets = n;
+	return pod;
+}
+
+static void a_sum_never_falls(void **state)
+{
+	struct pod_metrics first[] = {counting("a", 100), counting("b", 10)};
+	struct pod_metrics two[] = {counting("a", 120), counting("b", 10)};
+	struct pod_metrics left[] = {counting("b", 11)};
+	struct pod_metrics anew[] = {counting("b", 1), counting("c", 5)};
+	struct kept *kept = NULL;
+	size_t len = 0;
+
+	(void)state;
+	/* A counter that were not near 0 would be added again after a restart. */
+	assert_int_equal(scrape(&kept, &len, first, 2), 0);
+	assert_int_equal(scrape(&kept, &len, first, 2), 0);
+	assert_int_equal(scrape(&kept, &len, two, 2), 20);
+	for (int i = 0; i < 2 * KEPT_MISSES_MAX; i++)
+		assert_int_equal(scrape(&kept, &len, left, 1), 21);
+	/* The counters of one began again. */
+	assert_int_equal(scrape(&kept, &len, anew, 2), 27);
+	/* Without pods there is no series; a later pod adds to the sum. */
+	assert_int_equal(scrape(&kept, &len, NULL, 0), 0);
+	assert_int_equal(scrape(&kept, &len, left, 1), 37);
+	free(kept);
+}
+
+static void what_is_missed_for_a_moment_counts_once(void **state)
+{
+	struct pod_metrics two[] = {counting("a", 100), counting("b", 10)};
+	struct pod_metrics *b = &two[1];
+	struct kept *kept = NULL;
+	size_t len = 0;
+
+	(void)state;
+	assert_int_equal(scrape(&kept, &len, two, 2), 0);
+	two[0] = counting("a", 101);
+	assert_int_equal(scrape(&kept, &len, two, 2), 1);
+	for (int i = 0; i < KEPT_MISSES_MAX; i++)
+		assert_int_equal(scrape(&kept, &len, b, 1), 1);
+	two[0] = counting("a", 103);
+	assert_int_equal(scrape(&kept, &len, two, 2), 3);
+	free(kept);
+}
+
+static void pods_after_the_first_scrape_count_from_0(void **state)
+{
+	struct pod_metrics one = counting("a", 7);
+	struct kept *kept = NULL;
+	size_t len = 0;
+
+	(void)state;
+	assert_int_equal(scrape(&kept, &len, NULL, 0), 0);
+	assert_int_equal(scrape(&kept, &len, &one, 1), 7);
+	free(kept);
+}
+
+/* A directory that is there takes the place of the pins. Returns its date. */
+static uint64_t set_pin(struct pod_metrics *pod)
+{
+	struct stat st;
+
+	memcpy(pod->info.pin_path, "/", 2);
+	assert_int_equal(stat("/", &st), 0);
+	return (uint64_t)st.st_mtim.tv_sec * NS_PER_S +
+	       (uint64_t)st.st_mtim.tv_nsec;
+}
+
+static void an_older_pod_that_was_not_read_begins_at_0(void **state)
+{
+	struct pod_metrics two[] = {counting("a", 100), counting("b", 7)};
+	struct kept *kept = NULL;
+	const uint64_t date_ns = set_pin(&two[0]) + SCRAPE_NS + NS_PER_S;
+	size_t len = 0;
+
+	(void)state;
+	assert_int_equal(scrape(&kept, &len, &two[1], 1), 0);
+	assert_int_equal(scrape_at(date_ns, &kept, &len, two, 2), 0);
+	two[0].stats.egress.mice.packets += 5;
+	two[0].stats.egress.mice.bytes += 5;
+	two[0].stats.egress_delays.count[10] += 5;
+	two[0].stats.egress_connects.accepted.count[12] += 5;
+	assert_int_equal(scrape_at(date_ns, &kept, &len, two, 2), 5);
+	free(kept);
+}
+
+/* When the clock was set back before or after the pod was made, that changes nothing. */
+static void a_younger_pod_counts_from_0(void **state)
+{
+	struct pod_metrics two[] = {counting("a", 100), counting("b", 7)};
+	const uint64_t made_ns = set_pin(&two[0]);
+	const uint64_t dates_ns[] = {
+		made_ns + SCRAPE_NS,
+		made_ns + 1,
+		made_ns - 100 * NS_PER_S,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(dates_ns) / sizeof(dates_ns[0]); i++) {
+		struct kept *kept = NULL;
+		size_t len = 0;
+
+		assert_int_equal(scrape(&kept, &len, &two[1], 1), 0);
+		assert_int_equal(scrape_at(dates_ns[i], &kept, &len, two, 2),
+				 100);
+		free(kept);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sum_never_falls),
+		cmocka_unit_test(what_is_missed_for_a_moment_counts_once),
+		cmocka_unit_test(pods_after_the_first_scrape_count_from_0),
+		cmocka_unit_test(an_older_pod_that_was_not_read_begins_at_0),
+		cmocka_unit_test(a_younger_pod_counts_from_0),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
