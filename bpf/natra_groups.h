@@ -232,7 +232,9 @@ natra_inline __u64 natra_group_from_scale(__u64 burst_ns, __u64 now_ns,
 	parts = now_ns - scaled_ns;
 	if (parts >= NATRA_GROUP_SCALE_NS)
 		return 0;
-	return natra_fair_before(now_ns, ((burst_ns >> 16) * parts) >> 16);
+	return natra_fair_before(
+		now_ns, (burst_ns >> 32) * parts +
+				((burst_ns << 32 >> 32) * parts >> 32));
 }
 
 /*

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../src/policy/fields.h"
+
 #define DSCP_MAX 63
 
 /* The class that is being read, and where. */
@@ -164,8 +166,11 @@ int classes_read(struct settings *s, const struct conf *conf, struct natra *n,
 	}
 	checked.classes = s->classes;
 	checked.classes_len = (size_t)reading.number;
+	/* These are dropped once the annotations have been read. */
+	policy_fields_drop_alone(&checked);
 	if (natra_policy_check(n, &checked) < 0)
 		return refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(n));
-	s->policy = checked;
+	s->policy.classes = checked.classes;
+	s->policy.classes_len = checked.classes_len;
 	return 0;
 }

@@ -242,7 +242,8 @@ struct natra_policy {
 	uint64_t ingress_connections_burst;
 	uint64_t egress_connections_burst;
 	/** Number of the group whose rate it shares, from natra_find_group, beside
-	 *  its own rates; 0: it is in none. See struct natra_group_info. */
+	 *  its own rates; 0: it is in none. A direction without a rate of its own
+	 *  is not limited by the group, either. See struct natra_group_info. */
 	uint32_t group;
 	/** How much it has of what is left in the group beside other members, up
 	 *  to NATRA_WEIGHT_MAX; 0: 1. Needs a group. */
@@ -251,7 +252,7 @@ struct natra_policy {
 	 *  limited; 0: none. It is at most its own rate, and the floors of all
 	 *  members together at most the group's rate. Needs a group. */
 	uint64_t group_floor_bits_per_sec;
-	/* The members from here on are fixed at attach; natra_configure keeps them. */
+	/* Those from here on, but for the classes, are fixed at attach, and kept. */
 	enum natra_ingress_mode ingress_mode;
 	enum natra_mode mode;
 	enum natra_edt edt;

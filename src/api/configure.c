@@ -96,6 +96,20 @@ static void keep_lists(const struct record *record, struct natra_policy *p)
 	p->classes_len = before.classes_len;
 }
 
+/* Checks a policy with what it has kept. The number of classes may be from before
+ * another process has changed them. */
+static int check_lists(struct natra *n, const struct record *record,
+		       const struct natra_policy *p,
+		       const struct subnets *given)
+{
+	const uint32_t have = record_slots(record) - 1;
+
+	if (!given->classes_len && p->classes_len != have)
+		return refuse(n, -EINVAL, "classes: there are %u, not %zu",
+			      have, p->classes_len);
+	return policy_check(p, n->error, sizeof(n->error));
+}
+
 int natra_configure(struct natra *n, const char *id,
 		    const struct natra_policy *policy)
 {
@@ -117,7 +131,9 @@ int natra_configure(struct natra *n, const char *id,
 	if (gen.record.unshaped)
 		return refuse_unshaped(n, -EOPNOTSUPP, &gen.record);
 	keep_lists(&gen.record, &p);
-	r = attachment_read_subnets(n, &gen, &pinned);
+	r = check_lists(n, &gen.record, &p, &given);
+	if (r == 0)
+		r = attachment_read_subnets(n, &gen, &pinned);
 	if (r == 0)
 		r = merge_fixed(n, &gen, &p, &given, &pinned);
 	if (r == 0)

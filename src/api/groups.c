@@ -87,15 +87,13 @@ static struct natra_group_given given_of(const struct natra_group_info *group,
 	return given;
 }
 
-/* Checks the floors of a group's members, and those of the groups in its parent. */
+/* Checks the floors in a group, and those in its parent. */
 static int check_floors(struct natra *n, const struct groups *groups,
 			uint32_t number)
 {
 	const struct natra_group_given *given = groups_given(groups, number);
-	int r = groups_check_members(n, groups, number);
+	int r = groups_check_floors(n, groups, number);
 
-	if (r == 0)
-		r = groups_check_floors(n, groups, number);
 	if (r == 0 && given->parent)
 		r = groups_check_floors(n, groups, given->parent);
 	return r;

@@ -71,9 +71,10 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 				    sizeof(found)));
 }
 
-/* Lets natra's own limits hold or not, if it has attached anything by the id that the
- * caller gave. */
-static int hold(struct natra *n, const struct natra_target *target, bool hold)
+/* Lets natra's own limits hold but in the legs that are lifted, if it has attached anything
+ * by the id that the caller gave. */
+static int hold(struct natra *n, const struct natra_target *target,
+		const bool lifted[LEG_MAX])
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
@@ -90,21 +91,41 @@ static int hold(struct natra *n, const struct natra_target *target, bool hold)
 	    (t.ifname && t.ifname[0] &&
 	     strcmp(t.ifname, gen.record.pod.ifname) != 0))
 		return r;
-	return limits_hold(n, &gen.record, hold);
+	return limits_hold(n, &gen, lifted);
 }
 
+/* Gives all limits back, for which the lock is waited for even if the caller's program
+ * is to end. The error text of a drain that has failed stays. */
+static int hold_all(struct natra *n, const struct natra_target *target,
+		    bool has_failed)
+{
+	static const bool none[LEG_MAX] = {false};
+	const natra_cancelled_fn asked = n->cancelled_fn;
+	struct kept_error kept = keep_error(n);
+	int r;
+
+	n->cancelled_fn = NULL;
+	r = hold(n, target, none);
+	n->cancelled_fn = asked;
+	if (has_failed)
+		restore_error(&kept);
+	return r;
+}
+
+/* Lifts natra's limits only in the directions in which upstream's queues drain. */
 static int drain(struct natra *n, const struct natra_target *target,
 		 struct netlink *nl, const struct leftovers *l)
 {
-	int r = hold(n, target, false), restored;
+	const bool lifted[LEG_MAX] = {
+		[LEG_INGRESS] = l->tbf.kind[0],
+		[LEG_PACE] = l->tbf.kind[0],
+		[LEG_EGRESS] = l->ifb_tbf.kind[0],
+	};
+	int r = hold(n, target, lifted), restored;
 
 	if (r == 0)
 		r = leftovers_drain(n, nl, l);
-	{
-		KEEP_ERROR_SCOPE(n);
-
-		restored = hold(n, target, true);
-	}
+	restored = hold_all(n, target, r < 0);
 	return r < 0 ? r : restored;
 }
 
@@ -128,7 +149,7 @@ int natra_remove_leftovers(struct natra *n, const struct natra_target *target)
 	/* A process that was killed while it let them drain has left the pod without
 	 * natra's limits. */
 	if (r == 0)
-		r = hold(n, target, true);
+		r = hold_all(n, target, false);
 	if (r == 0)
 		r = leftovers_remove(n, &nl, &l);
 	return r < 0 ? r : finish(n, r);

@@ -241,31 +241,56 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 	return r;
 }
 
-/* Gives one leg limits, unless it has them. */
-static int hold_leg(struct natra *n, const struct record_slot *record_slot,
-		    const struct natra_limits *limits)
+/* Gives a slot limits, unless it has them. */
+static int hold_slot(struct natra *n, const struct slot *slot,
+		     const struct natra_limits *limits)
 {
-	cleanup_slot struct slot slot = SLOT_INIT;
 	struct natra_limits have;
-	int r = engine_open_slot(n, record_slot, &slot);
+	int r = slot_get_limits(n, slot, &have);
+
+	if (r < 0 || memcmp(&have, limits, sizeof(have)) == 0)
+		return r;
+	return slot_set_limits(n, slot, limits);
+}
+
+static int hold_leg(struct natra *n, const struct record *record,
+		    const struct record_classes *classes, enum leg leg,
+		    bool lifted)
+{
+	static const struct natra_limits none = {0};
+	cleanup_slot struct slot slot = SLOT_INIT;
+	int r = engine_open_slot(n, &record->slot[leg], &slot);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	r = slot_get_limits(n, &slot, &have);
-	if (r < 0 || memcmp(&have, limits, sizeof(have)) == 0)
-		return r;
-	return slot_set_limits(n, &slot, limits);
+	for (uint32_t i = 0; i < record_slots(record) && r == 0; i++) {
+		const struct slot of = slot_of_class(&slot, i);
+		const struct natra_limits *limits =
+			i ? &classes->list[i - 1].limits[leg]
+			  : &record->limits[leg];
+
+		r = hold_slot(n, &of, lifted ? &none : limits);
+	}
+	return r;
 }
 
-int limits_hold(struct natra *n, const struct record *record, bool hold)
+int limits_hold(struct natra *n, const struct pin_gen *gen,
+		const bool lifted[LEG_MAX])
 {
-	static const struct natra_limits none = {0};
-	int r = 0;
+	const struct record *record = &gen->record;
+	struct record_classes classes = {0};
+	int r = record_slots(record) > 1 ? pin_read_classes(n, gen, &classes)
+					 : 0;
 
-	for (int i = 0; i < LEG_MAX && r == 0; i++) {
-		if (record->leg[i].hook)
-			r = hold_leg(n, &record->slot[i],
-				     hold ? &record->limits[i] : &none);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < LEG_MAX; i++) {
+		const int of = record->leg[i].hook
+				       ? hold_leg(n, record, &classes,
+						  (enum leg)i, lifted[i])
+				       : 0;
+
+		r = r < 0 ? r : of;
 	}
 	return r;
 }

@@ -17,8 +17,9 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 bool limits_cover(const struct record *record, const struct subnets *subnets,
 		  const struct natra_policy *policy, const struct subnets *to);
 
-/* Lets the limits on record hold, or no limits until it is called again. The record
- * stays as it is. */
-int limits_hold(struct natra *n, const struct record *record, bool hold);
+/* Lets the limits on record hold, but no limits in the legs that are lifted, until it is
+ * called again. The record stays as it is. */
+int limits_hold(struct natra *n, const struct pin_gen *gen,
+		const bool lifted[LEG_MAX]);
 
 #endif

@@ -131,8 +131,10 @@ struct natra_group_limits group_limits(const struct natra_group_given *given,
 	const uint64_t rate = given->rate_bits_per_sec[egress];
 	uint64_t burst = given->burst_bytes[egress];
 	struct natra_group_limits l = {
-		.parent = policy_membership(given->parent, given->weight,
-					    given->floor_bits_per_sec, egress),
+		/* A floor is one in the directions that have a rate. */
+		.parent = policy_membership(
+			given->parent, given->weight,
+			rate ? given->floor_bits_per_sec : 0, egress),
 	};
 
 	set_units(&l, rate, parent ? parent->rate_bits_per_sec[egress] : 0);

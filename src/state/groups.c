@@ -214,21 +214,18 @@ struct listing {
 	struct groups_members *list;
 };
 
-static int note_member(void *arg, const char *path)
+/* One that is being built counts as well: its record is all that keeps its group. */
+static int note_gen(void *arg, struct pin_gen *gen)
 {
 	const struct listing *listing = arg;
-	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	struct groups_members *members;
 	struct natra_policy policy;
-	int r = pin_find_gen(listing->n, path, &gen);
 
-	if (r == -ENOENT || r == -ESTALE)
+	if (gen->abi != NATRA_PIN_ABI)
 		return 0;
-	if (r < 0)
-		return r;
-	policy = record_get_policy(&gen.record);
-	if (!policy.group || gen.record.unshaped ||
-	    (listing->except && strcmp(gen.record.id, listing->except) == 0))
+	policy = record_get_policy(&gen->record);
+	if (!policy.group || gen->record.unshaped ||
+	    (listing->except && strcmp(gen->record.id, listing->except) == 0))
 		return 0;
 	members = &listing->list[policy.group];
 	members->count++;
@@ -238,8 +235,15 @@ static int note_member(void *arg, const char *path)
 	if (policy.egress_rate_bits_per_sec)
 		members->floor_bits_per_sec[1] +=
 			policy.group_floor_bits_per_sec;
-	(void)str_copy(members->id, sizeof(members->id), gen.record.id);
+	(void)str_copy(members->id, sizeof(members->id), gen->record.id);
 	return 0;
+}
+
+static int note_member(void *arg, const char *path)
+{
+	const struct listing *listing = arg;
+
+	return pin_foreach_gen(listing->n, path, note_gen, arg);
 }
 
 int groups_list_members(struct natra *n, const char *except,
@@ -273,6 +277,22 @@ static int check_sum(struct natra *n, const struct natra_group_given *given,
 		      given->name, floors, egress ? "egress" : "ingress", rate);
 }
 
+/* Returns the sum of the floors that the groups in this one have in a direction. */
+static uint64_t child_floors(const struct groups *groups, uint32_t parent,
+			     bool egress)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 1; i <= NATRA_GROUPS; i++) {
+		const struct natra_group_given *given = groups_given(groups, i);
+
+		if (given->name[0] && given->parent == parent &&
+		    given->rate_bits_per_sec[egress])
+			sum += given->floor_bits_per_sec;
+	}
+	return sum;
+}
+
 int groups_admit(struct natra *n, const struct groups *groups, const char *id,
 		 const struct natra_policy *policy)
 {
@@ -281,33 +301,39 @@ int groups_admit(struct natra *n, const struct groups *groups, const char *id,
 	const uint64_t floor = policy->group_floor_bits_per_sec;
 	cleanup_free struct groups_members *list = NULL;
 	const uint64_t *floors;
+	const uint32_t group = policy->group;
 	int r;
 
 	if (!given->name[0])
 		return refuse(n, -ENOENT, "group: there is no number %u",
-			      policy->group);
+			      group);
 	if (!floor)
 		return 0;
 	r = groups_list_members(n, id, &list);
 	if (r < 0)
 		return r;
-	floors = list[policy->group].floor_bits_per_sec;
+	floors = list[group].floor_bits_per_sec;
 	if (policy->ingress_rate_bits_per_sec)
-		r = check_sum(n, given, false, floors[0] + floor);
+		r = check_sum(n, given, false,
+			      floors[0] + child_floors(groups, group, false) +
+				      floor);
 	if (r == 0 && policy->egress_rate_bits_per_sec)
-		r = check_sum(n, given, true, floors[1] + floor);
+		r = check_sum(n, given, true,
+			      floors[1] + child_floors(groups, group, true) +
+				      floor);
 	return r;
 }
 
-int groups_check_members(struct natra *n, const struct groups *groups,
-			 uint32_t number)
+int groups_check_floors(struct natra *n, const struct groups *groups,
+			uint32_t number)
 {
 	cleanup_free struct groups_members *list = NULL;
 	int r = groups_list_members(n, NULL, &list);
 
 	for (int egress = 0; egress < 2 && r == 0; egress++)
 		r = check_sum(n, groups_given(groups, number), egress,
-			      list[number].floor_bits_per_sec[egress]);
+			      list[number].floor_bits_per_sec[egress] +
+				      child_floors(groups, number, egress));
 	return r;
 }
 
@@ -350,27 +376,6 @@ int groups_enter(struct natra *n, const char *id,
 		return refuse(n, r, "group: there is no number %u",
 			      policy->group);
 	return r < 0 ? r : groups_admit(n, ret, id, policy);
-}
-
-int groups_check_floors(struct natra *n, const struct groups *groups,
-			uint32_t parent)
-{
-	uint64_t floors[2] = {0};
-	int r = 0;
-
-	for (uint32_t i = 1; i <= NATRA_GROUPS; i++) {
-		const struct natra_group_given *given = groups_given(groups, i);
-
-		for (int egress = 0; egress < 2; egress++) {
-			if (given->name[0] && given->parent == parent &&
-			    given->rate_bits_per_sec[egress])
-				floors[egress] += given->floor_bits_per_sec;
-		}
-	}
-	for (int egress = 0; egress < 2 && r == 0; egress++)
-		r = check_sum(n, groups_given(groups, parent), egress,
-			      floors[egress]);
-	return r;
 }
 
 static int sweep(struct natra *n)

@@ -7,8 +7,8 @@
  * It is pinned with the first group, and removed when there is neither a group nor an
  * engine, whose programs know this map and no later one. flock(2) on the directory
  * guards the map and all that is in it. Whoever makes an attachment a member holds it
- * until the record that says so is pinned: a group without a member in any record
- * has none.
+ * until the record that says so is pinned, which counts before the attachment is
+ * complete: a group without a member in any record has none.
  */
 #ifndef NATRA_STATE_GROUPS_H
 #define NATRA_STATE_GROUPS_H
@@ -82,12 +82,10 @@ int groups_check(struct natra *n, uint32_t number);
 int groups_enter(struct natra *n, const char *id,
 		 const struct natra_policy *policy, struct groups *ret);
 
-/* Return 0, or -ERANGE if the floors of a group's members, or those of the groups in
- * it, are more than its rate. */
-int groups_check_members(struct natra *n, const struct groups *groups,
-			 uint32_t number);
+/* Returns 0, or -ERANGE if the floors of a group's members and of the groups in it are
+ * together more than its rate. */
 int groups_check_floors(struct natra *n, const struct groups *groups,
-			uint32_t parent);
+			uint32_t number);
 
 /* Removes the map if there is neither a group nor an engine. If it cannot be removed,
  * which is logged, it stays for the next group. */

@@ -192,6 +192,56 @@ static void configure_changes_them(void **state)
 	assert_int_equal(counted("far"), 20);
 }
 
+/* What a process has read before another one changed the classes. */
+static void a_stale_policy_is_refused(void **state)
+{
+	struct natra_policy policy = begin(), stale;
+	char *before;
+
+	(void)state;
+	assert_int_equal(attach(&policy), 0);
+	before = rig_state();
+	stale = rig_query(n, ID).policy;
+	for (stale.classes_len = 0; stale.classes_len < 4;
+	     stale.classes_len++) {
+		if (stale.classes_len == 2 || !stale.classes_len)
+			continue;
+		assert_int_equal(KEPT(natra_configure(n, ID, &stale)), -EINVAL);
+		says(n, "classes", "there are 2");
+	}
+	/* A group cannot stand beside the classes that stay. */
+	stale = policy_of(10, 20);
+	stale.group = 1;
+	assert_int_equal(KEPT(natra_configure(n, ID, &stale)), -EINVAL);
+	says(n, "classes", "beside a group");
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	rig_same_state(before);
+	free(before);
+}
+
+/* While the bandwidth plugin's queue drains into the pod, the limits of classes do not hold
+ * either, and those of the other direction do. */
+static void a_drain_lifts_them(void **state)
+{
+	static const char *const all[] = {"0.0.0.0/0"};
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = begin();
+	struct natra_stats stats = NATRA_INIT(stats);
+
+	(void)state;
+	list[0] = make("all", all, 1, 1, 1);
+	policy.classes_len = 1;
+	assert_int_equal(attach(&policy), 0);
+	rig_sh("tc qdisc add dev " NODE_SIDE
+	       " root handle 1: tbf rate 8kbit burst 1600 limit 64k");
+	device_send(NODE_SIDE, 200);
+	assert_int_equal(KEPT(natra_drain_leftovers(n, &target)), 0);
+	assert_int_equal(natra_class_stats(n, ID, "all", &stats), 0);
+	assert_in_range(stats.ingress.unlimited.packets, 100, 200);
+	assert_int_equal(stats.egress.unlimited.packets, 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+}
+
 /* Other names take other slots, so the interface is attached again. */
 static void other_names_replace_it(void **state)
 {
@@ -376,6 +426,8 @@ int main(void)
 		POD_CASE(each_counts_its_own),
 		POD_CASE(top_has_the_flows_of_all),
 		POD_CASE(configure_changes_them),
+		POD_CASE(a_stale_policy_is_refused),
+		POD_CASE(a_drain_lifts_them),
 		POD_CASE(other_names_replace_it),
 		POD_CASE(attach_keeps_the_programs),
 		POD_CASE(classes_alone_are_enough),

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../../bpf/natra_shared.h"
+#include "state/record.h"
 
 #define TEAM "team a"
 
@@ -212,6 +213,33 @@ static void members_are_counted_and_charged(void **state)
 	remove_group(TEAM);
 }
 
+/* An attachment that is being built is a member before it is complete. */
+static void a_member_to_come_keeps_its_group(void **state)
+{
+	struct natra_policy policy = member_of(make_group(TEAM, 100));
+	const uint32_t zero = 0;
+	struct record record;
+	char path[192];
+	int fd;
+
+	(void)state;
+	assert_int_equal(attach(&policy), 0);
+	(void)snprintf(path, sizeof(path), "%s/meta",
+		       rig_query(n, ID).pin_path);
+	fd = bpf_obj_get(path);
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &record), 0);
+	record.complete = 0;
+	assert_int_equal(bpf_map_update_elem(fd, &zero, &record, BPF_EXIST), 0);
+	(void)close(fd);
+	assert_int_equal(KEPT(natra_group_remove(n, TEAM)), -EBUSY);
+	says(n, TEAM, ID);
+	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(walk().last.members, 1);
+	rig_detach(n, ID);
+	remove_group(TEAM);
+}
+
 static void unknown_group_is_refused(void **state)
 {
 	struct natra_policy policy = member_of(9), plain = policy_of(10, 20);
@@ -295,6 +323,8 @@ static void floors_over_the_rate_are_refused(void **state)
 static void floors_of_groups_are_checked(void **state)
 {
 	struct natra_group_info group = group_of(TEAM, 100);
+	struct natra_policy policy;
+	uint32_t node;
 
 	(void)state;
 	(void)make_group("node", 100);
@@ -304,6 +334,20 @@ static void floors_of_groups_are_checked(void **state)
 	group.name = "b";
 	assert_int_equal(natra_group_set(n, &group), -ERANGE);
 	says(n, "node", "120000000");
+	/* An attachment may be in it beside groups. */
+	assert_int_equal(natra_find_group(n, "node", &node), 0);
+	policy = member_of(node);
+	policy.egress_rate_bits_per_sec = 50 * MBIT;
+	policy.ingress_rate_bits_per_sec = 50 * MBIT;
+	policy.group_floor_bits_per_sec = 41 * MBIT;
+	assert_int_equal(attach(&policy), -ERANGE);
+	says(n, "node", "101000000");
+	policy.group_floor_bits_per_sec = 40 * MBIT;
+	assert_int_equal(attach(&policy), 0);
+	group = group_of("node", 99);
+	assert_int_equal(natra_group_set(n, &group), -ERANGE);
+	says(n, "node", "100000000");
+	rig_detach(n, ID);
 	group = group_of("node", 50);
 	assert_int_equal(natra_group_set(n, &group), -ERANGE);
 	remove_group(TEAM);
@@ -368,6 +412,7 @@ int main(void)
 		POD_CASE(groups_have_two_levels),
 		POD_CASE(there_is_room_for_so_many),
 		POD_CASE(members_are_counted_and_charged),
+		POD_CASE(a_member_to_come_keeps_its_group),
 		POD_CASE(unknown_group_is_refused),
 		POD_CASE(groups_change_live),
 		POD_CASE(floors_over_the_rate_are_refused),

@@ -5,6 +5,7 @@
  * With NATRA_FAKE_PODS=N there are N pods instead, "pod-0" and so on, and with the
  * file that NATRA_FAKE_ERROR names the counters cannot be read.
  * Linked in front of libnatra, which keeps the rest. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,6 +27,19 @@ static struct natra_policy current = {
 /* The label and the network that this process passed to natra_attach. */
 static const char *given_label, *given_network;
 static bool leftovers_removed;
+
+/* The error text of the last natra_attach; NULL: the library's. */
+static const char *attach_error;
+
+const char *natra_error(const struct natra *n)
+{
+	const char *(*get)(const struct natra *n);
+
+	if (attach_error)
+		return attach_error;
+	*(void **)&get = dlsym(RTLD_NEXT, "natra_error");
+	return get(n);
+}
 
 /* Returns the number of one of the N pods, or -1 if the id is none of them. */
 static int pod_number(const char *id)
@@ -143,7 +157,12 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		fprintf(stderr, "attach to %s\n", target->ifname);
 	if (strcmp(target->ifname, "none") == 0)
 		return -ENODEV;
+	attach_error = NULL;
 	if (strcmp(target->ifname, "tied") == 0 && !leftovers_removed)
+		attach_error = "pace on 'veth\x1b': qdisc 'tbf' is in the way";
+	else if (strcmp(target->ifname, "taken") == 0)
+		attach_error = "pace on 'eth0': qdisc 'htb' is in the way";
+	if (attach_error)
 		return -EBUSY;
 	if (strcmp(target->ifname, "stuck") == 0)
 		return -EPERM;
@@ -175,7 +194,7 @@ int natra_configure(struct natra *n, const char *id,
 /* Some interfaces and attachment "evil" have leftovers. */
 static bool has_leftovers(const struct natra_target *target)
 {
-	static const char *const names[] = {"old", "tied", "stuck"};
+	static const char *const names[] = {"old", "tied", "taken", "stuck"};
 
 	if (!target->ifname)
 		return strcmp(target->id, "evil") == 0;

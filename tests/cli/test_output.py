@@ -194,6 +194,7 @@ class Human(unittest.TestCase):
         gone = ["drain leftovers of {0}", "remove leftovers of {0}"]
         for name, code, calls in (("old", 0, ["attach to {0}", *gone]),
                                   ("tied", 0, ["attach to {0}", *gone, "attach to {0}"]),
+                                  ("taken", 1, ["attach to {0}"]),
                                   ("stuck", 1, ["attach to {0}"])):
             r = run("attach", name, *attach[2:], "--replace-bandwidth",
                     env={"NATRA_FAKE_CALLS": "1"})

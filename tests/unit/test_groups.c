@@ -393,6 +393,30 @@ static void stale_clocks_mean_nothing(void **state)
 	assert_most((double)s[2].held, 0.02 * 2 * 9e6 / 8 / BYTES);
 }
 
+/* A direction without a rate has none. */
+static void floors_are_of_rates(void **state)
+{
+	struct natra_group_given given = group_of(100 * MBIT), parent = given;
+
+	(void)state;
+	given.parent = 2;
+	given.floor_bits_per_sec = 50 * MBIT;
+	given.rate_bits_per_sec[0] = 0;
+	assert_int_equal(group_limits(&given, &parent, false).parent.floor.mult,
+			 0);
+	assert_int_not_equal(
+		group_limits(&given, &parent, true).parent.floor.mult, 0);
+}
+
+static void long_bursts_have_a_scale(void **state)
+{
+	(void)state;
+	/* A half of 2^50 ns. */
+	assert_int_equal(natra_group_from_scale(1ULL << 50, 1ULL << 60,
+						(1ULL << 60) - (1ULL << 31)),
+			 (1ULL << 60) - (1ULL << 49));
+}
+
 static void scales_agree(void **state)
 {
 	const struct natra_group_given given = group_of(100 * MBIT);
@@ -519,6 +543,8 @@ int main(void)
 		cmocka_unit_test(idle_share_is_borrowed_and_given_back),
 		cmocka_unit_test(parent_holds_its_groups),
 		cmocka_unit_test(stale_clocks_mean_nothing),
+		cmocka_unit_test(floors_are_of_rates),
+		cmocka_unit_test(long_bursts_have_a_scale),
 		cmocka_unit_test(scales_agree),
 		cmocka_unit_test(bad_groups_are_refused),
 		cmocka_unit_test(bad_members_are_refused),

@@ -83,7 +83,16 @@ static void seat_failed(const struct seat *seat, int r,
 	note(result, seat_error(seat, r));
 }
 
-static void follow(const struct seat *seat, const struct natra_policy *policy,
+/* No annotation asks for a group, so an attachment stays in the one that it has. */
+static void keep_group(struct natra_policy *policy,
+		       const struct natra_policy *have)
+{
+	policy->group = have->group;
+	policy->group_weight = have->group_weight;
+	policy->group_floor_bits_per_sec = have->group_floor_bits_per_sec;
+}
+
+static void follow(const struct seat *seat, struct natra_policy *policy,
 		   struct edit_result *result)
 {
 	struct natra_info info = NATRA_INIT(info);
@@ -94,6 +103,8 @@ static void follow(const struct seat *seat, const struct natra_policy *policy,
 		seat_failed(seat, is_attached, result);
 		return;
 	}
+	if (is_attached && wanted_limits(policy))
+		keep_group(policy, &info.policy);
 	if (is_attached ? compare(&info.policy, policy) == SAME
 			: !seat->jobs->adopt || !wanted_limits(policy))
 		return;

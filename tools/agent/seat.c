@@ -9,6 +9,7 @@
 
 #include "../install/dir.h"
 #include "../install/results.h"
+#include "../in_the_way.h"
 #include "netns.h"
 
 bool seat_fill(struct seat *seat, const char *file, const struct cached *cached)
@@ -54,24 +55,14 @@ static bool has_fq(struct natra *n)
 	return natra_probe(n, &features) == 0 && features.fq;
 }
 
-/* Returns whether natra_attach failed because upstream's limits are where its own would
- * be: fq takes the place of the tbf, and clsact that of the ingress qdisc. The same
- * codes stand for failures that would come again when these limits are gone, so the
- * text decides. */
+/* Returns whether upstream's limits are in natra's way, and natra's would hold without
+ * them. */
 static bool are_in_the_way(const struct seat *seat, int r,
 			   const struct natra_policy *policy,
 			   const struct natra_leftovers *left, bool can_pace)
 {
-	const char *text = natra_error(seat->n);
-	char tbf[64];
-
-	(void)snprintf(tbf, sizeof(tbf), "pace on '%s': qdisc 'tbf'",
-		       left->host_ifname);
-	if (r == -EBUSY)
-		return left->tbf && can_pace && strstr(text, tbf);
-	return r == -EOPNOTSUPP && left->ingress_redirect &&
-	       policy->mode == NATRA_MODE_CLSACT_HOSTSIDE &&
-	       strstr(text, "qdisc 'ingress'");
+	return leftovers_are_in_the_way(seat->n, r, policy, left) &&
+	       (r != -EBUSY || can_pace);
 }
 
 /* Returns whether natra limits each direction that upstream's plugin limits. A

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../in_the_way.h"
 #include "classes.h"
 #include "cli.h"
 #include "info.h"
@@ -79,8 +80,7 @@ static int read_pid(const struct cli *cli, char path[NETNS_PATH_MAX])
 }
 
 static int check_attach(const struct cli *cli, struct natra_policy *policy,
-			struct class_list *classes,
-			char netns[NETNS_PATH_MAX])
+			struct class_list *classes, char netns[NETNS_PATH_MAX])
 {
 	const struct opts *opts = &cli->opts;
 	int r;
@@ -129,14 +129,6 @@ static void warn_of_leftovers(const struct cli *cli,
 	      stderr);
 }
 
-/* Returns whether natra_attach may have failed because they are where natra's own
- * qdiscs would be: fq takes the place of the tbf, and clsact that of the redirect. */
-static bool may_be_in_the_way(int r, const struct natra_leftovers *leftovers)
-{
-	return (r == -EBUSY && leftovers->tbf) ||
-	       (r == -EOPNOTSUPP && leftovers->ingress_redirect);
-}
-
 /* Attaches while the bandwidth plugin's limits still hold, so that the pod has limits at
  * each moment, also if natra's cannot be attached. The others go first only if they are
  * in the way. What waits in them passes before. */
@@ -150,7 +142,7 @@ static int replace(const struct cli *cli, struct natra_target target,
 	if (r < 0)
 		return r;
 	r = natra_attach(cli->n, &target, policy, info);
-	if (r < 0 && !may_be_in_the_way(r, &leftovers))
+	if (r < 0 && !leftovers_are_in_the_way(cli->n, r, policy, &leftovers))
 		return r;
 	attached = r == 0;
 	if (attached)

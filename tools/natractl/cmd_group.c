@@ -93,17 +93,34 @@ static int apply(const struct cli *cli, struct natra_group_info *group)
 	return 0;
 }
 
+/* Returns whether what a group is in its parent was given. */
+static bool given_of_parent(const struct opts *opts)
+{
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		if (policy_field_is_of_group(&policy_fields[i]) &&
+		    opts->value[OPT_POLICY + i])
+			return true;
+	}
+	return false;
+}
+
 /* Checks the options before the kernel is asked. What the group has is not known yet, so
  * the highest rates stand in for it. */
-static int check_set(const struct cli *cli)
+static int check_set(const struct cli *cli, const char *name)
 {
+	const char *parent = cli->opts.value[OPT_PARENT];
 	struct natra_group_info group = NATRA_INIT(group);
-	int r = opts_check_text(opts_name(OPT_PARENT),
-				cli->opts.value[OPT_PARENT],
+	int r = opts_check_text(opts_name(OPT_PARENT), parent,
 				NATRA_GROUP_NAME_MAX);
 
 	if (r)
 		return r;
+	if (strcmp(name, "none") == 0)
+		return usage_error("NAME", name, "stands for no group");
+	if (parent && strcmp(parent, "none") == 0 &&
+	    given_of_parent(&cli->opts))
+		return usage_error(opts_name(OPT_PARENT), parent,
+				   "cannot have a weight or a floor");
 	group.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 	group.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 	return apply(cli, &group);
@@ -114,7 +131,7 @@ static int set(struct cli *cli, const char *name)
 {
 	const char *parent = cli->opts.value[OPT_PARENT];
 	struct found found = {.wanted = name, .info = NATRA_INIT(found.info)};
-	int r = check_set(cli);
+	int r = check_set(cli, name);
 
 	if (r)
 		return r;

@@ -173,10 +173,25 @@ static int add_subnets(const struct cli *cli, enum opt_id id,
 
 /* The policy is checked after each option, so that the error names the wrong
  * one. */
+/* A floor that is given takes the place of the one before, which may be more than a rate
+ * that is given as well. */
+static void forget_floor(const struct opts *opts, struct natra_policy *policy)
+{
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		if (opts->value[OPT_POLICY + i] &&
+		    field->offset == offsetof(struct natra_policy,
+					      group_floor_bits_per_sec))
+			policy_field_set(field, policy, 0);
+	}
+}
+
 int limits_apply(const struct cli *cli, struct natra_policy *policy)
 {
 	const struct opts *opts = &cli->opts;
 
+	forget_floor(opts, policy);
 	for (int id = 0; id < OPT_MAX; id++) {
 		int r;
 
