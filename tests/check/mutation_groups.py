@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Mistakes in groups; see mutation_table.py."""
+"""Mistakes in groups and classes; see mutation_table.py."""
 
 from mutation import one
 

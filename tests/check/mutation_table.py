@@ -4,7 +4,7 @@
 Each mistake has a name, a file, the text in it that is replaced (it must be there
 exactly once, so keep it short), the text that replaces it, and the test that fails,
 which is the cheapest one that can. Mistakes that only a kernel with fq can show are
-tried in a VM. The mistakes in bpf/ are in mutation_bpf.py, those in groups in
+tried in a VM. The mistakes in bpf/ are in mutation_bpf.py, those in groups and classes in
 mutation_groups.py, those in what programs in other languages use in
 mutation_bindings.py, and those in doctor, the agent and the metrics in
 mutation_tools.py.
