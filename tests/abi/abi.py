@@ -12,7 +12,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import unittest
+from fnmatch import fnmatch
 from pathlib import Path
 
 SOURCE = Path(os.environ["NATRA_SOURCE"])
@@ -292,6 +294,19 @@ class Install(Case):
         outside = [p for p in self.dest.rglob("*") if not p.is_dir() and
                    self.root not in p.parents]
         self.assertFalse(outside)
+
+    def test_packages_have_all(self):
+        with open(SOURCE / "tools/package/packages.toml", "rb") as f:
+            packages = [p for p in tomllib.load(f).values() if isinstance(p, dict)]
+        patterns = [re.sub("^usr/", "", p.partition(" -> ")[0]
+                           .replace("{libdir}", LIBDIR)
+                           .replace("usr/sbin", SBINDIR)
+                           .replace("usr/libexec/cni", CNIDIR))
+                    for package in packages for p in package["files"]]
+        installed = [str(p.relative_to(self.root)) for p in self.root.rglob("*")
+                     if not p.is_dir()]
+        self.assertEqual([name for name in installed
+                          if not any(fnmatch(name, p) for p in patterns)], [])
 
     def test_kinds(self):
         self.assertEqual(os.readlink(self.lib / "libnatra.so.0"),

@@ -72,6 +72,8 @@ static void policies(void)
 	CHECK("width", sketch_width, 1000);
 	CHECK("share", fast_pass_share_percent, 101);
 	CHECK_ALONE("packets without a rate", ingress_packets_per_sec, 5);
+	CHECK("group", group, 257);
+	CHECK("weight without a group", group_weight, 5);
 	CHECK("mode", mode, (enum natra_mode)99);
 	CHECK("edt", edt, (enum natra_edt)99);
 	lists("subnet", wrong, 2, NULL, 0);

@@ -4,11 +4,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -29,6 +31,8 @@ const (
 	again = 2 * time.Second
 	// See sweep.
 	sweepEvery = 10 * time.Second
+	// The highest rate stands for one that is not known, because a policy needs one.
+	unknownRate = 1e15
 )
 
 // config is the plugin's file among the runtime's, such as /etc/nri/conf.d/natra.conf.
@@ -74,8 +78,8 @@ func (p *plugin) configure(text string) error {
 	}
 	// The pods' own rates come later, so that any limit may go with one.
 	with := c.Policy
-	with.IngressRateBitsPerSec = max(with.IngressRateBitsPerSec, 1)
-	with.EgressRateBitsPerSec = max(with.EgressRateBitsPerSec, 1)
+	with.IngressRateBitsPerSec = cmp.Or(with.IngressRateBitsPerSec, unknownRate)
+	with.EgressRateBitsPerSec = cmp.Or(with.EgressRateBitsPerSec, unknownRate)
 	if err := p.n.CheckPolicy(with); err != nil {
 		return fmt.Errorf("configuration: policy: %w", err)
 	}
@@ -177,10 +181,15 @@ func (p *plugin) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error 
 	return nil
 }
 
-// begin limits a pod, and tries again until that has succeeded or the pod is gone. The
-// result has the error of the first time.
+// begin limits a pod, and tries again until that has succeeded or the pod is gone. What its
+// annotations say cannot change, so they are not read again if they are wrong. The result
+// has the error of the first time.
 func (p *plugin) begin(pod *api.PodSandbox) <-chan error {
 	first := make(chan error, 1)
+	if namespace(pod) == "" { // it is in the node's
+		first <- nil
+		return first
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.mu.Lock()
 	if before := p.present[id(pod)]; before != nil {
@@ -193,25 +202,29 @@ func (p *plugin) begin(pod *api.PodSandbox) <-chan error {
 }
 
 func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, first chan<- error) {
-	policy, err := p.policy(pod)
-	if err != nil {
-		p.log.Error("not limited", "pod", name(pod), "error", err)
-		first <- err
-		return
-	}
 	said := ""
 	for {
-		err := p.limit(ctx, pod, policy)
+		policy, err := p.policy(pod)
+		isWrong := isNoRate(err)
+		switch {
+		case err == nil:
+			err = p.limit(ctx, pod, policy)
+		case isWrong:
+			p.record(ctx, pod, policy, err)
+		}
 		select {
 		case first <- err:
 		default:
 		}
-		if err == nil || ctx.Err() != nil || errors.Is(err, syscall.ENOENT) {
-			return // it is limited, or it has gone
+		if err == nil || ctx.Err() != nil || hasGone(pod) {
+			return
 		}
 		if err.Error() != said {
 			said = err.Error()
 			p.log.Error("not limited", "pod", name(pod), "error", err)
+		}
+		if isWrong {
+			return
 		}
 		select {
 		case <-ctx.Done():
@@ -223,40 +236,46 @@ func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, first chan<- err
 
 // limit attaches limits to a pod, unless it has them.
 func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, policy natra.Policy) error {
-	netns := namespace(pod)
-	if netns == "" || (policy.IngressRateBitsPerSec == 0 && policy.EgressRateBitsPerSec == 0) {
-		return nil // it is in the node's, or asks for nothing
+	if policy.IngressRateBitsPerSec == 0 && policy.EgressRateBitsPerSec == 0 {
+		return nil // it asks for nothing
 	}
-	ifname, err := interfaceOf(netns, pod.GetIps())
+	target, err := targetOf(pod)
 	if err != nil {
 		return err
 	}
-	target := natra.Target{ID: id(pod), Ifname: ifname, Netns: netns, Network: network,
-		Label: name(pod)}
 	// natra's CNI plugin may have been here, as may this plugin before it was started
 	// anew: what it has attached can have been changed since.
 	found, err := p.n.Find(ctx, target)
 	if err == nil {
 		info, err := p.n.Query(ctx, found)
-		if err == nil && !(info.Unshaped && found == target.ID) {
+		if err == nil && !info.Unshaped {
 			p.log.Info("has limits already", "pod", name(pod), "id", found)
 			return nil
 		}
 	}
 	_, err = p.n.Attach(ctx, target, policy)
 	if err == nil {
-		p.log.Info("limited", "pod", name(pod), "interface", ifname,
+		p.log.Info("limited", "pod", name(pod), "interface", target.Ifname,
 			"ingress_bits_per_sec", policy.IngressRateBitsPerSec,
 			"egress_bits_per_sec", policy.EgressRateBitsPerSec)
 		return nil
 	}
-	if ctx.Err() != nil {
-		return err
-	}
-	if recorded := p.n.RecordUnshaped(ctx, target, policy, err.Error()); recorded != nil {
-		p.log.Warn("the reason cannot be recorded", "pod", name(pod), "error", recorded)
-	}
+	p.record(ctx, pod, policy, err)
 	return err
+}
+
+// record records why a pod has no limits.
+func (p *plugin) record(ctx context.Context, pod *api.PodSandbox, policy natra.Policy, reason error) {
+	if ctx.Err() != nil {
+		return
+	}
+	target, err := targetOf(pod)
+	if err == nil {
+		err = p.n.RecordUnshaped(ctx, target, policy, reason.Error())
+	}
+	if err != nil {
+		p.log.Warn("the reason cannot be recorded", "pod", name(pod), "error", err)
+	}
 }
 
 // end ends the work on a pod, and removes its limits. If that takes too long, the runtime
@@ -283,9 +302,11 @@ func (p *plugin) end(pod *api.PodSandbox) {
 	}
 }
 
-// policy returns the pod's limits.
+// policy returns the pod's limits. With an annotation that is no rate it also returns what
+// is known of them.
 func (p *plugin) policy(pod *api.PodSandbox) (natra.Policy, error) {
 	policy := p.config.Policy
+	var wrong error
 	for _, one := range []struct {
 		annotation string
 		rate       *uint64
@@ -298,8 +319,11 @@ func (p *plugin) policy(pod *api.PodSandbox) (natra.Policy, error) {
 			continue
 		}
 		rate, err := p.n.ParseRate(text)
-		if err != nil {
-			return policy, fmt.Errorf("annotation %s: %w", one.annotation, err)
+		if isNoRate(err) {
+			rate = unknownRate
+			wrong = cmp.Or(wrong, fmt.Errorf("annotation %s: %w", one.annotation, err))
+		} else if err != nil {
+			return policy, err
 		}
 		*one.rate = rate
 	}
@@ -312,7 +336,27 @@ func (p *plugin) policy(pod *api.PodSandbox) (natra.Policy, error) {
 		policy.EgressBurstBytes, policy.EgressPacketsPerSec = 0, 0
 		policy.EgressConnectionsPerSec = 0
 	}
-	return policy, nil
+	return policy, wrong
+}
+
+// isNoRate returns whether ParseRate has failed because of the text.
+func isNoRate(err error) bool {
+	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ERANGE)
+}
+
+// hasGone returns whether a pod's network namespace is gone. ENOENT alone does not say so:
+// natractl may be missing while another version of it is installed.
+func hasGone(pod *api.PodSandbox) bool {
+	_, err := os.Stat(namespace(pod))
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// targetOf returns a pod's interface.
+func targetOf(pod *api.PodSandbox) (natra.Target, error) {
+	netns := namespace(pod)
+	ifname, err := interfaceOf(netns, pod.GetIps())
+	return natra.Target{ID: id(pod), Ifname: ifname, Netns: netns, Network: network,
+		Label: name(pod)}, err
 }
 
 func id(pod *api.PodSandbox) string { return network + ":" + pod.GetId() }

@@ -47,6 +47,9 @@ func (m *memory) policy(p *Policy) (c C.struct_natra_policy) {
 	c.egress_packets_burst = C.uint64_t(p.EgressPacketsBurst)
 	c.ingress_connections_burst = C.uint64_t(p.IngressConnectionsBurst)
 	c.egress_connections_burst = C.uint64_t(p.EgressConnectionsBurst)
+	c.group = C.uint32_t(p.Group)
+	c.group_weight = C.uint32_t(p.GroupWeight)
+	c.group_floor_bits_per_sec = C.uint64_t(p.GroupFloorBitsPerSec)
 	c.ingress_mode = C.enum_natra_ingress_mode(p.IngressMode)
 	c.mode = C.enum_natra_mode(p.Mode)
 	c.edt = C.enum_natra_edt(p.EDT)
@@ -80,6 +83,9 @@ func policyOf(c *C.struct_natra_policy) Policy {
 		EgressPacketsBurst:        uint64(c.egress_packets_burst),
 		IngressConnectionsBurst:   uint64(c.ingress_connections_burst),
 		EgressConnectionsBurst:    uint64(c.egress_connections_burst),
+		Group:                     uint32(c.group),
+		GroupWeight:               uint32(c.group_weight),
+		GroupFloorBitsPerSec:      uint64(c.group_floor_bits_per_sec),
 		IngressMode:               IngressMode(c.ingress_mode),
 		Mode:                      Mode(c.mode),
 		EDT:                       EDT(c.edt),

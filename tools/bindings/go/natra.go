@@ -77,6 +77,9 @@ func (h *Handle) Version() (string, error) { return h.backend.version() }
 // Attach shapes an interface: it creates the attachment of target, or replaces it. If
 // it fails, the interface and the state are as before. A repeated call with the same
 // arguments succeeds and keeps counters. The result is what Query reports.
+//
+// A Policy has no classes, so an attachment that natractl gave classes loses them, also
+// with the policy that Query reports. [Handle.Configure] keeps them.
 func (h *Handle) Attach(ctx context.Context, target Target, policy Policy) (Info, error) {
 	if err := checkOrder("attach", &target, &policy); err != nil {
 		return Info{}, err
@@ -215,7 +218,8 @@ func (h *Handle) FindLeftovers(ctx context.Context, target Target) (Leftovers, e
 }
 
 // DrainLeftovers lets pass what waits in these limits, for up to a second: else
-// RemoveLeftovers drops it. natra's own limits must not hold meanwhile.
+// RemoveLeftovers drops it. natra's own limits of target.ID do not hold
+// meanwhile in the directions that drain, and hold again when it returns.
 func (h *Handle) DrainLeftovers(ctx context.Context, target Target) error {
 	if err := checkTarget("drain_leftovers", &target); err != nil {
 		return err
@@ -301,6 +305,10 @@ func (h *Handle) parse(what, text string) (uint64, error) {
 func checkID(call, id string) error { return checkTexts(call, named{"id", id}) }
 
 func checkTarget(call string, t *Target) error {
+	// A file that is closed has no descriptor.
+	if t.NetnsFile != nil && int(t.NetnsFile.Fd()) < 0 {
+		return &Error{Call: call, Errno: syscall.EINVAL, Text: "netns_fd: -1"}
+	}
 	return checkTexts(call, named{"id", t.ID}, named{"ifname", t.Ifname},
 		named{"netns", t.Netns}, named{"network", t.Network}, named{"label", t.Label})
 }

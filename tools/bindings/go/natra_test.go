@@ -39,7 +39,7 @@ func same[T any](t *testing.T, what string, call func(n *natra.Handle) (T, error
 }
 
 // full is a policy with another value than the default in each field.
-func full() natra.Policy {
+func full(group uint32) natra.Policy {
 	return natra.Policy{
 		IngressRateBitsPerSec: 10e6, EgressRateBitsPerSec: 20e6,
 		IngressBurstBytes: 70001, EgressBurstBytes: 1<<53 + 1,
@@ -50,6 +50,7 @@ func full() natra.Policy {
 		IngressConnectionsPerSec: 10003, EgressConnectionsPerSec: 10004,
 		IngressPacketsBurst: 10005, EgressPacketsBurst: 10006,
 		IngressConnectionsBurst: 10007, EgressConnectionsBurst: 10008,
+		Group: group, GroupWeight: 3, GroupFloorBitsPerSec: 1e6,
 		IngressMode: natra.IngressModePolice, Mode: natra.ModeClsactPodside,
 		EDT: natra.EDTOff, SketchWidth: 512, SLI: natra.SLIOn,
 		UnshapedSubnets: []string{"10.0.0.0/8", "fd00::/8"},
@@ -57,9 +58,9 @@ func full() natra.Policy {
 }
 
 func TestPolicyComesBack(t *testing.T) {
-	p := newPod(t)
+	p, group := newPod(t), newGroup(t, "all")
 	each(t, func(t *testing.T, n *natra.Handle) {
-		policy := full()
+		policy := full(group)
 		v := reflect.ValueOf(policy)
 		for i := range v.NumField() {
 			name := v.Type().Field(i).Name
@@ -83,6 +84,15 @@ func TestPolicyComesBack(t *testing.T) {
 		}
 		if err := n.Check(background, "full", &policy); err != nil {
 			t.Error(err)
+		}
+		// What Query reports is all that Configure replaces.
+		changed := info.Policy
+		changed.EgressRateBitsPerSec = 21e6
+		if err := n.Configure(background, "full", changed); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := n.Query(background, "full"); err != nil || !reflect.DeepEqual(got.Policy, changed) {
+			t.Errorf("configured %+v\nwanted %+v, %v", got.Policy, changed, err)
 		}
 	})
 }

@@ -67,6 +67,11 @@ var policies = []struct {
 		func(p *natra.Policy) { p.EgressPacketsBurst = 1e9 + 1 }},
 	{"bursts of connections", "ingress_connections_burst: 1000000001 is over 1000000000",
 		func(p *natra.Policy) { p.IngressConnectionsBurst = 1e9 + 1 }},
+	{"group", "group: 257 is over 256", func(p *natra.Policy) { p.Group = 257 }},
+	{"weight without a group", "group_weight: 3 without a group",
+		func(p *natra.Policy) { p.GroupWeight = 3 }},
+	{"floor over the rate", "group_floor_bits_per_sec: 10000001 is over ingress_rate_bits_per_sec",
+		func(p *natra.Policy) { p.Group, p.GroupFloorBitsPerSec = 1, 10e6+1 }},
 	{"ingress mode", "ingress_mode: 2 is over 1",
 		func(p *natra.Policy) { p.IngressMode = 2 }},
 	{"mode", "mode: 5 is over 4", func(p *natra.Policy) { p.Mode = 5 }},
@@ -185,11 +190,23 @@ var targetRefusals = []refusal{
 		attachTo(func(t *natra.Target) { t.Netns, t.NetnsFile = "", opened("/dev/null") })},
 	{"other namespace", syscall.EINVAL, "netns_fd...",
 		attachTo(func(t *natra.Target) { t.Netns, t.NetnsFile = "", opened("/proc/self/ns/mnt") })},
+	{"closed file", syscall.EINVAL, "netns_fd: -1",
+		attachTo(func(t *natra.Target) {
+			closed := open(t.Netns)
+			closed.Close()
+			t.Netns, t.NetnsFile = "", closed
+		})},
 	{"no rate", syscall.EINVAL,
 		"ingress_rate_bits_per_sec, egress_rate_bits_per_sec: at least one is needed",
 		func(ctx context.Context, n *natra.Handle, p pod) error {
 			_, err := n.Attach(ctx, p.target("other"), natra.Policy{})
 			return err
+		}},
+	{"unknown group", syscall.ENOENT, "group: there is no number 7",
+		func(ctx context.Context, n *natra.Handle, _ pod) error {
+			policy := mbit(10, 10)
+			policy.Group = 7
+			return n.Configure(ctx, live, policy)
 		}},
 	{"other id", syscall.EBUSY, "interface 'eth0' is attached as 'refusals-live'",
 		attachTo(func(*natra.Target) {})},

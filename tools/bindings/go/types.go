@@ -72,6 +72,11 @@ type Policy struct {
 	EgressPacketsBurst       uint64 `json:"egress_packets_burst"`
 	IngressConnectionsBurst  uint64 `json:"ingress_connections_burst"`
 	EgressConnectionsBurst   uint64 `json:"egress_connections_burst"`
+	// Group is the number of the group whose rate it shares, which `natractl group`
+	// makes; 0: none. The weight and the floor are what it has of the group.
+	Group                uint32 `json:"group"`
+	GroupWeight          uint32 `json:"group_weight"`
+	GroupFloorBitsPerSec uint64 `json:"group_floor_bits_per_sec"`
 
 	// The fields from here on are fixed at attach: Configure takes them as they were
 	// attached, or zero.

@@ -3,6 +3,11 @@
 pub const NATRA_ID_MAX: u32 = 255;
 pub const NATRA_NAME_MAX: u32 = 255;
 pub const NATRA_SUBNETS_MAX: u32 = 1024;
+pub const NATRA_CLASSES_MAX: u32 = 8;
+pub const NATRA_CLASS_NAME_MAX: u32 = 31;
+pub const NATRA_GROUPS_MAX: u32 = 256;
+pub const NATRA_GROUP_NAME_MAX: u32 = 127;
+pub const NATRA_WEIGHT_MAX: u32 = 64;
 pub const NATRA_RATE_MIN_BITS_PER_SEC: u32 = 1;
 pub const NATRA_RATE_MAX_BITS_PER_SEC: u64 = 1000000000000000;
 pub const NATRA_HISTOGRAM_BUCKETS: u32 = 31;
@@ -53,6 +58,8 @@ pub type natra_log_fn = ::std::option::Option<
         line: *const ::std::os::raw::c_char,
     ),
 >;
+pub type natra_cancelled_fn =
+    ::std::option::Option<unsafe extern "C" fn(arg: *mut ::std::os::raw::c_void) -> bool>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct natra_open_opts {
@@ -61,6 +68,8 @@ pub struct natra_open_opts {
     pub log_fn: natra_log_fn,
     pub log_arg: *mut ::std::os::raw::c_void,
     pub keep_programs: bool,
+    pub cancelled_fn: natra_cancelled_fn,
+    pub cancelled_arg: *mut ::std::os::raw::c_void,
 }
 impl Default for natra_open_opts {
     fn default() -> Self {
@@ -93,6 +102,26 @@ impl Default for natra_target {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub struct natra_class {
+    pub sz: usize,
+    pub name: *const ::std::os::raw::c_char,
+    pub ingress_rate_bits_per_sec: u64,
+    pub egress_rate_bits_per_sec: u64,
+    pub dscps: u64,
+    pub subnets: *const *const ::std::os::raw::c_char,
+    pub subnets_len: usize,
+}
+impl Default for natra_class {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct natra_policy {
     pub sz: usize,
     pub ingress_rate_bits_per_sec: u64,
@@ -113,6 +142,9 @@ pub struct natra_policy {
     pub egress_packets_burst: u64,
     pub ingress_connections_burst: u64,
     pub egress_connections_burst: u64,
+    pub group: u32,
+    pub group_weight: u32,
+    pub group_floor_bits_per_sec: u64,
     pub ingress_mode: natra_ingress_mode,
     pub mode: natra_mode,
     pub edt: natra_edt,
@@ -123,6 +155,8 @@ pub struct natra_policy {
     pub shaped_subnets_len: usize,
     pub unshaped_subnets: *const *const ::std::os::raw::c_char,
     pub unshaped_subnets_len: usize,
+    pub classes: *const natra_class,
+    pub classes_len: usize,
 }
 impl Default for natra_policy {
     fn default() -> Self {
@@ -267,6 +301,33 @@ impl Default for natra_event {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub struct natra_group_info {
+    pub sz: usize,
+    pub name: *const ::std::os::raw::c_char,
+    pub ingress_rate_bits_per_sec: u64,
+    pub egress_rate_bits_per_sec: u64,
+    pub ingress_burst_bytes: u64,
+    pub egress_burst_bytes: u64,
+    pub parent: *const ::std::os::raw::c_char,
+    pub floor_bits_per_sec: u64,
+    pub weight: u32,
+    pub number: u32,
+    pub members: u32,
+    pub reserved: u32,
+    pub ingress_charged: natra_count,
+    pub egress_charged: natra_count,
+}
+impl Default for natra_group_info {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct natra_neighbour {
     pub sz: usize,
     pub direction: natra_direction,
@@ -306,6 +367,18 @@ pub type natra_subnet_fn = ::std::option::Option<
     unsafe extern "C" fn(
         arg: *mut ::std::os::raw::c_void,
         cidr: *const ::std::os::raw::c_char,
+    ) -> ::std::os::raw::c_int,
+>;
+pub type natra_class_fn = ::std::option::Option<
+    unsafe extern "C" fn(
+        arg: *mut ::std::os::raw::c_void,
+        class_: *const natra_class,
+    ) -> ::std::os::raw::c_int,
+>;
+pub type natra_group_fn = ::std::option::Option<
+    unsafe extern "C" fn(
+        arg: *mut ::std::os::raw::c_void,
+        group: *const natra_group_info,
     ) -> ::std::os::raw::c_int,
 >;
 pub type natra_stats_fn = ::std::option::Option<
@@ -422,6 +495,14 @@ extern "C" {
     ) -> ::std::os::raw::c_int;
 }
 extern "C" {
+    pub fn natra_foreach_class(
+        n: *mut natra,
+        id: *const ::std::os::raw::c_char,
+        fn_: natra_class_fn,
+        arg: *mut ::std::os::raw::c_void,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
     pub fn natra_find(
         n: *mut natra,
         target: *const natra_target,
@@ -432,6 +513,14 @@ extern "C" {
     pub fn natra_stats(
         n: *mut natra,
         id: *const ::std::os::raw::c_char,
+        ret_stats: *mut natra_stats,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_class_stats(
+        n: *mut natra,
+        id: *const ::std::os::raw::c_char,
+        name: *const ::std::os::raw::c_char,
         ret_stats: *mut natra_stats,
     ) -> ::std::os::raw::c_int;
 }
@@ -529,6 +618,29 @@ extern "C" {
     ) -> ::std::os::raw::c_int;
 }
 extern "C" {
+    pub fn natra_group_set(n: *mut natra, group: *const natra_group_info) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_group_remove(
+        n: *mut natra,
+        name: *const ::std::os::raw::c_char,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_find_group(
+        n: *mut natra,
+        name: *const ::std::os::raw::c_char,
+        ret_number: *mut u32,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_foreach_group(
+        n: *mut natra,
+        fn_: natra_group_fn,
+        arg: *mut ::std::os::raw::c_void,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
     pub fn natra_error(n: *const natra) -> *const ::std::os::raw::c_char;
 }
 extern "C" {
@@ -550,6 +662,14 @@ extern "C" {
     pub fn natra_parse_time(
         text: *const ::std::os::raw::c_char,
         ret_ns: *mut u64,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_parse_class(
+        text: *const ::std::os::raw::c_char,
+        base: *const natra_class,
+        ret_class: *mut *mut natra_class,
+        ret_item: *mut *const ::std::os::raw::c_char,
     ) -> ::std::os::raw::c_int;
 }
 extern "C" {

@@ -49,6 +49,14 @@ fn policies(natra: &mut Natra) {
         ingress_packets_per_sec: 5,
         ..Policy::default()
     };
+    let group = Policy {
+        group: 257,
+        ..rates()
+    };
+    let weight = Policy {
+        group_weight: 5,
+        ..rates()
+    };
     let mode = Policy {
         mode: Mode::Unknown(99),
         ..rates()
@@ -64,6 +72,8 @@ fn policies(natra: &mut Natra) {
     say("width", natra.policy_check(&width));
     say("share", natra.policy_check(&share));
     say("packets without a rate", natra.policy_check(&packets));
+    say("group", natra.policy_check(&group));
+    say("weight without a group", natra.policy_check(&weight));
     say("mode", natra.policy_check(&mode));
     say("edt", natra.policy_check(&edt));
     say(

@@ -116,6 +116,7 @@ impl Options {
                 .as_mut()
                 .map_or(ptr::null_mut(), |l| &mut **l as *mut Log as *mut c_void),
             keep_programs: self.keep_programs,
+            ..Default::default()
         };
         let mut handle = ptr::null_mut();
         // The options are copied.
@@ -229,6 +230,9 @@ impl Natra {
     }
 
     /// Shapes an interface, or replaces how it is shaped.
+    ///
+    /// A [`Policy`] has no classes, so an attachment that natractl gave classes loses them,
+    /// also with the policy that [`Natra::query`] reports. [`Natra::configure`] keeps them.
     pub fn attach(&mut self, target: &Target, policy: &Policy) -> Result<Info> {
         let (target, policy) = (target.to_c()?, policy.to_c()?);
         let mut info = new_info();

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"natra.io/go/natra"
+)
+
+// rig is a plugin with a natractl that says what a test wants, and writes down what it was
+// asked.
+type rig struct {
+	*plugin
+	natractl, asked, netns string
+}
+
+// newRig takes cases of sh, which come before those of a node without attachments.
+func newRig(t *testing.T, cases ...string) *rig {
+	t.Helper()
+	dir := t.TempDir()
+	r := &rig{natractl: dir + "/natractl", asked: dir + "/asked", netns: dir + "/netns"}
+	script := "#!/bin/sh\necho '{\"version\": \"99.0.0\"}'\nwhile read -r line; do\n" +
+		"printf '%s\\n' \"$line\" >>" + r.asked + "\ncase $line in\n" + strings.Join(cases, "\n") + `
+		*'"text":"10M"'*) echo '{"errno": 0, "result": {"value": 10000000}}';;
+		*'"parse_rate"'*) echo '{"errno": 22, "error": ""}';;
+		*'"find"'*) echo '{"errno": 2, "error": "nothing"}';;
+		*) echo '{"errno": 0, "result": {}}';;
+		esac
+		done
+		`
+	for path, text := range map[string]string{r.natractl: script, r.netns: "", r.asked: ""} {
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, err := natra.New(natra.Options{Natractl: r.natractl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.plugin = newPlugin(n, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	return r
+}
+
+// pod has one annotation. Without an address its interface is that of the standard name, so
+// that its namespace is not looked into.
+func (r *rig) pod(rate string) *api.PodSandbox {
+	return &api.PodSandbox{Id: "1", Name: "web", Namespace: "shop",
+		Annotations: map[string]string{ingressAnnotation: rate},
+		Linux: &api.LinuxPodSandbox{Namespaces: []*api.LinuxNamespace{
+			{Type: "network", Path: r.netns}}}}
+}
+
+// ends runs the work on a pod until it ends, and returns the first error.
+func (r *rig) ends(t *testing.T, pod *api.PodSandbox) error {
+	t.Helper()
+	first, done := make(chan error, 1), make(chan bool)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		r.work(ctx, pod, first)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(5 * again):
+		t.Fatal("the work does not end")
+	}
+	return <-first
+}
+
+// was returns the last line that natractl was asked for a call.
+func (r *rig) was(t *testing.T, call string) (last string) {
+	t.Helper()
+	text, err := os.ReadFile(r.asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, `"call":"`+call+`"`) {
+			last = line
+		}
+	}
+	return last
+}
+
+// A natractl that is missing for a moment, as during an update, is tried again.
+func TestMissingNatractl(t *testing.T) {
+	r := newRig(t)
+	away := filepath.Join(filepath.Dir(r.natractl), "away")
+	if err := os.Rename(r.natractl, away); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(again/2, func() { os.Rename(away, r.natractl) })
+	if err := r.ends(t, r.pod("10M")); !errors.Is(err, syscall.ENOENT) {
+		t.Error(err)
+	}
+	if asked := r.was(t, "attach"); !strings.Contains(asked, `"ingress_rate_bits_per_sec":"10000000"`) {
+		t.Errorf("attach: %q", asked)
+	}
+}
+
+// The work on a pod that has gone ends, whatever the error is.
+func TestPodGone(t *testing.T) {
+	r := newRig(t, `*'"attach"'*) echo '{"errno": 19, "error": "no eth0"}';;`)
+	time.AfterFunc(again/2, func() { os.Remove(r.netns) })
+	if err := r.ends(t, r.pod("10M")); !errors.Is(err, syscall.ENODEV) {
+		t.Error(err)
+	}
+	if asked := r.was(t, "record_unshaped"); !strings.Contains(asked, `"reason":"no eth0"`) {
+		t.Errorf("record_unshaped: %q", asked)
+	}
+}
+
+// An annotation that is no rate is recorded, and not tried for ever.
+func TestAnnotationIsNoRate(t *testing.T) {
+	r := newRig(t)
+	err := r.ends(t, r.pod("ten"))
+	if !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), ingressAnnotation) {
+		t.Error(err)
+	}
+	asked := r.was(t, "record_unshaped")
+	if !strings.Contains(asked, `\"ten\" is not a rate`) ||
+		!strings.Contains(asked, `"id":"nri:1"`) {
+		t.Errorf("record_unshaped: %q", asked)
+	}
+	if asked := r.was(t, "attach"); asked != "" {
+		t.Errorf("attach: %q", asked)
+	}
+}
+
+// What natra's CNI plugin could not limit is limited, and what it has limited is not.
+func TestOtherAttachment(t *testing.T) {
+	for unshaped, wantsAttach := range map[string]bool{"true": true, "false": false} {
+		r := newRig(t, `*'"find"'*) echo '{"errno": 0, "result": {"id": "cni"}}';;`,
+			`*'"query"'*) echo '{"errno": 0, "result": {"id": "cni", "unshaped": `+unshaped+`}}';;`)
+		if err := r.ends(t, r.pod("10M")); err != nil {
+			t.Error(err)
+		}
+		if asked := r.was(t, "attach"); (asked != "") != wantsAttach {
+			t.Errorf("unshaped %s: attach: %q", unshaped, asked)
+		}
+	}
+}
+
+// A limit that needs a rate can be configured without one, since the pods have theirs.
+func TestConfiguration(t *testing.T) {
+	r := newRig(t)
+	if err := r.configure(`{"policy": {"group": 1, "group_floor_bits_per_sec": 1000000}}`); err != nil {
+		t.Fatal(err)
+	}
+	asked := r.was(t, "policy_check")
+	if !strings.Contains(asked, `"ingress_rate_bits_per_sec":"1000000000000000"`) ||
+		!strings.Contains(asked, `"egress_rate_bits_per_sec":"1000000000000000"`) {
+		t.Errorf("policy_check: %q", asked)
+	}
+}
