@@ -12,7 +12,8 @@
 
 /* A class in one piece of memory, with the texts that it points to. */
 struct made {
-	struct natra_class class;
+	struct natra_class class
+		;             /* the first, so that the caller can free it */
 	const char **subnets; /* behind this struct, before the texts */
 	bool has_subnets;     /* the text names some, or "none" */
 	bool has_dscps;
@@ -164,9 +165,7 @@ int natra_parse_class(const char *text, const struct natra_class *base,
 			*ret_item = text + (item - copy);
 		item = next;
 	}
-	if (r < 0)
-		return r;
-	*ret_class = &m->class;
-	m = NULL;
-	return 0;
+	if (r == 0)
+		*ret_class = (struct natra_class *)(void *)TAKE_PTR(m);
+	return r;
 }

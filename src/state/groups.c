@@ -293,35 +293,36 @@ static uint64_t child_floors(const struct groups *groups, uint32_t parent,
 	return sum;
 }
 
+/* Checks the floors of a group together with one more. */
+static int check_floor(struct natra *n, const struct groups *groups,
+		       const char *id, const struct natra_policy *policy)
+{
+	const uint32_t group = policy->group;
+	const uint64_t rates[] = {policy->ingress_rate_bits_per_sec,
+				  policy->egress_rate_bits_per_sec};
+	cleanup_free struct groups_members *list = NULL;
+	int r = groups_list_members(n, id, &list);
+
+	for (int egress = 0; egress < 2 && r == 0; egress++) {
+		if (rates[egress])
+			r = check_sum(
+				n, groups_given(groups, group), egress,
+				list[group].floor_bits_per_sec[egress] +
+					child_floors(groups, group, egress) +
+					policy->group_floor_bits_per_sec);
+	}
+	return r;
+}
+
 int groups_admit(struct natra *n, const struct groups *groups, const char *id,
 		 const struct natra_policy *policy)
 {
-	const struct natra_group_given *given =
-		groups_given(groups, policy->group);
-	const uint64_t floor = policy->group_floor_bits_per_sec;
-	cleanup_free struct groups_members *list = NULL;
-	const uint64_t *floors;
-	const uint32_t group = policy->group;
-	int r;
-
-	if (!given->name[0])
+	if (!groups_given(groups, policy->group)->name[0])
 		return refuse(n, -ENOENT, "group: there is no number %u",
-			      group);
-	if (!floor)
-		return 0;
-	r = groups_list_members(n, id, &list);
-	if (r < 0)
-		return r;
-	floors = list[group].floor_bits_per_sec;
-	if (policy->ingress_rate_bits_per_sec)
-		r = check_sum(n, given, false,
-			      floors[0] + child_floors(groups, group, false) +
-				      floor);
-	if (r == 0 && policy->egress_rate_bits_per_sec)
-		r = check_sum(n, given, true,
-			      floors[1] + child_floors(groups, group, true) +
-				      floor);
-	return r;
+			      policy->group);
+	return policy->group_floor_bits_per_sec
+		       ? check_floor(n, groups, id, policy)
+		       : 0;
 }
 
 int groups_check_floors(struct natra *n, const struct groups *groups,

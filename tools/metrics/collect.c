@@ -138,36 +138,52 @@ static int read_class(void *arg, const struct natra_class *class)
 	return 0;
 }
 
-/* A pod whose classes cannot be read has gone meanwhile, and has only the counters of the
- * rest. */
-static int read_classes(struct natra *n, struct pod_metrics *pod)
+/* Fills the list of a pod, which begins with the rest, the packets that are in no class. A
+ * pod whose classes cannot be read has gone meanwhile, and has only that. */
+static int read_classes(struct natra *n, struct pod_metrics *pod,
+			struct class_metrics *list)
 {
 	struct class_reading reading = {n, pod};
 	int r;
 
-	pod->classes = calloc(1 + NATRA_CLASSES_MAX, sizeof(*pod->classes));
-	if (!pod->classes)
-		return -ENOMEM;
-	pod->classes[pod->classes_len++] = (struct class_metrics){
+	list[0] = (struct class_metrics){
 		.ingress_bytes_per_sec =
 			pod->info.effective.ingress_rate_bits_per_sec / 8,
 		.egress_bytes_per_sec =
 			pod->info.effective.egress_rate_bits_per_sec / 8,
 		.stats = pod->stats,
 	};
+	pod->classes = list;
+	pod->classes_len = 1;
 	r = natra_foreach_class(n, pod->info.id, read_class, &reading);
 	return r == -ENOMEM ? r : 0;
 }
 
+static bool has_classes(const struct pod_metrics *pod)
+{
+	return pod->has_stats && pod->info.policy.classes_len;
+}
+
 static int read_all_classes(struct natra *n, struct node_metrics *node)
 {
+	const size_t each = 1 + NATRA_CLASSES_MAX;
+	struct class_metrics *list;
+	size_t pods = 0;
 	int r = 0;
 
+	for (size_t i = 0; i < node->len; i++)
+		pods += has_classes(&node->list[i]);
+	if (!pods)
+		return 0;
+	list = calloc(pods * each, sizeof(*list));
+	node->classes = list;
+	if (!list)
+		return -ENOMEM;
 	for (size_t i = 0; i < node->len && r == 0; i++) {
-		struct pod_metrics *pod = &node->list[i];
-
-		if (pod->has_stats && pod->info.policy.classes_len)
-			r = read_classes(n, pod);
+		if (!has_classes(&node->list[i]))
+			continue;
+		r = read_classes(n, &node->list[i], list);
+		list += each;
 	}
 	return r;
 }
@@ -214,8 +230,7 @@ int node_metrics_read(struct natra *n, struct node_metrics *node)
 
 void node_metrics_free(struct node_metrics *node)
 {
-	for (size_t i = 0; i < node->len; i++)
-		free(node->list[i].classes);
+	free(node->classes);
 	free(node->list);
 	free(node->groups);
 	*node = (struct node_metrics){0};

@@ -27,7 +27,8 @@ struct pod_metrics {
 	bool is_again;
 	bool has_stats;
 	struct natra_stats stats; /* of all classes together */
-	/* Those of which `stats` is the sum, owned; none if there are no classes. */
+	/* Those of which `stats` is the sum, in the node's list; none if there are no
+	 * classes. */
 	struct class_metrics *classes;
 	size_t classes_len;
 	bool is_inspected;
@@ -43,7 +44,8 @@ struct node_metrics {
 	/* Sorted by namespace, pod, interface and id. */
 	struct pod_metrics *list;
 	size_t len;
-	size_t unreadable; /* attachments of an unknown ABI */
+	struct class_metrics *classes; /* of all pods, owned */
+	size_t unreadable;             /* attachments of an unknown ABI */
 	struct group_metrics *groups;
 	size_t groups_len;
 	bool has_features;
