@@ -24,7 +24,8 @@
 #include "natra_parse.h"
 #include "natra_shared.h"
 
-/* As many bytes of the IP header are read at once: all of IPv4 but its options. */
+/* The program reads this many bytes of an IP header at once, which is all of IPv4 but
+ * its options. */
 #define CLASS_IP_LEN 20
 
 /* The prefixes of one attachment, see natra_subnet, and the numbers of their classes

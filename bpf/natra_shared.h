@@ -147,7 +147,8 @@ enum natra_gate {
 	NATRA_GATE_CONNECTIONS = 2,
 };
 
-/* What an attachment is in its group, or a group in its parent; see natra_groups.h. */
+/* This says which part an attachment has in its group, or a group in its parent; see
+ * natra_groups.h. */
 struct natra_membership {
 	__u32 group; /* its place in the map natra_groups, + 1; 0: in none */
 	__u32 share; /* 2^16 / weight */

@@ -6,8 +6,6 @@
 
 #include "../src/policy/fields.h"
 
-#define DSCP_MAX 63
-
 /* The class that is being read, and where. */
 struct reading {
 	const cJSON *object;
@@ -54,7 +52,7 @@ static int read_dscps(const struct reading *reading, uint64_t *ret_dscps)
 	{
 		uint64_t dscp;
 
-		if (json_u64(item, &dscp) < 0 || dscp > DSCP_MAX)
+		if (json_u64(item, &dscp) < 0 || dscp > POLICY_DSCP_MAX)
 			return refuse_key(reading, "dscps", item,
 					  "is not a number from 0 to 63");
 		*ret_dscps |= UINT64_C(1) << dscp;

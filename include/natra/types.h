@@ -499,7 +499,7 @@ struct natra_group_info {
 	uint64_t ingress_burst_bytes;
 	uint64_t egress_burst_bytes;
 	const char *parent; /**< NULL: none */
-	/** Of the group in its parent, as in struct natra_policy. */
+	/** These are the group's part in its parent, as in struct natra_policy. */
 	uint64_t floor_bits_per_sec;
 	uint32_t weight;
 	/* The members from here on are reported, and ignored by natra_group_set. */

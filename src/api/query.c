@@ -94,19 +94,25 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 		      struct_out(n, "ret_info", ret_info, &info, sizeof(info)));
 }
 
+/* Finds the attachment whose parts a caller's function is to be called for. */
+static int find_to_walk(struct natra *n, const char *id, bool has_fn,
+			struct pin_gen *ret_gen)
+{
+	int r = require_id(n, id);
+
+	if (r == 0 && !has_fn)
+		r = refuse(n, -EINVAL, "fn: missing");
+	return r < 0 ? r : attachment_find(n, id, ret_gen);
+}
+
 int natra_foreach_subnet(struct natra *n, const char *id, natra_subnet_fn fn,
 			 void *arg)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_subnets struct subnets subnets = {0};
 	char text[SUBNET_TEXT_MAX];
-	int r;
+	int r = find_to_walk(n, id, fn != NULL, &gen);
 
-	r = require_id(n, id);
-	if (r == 0 && !fn)
-		r = refuse(n, -EINVAL, "fn: missing");
-	if (r == 0)
-		r = attachment_find(n, id, &gen);
 	if (r < 0)
 		return r;
 	r = attachment_read_subnets(n, &gen, &subnets);
@@ -150,13 +156,8 @@ int natra_foreach_class(struct natra *n, const char *id, natra_class_fn fn,
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_subnets struct subnets subnets = {0};
-	int r;
+	int r = find_to_walk(n, id, fn != NULL, &gen);
 
-	r = require_id(n, id);
-	if (r == 0 && !fn)
-		r = refuse(n, -EINVAL, "fn: missing");
-	if (r == 0)
-		r = attachment_find(n, id, &gen);
 	if (r < 0)
 		return r;
 	r = attachment_read_subnets(n, &gen, &subnets);
@@ -169,13 +170,7 @@ int natra_foreach_neighbour(struct natra *n, const char *id,
 			    natra_neighbour_fn fn, void *arg)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	int r;
+	int r = find_to_walk(n, id, fn != NULL, &gen);
 
-	r = require_id(n, id);
-	if (r == 0 && !fn)
-		r = refuse(n, -EINVAL, "fn: missing");
-	if (r < 0)
-		return r;
-	r = attachment_find(n, id, &gen);
 	return r < 0 ? r : finish(n, check_neighbours(n, &gen, fn, arg));
 }

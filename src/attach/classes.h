@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the legs and the pins of an attachment get for its classes. */
+/* These functions give the classes of an attachment to its legs and its pins. */
 #ifndef NATRA_ATTACH_CLASSES_H
 #define NATRA_ATTACH_CLASSES_H
 

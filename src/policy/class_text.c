@@ -6,30 +6,29 @@
 
 #include <natra/natra.h>
 
+#include "policy/fields.h"
 #include "util/cleanup.h"
-
-#define DSCP_MAX 63
 
 /* A class in one piece of memory, with the texts that it points to. */
 struct made {
-	struct natra_class class
-		;             /* the first, so that the caller can free it */
+	/* It is the first, so that the caller can free it. */
+	struct natra_class class;
 	const char **subnets; /* behind this struct, before the texts */
 	bool has_subnets;     /* the text names some, or "none" */
 	bool has_dscps;
 };
 
-/* Reads a decimal number up to DSCP_MAX. Returns -EINVAL if there is none. */
+/* Reads a decimal number up to POLICY_DSCP_MAX. Returns -EINVAL if there is none. */
 static int read_dscp(const char **text, unsigned int *ret_dscp)
 {
 	unsigned int dscp = 0;
 	const char *at = *text;
 
-	for (; *at >= '0' && *at <= '9' && dscp <= DSCP_MAX; at++)
+	for (; *at >= '0' && *at <= '9' && dscp <= POLICY_DSCP_MAX; at++)
 		dscp = dscp * 10 + (unsigned int)(*at - '0');
 	if (at == *text)
 		return -EINVAL;
-	if (dscp > DSCP_MAX)
+	if (dscp > POLICY_DSCP_MAX)
 		return -ERANGE;
 	*text = at;
 	*ret_dscp = dscp;

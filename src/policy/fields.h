@@ -67,6 +67,8 @@ struct policy_field {
 #define POLICY_CELLS_MAX      65536
 #define POLICY_CELLS_STANDARD 1024
 #define POLICY_COUNT_MAX      1000000000
+/* A DSCP has six bits (RFC 2474). */
+#define POLICY_DSCP_MAX       63
 
 #define POLICY_FIELD(member)                                                   \
 	.name = #member, .offset = offsetof(struct natra_policy, member),      \

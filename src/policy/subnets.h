@@ -27,7 +27,8 @@ struct peer_class {
 	struct natra_subnet *list; /* owned */
 };
 
-/* What the address of a peer decides. Either list is empty. */
+/* These are the rules for which the address of a peer is looked up. Either the list of
+ * subnets or that of classes is empty. */
 struct subnets {
 	enum natra_subnets kind;
 	size_t len;

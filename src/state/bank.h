@@ -6,7 +6,7 @@
 
 #include "state/bank_load.h"
 
-/* What the slots of an attachment get. */
+/* A bank writes this into the slots that an attachment takes. */
 struct slot_content {
 	const struct natra_limits *limits; /* of each slot */
 	int table_fd; /* of connections, where they are measured */

@@ -57,7 +57,7 @@ void groups_clear(const struct groups *groups, uint32_t number);
  * of a group depend on its parent. */
 void groups_write_limits(const struct groups *groups);
 
-/* What records say of a group. */
+/* These are sums over the records of the members of a group. */
 struct groups_members {
 	uint32_t count;
 	uint64_t floor_bits_per_sec[2]; /* the sum: ingress, egress */

@@ -5,9 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "policy/fields.h"
 #include "util/cleanup.h"
 
-#define DSCPS             64
+#define DSCPS             (POLICY_DSCP_MAX + 1)
 /* While the map changes, it has what is there before and after; some kernels want room
  * for one more to replace an entry. It takes no memory for what it does not have. */
 #define CLASS_ENTRIES_MAX (2 * (NATRA_SUBNETS_MAX + DSCPS) + 1)

@@ -9,8 +9,6 @@
 
 #include "output.h"
 
-#define DSCPS 64
-
 void class_list_free(struct class_list *list)
 {
 	while (list->len > 0)
@@ -134,7 +132,7 @@ static int print_class(void *arg, const struct natra_class *class)
 	printf("  class %-9s ingress %s", class->name,
 	       unit_limit(class->ingress_rate_bits_per_sec).text);
 	printf(", egress %s", unit_limit(class->egress_rate_bits_per_sec).text);
-	for (int dscp = 0; dscp < DSCPS; dscp++) {
+	for (int dscp = 0; dscp <= POLICY_DSCP_MAX; dscp++) {
 		if (!(class->dscps >> dscp & 1))
 			continue;
 		printf("%s%d", before, dscp);
@@ -169,7 +167,7 @@ static int add_class(void *arg, const struct natra_class *class)
 	json_add_u64(o, "egress_rate_bits_per_sec",
 		     class->egress_rate_bits_per_sec);
 	dscps = cJSON_AddArrayToObject(o, "dscps");
-	for (int dscp = 0; dscp < DSCPS; dscp++) {
+	for (int dscp = 0; dscp <= POLICY_DSCP_MAX; dscp++) {
 		if (class->dscps >> dscp & 1)
 			cJSON_AddItemToArray(dscps, cJSON_CreateNumber(dscp));
 	}

@@ -171,8 +171,6 @@ static int add_subnets(const struct cli *cli, enum opt_id id,
 	return 0;
 }
 
-/* The policy is checked after each option, so that the error names the wrong
- * one. */
 /* A floor that is given takes the place of the one before, which may be more than a rate
  * that is given as well. */
 static void forget_floor(const struct opts *opts, struct natra_policy *policy)
@@ -187,6 +185,8 @@ static void forget_floor(const struct opts *opts, struct natra_policy *policy)
 	}
 }
 
+/* The policy is checked after each option, so that the error names the wrong
+ * one. */
 int limits_apply(const struct cli *cli, struct natra_policy *policy)
 {
 	const struct opts *opts = &cli->opts;
