@@ -179,6 +179,8 @@ def isolate_node():
     exits with the code of its child, or with 1 if something is left."""
     need_root()
     remove_abandoned()
+    # isolate() makes this one where no namespace has ever had a name.
+    os.makedirs(NETNS_DIR, exist_ok=True)
     before = traces()
     mounted = hierarchies()
     cgroups = Cgroups()
