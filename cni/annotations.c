@@ -77,20 +77,28 @@ static const cJSON *find(const cJSON *pod, const struct policy_field *field,
 	return NULL;
 }
 
+int annotations_find(const struct conf *conf, const cJSON **ret,
+		     struct failure *failure)
+{
+	const cJSON *runtime;
+	int r = conf_object(conf->json, "runtimeConfig", "runtimeConfig",
+			    &runtime, failure);
+
+	*ret = NULL;
+	return r ? r
+		 : conf_object(
+			   runtime, "io.kubernetes.cri.pod-annotations",
+			   "runtimeConfig.io.kubernetes.cri.pod-annotations",
+			   ret, failure);
+}
+
 int annotations_read(struct natra_policy *policy,
 		     const struct settings *settings, const struct conf *conf,
 		     struct log *log, struct failure *failure)
 {
-	const cJSON *runtime, *pod = NULL;
-	int r;
+	const cJSON *pod;
+	int r = annotations_find(conf, &pod, failure);
 
-	r = conf_object(conf->json, "runtimeConfig", "runtimeConfig", &runtime,
-			failure);
-	if (r == 0)
-		r = conf_object(
-			runtime, "io.kubernetes.cri.pod-annotations",
-			"runtimeConfig.io.kubernetes.cri.pod-annotations", &pod,
-			failure);
 	if (r)
 		return r;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
@@ -105,6 +113,13 @@ int annotations_read(struct natra_policy *policy,
 			log_write(
 				log, NATRA_LOG_INFO,
 				"annotation %s is not in allowAnnotations: ignored",
+				name);
+			continue;
+		}
+		if (policy_field_is_of_group(field) && !policy->group) {
+			log_write(
+				log, NATRA_LOG_INFO,
+				"annotation %s: the pod is in no group: ignored",
 				name);
 			continue;
 		}

@@ -7,6 +7,10 @@
 #include "log.h"
 #include "settings.h"
 
+/* Finds the pod's annotations; *ret is NULL if the runtime passes none on. */
+int annotations_find(const struct conf *conf, const cJSON **ret,
+		     struct failure *failure);
+
 /* Puts the pod's annotations into the policy, which has its rates already. A
  * bad value is an error; with "onError": "continue" it is logged and ignored. */
 int annotations_read(struct natra_policy *policy,

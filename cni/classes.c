@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../src/policy/fields.h"
+#include "field.h"
 
 /* The class that is being read, and where. */
 struct reading {
@@ -20,24 +20,15 @@ static int refuse_key(const struct reading *r, const char *key,
 		      r->number, key, json_show(value).text, wanted);
 }
 
-/* Reads a number of bit/s or a quantity; 0 stands for no limit. */
+/* 0 stands for no limit. */
 static int read_rate(const struct reading *reading, const char *key,
 		     uint64_t *ret_rate)
 {
 	const cJSON *value = json_get(reading->object, key);
-	uint64_t rate = 0;
-	int r = 0;
 
-	if (!value)
-		return 0;
-	if (cJSON_IsNumber(value))
-		r = json_u64(value, &rate);
-	else
-		r = natra_parse_rate(json_text(value), &rate);
-	if (r < 0 || rate > NATRA_RATE_MAX_BITS_PER_SEC)
+	if (value && field_read_rate(value, ret_rate) < 0)
 		return refuse_key(reading, key, value,
 				  "is not a rate such as 10M");
-	*ret_rate = rate;
 	return 0;
 }
 
@@ -88,22 +79,13 @@ static int read_subnets(const struct reading *reading, struct settings *s,
 /* A key that is misspelt would leave the class without a limit. */
 static int check_keys(const struct reading *reading)
 {
-	static const char *const known[] = {"name", "subnets", "dscps",
-					    "ingressRate", "egressRate"};
-	const size_t len = sizeof(known) / sizeof(known[0]);
-	const cJSON *item;
+	static const char *const known[] = {
+		"name", "subnets", "dscps", "ingressRate", "egressRate", NULL};
+	const cJSON *item = json_find_unknown(reading->object, known);
 
-	cJSON_ArrayForEach(item, reading->object)
-	{
-		size_t i = 0;
-
-		while (i < len && json_get(reading->object, known[i]) != item)
-			i++;
-		if (i == len && !cJSON_IsNull(item))
-			return refuse_key(reading, item->string, item,
-					  "is no key of a class");
-	}
-	return 0;
+	return item ? refuse_key(reading, item->string, item,
+				 "is no key of a class")
+		    : 0;
 }
 
 static int read_class(const struct reading *reading, struct settings *s,

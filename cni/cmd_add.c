@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ADD sets the limits of one pod's interface. */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "command.h"
+#include "groups.h"
 #include "io.h"
 #include "result.h"
 #include "wanted.h"
+
+/* More often than this a group does not disappear by chance. */
+#define GROUP_TRIES 4
 
 static void note_limits(struct call *call, const struct natra_info *info)
 {
@@ -64,7 +69,28 @@ static void go_on_unshaped(struct call *call, const struct natra_target *target,
 	call->outcome = "not shaped, the pod starts without limits";
 }
 
-static int shape(struct call *call, const struct settings *settings)
+/* Attaches the pod. The DEL of its group's last member may remove the group after this
+ * pod has found it, and another group may have its number then. */
+static int attach(struct call *call, const struct natra_target *target,
+		  struct settings *settings, struct natra_info *ret_info)
+{
+	for (int tries = 1;; tries++) {
+		int r = natra_attach(call->n, target, &settings->policy,
+				     ret_info);
+
+		if (!settings->policy.group || tries == GROUP_TRIES ||
+		    (r < 0 && r != -ENOENT) ||
+		    (r == 0 &&
+		     groups_hold(settings, &call->conf, call->pod, call->n)))
+			return r;
+		r = groups_join(settings, &call->conf, call->pod, call->n,
+				&call->log, &call->failure);
+		if (r)
+			return r;
+	}
+}
+
+static int shape(struct call *call, struct settings *settings)
 {
 	struct natra_target target = call_target(call);
 	struct natra_info info = NATRA_INIT(info);
@@ -74,7 +100,9 @@ static int shape(struct call *call, const struct settings *settings)
 		return r;
 	r = settings->replace_bandwidth ? replace_leftovers(call, &target) : 0;
 	if (r == 0)
-		r = natra_attach(call->n, &target, &settings->policy, &info);
+		r = attach(call, &target, settings, &info);
+	if (r > 0)
+		return r;
 	if (r < 0) {
 		r = refuse_natra(&call->failure, call->n, r, CNI_NOT_SHAPED);
 		if (!settings->continue_on_error)
@@ -107,8 +135,8 @@ int cmd_add(struct call *call)
 
 	r = env_check_not_own_netns(&call->env, &call->failure);
 	if (r == 0)
-		r = wanted_read(&settings, &call->conf, call->n, &call->log,
-				&call->failure);
+		r = wanted_read(&settings, &call->conf, call->pod, call->n,
+				&call->log, &call->failure);
 	/* The result is made before anything is attached, so that after
 	 * attaching only writing to stdout can fail. */
 	if (r == 0)

@@ -4,21 +4,8 @@
  * and an error makes the node unready. */
 #include <errno.h>
 
-#include "bandwidth.h"
-#include "classes.h"
 #include "command.h"
 #include "wanted.h"
-
-/* Annotations are left out: they change how a limit is kept, not whether there
- * is one. */
-static int read_limits(struct call *call, struct settings *ret)
-{
-	int r = settings_read(ret, &call->conf, call->n, &call->failure);
-
-	if (r == 0)
-		r = bandwidth_read(ret, &call->conf, call->n, &call->failure);
-	return r ? r : classes_read(ret, &call->conf, call->n, &call->failure);
-}
 
 /* Returns whether "onError": "continue" let ADD go on without limits: there is
  * a record of it, or this node cannot even store one. */
@@ -31,16 +18,27 @@ static bool starts_unshaped(struct call *call, int r)
 	return natra_query(call->n, call->id, &info) == 0 && info.unshaped;
 }
 
+/* Returns whether the pod is limited because of its group, which needs no rate of the
+ * pod's own. */
+static bool is_in_group(struct call *call, const struct settings *settings)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	return settings->group.name && call_make_id(call) &&
+	       natra_query(call->n, call->id, &info) == 0 && info.policy.group;
+}
+
 int cmd_check(struct call *call)
 {
 	struct settings settings;
 	int r;
 
-	r = read_limits(call, &settings);
+	r = wanted_read_keys(&settings, &call->conf, call->n, &call->failure);
 	if (r)
 		return r;
 	call->outcome = "nothing to limit";
-	if (!wanted_limits(&settings.policy))
+	/* Annotations change how a limit is kept, not whether there is one. */
+	if (!wanted_limits(&settings.policy) && !is_in_group(call, &settings))
 		return 0;
 	if (!call_make_id(call))
 		return refuse(&call->failure, CNI_DIFFERS,
@@ -64,7 +62,7 @@ int cmd_status(struct call *call)
 	int r;
 
 	/* A wrong key in the configuration would make each ADD fail. */
-	r = read_limits(call, &settings);
+	r = wanted_read_keys(&settings, &call->conf, call->n, &call->failure);
 	if (r)
 		return r;
 	if (natra_status(call->n) < 0)

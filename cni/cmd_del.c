@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "command.h"
+#include "groups.h"
 
 /* Removes what upstream's plugin gave the pod before natra took its place: the
  * ifb would outlive the pod. */
@@ -48,5 +49,6 @@ int cmd_del(struct call *call)
 	if (r < 0)
 		return refuse_natra(&call->failure, call->n, r,
 				    CNI_NOT_REMOVED);
+	groups_leave(&call->conf, call->pod, call->n, &call->log);
 	return env_check_not_own_netns(&call->env, &call->failure);
 }

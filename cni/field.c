@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "field.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static bool is_number(const struct policy_field *field)
 static bool is_quantity(const struct policy_field *field)
 {
 	return field->unit == POLICY_SIZE || field->unit == POLICY_RATE ||
-	       field->unit == POLICY_COUNT;
+	       field->unit == POLICY_COUNT || field->unit == POLICY_NUMBER;
 }
 
 static bool read_value(const struct policy_field *field, const cJSON *value,
@@ -76,6 +77,7 @@ struct mistake field_mistake(const struct policy_field *field)
 		[POLICY_TIME] = "is not a time such as 50ms",
 		[POLICY_PERCENT] = "is not a percentage from 1 to 100",
 		[POLICY_COUNT] = "is not a number from 1 to 10^9, such as 10k",
+		[POLICY_NUMBER] = "is not a number from 1 to 64",
 		[POLICY_CELLS] = "is not a power of two from 256 to 65536",
 	};
 	struct mistake mistake;
@@ -86,6 +88,19 @@ struct mistake field_mistake(const struct policy_field *field)
 	else
 		list_words(field, &mistake);
 	return mistake;
+}
+
+int field_read_rate(const cJSON *value, uint64_t *ret_bits_per_sec)
+{
+	uint64_t rate = 0;
+	int r = cJSON_IsNumber(value)
+			? json_u64(value, &rate)
+			: natra_parse_rate(json_text(value), &rate);
+
+	if (r < 0 || rate > NATRA_RATE_MAX_BITS_PER_SEC)
+		return -EINVAL;
+	*ret_bits_per_sec = rate;
+	return 0;
 }
 
 struct mistake field_read(const struct policy_field *field, const cJSON *value,

@@ -21,6 +21,9 @@ struct mistake field_read(const struct policy_field *field, const cJSON *value,
 /* Returns what is wrong with any value that the field cannot have. */
 struct mistake field_mistake(const struct policy_field *field);
 
+/* Reads a number of bit/s, or a quantity such as "10M". Returns -EINVAL. */
+int field_read_rate(const cJSON *value, uint64_t *ret_bits_per_sec);
+
 /* Returns the bit in allowed_annotations for an entry of allowAnnotations, with
  * or without "natra.io/"; 0 if it is unknown or NULL. */
 unsigned int field_annotation_bit(const char *name);

@@ -78,6 +78,22 @@ const cJSON *json_get_exact(const cJSON *object, const char *key)
 	return unless_null(last(object, key, strcmp));
 }
 
+const cJSON *json_find_unknown(const cJSON *object, const char *const *known)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, object)
+	{
+		const char *const *key = known;
+
+		while (*key && json_get(object, *key) != item)
+			key++;
+		if (!*key && !cJSON_IsNull(item))
+			return item;
+	}
+	return NULL;
+}
+
 const char *json_text(const cJSON *item)
 {
 	return cJSON_IsString(item) ? item->valuestring : NULL;

@@ -27,6 +27,10 @@ const cJSON *json_get(const cJSON *object, const char *key);
  * letter case matters. */
 const cJSON *json_get_exact(const cJSON *object, const char *key);
 
+/* Returns a member, other than null, whose key is none of `known`, which ends in NULL;
+ * NULL if there is none. */
+const cJSON *json_find_unknown(const cJSON *object, const char *const *known);
+
 /* Returns NULL if the item is not a string. */
 const char *json_text(const cJSON *item);
 /* Reads a whole number from 0; one over 2^64 - 1 counts as that. Returns

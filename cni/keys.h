@@ -15,7 +15,7 @@
 	X(logLevel, check_log_level)
 
 /* Lists the keys that upstream's bandwidth plugin has, too, see bandwidth.c, and that of
- * classes, see classes.c. */
+ * classes and group, see classes.c and groups.c. */
 #define LIMIT_KEYS(X)                                                          \
 	X(ingressRate)                                                         \
 	X(ingressBurst)                                                        \
@@ -23,6 +23,7 @@
 	X(egressBurst)                                                         \
 	X(shapedSubnets)                                                       \
 	X(unshapedSubnets)                                                     \
-	X(classes)
+	X(classes)                                                             \
+	X(group)
 
 #endif

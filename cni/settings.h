@@ -18,6 +18,9 @@ struct settings {
 	/* The policy's subnets point to these, and these to the configuration. */
 	const char *subnets[NATRA_SUBNETS_MAX];
 	struct natra_class classes[NATRA_CLASSES_MAX];
+	/* The pod's group, see groups.h; its texts belong to the configuration. Its
+	 * name is a template, and NULL if there is no such key. */
+	struct natra_group_info group;
 	enum precedence precedence;
 	bool continue_on_error;
 	bool replace_bandwidth;

@@ -5,21 +5,30 @@
 #include "annotations.h"
 #include "bandwidth.h"
 #include "classes.h"
+#include "groups.h"
 
-int wanted_read(struct settings *ret, const struct conf *conf, struct natra *n,
-		struct log *log, struct failure *failure)
+int wanted_read_keys(struct settings *ret, const struct conf *conf,
+		     struct natra *n, struct failure *failure)
 {
 	int r = settings_read(ret, conf, n, failure);
 
 	if (r == 0)
 		r = bandwidth_read(ret, conf, n, failure);
 	if (r == 0)
-		r = classes_read(ret, conf, n, failure);
-	if (r == 0)
-		policy_fields_drop_alone(&ret->policy);
-	if (r == 0)
-		r = annotations_read(&ret->policy, ret, conf, log, failure);
-	return r;
+		r = groups_read(ret, conf, failure);
+	return r ? r : classes_read(ret, conf, n, failure);
+}
+
+int wanted_read(struct settings *ret, const struct conf *conf, const char *pod,
+		struct natra *n, struct log *log, struct failure *failure)
+{
+	int r = wanted_read_keys(ret, conf, n, failure);
+
+	if (r)
+		return r;
+	policy_fields_drop_alone(&ret->policy);
+	r = annotations_read(&ret->policy, ret, conf, log, failure);
+	return r ? r : groups_join(ret, conf, pod, n, log, failure);
 }
 
 bool wanted_limits(const struct natra_policy *policy)

@@ -7,9 +7,13 @@
 #include "log.h"
 #include "settings.h"
 
-/* The policy points into *ret and into the configuration. */
-int wanted_read(struct settings *ret, const struct conf *conf, struct natra *n,
-		struct log *log, struct failure *failure);
+/* Reads the limits of the pod "<namespace>/<pod>" ("": unknown), and makes its group if
+ * there is none yet. The policy points into *ret and into the configuration. */
+int wanted_read(struct settings *ret, const struct conf *conf, const char *pod,
+		struct natra *n, struct log *log, struct failure *failure);
+/* Reads the keys alone: what the configuration asks for, whatever the pod does. */
+int wanted_read_keys(struct settings *ret, const struct conf *conf,
+		     struct natra *n, struct failure *failure);
 /* Returns whether a policy limits anything. */
 bool wanted_limits(const struct natra_policy *policy);
 

@@ -318,6 +318,8 @@ static const struct policy_field policy_fields[] = {
 		.form = "N",
 		.help = "its part of the group beside others, up to 64 (1)",
 		.title = "weight",
+		.key = "groupWeight",
+		.annotation = "natra.io/group-weight",
 	},
 	{
 		POLICY_FIELD(group_floor_bits_per_sec),
@@ -330,6 +332,8 @@ static const struct policy_field policy_fields[] = {
 		.help = "what the group never takes from it (0)",
 		.title = "floor",
 		.standard_text = "none",
+		.key = "groupFloor",
+		.annotation = "natra.io/group-floor",
 	},
 	{
 		POLICY_FIELD(mode),
@@ -493,13 +497,15 @@ static inline bool policy_field_is_count(const struct policy_field *field)
 				      egress_rate_bits_per_sec));
 }
 
-/* Removes the limits of packets and connections of a direction without a rate. */
+/* Removes the limits of packets and connections of a direction without a rate, and what
+ * the policy is in a group if it is in none. */
 static inline void policy_fields_drop_alone(struct natra_policy *policy)
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 
-		if (policy_field_is_count(field) &&
+		if ((policy_field_is_count(field) ||
+		     policy_field_is_of_group(field)) &&
 		    !policy_field_counts(field, policy))
 			policy_field_set(field, policy, 0);
 	}
@@ -563,6 +569,12 @@ static inline int policy_field_parse(const struct policy_field *field,
 		break;
 	case POLICY_TIME:
 		r = natra_parse_time(text, &value);
+		break;
+	case POLICY_NUMBER:
+		r = natra_parse_size(text, &value);
+		/* The member may be too small for it. */
+		if (r == 0 && value > field->max)
+			r = -ERANGE;
 		break;
 	default:
 		r = policy_field_parse_word(field, text, &value);

@@ -8,6 +8,7 @@
 #include "annotations.h"
 #include "bandwidth.h"
 #include "env.h"
+#include "groups.h"
 #include "result.h"
 #include "json.h"
 
@@ -31,6 +32,7 @@ static void read_limits(const struct conf *conf, struct natra *n)
 	 * allows. */
 	s.allowed_annotations = ~0U;
 	if (told(bandwidth_read(&s, conf, n, &failure), &failure) ||
+	    told(groups_read(&s, conf, &failure), &failure) ||
 	    told(annotations_read(&s.policy, &s, conf, &log, &failure),
 		 &failure))
 		return;

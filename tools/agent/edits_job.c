@@ -83,7 +83,8 @@ static void seat_failed(const struct seat *seat, int r,
 	note(result, seat_error(seat, r));
 }
 
-/* No annotation asks for a group, so an attachment stays in the one that it has. */
+/* A configuration without groups leaves an attachment in the one that it was put in by
+ * hand. */
 static void keep_group(struct natra_policy *policy,
 		       const struct natra_policy *have)
 {
@@ -92,9 +93,10 @@ static void keep_group(struct natra_policy *policy,
 	policy->group_floor_bits_per_sec = have->group_floor_bits_per_sec;
 }
 
-static void follow(const struct seat *seat, struct natra_policy *policy,
+static void follow(const struct seat *seat, struct wish *wish,
 		   struct edit_result *result)
 {
+	struct natra_policy *policy = &wish->settings.policy;
 	struct natra_info info = NATRA_INIT(info);
 	enum seat_change made;
 	int r, is_attached = seat_query(seat, &info);
@@ -103,7 +105,7 @@ static void follow(const struct seat *seat, struct natra_policy *policy,
 		seat_failed(seat, is_attached, result);
 		return;
 	}
-	if (is_attached && wanted_limits(policy))
+	if (is_attached && wanted_limits(policy) && !wish->settings.group.name)
 		keep_group(policy, &info.policy);
 	if (is_attached ? compare(&info.policy, policy) == SAME
 			: !seat->jobs->adopt || !wanted_limits(policy))
@@ -151,7 +153,7 @@ static void apply(const struct seat *seat, const struct edit *edit,
 		result->is_bad = true;
 		note(result, failure.msg);
 	} else {
-		follow(seat, &wish.settings.policy, result);
+		follow(seat, &wish, result);
 	}
 	wish_free(&wish);
 }

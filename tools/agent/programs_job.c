@@ -59,7 +59,7 @@ static int read_settings(const struct jobs *jobs, struct natra *n,
 	*text = json_dump(element);
 	r = conf_parse(conf, *text, strlen(*text), &failure);
 	if (r == 0)
-		r = wanted_read(ret, conf, n, jobs->log, &failure);
+		r = wanted_read(ret, conf, "", n, jobs->log, &failure);
 	return r ? failed(report, -EINVAL, failure.msg) : 0;
 }
 

@@ -126,6 +126,7 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	      const cJSON *annotations, struct natra *n, struct log *log,
 	      struct failure *failure)
 {
+	char pod[NATRA_NAME_MAX + 1];
 	int r;
 
 	*wish = (struct wish){0};
@@ -133,8 +134,10 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	if (r == 0)
 		r = conf_parse(&wish->conf, wish->text, strlen(wish->text),
 			       failure);
+	cached_pod(cached, pod, sizeof(pod));
 	if (r == 0)
-		r = wanted_read(&wish->settings, &wish->conf, n, log, failure);
+		r = wanted_read(&wish->settings, &wish->conf, pod, n, log,
+				failure);
 	if (r == 0 && natra_policy_check(n, &wish->settings.policy) < 0)
 		r = refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(n));
 	return r;

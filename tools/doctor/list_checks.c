@@ -182,7 +182,6 @@ static void no_annotations(const struct finder *f)
 static int read_settings(const struct node *node, struct failure *failure)
 {
 	cleanup_cjson cJSON *element = cJSON_Duplicate(node->element, true);
-	struct log log = LOG_INIT;
 	struct settings *settings = memory_new(sizeof(*settings));
 	struct conf conf = {0};
 	char *text;
@@ -196,7 +195,7 @@ static int read_settings(const struct node *node, struct failure *failure)
 	text = cJSON_PrintUnformatted(element);
 	r = conf_parse(&conf, text, strlen(text), failure);
 	if (r == 0)
-		r = wanted_read(settings, &conf, node->n, &log, failure);
+		r = wanted_read_keys(settings, &conf, node->n, failure);
 	if (r == 0 && natra_policy_check(node->n, &settings->policy) < 0)
 		r = refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(node->n));
 	conf_free(&conf);

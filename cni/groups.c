@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "groups.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../src/policy/fields.h"
+#include "annotations.h"
+#include "field.h"
+#include "template.h"
+
+static int refuse_key(const char *key, const cJSON *value, const char *wanted,
+		      struct failure *failure)
+{
+	return refuse(failure, CNI_BAD_CONFIG, "group%s%s: %s %s",
+		      key[0] ? "." : "", key, json_show(value).text, wanted);
+}
+
+/* Reads a text, which is NULL if there is no such key. */
+static int read_text(const cJSON *object, const char *key, const char **ret,
+		     struct failure *failure)
+{
+	const cJSON *value = json_get(object, key);
+
+	*ret = json_text(value);
+	if (value && (!*ret || !**ret || strlen(*ret) > NATRA_GROUP_NAME_MAX))
+		return refuse_key(key, value, "is not a name of 1 to 127 bytes",
+				  failure);
+	return 0;
+}
+
+static int read_rate(const cJSON *object, const char *key, uint64_t *ret,
+		     struct failure *failure)
+{
+	const cJSON *value = json_get(object, key);
+
+	if (value && field_read_rate(value, ret) < 0)
+		return refuse_key(key, value, "is not a rate such as 10M",
+				  failure);
+	return 0;
+}
+
+static int read_weight(const cJSON *object, uint32_t *ret,
+		       struct failure *failure)
+{
+	const cJSON *value = json_get(object, "weight");
+	uint64_t weight = 0;
+
+	if (value && (json_u64(value, &weight) < 0 || weight < 1 ||
+		      weight > NATRA_WEIGHT_MAX))
+		return refuse_key("weight", value,
+				  "is not a number from 1 to 64", failure);
+	*ret = (uint32_t)weight;
+	return 0;
+}
+
+static int read_members(const cJSON *object, struct natra_group_info *group,
+			struct failure *failure)
+{
+	int r = read_text(object, "name", &group->name, failure);
+
+	if (r == 0 && !group->name)
+		r = refuse(failure, CNI_BAD_CONFIG, "group.name: missing");
+	if (r == 0)
+		r = read_text(object, "parent", &group->parent, failure);
+	if (r == 0)
+		r = read_rate(object, "ingressRate",
+			      &group->ingress_rate_bits_per_sec, failure);
+	if (r == 0)
+		r = read_rate(object, "egressRate",
+			      &group->egress_rate_bits_per_sec, failure);
+	if (r == 0)
+		r = read_rate(object, "floor", &group->floor_bits_per_sec,
+			      failure);
+	return r ? r : read_weight(object, &group->weight, failure);
+}
+
+static bool has_rates(const struct natra_group_info *group)
+{
+	return group->ingress_rate_bits_per_sec ||
+	       group->egress_rate_bits_per_sec;
+}
+
+/* A rate that is misspelt would leave the group without a limit. */
+static int check_members(const cJSON *object,
+			 const struct natra_group_info *group,
+			 struct failure *failure)
+{
+	static const char *const known[] = {
+		"name",   "ingressRate", "egressRate", "parent",
+		"weight", "floor",       NULL};
+	const cJSON *unknown = json_find_unknown(object, known);
+
+	if (unknown)
+		return refuse_key(unknown->string, unknown,
+				  "is no key of a group", failure);
+	if (group->parent && !has_rates(group))
+		return refuse(failure, CNI_BAD_CONFIG,
+			      "group.parent: '%s' without a rate",
+			      group->parent);
+	if (!group->parent && (group->weight || group->floor_bits_per_sec))
+		return refuse(failure, CNI_BAD_CONFIG,
+			      "group.%s: without a parent",
+			      group->weight ? "weight" : "floor");
+	return 0;
+}
+
+int groups_read(struct settings *s, const struct conf *conf,
+		struct failure *failure)
+{
+	const cJSON *object = json_get(conf->json, "group");
+	struct natra_group_info group = NATRA_INIT(group);
+	int r;
+
+	s->group = group;
+	if (!object) {
+		if (s->policy.group_weight ||
+		    s->policy.group_floor_bits_per_sec)
+			return refuse(failure, CNI_BAD_CONFIG,
+				      "%s: without a group",
+				      s->policy.group_weight ? "groupWeight"
+							     : "groupFloor");
+		return 0;
+	}
+	if (!cJSON_IsObject(object))
+		return refuse_key("", object, "is not an object", failure);
+	r = read_members(object, &group, failure);
+	if (r == 0)
+		r = check_members(object, &group, failure);
+	if (r == 0)
+		r = template_check(group.name, failure);
+	if (r)
+		return r;
+	s->group = group;
+	s->policy.group = GROUP_UNKNOWN;
+	return 0;
+}
+
+/* Takes the policy out of the group that it would be in. */
+static void leave(struct settings *s)
+{
+	s->policy.group = 0;
+	policy_fields_drop_alone(&s->policy);
+}
+
+/* The rates of a group that somebody else has made. */
+struct found {
+	const char *name;
+	struct natra_group_info info;
+};
+
+static int look_at(void *arg, const struct natra_group_info *group)
+{
+	struct found *found = arg;
+
+	if (strcmp(group->name, found->name) != 0)
+		return 0;
+	found->info = *group;
+	return 1;
+}
+
+/* Finds the group, whose number is 0 if there is none, after making it if its rates
+ * are the configuration's. */
+static int find(const struct settings *s, const char *name, struct natra *n,
+		struct natra_group_info *ret)
+{
+	struct found found = {.name = name};
+	int r;
+
+	if (has_rates(&s->group)) {
+		struct natra_group_info group = s->group;
+
+		group.name = name;
+		r = natra_group_set(n, &group);
+		if (r == 0)
+			r = natra_find_group(n, name, &group.number);
+		*ret = group;
+		return r;
+	}
+	r = natra_foreach_group(n, look_at, &found);
+	*ret = found.info;
+	return r < 0 ? r : 0;
+}
+
+static void take_rates(struct natra_policy *policy,
+		       const struct natra_group_info *group)
+{
+	if (!policy->ingress_rate_bits_per_sec)
+		policy->ingress_rate_bits_per_sec =
+			group->ingress_rate_bits_per_sec;
+	if (!policy->egress_rate_bits_per_sec)
+		policy->egress_rate_bits_per_sec =
+			group->egress_rate_bits_per_sec;
+}
+
+/* Writes the name of the pod's group. Returns -ENOENT if the pod has not what the
+ * template needs. */
+static int name_of(const struct natra_group_info *group,
+		   const struct conf *conf, const char *pod,
+		   struct template_name *ret, struct failure *failure)
+{
+	const cJSON *annotations;
+	int r = annotations_find(conf, &annotations, failure);
+
+	if (r)
+		return r;
+	r = template_expand(group->name, pod, annotations, ret);
+	if (r == -ENAMETOOLONG)
+		return refuse(failure, CNI_BAD_CONFIG,
+			      "group.name: \"%s\" becomes more than %d bytes",
+			      group->name, NATRA_GROUP_NAME_MAX);
+	return r;
+}
+
+static int fail(struct natra *n, const char *name, int r,
+		struct failure *failure)
+{
+	(void)refuse_natra(failure, n, r, CNI_NOT_SHAPED);
+	return refuse(failure, failure->code, "group '%s': %s", name,
+		      natra_error(n)[0] ? natra_error(n) : strerror(-r));
+}
+
+static int join(struct settings *s, const char *name, struct natra *n,
+		struct log *log, struct failure *failure)
+{
+	struct natra_group_info group;
+	int r = find(s, name, n, &group);
+
+	if (r < 0)
+		return fail(n, name, r, failure);
+	if (!group.number) {
+		log_write(log, NATRA_LOG_INFO, "there is no group '%s'", name);
+		leave(s);
+		return 0;
+	}
+	s->policy.group = group.number;
+	take_rates(&s->policy, &group);
+	return 0;
+}
+
+int groups_join(struct settings *s, const struct conf *conf, const char *pod,
+		struct natra *n, struct log *log, struct failure *failure)
+{
+	struct template_name name;
+	int r;
+
+	if (!s->group.name)
+		return 0;
+	r = name_of(&s->group, conf, pod, &name, failure);
+	if (r == 0)
+		r = join(s, name.text, n, log, failure);
+	if (r == -ENOENT) {
+		log_write(log, NATRA_LOG_INFO,
+			  "the pod has not what its group is named for: %s",
+			  s->group.name);
+		leave(s);
+		return 0;
+	}
+	if (r == 0 || !s->continue_on_error)
+		return r;
+	log_write(log, NATRA_LOG_ERROR, "%s: the pod is in no group",
+		  failure->msg);
+	leave(s);
+	return 0;
+}
+
+bool groups_hold(const struct settings *s, const struct conf *conf,
+		 const char *pod, struct natra *n)
+{
+	struct template_name name;
+	struct failure failure;
+	uint32_t number;
+
+	return name_of(&s->group, conf, pod, &name, &failure) == 0 &&
+	       natra_find_group(n, name.text, &number) == 0 &&
+	       number == s->policy.group;
+}
+
+void groups_leave(const struct conf *conf, const char *pod, struct natra *n,
+		  struct log *log)
+{
+	struct settings s = {.policy = NATRA_INIT(s.policy)};
+	struct template_name name;
+	struct failure failure;
+	int r;
+
+	/* DEL must not fail for a bad configuration. */
+	if (groups_read(&s, conf, &failure) || !has_rates(&s.group) ||
+	    name_of(&s.group, conf, pod, &name, &failure))
+		return;
+	r = natra_group_remove(n, name.text);
+	/* Others are in it, or it is a parent of groups. */
+	if (r < 0 && r != -EBUSY)
+		log_write(log, NATRA_LOG_WARN, "group '%s': %s", name.text,
+			  natra_error(n));
+}

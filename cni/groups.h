@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The key `group`: which group a pod is in, and the rates of that group. */
+#ifndef NATRA_CNI_GROUPS_H
+#define NATRA_CNI_GROUPS_H
+
+#include "log.h"
+#include "settings.h"
+
+/* Reads the key. Until the pod is known, the policy is in group GROUP_UNKNOWN, so
+ * that it can have a weight and a floor. */
+int groups_read(struct settings *settings, const struct conf *conf,
+		struct failure *failure);
+#define GROUP_UNKNOWN 1
+
+/*
+ * Puts the policy into the group of this pod ("<namespace>/<pod>", or ""). A group
+ * whose rates the configuration has is made, or gets these rates. The pod is in no
+ * group, which is logged, if there is none of that name, or if the template needs
+ * what this pod has not. A direction in which the pod has no rate gets the group's,
+ * because the group limits only what has a rate.
+ */
+int groups_join(struct settings *settings, const struct conf *conf,
+		const char *pod, struct natra *n, struct log *log,
+		struct failure *failure);
+
+/* Returns whether the pod's group has the number that groups_join found. From then on
+ * it keeps it, if the pod is a member. */
+bool groups_hold(const struct settings *settings, const struct conf *conf,
+		 const char *pod, struct natra *n);
+
+/* Removes the pod's group if the configuration has its rates and it has no member. */
+void groups_leave(const struct conf *conf, const char *pod, struct natra *n,
+		  struct log *log);
+
+#endif

@@ -1,0 +1,222 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks the plugin's key `group`: which group a pod gets, with which rates, what its
+annotations may ask for there, which values are refused, and who removes the group."""
+import json
+import threading
+
+from plugin import Veth, attachment, call, find_natra, limits, natractl, run_script
+
+M = 1_000_000
+ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
+RATES = {"ingressRate": 10 * M, "egressRate": 20 * M}
+TENANT = {"name": "{namespace}", "ingressRate": "100M", "egressRate": 50 * M}
+WEIGHT, FLOOR = "natra.io/group-weight", "natra.io/group-floor"
+
+# keys, and words of the refusal
+BAD = [
+        ({"group": "a"}, ("group", "not an object")),
+        ({"group": {}}, ("group.name", "missing")),
+        ({"group": {"name": ""}}, ("group.name",)),
+        ({"group": {"name": 5}}, ("group.name", "5")),
+        ({"group": {"name": "x" * 128}}, ("group.name", "127")),
+        ({"group": {"name": "{label:team}"}}, ("group.name", "{label:team}")),
+        ({"group": {"name": "{annotation:}"}}, ("group.name", "{annotation:}")),
+        ({"group": {"name": "a}"}}, ("group.name", "a}")),
+        ({"group": dict(TENANT, ingressRate="fast")}, ("group.ingressRate", "fast")),
+        ({"group": dict(TENANT, egressRate=10**16)}, ("group.egressRate",)),
+        ({"group": dict(TENANT, rate=5)}, ("group.rate", "no key")),
+        ({"group": dict(TENANT, weight=2)}, ("group.weight", "parent")),
+        ({"group": dict(TENANT, floor="5M")}, ("group.floor", "parent")),
+        ({"group": dict(TENANT, parent="p", weight=65)}, ("group.weight", "65")),
+        ({"group": {"name": "a", "parent": "p"}}, ("group.parent", "rate")),
+        ({"group": TENANT, "groupWeight": 65}, ("groupWeight", "65")),
+        ({"group": TENANT, "groupWeight": 2**32 + 1}, ("groupWeight",)),
+        ({"group": TENANT, "groupFloor": "x"}, ("groupFloor", "x")),
+        ({"groupWeight": 2}, ("groupWeight", "group")),
+        ({"groupFloor": "2M"}, ("groupFloor", "group")),
+        ({"group": TENANT, "classes": [
+                {"name": "a", "subnets": ["10.0.0.0/8"], "ingressRate": "5M"}]}, ("group",)),
+]
+
+
+def groups():
+    return {g["name"]: g for g in json.loads(natractl("group", "show", "--json"))}
+
+
+class Pod:
+    """A pod of a namespace, and the calls that a runtime makes for it."""
+
+    def __init__(self, number, namespace):
+        self.veth = Veth(f"p{number}", f"v{number}")
+        self.env = {"CNI_NETNS": self.veth.path, "CNI_CONTAINERID": f"c{number}",
+                    "CNI_ARGS": f"K8S_POD_NAMESPACE={namespace};K8S_POD_NAME=p{number}"
+                    if namespace else ""}
+
+    def conf(self, rates=RATES, annotations=None, **keys):
+        runtime = {"bandwidth": rates, ANNOTATIONS: annotations or {}}
+        return {"cniVersion": "1.0.0", "name": "groups", "type": "natra", "logFile": "",
+                "prevResult": self.veth.prev_result(), "runtimeConfig": runtime, **keys}
+
+    def run(self, command, *args, **keys):
+        return call(find_natra(), command, self.conf(*args, **keys), **self.env)
+
+    def show(self):
+        info = attachment(self.veth.path)
+        return info and json.loads(natractl("show", info["id"], "--json"))
+
+    def group(self):
+        """Return its group, weight and floor."""
+        info = self.show()
+        return info and (info["group"] if info["policy"]["group"] else "",
+                         info["policy"]["group_weight"],
+                         info["policy"]["group_floor_bits_per_sec"])
+
+
+def names(rep, pods):
+    """Pods of one namespace share a group that lives as long as its last pod."""
+    for pod in pods:
+        rep.equal("ADD", pod.run("ADD", group=TENANT).code, 0)
+    have = groups()
+    rep.equal("members of each group", {n: g["members"] for n, g in have.items()},
+              {"blue": 2, "red": 1})
+    rep.equal("rates", {(g["ingress_rate_bits_per_sec"], g["egress_rate_bits_per_sec"])
+                        for g in have.values()}, {(100 * M, 50 * M)})
+    wider = dict(TENANT, egressRate="60M")
+    rep.equal("the next ADD's rates", (pods[0].run("ADD", group=wider).code,
+              groups()["blue"]["egress_rate_bits_per_sec"]), (0, 60 * M))
+    rep.equal("CHECK", [p.run("CHECK", group=TENANT).code for p in pods], [0, 0, 0])
+    for pod, left in zip(pods, (["blue", "red"], ["red"], [])):
+        rep.equal("DEL", pod.run("DEL", group=TENANT).code, 0)
+        rep.equal("groups left", sorted(groups()), left)
+
+
+def parts(rep, pod):
+    """A weight and a floor, from the configuration or from annotations."""
+    asked = {WEIGHT: "7", FLOOR: "3M"}
+    allowed = ["group-weight", FLOOR]
+    for keys, want in (
+            ({}, ("blue", 0, 0)),
+            ({"groupWeight": 4, "groupFloor": "2M"}, ("blue", 4, 2 * M)),
+            ({"annotations": asked}, ("blue", 0, 0)),
+            ({"annotations": asked, "allowAnnotations": allowed}, ("blue", 7, 3 * M)),
+            ({"annotations": asked, "allowAnnotations": allowed, "groupWeight": 4},
+             ("blue", 7, 3 * M))):
+        a = pod.run("ADD", group=TENANT, **keys)
+        rep.equal(f"{keys}", (a.code, pod.group()), (0, want))
+        pod.run("DEL", group=TENANT)
+    a = pod.run("ADD", annotations=asked, allowAnnotations=allowed)
+    rep.equal("annotations without a group", (a.code, pod.group()), (0, ("", 0, 0)))
+    pod.run("DEL")
+    for name, value in ((WEIGHT, "0"), (WEIGHT, "65"), (WEIGHT, "4294967297"),
+                        (WEIGHT, "x"), (FLOOR, "x")):
+        a = pod.run("ADD", annotations={name: value}, allowAnnotations=allowed,
+                    group=TENANT)
+        rep.equal(f"{name} {value}", (a.error(), name in a.text()), (7, True))
+        pod.run("DEL", group=TENANT)
+    a = pod.run("ADD", annotations={FLOOR: "30M"}, allowAnnotations=allowed,
+                group=TENANT)
+    rep.equal("a floor over the pod's own rate", (a.error() > 0, pod.show()),
+              (True, None))
+    pod.run("DEL", group=TENANT)
+    rep.equal("groups left", sorted(groups()), [])
+
+
+def borrowed(rep, pod):
+    """A pod without rates has those of its group, and CHECK looks at it."""
+    a = pod.run("ADD", {}, group=TENANT)
+    rep.equal("rates of the group", (a.code, limits(pod.show())[:2]),
+              (0, (100 * M, 50 * M)))
+    rep.equal("CHECK", pod.run("CHECK", {}, group=TENANT).code, 0)
+    pod.veth.run("tc", "qdisc", "del", "dev", "eth0", "clsact", check=False)
+    natractl("detach", pod.show()["id"])
+    rep.equal("DEL", pod.run("DEL", {}, group=TENANT).code, 0)
+    a = pod.run("ADD", {"ingressRate": 5 * M}, group=TENANT)
+    rep.equal("a rate of its own for one direction", limits(pod.show())[:2],
+              (5 * M, 50 * M))
+    pod.run("DEL", group=TENANT)
+
+
+def others(rep, pod):
+    """Groups that somebody else has made, and those that are not there."""
+    team = {"name": "{annotation:example.org/team}-{namespace}"}
+    annotation = {"example.org/team": "a"}
+    a = pod.run("ADD", annotations=annotation, group=team)
+    rep.equal("no such group", (a.code, pod.group(), limits(pod.show())[:2]),
+              (0, ("", 0, 0), (10 * M, 20 * M)))
+    natractl("group", "set", "a-blue", "--egress", "9M")
+    a = pod.run("ADD", annotations=annotation, group=team)
+    rep.equal("a group made by hand", (a.code, pod.group()), (0, ("a-blue", 0, 0)))
+    a = pod.run("ADD", group=team)
+    rep.equal("no such annotation", (a.code, pod.group()), (0, ("", 0, 0)))
+    pod.run("DEL", annotations=annotation, group=team)
+    rep.equal("it stays", sorted(groups()), ["a-blue"])
+    natractl("group", "remove", "a-blue")
+    child = dict(TENANT, parent="node", weight=3, floor="40M")
+    a = pod.run("ADD", group=child)
+    rep.equal("no such parent", (a.error() > 0, "node" in a.text(), pod.show()),
+              (True, True, None))
+    a = pod.run("ADD", group=child, onError="continue")
+    rep.equal("the same, onError continue", (a.code, pod.group()), (0, ("", 0, 0)))
+    natractl("group", "set", "node", "--ingress", "1G", "--egress", "1G")
+    a = pod.run("ADD", group=child)
+    have = groups().get("blue", {})
+    rep.equal("in a parent", (a.code, have.get("parent"), have.get("weight"),
+                              have.get("floor_bits_per_sec")), (0, "node", 3, 40 * M))
+    pod.run("DEL", group=child)
+    rep.equal("the parent stays", sorted(groups()), ["node"])
+    natractl("group", "remove", "node")
+
+
+def unnamed(rep, pod):
+    a = pod.run("ADD", group=TENANT)
+    rep.equal("no K8S_POD_NAMESPACE", (a.code, pod.group(), sorted(groups())),
+              (0, ("", 0, 0), []))
+    rep.equal("DEL", pod.run("DEL", group=TENANT).code, 0)
+
+
+def bad(rep, pod):
+    for keys, words in BAD:
+        a = pod.run("ADD", **keys)
+        rep.check(str(keys)[:52], a.text()[:80] if a.code else "success", words,
+                  a.error() == 7 and all(w in a.text() for w in words))
+        rep.equal("STATUS, DEL", (pod.run("STATUS", cniVersion="1.1.0", **keys).error(),
+                                  pod.run("DEL", **keys).code), (7, 0))
+    rep.equal("nothing is left", (pod.show(), groups()), (None, {}))
+
+
+def race(rep, pods, rounds):
+    """The last pod of a namespace goes while another one comes."""
+    wrong = []
+
+    def live(pod, namespace):
+        for _ in range(rounds):
+            a = pod.run("ADD", group=TENANT)
+            found = pod.group() if not a.code else str(a)
+            if found != (namespace, 0, 0):
+                wrong.append(found)
+            pod.run("DEL", group=TENANT)
+
+    threads = [threading.Thread(target=live, args=(p, n)) for p, n in pods]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    rep.check(f"wrong of {rounds * len(pods)} ADDs", f"{len(wrong)} {wrong[:2]}", "0",
+              not wrong)
+    rep.equal("groups left", sorted(groups()), [])
+
+
+def main(rep, _):
+    pods = [Pod(0, "blue"), Pod(1, "blue"), Pod(2, "red")]
+    names(rep, pods)
+    parts(rep, pods[0])
+    borrowed(rep, pods[0])
+    others(rep, pods[0])
+    bad(rep, pods[0])
+    unnamed(rep, Pod(3, ""))
+    race(rep, [(p, n) for p, n in zip(pods, ("blue", "blue", "red"))], 12)
+
+
+if __name__ == "__main__":
+    run_script(main)
