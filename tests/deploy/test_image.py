@@ -150,7 +150,7 @@ class Image(unittest.TestCase):
             for name in filter(None, files):
                 to = f"{d}/another/place/{name}"
                 os.makedirs(os.path.dirname(to), exist_ok=True)
-                shutil.copy(f"{cache.SOURCE}/{name}", to)
+                shutil.copy(f"{cache.SOURCE}/{name}", to, follow_symlinks=False)
             _, digest = build(
                 f"{d}/another/place", SOURCE_DATE_EPOCH=epoch,
                 NATRA_REVISION=labels["org.opencontainers.image.revision"])
