@@ -58,12 +58,8 @@ static int read_weight(const cJSON *object, uint32_t *ret,
 static int read_members(const cJSON *object, struct natra_group_info *group,
 			struct failure *failure)
 {
-	int r = read_text(object, "name", &group->name, failure);
+	int r = read_text(object, "parent", &group->parent, failure);
 
-	if (r == 0 && !group->name)
-		r = refuse(failure, CNI_BAD_CONFIG, "group.name: missing");
-	if (r == 0)
-		r = read_text(object, "parent", &group->parent, failure);
 	if (r == 0)
 		r = read_rate(object, "ingressRate",
 			      &group->ingress_rate_bits_per_sec, failure);
@@ -82,28 +78,45 @@ static bool has_rates(const struct natra_group_info *group)
 	       group->egress_rate_bits_per_sec;
 }
 
-/* A rate that is misspelt would leave the group without a limit. */
-static int check_members(const cJSON *object,
-			 const struct natra_group_info *group,
-			 struct failure *failure)
+int groups_read_limits(const cJSON *object, struct natra_group_info *ret,
+		       struct failure *failure)
 {
+	/* A rate that is misspelt would leave the group without a limit. */
 	static const char *const known[] = {
 		"name",   "ingressRate", "egressRate", "parent",
 		"weight", "floor",       NULL};
+	struct natra_group_info group = NATRA_INIT(group);
 	const cJSON *unknown = json_find_unknown(object, known);
+	int r;
 
+	if (!cJSON_IsObject(object))
+		return refuse_key("", object, "is not an object", failure);
 	if (unknown)
 		return refuse_key(unknown->string, unknown,
 				  "is no key of a group", failure);
-	if (group->parent && !has_rates(group))
+	r = read_members(object, &group, failure);
+	if (r)
+		return r;
+	if (group.parent && !has_rates(&group))
 		return refuse(failure, CNI_BAD_CONFIG,
 			      "group.parent: '%s' without a rate",
-			      group->parent);
-	if (!group->parent && (group->weight || group->floor_bits_per_sec))
+			      group.parent);
+	if (!group.parent && (group.weight || group.floor_bits_per_sec))
 		return refuse(failure, CNI_BAD_CONFIG,
 			      "group.%s: without a parent",
-			      group->weight ? "weight" : "floor");
+			      group.weight ? "weight" : "floor");
+	*ret = group;
 	return 0;
+}
+
+static int read_name(const cJSON *object, const char **ret,
+		     struct failure *failure)
+{
+	int r = read_text(object, "name", ret, failure);
+
+	if (r == 0 && !*ret)
+		return refuse(failure, CNI_BAD_CONFIG, "group.name: missing");
+	return r ? r : template_check(*ret, failure);
 }
 
 int groups_read(struct settings *s, const struct conf *conf,
@@ -123,13 +136,9 @@ int groups_read(struct settings *s, const struct conf *conf,
 							     : "groupFloor");
 		return 0;
 	}
-	if (!cJSON_IsObject(object))
-		return refuse_key("", object, "is not an object", failure);
-	r = read_members(object, &group, failure);
+	r = groups_read_limits(object, &group, failure);
 	if (r == 0)
-		r = check_members(object, &group, failure);
-	if (r == 0)
-		r = template_check(group.name, failure);
+		r = read_name(object, &group.name, failure);
 	if (r)
 		return r;
 	s->group = group;
@@ -183,15 +192,16 @@ static int find(const struct settings *s, const char *name, struct natra *n,
 	return r < 0 ? r : 0;
 }
 
-static void take_rates(struct natra_policy *policy,
+/* The highest rate stands for none: the group's changes while the pod runs. */
+static void fill_rates(struct natra_policy *policy,
 		       const struct natra_group_info *group)
 {
-	if (!policy->ingress_rate_bits_per_sec)
-		policy->ingress_rate_bits_per_sec =
-			group->ingress_rate_bits_per_sec;
-	if (!policy->egress_rate_bits_per_sec)
-		policy->egress_rate_bits_per_sec =
-			group->egress_rate_bits_per_sec;
+	if (!policy->ingress_rate_bits_per_sec &&
+	    group->ingress_rate_bits_per_sec)
+		policy->ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	if (!policy->egress_rate_bits_per_sec &&
+	    group->egress_rate_bits_per_sec)
+		policy->egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 }
 
 /* Writes the name of the pod's group. Returns -ENOENT if the pod has not what the
@@ -235,7 +245,7 @@ static int join(struct settings *s, const char *name, struct natra *n,
 		return 0;
 	}
 	s->policy.group = group.number;
-	take_rates(&s->policy, &group);
+	fill_rates(&s->policy, &group);
 	return 0;
 }
 

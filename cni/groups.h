@@ -6,6 +6,10 @@
 #include "log.h"
 #include "settings.h"
 
+/* Reads all but the name of a group. The texts belong to `object`. */
+int groups_read_limits(const cJSON *object, struct natra_group_info *ret,
+		       struct failure *failure);
+
 /* Reads the key. Until the pod is known, the policy is in group GROUP_UNKNOWN, so
  * that it can have a weight and a floor. */
 int groups_read(struct settings *settings, const struct conf *conf,
@@ -16,8 +20,8 @@ int groups_read(struct settings *settings, const struct conf *conf,
  * Puts the policy into the group of this pod ("<namespace>/<pod>", or ""). A group
  * whose rates the configuration has is made, or gets these rates. The pod is in no
  * group, which is logged, if there is none of that name, or if the template needs
- * what this pod has not. A direction in which the pod has no rate gets the group's,
- * because the group limits only what has a rate.
+ * what this pod has not. A direction in which the group has a rate, and the pod has none,
+ * gets the highest rate there is, because a group limits only what has a rate.
  */
 int groups_join(struct settings *settings, const struct conf *conf,
 		const char *pod, struct natra *n, struct log *log,

@@ -182,6 +182,68 @@ class Kernel(unittest.TestCase):
         agent.wait("part=pods")
         self.assertEqual(agent.count("adopted="), 0)
 
+    def groups(self):
+        return {g["name"]: g for g in json.loads(run(
+            NATRACTL, "--bpffs", str(self.bpffs), "--json", "group", "show"))}
+
+    def group_of(self, name):
+        """The group of a pod that is limited; "" if it is in none."""
+        names = {g["number"]: n for n, g in self.groups().items()}
+        found = json.loads(run(NATRACTL, "--bpffs", str(self.bpffs), "--json", "list"))
+        return next((names.get(a["policy"]["group"], "") for a in found
+                     if a["id"] == f"net/{name}/eth0"), None)
+
+    def test_file_of_groups(self):
+        path = self.node.root / "groups.json"
+
+        def write(text):
+            (self.node.root / "new").write_text(text)
+            os.rename(self.node.root / "new", path)
+
+        def rate(name):
+            return self.groups().get(name, {}).get("egress_rate_bits_per_sec")
+
+        def soon(wanted, get, *args, seconds=1):
+            wait_until(lambda: get(*args) == wanted,
+                       lambda: f"{args}: {get(*args)}, not {wanted}", seconds)
+
+        node = '"node": {"egressRate": "1G"}'
+        shop = '"shop": {"egressRate": "%s", "parent": "node", "weight": 2}'
+        template = {"group": {"name": "{namespace}"}}
+        write(f"{{{node}}}")
+        self.pod("a", 10000000, **template)
+        self.pod("b", None, **template)
+        agent = self.agent("--groups", str(path))
+        agent.wait("adopted=1")
+        self.assertEqual((self.group_of("a"), self.group_of("b")), ("", None))
+        self.assertEqual(list(self.groups()), ["node"])
+        # A new group is there within a second, and running pods join it.
+        write(f"{{{shop % '50M'}, {node}}}")
+        soon(50000000, rate, "shop")
+        soon("shop", self.group_of, "a", seconds=20)
+        soon("shop", self.group_of, "b", seconds=20)
+        self.assertEqual(self.groups()["shop"]["parent"], "node")
+        write(f"{{{node}, {shop % '60M'}}}")
+        soon(60000000, rate, "shop")
+        # What is wrong is logged, and changes nothing.
+        for text, why in (
+                (f"{{{node}, {shop % 'much'}}}", "group.egressRate: 'much'"),
+                (f"{{{node}, {shop % '70M'}", "incomplete"), ("[]", "object"),
+                (f'{{{node}, "shop": {{"egressRate": "70M", "parent": "x"}}}}', "'x'"),
+                (f'{{{node}, "shop": {{}}}}', "at least one")):
+            before = agent.count("the groups keep what they have")
+            write(text)
+            line = agent.wait("the groups keep what they have", before + 1)
+            self.assertIn(why, line)
+            self.assertEqual(rate("shop"), 60000000)
+        # A group that has members goes with the last of them, and its parent after it.
+        write("{}")
+        write("{ }")
+        for name in "ab":
+            self.assertIn("shop", self.groups())
+            run(NATRACTL, "--bpffs", str(self.bpffs), "detach", f"net/{name}/eth0")
+        soon({}, self.groups, seconds=20)
+
     def call(self, plugin, command, name, **conf):
         """Call a plugin as the runtime does that made the pod."""
         conf.update(cniVersion="1.0.0", name="net", prevResult={

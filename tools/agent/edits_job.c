@@ -29,6 +29,9 @@ static enum difference compare(const struct natra_policy *has,
 {
 	enum difference found = SAME;
 
+	/* Members of groups have programs of their own. */
+	if (!has->group != !wanted->group)
+		return DIFFERS_IN_FIXED;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 

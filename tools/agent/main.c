@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../install/text.h"
+#include "groupfile.h"
 #include "http.h"
 #include "installer.h"
 #include "keeper.h"
@@ -30,6 +31,7 @@ struct agent {
 	struct installer installer;
 	cJSON *element; /* of a list of others; NULL: they have none */
 	struct keeper keeper;
+	struct groupfile groups;
 	struct live *live;
 	struct pluginlog pluginlog;
 	struct scrape scrape;
@@ -183,6 +185,7 @@ static void removed(void *arg)
 
 	live_close(agent->live);
 	agent->live = NULL;
+	groupfile_close(&agent->groups);
 	keeper_close(&agent->keeper);
 }
 
@@ -224,6 +227,30 @@ static int keep_pods(struct agent *agent)
 	k->period_ms = o->period_ms;
 	r = keeper_open(k, &agent->workers);
 	return r < 0 ? start_failure(agent, r, "start", "the keeper") : 0;
+}
+
+/* Running pods may belong to the new groups. */
+static void groups_made(void *arg)
+{
+	struct agent *agent = arg;
+
+	keeper_ask(&agent->keeper);
+}
+
+static int follow_groups(struct agent *agent)
+{
+	const struct options *o = &agent->options;
+	struct groupfile *g = &agent->groups;
+	int r;
+
+	if (o->no_pods || !o->groups)
+		return 0;
+	g->jobs = &agent->keeper.jobs;
+	g->path = o->groups;
+	g->made = groups_made;
+	g->arg = agent;
+	r = groupfile_open(g, &agent->workers);
+	return r < 0 ? start_failure(agent, r, "follow", o->groups) : 0;
 }
 
 static int follow_edits(struct agent *agent)
@@ -276,6 +303,8 @@ static int begin(struct agent *agent)
 	if (r == 0)
 		r = keep_pods(agent);
 	if (r == 0)
+		r = follow_groups(agent);
+	if (r == 0)
 		r = follow_edits(agent);
 	return r < 0 ? r : keep_installed(agent);
 }
@@ -284,6 +313,7 @@ static void end(struct agent *agent)
 {
 	live_close(agent->live);
 	pluginlog_close(&agent->pluginlog);
+	groupfile_close(&agent->groups);
 	keeper_close(&agent->keeper);
 	installer_close(&agent->installer);
 	scrape_close(&agent->scrape);

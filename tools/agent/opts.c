@@ -144,6 +144,12 @@ static const char *read_repairs(struct options *o, const char *value)
 		       : "is not TIMES/SECONDS, 1 to 64 times";
 }
 
+static const char *read_groups(struct options *o, const char *value)
+{
+	o->groups = value;
+	return check_path(value);
+}
+
 static const char *read_no_pods(struct options *o, const char *value)
 {
 	(void)value;
@@ -264,6 +270,8 @@ static const struct {
 	 read_runtime_version},
 	{"repairs", "TIMES/SECONDS",
 	 "repair an installation at most this often (5/600)", read_repairs},
+	{"groups", "FILE", "make the groups of this file, and follow it",
+	 read_groups},
 	{"no-pods", NULL, "load no programs and look at no running pods",
 	 read_no_pods},
 	{"no-adopt", NULL, "do not limit pods that run without limits",

@@ -23,7 +23,8 @@ struct options {
 	struct install_request install;
 	cJSON *conf; /* that of `install` */
 	struct budget repairs;
-	bool no_pods; /* leave the kernel alone */
+	const char *groups; /* the file of groups; NULL: none */
+	bool no_pods;       /* leave the kernel alone */
 	bool no_adopt;
 	bool replace_bandwidth;
 	uint64_t period_ms; /* between two looks at the running pods */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../src/policy/fields.h"
 #include "../install/results.h"
 #include "loop.h"
 #include "seat.h"
@@ -48,6 +49,52 @@ static void note(struct pods *pods, const struct seat *seat, int r,
 	}
 }
 
+/* Leaves in *wish what the group needs, and puts the present limits in place of all
+ * others: somebody may have changed them since the pod started. */
+static void keep_limits(struct natra_policy *wish,
+			const struct natra_policy *present)
+{
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+		uint64_t value = policy_field_get(field, present);
+
+		/* A direction without a rate has the one that stands for none. */
+		if (policy_field_is_of_group(field) ||
+		    field->unit == POLICY_GROUP ||
+		    (policy_field_is_direction(field) && !value &&
+		     policy_field_get(field, wish) ==
+			     NATRA_RATE_MAX_BITS_PER_SEC))
+			continue;
+		policy_field_set(field, wish, value);
+	}
+}
+
+/* Lets a pod that is in no group join one that was made after it. */
+static int join_group(const struct pods *pods, const struct seat *seat,
+		      const struct natra_info *info)
+{
+	struct failure failure = {0};
+	enum seat_change change = SEAT_SAME;
+	struct wish wish;
+	int r = 0;
+
+	if (info->policy.group ||
+	    !wish_may_join(seat->cached, pods->jobs->conf))
+		return 0;
+	if (wish_read(&wish, seat->cached, pods->jobs->conf, NULL, pods->n,
+		      pods->jobs->log, &failure)) {
+		seat_failed(pods, seat, failure.msg);
+	} else if (wish.settings.policy.group) {
+		keep_limits(&wish.settings.policy, &info->policy);
+		r = seat_attach(seat, &wish.settings.policy, &change);
+		if (r == 0)
+			seat_log(seat, NATRA_LOG_INFO,
+				 "a running pod has joined its group", NULL);
+	}
+	wish_free(&wish);
+	return r;
+}
+
 static void look_at(struct pods *pods, const struct seat *seat)
 {
 	struct natra_info info = NATRA_INIT(info);
@@ -56,10 +103,12 @@ static void look_at(struct pods *pods, const struct seat *seat)
 	struct wish wish;
 	int r = seat_query(seat, &info);
 
-	/* A pod that has limits keeps them: somebody may have changed them since. */
+	/* A pod that has limits keeps them, see join_group. */
 	if (r != 0) {
 		if (r > 0)
 			r = seat_finish(seat, &info.policy, &change);
+		if (r == 0)
+			r = join_group(pods, seat, &info);
 		note(pods, seat, r, change);
 		return;
 	}

@@ -143,6 +143,15 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	return r;
 }
 
+bool wish_may_join(const struct cached *cached, const cJSON *conf)
+{
+	const cJSON *own = find_element(cached->list, "natra");
+	const cJSON *group = json_get(own ? own : conf, "group");
+	const char *name = json_text(json_get(group, "name"));
+
+	return name && !strstr(name, "{annotation:");
+}
+
 void wish_free(struct wish *wish)
 {
 	conf_free(&wish->conf);

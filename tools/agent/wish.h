@@ -24,6 +24,10 @@ struct wish {
 int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	      const cJSON *annotations, struct natra *n, struct log *log,
 	      struct failure *failure);
+
+/* Returns whether the configuration puts `cached` into a group, whatever annotations the
+ * pod has had since. */
+bool wish_may_join(const struct cached *cached, const cJSON *conf);
 void wish_free(struct wish *wish);
 
 /* Both are Kubernetes' own annotations, whose values runtimes turn into numbers. */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "groupfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../install/text.h"
+
+/* A file that is being written changes several times in a row. */
+#define SETTLE_MS  50
+/* There is a longest time between two looks because a mount over the directory is no
+ * event, and because somebody else may have changed a group. */
+#define RECHECK_MS 60000
+#define RETRY_MS   5000
+#define JOB_MAX_MS 30000
+
+static void run(void *arg)
+{
+	struct groupfile *g = arg;
+
+	groupfile_job_run(g->jobs, g->path, &g->names, g->work.report);
+}
+
+/* Watches the directory, in which a file is replaced. The kubelet replaces a link there
+ * when a ConfigMap changes. */
+static void watch(struct groupfile *g)
+{
+	cleanup_text char *copy = text_copy(g->path);
+	cleanup_close int fd =
+		open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0 && dirwatch_is_open(&g->watch))
+		(void)dirwatch_add(&g->watch, fd);
+}
+
+static void look(void *arg)
+{
+	struct groupfile *g = arg;
+
+	g->is_asked = false;
+	watch(g);
+	work_start(&g->work);
+}
+
+static void changed(void *arg)
+{
+	struct groupfile *g = arg;
+
+	g->is_asked = true;
+	if (!g->work.pid && !g->work.is_waiting)
+		timer_set(&g->next, SETTLE_MS);
+}
+
+static void say(struct groupfile *g, const struct groupfile_report *report,
+		enum work_end end)
+{
+	const char *error =
+		end == WORK_DONE ? report->error : "the job did not end";
+	struct log_words words = {0};
+
+	if (error[0] && strcmp(g->said, error) != 0)
+		log_write(g->jobs->log, NATRA_LOG_ERROR,
+			  "%s: %s: the groups keep what they have", g->path,
+			  error);
+	(void)snprintf(g->said, sizeof(g->said), "%s", error);
+	if (end != WORK_DONE || (!report->made && !report->removed))
+		return;
+	log_add_u64(&words, "made", report->made);
+	log_add_u64(&words, "removed", report->removed);
+	log_line(g->jobs->log, NATRA_LOG_INFO, "groups", &words);
+}
+
+static void done(void *arg, enum work_end end)
+{
+	struct groupfile *g = arg;
+	const struct groupfile_report *report = g->work.report;
+	bool is_well = end == WORK_DONE && !report->failed && !report->waiting;
+
+	say(g, report, end);
+	timer_set(&g->next, g->is_asked ? SETTLE_MS
+			    : is_well   ? RECHECK_MS
+					: RETRY_MS);
+	if (end != WORK_DONE)
+		return;
+	g->names = report->names;
+	if (report->made)
+		g->made(g->arg);
+}
+
+int groupfile_open(struct groupfile *g, struct workers *workers)
+{
+	int r;
+
+	g->watch.changed = g->watch.removed = changed;
+	g->watch.arg = g;
+	r = dirwatch_open(&g->watch, workers->loop);
+	if (r < 0)
+		log_write(g->jobs->log, NATRA_LOG_WARN,
+			  "%s: is looked at every %d s only: %s", g->path,
+			  RECHECK_MS / 1000, strerror(-r));
+	g->work = (struct work){
+		.run = run,
+		.done = done,
+		.arg = g,
+		.report_size = sizeof(struct groupfile_report),
+		.time_max_ms = JOB_MAX_MS,
+		.sets_limits = true,
+	};
+	r = work_open(&g->work, workers);
+	if (r == 0)
+		r = timer_open(&g->next, workers->loop, look, g);
+	if (r == 0)
+		timer_set(&g->next, 0);
+	return r;
+}
+
+void groupfile_close(struct groupfile *g)
+{
+	if (!g->work.workers)
+		return;
+	dirwatch_close(&g->watch);
+	timer_close(&g->next, g->work.workers->loop);
+	work_close(&g->work);
+}
