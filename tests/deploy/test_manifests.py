@@ -66,6 +66,7 @@ class Same(unittest.TestCase):
 
     def test_components(self):
         for component, setting in (
+                ("groups", "groups.node.egressRate=10G"),
                 ("no-live", "live=false"), ("uninstall", "uninstall=true"),
                 ("monitoring", "monitoring.port=9811,monitoring.operator=true")):
             for platform in ("k3s", "openshift"):
@@ -97,6 +98,7 @@ class Valid(unittest.TestCase):
             with self.subTest(platform):
                 self.validate(kustomize(platform))
         self.validate(kustomize("default", "no-live"))
+        self.validate(kustomize("default", "groups"))
         self.validate(kustomize("k3s", "uninstall"))
         self.validate(kustomize("gke", "namespace"))
 
@@ -108,7 +110,8 @@ class Valid(unittest.TestCase):
     def test_bad_values(self):
         for setting, names in (("platform=k3x", "/platform"), ("port=0", "/port"),
                                ("platfom=k3s", "platfom"), ("live=maybe", "/live"),
-                               ("args={node}", "/args"), ("image.digest=x", "digest"),
+                               ("args={node}", "/args"), ("groups.node=10G", "/groups"),
+                               ("image.digest=x", "digest"),
                                ("monitoring.port=-1", "/monitoring/port"),
                                ("monitoring.operator=true", "monitoring.port")):
             with self.subTest(setting):

@@ -29,6 +29,8 @@ FLOORS_M, WEIGHTS = (20, 30, 40), (1, 2, 1)
 MOST = {"police": 1.05, "edt": 1.02}
 FLOOR = 0.95
 POD = "1G"
+# The highest rate stands for none: the group alone limits that pod.
+PODS = (POD, POD, "1P")
 PORT, UDP_PORT = 5201, 7000
 # Who wants more than the others, and by how many streams; 0: by a flood.
 CELLS = (0, 0), (1, 16), (2, 1), (2, 0), (0, 16), (1, 0)
@@ -43,10 +45,10 @@ class Group:
         self.direction = "ingress" if way == "in" else "egress"
         self.limits = []
         Natra().ok("group", "set", "team", f"--{self.direction}", f"{GROUP_M}M")
-        for pod, floor, weight in zip(r.pods, FLOORS_M, WEIGHTS):
+        for pod, rate, floor, weight in zip(r.pods, PODS, FLOORS_M, WEIGHTS):
             lim = Natra(pod, "--group", "team", "--weight", weight, "--floor",
                         f"{floor}M", *options)
-            lim.attach(*((POD, None) if way == "in" else (None, POD)))
+            lim.attach(*((rate, None) if way == "in" else (None, rate)))
             self.limits.append(lim)
         self.kind = "edt" if self.limits[0].edt_active() else "police"
 

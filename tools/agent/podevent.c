@@ -6,9 +6,6 @@
 #include "../../cni/json.h"
 #include "wish.h"
 
-#define PREFIX "natra.io/"
-#define CALICO "qos.projectcalico.org/"
-
 /* HTTP's status 410 Gone: the server has forgotten the version from which the watch
  * should begin. */
 #define CODE_GONE 410
@@ -76,14 +73,6 @@ void podevent_free(struct podevent *event)
 	json_freep(&event->json);
 }
 
-static bool is_relevant(const char *name)
-{
-	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 ||
-	       strncmp(name, CALICO, strlen(CALICO)) == 0 ||
-	       strcmp(name, WISH_INGRESS) == 0 ||
-	       strcmp(name, WISH_EGRESS) == 0;
-}
-
 cJSON *podevent_relevant(const cJSON *annotations)
 {
 	cJSON *copy = cJSON_CreateObject();
@@ -91,7 +80,7 @@ cJSON *podevent_relevant(const cJSON *annotations)
 
 	cJSON_ArrayForEach(item, annotations)
 	{
-		if (is_relevant(item->string))
+		if (wish_follows(item->string))
 			cJSON_AddItemToObject(copy, item->string,
 					      cJSON_Duplicate(item, true));
 	}

@@ -6,6 +6,10 @@
 
 #include "../install/element.h"
 
+/* Annotations of natra's own, and others' that stand for them. */
+#define PREFIX "natra.io/"
+#define CALICO "qos.projectcalico.org/"
+
 #define ANNOTATIONS_CAPABILITY "io.kubernetes.cri.pod-annotations"
 
 /* containerd refuses a pod with a rate beyond these. */
@@ -69,6 +73,35 @@ static int make_bandwidth(const cJSON *annotations, cJSON **ret,
 	return 0;
 }
 
+bool wish_follows(const char *name)
+{
+	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 ||
+	       strncmp(name, CALICO, strlen(CALICO)) == 0 ||
+	       strcmp(name, WISH_INGRESS) == 0 ||
+	       strcmp(name, WISH_EGRESS) == 0;
+}
+
+/* Returns the present annotations that limits follow, and the others of the pod's
+ * start. */
+static cJSON *merge_annotations(const cJSON *start, const cJSON *present)
+{
+	cJSON *merged = cJSON_CreateObject();
+	const cJSON *const from[] = {start, present};
+
+	for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+		const cJSON *item;
+
+		cJSON_ArrayForEach(item, from[i])
+		{
+			if (wish_follows(item->string) == (i == 1))
+				cJSON_AddItemToObject(
+					merged, item->string,
+					cJSON_Duplicate(item, true));
+		}
+	}
+	return merged;
+}
+
 /* Adds what the runtime passes on, as far as the element asks for it. */
 static int add_runtime(cJSON *element, const cJSON *args,
 		       const cJSON *annotations, struct failure *failure)
@@ -88,7 +121,8 @@ static int add_runtime(cJSON *element, const cJSON *args,
 			r = make_bandwidth(annotations, &value, failure);
 		else if (annotations &&
 			 strcmp(name, ANNOTATIONS_CAPABILITY) == 0)
-			value = cJSON_Duplicate(annotations, true);
+			value = merge_annotations(json_get_exact(args, name),
+						  annotations);
 		else
 			value = cJSON_Duplicate(json_get_exact(args, name),
 						true);
@@ -149,7 +183,7 @@ bool wish_may_join(const struct cached *cached, const cJSON *conf)
 	const cJSON *group = json_get(own ? own : conf, "group");
 	const char *name = json_text(json_get(group, "name"));
 
-	return name && !strstr(name, "{annotation:");
+	return name && !strstr(name, "{annotation:" PREFIX);
 }
 
 void wish_free(struct wish *wish)

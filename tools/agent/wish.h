@@ -25,6 +25,9 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	      const cJSON *annotations, struct natra *n, struct log *log,
 	      struct failure *failure);
 
+/* Returns whether the limits of a running pod follow its annotation of this name. Of the
+ * others, which may name its group, those count that the pod had when it was made. */
+bool wish_follows(const char *name);
 /* Returns whether the configuration puts `cached` into a group, whatever annotations the
  * pod has had since. */
 bool wish_may_join(const struct cached *cached, const cJSON *conf);

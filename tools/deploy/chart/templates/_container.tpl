@@ -53,4 +53,9 @@ volumeMounts:
   - name: bpf
     mountPath: /sys/fs/bpf
     mountPropagation: HostToContainer
+  {{- if .Values.groups }}
+  - name: groups
+    mountPath: /etc/natra
+    readOnly: true
+  {{- end }}
 {{- end -}}
