@@ -40,12 +40,13 @@ class Kernel(unittest.TestCase):
         run("mount", "--bind", str(self.bpffs), "/sys/fs/bpf")
         self.addCleanup(run, "umount", "/sys/fs/bpf")
 
-    def pod(self, name, rate, egress=None, **conf):
+    def pod(self, name, rate, egress=None, annotations=None, **conf):
         """A network namespace with a veth, whose result libcni keeps."""
         out = {"egressRate": egress} if egress else {}
         self.node.pod(name, rate and {"ingressRate": rate, **out}, [
             "ptp", {"type": "natra", **conf, "capabilities": {
-                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}])
+                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}],
+            annotations)
         path = str(self.node.netns(name))
         run("unshare", f"--net={path}", "ip", "link", "set", "lo", "up")
         self.addCleanup(run, "umount", path)
@@ -307,17 +308,48 @@ class Kernel(unittest.TestCase):
         self.assertNotIn("ingress", left)
         self.assertNotIn("ifb", run("ip", "-o", "link"))
 
-    def test_follows_edits(self):
+    def api_server(self):
+        """An API server, and the options with which the agent follows it."""
         if subprocess.run(["grep", "-q", "curl_multi_init", AGENT]).returncode:
             self.skipTest("built without libcurl")
-        self.pod("b", 10000000)
         api = ApiServer()
         self.addCleanup(api.close)
         (self.node.root / "token").write_text("secret")
+        return api, ("--node", "n", "--api-server", api.url, "--token-file",
+                     str(self.node.root / "token"), "--ca-file", "")
+
+    def test_edits_in_a_group(self):
+        """A group that is named by an annotation is that of the pod's start; the pod's
+        part in it follows natra's own annotations."""
+        api, options = self.api_server()
+        start = {IN: "10M", "example.org/team": "red", "natra.io/group-weight": "3"}
+        self.pod("a", 10000000, annotations=start,
+                 allowAnnotations=["group-weight"],
+                 group={"name": "{annotation:example.org/team}", "ingressRate": "50M"})
+        api.put("a", start)
+        agent = self.agent(*options)
+
+        def found():
+            found = json.loads(run(NATRACTL, "--bpffs", str(self.bpffs), "--json",
+                                   "list"))
+            return [(self.group_of("a"), a["policy"]["group_weight"],
+                     a["policy"]["ingress_rate_bits_per_sec"]) for a in found]
+
+        for annotations, wanted in (
+                (start, ("red", 3, 10000000)),
+                (dict(start, **{"natra.io/group-weight": "5"}), ("red", 5, 10000000)),
+                ({IN: "7M", "example.org/team": "blue"}, ("red", 0, 7000000)),
+                ({}, ("red", 0, 10**15))):
+            api.put("a", annotations)
+            wait_until(lambda w=wanted: found() == [w],
+                       lambda w=wanted: f"{found()}, not {w}\n{agent.log()}", 20)
+        self.assertEqual(list(self.groups()), ["red"])
+
+    def test_follows_edits(self):
+        self.pod("b", 10000000)
+        api, options = self.api_server()
         api.put("b", {IN: "10M"})
-        agent = self.agent("--node", "n", "--api-server", api.url,
-                           "--token-file", str(self.node.root / "token"),
-                           "--ca-file", "")
+        agent = self.agent(*options)
         wait_until(lambda: self.limits() == {"net/b/eth0": 10000000},
                    agent.log)
         for rate in (20000000, 5000000):
