@@ -14,7 +14,7 @@
 /* There is a longest time between two looks because a mount over the directory is no
  * event, and because somebody else may have changed a group. */
 #define RECHECK_MS 60000
-#define RETRY_MS   5000
+#define RETRY_MS   2000
 #define JOB_MAX_MS 30000
 
 static void run(void *arg)
