@@ -111,7 +111,12 @@ static cJSON *make_list(void)
 static int read_limits(const struct cli *cli, const struct state *s,
 		       struct wish *wish)
 {
-	struct cached cached = {.list = make_list(), .network = "oci"};
+	struct cached cached = {
+		.list = make_list(),
+		.network = "oci",
+		.pod_namespace = "",
+		.pod_name = "",
+	};
 	struct failure failure = {0};
 	struct log log = LOG_INIT;
 	cJSON *none = cJSON_CreateObject();
