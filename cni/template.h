@@ -14,7 +14,7 @@ struct template_name {
 };
 
 /* Refuses braces that are neither of the two. */
-int template_check(const char *template, struct failure *failure);
+int template_check(const char *name, struct failure *failure);
 
 /* Puts in what a pod ("<namespace>/<pod>", or "") with these annotations (may be NULL)
  * has. Returns 0; -ENOENT if it lacks one of them; -ENAMETOOLONG. */
