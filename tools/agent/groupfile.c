@@ -14,7 +14,6 @@
 /* There is a longest time between two looks because a mount over the directory is no
  * event, and because somebody else may have changed a group. */
 #define RECHECK_MS 60000
-#define RETRY_MS   2000
 #define JOB_MAX_MS 30000
 
 static void run(void *arg)
@@ -50,6 +49,7 @@ static void changed(void *arg)
 	struct groupfile *g = arg;
 
 	g->is_asked = true;
+	backoff_reset(&g->backoff);
 	if (!g->work.pid && !g->work.is_waiting)
 		timer_set(&g->next, SETTLE_MS);
 }
@@ -80,9 +80,11 @@ static void done(void *arg, enum work_end end)
 	bool is_well = end == WORK_DONE && !report->failed && !report->waiting;
 
 	say(g, report, end);
+	if (is_well)
+		backoff_reset(&g->backoff);
 	timer_set(&g->next, g->is_asked ? SETTLE_MS
 			    : is_well   ? RECHECK_MS
-					: RETRY_MS);
+					: backoff_next_ms(&g->backoff, 0));
 	if (end != WORK_DONE)
 		return;
 	g->names = report->names;

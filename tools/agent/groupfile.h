@@ -11,6 +11,7 @@
 #ifndef NATRA_AGENT_GROUPFILE_H
 #define NATRA_AGENT_GROUPFILE_H
 
+#include "backoff.h"
 #include "dirwatch.h"
 #include "jobs.h"
 #include "work.h"
@@ -39,6 +40,7 @@ struct groupfile {
 	struct dirwatch watch;
 	struct work work;
 	struct timer next;
+	struct backoff backoff;
 	bool is_asked;            /* the file has changed while the job ran */
 	char said[512];           /* the error that was logged last */
 	struct group_names names; /* the groups that the agent has set */
