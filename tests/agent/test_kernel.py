@@ -52,6 +52,9 @@ class Kernel(unittest.TestCase):
         self.addCleanup(run, "umount", path)
         run("ip", "link", "add", f"veth-{name}", "type", "veth", "peer", "name",
             f"peer-{name}")
+        # It would go with the namespace, but later.
+        self.addCleanup(subprocess.run, ["ip", "link", "del", f"veth-{name}"],
+                        stderr=subprocess.DEVNULL)
         with open(path) as ns:
             run("ip", "link", "set", f"peer-{name}", "netns",
                 f"/proc/{os.getpid()}/fd/{ns.fileno()}", "name", "eth0")
