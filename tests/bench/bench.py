@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the cells of a profile and writes every sample to OUT/results.json;
-tools/bench calls it, and report_md.py after it."""
+tools/bench calls it, and report_md.py after it. What OUT/results.json has already, of
+the same build and machine, is not measured again."""
 import argparse
 import json
 import os
@@ -14,26 +15,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 for part in ("harness/python", "cni", "net"):
     sys.path.append(f"{HERE}/../{part}")
 
-import cells
-import footprint
-import latency
 import machine
-import mixed
 import plugin
-import slis
-import sweep
-import throughput
-from cells import RATES
+from cells import RATES, Node, Unavailable
 from limiters import Natra
-from pods import Cluster, limiter
+from pods import Cluster, limiter, qdiscs_here
+from statistic import Results
+from workloads import SAMPLES, WORKLOADS, schedule
 
-WORKLOADS = {"sweep": sweep, "mixed": mixed, "latency": latency,
-             "slis": slis, "throughput": throughput,
-             "per-packet": footprint, "add": footprint, "memory": footprint}
-
-
-class LeftOut(Exception):
-    """This machine cannot run the cell; the text says why."""
+# What a run has to have in common with one that it goes on with.
+SAME = ("kernel", "cpu", "cpus", "natra", "commit")
 
 
 class Progress:
@@ -46,7 +37,7 @@ class Progress:
 
     @staticmethod
     def seconds(cell):
-        return 0 if cells.senseless(cell) else cell.seconds
+        return 0 if cell.why_not else cell.seconds
 
     def end(self, cell, text):
         self.done += 1
@@ -63,30 +54,45 @@ class Progress:
 class Run:
     """Holds the samples of a run, and what the wire carries without a limiter."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster, samples=()):
         self.r = cluster
-        self.samples, self.left_out = [], []
+        # Cells that failed are tried again.
+        self.samples = [s for s in samples if not s.get("error")]
+        self.left_out = []
         self.wire = {}          # (flows, ways) -> Mbit/s of the slower way
+        for s in self.samples:
+            self.note_wire(s)
+
+    def have(self, n, cell):
+        return any((s["workload"], s["limiter"], s["params"], s["sample"]) ==
+                   (cell.workload, cell.limiter, dict(cell.params), n)
+                   for s in self.samples)
+
+    def satisfied(self, cell):
+        """Return whether more blocks of a workload would change nothing."""
+        ask = getattr(WORKLOADS[cell.workload], "satisfied", None)
+        return cell.blocks > 1 and ask and ask(Results({"samples": self.samples}))
 
     def fits(self, cell):
-        """Raise LeftOut if the cell makes no sense on this machine, or if the wire
+        """Raise Unavailable if the cell makes no sense on this machine, or if the wire
         carries too little without a limiter for the cell's rate."""
-        why = cells.senseless(cell)
-        if why:
-            raise LeftOut(why)
+        if cell.why_not:
+            raise Unavailable(cell.why_not)
         rate = RATES.get(dict(cell.params).get("rate"))
         if cell.workload != "sweep" or rate is None:
             return
         wire = self.wire.get((cell.param("flows"), cell.param("ways")),
                              self.wire.get((1, "in+out")))
         if wire is not None and wire < 1.5 * rate / 1e6:
-            raise LeftOut(f"without a limiter the wire carries {wire:.0f} "
-                          "Mbit/s, less than 1.5 times the cap")
+            raise Unavailable(f"without a limiter the wire carries {wire:.0f} "
+                              "Mbit/s, less than 1.5 times the cap")
 
-    def note_wire(self, cell, values):
-        if cell.workload == "sweep" and cell.limiter == "none":
-            ways = [values[k] for k in ("wire_in", "wire_out") if k in values]
-            self.wire[cell.param("flows"), cell.param("ways")] = min(ways)
+    def note_wire(self, sample):
+        if sample["workload"] == "sweep" and sample["limiter"] == "none":
+            ways = [sample["values"][k] for k in ("wire_in", "wire_out")
+                    if k in sample["values"]]
+            params = sample["params"]
+            self.wire[params["flows"], params["ways"]] = min(ways)
 
     def one(self, n, cell, lim=None):
         """Run a cell, with another limiter than its own if one is given. Return the
@@ -98,14 +104,14 @@ class Run:
         try:
             self.fits(cell)
             if cell.limiter != "both" and not limiter(cell.limiter):
-                raise LeftOut("the plugin is not installed "
-                              "(tools/install-deps cni)")
+                raise Unavailable("the plugin is not installed "
+                                  "(tools/install-deps cni)")
             sample["values"], series = module.run(self.r, cell, lim)
             if series:
                 sample["series"] = series
             said = module.text(sample["values"])
-            self.note_wire(cell, sample["values"])
-        except (LeftOut, footprint.Unavailable) as e:
+            self.note_wire(sample)
+        except Unavailable as e:
             self.left_out.append({"cell": cell.title(), "why": str(e)})
             return f"left out: {e}"
         except Exception as e:  # one cell must not end the run: it is reported
@@ -118,6 +124,23 @@ class Run:
         return said
 
 
+def kept(path, profile, about):
+    """Return the earlier results there, or none. Those of something else end the
+    script: figures of two builds or machines do not belong together."""
+    try:
+        with open(path) as f:
+            data = json.load(f)
+    except FileNotFoundError:
+        return {"samples": [], "seconds": 0, "machine": about}
+    earlier = dict(data["machine"], profile=data["profile"])
+    for what in ("profile", *SAME):
+        here = dict(about, profile=profile)[what]
+        if earlier.get(what) != here:
+            sys.exit(f"{path}: {what} {earlier.get(what)}, and {here} here; "
+                     "--out may name another directory")
+    return data
+
+
 def save(path, samples, rest):
     """Write JSON with a line for each sample."""
     rows = ",\n".join(json.dumps(s, separators=(",", ":")) for s in samples)
@@ -128,11 +151,13 @@ def save(path, samples, rest):
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--profile", choices=cells.SAMPLES, default="ci")
+    p.add_argument("--profile", choices=SAMPLES, default="ci")
     p.add_argument("--out", required=True)
     p.add_argument("--only", help="these workloads, by comma")
     p.add_argument("--match", default="", help="only cells in whose title this "
                    "regular expression is found")
+    p.add_argument("--minutes", type=float, default=float("inf"),
+                   help="begin no cell after so many")
     return p.parse_args()
 
 
@@ -140,29 +165,42 @@ def main():
     a = arguments()
     about = machine.describe()  # isolate() hides the list of packages
     plugin.isolate()
-    plan = [(n, c) for n, c in cells.schedule(
-                a.profile, Natra.modes(), Natra().json("probe")["fq"],
-                a.only and a.only.split(","))
+    path = f"{a.out}/results.json"
+    earlier = kept(path, a.profile, about)
+    node = Node(tuple(Natra.modes()), bool(Natra().json("probe")["fq"]), qdiscs_here())
+    plan = [(n, c) for n, c in schedule(a.profile, node, a.only and a.only.split(","))
             if re.search(a.match, c.title())]
     if not plan:
         sys.exit("no such cell")
     begin = time.monotonic()
-    progress = Progress(plan)
     with Cluster() as r:
-        run = Run(r)
+        run = Run(r, earlier["samples"])
+        plan = [(n, c) for n, c in plan if not run.have(n, c)]
+        progress, left = Progress(plan), 0
+        planned = len(run.samples) + len(plan)
         for n, cell in plan:
+            if time.monotonic() - begin > a.minutes * 60:
+                left += 1
+                continue
             if cell.workload != "slis":
                 r.clear()       # the node that the SLIs have grown
+            if run.satisfied(cell):
+                progress.end(cell, "enough is known")
+                planned -= 1
+                continue
             progress.end(cell, run.one(n, cell))
             # Saved after each cell, so that a run that is stopped keeps its samples.
-            save(f"{a.out}/results.json", run.samples, {
-                    "format": 1, "profile": a.profile, "machine": about,
-                    "planned": len(plan), "seconds": round(time.monotonic() - begin),
+            save(path, run.samples, {
+                    "format": 2, "profile": a.profile,
+                    "machine": earlier["machine"], "planned": planned,
+                    "seconds": earlier["seconds"] + round(time.monotonic() - begin),
                     "left_out": run.left_out})
     failed = sum("error" in s for s in run.samples)
     print(f"{len(run.samples)} samples, {failed} failed, in "
           f"{time.monotonic() - begin:.0f} s")
-    sys.exit(0 if failed < len(run.samples) else 1)
+    if left:
+        print(f"{left} cells left for the next call")
+    sys.exit(0 if failed < max(1, len(run.samples)) else 1)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,19 @@ LABELS = {"none": "no limiter", "upstream": "upstream",
           "natra-pace": "natra, paced ingress"}
 
 
+# In a dark page black becomes white and a colour keeps its hue.
+DARK = "<style>@media (prefers-color-scheme: dark) { svg { filter: invert(0.93) " \
+    "hue-rotate(180deg) } }</style>"
+
+
 def save(figure, out, name):
-    figure.savefig(f"{out}/{name}.svg", metadata={"Date": None})
+    path = f"{out}/{name}.svg"
+    figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
+    with open(path) as f:
+        head, end, rest = f.read().partition("<defs>")
+    with open(path, "w") as f:
+        f.write(head + DARK + "\n " + end + rest)
     return name
 
 

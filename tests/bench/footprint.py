@@ -7,23 +7,31 @@ import subprocess
 
 import cost
 import plugin
-from cells import RATES
+from cells import RATES, Unavailable, cell, cpu_bound
+from markdown import figure, name_of, table
 from memory import held, kernel, memlock_kib, settled
 from plugin import PINS, Veth, call
 from pods import CONTAINERD_BURST, limiter
+from target import Target
 
+NAMES = ("per-packet", "add", "memory")
+MEMLOCK_KIB = 96
+MEMLOCK_PODS = 50               # among which the programs' own count
 ADD_PODS = 100
 KINDS = ("SUnreclaim", "KernelStack", "PageTables")
 SHOWN = ("VmallocUsed", "Percpu")
 
 
-class Unavailable(Exception):
-    """This machine lacks what the measurement needs; the text says what."""
+def cells(_):
+    yield cell("per-packet", "natra", 4, ci=True, once=True, why_not=cpu_bound())
+    yield cell("add", "both", 12, ci=True, once=True, why_not=cpu_bound())
+    for name in ("upstream", "natra"):
+        yield cell("memory", name, 12, ci=True, once=True, pods=MEMLOCK_PODS)
 
 
-def run(r, cell, lim=None):
+def run(r, cell_, lim=None):
     return {"add": add, "memory": memory, "per-packet": per_packet}[
-            cell.workload](r, cell, lim)
+            cell_.workload](r, cell_, lim)
 
 
 def add(_r, _cell, _lim):
@@ -65,14 +73,14 @@ def conf(pod, lim):
                 prevResult=pod.prev_result())
 
 
-def memory(_r, cell, lim):
+def memory(_r, cell_, lim):
     """Compare what the kernel's allocators report before and after limiting pods that
     exist already. The second time counts, because the first fills caches, too. The node has
     none of natra's programs at the beginning: one that an earlier cell's pods
     left would be counted, and shift which pods share the others."""
     plugin.natractl("gc")
-    lim = lim or limiter(cell.limiter)
-    count = cell.param("pods")
+    lim = lim or limiter(cell_.limiter)
+    count = cell_.param("pods")
     pods = [Veth(f"mem{i}", f"vmem{i}") for i in range(count + 1)]
     try:
         for some in (pods[:1], pods[1:]):
@@ -129,3 +137,76 @@ def text(values):
              "memlock_kib", "rx mouse ns", "rx heavy ns", "empty ns")
     shown = [f"{k} {values[k]:.1f}" for k in order if k in values]
     return ", ".join(shown)
+
+
+def targets(res):
+    for mode in ("clsact", "tcx"):
+        for what, words, unit in (("rss_kib", "peak RSS", " KiB"),
+                                  ("cpu_ms", "CPU time", " ms")):
+            value = res.get("add", "both", f"{what} natra {mode}")
+            if value is not None:
+                yield Target(f"ADD, {mode}: {words}, at most half of "
+                             "upstream's", value,
+                             res.get("add", "both", f"{what} upstream"),
+                             "most", unit, factor=0.5)
+    pods = next((dict(k[2]).get("pods") for k in res.find("memory", "natra")),
+                MEMLOCK_PODS)
+    yield Target("kernel memory of a pod, by memlock",
+                 res.get("memory", "natra", "memlock_kib"), MEMLOCK_KIB,
+                 "most", " KiB", "" if pods >= MEMLOCK_PODS else
+                 f"{pods} pods, not {MEMLOCK_PODS}, share the programs")
+
+
+def mean_add(res):
+    mean = {who: figure(res.get("add", "both", f"mean_cpu_ms {who}"), 2)
+            for who in ("natra", "upstream")}
+    return ["Some of natra's ADDs also load programs for the next pods. On a node "
+            f"that fills up, the mean CPU time of an ADD is {mean['natra']} ms, and "
+            f"upstream's {mean['upstream']} ms.", ""] if all(mean.values()) else []
+
+
+def report(res):
+    adds = []
+    for who in ("upstream", "natra clsact", "natra tcx", "two links"):
+        got = [res.get("add", "both", f"{m} {who}")
+               for m in ("wall_ms", "cpu_ms", "rss_kib")]
+        if got[0]:
+            adds.append(("the kernel's two TCX links alone"
+                         if who == "two links" else who,
+                         *(figure(s, 2) for s in got)))
+    held_ = []
+    for key in res.find("memory"):
+        held_.append((name_of(key[1]), dict(key[2])["pods"], *(
+                figure(res.stat(key, m)) for m in (
+                        "slab_kib", "SUnreclaim_kib", "KernelStack_kib",
+                        "PageTables_kib", "VmallocUsed_kib", "Percpu_kib",
+                        "memlock_kib"))))
+    packets = [(m[:-len(" ns")], figure(res.get("per-packet", "natra", m)))
+               for k in res.find("per-packet") for m in res.metrics(k)]
+    if not (adds or held_ or packets):
+        return []
+    return ["## Cost", "",
+            *(adds and ["One ADD takes, as medians:", ""]),
+            *table(("", "wall, ms", "CPU, ms", "peak RSS, KiB"), adds),
+            *mean_add(res),
+            *(held_ and ["The table shows the kernel's memory for each limited "
+                         "pod in KiB. All columns but *memlock* compare the whole "
+                         "machine before and after, so whatever else runs adds or "
+                         "takes a few KiB. *memlock* is what the kernel charges "
+                         "for natra's programs and maps; most of it is part of "
+                         "vmalloc, too.", ""]),
+            *table(("", "pods", "slab, stacks and page tables", "slab",
+                    "stacks", "page tables", "vmalloc", "per-CPU", "memlock"),
+                   held_),
+            *(packets and ["A packet spends this time in natra's programs, in ns "
+                           "(BPF_PROG_TEST_RUN):", ""]),
+            *table(("program", "ns"), packets)]
+
+
+def answers(res):
+    found = {who: [res.mean("add", "both", f"{m} {who}") for m in ("wall_ms", "cpu_ms")]
+             for who in ("upstream", "natra clsact", "natra tcx")}
+    rows = [f"{who} {wall:.1f} ms, of which {cpu:.1f} on a CPU"
+            for who, (wall, cpu) in found.items() if wall and cpu]
+    if len(rows) > 1:
+        yield "What does an ADD take?", "; ".join(rows) + "."

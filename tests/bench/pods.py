@@ -10,12 +10,16 @@ from chain import NATRA, ipam
 from libcni import Container, Libcni
 from plugin import DEBIAN
 from commands import sh
+from limiters import LIMITERS
 from namespaces import Ns, Pod
 from rig import Rig
 
 # 4294967295 bits is what containerd sends with any rate, and the most that
 # upstream's plugin takes.
 CONTAINERD_BURST = 4294967295
+# Peers of natra that are a root qdisc each way.
+QDISCS = ("tbf", "fq_codel", "cake")
+FAST_PASSES = ("guarded", "charged", "off")
 UPSTREAM = {"type": "bandwidth", "capabilities": {"bandwidth": True}}
 
 
@@ -29,6 +33,7 @@ class Limiter:
     # Upstream's plugin takes it literally, so it is given natra's burst here.
     burst_seconds: float = None
     skew: float = 1             # a rig that can fail: caps this much too high
+    qdisc: type = None          # of the harness; it limits instead of a plugin
 
     def capabilities(self, rate):
         rate = int(rate * self.skew)
@@ -50,6 +55,10 @@ def limiter(name):
         return natra()
     if name == "natra-pace":
         return natra(name, ingressMode="pace")
+    if name in QDISCS:
+        return Limiter(name, qdisc=LIMITERS[name])
+    if name[len("natra-"):] in FAST_PASSES:
+        return natra(name, fastPass=name[len("natra-"):])
     if name.startswith("natra-"):
         return natra(name, attachMode=name[len("natra-"):])
     debian = f"{DEBIAN}/bandwidth"
@@ -59,6 +68,20 @@ def limiter(name):
         return None
     return Limiter(name, path, UPSTREAM,
                    None if name == "upstream-containerd" else 0.5)
+
+
+def qdiscs_here():
+    """Return those of QDISCS that this kernel has."""
+    found = []
+    for name in QDISCS:
+        try:
+            for what, words in LIMITERS[name].commands(10**7):
+                sh("tc", *what, "dev", "lo", *words)
+            found.append(name)
+        except RuntimeError:
+            pass                # tc says that the kernel has none
+        sh("tc", "qdisc", "del", "dev", "lo", "root", check=False)
+    return tuple(found)
 
 
 class ChainPod(Ns):
@@ -84,6 +107,8 @@ class ChainPod(Ns):
             self.close()
             raise
         self.set_addresses(result)
+        if lim.qdisc and rate:
+            lim.qdisc(self).attach(str(rate), str(rate))
         self.add_seconds = {k: a.seconds for k, a in self._cni.answers.items()}
 
     def set_addresses(self, result):

@@ -14,7 +14,7 @@ import pods
 import sweep
 from report_md import write
 from statistic import Results
-from targets import missed, targets
+from workloads import WORKLOADS, missed, targets
 
 CAP = "cap of 10M"
 MICE = "mice beside elephants, fixed load"
@@ -52,7 +52,7 @@ def right_and_wrong(rep):
             run.one(0, cells.cell(workload, name, 0, **params), lim)
             sample, = run.samples
             rep.shown(f"{workload} {name} {words}", sample.get("error") or
-                      bench.WORKLOADS[workload].text(sample["values"]))
+                      WORKLOADS[workload].text(sample["values"]))
             return sample
 
         base = take("mixed", "none", None, loaded)

@@ -8,13 +8,17 @@ import threading
 import time
 
 import plugin
-from cells import EMULATED
+from cells import EMULATED, LIMITERS, cell
 from conntrack import Connections
 from commands import sh
 from limiters import total
+from markdown import figure, name_of, table
 from pods import limiter
 from statistic import quantiles
 
+NAMES = ("slis",)
+POD_COUNTS = (1, 10, 100, 200)
+EMULATED_PODS = 10
 CAP = 10**7
 ADDS = 5                        # at each count; pods that take part in it
 SECONDS = 2
@@ -51,6 +55,18 @@ class Clock(threading.Thread):
         self.on = False
         self.join(5)
         self.socket.close()
+
+
+def cells(_):
+    """Let the node grow from one count of pods to the next, limiter by limiter."""
+    for name in LIMITERS:
+        grown = 0
+        for pods in POD_COUNTS:
+            yield cell("slis", name, 4 + 0.25 * (pods - grown),
+                       ci=pods <= 10, once=True, pods=pods, why_not=(
+                           "an emulated CPU takes minutes to make so many pods"
+                           if EMULATED and pods > EMULATED_PODS else ""))
+            grown = pods
 
 
 def limited_packets(pod):
@@ -120,9 +136,9 @@ def grow(r, lim, pods):
     return latencies, adds[-ADDS:]
 
 
-def run(r, cell, lim=None):
-    lim = lim or limiter(cell.limiter)
-    latencies, adds = grow(r, lim, cell.param("pods"))
+def run(r, cell_, lim=None):
+    lim = lim or limiter(cell_.limiter)
+    latencies, adds = grow(r, lim, cell_.param("pods"))
     pod = r.pods[-1]
     url = r.nginx(pod=pod)
     sh("nft", "-f", "-", input=TRACK)
@@ -158,3 +174,47 @@ def text(values):
              ("connection", "client_total_ms_p50")]
     return ", ".join(f"{name} {values[k]:.2f} ms" for name, k in shown
                      if k in values)
+
+
+def targets(_):
+    return ()
+
+
+def report(res):
+    rows, stamped = [], False
+    for key in res.find("slis"):
+        def get(metric, key=key):
+            return figure(res.stat(key, metric), 2)
+        stamped |= any(s["values"].get("stamped") for s in res.cells[key])
+        rows.append((
+                dict(key[2])["pods"], name_of(key[1]), get("chain_ms"),
+                get("programming_ms"),
+                *(f"{get(f'{m}_p50')} / {get(f'{m}_p99')}" for m in (
+                        "client_first_ms", "conntrack_first_ms",
+                        "client_total_ms", "conntrack_total_ms"))))
+    rows.sort(key=lambda r: r[0])
+    source = "the kernel's stamps" if stamped else "the time of reading"
+    return rows and [
+            "## What a pod's owner notices", "",
+            "Times are in ms, p50 / p99. *Limited after* is the time from the "
+            "start of the limiter's ADD to the first packet into the pod that "
+            "it saw. The client measures from SYN to SYN-ACK and from SYN to the "
+            "end; connection tracking on the node measures from SYN to SYN-ACK "
+            f"and to the first FIN ({source}).", "",
+            *table(("limited pods", "", "ADD of the chain", "limited after",
+                    "SYN-ACK, client", "SYN-ACK, node", "end, client",
+                    "FIN, node"), rows)]
+
+
+def answers(res):
+    found = {}
+    for key in res.find("slis"):
+        programming = res.stat(key, "programming_ms")
+        if programming:
+            found.setdefault(dict(key[2])["pods"], {})[key[1]] = programming.mean
+    both = [n for n in found if len(found[n]) > 1]
+    if both:
+        first, second = sorted(found[max(both)].items(), key=lambda f: f[1])
+        yield ("How soon is a pod limited?",
+               f"With {max(both)} pods on the node {first[0]} limits the next "
+               f"{first[1]:.1f} ms after its ADD begins, {second[0]} {second[1]:.1f} ms.")

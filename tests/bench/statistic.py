@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Summarises samples: means, deviations, quantiles. No I/O."""
+"""Summarises samples: means, deviations, quantiles, intervals. No I/O."""
+import random
 import statistics
 from dataclasses import dataclass
+
+CONFIDENCE = 0.95
+RESAMPLES = 2000
+# With fewer samples an interval from resampling says little.
+ENOUGH = 7
 
 
 def quantiles(ordered, parts=100):
@@ -10,6 +16,38 @@ def quantiles(ordered, parts=100):
         return []
     return [ordered[min(len(ordered) - 1, int(len(ordered) * i / parts))]
             for i in range(parts + 1)]
+
+
+def middle(figures, centre, count):
+    """Return the interval that holds the middle of resampled figures. Resampling n
+    values makes their mean vary by (n - 1) / n of the variance that it has, so the
+    interval is that much wider around the figure of the samples themselves."""
+    ordered = sorted(figures)
+    cut = int(len(ordered) * (1 - CONFIDENCE) / 2)
+    wider = (count / (count - 1)) ** 0.5
+    return tuple(centre + (edge - centre) * wider
+                 for edge in (ordered[cut], ordered[-1 - cut]))
+
+
+def interval(figure, *columns, paired=False):
+    """Return the bootstrap interval of figure(*columns), each a tuple of samples, or
+    None if a column has one sample only. Columns that are paired are resampled alike:
+    what the machine did to a block of samples stays together. The same samples give the
+    same interval."""
+    count = min(map(len, columns))
+    if count < 2:
+        return None
+    if paired:
+        columns = [c[:count] for c in columns]
+    draw = random.Random(repr(columns))
+    found = []
+    for _ in range(RESAMPLES):
+        if paired:
+            at = [draw.randrange(count) for _ in range(count)]
+            found.append(figure(*([c[i] for i in at] for c in columns)))
+        else:
+            found.append(figure(*(draw.choices(c, k=len(c)) for c in columns)))
+    return middle(found, figure(*columns), count)
 
 
 @dataclass(frozen=True)
@@ -75,6 +113,20 @@ class Results:
     def mean(self, *names, **params):
         stat = self.get(*names, **params)
         return stat.mean if stat else None
+
+    def pairs(self, workload, limiters, metric, **params):
+        """Return a tuple of values for each limiter, of the samples that all have: the
+        n-th value of each was measured in the same block."""
+        found = []
+        for name in limiters:
+            key = next(iter(self.find(workload, name, **params)), None)
+            # The first format numbered samples and not blocks.
+            found.append({n if self.data.get("format") == 1 else s["sample"]:
+                          s["values"][metric]
+                          for n, s in enumerate(self.cells.get(key, ()))
+                          if isinstance(s["values"].get(metric), (int, float))})
+        both = sorted(set.intersection(*map(set, found)))
+        return [tuple(f[n] for n in both) for f in found]
 
     def series(self, workload, limiter, name, **params):
         """Return the series of the first sample that has it, or None."""

@@ -5,15 +5,47 @@ import statistics
 import threading
 import time
 
-from cells import RATES, UNCAPPED
+from cells import RATES, UNCAPPED, cell
 from limiters import bits
+from markdown import figure, name_of, table
 from meter import Meter
 from pods import limiter
+from statistic import Stat
+from target import WAYS, Target
 
+NAMES = ("sweep",)
 PORT = 5201
 TICK_SECONDS = 0.1
 SETTLE_SECONDS = 2              # what the burst and the slow start take
 WINDOW_SECONDS = 5
+
+
+def cells(node):
+    """Measure both directions at once, with a pod for each, but at 10G one after the
+    other, because two cores do not carry that twice. Paced ingress runs alone, because
+    egress would be the same beside it."""
+    for flows in (1, 8):
+        # These run first: what the wire carries decides which rates are left out.
+        for ways in ("in+out", "in", "out"):
+            yield cell("sweep", "none", 7.5, ci=flows == 1 and ways == "in+out",
+                       once=True, rate="none", flows=flows, ways=ways)
+    in_ci = {("10M", 1), ("100M", 8), ("1G", 1)}
+    for rate in RATES:
+        for flows in (1, 8):
+            for ways in ("in", "out") if rate == "10G" else ("in+out",):
+                for limiter_ in ("upstream", "natra"):
+                    yield cell("sweep", limiter_, 7.5, ci=(rate, flows) in in_ci,
+                               rate=rate, flows=flows, ways=ways)
+            if node.fq:
+                yield cell("sweep", "natra-pace", 7.5,
+                           ci=(rate, flows) in in_ci, rate=rate, flows=flows,
+                           ways="in")
+    # The burst that containerd sends with every rate.
+    for rate in ("10M", "100M"):
+        yield cell("sweep", "upstream-containerd", 7.5, ci=rate == "10M",
+                   once=True, rate=rate, flows=1, ways="in+out")
+        yield cell("sweep", "upstream-debian", 7.5, once=True, rate=rate,
+                   flows=1, ways="in+out")
 
 
 class Lane(threading.Thread):
@@ -163,3 +195,133 @@ def run(r, cell, lim=None):
 def text(values):
     return ", ".join(f"{way} {values[f'wire_{way}']:.2f} Mbit/s"
                      for way in ("in", "out") if f"wire_{way}" in values)
+
+
+PACES = {"in": "pace", "out": "edt"}    # in the samples
+
+
+def paced(res, key, way):
+    """Return whether fq held the packets of that direction in a cell."""
+    return any(s["values"].get(PACES[way]) for s in res.cells[key])
+
+
+def targets(res):
+    yield from caps(res)
+    yield from deviations(res)
+
+
+def caps(res):
+    """Yield a target for each rate, number of flows and direction. Paced traffic has the
+    narrower bound."""
+    for key in (*res.find("sweep", "natra"), *res.find("sweep", "natra-pace")):
+        params = dict(key[2])
+        for way, words in WAYS.items():
+            error = res.stat(key, f"error_{way}")
+            if not error:
+                continue
+            held = paced(res, key, way)
+            yield Target(f"cap of {params['rate']} {words}, "
+                         f"{params['flows']} "
+                         f"{'flow' if params['flows'] == 1 else 'flows'}, "
+                         f"{'paced' if held else 'policed'}: error",
+                         error, 2 if held else 5, "most", " %", centre="error")
+
+
+def deviations(res):
+    """Compare natra with upstream by the standard deviation between samples, in percent
+    of the rate: the median over all cells that have both."""
+    for name, way in (("natra", "in"), ("natra", "out"), ("natra-pace", "in")):
+        keys = [k for k in res.find("sweep", name) if res.stat(k, f"wire_{way}")]
+        if not keys and name != "natra":
+            continue            # there is no fq
+        both = []
+        for key in keys:
+            # Upstream's cell has the other direction beside it, in a pod of its own.
+            same = {p: dict(key[2])[p] for p in ("rate", "flows")}
+            pair = [s and s.relative_sd for s in (
+                    res.stat(key, f"wire_{way}"),
+                    res.get("sweep", "upstream", f"wire_{way}", **same))]
+            if None not in pair:
+                both.append(pair)
+        natra, upstream = [Stat(tuple(v * 100 for v in column))
+                           for column in zip(*both)] if both else (None, None)
+        held = any(paced(res, k, way) for k in keys)
+        yield Target(f"deviation between samples {WAYS[way]}, "
+                     f"{'paced' if held else 'policed'}: at most upstream's",
+                     natra, upstream, "most", " %",
+                     f"medians of {len(both)} cells; in "
+                     f"{sum(a <= b for a, b in both)} of them it is at most "
+                     "upstream's" if held else
+                     "policing has no queue to smooth with: where the wire "
+                     "has no delay, a stream goes in bursts, one for each of "
+                     "TCP's retransmission timeouts of 0.2 s",
+                     centre="median", paired=True)
+
+
+def worst(error):
+    """Return the sample that is farthest off the cap."""
+    return max(error.values, key=abs)
+
+
+def report(res):
+    rows, wire = [], []
+    emulated = res.data["machine"].get("emulated")
+    for key in res.find("sweep"):
+        params = dict(key[2])
+        for way, words in WAYS.items():
+            def get(metric, key=key, way=way):
+                return res.stat(key, f"{metric}_{way}")
+            if not get("wire"):
+                continue
+            if key[1] == "none":
+                wire.append((params["flows"], words, params["ways"],
+                             figure(get("wire"), 0)))
+                continue
+            dev = get("wire").relative_sd
+            name = name_of(key[1])
+            if key[1].startswith("natra"):
+                name = "natra, paced" if paced(res, key, way) else \
+                    "natra, policed"
+            rows.append((
+                    params["rate"], params["flows"], words, name,
+                    figure(get("wire"), 2), f"{get('error').mean:+.2%}",
+                    f"{worst(get('error')):+.2%}",
+                    "" if dev is None else f"{dev:.2%}",
+                    figure(get("seconds_sd"), 2), figure(get("goodput"), 2),
+                    figure(get("retransmissions"), 0),
+                    figure(get("first_second_mb"), 2)))
+    if not rows:
+        return []
+    return ["## The cap", "",
+            "Caps are in bit/s and rates in Mbit/s. *Wire* counts the headers "
+            "of each segment, *error* compares its mean with the cap, and *worst* the "
+            "sample that is farthest off. *Between "
+            "samples* is the standard deviation of the samples' means in "
+            "percent, *between seconds* that of single seconds within a "
+            "sample, in Mbit/s. *Goodput* is what the receivers took" + (
+                    "; here it is rough, because ss, which reports it, takes "
+                    "some tenths of a second to start." if emulated else "."), "",
+            *table(("cap", "flows", "direction", "limiter", "wire", "error", "worst",
+                    "between samples", "between seconds", "goodput",
+                    "retransmissions/s", "MB in the first second"), rows),
+            *(wire and ["Without a limiter:", ""]),
+            *table(("flows", "direction", "directions at once", "Mbit/s"),
+                   wire)]
+
+
+def answers(res):
+    """Say how far off the cap each limiter was on average, over the cells of both."""
+    keys = [k for k in res.find("sweep", "natra")
+            if res.find("sweep", "upstream", **dict(k[2]))]
+    off = {name: [abs(error.mean) * 100 for k in keys
+                  for way in WAYS if (error := res.get(
+                      "sweep", name, f"error_{way}", **dict(k[2])))]
+           for name in ("natra", "upstream")}
+    if not all(off.values()):
+        return
+    mean = {name: sum(v) / len(v) for name, v in off.items()}
+    first, second = sorted(mean, key=mean.get)
+    yield ("Does the cap hold?",
+           f"Over {len(off['natra'])} caps and directions {first}'s mean error is "
+           f"{mean[first]:.2f} %, {second}'s {mean[second]:.2f} %; the worst is "
+           f"{max(off[first]):.2f} and {max(off[second]):.2f} %.")

@@ -1,27 +1,30 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests the benchmark's arithmetic: cells, statistics, targets, comparison, report,
-and what it reads of connection tracking's events."""
+"""Tests the benchmark's arithmetic: cells, targets, comparison, report, and what it reads of connection tracking's events."""
 import json
 import re
 import sys
+import tempfile
 import unittest
 import unittest.mock
 from pathlib import Path
 
 import bench                    # finds the harness
 import capped_pod
-import cells
 import compare
 import conntrack
 import fair_chart
+import mixed as mice
 import sweep as streams
+import throughput
+import workloads
+from cells import LIMITERS, Node, cell
 from report_md import write
-from statistic import Results, Stat, quantiles
-from targets import missed, targets
+from statistic import ENOUGH, Results
+from workloads import missed, schedule, targets
 
 RESULTS = Path(__file__).resolve().parent / "results"
-MODES = ["tcx-podside", "clsact-podside"]
+NODE = Node(("tcx-podside", "clsact-podside"))
 SWEEP = {"rate": "10M", "flows": 1, "ways": "in+out"}
 
 
@@ -49,7 +52,7 @@ def mixed(limiter, load, rps, p99, bystander=500):
 
 def run(*samples, **machine):
     return Results({
-            "format": 1, "profile": "ci", "seconds": 5,
+            "format": 2, "profile": "ci", "seconds": 5,
             "machine": dict({"kernel": "6.12", "cpus": 2, "cpu": "x",
                              "date": "today"}, **machine),
             "left_out": [{"cell": "sweep natra rate=10G", "why": "too much"}],
@@ -62,45 +65,108 @@ def verdicts(res):
 
 class Cells(unittest.TestCase):
     def test_ci_is_part_of_full(self):
-        ci = {c for _, c in cells.schedule("ci", MODES)}
-        full = {c for _, c in cells.schedule("full", MODES)}
+        ci = {c for _, c in schedule("ci", NODE)}
+        full = {c for _, c in schedule("full", NODE)}
         self.assertLess(ci, full)
         self.assertEqual({c.workload for c in ci},
                          {c.workload for c in full})
 
     def test_samples(self):
-        plan = cells.schedule("full", MODES)
-        capped = cells.cell("sweep", "natra", 7.5, ci=True, **SWEEP)
-        self.assertEqual([n for n, c in plan if c == capped], [0, 1, 2])
+        plan = schedule("full", NODE)
+        capped = cell("sweep", "natra", 7.5, ci=True, **SWEEP)
+        self.assertEqual([n for n, c in plan if c == capped], [*range(ENOUGH)])
         self.assertTrue(all(n == 0 for n, c in plan if c.once))
 
+    def test_each_sample_is_run_once(self):
+        plan = schedule("full", NODE)
+        self.assertEqual(len(plan), len(set(plan)))
+
     def test_only(self):
-        self.assertEqual({c.workload for _, c in cells.schedule(
-                "full", MODES, only=["slis", "add"])}, {"slis", "add"})
+        self.assertEqual({c.workload for _, c in schedule(
+                "full", NODE, only=["slis", "add"])}, {"slis", "add"})
 
     def test_ingress_is_paced_where_there_is_fq(self):
         for fq in (False, True):
-            found = {c.workload for _, c in cells.schedule("ci", MODES, fq)
+            found = {c.workload for _, c in schedule("ci", Node(NODE.modes, fq))
                      if c.limiter == "natra-pace"}
             self.assertEqual(found, {"sweep", "latency"} if fq else set())
 
+    def test_qdiscs_of_the_kernel_are_peers(self):
+        plan = schedule("full", Node(qdiscs=("tbf", "cake")), only=["mixed"])
+        self.assertLessEqual({"tbf", "cake"}, {c.limiter for _, c in plan})
+        self.assertNotIn("fq_codel", {c.limiter for _, c in plan})
+
+    def test_limiters_take_turns(self):
+        """Each is before and after each other one equally often, but for one sample."""
+        plan = [c for _, c in schedule("full", NODE) if c.workload == "mixed"
+                and c.param("load") == "tilt" and c.limiter in ("upstream", "natra")]
+        first = [c.limiter for c in plan[::2]]
+        self.assertEqual(len(first), ENOUGH)
+        self.assertLessEqual(abs(first.count("natra") - first.count("upstream")), 1)
+
     def test_modes_take_turns_with_what_they_are_compared_with(self):
-        names = [c.limiter for _, c in cells.schedule(
-                "full", MODES, only=["throughput"])]
-        turn = [*cells.LIMITERS, *(f"natra-{m}" for m in MODES)]
-        self.assertEqual(names, turn * (len(names) // len(turn)))
-        self.assertGreaterEqual(names.count("none"), 5)
+        plan = [(n, c.limiter) for n, c in schedule(
+                "full", NODE, only=["throughput"])]
+        blocks = {}
+        for n, name in plan:
+            blocks.setdefault(n, []).append(name)
+        self.assertEqual([*blocks], sorted(blocks))
+        for n, names in blocks.items():
+            self.assertLessEqual(set(LIMITERS), set(names))
+            self.assertEqual(names.index("none") < names.index("natra"),
+                             (n // throughput.BLOCKS + n % throughput.BLOCKS) % 2 == 0)
+        self.assertEqual(plan.count((0, "natra-tcx-podside")), 1)
 
     def test_an_emulated_cpu_is_not_asked_for_cpu_time(self):
-        plan = [c for _, c in cells.schedule("full", MODES)]
-        self.assertFalse(any(map(cells.senseless, plan)))
-        with unittest.mock.patch("cells.EMULATED", True):
-            left = {c.workload for c in plan if not cells.senseless(c)}
+        plan = [c for _, c in schedule("full", NODE)]
+        self.assertFalse(any(c.why_not for c in plan))
+        with unittest.mock.patch("cells.EMULATED", True), \
+                unittest.mock.patch("slis.EMULATED", True):
+            left = {c.workload for _, c in schedule("full", NODE) if not c.why_not}
         self.assertEqual(left, {"sweep", "mixed", "latency", "slis", "memory"})
 
     def test_the_wire_comes_first(self):
-        first = cells.schedule("ci", MODES)[0][1]
-        self.assertEqual((first.workload, first.limiter), ("sweep", "none"))
+        first = schedule("ci", NODE, only=["sweep"])[0][1]
+        self.assertEqual(first.limiter, "none")
+
+    def test_each_workload_has_what_the_frame_calls(self):
+        for module in workloads.MODULES:
+            for name in ("NAMES", "cells", "run", "text", "targets", "report",
+                         "answers"):
+                self.assertTrue(hasattr(module, name), f"{module.__name__}: {name}")
+
+
+class Resumed(unittest.TestCase):
+    ABOUT = {"kernel": "6.12", "cpu": "x", "cpus": 2, "natra": "0.1", "commit": "c"}
+
+    def kept(self, **changes):
+        with tempfile.TemporaryDirectory() as d:
+            path = f"{d}/results.json"
+            bench.save(path, [sample("mixed", "none", {"load": "tilt"}, 3)],
+                       {"profile": "full", "machine": self.ABOUT, "seconds": 9})
+            return bench.kept(path, "full", dict(self.ABOUT, **changes))
+
+    def test_what_is_there_is_not_measured_again(self):
+        run_ = bench.Run(None, self.kept()["samples"])
+        wanted = cell("mixed", "none", 1, load="tilt")
+        self.assertEqual([run_.have(n, wanted) for n in (2, 3)], [False, True])
+
+    def test_a_failed_cell_is_measured_again(self):
+        failed = dict(sample("mixed", "none", {"load": "tilt"}), error="no traffic")
+        self.assertFalse(bench.Run(None, [failed]).have(
+                0, cell("mixed", "none", 1, load="tilt")))
+
+    def test_other_machines_and_builds_are_not_mixed(self):
+        for what in ("kernel", "cpus", "commit"):
+            with self.assertRaisesRegex(SystemExit, f"results.json: {what} .* other "):
+                self.kept(**{what: "other"})
+
+    def test_the_wire_is_known_again(self):
+        wire = sample("sweep", "none", dict(SWEEP, rate="none"), wire_in=900,
+                      wire_out=800)
+        with self.assertRaisesRegex(bench.Unavailable, "carries 800 Mbit/s"):
+            bench.Run(None, [wire]).fits(cell("sweep", "natra", 1, **dict(
+                    SWEEP, rate="1G")))
 
 
 class Sockets(unittest.TestCase):
@@ -131,31 +197,6 @@ class Sockets(unittest.TestCase):
     def test_what_went_back_fails(self):
         with self.assertRaises(RuntimeError):
             self.grown({1: 5, 2: 3}, {1: 80, 2: 2})
-
-
-class Statistics(unittest.TestCase):
-    def test_one_sample_has_no_deviation(self):
-        self.assertIsNone(Stat((5,)).sd)
-        self.assertIsNone(Stat((5,)).relative_sd)
-
-    def test_deviation(self):
-        s = Stat((9, 10, 11))
-        self.assertEqual((s.mean, s.median, s.sd), (10, 10, 1))
-        self.assertAlmostEqual(s.relative_sd, 0.1)
-
-    def test_quantiles(self):
-        q = quantiles(list(range(1000)))
-        self.assertEqual((len(q), q[0], q[50], q[99], q[100]),
-                         (101, 0, 500, 990, 999))
-        self.assertEqual(quantiles([]), [])
-
-    def test_results_by_cell(self):
-        res = run(*sweep("natra", [(10, 9), (11, 9)]),
-                  *sweep("upstream", [(10, 10)]))
-        self.assertEqual(res.get("sweep", "natra", "wire_in", rate="10M").values,
-                         (10, 11))
-        self.assertIsNone(res.get("sweep", "natra", "wire_in", rate="1G"))
-        self.assertIsNone(res.mean("sweep", "none", "wire_in"))
 
 
 class Targets(unittest.TestCase):
@@ -259,8 +300,26 @@ class Targets(unittest.TestCase):
         got = verdicts(run(at("natra", "idle", 100), at("natra", "in", 151),
                            at("natra", "out", 150),
                            at("natra-pace", "in", 149)))
-        self.assertEqual([v for k, v in got.items() if "latency" in k],
+        self.assertEqual([v for k, v in got.items() if "of idle" in k],
                          [False, True, True])
+        got = verdicts(run(at("natra", "in", 151), at("none", "in", 100)))
+        self.assertIs(got["latency beside a stream into the pod: median, at most 1.5 "
+                          "of no limiter's beside the same stream"], False)
+
+    def test_a_strict_cap_is_won_in_everything_or_not_at_all(self):
+        def rows(rps, p99, elephant):
+            ours = mixed("natra-charged", "tilt", rps, p99)
+            ours["values"].update(elephant_in=elephant, wire_in=10.4, wire_out=10.6)
+            res = run(ours, mixed("tbf", "tilt", 60, 100))
+            return mice.won_strictly(res), verdicts(res)
+        self.assertEqual(rows(70, 90, 10)[0], (1, 1))
+        self.assertEqual(rows(70, 90, 9)[0], (0, 1))
+        self.assertEqual(rows(70, 110, 10)[0], (0, 1))
+        got = rows(70, 90, 9)[1]
+        self.assertEqual([got[f"charged, full tilt: {what}"] for what in (
+                "all of the pod's traffic in, at most 1.05 of the cap",
+                "all of the pod's traffic out, at most 1.05 of the cap",
+                "elephant into the pod, at least tbf's")], [True, False, False])
 
     def test_footprint(self):
         def add(natra_kib):
@@ -329,8 +388,8 @@ class Report(unittest.TestCase):
                             *sweep("upstream", [(10, 10)]),
                             mixed("natra", "tilt", 6000, 20.04),
                             mixed("none", "fixed", 500, 20)))
-        self.assertIn("| natra | 10.0 / 10.0 | 6000 / 20.0 ms | 500 / 20.0 ms "
-                      "| 6500 |", text)
+        self.assertIn("| natra | elephants within the cap, mice beside it | – | "
+                      "10.0 / 10.0 | 6000 / 20.0 ms | 500 / 20.0 ms | 6500 |", text)
         self.assertIn("10.10 ± 0.14", text)
         self.assertIn("- sweep natra rate=10G: too much", text)
         self.assertEqual(missed(targets(run())), [])

@@ -4,7 +4,7 @@ worse."""
 import statistics
 
 from fair_scenarios import SCENARIOS
-from report_md import table
+from markdown import table
 
 OURS = {"natra": "natra", "charged": "natra, charged"}
 PEERS = ("tbf", "fq_codel", "cake")

@@ -14,7 +14,7 @@ from fair_lanes import NATRAS
 from fair_peers import PEERS_WAY
 from fair_scenarios import SCENARIOS
 from machine import describe
-from report_md import table
+from markdown import table
 
 COLUMNS = {"before": "natra before", "natra": "natra", "charged": "natra, charged",
            "tbf": "tbf", "fq_codel": "fq_codel", "cake": "cake"}
