@@ -10,6 +10,9 @@
 #include "field.h"
 #include "template.h"
 
+/* More often than this a group does not disappear by chance. */
+#define MAKE_TRIES 4
+
 static int refuse_key(const char *key, const cJSON *value, const char *wanted,
 		      struct failure *failure)
 {
@@ -169,6 +172,21 @@ static int look_at(void *arg, const struct natra_group_info *group)
 	return 1;
 }
 
+/* Makes the group, or sets its rates. The DEL of its last member may remove it again
+ * before its number is found. */
+static int make(struct natra *n, struct natra_group_info *group)
+{
+	for (int tries = 1;; tries++) {
+		int r = natra_group_set(n, group);
+
+		if (r < 0)
+			return r;
+		r = natra_find_group(n, group->name, &group->number);
+		if (r != -ENOENT || tries == MAKE_TRIES)
+			return r;
+	}
+}
+
 /* Finds the group, whose number is 0 if there is none, after making it if its rates
  * are the configuration's. */
 static int find(const struct settings *s, const char *name, struct natra *n,
@@ -181,9 +199,7 @@ static int find(const struct settings *s, const char *name, struct natra *n,
 		struct natra_group_info group = s->group;
 
 		group.name = name;
-		r = natra_group_set(n, &group);
-		if (r == 0)
-			r = natra_find_group(n, name, &group.number);
+		r = make(n, &group);
 		*ret = group;
 		return r;
 	}

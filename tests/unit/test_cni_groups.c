@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Pods join groups that come and go meanwhile: the library's calls are replaced. */
+#include "cni_input.h"
+
+#include <errno.h>
+
+#include "groups.h"
+#include "wanted.h"
+
+#define BLUE                                                                   \
+	"\"logFile\":\"\",\"group\":{\"name\":\"blue\",\"ingressRate\":\"1G\"}"
+
+static struct natra *n;
+static struct log quiet = LOG_INIT;
+
+/* What the library does. */
+static struct {
+	int set, sets;
+	int missed; /* so often the group is gone when it is looked for */
+	const char *error;
+} fake;
+
+int __wrap_natra_group_set(struct natra *handle,
+			   const struct natra_group_info *group);
+int __wrap_natra_find_group(struct natra *handle, const char *name,
+			    uint32_t *ret_number);
+int __wrap_natra_foreach_group(struct natra *handle, natra_group_fn fn,
+			       void *arg);
+const char *__wrap_natra_error(const struct natra *handle);
+
+int __wrap_natra_group_set(struct natra *handle,
+			   const struct natra_group_info *group)
+{
+	(void)handle;
+	(void)group;
+	fake.sets++;
+	return fake.set;
+}
+
+int __wrap_natra_find_group(struct natra *handle, const char *name,
+			    uint32_t *ret_number)
+{
+	(void)handle;
+	(void)name;
+	if (fake.missed-- > 0)
+		return -ENOENT;
+	*ret_number = 7;
+	return 0;
+}
+
+int __wrap_natra_foreach_group(struct natra *handle, natra_group_fn fn,
+			       void *arg)
+{
+	(void)handle;
+	(void)fn;
+	(void)arg;
+	return 0;
+}
+
+const char *__wrap_natra_error(const struct natra *handle)
+{
+	(void)handle;
+	return fake.error ? fake.error : "";
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&fake, 0, sizeof(fake));
+	return natra_open(&n, NULL);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	natra_close(n);
+	return 0;
+}
+
+static int read_conf(struct settings *s, const char *text, struct conf *conf,
+		     struct failure *failure)
+{
+	*conf = conf_of(text);
+	return wanted_read(s, conf, "shop/a", n, &quiet, failure);
+}
+
+static void a_group_that_went_is_made_again(void **state)
+{
+	struct failure failure = {0};
+	struct settings s;
+	struct conf conf;
+
+	(void)state;
+	fake.missed = 2;
+	assert_int_equal(read_conf(&s, CONF(BLUE), &conf, &failure), 0);
+	assert_int_equal(s.policy.group, 7);
+	assert_int_equal(fake.sets, 3);
+	conf_free(&conf);
+	/* It does not go on for ever. */
+	fake.missed = 1000;
+	assert_true(read_conf(&s, CONF(BLUE), &conf, &failure) > 0);
+	conf_free(&conf);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_group_that_went_is_made_again,
+						setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
