@@ -69,8 +69,20 @@ static void go_on_unshaped(struct call *call, const struct natra_target *target,
 	call->outcome = "not shaped, the pod starts without limits";
 }
 
+/* Removes what an earlier ADD with the same id may have left. */
+static void remove_stale(struct call *call)
+{
+	struct natra_target target = NATRA_INIT(target);
+
+	target.id = call->id;
+	if (natra_detach(call->n, &target) < 0)
+		log_write(&call->log, NATRA_LOG_WARN, "%s",
+			  natra_error(call->n));
+}
+
 /* Attaches the pod. The DEL of its group's last member may remove the group after this
- * pod has found it, and another group may have its number then. */
+ * pod has found it, and another group may have its number then. If that leaves nothing
+ * to limit, the pod is not attached. */
 static int attach(struct call *call, const struct natra_target *target,
 		  struct settings *settings, struct natra_info *ret_info)
 {
@@ -87,6 +99,10 @@ static int attach(struct call *call, const struct natra_target *target,
 				&call->log, &call->failure);
 		if (r)
 			return r;
+		if (!wanted_limits(&settings->policy)) {
+			remove_stale(call);
+			return 0;
+		}
 	}
 }
 
@@ -110,20 +126,11 @@ static int shape(struct call *call, struct settings *settings)
 		go_on_unshaped(call, &target, &settings->policy);
 		return 0;
 	}
+	if (!wanted_limits(&settings->policy))
+		return 0;
 	call->outcome = "shaped";
 	note_limits(call, &info);
 	return 0;
-}
-
-/* Removes what an earlier ADD with the same id may have left. */
-static void remove_stale(struct call *call)
-{
-	struct natra_target target = NATRA_INIT(target);
-
-	target.id = call->id;
-	if (natra_detach(call->n, &target) < 0)
-		log_write(&call->log, NATRA_LOG_WARN, "%s",
-			  natra_error(call->n));
 }
 
 int cmd_add(struct call *call)

@@ -209,15 +209,28 @@ static int find(const struct settings *s, const char *name, struct natra *n,
 }
 
 /* The highest rate stands for none: the group's changes while the pod runs. */
-static void fill_rates(struct natra_policy *policy,
-		       const struct natra_group_info *group)
+static void fill_rates(struct settings *s, const struct natra_group_info *group)
 {
-	if (!policy->ingress_rate_bits_per_sec &&
-	    group->ingress_rate_bits_per_sec)
-		policy->ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	if (!policy->egress_rate_bits_per_sec &&
-	    group->egress_rate_bits_per_sec)
-		policy->egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	struct natra_policy *p = &s->policy;
+
+	s->ingress_is_filled = !p->ingress_rate_bits_per_sec &&
+			       group->ingress_rate_bits_per_sec;
+	s->egress_is_filled =
+		!p->egress_rate_bits_per_sec && group->egress_rate_bits_per_sec;
+	if (s->ingress_is_filled)
+		p->ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	if (s->egress_is_filled)
+		p->egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+}
+
+/* Takes back what the group that the pod was to join before has filled in. */
+static void clear_rates(struct settings *s)
+{
+	if (s->ingress_is_filled)
+		s->policy.ingress_rate_bits_per_sec = 0;
+	if (s->egress_is_filled)
+		s->policy.egress_rate_bits_per_sec = 0;
+	s->ingress_is_filled = s->egress_is_filled = false;
 }
 
 /* Writes the name of the pod's group. Returns -ENOENT if the pod has not what the
@@ -261,7 +274,7 @@ static int join(struct settings *s, const char *name, struct natra *n,
 		return 0;
 	}
 	s->policy.group = group.number;
-	fill_rates(&s->policy, &group);
+	fill_rates(s, &group);
 	return 0;
 }
 
@@ -273,6 +286,7 @@ int groups_join(struct settings *s, const struct conf *conf, const char *pod,
 
 	if (!s->group.name)
 		return 0;
+	clear_rates(s);
 	r = name_of(&s->group, conf, pod, &name, failure);
 	if (r == 0)
 		r = join(s, name.text, n, log, failure);

@@ -21,7 +21,8 @@ int groups_read(struct settings *settings, const struct conf *conf,
  * whose rates the configuration has is made, or gets these rates. The pod is in no
  * group, which is logged, if there is none of that name, or if the template needs
  * what this pod has not. A direction in which the group has a rate, and the pod has none,
- * gets the highest rate there is, because a group limits only what has a rate.
+ * gets the highest rate there is, because a group limits only what has a rate. Another
+ * call, for a group that has gone meanwhile, begins anew.
  */
 int groups_join(struct settings *settings, const struct conf *conf,
 		const char *pod, struct natra *n, struct log *log,

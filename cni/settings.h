@@ -21,6 +21,8 @@ struct settings {
 	/* The pod's group, see groups.h; its texts belong to the configuration. Its
 	 * name is a template, and NULL if there is no such key. */
 	struct natra_group_info group;
+	/* The policy's rate stands for none, see groups_join. */
+	bool ingress_is_filled, egress_is_filled;
 	enum precedence precedence;
 	bool continue_on_error;
 	bool replace_bandwidth;

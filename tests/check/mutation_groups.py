@@ -74,7 +74,7 @@ TABLE = [
     one("a-drain-leaves-the-classes", "src/attach/limits.c",
         "lifted ? &none : limits", "lifted && !i ? &none : limits", "api-classes"),
     one("pods-without-a-rate-have-no-group", "cni/groups.c",
-        "\tfill_rates(&s->policy, &group);\n", "\t(void)fill_rates;\n", "cni-groups"),
+        "\tfill_rates(s, &group);\n", "\t(void)fill_rates;\n", "cni-groups"),
     one("last-pod-leaves-its-group", "cni/cmd_del.c",
         "\tgroups_leave(&call->conf, call->pod, call->n, &call->log);\n", "",
         "cni-groups"),

@@ -109,6 +109,16 @@ class Add(Case):
         self.succeeds("ADD", self.conf(ingressRate=0), json.dumps(RESULT),
                       CNI_NETNS="/nosuch", FAKE_detach=-errno.EPERM)
 
+    def test_the_group_goes_meanwhile(self):
+        """A pod whose group was all that limited it is not attached then."""
+        conf = self.conf(ingressRate=..., group={"name": "blue"})
+        self.succeeds("ADD", conf, json.dumps(RESULT), FAKE_looks=1,
+                      FAKE_attach=-errno.ENOENT)
+        self.assertEqual([c.split()[0] for c in self.calls],
+                         ["foreach_group", "attach", "foreach_group", "detach"])
+        self.assertIn("there is no group 'blue'", self.log)
+        self.assertIn('msg="nothing to limit"', self.log)
+
     def test_codes(self):
         for error, code in (("EPERM", 103), ("EACCES", 103), ("EBUSY", 102),
                             ("EOPNOTSUPP", 101), ("ESTALE", 104),

@@ -17,6 +17,7 @@ static struct log quiet = LOG_INIT;
 static struct {
 	int set, sets;
 	int missed; /* so often the group is gone when it is looked for */
+	const struct natra_group_info *group; /* NULL: there is none */
 	const char *error;
 } fake;
 
@@ -52,9 +53,7 @@ int __wrap_natra_foreach_group(struct natra *handle, natra_group_fn fn,
 			       void *arg)
 {
 	(void)handle;
-	(void)fn;
-	(void)arg;
-	return 0;
+	return fake.group ? fn(arg, fake.group) : 0;
 }
 
 const char *__wrap_natra_error(const struct natra *handle)
@@ -102,10 +101,58 @@ static void a_group_that_went_is_made_again(void **state)
 	conf_free(&conf);
 }
 
+static void the_next_group_has_other_rates(void **state)
+{
+	static const char text[] =
+		CONF("\"group\":{\"name\":\"blue\"},\"groupWeight\":3,"
+		     "\"egressPacketRate\":5");
+	const struct natra_group_info in = {
+		.sz = sizeof(in),
+		.name = "blue",
+		.number = 3,
+		.ingress_rate_bits_per_sec = 5,
+	};
+	const struct natra_group_info out = {
+		.sz = sizeof(out),
+		.name = "blue",
+		.number = 4,
+		.egress_rate_bits_per_sec = 5,
+	};
+	struct failure failure = {0};
+	struct settings s;
+	struct conf conf;
+
+	(void)state;
+	fake.group = &in;
+	assert_int_equal(read_conf(&s, text, &conf, &failure), 0);
+	assert_int_equal(s.policy.group, 3);
+	assert_true(s.policy.ingress_rate_bits_per_sec ==
+		    NATRA_RATE_MAX_BITS_PER_SEC);
+	assert_int_equal(s.policy.egress_rate_bits_per_sec, 0);
+	/* Another one has its name by now. */
+	fake.group = &out;
+	assert_int_equal(groups_join(&s, &conf, "shop/a", n, &quiet, &failure),
+			 0);
+	assert_int_equal(s.policy.group, 4);
+	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 0);
+	assert_true(s.policy.egress_rate_bits_per_sec ==
+		    NATRA_RATE_MAX_BITS_PER_SEC);
+	/* There is none any more, so that nothing is left to limit. */
+	fake.group = NULL;
+	assert_int_equal(groups_join(&s, &conf, "shop/a", n, &quiet, &failure),
+			 0);
+	assert_int_equal(s.policy.group, 0);
+	assert_int_equal(s.policy.group_weight, 0);
+	assert_false(wanted_limits(&s.policy));
+	conf_free(&conf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_group_that_went_is_made_again,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(the_next_group_has_other_rates,
 						setup, teardown),
 	};
 
