@@ -26,8 +26,11 @@ int cmd_del(struct call *call)
 	int r;
 
 	call->outcome = "removed";
-	if (!call_make_id(call))
+	/* Such a pod was never attached, but its ADD may have made its group. */
+	if (!call_make_id(call)) {
+		groups_leave(&call->conf, call->pod, call->n, &call->log);
 		return 0;
+	}
 	remove_leftovers(call);
 	target.id = call->id;
 	target.netns = call->env.netns[0] ? call->env.netns : NULL;

@@ -176,6 +176,14 @@ def unnamed(rep, pod):
     rep.equal("DEL", pod.run("DEL", group=TENANT).code, 0)
 
 
+def too_long(rep, pod):
+    """An id that is too long to be attached leaves no group."""
+    env, pod.env = pod.env, dict(pod.env, CNI_CONTAINERID="c" * 250)
+    rep.equal("ADD", pod.run("ADD", group=TENANT).error(), 4)
+    rep.equal("DEL", (pod.run("DEL", group=TENANT).code, sorted(groups())), (0, []))
+    pod.env = env
+
+
 def bad(rep, pod):
     for keys, words in BAD:
         a = pod.run("ADD", **keys)
@@ -215,6 +223,7 @@ def main(rep, _):
     borrowed(rep, pods[0])
     others(rep, pods[0])
     bad(rep, pods[0])
+    too_long(rep, pods[0])
     unnamed(rep, Pod(3, ""))
     race(rep, [(p, n) for p, n in zip(pods, ("blue", "blue", "red"))], 12)
 
