@@ -82,11 +82,13 @@ const cJSON *json_find_unknown(const cJSON *object, const char *const *known)
 {
 	const cJSON *item;
 
+	if (!cJSON_IsObject(object))
+		return NULL;
 	cJSON_ArrayForEach(item, object)
 	{
 		const char *const *key = known;
 
-		while (*key && json_get(object, *key) != item)
+		while (*key && strcasecmp(item->string, *key) != 0)
 			key++;
 		if (!*key && !cJSON_IsNull(item))
 			return item;
