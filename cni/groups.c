@@ -149,14 +149,14 @@ int groups_read(struct settings *s, const struct conf *conf,
 	return 0;
 }
 
-/* Takes the policy out of the group that it would be in. */
+/* Takes the policy out of the group that it would be in, with its weight and floor. */
 static void leave(struct settings *s)
 {
 	s->policy.group = 0;
 	policy_fields_drop_alone(&s->policy);
 }
 
-/* The rates of a group that somebody else has made. */
+/* A group that somebody else has made. */
 struct found {
 	const char *name;
 	struct natra_group_info info;
@@ -169,6 +169,9 @@ static int look_at(void *arg, const struct natra_group_info *group)
 	if (strcmp(group->name, found->name) != 0)
 		return 0;
 	found->info = *group;
+	/* These texts are the caller's. */
+	found->info.name = found->name;
+	found->info.parent = NULL;
 	return 1;
 }
 
@@ -233,8 +236,8 @@ static void clear_rates(struct settings *s)
 	s->ingress_is_filled = s->egress_is_filled = false;
 }
 
-/* Writes the name of the pod's group. Returns -ENOENT if the pod has not what the
- * template needs. */
+/* Writes the name of the pod's group. Returns 0; -ENOENT if the pod lacks what the
+ * template needs; or a code, with the text in *failure. */
 static int name_of(const struct natra_group_info *group,
 		   const struct conf *conf, const char *pod,
 		   struct template_name *ret, struct failure *failure)
@@ -252,12 +255,19 @@ static int name_of(const struct natra_group_info *group,
 	return r;
 }
 
+/* Reports what the library says about the group, some of whose texts begin with it. */
 static int fail(struct natra *n, const char *name, int r,
 		struct failure *failure)
 {
-	(void)refuse_natra(failure, n, r, CNI_NOT_SHAPED);
-	return refuse(failure, failure->code, "group '%s': %s", name,
-		      natra_error(n)[0] ? natra_error(n) : strerror(-r));
+	char about[NATRA_GROUP_NAME_MAX + 16];
+	const char *text = natra_error(n);
+	int code = refuse_natra(failure, n, r, CNI_NOT_SHAPED);
+
+	(void)snprintf(about, sizeof(about), "group '%s': ", name);
+	if (strncmp(text, about, strlen(about)) == 0)
+		return code;
+	return refuse(failure, failure->code, "%s%s", about,
+		      text[0] ? text : strerror(-r));
 }
 
 static int join(struct settings *s, const char *name, struct natra *n,
@@ -292,7 +302,7 @@ int groups_join(struct settings *s, const struct conf *conf, const char *pod,
 		r = join(s, name.text, n, log, failure);
 	if (r == -ENOENT) {
 		log_write(log, NATRA_LOG_INFO,
-			  "the pod has not what its group is named for: %s",
+			  "the pod lacks what the name of its group needs: %s",
 			  s->group.name);
 		leave(s);
 		return 0;
@@ -332,6 +342,6 @@ void groups_leave(const struct conf *conf, const char *pod, struct natra *n,
 	r = natra_group_remove(n, name.text);
 	/* Others are in it, or it is a parent of groups. */
 	if (r < 0 && r != -EBUSY)
-		log_write(log, NATRA_LOG_WARN, "group '%s': %s", name.text,
-			  natra_error(n));
+		log_write(log, NATRA_LOG_WARN, "group '%s' stays: %s",
+			  name.text, natra_error(n));
 }

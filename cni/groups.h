@@ -6,7 +6,8 @@
 #include "log.h"
 #include "settings.h"
 
-/* Reads all but the name of a group. The texts belong to `object`. */
+/* Reads all but the name of a group. The texts belong to `object`. Returns 0 or a code,
+ * with the text in *failure, as do groups_read and groups_join. */
 int groups_read_limits(const cJSON *object, struct natra_group_info *ret,
 		       struct failure *failure);
 
@@ -19,8 +20,8 @@ int groups_read(struct settings *settings, const struct conf *conf,
 /*
  * Puts the policy into the group of this pod ("<namespace>/<pod>", or ""). A group
  * whose rates the configuration has is made, or gets these rates. The pod is in no
- * group, which is logged, if there is none of that name, or if the template needs
- * what this pod has not. A direction in which the group has a rate, and the pod has none,
+ * group, which is logged, if there is none of that name, if it lacks what the template
+ * needs, or, with "onError": "continue", after an error. A direction in which the group has a rate, and the pod has none,
  * gets the highest rate there is, because a group limits only what has a rate. Another
  * call, for a group that has gone meanwhile, begins anew.
  */
@@ -28,8 +29,8 @@ int groups_join(struct settings *settings, const struct conf *conf,
 		const char *pod, struct natra *n, struct log *log,
 		struct failure *failure);
 
-/* Returns whether the pod's group has the number that groups_join found. From then on
- * it keeps it, if the pod is a member. */
+/* Returns whether the pod's group still has the number that groups_join found. A group
+ * with a member keeps its number: ask this once the pod is one. */
 bool groups_hold(const struct settings *settings, const struct conf *conf,
 		 const char *pod, struct natra *n);
 

@@ -147,12 +147,62 @@ static void the_next_group_has_other_rates(void **state)
 	conf_free(&conf);
 }
 
+static void a_failure_names_the_group_once(void **state)
+{
+	static const struct {
+		const char *error, *msg;
+	} cases[] = {
+		{"there are 256 groups already",
+		 "group 'blue': there are 256 groups already"},
+		{"group 'blue': too much", "group 'blue': too much"},
+		{"group 'node': too much",
+		 "group 'blue': group 'node': too much"},
+		{"", "group 'blue': Numerical result out of range"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct failure failure = {0};
+		struct settings s;
+		struct conf conf;
+
+		fake.set = -ERANGE;
+		fake.error = cases[i].error;
+		assert_int_equal(read_conf(&s, CONF(BLUE), &conf, &failure),
+				 CNI_NOT_SHAPED);
+		assert_string_equal(failure.msg, cases[i].msg);
+		conf_free(&conf);
+	}
+}
+
+/* As everywhere, the last of several counts. */
+static void keys_that_are_there_twice(void **state)
+{
+	struct failure failure = {0};
+	struct settings s;
+	struct conf conf;
+
+	(void)state;
+	assert_int_equal(
+		read_conf(&s,
+			  CONF("\"group\":{\"name\":\"blue\",\"egressRate\":5,"
+			       "\"EgressRate\":\"1M\"}"),
+			  &conf, &failure),
+		0);
+	assert_int_equal(s.group.egress_rate_bits_per_sec, 1000000);
+	conf_free(&conf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_group_that_went_is_made_again,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(the_next_group_has_other_rates,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_failure_names_the_group_once,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(keys_that_are_there_twice,
 						setup, teardown),
 	};
 
