@@ -230,14 +230,21 @@ class Kernel(unittest.TestCase):
         write(f"{{{node}, {shop % '60M'}}}")
         soon(60000000, rate, "shop")
         # What is wrong is logged, and changes nothing.
-        for text, why in (
-                (f"{{{node}, {shop % 'much'}}}", "group.egressRate: 'much'"),
-                (f"{{{node}, {shop % '70M'}", "incomplete"), ("[]", "object"),
-                (f'{{{node}, "shop": {{"egressRate": "70M", "parent": "x"}}}}', "'x'"),
-                (f'{{{node}, "shop": {{}}}}', "at least one")):
-            before = agent.count("the groups keep what they have")
+        all_keep, one_keeps = "the groups keep what they have", "this group keeps what it has"
+        for text, why, end in (
+                (f"{{{node}, {shop % 'much'}}}", "group.egressRate: 'much'", one_keeps),
+                (f"{{{node}, {shop % '70M'}", "not JSON at byte", all_keep),
+                ("[]", "[] is not an object", all_keep),
+                (f'{{{node}, "shop": {{"egressRate": "70M", "parent": "x"}}}}', "'x'",
+                 one_keeps),
+                (f'{{{node}, "shop": {{"egressRate": "70M", "name": "x"}}}}', "group.name",
+                 one_keeps),
+                (f'{{{node}, "shop": {{}}}}', "at least one", one_keeps),
+                (f'{{{node}, "shop": {{}}, "red": 5}}', "at least one",
+                 "2 groups keep what they have")):
+            before = agent.count(end)
             write(text)
-            line = agent.wait("the groups keep what they have", before + 1)
+            line = agent.wait(end, before + 1)
             self.assertIn(why, line)
             self.assertEqual(rate("shop"), 60000000)
         # A group that has members goes with the last of them, and its parent after it.
@@ -247,6 +254,53 @@ class Kernel(unittest.TestCase):
             self.assertIn("shop", self.groups())
             run(NATRACTL, "--bpffs", str(self.bpffs), "detach", f"net/{name}/eth0")
         soon({}, self.groups, seconds=20)
+
+    def write_groups(self, text):
+        (self.node.root / "new").write_text(text)
+        os.rename(self.node.root / "new", self.node.root / "groups.json")
+
+    def settled(self, agent, wanted, get):
+        """Wait until the agent has done this, without an error."""
+        wait_until(lambda: get() == wanted,
+                   lambda: f"{get()}, not {wanted}\n{agent.log()}", 5)
+        self.assertEqual(agent.count("level=error"), 0, agent.log())
+
+    def test_groups_change_together(self):
+        """What is refused at first fits when the rest of the file is done."""
+        def limits():
+            return {n: (g["egress_rate_bits_per_sec"] // 10**6,
+                        g["floor_bits_per_sec"] // 10**6)
+                    for n, g in self.groups().items()}
+
+        child = '{"egressRate": "1G", "parent": "node", "floor": "%s"}'
+        self.write_groups(f'{{"node": {{"egressRate": "1G"}}, "a": {child % "800M"}}}')
+        agent = self.agent("--groups", str(self.node.root / "groups.json"))
+        self.settled(agent, {"node": (1000, 0), "a": (1000, 800)}, limits)
+        # A lower rate needs the lower floor, and a floor the room of another one.
+        self.write_groups(f'{{"node": {{"egressRate": "500M"}}, "a": {child % "400M"}}}')
+        self.settled(agent, {"node": (500, 0), "a": (1000, 400)}, limits)
+        self.write_groups(f'{{"node": {{"egressRate": "500M"}}, "b": {child % "400M"}}}')
+        self.settled(agent, {"node": (500, 0), "b": (1000, 400)}, limits)
+        # The last one of a name counts, as in all JSON that natra reads.
+        self.write_groups(f'{{"node": {{"egressRate": "500M"}}, "b": {child % "400M"}, '
+                          '"b": {"egressRate": "5M"}}')
+        self.settled(agent, {"node": (500, 0), "b": (5, 0)}, limits)
+        # null is no group.
+        self.write_groups('{"node": null, "b": {"egressRate": "5M"}}')
+        self.settled(agent, {"b": (5, 0)}, limits)
+
+    def test_a_group_that_was_refused(self):
+        """It is new when it is right, and not the agent's if it never is."""
+        run(NATRACTL, "--bpffs", str(self.bpffs), "group", "set", "mine", "--egress", "1M")
+        self.pod("a", 10000000, group={"name": "{namespace}"})
+        self.write_groups('{"shop": {"egressRate": "1X"}, "mine": {"egressRate": "1X"}}')
+        agent = self.agent("--groups", str(self.node.root / "groups.json"))
+        agent.wait("adopted=1")
+        agent.wait("groups keep what they have")
+        self.assertEqual(self.group_of("a"), "")
+        self.write_groups('{"shop": {"egressRate": "1M"}}')
+        wait_until(lambda: self.group_of("a") == "shop", agent.log, 10)
+        self.assertEqual(sorted(self.groups()), ["mine", "shop"])
 
     def call(self, plugin, command, name, **conf):
         """Call a plugin as the runtime does that made the pod."""

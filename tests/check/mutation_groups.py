@@ -92,7 +92,7 @@ TABLE = [
         "if (!json_get_exact(file, before->list[i]))",
         "if (before->len > NATRA_GROUPS_MAX)", "agent-kernel"),
     one("groups-with-members-are-forgotten", "tools/agent/groupfile_job.c",
-        "\tadd_name(&report->names, name);\n\tif (r == -EBUSY)", "\tif (r == -EBUSY)",
+        "\t\tif (stays[i])\n", "\t\tif (i > NATRA_GROUPS_MAX)\n",
         "agent-kernel"),
     one("edit-forgets-the-start", "tools/agent/wish.c",
         "if (wish_follows(item->string) == (i == 1))", "if (i == 1)", "agent-kernel"),

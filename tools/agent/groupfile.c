@@ -54,18 +54,38 @@ static void changed(void *arg)
 		timer_set(&g->next, SETTLE_MS);
 }
 
+/* Writes the first error, and what has not changed for it, or "". */
+static void describe(const struct groupfile_report *report, enum work_end end,
+		     char *ret_error, size_t size)
+{
+	ret_error[0] = '\0';
+	if (end != WORK_DONE)
+		(void)snprintf(ret_error, size, "the job did not end");
+	else if (report->failed && !report->is_read)
+		(void)snprintf(ret_error, size,
+			       "%s: the groups keep what they have",
+			       report->error);
+	else if (report->failed == 1)
+		(void)snprintf(ret_error, size,
+			       "%s: this group keeps what it has",
+			       report->error);
+	else if (report->failed)
+		(void)snprintf(ret_error, size,
+			       "%s: %zu groups keep what they have",
+			       report->error, report->failed);
+}
+
 static void say(struct groupfile *g, const struct groupfile_report *report,
 		enum work_end end)
 {
-	const char *error =
-		end == WORK_DONE ? report->error : "the job did not end";
 	struct log_words words = {0};
+	char error[sizeof(g->said)];
 
+	describe(report, end, error, sizeof(error));
 	if (error[0] && strcmp(g->said, error) != 0)
-		log_write(g->jobs->log, NATRA_LOG_ERROR,
-			  "%s: %s: the groups keep what they have", g->path,
+		log_write(g->jobs->log, NATRA_LOG_ERROR, "%s: %s", g->path,
 			  error);
-	(void)snprintf(g->said, sizeof(g->said), "%s", error);
+	memcpy(g->said, error, sizeof(g->said));
 	if (end != WORK_DONE || (!report->made && !report->removed))
 		return;
 	log_add_u64(&words, "made", report->made);
@@ -96,6 +116,7 @@ int groupfile_open(struct groupfile *g, struct workers *workers)
 {
 	int r;
 
+	g->next.source.fd = -1;
 	g->watch.changed = g->watch.removed = changed;
 	g->watch.arg = g;
 	r = dirwatch_open(&g->watch, workers->loop);

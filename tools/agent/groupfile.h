@@ -5,8 +5,8 @@
  *   {"node": {"egressRate": "10G"}, "blue": {"egressRate": "1G", "parent": "node"}}
  *
  * A group of the file has the limits that it has there. When a group disappears from the
- * file while the agent runs, it is removed as soon as it has no member. What cannot be read
- * changes nothing, and is logged.
+ * file while the agent runs, it is removed as soon as it has no member. A file or a group
+ * that is wrong is logged, and changes nothing; the other groups of the file are set.
  */
 #ifndef NATRA_AGENT_GROUPFILE_H
 #define NATRA_AGENT_GROUPFILE_H
@@ -22,11 +22,14 @@ struct group_names {
 };
 
 struct groupfile_report {
-	size_t failed;   /* groups, or the file itself */
-	size_t made;     /* groups that the agent had not set before */
+	bool is_read;  /* the file; without it nothing has changed */
+	size_t failed; /* groups, or the file itself */
+	size_t made; /* groups that the agent had not set, or that were gone */
 	size_t removed;  /* groups */
 	size_t waiting;  /* groups that are to be removed, and have members */
 	char error[512]; /* the first one */
+	/* The groups that the agent has set, a parent before those that were set after it.
+	 * Those that are to be removed come last. */
 	struct group_names names;
 };
 
@@ -41,9 +44,9 @@ struct groupfile {
 	struct work work;
 	struct timer next;
 	struct backoff backoff;
-	bool is_asked;            /* the file has changed while the job ran */
-	char said[512];           /* the error that was logged last */
-	struct group_names names; /* the groups that the agent has set */
+	bool is_asked;  /* the directory has changed since the last look */
+	char said[640]; /* the error that was logged last */
+	struct group_names names; /* those of the last report */
 };
 
 int groupfile_open(struct groupfile *g, struct workers *workers);

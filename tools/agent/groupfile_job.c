@@ -40,25 +40,47 @@ static void add_name(struct group_names *names, const char *name)
 			       sizeof(names->list[0]), "%s", name);
 }
 
-static void set(struct natra *n, const cJSON *item,
+/* Returns whether pods may wait for the group, because it is not one that the agent has
+ * set, or because somebody has removed it since. */
+static bool is_new(struct natra *n, const char *name,
+		   const struct group_names *before,
+		   const struct groupfile_report *report)
+{
+	uint32_t number;
+
+	return (!has_name(before, name) && !has_name(&report->names, name)) ||
+	       natra_find_group(n, name, &number) == -ENOENT;
+}
+
+static bool set(struct natra *n, const cJSON *item,
 		const struct group_names *before,
 		struct groupfile_report *report)
 {
 	struct natra_group_info group = NATRA_INIT(group);
 	struct failure failure = {0};
+	bool makes = is_new(n, item->string, before, report);
 
 	if (groups_read_limits(item, &group, &failure)) {
 		failed(report, "'%s': %s", item->string, failure.msg);
-		return;
+		return false;
+	}
+	/* The plugin's key `group` has one. */
+	if (json_get(item, "name")) {
+		failed(report, "'%s': group.name: is no key in this file",
+		       item->string);
+		return false;
 	}
 	group.name = item->string;
-	if (natra_group_set(n, &group) < 0)
+	if (natra_group_set(n, &group) < 0) {
 		failed(report, "'%s': %s", item->string, natra_error(n));
-	else if (!has_name(before, item->string))
-		report->made++;
+		return false;
+	}
+	report->made += makes;
+	return true;
 }
 
-/* Sets the groups with a parent, or those without, which have to come first. */
+/* Sets the groups with a parent, or those without, which have to come first. The agent
+ * never removes a group that it could not set: it is somebody else's. */
 static void set_some(struct natra *n, const cJSON *file, bool with_parent,
 		     const struct group_names *before,
 		     struct groupfile_report *report)
@@ -67,57 +89,96 @@ static void set_some(struct natra *n, const cJSON *file, bool with_parent,
 
 	cJSON_ArrayForEach(item, file)
 	{
-		if (!json_get(item, "parent") == with_parent)
+		/* The last one of a name counts, and null is no group. */
+		if (json_get_exact(file, item->string) != item ||
+		    !json_get(item, "parent") == with_parent)
 			continue;
-		set(n, item, before, report);
-		add_name(&report->names, item->string);
+		if (set(n, item, before, report) ||
+		    has_name(before, item->string))
+			add_name(&report->names, item->string);
 	}
 }
 
-static void remove_one(struct natra *n, const char *name,
+static void set_all(struct natra *n, const cJSON *file,
+		    const struct group_names *before,
+		    struct groupfile_report *report)
+{
+	set_some(n, file, false, before, report);
+	set_some(n, file, true, before, report);
+}
+
+/* Returns whether it is gone. */
+static bool remove_one(struct natra *n, const char *name,
 		       struct groupfile_report *report)
 {
 	int r = natra_group_remove(n, name);
 
-	if (r == 0) {
+	if (r == 0)
 		report->removed++;
-		return;
-	}
-	add_name(&report->names, name);
-	if (r == -EBUSY)
+	else if (r == -EBUSY)
 		report->waiting++;
 	else
 		failed(report, "'%s': %s", name, natra_error(n));
+	return r == 0;
 }
 
-/* A group is removed before its parent, which was set before it. */
+/* A group is removed before its parent, which was set before it. Those that stay keep
+ * this order. */
 static void remove_others(struct natra *n, const cJSON *file,
 			  const struct group_names *before,
 			  struct groupfile_report *report)
 {
+	bool stays[NATRA_GROUPS_MAX] = {false};
+
 	for (size_t i = before->len; i-- > 0;) {
 		if (!json_get_exact(file, before->list[i]))
-			remove_one(n, before->list[i], report);
+			stays[i] = !remove_one(n, before->list[i], report);
 	}
+	for (size_t i = 0; i < before->len; i++) {
+		if (stays[i])
+			add_name(&report->names, before->list[i]);
+	}
+}
+
+/* Makes the groups what the file says. What is refused at first may fit once the others
+ * are changed or gone: a parent's lower rate, or a floor in place of another one. */
+static void apply(struct natra *n, const cJSON *file,
+		  const struct group_names *before,
+		  struct groupfile_report *report)
+{
+	bool again;
+
+	set_all(n, file, before, report);
+	again = report->failed;
+	report->failed = 0;
+	report->error[0] = '\0';
+	remove_others(n, file, before, report);
+	if (again)
+		set_all(n, file, before, report);
 }
 
 static cJSON *read_file(const char *path, struct groupfile_report *report)
 {
 	cleanup_text char *text = NULL;
-	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Opening a FIFO would wait for its other end. */
+	cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	cJSON *file = NULL;
-	size_t at = 0;
+	size_t len, at;
 	int r = fd < 0 ? -errno : dir_read_fd(fd, &text);
 
-	if (r < 0 || !text) {
+	if (r < 0) {
 		failed(report, "%s", strerror(-r));
 		return NULL;
 	}
-	if (json_check(text, strlen(text), &at))
+	len = at = strlen(text);
+	if (json_check(text, len, &at))
 		file = cJSON_Parse(text);
 	if (cJSON_IsObject(file))
 		return file;
-	failed(report, "is not a JSON object%s", file ? "" : ", or incomplete");
+	if (file)
+		failed(report, "%s is not an object", json_show(file).text);
+	else
+		failed(report, "is not JSON at byte %zu of %zu", at, len);
 	cJSON_Delete(file);
 	return NULL;
 }
@@ -136,12 +197,11 @@ void groupfile_job_run(const struct jobs *jobs, const char *path,
 	}
 	r = jobs_open(jobs, &n);
 	if (r < 0) {
-		failed(report, "%s", strerror(-r));
+		failed(report, "open libnatra: %s", strerror(-r));
 		report->names = *before;
 		return;
 	}
-	set_some(n, file, false, before, report);
-	set_some(n, file, true, before, report);
-	remove_others(n, file, before, report);
+	report->is_read = true;
+	apply(n, file, before, report);
 	natra_close(n);
 }
