@@ -61,3 +61,9 @@ def cpu_bound():
     """Return why CPU time should not be measured here, or ""."""
     return "an emulated CPU translates each instruction of BPF, so CPU " \
            "time says nothing of a real one's" if EMULATED else ""
+
+
+def too_many(what, count, most):
+    """Return why an emulated CPU is not asked for more than so many, or ""."""
+    return f"an emulated CPU takes minutes for so many {what}" \
+        if EMULATED and count > most else ""

@@ -8,7 +8,7 @@ import threading
 import time
 
 import plugin
-from cells import EMULATED, LIMITERS, cell
+from cells import EMULATED, LIMITERS, cell, too_many
 from conntrack import Connections
 from commands import sh
 from limiters import total
@@ -63,9 +63,8 @@ def cells(_):
         grown = 0
         for pods in POD_COUNTS:
             yield cell("slis", name, 4 + 0.25 * (pods - grown),
-                       ci=pods <= 10, once=True, pods=pods, why_not=(
-                           "an emulated CPU takes minutes to make so many pods"
-                           if EMULATED and pods > EMULATED_PODS else ""))
+                       ci=pods <= 10, once=True, pods=pods,
+                       why_not=too_many("pods", pods, EMULATED_PODS))
             grown = pods
 
 

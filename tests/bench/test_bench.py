@@ -120,10 +120,10 @@ class Cells(unittest.TestCase):
     def test_an_emulated_cpu_is_not_asked_for_cpu_time(self):
         plan = [c for _, c in schedule("full", NODE)]
         self.assertFalse(any(c.why_not for c in plan))
-        with unittest.mock.patch("cells.EMULATED", True), \
-                unittest.mock.patch("slis.EMULATED", True):
+        with unittest.mock.patch("cells.EMULATED", True):
             left = {c.workload for _, c in schedule("full", NODE) if not c.why_not}
-        self.assertEqual(left, {"sweep", "mixed", "latency", "slis", "memory"})
+        self.assertEqual(left, {"sweep", "mixed", "latency", "slis", "memory", "pods",
+                                "flows"})
 
     def test_the_wire_comes_first(self):
         first = schedule("ci", NODE, only=["sweep"])[0][1]
@@ -320,6 +320,27 @@ class Targets(unittest.TestCase):
                 "all of the pod's traffic in, at most 1.05 of the cap",
                 "all of the pod's traffic out, at most 1.05 of the cap",
                 "elephant into the pod, at least tbf's")], [True, False, False])
+
+    def test_memory_of_the_count_that_is_demanded_is_judged(self):
+        def memory(name, pods, kib):
+            return sample("memory", name, {"pods": pods}, memlock_kib=kib, all_kib=kib)
+        res = run(memory("natra", 1, 500), memory("natra", 50, 90),
+                  memory("natra", 500, 80), memory("upstream", 50, 47))
+        got = {t.name: t for t in targets(res)}
+        self.assertEqual(got["kernel memory of a pod, by memlock"].value, 90)
+        self.assertIs(got["kernel memory of a pod, all kinds: at most upstream's"].met,
+                      False)
+
+    def test_more_pods_and_flows(self):
+        def at(what, count, **values):
+            return sample(what, "natra", {what: count}, **values)
+        got = verdicts(run(at("pods", 1, add_ms=4, p99_us=100, cpu_per_gb=0.2),
+                           at("pods", 500, add_ms=7, p99_us=140, cpu_per_gb=0.21),
+                           at("flows", 64, error=-0.06), at("flows", 1, error=0.01)))
+        self.assertEqual([v for k, v in got.items() if k.startswith("500 limited")],
+                         [False, True, True])
+        self.assertEqual([v for k, v in got.items() if "heavy flow" in k],
+                         [True, False])
 
     def test_footprint(self):
         def add(natra_kib):

@@ -21,12 +21,14 @@ To add one, write the module and name it in MODULES.
 import footprint
 import latency
 import mixed
+import scale
 import slis
+import starts
 import sweep
 import throughput
 from statistic import ENOUGH
 
-MODULES = (mixed, sweep, latency, throughput, slis, footprint)
+MODULES = (mixed, sweep, latency, throughput, slis, starts, scale, footprint)
 WORKLOADS = {name: module for module in MODULES for name in module.NAMES}
 SAMPLES = {"ci": 1, "full": ENOUGH}
 
