@@ -432,8 +432,8 @@ NATRA_API int natra_find_leftovers(struct natra *n,
  * connection of which seconds wait there would stand still for as long.
  * natra's own limits, if there are any by the `id`, do not hold meanwhile, since they
  * would drop it, too. If the process is killed, natra_check tells that they do not
- * hold, and natra_remove_leftovers, natra_configure or natra_upgrade with the same id
- * gives them back.
+ * hold, and natra_gc gives them back; so does natra_remove_leftovers, natra_configure or
+ * natra_upgrade with the same id.
  *
  * Each of the plugin's token buckets gets 512 MB, which is what containerd asks
  * the plugin for when a pod starts, at most three times, and keeps its rate. The call
@@ -475,7 +475,8 @@ NATRA_API int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
  *
  * These are attachments whose interface is gone, and the leftovers of killed
  * processes. If `network` is not NULL, natra also removes every attachment of
- * that network whose id is not in `keep`.
+ * that network whose id is not in `keep`. What stays gets the limits back that a killed
+ * process has lifted or half changed.
  *
  * It needs CAP_SYS_PTRACE where a network namespace has no file in /run/netns
  * and only processes with more capabilities than this one hold it. Without that

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* natra_gc, which removes the attachments whose interface does not exist any
- * more, or which the caller does not need. */
+ * more, or which the caller does not need, and repairs the others. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/list.h"
 #include "attach/check.h"
+#include "attach/limits.h"
 #include "attach/teardown.h"
 #include "state/engine.h"
 
@@ -41,6 +42,18 @@ static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 	       !is_kept(sweep, gen->record.id);
 }
 
+/* Gives an attachment the limits back that a killed process has lifted. This is not what
+ * the caller asked for, so it is no error if it fails; natra_check reports it. */
+static void repair(struct natra *n, const struct pin_gen *gen)
+{
+	KEEP_ERROR_SCOPE(n);
+
+	if (limits_repair(n, gen) < 0)
+		log_line(n, NATRA_LOG_WARN,
+			 "the limits of '%s' may not hold: %s", gen->record.id,
+			 last_error(n));
+}
+
 /* Sweeps the directory of an id, which is locked: a generation that is not complete was
  * left by a killed process. */
 static int sweep_locked(struct sweep *sweep, const struct pin_dir *dir)
@@ -54,8 +67,10 @@ static int sweep_locked(struct sweep *sweep, const struct pin_dir *dir)
 		r = is_garbage(sweep, &gen);
 		if (r < 0)
 			return r;
-		if (r == 0)
+		if (r == 0) {
+			repair(sweep->n, &gen);
 			return teardown_all(sweep->n, dir, &gen, -1);
+		}
 		sweep->removed++;
 	}
 	r = teardown_all(sweep->n, dir, NULL, -1);

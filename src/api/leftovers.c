@@ -71,10 +71,10 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 				    sizeof(found)));
 }
 
-/* Lets natra's own limits hold but in the legs that are lifted, if it has attached anything
- * by the id that the caller gave. */
+/* Lets natra's own limits hold, if it has attached anything by the id that the caller
+ * gave; or lifts them in some legs, until *ret_lifting is unlocked. */
 static int hold(struct natra *n, const struct natra_target *target,
-		const bool lifted[LEG_MAX])
+		const bool lifted[LEG_MAX], struct pin_dir *ret_lifting)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
@@ -91,7 +91,8 @@ static int hold(struct natra *n, const struct natra_target *target,
 	    (t.ifname && t.ifname[0] &&
 	     strcmp(t.ifname, gen.record.pod.ifname) != 0))
 		return r;
-	return limits_hold(n, &gen, lifted);
+	return lifted ? limits_lift(n, &gen, lifted, ret_lifting)
+		      : limits_hold(n, &gen);
 }
 
 /* Gives all limits back, for which the lock is waited for even if the caller's program
@@ -99,13 +100,12 @@ static int hold(struct natra *n, const struct natra_target *target,
 static int hold_all(struct natra *n, const struct natra_target *target,
 		    bool has_failed)
 {
-	static const bool none[LEG_MAX] = {false};
 	const natra_cancelled_fn asked = n->cancelled_fn;
 	struct kept_error kept = keep_error(n);
 	int r;
 
 	n->cancelled_fn = NULL;
-	r = hold(n, target, none);
+	r = hold(n, target, NULL, NULL);
 	n->cancelled_fn = asked;
 	if (has_failed)
 		restore_error(&kept);
@@ -121,7 +121,8 @@ static int drain(struct natra *n, const struct natra_target *target,
 		[LEG_PACE] = l->tbf.kind[0],
 		[LEG_EGRESS] = l->ifb_tbf.kind[0],
 	};
-	int r = hold(n, target, lifted), restored;
+	cleanup_pin_dir struct pin_dir lifting = PIN_DIR_INIT;
+	int r = hold(n, target, lifted, &lifting), restored;
 
 	if (r == 0)
 		r = leftovers_drain(n, nl, l);

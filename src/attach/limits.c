@@ -108,6 +108,11 @@ static int prepare_leg(struct changing *c, enum leg leg,
 	return read_limits(c->n, &change->slot, c->slots, change->before);
 }
 
+static int refuse_classes(struct natra *n, const struct record *record)
+{
+	return refuse(n, -ENOENT, "the classes of '%s' are gone", record->id);
+}
+
 static int prepare_classes(struct changing *c)
 {
 	int r;
@@ -119,10 +124,7 @@ static int prepare_classes(struct changing *c)
 		r = pin_read_classes(c->n, c->gen, &c->classes);
 	if (r == 0)
 		r = pin_open_subnets(c->n, c->gen, &c->trie_fd);
-	if (r == -ENOENT)
-		return refuse(c->n, r, "the classes of '%s' are gone",
-			      c->gen->record.id);
-	return r;
+	return r == -ENOENT ? refuse_classes(c->n, &c->gen->record) : r;
 }
 
 /* Gives all slots their limits back. */
@@ -274,7 +276,7 @@ static int hold_leg(struct natra *n, const struct record *record,
 	return r;
 }
 
-int limits_hold(struct natra *n, const struct pin_gen *gen,
+static int hold(struct natra *n, const struct pin_gen *gen,
 		const bool lifted[LEG_MAX])
 {
 	const struct record *record = &gen->record;
@@ -282,6 +284,8 @@ int limits_hold(struct natra *n, const struct pin_gen *gen,
 	int r = record_slots(record) > 1 ? pin_read_classes(n, gen, &classes)
 					 : 0;
 
+	if (r == -ENOENT)
+		return refuse_classes(n, record);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < LEG_MAX; i++) {
@@ -293,4 +297,29 @@ int limits_hold(struct natra *n, const struct pin_gen *gen,
 		r = r < 0 ? r : of;
 	}
 	return r;
+}
+
+int limits_lift(struct natra *n, const struct pin_gen *gen,
+		const bool lifted[LEG_MAX], struct pin_dir *ret_lifting)
+{
+	int r = pin_dir_share(n, gen->path, ret_lifting);
+
+	return r < 0 ? r : hold(n, gen, lifted);
+}
+
+int limits_hold(struct natra *n, const struct pin_gen *gen)
+{
+	static const bool none[LEG_MAX] = {false};
+
+	return gen->record.unshaped ? 0 : hold(n, gen, none);
+}
+
+int limits_repair(struct natra *n, const struct pin_gen *gen)
+{
+	cleanup_pin_dir struct pin_dir lifting = PIN_DIR_INIT;
+	int r = pin_dir_try_lock(n, gen->path, &lifting);
+
+	if (r == -EBUSY)
+		return 0;
+	return r < 0 ? r : limits_hold(n, gen);
 }

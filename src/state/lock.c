@@ -65,18 +65,27 @@ static int take(const struct natra *n, int fd, unsigned int wait_ms)
 	return 0;
 }
 
+/* Returns a descriptor; or -EAGAIN, without an error text, if there is no such
+ * directory. */
+static int open_dir(struct natra *n, const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOENT || errno == ENOTDIR)
+		return -EAGAIN;
+	return fail_errno(n, -errno, "open '%s'", path);
+}
+
 int lock_dir(struct natra *n, const char *path, unsigned int wait_ms,
 	     int *ret_fd)
 {
-	cleanup_close int fd = -1;
+	cleanup_close int fd = open_dir(n, path);
 	int r;
 
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0) {
-		if (errno == ENOENT || errno == ENOTDIR)
-			return -EAGAIN;
-		return fail_errno(n, -errno, "open '%s'", path);
-	}
+	if (fd < 0)
+		return fd;
 	r = take(n, fd, wait_ms);
 	if (r == -EBUSY)
 		return refuse(n, r,
@@ -91,6 +100,23 @@ int lock_dir(struct natra *n, const char *path, unsigned int wait_ms,
 		return fail_errno(n, r, "look at '%s'", path);
 	if (r == 0)
 		return -EAGAIN;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int lock_dir_shared(struct natra *n, const char *path, int *ret_fd)
+{
+	cleanup_close int fd = open_dir(n, path);
+
+	if (fd < 0)
+		return fd;
+	while (flock(fd, LOCK_SH | LOCK_NB) < 0) {
+		if (errno == EWOULDBLOCK)
+			return refuse(n, -EBUSY,
+				      "another process has '%s' locked", path);
+		if (errno != EINTR)
+			return fail_errno(n, -errno, "lock '%s'", path);
+	}
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }

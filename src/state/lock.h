@@ -27,4 +27,8 @@
 int lock_dir(struct natra *n, const char *path, unsigned int wait_ms,
 	     int *ret_fd);
 
+/* Locks the directory together with others who share it, or returns -EBUSY. It must not
+ * be removed meanwhile. */
+int lock_dir_shared(struct natra *n, const char *path, int *ret_fd);
+
 #endif

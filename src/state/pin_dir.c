@@ -161,6 +161,15 @@ int pin_dir_try_lock(struct natra *n, const char *path, struct pin_dir *ret_dir)
 	return lock_path(n, path, false, 0, ret_dir);
 }
 
+int pin_dir_share(struct natra *n, const char *path, struct pin_dir *ret_dir)
+{
+	int r = lock_dir_shared(n, path, &ret_dir->lock_fd);
+
+	if (r == 0)
+		(void)str_copy(ret_dir->path, sizeof(ret_dir->path), path);
+	return r == -EAGAIN ? -ENOENT : r;
+}
+
 /* Writes the path of an engine's directory. It cannot be too long, since it is
  * shorter than the path of an id's directory, which was checked. */
 static void engine_path(struct natra *n, uint64_t id, char *ret_path)

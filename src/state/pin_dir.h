@@ -10,7 +10,9 @@
  *
  * The directory of an id is named by a hash: bpffs refuses dots in names, and
  * ids come from outside. Whoever changes what is in one of these directories
- * holds flock(2) on it.
+ * holds flock(2) on it. A process that has lifted the limits of a generation for some
+ * time holds a shared lock on the directory of that generation: if it is killed, others
+ * see that it does not give them back any more.
  */
 #ifndef NATRA_STATE_PIN_DIR_H
 #define NATRA_STATE_PIN_DIR_H
@@ -68,6 +70,9 @@ int pin_dir_lock(struct natra *n, const char *path, struct pin_dir *ret_dir);
 /* Does the same without waiting: returns -EBUSY if another process has locked it. */
 int pin_dir_try_lock(struct natra *n, const char *path,
 		     struct pin_dir *ret_dir);
+
+/* Locks it together with others who share it; returns -EBUSY, too. */
+int pin_dir_share(struct natra *n, const char *path, struct pin_dir *ret_dir);
 
 void pin_dir_unlock(struct pin_dir *dir);
 #define cleanup_pin_dir __attribute__((cleanup(pin_dir_unlock)))

@@ -394,6 +394,34 @@ static void one_queue_drains(void **state)
 	assert_int_equal(find().waiting_ms, 0);
 }
 
+/* Starts a process that stops while it lets "web" drain. */
+static pid_t stop_while_it_drains(void)
+{
+	int status, tries = 0;
+	pid_t pid;
+
+	fill(HOST, "8kbit");
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(drain("web") < 0);
+	while (natra_check(n, "web", NULL) == 0 && tries++ < 500)
+		(void)usleep(1000);
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	return pid;
+}
+
+static void kill_it(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+}
+
 /* natra's own limits would drop what waits. They hold again afterwards, and if the process
  * is killed, before the plugin's go. */
 static void own_limits_do_not_hold_meanwhile(void **state)
@@ -401,8 +429,6 @@ static void own_limits_do_not_hold_meanwhile(void **state)
 	struct natra_target target = pod_target(&pod, "web");
 	struct natra_policy policy = policy_of(10, 20);
 	struct natra_stats stats = NATRA_INIT(stats);
-	int status, tries = 0;
-	pid_t pid;
 
 	(void)state;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
@@ -414,20 +440,41 @@ static void own_limits_do_not_hold_meanwhile(void **state)
 	assert_in_range(stats.ingress.unlimited.packets, 100, 200);
 	assert_int_equal(natra_check(n, "web", &policy), 0);
 
-	fill(HOST, "8kbit");
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid)
-		_exit(drain("web") < 0);
-	while (natra_check(n, "web", NULL) == 0 && tries++ < 500)
-		(void)usleep(1000);
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFSIGNALED(status));
+	kill_it(stop_while_it_drains());
 	assert_int_equal(KEPT(natra_check(n, "web", NULL)), -EBADE);
 	says(n, "limits", NULL);
 	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), 0);
 	assert_int_equal(natra_check(n, "web", &policy), 0);
+	assert_int_equal(natra_detach(n, &target), 0);
+}
+
+static void collect_garbage(void)
+{
+	size_t removed;
+
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	assert_int_equal(removed, 0);
+}
+
+/* Whoever is killed while the queues drain leaves no limits once somebody has removed the
+ * plugin's by hand. A process that still drains is let be. */
+static void gc_gives_limits_back_after_a_kill(void **state)
+{
+	struct natra_target target = pod_target(&pod, "web");
+	struct natra_policy policy = policy_of(10, 20);
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	add_tbf();
+	pid = stop_while_it_drains();
+	collect_garbage();
+	assert_int_equal(KEPT(natra_check(n, "web", NULL)), -EBADE);
+	kill_it(pid);
+	rig_sh("tc qdisc del dev " HOST " root");
+	assert_int_equal(KEPT(natra_check(n, "web", NULL)), -EBADE);
+	collect_garbage();
+	assert_int_equal(KEPT(natra_check(n, "web", &policy)), 0);
 	assert_int_equal(natra_detach(n, &target), 0);
 }
 
@@ -577,6 +624,7 @@ int main(void)
 		CASE(queues_drain),
 		CASE(one_queue_drains),
 		CASE(own_limits_do_not_hold_meanwhile),
+		CASE(gc_gives_limits_back_after_a_kill),
 		CASE(buckets_are_filled_some_times),
 		CASE(by_the_id_of_an_attachment),
 		CASE(attaching_warns),
