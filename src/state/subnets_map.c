@@ -235,12 +235,20 @@ static const struct entry *find(const struct entries *entries,
 		       sizeof(*entries->list), longest_first);
 }
 
-/*
- * New entries come first, and of these the longest prefixes, so that an address never
- * falls to a shorter new prefix than the one that it is to have. Old entries leave
- * with the shortest first, so that none falls back to a shorter old one.
- */
-static int apply(int fd, const struct entries *from, const struct entries *to)
+/* Returns whether a map of classes has no room for the entries before and after a change
+ * at once: it has also those of a change in which a process was killed. */
+static bool is_crowded(const struct entries *from, const struct entries *to)
+{
+	size_t both = from->len;
+
+	for (size_t i = 0; i < to->len; i++)
+		both += !find(from, &to->list[i]);
+	return both > CLASS_ENTRIES_MAX - 1;
+}
+
+/* Adds the longest prefixes first, so that an address never falls to a shorter new prefix
+ * than the one that it is to have. */
+static int add_new(int fd, const struct entries *from, const struct entries *to)
 {
 	int r = 0;
 
@@ -252,6 +260,16 @@ static int apply(int fd, const struct entries *from, const struct entries *to)
 			r = bpf_map_update_elem(fd, &entry->key, &entry->number,
 						BPF_ANY);
 	}
+	return r;
+}
+
+/* Removes the shortest prefixes first, so that no address falls back to a shorter old
+ * one. */
+static int remove_old(int fd, const struct entries *from,
+		      const struct entries *to)
+{
+	int r = 0;
+
 	for (size_t i = from->len; i > 0 && r == 0; i--) {
 		const struct entry *entry = &from->list[i - 1];
 
@@ -261,6 +279,17 @@ static int apply(int fd, const struct entries *from, const struct entries *to)
 			r = 0;
 	}
 	return r;
+}
+
+/* New entries come first, so that no peer is of no class meanwhile; unless there is no
+ * room for them. */
+static int apply(int fd, const struct entries *from, const struct entries *to)
+{
+	int r = is_crowded(from, to) ? remove_old(fd, from, to) : 0;
+
+	if (r == 0)
+		r = add_new(fd, from, to);
+	return r < 0 ? r : remove_old(fd, from, to);
 }
 
 int subnets_map_change(struct natra *n, int fd, const struct subnets *from,

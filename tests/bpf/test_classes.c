@@ -2,9 +2,12 @@
 /* The tests check in which class a packet is, by the counters of the slots. */
 #include "cm.h"
 
+#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "progrun.h"
 #include "state/subnets_map.h"
@@ -301,6 +304,64 @@ static void lists_change_while_programs_run(void **state)
 	th_close(&run);
 }
 
+/* Changes the lists to and fro in a process of its own. */
+static pid_t keep_changing(struct progrun *run, const struct lists *one,
+			   const struct lists *two)
+{
+	cleanup_subnets struct subnets a = read_lists(one);
+	cleanup_subnets struct subnets b = read_lists(two);
+	pid_t pid = fork();
+	int r = 0;
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	for (int i = 0; i < 20 && r == 0; i++) {
+		r = subnets_map_change(run->n, run->trie_fd, &a, &b);
+		if (r == 0)
+			r = subnets_map_change(run->n, run->trie_fd, &b, &a);
+	}
+	_exit(r < 0);
+}
+
+/* An address that has a class before and after has one at each moment. */
+static void no_peer_loses_its_class_meanwhile(void **state)
+{
+	enum { BLOCKS = 400 };
+	static char texts[2 * BLOCKS][24];
+	static const char *blocks[2][BLOCKS + 1] = {{"10.1.0.0/16"},
+						    {"10.1.1.0/24"}};
+	const struct natra_subnet address = {
+		.prefix_bits = NATRA_SUBNET_VERSION_BITS + 32,
+		.version = 4,
+		.addr = {htonl(0x0a010101)},
+	};
+	struct lists one = {.len = 0}, two = {.len = 0};
+	int status = -1, missed = 0;
+	struct progrun run;
+	pid_t pid;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2 * BLOCKS; i++) {
+		(void)snprintf(texts[i], sizeof(texts[i]), "10.2.%u.%u/32",
+			       i / 256, i % 256);
+		blocks[i / BLOCKS][1 + i % BLOCKS] = texts[i];
+	}
+	add(&one, "a", blocks[0], BLOCKS + 1, 0);
+	add(&two, "a", blocks[1], BLOCKS + 1, 0);
+	load(&run, PROGRAM_TX, false, &one);
+	pid = keep_changing(&run, &one, &two);
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		uint8_t number;
+
+		if (bpf_map_lookup_elem(run.trie_fd, &address, &number) < 0)
+			missed++;
+	}
+	assert_int_equal(status, 0);
+	assert_int_equal(missed, 0);
+	th_close(&run);
+}
+
 /* What a class takes, others do not pay for. */
 static void classes_have_buckets_of_their_own(void **state)
 {
@@ -330,6 +391,7 @@ int main(void)
 		cmocka_unit_test(subnets_decide_before_dscps),
 		cmocka_unit_test(as_many_prefixes_as_there_may_be),
 		cmocka_unit_test(lists_change_while_programs_run),
+		cmocka_unit_test(no_peer_loses_its_class_meanwhile),
 		cmocka_unit_test(classes_have_buckets_of_their_own),
 	};
 
