@@ -436,12 +436,12 @@ NATRA_API int natra_find_leftovers(struct natra *n,
  * natra_upgrade with the same id.
  *
  * Each of the plugin's token buckets gets 512 MB, which is what containerd asks
- * the plugin for when a pod starts, at most three times, and keeps its rate. The call
- * returns when 32
- * times as much as waited has passed (at least 128 MB, at most 256 MB), because
- * senders need some round trips to measure that the queue is gone, and after 1 s
- * in any case. What follows should follow at once. It changes
- * nothing if `waiting_ms` is 0.
+ * the plugin for when a pod starts, at most three times, and keeps its rate. How often
+ * it was filled is in its peak rate, so a peak rate that somebody has given it is replaced.
+ * The call returns when 32 times as much as waited has passed (at least 128 MB, at most
+ * 256 MB), because senders need some round trips to measure that the queue is gone, and
+ * after 1 s in any case. What follows should follow at once. It changes nothing if
+ * `waiting_ms` is 0.
  *
  * @param target  as in natra_find_leftovers.
  * @return as natra_find_leftovers.

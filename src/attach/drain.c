@@ -13,7 +13,7 @@
  * Whoever fills a bucket and cannot remove it afterwards tries again later. A bucket is
  * filled a few times only: else the pod would have no limit as long as that goes on. How
  * often it was filled is in the peak rate, which grows by as much each time, and which
- * upstream's plugin leaves out.
+ * upstream's plugin leaves out. Another peak rate is somebody else's and says nothing.
  */
 #include <errno.h>
 #include <linux/rtnetlink.h>
@@ -27,6 +27,8 @@
 /* The bucket lasts for two seconds, and the machine is left to others. A window of
  * 4 MB takes 16 ms. */
 #define PEAK_BYTES_PER_SEC 250000000ULL
+/* Nobody else chooses a peak rate that is so much above a round one. */
+#define PEAK_MARK          7U
 /* No packet is longer, BIG TCP's neither: it would never leave. */
 #define PEAK_BURST_BYTES   (1U << 20)
 /* A shorter queue makes no timeout long. */
@@ -66,13 +68,17 @@ static uint64_t peak_rate(const struct qdisc *tbf)
 {
 	uint64_t peak = 2 * tbf->tbf_bytes_per_sec;
 
-	return peak < PEAK_BYTES_PER_SEC ? PEAK_BYTES_PER_SEC : peak;
+	return PEAK_MARK +
+	       (peak < PEAK_BYTES_PER_SEC ? PEAK_BYTES_PER_SEC : peak);
 }
 
 /* Returns how often a bucket was filled. */
 static uint64_t fills(const struct qdisc *tbf)
 {
-	return tbf->tbf_peak_bytes_per_sec / peak_rate(tbf);
+	const uint64_t peak = tbf->tbf_peak_bytes_per_sec;
+	const uint64_t times = peak / peak_rate(tbf);
+
+	return peak % peak_rate(tbf) == 0 && times <= FILLS_MAX ? times : 0;
 }
 
 static bool may_fill(const struct qdisc *tbf)
