@@ -10,6 +10,7 @@
 #include "attach/limits.h"
 #include "attach/teardown.h"
 #include "state/engine.h"
+#include "state/groups.h"
 
 struct sweep {
 	struct natra *n;
@@ -42,8 +43,9 @@ static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 	       !is_kept(sweep, gen->record.id);
 }
 
-/* Gives an attachment the limits back that a killed process has lifted. This is not what
- * the caller asked for, so it is no error if it fails; natra_check reports it. */
+/* This gives an attachment the limits back that a killed process has lifted, and the next
+ * one groups. It is not what the caller asked for, so it is no error if it fails;
+ * natra_check reports it. */
 static void repair(struct natra *n, const struct pin_gen *gen)
 {
 	KEEP_ERROR_SCOPE(n);
@@ -51,6 +53,16 @@ static void repair(struct natra *n, const struct pin_gen *gen)
 	if (limits_repair(n, gen) < 0)
 		log_line(n, NATRA_LOG_WARN,
 			 "the limits of '%s' may not hold: %s", gen->record.id,
+			 last_error(n));
+}
+
+static void repair_groups(struct natra *n)
+{
+	KEEP_ERROR_SCOPE(n);
+
+	if (groups_repair(n) < 0)
+		log_line(n, NATRA_LOG_WARN,
+			 "the limits of groups may not hold: %s",
 			 last_error(n));
 }
 
@@ -105,6 +117,7 @@ static int sweep_all(struct sweep *sweep)
 	}
 	if (r == 0)
 		r = engine_gc(n);
+	repair_groups(n);
 	return r < 0 ? r : pin_dir_gc_netns(n);
 }
 

@@ -99,20 +99,35 @@ static int check_floors(struct natra *n, const struct groups *groups,
 	return r;
 }
 
-/* Writes what the group shall be, or nothing. */
+static int copy_map(struct natra *n, const struct groups *groups,
+		    struct natra_group **ret_map)
+{
+	const size_t size = 2 * NATRA_GROUPS * sizeof(**ret_map);
+
+	*ret_map = malloc(size);
+	if (!*ret_map)
+		return fail_errno(n, -ENOMEM, "read the groups");
+	memcpy(*ret_map, groups->map, size);
+	return 0;
+}
+
+/* Writes what the group shall be, or nothing. It is checked in a copy: a process that is
+ * killed while it checks leaves nothing that would be refused. */
 static int write_group(struct natra *n, const struct groups *groups,
 		       uint32_t number, const struct natra_group_given *given)
 {
-	struct natra_group_given *place = groups_given(groups, number);
-	const struct natra_group_given before = *place;
-	int r;
+	cleanup_free struct natra_group *map = NULL;
+	struct groups changed = GROUPS_INIT;
+	int r = copy_map(n, groups, &map);
 
-	*place = *given;
-	r = check_floors(n, groups, number);
-	if (r < 0) {
-		*place = before;
+	if (r < 0)
 		return r;
-	}
+	changed.map = map;
+	*groups_given(&changed, number) = *given;
+	r = check_floors(n, &changed, number);
+	if (r < 0)
+		return r;
+	*groups_given(groups, number) = *given;
 	groups_write_limits(groups);
 	return 0;
 }
@@ -251,17 +266,12 @@ static int call(const struct groups *groups, uint32_t number,
 static int copy_groups(struct natra *n, struct natra_group **ret_map,
 		       struct groups_members **ret_members)
 {
-	const size_t size = 2 * NATRA_GROUPS * sizeof(struct natra_group);
 	cleanup_groups struct groups groups = GROUPS_INIT;
 	int r = groups_open(n, false, &groups);
 
-	if (r < 0)
-		return r;
-	*ret_map = malloc(size);
-	if (!*ret_map)
-		return fail_errno(n, -ENOMEM, "read the groups");
-	memcpy(*ret_map, groups.map, size);
-	return groups_list_members(n, NULL, ret_members);
+	if (r == 0)
+		r = copy_map(n, &groups, ret_map);
+	return r < 0 ? r : groups_list_members(n, NULL, ret_members);
 }
 
 int natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)

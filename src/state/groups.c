@@ -208,6 +208,16 @@ void groups_write_limits(const struct groups *groups)
 	}
 }
 
+int groups_repair(struct natra *n)
+{
+	cleanup_groups struct groups groups = GROUPS_INIT;
+	int r = groups_open(n, false, &groups);
+
+	if (r == 0)
+		groups_write_limits(&groups);
+	return r == -ENOENT ? 0 : r;
+}
+
 struct listing {
 	struct natra *n;
 	const char *except;

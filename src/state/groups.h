@@ -57,6 +57,9 @@ void groups_clear(const struct groups *groups, uint32_t number);
  * of a group depend on its parent. */
 void groups_write_limits(const struct groups *groups);
 
+/* Does the same for limits that a process which was killed has not written. */
+int groups_repair(struct natra *n);
+
 /* These are sums over the records of the members of a group. */
 struct groups_members {
 	uint32_t count;

@@ -4,10 +4,16 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../bpf/natra_shared.h"
@@ -320,6 +326,47 @@ static void floors_over_the_rate_are_refused(void **state)
 	remove_group(TEAM);
 }
 
+/* Sets a group in a process that is killed when it looks for the group's members. */
+static void set_and_be_killed(const struct natra_group_info *group)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getdents64, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {4, filter};
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0)
+			(void)natra_group_set(n, group);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGSYS);
+}
+
+static void a_killed_change_leaves_no_floors(void **state)
+{
+	struct natra_group_info group = group_of(TEAM, 15);
+	struct natra_policy policy;
+
+	(void)state;
+	policy = member_of(make_group(TEAM, 15));
+	policy.group_floor_bits_per_sec = 10 * MBIT;
+	assert_int_equal(attach(&policy), 0);
+	group.egress_rate_bits_per_sec = 9 * MBIT;
+	set_and_be_killed(&group);
+	assert_int_equal(walk().last.egress_rate_bits_per_sec, 15 * MBIT);
+	rig_detach(n, ID);
+	remove_group(TEAM);
+}
+
 static void floors_of_groups_are_checked(void **state)
 {
 	struct natra_group_info group = group_of(TEAM, 100);
@@ -398,6 +445,9 @@ static void check_compares_the_group(void **state)
 	map[2 * (policy.group - 1) + 1].limits[1].rate.mult++;
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
 	says(n, TEAM, "egress");
+	/* A process that was killed has not written them. */
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
 	map[2 * (policy.group - 1)].given.name[0] = '\0';
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
 	says(n, "gone", NULL);
@@ -416,6 +466,7 @@ int main(void)
 		POD_CASE(unknown_group_is_refused),
 		POD_CASE(groups_change_live),
 		POD_CASE(floors_over_the_rate_are_refused),
+		POD_CASE(a_killed_change_leaves_no_floors),
 		POD_CASE(floors_of_groups_are_checked),
 		POD_CASE(gc_keeps_groups),
 		POD_CASE(check_compares_the_group),
