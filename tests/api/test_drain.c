@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests let pass what waits in the limits of upstream's bandwidth plugin. */
+#include "plugin_pod.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Lets some kB wait in a tbf, which takes seconds or less than 0.1 s. */
+static void fill(const char *dev, const char *rate)
+{
+	rig_sh("tc qdisc change dev %s root handle 1: tbf rate %s burst 1600"
+	       " limit 64k",
+	       dev, rate);
+	device_send(dev, 200);
+}
+
+static void fill_with_peak(unsigned int bytes_per_sec)
+{
+	rig_sh("tc qdisc change dev " HOST " root handle 1: tbf rate 8kbit"
+	       " burst 1600 limit 64k mtu 1600 peakrate %ubps",
+	       bytes_per_sec);
+	device_send(HOST, 200);
+}
+
+static int drain(const char *id)
+{
+	struct natra_target target = pod_target(&pod, id);
+
+	return KEPT(natra_drain_leftovers(n, &target));
+}
+
+/* Nothing is changed if nothing waits, or not for long. */
+static void nothing_to_drain(void **state)
+{
+	char *mine;
+
+	(void)state;
+	assert_int_equal(drain(NULL), 0);
+	add_tbf();
+	add_ingress(IFB);
+	for (int i = 0; i < 2; i++) {
+		if (i)
+			fill(HOST, "1mbit");
+		assert_int_equal(find().waiting_ms, 0);
+		mine = node_state();
+		assert_int_equal(drain(NULL), 0);
+		same_node_state(mine);
+		free(mine);
+	}
+}
+
+/* Both queues empty themselves without a loss, soon although little follows, and the
+ * rates stay. */
+static void queues_drain(void **state)
+{
+	struct timespec begin, end;
+
+	(void)state;
+	add_tbf();
+	add_ingress(IFB);
+	fill(IFB, "8kbit");
+	assert_in_range(find().waiting_ms, 2000, 60000);
+	fill(HOST, "8kbit");
+	(void)clock_gettime(CLOCK_MONOTONIC, &begin);
+	if (drain(NULL) < 0)
+		fail_msg("%s", natra_error(n));
+	(void)clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_in_range(end.tv_sec - begin.tv_sec, 0, 3);
+	rig_sh("for i in " HOST " " IFB "; do tc -s qdisc show dev $i root |"
+	       " tr '\\n' ' ' | grep -q 'tbf 1: .*rate 8Kbit .*dropped 0,"
+	       ".* backlog 0b' || exit 1; done");
+	assert_int_equal(find().waiting_ms, 0);
+	remove_all();
+	assert_none();
+}
+
+/* Each queue counts by itself. */
+static void one_queue_drains(void **state)
+{
+	(void)state;
+	add_tbf();
+	add_ingress(IFB);
+	fill(HOST, "8kbit");
+	assert_int_equal(drain(NULL), 0);
+	rig_sh("tc -s qdisc show dev " HOST " root | grep -q 'backlog 0b'");
+	assert_int_equal(find().waiting_ms, 0);
+}
+
+/* Starts a process that stops while it lets "web" drain. */
+static pid_t stop_while_it_drains(void)
+{
+	int status, tries = 0;
+	pid_t pid;
+
+	fill(HOST, "8kbit");
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(drain("web") < 0);
+	while (natra_check(n, "web", NULL) == 0 && tries++ < 500)
+		(void)usleep(1000);
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	return pid;
+}
+
+static void kill_it(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+}
+
+/* natra's own limits would drop what waits. They hold again afterwards, and if the process
+ * is killed, before the plugin's go. */
+static void own_limits_do_not_hold_meanwhile(void **state)
+{
+	struct natra_target target = pod_target(&pod, "web");
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_stats stats = NATRA_INIT(stats);
+
+	(void)state;
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	add_tbf();
+	fill(HOST, "8kbit");
+	if (drain("web") < 0)
+		fail_msg("%s", natra_error(n));
+	assert_int_equal(natra_stats(n, "web", &stats), 0);
+	assert_in_range(stats.ingress.unlimited.packets, 100, 200);
+	assert_int_equal(natra_check(n, "web", &policy), 0);
+
+	kill_it(stop_while_it_drains());
+	assert_int_equal(KEPT(natra_check(n, "web", NULL)), -EBADE);
+	says(n, "limits", NULL);
+	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), 0);
+	assert_int_equal(natra_check(n, "web", &policy), 0);
+	assert_int_equal(natra_detach(n, &target), 0);
+}
+
+static void collect_garbage(void)
+{
+	size_t removed;
+
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	assert_int_equal(removed, 0);
+}
+
+/* Whoever is killed while the queues drain leaves no limits once somebody has removed the
+ * plugin's by hand. A process that still drains is let be. */
+static void gc_gives_limits_back_after_a_kill(void **state)
+{
+	struct natra_target target = pod_target(&pod, "web");
+	struct natra_policy policy = policy_of(10, 20);
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	add_tbf();
+	pid = stop_while_it_drains();
+	collect_garbage();
+	assert_int_equal(KEPT(natra_check(n, "web", NULL)), -EBADE);
+	kill_it(pid);
+	rig_sh("tc qdisc del dev " HOST " root");
+	assert_int_equal(KEPT(natra_check(n, "web", NULL)), -EBADE);
+	collect_garbage();
+	assert_int_equal(KEPT(natra_check(n, "web", &policy)), 0);
+	assert_int_equal(natra_detach(n, &target), 0);
+}
+
+/* A bucket is filled three times only: whoever cannot remove the limits tries again. */
+static void buckets_are_filled_some_times(void **state)
+{
+	(void)state;
+	add_tbf();
+	fill(HOST, "8kbit");
+	for (unsigned int i = 1; i <= 3; i++) {
+		assert_int_equal(drain(NULL), 0);
+		assert_int_equal(find().waiting_ms, 0);
+		/* What was in the bucket is used, and packets wait again. tc
+		 * would print only the first digits of natra's peak rate. */
+		fill_with_peak(i * 250000007U);
+	}
+	assert_int_equal(drain(NULL), 0);
+	assert_in_range(find().waiting_ms, 2000, 60000);
+}
+
+/* A peak rate that somebody has given to the plugin's tbf says nothing about how often it
+ * was filled. */
+static void peak_rates_of_others(void **state)
+{
+	static const unsigned int gbit[] = {6, 10};
+
+	(void)state;
+	add_tbf();
+	for (size_t i = 0; i < sizeof(gbit) / sizeof(gbit[0]); i++) {
+		fill_with_peak(gbit[i] * 125000000U);
+		assert_in_range(find().waiting_ms, 2000, 60000);
+		assert_int_equal(drain(NULL), 0);
+		assert_int_equal(find().waiting_ms, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PLUGIN_CASE(nothing_to_drain),
+		PLUGIN_CASE(queues_drain),
+		PLUGIN_CASE(one_queue_drains),
+		PLUGIN_CASE(own_limits_do_not_hold_meanwhile),
+		PLUGIN_CASE(gc_gives_limits_back_after_a_kill),
+		PLUGIN_CASE(buckets_are_filled_some_times),
+		PLUGIN_CASE(peak_rates_of_others),
+	};
+
+	plugin_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
