@@ -217,12 +217,6 @@ static int check_subnets(struct natra *n, const struct pin_gen *gen)
 	return r;
 }
 
-static int refuse_limits(struct natra *n, enum leg leg)
-{
-	return refuse(n, -EBADE, "the limits of %s are not what was last set",
-		      leg_name(leg));
-}
-
 /* Checks that the programs look for classes in the map that is pinned. */
 static int check_trie(struct natra *n, const struct pin_gen *gen, enum leg leg)
 {
@@ -244,63 +238,49 @@ static int check_trie(struct natra *n, const struct pin_gen *gen, enum leg leg)
 				leg_name(leg));
 }
 
-/* Checks the classes of a leg. */
-static int check_classes(struct natra *n, const struct pin_gen *gen,
-			 enum leg leg, const struct slot *slot)
+/* Compares the limits of all slots of a leg with the record, which has what was last set:
+ * this build may derive other limits from the same policy than the build that set them. */
+static int check_leg(struct natra *n, const struct pin_gen *gen,
+		     const struct record_classes *classes, enum leg leg)
 {
-	const uint32_t slots = record_slots(&gen->record);
-	struct record_classes classes;
-	int r;
+	const struct record *record = &gen->record;
+	cleanup_slot struct slot slot = SLOT_INIT;
+	int r = engine_open_slot(n, &record->slot[leg], &slot);
 
-	if (slots == 1)
-		return 0;
-	r = pin_read_classes(n, gen, &classes);
-	for (uint32_t i = 1; i < slots && r == 0; i++) {
-		const struct slot of = slot_of_class(slot, i);
+	if (r == -ENOENT)
+		return refuse(n, -EBADE, "the limits of %s are gone",
+			      leg_name(leg));
+	for (uint32_t i = 0; i < record_slots(record) && r == 0; i++) {
+		const struct natra_limits *want =
+			record_limits(record, classes, i, leg);
+		const struct slot of = slot_of_class(&slot, i);
 		struct natra_limits have;
 
 		r = slot_get_limits(n, &of, &have);
-		if (r == 0 && memcmp(&classes.list[i - 1].limits[leg], &have,
-				     sizeof(have)) != 0)
-			return refuse_limits(n, leg);
+		if (r == 0 && memcmp(want, &have, sizeof(have)) != 0)
+			return refuse(
+				n, -EBADE,
+				"the limits of %s are not what was last set",
+				leg_name(leg));
 	}
-	return r < 0 ? r : check_trie(n, gen, leg);
+	return r < 0 || record_slots(record) == 1 ? r : check_trie(n, gen, leg);
 }
 
 int check_limits(struct natra *n, const struct pin_gen *gen)
 {
 	const struct natra_policy policy = record_get_policy(&gen->record);
+	struct record_classes classes;
 	int r = check_subnets(n, gen);
 
 	if (r == 0 && policy.group)
 		r = groups_check(n, policy.group);
-	if (r < 0)
-		return r;
-	for (int i = 0; i < LEG_MAX; i++) {
-		enum leg leg = (enum leg)i;
-		/* The record has what was last set. This build may derive other
-		 * limits from the same policy than the build that set them. */
-		const struct natra_limits *want = &gen->record.limits[i];
-		struct natra_limits have;
-		cleanup_slot struct slot slot = SLOT_INIT;
-
-		if (!gen->record.leg[i].hook)
-			continue;
-		r = engine_open_slot(n, &gen->record.slot[i], &slot);
-		if (r == -ENOENT)
-			return refuse(n, -EBADE, "the limits of %s are gone",
-				      leg_name(leg));
-		if (r == 0)
-			r = slot_get_limits(n, &slot, &have);
-		if (r < 0)
-			return r;
-		if (memcmp(want, &have, sizeof(have)) != 0)
-			return refuse_limits(n, leg);
-		r = check_classes(n, gen, leg, &slot);
-		if (r < 0)
-			return r;
+	if (r == 0 && record_slots(&gen->record) > 1)
+		r = pin_read_classes(n, gen, &classes);
+	for (int i = 0; i < LEG_MAX && r == 0; i++) {
+		if (gen->record.leg[i].hook)
+			r = check_leg(n, gen, &classes, (enum leg)i);
 	}
-	return 0;
+	return r;
 }
 
 const struct record_link *check_sought_link(const struct pin_gen *gen)

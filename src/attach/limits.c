@@ -268,8 +268,7 @@ static int hold_leg(struct natra *n, const struct record *record,
 	for (uint32_t i = 0; i < record_slots(record) && r == 0; i++) {
 		const struct slot of = slot_of_class(&slot, i);
 		const struct natra_limits *limits =
-			i ? &classes->list[i - 1].limits[leg]
-			  : &record->limits[leg];
+			record_limits(record, classes, i, leg);
 
 		r = hold_slot(n, &of, lifted ? &none : limits);
 	}

@@ -138,6 +138,16 @@ static inline uint32_t record_slots(const struct record *record)
 			    : 0);
 }
 
+/* Returns the limits that were last written to the slot of a leg: 0 is its own slot, which
+ * is that of the rest, and behind it is one for each class. */
+static inline const struct natra_limits *
+record_limits(const struct record *record, const struct record_classes *classes,
+	      uint32_t slot, enum leg leg)
+{
+	return slot ? &classes->list[slot - 1].limits[leg]
+		    : &record->limits[leg];
+}
+
 /* Returns "ingress", "egress" or "pace", for the names of pins and for
  * messages. */
 const char *leg_name(enum leg leg);

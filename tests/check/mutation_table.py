@@ -240,7 +240,8 @@ LIBRARY = [
                "engine_serves(&gen->record, &subnets) &&")), "api-subnets"),
     # Classes.
     one("class-pins-are-not-compared", "src/attach/check.c",
-        "r = check_classes(n, gen, leg, &slot);", "r = 0;", "api-classes"),
+        "for (uint32_t i = 0; i < record_slots(record) && r == 0; i++) {",
+        "for (uint32_t i = 0; i < 1 && r == 0; i++) {", "api-classes"),
     one("class-keeps-its-rate", "src/policy/classes.c",
         "\tp.egress_rate_bits_per_sec = class->egress_rate_bits_per_sec;\n", "",
         "api-classes"),
