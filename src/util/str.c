@@ -17,11 +17,3 @@ bool str_copy(char *to, size_t size, const char *from)
 	to[len] = '\0';
 	return fits;
 }
-
-void str_one_line(char *text)
-{
-	for (unsigned char *c = (unsigned char *)text; *c; c++) {
-		if (*c < 0x20 || *c == 0x7f)
-			*c = '?';
-	}
-}

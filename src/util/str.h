@@ -10,6 +10,12 @@
 bool str_copy(char *to, size_t size, const char *from);
 
 /* Replaces control characters by '?', so that a line stays one line. */
-void str_one_line(char *text);
+static inline void str_one_line(char *text)
+{
+	for (unsigned char *c = (unsigned char *)text; *c; c++) {
+		if (*c < 0x20 || *c == 0x7f)
+			*c = '?';
+	}
+}
 
 #endif

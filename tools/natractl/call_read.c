@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../../src/policy/fields.h"
+#include "../../src/util/str.h"
 
 /* Doubles, which cJSON's numbers are, are exact below this. Larger numbers have to be
  * given as strings. */
@@ -21,10 +22,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct request *request,
 	va_start(args, format);
 	(void)vsnprintf(request->error, sizeof(request->error), format, args);
 	va_end(args);
-	for (char *c = request->error; *c; c++) {
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	}
+	str_one_line(request->error);
 	return -EINVAL;
 }
 

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "json.h"
 #include "output.h"
+
+void pid_netns(uint32_t pid, char ret_path[PID_NETNS_MAX])
+{
+	(void)snprintf(ret_path, PID_NETNS_MAX, "/proc/%u/ns/net", pid);
+}
 
 bool wants_json(const struct cli *cli)
 {

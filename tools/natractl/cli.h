@@ -9,7 +9,8 @@
 #include "opts.h"
 
 /* The highest pid of Linux. */
-#define PID_MAX 4194304
+#define PID_MAX       4194304
+#define PID_NETNS_MAX 32
 
 struct cli {
 	struct natra *n;
@@ -39,6 +40,9 @@ int cmd_hook(struct cli *cli);
  * line says that a failure is to be one of the container. */
 int hook_exit(int argc, char **argv, int r);
 int cmd_call(struct cli *cli);
+
+/* Writes the path of the network namespace of a process. */
+void pid_netns(uint32_t pid, char ret_path[PID_NETNS_MAX]);
 
 bool wants_json(const struct cli *cli);
 /* Both return 0, or EXIT_USAGE after printing the error. */

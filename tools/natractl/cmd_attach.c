@@ -14,8 +14,6 @@
 #include "neighbours.h"
 #include "output.h"
 
-#define NETNS_PATH_MAX 32
-
 /* Warns that the result cannot be shown. That is no failure, since the work is
  * done. */
 static int cannot_show(const struct cli *cli)
@@ -56,7 +54,7 @@ static int show_attached(const struct cli *cli, const struct natra_info *info)
 }
 
 /* Writes the path of the network namespace of --pid, or "". */
-static int read_pid(const struct cli *cli, char path[NETNS_PATH_MAX])
+static int read_pid(const struct cli *cli, char path[PID_NETNS_MAX])
 {
 	const char *value = cli->opts.value[OPT_PID];
 	uint32_t pid;
@@ -72,7 +70,7 @@ static int read_pid(const struct cli *cli, char path[NETNS_PATH_MAX])
 	r = opts_number(&cli->opts, OPT_PID, PID_MAX, &pid);
 	if (r)
 		return r;
-	(void)snprintf(path, NETNS_PATH_MAX, "/proc/%u/ns/net", pid);
+	pid_netns(pid, path);
 	if (access(path, F_OK) < 0)
 		return usage_error(opts_name(OPT_PID), value,
 				   "is no process here: %s", strerror(errno));
@@ -80,7 +78,7 @@ static int read_pid(const struct cli *cli, char path[NETNS_PATH_MAX])
 }
 
 static int check_attach(const struct cli *cli, struct natra_policy *policy,
-			struct class_list *classes, char netns[NETNS_PATH_MAX])
+			struct class_list *classes, char netns[PID_NETNS_MAX])
 {
 	const struct opts *opts = &cli->opts;
 	int r;
@@ -159,7 +157,7 @@ static int attach(struct cli *cli, struct class_list *classes)
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = NATRA_INIT(policy);
 	struct natra_info info = NATRA_INIT(info);
-	char netns[NETNS_PATH_MAX];
+	char netns[PID_NETNS_MAX];
 	int r;
 
 	r = check_attach(cli, &policy, classes, netns);

@@ -2,7 +2,6 @@
 /* A hook of an OCI runtime such as crun or runc: it limits a container by its
  * annotations when that is made, and removes the limits when it was deleted. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ struct state {
 	const cJSON *annotations;
 	uint64_t pid; /* 0: there is no process any more */
 	char id[NATRA_ID_MAX + 1];
-	char netns[32];
+	char netns[PID_NETNS_MAX];
 };
 
 /* Runtimes throw away what a hook says, unless it makes the container fail, so the
@@ -138,8 +137,7 @@ static int find_netns(struct state *s)
 	if (json_u64(json_get_exact(s->json, "pid"), &s->pid) < 0 || !s->pid ||
 	    s->pid > PID_MAX)
 		return say(s->container_id, "pid: is not that of a process");
-	(void)snprintf(s->netns, sizeof(s->netns), "/proc/%" PRIu64 "/ns/net",
-		       s->pid);
+	pid_netns((uint32_t)s->pid, s->netns);
 	if (stat(s->netns, &its) < 0 || stat(OWN_NETNS, &own) < 0)
 		return say(s->netns, strerror(errno));
 	if (its.st_dev == own.st_dev && its.st_ino == own.st_ino)
