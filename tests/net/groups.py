@@ -79,8 +79,9 @@ class Group:
         Natra().ok("group", "remove", "team")
 
 
-def ways(a):
-    return a.ways.split(",")
+def sink(r, ns):
+    r.load(ns, "udp-sink", UDP_PORT)
+    r.wait_port(ns, UDP_PORT, "udp")
 
 
 def check_floors(rep, what, group, rates, most=None):
@@ -107,17 +108,6 @@ def floors_of(r, rep, a, way, loud, flows):
     check_floors(rep, f"{way} by {group.kind}, pod {loud + 1} with {what}", group, rates)
     r.stop(procs)
     group.close()
-
-
-def floors(rep, a):
-    with Rig(lanes=3) as r:
-        for ns in r.pods + r.clients:
-            r.load(ns, "udp-sink", UDP_PORT)
-            r.wait_port(ns, UDP_PORT, "udp")
-        for way in ways(a):
-            for loud, flows in CELLS[:a.cells]:
-                rep.measure(f"{way} {loud} {flows}", floors_of, r, rep, a, way, loud,
-                            flows)
 
 
 def borrow_of(r, rep, a, way, kind):
@@ -149,16 +139,6 @@ def borrow_of(r, rep, a, way, kind):
                  wire_rates(meters, a.seconds))
     r.stop(procs + third)
     group.close()
-
-
-def borrow(rep, a):
-    with Rig(lanes=3) as r:
-        for ns in r.pods + r.clients:
-            r.load(ns, "udp-sink", UDP_PORT)
-            r.wait_port(ns, UDP_PORT, "udp")
-        for way in ways(a):
-            for kind in ("tcp", "udp"):
-                rep.measure(f"{way} {kind}", borrow_of, r, rep, a, way, kind)
 
 
 class Guests(threading.Thread):
@@ -211,14 +191,6 @@ def churn_of(r, rep, a, way):
     group.close()
 
 
-def churn(rep, a):
-    with Rig(lanes=5) as r:
-        for ns in r.pods + r.clients:
-            r.load(ns, "udp-sink", UDP_PORT)
-            r.wait_port(ns, UDP_PORT, "udp")
-        rep.measure("churn", churn_of, r, rep, a, ways(a)[0])
-
-
 # What the first member does, and whether the README says that it gets past the group.
 EVASIONS = {
         "a flood of 3 caps": ([], ("--fast-pass", "free"), False),
@@ -252,15 +224,6 @@ def evasion_of(r, rep, a, way, name):
                  " Mbit/s")
     r.stop(procs)
     group.close()
-
-
-def evasion(rep, a):
-    with Rig(lanes=3) as r:
-        for ns in r.pods + r.clients:
-            r.load(ns, "udp-sink", UDP_PORT)
-            r.wait_port(ns, UDP_PORT, "udp")
-        for name in EVASIONS:
-            rep.measure(name, evasion_of, r, rep, a, ways(a)[0], name)
 
 
 def many_of(rep, r, ns, a):
@@ -324,29 +287,50 @@ def many(rep, a):
         # What comes from the client would go back by no interface.
         ns.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
         ns.run("ip", "route", "add", "default", "dev", "p0")
-        r.load(ns, "udp-sink", UDP_PORT)
-        r.wait_port(ns, UDP_PORT, "udp")
+        sink(r, ns)
         many_of(rep, r, ns, a)
         ns.stop(*list(ns._procs))
         os.close(ns.fd)
         sh("ip", "netns", "del", "many")
 
 
-PARTS = {"floors": floors, "borrow": borrow, "churn": churn, "evasion": evasion,
-         "many": many}
-USUAL = [p for p in PARTS if p != "many"]
+# By its name, what measures a part, its lanes, and the cells that it is called with.
+PARTS = {
+        "floors": (floors_of, 3, CELLS),
+        "borrow": (borrow_of, 3, (("tcp",), ("udp",))),
+        "churn": (churn_of, 5, ((),)),
+        "evasion": (evasion_of, 3, [(name,) for name in EVASIONS]),
+}
+# These take long, so only the first direction is measured.
+ONE_WAY = "churn", "evasion"
+
+
+def measure(rep, a, name):
+    of, lanes, cells = PARTS[name]
+    ways = a.ways.split(",")
+    with Rig(lanes=lanes) as r:
+        for ns in r.pods + r.clients:
+            sink(r, ns)
+        for way in ways[:1] if name in ONE_WAY else ways:
+            for cell in cells[:a.cells]:
+                rep.measure(" ".join([name, way, *map(str, cell)]), of, r, rep, a, way,
+                            *cell)
 
 
 def main(rep, a):
     for name in a.parts:
-        PARTS[name](rep, a)
+        if name == "many":
+            many(rep, a)
+        else:
+            measure(rep, a, name)
 
 
 if __name__ == "__main__":
     run_script(main,
-        option("parts", nargs="*", default=USUAL, help=f"of {', '.join(PARTS)}"),
+        option("parts", nargs="*", default=list(PARTS),
+               help=f"of {', '.join(PARTS)}, many"),
         option("--ways", default="in,out"),
-        option("--cells", type=int, default=len(CELLS), help="of floors"),
+        option("--cells", type=int, help="of each part"),
         option("--seconds", type=float, default=4),
         option("--settle", type=float, default=3),
         option("--churn", type=float, default=8))
