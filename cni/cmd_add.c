@@ -135,7 +135,7 @@ static int shape(struct call *call, struct settings *settings)
 
 int cmd_add(struct call *call)
 {
-	struct settings settings;
+	cleanup_settings struct settings settings = {0};
 	char *result = NULL;
 	bool limited, id_fits;
 	int r;

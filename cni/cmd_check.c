@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "command.h"
+#include "field.h"
 #include "wanted.h"
 
 /* Returns whether "onError": "continue" let ADD go on without limits: there is
@@ -18,14 +19,17 @@ static bool starts_unshaped(struct call *call, int r)
 	return natra_query(call->n, call->id, &info) == 0 && info.unshaped;
 }
 
-/* Returns whether the pod is limited because of its group, which needs no rate of the
- * pod's own. */
-static bool is_in_group(struct call *call, const struct settings *settings)
+/* Returns whether the pod is limited without a rate of its own: by its group, or by
+ * classes that it has asked for. */
+static bool is_limited_without_rate(struct call *call,
+				    const struct settings *settings)
 {
+	const bool may_ask = settings->allowed_annotations & FIELD_CLASSES_BIT;
 	struct natra_info info = NATRA_INIT(info);
 
-	return settings->group.name && call_make_id(call) &&
-	       natra_query(call->n, call->id, &info) == 0 && info.policy.group;
+	return (settings->group.name || may_ask) && call_make_id(call) &&
+	       natra_query(call->n, call->id, &info) == 0 &&
+	       (info.policy.group || info.policy.classes_len);
 }
 
 int cmd_check(struct call *call)
@@ -37,8 +41,9 @@ int cmd_check(struct call *call)
 	if (r)
 		return r;
 	call->outcome = "nothing to limit";
-	/* Annotations change how a limit is kept, not whether there is one. */
-	if (!wanted_limits(&settings.policy) && !is_in_group(call, &settings))
+	/* Other annotations change how a limit is kept, not whether there is one. */
+	if (!wanted_limits(&settings.policy) &&
+	    !is_limited_without_rate(call, &settings))
 		return 0;
 	if (!call_make_id(call))
 		return refuse(&call->failure, CNI_DIFFERS,

@@ -8,16 +8,23 @@
 
 #define PREFIX "natra.io/"
 
-/* allowed_annotations has a bit for each row of the table. */
-_Static_assert(POLICY_FIELDS_LEN <= 32, "a bit for each field");
+/* allowed_annotations has a bit for each row of the table, and one for classes. */
+_Static_assert(POLICY_FIELDS_LEN < 32, "a bit for each field");
+
+static bool is_named(const char *name, const char *annotation)
+{
+	return strcmp(name, annotation) == 0 ||
+	       strcmp(name, annotation + strlen(PREFIX)) == 0;
+}
 
 unsigned int field_annotation_bit(const char *name)
 {
+	if (name && is_named(name, CLASSES_ANNOTATION))
+		return FIELD_CLASSES_BIT;
 	for (size_t i = 0; name && i < POLICY_FIELDS_LEN; i++) {
 		const char *full = policy_fields[i].annotation;
 
-		if (full && (strcmp(name, full) == 0 ||
-			     strcmp(name, full + strlen(PREFIX)) == 0))
+		if (full && is_named(name, full))
 			return 1U << i;
 		if (policy_fields[i].alias &&
 		    strcmp(name, policy_fields[i].alias) == 0)

@@ -24,6 +24,11 @@ struct mistake field_mistake(const struct policy_field *field);
 /* Reads a number of bit/s, or a quantity such as "10M". Returns -EINVAL. */
 int field_read_rate(const cJSON *value, uint64_t *ret_bits_per_sec);
 
+/* The annotation by which a pod asks for classes, see classes.h, is that of no field; and
+ * its bit in allowed_annotations. */
+#define CLASSES_ANNOTATION "natra.io/classes"
+#define FIELD_CLASSES_BIT  (1U << 31)
+
 /* Returns the bit in allowed_annotations for an entry of allowAnnotations, with
  * or without "natra.io/"; 0 if it is unknown or NULL. */
 unsigned int field_annotation_bit(const char *name);

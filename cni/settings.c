@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "settings.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "field.h"
@@ -208,6 +209,14 @@ int settings_read(struct settings *ret_settings, const struct conf *conf,
 	if (r == 0)
 		*ret_settings = s;
 	return r;
+}
+
+void settings_free(struct settings *settings)
+{
+	for (size_t i = 0; i < NATRA_CLASSES_MAX; i++) {
+		free(settings->asked[i]);
+		settings->asked[i] = NULL;
+	}
 }
 
 struct log_settings settings_log(const struct conf *conf)

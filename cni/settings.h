@@ -18,6 +18,8 @@ struct settings {
 	/* The policy's subnets point to these, and these to the configuration. */
 	const char *subnets[NATRA_SUBNETS_MAX];
 	struct natra_class classes[NATRA_CLASSES_MAX];
+	/* Classes that the pod asks for point to these, which are owned. */
+	struct natra_class *asked[NATRA_CLASSES_MAX];
 	/* The pod's group, see groups.h; its texts belong to the configuration. Its
 	 * name is a template, and NULL if there is no such key. */
 	struct natra_group_info group;
@@ -33,6 +35,10 @@ struct settings {
  * library checks ranges. */
 int settings_read(struct settings *ret_settings, const struct conf *conf,
 		  struct natra *n, struct failure *failure);
+
+/* Frees what the pod's annotations have added. Settings that are all 0 are fine. */
+void settings_free(struct settings *settings);
+#define cleanup_settings __attribute__((cleanup(settings_free)))
 
 struct log_settings {
 	const char *file; /* "": no log */

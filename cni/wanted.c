@@ -28,7 +28,10 @@ int wanted_read(struct settings *ret, const struct conf *conf, const char *pod,
 		return r;
 	policy_fields_drop_alone(&ret->policy);
 	r = annotations_read(&ret->policy, ret, conf, log, failure);
-	return r ? r : groups_join(ret, conf, pod, n, log, failure);
+	if (r == 0)
+		r = groups_join(ret, conf, pod, n, log, failure);
+	/* Whether there may be classes depends on the group. */
+	return r ? r : classes_read_annotation(ret, conf, n, log, failure);
 }
 
 bool wanted_limits(const struct natra_policy *policy)

@@ -8,7 +8,8 @@
 #include "settings.h"
 
 /* Reads the limits of the pod "<namespace>/<pod>" ("": unknown), and makes its group if
- * there is none yet. The policy points into *ret and into the configuration. */
+ * there is none yet. The policy points into *ret and into the configuration. *ret is all 0
+ * before, and settings_free is needed whatever is returned. */
 int wanted_read(struct settings *ret, const struct conf *conf, const char *pod,
 		struct natra *n, struct log *log, struct failure *failure);
 /* Reads the keys alone: what the configuration asks for, whatever the pod does. */

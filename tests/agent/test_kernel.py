@@ -8,6 +8,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -401,6 +402,90 @@ class Kernel(unittest.TestCase):
             wait_until(lambda w=wanted: found() == [w],
                        lambda w=wanted: f"{found()}, not {w}\n{agent.log()}", 20)
         self.assertEqual(list(self.groups()), ["red"])
+
+    def process_of(self, name):
+        """Start a process in a pod, by which natra finds the pod's namespace."""
+        p = subprocess.Popen(["nsenter", f"--net={self.node.netns(name)}", "sleep", "600"])
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+
+    def classes_of(self, name):
+        """What a pod has: its rate into it, its classes, where its state is pinned and the
+        numbers of its programs."""
+        shown = json.loads(run(NATRACTL, "--bpffs", str(self.bpffs), "--json", "show",
+                               f"net/{name}/eth0"))
+        return (shown["policy"]["ingress_rate_bits_per_sec"],
+                [(c["name"], c["egress_rate_bits_per_sec"], c["subnets"])
+                 for c in shown["classes"]],
+                (shown["pin_path"], shown["ingress_prog_id"], shown["egress_prog_id"]))
+
+    def test_edits_of_classes(self):
+        """The list of classes follows its annotation. As long as the names stay, so do
+        programs and state, so that there is no moment without limits."""
+        classes = "natra.io/classes"
+        web = ("web", 5000000, ["192.0.2.0/24"])
+        start = {IN: "10M", classes: "web=192.0.2.0/24,egress=5M"}
+        api, options = self.api_server()
+        self.pod("a", 10000000, annotations=start, allowAnnotations=["classes"])
+        self.process_of("a")
+        api.put("a", start)
+        agent = self.agent(*options)
+
+        def follows(annotations, rate, wanted):
+            api.put("a", annotations)
+            wait_until(lambda: self.classes_of("a")[:2] == (rate, wanted),
+                       lambda: f"{self.classes_of('a')}, not {wanted}\n{agent.log()}", 20)
+            self.check("a")
+            return self.classes_of("a")[2]
+
+        agent.wait("msg=ready part=pods")
+        place = follows(start, 10**7, [web])
+        for text, wanted in (
+                ("web=192.0.2.0/24,198.51.100.0/24,egress=7M",
+                 [("web", 7000000, ["192.0.2.0/24", "198.51.100.0/24"])]),
+                ("web=2001:db8::/32", [("web", 0, ["2001:db8::/32"])])):
+            self.assertEqual(follows({IN: "10M", classes: text}, 10**7, wanted), place)
+        # A bad value keeps what there is.
+        api.put("a", {IN: "20M", classes: "web=192.0.2.0/24,egress=fast"})
+        wait_until(lambda: api.events, agent.log)
+        for word in (classes, "'egress=fast'"):
+            self.assertIn(word, api.events[0][1]["message"])
+        self.assertEqual(self.classes_of("a"),
+                         (10**7, [("web", 0, ["2001:db8::/32"])], place))
+        two = [web, ("lan", 0, ["10.0.0.0/8"])]
+        new = follows({IN: "10M", classes: "web=192.0.2.0/24,egress=5M;lan=10.0.0.0/8"},
+                      10**7, two)
+        self.assertNotEqual(new, place)
+        # Without limits it stays attached; the classes go with the annotation.
+        follows({}, 0, [("web", 0, []), ("lan", 0, [])])
+        follows({IN: "7M"}, 7000000, [])
+        follows({IN: "7M", classes: start[classes]}, 7000000, [web])
+        # Nothing was written that was there already.
+        agent.wait("limits follow", 7)
+        self.assertEqual(agent.count("limits follow"), 7)
+        # A second agent finds nothing to do.
+        agent.stop()
+        place = self.classes_of("a")
+        agent = self.agent(*options)
+        agent.wait("part=api")
+        api.put("b", {})
+        time.sleep(0.5)
+        self.assertEqual(agent.count("limits follow"), 0, agent.log())
+        self.assertEqual(self.classes_of("a"), place)
+
+    def test_classes_by_hand(self):
+        """They stay where neither the configuration nor the pod may have classes."""
+        api, options = self.api_server()
+        self.pod("a", 10000000, annotations={IN: "10M"})
+        self.process_of("a")
+        api.put("a", {IN: "10M"})
+        agent = self.agent(*options)
+        agent.wait("limits follow")
+        run(NATRACTL, "--bpffs", str(self.bpffs), "set", "net/a/eth0", "--class",
+            "web=192.0.2.0/24,egress=5M")
+        api.put("a", {IN: "20M"})
+        wait_until(lambda: self.classes_of("a")[:2] == (
+            20000000, [("web", 5000000, ["192.0.2.0/24"])]), agent.log, 20)
 
     def test_follows_edits(self):
         self.pod("b", 10000000)

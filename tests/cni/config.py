@@ -284,6 +284,51 @@ def subnets(b):
                     "ignored", info is not None)
 
 
+def classes(b):
+    """Classes of peers, of the configuration or asked for by the pod."""
+    key, full = [{"name": "lan", "subnets": ["10.0.0.0/8"], "ingressRate": "1G"}], \
+        "natra.io/classes"
+    asked = "web=192.0.2.0/24,2001:db8::/32,egress=5M; voice=dscp=46-47,ingress=2M"
+    ours, pods = [("lan", 10**9, 0, ["10.0.0.0/8"], [])], [
+        ("web", 0, 5 * M, ["192.0.2.0/24", "2001:db8::/32"], []),
+        ("voice", 2 * M, 0, [], [46, 47])]
+
+    def made(conf):
+        b.run("ADD", conf)
+        info = attachment(b.pod.path)
+        return info and [
+            (c["name"], c["ingress_rate_bits_per_sec"], c["egress_rate_bits_per_sec"],
+             c["subnets"], c["dscps"])
+            for c in json.loads(natractl("show", info["id"], "--json"))["classes"]]
+
+    for what, rates, keys, want in (
+            ("of the configuration", RATES, {"classes": key}, ours),
+            ("asked for, not allowed", RATES, {"classes": key}, ours),
+            ("asked for", RATES, {"classes": key, "allowAnnotations": [full]}, pods),
+            ("asked for, without other limits", {},
+             {"allowAnnotations": ["classes"]}, pods)):
+        path = f"{b.tmp}/classes.log"
+        conf = b.conf(rates, {full: asked} if "asked" in what else {}, **keys)
+        b.rep.equal(f"classes {what}", made(conf), want)
+        b.rep.equal("  CHECK", b.run("CHECK", dict(
+            conf, logFile=path, logLevel="debug")).error(), 0)
+        b.rep.true("  it has looked", any(b"as it was set" in s for s in lines(path)))
+        if not rates:
+            natractl("detach", attachment(b.pod.path)["id"])
+            b.rep.equal("  CHECK of a pod that has none", b.run("CHECK", conf).error(), 0)
+        b.run("DEL", conf)
+        b.rep.equal("  left after DEL", pins(), [])
+    for wrong in ("", "web=10.0.0.0/33", "web=10.0.0.0/8,egress=fast", "we b", ["web"]):
+        b.refused(f"{full} {wrong!r}", RATES, {full: wrong}, allowAnnotations=[full],
+                  words=(full, *shown(wrong)))
+    b.refused("classes beside subnets", RATES, {full: asked}, allowAnnotations=[full],
+              unshapedSubnets=["10.0.0.0/8"], words=(full, "unshaped_subnets"))
+    conf = b.conf(RATES, {full: "web=x"}, classes=key, allowAnnotations=[full],
+                  onError="continue")
+    b.rep.equal("a bad value, onError continue", made(conf), ours)
+    b.run("DEL", conf)
+
+
 def exempt(b):
     """Check by natra's counters which of two peers is limited."""
     natra_sees = {"unshapedSubnets": ("192.0.2.2", "198.51.100.2"),
@@ -502,8 +547,8 @@ def main(rep, a):
     pod = Veth("config", "vconfig")
     with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
         b = Bench(rep, pod, tmp)
-        for story in (good, bad, precedence, annotations, subnets, exempt, log,
-                      environment, kept, pace, on_error):
+        for story in (good, bad, precedence, annotations, subnets, classes, exempt,
+                      log, environment, kept, pace, on_error):
             if a.only in (None, story.__name__):
                 story(b)
     pod.close()

@@ -10,12 +10,15 @@
 
 #include "fuzz.h"
 #include "annotations.h"
+#include "classes.h"
+#include "field.h"
 
 static const char *const names[] = {
 	"natra.io/ingress-burst", "natra.io/egress-burst",
 	"natra.io/fast-pass",     "natra.io/fast-pass-guard",
 	"natra.io/ingress-mode",  "natra.io/heavy-hitter-threshold",
 	"natra.io/edt-pacing",    "natra.io/sli",
+	CLASSES_ANNOTATION,
 };
 
 static cJSON *make_conf(const char *text, const char *end)
@@ -54,7 +57,10 @@ static void judge(const struct conf *conf, unsigned int allowed,
 		settings.policy.egress_rate_bits_per_sec = 20000000;
 	}
 	before = settings.policy;
+	require(natra_open(&n, NULL) == 0);
 	r = annotations_read(&settings.policy, &settings, conf, &log, &failure);
+	if (r == 0)
+		r = classes_read_annotation(&settings, conf, n, &log, &failure);
 	require((r == 0) == (failure.msg[0] == '\0'));
 	require(!r || !continue_on_error);
 	/* Annotations cannot change rates. */
@@ -65,11 +71,9 @@ static void judge(const struct conf *conf, unsigned int allowed,
 	if (!allowed)
 		require(r == 0 &&
 			memcmp(&before, &settings.policy, sizeof(before)) == 0);
-	if (r)
-		return;
-	require(natra_open(&n, NULL) == 0);
 	/* The library accepts what the plugin accepts. */
-	require(natra_policy_check(n, &settings.policy) == 0);
+	require(r || natra_policy_check(n, &settings.policy) == 0);
+	settings_free(&settings);
 	natra_close(n);
 }
 
@@ -84,7 +88,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!text)
 		return 0;
 	conf.json = make_conf(text, text + size - 1);
-	judge(&conf, data[0] & 0x3f, data[0] & 0x40, data[0] & 0x80);
+	judge(&conf,
+	      (data[0] & 0x1f) |
+		      (data[0] & 0x20 ? FIELD_CLASSES_BIT | 0x20 : 0),
+	      data[0] & 0x40, data[0] & 0x80);
 	judge(&conf, 0, false, true);
 	conf_free(&conf);
 	free(text);

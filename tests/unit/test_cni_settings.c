@@ -252,7 +252,8 @@ static void annotations_are_allowed_by_short_or_full_name(void **state)
 					    "heavy-hitter-threshold",
 					    "edt-pacing",
 					    "horizon",
-					    "pace-limit"};
+					    "pace-limit",
+					    "classes"};
 	unsigned int all = 0;
 
 	(void)state;

@@ -22,8 +22,8 @@ struct edits {
 
 enum difference { SAME, DIFFERS, DIFFERS_IN_FIXED };
 
-/* Compares the limits that a pod has with those that it should have. Subnets are the
- * configuration's and do not change while a pod runs. */
+/* Compares the limits that a pod has with those that it should have, but for classes.
+ * Subnets are the configuration's and do not change while a pod runs. */
 static enum difference compare(const struct natra_policy *has,
 			       const struct natra_policy *wanted)
 {
@@ -43,6 +43,46 @@ static enum difference compare(const struct natra_policy *has,
 		found = DIFFERS;
 	}
 	return found;
+}
+
+/* Compares the classes of a pod, of which there may be others of the same number. Returns
+ * an enum difference, or -errno. */
+static int compare_classes(const struct seat *seat,
+			   const struct natra_policy *has,
+			   const struct natra_policy *wanted)
+{
+	int r;
+
+	/* A change of limits keeps the classes if it names none. */
+	if (!wanted->classes_len && has->classes_len)
+		return DIFFERS_IN_FIXED;
+	if (wanted->classes_len != has->classes_len)
+		return DIFFERS;
+	if (!wanted->classes_len)
+		return SAME;
+	r = natra_check(seat->n, seat->id, wanted);
+	return r == -EBADE ? DIFFERS : r;
+}
+
+/* The classes of an attachment that limit nothing any more, see lift_class. */
+struct lifted {
+	struct natra_class list[NATRA_CLASSES_MAX];
+	char name[NATRA_CLASSES_MAX][NATRA_CLASS_NAME_MAX + 1];
+	size_t len;
+};
+
+/* Without peers and rates a class limits nothing. It stays because nothing can be
+ * attached without limits. */
+static int lift_class(void *arg, const struct natra_class *class)
+{
+	struct lifted *lifted = arg;
+	struct natra_class *made = &lifted->list[lifted->len];
+
+	*made = (struct natra_class)NATRA_INIT(*made);
+	made->name = lifted->name[lifted->len];
+	(void)snprintf(lifted->name[lifted->len++], NATRA_CLASS_NAME_MAX + 1,
+		       "%s", class->name);
+	return lifted->len == NATRA_CLASSES_MAX;
 }
 
 static void note(struct edit_result *result, const char *text)
@@ -69,12 +109,10 @@ static void log_change(const struct seat *seat,
 /* Makes an attachment, or changes it. If all limits go it stays, without limits:
  * the runtime still asks CHECK for it. */
 static int change(const struct seat *seat, const struct natra_policy *policy,
-		  const struct natra_info *info, bool is_attached,
-		  enum seat_change *ret_change)
+		  enum difference found, enum seat_change *ret_change)
 {
 	*ret_change = SEAT_LIMITED;
-	if (is_attached && (compare(&info->policy, policy) == DIFFERS ||
-			    !wanted_limits(policy)))
+	if (found == DIFFERS || !wanted_limits(policy))
 		return natra_configure(seat->n, seat->id, policy);
 	return seat_attach(seat, policy, ret_change);
 }
@@ -96,24 +134,52 @@ static void keep_group(struct natra_policy *policy,
 	policy->group_floor_bits_per_sec = have->group_floor_bits_per_sec;
 }
 
+/* Finds out what differs between an attachment and the wish, which may keep what was given
+ * by hand. Returns an enum difference, or -errno. */
+static int look_for_difference(const struct seat *seat, struct wish *wish,
+			       const struct natra_policy *has,
+			       struct lifted *lifted)
+{
+	struct natra_policy *policy = &wish->settings.policy;
+	int found, of_classes, r = 0;
+
+	if (wanted_limits(policy) && !wish->settings.group.name)
+		keep_group(policy, has);
+	found = compare(has, policy);
+	if (!wish_has_classes(wish))
+		return found;
+	if (!wanted_limits(policy) && has->classes_len) {
+		r = natra_foreach_class(seat->n, seat->id, lift_class, lifted);
+		policy->classes = lifted->list;
+		policy->classes_len = lifted->len;
+	}
+	of_classes = r < 0 ? r : compare_classes(seat, has, policy);
+	return of_classes < 0 || of_classes > found ? of_classes : found;
+}
+
 static void follow(const struct seat *seat, struct wish *wish,
 		   struct edit_result *result)
 {
 	struct natra_policy *policy = &wish->settings.policy;
 	struct natra_info info = NATRA_INIT(info);
+	struct lifted lifted = {.len = 0};
 	enum seat_change made;
-	int r, is_attached = seat_query(seat, &info);
+	int found, r, is_attached = seat_query(seat, &info);
 
 	if (is_attached < 0) {
 		seat_failed(seat, is_attached, result);
 		return;
 	}
-	if (is_attached && wanted_limits(policy) && !wish->settings.group.name)
-		keep_group(policy, &info.policy);
-	if (is_attached ? compare(&info.policy, policy) == SAME
-			: !seat->jobs->adopt || !wanted_limits(policy))
+	if (is_attached)
+		found = look_for_difference(seat, wish, &info.policy, &lifted);
+	else
+		found = seat->jobs->adopt && wanted_limits(policy)
+				? DIFFERS_IN_FIXED
+				: SAME;
+	if (found == SAME)
 		return;
-	r = change(seat, policy, &info, is_attached, &made);
+	r = found < 0 ? found
+		      : change(seat, policy, (enum difference)found, &made);
 	/* The pod has ended meanwhile. */
 	if (r == -ENOENT || r == -ENODEV)
 		return;

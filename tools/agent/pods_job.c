@@ -78,7 +78,8 @@ static int join_group(const struct pods *pods, const struct seat *seat,
 	struct wish wish;
 	int r = 0;
 
-	if (info->policy.group ||
+	/* Classes cannot stand beside a group. */
+	if (info->policy.group || info->policy.classes_len ||
 	    !wish_may_join(seat->cached, pods->jobs->conf))
 		return 0;
 	if (wish_read(&wish, seat->cached, pods->jobs->conf, NULL, pods->n,

@@ -200,7 +200,7 @@ static int load(struct preload *p, struct programs_report *report)
 static int preload(const struct jobs *jobs, struct natra *n,
 		   struct programs_report *report)
 {
-	struct settings settings;
+	cleanup_settings struct settings settings = {0};
 	struct preload p = {.n = n, .log = jobs->log, .settings = &settings};
 	struct conf conf = {0};
 	char *text = NULL;

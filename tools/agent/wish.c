@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../cni/field.h"
 #include "../install/element.h"
 
 /* Annotations of natra's own, and others' that stand for them. */
@@ -177,6 +178,12 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	return r;
 }
 
+bool wish_has_classes(const struct wish *wish)
+{
+	return (wish->settings.allowed_annotations & FIELD_CLASSES_BIT) ||
+	       json_get(wish->conf.json, "classes");
+}
+
 bool wish_may_join(const struct cached *cached, const cJSON *conf)
 {
 	const cJSON *own = find_element(cached->list, "natra");
@@ -188,6 +195,7 @@ bool wish_may_join(const struct cached *cached, const cJSON *conf)
 
 void wish_free(struct wish *wish)
 {
+	settings_free(&wish->settings);
 	conf_free(&wish->conf);
 	cJSON_free(wish->text);
 }

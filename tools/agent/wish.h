@@ -31,6 +31,9 @@ bool wish_follows(const char *name);
 /* Returns whether the configuration puts `cached` into a group, whatever annotations the
  * pod has had since. */
 bool wish_may_join(const struct cached *cached, const cJSON *conf);
+/* Returns whether the configuration, or the pod if it may, decides which classes of peers
+ * there are. If not, those that somebody has given the attachment by hand stay. */
+bool wish_has_classes(const struct wish *wish);
 void wish_free(struct wish *wish);
 
 /* Both are Kubernetes' own annotations, whose values runtimes turn into numbers. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../cni/field.h"
 #include "../../src/policy/fields.h"
 #include "../install/element.h"
 #include "../install/text.h"
@@ -113,6 +114,24 @@ static size_t field_of(const char *annotation)
 	return n;
 }
 
+/* Returns the bit of an annotation in allowed_annotations; 0 if natra does not know it. */
+static unsigned int bit_of(const char *annotation)
+{
+	const size_t n = field_of(annotation);
+
+	if (strcmp(annotation, CLASSES_ANNOTATION) == 0)
+		return FIELD_CLASSES_BIT;
+	return n < POLICY_FIELDS_LEN ? 1U << n : 0;
+}
+
+/* Returns natra's own name of an annotation that it knows. */
+static const char *own_name(const char *annotation)
+{
+	return bit_of(annotation) == FIELD_CLASSES_BIT
+		       ? CLASSES_ANNOTATION
+		       : policy_fields[field_of(annotation)].annotation;
+}
+
 /* Returns the command that adds an annotation to those that are allowed. */
 static char *allow_command(const struct node *node, const char *annotation)
 {
@@ -150,15 +169,13 @@ static void not_allowed(const struct finder *f)
 		return;
 	cJSON_ArrayForEach(item, args_of(f->pod, ANNOTATIONS))
 	{
-		size_t n = field_of(item->string);
-
+		const unsigned int bit = bit_of(item->string);
 		cleanup_text char *allow = NULL;
 
-		if (n == POLICY_FIELDS_LEN ||
-		    settings->allowed_annotations & 1U << n)
+		if (!bit || settings->allowed_annotations & bit)
 			continue;
-		allow = allow_command(f->node, policy_fields[n].annotation +
-						       strlen(OWN));
+		allow = allow_command(f->node,
+				      own_name(item->string) + strlen(OWN));
 		found(f, "key", item->string, "allow", allow, NULL);
 	}
 }
@@ -170,7 +187,7 @@ static void unknown(const struct finder *f)
 	cJSON_ArrayForEach(item, args_of(f->pod, ANNOTATIONS))
 	{
 		if (strncmp(item->string, OWN, strlen(OWN)) == 0 &&
-		    field_of(item->string) == POLICY_FIELDS_LEN)
+		    !bit_of(item->string))
 			report(f, item->string, "", "");
 	}
 }

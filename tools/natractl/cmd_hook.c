@@ -12,6 +12,7 @@
 #include "../../src/policy/fields.h"
 #include "../agent/wish.h"
 #include "../../cni/io.h"
+#include "../../cni/field.h"
 #include "cli.h"
 #include "output.h"
 
@@ -104,6 +105,7 @@ static cJSON *make_list(void)
 		if (name)
 			cJSON_AddItemToArray(allowed, cJSON_CreateString(name));
 	}
+	cJSON_AddItemToArray(allowed, cJSON_CreateString(CLASSES_ANNOTATION));
 	return list;
 }
 
