@@ -307,7 +307,7 @@ def classes(b):
             ("asked for", RATES, {"classes": key, "allowAnnotations": [full]}, pods),
             ("asked for, without other limits", {},
              {"allowAnnotations": ["classes"]}, pods)):
-        path = f"{b.tmp}/classes.log"
+        path = f"{b.tmp}/{what}.log"
         conf = b.conf(rates, {full: asked} if "asked" in what else {}, **keys)
         b.rep.equal(f"classes {what}", made(conf), want)
         b.rep.equal("  CHECK", b.run("CHECK", dict(

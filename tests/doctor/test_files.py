@@ -101,6 +101,8 @@ STATES = (
         "horizon": "1 year"})),
     ("not-allowed", NEW, lambda n: n.pod("web", {"egressRate": 10**7}, {
         "natra.io/fast-pass": "off"})),
+    ("not-allowed", NEW, lambda n: n.pod("web", {"egressRate": 10**7}, {
+        "natra.io/classes": "lan=10.0.0.0/8"})),
     ("unknown-annotation", NEW, lambda n: n.pod("web", {"egressRate": 10**7}, {
         "natra.io/fastpass": "off"})),
     ("made-without-capability", NEW, lambda n: n.pod(
