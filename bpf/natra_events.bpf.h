@@ -33,7 +33,8 @@ __noinline int report_global(const struct natra_config *config,
 			__sync_fetch_and_add(&state->events_suppressed, 1);
 		return 0;
 	}
-	event.reason = reason;
+	event.reason = (__u16)reason;
+	event.class_number = (__u16)config->class_number;
 	event.time_ns = now_ns;
 	event.owner = config->owner;
 	event.tuple = *tuple;

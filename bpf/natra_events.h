@@ -76,6 +76,7 @@ natra_inline void natra_event_write(struct natra_event_ring *ring,
 	(void)__atomic_exchange_n(&entry->number, (__u32)place,
 				  __ATOMIC_SEQ_CST);
 	entry->reason = event->reason;
+	entry->class_number = event->class_number;
 	entry->time_ns = event->time_ns;
 	entry->owner = event->owner;
 	entry->tuple = event->tuple;

@@ -196,7 +196,9 @@ struct natra_config {
 	struct natra_limits limits[2];
 	__u64 keys[NATRA_HASH_KEYS]; /* random, for this attachment */
 	__u64 owner; /* random; 0: the entry is free. For user space. */
-	__u64 reserved[9];
+	/* The number of the slot's class, from 1 on; 0: it has none. For events. */
+	__u64 class_number;
+	__u64 reserved[8];
 };
 
 /* A heavy flow for natractl top; written without locks, see natra_flows.h. */
@@ -253,9 +255,10 @@ enum natra_report {
 /* An event in the ring, written without locks, see natra_events.h. */
 struct natra_event_entry {
 	__u32 number; /* low half of its place in the order of all events, + 1 */
-	__u32 reason;  /* enum natra_report */
-	__u64 time_ns; /* CLOCK_MONOTONIC */
-	__u64 owner;   /* natra_config.owner of the slot */
+	__u16 reason;       /* enum natra_report */
+	__u16 class_number; /* as in natra_config; programs of older builds have 0 */
+	__u64 time_ns;      /* CLOCK_MONOTONIC */
+	__u64 owner;        /* natra_config.owner of the slot */
 	struct natra_tuple tuple;
 };
 

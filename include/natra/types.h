@@ -476,6 +476,8 @@ struct natra_event {
 	uint64_t lost;
 	/** The flow of the packet; its `bytes`, `packets` and `idle_ns` are 0. */
 	struct natra_flow flow;
+	/** The class of peers whose limits the packet met; "": those of the attachment. */
+	char class_name[NATRA_CLASS_NAME_MAX + 1];
 };
 
 /**

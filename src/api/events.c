@@ -25,6 +25,8 @@ _Static_assert((int)NATRA_EVENT_MAX == (int)NATRA_REPORT_MAX &&
 struct named {
 	uint64_t owner[LEG_MAX];
 	bool is_paced; /* LEG_INGRESS is then the backstop */
+	/* By the class's number; that of the rest is "". */
+	char class_name[1 + NATRA_CLASSES_MAX][NATRA_CLASS_NAME_MAX + 1];
 	char id[NATRA_ID_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
 };
@@ -44,9 +46,12 @@ static int add_named(void *arg, const char *path)
 	struct natra_events *events = arg;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	const struct record *record = &gen.record;
+	struct record_classes classes = {0};
 	struct named *list, *named;
 	int r = pin_find_gen(events->n, path, &gen);
 
+	if (r == 0 && record_slots(record) > 1)
+		r = pin_read_classes(events->n, &gen, &classes);
 	if (r == -ENOENT || r == -ESTALE)
 		return 0;
 	if (r < 0)
@@ -61,19 +66,24 @@ static int add_named(void *arg, const char *path)
 	};
 	for (int i = 0; i < LEG_MAX; i++)
 		named->owner[i] = record->slot[i].owner;
+	for (uint32_t i = 1; i < record_slots(record); i++)
+		(void)str_copy(named->class_name[i],
+			       sizeof(named->class_name[i]),
+			       classes.list[i - 1].name);
 	(void)str_copy(named->id, sizeof(named->id), record->id);
 	(void)str_copy(named->label, sizeof(named->label), record->label);
 	return 0;
 }
 
-static bool find_named(const struct natra_events *events, uint64_t owner,
+static bool find_named(const struct natra_events *events,
+		       const struct natra_event_entry *entry,
 		       struct natra_event *event)
 {
 	for (size_t i = 0; i < events->len; i++) {
 		const struct named *named = &events->list[i];
 
 		for (int leg = 0; leg < LEG_MAX; leg++) {
-			if (named->owner[leg] != owner)
+			if (named->owner[leg] != entry->owner)
 				continue;
 			event->direction = leg == LEG_EGRESS
 						   ? NATRA_DIRECTION_EGRESS
@@ -82,6 +92,10 @@ static bool find_named(const struct natra_events *events, uint64_t owner,
 			memcpy(event->id, named->id, sizeof(event->id));
 			memcpy(event->label, named->label,
 			       sizeof(event->label));
+			if (entry->class_number <= NATRA_CLASSES_MAX)
+				memcpy(event->class_name,
+				       named->class_name[entry->class_number],
+				       sizeof(event->class_name));
 			return true;
 		}
 	}
@@ -90,13 +104,14 @@ static bool find_named(const struct natra_events *events, uint64_t owner,
 
 /* Finds out whose event it is. Lists the attachments again if the event is newer than
  * the list. An older event whose attachment is gone causes no new list. */
-static int name_event(struct natra_events *events, uint64_t owner,
+static int name_event(struct natra_events *events,
+		      const struct natra_event_entry *entry,
 		      struct natra_event *event)
 {
 	uint64_t listed_ns;
 	int r;
 
-	if (!owner || find_named(events, owner, event) ||
+	if (!entry->owner || find_named(events, entry, event) ||
 	    event->time_ns < events->listed_ns)
 		return 0;
 	listed_ns = clock_ns(CLOCK_MONOTONIC);
@@ -105,7 +120,7 @@ static int name_event(struct natra_events *events, uint64_t owner,
 	if (r < 0)
 		return r;
 	events->listed_ns = listed_ns;
-	(void)find_named(events, owner, event);
+	(void)find_named(events, entry, event);
 	return 0;
 }
 
@@ -209,7 +224,7 @@ int natra_events_read(struct natra_events *events,
 	event.time_ns = entry.time_ns;
 	event.flow = flow_of_tuple(&entry.tuple);
 	event.lost = events->lost;
-	r = name_event(events, entry.owner, &event);
+	r = name_event(events, &entry, &event);
 	if (r < 0) {
 		events->lost++;
 		return r;

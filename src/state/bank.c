@@ -237,10 +237,17 @@ int bank_read_config(struct natra *n, const struct bank *b, uint32_t index,
 				     : r;
 }
 
-int bank_take_slot(struct natra *n, const struct bank *b, uint32_t index,
-		   uint64_t owner, const struct natra_limits *limits)
+/* Gives a slot to the attachment `owner`, with the limits of this class. The state of the
+ * slot begins at zero. */
+static int take_slot(struct natra *n, const struct bank *b, uint32_t index,
+		     uint64_t owner, uint32_t class_number,
+		     const struct natra_limits *limits)
 {
-	struct natra_config config = {.limits = {*limits}, .owner = owner};
+	struct natra_config config = {
+		.limits = {*limits},
+		.owner = owner,
+		.class_number = class_number,
+	};
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
 	cleanup_free void *zeroes = NULL;
@@ -316,7 +323,7 @@ int bank_take_slots(struct natra *n, const struct bank *b, uint32_t index,
 	int r = 0;
 
 	for (uint32_t i = 0; i < count && r == 0; i++) {
-		r = bank_take_slot(n, b, index + i, owner, &content->limits[i]);
+		r = take_slot(n, b, index + i, owner, i, &content->limits[i]);
 		if (r == 0 && b->connects_fd >= 0)
 			r = bank_put_table(n, b, index + i, content->table_fd);
 	}

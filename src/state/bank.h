@@ -33,11 +33,6 @@ int bank_is_current(struct natra *n, const struct bank *b, bool *ret_current);
 int bank_renew(struct natra *n, const struct program_options *options,
 	       const struct bank *b);
 
-/* Gives a slot to the attachment `owner`, with its limits. The state of the
- * slot begins at zero. */
-int bank_take_slot(struct natra *n, const struct bank *b, uint32_t index,
-		   uint64_t owner, const struct natra_limits *limits);
-
 /* Finds so many free slots side by side. Returns -ENOENT without an error text if there
  * are none. */
 int bank_find_slots(struct natra *n, const struct bank *b, uint32_t count,
@@ -45,7 +40,7 @@ int bank_find_slots(struct natra *n, const struct bank *b, uint32_t count,
 
 /* Gives these slots to an attachment. The first one is its own, and the others are those
  * of its classes. By that one it is found that they are taken, so it is taken first and
- * left last. */
+ * left last. The state of each begins at zero. */
 int bank_take_slots(struct natra *n, const struct bank *b, uint32_t index,
 		    uint32_t count, uint64_t owner,
 		    const struct slot_content *content);

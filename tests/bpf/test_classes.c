@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tests check in which class a packet is, by the counters of the slots. */
+/* The tests check in which class a packet is, by the counters of the slots, and that its
+ * event says so. */
 #include "cm.h"
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "progrun.h"
+#include "state/ring.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
 
@@ -383,6 +386,45 @@ static void classes_have_buckets_of_their_own(void **state)
 	th_close(&run);
 }
 
+/* Each packet is dropped, which an event reports for its class. */
+static void events_have_the_class(void **state)
+{
+	static const struct {
+		const struct kind *kind;
+		uint8_t tos;
+	} sent[] = {{&kinds[1], 0}, {&kinds[0], 0}, {&kinds[1], EF_CE}};
+	struct lists lists = {.len = 0};
+	struct natra_event_entry event;
+	struct th_result result;
+	struct ring_view view;
+	struct progrun run;
+	struct packet p;
+	uint64_t lost = 0;
+	void *map;
+
+	(void)state;
+	add(&lists, "v4", from, 1, 0);
+	add(&lists, "voice", NULL, 0, UINT64_C(1) << EF);
+	load(&run, PROGRAM_RX, false, &lists);
+	map = mmap(NULL, sizeof(*view.map), PROT_READ, MAP_SHARED, run.ring_fd,
+		   0);
+	assert_true(map != MAP_FAILED);
+	view = (struct ring_view){.map = map};
+	for (uint32_t number = 0; number < TH_LEN(sent); number++) {
+		th_look_at_class(&run, number);
+		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+		sent[number].kind->build(&p, sent[number].tos);
+		th_send(&run, &p, NULL, &result);
+		assert_int_equal(result.counter, NATRA_COUNT_DROPPED_RATE);
+		assert_int_equal(ring_read(&view, &event, &lost), 1);
+		assert_int_equal(event.class_number, number);
+		assert_int_equal(event.reason, NATRA_REPORT_DROPPED_RATE);
+		assert_int_equal(event.owner, 1);
+	}
+	ring_close(&view);
+	th_close(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -393,6 +435,7 @@ int main(void)
 		cmocka_unit_test(lists_change_while_programs_run),
 		cmocka_unit_test(no_peer_loses_its_class_meanwhile),
 		cmocka_unit_test(classes_have_buckets_of_their_own),
+		cmocka_unit_test(events_have_the_class),
 	};
 
 	th_require_bpf();

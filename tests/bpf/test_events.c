@@ -120,6 +120,7 @@ static void is_told(uint32_t reason, uint16_t port)
 	assert_int_equal(lost, 0);
 	assert_int_equal(event.reason, reason);
 	assert_int_equal(event.owner, 1);
+	assert_int_equal(event.class_number, 0);
 	assert_in_range(event.time_ns, begin_ns, th_now());
 	memcpy(ports, &event.tuple.ports, sizeof(ports));
 	assert_int_equal(ntohs(ports[0]), port);

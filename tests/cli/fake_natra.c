@@ -470,6 +470,8 @@ int natra_events_read(struct natra_events *events,
 	fill(&info, number == 1 ? "evil" : "web");
 	memcpy(ret_event->id, info.id, sizeof(ret_event->id));
 	memcpy(ret_event->label, info.label, sizeof(ret_event->label));
+	if (number == 3)
+		memcpy(ret_event->class_name, "cluster", sizeof("cluster"));
 	return 1;
 }
 

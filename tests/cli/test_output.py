@@ -406,14 +406,14 @@ class Events(unittest.TestCase):
     """natractl events"""
 
     ROW = (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z +(\S+) +(\S+) +tcp +"
-           r"10\.0\.0\.1:443 +10\.0\.0\.2:5000 +(\S+)$")
+           r"10\.0\.0\.1:443 +10\.0\.0\.2:5000 +(\S+) +(\S+)$")
 
     def rows(self, *args):
         out = run("events", *args)
         self.assertEqual(out.returncode, 0, out.stderr)
         header, *rows = out.stdout.decode("ascii").splitlines()
         self.assertEqual(header.split(), ["TIME", "DIRECTION", "REASON", "PROTO",
-                                          "SOURCE", "DESTINATION", "POD"])
+                                          "SOURCE", "DESTINATION", "CLASS", "POD"])
         for row in rows:
             self.assertRegex(row, self.ROW)
         return [re.match(self.ROW, row).groups() for row in rows], out.stderr
@@ -423,8 +423,9 @@ class Events(unittest.TestCase):
         self.assertEqual([r[:2] for r in rows], [
             ("egress", "heavy"), ("backstop", "dropped_rate"),
             ("-", "dropped_horizon"), ("egress", "mice_over_share")])
-        self.assertEqual([rows[i][2] for i in (0, 2, 3)], ["shop/web-0", "-", "shop/web-0"])
-        self.assertIn(r"\x", rows[1][2], "escapes of a label reach the terminal")
+        self.assertEqual([r[2] for r in rows], ["-", "-", "-", "cluster"])
+        self.assertEqual([rows[i][3] for i in (0, 2, 3)], ["shop/web-0", "-", "shop/web-0"])
+        self.assertIn(r"\x", rows[1][3], "escapes of a label reach the terminal")
         self.assertEqual(err, b"natractl: 3 events were overwritten before they were "
                          b"read\n")
 
@@ -449,6 +450,7 @@ class Events(unittest.TestCase):
                   run("events", "--json").stdout.decode().splitlines()]
         self.assertEqual([e["lost"] for e in events], [0, 0, 3, 0])
         self.assertEqual([e["id"] for e in events], ["web", "evil", "", "web"])
+        self.assertEqual([e["class"] for e in events], ["", "", "", "cluster"])
         self.assertEqual(events[0]["reason"], "heavy")
         self.assertEqual((events[0]["saddr"], events[0]["dport"]), ("10.0.0.1", 5000))
         self.assertGreater(events[3]["time_ns"], events[0]["time_ns"])

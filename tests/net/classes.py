@@ -4,7 +4,8 @@
 
   rates    two classes at 10 and 100 Mbit/s and a class by DSCP at the same time,
            in each direction
-  counts   the counters of each class are what a capture at the peer has seen
+  counts   the counters of each class are what a capture at the peer has seen, and events
+           have the class of their flow
   change   lists of 1024 prefixes change while numbered datagrams pass
 """
 import json
@@ -160,6 +161,11 @@ def counts(r, rep, a):
             rep.equal(f"{name}, {way}: packets and bytes, by the capture",
                       (total(have[name][way], "packets"), total(have[name][way])), want)
             rep.least("  packets", want[0], 500)
+    events = [json.loads(e) for e in lim.ok("events", "--json", lim.id).splitlines()]
+    rep.equal("ports of heavy flows, with their class and direction", sorted(
+        (e["dport"], e["class"], e["direction"]) for e in events if e["reason"] == "heavy"),
+        [(PORT, "slow", "egress"), (PORT + 2, "voice", "egress"),
+         (PORT + 10, "slow", "ingress"), (PORT + 12, "voice", "ingress")])
     r.stop(None)
     lim.detach()
 

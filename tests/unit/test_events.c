@@ -67,7 +67,8 @@ static void *write_events(void *arg)
 
 	for (uint64_t i = w->first; i < w->first + w->count; i++) {
 		struct natra_event_entry event = {
-			.reason = (uint32_t)i,
+			.reason = (uint16_t)i,
+			.class_number = (uint16_t)(i >> 16),
 			.time_ns = i,
 			.owner = i,
 			.tuple.ports = (uint32_t)i,
@@ -85,7 +86,8 @@ static void is_whole(const struct natra_event_entry *event)
 	const uint32_t number = (uint32_t)event->owner;
 
 	assert_int_equal(event->time_ns, event->owner);
-	assert_int_equal(event->reason, number);
+	assert_int_equal(event->reason | (uint32_t)event->class_number << 16,
+			 number);
 	assert_int_equal(event->tuple.ports, number);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(event->tuple.daddr[i], number);

@@ -58,12 +58,13 @@ static void print_event(const struct natra_event *event)
 {
 	const struct natra_flow *flow = &event->flow;
 	const char *pod = event->label[0] ? event->label : event->id;
+	const char *class = event->class_name[0] ? event->class_name : "-";
 
-	printf("%s  %-9s  %-15s  %-7s  %-24s  %-24s  ",
+	printf("%s  %-9s  %-15s  %-7s  %-24s  %-24s  %-8s  ",
 	       date_text(event->time_ns).text, direction_of(event),
 	       reason_of(event), protocol_text(flow).text,
 	       endpoint_text(flow, flow->saddr, flow->sport).text,
-	       endpoint_text(flow, flow->daddr, flow->dport).text);
+	       endpoint_text(flow, flow->daddr, flow->dport).text, class);
 	print_text(stdout, pod[0] ? pod : "-", 0);
 	putchar('\n');
 }
@@ -78,6 +79,7 @@ cJSON *event_json(const struct natra_event *event)
 	json_add_text(json, "id", event->id);
 	json_add_text(json, "label", event->label);
 	json_add_text(json, "direction", direction_of(event));
+	json_add_text(json, "class", event->class_name);
 	json_add_text(json, "reason", reason_of(event));
 	flow_add_json(json, flow);
 	json_add_u64(json, "lost", event->lost);
@@ -197,9 +199,9 @@ int cmd_events(struct cli *cli)
 	if (r < 0)
 		return failure(cli, r);
 	if (!wants_json(cli))
-		printf("%-24s  %-9s  %-15s  %-7s  %-24s  %-24s  %s\n", "TIME",
-		       "DIRECTION", "REASON", "PROTO", "SOURCE", "DESTINATION",
-		       "POD");
+		printf("%-24s  %-9s  %-15s  %-7s  %-24s  %-24s  %-8s  %s\n",
+		       "TIME", "DIRECTION", "REASON", "PROTO", "SOURCE",
+		       "DESTINATION", "CLASS", "POD");
 	r = show_new(&events);
 	if (r == 0 && cli->opts.value[OPT_FOLLOW])
 		r = follow(&events);

@@ -319,7 +319,7 @@ func (e *libraryEvents) read() (all []Event, err error) {
 			ID: text(&c.id[0]), Label: text(&c.label[0]),
 			Direction: Direction(c.direction), Reason: EventReason(c.reason),
 			Backstop: bool(c.backstop), Time: time.Duration(c.time_ns),
-			Lost: uint64(c.lost), Flow: flowOf(&c.flow),
+			Lost: uint64(c.lost), Flow: flowOf(&c.flow), Class: text(&c.class_name[0]),
 		})
 	}
 }

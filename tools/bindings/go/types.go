@@ -321,6 +321,8 @@ type Event struct {
 	Lost uint64
 	// Flow is that of the packet, without its counters.
 	Flow Flow
+	// Class is the class of peers whose limits the packet met; "": those of the attachment.
+	Class string
 }
 
 // UnmarshalJSON reads what natractl writes.
@@ -332,12 +334,13 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		Reason    EventReason   `json:"reason"`
 		Time      time.Duration `json:"time_ns"`
 		Lost      uint64        `json:"lost"`
+		Class     string        `json:"class"`
 	}
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
 	*e = Event{ID: wire.ID, Label: wire.Label, Reason: wire.Reason, Time: wire.Time,
-		Lost: wire.Lost, Backstop: wire.Direction == "backstop"}
+		Lost: wire.Lost, Class: wire.Class, Backstop: wire.Direction == "backstop"}
 	if err := json.Unmarshal(data, &e.Flow); err != nil || e.Backstop {
 		return err
 	}

@@ -289,6 +289,7 @@ pub struct natra_event {
     pub time_ns: u64,
     pub lost: u64,
     pub flow: natra_flow,
+    pub class_name: [::std::os::raw::c_char; 32usize],
 }
 impl Default for natra_event {
     fn default() -> Self {
