@@ -471,13 +471,11 @@ struct natra_event {
 	/** The event is from the pod-side backstop behind NATRA_INGRESS_MODE_PACE. */
 	bool backstop;
 	uint64_t time_ns; /**< CLOCK_MONOTONIC */
-	/** The number of events between the last one and this one that were overwritten
-	 *  before this reader read them. */
+	/** How many events after the last one were overwritten before they were read. */
 	uint64_t lost;
 	/** The flow of the packet; its `bytes`, `packets` and `idle_ns` are 0. */
 	struct natra_flow flow;
-	/** The class of peers whose limits the packet met; "": those of the attachment. */
-	char class_name[NATRA_CLASS_NAME_MAX + 1];
+	char class_name[NATRA_CLASS_NAME_MAX + 1]; /**< its peer's; "": none */
 };
 
 /**
