@@ -78,8 +78,9 @@ TABLE = [
     one("pods-without-a-rate-have-no-group", "cni/groups.c",
         "\tfill_rates(s, &group);\n", "\t(void)fill_rates;\n", "cni-groups"),
     one("last-pod-leaves-its-group", "cni/cmd_del.c",
-        "\tgroups_leave(&call->conf, call->pod, call->n, &call->log);\n", "",
-        "cni-groups"),
+        "CNI_NOT_REMOVED);\n"
+        "\tgroups_leave(&call->conf, call->pod, call->n, &call->log);\n",
+        "CNI_NOT_REMOVED);\n", "cni-groups"),
     one("a-group-without-rates-is-made", "cni/groups.c",
         "if (has_rates(&s->group)) {", "if (s->group.name) {", "cni-groups"),
     one("number-counts-after-it-was-cut", "src/policy/fields.h",
