@@ -236,6 +236,11 @@ static void clear_rates(struct settings *s)
 	s->ingress_is_filled = s->egress_is_filled = false;
 }
 
+bool groups_are_for_all(const struct natra_group_info *group)
+{
+	return has_rates(group) && !template_has_annotation(group->name);
+}
+
 /* Writes the name of the pod's group. Returns 0; -ENOENT if the pod lacks what the
  * template needs; or a code, with the text in *failure. */
 static int name_of(const struct natra_group_info *group,

@@ -29,6 +29,9 @@ int groups_join(struct settings *settings, const struct conf *conf,
 		const char *pod, struct natra *n, struct log *log,
 		struct failure *failure);
 
+/* Returns whether each pod is in a group by this key, which has a name. */
+bool groups_are_for_all(const struct natra_group_info *group);
+
 /* Returns whether the pod's group still has the number that groups_join found. A group
  * with a member keeps its number: ask this once the pod is one. */
 bool groups_hold(const struct settings *settings, const struct conf *conf,

@@ -43,6 +43,11 @@ int template_check(const char *name, struct failure *failure)
 	return 0;
 }
 
+bool template_has_annotation(const char *name)
+{
+	return strstr(name, "{annotation:") != NULL;
+}
+
 static int append(struct template_name *name, const char *text, size_t len)
 {
 	if (len > NATRA_GROUP_NAME_MAX - name->len)

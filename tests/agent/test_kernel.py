@@ -105,13 +105,15 @@ class Kernel(unittest.TestCase):
 
     def needed(self, *attaches):
         """What each of these attaches, with natractl's options, loads on a bpffs where
-        nothing is loaded."""
+        nothing is loaded but a group g."""
         bpffs, found = self.node.root / "other", set()
         bpffs.mkdir(exist_ok=True)
         run("ip", "link", "add", "pod", "type", "veth", "peer", "name", "host")
         for words in attaches:
             run("mount", "-t", "bpf", "bpf", str(bpffs))
             try:
+                run(NATRACTL, "--bpffs", str(bpffs), "group", "set", "g", "--egress",
+                    "1M")
                 run(NATRACTL, "--bpffs", str(bpffs), "attach", "pod", *words.split())
                 found |= self.engines(bpffs)
                 run(NATRACTL, "--bpffs", str(bpffs), "detach", "pod")
@@ -126,6 +128,7 @@ class Kernel(unittest.TestCase):
         agent.wait("msg=ready part=programs")
         self.assertEqual(agent.stop(), 0)
         self.assertEqual(self.engines(self.bpffs), self.needed(*attaches))
+        self.assertEqual(self.groups(), {})
         run("umount", str(self.bpffs))
         run("mount", "-t", "bpf", "bpf", str(self.bpffs))
 
@@ -143,9 +146,31 @@ class Kernel(unittest.TestCase):
         self.preloads(["ingressRate=1000000"], one)
         self.preloads(["ingressRate=1000000", "precedence=lowest"], both, one)
         self.preloads(['allowAnnotations=["edt-pacing"]'], both, one, f"{both} --edt off")
+        lan = "--class lan=10.0.0.0/8,ingress=1M"
+        self.preloads(['allowAnnotations=["classes"]'], both, one,
+                      f"{both} {lan},egress=1M", f"{one} {lan}")
         self.preloads(["sli=on"], f"{both} --sli on", f"{one} --sli on")
         self.preloads(['allowAnnotations=["sli"]'], both, one, f"{both} --sli on",
                       f"{one} --sli on")
+
+    def test_loads_what_members_can_have(self):
+        """Each pod is in a group, or some are, or groups are there without a pod."""
+        def group(name, **rates):
+            return [f"group={json.dumps(dict(rates, name=name))}"]
+
+        both, one = "--ingress 1M --egress 1M", "--ingress 1M"
+        everywhere = {"ingressRate": "1G", "egressRate": "1G"}
+        member = f"{both} --group g"
+        self.preloads(group("{namespace}", **everywhere), member)
+        self.preloads(group("tenant", **everywhere), member)
+        # The group is the only limit of its direction.
+        self.preloads(group("{namespace}", egressRate="1G"), member)
+        self.preloads(group("{namespace}", ingressRate="1G"), member, f"{one} --group g")
+        self.preloads(group("{annotation:example.org/team}", **everywhere), both, one,
+                      member)
+        self.preloads(group("{namespace}"), both, one, member, f"{one} --group g")
+        self.preloads([*group("{namespace}", **everywhere), "ingressRate=1000000",
+                       "groupFloor=500k"], member)
 
     def test_loads_pacers(self):
         if not json.loads(run(NATRACTL, "--json", "probe"))["fq"]:
@@ -375,6 +400,40 @@ class Kernel(unittest.TestCase):
         (self.node.root / "token").write_text("secret")
         return api, ("--node", "n", "--api-server", api.url, "--token-file",
                      str(self.node.root / "token"), "--ca-file", "")
+
+    def test_edit_after_the_end(self):
+        """DEL has removed the last member and its group, and libcni still has the pod's
+        result: an edit leaves no empty group, nor does an agent that starts then."""
+        api, options = self.api_server()
+        template = {"group": {"name": "{namespace}", "ingressRate": "50M"}}
+        self.pod("a", 10000000, annotations={IN: "10M"}, groupFloor="2M", **template)
+        api.put("a", {IN: "10M"})
+        agent = self.agent(*options)
+        agent.wait("limits follow")
+        self.assertEqual(list(self.groups()), ["shop"])
+        run("ip", "link", "del", "veth-a")
+        run(NATRACTL, "--bpffs", str(self.bpffs), "detach", "net/a/eth0")
+        run(NATRACTL, "--bpffs", str(self.bpffs), "group", "remove", "shop")
+        self.pod("b", 10000000, annotations={IN: "10M"})
+
+        def is_empty_after(number):
+            """Nothing is left when the pod's edit has been read, and then that of
+            another pod."""
+            api.put("a", {IN: f"{number}M"})
+            api.put("b", {IN: f"{number}M"})
+            wait_until(lambda: self.limits() == {"net/b/eth0": number * 10**6},
+                       lambda: f"{self.limits()}\n{agent.log()}", 20)
+            self.assertEqual(self.groups(), {})
+
+        is_empty_after(20)
+        # Less than the pod's floor is refused, after the group was made.
+        api.put("a", {IN: "1M"})
+        agent.wait("the pod keeps the limits that it has")
+        is_empty_after(30)
+        agent.stop()
+        agent = self.agent(*options)
+        agent.wait("msg=ready part=pods")
+        is_empty_after(40)
 
     def test_edits_in_a_group(self):
         """A group that is named by an annotation is that of the pod's start; the pod's

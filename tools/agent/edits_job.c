@@ -224,6 +224,7 @@ static void apply(const struct seat *seat, const struct edit *edit,
 	} else {
 		follow(seat, &wish, result);
 	}
+	seat_leave_group(seat, &wish);
 	wish_free(&wish);
 }
 

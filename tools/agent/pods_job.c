@@ -92,6 +92,7 @@ static int join_group(const struct pods *pods, const struct seat *seat,
 			seat_log(seat, NATRA_LOG_INFO,
 				 "a running pod has joined its group", NULL);
 	}
+	seat_leave_group(seat, &wish);
 	wish_free(&wish);
 	return r;
 }
@@ -119,6 +120,7 @@ static void look_at(struct pods *pods, const struct seat *seat)
 	else if (wanted_limits(&wish.settings.policy))
 		r = seat_attach(seat, &wish.settings.policy, &change);
 	note(pods, seat, r, change);
+	seat_leave_group(seat, &wish);
 	wish_free(&wish);
 }
 

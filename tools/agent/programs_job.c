@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../../cni/field.h"
+#include "../../cni/groups.h"
 #include "../../cni/wanted.h"
 #include "../install/element.h"
 #include "veth.h"
@@ -44,8 +45,8 @@ static int failed(struct programs_report *report, int r, const char *text)
 	return r;
 }
 
-/* Reads the configuration that pods will be attached with, but for their
- * annotations. The policy points into *ret and *conf. */
+/* Reads the configuration that pods will be attached with, but for their annotations and
+ * groups. The policy points into *ret and *conf. */
 static int read_settings(const struct jobs *jobs, struct natra *n,
 			 struct settings *ret, struct conf *conf, char **text,
 			 struct programs_report *report)
@@ -59,8 +60,11 @@ static int read_settings(const struct jobs *jobs, struct natra *n,
 	*text = json_dump(element);
 	r = conf_parse(conf, *text, strlen(*text), &failure);
 	if (r == 0)
-		r = wanted_read(ret, conf, "", n, jobs->log, &failure);
-	return r ? failed(report, -EINVAL, failure.msg) : 0;
+		r = wanted_read_keys(ret, conf, n, &failure);
+	if (r)
+		return failed(report, -EINVAL, failure.msg);
+	policy_fields_drop_alone(&ret->policy);
+	return 0;
 }
 
 /* The values that pods may ask for in place of the configuration's. */
@@ -70,11 +74,21 @@ struct choice {
 	enum natra_sli sli;
 };
 
+/* What pods may have beside their own limits: it makes other programs. */
+enum beside {
+	BESIDE_NOTHING,
+	BESIDE_GROUP,
+	BESIDE_CLASSES, /* that the pod asks for */
+	BESIDE_MAX
+};
+
 struct preload {
 	struct natra *n;
 	struct log *log;
 	const struct settings *settings;
 	const char *ifname;
+	enum beside beside;
+	uint32_t group; /* for BESIDE_GROUP */
 };
 
 /* Attaches to the interface and detaches again: what stays are the loaded programs,
@@ -84,21 +98,50 @@ static int attach_once(const struct preload *p,
 		       struct natra_info *ret_info)
 {
 	struct natra_target target = NATRA_INIT(target);
+	struct natra_class class = NATRA_INIT(class);
+	struct natra_policy with = *policy;
 	int r;
 
 	target.id = ID;
 	target.ifname = p->ifname;
-	r = natra_attach(p->n, &target, policy, ret_info);
+	if (p->beside == BESIDE_CLASSES) {
+		class.name = ID;
+		class.ingress_rate_bits_per_sec =
+			with.ingress_rate_bits_per_sec;
+		class.egress_rate_bits_per_sec = with.egress_rate_bits_per_sec;
+		with.classes = &class;
+		with.classes_len = 1;
+	}
+	r = natra_attach(p->n, &target, &with, ret_info);
 	return r < 0 ? r : natra_detach(p->n, &target);
+}
+
+/* Returns the configuration's policy. A group limits what a pod does not limit itself. */
+static struct natra_policy base_of(const struct preload *p)
+{
+	const struct natra_group_info *group = &p->settings->group;
+	struct natra_policy policy = p->settings->policy;
+
+	/* A part in the group does not matter to a program. */
+	policy.group = p->group;
+	policy.group_weight = 0;
+	policy.group_floor_bits_per_sec = 0;
+	if (p->group && !policy.ingress_rate_bits_per_sec &&
+	    group->ingress_rate_bits_per_sec)
+		policy.ingress_rate_bits_per_sec = RATE_BITS_PER_SEC;
+	if (p->group && !policy.egress_rate_bits_per_sec &&
+	    group->egress_rate_bits_per_sec)
+		policy.egress_rate_bits_per_sec = RATE_BITS_PER_SEC;
+	return policy;
 }
 
 /* Loads what pods with this choice need. Returns an error of the library. */
 static int load_for(const struct preload *p, const struct choice *choice)
 {
-	const struct natra_policy *conf = &p->settings->policy;
 	const bool any_rates = p->settings->precedence != PRECEDENCE_STATIC ||
-			       !wanted_limits(conf);
-	struct natra_policy policy = *conf;
+			       !wanted_limits(&p->settings->policy);
+	const struct natra_policy base = base_of(p), *conf = &base;
+	struct natra_policy policy = base;
 	struct natra_info info = NATRA_INIT(info);
 	int r;
 
@@ -173,13 +216,57 @@ static void load_choices(const struct preload *p, const struct choice *standard)
 	}
 }
 
+/* Returns whether pods may have this beside their own limits. */
+static bool may_have(const struct settings *s, enum beside beside)
+{
+	const bool always = s->group.name && groups_are_for_all(&s->group);
+
+	switch (beside) {
+	case BESIDE_NOTHING:
+		return !always;
+	case BESIDE_GROUP:
+		return s->group.name;
+	case BESIDE_CLASSES:
+		return !always && !s->policy.classes_len &&
+		       !s->policy.shaped_subnets_len &&
+		       !s->policy.unshaped_subnets_len &&
+		       may_ask(s, CLASSES_ANNOTATION);
+	default:
+		return false;
+	}
+}
+
+/* Makes a group for this job alone. Its rates do not matter to a program. */
+static int make_group(struct preload *p)
+{
+	struct natra_group_info group = NATRA_INIT(group);
+	int r;
+
+	group.name = ID;
+	group.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	group.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	r = natra_group_set(p->n, &group);
+	return r < 0 ? r : natra_find_group(p->n, ID, &p->group);
+}
+
+static int load_beside(struct preload *p, const struct choice *standard)
+{
+	int r = p->beside == BESIDE_GROUP ? make_group(p) : 0;
+
+	if (r == 0)
+		r = load_for(p, standard);
+	if (r == 0 && p->settings->allowed_annotations)
+		load_choices(p, standard);
+	return r;
+}
+
 static int load(struct preload *p, struct programs_report *report)
 {
 	const struct choice standard = {p->settings->policy.ingress_mode,
 					p->settings->policy.edt,
 					p->settings->policy.sli};
 	const char *wrong = veth_make(POD_IFNAME, HOST_IFNAME);
-	int r;
+	int r = 0;
 
 	p->ifname = POD_IFNAME;
 	if (wrong) {
@@ -189,12 +276,18 @@ static int load(struct preload *p, struct programs_report *report)
 			  wrong);
 		p->ifname = "lo";
 	}
-	r = load_for(p, &standard);
-	if (r < 0)
-		return failed(report, r, natra_error(p->n));
-	if (p->settings->allowed_annotations)
-		load_choices(p, &standard);
-	return 0;
+	for (int i = 0; i < BESIDE_MAX && r == 0; i++) {
+		p->beside = (enum beside)i;
+		if (may_have(p->settings, p->beside))
+			r = load_beside(p, &standard);
+		if (r < 0)
+			r = failed(report, r, natra_error(p->n));
+		/* It is there if another job has been killed, too. */
+		if (p->beside == BESIDE_GROUP)
+			(void)natra_group_remove(p->n, ID);
+		p->group = 0;
+	}
+	return r;
 }
 
 static int preload(const struct jobs *jobs, struct natra *n,

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../cni/groups.h"
 #include "../install/dir.h"
 #include "../install/results.h"
 #include "../in_the_way.h"
@@ -213,6 +214,14 @@ static void undo_if_gone(const struct seat *seat)
 		return;
 	target.id = seat->id;
 	(void)natra_detach(seat->n, &target);
+}
+
+void seat_leave_group(const struct seat *seat, const struct wish *wish)
+{
+	struct natra_info info = NATRA_INIT(info);
+
+	if (wish->settings.group.name && seat_query(seat, &info) == 0)
+		groups_leave(&wish->conf, seat->pod, seat->n, seat->jobs->log);
 }
 
 /* Fills in what the library needs to find the pod. Returns its network namespace,
