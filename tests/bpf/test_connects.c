@@ -10,7 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "kernel/feature.h"
 #include "natra_connects.h"
 #include "natra_durations.h"
 #include "progrun.h"
@@ -190,19 +189,6 @@ static void begin(const struct pair *pair)
 static void answer(const struct pair *pair)
 {
 	(void)send_tcp(&out, &pair->back, SYN | ACK, 7, FIRST + 1);
-}
-
-/* Linux 5.15 takes no program that paces. */
-static bool has_edt(void)
-{
-	struct natra *n = NULL;
-	int r;
-
-	assert_int_equal(natra_open(&n, NULL), 0);
-	r = feature_require(n, FEATURE_SET_TSTAMP);
-	natra_close(n);
-	assert_true(r == 0 || r == -EOPNOTSUPP);
-	return r == 0;
 }
 
 static void a_connection_is_timed_once(void **state)
@@ -478,7 +464,7 @@ static void each_program_can_measure(void **state)
 	const struct subnets subnets = {
 		.kind = NATRA_SUBNETS_SHAPED, .list = &block, .len = 1};
 	const struct natra_limits limits = th_limits();
-	const int kinds = has_edt() ? PROGRAM_KIND_MAX : PROGRAM_EDT;
+	const int kinds = th_has_edt() ? PROGRAM_KIND_MAX : PROGRAM_EDT;
 
 	(void)state;
 	assert_int_equal(subnet_parse("192.0.2.0/24", &block), 0);
@@ -521,7 +507,7 @@ int main(void)
 
 	th_require_bpf();
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	if (has_edt())
+	if (th_has_edt())
 		failed += cmocka_run_group_tests(edt_tests, NULL, NULL);
 	return failed;
 }

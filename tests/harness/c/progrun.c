@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernel/feature.h"
 #include "natra_classify.h"
 #include "state/connects_map.h"
 #include "state/ring.h"
@@ -109,6 +110,18 @@ static int take_slots(struct progrun *run,
 void th_look_at_class(struct progrun *run, uint32_t number)
 {
 	run->slot.index = SLOT + number;
+}
+
+bool th_has_edt(void)
+{
+	struct natra *n = NULL;
+	int r;
+
+	assert_int_equal(natra_open(&n, NULL), 0);
+	r = feature_require(n, FEATURE_SET_TSTAMP);
+	natra_close(n);
+	assert_true(r == 0 || r == -EOPNOTSUPP);
+	return r == 0;
 }
 
 int th_start(struct progrun *run, const struct program_options *options,

@@ -71,6 +71,9 @@ struct th_result {
 /* Exits with TH_SKIP and the reason if programs cannot be run here. */
 void th_require_bpf(void);
 
+/* Returns whether the kernel takes programs that pace; Linux 5.15 does not. */
+bool th_has_edt(void);
+
 /* Loads a program. Returns the library's error, whose text is then in
  * run->n. */
 int th_start(struct progrun *run, const struct program_options *options,
