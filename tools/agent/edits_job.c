@@ -163,7 +163,7 @@ static void follow(const struct seat *seat, struct wish *wish,
 	struct natra_policy *policy = &wish->settings.policy;
 	struct natra_info info = NATRA_INIT(info);
 	struct lifted lifted = {.len = 0};
-	enum seat_change made;
+	enum seat_change made = SEAT_SAME;
 	int found, r, is_attached = seat_query(seat, &info);
 
 	if (is_attached < 0) {
