@@ -83,6 +83,7 @@ class Hook(unittest.TestCase):
                 (OUT, "", f"annotation {OUT}: '' is not a rate"),
                 (OUT, 5, f"annotation {OUT}: 5 is not a rate"),
                 ("natra.io/fast-pass", "paid", "natra.io/fast-pass: 'paid': is not"),
+                ("natra.io/classes", "lan=10.0.0.0/33", "natra.io/classes: 'lan=10"),
                 ("natra.io/edt-pacing", "\x1b[1m\n", "natra.io/edt-pacing")):
             with self.subTest(name=name, value=value):
                 self.refused(self.state({IN: "1M", name: value}), text)
