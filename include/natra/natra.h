@@ -282,16 +282,21 @@ NATRA_API int natra_stats(struct natra *n, const char *id,
 			  struct natra_stats *ret_stats);
 
 /**
- * @brief Read the counters of one class, as natra_stats reads those of the packets
+ * @brief Read the counters of the class `name`, as natra_stats reads those of the packets
  *        that are in no class: each packet counts in one of them.
- *
- * @param name  of the class.
- * @return 0; -EINVAL; -ENOENT not attached, or no such class; -ESTALE; -EPERM;
- *         -ENOMEM.
+ * @return 0; -EINVAL; -ENOENT not attached, or no such class; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_class_stats(struct natra *n, const char *id,
 				const char *name,
 				struct natra_stats *ret_stats);
+
+/**
+ * @brief Walk the counters of all classes, for less than natra_class_stats for each. `fn`
+ *        gets the name and the rates of a class; natra_foreach_class has its lists.
+ * @return 0; what fn returned; -EINVAL; -ENOENT not attached; -ESTALE; -EPERM; -ENOMEM.
+ */
+NATRA_API int natra_foreach_class_stats(struct natra *n, const char *id,
+					natra_class_stats_fn fn, void *arg);
 
 /**
  * @brief Walk all attachments with their counters, in no particular order.
@@ -438,10 +443,9 @@ NATRA_API int natra_find_leftovers(struct natra *n,
  * Each of the plugin's token buckets gets 512 MB, which is what containerd asks
  * the plugin for when a pod starts, at most three times, and keeps its rate. How often
  * it was filled is in its peak rate, so a peak rate that somebody has given it is replaced.
- * The call returns when 32 times as much as waited has passed (at least 128 MB, at most
- * 256 MB), because senders need some round trips to measure that the queue is gone, and
- * after 1 s in any case. What follows should follow at once. It changes nothing if
- * `waiting_ms` is 0.
+ * The call returns when 32 times as much as waited has passed (from 128 to 256 MB),
+ * because senders need some round trips to measure that the queue is gone, and after 1 s
+ * in any case. What follows should follow at once. It changes nothing if `waiting_ms` is 0.
  *
  * @param target  as in natra_find_leftovers.
  * @return as natra_find_leftovers.

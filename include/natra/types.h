@@ -533,10 +533,9 @@ struct natra_neighbour {
 };
 
 /**
- * @brief The callbacks of natra_foreach_attachment, natra_foreach_neighbour,
- *        natra_foreach_subnet, natra_foreach_class and natra_foreach_group.
+ * @brief The callbacks of walkers: natra_foreach_attachment calls a natra_attachment_fn.
  *
- * `arg` is what the caller gave to the walker; the other argument is valid
+ * `arg` is what the caller gave to the walker; the other arguments are valid
  * during the call only. A result other than 0 ends the walk, which returns it.
  */
 typedef int (*natra_attachment_fn)(void *arg, const struct natra_info *info);
@@ -544,13 +543,14 @@ typedef int (*natra_neighbour_fn)(void *arg,
 				  const struct natra_neighbour *neighbour);
 typedef int (*natra_subnet_fn)(void *arg, const char *cidr);
 typedef int (*natra_class_fn)(void *arg, const struct natra_class *class_);
+typedef int (*natra_class_stats_fn)(void *arg, const struct natra_class *class_,
+				    const struct natra_stats *stats);
 typedef int (*natra_group_fn)(void *arg, const struct natra_group_info *group);
 
 /**
- * @brief The callback of natra_foreach_stats.
- *
- * `info` is without `interface_gone` and `program_is_current`. `stats` is NULL if
- * there are no counters: the attachment is `unshaped`, or of an unknown ABI.
+ * @brief The callback of natra_foreach_stats. `info` is without `interface_gone` and
+ *        `program_is_current`. `stats` is NULL if there are no counters: the
+ *        attachment is `unshaped`, or of an unknown ABI.
  */
 typedef int (*natra_stats_fn)(void *arg, const struct natra_info *info,
 			      const struct natra_stats *stats);

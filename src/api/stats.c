@@ -36,18 +36,20 @@ static struct natra_histogram histogram_of(const struct natra_durations *d)
 }
 
 static int read_leg(struct natra *n, struct views *views,
-		    const struct record *record, enum leg leg,
+		    const struct record *record, uint32_t number, enum leg leg,
 		    struct natra_direction_stats *ret, uint32_t *ret_flows,
 		    struct natra_histogram *ret_delays,
 		    struct natra_connects *ret_connects)
 {
+	struct record_slot slot = record->slot[leg];
 	struct view_counters view;
 	struct natra_counters c;
 	int r;
 
 	if (!record->leg[leg].hook)
 		return 0;
-	r = views_read(n, views, &record->slot[leg], &view);
+	slot.index += number;
+	r = views_read(n, views, &slot, &view);
 	if (r == -ENOENT)
 		return refuse(n, r, "the counters of '%s' are gone",
 			      record->id);
@@ -89,23 +91,25 @@ connects_of(const struct natra_connects *syns,
 	};
 }
 
+/* Reads the counters of a class, by its number, or with 0 those of the rest. */
 static int read_stats(struct natra *n, struct views *views,
-		      const struct record *record, struct natra_stats *ret)
+		      const struct record *record, uint32_t number,
+		      struct natra_stats *ret)
 {
 	const bool pace = record->leg[LEG_PACE].hook != RECORD_HOOK_NONE;
 	struct natra_connects in = {0}, out = {0}, pacer = {0};
 	int r;
 
 	*ret = (struct natra_stats){.sz = sizeof(*ret)};
-	r = read_leg(n, views, record, LEG_EGRESS, &ret->egress,
+	r = read_leg(n, views, record, number, LEG_EGRESS, &ret->egress,
 		     &ret->egress_heavy_flows, &ret->egress_delays, &out);
 	if (r == 0)
-		r = read_leg(n, views, record, LEG_INGRESS,
+		r = read_leg(n, views, record, number, LEG_INGRESS,
 			     pace ? &ret->backstop : &ret->ingress,
 			     &ret->ingress_heavy_flows, &ret->ingress_delays,
 			     &in);
 	if (r == 0 && pace)
-		r = read_leg(n, views, record, LEG_PACE, &ret->ingress,
+		r = read_leg(n, views, record, number, LEG_PACE, &ret->ingress,
 			     &ret->ingress_heavy_flows, &ret->ingress_delays,
 			     &pacer);
 	/* Where the pacer is the only program into the pod, it measures. */
@@ -127,7 +131,7 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	if (r == 0)
 		r = attachment_find(n, id, &gen);
 	if (r == 0)
-		r = read_stats(n, &views, &gen.record, &stats);
+		r = read_stats(n, &views, &gen.record, 0, &stats);
 	if (r < 0)
 		return r;
 	return finish(n, struct_out(n, "ret_stats", ret_stats, &stats,
@@ -171,12 +175,47 @@ int natra_class_stats(struct natra *n, const char *id, const char *name,
 	number = find_class(n, &gen, name);
 	if (number < 0)
 		return number;
-	for (int i = 0; i < LEG_MAX; i++)
-		gen.record.slot[i].index += (uint32_t)number;
-	r = read_stats(n, &views, &gen.record, &stats);
+	r = read_stats(n, &views, &gen.record, (uint32_t)number, &stats);
 	return r < 0 ? r
 		     : finish(n, struct_out(n, "ret_stats", ret_stats, &stats,
 					    sizeof(stats)));
+}
+
+int natra_foreach_class_stats(struct natra *n, const char *id,
+			      natra_class_stats_fn fn, void *arg)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	cleanup_views struct views views = {0};
+	struct record_classes classes;
+	int r = require_id(n, id);
+
+	if (r == 0 && !fn)
+		r = refuse(n, -EINVAL, "fn: missing");
+	if (r == 0)
+		r = attachment_find(n, id, &gen);
+	if (r < 0)
+		return r;
+	if (record_slots(&gen.record) > 1)
+		r = pin_read_classes(n, &gen, &classes);
+	if (r == -ENOENT)
+		return refuse(n, r, "the classes of '%s' are gone", id);
+	for (uint32_t i = 1; r == 0 && i < record_slots(&gen.record); i++) {
+		const struct record_class *of = &classes.list[i - 1];
+		const struct natra_class class = {
+			.sz = sizeof(class),
+			.name = of->name,
+			.ingress_rate_bits_per_sec =
+				of->ingress_rate_bits_per_sec,
+			.egress_rate_bits_per_sec =
+				of->egress_rate_bits_per_sec,
+		};
+		struct natra_stats stats;
+
+		r = read_stats(n, &views, &gen.record, i, &stats);
+		if (r == 0)
+			r = fn(arg, &class, &stats);
+	}
+	return r == 0 ? finish(n, r) : r;
 }
 
 struct walk {
@@ -210,7 +249,7 @@ static int walk_id(void *arg, const char *path)
 	if (r == -ESTALE)
 		return tell_stale(walk, path, gen.abi);
 	if (r == 0 && !gen.record.unshaped)
-		r = read_stats(walk->n, &walk->views, &gen.record, &stats);
+		r = read_stats(walk->n, &walk->views, &gen.record, 0, &stats);
 	if (r == -ENOMEM || r == -EPERM)
 		return r;
 	/* It may have been detached meanwhile. */

@@ -331,7 +331,12 @@ int pin_read_classes(struct natra *n, const struct pin_gen *gen,
 	if (r < 0)
 		return r;
 	r = bpf_map_lookup_elem(fd, &zero, ret_classes);
-	return r < 0 ? fail_errno(n, r, "read the classes") : 0;
+	if (r < 0)
+		return fail_errno(n, r, "read the classes");
+	/* Names are terminated, whoever wrote them. */
+	for (size_t i = 0; i < NATRA_CLASSES_MAX; i++)
+		ret_classes->list[i].name[NATRA_CLASS_NAME_MAX] = '\0';
+	return 0;
 }
 
 int pin_write_classes(struct natra *n, const struct pin_gen *gen,

@@ -119,13 +119,37 @@ static uint64_t counted(const char *name)
 	       stats.ingress.dropped_rate.packets;
 }
 
+struct counts {
+	char names[64];
+	uint64_t packets[2];
+	size_t len;
+	int result;
+};
+
+static int count(void *arg, const struct natra_class *class,
+		 const struct natra_stats *stats)
+{
+	struct counts *counts = arg;
+	const size_t at = strlen(counts->names);
+
+	(void)snprintf(counts->names + at, sizeof(counts->names) - at,
+		       "%s %llu %zu; ", class->name,
+		       (unsigned long long)class->ingress_rate_bits_per_sec,
+		       class->subnets_len);
+	counts->packets[counts->len++ % 2] = stats->ingress.mice.packets;
+	return counts->result;
+}
+
 static void each_counts_its_own(void **state)
 {
 	struct natra_policy policy = begin();
 	struct natra_stats stats = NATRA_INIT(stats);
+	struct counts counts = {.len = 0};
 	uint64_t rest;
 
 	(void)state;
+	assert_int_equal(KEPT(natra_foreach_class_stats(n, ID, count, &counts)),
+			 -ENOENT);
 	assert_int_equal(attach(&policy), 0);
 	rest = counted(NULL);
 	pod_send(&pod, 30);
@@ -135,6 +159,18 @@ static void each_counts_its_own(void **state)
 	assert_int_equal(natra_class_stats(n, ID, "fart", &stats), -ENOENT);
 	says(n, ID, "'fart'");
 	assert_int_equal(natra_class_stats(n, ID, NULL, &stats), -EINVAL);
+
+	assert_int_equal(KEPT(natra_foreach_class_stats(n, ID, count, &counts)),
+			 0);
+	assert_string_equal(counts.names, "near 100000000 0; far 1000000 0; ");
+	assert_int_equal(counts.packets[0], 30);
+	assert_int_equal(counts.packets[1], 0);
+	counts.result = 7;
+	assert_int_equal(KEPT(natra_foreach_class_stats(n, ID, count, &counts)),
+			 7);
+	assert_int_equal(counts.len, 3);
+	assert_int_equal(natra_foreach_class_stats(n, ID, NULL, NULL), -EINVAL);
+	says(n, "fn", NULL);
 }
 
 static void top_has_the_flows_of_all(void **state)

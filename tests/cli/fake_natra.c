@@ -266,14 +266,19 @@ int natra_foreach_class(struct natra *n, const char *id, natra_class_fn fn,
 	return fn(arg, &class);
 }
 
-int natra_class_stats(struct natra *n, const char *id, const char *name,
-		      struct natra_stats *ret_stats)
+int natra_foreach_class_stats(struct natra *n, const char *id,
+			      natra_class_stats_fn fn, void *arg)
 {
+	struct natra_stats stats = NATRA_INIT(stats);
+	struct natra_class class = NATRA_INIT(class);
+
 	(void)n;
-	(void)id;
-	*ret_stats = (struct natra_stats){.sz = sizeof(*ret_stats)};
-	ret_stats->egress.paced.packets = strlen(name);
-	return 0;
+	if (strcmp(id, "bare") != 0)
+		return -ENOENT;
+	class.name = "cluster";
+	class.egress_rate_bits_per_sec = 1000000000;
+	stats.egress.paced.packets = strlen(class.name);
+	return fn(arg, &class, &stats);
 }
 
 int natra_upgrade(struct natra *n, const char *id)

@@ -108,33 +108,23 @@ static int compare(const void *a, const void *b)
 	return r ? r : strcmp(x->info.id, y->info.id);
 }
 
-struct class_reading {
-	struct natra *n;
-	struct pod_metrics *pod;
-};
-
 /* Adds the counters of a class to those of its pod. There is room. */
-static int read_class(void *arg, const struct natra_class *class)
+static int add_class(void *arg, const struct natra_class *class,
+		     const struct natra_stats *stats)
 {
-	const struct class_reading *reading = arg;
-	struct pod_metrics *pod = reading->pod;
+	struct pod_metrics *pod = arg;
 	struct class_metrics *made = &pod->classes[pod->classes_len];
-	int r;
 
 	if (pod->classes_len > NATRA_CLASSES_MAX)
 		return -ENOMEM;
 	*made = (struct class_metrics){
 		.ingress_bytes_per_sec = class->ingress_rate_bits_per_sec / 8,
 		.egress_bytes_per_sec = class->egress_rate_bits_per_sec / 8,
-		.stats = NATRA_INIT(made->stats),
+		.stats = *stats,
 	};
 	(void)snprintf(made->name, sizeof(made->name), "%s", class->name);
-	r = natra_class_stats(reading->n, pod->info.id, class->name,
-			      &made->stats);
-	if (r < 0)
-		return r;
 	pod->classes_len++;
-	add_all_stats(&pod->stats, &made->stats);
+	add_all_stats(&pod->stats, stats);
 	return 0;
 }
 
@@ -143,7 +133,6 @@ static int read_class(void *arg, const struct natra_class *class)
 static int read_classes(struct natra *n, struct pod_metrics *pod,
 			struct class_metrics *list)
 {
-	struct class_reading reading = {n, pod};
 	int r;
 
 	list[0] = (struct class_metrics){
@@ -155,7 +144,7 @@ static int read_classes(struct natra *n, struct pod_metrics *pod,
 	};
 	pod->classes = list;
 	pod->classes_len = 1;
-	r = natra_foreach_class(n, pod->info.id, read_class, &reading);
+	r = natra_foreach_class_stats(n, pod->info.id, add_class, pod);
 	return r == -ENOMEM ? r : 0;
 }
 

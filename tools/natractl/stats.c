@@ -38,15 +38,10 @@ static int read_infos(const struct cli *cli, struct info_list *ret_list)
 	return 0;
 }
 
-struct class_reading {
-	struct natra *n;
-	struct sample *sample;
-};
-
-static int read_class(void *arg, const struct natra_class *class)
+static int add_class(void *arg, const struct natra_class *class,
+		     const struct natra_stats *stats)
 {
-	const struct class_reading *reading = arg;
-	struct sample *sample = reading->sample;
+	struct sample *sample = arg;
 	struct class_sample *list = realloc(
 		sample->classes, (sample->classes_len + 1) * sizeof(*list));
 	struct class_sample *made;
@@ -55,10 +50,9 @@ static int read_class(void *arg, const struct natra_class *class)
 		return -ENOMEM;
 	sample->classes = list;
 	made = &list[sample->classes_len++];
-	*made = (struct class_sample){.stats = NATRA_INIT(made->stats)};
+	*made = (struct class_sample){.stats = *stats};
 	(void)snprintf(made->name, sizeof(made->name), "%s", class->name);
-	return natra_class_stats(reading->n, sample->id, class->name,
-				 &made->stats);
+	return 0;
 }
 
 const struct natra_stats *sample_class(const struct sample *sample,
@@ -91,10 +85,9 @@ static int read_sample(struct natra *n, const struct natra_info *info,
 	struct natra_stats stats = NATRA_INIT(stats);
 	int r = natra_stats(n, info->id, &stats);
 	struct sample sample = sample_of(info, &stats);
-	struct class_reading reading = {n, &sample};
 
 	if (r == 0 && info->policy.classes_len)
-		r = natra_foreach_class(n, info->id, read_class, &reading);
+		r = natra_foreach_class_stats(n, info->id, add_class, &sample);
 	if (r < 0) {
 		free(sample.classes);
 		return r;

@@ -376,6 +376,13 @@ pub type natra_class_fn = ::std::option::Option<
         class_: *const natra_class,
     ) -> ::std::os::raw::c_int,
 >;
+pub type natra_class_stats_fn = ::std::option::Option<
+    unsafe extern "C" fn(
+        arg: *mut ::std::os::raw::c_void,
+        class_: *const natra_class,
+        stats: *const natra_stats,
+    ) -> ::std::os::raw::c_int,
+>;
 pub type natra_group_fn = ::std::option::Option<
     unsafe extern "C" fn(
         arg: *mut ::std::os::raw::c_void,
@@ -523,6 +530,14 @@ extern "C" {
         id: *const ::std::os::raw::c_char,
         name: *const ::std::os::raw::c_char,
         ret_stats: *mut natra_stats,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_foreach_class_stats(
+        n: *mut natra,
+        id: *const ::std::os::raw::c_char,
+        fn_: natra_class_stats_fn,
+        arg: *mut ::std::os::raw::c_void,
     ) -> ::std::os::raw::c_int;
 }
 extern "C" {
