@@ -269,8 +269,9 @@ static int copy_groups(struct natra *n, struct natra_group **ret_map,
 	cleanup_groups struct groups groups = GROUPS_INIT;
 	int r = groups_open(n, false, &groups);
 
-	if (r == 0)
-		r = copy_map(n, &groups, ret_map);
+	if (r < 0)
+		return r;
+	r = copy_map(n, &groups, ret_map);
 	return r < 0 ? r : groups_list_members(n, NULL, ret_members);
 }
 
