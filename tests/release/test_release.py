@@ -1,0 +1,179 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""tools/release refuses what is not a release, and two runs give the same files.
+
+usage: test_release.py [Refuses|Twice]
+
+The release is of a copy of the tree, of which the CHANGELOG says that it is released.
+"""
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+VERSION = re.search(r" version: '(.*)'", (SOURCE / "meson.build").read_text())[1]
+NAME = f"natra-{VERSION}"
+HEADING = f"## {VERSION} (2026-01-01)"
+TOOLS = ("buildah", "rpmbuild", "aarch64-linux-gnu-strip", "qemu-aarch64-static")
+PROGRAMS = ("natra", "natra-agent", "natractl")
+PACKAGES = ("libnatra-dev", "libnatra0", "natra-agent", "natra-cni", "natractl")
+GIT = ("git", "-c", "safe.directory=*", "-c", "user.name=test",
+       "-c", "user.email=test@natra.example", "-c", "commit.gpgsign=false")
+
+
+def run(*argv, seconds=120, **more):
+    return subprocess.run([str(a) for a in argv], text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=seconds, **more)
+
+
+def must(*argv, **more):
+    p = run(*argv, **more)
+    if p.returncode:
+        raise AssertionError(f"{argv}: {p.returncode}: {(p.stdout + p.stderr)[-4000:]}")
+    return p.stdout
+
+
+class Copy(unittest.TestCase):
+    """A repository with the tree's files in one commit."""
+
+    @classmethod
+    def setUpClass(cls):
+        tmp = tempfile.TemporaryDirectory(prefix="natra-release-")
+        cls.addClassCleanup(tmp.cleanup)
+        cls.tmp = Path(tmp.name)
+        cls.root = cls.tmp / "natra"
+        listed = run(*GIT, "-C", SOURCE, "ls-files", "-z").stdout.split("\0")
+        if not any(listed):
+            raise unittest.SkipTest(f"{SOURCE} has no history")
+        for name in filter(None, listed):
+            if (SOURCE / name).exists():
+                (cls.root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(SOURCE / name, cls.root / name, follow_symlinks=False)
+        cls.changelog = cls.root / ".github/CHANGELOG.md"
+        text = re.sub(rf"^## {re.escape(VERSION)}.*$", HEADING,
+                      cls.changelog.read_text(), flags=re.M)
+        cls.changelog.write_text(text)
+        when = "2026-01-01T00:00:00Z"
+        env = dict(os.environ, GIT_AUTHOR_DATE=when, GIT_COMMITTER_DATE=when)
+        for argv in (["init", "-q"], ["add", "-A", "-f"], ["commit", "-q", "-m", "all"]):
+            must(*GIT, "-C", cls.root, *argv, env=env)
+
+    def release(self, *argv, **more):
+        return run(self.root / "tools/release", *argv, **more)
+
+
+class Refuses(Copy):
+    def refused(self, text, *argv):
+        p = self.release(*argv, self.tmp / "out")
+        self.assertEqual((p.returncode, p.stdout), (1, ""))
+        self.assertEqual(p.stderr.count("\n"), 1, p.stderr)
+        self.assertIn(text, p.stderr)
+        self.assertFalse((self.tmp / "out").exists())
+
+    def edit(self, path, old, new):
+        before = path.read_text()
+        self.assertIn(old, before)
+        path.write_text(before.replace(old, new))
+        self.addCleanup(path.write_text, before)
+
+    def test_another_version(self):
+        self.refused(f"version '9.9.9' is not meson.build's, '{VERSION}'", "9.9.9")
+
+    def test_no_section(self):
+        self.edit(self.changelog, HEADING, "## 9.9.9")
+        self.refused(f"version '{VERSION}' has no section in .github/CHANGELOG.md", VERSION)
+
+    def test_unreleased(self):
+        self.edit(self.changelog, HEADING, f"## {VERSION} (unreleased)")
+        self.refused(f"unreleased by .github/CHANGELOG.md: '## {VERSION} (unreleased)'",
+                     VERSION)
+
+    def test_empty_section(self):
+        self.edit(self.changelog, HEADING, f"{HEADING}\n\n## 9.9.9")
+        self.refused("has an empty section", VERSION)
+
+    def test_changed(self):
+        self.edit(self.root / "LICENSE", "Redistribution", "redistribution")
+        self.refused("not committed, such as ' M LICENSE'", VERSION)
+
+    def test_new_file(self):
+        path = self.root / "src/new.c"
+        path.write_text("")
+        self.addCleanup(path.unlink)
+        self.refused("not committed, such as '?? src/new.c'", VERSION)
+
+    def test_directory_exists(self):
+        out = self.tmp / "there"
+        out.mkdir()
+        p = self.release(VERSION, out)
+        self.assertEqual((p.returncode, p.stderr), (1, f"release: directory '{out}' exists\n"))
+
+
+class Twice(Copy):
+    @classmethod
+    def setUpClass(cls):
+        if os.geteuid():
+            raise unittest.SkipTest("needs root")
+        for tool in TOOLS:
+            if not shutil.which(tool):
+                raise unittest.SkipTest(
+                    f"no {tool} (tools/install-deps build static arm64 image release)")
+        super().setUpClass()
+        cls.out = [cls.tmp / "first", cls.tmp / "another/second"]
+        for out in cls.out:
+            must(cls.root / "tools/release", VERSION, out, seconds=3000)
+
+    def test_same(self):
+        first, second = ({p.name: hashlib.sha256(p.read_bytes()).hexdigest()
+                          for p in out.iterdir()} for out in self.out)
+        self.assertEqual(first, second)
+
+    def test_files(self):
+        wanted = {f"{NAME}.tar.gz", f"{NAME}.oci.tar", "NOTES.md", "SHA256SUMS"}
+        found = {p.name for p in self.out[0].iterdir()}
+        for arch, rpm in (("amd64", "x86_64"), ("arm64", "aarch64")):
+            wanted |= {f"{NAME}-linux-{arch}.tar.gz", f"{NAME}-linux-{arch}.spdx.json"}
+            for ending in (f"_{arch}.deb", f".{rpm}.rpm"):
+                self.assertEqual(len([n for n in found if n.endswith(ending)]),
+                                 len(PACKAGES), ending)
+        packages = {n for n in found if n.endswith((".deb", ".rpm"))}
+        self.assertEqual(found - packages, wanted)
+        said = must("sha256sum", "--strict", "-c", "SHA256SUMS", cwd=self.out[0])
+        self.assertEqual(said.count(": OK\n"), len(found) - 1)
+
+    def test_source(self):
+        with tarfile.open(self.out[0] / f"{NAME}.tar.gz") as tar:
+            found = {m.name for m in tar.getmembers() if not m.isdir()}
+        listed = must(*GIT, "-C", self.root, "ls-files").splitlines()
+        self.assertEqual(found, {f"{NAME}/{name}" for name in listed})
+
+    def test_notes(self):
+        [section] = re.findall(rf"^{re.escape(HEADING)}\n\n(.*?)(?=^## |\Z)",
+                               self.changelog.read_text(), re.M | re.S)
+        self.assertEqual((self.out[0] / "NOTES.md").read_text(), section)
+
+    def test_programs_run(self):
+        for arch, runner in (("amd64", []), ("arm64", ["qemu-aarch64-static"])):
+            dir = f"{NAME}-linux-{arch}"
+            must("tar", "-x", "-C", self.tmp, "-f", self.out[0] / f"{dir}.tar.gz")
+            for program in PROGRAMS:
+                path = self.tmp / dir / program
+                self.assertNotIn("INTERP", must("readelf", "-Wl", path))
+            self.assertIn(VERSION, must(*runner, self.tmp / dir / "natractl", "--version"))
+
+
+if __name__ == "__main__":
+    program = unittest.main(exit=False)
+    result = program.result
+    if result.wasSuccessful() and result.skipped:
+        print(f"skipped: {result.skipped[0][1]}")
+        sys.exit(77)
+    sys.exit(not result.wasSuccessful())
