@@ -32,7 +32,8 @@
  * them calls fail with -EPERM, or with -EACCES where the verifier refuses.
  *
  * Structs that the caller passes begin with their own size, so that an old
- * program works with a newer library. Initialise them with NATRA_INIT:
+ * program works with a newer library. Initialise them with NATRA_INIT, and give a
+ * copy of a struct that a callback got its own size:
  *
  * @code
  * #include <natra/natra.h>

@@ -10,7 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Initialiser of every struct that begins with `sz`: all zero but the size. */
+/** Initialiser of every struct that begins with `sz`: all zero but the size. Such a
+ *  struct grows at its end. One that others contain has `room` instead, of which members
+ *  of later versions take a part, so that it stays as long as it is, also in a copy. */
 #ifdef __cplusplus
 template <typename T> static inline T natra_initial()
 {
@@ -131,8 +133,7 @@ struct natra_open_opts {
 	/** Path of a bpffs mount point, used as it is given; NULL for pid 1's
 	 *  "/sys/fs/bpf". It is mounted if it is missing. */
 	const char *bpffs_path;
-	/** NULL: no log. */
-	natra_log_fn log_fn;
+	natra_log_fn log_fn; /**< NULL: no log */
 	void *log_arg;
 	/** Keep the programs, which all attachments share, when the last attachment is
 	 *  removed: for a caller that will attach again, since loading them takes
@@ -191,6 +192,7 @@ struct natra_class {
 	 *  prefix decides. A block can be in one class only. */
 	const char *const *subnets;
 	size_t subnets_len;
+	uint64_t room[9]; /**< 0; see NATRA_INIT */
 };
 
 /**
@@ -285,6 +287,7 @@ struct natra_policy {
 	 *  treated as for subnets. */
 	const struct natra_class *classes;
 	size_t classes_len;
+	uint64_t room[32]; /**< 0; see NATRA_INIT */
 };
 
 /** The description that natra_query and natra_foreach_attachment give. */
@@ -297,11 +300,10 @@ struct natra_info {
 	/** Why natra chose this `mode` and `edt_active`, or why the interface is
 	 *  `unshaped`. */
 	char reason[256];
-	struct natra_policy policy;    /**< as it was given, zeros kept */
-	struct natra_policy effective; /**< with the defaults filled in; the
-					     threshold is the smaller one of
-					     both directions */
-	enum natra_mode mode;          /**< as attached; AUTO if `unshaped` */
+	struct natra_policy policy; /**< as it was given, zeros kept */
+	/** With the defaults filled in; the threshold is the smaller of both directions. */
+	struct natra_policy effective;
+	enum natra_mode mode; /**< as attached; AUTO if `unshaped` */
 	bool edt_active;      /**< egress is paced by departure times */
 	bool pace_active;     /**< ingress is paced on the host side */
 	bool fq_is_ours;      /**< natra added the pod's fq, and removes it */
@@ -319,8 +321,8 @@ struct natra_info {
 	uint32_t egress_prog_id;
 	uint32_t pace_prog_id;
 	char pin_path[128]; /**< as pid 1 sees it, if bpffs_path was NULL */
-	/** True if the programs that judge its packets are of this library's build;
-	 *  otherwise natra_upgrade replaces them. False if `unshaped`. */
+	/** The programs that judge its packets are of this library's build; otherwise
+	 *  natra_upgrade replaces them. False if `unshaped`. */
 	bool program_is_current;
 };
 
@@ -376,6 +378,7 @@ struct natra_direction_stats {
 	 *  heavy without a report because 16 others had been reported just before. */
 	uint64_t events_reported;
 	uint64_t events_suppressed;
+	uint64_t room[15]; /**< 0; see NATRA_INIT */
 };
 
 /**
@@ -390,11 +393,11 @@ struct natra_connect_stats {
 	/** The same SYN again, because it or its answer was lost. */
 	uint64_t repeated;
 	uint64_t refused; /**< answered by a RST */
-	/** SYNs whose answer was not measured, because over 256 waited for
-	 *  theirs, or four in one place of the table. */
+	/** SYNs whose answer was not measured: over 256 waited, or 4 in one place. */
 	uint64_t forgotten;
 	/** Accepted: from the first SYN to the first SYN-ACK that passed. */
 	struct natra_histogram accepted;
+	uint64_t room[12]; /**< 0; see NATRA_INIT */
 };
 
 /** The counters of an attachment. */
@@ -402,11 +405,9 @@ struct natra_stats {
 	size_t sz;
 	struct natra_direction_stats ingress;
 	struct natra_direction_stats egress;
-	/** The pod-side backstop behind NATRA_INGRESS_MODE_PACE; `ingress` is then
-	 *  the pacer on the host side. */
+	/** Behind NATRA_INGRESS_MODE_PACE, whose pacer on the host side is `ingress`. */
 	struct natra_direction_stats backstop;
-	/** The flows in the table of natra_top whose last packet is at most a
-	 *  minute old. */
+	/** The flows in the table of natra_top whose last packet is at most a minute old. */
 	uint32_t ingress_heavy_flows;
 	uint32_t egress_heavy_flows;
 	/** The delays asked of packets by their departure times: how long fq is to
@@ -558,14 +559,13 @@ typedef int (*natra_stats_fn)(void *arg, const struct natra_info *info,
 /** Objects that upstream's `bandwidth` plugin left on an interface's host side. */
 struct natra_leftovers {
 	size_t sz;
-	char host_ifname[16];  /**< "" if there is no host-side peer */
-	bool tbf;              /**< a tbf root qdisc: limits ingress */
-	bool ingress_redirect; /**< an ingress qdisc that redirects to
-				    `ifb_ifname`: limits egress */
-	char ifb_ifname[16];   /**< "" also if that does not exist: then the
-				    redirect drops all that the pod sends */
-	uint32_t waiting_ms; /**< for how long packets wait in the longer queue
-				    of the two; 0 if under 100 */
+	char host_ifname[16]; /**< "" if there is no host-side peer */
+	bool tbf;             /**< a tbf root qdisc: limits ingress */
+	bool ingress_redirect; /**< to `ifb_ifname`, by an ingress qdisc: limits egress */
+	/** "" also if that does not exist: the redirect then drops all that the pod sends. */
+	char ifb_ifname[16];
+	/** For how long packets wait in the longer queue of the two; 0 if under 100. */
+	uint32_t waiting_ms;
 };
 
 /** The features of this kernel. */

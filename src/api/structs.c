@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "api/structs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "policy/policy.h"
+
+/* Other structs and arrays contain these: a new member takes a part of their `room`. */
+#if UINTPTR_MAX == UINT64_MAX
+static_assert(sizeof(struct natra_policy) == 488, "it has room");
+static_assert(sizeof(struct natra_class) == 128, "it has room");
+static_assert(sizeof(struct natra_direction_stats) == 320, "it has room");
+static_assert(sizeof(struct natra_connect_stats) == 384, "it has room");
+#endif
 
 static int read_size(struct natra *n, const char *name, const void *from,
 		     size_t *ret_size)
@@ -62,6 +71,19 @@ int struct_out_check(struct natra *n, const char *name, const void *to)
 	return read_size(n, name, to, &size);
 }
 
+/* What an older version has as room can hold options of the caller's version. */
+static int check_room(struct natra *n, const char *name, const uint64_t *room,
+		      size_t size)
+{
+	for (size_t i = 0; i < size / sizeof(*room); i++) {
+		if (room[i])
+			return refuse(n, -EINVAL,
+				      "%s: has options that this version lacks",
+				      name);
+	}
+	return 0;
+}
+
 static int check_text(struct natra *n, const char *name, const char *value,
 		      size_t max)
 {
@@ -116,6 +138,9 @@ static int classes_in(struct natra *n, struct natra_policy *policy,
 			return refuse(n, -EINVAL,
 				      "classes.sz: not the same in all");
 		r = struct_in(n, "classes", &list[i], sizeof(list[i]), class);
+		if (r == 0)
+			r = check_room(n, "classes", list[i].room,
+				       sizeof(list[i].room));
 	}
 	policy->classes = list;
 	return r;
@@ -128,6 +153,9 @@ static int check_policy(struct natra *n, const struct natra_policy *policy,
 {
 	int r = struct_in(n, "policy", ret_policy, sizeof(*ret_policy), policy);
 
+	if (r == 0)
+		r = check_room(n, "policy", ret_policy->room,
+			       sizeof(ret_policy->room));
 	if (r == 0)
 		r = classes_in(n, ret_policy, list);
 	return r < 0 ? r : policy_check(ret_policy, n->error, sizeof(n->error));

@@ -3,7 +3,7 @@
 """Tests the header, the libraries and what is installed, as a user of libnatra
 meets them.
 
-usage: abi.py [Header|Example|Link|Install|Old], with the environment of meson.build
+usage: abi.py [Header|Example|Link|Install|Old|Room], with the environment of meson.build
 """
 import os
 import re
@@ -432,6 +432,103 @@ class Old(Case):
         (code, size, kernel), (old_code, old_size, old_kernel) = said
         self.assertEqual((code, kernel), (old_code, old_kernel))
         self.assertLess(int(old_size), int(size))
+
+
+# The structs that others contain, or arrays, or that callbacks get and programs copy.
+WITH_ROOM = ("natra_policy", "natra_class", "natra_direction_stats", "natra_connect_stats")
+LAYOUT = """#include <natra/natra.h>
+#include <stdio.h>
+int main(void)
+{
+%s	return 0;
+}
+"""
+NEW_OPTION = """#include <natra/natra.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra_info info = NATRA_INIT(info);
+	struct natra_policy policy = NATRA_INIT(policy);
+	struct natra_class class_ = NATRA_INIT(class_);
+	struct natra *n;
+	int r;
+
+	(void)argv;
+	if (natra_open(&n, &opts) < 0)
+		return 2;
+	policy.egress_rate_bits_per_sec = 1000000;
+	class_.name = "peers";
+	class_.dscps = 1;
+	policy.classes = &class_;
+	policy.classes_len = 1;
+	policy.OPTION = argc == 2;
+	class_.OPTION = argc == 3;
+	info.policy = policy;
+	policy = info.policy;
+	r = natra_policy_check(n, &policy);
+	printf("%d %s\\n", r, r ? natra_error(n) : "");
+	natra_close(n);
+	return 0;
+}
+"""
+
+
+class Room(Case):
+    """A struct that others contain grows into its room: what follows it stays where it
+    is, for a program with an older or newer header than the library's."""
+
+    def newer_header(self):
+        """Write a header in which a member has taken the first part of each room."""
+        to = self.tmp / "new"
+        shutil.copytree(SOURCE / "include", to)
+        shutil.copy(BUILD / "include/natra/version.h", to / "natra")
+        text = TYPES.read_text()
+        for name in WITH_ROOM:
+            text, count = re.subn(
+                rf"(^struct {name} {{\n(?:\t.*\n)*?)\tuint64_t room\[(\d+)\];",
+                lambda m: f"{m[1]}\tuint64_t option;\n\tuint64_t room[{int(m[2]) - 1}];",
+                text, flags=re.M)
+            self.assertEqual(count, 1, name)
+        (to / "natra/types.h").write_text(text)
+        return [f"-I{to}"]
+
+    def members(self):
+        """Return (struct, member) for each member but the rooms."""
+        text = re.sub(r"/\*.*?\*/", "", TYPES.read_text(), flags=re.S)
+        found = re.findall(r"^struct (\w+) {\n(.*?)^};", text, re.M | re.S)
+        return [(name, member) for name, body in found
+                for member in re.findall(r"(\w+)(?:\[[^;]*\])?;", body) if member != "room"]
+
+    def layout(self, includes):
+        lines = [f'\tprintf("%zu {name}.{member}\\n", offsetof(struct {name}, {member}));\n'
+                 for name, member in self.members()]
+        lines += [f'\tprintf("%zu {name}\\n", sizeof(struct {name}));\n'
+                  for name in dict(self.members())]
+        out = self.build(compilers()[0][0], C17, LAYOUT % "".join(lines), includes=includes)
+        return self.must(*RUNNER, out).stdout
+
+    def test_nothing_moves(self):
+        layout = self.layout(INCLUDES)
+        self.assertIn("natra_info.program_is_current\n", layout)
+        self.assertEqual(layout, self.layout(self.newer_header()))
+
+    def said(self, option, includes, *argv):
+        out = self.build(compilers()[0][0], C17, NEW_OPTION.replace("OPTION", option),
+                         BUILD / "src/libnatra.so", includes=includes)
+        return self.must(*RUNNER, out, *argv,
+                         env=dict(os.environ, LD_LIBRARY_PATH=f"{BUILD}/src")).stdout
+
+    def test_new_option(self):
+        """A newer program works as long as it sets no option that the library lacks."""
+        new = self.newer_header()
+        self.assertEqual(self.said("room[0]", INCLUDES), "0 \n")
+        self.assertEqual(self.said("option", new), "0 \n")
+        text = "has options that this version lacks\n"
+        self.assertEqual(self.said("option", new, "policy"), f"-22 policy: {text}")
+        self.assertEqual(self.said("option", new, "the", "class"), f"-22 classes: {text}")
+        # It can be anywhere in the room.
+        self.assertEqual(self.said("room[7]", new, "policy"), f"-22 policy: {text}")
 
 
 if __name__ == "__main__":

@@ -110,6 +110,7 @@ pub struct natra_class {
     pub dscps: u64,
     pub subnets: *const *const ::std::os::raw::c_char,
     pub subnets_len: usize,
+    pub room: [u64; 9usize],
 }
 impl Default for natra_class {
     fn default() -> Self {
@@ -157,6 +158,7 @@ pub struct natra_policy {
     pub unshaped_subnets_len: usize,
     pub classes: *const natra_class,
     pub classes_len: usize,
+    pub room: [u64; 32usize],
 }
 impl Default for natra_policy {
     fn default() -> Self {
@@ -234,6 +236,7 @@ pub struct natra_direction_stats {
     pub delay_ns_sum: u64,
     pub events_reported: u64,
     pub events_suppressed: u64,
+    pub room: [u64; 15usize],
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -243,6 +246,7 @@ pub struct natra_connect_stats {
     pub refused: u64,
     pub forgotten: u64,
     pub accepted: natra_histogram,
+    pub room: [u64; 12usize],
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
