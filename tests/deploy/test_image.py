@@ -28,19 +28,23 @@ def run(*argv, **more):
     return p.stdout
 
 
-def build(source, **env):
+def build(source, *options, **env):
     """Return the archive's path, and the image's digest."""
-    path, line = run(f"{source}/tools/deploy/image",
+    path, line = run(f"{source}/tools/deploy/image", *options,
                      env=dict(os.environ, **env)).splitlines()
     return path, line.split()[1]
 
 
 class Archive:
-    """An OCI archive with one image of one layer."""
+    """An OCI archive with one image of one layer, or with one for each architecture."""
 
-    def __init__(self, path):
+    def __init__(self, path, arch=None):
         self.tar = tarfile.open(path)
-        self.descriptor = self.json("index.json")["manifests"][0]
+        [self.descriptor] = self.json("index.json")["manifests"]
+        if arch:
+            self.index = self.blob_json(self.descriptor["digest"])
+            [self.descriptor] = [d for d in self.index["manifests"]
+                                 if d["platform"]["architecture"] == arch]
         manifest = self.blob_json(self.descriptor["digest"])
         self.config = self.blob_json(manifest["config"]["digest"])
         [layer] = manifest["layers"]
@@ -155,6 +159,41 @@ class Image(unittest.TestCase):
                 f"{d}/another/place", SOURCE_DATE_EPOCH=epoch,
                 NATRA_REVISION=labels["org.opencontainers.image.revision"])
         self.assertEqual(digest, self.digest)
+
+    def test_all_architectures(self):
+        """The index has this image, and one for arm64 with the same files. That its
+        digest is the same again is shown by release-twice."""
+        for tool in ("aarch64-linux-gnu-strip", "qemu-aarch64-static"):
+            if not shutil.which(tool):
+                self.skipTest(f"no {tool} (tools/install-deps arm64)")
+        path, digest = build(cache.SOURCE, "--all")
+        with tarfile.open(path) as tar:
+            [top] = json.load(tar.extractfile("index.json"))["manifests"]
+        self.assertEqual(top["digest"], digest)
+        self.assertTrue(top["mediaType"].endswith(".image.index.v1+json"))
+        both = {a: Archive(path, a) for a in ("amd64", "arm64")}
+        self.assertEqual([(d["platform"]["architecture"], d["platform"]["os"])
+                          for d in both["arm64"].index["manifests"]],
+                         [("amd64", "linux"), ("arm64", "linux")])
+        self.assertEqual(both["amd64"].descriptor["digest"], self.digest)
+        image = both["arm64"]
+        self.assertEqual(image.config["architecture"], "arm64")
+        files = image.files()
+        self.assertLessEqual({f"bin/{p}" for p in PROGRAMS} | {f"{DOC}/sbom.spdx.json"},
+                             set(files))
+        unpacked = sum(m.size for m in files.values())
+        print(f"image for arm64: {image.size} bytes, {unpacked} unpacked", file=sys.stderr)
+        self.assertLess(unpacked, BYTES_MAX)
+        with tempfile.TemporaryDirectory() as d:
+            for p in PROGRAMS:
+                with open(f"{d}/{p}", "wb") as f:
+                    f.write(image.read(f"bin/{p}"))
+                os.chmod(f"{d}/{p}", 0o755)
+                said = run("readelf", "-Whl", f"{d}/{p}")
+                self.assertIn("AArch64", said)
+                self.assertNotIn("INTERP", said)
+            self.assertIn(self.version(), run("qemu-aarch64-static", f"{d}/natractl",
+                                              "--version"))
 
 
 if __name__ == "__main__":
