@@ -7,6 +7,7 @@ usage: test_release.py [Refuses|Twice]
 The release is of a copy of the tree, of which the CHANGELOG says that it is released.
 """
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -160,6 +161,14 @@ class Twice(Copy):
         [section] = re.findall(rf"^{re.escape(HEADING)}\n\n(.*?)(?=^## |\Z)",
                                self.changelog.read_text(), re.M | re.S)
         self.assertEqual((self.out[0] / "NOTES.md").read_text(), section)
+
+    def test_image(self):
+        with tarfile.open(self.out[0] / f"{NAME}.oci.tar") as tar:
+            [index] = json.load(tar.extractfile("index.json"))["manifests"]
+            name = "blobs/" + index["digest"].replace(":", "/")
+            images = json.load(tar.extractfile(name))["manifests"]
+        self.assertEqual([i["platform"]["architecture"] for i in images],
+                         ["amd64", "arm64"])
 
     def test_programs_run(self):
         for arch, runner in (("amd64", []), ("arm64", ["qemu-aarch64-static"])):
