@@ -19,6 +19,7 @@ and, if its cells are to be repeated until it is satisfied,
 To add one, write the module and name it in MODULES.
 """
 import footprint
+import headofline
 import latency
 import mixed
 import scale
@@ -28,7 +29,7 @@ import sweep
 import throughput
 from statistic import ENOUGH
 
-MODULES = (mixed, sweep, latency, throughput, slis, starts, scale, footprint)
+MODULES = (mixed, sweep, latency, headofline, throughput, slis, starts, scale, footprint)
 WORKLOADS = {name: module for module in MODULES for name in module.NAMES}
 SAMPLES = {"ci": 1, "full": ENOUGH}
 
