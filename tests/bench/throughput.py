@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures what a cap that never binds costs: the bytes moved, and the CPU time of the
-whole machine for them. Nothing else should run on it meanwhile."""
-import os
+whole machine for them."""
 import time
 
 from cells import LIMITERS, UNCAPPED, cell, cpu_bound
+from cputime import busy_seconds
 from limiters import bits
 from markdown import name_of, spread, table
 from pods import limiter
@@ -44,15 +44,6 @@ def satisfied(res):
     low, high = interval(lambda a, b: CENTRES["median"](a) / CENTRES["median"](b),
                          natra, none, paired=True)
     return high - low < 1 - LEAST
-
-
-def busy_seconds():
-    """Return the CPU time of all processors, without idle time and the time that other
-    virtual machines took."""
-    with open("/proc/stat") as f:
-        words = f.readline().split()
-    user, nice, system, _, _, irq, softirq = map(int, words[1:8])
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def run(r, cell_, lim=None):

@@ -27,9 +27,11 @@ import slis
 import starts
 import sweep
 import throughput
+import web
 from statistic import ENOUGH
 
-MODULES = (mixed, sweep, latency, headofline, throughput, slis, starts, scale, footprint)
+MODULES = (mixed, sweep, latency, headofline, web, throughput, slis, starts, scale,
+           footprint)
 WORKLOADS = {name: module for module in MODULES for name in module.NAMES}
 SAMPLES = {"ci": 1, "full": ENOUGH}
 
