@@ -22,6 +22,7 @@ import footprint
 import headofline
 import latency
 import mixed
+import rrul
 import scale
 import slis
 import starts
@@ -30,8 +31,8 @@ import throughput
 import web
 from statistic import ENOUGH
 
-MODULES = (mixed, sweep, latency, headofline, web, throughput, slis, starts, scale,
-           footprint)
+MODULES = (mixed, sweep, latency, headofline, web, rrul, throughput, slis, starts,
+           scale, footprint)
 WORKLOADS = {name: module for module in MODULES for name in module.NAMES}
 SAMPLES = {"ci": 1, "full": ENOUGH}
 

@@ -152,6 +152,11 @@ class Streams:
         """Return the wire bytes of each stream so far."""
         return [wire_bytes(s, self.header) for s in self._in]
 
+    def mark(self, values):
+        """Set the IP_TOS of each stream."""
+        for s, value in zip(self._out, values):
+            s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, value)
+
     def close(self):
         end(*self._children)
         for s in self._out:
