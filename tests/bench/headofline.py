@@ -165,4 +165,4 @@ def answers(res):
         if len(rows) > 1:
             yield (f"How long does a flow under its fair share wait beside {JUDGED} "
                    f"elephants {words}?",
-                   "p99 " + ", ".join(f"{name} {ms:.1f} ms" for ms, name in rows) + ".")
+                   "p99 " + "; ".join(f"{name} {ms:.1f} ms" for ms, name in rows) + ".")

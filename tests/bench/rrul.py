@@ -254,12 +254,12 @@ def answers(res):
         rows = sorted((ms, name_of(n)) for n, ms in found.items() if ms is not None)
         if len(rows) > 1:
             yield (f"What does a probe wait beside 4 + 4 streams at {rate}?",
-                   "p99 " + ", ".join(f"{n} {ms:.1f} ms" for ms, n in rows) + ".")
+                   "p99 " + "; ".join(f"{n} {ms:.1f} ms" for ms, n in rows) + ".")
     mixes = [m for m in MIXES if res.get("nup", "natra", "jain", mix=m)]
     if mixes:
         mean = {n: [res.mean("nup", n, "jain", mix=m) for m in mixes] for n in names}
         rows = sorted(((min(v), name_of(n)) for n, v in mean.items() if None not in v),
                       reverse=True)
         yield (f"How evenly do {FLOWS} streams share?",
-               "least of Jain's index of all mixes: " + ", ".join(
+               "least of Jain's index of all mixes: " + "; ".join(
                        f"{n} {v:.3f}" for v, n in rows) + ".")

@@ -99,5 +99,7 @@ def probe(ip, marks, seconds):
         ready, _, _ = select.select(by_socket, [], [], max(0, due - time.monotonic()))
         for s in ready:
             by_socket[s].receive()
+    for s in by_socket:
+        s.close()
     print(json.dumps({name: {"sent": p.sent, "answers": p.answers}
                       for name, p in probes.items()}))

@@ -286,4 +286,4 @@ def answers(res):
     rows = sorted((seconds, name_of(name)) for name, seconds in found.items() if seconds)
     if len(rows) > 1:
         yield (f"How long does a download of {size()} take at {DOWNLOAD_RATE}?",
-               ", ".join(f"{name} {seconds:.2f} s" for seconds, name in rows) + ".")
+               "; ".join(f"{name} {seconds:.2f} s" for seconds, name in rows) + ".")
