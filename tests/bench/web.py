@@ -16,6 +16,7 @@ from markdown import name_of, table
 from meter import ETH_IPV4_UDP
 from mixed import CONTRACTS, PEERS, STRICT
 from pods import limiter
+from statistic import Stat
 from target import WAYS, Target
 from web_load import fetch
 
@@ -159,11 +160,13 @@ def text(values):
 
 
 def compared(res, workload, metric, ours, theirs, words, sense, unit, factor=1, **params):
-    """Return a target in a list, or none where one of the two was not measured."""
-    pair = [res.get(workload, name, metric, **params) for name in (ours, theirs)]
+    """Return a target in a list, or none where one of the two was not measured. Samples
+    are compared in pairs, because a machine that is slower for a while is so for both."""
+    pair = [Stat(column) for column in
+            res.pairs(workload, (ours, theirs), metric, **params) if column]
     demanded = f"{factor} of " if factor != 1 else ""
     return [Target(f"{words}, {name_of(ours)}: at {sense} {demanded}{name_of(theirs)}'s",
-                   *pair, sense, unit, factor=factor)] if all(pair) else []
+                   *pair, sense, unit, factor=factor, paired=True)] if pair else []
 
 
 def targets(res):

@@ -6,10 +6,11 @@ exactly once, so keep it short), the text that replaces it, and the test that fa
 which is the cheapest one that can. Mistakes that only a kernel with fq can show are
 tried in a VM. The mistakes in bpf/ are in mutation_bpf.py, those in groups and classes in
 mutation_groups.py, those in what programs in other languages use in
-mutation_bindings.py, and those in doctor, the agent and the metrics in
-mutation_tools.py.
+mutation_bindings.py, those in doctor, the agent and the metrics in mutation_tools.py, and
+those in the benchmark in mutation_bench.py.
 """
 
+import mutation_bench
 import mutation_bindings
 import mutation_bpf
 import mutation_groups
@@ -520,4 +521,4 @@ DEMO = [
 
 TABLE = [*mutation_bpf.TABLE, *mutation_bindings.TABLE, *mutation_groups.TABLE,
          *POLICY, *LIBRARY, *HOOKS, *CNI, *NATRACTL, *DEMO,
-         *mutation_tools.TABLE]
+         *mutation_tools.TABLE, *mutation_bench.TABLE]
