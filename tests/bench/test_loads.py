@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -220,6 +221,15 @@ class Probes(unittest.TestCase):
         self.assertEqual({name: (rows["sent"], len(rows["answers"]) >= 9)
                           for name, rows in got.items()},
                          {name: (10, True) for name in marks})
+
+    def test_icmp_of_others_is_no_answer(self):
+        probe = object.__new__(rrul_probe.Probe)
+        probe.icmp, probe.ident = True, 7
+
+        def number(kind, ident):
+            return probe.number_of(bytes(rrul_probe.IP_BYTES) + struct.pack(
+                    rrul_probe.ICMP_HEAD, kind, 0, 0, ident, 3))
+        self.assertEqual([number(0, 7), number(8, 7), number(0, 8)], [3, None, None])
 
     def test_checksum(self):
         # The example of RFC 1071, section 3.
