@@ -12,14 +12,25 @@ matplotlib.rcParams.update({"svg.hashsalt": "natra", "svg.fonttype": "none",
 from matplotlib import pyplot
 
 import capped_pod
+import headofline
+import rrul
+import web
+from cells import LIMITERS, UNCAPPED
+from cputime import KINDS
+from target import WAYS
 
 COLOURS = {"none": "#888888", "upstream": "#d95f02",
            "upstream-containerd": "#e6ab02", "upstream-debian": "#a6761d",
-           "natra": "#1b7837", "natra-pace": "#7570b3"}
+           "natra": "#1b7837", "natra-pace": "#7570b3",
+           "natra-charged": "#17a2a2", "tbf": "#d95f02", "fq_codel": "#1f78b4",
+           "cake": "#e7298a"}
 LABELS = {"none": "no limiter", "upstream": "upstream",
           "upstream-containerd": "upstream, containerd's burst",
           "upstream-debian": "upstream 1.1.1", "natra": "natra",
-          "natra-pace": "natra, paced ingress"}
+          "natra-pace": "natra, paced ingress",
+          "natra-charged": "natra, charged", "tbf": "tbf", "fq_codel": "fq_codel",
+          "cake": "cake"}
+STRICT = ("upstream", "fq_codel", "cake", "natra-charged", "natra")
 
 
 # In a dark page black becomes white and a colour keeps its hue.
@@ -150,6 +161,64 @@ def slis(res, out):
     return save(figure, out, "slis") if drawn else pyplot.close(figure)
 
 
+def head_of_line(res, out):
+    """Draw what a flow waits by its share of the cap, beside the streams."""
+    figure, panels = pyplot.subplots(1, 2, figsize=(9, 3), sharey=True)
+    drawn = False
+    for axes, (way, words) in zip(panels, WAYS.items()):
+        def points(name, way=way):
+            got = [(share, res.mean("head-of-line", name, f"p99_ms_{share}", way=way,
+                                    elephants=headofline.JUDGED))
+                   for share in headofline.SHARES]
+            got = [(share, ms) for share, ms in got if ms]
+            return tuple(zip(*got)) if got else None
+        drawn |= lines(axes, ("none", *STRICT), points)
+        axes.set(xscale="log", yscale="log", title=words,
+                 xlabel="percent of the cap that it asks for")
+        axes.set_xticks(headofline.SHARES, headofline.SHARES)
+        axes.minorticks_off()
+    panels[0].set_ylabel("p99, ms")
+    return save(figure, out, "head-of-line") if drawn else pyplot.close(figure)
+
+
+def probes(res, out):
+    """Draw the probe BE of rrul over time."""
+    rates = rrul.rates_of(res) or [None]
+    figure, panels = pyplot.subplots(1, len(rates), figsize=(9, 3), sharey=True,
+                                     squeeze=False)
+    drawn = False
+    for axes, rate_ in zip(panels[0], rates):
+        def points(name, rate_=rate_):
+            got = res.series("rrul", name, "ping BE", rate=rate_)
+            got = got and [((i + 1) * rrul.STEP_SECONDS, ms)
+                           for i, ms in enumerate(got) if ms]
+            return tuple(zip(*got)) if got else None
+        drawn |= lines(axes, ("none", *STRICT), points)
+        axes.set(yscale="log", title=f"cap of {rate_}", xlabel="seconds")
+    panels[0][0].set_ylabel("round trip, ms")
+    return save(figure, out, "rrul") if drawn else pyplot.close(figure)
+
+
+def request_cost(res, out):
+    """Draw the CPU time of a request far under the cap, by what it was for."""
+    figure, panels = pyplot.subplots(1, len(web.KEPT), figsize=(9, 2))
+    drawn = False
+    for axes, kind in zip(panels, web.KEPT):
+        params = {"kind": kind, "cap": UNCAPPED}
+        names = [n for n in LIMITERS if res.mean("http", n, "cpu_us", **params)]
+        left = [0.0] * len(names)
+        for part, shade in zip(KINDS, (1.0, 0.65, 0.35)):
+            wide = [res.mean("http", n, f"{part}_us", **params) for n in names]
+            bars = axes.barh([LABELS[n] for n in names], wide, left=left, alpha=shade,
+                             color=[COLOURS[n] for n in names])
+            axes.bar_label(bars, [part] * len(names), label_type="center", fontsize=7)
+            left = [a + b for a, b in zip(left, wide)]
+            drawn |= bool(names)
+        axes.invert_yaxis()
+        axes.set(title=f"{kind} requests", xlabel="us of CPU for each")
+    return save(figure, out, "request-cost") if drawn else pyplot.close(figure)
+
+
 def draw(res, out):
     """Draw the pictures that the run has figures for; return {name: caption}."""
     os.makedirs(out, exist_ok=True)
@@ -168,6 +237,10 @@ def draw(res, out):
                             ("idle", "idle"), ("in", "stream into the pod"),
                             ("out", "stream out of the pod"))],
                 "latency-cdf", "us"): "Round trips at a cap of 100 Mbit/s",
+            head_of_line(res, out): "How long a request waits beside "
+                                    f"{headofline.JUDGED} streams at a cap of 10 Mbit/s",
+            probes(res, out): "A probe beside 4 + 4 streams",
+            request_cost(res, out): "What a request costs far under the cap",
             slis(res, out): "What a pod's owner notices, by limited pods on "
                             "the node"}
     return {name: text for name, text in made.items() if name}

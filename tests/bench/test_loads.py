@@ -199,6 +199,17 @@ class Web(unittest.TestCase):
             self.fetched(bytes(1000), 1001)
 
 
+    def test_a_report_of_a_vm_is_made_on_its_host(self):
+        """The VM has other caps and sizes than this machine."""
+        text = "\n".join(web.report(run(
+                sample("http", "natra", {"kind": "fresh", "cap": "33M", "clients": 44},
+                       rps=1, wire_in=1, wire_out=2),
+                sample("download", "natra", {"way": "in", "mb": 55, "rate": "66M"},
+                       seconds=1, first_byte_ms=2, first_second_mb=3))))
+        for words in ("44 connections", "at a cap of 33M", "55 MB at 66M"):
+            self.assertIn(words, text)
+
+
 class Probes(unittest.TestCase):
     def test_each_probe_comes_back_in_its_class(self):
         """On this machine's loopback, ICMP too where it may be sent."""
@@ -266,9 +277,10 @@ class Streams(unittest.TestCase):
     def test_report_tells_lost_probes(self):
         values = {f"{m}_{w}": 9.5 for m in ("wire", "sum", "jain") for w in ("in", "out")}
         text = "\n".join(rrul.report(run(sample(
-                "rrul", "upstream", {"rate": "10M"}, **values, p50_ms_BE=2, p99_ms_BE=3,
+                "rrul", "upstream", {"rate": "77M"}, **values, p50_ms_BE=2, p99_ms_BE=3,
                 lost_BE=0.25, lost_EF=1))))
         self.assertIn("| 2.0 / 3.0 (25% lost) | – | none | – |", text)
+        self.assertIn("cap of 77M", text)
 
 
 class Flent(unittest.TestCase):
