@@ -10,7 +10,7 @@ import json
 import subprocess
 import time
 
-from cells import ALL_LIMITERS, cell
+from cells import LIMITERS, cell
 from fair_scenarios import rr_load, rr_program
 from markdown import name_of, table
 from mixed import CONTRACTS, PEERS, STRICT
@@ -33,14 +33,13 @@ PORT = 5600
 def cells(node):
     for count in ELEPHANTS:
         for way in WAYS:
-            for name in (*ALL_LIMITERS, "natra-charged",
+            for name in (*LIMITERS, "natra-charged",
                          *(("natra-pace",) if node.fq and way == "in" else ()),
                          *node.qdiscs):
                 yield cell("head-of-line", name,
                            SETTLE_SECONDS + IDLE_SECONDS + len(SHARES) * SECONDS + 3,
-                           ci=count == JUDGED and name in (
-                                   "none", "upstream", "natra", "natra-charged"),
-                           once=count != JUDGED or name in ("none", "upstream-debian"),
+                           ci=count == JUDGED and name in (*LIMITERS, "natra-charged"),
+                           once=count != JUDGED or name == "none",
                            elephants=count, way=way)
 
 

@@ -30,6 +30,7 @@ BOUND = "10M" if EMULATED else "100M"
 DOWNLOAD_MB, DOWNLOAD_RATE = (20, "20M") if EMULATED else (1000, "1G")
 OFFERED = (0.9, 2)              # datagrams, in parts of the cap
 DATAGRAM = 1400
+JUDGED = ("upstream", "natra")  # in downloads and datagrams
 PORT, UDP_PORT = 8080, 5300
 SEGMENT, ON_WIRE = 1448, 1514   # the bytes of a full TCP segment
 
@@ -50,12 +51,12 @@ def cells(node):
         for name in limiters(node):
             yield cell("download", name, 3 if name == "none" else 12, ci=way == "out" and
                        name in ("none", "upstream", "natra"), way=way,
-                       rate=DOWNLOAD_RATE, mb=DOWNLOAD_MB, once=name == "none")
+                       rate=DOWNLOAD_RATE, mb=DOWNLOAD_MB, once=name not in JUDGED)
     for offered in OFFERED:
         for way in WAYS:
             for name in limiters(node)[1:]:
                 yield cell("udp", name, SECONDS + 3, way=way, rate=BOUND, offered=offered,
-                           ci=way == "in" and name in ("upstream", "natra"))
+                           ci=way == "in" and name in JUDGED, once=name not in JUDGED)
 
 
 def run(r, cell_, lim=None):
@@ -246,8 +247,8 @@ def http_report(res):
                 lines += [f"{words}, {where}:", "", *table(head, rows)]
     return lines and ["## Requests of many connections", "",
                       f"{first(res, 'http', 'clients')} connections at once ask the "
-                      "capped pod for 6 kB as often as they can. CPU time is the whole machine's, of client, "
-                      "server and limiter.", "", *lines]
+                      "capped pod for 6 kB as often as they can. CPU time is the whole "
+                      "machine's, of client, server and limiter.", "", *lines]
 
 
 def download_report(res):
