@@ -3,7 +3,8 @@
 """The benchmark can fail: a limiter that is known to be wrong is reported as
 such, in the report's first lines, and the right one beside it is not.
 
-The wrong limiters are natra with a cap 20 % too high and natra without its fast pass.
+The wrong limiters are natra with a cap 20 % too high and natra without its fast pass,
+also where it is under stress.
 """
 
 import bench                    # finds the harness
@@ -11,6 +12,7 @@ import cells
 import mixed
 import plugin
 import pods
+import stress
 import sweep
 from report_md import write
 from statistic import Results
@@ -18,6 +20,7 @@ from workloads import WORKLOADS, missed, targets
 
 CAP = "cap of 10M"
 MICE = "mice beside elephants, fixed load"
+STRESS = "under stress, 1 pods: SYN to"
 
 
 def results(*samples):
@@ -63,9 +66,15 @@ def right_and_wrong(rep):
         slow = results(base, take("mixed", "natra",
                                   pods.natra(fastPass="off"), loaded,
                                   "fast pass off"))
+        busy, right_busy, slow_busy = (
+                take("stress", name, lim, {"pods": 1}, words) for name, lim, words in (
+                        ("none", None, ""), ("natra", right, ""),
+                        ("natra", pods.natra(fastPass="off"), "fast pass off")))
     judge(rep, "natra", good, ((CAP, True), (f"{MICE}: requests", True)))
     judge(rep, "cap 20 % too high", skewed, ((CAP, False),))
     judge(rep, "fast pass off", slow, ((f"{MICE}: requests", False),))
+    judge(rep, "natra", results(busy, right_busy), ((STRESS, True),))
+    judge(rep, "fast pass off", results(busy, slow_busy), ((STRESS, False),))
 
 
 def main(rep, _):
@@ -73,6 +82,7 @@ def main(rep, _):
     # for have large effects.
     sweep.WINDOW_SECONDS = 3
     mixed.SETTLE_SECONDS, mixed.SECONDS = 1.5, 3
+    stress.SETTLE_SECONDS, stress.SECONDS, stress.TIMEOUT = 1.5, 3, 5
     rep.measure("right and wrong limiters", right_and_wrong, rep)
 
 

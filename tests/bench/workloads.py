@@ -26,13 +26,14 @@ import rrul
 import scale
 import slis
 import starts
+import stress
 import sweep
 import throughput
 import web
 from statistic import ENOUGH
 
-MODULES = (mixed, sweep, latency, headofline, web, rrul, throughput, slis, starts,
-           scale, footprint)
+MODULES = (mixed, sweep, latency, headofline, web, rrul, throughput, slis, stress,
+           starts, scale, footprint)
 WORKLOADS = {name: module for module in MODULES for name in module.NAMES}
 SAMPLES = {"ci": 1, "full": ENOUGH}
 
