@@ -20,6 +20,7 @@ from workloads import WORKLOADS, missed, targets
 
 CAP = "cap of 10M"
 MICE = "mice beside elephants, fixed load"
+WIRING = "wiring proxyarp: cap"
 STRESS = "under stress, 1 pods: SYN to"
 
 
@@ -61,8 +62,11 @@ def right_and_wrong(rep):
         base = take("mixed", "none", None, loaded)
         good = results(base, take("mixed", "natra", right, loaded),
                        take("sweep", "natra", right, capped))
-        skewed = results(take("sweep", "natra", pods.natra(skew=1.2), capped,
-                              "cap 20 % too high"))
+        skew, skewed_words = pods.natra(skew=1.2), "cap 20 % too high"
+        skewed = results(take("sweep", "natra", skew, capped, skewed_words))
+        wired = {"wiring": "proxyarp", "cap": "cap"}
+        wired_right = results(take("wiring", "natra", right, wired))
+        wired_wrong = results(take("wiring", "natra", skew, wired, skewed_words))
         slow = results(base, take("mixed", "natra",
                                   pods.natra(fastPass="off"), loaded,
                                   "fast pass off"))
@@ -74,6 +78,8 @@ def right_and_wrong(rep):
     judge(rep, "cap 20 % too high", skewed, ((CAP, False),))
     judge(rep, "fast pass off", slow, ((f"{MICE}: requests", False),))
     judge(rep, "natra", results(busy, right_busy), ((STRESS, True),))
+    judge(rep, "natra", wired_right, ((WIRING, True),))
+    judge(rep, skewed_words, wired_wrong, ((WIRING, False),))
     judge(rep, "fast pass off", results(busy, slow_busy), ((STRESS, False),))
 
 

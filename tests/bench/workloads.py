@@ -30,10 +30,11 @@ import stress
 import sweep
 import throughput
 import web
+import wired
 from statistic import ENOUGH
 
 MODULES = (mixed, sweep, latency, headofline, web, rrul, throughput, slis, stress,
-           starts, scale, footprint)
+           starts, scale, wired, footprint)
 WORKLOADS = {name: module for module in MODULES for name in module.NAMES}
 SAMPLES = {"ci": 1, "full": ENOUGH}
 
