@@ -130,6 +130,8 @@ int groups_read(struct settings *s, const struct conf *conf,
 	int r;
 
 	s->group = group;
+	s->group_name[0] = '\0';
+	s->only_looks = false;
 	if (!object) {
 		if (s->policy.group_weight ||
 		    s->policy.group_floor_bits_per_sec)
@@ -153,6 +155,7 @@ int groups_read(struct settings *s, const struct conf *conf,
 static void leave(struct settings *s)
 {
 	s->policy.group = 0;
+	s->group_name[0] = '\0';
 	policy_fields_drop_alone(&s->policy);
 }
 
@@ -198,7 +201,7 @@ static int find(const struct settings *s, const char *name, struct natra *n,
 	struct found found = {.name = name};
 	int r;
 
-	if (has_rates(&s->group)) {
+	if (has_rates(&s->group) && !s->only_looks) {
 		struct natra_group_info group = s->group;
 
 		group.name = name;
@@ -208,6 +211,12 @@ static int find(const struct settings *s, const char *name, struct natra *n,
 	}
 	r = natra_foreach_group(n, look_at, &found);
 	*ret = found.info;
+	if (has_rates(&s->group)) {
+		/* It has these rates once it is made. */
+		*ret = s->group;
+		ret->number =
+			found.info.number ? found.info.number : GROUP_UNKNOWN;
+	}
 	return r < 0 ? r : 0;
 }
 
@@ -288,6 +297,7 @@ static int join(struct settings *s, const char *name, struct natra *n,
 		leave(s);
 		return 0;
 	}
+	(void)snprintf(s->group_name, sizeof(s->group_name), "%s", name);
 	s->policy.group = group.number;
 	fill_rates(s, &group);
 	return 0;

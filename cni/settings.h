@@ -23,6 +23,9 @@ struct settings {
 	/* The pod's group, see groups.h; its texts belong to the configuration. Its
 	 * name is a template, and NULL if there is no such key. */
 	struct natra_group_info group;
+	char group_name[NATRA_GROUP_NAME_MAX +
+			1]; /* of this pod; "": in none */
+	bool only_looks; /* makes no group and changes none, see wanted_look */
 	/* The policy's rate stands for none, see groups_join. */
 	bool ingress_is_filled, egress_is_filled;
 	enum precedence precedence;

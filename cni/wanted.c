@@ -19,19 +19,33 @@ int wanted_read_keys(struct settings *ret, const struct conf *conf,
 	return r ? r : classes_read(ret, conf, n, failure);
 }
 
-int wanted_read(struct settings *ret, const struct conf *conf, const char *pod,
-		struct natra *n, struct log *log, struct failure *failure)
+static int read_all(struct settings *ret, const struct conf *conf,
+		    const char *pod, bool only_looks, struct natra *n,
+		    struct log *log, struct failure *failure)
 {
 	int r = wanted_read_keys(ret, conf, n, failure);
 
 	if (r)
 		return r;
+	ret->only_looks = only_looks;
 	policy_fields_drop_alone(&ret->policy);
 	r = annotations_read(&ret->policy, ret, conf, log, failure);
 	if (r == 0)
 		r = groups_join(ret, conf, pod, n, log, failure);
 	/* Whether there may be classes depends on the group. */
 	return r ? r : classes_read_annotation(ret, conf, n, log, failure);
+}
+
+int wanted_read(struct settings *ret, const struct conf *conf, const char *pod,
+		struct natra *n, struct log *log, struct failure *failure)
+{
+	return read_all(ret, conf, pod, false, n, log, failure);
+}
+
+int wanted_look(struct settings *ret, const struct conf *conf, const char *pod,
+		struct natra *n, struct log *log, struct failure *failure)
+{
+	return read_all(ret, conf, pod, true, n, log, failure);
 }
 
 bool wanted_limits(const struct natra_policy *policy)

@@ -12,6 +12,10 @@
  * before, and settings_free is needed whatever is returned. */
 int wanted_read(struct settings *ret, const struct conf *conf, const char *pod,
 		struct natra *n, struct log *log, struct failure *failure);
+/* Does the same for a reader that changes nothing. A group that is to be made counts as made;
+ * until then its number is GROUP_UNKNOWN. */
+int wanted_look(struct settings *ret, const struct conf *conf, const char *pod,
+		struct natra *n, struct log *log, struct failure *failure);
 /* Reads the keys alone: what the configuration asks for, whatever the pod does. */
 int wanted_read_keys(struct settings *ret, const struct conf *conf,
 		     struct natra *n, struct failure *failure);

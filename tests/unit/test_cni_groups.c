@@ -175,6 +175,38 @@ static void a_failure_names_the_group_once(void **state)
 	}
 }
 
+/* doctor reads what a pod should have, and its manual says that it changes nothing. */
+static void who_looks_makes_no_group(void **state)
+{
+	const struct natra_group_info blue = {
+		.sz = sizeof(blue),
+		.name = "blue",
+		.number = 3,
+		.egress_rate_bits_per_sec = 5,
+	};
+	struct failure failure = {0};
+	struct settings s;
+	struct conf conf = conf_of(CONF(BLUE));
+
+	(void)state;
+	assert_int_equal(wanted_look(&s, &conf, "shop/a", n, &quiet, &failure),
+			 0);
+	assert_int_equal(s.policy.group, GROUP_UNKNOWN);
+	assert_string_equal(s.group_name, "blue");
+	assert_true(s.policy.ingress_rate_bits_per_sec ==
+		    NATRA_RATE_MAX_BITS_PER_SEC);
+	/* One that is there gets the configuration's rates with the next pod. */
+	fake.group = &blue;
+	assert_int_equal(wanted_look(&s, &conf, "shop/a", n, &quiet, &failure),
+			 0);
+	assert_int_equal(s.policy.group, 3);
+	assert_true(s.policy.ingress_rate_bits_per_sec ==
+		    NATRA_RATE_MAX_BITS_PER_SEC);
+	assert_int_equal(s.policy.egress_rate_bits_per_sec, 0);
+	assert_int_equal(fake.sets, 0);
+	conf_free(&conf);
+}
+
 /* As everywhere, the last of several counts. */
 static void keys_that_are_there_twice(void **state)
 {
@@ -202,6 +234,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_failure_names_the_group_once,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(who_looks_makes_no_group, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(keys_that_are_there_twice,
 						setup, teardown),
 	};

@@ -157,25 +157,53 @@ static int make_text(struct wish *wish, const struct cached *cached,
 	return 0;
 }
 
+static int make_conf(struct wish *wish, const struct cached *cached,
+		     const cJSON *conf, const cJSON *annotations,
+		     struct failure *failure)
+{
+	int r;
+
+	*wish = (struct wish){0};
+	r = make_text(wish, cached, conf, annotations, failure);
+	return r ? r
+		 : conf_parse(&wish->conf, wish->text, strlen(wish->text),
+			      failure);
+}
+
+static int check(const struct wish *wish, struct natra *n,
+		 struct failure *failure)
+{
+	if (natra_policy_check(n, &wish->settings.policy) < 0)
+		return refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(n));
+	return 0;
+}
+
 int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	      const cJSON *annotations, struct natra *n, struct log *log,
 	      struct failure *failure)
 {
 	char pod[NATRA_NAME_MAX + 1];
-	int r;
+	int r = make_conf(wish, cached, conf, annotations, failure);
 
-	*wish = (struct wish){0};
-	r = make_text(wish, cached, conf, annotations, failure);
-	if (r == 0)
-		r = conf_parse(&wish->conf, wish->text, strlen(wish->text),
-			       failure);
 	cached_pod(cached, pod, sizeof(pod));
 	if (r == 0)
 		r = wanted_read(&wish->settings, &wish->conf, pod, n, log,
 				failure);
-	if (r == 0 && natra_policy_check(n, &wish->settings.policy) < 0)
-		r = refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(n));
-	return r;
+	return r ? r : check(wish, n, failure);
+}
+
+int wish_look(struct wish *wish, const struct cached *cached, struct natra *n,
+	      struct failure *failure)
+{
+	char pod[NATRA_NAME_MAX + 1];
+	struct log none = LOG_INIT;
+	int r = make_conf(wish, cached, NULL, NULL, failure);
+
+	cached_pod(cached, pod, sizeof(pod));
+	if (r == 0)
+		r = wanted_look(&wish->settings, &wish->conf, pod, n, &none,
+				failure);
+	return r ? r : check(wish, n, failure);
 }
 
 bool wish_has_classes(const struct wish *wish)

@@ -25,6 +25,10 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	      const cJSON *annotations, struct natra *n, struct log *log,
 	      struct failure *failure);
 
+/* Does the same by the pod's start, and makes no group and changes none, see wanted_look. */
+int wish_look(struct wish *wish, const struct cached *cached, struct natra *n,
+	      struct failure *failure);
+
 /* Returns whether the limits of a running pod follow its annotation of this name. Of the
  * others, which may name its group, those count that the pod had when it was made. */
 bool wish_follows(const char *name);

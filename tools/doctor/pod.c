@@ -70,7 +70,6 @@ void pods_free(struct pods *pods)
 static int add_result(void *arg, const char *file, const char *text)
 {
 	const struct search *s = arg;
-	struct log log = LOG_INIT;
 	struct cached cached;
 	struct pod *pod;
 
@@ -88,8 +87,8 @@ static int add_result(void *arg, const char *file, const char *text)
 	cached_pod(&cached, pod->name, sizeof(pod->name));
 	if (cached.netns[0])
 		pod->netns = text_copy(cached.netns);
-	pod->wish_code = wish_read(&pod->wish, &pod->cached, NULL, NULL,
-				   s->node->n, &log, &pod->wish_failure);
+	pod->wish_code = wish_look(&pod->wish, &pod->cached, s->node->n,
+				   &pod->wish_failure);
 	return 0;
 }
 
