@@ -80,6 +80,9 @@ TABLE = [
     one("who-looks-makes-groups", "cni/groups.c",
         "if (has_rates(&s->group) && !s->only_looks) {", "if (has_rates(&s->group)) {",
         "unit-cni-groups"),
+    one("doctor-gives-a-group-by-number", "tools/doctor/command.c",
+        "if (!value || field->unit == POLICY_GROUP)", "if (!value)", "doctor-pods",
+        "Pods.test_groups"),
     one("last-pod-leaves-its-group", "cni/cmd_del.c",
         "CNI_NOT_REMOVED);\n"
         "\tgroups_leave(&call->conf, call->pod, call->n, &call->log);\n",

@@ -112,7 +112,7 @@ class Patient(Node):
 
     def mend(self, command):
         """Run a command of doctor's as it is, but for the place of things."""
-        for name in ("attach", "detach", "set", "upgrade", "gc", "show"):
+        for name in ("attach", "detach", "set", "upgrade", "gc", "show", "group"):
             command = command.replace(
                 f"natractl {name}", f"{NATRACTL} --bpffs {BPFFS} {name}")
         run("sh", "-ec", command)
@@ -420,6 +420,35 @@ class Pods(Case):
         self.assertIn("bpffs", found)
         self.assertEqual(found["bpffs"]["mend"],
                          f"mount -t bpf bpf {p.root / 'bpf'}")
+
+    def groups(self, p):
+        return {g["name"]: (g["ingress_rate_bits_per_sec"],
+                            g["egress_rate_bits_per_sec"], g["members"])
+                for g in json.loads(p.tool("--json", "group", "show"))}
+
+    def test_groups(self):
+        """Doctor makes no group and changes none, and its commands name them."""
+        p = self.patient()
+        p.undo = lambda: (p.tool("detach", ID), p.tool("group", "remove", "shop"))
+        p.pod("web", RATES, None, {"group": {
+            "name": "{namespace}", "ingressRate": "1G", "egressRate": "2G"}})
+        mend = p.find()["not-attached"]["mend"]
+        self.assertEqual(self.groups(p), {})
+        p.mend(mend)
+        self.assertEqual(self.groups(p), {"shop": (10**9, 2 * 10**9, 1)})
+        self.assertEqual(p.find(), {})
+        p.tool("detach", ID)
+        p.tool("group", "remove", "shop")
+        p.tool("group", "set", "shop", "--egress", "5M")
+        mend = p.find()["not-attached"]["mend"]
+        self.assertEqual(self.groups(p), {"shop": (0, 5000000, 0)})
+        p.mend(mend)
+        self.assertEqual(self.groups(p), {"shop": (0, 5000000, 1)})
+        remove_pins(p)
+        mend = p.find()["differs"]["mend"]
+        self.assertIn(" --group shop", mend)
+        p.mend(mend)
+        self.assertEqual(self.groups(p)["shop"][2], 1)
 
     def states(self, states):
         shown = []
