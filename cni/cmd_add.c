@@ -10,9 +10,6 @@
 #include "result.h"
 #include "wanted.h"
 
-/* More often than this a group does not disappear by chance. */
-#define GROUP_TRIES 4
-
 static void note_limits(struct call *call, const struct natra_info *info)
 {
 	const struct natra_policy *p = &info->effective;
@@ -80,30 +77,42 @@ static void remove_stale(struct call *call)
 			  natra_error(call->n));
 }
 
-/* Attaches the pod. The DEL of its group's last member may remove the group after this
- * pod has found it, and another group may have its number then. If that leaves nothing
- * to limit, the pod is not attached. */
+struct attaching {
+	struct call *call;
+	const struct natra_target *target;
+	struct natra_info *info;
+};
+
+/* If its group was all that limited the pod, and has gone, it is not attached. */
+static int attach_with(void *arg, const struct natra_policy *policy)
+{
+	const struct attaching *a = arg;
+
+	if (wanted_limits(policy))
+		return natra_attach(a->call->n, a->target, policy, a->info);
+	remove_stale(a->call);
+	return 0;
+}
+
 static int attach(struct call *call, const struct natra_target *target,
 		  struct settings *settings, struct natra_info *ret_info)
 {
-	for (int tries = 1;; tries++) {
-		int r = natra_attach(call->n, target, &settings->policy,
-				     ret_info);
+	struct attaching attaching = {call, target, ret_info};
+	const struct groups_attach a = {
+		.settings = settings,
+		.conf = &call->conf,
+		.pod = call->pod,
+		.n = call->n,
+		.log = &call->log,
+		.failure = &call->failure,
+		.attach = attach_with,
+		.arg = &attaching,
+	};
+	int r = groups_attach(&a);
 
-		if (!settings->policy.group || tries == GROUP_TRIES ||
-		    (r < 0 && r != -ENOENT) ||
-		    (r == 0 &&
-		     groups_hold(settings, &call->conf, call->pod, call->n)))
-			return r;
-		r = groups_join(settings, &call->conf, call->pod, call->n,
-				&call->log, &call->failure);
-		if (r)
-			return r;
-		if (!wanted_limits(&settings->policy)) {
-			remove_stale(call);
-			return 0;
-		}
-	}
+	if (r > 0)
+		remove_stale(call);
+	return r;
 }
 
 static int shape(struct call *call, struct settings *settings)

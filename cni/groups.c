@@ -330,7 +330,9 @@ int groups_join(struct settings *s, const struct conf *conf, const char *pod,
 	return 0;
 }
 
-bool groups_hold(const struct settings *s, const struct conf *conf,
+/* Returns whether the pod's group still has the number that groups_join found. A group
+ * with a member keeps its number: ask this once the pod is one. */
+static bool hold(const struct settings *s, const struct conf *conf,
 		 const char *pod, struct natra *n)
 {
 	struct template_name name;
@@ -340,6 +342,44 @@ bool groups_hold(const struct settings *s, const struct conf *conf,
 	return name_of(&s->group, conf, pod, &name, &failure) == 0 &&
 	       natra_find_group(n, name.text, &number) == 0 &&
 	       number == s->policy.group;
+}
+
+/* Keeps the pod out of a group that has the number of its own by now. */
+static void stay_out(const struct groups_attach *a)
+{
+	clear_rates(a->settings);
+	leave(a->settings);
+	(void)a->attach(a->arg, &a->settings->policy);
+}
+
+int groups_attach(const struct groups_attach *a)
+{
+	struct settings *s = a->settings;
+	int r;
+
+	for (int tries = 1; tries <= MAKE_TRIES; tries++) {
+		r = a->attach(a->arg, &s->policy);
+		if (!s->group.name || !s->policy.group ||
+		    (r < 0 && (r != -ENOENT || tries == MAKE_TRIES)) ||
+		    (r == 0 && hold(s, a->conf, a->pod, a->n)))
+			return r;
+		if (tries == MAKE_TRIES)
+			break;
+		r = groups_join(s, a->conf, a->pod, a->n, a->log, a->failure);
+		if (r) {
+			stay_out(a);
+			return r;
+		}
+	}
+	r = refuse(a->failure, CNI_TRY_AGAIN,
+		   "group '%s': was removed each time that the pod joined it",
+		   s->group_name);
+	stay_out(a);
+	if (!s->continue_on_error)
+		return r;
+	log_write(a->log, NATRA_LOG_ERROR, "%s: the pod is in no group",
+		  a->failure->msg);
+	return 0;
 }
 
 void groups_leave(const struct conf *conf, const char *pod, struct natra *n,

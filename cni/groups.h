@@ -32,10 +32,26 @@ int groups_join(struct settings *settings, const struct conf *conf,
 /* Returns whether each pod is in a group by this key, which has a name. */
 bool groups_are_for_all(const struct natra_group_info *group);
 
-/* Returns whether the pod's group still has the number that groups_join found. A group
- * with a member keeps its number: ask this once the pod is one. */
-bool groups_hold(const struct settings *settings, const struct conf *conf,
-		 const char *pod, struct natra *n);
+/*
+ * Attaches a pod that groups_join has put into a group. The group may be removed, and its
+ * number be another one's, before the pod is a member; then groups_join is asked again. In
+ * the end the pod is in its own group or in none.
+ */
+struct groups_attach {
+	struct settings *settings;
+	const struct conf *conf;
+	const char *pod;
+	struct natra *n;
+	struct log *log;
+	struct failure *failure;
+	/* Gives the pod these limits. If there are none, an earlier call may have
+	 * attached it. Returns 0 or an error of the library. */
+	int (*attach)(void *arg, const struct natra_policy *policy);
+	void *arg;
+};
+
+/* Returns what the last call returned, or a code if the pod is in no group for an error. */
+int groups_attach(const struct groups_attach *a);
 
 /* Removes the pod's group if the configuration has its rates and it has no member. */
 void groups_leave(const struct conf *conf, const char *pod, struct natra *n,

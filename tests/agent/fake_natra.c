@@ -11,7 +11,8 @@
  * there, too. The file error-NAME stands for a call that fails with the number in it,
  * kill-NAME for a process that is killed there, and slow-drain_leftovers for a call
  * after which the process finds the clock 15 s later. Attaching to a pod waits while
- * there is a file hold-attach. Each call that changes something adds a line to the file
+ * there is a file hold-attach. The file group has the number of the group "shop", which has
+ * a rate of ingress; attaching replaces it by the file next-group. Each call that changes something adds a line to the file
  * `calls`.
  */
 #include <dirent.h>
@@ -31,6 +32,9 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 			struct natra_info *ret_info);
 int __wrap_natra_configure(struct natra *n, const char *id,
 			   const struct natra_policy *policy);
+int __wrap_natra_find_group(struct natra *n, const char *name,
+			    uint32_t *ret_number);
+int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg);
 int __wrap_natra_detach(struct natra *n, const struct natra_target *target);
 int __wrap_natra_upgrade(struct natra *n, const char *id);
 int __wrap_natra_probe(struct natra *n, struct natra_features *ret_features);
@@ -165,9 +169,10 @@ static void store(const char *id, const struct natra_policy *p)
 
 	if (!f)
 		return;
-	fprintf(f, "%" PRIu64 " %" PRIu64 " 1 %" PRIu64 " %" PRIu64 "\n",
+	fprintf(f, "%" PRIu64 " %" PRIu64 " 1 %" PRIu64 " %" PRIu64 " %u\n",
 		p->ingress_rate_bits_per_sec, p->egress_rate_bits_per_sec,
-		p->ingress_packets_per_sec, p->egress_connections_per_sec);
+		p->ingress_packets_per_sec, p->egress_connections_per_sec,
+		p->group);
 	(void)fclose(f);
 }
 
@@ -186,6 +191,7 @@ static int load(const char *id, struct natra_info *ret)
 	current = read_number(f) != 0;
 	info.policy.ingress_packets_per_sec = read_number(f);
 	info.policy.egress_connections_per_sec = read_number(f);
+	info.policy.group = (uint32_t)read_number(f);
 	info.program_is_current = current;
 	(void)fclose(f);
 	*ret = info;
@@ -262,7 +268,40 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 		r = failing_beside(target);
 	if (r == 0)
 		store(target->id, policy);
+	if (strcmp(target->ifname, "lo") != 0)
+		(void)rename(path_of("next-group").text, path_of("group").text);
 	return r;
+}
+
+static uint32_t group_number(void)
+{
+	FILE *f = fopen(path_of("group").text, "r");
+	uint32_t number = f ? (uint32_t)read_number(f) : 0;
+
+	if (f)
+		(void)fclose(f);
+	return number;
+}
+
+int __wrap_natra_find_group(struct natra *n, const char *name,
+			    uint32_t *ret_number)
+{
+	(void)n;
+	*ret_number = strcmp(name, "shop") == 0 ? group_number() : 0;
+	return *ret_number ? 0 : -ENOENT;
+}
+
+int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
+{
+	const struct natra_group_info shop = {
+		.sz = sizeof(shop),
+		.name = "shop",
+		.number = group_number(),
+		.ingress_rate_bits_per_sec = 5,
+	};
+
+	(void)n;
+	return shop.number ? fn(arg, &shop) : 0;
 }
 
 int __wrap_natra_configure(struct natra *n, const char *id,

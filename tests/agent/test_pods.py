@@ -151,6 +151,37 @@ class Adopt(Case):
         self.assertEqual(self.calls("attach"), [])
         self.assertNotIn("stays as it is", log)
 
+    def member(self, bandwidth):
+        self.node.pod("a", bandwidth, ["ptp", {
+            "type": "natra", "capabilities": {"bandwidth": True},
+            "group": {"name": "{namespace}"}}])
+
+    def test_a_group_that_goes_meanwhile(self):
+        """Another tenant's group may have the number that the pod was attached with."""
+        for attached in (False, True):
+            with self.subTest(attached=attached):
+                self.node.forget()
+                self.member({"ingressRate": 1000000})
+                if attached:
+                    self.node.attached("net/a/eth0", 1000000, 0)
+                self.node.group(3)
+                self.node.group(4, "next-group")
+                self.run_agent()
+                self.assertEqual(len(self.calls("attach")), 2)
+                self.assertEqual(self.node.group_of("a"), 4)
+
+    def test_joined_is_said_of_pods_that_were_attached(self):
+        self.member({"ingressRate": 1000000})
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.node.group(3)
+        self.node.leftovers("eth0")
+        self.assertNotIn("joined", self.run_agent())
+        self.assertEqual(self.calls("attach"), [])
+        self.run_agent("--no-adopt")
+        self.assertEqual(self.calls("attach"), [])
+        self.assertIn("a running pod has joined its group",
+                      self.run_agent("--replace-bandwidth"))
+
     def test_leftovers(self):
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
         self.node.leftovers("eth0")

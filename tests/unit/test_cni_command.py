@@ -119,6 +119,17 @@ class Add(Case):
         self.assertIn("there is no group 'blue'", self.log)
         self.assertIn('msg="nothing to limit"', self.log)
 
+    def test_the_group_goes_each_time(self):
+        """The fake has no number of a group, so that none holds the pod."""
+        conf = self.conf(group={"name": "blue"})
+        self.fails(11, "ADD", conf, words="group 'blue'", FAKE_looks=100)
+        self.assertEqual([c.split()[0] for c in self.calls],
+                         ["foreach_group", "attach"] * 4 + ["attach", "detach"])
+        self.succeeds("ADD", dict(conf, onError="continue"), json.dumps(RESULT),
+                      FAKE_looks=100)
+        self.assertEqual(self.calls[-1], ATTACH)
+        self.assertIn("the pod is in no group", self.log)
+
     def test_codes(self):
         for error, code in (("EPERM", 103), ("EACCES", 103), ("EBUSY", 102),
                             ("EOPNOTSUPP", 101), ("ESTALE", 104),

@@ -17,6 +17,10 @@ static struct log quiet = LOG_INIT;
 static struct {
 	int set, sets;
 	int missed; /* so often the group is gone when it is looked for */
+	int moves;  /* so often it has another number when it is looked for */
+	uint32_t number;
+	uint32_t in; /* the group that the pod has been attached to last */
+	int attaches;
 	const struct natra_group_info *group; /* NULL: there is none */
 	const char *error;
 } fake;
@@ -45,7 +49,9 @@ int __wrap_natra_find_group(struct natra *handle, const char *name,
 	(void)name;
 	if (fake.missed-- > 0)
 		return -ENOENT;
-	*ret_number = 7;
+	if (fake.moves-- > 0)
+		fake.number++;
+	*ret_number = fake.number;
 	return 0;
 }
 
@@ -66,6 +72,7 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&fake, 0, sizeof(fake));
+	fake.number = 7;
 	return natra_open(&n, NULL);
 }
 
@@ -175,6 +182,59 @@ static void a_failure_names_the_group_once(void **state)
 	}
 }
 
+static int attach(void *arg, const struct natra_policy *policy)
+{
+	(void)arg;
+	fake.attaches++;
+	fake.in = policy->group;
+	return 0;
+}
+
+/* Another tenant's group may have the number when the pod is attached. */
+static void a_pod_is_in_its_own_group_or_in_none(void **state)
+{
+	static const char carries_on[] =
+		CONF(BLUE ",\"egressRate\":5,\"onError\":\"continue\"");
+	struct failure failure = {0};
+	struct settings s;
+	struct conf conf = conf_of(CONF(BLUE ",\"egressRate\":5"));
+	struct groups_attach a = {
+		&s, &conf, "shop/a", n, &quiet, &failure, attach, NULL,
+	};
+
+	(void)state;
+	assert_int_equal(wanted_read(&s, &conf, "shop/a", n, &quiet, &failure),
+			 0);
+	fake.moves = 1;
+	assert_int_equal(groups_attach(&a), 0);
+	assert_int_equal(fake.in, 8);
+	assert_int_equal(fake.attaches, 2);
+	/* It does not go on for ever. */
+	fake.moves = 1000;
+	assert_int_equal(groups_attach(&a), CNI_TRY_AGAIN);
+	assert_non_null(strstr(failure.msg, "group 'blue'"));
+	assert_int_equal(fake.in, 0);
+	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 0);
+	assert_int_equal(s.policy.egress_rate_bits_per_sec, 5);
+	conf_free(&conf);
+	fake.moves = 0;
+	assert_int_equal(read_conf(&s, carries_on, &conf, &failure), 0);
+	fake.moves = 1000;
+	assert_int_equal(groups_attach(&a), 0);
+	assert_int_equal(fake.in, 0);
+	conf_free(&conf);
+	/* An error of joining it again leaves the pod in none, too. */
+	fake.moves = 0;
+	conf = conf_of(CONF(BLUE));
+	assert_int_equal(wanted_read(&s, &conf, "shop/a", n, &quiet, &failure),
+			 0);
+	fake.moves = 1;
+	fake.set = -ERANGE;
+	assert_int_equal(groups_attach(&a), CNI_NOT_SHAPED);
+	assert_int_equal(fake.in, 0);
+	conf_free(&conf);
+}
+
 /* doctor reads what a pod should have, and its manual says that it changes nothing. */
 static void who_looks_makes_no_group(void **state)
 {
@@ -234,6 +294,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_failure_names_the_group_once,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_pod_is_in_its_own_group_or_in_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_looks_makes_no_group, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(keys_that_are_there_twice,

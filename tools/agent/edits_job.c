@@ -108,13 +108,13 @@ static void log_change(const struct seat *seat,
 
 /* Makes an attachment, or changes it. If all limits go it stays, without limits:
  * the runtime still asks CHECK for it. */
-static int change(const struct seat *seat, const struct natra_policy *policy,
+static int change(const struct seat *seat, struct wish *wish,
 		  enum difference found, enum seat_change *ret_change)
 {
 	*ret_change = SEAT_LIMITED;
-	if (found == DIFFERS || !wanted_limits(policy))
-		return natra_configure(seat->n, seat->id, policy);
-	return seat_attach(seat, policy, ret_change);
+	if (found == DIFFERS || !wanted_limits(&wish->settings.policy))
+		return seat_configure(seat, wish);
+	return seat_attach(seat, wish, ret_change);
 }
 
 static void seat_failed(const struct seat *seat, int r,
@@ -179,7 +179,7 @@ static void follow(const struct seat *seat, struct wish *wish,
 	if (found == SAME)
 		return;
 	r = found < 0 ? found
-		      : change(seat, policy, (enum difference)found, &made);
+		      : change(seat, wish, (enum difference)found, &made);
 	/* The pod has ended meanwhile. */
 	if (r == -ENOENT || r == -ENODEV)
 		return;

@@ -51,9 +51,11 @@ static void note(struct pods *pods, const struct seat *seat, int r,
 
 /* Leaves in *wish what the group needs, and puts the present limits in place of all
  * others: somebody may have changed them since the pod started. */
-static void keep_limits(struct natra_policy *wish,
+static void keep_limits(struct settings *settings,
 			const struct natra_policy *present)
 {
+	struct natra_policy *wish = &settings->policy;
+
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 		uint64_t value = policy_field_get(field, present);
@@ -67,10 +69,13 @@ static void keep_limits(struct natra_policy *wish,
 			continue;
 		policy_field_set(field, wish, value);
 	}
+	/* A rate of the pod's own does not go with the group. */
+	settings->ingress_is_filled &= !present->ingress_rate_bits_per_sec;
+	settings->egress_is_filled &= !present->egress_rate_bits_per_sec;
 }
 
 /* Lets a pod that is in no group join one that was made after it. */
-static int join_group(const struct pods *pods, const struct seat *seat,
+static int join_group(struct pods *pods, const struct seat *seat,
 		      const struct natra_info *info)
 {
 	struct failure failure = {0};
@@ -86,11 +91,14 @@ static int join_group(const struct pods *pods, const struct seat *seat,
 		      pods->jobs->log, &failure)) {
 		seat_failed(pods, seat, failure.msg);
 	} else if (wish.settings.policy.group) {
-		keep_limits(&wish.settings.policy, &info->policy);
-		r = seat_attach(seat, &wish.settings.policy, &change);
-		if (r == 0)
+		keep_limits(&wish.settings, &info->policy);
+		r = seat_attach(seat, &wish, &change);
+		if (wish.settings.policy.group &&
+		    (change == SEAT_LIMITED || change == SEAT_REPLACED))
 			seat_log(seat, NATRA_LOG_INFO,
 				 "a running pod has joined its group", NULL);
+		if (change == SEAT_LATER)
+			pods->waiting++;
 	}
 	seat_leave_group(seat, &wish);
 	wish_free(&wish);
@@ -109,7 +117,7 @@ static void look_at(struct pods *pods, const struct seat *seat)
 	if (r != 0) {
 		if (r > 0)
 			r = seat_finish(seat, &info.policy, &change);
-		if (r == 0)
+		if (r == 0 && change != SEAT_LATER)
 			r = join_group(pods, seat, &info);
 		note(pods, seat, r, change);
 		return;
@@ -118,7 +126,7 @@ static void look_at(struct pods *pods, const struct seat *seat)
 		      pods->jobs->log, &failure))
 		seat_failed(pods, seat, failure.msg);
 	else if (wanted_limits(&wish.settings.policy))
-		r = seat_attach(seat, &wish.settings.policy, &change);
+		r = seat_attach(seat, &wish, &change);
 	note(pods, seat, r, change);
 	seat_leave_group(seat, &wish);
 	wish_free(&wish);

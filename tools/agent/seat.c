@@ -204,16 +204,20 @@ static int find_result(const struct seat *seat)
 	return r;
 }
 
+static int detach(const struct seat *seat)
+{
+	struct natra_target target = NATRA_INIT(target);
+
+	target.id = seat->id;
+	return natra_detach(seat->n, &target);
+}
+
 /* A pod that ends meanwhile has been detached before it was attached; then there
  * is no result of it any more. */
 static void undo_if_gone(const struct seat *seat)
 {
-	struct natra_target target = NATRA_INIT(target);
-
-	if (find_result(seat) != -ENOENT)
-		return;
-	target.id = seat->id;
-	(void)natra_detach(seat->n, &target);
+	if (find_result(seat) == -ENOENT)
+		(void)detach(seat);
 }
 
 void seat_leave_group(const struct seat *seat, const struct wish *wish)
@@ -238,25 +242,87 @@ static int open_target(const struct seat *seat, struct natra_target *target)
 	return fd;
 }
 
-int seat_attach(const struct seat *seat, const struct natra_policy *policy,
+/* Calls fn so that the pod ends up in its group, or in none, which is logged. */
+static int attach_in_group(const struct seat *seat, struct wish *wish,
+			   int (*fn)(void *, const struct natra_policy *),
+			   void *arg)
+{
+	struct failure failure = {0};
+	const struct groups_attach a = {
+		.settings = &wish->settings,
+		.conf = &wish->conf,
+		.pod = seat->pod,
+		.n = seat->n,
+		.log = seat->jobs->log,
+		.failure = &failure,
+		.attach = fn,
+		.arg = arg,
+	};
+	int r = groups_attach(&a);
+
+	if (r <= 0)
+		return r;
+	seat_log(seat, NATRA_LOG_WARN, "a running pod is in no group",
+		 failure.msg);
+	return 0;
+}
+
+struct attaching {
+	const struct seat *seat;
+	const struct natra_target *target;
+	enum seat_change change;
+};
+
+static int attach_with(void *arg, const struct natra_policy *policy)
+{
+	struct attaching *a = arg;
+	const bool is_replaced = a->change == SEAT_REPLACED;
+	int r;
+
+	/* Its group was all that limited it, and has gone. */
+	if (!wanted_limits(policy)) {
+		a->change = SEAT_SAME;
+		return detach(a->seat);
+	}
+	r = attach(a->seat, a->target, policy, &a->change);
+	if (is_replaced && a->change == SEAT_LIMITED)
+		a->change = SEAT_REPLACED;
+	return r;
+}
+
+int seat_attach(const struct seat *seat, struct wish *wish,
 		enum seat_change *ret_change)
 {
 	struct natra_target target = NATRA_INIT(target);
-	enum seat_change change = SEAT_SAME;
+	struct attaching a = {seat, &target, SEAT_SAME};
 	int r, fd = open_target(seat, &target);
 
 	*ret_change = SEAT_SAME;
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	r = attach(seat, &target, policy, &change);
+	r = attach_in_group(seat, wish, attach_with, &a);
 	(void)close(fd);
 	if (has_ended(r))
 		return 0;
 	if (r == 0) {
 		undo_if_gone(seat);
-		*ret_change = change;
+		*ret_change = a.change;
 	}
 	return r;
+}
+
+static int configure_with(void *arg, const struct natra_policy *policy)
+{
+	const struct seat *seat = arg;
+
+	return natra_configure(seat->n, seat->id, policy);
+}
+
+int seat_configure(const struct seat *seat, struct wish *wish)
+{
+	struct seat copy = *seat;
+
+	return attach_in_group(seat, wish, configure_with, &copy);
 }
 
 int seat_finish(const struct seat *seat, const struct natra_policy *policy,

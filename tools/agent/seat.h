@@ -42,9 +42,12 @@ void seat_leave_group(const struct seat *seat, const struct wish *wish);
 /* Returns 1 if limits of natra's hold, 0 if not, or -errno if that is not known. */
 int seat_query(const struct seat *seat, struct natra_info *ret_info);
 
-/* Limits a pod that has no limits of natra's. Returns 0 or -errno. */
-int seat_attach(const struct seat *seat, const struct natra_policy *policy,
+/* Limits a pod that has no limits of natra's, or changes those that it has. Both put it into
+ * its group as groups_attach does, after which `wish` has what holds. They return 0 or
+ * -errno. */
+int seat_attach(const struct seat *seat, struct wish *wish,
 		enum seat_change *ret_change);
+int seat_configure(const struct seat *seat, struct wish *wish);
 /* Removes what upstream's plugin left at a pod that has limits of natra's, if that
  * was asked for and natra's policy there limits the same directions. */
 int seat_finish(const struct seat *seat, const struct natra_policy *policy,
