@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* GC removes this network's attachments that are not in the list of valid ones. */
+/* GC removes this network's attachments that are not in the list of valid ones, and the
+ * groups that the configuration has made for them. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
+#include "groups.h"
 
 #define VALID_KEY "cni.dev/valid-attachments"
 
@@ -63,7 +65,7 @@ int cmd_gc(struct call *call)
 {
 	const cJSON *valid = json_member(call->conf.json, VALID_KEY);
 	struct ids ids = {0};
-	size_t removed = 0;
+	size_t removed = 0, groups = 0;
 	int r;
 
 	call->outcome = "the runtime does not say what is valid";
@@ -85,8 +87,12 @@ int cmd_gc(struct call *call)
 					 CNI_NOT_REMOVED);
 	}
 	ids_free(&ids);
+	if (r == 0)
+		groups = groups_sweep(&call->conf, call->n, &call->log);
 	call->outcome = "swept";
-	call->level = removed ? NATRA_LOG_INFO : NATRA_LOG_DEBUG;
+	call->level = removed || groups ? NATRA_LOG_INFO : NATRA_LOG_DEBUG;
 	log_add_u64(&call->facts, "removed", removed);
+	if (groups)
+		log_add_u64(&call->facts, "groups", groups);
 	return r;
 }

@@ -53,6 +53,10 @@ struct groups_attach {
 /* Returns what the last call returned, or a code if the pod is in no group for an error. */
 int groups_attach(const struct groups_attach *a);
 
+/* Removes each group without members that the configuration would make as it is, of any
+ * pod: its last member has been removed without DEL. Returns how many. */
+size_t groups_sweep(const struct conf *conf, struct natra *n, struct log *log);
+
 /* Removes the pod's group if the configuration has its rates and it has no member. */
 void groups_leave(const struct conf *conf, const char *pod, struct natra *n,
 		  struct log *log);

@@ -35,6 +35,7 @@ int __wrap_natra_configure(struct natra *n, const char *id,
 int __wrap_natra_find_group(struct natra *n, const char *name,
 			    uint32_t *ret_number);
 int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg);
+int __wrap_natra_group_remove(struct natra *n, const char *name);
 int __wrap_natra_detach(struct natra *n, const struct natra_target *target);
 int __wrap_natra_upgrade(struct natra *n, const char *id);
 int __wrap_natra_probe(struct natra *n, struct natra_features *ret_features);
@@ -289,6 +290,12 @@ int __wrap_natra_find_group(struct natra *n, const char *name,
 	(void)n;
 	*ret_number = strcmp(name, "shop") == 0 ? group_number() : 0;
 	return *ret_number ? 0 : -ENOENT;
+}
+
+int __wrap_natra_group_remove(struct natra *n, const char *name)
+{
+	(void)n;
+	return called("group_remove", "name=%s", name);
 }
 
 int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)

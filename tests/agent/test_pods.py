@@ -36,7 +36,7 @@ class Adopt(Case):
         self.run_agent()
         calls = self.node.calls()
         self.assertEqual([c.split()[0] for c in calls],
-                         ["gc", "attach", "detach"])
+                         ["gc", "attach", "detach", "group_remove"])
         self.assertIn("id=natra-agent-preload ifname=lo ", calls[1])
 
     def test_preload_by_the_element_of_others(self):
@@ -169,6 +169,14 @@ class Adopt(Case):
                 self.run_agent()
                 self.assertEqual(len(self.calls("attach")), 2)
                 self.assertEqual(self.node.group_of("a"), 4)
+
+    def test_groups_without_members(self):
+        """Their last members have ended without DEL."""
+        self.node.group(3)
+        for rate, calls in ((6, []), (5, ["group_remove name=shop"])):
+            conf = json.dumps({"name": "{namespace}", "ingressRate": rate})
+            self.run_agent("--conf", f"group={conf}")
+            self.assertEqual(self.calls("group_remove"), calls)
 
     def test_joined_is_said_of_pods_that_were_attached(self):
         self.member({"ingressRate": 1000000})

@@ -91,6 +91,12 @@ TABLE = [
     one("joined-though-nothing-was-attached", "tools/agent/pods_job.c",
         "(change == SEAT_LIMITED || change == SEAT_REPLACED)", "change < SEAT_LATER",
         "agent-pods"),
+    one("gc-leaves-groups", "cni/cmd_gc.c",
+        "groups = groups_sweep(&call->conf, call->n, &call->log);", "groups = 0;",
+        "unit-cni-command"),
+    one("gc-takes-groups-of-others", "cni/groups.c",
+        "return template_matches(made->name, group->name) &&", "return made->name &&",
+        "unit-cni-groups"),
     one("last-pod-leaves-its-group", "cni/cmd_del.c",
         "CNI_NOT_REMOVED);\n"
         "\tgroups_leave(&call->conf, call->pod, call->n, &call->log);\n",

@@ -34,6 +34,7 @@ int __wrap_natra_find_leftovers(struct natra *n,
 int __wrap_natra_remove_leftovers(struct natra *n,
 				  const struct natra_target *target);
 int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg);
+int __wrap_natra_group_remove(struct natra *n, const char *name);
 const char *__real_natra_error(const struct natra *n);
 const char *__wrap_natra_error(const struct natra *n);
 
@@ -183,6 +184,12 @@ int __wrap_natra_remove_leftovers(struct natra *n, const struct natra_target *t)
 	(void)n;
 	return called("remove_leftovers", " ifname=%s netns=%s", t->ifname,
 		      or_none(t->netns));
+}
+
+int __wrap_natra_group_remove(struct natra *n, const char *name)
+{
+	(void)n;
+	return called("group_remove", " name=%s", name);
 }
 
 /* The group "blue" is there for the first FAKE_looks calls. */

@@ -345,6 +345,15 @@ class Gc(Case):
             self.assertIn("level=info", self.log)
             self.assertIn("removed=2", self.log)
 
+    def test_groups_without_members(self):
+        """Their last members have gone without DEL."""
+        for rate, calls in ((5, ["group_remove name=blue"]), (6, [])):
+            self.succeeds("GC", self.gc(
+                **{"cni.dev/valid-attachments": [],
+                   "group": {"name": "blue", "ingressRate": rate}}), FAKE_looks=1)
+            self.assertEqual(self.calls, ["gc network=net keep=0", "foreach_group", *calls])
+            self.assertEqual("groups=1" in self.log, bool(calls))
+
     def test_unknown_is_not_empty(self):
         self.succeeds("GC", self.gc())
         self.succeeds("GC", self.gc(**{"cni.dev/attachments": []}))

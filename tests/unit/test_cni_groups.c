@@ -23,10 +23,12 @@ static struct {
 	int attaches;
 	const struct natra_group_info *group; /* NULL: there is none */
 	const char *error;
+	char removed[64];
 } fake;
 
 int __wrap_natra_group_set(struct natra *handle,
 			   const struct natra_group_info *group);
+int __wrap_natra_group_remove(struct natra *handle, const char *name);
 int __wrap_natra_find_group(struct natra *handle, const char *name,
 			    uint32_t *ret_number);
 int __wrap_natra_foreach_group(struct natra *handle, natra_group_fn fn,
@@ -52,6 +54,13 @@ int __wrap_natra_find_group(struct natra *handle, const char *name,
 	if (fake.moves-- > 0)
 		fake.number++;
 	*ret_number = fake.number;
+	return 0;
+}
+
+int __wrap_natra_group_remove(struct natra *handle, const char *name)
+{
+	(void)handle;
+	(void)snprintf(fake.removed, sizeof(fake.removed), "%s", name);
 	return 0;
 }
 
@@ -235,6 +244,57 @@ static void a_pod_is_in_its_own_group_or_in_none(void **state)
 	conf_free(&conf);
 }
 
+/* GC knows neither the pods that have ended nor who made a group. */
+static void gc_removes_what_add_would_make(void **state)
+{
+	static const char blue[] =
+		CONF("\"group\":{\"name\":\"t-{namespace}-{annotation:"
+		     "a}x\",\"ingressRate\":5,\"parent\":\"node\"}");
+	static const char by_hand[] =
+		CONF("\"group\":{\"name\":\"{namespace}\"}");
+	static const struct {
+		const char *conf, *name, *parent;
+		uint64_t rate;
+		uint32_t members;
+		bool goes;
+	} cases[] = {
+		{blue, "t-a-bx", "node", 5, 0, true},
+		{blue, "t-a-x-x-bx", "node", 5, 0, true},
+		{blue, "t-a-bx", "node", 5, 1, false},
+		{blue, "t-a-bx", "node", 6, 0, false},
+		{blue, "t-a-bx", NULL, 5, 0, false},
+		{blue, "t-a-bx", "other", 5, 0, false},
+		{blue, "t-a-by", "node", 5, 0, false},
+		{blue, "t-ax", "node", 5, 0, false},
+		{blue, "t--x", "node", 5, 0, false},
+		{blue, "s-a-bx", "node", 5, 0, false},
+		{by_hand, "a", NULL, 5, 0, false},
+		{CONF(BLUE), "blue", NULL, 1000000000, 0, true},
+		{CONF(BLUE), "blues", NULL, 1000000000, 0, false},
+		{CONF("\"group\":5"), "blue", NULL, 1000000000, 0, false},
+		{CONF("\"x\":5"), "blue", NULL, 1000000000, 0, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct conf conf = conf_of(cases[i].conf);
+		const struct natra_group_info group = {
+			.sz = sizeof(group),
+			.name = cases[i].name,
+			.parent = cases[i].parent,
+			.ingress_rate_bits_per_sec = cases[i].rate,
+			.members = cases[i].members,
+		};
+
+		fake.group = &group;
+		fake.removed[0] = '\0';
+		assert_int_equal(groups_sweep(&conf, n, &quiet), cases[i].goes);
+		assert_string_equal(fake.removed,
+				    cases[i].goes ? cases[i].name : "");
+		conf_free(&conf);
+	}
+}
+
 /* doctor reads what a pod should have, and its manual says that it changes nothing. */
 static void who_looks_makes_no_group(void **state)
 {
@@ -296,6 +356,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_pod_is_in_its_own_group_or_in_none, setup, teardown),
+		cmocka_unit_test_setup_teardown(gc_removes_what_add_would_make,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(who_looks_makes_no_group, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(keys_that_are_there_twice,

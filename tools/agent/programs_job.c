@@ -45,26 +45,45 @@ static int failed(struct programs_report *report, int r, const char *text)
 	return r;
 }
 
-/* Reads the configuration that pods will be attached with, but for their annotations and
- * groups. The policy points into *ret and *conf. */
-static int read_settings(const struct jobs *jobs, struct natra *n,
-			 struct settings *ret, struct conf *conf, char **text,
-			 struct programs_report *report)
+/* Parses the configuration that pods will be attached with. */
+static int parse_conf(const struct jobs *jobs, struct conf *conf, char **text,
+		      struct failure *failure)
 {
 	cleanup_json cJSON *element = element_json(jobs->conf, NULL);
-	struct failure failure = {0};
-	int r;
 
 	cJSON_AddStringToObject(element, "cniVersion", "1.0.0");
 	cJSON_AddStringToObject(element, "name", ID);
 	*text = json_dump(element);
-	r = conf_parse(conf, *text, strlen(*text), &failure);
+	return conf_parse(conf, *text, strlen(*text), failure);
+}
+
+/* Reads it but for annotations and groups. The policy points into *ret and *conf. */
+static int read_settings(const struct jobs *jobs, struct natra *n,
+			 struct settings *ret, struct conf *conf, char **text,
+			 struct programs_report *report)
+{
+	struct failure failure = {0};
+	int r = parse_conf(jobs, conf, text, &failure);
+
 	if (r == 0)
 		r = wanted_read_keys(ret, conf, n, &failure);
 	if (r)
 		return failed(report, -EINVAL, failure.msg);
 	policy_fields_drop_alone(&ret->policy);
 	return 0;
+}
+
+/* Removes the groups of pods that have ended without DEL. */
+static void sweep_groups(const struct jobs *jobs, struct natra *n)
+{
+	struct failure failure;
+	struct conf conf = {0};
+	char *text = NULL;
+
+	if (parse_conf(jobs, &conf, &text, &failure) == 0)
+		(void)groups_sweep(&conf, n, jobs->log);
+	conf_free(&conf);
+	cJSON_free(text);
 }
 
 /* The values that pods may ask for in place of the configuration's. */
@@ -320,6 +339,7 @@ void programs_job_run(const struct jobs *jobs, struct programs_report *report)
 	/* It removes idle programs, too, so it comes first. */
 	if (natra_gc(n, NULL, NULL, 0, &report->removed) < 0)
 		log_write(jobs->log, NATRA_LOG_WARN, "gc: %s", natra_error(n));
+	sweep_groups(jobs, n);
 	report->r = preload(jobs, n, report);
 	natra_close(n);
 }
