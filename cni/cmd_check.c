@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "command.h"
+#include "groups.h"
 #include "field.h"
 #include "wanted.h"
 
@@ -32,6 +33,15 @@ static bool is_limited_without_rate(struct call *call,
 	       (info.policy.group || info.policy.classes_len);
 }
 
+/* Returns whether the pod's group, which the configuration makes, has to limit it. With
+ * "onError": "continue" ADD may have left it out of the group. */
+static bool is_limited_by_group(const struct call *call,
+				const struct settings *settings)
+{
+	return !settings->continue_on_error &&
+	       groups_make(settings, &call->conf, call->pod);
+}
+
 int cmd_check(struct call *call)
 {
 	struct settings settings;
@@ -43,6 +53,7 @@ int cmd_check(struct call *call)
 	call->outcome = "nothing to limit";
 	/* Other annotations change how a limit is kept, not whether there is one. */
 	if (!wanted_limits(&settings.policy) &&
+	    !is_limited_by_group(call, &settings) &&
 	    !is_limited_without_rate(call, &settings))
 		return 0;
 	if (!call_make_id(call))

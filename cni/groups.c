@@ -269,6 +269,16 @@ static int name_of(const struct natra_group_info *group,
 	return r;
 }
 
+bool groups_make(const struct settings *s, const struct conf *conf,
+		 const char *pod)
+{
+	struct template_name name;
+	struct failure failure;
+
+	return s->group.name && has_rates(&s->group) &&
+	       name_of(&s->group, conf, pod, &name, &failure) == 0;
+}
+
 /* Reports what the library says about the group, some of whose texts begin with it. */
 static int fail(struct natra *n, const char *name, int r,
 		struct failure *failure)

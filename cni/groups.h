@@ -57,6 +57,10 @@ int groups_attach(const struct groups_attach *a);
  * pod: its last member has been removed without DEL. Returns how many. */
 size_t groups_sweep(const struct conf *conf, struct natra *n, struct log *log);
 
+/* Returns whether ADD makes a group for this pod, or gives it its rates. */
+bool groups_make(const struct settings *settings, const struct conf *conf,
+		 const char *pod);
+
 /* Removes the pod's group if the configuration has its rates and it has no member. */
 void groups_leave(const struct conf *conf, const char *pod, struct natra *n,
 		  struct log *log);

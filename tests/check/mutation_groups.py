@@ -97,6 +97,9 @@ TABLE = [
     one("gc-takes-groups-of-others", "cni/groups.c",
         "return template_matches(made->name, group->name) &&", "return made->name &&",
         "unit-cni-groups"),
+    one("check-misses-a-pod-of-a-group", "cni/cmd_check.c",
+        "return !settings->continue_on_error &&\n\t       groups_make(",
+        "return false &&\n\t       groups_make(", "unit-cni-command"),
     one("last-pod-leaves-its-group", "cni/cmd_del.c",
         "CNI_NOT_REMOVED);\n"
         "\tgroups_leave(&call->conf, call->pod, call->n, &call->log);\n",

@@ -297,6 +297,17 @@ class Del(Case):
 
 
 class Check(Case):
+    def test_a_pod_that_only_its_group_limits(self):
+        """Its attachment is gone, which CHECK has to find without a rate of the pod's."""
+        gone = {"FAKE_query": -errno.ENOENT, "FAKE_check": -errno.ENOENT}
+        group = {"name": "{namespace}", "egressRate": 5}
+        conf = self.conf(ingressRate=..., group=group)
+        self.fails(110, "CHECK", conf, words="check fails", **gone)
+        # ADD may have left it out of the group, or there is none for it.
+        self.succeeds("CHECK", dict(conf, onError="continue"), **gone)
+        self.succeeds("CHECK", conf, CNI_ARGS="", **gone)
+        self.succeeds("CHECK", dict(conf, group={"name": "blue"}), **gone)
+
     def test_as_it_was_set(self):
         self.succeeds("CHECK")
         self.assertEqual(self.calls, [f"check id={ID} policy=no"])
