@@ -190,6 +190,24 @@ class Adopt(Case):
         self.assertIn("a running pod has joined its group",
                       self.run_agent("--replace-bandwidth"))
 
+    def test_groups_by_annotations_that_limits_follow(self):
+        """What such an annotation was at the pod's start does not count."""
+        for name, joins in (("example.org/team", True), ("natra.io/team", False),
+                            ("qos.projectcalico.org/team", False),
+                            ("kubernetes.io/egress-bandwidth", False)):
+            with self.subTest(name=name):
+                self.node.forget()
+                self.node.pod("a", {"ingressRate": 1000000}, ["ptp", {
+                    "type": "natra", "group": {"name": "%s{annotation:%s}" % (
+                        "{annotation:x}" * (not joins), name)},
+                    "capabilities": {"bandwidth": True,
+                                     "io.kubernetes.cri.pod-annotations": True}}],
+                    {name: "shop", "x": "s"} if joins else {name: "hop", "x": "s"})
+                self.node.attached("net/a/eth0", 1000000, 0)
+                self.node.group(3)
+                self.run_agent()
+                self.assertEqual(len(self.calls("attach")), joins)
+
     def test_leftovers(self):
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
         self.node.leftovers("eth0")

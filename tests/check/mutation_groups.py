@@ -100,6 +100,8 @@ TABLE = [
     one("check-misses-a-pod-of-a-group", "cni/cmd_check.c",
         "return !settings->continue_on_error &&\n\t       groups_make(",
         "return false &&\n\t       groups_make(", "unit-cni-command"),
+    one("joins-by-any-annotation", "tools/agent/wish.c",
+        "if (wish_follows(annotation))", "if (!annotation[0])", "agent-pods"),
     one("last-pod-leaves-its-group", "cni/cmd_del.c",
         "CNI_NOT_REMOVED);\n"
         "\tgroups_leave(&call->conf, call->pod, call->n, &call->log);\n",

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wish.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../cni/field.h"
 #include "../install/element.h"
 
-/* Annotations of natra's own, and others' that stand for them. */
+/* Annotations that begin with these are natra's own, or Calico's, of which some stand for
+ * natra's. */
 #define PREFIX "natra.io/"
 #define CALICO "qos.projectcalico.org/"
+#define BRACES "{annotation:"
 
 #define ANNOTATIONS_CAPABILITY "io.kubernetes.cri.pod-annotations"
 
@@ -216,9 +219,18 @@ bool wish_may_join(const struct cached *cached, const cJSON *conf)
 {
 	const cJSON *own = find_element(cached->list, "natra");
 	const cJSON *group = json_get(own ? own : conf, "group");
-	const char *name = json_text(json_get(group, "name"));
+	const char *name = json_text(json_get(group, "name")), *at;
 
-	return name && !strstr(name, "{annotation:" PREFIX);
+	for (at = name; at && (at = strstr(at, BRACES));) {
+		char annotation[256];
+
+		at += strlen(BRACES);
+		(void)snprintf(annotation, sizeof(annotation), "%.*s",
+			       (int)strcspn(at, "}"), at);
+		if (wish_follows(annotation))
+			return false;
+	}
+	return name;
 }
 
 void wish_free(struct wish *wish)
