@@ -415,10 +415,9 @@ NATRA_API int natra_record_unshaped(struct natra *n,
  * @brief Find what upstream's `bandwidth` plugin left on the host side of an
  *        interface: its limits apply beside natra's until they are removed.
  *
- * natra recognises the tbf at the root of the host-side veth by the handle that
- * the plugin gives, and a u32 filter on that veth's ingress qdisc if it
- * redirects to an ifb with a name that the plugin (or Calico) gives, or to one
- * that does not exist any more.
+ * natra recognises the tbf at the root of the host-side veth by the handle that the
+ * plugin gives, and a u32 filter on that veth's ingress qdisc if it redirects to an ifb
+ * with a name that the plugin (or Calico) gives, or to one that does not exist any more.
  *
  * @param target         `ifname` and its netns; or `id` alone, of what natra
  *                       has attached.
