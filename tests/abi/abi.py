@@ -230,6 +230,12 @@ class Link(Case):
                 self.assertIn("libnatra.so.0", self.needed(out))
                 self.says_version(out, LD_LIBRARY_PATH=f"{BUILD}/src")
 
+    def test_needs(self):
+        """libelf and zlib are libbpf's: a shared libbpf brings them itself."""
+        needed = " ".join(self.needed(BUILD / "src/libnatra.so"))
+        self.assertIn("libbpf", needed)
+        self.assertNotRegex(needed, r"libelf|libz\.so|libzstd")
+
     def test_static(self):
         private = pkg_config("--libs", *PRIVATE)
         for compiler, options in compilers():
