@@ -30,6 +30,11 @@ static int read_text(const cJSON *object, const char *key, const char **ret,
 	if (value && (!*ret || !**ret || strlen(*ret) > NATRA_GROUP_NAME_MAX))
 		return refuse_key(key, value, "is not a name of 1 to 127 bytes",
 				  failure);
+	for (const char *c = *ret; c && *c; c++) {
+		if ((unsigned char)*c < ' ' || *c == 127)
+			return refuse_key(key, value, "has a control character",
+					  failure);
+	}
 	return 0;
 }
 
@@ -81,6 +86,23 @@ static bool has_rates(const struct natra_group_info *group)
 	       group->egress_rate_bits_per_sec;
 }
 
+/* The library would refuse it, too, but only at each ADD, and by the names of its fields. */
+static int check_floor(const cJSON *object, const struct natra_group_info *g,
+		       struct failure *failure)
+{
+	const char *over = NULL;
+
+	if (g->egress_rate_bits_per_sec &&
+	    g->floor_bits_per_sec > g->egress_rate_bits_per_sec)
+		over = "is over egressRate";
+	if (g->ingress_rate_bits_per_sec &&
+	    g->floor_bits_per_sec > g->ingress_rate_bits_per_sec)
+		over = "is over ingressRate";
+	return over ? refuse_key("floor", json_get(object, "floor"), over,
+				 failure)
+		    : 0;
+}
+
 int groups_read_limits(const cJSON *object, struct natra_group_info *ret,
 		       struct failure *failure)
 {
@@ -108,18 +130,27 @@ int groups_read_limits(const cJSON *object, struct natra_group_info *ret,
 		return refuse(failure, CNI_BAD_CONFIG,
 			      "group.%s: without a parent",
 			      group.weight ? "weight" : "floor");
-	*ret = group;
-	return 0;
+	r = check_floor(object, &group, failure);
+	if (r == 0)
+		*ret = group;
+	return r;
 }
 
-static int read_name(const cJSON *object, const char **ret,
+static int read_name(const cJSON *object, struct natra_group_info *group,
 		     struct failure *failure)
 {
-	int r = read_text(object, "name", ret, failure);
+	int r = read_text(object, "name", &group->name, failure);
 
-	if (r == 0 && !*ret)
+	if (r)
+		return r;
+	if (!group->name)
 		return refuse(failure, CNI_BAD_CONFIG, "group.name: missing");
-	return r ? r : template_check(*ret, failure);
+	if (group->parent && !strchr(group->name, '{') &&
+	    strcmp(group->name, group->parent) == 0)
+		return refuse(failure, CNI_BAD_CONFIG,
+			      "group.parent: '%s' is the group itself",
+			      group->parent);
+	return template_check(group->name, failure);
 }
 
 int groups_read(struct settings *s, const struct conf *conf,
@@ -143,7 +174,7 @@ int groups_read(struct settings *s, const struct conf *conf,
 	}
 	r = groups_read_limits(object, &group, failure);
 	if (r == 0)
-		r = read_name(object, &group.name, failure);
+		r = read_name(object, &group, failure);
 	if (r)
 		return r;
 	s->group = group;

@@ -102,6 +102,9 @@ TABLE = [
         "return false &&\n\t       groups_make(", "unit-cni-command"),
     one("joins-by-any-annotation", "tools/agent/wish.c",
         "if (wish_follows(annotation))", "if (!annotation[0])", "agent-pods"),
+    one("status-takes-any-floor", "cni/groups.c",
+        "r = check_floor(object, &group, failure);", "(void)check_floor;",
+        "unit-cni-groups"),
     one("last-pod-leaves-its-group", "cni/cmd_del.c",
         "CNI_NOT_REMOVED);\n"
         "\tgroups_leave(&call->conf, call->pod, call->n, &call->log);\n",

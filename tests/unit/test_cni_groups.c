@@ -295,6 +295,42 @@ static void gc_removes_what_add_would_make(void **state)
 	}
 }
 
+/* ADD would fail for these each time, so that STATUS has to refuse them. */
+static void what_the_library_refuses_is_no_key(void **state)
+{
+	static const struct {
+		const char *group, *msg;
+	} cases[] = {
+		{"\"name\":\"a\",\"parent\":\"p\",\"ingressRate\":5,\"floor\":6",
+		 "group.floor: 6 is over ingressRate"},
+		{"\"name\":\"a\",\"parent\":\"p\",\"egressRate\":\"5M\",\"floor\":\"6M\"",
+		 "group.floor: '6M' is over egressRate"},
+		{"\"name\":\"a\",\"parent\":\"p\",\"ingressRate\":7,\"egressRate\":5,\"floor\":6",
+		 "group.floor: 6 is over egressRate"},
+		{"\"name\":\"p\",\"parent\":\"p\",\"ingressRate\":5",
+		 "group.parent: 'p' is the group itself"},
+		{"\"name\":\"a\\u0001\",\"ingressRate\":5", "control"},
+		{"\"name\":\"a\",\"parent\":\"\\u007f\",\"ingressRate\":5",
+		 "control"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct failure failure = {0};
+		struct settings s;
+		struct conf conf;
+		char text[256];
+
+		(void)snprintf(text, sizeof(text), CONF("\"group\":{%s}"),
+			       cases[i].group);
+		conf = conf_of(text);
+		assert_int_equal(wanted_read_keys(&s, &conf, n, &failure),
+				 CNI_BAD_CONFIG);
+		says(&failure, text, "group.", cases[i].msg);
+		conf_free(&conf);
+	}
+}
+
 /* doctor reads what a pod should have, and its manual says that it changes nothing. */
 static void who_looks_makes_no_group(void **state)
 {
@@ -358,6 +394,8 @@ int main(void)
 			a_pod_is_in_its_own_group_or_in_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(gc_removes_what_add_would_make,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_the_library_refuses_is_no_key, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_looks_makes_no_group, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(keys_that_are_there_twice,
