@@ -251,6 +251,21 @@ static int find(const struct settings *s, const char *name, struct natra *n,
 	return r < 0 ? r : 0;
 }
 
+/* Limits packets and connections as the keys ask for. This was dropped in a direction
+ * without a rate, which may have one by its group now, or none any more. */
+static void fill_counts(struct settings *s)
+{
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		if (policy_field_is_count(field) &&
+		    !policy_field_get(field, &s->policy))
+			policy_field_set(field, &s->policy,
+					 policy_field_get(field, &s->keys));
+	}
+	policy_fields_drop_alone(&s->policy);
+}
+
 /* The highest rate stands for none: the group's changes while the pod runs. */
 static void fill_rates(struct settings *s, const struct natra_group_info *group)
 {
@@ -264,6 +279,7 @@ static void fill_rates(struct settings *s, const struct natra_group_info *group)
 		p->ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 	if (s->egress_is_filled)
 		p->egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
+	fill_counts(s);
 }
 
 /* Takes back what the group that the pod was to join before has filled in. */

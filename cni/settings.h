@@ -26,6 +26,8 @@ struct settings {
 	char group_name[NATRA_GROUP_NAME_MAX +
 			1]; /* of this pod; "": in none */
 	bool only_looks; /* makes no group and changes none, see wanted_look */
+	/* What the keys ask for, also in a direction that only a group limits. */
+	struct natra_policy keys;
 	/* The policy's rate stands for none, see groups_join. */
 	bool ingress_is_filled, egress_is_filled;
 	enum precedence precedence;

@@ -28,6 +28,7 @@ static int read_all(struct settings *ret, const struct conf *conf,
 	if (r)
 		return r;
 	ret->only_looks = only_looks;
+	ret->keys = ret->policy;
 	policy_fields_drop_alone(&ret->policy);
 	r = annotations_read(&ret->policy, ret, conf, log, failure);
 	if (r == 0)

@@ -105,6 +105,8 @@ TABLE = [
     one("status-takes-any-floor", "cni/groups.c",
         "r = check_floor(object, &group, failure);", "(void)check_floor;",
         "unit-cni-groups"),
+    one("packets-of-a-pod-that-its-group-limits", "cni/groups.c",
+        "\tfill_counts(s);\n", "\t(void)fill_counts;\n", "unit-cni-groups"),
     one("last-pod-leaves-its-group", "cni/cmd_del.c",
         "CNI_NOT_REMOVED);\n"
         "\tgroups_leave(&call->conf, call->pod, call->n, &call->log);\n",
