@@ -12,7 +12,8 @@
  * kill-NAME for a process that is killed there, and slow-drain_leftovers for a call
  * after which the process finds the clock 15 s later. Attaching to a pod waits while
  * there is a file hold-attach. The file group has the number of the group "shop", which has
- * a rate of ingress; attaching replaces it by the file next-group. Each call that changes something adds a line to the file
+ * a rate of ingress; attaching replaces it by the file next-group. The file kill-group-NAME stands for a
+ * process that is killed when it sets the group. Each call that changes something adds a line to the file
  * `calls`.
  */
 #include <dirent.h>
@@ -36,6 +37,8 @@ int __wrap_natra_find_group(struct natra *n, const char *name,
 			    uint32_t *ret_number);
 int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg);
 int __wrap_natra_group_remove(struct natra *n, const char *name);
+int __wrap_natra_group_set(struct natra *n,
+			   const struct natra_group_info *group);
 int __wrap_natra_detach(struct natra *n, const struct natra_target *target);
 int __wrap_natra_upgrade(struct natra *n, const char *id);
 int __wrap_natra_probe(struct natra *n, struct natra_features *ret_features);
@@ -290,6 +293,17 @@ int __wrap_natra_find_group(struct natra *n, const char *name,
 	(void)n;
 	*ret_number = strcmp(name, "shop") == 0 ? group_number() : 0;
 	return *ret_number ? 0 : -ENOENT;
+}
+
+int __wrap_natra_group_set(struct natra *n,
+			   const struct natra_group_info *group)
+{
+	int r = called("group_set", "name=%s", group->name);
+
+	(void)n;
+	if (is_there("kill-group", group->name))
+		(void)raise(SIGKILL);
+	return r;
 }
 
 int __wrap_natra_group_remove(struct natra *n, const char *name)

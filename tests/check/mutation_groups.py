@@ -107,6 +107,12 @@ TABLE = [
         "unit-cni-groups"),
     one("packets-of-a-pod-that-its-group-limits", "cni/groups.c",
         "\tfill_counts(s);\n", "\t(void)fill_counts;\n", "unit-cni-groups"),
+    one("groups-of-a-killed-job-are-lost", "tools/agent/groupfile.c",
+        "\t\tgroupfile_add_name(&g->names, names->list[i]);\n", "\t\tcontinue;\n",
+        "agent-pods", "GroupFile"),
+    one("a-directory-that-keeps-changing", "tools/agent/groupfile.c",
+        "clock_ms() - g->asked_ms < SETTLE_MAX_MS", "g->asked_ms", "agent-pods",
+        "GroupFile"),
     one("last-pod-leaves-its-group", "cni/cmd_del.c",
         "CNI_NOT_REMOVED);\n"
         "\tgroups_leave(&call->conf, call->pod, call->n, &call->log);\n",

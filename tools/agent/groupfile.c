@@ -10,11 +10,13 @@
 #include "../install/text.h"
 
 /* A file that is being written changes several times in a row. */
-#define SETTLE_MS  50
+#define SETTLE_MS     50
+/* A directory may change all the time. */
+#define SETTLE_MAX_MS 500
 /* There is a longest time between two looks because a mount over the directory is no
  * event, and because somebody else may have changed a group. */
-#define RECHECK_MS 60000
-#define JOB_MAX_MS 30000
+#define RECHECK_MS    60000
+#define JOB_MAX_MS    30000
 
 static void run(void *arg)
 {
@@ -48,9 +50,12 @@ static void changed(void *arg)
 {
 	struct groupfile *g = arg;
 
+	if (!g->is_asked)
+		g->asked_ms = clock_ms();
 	g->is_asked = true;
 	backoff_reset(&g->backoff);
-	if (!g->work.pid && !g->work.is_waiting)
+	if (!g->work.pid && !g->work.is_waiting &&
+	    clock_ms() - g->asked_ms < SETTLE_MAX_MS)
 		timer_set(&g->next, SETTLE_MS);
 }
 
@@ -93,6 +98,19 @@ static void say(struct groupfile *g, const struct groupfile_report *report,
 	log_line(g->jobs->log, NATRA_LOG_INFO, "groups", &words);
 }
 
+/* Takes over what the job has set. One that has been killed may have set some, and those
+ * of before are the agent's still. */
+static void take_names(struct groupfile *g, const struct group_names *names,
+		       enum work_end end)
+{
+	if (end == WORK_DONE) {
+		g->names = *names;
+		return;
+	}
+	for (size_t i = 0; i < names->len && i < NATRA_GROUPS_MAX; i++)
+		groupfile_add_name(&g->names, names->list[i]);
+}
+
 static void done(void *arg, enum work_end end)
 {
 	struct groupfile *g = arg;
@@ -105,9 +123,7 @@ static void done(void *arg, enum work_end end)
 	timer_set(&g->next, g->is_asked ? SETTLE_MS
 			    : is_well   ? RECHECK_MS
 					: backoff_next_ms(&g->backoff, 0));
-	if (end != WORK_DONE)
-		return;
-	g->names = report->names;
+	take_names(g, &report->names, end);
 	if (report->made)
 		g->made(g->arg);
 }

@@ -44,13 +44,18 @@ struct groupfile {
 	struct work work;
 	struct timer next;
 	struct backoff backoff;
-	bool is_asked;  /* the directory has changed since the last look */
-	char said[640]; /* the error that was logged last */
+	bool is_asked;     /* the directory has changed since the last look */
+	uint64_t asked_ms; /* when it did so first */
+	char said[640];    /* the error that was logged last */
 	struct group_names names; /* those of the last report */
 };
 
 int groupfile_open(struct groupfile *g, struct workers *workers);
 void groupfile_close(struct groupfile *g);
+
+/* Adds a name that is not there yet. One that does not fit is one that the library
+ * refuses. */
+void groupfile_add_name(struct group_names *names, const char *name);
 
 /* Makes the groups of the file, and removes those of `before` that it does not have. */
 void groupfile_job_run(const struct jobs *jobs, const char *path,

@@ -31,13 +31,15 @@ static bool has_name(const struct group_names *names, const char *name)
 	return false;
 }
 
-/* A name that does not fit is one that the library refuses. */
-static void add_name(struct group_names *names, const char *name)
+void groupfile_add_name(struct group_names *names, const char *name)
 {
-	if (names->len < NATRA_GROUPS_MAX &&
-	    strlen(name) <= NATRA_GROUP_NAME_MAX && !has_name(names, name))
-		(void)snprintf(names->list[names->len++],
-			       sizeof(names->list[0]), "%s", name);
+	if (names->len == NATRA_GROUPS_MAX || !name[0] ||
+	    strlen(name) > NATRA_GROUP_NAME_MAX || has_name(names, name))
+		return;
+	(void)snprintf(names->list[names->len], sizeof(names->list[0]), "%s",
+		       name);
+	/* The agent reads it even if the job is killed before the next one. */
+	names->len++;
 }
 
 /* Returns whether pods may wait for the group, because it is not one that the agent has
@@ -95,7 +97,7 @@ static void set_some(struct natra *n, const cJSON *file, bool with_parent,
 			continue;
 		if (set(n, item, before, report) ||
 		    has_name(before, item->string))
-			add_name(&report->names, item->string);
+			groupfile_add_name(&report->names, item->string);
 	}
 }
 
@@ -136,7 +138,7 @@ static void remove_others(struct natra *n, const cJSON *file,
 	}
 	for (size_t i = 0; i < before->len; i++) {
 		if (stays[i])
-			add_name(&report->names, before->list[i]);
+			groupfile_add_name(&report->names, before->list[i]);
 	}
 }
 
