@@ -115,10 +115,20 @@ static int attach(struct call *call, const struct natra_target *target,
 	return r;
 }
 
+static void log_absence(struct call *call, const struct settings *settings)
+{
+	struct groups_absence absence;
+	const char *text = groups_absence(settings, &absence);
+
+	if (text)
+		log_write(&call->log, NATRA_LOG_INFO, "%s", text);
+}
+
 static int shape(struct call *call, struct settings *settings)
 {
 	struct natra_target target = call_target(call);
 	struct natra_info info = NATRA_INIT(info);
+	const bool was_absent = settings->group_is_absent;
 	int r = env_check_netns(&call->env, &call->failure);
 
 	if (r)
@@ -135,6 +145,9 @@ static int shape(struct call *call, struct settings *settings)
 		go_on_unshaped(call, &target, &settings->policy);
 		return 0;
 	}
+	/* The group may have gone only now. */
+	if (!was_absent)
+		log_absence(call, settings);
 	if (!wanted_limits(&settings->policy))
 		return 0;
 	call->outcome = "shaped";
@@ -159,6 +172,7 @@ int cmd_add(struct call *call)
 		r = result_make(&call->conf, &result, &call->failure);
 	if (r)
 		return r;
+	log_absence(call, &settings);
 	limited = wanted_limits(&settings.policy);
 	id_fits = call_make_id(call);
 	call->outcome = "nothing to limit";

@@ -162,7 +162,7 @@ int groups_read(struct settings *s, const struct conf *conf,
 
 	s->group = group;
 	s->group_name[0] = '\0';
-	s->only_looks = false;
+	s->group_is_absent = s->only_looks = false;
 	if (!object) {
 		if (s->policy.group_weight ||
 		    s->policy.group_floor_bits_per_sec)
@@ -186,7 +186,6 @@ int groups_read(struct settings *s, const struct conf *conf,
 static void leave(struct settings *s)
 {
 	s->policy.group = 0;
-	s->group_name[0] = '\0';
 	policy_fields_drop_alone(&s->policy);
 }
 
@@ -342,19 +341,19 @@ static int fail(struct natra *n, const char *name, int r,
 }
 
 static int join(struct settings *s, const char *name, struct natra *n,
-		struct log *log, struct failure *failure)
+		struct failure *failure)
 {
 	struct natra_group_info group;
 	int r = find(s, name, n, &group);
 
 	if (r < 0)
 		return fail(n, name, r, failure);
+	(void)snprintf(s->group_name, sizeof(s->group_name), "%s", name);
 	if (!group.number) {
-		log_write(log, NATRA_LOG_INFO, "there is no group '%s'", name);
+		s->group_is_absent = true;
 		leave(s);
 		return 0;
 	}
-	(void)snprintf(s->group_name, sizeof(s->group_name), "%s", name);
 	s->policy.group = group.number;
 	fill_rates(s, &group);
 	return 0;
@@ -369,13 +368,13 @@ int groups_join(struct settings *s, const struct conf *conf, const char *pod,
 	if (!s->group.name)
 		return 0;
 	clear_rates(s);
+	s->group_name[0] = '\0';
+	s->group_is_absent = false;
 	r = name_of(&s->group, conf, pod, &name, failure);
 	if (r == 0)
-		r = join(s, name.text, n, log, failure);
+		r = join(s, name.text, n, failure);
 	if (r == -ENOENT) {
-		log_write(log, NATRA_LOG_INFO,
-			  "the pod lacks what the name of its group needs: %s",
-			  s->group.name);
+		s->group_is_absent = true;
 		leave(s);
 		return 0;
 	}
@@ -399,6 +398,21 @@ static bool hold(const struct settings *s, const struct conf *conf,
 	return name_of(&s->group, conf, pod, &name, &failure) == 0 &&
 	       natra_find_group(n, name.text, &number) == 0 &&
 	       number == s->policy.group;
+}
+
+const char *groups_absence(const struct settings *s, struct groups_absence *ret)
+{
+	if (!s->group_is_absent)
+		return NULL;
+	if (s->group_name[0])
+		(void)snprintf(ret->text, sizeof(ret->text),
+			       "there is no group '%s'", s->group_name);
+	else
+		(void)snprintf(
+			ret->text, sizeof(ret->text),
+			"the pod lacks what the name of its group needs: %s",
+			s->group.name);
+	return ret->text;
 }
 
 /* Keeps the pod out of a group that has the number of its own by now. */

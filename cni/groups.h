@@ -20,7 +20,7 @@ int groups_read(struct settings *settings, const struct conf *conf,
 /*
  * Puts the policy into the group of this pod ("<namespace>/<pod>", or ""). A group
  * whose rates the configuration has is made, or gets these rates. The pod is in no
- * group, which is logged, if there is none of that name, if it lacks what the template
+ * group, see groups_absence, if there is none of that name, if it lacks what the template
  * needs, or, with "onError": "continue", after an error. A direction in which the group has a rate, and the pod has none,
  * gets the highest rate there is, because a group limits only what has a rate. Another
  * call, for a group that has gone meanwhile, begins anew.
@@ -31,6 +31,14 @@ int groups_join(struct settings *settings, const struct conf *conf,
 
 /* Returns whether each pod is in a group by this key, which has a name. */
 bool groups_are_for_all(const struct natra_group_info *group);
+
+struct groups_absence {
+	char text[2 * NATRA_GROUP_NAME_MAX];
+};
+
+/* Returns why groups_join has put the pod into no group, or NULL. Errors are logged. */
+const char *groups_absence(const struct settings *settings,
+			   struct groups_absence *ret);
 
 /*
  * Attaches a pod that groups_join has put into a group. The group may be removed, and its

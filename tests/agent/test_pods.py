@@ -179,6 +179,20 @@ class Adopt(Case):
             self.run_agent("--conf", f"group={conf}")
             self.assertEqual(self.calls("group_remove"), calls)
 
+    def test_no_group_is_said_once(self):
+        """A pod that gets limits has its reason in the log, and no other one."""
+        self.member({"ingressRate": 1000000})
+        self.node.pod("b", None, ["ptp", {"type": "natra", "group": {"name": "{namespace}"}}])
+        log = self.run_agent()
+        self.assertEqual(log.count("there is no group 'shop'"), 1, log)
+        self.assertNotIn("no group", self.run_agent())
+
+    def test_capabilities_that_are_a_list(self):
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", {
+            "type": "natra", "capabilities": ["bandwidth", True], "egressRate": 5000000}])
+        self.run_agent()
+        self.assertIn("in=0 out=5000000", self.calls("attach")[0])
+
     def test_joined_is_said_of_pods_that_were_attached(self):
         self.member({"ingressRate": 1000000})
         self.node.attached("net/a/eth0", 1000000, 0)

@@ -290,6 +290,17 @@ static int attach_with(void *arg, const struct natra_policy *policy)
 	return r;
 }
 
+/* Only of a pod that gets limits: the others are looked at again and again. */
+static void log_absence(const struct seat *seat, const struct wish *wish)
+{
+	struct groups_absence absence;
+	const char *text = groups_absence(&wish->settings, &absence);
+
+	if (text)
+		seat_log(seat, NATRA_LOG_INFO, "a running pod is in no group",
+			 text);
+}
+
 int seat_attach(const struct seat *seat, struct wish *wish,
 		enum seat_change *ret_change)
 {
@@ -307,6 +318,8 @@ int seat_attach(const struct seat *seat, struct wish *wish,
 	if (r == 0) {
 		undo_if_gone(seat);
 		*ret_change = a.change;
+		if (a.change == SEAT_LIMITED || a.change == SEAT_REPLACED)
+			log_absence(seat, wish);
 	}
 	return r;
 }

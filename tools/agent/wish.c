@@ -119,7 +119,8 @@ static int add_runtime(cJSON *element, const cJSON *args,
 		cJSON *value = NULL;
 		int r = 0;
 
-		if (!cJSON_IsTrue(capability))
+		/* A list has members without names. */
+		if (!name || !cJSON_IsTrue(capability))
 			continue;
 		if (annotations && strcmp(name, "bandwidth") == 0)
 			r = make_bandwidth(annotations, &value, failure);
