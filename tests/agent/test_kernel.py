@@ -431,9 +431,9 @@ class Kernel(unittest.TestCase):
         agent.wait("the pod keeps the limits that it has")
         is_empty_after(30)
         agent.stop()
-        agent = self.agent(*options)
+        agent = self.agent()
         agent.wait("msg=ready part=pods")
-        is_empty_after(40)
+        self.assertEqual(self.groups(), {})
 
     def test_edits_in_a_group(self):
         """A group that is named by an annotation is that of the pod's start; the pod's
