@@ -206,7 +206,8 @@ def rows_of(res):
             return " / ".join(pair) if all(pair) else ""
         if get("rps"):
             yield ((dict(key[2])["pods"], name_of(key[1]), get("connections", 0),
-                    get("unfinished", 0), get("rps", 0), both("first_ms_p50", "first_ms_p99", digits=2),
+                    get("unfinished", 0), get("rps", 0),
+                    both("first_ms_p50", "first_ms_p99", digits=2),
                     both("total_ms_p50", "total_ms_p99", digits=2),
                     both("mbit_p10", "mbit_p50", digits=2),
                     both("elephant_in", "elephant_out"), both("wire_in", "wire_out")),
