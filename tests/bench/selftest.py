@@ -14,6 +14,7 @@ import plugin
 import pods
 import stress
 import sweep
+import wired
 from report_md import write
 from statistic import Results
 from workloads import WORKLOADS, missed, targets
@@ -64,9 +65,9 @@ def right_and_wrong(rep):
                        take("sweep", "natra", right, capped))
         skew, skewed_words = pods.natra(skew=1.2), "cap 20 % too high"
         skewed = results(take("sweep", "natra", skew, capped, skewed_words))
-        wired = {"wiring": "proxyarp", "cap": "cap"}
-        wired_right = results(take("wiring", "natra", right, wired))
-        wired_wrong = results(take("wiring", "natra", skew, wired, skewed_words))
+        loose = {"wiring": "proxyarp", "cap": wired.CAP}
+        wired_right = results(take("wiring", "natra", right, loose))
+        wired_wrong = results(take("wiring", "natra", skew, loose, skewed_words))
         slow = results(base, take("mixed", "natra",
                                   pods.natra(fastPass="off"), loaded,
                                   "fast pass off"))

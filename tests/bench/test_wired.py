@@ -27,22 +27,22 @@ def row(limiter, gbit, cap="far", n=0, workload="wiring", **more):
 
 class Figures(unittest.TestCase):
     def test_rates_and_costs(self):
-        got = wired.figures({"in": 10**9, "out": 10**9}, 16, 3, 8, False)
+        got = wired.figures({"in": 10**9, "out": 10**9}, 16, 3, 8)
         self.assertEqual(got, {"gbit": 1, "gbit_in": 0.5, "gbit_out": 0.5,
                                "retransmissions_per_gb": 4, "cpu_per_gb": 1.5})
 
     def test_error_of_the_cap(self):
-        got = wired.figures({"in": 11 * 10**8, "out": 9 * 10**8}, 8, 3, 8, True)
+        got = wired.figures({"in": 11 * 10**8, "out": 9 * 10**8}, 8, 3, 8, 10**9)
         self.assertAlmostEqual(got["error_in"], 0.1)
         self.assertAlmostEqual(got["error_out"], -0.1)
 
     def test_an_emulated_cpu_has_no_cpu_time(self):
         with unittest.mock.patch("wired.EMULATED", True):
-            self.assertNotIn("cpu_per_gb", wired.figures({"in": 1}, 1, 1, 1, False))
+            self.assertNotIn("cpu_per_gb", wired.figures({"in": 1}, 1, 1, 1))
 
     def test_no_traffic_is_no_figure(self):
         with self.assertRaisesRegex(RuntimeError, "no traffic"):
-            wired.figures({"in": 0}, 1, 1, 0, False)
+            wired.figures({"in": 0}, 1, 1, 0)
 
 
 class Apart(unittest.TestCase):
@@ -109,7 +109,7 @@ class Judged(unittest.TestCase):
         def held(gbit, error, workload="wiring"):
             return [*verdicts(run(
                     row("none", 40, workload=workload), row("natra", gbit, workload=workload),
-                    row("natra", 1, "cap", workload=workload, error_in=error)))
+                    row("natra", 1, "1G", workload=workload, error_in=error)))
                     .values()]
         for workload in wired.NAMES:
             with self.subTest(workload):
@@ -119,7 +119,7 @@ class Judged(unittest.TestCase):
                                  [False, False])
 
     def test_report(self):
-        rows = [row("none", 40), row("natra", 39), row("natra", 1, "cap")]
+        rows = [row("none", 40), row("natra", 39), row("natra", 1, "1G")]
         text, _ = write(run(*rows, row("none", 30, workload="service")))
         self.assertIn("| bridge | natra, far above | 39.00 | 5 | 0.400 | 3 |", text)
         self.assertIn("| bridge | natra, at 1G | 1.00 |", text)
@@ -127,7 +127,9 @@ class Judged(unittest.TestCase):
         self.assertIn("keeps 0.97 (bridge) to 0.97 (bridge) of", text)
 
     def test_an_emulated_cpu_has_ratios(self):
-        text, _ = write(run(row("none", 40), row("natra", 30), emulated=True))
+        text, _ = write(run(row("none", 40), row("natra", 30), row("natra", 8, "100M"),
+                            emulated=True))
+        self.assertIn("| natra, at 100M | 0.20 of no limiter's |", text)
         self.assertIn("| natra, far above | 0.75 of no limiter's |", text)
 
 

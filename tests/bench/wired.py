@@ -24,7 +24,7 @@ from wirings import NAMES as PLAIN
 NAMES = ("wiring", "service")
 WIRINGS = ("proxyarp", *PLAIN)
 CAP = "100M" if EMULATED else "1G"
-CAPS = {"far": UNCAPPED, "cap": CAP}    # "far" is far above what is carried
+FAR = "far"                     # above what is carried
 BLOCKS = 2
 LEAST = 0.97                    # of no limiter's, as on the wiring of throughput.py
 SETTLE_SECONDS = 1
@@ -45,18 +45,18 @@ def cells(_):
     """What natra keeps where its cap does not bind has a target, and so as many samples
     as the profile asks for, but on an emulated CPU, where a cell takes long."""
     seconds = 12 if EMULATED else SETTLE_SECONDS + SECONDS + 2
-    kinds = (("none", "far"), ("natra", "far"), ("natra", "cap"))
+    kinds = (("none", FAR), ("natra", FAR), ("natra", CAP))
     for name in WIRINGS:
         for lim, cap in kinds:
             yield cell("wiring", lim, seconds, ci=name in ("proxyarp", "bridge"),
-                       once=EMULATED or cap == "cap", wiring=name, cap=cap,
-                       blocks=1 if cap == "cap" else BLOCKS)
+                       once=EMULATED or cap == CAP, wiring=name, cap=cap,
+                       blocks=1 if cap == CAP else BLOCKS)
     for wiring in SERVED[:1] if EMULATED else SERVED:
         for path in PATHS:
             for lim, cap in kinds[:2] if EMULATED else kinds:
                 yield cell("service", lim, seconds,
                            ci=path in ("pod", "nftables") and wiring == "routed",
-                           once=EMULATED or cap == "cap" or wiring != "routed",
+                           once=EMULATED or cap == CAP or wiring != "routed",
                            wiring=wiring, path=path, cap=cap)
 
 
@@ -215,9 +215,8 @@ def measure(workload, limiter_, params, skew):
     memory = available_mib()
     ways = ("in", "out") if workload == "wiring" else ("in",)
     wiring = wire(params["wiring"], len(ways))
-    rate = CAPS[params["cap"]]
-    if params["cap"] == "cap":
-        rate = str(int(RATES[rate] * skew))
+    cap = RATES.get(params["cap"])
+    rate = str(int(cap * skew)) if cap else UNCAPPED
     if limiter_ != "none":
         for pod, _ in wiring.pairs:
             Natra(pod).attach(rate, rate)
@@ -236,7 +235,7 @@ def measure(workload, limiter_, params, skew):
              for way, some in streams.items()}
     cpu, again, span = (busy_seconds() - cpu, sent_again(ends) - again,
                         time.monotonic() - begin)
-    values = figures(moved, span, cpu, again, params["cap"] == "cap")
+    values = figures(moved, span, cpu, again, cap)
     values["memory_mib"] = memory - available_mib()
     if limiter_ != "none":
         shown = Natra(wiring.pairs[0][0]).show()
@@ -244,7 +243,7 @@ def measure(workload, limiter_, params, skew):
     return values
 
 
-def figures(moved, span, cpu, again, capped):
+def figures(moved, span, cpu, again, cap=None):
     """Return the figures of bytes that were moved each way in `span` seconds."""
     gb = sum(moved.values()) / 1e9
     if not gb:
@@ -254,8 +253,8 @@ def figures(moved, span, cpu, again, capped):
         values["cpu_per_gb"] = cpu / gb
     for way, n in moved.items():
         values[f"gbit_{way}"] = n * 8e-9 / span
-        if capped:
-            values[f"error_{way}"] = n * 8 / span / RATES[CAP] - 1
+        if cap:
+            values[f"error_{way}"] = n * 8 / span / cap - 1
     return values
 
 
@@ -289,31 +288,34 @@ def targets(res):
         for place in places(res, workload):
             params, what = dict(place), words_of(place)
             natra, none = (Stat(column) if column else None for column in
-                           res.pairs(workload, ("natra", "none"), "gbit", cap="far",
+                           res.pairs(workload, ("natra", "none"), "gbit", cap=FAR,
                                      **params))
             if natra:
                 yield Target(f"{workload} {what}: far under the cap at least {LEAST} of "
                              "no limiter's", natra, none, "least", " Gbit/s",
                              factor=LEAST, centre="median", paired=True)
-            for way, words in WAYS.items():
-                error = res.get(workload, "natra", f"error_{way}", cap="cap", **params)
-                if error:
-                    yield Target(f"{workload} {what}: cap of {CAP} {words}, error",
-                                 error, 5, "most", " %", centre="error")
+            for key in res.find(workload, "natra", **params):
+                cap = dict(key[2])["cap"]
+                for way, words in WAYS.items() if cap != FAR else ():
+                    error = res.stat(key, f"error_{way}")
+                    if error:
+                        yield Target(f"{workload} {what}: cap of {cap} {words}, error",
+                                     error, 5, "most", " %", centre="error")
 
 
 def rows_of(res, workload, emulated):
     for place in places(res, workload):
         params = dict(place)
-        none = res.get(workload, "none", "gbit", cap="far", **params)
-        for lim, cap in (("none", "far"), ("natra", "far"), ("natra", "cap")):
-            def get(metric, lim=lim, cap=cap):
-                return res.get(workload, lim, metric, cap=cap, **params)
+        none = res.get(workload, "none", "gbit", cap=FAR, **params)
+        for key in res.find(workload, **params):
+            def get(metric, key=key):
+                return res.stat(key, metric)
+            lim, cap = key[1], dict(key[2])["cap"]
             gbit = get("gbit")
             if not gbit:
                 continue
             limited = name_of(lim) if lim == "none" else "natra, " + (
-                    "far above" if cap == "far" else f"at {CAP}")
+                    "far above" if cap == FAR else f"at {cap}")
             yield (words_of(place), limited,
                    f"{gbit.median / none.median:.2f} of no limiter's"
                    if emulated and none and lim != "none" else spread(gbit, 2),
@@ -347,7 +349,7 @@ def kept(res, workload):
     """Return what natra far above the wire keeps of no limiter's throughput, by place."""
     found = {}
     for place in places(res, workload):
-        both = [res.get(workload, name, "gbit", cap="far", **dict(place))
+        both = [res.get(workload, name, "gbit", cap=FAR, **dict(place))
                 for name in ("natra", "none")]
         if all(both):
             found[words_of(place)] = both[0].median / both[1].median
