@@ -29,12 +29,13 @@ import starts
 import stress
 import sweep
 import throughput
+import twovms
 import web
 import wired
 from statistic import ENOUGH
 
 MODULES = (mixed, sweep, latency, headofline, web, rrul, throughput, slis, stress,
-           starts, scale, wired, footprint)
+           starts, scale, wired, twovms, footprint)
 WORKLOADS = {name: module for module in MODULES for name in module.NAMES}
 SAMPLES = {"ci": 1, "full": ENOUGH}
 

@@ -134,11 +134,14 @@ class Far:
         deadline = time.monotonic() + TURN_SECONDS
         while True:
             try:
-                return socket.create_connection((peer.ip, CALL_PORT), 5)
+                s = socket.create_connection((peer.ip, CALL_PORT), 5)
             except OSError:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.2)
+            else:
+                s.settimeout(TURN_SECONDS)      # of a call
+                return s
 
     def close(self):
         self.lines.close()

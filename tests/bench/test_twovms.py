@@ -1,0 +1,51 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tests the benchmark's cells, targets and report of two kernels."""
+import unittest
+import unittest.mock
+
+import bench                    # noqa: F401, finds the harness
+from cells import LIMITERS
+from report_md import write
+from test_bench import NODE, run, sample, verdicts
+from workloads import schedule
+
+
+def row(limiter, **changes):
+    return sample("pair", limiter, {}, **dict(dict(
+            wire_in=10, wire_out=10, error_in=0.01, error_out=-0.01,
+            p50_ms_annotated=5, p99_ms_annotated=9, failed_annotated=0,
+            p50_ms_bystander=4, p99_ms_bystander=8, failed_bystander=0), **changes))
+
+
+class Pair(unittest.TestCase):
+    UPSTREAM = row("upstream", p50_ms_annotated=90, p99_ms_annotated=200)
+
+    def test_cells_are_those_of_two_vms_only(self):
+        self.assertFalse([c for _, c in schedule("full", NODE) if c.workload == "pair"])
+        with unittest.mock.patch.dict("os.environ", NATRA_PAIR="1"):
+            found = [c.limiter for _, c in schedule("ci", NODE, only=["pair"])]
+        self.assertEqual(found, list(LIMITERS))
+
+    def bad(self, **changes):
+        got = verdicts(run(self.UPSTREAM, row("natra", **changes)))
+        return [name.partition(": ")[2] for name, met in got.items() if met is False]
+
+    def test_each_figure_can_miss(self):
+        self.assertEqual(self.bad(), [])
+        for changes, what in (({"error_out": 0.06}, "cap of 10M out of the pod, error"),
+                              ({"p50_ms_annotated": 91}, "requests beside streams, median, "
+                                                         "at most upstream's"),
+                              ({"failed_annotated": 1}, "requests beside streams that "
+                                                        "failed")):
+            self.assertEqual(self.bad(**changes), [what])
+
+    def test_report(self):
+        text, _ = write(run(self.UPSTREAM, row("natra"), client_kernel="6.1.0"))
+        self.assertIn("the client on 6.1.0, in another VM", text)
+        self.assertIn("| natra | 10.0 / 10.0 | 5.0 / 9.0 | 4.0 / 8.0 | 0.0 |", text)
+        self.assertIn("upstream 90.0 ms beside 10.0 Mbit/s; natra 5.0 ms beside", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

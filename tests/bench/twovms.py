@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measures a limited pod on one kernel whose client is on another, with a link between
+them. pair_run.py runs these cells in the VM that has the pods (tools/bench --pair).
+
+A client on another machine sees what one on the pod's node does not: the node forwards
+from a network card, and departure times do not reach the client's sockets.
+"""
+import os
+import time
+
+import plugin
+from cells import LIMITERS, RATES, cell
+from limiters import Upstream
+from limiters import limiter as attachable
+from markdown import figure, name_of, table
+from target import WAYS, Target
+
+NAMES = ("pair",)
+CAP = "10M"
+BURST_SECONDS = 0.5             # natra's own, which upstream's plugin is given here, too
+SETTLE_SECONDS = 2.5            # until a burst is through
+RATE_SECONDS = 3
+# Requests to the limited pod and to one that has neither a limit nor streams.
+PER_SECOND, REQUEST_SECONDS = 10, 4
+PODS = ("annotated", "bystander")
+
+
+def cells(_):
+    """There are no cells unless this is one of two VMs."""
+    if "NATRA_PAIR" in os.environ:
+        for name in LIMITERS:
+            yield cell("pair", name, SETTLE_SECONDS + RATE_SECONDS + REQUEST_SECONDS + 6,
+                       ci=True)
+
+
+def attach(name, pod):
+    """Limit the pod and return what does it."""
+    if name == "upstream":
+        lim = Upstream(pod, burst_bits=int(RATES[CAP] * BURST_SECONDS))
+        lim.PLUGIN = plugin.newest("bandwidth") or lim.PLUGIN
+    else:
+        lim = attachable(name, pod)
+    return lim.attach(CAP, CAP)
+
+
+def run(r, cell_, _=None):
+    limited = attach(cell_.limiter, r.pod)
+    try:
+        reads = [r.streams(way) for way in WAYS]
+        time.sleep(SETTLE_SECONDS)
+        before = [read() for read in reads]
+        time.sleep(RATE_SECONDS)
+        after = [read() for read in reads]
+        answered = r.far.requests([p.ip for p in r.pods], PER_SECOND, REQUEST_SECONDS)
+    finally:
+        r.end_streams()
+        limited.detach()
+    values = {}
+    for way, (t0, b0), (t1, b1) in zip(WAYS, before, after):
+        rate = (b1 - b0) * 8 / (t1 - t0)
+        values[f"wire_{way}"] = rate / 1e6
+        if cell_.limiter != "none":
+            values[f"error_{way}"] = rate / RATES[CAP] - 1
+    for name, (p50, p99, failed) in zip(PODS, answered):
+        values[f"failed_{name}"] = failed
+        if failed < PER_SECOND * REQUEST_SECONDS:
+            values |= {f"p50_ms_{name}": p50, f"p99_ms_{name}": p99}
+    return values, {}
+
+
+def text(values):
+    times = ", ".join(f"{name} p50 {values[f'p50_ms_{name}']:.1f} ms" for name in PODS
+                      if f"p50_ms_{name}" in values)
+    return f"{values['wire_in']:.2f} / {values['wire_out']:.2f} Mbit/s, {times}, " \
+           f"{values['failed_annotated']} failed"
+
+
+def targets(res):
+    if not res.find("pair", "natra"):
+        return
+    for way, words in WAYS.items():
+        yield Target(f"two kernels: cap of {CAP} {words}, error",
+                     res.get("pair", "natra", f"error_{way}"), 5, "most", " %",
+                     centre="error")
+    for metric, words in (("p50_ms_annotated", "median"), ("p99_ms_annotated", "p99")):
+        yield Target(f"two kernels: requests beside streams, {words}, at most upstream's",
+                     res.get("pair", "natra", metric),
+                     res.get("pair", "upstream", metric), "most", " ms")
+    yield Target("two kernels: requests beside streams that failed",
+                 res.get("pair", "natra", "failed_annotated"), 0.5, "most")
+
+
+def report(res):
+    rows = []
+    for key in res.find("pair"):
+        def get(metric, key=key):
+            return figure(res.stat(key, metric))
+        if get("wire_in"):
+            rows.append((name_of(key[1]), f"{get('wire_in')} / {get('wire_out')}",
+                         *(f"{get(f'p50_ms_{pod}')} / {get(f'p99_ms_{pod}')}"
+                           for pod in PODS), get("failed_annotated")))
+    client = res.data["machine"].get("client_kernel")
+    return rows and [
+            "## Two kernels", "",
+            f"The pods' node is on the kernel of this report, the client on {client}, in "
+            f"another VM. A pod capped at {CAP} has four TCP streams each way; it and a "
+            f"pod without a cap answer {PER_SECOND} requests/s of 6 kB each.", "",
+            *table(("", "streams in / out, Mbit/s", "capped pod's requests, ms p50 / p99",
+                    "other pod's, ms p50 / p99", "failed"), rows)]
+
+
+def answers(res):
+    rows = []
+    for name in LIMITERS:
+        p50 = res.mean("pair", name, "p50_ms_annotated")
+        rate = res.mean("pair", name, "wire_in")
+        if p50 is not None and rate is not None:
+            rows.append(f"{name_of(name)} {p50:.1f} ms beside {rate:.1f} Mbit/s")
+    if len(rows) > 1:
+        yield ("What does a client on another machine see of requests beside streams?",
+               "; ".join(rows) + " (medians, streams into the pod).")
