@@ -168,7 +168,7 @@ static cJSON *read_file(const char *path, struct groupfile_report *report)
 	size_t len, at;
 	int r = fd < 0 ? -errno : dir_read_fd(fd, &text);
 
-	if (r < 0) {
+	if (r < 0 || !text) {
 		failed(report, "%s", strerror(-r));
 		return NULL;
 	}
