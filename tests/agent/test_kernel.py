@@ -535,16 +535,21 @@ class Kernel(unittest.TestCase):
     def test_classes_by_hand(self):
         """They stay where neither the configuration nor the pod may have classes."""
         api, options = self.api_server()
-        self.pod("a", 10000000, annotations={IN: "10M"})
+        self.pod("a", 10000000, annotations={IN: "10M"}, allowAnnotations=["sli"])
         self.process_of("a")
         api.put("a", {IN: "10M"})
         agent = self.agent(*options)
         agent.wait("limits follow")
         run(NATRACTL, "--bpffs", str(self.bpffs), "set", "net/a/eth0", "--class",
-            "web=192.0.2.0/24,egress=5M")
-        api.put("a", {IN: "20M"})
-        wait_until(lambda: self.classes_of("a")[:2] == (
-            20000000, [("web", 5000000, ["192.0.2.0/24"])]), agent.log, 20)
+            "web=192.0.2.0/24,egress=5M", "--class", "voice=dscp=46")
+        # The second edit attaches the pod anew.
+        for edit, rate in (({}, "20M"), ({"natra.io/sli": "on"}, "30M")):
+            place = self.classes_of("a")[2]
+            api.put("a", {IN: rate, **edit})
+            wait_until(lambda r=rate: self.classes_of("a")[:2] == (
+                int(r[:-1]) * 10**6,
+                [("web", 5000000, ["192.0.2.0/24"]), ("voice", 0, [])]), agent.log, 20)
+            self.assertEqual(self.classes_of("a")[2] == place, not edit)
 
     def test_follows_edits(self):
         self.pod("b", 10000000)

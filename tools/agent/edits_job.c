@@ -134,6 +134,33 @@ static void keep_group(struct natra_policy *policy,
 	policy->group_floor_bits_per_sec = have->group_floor_bits_per_sec;
 }
 
+/* Adds a class of the attachment to the wish, which owns the copy. */
+static int keep_class(void *arg, const struct natra_class *class)
+{
+	struct settings *s = arg;
+	const size_t i = s->policy.classes_len;
+	int r = natra_parse_class(class->name, class, &s->asked[i], NULL);
+
+	if (r < 0)
+		return r;
+	s->classes[i] = *s->asked[i];
+	s->policy.classes = s->classes;
+	s->policy.classes_len++;
+	return s->policy.classes_len == NATRA_CLASSES_MAX;
+}
+
+/* natra_configure keeps classes that the policy does not name, but an attachment that is
+ * made anew has only those of its policy. A group leaves no room for any. */
+static int keep_classes(const struct seat *seat, struct settings *settings)
+{
+	int r = 0;
+
+	if (wanted_limits(&settings->policy) && !settings->policy.group)
+		r = natra_foreach_class(seat->n, seat->id, keep_class,
+					settings);
+	return r < 0 ? r : DIFFERS_IN_FIXED;
+}
+
 /* Finds out what differs between an attachment and the wish, which may keep what was given
  * by hand. Returns an enum difference, or -errno. */
 static int look_for_difference(const struct seat *seat, struct wish *wish,
@@ -147,7 +174,9 @@ static int look_for_difference(const struct seat *seat, struct wish *wish,
 		keep_group(policy, has);
 	found = compare(has, policy);
 	if (!wish_has_classes(wish))
-		return found;
+		return found == DIFFERS_IN_FIXED
+			       ? keep_classes(seat, &wish->settings)
+			       : found;
 	if (!wanted_limits(policy) && has->classes_len) {
 		r = natra_foreach_class(seat->n, seat->id, lift_class, lifted);
 		policy->classes = lifted->list;
