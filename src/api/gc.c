@@ -43,9 +43,8 @@ static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 	       !is_kept(sweep, gen->record.id);
 }
 
-/* This gives an attachment the limits back that a killed process has lifted, and the next
- * one groups. It is not what the caller asked for, so it is no error if it fails;
- * natra_check reports it. */
+/* Gives an attachment the limits back that a killed process has lifted. It is not what the
+ * caller asked for, so it is no error if it fails; natra_check reports it. */
 static void repair(struct natra *n, const struct pin_gen *gen)
 {
 	KEEP_ERROR_SCOPE(n);
@@ -56,6 +55,7 @@ static void repair(struct natra *n, const struct pin_gen *gen)
 			 last_error(n));
 }
 
+/* Writes the limits of groups that a killed process has not written, in the same way. */
 static void repair_groups(struct natra *n)
 {
 	KEEP_ERROR_SCOPE(n);

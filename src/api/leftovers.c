@@ -72,7 +72,7 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 }
 
 /* Lets natra's own limits hold, if it has attached anything by the id that the caller
- * gave; or lifts them in some legs, until *ret_lifting is unlocked. */
+ * gave; or lifts them in some legs, if `lifted` is not NULL, see limits_lift. */
 static int hold(struct natra *n, const struct natra_target *target,
 		const bool lifted[LEG_MAX], struct pin_dir *ret_lifting)
 {

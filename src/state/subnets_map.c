@@ -235,8 +235,9 @@ static const struct entry *find(const struct entries *entries,
 		       sizeof(*entries->list), longest_first);
 }
 
-/* Returns whether a map of classes has no room for the entries before and after a change
- * at once: it has also those of a change in which a process was killed. */
+/* Returns whether a map of classes has no room for what is in it beside what is to come.
+ * It has room for two lists, and a process that was killed while it changed them has left
+ * two. */
 static bool is_crowded(const struct entries *from, const struct entries *to)
 {
 	size_t both = from->len;
