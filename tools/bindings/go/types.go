@@ -321,7 +321,8 @@ type Event struct {
 	Lost uint64
 	// Flow is that of the packet, without its counters.
 	Flow Flow
-	// Class is the class of peers whose limits the packet met; "": those of the attachment.
+	// Class is the class of peers whose limits the packet met; "": those of the attachment,
+	// or ID is "".
 	Class string
 }
 
