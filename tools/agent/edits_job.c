@@ -186,12 +186,12 @@ static int look_for_difference(const struct seat *seat, struct wish *wish,
 	return of_classes < 0 || of_classes > found ? of_classes : found;
 }
 
+/* Afterwards the wish may point into *lifted. */
 static void follow(const struct seat *seat, struct wish *wish,
-		   struct edit_result *result)
+		   struct lifted *lifted, struct edit_result *result)
 {
 	struct natra_policy *policy = &wish->settings.policy;
 	struct natra_info info = NATRA_INIT(info);
-	struct lifted lifted = {.len = 0};
 	enum seat_change made = SEAT_SAME;
 	int found, r, is_attached = seat_query(seat, &info);
 
@@ -200,7 +200,7 @@ static void follow(const struct seat *seat, struct wish *wish,
 		return;
 	}
 	if (is_attached)
-		found = look_for_difference(seat, wish, &info.policy, &lifted);
+		found = look_for_difference(seat, wish, &info.policy, lifted);
 	else
 		found = seat->jobs->adopt && wanted_limits(policy)
 				? DIFFERS_IN_FIXED
@@ -244,6 +244,7 @@ static void apply(const struct seat *seat, const struct edit *edit,
 {
 	cleanup_json cJSON *annotations = cJSON_Parse(edit->annotations);
 	struct failure failure = {0};
+	struct lifted lifted = {.len = 0};
 	struct wish wish;
 
 	if (wish_read(&wish, seat->cached, seat->jobs->conf, annotations,
@@ -251,7 +252,7 @@ static void apply(const struct seat *seat, const struct edit *edit,
 		result->is_bad = true;
 		note(result, failure.msg);
 	} else {
-		follow(seat, &wish, result);
+		follow(seat, &wish, &lifted, result);
 	}
 	seat_leave_group(seat, &wish);
 	wish_free(&wish);
