@@ -504,7 +504,7 @@ class Pods(Case):
         self.assertEqual(p.find("shop/web"), {})
         events = p.tool("events", "shop/web")
         self.assertRegex(events, r"Z  egress +heavy +tcp +[\d.:]+ +10\.99\.0\.1:\d+ +"
-                         r"shop/web\n")
+                         r"- +shop/web\n")
         print(text, events, sep="\n", file=sys.stderr)
         with open(PAGE, encoding="utf-8") as f:
             page = re.findall(r"^    ( {2,}\S+|cbr0/\S+$|  mean delay)", f.read(), re.M)
