@@ -476,7 +476,7 @@ struct natra_event {
 	uint64_t lost;
 	/** The flow of the packet; its `bytes`, `packets` and `idle_ns` are 0. */
 	struct natra_flow flow;
-	char class_name[NATRA_CLASS_NAME_MAX + 1]; /**< "": none, or `id` is "" */
+	char class_name[NATRA_CLASS_NAME_MAX + 1]; /**< "": none or no id */
 };
 
 /**
