@@ -220,9 +220,10 @@ bool wish_may_join(const struct cached *cached, const cJSON *conf)
 {
 	const cJSON *own = find_element(cached->list, "natra");
 	const cJSON *group = json_get(own ? own : conf, "group");
-	const char *name = json_text(json_get(group, "name")), *at;
+	const char *name = json_text(json_get(group, "name"));
+	const char *at = name ? strstr(name, BRACES) : NULL;
 
-	for (at = name; at && (at = strstr(at, BRACES));) {
+	for (; at; at = strstr(at, BRACES)) {
 		char annotation[256];
 
 		at += strlen(BRACES);
