@@ -409,7 +409,7 @@ class Kernel(unittest.TestCase):
         self.pod("a", 10000000, annotations={IN: "10M"}, groupFloor="2M", **template)
         api.put("a", {IN: "10M"})
         agent = self.agent(*options)
-        agent.wait("limits follow")
+        wait_until(lambda: "net/a/eth0" in self.limits(), agent.log)
         self.assertEqual(list(self.groups()), ["shop"])
         run("ip", "link", "del", "veth-a")
         run(NATRACTL, "--bpffs", str(self.bpffs), "detach", "net/a/eth0")
@@ -519,9 +519,10 @@ class Kernel(unittest.TestCase):
         follows({}, 0, [("web", 0, []), ("lan", 0, [])])
         follows({IN: "7M"}, 7000000, [])
         follows({IN: "7M", classes: start[classes]}, 7000000, [web])
-        # Nothing was written that was there already.
-        agent.wait("limits follow", 7)
-        self.assertEqual(agent.count("limits follow"), 7)
+        # Nothing was written that was there already, perhaps by the look at running pods.
+        wrote = 7 - agent.count("limited a running pod")
+        agent.wait("limits follow", wrote)
+        self.assertEqual(agent.count("limits follow"), wrote)
         # A second agent finds nothing to do.
         agent.stop()
         place = self.classes_of("a")
@@ -539,7 +540,7 @@ class Kernel(unittest.TestCase):
         self.process_of("a")
         api.put("a", {IN: "10M"})
         agent = self.agent(*options)
-        agent.wait("limits follow")
+        wait_until(lambda: "net/a/eth0" in self.limits(), agent.log)
         run(NATRACTL, "--bpffs", str(self.bpffs), "set", "net/a/eth0", "--class",
             "web=192.0.2.0/24,egress=5M", "--class", "voice=dscp=46")
         # The second edit attaches the pod anew.
