@@ -107,7 +107,7 @@ COMMANDS = {
     "check": ["web"],
     "upgrade": [],
     "doctor": ["--root", "/dev/null"],
-    "hook": ["--on-error", "fail"],
+    "hook": ["--on-error", "fail", "--ingress", "1G", "--egress", "1G"],
     "install": ["--root", "/dev/null"],
     "uninstall": ["--root", "/dev/null"],
     "call": [],

@@ -14,6 +14,7 @@
 #include "../../cni/io.h"
 #include "../../cni/field.h"
 #include "cli.h"
+#include "limits.h"
 #include "output.h"
 
 #define IFNAME      "eth0"
@@ -85,9 +86,17 @@ static int read_state(struct state *s, const char *ifname)
 	return 0;
 }
 
+/* Rates up to 10^15 are exact in a double. */
+static void add_rate(cJSON *element, const char *key, uint64_t bits_per_sec)
+{
+	if (bits_per_sec)
+		cJSON_AddNumberToObject(element, key, (double)bits_per_sec);
+}
+
 /* Makes what the plugin's code reads in a pod: an element that lets annotations set
- * all. The person who runs a container may choose its limits. */
-static cJSON *make_list(void)
+ * all. The person who runs a container may choose its limits. In a direction for which
+ * no annotation has a rate, that of the options holds. */
+static cJSON *make_list(const struct natra_policy *options)
 {
 	cJSON *list = cJSON_CreateObject(), *element = cJSON_CreateObject();
 	cJSON *plugins = cJSON_AddArrayToObject(list, "plugins");
@@ -95,6 +104,9 @@ static cJSON *make_list(void)
 
 	cJSON_AddItemToArray(plugins, element);
 	cJSON_AddStringToObject(element, "type", "natra");
+	cJSON_AddStringToObject(element, "precedence", "runtime");
+	add_rate(element, "ingressRate", options->ingress_rate_bits_per_sec);
+	add_rate(element, "egressRate", options->egress_rate_bits_per_sec);
 	capabilities = cJSON_AddObjectToObject(element, "capabilities");
 	cJSON_AddTrueToObject(capabilities, "bandwidth");
 	cJSON_AddTrueToObject(capabilities, ANNOTATIONS);
@@ -110,10 +122,10 @@ static cJSON *make_list(void)
 }
 
 static int read_limits(const struct cli *cli, const struct state *s,
-		       struct wish *wish)
+		       const struct natra_policy *options, struct wish *wish)
 {
 	struct cached cached = {
-		.list = make_list(),
+		.list = make_list(options),
 		.network = "oci",
 		.pod_namespace = "",
 		.pod_name = "",
@@ -155,11 +167,12 @@ static int failed(const struct cli *cli, const struct state *s, int r)
 	return say(s->container_id, text[0] ? text : strerror(-r));
 }
 
-static int attach(const struct cli *cli, struct state *s, const char *ifname)
+static int attach(const struct cli *cli, struct state *s, const char *ifname,
+		  const struct natra_policy *options)
 {
 	struct natra_target target = NATRA_INIT(target);
 	struct wish wish;
-	int r = read_limits(cli, s, &wish);
+	int r = read_limits(cli, s, options, &wish);
 
 	if (r == 0 && wanted_limits(&wish.settings.policy)) {
 		r = find_netns(s);
@@ -198,17 +211,21 @@ static int check_on_error(const char *value)
 int cmd_hook(struct cli *cli)
 {
 	const char *ifname = cli->opts.arg ? cli->opts.arg : IFNAME;
+	struct natra_policy options = NATRA_INIT(options);
 	struct state s = {0};
 	int r = check_on_error(cli->opts.value[OPT_ON_ERROR]);
 
 	if (r == 0 && cli->opts.arg)
 		r = check_interface(cli);
+	if (r == 0)
+		r = limits_apply(cli, &options);
 	if (r)
 		return r;
 	r = read_state(&s, ifname);
 	if (r == 0)
-		r = strcmp(s.status, "stopped") == 0 ? detach(cli, &s)
-						     : attach(cli, &s, ifname);
+		r = strcmp(s.status, "stopped") == 0
+			    ? detach(cli, &s)
+			    : attach(cli, &s, ifname, &options);
 	cJSON_Delete(s.json);
 	return r;
 }

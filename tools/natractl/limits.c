@@ -37,6 +37,17 @@ uint64_t limits_live_options(void)
 	return field_options(true) | OPT_BIT(OPT_CLASS);
 }
 
+uint64_t limits_rate_options(void)
+{
+	uint64_t options = 0;
+
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		if (policy_field_is_direction(&policy_fields[i]))
+			options |= OPT_BIT(OPT_POLICY + i);
+	}
+	return options;
+}
+
 static void remove_of(size_t offset, struct natra_policy *p)
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {

@@ -9,6 +9,8 @@
 uint64_t limits_options(void);
 /* Returns those that natra_configure can change. */
 uint64_t limits_live_options(void);
+/* Returns those for the rates of both directions. */
+uint64_t limits_rate_options(void);
 /* Returns whether any of these options was given. */
 bool limits_given(const struct opts *opts, uint64_t options);
 

@@ -121,6 +121,8 @@ static uint64_t options_of(const struct command *command)
 		options |= limits_live_options();
 	else if (command->run == cmd_group)
 		options |= group_limit_options();
+	else if (command->run == cmd_hook)
+		options |= limits_rate_options();
 	return options;
 }
 

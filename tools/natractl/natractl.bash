@@ -103,7 +103,7 @@ _natractl_words()
 			--runtime-version --agent
 		_natractl_ids ;;
 	hook)
-		echo "$global" --on-error ;;
+		echo "$global" --on-error --ingress --egress ;;
 	install)
 		echo "$global" --mode --platform --net-dir --bin-dir --plugin \
 			--conf --network --root --runtime-version --dry-run ;;
