@@ -50,6 +50,11 @@ TABLE = [
         "let c = &sys::natra_policy { group: 0, ..*c };\n"
         "                Policy {\n                    $($number: c.$number,)*",
         "rust-installed"),
+    one("rust-takes-an-older-library", "tools/bindings/rust/natra/src/lib.rs",
+        'check_version(&version(), env!("CARGO_PKG_VERSION"))?;', "", "rust-installed"),
+    one("rust-links-an-older-library", "tools/bindings/rust/natra-sys/build.rs",
+        'format!("libnatra >= {}", env!("CARGO_PKG_VERSION"))', 'String::from("libnatra")',
+        "rust-installed"),
     one("nri-takes-a-missing-natractl-for-a-pod-that-has-gone", "tools/nri/plugin.go",
         "_, err := os.Stat(namespace(pod))\n\treturn errors.Is(err, os.ErrNotExist)",
         "_, err := os.Stat(namespace(pod) + \"gone\")\n\treturn errors.Is(err, os.ErrNotExist)",

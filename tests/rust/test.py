@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 import isolation
 from commands import sh
@@ -24,6 +25,15 @@ BUILD = os.environ["NATRA_BUILD"]
 # The tests of natra/tests/kernel.rs, each of which has a pod.
 PODS = 6
 KERNEL_TESTS = 7
+OLDER = "0.0.7"
+OLDER_SOURCE = f"""const char *natra_version(void);
+const char *natra_version(void) {{ return "{OLDER}"; }}
+"""
+OLDER_PC = f"""Name: libnatra
+Description: an older one
+Version: {OLDER}
+Libs: -lnatra
+"""
 
 
 def cargo(*args, **env):
@@ -32,10 +42,10 @@ def cargo(*args, **env):
         ["/usr/bin/cargo", *args], cwd=CRATES, text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(
             os.environ, PATH=f"/usr/bin:/bin:{os.environ['PATH']}",
-            CARGO_TARGET_DIR=f"{BUILD}/rust", CARGO_NET_OFFLINE="true",
-            CARGO_HOME=f"{BUILD}/rust/home",
-            PKG_CONFIG_PATH=f"{BUILD}/meson-uninstalled",
-            LD_LIBRARY_PATH=f"{BUILD}/src", **env))
+            CARGO_NET_OFFLINE="true", CARGO_HOME=f"{BUILD}/rust/home",
+            LD_LIBRARY_PATH=f"{BUILD}/src", **{
+                "CARGO_TARGET_DIR": f"{BUILD}/rust",
+                "PKG_CONFIG_PATH": f"{BUILD}/meson-uninstalled", **env}))
 
 
 def passed(output):
@@ -90,12 +100,38 @@ def bindings(report):
                 "run natra-sys/bindgen >src/bindings.rs")
 
 
+def older_library(report):
+    """A library that is older than the crate is refused in one line, when it is loaded and
+    when a program is built with it."""
+    with tempfile.TemporaryDirectory(prefix="natra-rust-", dir="/var/tmp") as tmp:
+        with open(f"{tmp}/older.c", "w") as f:
+            f.write(OLDER_SOURCE)
+        sh("cc", "-shared", "-fPIC", "-o", f"{tmp}/older.so", f"{tmp}/older.c")
+        p = subprocess.run([f"{BUILD}/rust/debug/examples/refusals", isolation.BPFFS],
+                           text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           env=dict(os.environ, LD_PRELOAD=f"{tmp}/older.so",
+                                    LD_LIBRARY_PATH=f"{BUILD}/src"), timeout=60)
+        said = f"libnatra {OLDER} is older than this crate, "
+        report.check("an older library is loaded", p.stdout.strip(), said,
+                     p.returncode == 1 and said in p.stdout and p.stdout.count("\n") == 1)
+        with open(f"{tmp}/libnatra.pc", "w") as f:
+            f.write(OLDER_PC)
+        p = cargo("build", "-p", "natra-sys", CARGO_TARGET_DIR=f"{tmp}/target",
+                  PKG_CONFIG_PATH=tmp)
+        lines = [line.strip() for line in p.stdout.splitlines() if "natra-sys: " in line]
+        report.check("an older library is linked", "".join(lines), f"natra-sys: {OLDER}",
+                     p.returncode != 0 and len(lines) == 1 and OLDER in lines[0])
+
+
 def main(report, arguments):
     features = ["--features", "vendored"] if arguments.vendored else []
     run(report, "tests", "test", "--workspace", *features, least=7)
     run(report, "documentation", "doc", "--no-deps", *features, RUSTDOCFLAGS="-D warnings")
     bindings(report)
     refusals(report, features)
+    # The library in a program that is linked with it is as old as the crate.
+    if not features:
+        older_library(report)
     kernel_tests(report, features)
 
 

@@ -64,8 +64,10 @@ fn installed() {
 
     match pkg_config(&["--libs", &wanted]) {
         Ok(libs) => link(&libs),
+        // pkg-config says which version there is in a line of its own.
         Err(e) => fail(format!(
-            "no {wanted} (the feature `vendored` builds it): {e}"
+            "no {wanted} (the feature `vendored` builds it): {}",
+            e.replace('\n', " ")
         )),
     }
     if let Ok(dir) = pkg_config(&["--variable=includedir", "libnatra"]) {
