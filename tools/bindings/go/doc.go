@@ -21,7 +21,8 @@
 // With CGO_ENABLED=0, or where [Options].Natractl names it, the package runs natractl,
 // one process for each call. Its file can be the static one, so that neither the program
 // nor the node needs a library. Both back ends refuse the same things with the same
-// texts. An attach takes some milliseconds more this way.
+// texts. An attach takes some milliseconds of CPU more this way; what each back end takes is
+// in tests/bench/results/bindings-cost-6.18.txt.
 //
 // # Errors
 //
