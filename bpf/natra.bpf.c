@@ -135,7 +135,8 @@ static __noinline void settle(struct natra_state *state, __u64 active,
 {
 	if (natra_bucket_cut(&state->fair.tat_ns, until_ns) &&
 	    natra_bucket_cut(&state->fair.latest_ns, until_ns) &&
-	    natra_bucket_cut(&state->mice_tat_ns, until_ns))
+	    natra_bucket_cut(&state->mice_tat_ns, until_ns) &&
+	    natra_bucket_cut(&state->tiny_tat_ns, until_ns))
 		NATRA_WRITE_ONCE(state->settled, active);
 }
 
@@ -174,6 +175,38 @@ static __always_inline void hold(struct natra_state *state,
 		add(&delays->count[bucket], 1);
 }
 
+/*
+ * Returns whether fq puts backpressure on the sender by holding the packet, because its
+ * socket may have only so many bytes in flight. A packet that is forwarded has no
+ * socket here. That of a tap device, which a virtual machine's packets have, is of no
+ * address family, and has no such bound.
+ */
+static __always_inline bool is_felt(const struct __sk_buff *skb)
+{
+	const struct bpf_sock *sk = skb->sk;
+
+	return sk && sk->family != AF_UNSPEC;
+}
+
+/*
+ * Returns for how long a mouse that is charged may wait. Mice are charged when they
+ * come, so the bucket is ahead by what they wait; within the bound of the overdraft
+ * that does not delay elephants.
+ */
+static __always_inline __u64 mouse_limit(const struct __sk_buff *skb,
+					 const struct natra_limits *limits)
+{
+	const __u64 bound_ns = natra_fair_bound(limits->fair_shift)
+			       << (limits->fair_shift & 63);
+
+	if (!is_held(skb))
+		return 0;
+	if (!is_felt(skb))
+		return limits->unfelt_delay_ns;
+	return bound_ns < limits->max_delay_ns ? bound_ns
+					       : limits->max_delay_ns;
+}
+
 /* Charges a mouse, see natra_mice.bpf.h, and decides what becomes of it. */
 static __always_inline enum natra_counter
 charge_mouse(struct __sk_buff *skb, struct natra_state *state,
@@ -182,14 +215,14 @@ charge_mouse(struct __sk_buff *skb, struct natra_state *state,
 {
 	const __u64 depart_ns =
 		natra_mouse_take(state, limits, packet->bytes, now_ns, dither,
-				 is_held(skb) ? limits->unfelt_delay_ns : 0);
+				 mouse_limit(skb, limits));
 	enum natra_counter outcome;
 
 	if (depart_ns <= now_ns)
 		return NATRA_COUNT_MICE;
 	if (!is_held(skb))
 		return NATRA_COUNT_DROPPED_RATE;
-	outcome = natra_fair_hold(limits, now_ns, depart_ns, false);
+	outcome = natra_fair_hold(limits, now_ns, depart_ns, is_felt(skb));
 	if (outcome == NATRA_COUNT_DROPPED_HORIZON)
 		return outcome;
 	hold(state, packet, now_ns, depart_ns);
@@ -216,19 +249,6 @@ police(const struct natra_limits *limits, __u64 now_ns, __u64 turn_ns)
 	if (chance < NATRA_FAIR_SURE)
 		random = bpf_get_prandom_u32();
 	return natra_fair_police(limits, now_ns, turn_ns, chance, random);
-}
-
-/*
- * Returns whether fq puts backpressure on the sender by holding the packet, because its
- * socket may have only so many bytes in flight. A packet that is forwarded has no
- * socket here. That of a tap device, which a virtual machine's packets have, is of no
- * address family, and has no such bound.
- */
-static __always_inline bool is_felt(const struct __sk_buff *skb)
-{
-	const struct bpf_sock *sk = skb->sk;
-
-	return sk && sk->family != AF_UNSPEC;
 }
 
 /* Decides what becomes of a packet of a heavy flow, and charges it if it goes:

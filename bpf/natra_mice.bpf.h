@@ -9,8 +9,9 @@
  * NATRA_PASS_CHARGED: mice are charged, to a bucket of their own and to that of all
  * packets. They have a share of the rate, in which they are first: while they are
  * within it, they may overdraw the bucket of all packets without limit. Tiny packets
- * may overdraw the share itself a little, since a lost acknowledgement slows down a
- * stream in the other direction.
+ * may overdraw the share itself, out of a bucket of their own that is as fast, since
+ * a lost acknowledgement slows down a stream in the other direction, and a lost SYN
+ * a connection by a second.
  *
  * Over their share mice wait where they can be held, and otherwise have what
  * elephants leave at that moment. They are too short to slow down by waiting, so
@@ -48,7 +49,7 @@ __noinline __u64 take_global(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
  * turn comes in the share, or earlier if elephants leave room for it: not in the
  * last part of the bucket, out of which they live. Neither time goes back, unless
  * CPUs race, so the packets of a mouse that is held keep their order. There are
- * two exceptions. A tiny packet does not wait while the share's debt is within
+ * two exceptions. A tiny packet does not wait while the debt of tiny ones is within
  * reserve_ns, and may overtake a longer one of its flow. And when the mouse becomes
  * heavy, its clock is 0, so its first turns may come before the departure of what
  * is held.
@@ -86,14 +87,19 @@ static __always_inline __u64 natra_mouse_take(struct natra_state *state,
 					      __u32 bytes, __u64 now_ns,
 					      __u64 dither, __u64 limit_ns)
 {
-	const __u64 tiny_ns =
-		bytes <= NATRA_TINY_BYTES ? limits->reserve_ns : 0;
+	const __u64 cost_ns = natra_cost_ns(&limits->mice, bytes, dither);
 
 	if (take_global(&state->mice_tat_ns, now_ns, limits->mice.burst_ns,
-			natra_cost_ns(&limits->mice, bytes, dither),
-			tiny_ns) == NATRA_BUCKET_REFUSED)
-		return natra_mouse_over_share(state, limits, bytes, now_ns,
-					      dither, limit_ns);
+			cost_ns, 0) == NATRA_BUCKET_REFUSED) {
+		if (bytes > NATRA_TINY_BYTES ||
+		    take_global(&state->tiny_tat_ns, now_ns, 0, cost_ns,
+				limits->reserve_ns) == NATRA_BUCKET_REFUSED)
+			return natra_mouse_over_share(state, limits, bytes,
+						      now_ns, dither, limit_ns);
+		(void)take_global(&state->mice_tat_ns, now_ns,
+				  limits->mice.burst_ns, cost_ns,
+				  NATRA_NO_LIMIT);
+	}
 	(void)take_global(&state->fair.tat_ns, now_ns, limits->rate.burst_ns,
 			  natra_cost_ns(&limits->rate, bytes, dither),
 			  NATRA_NO_LIMIT);

@@ -398,7 +398,8 @@ struct natra_state {
 	__u64 mice_tat_ns;
 	__u64 events_reported;
 	__u64 events_suppressed; /* more flows became heavy than are told */
-	__u64 pad1[5];
+	__u64 tiny_tat_ns; /* of mice that are tiny, see natra_mice.bpf.h */
+	__u64 pad1[4];
 	struct natra_connects connects;
 	__u64 packets_tat_ns;
 	__u64 connections_tat_ns;

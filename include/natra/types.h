@@ -216,12 +216,12 @@ struct natra_policy {
 	 *  first. */
 	uint64_t horizon_ns;
 	/** Longest delay with NATRA_INGRESS_MODE_PACE. EDT gives no longer delay either
-	 *  where it puts no backpressure on the sender: to forwarded packets, and with
-	 *  NATRA_FAST_PASS_CHARGED to mice over their share. Packets that wait for more
-	 *  than half of it are marked. 0: 50 ms. At most 9 s. */
+	 *  where it puts no backpressure on the sender: to forwarded packets. Packets
+	 *  that wait for more than half of it are marked. 0: 50 ms. At most 9 s. */
 	uint64_t pace_limit_ns;
 	/** Share of the rate that mice may take with NATRA_FAST_PASS_CHARGED, in
-	 *  percent, 1 to 100; 0: 80. */
+	 *  percent, 1 to 100; 0: 80. EDT holds what is over it for 100 ms at most, longer
+	 *  only under 1 Mbit/s. */
 	uint32_t fast_pass_share_percent;
 	enum natra_fast_pass fast_pass;
 	/** What mice in total may take beside the rate with

@@ -434,6 +434,7 @@ void th_set_mice_tat(struct progrun *run, uint64_t tat_ns)
 	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
 	state->mice_tat_ns = tat_ns;
+	state->tiny_tat_ns = tat_ns;
 	state->settled = active_limits(run);
 	th_write_state(run, state);
 }
@@ -444,6 +445,15 @@ uint64_t th_mice_tat(struct progrun *run)
 	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
 	return state->mice_tat_ns;
+}
+
+void th_set_tiny_tat(struct progrun *run, uint64_t tat_ns)
+{
+	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	state->tiny_tat_ns = tat_ns;
+	th_write_state(run, state);
 }
 
 void th_clear_sketch(struct progrun *run)

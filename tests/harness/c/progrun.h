@@ -121,7 +121,9 @@ void th_set_tat(struct progrun *run, uint64_t tat_ns);
  * as they were. */
 void th_set_queue(struct progrun *run, uint64_t tat_ns);
 uint64_t th_tat(struct progrun *run);
+/* Sets the bucket of mice, and that of tiny ones among them. */
 void th_set_mice_tat(struct progrun *run, uint64_t tat_ns);
+void th_set_tiny_tat(struct progrun *run, uint64_t tat_ns);
 uint64_t th_mice_tat(struct progrun *run);
 /* Clears every cell of the sketch, so that all flows are new. */
 void th_clear_sketch(struct progrun *run);
