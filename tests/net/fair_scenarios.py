@@ -426,6 +426,7 @@ class Evasion(Traffic):
               "2000 ports, ECT": {"ports": 2000, "tos": 2},
               "ECT": {"tos": 2},
               "200 bytes": {"size": 200, "ports": 500},
+              "tiny": {"size": 40, "ports": 2000, "rate": 30e6},
               "pauses": {"ports": 20, "pause": 0.2},
               "GSO": {"size": 500, "rate": 400e6}}
 
