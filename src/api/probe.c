@@ -32,13 +32,14 @@ struct trial {
 
 static int try_clsact(struct natra *n)
 {
-	struct bpf_tc_hook hook = {
-		.sz = sizeof(hook),
-		.ifindex = LOOPBACK_IFINDEX,
-		.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS,
-	};
+	struct bpf_tc_hook hook;
 	LIBBPF_LOG_SCOPE(n);
 
+	/* With its padding, see kernel/hook_clsact.c. */
+	memset(&hook, 0, sizeof(hook));
+	hook.sz = sizeof(hook);
+	hook.ifindex = LOOPBACK_IFINDEX;
+	hook.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS;
 	return bpf_tc_hook_create(&hook);
 }
 

@@ -40,19 +40,22 @@ static const char *name_of(const struct hook *hook)
 	return hook->ingress ? "ingress" : "egress";
 }
 
-static struct bpf_tc_hook libbpf_hook(const struct hook *hook)
+/*
+ * libbpf refuses options with a byte behind the last member that is not zero. That is
+ * padding in some of its structs, which an initializer may leave as it was.
+ */
+static void libbpf_hook(const struct hook *hook, struct bpf_tc_hook *ret)
 {
-	return (struct bpf_tc_hook){
-		.sz = sizeof(struct bpf_tc_hook),
-		.ifindex = (int)hook->ifindex,
-		.attach_point = hook->ingress ? BPF_TC_INGRESS : BPF_TC_EGRESS,
-	};
+	memset(ret, 0, sizeof(*ret));
+	ret->sz = sizeof(*ret);
+	ret->ifindex = (int)hook->ifindex;
+	ret->attach_point = hook->ingress ? BPF_TC_INGRESS : BPF_TC_EGRESS;
 }
 
 static int ensure_clsact(struct natra *n, struct netlink *nl,
 			 const struct hook *hook)
 {
-	struct bpf_tc_hook both = libbpf_hook(hook);
+	struct bpf_tc_hook both;
 	struct qdisc qdisc;
 	int r = qdisc_get(n, nl, hook->ifindex, TC_H_CLSACT, &qdisc);
 
@@ -65,6 +68,7 @@ static int ensure_clsact(struct natra *n, struct netlink *nl,
 			qdisc.kind);
 	if (qdisc.kind[0])
 		return 0;
+	libbpf_hook(hook, &both);
 	both.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS;
 	r = bpf_tc_hook_create(&both);
 	if (r == -EEXIST)
@@ -151,16 +155,17 @@ static int is_in_front(void *arg, const struct hook_program *program)
 int hook_clsact_attach(struct natra *n, struct netlink *nl,
 		       const struct hook *hook, int prog_fd, uint32_t prog_id)
 {
-	struct bpf_tc_hook at = libbpf_hook(hook);
-	struct bpf_tc_opts opts = {
-		.sz = sizeof(opts),
-		.prog_fd = prog_fd,
-		.handle = FIRST_HANDLE + prog_id,
-	};
+	struct bpf_tc_hook at;
+	struct bpf_tc_opts opts;
 	LIBBPF_LOG_SCOPE(n);
 	bool front;
 	int r;
 
+	libbpf_hook(hook, &at);
+	memset(&opts, 0, sizeof(opts));
+	opts.sz = sizeof(opts);
+	opts.prog_fd = prog_fd;
+	opts.handle = FIRST_HANDLE + prog_id;
 	r = ensure_clsact(n, nl, hook);
 	if (r == 0)
 		r = hook_clsact_list(n, nl, hook, is_in_front, NULL);
@@ -212,9 +217,9 @@ int hook_clsact_has(struct natra *n, struct netlink *nl,
 int hook_clsact_detach(struct natra *n, struct netlink *nl,
 		       const struct hook *hook, uint32_t prog_id)
 {
-	struct bpf_tc_hook at = libbpf_hook(hook);
+	struct bpf_tc_hook at;
 	struct own_filter own = {.prog_id = prog_id};
-	struct bpf_tc_opts opts = {.sz = sizeof(opts)};
+	struct bpf_tc_opts opts;
 	LIBBPF_LOG_SCOPE(n);
 	int r;
 
@@ -223,6 +228,9 @@ int hook_clsact_detach(struct natra *n, struct netlink *nl,
 		return r;
 	if (!own.found)
 		return 0;
+	libbpf_hook(hook, &at);
+	memset(&opts, 0, sizeof(opts));
+	opts.sz = sizeof(opts);
 	opts.handle = own.program.handle;
 	opts.priority = own.program.priority;
 	r = bpf_tc_detach(&at, &opts);

@@ -49,12 +49,13 @@ int hook_tcx_supported(struct natra *n)
 int hook_tcx_attach(struct natra *n, const struct hook *hook, int prog_fd,
 		    int *ret_link_fd)
 {
-	struct bpf_link_create_opts opts = {
-		.sz = sizeof(opts),
-		.flags = BPF_F_BEFORE,
-	};
+	struct bpf_link_create_opts opts;
 	int fd;
 
+	/* With its padding, see kernel/hook_clsact.c. */
+	memset(&opts, 0, sizeof(opts));
+	opts.sz = sizeof(opts);
+	opts.flags = BPF_F_BEFORE;
 	fd = bpf_link_create(prog_fd, (int)hook->ifindex, attach_type(hook),
 			     &opts);
 	if (fd < 0)

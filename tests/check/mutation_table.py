@@ -44,6 +44,8 @@ POLICY = [
 ]
 
 LIBRARY = [
+    one("padding-of-libbpf's-options", "src/api/probe.c", "struct bpf_tc_hook hook;",
+        "struct bpf_tc_hook hook = {.sz = sizeof(hook)};", "check-calls"),
     one("policed-pod-sends-64-kb-at-once", "src/policy/policy.c",
         "paced ? GSO_NS : GSO_POLICED_NS", "paced ? GSO_NS : 64 * GSO_POLICED_NS",
         "unit-policy"),
