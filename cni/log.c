@@ -146,7 +146,9 @@ void log_line(struct log *log, enum natra_log_level level, const char *msg,
 	struct log_words line = {0};
 	ssize_t r;
 
-	if (level > log->level || open_file(log) < 0)
+	if (log->fn && level <= log->level)
+		log->fn(NULL, level, msg);
+	if (log->fn || level > log->level || open_file(log) < 0)
 		return;
 	add_time(&line);
 	log_add(&line, "level", log_level_names[level]);

@@ -18,6 +18,8 @@ struct log_words {
 
 struct log {
 	const char *path; /* "": no log */
+	/* Gets the lines in place of a file, without time and further words. */
+	void (*fn)(void *arg, enum natra_log_level level, const char *msg);
 	enum natra_log_level level;
 	int fd;
 	struct log_words about; /* in each line: the command and the pod */

@@ -270,6 +270,36 @@ def wrong(report, arguments, runtime):
                     p.stdout.strip()[-60:])
 
 
+def annotated(report, arguments, runtime):
+    """Pods may ask for what the configuration allows, and for nothing else."""
+    def lists():
+        return [(a["policy"]["ingress_packets_per_sec"], a["policy"]["sli"],
+                 [(c["name"], c["egress_rate_bits_per_sec"], c["subnets"])
+                  for c in a["classes"]]) for a in attachments()]
+
+    classes = "natra.io/classes=lan=10.0.0.0/8,egress=1G; far=192.0.2.0/24"
+    more = (*both(), classes, "natra.io/sli=on",
+            "qos.projectcalico.org/ingressPacketRate=10k")
+    allow = '"allowAnnotations": ["classes", "ingress-packet-rate"]'
+    for options, want in (("{}", (0, "off", [])), (f"{{{allow}}}", (
+            10000, "off", [("lan", 10**9, ["10.0.0.0/8"]), ("far", 0, ["192.0.2.0/24"])]))):
+        plugin = Plugin(arguments, "--natractl", gotest.natractl(), "--config", options)
+        pod = runtime.run("asks", *more)
+        report.equal(f"annotations with {options}", lists(), [want])
+        report.equal("  and the rates", pod.limits(), [(f"nri:{pod.id}", IN_MBIT, OUT_MBIT)])
+        pod.stop()
+        nothing_left(report, "annotations", plugin)
+        plugin.stop()
+    plugin = Plugin(arguments, "--natractl", gotest.natractl(), "--config", f"{{{allow}}}")
+    pod = runtime.run("wrong", *both(), "natra.io/classes=lan=x")
+    report.equal("a wrong annotation is left out", lists(), [(0, "off", [])])
+    report.true("  and the log says why", plugin.says("annotation natra.io/classes: 'lan=x': "
+                "'x' is not CIDR, ingress=RATE, egress=RATE or dscp=N: ignored"))
+    pod.stop()
+    nothing_left(report, "a wrong annotation", plugin)
+    plugin.stop()
+
+
 def with_cni(report, arguments, runtime, client):
     """natra's CNI plugin in the list and the NRI plugin do not harm each other."""
     write_network({"type": "natra", "capabilities": {"bandwidth": True}})
@@ -307,6 +337,7 @@ def main(report, arguments):
         runtime_restarts(report, runtime, plugin, late)
         slow(report, arguments, runtime)
         wrong(report, arguments, runtime)
+        annotated(report, arguments, runtime)
         with_cni(report, arguments, runtime, client)
     except Exception:
         print(runtime.program.tail(40))

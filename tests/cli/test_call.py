@@ -98,6 +98,57 @@ class Call(unittest.TestCase):
                 _, _, [found] = call(line)
                 self.assertEqual(found["error"], "request: is not an object of JSON")
 
+    def test_classes(self):
+        found = answer("policy_check", policy={"ingress_rate_bits_per_sec": 5000, "classes": [
+            {"name": "lan", "subnets": ["10.0.0.0/8"], "egress_rate_bits_per_sec": "7"},
+            {"name": "voice", "dscps": [0, 63], "subnets": None}]})
+        self.assertEqual(found["errno"], 0, found)
+        version = call()[1]["version"]
+        for text, classes in (
+                (": is not an array", {}), ("[0]. is not an object", ["lan"]),
+                ("[0].name: is not a string", [{"name": 1}]),
+                (f"[1].wings: natractl {version} does not know it", [{}, {"wings": 1}]),
+                ("[0].egress_rate_bits_per_sec: is not a whole number from 0 to "
+                 f"{UINT64_MAX}", [{"egress_rate_bits_per_sec": "1M"}]),
+                ("[0].dscps: is not an array", [{"dscps": 1}]),
+                ("[0].dscps: is not a whole number from 0 to 63", [{"dscps": [64]}]),
+                ("[0].subnets: has what is no string", [{"subnets": [1]}])):
+            with self.subTest(text):
+                self.refused("policy.classes" + text, "policy_check",
+                             policy={"classes": classes})
+        self.refused("classes: 9 are more than 8", "policy_check",
+                     policy={"ingress_rate_bits_per_sec": 5000, "classes": [
+                         {"name": f"c{i}"} for i in range(9)]})
+
+    def test_annotations(self):
+        """Each is read as far as it is allowed, by all its names; a bad one is an error, or
+        left out and logged."""
+        asks = {"call": "read_annotations", "policy": {"ingress_rate_bits_per_sec": 5000},
+                "allowAnnotations": ["ingress-packet-rate", "natra.io/fast-pass", "classes",
+                                     "group-weight"],
+                "annotations": {"qos.projectcalico.org/ingressPacketRate": "10k",
+                                "natra.io/classes": "lan=10.0.0.0/8,egress=1G",
+                                "natra.io/fast-pass": "slow", "natra.io/sli": "on",
+                                "natra.io/group-weight": "2"}}
+        bad = "annotation natra.io/fast-pass: 'slow': is not free, guarded, charged or off"
+        found = call(asks)[2][-1]
+        self.assertEqual((found["errno"], found["error"]), (errno.EINVAL, bad))
+        *lines, found = call({**asks, "continue": True})[2]
+        self.assertEqual(sorted(line["line"] for line in lines), sorted([
+            bad + ": ignored", "annotation natra.io/sli is not in allowAnnotations: ignored",
+            "annotation natra.io/group-weight: the pod is in no group: ignored"]))
+        got = found["result"]
+        self.assertEqual((got["ingress_rate_bits_per_sec"], got["ingress_packets_per_sec"],
+                          got["fast_pass"], got["sli"], got["group_weight"], got["classes"]),
+                         (5000, 10000, "free", "off", 0, [
+                             {"name": "lan", "ingress_rate_bits_per_sec": 0,
+                              "egress_rate_bits_per_sec": 10**9, "dscps": [],
+                              "subnets": ["10.0.0.0/8"]}]))
+        self.refused("allowAnnotations: 'fly' is not an annotation that natra knows",
+                     "read_annotations", allowAnnotations=["fly"])
+        self.refused("runtimeConfig.io.kubernetes.cri.pod-annotations: 5 is not an object",
+                     "read_annotations", annotations=5)
+
     def test_an_error_is_of_its_call(self):
         _, _, rest = call({"call": "policy_check", "policy": {"horizon_ns": "9000000001"}},
                           {"call": "parse_rate", "text": "fast"},

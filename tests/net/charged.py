@@ -44,11 +44,11 @@ def mice(r, a, lane, rps):
                   "--seconds", a.seconds + a.settle)
 
 
-def one(r, a, rps, lim, compared):
+def one(r, a, rps, lim, compared, cap=CAP):
     """Send mice at `rps` beside elephants, and if they are `compared` to the other pod,
     too."""
     if lim:
-        lim.attach(CAP, CAP)
+        lim.attach(cap, cap)
     ins = Elephant(r, r.client, r.pod, 5401, "in")
     out = Elephant(r, r.pod, r.client, 5402, "out")
     r.wait_flow(*r.meters())

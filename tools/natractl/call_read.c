@@ -14,8 +14,7 @@
  * given as strings. */
 #define EXACT_BELOW 9007199254740992.0
 
-__attribute__((format(printf, 2, 3))) static int refuse(struct request *request,
-							const char *format, ...)
+int call_refuse(struct request *request, const char *format, ...)
 {
 	va_list args;
 
@@ -38,20 +37,21 @@ int call_read_known(struct request *request, const char *what,
 		while (names[i] && strcmp(names[i], member->string) != 0)
 			i++;
 		if (!names[i])
-			return refuse(request,
+			return call_refuse(request,
 				      "%s%s: natractl %s does not know it",
 				      what, member->string, natra_version());
 	}
 	return 0;
 }
 
-static int text_of(struct request *request, const char *what, const char *name,
-		   const cJSON *value, const char **ret_text)
+int call_read_text_of(struct request *request, const char *what,
+		      const char *name, const cJSON *value,
+		      const char **ret_text)
 {
 	if (!value || cJSON_IsNull(value))
 		return 0;
 	if (!cJSON_IsString(value))
-		return refuse(request, "%s%s: is not a string", what, name);
+		return call_refuse(request, "%s%s: is not a string", what, name);
 	*ret_text = value->valuestring;
 	return 0;
 }
@@ -59,7 +59,7 @@ static int text_of(struct request *request, const char *what, const char *name,
 int call_read_text(struct request *request, const char *name,
 		   const char **ret_text)
 {
-	return text_of(request, "", name,
+	return call_read_text_of(request, "", name,
 		       cJSON_GetObjectItemCaseSensitive(request->json, name),
 		       ret_text);
 }
@@ -81,9 +81,9 @@ static bool digits_to_u64(const char *text, uint64_t *ret_number)
 	return true;
 }
 
-static int number_of(struct request *request, const char *what,
-		     const char *name, const cJSON *value, uint64_t max,
-		     uint64_t *ret_number)
+int call_read_number_of(struct request *request, const char *what,
+			const char *name, const cJSON *value, uint64_t max,
+			uint64_t *ret_number)
 {
 	uint64_t number = 0;
 	bool good = false;
@@ -98,7 +98,7 @@ static int number_of(struct request *request, const char *what,
 		good = (double)number == value->valuedouble;
 	}
 	if (!good || number > max)
-		return refuse(request,
+		return call_refuse(request,
 			      "%s%s: is not a whole number from 0 to %" PRIu64,
 			      what, name, max);
 	*ret_number = number;
@@ -108,7 +108,7 @@ static int number_of(struct request *request, const char *what,
 int call_read_number(struct request *request, const char *name, uint64_t max,
 		     uint64_t *ret_number)
 {
-	return number_of(request, "", name,
+	return call_read_number_of(request, "", name,
 			 cJSON_GetObjectItemCaseSensitive(request->json, name),
 			 max, ret_number);
 }
@@ -121,7 +121,7 @@ int call_read_bool(struct request *request, const char *name, bool *ret_bool)
 	if (!value)
 		return 0;
 	if (!cJSON_IsBool(value))
-		return refuse(request, "%s: is neither true nor false", name);
+		return call_refuse(request, "%s: is neither true nor false", name);
 	*ret_bool = cJSON_IsTrue(value);
 	return 0;
 }
@@ -134,7 +134,7 @@ static int object_of(struct request *request, const char *name,
 		cJSON_GetObjectItemCaseSensitive(request->json, name);
 
 	if (value && !cJSON_IsNull(value) && !cJSON_IsObject(value))
-		return refuse(request, "%s: is not an object", name);
+		return call_refuse(request, "%s: is not an object", name);
 	*ret_object = value && cJSON_IsObject(value) ? value : NULL;
 	return 0;
 }
@@ -155,11 +155,11 @@ int call_read_target(struct request *request, struct natra_target *target,
 		return r;
 	r = call_read_known(request, "target.", json, names);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && r == 0; i++)
-		r = text_of(request, "target.", names[i],
+		r = call_read_text_of(request, "target.", names[i],
 			    cJSON_GetObjectItemCaseSensitive(json, names[i]),
 			    texts[i]);
 	if (r == 0)
-		r = number_of(
+		r = call_read_number_of(
 			request, "target.", "netns_fd",
 			cJSON_GetObjectItemCaseSensitive(json, "netns_fd"),
 			INT32_MAX, &fd);
@@ -182,7 +182,7 @@ static int read_field(struct request *request, const struct policy_field *field,
 		policy_field_set(field, policy, number);
 		return 0;
 	}
-	r = number_of(request, "policy.", field->name, value,
+	r = call_read_number_of(request, "policy.", field->name, value,
 		      field->size == sizeof(uint64_t) ? UINT64_MAX : UINT32_MAX,
 		      &number);
 	if (r == 0)
@@ -201,14 +201,14 @@ int call_read_texts(struct request *request, const char *what,
 	if (!array || cJSON_IsNull(array))
 		return 0;
 	if (!cJSON_IsArray(array))
-		return refuse(request, "%s: is not an array", what);
+		return call_refuse(request, "%s: is not an array", what);
 	texts = cJSON_malloc(sizeof(*texts) *
 			     ((size_t)cJSON_GetArraySize(array) + 1));
 	cJSON_ArrayForEach(item, array)
 	{
 		if (!cJSON_IsString(item)) {
 			cJSON_free(texts);
-			return refuse(request, "%s: has what is no string",
+			return call_refuse(request, "%s: has what is no string",
 				      what);
 		}
 		texts[len++] = item->valuestring;
@@ -240,15 +240,15 @@ static int read_subnets(struct request *request, const cJSON *json,
 int call_read_policy(struct request *request, struct natra_policy *policy,
 		     const struct natra_policy **ret)
 {
-	const char *names[POLICY_FIELDS_LEN + 3] = {"shaped_subnets",
-						    "unshaped_subnets"};
+	const char *names[POLICY_FIELDS_LEN + 4] = {
+		"shaped_subnets", "unshaped_subnets", "classes"};
 	const cJSON *json;
 	int r = object_of(request, "policy", &json);
 
 	if (r < 0 || !json)
 		return r;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++)
-		names[i + 2] = policy_fields[i].name;
+		names[i + 3] = policy_fields[i].name;
 	r = call_read_known(request, "policy.", json, names);
 	for (size_t i = 0; i < POLICY_FIELDS_LEN && r == 0; i++) {
 		const cJSON *value = cJSON_GetObjectItemCaseSensitive(
@@ -260,6 +260,8 @@ int call_read_policy(struct request *request, struct natra_policy *policy,
 	}
 	if (r == 0)
 		r = read_subnets(request, json, policy);
+	if (r == 0)
+		r = call_read_classes(request, json, policy);
 	if (r < 0)
 		return r;
 	*ret = policy;
@@ -270,6 +272,7 @@ void call_read_free(struct request *request)
 {
 	cJSON_free(request->shaped);
 	cJSON_free(request->unshaped);
+	call_classes_free(request);
 	request->shaped = NULL;
 	request->unshaped = NULL;
 }

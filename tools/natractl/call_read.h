@@ -14,6 +14,8 @@ struct request {
 	char error[512];
 	/* What the policy points to; call_read_free frees it. */
 	const char **shaped, **unshaped;
+	struct natra_class *classes;
+	size_t classes_len;
 };
 
 /* These return 0, or -EINVAL with the text in request->error. A member that is not there
@@ -27,6 +29,13 @@ int call_read_text(struct request *request, const char *name,
 		   const char **ret_text);
 int call_read_number(struct request *request, const char *name, uint64_t max,
 		     uint64_t *ret_number);
+/* The same of a value, whose name stands behind `what` in an error. */
+int call_read_number_of(struct request *request, const char *what,
+			const char *name, const cJSON *value, uint64_t max,
+			uint64_t *ret_number);
+int call_read_text_of(struct request *request, const char *what,
+		      const char *name, const cJSON *value,
+		      const char **ret_text);
 int call_read_bool(struct request *request, const char *name, bool *ret_bool);
 /* Both set *ret to `target` or `policy` if the request has one. */
 int call_read_target(struct request *request, struct natra_target *target,
@@ -37,6 +46,13 @@ int call_read_policy(struct request *request, struct natra_policy *policy,
 int call_read_texts(struct request *request, const char *what,
 		    const cJSON *array, const char ***ret_texts,
 		    size_t *ret_len);
+/* Reads "classes", which the policy then points to; see call_classes.c. */
+int call_read_classes(struct request *request, const cJSON *policy,
+		      struct natra_policy *ret);
+void call_classes_free(struct request *request);
+/* Sets request->error, and returns -EINVAL. */
+__attribute__((format(printf, 2, 3))) int
+call_refuse(struct request *request, const char *format, ...);
 void call_read_free(struct request *request);
 
 #endif

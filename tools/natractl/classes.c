@@ -157,7 +157,7 @@ void classes_print(struct natra *n, const struct natra_info *info)
 	}
 }
 
-static int add_class(void *arg, const struct natra_class *class)
+cJSON *class_json(const struct natra_class *class)
 {
 	cJSON *o = cJSON_CreateObject(), *dscps, *subnets;
 
@@ -175,7 +175,12 @@ static int add_class(void *arg, const struct natra_class *class)
 	for (size_t i = 0; i < class->subnets_len; i++)
 		cJSON_AddItemToArray(subnets,
 				     cJSON_CreateString(class->subnets[i]));
-	cJSON_AddItemToArray(arg, o);
+	return o;
+}
+
+static int add_class(void *arg, const struct natra_class *class)
+{
+	cJSON_AddItemToArray(arg, class_json(class));
 	return 0;
 }
 

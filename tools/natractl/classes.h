@@ -25,6 +25,7 @@ int class_list_apply(const struct cli *cli, struct class_list *list,
 		     struct natra_policy *policy);
 
 void classes_print(struct natra *n, const struct natra_info *info);
+cJSON *class_json(const struct natra_class *class);
 /* Returns an array, or null if the classes cannot be read. */
 cJSON *classes_json(struct natra *n, const struct natra_info *info);
 

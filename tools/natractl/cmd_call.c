@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "call_annotations.h"
 #include "call_read.h"
 #include "cli.h"
 #include "events.h"
@@ -344,6 +345,16 @@ static int call_policy_check(struct call *call)
 	return natra_policy_check(call->cli->n, call->policy);
 }
 
+/* No function of the library: the plugin's way to read annotations. */
+static int call_read_annotations(struct call *call)
+{
+	struct natra_policy none = NATRA_INIT(none);
+
+	return call_annotations(&call->request, call->cli->n,
+				call->policy ? call->policy : &none,
+				log_json, &call->result);
+}
+
 static int parse(struct call *call, int (*parser)(const char *, uint64_t *))
 {
 	uint64_t value;
@@ -376,11 +387,11 @@ static int call_parse_time(struct call *call)
 }
 
 /* The functions have the names of the library's, and their arguments those of its
- * parameters. Each takes at most three besides `call`. */
+ * parameters. Each takes at most four besides `call`. */
 static const struct function {
 	const char *name;
 	int (*run)(struct call *call);
-	const char *members[4];
+	const char *members[5];
 } functions[] = {
 	{"open", call_open, {"bpffs_path", "keep_programs", "log"}},
 	{"attach", call_attach, {"target", "policy"}},
@@ -408,6 +419,9 @@ static const struct function {
 	{"probe", call_probe, {NULL}},
 	{"status", call_status, {NULL}},
 	{"policy_check", call_policy_check, {"policy"}},
+	{"read_annotations",
+	 call_read_annotations,
+	 {"policy", "allowAnnotations", "annotations", "continue"}},
 	{"parse_rate", call_parse_rate, {"text"}},
 	{"parse_size", call_parse_size, {"text"}},
 	{"parse_time", call_parse_time, {"text"}},
@@ -446,7 +460,7 @@ static int run_function(struct call *call)
 {
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = NATRA_INIT(policy);
-	const char *names[6] = {"call"}, *name = "";
+	const char *names[7] = {"call"}, *name = "";
 	const struct function *function;
 	int r = call_read_text(&call->request, "call", &name);
 

@@ -226,10 +226,9 @@ void info_print(struct natra *n, const struct natra_info *info)
 	print_field("pinned in", info->pin_path);
 }
 
-static void add_policy(cJSON *parent, const char *key,
-		       const struct natra_policy *p)
+static cJSON *fields_json(const struct natra_policy *p)
 {
-	cJSON *o = cJSON_AddObjectToObject(parent, key);
+	cJSON *o = cJSON_CreateObject();
 
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
@@ -241,6 +240,30 @@ static void add_policy(cJSON *parent, const char *key,
 		else
 			json_add_u64(o, field->name, value);
 	}
+	return o;
+}
+
+static void add_texts(cJSON *parent, const char *key, const char *const *texts,
+		      size_t len)
+{
+	cJSON *array = cJSON_AddArrayToObject(parent, key);
+
+	for (size_t i = 0; i < len; i++)
+		cJSON_AddItemToArray(array, cJSON_CreateString(texts[i]));
+}
+
+cJSON *policy_json(const struct natra_policy *policy)
+{
+	cJSON *o = fields_json(policy), *classes;
+
+	add_texts(o, "shaped_subnets", policy->shaped_subnets,
+		  policy->shaped_subnets_len);
+	add_texts(o, "unshaped_subnets", policy->unshaped_subnets,
+		  policy->unshaped_subnets_len);
+	classes = cJSON_AddArrayToObject(o, "classes");
+	for (size_t i = 0; i < policy->classes_len; i++)
+		cJSON_AddItemToArray(classes, class_json(&policy->classes[i]));
+	return o;
 }
 
 static int add_subnet(void *arg, const char *cidr)
@@ -297,7 +320,7 @@ cJSON *info_json(struct natra *n, const struct natra_info *info)
 	add_subnets(n, o, "unshaped_subnets", info,
 		    info->policy.unshaped_subnets_len);
 	cJSON_AddItemToObject(o, "classes", classes_json(n, info));
-	add_policy(o, "policy", &info->policy);
-	add_policy(o, "effective", &info->effective);
+	cJSON_AddItemToObject(o, "policy", fields_json(&info->policy));
+	cJSON_AddItemToObject(o, "effective", fields_json(&info->effective));
 	return o;
 }

@@ -22,6 +22,8 @@ int info_list_id_width(const struct info_list *list);
 bool info_is_foreign(const struct natra_info *info);
 /* Both ask the library for its subnets, too. */
 void info_print(struct natra *n, const struct natra_info *info);
+/* Has the policy's lists as well; info_json has those of the attachment beside it. */
+cJSON *policy_json(const struct natra_policy *policy);
 cJSON *info_json(struct natra *n, const struct natra_info *info);
 
 #endif

@@ -42,6 +42,9 @@ type config struct {
 	// OnError says what becomes of a pod that cannot be limited: "continue", the
 	// default, or "fail".
 	OnError string `json:"onError"`
+	// AllowAnnotations names those of natra's annotations that pods may use, as the key
+	// of the CNI plugin does.
+	AllowAnnotations []string `json:"allowAnnotations"`
 }
 
 type plugin struct {
@@ -82,6 +85,13 @@ func (p *plugin) configure(text string) error {
 	with.EgressRateBitsPerSec = cmp.Or(with.EgressRateBitsPerSec, unknownRate)
 	if err := p.n.CheckPolicy(with); err != nil {
 		return fmt.Errorf("configuration: policy: %w", err)
+	}
+	if len(c.AllowAnnotations) > 0 {
+		_, err := p.n.ReadAnnotations(context.Background(), with,
+			natra.Annotations{Allow: c.AllowAnnotations})
+		if err != nil {
+			return fmt.Errorf("configuration: %w", err)
+		}
 	}
 	p.config = c
 	return nil
@@ -204,8 +214,8 @@ func (p *plugin) begin(pod *api.PodSandbox) <-chan error {
 func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, first chan<- error) {
 	said := ""
 	for {
-		policy, err := p.policy(pod)
-		isWrong := isNoRate(err)
+		policy, err := p.policy(ctx, pod)
+		isWrong := isWrongText(err)
 		switch {
 		case err == nil:
 			err = p.limit(ctx, pod, policy)
@@ -236,7 +246,7 @@ func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, first chan<- err
 
 // limit attaches limits to a pod, unless it has them.
 func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, policy natra.Policy) error {
-	if policy.IngressRateBitsPerSec == 0 && policy.EgressRateBitsPerSec == 0 {
+	if !limits(policy) {
 		return nil // it asks for nothing
 	}
 	target, err := targetOf(pod)
@@ -302,9 +312,34 @@ func (p *plugin) end(pod *api.PodSandbox) {
 	}
 }
 
-// policy returns the pod's limits. With an annotation that is no rate it also returns what
+// limits returns whether a policy limits anything.
+func limits(policy natra.Policy) bool {
+	for _, c := range policy.Classes {
+		if c.IngressRateBitsPerSec != 0 || c.EgressRateBitsPerSec != 0 {
+			return true
+		}
+	}
+	return policy.IngressRateBitsPerSec != 0 || policy.EgressRateBitsPerSec != 0
+}
+
+// policy returns the pod's limits. With an annotation that is wrong it also returns what
 // is known of them.
-func (p *plugin) policy(pod *api.PodSandbox) (natra.Policy, error) {
+func (p *plugin) policy(ctx context.Context, pod *api.PodSandbox) (natra.Policy, error) {
+	policy, err := p.rates(pod)
+	if err != nil || len(p.config.AllowAnnotations) == 0 {
+		return policy, err
+	}
+	asked, err := p.n.ReadAnnotations(ctx, policy, natra.Annotations{
+		Allow: p.config.AllowAnnotations, Of: pod.GetAnnotations(),
+		Continue: p.config.OnError == "continue"})
+	if err != nil {
+		return policy, err
+	}
+	return asked, nil
+}
+
+// rates returns the configuration's policy with the pod's rates.
+func (p *plugin) rates(pod *api.PodSandbox) (natra.Policy, error) {
 	policy := p.config.Policy
 	var wrong error
 	for _, one := range []struct {
@@ -319,7 +354,7 @@ func (p *plugin) policy(pod *api.PodSandbox) (natra.Policy, error) {
 			continue
 		}
 		rate, err := p.n.ParseRate(text)
-		if isNoRate(err) {
+		if isWrongText(err) {
 			rate = unknownRate
 			wrong = cmp.Or(wrong, fmt.Errorf("annotation %s: %w", one.annotation, err))
 		} else if err != nil {
@@ -339,8 +374,8 @@ func (p *plugin) policy(pod *api.PodSandbox) (natra.Policy, error) {
 	return policy, wrong
 }
 
-// isNoRate returns whether ParseRate has failed because of the text.
-func isNoRate(err error) bool {
+// isWrongText returns whether ParseRate or ReadAnnotations has failed because of the text.
+func isWrongText(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ERANGE)
 }
 

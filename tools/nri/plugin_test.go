@@ -165,3 +165,60 @@ func TestConfiguration(t *testing.T) {
 		t.Errorf("policy_check: %q", asked)
 	}
 }
+
+const asks = `{"onError": "continue", "allowAnnotations": ["classes"]}`
+
+// What a pod asks for by an annotation that it may use is attached, also if it has no rate
+// for the rest.
+func TestAllowedAnnotation(t *testing.T) {
+	r := newRig(t, `*'"read_annotations"'*) echo '{"errno": 0, "result": {"fast_pass": "off",
+		"classes": [{"name": "lan", "ingress_rate_bits_per_sec": 5, "dscps": [],
+		"subnets": ["10.0.0.0/8"]}]}}' | tr -d '\n'; echo;;`)
+	if err := r.configure(asks); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ends(t, r.pod("10M")); err != nil {
+		t.Fatal(err)
+	}
+	asked := r.was(t, "read_annotations")
+	for _, want := range []string{`"allowAnnotations":["classes"]`, `"continue":true`,
+		`"annotations":{"` + ingressAnnotation + `":"10M"}`,
+		`"policy":{"ingress_rate_bits_per_sec":"10000000"}`} {
+		if !strings.Contains(asked, want) {
+			t.Errorf("read_annotations lacks %s: %s", want, asked)
+		}
+	}
+	asked = r.was(t, "attach")
+	for _, want := range []string{`"fast_pass":"2"`, `"classes":[{"ingress_rate_bits_per_sec":"5",` +
+		`"name":"lan","subnets":["10.0.0.0/8"]}]`} {
+		if !strings.Contains(asked, want) {
+			t.Errorf("attach lacks %s: %s", want, asked)
+		}
+	}
+}
+
+// An annotation that is wrong is recorded with the plugin's text, and not tried for ever.
+func TestAnnotationIsWrong(t *testing.T) {
+	r := newRig(t, `*'"annotations":{'*) echo '{"errno": 22, "error": "annotation x: is wrong"}';;`)
+	if err := r.configure(`{"onError": "fail", "allowAnnotations": ["classes"]}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ends(t, r.pod("10M")); !errors.Is(err, syscall.EINVAL) {
+		t.Error(err)
+	}
+	if asked := r.was(t, "read_annotations"); !strings.Contains(asked, `"continue":false`) {
+		t.Errorf("read_annotations: %q", asked)
+	}
+	if asked := r.was(t, "record_unshaped"); !strings.Contains(asked, `"reason":"annotation x: is wrong"`) {
+		t.Errorf("record_unshaped: %q", asked)
+	}
+}
+
+// An annotation that natra does not know would never be read, so it is refused at once.
+func TestUnknownAnnotationIsNotAllowed(t *testing.T) {
+	r := newRig(t, `*'"read_annotations"'*) echo '{"errno": 22, "error": "allowAnnotations: no"}';;`)
+	err := r.configure(asks)
+	if err == nil || err.Error() != "configuration: allowAnnotations: no" {
+		t.Error(err)
+	}
+}

@@ -60,13 +60,17 @@ def sender(s, a, data):
     return send
 
 
-def allow_files():
+def allow_files(files=0):
+    """Allow as many open files as there may be, and at least `files`, for which the hard
+    limit may have to be raised: in a VM it is 4096."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    most = max(hard, files)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def udp_send(a):
-    allow_files()
+    # Some are open already.
+    allow_files(a.ports + 64)
     # If the rate needs it, one call sends several datagrams.
     segments = a.segments or max(1, min(40, int(a.rate / 8 / a.size / 2000)))
     senders = []

@@ -16,6 +16,7 @@ extern void natraGoStats(uintptr_t list, struct natra_info *info,
 			 struct natra_stats *stats);
 extern void natraGoNeighbour(uintptr_t list, struct natra_neighbour *neighbour);
 extern void natraGoSubnet(uintptr_t list, char *cidr);
+extern void natraGoClass(uintptr_t list, struct natra_class *class_);
 
 static void log_fn(void *arg, enum natra_log_level level, const char *line)
 {
@@ -53,6 +54,12 @@ static int subnet_fn(void *arg, const char *cidr)
 	return 0;
 }
 
+static int class_fn(void *arg, const struct natra_class *class_)
+{
+	natraGoClass((uintptr_t)arg, (struct natra_class *)class_);
+	return 0;
+}
+
 // A Go program may hand on numbers, but no number as a pointer: so these take it.
 static int open_handle(struct natra **ret_n, const char *bpffs_path,
 		       bool keep_programs, bool wants_log, uintptr_t call)
@@ -86,6 +93,11 @@ static int foreach_neighbour(struct natra *n, const char *id, uintptr_t list)
 static int foreach_subnet(struct natra *n, const char *id, uintptr_t list)
 {
 	return natra_foreach_subnet(n, id, subnet_fn, (void *)list);
+}
+
+static int foreach_class(struct natra *n, const char *id, uintptr_t list)
+{
+	return natra_foreach_class(n, id, class_fn, (void *)list);
 }
 */
 import "C"
@@ -218,6 +230,11 @@ func foreachSubnetOf(n *C.struct_natra, id *C.char, h cgo.Handle) C.int {
 	return C.foreach_subnet(n, id, C.uintptr_t(h))
 }
 
+// foreachClassOf calls the function behind h for each class.
+func foreachClassOf(n *C.struct_natra, id *C.char, h cgo.Handle) C.int {
+	return C.foreach_class(n, id, C.uintptr_t(h))
+}
+
 func (l *library) attach(ctx context.Context, t *Target, p *Policy) (info Info, err error) {
 	err = l.call(ctx, "attach", func(n *C.struct_natra, m *memory) C.int {
 		target, policy, c := m.target(t), m.policy(p), newInfo()
@@ -327,7 +344,12 @@ func natraGoSubnet(h C.uintptr_t, cidr *C.char) {
 	cgo.Handle(h).Value().(func(*C.char))(cidr)
 }
 
-// The subnets are read when a walk has ended, since the library is asked again for them.
+//export natraGoClass
+func natraGoClass(h C.uintptr_t, class *C.struct_natra_class) {
+	cgo.Handle(h).Value().(func(*C.struct_natra_class))(class)
+}
+
+// The lists are read when a walk has ended, since the library is asked again for them.
 func (l *library) foreachStats(ctx context.Context) (all []InfoStats, err error) {
 	add := func(info *C.struct_natra_info, stats *C.struct_natra_stats) {
 		one := InfoStats{Info: infoAlone(info)}
@@ -340,7 +362,7 @@ func (l *library) foreachStats(ctx context.Context) (all []InfoStats, err error)
 	err = walk(ctx, l, "foreach_stats", add, func(n *C.struct_natra, m *memory, list C.uintptr_t) C.int {
 		r := C.foreach_stats(n, list)
 		for i := range all {
-			l.addSubnets(n, &all[i].Info)
+			l.addLists(n, &all[i].Info)
 		}
 		return r
 	})
@@ -352,7 +374,7 @@ func (l *library) foreachAttachment(ctx context.Context) (all []Info, err error)
 	err = walk(ctx, l, "foreach_attachment", add, func(n *C.struct_natra, m *memory, list C.uintptr_t) C.int {
 		r := C.foreach_attachment(n, list)
 		for i := range all {
-			l.addSubnets(n, &all[i])
+			l.addLists(n, &all[i])
 		}
 		return r
 	})
@@ -468,6 +490,11 @@ func (l *library) policyCheck(p *Policy) error {
 		policy := m.policy(p)
 		return C.natra_policy_check(n, &policy)
 	})
+}
+
+func (l *library) readAnnotations(context.Context, *Policy, Annotations) (Policy, error) {
+	return Policy{}, &Error{Call: "read_annotations", Errno: syscall.EOPNOTSUPP,
+		Text: "libnatra does not read annotations: natractl has to be named"}
 }
 
 func (l *library) parse(what, s string) (uint64, error) {

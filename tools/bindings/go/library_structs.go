@@ -5,6 +5,7 @@
 package natra
 
 /*
+#include <stdlib.h>
 #include <natra/natra.h>
 */
 import "C"
@@ -59,10 +60,49 @@ func (m *memory) policy(p *Policy) (c C.struct_natra_policy) {
 	c.shaped_subnets_len = C.size_t(len(p.ShapedSubnets))
 	c.unshaped_subnets = m.list(p.UnshapedSubnets)
 	c.unshaped_subnets_len = C.size_t(len(p.UnshapedSubnets))
+	c.classes = m.classes(p.Classes)
+	c.classes_len = C.size_t(len(p.Classes))
 	return c
 }
 
-// policyOf leaves the subnets out: struct natra_info has their number only.
+// classes returns NULL for an empty list.
+func (m *memory) classes(classes []Class) *C.struct_natra_class {
+	if len(classes) == 0 {
+		return nil
+	}
+	block := C.calloc(C.size_t(len(classes)), C.sizeof_struct_natra_class)
+	m.blocks = append(m.blocks, block)
+	array := unsafe.Slice((*C.struct_natra_class)(block), len(classes))
+	for i := range array {
+		class, c := &classes[i], &array[i]
+		c.sz = C.sizeof_struct_natra_class
+		c.name = m.given(class.Name)
+		c.ingress_rate_bits_per_sec = C.uint64_t(class.IngressRateBitsPerSec)
+		c.egress_rate_bits_per_sec = C.uint64_t(class.EgressRateBitsPerSec)
+		for _, dscp := range class.DSCPs {
+			c.dscps |= 1 << dscp
+		}
+		c.subnets = m.list(class.Subnets)
+		c.subnets_len = C.size_t(len(class.Subnets))
+	}
+	return (*C.struct_natra_class)(block)
+}
+
+func classOf(c *C.struct_natra_class) Class {
+	class := Class{Name: text(c.name), IngressRateBitsPerSec: uint64(c.ingress_rate_bits_per_sec),
+		EgressRateBitsPerSec: uint64(c.egress_rate_bits_per_sec)}
+	for dscp := range 64 {
+		if c.dscps>>dscp&1 != 0 {
+			class.DSCPs = append(class.DSCPs, dscp)
+		}
+	}
+	for _, subnet := range unsafe.Slice(c.subnets, c.subnets_len) {
+		class.Subnets = append(class.Subnets, text(subnet))
+	}
+	return class
+}
+
+// policyOf leaves the lists out: struct natra_info has their lengths only.
 func policyOf(c *C.struct_natra_policy) Policy {
 	return Policy{
 		IngressRateBitsPerSec:     uint64(c.ingress_rate_bits_per_sec),
@@ -129,19 +169,21 @@ func infoAlone(c *C.struct_natra_info) Info {
 		PinPath:          text(&c.pin_path[0]),
 		ProgramIsCurrent: bool(c.program_is_current),
 		subnets:          [2]uint{uint(c.policy.shaped_subnets_len), uint(c.policy.unshaped_subnets_len)},
+		classes:          uint(c.policy.classes_len),
 	}
 }
 
-// infoOf also reads the subnets.
+// infoOf also reads the lists.
 func (l *library) infoOf(n *C.struct_natra, c *C.struct_natra_info) Info {
 	info := infoAlone(c)
-	l.addSubnets(n, &info)
+	l.addLists(n, &info)
 	return info
 }
 
-// addSubnets leaves subnets out that cannot be read, as natractl does: the attachment may
+// addLists leaves subnets and classes out that cannot be read, as natractl does: the attachment may
 // be gone meanwhile.
-func (l *library) addSubnets(n *C.struct_natra, info *Info) {
+func (l *library) addLists(n *C.struct_natra, info *Info) {
+	l.addClasses(n, info)
 	shaped, unshaped := info.subnets[0] > 0, info.subnets[1] > 0
 	info.subnets = [2]uint{}
 	if !shaped && !unshaped {
@@ -159,6 +201,21 @@ func (l *library) addSubnets(n *C.struct_natra, info *Info) {
 		info.setSubnets(all, nil)
 	} else {
 		info.setSubnets(nil, all)
+	}
+}
+
+func (l *library) addClasses(n *C.struct_natra, info *Info) {
+	if info.classes == 0 {
+		return
+	}
+	info.classes = 0
+	var m memory
+	defer m.free()
+	var all []Class
+	h := cgo.NewHandle(func(c *C.struct_natra_class) { all = append(all, classOf(c)) })
+	defer h.Delete()
+	if foreachClassOf(n, m.always(info.ID), h) == 0 {
+		info.setClasses(all)
 	}
 }
 

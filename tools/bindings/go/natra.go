@@ -40,6 +40,7 @@ type backend interface {
 	probe(context.Context) (Features, error)
 	status(context.Context) error
 	policyCheck(*Policy) error
+	readAnnotations(context.Context, *Policy, Annotations) (Policy, error)
 	parse(what, text string) (uint64, error)
 	version() (string, error)
 }
@@ -78,8 +79,7 @@ func (h *Handle) Version() (string, error) { return h.backend.version() }
 // it fails, the interface and the state are as before. A repeated call with the same
 // arguments succeeds and keeps counters. The result is what Query reports.
 //
-// A Policy has no classes, so an attachment that natractl gave classes loses them, also
-// with the policy that Query reports. [Handle.Configure] keeps them.
+// An attachment that has classes loses those that are not in the policy.
 func (h *Handle) Attach(ctx context.Context, target Target, policy Policy) (Info, error) {
 	if err := checkOrder("attach", &target, &policy); err != nil {
 		return Info{}, err
@@ -270,6 +270,32 @@ func (h *Handle) CheckPolicy(policy Policy) error {
 	return h.backend.policyCheck(&policy)
 }
 
+// Annotations are what a pod asks for by its annotations.
+type Annotations struct {
+	// Allow names those that may be used, as the key allowAnnotations of natra's CNI
+	// plugin does.
+	Allow []string
+	// Of has all annotations of the pod. Those of rates are not read.
+	Of map[string]string
+	// Continue leaves bad values out, and logs why, in place of an error.
+	Continue bool
+}
+
+// ReadAnnotations puts what a pod asks for into a policy, which has its rates already, by
+// the rules and with the errors of natra's CNI plugin. EOPNOTSUPP: libnatra does not read
+// annotations; a handle with [Options].Natractl does.
+func (h *Handle) ReadAnnotations(ctx context.Context, policy Policy, a Annotations) (Policy, error) {
+	if err := checkPolicy("read_annotations", &policy); err != nil {
+		return policy, err
+	}
+	for name, value := range a.Of {
+		if err := checkTexts("read_annotations", named{"annotation " + name, value}); err != nil {
+			return policy, err
+		}
+	}
+	return h.backend.readAnnotations(ctx, &policy, a)
+}
+
 // ParseRate reads a Kubernetes quantity in bit/s, such as "10M" or "1.5G". ERANGE: it is
 // outside of what a rate can be.
 func (h *Handle) ParseRate(text string) (bitsPerSec uint64, err error) {
@@ -325,7 +351,28 @@ func checkPolicy(call string, p *Policy) error {
 			}
 		}
 	}
+	for i, c := range p.Classes {
+		if err := checkClass(call, "classes["+strconv.Itoa(i)+"].", &c); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+func checkClass(call, what string, c *Class) error {
+	for _, dscp := range c.DSCPs {
+		if dscp < 0 || dscp > 63 {
+			return &Error{Call: call, Errno: syscall.EINVAL,
+				Text: fmt.Sprintf("%sdscps: %d is not 0 to 63", what, dscp)}
+		}
+	}
+	for i, s := range c.Subnets {
+		name := what + "subnets[" + strconv.Itoa(i) + "]"
+		if err := checkTexts(call, named{name, s}); err != nil {
+			return err
+		}
+	}
+	return checkTexts(call, named{what + "name", c.Name})
 }
 
 func checkOrder(call string, t *Target, p *Policy) error {

@@ -92,9 +92,10 @@ func (t *Target) args() (args, *os.File) {
 
 // args has the fields that are not zero: an older natractl does not know the newest.
 // Numbers are texts, because those of JSON are not exact everywhere.
-func (p *Policy) args() args {
+func (p *Policy) args() args { return fields(reflect.ValueOf(*p)) }
+
+func fields(v reflect.Value) args {
 	a := args{}
-	v := reflect.ValueOf(*p)
 	for i := range v.NumField() {
 		field, f := v.Type().Field(i), v.Field(i)
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -104,6 +105,12 @@ func (p *Policy) args() args {
 			a[name] = strconv.FormatUint(f.Uint(), 10)
 		case f.CanInt():
 			a[name] = strconv.FormatUint(uint64(f.Int()), 10)
+		case name == "classes":
+			classes := make([]args, f.Len())
+			for i := range classes {
+				classes[i] = fields(f.Index(i))
+			}
+			a[name] = classes
 		default:
 			a[name] = f.Interface()
 		}
@@ -230,6 +237,12 @@ func (n *natractl) status(ctx context.Context) error { return n.call(ctx, "statu
 
 func (n *natractl) policyCheck(p *Policy) error {
 	return n.call(context.Background(), "policy_check", args{"policy": p.args()}, nil)
+}
+
+func (n *natractl) readAnnotations(ctx context.Context, p *Policy, a Annotations) (policy Policy, err error) {
+	err = n.call(ctx, "read_annotations", args{"policy": p.args(),
+		"allowAnnotations": a.Allow, "annotations": a.Of, "continue": a.Continue}, &policy)
+	return policy, err
 }
 
 func (n *natractl) parse(what, text string) (uint64, error) {

@@ -90,6 +90,20 @@ type Policy struct {
 	// one of the two lists.
 	ShapedSubnets   []string `json:"shaped_subnets,omitempty"`
 	UnshapedSubnets []string `json:"unshaped_subnets,omitempty"`
+	// Classes are peers with limits of their own, up to 8, neither beside a group nor
+	// beside subnets. Configure changes them; without any it keeps what there is.
+	Classes []Class `json:"classes,omitempty"`
+}
+
+// Class is peers with limits of their own: those of its subnets, of which the longest
+// prefix decides, and what has one of its DSCPs. A rate of 0 means that this direction is
+// not limited for them.
+type Class struct {
+	Name                  string   `json:"name"`
+	IngressRateBitsPerSec uint64   `json:"ingress_rate_bits_per_sec"`
+	EgressRateBitsPerSec  uint64   `json:"egress_rate_bits_per_sec"`
+	DSCPs                 []int    `json:"dscps,omitempty"` // 0 to 63
+	Subnets               []string `json:"subnets,omitempty"`
 }
 
 // Info describes an attachment. One that an unknown build has pinned has ABI and PinPath
@@ -131,23 +145,33 @@ type Info struct {
 	// them.
 	ProgramIsCurrent bool `json:"program_is_current"`
 
-	// subnets has the numbers of shaped and unshaped ones until they are read.
+	// subnets has the numbers of shaped and unshaped ones until they are read, and
+	// classes that of the classes.
 	subnets [2]uint
+	classes uint
 }
 
-// UnmarshalJSON reads what natractl writes, which has the subnets beside the policy.
+// UnmarshalJSON reads what natractl writes, which has the lists beside the policy.
 func (i *Info) UnmarshalJSON(data []byte) error {
 	type plain Info
 	wire := struct {
 		*plain
 		Shaped   []string `json:"shaped_subnets"`
 		Unshaped []string `json:"unshaped_subnets"`
+		Classes  []Class  `json:"classes"`
 	}{plain: (*plain)(i)}
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
 	i.setSubnets(wire.Shaped, wire.Unshaped)
+	i.setClasses(wire.Classes)
 	return nil
+}
+
+func (i *Info) setClasses(classes []Class) {
+	if len(classes) > 0 {
+		i.Policy.Classes, i.Effective.Classes = classes, classes
+	}
 }
 
 func (i *Info) setSubnets(shaped, unshaped []string) {
@@ -159,6 +183,21 @@ func (i *Info) setSubnets(shaped, unshaped []string) {
 			p.UnshapedSubnets = unshaped
 		}
 	}
+}
+
+// UnmarshalJSON reads what natractl writes, where lists that are empty are there as well.
+func (c *Class) UnmarshalJSON(data []byte) error {
+	type plain Class
+	if err := json.Unmarshal(data, (*plain)(c)); err != nil {
+		return err
+	}
+	if len(c.DSCPs) == 0 {
+		c.DSCPs = nil
+	}
+	if len(c.Subnets) == 0 {
+		c.Subnets = nil
+	}
+	return nil
 }
 
 // Count is a number of packets and the bytes that they take on the wire.
