@@ -229,7 +229,8 @@ NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
  *                and empty lists mean that there are no subnets.
  * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone;
  *         -EBADE something differs or it is `unshaped`, and natra_error() says
- *         what; -ESTALE; -EPERM; -ENOMEM.
+ *         what; -EUCLEAN a process was killed while it changed classes, which
+ *         natra_configure with all of them ends; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_check(struct natra *n, const char *id,
 			  const struct natra_policy *policy);

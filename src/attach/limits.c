@@ -179,7 +179,27 @@ static int write_record(struct changing *c, const struct natra_policy *policy)
 	for (int i = 0; i < LEG_MAX; i++)
 		record->limits[i] = c->leg[i].after[0];
 	record->gso_segs = gso_segs(record, &fastest);
+	record->is_changing = 0;
 	return journal_write(c->n, c->gen, JOURNAL_LIMITS);
+}
+
+/* Several calls change the classes, so the record says that they have begun. */
+static int begin_change(struct changing *c)
+{
+	if (c->trie_fd < 0)
+		return 0;
+	c->gen->record.is_changing = 1;
+	return journal_write(c->n, c->gen, JOURNAL_LIMITS);
+}
+
+/* Puts the record back as it was. */
+static void undo_record(const struct changing *c, const struct record *before)
+{
+	KEEP_ERROR_SCOPE(c->n);
+
+	c->gen->record = *before;
+	if (c->trie_fd >= 0)
+		(void)journal_write(c->n, c->gen, JOURNAL_LIMITS);
 }
 
 /* Writes all limits and classes, or none. */
@@ -188,7 +208,7 @@ static int write_changes(struct changing *c, const struct natra_policy *policy)
 	const struct record_classes classes = c->classes;
 	struct record *record = &c->gen->record;
 	const struct record before = *record;
-	int r = 0;
+	int r = begin_change(c);
 
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
 		if (c->leg[i].slot.config_fd >= 0)
@@ -203,8 +223,8 @@ static int write_changes(struct changing *c, const struct natra_policy *policy)
 			undo_classes(c, &classes);
 	}
 	if (r < 0) {
-		*record = before;
 		undo_limits(c);
+		undo_record(c, &before);
 		return r;
 	}
 	if (record->gso_segs != before.gso_segs)

@@ -104,9 +104,12 @@ struct record {
 	struct natra_limits limits[LEG_MAX];
 	/* The orphan_mask of natra's fq; 0 if there is none. */
 	uint32_t fq_orphan_mask;
+	/* A change of the classes has begun, which a process that is killed does not
+	 * end: the lists may be merged, or have other limits than the rest. */
+	uint32_t is_changing;
 	/* These bytes are 0. A field may be added here without a new ABI if 0
 	 * in it means what builds without the field do. */
-	uint8_t reserved[564];
+	uint8_t reserved[560];
 };
 
 #define RECORD_OLD_SIZE  offsetof(struct record, slot)

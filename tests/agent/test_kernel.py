@@ -9,68 +9,16 @@ import resource
 import subprocess
 import sys
 import time
-import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from agent import AGENT, Agent
-from apiserver import ApiServer
-from podnode import FakeNode, wait_until
+import kernel_case
+from kernel_case import IN, NATRACTL, KernelCase, run
+from podnode import wait_until
 
-NATRACTL = os.environ["NATRACTL"]
-PLUGIN = os.environ["NATRA_CNI"]
 UPSTREAM = "/usr/lib/cni/bandwidth"
-IN = "kubernetes.io/ingress-bandwidth"
 
 
-def run(*argv):
-    p = subprocess.run(argv, text=True, capture_output=True, timeout=30)
-    if p.returncode:
-        raise AssertionError(f"{argv}: {p.stderr}")
-    return p.stdout
-
-
-class Kernel(unittest.TestCase):
-    def setUp(self):
-        self.node = FakeNode()
-        self.addCleanup(self.node.close)
-        self.bpffs = self.node.root / "bpffs"
-        self.bpffs.mkdir()
-        run("mount", "-t", "bpf", "bpf", str(self.bpffs))
-        self.addCleanup(run, "umount", str(self.bpffs))
-        # The plugin takes the one that process 1 has there, which is this test.
-        run("mount", "--bind", str(self.bpffs), "/sys/fs/bpf")
-        self.addCleanup(run, "umount", "/sys/fs/bpf")
-
-    def pod(self, name, rate, egress=None, annotations=None, **conf):
-        """A network namespace with a veth, whose result libcni keeps."""
-        out = {"egressRate": egress} if egress else {}
-        self.node.pod(name, rate and {"ingressRate": rate, **out}, [
-            "ptp", {"type": "natra", **conf, "capabilities": {
-                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}],
-            annotations)
-        path = str(self.node.netns(name))
-        run("unshare", f"--net={path}", "ip", "link", "set", "lo", "up")
-        self.addCleanup(run, "umount", path)
-        run("ip", "link", "add", f"veth-{name}", "type", "veth", "peer", "name",
-            f"peer-{name}")
-        # It would go with the namespace, but later.
-        self.addCleanup(subprocess.run, ["ip", "link", "del", f"veth-{name}"],
-                        stderr=subprocess.DEVNULL)
-        with open(path) as ns:
-            run("ip", "link", "set", f"peer-{name}", "netns",
-                f"/proc/{os.getpid()}/fd/{ns.fileno()}", "name", "eth0")
-
-    def agent(self, *options):
-        agent = Agent("--no-install", "--root", str(self.node.root), "--bpffs",
-                      str(self.bpffs), *options)
-        self.addCleanup(agent.__exit__)
-        return agent
-
-    def limits(self):
-        found = json.loads(run(NATRACTL, "--bpffs", str(self.bpffs), "--json",
-                               "list"))
-        return {a["id"]: a["policy"]["ingress_rate_bits_per_sec"] for a in found}
-
+class Kernel(KernelCase):
     def attach_cpu_ms(self, name):
         """CPU time of natractl that attaches to another interface."""
         run("ip", "link", "add", name, "type", "veth", "peer", "name",
@@ -212,17 +160,6 @@ class Kernel(unittest.TestCase):
         agent.wait("part=pods")
         self.assertEqual(agent.count("adopted="), 0)
 
-    def groups(self):
-        return {g["name"]: g for g in json.loads(run(
-            NATRACTL, "--bpffs", str(self.bpffs), "--json", "group", "show"))}
-
-    def group_of(self, name):
-        """The group of a pod that is limited; "" if it is in none."""
-        names = {g["number"]: n for n, g in self.groups().items()}
-        found = json.loads(run(NATRACTL, "--bpffs", str(self.bpffs), "--json", "list"))
-        return next((names.get(a["policy"]["group"], "") for a in found
-                     if a["id"] == f"net/{name}/eth0"), None)
-
     def test_file_of_groups(self):
         path = self.node.root / "groups.json"
 
@@ -328,30 +265,11 @@ class Kernel(unittest.TestCase):
         wait_until(lambda: self.group_of("a") == "shop", agent.log, 10)
         self.assertEqual(sorted(self.groups()), ["mine", "shop"])
 
-    def call(self, plugin, command, name, **conf):
-        """Call a plugin as the runtime does that made the pod."""
-        conf.update(cniVersion="1.0.0", name="net", prevResult={
-            "cniVersion": "1.0.0", "interfaces": [
-                {"name": f"veth-{name}"},
-                {"name": "eth0", "sandbox": str(self.node.netns(name))}]})
-        p = subprocess.run([plugin], input=json.dumps(conf), text=True,
-                           capture_output=True, timeout=30, env={
-                               "CNI_COMMAND": command, "CNI_CONTAINERID": name,
-                               "CNI_NETNS": str(self.node.netns(name)),
-                               "CNI_IFNAME": "eth0", "CNI_PATH": "/usr/lib/cni"})
-        if p.returncode:
-            raise AssertionError(p.stdout + p.stderr)
-
     def upstream(self, name, rate):
         """Limit a pod by upstream's plugin."""
         self.call(UPSTREAM, "ADD", name, type="bandwidth", runtimeConfig={
             "bandwidth": {"ingressRate": rate, "ingressBurst": rate,
                           "egressRate": rate, "egressBurst": rate}})
-
-    def check(self, name):
-        """The configuration of CHECK has the limits that the pod was made with."""
-        self.call(PLUGIN, "CHECK", name, type="natra", runtimeConfig={
-            "bandwidth": {"ingressRate": 10000000}})
 
     def test_replaces_upstream(self):
         self.replaces("c")
@@ -390,16 +308,6 @@ class Kernel(unittest.TestCase):
         self.assertNotIn("tbf", left)
         self.assertNotIn("ingress", left)
         self.assertNotIn("ifb", run("ip", "-o", "link"))
-
-    def api_server(self):
-        """An API server, and the options with which the agent follows it."""
-        if subprocess.run(["grep", "-q", "curl_multi_init", AGENT]).returncode:
-            self.skipTest("built without libcurl")
-        api = ApiServer()
-        self.addCleanup(api.close)
-        (self.node.root / "token").write_text("secret")
-        return api, ("--node", "n", "--api-server", api.url, "--token-file",
-                     str(self.node.root / "token"), "--ca-file", "")
 
     def test_edit_after_the_end(self):
         """DEL has removed the last member and its group, and libcni still has the pod's
@@ -462,96 +370,6 @@ class Kernel(unittest.TestCase):
                        lambda w=wanted: f"{found()}, not {w}\n{agent.log()}", 20)
         self.assertEqual(list(self.groups()), ["red"])
 
-    def process_of(self, name):
-        """Start a process in a pod, by which natra finds the pod's namespace."""
-        p = subprocess.Popen(["nsenter", f"--net={self.node.netns(name)}", "sleep", "600"])
-        self.addCleanup(p.wait)
-        self.addCleanup(p.kill)
-
-    def classes_of(self, name):
-        """What a pod has: its rate into it, its classes, where its state is pinned and the
-        numbers of its programs."""
-        shown = json.loads(run(NATRACTL, "--bpffs", str(self.bpffs), "--json", "show",
-                               f"net/{name}/eth0"))
-        return (shown["policy"]["ingress_rate_bits_per_sec"],
-                [(c["name"], c["egress_rate_bits_per_sec"], c["subnets"])
-                 for c in shown["classes"]],
-                (shown["pin_path"], shown["ingress_prog_id"], shown["egress_prog_id"]))
-
-    def test_edits_of_classes(self):
-        """The list of classes follows its annotation. As long as the names stay, so do
-        programs and state, so that there is no moment without limits."""
-        classes = "natra.io/classes"
-        web = ("web", 5000000, ["192.0.2.0/24"])
-        start = {IN: "10M", classes: "web=192.0.2.0/24,egress=5M"}
-        api, options = self.api_server()
-        self.pod("a", 10000000, annotations=start, allowAnnotations=["classes"])
-        self.process_of("a")
-        api.put("a", start)
-        agent = self.agent(*options)
-
-        def follows(annotations, rate, wanted):
-            api.put("a", annotations)
-            wait_until(lambda: self.classes_of("a")[:2] == (rate, wanted),
-                       lambda: f"{self.classes_of('a')}, not {wanted}\n{agent.log()}", 20)
-            self.check("a")
-            return self.classes_of("a")[2]
-
-        agent.wait("msg=ready part=pods")
-        place = follows(start, 10**7, [web])
-        for text, wanted in (
-                ("web=192.0.2.0/24,198.51.100.0/24,egress=7M",
-                 [("web", 7000000, ["192.0.2.0/24", "198.51.100.0/24"])]),
-                ("web=2001:db8::/32", [("web", 0, ["2001:db8::/32"])])):
-            self.assertEqual(follows({IN: "10M", classes: text}, 10**7, wanted), place)
-        # A bad value keeps what there is.
-        api.put("a", {IN: "20M", classes: "web=192.0.2.0/24,egress=fast"})
-        wait_until(lambda: api.events, agent.log)
-        for word in (classes, "'egress=fast'"):
-            self.assertIn(word, api.events[0][1]["message"])
-        self.assertEqual(self.classes_of("a"),
-                         (10**7, [("web", 0, ["2001:db8::/32"])], place))
-        two = [web, ("lan", 0, ["10.0.0.0/8"])]
-        new = follows({IN: "10M", classes: "web=192.0.2.0/24,egress=5M;lan=10.0.0.0/8"},
-                      10**7, two)
-        self.assertNotEqual(new, place)
-        # Without limits it stays attached; the classes go with the annotation.
-        follows({}, 0, [("web", 0, []), ("lan", 0, [])])
-        follows({IN: "7M"}, 7000000, [])
-        follows({IN: "7M", classes: start[classes]}, 7000000, [web])
-        # Nothing was written that was there already, perhaps by the look at running pods.
-        wrote = 7 - agent.count("limited a running pod")
-        agent.wait("limits follow", wrote)
-        self.assertEqual(agent.count("limits follow"), wrote)
-        # A second agent finds nothing to do.
-        agent.stop()
-        place = self.classes_of("a")
-        agent = self.agent(*options)
-        agent.wait("part=api")
-        api.put("b", {})
-        time.sleep(0.5)
-        self.assertEqual(agent.count("limits follow"), 0, agent.log())
-        self.assertEqual(self.classes_of("a"), place)
-
-    def test_classes_by_hand(self):
-        """They stay where neither the configuration nor the pod may have classes."""
-        api, options = self.api_server()
-        self.pod("a", 10000000, annotations={IN: "10M"}, allowAnnotations=["sli"])
-        self.process_of("a")
-        api.put("a", {IN: "10M"})
-        agent = self.agent(*options)
-        wait_until(lambda: "net/a/eth0" in self.limits(), agent.log)
-        run(NATRACTL, "--bpffs", str(self.bpffs), "set", "net/a/eth0", "--class",
-            "web=192.0.2.0/24,egress=5M", "--class", "voice=dscp=46")
-        # The second edit attaches the pod anew.
-        for edit, rate in (({}, "20M"), ({"natra.io/sli": "on"}, "30M")):
-            place = self.classes_of("a")[2]
-            api.put("a", {IN: rate, **edit})
-            wait_until(lambda r=rate: self.classes_of("a")[:2] == (
-                int(r[:-1]) * 10**6,
-                [("web", 5000000, ["192.0.2.0/24"]), ("voice", 0, [])]), agent.log, 20)
-            self.assertEqual(self.classes_of("a")[2] == place, not edit)
-
     def test_follows_edits(self):
         self.pod("b", 10000000)
         api, options = self.api_server()
@@ -575,14 +393,4 @@ class Kernel(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("needs root")
-        sys.exit(77)
-    if "NATRA_AGENT_UNSHARED" not in os.environ:
-        os.environ["NATRA_AGENT_UNSHARED"] = "1"
-        os.execvp("unshare", [
-            "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
-            "--mount-proc", sys.executable, os.path.abspath(__file__),
-            *sys.argv[1:]])
-    run("ip", "link", "set", "lo", "up")
-    unittest.main()
+    kernel_case.main()

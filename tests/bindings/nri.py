@@ -291,10 +291,10 @@ def annotated(report, arguments, runtime):
         nothing_left(report, "annotations", plugin)
         plugin.stop()
     plugin = Plugin(arguments, "--natractl", gotest.natractl(), "--config", f"{{{allow}}}")
-    pod = runtime.run("wrong", *both(), "natra.io/classes=lan=x")
+    pod = runtime.run("wrong", *both(), "natra.io/classes=lan=egress=fast")
     report.equal("a wrong annotation is left out", lists(), [(0, "off", [])])
-    report.true("  and the log says why", plugin.says("annotation natra.io/classes: 'lan=x': "
-                "'x' is not CIDR, ingress=RATE, egress=RATE or dscp=N: ignored"))
+    report.true("  and the log says why", plugin.says("annotation natra.io/classes: 'lan=egress=fast': "
+                "'egress=fast' is not CIDR, ingress=RATE, egress=RATE or dscp=N: ignored"))
     pod.stop()
     nothing_left(report, "a wrong annotation", plugin)
     plugin.stop()

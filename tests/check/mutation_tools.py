@@ -21,7 +21,7 @@ DOCTOR = [
         "(pod->left.tbf && !pod->has_info)",
         "doctor-pods"),
     one("doctor-trusts-the-kernel", "tools/doctor/limit_checks.c",
-        "natra_check(f->node->n, f->pod->id, NULL) != -EBADE", "true",
+        "r != -EBADE && r != -EUCLEAN", "r == 0",
         "doctor-pods"),
 ]
 

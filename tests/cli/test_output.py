@@ -67,7 +67,8 @@ class Metrics(unittest.TestCase):
 
     def test_check_failed(self):
         """An attachment that could not be checked does not count as different."""
-        for number, value in ((errno.EBADE, "1"), (errno.EMFILE, None), (errno.EPERM, None)):
+        for number, value in ((errno.EBADE, "1"), (errno.EUCLEAN, "1"),
+                              (errno.EMFILE, None), (errno.EPERM, None)):
             with unittest.mock.patch.dict(os.environ, FAKE_CHECK=str(number)):
                 found = [v for s, v in self.series().items()
                          if s.startswith("natra_check_failed") and '"evil"' in s]

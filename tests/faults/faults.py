@@ -33,7 +33,8 @@ from report import skip
 from cni_jobs import CniAdd, CniDel, CniGc, CniGcAll, use_one_bpffs
 from jobs import (ERRNO, ID, INJECT, MODES, OLD, Again, Attach, Bad, Bench,
                   Detach, Gc, KilledAttach, KilledDetach, KilledReplace,
-                  KilledSet, KilledUnpace, Mount, Probe, Replace, Run, Set, SetClasses,
+                  KilledSet, KilledSetClasses,
+                  KilledUnpace, Mount, Probe, Replace, Run, Set, SetClasses,
                   Unpace)
 from state import WIDTH, left_of
 
@@ -135,8 +136,9 @@ def all_jobs_of(group, features):
              if c in (Attach, Replace, Again, KilledAttach)]
     # Classes add two maps to each bank and two to the attachment. These jobs take minutes
     # beside a VM, so only the shortest is among those that are always tried.
-    with_classes = {"kill": (KilledSet,)} if features["brief"] else {
-        "attach": (Attach,), "change": (SetClasses,), "kill": (KilledAttach, KilledSet)}
+    with_classes = {"kill": (KilledSetClasses,)} if features["brief"] else {
+        "attach": (Attach,), "change": (SetClasses,),
+        "kill": (KilledAttach, KilledSetClasses)}
     jobs += [(c, modes[0], *SetClasses.classes) for c in with_classes.get(group, ())]
     # Connections that are measured add a map for each bank and one for the attachment.
     jobs += [(c, modes[0], "--sli", "on") for c in plain[group]

@@ -496,6 +496,28 @@ class KilledSet(Killed, Set):
     name = "kill set"
 
 
+class KilledSetClasses(Killed, SetClasses):
+    """What is left has all that was set before, or all that is set now, or CHECK says that
+    it has not; gc does not hide that."""
+
+    name = "kill set classes"
+
+    def killed(self, run, kill_again):
+        for gc in (False, True):
+            if gc:
+                self.b.natractl("gc")
+            if Run("check", ID).code == 0:
+                shown = json.loads(Run("show", ID, "--json").out)
+                has = (shown["policy"]["ingress_rate_bits_per_sec"],
+                       [(c["egress_rate_bits_per_sec"], c["dscps"], c["subnets"])
+                        for c in shown["classes"]])
+                if has not in ((self.policy[0], [(10**6, [], ["10.1.0.0/16"])]),
+                               (self.new_policy[0], [(3 * 10**6, [1],
+                                                      ["10.2.0.0/16", "fd00::/8"])])):
+                    raise Bad(f"CHECK passes {has}")
+        super().killed(run, kill_again)
+
+
 class KilledReplace(Killed, Replace):
     name = "kill replace"
 

@@ -5,7 +5,8 @@ that plugin's queues.
 
 A stream with seconds of its rate in such a queue must go on at the cap, without a long
 pause, and nothing of upstream may stay. If the agent is killed or stopped while a queue
-drains, upstream's limits hold at the same rate, and the next agent finishes it.
+drains, upstream's limits hold at the same rate, and the next agent finishes it. If somebody
+removes upstream's limits by hand meanwhile, the next agent lets natra's hold.
 """
 import json
 import os
@@ -37,7 +38,9 @@ SETTLE_SECONDS, SECONDS = 2, 5
 PASS_MAX_BYTES = (1 << 29) + (SETTLE_SECONDS + 1) * CAP / 8
 PAUSE_MAX_SECONDS = 1
 WAYS = (("in",), ("out",), ("in", "out"))
-ENDS = {"runs": None, "SIGKILL": signal.SIGKILL, "SIGTERM": signal.SIGTERM}
+BY_HAND = "by-hand"
+ENDS = {"runs": None, "SIGKILL": signal.SIGKILL, "SIGTERM": signal.SIGTERM,
+        BY_HAND: signal.SIGKILL}
 CASE = option("--case", choices=ENDS, help="how the first agent ends; default: all")
 
 
@@ -136,6 +139,30 @@ def end_in_the_middle(node, report, lanes, number):
                   for what in ("show", "check")], [0, 1])
 
 
+def remove_upstream(lanes):
+    for lane in lanes:
+        sh("tc", "qdisc", "del", "dev", lane.pod.host, "root")
+        sh("tc", "qdisc", "del", "dev", lane.pod.host, "ingress")
+        sh("ip", "link", "del", lane.ifb)
+
+
+def run_by_hand(report, node, lanes):
+    """What natra has lifted for the drain holds again, though nothing is left to drain."""
+    remove_upstream(lanes)
+    with start_agent(node) as agent:
+        agent.wait("looked at the running pods")
+        agent.stop()
+    for lane in lanes:
+        report.equal(f"{lane.pod.name}: natractl check",
+                     lane.natra.run("check", lane.natra.id).returncode, 0)
+    time.sleep(SETTLE_SECONDS + SECONDS + 0.2)
+    now = time.monotonic()
+    for lane in lanes:
+        for way in lane.streams:
+            report.most(f"  {way}", lane.rate(way, now - SECONDS, now) / MBIT,
+                        1.1 * CAP / MBIT, " Mbit/s")
+
+
 def wait_for_drain(lanes, was, seconds=20):
     """Return the pod of which more has passed than its cap allows."""
     begin = time.monotonic()
@@ -167,7 +194,7 @@ def check(report, lane, start):
         report.equal("  is established", lane.streams[way].is_established(), True)
 
 
-def take_over(report, number):
+def take_over(report, name):
     node, lanes, done = FakeNode(), [], threading.Event()
     recorder = threading.Thread(target=record, args=(lanes, done), daemon=True)
     with Rig(lanes=len(WAYS)) as rig:
@@ -178,7 +205,7 @@ def take_over(report, number):
                 sh("mount", "--bind", pod.path, str(node.netns(pod.name)))
                 lanes.append(Lane(rig, i))
             recorder.start()
-            run(report, node, lanes, number)
+            run(report, node, lanes, name)
         finally:
             done.set()
             if recorder.ident:
@@ -192,12 +219,16 @@ def take_over(report, number):
             node.close()
 
 
-def run(report, node, lanes, number):
+def run(report, node, lanes, name):
     # A stream that has just lost packets stands still by upstream's limits alone.
     wait_until(lambda: all(lane.is_waiting() for lane in lanes),
                "upstream's queues do not fill")
-    if number:
-        end_in_the_middle(node, report, lanes, number)
+    if ENDS[name]:
+        end_in_the_middle(node, report, lanes, ENDS[name])
+    if name == BY_HAND:
+        run_by_hand(report, node, lanes)
+        return
+    if ENDS[name]:
         wait_until(lambda: all(lane.is_waiting() for lane in lanes),
                    "upstream's queues do not fill again")
     start = time.monotonic()
@@ -219,10 +250,10 @@ def run(report, node, lanes, number):
 def main(report, arguments):
     if not os.access(Upstream.PLUGIN, os.X_OK):
         skip("containernetworking's bandwidth plugin")
-    for name, number in ENDS.items():
+    for name in ENDS:
         if arguments.case in (None, name):
             report.shown("the first agent", name)
-            report.measure(name, take_over, report, number)
+            report.measure(name, take_over, report, name)
 
 
 if __name__ == "__main__":

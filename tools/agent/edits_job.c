@@ -10,6 +10,7 @@
 
 #include "../../src/policy/fields.h"
 #include "../install/results.h"
+#include "same_classes.h"
 #include "seat.h"
 
 struct edits {
@@ -61,7 +62,16 @@ static int compare_classes(const struct seat *seat,
 	if (!wanted->classes_len)
 		return SAME;
 	r = natra_check(seat->n, seat->id, wanted);
-	return r == -EBADE ? DIFFERS : r;
+	if (r == -EUCLEAN)
+		return DIFFERS;
+	if (r != -EBADE)
+		return r;
+	/* What else differs in the kernel is not mended by writing limits again, and
+	 * while another process drains a queue it must not be. */
+	r = same_classes(seat->n, seat->id, wanted);
+	if (r < 0)
+		return r;
+	return r ? SAME : DIFFERS;
 }
 
 /* The classes of an attachment that limit nothing any more, see lift_class. */
@@ -173,6 +183,9 @@ static int look_for_difference(const struct seat *seat, struct wish *wish,
 	if (wanted_limits(policy) && !wish->settings.group.name)
 		keep_group(policy, has);
 	found = compare(has, policy);
+	/* Classes without rates limit nothing either. */
+	if (!wanted_limits(policy))
+		policy->classes_len = 0;
 	if (!wish_has_classes(wish))
 		return found == DIFFERS_IN_FIXED
 			       ? keep_classes(seat, &wish->settings)

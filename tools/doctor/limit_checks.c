@@ -75,8 +75,11 @@ static void report_difference(const struct finder *f, bool is_about_fq)
 	cleanup_text char *attach = NULL, *why = NULL;
 	bool is_host;
 
-	if (!pod_is_limited(f->pod) ||
-	    natra_check(f->node->n, f->pod->id, NULL) != -EBADE)
+	int r = pod_is_limited(f->pod)
+			? natra_check(f->node->n, f->pod->id, NULL)
+			: 0;
+
+	if (r != -EBADE && r != -EUCLEAN)
 		return;
 	/* The text lasts until the next call. */
 	why = text_copy(natra_error(f->node->n));

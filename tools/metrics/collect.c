@@ -239,7 +239,7 @@ static void inspect(struct natra *n, struct pod_metrics *pod)
 {
 	int r = natra_check(n, pod->info.id, NULL);
 
-	if (r < 0 && r != -EBADE)
+	if (r < 0 && r != -EBADE && r != -EUCLEAN)
 		return;
 	pod->is_inspected = true;
 	pod->check_failed = r < 0;
