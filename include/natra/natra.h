@@ -228,9 +228,8 @@ NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
  * @param policy  also compare with this one; NULL: do not. A 0 stands for the default,
  *                and empty lists mean that there are no subnets.
  * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone;
- *         -EBADE something differs or it is `unshaped`, and natra_error() says
- *         what; -EUCLEAN a process was killed while it changed classes, which
- *         natra_configure with all of them ends; -ESTALE; -EPERM; -ENOMEM.
+ *         -EBADE something differs or it is `unshaped`, and natra_error() says what;
+ *         -EUCLEAN a change of classes was killed (set them); -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_check(struct natra *n, const char *id,
 			  const struct natra_policy *policy);

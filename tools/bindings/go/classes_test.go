@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package natra_test
+
+import (
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+
+	"natra.io/go/natra"
+)
+
+func TestClassesComeBack(t *testing.T) {
+	p := newPod(t)
+	each(t, func(t *testing.T, n *natra.Handle) {
+		policy := mbit(10, 10)
+		policy.Classes = []natra.Class{
+			{Name: "cluster", IngressRateBitsPerSec: 1e9, EgressRateBitsPerSec: 2e9,
+				Subnets: []string{"10.0.0.0/8", "fd00::/8"}},
+			{Name: "voice", DSCPs: []int{0, 46, 63}}}
+		info := attach(t, n, p.target("classes"), policy)
+		if !reflect.DeepEqual(info.Policy, policy) {
+			t.Errorf("attached %+v\nwanted %+v", info.Policy, policy)
+		}
+		for what, list := range map[string]func(n *natra.Handle) ([]natra.Info, error){
+			"query": func(n *natra.Handle) ([]natra.Info, error) {
+				one, err := n.Query(background, "classes")
+				return []natra.Info{one}, err
+			},
+			"list": func(n *natra.Handle) ([]natra.Info, error) { return n.Attachments(background) },
+		} {
+			if got := same(t, what, list); len(got) != 1 || !reflect.DeepEqual(got[0].Policy, policy) {
+				t.Errorf("%s: %+v", what, got)
+			}
+		}
+		// Configure changes a list, and what Query reports can be attached again.
+		policy.Classes = []natra.Class{policy.Classes[0], {Name: "voice", DSCPs: []int{5}}}
+		if err := n.Configure(background, "classes", policy); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Check(background, "classes", &policy); err != nil {
+			t.Error(err)
+		}
+		got, err := n.Query(background, "classes")
+		if err == nil {
+			got, err = n.Attach(background, p.target("classes"), got.Policy)
+		}
+		if err != nil || !reflect.DeepEqual(got.Policy, policy) {
+			t.Errorf("%+v, %v", got.Policy, err)
+		}
+		if err := n.Detach(background, natra.Target{ID: "classes"}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The plugin's own code reads annotations, so that its errors are the plugin's.
+func TestReadAnnotations(t *testing.T) {
+	if os.Getenv("NATRACTL") == "" {
+		t.Skip("NATRACTL is not set")
+	}
+	var lines []string
+	n, err := natra.New(natra.Options{Natractl: os.Getenv("NATRACTL"),
+		Log: func(_ natra.Level, line string) { lines = append(lines, line) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const packets = "qos.projectcalico.org/egressPacketRate"
+	asks := natra.Annotations{Allow: []string{"classes", "natra.io/fast-pass", "egress-packet-rate"},
+		Of: map[string]string{"natra.io/classes": "lan=10.0.0.0/8,ingress=1G; v=dscp=46",
+			"natra.io/fast-pass": "slow", "natra.io/horizon": "1s", packets: "10k"}}
+	_, err = n.ReadAnnotations(background, mbit(10, 10), asks)
+	const slow = "annotation natra.io/fast-pass: 'slow': is not free, guarded, charged or off"
+	if !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), slow) {
+		t.Error(err)
+	}
+	asks.Continue, lines = true, nil
+	want := mbit(10, 10)
+	want.EgressPacketsPerSec = 10000
+	want.Classes = []natra.Class{
+		{Name: "lan", IngressRateBitsPerSec: 1e9, Subnets: []string{"10.0.0.0/8"}},
+		{Name: "v", DSCPs: []int{46}}}
+	got, err := n.ReadAnnotations(background, mbit(10, 10), asks)
+	got.ShapedSubnets, got.UnshapedSubnets = nil, nil // they are empty
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if len(lines) != 2 || lines[1] != slow+": ignored" ||
+		lines[0] != "annotation natra.io/horizon is not in allowAnnotations: ignored" {
+		t.Errorf("%q", lines)
+	}
+	if natra.HasLibrary() {
+		_, err := backends()[1].open(t).ReadAnnotations(background, want, asks)
+		if !errors.Is(err, syscall.EOPNOTSUPP) {
+			t.Error(err)
+		}
+	}
+}
