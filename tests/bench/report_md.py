@@ -78,8 +78,10 @@ def changed(res, old):
         return [f"Not compared with the earlier run: {why}.", ""], 0
     found = compare.changes(old, res)
     bad = [c for c in found if c.worse]
-    lines = [f"{len(bad)} of {len(found)} figures are worse than in the run of "
-             f"{old.data['machine']['date']}.", "",
+    open_ = sum(c.verdict == "cannot tell" for c in found)
+    lines = [f"{len(bad)} of {len(found)} comparisons with the run of "
+             f"{old.data['machine']['date']} are worse by their intervals"
+             f"{f', and {open_} cannot be told' if open_ else ''}.", "",
              *(f"- **worse**: {c.text()}" for c in bad), ""]
     return lines, len(bad)
 

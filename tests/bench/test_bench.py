@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Tests the benchmark's arithmetic: cells, targets, comparison, report, and what it reads of connection tracking's events."""
 import json
+import random
 import re
 import sys
 import tempfile
@@ -353,33 +354,67 @@ class Targets(unittest.TestCase):
 
 
 class Comparison(unittest.TestCase):
-    def worse(self, old, new):
-        return [c.metric for c in compare.changes(run(*old), run(*new))
-                if c.worse]
+    """Made-up runs whose samples vary by `noise` around a figure."""
 
-    def test_less_is_worse_for_requests_and_more_for_latency(self):
-        self.assertEqual(self.worse([mixed("natra", "tilt", 6000, 20)],
-                                    [mixed("natra", "tilt", 4000, 40)]),
-                         ["p99_ms_annotated", "rps_annotated", "rps_total"])
-        self.assertEqual(self.worse([mixed("natra", "tilt", 6000, 20)],
-                                    [mixed("natra", "tilt", 9000, 10)]), [])
+    @staticmethod
+    def samples(figure, noise=0.1, count=ENOUGH, metric="gbit", limiter="natra"):
+        draw = random.Random(f"{figure} {noise}")
+        return [sample("throughput", limiter, {}, n,
+                       **{metric: figure * (1 + noise * draw.uniform(-1, 1))})
+                for n in range(count)]
+
+    def verdicts(self, old, new):
+        return [c.verdict for c in compare.changes(run(*old), run(*new))]
+
+    def test_less_is_worse_for_rates_and_more_for_times(self):
+        for metric, bad, good in (("gbit", 6, 20), ("p99_us", 20, 6)):
+            old = self.samples(10, metric=metric)
+            for figure, verdict in ((bad, "worse"), (good, "not worse")):
+                self.assertEqual(self.verdicts(old, self.samples(figure, metric=metric)),
+                                 [verdict], metric)
 
     def test_noise_is_not_worse(self):
-        self.assertEqual(self.worse([mixed("natra", "tilt", 6000, 20)],
-                                    [mixed("natra", "tilt", 5000, 24)]), [])
+        for figure in (9.0, 9.5, 10.0, 11.0):
+            self.assertEqual(self.verdicts(self.samples(10), self.samples(figure)),
+                             ["not worse"], figure)
+
+    def test_samples_that_differ_a_lot_say_nothing(self):
         wide = [sample("throughput", "natra", {}, n, gbit=g)
-                for n, g in enumerate((10, 30, 50))]
-        self.assertEqual(self.worse(
-                wide, [sample("throughput", "natra", {}, gbit=12)]), [])
+                for n, g in enumerate((10, 30, 50, 12, 48, 20, 40))]
+        self.assertEqual(self.verdicts(wide, self.samples(18)), ["cannot tell"])
+
+    def test_one_sample_alone_says_nothing(self):
+        self.assertEqual(self.verdicts(self.samples(10, count=1),
+                                       self.samples(1, count=1)), ["cannot tell"])
+
+    @staticmethod
+    def pods(factors):
+        return [sample("pods", "natra", {"pods": n}, p99_us=100 * f)
+                for n, f in enumerate(factors)]
+
+    def test_single_samples_of_a_workload_are_judged_together(self):
+        old = self.pods([1] * 8)
+        for factors, verdict in (
+                ([0.9, 1.1, 1, 1.1, 0.9, 1.1, 0.95, 1.05], "not worse"),
+                ([0.9, 1.1, 1, 30, 0.9, 1.1, 0.95, 1.05], "not worse"),
+                ([1.8, 2.1, 2, 3, 1.9, 2.1, 1.95, 2.05], "worse")):
+            self.assertEqual(self.verdicts(old, self.pods(factors)), [verdict], factors)
+        # This many figures are too few.
+        self.assertEqual(self.verdicts(self.pods([1] * 3), self.pods([9] * 3)),
+                         ["cannot tell"])
+
+    def test_nothing_left_is_worse(self):
+        self.assertEqual(self.verdicts(self.samples(10, metric="rps_total"),
+                                       self.samples(0, metric="rps_total")), ["worse"])
 
     def test_caps(self):
-        self.assertEqual(self.worse(sweep("natra", [(10.1, 9.9)]),
-                                    sweep("natra", [(9.5, 10.1)])),
-                         ["error_in"])
+        old = sweep("natra", [(10.1, 9.9)] * ENOUGH)
+        self.assertEqual(self.verdicts(old, sweep("natra", [(9.5, 10.1)] * ENOUGH)),
+                         ["worse", "not worse"])
 
     def test_of_others_nothing_is_said(self):
-        self.assertEqual(self.worse([mixed("upstream", "tilt", 6000, 20)],
-                                    [mixed("upstream", "tilt", 60, 20)]), [])
+        self.assertEqual(self.verdicts(self.samples(10, limiter="upstream"),
+                                       self.samples(1, limiter="upstream")), [])
 
     def test_other_machines(self):
         self.assertIn("cpus", compare.comparable(run(), run(cpus=8)))
@@ -437,11 +472,10 @@ class Report(unittest.TestCase):
         self.assertIn("out of the pod | natra, paced |", text)
 
     def test_comparison_is_shown(self):
-        old = run(mixed("natra", "tilt", 6000, 20))
-        text, worse = write(run(mixed("natra", "tilt", 600, 20)), old)
-        self.assertEqual(worse, 2)
-        self.assertIn("**worse**: mixed natra load=tilt, rps_annotated: 6000 ->"
-                      " 600", text)
+        old, new = (Comparison.samples(g) for g in (60, 6))
+        text, worse = write(run(*new), run(*old))
+        self.assertEqual(worse, 1)
+        self.assertIn("**worse**: throughput natra, gbit: 6", text)
 
 
 class Conntrack(unittest.TestCase):

@@ -41,4 +41,9 @@ TABLE = [
         'hooks = (("in", "ingress"), ("out", "egress"))', "unit-wired"),
     one("bench-measures-two-kernels-on-one", "tests/bench/twovms.py",
         'if "NATRA_PAIR" in os.environ:', "if True:", "unit-twovms"),
+    one("bench-compares-without-intervals", "tests/bench/compare.py",
+        'return "worse" if low > self.limit', 'return "worse" if self.figure > self.limit',
+        "unit-bench"),
+    one("bench-compares-single-samples", "tests/bench/compare.py",
+        "if min(len(a.values), len(b.values)) >= ENOUGH:", "if True:", "unit-bench"),
 ]
