@@ -1,41 +1,40 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Draws the report's pictures as SVG."""
+"""Draws the report's pictures as SVG, from the results alone."""
 import os
+import statistics
 
 import matplotlib
 
 matplotlib.use("Agg")
-# With these settings the same figures make the same file.
-matplotlib.rcParams.update({"svg.hashsalt": "natra", "svg.fonttype": "none",
-                            "font.size": 9, "axes.grid": True,
-                            "grid.alpha": 0.3, "figure.autolayout": True})
-from matplotlib import pyplot
+from matplotlib import pyplot, ticker
 
 import capped_pod
+import colours
 import headofline
+import mixed
 import rrul
+import starts
 import web
-from cells import LIMITERS, UNCAPPED
+import wired
+from cells import LIMITERS, RATES, UNCAPPED
 from cputime import KINDS
+from markdown import name_of
+from statistic import interval
 from target import WAYS
 
-COLOURS = {"none": "#888888", "upstream": "#d95f02",
-           "upstream-containerd": "#e6ab02", "upstream-debian": "#a6761d",
-           "natra": "#1b7837", "natra-pace": "#7570b3",
-           "natra-charged": "#17a2a2", "tbf": "#d95f02", "fq_codel": "#1f78b4",
-           "cake": "#e7298a"}
-LABELS = {"none": "no limiter", "upstream": "upstream",
-          "upstream-containerd": "upstream, containerd's burst",
-          "upstream-debian": "upstream 1.1.1", "natra": "natra",
-          "natra-pace": "natra, paced ingress",
-          "natra-charged": "natra, charged", "tbf": "tbf", "fq_codel": "fq_codel",
-          "cake": "cake"}
+# With these settings the same figures make the same file.
+matplotlib.rcParams.update({
+        "svg.hashsalt": "natra", "svg.fonttype": "none", "font.size": 9,
+        "axes.grid": True, "axes.axisbelow": True, "figure.autolayout": True,
+        "grid.color": colours.GRID[0], "legend.framealpha": 1,
+        "legend.edgecolor": colours.GRID[0],
+        **{part: colours.PAGE[0] for part in (
+                "figure.facecolor", "axes.facecolor", "savefig.facecolor",
+                "legend.facecolor")},
+        **{part: colours.INK[0] for part in (
+                "text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor",
+                "xtick.color", "ytick.color", "legend.labelcolor")}})
 STRICT = ("upstream", "fq_codel", "cake", "natra-charged", "natra")
-
-
-# In a dark page black becomes white and a colour keeps its hue.
-DARK = "<style>@media (prefers-color-scheme: dark) { svg { filter: invert(0.93) " \
-    "hue-rotate(180deg) } }</style>"
 
 
 def save(figure, out, name):
@@ -45,8 +44,54 @@ def save(figure, out, name):
     with open(path) as f:
         head, end, rest = f.read().partition("<defs>")
     with open(path, "w") as f:
-        f.write(head + DARK + "\n " + end + rest)
+        f.write(head + colours.style() + "\n " + end + rest)
     return name
+
+
+def edges(stat):
+    """Return how far the interval of a mean reaches to both sides of it."""
+    found = interval(statistics.fmean, stat.values)
+    return (0, 0) if not found else (max(0, stat.mean - found[0]),
+                                     max(0, found[1] - stat.mean))
+
+
+def bars(out, name, panels):
+    """Draw panels of (title, unit, {limiter: Stat}, log scale), each limiter with its
+    interval and its figure. Limiters that a panel lacks have no bar there."""
+    panels = [(title, unit, {n: s for n, s in found.items() if s}, log)
+              for title, unit, found, log in panels if any(found.values())]
+    names = [n for n in dict.fromkeys(n for p in panels for n in p[2])
+             if sum(n in p[2] for p in panels)]
+    if len(names) < 2:
+        return None
+    figure, axes = pyplot.subplots(1, len(panels), squeeze=False, sharey=True,
+                                   figsize=(9, 1.1 + 0.28 * len(names)))
+    for axis, (title, unit, found, log) in zip(axes[0], panels):
+        axis.set(title=title, xlabel=unit)
+        # A bar and the figure behind it have to fit in.
+        most = max((s.mean + edges(s)[1] for s in found.values()), default=0) or 1
+        least = min((s.mean for s in found.values() if s.mean > 0), default=most)
+        if log:
+            span = max(most / least, 10)
+            axis.set(xscale="log", xlim=(least / span ** 0.15, most * span ** 0.55))
+            axis.xaxis.set_minor_formatter(ticker.NullFormatter())
+        else:
+            axis.set_xlim(0, most * 1.35)
+        for row, who in enumerate(names):
+            stat = found.get(who)
+            if not stat:
+                continue
+            below, above = edges(stat)
+            axis.barh(row, stat.mean, 0.7, color=colours.of(who))
+            axis.errorbar(stat.mean, row, xerr=[[below], [above]], linewidth=1,
+                          color=colours.INK[0], capsize=2)
+            axis.annotate(f"{stat.mean:.3g}" if stat.mean < 1000 else
+                          f"{stat.mean:.0f}", (stat.mean + above, row), (4, 0),
+                          textcoords="offset points", va="center", fontsize=8)
+        axis.set_yticks(range(len(names)), [name_of(n) for n in names])
+        axis.grid(axis="y", visible=False)
+    axes[0][0].invert_yaxis()
+    return save(figure, out, name)
 
 
 def lines(axes, limiters, points):
@@ -55,110 +100,131 @@ def lines(axes, limiters, points):
     for name in limiters:
         xy = points(name)
         if xy:
-            axes.plot(*xy, label=LABELS[name], color=COLOURS[name],
-                      linewidth=1.2)
+            axes.plot(*xy, label=name_of(name), color=colours.of(name),
+                      linewidth=1.4, marker="o" if len(xy[0]) < 10 else "",
+                      markersize=3)
             drawn = True
     if drawn:
         axes.legend(fontsize=8)
     return drawn
 
 
-def steps(rows, width):
-    """Return means over wider intervals of rows (when an interval ended, its rate)."""
-    bins = {}
-    for (t0, _), (t1, y) in zip([(0, 0), *rows], rows):
-        bins.setdefault(int(t0 / width), []).append((t1 - t0, y))
-    return ([(i + 0.5) * width for i in bins],
-            [sum(w * y for w, y in b) / max(1e-9, sum(w for w, _ in b))
-             for b in bins.values()])
+def contracts(res, out):
+    """Draw what each limiter lets through, and what that leaves of the mice."""
+    names = ("none", *mixed.PEERS, *(n for n in mixed.CONTRACTS if n != "none"))
+
+    def column(metric):
+        return {n: res.get("mixed", n, metric, load="fixed") for n in names}
+    return bars(out, "contracts", [
+            ("all traffic out of the pod", "Mbit/s", column("wire_out"), True),
+            ("its small requests", "answered per second", column("rps_annotated"),
+             False),
+            ("99 % of these within", "ms", column("p99_ms_annotated"), True)])
 
 
-def rate(res, out):
-    """Draw the first seconds of one stream under a cap of 10M, both ways. Steps are
-    half a second because one GSO packet takes 50 ms at that rate."""
-    figure, panels = pyplot.subplots(1, 2, figsize=(9, 3), sharey=True)
-    drawn = False
-    for axes, way in zip(panels, ("in", "out")):
-        def points(name, way=way):
-            rows = res.series("sweep", name, f"{way} Mbit/s", rate="10M",
-                              flows=1)
-            return rows and steps(rows, 0.5)
-        drawn |= lines(axes, ("upstream-containerd", "upstream", "natra",
-                              "natra-pace"), points)
-        axes.set_yscale("log")
-        axes.axhline(10, color="black", linewidth=0.7, linestyle=":")
-        axes.set_title("into the pod" if way == "in" else "out of the pod")
-        axes.set_xlabel("seconds since the first byte")
-    panels[0].set_ylabel("Mbit/s on the wire")
-    return save(figure, out, "rate-10M") if drawn else pyplot.close(figure)
+def round_trips(res, out):
+    return bars(out, "latency", [
+            (words, "median, us", {n: res.get("latency", n, "p50_us", stream=stream)
+                                   for n in ("none", "upstream", "natra", "natra-pace")},
+             True) for stream, words in (("idle", "no stream"), *(
+                     (way, f"stream {words}") for way, words in WAYS.items()))])
 
 
-def cdf(res, out, workload, rows, name, unit):
-    """rows: (panel's title, series, params); the series are quantiles, or
-    (percentile, value)."""
-    figure, panels = pyplot.subplots(1, len(rows), figsize=(9, 3),
-                                     sharey=True, squeeze=False)
-    drawn = False
-    for axes, (title, series, params) in zip(panels[0], rows):
-        def points(limiter, series=series, params=params):
-            got = res.series(workload, limiter, series, **params)
-            if not got:
-                return None
-            if isinstance(got[0], (list, tuple)):
-                return [v for _, v in got], [p for p, _ in got]
-            return got, [100 * i / (len(got) - 1) for i in range(len(got))]
-        drawn |= lines(axes, ("none", "upstream", "natra", "natra-pace"),
-                       points)
-        axes.set_xscale("log")
-        axes.set_title(title)
-        axes.set_xlabel(unit)
-    panels[0][0].set_ylabel("percent")
-    return save(figure, out, name) if drawn else pyplot.close(figure)
+def caps(res, out):
+    """Draw the error of each cap, a point for each sample, so that the worst is seen
+    beside the mean, which is a line."""
+    figure, panels = pyplot.subplots(1, 2, figsize=(9, 3.2), sharey=True)
+    names = [n for n in ("upstream", "natra", "natra-pace") if res.find("sweep", n)]
+    places = [(rate, flows) for rate in RATES for flows in (1, 8)
+              if any(res.find("sweep", n, rate=rate, flows=flows) for n in names)]
+    for axes, (way, words) in zip(panels, WAYS.items()):
+        for i, name in enumerate(names):
+            for x, (rate, flows) in enumerate(places):
+                error = res.get("sweep", name, f"error_{way}", rate=rate, flows=flows)
+                if not error:
+                    continue
+                at = x + 0.25 * (i - (len(names) - 1) / 2)
+                axes.plot([at] * len(error.values), [100 * v for v in error.values], "o",
+                          markersize=3, color=colours.of(name))
+                axes.plot([at - 0.1, at + 0.1], [100 * error.mean] * 2, linewidth=2,
+                          color=colours.of(name))
+        for name in names:
+            axes.plot([], [], "o-", markersize=3, color=colours.of(name),
+                      label=name_of(name))
+        axes.axhline(0, color=colours.INK[0], linewidth=0.7)
+        axes.set_title(words)
+        axes.set_xticks(range(len(places)), [f"{r}\n{n} flow{'s' * (n > 1)}"
+                                             for r, n in places])
+    panels[0].set_ylabel("off the cap, %")
+    # Room for the legend beside the points.
+    low, high = panels[0].get_ylim()
+    panels[0].set_ylim(low, high + 0.35 * (high - low))
+    panels[0].legend(fontsize=8, loc="upper left")
+    return save(figure, out, "caps") if names and places else pyplot.close(figure)
 
 
-def mice(res, out):
-    """Draw the requests a second of both pods at full tilt."""
-    names = [n for n in ("none", "upstream", "natra")
-             if res.mean("mixed", n, "rps_total", load="tilt")]
-    if not names:
+def by_count(res, out, name, workload, param, panels):
+    """Draw metrics, as panels of (metric, title, unit), by a parameter that counts."""
+    def points(limiter, metric):
+        got = sorted((dict(k[2])[param], res.stat(k, metric).mean)
+                     for k in res.find(workload, limiter) if res.stat(k, metric))
+        return tuple(zip(*got)) if got else None
+
+    panels = [p for p in panels if any(points(n, p[0]) for n in LIMITERS)]
+    if not panels:
         return None
-    figure, axes = pyplot.subplots(figsize=(6, 2.6))
-    left = [0.0] * len(names)
-    most = max(res.mean("mixed", n, "rps_total", load="tilt") for n in names)
-    for pod, words, shade in (("annotated", "capped", 1.0),
-                              ("bystander", "bystander", 0.45)):
-        wide = [res.mean("mixed", n, f"rps_{pod}", load="tilt") for n in names]
-        bars = axes.barh([LABELS[n] for n in names], wide, left=left,
-                         color=[COLOURS[n] for n in names], alpha=shade)
-        axes.bar_label(bars, [f"{w:.0f} {words}" if w > 0.2 * most else ""
-                              for w in wide],
-                       label_type="center", fontsize=8)
-        left = [a + b for a, b in zip(left, wide)]
-    axes.invert_yaxis()
-    axes.set_xlabel("requests/s, each on a new connection")
-    return save(figure, out, "mice")
+    figure, axes = pyplot.subplots(1, len(panels), figsize=(9, 3), squeeze=False)
+    for axis, (metric, title, unit) in zip(axes[0], panels):
+        lines(axis, LIMITERS, lambda limiter, metric=metric: points(limiter, metric))
+        axis.set(title=title, xscale="log", xlabel=f"{param} on the node", ylabel=unit)
+        counts = sorted({dict(k[2])[param] for k in res.find(workload)})
+        axis.set_xticks(counts, counts)
+        axis.minorticks_off()
+        # What whole machines take can be less than before.
+        axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
+    return save(figure, out, name)
 
 
-def slis(res, out):
-    """Draw medians against the number of limited pods on the node."""
-    figure, panels = pyplot.subplots(1, 3, figsize=(9, 3))
-    drawn = False
-    for axes, (metric, title) in zip(panels, (
-            ("programming_ms", "ADD to first limited packet"),
-            ("client_first_ms_p50", "SYN to SYN-ACK"),
-            ("client_total_ms_p50", "whole connection"))):
-        def points(name, metric=metric):
-            got = [(dict(k[2])["pods"], res.stat(k, metric))
-                   for k in res.find("slis", name)]
-            got = [(n, s.mean) for n, s in got if s]
-            return tuple(zip(*got)) if got else None
-        drawn |= lines(axes, ("none", "upstream", "natra"), points)
-        axes.set_title(title, fontsize=9)
-        axes.set_xscale("log")
-        axes.set_xlabel("pods")
-        axes.set_ylim(bottom=0)
-    panels[0].set_ylabel("ms")
-    return save(figure, out, "slis") if drawn else pyplot.close(figure)
+def pod_starts(res, out):
+    names = ("none", "upstream", "natra", *starts.MODES)
+    adds = {n: res.get("add", "both", f"wall_ms {who}") for n, who in (
+            ("upstream", "upstream"), (starts.MODES[0], "natra clsact"),
+            (starts.MODES[1], "natra tcx"))}
+    return bars(out, "starts", [
+            ("one ADD", "ms", adds, False),
+            (f"{starts.AT_ONCE} pods at once", "ready per second",
+             {n: res.get("starts", n, "per_second", loaded=False) for n in names},
+             False)])
+
+
+def two_kernels(res, out):
+    return bars(out, "two-kernels", [
+            (title, unit, {n: res.get("pair", n, metric) for n in LIMITERS}, log)
+            for metric, title, unit, log in (
+                    ("wire_in", "streams into the pod", "Mbit/s", True),
+                    ("p50_ms_annotated", "its requests, median", "ms", True),
+                    ("p99_ms_annotated", "its requests, p99", "ms", True))])
+
+
+def wirings(res, out):
+    """Draw what natra keeps of the throughput, by how the pod is wired."""
+    found = [wired.kept(res, w) for w in wired.NAMES]
+    count = max(map(len, found))
+    if not count:
+        return None
+    figure, panels = pyplot.subplots(1, 2, figsize=(9, 1.1 + 0.25 * count))
+    for axes, kept, title in zip(panels, found, ("wirings", "service addresses")):
+        for row, (words, part) in enumerate(kept.items()):
+            axes.barh(row, part, 0.7, color=colours.of("natra"))
+            axes.annotate(f"{part:.2f}", (part, row), (4, 0), va="center", fontsize=8,
+                          textcoords="offset points")
+        axes.set_yticks(range(len(kept)), list(kept))
+        axes.set(title=title, xlabel="natra's part of no limiter's throughput",
+                 xlim=(0, max(1.25, 1.2 * max(kept.values(), default=1))))
+        axes.axvline(1, color=colours.INK[0], linewidth=0.7)
+        axes.grid(axis="y", visible=False)
+        axes.invert_yaxis()
+    return save(figure, out, "wirings")
 
 
 def head_of_line(res, out):
@@ -209,8 +275,8 @@ def request_cost(res, out):
         left = [0.0] * len(names)
         for part, shade in zip(KINDS, (1.0, 0.65, 0.35)):
             wide = [res.mean("http", n, f"{part}_us", **params) for n in names]
-            bars = axes.barh([LABELS[n] for n in names], wide, left=left, alpha=shade,
-                             color=[COLOURS[n] for n in names])
+            bars = axes.barh([name_of(n) for n in names], wide, left=left, alpha=shade,
+                             color=[colours.of(n) for n in names])
             axes.bar_label(bars, [part] * len(names), label_type="center", fontsize=7)
             left = [a + b for a, b in zip(left, wide)]
             drawn |= bool(names)
@@ -224,23 +290,28 @@ def draw(res, out):
     os.makedirs(out, exist_ok=True)
     made = {
             capped_pod.draw(res, out): capped_pod.CAPTION,
-            rate(res, out): "One stream under a cap of 10 Mbit/s, from its "
-                            "first byte",
-            mice(res, out): "Requests a second at full tilt beside an elephant "
-                            "each way",
-            cdf(res, out, "mixed", [
-                    ("capped pod", "annotated ms", {"load": "fixed"}),
-                    ("pod beside it", "bystander ms", {"load": "fixed"})],
-                "mice-cdf", "ms"): "Time of a request at a fixed load",
-            cdf(res, out, "latency", [
-                    (title, "us", {"stream": s}) for s, title in (
-                            ("idle", "idle"), ("in", "stream into the pod"),
-                            ("out", "stream out of the pod"))],
-                "latency-cdf", "us"): "Round trips at a cap of 100 Mbit/s",
-            head_of_line(res, out): "How long a request waits beside "
-                                    f"{headofline.JUDGED} streams at a cap of 10 Mbit/s",
-            probes(res, out): "A probe beside 4 + 4 streams",
+            contracts(res, out): "What each limiter lets through and leaves of the mice, "
+                                 "at a fixed load and a cap of 10 Mbit/s",
+            round_trips(res, out): "Round trips at a cap of 100 Mbit/s",
+            caps(res, out): "How far off the cap each sample is, and their means",
+            by_count(res, out, "memory", "memory", "pods",
+                     [("all_kib", "the kernel's memory for a pod", "KiB"),
+                      ("memlock_kib", "of that, programs and maps", "KiB")]):
+                "Memory by limited pods on the node",
+            pod_starts(res, out): "How long an ADD takes, and how many pods start",
+            two_kernels(res, out): "A client on another kernel",
+            wirings(res, out): "What natra far above the wire keeps",
+            by_count(res, out, "slis", "slis", "pods", [
+                    ("programming_ms", "ADD to first limited packet", "ms"),
+                    ("client_first_ms_p50", "SYN to SYN-ACK", ""),
+                    ("client_total_ms_p50", "whole connection", "")]):
+                "What a pod's owner notices, by limited pods on the node",
             request_cost(res, out): "What a request costs far under the cap",
-            slis(res, out): "What a pod's owner notices, by limited pods on "
-                            "the node"}
+            probes(res, out): "A probe beside 4 + 4 streams",
+            by_count(res, out, "scale", "pods", "pods", [
+                    ("p99_us", "p99 of a round trip", "us"),
+                    ("cpu_per_gb", "CPU seconds per GB", "")]):
+                "More limited pods on the node",
+            head_of_line(res, out): "How long a request waits beside "
+                                    f"{headofline.JUDGED} streams at a cap of 10 Mbit/s"}
     return {name: text for name, text in made.items() if name}

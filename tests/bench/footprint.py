@@ -8,7 +8,7 @@ import subprocess
 import cost
 import plugin
 from cells import LIMITERS, RATES, Unavailable, cell, cpu_bound, too_many
-from markdown import figure, name_of, table
+from markdown import figure, name_of, ranked, table
 from memory import held, kernel, memlock_kib, settled
 from plugin import PINS, Veth, call
 from pods import CONTAINERD_BURST, limiter
@@ -217,13 +217,11 @@ def report(res):
 def answers(res):
     found = {who: [res.mean("add", "both", f"{m} {who}") for m in ("wall_ms", "cpu_ms")]
              for who in ("upstream", "natra clsact", "natra tcx")}
-    rows = [f"{who} {wall:.1f} ms, of which {cpu:.1f} on a CPU"
-            for who, (wall, cpu) in found.items() if wall and cpu]
-    if len(rows) > 1:
-        yield "What does an ADD take?", "; ".join(rows) + "."
+    for i, words in enumerate(("from its start to its end", "of CPU time")):
+        if said := ranked({who: pair[i] for who, pair in found.items()}, "{:.1f} ms"):
+            yield f"What does an ADD take {words}?", f"{said}."
     memory_ = {n: res.mean("memory", n, "all_kib", pods=MEMLOCK_PODS)
                for n in ("upstream", "natra")}
-    if all(memory_.values()):
+    if said := ranked(memory_, "{:.0f} KiB"):
         yield ("How much of the kernel's memory does a pod take?",
-               f"natra {memory_['natra']:.0f} KiB and upstream "
-               f"{memory_['upstream']:.0f} KiB, with {MEMLOCK_PODS} pods.")
+               f"{said} ({MEMLOCK_PODS} pods).")

@@ -12,7 +12,7 @@ import time
 
 from cells import LIMITERS, cell
 from fair_scenarios import rr_load, rr_program
-from markdown import name_of, table
+from markdown import name_of, ranked, table
 from mixed import CONTRACTS, PEERS, STRICT
 from pods import limiter
 from statistic import Stat
@@ -158,10 +158,9 @@ def report(res):
 
 def answers(res):
     for way, words in WAYS.items():
-        found = {name: worst(res, name, way, "p99_ms")
-                 for name in ("natra", "natra-charged", "natra-pace", *PEERS)}
-        rows = sorted((s.mean, name_of(name)) for name, s in found.items() if s)
-        if len(rows) > 1:
+        found = {name: s.mean for name in ("none", "natra", "natra-charged", "natra-pace",
+                                           *PEERS)
+                 if (s := worst(res, name, way, "p99_ms"))}
+        if said := ranked(found, "{:.1f} ms"):
             yield (f"How long does a flow under its fair share wait beside {JUDGED} "
-                   f"elephants {words}?",
-                   "p99 " + "; ".join(f"{name} {ms:.1f} ms" for ms, name in rows) + ".")
+                   f"elephants {words}?", f"{said} (p99).")

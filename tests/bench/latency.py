@@ -3,7 +3,7 @@
 import time
 
 from cells import ALL_LIMITERS, EMULATED, LIMITERS, cell
-from markdown import name_of, table
+from markdown import name_of, ranked, table
 from pods import limiter
 from target import WAYS, Target
 
@@ -89,11 +89,9 @@ def report(res):
 
 
 def answers(res):
-    found = {name: res.mean("latency", name, "p50_us", stream="in")
-             for name in ("natra", "upstream")}
-    if all(found.values()):
-        first, second = sorted(found, key=found.get)
-        yield ("How long does a round trip take beside a stream?",
-               f"{found[first] / 1e3:.2f} ms with {first} and "
-               f"{found[second] / 1e3:.2f} ms with {second} (medians, stream into the "
-               "pod).")
+    for way, words in WAYS.items():
+        found = {name: p50 / 1e3 for name in ("none", "upstream", "natra", "natra-pace")
+                 if (p50 := res.mean("latency", name, "p50_us", stream=way))}
+        if said := ranked(found, "{:.2f} ms"):
+            yield (f"How long does a round trip take beside a stream {words}?",
+                   f"{said} (medians).")

@@ -6,6 +6,9 @@ NAMES = {"none": "no limiter", "upstream": "upstream",
          "upstream-containerd": "upstream, containerd's burst",
          "natra-pace": "natra, paced ingress"}
 
+# What differs by less than this part is said to be level.
+LEVEL = 0.05
+
 
 def name_of(limiter):
     return NAMES.get(limiter, limiter.replace("-", ", ", 1))
@@ -27,6 +30,25 @@ def spread(stat, digits):
     return text if len(stat.values) == 1 else \
         f"{text} ({min(stat.values):.{digits}f} to " \
         f"{max(stat.values):.{digits}f})"
+
+
+def ranked(found, form, most=False):
+    """Say who wins among limiters with a figure, and by how much, or return "" if there
+    are no two of them. No limiter is no rival, as it keeps no promise."""
+    rivals = sorted(((v, n) for n, v in found.items() if v is not None and n != "none"),
+                    reverse=most)
+    if len(rivals) < 2:
+        return ""
+    (best, first), (second, _) = rivals[:2]
+    level = abs(second - best) <= LEVEL * max(abs(best), abs(second))
+    rest = [f"{name_of(n)} {form.format(v)}" + (
+            f" ({v / best:.3g} of that)" if best and not level else "")
+            for v, n in rivals[1:]]
+    none = found.get("none")
+    return (f"{name_of(first)} {'is level with the next' if level else 'wins'}: "
+            f"{form.format(best)}; {'; '.join(rest)}" + (
+                    f"; without a limiter {form.format(none)}"
+                    if none is not None else ""))
 
 
 def table(head, rows):

@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from cells import ALL_LIMITERS, EMULATED, LIMITERS, cell
-from markdown import figure, name_of, table
+from markdown import figure, name_of, ranked, table
 from pods import limiter
 from rig import Elephant
 from statistic import quantiles
@@ -214,6 +214,11 @@ def answers(res):
     found = [f"{name_of(name)} {words}" for name, words in found if words]
     if len(found) > 1:
         yield ("What is left of a capped pod's small requests?", "; ".join(found) + ".")
+    said = ranked({name: res.mean("mixed", name, "rps_annotated", load="fixed")
+                   for name in (*PEERS, "natra-charged")}, "{:.0f}", most=True)
+    if said:
+        yield ("How many of them are answered per second if all of the pod's traffic has "
+               "to be within the cap?", f"{said}.")
     won, of = won_strictly(res)
     if of:
         yield ("Who wins under a strict cap?",

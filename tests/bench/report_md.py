@@ -13,6 +13,7 @@ for part in ("harness/python", "cni", "net"):
 
 import compare
 from markdown import table
+from page import page
 from statistic import CONFIDENCE, ENOUGH, Results
 from workloads import MODULES, missed, targets
 
@@ -45,12 +46,6 @@ def verdict(res):
     if len(lines) > 2:
         lines.append("")
     return lines, found
-
-
-def answers(res):
-    rows = [pair for module in MODULES for pair in module.answers(res)]
-    return rows and ["## In short", "", *(
-            f"- **{question}** {sentence}" for question, sentence in rows), ""]
 
 
 def target_table(found):
@@ -117,12 +112,10 @@ def write(res, old=None, charts=None):
                 "run only."] if about.get("emulated") else []),
              "Where there are several samples, a figure is their mean, ± their "
              "standard deviation.", "",
-             *answers(res)]
-    for name, caption in (charts or {}).items():
-        lines += [f"![{caption}]({name}.svg)", ""]
+             *page(res, charts or {}), *target_table(found)]
     for module in MODULES:
         lines += module.report(res)
-    lines += target_table(found) + left_out(res) + machine(res)
+    lines += left_out(res) + machine(res)
     return "\n".join(lines).rstrip() + "\n", worse
 
 

@@ -13,7 +13,7 @@ import rrul_probe
 from cells import EMULATED, cell
 from edt import jain
 from limiters import bits
-from markdown import name_of, table
+from markdown import name_of, ranked, table
 from mixed import CONTRACTS, PEERS, STRICT
 from pods import limiter
 from stream import Streams
@@ -258,15 +258,13 @@ def answers(res):
     names = ("natra", "natra-charged", "natra-pace", *PEERS)
     for rate in rates_of(res):
         found = {n: res.mean("rrul", n, "p99_ms_BE", rate=rate) for n in names}
-        rows = sorted((ms, name_of(n)) for n, ms in found.items() if ms is not None)
-        if len(rows) > 1:
+        if said := ranked(found, "{:.1f} ms"):
             yield (f"What does a probe wait beside 4 + 4 streams at {rate}?",
-                   "p99 " + "; ".join(f"{n} {ms:.1f} ms" for ms, n in rows) + ".")
+                   f"{said} (p99).")
     mixes = [m for m in MIXES if res.get("nup", "natra", "jain", mix=m)]
     if mixes:
         mean = {n: [res.mean("nup", n, "jain", mix=m) for m in mixes] for n in names}
-        rows = sorted(((min(v), name_of(n)) for n, v in mean.items() if None not in v),
-                      reverse=True)
-        yield (f"How evenly do {FLOWS} streams share?",
-               "least of Jain's index of all mixes: " + "; ".join(
-                       f"{n} {v:.3f}" for v, n in rows) + ".")
+        found = {n: min(v) for n, v in mean.items() if None not in v}
+        if said := ranked(found, "{:.3f}", most=True):
+            yield (f"How evenly do {FLOWS} streams share?",
+                   f"{said} (the least of Jain's index of all mixes).")

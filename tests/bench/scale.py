@@ -6,7 +6,7 @@ import time
 
 from cells import EMULATED, LIMITERS, UNCAPPED, cell, cpu_bound, too_many
 from limiters import bits
-from markdown import figure, name_of, table
+from markdown import figure, name_of, ranked, table
 from pods import limiter
 from target import Target
 from throughput import busy_seconds
@@ -146,6 +146,12 @@ def report(res):
 def answers(res):
     found = {name: [res.mean("pods", name, "p99_us", pods=n)
                     for n in POD_COUNTS] for name in ("natra", "upstream")}
+    count = max((n for n in POD_COUNTS if res.get("pods", "natra", "p99_us", pods=n)),
+                default=None)
+    if said := count and ranked({name: res.mean("pods", name, "p99_us", pods=count)
+                                 for name in LIMITERS}, "{:.0f} us"):
+        yield (f"What does a round trip take with {count} limited pods on the node?",
+               f"{said} (p99).")
     rows = [f"{name} {first:.0f} us, and {last[1]:.0f} us with {last[0]}"
             for name, column in found.items()
             for first, last in [(column[0], next(

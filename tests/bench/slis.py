@@ -12,7 +12,7 @@ from cells import EMULATED, LIMITERS, cell, too_many
 from conntrack import Connections
 from commands import sh
 from limiters import total
-from markdown import figure, name_of, table
+from markdown import figure, name_of, ranked, table
 from pods import limiter
 from statistic import quantiles
 
@@ -213,7 +213,5 @@ def answers(res):
             found.setdefault(dict(key[2])["pods"], {})[key[1]] = programming.mean
     both = [n for n in found if len(found[n]) > 1]
     if both:
-        first, second = sorted(found[max(both)].items(), key=lambda f: f[1])
-        yield ("How soon is a pod limited?",
-               f"With {max(both)} pods on the node {first[0]} limits the next "
-               f"{first[1]:.1f} ms after its ADD begins, {second[0]} {second[1]:.1f} ms.")
+        yield ("How soon after its ADD begins is a pod limited?",
+               f"{ranked(found[max(both)], '{:.1f} ms')} ({max(both)} pods on the node).")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import plugin
 from cells import LIMITERS, cell, cpu_bound
-from markdown import figure, name_of, table
+from markdown import figure, name_of, ranked, table
 from pods import limiter
 from statistic import quantiles
 from target import Target
@@ -83,7 +83,5 @@ def report(res):
 def answers(res):
     found = {name: res.mean("starts", name, "per_second", loaded=False)
              for name in (*LIMITERS, *MODES)}
-    rows = [f"{name_of(name)} {n:.0f}" for name, n in found.items() if n]
-    if len(rows) > 1:
-        yield ("How many pods start per second?",
-               "; ".join(rows) + f" ({AT_ONCE} at once).")
+    if said := ranked(found, "{:.0f}", most=True):
+        yield "How many pods start per second?", f"{said} ({AT_ONCE} at once)."

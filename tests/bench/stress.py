@@ -14,7 +14,7 @@ import plugin
 from cells import EMULATED, LIMITERS, cell
 from commands import sh
 from conntrack import FIN_WAIT, SYN_SENT, Connections, mbits
-from markdown import figure, name_of, table
+from markdown import figure, name_of, ranked, table
 from pods import limiter
 from rig import Elephant
 from slis import CAP, TRACK, Programming
@@ -256,6 +256,10 @@ def answers(res):
                 f"{slow:.2f} Mbit/s for the slow tenth"
                 for name, (rps, first, slow) in found.items()
                 if None not in (rps, first, slow)]
+        said = ranked({name: row[0] for name, row in found.items()}, "{:.0f}", most=True)
+        if said:
+            yield ("How many new connections per second are answered under stress, with "
+                   f"{pods} pods?", f"{said}.")
         if len(rows) > 1:
             yield (f"What do new connections get under stress, with {pods} pods?",
                    "; ".join(rows) + ".")

@@ -7,7 +7,7 @@ import time
 
 from cells import RATES, UNCAPPED, cell
 from limiters import bits
-from markdown import figure, name_of, table
+from markdown import figure, name_of, ranked, table
 from meter import Meter
 from pods import limiter
 from statistic import Stat
@@ -320,8 +320,10 @@ def answers(res):
     if not all(off.values()):
         return
     mean = {name: sum(v) / len(v) for name, v in off.items()}
-    first, second = sorted(mean, key=mean.get)
+    far = {name: max(abs(worst(error)) * 100 for k in keys for way in WAYS
+                     if (error := res.get("sweep", name, f"error_{way}", **dict(k[2]))))
+           for name in off}
     yield ("Does the cap hold?",
-           f"Over {len(off['natra'])} caps and directions {first}'s mean error is "
-           f"{mean[first]:.2f} %, {second}'s {mean[second]:.2f} %; the worst is "
-           f"{max(off[first]):.2f} and {max(off[second]):.2f} %.")
+           f"{ranked(mean, '{:.2f} %')} (the mean error over {len(off['natra'])} caps and "
+           "directions). The worst sample: " + ", ".join(
+                   f"{name} {v:.2f} %" for name, v in far.items()) + ".")

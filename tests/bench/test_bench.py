@@ -1,30 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests the benchmark's arithmetic: cells, targets, comparison, report, and what it reads of connection tracking's events."""
+"""Tests the benchmark's arithmetic: cells, targets, and what it reads of connection
+tracking's events."""
 import json
-import random
-import re
 import sys
 import tempfile
 import unittest
 import unittest.mock
-from pathlib import Path
 
 import bench                    # finds the harness
-import capped_pod
-import compare
 import conntrack
-import fair_chart
 import mixed as mice
 import sweep as streams
 import throughput
 import workloads
 from cells import LIMITERS, Node, cell
-from report_md import write
 from statistic import ENOUGH, Results
 from workloads import missed, schedule, targets
 
-RESULTS = Path(__file__).resolve().parent / "results"
 NODE = Node(("tcx-podside", "clsact-podside"))
 SWEEP = {"rate": "10M", "flows": 1, "ways": "in+out"}
 
@@ -353,131 +346,6 @@ class Targets(unittest.TestCase):
         self.assertIs(add(5001)[name], False)
 
 
-class Comparison(unittest.TestCase):
-    """Made-up runs whose samples vary by `noise` around a figure."""
-
-    @staticmethod
-    def samples(figure, noise=0.1, count=ENOUGH, metric="gbit", limiter="natra"):
-        draw = random.Random(f"{figure} {noise}")
-        return [sample("throughput", limiter, {}, n,
-                       **{metric: figure * (1 + noise * draw.uniform(-1, 1))})
-                for n in range(count)]
-
-    def verdicts(self, old, new):
-        return [c.verdict for c in compare.changes(run(*old), run(*new))]
-
-    def test_less_is_worse_for_rates_and_more_for_times(self):
-        for metric, bad, good in (("gbit", 6, 20), ("p99_us", 20, 6)):
-            old = self.samples(10, metric=metric)
-            for figure, verdict in ((bad, "worse"), (good, "not worse")):
-                self.assertEqual(self.verdicts(old, self.samples(figure, metric=metric)),
-                                 [verdict], metric)
-
-    def test_noise_is_not_worse(self):
-        for figure in (9.0, 9.5, 10.0, 11.0):
-            self.assertEqual(self.verdicts(self.samples(10), self.samples(figure)),
-                             ["not worse"], figure)
-
-    def test_samples_that_differ_a_lot_say_nothing(self):
-        wide = [sample("throughput", "natra", {}, n, gbit=g)
-                for n, g in enumerate((10, 30, 50, 12, 48, 20, 40))]
-        self.assertEqual(self.verdicts(wide, self.samples(18)), ["cannot tell"])
-
-    def test_one_sample_alone_says_nothing(self):
-        self.assertEqual(self.verdicts(self.samples(10, count=1),
-                                       self.samples(1, count=1)), ["cannot tell"])
-
-    @staticmethod
-    def pods(factors):
-        return [sample("pods", "natra", {"pods": n}, p99_us=100 * f)
-                for n, f in enumerate(factors)]
-
-    def test_single_samples_of_a_workload_are_judged_together(self):
-        old = self.pods([1] * 8)
-        for factors, verdict in (
-                ([0.9, 1.1, 1, 1.1, 0.9, 1.1, 0.95, 1.05], "not worse"),
-                ([0.9, 1.1, 1, 30, 0.9, 1.1, 0.95, 1.05], "not worse"),
-                ([1.8, 2.1, 2, 3, 1.9, 2.1, 1.95, 2.05], "worse")):
-            self.assertEqual(self.verdicts(old, self.pods(factors)), [verdict], factors)
-        # This many figures are too few.
-        self.assertEqual(self.verdicts(self.pods([1] * 3), self.pods([9] * 3)),
-                         ["cannot tell"])
-
-    def test_nothing_left_is_worse(self):
-        self.assertEqual(self.verdicts(self.samples(10, metric="rps_total"),
-                                       self.samples(0, metric="rps_total")), ["worse"])
-
-    def test_caps(self):
-        old = sweep("natra", [(10.1, 9.9)] * ENOUGH)
-        self.assertEqual(self.verdicts(old, sweep("natra", [(9.5, 10.1)] * ENOUGH)),
-                         ["worse", "not worse"])
-
-    def test_of_others_nothing_is_said(self):
-        self.assertEqual(self.verdicts(self.samples(10, limiter="upstream"),
-                                       self.samples(1, limiter="upstream")), [])
-
-    def test_other_machines(self):
-        self.assertIn("cpus", compare.comparable(run(), run(cpus=8)))
-        self.assertEqual(compare.comparable(run(), run(natra="2")), "")
-
-
-class Report(unittest.TestCase):
-    def test_misses_come_first(self):
-        text, _ = write(run(*sweep("natra", [(12, 10)])))
-        lines = text.splitlines()
-        self.assertTrue(lines[2].startswith("**1 of 2 targets missed"), text)
-        self.assertIn("cap of 10M into the pod", lines[4])
-        self.assertIn("20 %", lines[4])
-
-    def test_all_met(self):
-        text, _ = write(run(*sweep("natra", [(10, 10)])))
-        self.assertTrue(text.splitlines()[2].startswith("All 2 targets"), text)
-
-    def test_failures_are_reported(self):
-        bad = sample("latency", "natra", {"stream": "in"})
-        text, _ = write(run(dict(bad, error="RuntimeError: no\ntraffic")))
-        self.assertIn("failed: latency natra stream=in: RuntimeError: no "
-                      "traffic", text)
-
-    def test_tables(self):
-        text, _ = write(run(*sweep("natra", [(10, 10), (10.2, 10)]),
-                            *sweep("upstream", [(10, 10)]),
-                            mixed("natra", "tilt", 6000, 20.04),
-                            mixed("none", "fixed", 500, 20)))
-        self.assertIn("| natra | elephants within the cap, mice beside it | – | "
-                      "10.0 / 10.0 | 6000 / 20.0 ms | 500 / 20.0 ms | 6500 |", text)
-        self.assertIn("10.10 ± 0.14", text)
-        self.assertIn("- sweep natra rate=10G: too much", text)
-        self.assertEqual(missed(targets(run())), [])
-
-    def test_an_add_that_loads_programs_is_told_of(self):
-        text, _ = write(run(sample("add", "both", {}, **{
-                "wall_ms upstream": 5, "cpu_ms upstream": 5,
-                "rss_kib upstream": 1, "mean_cpu_ms upstream": 5.25,
-                "mean_cpu_ms natra": 4.125})))
-        self.assertIn("| upstream | 5.00 | 5.00 | 1.00 |", text)
-        self.assertIn("an ADD is 4.12 ms, and upstream's 5.25 ms.", text)
-
-    def test_what_is_left_out_has_a_line_for_each_reason(self):
-        res = run()
-        res.data["left_out"] = [{"cell": c, "why": w} for c, w in (
-                ("a", "x"), ("b", "y"), ("c", "x"), ("a", "x"))]
-        lines = write(res)[0].splitlines()
-        self.assertEqual([s for s in lines if s.startswith("- ")],
-                         ["- a, c: x", "- b: y"])
-
-    def test_paced_and_policed_are_told_apart(self):
-        text, _ = write(run(*sweep("natra", [(10, 10)], edt=True)))
-        self.assertIn("into the pod | natra, policed |", text)
-        self.assertIn("out of the pod | natra, paced |", text)
-
-    def test_comparison_is_shown(self):
-        old, new = (Comparison.samples(g) for g in (60, 6))
-        text, worse = write(run(*new), run(*old))
-        self.assertEqual(worse, 1)
-        self.assertIn("**worse**: throughput natra, gbit: 6", text)
-
-
 class Conntrack(unittest.TestCase):
     @staticmethod
     def attr(kind, data):
@@ -509,87 +377,6 @@ class Conntrack(unittest.TestCase):
         for cut in range(len(whole)):
             for m in conntrack.messages(whole[:cut]):
                 conntrack.parse(m)
-
-
-class Committed(unittest.TestCase):
-    """The report and the pictures of a kept run come from its results.json."""
-    PICTURE = re.compile(r"^!\[(.*)\]\((.*)\.svg\)$", re.M)
-
-    def test_report_is_what_the_results_make(self):
-        for path in RESULTS.glob("*/results.json"):
-            with self.subTest(path.parent.name):
-                report = (path.parent / "report.md").read_text()
-                pictures = {name: text for text, name in self.PICTURE.findall(report)}
-                made, _ = write(Results(json.loads(path.read_text())), charts=pictures)
-                self.assertEqual(report, made)
-
-    def test_each_file_is_needed(self):
-        runs = [path.parent for path in RESULTS.glob("*/results.json")]
-        self.assertTrue(runs)
-        for run_ in runs:
-            pictures = self.PICTURE.findall((run_ / "report.md").read_text())
-            self.assertEqual({path.name for path in run_.iterdir()},
-                             {"report.md", "results.json",
-                              *(f"{name}.svg" for _, name in pictures)})
-
-
-class Picture(unittest.TestCase):
-    """The picture of the README."""
-
-    def runs(self):
-        found = sorted(RESULTS.glob("*/results.json"))
-        self.assertTrue(found)
-        for path in found:
-            yield path.parent, json.loads(path.read_text())
-
-    def test_committed_pictures_show_the_committed_results(self):
-        for where, data in self.runs():
-            with self.subTest(where.name):
-                self.assertEqual((where / "capped-pod.svg").read_text(),
-                                 capped_pod.svg(Results(data)),
-                                 f"run tests/bench/report_md.py {where}")
-
-    def test_committed_chart_shows_the_committed_simulation(self):
-        self.assertEqual((RESULTS / f"{fair_chart.NAME}.svg").read_text(),
-                         fair_chart.svg(), "run tests/bench/fair_chart.py")
-
-    def test_each_figure_is_in_the_picture(self):
-        """A picture from other figures is another picture."""
-        where, data = next(self.runs())
-        committed = (where / "capped-pod.svg").read_text()
-        changed = 0
-        for s in data["samples"]:
-            if s["workload"] != "mixed" or s["params"]["load"] != "fixed" or \
-                    s["limiter"] not in capped_pod.ROWS:
-                continue
-            for metric in ("elephant_in", "rps_annotated", "p99_ms_annotated"):
-                was = s["values"][metric]
-                s["values"][metric] = 2 * was + 1
-                self.assertNotEqual(capped_pod.svg(Results(data)), committed)
-                s["values"][metric] = was
-                changed += 1
-        self.assertGreaterEqual(changed, 9)
-
-    def test_text_is_readable_in_both_themes(self):
-        """Its contrast to the picture's own background is that of WCAG's level AAA,
-        and a bar differs from the background by what WCAG asks of graphics."""
-        def light(colour):
-            parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
-            parts = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4
-                     for p in parts]
-            return sum(w * p for w, p in zip((0.2126, 0.7152, 0.0722), parts))
-        for name, theme in capped_pod.THEMES.items():
-            page = light(theme["page"])
-            for part, colour in theme.items():
-                if part == "page":
-                    continue
-                low, high = sorted((light(colour), page))
-                with self.subTest(name, part=part):
-                    self.assertGreaterEqual((high + 0.05) / (low + 0.05),
-                                            7 if part == "ink" else 3)
-
-    def test_no_picture_without_figures(self):
-        self.assertIsNone(capped_pod.svg(run()))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import time
 from cells import LIMITERS, UNCAPPED, cell, cpu_bound
 from cputime import busy_seconds
 from limiters import bits
-from markdown import name_of, spread, table
+from markdown import name_of, ranked, spread, table
 from pods import limiter
 from statistic import ENOUGH, Stat, interval
 from target import CENTRES, Target
@@ -116,7 +116,7 @@ def report(res):
 def answers(res):
     found = {n: res.get("throughput", n, "gbit") for n in LIMITERS}
     if all(found.values()):
-        none, upstream, natra = (found[n].median for n in LIMITERS)
-        yield ("What does a cap cost that never binds?",
-               f"natra carries {natra / none:.2f} of what the wire carries without a "
-               f"limiter, upstream {upstream / none:.2f}.")
+        said = ranked({n: s.median / found["none"].median for n, s in found.items()
+                       if n != "none"}, "{:.2f}", most=True)
+        yield ("How much does a cap that never binds leave of the wire's throughput?",
+               f"{said}.")

@@ -12,7 +12,7 @@ import plugin
 from cells import LIMITERS, RATES, cell
 from limiters import Upstream
 from limiters import limiter as attachable
-from markdown import figure, name_of, table
+from markdown import figure, name_of, ranked, table
 from target import WAYS, Target
 
 NAMES = ("pair",)
@@ -110,12 +110,7 @@ def report(res):
 
 
 def answers(res):
-    rows = []
-    for name in LIMITERS:
-        p50 = res.mean("pair", name, "p50_ms_annotated")
-        rate = res.mean("pair", name, "wire_in")
-        if p50 is not None and rate is not None:
-            rows.append(f"{name_of(name)} {p50:.1f} ms beside {rate:.1f} Mbit/s")
-    if len(rows) > 1:
+    found = {name: res.mean("pair", name, "p50_ms_annotated") for name in LIMITERS}
+    if said := ranked(found, "{:.1f} ms"):
         yield ("What does a client on another machine see of requests beside streams?",
-               "; ".join(rows) + " (medians, streams into the pod).")
+               f"{said} (medians).")

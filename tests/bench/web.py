@@ -12,7 +12,7 @@ import time
 from cells import EMULATED, UNCAPPED, cell, cpu_bound
 from cputime import KINDS, cpu_since, cpu_split
 from limiters import bits
-from markdown import name_of, table
+from markdown import name_of, ranked, table
 from meter import ETH_IPV4_UDP
 from mixed import CONTRACTS, PEERS, STRICT
 from pods import limiter
@@ -303,7 +303,5 @@ def answers(res):
                     for n, (rps, us) in found.items()) + ".")
     found = {name: res.mean("download", name, "seconds", way="out")
              for name in ("natra", "natra-charged", *PEERS)}
-    rows = sorted((seconds, name_of(name)) for name, seconds in found.items() if seconds)
-    if len(rows) > 1:
-        yield (f"How long does a download of {size(res)} take?",
-               "; ".join(f"{name} {seconds:.2f} s" for seconds, name in rows) + ".")
+    if said := ranked(found, "{:.2f} s"):
+        yield f"How long does a download of {size(res)} take?", f"{said}."

@@ -43,7 +43,7 @@ TABLE = [
         'if "NATRA_PAIR" in os.environ:', "if True:", "unit-twovms"),
     one("bench-compares-without-intervals", "tests/bench/compare.py",
         'return "worse" if low > self.limit', 'return "worse" if self.figure > self.limit',
-        "unit-bench"),
+        "unit-report"),
     one("bench-compares-single-samples", "tests/bench/compare.py",
-        "if min(len(a.values), len(b.values)) >= ENOUGH:", "if True:", "unit-bench"),
+        "if min(len(a.values), len(b.values)) >= ENOUGH:", "if True:", "unit-report"),
 ]

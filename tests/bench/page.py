@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The report's first page: what the benchmark asks, with the answers of a run and a
+chart each. No I/O."""
+import footprint
+import headofline
+import latency
+import mixed
+import rrul
+import scale
+import slis
+import starts
+import stress
+import sweep
+import throughput
+import twovms
+import web
+import wired
+
+# What is asked, the workloads that answer, and the charts that show it.
+QUESTIONS = (
+    ("What does each limiter promise, and what is left of small requests?", (mixed,),
+     ("capped-pod", "contracts")),
+    ("What does a limiter cost in latency and throughput?", (latency, throughput),
+     ("latency",)),
+    ("Does the cap hold?", (sweep,), ("caps",)),
+    ("How fast do pods start, and what do they take?", (starts, footprint),
+     ("starts", "memory")),
+    ("What does a client on another kernel see?", (twovms,), ("two-kernels",)),
+    ("Does it matter how the pod is wired?", (wired,), ("wirings",)),
+    ("What does a pod's owner notice under stress?", (slis, stress), ("slis",)),
+    ("What does HTTP cost?", (web,), ("request-cost",)),
+    ("What do probes and streams of many kinds get?", (rrul,), ("rrul",)),
+    ("Does it scale?", (scale,), ("scale",)),
+    ("Does a small flow wait behind large ones?", (headofline,), ("head-of-line",)))
+
+
+def page(res, charts):
+    """Return the page's lines. `charts` has the captions of those that were drawn."""
+    lines, silent = [], []
+    for asked, modules, names in QUESTIONS:
+        said = [pair for module in modules for pair in module.answers(res)]
+        drawn = [name for name in names if name in charts]
+        if not said and not drawn:
+            silent.append(asked)
+            continue
+        lines += [f"### {asked}", "", *(
+                f"- {sentence}" if question == asked else f"- *{question}* {sentence}"
+                for question, sentence in said), *(said and [""])]
+        for name in drawn:
+            lines += [f"![{charts[name]}]({name}.svg)", ""]
+    if lines:
+        lines[:0] = ["## What was asked", "",
+                     "In the charts a thin line is the 95 % interval of a mean.", ""]
+        if silent:
+            lines += ["This run did not ask: " + " ".join(silent), ""]
+    return lines
