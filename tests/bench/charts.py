@@ -71,8 +71,8 @@ def bars(out, name, panels):
         # A bar and the figure behind it have to fit in.
         most = max((s.mean + edges(s)[1] for s in found.values()), default=0) or 1
         least = min((s.mean for s in found.values() if s.mean > 0), default=most)
-        if log:
-            span = max(most / least, 10)
+        if log and most >= 10 * least:
+            span = most / least
             axis.set(xscale="log", xlim=(least / span ** 0.15, most * span ** 0.55))
             axis.xaxis.set_minor_formatter(ticker.NullFormatter())
         else:

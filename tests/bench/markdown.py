@@ -42,7 +42,7 @@ def ranked(found, form, most=False):
     (best, first), (second, _) = rivals[:2]
     level = abs(second - best) <= LEVEL * max(abs(best), abs(second))
     rest = [f"{name_of(n)} {form.format(v)}" + (
-            f" ({v / best:.3g} of that)" if best and not level else "")
+            f" ({v / best:.3g} times as much)" if best and not level else "")
             for v, n in rivals[1:]]
     none = found.get("none")
     return (f"{name_of(first)} {'is level with the next' if level else 'wins'}: "

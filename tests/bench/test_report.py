@@ -165,9 +165,9 @@ class Page(unittest.TestCase):
     def test_the_winner_is_named(self):
         self.assertEqual(
                 ranked({"none": 1, "upstream": 20, "natra": 5, "tbf": None}, "{:.0f} ms"),
-                "natra wins: 5 ms; upstream 20 ms (4 of that); without a limiter 1 ms")
+                "natra wins: 5 ms; upstream 20 ms (4 times as much); without a limiter 1 ms")
         self.assertEqual(ranked({"natra": 5, "upstream": 20}, "{}", most=True),
-                         "upstream wins: 20; natra 5 (0.25 of that)")
+                         "upstream wins: 20; natra 5 (0.25 times as much)")
 
     def test_a_small_difference_is_no_victory(self):
         self.assertEqual(ranked({"natra": 100, "upstream": 103}, "{}"),

@@ -44,7 +44,7 @@ class Pair(unittest.TestCase):
         text, _ = write(run(self.UPSTREAM, row("natra"), client_kernel="6.1.0"))
         self.assertIn("the client on 6.1.0, in another VM", text)
         self.assertIn("| natra | 10.0 / 10.0 | 5.0 / 9.0 | 4.0 / 8.0 | 0.0 |", text)
-        self.assertIn("upstream 90.0 ms beside 10.0 Mbit/s; natra 5.0 ms beside", text)
+        self.assertIn("natra wins: 5.0 ms; upstream 90.0 ms (18 times as much)", text)
 
 
 if __name__ == "__main__":
