@@ -32,6 +32,10 @@ def spread(stat, digits):
         f"{max(stat.values):.{digits}f})"
 
 
+def factor(ratio):
+    return f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.3g}"
+
+
 def ranked(found, form, most=False):
     """Say who wins among limiters with a figure, and by how much, or return "" if there
     are no two of them. No limiter is no rival, as it keeps no promise."""
@@ -42,7 +46,7 @@ def ranked(found, form, most=False):
     (best, first), (second, _) = rivals[:2]
     level = abs(second - best) <= LEVEL * max(abs(best), abs(second))
     rest = [f"{name_of(n)} {form.format(v)}" + (
-            f" ({v / best:.3g} times as much)" if best and not level else "")
+            f" ({factor(v / best)} times as much)" if best and not level else "")
             for v, n in rivals[1:]]
     none = found.get("none")
     return (f"{name_of(first)} {'is level with the next' if level else 'wins'}: "

@@ -212,6 +212,13 @@ def answers(res):
     found = [(name, shown(name)) for name in ("none", "upstream", "natra",
                                               "natra-charged", *PEERS[1:])]
     found = [f"{name_of(name)} {words}" for name, words in found if words]
+    promises = {}
+    for name in dict.fromkeys(k[1] for k in res.find("mixed")):
+        promises.setdefault(CONTRACTS.get(name, STRICT), []).append(name_of(name))
+    if len(promises) > 1:
+        yield ("What does each promise?", "; ".join(
+                f"{contract}: {', '.join(names)}"
+                for contract, names in promises.items()) + ".")
     if len(found) > 1:
         yield ("What is left of a capped pod's small requests?", "; ".join(found) + ".")
     said = ranked({name: res.mean("mixed", name, "rps_annotated", load="fixed")
