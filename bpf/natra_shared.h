@@ -355,7 +355,8 @@ struct natra_group_given {
 	__u64 burst_bytes[2];
 	__u64 floor_bits_per_sec;
 	__u32 weight;
-	__u32 parent; /* number; 0: none */
+	__u32 parent;    /* number; 0: none */
+	__u64 automatic; /* see struct natra_group_info */
 };
 
 #define NATRA_GROUPS 256
@@ -373,7 +374,7 @@ struct natra_group {
 	__u64 active; /* counts changes; bit 0 is the index of the active limits */
 	struct natra_group_limits limits[2];
 	struct natra_group_given given;
-	__u64 reserved[5];
+	__u64 reserved[4];
 };
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* GC removes this network's attachments that are not in the list of valid ones, and the
- * groups that the configuration has made for them. */
+ * groups that were made for them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,7 +88,7 @@ int cmd_gc(struct call *call)
 	}
 	ids_free(&ids);
 	if (r == 0)
-		groups = groups_sweep(&call->conf, call->n, &call->log);
+		groups = groups_sweep(call->n, &call->log);
 	call->outcome = "swept";
 	call->level = removed || groups ? NATRA_LOG_INFO : NATRA_LOG_DEBUG;
 	log_add_u64(&call->facts, "removed", removed);

@@ -235,6 +235,7 @@ static int find(const struct settings *s, const char *name, struct natra *n,
 		struct natra_group_info group = s->group;
 
 		group.name = name;
+		group.automatic = true;
 		r = make(n, &group);
 		*ret = group;
 		return r;
@@ -473,38 +474,17 @@ void groups_leave(const struct conf *conf, const char *pod, struct natra *n,
 }
 
 struct sweep {
-	const struct natra_group_info *made; /* what the configuration makes */
 	struct natra *n;
 	struct log *log;
 	size_t removed;
 };
-
-static bool is_same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-/* Returns whether ADD would make the group as it is, so that nothing is lost with it. */
-static bool is_made(const struct natra_group_info *made,
-		    const struct natra_group_info *group)
-{
-	return template_matches(made->name, group->name) &&
-	       made->ingress_rate_bits_per_sec ==
-		       group->ingress_rate_bits_per_sec &&
-	       made->egress_rate_bits_per_sec ==
-		       group->egress_rate_bits_per_sec &&
-	       !group->ingress_burst_bytes && !group->egress_burst_bytes &&
-	       made->floor_bits_per_sec == group->floor_bits_per_sec &&
-	       made->weight == group->weight &&
-	       is_same_text(made->parent, group->parent);
-}
 
 static int sweep_one(void *arg, const struct natra_group_info *group)
 {
 	struct sweep *sweep = arg;
 	int r;
 
-	if (group->members || !is_made(sweep->made, group))
+	if (group->members || !group->automatic)
 		return 0;
 	r = natra_group_remove(sweep->n, group->name);
 	if (r == 0)
@@ -515,16 +495,10 @@ static int sweep_one(void *arg, const struct natra_group_info *group)
 	return 0;
 }
 
-size_t groups_sweep(const struct conf *conf, struct natra *n, struct log *log)
+size_t groups_sweep(struct natra *n, struct log *log)
 {
-	struct settings s = {.policy = NATRA_INIT(s.policy)};
-	struct sweep sweep = {.made = &s.group, .n = n, .log = log};
-	struct failure failure;
+	struct sweep sweep = {.n = n, .log = log};
 
-	/* GC must not fail for a bad configuration. */
-	if (groups_read(&s, conf, &failure) || !s.group.name ||
-	    !has_rates(&s.group))
-		return 0;
 	if (natra_foreach_group(n, sweep_one, &sweep) < 0)
 		log_write(log, NATRA_LOG_WARN, "groups: %s", natra_error(n));
 	return sweep.removed;

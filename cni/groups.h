@@ -61,9 +61,9 @@ struct groups_attach {
 /* Returns what the last call returned, or a code if the pod is in no group for an error. */
 int groups_attach(const struct groups_attach *a);
 
-/* Removes each group without members that the configuration would make as it is, of any
- * pod: its last member has been removed without DEL. Returns how many. */
-size_t groups_sweep(const struct conf *conf, struct natra *n, struct log *log);
+/* Removes each group without members that groups_join has made, by whatever configuration:
+ * its last member has been removed without DEL. Returns how many. */
+size_t groups_sweep(struct natra *n, struct log *log);
 
 /* Returns whether ADD makes a group for this pod, or gives it its rates. */
 bool groups_make(const struct settings *settings, const struct conf *conf,

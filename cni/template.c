@@ -48,29 +48,6 @@ bool template_has_annotation(const char *name)
 	return strstr(name, "{annotation:") != NULL;
 }
 
-bool template_matches(const char *template, const char *name)
-{
-	/* Behind the last braces, and how far they reach in the name. */
-	const char *behind = NULL, *end = NULL, *annotation;
-	size_t len;
-
-	while (*name) {
-		if (find_braces(template, &annotation, &len)) {
-			behind = template += len;
-			end = ++name;
-		} else if (*template == *name) {
-			template ++;
-			name++;
-		} else if (behind) {
-			template = behind;
-			name = ++end;
-		} else {
-			return false;
-		}
-	}
-	return !*template;
-}
-
 static int append(struct template_name *name, const char *text, size_t len)
 {
 	if (len > NATRA_GROUP_NAME_MAX - name->len)

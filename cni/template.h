@@ -19,9 +19,6 @@ int template_check(const char *name, struct failure *failure);
 /* Returns whether a name that template_check accepts has an annotation in it. */
 bool template_has_annotation(const char *name);
 
-/* Returns whether a pod could have this name by a template that template_check accepts. */
-bool template_matches(const char *template, const char *name);
-
 /* Puts in what a pod ("<namespace>/<pod>", or "") with these annotations (may be NULL)
  * has. Returns 0; -ENOENT if it lacks one of them; -ENAMETOOLONG. */
 int template_expand(const char *template, const char *pod,

@@ -503,10 +503,11 @@ struct natra_group_info {
 	/** These are the group's part in its parent, as in struct natra_policy. */
 	uint64_t floor_bits_per_sec;
 	uint32_t weight;
-	/* The members from here on are reported, and ignored by natra_group_set. */
-	uint32_t number;   /**< for struct natra_policy */
-	uint32_t members;  /**< attachments; groups do not count */
-	uint32_t reserved; /**< 0 */
+	/* The members from here on but `automatic` are only reported. */
+	uint32_t number;  /**< for struct natra_policy */
+	uint32_t members; /**< attachments; groups do not count */
+	uint32_t
+		automatic; /**< 1: the plugin's GC removes it without members */
 	/** Packets of members that were charged to the group: those of heavy
 	 *  flows that were not dropped, and of small ones that are charged. */
 	struct natra_count ingress_charged;

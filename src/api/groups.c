@@ -81,6 +81,7 @@ static struct natra_group_given given_of(const struct natra_group_info *group,
 		.floor_bits_per_sec = group->floor_bits_per_sec,
 		.weight = group->weight,
 		.parent = parent,
+		.automatic = group->automatic,
 	};
 
 	(void)str_copy(given.name, sizeof(given.name), group->name);
@@ -254,6 +255,7 @@ static int call(const struct groups *groups, uint32_t number,
 		.weight = given->weight,
 		.number = number,
 		.members = members[number].count,
+		.automatic = given->automatic == 1,
 		.ingress_charged = count_of(&ingress[0].charged),
 		.egress_charged = count_of(&ingress[1].charged),
 	};

@@ -90,8 +90,8 @@ int group_check(const struct natra_group_info *g, char *ret_error, size_t size)
 		r = check_rates(g, ret_error, size);
 	if (r < 0)
 		return r;
-	if (g->reserved)
-		return refuse_number("reserved", g->reserved, "is not 0",
+	if (g->automatic > 1)
+		return refuse_number("automatic", g->automatic, "is over 1",
 				     ret_error, size);
 	if (g->weight > NATRA_WEIGHT_MAX)
 		return refuse_number("weight", g->weight, "is over 64",

@@ -319,6 +319,7 @@ int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 		.name = "shop",
 		.number = group_number(),
 		.ingress_rate_bits_per_sec = 5,
+		.automatic = is_there("automatic", "shop"),
 	};
 
 	(void)n;

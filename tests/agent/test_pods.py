@@ -172,12 +172,14 @@ class Adopt(Case):
                 self.assertEqual(self.node.group_of("a"), 4)
 
     def test_groups_without_members(self):
-        """Their last members have ended without DEL."""
+        """Their last members have ended without DEL, and the group was made for them."""
         self.node.group(3)
-        for rate, calls in ((6, []), (5, ["group_remove name=shop"])):
-            conf = json.dumps({"name": "{namespace}", "ingressRate": rate})
-            self.run_agent("--conf", f"group={conf}")
-            self.assertEqual(self.calls("group_remove"), calls)
+        conf = json.dumps({"name": "{namespace}", "ingressRate": 5})
+        self.run_agent("--conf", f"group={conf}")
+        self.assertEqual(self.calls("group_remove"), [])
+        self.node.touch("automatic-shop")
+        self.run_agent()
+        self.assertEqual(self.calls("group_remove"), ["group_remove name=shop"])
 
     def test_no_group_is_said_once(self):
         """A pod that gets limits has its reason in the log, and no other one."""

@@ -101,8 +101,14 @@ static void what_was_given_is_told(void **state)
 	group.weight = 3;
 	group.floor_bits_per_sec = 5 * MBIT;
 	group.egress_burst_bytes = 70000;
+	group.automatic = 1;
 	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
 	w = walk();
+	assert_int_equal(w.last.automatic, 1);
+	group.automatic = 0;
+	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
+	w = walk();
+	assert_int_equal(w.last.automatic, 0);
 	assert_int_equal(w.calls, 2);
 	assert_string_equal(w.name, TEAM);
 	assert_string_equal(w.parent, "node");

@@ -192,7 +192,8 @@ int __wrap_natra_group_remove(struct natra *n, const char *name)
 	return called("group_remove", " name=%s", name);
 }
 
-/* The group "blue" is there for the first FAKE_looks calls. */
+/* The group "blue" is there for the first FAKE_looks calls, and with FAKE_automatic made
+ * for its members. */
 int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 {
 	static int looks;
@@ -202,6 +203,7 @@ int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 		.name = "blue",
 		.number = 1,
 		.ingress_rate_bits_per_sec = 5,
+		.automatic = asked("automatic") ? 1 : 0,
 	};
 	int r = called("foreach_group", "%s", "");
 

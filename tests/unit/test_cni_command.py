@@ -352,16 +352,20 @@ class Gc(Case):
             self.succeeds("GC", self.gc(
                 **{"cni.dev/valid-attachments": attachments}),
                 CNI_CONTAINERID="", CNI_IFNAME="", CNI_NETNS="")
-            self.assertEqual(self.calls, [f"gc network=net keep={keep}"])
+            self.assertEqual(self.calls, [f"gc network=net keep={keep}", "foreach_group"])
             self.assertIn("level=info", self.log)
             self.assertIn("removed=2", self.log)
 
     def test_groups_without_members(self):
-        """Their last members have gone without DEL."""
-        for rate, calls in ((5, ["group_remove name=blue"]), (6, [])):
-            self.succeeds("GC", self.gc(
-                **{"cni.dev/valid-attachments": [],
-                   "group": {"name": "blue", "ingressRate": rate}}), FAKE_looks=1)
+        """Their last members have gone without DEL. What the configuration says by now does
+        not matter."""
+        for fake, conf, calls in (
+                ({"FAKE_automatic": 1}, {"group": {"name": "blue", "ingressRate": 6}},
+                 ["group_remove name=blue"]),
+                ({"FAKE_automatic": 1}, {}, ["group_remove name=blue"]),
+                ({}, {"group": {"name": "blue", "ingressRate": 5}}, [])):
+            self.succeeds("GC", self.gc(**{"cni.dev/valid-attachments": [], **conf}),
+                          FAKE_looks=1, **fake)
             self.assertEqual(self.calls, ["gc network=net keep=0", "foreach_group", *calls])
             self.assertEqual("groups=1" in self.log, bool(calls))
 

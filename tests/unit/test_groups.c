@@ -479,7 +479,7 @@ static void bad_groups_are_refused(void **state)
 	BAD(ingress_burst_bytes, 7, "ingress_burst_bytes: 7");
 	BAD(weight, NATRA_WEIGHT_MAX + 1, "weight: 65");
 	BAD(floor_bits_per_sec, 10 * MBIT + 1, "floor_bits_per_sec: 10000001");
-	BAD(reserved, 1, "reserved: 1");
+	BAD(automatic, 2, "automatic: 2");
 	BAD(parent, NULL, "without a parent");
 	good.weight = 0;
 	BAD(parent, NULL, "floor_bits_per_sec: 10000000 without a parent");

@@ -73,19 +73,6 @@ static int read_settings(const struct jobs *jobs, struct natra *n,
 	return 0;
 }
 
-/* Removes the groups of pods that have ended without DEL. */
-static void sweep_groups(const struct jobs *jobs, struct natra *n)
-{
-	struct failure failure;
-	struct conf conf = {0};
-	char *text = NULL;
-
-	if (parse_conf(jobs, &conf, &text, &failure) == 0)
-		(void)groups_sweep(&conf, n, jobs->log);
-	conf_free(&conf);
-	cJSON_free(text);
-}
-
 /* The values that pods may ask for in place of the configuration's. */
 struct choice {
 	enum natra_ingress_mode ingress_mode;
@@ -339,7 +326,7 @@ void programs_job_run(const struct jobs *jobs, struct programs_report *report)
 	/* It removes idle programs, too, so it comes first. */
 	if (natra_gc(n, NULL, NULL, 0, &report->removed) < 0)
 		log_write(jobs->log, NATRA_LOG_WARN, "gc: %s", natra_error(n));
-	sweep_groups(jobs, n);
+	(void)groups_sweep(n, jobs->log);
 	report->r = preload(jobs, n, report);
 	natra_close(n);
 }

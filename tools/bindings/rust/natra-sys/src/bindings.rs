@@ -318,7 +318,7 @@ pub struct natra_group_info {
     pub weight: u32,
     pub number: u32,
     pub members: u32,
-    pub reserved: u32,
+    pub automatic: u32,
     pub ingress_charged: natra_count,
     pub egress_charged: natra_count,
 }
