@@ -504,10 +504,9 @@ struct natra_group_info {
 	uint64_t floor_bits_per_sec;
 	uint32_t weight;
 	/* The members from here on but `automatic` are only reported. */
-	uint32_t number;  /**< for struct natra_policy */
-	uint32_t members; /**< attachments; groups do not count */
-	uint32_t
-		automatic; /**< 1: the plugin's GC removes it without members */
+	uint32_t number;    /**< for struct natra_policy */
+	uint32_t members;   /**< attachments; groups do not count */
+	uint32_t automatic; /**< 1: the plugin's GC may remove it */
 	/** Packets of members that were charged to the group: those of heavy
 	 *  flows that were not dropped, and of small ones that are charged. */
 	struct natra_count ingress_charged;
