@@ -14,10 +14,10 @@ from limiters import bits, find_natractl
 from script import option, run_script
 
 QUICKSTART = HERE + "/../../tools/quickstart"
-# The groups are the name, both streams in Mbit/s, requests a second, and their p99 or
-# "none".
-ROW = re.compile(r"^(\S.*?) +([0-9.]+) +([0-9.]+) +(\d+) +([0-9.]+ ms|none)$",
-                 re.M)
+# The groups are the name, what is kept within the cap, both streams and then all of the
+# pod's traffic in Mbit/s, requests a second, and their p99 or "none".
+ROW = re.compile(r"^(\S.*?) +(nothing|streams|everything)" + r" +([0-9.]+)" * 4 +
+                 r" +(\d+) +([0-9.]+ ms|none)$", re.M)
 # A policed stream has losses at the end of its burst and recovers in the seconds after
 # that, so this does not check how exact the rate is.
 LEAST, MOST = 0.75, 1.15
@@ -30,8 +30,8 @@ def quickstart(rep, a):
                        timeout=120, check=False)
     print(r.stdout)
     rep.equal("exit code", r.returncode, 0)
-    rows = {name: (float(into), float(out), int(requests), p99)
-            for name, into, out, requests, p99 in ROW.findall(r.stdout)}
+    rows = {name: [*map(float, figures[:5]), kept]
+            for name, kept, *figures in ROW.findall(r.stdout)}
     free, natra = (next((v for k, v in rows.items() if k.startswith(start)), None)
                    for start in ("before", "after"))
     rep.true("a row without a limit and one of natra", free and natra)
@@ -43,8 +43,19 @@ def quickstart(rep, a):
             rep.most(f"{way}: stream with natra", natra[i], MOST * cap, " Mbit/s")
         # All requests that are answered without a limit must be answered, except those
         # that were under way at the end.
-        rep.least("requests answered beside the streams", natra[2],
-                  0.9 * min(free[2], 1000), "/s")
+        rep.least("requests answered beside the streams", natra[4],
+                  0.9 * min(free[4], 1000), "/s")
+    charged = rows.get("after: natra, charged")
+    rep.true("a row of natra that charges requests", charged)
+    if charged:
+        for i, way in enumerate(("in", "out"), 2):
+            rep.most(f"{way}: all traffic, charged", charged[i], MOST * bits(CAP) / 1e6,
+                     " Mbit/s")
+        rep.least("out: all traffic that is not charged", natra[3],
+                  1.5 * MOST * bits(CAP) / 1e6, " Mbit/s")
+    rep.equal("what each row says that it keeps", [row[-1] for name, row in rows.items()
+                                                   if name.startswith(("before", "after"))],
+              ["nothing", "streams", "everything"])
     rep.true("the last line names natractl",
              r.stdout.strip().endswith(find_natractl()))
 

@@ -24,10 +24,13 @@ def measure(r, url, lim, seconds):
                  Elephant(r, r.pod, r.client, 5402, "out")]
     r.wait_flow(*r.meters())
     time.sleep(SETTLE)
-    start = time.monotonic()
+    meters = r.meters()
+    start, before = time.monotonic(), [m.read() for m in meters]
     got = r.hey(url, seconds)
-    end = time.monotonic()
+    end, after = time.monotonic(), [m.read() for m in meters]
     got["in"], got["out"] = (e.rate(start, end) / 1e6 for e in elephants)
+    got["all in"], got["all out"] = ((b1 - b0) * 8e-6 / (t1 - t0) for
+                                     (t0, b0), (t1, b1) in zip(before, after))
     r.stop([p for e in elephants for p in e.procs])
     text = lim.show() if lim and lim.name == "natra" else None
     if lim:
@@ -35,12 +38,17 @@ def measure(r, url, lim, seconds):
     return got, text
 
 
-def row(name, got):
+def line(name, *columns):
+    figures = " ".join(f"{c:>9}" for c in columns[1:])
+    print(f"{name:<28} {columns[0]:<10} {figures}".rstrip())
+
+
+def row(name, keeps, got):
+    """Print what was measured of a limiter, and what it keeps within the cap."""
     wide = [f"{got[k]:.1f}" if got[k] < 100 else f"{got[k]:.0f}"
-            for k in ("in", "out")]
-    p99 = f"{got['p99_ms']:.1f} ms" if got["rps"] else "none"
-    print(f"{name:<34} {wide[0]:>9} {wide[1]:>9} {got['rps']:>11.0f} "
-          f"{p99:>11}")
+            for k in ("in", "out", "all in", "all out")]
+    line(name, keeps, *wide, f"{got['rps']:.0f}",
+         f"{got['p99_ms']:.1f} ms" if got["rps"] else "none")
 
 
 def main():
@@ -55,15 +63,17 @@ def main():
               "of them a second, each on a new\nconnection, while one "
               f"TCP stream each way takes what it can. Cap: {CAP}bit/s "
               "each way.\n")
-        print(f"{'':<34} {'stream in':>9} {'and out':>9} "
-              f"{'requests/s':>11} {'their p99':>11}")
-        print(f"{'':<34} {'Mbit/s':>9} {'Mbit/s':>9}")
-        row("before: no limit", measure(r, url, None, seconds)[0])
+        line("", "within", "stream in", "and out", "all in", "all out", "requests",
+             "their p99")
+        line("", "the cap", *["Mbit/s"] * 4, "a second", "")
+        row("before: no limit", "nothing", measure(r, url, None, seconds)[0])
         if os.access(Upstream.PLUGIN, os.X_OK):
-            row("upstream's bandwidth plugin (tbf)",
+            row("upstream's plugin (tbf)", "everything",
                 measure(r, url, Upstream(r.pod), seconds)[0])
         got, show = measure(r, url, Natra(r.pod), seconds)
-        row("after: natra", got)
+        row("after: natra", "streams", got)
+        row("after: natra, charged", "everything",
+            measure(r, url, Natra(r.pod, "--fast-pass", "charged"), seconds)[0])
         print(f"\nnatra: mode {show['mode']}, egress "
               f"{'paced by fq' if show['edt_active'] else 'policed'}"
               f" ({show['reason']}).")
