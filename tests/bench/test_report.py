@@ -13,6 +13,7 @@ import capped_pod
 import colours
 import compare
 import fair_chart
+import quote
 import workloads
 from markdown import ranked
 from page import QUESTIONS, page
@@ -286,6 +287,64 @@ class Picture(unittest.TestCase):
 
     def test_no_picture_without_figures(self):
         self.assertIsNone(capped_pod.svg(run()))
+
+
+class Quoted(unittest.TestCase):
+    """quote.py brings the figures of a new result into documents."""
+    REPORT = """\
+| | ms |
+|---|---|
+| natra | 7 |
+
+| cap | limiter | wire |
+|---|---|---|
+| 10M | upstream | 10.5 |
+| 10M | natra | 10.2 |
+| 100M | natra | 99.5 |
+
+One ADD takes 3.5 ms of CPU time.
+"""
+    MARK = "<!-- figures: a -->\n"
+
+    def quote(self, text, result=REPORT):
+        return quote.document(self.MARK + "\n" + text, lambda _: result)
+
+    def test_rows_are_found_by_what_they_are_about(self):
+        table = "| cap | limiter | wire |\n|---|---|---|\n"
+        made, todo = self.quote(table + "| 100M | natra | 90 |\n| 10M | natra | 9 |\n")
+        self.assertEqual(todo, [])
+        self.assertTrue(made.endswith(
+                table + "| 100M | natra | 99.5 |\n| 10M | natra | 10.2 |\n"), made)
+
+    def test_a_row_that_is_gone_is_told_of(self):
+        text = "| cap | limiter | wire |\n|---|---|---|\n| 1G | natra | 90 |\n"
+        made, todo = self.quote(text)
+        self.assertTrue(made.endswith(text))
+        self.assertEqual(todo, [(3, "a: no row that begins with 1G | natra")])
+
+    def test_a_table_that_is_gone_is_told_of(self):
+        [(_, what)] = self.quote("| cap | rate |\n|---|---|\n| 1G | 90 |\n")[1]
+        self.assertIn("no table with the head | cap | rate |", what)
+
+    def test_output_is_replaced(self):
+        made, todo = self.quote("    before 1\n", "# By x\n\nbefore 2\nafter 3\n")
+        self.assertEqual((made.split("\n\n")[1], todo), ("    before 2\n    after 3\n", []))
+
+    def test_prose_is_for_a_person(self):
+        text = "One ADD takes 2.5 ms of the CPU.\n"
+        made, [(number, what)] = self.quote(text)
+        self.assertTrue(made.endswith(text))
+        self.assertEqual(number, 3)
+        self.assertIn("the result \"One ADD takes 3.5 ms of CPU time.\"", what)
+
+    def test_what_is_the_same_stays(self):
+        text = "One ADD takes 3.5 ms.\n\nNothing else does.\n"
+        self.assertEqual(self.quote(text), (self.MARK + "\n" + text, []))
+
+    def test_committed_documents_have_the_committed_figures(self):
+        for name in quote.FIGURES.DOCUMENTS:
+            text = quote.house.read(name)
+            self.assertEqual(quote.document(text, quote.house.read), (text, []), name)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,122 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Copies figures from the committed results into the documents that quote them.
+
+usage: tests/bench/quote.py [DOCUMENT...]    (default: those of tests/check/figures)
+
+A line `<!-- figures: PATH -->` says where the table or the output after it is from.
+Output is replaced as a whole. Of a table, each row is replaced by the result's row that
+begins with the same cells, in the result's table with the same head. What cannot be
+found there, and prose whose figures have changed, is printed for a person to write, and
+then the exit code is 1.
+"""
+import difflib
+import os
+import sys
+
+sys.path.append(f"{os.path.dirname(os.path.abspath(__file__))}/../check")
+import house
+
+FIGURES = house.load_script("figures")
+
+
+def cells(row):
+    return [c.strip() for c in row.strip().strip("|").split("|")]
+
+
+def tables(lines):
+    """Yield (head, rows) of each table of Markdown, as lists of cells."""
+    head, rows = None, []
+    for before, line in zip(["", *lines], [*lines, ""]):
+        if line.startswith("|---"):
+            head, rows = cells(before), []
+        elif head and line.startswith("|"):
+            rows.append(cells(line))
+        elif head:
+            yield head, rows
+            head = None
+
+
+def key_length(rows):
+    """Return how many cells at the begin of a row tell it from all others."""
+    return next((n for n in range(1, len(rows[0])) if
+                 len({tuple(r[:n]) for r in rows}) == len(rows)), len(rows[0]))
+
+
+def new_table(lines, result):
+    """Return a table with the result's figures, and what was not found."""
+    head = cells(lines[0])
+    found = next((rows for other, rows in tables(result) if other == head and rows), None)
+    if found is None:
+        return lines, [f"no table with the head {lines[0]}"]
+    n = key_length(found)
+    rows = {tuple(r[:n]): r for r in found}
+    made, lost = lines[:2], []
+    for line in lines[2:]:
+        row = rows.get(tuple(cells(line)[:n]))
+        if row is None:
+            lost.append(f"no row that begins with {' | '.join(cells(line)[:n])}")
+        made.append(line if row is None else f"| {' | '.join(row)} |")
+    return made, lost
+
+
+def new_output(lines, result):
+    """Return all of a program's output, which follows the result's comments."""
+    output = [line for line in result if line.strip() and not line.startswith("#")]
+    return [f"    {line}" for line in output] or lines, \
+        [] if output else ["no output"]
+
+
+def nearest(lines, result):
+    """Return the result's line that is most like a paragraph."""
+    words = FIGURES.plain(" ".join(lines)).split()
+    with_figures = [line for line in result if FIGURES.figures(line)] or [""]
+    return max(with_figures, key=lambda line: difflib.SequenceMatcher(
+            None, words, line.split()).ratio())
+
+
+def renewed(lines, result):
+    """Return a paragraph with the result's figures, and what a person has to do."""
+    if not list(FIGURES.from_result(lines, result)):
+        return lines, []
+    if lines[0].startswith("|"):
+        return new_table(lines, result)
+    if all(line.startswith("    ") for line in lines):
+        return new_output(lines, result)
+    return lines, [f"this says \"{FIGURES.plain(' '.join(lines))}\", and the result "
+                   f"\"{nearest(lines, result)}\""]
+
+
+def document(text, read):
+    """Return a document with new figures, and pairs of a line's number and what is left
+    to do. `read` returns the text of a result."""
+    lines, todo, source, edits = text.splitlines(), [], None, []
+    for number, some in FIGURES.paragraphs(lines):
+        mark = FIGURES.MARK.match(some[0])
+        if source and not mark:
+            made, left = renewed(some, read(source).splitlines())
+            edits.append((number - 1, len(some), made))
+            todo += [(number, f"{source}: {what}") for what in left]
+        source = mark[1] if mark else None
+    for begin, count, made in reversed(edits):
+        lines[begin:begin + count] = made
+    return "\n".join(lines) + "\n", todo
+
+
+def main():
+    left = 0
+    for name in sys.argv[1:] or FIGURES.DOCUMENTS:
+        path = house.ROOT / name
+        before = path.read_text()
+        after, todo = document(before, house.read)
+        if after != before:
+            path.write_text(after)
+            print(f"{name}: has new figures")
+        for number, what in todo:
+            print(f"{name}:{number}: {what}")
+        left += len(todo)
+    sys.exit(1 if left else 0)
+
+
+if __name__ == "__main__":
+    main()
