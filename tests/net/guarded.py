@@ -7,9 +7,10 @@ threshold. With `guarded` they get the cap and the ceiling and no more. Requests
 the ceiling pass as fast as to a second pod at the same time, which has neither a limit nor
 streams beside them.
 
---full prints the table of tests/bench/results/fast-pass-*.txt, for instance:
+--full prints the tables of tests/bench/results/fast-pass-*.txt, and checks that what is
+guarded is at most the cap and the ceiling, and takes as long as with `free`. For instance:
 
-  tests/vm/run 6.12 -- tests/net/guarded.py --full --natractl BUILD/.../natractl
+  tests/vm/run 6.12 -- tests/net/guarded.py --full --cap 2M --natractl BUILD/.../natractl
 """
 import os
 import sys
