@@ -104,9 +104,17 @@ def lines(axes, limiters, points):
                       linewidth=1.4, marker="o" if len(xy[0]) < 10 else "",
                       markersize=3)
             drawn = True
-    if drawn:
-        axes.legend(fontsize=8)
     return drawn
+
+
+def legend(panels):
+    """Name the limiters of all panels beside the last one, where no line is."""
+    known = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels()):
+            known.setdefault(label, handle)
+    panels[-1].legend(known.values(), known.keys(), fontsize=8, loc="upper left",
+                      bbox_to_anchor=(1.01, 1.02), frameon=False)
 
 
 def contracts(res, out):
@@ -156,10 +164,7 @@ def caps(res, out):
         axes.set_xticks(range(len(places)), [f"{r}\n{n} flow{'s' * (n > 1)}"
                                              for r, n in places])
     panels[0].set_ylabel("off the cap, %")
-    # Room for the legend beside the points.
-    low, high = panels[0].get_ylim()
-    panels[0].set_ylim(low, high + 0.35 * (high - low))
-    panels[0].legend(fontsize=8, loc="upper left")
+    legend(panels)
     return save(figure, out, "caps") if names and places else pyplot.close(figure)
 
 
@@ -182,6 +187,7 @@ def by_count(res, out, name, workload, param, panels):
         axis.minorticks_off()
         # What whole machines take can be less than before.
         axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
+    legend(axes[0])
     return save(figure, out, name)
 
 
@@ -244,6 +250,7 @@ def head_of_line(res, out):
         axes.set_xticks(headofline.SHARES, headofline.SHARES)
         axes.minorticks_off()
     panels[0].set_ylabel("p99, ms")
+    legend(panels)
     return save(figure, out, "head-of-line") if drawn else pyplot.close(figure)
 
 
@@ -262,6 +269,7 @@ def probes(res, out):
         drawn |= lines(axes, ("none", *STRICT), points)
         axes.set(yscale="log", title=f"cap of {rate_}", xlabel="seconds")
     panels[0][0].set_ylabel("round trip, ms")
+    legend(panels[0])
     return save(figure, out, "rrul") if drawn else pyplot.close(figure)
 
 
@@ -275,13 +283,12 @@ def request_cost(res, out):
         left = [0.0] * len(names)
         for part, shade in zip(KINDS, (1.0, 0.65, 0.35)):
             wide = [res.mean("http", n, f"{part}_us", **params) for n in names]
-            bars = axes.barh([name_of(n) for n in names], wide, left=left, alpha=shade,
-                             color=[colours.of(n) for n in names])
-            axes.bar_label(bars, [part] * len(names), label_type="center", fontsize=7)
+            axes.barh([name_of(n) for n in names], wide, left=left, alpha=shade,
+                      color=[colours.of(n) for n in names])
             left = [a + b for a, b in zip(left, wide)]
             drawn |= bool(names)
         axes.invert_yaxis()
-        axes.set(title=f"{kind} requests", xlabel="us of CPU for each")
+        axes.set(title=f"{kind} requests", xlabel=f"us of CPU for each: {', '.join(KINDS)}")
     return save(figure, out, "request-cost") if drawn else pyplot.close(figure)
 
 

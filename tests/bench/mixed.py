@@ -226,19 +226,23 @@ def answers(res):
     if said:
         yield ("How many of them are answered per second if all of the pod's traffic has "
                "to be within the cap?", f"{said}.")
-    won, of = won_strictly(res)
-    if of:
+    lost = strict_losses(res)
+    if lost:
         yield ("Who wins under a strict cap?",
                f"natra with `charged` is no worse in requests/s, p99 and the elephants' "
-               f"rates at once in {won} of {of} comparisons.")
+               f"rates at once in {sum(not what for what in lost.values())} of {len(lost)} "
+               "comparisons" + "".join(
+                       f"; worse than {peer} at {load} in {', '.join(what)}"
+                       for (load, peer), what in lost.items() if what) + ".")
 
 
-def won_strictly(res):
-    """Return against how many peers natra was no worse in all of STRICT_WINS, and how
-    many there were."""
-    rivals = {}
+def strict_losses(res):
+    """Return, by load and peer, in which of STRICT_WINS natra was worse."""
+    found = {}
     for t in strict(res):
-        _, _, peer = t.name.partition(f"at {t.sense} ")
+        words, _, peer = t.name.partition(f", at {t.sense} ")
         if isinstance(t.factor, int):
-            rivals.setdefault((t.name.split(":")[0], peer), []).append(t.met)
-    return sum(map(all, rivals.values())), len(rivals)
+            load, _, what = words.removeprefix("charged, ").partition(": ")
+            lost = found.setdefault((load, peer.removesuffix("'s")), [])
+            lost += [] if t.met else [what]
+    return found

@@ -305,10 +305,11 @@ class Targets(unittest.TestCase):
             ours = mixed("natra-charged", "tilt", rps, p99)
             ours["values"].update(elephant_in=elephant, wire_in=10.4, wire_out=10.6)
             res = run(ours, mixed("tbf", "tilt", 60, 100))
-            return mice.won_strictly(res), verdicts(res)
-        self.assertEqual(rows(70, 90, 10)[0], (1, 1))
-        self.assertEqual(rows(70, 90, 9)[0], (0, 1))
-        self.assertEqual(rows(70, 110, 10)[0], (0, 1))
+            return mice.strict_losses(res), verdicts(res)
+        self.assertEqual(rows(70, 90, 10)[0], {("full tilt", "tbf"): []})
+        self.assertEqual(rows(70, 90, 9)[0], {("full tilt", "tbf"): [
+                "elephant into the pod"]})
+        self.assertEqual(rows(70, 110, 10)[0], {("full tilt", "tbf"): ["p99"]})
         got = rows(70, 90, 9)[1]
         self.assertEqual([got[f"charged, full tilt: {what}"] for what in (
                 "all of the pod's traffic in, at most 1.05 of the cap",
