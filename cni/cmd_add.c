@@ -44,7 +44,10 @@ static int replace_leftovers(struct call *call,
 		log_write(
 			&call->log, NATRA_LOG_WARN,
 			"removed what the bandwidth plugin left on '%s':%s%s%s",
-			left.host_ifname, left.tbf ? " tbf" : "",
+			left.host_ifname,
+			left.htb   ? " htb"
+			: left.tbf ? " tbf"
+				   : "",
 			left.ingress_redirect ? " redirect to " : "",
 			left.ingress_redirect && !left.ifb_ifname[0]
 				? "nowhere"

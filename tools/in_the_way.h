@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Returns whether natra_attach failed with `r` because they are where its own qdiscs would
- * be: fq takes the place of the tbf, and clsact that of the ingress qdisc. The same codes
+ * be: fq takes the place of the tbf or htb, and clsact that of the ingress qdisc. The same codes
  * stand for failures that would come again when these limits are gone, so the error text
  * decides, which no other call may have changed since. */
 static inline bool leftovers_are_in_the_way(const struct natra *n, int r,
@@ -18,12 +18,12 @@ static inline bool leftovers_are_in_the_way(const struct natra *n, int r,
 					    const struct natra_leftovers *left)
 {
 	const char *text = natra_error(n);
-	char tbf[64];
+	char root[64];
 
-	(void)snprintf(tbf, sizeof(tbf), "pace on '%s': qdisc 'tbf'",
-		       left->host_ifname);
+	(void)snprintf(root, sizeof(root), "pace on '%s': qdisc '%s'",
+		       left->host_ifname, left->htb ? "htb" : "tbf");
 	if (r == -EBUSY)
-		return left->tbf && strstr(text, tbf);
+		return left->tbf && strstr(text, root);
 	return r == -EOPNOTSUPP && left->ingress_redirect &&
 	       policy->mode == NATRA_MODE_CLSACT_HOSTSIDE &&
 	       strstr(text, "qdisc 'ingress'");

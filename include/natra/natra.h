@@ -415,9 +415,10 @@ NATRA_API int natra_record_unshaped(struct natra *n,
  * @brief Find what upstream's `bandwidth` plugin left on the host side of an
  *        interface: its limits apply beside natra's until they are removed.
  *
- * natra recognises the tbf at the root of the host-side veth by the handle that the
- * plugin gives, and a u32 filter on that veth's ingress qdisc if it redirects to an ifb
- * with a name that the plugin (or Calico) gives, or to one that does not exist any more.
+ * natra recognises the tbf at the root of the host-side veth by its handle, the htb of
+ * versions 1.5.0 and 1.5.1 also by its classes, and a u32 filter on that veth's ingress
+ * qdisc if it redirects to an ifb with a name that the plugin (or Calico) gives, or to one
+ * that does not exist any more.
  *
  * @param target         `ifname` and its netns; or `id` alone, of what natra
  *                       has attached.
@@ -445,7 +446,8 @@ NATRA_API int natra_find_leftovers(struct natra *n,
  * it was filled is in its peak rate, so a peak rate that somebody has given it is replaced.
  * The call returns when 32 times as much as waited has passed (from 128 to 256 MB),
  * because senders need some round trips to measure that the queue is gone, and after 1 s
- * in any case. What follows should follow at once. It changes nothing if `waiting_ms` is 0.
+ * in any case. An htb has a higher rate until then. What follows should follow at once.
+ * It changes nothing if `waiting_ms` is 0.
  *
  * @param target  as in natra_find_leftovers.
  * @return as natra_find_leftovers.

@@ -560,12 +560,12 @@ typedef int (*natra_stats_fn)(void *arg, const struct natra_info *info,
 struct natra_leftovers {
 	size_t sz;
 	char host_ifname[16]; /**< "" if there is no host-side peer */
-	bool tbf;             /**< a tbf root qdisc: limits ingress */
+	bool tbf; /**< a root qdisc that limits ingress: a tbf, or see `htb` */
 	bool ingress_redirect; /**< to `ifb_ifname`, by an ingress qdisc: limits egress */
 	/** "" also if that does not exist: the redirect then drops all that the pod sends. */
 	char ifb_ifname[16];
-	/** For how long packets wait in the longer queue of the two; 0 if under 100. */
-	uint32_t waiting_ms;
+	uint32_t waiting_ms; /**< in the longer queue of the two; 0 if under 100 */
+	bool htb; /**< the root qdisc is the htb of the plugin's versions 1.5.0 and 1.5.1 */
 };
 
 /** The features of this kernel. */

@@ -62,7 +62,8 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 		return r;
 	(void)str_copy(found.host_ifname, sizeof(found.host_ifname),
 		       l.host.ifname);
-	found.tbf = l.tbf.kind[0] != '\0';
+	found.tbf = l.root.qdisc.kind[0] != '\0';
+	found.htb = strcmp(l.root.qdisc.kind, "htb") == 0;
 	found.ingress_redirect = l.redirect.handle != 0;
 	(void)str_copy(found.ifb_ifname, sizeof(found.ifb_ifname),
 		       l.ifb.ifname);
@@ -117,9 +118,9 @@ static int drain(struct natra *n, const struct natra_target *target,
 		 struct netlink *nl, const struct leftovers *l)
 {
 	const bool lifted[LEG_MAX] = {
-		[LEG_INGRESS] = l->tbf.kind[0],
-		[LEG_PACE] = l->tbf.kind[0],
-		[LEG_EGRESS] = l->ifb_tbf.kind[0],
+		[LEG_INGRESS] = l->root.qdisc.kind[0],
+		[LEG_PACE] = l->root.qdisc.kind[0],
+		[LEG_EGRESS] = l->ifb_root.qdisc.kind[0],
 	};
 	cleanup_pin_dir struct pin_dir lifting = PIN_DIR_INIT;
 	int r = hold(n, target, lifted, &lifting), restored;

@@ -14,6 +14,9 @@
  * filled a few times only: else the pod would have no limit as long as that goes on. How
  * often it was filled is in the peak rate, which grows by as much each time, and which
  * upstream's plugin leaves out. Another peak rate is somebody else's and says nothing.
+ *
+ * An htb gets a higher rate instead (plugin_htb.c), until enough has passed: whoever is
+ * killed meanwhile leaves it so, until somebody removes the htb.
  */
 #include <errno.h>
 #include <linux/rtnetlink.h>
@@ -23,41 +26,39 @@
 #include "attach/leftovers.h"
 #include "util/clock.h"
 
-#define BUCKET_BYTES       (1U << 29)
-/* The bucket lasts for two seconds, and the machine is left to others. A window of
- * 4 MB takes 16 ms. */
-#define PEAK_BYTES_PER_SEC 250000000ULL
+#define BUCKET_BYTES     (1U << 29)
 /* Nobody else chooses a peak rate that is so much above a round one. */
-#define PEAK_MARK          7U
+#define PEAK_MARK        7U
 /* No packet is longer, BIG TCP's neither: it would never leave. */
-#define PEAK_BURST_BYTES   (1U << 20)
+#define PEAK_BURST_BYTES (1U << 20)
 /* A shorter queue makes no timeout long. */
-#define WAIT_MIN_MS        100U
+#define WAIT_MIN_MS      100U
 /* An estimate of the round trip falls by an eighth with each acknowledgement, but
  * what it has for deviations falls by a quarter with each window only. A window of
  * which the acknowledgements wait in the other queue is not seen here, so that the least
  * is for some that are as large as Linux makes them, 4 to 6 MB. */
-#define WINDOWS            32
-#define WANT_MIN           (128ULL << 20)
+#define WINDOWS          32
+#define WANT_MIN         (128ULL << 20)
 /* Half of the bucket is for the time until upstream's limits are removed. */
-#define WANT_MAX           (BUCKET_BYTES / 2ULL)
-#define LOOK_MS            5
-#define DRAIN_MAX_MS       1000
+#define WANT_MAX         (BUCKET_BYTES / 2ULL)
+#define LOOK_MS          5
+#define DRAIN_MAX_MS     1000
 /* One of them by a process that is killed. */
-#define FILLS_MAX          3
+#define FILLS_MAX        3
 
-static uint32_t wait_ms(const struct qdisc *tbf)
+static uint32_t wait_ms(const struct limiting *root)
 {
-	uint64_t ms = tbf->tbf_bytes_per_sec ? tbf->backlog_bytes * 1000ULL /
-						       tbf->tbf_bytes_per_sec
-					     : 0;
+	uint64_t ms = root->bytes_per_sec
+			      ? root->qdisc.backlog_bytes * 1000ULL /
+					root->bytes_per_sec
+			      : 0;
 
 	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
 uint32_t leftovers_wait_ms(const struct leftovers *l)
 {
-	uint32_t in = wait_ms(&l->tbf), out = wait_ms(&l->ifb_tbf);
+	uint32_t in = wait_ms(&l->root), out = wait_ms(&l->ifb_root);
 	uint32_t longest = in > out ? in : out;
 
 	return longest >= WAIT_MIN_MS ? longest : 0;
@@ -69,7 +70,7 @@ static uint64_t peak_rate(const struct qdisc *tbf)
 	uint64_t peak = 2 * tbf->tbf_bytes_per_sec;
 
 	return PEAK_MARK +
-	       (peak < PEAK_BYTES_PER_SEC ? PEAK_BYTES_PER_SEC : peak);
+	       (peak < DRAIN_BYTES_PER_SEC ? DRAIN_BYTES_PER_SEC : peak);
 }
 
 /* Returns how often a bucket was filled. */
@@ -81,9 +82,17 @@ static uint64_t fills(const struct qdisc *tbf)
 	return peak % peak_rate(tbf) == 0 && times <= FILLS_MAX ? times : 0;
 }
 
-static bool may_fill(const struct qdisc *tbf)
+static bool is_htb(const struct limiting *root)
 {
-	return tbf->kind[0] && fills(tbf) < FILLS_MAX;
+	return root->htb.bytes_per_sec != 0;
+}
+
+static bool may_fill(const struct limiting *root)
+{
+	const uint64_t times =
+		is_htb(root) ? root->htb.fills : fills(&root->qdisc);
+
+	return root->qdisc.kind[0] && times < FILLS_MAX;
 }
 
 static int put_options(struct nl_msg *msg, const struct qdisc *tbf)
@@ -109,8 +118,6 @@ static int refill(struct natra *n, struct netlink *nl,
 	struct nlattr *options;
 	int r;
 
-	if (!may_fill(tbf))
-		return 0;
 	if (!msg || nla_put_string(msg, TCA_KIND, tbf->kind) < 0 ||
 	    !(options = nla_nest_start(msg, TCA_OPTIONS)) ||
 	    put_options(msg, tbf) < 0)
@@ -125,53 +132,86 @@ static int refill(struct natra *n, struct netlink *nl,
 		     : 0;
 }
 
-/* Returns 1 if enough has passed since `tbf` was looked at, 0 if not. */
+/* Lets what waits leave faster. */
+static int release(struct natra *n, struct netlink *nl,
+		   const struct link_info *link, struct limiting *root)
+{
+	if (!may_fill(root))
+		return 0;
+	return is_htb(root) ? plugin_htb_raise(n, nl, link, &root->htb)
+			    : refill(n, nl, link, &root->qdisc);
+}
+
+/* Gives an htb its own rate again. */
+static int hold_back(struct natra *n, struct netlink *nl,
+		     const struct link_info *link, const struct limiting *root)
+{
+	return is_htb(root) ? plugin_htb_restore(n, nl, link, &root->htb) : 0;
+}
+
+/* Returns 1 if enough has passed since `root` was looked at, 0 if not. */
 static int has_passed(struct natra *n, struct netlink *nl, uint32_t ifindex,
-		      const struct qdisc *tbf, uint64_t want)
+		      const struct limiting *root, uint64_t want)
 {
 	struct qdisc now = {0};
 	int r;
 
 	/* Acknowledgements alone do not make much. */
-	if (wait_ms(tbf) < WAIT_MIN_MS)
+	if (wait_ms(root) < WAIT_MIN_MS)
 		return 1;
 	r = qdisc_get(n, nl, ifindex, TC_H_ROOT, &now);
 	if (r < 0)
 		return r;
-	return strcmp(now.kind, "tbf") != 0 ||
-	       now.sent_bytes - tbf->sent_bytes >= want;
+	return strcmp(now.kind, root->qdisc.kind) != 0 ||
+	       now.sent_bytes - root->qdisc.sent_bytes >= want;
 }
 
 static uint64_t wanted(const struct leftovers *l)
 {
-	uint64_t bytes = WINDOWS * ((uint64_t)l->tbf.backlog_bytes +
-				    l->ifb_tbf.backlog_bytes);
+	uint64_t bytes = WINDOWS * ((uint64_t)l->root.qdisc.backlog_bytes +
+				    l->ifb_root.qdisc.backlog_bytes);
 
 	if (bytes < WANT_MIN)
 		return WANT_MIN;
 	return bytes < WANT_MAX ? bytes : WANT_MAX;
 }
 
-int leftovers_drain(struct natra *n, struct netlink *nl,
-		    const struct leftovers *l)
+/* Waits, for a second at most, until as much has passed as senders need. */
+static int wait_until_passed(struct natra *n, struct netlink *nl,
+			     const struct leftovers *l)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
-	uint64_t want = wanted(l), end;
-	int r;
+	const uint64_t want = wanted(l);
+	const uint64_t end =
+		clock_ns(CLOCK_MONOTONIC) + DRAIN_MAX_MS * 1000000ULL;
+	int r = 0;
 
-	if (!leftovers_wait_ms(l) ||
-	    (!may_fill(&l->tbf) && !may_fill(&l->ifb_tbf)))
-		return 0;
-	r = refill(n, nl, &l->host, &l->tbf);
-	if (r == 0)
-		r = refill(n, nl, &l->ifb, &l->ifb_tbf);
-	end = clock_ns(CLOCK_MONOTONIC) + DRAIN_MAX_MS * 1000000ULL;
 	while (r == 0 && clock_ns(CLOCK_MONOTONIC) < end) {
 		(void)nanosleep(&pause, NULL);
-		r = has_passed(n, nl, l->host.ifindex, &l->tbf, want);
+		r = has_passed(n, nl, l->host.ifindex, &l->root, want);
 		if (r > 0)
-			r = has_passed(n, nl, l->ifb.ifindex, &l->ifb_tbf,
+			r = has_passed(n, nl, l->ifb.ifindex, &l->ifb_root,
 				       want);
 	}
 	return r < 0 ? r : 0;
+}
+
+int leftovers_drain(struct natra *n, struct netlink *nl,
+		    const struct leftovers *l)
+{
+	struct limiting root = l->root, ifb_root = l->ifb_root;
+	int r, in, out;
+
+	if (!leftovers_wait_ms(l) || (!may_fill(&root) && !may_fill(&ifb_root)))
+		return 0;
+	r = release(n, nl, &l->host, &root);
+	if (r == 0)
+		r = release(n, nl, &l->ifb, &ifb_root);
+	if (r == 0)
+		r = wait_until_passed(n, nl, l);
+	in = hold_back(n, nl, &l->host, &root);
+	out = hold_back(n, nl, &l->ifb, &ifb_root);
+	if (r == 0)
+		r = in;
+	return r < 0 ? r : out;
 }

@@ -2,9 +2,9 @@
 /*
  * Upstream's `bandwidth` plugin (and Calico, which has its code) puts qdiscs on
  * the host side of a pod and never removes them, since they go with the
- * interface: on the veth a tbf `1:` at the root for ingress, and an `ingress`
+ * interface: on the veth a tbf `1:` at the root for ingress, or an htb (plugin_htb.c), and an `ingress`
  * qdisc whose only filter, a u32 with the class 1:1, redirects all egress to an
- * ifb that has a tbf, too.
+ * ifb that has the same, too.
  */
 #include "attach/leftovers.h"
 
@@ -140,6 +140,24 @@ static int look_at_ingress(struct natra *n, struct netlink *nl,
 	return r == 0 && l->redirect.handle ? look_up_ifb(n, nl, l) : r;
 }
 
+static int look_at_root(struct natra *n, struct netlink *nl,
+			const struct link_info *link, struct limiting *ret)
+{
+	struct limiting root = {0};
+	int r = qdisc_get(n, nl, link->ifindex, TC_H_ROOT, &root.qdisc);
+
+	if (r == 0 && strcmp(root.qdisc.kind, "htb") == 0) {
+		r = plugin_htb_get(n, nl, link, &root.qdisc, &root.htb);
+		root.bytes_per_sec = root.htb.bytes_per_sec;
+	} else if (strcmp(root.qdisc.kind, "tbf") == 0 &&
+		   root.qdisc.handle == PLUGINS_HANDLE) {
+		root.bytes_per_sec = root.qdisc.tbf_bytes_per_sec;
+	}
+	if (r == 0)
+		*ret = root.bytes_per_sec ? root : (struct limiting){0};
+	return r;
+}
+
 int leftovers_find(struct natra *n, struct netlink *nl,
 		   const struct link_info *pod, int pod_fd,
 		   struct leftovers *ret_leftovers)
@@ -154,19 +172,13 @@ int leftovers_find(struct natra *n, struct netlink *nl,
 		return 0;
 	}
 	if (r == 0)
-		r = qdisc_get(n, nl, l.host.ifindex, TC_H_ROOT, &l.tbf);
+		r = look_at_root(n, nl, &l.host, &l.root);
 	if (r == 0)
 		r = look_at_ingress(n, nl, &l);
+	if (r == 0 && l.ifb.ifindex)
+		r = look_at_root(n, nl, &l.ifb, &l.ifb_root);
 	if (r < 0)
 		return r;
-	if (strcmp(l.tbf.kind, "tbf") != 0 || l.tbf.handle != PLUGINS_HANDLE)
-		l.tbf = (struct qdisc){0};
-	if (l.ifb.ifindex)
-		r = qdisc_get(n, nl, l.ifb.ifindex, TC_H_ROOT, &l.ifb_tbf);
-	if (r < 0)
-		return r;
-	if (strcmp(l.ifb_tbf.kind, "tbf") != 0)
-		l.ifb_tbf = (struct qdisc){0};
 	*ret_leftovers = l;
 	return 0;
 }
@@ -183,7 +195,7 @@ static bool may_be_left(struct natra *n, struct netlink *nl,
 		return false;
 	(void)qdisc_get(n, nl, pod->peer_ifindex, TC_H_ROOT, &root);
 	(void)qdisc_get(n, nl, pod->peer_ifindex, TC_H_INGRESS, &ingress);
-	return strcmp(root.kind, "tbf") == 0 ||
+	return strcmp(root.kind, "tbf") == 0 || strcmp(root.kind, "htb") == 0 ||
 	       strcmp(ingress.kind, "ingress") == 0;
 }
 
@@ -195,11 +207,12 @@ void leftovers_warn(struct natra *n, const struct link_info *pod, int pod_fd)
 	if (netlink_open(n, &nl) < 0 || !may_be_left(n, &nl, pod) ||
 	    leftovers_find(n, &nl, pod, pod_fd, &l) < 0)
 		return;
-	if (l.tbf.kind[0] || l.redirect.handle)
+	if (l.root.qdisc.kind[0] || l.redirect.handle)
 		log_line(
 			n, NATRA_LOG_WARN,
-			"limits of the bandwidth plugin on '%s' hold as well:%s%s%s",
-			l.host.ifname, l.tbf.kind[0] ? " tbf" : "",
+			"limits of the bandwidth plugin on '%s' hold as well:%s%s%s%s",
+			l.host.ifname, l.root.qdisc.kind[0] ? " " : "",
+			l.root.qdisc.kind,
 			l.redirect.handle ? " redirect to " : "",
 			l.redirect.handle && !l.ifb.ifindex ? "nowhere"
 							    : l.ifb.ifname);
@@ -266,8 +279,9 @@ int leftovers_remove(struct natra *n, struct netlink *nl,
 	int r = 0;
 
 	/* The ifb goes last: a redirect without it drops what the pod sends. */
-	if (l->tbf.kind[0])
-		r = qdisc_remove(n, nl, l->host.ifindex, TC_H_ROOT, &l->tbf);
+	if (l->root.qdisc.kind[0])
+		r = qdisc_remove(n, nl, l->host.ifindex, TC_H_ROOT,
+				 &l->root.qdisc);
 	if (r == 0 && l->redirect.handle)
 		r = remove_redirect(n, nl, l);
 	if (r == 0 && l->redirect.handle && l->ifb.ifindex)

@@ -3,6 +3,7 @@
 #ifndef NATRA_ATTACH_LEFTOVERS_H
 #define NATRA_ATTACH_LEFTOVERS_H
 
+#include "attach/plugin_htb.h"
 #include "kernel/link.h"
 #include "kernel/qdisc.h"
 
@@ -13,14 +14,21 @@ struct filter {
 	uint32_t to;   /* interface; 0: one that does not exist */
 };
 
+/* A qdisc of the plugin's at the root of an interface. */
+struct limiting {
+	struct qdisc qdisc;    /* tbf or htb; kind "": there is none */
+	struct plugin_htb htb; /* of an htb */
+	uint64_t bytes_per_sec;
+};
+
 struct leftovers {
 	struct link_info host; /* ifindex 0: there is no host side here */
-	struct qdisc tbf;      /* kind "": there is none of the plugin's */
+	struct limiting root;  /* ingress */
 	struct qdisc ingress;
 	struct filter redirect; /* handle 0: there is none of the plugin's */
 	struct link_info ifb;   /* ifindex 0: it does not exist */
-	struct qdisc ifb_tbf;   /* kind "": it has none */
-	bool shared;            /* another filter is on `ingress` */
+	struct limiting ifb_root;
+	bool shared; /* another filter is on `ingress` */
 };
 
 /* Looks on the host side of the interface `pod`, which is in the namespace

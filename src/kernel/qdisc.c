@@ -20,9 +20,7 @@ static void read_fq(struct nlmsghdr *hdr, struct qdisc *qdisc)
 		qdisc->fq_orphan_mask = nla_get_u32(mask);
 }
 
-/* Returns a rate that is in 64 bits if it does not fit in 32. */
-static uint64_t read_rate(const struct tc_ratespec *rate,
-			  const struct nlattr *rate64)
+uint64_t qdisc_rate(const struct tc_ratespec *rate, const struct nlattr *rate64)
 {
 	return rate64 && nla_len(rate64) >= (int)sizeof(uint64_t)
 		       ? nla_get_u64(rate64)
@@ -41,9 +39,22 @@ static void read_tbf(struct nlmsghdr *hdr, struct qdisc *qdisc)
 		return;
 	memcpy(&qdisc->tbf, nla_data(tbf[TCA_TBF_PARMS]), sizeof(qdisc->tbf));
 	qdisc->tbf_bytes_per_sec =
-		read_rate(&qdisc->tbf.rate, tbf[TCA_TBF_RATE64]);
+		qdisc_rate(&qdisc->tbf.rate, tbf[TCA_TBF_RATE64]);
 	qdisc->tbf_peak_bytes_per_sec =
-		read_rate(&qdisc->tbf.peakrate, tbf[TCA_TBF_PRATE64]);
+		qdisc_rate(&qdisc->tbf.peakrate, tbf[TCA_TBF_PRATE64]);
+}
+
+static void read_htb(struct nlmsghdr *hdr, struct qdisc *qdisc)
+{
+	struct nlattr *options =
+		nlmsg_find_attr(hdr, sizeof(struct tcmsg), TCA_OPTIONS);
+	struct nlattr *htb[TCA_HTB_MAX + 1];
+
+	if (options && nla_parse_nested(htb, TCA_HTB_MAX, options, NULL) == 0 &&
+	    htb[TCA_HTB_INIT] &&
+	    nla_len(htb[TCA_HTB_INIT]) >= (int)sizeof(qdisc->htb))
+		memcpy(&qdisc->htb, nla_data(htb[TCA_HTB_INIT]),
+		       sizeof(qdisc->htb));
 }
 
 static void read_counters(struct nlmsghdr *hdr, struct qdisc *qdisc)
@@ -87,6 +98,8 @@ static int read_qdisc(struct nl_msg *msg, void *arg)
 		read_fq(nlmsg_hdr(msg), qdisc);
 	if (strcmp(qdisc->kind, "tbf") == 0)
 		read_tbf(nlmsg_hdr(msg), qdisc);
+	if (strcmp(qdisc->kind, "htb") == 0)
+		read_htb(nlmsg_hdr(msg), qdisc);
 	read_counters(nlmsg_hdr(msg), qdisc);
 	return 0;
 }

@@ -14,6 +14,7 @@ struct qdisc {
 	uint32_t fq_orphan_mask; /* of fq only */
 	uint32_t backlog_bytes;
 	uint64_t sent_bytes;
+	struct tc_htb_glob htb; /* of htb only */
 	struct tc_tbf_qopt tbf; /* of tbf only */
 	uint64_t tbf_bytes_per_sec;
 	uint64_t tbf_peak_bytes_per_sec; /* 0: it has no peak rate */
@@ -28,5 +29,9 @@ int qdisc_get(struct natra *n, struct netlink *nl, uint32_t ifindex,
  * is. */
 int qdisc_remove(struct natra *n, struct netlink *nl, uint32_t ifindex,
 		 uint32_t parent, const struct qdisc *qdisc);
+
+/* Returns a rate that is in 64 bits if it does not fit in 32. */
+uint64_t qdisc_rate(const struct tc_ratespec *rate,
+		    const struct nlattr *rate64);
 
 #endif

@@ -60,6 +60,18 @@ void add_tbf(void)
 	rig_sh("tc qdisc add dev " HOST " root handle 1: " TBF);
 }
 
+void add_htb(const char *dev, const char *rate, const char *defcls)
+{
+	/* The ceiling has to be twice the rate, and as many packets may wait
+	 * as with the plugin. */
+	rig_sh("r=%s; ip link set %s txqueuelen 1000 &&"
+	       "tc qdisc add dev %s root handle 1: htb default %s &&"
+	       "tc class add dev %s parent 1: classid 1:30 htb rate ${r}kbit"
+	       " ceil $((2 * r))kbit burst 1600 cburst 1600 && "
+	       "tc class add dev %s parent 1: classid 1:1 htb rate 800gbit",
+	       rate, dev, dev, defcls, dev, dev);
+}
+
 void add_ifb(const char *name)
 {
 	rig_sh("ip link add %s type ifb && ip link set %s up &&"
@@ -125,6 +137,8 @@ void plugin_enter(void)
 	require("ifb", "ip link add try0 type ifb && ip link del try0");
 	require("tbf",
 		"tc qdisc add dev lo root " TBF " && tc qdisc del dev lo root");
+	require("htb",
+		"tc qdisc add dev lo root htb && tc qdisc del dev lo root");
 	require("u32 and mirred",
 		"tc qdisc add dev lo ingress && tc filter add dev lo"
 		" parent ffff: u32 match u32 0 0 action mirred egress redirect"

@@ -28,6 +28,8 @@ void same_node_state(const char *expected);
 
 /* The plugin's limits of each direction, with their parts. */
 void add_tbf(void);
+/* What versions 1.5.0 and 1.5.1 give instead, with this default class. */
+void add_htb(const char *dev, const char *rate, const char *defcls);
 void add_ingress(const char *ifb);
 void add_ifb(const char *name);
 void add_redirect(const char *ifb, const char *flowid);

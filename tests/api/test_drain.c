@@ -79,6 +79,75 @@ static void queues_drain(void **state)
 	assert_none();
 }
 
+static void assert_htb(const char *dev, const char *class)
+{
+	rig_sh("tc class show dev %s | grep -q '^class htb 1:30 root %s'", dev,
+	       class);
+}
+
+/* The class of an htb has its own rate again, and how often it was raised. */
+static void htbs_drain(void **state)
+{
+	(void)state;
+	add_htb(HOST, "100", "30");
+	add_ingress(IFB);
+	rig_sh("tc qdisc del dev " IFB " root");
+	add_htb(IFB, "100", "1");
+	rig_sh("tc filter add dev " IFB
+	       " parent 1: protocol all prio 16 u32 match u32 0 0 flowid 1:30");
+	for (unsigned int i = 1; i <= 4; i++) {
+		char expected[64];
+
+		device_send(HOST, 200);
+		device_send(IFB, 200);
+		assert_in_range(find().waiting_ms, 200, 60000);
+		assert_int_equal(drain(NULL), 0);
+		(void)snprintf(expected, sizeof(expected),
+			       "prio %u rate 100Kbit ceil 200Kbit",
+			       i < 3 ? i : 3);
+		assert_htb(HOST, expected);
+		assert_htb(IFB, expected);
+		if (i <= 3)
+			assert_int_equal(find().waiting_ms, 0);
+		else
+			assert_in_range(find().waiting_ms, 100, 60000);
+	}
+	rig_sh("for i in " HOST " " IFB "; do tc -s qdisc show dev $i root |"
+	       " grep -q 'dropped 0,' || exit 1; done");
+	remove_all();
+	same_node_state(state_before);
+}
+
+/* Whoever is killed while an htb drains leaves its rate raised; it is still known as
+ * the plugin's, with the rate that it had. */
+static void killed_while_an_htb_drains(void **state)
+{
+	struct natra_target target = pod_target(&pod, "web");
+	struct natra_policy policy = policy_of(10, 20);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	add_htb(HOST, "100", "30");
+	device_send(HOST, 200);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(drain("web") < 0);
+	for (int i = 0; find().waiting_ms && i < 500; i++)
+		(void)usleep(1000);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	rig_sh("tc class show dev " HOST " | grep 1:30 | grep -q 'rate 2Gbit'");
+	assert_true(find().htb);
+	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), 0);
+	assert_none();
+	assert_int_equal(natra_check(n, "web", &policy), 0);
+	assert_int_equal(natra_detach(n, &target), 0);
+}
+
 /* Each queue counts by itself. */
 static void one_queue_drains(void **state)
 {
@@ -215,6 +284,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		PLUGIN_CASE(nothing_to_drain),
 		PLUGIN_CASE(queues_drain),
+		PLUGIN_CASE(htbs_drain),
+		PLUGIN_CASE(killed_while_an_htb_drains),
 		PLUGIN_CASE(one_queue_drains),
 		PLUGIN_CASE(own_limits_do_not_hold_meanwhile),
 		PLUGIN_CASE(gc_gives_limits_back_after_a_kill),

@@ -44,6 +44,82 @@ static void both_directions(void **state)
 	remove_all();
 }
 
+/* Versions 1.5.0 and 1.5.1 have an htb, of which the default class depends on the
+ * subnets, in place of each tbf. */
+static void htb_of_both_directions(void **state)
+{
+	static const char *const defaults[] = {"30", "1"};
+	struct natra_leftovers l;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		add_htb(HOST, "10000", defaults[i]);
+		add_ingress(IFB);
+		rig_sh("tc qdisc del dev " IFB " root");
+		add_htb(IFB, "10000", defaults[i]);
+		l = find();
+		assert_true(l.tbf);
+		assert_true(l.htb);
+		assert_true(l.ingress_redirect);
+		assert_string_equal(l.ifb_ifname, IFB);
+		remove_all();
+		same_node_state(state_before);
+		assert_none();
+	}
+	add_tbf();
+	assert_false(find().htb);
+}
+
+static void htbs_of_others(void **state)
+{
+	/* Each makes the plugin's htb another one's. */
+	static const char *const changes[] = {
+		"tc class change dev " HOST " parent 1: classid 1:30 htb"
+		" rate 10mbit ceil 10mbit",
+		"tc class change dev " HOST " parent 1: classid 1:30 htb"
+		" rate 10mbit ceil 30mbit",
+		"tc class change dev " HOST " parent 1: classid 1:30 htb"
+		" rate 10mbit ceil 30mbit prio 1",
+		"tc class change dev " HOST " parent 1: classid 1:1 htb"
+		" rate 100gbit",
+		"tc class change dev " HOST " parent 1: classid 1:1 htb"
+		" rate 800gbit ceil 900gbit",
+		"tc class add dev " HOST
+		" parent 1: classid 1:2 htb rate 1mbit",
+		"tc class add dev " HOST
+		" parent 1:1 classid 1:2 htb rate 1mbit",
+		"tc class del dev " HOST " classid 1:1",
+		"tc class del dev " HOST " classid 1:30",
+		"tc qdisc add dev " HOST " parent 1:30 handle 2: pfifo",
+	};
+	static const char *const roots[] = {
+		"handle 2: htb default 30",
+		"handle 1: htb default 31",
+		"handle 1: htb default 30 r2q 20",
+		"handle 1: htb default 30",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		add_htb(HOST, "10000", "30");
+		assert_true(find().htb);
+		rig_sh("%s", changes[i]);
+		assert_not_the_plugins();
+		rig_sh("tc qdisc del dev " HOST " root");
+	}
+	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+		rig_sh("tc qdisc add dev " HOST " root %s; h=%.1s;"
+		       "tc class add dev " HOST " parent $h: classid $h:30 htb"
+		       " rate 10mbit ceil 20mbit &&"
+		       "tc class add dev " HOST " parent $h: classid $h:1 htb"
+		       " rate %dgbit",
+		       roots[i], roots[i] + strlen("handle "),
+		       i == 3 ? 100 : 800);
+		assert_not_the_plugins();
+		rig_sh("tc qdisc del dev " HOST " root");
+	}
+}
+
 static void one_direction(void **state)
 {
 	struct natra_leftovers l;
@@ -255,6 +331,10 @@ static void attaching_warns(void **state)
 	(void)snprintf(expected, sizeof(expected), "%s redirect to nowhere",
 		       start);
 	assert_string_equal(warning_of_attach(), expected);
+	rig_sh("tc qdisc del dev " HOST " ingress");
+	add_htb(HOST, "10000", "30");
+	(void)snprintf(expected, sizeof(expected), "%s htb", start);
+	assert_string_equal(warning_of_attach(), expected);
 }
 
 static void no_host_side(void **state)
@@ -311,6 +391,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		PLUGIN_CASE(nothing_there),
 		PLUGIN_CASE(both_directions),
+		PLUGIN_CASE(htb_of_both_directions),
+		PLUGIN_CASE(htbs_of_others),
 		PLUGIN_CASE(one_direction),
 		PLUGIN_CASE(names_of_other_makers),
 		PLUGIN_CASE(redirect_without_its_ifb),

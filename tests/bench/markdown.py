@@ -3,6 +3,7 @@
 
 NAMES = {"none": "no limiter", "upstream": "upstream",
          "upstream-debian": "upstream, Debian's",
+         "upstream-1.5.1": "upstream 1.5.1 (htb)",
          "upstream-containerd": "upstream, containerd's burst",
          "natra-pace": "natra, paced ingress"}
 

@@ -8,7 +8,7 @@ on the wire, of elephants, mice and acknowledgements together, is measured besid
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from cells import ALL_LIMITERS, EMULATED, LIMITERS, cell
+from cells import ALL_LIMITERS, EMULATED, LIMITERS, OLD_UPSTREAM, cell
 from markdown import figure, name_of, ranked, table
 from pods import limiter
 from rig import Elephant
@@ -33,8 +33,7 @@ WAYS = ("in", "out")
 
 
 def cells(node):
-    # Rows that no target asks for have one sample.
-    once = ("upstream-debian", "upstream-containerd")
+    once = (*OLD_UPSTREAM, "upstream-containerd")
     for load in ("fixed", "tilt"):
         for name in (*ALL_LIMITERS, "natra-guarded", "natra-charged",
                      *(("natra-pace",) if node.fq else ()), *node.qdiscs,

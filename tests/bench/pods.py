@@ -63,8 +63,9 @@ def limiter(name):
         return natra(name, attachMode=name[len("natra-"):])
     debian = f"{DEBIAN}/bandwidth"
     path = debian if name == "upstream-debian" else \
+        plugin.newest("bandwidth-1.5.1") if name == "upstream-1.5.1" else \
         plugin.newest("bandwidth") or debian
-    if not os.access(path, os.X_OK):
+    if not path or not os.access(path, os.X_OK):
         return None
     return Limiter(name, path, UPSTREAM,
                    None if name == "upstream-containerd" else 0.5)

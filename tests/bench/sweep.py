@@ -5,7 +5,7 @@ import statistics
 import threading
 import time
 
-from cells import RATES, UNCAPPED, cell
+from cells import OLD_UPSTREAM, RATES, UNCAPPED, cell
 from limiters import bits
 from markdown import figure, name_of, ranked, table
 from meter import Meter
@@ -44,8 +44,8 @@ def cells(node):
     for rate in ("10M", "100M"):
         yield cell("sweep", "upstream-containerd", 7.5, ci=rate == "10M",
                    once=True, rate=rate, flows=1, ways="in+out")
-        yield cell("sweep", "upstream-debian", 7.5, once=True, rate=rate,
-                   flows=1, ways="in+out")
+        for name in OLD_UPSTREAM:
+            yield cell("sweep", name, 7.5, once=True, rate=rate, flows=1, ways="in+out")
 
 
 class Lane(threading.Thread):
@@ -327,3 +327,8 @@ def answers(res):
            f"{ranked(mean, '{:.2f} %')} (the mean error over {len(off['natra'])} caps and "
            "directions). The worst sample: " + ", ".join(
                    f"{name} {v:.2f} %" for name, v in far.items()) + ".")
+    rows = [f"{name_of(name)} {rate:.1f} of {bits(cap) / 1e6:.0f} Mbit/s"
+            for cap in ("10M", "100M") for name in ("upstream-1.5.1", "upstream", "natra")
+            if (rate := res.mean("sweep", name, "wire_out", rate=cap, flows=1))]
+    if any("htb" in row for row in rows):
+        yield "Does upstream's htb of 1.5.1 hold the cap?", "; ".join(rows) + "."

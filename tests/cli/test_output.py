@@ -336,7 +336,7 @@ class Json(unittest.TestCase):
 
     def test_leftovers(self):
         self.assertEqual(read("show", "evil")["leftovers"],
-                         {"host_ifname": "veth\x1b", "tbf": True,
+                         {"host_ifname": "veth\x1b", "tbf": True, "htb": False,
                           "ingress_redirect": True, "ifb_ifname": "bwp0",
                           "waiting_ms": 250})
         self.assertFalse(read("show", "web")["leftovers"]["tbf"])

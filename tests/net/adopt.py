@@ -5,22 +5,26 @@ that plugin's queues.
 
 A stream with seconds of its rate in such a queue must go on at the cap, without a long
 pause, and nothing of upstream may stay. If the agent is killed or stopped while a queue
-drains, upstream's limits hold at the same rate, and the next agent finishes it. If somebody
-removes upstream's limits by hand meanwhile, the next agent lets natra's hold.
+drains, upstream's limits hold at the same rate, and the next agent finishes it. (An htb of
+the plugin's version 1.5.1 keeps the rate at which it drains until the next agent.) If
+somebody removes upstream's limits by hand meanwhile, the next agent lets natra's hold.
 """
 import json
 import os
+import re
 import signal
 import sys
 import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "agent"))
+for part in ("agent", "cni"):
+    sys.path.append(os.path.join(os.path.dirname(HERE), part))
+import plugin
 from agent import Agent
 from commands import sh
 from isolation import BPFFS
-from limiters import Natra, Upstream
+from limiters import Natra, Upstream, bits
 from podnode import FakeNode, wait_until
 from report import skip
 from rig import Rig
@@ -41,6 +45,10 @@ WAYS = (("in",), ("out",), ("in", "out"))
 BY_HAND = "by-hand"
 ENDS = {"runs": None, "SIGKILL": signal.SIGKILL, "SIGTERM": signal.SIGTERM,
         BY_HAND: signal.SIGKILL}
+KINDS = ("tbf", "htb")          # of upstream's qdiscs
+HTB_VERSION = "1.5.1"
+HTB = option("--htb", action="store_true",
+             help=f"upstream's {HTB_VERSION}, which limits by htb, and not Debian's")
 CASE = option("--case", choices=ENDS, help="how the first agent ends; default: all")
 
 
@@ -48,13 +56,15 @@ class Lane:
     """A pod with streams, whose acknowledgements wait in the queue of the other
     direction if it has both."""
 
-    def __init__(self, rig, i):
+    def __init__(self, rig, i, program):
         self.pod, client = rig.pods[i], rig.clients[i]
         known = set(ifbs())
         # A connection is not made in time behind a full queue.
         self.streams = {way: Stream(client, self.pod, 4) if way == "in" else
                         Stream(self.pod, client, 4) for way in WAYS[i]}
-        Upstream(self.pod).attach(str(CAP), str(CAP))
+        limiter = Upstream(self.pod)
+        limiter.PLUGIN = program
+        limiter.attach(str(CAP), str(CAP))
         self.ifb, = set(ifbs()) - known
         # The queue that is deep.
         self.queue = self.pod.host if "in" in self.streams else self.ifb
@@ -65,7 +75,7 @@ class Lane:
         """Return whether much waited in upstream's queue a moment ago, and moves. The
         socket of a sender in the pod lets some 100 kB wait on this machine."""
         now = time.monotonic()
-        if tbf(self.queue)["backlog"] >= (
+        if limiting(self.queue)["backlog"] >= (
                 QUEUE_BYTES if "in" in self.streams else 60000):
             self.waited = now
         return now - self.waited < 1 and all(
@@ -102,14 +112,25 @@ def ifbs():
             if n["ifname"].startswith("bwp")]
 
 
-def tbf(dev):
+def limiting(dev):
+    """Return the qdisc of upstream's that limits what passes there."""
     return next(q for q in json.loads(sh("tc", "-s", "-j", "qdisc", "show", "dev", dev))
-                if q["kind"] == "tbf")
+                if q["kind"] in KINDS)
+
+
+def rate_of(dev):
+    """Return the limit there in bit/s."""
+    options = limiting(dev)["options"]
+    if "rate" in options:
+        return options["rate"] * 8
+    # tc's JSON has no classes of htb.
+    text = sh("tc", "class", "show", "dev", dev)
+    return bits(re.search(r"^class htb 1:30 .* rate (\d+[KMG]?)bit", text, re.M)[1])
 
 
 def upstream_objects():
     return [f"{q['kind']} {q['dev']}" for q in json.loads(sh("tc", "-j", "qdisc"))
-            if q["kind"] in ("tbf", "ingress")] + ifbs()
+            if q["kind"] in (*KINDS, "ingress")] + ifbs()
 
 
 def record(lanes, done):
@@ -125,18 +146,25 @@ def start_agent(node):
 
 def end_in_the_middle(node, report, lanes, number):
     """End the agent while a queue drains: upstream's limits hold, and natra's are on
-    record."""
-    was = {lane: tbf(lane.queue)["bytes"] for lane in lanes}
+    record. Return the pods whose queues fill again."""
+    was = {lane: limiting(lane.queue)["bytes"] for lane in lanes}
     agent = start_agent(node)
     lane = wait_for_drain(lanes, was)
     agent.process.send_signal(number)
     agent.process.wait()
     # The process that it had forked for this has ended with it.
     time.sleep(0.2)
-    report.equal("  upstream's rate", tbf(lane.queue)["options"]["rate"] * 8, CAP)
+    rate = rate_of(lane.queue)
+    is_raised = limiting(lane.queue)["kind"] == "htb"
+    if is_raised:
+        report.check("  upstream's rate, still raised", f"{rate / MBIT:.0f}", "> the cap",
+                     rate > CAP)
+    else:
+        report.equal("  upstream's rate", rate, CAP)
     report.equal("  natractl show, check",
                  [lane.natra.run(what, lane.natra.id).returncode
                   for what in ("show", "check")], [0, 1])
+    return [other for other in lanes if not (is_raised and other is lane)]
 
 
 def remove_upstream(lanes):
@@ -169,7 +197,7 @@ def wait_for_drain(lanes, was, seconds=20):
     while time.monotonic() < begin + seconds:
         for lane in lanes:
             took = time.monotonic() - begin + 1
-            if tbf(lane.queue)["bytes"] - was[lane] > 5 * took * CAP / 8:
+            if limiting(lane.queue)["bytes"] - was[lane] > 5 * took * CAP / 8:
                 return lane
     raise RuntimeError("no queue drains")
 
@@ -194,7 +222,7 @@ def check(report, lane, start):
         report.equal("  is established", lane.streams[way].is_established(), True)
 
 
-def take_over(report, name):
+def take_over(report, name, program):
     node, lanes, done = FakeNode(), [], threading.Event()
     recorder = threading.Thread(target=record, args=(lanes, done), daemon=True)
     with Rig(lanes=len(WAYS)) as rig:
@@ -203,7 +231,7 @@ def take_over(report, name):
                 node.pod(pod.name, {"ingressRate": CAP, "egressRate": CAP},
                          ["ptp", "bandwidth"])
                 sh("mount", "--bind", pod.path, str(node.netns(pod.name)))
-                lanes.append(Lane(rig, i))
+                lanes.append(Lane(rig, i, program))
             recorder.start()
             run(report, node, lanes, name)
         finally:
@@ -224,12 +252,12 @@ def run(report, node, lanes, name):
     wait_until(lambda: all(lane.is_waiting() for lane in lanes),
                "upstream's queues do not fill")
     if ENDS[name]:
-        end_in_the_middle(node, report, lanes, ENDS[name])
+        full = end_in_the_middle(node, report, lanes, ENDS[name])
     if name == BY_HAND:
         run_by_hand(report, node, lanes)
         return
     if ENDS[name]:
-        wait_until(lambda: all(lane.is_waiting() for lane in lanes),
+        wait_until(lambda: all(lane.is_waiting() for lane in full),
                    "upstream's queues do not fill again")
     start = time.monotonic()
     with start_agent(node) as agent:
@@ -248,13 +276,15 @@ def run(report, node, lanes, name):
 
 
 def main(report, arguments):
-    if not os.access(Upstream.PLUGIN, os.X_OK):
+    program = plugin.newest(f"bandwidth-{HTB_VERSION}") if arguments.htb else \
+        Upstream.PLUGIN
+    if not program or not os.access(program, os.X_OK):
         skip("containernetworking's bandwidth plugin")
     for name in ENDS:
         if arguments.case in (None, name):
             report.shown("the first agent", name)
-            report.measure(name, take_over, report, name)
+            report.measure(name, take_over, report, name, program)
 
 
 if __name__ == "__main__":
-    run_script(main, CASE)
+    run_script(main, CASE, HTB)

@@ -47,14 +47,15 @@ static void leftovers(const struct finder *f)
 {
 	const struct natra_leftovers *left = &f->pod->left;
 	cleanup_text char *mend = NULL;
-	const char *what;
+	const char *root = left->htb ? "htb" : left->tbf ? "tbf" : "";
+	char what[40];
 
 	if (!is_doubled(f->pod) || is_calicos(left) ||
 	    (left->ingress_redirect && !left->ifb_ifname[0]))
 		return;
-	what = !left->ingress_redirect ? "tbf"
-	       : left->tbf             ? "tbf and redirect to an ifb"
-				       : "redirect to an ifb";
+	(void)snprintf(what, sizeof(what), "%s%s%s", root,
+		       root[0] && left->ingress_redirect ? " and " : "",
+		       left->ingress_redirect ? "redirect to an ifb" : "");
 	mend = replace_command(f);
 	found(f, "what", what, "host", left->host_ifname, "mend", mend, NULL);
 }

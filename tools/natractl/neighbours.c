@@ -105,7 +105,7 @@ void leftovers_print(FILE *file, const struct natra_leftovers *leftovers)
 	const char *ifb = leftovers->ifb_ifname;
 
 	if (leftovers->tbf)
-		fputs("tbf", file);
+		fputs(leftovers->htb ? "htb" : "tbf", file);
 	if (leftovers->ingress_redirect) {
 		fputs(leftovers->tbf ? " and redirect to " : "redirect to ",
 		      file);
@@ -121,6 +121,7 @@ cJSON *leftovers_json(const struct natra_leftovers *leftovers)
 
 	json_add_text(o, "host_ifname", leftovers->host_ifname);
 	cJSON_AddBoolToObject(o, "tbf", leftovers->tbf);
+	cJSON_AddBoolToObject(o, "htb", leftovers->htb);
 	cJSON_AddBoolToObject(o, "ingress_redirect",
 			      leftovers->ingress_redirect);
 	json_add_text(o, "ifb_ifname", leftovers->ifb_ifname);

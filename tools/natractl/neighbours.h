@@ -19,7 +19,7 @@ void hooks_warn(const struct cli *cli, const char *id);
 
 /* Returns whether the bandwidth plugin left anything. */
 bool leftovers_any(const struct natra_leftovers *leftovers);
-/* Prints "tbf and redirect to bwp0123456789ab on veth1", without a newline. */
+/* Prints "tbf and redirect to bwp0123456789ab on veth1", or htb, without a newline. */
 void leftovers_print(FILE *file, const struct natra_leftovers *leftovers);
 cJSON *leftovers_json(const struct natra_leftovers *leftovers);
 

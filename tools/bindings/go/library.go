@@ -427,7 +427,7 @@ func (l *library) findLeftovers(ctx context.Context, t *Target) (found Leftovers
 		c.sz = C.sizeof_struct_natra_leftovers
 		r := C.natra_find_leftovers(n, &target, &c)
 		if r == 0 {
-			found = Leftovers{text(&c.host_ifname[0]), bool(c.tbf),
+			found = Leftovers{text(&c.host_ifname[0]), bool(c.tbf), bool(c.htb),
 				bool(c.ingress_redirect), text(&c.ifb_ifname[0]),
 				uint32(c.waiting_ms)}
 		}

@@ -429,8 +429,10 @@ func (n *Neighbour) UnmarshalJSON(data []byte) error {
 
 // Leftovers is what upstream's bandwidth plugin left on the host side of an interface.
 type Leftovers struct {
-	HostIfname      string `json:"host_ifname"`
+	HostIfname string `json:"host_ifname"`
+	// TBF: a root qdisc limits ingress; with HTB it is an htb.
 	TBF             bool   `json:"tbf"`
+	HTB             bool   `json:"htb"`
 	IngressRedirect bool   `json:"ingress_redirect"`
 	IFBIfname       string `json:"ifb_ifname"`
 	WaitingMs       uint32 `json:"waiting_ms"`

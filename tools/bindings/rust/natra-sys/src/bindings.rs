@@ -409,6 +409,7 @@ pub struct natra_leftovers {
     pub ingress_redirect: bool,
     pub ifb_ifname: [::std::os::raw::c_char; 16usize],
     pub waiting_ms: u32,
+    pub htb: bool,
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
