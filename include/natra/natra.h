@@ -416,9 +416,8 @@ NATRA_API int natra_record_unshaped(struct natra *n,
  *        interface: its limits apply beside natra's until they are removed.
  *
  * natra recognises the tbf at the root of the host-side veth by its handle, the htb of
- * versions 1.5.0 and 1.5.1 also by its classes, and a u32 filter on that veth's ingress
- * qdisc if it redirects to an ifb with a name that the plugin (or Calico) gives, or to one
- * that does not exist any more.
+ * versions 1.5.0 and 1.5.1 also by its classes, and a u32 filter on its ingress qdisc if it
+ * redirects to an ifb with a name of the plugin's (or Calico's), or to one that is gone.
  *
  * @param target         `ifname` and its netns; or `id` alone, of what natra
  *                       has attached.
@@ -441,12 +440,11 @@ NATRA_API int natra_find_leftovers(struct natra *n,
  * hold, and natra_gc gives them back; so does natra_remove_leftovers, natra_configure or
  * natra_upgrade with the same id.
  *
- * Each of the plugin's token buckets gets 512 MB, which is what containerd asks
- * the plugin for when a pod starts, at most three times, and keeps its rate. How often
- * it was filled is in its peak rate, so a peak rate that somebody has given it is replaced.
- * The call returns when 32 times as much as waited has passed (from 128 to 256 MB),
- * because senders need some round trips to measure that the queue is gone, and after 1 s
- * in any case. An htb has a higher rate until then. What follows should follow at once.
+ * Each tbf gets a bucket of 512 MB, which is what containerd asks for when a pod starts, at
+ * most three times, and keeps its rate; its peak rate, which counts that, is replaced. An
+ * htb has a higher rate for as long as the call lasts. It returns when 32 times as much as
+ * waited has passed (128 to 256 MB), because senders need some round trips to measure that
+ * the queue is gone, and after 1 s in any case. What follows should follow at once.
  * It changes nothing if `waiting_ms` is 0.
  *
  * @param target  as in natra_find_leftovers.
