@@ -564,8 +564,7 @@ struct natra_leftovers {
 	bool ingress_redirect; /**< to `ifb_ifname`, by an ingress qdisc: limits egress */
 	/** "" also if that does not exist: the redirect then drops all that the pod sends. */
 	char ifb_ifname[16];
-	uint32_t
-		waiting_ms; /**< in the longer queue of the two; 0 if under 100 */
+	uint32_t waiting_ms; /**< in the longer queue; 0 if under 100 */
 	bool htb; /**< the root qdisc is the htb of the plugin's versions 1.5.0 and 1.5.1 */
 };
 
