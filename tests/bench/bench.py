@@ -149,6 +149,17 @@ def save(path, samples, rest):
                 f'{json.dumps(rest, indent=1)[2:]}\n')
 
 
+def print_plan(plan):
+    """Print what each workload has, and its minutes without what setting up takes more."""
+    rows = {}
+    for _, cell in plan:
+        if not cell.why_not:
+            rows.setdefault(cell.workload, []).append(cell)
+    for name, cells in [*rows.items(), ("all", [c for r in rows.values() for c in r])]:
+        print(f"{name:<14} {len(set(cells)):4} cells {len(cells):5} samples "
+              f"{sum(c.seconds for c in cells) / 60:6.1f} minutes")
+
+
 def arguments():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--profile", choices=SAMPLES, default="ci")
@@ -158,6 +169,8 @@ def arguments():
                    "regular expression is found")
     p.add_argument("--minutes", type=float, default=float("inf"),
                    help="begin no cell after so many")
+    p.add_argument("--plan", action="store_true", help="measure nothing: print for each "
+                   "workload how many cells there are and how long they should take")
     return p.parse_args()
 
 
@@ -172,6 +185,9 @@ def main():
             if re.search(a.match, c.title())]
     if not plan:
         sys.exit("no such cell")
+    if a.plan:
+        print_plan(plan)
+        return
     begin = time.monotonic()
     with Cluster() as r:
         run = Run(r, earlier["samples"])
