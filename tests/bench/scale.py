@@ -26,11 +26,11 @@ def cells(_):
     for pods in POD_COUNTS:
         for name in LIMITERS:
             yield cell("pods", name, 6 + pods / 20, ci=pods in (1, 10), pods=pods,
-                       once=pods == MANY, why_not=too_many("pods", pods, 10))
+                       once=pods == MANY or name != "natra", why_not=too_many("pods", pods, 10))
     for flows in FLOW_COUNTS:
         for name in LIMITERS:
             yield cell("flows", name, SETTLE_SECONDS + SECONDS + 3,
-                       ci=flows in (1, 64), flows=flows,
+                       ci=flows in (1, 64), flows=flows, once=name != "natra",
                        why_not=too_many("streams", flows, 64))
 
 

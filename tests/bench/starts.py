@@ -24,6 +24,7 @@ def cells(node):
     for name in (*LIMITERS, *(m for m in MODES if m[len("natra-"):] in node.modes)):
         for loaded in (False, True) if name.startswith("natra") else (False,):
             yield cell("starts", name, 8, ci=name in LIMITERS and not loaded,
+                       once=loaded or name not in ("natra", "upstream"),
                        why_not=cpu_bound(), pods=AT_ONCE, loaded=loaded)
 
 

@@ -43,7 +43,8 @@ def cells(_):
         for name in (*LIMITERS, "natra-charged"):
             yield cell("stress", name, 17 + 0.1 * pods,
                        ci=pods == 1 or pods == 10 and name in LIMITERS,
-                       once=pods >= MANY_PODS, pods=pods, why_not=(
+                       once=pods >= MANY_PODS or name == "natra-charged",
+                       pods=pods, why_not=(
                            "an emulated CPU takes minutes to make so many pods"
                            if EMULATED and pods > EMULATED_PODS else ""))
 
