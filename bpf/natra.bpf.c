@@ -190,21 +190,21 @@ static __always_inline bool is_felt(const struct __sk_buff *skb)
 
 /*
  * Returns for how long a mouse that is charged may wait. Mice are charged when they
- * come, so the bucket is ahead by what they wait; within the bound of the overdraft
- * that does not delay elephants.
+ * come, so the bucket is ahead by what they wait. What exceeds the bound of the
+ * overdraft delays elephants, and not by so much that forwarded ones are dropped.
  */
 static __always_inline __u64 mouse_limit(const struct __sk_buff *skb,
 					 const struct natra_limits *limits)
 {
-	const __u64 bound_ns = natra_fair_bound(limits->fair_shift)
-			       << (limits->fair_shift & 63);
+	const __u64 felt_ns = (natra_fair_bound(limits->fair_shift)
+			       << (limits->fair_shift & 63)) +
+			      limits->unfelt_delay_ns;
 
 	if (!is_held(skb))
 		return 0;
 	if (!is_felt(skb))
 		return limits->unfelt_delay_ns;
-	return bound_ns < limits->max_delay_ns ? bound_ns
-					       : limits->max_delay_ns;
+	return felt_ns < limits->max_delay_ns ? felt_ns : limits->max_delay_ns;
 }
 
 /* Charges a mouse, see natra_mice.bpf.h, and decides what becomes of it. */
