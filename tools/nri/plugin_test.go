@@ -222,3 +222,17 @@ func TestUnknownAnnotationIsNotAllowed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A natractl that is older than the Go package is refused in one line, before any pod.
+func TestOlderNatractl(t *testing.T) {
+	r := newRig(t)
+	if err := os.WriteFile(r.natractl, []byte("#!/bin/sh\necho '{\"version\": \"0.0.9\"}'\nread -r line\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err := r.configure("")
+	want := r.natractl + " 0.0.9 is older than this package, which needs " + natra.Needs
+	if !errors.Is(err, syscall.EOPNOTSUPP) || !strings.HasSuffix(err.Error(), want) ||
+		strings.Contains(err.Error(), "\n") {
+		t.Error(err)
+	}
+}
