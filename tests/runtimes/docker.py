@@ -14,13 +14,13 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from containers import (CAPS, HERE, ROOTFS, Journal, Runtime, capped, need,
+from containers import (CAPS, HERE, OUT, ROOTFS, Journal, Runtime, capped, need,
                         nothing_left)
 from commands import sh
 from place import isolate_node
 from plugin import attachments, natractl
 from report import Report
-from script import arguments
+from script import arguments, option
 
 RUNTIME = os.path.realpath(f"{HERE}/../../tools/examples/docker-runtime")
 NATRACTL = os.path.realpath(os.environ["NATRACTL"])
@@ -37,8 +37,8 @@ RUNTIMES = {
     "strict-without": ((*RATES, "--on-error=fail"), "/nonexistent/natractl"),
 }
 SECONDS = 60
-# Debian's client is as old as its daemon; another's may be in front of it.
-os.environ["PATH"] = f"/usr/sbin:/usr/bin:/sbin:/bin:{os.environ['PATH']}"
+# The API of Docker 24, which is the first that hands annotations to the runtime.
+ANNOTATIONS_API = (1, 43)
 
 
 class Docker(Runtime):
@@ -141,6 +141,18 @@ def life(rep, d, journal):
     d.remove("limited")
 
 
+def own_rates(rep, d):
+    api = d.docker("version", "-f", "{{.Server.APIVersion}}").strip()
+    if tuple(map(int, api.split("."))) < ANNOTATIONS_API:
+        rep.shown("annotations", f"this Docker has the API {api} and none")
+        return
+    d.run("own", "--runtime", "limited", f"--annotation={OUT}=4M")
+    rep.equal("a container's own rate", [
+        (a["policy"]["ingress_rate_bits_per_sec"], a["policy"]["egress_rate_bits_per_sec"])
+        for a in attachments()], [(CAPS[0], 4_000_000)])
+    d.remove("own")
+
+
 def only_told(rep, d, journal):
     """What is wrong is told in one line, and the container starts."""
     for name, options, said in (
@@ -180,12 +192,18 @@ def by_pid(rep, d, journal):
 
 
 def main():
-    arguments()
+    a = arguments(option("--programs", metavar="DIR", default="/usr/sbin",
+                         help="a dockerd, docker and containerd before Debian's"))
+    # Debian's client is as old as its daemon; another's may be in front of it. Where the
+    # user's own directory in /run is not there, runc must not use it.
+    os.environ["PATH"] = f"{a.programs}:/usr/sbin:/usr/bin:/sbin:/bin:{os.environ['PATH']}"
+    os.environ.pop("XDG_RUNTIME_DIR", None)
     need("dockerd", "docker", "runc", "busybox")
     isolate_node()
     report, journal, d = Report(), Journal(), Docker()
     try:
         life(report, d, journal)
+        own_rates(report, d)
         only_told(report, d, journal)
         told_to_fail(report, d, journal)
         by_pid(report, d, journal)
