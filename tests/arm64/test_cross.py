@@ -5,43 +5,27 @@ abi by qemu-user, and looks at the programs.
 
 usage: test_cross.py [Cross|Static]
 
-The build of Cross stays, for the next run.
+The build of Cross is that of crossbuild.py.
 """
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ["NATRA_ARM64_BUILD"])
+from crossbuild import BUILD, SOURCE, run, setup, setup_tests
+
 PROGRAMS = ("tools/natractl/natractl", "tools/agent/natra-agent", "cni/natra")
 # Fewer tests than these mean that meson has lost some.
 TESTS_MIN = {"unit": 30, "abi": 5}
 
 
-def run(*argv, seconds=600, **more):
-    p = subprocess.run([str(a) for a in argv], text=True, stdin=subprocess.DEVNULL,
-                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                       timeout=seconds, **more)
-    if p.returncode:
-        raise AssertionError(f"{argv}: {p.returncode}: {p.stdout[-6000:]}")
-    return p.stdout
-
-
-def setup(build, *options):
-    if not (build / "build.ninja").exists():
-        run(SOURCE / "tools/cross/setup", build, "-Dwerror=true", *options)
-    run("ninja", "-C", build)
-
-
 class Cross(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        setup(BUILD, "-Dtests=enabled", "-Dlive=enabled", "-Dtop=enabled")
+        setup_tests()
 
     def suite(self, name):
         said = run("meson", "test", "-C", BUILD, "--no-rebuild", "--print-errorlogs",
@@ -74,8 +58,7 @@ class Static(unittest.TestCase):
     def test_programs_need_nothing(self):
         with tempfile.TemporaryDirectory(prefix="natra-arm64-") as d:
             build = Path(d) / "build"
-            setup(build, "-Dstatic=true", "-Dlive=enabled", "-Dtop=enabled",
-                  "-Dtests=disabled", "--buildtype=release")
+            setup(build, "-Dstatic=true", "-Dtests=disabled", "--buildtype=release")
             version = re.search(r" version: '(.*)'", (SOURCE / "meson.build").read_text())[1]
             for name in PROGRAMS:
                 said = run("readelf", "-Whl", build / name)

@@ -91,7 +91,7 @@ TABLE = [
         "*unreleased*) fail", "unreleased) fail", "release-refuses"),
     one("image-of-the-wrong-architecture", "tools/deploy/index",
         "platform(image, blobs)} for", "platform(*images[0])} for", "deploy-index"),
-    one("table-of-suites-is-old", "tests/vm/list", "bpf-lengths|6.1|", "bpf-lengths|6.1 6.12|",
+    one("table-of-suites-is-old", "tests/vm/list", "bpf-lengths|6.1 ", "bpf-lengths|",
         "check-proved"),
     one("answers-are-longer-than-an-older-struct", "src/api/structs.c",
         "memcpy(to, from, to_size < size ? to_size : size);", "memcpy(to, from, size);",

@@ -2,14 +2,16 @@
 """Runs VMs over this machine's root file system, on Debian's kernels; for run and pair.
 
 The guest is root, sees the host's files read-only (writes to /etc, /home, /tmp, /usr
-and /var go to memory) and can write to the directories that it is given. Output and
-exit code of the command come through files, so they do not depend on the guest's
-console, whose log is shown when the guest fails.
+and /var go to memory) and can write to the directories that it is given. A guest of
+another architecture sees the root directory of tools/cross/root instead, and in it
+this repository and the working directory at their places. Output and exit code of the
+command come through files, so they do not depend on the guest's console, whose log is
+shown when the guest fails.
 
-Three kinds of environment variables count: NATRA_CACHE (/var/cache/natra) is the
+Four kinds of environment variables count: NATRA_CACHE (/var/cache/natra) is the
 directory for kernels and virtme-ng; NATRA_VM_KVM=1 uses KVM, otherwise the CPU is
 emulated, because many build machines have a /dev/kvm that cannot boot a stock kernel;
-and all NATRA_* are passed to the guest.
+NATRA_VM_CPU is QEMU's name of the emulated CPU; and all NATRA_* are passed to the guest.
 """
 
 import fcntl
@@ -29,12 +31,36 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CACHE = Path(os.environ.get("NATRA_CACHE") or "/var/cache/natra").resolve()
 CONSOLE_LINES = 40
-# An emulated TSC fails its watchdog now and then, and the HPET that replaces it
-# costs an exit for each timestamp, of which fq needs one per packet. The others switch
-# off what Debian hardens its kernels with, which takes an emulated CPU a tenth of its
-# time: security modules, zeroed pages (by `rep stos`, too), checks of each copy.
-KERNEL_ARGS = ("tsc=reliable mitigations=off init_on_alloc=0 hardened_usercopy=off "
-               "randomize_kstack_offset=off lsm= audit=0 clearcpuid=rep_good")
+# These switch off what Debian hardens its kernels with, which takes an emulated CPU a
+# tenth of its time: security modules, zeroed pages, checks of each copy.
+KERNEL_ARGS = ("mitigations=off init_on_alloc=0 hardened_usercopy=off "
+               "randomize_kstack_offset=off lsm= audit=0")
+
+
+class Amd64:
+    """How this machine's architecture is emulated."""
+    name = "amd64"
+    qemu, parts = "qemu-system-x86_64", "vm"
+    # An emulated TSC fails its watchdog now and then, and the HPET that replaces it
+    # costs an exit for each timestamp, of which fq needs one per packet. Pages are not
+    # zeroed by `rep stos`.
+    kernel_args = "tsc=reliable clearcpuid=rep_good"
+    # -cpu max with two CPUs makes 6.12 panic in QEMU 7.2.
+    cpu = "qemu64"
+    vng = ()
+
+
+class Arm64:
+    """How arm64 is emulated."""
+    name = "arm64"
+    qemu, parts = "qemu-system-aarch64", "vm arm64"
+    kernel_args = "kpti=off"
+    # It is the CPU of many nodes in clouds, with atomic instructions but without signed
+    # pointers, whose emulation takes long.
+    cpu = "neoverse-n1"
+    vng = ("--arch", "arm64")
+
+
 # Once the kernel trusts the TSC it rewrites the code of its scheduler's clock, and
 # with many CPUs QEMU 7.2 now and then runs what it had translated halfway through
 # that: the boot ends in a panic, "Oops: int3" in sched_clock_cpu().
@@ -45,6 +71,17 @@ EMULATOR_DEFECT = "int3: 0000 [#1]"
 # A VM that dies before its command starts is booted again, up to this number of
 # boots in all. One that hangs in its first boot is booted once more.
 BOOTS = 3
+# Makes the first directory of each pair visible as the second one, for the command after
+# them alone.
+BIND = """\
+while [ "$1" != -- ]; do
+	mkdir -p "$2"
+	mount --bind "$1" "$2"
+	shift 2
+done
+shift
+exec "$@"
+"""
 # Releases of Ubuntu, which has kernels that Debian no longer offers.
 UBUNTU = ("jammy",)
 # virtme-ng mounts a tmpfs on each of these.
@@ -92,6 +129,12 @@ def kernel_table():
     return {l[0]: l[1:] for l in lines if l and not l[0].startswith("#")}
 
 
+def arch_of(kernel):
+    """Return the architecture in a kernel's name, such as 6.12-arm64, or this
+    machine's."""
+    return Arm64 if kernel.endswith("-arm64") else Amd64
+
+
 def ubuntu_keyring(home):
     """Return the file with the keys of Ubuntu's archive, from Debian's package of
     them, which apt verifies."""
@@ -102,22 +145,23 @@ def ubuntu_keyring(home):
     return home / "usr/share/keyrings/ubuntu-archive-keyring.gpg"
 
 
-def apt_options(suite, home):
-    """Return apt's options for another release than this machine's: a source and
-    lists of its own, so that the machine's apt stays as it is."""
+def apt_options(suite, home, arch):
+    """Return apt's options for another release or architecture than this machine's: a
+    source and lists of its own, so that the machine's apt stays as it is."""
     release = platform.freedesktop_os_release().get("VERSION_CODENAME")
-    if suite.split("-")[0] == release:
+    if suite.split("-")[0] == release and arch is Amd64:
         return []
     keys = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
     archive = "http://deb.debian.org/debian"
     if suite.split("-")[0] in UBUNTU:
         keys, archive = ubuntu_keyring(home), "http://archive.ubuntu.com/ubuntu"
     source = home / "sources.list"
-    source.write_text(f"deb [signed-by={keys}] {archive} {suite} main\n")
+    source.write_text(f"deb [arch={arch.name} signed-by={keys}] {archive} {suite} main\n")
     (home / "lists/partial").mkdir(parents=True)
     options = {"Dir::Etc::SourceList": source, "Dir::Cache": home / "cache",
                "Dir::Etc::SourceParts": "/dev/null",
                "Dir::State::Lists": home / "lists",
+               "APT::Architecture": arch.name, "APT::Architectures": arch.name,
                "APT::Sandbox::User": "root"}
     return [o for k, v in options.items() for o in ("-o", f"{k}={v}")]
 
@@ -134,7 +178,7 @@ def image_packages(name, suite, meta, apt):
             continue
         show = output_of("apt-cache", *apt, "show", f"{meta}={version}")
         m = re.search(r"^Depends:.*?linux-image-([^\s,]+)( \(= ([^)]+)\))?", show, re.M)
-        if m and version.startswith(f"{name}."):
+        if m and version.startswith(f"{name.split('-')[0]}."):
             return [f"linux-image-{m[1]}={m[3]}"] if m[2] else \
                 [f"linux-image-{m[1]}", f"linux-modules-{m[1]}"]
     raise VmError(f"apt knows no {meta} {name} in {suite}")
@@ -167,7 +211,7 @@ def fetch_kernel(name):
             tempfile.TemporaryDirectory(prefix="natra-apt-") as home:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (target / "package").exists():
-            apt = apt_options(suite, Path(home))
+            apt = apt_options(suite, Path(home), arch_of(name))
             try:
                 unpack(image_packages(name, suite, meta, apt), target, apt)
             except VmError:
@@ -217,6 +261,7 @@ class Machine:
 
     def __init__(self, kernel, command, options, qemu=(), env=None, prefix=""):
         self.kernel, self.command, self.options = kernel, command, options
+        self.arch = arch_of(kernel)
         self.qemu, self.env = list(qemu), dict(env or {})
         self.prefix = prefix.encode()
         self.gave_up = self.booted = False
@@ -224,6 +269,7 @@ class Machine:
 
     def __enter__(self):
         vng, kernel = find_vng(), fetch_kernel(self.kernel)
+        self.root = self.arch is not Amd64 and output_of(ROOT / "tools/cross/root").strip()
         self._dir = tempfile.TemporaryDirectory(prefix="natra-vm-", dir="/tmp")
         self.state = Path(self._dir.name)
         self.code = self.state / "code"
@@ -255,7 +301,7 @@ class Machine:
         (image,) = (kernel / "boot").glob("vmlinuz-*")
         # The kernel counts CPUs that could be plugged in as possible, though they
         # never run.
-        args = KERNEL_ARGS
+        args = f"{KERNEL_ARGS} {self.arch.kernel_args}"
         if o.possible_cpus:
             args += f" {MANY_CPUS_ARGS} maxcpus={o.cpus}"
         rwdirs = [self.state, *o.rwdir]
@@ -264,15 +310,27 @@ class Machine:
                    "--cpus", str(o.possible_cpus or o.cpus),
                    "--memory", o.memory,
                    "--name", "natra-vm", f"--append={args}",
-                   f"--rodir={kernel}",
-                   *(f"--rwdir={Path(d).resolve()}" for d in rwdirs),
                    "--exec", f"sh {self.state}/script"]
+        rwdirs = [Path(d).resolve() for d in rwdirs]
+        if self.root:
+            command = self._with_root(kernel) + command
+            command += [*self.arch.vng, f"--root={self.root}",
+                        *(f"--rwdir={d}={d}" for d in rwdirs)]
+        else:
+            command += [f"--rodir={kernel}", *(f"--rwdir={d}" for d in rwdirs)]
         qemu = self.qemu
-        if os.environ.get("NATRA_VM_KVM") != "1":
+        if self.root or os.environ.get("NATRA_VM_KVM") != "1":
             command += ["--disable-kvm"]
-            # -cpu max with two CPUs makes 6.12 panic in QEMU 7.2.
-            qemu = ["-cpu", "qemu64", *qemu]
+            qemu = ["-cpu", os.environ.get("NATRA_VM_CPU", self.arch.cpu), *qemu]
         return command + ([f"--qemu-opts={shlex.join(qemu)}"] if qemu else [])
+
+    def _with_root(self, kernel):
+        """Return how a command is run that sees in the other root directory what the
+        guest needs of this machine."""
+        seen = {d: f"{self.root}{d}" for d in (ROOT, Path.cwd())}
+        seen[kernel / "lib/modules"] = f"{self.root}/lib/modules"
+        return ["unshare", "--mount", "--", "sh", "-euc", BIND, "sh",
+                *(str(d) for pair in seen.items() for d in pair), "--"]
 
     def _write_script(self):
         env = {k: v for k, v in os.environ.items() if k.startswith("NATRA_")}
@@ -373,12 +431,13 @@ def add_options(parser, cpus, memory):
         help="show the end of the console log")
 
 
-def cannot():
-    """Return why no VM can run here, or None."""
+def cannot(kernel):
+    """Return why no VM with this kernel can run here, or None."""
+    arch = arch_of(kernel)
     if os.geteuid() != 0:
         return "needs root: the tests run as root over this file system"
-    if not shutil.which("qemu-system-x86_64"):
-        return "no qemu-system-x86_64: run tools/install-deps vm"
+    if not shutil.which(arch.qemu):
+        return f"no {arch.qemu}: run tools/install-deps {arch.parts}"
     return None
 
 

@@ -25,7 +25,7 @@ PARTS = ("coarse_clock", "atomics", "netns_cookie", "set_tstamp")
 
 
 def boot(kernel):
-    reason = machine.cannot()
+    reason = machine.cannot(kernel)
     if reason:
         print(reason)
         return SKIP

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """tests/vm/run boots a VM again that dies or hangs before its command starts, and no
-other. tests/vm/suite runs what a defect of the emulator kept from running.
+other. A guest of another architecture finds its own root directory, and in it what it needs
+of this machine. tests/vm/suite runs what a defect of the emulator kept from running.
 
 A script takes the place of virtme-ng. It does with each boot what the test says, and
 writes what the guest would write.
@@ -18,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 SUITE = runpy.run_path(str(Path(__file__).resolve().parent / "suite"))
 
 RUN = Path(__file__).resolve().parent / "run"
-KERNEL = "6.12"
+TOP = RUN.parents[2]
+KERNEL, FOREIGN = "6.12", "6.12-arm64"
 # Each boot does what the plan says: it dies at once, hangs, dies after the command has
 # started, or lets the command exit with this number.
 FAKE = """\
@@ -58,19 +60,78 @@ esac
 """
 
 
+# This one exits with the number of what the guest would not find.
+FAKE_FOREIGN = """\
+#!/bin/sh
+root={top}/arm64
+for word; do
+	case $word in
+	*/script) state=${{word#sh }} ;;
+	--root=$root) given=1 ;;
+	esac
+done
+state=${{state%/script}}
+echo "$*" >"$state/out"
+code=0
+case "$*" in *"--arch arm64"*"--rwdir=$state=$state"*) ;; *) code=1 ;; esac
+[ "${{given-}}" ] || code=2
+[ -e "$root{source}/meson.build" ] || code=3
+[ -e "$root{top}/work/file" ] || code=4
+[ -e "$root/lib/modules/0/modules.dep" ] || code=5
+echo "$code" >"$state/code"
+"""
+
+
+def fake_vng(top, text, kernel):
+    (top / "vng-0.dir/bin").mkdir(parents=True)
+    (top / "vng-0").symlink_to("vng-0.dir")
+    fake = top / "vng-0.dir/bin/vng"
+    fake.write_text(text)
+    fake.chmod(0o755)
+    modules = top / f"kernels/{kernel}/lib/modules/0"
+    modules.mkdir(parents=True)
+    (modules / "modules.dep").touch()
+    (top / f"kernels/{kernel}/boot").mkdir()
+    (top / f"kernels/{kernel}/boot/vmlinuz-0").touch()
+    (top / f"kernels/{kernel}/package").touch()
+
+
+def fake_root(top):
+    """Make a root directory that tools/cross/root takes for its own."""
+    wanted = subprocess.run(
+        ["bash", "-c", 'eval "$(sed -n "/^release=/p; /^new=/,/^wanted=/p" "$1")"; '
+         'echo "$wanted"', "bash", TOP / "tools/cross/root"], text=True, check=True,
+        stdout=subprocess.PIPE).stdout
+    (top / "arm64/usr/lib/modules").mkdir(parents=True)
+    (top / "arm64/lib").symlink_to("usr/lib")
+    (top / "arm64/wanted").write_text(wanted)
+
+
+class Foreign(unittest.TestCase):
+    @unittest.skipIf(os.geteuid(), "only root can mount")
+    def test_what_the_guest_sees(self):
+        with tempfile.TemporaryDirectory(dir="/tmp") as top:
+            top = Path(top)
+            fake_vng(top, FAKE_FOREIGN.format(top=top, source=TOP), FOREIGN)
+            fake_root(top)
+            (top / "work").mkdir()
+            (top / "work/file").touch()
+            r = subprocess.run([RUN, FOREIGN, "--", "true"], text=True, cwd=top / "work",
+                               env={**os.environ, "NATRA_CACHE": str(top)},
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               timeout=60)
+            self.assertEqual(r.returncode, 0, r.stdout)
+            # Outside of the VM nothing has been mounted there.
+            self.assertFalse((top / f"arm64{TOP}/meson.build").exists())
+            self.assertEqual(list((top / "arm64/lib/modules").iterdir()), [])
+
+
 class Boot(unittest.TestCase):
     def run_with(self, *plan, options=()):
         """Return the exit code, the number of boots and the output."""
         with tempfile.TemporaryDirectory(dir="/tmp") as top:
             top = Path(top)
-            (top / "vng-0.dir/bin").mkdir(parents=True)
-            (top / "vng-0").symlink_to("vng-0.dir")
-            fake = top / "vng-0.dir/bin/vng"
-            fake.write_text(FAKE.format(top=top))
-            fake.chmod(0o755)
-            (top / f"kernels/{KERNEL}/boot").mkdir(parents=True)
-            (top / f"kernels/{KERNEL}/boot/vmlinuz-0").touch()
-            (top / f"kernels/{KERNEL}/package").touch()
+            fake_vng(top, FAKE.format(top=top), KERNEL)
             (top / "plan").write_text("\n".join(plan) + "\n")
             r = subprocess.run([RUN, *options, KERNEL, "--", "true"], text=True,
                                env={**os.environ, "NATRA_CACHE": str(top)},
