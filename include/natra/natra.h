@@ -225,11 +225,11 @@ NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
 
 /**
  * @brief Compare the kernel's state with what was last set.
- * @param policy  also compare with this one; NULL: do not. A 0 stands for the default,
- *                and empty lists mean that there are no subnets.
+ * @param policy  NULL, or one to compare with: 0 is the default, no list no subnets.
  * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone;
  *         -EBADE something differs or it is `unshaped`, and natra_error() says what;
- *         -EUCLEAN a change of classes was killed (set them); -ESTALE; -EPERM; -ENOMEM.
+ *         -EUCLEAN a process was killed while it changed classes: set them again;
+ *         -EBUSY; -ECANCELED; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_check(struct natra *n, const char *id,
 			  const struct natra_policy *policy);
@@ -442,7 +442,7 @@ NATRA_API int natra_find_leftovers(struct natra *n,
  *
  * Each tbf gets a bucket of 512 MB, which is what containerd asks for when a pod starts, at
  * most three times, and keeps its rate; its peak rate, which counts that, is replaced. An
- * htb has a higher rate for as long as the call lasts. It returns when 32 times as much as
+ * htb has a higher rate for as long as the call lasts. The call returns when 32 times as much as
  * waited has passed (128 to 256 MB), because senders need some round trips to measure that
  * the queue is gone, and after 1 s in any case. What follows should follow at once.
  * It changes nothing if `waiting_ms` is 0.

@@ -178,6 +178,23 @@ int natra_upgrade(struct natra *n, const char *id)
 		      r < 0 ? r : reattach(n, &dir, &gen, &policy, &subnets));
 }
 
+/* The record says that a change of classes goes on, or that it was interrupted: then
+ * nobody has the lock any more. */
+static int await_change(struct natra *n, const char *id, struct pin_gen *gen)
+{
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	int r;
+
+	pin_close_gen(gen);
+	*gen = (struct pin_gen)PIN_GEN_INIT;
+	r = attachment_lock(n, id, &dir, gen);
+	if (r == 0 && gen->record.is_changing)
+		r = refuse(n, -EUCLEAN,
+			   "a change of the classes of '%s' was interrupted",
+			   id);
+	return r;
+}
+
 int natra_check(struct natra *n, const char *id,
 		const struct natra_policy *policy)
 {
@@ -196,6 +213,8 @@ int natra_check(struct natra *n, const char *id,
 			return r;
 	}
 	r = attachment_find(n, id, &gen);
+	if (r == 0 && gen.record.is_changing)
+		r = await_change(n, id, &gen);
 	if (r == 0)
 		r = check_attached(n, &gen, -1);
 	if (r == 0 && gen.record.unshaped)

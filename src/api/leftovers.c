@@ -137,8 +137,9 @@ int natra_drain_leftovers(struct natra *n, const struct natra_target *target)
 	struct leftovers l;
 	int r = begin(n, target, &nl, &l);
 
-	if (r == 0 && leftovers_wait_ms(&l))
-		r = drain(n, target, &nl, &l);
+	if (r == 0)
+		r = leftovers_wait_ms(&l) ? drain(n, target, &nl, &l)
+					  : leftovers_drain(n, &nl, &l);
 	return r < 0 ? r : finish(n, r);
 }
 

@@ -270,12 +270,8 @@ int check_limits(struct natra *n, const struct pin_gen *gen)
 {
 	const struct natra_policy policy = record_get_policy(&gen->record);
 	struct record_classes classes;
-	int r;
+	int r = check_subnets(n, gen);
 
-	if (gen->record.is_changing)
-		return refuse(n, -EUCLEAN,
-			      "a change of its classes was interrupted");
-	r = check_subnets(n, gen);
 	if (r == 0 && policy.group)
 		r = groups_check(n, policy.group);
 	if (r == 0 && record_slots(&gen->record) > 1)

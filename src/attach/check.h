@@ -12,8 +12,7 @@
  */
 int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd);
 
-/* Returns -EBADE if the limits in the kernel are not those of the record, and -EUCLEAN if
- * a process was killed while it changed classes. */
+/* Returns -EBADE if the limits in the kernel are not those of the record. */
 int check_limits(struct natra *n, const struct pin_gen *gen);
 
 /*

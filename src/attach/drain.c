@@ -16,7 +16,7 @@
  * upstream's plugin leaves out. Another peak rate is somebody else's and says nothing.
  *
  * An htb gets a higher rate instead (plugin_htb.c), until enough has passed: whoever is
- * killed meanwhile leaves it so, until somebody removes the htb.
+ * killed meanwhile leaves it so, until the next drain or until the htb is removed.
  */
 #include <errno.h>
 #include <linux/rtnetlink.h>
@@ -200,15 +200,16 @@ int leftovers_drain(struct natra *n, struct netlink *nl,
 		    const struct leftovers *l)
 {
 	struct limiting root = l->root, ifb_root = l->ifb_root;
-	int r, in, out;
+	int r = 0, in, out;
 
-	if (!leftovers_wait_ms(l) || (!may_fill(&root) && !may_fill(&ifb_root)))
-		return 0;
-	r = release(n, nl, &l->host, &root);
-	if (r == 0)
-		r = release(n, nl, &l->ifb, &ifb_root);
-	if (r == 0)
-		r = wait_until_passed(n, nl, l);
+	if (leftovers_wait_ms(l) && (may_fill(&root) || may_fill(&ifb_root))) {
+		r = release(n, nl, &l->host, &root);
+		if (r == 0)
+			r = release(n, nl, &l->ifb, &ifb_root);
+		if (r == 0)
+			r = wait_until_passed(n, nl, l);
+	}
+	/* A process that was killed may have left one raised, too. */
 	in = hold_back(n, nl, &l->host, &root);
 	out = hold_back(n, nl, &l->ifb, &ifb_root);
 	if (r == 0)

@@ -128,29 +128,34 @@ static int prepare_classes(struct changing *c)
 }
 
 /* Gives all slots their limits back. */
-static void undo_limits(const struct changing *c)
+static int undo_limits(const struct changing *c)
 {
 	KEEP_ERROR_SCOPE(c->n);
+	int r = 0;
 
 	for (int i = 0; i < LEG_MAX; i++) {
 		const struct limit_change *change = &c->leg[i];
 
-		if (change->slot.config_fd >= 0)
-			(void)write_limits(c->n, &change->slot, c->slots,
-					   change->before);
+		if (change->slot.config_fd >= 0 &&
+		    write_limits(c->n, &change->slot, c->slots,
+				 change->before) < 0)
+			r = -1;
 	}
+	return r;
 }
 
 /* Gives the classes their subnets back, and the pin what it says of them. */
-static void undo_classes(const struct changing *c,
-			 const struct record_classes *before)
+static int undo_classes(const struct changing *c,
+			const struct record_classes *before)
 {
 	KEEP_ERROR_SCOPE(c->n);
+	int subnets, pinned;
 
 	if (c->trie_fd < 0)
-		return;
-	(void)subnets_map_change(c->n, c->trie_fd, c->to, &c->from);
-	(void)pin_write_classes(c->n, c->gen, before);
+		return 0;
+	subnets = subnets_map_change(c->n, c->trie_fd, c->to, &c->from);
+	pinned = pin_write_classes(c->n, c->gen, before);
+	return subnets < 0 ? subnets : pinned;
 }
 
 /* Writes what the classes are. */
@@ -192,12 +197,16 @@ static int begin_change(struct changing *c)
 	return journal_write(c->n, c->gen, JOURNAL_LIMITS);
 }
 
-/* Puts the record back as it was. */
-static void undo_record(const struct changing *c, const struct record *before)
+/* Puts the record back as it was. If something else could not be, the change is one that
+ * was interrupted. */
+static void undo_record(const struct changing *c, const struct record *before,
+			bool is_undone)
 {
 	KEEP_ERROR_SCOPE(c->n);
 
 	c->gen->record = *before;
+	if (!is_undone)
+		c->gen->record.is_changing = c->trie_fd >= 0;
 	if (c->trie_fd >= 0)
 		(void)journal_write(c->n, c->gen, JOURNAL_LIMITS);
 }
@@ -208,7 +217,7 @@ static int write_changes(struct changing *c, const struct natra_policy *policy)
 	const struct record_classes classes = c->classes;
 	struct record *record = &c->gen->record;
 	const struct record before = *record;
-	int r = begin_change(c);
+	int r = begin_change(c), undone = 0;
 
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
 		if (c->leg[i].slot.config_fd >= 0)
@@ -220,11 +229,12 @@ static int write_changes(struct changing *c, const struct natra_policy *policy)
 		if (r == 0)
 			r = write_record(c, policy);
 		if (r < 0)
-			undo_classes(c, &classes);
+			undone = undo_classes(c, &classes);
 	}
 	if (r < 0) {
-		undo_limits(c);
-		undo_record(c, &before);
+		if (undo_limits(c) < 0)
+			undone = -1;
+		undo_record(c, &before, undone == 0);
 		return r;
 	}
 	if (record->gso_segs != before.gso_segs)

@@ -102,6 +102,7 @@ static void read_limit(const struct htb_class *class, struct plugin_htb *htb)
 	htb->options = class->options;
 	htb->bytes_per_sec = limit;
 	htb->fills = class->options.prio;
+	htb->is_raised = is_raised;
 }
 
 int plugin_htb_get(struct natra *n, struct netlink *nl,
@@ -179,6 +180,7 @@ int plugin_htb_raise(struct natra *n, struct netlink *nl,
 	const uint64_t rate = factor * htb->bytes_per_sec;
 
 	htb->fills++;
+	htb->is_raised = true;
 	return change(n, nl, link, htb, rate, 2 * rate + factor);
 }
 
@@ -186,6 +188,7 @@ int plugin_htb_restore(struct natra *n, struct netlink *nl,
 		       const struct link_info *link,
 		       const struct plugin_htb *htb)
 {
-	return change(n, nl, link, htb, htb->bytes_per_sec,
-		      2 * htb->bytes_per_sec);
+	return htb->is_raised ? change(n, nl, link, htb, htb->bytes_per_sec,
+				       2 * htb->bytes_per_sec)
+			      : 0;
 }

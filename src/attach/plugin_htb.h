@@ -20,6 +20,7 @@ struct plugin_htb {
 	struct tc_htb_opt options; /* as the kernel sent them */
 	uint64_t bytes_per_sec; /* that the plugin gave; 0: not the plugin's */
 	uint32_t fills;         /* how often natra has raised the rate */
+	bool is_raised;         /* it still is */
 };
 
 /* Reads the htb `qdisc` at the root of an interface. Succeeds also if it is not like the
@@ -32,7 +33,7 @@ int plugin_htb_get(struct natra *n, struct netlink *nl,
 int plugin_htb_raise(struct natra *n, struct netlink *nl,
 		     const struct link_info *link, struct plugin_htb *htb);
 
-/* Gives the class its own rate again. */
+/* Gives the class its own rate again, if it is raised. */
 int plugin_htb_restore(struct natra *n, struct netlink *nl,
 		       const struct link_info *link,
 		       const struct plugin_htb *htb);

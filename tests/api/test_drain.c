@@ -119,7 +119,8 @@ static void htbs_drain(void **state)
 }
 
 /* Whoever is killed while an htb drains leaves its rate raised; it is still known as
- * the plugin's, with the rate that it had. */
+ * the plugin's, with the rate that it had. The next drain gives it back, also if nothing
+ * waits any more. */
 static void killed_while_an_htb_drains(void **state)
 {
 	struct natra_target target = pod_target(&pod, "web");
@@ -142,6 +143,8 @@ static void killed_while_an_htb_drains(void **state)
 	assert_true(WIFSIGNALED(status));
 	rig_sh("tc class show dev " HOST " | grep 1:30 | grep -q 'rate 2Gbit'");
 	assert_true(find().htb);
+	assert_int_equal(drain("web"), 0);
+	assert_htb(HOST, "prio 1 rate 100Kbit ceil 200Kbit");
 	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), 0);
 	assert_none();
 	assert_int_equal(natra_check(n, "web", &policy), 0);

@@ -105,7 +105,7 @@ class Call(unittest.TestCase):
         self.assertEqual(found["errno"], 0, found)
         version = call()[1]["version"]
         for text, classes in (
-                (": is not an array", {}), ("[0]. is not an object", ["lan"]),
+                (": is not an array", {}), ("[0]: is not an object", ["lan"]),
                 ("[0].name: is not a string", [{"name": 1}]),
                 (f"[1].wings: natractl {version} does not know it", [{}, {"wings": 1}]),
                 ("[0].egress_rate_bits_per_sec: is not a whole number from 0 to "

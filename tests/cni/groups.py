@@ -96,6 +96,19 @@ def names(rep, pods):
         rep.equal("groups left", sorted(groups()), left)
 
 
+def by_hand(rep, pod):
+    """GC removes an empty group, but not one that somebody has set meanwhile."""
+    for changes, want in (((), []), (("--ingress", "70M"), ["blue"])):
+        pod.run("ADD", group=TENANT)
+        if changes:
+            natractl("group", "set", "blue", *changes)
+        natractl("detach", pod.show()["id"])
+        a = pod.run("GC", group=TENANT, cniVersion="1.1.0",
+                    **{"cni.dev/valid-attachments": []})
+        rep.equal("GC", (a.code, sorted(groups())), (0, want))
+    natractl("group", "remove", "blue")
+
+
 def parts(rep, pod):
     """A weight and a floor, from the configuration or from annotations."""
     asked = {WEIGHT: "7", FLOOR: "3M"}
@@ -223,6 +236,7 @@ def race(rep, pods, rounds):
 def main(rep, _):
     pods = [Pod(0, "blue"), Pod(1, "blue"), Pod(2, "red")]
     names(rep, pods)
+    by_hand(rep, pods[0])
     parts(rep, pods[0])
     borrowed(rep, pods[0])
     others(rep, pods[0])

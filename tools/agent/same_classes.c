@@ -35,7 +35,7 @@ static struct block read_block(const char *cidr)
 	}
 	block.bits = (uint8_t)bits;
 	for (size_t bit = block.bits; bit < 8 * sizeof(block.address); bit++)
-		block.address[bit / 8] &= (uint8_t)~(0x80U >> bit % 8);
+		block.address[bit / 8] &= (uint8_t) ~(0x80U >> bit % 8);
 	return block;
 }
 

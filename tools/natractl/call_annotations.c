@@ -12,11 +12,10 @@ static int read_allowed(struct request *request, unsigned int *ret_bits)
 {
 	const char **names = NULL;
 	size_t len = 0;
-	int r = call_read_texts(
-		request, "allowAnnotations",
-		cJSON_GetObjectItemCaseSensitive(request->json,
-						 "allowAnnotations"),
-		&names, &len);
+	int r = call_read_texts(request, "allowAnnotations",
+				cJSON_GetObjectItemCaseSensitive(
+					request->json, "allowAnnotations"),
+				&names, &len);
 
 	for (size_t i = 0; i < len && r == 0; i++) {
 		unsigned int bit = field_annotation_bit(names[i]);
@@ -60,10 +59,10 @@ int call_annotations(struct request *request, struct natra *n,
 	r = call_read_bool(request, "continue", &settings.continue_on_error);
 	if (r == 0)
 		r = read_allowed(request, &settings.allowed_annotations);
-	if (r == 0 && (annotations_read(&settings.policy, &settings, &conf,
-					&log, &failure) ||
-		       classes_read_annotation(&settings, &conf, n, &log,
-					       &failure)))
+	if (r == 0 &&
+	    (annotations_read(&settings.policy, &settings, &conf, &log,
+			      &failure) ||
+	     classes_read_annotation(&settings, &conf, n, &log, &failure)))
 		r = call_refuse(request, "%s", failure.msg);
 	if (r == 0)
 		*ret = policy_json(&settings.policy);

@@ -75,9 +75,8 @@ int call_read_classes(struct request *request, const cJSON *policy,
 		return 0;
 	if (!cJSON_IsArray(list))
 		return call_refuse(request, "policy.classes: is not an array");
-	request->classes =
-		cJSON_malloc(sizeof(*request->classes) *
-			     ((size_t)cJSON_GetArraySize(list) + 1));
+	request->classes = cJSON_malloc(sizeof(*request->classes) *
+					((size_t)cJSON_GetArraySize(list) + 1));
 	cJSON_ArrayForEach(item, list)
 	{
 		struct natra_class *class =
@@ -90,7 +89,10 @@ int call_read_classes(struct request *request, const cJSON *policy,
 		*class = (struct natra_class)NATRA_INIT(*class);
 		r = cJSON_IsObject(item)
 			    ? read_class(request, what, item, class)
-			    : call_refuse(request, "%s is not an object", what);
+			    : call_refuse(
+				      request,
+				      "policy.classes[%zu]: is not an object",
+				      request->classes_len - 1);
 		if (r < 0)
 			return r;
 	}

@@ -37,9 +37,9 @@ int call_read_known(struct request *request, const char *what,
 		while (names[i] && strcmp(names[i], member->string) != 0)
 			i++;
 		if (!names[i])
-			return call_refuse(request,
-				      "%s%s: natractl %s does not know it",
-				      what, member->string, natra_version());
+			return call_refuse(
+				request, "%s%s: natractl %s does not know it",
+				what, member->string, natra_version());
 	}
 	return 0;
 }
@@ -51,7 +51,8 @@ int call_read_text_of(struct request *request, const char *what,
 	if (!value || cJSON_IsNull(value))
 		return 0;
 	if (!cJSON_IsString(value))
-		return call_refuse(request, "%s%s: is not a string", what, name);
+		return call_refuse(request, "%s%s: is not a string", what,
+				   name);
 	*ret_text = value->valuestring;
 	return 0;
 }
@@ -59,9 +60,10 @@ int call_read_text_of(struct request *request, const char *what,
 int call_read_text(struct request *request, const char *name,
 		   const char **ret_text)
 {
-	return call_read_text_of(request, "", name,
-		       cJSON_GetObjectItemCaseSensitive(request->json, name),
-		       ret_text);
+	return call_read_text_of(
+		request, "", name,
+		cJSON_GetObjectItemCaseSensitive(request->json, name),
+		ret_text);
 }
 
 static bool digits_to_u64(const char *text, uint64_t *ret_number)
@@ -98,9 +100,10 @@ int call_read_number_of(struct request *request, const char *what,
 		good = (double)number == value->valuedouble;
 	}
 	if (!good || number > max)
-		return call_refuse(request,
-			      "%s%s: is not a whole number from 0 to %" PRIu64,
-			      what, name, max);
+		return call_refuse(
+			request,
+			"%s%s: is not a whole number from 0 to %" PRIu64, what,
+			name, max);
 	*ret_number = number;
 	return 0;
 }
@@ -108,9 +111,10 @@ int call_read_number_of(struct request *request, const char *what,
 int call_read_number(struct request *request, const char *name, uint64_t max,
 		     uint64_t *ret_number)
 {
-	return call_read_number_of(request, "", name,
-			 cJSON_GetObjectItemCaseSensitive(request->json, name),
-			 max, ret_number);
+	return call_read_number_of(
+		request, "", name,
+		cJSON_GetObjectItemCaseSensitive(request->json, name), max,
+		ret_number);
 }
 
 int call_read_bool(struct request *request, const char *name, bool *ret_bool)
@@ -121,7 +125,8 @@ int call_read_bool(struct request *request, const char *name, bool *ret_bool)
 	if (!value)
 		return 0;
 	if (!cJSON_IsBool(value))
-		return call_refuse(request, "%s: is neither true nor false", name);
+		return call_refuse(request, "%s: is neither true nor false",
+				   name);
 	*ret_bool = cJSON_IsTrue(value);
 	return 0;
 }
@@ -155,9 +160,10 @@ int call_read_target(struct request *request, struct natra_target *target,
 		return r;
 	r = call_read_known(request, "target.", json, names);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && r == 0; i++)
-		r = call_read_text_of(request, "target.", names[i],
-			    cJSON_GetObjectItemCaseSensitive(json, names[i]),
-			    texts[i]);
+		r = call_read_text_of(
+			request, "target.", names[i],
+			cJSON_GetObjectItemCaseSensitive(json, names[i]),
+			texts[i]);
 	if (r == 0)
 		r = call_read_number_of(
 			request, "target.", "netns_fd",
@@ -183,8 +189,9 @@ static int read_field(struct request *request, const struct policy_field *field,
 		return 0;
 	}
 	r = call_read_number_of(request, "policy.", field->name, value,
-		      field->size == sizeof(uint64_t) ? UINT64_MAX : UINT32_MAX,
-		      &number);
+				field->size == sizeof(uint64_t) ? UINT64_MAX
+								: UINT32_MAX,
+				&number);
 	if (r == 0)
 		policy_field_set(field, policy, number);
 	return r;
@@ -209,7 +216,7 @@ int call_read_texts(struct request *request, const char *what,
 		if (!cJSON_IsString(item)) {
 			cJSON_free(texts);
 			return call_refuse(request, "%s: has what is no string",
-				      what);
+					   what);
 		}
 		texts[len++] = item->valuestring;
 	}

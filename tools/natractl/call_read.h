@@ -51,8 +51,8 @@ int call_read_classes(struct request *request, const cJSON *policy,
 		      struct natra_policy *ret);
 void call_classes_free(struct request *request);
 /* Sets request->error, and returns -EINVAL. */
-__attribute__((format(printf, 2, 3))) int
-call_refuse(struct request *request, const char *format, ...);
+__attribute__((format(printf, 2, 3))) int call_refuse(struct request *request,
+						      const char *format, ...);
 void call_read_free(struct request *request);
 
 #endif

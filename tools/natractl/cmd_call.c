@@ -351,8 +351,8 @@ static int call_read_annotations(struct call *call)
 	struct natra_policy none = NATRA_INIT(none);
 
 	return call_annotations(&call->request, call->cli->n,
-				call->policy ? call->policy : &none,
-				log_json, &call->result);
+				call->policy ? call->policy : &none, log_json,
+				&call->result);
 }
 
 static int parse(struct call *call, int (*parser)(const char *, uint64_t *))
