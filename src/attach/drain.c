@@ -142,13 +142,6 @@ static int release(struct natra *n, struct netlink *nl,
 			    : refill(n, nl, link, &root->qdisc);
 }
 
-/* Gives an htb its own rate again. */
-static int hold_back(struct natra *n, struct netlink *nl,
-		     const struct link_info *link, const struct limiting *root)
-{
-	return is_htb(root) ? plugin_htb_restore(n, nl, link, &root->htb) : 0;
-}
-
 /* Returns 1 if enough has passed since `root` was looked at, 0 if not. */
 static int has_passed(struct natra *n, struct netlink *nl, uint32_t ifindex,
 		      const struct limiting *root, uint64_t want)
@@ -210,8 +203,8 @@ int leftovers_drain(struct natra *n, struct netlink *nl,
 			r = wait_until_passed(n, nl, l);
 	}
 	/* A process that was killed may have left one raised, too. */
-	in = hold_back(n, nl, &l->host, &root);
-	out = hold_back(n, nl, &l->ifb, &ifb_root);
+	in = plugin_htb_restore(n, nl, &l->host, &root.htb);
+	out = plugin_htb_restore(n, nl, &l->ifb, &ifb_root.htb);
 	if (r == 0)
 		r = in;
 	return r < 0 ? r : out;

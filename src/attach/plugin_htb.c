@@ -28,7 +28,7 @@ struct htb_class {
 	uint64_t rate, ceiling;
 };
 
-/* What is found of the classes of an htb. */
+/* The classes that an htb has. */
 struct classes {
 	struct htb_class limited, free;
 	bool others;

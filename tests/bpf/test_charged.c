@@ -245,8 +245,8 @@ static void mice_that_wait_for_long_are_marked(void **state)
 /*
  * A sender on this machine stops when its socket's buffer is in fq. The kernel gives
  * each test packet a socket, which is of no address family if the frame has a tag.
- * What mice of local senders wait delays elephants by no more than the limit of the
- * others: the bound of the overdraft is .8 s for this unit.
+ * Mice of local senders may wait for the limit of the others and for the bound of the
+ * overdraft, which is .8 s for this unit.
  */
 static void mice_of_local_senders_may_wait_for_longer(void **state)
 {
