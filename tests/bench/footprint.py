@@ -27,7 +27,7 @@ def cells(_):
     yield cell("add", "both", 12, ci=True, once=True, why_not=cpu_bound())
     for pods in (1, 8, MEMLOCK_PODS, 500):
         for name in LIMITERS:
-            yield cell("memory", name, 8 + pods / 12,
+            yield cell("memory", name, 4 + pods / 40 if name == "none" else 7 + pods / 12,
                        ci=pods == MEMLOCK_PODS, once=True, pods=pods,
                        why_not=too_many("pods", pods, MEMLOCK_PODS))
 

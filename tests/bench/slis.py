@@ -62,7 +62,7 @@ def cells(_):
     for name in LIMITERS:
         grown = 0
         for pods in POD_COUNTS:
-            yield cell("slis", name, 4 + 0.25 * (pods - grown),
+            yield cell("slis", name, 11 if EMULATED else 4 + 0.06 * (pods - grown),
                        ci=pods <= 10, once=True, pods=pods,
                        why_not=too_many("pods", pods, EMULATED_PODS))
             grown = pods

@@ -21,9 +21,10 @@ MODES = ("natra-clsact-podside", "natra-tcx-podside")
 def cells(node):
     """Let each limiter start pods on a node that has none, and natra also where another
     pod, or the agent, has loaded the programs."""
-    for name in (*LIMITERS, *(m for m in MODES if m[len("natra-"):] in node.modes)):
-        for loaded in (False, True) if name.startswith("natra") else (False,):
-            yield cell("starts", name, 8, ci=name in LIMITERS and not loaded,
+    for name in (*LIMITERS, *(("natra-pace",) if node.fq else ()), *(m for m in MODES if m[len("natra-"):] in node.modes)):
+        for loaded in (False, True) if name == "natra" else (False,):
+            yield cell("starts", name, {"none": 5, "upstream": 6}.get(name, 7),
+                       ci=name in LIMITERS and not loaded,
                        once=loaded or name not in ("natra", "upstream"),
                        why_not=cpu_bound(), pods=AT_ONCE, loaded=loaded)
 
@@ -83,6 +84,6 @@ def report(res):
 
 def answers(res):
     found = {name: res.mean("starts", name, "per_second", loaded=False)
-             for name in (*LIMITERS, *MODES)}
+             for name in (*LIMITERS, "natra-pace", *MODES)}
     if said := ranked(found, "{:.0f}", most=True):
         yield "How many pods start per second?", f"{said} ({AT_ONCE} at once)."

@@ -72,8 +72,10 @@ class Plan(unittest.TestCase):
     def test_paced_ingress_is_a_row_where_there_is_fq(self):
         for fq in (True, False):
             plan = [c for _, c in schedule("full", Node(fq=fq))]
-            self.assertEqual({"head-of-line", "rrul"} <= {
-                    c.workload for c in plan if c.limiter == "natra-pace"}, fq)
+            found = {c.workload for c in plan if c.limiter == "natra-pace"}
+            for workload in ("head-of-line", "rrul", "http", "download", "stress", "pods",
+                             "flows", "starts"):
+                self.assertEqual(workload in found, fq, workload)
 
     def test_each_peer_of_the_kernel_is_in_each_table(self):
         for workload in ("head-of-line", "http", "download", "udp", "rrul", "nup"):

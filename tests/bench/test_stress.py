@@ -123,7 +123,8 @@ class Judged(unittest.TestCase):
         natra = row("natra", configure_ms=3, configure_ms_worst=20, process_ms=2,
                     process_ms_worst=4)
         text, _ = write(run(self.NONE, self.UPSTREAM, natra))
-        self.assertIn("| 1 | natra | 8000 | – | 1000 | 0.02 / 1.00 | 200.00 / 300.00 | "
+        self.assertIn("| 1 | natra | elephants within the cap, mice beside it | 8000 | – | "
+                      "1000 | 0.02 / 1.00 | 200.00 / 300.00 | "
                       "0.20 / 0.30 | 10.0 / 10.0 | 12.0 / 90.0 |", text)
         self.assertIn("| 1 | natra | 10.0 / 20.0 | 3.0 / 20.0 | 2.0 / 4.0 |", text)
         self.assertIn("| 1 | upstream | 10.0 / 20.0 | – | – |", text)

@@ -3,13 +3,16 @@
 new one, and what CPU time each costs; a long download with its start; and datagrams.
 
 ab asks, because it takes little CPU of its own: what is compared is the limiters' part.
+
+Seven samples are taken of what a target compares: requests, downloads out of the pod and
+datagrams that are nearly as fast as the cap. Everything else has one.
 """
 import os
 import re
 import subprocess
 import time
 
-from cells import EMULATED, UNCAPPED, cell, cpu_bound
+from cells import EMULATED, LIMITERS, UNCAPPED, cell, cpu_bound
 from cputime import KINDS, cpu_since, cpu_split
 from limiters import bits
 from markdown import name_of, ranked, table
@@ -23,12 +26,14 @@ from web_load import fetch
 NAMES = ("http", "download", "udp")
 KEPT = {"keep-alive": ("-k",), "fresh": ()}
 CONNECTIONS = 40 if EMULATED else 400
-SETTLE_SECONDS, SECONDS = 1.5, 5
+SETTLE_SECONDS, SECONDS = 1, 3
 MOST_REQUESTS = 10**6           # ab takes 40 bytes for each that there may be
 # A cap that binds, and the size and the cap of a download.
 BOUND = "10M" if EMULATED else "100M"
-DOWNLOAD_MB, DOWNLOAD_RATE = (20, "20M") if EMULATED else (1000, "1G")
+DOWNLOAD_MB, DOWNLOAD_RATE = (8, "20M") if EMULATED else (500, "1G")
 OFFERED = (0.9, 2)              # datagrams, in parts of the cap
+UDP_SECONDS = 2
+STRICT_RIVALS = ("natra-charged", "upstream", "fq_codel", "cake")   # tbf is upstream's
 DATAGRAM = 1400
 JUDGED = ("upstream", "natra")  # in downloads and datagrams
 PORT, UDP_PORT = 8080, 5300
@@ -39,24 +44,47 @@ def limiters(node):
     return "none", "upstream", "natra", "natra-charged", *node.qdiscs
 
 
+def paced(node):
+    return ("natra-pace",) if node.fq else ()
+
+
 def cells(node):
+    yield from http_cells(node)
+    for name in limiters(node):
+        seconds = 2 if name == "none" else 6.5 if EMULATED else 5
+        yield download_cell(name, seconds, "out", EMULATED or name not in JUDGED)
+    for name in ("natra", *paced(node)) if node.fq else ():
+        yield download_cell(name, 6.5, "in", True)
+    for offered in OFFERED[1:] if EMULATED else OFFERED:
+        for way in WAYS:
+            for name in limiters(node)[1:] if offered > 1 else JUDGED:
+                yield cell("udp", name, 6.5 if EMULATED else SETTLE_SECONDS + UDP_SECONDS
+                           + 0.3, way=way, rate=BOUND, offered=offered,
+                           ci=way == "in" and name in JUDGED,
+                           once=EMULATED or offered > 1)
+
+
+def http_cells(node):
+    overhead = 2 if EMULATED else 1
     for kind in KEPT:
         for name in ("none", "upstream", "natra"):
-            yield cell("http", name, SECONDS + 3, ci=True, why_not=cpu_bound(),
+            yield cell("http", name, SECONDS + overhead, ci=True, why_not=cpu_bound(),
                        kind=kind, cap=UNCAPPED, clients=CONNECTIONS)
-        for name in limiters(node)[1:]:
-            yield cell("http", name, SECONDS + 3, cap=BOUND, kind=kind,
-                       clients=CONNECTIONS, ci=not name.startswith(PEERS[1:]))
-    for way in WAYS:
-        for name in limiters(node):
-            yield cell("download", name, 3 if name == "none" else 12, ci=way == "out" and
-                       name in ("none", "upstream", "natra"), way=way,
-                       rate=DOWNLOAD_RATE, mb=DOWNLOAD_MB, once=name not in JUDGED)
-    for offered in OFFERED:
-        for way in WAYS:
-            for name in limiters(node)[1:]:
-                yield cell("udp", name, SECONDS + 3, way=way, rate=BOUND, offered=offered,
-                           ci=way == "in" and name in JUDGED, once=name not in JUDGED)
+        for name in (*limiters(node)[1:], *paced(node)):
+            # On an emulated CPU there is time for the peers with fresh connections only.
+            if EMULATED and kind != "fresh" and name in node.qdiscs:
+                continue
+            # Requests that wait under the cap hold ab up at its end.
+            waiting = 2 if kind == "fresh" and not EMULATED else 0
+            yield cell("http", name, SECONDS + overhead + waiting, cap=BOUND, kind=kind,
+                       clients=CONNECTIONS,
+                       ci=not name.startswith((*PEERS[1:], "natra-pace")),
+                       once=name not in STRICT_RIVALS or EMULATED and kind != "fresh")
+
+
+def download_cell(name, seconds, way, once):
+    return cell("download", name, seconds, ci=way == "out" and name in LIMITERS, way=way,
+                rate=DOWNLOAD_RATE, mb=DOWNLOAD_MB, once=once)
 
 
 def run(r, cell_, lim=None):
@@ -80,7 +108,7 @@ def http(r, cell_, lim):
     # The pod's traffic is compared with the cap when the burst is used up.
     time.sleep(SETTLE_SECONDS)
     before = [m.read() for m in meters]
-    time.sleep(SECONDS - SETTLE_SECONDS - 1)
+    time.sleep(SECONDS - SETTLE_SECONDS - 0.5)
     after = [m.read() for m in meters]
     said, _ = ab.communicate(timeout=SECONDS + 30)
     cpu = cpu_since(cpu)
@@ -141,7 +169,7 @@ def udp(r, cell_, lim):
     r.wait_flow(meter)
     time.sleep(SETTLE_SECONDS)
     (t0, b0), cpu = meter.read(), cpu_split()
-    time.sleep(SECONDS)
+    time.sleep(UDP_SECONDS)
     (t1, b1), cpu = meter.read(), cpu_since(cpu)
     dst.stop(sink)
     sent = r.load_end(sender, src, now=True)["sent"]
