@@ -10,7 +10,6 @@ import os
 LIMITERS = ("none", "upstream", "natra")
 # No target asks for these, so they have one sample.
 OLD_UPSTREAM = ("upstream-debian", "upstream-1.5.1")
-ALL_LIMITERS = ("none", "upstream", *OLD_UPSTREAM, "natra")
 RATES = {"10M": 10**7, "100M": 10**8, "1G": 10**9, "10G": 10**10}
 UNCAPPED = "100G"               # far above what a veth carries
 # In tests/vm/run without KVM the CPU has a tenth of the speed, so the cells offer less

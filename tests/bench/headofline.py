@@ -25,8 +25,8 @@ SHARES = (1, 5, 10, 20, 50)     # percent of the cap
 ELEPHANTS = (1, 4, 16)
 JUDGED = 4                      # with how many elephants the targets are
 IDLE_SHARE = 10
-SETTLE_SECONDS = 2              # until a burst is used up
-IDLE_SECONDS, SECONDS = 1.5, 3
+SETTLE_SECONDS = 1.5            # until a burst is used up
+IDLE_SECONDS, SECONDS = 1, 1.2
 PORT = 5600
 
 
@@ -35,11 +35,11 @@ def cells(node):
         for way in WAYS:
             for name in (*LIMITERS, "natra-charged",
                          *(("natra-pace",) if node.fq and way == "in" else ()),
-                         *node.qdiscs):
+                         *(node.qdiscs if count == JUDGED else ())):
                 yield cell("head-of-line", name,
-                           SETTLE_SECONDS + IDLE_SECONDS + len(SHARES) * SECONDS + 3,
+                           SETTLE_SECONDS + IDLE_SECONDS + len(SHARES) * SECONDS + 2,
                            ci=count == JUDGED and name in (*LIMITERS, "natra-charged"),
-                           once=count != JUDGED or name == "none",
+                           once=count != JUDGED or name in ("none", "tbf"),
                            elephants=count, way=way)
 
 

@@ -67,7 +67,7 @@ class Cells(unittest.TestCase):
 
     def test_samples(self):
         plan = schedule("full", NODE)
-        capped = cell("sweep", "natra", 7.5, ci=True, **SWEEP)
+        capped = cell("sweep", "natra", streams.CELL_SECONDS, ci=True, **SWEEP)
         self.assertEqual([n for n, c in plan if c == capped], [*range(ENOUGH)])
         self.assertTrue(all(n == 0 for n, c in plan if c.once))
 

@@ -64,7 +64,7 @@ def beside(limiter, p99, n=0, way="in", elephants=4, **more):
 class Plan(unittest.TestCase):
     def test_what_targets_are_made_of_has_enough_samples(self):
         plan = [c for _, c in schedule("full", NODE, only=["head-of-line"])]
-        for name in ("natra", "natra-charged", "upstream", "tbf", "fq_codel", "cake"):
+        for name in ("natra", "natra-charged", "upstream", "fq_codel", "cake"):
             judged = [c for c in plan if c.limiter == name and
                       c.param("elephants") == headofline.JUDGED]
             self.assertEqual(len(judged), 2 * ENOUGH, name)

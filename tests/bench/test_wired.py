@@ -9,6 +9,7 @@ import bench                    # noqa: F401, finds the harness
 import wired
 from cells import Unavailable
 from report_md import write
+from statistic import ENOUGH
 from test_bench import NODE, run, sample, verdicts
 from workloads import schedule
 
@@ -100,8 +101,8 @@ class Cells(unittest.TestCase):
         plan = [(n, c.limiter) for n, c in schedule("full", NODE, only=["wiring"])
                 if c.param("wiring") == "bridge" and c.param("cap") == "far"]
         first = [name for _, name in plan[::2]]
-        self.assertEqual(len(first), wired.BLOCKS * 7)
-        self.assertEqual(first.count("natra"), first.count("none"))
+        self.assertEqual(len(first), ENOUGH)
+        self.assertLessEqual(abs(first.count("natra") - first.count("none")), 1)
 
 
 class Judged(unittest.TestCase):

@@ -12,9 +12,9 @@ from statistic import ENOUGH, Stat, interval
 from target import CENTRES, Target
 
 NAMES = ("throughput",)
-BLOCKS = 9                      # of a sample
+BLOCKS = 7                      # of a sample
 # One of a sample: what is to be told apart is natra and its peers, not its modes.
-MODE_BLOCKS = 2
+MODE_BLOCKS = 1
 LEAST = 0.97                    # of no limiter's
 
 # There are many short samples, because samples of 2 s varied as much as those of 1 s,
