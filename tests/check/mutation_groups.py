@@ -96,6 +96,8 @@ TABLE = [
         "unit-cni-command"),
     one("gc-does-not-know-its-groups", "cni/groups.c", "group.automatic = true;", "",
         "unit-cni-groups"),
+    one("group-show-hides-what-gc-may-remove", "tools/natractl/cmd_group.c",
+        "if (group->automatic)", "if (false)", "cni-groups"),
     one("groups-forget-that-they-are-automatic", "src/api/groups.c",
         ".automatic = group->automatic,", "", "api-groups"),
     one("gc-takes-groups-of-others", "cni/groups.c",

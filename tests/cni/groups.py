@@ -85,6 +85,9 @@ def names(rep, pods):
     have = groups()
     rep.equal("members of each group", {n: g["members"] for n, g in have.items()},
               {"blue": 2, "red": 1})
+    rep.equal("which of them GC may remove", {n: g["automatic"] for n, g in have.items()},
+              {"blue": True, "red": True})
+    rep.true("that in words", natractl("group", "show").count("GC removes it") == 2)
     rep.equal("rates", {(g["ingress_rate_bits_per_sec"], g["egress_rate_bits_per_sec"])
                         for g in have.values()}, {(100 * M, 50 * M)})
     wider = dict(TENANT, egressRate="60M")
@@ -102,6 +105,7 @@ def by_hand(rep, pod):
         pod.run("ADD", group=TENANT)
         if changes:
             natractl("group", "set", "blue", *changes)
+        rep.equal("GC may remove it", groups()["blue"]["automatic"], not changes)
         natractl("detach", pod.show()["id"])
         a = pod.run("GC", group=TENANT, cniVersion="1.1.0",
                     **{"cni.dev/valid-attachments": []})

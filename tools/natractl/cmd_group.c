@@ -182,6 +182,9 @@ static void print_group(const struct natra_group_info *group)
 			       : "none");
 	}
 	printf("  %-10s %u\n", "members", group->members);
+	if (group->automatic)
+		printf("  %-10s %s\n", "automatic",
+		       "the plugin's GC removes it when it has no members");
 }
 
 static void add_count(cJSON *parent, const char *key,
@@ -209,6 +212,7 @@ static cJSON *json_of(const struct natra_group_info *group)
 	json_add_u64(o, "weight", group->weight);
 	json_add_u64(o, "floor_bits_per_sec", group->floor_bits_per_sec);
 	json_add_u64(o, "members", group->members);
+	cJSON_AddBoolToObject(o, "automatic", group->automatic != 0);
 	add_count(o, "ingress_charged", &group->ingress_charged);
 	add_count(o, "egress_charged", &group->egress_charged);
 	return o;
