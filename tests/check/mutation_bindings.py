@@ -50,6 +50,8 @@ TABLE = [
         "let c = &sys::natra_policy { group: 0, ..*c };\n"
         "                Policy {\n                    $($number: c.$number,)*",
         "rust-installed"),
+    one("rust-attaches-no-classes", "tools/bindings/rust/natra/src/types.rs",
+        "policy.classes_len = classes.len();", "", "rust-installed"),
     one("rust-takes-an-older-library", "tools/bindings/rust/natra/src/lib.rs",
         'check_version(&version(), env!("CARGO_PKG_VERSION"))?;', "", "rust-installed"),
     one("rust-links-an-older-library", "tools/bindings/rust/natra-sys/build.rs",

@@ -23,8 +23,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CRATES = f"{HERE}/../../tools/bindings/rust"
 BUILD = os.environ["NATRA_BUILD"]
 # The tests of natra/tests/kernel.rs, each of which has a pod.
-PODS = 6
-KERNEL_TESTS = 7
+PODS = 7
+KERNEL_TESTS = 8
 OLDER = "0.0.7"
 OLDER_SOURCE = f"""const char *natra_version(void);
 const char *natra_version(void) {{ return "{OLDER}"; }}

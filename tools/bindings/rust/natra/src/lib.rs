@@ -48,7 +48,7 @@ pub use natra_sys::{
     natra_direction_stats as DirectionStats, natra_flow as Flow, natra_histogram as Histogram,
     natra_stats as Stats,
 };
-pub use types::{Features, Info, Netns, Policy, Target};
+pub use types::{Class, Features, Info, Netns, Policy, Target};
 pub use words::{
     parse_rate, parse_size, parse_time, Direction, Edt, FastPass, IngressMode, Mode, Sli,
 };
@@ -231,8 +231,8 @@ impl Natra {
 
     /// Shapes an interface, or replaces how it is shaped.
     ///
-    /// A [`Policy`] has no classes, so an attachment that natractl gave classes loses them,
-    /// also with the policy that [`Natra::query`] reports. [`Natra::configure`] keeps them.
+    /// An attachment that has classes loses those that are not in the policy;
+    /// [`Natra::configure`] keeps them if the policy has none.
     pub fn attach(&mut self, target: &Target, policy: &Policy) -> Result<Info> {
         let (target, policy) = (target.to_c()?, policy.to_c()?);
         let mut info = new_info();
@@ -246,7 +246,7 @@ impl Natra {
         };
 
         self.done(r)?;
-        self.with_subnets(Info::from_c(&info), &info)
+        self.with_lists(Info::from_c(&info), &info)
     }
 
     /// Changes the limits of an attachment.
@@ -292,7 +292,7 @@ impl Natra {
         let r = unsafe { sys::natra_query(self.handle.as_ptr(), c.as_ptr(), &mut info) };
 
         self.done(r)?;
-        self.with_subnets(Info::from_c(&info), &info)
+        self.with_lists(Info::from_c(&info), &info)
     }
 
     /// Finds the id of the attachment on an interface.

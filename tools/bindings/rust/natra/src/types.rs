@@ -6,6 +6,7 @@ use std::mem::size_of;
 use std::os::raw::c_char;
 use std::os::unix::io::RawFd;
 use std::ptr;
+use std::slice;
 
 use natra_sys as sys;
 
@@ -101,6 +102,65 @@ impl Target {
     }
 }
 
+/// Peers with limits of their own: those of its subnets, of which the longest prefix
+/// decides, and those whose packets have one of its DSCPs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Class {
+    /// 1 to 31 letters, digits, '.', '_' and '-'.
+    pub name: String,
+    /// Into the pod, bit/s; 0: not limited.
+    pub ingress_rate_bits_per_sec: u64,
+    /// Out of the pod, bit/s; 0: not limited.
+    pub egress_rate_bits_per_sec: u64,
+    /// Bit n stands for DSCP n, 0 to 63.
+    pub dscps: u64,
+    /// Such as `10.0.0.0/8`.
+    pub subnets: Vec<String>,
+}
+
+impl Class {
+    pub(crate) fn from_c(c: &sys::natra_class) -> Class {
+        // C's pointer may be NULL where there are none, which no slice may have.
+        let subnets: &[*const c_char] = if c.subnets_len == 0 {
+            &[]
+        } else {
+            unsafe { slice::from_raw_parts(c.subnets, c.subnets_len) }
+        };
+
+        Class {
+            name: text_at(c.name),
+            ingress_rate_bits_per_sec: c.ingress_rate_bits_per_sec,
+            egress_rate_bits_per_sec: c.egress_rate_bits_per_sec,
+            dscps: c.dscps,
+            subnets: subnets.iter().map(|cidr| text_at(*cidr)).collect(),
+        }
+    }
+
+    /// The class points to its name, which `texts` then has, and into `subnets`.
+    fn to_c(
+        &self,
+        subnets: &[*const c_char],
+        texts: &mut Vec<CString>,
+    ) -> Result<sys::natra_class> {
+        let name = c_string("classes.name", &self.name)?;
+        let mut class = sys::natra_class {
+            sz: size_of::<sys::natra_class>(),
+            name: name.as_ptr(),
+            ingress_rate_bits_per_sec: self.ingress_rate_bits_per_sec,
+            egress_rate_bits_per_sec: self.egress_rate_bits_per_sec,
+            dscps: self.dscps,
+            ..Default::default()
+        };
+
+        texts.push(name);
+        if !subnets.is_empty() {
+            class.subnets = subnets.as_ptr();
+            class.subnets_len = subnets.len();
+        }
+        Ok(class)
+    }
+}
+
 /// Makes the struct and its two conversions, for all members that are as in C, all words,
 /// and the lists of subnets.
 macro_rules! policy {
@@ -117,6 +177,9 @@ macro_rules! policy {
             pub shaped_subnets: Vec<String>,
             /// Limit the traffic with all but these peers.
             pub unshaped_subnets: Vec<String>,
+            /// Peers with limits of their own, up to 8; neither beside a group nor beside
+            /// subnets.
+            pub classes: Vec<Class>,
         }
 
         impl Policy {
@@ -205,6 +268,8 @@ pub(crate) struct CPolicy {
     pub policy: sys::natra_policy,
     _texts: Vec<CString>,
     _lists: [Vec<*const c_char>; 2],
+    _of_classes: Vec<Vec<*const c_char>>,
+    _classes: Vec<sys::natra_class>,
 }
 
 fn list_to_c(name: &str, list: &[String], texts: &mut Vec<CString>) -> Result<Vec<*const c_char>> {
@@ -226,6 +291,17 @@ impl Policy {
             list_to_c("shaped_subnets", &self.shaped_subnets, &mut texts)?,
             list_to_c("unshaped_subnets", &self.unshaped_subnets, &mut texts)?,
         ];
+        let of_classes = self
+            .classes
+            .iter()
+            .map(|class| list_to_c("classes.subnets", &class.subnets, &mut texts))
+            .collect::<Result<Vec<_>>>()?;
+        let classes = self
+            .classes
+            .iter()
+            .zip(&of_classes)
+            .map(|(class, subnets)| class.to_c(subnets, &mut texts))
+            .collect::<Result<Vec<_>>>()?;
         let mut policy = self.numbers_to_c();
 
         if !lists[0].is_empty() {
@@ -236,10 +312,16 @@ impl Policy {
             policy.unshaped_subnets = lists[1].as_ptr();
             policy.unshaped_subnets_len = lists[1].len();
         }
+        if !classes.is_empty() {
+            policy.classes = classes.as_ptr();
+            policy.classes_len = classes.len();
+        }
         Ok(CPolicy {
             policy,
             _texts: texts,
             _lists: lists,
+            _of_classes: of_classes,
+            _classes: classes,
         })
     }
 }

@@ -11,7 +11,7 @@ use natra_sys as sys;
 
 use crate::error::{c_string, Result, ECANCELED};
 use crate::types::text_at;
-use crate::{Info, Natra, Stats};
+use crate::{Class, Info, Natra, Stats};
 
 /// A closure on its way through C, and the panic that ended it.
 struct Walk<F> {
@@ -83,6 +83,15 @@ unsafe extern "C" fn on_subnet<F: FnMut(String) -> ControlFlow<()>>(
     walk.step(|each| each(text_at(cidr)))
 }
 
+unsafe extern "C" fn on_class<F: FnMut(Class) -> ControlFlow<()>>(
+    arg: *mut c_void,
+    class: *const sys::natra_class,
+) -> c_int {
+    let walk = &mut *(arg as *mut Walk<F>);
+
+    walk.step(|each| each(Class::from_c(&*class)))
+}
+
 /// The function that C calls for this closure; the argument only names its type.
 fn attachment_fn<F: FnMut(Info) -> ControlFlow<()>>(_: &Walk<F>) -> sys::natra_attachment_fn {
     Some(on_attachment::<F>)
@@ -96,9 +105,14 @@ fn subnet_fn<F: FnMut(String) -> ControlFlow<()>>(_: &Walk<F>) -> sys::natra_sub
     Some(on_subnet::<F>)
 }
 
+fn class_fn<F: FnMut(Class) -> ControlFlow<()>>(_: &Walk<F>) -> sys::natra_class_fn {
+    Some(on_class::<F>)
+}
+
 impl Natra {
     /// Walks all attachments, in the order of their ids, until `each` breaks. The subnets
-    /// of their policies are left out; [`Natra::subnets`] reads them.
+    /// and classes of their policies are left out; [`Natra::subnets`] and
+    /// [`Natra::classes`] read them.
     pub fn foreach_attachment(&mut self, each: impl FnMut(Info) -> ControlFlow<()>) -> Result<()> {
         let mut walk = Walk::new(each);
         let call = attachment_fn(&walk);
@@ -148,8 +162,29 @@ impl Natra {
         Ok(found)
     }
 
-    /// Adds the subnets to the policies of an attachment, of which C has told the number.
-    pub(crate) fn with_subnets(&mut self, mut info: Info, c: &sys::natra_info) -> Result<Info> {
+    /// Returns the classes of an attachment, in the order in which they were given.
+    pub fn classes(&mut self, id: &str) -> Result<Vec<Class>> {
+        let id = c_string("id", id)?;
+        let mut found = Vec::new();
+        let mut walk = Walk::new(|class| {
+            found.push(class);
+            ControlFlow::Continue(())
+        });
+        let call = class_fn(&walk);
+        let r = unsafe {
+            sys::natra_foreach_class(self.handle.as_ptr(), id.as_ptr(), call, walk.arg())
+        };
+
+        walk.end(self, r)?;
+        Ok(found)
+    }
+
+    /// Adds the lists to the policies of an attachment, of which C has told the lengths.
+    pub(crate) fn with_lists(&mut self, mut info: Info, c: &sys::natra_info) -> Result<Info> {
+        if c.policy.classes_len > 0 {
+            info.policy.classes = self.classes(&info.id)?;
+            info.effective.classes = info.policy.classes.clone();
+        }
         if c.policy.shaped_subnets_len + c.policy.unshaped_subnets_len == 0 {
             return Ok(info);
         }

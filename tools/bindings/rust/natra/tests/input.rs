@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What the crate adds to C's checks; `examples/refusals.rs` shows C's own.
 
-use natra::{Edt, FastPass, IngressMode, Mode, Natra, Policy, Sli, Target};
+use natra::{Class, Edt, FastPass, IngressMode, Mode, Natra, Policy, Sli, Target};
 
 #[test]
 fn nul_bytes_are_refused_by_their_field() {
@@ -43,6 +43,30 @@ fn nul_bytes_are_refused_by_their_field() {
     };
     let e = natra.policy_check(&lists).unwrap_err();
     assert_eq!(e.to_string(), "shaped_subnets: \"a\\0b\" has a NUL byte");
+    for (field, class) in [
+        (
+            "classes.name",
+            Class {
+                name: bad(),
+                ..Class::default()
+            },
+        ),
+        (
+            "classes.subnets",
+            Class {
+                subnets: vec![bad()],
+                ..Class::default()
+            },
+        ),
+    ] {
+        let classes = Policy {
+            classes: vec![class],
+            ..Policy::default()
+        };
+        let e = natra.policy_check(&classes).unwrap_err();
+
+        assert_eq!(e.to_string(), format!("{field}: \"a\\0b\" has a NUL byte"));
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
-use natra::{Direction, FastPass, LogLevel, Mode, Natra, Netns, Options, Policy, Target};
+use natra::{Class, Direction, FastPass, LogLevel, Mode, Natra, Netns, Options, Policy, Target};
 use natra_sys as sys;
 
 const ENOENT: i32 = 2;
@@ -211,6 +211,48 @@ fn subnets_and_walks() {
     }));
     assert!(panic.is_err());
     natra.query(&target.id).unwrap();
+    natra.detach(&target).unwrap();
+}
+
+#[test]
+#[ignore]
+fn classes_come_back() {
+    let (mut natra, target) = (open(), target(6));
+    let cluster = Class {
+        name: "cluster".into(),
+        ingress_rate_bits_per_sec: 1_000_000_000,
+        egress_rate_bits_per_sec: 2_000_000_000,
+        subnets: vec!["10.0.0.0/8".into(), "fd00::/8".into()],
+        ..Class::default()
+    };
+    let voice = |dscps| Class {
+        name: "voice".into(),
+        dscps,
+        ..Class::default()
+    };
+    let with = |classes| Policy {
+        classes,
+        ..policy("10M", "10M")
+    };
+    let wanted = with(vec![cluster.clone(), voice(1 | 1 << 46 | 1 << 63)]);
+    let info = natra.attach(&target, &wanted).unwrap();
+
+    assert_eq!(info.policy, wanted);
+    assert_eq!(info.effective.classes, wanted.classes);
+    assert_eq!(natra.query(&target.id).unwrap(), info);
+    // What is changed is compared, and what is reported can be attached again.
+    let changed = with(vec![cluster, voice(1 << 5)]);
+    natra.configure(&target.id, &changed).unwrap();
+    natra.check(&target.id, Some(&changed)).unwrap();
+    let e = natra.check(&target.id, Some(&wanted)).unwrap_err();
+    assert_eq!(e.errno(), EBADE);
+    let reported = natra.query(&target.id).unwrap().policy;
+    assert_eq!(natra.attach(&target, &reported).unwrap().policy, changed);
+    // Without classes, configure keeps them, and attach does not.
+    natra.configure(&target.id, &policy("20M", "10M")).unwrap();
+    assert_eq!(natra.classes(&target.id).unwrap(), changed.classes);
+    natra.attach(&target, &policy("20M", "10M")).unwrap();
+    assert_eq!(natra.classes(&target.id).unwrap(), []);
     natra.detach(&target).unwrap();
 }
 
