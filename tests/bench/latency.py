@@ -10,7 +10,7 @@ from target import WAYS, Target
 NAMES = ("latency",)
 CAP = 10**8
 SETTLE_SECONDS = 0.5            # a burst passes as fast as the wire carries it
-SECONDS = 1
+SECONDS = 2
 PER_SECOND = 100 if EMULATED else 500
 
 

@@ -18,7 +18,7 @@ MANY = POD_COUNTS[-1]
 CAP = 10**7
 FLOWS_CAP = 10**8 if EMULATED else 10**9
 ADDS = 5                        # of the last pods, of which the median counts
-SETTLE_SECONDS, SECONDS = 2, 1.5
+SETTLE_SECONDS, SECONDS = 2, 2
 PER_SECOND = 100 if EMULATED else 500
 
 

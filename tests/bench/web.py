@@ -26,7 +26,7 @@ from web_load import fetch
 NAMES = ("http", "download", "udp")
 KEPT = {"keep-alive": ("-k",), "fresh": ()}
 CONNECTIONS = 40 if EMULATED else 400
-SETTLE_SECONDS, SECONDS = 1, 3
+SETTLE_SECONDS, SECONDS = 1, 4
 MOST_REQUESTS = 10**6           # ab takes 40 bytes for each that there may be
 # A cap that binds, and the size and the cap of a download.
 BOUND = "10M" if EMULATED else "100M"
