@@ -3,15 +3,11 @@
  * 10.78.N.1. */
 #include "one_pod.h"
 
-#include <arpa/inet.h>
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "../../bpf/natra_shared.h"
 
 static const char *const peer[] = {"10.78.0.0/16", "2001:db8::/32"};
 static const char *const others[] = {"192.0.2.77/24", "10.78.255.0/24"};
@@ -230,56 +226,6 @@ static void configure_changes_them(void **state)
 	assert_int_equal(KEPT(natra_check(n, ID, &after.policy)), 0);
 	assert_int_equal(after.ingress_prog_id, before.ingress_prog_id);
 	assert_int_equal(counted("far"), 20);
-}
-
-/* Opens the map of the classes' entries. */
-static int open_entries(void)
-{
-	const struct natra_info info = rig_query(n, ID);
-	char path[192];
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "%s/subnets", info.pin_path);
-	fd = bpf_obj_get(path);
-	assert_true(fd >= 0);
-	return fd;
-}
-
-/* Whoever is killed while it changes lists of a thousand blocks leaves both of them in the
- * map, which has no room for a third. */
-static void a_killed_change_leaves_room(void **state)
-{
-	enum { BLOCKS = 1000 };
-	static char texts[BLOCKS][32];
-	static const char *blocks[BLOCKS];
-	struct natra_policy policy = begin();
-	int fd;
-
-	(void)state;
-	assert_int_equal(attach(&policy), 0);
-	fd = open_entries();
-	for (uint32_t i = 0; i < 2 * BLOCKS; i++) {
-		const struct natra_subnet key = {
-			.prefix_bits = NATRA_SUBNET_VERSION_BITS + 32,
-			.version = 4,
-			.addr = {htonl(10U << 24 | 79U << 16 | i)},
-		};
-		const uint8_t number = 1;
-
-		assert_int_equal(
-			bpf_map_update_elem(fd, &key, &number, BPF_NOEXIST), 0);
-	}
-	(void)close(fd);
-	for (unsigned int i = 0; i < BLOCKS; i++) {
-		(void)snprintf(texts[i], sizeof(texts[i]), "10.80.%u.%u/32",
-			       i >> 8, i & 255);
-		blocks[i] = texts[i];
-	}
-	list[0].subnets = blocks;
-	list[0].subnets_len = BLOCKS;
-	if (KEPT(natra_configure(n, ID, &policy)) < 0)
-		fail_msg("%s", natra_error(n));
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 }
 
 /* What a process has read before another one changed the classes. */
@@ -516,7 +462,6 @@ int main(void)
 		POD_CASE(each_counts_its_own),
 		POD_CASE(top_has_the_flows_of_all),
 		POD_CASE(configure_changes_them),
-		POD_CASE(a_killed_change_leaves_room),
 		POD_CASE(a_stale_policy_is_refused),
 		POD_CASE(a_drain_lifts_them),
 		POD_CASE(other_names_replace_it),

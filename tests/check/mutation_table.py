@@ -264,7 +264,7 @@ LIBRARY = [
     one("old-prefixes-stay", "src/state/subnets_map.c",
         "\t\tif (!find(to, entry))\n", "\t\tif (find(to, entry))\n", "bpf-classes"),
     one("killed-change-leaves-no-room", "src/state/subnets_map.c",
-        "int r = is_crowded(from, to) ? ", "int r = fd < 0 ? ", "api-classes"),
+        "int r = is_crowded(from, to) ? ", "int r = fd < 0 ? ", "api-interrupted"),
     one("top-leaves-classes-out", "src/api/stats.c",
         "for (; all < record_slots(&gen.record) && r == 0; all++)",
         "for (; all < 1 && r == 0; all++)", "api-classes"),

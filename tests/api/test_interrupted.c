@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests check changes of classes that go on, that a killed process has not ended, or
+ * that could not be undone. */
+#include "one_pod.h"
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "../../bpf/natra_shared.h"
+#include "state/record.h"
+
+static const char *const before[] = {"192.0.2.0/24"};
+static const char *const after[] = {"198.51.100.0/24", "203.0.113.0/24"};
+
+/* The class that cases begin with. */
+static struct natra_class class;
+
+static struct natra_policy begin(void)
+{
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_target target = pod_target(&pod, ID);
+
+	class = (struct natra_class){
+		.sz = sizeof(class),
+		.name = "far",
+		.subnets = before,
+		.subnets_len = 1,
+		.ingress_rate_bits_per_sec = MBIT,
+	};
+	policy.classes = &class;
+	policy.classes_len = 1;
+	if (KEPT(natra_attach(n, &target, &policy, NULL)) < 0)
+		fail_msg("%s", natra_error(n));
+	return policy;
+}
+
+static int open_pin(const char *name)
+{
+	const struct natra_info info = rig_query(n, ID);
+	char path[192];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", info.pin_path, name);
+	fd = bpf_obj_get(path);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* Whoever is killed while it changes lists of a thousand blocks leaves both of them in the
+ * map, which has no room for a third. */
+static void a_killed_change_leaves_room(void **state)
+{
+	enum { BLOCKS = 1000 };
+	static char texts[BLOCKS][32];
+	static const char *blocks[BLOCKS];
+	struct natra_policy policy = begin();
+	int fd = open_pin("subnets");
+
+	(void)state;
+	for (uint32_t i = 0; i < 2 * BLOCKS; i++) {
+		const struct natra_subnet key = {
+			.prefix_bits = NATRA_SUBNET_VERSION_BITS + 32,
+			.version = 4,
+			.addr = {htonl(10U << 24 | 79U << 16 | i)},
+		};
+		const uint8_t number = 1;
+
+		assert_int_equal(
+			bpf_map_update_elem(fd, &key, &number, BPF_NOEXIST), 0);
+	}
+	(void)close(fd);
+	for (unsigned int i = 0; i < BLOCKS; i++) {
+		(void)snprintf(texts[i], sizeof(texts[i]), "10.80.%u.%u/32",
+			       i >> 8, i & 255);
+		blocks[i] = texts[i];
+	}
+	class.subnets = blocks;
+	class.subnets_len = BLOCKS;
+	if (KEPT(natra_configure(n, ID, &policy)) < 0)
+		fail_msg("%s", natra_error(n));
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+}
+
+/* Writes into the record whether a change goes on. */
+static void mark(uint32_t is_changing)
+{
+	const uint32_t zero = 0;
+	struct record record;
+	int fd = open_pin("meta");
+
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &record), 0);
+	record.is_changing = is_changing;
+	assert_int_equal(bpf_map_update_elem(fd, &zero, &record, BPF_EXIST), 0);
+	(void)close(fd);
+}
+
+static int lock_id(void)
+{
+	const struct natra_info info = rig_query(n, ID);
+	char path[192];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/..", info.pin_path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	return fd;
+}
+
+static void *check(void *arg)
+{
+	struct natra *other = rig_open();
+	int *result = arg;
+
+	*result = natra_check(other, ID, NULL);
+	natra_close(other);
+	return NULL;
+}
+
+/* Returns what a check says during a change, which it waits for. A change that does not
+ * complete leaves its mark. */
+static int check_meanwhile(bool completes)
+{
+	pthread_t thread;
+	int fd = lock_id(), result = 1;
+	bool waits;
+
+	mark(1);
+	assert_int_equal(pthread_create(&thread, NULL, check, &result), 0);
+	(void)usleep(300000);
+	waits = pthread_tryjoin_np(thread, NULL) == EBUSY;
+	if (completes)
+		mark(0);
+	/* The end of a case that fails needs the lock, too. */
+	(void)close(fd);
+	assert_true(waits);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	return result;
+}
+
+static void check_waits_for_a_change(void **state)
+{
+	struct natra_policy policy = begin();
+
+	(void)state;
+	assert_int_equal(check_meanwhile(true), 0);
+	assert_int_equal(check_meanwhile(false), -EUCLEAN);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EUCLEAN);
+	says(n, ID, "interrupted");
+	/* To set the classes again is what the header advises. */
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+}
+
+/* Nobody can write to a frozen map, so neither the change nor its undoing succeeds. */
+static void what_could_not_be_undone_is_reported(void **state)
+{
+	struct natra_policy policy = begin();
+	int fd = open_pin("subnets");
+
+	(void)state;
+	assert_int_equal(bpf_map_freeze(fd), 0);
+	(void)close(fd);
+	class.subnets = after;
+	class.subnets_len = 2;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EPERM);
+	says(n, "subnets", NULL);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EUCLEAN);
+	says(n, ID, "interrupted");
+	/* Another name takes other maps. */
+	class.name = "farther";
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		POD_CASE(a_killed_change_leaves_room),
+		POD_CASE(check_waits_for_a_change),
+		POD_CASE(what_could_not_be_undone_is_reported),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
