@@ -191,18 +191,6 @@ def by_count(res, out, name, workload, param, panels):
     return save(figure, out, name)
 
 
-def pod_starts(res, out):
-    names = ("none", "upstream", "natra", *starts.MODES)
-    adds = {n: res.get("add", "both", f"wall_ms {who}") for n, who in (
-            ("upstream", "upstream"), (starts.MODES[0], "natra clsact"),
-            (starts.MODES[1], "natra tcx"))}
-    return bars(out, "starts", [
-            ("one ADD", "ms", adds, False),
-            (f"{starts.AT_ONCE} pods at once", "ready per second",
-             {n: res.get("starts", n, "per_second", loaded=False) for n in names},
-             False)])
-
-
 def two_kernels(res, out):
     return bars(out, "two-kernels", [
             (title, unit, {n: res.get("pair", n, metric) for n in LIMITERS}, log)
@@ -305,7 +293,7 @@ def draw(res, out):
                      [("all_kib", "the kernel's memory for a pod", "KiB"),
                       ("memlock_kib", "of that, programs and maps", "KiB")]):
                 "Memory by limited pods on the node",
-            pod_starts(res, out): "How long an ADD takes, and how many pods start",
+            bars(out, "starts", list(starts.panels(res).values())): starts.caption(res),
             two_kernels(res, out): "A client on another kernel",
             wirings(res, out): "What natra far above the wire keeps",
             by_count(res, out, "slis", "slis", "pods", [

@@ -64,6 +64,24 @@ def targets(res):
                      "of RCU with TCX: see the rows of clsact")
 
 
+def panels(res):
+    """Return the chart's panels that the run has figures for, as {what: (title, unit,
+    {limiter: Stat}, log scale)}."""
+    adds = {n: res.get("add", "both", f"wall_ms {who}") for n, who in (
+            ("upstream", "upstream"), (MODES[0], "natra clsact"), (MODES[1], "natra tcx"))}
+    pods = {n: res.get("starts", n, "per_second", loaded=False)
+            for n in ("none", "upstream", "natra", *MODES)}
+    found = {"how long an ADD takes": ("one ADD", "ms", adds, False),
+             "how many pods start": (f"{AT_ONCE} pods at once", "ready per second", pods,
+                                     False)}
+    return {what: panel for what, panel in found.items() if any(panel[2].values())}
+
+
+def caption(res):
+    what = ", and ".join(panels(res))
+    return what[:1].upper() + what[1:]
+
+
 def report(res):
     rows = []
     for key in res.find("starts"):

@@ -14,6 +14,7 @@ import colours
 import compare
 import fair_chart
 import quote
+import starts
 import workloads
 from markdown import ranked
 from page import QUESTIONS, page
@@ -192,6 +193,16 @@ class Page(unittest.TestCase):
         self.assertIn("Does it scale?", lines[-2])
         self.assertIn("natra wins", "".join(lines))
         self.assertEqual(page(run(), {}), [])
+
+    def test_caption_of_starts_says_what_is_drawn(self):
+        adds = [sample("add", "both", {}, **{
+                "wall_ms upstream": 5, "wall_ms natra clsact": 6, "wall_ms natra tcx": 7})]
+        pods = [sample("starts", name, {"pods": 64, "loaded": False}, per_second=9)
+                for name in ("none", "natra")]
+        for samples, caption in (
+                ([], ""), (adds, "How long an ADD takes"), (pods, "How many pods start"),
+                (adds + pods, "How long an ADD takes, and how many pods start")):
+            self.assertEqual(starts.caption(run(*samples)), caption)
 
     def test_charts_can_be_read_in_both_themes(self):
         """WCAG asks this contrast of graphics, and AAA of text."""

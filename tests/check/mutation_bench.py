@@ -51,6 +51,8 @@ TABLE = [
     one("bench-compares-without-intervals", "tests/bench/compare.py",
         'return "worse" if low > self.limit', 'return "worse" if self.figure > self.limit',
         "unit-report"),
+    one("bench-promises-a-panel-that-is-missing", "tests/bench/starts.py",
+        "in found.items() if any(panel[2].values())}", "in found.items()}", "unit-report"),
     one("bench-compares-single-samples", "tests/bench/compare.py",
         "if min(len(a.values), len(b.values)) >= ENOUGH:", "if True:", "unit-report"),
 ]
