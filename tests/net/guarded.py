@@ -7,10 +7,9 @@ threshold. With `guarded` they get the cap and the ceiling and no more. Requests
 the ceiling pass as fast as to a second pod at the same time, which has neither a limit nor
 streams beside them.
 
---full prints the tables of tests/bench/results/fast-pass-*.txt, and checks that what is
-guarded is at most the cap and the ceiling, and takes as long as with `free`. For instance:
-
-  tests/vm/run 6.12 -- tests/net/guarded.py --full --cap 2M --natractl BUILD/.../natractl
+--full prints the tables of tests/bench/results/limits-*.txt, and checks that what is
+guarded is at most the cap and the ceiling, and takes as long as with `free`: see
+limits-report.
 """
 import os
 import sys
@@ -188,6 +187,9 @@ def cases(a, way):
             ("guarded at 10 %", 1000), ("charged", 1000)]
 
 
+TABLES = {"flows": table, "requests": latencies}
+
+
 def main(rep, a):
     with Rig(lanes=2) as r:
         r.load(r.pod, "udp-sink", PORT)
@@ -195,8 +197,9 @@ def main(rep, a):
         for ns in (r.pod, r.client):
             r.wait_port(ns, PORT, "udp")
         if a.full:
-            table(r, rep, a)
-            latencies(r, rep, a)
+            for what, print_table in TABLES.items():
+                if a.full in (what, "both"):
+                    print_table(r, rep, a)
             return
         for i, way in enumerate(ways(a)):
             for mode, flows in cases(a, i):
@@ -217,7 +220,8 @@ def prepare(a):
 
 if __name__ == "__main__":
     run_script(main, QUICK,
-        option("--full", action="store_true", help="print the whole table"),
+        option("--full", nargs="?", choices=(*TABLES, "both"), const="both",
+               help="print the whole tables, or this one"),
         option("--cap", default="10M", help="of the pod with requests; a VM can do less"),
         option("--turns", type=int, default=5, help="of each mode of requests"),
         option("--natractl", metavar="PATH", help="natra's, instead of NATRACTL's"),
