@@ -46,6 +46,12 @@ def memory_gib():
                  2 ** 30, 1)
 
 
+def possible_cpus():
+    """Return how many CPUs the kernel reserves memory for, also such as never run."""
+    with open("/sys/devices/system/cpu/possible") as f:
+        return int(re.split("[-,]", f.read().strip())[-1]) + 1
+
+
 def describe():
     """Return plain values for the JSON and the report's last section."""
     return {
@@ -55,6 +61,7 @@ def describe():
             "emulated": EMULATED or None,
             "cpu": cpu(),
             "cpus": os.cpu_count(),
+            "possible_cpus": possible_cpus(),
             "memory_gib": memory_gib(),
             "natra": say(find_natractl(), "--version"),
             "commit": os.environ.get("NATRA_COMMIT") or None,
