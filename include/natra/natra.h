@@ -228,7 +228,7 @@ NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
  * @param policy  NULL, or one to compare with: 0 is the default, no list no subnets.
  * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone;
  *         -EBADE something differs or it is `unshaped`, and natra_error() says what;
- *         -EUCLEAN a change of classes ended half-way (a kill): set them again;
+ *         -EUCLEAN a change of classes ended half-way: set them again;
  *         -EBUSY; -ECANCELED; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_check(struct natra *n, const char *id,

@@ -91,7 +91,7 @@ def judged(cpus, res):
     took = {name: res.mean("memory", name, "all_kib", pods=pods) for name in LIMITERS}
     (target,) = (t for t in footprint.targets(res) if "all kinds" in t.name)
     return (f"- {cpus} possible CPUs, {pods} pods: {ranked(took, '{:.1f} KiB')}. "
-            f"At most upstream's: {target.verdict}.")
+            f"At most upstream's: {target.judged}.")
 
 
 def text(found, about):

@@ -36,11 +36,11 @@ class Table(unittest.TestCase):
     def test_each_count_is_judged_by_its_most_pods(self):
         self.assertEqual(possible_cpus.judged(64, results(natra=40)), (
             "- 64 possible CPUs, 50 pods: natra wins: 60.0 KiB; upstream 76.0 KiB "
-            "(1.27 times as much); without a limiter 1.0 KiB. At most upstream's: met."))
+            "(1.27 times as much); without a limiter 1.0 KiB. At most upstream's: met by 1 sample."))
         self.assertIn("upstream wins: 76.0 KiB; natra 152.0 KiB (2 times as much)",
                       possible_cpus.judged(2, results(natra=132)))
         self.assertTrue(possible_cpus.judged(2, results(natra=132)).endswith(
-            "At most upstream's: missed."))
+            "At most upstream's: missed by 1 sample."))
 
     def test_text_has_all_counts(self):
         lines = possible_cpus.text({2: results(), 64: results()}, "abc")
