@@ -53,7 +53,7 @@ def cells(node):
     for name in limiters(node):
         seconds = 2 if name == "none" else 6.5 if EMULATED else 5
         yield download_cell(name, seconds, "out", EMULATED or name not in JUDGED)
-    for name in ("natra", *paced(node)) if node.fq else ():
+    for name in ("natra", "natra-pace") if node.fq else ():
         yield download_cell(name, 6.5, "in", True)
     for offered in OFFERED[1:] if EMULATED else OFFERED:
         for way in WAYS:

@@ -139,7 +139,7 @@ static int set(struct cli *cli, const char *name)
 	if (r < 0)
 		return failure(cli, r);
 	found.info.name = name;
-	/* What is set by hand is not removed with its last member. */
+	/* GC keeps a group that somebody has set by hand, also without members. */
 	found.info.automatic = false;
 	if (parent)
 		found.info.parent = strcmp(parent, "none") == 0 ? NULL : parent;
