@@ -16,7 +16,7 @@ import rrul
 import starts
 import web
 import wired
-from cells import LIMITERS, RATES, UNCAPPED
+from cells import LIMITERS, OLD_UPSTREAM, RATES, UNCAPPED
 from cputime import KINDS
 from markdown import name_of
 from statistic import interval
@@ -34,7 +34,8 @@ matplotlib.rcParams.update({
         **{part: colours.INK[0] for part in (
                 "text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor",
                 "xtick.color", "ytick.color", "legend.labelcolor")}})
-STRICT = ("upstream", "fq_codel", "cake", "natra-charged", "natra")
+# Tables show these, too: other versions and settings of upstream's plugin.
+TABLES_ONLY = (*OLD_UPSTREAM, "upstream-containerd")
 
 
 def save(figure, out, name):
@@ -46,6 +47,14 @@ def save(figure, out, name):
     with open(path, "w") as f:
         f.write(head + colours.style() + "\n " + end + rest)
     return name
+
+
+def measured(res, workload):
+    """Return the limiters that a workload has samples of, in the same order in each
+    chart."""
+    names = dict.fromkeys(key[1] for key in res.find(workload))
+    return [n for n in dict.fromkeys((*LIMITERS, *names))
+            if n in names and n not in TABLES_ONLY]
 
 
 def edges(stat):
@@ -133,7 +142,7 @@ def contracts(res, out):
 def round_trips(res, out):
     return bars(out, "latency", [
             (words, "median, us", {n: res.get("latency", n, "p50_us", stream=stream)
-                                   for n in ("none", "upstream", "natra", "natra-pace")},
+                                   for n in measured(res, "latency")},
              True) for stream, words in (("idle", "no stream"), *(
                      (way, f"stream {words}") for way, words in WAYS.items()))])
 
@@ -142,7 +151,7 @@ def caps(res, out):
     """Draw the error of each cap, a point for each sample, so that the worst is seen
     beside the mean, which is a line."""
     figure, panels = pyplot.subplots(1, 2, figsize=(9, 3.2), sharey=True)
-    names = [n for n in ("upstream", "natra", "natra-pace") if res.find("sweep", n)]
+    names = [n for n in measured(res, "sweep") if n != "none"]
     places = [(rate, flows) for rate in RATES for flows in (1, 8)
               if any(res.find("sweep", n, rate=rate, flows=flows) for n in names)]
     for axes, (way, words) in zip(panels, WAYS.items()):
@@ -175,12 +184,13 @@ def by_count(res, out, name, workload, param, panels):
                      for k in res.find(workload, limiter) if res.stat(k, metric))
         return tuple(zip(*got)) if got else None
 
-    panels = [p for p in panels if any(points(n, p[0]) for n in LIMITERS)]
+    names = measured(res, workload)
+    panels = [p for p in panels if any(points(n, p[0]) for n in names)]
     if not panels:
         return None
     figure, axes = pyplot.subplots(1, len(panels), figsize=(9, 3), squeeze=False)
     for axis, (metric, title, unit) in zip(axes[0], panels):
-        lines(axis, LIMITERS, lambda limiter, metric=metric: points(limiter, metric))
+        lines(axis, names, lambda limiter, metric=metric: points(limiter, metric))
         axis.set(title=title, xscale="log", xlabel=f"{param} on the node", ylabel=unit)
         counts = sorted({dict(k[2])[param] for k in res.find(workload)})
         axis.set_xticks(counts, counts)
@@ -193,7 +203,8 @@ def by_count(res, out, name, workload, param, panels):
 
 def two_kernels(res, out):
     return bars(out, "two-kernels", [
-            (title, unit, {n: res.get("pair", n, metric) for n in LIMITERS}, log)
+            (title, unit, {n: res.get("pair", n, metric)
+                           for n in measured(res, "pair")}, log)
             for metric, title, unit, log in (
                     ("wire_in", "streams into the pod", "Mbit/s", True),
                     ("p50_ms_annotated", "its requests, median", "ms", True),
@@ -232,7 +243,7 @@ def head_of_line(res, out):
                    for share in headofline.SHARES]
             got = [(share, ms) for share, ms in got if ms]
             return tuple(zip(*got)) if got else None
-        drawn |= lines(axes, ("none", *STRICT), points)
+        drawn |= lines(axes, measured(res, "head-of-line"), points)
         axes.set(xscale="log", yscale="log", title=words,
                  xlabel="percent of the cap that it asks for")
         axes.set_xticks(headofline.SHARES, headofline.SHARES)
@@ -254,7 +265,7 @@ def probes(res, out):
             got = got and [((i + 1) * rrul.STEP_SECONDS, ms)
                            for i, ms in enumerate(got) if ms]
             return tuple(zip(*got)) if got else None
-        drawn |= lines(axes, ("none", *STRICT), points)
+        drawn |= lines(axes, measured(res, "rrul"), points)
         axes.set(yscale="log", title=f"cap of {rate_}", xlabel="seconds")
     panels[0][0].set_ylabel("round trip, ms")
     legend(panels[0])

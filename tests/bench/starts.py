@@ -72,7 +72,7 @@ def panels(res):
     adds = {n: res.get("add", "both", f"wall_ms {who}") for n, who in (
             ("upstream", "upstream"), (MODES[0], "natra clsact"), (MODES[1], "natra tcx"))}
     pods = {n: res.get("starts", n, "per_second", loaded=False)
-            for n in ("none", "upstream", "natra", *MODES)}
+            for n in (*LIMITERS, "natra-pace", *MODES)}
     found = {"how long an ADD takes": ("one ADD", "ms", adds, False),
              "how many pods start": (f"{AT_ONCE} pods at once", "ready per second", pods,
                                      False)}

@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Tests the report: its page, its charts, the comparison with an earlier run, and that
 what is committed is what the committed results make."""
+import html
+import importlib.util
 import json
 import random
 import re
+import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import bench                    # noqa: F401, finds the harness
@@ -13,16 +17,20 @@ import capped_pod
 import colours
 import compare
 import fair_chart
+import headofline
 import quote
 import starts
+import wired
 import workloads
-from markdown import ranked
+from cells import LIMITERS, OLD_UPSTREAM, Node
+from markdown import name_of, ranked
 from page import QUESTIONS, page
 from report_md import write
 from statistic import ENOUGH, Results
 from test_bench import mixed, run, sample, sweep
-from workloads import missed, targets
+from workloads import missed, schedule, targets
 
+NODE = Node(("tcx-podside", "clsact-podside"), True, ("tbf", "fq_codel", "cake"))
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
@@ -224,6 +232,124 @@ class Page(unittest.TestCase):
                     colours.style(), "")))
             self.assertLessEqual(used, known, path)
             self.assertNotIn(f"fill: {colours.INK[0]};", colours.dark(text))
+
+
+class Judged(unittest.TestCase):
+    """A target of a full run has enough samples for its interval to decide, or says how
+    few it has."""
+    FEW = (r".* at (least|most) (0.95 of )?tbf's", r"cap of 10G .*",
+           r"deviation between samples .*",         # its samples are cells
+           r"datagrams .*, 2 times the cap: .*", r"under stress, (1|200) pods: .*",
+           r"\d+ limited pods on the node: .*", r"(16|1024) heavy flows: .*",
+           r"(wiring|service) .*: cap of .*",
+           r"wiring (routed|ipvlan-l[23]|netkit-l[23]): far .*",
+           r"service (bridge|bridge-nf), .*: far .*",
+           r"service routed, service by (iptables|flowtable|ebpf): far .*",
+           r"ADD, .*", r"kernel memory of a pod, .*")
+
+    class AllOnes(dict):
+        """The values of a sample that has every metric."""
+        def get(self, *_):
+            return 1
+
+        def __missing__(self, _):
+            return 1
+
+    def test_few_samples_are_known_and_told(self):
+        with unittest.mock.patch.dict("os.environ", NATRA_PAIR="1"):
+            plan = schedule("full", NODE)
+        found = targets(run(*(dict(sample(c.workload, c.limiter, dict(c.params), n),
+                                   values=self.AllOnes()) for n, c in plan)))
+        self.assertEqual([t.name for t in found if t.met is None], [])
+        few = [t for t in found if t.samples < ENOUGH]
+        for t in few:
+            self.assertRegex(t.judged, rf" by {t.samples} samples?$", t.name)
+        for pattern in self.FEW:
+            self.assertTrue(any(re.fullmatch(pattern, t.name) for t in few), pattern)
+        self.assertEqual([t.name for t in few if not any(
+                re.fullmatch(pattern, t.name) for pattern in self.FEW)], [])
+
+
+@unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
+class Charts(unittest.TestCase):
+    """Draws all charts from made-up samples of the cells of a full run."""
+    # What each workload's samples have that a chart shows.
+    SHOWN = {"mixed": ("wire_out", "rps_annotated", "p99_ms_annotated", "elephant_in"),
+             "latency": ("p50_us",), "sweep": ("error_in", "error_out"),
+             "memory": ("all_kib", "memlock_kib"), "starts": ("per_second",),
+             "add": ("wall_ms upstream", "wall_ms natra clsact", "wall_ms natra tcx"),
+             "pair": ("wire_in", "p50_ms_annotated", "p99_ms_annotated"),
+             "wiring": ("gbit",), "service": ("gbit",), "pods": ("p99_us", "cpu_per_gb"),
+             "slis": ("programming_ms", "client_first_ms_p50", "client_total_ms_p50"),
+             "http": ("cpu_us", "user_us", "system_us", "softirq_us"), "rrul": (),
+             "head-of-line": tuple(f"p99_ms_{s}" for s in headofline.SHARES)}
+    # The workload of each chart, and its panels. The README's picture has other tests.
+    SOURCE = {"contracts": ("mixed", 3), "latency": ("latency", 3), "caps": ("sweep", 2),
+              "memory": ("memory", 2), "starts": ("starts", 2),
+              "two-kernels": ("pair", 3), "slis": ("slis", 3),
+              "request-cost": ("http", 2), "rrul": ("rrul", 1), "scale": ("pods", 2),
+              "head-of-line": ("head-of-line", 2), "wirings": ("wiring", 2)}
+
+    @classmethod
+    def setUpClass(cls):
+        with unittest.mock.patch.dict("os.environ", NATRA_PAIR="1"):
+            plan = schedule("full", NODE, only=list(cls.SHOWN))
+        cls.cells = list(dict.fromkeys(c for _, c in plan))
+        cls.samples = [dict(sample(c.workload, c.limiter, dict(c.params), n,
+                                   **{m: n + 2 for m in cls.SHOWN[c.workload]}),
+                            series={"ping BE": [3, 4]})
+                       for c in cls.cells for n in (0, 1)]
+        cls.made, cls.text = cls.draw(cls.samples)
+
+    @staticmethod
+    def draw(samples):
+        """Return the captions, and the text of each chart without its style sheet."""
+        import charts
+        with tempfile.TemporaryDirectory() as d:
+            made = charts.draw(run(*samples), d)
+            return made, {p.stem: p.read_text().replace(colours.style(), "")
+                          for p in Path(d).iterdir()}
+
+    def shows(self, text, limiter):
+        return f">{name_of(limiter)}<" in text and re.search(
+                f"(fill|stroke): {colours.of(limiter)}", text) is not None
+
+    def test_each_chart_is_drawn(self):
+        wanted = {name for _, _, some in QUESTIONS for name in some}
+        self.assertEqual((set(self.made), set(self.text)), (wanted, wanted))
+        self.assertEqual(wanted - {capped_pod.NAME}, set(self.SOURCE))
+        self.assertTrue(all(self.made.values()))
+        for chart, (_, panels) in self.SOURCE.items():
+            self.assertEqual(self.text[chart].count('<g id="axes_'), panels, chart)
+
+    def test_each_limiter_with_figures_is_in_the_chart(self):
+        for chart, (workload, _) in self.SOURCE.items():
+            for name in {c.limiter for c in self.cells if c.workload == workload}:
+                asked = name not in ("upstream-containerd", *OLD_UPSTREAM) and (
+                        (chart, name) != ("caps", "none"))
+                if chart == "request-cost":         # far under the cap
+                    asked = name in LIMITERS
+                if chart != "wirings":
+                    self.assertEqual(self.shows(self.text[chart], name), asked,
+                                     f"{chart}: {name}")
+
+    def test_a_limiter_without_figures_is_not(self):
+        for chart, (workload, _) in self.SOURCE.items():
+            _, text = self.draw([s for s in self.samples if s["workload"] == workload
+                                 and s["limiter"] in ("none", "upstream")])
+            if chart in text:
+                self.assertFalse(self.shows(text[chart], "natra"), chart)
+
+    def test_each_wiring_and_service_has_a_bar(self):
+        places = {wired.words_of(place) for workload in wired.NAMES
+                  for place in wired.places(run(*self.samples), workload)}
+        text = self.text["wirings"]
+        for words in places:
+            self.assertIn(f">{html.escape(words, quote=False)}<", text)
+        self.assertEqual(text.count(f"fill: {colours.of('natra')}"), len(places))
+
+    def test_without_figures_nothing_is_drawn(self):
+        self.assertEqual(self.draw([]), ({}, {}))
 
 
 class Committed(unittest.TestCase):
