@@ -6,28 +6,23 @@ containerd runs in namespaces of its own, with NRI as it is by default; a client
 runtime's interface starts pods in the place of a kubelet. The plugin is killed, started
 again, given a natractl that is too slow, and run beside natra's CNI plugin.
 """
-import atexit
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
+import containerd
 import gotest
+from containerd import WORK, Runtime
 
 sys.path[:0] = [str(gotest.ROOT / "tests/cni"), str(gotest.ROOT / "tests/kube")]
 import script  # noqa: E402
-from commands import sh  # noqa: E402
-from image import PAUSE, write_pause  # noqa: E402
 from namespaces import Ns, Pod  # noqa: E402
-from node import (BIN_DIR, CONTAINERD_2, NET_DIR, SOCKET, Program, wait,  # noqa: E402
-                  write, write_network)
+from node import Program, wait, write, write_network  # noqa: E402
 from place import isolate_node  # noqa: E402
-from plugin import attachments  # noqa: E402
-from report import skip  # noqa: E402
+from plugin import attachments, find_natra  # noqa: E402
 from traffic import Traffic  # noqa: E402
 
 MBIT = 1_000_000
@@ -37,91 +32,20 @@ BURST_SECONDS, SECONDS = 2, 4
 # NRI's time-out for an answer, after which containerd closes the plugin's connection.
 TIMEOUT_SECONDS = 2
 SLOW_SECONDS = 6
-PROGRAMS = ("runc", "nft")
-DEBIAN_CNI = "/usr/lib/cni"
-# In this image the pod's process does nothing; the plugin needs no container.
-WORK = "/run/nri-test"
 
 
 def prepare(arguments):
-    for name in PROGRAMS:
-        if not shutil.which(name):
-            skip(f"{name} (tools/install-deps kube)")
-    if not os.path.exists(f"{DEBIAN_CNI}/ptp"):
-        skip("ptp (tools/install-deps cni)")
-    built = subprocess.run([gotest.ROOT / "tests/kube/build", "containerd"], text=True,
-                           stdout=subprocess.PIPE)
-    if built.returncode:
-        skip("containerd (tests/kube/build says why)")
-    arguments.bin = built.stdout.strip()
-    arguments.tmp = tempfile.mkdtemp(prefix="natra-nri-", dir="/var/tmp")
-    # The process that stays outside of the node's file systems has to do it.
-    atexit.register(remove, arguments.tmp, os.getpid())
+    containerd.prepare(arguments)
     gotest.go(gotest.ROOT / "tools/nri", "vet", "./...")
     gotest.go(gotest.ROOT / "tools/nri", "build", "-o", f"{arguments.tmp}/natra-nri", ".")
-    gotest.go(gotest.HERE / "cri", "build", "-o", f"{arguments.tmp}/cri", ".")
 
 
-def remove(path, pid):
-    if os.getpid() == pid:
-        shutil.rmtree(path)
-
-
-class Runtime:
-    """containerd, with a list that has ptp alone."""
-
-    def __init__(self, arguments):
-        self.cri = f"{arguments.tmp}/cri"
-        os.environ["PATH"] = f"{arguments.bin}:{os.environ['PATH']}"
-        for path in (WORK, NET_DIR, BIN_DIR):
-            os.makedirs(path, exist_ok=True)
-        for name in ("ptp", "host-local", "loopback"):
-            shutil.copy(f"{DEBIAN_CNI}/{name}", BIN_DIR)
-        # A copy would not find the library of the build.
-        os.symlink(os.environ["NATRA_CNI"], f"{BIN_DIR}/natra")
-        write_network()
-        sh("ip", "link", "set", "lo", "up")
-        self.conf = write(f"{WORK}/containerd.toml", CONTAINERD_2.format(
-            image=PAUSE, bin=BIN_DIR, net=NET_DIR))
-        self.start()
-        write_pause(f"{WORK}/pause.tar")
-        sh("ctr", "-n", "k8s.io", "images", "import", f"{WORK}/pause.tar", timeout=60)
-
-    def start(self):
-        self.program = Program("containerd", "containerd", "--config", self.conf)
-        wait(self.ready, self.program.tail)
-
-    def ready(self):
-        self.program.running()
-        return not subprocess.run([self.cri, SOCKET, "ready"], stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL).returncode
-
-    def run(self, name, *annotations):
-        """Start a pod and return it, with the seconds that this took."""
-        begin = time.monotonic()
-        pod = sh(self.cri, SOCKET, "run", name, *annotations, timeout=60).strip()
-        return Started(self, pod, time.monotonic() - begin)
-
-
-class Started(Ns):
-    """A pod that containerd has started."""
-
-    def __init__(self, runtime, pod, seconds):
-        self.runtime, self.id, self.seconds = runtime, pod, seconds
-        state, netns, self.ip = sh(runtime.cri, SOCKET, "status", pod).split()
-        self.runs = state == "SANDBOX_READY"
-        super().__init__(os.path.basename(netns), exists=True)
-
-    def limits(self):
-        """Return the ids and rates of its attachments."""
-        inode = os.fstat(self.fd).st_ino
-        return [(a["id"], a["effective"]["ingress_rate_bits_per_sec"] / MBIT,
-                 a["effective"]["egress_rate_bits_per_sec"] / MBIT)
-                for a in attachments() if a["netns_inode"] == inode]
-
-    def stop(self):
-        os.close(self.fd)
-        sh(self.runtime.cri, SOCKET, "stop", self.id, timeout=60)
+def limits(pod):
+    """Return the ids and rates of a pod's attachments."""
+    inode = os.fstat(pod.fd).st_ino
+    return [(a["id"], a["effective"]["ingress_rate_bits_per_sec"] / MBIT,
+             a["effective"]["egress_rate_bits_per_sec"] / MBIT)
+            for a in attachments() if a["netns_inode"] == inode]
 
 
 class Plugin(Program):
@@ -158,21 +82,21 @@ def capped(report, arguments, runtime, client):
     """A pod is capped, and after the plugin was killed it still is."""
     plugin = Plugin(arguments)
     pod = runtime.run("web", *both())
-    report.equal("limits", pod.limits(), [(f"nri:{pod.id}", IN_MBIT, OUT_MBIT)])
+    report.equal("limits", limits(pod), [(f"nri:{pod.id}", IN_MBIT, OUT_MBIT)])
     report.equal("label", [a["label"] for a in attachments()], ["default/web"])
     report.most("start of a pod, s", pod.seconds, TIMEOUT_SECONDS)
     report.measure("capped", measured, report, client, pod, "capped")
     free = runtime.run("free")
-    report.equal("a pod without annotations", free.limits(), [])
+    report.equal("a pod without annotations", limits(free), [])
     free.stop()
     plugin.kill()
     report.measure("killed", measured, report, client, pod, "plugin killed")
     late = runtime.run("late", *both())
-    report.equal("a pod without the plugin starts", (late.runs, late.limits()), (True, []))
+    report.equal("a pod without the plugin starts", (late.runs, limits(late)), (True, []))
     pod.stop()
     plugin = Plugin(arguments)
-    wait(lambda: late.limits(), plugin.tail)
-    report.equal("it is limited when the plugin is back", late.limits(),
+    wait(lambda: limits(late), plugin.tail)
+    report.equal("it is limited when the plugin is back", limits(late),
                  [(f"nri:{late.id}", IN_MBIT, OUT_MBIT)])
     wait(lambda: len(attachments()) == 1, lambda: str(attachments()))
     return plugin, late
@@ -181,10 +105,10 @@ def capped(report, arguments, runtime, client):
 def runtime_restarts(report, runtime, plugin, late):
     """The plugin finds a runtime that was started anew, and the limits hold meanwhile."""
     runtime.program.stop()
-    report.equal("limits without a runtime", len(late.limits()), 1)
+    report.equal("limits without a runtime", len(limits(late)), 1)
     runtime.start()
     pod = wait(lambda: reconnected(runtime), plugin.tail)
-    report.equal("limits after the runtime's restart", len(late.limits()), 1)
+    report.equal("limits after the runtime's restart", len(limits(late)), 1)
     pod.stop()
     late.stop()
     nothing_left(report, "after the restart", plugin)
@@ -200,7 +124,7 @@ def nothing_left(report, what, plugin):
 def reconnected(runtime):
     """Return a pod that is limited; else stop it and return None."""
     pod = runtime.run(f"again-{time.monotonic_ns()}", *both())
-    if pod.limits():
+    if limits(pod):
         return pod
     pod.stop()
     return None
@@ -214,10 +138,10 @@ def slow(report, arguments, runtime):
     plugin = Plugin(arguments, "--natractl", path, "--config", "{}")
     pod = runtime.run("slow", *both())
     report.most("start of a pod, slow plugin, s", pod.seconds, TIMEOUT_SECONDS)
-    report.equal("no limits yet", pod.limits(), [])
+    report.equal("no limits yet", limits(pod), [])
     report.true("the plugin says so", plugin.says("not limited yet"))
-    wait(lambda: pod.limits(), plugin.tail, 60, 0.5)
-    report.equal("limits later", pod.limits(), [(f"nri:{pod.id}", IN_MBIT, OUT_MBIT)])
+    wait(lambda: limits(pod), plugin.tail, 60, 0.5)
+    report.equal("limits later", limits(pod), [(f"nri:{pod.id}", IN_MBIT, OUT_MBIT)])
     report.true("the plugin stays connected", not plugin.says("no runtime"))
     pod.stop()
     wait(lambda: not attachments(), plugin.tail)
@@ -240,7 +164,7 @@ def wrong(report, arguments, runtime):
     plugin.stop()
     plugin = Plugin(arguments)
     wait(lambda: not attachments()[0]["unshaped"], plugin.tail)
-    report.equal("limits when it can be", pod.limits(),
+    report.equal("limits when it can be", limits(pod),
                  [(f"nri:{pod.id}", IN_MBIT, OUT_MBIT)])
     pod.stop()
     plugin.stop()
@@ -286,7 +210,7 @@ def annotated(report, arguments, runtime):
         plugin = Plugin(arguments, "--natractl", gotest.natractl(), "--config", options)
         pod = runtime.run("asks", *more)
         report.equal(f"annotations with {options}", lists(), [want])
-        report.equal("  and the rates", pod.limits(), [(f"nri:{pod.id}", IN_MBIT, OUT_MBIT)])
+        report.equal("  and the rates", limits(pod), [(f"nri:{pod.id}", IN_MBIT, OUT_MBIT)])
         pod.stop()
         nothing_left(report, "annotations", plugin)
         plugin.stop()
@@ -306,13 +230,13 @@ def with_cni(report, arguments, runtime, client):
     wait(runtime.ready, runtime.program.tail)
     plugin = Plugin(arguments)
     pod = wait(lambda: by_cni(runtime), runtime.program.tail)
-    report.equal("both ways: limits", [one[1:] for one in pod.limits()],
+    report.equal("both ways: limits", [one[1:] for one in limits(pod)],
                  [(IN_MBIT, OUT_MBIT)])
     report.true("both ways: NRI leaves them", plugin.says("has limits already"))
     report.measure("both", measured, report, client, pod, "both ways")
     plugin.kill()
     plugin = Plugin(arguments)
-    report.equal("both ways: after a restart", len(pod.limits()), 1)
+    report.equal("both ways: after a restart", len(limits(pod)), 1)
     pod.stop()
     nothing_left(report, "both ways", plugin)
     plugin.stop()
@@ -322,7 +246,7 @@ def by_cni(runtime):
     """Return a pod that the CNI plugin limited: containerd reads a new list a moment
     later."""
     pod = runtime.run(f"both-{time.monotonic_ns()}", *both())
-    if pod.limits() and not pod.limits()[0][0].startswith("nri:"):
+    if limits(pod) and not limits(pod)[0][0].startswith("nri:"):
         return pod
     pod.stop()
     return None
@@ -330,7 +254,7 @@ def by_cni(runtime):
 
 def main(report, arguments):
     node = Ns()
-    runtime = Runtime(arguments)
+    runtime = Runtime(arguments, {"natra": find_natra()})
     client = Pod("client", 20)
     try:
         plugin, late = capped(report, arguments, runtime, client)

@@ -106,4 +106,12 @@ TABLE = [
     one("embedded-plugin-limits-nothing", "tools/examples/cni-ptp/main.go",
         "if _, err = n.Attach(context.Background(), target, p); err != nil {",
         "if _, err = n.Find(context.Background(), target); false {", "bindings-cni-ptp"),
+    one("starts-limits-no-pod", "tests/bindings/cri/main.go",
+        "args[1]+strconv.Itoa(i), args[2:])", "args[1]+strconv.Itoa(i), nil)",
+        "bindings-containerd-starts"),
+    one("starts-passes-no-rates", "tests/bench/containerd_starts.py",
+        '{**NATRA, "attachMode": self.mode}', '{"type": "natra", "attachMode": self.mode}',
+        "bindings-containerd-starts"),
+    one("starts-finds-programs-loaded", "tests/bench/containerd_starts.py",
+        'natractl("gc")', 'natractl("list")', "bindings-containerd-starts"),
 ]

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs a real containerd in the namespaces of place.py. A client of its interface (cri/)
+starts pods in the place of a kubelet."""
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import gotest
+
+sys.path.append(str(gotest.ROOT / "tests/kube"))
+from commands import sh  # noqa: E402
+from image import PAUSE, write_pause  # noqa: E402
+from namespaces import Ns  # noqa: E402
+from node import (BIN_DIR, CONTAINERD_2, DEBIAN_CNI, NET_DIR, SOCKET,  # noqa: E402
+                  Program, wait, write, write_network)
+from report import skip  # noqa: E402
+
+PROGRAMS = ("runc", "nft")
+WORK = "/run/runtime-test"
+SECONDS = 60
+# Many pods that start or stop at once take as long as one after the other.
+SECONDS_EACH = 4
+
+
+def prepare(arguments):
+    """Build containerd and its client, or skip. This must be called before the machine's
+    directories are hidden."""
+    for name in PROGRAMS:
+        if not shutil.which(name):
+            skip(f"{name} (tools/install-deps kube)")
+    if not os.path.exists(f"{DEBIAN_CNI}/ptp"):
+        skip("ptp (tools/install-deps cni)")
+    built = subprocess.run([gotest.ROOT / "tests/kube/build", "containerd"], text=True,
+                           stdout=subprocess.PIPE)
+    if built.returncode:
+        skip("containerd (tests/kube/build says why)")
+    arguments.bin = built.stdout.strip()
+    arguments.tmp = tempfile.mkdtemp(prefix="natra-runtime-", dir="/var/tmp")
+    # The process that stays outside of the node's file systems has to do it.
+    atexit.register(remove, arguments.tmp, os.getpid())
+    gotest.go(gotest.HERE / "cri", "build", "-o", f"{arguments.tmp}/cri", ".")
+
+
+def remove(path, pid):
+    if os.getpid() == pid:
+        shutil.rmtree(path)
+
+
+class Runtime:
+    """containerd, with a list that has ptp alone. `plugins` are other plugins that lists
+    may name: their paths by their types."""
+
+    def __init__(self, arguments, plugins):
+        self.cri = f"{arguments.tmp}/cri"
+        os.environ["PATH"] = f"{arguments.bin}:{os.environ['PATH']}"
+        for path in (WORK, NET_DIR, BIN_DIR):
+            os.makedirs(path, exist_ok=True)
+        for name in ("ptp", "host-local", "loopback"):
+            shutil.copy(f"{DEBIAN_CNI}/{name}", BIN_DIR)
+        # A copy of natra would not find the library of the build.
+        for name, path in plugins.items():
+            os.symlink(path, f"{BIN_DIR}/{name}")
+        write_network()
+        sh("ip", "link", "set", "lo", "up")
+        self.conf = write(f"{WORK}/containerd.toml", CONTAINERD_2.format(
+            image=PAUSE, bin=BIN_DIR, net=NET_DIR))
+        self.start()
+        write_pause(f"{WORK}/pause.tar")
+        sh("ctr", "-n", "k8s.io", "images", "import", f"{WORK}/pause.tar",
+           timeout=SECONDS)
+
+    def start(self):
+        self.program = Program("containerd", "containerd", "--config", self.conf)
+        wait(self.ready, self.program.tail)
+
+    def ready(self):
+        self.program.running()
+        return not subprocess.run([self.cri, SOCKET, "ready"], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL).returncode
+
+    def run(self, name, *annotations):
+        """Start a pod and return it, with the seconds that this took."""
+        begin = time.monotonic()
+        pod = sh(self.cri, SOCKET, "run", name, *annotations, timeout=SECONDS).strip()
+        return Started(self, pod, time.monotonic() - begin)
+
+    def run_many(self, count, prefix, *annotations):
+        """Start pods at the same time. Returns the seconds until the last has started,
+        and those of each pod by its id."""
+        *pods, total = sh(self.cri, SOCKET, "start", str(count), prefix, *annotations,
+                          timeout=SECONDS + SECONDS_EACH * count).splitlines()
+        pods = [line.split() for line in pods]
+        return float(total) / 1e3, {pod: float(ms) / 1e3 for pod, ms in pods}
+
+    def stop_many(self, ids):
+        sh(self.cri, SOCKET, "stop", *ids, timeout=SECONDS + SECONDS_EACH * len(ids))
+
+
+class Started(Ns):
+    """A pod that containerd has started."""
+
+    def __init__(self, runtime, pod, seconds):
+        self.runtime, self.id, self.seconds = runtime, pod, seconds
+        state, netns, self.ip = sh(runtime.cri, SOCKET, "status", pod).split()
+        self.runs = state == "SANDBOX_READY"
+        super().__init__(os.path.basename(netns), exists=True)
+
+    def stop(self):
+        os.close(self.fd)
+        self.runtime.stop_many([self.id])
