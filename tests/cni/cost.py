@@ -71,12 +71,14 @@ class LinkTime:
         self.process.wait(10)
 
 
-def launch(path, pod, **keys):
-    """Run one ADD. Returns wall and CPU time in ms, and peak RSS in KiB."""
+def launch(path, pod, cgroup=None, **keys):
+    """Run one ADD, in a cgroup if its directory is given. Returns wall and CPU time in ms,
+    and peak RSS in KiB."""
     with tempfile.TemporaryFile() as stdin:
         stdin.write(json.dumps(conf(pod, "x", **keys)).encode())
         stdin.seek(0)
-        p = subprocess.run([os.environ["NATRA_LAUNCH"], path], stdin=stdin,
+        p = subprocess.run([os.environ["NATRA_LAUNCH"], path,
+                            *([cgroup] if cgroup else [])], stdin=stdin,
                            env=dict(ENV, CNI_COMMAND="ADD", **env(pod)),
                            text=True, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, timeout=20)
@@ -113,15 +115,18 @@ def renew(pods):
         pods[i] = Veth(f"n{i}", f"v{i}")
 
 
-def turns(natra, upstream, pods, rounds):
+def turns(natra, upstream, pods, rounds, cgroups=None):
     """Run ADDs by turns: upstream's, natra's in each mode, and the kernel's part.
-    Returns the values of each, see MEASURE. The pods are detached afterwards."""
+    `cgroups` has the directories by these names, if the ADDs shall run in such. Returns
+    the values of each, see MEASURE. The pods are detached afterwards."""
     kept = []
-    do = {"upstream": lambda p: launch(upstream, p),
-          "natra clsact": lambda p: launch(natra, p,
+    at = (cgroups or {}).get
+    do = {"upstream": lambda p: launch(upstream, p, at("upstream")),
+          "natra clsact": lambda p: launch(natra, p, at("natra clsact"),
                                            attachMode="clsact-podside")}
     if has_tcx():
-        do["natra tcx"] = lambda p: launch(natra, p, attachMode="tcx-podside")
+        do["natra tcx"] = lambda p: launch(natra, p, at("natra tcx"),
+                                           attachMode="tcx-podside")
         do["two links"] = lambda p: links(p, kept)
     rounds = min(rounds, len(pods) // len(do))
     got = {name: [] for name in do}
