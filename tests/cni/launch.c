@@ -45,7 +45,7 @@ static int run(char **argv, const char *cgroup)
 
 int main(int argc, char **argv)
 {
-	char *program[] = { argv[1], NULL };
+	char *program[] = {argv[1], NULL};
 	struct rusage used;
 	int64_t begin;
 	int status;
