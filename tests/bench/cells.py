@@ -28,6 +28,11 @@ class Node:
     fq: bool = False            # ingress can be paced
     qdiscs: tuple = ()          # of LIMITERS of the harness, as peers of natra
 
+    @property
+    def paced(self):
+        """The limiter that paces ingress, in a tuple that is empty without fq."""
+        return ("natra-pace",) if self.fq else ()
+
 
 @dataclasses.dataclass(frozen=True)
 class Cell:

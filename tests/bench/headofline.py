@@ -13,7 +13,7 @@ import time
 from cells import LIMITERS, cell
 from fair_scenarios import rr_load, rr_program
 from markdown import name_of, ranked, table
-from mixed import CONTRACTS, PEERS, STRICT
+from mixed import CONTRACTS, PEERS, RIVALS, STRICT
 from pods import limiter
 from statistic import Stat
 from stream import Streams
@@ -34,7 +34,7 @@ def cells(node):
     for count in ELEPHANTS:
         for way in WAYS:
             for name in (*LIMITERS, "natra-charged",
-                         *(("natra-pace",) if node.fq and way == "in" else ()),
+                         *(node.paced if way == "in" else ()),
                          *(node.qdiscs if count == JUDGED else ())):
                 yield cell("head-of-line", name,
                            SETTLE_SECONDS + IDLE_SECONDS + len(SHARES) * SECONDS + 2,
@@ -104,7 +104,7 @@ def targets(res):
     shares = ", ".join(map(str, fair(JUDGED)))
     for way, words in WAYS.items():
         what = f"requests of {shares} % of the cap beside {JUDGED} elephants {words}"
-        rows = [("natra", "upstream"), *(("natra-charged", peer) for peer in PEERS)]
+        rows = [("natra", "upstream"), *(("natra-charged", rival) for rival in RIVALS)]
         for ours, theirs in rows:
             pair = [worst(res, name, way, "p99_ms") for name in (ours, theirs)]
             if not all(pair):
@@ -153,7 +153,7 @@ def report(res):
             "One connection asks on a clock and takes a part of the cap of 10 Mbit/s, "
             "beside elephants that want all of it. The table shows mean / p99 in ms from "
             "when a request was due to its answer, and in brackets how many were answered "
-            "where not all were.", "", *lines]
+            f"where not all were. Each part is asked for during {SECONDS} s.", "", *lines]
 
 
 def answers(res):

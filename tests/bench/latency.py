@@ -23,8 +23,8 @@ def cells(node):
             judged = name == "natra" or name == "none" and stream != "idle"
             yield cell("latency", name, seconds, ci=name in LIMITERS,
                        once=EMULATED or not judged, stream=stream)
-        if stream == "in" and node.fq:
-            yield cell("latency", "natra-pace", seconds, ci=True, once=EMULATED,
+        for name in node.paced if stream == "in" else ():
+            yield cell("latency", name, seconds, ci=True, once=EMULATED,
                        stream="in")
 
 

@@ -29,16 +29,18 @@ CONTRACTS = {"none": "nothing", "natra": MICE_FREE, "natra-pace": MICE_FREE,
              "natra-guarded": "elephants within the cap, mice within another",
              "natra-charged": STRICT}
 PEERS = ("upstream", "tbf", "fq_codel", "cake")     # all strict
+# Upstream is a tbf, too, so that one as a root qdisc is shown and decides no target.
+RIVALS = tuple(peer for peer in PEERS if peer != "tbf")
 WAYS = ("in", "out")
 
 
 def cells(node):
-    """Measure those that no target names once, and at the fixed load only. Upstream is a
-    tbf, too, so that one as a root qdisc is measured once. So is all at full tilt where the
-    CPU is emulated, because it is what limits requests then."""
+    """Measure those that no target names once, and at the fixed load only, except for a
+    tbf. All is measured once at full tilt where the CPU is emulated, because it is what
+    limits requests then."""
     compared = (*LIMITERS, "natra-charged", *node.qdiscs)
     once = (*OLD_UPSTREAM, "upstream-containerd", "natra-guarded",
-            *(("natra-pace",) if node.fq else ()))
+            *node.paced)
     for load, names in (("fixed", (*compared, *once)), ("tilt", compared)):
         for name in names:
             yield cell("mixed", name, SETTLE_SECONDS + SECONDS[load] + 2, load=load,
@@ -134,7 +136,7 @@ def targets(res):
                      get("natra", "rps_total", "tilt"),
                      get(other, "rps_total", "tilt"), "least", "/s",
                      cpu_is_limit(res))
-    yield from strict(res)
+    yield from strict(res, RIVALS)
 
 
 # Metric, words, sense and unit of what natra is to win at once under a strict cap.
@@ -144,7 +146,7 @@ STRICT_WINS = (("rps_annotated", "requests/s", "least", "/s"),
                ("elephant_out", "elephant out of the pod", "least", " Mbit/s"))
 
 
-def strict(res):
+def strict(res, peers):
     """Compare natra that charges mice, too, with those that promise the same."""
     for load, words in (("fixed", "a fixed load"), ("tilt", "full tilt")):
         for way in WAYS:
@@ -153,7 +155,7 @@ def strict(res):
                 yield Target(f"charged, {words}: all of the pod's traffic {way}, at "
                              "most 1.05 of the cap", wire, CAP / 1e6, "most",
                              " Mbit/s", factor=1.05)
-        for peer in PEERS:
+        for peer in peers:
             for metric, what, sense, unit in STRICT_WINS:
                 ours, theirs = (res.get("mixed", name, metric, load=load)
                                 for name in ("natra-charged", peer))
@@ -242,7 +244,7 @@ def answers(res):
 def strict_losses(res):
     """Return, by load and peer, in which of STRICT_WINS natra was worse."""
     found = {}
-    for t in strict(res):
+    for t in strict(res, PEERS):
         words, _, peer = t.name.partition(f", at {t.sense} ")
         if isinstance(t.factor, int):
             load, _, what = words.removeprefix("charged, ").partition(": ")

@@ -14,7 +14,7 @@ from cells import EMULATED, cell
 from edt import jain
 from limiters import bits
 from markdown import name_of, ranked, table
-from mixed import CONTRACTS, PEERS, STRICT
+from mixed import CONTRACTS, PEERS, RIVALS, STRICT
 from pods import limiter
 from stream import Streams
 from target import WAYS, Target
@@ -35,8 +35,7 @@ MIXES = {"cubic": 0.95, "cubic,cubic ecn,bbr,bbr ecn": 0.8}
 def cells(node):
     peers = ("upstream", "natra", "natra-charged", *node.qdiscs)
     span = SETTLE_SECONDS + SECONDS + 2
-    # Upstream is a tbf, too, so that one as a root qdisc is measured once.
-    for name in ("none", *peers, *(("natra-pace",) if node.fq else ())):
+    for name in ("none", *peers, *node.paced):
         yield cell("rrul", name, span, rate=RATE, once=name in (
                 "none", "tbf", "natra-pace"),
                    ci=name in ("none", "upstream", "natra", "natra-charged"))
@@ -179,7 +178,7 @@ def rates_of(res):
 
 def targets(res):
     for rate in rates_of(res):
-        pairs = [("natra", "upstream"), *(("natra-charged", peer) for peer in PEERS)]
+        pairs = [("natra", "upstream"), *(("natra-charged", rival) for rival in RIVALS)]
         for ours, theirs in pairs:
             for metric, what, sense, unit in (
                     ("p99_ms_BE", "p99 of the probe BE", "most", " ms"),

@@ -25,16 +25,15 @@ PER_SECOND = 100 if EMULATED else 500
 def cells(node):
     """Many pods take long to make, so their figures have one sample. No limiter is not
     compared at the largest count."""
-    pace = ("natra-pace",) if node.fq else ()
     for pods in POD_COUNTS:
-        for name in (*LIMITERS, *(pace if pods <= 10 else ())):
+        for name in (*LIMITERS, *(node.paced if pods <= 10 else ())):
             if pods == MANY and name == "none":
                 continue
             yield cell("pods", name, 7.5 if EMULATED else 5 + pods / 14,
                        ci=pods in (1, 10) and name in LIMITERS, pods=pods, once=True,
                        why_not=too_many("pods", pods, 10))
     for flows in FLOW_COUNTS:
-        for name in (*LIMITERS, *pace):
+        for name in (*LIMITERS, *node.paced):
             yield cell("flows", name, 9 if EMULATED else SETTLE_SECONDS + SECONDS + 2.5,
                        ci=flows in (1, 64) and name in LIMITERS, flows=flows,
                        once=EMULATED or name != "natra" or flows not in (1, 64),

@@ -21,9 +21,8 @@ MODES = ("natra-clsact-podside", "natra-tcx-podside")
 def cells(node):
     """Let each limiter start pods on a node that has none, and natra also where another
     pod, or the agent, has loaded the programs."""
-    pace = ("natra-pace",) if node.fq else ()
     modes = (m for m in MODES if m[len("natra-"):] in node.modes)
-    for name in (*LIMITERS, *pace, *modes):
+    for name in (*LIMITERS, *node.paced, *modes):
         for loaded in (False, True) if name == "natra" else (False,):
             yield cell("starts", name, {"none": 5, "upstream": 6}.get(name, 7),
                        ci=name in LIMITERS and not loaded,

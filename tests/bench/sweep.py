@@ -39,8 +39,8 @@ def cells(node):
             for limiter_ in ("upstream", "natra"):
                 yield cell("sweep", limiter_, CELL_SECONDS, ci=(rate, flows) in in_ci,
                            once=rate == "10G", rate=rate, flows=flows, ways=ways)
-        if node.fq:
-            yield cell("sweep", "natra-pace", CELL_SECONDS, ci=(rate, flows) in in_ci,
+        for name in node.paced:
+            yield cell("sweep", name, CELL_SECONDS, ci=(rate, flows) in in_ci,
                        once=rate == "10G", rate=rate, flows=flows, ways="in")
     # The burst that containerd sends with every rate.
     for rate in ("10M", "100M"):
@@ -231,34 +231,40 @@ def caps(res):
 
 
 def deviations(res):
-    """Compare natra with upstream by the standard deviation between samples, in percent
-    of the rate: the median over all cells that have both."""
+    """Compare the standard deviation between samples with upstream's, in percent of the
+    rate, over the samples of all cells that both have."""
     for name, way in (("natra", "in"), ("natra", "out"), ("natra-pace", "in")):
         keys = [k for k in res.find("sweep", name) if res.stat(k, f"wire_{way}")]
         if not keys and name != "natra":
             continue            # there is no fq
-        both = []
+        natra, upstream, lower, cells_ = [], [], 0, 0
         for key in keys:
             # Upstream's cell has the other direction beside it, in a pod of its own.
             same = {p: dict(key[2])[p] for p in ("rate", "flows")}
-            pair = [s and s.relative_sd for s in (
-                    res.stat(key, f"wire_{way}"),
-                    res.get("sweep", "upstream", f"wire_{way}", **same))]
-            if None not in pair:
-                both.append(pair)
-        natra, upstream = [Stat(tuple(v * 100 for v in column))
-                           for column in zip(*both)] if both else (None, None)
+            pair = (res.stat(key, f"wire_{way}"),
+                    res.get("sweep", "upstream", f"wire_{way}", **same))
+            if all(pair) and None not in (sds := [s.relative_sd for s in pair]):
+                natra += departures(pair[0])
+                upstream += departures(pair[1])
+                cells_ += 1
+                lower += sds[0] <= sds[1]
         held = any(paced(res, k, way) for k in keys)
         yield Target(f"deviation between samples {WAYS[way]}, "
                      f"{'paced' if held else 'policed'}: at most upstream's",
-                     natra, upstream, "most", " %",
-                     f"medians of {len(both)} cells; in "
-                     f"{sum(a <= b for a, b in both)} of them it is at most "
-                     "upstream's" if held else
+                     *(Stat(tuple(column)) if column else None
+                       for column in (natra, upstream)), "most", " %",
+                     f"in {lower} of {cells_} cells it is at most upstream's" if held else
                      "policing has no queue to smooth with: where the wire "
                      "has no delay, a stream goes in bursts, one for each of "
                      "TCP's retransmission timeouts of 0.2 s",
-                     centre="median", paired=True)
+                     centre="rms")
+
+
+def departures(rates):
+    """Return how far each sample is from their mean, in percent of it, scaled so that the
+    root of their mean square is the standard deviation."""
+    scale = 100 * (len(rates.values) / (len(rates.values) - 1)) ** 0.5 / rates.mean
+    return [(v - rates.mean) * scale for v in rates.values]
 
 
 def worst(error):

@@ -8,7 +8,8 @@ from statistic import ENOUGH, Stat, interval
 
 WAYS = {"in": "into the pod", "out": "out of the pod"}
 CENTRES = {"mean": statistics.fmean, "median": statistics.median,
-           "error": lambda errors: abs(statistics.fmean(errors)) * 100}
+           "error": lambda errors: abs(statistics.fmean(errors)) * 100,
+           "rms": lambda values: statistics.fmean(v * v for v in values) ** 0.5}
 
 
 @dataclass(frozen=True)

@@ -226,6 +226,21 @@ class Targets(unittest.TestCase):
             self.assertEqual([v for k, v in got.items()
                               if k.startswith("deviation")], [good, True])
 
+    def test_deviation_is_that_of_all_cells(self):
+        def rows(limiter, **rates):
+            return [sample("sweep", limiter, dict(SWEEP, rate=rate), n, wire_in=w)
+                    for rate, column in rates.items() for n, w in enumerate(column)]
+        found = {t.name: t for t in targets(run(
+                *rows("natra", _1=(9, 10, 11) * 2, _2=(50,) * 6),
+                *rows("upstream", _1=(98, 100, 102) * 2, _2=(50,) * 6)))}
+        target = found["deviation between samples into the pod, policed: at most "
+                       "upstream's"]
+        # The variances are 0.8, and 0, of squares of 10 %.
+        self.assertAlmostEqual(target.value, 40 ** 0.5)
+        self.assertAlmostEqual(target.bound, 1.6 ** 0.5)
+        self.assertEqual(target.samples, 12)
+        self.assertEqual(target.verdict, "missed")
+
     def test_deviation_of_paced_ingress_has_a_row_of_its_own(self):
         paced = [sample("sweep", "natra-pace", dict(SWEEP, ways="in"), n,
                         pace=True, wire_in=w) for n, w in enumerate((9, 10, 11))]
@@ -304,17 +319,19 @@ class Targets(unittest.TestCase):
         def rows(rps, p99, elephant):
             ours = mixed("natra-charged", "tilt", rps, p99)
             ours["values"].update(elephant_in=elephant, wire_in=10.4, wire_out=10.6)
-            res = run(ours, mixed("tbf", "tilt", 60, 100))
+            res = run(ours, mixed("cake", "tilt", 60, 100), mixed("tbf", "tilt", 80, 100))
             return mice.strict_losses(res), verdicts(res)
-        self.assertEqual(rows(70, 90, 10)[0], {("full tilt", "tbf"): []})
-        self.assertEqual(rows(70, 90, 9)[0], {("full tilt", "tbf"): [
-                "elephant into the pod"]})
-        self.assertEqual(rows(70, 110, 10)[0], {("full tilt", "tbf"): ["p99"]})
+        self.assertEqual(rows(70, 90, 10)[0], {
+                ("full tilt", "cake"): [], ("full tilt", "tbf"): ["requests/s"]})
+        self.assertEqual(rows(80, 90, 9)[0], {
+                ("full tilt", name): ["elephant into the pod"] for name in ("cake", "tbf")})
+        self.assertEqual(rows(70, 110, 10)[0]["full tilt", "cake"], ["p99"])
         got = rows(70, 90, 9)[1]
+        self.assertFalse([name for name in got if "tbf" in name])
         self.assertEqual([got[f"charged, full tilt: {what}"] for what in (
                 "all of the pod's traffic in, at most 1.05 of the cap",
                 "all of the pod's traffic out, at most 1.05 of the cap",
-                "elephant into the pod, at least tbf's")], [True, False, False])
+                "elephant into the pod, at least cake's")], [True, False, False])
 
     def test_memory_of_the_count_that_is_demanded_is_judged(self):
         def memory(name, pods, kib):

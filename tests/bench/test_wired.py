@@ -132,6 +132,7 @@ class Judged(unittest.TestCase):
                             emulated=True))
         self.assertIn("| natra, at 100M | 0.20 of no limiter's |", text)
         self.assertIn("| natra, far above | 0.75 of no limiter's |", text)
+        self.assertNotIn("far under the cap", text)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from cputime import KINDS, cpu_since, cpu_split
 from limiters import bits
 from markdown import name_of, ranked, table
 from meter import ETH_IPV4_UDP
-from mixed import CONTRACTS, PEERS, STRICT
+from mixed import CONTRACTS, PEERS, RIVALS, STRICT
 from pods import limiter
 from statistic import Stat
 from target import WAYS, Target
@@ -33,7 +33,6 @@ BOUND = "10M" if EMULATED else "100M"
 DOWNLOAD_MB, DOWNLOAD_RATE = (8, "20M") if EMULATED else (500, "1G")
 OFFERED = (0.9, 2)              # datagrams, in parts of the cap
 UDP_SECONDS = 2
-STRICT_RIVALS = ("natra-charged", "upstream", "fq_codel", "cake")   # tbf is upstream's
 DATAGRAM = 1400
 JUDGED = ("upstream", "natra")  # in downloads and datagrams
 PORT, UDP_PORT = 8080, 5300
@@ -44,16 +43,12 @@ def limiters(node):
     return "none", "upstream", "natra", "natra-charged", *node.qdiscs
 
 
-def paced(node):
-    return ("natra-pace",) if node.fq else ()
-
-
 def cells(node):
     yield from http_cells(node)
     for name in limiters(node):
         seconds = 2 if name == "none" else 6.5 if EMULATED else 5
         yield download_cell(name, seconds, "out", EMULATED or name not in JUDGED)
-    for name in ("natra", "natra-pace") if node.fq else ():
+    for name in ("natra", *node.paced) if node.paced else ():
         yield download_cell(name, 6.5, "in", True)
     for offered in OFFERED[1:] if EMULATED else OFFERED:
         for way in WAYS:
@@ -70,7 +65,7 @@ def http_cells(node):
         for name in ("none", "upstream", "natra"):
             yield cell("http", name, SECONDS + overhead, ci=True, why_not=cpu_bound(),
                        kind=kind, cap=UNCAPPED, clients=CONNECTIONS)
-        for name in (*limiters(node)[1:], *paced(node)):
+        for name in (*limiters(node)[1:], *node.paced):
             # On an emulated CPU there is time for the peers with fresh connections only.
             if EMULATED and kind != "fresh" and name in node.qdiscs:
                 continue
@@ -79,7 +74,7 @@ def http_cells(node):
             yield cell("http", name, SECONDS + overhead + waiting, cap=BOUND, kind=kind,
                        clients=CONNECTIONS,
                        ci=not name.startswith((*PEERS[1:], "natra-pace")),
-                       once=name not in STRICT_RIVALS or EMULATED and kind != "fresh")
+                       once=name not in ("natra-charged", *RIVALS) or EMULATED and kind != "fresh")
 
 
 def download_cell(name, seconds, way, once):
@@ -236,10 +231,10 @@ def strict(res, kind, cap):
         yield Target(f"{kind} requests at a cap of {cap}, charged: all of the pod's "
                      "traffic out, at most 1.05 of the cap", wire, bits(cap) / 1e6,
                      "most", " Mbit/s", factor=1.05)
-    for peer in PEERS:
+    for rival in RIVALS:
         for metric, what, sense, unit in (("rps", "requests/s", "least", "/s"),
                                           ("p99_ms", "p99", "most", " ms")):
-            yield from compared(res, "http", metric, "natra-charged", peer,
+            yield from compared(res, "http", metric, "natra-charged", rival,
                                 f"{kind} requests at a cap of {cap}: {what}",
                                 sense, unit, **params)
 
