@@ -11,7 +11,7 @@ from markdown import figure, name_of, ranked, table
 from meter import Meter
 from pods import limiter
 from statistic import Stat
-from target import WAYS, Target
+from target import CENTRES, WAYS, Target
 
 NAMES = ("sweep",)
 PORT = 5201
@@ -230,30 +230,37 @@ def caps(res):
                          error, 2 if held else 5, "most", " %", centre="error")
 
 
-def deviations(res):
-    """Compare the standard deviation between samples with upstream's, in percent of the
-    rate, over the samples of all cells that both have."""
+def departed(res):
+    """Yield for each direction, and for each limiter into the pod, the name, the direction,
+    whether fq held the packets, and departures() of natra and of upstream over all cells
+    that both have, with a pair of standard deviations for each cell."""
     for name, way in (("natra", "in"), ("natra", "out"), ("natra-pace", "in")):
         keys = [k for k in res.find("sweep", name) if res.stat(k, f"wire_{way}")]
-        if not keys and name != "natra":
-            continue            # there is no fq
-        natra, upstream, lower, cells_ = [], [], 0, 0
+        natra, upstream, sds = [], [], []
         for key in keys:
             # Upstream's cell has the other direction beside it, in a pod of its own.
             same = {p: dict(key[2])[p] for p in ("rate", "flows")}
             pair = (res.stat(key, f"wire_{way}"),
                     res.get("sweep", "upstream", f"wire_{way}", **same))
-            if all(pair) and None not in (sds := [s.relative_sd for s in pair]):
+            if all(pair) and all(len(s.values) > 1 for s in pair):
                 natra += departures(pair[0])
                 upstream += departures(pair[1])
-                cells_ += 1
-                lower += sds[0] <= sds[1]
-        held = any(paced(res, k, way) for k in keys)
+                sds.append([s.relative_sd for s in pair])
+        yield (name, way, any(paced(res, k, way) for k in keys),
+               *(Stat(tuple(column)) if column else None for column in (natra, upstream)),
+               sds)
+
+
+def deviations(res):
+    """Compare the standard deviation between samples with upstream's."""
+    for name, way, held, natra, upstream, sds in departed(res):
+        if not natra and name != "natra":
+            continue            # there is no fq
         yield Target(f"deviation between samples {WAYS[way]}, "
                      f"{'paced' if held else 'policed'}: at most upstream's",
-                     *(Stat(tuple(column)) if column else None
-                       for column in (natra, upstream)), "most", " %",
-                     f"in {lower} of {cells_} cells it is at most upstream's" if held else
+                     natra, upstream, "most", " %",
+                     f"in {sum(a <= b for a, b in sds)} of {len(sds)} cells it is at most "
+                     "upstream's" if held else
                      "policing has no queue to smooth with: where the wire "
                      "has no delay, a stream goes in bursts, one for each of "
                      "TCP's retransmission timeouts of 0.2 s",
@@ -318,7 +325,7 @@ def report(res):
                    wire)]
 
 
-def answers(res):
+def far_off(res):
     """Say how far off the cap each limiter was on average, over the cells of both."""
     keys = [k for k in res.find("sweep", "natra")
             if res.find("sweep", "upstream", **dict(k[2]))]
@@ -336,6 +343,21 @@ def answers(res):
            f"{ranked(mean, '{:.2f} %')} (the mean error over {len(off['natra'])} caps and "
            "directions). The worst sample: " + ", ".join(
                    f"{name} {v:.2f} %" for name, v in far.items()) + ".")
+
+
+def apart(res):
+    """Say how far the samples of a cap lie apart."""
+    for name, way, held, *both, _ in departed(res):
+        if said := all(both) and ranked(
+                {n: CENTRES["rms"](stat.values) for n, stat in zip((name, "upstream"), both)},
+                "{:.2f} %"):
+            yield (f"How far do samples lie apart {WAYS[way]}, "
+                   f"{'paced' if held else 'policed'}?", f"{said} (standard deviations).")
+
+
+def answers(res):
+    yield from far_off(res)
+    yield from apart(res)
     rows = [f"{name_of(name)} {rate:.1f} of {bits(cap) / 1e6:.0f} Mbit/s"
             for cap in ("10M", "100M") for name in ("upstream-1.5.1", "upstream", "natra")
             if (rate := res.mean("sweep", name, "wire_out", rate=cap, flows=1))]

@@ -241,6 +241,14 @@ class Targets(unittest.TestCase):
         self.assertEqual(target.samples, 12)
         self.assertEqual(target.verdict, "missed")
 
+    def test_how_far_apart_samples_lie_is_told(self):
+        res = run(*sweep("natra", [(9, 10), (10, 10), (11, 10)]),
+                  *sweep("upstream", [(9.8, 9), (10, 10), (10.2, 11)]))
+        said = dict(streams.answers(res))
+        self.assertEqual(said["How far do samples lie apart into the pod, policed?"],
+                         "upstream wins: 2.00 %; natra 10.00 % (5 times as much) "
+                         "(standard deviations).")
+
     def test_deviation_of_paced_ingress_has_a_row_of_its_own(self):
         paced = [sample("sweep", "natra-pace", dict(SWEEP, ways="in"), n,
                         pace=True, wire_in=w) for n, w in enumerate((9, 10, 11))]
