@@ -3,16 +3,19 @@
 """Measures which part of an ADD's time the plugin works, the kernel works for it, and it
 waits.
 
-Upstream's plugin and natra take turns, see tests/cni/cost.py. Each has a cgroup, whose
-CPU time the kernel divides by the ticks of its clock over all calls; those of one call
-are too few. The committed result is made by
+Upstream's plugin and natra take turns, see tests/cni/cost.py. The ADDs of each run in a
+cgroup of its own, whose CPU time the kernel splits into user and system by what the ticks
+of its clock hit. One call is too short for that, so the split is that of all calls. The
+committed result is made by
 
     tests/bench/add_parts.py --result tests/bench/results/add-parts-6.18.txt
 
 in a built tree (build/, or NATRA_BUILD names meson's directory); root.
 """
+import contextlib
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,46 +26,48 @@ BUILD = os.environ.get("NATRA_BUILD", str(ROOT / "build"))
 for variable, built in (("NATRACTL", "tools/natractl/natractl"),
                         ("NATRA_LAUNCH", "tests/cni/launch")):
     os.environ.setdefault(variable, f"{BUILD}/{built}")
-sys.path += [f"{ROOT}/tests/{part}" for part in ("cni", "harness/python")]
+sys.path += [f"{ROOT}/tests/{part}" for part in ("cni", "kube", "harness/python")]
 import cost
 import machine
 import plugin
-from commands import sh
 from markdown import table
-from plugin import DEBIAN, Veth, newest
-from possible_cpus import commit
+from place import own_cgroup
+from plugin import Veth
+from report import skip
 from script import option
 from static_build import static_natra
 
 NAMES = ("upstream", "natra clsact", "natra tcx")
+# Here the script has a file system of its own.
+HIERARCHY = "/var/lib/natra-cgroup2"
 
-class Cgroups:
-    """A cgroup for each name, in the hierarchy of version 2."""
 
-    def __init__(self, names):
-        self.top = tempfile.mkdtemp(prefix="natra-cgroup-")
-        sh("mount", "-t", "cgroup2", "cgroup2", self.top)
-        with open("/proc/self/cgroup") as f:
-            own, = (line.rstrip("\n")[3:] for line in f if line.startswith("0::"))
-        self.paths = {name: f"{self.top}{own}/natra-{os.getpid()}-{i}"
-                      for i, name in enumerate(names)}
-        for path in self.paths.values():
-            os.mkdir(path)
-
-    def cpu_ms(self, name):
-        """Return the CPU time in user mode and in the kernel until now."""
-        with open(f"{self.paths[name]}/cpu.stat") as f:
-            found = dict(line.split() for line in f)
-        return [int(found[f"{mode}_usec"]) / 1e3 for mode in ("user", "system")]
-
-    def remove(self):
-        for path in self.paths.values():
+@contextlib.contextmanager
+def cgroups():
+    """Yield the directory of a cgroup for each name. It is the hierarchy of version 2, which
+    this process's namespace alone sees there."""
+    os.mkdir(HIERARCHY)
+    if subprocess.run(["mount", "-t", "cgroup2", "cgroup2", HIERARCHY], check=False,
+                      stderr=subprocess.DEVNULL).returncode:
+        skip("cgroups of version 2")
+    parent, paths = HIERARCHY + own_cgroup("", "cgroup2"), {}
+    try:
+        for name in NAMES:
+            paths[name] = tempfile.mkdtemp(prefix="natra-add-", dir=parent)
+        yield paths
+    finally:
+        for path in paths.values():
             os.rmdir(path)
-        sh("umount", self.top)
-        os.rmdir(self.top)
 
 
-def measure(arguments, cgroups):
+def cpu_ms(path):
+    """Return the CPU time of a cgroup in user mode and in the kernel until now."""
+    with open(f"{path}/cpu.stat") as f:
+        found = dict(line.split() for line in f)
+    return [int(found[f"{mode}_usec"]) / 1e3 for mode in ("user", "system")]
+
+
+def measure(arguments, paths):
     """Return the wall and the CPU time of each ADD in ms by the plugin's name."""
     pods = [Veth(f"n{i}", f"v{i}") for i in range(arguments.pods)]
     for path in (arguments.upstream, arguments.natra):   # modules and caches
@@ -73,22 +78,15 @@ def measure(arguments, cgroups):
         # Upstream's DEL leaves qdiscs on which its next ADD fails.
         cost.renew(pods)
         for name, adds in cost.turns(arguments.natra, arguments.upstream, pods,
-                                     arguments.pods, cgroups.paths).items():
+                                     arguments.pods, paths).items():
             got.setdefault(name, []).extend(adds)
     for pod in pods:
         pod.close()
     return got
 
 
-def check(report, name, adds, cpu_ms):
-    """The cgroup must have counted what wait4() says of the processes, except for the
-    moment before they enter it."""
-    report.near(f"{name}: CPU of the cgroup, ms", sum(cpu_ms),
-                sum(add[1] for add in adds), 0.2)
-
-
-def rows(got, cpu_ms):
-    for name, (user, system) in cpu_ms.items():
+def rows(got, parts):
+    for name, (user, system) in parts.items():
         wall, cpu = (statistics.median(add[i] for add in got[name]) for i in (0, 1))
         waits = statistics.median(add[0] - add[1] for add in got[name])
         share = user / (user + system)
@@ -108,8 +106,7 @@ def head(arguments, got):
 What one ADD takes, in ms: medians of {len(got["upstream"])} ADDs of each by turns.
 Printed by tests/bench/add_parts.py --lots {arguments.lots} --pods {arguments.pods} at commit \
 {arguments.commit} on {time.strftime("%Y-%m-%d", time.gmtime())}.
-Machine: {machine.cpu()}, {os.cpu_count()} cores, {machine.memory_gib():.0f} GiB, Linux \
-{os.uname().release}. natra is
+Machine: {machine.line()}, Linux {os.uname().release}. natra is
 a static build, upstream's plugin {machine.newest_plugins() or "Debian's"}. Load before: \
 {arguments.load:.2f}.
 
@@ -119,31 +116,26 @@ time less the CPU time; less than nothing if a plugin's threads use both CPUs at
 
 
 def prepare(arguments):
-    arguments.upstream = plugin.need(newest("bandwidth") or (
-        f"{DEBIAN}/bandwidth" if os.path.exists(f"{DEBIAN}/bandwidth") else None),
-        "upstream's bandwidth plugin (tools/install-deps cni)")
+    arguments.upstream = plugin.newest_bandwidth()
     arguments.natra = static_natra()
     arguments.load = os.getloadavg()[0]
-    if arguments.result:
-        arguments.commit = commit()
-        arguments.out = open(arguments.result, "w")
+    arguments.commit = machine.commit() if arguments.result else None
 
 
 def main(report, arguments):
-    cgroups = Cgroups(NAMES)
-    try:
-        got = measure(arguments, cgroups)
-        cpu_ms = {name: cgroups.cpu_ms(name) for name in NAMES if name in got}
-    finally:
-        cgroups.remove()
-    for name, parts in cpu_ms.items():
-        check(report, name, got[name], parts)
+    with cgroups() as paths:
+        got = measure(arguments, paths)
+        parts = {name: cpu_ms(path) for name, path in paths.items() if name in got}
+    for name, both in parts.items():
+        # What wait4() says of the same processes.
+        report.near(f"{name}: CPU of the cgroup, ms", sum(both),
+                    sum(add[1] for add in got[name]), 0.05)
     text = "\n".join([*table(("", "wall", "user", "system", "waiting"),
-                            list(rows(got, cpu_ms))), *links(got)])
+                            list(rows(got, parts))), *links(got)])
     print(text)
-    if arguments.result:
-        print(head(arguments, got), text.rstrip(), sep="\n", file=arguments.out,
-              flush=True)
+    if arguments.result and not report.failed:
+        with open(arguments.result, "w") as f:
+            print(head(arguments, got), text.rstrip(), sep="\n", file=f)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures how many pods a real containerd starts per second on one node.
 
-All pods start at the same time, without a limiter, with upstream's plugin and with natra,
-which also takes turns with programs that an earlier pod has loaded. The run fails unless
+All pods start at the same time, without a limiter, with upstream's plugin and with natra;
+natra is also measured where an earlier pod has loaded its programs. The run fails unless
 each pod has the limits that it should have. The committed result is made by
 
     tests/bench/containerd_starts.py --result tests/bench/results/containerd-starts-6.18.txt
@@ -14,7 +14,6 @@ import glob
 import json
 import os
 import re
-import signal
 import statistics
 import sys
 import time
@@ -37,8 +36,7 @@ from markdown import table
 from namespaces import Ns
 from node import bandwidth, wait, write_network
 from place import isolate_node
-from plugin import DEBIAN, PINS, attachments, has_tcx, natractl, need, newest
-from possible_cpus import commit
+from plugin import PINS, attachments, has_tcx, natractl, newest_bandwidth
 from rcu import usual_rcu
 from script import option, run_script
 from static_build import static_natra
@@ -104,17 +102,6 @@ def links():
     return [link["ifname"] for link in json.loads(sh("ip", "-j", "link", "show"))]
 
 
-def first(runtime, cell):
-    """Return a pod that is limited as the cell says, else stop it and return None:
-    containerd reads a new list a moment later."""
-    pod = runtime.run(f"first-{time.monotonic_ns()}", *ANNOTATIONS)
-    if limited() == cell.wanted(1):
-        return pod
-    pod.stop()
-    empty(runtime)
-    return None
-
-
 def empty(runtime):
     """Wait until the node has nothing of pods that were stopped. Upstream's plugin may
     leave its ifbs behind."""
@@ -142,7 +129,8 @@ def sample(report, runtime, cell, count):
     """Start pods at the same time. Returns how many per second, the seconds of each, and
     what else used the CPUs just before."""
     write_network(*cell.elements())
-    stays = [wait(lambda: first(runtime, cell), lambda: f"{cell}: {limited()}")]
+    stays = [runtime.started("first", lambda _: limited() == cell.wanted(1), *ANNOTATIONS,
+                             after=lambda: empty(runtime))]
     if not cell.loaded:
         stays.pop().stop()
         empty(runtime)
@@ -180,8 +168,7 @@ Pods that start at the same time on one node, by a real containerd: {arguments.p
 without containers.
 Printed by tests/bench/containerd_starts.py --pods {arguments.pods} --samples \
 {arguments.samples} at commit {arguments.commit} on {time.strftime("%Y-%m-%d", time.gmtime())}.
-Machine: {machine.cpu()}, {os.cpu_count()} cores, {machine.memory_gib():.0f} GiB, Linux \
-{os.uname().release}. containerd {said},
+Machine: {machine.line()}, Linux {os.uname().release}. containerd {said},
 runc {sh("runc", "--version").split()[2]}, ptp and host-local of Debian; natra is a static \
 build, upstream's plugin
 {machine.newest_plugins() or "Debian's"}.
@@ -218,15 +205,14 @@ def compared(got):
 
 
 def prepare(arguments):
-    arguments.upstream = need(newest("bandwidth") or (
-        f"{DEBIAN}/bandwidth" if os.path.exists(f"{DEBIAN}/bandwidth") else None),
-        "upstream's bandwidth plugin (tools/install-deps cni)")
+    arguments.upstream = newest_bandwidth()
     containerd.prepare(arguments)
     arguments.natra = static_natra()
     if arguments.result:
-        arguments.commit = commit()
-        # The node would not see a file below the directories that are its own.
-        arguments.out = open(arguments.result, "w")
+        arguments.commit = machine.commit()
+        # The node would not see a file below the directories that are its own. What it
+        # had stays until there is something else to write.
+        arguments.out = open(arguments.result, "a")
 
 
 def main(report, arguments):
@@ -245,12 +231,12 @@ def main(report, arguments):
         ("", "pods per second", "lowest to highest", "start, median, s",
          "start, slowest, s"), list(rows(got))), *compared(got)])
     print(text)
-    if arguments.result:
+    if arguments.result and not report.failed:
+        arguments.out.truncate(0)
         print(head(arguments, got), text, sep="\n", file=arguments.out, flush=True)
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     run_script(main,
                option("--pods", type=int, default=64),
                option("--samples", type=int, default=3),

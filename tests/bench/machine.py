@@ -52,6 +52,19 @@ def possible_cpus():
         return int(re.split("[-,]", f.read().strip())[-1]) + 1
 
 
+def line():
+    """Return the machine in words, for the head of a result."""
+    return f"{cpu()}, {os.cpu_count()} cores, {memory_gib():.0f} GiB"
+
+
+def commit():
+    """Return the commit of this tree, marked if the tree has other changes."""
+    root = os.path.dirname(os.path.abspath(__file__))
+    return subprocess.run(["git", "-c", "safe.directory=*", "describe", "--always",
+                           "--dirty", "--abbrev=10"], cwd=root, text=True,
+                          stdout=subprocess.PIPE, check=True).stdout.strip()
+
+
 def describe():
     """Return plain values for the JSON and the report's last section."""
     return {

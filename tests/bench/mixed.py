@@ -35,8 +35,8 @@ WAYS = ("in", "out")
 
 
 def cells(node):
-    """Measure those that no target names once, and at the fixed load only, except for a
-    tbf. All is measured once at full tilt where the CPU is emulated, because it is what
+    """What no target names is measured once, at the fixed load only; a tbf once at each
+    load. Where the CPU is emulated, all at full tilt is measured once, because the CPU
     limits requests then."""
     compared = (*LIMITERS, "natra-charged", *node.qdiscs)
     once = (*OLD_UPSTREAM, "upstream-containerd", "natra-guarded",

@@ -37,14 +37,6 @@ HEAD = ("possible CPUs", "", "pods", "all", "slab, stacks and page tables", "vma
         "per-CPU", "memlock")
 
 
-def commit():
-    """The commit of this tree, marked if the tree has other changes."""
-    r = subprocess.run(["git", "-c", "safe.directory=*", "describe", "--always",
-                        "--dirty", "--abbrev=10"], cwd=ROOT, text=True,
-                       stdout=subprocess.PIPE, check=True)
-    return r.stdout.strip()
-
-
 def measure(cpus, out, pods, about):
     """Let bench.py measure in a VM what `out` does not have yet."""
     env = {"NATRACTL": f"{ROOT}/build/tools/natractl/natractl",
@@ -100,8 +92,7 @@ def text(found, about):
     return ["Kernel memory of a pod with limits in both directions: means, in KiB.",
             f"Printed by tests/bench/possible_cpus.py at commit {about} on "
             f"{time.strftime('%Y-%m-%d', time.gmtime())}.",
-            f"Machine: {machine.cpu()}, {os.cpu_count()} cores, "
-            f"{machine.memory_gib():.0f} GiB. VMs: QEMU without KVM, 2 CPUs run, Linux "
+            f"Machine: {machine.line()}. VMs: QEMU without KVM, 2 CPUs run, Linux "
             f"{', '.join(sorted(kernels))}.", "",
             "all: what limiting the pods took of the machine's memory by /proc/meminfo, "
             "the sum",
@@ -120,7 +111,9 @@ def main():
     a = p.parse_args()
     if os.geteuid():
         sys.exit("needs root")
-    about, found = commit(), {}
+    about, found = machine.commit(), {}
+    if about.endswith("-dirty"):
+        sys.exit(f"{about}: commit the changes first, so that the result can name its tree")
     for cpus in CPUS:
         out = os.path.abspath(f"{a.dir}/{cpus}")
         os.makedirs(out, exist_ok=True)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures the cap: TCP streams into and out of pods, from their first byte on."""
+import dataclasses
+import itertools
 import re
 import statistics
 import threading
@@ -11,7 +13,7 @@ from markdown import figure, name_of, ranked, table
 from meter import Meter
 from pods import limiter
 from statistic import Stat
-from target import CENTRES, WAYS, Target
+from target import WAYS, Target
 
 NAMES = ("sweep",)
 PORT = 5201
@@ -230,41 +232,44 @@ def caps(res):
                          error, 2 if held else 5, "most", " %", centre="error")
 
 
+@dataclasses.dataclass
+class Departed:
+    """How far samples are from the mean of their cell, see departures(), over the cells
+    that both natra and upstream have, in one direction."""
+    limiter: str                # natra's
+    way: str
+    held: bool                  # fq held natra's packets
+    natra: Stat = None
+    upstream: Stat = None
+    cells: int = 0
+    lower: int = 0              # in so many of them natra deviates at most as upstream does
+    samples: int = 0            # of the cell that has the fewest
+
+    def words(self):
+        return f"{WAYS[self.way]}, {'paced' if self.held else 'policed'}"
+
+
 def departed(res):
-    """Yield for each direction, and for each limiter into the pod, the name, the direction,
-    whether fq held the packets, and departures() of natra and of upstream over all cells
-    that both have, with a pair of standard deviations for each cell."""
     for name, way in (("natra", "in"), ("natra", "out"), ("natra-pace", "in")):
         keys = [k for k in res.find("sweep", name) if res.stat(k, f"wire_{way}")]
-        natra, upstream, sds = [], [], []
+        if not keys and name == "natra-pace":
+            continue            # there is no fq
+        both, found = [], Departed(name, way, any(paced(res, k, way) for k in keys))
         for key in keys:
             # Upstream's cell has the other direction beside it, in a pod of its own.
             same = {p: dict(key[2])[p] for p in ("rate", "flows")}
             pair = (res.stat(key, f"wire_{way}"),
                     res.get("sweep", "upstream", f"wire_{way}", **same))
-            if all(pair) and all(len(s.values) > 1 for s in pair):
-                natra += departures(pair[0])
-                upstream += departures(pair[1])
-                sds.append([s.relative_sd for s in pair])
-        yield (name, way, any(paced(res, k, way) for k in keys),
-               *(Stat(tuple(column)) if column else None for column in (natra, upstream)),
-               sds)
-
-
-def deviations(res):
-    """Compare the standard deviation between samples with upstream's."""
-    for name, way, held, natra, upstream, sds in departed(res):
-        if not natra and name != "natra":
-            continue            # there is no fq
-        yield Target(f"deviation between samples {WAYS[way]}, "
-                     f"{'paced' if held else 'policed'}: at most upstream's",
-                     natra, upstream, "most", " %",
-                     f"in {sum(a <= b for a, b in sds)} of {len(sds)} cells it is at most "
-                     "upstream's" if held else
-                     "policing has no queue to smooth with: where the wire "
-                     "has no delay, a stream goes in bursts, one for each of "
-                     "TCP's retransmission timeouts of 0.2 s",
-                     centre="rms")
+            sds = [s and s.relative_sd for s in pair]
+            if None not in sds:
+                both.append([departures(s) for s in pair])
+                found.cells += 1
+                found.lower += sds[0] <= sds[1]
+        if both:
+            found.natra, found.upstream = (Stat(tuple(itertools.chain(*column)))
+                                           for column in zip(*both))
+            found.samples = min(len(one) for pair in both for one in pair)
+        yield found
 
 
 def departures(rates):
@@ -272,6 +277,20 @@ def departures(rates):
     root of their mean square is the standard deviation."""
     scale = 100 * (len(rates.values) / (len(rates.values) - 1)) ** 0.5 / rates.mean
     return [(v - rates.mean) * scale for v in rates.values]
+
+
+def deviations(res):
+    """Compare the standard deviation between samples with upstream's. The interval
+    resamples the departures of all cells, as if they were of one."""
+    for d in departed(res):
+        yield Target(f"deviation between samples {d.words()}: at most upstream's",
+                     d.natra, d.upstream, "most", " %",
+                     f"in {d.lower} of {d.cells} cells it is at most upstream's"
+                     if d.held else
+                     "policing has no queue to smooth with: where the wire "
+                     "has no delay, a stream goes in bursts, one for each of "
+                     "TCP's retransmission timeouts of 0.2 s",
+                     centre="rms", count=d.samples)
 
 
 def worst(error):
@@ -347,12 +366,11 @@ def far_off(res):
 
 def apart(res):
     """Say how far the samples of a cap lie apart."""
-    for name, way, held, *both, _ in departed(res):
-        if said := all(both) and ranked(
-                {n: CENTRES["rms"](stat.values) for n, stat in zip((name, "upstream"), both)},
-                "{:.2f} %"):
-            yield (f"How far do samples lie apart {WAYS[way]}, "
-                   f"{'paced' if held else 'policed'}?", f"{said} (standard deviations).")
+    for d, target in zip(departed(res), deviations(res)):
+        if d.natra:
+            yield (f"How far do samples lie apart {d.words()}?",
+                   f"{name_of(d.limiter)} {target.value:.2f} %, upstream {target.bound:.2f} % "
+                   f"(standard deviations; at most upstream's: {target.judged}).")
 
 
 def answers(res):

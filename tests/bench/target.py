@@ -26,6 +26,7 @@ class Target:
     factor: float = 1
     centre: str = "mean"        # of CENTRES
     paired: bool = False        # the n-th samples of both were taken in one block
+    count: int = 0              # samples of a cell, if the values are those of several cells
 
     @property
     def value(self):
@@ -41,7 +42,7 @@ class Target:
     @property
     def samples(self):
         """How many samples the side with fewer of them has."""
-        return min(len(s.values) for s in (self.measured, self.against)
+        return self.count or min(len(s.values) for s in (self.measured, self.against)
                    if isinstance(s, Stat))
 
     @cached_property

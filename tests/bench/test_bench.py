@@ -238,16 +238,15 @@ class Targets(unittest.TestCase):
         # The variances are 0.8, and 0, of squares of 10 %.
         self.assertAlmostEqual(target.value, 40 ** 0.5)
         self.assertAlmostEqual(target.bound, 1.6 ** 0.5)
-        self.assertEqual(target.samples, 12)
-        self.assertEqual(target.verdict, "missed")
+        self.assertEqual(target.judged, "missed by 6 samples")
 
     def test_how_far_apart_samples_lie_is_told(self):
         res = run(*sweep("natra", [(9, 10), (10, 10), (11, 10)]),
                   *sweep("upstream", [(9.8, 9), (10, 10), (10.2, 11)]))
         said = dict(streams.answers(res))
         self.assertEqual(said["How far do samples lie apart into the pod, policed?"],
-                         "upstream wins: 2.00 %; natra 10.00 % (5 times as much) "
-                         "(standard deviations).")
+                         "natra 10.00 %, upstream 2.00 % (standard deviations; at most "
+                         "upstream's: missed by 3 samples).")
 
     def test_deviation_of_paced_ingress_has_a_row_of_its_own(self):
         paced = [sample("sweep", "natra-pace", dict(SWEEP, ways="in"), n,

@@ -14,6 +14,7 @@ from limiters import Upstream
 from limiters import limiter as attachable
 from markdown import figure, name_of, ranked, table
 from mixed import CONTRACTS, STRICT
+from pods import FAST_PASSES
 from target import WAYS, Target
 
 NAMES = ("pair",)
@@ -41,9 +42,9 @@ def attach(name, pod):
         lim = Upstream(pod, burst_bits=int(RATES[CAP] * BURST_SECONDS))
         lim.PLUGIN = plugin.newest("bandwidth") or lim.PLUGIN
     else:
-        name, _, fast_pass = name.partition("-")
-        options = ("--fast-pass", fast_pass) if fast_pass else ()
-        lim = attachable(name, pod, *options)
+        fast_pass = name.removeprefix("natra-")
+        lim = attachable("natra", pod, "--fast-pass", fast_pass) \
+            if fast_pass in FAST_PASSES else attachable(name, pod)
     return lim.attach(CAP, CAP)
 
 

@@ -88,6 +88,19 @@ class Runtime:
         pod = sh(self.cri, SOCKET, "run", name, *annotations, timeout=SECONDS).strip()
         return Started(self, pod, time.monotonic() - begin)
 
+    def started(self, name, good, *annotations, after=lambda: None):
+        """Return a pod for which good(pod) is true. One that is not is stopped, after() is
+        called, and another is started: containerd reads a new list a moment later."""
+        def one():
+            pod = self.run(f"{name}-{time.monotonic_ns()}", *annotations)
+            if good(pod):
+                return pod
+            pod.stop()
+            after()
+            return None
+
+        return wait(one, self.program.tail)
+
     def run_many(self, count, prefix, *annotations):
         """Start pods at the same time. Returns the seconds until the last has started,
         and those of each pod by its id."""

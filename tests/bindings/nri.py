@@ -107,7 +107,7 @@ def runtime_restarts(report, runtime, plugin, late):
     runtime.program.stop()
     report.equal("limits without a runtime", len(limits(late)), 1)
     runtime.start()
-    pod = wait(lambda: reconnected(runtime), plugin.tail)
+    pod = runtime.started("again", limits, *both())
     report.equal("limits after the runtime's restart", len(limits(late)), 1)
     pod.stop()
     late.stop()
@@ -119,15 +119,6 @@ def nothing_left(report, what, plugin):
     """The runtime does not wait for the plugin longer than for an answer."""
     wait(lambda: not attachments(), lambda: f"{attachments()} {plugin.tail()}", 40)
     report.true(f"{what}: no attachment of a pod that has ended", not attachments())
-
-
-def reconnected(runtime):
-    """Return a pod that is limited; else stop it and return None."""
-    pod = runtime.run(f"again-{time.monotonic_ns()}", *both())
-    if limits(pod):
-        return pod
-    pod.stop()
-    return None
 
 
 def slow(report, arguments, runtime):
@@ -229,7 +220,7 @@ def with_cni(report, arguments, runtime, client):
     write_network({"type": "natra", "capabilities": {"bandwidth": True}})
     wait(runtime.ready, runtime.program.tail)
     plugin = Plugin(arguments)
-    pod = wait(lambda: by_cni(runtime), runtime.program.tail)
+    pod = runtime.started("both", by_cni, *both())
     report.equal("both ways: limits", [one[1:] for one in limits(pod)],
                  [(IN_MBIT, OUT_MBIT)])
     report.true("both ways: NRI leaves them", plugin.says("has limits already"))
@@ -242,14 +233,8 @@ def with_cni(report, arguments, runtime, client):
     plugin.stop()
 
 
-def by_cni(runtime):
-    """Return a pod that the CNI plugin limited: containerd reads a new list a moment
-    later."""
-    pod = runtime.run(f"both-{time.monotonic_ns()}", *both())
-    if limits(pod) and not limits(pod)[0][0].startswith("nri:"):
-        return pod
-    pod.stop()
-    return None
+def by_cni(pod):
+    return limits(pod) and not limits(pod)[0][0].startswith("nri:")
 
 
 def main(report, arguments):

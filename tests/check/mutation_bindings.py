@@ -114,6 +114,4 @@ TABLE = [
         "bindings-containerd-starts"),
     one("starts-finds-programs-loaded", "tests/bench/containerd_starts.py",
         'natractl("gc")', 'natractl("list")', "bindings-containerd-starts"),
-    one("parts-run-outside-of-the-cgroup", "tests/cni/launch.c",
-        'write(fd, "0", 1) != 1', "fd == 0", "cni-add-parts"),
 ]

@@ -18,7 +18,7 @@ import tempfile
 import time
 
 import plugin
-from plugin import DEBIAN, ENV, Veth, call, has_tcx, newest, pins, socket
+from plugin import ENV, Veth, call, has_tcx, pins, socket
 import bpfsys
 from rcu import usual_rcu
 from script import option
@@ -247,8 +247,7 @@ def build(a):
 
 
 def main(rep, a):
-    upstream = a.upstream or newest("bandwidth") or f"{DEBIAN}/bandwidth"
-    plugin.need(os.access(upstream, os.X_OK), "upstream's bandwidth plugin")
+    upstream = a.upstream or plugin.newest_bandwidth()
     rep.shown("upstream's plugin", upstream)
     pods = [Veth(f"n{i}", f"v{i}") for i in range(PODS)]
     # The first call of each plugin loads modules and fills caches.

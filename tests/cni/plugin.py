@@ -58,6 +58,13 @@ def newest(name):
     return path if os.access(path, os.X_OK) else None
 
 
+def newest_bandwidth():
+    """Return the path of the newest of upstream's bandwidth plugins here, or skip."""
+    path = newest("bandwidth") or f"{DEBIAN}/bandwidth"
+    return need(os.access(path, os.X_OK) and path,
+                "upstream's bandwidth plugin (tools/install-deps cni)")
+
+
 def number(version):
     return tuple(int(n) for n in version.split("."))
 

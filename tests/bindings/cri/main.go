@@ -44,8 +44,8 @@ func command(args []string) error {
 		return err
 	}
 	defer conn.Close()
-	// Whoever starts this program ends it earlier, by what it does.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	// A last resort: whoever starts this program sets a limit that fits what it does.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	client := cri.NewRuntimeServiceClient(conn)
 	switch {
