@@ -129,7 +129,7 @@ def targets(res):
                  "upstream's",
                  get("natra", "rps_annotated", "tilt"),
                  get("upstream", "rps_annotated", "tilt"), "least",
-                 "/s", factor=10)
+                 "/s", cpu_is_limit(res), factor=10)
     for other, words in (("none", "no limiter's"), ("upstream", "upstream's")):
         yield Target(f"mice of both pods at full tilt: requests/s, at least "
                      f"{words}",
