@@ -117,8 +117,11 @@ def targets(res):
     for flows in FLOW_COUNTS:
         error = res.get("flows", "natra", "error", flows=flows)
         if error:
-            yield Target(f"{flows} heavy flows: error of the cap", error, 5, "most",
-                         " %", centre="error")
+            # Flows that pass more than twice the cap together were not heavy.
+            yield Target(f"{flows} flows: error of the cap", error, 5, "most", " %",
+                         "each has less than makes a flow heavy, and by default natra "
+                         "does not hold mice: guarded and charged do"
+                         if error.mean > 1 else "", centre="error")
 
 
 def report(res):

@@ -358,7 +358,7 @@ class Targets(unittest.TestCase):
                            at("flows", 64, error=-0.06), at("flows", 1, error=0.01)))
         self.assertEqual([v for k, v in got.items() if k.startswith("500 limited")],
                          [False, True, True])
-        self.assertEqual([v for k, v in got.items() if "heavy flow" in k],
+        self.assertEqual([v for k, v in got.items() if "flows: error" in k],
                          [True, False])
 
     def test_footprint(self):

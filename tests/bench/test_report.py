@@ -239,7 +239,7 @@ class Judged(unittest.TestCase):
     few it has."""
     FEW = (r"cap of 10G .*", r"datagrams .*, 2 times the cap: .*",
            r"under stress, (1|200) pods: .*",
-           r"\d+ limited pods on the node: .*", r"(16|1024) heavy flows: .*",
+           r"\d+ limited pods on the node: .*", r"(16|1024) flows: .*",
            r"(wiring|service) .*: cap of .*",
            r"wiring (routed|ipvlan-l[23]|netkit-l[23]): far .*",
            r"service (bridge|bridge-nf), .*: far .*",
