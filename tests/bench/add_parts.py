@@ -16,17 +16,12 @@ import contextlib
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
-import time
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = os.environ.get("NATRA_BUILD", str(ROOT / "build"))
-for variable, built in (("NATRACTL", "tools/natractl/natractl"),
-                        ("NATRA_LAUNCH", "tests/cni/launch")):
-    os.environ.setdefault(variable, f"{BUILD}/{built}")
-sys.path += [f"{ROOT}/tests/{part}" for part in ("cni", "kube", "harness/python")]
+import built_tree
+
+built_tree.use("cni", "kube", "harness/python", NATRACTL="tools/natractl/natractl",
+               NATRA_LAUNCH="tests/cni/launch")
 import cost
 import machine
 import plugin
@@ -104,8 +99,7 @@ def links(got):
 def head(arguments, got):
     return f"""\
 What one ADD takes, in ms: medians of {len(got["upstream"])} ADDs of each by turns.
-Printed by tests/bench/add_parts.py --lots {arguments.lots} --pods {arguments.pods} at commit \
-{arguments.commit} on {time.strftime("%Y-%m-%d", time.gmtime())}.
+{arguments.printed}
 Machine: {machine.line()}, Linux {os.uname().release}. natra is
 a static build, upstream's plugin {machine.newest_plugins() or "Debian's"}. Load before: \
 {arguments.load:.2f}.
@@ -119,7 +113,9 @@ def prepare(arguments):
     arguments.upstream = plugin.newest_bandwidth()
     arguments.natra = static_natra()
     arguments.load = os.getloadavg()[0]
-    arguments.commit = machine.commit() if arguments.result else None
+    if arguments.result:
+        arguments.printed = machine.printed_by(
+                f"add_parts.py --lots {arguments.lots} --pods {arguments.pods}")
 
 
 def main(report, arguments):
@@ -127,7 +123,7 @@ def main(report, arguments):
         got = measure(arguments, paths)
         parts = {name: cpu_ms(path) for name, path in paths.items() if name in got}
     for name, both in parts.items():
-        # What wait4() says of the same processes.
+        # wait4() counts the same processes.
         report.near(f"{name}: CPU of the cgroup, ms", sum(both),
                     sum(add[1] for add in got[name]), 0.05)
     text = "\n".join([*table(("", "wall", "user", "system", "waiting"),

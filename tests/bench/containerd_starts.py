@@ -15,23 +15,19 @@ import json
 import os
 import re
 import statistics
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = os.environ.setdefault("NATRA_BUILD", str(ROOT / "build"))
-for variable, built in (("NATRACTL", "tools/natractl/natractl"),
-                        ("NATRA_KUBE_PAUSE", "tests/kube/pause")):
-    os.environ.setdefault(variable, f"{BUILD}/{built}")
-sys.path += [f"{ROOT}/tests/{part}"
-             for part in ("bindings", "cni", "kube", "harness/python")]
+import built_tree
+
+built_tree.use("bindings", "cni", "kube", "harness/python",
+               NATRACTL="tools/natractl/natractl", NATRA_KUBE_PAUSE="tests/kube/pause")
 import containerd
 import machine
 from chain import NATRA
 from commands import sh
+from cputime import busy_seconds
 from markdown import table
 from namespaces import Ns
 from node import bandwidth, wait, write_network
@@ -114,15 +110,10 @@ def empty(runtime):
 
 def others():
     """Return which part of the machine's CPU time is used while this script waits."""
-    def read():
-        with open("/proc/stat") as f:
-            ticks = [int(n) for n in f.readline().split()[1:9]]
-        return sum(ticks), ticks[3] + ticks[4]
-
-    all_before, idle_before = read()
-    time.sleep(SETTLE_SECONDS / 2)
-    all_after, idle_after = read()
-    return 1 - (idle_after - idle_before) / max(1, all_after - all_before)
+    seconds = SETTLE_SECONDS / 2
+    before = busy_seconds()
+    time.sleep(seconds)
+    return (busy_seconds() - before) / (seconds * os.cpu_count())
 
 
 def sample(report, runtime, cell, count):
@@ -166,8 +157,7 @@ def head(arguments, got):
     return f"""\
 Pods that start at the same time on one node, by a real containerd: {arguments.pods}, \
 without containers.
-Printed by tests/bench/containerd_starts.py --pods {arguments.pods} --samples \
-{arguments.samples} at commit {arguments.commit} on {time.strftime("%Y-%m-%d", time.gmtime())}.
+{arguments.printed}
 Machine: {machine.line()}, Linux {os.uname().release}. containerd {said},
 runc {sh("runc", "--version").split()[2]}, ptp and host-local of Debian; natra is a static \
 build, upstream's plugin
@@ -209,7 +199,9 @@ def prepare(arguments):
     containerd.prepare(arguments)
     arguments.natra = static_natra()
     if arguments.result:
-        arguments.commit = machine.commit()
+        arguments.printed = machine.printed_by(
+                f"containerd_starts.py --pods {arguments.pods} --samples "
+                f"{arguments.samples}")
         # The node would not see a file below the directories that are its own. What it
         # had stays until there is something else to write.
         arguments.out = open(arguments.result, "a")

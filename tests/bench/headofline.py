@@ -13,7 +13,7 @@ import time
 from cells import LIMITERS, cell
 from fair_scenarios import rr_load, rr_program
 from markdown import name_of, ranked, table
-from mixed import CONTRACTS, PEERS, RIVALS, STRICT
+from mixed import CONTRACTS, DUELS, PEERS, STRICT
 from pods import limiter
 from statistic import Stat
 from stream import Streams
@@ -104,8 +104,7 @@ def targets(res):
     shares = ", ".join(map(str, fair(JUDGED)))
     for way, words in WAYS.items():
         what = f"requests of {shares} % of the cap beside {JUDGED} elephants {words}"
-        rows = [("natra", "upstream"), *(("natra-charged", rival) for rival in RIVALS)]
-        for ours, theirs in rows:
+        for ours, theirs in DUELS:
             pair = [worst(res, name, way, "p99_ms") for name in (ours, theirs)]
             if not all(pair):
                 continue

@@ -65,6 +65,13 @@ def commit():
                           stdout=subprocess.PIPE, check=True).stdout.strip()
 
 
+def printed_by(command, about=None):
+    """Return the line of a result that says what has printed it. `about` is the commit that
+    was measured, this tree's if there is none."""
+    return (f"Printed by tests/bench/{command} at commit {about or commit()} on "
+            f"{time.strftime('%Y-%m-%d', time.gmtime())}.")
+
+
 def describe():
     """Return plain values for the JSON and the report's last section."""
     return {

@@ -31,6 +31,8 @@ CONTRACTS = {"none": "nothing", "natra": MICE_FREE, "natra-pace": MICE_FREE,
 PEERS = ("upstream", "tbf", "fq_codel", "cake")     # all strict
 # Upstream is a tbf, too, so that one as a root qdisc is shown and decides no target.
 RIVALS = tuple(peer for peer in PEERS if peer != "tbf")
+# Who is compared with whom where both a free natra and a strict one have targets.
+DUELS = (("natra", "upstream"), *(("natra-charged", rival) for rival in RIVALS))
 WAYS = ("in", "out")
 
 
@@ -39,8 +41,7 @@ def cells(node):
     load. Where the CPU is emulated, all at full tilt is measured once, because the CPU
     limits requests then."""
     compared = (*LIMITERS, "natra-charged", *node.qdiscs)
-    once = (*OLD_UPSTREAM, "upstream-containerd", "natra-guarded",
-            *node.paced)
+    once = (*OLD_UPSTREAM, "upstream-containerd", "natra-guarded", *node.paced)
     for load, names in (("fixed", (*compared, *once)), ("tilt", compared)):
         for name in names:
             yield cell("mixed", name, SETTLE_SECONDS + SECONDS[load] + 2, load=load,

@@ -18,7 +18,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import bench                    # noqa: F401, finds the harness
@@ -90,8 +89,7 @@ def text(found, about):
     """Return the lines of the result, from a VM's results by its possible CPUs."""
     kernels = {res.data["machine"]["kernel"] for res in found.values()}
     return ["Kernel memory of a pod with limits in both directions: means, in KiB.",
-            f"Printed by tests/bench/possible_cpus.py at commit {about} on "
-            f"{time.strftime('%Y-%m-%d', time.gmtime())}.",
+            machine.printed_by("possible_cpus.py", about),
             f"Machine: {machine.line()}. VMs: QEMU without KVM, 2 CPUs run, Linux "
             f"{', '.join(sorted(kernels))}.", "",
             "all: what limiting the pods took of the machine's memory by /proc/meminfo, "

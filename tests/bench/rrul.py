@@ -14,7 +14,7 @@ from cells import EMULATED, cell
 from edt import jain
 from limiters import bits
 from markdown import name_of, ranked, table
-from mixed import CONTRACTS, PEERS, RIVALS, STRICT
+from mixed import CONTRACTS, DUELS, PEERS, STRICT
 from pods import limiter
 from stream import Streams
 from target import WAYS, Target
@@ -178,8 +178,7 @@ def rates_of(res):
 
 def targets(res):
     for rate in rates_of(res):
-        pairs = [("natra", "upstream"), *(("natra-charged", rival) for rival in RIVALS)]
-        for ours, theirs in pairs:
+        for ours, theirs in DUELS:
             for metric, what, sense, unit in (
                     ("p99_ms_BE", "p99 of the probe BE", "most", " ms"),
                     ("sum_in", "streams into the pod", "least", " Mbit/s"),

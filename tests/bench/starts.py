@@ -16,6 +16,7 @@ NAMES = ("starts",)
 CAP = 10**7
 AT_ONCE = 64
 MODES = ("natra-clsact-podside", "natra-tcx-podside")
+SHOWN = (*LIMITERS, "natra-pace", *MODES)
 
 
 def cells(node):
@@ -71,7 +72,7 @@ def panels(res):
     adds = {n: res.get("add", "both", f"wall_ms {who}") for n, who in (
             ("upstream", "upstream"), (MODES[0], "natra clsact"), (MODES[1], "natra tcx"))}
     pods = {n: res.get("starts", n, "per_second", loaded=False)
-            for n in (*LIMITERS, "natra-pace", *MODES)}
+            for n in SHOWN}
     found = {"how long an ADD takes": ("one ADD", "ms", adds, False),
              "how many pods start": (f"{AT_ONCE} pods at once", "ready per second", pods,
                                      False)}
@@ -103,6 +104,6 @@ def report(res):
 
 def answers(res):
     found = {name: res.mean("starts", name, "per_second", loaded=False)
-             for name in (*LIMITERS, "natra-pace", *MODES)}
+             for name in SHOWN}
     if said := ranked(found, "{:.0f}", most=True):
         yield "How many pods start per second?", f"{said} ({AT_ONCE} at once)."

@@ -42,8 +42,7 @@ def cells(node):
     """Limiters are compared by their samples among JUDGED_PODS; on an emulated CPU there
     is time for one sample there."""
     for pods in POD_COUNTS:
-        more = ("natra-charged", *node.paced) \
-            if pods == JUDGED_PODS else ()
+        more = ("natra-charged", *node.paced) if pods == JUDGED_PODS else ()
         for name in (*LIMITERS, *more):
             yield cell("stress", name, 25 if EMULATED else
                        SETTLE_SECONDS + SECONDS + 5 + 0.05 * pods,

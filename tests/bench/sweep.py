@@ -212,7 +212,7 @@ def paced(res, key, way):
 
 def targets(res):
     yield from caps(res)
-    yield from deviations(res)
+    yield from (d.target() for d in departed(res))
 
 
 def caps(res):
@@ -248,8 +248,22 @@ class Departed:
     def words(self):
         return f"{WAYS[self.way]}, {'paced' if self.held else 'policed'}"
 
+    def target(self):
+        """Compare the standard deviation with upstream's. The interval resamples the
+        departures of all cells, as if they were of one."""
+        return Target(f"deviation between samples {self.words()}: at most upstream's",
+                      self.natra, self.upstream, "most", " %",
+                      f"in {self.lower} of {self.cells} cells it is at most upstream's"
+                      if self.held else
+                      "policing has no queue to smooth with: where the wire "
+                      "has no delay, a stream goes in bursts, one for each of "
+                      "TCP's retransmission timeouts of 0.2 s",
+                      centre="rms", count=self.samples)
+
 
 def departed(res):
+    """Yield what natra's samples depart by into the pod, out of it, and, where fq is, into
+    the pod if they are paced."""
     for name, way in (("natra", "in"), ("natra", "out"), ("natra-pace", "in")):
         keys = [k for k in res.find("sweep", name) if res.stat(k, f"wire_{way}")]
         if not keys and name == "natra-pace":
@@ -277,20 +291,6 @@ def departures(rates):
     root of their mean square is the standard deviation."""
     scale = 100 * (len(rates.values) / (len(rates.values) - 1)) ** 0.5 / rates.mean
     return [(v - rates.mean) * scale for v in rates.values]
-
-
-def deviations(res):
-    """Compare the standard deviation between samples with upstream's. The interval
-    resamples the departures of all cells, as if they were of one."""
-    for d in departed(res):
-        yield Target(f"deviation between samples {d.words()}: at most upstream's",
-                     d.natra, d.upstream, "most", " %",
-                     f"in {d.lower} of {d.cells} cells it is at most upstream's"
-                     if d.held else
-                     "policing has no queue to smooth with: where the wire "
-                     "has no delay, a stream goes in bursts, one for each of "
-                     "TCP's retransmission timeouts of 0.2 s",
-                     centre="rms", count=d.samples)
 
 
 def worst(error):
@@ -366,7 +366,8 @@ def far_off(res):
 
 def apart(res):
     """Say how far the samples of a cap lie apart."""
-    for d, target in zip(departed(res), deviations(res)):
+    for d in departed(res):
+        target = d.target()
         if d.natra:
             yield (f"How far do samples lie apart {d.words()}?",
                    f"{name_of(d.limiter)} {target.value:.2f} %, upstream {target.bound:.2f} % "

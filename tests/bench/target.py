@@ -43,7 +43,7 @@ class Target:
     def samples(self):
         """How many samples the side with fewer of them has."""
         return self.count or min(len(s.values) for s in (self.measured, self.against)
-                   if isinstance(s, Stat))
+                                 if isinstance(s, Stat))
 
     @cached_property
     def interval(self):

@@ -235,7 +235,8 @@ class Targets(unittest.TestCase):
                 *rows("upstream", _1=(98, 100, 102) * 2, _2=(50,) * 6)))}
         target = found["deviation between samples into the pod, policed: at most "
                        "upstream's"]
-        # The variances are 0.8, and 0, of squares of 10 %.
+        # The variances of natra's cells are 80 and 0 squares of a percent, upstream's 3.2
+        # and 0.
         self.assertAlmostEqual(target.value, 40 ** 0.5)
         self.assertAlmostEqual(target.bound, 1.6 ** 0.5)
         self.assertEqual(target.judged, "missed by 6 samples")

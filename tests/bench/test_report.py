@@ -272,7 +272,7 @@ class Judged(unittest.TestCase):
 @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
 class Charts(unittest.TestCase):
     """Draws all charts from made-up samples of the cells of a full run."""
-    # What each workload's samples have that a chart shows.
+    # A chart shows these figures of each workload's samples.
     SHOWN = {"mixed": ("wire_out", "rps_annotated", "p99_ms_annotated", "elephant_in"),
              "latency": ("p50_us",), "sweep": ("error_in", "error_out"),
              "memory": ("all_kib", "memlock_kib"), "starts": ("per_second",),

@@ -74,7 +74,8 @@ def http_cells(node):
             yield cell("http", name, SECONDS + overhead + waiting, cap=BOUND, kind=kind,
                        clients=CONNECTIONS,
                        ci=not name.startswith((*PEERS[1:], "natra-pace")),
-                       once=name not in ("natra-charged", *RIVALS) or EMULATED and kind != "fresh")
+                       once=name not in ("natra-charged", *RIVALS) or
+                       EMULATED and kind != "fresh")
 
 
 def download_cell(name, seconds, way, once):

@@ -61,7 +61,7 @@ TABLE = [
     one("bench-judges-by-one-tbf", "tests/bench/mixed.py",
         "strict(res, RIVALS)", "strict(res, PEERS)", "unit-bench"),
     one("bench-counts-samples-of-all-cells", "tests/bench/sweep.py",
-        'centre="rms", count=d.samples)', 'centre="rms")', "unit-bench"),
+        'centre="rms", count=self.samples)', 'centre="rms")', "unit-bench"),
     one("bench-quotes-another-row", "tests/bench/quote.py",
         "row = rows.get(tuple(cells(line)[:n]))", "row = found[-1]", "unit-report"),
     one("bench-forgets-a-lost-row", "tests/bench/quote.py",

@@ -119,15 +119,15 @@ def turns(natra, upstream, pods, rounds, cgroups=None):
     """Run ADDs by turns: upstream's, natra's in each mode, and the kernel's part.
     `cgroups` has the directories by these names, if the ADDs shall run in such. Returns
     the values of each, see MEASURE. The pods are detached afterwards."""
+    def add(name, path, **keys):
+        return name, lambda pod: launch(path, pod, cgroups and cgroups[name], **keys)
+
     kept = []
-    at = (cgroups or {}).get
-    do = {"upstream": lambda p: launch(upstream, p, at("upstream")),
-          "natra clsact": lambda p: launch(natra, p, at("natra clsact"),
-                                           attachMode="clsact-podside")}
+    do = dict([add("upstream", upstream),
+               add("natra clsact", natra, attachMode="clsact-podside")])
     if has_tcx():
-        do["natra tcx"] = lambda p: launch(natra, p, at("natra tcx"),
-                                           attachMode="tcx-podside")
-        do["two links"] = lambda p: links(p, kept)
+        do |= [add("natra tcx", natra, attachMode="tcx-podside"),
+               ("two links", lambda pod: links(pod, kept))]
     rounds = min(rounds, len(pods) // len(do))
     got = {name: [] for name in do}
     fresh = iter(pods)
