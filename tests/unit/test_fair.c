@@ -350,8 +350,32 @@ static void shares_are_found_within_two_seconds(void **state)
 	}
 }
 
+/* Policed streams that are near mostly wait for TCP's timer. K comes down all the same. */
+static void too_large_a_k_is_corrected(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 16; i++)
+		sources[i] = tcp(1, false);
+	begin(POLICE, 10 * MBIT, 16, 5 * SIM_SECOND);
+	sim_run(&sim, 4 * SIM_SECOND);
+	sim.state->fair.k_more = 39 * NATRA_FAIR_K_ONE;
+	sim_run(&sim, 6 * SIM_SECOND);
+	sim_reset(&sim);
+	sim_run(&sim, 8 * SIM_SECOND);
+	assert_between(sim_jain(&sim, 0, 16), 0.95, 1.001, "Jain's index");
+	end();
+}
+
+/* An overdraft before a silence is not taken for one that lasted all along. */
+static void silence_counts_for_two_units(void **state)
+{
+	(void)state;
+	assert_int_equal(natra_fair_step(2 * NATRA_FAIR_UNIT, 0, 9, 26),
+			 natra_fair_step(2 * NATRA_FAIR_UNIT, 0, 8, 26));
+}
+
 /* The clock begins with 0, and a burst takes longer than the machine is up. */
-static void nothing_wraps_when_the_machine_has_just_started(void **state)
+static void nothing_wraps_just_after_a_boot(void **state)
 {
 	static const uint64_t slow[] = {1000, 64000, MBIT, 1000 * MBIT};
 
@@ -567,8 +591,9 @@ int main(void)
 		cmocka_unit_test(marks_and_drops_are_alike),
 		cmocka_unit_test(little_flow_does_not_wait),
 		cmocka_unit_test(shares_are_found_within_two_seconds),
-		cmocka_unit_test(
-			nothing_wraps_when_the_machine_has_just_started),
+		cmocka_unit_test(too_large_a_k_is_corrected),
+		cmocka_unit_test(silence_counts_for_two_units),
+		cmocka_unit_test(nothing_wraps_just_after_a_boot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
