@@ -80,25 +80,26 @@
 #define NATRA_FAIR_BOUND_SHORTEST 6
 
 /*
- * The gains of the loop: by which part of K an error of one unit changes it.
+ * The gains of the loop: by which part of K an error of one unit changes it, if it lasts
+ * for a unit of time.
  * Chosen with tests/unit/test_fair.c: twice as large, flows with a round trip of
  * 50 ms make K swing; half as large, 16 flows that start together have not
  * found their shares after 2 s.
  */
 #define NATRA_FAIR_P_SHIFT           3 /* 1/8 for a change of the overdraft */
-#define NATRA_FAIR_I_SHIFT           7 /* 1/128 for one that lasts a tick */
-/* K grows by 1/4 more in a tick at the bound. It shrinks by 1/32 more in a tick
- * with less than half a unit, when flows have left: the one queue that is left has
- * an overdraft of a packet at any time. With a unit of four ticks or more, as all
- * have that are policed, it shrinks by 1/4 more in a unit: where the round trip is
- * short, each flow sends at once what its share allows and then waits for TCP's
- * timer (0.2 s), so the overdraft is small in few of the ticks that are seen. */
+#define NATRA_FAIR_I_SHIFT           7 /* 1/128 for one that lasts */
+/* K grows by 1/4 more at the bound. It shrinks by 1/32 more under half a unit, when
+ * flows have left: the one queue that is left has an overdraft of a packet at any
+ * time. Where a unit is four ticks or more, as it always is for policed packets, it
+ * shrinks by 1/4 more: where the round trip is short, each flow sends at once what its
+ * share allows and then waits for TCP's timer (0.2 s), so the overdraft is small in few
+ * of the ticks that are seen. */
 #define NATRA_FAIR_GROW_SHIFT        2
 #define NATRA_FAIR_SHRINK_SHIFT      5
 #define NATRA_FAIR_SHRINK_LONG_SHIFT 2
 #define NATRA_FAIR_LONG_UNIT_SHIFT   2
-/* Ticks without a packet count for this many units at most. What the overdraft was
- * when all fell silent says nothing about the time since. */
+/* The time since the last correction counts for this many units at most. What the
+ * overdraft was when all fell silent says nothing about the time since. */
 #define NATRA_FAIR_SILENT_UNITS      2
 /*
  * All of these changes are scaled by 16 / (16 + K). A flow's next packet shows the
@@ -198,16 +199,16 @@ natra_inline __s64 natra_fair_step(__s64 over, __s64 before, __u64 ticks,
 {
 	const __u32 scale = (fair_shift - NATRA_FAIR_TICK_SHIFT) & 31;
 	const __u64 most_ticks = (__u64)NATRA_FAIR_SILENT_UNITS << scale;
+	const __u32 shrink = scale < NATRA_FAIR_LONG_UNIT_SHIFT
+				     ? NATRA_FAIR_SHRINK_SHIFT
+				     : NATRA_FAIR_SHRINK_LONG_SHIFT;
 	__s64 lasting = (over - NATRA_FAIR_UNIT) >> NATRA_FAIR_I_SHIFT;
 	__s64 step;
 
 	if (over >= (__s64)natra_fair_bound(fair_shift) * NATRA_FAIR_UNIT)
 		lasting += NATRA_FAIR_UNIT >> NATRA_FAIR_GROW_SHIFT;
 	if (over < NATRA_FAIR_UNIT / 2)
-		lasting -= NATRA_FAIR_UNIT >>
-			   (scale < NATRA_FAIR_LONG_UNIT_SHIFT
-				    ? NATRA_FAIR_SHRINK_SHIFT
-				    : NATRA_FAIR_SHRINK_LONG_SHIFT);
+		lasting -= NATRA_FAIR_UNIT >> shrink;
 	if (ticks > most_ticks)
 		ticks = most_ticks;
 	step = (lasting * (__s64)ticks) >> scale;

@@ -382,10 +382,8 @@ struct natra_group {
  * the map natra_states. The sketch has NATRA_ROWS rows of cells, as wide as the
  * policy says.
  *
- * The kernel does not align the values of an array map to cache lines, and
- * where in a line they begin differs between kernels. The last duration of a
- * stripe, which is rarely written, may therefore share a line with the first
- * counter of the next stripe.
+ * User space maps natra_states, so its values begin with a page. Each is a multiple of
+ * a cache line long, and so are the parts that different CPUs write.
  */
 struct natra_state {
 	struct natra_fair fair;

@@ -75,6 +75,9 @@ __extension__ typedef unsigned __int128 u128;
 #define MAX_SHIFT 58
 
 _Static_assert(POLICY_CELLS_MAX == NATRA_SKETCH_WIDTH_MAX, "one maximum");
+_Static_assert(POLICY_FAIR_SHIFT_POLICED >=
+		       NATRA_FAIR_TICK_SHIFT + NATRA_FAIR_LONG_UNIT_SHIFT,
+	       "the unit of policed packets is a long one");
 _Static_assert(POLICY_FAIR_SHIFT_HELD >= NATRA_FAIR_TICK_SHIFT,
 	       "no unit is shorter than a tick");
 _Static_assert(POLICY_CELLS_STANDARD == NATRA_SKETCH_WIDTH_DEFAULT,

@@ -16,7 +16,6 @@ POD_COUNTS = (1, 10, 100, 500)
 FLOW_COUNTS = (1, 16, 64, 1024)
 MANY = POD_COUNTS[-1]
 CAP = 10**7
-FLOWS_CAP = 10**8 if EMULATED else 10**9
 ADDS = 5                        # of the last pods, of which the median counts
 SETTLE_SECONDS, SECONDS = 2, 2
 PER_SECOND = 100 if EMULATED else 500
@@ -65,9 +64,15 @@ def many_pods(r, lim, count):
     return values, {}
 
 
+def flows_cap(emulated):
+    """Return the cap of many_flows in bit/s, where the CPU is emulated or not."""
+    return 10**8 if emulated else 10**9
+
+
 def many_flows(r, lim, flows):
     """Measure a request/response flow beside heavy flows into a capped pod."""
-    r.add("pod0", lim, FLOWS_CAP)
+    cap = flows_cap(EMULATED)
+    r.add("pod0", lim, cap)
     r.sockperf_server()
     # iperf3 takes at most 128 streams.
     for port in range(5201, 5201 + (flows + 127) // 128):
@@ -81,7 +86,7 @@ def many_flows(r, lim, flows):
     cpu, after = busy_seconds() - cpu, meter.read()
     moved, seconds = after[1] - before[1], after[0] - before[0]
     values = {"p50_us": got[50], "p99_us": got[99],
-              "error": moved * 8 / seconds / FLOWS_CAP - 1}
+              "error": moved * 8 / seconds / cap - 1}
     if not cpu_bound():
         values["cpu_per_gb"] = cpu / (moved / 1e9)
     return values, {}
@@ -125,12 +130,12 @@ def targets(res):
 
 
 def report(res):
-    lines = []
+    lines, cap = [], flows_cap(res.data["machine"].get("emulated"))
     for what, intro, columns in (
             ("pods", "The figures are of one pod whose cap does not bind, while the "
              "others on the node are limited, too. An ADD is that of the last pods.",
              (("ADD, ms", "add_ms", 1),)),
-            ("flows", f"The pod is capped at {FLOWS_CAP // 10**6} Mbit/s, and round "
+            ("flows", f"The pod is capped at {cap // 10**6} Mbit/s, and round "
              "trips are those of another flow beside the heavy ones.", ())):
         rows = []
         for key in res.find(what):

@@ -285,7 +285,7 @@ PROGRAMS = [
     one("starts-overdraw-for-long", "bpf/natra_fair.h",
         "#define NATRA_FAIR_BOUND_SHORTEST 6", "#define NATRA_FAIR_BOUND_SHORTEST 60",
         "unit-fair"),
-    one("policed-share-stays-when-flows-leave", "bpf/natra_fair.h",
+    one("policed-k-stays-too-large", "bpf/natra_fair.h",
         "#define NATRA_FAIR_SHRINK_LONG_SHIFT 2", "#define NATRA_FAIR_SHRINK_LONG_SHIFT 5",
         "unit-fair"),
     one("silence-is-overdraft", "bpf/natra_fair.h",

@@ -369,15 +369,20 @@ static void too_large_a_k_is_corrected(void **state)
 /* An overdraft before a silence is not taken for one that lasted all along. */
 static void silence_counts_for_two_units(void **state)
 {
+	const int64_t v = 2 * NATRA_FAIR_UNIT;
+
 	(void)state;
-	assert_int_equal(natra_fair_step(2 * NATRA_FAIR_UNIT, 0, 9, 26),
-			 natra_fair_step(2 * NATRA_FAIR_UNIT, 0, 8, 26));
+	for (uint64_t ticks = 1; ticks < 12; ticks++)
+		assert_int_equal(natra_fair_step(v, v, ticks, 26) ==
+					 natra_fair_step(v, v, ticks + 1, 26),
+				 ticks >= 8);
 }
 
 /* The clock begins with 0, and a burst takes longer than the machine is up. */
 static void nothing_wraps_just_after_a_boot(void **state)
 {
 	static const uint64_t slow[] = {1000, 64000, MBIT, 1000 * MBIT};
+	const struct natra_limits *l = &sim.limits;
 
 	(void)state;
 	for (enum mode mode = POLICE; mode < MODES; mode++) {
@@ -394,17 +399,13 @@ static void nothing_wraps_just_after_a_boot(void **state)
 			/* Mice, a burst, the time, what is held, the overdraft
 			 * and a packet of debt for each flow. */
 			most = slow[r] / 8 *
-				       ((2ULL << sim.limits.fair_shift) +
-					s * SIM_SECOND +
-					sim.limits.rate.burst_ns +
-					(sim.edt ? sim.limits.max_delay_ns
-						 : sim.limits
-							   .max_overdraft_ns)) /
+				       ((2ULL << l->fair_shift) +
+					s * SIM_SECOND + l->rate.burst_ns +
+					(sim.edt ? l->max_delay_ns
+						 : l->max_overdraft_ns)) /
 				       SIM_SECOND +
-			       (3 * slow[r] / 8 << sim.limits.fair_shift) /
-				       SIM_SECOND +
-			       4 * (64ULL * sim.limits.enter_units +
-				    2 * SIM_SEGMENT);
+			       (3 * slow[r] / 8 << l->fair_shift) / SIM_SECOND +
+			       4 * (64ULL * l->enter_units + 2 * SIM_SEGMENT);
 			assert_in_range(bytes, 1, most);
 			end();
 		}
@@ -526,7 +527,6 @@ static void fair_unit_follows_the_rate(void **state)
 		{1000000, 25, 27, 28},
 		{10000000, 24, 26, 25},
 		{100000000, 24, 26, 24},
-		{1000000000, 24, 26, 24},
 		{NATRA_RATE_MAX_BITS_PER_SEC, 24, 26, 24},
 	};
 
