@@ -85,19 +85,23 @@
  * Chosen with tests/unit/test_fair.c: twice as large, flows with a round trip of
  * 50 ms make K swing; half as large, 16 flows that start together have not
  * found their shares after 2 s.
+ *
+ * A unit of four ticks or more, as it always is for policed packets, is a long one. The
+ * loop is slow then, so a change of the overdraft counts twice: the sum of 8 policed
+ * streams varies less from second to second.
  */
+#define NATRA_FAIR_LONG_UNIT_SHIFT   2
 #define NATRA_FAIR_P_SHIFT           3 /* 1/8 for a change of the overdraft */
+#define NATRA_FAIR_P_LONG_SHIFT      2
 #define NATRA_FAIR_I_SHIFT           7 /* 1/128 for one that lasts */
 /* K grows by 1/4 more at the bound. It shrinks by 1/32 more under half a unit, when
  * flows have left: the one queue that is left has an overdraft of a packet at any
- * time. Where a unit is four ticks or more, as it always is for policed packets, it
- * shrinks by 1/4 more: where the round trip is short, each flow sends at once what its
- * share allows and then waits for TCP's timer (0.2 s), so the overdraft is small in few
- * of the ticks that are seen. */
+ * time. With a long unit it shrinks by 1/4 more: where the round trip is short, each flow
+ * sends at once what its share allows and then waits for TCP's timer (0.2 s), so the
+ * overdraft is small in few of the ticks that are seen. */
 #define NATRA_FAIR_GROW_SHIFT        2
 #define NATRA_FAIR_SHRINK_SHIFT      5
 #define NATRA_FAIR_SHRINK_LONG_SHIFT 2
-#define NATRA_FAIR_LONG_UNIT_SHIFT   2
 /* The time since the last correction counts for this many units at most. What the
  * overdraft was when all fell silent says nothing about the time since. */
 #define NATRA_FAIR_SILENT_UNITS      2
@@ -199,20 +203,21 @@ natra_inline __s64 natra_fair_step(__s64 over, __s64 before, __u64 ticks,
 {
 	const __u32 scale = (fair_shift - NATRA_FAIR_TICK_SHIFT) & 31;
 	const __u64 most_ticks = (__u64)NATRA_FAIR_SILENT_UNITS << scale;
-	const __u32 shrink = scale < NATRA_FAIR_LONG_UNIT_SHIFT
-				     ? NATRA_FAIR_SHRINK_SHIFT
-				     : NATRA_FAIR_SHRINK_LONG_SHIFT;
+	const bool is_long = scale >= NATRA_FAIR_LONG_UNIT_SHIFT;
 	__s64 lasting = (over - NATRA_FAIR_UNIT) >> NATRA_FAIR_I_SHIFT;
 	__s64 step;
 
 	if (over >= (__s64)natra_fair_bound(fair_shift) * NATRA_FAIR_UNIT)
 		lasting += NATRA_FAIR_UNIT >> NATRA_FAIR_GROW_SHIFT;
 	if (over < NATRA_FAIR_UNIT / 2)
-		lasting -= NATRA_FAIR_UNIT >> shrink;
+		lasting -= NATRA_FAIR_UNIT >>
+			   (is_long ? NATRA_FAIR_SHRINK_LONG_SHIFT
+				    : NATRA_FAIR_SHRINK_SHIFT);
 	if (ticks > most_ticks)
 		ticks = most_ticks;
 	step = (lasting * (__s64)ticks) >> scale;
-	step += (over - before) >> NATRA_FAIR_P_SHIFT;
+	step += (over - before) >>
+		(is_long ? NATRA_FAIR_P_LONG_SHIFT : NATRA_FAIR_P_SHIFT);
 	if (step < -NATRA_FAIR_UNIT / 2)
 		return -NATRA_FAIR_UNIT / 2;
 	return step > NATRA_FAIR_UNIT ? NATRA_FAIR_UNIT : step;
