@@ -80,9 +80,10 @@
 #define NATRA_FAIR_BOUND_SHORTEST 6
 
 /*
- * The gains of the loop: by which part of K an error of one unit changes it, if it lasts
- * for a unit of time.
- * Chosen with tests/unit/test_fair.c: twice as large, flows with a round trip of
+ * The gains of the loop: by which part of K an error of one unit changes it when it comes
+ * (P), and in each unit of time that it lasts (all others).
+ *
+ * They were chosen with tests/unit/test_fair.c: twice as large, flows with a round trip of
  * 50 ms make K swing; half as large, 16 flows that start together have not
  * found their shares after 2 s.
  *
@@ -91,9 +92,9 @@
  * streams varies less from second to second.
  */
 #define NATRA_FAIR_LONG_UNIT_SHIFT   2
-#define NATRA_FAIR_P_SHIFT           3 /* 1/8 for a change of the overdraft */
+#define NATRA_FAIR_P_SHIFT           3 /* 1/8 */
 #define NATRA_FAIR_P_LONG_SHIFT      2
-#define NATRA_FAIR_I_SHIFT           7 /* 1/128 for one that lasts */
+#define NATRA_FAIR_I_SHIFT           7 /* 1/128 */
 /* K grows by 1/4 more at the bound. It shrinks by 1/32 more under half a unit, when
  * flows have left: the one queue that is left has an overdraft of a packet at any
  * time. With a long unit it shrinks by 1/4 more: where the round trip is short, each flow

@@ -31,7 +31,7 @@ CONTRACTS = {"none": "nothing", "natra": MICE_FREE, "natra-pace": MICE_FREE,
 PEERS = ("upstream", "tbf", "fq_codel", "cake")     # all strict
 # Upstream is a tbf, too, so that one as a root qdisc is shown and decides no target.
 RIVALS = tuple(peer for peer in PEERS if peer != "tbf")
-# Who is compared with whom where both a free natra and a strict one have targets.
+# A workload with targets for both contracts compares the first of each pair with the second.
 DUELS = (("natra", "upstream"), *(("natra-charged", rival) for rival in RIVALS))
 WAYS = ("in", "out")
 

@@ -356,8 +356,7 @@ static void too_large_a_k_is_corrected(void **state)
 	(void)state;
 	for (size_t i = 0; i < 16; i++)
 		sources[i] = tcp(1, false);
-	begin(POLICE, 10 * MBIT, 16, 5 * SIM_SECOND);
-	sim_run(&sim, 4 * SIM_SECOND);
+	run(POLICE, 10 * MBIT, 16, 4, 0);
 	sim.state->fair.k_more = 39 * NATRA_FAIR_K_ONE;
 	sim_run(&sim, 6 * SIM_SECOND);
 	sim_reset(&sim);
@@ -527,6 +526,7 @@ static void fair_unit_follows_the_rate(void **state)
 		{1000000, 25, 27, 28},
 		{10000000, 24, 26, 25},
 		{100000000, 24, 26, 24},
+		{1000000000, 24, 26, 24},
 		{NATRA_RATE_MAX_BITS_PER_SEC, 24, 26, 24},
 	};
 
