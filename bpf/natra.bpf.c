@@ -286,6 +286,9 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 				       : NATRA_COUNT_DROPPED_RATE;
 	if (is_dropped(outcome))
 		return outcome;
+	if (!is_held(skb) && outcome == NATRA_COUNT_MARKED &&
+	    natra_fair_forgives(&state->marks_tat_ns, now_ns, cost_ns))
+		span.step_ns = 0;
 	natra_fair_charge(fair, &span, &turn, cost_ns);
 	if (is_held(skb) && turn_ns > now_ns)
 		hold(state, packet, now_ns, turn_ns);

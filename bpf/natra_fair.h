@@ -118,6 +118,11 @@
 #define NATRA_FAIR_SAFE_SHIFT 5
 #define NATRA_FAIR_SURE       (1ULL << 32) /* a chance of 1 */
 
+/* Of marked packets so much is not put on the clocks of their flows: 1/2^6 of the rate, and
+ * up to 2^26 ns of it (67 ms) at once, see natra_fair_forgives. */
+#define NATRA_FAIR_FORGIVEN_SHIFT 6
+#define NATRA_FAIR_FORGIVEN_NS    (1ULL << 26)
+
 /* The times between which turns lie, for a packet at now_ns. */
 struct natra_span {
 	__u64 now_ns;
@@ -369,7 +374,8 @@ natra_inline __u64 natra_fair_chance(const struct natra_limits *limits,
  * Judges such a packet by that chance and 32 random bits. NATRA_COUNT_MARKED
  * stands for: mark it, and drop it if it cannot be marked. So both kinds of flows
  * are judged alike. A flow of marked packets may overdraw its share up to
- * max_overdraft_ns: one that sets ECT and ignores CE does not get past it.
+ * max_overdraft_ns: one that sets ECT and ignores CE does not get past it, but for what
+ * natra_fair_forgives.
  */
 natra_inline enum natra_counter
 natra_fair_police(const struct natra_limits *limits, __u64 now_ns,
@@ -380,6 +386,31 @@ natra_fair_police(const struct natra_limits *limits, __u64 now_ns,
 	return turn_ns > now_ns + limits->max_overdraft_ns
 		       ? NATRA_COUNT_DROPPED_RATE
 		       : NATRA_COUNT_MARKED;
+}
+
+/*
+ * Returns whether a packet that was marked shall not move its flow's clock on, as if it had
+ * been dropped. A sender hears of a mark a round trip later. If its clock had all that exceeds
+ * the share until then, its packets would be marked for some round trips more, and it
+ * would reduce its window in each of them: a stream that is 50 ms away would leave an eighth
+ * of the rate. The bucket is charged all the same, so the rate holds. A sender that ignores
+ * marks gains what is forgiven, a 64th of the rate; marks_tat_ns is a GCRA bucket for that.
+ * CPUs that mark at the same time may forgive a packet more.
+ */
+natra_inline bool natra_fair_forgives(__u64 *marks_tat_ns, __u64 now_ns,
+				      __u64 cost_ns)
+{
+	const __u64 first_ns = natra_fair_before(
+		now_ns, NATRA_FAIR_FORGIVEN_NS << NATRA_FAIR_FORGIVEN_SHIFT);
+	__u64 tat_ns = NATRA_READ_ONCE(*marks_tat_ns);
+
+	if (tat_ns < first_ns)
+		tat_ns = first_ns;
+	tat_ns += cost_ns << NATRA_FAIR_FORGIVEN_SHIFT;
+	if (tat_ns > now_ns)
+		return false;
+	NATRA_WRITE_ONCE(*marks_tat_ns, tat_ns);
+	return true;
 }
 
 /*

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "natra_fair.h"
 #include "progrun.h"
 
 #define NOT_ECT 0
@@ -111,6 +112,40 @@ static void over_the_rate_ect_is_marked_and_charged(void **state)
 		assert_true(packet_checksum_good(r.data + 14));
 		assert_int_equal(th_tat(&run), tat + COST);
 	}
+}
+
+/* Returns the latest of the clocks. */
+static uint64_t latest_clock(void)
+{
+	uint64_t latest = 0;
+	size_t len;
+	struct natra_state *state = th_read_state(&run, &len);
+
+	for (size_t i = 0; i < TH_LEN(state->clocks); i++) {
+		if (state->clocks[i] > latest)
+			latest = state->clocks[i];
+	}
+	free(state);
+	return latest;
+}
+
+/* The bucket pays for them. */
+static void first_marks_are_not_on_the_clock(void **state)
+{
+	const uint64_t forgiven = NATRA_FAIR_FORGIVEN_NS / COST;
+	const uint64_t tat = th_now() + LIMIT / 2;
+	struct th_result r;
+
+	(void)state;
+	th_set_tat(&run, tat);
+	for (uint64_t i = 0; i < 2 * forgiven; i++) {
+		send_tcp(ECT0, &r);
+		assert_int_equal(r.counter, NATRA_COUNT_MARKED);
+		if (i < forgiven)
+			assert_int_equal(latest_clock(), tat);
+	}
+	assert_true(latest_clock() > tat);
+	assert_int_equal(th_tat(&run), tat + 2 * forgiven * COST);
 }
 
 static void mark_changes_nothing_but_the_two_bits(void **state)
@@ -246,7 +281,7 @@ static void flood_without_ect_stays_within_the_rate(void **state)
 static void flood_that_ignores_its_marks_stays_within_the_rate(void **state)
 {
 	(void)state;
-	check_flood(ECT0, FLOOD_LIMIT);
+	check_flood(ECT0, FLOOD_LIMIT + NATRA_FAIR_FORGIVEN_NS);
 }
 
 static void burst_is_passed_at_once(void **state)
@@ -281,6 +316,7 @@ int main(void)
 		RX(packet_within_the_rate_is_admitted_and_charged),
 		RX(over_the_rate_what_is_not_ect_is_dropped),
 		RX(over_the_rate_ect_is_marked_and_charged),
+		RX(first_marks_are_not_on_the_clock),
 		RX(mark_changes_nothing_but_the_two_bits),
 		RX(ipv6_is_marked_too),
 		RX(beyond_the_limit_of_debt_ect_is_dropped),

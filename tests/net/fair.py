@@ -184,6 +184,7 @@ def prepare(a):
         if not a.full:
             sys.exit("limiter 'before': --before is missing")
         a.limiter.remove("before")
+    known("flows", [n for n in a.flows.split(",") if not n.isdecimal()], ("udp", "ecn"))
     known("way", a.ways.split(",") if a.ways else [], WAYS)
     if a.natractl:
         os.environ["NATRACTL"] = a.natractl
@@ -234,7 +235,8 @@ if __name__ == "__main__":
         option("--elephants", default="4,1,16", help="of requests"),
         option("--shares", default="1,5,8,16,30", help="of requests, in %%"),
         option("--ways", help="of edt, pace, police, in, out, by comma"),
-        option("--flows", default="1,4,16,64,udp", help="of aggregate"),
+        option("--flows", default="1,4,16,64,udp",
+               help="of aggregate; ecn is one stream that can be marked"),
         option("--lanes", type=int, default=LANES, help="most that run at once"),
         option("--rtt", type=float, help="ms, instead of each way's own"),
         option("--fast-pass", choices=["free", "guarded", "charged", "off"]),

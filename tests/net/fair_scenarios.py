@@ -237,8 +237,7 @@ class Aggregate(Traffic):
     @staticmethod
     def wanted(a):
         return [{"rate": rate, "flows": n} for rate in a.rates
-                for n in ("udp" if n == "udp" else int(n)
-                          for n in a.flows.split(","))]
+                for n in (int(n) if n.isdecimal() else n for n in a.flows.split(","))]
 
     @classmethod
     def settle(cls, lane, params):
@@ -252,6 +251,8 @@ class Aggregate(Traffic):
             self.header = ETH_IPV4_UDP
             self.floods = [self.lane.flood(3 * self.lane.cap)]
             return []
+        if self.params["flows"] == "ecn":
+            return [self.lane.streams(["cubic"], ecn=True)]
         return [self.lane.streams(["cubic"] * self.params["flows"])]
 
     def values(self):

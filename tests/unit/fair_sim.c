@@ -141,6 +141,9 @@ static enum natra_counter fair(struct sim *sim, uint64_t hash, uint64_t cost_ns,
 	if (outcome == NATRA_COUNT_DROPPED_RATE ||
 	    outcome == NATRA_COUNT_DROPPED_HORIZON)
 		return outcome;
+	if (!sim->edt && outcome == NATRA_COUNT_MARKED &&
+	    natra_fair_forgives(&sim->state->marks_tat_ns, now, cost_ns))
+		span.step_ns = 0;
 	natra_fair_charge(f, &span, &turn, cost_ns);
 	return outcome;
 }

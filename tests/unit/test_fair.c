@@ -7,61 +7,14 @@
 #include "cm.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "fair_sim.h"
+#include "fair_cases.h"
 #include "natra_bucket.h"
 #include "natra_fair.h"
 #include "policy/policy.h"
 
-#define MBIT     1000000ULL
-#define FLOWS    64
-#define GSO_SEGS 44
-
-enum mode { POLICE, EDT, PACE, MODES };
-
 static const char *const mode_names[] = {"police", "edt", "pace"};
 static const uint64_t rates[] = {MBIT, 10 * MBIT, 100 * MBIT, 1000 * MBIT};
-static const uint64_t round_trips_ms[] = {1, 10, 50};
-
-static struct sim_source sources[FLOWS + 1];
-static struct sim sim;
-
-static struct natra_limits limits_of(uint64_t rate_bits, enum mode mode)
-{
-	const struct natra_policy policy = {
-		.sz = sizeof(policy),
-		.ingress_rate_bits_per_sec = rate_bits,
-		.egress_rate_bits_per_sec = rate_bits,
-		.ingress_mode = mode == PACE ? NATRA_INGRESS_MODE_PACE
-					     : NATRA_INGRESS_MODE_POLICE,
-	};
-
-	return policy_limits(&policy,
-			     mode == EDT    ? LEG_EGRESS
-			     : mode == PACE ? LEG_PACE
-					    : LEG_INGRESS,
-			     mode != POLICE);
-}
-
-static struct sim_source tcp(uint64_t round_trip_ms, bool ect)
-{
-	return (struct sim_source){
-		.kind = SIM_TCP,
-		.cubic = true,
-		.ect = ect,
-		.rtt_ns = round_trip_ms * SIM_MS,
-	};
-}
-
-static struct sim_source udp(double caps)
-{
-	return (struct sim_source){
-		.kind = SIM_UDP,
-		.caps = caps,
-		.bytes = SIM_SEGMENT,
-	};
-}
 
 /* A thousand messages a second, which are `caps` of the rate together. */
 static struct sim_source requests(double caps, uint64_t rate_bits)
@@ -72,55 +25,6 @@ static struct sim_source requests(double caps, uint64_t rate_bits)
 		.bytes = (uint32_t)(caps * (double)rate_bits / 8000),
 		.rtt_ns = SIM_MS / 2,
 	};
-}
-
-/* Begins with the first n of the sources, at begin_ns of the clock. */
-static void begin(enum mode mode, uint64_t rate_bits, size_t n,
-		  uint64_t begin_ns)
-{
-	const struct natra_limits l = limits_of(rate_bits, mode);
-	const struct natra_policy policy = {
-		.sz = sizeof(policy),
-		.egress_rate_bits_per_sec = rate_bits,
-	};
-	const uint32_t segs = mode == EDT ? policy_gso_segs(&policy, true) : 0;
-
-	for (size_t i = 0; i < n; i++) {
-		sources[i].gso_max = segs ? segs : GSO_SEGS;
-		sources[i].local = mode == EDT && sources[i].kind != SIM_RR;
-	}
-	sim_begin(&sim, rate_bits, &l, mode != POLICE, begin_ns, sources, n);
-}
-
-static void end(void)
-{
-	for (size_t i = 0; i < sim.sources_len; i++) {
-		if (sim.edt)
-			assert_int_equal(sources[i].reordered, 0);
-	}
-	sim_end(&sim);
-	memset(sources, 0, sizeof(sources));
-}
-
-/* Runs the first n of the sources and resets the results after warm_s. */
-static void run(enum mode mode, uint64_t rate_bits, size_t n, uint64_t warm_s,
-		uint64_t seconds)
-{
-	begin(mode, rate_bits, n, 5 * SIM_SECOND);
-	sim_run(&sim, warm_s * SIM_SECOND);
-	sim_reset(&sim);
-	sim_run(&sim, (warm_s + seconds) * SIM_SECOND);
-}
-
-static void assert_between(double value, double low, double high,
-			   const char *what)
-{
-	if (value < low || value > high)
-		fail_msg("%s, %s at %llu Mbit/s, %zu sources: %.3f is not"
-			 " within %.3f and %.3f",
-			 what, sim.edt ? "held" : "policed",
-			 (unsigned long long)(sim.rate_bits / MBIT),
-			 sim.sources_len, value, low, high);
 }
 
 /* The packets that pass make up the rate, however many flows there are. */
@@ -243,36 +147,6 @@ static void stream_has_its_share_beside_a_flood(void **state)
 	}
 }
 
-/* Losses by chance shall not make one stream saw more than losses at the end of
- * one queue did. */
-static void one_stream_saws_as_in_one_queue(void **state)
-{
-	(void)state;
-	for (size_t t = 0; t < TH_LEN(round_trips_ms); t++) {
-		double deviation[2], losses[2];
-
-		for (int one = 0; one < 2; one++) {
-			sources[0] = tcp(round_trips_ms[t], false);
-			begin(POLICE, 10 * MBIT, 1, 5 * SIM_SECOND);
-			sim.one_bucket = one;
-			sim_run(&sim, 5 * SIM_SECOND);
-			sim_reset(&sim);
-			sim_run(&sim, 65 * SIM_SECOND);
-			assert_between(sim_rate(&sim), 0.98, 1.02, "rate");
-			deviation[one] = sim_deviation(&sim);
-			losses[one] = sim_losses(&sim);
-			end();
-		}
-		print_message("%llu ms: %.2f %% between seconds, %.2f %% lost;"
-			      " in one queue %.2f %%, %.2f %%\n",
-			      (unsigned long long)round_trips_ms[t],
-			      100 * deviation[0], 100 * losses[0],
-			      100 * deviation[1], 100 * losses[1]);
-		assert_true(deviation[0] < 1.25 * deviation[1] + 0.002);
-		assert_true(losses[0] < 1.15 * losses[1] + 0.001);
-	}
-}
-
 static void marks_and_drops_are_alike(void **state)
 {
 	(void)state;
@@ -348,33 +222,6 @@ static void shares_are_found_within_two_seconds(void **state)
 			       "share 2 s after 15 flows have left");
 		end();
 	}
-}
-
-/* Policed streams that are near mostly wait for TCP's timer. K comes down all the same. */
-static void too_large_a_k_is_corrected(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < 16; i++)
-		sources[i] = tcp(1, false);
-	run(POLICE, 10 * MBIT, 16, 4, 0);
-	sim.state->fair.k_more = 39 * NATRA_FAIR_K_ONE;
-	sim_run(&sim, 6 * SIM_SECOND);
-	sim_reset(&sim);
-	sim_run(&sim, 8 * SIM_SECOND);
-	assert_between(sim_jain(&sim, 0, 16), 0.95, 1.001, "Jain's index");
-	end();
-}
-
-/* An overdraft before a silence is not taken for one that lasted all along. */
-static void silence_counts_for_two_units(void **state)
-{
-	const int64_t v = 2 * NATRA_FAIR_UNIT;
-
-	(void)state;
-	for (uint64_t ticks = 1; ticks < 12; ticks++)
-		assert_int_equal(natra_fair_step(v, v, ticks, 26) ==
-					 natra_fair_step(v, v, ticks + 1, 26),
-				 ticks >= 8);
 }
 
 /* The clock begins with 0, and a burst takes longer than the machine is up. */
@@ -543,35 +390,6 @@ static void fair_unit_follows_the_rate(void **state)
 	}
 }
 
-/* Judges a packet whose flow has left_ns of its burst left. */
-static enum natra_counter policed(const struct natra_limits *l, int64_t left_ns,
-				  uint32_t random)
-{
-	const uint64_t now = 100 * SIM_SECOND;
-	const uint64_t turn = now - (uint64_t)left_ns;
-
-	return natra_fair_police(l, now, turn, natra_fair_chance(l, now, turn),
-				 random);
-}
-
-static void police_drops_at_the_end_of_the_burst(void **state)
-{
-	const struct natra_limits l = limits_of(10 * MBIT, POLICE);
-	const int64_t most = (int64_t)l.max_overdraft_ns;
-
-	(void)state;
-	assert_int_equal(policed(&l, 100 * SIM_SECOND, 0),
-			 NATRA_COUNT_ADMITTED);
-	assert_int_equal(policed(&l, 16 * SIM_MS, 0), NATRA_COUNT_ADMITTED);
-	/* x is 499/500 with 1 ms left: 0.998^1024 is 0.129. */
-	assert_int_equal(policed(&l, SIM_MS, 1U << 29), NATRA_COUNT_MARKED);
-	assert_int_equal(policed(&l, SIM_MS, 3U << 28), NATRA_COUNT_ADMITTED);
-	assert_int_equal(policed(&l, 0, UINT32_MAX), NATRA_COUNT_MARKED);
-	assert_int_equal(policed(&l, -most, UINT32_MAX), NATRA_COUNT_MARKED);
-	assert_int_equal(policed(&l, -most - 1, UINT32_MAX),
-			 NATRA_COUNT_DROPPED_RATE);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -581,18 +399,14 @@ int main(void)
 		cmocka_unit_test(unused_share_is_kept_for_three_units),
 		cmocka_unit_test(overdraft_is_bounded_at_the_longest_unit),
 		cmocka_unit_test(fair_unit_follows_the_rate),
-		cmocka_unit_test(police_drops_at_the_end_of_the_burst),
 		cmocka_unit_test(rate_is_exact_where_packets_are_held),
 		cmocka_unit_test(rate_is_exact_soon_after_a_start),
 		cmocka_unit_test(rate_is_near_where_packets_are_policed),
 		cmocka_unit_test(equal_flows_have_equal_shares),
 		cmocka_unit_test(stream_has_its_share_beside_a_flood),
-		cmocka_unit_test(one_stream_saws_as_in_one_queue),
 		cmocka_unit_test(marks_and_drops_are_alike),
 		cmocka_unit_test(little_flow_does_not_wait),
 		cmocka_unit_test(shares_are_found_within_two_seconds),
-		cmocka_unit_test(too_large_a_k_is_corrected),
-		cmocka_unit_test(silence_counts_for_two_units),
 		cmocka_unit_test(nothing_wraps_just_after_a_boot),
 	};
 

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Fair shares where packets can be marked or dropped and not held: the functions of
+ * natra_fair.h for that, and the behaviour of senders.
+ */
+#include "cm.h"
+
+#include <math.h>
+
+#include "fair_cases.h"
+#include "natra_fair.h"
+
+/* Judges a packet whose flow has left_ns of its burst left. */
+static enum natra_counter policed(const struct natra_limits *l, int64_t left_ns,
+				  uint32_t random)
+{
+	const uint64_t now = 100 * SIM_SECOND;
+	const uint64_t turn = now - (uint64_t)left_ns;
+
+	return natra_fair_police(l, now, turn, natra_fair_chance(l, now, turn),
+				 random);
+}
+
+static void police_drops_at_the_end_of_the_burst(void **state)
+{
+	const struct natra_limits l = limits_of(10 * MBIT, POLICE);
+	const int64_t most = (int64_t)l.max_overdraft_ns;
+
+	(void)state;
+	assert_int_equal(policed(&l, 100 * SIM_SECOND, 0),
+			 NATRA_COUNT_ADMITTED);
+	assert_int_equal(policed(&l, 16 * SIM_MS, 0), NATRA_COUNT_ADMITTED);
+	/* x is 499/500 with 1 ms left: 0.998^1024 is 0.129. */
+	assert_int_equal(policed(&l, SIM_MS, 1U << 29), NATRA_COUNT_MARKED);
+	assert_int_equal(policed(&l, SIM_MS, 3U << 28), NATRA_COUNT_ADMITTED);
+	assert_int_equal(policed(&l, 0, UINT32_MAX), NATRA_COUNT_MARKED);
+	assert_int_equal(policed(&l, -most, UINT32_MAX), NATRA_COUNT_MARKED);
+	assert_int_equal(policed(&l, -most - 1, UINT32_MAX),
+			 NATRA_COUNT_DROPPED_RATE);
+}
+
+/* Marks are forgiven up to 67 ms of the rate, and then 1/64 of it. */
+static void few_marks_are_forgiven(void **state)
+{
+	uint64_t now = 100 * SIM_SECOND;
+	__u64 tat = 0;
+
+	(void)state;
+	for (int i = 0; i < 67; i++)
+		assert_true(natra_fair_forgives(&tat, now, SIM_MS));
+	assert_false(natra_fair_forgives(&tat, now, SIM_MS));
+	for (int i = 0; i < 3; i++) {
+		now += 64 * SIM_MS;
+		assert_true(natra_fair_forgives(&tat, now, SIM_MS));
+		assert_false(natra_fair_forgives(&tat, now, SIM_MS));
+	}
+}
+
+/* A mark costs a stream as much as a drop does, however far the sender is. */
+static void marked_stream_has_the_rate(void **state)
+{
+	(void)state;
+	for (size_t t = 0; t < TH_LEN(round_trips_ms); t++) {
+		for (uint64_t rate = 10; rate <= 100; rate *= 10) {
+			double part[2];
+
+			for (int ect = 0; ect < 2; ect++) {
+				sources[0] = tcp(round_trips_ms[t], ect);
+				run(POLICE, rate * MBIT, 1, 10, 60);
+				part[ect] = sim_rate(&sim);
+				end();
+			}
+			print_message("%llu Mbit/s, %llu ms: %.3f of it with"
+				      " marks, %.3f with drops\n",
+				      (unsigned long long)rate,
+				      (unsigned long long)round_trips_ms[t],
+				      part[1], part[0]);
+			assert_true(fabs(part[1] - part[0]) < 0.01);
+		}
+	}
+}
+
+/* Losses by chance shall not make one stream saw more than losses at the end of
+ * one queue did. */
+static void one_stream_saws_as_in_one_queue(void **state)
+{
+	(void)state;
+	for (size_t t = 0; t < TH_LEN(round_trips_ms); t++) {
+		double deviation[2], losses[2];
+
+		for (int one = 0; one < 2; one++) {
+			sources[0] = tcp(round_trips_ms[t], false);
+			begin(POLICE, 10 * MBIT, 1, 5 * SIM_SECOND);
+			sim.one_bucket = one;
+			sim_run(&sim, 5 * SIM_SECOND);
+			sim_reset(&sim);
+			sim_run(&sim, 65 * SIM_SECOND);
+			assert_between(sim_rate(&sim), 0.98, 1.02, "rate");
+			deviation[one] = sim_deviation(&sim);
+			losses[one] = sim_losses(&sim);
+			end();
+		}
+		print_message("%llu ms: %.2f %% between seconds, %.2f %% lost;"
+			      " in one queue %.2f %%, %.2f %%\n",
+			      (unsigned long long)round_trips_ms[t],
+			      100 * deviation[0], 100 * losses[0],
+			      100 * deviation[1], 100 * losses[1]);
+		assert_true(deviation[0] < 1.25 * deviation[1] + 0.002);
+		assert_true(losses[0] < 1.15 * losses[1] + 0.001);
+	}
+}
+
+/* Policed streams that are near mostly wait for TCP's timer. K comes down all the same. */
+static void too_large_a_k_is_corrected(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 16; i++)
+		sources[i] = tcp(1, false);
+	run(POLICE, 10 * MBIT, 16, 4, 0);
+	sim.state->fair.k_more = 39 * NATRA_FAIR_K_ONE;
+	sim_run(&sim, 6 * SIM_SECOND);
+	sim_reset(&sim);
+	sim_run(&sim, 8 * SIM_SECOND);
+	assert_between(sim_jain(&sim, 0, 16), 0.95, 1.001, "Jain's index");
+	end();
+}
+
+/* An overdraft before a silence is not taken for one that lasted all along. */
+static void silence_counts_for_two_units(void **state)
+{
+	const int64_t v = 2 * NATRA_FAIR_UNIT;
+
+	(void)state;
+	for (uint64_t ticks = 1; ticks < 12; ticks++)
+		assert_int_equal(natra_fair_step(v, v, ticks, 26) ==
+					 natra_fair_step(v, v, ticks + 1, 26),
+				 ticks >= 8);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(police_drops_at_the_end_of_the_burst),
+		cmocka_unit_test(few_marks_are_forgiven),
+		cmocka_unit_test(marked_stream_has_the_rate),
+		cmocka_unit_test(one_stream_saws_as_in_one_queue),
+		cmocka_unit_test(too_large_a_k_is_corrected),
+		cmocka_unit_test(silence_counts_for_two_units),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
