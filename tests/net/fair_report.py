@@ -3,7 +3,6 @@
 import json
 import os
 import statistics
-import subprocess
 import sys
 
 # machine.py of the benchmark describes the machine; it needs tests/cni/plugin.py.
@@ -13,20 +12,12 @@ import fair_peers
 from fair_lanes import NATRAS
 from fair_peers import PEERS_WAY
 from fair_scenarios import SCENARIOS
-from machine import describe
+from machine import commit_of, describe
 from markdown import table
 
 COLUMNS = {"before": "natra before", "natra": "natra", "charged": "natra, charged",
            "tbf": "tbf", "fq_codel": "fq_codel", "cake": "cake"}
 FILE = "fair.json"
-
-
-def commit(program):
-    """Return the newest commit of what a build in a clone is made of."""
-    p = subprocess.run(["git", "-C", os.path.dirname(program), "log", "-1",
-                        "--format=%h", "--", ":/bpf", ":/include", ":/src"],
-                       text=True, capture_output=True, check=False)
-    return p.stdout.strip() or None
 
 
 def medians(samples):
@@ -59,8 +50,8 @@ def opened(path, builds, remark):
         data["remark"] = remark
     for label, program in builds.items():
         found = data["builds"].setdefault(label, [])
-        if commit(program) not in found:
-            found.append(commit(program))
+        if commit_of(program) not in found:
+            found.append(commit_of(program))
     return Results(path, data)
 
 
