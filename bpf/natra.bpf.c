@@ -286,7 +286,9 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 				       : NATRA_COUNT_DROPPED_RATE;
 	if (is_dropped(outcome))
 		return outcome;
+	/* A mark for the sake of a group is not on the flow's own account. */
 	if (!is_held(skb) && outcome == NATRA_COUNT_MARKED &&
+	    turn.turn_ns >= group_ns &&
 	    natra_fair_forgives(&state->marks_tat_ns, now_ns, cost_ns))
 		span.step_ns = 0;
 	natra_fair_charge(fair, &span, &turn, cost_ns);

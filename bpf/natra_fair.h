@@ -118,8 +118,8 @@
 #define NATRA_FAIR_SAFE_SHIFT 5
 #define NATRA_FAIR_SURE       (1ULL << 32) /* a chance of 1 */
 
-/* Of marked packets so much is not put on the clocks of their flows: 1/2^6 of the rate, and
- * up to 2^26 ns of it (67 ms) at once, see natra_fair_forgives. */
+/* How much of marked packets stays off their flows' clocks: 1/2^6 of the rate, and what it
+ * carries in 2^26 ns (67 ms) at once, see natra_fair_forgives. */
 #define NATRA_FAIR_FORGIVEN_SHIFT 6
 #define NATRA_FAIR_FORGIVEN_NS    (1ULL << 26)
 
@@ -318,7 +318,7 @@ natra_inline void natra_fair_turn(const struct natra_fair *fair, __u64 *clocks,
 }
 
 /*
- * Charges a packet that goes, to the bucket and to its flow's clock. The clock
+ * Charges a packet that goes, to the bucket and, by step_ns, to its flow's clock. The clock
  * moves on from the turn and not from where it stood, so that a flow is not
  * punished later for a share that others did not use.
  */
@@ -389,13 +389,11 @@ natra_fair_police(const struct natra_limits *limits, __u64 now_ns,
 }
 
 /*
- * Returns whether a packet that was marked shall not move its flow's clock on, as if it had
- * been dropped. A sender hears of a mark a round trip later. If its clock had all that exceeds
- * the share until then, its packets would be marked for some round trips more, and it
- * would reduce its window in each of them: a stream that is 50 ms away would leave an eighth
- * of the rate. The bucket is charged all the same, so the rate holds. A sender that ignores
- * marks gains what is forgiven, a 64th of the rate; marks_tat_ns is a GCRA bucket for that.
- * CPUs that mark at the same time may forgive a packet more.
+ * Returns whether a marked packet leaves its flow's clock where it is; the bucket is charged
+ * all the same. README.md, Policing, says why. marks_tat_ns is a GCRA bucket in which a packet
+ * costs 64 times its time and 2^32 ns are the burst, so a packet that takes over 67 ms
+ * is never forgiven. CPUs that mark at the same time may each forgive a packet for the price
+ * of one.
  */
 natra_inline bool natra_fair_forgives(__u64 *marks_tat_ns, __u64 now_ns,
 				      __u64 cost_ns)

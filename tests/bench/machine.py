@@ -67,8 +67,8 @@ def commit():
 
 def commit_of(program):
     """Return the newest commit of what a build in a clone is made of."""
-    p = subprocess.run(["git", "-C", os.path.dirname(program), "log", "-1",
-                        "--format=%h", "--", ":/bpf", ":/include", ":/src"],
+    p = subprocess.run(["git", "-c", "safe.directory=*", "-C", os.path.dirname(program),
+                        "log", "-1", "--format=%h", "--", ":/bpf", ":/include", ":/src"],
                        text=True, capture_output=True, check=False)
     return p.stdout.strip() or None
 

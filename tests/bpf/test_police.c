@@ -129,7 +129,7 @@ static uint64_t latest_clock(void)
 	return latest;
 }
 
-/* The bucket pays for them. */
+/* They are charged to the bucket alone. */
 static void first_marks_are_not_on_the_clock(void **state)
 {
 	const uint64_t forgiven = NATRA_FAIR_FORGIVEN_NS / COST;

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks ECN: the cap holds, CE arrives, and a sender that ignores it gains nothing.
+"""Checks ECN: the cap holds, CE arrives, and a sender that ignores it gains
+nothing if it is alone.
 
 Where egress is paced by departure times natra marks nothing that leaves the pod. The
 marks are therefore tested with --edt off, and the paced run is only to hold the cap.

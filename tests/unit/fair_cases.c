@@ -6,8 +6,6 @@
 #include "fair_cases.h"
 #include "policy/policy.h"
 
-#define GSO_SEGS 44
-
 const uint64_t round_trips_ms[3] = {1, 10, 50};
 
 struct sim_source sources[FLOWS + 1];
@@ -59,7 +57,7 @@ void begin(enum mode mode, uint64_t rate_bits, size_t n, uint64_t begin_ns)
 	const uint32_t segs = mode == EDT ? policy_gso_segs(&policy, true) : 0;
 
 	for (size_t i = 0; i < n; i++) {
-		sources[i].gso_max = segs ? segs : GSO_SEGS;
+		sources[i].gso_max = segs;
 		sources[i].local = mode == EDT && sources[i].kind != SIM_RR;
 	}
 	sim_begin(&sim, rate_bits, &l, mode != POLICE, begin_ns, sources, n);
