@@ -103,7 +103,8 @@ static void what_is_over_the_rate_is_marked_then_dropped(void **state)
 	(void)clock_gettime(CLOCK_MONOTONIC, &from);
 	send_udp(1000, 2000, ECT0, 200 - HEADERS, 200);
 	(void)clock_gettime(CLOCK_MONOTONIC, &to);
-	most = 60 + (uint64_t)((to.tv_sec - from.tv_sec) * 500 +
+	/* At 2 ms a packet, marks may overdraw 100 ms and are forgiven 67 ms. */
+	most = 94 + (uint64_t)((to.tv_sec - from.tv_sec) * 500 +
 			       (to.tv_nsec - from.tv_nsec) / 2000000);
 	s = stats();
 	assert_in_range(s.ingress.admitted.packets, 1, most);
