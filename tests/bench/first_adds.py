@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measures the first ADDs of a node, beside upstream's plugin.
+
+Some of these cost natra more than later ones do, because they load the programs that several
+attachments share. A round begins on a node that has none of natra's programs and runs the
+ADDs of one plugin in a row. The committed result is made by
+
+    tests/bench/first_adds.py --result tests/bench/results/first-adds-6.18.txt
+
+in a built tree (build/, or NATRA_BUILD names meson's directory); root.
+"""
+import os
+import statistics
+import time
+
+import built_tree
+
+built_tree.use("cni", "kube", "harness/python", NATRACTL="tools/natractl/natractl",
+               NATRA_LAUNCH="tests/cni/launch")
+import cost
+import machine
+import plugin
+from markdown import table
+from plugin import Veth, has_tcx
+from rcu import usual_rcu
+from script import option
+from static_build import static_natra
+
+PODS = 16
+COLUMNS = ("wall_ms", "cpu_ms")
+
+
+def in_a_row(path, pods, **keys):
+    """Return the measures of the ADDs of all pods, one after the other."""
+    rows = []
+    with usual_rcu():
+        for pod in pods:
+            # What the last ADD left to the kernel shall not delay this one.
+            time.sleep(cost.SETTLE_SECONDS)
+            rows.append(cost.launch(path, pod, **keys))
+    for pod in pods:
+        cost.delete(path, pod)
+    return rows
+
+
+def measure(arguments):
+    """Return the rounds of each plugin."""
+    do = {"upstream": (arguments.upstream, {}),
+          "natra clsact": (arguments.natra, {"attachMode": "clsact-podside"})}
+    if has_tcx():
+        do["natra tcx"] = (arguments.natra, {"attachMode": "tcx-podside"})
+    pods = [Veth(f"n{i}", f"v{i}") for i in range(PODS)]
+    for path in (arguments.upstream, arguments.natra):      # modules and caches
+        cost.launch(path, pods[0])
+        cost.delete(path, pods[0])
+    got = {name: [] for name in do}
+    for _ in range(arguments.rounds):
+        for name, (path, keys) in do.items():
+            # Upstream's DEL leaves qdiscs on which its next ADD fails.
+            cost.renew(pods)
+            plugin.natractl("gc")
+            got[name].append(in_a_row(path, pods, **keys))
+    for pod in pods:
+        pod.close()
+    plugin.natractl("gc")
+    return got
+
+
+def medians(rounds, column):
+    """Return the median over the rounds of the ADD at each place in the row."""
+    i = cost.MEASURE.index(column)
+    return [statistics.median(row[i] for row in place) for place in zip(*rounds)]
+
+
+def rows(got):
+    for name, rounds in got.items():
+        for column in COLUMNS:
+            places = medians(rounds, column)
+            yield (name, column.replace("_ms", "").replace("cpu", "CPU"),
+                   f"{places[0]:.1f}", f"{statistics.median(places[1:]):.1f}",
+                   f"{max(places[1:]):.1f}", f"{sum(places):.0f}")
+
+
+def text(got):
+    return "\n".join(table(("", "", "the first", "median of the others",
+                            "highest median of the others", f"all {PODS}"), list(rows(got))))
+
+
+def head(arguments):
+    return f"""\
+The first {PODS} ADDs of a node, in ms: medians of {arguments.rounds} rounds. Each begins
+without natra's programs.
+{arguments.printed}
+Machine: {machine.line()}, Linux {os.uname().release}. natra is
+a static build, upstream's plugin {machine.newest_plugins() or "Debian's"}. Load before: \
+{arguments.load:.2f}.
+"""
+
+
+def prepare(arguments):
+    arguments.upstream = plugin.newest_bandwidth()
+    arguments.natra = static_natra()
+    arguments.load = os.getloadavg()[0]
+    if arguments.result:
+        arguments.printed = machine.printed_by(f"first_adds.py --rounds {arguments.rounds}")
+
+
+def main(report, arguments):
+    got = measure(arguments)
+    print(text(got))
+    for name in got:
+        if name == "upstream":
+            continue
+        cpu = {who: sum(medians(got[who], "cpu_ms")) for who in (name, "upstream")}
+        report.most(f"{name}: CPU of the first {PODS} ADDs, at most upstream's", cpu[name],
+                    cpu["upstream"], " ms")
+    if arguments.result and not report.failed:
+        with open(arguments.result, "w") as f:
+            print(head(arguments), text(got), sep="\n", file=f)
+
+
+if __name__ == "__main__":
+    plugin.run_script(main,
+                      option("--rounds", type=int, default=9),
+                      option("--result",
+                             help="write the table and how it was made to this file"),
+                      prepare=prepare)
