@@ -28,6 +28,9 @@ from script import option
 from static_build import static_natra
 
 PODS = 16
+# On an AMD EPYC it is 1.15. More means that fewer pods share the loaded programs, or that
+# these take longer to load.
+MOST = 1.6
 COLUMNS = ("wall_ms", "cpu_ms")
 
 
@@ -77,14 +80,15 @@ def rows(got):
     for name, rounds in got.items():
         for column in COLUMNS:
             places = medians(rounds, column)
+            loads = sum(ms > 2 * statistics.median(places) for ms in places)
             yield (name, column.replace("_ms", "").replace("cpu", "CPU"),
                    f"{places[0]:.1f}", f"{statistics.median(places[1:]):.1f}",
-                   f"{max(places[1:]):.1f}", f"{sum(places):.0f}")
+                   f"{max(places[1:]):.1f}", f"{loads}", f"{sum(places):.0f}")
 
 
 def text(got):
     return "\n".join(table(("", "", "the first", "median of the others",
-                            "highest median of the others", f"all {PODS}"), list(rows(got))))
+                            "highest median of the others", "twice the median and more", f"all {PODS}"), list(rows(got))))
 
 
 def head(arguments):
@@ -113,8 +117,8 @@ def main(report, arguments):
         if name == "upstream":
             continue
         cpu = {who: sum(medians(got[who], "cpu_ms")) for who in (name, "upstream")}
-        report.most(f"{name}: CPU of the first {PODS} ADDs, at most upstream's", cpu[name],
-                    cpu["upstream"], " ms")
+        report.most(f"{name}: CPU of the first {PODS} ADDs, to upstream's",
+                    cpu[name] / cpu["upstream"], MOST)
     if arguments.result and not report.failed:
         with open(arguments.result, "w") as f:
             print(head(arguments), text(got), sep="\n", file=f)
