@@ -28,7 +28,7 @@ from script import option
 from static_build import static_natra
 
 PODS = 16
-# On an AMD EPYC it is 1.15. More means that fewer pods share the loaded programs, or that
+# On an AMD EPYC it is 1.06 to 1.15. More means that fewer pods share the loaded programs, or that
 # these take longer to load.
 MOST = 1.6
 COLUMNS = ("wall_ms", "cpu_ms")
@@ -88,7 +88,8 @@ def rows(got):
 
 def text(got):
     return "\n".join(table(("", "", "the first", "median of the others",
-                            "highest median of the others", "twice the median and more", f"all {PODS}"), list(rows(got))))
+                            "highest median of the others", "twice the median and more",
+                            f"all {PODS}"), list(rows(got))))
 
 
 def head(arguments):
