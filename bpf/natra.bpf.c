@@ -110,13 +110,23 @@ static __always_inline void note_flow(struct __sk_buff *skb,
 }
 
 /*
- * The helper writes at the network header, which for a frame with a VLAN tag
- * inside is that tag.
+ * Marks the packet if it is ECN-capable. The helper writes at the network header, which
+ * for a frame with a VLAN tag inside is that tag. It is not called for packets that say
+ * by their second byte that they cannot be marked: most of those that come here cannot,
+ * and dropping one would cost a tenth more.
  */
 static __always_inline bool set_ce(struct __sk_buff *skb)
 {
-	if (skb->protocol != natra_be16(NATRA_ETHERTYPE_IPV4) &&
-	    skb->protocol != natra_be16(NATRA_ETHERTYPE_IPV6))
+	const __u8 *ip = (void *)(long)skb->data;
+	__u32 ecn = 0x03;
+
+	if (skb->protocol == natra_be16(NATRA_ETHERTYPE_IPV6))
+		ecn = 0x30;
+	else if (skb->protocol != natra_be16(NATRA_ETHERTYPE_IPV4))
+		return false;
+	if (natra_fixed.has_l2)
+		ip += NATRA_ETH_LEN;
+	if ((void *)(ip + 2) <= (void *)(long)skb->data_end && !(ip[1] & ecn))
 		return false;
 	return bpf_skb_ecn_set_ce(skb) == 1;
 }
@@ -155,15 +165,12 @@ static __always_inline void add(__u64 *counter, __u64 n)
 }
 
 /* fq below holds the packet. */
-static __always_inline void hold(struct natra_state *state,
+static __always_inline void hold(struct natra_stripe *stripe,
 				 struct packet *packet, __u64 now_ns,
 				 __u64 depart_ns)
 {
 	const __u64 delay_ns = depart_ns - now_ns;
-	/* It is asked for again, because a member of `packet` for it would make the
-	 * frames of nested calls longer than 512 bytes on Linux 6.1. */
-	const __u32 stripe = bpf_get_smp_processor_id() % NATRA_STRIPES;
-	struct natra_durations *delays = &state->stripes[stripe].delays;
+	struct natra_durations *delays = &stripe->delays;
 	__u32 bucket = natra_duration_bucket(delay_ns);
 
 	packet->depart_ns = depart_ns;
@@ -210,8 +217,8 @@ static __always_inline __u64 mouse_limit(const struct __sk_buff *skb,
 /* Charges a mouse, see natra_mice.bpf.h, and decides what becomes of it. */
 static __always_inline enum natra_counter
 charge_mouse(struct __sk_buff *skb, struct natra_state *state,
-	     const struct natra_limits *limits, struct packet *packet,
-	     __u64 now_ns, __u64 dither)
+	     struct natra_stripe *stripe, const struct natra_limits *limits,
+	     struct packet *packet, __u64 now_ns, __u64 dither)
 {
 	const __u64 depart_ns =
 		natra_mouse_take(state, limits, packet->bytes, now_ns, dither,
@@ -225,7 +232,7 @@ charge_mouse(struct __sk_buff *skb, struct natra_state *state,
 	outcome = natra_fair_hold(limits, now_ns, depart_ns, is_felt(skb));
 	if (outcome == NATRA_COUNT_DROPPED_HORIZON)
 		return outcome;
-	hold(state, packet, now_ns, depart_ns);
+	hold(stripe, packet, now_ns, depart_ns);
 	return outcome == NATRA_COUNT_MARKED && !set_ce(skb) ? NATRA_COUNT_PACED
 							     : outcome;
 }
@@ -251,12 +258,23 @@ police(const struct natra_limits *limits, __u64 now_ns, __u64 turn_ns)
 	return natra_fair_police(limits, now_ns, turn_ns, chance, random);
 }
 
+/* Runs once in a tick, so it can afford the exact clock. */
+static __always_inline void adapt(struct natra_fair *fair,
+				  const struct natra_limits *limits, bool held)
+{
+	const __u64 now_ns = bpf_ktime_get_ns();
+
+	(void)adapt_global(fair, now_ns,
+			   natra_fair_latest(fair, limits, now_ns, held),
+			   limits->fair_shift);
+}
+
 /* Decides what becomes of a packet of a heavy flow, and charges it if it goes:
  * what is dropped has changed nothing. */
 static __always_inline enum natra_counter
 charge_heavy(struct __sk_buff *skb, struct natra_state *state,
-	     const struct natra_limits *limits, struct packet *packet,
-	     __u64 now_ns, __u64 group_ns, __u64 dither)
+	     struct natra_stripe *stripe, const struct natra_limits *limits,
+	     struct packet *packet, __u64 group_ns, __u64 dither)
 {
 	const __u64 cost_ns =
 		natra_cost_ns(&limits->rate, packet->bytes, dither);
@@ -264,36 +282,40 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	enum natra_counter outcome;
 	struct natra_span span;
 	struct natra_turn turn;
-	__u64 turn_ns;
+	__u64 now_ns = packet->now_ns, turn_ns;
+	const bool held = is_held(skb);
+	bool forgiven;
 
-	natra_fair_span(fair, limits, now_ns, cost_ns, is_held(skb), &span);
-	if (natra_unlikely(now_ns >> NATRA_FAIR_TICK_SHIFT !=
+	natra_fair_span(fair, limits, now_ns, cost_ns, held, &span);
+	if (natra_unlikely(now_ns >> NATRA_FAIR_TICK_SHIFT >
 			   NATRA_READ_ONCE(fair->tick)))
-		(void)adapt_global(fair, now_ns, span.latest_ns,
-				   limits->fair_shift);
+		adapt(fair, limits, held);
 	natra_fair_turn(fair, state->clocks, packet->hash, &span,
 			limits->fair_shift, &turn);
 	turn_ns = turn.turn_ns;
 	if (natra_fixed.has_groups && turn_ns < group_ns)
 		turn_ns = group_ns;
-	if (is_held(skb))
+	/* The exact clock costs as much as all the rest. With groups it has been read
+	 * already. */
+	if (!natra_fixed.has_groups &&
+	    natra_fair_is_near(limits, now_ns, turn_ns, held))
+		now_ns = bpf_ktime_get_ns();
+	if (held)
 		outcome =
 			natra_fair_hold(limits, now_ns, turn_ns, is_felt(skb));
 	else
 		outcome = police(limits, now_ns, turn_ns);
 	if (outcome == NATRA_COUNT_MARKED && !set_ce(skb))
-		outcome = is_held(skb) ? NATRA_COUNT_PACED
-				       : NATRA_COUNT_DROPPED_RATE;
+		outcome = held ? NATRA_COUNT_PACED : NATRA_COUNT_DROPPED_RATE;
 	if (is_dropped(outcome))
 		return outcome;
 	/* A mark for the sake of a group is not on the flow's own account. */
-	if (!is_held(skb) && outcome == NATRA_COUNT_MARKED &&
-	    turn.turn_ns >= group_ns &&
-	    natra_fair_forgives(&state->marks_tat_ns, now_ns, cost_ns))
-		span.step_ns = 0;
-	natra_fair_charge(fair, &span, &turn, cost_ns);
-	if (is_held(skb) && turn_ns > now_ns)
-		hold(state, packet, now_ns, turn_ns);
+	forgiven = !held && outcome == NATRA_COUNT_MARKED &&
+		   turn.turn_ns >= group_ns &&
+		   natra_fair_forgives(&state->marks_tat_ns, now_ns, cost_ns);
+	natra_fair_charge(fair, &span, &turn, cost_ns, forgiven);
+	if (held && turn_ns > now_ns)
+		hold(stripe, packet, now_ns, turn_ns);
 	return outcome;
 }
 
@@ -305,12 +327,12 @@ limits_of(const struct natra_config *config, __u64 active)
 
 /* Charges a packet that is not free, and decides what becomes of it. */
 static __always_inline enum natra_counter
-charge(struct __sk_buff *skb, const struct natra_config *config,
-       struct natra_state *state, struct packet *packet)
+charge(struct __sk_buff *skb, const struct natra_limits *limits,
+       struct natra_state *state, struct natra_stripe *stripe,
+       struct packet *packet)
 {
 	const __u64 active = packet->active;
-	const struct natra_limits *limits = limits_of(config, active);
-	__u64 ahead_ns, dither, group_ns = 0, now_ns, tat_ns;
+	__u64 dither, group_ns = 0, now_ns;
 
 	if (natra_fixed.has_groups) {
 		group_ns = packet->depart_ns;
@@ -320,11 +342,6 @@ charge(struct __sk_buff *skb, const struct natra_config *config,
 							  packet->now_ns,
 							  group_ns);
 	}
-	/*
-	 * The clock of the last tick is never ahead: what it admits may go. The
-	 * exact one costs as much as all the rest; the burst is a tick longer.
-	 * Where the chance of a drop depends on the time, it must be exact.
-	 */
 	now_ns = packet->now_ns;
 	/* The longest delay is also the longest overdraft, see natra_limits. */
 	if (natra_unlikely(NATRA_READ_ONCE(state->settled) != active))
@@ -336,37 +353,21 @@ charge(struct __sk_buff *skb, const struct natra_config *config,
 		packet->mouse = false;
 		packet->guarded = true;
 	}
-	tat_ns = NATRA_READ_ONCE(state->fair.tat_ns);
-	ahead_ns = is_held(skb)
-			   ? 0
-			   : limits->rate.burst_ns >> NATRA_FAIR_SAFE_SHIFT;
-	if (!natra_fixed.has_groups &&
-	    (packet->mouse || tat_ns + ahead_ns > now_ns))
+	if (!natra_fixed.has_groups && packet->mouse)
 		now_ns = bpf_ktime_get_ns();
 	/* tat_ns alone would stay the same once the dither has made a cost 0. */
-	dither = natra_dither(tat_ns + ((__u64)packet->seed << 32));
+	dither = natra_dither(NATRA_READ_ONCE(state->fair.tat_ns) +
+			      ((__u64)packet->seed << 32));
 	if (natra_fixed.has_groups && packet->mouse &&
 	    natra_group_refuses(now_ns, group_delay(limits, is_held(skb)),
 				group_ns))
 		return is_held(skb) ? NATRA_COUNT_DROPPED_HORIZON
 				    : NATRA_COUNT_DROPPED_RATE;
 	if (natra_unlikely(packet->mouse))
-		return charge_mouse(skb, state, limits, packet, now_ns, dither);
-	return charge_heavy(skb, state, limits, packet, now_ns, group_ns,
+		return charge_mouse(skb, state, stripe, limits, packet, now_ns,
+				    dither);
+	return charge_heavy(skb, state, stripe, limits, packet, group_ns,
 			    dither);
-}
-
-/*
- * It is global for the same reason as parse_global. Otherwise the verifier would walk
- * it once for each way in which a packet can have been found to be heavy.
- */
-__noinline int charge_global(struct __sk_buff *skb,
-			     const struct natra_config *config,
-			     struct natra_state *state, struct packet *packet)
-{
-	if (!config || !state || !packet)
-		return NATRA_COUNT_UNLIMITED; /* the verifier wants this */
-	return charge(skb, config, state, packet);
 }
 
 /* Reports that packets of heavy flows begin to be dropped, or that mice begin to wait
@@ -476,8 +477,6 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	if (mouse && limits->pass == NATRA_PASS_FREE)
 		return NATRA_COUNT_MICE;
 	packet->mouse = mouse && limits->pass != NATRA_PASS_OFF;
-	/* The functions below do not do this, because the frames of nested calls
-	 * have 512 bytes together, and the parsed packet is large. */
 	if (!packet->mouse)
 		note_flow(skb, state, &parsed, packet, estimate);
 	if (natra_unlikely(NATRA_FORGET((__u64)heavy, packet->hash) ==
@@ -488,7 +487,10 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 		       0x3fffffff;
 	if (natra_fixed.has_groups)
 		group_ask(config, state, limits, packet, is_held(skb));
-	outcome = (__u32)charge_global(skb, config, state, packet);
+	/* charge() is inline, because a call takes a tenth of such a packet's time. If the
+	 * verifier knew the outcome, it would walk what follows once for each of them. */
+	outcome = (__u32)NATRA_FORGET(
+		charge(skb, limits, state, stripe, packet), packet->hash);
 	/* A mouse under its ceiling is free. */
 	if (natra_fixed.has_groups && !is_dropped(outcome) &&
 	    (outcome != NATRA_COUNT_MICE || limits->pass == NATRA_PASS_CHARGED))

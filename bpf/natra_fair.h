@@ -125,7 +125,6 @@
 
 /* The times between which turns lie, for a packet at now_ns. */
 struct natra_span {
-	__u64 now_ns;
 	__u64 full_ns; /* where the bucket is if it is full: a burst ago */
 	__u64 low_ns;  /* the earliest turn */
 	/* The latest turn that was given, or the turn of a packet that does not wait,
@@ -133,7 +132,7 @@ struct natra_span {
 	__u64 latest_ns;
 	__u64 stale_ns; /* a clock beyond this time means nothing, */
 	__u64 reset_ns; /* and its flow has this turn instead */
-	__u64 step_ns;  /* by which the packet moves its flow's clock on */
+	__u32 k_more;   /* of natra_fair, by which the packet is charged */
 };
 
 struct natra_turn {
@@ -158,38 +157,68 @@ natra_inline __u64 natra_fair_times_k(__u64 cost_ns, __u32 k_more)
 	       ((low * k_more) >> NATRA_FAIR_K_SHIFT);
 }
 
+/* Returns the time from which the overdraft counts, see natra_span. */
+natra_inline __u64 natra_fair_latest(const struct natra_fair *fair,
+				     const struct natra_limits *limits,
+				     __u64 now_ns, bool held)
+{
+	const __u64 latest_ns = NATRA_READ_ONCE(fair->latest_ns);
+	const __u64 base_ns =
+		held ? now_ns
+		     : natra_fair_before(now_ns, limits->rate.burst_ns);
+
+	return latest_ns > base_ns ? latest_ns : base_ns;
+}
+
 /*
  * Returns the span of turns, for packets that are held (up to max_delay_ns) or
- * policed.
+ * policed. now_ns may be up to a tick of the loop ago; then the burst and the credit
+ * are longer by as much.
  *
  * A clock cannot be ahead by more than the latest turn and K times a packet of a
- * unit, unless the limits or K were others when it was set. Its flow would then
- * wait for what it took long ago. A held packet has the latest turn instead,
- * behind which no packet of its flow can be.
+ * unit, or K times this packet if that is longer, unless the limits or K were others when
+ * it was set. Its flow would then wait for what it took long ago. A held packet has the
+ * latest turn instead, behind which no packet of its flow can be.
  */
 natra_inline void natra_fair_span(const struct natra_fair *fair,
 				  const struct natra_limits *limits,
 				  __u64 now_ns, __u64 cost_ns, bool held,
 				  struct natra_span *ret)
 {
-	const __u64 unit_ns = 1ULL << (limits->fair_shift & 63);
-	const __u64 latest_ns = NATRA_READ_ONCE(fair->latest_ns);
-	const __u32 k_more = NATRA_READ_ONCE(fair->k_more);
-	__u64 base_ns;
+	const __u32 shift = limits->fair_shift,
+		    k_more = NATRA_READ_ONCE(fair->k_more);
+	const __u64 unit_ns = 1ULL << (shift & 63);
 
-	ret->now_ns = now_ns;
 	ret->full_ns = natra_fair_before(now_ns, limits->rate.burst_ns);
-	base_ns = held ? now_ns : ret->full_ns;
 	ret->low_ns = natra_fair_before(now_ns, NATRA_FAIR_CREDIT * unit_ns);
 	if (!held || ret->low_ns < ret->full_ns)
 		ret->low_ns = ret->full_ns;
-	ret->latest_ns = latest_ns > base_ns ? latest_ns : base_ns;
+	ret->latest_ns = natra_fair_latest(fair, limits, now_ns, held);
 	ret->reset_ns = held ? now_ns + limits->max_delay_ns : now_ns;
-	ret->step_ns = natra_fair_times_k(cost_ns, k_more);
 	ret->stale_ns =
-		now_ns +
+		now_ns + (1ULL << NATRA_FAIR_TICK_SHIFT) +
 		(held ? limits->max_delay_ns : limits->max_overdraft_ns) +
-		natra_fair_times_k(unit_ns, k_more) + ret->step_ns;
+		unit_ns +
+		((__u64)k_more << ((shift - NATRA_FAIR_K_SHIFT) & 63));
+	if (natra_unlikely(cost_ns > unit_ns))
+		ret->stale_ns += natra_fair_times_k(cost_ns, k_more);
+	ret->k_more = k_more;
+}
+
+/*
+ * Returns whether a packet with this turn must be judged by the exact time, if now_ns is that
+ * of the last tick of the system's clock. That time is never ahead, so what it admits may go;
+ * and who exceeds the longest delay by it does so in a tick at most.
+ */
+natra_inline bool natra_fair_is_near(const struct natra_limits *limits,
+				     __u64 now_ns, __u64 turn_ns, bool held)
+{
+	if (held)
+		return turn_ns > now_ns &&
+		       turn_ns - now_ns <= limits->max_delay_ns;
+	/* The chance of a drop depends on the time. */
+	return turn_ns + (limits->rate.burst_ns >> NATRA_FAIR_SAFE_SHIFT) >
+	       now_ns;
 }
 
 /* Returns to how many units the overdraft is bounded. */
@@ -243,15 +272,15 @@ natra_inline __s64 natra_fair_overdraft(__u64 tat_ns, __u64 latest_ns,
 	return over > bound ? bound : over;
 }
 
-/* Adapts K to the overdraft, unless another CPU does so for this tick. */
-natra_inline void natra_fair_adapt(struct natra_fair *fair,
-				   const struct natra_span *span,
-				   __u32 fair_shift)
+/* Adapts K to the overdraft since latest_ns (see natra_fair_latest), unless another CPU
+ * does so for this tick. now_ns is exact. */
+natra_inline void natra_fair_adapt(struct natra_fair *fair, __u64 now_ns,
+				   __u64 latest_ns, __u32 fair_shift)
 {
-	const __u64 tick = span->now_ns >> NATRA_FAIR_TICK_SHIFT;
+	const __u64 tick = now_ns >> NATRA_FAIR_TICK_SHIFT;
 	const __u64 old = NATRA_READ_ONCE(fair->tick);
 	const __s64 over = natra_fair_overdraft(NATRA_READ_ONCE(fair->tat_ns),
-						span->latest_ns, fair_shift);
+						latest_ns, fair_shift);
 	__s64 k = NATRA_FAIR_K_ONE, weight;
 
 	/* CPUs' clocks may differ: one that is behind does not go back. */
@@ -318,16 +347,18 @@ natra_inline void natra_fair_turn(const struct natra_fair *fair, __u64 *clocks,
 }
 
 /*
- * Charges a packet that goes, to the bucket and, by step_ns, to its flow's clock. The clock
- * moves on from the turn and not from where it stood, so that a flow is not
+ * Charges a packet that goes, to the bucket and, unless it is forgiven, to its flow's clock.
+ * The clock moves on from the turn and not from where it stood, so that a flow is not
  * punished later for a share that others did not use.
  */
 natra_inline void natra_fair_charge(struct natra_fair *fair,
 				    const struct natra_span *span,
 				    const struct natra_turn *turn,
-				    __u64 cost_ns)
+				    __u64 cost_ns, bool forgiven)
 {
-	const __u64 end_ns = turn->turn_ns + span->step_ns;
+	const __u64 end_ns =
+		turn->turn_ns +
+		(forgiven ? 0 : natra_fair_times_k(cost_ns, span->k_more));
 	const __u64 tat_ns = NATRA_READ_ONCE(fair->tat_ns);
 
 	/* A bucket that is full is set by one CPU; all others add to it. */

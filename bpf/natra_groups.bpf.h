@@ -26,19 +26,13 @@ static __always_inline struct natra_group *group_at(__u32 place)
 	return bpf_map_lookup_elem(&natra_groups, &index);
 }
 
-/* Runs once in a tick. It is global for the same reason as parse_global, and takes of
- * the span what it needs: as a struct in memory the span would take the caller's stack. */
+/* Runs once in a tick. It is global for the same reason as parse_global. */
 __noinline int adapt_global(struct natra_fair *fair, __u64 now_ns,
 			    __u64 latest_ns, __u32 fair_shift)
 {
-	const struct natra_span span = {
-		.now_ns = now_ns,
-		.latest_ns = latest_ns,
-	};
-
 	if (!fair)
 		return 0; /* the verifier wants this check */
-	natra_fair_adapt(fair, &span, fair_shift);
+	natra_fair_adapt(fair, now_ns, latest_ns, fair_shift);
 	return 0;
 }
 

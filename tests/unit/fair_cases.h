@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the tests that use fair_sim.h share: the limits that a policy gives, sources, and
+ * The tests that use fair_sim.h share these: the limits that a policy gives, sources, and
  * one simulation with up to FLOWS sources at a time.
  */
 #ifndef TEST_FAIR_CASES_H

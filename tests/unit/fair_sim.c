@@ -13,12 +13,14 @@
 #include "natra_sketch.h"
 #include "rng.h"
 
-#define RING         16384
-#define GSO_SEGS     44
+#define RING          16384
+#define GSO_SEGS      44
 /* The size of a socket's buffer, and what the kernel adds to each packet in it. */
-#define SOCKET_BYTES 212992
-#define SKB_BYTES    790
-#define RTO_NS       (200 * SIM_MS)
+#define SOCKET_BYTES  212992
+#define SKB_BYTES     790
+#define RTO_NS        (200 * SIM_MS)
+/* bpf_ktime_get_coarse_ns() on a kernel of 250 Hz. */
+#define CLOCK_TICK_NS (4 * SIM_MS)
 
 enum event_kind {
 	EVENT_SEND,
@@ -119,17 +121,22 @@ static enum natra_counter fair(struct sim *sim, uint64_t hash, uint64_t cost_ns,
 {
 	const struct natra_limits *l = &sim->limits;
 	struct natra_fair *f = &sim->state->fair;
-	uint64_t now = sim->now_ns;
+	uint64_t now = sim->now_ns - sim->now_ns % CLOCK_TICK_NS;
 	enum natra_counter outcome;
 	struct natra_span span;
 	struct natra_turn turn;
+	bool forgiven;
 
 	natra_fair_span(f, l, now, cost_ns, sim->edt, &span);
-	if (now >> NATRA_FAIR_TICK_SHIFT != f->tick)
-		natra_fair_adapt(f, &span, l->fair_shift);
+	if (now >> NATRA_FAIR_TICK_SHIFT > f->tick)
+		natra_fair_adapt(f, sim->now_ns,
+				 natra_fair_latest(f, l, sim->now_ns, sim->edt),
+				 l->fair_shift);
 	natra_fair_turn(f, sim->state->clocks, hash, &span, l->fair_shift,
 			&turn);
 	*ret_turn = turn.turn_ns;
+	if (natra_fair_is_near(l, now, turn.turn_ns, sim->edt))
+		now = sim->now_ns;
 	outcome = sim->edt ? natra_fair_hold(l, now, turn.turn_ns, true)
 			   : natra_fair_police(
 				     l, now, turn.turn_ns,
@@ -141,10 +148,9 @@ static enum natra_counter fair(struct sim *sim, uint64_t hash, uint64_t cost_ns,
 	if (outcome == NATRA_COUNT_DROPPED_RATE ||
 	    outcome == NATRA_COUNT_DROPPED_HORIZON)
 		return outcome;
-	if (!sim->edt && outcome == NATRA_COUNT_MARKED &&
-	    natra_fair_forgives(&sim->state->marks_tat_ns, now, cost_ns))
-		span.step_ns = 0;
-	natra_fair_charge(f, &span, &turn, cost_ns);
+	forgiven = !sim->edt && outcome == NATRA_COUNT_MARKED &&
+		   natra_fair_forgives(&sim->state->marks_tat_ns, now, cost_ns);
+	natra_fair_charge(f, &span, &turn, cost_ns, forgiven);
 	return outcome;
 }
 

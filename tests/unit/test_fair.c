@@ -236,8 +236,10 @@ static void nothing_wraps_just_after_a_boot(void **state)
 			const uint64_t s = r == 3 ? 2 : 60;
 			uint64_t bytes = 0, most;
 
-			for (size_t i = 0; i < 4; i++)
+			for (size_t i = 0; i < 4; i++) {
 				sources[i] = udp(1);
+				sources[i].ect = i == 0;
+			}
 			begin(mode, slow[r], 4, 1);
 			sim_run(&sim, s * SIM_SECOND);
 			for (size_t i = 0; i < 4; i++)
@@ -289,7 +291,7 @@ static void stale_clock_is_set_again(void **state)
 	natra_fair_span(&fair, &l, now, SIM_MS, true, &span);
 	natra_fair_turn(&fair, clocks, 12345, &span, l.fair_shift, &turn);
 	assert_int_equal(turn.turn_ns, now + l.max_delay_ns);
-	natra_fair_charge(&fair, &span, &turn, SIM_MS);
+	natra_fair_charge(&fair, &span, &turn, SIM_MS, false);
 	assert_int_equal(*turn.clock[0], now + l.max_delay_ns + SIM_MS);
 	assert_int_equal(*turn.clock[1], now + l.max_delay_ns + SIM_MS);
 	assert_int_equal(fair.tat_ns, now + 10 * SIM_SECOND + SIM_MS);
@@ -342,6 +344,27 @@ static void unused_share_is_kept_for_three_units(void **state)
 	l = limits_of(10 * MBIT, POLICE);
 	natra_fair_span(&fair, &l, now, SIM_MS, false, &span);
 	assert_int_equal(span.low_ns, now - SIM_SECOND / 2);
+}
+
+/* The clock of the last tick tells what becomes of all other packets. */
+static void time_is_exact_where_it_matters(void **state)
+{
+	const uint64_t now = 100 * SIM_SECOND;
+	struct natra_limits l = limits_of(10 * MBIT, EDT);
+	const uint64_t horizon = now + l.max_delay_ns;
+	uint64_t sure;
+
+	(void)state;
+	assert_false(natra_fair_is_near(&l, now, now, true));
+	assert_true(natra_fair_is_near(&l, now, now + 1, true));
+	assert_true(natra_fair_is_near(&l, now, horizon, true));
+	assert_false(natra_fair_is_near(&l, now, horizon + 1, true));
+	l = limits_of(10 * MBIT, POLICE);
+	sure = now - l.rate.burst_ns / 32;
+	assert_false(natra_fair_is_near(&l, now, sure, false));
+	assert_true(natra_fair_is_near(&l, now, sure + 1, false));
+	assert_int_equal(natra_fair_chance(&l, now, sure), 0);
+	assert_true(natra_fair_is_near(&l, now, now + SIM_SECOND, false));
 }
 
 /* The bound of the overdraft is three units of any length but the shortest. */
@@ -397,6 +420,7 @@ int main(void)
 		cmocka_unit_test(stale_clock_is_set_again),
 		cmocka_unit_test(shared_cell_makes_nobody_wait),
 		cmocka_unit_test(unused_share_is_kept_for_three_units),
+		cmocka_unit_test(time_is_exact_where_it_matters),
 		cmocka_unit_test(overdraft_is_bounded_at_the_longest_unit),
 		cmocka_unit_test(fair_unit_follows_the_rate),
 		cmocka_unit_test(rate_is_exact_where_packets_are_held),

@@ -84,16 +84,13 @@ static uint64_t judge(struct sim *sim, struct natra_group *group,
 	const struct natra_group_limits *l = natra_group_limits_of(group);
 	const uint64_t delay_ns = sim->held ? DELAY_NS : 0;
 	const uint64_t cost_ns = natra_cost_ns(&l->rate, BYTES, 0);
-	const struct natra_span span = {
-		.now_ns = sim->now_ns,
-		.latest_ns =
-			natra_group_latest(group, l, sim->now_ns, delay_ns),
-	};
 	uint64_t turn_ns;
 
 	if (sim->now_ns >> NATRA_FAIR_TICK_SHIFT != group->fair.tick)
-		natra_fair_adapt(&group->fair, &span,
-				 natra_group_shift(l, delay_ns));
+		natra_fair_adapt(
+			&group->fair, sim->now_ns,
+			natra_group_latest(group, l, sim->now_ns, delay_ns),
+			natra_group_shift(l, delay_ns));
 	turn_ns = natra_group_turn(group, l, of, member, sim->now_ns, delay_ns);
 	if (charge) {
 		natra_group_charge_member(group, l, of, member, sim->now_ns,

@@ -87,6 +87,28 @@ static void marked_stream_has_the_rate(void **state)
 	}
 }
 
+/* A flow that sets ECT and ignores CE gets 1/64 of the rate more than its share, at the cost
+ * of all others. */
+static void gain_of_ignored_marks_is_bounded(void **state)
+{
+	const double share = 1.0 / 16;
+
+	(void)state;
+	sources[0] = udp(3);
+	sources[0].ect = true;
+	for (size_t i = 1; i < 16; i++)
+		sources[i] = udp(0.2);
+	run(POLICE, 10 * MBIT, 16, 20, 60);
+	print_message("%.4f of the rate, another flow %.4f\n",
+		      sim_share(&sim, 0), sim_share(&sim, 1));
+	assert_between(sim_share(&sim, 0), share, share + 1.0 / 64 + 0.005,
+		       "the share of one that ignores its marks");
+	for (size_t i = 1; i < 16; i++)
+		assert_between(sim_share(&sim, i), share - 0.005, share + 0.002,
+			       "the share of another one");
+	end();
+}
+
 /* Losses by chance shall not make one stream saw more than losses at the end of
  * one queue did. */
 static void one_stream_saws_as_in_one_queue(void **state)
@@ -150,6 +172,7 @@ int main(void)
 		cmocka_unit_test(police_drops_at_the_end_of_the_burst),
 		cmocka_unit_test(few_marks_are_forgiven),
 		cmocka_unit_test(marked_stream_has_the_rate),
+		cmocka_unit_test(gain_of_ignored_marks_is_bounded),
 		cmocka_unit_test(one_stream_saws_as_in_one_queue),
 		cmocka_unit_test(too_large_a_k_is_corrected),
 		cmocka_unit_test(silence_counts_for_two_units),
