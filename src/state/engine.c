@@ -17,20 +17,21 @@
 #include "util/cleanup.h"
 
 /*
- * How many slots a bank has, of which a pod takes one or two. The first banks are
- * small, so that a node with few limited pods does not pay for many; in later ones more
- * attachments share the memory of a program.
+ * How many slots a bank has, of which a pod takes one or two. The first bank is
+ * small, so that a node with one limited pod or two does not pay for many; in the others
+ * more attachments share the memory of a program, and the time to load it.
  */
-#define BANK_SLOTS_MAX 16
-#define BANK_MAX       4096
+#define BANK_SLOTS_FIRST 4
+#define BANK_SLOTS       16
+#define BANK_MAX         4096
 /* An attachment's slots are in one bank, side by side. Two with all classes fit. */
-#define CLASS_SLOTS    (2 * (1 + NATRA_CLASSES_MAX))
+#define CLASS_SLOTS      (2 * (1 + NATRA_CLASSES_MAX))
 
 static uint32_t bank_slots(uint32_t bank, const struct program_options *options)
 {
 	if (options->subnets && options->subnets->kind == NATRA_SUBNETS_CLASSES)
 		return CLASS_SLOTS;
-	return bank < 3 ? 2U << bank : BANK_SLOTS_MAX;
+	return bank ? BANK_SLOTS : BANK_SLOTS_FIRST;
 }
 
 /*

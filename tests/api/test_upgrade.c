@@ -15,8 +15,8 @@
 
 #include "state/record.h"
 
-/* The first bank has 2 slots, which one pod takes, and the second one has 4, which the
- * other two pods share. */
+/* The first bank has 4 slots, which the first two pods share. The last pod's slots are in
+ * the second bank. */
 #define PODS 3
 
 static struct natra *n;
@@ -181,28 +181,28 @@ static void program_is_changed_in_place(void **state)
 		packets[i] = seen(i);
 		programs[i] = engine_program(i);
 	}
-	assert_int_equal(programs[1], programs[2]);
+	assert_int_equal(programs[1], programs[0]);
 
 	assert_int_equal(KEPT(natra_upgrade(n, ids[1])), 0);
 	/* The attachment in the same bank follows, the one in the other bank
 	 * does not. */
 	assert_int_not_equal(engine_program(1), programs[1]);
 	changed_in_place(1, &before[1], packets[1]);
-	changed_in_place(2, &before[2], packets[2]);
-	assert_int_equal(engine_program(0), programs[0]);
-	assert_false(rig_query(n, ids[0]).program_is_current);
+	changed_in_place(0, &before[0], packets[0]);
+	assert_int_equal(engine_program(2), programs[2]);
+	assert_false(rig_query(n, ids[2]).program_is_current);
 
 	/* A second attach changes the program as natra_upgrade does. */
-	assert_int_equal(KEPT(attach(0)), 0);
-	assert_int_not_equal(engine_program(0), programs[0]);
-	changed_in_place(0, &before[0], packets[0]);
+	assert_int_equal(KEPT(attach(2)), 0);
+	assert_int_not_equal(engine_program(2), programs[2]);
+	changed_in_place(2, &before[2], packets[2]);
 
 	/* If all programs are current, natra_upgrade changes nothing. */
-	programs[0] = engine_program(0);
-	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), 0);
+	programs[2] = engine_program(2);
+	assert_int_equal(KEPT(natra_upgrade(n, ids[2])), 0);
 	assert_int_equal(KEPT(natra_upgrade(n, ids[1])), 0);
-	assert_int_equal(engine_program(0), programs[0]);
-	changed_in_place(0, &before[0], packets[0]);
+	assert_int_equal(engine_program(2), programs[2]);
+	changed_in_place(2, &before[2], packets[2]);
 }
 
 /* An attachment that takes a slot in a bank first changes the bank's
@@ -210,14 +210,14 @@ static void program_is_changed_in_place(void **state)
 static void newcomer_changes_it(void **state)
 {
 	(void)state;
-	rig_detach(n, ids[2]);
+	rig_detach(n, ids[0]);
 	pretend_another_build();
 	assert_false(rig_query(n, ids[1]).program_is_current);
-	assert_int_equal(KEPT(attach(2)), 0);
-	assert_int_equal(engine_program(1), engine_program(2));
+	assert_int_equal(KEPT(attach(0)), 0);
+	assert_int_equal(engine_program(1), engine_program(0));
 	assert_true(rig_query(n, ids[1]).program_is_current);
-	assert_true(rig_query(n, ids[2]).program_is_current);
-	assert_false(rig_query(n, ids[0]).program_is_current);
+	assert_true(rig_query(n, ids[0]).program_is_current);
+	assert_false(rig_query(n, ids[2]).program_is_current);
 }
 
 /* A setting that is fixed when the program is loaded differs, so natra attaches
