@@ -22,15 +22,14 @@ import built_tree
 
 built_tree.use("cni", "kube", "harness/python", NATRACTL="tools/natractl/natractl",
                NATRA_LAUNCH="tests/cni/launch")
+import adds
 import cost
-import machine
 import plugin
 from markdown import table
 from place import own_cgroup
 from plugin import Veth
 from report import skip
 from script import option
-from static_build import static_natra
 
 NAMES = ("upstream", "natra clsact", "natra tcx")
 # Here the script has a file system of its own.
@@ -65,16 +64,14 @@ def cpu_ms(path):
 def measure(arguments, paths):
     """Return the wall and the CPU time of each ADD in ms by the plugin's name."""
     pods = [Veth(f"n{i}", f"v{i}") for i in range(arguments.pods)]
-    for path in (arguments.upstream, arguments.natra):   # modules and caches
-        cost.launch(path, pods[0])
-        cost.delete(path, pods[0])
+    adds.load_modules(arguments, pods[0])
     got = {}
     for _ in range(arguments.lots):
         # Upstream's DEL leaves qdiscs on which its next ADD fails.
         cost.renew(pods)
-        for name, adds in cost.turns(arguments.natra, arguments.upstream, pods,
+        for name, turn in cost.turns(arguments.natra, arguments.upstream, pods,
                                      arguments.pods, paths).items():
-            got.setdefault(name, []).extend(adds)
+            got.setdefault(name, []).extend(turn)
     for pod in pods:
         pod.close()
     return got
@@ -96,26 +93,8 @@ def links(got):
         yield f"Two TCX links of an empty program take {ms:.2f} ms."
 
 
-def head(arguments, got):
-    return f"""\
-What one ADD takes, in ms: medians of {len(got["upstream"])} ADDs of each by turns.
-{arguments.printed}
-Machine: {machine.line()}, Linux {os.uname().release}. natra is
-a static build, upstream's plugin {machine.newest_plugins() or "Debian's"}. Load before: \
-{arguments.load:.2f}.
-
-user and system: the CPU time of an ADD, divided as that of all its ADDs. waiting: the wall
-time less the CPU time; less than nothing if a plugin's threads use both CPUs at once.
-"""
-
-
 def prepare(arguments):
-    arguments.upstream = plugin.newest_bandwidth()
-    arguments.natra = static_natra()
-    arguments.load = os.getloadavg()[0]
-    if arguments.result:
-        arguments.printed = machine.printed_by(
-                f"add_parts.py --lots {arguments.lots} --pods {arguments.pods}")
+    adds.prepare(arguments, f"add_parts.py --lots {arguments.lots} --pods {arguments.pods}")
 
 
 def main(report, arguments):
@@ -129,9 +108,12 @@ def main(report, arguments):
     text = "\n".join([*table(("", "wall", "user", "system", "waiting"),
                             list(rows(got, parts))), *links(got)])
     print(text)
-    if arguments.result and not report.failed:
-        with open(arguments.result, "w") as f:
-            print(head(arguments, got), text.rstrip(), sep="\n", file=f)
+    if not report.failed:
+        adds.write(arguments, f"""\
+What one ADD takes, in ms: medians of {len(got["upstream"])} ADDs of each by turns.
+user and system: the CPU time of an ADD, divided as that of all its ADDs. waiting: the wall
+time less the CPU time; less than nothing if a plugin's threads use both CPUs at once.""",
+                   text.rstrip())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ ADDs of one plugin in a row. The committed result is made by
 
 in a built tree (build/, or NATRA_BUILD names meson's directory); root.
 """
-import os
 import statistics
 import time
 
@@ -18,18 +17,17 @@ import built_tree
 
 built_tree.use("cni", "kube", "harness/python", NATRACTL="tools/natractl/natractl",
                NATRA_LAUNCH="tests/cni/launch")
+import adds
 import cost
-import machine
 import plugin
 from markdown import table
 from plugin import Veth, has_tcx
 from rcu import usual_rcu
 from script import option
-from static_build import static_natra
 
 PODS = 16
-# On an AMD EPYC it is 1.06 to 1.15. More means that fewer pods share the loaded programs, or that
-# these take longer to load.
+# The CPU of natra's ADDs, to upstream's. More means that fewer pods share the loaded programs, or
+# that these take longer to load.
 MOST = 1.6
 COLUMNS = ("wall_ms", "cpu_ms")
 
@@ -39,7 +37,7 @@ def in_a_row(path, pods, **keys):
     rows = []
     with usual_rcu():
         for pod in pods:
-            # What the last ADD left to the kernel shall not delay this one.
+            # The kernel still frees things of the last ADD, which would delay this one.
             time.sleep(cost.SETTLE_SECONDS)
             rows.append(cost.launch(path, pod, **keys))
     for pod in pods:
@@ -54,9 +52,7 @@ def measure(arguments):
     if has_tcx():
         do["natra tcx"] = (arguments.natra, {"attachMode": "tcx-podside"})
     pods = [Veth(f"n{i}", f"v{i}") for i in range(PODS)]
-    for path in (arguments.upstream, arguments.natra):      # modules and caches
-        cost.launch(path, pods[0])
-        cost.delete(path, pods[0])
+    adds.load_modules(arguments, pods[0])
     got = {name: [] for name in do}
     for _ in range(arguments.rounds):
         for name, (path, keys) in do.items():
@@ -80,10 +76,11 @@ def rows(got):
     for name, rounds in got.items():
         for column in COLUMNS:
             places = medians(rounds, column)
-            loads = sum(ms > 2 * statistics.median(places) for ms in places)
+            twice = 2 * statistics.median(places)
             yield (name, column.replace("_ms", "").replace("cpu", "CPU"),
                    f"{places[0]:.1f}", f"{statistics.median(places[1:]):.1f}",
-                   f"{max(places[1:]):.1f}", f"{loads}", f"{sum(places):.0f}")
+                   f"{max(places[1:]):.1f}", f"{sum(ms > twice for ms in places)}",
+                   f"{sum(places):.0f}")
 
 
 def text(got):
@@ -92,23 +89,8 @@ def text(got):
                             f"all {PODS}"), list(rows(got))))
 
 
-def head(arguments):
-    return f"""\
-The first {PODS} ADDs of a node, in ms: medians of {arguments.rounds} rounds. Each begins
-without natra's programs.
-{arguments.printed}
-Machine: {machine.line()}, Linux {os.uname().release}. natra is
-a static build, upstream's plugin {machine.newest_plugins() or "Debian's"}. Load before: \
-{arguments.load:.2f}.
-"""
-
-
 def prepare(arguments):
-    arguments.upstream = plugin.newest_bandwidth()
-    arguments.natra = static_natra()
-    arguments.load = os.getloadavg()[0]
-    if arguments.result:
-        arguments.printed = machine.printed_by(f"first_adds.py --rounds {arguments.rounds}")
+    adds.prepare(arguments, f"first_adds.py --rounds {arguments.rounds}")
 
 
 def main(report, arguments):
@@ -120,9 +102,10 @@ def main(report, arguments):
         cpu = {who: sum(medians(got[who], "cpu_ms")) for who in (name, "upstream")}
         report.most(f"{name}: CPU of the first {PODS} ADDs, to upstream's",
                     cpu[name] / cpu["upstream"], MOST)
-    if arguments.result and not report.failed:
-        with open(arguments.result, "w") as f:
-            print(head(arguments), text(got), sep="\n", file=f)
+    if not report.failed:
+        adds.write(arguments, f"""\
+The first {PODS} ADDs of a node, in ms: medians of {arguments.rounds} rounds. Each begins
+without natra's programs.""", text(got))
 
 
 if __name__ == "__main__":
