@@ -28,7 +28,7 @@ from script import option
 PODS = 16
 # The CPU of natra's ADDs, to upstream's. More means that fewer pods share the loaded programs, or
 # that these take longer to load.
-MOST = 1.6
+MOST = 1.3
 COLUMNS = ("wall_ms", "cpu_ms")
 
 
