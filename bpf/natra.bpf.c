@@ -21,6 +21,7 @@
 #include "natra_connects.bpf.h"
 #include "natra_durations.h"
 #include "natra_events.bpf.h"
+#include "natra_fair.bpf.h"
 #include "natra_fair.h"
 #include "natra_flows.h"
 #include "natra_gates.bpf.h"
@@ -145,6 +146,7 @@ static __noinline void settle(struct natra_state *state, __u64 active,
 {
 	if (natra_bucket_cut(&state->fair.tat_ns, until_ns) &&
 	    natra_bucket_cut(&state->fair.latest_ns, until_ns) &&
+	    natra_bucket_cut(&state->forgiven_tat_ns, until_ns) &&
 	    natra_bucket_cut(&state->mice_tat_ns, until_ns) &&
 	    natra_bucket_cut(&state->tiny_tat_ns, until_ns))
 		NATRA_WRITE_ONCE(state->settled, active);
@@ -243,32 +245,6 @@ static __always_inline bool is_dropped(enum natra_counter outcome)
 	       outcome == NATRA_COUNT_DROPPED_HORIZON;
 }
 
-/* Judges a packet that nothing can hold. A random number is drawn only for one
- * whose chance is not sure. */
-static __always_inline enum natra_counter
-police(const struct natra_limits *limits, __u64 now_ns, __u64 turn_ns)
-{
-	const __u64 chance = natra_fair_chance(limits, now_ns, turn_ns);
-	__u32 random = 0;
-
-	if (!chance)
-		return NATRA_COUNT_ADMITTED;
-	if (chance < NATRA_FAIR_SURE)
-		random = bpf_get_prandom_u32();
-	return natra_fair_police(limits, now_ns, turn_ns, chance, random);
-}
-
-/* Runs once in a tick, so it can afford the exact clock. */
-static __always_inline void adapt(struct natra_fair *fair,
-				  const struct natra_limits *limits, bool held)
-{
-	const __u64 now_ns = bpf_ktime_get_ns();
-
-	(void)adapt_global(fair, now_ns,
-			   natra_fair_latest(fair, limits, now_ns, held),
-			   limits->fair_shift);
-}
-
 /* Decides what becomes of a packet of a heavy flow, and charges it if it goes:
  * what is dropped has changed nothing. */
 static __always_inline enum natra_counter
@@ -284,7 +260,7 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	struct natra_turn turn;
 	__u64 now_ns = packet->now_ns, turn_ns;
 	const bool held = is_held(skb);
-	bool forgiven;
+	bool forgiven, own;
 
 	natra_fair_span(fair, limits, now_ns, cost_ns, held, &span);
 	if (natra_unlikely(now_ns >> NATRA_FAIR_TICK_SHIFT >
@@ -307,12 +283,17 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 		outcome = police(limits, now_ns, turn_ns);
 	if (outcome == NATRA_COUNT_MARKED && !set_ce(skb))
 		outcome = held ? NATRA_COUNT_PACED : NATRA_COUNT_DROPPED_RATE;
-	if (is_dropped(outcome))
+	/* What happens for the sake of a group is not on the flow's own account. */
+	own = !held && turn.turn_ns >= group_ns;
+	if (is_dropped(outcome)) {
+		/* Under a flood this is all that it costs. */
+		if (own && NATRA_READ_ONCE(state->forgiven_tat_ns) <= now_ns)
+			(void)relieve_global(state, limits, packet->hash,
+					     now_ns, turn.turn_ns);
 		return outcome;
-	/* A mark for the sake of a group is not on the flow's own account. */
-	forgiven = !held && outcome == NATRA_COUNT_MARKED &&
-		   turn.turn_ns >= group_ns &&
-		   natra_fair_forgives(&state->marks_tat_ns, now_ns, cost_ns);
+	}
+	forgiven = own && outcome == NATRA_COUNT_MARKED &&
+		   natra_fair_forgive(&state->forgiven_tat_ns, now_ns, cost_ns);
 	natra_fair_charge(fair, &span, &turn, cost_ns, forgiven);
 	if (held && turn_ns > now_ns)
 		hold(stripe, packet, now_ns, turn_ns);

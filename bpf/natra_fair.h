@@ -15,8 +15,8 @@
  *  - a flow under 1/K of the rate does not wait at all;
  *  - what a flow leaves of its share is there for the others, because the
  *    bucket is then behind their clocks;
- *  - a flow's packets do not overtake each other, because neither its clock nor
- *    the bucket goes back.
+ *  - a flow's packets do not overtake each other where they are held, because
+ *    neither its clock nor the bucket goes back there.
  *
  * Packets that go before the bucket's time overdraw it, and the overdraft tells
  * whether K is right. If the shares of all flows sum up to more than the rate,
@@ -118,10 +118,13 @@
 #define NATRA_FAIR_SAFE_SHIFT 5
 #define NATRA_FAIR_SURE       (1ULL << 32) /* a chance of 1 */
 
-/* How much of marked packets stays off their flows' clocks: 1/2^6 of the rate, and what it
- * carries in 2^26 ns (67 ms) at once, see natra_fair_forgives. */
-#define NATRA_FAIR_FORGIVEN_SHIFT 6
+/* What is forgiven, see natra_fair_forgive: 1/2^5 of the rate, and what it carries in 2^26 ns
+ * (67 ms) at once. */
+#define NATRA_FAIR_FORGIVEN_SHIFT 5
 #define NATRA_FAIR_FORGIVEN_NS    (1ULL << 26)
+
+/* How far before now a dropped packet's flow has its next turn: 2.1 ms. */
+#define NATRA_FAIR_RELIEF_NS (1ULL << 21)
 
 /* The times between which turns lie, for a packet at now_ns. */
 struct natra_span {
@@ -406,7 +409,7 @@ natra_inline __u64 natra_fair_chance(const struct natra_limits *limits,
  * stands for: mark it, and drop it if it cannot be marked. So both kinds of flows
  * are judged alike. A flow of marked packets may overdraw its share up to
  * max_overdraft_ns: one that sets ECT and ignores CE does not get past it, but for what
- * natra_fair_forgives.
+ * natra_fair_forgive.
  */
 natra_inline enum natra_counter
 natra_fair_police(const struct natra_limits *limits, __u64 now_ns,
@@ -420,26 +423,51 @@ natra_fair_police(const struct natra_limits *limits, __u64 now_ns,
 }
 
 /*
- * Returns whether a marked packet leaves its flow's clock where it is; the bucket is charged
- * all the same. README.md, Policing, says why. marks_tat_ns is a GCRA bucket in which a packet
- * costs 64 times its time and 2^32 ns are the burst, so a packet that takes over 67 ms
- * is never forgiven. CPUs that mark at the same time may each forgive a packet for the price
- * of one.
+ * Returns whether a policed flow may gain cost_ns of the bucket's time: by a marked packet that
+ * leaves its clock where it is, or by a clock that is set back after a drop. The bucket is
+ * charged all the same. README.md, Policing, says why. *tat_ns is a GCRA bucket in which that
+ * costs 32 times its time and 2^31 ns are the burst. CPUs that forgive at the same time may
+ * each do so for the price of one.
  */
-natra_inline bool natra_fair_forgives(__u64 *marks_tat_ns, __u64 now_ns,
-				      __u64 cost_ns)
+natra_inline bool natra_fair_forgive(__u64 *tat_ns, __u64 now_ns, __u64 cost_ns)
 {
 	const __u64 first_ns = natra_fair_before(
 		now_ns, NATRA_FAIR_FORGIVEN_NS << NATRA_FAIR_FORGIVEN_SHIFT);
-	__u64 tat_ns = NATRA_READ_ONCE(*marks_tat_ns);
+	__u64 tat = NATRA_READ_ONCE(*tat_ns);
 
-	if (tat_ns < first_ns)
-		tat_ns = first_ns;
-	tat_ns += cost_ns << NATRA_FAIR_FORGIVEN_SHIFT;
-	if (tat_ns > now_ns)
+	if (tat > now_ns)
 		return false;
-	NATRA_WRITE_ONCE(*marks_tat_ns, tat_ns);
+	if (tat < first_ns)
+		tat = first_ns;
+	NATRA_WRITE_ONCE(*tat_ns, tat + (cost_ns << NATRA_FAIR_FORGIVEN_SHIFT));
 	return true;
+}
+
+/*
+ * Sets the clock of a policed flow, a packet of which was dropped at turn_ns, to just before now,
+ * if natra_fair_forgive allows what that gains. So what it sends next passes, and with it the
+ * retransmission.
+ */
+natra_inline void natra_fair_relieve(__u64 *clocks, __u64 hash,
+				     const struct natra_limits *limits,
+				     __u32 k_more, __u64 now_ns, __u64 turn_ns,
+				     __u64 *forgiven_tat_ns)
+{
+	const __u64 to_ns = natra_fair_before(now_ns, NATRA_FAIR_RELIEF_NS);
+	const __u32 mask = NATRA_FAIR_WIDTH - 1;
+	__u64 *one = &clocks[hash & mask];
+	__u64 *other = &clocks[NATRA_FAIR_WIDTH + ((hash >> 16) & mask)];
+
+	/* No clock makes the flow wait, or the flow ignores its marks. */
+	if (natra_fair_clock(clocks, hash) <= to_ns || turn_ns <= to_ns ||
+	    turn_ns > now_ns + limits->max_overdraft_ns)
+		return;
+	if (!natra_fair_forgive(forgiven_tat_ns, now_ns,
+				(turn_ns - to_ns) * NATRA_FAIR_K_ONE /
+					(NATRA_FAIR_K_ONE + k_more)))
+		return;
+	NATRA_WRITE_ONCE(*one, to_ns);
+	NATRA_WRITE_ONCE(*other, to_ns);
 }
 
 /*

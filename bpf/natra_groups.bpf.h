@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <bpf/bpf_helpers.h>
 
+#include "natra_fair.bpf.h"
 #include "natra_groups.h"
 #include "natra_maps.bpf.h"
 #include "natra_packet.bpf.h"
@@ -24,16 +25,6 @@ static __always_inline struct natra_group *group_at(__u32 place)
 	const __u32 index = place - 1;
 
 	return bpf_map_lookup_elem(&natra_groups, &index);
-}
-
-/* Runs once in a tick. It is global for the same reason as parse_global. */
-__noinline int adapt_global(struct natra_fair *fair, __u64 now_ns,
-			    __u64 latest_ns, __u32 fair_shift)
-{
-	if (!fair)
-		return 0; /* the verifier wants this check */
-	natra_fair_adapt(fair, now_ns, latest_ns, fair_shift);
-	return 0;
 }
 
 /*

@@ -393,7 +393,7 @@ struct natra_state {
 	/* The windows up to which each kind of event is told, see natra_events.h.
 	 * Behind them the second bucket is in a cache line of its own. */
 	__u32 event_tat[NATRA_REPORT_MAX];
-	__u64 marks_tat_ns; /* of marks that are forgiven, see natra_fair.h */
+	__u64 forgiven_tat_ns; /* of marks and drops, see natra_fair.h */
 	__u64 mice_tat_ns;
 	__u64 events_reported;
 	__u64 events_suppressed; /* more flows became heavy than are told */

@@ -145,11 +145,15 @@ static enum natra_counter fair(struct sim *sim, uint64_t hash, uint64_t cost_ns,
 	if (outcome == NATRA_COUNT_MARKED && !ect)
 		outcome =
 			sim->edt ? NATRA_COUNT_PACED : NATRA_COUNT_DROPPED_RATE;
+	if (outcome == NATRA_COUNT_DROPPED_RATE)
+		natra_fair_relieve(sim->state->clocks, hash, l, f->k_more, now,
+				   turn.turn_ns, &sim->state->forgiven_tat_ns);
 	if (outcome == NATRA_COUNT_DROPPED_RATE ||
 	    outcome == NATRA_COUNT_DROPPED_HORIZON)
 		return outcome;
-	forgiven = !sim->edt && outcome == NATRA_COUNT_MARKED &&
-		   natra_fair_forgives(&sim->state->marks_tat_ns, now, cost_ns);
+	forgiven =
+		!sim->edt && outcome == NATRA_COUNT_MARKED &&
+		natra_fair_forgive(&sim->state->forgiven_tat_ns, now, cost_ns);
 	natra_fair_charge(f, &span, &turn, cost_ns, forgiven);
 	return outcome;
 }
