@@ -214,10 +214,11 @@ static void newcomer_changes_it(void **state)
 	pretend_another_build();
 	assert_false(rig_query(n, ids[1]).program_is_current);
 	assert_int_equal(KEPT(attach(0)), 0);
-	assert_int_equal(engine_program(1), engine_program(0));
-	assert_true(rig_query(n, ids[1]).program_is_current);
+	/* The last bank is the first one to be tried. */
+	assert_int_equal(engine_program(2), engine_program(0));
+	assert_true(rig_query(n, ids[2]).program_is_current);
 	assert_true(rig_query(n, ids[0]).program_is_current);
-	assert_false(rig_query(n, ids[2]).program_is_current);
+	assert_false(rig_query(n, ids[1]).program_is_current);
 }
 
 /* A setting that is fixed when the program is loaded differs, so natra attaches

@@ -68,8 +68,6 @@ class Bench:
                                   ("guard", self.a.fast_pass_guard)) if v}
         if self.a.rtt is not None:
             more["rtt_ms"] = self.a.rtt
-        if self.a.gso_segs:
-            more["gso_segs"] = self.a.gso_segs
         # Only natra has what evasion is to evade, and it is charged there.
         labels = [x for x in self.a.limiter if scenario.name != "evasion" or
                   x in NATRAS and x != "charged"]
@@ -116,8 +114,7 @@ class Bench:
                    *(("--fast-pass-guard", self.a.fast_pass_guard)
                      if self.a.fast_pass_guard else ()))
         for lane, (label, p) in zip(lanes, wanted):
-            lane.start(label, p["way"], p["rate"], p.get("rtt_ms"), options,
-                       p.get("gso_segs"))
+            lane.start(label, p["way"], p["rate"], p.get("rtt_ms"), options)
         found = scenario.run(lanes, [p for _, p in wanted], self.a)
         for lane in lanes:
             lane.stop()
@@ -242,7 +239,6 @@ if __name__ == "__main__":
                help="of aggregate; ecn is one stream that can be marked"),
         option("--lanes", type=int, default=LANES, help="most that run at once"),
         option("--rtt", type=float, help="ms, instead of each way's own"),
-        option("--gso-segs", type=int, help="most in a GSO packet of a sender"),
         option("--fast-pass", choices=["free", "guarded", "charged", "off"]),
         option("--fast-pass-guard", metavar="RATE", help="of mice in all, with guarded"),
         option("--seconds", type=float, help="to measure for"),

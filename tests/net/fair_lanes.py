@@ -50,17 +50,13 @@ class Lane:
         self.r, self.number, self.netem = r, number, netem
         self.pod, self.client = r.pods[number], r.clients[number]
 
-    def start(self, name, way, rate, rtt_ms=None, options=(), gso_segs=None):
-        """Limit the pod to a rate in the direction of the way. Senders put at most so many
-        segments into a GSO packet."""
+    def start(self, name, way, rate, rtt_ms=None, options=()):
+        """Limit the pod to a rate in the direction of the way."""
         self.into, words, own_rtt_ms = WAYS[way]
         self.rtt_ms = own_rtt_ms if rtt_ms is None else rtt_ms
         self.cap = bits(rate)
         ends = (self.client, self.pod)
         self.src, self.dst = ends if self.into else ends[::-1]
-        self.gso_segs = gso_segs
-        if gso_segs:
-            self.src.run("ip", "link", "set", "dev", "eth0", "gso_max_segs", str(gso_segs))
         if not self.netem:
             self.rtt_ms = 0
         if self.rtt_ms:
@@ -71,8 +67,6 @@ class Lane:
 
     def stop(self):
         self.limiter.detach()
-        if self.gso_segs:
-            self.src.run("ip", "link", "set", "dev", "eth0", "gso_max_segs", "65535")
         if self.rtt_ms:
             self.client.run("tc", "qdisc", "del", "dev", "eth0", "root")
             sh("tc", "qdisc", "del", "dev", self.client.host, "root")
