@@ -245,8 +245,8 @@ static __always_inline bool is_dropped(enum natra_counter outcome)
 	       outcome == NATRA_COUNT_DROPPED_HORIZON;
 }
 
-/* Decides what becomes of a packet of a heavy flow, and charges it if it goes:
- * what is dropped has changed nothing. */
+/* Decides what becomes of a packet of a heavy flow, and charges it if it goes. One that is
+ * dropped changes nothing, unless its flow's clock is set back. */
 static __always_inline enum natra_counter
 charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	     struct natra_stripe *stripe, const struct natra_limits *limits,
@@ -283,7 +283,8 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 		outcome = police(limits, now_ns, turn_ns);
 	if (outcome == NATRA_COUNT_MARKED && !set_ce(skb))
 		outcome = held ? NATRA_COUNT_PACED : NATRA_COUNT_DROPPED_RATE;
-	/* What happens for the sake of a group is not on the flow's own account. */
+	/* Nothing is forgiven if a packet is marked or dropped because its group, and not its
+	 * flow, is over its share. */
 	own = !held && turn.turn_ns >= group_ns;
 	if (is_dropped(outcome)) {
 		/* Under a flood this is all that it costs. */
@@ -298,12 +299,6 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	if (held && turn_ns > now_ns)
 		hold(stripe, packet, now_ns, turn_ns);
 	return outcome;
-}
-
-static __always_inline const struct natra_limits *
-limits_of(const struct natra_config *config, __u64 active)
-{
-	return &config->limits[active & 1];
 }
 
 /* Charges a packet that is not free, and decides what becomes of it. */

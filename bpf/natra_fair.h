@@ -118,12 +118,12 @@
 #define NATRA_FAIR_SAFE_SHIFT 5
 #define NATRA_FAIR_SURE       (1ULL << 32) /* a chance of 1 */
 
-/* What is forgiven, see natra_fair_forgive: 1/2^5 of the rate, and what it carries in 2^26 ns
- * (67 ms) at once. */
+/* natra_fair_forgive lets policed flows gain 1/2^5 of the rate together, and what the rate
+ * carries in 2^26 ns (67 ms) at once. */
 #define NATRA_FAIR_FORGIVEN_SHIFT 5
 #define NATRA_FAIR_FORGIVEN_NS    (1ULL << 26)
 
-/* How far before now a dropped packet's flow has its next turn: 2.1 ms. */
+/* A drop sets its flow's clock to this long before now (2.1 ms), see natra_fair_relieve. */
 #define NATRA_FAIR_RELIEF_NS (1ULL << 21)
 
 /* The times between which turns lie, for a packet at now_ns. */
@@ -198,6 +198,7 @@ natra_inline void natra_fair_span(const struct natra_fair *fair,
 		ret->low_ns = ret->full_ns;
 	ret->latest_ns = natra_fair_latest(fair, limits, now_ns, held);
 	ret->reset_ns = held ? now_ns + limits->max_delay_ns : now_ns;
+	/* The last two terms are K times a unit. */
 	ret->stale_ns =
 		now_ns + (1ULL << NATRA_FAIR_TICK_SHIFT) +
 		(held ? limits->max_delay_ns : limits->max_overdraft_ns) +
@@ -209,9 +210,10 @@ natra_inline void natra_fair_span(const struct natra_fair *fair,
 }
 
 /*
- * Returns whether a packet with this turn must be judged by the exact time, if now_ns is that
- * of the last tick of the system's clock. That time is never ahead, so what it admits may go;
- * and who exceeds the longest delay by it does so in a tick at most.
+ * Returns whether a packet with this turn must be judged by the exact time. now_ns is the time of
+ * the last tick of the system's clock, which is never ahead. So a packet whose turn it has reached
+ * may go, and one that is beyond the longest delay by it is dropped, although its delay may be
+ * shorter by up to a tick.
  */
 natra_inline bool natra_fair_is_near(const struct natra_limits *limits,
 				     __u64 now_ns, __u64 turn_ns, bool held)
@@ -306,13 +308,19 @@ natra_inline void natra_fair_adapt(struct natra_fair *fair, __u64 now_ns,
 	NATRA_WRITE_ONCE(fair->k_more, (__u32)k - NATRA_FAIR_K_ONE);
 }
 
-/* Returns the clock of the flow that has this hash. */
-natra_inline __u64 natra_fair_clock(const __u64 *clocks, __u64 hash)
+/* Returns the cell in a row of the flow that has this hash. */
+natra_inline __u64 *natra_fair_cell(__u64 *clocks, __u64 hash, __u32 row)
 {
-	const __u32 mask = NATRA_FAIR_WIDTH - 1;
-	const __u64 one_ns = NATRA_READ_ONCE(clocks[hash & mask]);
-	const __u64 other_ns = NATRA_READ_ONCE(
-		clocks[NATRA_FAIR_WIDTH + ((hash >> 16) & mask)]);
+	return &clocks[row * NATRA_FAIR_WIDTH +
+		       ((hash >> (16 * row)) & (NATRA_FAIR_WIDTH - 1))];
+}
+
+/* Returns the clock of the flow that has this hash. */
+natra_inline __u64 natra_fair_clock(__u64 *clocks, __u64 hash)
+{
+	const __u64 one_ns = NATRA_READ_ONCE(*natra_fair_cell(clocks, hash, 0));
+	const __u64 other_ns =
+		NATRA_READ_ONCE(*natra_fair_cell(clocks, hash, 1));
 
 	return one_ns < other_ns ? one_ns : other_ns;
 }
@@ -322,14 +330,13 @@ natra_inline void natra_fair_turn(const struct natra_fair *fair, __u64 *clocks,
 				  __u64 hash, const struct natra_span *span,
 				  __u32 fair_shift, struct natra_turn *ret)
 {
-	const __u32 mask = NATRA_FAIR_WIDTH - 1;
 	const __u64 bound_ns = natra_fair_bound(fair_shift)
 			       << (fair_shift & 63);
 	__u64 tat_ns = NATRA_READ_ONCE(fair->tat_ns), turn_ns, least_ns;
 	__u64 other_ns;
 
-	ret->clock[0] = &clocks[hash & mask];
-	ret->clock[1] = &clocks[NATRA_FAIR_WIDTH + ((hash >> 16) & mask)];
+	ret->clock[0] = natra_fair_cell(clocks, hash, 0);
+	ret->clock[1] = natra_fair_cell(clocks, hash, 1);
 	turn_ns = NATRA_READ_ONCE(*ret->clock[0]);
 	other_ns = NATRA_READ_ONCE(*ret->clock[1]);
 	if (other_ns < turn_ns)
@@ -409,7 +416,7 @@ natra_inline __u64 natra_fair_chance(const struct natra_limits *limits,
  * stands for: mark it, and drop it if it cannot be marked. So both kinds of flows
  * are judged alike. A flow of marked packets may overdraw its share up to
  * max_overdraft_ns: one that sets ECT and ignores CE does not get past it, but for what
- * natra_fair_forgive.
+ * natra_fair_forgive allows.
  */
 natra_inline enum natra_counter
 natra_fair_police(const struct natra_limits *limits, __u64 now_ns,
@@ -454,9 +461,6 @@ natra_inline void natra_fair_relieve(__u64 *clocks, __u64 hash,
 				     __u64 *forgiven_tat_ns)
 {
 	const __u64 to_ns = natra_fair_before(now_ns, NATRA_FAIR_RELIEF_NS);
-	const __u32 mask = NATRA_FAIR_WIDTH - 1;
-	__u64 *one = &clocks[hash & mask];
-	__u64 *other = &clocks[NATRA_FAIR_WIDTH + ((hash >> 16) & mask)];
 
 	/* No clock makes the flow wait, or the flow ignores its marks. */
 	if (natra_fair_clock(clocks, hash) <= to_ns || turn_ns <= to_ns ||
@@ -466,8 +470,8 @@ natra_inline void natra_fair_relieve(__u64 *clocks, __u64 hash,
 				(turn_ns - to_ns) * NATRA_FAIR_K_ONE /
 					(NATRA_FAIR_K_ONE + k_more)))
 		return;
-	NATRA_WRITE_ONCE(*one, to_ns);
-	NATRA_WRITE_ONCE(*other, to_ns);
+	NATRA_WRITE_ONCE(*natra_fair_cell(clocks, hash, 0), to_ns);
+	NATRA_WRITE_ONCE(*natra_fair_cell(clocks, hash, 1), to_ns);
 }
 
 /*

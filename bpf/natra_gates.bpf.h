@@ -60,7 +60,7 @@ __noinline int gate_global(const struct natra_config *config,
 
 	if (!config || !state || !packet)
 		return NATRA_GATE_NONE; /* the verifier wants this check */
-	limits = &config->limits[packet->active & 1];
+	limits = limits_of(config, packet->active);
 	if (limits->packets.mult &&
 	    !gate_take(&state->packets_tat_ns, &limits->packets, segs,
 		       packet->now_ns))

@@ -124,7 +124,7 @@ __noinline __u64 group_global(const struct natra_config *config,
 
 	if (!natra_fixed.has_groups || !config || !state || !packet)
 		return 0; /* the verifier wants this check */
-	of = &config->limits[packet->active & 1].member;
+	of = &limits_of(config, packet->active)->member;
 	if (!of->group)
 		return 0;
 	turn_ns = group_level(of, &state->member, packet, how);

@@ -146,6 +146,13 @@ struct packet {
 	__u32 seed : 30;   /* of the dither: another one for each packet */
 };
 
+/* Returns the limits that are active. */
+static __always_inline const struct natra_limits *
+limits_of(const struct natra_config *config, __u64 active)
+{
+	return &config->limits[active & 1];
+}
+
 /* A tag that the kernel keeps in the skb is not in its length. */
 static __always_inline __u32 tag_bytes(const struct __sk_buff *skb)
 {

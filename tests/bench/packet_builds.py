@@ -3,8 +3,9 @@
 """Compares what a packet takes in the programs of two builds.
 
 tests/bpf/per_packet of this build and of another one, in a built clone of another commit,
-run by turns. Each figure is the least of its runs: a busy neighbour of the CPU makes a program
-slower by a third for seconds, and longer ones by more than shorter ones. The committed result is made by
+run by turns. Each figure is the least of its runs, because a busy neighbour of the CPU makes a
+program slower by a third for seconds, and a long one by more than a short one. The committed
+result is made by
 
     tests/bench/packet_builds.py --before OTHER/build/tests/bpf/per_packet
         --result tests/bench/results/packets-before-fair-6.18.txt

@@ -346,7 +346,8 @@ static void unused_share_is_kept_for_three_units(void **state)
 	assert_int_equal(span.low_ns, now - SIM_SECOND / 2);
 }
 
-/* The clock of the last tick tells what becomes of all other packets. */
+/* A packet needs the exact time if its turn is near. What becomes of all others is known
+ * from the time of the last tick. */
 static void time_is_exact_where_it_matters(void **state)
 {
 	const uint64_t now = 100 * SIM_SECOND;

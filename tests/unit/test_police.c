@@ -39,7 +39,7 @@ static void police_drops_at_the_end_of_the_burst(void **state)
 			 NATRA_COUNT_DROPPED_RATE);
 }
 
-/* What is forgiven is 67 ms of the rate and one more, and then 1/32 of it. */
+/* Flows may gain 67 ms of the rate and one packet more at once, and then 1/32 of the rate. */
 static void little_is_forgiven(void **state)
 {
 	uint64_t now = 100 * SIM_SECOND;
