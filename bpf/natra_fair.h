@@ -134,7 +134,7 @@ struct natra_span {
 	 * if that is later. The overdraft is how far the bucket is beyond this time. */
 	__u64 latest_ns;
 	__u64 stale_ns; /* a clock beyond this time means nothing, */
-	__u64 reset_ns; /* and its flow has this turn instead */
+	__u64 reset_ns; /* and its flow has this turn, the latest that counts */
 	__u32 k_more;   /* of natra_fair, by which the packet is charged */
 };
 
@@ -369,6 +369,11 @@ natra_inline void natra_fair_charge(struct natra_fair *fair,
 	const __u64 end_ns =
 		turn->turn_ns +
 		(forgiven ? 0 : natra_fair_times_k(cost_ns, span->k_more));
+	/* A marked packet may go before its turn. If that turn were the latest, its flow
+	 * would seem to overdraw less than flows whose packets are dropped instead, and K
+	 * would be higher while it sends. */
+	const __u64 latest_ns =
+		turn->turn_ns < span->reset_ns ? turn->turn_ns : span->reset_ns;
 	const __u64 tat_ns = NATRA_READ_ONCE(fair->tat_ns);
 
 	/* A bucket that is full is set by one CPU; all others add to it. */
@@ -376,8 +381,8 @@ natra_inline void natra_fair_charge(struct natra_fair *fair,
 	    __sync_val_compare_and_swap(&fair->tat_ns, tat_ns,
 					turn->tat_ns + cost_ns) != tat_ns)
 		__sync_fetch_and_add(&fair->tat_ns, cost_ns);
-	if (turn->turn_ns > span->latest_ns)
-		NATRA_WRITE_ONCE(fair->latest_ns, turn->turn_ns);
+	if (latest_ns > span->latest_ns)
+		NATRA_WRITE_ONCE(fair->latest_ns, latest_ns);
 #pragma GCC unroll 2
 	for (int i = 0; i < NATRA_FAIR_ROWS; i++) {
 		const __u64 clock_ns = NATRA_READ_ONCE(*turn->clock[i]);

@@ -173,6 +173,8 @@ PROGRAMS = [
     one("flow-that-ignores-marks-is-relieved", "bpf/natra_fair.h",
         "turn_ns > now_ns + limits->max_overdraft_ns)\n\t\treturn;",
         "turn_ns > now_ns + (1ULL << 62))\n\t\treturn;", "unit-police"),
+    one("turn-of-a-mark-is-the-latest", "bpf/natra_fair.h",
+        "turn->turn_ns < span->reset_ns ?", "turn->turn_ns ?", "unit-police"),
     one("mark-in-the-tag", BPF,
         "else if (skb->protocol != natra_be16(NATRA_ETHERTYPE_IPV4))",
         "else if (!skb->protocol)", "bpf-police"),

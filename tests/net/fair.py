@@ -29,7 +29,7 @@ sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
 from ecn import have_netem
 from fair_lanes import LANES, NATRAS, WAYS, Lane, use_build, ways_of
-from fair_scenarios import SCENARIOS
+from fair_scenarios import SCENARIOS, rr_program
 from limiters import LIMITERS, Natra, bits, find_natractl
 from meter import ETH_IPV4_TCP
 from rig import Rig
@@ -188,6 +188,8 @@ def prepare(a):
     known("way", a.ways.split(",") if a.ways else [], WAYS)
     if a.natractl:
         os.environ["NATRACTL"] = a.natractl
+    # NATRACTL will name the build that is measured, and an old one need not have rr.
+    os.environ["NATRA_RR"] = rr_program()
     a.builds = {"natra": os.path.realpath(find_natractl())}
     if a.before:
         a.builds["before"] = os.path.realpath(a.before)

@@ -97,6 +97,30 @@ static void dropped_flow_may_go_on(void **state)
 	assert_int_equal(forgiven, now + 1);
 }
 
+/* The turn of a packet that is marked and goes before it is not the latest: what its flow takes
+ * beyond now is overdraft, as that of others is. */
+static void marked_turn_is_not_the_latest(void **state)
+{
+	const struct natra_limits l = limits_of(10 * MBIT, POLICE);
+	const uint64_t now = 100 * SIM_SECOND, ahead = now + 50 * SIM_MS;
+	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH] = {0};
+	struct natra_fair fair = {.tat_ns = now + SIM_SECOND};
+	struct natra_span span;
+	struct natra_turn turn;
+
+	(void)state;
+	clocks[0] = clocks[NATRA_FAIR_WIDTH] = ahead;
+	natra_fair_span(&fair, &l, now, SIM_MS, false, &span);
+	/* An overdraft over the bound would decide the turn. */
+	span.latest_ns = fair.tat_ns;
+	natra_fair_turn(&fair, clocks, 0, &span, l.fair_shift, &turn);
+	assert_int_equal(turn.turn_ns, ahead);
+	span.latest_ns = now - SIM_MS;
+	natra_fair_charge(&fair, &span, &turn, SIM_MS, false);
+	assert_int_equal(fair.latest_ns, now);
+	assert_int_equal(clocks[0], ahead + SIM_MS);
+}
+
 /* A stream gets as much with marks as with drops, at any of these round trips. */
 static void marked_stream_has_the_rate(void **state)
 {
@@ -209,6 +233,7 @@ int main(void)
 		cmocka_unit_test(police_drops_at_the_end_of_the_burst),
 		cmocka_unit_test(little_is_forgiven),
 		cmocka_unit_test(dropped_flow_may_go_on),
+		cmocka_unit_test(marked_turn_is_not_the_latest),
 		cmocka_unit_test(marked_stream_has_the_rate),
 		cmocka_unit_test(gain_of_who_does_not_heed_is_bounded),
 		cmocka_unit_test(one_stream_saws_as_in_one_queue),
