@@ -35,6 +35,9 @@ MBIT = 1_000_000
 CAP = 4 * MBIT
 # The first pod's queue is to hold about 2 s of its cap.
 QUEUE_BYTES = 1_000_000
+# A stream's window is less than this, and fits into upstream's queue (4 MB): one that loses
+# most of a larger window waits for its timers, some for more than a minute.
+RMEM_BYTES = 3_000_000
 # The cap is to hold so long after the begin. What passes before is bounded by what
 # containerd asks upstream's plugin for when a pod starts, and the cap, with what natra
 # lets pass at the begin.
@@ -59,6 +62,8 @@ class Lane:
     def __init__(self, rig, i, program):
         self.pod, client = rig.pods[i], rig.clients[i]
         known = set(ifbs())
+        for ns in (self.pod, client):
+            ns.sysctl("net.ipv4.tcp_rmem", f"4096 131072 {RMEM_BYTES}")
         # A connection is not made in time behind a full queue.
         self.streams = {way: Stream(client, self.pod, 4) if way == "in" else
                         Stream(self.pod, client, 4) for way in WAYS[i]}
@@ -80,6 +85,12 @@ class Lane:
             self.waited = now
         return now - self.waited < 1 and all(
             0 < self.rate(way, now - 3, now) < 1.5 * CAP for way in self.streams)
+
+    def told(self):
+        now = time.monotonic()
+        rates = ", ".join(f"{way} {self.rate(way, now - 3, now) / MBIT:.2f} Mbit/s"
+                          for way in self.streams)
+        return f"{self.pod.name}: backlog {limiting(self.queue)['backlog']}, {rates}"
 
     def read(self):
         self.rows.append((time.monotonic(), {
@@ -191,6 +202,13 @@ def run_by_hand(report, node, lanes):
                         1.1 * CAP / MBIT, " Mbit/s")
 
 
+def wait_for_queues(lanes):
+    """A stream that has just lost packets stands still by upstream's limits alone."""
+    wait_until(lambda: all([lane.is_waiting() for lane in lanes]),
+               lambda: "upstream's queues do not fill: " + "; ".join(
+                   lane.told() for lane in lanes))
+
+
 def wait_for_drain(lanes, was, seconds=20):
     """Return the pod of which more has passed than its cap allows."""
     begin = time.monotonic()
@@ -248,17 +266,14 @@ def take_over(report, name, program):
 
 
 def run(report, node, lanes, name):
-    # A stream that has just lost packets stands still by upstream's limits alone.
-    wait_until(lambda: all(lane.is_waiting() for lane in lanes),
-               "upstream's queues do not fill")
+    wait_for_queues(lanes)
     if ENDS[name]:
         full = end_in_the_middle(node, report, lanes, ENDS[name])
     if name == BY_HAND:
         run_by_hand(report, node, lanes)
         return
     if ENDS[name]:
-        wait_until(lambda: all(lane.is_waiting() for lane in full),
-                   "upstream's queues do not fill again")
+        wait_for_queues(full)
     start = time.monotonic()
     with start_agent(node) as agent:
         wait_until(lambda: not upstream_objects(), agent.log)
