@@ -209,6 +209,9 @@ static void too_large_a_k_is_corrected(void **state)
 	run(POLICE, 10 * MBIT, 16, 4, 0);
 	sim.state->fair.k_more = 39 * NATRA_FAIR_K_ONE;
 	sim_run(&sim, 6 * SIM_SECOND);
+	/* Half of what it was too large by is gone after 2 s. */
+	assert_between(1 + (double)sim.state->fair.k_more / NATRA_FAIR_K_ONE, 1,
+		       28, "K");
 	sim_reset(&sim);
 	sim_run(&sim, 12 * SIM_SECOND);
 	assert_between(sim_jain(&sim, 0, 16), 0.95, 1.001, "Jain's index");
