@@ -16,15 +16,14 @@ struct got {
 static int take(void *arg, char *line)
 {
 	struct got *got = arg;
-	size_t len = strlen(line);
+	size_t len = strlen(line), used = strlen(got->text);
 
 	got->count++;
 	if (len > got->longest)
 		got->longest = len;
-	if (strlen(got->text) + len + 2 < sizeof(got->text)) {
-		strncat(got->text, line, len);
-		strncat(got->text, "|", 1);
-	}
+	if (used + len + 2 < sizeof(got->text))
+		snprintf(got->text + used, sizeof(got->text) - used, "%s|",
+			 line);
 	return got->stop && strcmp(line, got->stop) == 0 ? 7 : 0;
 }
 
