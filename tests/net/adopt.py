@@ -42,6 +42,7 @@ RMEM_BYTES = 3_000_000
 # containerd asks upstream's plugin for when a pod starts, and the cap, with what natra
 # lets pass at the begin.
 SETTLE_SECONDS, SECONDS = 2, 5
+FILL_SECONDS = 120
 PASS_MAX_BYTES = (1 << 29) + (SETTLE_SECONDS + 1) * CAP / 8
 PAUSE_MAX_SECONDS = 1
 WAYS = (("in",), ("out",), ("in", "out"))
@@ -203,10 +204,11 @@ def run_by_hand(report, node, lanes):
 
 
 def wait_for_queues(lanes):
-    """A stream that has just lost packets stands still by upstream's limits alone."""
+    """A stream that has just lost packets stands still by upstream's limits alone, and so
+    does one whose acknowledgements suddenly wait for seconds: its timer has not known it."""
     wait_until(lambda: all([lane.is_waiting() for lane in lanes]),
                lambda: "upstream's queues do not fill: " + "; ".join(
-                   lane.told() for lane in lanes))
+                   lane.told() for lane in lanes), FILL_SECONDS)
 
 
 def wait_for_drain(lanes, was, seconds=20):
