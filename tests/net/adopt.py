@@ -38,11 +38,11 @@ QUEUE_BYTES = 1_000_000
 # A stream's window is less than this, and fits into upstream's queue (4 MB): one that loses
 # most of a larger window waits for its timers, some for more than a minute.
 RMEM_BYTES = 3_000_000
+FILL_SECONDS = 120              # mostly 5 to 30, once 45
 # The cap is to hold so long after the begin. What passes before is bounded by what
 # containerd asks upstream's plugin for when a pod starts, and the cap, with what natra
 # lets pass at the begin.
 SETTLE_SECONDS, SECONDS = 2, 5
-FILL_SECONDS = 120
 PASS_MAX_BYTES = (1 << 29) + (SETTLE_SECONDS + 1) * CAP / 8
 PAUSE_MAX_SECONDS = 1
 WAYS = (("in",), ("out",), ("in", "out"))
@@ -81,17 +81,24 @@ class Lane:
         """Return whether much waited in upstream's queue a moment ago, and moves. The
         socket of a sender in the pod lets some 100 kB wait on this machine."""
         now = time.monotonic()
-        if limiting(self.queue)["backlog"] >= (
-                QUEUE_BYTES if "in" in self.streams else 60000):
+        if self.backlog() >= (QUEUE_BYTES if "in" in self.streams else 60000):
             self.waited = now
         return now - self.waited < 1 and all(
-            0 < self.rate(way, now - 3, now) < 1.5 * CAP for way in self.streams)
+            0 < rate < 1.5 * CAP for rate in self.rates().values())
 
     def told(self):
+        """Return what is_waiting looks at, as a text."""
+        rates = ", ".join(f"{way} {rate / MBIT:.2f} Mbit/s"
+                          for way, rate in self.rates().items())
+        return f"{self.pod.name}: backlog {self.backlog()}, {rates}"
+
+    def backlog(self):
+        return limiting(self.queue)["backlog"]
+
+    def rates(self):
+        """Return the rate of each stream in the last seconds."""
         now = time.monotonic()
-        rates = ", ".join(f"{way} {self.rate(way, now - 3, now) / MBIT:.2f} Mbit/s"
-                          for way in self.streams)
-        return f"{self.pod.name}: backlog {limiting(self.queue)['backlog']}, {rates}"
+        return {way: self.rate(way, now - 3, now) for way in self.streams}
 
     def read(self):
         self.rows.append((time.monotonic(), {
@@ -206,6 +213,7 @@ def run_by_hand(report, node, lanes):
 def wait_for_queues(lanes):
     """A stream that has just lost packets stands still by upstream's limits alone, and so
     does one whose acknowledgements suddenly wait for seconds: its timer has not known it."""
+    # A list, because each lane must notice when its queue is full.
     wait_until(lambda: all([lane.is_waiting() for lane in lanes]),
                lambda: "upstream's queues do not fill: " + "; ".join(
                    lane.told() for lane in lanes), FILL_SECONDS)
