@@ -49,6 +49,7 @@
 
 #include <stdbool.h>
 
+#include "natra_bucket.h"
 #include "natra_compiler.h"
 #include "natra_shared.h"
 
@@ -123,6 +124,10 @@
 #define NATRA_FAIR_FORGIVEN_SHIFT 5
 #define NATRA_FAIR_FORGIVEN_NS    (1ULL << 26)
 
+/* No packet is longer on the wire but for BIG TCP: a GSO packet of 64 kB has the headers of
+ * its segments besides. */
+#define NATRA_FAIR_LONGEST_BYTES (1U << 17)
+
 /* A drop sets its flow's clock to this long before now (2.1 ms), see natra_fair_relieve. */
 #define NATRA_FAIR_RELIEF_NS (1ULL << 21)
 
@@ -178,9 +183,9 @@ natra_inline __u64 natra_fair_latest(const struct natra_fair *fair,
  * policed. now_ns may be up to a tick of the loop ago; then the burst and the credit
  * are longer by as much.
  *
- * A clock cannot be ahead by more than the latest turn and K times a packet of a
- * unit, or K times this packet if that is longer, unless the limits or K were others when
- * it was set. Its flow would then wait for what it took long ago. A held packet has the
+ * A clock cannot be ahead by more than the latest turn and K times the longest packet,
+ * or K times this packet if that is longer, unless the limits or K were others when it
+ * was set. Its flow would then wait for what it took long ago. A held packet has the
  * latest turn instead, behind which no packet of its flow can be.
  */
 natra_inline void natra_fair_span(const struct natra_fair *fair,
@@ -188,24 +193,22 @@ natra_inline void natra_fair_span(const struct natra_fair *fair,
 				  __u64 now_ns, __u64 cost_ns, bool held,
 				  struct natra_span *ret)
 {
-	const __u32 shift = limits->fair_shift,
-		    k_more = NATRA_READ_ONCE(fair->k_more);
-	const __u64 unit_ns = 1ULL << (shift & 63);
+	const __u32 k_more = NATRA_READ_ONCE(fair->k_more);
+	const __u64 longest_ns =
+		natra_cost_ns(&limits->rate, NATRA_FAIR_LONGEST_BYTES, 0);
 
 	ret->full_ns = natra_fair_before(now_ns, limits->rate.burst_ns);
-	ret->low_ns = natra_fair_before(now_ns, NATRA_FAIR_CREDIT * unit_ns);
+	ret->low_ns = natra_fair_before(
+		now_ns, (__u64)NATRA_FAIR_CREDIT << (limits->fair_shift & 63));
 	if (!held || ret->low_ns < ret->full_ns)
 		ret->low_ns = ret->full_ns;
 	ret->latest_ns = natra_fair_latest(fair, limits, now_ns, held);
 	ret->reset_ns = held ? now_ns + limits->max_delay_ns : now_ns;
-	/* The last two terms are K times a unit. */
 	ret->stale_ns =
 		now_ns + (1ULL << NATRA_FAIR_TICK_SHIFT) +
 		(held ? limits->max_delay_ns : limits->max_overdraft_ns) +
-		unit_ns +
-		((__u64)k_more << ((shift - NATRA_FAIR_K_SHIFT) & 63));
-	if (natra_unlikely(cost_ns > unit_ns))
-		ret->stale_ns += natra_fair_times_k(cost_ns, k_more);
+		natra_fair_times_k(cost_ns > longest_ns ? cost_ns : longest_ns,
+				   k_more);
 	ret->k_more = k_more;
 }
 
@@ -458,7 +461,9 @@ natra_inline bool natra_fair_forgive(__u64 *tat_ns, __u64 now_ns, __u64 cost_ns)
 /*
  * Sets the clock of a policed flow, a packet of which was dropped at turn_ns, to just before now,
  * if natra_fair_forgive allows what that gains. So what it sends next passes, and with it the
- * retransmission.
+ * retransmission. Only the cell that is the flow's clock is set: the other one may be another
+ * flow's. Nothing is forgiven to a flow that is further ahead than marks may bring it. One that
+ * can be marked ignores its marks, and of others this would take from those who need less of it.
  */
 natra_inline void natra_fair_relieve(__u64 *clocks, __u64 hash,
 				     const struct natra_limits *limits,
@@ -466,17 +471,19 @@ natra_inline void natra_fair_relieve(__u64 *clocks, __u64 hash,
 				     __u64 *forgiven_tat_ns)
 {
 	const __u64 to_ns = natra_fair_before(now_ns, NATRA_FAIR_RELIEF_NS);
+	__u64 *clock = natra_fair_cell(clocks, hash, 0);
+	__u64 *other = natra_fair_cell(clocks, hash, 1);
 
-	/* No clock makes the flow wait, or the flow ignores its marks. */
-	if (natra_fair_clock(clocks, hash) <= to_ns || turn_ns <= to_ns ||
+	if (NATRA_READ_ONCE(*other) < NATRA_READ_ONCE(*clock))
+		clock = other;
+	/* The clock is earlier if the bound of the overdraft has decided the turn. */
+	if (NATRA_READ_ONCE(*clock) < turn_ns || turn_ns <= to_ns ||
 	    turn_ns > now_ns + limits->max_overdraft_ns)
 		return;
-	if (!natra_fair_forgive(forgiven_tat_ns, now_ns,
-				(turn_ns - to_ns) * NATRA_FAIR_K_ONE /
-					(NATRA_FAIR_K_ONE + k_more)))
-		return;
-	NATRA_WRITE_ONCE(*natra_fair_cell(clocks, hash, 0), to_ns);
-	NATRA_WRITE_ONCE(*natra_fair_cell(clocks, hash, 1), to_ns);
+	if (natra_fair_forgive(forgiven_tat_ns, now_ns,
+			       (turn_ns - to_ns) * NATRA_FAIR_K_ONE /
+				       (NATRA_FAIR_K_ONE + k_more)))
+		NATRA_WRITE_ONCE(*clock, to_ns);
 }
 
 /*

@@ -81,8 +81,8 @@ __noinline int group_charge_global(const struct natra_membership *of,
 	natra_group_charge_member(
 		group, limits, of, member, packet->now_ns, delay_ns, turn_ns,
 		cost_ns, natra_cost_ns(&of->floor, packet->bytes, dither));
-	natra_group_charge(group, limits, packet->now_ns, turn_ns, cost_ns,
-			   packet->bytes);
+	natra_group_charge(group, limits, packet->now_ns, delay_ns, turn_ns,
+			   cost_ns, packet->bytes);
 	return 0;
 }
 

@@ -186,14 +186,19 @@ natra_group_charge_member(const struct natra_group *group,
 			natra_group_floor_stale(of, now_ns, delay_ns));
 }
 
-/* Charges it to the group. */
+/* Charges it to the group. delay_ns as for natra_group_turn. */
 natra_inline void natra_group_charge(struct natra_group *group,
 				     const struct natra_group_limits *limits,
-				     __u64 now_ns, __u64 turn_ns, __u64 cost_ns,
-				     __u32 bytes)
+				     __u64 now_ns, __u64 delay_ns,
+				     __u64 turn_ns, __u64 cost_ns, __u32 bytes)
 {
 	const __u64 full_ns = natra_fair_before(now_ns, limits->rate.burst_ns);
 	const __u64 tat_ns = NATRA_READ_ONCE(group->fair.tat_ns);
+
+	/* A packet that is marked, or that of a mouse, goes before its turn, which is not
+	 * the latest then: see natra_fair_charge. */
+	if (turn_ns > now_ns + delay_ns)
+		turn_ns = now_ns + delay_ns;
 
 	/* A bucket that is full is set by one CPU; all others add to it. */
 	if (tat_ns >= full_ns ||

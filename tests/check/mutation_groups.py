@@ -16,6 +16,8 @@ TABLE = [
         "\t\tof->share);", "\t\t1U << NATRA_GROUP_SHARE_SHIFT);", "unit-groups"),
     one("stale-clock-of-a-member-stays", SHARES,
         "ns > stale_ns)", "ns > stale_ns + (1ULL << 62))", "unit-groups"),
+    one("turn-to-come-is-the-latest-of-a-group", SHARES,
+        "if (turn_ns > now_ns + delay_ns)", "if (!turn_ns)", "unit-groups"),
     one("clock-of-a-member-goes-on-from-itself", SHARES,
         "natra_group_advance(&member->clock_ns, turn_ns + step_ns,",
         "natra_group_advance(&member->clock_ns, member->clock_ns + step_ns,",

@@ -7,6 +7,7 @@
 #include "cm.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "fair_cases.h"
 #include "natra_bucket.h"
@@ -297,6 +298,44 @@ static void stale_clock_is_set_again(void **state)
 	assert_int_equal(fair.tat_ns, now + 10 * SIM_SECOND + SIM_MS);
 }
 
+/* A short packet behind one of 64 kB is judged by the clock that the long one has set, at
+ * any rate and K. */
+static void long_packet_is_not_forgotten(void **state)
+{
+	static const uint64_t slow_rates[] = {8000, MBIT, 10 * MBIT,
+					      100 * MBIT};
+	static __u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH];
+	const uint64_t now = 100000 * SIM_SECOND;
+	struct natra_fair fair;
+	struct natra_span span;
+	struct natra_turn turn;
+
+	(void)state;
+	for (size_t i = 0; i < 2 * TH_LEN(slow_rates); i++) {
+		const bool held = i % 2;
+		struct natra_limits l =
+			limits_of(slow_rates[i / 2], held ? PACE : POLICE);
+		const uint64_t cost = natra_cost_ns(&l.rate, 68130, 0);
+		const uint64_t end =
+			now + natra_fair_times_k(cost, 7 * NATRA_FAIR_K_ONE);
+
+		memset(clocks, 0, sizeof(clocks));
+		fair = (struct natra_fair){.tat_ns = now + 3600 * SIM_SECOND,
+					   .k_more = 7 * NATRA_FAIR_K_ONE};
+		fair.latest_ns = fair.tat_ns;
+		natra_fair_span(&fair, &l, now, cost, held, &span);
+		span.low_ns = now;
+		natra_fair_turn(&fair, clocks, 1, &span, l.fair_shift, &turn);
+		natra_fair_charge(&fair, &span, &turn, cost, false);
+		assert_int_equal(natra_fair_clock(clocks, 1), end);
+		/* An overdraft over the bound would decide the turn. */
+		fair.latest_ns = fair.tat_ns;
+		natra_fair_span(&fair, &l, now, cost / 64, held, &span);
+		natra_fair_turn(&fair, clocks, 1, &span, l.fair_shift, &turn);
+		assert_int_equal(turn.turn_ns, end);
+	}
+}
+
 /* Two flows with the same cell in one row have clocks of their own. */
 static void shared_cell_makes_nobody_wait(void **state)
 {
@@ -419,6 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(k_times_the_longest_cost_does_not_overflow),
 		cmocka_unit_test(stale_clock_is_set_again),
+		cmocka_unit_test(long_packet_is_not_forgotten),
 		cmocka_unit_test(shared_cell_makes_nobody_wait),
 		cmocka_unit_test(unused_share_is_kept_for_three_units),
 		cmocka_unit_test(time_is_exact_where_it_matters),

@@ -96,8 +96,8 @@ static uint64_t judge(struct sim *sim, struct natra_group *group,
 		natra_group_charge_member(group, l, of, member, sim->now_ns,
 					  delay_ns, turn_ns, cost_ns,
 					  natra_cost_ns(&of->floor, BYTES, 0));
-		natra_group_charge(group, l, sim->now_ns, turn_ns, cost_ns,
-				   BYTES);
+		natra_group_charge(group, l, sim->now_ns, delay_ns, turn_ns,
+				   cost_ns, BYTES);
 	}
 	return sim->held ? turn_ns
 			 : natra_group_to_scale(l, sim->now_ns, turn_ns);
@@ -390,6 +390,26 @@ static void stale_clocks_mean_nothing(void **state)
 	assert_most((double)s[2].held, 0.02 * 2 * 9e6 / 8 / BYTES);
 }
 
+/* The turn of a packet that goes before it is not the latest one. */
+static void turn_to_come_is_not_the_latest(void **state)
+{
+	static const uint64_t delays[] = {0, 50 * MS};
+	const struct natra_group_given given = group_of(10 * MBIT);
+	const struct natra_group_limits l = group_limits(&given, NULL, true);
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct natra_group group = {0};
+
+		natra_group_charge(&group, &l, BEGIN_NS, delays[i],
+				   BEGIN_NS - 1, MS, 1514);
+		assert_int_equal(group.fair.latest_ns, BEGIN_NS - 1);
+		natra_group_charge(&group, &l, BEGIN_NS, delays[i],
+				   BEGIN_NS + 60 * MS, MS, 1514);
+		assert_int_equal(group.fair.latest_ns, BEGIN_NS + delays[i]);
+	}
+}
+
 /* A direction without a rate has none. */
 static void floors_are_of_rates(void **state)
 {
@@ -540,6 +560,7 @@ int main(void)
 		cmocka_unit_test(idle_share_is_borrowed_and_given_back),
 		cmocka_unit_test(parent_holds_its_groups),
 		cmocka_unit_test(stale_clocks_mean_nothing),
+		cmocka_unit_test(turn_to_come_is_not_the_latest),
 		cmocka_unit_test(floors_are_of_rates),
 		cmocka_unit_test(long_bursts_have_a_scale),
 		cmocka_unit_test(scales_agree),
