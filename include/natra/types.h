@@ -212,8 +212,8 @@ struct natra_policy {
 	 *  is heavy; 0: what the rate of its direction carries in 0.1 s. */
 	uint64_t heavy_hitter_threshold_bytes;
 	/** Longest delay that EDT may give; 0: what 4 MB take at the egress
-	 *  rate, from 100 ms to 2 s. At most 9 s, so that fq (10 s) never drops
-	 *  first. */
+	 *  rate, from 100 ms to 2 s, and 2 s in a group, which may be slower. At
+	 *  most 9 s, so that fq (10 s) never drops first. */
 	uint64_t horizon_ns;
 	/** Longest delay with NATRA_INGRESS_MODE_PACE. EDT gives no longer delay either
 	 *  where it puts no backpressure on the sender: to forwarded packets. Packets

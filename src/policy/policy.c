@@ -274,13 +274,16 @@ static uint64_t default_ingress_burst_ns(const struct natra_policy *p)
 		       : POLICY_BURST_NS;
 }
 
-static uint64_t default_horizon_ns(uint64_t rate_bits_per_sec)
+/* A member of a group waits for the group as well, which may be slower than the member, and whose
+ * rate may change while it has members. */
+static uint64_t default_horizon_ns(const struct natra_policy *p)
 {
 	uint64_t ns;
 
-	if (!rate_bits_per_sec)
+	if (!p->egress_rate_bits_per_sec || p->group)
 		return MAX_HORIZON_NS;
-	ns = QUEUE_BYTES * BITS_PER_BYTE * NS_PER_SEC / rate_bits_per_sec;
+	ns = QUEUE_BYTES * BITS_PER_BYTE * NS_PER_SEC /
+	     p->egress_rate_bits_per_sec;
 	if (ns > MAX_HORIZON_NS)
 		return MAX_HORIZON_NS;
 	return ns < MIN_HORIZON_NS ? MIN_HORIZON_NS : ns;
@@ -321,7 +324,7 @@ struct natra_policy policy_effective(const struct natra_policy *policy)
 	if (!p.heavy_hitter_threshold_bytes)
 		p.heavy_hitter_threshold_bytes = default_threshold(&p);
 	if (!p.horizon_ns)
-		p.horizon_ns = default_horizon_ns(p.egress_rate_bits_per_sec);
+		p.horizon_ns = default_horizon_ns(&p);
 	return p;
 }
 

@@ -22,6 +22,8 @@ TABLE = [
         "natra_group_advance(&member->clock_ns, turn_ns + step_ns,",
         "natra_group_advance(&member->clock_ns, member->clock_ns + step_ns,",
         "unit-groups"),
+    one("horizon-of-a-member-by-its-own-rate", "src/policy/policy.c",
+        "bits_per_sec || p->group)", "bits_per_sec)", "unit-policy"),
     one("backstop-is-charged-again", "src/policy/policy.c",
         "if (leg != LEG_INGRESS ||", "if (leg < LEG_MAX ||", "unit-groups"),
     one("drops-are-charged-to-the-group", BPF,

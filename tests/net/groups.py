@@ -8,6 +8,8 @@
            within one
   churn    members come and go ten times a second
   evasion  a member that takes more than its part by any of its ways
+  slow     a member that is limited by a slow group only loses nothing where fq holds its
+           packets (only if it is named)
   many     200 members in 20 groups of one parent (only if it is named)
 """
 import os
@@ -226,6 +228,26 @@ def evasion_of(r, rep, a, way, name):
     group.close()
 
 
+def slow(rep, a):
+    with Rig() as r:
+        n = Natra()
+        n.ok("group", "set", "team", "--egress", "10M")
+        lim = Natra(r.pod, "--group", "team", "--edt", "on").attach(None, POD)
+        r.elephant(r.pod, r.client, PORT, 8)
+        meter = r.out_of()
+        r.wait_flow(meter)
+        time.sleep(a.settle)
+        rate = wire_rates([meter], a.seconds)[0] / MBIT
+        stats = lim.stats()["egress"]
+        rep.shown("8 local streams in a group of 10M", f"{rate:.2f} Mbit/s")
+        rep.least("  of the rate", rate / 10, 0.95)
+        rep.most("  of the rate", rate / 10, MOST["edt"])
+        rep.least("  packets that are held", stats["paced"]["packets"], 100)
+        rep.equal("  packets beyond the horizon", stats["dropped_horizon"]["packets"], 0)
+        lim.detach()
+        n.ok("group", "remove", "team")
+
+
 def many_of(rep, r, ns, a):
     """The members are interfaces of one namespace, each with an address of its own."""
     groups, each = 20, 10
@@ -317,10 +339,13 @@ def measure(rep, a, name):
                             *cell)
 
 
+BY_NAME = {"slow": slow, "many": many}
+
+
 def main(rep, a):
     for name in a.parts:
-        if name == "many":
-            many(rep, a)
+        if name in BY_NAME:
+            BY_NAME[name](rep, a)
         else:
             measure(rep, a, name)
 
@@ -328,7 +353,7 @@ def main(rep, a):
 if __name__ == "__main__":
     run_script(main,
         option("parts", nargs="*", default=list(PARTS),
-               help=f"of {', '.join(PARTS)}, many"),
+               help=f"of {', '.join((*PARTS, *BY_NAME))}"),
         option("--ways", default="in,out"),
         option("--cells", type=int, help="of each part"),
         option("--seconds", type=float, default=4),
