@@ -64,6 +64,13 @@ class Terminal:
         return self
 
     def __exit__(self, *_):
+        # natractl ends before its terminal does: the SIGCONT of a hangup can let the leak
+        # checker of the sanitizers wait for ever.
+        shell = self.tmux("display-message", "-p", "#{pane_pid}").strip()
+        subprocess.run(["pkill", "-TERM", "-P", shell], timeout=20)
+        end = time.monotonic() + 10
+        while not (self.dir / "end").exists() and time.monotonic() < end:
+            time.sleep(0.02)
         self.tmux("kill-server")
         shutil.rmtree(self.dir)
 
