@@ -122,7 +122,7 @@ METRICS = [
         "if (c == '\"' || ", "if (", "unit-metrics"),
     one("sum-forgets-the-gone", "tools/metrics/rows.c",
         "i < rows.len && by_namespace", "i < rows.len && !by_namespace",
-        "unit-metrics"),
+        "unit-metrics-kept"),
     one("long-line-loses-a-part", "tools/metrics/exposition.c",
         "		text += room;\n", "", "unit-metrics"),
     one("scrape-cut-by-the-next", "tools/agent/scrape.c",

@@ -176,6 +176,11 @@ class Call(unittest.TestCase):
             p.send_signal(signal.SIGTERM)
             self.assertEqual(p.wait(10), 0)
 
+    def test_a_signal_lets_the_call_end_and_no_other_begin(self):
+        code, _, rest = call({"call": "gc", "network": "ends", "keep": []},
+                             {"call": "query", "id": "web"})
+        self.assertEqual((code, [r["errno"] for r in rest]), (0, [0]))
+
 
 if __name__ == "__main__":
     unittest.main()
