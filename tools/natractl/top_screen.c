@@ -350,15 +350,16 @@ int top_screen(struct top *top)
 {
 	struct screen screen = {.top = top};
 	const char *terminal = secure_getenv("TERM");
-	SCREEN *term;
+	SCREEN *term = NULL;
 	int status;
 
 	setlocale(LC_CTYPE, "");
 	screen.view.is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	if (setupterm(NULL, STDOUT_FILENO, &status) != OK)
-		term = NULL;
-	else
+	/* newterm ends the process if there is no entry. */
+	if (setupterm(NULL, STDOUT_FILENO, &status) == OK) {
+		(void)del_curterm(cur_term);
 		term = newterm(NULL, stdout, stdin);
+	}
 	if (!term) {
 		fputs("natractl: top: no terminfo entry for TERM='", stderr);
 		print_text(stderr, terminal ? terminal : "", 0);
