@@ -24,8 +24,8 @@
  * sum up to less, it falls back, and so must K. natra_fair_adapt is that loop: a
  * PI controller of the logarithm of K, which runs once in a tick of 16.8 ms and
  * wants an overdraft of one unit. A unit is a power of two of ns which user
- * space chooses (natra_limits.fair_shift), so that a packet is not longer, unless
- * it takes more than 2^32 ns.
+ * space chooses (natra_limits.fair_shift): up to 2^32 ns, at least what a long
+ * packet takes, though not the longest.
  * Until the loop has settled, natra_fair_bound bounds the overdraft: then turns
  * are those of the bucket less that bound, and all flows are in one queue again.
  *
@@ -462,8 +462,8 @@ natra_inline bool natra_fair_forgive(__u64 *tat_ns, __u64 now_ns, __u64 cost_ns)
  * Sets the clock of a policed flow, a packet of which was dropped at turn_ns, to just before now,
  * if natra_fair_forgive allows what that gains. So what it sends next passes, and with it the
  * retransmission. Only the cell that is the flow's clock is set: the other one may be another
- * flow's. Nothing is forgiven to a flow that is further ahead than marks may bring it. One that
- * can be marked ignores its marks, and of others this would take from those who need less of it.
+ * flow's. Nothing is forgiven to a flow that is further ahead than marks may bring it: one that can
+ * be marked ignores its marks, and with what another one needs, several flows with less can go on.
  */
 natra_inline void natra_fair_relieve(__u64 *clocks, __u64 hash,
 				     const struct natra_limits *limits,
