@@ -288,6 +288,7 @@ static void wrong_size_told(void **state)
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), -ESTALE);
 	says(n, "ABI", NULL);
 	rig_same_state(before);
+	free(before);
 	restore();
 }
 
