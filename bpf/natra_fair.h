@@ -318,14 +318,13 @@ natra_inline __u64 *natra_fair_cell(__u64 *clocks, __u64 hash, __u32 row)
 		       ((hash >> (16 * row)) & (NATRA_FAIR_WIDTH - 1))];
 }
 
-/* Returns the clock of the flow that has this hash. */
-natra_inline __u64 natra_fair_clock(__u64 *clocks, __u64 hash)
+/* Returns the lower cell of the flow that has this hash, which is its clock. */
+natra_inline __u64 *natra_fair_clock(__u64 *clocks, __u64 hash)
 {
-	const __u64 one_ns = NATRA_READ_ONCE(*natra_fair_cell(clocks, hash, 0));
-	const __u64 other_ns =
-		NATRA_READ_ONCE(*natra_fair_cell(clocks, hash, 1));
+	__u64 *one = natra_fair_cell(clocks, hash, 0);
+	__u64 *other = natra_fair_cell(clocks, hash, 1);
 
-	return one_ns < other_ns ? one_ns : other_ns;
+	return NATRA_READ_ONCE(*other) < NATRA_READ_ONCE(*one) ? other : one;
 }
 
 /* Finds the turn of a packet of the flow that has this hash. Changes nothing. */
@@ -471,11 +470,8 @@ natra_inline void natra_fair_relieve(__u64 *clocks, __u64 hash,
 				     __u64 *forgiven_tat_ns)
 {
 	const __u64 to_ns = natra_fair_before(now_ns, NATRA_FAIR_RELIEF_NS);
-	__u64 *clock = natra_fair_cell(clocks, hash, 0);
-	__u64 *other = natra_fair_cell(clocks, hash, 1);
+	__u64 *clock = natra_fair_clock(clocks, hash);
 
-	if (NATRA_READ_ONCE(*other) < NATRA_READ_ONCE(*clock))
-		clock = other;
 	/* The clock is earlier if the bound of the overdraft has decided the turn. */
 	if (NATRA_READ_ONCE(*clock) < turn_ns || turn_ns <= to_ns ||
 	    turn_ns > now_ns + limits->max_overdraft_ns)

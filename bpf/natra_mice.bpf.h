@@ -121,8 +121,8 @@ natra_mouse_is_within(struct natra_state *state,
 	const __u64 tat_ns = NATRA_READ_ONCE(state->mice_tat_ns);
 	const __u64 dither = natra_dither(tat_ns + ((__u64)packet->seed << 32));
 
-	if (edt &&
-	    natra_fair_clock(state->clocks, packet->hash) > packet->now_ns)
+	if (edt && NATRA_READ_ONCE(*natra_fair_clock(
+			   state->clocks, packet->hash)) > packet->now_ns)
 		return false;
 	return take_global(&state->mice_tat_ns, packet->now_ns,
 			   limits->mice.burst_ns,

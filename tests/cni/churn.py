@@ -115,7 +115,8 @@ def read_something(failures, rng=random.Random(1)):
         # The attachment may be removed in between; then the message must say so.
         failures.expect(f"{what}: {p.stderr}", p.returncode == 0 or
                         "not attached" in p.stderr or what == "check" or
-                        "No such" in p.stderr or " gone" in p.stderr or
+                        "No such" in p.stderr or "is gone" in p.stderr or
+                        "are gone" in p.stderr or
                         "no interface" in p.stderr)
 
 

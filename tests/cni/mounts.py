@@ -122,7 +122,9 @@ def main(rep, _):
     # This one has no /proc, so natra cannot compare its mounts with pid 1's.
     bare = Elsewhere("unshare", "--mount", "--propagation", "private", "sh",
                      "-c", 'mount -t tmpfs none /proc; "$@"', "-")
-    rep.equal("without /proc: status", bare.ctl("list").code, 0)
+    # A program with sanitizers does not start there.
+    if "ASAN_OPTIONS" not in os.environ:
+        rep.equal("without /proc: status", bare.ctl("list").code, 0)
     natractl("detach", "mounts")
 
     sh("umount", "/sys/fs/bpf")

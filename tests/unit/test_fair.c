@@ -327,7 +327,7 @@ static void long_packet_is_not_forgotten(void **state)
 		span.low_ns = now;
 		natra_fair_turn(&fair, clocks, 1, &span, l.fair_shift, &turn);
 		natra_fair_charge(&fair, &span, &turn, cost, false);
-		assert_int_equal(natra_fair_clock(clocks, 1), end);
+		assert_int_equal(*natra_fair_clock(clocks, 1), end);
 		/* An overdraft over the bound would decide the turn. */
 		fair.latest_ns = fair.tat_ns;
 		natra_fair_span(&fair, &l, now, cost / 64, held, &span);
