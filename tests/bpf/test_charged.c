@@ -191,7 +191,8 @@ static void mice_over_their_share_wait_for_it(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
-		uint64_t tat = th_now() + FAR, mice = th_now() + TH_SECOND / 4;
+		uint64_t tat = th_now() + FAR;
+		uint64_t mice = th_now() + 3 * TH_SECOND / 4;
 
 		th_set_tat(&run, tat);
 		th_set_mice_tat(&run, mice);
@@ -211,7 +212,7 @@ static void mice_over_their_share_wait_for_it(void **state)
 
 static void mice_over_their_share_wait_for_what_elephants_leave(void **state)
 {
-	uint64_t tat = th_now(), mice = tat + TH_SECOND / 2;
+	uint64_t tat = th_now() + TH_SECOND / 2, mice = tat + TH_SECOND / 2;
 	struct th_result r;
 
 	(void)state;
@@ -229,7 +230,7 @@ static void mice_that_wait_for_long_are_marked(void **state)
 	struct th_result r;
 
 	(void)state;
-	limits.mark_from_ns = TH_SECOND / 2;
+	limits.mark_from_ns = TH_SECOND / 8;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	th_set_tat(&run, th_now() + FAR);
 	th_set_mice_tat(&run, mice);
@@ -250,7 +251,7 @@ static void mice_that_wait_for_long_are_marked(void **state)
  */
 static void mice_of_local_senders_may_wait_for_longer(void **state)
 {
-	uint64_t mice = th_now() + TH_SECOND / 2;
+	uint64_t mice = th_now() + 950 * TH_MS;
 	struct th_result r;
 
 	(void)state;
@@ -266,7 +267,7 @@ static void mice_of_local_senders_may_wait_for_longer(void **state)
 	is_paced(&r, mice);
 	r = send(make6, 905, SMALL);
 	is_paced(&r, mice + 2 * SMALL * TH_NS_PER_BYTE);
-	th_set_mice_tat(&run, th_now() + 3 * TH_SECOND / 2);
+	th_set_mice_tat(&run, th_now() + 1900 * TH_MS);
 	r = send(make4, 906, SMALL);
 	is_dropped(&r, NATRA_COUNT_DROPPED_HORIZON);
 }
@@ -287,7 +288,7 @@ static void tiny_mice_have_room_of_their_own(void **state)
 	is_free_to_go(&r);
 	assert_int_equal(th_mice_tat(&run), mice + cost);
 	assert_int_equal(th_tat(&run), tat + cost / 2);
-	th_set_tiny_tat(&run, th_now() + 2 * limits.reserve_ns);
+	th_set_tiny_tat(&run, th_now() + 4 * limits.reserve_ns);
 	r = send(make4, 908, 100);
 	assert_int_not_equal(r.counter, NATRA_COUNT_MICE);
 }
@@ -340,7 +341,8 @@ static void tiny_is_up_to_128_bytes(void **state)
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		th_set_tat(&run, th_now() + FAR);
-		th_set_mice_tat(&run, th_now() + TH_SECOND / 8);
+		th_set_mice_tat(&run, th_now() + FAR);
+		th_set_tiny_tat(&run, th_now() + TH_SECOND / 8);
 		r = send(kinds[i], (uint16_t)(400 + i), 128);
 		is_free_to_go(&r);
 		r = send(kinds[i], (uint16_t)(500 + i), 129);

@@ -78,18 +78,19 @@ static void packet_within_the_rate_has_no_departure_time(void **state)
 
 static void each_packet_departs_when_the_one_before_is_paid(void **state)
 {
-	const uint64_t cost = 150 * TH_MS;
+	const uint64_t cost = 1500 * TH_MS;
 	struct th_result first, r;
 
 	(void)state;
-	limits.rate = policy_rate(80000, 1); /* 100 us a byte */
+	limits.rate = policy_rate(8000, 1); /* 1 ms a byte */
+	limits.max_delay_ns = 60 * TH_SECOND;
 	set_limits();
 	send_tcp(0, 0, &first);
 	assert_int_equal(first.counter, NATRA_COUNT_ADMITTED);
 	for (unsigned int i = 1; i <= 8; i++) {
-		/* One byte of burst is 100 us of credit. */
-		uint64_t from = first.coarse_ns - 100000 + i * cost;
-		uint64_t to = first.after_ns - 100000 + i * cost;
+		/* One byte of burst is 1 ms of credit. */
+		uint64_t from = first.coarse_ns - TH_MS + i * cost;
+		uint64_t to = first.after_ns - TH_MS + i * cost;
 
 		send_tcp(0, 0, &r);
 		assert_int_equal(r.counter, NATRA_COUNT_PACED);
@@ -170,7 +171,7 @@ static void ect_packet_beyond_the_horizon_is_dropped_too(void **state)
 
 static void later_stamp_of_the_sender_is_kept(void **state)
 {
-	uint64_t tat = th_now() + TH_SECOND / 2, own = tat + 10 * TH_MS;
+	uint64_t tat = th_now() + 3 * TH_SECOND / 2, own = tat + 10 * TH_MS;
 	struct th_result r;
 
 	(void)state;
@@ -184,7 +185,7 @@ static void later_stamp_of_the_sender_is_kept(void **state)
 
 static void earlier_stamp_of_the_sender_is_put_off(void **state)
 {
-	uint64_t tat = th_now() + TH_SECOND / 2;
+	uint64_t tat = th_now() + 3 * TH_SECOND / 2;
 	struct th_result r;
 
 	(void)state;
@@ -208,7 +209,7 @@ static void own_stamp_within_the_rate_is_kept(void **state)
 
 static void own_stamp_beyond_the_horizon_is_replaced(void **state)
 {
-	uint64_t now = th_now(), tat = now + TH_SECOND / 2;
+	uint64_t now = th_now(), tat = now + 3 * TH_SECOND / 2;
 	struct th_result r;
 
 	(void)state;
@@ -235,7 +236,7 @@ static void own_stamp_that_fq_would_drop_is_cleared(void **state)
  * because fq's clock may be ahead. */
 static void own_stamp_is_kept_up_to_nine_seconds(void **state)
 {
-	uint64_t now = th_now(), tat = now + TH_SECOND / 2;
+	uint64_t now = th_now(), tat = now + 3 * TH_SECOND / 2;
 	uint64_t near = now + 8500 * TH_MS;
 	struct th_result r;
 
@@ -251,7 +252,7 @@ static void own_stamp_is_kept_up_to_nine_seconds(void **state)
 static void stamp_of_another_clock_is_no_departure_time(void **state)
 {
 	const uint64_t in_2023 = 1700000000 * TH_SECOND;
-	uint64_t tat = th_now() + TH_SECOND / 2;
+	uint64_t tat = th_now() + 3 * TH_SECOND / 2;
 	struct th_result r;
 
 	(void)state;
@@ -325,7 +326,7 @@ static void paced_packet_does_not_keep_the_highest_priority(void **state)
 
 static void ipv6_and_tagged_frames_are_paced_too(void **state)
 {
-	uint64_t tat = th_now() + TH_SECOND / 2;
+	uint64_t tat = th_now() + 3 * TH_SECOND / 2;
 	struct th_result r;
 	struct packet p;
 
@@ -349,19 +350,20 @@ static void ipv6_and_tagged_frames_are_paced_too(void **state)
 
 static void delay_over_half_of_the_limit_is_marked(void **state)
 {
-	uint64_t near = th_now() + TH_SECOND / 4, far;
+	uint64_t near = th_now() + 2 * TH_SECOND, far;
 	struct th_result r;
 	struct packet p;
 
 	(void)state;
-	limits.mark_from_ns = TH_SECOND / 2;
+	limits.max_delay_ns = 8 * TH_SECOND;
+	limits.mark_from_ns = 4 * TH_SECOND;
 	set_limits();
 	packet_make_tcp4(&p, 1000, ECT0, 1500);
 	th_set_tat(&run, near);
 	send(&p, 0, 0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.data[15] & CE, ECT0);
-	far = th_now() + TH_SECOND;
+	far = th_now() + 6 * TH_SECOND;
 	th_set_tat(&run, far);
 	send(&p, 0, 0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
@@ -404,17 +406,18 @@ static void send_without_socket(uint8_t tos, struct th_result *ret)
 /* The delay puts no backpressure on its sender. */
 static void packet_without_a_socket_has_a_shorter_horizon(void **state)
 {
-	uint64_t tat = th_now() + TH_SECOND / 2;
+	uint64_t tat = th_now() + 2 * TH_SECOND;
 	struct th_result r;
 
 	(void)state;
-	limits.unfelt_delay_ns = TH_SECOND;
+	limits.unfelt_delay_ns = 4 * TH_SECOND;
+	limits.max_delay_ns = 8 * TH_SECOND;
 	set_limits();
 	th_set_tat(&run, tat);
 	send_without_socket(0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.tstamp, tat);
-	tat = th_now() + 3 * TH_SECOND / 2;
+	tat = th_now() + 6 * TH_SECOND;
 	th_set_tat(&run, tat);
 	send_without_socket(ECT0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_HORIZON);
@@ -429,13 +432,13 @@ static void packet_without_a_socket_is_marked_from_half_of_it(void **state)
 	struct th_result r;
 
 	(void)state;
-	limits.unfelt_delay_ns = TH_SECOND;
+	limits.unfelt_delay_ns = limits.max_delay_ns = 8 * TH_SECOND;
 	set_limits();
-	th_set_tat(&run, th_now() + TH_SECOND / 4);
+	th_set_tat(&run, th_now() + 2 * TH_SECOND);
 	send_without_socket(ECT0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.data[15] & CE, ECT0);
-	th_set_tat(&run, th_now() + 3 * TH_SECOND / 4);
+	th_set_tat(&run, th_now() + 6 * TH_SECOND);
 	send_without_socket(ECT0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
 	assert_int_equal(r.data[15] & CE, CE);

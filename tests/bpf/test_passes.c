@@ -57,14 +57,14 @@ static enum natra_counter send(uint16_t port, size_t len)
 	return r.counter;
 }
 
-/* Waits for the first half of a window, so that no estimate is halved during
+/* Waits for the beginning of a window, so that no estimate is halved during
  * the test. */
 static void wait_for_window(void)
 {
 	uint64_t into = th_now() % WINDOW;
 	struct timespec t = {0};
 
-	if (into > 20 * TH_MS && into < WINDOW / 2)
+	if (into > 20 * TH_MS && into < WINDOW / 8)
 		return;
 	t.tv_nsec = (long)((WINDOW - into) % WINDOW + 30 * TH_MS);
 	if (t.tv_nsec >= (long)TH_SECOND) {
@@ -214,6 +214,7 @@ static void charged_mice_over_their_share_get_what_is_left(void **state)
 
 	(void)state;
 	wait_for_window();
+	limits.reserve_ns = TH_SECOND;
 	use_charged();
 	th_set_mice_tat(&run, mice_tat);
 	/* Most of the burst, which is 2 s of the rate, is still there, so a
@@ -237,10 +238,11 @@ static void tiny_mice_may_overdraw_their_share_a_little(void **state)
 	(void)state;
 	use_charged();
 	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
-	th_set_mice_tat(&run, th_now() + TH_SECOND / 8);
+	th_set_mice_tat(&run, th_now() + 3600 * TH_SECOND);
+	th_set_tiny_tat(&run, th_now() + TH_SECOND / 8);
 	assert_int_equal(send(1, 66), NATRA_COUNT_MICE);
 	assert_int_equal(send(2, 500), NATRA_COUNT_DROPPED_RATE);
-	th_set_mice_tat(&run, th_now() + TH_SECOND);
+	th_set_tiny_tat(&run, th_now() + 3600 * TH_SECOND);
 	assert_int_equal(send(3, 66), NATRA_COUNT_DROPPED_RATE);
 }
 
