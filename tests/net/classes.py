@@ -18,6 +18,7 @@ import time
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from isolation import BPFFS
 from limiters import Natra, bits, dropped, find_natractl, total
+from load import SO_RCVBUFFORCE
 from meter import ETH_IPV4_TCP, ETH_IPV4_UDP, Meter, wire_rates
 from rig import Rig
 from script import MODE, option, run_script, some_of
@@ -118,7 +119,7 @@ def rates(r, rep, a, into, held):
 def capture(seconds):
     """Print the packets and bytes of IPv4 that the namespace receives and sends."""
     s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-    s.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)       # SO_RCVBUFFORCE
+    s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
     s.settimeout(0.2)
     sums = {}
     print("ready", flush=True)
@@ -141,7 +142,7 @@ def counts(r, rep, a):
     """Requests and datagrams that are few enough for a capture to have all of them. Without
     offloads a frame is what natra counts."""
     lim = Natra(r.pod, *classes(r)).attach(REST, REST)
-    captures = [(c, c.fork(capture, 4)) for c in r.clients]
+    captures = [(c, c.fork(capture, 6)) for c in r.clients]
     time.sleep(0.3)
     for i, c in enumerate(r.clients):
         r.load(c, "udp-sink", PORT + i)
@@ -203,7 +204,7 @@ def change(r, rep, a):
         took.append(time.monotonic() - start)
         time.sleep(max(0, 0.12 - took[-1]))
     send.communicate(timeout=60)
-    time.sleep(0.3)
+    time.sleep(1)
     recv.terminate()
     numbers = [int(line.split()[1]) for line in recv.communicate(timeout=30)[0].splitlines()]
     have = by_class(lim)

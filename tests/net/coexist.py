@@ -363,7 +363,9 @@ def part_ingress(s):
                         p.returncode == 1 and "'ingress'" in p.stderr and
                         len(p.stderr.splitlines()) == 1)
         counted = s.neighbour.seen("ok_in")
-        time.sleep(0.2)
+        end = time.monotonic() + 5
+        while s.neighbour.seen("ok_in") == counted and time.monotonic() < end:
+            time.sleep(0.1)
         s.rep.true(f"{what}: its filter counts",
                    s.neighbour.seen("ok_in") > counted)
         s.unchanged(f"{what}: qdisc and filter", before,

@@ -247,7 +247,7 @@ def some(r, clock, ahead_s, count=100):
                     bits(RATE) / 10, "--size", 100, "--count", count,
                     "--clock", clock, "--ahead", ahead_s)
     result = r.load_end(sender, r.pod)
-    time.sleep(max(0, min(ahead_s, 1)) + 0.1)
+    time.sleep(max(0, min(ahead_s, 1)) + 0.5)
     got = r.load_end(sink, r.client, now=True)
     return result["count"], got
 

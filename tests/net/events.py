@@ -87,6 +87,7 @@ def hostile(r, rep, seconds):
                     8e6, "--size", 500)
     time.sleep(1)
     procs = r.elephant(r.pods[1], r.clients[1], PORT)
+    r.wait_flow(r.out_of(1))
     time.sleep(seconds)
     r.stop([others, *procs])
     windows = (time.monotonic() - begin) / WINDOW + 2
