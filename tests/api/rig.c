@@ -320,7 +320,7 @@ int rig_after(int r, const char *call)
 
 	/* A joined thread is listed for a moment longer: one of an earlier call
 	 * may have been counted before this call. */
-	for (int i = 0; i < 100 && now.threads > before.threads; i++) {
+	for (int i = 0; i < 5000 && now.threads > before.threads; i++) {
 		(void)usleep(1000);
 		now = look();
 	}

@@ -89,10 +89,10 @@ static void assert_htb(const char *dev, const char *class)
 static void htbs_drain(void **state)
 {
 	(void)state;
-	add_htb(HOST, "100", "30");
+	add_htb(HOST, "10", "30");
 	add_ingress(IFB);
 	rig_sh("tc qdisc del dev " IFB " root");
-	add_htb(IFB, "100", "1");
+	add_htb(IFB, "10", "1");
 	rig_sh("tc filter add dev " IFB
 	       " parent 1: protocol all prio 16 u32 match u32 0 0 flowid 1:30");
 	for (unsigned int i = 1; i <= 4; i++) {
@@ -103,7 +103,7 @@ static void htbs_drain(void **state)
 		assert_in_range(find().waiting_ms, 200, 60000);
 		assert_int_equal(drain(NULL), 0);
 		(void)snprintf(expected, sizeof(expected),
-			       "prio %u rate 100Kbit ceil 200Kbit",
+			       "prio %u rate 10Kbit ceil 20Kbit",
 			       i < 3 ? i : 3);
 		assert_htb(HOST, expected);
 		assert_htb(IFB, expected);
@@ -130,7 +130,7 @@ static void killed_while_an_htb_drains(void **state)
 
 	(void)state;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
-	add_htb(HOST, "100", "30");
+	add_htb(HOST, "10", "30");
 	device_send(HOST, 200);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -144,7 +144,7 @@ static void killed_while_an_htb_drains(void **state)
 	rig_sh("tc class show dev " HOST " | grep 1:30 | grep -q 'rate 2Gbit'");
 	assert_true(find().htb);
 	assert_int_equal(drain("web"), 0);
-	assert_htb(HOST, "prio 1 rate 100Kbit ceil 200Kbit");
+	assert_htb(HOST, "prio 1 rate 10Kbit ceil 20Kbit");
 	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), 0);
 	assert_none();
 	assert_int_equal(natra_check(n, "web", &policy), 0);
