@@ -11,10 +11,11 @@
  * there, too. The file error-NAME stands for a call that fails with the number in it,
  * kill-NAME for a process that is killed there, and slow-drain_leftovers for a call
  * after which the process finds the clock 15 s later. Attaching to a pod waits while
- * there is a file hold-attach. The file group has the number of the group "shop", which has
- * a rate of ingress; attaching replaces it by the file next-group. The file kill-group-NAME stands for a
- * process that is killed when it sets the group. Each call that changes something adds a line to the file
- * `calls`.
+ * there is a file hold-attach, and changing its limits while there is hold-configure. The
+ * file group has the number of the group "shop", which has a rate of ingress; attaching
+ * replaces it by the file next-group. The file kill-group-NAME stands for a process that
+ * is killed when it sets the group. Each call that changes something adds a line to the
+ * file `calls`.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -265,8 +266,7 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 
 	(void)n;
 	(void)ret_info;
-	while (strcmp(target->ifname, "lo") != 0 &&
-	       access(path_of("hold-attach").text, F_OK) == 0)
+	while (strcmp(target->ifname, "lo") != 0 && is_there("hold", "attach"))
 		(void)usleep(10000);
 	if (r == 0)
 		r = failing_beside(target);
@@ -333,6 +333,8 @@ int __wrap_natra_configure(struct natra *n, const char *id,
 	int r = called("configure", "id=%s %s", id, policy_text(policy).text);
 
 	(void)n;
+	while (is_there("hold", "configure"))
+		(void)usleep(10000);
 	if (r == 0)
 		r = load(id, &info);
 	if (r == 0)

@@ -100,11 +100,15 @@ class Classes(KernelCase):
 
         def edit(annotations):
             nonlocal rate
-            rate, before = rate + 1, changes()
-            # One job reads the edits in their order.
+            before = changes()
             api.put("a", annotations)
-            api.put("b", {IN: f"{rate}M"})
-            wait_until(lambda: self.limits()["net/b/eth0"] == rate * 10**6, agent.log, 20)
+            # A job reads its edits in any order, so the second one of pod b comes after
+            # that of pod a.
+            for _ in range(2):
+                rate += 1
+                api.put("b", {IN: f"{rate}M"})
+                wait_until(lambda: self.limits()["net/b/eth0"] == rate * 10**6, agent.log, 20)
+            agent.wait(f"ingress_bits_per_sec={rate * 10**6}")
             return changes()[len(before):]
         return edit
 

@@ -319,7 +319,24 @@ class Edits(Case):
         self.api.put("a", {IN: "2M"})
         self.agent.wait("keeps the limits that it has")
         self.api.delete("a")
+        self.is_not_tried_again()
+
+    def test_pod_goes_while_its_edit_fails(self):
+        self.start_beside_limited_pod()
+        self.node.fail("configure", 16)
+        hold = self.node.touch("hold-configure")
+        self.api.put("a", {IN: "2M"})
+        wait_until(lambda: self.calls("configure"), self.agent.log)
+        self.api.delete("a")
         time.sleep(0.5)
+        hold.unlink()
+        self.agent.wait("keeps the limits that it has")
+        self.is_not_tried_again()
+
+    def is_not_tried_again(self):
+        # When a later event has taken effect, the agent knows that the pod is gone.
+        self.pod("b", {IN: "3M"})
+        self.until("b", (3000000, 0))
         tries = len(self.calls("configure"))
         time.sleep(1.5)
         self.assertEqual(len(self.calls("configure")), tries)
@@ -328,7 +345,7 @@ class Edits(Case):
         for n in range(500):
             self.pod(f"p{n}", {IN: f"{n + 1}M"})
         self.start()
-        self.until("p499", (500000000, 0), 60)
+        self.until("p499", (500000000, 0), 120)
         wait_until(lambda: all(self.node.limits(f"p{n}") for n in range(500)),
                    self.agent.log, 60)
         anon, whole = self.agent.rss_kib("RssAnon"), self.agent.rss_kib()
@@ -341,6 +358,7 @@ class Programs(Case):
         """It is started again long before the next look is due."""
         kill = self.node.touch("kill-gc")
         self.start()
+        self.agent.wait("loading the programs ended half-way")
         self.assertIn("[-] programs: loading the programs ended half-way",
                       self.agent.wait_ready(False))
         self.agent.wait("part=pods")
@@ -357,6 +375,7 @@ class Server(Case):
 
     def test_watch_is_cut(self):
         self.start()
+        self.agent.wait_ready()
         self.ready()
         self.api.bookmark()
         version = self.api.version

@@ -24,6 +24,15 @@ OF_CILIUM = "00-natra-05-cilium.conflist"
 SEED = int(os.environ.get("NATRA_SEED", time.time_ns() % 1000000))
 
 
+def ps(*options):
+    return subprocess.run(["ps", *options], text=True, capture_output=True).stdout
+
+
+def jobs_of(agent):
+    """Return the processes that the agent has started."""
+    return ps("-o", "pid=", "--ppid", str(agent.process.pid)).split()
+
+
 class Uninstall(Case):
     """The agent does not put back what `natractl uninstall` removes."""
 
@@ -79,19 +88,12 @@ class Uninstall(Case):
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
         (self.node.net / OWN).unlink()
-        jobs = []
-
-        def waits():
-            jobs[:] = subprocess.run(
-                ["ps", "-o", "pid=", "--ppid", str(agent.process.pid)], text=True,
-                capture_output=True).stdout.split()
-            return jobs
-
-        self.until(waits, "no job")
-        os.kill(int(jobs[0]), signal.SIGSTOP)
+        self.until(lambda: jobs_of(agent), "no job")
+        job = int(jobs_of(agent)[0])
+        os.kill(job, signal.SIGSTOP)
         fcntl.flock(fd, fcntl.LOCK_UN)
         self.uninstall()
-        os.kill(int(jobs[0]), signal.SIGCONT)
+        os.kill(job, signal.SIGCONT)
         self.removed(agent)
 
     def test_at_the_same_time(self):
@@ -203,14 +205,15 @@ class Killed(Case):
 
     def test_nothing_runs_on(self):
         """A job ends with the agent that has started it."""
-        agent = self.agent()
-        agent.wait("starts")
+        fd = os.open(self.node.net, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        # The job waits 10 s for the directory.
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        agent = self.last = self.agent()
+        self.until(lambda: jobs_of(agent), "no job")
         agent.process.kill()
         agent.process.wait()
-        time.sleep(0.2)
-        p = subprocess.run(["ps", "-eo", "args"], text=True, capture_output=True,
-                           check=True)
-        self.assertNotIn(str(self.node.root), p.stdout)
+        self.until(lambda: str(self.node.root) not in ps("-eo", "args"), "it goes on", 5)
 
 
 if __name__ == "__main__":

@@ -249,13 +249,19 @@ class AtTheSameTime(Case):
         for lists, options in (
                 ({}, ()), ({"20-odd.conflist": LISTS["10-odd.conflist"]},
                            ("--network", "cbr0"))):
-            node = self.node({"10-flannel.conflist": FLANNEL[:50], **lists})
-            p = subprocess.Popen(node.argv("install", "--runtime-version", OLD,
-                                           *options))
-            time.sleep(0.3)
-            with open(node.net / "10-flannel.conflist", "a") as f:
-                f.write(FLANNEL[50:])
-            self.assertEqual(p.wait(20), 0)
+            # natra waits a second. On a busy machine the rest may come later than that.
+            for _ in range(5):
+                node = self.node({"10-flannel.conflist": FLANNEL[:50], **lists})
+                begin = time.monotonic()
+                p = subprocess.Popen(node.argv("install", "--runtime-version", OLD,
+                                               *options))
+                time.sleep(0.3)
+                with open(node.net / "10-flannel.conflist", "a") as f:
+                    f.write(FLANNEL[50:])
+                took = time.monotonic() - begin
+                if p.wait(20) == 0 or took < 0.9:
+                    break
+            self.assertEqual(p.returncode, 0)
             self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
 
     def test_half_a_list_of_another_network(self):

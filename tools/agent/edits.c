@@ -93,6 +93,8 @@ void edits_remove(struct edits_queue *q, const struct podevent *event)
 	if (q->seen[key % EDITS_SEEN_MAX].uid == key)
 		q->seen[key % EDITS_SEEN_MAX].uid = 0;
 	drop_failed(q, event->uid);
+	for (struct edit *edit = q->first; edit; edit = edit->next)
+		edit->is_gone |= strcmp(edit->uid, event->uid) == 0;
 }
 
 /* Makes the pod's next event count even if its annotations are the same: the server
@@ -162,7 +164,7 @@ static void settle(struct edits_queue *q, const struct edit_result *result)
 	if (!result->is_found)
 		forget(q, edit);
 	edit->has_failed |= result->is_failed;
-	if (result->is_failed || result->is_later)
+	if ((result->is_failed || result->is_later) && !edit->is_gone)
 		keep_failed(q, edit);
 	else
 		edit_free(edit);
