@@ -9,7 +9,7 @@ import unittest
 
 from agent import AGENT, Agent
 from apiserver import ApiServer
-from podnode import FakeNode
+from podnode import FakeNode, wait_until
 
 NATRACTL = os.environ["NATRACTL"]
 PLUGIN = os.environ["NATRA_CNI"]
@@ -104,6 +104,17 @@ class KernelCase(unittest.TestCase):
         (self.node.root / "token").write_text("secret")
         return api, ("--node", "n", "--api-server", api.url, "--token-file",
                      str(self.node.root / "token"), "--ca-file", "")
+
+    def edits_are_read(self, api, agent, rate):
+        """Edit pod b, which gets this rate and then one more (Mbit/s), until the agent has
+        read what was edited before. A job reads its edits in any order, so the second
+        edit comes after all that the first one's job has read. Return the last rate."""
+        for mbit in (rate, rate + 1):
+            api.put("b", {IN: f"{mbit}M"})
+            wait_until(lambda wanted=mbit * 10**6:
+                       self.limits().get("net/b/eth0") == wanted,
+                       lambda: f"{self.limits()}\n{agent.log()}", 20)
+        return rate + 1
 
     def process_of(self, name):
         """Start a process in a pod, by which natra finds the pod's namespace."""

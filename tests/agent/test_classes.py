@@ -102,12 +102,7 @@ class Classes(KernelCase):
             nonlocal rate
             before = changes()
             api.put("a", annotations)
-            # A job reads its edits in any order, so the second one of pod b comes after
-            # that of pod a.
-            for _ in range(2):
-                rate += 1
-                api.put("b", {IN: f"{rate}M"})
-                wait_until(lambda: self.limits()["net/b/eth0"] == rate * 10**6, agent.log, 20)
+            rate = self.edits_are_read(api, agent, rate + 1)
             agent.wait(f"ingress_bits_per_sec={rate * 10**6}")
             return changes()[len(before):]
         return edit

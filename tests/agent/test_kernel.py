@@ -163,10 +163,6 @@ class Kernel(KernelCase):
     def test_file_of_groups(self):
         path = self.node.root / "groups.json"
 
-        def write(text):
-            (self.node.root / "new").write_text(text)
-            os.rename(self.node.root / "new", path)
-
         def rate(name):
             return self.groups().get(name, {}).get("egress_rate_bits_per_sec")
 
@@ -181,7 +177,7 @@ class Kernel(KernelCase):
         node = '"node": {"egressRate": "1G"}'
         shop = '"shop": {"egressRate": "%s", "parent": "node", "weight": 2}'
         template = {"group": {"name": "{namespace}"}}
-        write(f"{{{node}}}")
+        self.write_groups(f"{{{node}}}")
         self.pod("a", 10000000, **template)
         self.pod("b", None, **template)
         agent = self.agent("--groups", str(path))
@@ -189,12 +185,12 @@ class Kernel(KernelCase):
         self.assertEqual((self.group_of("a"), self.group_of("b")), ("", None))
         self.assertEqual(list(self.groups()), ["node"])
         # A new group is there at once, and running pods join it.
-        write(f"{{{shop % '50M'}, {node}}}")
+        self.write_groups(f"{{{shop % '50M'}, {node}}}")
         took = [soon(50000000, rate, "shop")]
         soon("shop", self.group_of, "a")
         soon("shop", self.group_of, "b")
         self.assertEqual(self.groups()["shop"]["parent"], "node")
-        write(f"{{{node}, {shop % '60M'}}}")
+        self.write_groups(f"{{{node}, {shop % '60M'}}}")
         took.append(soon(60000000, rate, "shop"))
         self.assertLess(min(took), 1)
         # What is wrong is logged, and changes nothing.
@@ -211,13 +207,13 @@ class Kernel(KernelCase):
                 (f'{{{node}, "shop": {{}}, "red": 5}}', "at least one",
                  "2 groups keep what they have")):
             before = agent.count(end)
-            write(text)
+            self.write_groups(text)
             line = agent.wait(end, before + 1)
             self.assertIn(why, line)
             self.assertEqual(rate("shop"), 60000000)
         # A group that has members goes with the last of them, and its parent after it.
-        write("{}")
-        write("{ }")
+        self.write_groups("{}")
+        self.write_groups("{ }")
         for name in "ab":
             self.assertIn("shop", self.groups())
             run(NATRACTL, "--bpffs", str(self.bpffs), "detach", f"net/{name}/eth0")
@@ -330,13 +326,10 @@ class Kernel(KernelCase):
         self.pod("b", 10000000, annotations={IN: "10M"})
 
         def is_empty_after(number):
-            """Nothing is left when the pod's edit has been read. A job reads its edits in
-            any order, so the second one of another pod comes after it."""
+            """Nothing is left when the pod's edit has been read."""
             api.put("a", {IN: f"{number}M"})
-            for rate in (number, number + 1):
-                api.put("b", {IN: f"{rate}M"})
-                wait_until(lambda r=rate: self.limits() == {"net/b/eth0": r * 10**6},
-                           lambda: f"{self.limits()}\n{agent.log()}", 20)
+            rate = self.edits_are_read(api, agent, number)
+            self.assertEqual(self.limits(), {"net/b/eth0": rate * 10**6})
             self.assertEqual(self.groups(), {})
 
         is_empty_after(20)

@@ -333,8 +333,8 @@ static void charged_mice_over_the_group_go_nowhere(void **state)
 	assert_int_equal(group_at(GROUP)->charged.packets, 0);
 }
 
-/* What is a mouse to its pod may be heavy for the group. The group is slow here, since what
- * is sent must come faster than its rate, on an emulated CPU as well. */
+/* A flow that is a mouse to its pod may be heavy for its group. The group's rate is low
+ * here, so that an emulated CPU, too, sends faster than that. */
 static void large_flows_of_the_group_are_no_mice(void **state)
 {
 	struct th_result r;

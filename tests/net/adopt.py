@@ -175,11 +175,11 @@ def end_in_the_middle(node, report, lanes, number):
     agent.process.wait()
     # The process that it had forked for this has ended with it.
     time.sleep(0.2)
-    has_limit = bool(lane and limiting(lane.queue))
-    if not report.equal("  its limit is there", has_limit, True, exact=False):
+    qdisc = lane and limiting(lane.queue)
+    if not report.equal("  its limit is there", bool(qdisc), True, exact=False):
         return None
     rate = rate_of(lane.queue)
-    is_raised = limiting(lane.queue)["kind"] == "htb"
+    is_raised = qdisc["kind"] == "htb"
     if is_raised:
         report.check("  upstream's rate, still raised", f"{rate / MBIT:.0f}", "> the cap",
                      rate > CAP)

@@ -13,7 +13,7 @@ struct edit {
 	char *uid, *namespace, *name;
 	char *annotations; /* JSON of those that matter */
 	bool has_failed;   /* it is not the first try */
-	bool is_gone;      /* the pod was deleted while a job had the edit */
+	bool is_gone;      /* the pod was deleted while this was in the queue */
 	struct edit *next;
 };
 

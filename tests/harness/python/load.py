@@ -180,7 +180,7 @@ def udp_recv(a):
         try:
             data, notes, _, _ = s.recvmsg(65536, 64)
         except TimeoutError:
-            # What had arrived when it was told to stop counts.
+            # Datagrams that were there when the signal came are counted, too.
             if stop:
                 break
             continue
