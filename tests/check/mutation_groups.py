@@ -130,7 +130,7 @@ TABLE = [
     one("a-group-without-rates-is-made", "cni/groups.c",
         "if (has_rates(&s->group) && !s->only_looks) {",
         "if (s->group.name) {", "cni-groups"),
-    one("number-counts-after-it-was-cut", "src/policy/fields.h",
+    one("number-counts-after-it-was-cut", "src/policy/fields.c",
         "if (r == 0 && value > field->max)", "if (r == 0 && value > UINT64_MAX - 1)",
         "cni-groups"),
     one("status-takes-any-group", "cni/wanted.c",
