@@ -4,7 +4,7 @@
 #ifndef NATRA_CNI_ANNOTATIONS_H
 #define NATRA_CNI_ANNOTATIONS_H
 
-#include "log.h"
+#include "../tools/common/log.h"
 #include "settings.h"
 
 /* Finds the pod's annotations; *ret is NULL if the runtime passes none on. */

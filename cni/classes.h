@@ -4,7 +4,7 @@
 #ifndef NATRA_CNI_CLASSES_H
 #define NATRA_CNI_CLASSES_H
 
-#include "log.h"
+#include "../tools/common/log.h"
 #include "settings.h"
 
 /* Puts them into the policy, which then points into *settings and into the

@@ -5,7 +5,7 @@
 
 #include "conf.h"
 #include "env.h"
-#include "log.h"
+#include "../tools/common/log.h"
 
 /* One call of the plugin. */
 struct call {

@@ -4,7 +4,7 @@
 #define NATRA_CNI_CONF_H
 
 #include "failure.h"
-#include "json.h"
+#include "../tools/common/json.h"
 
 /* Versions of the CNI specification that natra speaks. */
 enum version {

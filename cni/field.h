@@ -5,7 +5,7 @@
 #define NATRA_CNI_FIELD_H
 
 #include "../src/policy/fields.h"
-#include "json.h"
+#include "../tools/common/json.h"
 
 /* The text says what is wrong with a value, such as "is not auto, on or
  * off", and is "" if nothing is. It is returned by value, so that the caller

@@ -3,7 +3,7 @@
 #ifndef NATRA_CNI_GROUPS_H
 #define NATRA_CNI_GROUPS_H
 
-#include "log.h"
+#include "../tools/common/log.h"
 #include "settings.h"
 
 /* Reads all but the name of a group. The texts belong to `object`. Returns 0 or a code,

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "../src/util/escape.h"
-#include "json.h"
+#include "../tools/common/json.h"
 
 #define FIRST_BYTES 16384
 /* A pod's annotations are under 256 KiB, or six times that when escaped. */

@@ -7,7 +7,7 @@
 #include "field.h"
 #include "groups.h"
 #include "keys.h"
-#include "log.h"
+#include "../tools/common/log.h"
 
 #define DEFAULT_LOG_FILE "/var/log/natra-cni.log"
 

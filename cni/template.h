@@ -6,7 +6,7 @@
 #include <natra/natra.h>
 
 #include "failure.h"
-#include "json.h"
+#include "../tools/common/json.h"
 
 struct template_name {
 	char text[NATRA_GROUP_NAME_MAX + 1];

@@ -4,7 +4,7 @@
 #ifndef NATRA_CNI_WANTED_H
 #define NATRA_CNI_WANTED_H
 
-#include "log.h"
+#include "../tools/common/log.h"
 #include "settings.h"
 
 /* Reads the limits of the pod "<namespace>/<pod>" ("": unknown), and makes its group if

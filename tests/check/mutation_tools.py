@@ -55,7 +55,7 @@ AGENT = [
         "agent-pluginlog"),
     one("log-of-others-not-read", "tools/agent/main.c",
         "	pluginlog_change(&agent->pluginlog, conf);\n", "", "agent-element"),
-    one("log-grows", "cni/log.c", "own.st_size < LOG_FILE_MAX", "true",
+    one("log-grows", "tools/common/log.c", "own.st_size < LOG_FILE_MAX", "true",
         "agent-pluginlog"),
     one("programs-that-no-pod-needs", "tools/agent/programs_job.c",
         "p->settings->precedence != PRECEDENCE_STATIC", "true", "agent-kernel"),
@@ -86,7 +86,7 @@ AGENT = [
         "return token_file[0] ? add_token", "return false ? add_token",
         "agent-live",
         "Server.test_token_expires"),
-    one("bad-value-unlimited", "tools/agent/wish.c",
+    one("bad-value-unlimited", "tools/pods/wish.c",
         "	if (!text || natra_parse_rate(text, ret_bits_per_sec) < 0 ||",
         "	if (text && natra_parse_rate(text, ret_bits_per_sec) < 0)\n"
         "		return 0;\n	if (!text ||", "agent-live",

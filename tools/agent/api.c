@@ -9,7 +9,7 @@
 
 #include <curl/curl.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 
 #define TOKEN_MAX       16384
 #define CONNECT_MAX_MS  5000L

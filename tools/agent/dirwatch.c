@@ -8,14 +8,14 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "../install/dir.h"
+#include "../common/dir.h"
 
 /* Not every owner of a file replaces it in one step, hence IN_MODIFY. */
 #define EVENTS                                                                 \
 	(IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM |  \
 	 IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
 
-/* The temporary names that natra's installers use, see tools/install/dir.h. They can be
+/* The temporary names that natra's installers use, see tools/common/dir.h. They can be
  * ignored: each change ends with an event of another name. */
 #define OWN_PREFIX ".natra-install."
 

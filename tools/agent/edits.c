@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 
 /* Changes that come within this time are handled by one job. */
 #define SETTLE_MS  10

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 
 /* A file that is being written changes several times in a row. */
 #define SETTLE_MS     50

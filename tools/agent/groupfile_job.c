@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "../../cni/groups.h"
-#include "../install/dir.h"
-#include "../install/text.h"
+#include "../common/dir.h"
+#include "../common/text.h"
 #include "groupfile.h"
 
 __attribute__((format(printf, 2, 3))) static void

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "../../cni/log.h"
+#include "../common/log.h"
 
 enum part {
 	PART_INSTALL,  /* the plugin is installed and a list calls it */

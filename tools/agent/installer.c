@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../install/dir.h"
-#include "../install/text.h"
+#include "../common/dir.h"
+#include "../common/text.h"
 
 /* A list that is being written changes several times in a row. */
 #define SETTLE_MS    50

@@ -6,7 +6,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "../../cni/log.h"
+#include "../common/log.h"
 
 /* The settings that all jobs need. */
 struct jobs {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 
 #define SIZE_MIN 16384
 

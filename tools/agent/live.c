@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "live.h"
 
-#include "../install/text.h"
+#include "../common/text.h"
 #include "edits.h"
 #include "podwatch.h"
 #include "reporter.h"

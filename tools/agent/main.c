@@ -11,7 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 #include "groupfile.h"
 #include "http.h"
 #include "installer.h"

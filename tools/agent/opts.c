@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../../cni/env.h"
-#include "../../cni/log.h"
+#include "../common/log.h"
 
 #define EXIT_USAGE 2
 #define NS_PER_S   1000000000

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "../../cni/settings.h"
-#include "../install/dir.h"
-#include "../install/text.h"
+#include "../common/dir.h"
+#include "../common/text.h"
 
 #define LOOK_MS      1000
 /* At most this much is repeated at a time, and the rest later. If far more is left, the

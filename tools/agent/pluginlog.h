@@ -8,7 +8,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "../../cni/log.h"
+#include "../common/log.h"
 #include "loop.h"
 
 struct pluginlog {

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../../cni/json.h"
-#include "wish.h"
+#include "../common/json.h"
+#include "../pods/wish.h"
 
 /* HTTP's status 410 Gone: the server has forgotten the version from which the watch
  * should begin. */

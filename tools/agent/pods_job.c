@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "../../src/policy/fields.h"
-#include "../install/results.h"
+#include "../pods/results.h"
 #include "loop.h"
 #include "seat.h"
 

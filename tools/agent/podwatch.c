@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 
 /* The server ends a watch after this time; the token is read again then. */
 #define WATCH_S       290

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 
 #define TIME_MAX_MS 10000L
 #define NAME        "natra-agent"

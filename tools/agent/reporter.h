@@ -3,7 +3,7 @@
 #ifndef NATRA_AGENT_REPORTER_H
 #define NATRA_AGENT_REPORTER_H
 
-#include "../../cni/log.h"
+#include "../common/log.h"
 #include "api.h"
 #include "budget.h"
 #include "edits_job.h"

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "../../cni/groups.h"
-#include "../install/dir.h"
-#include "../install/results.h"
+#include "../common/dir.h"
+#include "../pods/results.h"
 #include "../in_the_way.h"
-#include "netns.h"
+#include "../pods/netns.h"
 
 bool seat_fill(struct seat *seat, const char *file, const struct cached *cached)
 {

@@ -5,7 +5,7 @@
 #define NATRA_AGENT_SEAT_H
 
 #include "jobs.h"
-#include "wish.h"
+#include "../pods/wish.h"
 
 struct seat {
 	const struct jobs *jobs;

@@ -8,7 +8,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 
 #define ANSWER_MAX 8192
 #define LIMIT_S    2

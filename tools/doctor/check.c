@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 #include "shell.h"
 
 #define WORDS_MAX 12

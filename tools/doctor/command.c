@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../src/policy/fields.h"
-#include "../install/text.h"
+#include "../common/text.h"
 #include "pod.h"
 #include "shell.h"
 

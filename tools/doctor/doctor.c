@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 #include "agent_probe.h"
 #include "check.h"
 

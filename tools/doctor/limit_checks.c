@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../src/policy/mode.h"
-#include "../install/text.h"
+#include "../common/text.h"
 #include "check.h"
 #include "shell.h"
 

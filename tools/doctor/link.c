@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 
 #define ANSWER_MAX 65536
 

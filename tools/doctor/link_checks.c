@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 #include "check.h"
 
 #define BIG_TCP 65536

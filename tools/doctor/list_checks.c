@@ -5,7 +5,7 @@
 
 #include "../../cni/wanted.h"
 #include "../install/element.h"
-#include "../install/text.h"
+#include "../common/text.h"
 #include "check.h"
 
 #define ANNOTATIONS "io.kubernetes.cri.pod-annotations"

@@ -8,8 +8,8 @@
 
 #include "../install/element.h"
 #include "../install/plugin.h"
-#include "../install/results.h"
-#include "../install/text.h"
+#include "../pods/results.h"
+#include "../common/text.h"
 #include "privilege.h"
 #include "shell.h"
 

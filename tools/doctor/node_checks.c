@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 #include "agent_probe.h"
 #include "check.h"
 #include "privilege.h"

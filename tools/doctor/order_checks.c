@@ -7,7 +7,7 @@
 #include "../../cni/field.h"
 #include "../../src/policy/fields.h"
 #include "../install/element.h"
-#include "../install/text.h"
+#include "../common/text.h"
 #include "check.h"
 #include "shell.h"
 

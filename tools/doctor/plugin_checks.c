@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "../install/plugin.h"
-#include "../install/text.h"
+#include "../common/text.h"
 #include "check.h"
 
 /* Returns whether the plugin's file is there, and what it is. */

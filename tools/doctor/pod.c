@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../agent/netns.h"
-#include "../install/dir.h"
-#include "../install/results.h"
-#include "../install/text.h"
+#include "../pods/netns.h"
+#include "../common/dir.h"
+#include "../pods/results.h"
+#include "../common/text.h"
 #include "shell.h"
 
 struct search {

@@ -4,8 +4,8 @@
 #ifndef NATRA_DOCTOR_POD_H
 #define NATRA_DOCTOR_POD_H
 
-#include "../agent/cached.h"
-#include "../agent/wish.h"
+#include "../pods/cached.h"
+#include "../pods/wish.h"
 #include "link.h"
 #include "node.h"
 

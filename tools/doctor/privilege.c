@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 
 #define BIT(capability) (UINT64_C(1) << (capability))
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../install/text.h"
+#include "../common/text.h"
 
 void shell_text(struct shell *shell, const char *text, size_t len)
 {

@@ -7,7 +7,7 @@
 
 #include "plugin.h"
 #include "state.h"
-#include "text.h"
+#include "../common/text.h"
 
 static int failed(struct install *i, int r, const char *path, const char *what)
 {

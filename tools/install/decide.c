@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "text.h"
+#include "../common/text.h"
 
 /* Each of the functions against_*() returns why a way into the chain cannot be taken,
  * as a text that the caller frees; NULL if it can. */

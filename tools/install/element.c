@@ -8,7 +8,7 @@
 #include "../../src/policy/fields.h"
 #include "keys.h"
 #include "install.h"
-#include "text.h"
+#include "../common/text.h"
 
 #define CONF_NAME(key, read) #key,
 #define LIMIT_NAME(key)      #key,

@@ -10,7 +10,7 @@
 #include "platform.h"
 #include "plugin.h"
 #include "state.h"
-#include "text.h"
+#include "../common/text.h"
 
 struct install *install_new(void)
 {

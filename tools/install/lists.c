@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "element.h"
-#include "text.h"
+#include "../common/text.h"
 
 static bool ends_in(const char *text, const char *end)
 {

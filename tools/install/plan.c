@@ -5,7 +5,7 @@
 
 #include "element.h"
 #include "plugin.h"
-#include "text.h"
+#include "../common/text.h"
 
 struct install_plan *plan_new(void)
 {

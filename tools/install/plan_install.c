@@ -7,7 +7,7 @@
 #include "element.h"
 #include "plan.h"
 #include "plugin.h"
-#include "text.h"
+#include "../common/text.h"
 
 #define PARTIAL_TRIES    10
 #define PARTIAL_PAUSE_NS 100000000

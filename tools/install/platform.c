@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "dir.h"
+#include "../common/dir.h"
 #include "install.h"
-#include "text.h"
+#include "../common/text.h"
 
 #define K3S_NET     "/var/lib/rancher/k3s/agent/etc/cni/net.d"
 #define MICROK8S    "/var/snap/microk8s/current"

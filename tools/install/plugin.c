@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "element.h"
-#include "program.h"
-#include "text.h"
+#include "../common/program.h"
+#include "../common/text.h"
 
 /* The text in the plugin by which it is known: with this it begins what it
  * prints when somebody runs it by hand. */

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dir.h"
+#include "../common/dir.h"
 #include "install.h"
-#include "program.h"
-#include "text.h"
+#include "../common/program.h"
+#include "../common/text.h"
 
 /* A container runtime, and its first version that has libcni 1.3.0, which is
  * the first libcni that reads drop-ins. */

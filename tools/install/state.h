@@ -3,7 +3,7 @@
 #ifndef NATRA_INSTALL_STATE_H
 #define NATRA_INSTALL_STATE_H
 
-#include "dir.h"
+#include "../common/dir.h"
 #include "install.h"
 #include "runtime.h"
 

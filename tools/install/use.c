@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "element.h"
-#include "results.h"
-#include "text.h"
+#include "../pods/results.h"
+#include "../common/text.h"
 
 static bool calls(const char *text, const char *type)
 {

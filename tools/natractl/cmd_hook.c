@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "../../src/policy/fields.h"
-#include "../agent/wish.h"
+#include "../pods/wish.h"
 #include "../../cni/io.h"
 #include "../../cni/field.h"
 #include "cli.h"

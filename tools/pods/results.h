@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* libcni's cache of results: a file for each interface that a runtime has made and
  * not yet removed. */
-#ifndef NATRA_INSTALL_RESULTS_H
-#define NATRA_INSTALL_RESULTS_H
+#ifndef NATRA_PODS_RESULTS_H
+#define NATRA_PODS_RESULTS_H
 
 #include <cjson/cJSON.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Allocations that never fail: if memory runs out, the process ends. */
-#ifndef NATRA_INSTALL_TEXT_H
-#define NATRA_INSTALL_TEXT_H
+#ifndef NATRA_COMMON_TEXT_H
+#define NATRA_COMMON_TEXT_H
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "../install/dir.h"
-#include "../install/text.h"
+#include "../common/dir.h"
+#include "../common/text.h"
 
 /* Opens a link in /proc, of which only the directory is below the root. */
 static int open_link(int root_fd, const char *path)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The log file, of which two are kept. Each line is one write(2), so that plugins that run at the same
  * time do not mix their lines. The plugin does not fail if it cannot log. */
-#ifndef NATRA_CNI_LOG_H
-#define NATRA_CNI_LOG_H
+#ifndef NATRA_COMMON_LOG_H
+#define NATRA_COMMON_LOG_H
 
 #include <stddef.h>
 

@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "dir.h"
-#include "text.h"
+#include "../common/dir.h"
+#include "../common/text.h"
 
 static int digit_of(char c)
 {

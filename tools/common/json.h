@@ -2,8 +2,8 @@
 /* JSON as Go's decoder reads it: keys in any letter case, the last of several
  * counts, null is the same as absent. The text is checked before cJSON, which is
  * too lenient, reads it. */
-#ifndef NATRA_CNI_JSON_H
-#define NATRA_CNI_JSON_H
+#ifndef NATRA_COMMON_JSON_H
+#define NATRA_COMMON_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>

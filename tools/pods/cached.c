@@ -6,7 +6,7 @@
 
 #include "../../cni/env.h"
 #include "../install/element.h"
-#include "../install/results.h"
+#include "results.h"
 
 static const char *text_at(const cJSON *object, const char *key)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Runs a program to get its output. */
-#ifndef NATRA_INSTALL_PROGRAM_H
-#define NATRA_INSTALL_PROGRAM_H
+#ifndef NATRA_COMMON_PROGRAM_H
+#define NATRA_COMMON_PROGRAM_H
 
 /*
  * Runs the program that the descriptor is of; argv and env end in NULL. `input` is what

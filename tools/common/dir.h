@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Directories that the runtime, its network plugins and natra share. natra's
  * own files in them appear, change and go as a whole. */
-#ifndef NATRA_INSTALL_DIR_H
-#define NATRA_INSTALL_DIR_H
+#ifndef NATRA_COMMON_DIR_H
+#define NATRA_COMMON_DIR_H
 
 #include <dirent.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
 /* The limits that an interface would get if it were made now. The configuration that a
  * runtime would pass on is rebuilt from libcni's cache, and the plugin's own code reads
  * it. */
-#ifndef NATRA_AGENT_WISH_H
-#define NATRA_AGENT_WISH_H
+#ifndef NATRA_PODS_WISH_H
+#define NATRA_PODS_WISH_H
 
 #include "../../cni/wanted.h"
 #include "cached.h"

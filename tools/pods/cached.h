@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* An existing interface of a pod, as libcni's cache of results describes it. */
-#ifndef NATRA_AGENT_CACHED_H
-#define NATRA_AGENT_CACHED_H
+#ifndef NATRA_PODS_CACHED_H
+#define NATRA_PODS_CACHED_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "../../cni/json.h"
+#include "../common/json.h"
 
 /* The texts point into `json`; those of the pod are "" if the runtime did not say
  * which it is. */

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../src/util/escape.h"
+#include "../../src/util/escape.h"
 
 #define LOG_FILE_MAX (8 << 20)
 
