@@ -120,11 +120,12 @@ static int check_site(void *arg)
 	for (int i = 0; i < LEG_MAX; i++) {
 		const struct record_leg *h = &record->leg[i];
 		struct hook hook = {site->link->ifindex, h->hook_ingress};
+		struct hook_program own;
 
 		if (h->hook != RECORD_HOOK_CLSACT ||
 		    (h->on_host != 0) != site->on_host)
 			continue;
-		r = hook_clsact_has(site->n, &nl, &hook, h->prog_id);
+		r = hook_clsact_find(site->n, &hook, h->prog_id, &own);
 		if (r < 0)
 			return r;
 		if (r == 0)
@@ -394,11 +395,39 @@ static void note_order(struct entries *entries, size_t first)
 	}
 }
 
-static int list_hook(const struct site *site, struct netlink *nl, bool ingress)
+/* Adds the attachment's own filter behind those that were read of too many, unless it is
+ * one of them. The kernel lists filters in the order in which they run. */
+static int add_own(const struct site *site, const struct hook *hook,
+		   size_t first)
+{
+	const struct record *record = &site->gen->record;
+	struct entries *entries = site->entries;
+
+	for (int i = 0; i < LEG_MAX; i++) {
+		const struct record_leg *leg = &record->leg[i];
+		struct hook_program own;
+		int r;
+
+		if (leg->hook != RECORD_HOOK_CLSACT ||
+		    (leg->on_host != 0) != site->on_host ||
+		    (leg->hook_ingress != 0) != hook->ingress)
+			continue;
+		for (size_t at = first; at < entries->len; at++) {
+			if (entries->list[at].e.prog_id == leg->prog_id)
+				return 0;
+		}
+		r = hook_clsact_find(site->n, hook, leg->prog_id, &own);
+		return r == 1 ? add_entry(entries, &own) : r;
+	}
+	return 0;
+}
+
+static int list_hook(const struct site *site, bool ingress)
 {
 	struct hook hook = {site->link->ifindex, ingress};
 	struct entries *entries = site->entries;
 	size_t first = entries->len;
+	bool is_cut = false;
 	int r;
 
 	entries->common = (struct entry){
@@ -415,7 +444,9 @@ static int list_hook(const struct site *site, struct netlink *nl, bool ingress)
 	if (r < 0)
 		return r;
 	entries->common.e.hook = "clsact";
-	r = hook_clsact_list(site->n, nl, &hook, add_entry, entries);
+	r = hook_clsact_list(site->n, &hook, add_entry, entries, &is_cut);
+	if (r == 0 && is_cut)
+		r = add_own(site, &hook, first);
 	note_order(entries, first);
 	return r;
 }
@@ -424,14 +455,9 @@ static int list_hook(const struct site *site, struct netlink *nl, bool ingress)
 static int list_site(void *arg)
 {
 	const struct site *site = arg;
-	cleanup_netlink struct netlink nl = {0};
-	int r = netlink_open(site->n, &nl);
+	int r = list_hook(site, true);
 
-	if (r == 0)
-		r = list_hook(site, &nl, true);
-	if (r == 0)
-		r = list_hook(site, &nl, false);
-	return r;
+	return r == 0 ? list_hook(site, false) : r;
 }
 
 int check_neighbours(struct natra *n, const struct pin_gen *gen,

@@ -51,10 +51,14 @@ static int look_around(void *arg)
 	for (int ingress = 0; ingress < 2 && r == 0; ingress++) {
 		struct hook hook = {scene->pod.ifindex, ingress};
 
+		bool is_cut = false;
+
 		r = hook_tcx_list(look->n, &hook, note_program, scene);
 		if (r == 0)
-			r = hook_clsact_list(look->n, &nl, &hook, note_program,
-					     scene);
+			r = hook_clsact_list(look->n, &hook, note_program,
+					     scene, &is_cut);
+		/* A program of natra's may be among those that were not read. */
+		scene->foreign_natra |= is_cut;
 	}
 	return r;
 }

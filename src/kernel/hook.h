@@ -48,12 +48,13 @@ int hook_clsact_attach(struct natra *n, struct netlink *nl,
 
 /* Removes the filter that runs this program; it is no error if there is
  * none. */
-int hook_clsact_detach(struct natra *n, struct netlink *nl,
-		       const struct hook *hook, uint32_t prog_id);
+int hook_clsact_detach(struct natra *n, const struct hook *hook,
+		       uint32_t prog_id);
 
-/* Lists the filters of a clsact or of an `ingress` qdisc. */
-int hook_clsact_list(struct natra *n, struct netlink *nl,
-		     const struct hook *hook, hook_list_fn cb, void *arg);
+/* Lists the filters of a clsact or of an `ingress` qdisc, as far as they are few:
+ * *ret_is_cut says that there are more. */
+int hook_clsact_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
+		     void *arg, bool *ret_is_cut);
 
 /* Returns whether the program is natra's, of whatever attachment, by its
  * name. */
@@ -63,8 +64,9 @@ bool hook_program_is_natra(const struct hook_program *program);
  * gone. */
 void hook_program_name(uint32_t prog_id, char *ret_name, size_t size);
 
-/* Returns 1 if a filter runs the program, 0 if none does. */
-int hook_clsact_has(struct natra *n, struct netlink *nl,
-		    const struct hook *hook, uint32_t prog_id);
+/* Returns 1 if the filter that hook_clsact_attach has made for the program is there, and 0
+ * if not. */
+int hook_clsact_find(struct natra *n, const struct hook *hook, uint32_t prog_id,
+		     struct hook_program *ret_program);
 
 #endif

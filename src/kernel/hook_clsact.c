@@ -29,6 +29,13 @@
  */
 #define FIRST_HANDLE 0x1000
 
+/*
+ * The most filters of a hook that are read. A pod with CAP_NET_ADMIN can make any number on
+ * its own interface, and the kernel takes minutes to list some 100 000: for each part of the
+ * answer it counts from the first one again.
+ */
+#define FILTERS_MAX 128
+
 static uint32_t parent_of(const struct hook *hook)
 {
 	return TC_H_MAKE(TC_H_CLSACT,
@@ -86,6 +93,7 @@ struct list_filters {
 	hook_list_fn cb;
 	void *arg;
 	int result;
+	int count;
 };
 
 static int read_filter(struct nl_msg *msg, void *arg)
@@ -96,7 +104,9 @@ static int read_filter(struct nl_msg *msg, void *arg)
 	struct nlattr *attrs[TCA_MAX + 1];
 	struct nlattr *bpf[TCA_BPF_MAX + 1];
 
-	if (list->result != 0 || !tcm || tcm->tcm_handle == 0 ||
+	if (++list->count > FILTERS_MAX)
+		return 1;
+	if (!tcm || tcm->tcm_handle == 0 ||
 	    nlmsg_parse(nlmsg_hdr(msg), sizeof(*tcm), attrs, TCA_MAX, NULL) <
 		    0 ||
 	    !attrs[TCA_KIND])
@@ -116,33 +126,53 @@ static int read_filter(struct nl_msg *msg, void *arg)
 					  sizeof(program.name));
 	}
 	list->result = list->cb(list->arg, &program);
-	return 0;
+	return list->result != 0;
 }
 
-int hook_clsact_list(struct natra *n, struct netlink *nl,
-		     const struct hook *hook, hook_list_fn cb, void *arg)
+/* Reads filters of all priorities, or of one, by a socket of its own, since it may leave
+ * unread answers in it. */
+static int list_filters(struct natra *n, const struct hook *hook,
+			uint32_t priority, struct list_filters *list)
 {
-	struct list_filters list = {.cb = cb, .arg = arg};
 	cleanup_nlmsg struct nl_msg *msg = netlink_tc(
 		RTM_GETTFILTER, NLM_F_DUMP, hook->ifindex, parent_of(hook), 0);
+	cleanup_netlink struct netlink nl = {0};
 	struct qdisc qdisc;
-	int r;
+	int r = netlink_open(n, &nl);
 
+	if (r < 0)
+		return r;
 	/* An `ingress` qdisc lists its filters as those of egress, too. */
 	if (!hook->ingress) {
-		r = qdisc_get(n, nl, hook->ifindex, TC_H_CLSACT, &qdisc);
+		r = qdisc_get(n, &nl, hook->ifindex, TC_H_CLSACT, &qdisc);
 		if (r < 0 || strcmp(qdisc.kind, "clsact") != 0)
 			return r;
 	}
 	if (!msg)
 		return fail_errno(n, -ENOMEM, "netlink message");
-	r = netlink_request(nl, msg, read_filter, &list);
+	((struct tcmsg *)nlmsg_data(nlmsg_hdr(msg)))->tcm_info =
+		TC_H_MAKE(priority << 16, 0);
+	r = netlink_request(&nl, msg, read_filter, list);
 	if (r == -ENODEV || r == -EINVAL || r == -ENOENT)
 		return 0; /* there is no such hook, so it has no filters */
-	if (r < 0)
-		return fail_errno(n, r, "list the %s filters of ifindex %u",
-				  name_of(hook), hook->ifindex);
-	return list.result;
+	return r < 0 ? fail_errno(n, r, "list the %s filters of ifindex %u",
+				  name_of(hook), hook->ifindex)
+		     : list->result;
+}
+
+int hook_clsact_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
+		     void *arg, bool *ret_is_cut)
+{
+	struct list_filters list = {.cb = cb, .arg = arg};
+	int r = list_filters(n, hook, 0, &list);
+
+	*ret_is_cut = list.count > FILTERS_MAX;
+	if (*ret_is_cut)
+		log_line(
+			n, NATRA_LOG_WARN,
+			"the clsact %s of ifindex %u has more than %d filters: the others are not looked at",
+			name_of(hook), hook->ifindex, FILTERS_MAX);
+	return r;
 }
 
 static int is_in_front(void *arg, const struct hook_program *program)
@@ -155,6 +185,7 @@ static int is_in_front(void *arg, const struct hook_program *program)
 int hook_clsact_attach(struct natra *n, struct netlink *nl,
 		       const struct hook *hook, int prog_fd, uint32_t prog_id)
 {
+	struct list_filters in_front = {.cb = is_in_front};
 	struct bpf_tc_hook at;
 	struct bpf_tc_opts opts;
 	LIBBPF_LOG_SCOPE(n);
@@ -168,7 +199,7 @@ int hook_clsact_attach(struct natra *n, struct netlink *nl,
 	opts.handle = FIRST_HANDLE + prog_id;
 	r = ensure_clsact(n, nl, hook);
 	if (r == 0)
-		r = hook_clsact_list(n, nl, hook, is_in_front, NULL);
+		r = list_filters(n, hook, FRONT_PRIORITY, &in_front);
 	if (r < 0)
 		return r;
 	front = r == 1;
@@ -188,51 +219,70 @@ int hook_clsact_attach(struct natra *n, struct netlink *nl,
 	return 0;
 }
 
-struct own_filter {
-	uint32_t prog_id;
-	bool found;
-	struct hook_program program;
-};
-
-static int match_program(void *arg, const struct hook_program *program)
+/* Looks for the filter that hook_clsact_attach made for a program, by its number and not in a
+ * list, which others can make long. Returns 1, or 0 if it is not there. */
+static int find_own(struct natra *n, const struct hook *hook, uint32_t prog_id,
+		    struct bpf_tc_opts *ret_opts)
 {
-	struct own_filter *own = arg;
+	static const uint32_t priorities[] = {FRONT_PRIORITY, OWN_PRIORITY};
+	struct bpf_tc_hook at;
+	LIBBPF_LOG_SCOPE(n);
 
-	if (program->prog_id != own->prog_id)
-		return 0;
-	own->found = true;
-	own->program = *program;
+	libbpf_hook(hook, &at);
+	for (size_t i = 0; i < 2; i++) {
+		struct bpf_tc_opts opts;
+		int r;
+
+		memset(&opts, 0, sizeof(opts));
+		opts.sz = sizeof(opts);
+		opts.handle = FIRST_HANDLE + prog_id;
+		opts.priority = priorities[i];
+		r = bpf_tc_query(&at, &opts);
+		if (r == 0 && opts.prog_id == prog_id) {
+			*ret_opts = opts;
+			return 1;
+		}
+		/* There is no such filter, qdisc or interface; or filters of another kind or
+		 * protocol have the priority. */
+		if (r < 0 && r != -ENOENT && r != -ENODEV && r != -EINVAL &&
+		    r != -ENOSPC)
+			return fail_errno(
+				n, r, "look for the %s filter of ifindex %u",
+				name_of(hook), hook->ifindex);
+	}
+	return 0;
+}
+
+int hook_clsact_find(struct natra *n, const struct hook *hook, uint32_t prog_id,
+		     struct hook_program *ret_program)
+{
+	struct hook_program program = {.prog_id = prog_id};
+	struct bpf_tc_opts opts;
+	int r = find_own(n, hook, prog_id, &opts);
+
+	if (r != 1)
+		return r;
+	program.priority = opts.priority;
+	program.handle = opts.handle;
+	hook_program_name(prog_id, program.name, sizeof(program.name));
+	*ret_program = program;
 	return 1;
 }
 
-int hook_clsact_has(struct natra *n, struct netlink *nl,
-		    const struct hook *hook, uint32_t prog_id)
-{
-	struct own_filter own = {.prog_id = prog_id};
-	int r = hook_clsact_list(n, nl, hook, match_program, &own);
-
-	return r < 0 ? r : own.found;
-}
-
-int hook_clsact_detach(struct natra *n, struct netlink *nl,
-		       const struct hook *hook, uint32_t prog_id)
+int hook_clsact_detach(struct natra *n, const struct hook *hook,
+		       uint32_t prog_id)
 {
 	struct bpf_tc_hook at;
-	struct own_filter own = {.prog_id = prog_id};
 	struct bpf_tc_opts opts;
 	LIBBPF_LOG_SCOPE(n);
-	int r;
+	int r = find_own(n, hook, prog_id, &opts);
 
-	r = hook_clsact_list(n, nl, hook, match_program, &own);
-	if (r < 0)
+	if (r != 1)
 		return r;
-	if (!own.found)
-		return 0;
 	libbpf_hook(hook, &at);
-	memset(&opts, 0, sizeof(opts));
-	opts.sz = sizeof(opts);
-	opts.handle = own.program.handle;
-	opts.priority = own.program.priority;
+	opts.prog_fd = 0;
+	opts.prog_id = 0;
+	opts.flags = 0;
 	r = bpf_tc_detach(&at, &opts);
 	if (r < 0 && r != -ENOENT && r != -ENODEV)
 		return fail_errno(n, r, "remove the %s filter of ifindex %u",

@@ -56,7 +56,10 @@ static int on_valid(struct nl_msg *msg, void *arg)
 
 	if (r < 0 && req->result == 1)
 		req->result = r;
-	return NL_OK;
+	if (r <= 0)
+		return NL_OK;
+	req->result = 0;
+	return NL_STOP;
 }
 
 static int on_ack(struct nl_msg *msg, void *arg)

@@ -26,7 +26,8 @@ void netlink_close(struct netlink *nl);
 
 /*
  * Sends `msg` (not taken) and waits for its acknowledgement or the end of its
- * dump; `cb` sees each answer and may be NULL. Returns 0 or -errno.
+ * dump; `cb` sees each answer and may be NULL. If it returns 1, the request ends: the rest
+ * of the dump stays in the socket, which can only be closed then. Returns 0 or -errno.
  */
 int netlink_request(struct netlink *nl, struct nl_msg *msg,
 		    int (*cb)(struct nl_msg *msg, void *arg), void *arg);

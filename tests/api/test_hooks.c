@@ -161,6 +161,63 @@ static void empty_clsact_of_another_stays(void **state)
 	rig_sh("tc -n " POD " qdisc show dev eth0 | grep -q 'qdisc clsact'");
 }
 
+/* What a pod with very many filters on its own interface shows. */
+struct crowd {
+	size_t entries, before, ours;
+};
+
+static int count_crowd(void *arg, const struct natra_neighbour *entry)
+{
+	struct crowd *crowd = arg;
+
+	crowd->entries++;
+	crowd->before += entry->is_before_ours;
+	crowd->ours += entry->is_ours;
+	return 0;
+}
+
+static void add_filters(int priority, int filters)
+{
+	rig_sh("for i in $(seq %d); do echo filter add dev eth0 egress protocol ip"
+	       " prio %d u32 match u32 $i 0xffffffff at 16; done |"
+	       " tc -n " POD " -b -",
+	       filters, priority);
+}
+
+static struct crowd crowd_now(void)
+{
+	struct crowd crowd = {0};
+
+	assert_int_equal(
+		KEPT(natra_foreach_neighbour(n, ID, count_crowd, &crowd)), 0);
+	return crowd;
+}
+
+/* The pod makes a thousand filters in front of natra's, and as many behind it. All calls find
+ * natra's own filter, and look at few of the others. */
+static void very_many_filters_are_not_all_read(void **state)
+{
+	struct crowd crowd;
+
+	(void)state;
+	attach(NATRA_MODE_CLSACT_PODSIDE);
+	add_filters(100, 1000);
+	crowd = crowd_now();
+	assert_in_range(crowd.entries, 2, 200);
+	assert_int_equal(crowd.before, 0);
+	assert_int_equal(crowd.ours, 2);
+	add_filters(1, 1000);
+	crowd = crowd_now();
+	assert_in_range(crowd.entries, 2, 200);
+	assert_in_range(crowd.before, 1, 200);
+	assert_int_equal(crowd.ours, 2);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	/* Attaching anew and detaching find it, too. */
+	attach(NATRA_MODE_CLSACT_PODSIDE);
+	rig_detach(n, ID);
+	rig_sh("! tc -n " POD " filter show dev eth0 egress | grep -q natra");
+}
+
 static void is_not_found_here(const struct natra_policy *policy)
 {
 	struct natra_target target = pod_target(&pod, ID);
@@ -201,6 +258,7 @@ int main(void)
 		POD_CASE(who_comes_later_finds_the_first_place_free),
 		POD_CASE(tcx_program_runs_before_others),
 		POD_CASE(empty_clsact_of_another_stays),
+		POD_CASE(very_many_filters_are_not_all_read),
 		POD_CASE(stranger_with_the_index_of_the_peer_is_left_alone),
 	};
 

@@ -305,24 +305,26 @@ HOOKS = [
          "static int any(void *arg, const struct hook_program *program)\n"
          "{\n\t(void)arg;\n\t(void)program;\n\treturn 1;\n}\n\n"
          "int hook_clsact_detach("),
-        ("\topts.handle = own.program.handle;",
-         "\tstruct bpf_tc_opts front = {.sz = sizeof(front)};\n"
-         "\tstruct hook other = {hook->ifindex, !hook->ingress};\n\n"
-         "\tfront.handle = own.program.handle;\n"
-         "\tfront.priority = own.program.priority;\n"
-         "\t(void)bpf_tc_detach(&at, &front);\n"
-         "\tif (hook_clsact_list(n, nl, hook, any, NULL) == 0 &&\n"
-         "\t    hook_clsact_list(n, nl, &other, any, NULL) == 0) {\n"
+        ("\tr = bpf_tc_detach(&at, &opts);",
+         "\tstruct hook other = {hook->ifindex, !hook->ingress};\n"
+         "\tbool cut;\n\n"
+         "\tr = bpf_tc_detach(&at, &opts);\n"
+         "\tif (hook_clsact_list(n, hook, any, NULL, &cut) == 0 &&\n"
+         "\t    hook_clsact_list(n, &other, any, NULL, &cut) == 0) {\n"
          "\t\tat.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS;\n"
          "\t\t(void)bpf_tc_hook_destroy(&at);\n"
-         "\t\treturn 0;\n\t}\n"
-         "\topts.handle = own.program.handle;")), "api-hooks"),
+         "\t}")), "api-hooks"),
+    one("all-filters-are-read", "src/kernel/hook_clsact.c",
+        "#define FILTERS_MAX 128", "#define FILTERS_MAX 1000000", "api-hooks"),
+    one("own-filter-among-many-is-lost", "src/attach/check.c",
+        "if (r == 0 && is_cut)", "if (false)", "api-hooks"),
     one("clsact-never-in-front", "src/kernel/hook_clsact.c",
         "front = r == 1;", "front = false;", "api-hooks"),
     one("clsact-always-in-front", "src/kernel/hook_clsact.c",
         "front = r == 1;", "front = true;", "api-hooks"),
     one("clsact-handle-of-others", "src/kernel/hook_clsact.c",
-        "opts.handle = FIRST_HANDLE + prog_id;", "opts.handle = 1;", "api-hooks"),
+        "\topts.prog_fd = prog_fd;\n\topts.handle = FIRST_HANDLE + prog_id;",
+        "\topts.prog_fd = prog_fd;\n\topts.handle = 1;", "api-hooks"),
     one("tcx-behind-others", "src/kernel/hook_tcx.c",
         "opts.flags = BPF_F_BEFORE;", "opts.flags = BPF_F_AFTER;", "api-hooks"),
     one("any-tbf-is-the-plugins", "src/attach/leftovers.c",
