@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Draws the report's pictures as SVG, from the results alone."""
+import io
 import os
 import statistics
 
@@ -14,6 +15,7 @@ import headofline
 import mixed
 import rrul
 import starts
+import svg
 import web
 import wired
 from cells import LIMITERS, OLD_UPSTREAM, RATES, UNCAPPED
@@ -25,6 +27,7 @@ from target import WAYS
 # With these settings the same figures make the same file.
 matplotlib.rcParams.update({
         "svg.hashsalt": "natra", "svg.fonttype": "none", "font.size": 9,
+        "font.sans-serif": ["DejaVu Sans"],
         "axes.grid": True, "axes.axisbelow": True, "figure.autolayout": True,
         "grid.color": colours.GRID[0], "legend.framealpha": 1,
         "legend.edgecolor": colours.GRID[0],
@@ -39,13 +42,11 @@ TABLES_ONLY = (*OLD_UPSTREAM, "upstream-containerd")
 
 
 def save(figure, out, name):
-    path = f"{out}/{name}.svg"
-    figure.savefig(path, metadata={"Date": None})
+    drawn = io.StringIO()
+    figure.savefig(drawn, format="svg")
     pyplot.close(figure)
-    with open(path) as f:
-        head, end, rest = f.read().partition("<defs>")
-    with open(path, "w") as f:
-        f.write(head + colours.style() + "\n " + end + rest)
+    with open(f"{out}/{name}.svg", "w") as f:
+        f.write(svg.small(drawn.getvalue()))
     return name
 
 
@@ -261,7 +262,7 @@ def probes(res, out):
     drawn = False
     for axes, rate_ in zip(panels[0], rates):
         def points(name, rate_=rate_):
-            got = res.series("rrul", name, "ping BE", rate=rate_)
+            got = res.series("rrul", name, rrul.SHOWN, rate=rate_)
             got = got and [((i + 1) * rrul.STEP_SECONDS, ms)
                            for i, ms in enumerate(got) if ms]
             return tuple(zip(*got)) if got else None

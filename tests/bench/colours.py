@@ -30,11 +30,12 @@ def of(limiter):
     return known[0]
 
 
-def style():
-    """Return the style sheet of a dark page, for the head of an SVG."""
+def style(svg):
+    """Return the style sheet of a dark page, for the head of this SVG."""
     rules = [f'[style*="{what}: {light}"] {{ {what}: {dark} !important }}'
-             for light, dark in PAIRS for what in ("fill", "stroke")]
-    return "<style>@media (prefers-color-scheme: dark) {\n" + "\n".join(rules) + \
+             for light, dark in PAIRS for what in ("fill", "stroke")
+             if f"{what}: {light}" in svg]
+    return "<style>* { stroke-linejoin: round }\n@media (prefers-color-scheme: dark) {\n" + "\n".join(rules) + \
         "\n}</style>"
 
 

@@ -22,6 +22,7 @@ from target import WAYS, Target
 NAMES = ("rrul", "nup")
 RATE = "10M"
 NUP_RATE, FLOWS = ("10M" if EMULATED else "100M"), 16
+SHOWN = "ping BE"       # the series of the chart
 STEP_SECONDS = 0.2              # flent's
 SETTLE_SECONDS, SECONDS = 1.5, 6
 # What IP_TOS is for each class of a stream, and for each that has a probe.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Tests the report: its page, its charts, the comparison with an earlier run, and that
 what is committed is what the committed results make."""
+import copy
 import html
 import importlib.util
 import json
@@ -25,7 +26,7 @@ import workloads
 from cells import LIMITERS, OLD_UPSTREAM, Node
 from markdown import name_of, ranked
 from page import QUESTIONS, page
-from report_md import write
+from report_md import thin, write
 from statistic import ENOUGH, Results
 from test_bench import mixed, run, sample, sweep
 from workloads import missed, schedule, targets
@@ -227,9 +228,9 @@ class Page(unittest.TestCase):
         self.assertTrue(charts)
         for path in charts:
             text = path.read_text()
-            self.assertIn(colours.style(), text, path)
-            used = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", text.replace(
-                    colours.style(), "")))
+            drawn = text.partition("</style>")[2]
+            self.assertIn(colours.style(drawn), text, path)
+            used = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", drawn))
             self.assertLessEqual(used, known, path)
             self.assertNotIn(f"fill: {colours.INK[0]};", colours.dark(text))
 
@@ -306,7 +307,7 @@ class Charts(unittest.TestCase):
         import charts
         with tempfile.TemporaryDirectory() as d:
             made = charts.draw(run(*samples), d)
-            return made, {p.stem: p.read_text().replace(colours.style(), "")
+            return made, {p.stem: p.read_text().partition("</style>")[2]
                           for p in Path(d).iterdir()}
 
     def shows(self, text, limiter):
@@ -348,7 +349,8 @@ class Charts(unittest.TestCase):
         text = self.text["wirings"]
         for words in places:
             self.assertIn(f">{html.escape(words, quote=False)}<", text)
-        self.assertEqual(text.count(f"fill: {colours.of('natra')}"), len(places))
+        bars = re.findall(rf'd="([^"]*)"[^>]*fill: {colours.of("natra")}', text)
+        self.assertEqual("".join(bars).count("z"), len(places))
 
     def test_without_figures_nothing_is_drawn(self):
         self.assertEqual(self.draw([]), ({}, {}))
@@ -365,6 +367,11 @@ class Committed(unittest.TestCase):
                 pictures = {name: text for text, name in self.PICTURE.findall(report)}
                 made, _ = write(Results(json.loads(path.read_text())), charts=pictures)
                 self.assertEqual(report, made)
+
+    def test_only_series_of_a_chart_are_kept(self):
+        for path in RESULTS.glob("*/results.json"):
+            samples = json.loads(path.read_text())["samples"]
+            self.assertEqual(thin(copy.deepcopy(samples)), samples, path)
 
     def test_each_file_is_needed(self):
         runs = [path.parent for path in RESULTS.glob("*/results.json")]
