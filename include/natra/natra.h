@@ -33,7 +33,8 @@
  *
  * Structs that the caller passes begin with their own size, so that an old
  * program works with a newer library. Initialise them with NATRA_INIT, and give a
- * copy of a struct that a callback got its own size:
+ * copy of a struct that a callback got its own size. A size that the struct never had is
+ * -EINVAL; what a newer program's struct has beyond the library's is not written:
  *
  * @code
  * #include <natra/natra.h>
@@ -71,17 +72,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <natra/base.h>
+#include <natra/text.h>
 #include <natra/types.h>
 #include <natra/version.h>
 
 #ifdef __cplusplus
 extern "C" {
-#endif
-
-#if defined(NATRA_BUILD)
-#define NATRA_API __attribute__((visibility("default")))
-#else
-#define NATRA_API
 #endif
 
 /** Opaque handle; holds options and the last error text, no kernel state. */
@@ -539,59 +536,6 @@ NATRA_API const char *natra_error(const struct natra *n);
 
 /** @brief Version of the library, such as "0.1.0". Static. */
 NATRA_API const char *natra_version(void);
-
-/**
- * @brief Read a Kubernetes quantity in bit/s: "10M", "1.5G", "10Mi", "2500000",
- *        "1e6"; fractions are rounded up. Less than 1 bit/s is -ERANGE: "10m"
- *        is a hundredth of a bit/s, and most likely meant as "10M".
- * @return 0; -EINVAL not a quantity; -ERANGE outside the limits of a rate.
- */
-NATRA_API int natra_parse_rate(const char *text, uint64_t *ret_bits_per_sec);
-
-/** @brief The same in bytes, 1 to 2^63 - 1. Errors as natra_parse_rate. */
-NATRA_API int natra_parse_size(const char *text, uint64_t *ret_bytes);
-
-/**
- * @brief Read a time: a decimal number with ns, us, ms or s.
- * @return 0; -EINVAL not a time; -ERANGE zero or over an hour.
- */
-NATRA_API int natra_parse_time(const char *text, uint64_t *ret_ns);
-
-/**
- * @brief Read a class: "NAME=ITEM,ITEM,...", where an item is a CIDR block,
- *        "ingress=RATE", "egress=RATE" ("unlimited" for none) or "dscp=N" or
- *        "dscp=N-M". An item "none" stands for no subnets, and "dscp=none" for no
- *        DSCP. natra_policy_check judges the name and the blocks.
- * @param base       what `text` leaves out: both rates, all DSCPs, all subnets.
- *                   NULL: nothing.
- * @param ret_class  one piece of memory, which the caller frees with free().
- * @param ret_item   the item of `text` that is wrong; may be NULL. Set on failure
- *                   only.
- * @return 0; -EINVAL not a class; -ERANGE a number out of range; -ENOMEM.
- */
-NATRA_API int natra_parse_class(const char *text,
-				const struct natra_class *base,
-				struct natra_class **ret_class,
-				const char **ret_item);
-
-/** @brief Names as the command line and the CNI configuration write them:
- *         "tcx-podside", "auto", "free", "police"; NULL if out of range. */
-NATRA_API const char *natra_mode_name(enum natra_mode mode);
-NATRA_API const char *natra_edt_name(enum natra_edt edt);
-NATRA_API const char *natra_fast_pass_name(enum natra_fast_pass fast_pass);
-NATRA_API const char *
-natra_ingress_mode_name(enum natra_ingress_mode ingress_mode);
-NATRA_API const char *natra_sli_name(enum natra_sli sli);
-
-/** @brief The reverse. @return 0; -EINVAL. */
-NATRA_API int natra_parse_mode(const char *text, enum natra_mode *ret_mode);
-NATRA_API int natra_parse_edt(const char *text, enum natra_edt *ret_edt);
-NATRA_API int natra_parse_fast_pass(const char *text,
-				    enum natra_fast_pass *ret_fast_pass);
-NATRA_API int
-natra_parse_ingress_mode(const char *text,
-			 enum natra_ingress_mode *ret_ingress_mode);
-NATRA_API int natra_parse_sli(const char *text, enum natra_sli *ret_sli);
 
 #ifdef __cplusplus
 }

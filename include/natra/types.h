@@ -10,24 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Initialiser of every struct that begins with `sz`: all zero but the size. Such a
- *  struct grows at its end. One that others contain has `room` instead, of which members
- *  of later versions take a part, so that it stays as long as it is, also in a copy. */
-#ifdef __cplusplus
-template <typename T> static inline T natra_initial()
-{
-	T t = T();
-
-	t.sz = sizeof(T);
-	return t;
-}
-#define NATRA_INIT(var) natra_initial<decltype(var)>()
-#else
-#define NATRA_INIT(var)                                                        \
-	{                                                                      \
-		.sz = sizeof(var)                                              \
-	}
-#endif
+#include <natra/base.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -440,6 +440,79 @@ impl Default for natra_features {
         }
     }
 }
+extern "C" {
+    pub fn natra_parse_rate(
+        text: *const ::std::os::raw::c_char,
+        ret_bits_per_sec: *mut u64,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_parse_size(
+        text: *const ::std::os::raw::c_char,
+        ret_bytes: *mut u64,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_parse_time(
+        text: *const ::std::os::raw::c_char,
+        ret_ns: *mut u64,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_parse_class(
+        text: *const ::std::os::raw::c_char,
+        base: *const natra_class,
+        ret_class: *mut *mut natra_class,
+        ret_item: *mut *const ::std::os::raw::c_char,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_mode_name(mode: natra_mode) -> *const ::std::os::raw::c_char;
+}
+extern "C" {
+    pub fn natra_edt_name(edt: natra_edt) -> *const ::std::os::raw::c_char;
+}
+extern "C" {
+    pub fn natra_fast_pass_name(fast_pass: natra_fast_pass) -> *const ::std::os::raw::c_char;
+}
+extern "C" {
+    pub fn natra_ingress_mode_name(
+        ingress_mode: natra_ingress_mode,
+    ) -> *const ::std::os::raw::c_char;
+}
+extern "C" {
+    pub fn natra_sli_name(sli: natra_sli) -> *const ::std::os::raw::c_char;
+}
+extern "C" {
+    pub fn natra_parse_mode(
+        text: *const ::std::os::raw::c_char,
+        ret_mode: *mut natra_mode,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_parse_edt(
+        text: *const ::std::os::raw::c_char,
+        ret_edt: *mut natra_edt,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_parse_fast_pass(
+        text: *const ::std::os::raw::c_char,
+        ret_fast_pass: *mut natra_fast_pass,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_parse_ingress_mode(
+        text: *const ::std::os::raw::c_char,
+        ret_ingress_mode: *mut natra_ingress_mode,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_parse_sli(
+        text: *const ::std::os::raw::c_char,
+        ret_sli: *mut natra_sli,
+    ) -> ::std::os::raw::c_int;
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct natra {
@@ -666,77 +739,4 @@ extern "C" {
 }
 extern "C" {
     pub fn natra_version() -> *const ::std::os::raw::c_char;
-}
-extern "C" {
-    pub fn natra_parse_rate(
-        text: *const ::std::os::raw::c_char,
-        ret_bits_per_sec: *mut u64,
-    ) -> ::std::os::raw::c_int;
-}
-extern "C" {
-    pub fn natra_parse_size(
-        text: *const ::std::os::raw::c_char,
-        ret_bytes: *mut u64,
-    ) -> ::std::os::raw::c_int;
-}
-extern "C" {
-    pub fn natra_parse_time(
-        text: *const ::std::os::raw::c_char,
-        ret_ns: *mut u64,
-    ) -> ::std::os::raw::c_int;
-}
-extern "C" {
-    pub fn natra_parse_class(
-        text: *const ::std::os::raw::c_char,
-        base: *const natra_class,
-        ret_class: *mut *mut natra_class,
-        ret_item: *mut *const ::std::os::raw::c_char,
-    ) -> ::std::os::raw::c_int;
-}
-extern "C" {
-    pub fn natra_mode_name(mode: natra_mode) -> *const ::std::os::raw::c_char;
-}
-extern "C" {
-    pub fn natra_edt_name(edt: natra_edt) -> *const ::std::os::raw::c_char;
-}
-extern "C" {
-    pub fn natra_fast_pass_name(fast_pass: natra_fast_pass) -> *const ::std::os::raw::c_char;
-}
-extern "C" {
-    pub fn natra_ingress_mode_name(
-        ingress_mode: natra_ingress_mode,
-    ) -> *const ::std::os::raw::c_char;
-}
-extern "C" {
-    pub fn natra_sli_name(sli: natra_sli) -> *const ::std::os::raw::c_char;
-}
-extern "C" {
-    pub fn natra_parse_mode(
-        text: *const ::std::os::raw::c_char,
-        ret_mode: *mut natra_mode,
-    ) -> ::std::os::raw::c_int;
-}
-extern "C" {
-    pub fn natra_parse_edt(
-        text: *const ::std::os::raw::c_char,
-        ret_edt: *mut natra_edt,
-    ) -> ::std::os::raw::c_int;
-}
-extern "C" {
-    pub fn natra_parse_fast_pass(
-        text: *const ::std::os::raw::c_char,
-        ret_fast_pass: *mut natra_fast_pass,
-    ) -> ::std::os::raw::c_int;
-}
-extern "C" {
-    pub fn natra_parse_ingress_mode(
-        text: *const ::std::os::raw::c_char,
-        ret_ingress_mode: *mut natra_ingress_mode,
-    ) -> ::std::os::raw::c_int;
-}
-extern "C" {
-    pub fn natra_parse_sli(
-        text: *const ::std::os::raw::c_char,
-        ret_sli: *mut natra_sli,
-    ) -> ::std::os::raw::c_int;
 }
