@@ -59,7 +59,7 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		return -EINVAL;
 	r = admission_read(n, target, policy, &a);
 	if (r == 0 && ret_info)
-		r = struct_out_check(n, "ret_info", ret_info);
+		r = struct_out_check(n, "ret_info", ret_info, FIRST_INFO);
 	if (r == 0)
 		r = admission_read_environment(n, &a);
 	if (r < 0)
@@ -79,8 +79,8 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		return finish(n, 0);
 	info_of(&gen, &info);
 	info.program_is_current = true;
-	return finish(n,
-		      struct_out(n, "ret_info", ret_info, &info, sizeof(info)));
+	return finish(n, struct_out(n, "ret_info", ret_info, &info, FIRST_INFO,
+				    sizeof(info)));
 }
 
 int natra_record_unshaped(struct natra *n, const struct natra_target *target,

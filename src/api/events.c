@@ -213,7 +213,7 @@ int natra_events_read(struct natra_events *events,
 
 	if (!events)
 		return -EINVAL;
-	r = struct_out_check(events->n, "ret_event", ret_event);
+	r = struct_out_check(events->n, "ret_event", ret_event, FIRST_EVENT);
 	if (r == 0)
 		r = read_entry(events, &entry);
 	if (r == 0)
@@ -230,7 +230,7 @@ int natra_events_read(struct natra_events *events,
 		return r;
 	}
 	events->lost = 0;
-	r = struct_out(events->n, "ret_event", ret_event, &event,
+	r = struct_out(events->n, "ret_event", ret_event, &event, FIRST_EVENT,
 		       sizeof(event));
 	return r < 0 ? r : 1;
 }

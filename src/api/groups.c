@@ -26,7 +26,7 @@ static int group_in(struct natra *n, const struct natra_group_info *group,
 
 	if (!n)
 		return -EINVAL;
-	r = struct_in(n, "group", ret, sizeof(*ret), group);
+	r = struct_in(n, "group", ret, FIRST_GROUP, sizeof(*ret), group);
 	return r < 0 ? r : group_check(ret, n->error, sizeof(n->error));
 }
 

@@ -69,7 +69,7 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 		       l.ifb.ifname);
 	found.waiting_ms = leftovers_wait_ms(&l);
 	return finish(n, struct_out(n, "ret_leftovers", ret_leftovers, &found,
-				    sizeof(found)));
+				    FIRST_LEFTOVERS, sizeof(found)));
 }
 
 /* Lets natra's own limits hold, if it has attached anything by the id that the caller

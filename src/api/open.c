@@ -16,7 +16,7 @@ int natra_open(struct natra **ret_n, const struct natra_open_opts *opts)
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return -ENOMEM;
-	if (opts && struct_in(n, "opts", &o, sizeof(o), opts) < 0)
+	if (opts && struct_in(n, "opts", &o, FIRST_OPTS, sizeof(o), opts) < 0)
 		return -EINVAL;
 	n->log_fn = o.log_fn;
 	n->log_arg = o.log_arg;

@@ -126,8 +126,8 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 	f.clsact = trial.clsact;
 	try_kernel(n, &f);
 	choose(n, &f);
-	return finish(
-		n, struct_out(n, "ret_features", ret_features, &f, sizeof(f)));
+	return finish(n, struct_out(n, "ret_features", ret_features, &f,
+				    FIRST_FEATURES, sizeof(f)));
 }
 
 static int check_capability(struct natra *n, const uint32_t *effective,

@@ -90,8 +90,8 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 	r = read_current(n, &gen, &info.program_is_current);
 	if (r < 0)
 		return r;
-	return finish(n,
-		      struct_out(n, "ret_info", ret_info, &info, sizeof(info)));
+	return finish(n, struct_out(n, "ret_info", ret_info, &info, FIRST_INFO,
+				    sizeof(info)));
 }
 
 /* Finds the attachment whose parts a caller's function is to be called for. */

@@ -135,7 +135,7 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	if (r < 0)
 		return r;
 	return finish(n, struct_out(n, "ret_stats", ret_stats, &stats,
-				    sizeof(stats)));
+				    FIRST_STATS, sizeof(stats)));
 }
 
 /* Finds a class by its name. Returns its number, or -ENOENT. */
@@ -178,7 +178,7 @@ int natra_class_stats(struct natra *n, const char *id, const char *name,
 	r = read_stats(n, &views, &gen.record, (uint32_t)number, &stats);
 	return r < 0 ? r
 		     : finish(n, struct_out(n, "ret_stats", ret_stats, &stats,
-					    sizeof(stats)));
+					    FIRST_STATS, sizeof(stats)));
 }
 
 int natra_foreach_class_stats(struct natra *n, const char *id,

@@ -15,25 +15,29 @@ static_assert(sizeof(struct natra_direction_stats) == 320, "it has room");
 static_assert(sizeof(struct natra_connect_stats) == 384, "it has room");
 #endif
 
+/* No struct will be longer. What a caller forgot to initialise mostly is. */
+#define LONGEST 16384
+
 static int read_size(struct natra *n, const char *name, const void *from,
-		     size_t *ret_size)
+		     size_t first, size_t *ret_size)
 {
 	if (!from)
 		return refuse(n, -EINVAL, "%s: missing", name);
 	memcpy(ret_size, from, sizeof(*ret_size));
-	/* There is no version of any struct that consists of its size alone. */
-	if (*ret_size <= sizeof(size_t))
+	/* Its alignment is that of its first member, so it is a multiple of it long. */
+	if (*ret_size < first || *ret_size > LONGEST ||
+	    *ret_size % sizeof(*ret_size))
 		return refuse(n, -EINVAL, "%s.sz: %zu is not its size", name,
 			      *ret_size);
 	return 0;
 }
 
-int struct_in(struct natra *n, const char *name, void *to, size_t size,
-	      const void *from)
+int struct_in(struct natra *n, const char *name, void *to, size_t first,
+	      size_t size, const void *from)
 {
 	const unsigned char *bytes = from;
 	size_t from_size = 0;
-	int r = read_size(n, name, from, &from_size);
+	int r = read_size(n, name, from, first, &from_size);
 
 	if (r < 0)
 		return r;
@@ -51,24 +55,24 @@ int struct_in(struct natra *n, const char *name, void *to, size_t size,
 }
 
 int struct_out(struct natra *n, const char *name, void *to, const void *from,
-	       size_t size)
+	       size_t first, size_t size)
 {
 	size_t to_size = 0;
-	int r = read_size(n, name, to, &to_size);
+	int r = read_size(n, name, to, first, &to_size);
 
 	if (r < 0)
 		return r;
-	memset(to, 0, to_size);
 	memcpy(to, from, to_size < size ? to_size : size);
 	memcpy(to, &to_size, sizeof(to_size));
 	return 0;
 }
 
-int struct_out_check(struct natra *n, const char *name, const void *to)
+int struct_out_check(struct natra *n, const char *name, const void *to,
+		     size_t first)
 {
 	size_t size;
 
-	return read_size(n, name, to, &size);
+	return read_size(n, name, to, first, &size);
 }
 
 /* What an older version has as room can hold options of the caller's version. */
@@ -99,7 +103,7 @@ int target_in(struct natra *n, const struct natra_target *target,
 	struct natra_target t;
 	int r;
 
-	r = struct_in(n, "target", &t, sizeof(t), target);
+	r = struct_in(n, "target", &t, FIRST_TARGET, sizeof(t), target);
 	if (r == 0)
 		r = check_text(n, "id", t.id, NATRA_ID_MAX);
 	if (r == 0)
@@ -137,7 +141,8 @@ static int classes_in(struct natra *n, struct natra_policy *policy,
 		if (memcmp(class, &stride, sizeof(stride)) != 0)
 			return refuse(n, -EINVAL,
 				      "classes.sz: not the same in all");
-		r = struct_in(n, "classes", &list[i], sizeof(list[i]), class);
+		r = struct_in(n, "classes", &list[i], sizeof(list[i]),
+			      sizeof(list[i]), class);
 		if (r == 0)
 			r = check_room(n, "classes", list[i].room,
 				       sizeof(list[i].room));
@@ -151,7 +156,8 @@ static int check_policy(struct natra *n, const struct natra_policy *policy,
 			struct natra_policy *ret_policy,
 			struct natra_class list[NATRA_CLASSES_MAX])
 {
-	int r = struct_in(n, "policy", ret_policy, sizeof(*ret_policy), policy);
+	int r = struct_in(n, "policy", ret_policy, sizeof(*ret_policy),
+			  sizeof(*ret_policy), policy);
 
 	if (r == 0)
 		r = check_room(n, "policy", ret_policy->room,

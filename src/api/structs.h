@@ -6,13 +6,26 @@
 #include "base/handle.h"
 #include "policy/subnets.h"
 
+/* The least that `sz` can be: where the first version of a struct ends. This stays
+ * when members follow. A struct with room is never shorter than it is. */
+#define FIRST_END(type, member)                                                \
+	(offsetof(struct type, member) + sizeof(((struct type *)0)->member))
+#define FIRST_OPTS      FIRST_END(natra_open_opts, cancelled_arg)
+#define FIRST_TARGET    FIRST_END(natra_target, label)
+#define FIRST_INFO      FIRST_END(natra_info, program_is_current)
+#define FIRST_STATS     FIRST_END(natra_stats, egress_connects)
+#define FIRST_EVENT     FIRST_END(natra_event, class_name)
+#define FIRST_GROUP     FIRST_END(natra_group_info, egress_charged)
+#define FIRST_LEFTOVERS FIRST_END(natra_leftovers, htb)
+#define FIRST_FEATURES  FIRST_END(natra_features, abi)
+
 /*
- * Copies a caller's struct, whose first member is its size. The struct of an
- * older caller is shorter, and what it lacks is set to 0. That of a newer
- * caller may be longer if all bytes that this version does not know are 0.
+ * Copies a caller's struct, whose first member is its size: `first`, or more. The
+ * struct of an older caller is shorter than `size`, and what it lacks is set to 0. That of
+ * a newer caller may be longer if all bytes that this version does not know are 0.
  */
-int struct_in(struct natra *n, const char *name, void *to, size_t size,
-	      const void *from);
+int struct_in(struct natra *n, const char *name, void *to, size_t first,
+	      size_t size, const void *from);
 
 /* Copies a target and checks that its strings are not too long and that it
  * names one namespace only. */
@@ -26,11 +39,13 @@ int target_in(struct natra *n, const struct natra_target *target,
 int policy_in(struct natra *n, const struct natra_policy *policy,
 	      struct natra_policy *ret_policy, struct subnets *ret_subnets);
 
-/* Copies a struct to the caller, as much of it as the caller has room for. */
+/* Copies a struct to the caller, as much of it as the caller has room for. What only a
+ * newer caller has is not written: the caller's NATRA_INIT has made it 0. */
 int struct_out(struct natra *n, const char *name, void *to, const void *from,
-	       size_t size);
+	       size_t first, size_t size);
 
 /* Returns what struct_out would return, before there is anything to copy. */
-int struct_out_check(struct natra *n, const char *name, const void *to);
+int struct_out_check(struct natra *n, const char *name, const void *to,
+		     size_t first);
 
 #endif

@@ -380,108 +380,6 @@ static void errors_are_of_the_last_call(void **state)
 	assert_null(strstr(natra_error(n), "sketch_width"));
 }
 
-/* sz is 0, too small, that of an older program and that of a newer one. */
-static void sizes_in(void **state)
-{
-	struct {
-		struct natra_policy policy;
-		uint64_t tail;
-	} p = {policy_of(10, 10), 0};
-	struct {
-		struct natra_target target;
-		uint64_t tail;
-	} t = {pod_target(&pod, LIVE), 0};
-	static const size_t small[] = {0, 1, sizeof(size_t)};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++) {
-		p.policy.sz = small[i];
-		assert_int_equal(KEPT(natra_policy_check(n, &p.policy)),
-				 -EINVAL);
-		says(n, "policy.sz", NULL);
-		t.target.sz = small[i];
-		assert_int_equal(KEPT(natra_detach(n, &t.target)), -EINVAL);
-		says(n, "target.sz", NULL);
-	}
-	/* Fields behind the end of an older struct are not read. */
-	p.policy.sz = offsetof(struct natra_policy, sketch_width);
-	p.policy.sketch_width = 7;
-	assert_int_equal(KEPT(natra_policy_check(n, &p.policy)), 0);
-	p.policy.sketch_width = 0;
-
-	p.policy.sz = sizeof(p);
-	t.target.sz = sizeof(t);
-	assert_int_equal(KEPT(natra_policy_check(n, &p.policy)), 0);
-	assert_int_equal(KEPT(natra_attach(n, &t.target, &p.policy, NULL)), 0);
-	p.tail = 1ULL << 63;
-	assert_int_equal(KEPT(natra_policy_check(n, &p.policy)), -EINVAL);
-	says(n, "policy.sz", NULL);
-	t.tail = 1ULL << 63;
-	assert_int_equal(KEPT(natra_detach(n, &t.target)), -EINVAL);
-	says(n, "target.sz", NULL);
-}
-
-/* The options of natra_open follow the same rules. */
-static void sizes_open(void **state)
-{
-	struct {
-		struct natra_open_opts opts;
-		uint64_t tail;
-	} o = {NATRA_INIT(o.opts), 0};
-	struct natra *const none = (struct natra *)&o;
-	struct natra *other = none;
-
-	(void)state;
-	o.opts.bpffs_path = BPFFS;
-	o.opts.sz = 0;
-	assert_int_equal(natra_open(&other, &o.opts), -EINVAL);
-	o.opts.sz = sizeof(size_t);
-	assert_int_equal(natra_open(&other, &o.opts), -EINVAL);
-	o.opts.sz = sizeof(o);
-	o.tail = 1;
-	assert_int_equal(natra_open(&other, &o.opts), -EINVAL);
-	assert_ptr_equal(other, none);
-	o.tail = 0;
-	assert_int_equal(natra_open(&other, &o.opts), 0);
-	natra_close(other);
-	o.opts.sz = offsetof(struct natra_open_opts, log_fn);
-	assert_int_equal(natra_open(&other, &o.opts), 0);
-	natra_close(other);
-}
-
-static void sizes_out(void **state)
-{
-	struct {
-		struct natra_info info;
-		uint64_t tail;
-	} i = {NATRA_INIT(i.info), 1};
-	struct natra_stats stats = NATRA_INIT(stats);
-	struct natra_features features = NATRA_INIT(features);
-
-	(void)state;
-	i.info.sz = sizeof(i);
-	assert_int_equal(KEPT(natra_query(n, LIVE, &i.info)), 0);
-	assert_int_equal(i.info.sz, sizeof(i));
-	assert_int_equal(i.tail, 0);
-	assert_string_equal(i.info.id, LIVE);
-	/* A short struct is not written past its end. */
-	memset(&i, 0x5a, sizeof(i));
-	i.info.sz = offsetof(struct natra_info, ifname);
-	assert_int_equal(KEPT(natra_query(n, LIVE, &i.info)), 0);
-	assert_string_equal(i.info.id, LIVE);
-	assert_int_equal(i.info.ifname[0], 0x5a);
-
-	stats.sz = 0;
-	assert_int_equal(KEPT(natra_stats(n, LIVE, &stats)), -EINVAL);
-	says(n, "stats.sz", NULL);
-	features.sz = sizeof(size_t);
-	assert_int_equal(KEPT(natra_probe(n, &features)), -EINVAL);
-	says(n, "features.sz", NULL);
-	i.info.sz = 3;
-	assert_int_equal(KEPT(natra_query(n, LIVE, &i.info)), -EINVAL);
-	says(n, "info.sz", NULL);
-}
-
 #define UNTOUCHED(object)                                                      \
 	do {                                                                   \
 		for (size_t b = sizeof(size_t); b < sizeof(object); b++)       \
@@ -560,9 +458,6 @@ int main(void)
 		CASE(null_handle),
 		CASE(null_arguments),
 		CASE(errors_are_of_the_last_call),
-		CASE(sizes_in),
-		CASE(sizes_open),
-		CASE(sizes_out),
 		CASE(results_untouched),
 	};
 
