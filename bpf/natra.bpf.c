@@ -427,14 +427,15 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	    (subnets && is_exempt(&parsed.tuple)))
 		return (__u32)NATRA_FORGET(NATRA_COUNT_UNLIMITED, packet->hash);
 
+	enter = limits->enter_units;
+	leave = limits->leave_units;
+	if (natra_fixed.has_groups && !group_threshold(limits, &enter, &leave))
+		return (__u32)NATRA_FORGET(NATRA_COUNT_UNLIMITED, packet->hash);
+
 	epoch = natra_epoch(packet->now_ns);
 	units = natra_units(packet->bytes);
 	estimate = natra_sketch_add(state->sketch, natra_fixed.sketch_mask,
 				    packet->hash, units, epoch);
-	enter = limits->enter_units;
-	leave = limits->leave_units;
-	if (natra_fixed.has_groups)
-		group_threshold(limits, &enter, &leave);
 	heavy = natra_is_heavy(state->heavy, packet->hash, estimate, units,
 			       enter, leave, epoch);
 	mouse = !heavy;

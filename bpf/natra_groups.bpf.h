@@ -170,21 +170,26 @@ static __always_inline void group_charge(const struct natra_config *config,
 			   group_delay(limits, held) | NATRA_GROUP_CHARGE);
 }
 
-/* Lowers the sizes from which on a flow is heavy to those of the group: what is much
- * of a group may be little of its member. */
-static __always_inline void group_threshold(const struct natra_limits *limits,
+/*
+ * Lowers the sizes from which on a flow is heavy to those of the group: what is much of a
+ * group may be little of its member. Returns whether anything limits the member's packets:
+ * neither a group nor its parent does if it has no such size.
+ */
+static __always_inline bool group_threshold(const struct natra_limits *limits,
 					    __u32 *enter, __u32 *leave)
 {
 	struct natra_group *group = group_at(limits->member.group);
-	const struct natra_group_limits *of;
+	__u32 units = 0;
 
-	if (!group)
-		return;
-	of = natra_group_limits_of(group);
-	if (!of->enter_units || of->enter_units >= *enter)
-		return;
-	*enter = of->enter_units;
-	*leave = of->leave_units;
+	if (group)
+		units = natra_group_limits_of(group)->enter_units;
+	if (!units)
+		return !limits->by_group;
+	if (units < *enter) {
+		*enter = units;
+		*leave = natra_group_limits_of(group)->leave_units;
+	}
+	return true;
 }
 
 #endif

@@ -184,7 +184,10 @@ struct natra_limits {
 	struct natra_rate packets;
 	struct natra_rate connections;
 	struct natra_membership member;
-	__u64 reserved[6];
+	/* It has no rate of its own, for which the highest stands, nor gates: it is
+	 * unlimited while its group is. */
+	__u64 by_group;
+	__u64 reserved[5];
 };
 
 /*

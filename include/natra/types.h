@@ -215,7 +215,7 @@ struct natra_policy {
 	 *  too: what is over them is dropped. A packet that is segmented later
 	 *  counts as its segments, and a connection by its SYN, in the direction of
 	 *  the SYN; no other protocol has connections here. 0: no limit. Each needs
-	 *  a rate of its direction, and at most 10^9. */
+	 *  a rate of its direction, or a group, and is at most 10^9. */
 	uint64_t ingress_packets_per_sec;
 	uint64_t egress_packets_per_sec;
 	uint64_t ingress_connections_per_sec;
@@ -226,15 +226,14 @@ struct natra_policy {
 	uint64_t egress_packets_burst;
 	uint64_t ingress_connections_burst;
 	uint64_t egress_connections_burst;
-	/** Number of the group whose rate it shares, from natra_find_group, beside
-	 *  its own rates; 0: it is in none. A direction without a rate of its own
-	 *  is not limited by the group, either. See struct natra_group_info. */
+	/** Number of the group, from natra_find_group, whose rates it shares beside its
+	 *  own, of which it needs none; 0: in none. See struct natra_group_info. */
 	uint32_t group;
 	/** How much it has of what is left in the group beside other members, up
 	 *  to NATRA_WEIGHT_MAX; 0: 1. Needs a group. */
 	uint32_t group_weight;
-	/** The rate that the group never takes from it, in each direction that is
-	 *  limited; 0: none. It is at most its own rate, and the floors of all
+	/** The rate that the group never takes from it, in each direction in which
+	 *  the group has a rate; 0: none. It is at most its own rate, and the floors of all
 	 *  members together at most the group's rate. Needs a group. */
 	uint64_t group_floor_bits_per_sec;
 	/* Those from here on, but for the classes, are fixed at attach, and kept. */
@@ -340,7 +339,7 @@ struct natra_direction_stats {
 	/** Over the rate, no EDT; over the limit of packets or connections. */
 	struct natra_count dropped_rate;
 	struct natra_count dropped_horizon; /**< would have waited too long */
-	/** This direction has no rate, or the peer is exempt by its subnet. */
+	/** Neither this direction nor the group has a rate, or the peer is exempt. */
 	struct natra_count unlimited;
 	/** With NATRA_FAST_PASS_GUARDED: packets of small flows that were over
 	 *  the ceiling. They are in one of the counters above as well, by what
@@ -464,11 +463,12 @@ struct natra_event {
 
 /**
  * A rate that several attachments share. No member exceeds its own limits, and all
- * together do not exceed the group's. A member that takes less than its floor or its
- * share does not wait for others; what is idle is there for all, in proportion to
- * their weights. Packets that pass as small flows are not charged, except with
- * NATRA_FAST_PASS_CHARGED; flows that are large for the group are heavy, whatever
- * the member's own threshold is.
+ * together do not exceed the group's. Where a member has no rate, the group alone limits
+ * it, as soon as that has one, and its small flows have no ceiling and no share. A member
+ * that takes less than its floor or its share does not wait for others; what is idle is
+ * there for all, in proportion to their weights. Packets that pass as small flows are not
+ * charged, except with NATRA_FAST_PASS_CHARGED; flows that are large for the group are
+ * heavy, whatever the member's own threshold is.
  *
  * A group may be a member of another one, its parent, which has no parent itself.
  */

@@ -29,7 +29,7 @@ int admission_read(struct natra *n, const struct natra_target *target,
 	    !classes_limit(p, &a->order.subnets, true))
 		return refuse(
 			n, -EINVAL,
-			"ingress_rate_bits_per_sec, egress_rate_bits_per_sec: at least one is needed");
+			"ingress_rate_bits_per_sec, egress_rate_bits_per_sec, group: at least one is needed");
 	if (p->shaped_subnets_len + p->unshaped_subnets_len !=
 	    a->order.subnets.len)
 		return refuse(n, -EINVAL,

@@ -20,6 +20,8 @@ static struct natra_policy policy_of(const struct natra_policy *policy,
 bool classes_limit(const struct natra_policy *policy,
 		   const struct subnets *subnets, bool egress)
 {
+	if (policy->group)
+		return true;
 	for (size_t i = 0; i <= subnets->classes_len; i++) {
 		const struct natra_policy p = policy_of(policy, subnets, i);
 

@@ -11,7 +11,8 @@
 #include "policy/policy.h"
 #include "policy/subnets.h"
 
-/* Returns whether anything is limited in a direction: the rest, or a class. */
+/* Returns whether anything may be limited in a direction: the rest, or a class. A group
+ * may get a rate later. */
 bool classes_limit(const struct natra_policy *policy,
 		   const struct subnets *subnets, bool egress);
 

@@ -392,6 +392,8 @@ bool policy_field_is_direction(const struct policy_field *field)
 bool policy_field_counts(const struct policy_field *field,
 			 const struct natra_policy *policy)
 {
+	if (policy->group && policy_field_is_count(field))
+		return true;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *of = &policy_fields[i];
 		uint64_t value = policy_field_get(of, policy);

@@ -96,12 +96,12 @@ bool policy_field_counts(const struct policy_field *field,
 /* Returns whether the field is what an attachment is in its group. */
 bool policy_field_is_of_group(const struct policy_field *field);
 
-/* Returns whether the field is a limit of packets or connections, which needs the rate
- * of its direction. */
+/* Returns whether the field is a limit of packets or connections, which needs a direction
+ * that has a rate, or that a group limits. */
 bool policy_field_is_count(const struct policy_field *field);
 
-/* Removes the limits of packets and connections of a direction without a rate, and what
- * the policy is in a group if it is in none. */
+/* Removes the limits of packets and connections of a direction that nothing limits, and
+ * what the policy is in a group if it is in none. */
 void policy_fields_drop_alone(struct natra_policy *policy);
 
 /* Returns the word for a value; NULL if the field has none for it, as a number

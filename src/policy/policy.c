@@ -122,7 +122,8 @@ static int check_range(const char *name, uint64_t value, uint64_t max,
 	return -EINVAL;
 }
 
-/* Checks that the direction of a limit of packets or connections has a rate. */
+/* Checks that the direction of a limit of packets or connections has a rate, or that a
+ * group limits it. */
 static int check_count(const struct policy_field *field,
 		       const struct natra_policy *p, char *ret_error,
 		       size_t size)
@@ -534,13 +535,23 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 	uint64_t rate =
 		out ? p.egress_rate_bits_per_sec : p.ingress_rate_bits_per_sec;
 	uint64_t burst = out ? p.egress_burst_bytes : p.ingress_burst_bytes;
+	/* The backstop's packets were charged to the group by the pacer. */
+	const bool is_member =
+		p.group && (leg != LEG_INGRESS ||
+			    p.ingress_mode != NATRA_INGRESS_MODE_PACE);
 	struct natra_limits l = {0};
 
-	if (!rate)
+	if (!rate && !is_member)
 		return l;
+	set_gates(&l, &p, out);
+	if (!rate) {
+		/* Nothing reaches this rate, but the data path runs on one. */
+		rate = NATRA_RATE_MAX_BITS_PER_SEC;
+		burst = policy_bytes_in(rate, POLICY_BURST_NS);
+		l.by_group = !l.gates;
+	}
 	l.rate = policy_rate(rate, burst);
 	l.mice = mice_rate(&p, rate, burst);
-	set_gates(&l, &p, out);
 	l.reserve_ns = l.rate.burst_ns / RESERVE_DIVISOR;
 	if (l.reserve_ns > MAX_RESERVE_NS)
 		l.reserve_ns = MAX_RESERVE_NS;
@@ -561,8 +572,7 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 		loosen_backstop(&l, p.pace_limit_ns);
 	set_fair(&l, leg, paced, segs);
 	l.leave_units = policy_leave_units(l.enter_units);
-	/* The backstop's packets were charged to the group by the pacer. */
-	if (leg != LEG_INGRESS || p.ingress_mode != NATRA_INGRESS_MODE_PACE)
+	if (is_member)
 		l.member = policy_membership(p.group, p.group_weight,
 					     p.group_floor_bits_per_sec, out);
 	return l;

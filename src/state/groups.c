@@ -239,12 +239,7 @@ static int note_gen(void *arg, struct pin_gen *gen)
 		return 0;
 	members = &listing->list[policy.group];
 	members->count++;
-	if (policy.ingress_rate_bits_per_sec)
-		members->floor_bits_per_sec[0] +=
-			policy.group_floor_bits_per_sec;
-	if (policy.egress_rate_bits_per_sec)
-		members->floor_bits_per_sec[1] +=
-			policy.group_floor_bits_per_sec;
+	members->floor_bits_per_sec += policy.group_floor_bits_per_sec;
 	(void)str_copy(members->id, sizeof(members->id), gen->record.id);
 	return 0;
 }
@@ -308,19 +303,14 @@ static int check_floor(struct natra *n, const struct groups *groups,
 		       const char *id, const struct natra_policy *policy)
 {
 	const uint32_t group = policy->group;
-	const uint64_t rates[] = {policy->ingress_rate_bits_per_sec,
-				  policy->egress_rate_bits_per_sec};
 	cleanup_free struct groups_members *list = NULL;
 	int r = groups_list_members(n, id, &list);
 
-	for (int egress = 0; egress < 2 && r == 0; egress++) {
-		if (rates[egress])
-			r = check_sum(
-				n, groups_given(groups, group), egress,
-				list[group].floor_bits_per_sec[egress] +
-					child_floors(groups, group, egress) +
-					policy->group_floor_bits_per_sec);
-	}
+	for (int egress = 0; egress < 2 && r == 0; egress++)
+		r = check_sum(n, groups_given(groups, group), egress,
+			      list[group].floor_bits_per_sec +
+				      child_floors(groups, group, egress) +
+				      policy->group_floor_bits_per_sec);
 	return r;
 }
 
@@ -343,7 +333,7 @@ int groups_check_floors(struct natra *n, const struct groups *groups,
 
 	for (int egress = 0; egress < 2 && r == 0; egress++)
 		r = check_sum(n, groups_given(groups, number), egress,
-			      list[number].floor_bits_per_sec[egress] +
+			      list[number].floor_bits_per_sec +
 				      child_floors(groups, number, egress));
 	return r;
 }

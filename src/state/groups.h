@@ -63,8 +63,9 @@ int groups_repair(struct natra *n);
 /* These are sums over the records of the members of a group. */
 struct groups_members {
 	uint32_t count;
-	uint64_t floor_bits_per_sec[2]; /* the sum: ingress, egress */
-	char id[256];                   /* of one; "": it has none */
+	uint64_t
+		floor_bits_per_sec; /* the sum, which holds in each direction */
+	char id[256];               /* of one; "": it has none */
 };
 
 /* Lists the members of all groups, each at its number, but for the attachment

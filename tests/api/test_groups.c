@@ -301,6 +301,64 @@ static void groups_change_live(void **state)
 	remove_group("b");
 }
 
+static struct natra_direction_stats ingress_stats(void)
+{
+	struct natra_stats stats = NATRA_INIT(stats);
+
+	assert_int_equal(KEPT(natra_stats(n, ID, &stats)), 0);
+	return stats.ingress;
+}
+
+/* Sends packets, and returns by how many more were not limited, of 5. */
+static uint64_t send_unlimited(void)
+{
+	const uint64_t before = ingress_stats().unlimited.packets;
+
+	pod_send(&pod, 5);
+	return ingress_stats().unlimited.packets - before;
+}
+
+/* A member without rates is limited as the group is, at each moment. */
+static void members_need_no_rates(void **state)
+{
+	struct natra_group_info group = group_of(TEAM, 100);
+	struct natra_policy policy = NATRA_INIT(policy);
+	struct natra_info info;
+	uint64_t charged;
+
+	(void)state;
+	policy.group = make_group(TEAM, 100);
+	policy.fast_pass = NATRA_FAST_PASS_OFF;
+	policy.edt = NATRA_EDT_OFF;
+	policy.group_floor_bits_per_sec = 40 * MBIT;
+	assert_int_equal(attach(&policy), 0);
+	info = rig_query(n, ID);
+	assert_int_equal(info.policy.ingress_rate_bits_per_sec, 0);
+	assert_int_equal(info.effective.egress_rate_bits_per_sec, 0);
+	assert_int_not_equal(info.ingress_prog_id, 0);
+	assert_int_not_equal(info.egress_prog_id, 0);
+	assert_int_equal(send_unlimited(), 0);
+	charged = walk().last.ingress_charged.packets;
+	assert_true(charged >= 5);
+	group.ingress_rate_bits_per_sec = 0;
+	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
+	assert_true(send_unlimited() >= 5);
+	assert_true(ingress_stats().admitted.packets >= 5);
+	assert_int_equal(walk().last.ingress_charged.packets, charged);
+	group.ingress_rate_bits_per_sec = 50 * MBIT;
+	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
+	assert_int_equal(send_unlimited(), 0);
+	assert_true(walk().last.ingress_charged.packets >= charged + 5);
+	/* Its floor holds there, too. */
+	group.ingress_rate_bits_per_sec = 30 * MBIT;
+	assert_int_equal(natra_group_set(n, &group), -ERANGE);
+	says(n, TEAM, "40000000");
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	assert_int_equal(KEPT(natra_upgrade(n, ID)), 0);
+	rig_detach(n, ID);
+	remove_group(TEAM);
+}
+
 static void floors_over_the_rate_are_refused(void **state)
 {
 	struct natra_group_info group = group_of(TEAM, 15);
@@ -471,6 +529,7 @@ int main(void)
 		POD_CASE(a_member_to_come_keeps_its_group),
 		POD_CASE(unknown_group_is_refused),
 		POD_CASE(groups_change_live),
+		POD_CASE(members_need_no_rates),
 		POD_CASE(floors_over_the_rate_are_refused),
 		POD_CASE(a_killed_change_leaves_no_floors),
 		POD_CASE(floors_of_groups_are_checked),

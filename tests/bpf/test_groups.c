@@ -354,6 +354,31 @@ static void large_flows_of_the_group_are_no_mice(void **state)
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 }
 
+/* A member without a rate is unlimited until its group, or the parent of that, has one. */
+static void members_are_limited_by_their_group_alone(void **state)
+{
+	(void)state;
+	limits.by_group = 1;
+	set_limits();
+	write_group(GROUP, 0, 0);
+	set_member_ahead(HOUR);
+	assert_int_equal(send().counter, NATRA_COUNT_UNLIMITED);
+	assert_int_equal(group_at(GROUP)->charged.packets, 0);
+	write_group(GROUP, RATE, 0);
+	assert_int_equal(send().verdict, TC_ACT_SHOT);
+	group_at(GROUP)->limits[0] = group_limits(
+		&(struct natra_group_given){.parent = PARENT},
+		&(struct natra_group_given){.rate_bits_per_sec = {RATE, RATE}},
+		true);
+	set_ahead(group_at(PARENT), &group_at(GROUP)->member, HOUR);
+	assert_int_equal(send().verdict, TC_ACT_SHOT);
+	write_group(GROUP, 0, 0);
+	assert_int_equal(send().counter, NATRA_COUNT_UNLIMITED);
+	limits.by_group = 0;
+	set_limits();
+	assert_int_equal(send().counter, NATRA_COUNT_ADMITTED);
+}
+
 static void changed_limits_hold_at_once(void **state)
 {
 	const struct natra_group_given given = {
@@ -390,6 +415,7 @@ int main(void)
 		EACH(mice_pass),
 		EACH(charged_mice_over_the_group_go_nowhere),
 		EACH(large_flows_of_the_group_are_no_mice),
+		EACH(members_are_limited_by_their_group_alone),
 		EACH(changed_limits_hold_at_once),
 		CASE("edt_", packets_depart_when_the_group_lets_them, load_edt),
 		CASE("edt_", packets_depart_when_their_own_limit_lets_them,

@@ -31,8 +31,8 @@ FLOORS_M, WEIGHTS = (20, 30, 40), (1, 2, 1)
 MOST = {"police": 1.05, "edt": 1.02}
 FLOOR = 0.95
 POD = "1G"
-# The highest rate stands for none: the group alone limits that pod.
-PODS = (POD, POD, "1P")
+# The group alone limits the last one.
+PODS = (POD, POD, None)
 PORT, UDP_PORT = 5201, 7000
 # Who wants more than the others, and by how many streams; 0: by a flood.
 CELLS = (0, 0), (1, 16), (2, 1), (2, 0), (0, 16), (1, 0)

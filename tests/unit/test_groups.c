@@ -548,6 +548,32 @@ static void backstop_is_no_member(void **state)
 	assert_int_equal(policy_limits(&p, LEG_PACE, true).member.group, 5);
 }
 
+/* A direction without a rate is the group's alone, unless gates limit it. */
+static void members_need_no_rate(void **state)
+{
+	struct natra_policy p = policy_of(0, 20 * MBIT);
+	struct natra_limits l;
+
+	(void)state;
+	p.group = 3;
+	l = policy_limits(&p, LEG_INGRESS, false);
+	assert_int_equal(l.member.group, 5);
+	assert_int_equal(l.by_group, 1);
+	assert_int_equal(l.enter_units, (1 << 24) - 1);
+	assert_int_equal(policy_limits(&p, LEG_EGRESS, true).by_group, 0);
+	p.ingress_packets_per_sec = 100;
+	assert_int_equal(policy_check(&p, (char[256]){""}, 256), 0);
+	l = policy_limits(&p, LEG_INGRESS, false);
+	assert_int_equal(l.by_group, 0);
+	/* The pacer asks the group, and the backstop behind it limits nothing. */
+	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
+	assert_int_not_equal(policy_limits(&p, LEG_PACE, true).rate.mult, 0);
+	assert_int_equal(policy_limits(&p, LEG_INGRESS, false).rate.mult, 0);
+	p.group = 0;
+	assert_policy_refused(&p,
+			      "ingress_packets_per_sec: 100 without a rate");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -567,6 +593,7 @@ int main(void)
 		cmocka_unit_test(bad_groups_are_refused),
 		cmocka_unit_test(bad_members_are_refused),
 		cmocka_unit_test(backstop_is_no_member),
+		cmocka_unit_test(members_need_no_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,9 +102,11 @@ static int check_attach(const struct cli *cli, struct natra_policy *policy,
 	if (r)
 		return r;
 	if (!policy->ingress_rate_bits_per_sec &&
-	    !policy->egress_rate_bits_per_sec && !classes->len)
-		return usage_error("attach", NULL,
-				   "needs --ingress RATE or --egress RATE");
+	    !policy->egress_rate_bits_per_sec && !policy->group &&
+	    !classes->len)
+		return usage_error(
+			"attach", NULL,
+			"needs --ingress RATE, --egress RATE or --group NAME");
 	return 0;
 }
 
