@@ -2,8 +2,8 @@
 /* GC removes this network's attachments that are not in the list of valid ones, and the
  * groups that were made for them. */
 #include <stdlib.h>
-#include <string.h>
 
+#include "../tools/common/text.h"
 #include "command.h"
 #include "groups.h"
 
@@ -17,8 +17,8 @@ struct ids {
 static void ids_free(struct ids *ids)
 {
 	for (size_t i = 0; i < ids->len; i++)
-		cJSON_free(ids->list[i]);
-	cJSON_free(ids->list);
+		free(ids->list[i]);
+	free(ids->list);
 }
 
 /* Adds one entry. An entry that cannot be read may stand for an attachment in
@@ -29,7 +29,6 @@ static int read_entry(const struct call *call, const cJSON *item,
 	const char *container_id = json_text(json_get(item, "containerID"));
 	const char *ifname = json_text(json_get(item, "ifname"));
 	char id[NATRA_ID_MAX + 1];
-	size_t size;
 
 	if (!container_id || !ifname)
 		return refuse(failure, CNI_BAD_CONFIG,
@@ -38,9 +37,7 @@ static int read_entry(const struct call *call, const cJSON *item,
 	/* An id that is too long was never attached. */
 	if (!call_format_id(call, container_id, ifname, id, sizeof(id)))
 		return 0;
-	size = strlen(id) + 1;
-	ids->list[ids->len] = cJSON_malloc(size);
-	memcpy(ids->list[ids->len++], id, size);
+	ids->list[ids->len++] = text_copy(id);
 	return 0;
 }
 
@@ -51,7 +48,7 @@ static int read_ids(const struct call *call, const cJSON *valid,
 	const cJSON *item;
 	int r = 0;
 
-	ids->list = cJSON_malloc((len + 1) * sizeof(*ids->list));
+	ids->list = memory_new(len * sizeof(*ids->list));
 	cJSON_ArrayForEach(item, valid)
 	{
 		r = read_entry(call, item, ids, failure);

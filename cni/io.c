@@ -12,6 +12,7 @@
 
 #include "../src/util/escape.h"
 #include "../tools/common/json.h"
+#include "../tools/common/text.h"
 
 #define FIRST_BYTES 16384
 /* A pod's annotations are under 256 KiB, or six times that when escaped. */
@@ -45,7 +46,7 @@ int io_read_all(int fd, char **ret_text, size_t *ret_len,
 		struct failure *failure)
 {
 	size_t size = FIRST_BYTES, len = 0;
-	char *text = cJSON_malloc(size), *more;
+	char *text = memory_new(size);
 	ssize_t r;
 
 	for (;;) {
@@ -58,22 +59,19 @@ int io_read_all(int fd, char **ret_text, size_t *ret_len,
 		if (len + 1 < size)
 			continue;
 		if (size >= MOST_BYTES) {
-			cJSON_free(text);
+			free(text);
 			return refuse(
 				failure, CNI_DECODE,
 				"the network configuration is over %u bytes",
 				MOST_BYTES);
 		}
 		size *= 2;
-		more = cJSON_malloc(size);
-		memcpy(more, text, len);
-		cJSON_free(text);
-		text = more;
+		text = memory_grow(text, size);
 	}
 	if (r < 0) {
 		int error = errno;
 
-		cJSON_free(text);
+		free(text);
 		return refuse(failure, CNI_IO, "error reading from stdin: %s",
 			      strerror(error));
 	}
@@ -108,19 +106,18 @@ int io_write_line(int fd, const char *text)
 /* A message may quote input, which need not be UTF-8. */
 static void add_plain(cJSON *object, const char *key, const char *text)
 {
-	char *plain = cJSON_malloc(strlen(text) * 4 + 1), *to = plain;
+	cleanup_text char *plain = memory_new(strlen(text) * 4 + 1);
+	char *to = plain;
 
-	*to = '\0';
 	for (; *text; text++)
 		to = stpcpy(to, escape_byte(*text).text);
 	cJSON_AddStringToObject(object, key, plain);
-	cJSON_free(plain);
 }
 
 void io_print_failure(const struct failure *failure, const char *cni_version)
 {
 	cleanup_json cJSON *json = cJSON_CreateObject();
-	char *text;
+	cleanup_text char *text = NULL;
 
 	cJSON_AddStringToObject(json, "cniVersion", cni_version);
 	cJSON_AddNumberToObject(json, "code", failure->code);
@@ -129,5 +126,4 @@ void io_print_failure(const struct failure *failure, const char *cni_version)
 		add_plain(json, "details", failure->details);
 	text = cJSON_PrintUnformatted(json);
 	(void)io_write_line(STDOUT_FILENO, text);
-	cJSON_free(text);
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../tools/common/memory.h"
 #include "command.h"
 #include "io.h"
 #include "settings.h"
@@ -188,7 +189,8 @@ int main(void)
 	int r;
 
 	io_init();
-	json_hooks();
+	memory_init(STDOUT_FILENO, "{\"cniVersion\":\"1.1.0\",\"code\":11,"
+				   "\"msg\":\"out of memory\"}\n");
 	/* The library's threads are short-lived and run one at a time, but
 	 * malloc would map an arena for each. */
 	(void)mallopt(M_ARENA_MAX, 1);

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "../tools/common/text.h"
+
 /* Removes all members with this key, not only the one that json_get finds. */
 static void remove_all(cJSON *object, const char *key)
 {
@@ -72,11 +74,8 @@ static char *pass_through(const struct conf *conf)
 {
 	size_t len = 0;
 	const char *text = json_find_text(conf->text, "prevResult", &len);
-	char *result = cJSON_malloc(len + 1);
 
-	memcpy(result, text, len);
-	result[len] = '\0';
-	return result;
+	return text_part(text, len);
 }
 
 static char *convert(cJSON *result, enum version from, enum version to)

@@ -7,6 +7,7 @@
 
 #include "../../cni/groups.h"
 #include "../common/dir.h"
+#include "../common/json.h"
 #include "../common/text.h"
 #include "groupfile.h"
 
@@ -189,7 +190,7 @@ void groupfile_job_run(const struct jobs *jobs, const char *path,
 		       const struct group_names *before,
 		       struct groupfile_report *report)
 {
-	cleanup_cjson cJSON *file = read_file(path, report);
+	cleanup_json cJSON *file = read_file(path, report);
 	struct natra *n;
 	int r;
 

@@ -11,7 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "../common/text.h"
+#include "../common/memory.h"
 #include "groupfile.h"
 #include "http.h"
 #include "installer.h"
@@ -343,11 +343,10 @@ int main(int argc, char **argv)
 		.loop = LOOP_INIT,
 		.signals = SOURCE_INIT,
 	};
-	cJSON_Hooks hooks = {memory_new, free};
 	int r;
 
 	/* This process ends when memory is short, and is started again. */
-	cJSON_InitHooks(&hooks);
+	memory_init(STDERR_FILENO, "out of memory\n");
 	r = options_read(&agent.options, argc, argv);
 	if (r)
 		return r;

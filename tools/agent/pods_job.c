@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../../src/policy/fields.h"
+#include "../common/memory.h"
 #include "../pods/results.h"
 #include "loop.h"
 #include "seat.h"
@@ -169,15 +170,11 @@ struct ids {
 static int note_old(void *arg, const struct natra_info *info)
 {
 	struct ids *ids = arg;
-	void *list;
 
 	if (!info->id[0] || info->unshaped || info->interface_gone ||
 	    info->program_is_current)
 		return 0;
-	list = realloc(ids->list, (ids->len + 1) * sizeof(*ids->list));
-	if (!list)
-		return -ENOMEM;
-	ids->list = list;
+	ids->list = memory_grow(ids->list, (ids->len + 1) * sizeof(*ids->list));
 	memcpy(ids->list[ids->len++], info->id, sizeof(info->id));
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../common/json.h"
 #include "../common/text.h"
 
 #define TIME_MAX_MS 10000L
@@ -40,7 +41,7 @@ static void add_time(cJSON *event)
 static char *make_body(const struct reporter *r, const struct edit *edit,
 		       const char *message)
 {
-	cleanup_cjson cJSON *event = cJSON_CreateObject();
+	cleanup_json cJSON *event = cJSON_CreateObject();
 	cJSON *meta, *source;
 
 	cJSON_AddStringToObject(event, "apiVersion", "v1");

@@ -91,15 +91,16 @@ struct left {
 	struct kept list[];
 };
 
-static int update_kept(struct node_metrics *node, const struct left *left,
-		       size_t size, struct kept **ret_list, size_t *ret_len)
+static struct kept *update_kept(struct node_metrics *node,
+				const struct left *left, size_t size,
+				size_t *ret_len)
 {
 	if (size < sizeof(*left))
-		return kept_begin(node, ret_list, ret_len);
+		return kept_begin(node, ret_len);
 	node->last_began_ns = left->began_ns;
 	return kept_update(node, left->list,
 			   (size - sizeof(*left)) / sizeof(*left->list),
-			   ret_list, ret_len);
+			   ret_len);
 }
 
 /* The texts that a collection writes. `out` is NULL in one that it does not. */
@@ -107,17 +108,13 @@ struct texts {
 	struct exposition of[SCRAPE_FORMATS];
 };
 
-static int write_families(struct texts *texts, const struct scrape *scrape,
-			  const struct node_metrics *node)
+static void write_families(struct texts *texts, const struct scrape *scrape,
+			   const struct node_metrics *node)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < SCRAPE_FORMATS && r == 0; i++) {
+	for (size_t i = 0; i < SCRAPE_FORMATS; i++) {
 		if (texts->of[i].out)
-			r = families_write(&texts->of[i], node,
-					   &scrape->options);
+			families_write(&texts->of[i], node, &scrape->options);
 	}
-	return r;
 }
 
 static int write_sums(struct texts *texts, const struct scrape *scrape,
@@ -133,7 +130,7 @@ static int write_sums(struct texts *texts, const struct scrape *scrape,
 		return -errno;
 	r = map_file(scrape->kept_fd, &all, &size);
 	if (r == 0)
-		r = update_kept(node, (const void *)all, size, &list, &len);
+		list = update_kept(node, (const void *)all, size, &len);
 	if (r == 0 &&
 	    (fwrite(&node->began_ns, sizeof(node->began_ns), 1, out) < 1 ||
 	     fwrite(list, sizeof(*list), len, out) < len))
@@ -141,7 +138,7 @@ static int write_sums(struct texts *texts, const struct scrape *scrape,
 	if (fclose(out) != 0 && r == 0)
 		r = -errno;
 	if (r == 0)
-		r = write_families(texts, scrape, node);
+		write_families(texts, scrape, node);
 	node->gone = NULL;
 	node->gone_len = 0;
 	free(list);
@@ -218,9 +215,10 @@ static void write_pods(struct texts *texts, const struct scrape *scrape,
 		note_error(report, r, natra_error(n));
 	} else {
 		apply_findings(scrape, &node);
-		r = scrape->options.by_namespace
-			    ? write_sums(texts, scrape, &node)
-			    : write_families(texts, scrape, &node);
+		if (scrape->options.by_namespace)
+			r = write_sums(texts, scrape, &node);
+		else
+			write_families(texts, scrape, &node);
 		if (r < 0)
 			note_error(report, r, "");
 	}

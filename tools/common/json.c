@@ -15,28 +15,6 @@
 #define SHOWN_MAX      64
 #define U64_LIMIT      18446744073709551616.0 /* 2^64 */
 
-static void *alloc_or_exit(size_t size)
-{
-	static const char text[] =
-		"{\"cniVersion\":\"1.1.0\",\"code\":11,\"msg\":\"out of memory\"}\n";
-	void *memory = malloc(size);
-
-	if (!memory) {
-		/* Nothing can be done if the write fails. */
-		if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
-			_exit(EXIT_FAILURE);
-		_exit(EXIT_FAILURE);
-	}
-	return memory;
-}
-
-void json_hooks(void)
-{
-	cJSON_Hooks hooks = {.malloc_fn = alloc_or_exit, .free_fn = free};
-
-	cJSON_InitHooks(&hooks);
-}
-
 void json_freep(cJSON **json)
 {
 	cJSON_Delete(*json);

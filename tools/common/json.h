@@ -11,10 +11,6 @@
 
 #include <cjson/cJSON.h>
 
-/* Makes cJSON end the process, with an error object on stdout, when memory is
- * short, so that no caller has to check whether an addition failed. */
-void json_hooks(void);
-
 /* Frees *json when a variable with cleanup_json goes out of scope. */
 void json_freep(cJSON **json);
 #define cleanup_json __attribute__((cleanup(json_freep)))

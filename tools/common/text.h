@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Allocations that never fail: if memory runs out, the process ends. */
+/* Texts that the caller frees, and what a scope frees and closes at its end. */
 #ifndef NATRA_COMMON_TEXT_H
 #define NATRA_COMMON_TEXT_H
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cjson/cJSON.h>
+#include "memory.h"
 
 static inline void text_freep(char **text)
 {
@@ -20,18 +20,9 @@ static inline void text_closep(const int *fd)
 		(void)close(*fd);
 }
 
-static inline void text_json_freep(cJSON **json)
-{
-	cJSON_Delete(*json);
-}
-
 #define cleanup_text  __attribute__((cleanup(text_freep)))
 #define cleanup_close __attribute__((cleanup(text_closep)))
-#define cleanup_cjson __attribute__((cleanup(text_json_freep)))
 
-/* The caller frees the result of each of these. */
-void *memory_new(size_t size); /* filled with zeros */
-void *memory_grow(void *memory, size_t size);
 char *text_copy(const char *text);
 char *text_part(const char *text, size_t len);
 __attribute__((format(printf, 1, 2))) char *text_format(const char *format,

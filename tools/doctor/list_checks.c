@@ -5,6 +5,7 @@
 
 #include "../../cni/wanted.h"
 #include "../install/element.h"
+#include "../common/json.h"
 #include "../common/text.h"
 #include "check.h"
 
@@ -111,7 +112,7 @@ static void other_dropin(const struct finder *f)
 	cleanup_text char *network = other_network(f->node);
 	const struct list *used = f->node->used;
 	cleanup_text char *path = NULL, *install = NULL;
-	cleanup_cjson cJSON *dropin = NULL;
+	cleanup_json cJSON *dropin = NULL;
 
 	if (!has_no_natra(f->node) || !network)
 		return;
@@ -181,7 +182,7 @@ static void no_annotations(const struct finder *f)
  * text in *failure. */
 static int read_settings(const struct node *node, struct failure *failure)
 {
-	cleanup_cjson cJSON *element = cJSON_Duplicate(node->element, true);
+	cleanup_json cJSON *element = cJSON_Duplicate(node->element, true);
 	struct settings *settings = memory_new(sizeof(*settings));
 	struct conf conf = {0};
 	char *text;

@@ -9,6 +9,7 @@
 #include "../install/element.h"
 #include "../install/plugin.h"
 #include "../pods/results.h"
+#include "../common/json.h"
 #include "../common/text.h"
 #include "privilege.h"
 #include "shell.h"
@@ -34,7 +35,7 @@ int node_read_object(const struct node *node, const char *path,
 {
 	cleanup_close int fd = dir_open_path(node->i->root_fd, path, O_RDONLY);
 	cleanup_text char *text = NULL;
-	cleanup_cjson cJSON *json = NULL;
+	cleanup_json cJSON *json = NULL;
 
 	if (fd < 0 || dir_read_fd(fd, &text) < 0)
 		return -EIO;
@@ -48,7 +49,7 @@ int node_read_object(const struct node *node, const char *path,
 
 static void read_dropin(struct node *node, const char *path)
 {
-	cleanup_cjson cJSON *json = NULL;
+	cleanup_json cJSON *json = NULL;
 	int r = node_read_object(node, path, &json);
 
 	if (r == -EBADMSG && !node->dropin_wrong) {

@@ -7,6 +7,7 @@
 #include "../../cni/field.h"
 #include "../../src/policy/fields.h"
 #include "../install/element.h"
+#include "../common/json.h"
 #include "../common/text.h"
 #include "check.h"
 #include "shell.h"
@@ -136,9 +137,9 @@ static const char *own_name(const char *annotation)
 static char *allow_command(const struct node *node, const char *annotation)
 {
 	const cJSON *old = json_get(node->element, "allowAnnotations");
-	cleanup_cjson cJSON *list = cJSON_IsArray(old)
-					    ? cJSON_Duplicate(old, true)
-					    : cJSON_CreateArray();
+	cleanup_json cJSON *list = cJSON_IsArray(old)
+					   ? cJSON_Duplicate(old, true)
+					   : cJSON_CreateArray();
 	cleanup_text char *conf = NULL;
 	struct shell shell = {0};
 	char *text;

@@ -8,6 +8,7 @@
 #include "../../src/policy/fields.h"
 #include "keys.h"
 #include "install.h"
+#include "../common/json.h"
 #include "../common/text.h"
 
 #define CONF_NAME(key, read) #key,
@@ -71,7 +72,7 @@ char *element_text(const cJSON *conf, const cJSON *replaces)
 
 char *element_file(const cJSON *conf)
 {
-	cleanup_cjson cJSON *element = element_json(conf, NULL);
+	cleanup_json cJSON *element = element_json(conf, NULL);
 	char *json = cJSON_Print(element);
 	char *text = memory_new(strlen(json) * 2 + 2), *out = text;
 

@@ -7,6 +7,7 @@
 #include "element.h"
 #include "plan.h"
 #include "plugin.h"
+#include "../common/json.h"
 #include "../common/text.h"
 
 #define PARTIAL_TRIES    10
@@ -210,7 +211,7 @@ static char *copy_of(const struct install *i, const struct list *primary)
 /* Returns whether the copy is right, by reading it as a runtime will. */
 static bool is_good_copy(const char *text, const struct list *primary)
 {
-	cleanup_cjson cJSON *json = cJSON_ParseWithOpts(text, NULL, true);
+	cleanup_json cJSON *json = cJSON_ParseWithOpts(text, NULL, true);
 	const cJSON *name = cJSON_GetObjectItemCaseSensitive(json, "name");
 	const cJSON *plugins =
 		cJSON_GetObjectItemCaseSensitive(json, "plugins");
@@ -286,7 +287,7 @@ static char *element_of(const struct list *list)
 static int make(struct install *i, struct install_plan *plan,
 		const struct lists *lists, const struct list *primary)
 {
-	cleanup_cjson cJSON *element = element_json(i->request->conf, NULL);
+	cleanup_json cJSON *element = element_json(i->request->conf, NULL);
 	struct choice choice;
 	int r;
 

@@ -9,6 +9,7 @@
 
 #include "element.h"
 #include "../common/program.h"
+#include "../common/json.h"
 #include "../common/text.h"
 
 /* The text in the plugin by which it is known: with this it begins what it
@@ -189,7 +190,7 @@ int plugin_open(struct install *i)
 
 static bool takes_version(const struct install *i, const char *version)
 {
-	cleanup_cjson cJSON *answer = cJSON_Parse(i->plugin_versions);
+	cleanup_json cJSON *answer = cJSON_Parse(i->plugin_versions);
 	const cJSON *item;
 
 	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(
@@ -206,7 +207,7 @@ static bool takes_version(const struct install *i, const char *version)
  * configuration is wrong; another reason is noted in i->plugin_status. */
 static int judge(struct install *i, const char *output)
 {
-	cleanup_cjson cJSON *error = cJSON_Parse(output);
+	cleanup_json cJSON *error = cJSON_Parse(output);
 	const cJSON *code = cJSON_GetObjectItemCaseSensitive(error, "code");
 	const cJSON *msg = cJSON_GetObjectItemCaseSensitive(error, "msg");
 
@@ -225,7 +226,7 @@ static int judge(struct install *i, const char *output)
 
 int plugin_check(struct install *i, const char *version, const cJSON *element)
 {
-	cleanup_cjson cJSON *conf = cJSON_Duplicate(element, 1);
+	cleanup_json cJSON *conf = cJSON_Duplicate(element, 1);
 	cleanup_text char *text = NULL, *output = NULL;
 	int r;
 

@@ -7,12 +7,13 @@
 
 #include "element.h"
 #include "../pods/results.h"
+#include "../common/json.h"
 #include "../common/text.h"
 
 static bool calls(const char *text, const char *type)
 {
-	cleanup_cjson cJSON *result = text ? cJSON_Parse(text) : NULL;
-	cleanup_cjson cJSON *list = results_list(result);
+	cleanup_json cJSON *result = text ? cJSON_Parse(text) : NULL;
+	cleanup_json cJSON *list = results_list(result);
 	const cJSON *plugin;
 
 	if (!list)
@@ -73,7 +74,7 @@ static bool dropin_calls(const struct install *i, const char *path,
 {
 	cleanup_close int fd = dir_open_path(i->root_fd, path, O_RDONLY);
 	cleanup_text char *text = NULL;
-	cleanup_cjson cJSON *json = NULL;
+	cleanup_json cJSON *json = NULL;
 
 	if (fd < 0 || dir_read_fd(fd, &text) < 0)
 		return false;

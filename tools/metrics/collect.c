@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../../src/util/clock.h"
+#include "../common/memory.h"
 #include "kept.h"
 
 static bool is_name_byte(char c)
@@ -53,18 +54,13 @@ bool split_label(const char *label, char *ret_namespace, char *ret_pod)
 }
 
 /* Doubles the list when it is full, which it is at each power of two. */
-static int make_room(struct node_metrics *node)
+static void make_room(struct node_metrics *node)
 {
 	size_t room = node->len ? 2 * node->len : 1;
-	struct pod_metrics *list;
 
-	if (node->len & (node->len - 1))
-		return 0;
-	list = realloc(node->list, room * sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	node->list = list;
-	return 0;
+	if (!(node->len & (node->len - 1)))
+		node->list =
+			memory_grow(node->list, room * sizeof(*node->list));
 }
 
 static int add(void *arg, const struct natra_info *info,
@@ -72,16 +68,13 @@ static int add(void *arg, const struct natra_info *info,
 {
 	struct node_metrics *node = arg;
 	struct pod_metrics *pod;
-	int r;
 
 	/* Only the ABI is known of a record that cannot be read. */
 	if (!info->id[0]) {
 		node->unreadable++;
 		return 0;
 	}
-	r = make_room(node);
-	if (r < 0)
-		return r;
+	make_room(node);
 	pod = &node->list[node->len++];
 	*pod = (struct pod_metrics){.info = *info, .has_stats = stats};
 	if (stats)
@@ -116,7 +109,7 @@ static int add_class(void *arg, const struct natra_class *class,
 	struct class_metrics *made = &pod->classes[pod->classes_len];
 
 	if (pod->classes_len > NATRA_CLASSES_MAX)
-		return -ENOMEM;
+		return -ENOSPC;
 	*made = (struct class_metrics){
 		.ingress_bytes_per_sec = class->ingress_rate_bits_per_sec / 8,
 		.egress_bytes_per_sec = class->egress_rate_bits_per_sec / 8,
@@ -145,7 +138,7 @@ static int read_classes(struct natra *n, struct pod_metrics *pod,
 	pod->classes = list;
 	pod->classes_len = 1;
 	r = natra_foreach_class_stats(n, pod->info.id, add_class, pod);
-	return r == -ENOMEM ? r : 0;
+	return r == -ENOSPC ? r : 0;
 }
 
 static bool has_classes(const struct pod_metrics *pod)
@@ -164,10 +157,8 @@ static int read_all_classes(struct natra *n, struct node_metrics *node)
 		pods += has_classes(&node->list[i]);
 	if (!pods)
 		return 0;
-	list = calloc(pods * each, sizeof(*list));
+	list = memory_new(pods * each * sizeof(*list));
 	node->classes = list;
-	if (!list)
-		return -ENOMEM;
 	for (size_t i = 0; i < node->len && r == 0; i++) {
 		if (!has_classes(&node->list[i]))
 			continue;
@@ -180,11 +171,9 @@ static int read_all_classes(struct natra *n, struct node_metrics *node)
 static int add_group(void *arg, const struct natra_group_info *group)
 {
 	struct node_metrics *node = arg;
-	struct group_metrics *list;
+	struct group_metrics *list = memory_grow(
+		node->groups, (node->groups_len + 1) * sizeof(*list));
 
-	list = realloc(node->groups, (node->groups_len + 1) * sizeof(*list));
-	if (!list)
-		return -ENOMEM;
 	node->groups = list;
 	list += node->groups_len++;
 	(void)snprintf(list->name, sizeof(list->name), "%s", group->name);

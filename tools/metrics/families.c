@@ -567,15 +567,12 @@ static void write_node(struct exposition *e, const struct node_metrics *node)
 	exposition_seconds(e, none, clock_ns(CLOCK_BOOTTIME) - node->began_ns);
 }
 
-int families_write(struct exposition *e, const struct node_metrics *node,
-		   const struct families_options *o)
+void families_write(struct exposition *e, const struct node_metrics *node,
+		    const struct families_options *o)
 {
-	struct rows rows;
+	struct rows rows = rows_make(node, o->by_namespace);
 	struct writer writer = {e, o, &rows};
-	int r = rows_make(node, o->by_namespace, &rows);
 
-	if (r < 0)
-		return r;
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
 		exposition_begin(e, &families[i].metric);
 		for (size_t j = 0; j < rows.len; j++)
@@ -583,5 +580,4 @@ int families_write(struct exposition *e, const struct node_metrics *node,
 	}
 	write_node(e, node);
 	rows_free(&rows);
-	return 0;
 }

@@ -15,8 +15,8 @@ struct families_options {
 bool families_read_verdicts(struct families_options *o, const char *value);
 bool families_read_aggregate(struct families_options *o, const char *value);
 
-/* Writes all metrics of the attachments and of the kernel. Returns 0 or -ENOMEM. */
-int families_write(struct exposition *e, const struct node_metrics *node,
-		   const struct families_options *o);
+/* Writes all metrics of the attachments and of the kernel. */
+void families_write(struct exposition *e, const struct node_metrics *node,
+		    const struct families_options *o);
 
 #endif

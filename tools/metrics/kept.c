@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "kept.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "../../src/util/clock.h"
+#include "../common/memory.h"
 #include "rows.h"
 
 /* Returns whether no counter has fallen, as it does when an interface is attached
@@ -101,8 +101,8 @@ static struct kept kept_of(const struct pod_metrics *pod)
 /* Returns a list with room for the pods and for what was kept of others. */
 static struct kept *make_list(const struct node_metrics *node, size_t len)
 {
-	/* Each pod has a place and at most one sum; calloc(0) may be NULL. */
-	return calloc(len + 2 * node->len + 1, sizeof(struct kept));
+	/* Each pod has a place and at most one sum. */
+	return memory_new((len + 2 * node->len) * sizeof(struct kept));
 }
 
 /* Everything in the list so far is gone, or was missed. The pods come behind it. */
@@ -116,14 +116,11 @@ static void add_pods(struct node_metrics *node, struct kept *list, size_t *len)
 	}
 }
 
-int kept_begin(struct node_metrics *node, struct kept **ret_list,
-	       size_t *ret_len)
+struct kept *kept_begin(struct node_metrics *node, size_t *ret_len)
 {
 	struct kept *list = make_list(node, 0);
 	size_t len = 0;
 
-	if (!list)
-		return -ENOMEM;
 	for (size_t i = 0; i < node->len; i++) {
 		const struct pod_metrics *pod = &node->list[i];
 
@@ -132,9 +129,8 @@ int kept_begin(struct node_metrics *node, struct kept **ret_list,
 				 &pod->stats);
 	}
 	add_pods(node, list, &len);
-	*ret_list = list;
 	*ret_len = len;
-	return 0;
+	return list;
 }
 
 /* A pod that could not be read this time is missed. One whose counters began again is
@@ -195,14 +191,12 @@ static bool was_unreadable(const struct node_metrics *node,
 	       is_older(node, pod);
 }
 
-int kept_update(struct node_metrics *node, const struct kept *last, size_t len,
-		struct kept **ret_list, size_t *ret_len)
+struct kept *kept_update(struct node_metrics *node, const struct kept *last,
+			 size_t len, size_t *ret_len)
 {
 	struct kept *list = make_list(node, len);
 	size_t list_len = 0;
 
-	if (!list)
-		return -ENOMEM;
 	/* The sums come first, so that sum_of() sees nothing else. */
 	for (size_t i = 0; i < len; i++) {
 		if (is_gone(node, &last[i]))
@@ -223,7 +217,6 @@ int kept_update(struct node_metrics *node, const struct kept *last, size_t len,
 		list[list_len++].misses++;
 	}
 	add_pods(node, list, &list_len);
-	*ret_list = list;
 	*ret_len = list_len;
-	return 0;
+	return list;
 }

@@ -26,13 +26,11 @@ struct kept {
 /*
  * Set node->gone, which is added to the sums: by it each sum of the first scrape is 0, and
  * later ones are as the last scrape has left them. kept_update reads the node's times.
- * Both return in *ret_list what to leave for the next scrape, which the caller frees, and
- * 0 or -ENOMEM.
+ * Both return what to leave for the next scrape, which the caller frees.
  */
-int kept_begin(struct node_metrics *node, struct kept **ret_list,
-	       size_t *ret_len);
-int kept_update(struct node_metrics *node, const struct kept *last, size_t len,
-		struct kept **ret_list, size_t *ret_len);
+struct kept *kept_begin(struct node_metrics *node, size_t *ret_len);
+struct kept *kept_update(struct node_metrics *node, const struct kept *last,
+			 size_t len, size_t *ret_len);
 
 /* Add all counters to `sum`, or take them off, below 0 modulo 2^64. */
 void add_stats(struct natra_direction_stats *sum,

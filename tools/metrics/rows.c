@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rows.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/memory.h"
 #include "kept.h"
 
 static const size_t offsets[VERDICTS] = {
@@ -263,15 +263,12 @@ static size_t count_rows(const struct node_metrics *node)
 	return count;
 }
 
-int rows_make(const struct node_metrics *node, bool by_namespace,
-	      struct rows *ret_rows)
+struct rows rows_make(const struct node_metrics *node, bool by_namespace)
 {
-	struct rows rows = {0};
+	struct rows rows = {
+		.list = memory_new(count_rows(node) * sizeof(*rows.list)),
+	};
 
-	/* calloc(0) may be NULL. */
-	rows.list = calloc(count_rows(node) + 1, sizeof(*rows.list));
-	if (!rows.list)
-		return -ENOMEM;
 	for (size_t i = 0; i < node->len; i++) {
 		const struct pod_metrics *pod = &node->list[i];
 		struct row row = row_of(pod);
@@ -294,8 +291,7 @@ int rows_make(const struct node_metrics *node, bool by_namespace,
 	}
 	for (size_t i = 0; i < rows.len && by_namespace; i++)
 		add_gone(&rows.list[i], node);
-	*ret_rows = rows;
-	return 0;
+	return rows;
 }
 
 void rows_free(struct rows *rows)

@@ -37,10 +37,8 @@ struct rows {
 	size_t len;
 };
 
-/* Makes a row of each attachment, or of each namespace, which points into *node.
- * Returns 0 or -ENOMEM. */
-int rows_make(const struct node_metrics *node, bool by_namespace,
-	      struct rows *ret_rows);
+/* Makes a row of each attachment, or of each namespace, which points into *node. */
+struct rows rows_make(const struct node_metrics *node, bool by_namespace);
 void rows_free(struct rows *rows);
 
 /* The eight counters of a direction, by number. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/memory.h"
 #include "call_annotations.h"
 #include "call_read.h"
 #include "cli.h"
@@ -172,10 +173,8 @@ static int add_walked(void *arg, const struct natra_info *info,
 {
 	struct walked *walked = arg;
 	struct walked_one *items =
-		realloc(walked->items, (walked->len + 1) * sizeof(*items));
+		memory_grow(walked->items, (walked->len + 1) * sizeof(*items));
 
-	if (!items)
-		return -ENOMEM;
 	walked->items = items;
 	items += walked->len++;
 	*items = (struct walked_one){.info = *info, .has_stats = stats};

@@ -36,14 +36,13 @@ static int read_options(const struct cli *cli, struct families_options *o)
 			       cli->opts.value[OPT_TEXTFILE], FILE_NAME_MAX);
 }
 
-static int write_metrics(FILE *out, const struct node_metrics *node,
-			 const struct families_options *o)
+static void write_metrics(FILE *out, const struct node_metrics *node,
+			  const struct families_options *o)
 {
 	struct exposition e = {.out = out};
-	int r = families_write(&e, node, o);
 
+	families_write(&e, node, o);
 	exposition_end(&e);
-	return r;
 }
 
 /* A reader of the file sees the old metrics or the new ones: they are written to
@@ -64,8 +63,8 @@ static int replace_file(const char *path, const struct node_metrics *node,
 		r = -errno;
 		(void)close(fd);
 	} else {
-		r = write_metrics(out, node, o);
-		if (r == 0 && fflush(out) != 0)
+		write_metrics(out, node, o);
+		if (fflush(out) != 0)
 			r = -errno;
 		if (r == 0 && ferror(out))
 			r = -EIO;
@@ -87,13 +86,16 @@ static int show(const struct cli *cli, const struct node_metrics *node,
 		const struct families_options *o)
 {
 	const char *path = cli->opts.value[OPT_TEXTFILE];
-	int r = path ? replace_file(path, node, o)
-		     : write_metrics(stdout, node, o);
+	int r = 0;
 
+	if (path)
+		r = replace_file(path, node, o);
+	else
+		write_metrics(stdout, node, o);
 	if (r == 0)
 		return EXIT_SUCCESS;
 	fputs("natractl: write the metrics to '", stderr);
-	print_text(stderr, path ? path : "stdout", 0);
+	print_text(stderr, path, 0);
 	fprintf(stderr, "': %s\n", strerror(-r));
 	return EXIT_FAILURE;
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "../common/memory.h"
 #include "cli.h"
 #include "json.h"
 #include "output.h"
@@ -12,9 +13,10 @@
 static struct class_sample *classes_between(const struct sample *before,
 					    const struct sample *now)
 {
-	struct class_sample *list = calloc(now->classes_len + 1, sizeof(*list));
+	struct class_sample *list =
+		memory_new(now->classes_len * sizeof(*list));
 
-	for (size_t i = 0; list && i < now->classes_len; i++) {
+	for (size_t i = 0; i < now->classes_len; i++) {
 		const struct natra_stats *old =
 			sample_class(before, now->classes[i].name);
 

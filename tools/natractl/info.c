@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "info.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../common/memory.h"
 #include "classes.h"
 #include "group.h"
 #include "json.h"
@@ -14,13 +14,10 @@
 static int append(void *arg, const struct natra_info *info)
 {
 	struct info_list *list = arg;
-	struct natra_info *items;
 
-	items = realloc(list->items, (list->len + 1) * sizeof(*items));
-	if (!items)
-		return -ENOMEM;
-	list->items = items;
-	items[list->len++] = *info;
+	list->items = memory_grow(list->items,
+				  (list->len + 1) * sizeof(*list->items));
+	list->items[list->len++] = *info;
 	return 0;
 }
 

@@ -6,23 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *alloc_or_exit(size_t size)
-{
-	void *memory = malloc(size);
-
-	if (!memory) {
-		fputs("natractl: out of memory\n", stderr);
-		exit(EXIT_FAILURE);
-	}
-	return memory;
-}
-
-void json_init(void)
-{
-	cJSON_Hooks hooks = {.malloc_fn = alloc_or_exit, .free_fn = free};
-
-	cJSON_InitHooks(&hooks);
-}
+#include "../common/memory.h"
 
 void json_add_u64(cJSON *object, const char *key, uint64_t number)
 {
@@ -61,7 +45,7 @@ void json_add_text(cJSON *object, const char *key, const char *text)
 {
 	static const char replacement[] = "\xef\xbf\xbd";
 	const unsigned char *in = (const unsigned char *)text;
-	char *clean = alloc_or_exit(strlen(text) * 3 + 1);
+	char *clean = memory_new(strlen(text) * 3 + 1);
 	char *out = clean;
 
 	while (*in) {

@@ -6,9 +6,6 @@
 
 #include <cjson/cJSON.h>
 
-/* Makes cJSON end the process when memory is short, so that no caller has to check
- * whether an addition failed. */
-void json_init(void);
 /* Adds a number exactly, while cJSON's numbers are doubles. */
 void json_add_u64(cJSON *object, const char *key, uint64_t number);
 /* Adds a string. Bytes that are not UTF-8 become U+FFFD. */

@@ -3,11 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "../common/memory.h"
 #include "cli.h"
 #include "group.h"
 #include "limits.h"
-#include "json.h"
 #include "output.h"
 
 struct command {
@@ -235,7 +236,7 @@ int main(int argc, char **argv)
 	struct cli cli = {0};
 	int r;
 
-	json_init();
+	memory_init(STDERR_FILENO, "natractl: out of memory\n");
 	r = dispatch(&cli, argc, argv);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		fprintf(stderr, "natractl: write to stdout: %s\n",

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../../src/util/clock.h"
+#include "../common/memory.h"
 #include "info.h"
 #include "output.h"
 
@@ -30,9 +31,7 @@ static int read_infos(const struct cli *cli, struct info_list *ret_list)
 	r = natra_query(cli->n, cli->opts.arg, &info);
 	if (r < 0)
 		return r;
-	ret_list->items = malloc(sizeof(info));
-	if (!ret_list->items)
-		return -ENOMEM;
+	ret_list->items = memory_new(sizeof(info));
 	ret_list->items[0] = info;
 	ret_list->len = 1;
 	return 0;
@@ -42,12 +41,10 @@ static int add_class(void *arg, const struct natra_class *class,
 		     const struct natra_stats *stats)
 {
 	struct sample *sample = arg;
-	struct class_sample *list = realloc(
+	struct class_sample *list = memory_grow(
 		sample->classes, (sample->classes_len + 1) * sizeof(*list));
 	struct class_sample *made;
 
-	if (!list)
-		return -ENOMEM;
 	sample->classes = list;
 	made = &list[sample->classes_len++];
 	*made = (struct class_sample){.stats = *stats};
@@ -105,10 +102,7 @@ int sample_list_read(const struct cli *cli, struct sample_list *ret_list)
 	r = read_infos(cli, &infos);
 	if (r < 0)
 		return r;
-	/* calloc(0) may be NULL. */
-	list.items = calloc(infos.len + 1, sizeof(*list.items));
-	if (!list.items)
-		r = -ENOMEM;
+	list.items = memory_new(infos.len * sizeof(*list.items));
 	for (size_t i = 0; i < infos.len && r == 0; i++) {
 		if (info_is_foreign(&infos.items[i]))
 			continue;

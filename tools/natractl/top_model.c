@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "top_model.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "../common/memory.h"
 
 struct top_counts top_counts_of(const struct natra_direction_stats *stats,
 				bool is_paced)
@@ -92,20 +93,14 @@ static void remember(struct top_row *row, const struct top_row *old)
 	row->history[0] = percent < UINT8_MAX ? (uint8_t)percent : UINT8_MAX;
 }
 
-int top_model_update(struct top_model *model,
-		     const struct top_reading *readings, size_t len,
-		     uint64_t now_ns)
+void top_model_update(struct top_model *model,
+		      const struct top_reading *readings, size_t len,
+		      uint64_t now_ns)
 {
-	/* calloc(0) may be NULL. */
-	struct top_row *rows = calloc(len + 1, sizeof(*rows));
-	size_t *view = calloc(len + 1, sizeof(*view));
+	struct top_row *rows = memory_new(len * sizeof(*rows));
+	size_t *view = memory_new(len * sizeof(*view));
 	size_t next = 0;
 
-	if (!rows || !view) {
-		free(rows);
-		free(view);
-		return -ENOMEM;
-	}
 	for (size_t i = 0; i < len; i++) {
 		const struct top_row *old =
 			find_old(model, &readings[i], &next);
@@ -124,7 +119,6 @@ int top_model_update(struct top_model *model,
 	model->view = view;
 	model->taken_ns = now_ns;
 	top_model_arrange(model);
-	return 0;
 }
 
 /* Returns the number by which rows are sorted, the largest first. */

@@ -70,10 +70,10 @@ struct top_counts top_counts_of(const struct natra_direction_stats *stats,
 
 /* Replaces the rows. One whose counters went back belongs to an attachment that
  * was made anew, whose counters count as a whole; one that is new has no rate
- * yet. Returns 0 or -ENOMEM, and then nothing has changed. */
-int top_model_update(struct top_model *model,
-		     const struct top_reading *readings, size_t len,
-		     uint64_t now_ns);
+ * yet. */
+void top_model_update(struct top_model *model,
+		      const struct top_reading *readings, size_t len,
+		      uint64_t now_ns);
 /* Filters and sorts after an update, or after `key` or `filter` was changed. */
 void top_model_arrange(struct top_model *model);
 void top_model_free(struct top_model *model);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Asks the library for what `natractl top` shows. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../src/util/clock.h"
+#include "../common/memory.h"
 #include "flows.h"
 #include "info.h"
 #include "top.h"
@@ -34,17 +34,12 @@ static struct top_reading start_reading(const struct natra_info *info,
 	return reading;
 }
 
-static int add_reading(struct readings *readings,
-		       const struct top_reading *reading)
+static void add_reading(struct readings *readings,
+			const struct top_reading *reading)
 {
-	struct top_reading *items =
-		realloc(readings->items, (readings->len + 1) * sizeof(*items));
-
-	if (!items)
-		return -ENOMEM;
-	readings->items = items;
-	items[readings->len++] = *reading;
-	return 0;
+	readings->items = memory_grow(readings->items,
+				      (readings->len + 1) * sizeof(*reading));
+	readings->items[readings->len++] = *reading;
 }
 
 /* Adds the directions that have a limit. Those of an unshaped pod have the limits
@@ -55,13 +50,12 @@ static int add_readings(void *arg, const struct natra_info *info,
 	static const struct natra_stats none = {0};
 	struct readings *readings = arg;
 	const int wanted = readings->top->direction;
-	int r = 0;
 
 	if (info_is_foreign(info))
 		return 0;
 	if (!stats)
 		stats = &none;
-	for (int d = 0; d < NATRA_DIRECTION_MAX && r == 0; d++) {
+	for (int d = 0; d < NATRA_DIRECTION_MAX; d++) {
 		struct top_reading reading =
 			start_reading(info, (enum natra_direction)d);
 
@@ -73,9 +67,9 @@ static int add_readings(void *arg, const struct natra_info *info,
 							info->pace_active)
 					: top_counts_of(&stats->egress,
 							info->edt_active);
-		r = add_reading(readings, &reading);
+		add_reading(readings, &reading);
 	}
-	return r;
+	return 0;
 }
 
 int top_read(struct top *top)
@@ -84,8 +78,8 @@ int top_read(struct top *top)
 	int r = natra_foreach_stats(top->cli->n, add_readings, &readings);
 
 	if (r == 0)
-		r = top_model_update(&top->model, readings.items, readings.len,
-				     clock_ns(CLOCK_MONOTONIC));
+		top_model_update(&top->model, readings.items, readings.len,
+				 clock_ns(CLOCK_MONOTONIC));
 	free(readings.items);
 	return r;
 }
