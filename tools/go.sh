@@ -3,9 +3,6 @@
 #
 # What tools/install-deps and tests/kube/build share.
 
-# shellcheck disable=SC2034
-kustomize_version=v5.8.0
-
 # Prints a Go that can fetch the toolchain that a module asks for, or nothing.
 find_go()
 {

@@ -93,8 +93,9 @@ def run(root):
     for name in ("proc", "sys", "dev", "host", "run", "sys/fs/bpf"):
         os.makedirs(f"{root}/image/{name}", exist_ok=True)
     yaml = cache.import_yaml()
-    with open(f"{cache.DEPLOY}/base/daemonset.yaml") as f:
-        spec = yaml.safe_load(f)["spec"]["template"]["spec"]
+    chart = yaml.safe_load_all(sh(cache.HELM, "template", "natra", f"{cache.DEPLOY}/chart"))
+    spec = next(o for o in chart
+                if o["kind"] == "DaemonSet")["spec"]["template"]["spec"]
     os.chroot(root)
     os.chdir("/")
     sh("ip", "link", "set", "lo", "up")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The chart and the kustomizations make the same objects, which Kubernetes' schemas
-allow, and which are what a cluster expects of an installer. Needs no root."""
+"""The chart makes objects that Kubernetes' schemas allow and that are what a cluster
+expects of an installer, and the manifests are what it makes. Needs no root."""
 import os
 import subprocess
 import sys
@@ -14,7 +14,12 @@ import cache
 cache.need(cache.HELM, cache.KUSTOMIZE, cache.VALIDATE)
 yaml = cache.import_yaml()
 
-PLATFORMS = sorted(os.listdir(f"{cache.DEPLOY}/overlays"))
+with open(f"{cache.DEPLOY}/chart/platforms.yaml") as f:
+    PLATFORMS = sorted(yaml.safe_load(f))
+# The variants of the manifests, and the values that they stand for.
+VARIANTS = {"install": (), "no-live": ("live=false",), "uninstall": ("uninstall=true",),
+            "groups": ("groups.node.egressRate=10G",),
+            "monitoring": ("monitoring.port=9811", "monitoring.operator=true")}
 # The oldest and the newest Kubernetes of the validator's schemas that the pages name.
 VERSIONS = ("1.30", "1.34")
 CRITICAL = "system-node-critical"
@@ -37,52 +42,45 @@ def helm(*settings, code=0, namespace="kube-system"):
                namespace, *[x for s in settings for x in ("--set", s)], code=code)
 
 
-def kustomize(platform, *components):
-    """Build an overlay with components, as a user's own kustomization would."""
-    with tempfile.TemporaryDirectory() as d:
-        def relative(path):
-            return os.path.relpath(f"{cache.DEPLOY}/{path}", os.path.realpath(d))
-        with open(f"{d}/kustomization.yaml", "w") as f:
-            yaml.safe_dump({"resources": [relative(f"overlays/{platform}")],
-                            "components": [relative(f"components/{c}")
-                                           for c in components]}, f)
-        return run(cache.KUSTOMIZE, "build", d)
-
-
 def pod_spec(text):
     return objects(text)["DaemonSet", "natra-agent"]["spec"]["template"]["spec"]
 
 
-class Same(unittest.TestCase):
-    """Helm and kustomize cannot share a template, so each fact is stated twice; this
-    proves that both say the same."""
+class Manifests(unittest.TestCase):
+    """The manifests that a release has for those who do not use Helm."""
     maxDiff = None
 
-    def test_platforms(self):
+    @classmethod
+    def setUpClass(cls):
+        cls.work = tempfile.TemporaryDirectory()
+        cls.made = f"{cls.work.name}/manifests"
+        run(f"{cache.DEPLOY}/manifests", cls.made)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.work.cleanup()
+
+    def test_all_are_of_the_chart(self):
+        self.assertEqual(sorted(os.listdir(self.made)), PLATFORMS)
         for platform in PLATFORMS:
-            with self.subTest(platform):
-                self.assertEqual(objects(helm(f"platform={platform}")),
-                                 objects(kustomize(platform)))
+            self.assertEqual(set(os.listdir(f"{self.made}/{platform}")), set(VARIANTS))
+        for platform in ("k3s", "openshift"):
+            for variant, values in VARIANTS.items():
+                with self.subTest(platform, variant=variant):
+                    with open(f"{self.made}/{platform}/{variant}/natra.yaml") as f:
+                        self.assertEqual(objects(f.read()),
+                                         objects(helm(f"platform={platform}", *values)))
 
-    def test_components(self):
-        for component, setting in (
-                ("groups", "groups.node.egressRate=10G"),
-                ("no-live", "live=false"), ("uninstall", "uninstall=true"),
-                ("monitoring", "monitoring.port=9811,monitoring.operator=true")):
-            for platform in ("k3s", "openshift"):
-                with self.subTest(component, platform=platform):
-                    self.assertEqual(objects(helm(f"platform={platform}", setting)),
-                                     objects(kustomize(platform, component)))
+    def test_a_kustomization_takes_them(self):
+        with open(f"{self.work.name}/kustomization.yaml", "w") as f:
+            f.write("resources: [manifests/k3s/groups]\n"
+                    "images: [{name: localhost/natra, newName: registry.example/natra}]\n")
+        expected = objects(helm("platform=k3s", *VARIANTS["groups"],
+                                "image.repository=registry.example/natra"))
+        self.assertEqual(objects(run(cache.KUSTOMIZE, "build", self.work.name)), expected)
 
-    def test_namespace(self):
-        built = objects(kustomize("default", "namespace"))
-        labels = built.pop(("Namespace", "natra"))["metadata"]["labels"]
-        self.assertEqual(labels["pod-security.kubernetes.io/enforce"], "privileged")
-        self.assertEqual(built, objects(helm(namespace="natra")))
-
-    def test_default_overlay_is_the_base(self):
-        self.assertEqual(kustomize("default"),
-                         run(cache.KUSTOMIZE, "build", f"{cache.DEPLOY}/base"))
+    def test_an_existing_directory_is_refused(self):
+        self.assertIn(self.made, run(f"{cache.DEPLOY}/manifests", self.made, code=1))
 
 
 class Valid(unittest.TestCase):
@@ -96,14 +94,15 @@ class Valid(unittest.TestCase):
     def test_schemas(self):
         for platform in PLATFORMS:
             with self.subTest(platform):
-                self.validate(kustomize(platform))
-        self.validate(kustomize("default", "no-live"))
-        self.validate(kustomize("default", "groups"))
-        self.validate(kustomize("k3s", "uninstall"))
-        self.validate(kustomize("gke", "namespace"))
+                self.validate(helm(f"platform={platform}"))
+        for values in (VARIANTS["no-live"], VARIANTS["groups"],
+                       ("platform=k3s", *VARIANTS["uninstall"])):
+            with self.subTest(values):
+                self.validate(helm(*values))
+        self.validate(helm("platform=gke", namespace="natra"))
 
     def test_a_wrong_field_is_noticed(self):
-        wrong = kustomize("default").replace("hostNetwork:", "hostNetwrok:")
+        wrong = helm().replace("hostNetwork:", "hostNetwrok:")
         with self.assertRaises(AssertionError):
             self.validate(wrong)
 
@@ -136,7 +135,7 @@ class Obligations(unittest.TestCase):
     """Checks what tools/deploy/CHECKLIST.md says of the pod."""
 
     def setUp(self):
-        self.objects = objects(kustomize("default"))
+        self.objects = objects(helm())
         self.daemon = self.objects["DaemonSet", "natra-agent"]
         self.spec = self.daemon["spec"]["template"]["spec"]
         self.agent = self.spec["containers"][0]
@@ -153,8 +152,8 @@ class Obligations(unittest.TestCase):
         self.assertIs(self.spec["hostNetwork"], True)
 
     def test_confinement(self):
-        for platform, *components in (("default",), ("k3s", "uninstall")):
-            spec = pod_spec(kustomize(platform, *components))
+        for values in (), ("platform=k3s", *VARIANTS["uninstall"]):
+            spec = pod_spec(helm(*values))
             self.assertEqual(spec["securityContext"]["seLinuxOptions"],
                              {"type": "spc_t"})
             for container in spec["containers"] + spec.get("initContainers", []):
@@ -178,7 +177,7 @@ class Obligations(unittest.TestCase):
             [(r["resources"], r["verbs"])
              for r in self.objects["ClusterRole", "natra-agent"]["rules"]],
             [(["pods"], ["watch"]), (["events"], ["create"])])
-        without = objects(kustomize("default", "no-live"))
+        without = objects(helm(*VARIANTS["no-live"]))
         self.assertFalse([k for k in without if "Role" in k[0]])
         spec = without["DaemonSet", "natra-agent"]["spec"]["template"]["spec"]
         self.assertIs(spec["automountServiceAccountToken"], False)

@@ -48,16 +48,12 @@ def build_image():
     return sh(f"{DEPLOY}/image", timeout=1200).split("\n")[0]
 
 
-def manifest(*components):
-    """Return the objects of the manifest for a node with the usual directories."""
+def manifest(variant="install"):
+    """Return the objects of a manifest for a node with the usual directories."""
     with tempfile.TemporaryDirectory() as directory:
-        deploy = os.path.relpath(DEPLOY, directory)
-        with open(f"{directory}/kustomization.yaml", "w") as f:
-            yaml.safe_dump({
-                "resources": [f"{deploy}/overlays/default"],
-                "components": [f"{deploy}/components/{c}" for c in components]}, f)
-        text = sh(os.environ["NATRA_KUSTOMIZE"], "build", directory)
-    return [o for o in yaml.safe_load_all(text) if o]
+        sh(f"{DEPLOY}/manifests", f"{directory}/made")
+        with open(f"{directory}/made/default/{variant}/natra.yaml") as f:
+            return [o for o in yaml.safe_load_all(f) if o]
 
 
 def daemon_of(objects):

@@ -77,7 +77,6 @@ def run_script(main, *options):
     """Call main(cluster, arguments) on a node that has not been started."""
     def prepare(arguments):
         arguments.bin = binaries()
-        os.environ["NATRA_KUSTOMIZE"] = f"{arguments.bin}/kustomize"
         arguments.image = arguments.image or build_image()
 
     def with_node(report, arguments):

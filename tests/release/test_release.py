@@ -139,7 +139,8 @@ class Twice(Copy):
         self.assertEqual(first, second)
 
     def test_files(self):
-        wanted = {f"{NAME}.tar.gz", f"{NAME}.oci.tar", "NOTES.md", "SHA256SUMS"}
+        wanted = {f"{NAME}.tar.gz", f"{NAME}.oci.tar", f"{NAME}-manifests.tar.gz",
+                  "NOTES.md", "SHA256SUMS"}
         found = {p.name for p in self.out[0].iterdir()}
         for arch, rpm in (("amd64", "x86_64"), ("arm64", "aarch64")):
             wanted |= {f"{NAME}-linux-{arch}.tar.gz", f"{NAME}-linux-{arch}.spdx.json"}

@@ -18,6 +18,8 @@
 {{- $directories := include "natra.directories" . | fromYaml -}}
 image: {{ include "natra.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
+# Equal requests and limits make the pod one of the last to be evicted. The memory of a
+# pod's BPF maps is the agent's if the agent limits it.
 resources:
   {{- toYaml .Values.resources | nindent 2 }}
 securityContext:
@@ -42,10 +44,12 @@ volumeMounts:
   - name: bin-dir
     mountPath: /host{{ $directories.binDir }}
     mountPropagation: HostToContainer
+  # The runtime is asked for its version, and libcni's cache for the pods.
   - name: root
     mountPath: /host
     readOnly: true
     mountPropagation: HostToContainer
+  # In /run/netns are the pods' network namespaces.
   - name: run
     mountPath: /run
     readOnly: true
