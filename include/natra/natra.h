@@ -16,7 +16,8 @@
  *
  * Threads: one handle may be used by one thread at a time; two handles are
  * independent. Processes may work on the same attachment at once: the library
- * locks it.
+ * locks it. A call that changes something waits for a process that has a lock for 5 s at
+ * most (it may be stopped), then it fails with -EBUSY, and natra_error() names both.
  *
  * State: all of it is pinned on bpffs, at the path of natra_open_opts, or else on the
  * one that pid 1 has at /sys/fs/bpf. In another mount namespace, such as the one that
@@ -156,7 +157,7 @@ NATRA_API int natra_policy_check(struct natra *n,
  *         interface's packets begin with neither an Ethernet header nor IP (as
  *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or
  *         mq is there for several transmit queues, or the interface belongs to
- *         another id, or another process had the netns locked for 5 s; -ESTALE
+ *         another id, or another process had one of natra's locks for 5 s; -ESTALE
  *         pinned by an unknown ABI; -EPERM; -ENOMEM; others as the kernel
  *         returned them.
  */
@@ -398,8 +399,8 @@ NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
  * @param policy  what it should have; checked as by natra_attach.
  * @param reason  one line, cut after 255 bytes; natra_error(n) is allowed.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such netns;
- *         -EBUSY the interface is limited by another id, or another process had the
- *         netns locked for 5 s; -ESTALE pinned by another ABI, even by an older one,
+ *         -EBUSY the interface is limited by another id, or another process had one of
+ *         natra's locks for 5 s; -ESTALE pinned by another ABI, even by an older one,
  *         which natra_attach would replace; -EPERM; -ENOMEM; others as the kernel
  *         returned them.
  */

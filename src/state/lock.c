@@ -3,15 +3,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
 #include "util/cleanup.h"
+#include "util/str.h"
 
 #define FIRST_PAUSE_MS 1U
-#define LAST_PAUSE_MS  50U
+#define LAST_PAUSE_MS  20U
 #define NS_PER_MS      1000000L
+/* How often the holder is looked for: each new one may have the lock for as long as the
+ * last one. */
+#define LOOK_MS        250U
+/* The longest wait, whoever has the lock meanwhile. */
+#define LONGEST_MS     (12 * LOCK_DEADLINE_MS)
 
 /* Returns 1 if `fd` is still what `path` names, 0 if that was removed
  * meanwhile. */
@@ -33,36 +42,107 @@ static void pause_ms(unsigned int ms)
 	(void)nanosleep(&pause, NULL);
 }
 
-/* Returns whether nothing can end the wait, so that the kernel can do it. */
-static bool waits_for_ever(const struct natra *n, unsigned int wait_ms)
+/* Returns the process that has `fd` locked; 0 if there is none, or it cannot be seen from this
+ * one's pid namespace. */
+static pid_t find_holder(int fd)
 {
-	return wait_ms == LOCK_NO_DEADLINE ||
-	       (wait_ms == LOCK_UNTIL_CANCELLED && !n->cancelled_fn);
+	cleanup_file FILE *locks = fopen("/proc/locks", "re");
+	char line[256];
+	struct stat st;
+
+	if (!locks || fstat(fd, &st) < 0)
+		return 0;
+	while (fgets(line, sizeof(line), locks)) {
+		unsigned int major, minor;
+		unsigned long inode;
+		int pid;
+
+		/* A lock that a process waits for has an arrow before its kind. */
+		if (sscanf(line, "%*u: FLOCK %*s %*s %d %x:%x:%lu", &pid,
+			   &major, &minor, &inode) == 4 &&
+		    inode == st.st_ino && makedev(major, minor) == st.st_dev)
+			return pid > 0 ? pid : 0;
+	}
+	return 0;
 }
 
-/* Locks `fd` within wait_ms, by trying again and again: flock(2) has no
- * timeout, and a library cannot use signals to end it. */
-static int take(const struct natra *n, int fd, unsigned int wait_ms)
-{
-	const int operation =
-		waits_for_ever(n, wait_ms) ? LOCK_EX : LOCK_EX | LOCK_NB;
-	unsigned int next_ms = FIRST_PAUSE_MS, waited_ms = 0;
+struct waiting {
+	unsigned int for_holder_ms; /* since this process has the lock */
+	unsigned int in_all_ms;
+	pid_t holder; /* as find_holder() returns it */
+};
 
-	while (flock(fd, operation) < 0) {
+/* Waits a while, and returns whether to try again. */
+static bool wait_more(struct waiting *w, int fd, unsigned int ms)
+{
+	const unsigned int looks = w->in_all_ms / LOOK_MS;
+
+	pause_ms(ms);
+	w->in_all_ms += ms;
+	w->for_holder_ms += ms;
+	if (w->in_all_ms / LOOK_MS != looks) {
+		const pid_t holder = find_holder(fd);
+
+		if (holder != w->holder)
+			w->for_holder_ms = 0;
+		w->holder = holder;
+	}
+	return w->for_holder_ms < LOCK_DEADLINE_MS && w->in_all_ms < LONGEST_MS;
+}
+
+/* Locks `fd`, by trying again and again: flock(2) has no timeout, and a library cannot
+ * use signals to end it. */
+static int take(const struct natra *n, int fd, enum lock_wait wait,
+		struct waiting *ret_waiting)
+{
+	const bool may_cancel = wait == LOCK_BEFORE && n->cancelled_fn;
+	unsigned int next_ms = FIRST_PAUSE_MS;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (errno == EINTR)
 			continue;
 		if (errno != EWOULDBLOCK)
 			return -errno;
-		if (waited_ms >= wait_ms)
+		if (wait == LOCK_ONCE)
 			return -EBUSY;
-		if (n->cancelled_fn && n->cancelled_fn(n->cancelled_arg))
+		if (may_cancel && n->cancelled_fn(n->cancelled_arg))
 			return -ECANCELED;
-		pause_ms(next_ms);
-		waited_ms += next_ms;
+		if (!wait_more(ret_waiting, fd, next_ms))
+			return -EBUSY;
 		next_ms = next_ms * 2 < LAST_PAUSE_MS ? next_ms * 2
 						      : LAST_PAUSE_MS;
 	}
 	return 0;
+}
+
+/* Reads a process's name, which is "?" if it cannot be read. */
+static void read_name(pid_t pid, char *ret_name, int size)
+{
+	char path[32];
+	cleanup_file FILE *file = NULL;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	file = fopen(path, "re");
+	if (!file || !fgets(ret_name, size, file))
+		(void)snprintf(ret_name, (size_t)size, "?");
+	ret_name[strcspn(ret_name, "\n")] = '\0';
+	str_one_line(ret_name);
+}
+
+/* Names the process that has had the lock for too long. */
+static int refuse_busy(struct natra *n, const char *path,
+		       const struct waiting *w)
+{
+	char name[32];
+
+	if (!w->holder)
+		return refuse(n, -EBUSY,
+			      "another process has had '%s' locked for %u ms",
+			      path, w->for_holder_ms);
+	read_name(w->holder, name, sizeof(name));
+	return refuse(n, -EBUSY,
+		      "process %d (%s) has had '%s' locked for %u ms",
+		      w->holder, name, path, w->for_holder_ms);
 }
 
 /* Returns a descriptor; or -EAGAIN, without an error text, if there is no such
@@ -78,19 +158,18 @@ static int open_dir(struct natra *n, const char *path)
 	return fail_errno(n, -errno, "open '%s'", path);
 }
 
-int lock_dir(struct natra *n, const char *path, unsigned int wait_ms,
+int lock_dir(struct natra *n, const char *path, enum lock_wait wait,
 	     int *ret_fd)
 {
 	cleanup_close int fd = open_dir(n, path);
+	struct waiting waiting = {0};
 	int r;
 
 	if (fd < 0)
 		return fd;
-	r = take(n, fd, wait_ms);
+	r = take(n, fd, wait, &waiting);
 	if (r == -EBUSY)
-		return refuse(n, r,
-			      "another process has had '%s' locked for %u ms",
-			      path, wait_ms);
+		return refuse_busy(n, path, &waiting);
 	if (r == -ECANCELED)
 		return refuse(n, r, "the wait for '%s' was cancelled", path);
 	if (r < 0)

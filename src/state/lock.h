@@ -5,26 +5,24 @@
 
 #include "base/handle.h"
 
-/* A wait_ms for natra's own directories, which root alone can open: lock_dir
- * waits as long as it takes. Their holders end soon, or die, and then the
- * kernel unlocks. */
-#define LOCK_NO_DEADLINE (~0U)
-
-/* The same for the locks that a call takes before it changes anything: the handle's
- * cancelled_fn can end the wait. */
-#define LOCK_UNTIL_CANCELLED (~0U - 1)
-
-/* The wait_ms for a directory that others may open, and for what is locked for
- * a whole attach. No attach takes that long. cancelled_fn can end this wait, too. */
+/* The longest that one process may hold a lock while others wait. Nothing of natra's takes
+ * that long, but a process may be stopped: by ^Z, by a frozen cgroup, by a disk that hangs. */
 #define LOCK_DEADLINE_MS 5000U
+
+enum lock_wait {
+	LOCK_ONCE, /* tries once */
+	/* Before a call has changed anything: the handle's cancelled_fn can end the wait. */
+	LOCK_BEFORE,
+	LOCK_AMID,
+};
 
 /*
  * Locks the directory at `path` until *ret_fd is closed. Returns -EAGAIN,
  * without an error text, if there is no such directory or it went away
- * meanwhile, -EBUSY if another process held the lock for all of wait_ms, and
- * -ECANCELED; with 0 it tries once.
+ * meanwhile, -EBUSY if one other process held the lock for LOCK_DEADLINE_MS (or several,
+ * 12 times as long), which the error text names, and -ECANCELED.
  */
-int lock_dir(struct natra *n, const char *path, unsigned int wait_ms,
+int lock_dir(struct natra *n, const char *path, enum lock_wait wait,
 	     int *ret_fd);
 
 /* Locks the directory together with others who share it, or returns -EBUSY. It must not

@@ -75,7 +75,7 @@ static bool is_unused(int dir_fd)
 }
 
 static int lock_path(struct natra *n, const char *path, bool create,
-		     unsigned int wait_ms, struct pin_dir *ret_dir)
+		     enum lock_wait wait, struct pin_dir *ret_dir)
 {
 	bool made;
 	int r;
@@ -84,7 +84,7 @@ static int lock_path(struct natra *n, const char *path, bool create,
 		made = create && mkdir(path, DIR_MODE) == 0;
 		if (create && !made && errno != EEXIST)
 			return fail_errno(n, -errno, "create '%s'", path);
-		r = lock_dir(n, path, wait_ms, &ret_dir->lock_fd);
+		r = lock_dir(n, path, wait, &ret_dir->lock_fd);
 		if (r == -EAGAIN && !create)
 			return -ENOENT;
 		if (r == -EAGAIN && is_no_directory(path))
@@ -115,7 +115,7 @@ int pin_dir_make(struct natra *n, const char *path)
 static int mount_bpffs(struct natra *n)
 {
 	cleanup_close int fd = -1;
-	int r = lock_dir(n, n->bpffs, LOCK_DEADLINE_MS, &fd);
+	int r = lock_dir(n, n->bpffs, LOCK_BEFORE, &fd);
 
 	if (r < 0 && r != -EAGAIN)
 		return r;
@@ -146,19 +146,17 @@ int pin_dir_lock_id(struct natra *n, const char *id, bool create,
 
 	if (r == 0 && create)
 		r = make_root(n);
-	return r < 0 ? r
-		     : lock_path(n, path, create, LOCK_UNTIL_CANCELLED,
-				 ret_dir);
+	return r < 0 ? r : lock_path(n, path, create, LOCK_BEFORE, ret_dir);
 }
 
 int pin_dir_lock(struct natra *n, const char *path, struct pin_dir *ret_dir)
 {
-	return lock_path(n, path, false, LOCK_NO_DEADLINE, ret_dir);
+	return lock_path(n, path, false, LOCK_AMID, ret_dir);
 }
 
 int pin_dir_try_lock(struct natra *n, const char *path, struct pin_dir *ret_dir)
 {
-	return lock_path(n, path, false, 0, ret_dir);
+	return lock_path(n, path, false, LOCK_ONCE, ret_dir);
 }
 
 int pin_dir_share(struct natra *n, const char *path, struct pin_dir *ret_dir)
@@ -185,7 +183,7 @@ int pin_dir_lock_engine(struct natra *n, uint64_t id, bool create,
 	char path[PIN_PATH_MAX];
 
 	engine_path(n, id, path);
-	return lock_path(n, path, create, LOCK_NO_DEADLINE, ret_dir);
+	return lock_path(n, path, create, LOCK_AMID, ret_dir);
 }
 
 /* Writes the path of a directory of which the node has one for each ABI. */
@@ -218,8 +216,7 @@ int pin_dir_lock_groups(struct natra *n, bool create, struct pin_dir *ret_dir)
 
 	if (r == 0 && create)
 		r = make_root(n);
-	return r < 0 ? r
-		     : lock_path(n, path, create, LOCK_NO_DEADLINE, ret_dir);
+	return r < 0 ? r : lock_path(n, path, create, LOCK_AMID, ret_dir);
 }
 
 int pin_dir_lock_events(struct natra *n, bool create, struct pin_dir *ret_dir)
@@ -227,8 +224,7 @@ int pin_dir_lock_events(struct natra *n, bool create, struct pin_dir *ret_dir)
 	char path[PIN_PATH_MAX];
 	int r = pin_dir_events_path(n, path);
 
-	return r < 0 ? r
-		     : lock_path(n, path, create, LOCK_NO_DEADLINE, ret_dir);
+	return r < 0 ? r : lock_path(n, path, create, LOCK_AMID, ret_dir);
 }
 
 int pin_dir_lock_netns(struct natra *n, int netns_fd, struct pin_dir *ret_dir)
@@ -246,7 +242,7 @@ int pin_dir_lock_netns(struct natra *n, int netns_fd, struct pin_dir *ret_dir)
 		     inode) >= (int)sizeof(path))
 		return too_long(n);
 	r = make_root(n);
-	return r < 0 ? r : lock_path(n, path, true, LOCK_DEADLINE_MS, ret_dir);
+	return r < 0 ? r : lock_path(n, path, true, LOCK_BEFORE, ret_dir);
 }
 
 void pin_dir_unlock_netns(struct pin_dir *dir)
@@ -386,7 +382,7 @@ int pin_dir_find_engine(struct natra *n)
 static int remove_netns_lock(void *arg, const char *path)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
-	int r = lock_path(arg, path, false, 0, &dir);
+	int r = lock_path(arg, path, false, LOCK_ONCE, &dir);
 
 	if (r == 0)
 		pin_dir_remove(&dir);

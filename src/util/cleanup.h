@@ -5,6 +5,7 @@
 #define NATRA_UTIL_CLEANUP_H
 
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -25,9 +26,16 @@ static inline void cleanup_dirp(DIR **dir)
 		(void)closedir(*dir);
 }
 
+static inline void cleanup_filep(FILE **file)
+{
+	if (*file)
+		(void)fclose(*file);
+}
+
 #define cleanup_free  __attribute__((cleanup(cleanup_freep)))
 #define cleanup_close __attribute__((cleanup(cleanup_closep)))
 #define cleanup_dir   __attribute__((cleanup(cleanup_dirp)))
+#define cleanup_file  __attribute__((cleanup(cleanup_filep)))
 
 /* Each of these evaluates to an owned value, and clears the variable that owned it. */
 #define TAKE_PTR(p)                                                            \

@@ -189,6 +189,108 @@ static void waiting_ends_with_the_lock(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
+/* Starts a process that locks a directory for some seconds, and does not react. */
+static pid_t hold(const char *path, unsigned int seconds)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd < 0 || flock(fd, LOCK_EX) < 0 ||
+		    write(ready[1], "x", 1) != 1)
+			_exit(1);
+		(void)sleep(seconds);
+		_exit(0);
+	}
+	(void)close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	(void)close(ready[0]);
+	return pid;
+}
+
+static void end_holder(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Writes the path of the one directory whose name begins so. */
+static void find_dir(const char *prefix, char *ret_path, size_t size)
+{
+	FILE *found;
+	char command[128];
+
+	(void)snprintf(command, sizeof(command),
+		       "find " BPFFS "/natra -type d -name '%s*' | head -n 1",
+		       prefix);
+	found = popen(command, "r");
+	assert_non_null(found);
+	assert_non_null(fgets(ret_path, (int)size, found));
+	(void)pclose(found);
+	ret_path[strcspn(ret_path, "\n")] = '\0';
+}
+
+/* A process that is stopped while it has a lock that all attachments share stops no other
+ * process for ever, which says who it is. */
+static void a_stopped_holder_is_named(void **state)
+{
+	static const char *const shared[] = {"engine_", "groups_"};
+	const struct natra_group_info group = {
+		.sz = sizeof(group),
+		.name = "locks",
+		.egress_rate_bits_per_sec = 1000000,
+	};
+	struct natra_policy policy = policy_of(10, 10);
+	struct natra_target target = pod_target(&pod, "attached");
+	struct natra *n = rig_open();
+
+	(void)state;
+	assert_int_equal(natra_group_set(n, &group), 0);
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	for (size_t i = 0; i < 2; i++) {
+		char path[128], process[32];
+		pid_t pid;
+
+		find_dir(shared[i], path, sizeof(path));
+		pid = hold(path, 60);
+		(void)snprintf(process, sizeof(process), "process %d (", pid);
+		assert_int_equal(i ? natra_group_remove(n, "locks")
+				   : natra_detach(n, &target),
+				 -EBUSY);
+		says(n, path, process);
+		end_holder(pid);
+	}
+	assert_int_equal(natra_detach(n, &target), 0);
+	assert_int_equal(natra_group_remove(n, "locks"), 0);
+	natra_close(n);
+}
+
+/* Many processes that each have the lock for a while are waited for: the deadline is that of
+ * each of them. */
+static void each_holder_has_its_own_time(void **state)
+{
+	struct attacher a = {0};
+	char path[128];
+	pid_t first, second;
+	int fd = lock_netns(path, sizeof(path));
+
+	(void)state;
+	(void)close(fd);
+	first = hold(path, 3);
+	assert_int_equal(pthread_create(&a.thread, NULL, attach, &a), 0);
+	second = hold(path, 3);
+	assert_int_equal(pthread_join(a.thread, NULL), 0);
+	assert_int_equal(a.result, 0);
+	assert_int_equal(waitpid(first, NULL, 0), first);
+	assert_int_equal(waitpid(second, NULL, 0), second);
+}
+
 /* Gives up when it is asked for the third time. */
 static bool third_time(void *arg)
 {
@@ -253,6 +355,8 @@ int main(void)
 		CASE(a_pod_cannot_hold_the_lock),
 		CASE(who_holds_it_is_not_waited_for_for_ever),
 		CASE(waiting_ends_with_the_lock),
+		CASE(a_stopped_holder_is_named),
+		CASE(each_holder_has_its_own_time),
 		CASE(a_wait_can_be_cancelled),
 	};
 

@@ -5,11 +5,11 @@ from mutation import one
 
 TABLE = [
     one("a-cancelled-call-waits", "src/state/lock.c",
-        "if (n->cancelled_fn && n->cancelled_fn(n->cancelled_arg))", "if (false)",
+        "if (may_cancel && n->cancelled_fn(n->cancelled_arg))", "if (false)",
         "api-locks"),
     one("id-cannot-be-cancelled", "src/state/pin_dir.c",
-        "lock_path(n, path, create, LOCK_UNTIL_CANCELLED,",
-        "lock_path(n, path, create, LOCK_NO_DEADLINE,", "api-locks"),
+        "lock_path(n, path, create, LOCK_BEFORE,",
+        "lock_path(n, path, create, LOCK_AMID,", "api-locks"),
     one("call-rounds-numbers", "tools/natractl/call_read.c",
         "value->valuedouble < EXACT_BELOW", "true", "cli-call"),
     one("call-cuts-numbers", "tools/natractl/call_read.c",
