@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../src/policy/environment.h"
 #include "command.h"
 #include "groups.h"
 #include "io.h"
@@ -127,26 +128,38 @@ static void log_absence(struct call *call, const struct settings *settings)
 		log_write(&call->log, NATRA_LOG_INFO, "%s", text);
 }
 
+/* The failure is set. Returns its code, unless the pod starts all the same. */
+static int not_shaped(struct call *call, const struct natra_target *target,
+		      const struct settings *settings)
+{
+	if (!settings->continue_on_error)
+		return call->failure.code;
+	go_on_unshaped(call, target, &settings->policy);
+	return 0;
+}
+
 static int shape(struct call *call, struct settings *settings)
 {
 	struct natra_target target = call_target(call);
 	struct natra_info info = NATRA_INIT(info);
 	const bool was_absent = settings->group_is_absent;
+	char wrong[ENVIRONMENT_ERROR_MAX];
 	int r = env_check_netns(&call->env, &call->failure);
 
 	if (r)
 		return r;
+	if (environment_read(&settings->policy, wrong, sizeof(wrong)) < 0) {
+		refuse(&call->failure, CNI_NOT_SHAPED, "%s", wrong);
+		return not_shaped(call, &target, settings);
+	}
 	r = settings->replace_bandwidth ? replace_leftovers(call, &target) : 0;
 	if (r == 0)
 		r = attach(call, &target, settings, &info);
 	if (r > 0)
 		return r;
 	if (r < 0) {
-		r = refuse_natra(&call->failure, call->n, r, CNI_NOT_SHAPED);
-		if (!settings->continue_on_error)
-			return r;
-		go_on_unshaped(call, &target, &settings->policy);
-		return 0;
+		refuse_natra(&call->failure, call->n, r, CNI_NOT_SHAPED);
+		return not_shaped(call, &target, settings);
 	}
 	/* The group may have gone only now. */
 	if (!was_absent)

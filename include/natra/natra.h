@@ -145,9 +145,7 @@ NATRA_API int natra_policy_check(struct natra *n,
  * podside, clsact hostside; and goes to the next only if this kernel or
  * interface cannot do the one before. EDT AUTO leaves departure times out if
  * the kernel has no fq or no bpf_skb_set_tstamp, or if the interface has a
- * qdisc that fq must not replace; natra_info says why. The environment
- * variables NATRA_ATTACH_MODE and NATRA_EDT_PACING replace AUTO (not in a
- * set-uid process).
+ * qdisc that fq must not replace; natra_info says why.
  *
  * @param ret_info  what was attached and why, as natra_query reports it; NULL:
  *                  not wanted. `sz` set by the caller.

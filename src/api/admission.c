@@ -41,24 +41,6 @@ int admission_read(struct natra *n, const struct natra_target *target,
 	return 0;
 }
 
-int admission_read_environment(struct natra *n, struct admission *a)
-{
-	struct natra_policy *p = &a->order.policy;
-	const char *mode = secure_getenv("NATRA_ATTACH_MODE");
-	const char *edt = secure_getenv("NATRA_EDT_PACING");
-
-	if (mode && p->mode == NATRA_MODE_AUTO &&
-	    natra_parse_mode(mode, &p->mode) < 0)
-		return refuse(n, -EINVAL,
-			      "NATRA_ATTACH_MODE: '%s' is not a mode", mode);
-	if (edt && p->edt == NATRA_EDT_AUTO &&
-	    natra_parse_edt(edt, &p->edt) < 0)
-		return refuse(n, -EINVAL,
-			      "NATRA_EDT_PACING: '%s' is not auto, on or off",
-			      edt);
-	return 0;
-}
-
 static int refuse_foreign(struct natra *n, const struct scene *scene,
 			  const char *id)
 {

@@ -26,9 +26,6 @@ struct admission {
 int admission_read(struct natra *n, const struct natra_target *target,
 		   const struct natra_policy *policy, struct admission *a);
 
-/* Fills in from the environment the fields that are `auto` in the policy. */
-int admission_read_environment(struct natra *n, struct admission *a);
-
 /* Copies the id of a target that has an id or an ifname: its own, or the default one.
  * ret_id has room for NATRA_ID_MAX + 1 bytes. */
 int admission_id(struct natra *n, const struct natra_target *target,

@@ -60,8 +60,6 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	r = admission_read(n, target, policy, &a);
 	if (r == 0 && ret_info)
 		r = struct_out_check(n, "ret_info", ret_info, FIRST_INFO);
-	if (r == 0)
-		r = admission_read_environment(n, &a);
 	if (r < 0)
 		return r;
 	r = admission_lock(n, &a);

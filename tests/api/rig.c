@@ -33,8 +33,6 @@ void rig_enter(void)
 		puts("skip: not root");
 		exit(SKIP);
 	}
-	(void)unsetenv("NATRA_ATTACH_MODE");
-	(void)unsetenv("NATRA_EDT_PACING");
 	if (unshare(CLONE_NEWNET | CLONE_NEWNS) < 0 ||
 	    mount("none", "/", "", MS_REC | MS_PRIVATE, NULL) < 0)
 		die("unshare");

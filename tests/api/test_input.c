@@ -267,24 +267,6 @@ static void no_rate(void **state)
 	says(n, "ingress_rate_bits_per_sec", "egress_rate_bits_per_sec");
 }
 
-static void environment(void **state)
-{
-	struct natra_target target = pod_target(&pod, "input-other");
-	struct natra_policy policy = policy_of(10, 10);
-
-	(void)state;
-	assert_int_equal(setenv("NATRA_ATTACH_MODE", "xdp", 1), 0);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
-			 -EINVAL);
-	says(n, "NATRA_ATTACH_MODE", "xdp");
-	assert_int_equal(unsetenv("NATRA_ATTACH_MODE"), 0);
-	assert_int_equal(setenv("NATRA_EDT_PACING", "maybe", 1), 0);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
-			 -EINVAL);
-	says(n, "NATRA_EDT_PACING", "maybe");
-	assert_int_equal(unsetenv("NATRA_EDT_PACING"), 0);
-}
-
 static int never(void *arg, const struct natra_info *info)
 {
 	(void)info;
@@ -449,15 +431,10 @@ static void results_untouched(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(policy_fields),
-		CASE(policy_limits),
-		CASE(target_texts),
-		CASE(target_netns),
-		CASE(no_rate),
-		CASE(environment),
-		CASE(null_handle),
-		CASE(null_arguments),
-		CASE(errors_are_of_the_last_call),
+		CASE(policy_fields),     CASE(policy_limits),
+		CASE(target_texts),      CASE(target_netns),
+		CASE(no_rate),           CASE(null_handle),
+		CASE(null_arguments),    CASE(errors_are_of_the_last_call),
 		CASE(results_untouched),
 	};
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../src/policy/environment.h"
 #include "../in_the_way.h"
 #include "classes.h"
 #include "cli.h"
@@ -159,12 +160,16 @@ static int attach(struct cli *cli, struct class_list *classes)
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = NATRA_INIT(policy);
 	struct natra_info info = NATRA_INIT(info);
-	char netns[PID_NETNS_MAX];
+	char netns[PID_NETNS_MAX], wrong[ENVIRONMENT_ERROR_MAX];
 	int r;
 
 	r = check_attach(cli, &policy, classes, netns);
 	if (r)
 		return r;
+	if (environment_read(&policy, wrong, sizeof(wrong)) < 0) {
+		fprintf(stderr, "natractl: %s\n", wrong);
+		return EXIT_FAILURE;
+	}
 
 	target.id = cli->opts.value[OPT_ID];
 	target.ifname = cli->opts.arg;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/policy/environment.h"
 #include "../common/memory.h"
 #include "call_annotations.h"
 #include "call_read.h"
@@ -91,8 +92,16 @@ static int call_open(struct call *call)
 static int call_attach(struct call *call)
 {
 	struct natra_info info = NATRA_INIT(info);
-	int r = natra_attach(call->cli->n, call->target, call->policy, &info);
+	struct natra_policy policy;
+	int r;
 
+	if (!call->policy)
+		return natra_attach(call->cli->n, call->target, NULL, &info);
+	policy = *call->policy;
+	r = environment_read(&policy, call->request.error,
+			     sizeof(call->request.error));
+	if (r == 0)
+		r = natra_attach(call->cli->n, call->target, &policy, &info);
 	if (r == 0)
 		call->result = info_json(call->cli->n, &info);
 	return r;

@@ -9,6 +9,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "../../src/policy/environment.h"
 #include "../../src/policy/fields.h"
 #include "../pods/wish.h"
 #include "../../cni/io.h"
@@ -167,6 +168,19 @@ static int failed(const struct cli *cli, const struct state *s, int r)
 	return say(s->container_id, text[0] ? text : strerror(-r));
 }
 
+static int attach_by_environment(const struct cli *cli, const struct state *s,
+				 const struct natra_target *target,
+				 struct natra_policy *policy)
+{
+	char wrong[ENVIRONMENT_ERROR_MAX];
+	int r;
+
+	if (environment_read(policy, wrong, sizeof(wrong)) < 0)
+		return say(s->container_id, wrong);
+	r = natra_attach(cli->n, target, policy, NULL);
+	return r < 0 ? failed(cli, s, r) : 0;
+}
+
 static int attach(const struct cli *cli, struct state *s, const char *ifname,
 		  const struct natra_policy *options)
 {
@@ -180,10 +194,8 @@ static int attach(const struct cli *cli, struct state *s, const char *ifname,
 		target.ifname = ifname;
 		target.netns = s->netns;
 		if (r == 0)
-			r = natra_attach(cli->n, &target, &wish.settings.policy,
-					 NULL);
-		if (r < 0)
-			r = failed(cli, s, r);
+			r = attach_by_environment(cli, s, &target,
+						  &wish.settings.policy);
 	}
 	wish_free(&wish);
 	return r;

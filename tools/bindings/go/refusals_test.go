@@ -235,13 +235,6 @@ var targetRefusals = []refusal{
 			_, err := n.Top(ctx, live, 2)
 			return err
 		}},
-	{"mode of the environment", syscall.EINVAL, "NATRA_ATTACH_MODE: 'xdp' is not a mode",
-		func(ctx context.Context, n *natra.Handle, p pod) error {
-			os.Setenv("NATRA_ATTACH_MODE", "xdp")
-			defer os.Unsetenv("NATRA_ATTACH_MODE")
-			_, err := n.Attach(ctx, p.target("other"), mbit(1, 1))
-			return err
-		}},
 	{"rate", syscall.EINVAL, `"10Q" is not a rate`,
 		func(_ context.Context, n *natra.Handle, _ pod) error {
 			_, err := n.ParseRate("10Q")
