@@ -82,8 +82,8 @@ __noinline int note_new_global(struct __sk_buff *skb,
 	if (!state || !parsed || !packet)
 		return 0; /* the verifier wants this check */
 	entry = natra_flow_evict(state->flows, state->sketch,
-				 natra_fixed.sketch_mask, packet->hash,
-				 estimate, packet->now_ns);
+				 NATRA_SKETCH_WIDTH - 1, packet->hash, estimate,
+				 packet->now_ns);
 	if (!entry)
 		return 0;
 	(void)parse_global(skb, parsed);
@@ -434,7 +434,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 
 	epoch = natra_epoch(packet->now_ns);
 	units = natra_units(packet->bytes);
-	estimate = natra_sketch_add(state->sketch, natra_fixed.sketch_mask,
+	estimate = natra_sketch_add(state->sketch, NATRA_SKETCH_WIDTH - 1,
 				    packet->hash, units, epoch);
 	heavy = natra_is_heavy(state->heavy, packet->hash, estimate, units,
 			       enter, leave, epoch);

@@ -75,7 +75,6 @@ struct {
 
 /* User space rewrites these constants before loading. */
 const volatile struct natra_fixed natra_fixed SEC(".rodata") = {
-	.sketch_mask = NATRA_SKETCH_WIDTH_DEFAULT - 1,
 	.has_l2 = 1,
 };
 

@@ -31,10 +31,8 @@
 #define NATRA_PIN_ABI   6
 #define NATRA_PIN_MAGIC 0x6e617472 /* "natr" */
 
-#define NATRA_ROWS                 4
-#define NATRA_SKETCH_WIDTH_DEFAULT 1024
-#define NATRA_SKETCH_WIDTH_MIN     256
-#define NATRA_SKETCH_WIDTH_MAX     65536
+#define NATRA_ROWS         4
+#define NATRA_SKETCH_WIDTH 1024
 
 #define NATRA_HEAVY_WIDTH 512
 #define NATRA_FAIR_ROWS   2
@@ -316,7 +314,6 @@ struct natra_fixed {
 	__u16 stripes_shared; /* there are more CPU ids than NATRA_STRIPES */
 	__u8 measures_connects;
 	__u8 has_groups; /* slots may be members of groups */
-	__u32 sketch_mask;
 	__u16 has_l2;  /* packets begin with an Ethernet header, not with IP */
 	__u16 holds;   /* packets may be held, which Linux can since 5.18 */
 	__u16 subnets; /* enum natra_subnets */
@@ -411,7 +408,7 @@ struct natra_state {
 	struct natra_flow_entry flows[NATRA_FLOWS];
 	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH]; /* natra_fair.h */
 	struct natra_stripe stripes[NATRA_STRIPES];
-	__u32 sketch[];
+	__u32 sketch[NATRA_ROWS * NATRA_SKETCH_WIDTH];
 };
 
 _Static_assert(sizeof(struct natra_flow_entry) == 64,
@@ -425,12 +422,13 @@ _Static_assert(sizeof(struct natra_stripe) == 512,
 _Static_assert(sizeof(struct natra_fair) == 32, "no hidden padding");
 _Static_assert(sizeof(struct natra_parsed_packet) == 72, "no hidden padding");
 _Static_assert(sizeof(struct natra_connects) == 288, "no hidden padding");
-_Static_assert(sizeof(struct natra_fixed) == 16, "no hidden padding");
+_Static_assert(sizeof(struct natra_fixed) == 12, "no hidden padding");
 _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
 _Static_assert(sizeof(struct natra_group) == 448,
 	       "as long as seven cache lines");
 _Static_assert(sizeof(struct natra_state) ==
-		       128 + 512 + 2048 + 2048 + 8192 + NATRA_STRIPES * 512,
+		       128 + 512 + 2048 + 2048 + 8192 + NATRA_STRIPES * 512 +
+			       4 * NATRA_ROWS * NATRA_SKETCH_WIDTH,
 	       "layout; a multiple of a cache line");
 
 #endif

@@ -92,6 +92,21 @@ int annotations_find(const struct conf *conf, const cJSON **ret,
 			   ret, failure);
 }
 
+static void log_ignored(const cJSON *pod, struct log *log)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, pod)
+	{
+		if (!field_is_ignored(item->string))
+			continue;
+		log_write(log, NATRA_LOG_INFO,
+			  "annotation %s: the burst is that of 0.1 s: ignored",
+			  item->string);
+		return;
+	}
+}
+
 int annotations_read(struct natra_policy *policy,
 		     const struct settings *settings, const struct conf *conf,
 		     struct log *log, struct failure *failure)
@@ -101,6 +116,7 @@ int annotations_read(struct natra_policy *policy,
 
 	if (r)
 		return r;
+	log_ignored(pod, log);
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 		const char *name = NULL;

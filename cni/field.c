@@ -8,8 +8,8 @@
 
 #define PREFIX "natra.io/"
 
-/* allowed_annotations has a bit for each row of the table, and one for classes. */
-_Static_assert(POLICY_FIELDS_LEN < 32, "a bit for each field");
+/* allowed_annotations has a bit for each row of the table, and two more. */
+_Static_assert(POLICY_FIELDS_LEN < 31, "a bit for each field");
 
 static bool is_named(const char *name, const char *annotation)
 {
@@ -17,8 +17,18 @@ static bool is_named(const char *name, const char *annotation)
 	       strcmp(name, annotation + strlen(PREFIX)) == 0;
 }
 
+bool field_is_ignored(const char *annotation)
+{
+	return strcmp(annotation, "qos.projectcalico.org/ingressPacketBurst") ==
+		       0 ||
+	       strcmp(annotation, "qos.projectcalico.org/egressPacketBurst") ==
+		       0;
+}
+
 unsigned int field_annotation_bit(const char *name)
 {
+	if (name && field_is_ignored(name))
+		return FIELD_IGNORED_BIT;
 	if (name && is_named(name, CLASSES_ANNOTATION))
 		return FIELD_CLASSES_BIT;
 	for (size_t i = 0; name && i < POLICY_FIELDS_LEN; i++) {
@@ -35,7 +45,7 @@ unsigned int field_annotation_bit(const char *name)
 
 static bool is_number(const struct policy_field *field)
 {
-	return field->unit == POLICY_PERCENT || field->unit == POLICY_CELLS;
+	return field->unit == POLICY_PERCENT;
 }
 
 /* Returns whether it is a quantity that may also be a plain number. */
@@ -85,7 +95,6 @@ struct mistake field_mistake(const struct policy_field *field)
 		[POLICY_PERCENT] = "is not a percentage from 1 to 100",
 		[POLICY_COUNT] = "is not a number from 1 to 10^9, such as 10k",
 		[POLICY_NUMBER] = "is not a number from 1 to 64",
-		[POLICY_CELLS] = "is not a power of two from 256 to 65536",
 	};
 	struct mistake mistake;
 

@@ -4,6 +4,8 @@
 #ifndef NATRA_CNI_FIELD_H
 #define NATRA_CNI_FIELD_H
 
+#include <stdbool.h>
+
 #include "../src/policy/fields.h"
 #include "../tools/common/json.h"
 
@@ -15,7 +17,7 @@ struct mistake {
 };
 
 /* Puts a value into the policy, if it is one that the field can have. The library
- * checks the range of a time and of the cells. */
+ * checks the range of a time. */
 struct mistake field_read(const struct policy_field *field, const cJSON *value,
 			  struct natra_policy *policy);
 /* Returns what is wrong with any value that the field cannot have. */
@@ -28,6 +30,11 @@ int field_read_rate(const cJSON *value, uint64_t *ret_bits_per_sec);
  * its bit in allowed_annotations. */
 #define CLASSES_ANNOTATION "natra.io/classes"
 #define FIELD_CLASSES_BIT  (1U << 31)
+
+/* Calico's annotations of bursts may be allowed, and are ignored: natra's bursts of
+ * packets are fixed. */
+#define FIELD_IGNORED_BIT (1U << 30)
+bool field_is_ignored(const char *annotation);
 
 /* Returns the bit in allowed_annotations for an entry of allowAnnotations, with
  * or without "natra.io/"; 0 if it is unknown or NULL. */

@@ -215,18 +215,13 @@ struct natra_policy {
 	/** Packets and new TCP connections in a second, which hold for small flows
 	 *  too: what is over them is dropped. A packet that is segmented later
 	 *  counts as its segments, and a connection by its SYN, in the direction of
-	 *  the SYN; no other protocol has connections here. 0: no limit. Each needs
-	 *  a rate of its direction, or a group, and is at most 10^9. */
+	 *  the SYN; no other protocol has connections here. Those of 0.1 s, and at
+	 *  least 5, may pass at once after a pause. 0: no limit. Each needs a rate
+	 *  of its direction, or a group, and is at most 10^9. */
 	uint64_t ingress_packets_per_sec;
 	uint64_t egress_packets_per_sec;
 	uint64_t ingress_connections_per_sec;
 	uint64_t egress_connections_per_sec;
-	/** How many may pass at once after a pause. 0: as many as in 0.1 s, at
-	 *  least 5. Each needs its limit. */
-	uint64_t ingress_packets_burst;
-	uint64_t egress_packets_burst;
-	uint64_t ingress_connections_burst;
-	uint64_t egress_connections_burst;
 	/** Number of the group, from natra_find_group, whose rates it shares beside its
 	 *  own, of which it needs none; 0: in none. See struct natra_group_info. */
 	uint32_t group;
@@ -241,11 +236,7 @@ struct natra_policy {
 	enum natra_ingress_mode ingress_mode;
 	enum natra_mode mode;
 	enum natra_edt edt;
-	/** Cells in each of the sketch's 4 rows, a power of two from 256 to
-	 *  65536; 0: 1024. One cell is 4 bytes. */
-	uint32_t sketch_width;
 	enum natra_sli sli;
-	uint32_t reserved; /**< 0 */
 	/** Peers whose traffic is limited, or whose traffic is not: the address
 	 *  of the other end, as CIDR blocks such as "10.0.0.0/8" or
 	 *  "2001:db8::/32". Bits behind the prefix are ignored, a block that is

@@ -61,7 +61,7 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 	if (!policy_same_shape(before, p))
 		return refuse(
 			n, -EINVAL,
-			"mode, edt, ingress_mode, sketch_width, sli, subnets: fixed while attached");
+			"mode, edt, ingress_mode, sli, subnets: fixed while attached");
 	/* There may be none, or only their number may be given. */
 	if (subnets->len && !subnets_equal(pinned, subnets))
 		return refuse(n, -EINVAL, "subnets: fixed while attached");

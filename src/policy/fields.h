@@ -22,7 +22,6 @@ enum policy_unit {
 	POLICY_SIZE,  /* bytes */
 	POLICY_TIME,  /* ns */
 	POLICY_PERCENT,
-	POLICY_CELLS, /* a power of two from 256 */
 	POLICY_COUNT, /* a number such as 10k */
 	POLICY_NUMBER,
 	POLICY_GROUP, /* the number of a group, which has a name */
@@ -60,15 +59,12 @@ struct policy_field {
 };
 
 /* fq itself drops what would have to wait longer than its horizon of 10 s. */
-#define POLICY_DELAY_MAX_NS   9000000000
-/* The data path has the same numbers under its own names. */
-#define POLICY_CELLS_MAX      65536
-#define POLICY_CELLS_STANDARD 1024
-#define POLICY_COUNT_MAX      1000000000
+#define POLICY_DELAY_MAX_NS 9000000000
+#define POLICY_COUNT_MAX    1000000000
 /* A DSCP has six bits (RFC 2474). */
-#define POLICY_DSCP_MAX       63
+#define POLICY_DSCP_MAX     63
 
-#define POLICY_FIELDS_LEN 26
+#define POLICY_FIELDS_LEN 21
 extern const struct policy_field policy_fields[POLICY_FIELDS_LEN];
 
 /* The bytes of the record for all rows, see pinned, and for rows to come, which are

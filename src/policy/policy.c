@@ -74,14 +74,11 @@ __extension__ typedef unsigned __int128 u128;
 #define MAX_MULT  (BITS_PER_BYTE * NS_PER_SEC)
 #define MAX_SHIFT 58
 
-_Static_assert(POLICY_CELLS_MAX == NATRA_SKETCH_WIDTH_MAX, "one maximum");
 _Static_assert(POLICY_FAIR_SHIFT_POLICED >=
 		       NATRA_FAIR_TICK_SHIFT + NATRA_FAIR_LONG_UNIT_SHIFT,
 	       "the unit of policed packets is a long one");
 _Static_assert(POLICY_FAIR_SHIFT_HELD >= NATRA_FAIR_TICK_SHIFT,
 	       "no unit is shorter than a tick");
-_Static_assert(POLICY_CELLS_STANDARD == NATRA_SKETCH_WIDTH_DEFAULT,
-	       "one default");
 
 /* Returns the bytes that a rate sends in a time; at least 1 if the rate is not
  * 0, because 0 bytes stand for a default. */
@@ -172,18 +169,6 @@ static int check_member(const struct natra_policy *p, char *ret_error,
 				  p->egress_rate_bits_per_sec, ret_error, size);
 }
 
-static int check_width(uint32_t width, char *ret_error, size_t size)
-{
-	if (!width ||
-	    (width >= NATRA_SKETCH_WIDTH_MIN &&
-	     width <= NATRA_SKETCH_WIDTH_MAX && (width & (width - 1)) == 0))
-		return 0;
-	(void)snprintf(ret_error, size,
-		       "sketch_width: %u is not a power of two from %d to %d",
-		       width, NATRA_SKETCH_WIDTH_MIN, NATRA_SKETCH_WIDTH_MAX);
-	return -EINVAL;
-}
-
 static int check_blocks(const char *name, const char *const *blocks, size_t len,
 			char *ret_error, size_t size)
 {
@@ -237,12 +222,6 @@ int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 			    p->egress_burst_bytes, ret_error, size);
 	if (r < 0)
 		return r;
-	if (p->reserved) {
-		(void)snprintf(ret_error, size, "reserved: %u is not 0",
-			       p->reserved);
-		return -EINVAL;
-	}
-	r = check_width(p->sketch_width, ret_error, size);
 	for (size_t i = 0; r == 0 && i < POLICY_FIELDS_LEN; i++)
 		r = check_range(policy_fields[i].name,
 				policy_field_get(&policy_fields[i], p),
@@ -290,16 +269,6 @@ static uint64_t default_horizon_ns(const struct natra_policy *p)
 	return ns < MIN_HORIZON_NS ? MIN_HORIZON_NS : ns;
 }
 
-/* Sets the burst of a limit of packets or connections, if there is one. */
-static void default_count(uint64_t *burst, uint64_t per_sec)
-{
-	if (!per_sec || *burst)
-		return;
-	*burst = per_sec * GATE_BURST_NS / NS_PER_SEC;
-	if (*burst < GATE_LEAST)
-		*burst = GATE_LEAST;
-}
-
 struct natra_policy policy_effective(const struct natra_policy *policy)
 {
 	struct natra_policy p = *policy;
@@ -316,12 +285,6 @@ struct natra_policy policy_effective(const struct natra_policy *policy)
 	if (!p.egress_burst_bytes)
 		p.egress_burst_bytes = policy_bytes_in(
 			p.egress_rate_bits_per_sec, POLICY_BURST_NS);
-	default_count(&p.ingress_packets_burst, p.ingress_packets_per_sec);
-	default_count(&p.egress_packets_burst, p.egress_packets_per_sec);
-	default_count(&p.ingress_connections_burst,
-		      p.ingress_connections_per_sec);
-	default_count(&p.egress_connections_burst,
-		      p.egress_connections_per_sec);
 	if (!p.heavy_hitter_threshold_bytes)
 		p.heavy_hitter_threshold_bytes = default_threshold(&p);
 	if (!p.horizon_ns)
@@ -505,8 +468,16 @@ static void set_fair(struct natra_limits *l, enum leg leg, bool paced,
 	}
 }
 
-/* Sets what packets and connections have a limit: rates of bytes, of which each
- * packet is one. */
+/* Returns a limit of packets or connections: a rate of bytes, of which each packet is
+ * one. */
+static struct natra_rate gate(uint64_t per_sec)
+{
+	const uint64_t burst = per_sec * GATE_BURST_NS / NS_PER_SEC;
+
+	return policy_rate(per_sec * BITS_PER_BYTE,
+			   burst < GATE_LEAST ? GATE_LEAST : burst);
+}
+
 static void set_gates(struct natra_limits *l, const struct natra_policy *p,
 		      bool out)
 {
@@ -515,12 +486,8 @@ static void set_gates(struct natra_limits *l, const struct natra_policy *p,
 	const uint64_t connections = out ? p->egress_connections_per_sec
 					 : p->ingress_connections_per_sec;
 
-	l->packets = policy_rate(packets * BITS_PER_BYTE,
-				 out ? p->egress_packets_burst
-				     : p->ingress_packets_burst);
-	l->connections = policy_rate(connections * BITS_PER_BYTE,
-				     out ? p->egress_connections_burst
-					 : p->ingress_connections_burst);
+	l->packets = gate(packets);
+	l->connections = gate(connections);
 	if (packets)
 		l->gates |= NATRA_GATE_PACKETS;
 	if (connections)

@@ -19,24 +19,13 @@ static const char connects_name[] = "connects";
 static const char tries_name[] = "tries";
 static const char next_name[] = "next";
 
-/* Returns whether `size` is that of a state with a sketch of a legal width. */
-static bool is_state_size(uint32_t size)
-{
-	const uint32_t cells = NATRA_ROWS * sizeof(uint32_t);
-	uint32_t width = (size - (uint32_t)sizeof(struct natra_state)) / cells;
-
-	return size == sizeof(struct natra_state) + width * cells &&
-	       width >= NATRA_SKETCH_WIDTH_MIN &&
-	       width <= NATRA_SKETCH_WIDTH_MAX && (width & (width - 1)) == 0;
-}
-
 static const struct pin_map configs_map = {
 	.type = BPF_MAP_TYPE_ARRAY,
 	.value_size = sizeof(struct natra_config),
 };
 static const struct pin_map states_map = {
 	.type = BPF_MAP_TYPE_ARRAY,
-	.is_value_size = is_state_size,
+	.value_size = sizeof(struct natra_state),
 };
 static const struct pin_map object_map = {
 	.type = BPF_MAP_TYPE_ARRAY,

@@ -74,7 +74,6 @@ static void fixed_of(const struct program_options *options,
 {
 	*ret = (struct natra_fixed){
 		.stripes_shared = shares_stripes(),
-		.sketch_mask = options->sketch_width - 1,
 		.has_l2 = options->has_l2,
 		.holds = options->holds || options->kind == PROGRAM_EDT,
 		.subnets = (uint16_t)subnets_kind(options),
@@ -246,8 +245,7 @@ static int prepare_groups(struct natra *n, struct natra_bpf *skel,
 
 /* Lets the program use the maps of `bank`, or sizes new ones if that is
  * NULL. */
-static int prepare_maps(struct natra *n, struct natra_bpf *skel,
-			const struct program_options *options, uint32_t slots,
+static int prepare_maps(struct natra *n, struct natra_bpf *skel, uint32_t slots,
 			const struct bank *bank)
 {
 	struct bpf_map *configs = skel->maps.natra_configs;
@@ -263,11 +261,6 @@ static int prepare_maps(struct natra *n, struct natra_bpf *skel,
 	r = bpf_map__set_max_entries(configs, slots);
 	if (r == 0)
 		r = bpf_map__set_max_entries(states, slots);
-	if (r == 0)
-		r = bpf_map__set_value_size(
-			states, (uint32_t)(sizeof(struct natra_state) +
-					   NATRA_ROWS * sizeof(uint32_t) *
-						   options->sketch_width));
 	return r < 0 ? fail_errno(n, r, "size the maps") : 0;
 }
 
@@ -373,8 +366,7 @@ static int load(struct natra *n, const struct loading *loading, struct bank *b,
 	*ret_program = choose(skel, options);
 	r = prepare(n, skel, options);
 	if (r == 0)
-		r = prepare_maps(n, skel, options, loading->slots,
-				 loading->bank);
+		r = prepare_maps(n, skel, loading->slots, loading->bank);
 	if (r == 0)
 		r = prepare_subnets(n, skel, options, loading->bank, b);
 	if (r == 0)

@@ -53,7 +53,6 @@ struct program_options engine_options(const struct record *record, enum leg leg,
 	struct program_options options = {
 		.kind = h->hook_ingress ? PROGRAM_RX : PROGRAM_TX,
 		.has_l2 = record->l2_legs >> leg & 1,
-		.sketch_width = policy_effective(&policy).sketch_width,
 		/* natra's fq on the host side paces ingress. */
 		.holds = record->edt || record->host.fq,
 		.subnets = subnets,

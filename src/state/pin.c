@@ -244,12 +244,9 @@ int pin_remove_all(struct natra *n, const char *dir)
 static bool is_map(const struct bpf_map_info *info,
 		   const struct pin_map *wanted)
 {
-	const bool fits = wanted->is_value_size
-				  ? wanted->is_value_size(info->value_size)
-				  : info->value_size == wanted->value_size;
-
 	return info->type == wanted->type &&
-	       info->key_size == sizeof(uint32_t) && fits &&
+	       info->key_size == sizeof(uint32_t) &&
+	       info->value_size == wanted->value_size &&
 	       (!wanted->entries || info->max_entries == wanted->entries) &&
 	       (info->map_flags & wanted->flags) == wanted->flags;
 }

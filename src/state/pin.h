@@ -103,10 +103,8 @@ int pin_open_object(struct natra *n, const char *dir, const char *name,
 struct pin_map {
 	uint32_t type; /* of enum bpf_map_type */
 	uint32_t value_size;
-	bool (*is_value_size)(
-		uint32_t size); /* in place of value_size; or NULL */
-	uint32_t entries;       /* 0: any number */
-	uint32_t flags;         /* that it has among others */
+	uint32_t entries; /* 0: any number */
+	uint32_t flags;   /* that it has among others */
 };
 
 /*

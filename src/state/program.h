@@ -20,7 +20,6 @@ struct program_options {
 	enum program_kind kind;
 	bool has_l2;
 	bool holds; /* a leg of the attachment is of PROGRAM_EDT */
-	uint32_t sketch_width;
 	const struct subnets *subnets; /* may be NULL: none */
 	bool peer_is_to;               /* the other end is the destination */
 	bool measures_connects;

@@ -64,15 +64,9 @@ int slot_set_limits(struct natra *n, const struct slot *slot,
 int slot_read_state(struct natra *n, const struct slot *slot,
 		    struct natra_state **ret_state)
 {
-	struct bpf_map_info info = {0};
-	uint32_t len = sizeof(info);
-	cleanup_free struct natra_state *state = NULL;
+	cleanup_free struct natra_state *state = malloc(sizeof(*state));
 	int r;
 
-	r = bpf_obj_get_info_by_fd(slot->state_fd, &info, &len);
-	if (r < 0)
-		return fail_errno(n, r, "ask for a map's size");
-	state = malloc(info.value_size);
 	if (!state)
 		return fail_errno(n, -ENOMEM, "read a map");
 	r = bpf_map_lookup_elem(slot->state_fd, &slot->index, state);

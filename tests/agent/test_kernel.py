@@ -85,8 +85,6 @@ class Kernel(KernelCase):
         self.preloads([], both, one)
         self.preloads(["attachMode=clsact-hostside"], f"{both} --mode clsact-hostside")
         self.preloads(["edtPacing=off"], f"{both} --edt off")
-        self.preloads(["sketchWidth=2048"], f"{both} --sketch-width 2048",
-                      f"{one} --sketch-width 2048")
         self.preloads(['unshapedSubnets=["10.0.0.0/8"]'],
                       f"{both} --unshaped-subnet 10.0.0.0/8",
                       f"{one} --unshaped-subnet 10.0.0.0/8")

@@ -85,12 +85,6 @@ static const struct {
 	FIELD(mode, UINT32_MAX, "4294967295"),
 	FIELD(edt, NATRA_EDT_MAX, "3"),
 	FIELD(edt, UINT32_MAX, "4294967295"),
-	FIELD(sketch_width, 1, "1"),
-	FIELD(sketch_width, 255, "255"),
-	FIELD(sketch_width, 257, "257"),
-	FIELD(sketch_width, 128, "128"),
-	FIELD(sketch_width, 131072, "131072"),
-	FIELD(sketch_width, UINT32_MAX, "4294967295"),
 };
 
 static void set_field(struct natra_policy *policy, size_t offset, size_t size,
@@ -161,9 +155,6 @@ static void policy_limits(void **state)
 	policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	policy.edt = NATRA_EDT_OFF;
-	policy.sketch_width = 65536;
-	assert_int_equal(natra_policy_check(n, &policy), 0);
-	policy.sketch_width = 256;
 	assert_int_equal(natra_policy_check(n, &policy), 0);
 }
 
@@ -355,11 +346,11 @@ static void errors_are_of_the_last_call(void **state)
 	struct natra_policy policy = policy_of(10, 10);
 
 	(void)state;
-	policy.sketch_width = 7;
+	policy.fast_pass_share_percent = 107;
 	assert_int_equal(natra_policy_check(n, &policy), -EINVAL);
-	says(n, "sketch_width", "7");
+	says(n, "fast_pass_share_percent", "107");
 	assert_int_equal(natra_configure(n, NULL, &policy), -EINVAL);
-	assert_null(strstr(natra_error(n), "sketch_width"));
+	assert_null(strstr(natra_error(n), "fast_pass"));
 }
 
 #define UNTOUCHED(object)                                                      \

@@ -58,14 +58,12 @@ static void change_without_what_is_fixed_keeps_it(void **state)
 	(void)state;
 	policy.mode = NATRA_MODE_CLSACT_PODSIDE;
 	policy.edt = NATRA_EDT_OFF;
-	policy.sketch_width = 512;
 	policy.sli = NATRA_SLI_ON;
 	(void)attach(&policy, NULL, NULL);
 	assert_int_equal(KEPT(natra_configure(n, ID, &rates)), 0);
 	info = rig_query(n, ID);
 	assert_int_equal(info.policy.mode, NATRA_MODE_CLSACT_PODSIDE);
 	assert_int_equal(info.policy.edt, NATRA_EDT_OFF);
-	assert_int_equal(info.policy.sketch_width, 512);
 	assert_int_equal(info.policy.sli, NATRA_SLI_ON);
 	assert_int_equal(info.policy.ingress_rate_bits_per_sec, 30 * MBIT);
 	assert_int_equal(KEPT(natra_check(n, ID, &rates)), 0);

@@ -218,7 +218,7 @@ static void orderly(const char *what, size_t offset)
 		fail_msg("%s %zu: query %d, '%s'", what, offset, r,
 			 natra_error(n));
 	if (r == 0 && (info.policy.mode >= NATRA_MODE_MAX ||
-		       info.policy.sketch_width > 65536))
+		       info.policy.sli >= NATRA_SLI_MAX))
 		fail_msg("%s %zu: query believes it", what, offset);
 	r = natra_check(n, ID, NULL);
 	if (r > 0 || (r < 0 && natra_error(n)[0] == '\0'))

@@ -91,7 +91,7 @@ static void attach_again(void **state)
 	attach_and_rename(10, 20);
 	attach(&t, &policy);
 	holds(ID);
-	policy.sketch_width = 512;
+	policy.sli = NATRA_SLI_ON;
 	attach(&t, &policy);
 	holds(ID);
 	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
@@ -108,7 +108,7 @@ static void attach_again_without_a_dummy(void **state)
 	(void)state;
 	attach_and_rename(10, 20);
 	rig_sh("ip -n " POD " link del eth0");
-	policy.sketch_width = 512;
+	policy.sli = NATRA_SLI_ON;
 	attach(&t, &policy);
 	assert_int_equal(rig_query(n, ID).ifindex, ifindex);
 }
@@ -152,7 +152,7 @@ static void default_id(void **state)
 	assert_int_equal(KEPT(natra_attach(n, &t, &policy, &info)), 0);
 	ifindex = info.ifindex;
 	rename_link();
-	policy.sketch_width = 512;
+	policy.sli = NATRA_SLI_ON;
 	attach(&t, &policy);
 	holds(info.id);
 	assert_int_equal(KEPT(natra_detach(n, &t)), 0);

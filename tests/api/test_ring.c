@@ -33,12 +33,12 @@ static struct natra *open_with_log(void)
 	return logged;
 }
 
-static void attach(struct natra *by, uint32_t sketch_width)
+static void attach(struct natra *by, enum natra_sli sli)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 
-	policy.sketch_width = sketch_width;
+	policy.sli = sli;
 	assert_int_equal(KEPT(natra_attach(by, &target, &policy, NULL)), 0);
 }
 
@@ -59,7 +59,7 @@ static void ring_that_stays_is_no_error(void **state)
 	size_t removed = 1;
 
 	(void)state;
-	attach(logged, 0);
+	attach(logged, NATRA_SLI_OFF);
 	assert_string_equal(log_text, "");
 	/* A directory on bpffs cannot be unpinned. */
 	rig_sh("mkdir %s", path_of("dir"));
@@ -95,7 +95,7 @@ static void another_map_in_its_place(void **state)
 	struct natra_events *events;
 
 	(void)state;
-	attach(logged, 512);
+	attach(logged, NATRA_SLI_OFF);
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
 		rig_replace_pin(path_of("ring"), maps[i].type,
 				maps[i].value_size, maps[i].entries,
@@ -104,8 +104,8 @@ static void another_map_in_its_place(void **state)
 				 -ESTALE);
 		says(logged, path_of("ring"), "not this natra's");
 	}
-	/* Another width needs another program. */
-	attach(logged, 1024);
+	/* Measured connections need another program. */
+	attach(logged, NATRA_SLI_ON);
 	assert_non_null(strstr(log_text, "there are no events: "));
 	natra_close(logged);
 }

@@ -155,7 +155,6 @@ static void query_tells_what_was_given(void **state)
 	policy.heavy_hitter_threshold_bytes = 54321;
 	policy.fast_pass = NATRA_FAST_PASS_CHARGED;
 	policy.fast_pass_share_percent = 55;
-	policy.sketch_width = 512;
 	policy.edt = NATRA_EDT_OFF;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	info = rig_query(n, "told");
@@ -169,7 +168,6 @@ static void query_tells_what_was_given(void **state)
 	assert_false(info.interface_gone);
 	assert_int_equal(info.effective.horizon_ns, 2000000000);
 	assert_int_equal(info.effective.pace_limit_ns, 50000000);
-	assert_int_equal(info.effective.sketch_width, 512);
 	assert_int_equal(info.effective.fast_pass_share_percent, 55);
 	assert_true(info.ingress_prog_id != 0);
 	assert_int_equal(info.egress_prog_id, 0);
@@ -198,9 +196,9 @@ static void configure(void **state)
 
 	/* A change of fixed settings is refused, and nothing is changed. */
 	policy = policy_of(40, 0);
-	policy.sketch_width = 256;
+	policy.sli = NATRA_SLI_ON;
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -EINVAL);
-	says(n, "sketch_width", NULL);
+	says(n, "sli", NULL);
 	policy = policy_of(40, 0);
 	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -EINVAL);

@@ -331,7 +331,7 @@ static void maps_of_another_layout(void **state)
 		{"configs", BPF_MAP_TYPE_ARRAY, 65536},
 		{"configs", BPF_MAP_TYPE_HASH, sizeof(struct natra_config)},
 		{"states", BPF_MAP_TYPE_ARRAY, 8},
-		{"states", BPF_MAP_TYPE_ARRAY, sizeof(struct natra_state)},
+		{"states", BPF_MAP_TYPE_ARRAY, sizeof(struct natra_state) - 8},
 		{"states", BPF_MAP_TYPE_ARRAY, 1 << 20},
 		{"object", BPF_MAP_TYPE_ARRAY, 4096},
 		{"programs", BPF_MAP_TYPE_ARRAY, 4},

@@ -267,7 +267,6 @@ static void load(struct subject *s)
 	const struct program_options options = {
 		.kind = s->kind,
 		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 		.subnets = &subnets,
 		.measures_connects = s->measures_connects,
 		.has_groups = s->groups > 0,

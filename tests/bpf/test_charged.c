@@ -22,7 +22,6 @@ static int load(enum program_kind kind, enum natra_pass pass)
 	const struct program_options options = {
 		.kind = kind,
 		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 	};
 
 	limits = th_limits();

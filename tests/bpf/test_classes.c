@@ -143,7 +143,6 @@ static void load(struct progrun *run, enum program_kind kind, bool peer_is_to,
 	const struct program_options options = {
 		.kind = kind,
 		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 		.peer_is_to = peer_is_to,
 		.subnets = &subnets,
 	};

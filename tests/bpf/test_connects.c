@@ -33,7 +33,6 @@ static void load(enum program_kind out_kind, enum natra_pass pass)
 	struct program_options options = {
 		.kind = PROGRAM_RX,
 		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 		.measures_connects = true,
 	};
 	struct natra_limits limits = th_limits();
@@ -472,7 +471,6 @@ static void each_program_can_measure(void **state)
 		const struct program_options options = {
 			.kind = (enum program_kind)(i / 4),
 			.has_l2 = i & 1,
-			.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 			.subnets = i & 2 ? &subnets : NULL,
 			.measures_connects = true,
 		};

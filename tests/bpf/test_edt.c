@@ -19,7 +19,6 @@ static int load(void **state)
 	const struct program_options options = {
 		.kind = PROGRAM_EDT,
 		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 	};
 
 	(void)state;

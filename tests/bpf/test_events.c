@@ -28,7 +28,6 @@ static void load(enum program_kind kind, enum natra_pass pass)
 	const struct program_options options = {
 		.kind = kind,
 		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 	};
 	struct natra_limits limits = th_limits();
 	void *map;
@@ -170,7 +169,7 @@ static void forget(bool limiter)
 	cleanup_free struct natra_state *state = th_read_state(&run, &len);
 
 	memset(state->heavy, 0, sizeof(state->heavy));
-	memset(state->sketch, 0, len - sizeof(*state));
+	memset(state->sketch, 0, sizeof(state->sketch));
 	if (limiter)
 		memset(state->event_tat, 0, sizeof(state->event_tat));
 	th_write_state(&run, state);

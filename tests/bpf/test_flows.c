@@ -18,7 +18,6 @@ static int load(void **state)
 	const struct program_options options = {
 		.kind = PROGRAM_TX,
 		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 	};
 	struct natra_limits limits = th_limits();
 

@@ -45,7 +45,6 @@ static int load_member(enum program_kind kind, uint64_t floor)
 	struct program_options options = {
 		.kind = kind,
 		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 		.has_groups = true,
 	};
 	struct natra *n;

@@ -426,7 +426,6 @@ static void device_without_ethernet_begins_with_ip(void **state)
 {
 	const struct program_options options = {
 		.kind = PROGRAM_RX,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 	};
 	struct natra_limits limits = th_limits();
 	struct th_result result;

@@ -241,7 +241,6 @@ static void one_program_serves_all_kinds(void **state)
 		.kind = PROGRAM_RX,
 		.has_l2 = true,
 		.holds = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 	};
 	/* What the kernel tells is more than the headers come to. */
 	const struct th_context context = {

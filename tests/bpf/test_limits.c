@@ -17,13 +17,12 @@
  * a thousand. */
 #define VERIFIED_MAX 12000
 
-static struct progrun load(enum program_kind kind, uint32_t width,
+static struct progrun load(enum program_kind kind,
 			   const struct natra_limits *limits)
 {
 	const struct program_options options = {
 		.kind = kind,
 		.has_l2 = true,
-		.sketch_width = width,
 	};
 	struct progrun run;
 
@@ -64,7 +63,7 @@ static void limits_given_at_load_are_in_force(void **state)
 
 	(void)state;
 	limits.max_delay_ns = 12345;
-	run = load(PROGRAM_RX, 2048, &limits);
+	run = load(PROGRAM_RX, &limits);
 	config = read_config(&run);
 	assert_int_equal(config.active & 1, 0);
 	assert_memory_equal(&config.limits[0], &limits, sizeof(limits));
@@ -76,7 +75,7 @@ static void limits_given_at_load_are_in_force(void **state)
 static void change_goes_to_the_other_limits_and_then_the_index(void **state)
 {
 	struct natra_limits first = th_limits(), next = first, back;
-	struct progrun run = load(PROGRAM_RX, 2048, &first);
+	struct progrun run = load(PROGRAM_RX, &first);
 	struct natra_config config;
 
 	(void)state;
@@ -100,7 +99,7 @@ static void change_is_in_force_for_the_next_packet(void **state)
 {
 	const struct natra_limits unlimited = {0};
 	struct natra_limits limits = th_limits();
-	struct progrun run = load(PROGRAM_RX, 2048, &unlimited);
+	struct progrun run = load(PROGRAM_RX, &unlimited);
 	struct natra_counters counters;
 
 	(void)state;
@@ -153,7 +152,7 @@ static void packet_sees_the_old_limits_or_the_new_ones(void **state)
 	f.limits[0].rate = policy_rate(8000000000, 1);
 	f.limits[1].rate = policy_rate(4000, 1);
 	f.limits[0].max_delay_ns = f.limits[1].max_delay_ns = INT64_MAX;
-	run = load(PROGRAM_EDT, 256, &f.limits[0]);
+	run = load(PROGRAM_EDT, &f.limits[0]);
 	f.run = &run;
 	tat = th_now() + 3600 * TH_SECOND;
 	th_set_tat(&run, tat);
@@ -190,7 +189,7 @@ static void higher_rate_frees_at_once(void **state)
 	fast.rate = policy_rate(1000000000, 1000000);
 	fast.max_delay_ns = 2 * TH_SECOND;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
-		struct progrun run = load(kinds[i], 256, &slow);
+		struct progrun run = load(kinds[i], &slow);
 		enum natra_counter refused =
 			kinds[i] == PROGRAM_EDT ? NATRA_COUNT_DROPPED_HORIZON
 						: NATRA_COUNT_DROPPED_RATE;
@@ -223,7 +222,7 @@ static void shorter_horizon_cuts_the_latest_turn(void **state)
 
 	(void)state;
 	limits.max_delay_ns = 60 * TH_SECOND;
-	run = load(PROGRAM_EDT, 256, &limits);
+	run = load(PROGRAM_EDT, &limits);
 	th_set_queue(&run, th_now() + 50 * TH_SECOND);
 	limits.max_delay_ns = limits.unfelt_delay_ns = TH_SECOND;
 	set_limits(&run, &limits);
@@ -232,60 +231,6 @@ static void shorter_horizon_cuts_the_latest_turn(void **state)
 	assert_int_equal(after->settled, read_config(&run).active);
 	assert_true(after->fair.latest_ns <= th_now() + TH_SECOND);
 	th_close(&run);
-}
-
-static uint32_t state_size(struct progrun *run)
-{
-	struct bpf_map_info info = {0};
-	uint32_t len = sizeof(info);
-
-	assert_int_equal(
-		bpf_obj_get_info_by_fd(run->slot.state_fd, &info, &len), 0);
-	return info.value_size;
-}
-
-static void every_sketch_width_classifies(void **state)
-{
-	static const uint32_t widths[] = {256, 2048, 65536};
-	struct natra_limits limits = th_limits();
-
-	(void)state;
-	limits.pass = NATRA_PASS_FREE;
-	limits.enter_units = 30;
-	limits.leave_units = 3;
-	for (size_t i = 0; i < TH_LEN(widths); i++) {
-		struct progrun run = load(PROGRAM_RX, widths[i], &limits);
-
-		assert_int_equal(state_size(&run),
-				 sizeof(struct natra_state) + 16 * widths[i]);
-		assert_int_equal(send(&run, 1), NATRA_COUNT_MICE);
-		assert_int_equal(send(&run, 1), NATRA_COUNT_ADMITTED);
-		assert_int_equal(send(&run, 2), NATRA_COUNT_MICE);
-		th_close(&run);
-	}
-}
-
-static void narrow_sketch_overestimates_and_wide_one_does_not(void **state)
-{
-	static const uint32_t widths[] = {256, 65536};
-	struct natra_limits limits = th_limits();
-	unsigned int heavy[2] = {0};
-
-	(void)state;
-	limits.pass = NATRA_PASS_FREE;
-	/* The threshold is just over one packet and each flow sends one, so a flow over
-	 * it shares all of its cells with others, which may have sent some seconds ago. */
-	limits.enter_units = 25;
-	limits.leave_units = 3;
-	for (size_t i = 0; i < TH_LEN(widths); i++) {
-		struct progrun run = load(PROGRAM_RX, widths[i], &limits);
-
-		for (uint16_t port = 0; port < 1500; port++)
-			heavy[i] += send(&run, port) != NATRA_COUNT_MICE;
-		th_close(&run);
-	}
-	assert_true(heavy[0] > 100);
-	assert_int_equal(heavy[1], 0);
 }
 
 static uint32_t verified(struct progrun *run)
@@ -327,7 +272,7 @@ static void every_program_is_verified_fast(void **state)
 
 		for (int round = 0; round < 5; round++) {
 			double begin = cpu_ms();
-			struct progrun run = load(kinds[i], 2048, &limits);
+			struct progrun run = load(kinds[i], &limits);
 			double took = cpu_ms() - begin;
 
 			insns = verified(&run);
@@ -346,8 +291,8 @@ static void every_program_is_verified_fast(void **state)
 static void counters_are_those_of_each_load(void **state)
 {
 	const struct natra_limits unlimited = {0};
-	struct progrun a = load(PROGRAM_RX, 2048, &unlimited);
-	struct progrun b = load(PROGRAM_TX, 2048, &unlimited);
+	struct progrun a = load(PROGRAM_RX, &unlimited);
+	struct progrun b = load(PROGRAM_TX, &unlimited);
 	struct natra_counters counters;
 
 	(void)state;
@@ -366,7 +311,7 @@ static void keys_are_new_at_each_load(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		struct progrun run = load(PROGRAM_RX, 256, &limits);
+		struct progrun run = load(PROGRAM_RX, &limits);
 		struct natra_flow_entry flows[NATRA_FLOWS];
 
 		(void)send(&run, 1);
@@ -390,9 +335,6 @@ int main(void)
 		cmocka_unit_test(packet_sees_the_old_limits_or_the_new_ones),
 		cmocka_unit_test(higher_rate_frees_at_once),
 		cmocka_unit_test(shorter_horizon_cuts_the_latest_turn),
-		cmocka_unit_test(every_sketch_width_classifies),
-		cmocka_unit_test(
-			narrow_sketch_overestimates_and_wide_one_does_not),
 		cmocka_unit_test(every_program_is_verified_fast),
 		cmocka_unit_test(counters_are_those_of_each_load),
 		cmocka_unit_test(keys_are_new_at_each_load),

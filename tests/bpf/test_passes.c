@@ -23,7 +23,6 @@ static int load(void **state)
 	const struct program_options options = {
 		.kind = PROGRAM_RX,
 		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 	};
 
 	(void)state;

@@ -28,7 +28,6 @@ static int load(enum program_kind kind)
 	const struct program_options options = {
 		.kind = kind,
 		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 	};
 	struct natra_limits limits = th_limits();
 

@@ -146,7 +146,6 @@ static void load(struct progrun *run, enum program_kind program,
 	struct program_options options = {
 		.kind = program,
 		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 		.peer_is_to = peer_is_to,
 	};
 	struct natra_policy policy = NATRA_INIT(policy);

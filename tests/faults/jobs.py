@@ -15,7 +15,7 @@ from commands import sh
 from isolation import BPFFS, NETNS_DIR
 from limiters import find_natractl
 from namespaces import Ns, Pod
-from state import WIDTH, Watch, pins
+from state import Watch, pins
 
 INJECT = os.environ.get("INJECT_LIB", "")
 MAX_CALLS = 1000
@@ -161,7 +161,7 @@ class Bench:
         show = json.loads(self.natractl("show", ID, "--json").out)
         return [show["policy"][f"{d}_rate_bits_per_sec"]
                 for d in ("ingress", "egress")] + [
-                    show["effective"]["sketch_width"]]
+                    show["effective"]["sli"]]
 
     def must_be(self, wanted, gone=(), directories=True):
         """Check the state. Objects that must be gone are checked when the job ends,
@@ -235,7 +235,7 @@ class Job:
 
 class Attach(Job):
     name = "attach"
-    policy = (10**7, 2 * 10**7, WIDTH)
+    policy = (10**7, 2 * 10**7, "off")
 
     def args(self):
         return self.b.attach_args(*OLD, *self.options)
@@ -260,7 +260,7 @@ class Attach(Job):
 class Live(Job):
     """A command on an attachment, which is made anew only if a case changed it."""
 
-    policy = (10**7, 2 * 10**7, WIDTH)
+    policy = (10**7, 2 * 10**7, "off")
     new_policy = policy
 
     def __init__(self, *args):
@@ -298,7 +298,7 @@ class Live(Job):
 
 class Set(Live):
     name = "set"
-    new_policy = (3 * 10**7, 4 * 10**7, WIDTH)
+    new_policy = (3 * 10**7, 4 * 10**7, "off")
 
     def args(self):
         return ("set", ID, *NEW)
@@ -353,13 +353,13 @@ class Again(Set):
 
 
 class Replace(Live):
-    """Changes the sketch width, which needs new programs beside those that run."""
+    """Begins to measure connections, which needs new programs beside those that run."""
 
     name = "replace"
-    new_policy = (3 * 10**7, 4 * 10**7, 512)
+    new_policy = (3 * 10**7, 4 * 10**7, "on")
 
     def args(self):
-        return self.b.attach_args(*NEW, "--sketch-width", "512",
+        return self.b.attach_args(*NEW, "--sli", "on",
                                   *self.options)
 
 
@@ -368,7 +368,7 @@ class Unpace(Live):
     pod's."""
 
     name = "unpace"
-    new_policy = (3 * 10**7, 4 * 10**7, WIDTH)
+    new_policy = (3 * 10**7, 4 * 10**7, "off")
 
     def args(self):
         return self.b.attach_args(*NEW, "--mode", self.mode,

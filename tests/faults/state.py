@@ -17,8 +17,6 @@ PROG_QUERY = 16
 SETTLE_SECONDS = 5
 # BPF objects are freed after RCU grace periods, one after the other.
 FREE_SECONDS = 20
-# The sketch's width of an attachment that was asked for none.
-WIDTH = 1024
 
 
 def tcx_programs(ifindex):

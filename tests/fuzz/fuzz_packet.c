@@ -18,7 +18,7 @@
 #include "natra_tunnel.h"
 #include "natra_wirelen.h"
 
-#define WIDTH           NATRA_SKETCH_WIDTH_MIN
+#define WIDTH           NATRA_SKETCH_WIDTH
 #define LINK_HEADER_MAX (14 + 4 * 2)
 #define HEADER_MAX      (LINK_HEADER_MAX + 40 + 4 * 2048 + 60)
 /* This is a Geneve header with all its options, followed by an inner frame. */

@@ -31,7 +31,7 @@ static void use(const struct pin_gen *gen)
 	require(natra_mode_name(info.mode) != NULL);
 	require(natra_mode_name(info.policy.mode) != NULL);
 	require(natra_edt_name(info.policy.edt) != NULL);
-	require(info.effective.sketch_width != 0);
+	require(info.effective.pace_limit_ns != 0);
 	for (int i = 0; i < LEG_MAX; i++)
 		(void)policy_limits(&info.policy, (enum leg)i,
 				    record_is_paced(&gen->record, (enum leg)i));

@@ -377,7 +377,7 @@ def other_mask(r, rep, lim):
 
     change()
     reported(rep, lim, "fq of 'eth0' has the orphan_mask 1023, not 65535")
-    lim.attach(None, RATE, "--sketch-width", "512")
+    lim.attach(None, RATE, "--sli", "on")
     rep.true("  attached again: fq has orphan_mask 65535",
              "orphan_mask 65535" in root_of(r.pod))
     rep.equal("  natractl check", lim.run("check", lim.id).returncode, 0)
@@ -408,7 +408,7 @@ def qdisc(r, rep, a):
         rep.equal("  after it", root_of(r.pod), before)
         r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
     lim = Natra(r.pod).attach(None, RATE)
-    lim.attach(None, RATE, "--sketch-width", "512")
+    lim.attach(None, RATE, "--sli", "on")
     rep.equal("natra's own: after it was replaced, natractl check",
               lim.run("check", lim.id).returncode, 0)
     rep.true("  EDT", lim.edt_active())
@@ -477,8 +477,8 @@ def gso(r, rep):
         return max(2, int(bits(rate) * GSO_S / 8) // 1514)
 
     lim = Natra(r.pod)
-    for rate, words in (("1M", ()), ("4M", ()), ("1M", ("--sketch-width", "512")),
-                        ("100k", ("--sketch-width", "512"))):
+    for rate, words in (("1M", ()), ("4M", ()), ("1M", ("--sli", "on")),
+                        ("100k", ("--sli", "on"))):
         lim.attach(None, rate, *words)
         rep.equal(f"{' '.join(('attach', rate, *words))}: segments in a packet",
                   gso_segs(r.pod), some(rate))

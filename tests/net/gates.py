@@ -43,8 +43,7 @@ def packets_of(ns, seconds):
 def packets(r, rep, a, into, size, segments):
     src, dst = (r.client, r.pod) if into else (r.pod, r.client)
     way = "ingress" if into else "egress"
-    # The burst is longer than a pause that a busy machine gives the sender.
-    lim = Natra(r.pod, f"--{way}-packets", "10k", f"--{way}-packets-burst", "5k")
+    lim = Natra(r.pod, f"--{way}-packets", "10k")
     lim.attach(*((FAST, None) if into else (None, FAST)))
     p = r.load(src, "udp-send", dst.ip, PORT, "--size", size, "--segments", segments,
                "--rate", 3 * PACKETS * (size + 42) * 8, "--no-wait")

@@ -24,7 +24,6 @@ from percentiles import judge_latency, most_ms
 from rig import Rig
 from script import QUICK, option, run_script
 
-# 10000 flows of 4 % are 400 caps.
 CAP = "1M"
 SHARE = 0.04
 OVER = 1.05
@@ -47,15 +46,14 @@ KINDS = {"policed": ("--edt", "off"),
 UNDER = ("free", "guarded", "charged", "off")
 
 
-def passed(r, a, way, mode, flows, width=0):
+def passed(r, a, way, mode, flows):
     """Return how many caps are offered and how many pass, and what natra counted as
     over the ceiling."""
     into, options = WAYS[way]
     cap = bits(CAP)
     src, dst = (r.client, r.pod) if into else (r.pod, r.client)
     meter = (r.into if into else r.out_of)(header=ETH_IPV4_UDP)
-    lim = Natra(r.pod, *options, *MODES[mode][1],
-                *(("--sketch-width", width) if width else ()))
+    lim = Natra(r.pod, *options, *MODES[mode][1])
     lim.attach(*((CAP, None) if into else (None, CAP)))
     p = r.load(src, "udp-send", dst.ip, PORT, "--ports", flows, "--rate",
                flows * SHARE * cap, "--no-wait", "--segments", 1)
@@ -69,11 +67,7 @@ def passed(r, a, way, mode, flows, width=0):
 
 
 def ceiling(r, rep, a, way, mode, flows):
-    # So many flows would all be heavy in the standard sketch, and have no ceiling.
-    width = 65536 if flows == 10000 else 0
-    offered, caps, stats = passed(r, a, way, mode, flows, width)
-    if width:
-        rep.least(f"{way}: caps that {flows} flows offer", offered, 100)
+    offered, caps, stats = passed(r, a, way, mode, flows)
     what = f"{way}, {mode}, {flows} flows"
     guard = MODES[mode][0]
     if guard is None:
@@ -95,12 +89,11 @@ def table(r, rep, a):
     print("|---|---|---|" + "---|" * len(MODES), flush=True)
     over = []
     for way in ways(a):
-        for flows, width in ((100, 0), (1000, 0), (10000, 0), (10000, 65536)):
-            got = [passed(r, a, way, mode, flows, width) for mode in MODES]
-            cells = f", {width} cells" if width else ""
-            print(f"| {way} | {flows}{cells} | {got[0][0]:.0f} |",
+        for flows in (100, 1000, 10000):
+            got = [passed(r, a, way, mode, flows) for mode in MODES]
+            print(f"| {way} | {flows} | {got[0][0]:.0f} |",
                   " | ".join(f"{caps:.2f}" for _, caps, _ in got), "|", flush=True)
-            over += [(f"{way}, {flows} flows{cells}, {mode}: caps", caps, guard)
+            over += [(f"{way}, {flows} flows, {mode}: caps", caps, guard)
                      for (mode, (guard, _)), (_, caps, _) in zip(MODES.items(), got)
                      if guard]
     print()
@@ -183,7 +176,7 @@ def cases(a, way):
     --quick is only to show that its direction has the ceiling as well."""
     if a.quick and way:
         return [("guarded", 1000)]
-    return [("free", 100), ("guarded", 100), ("guarded", 1000), ("guarded", 10000),
+    return [("free", 100), ("guarded", 100), ("guarded", 1000),
             ("guarded at 10 %", 1000), ("charged", 1000)]
 
 

@@ -69,7 +69,6 @@ static void policies(void)
 	CHECK_ALONE("burst without a rate", ingress_burst_bytes, 5);
 	CHECK("rate", ingress_rate_bits_per_sec, UINT64_MAX);
 	CHECK("horizon", horizon_ns, 9000000001);
-	CHECK("width", sketch_width, 1000);
 	CHECK("share", fast_pass_share_percent, 101);
 	CHECK_ALONE("packets without a rate", ingress_packets_per_sec, 5);
 	CHECK("group", group, 257);

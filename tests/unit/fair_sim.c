@@ -193,9 +193,8 @@ static struct verdict judge(struct sim *sim, struct sim_source *s,
 	struct verdict v = {.passed = true, .depart_ns = sim->now_ns};
 	enum natra_counter outcome = NATRA_COUNT_MICE;
 	uint64_t turn = 0, cost;
-	uint32_t estimate = natra_sketch_add(sim->state->sketch,
-					     NATRA_SKETCH_WIDTH_DEFAULT - 1,
-					     hash, units, epoch);
+	uint32_t estimate = natra_sketch_add(
+		sim->state->sketch, NATRA_SKETCH_WIDTH - 1, hash, units, epoch);
 	bool heavy = natra_is_heavy(sim->state->heavy, hash, estimate, units,
 				    l->enter_units, l->leave_units, epoch);
 
@@ -515,9 +514,7 @@ void sim_begin(struct sim *sim, uint64_t rate_bits,
 		.sources = sources,
 		.sources_len = len,
 	};
-	sim->state =
-		calloc(1, sizeof(*sim->state) +
-				  4 * NATRA_ROWS * NATRA_SKETCH_WIDTH_DEFAULT);
+	sim->state = calloc(1, sizeof(*sim->state));
 	assert(sim->state);
 	for (size_t i = 0; i < NATRA_HASH_KEYS; i++)
 		sim->keys[i] = th_rng(&sim->seed);

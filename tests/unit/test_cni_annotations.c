@@ -188,8 +188,6 @@ static const struct {
 	 "natra.io/ingress-packet-rate", "'2G'"},
 	{"{\"qos.projectcalico.org/ingressPacketRate\":\"x\"}",
 	 "qos.projectcalico.org/ingressPacketRate", "'x'"},
-	{"{\"natra.io/ingress-packet-burst\":\"5\"}",
-	 "natra.io/ingress-packet-burst", "rate"},
 	{"{\"natra.io/ingress-mode\":\"x\"}", "natra.io/ingress-mode", "'x'"},
 	{"{\"natra.io/heavy-hitter-threshold\":\"big\"}",
 	 "natra.io/heavy-hitter-threshold", "'big'"},
@@ -285,9 +283,36 @@ static void annotations_must_be_an_object(void **state)
 	}
 }
 
+/* Calico's bursts need no entry in the list of what is allowed, and may have one. */
+static void bursts_of_calico_are_ignored_once(void **state)
+{
+	struct settings settings = {
+		.allowed_annotations = field_annotation_bit(
+			"qos.projectcalico.org/egressPacketBurst"),
+	};
+	struct natra_policy policy = both;
+	struct failure failure = {0};
+	const char *line;
+
+	(void)state;
+	assert_int_equal(settings.allowed_annotations, FIELD_IGNORED_BIT);
+	assert_int_equal(
+		read_annotations(
+			ANNOTATIONS(
+				"{\"qos.projectcalico.org/ingressPacketBurst\":\"5\","
+				"\"qos.projectcalico.org/egressPacketBurst\":\"x\"}"),
+			settings, &policy, &failure),
+		0);
+	assert_memory_equal(&policy, &both, sizeof(both));
+	line = strstr(logged(), "ingressPacketBurst: the burst is");
+	assert_non_null(line);
+	assert_null(strstr(line, "egressPacketBurst"));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bursts_of_calico_are_ignored_once),
 		cmocka_unit_test(allowed_annotations_change_the_policy),
 		cmocka_unit_test(what_is_not_allowed_is_ignored_and_logged),
 		cmocka_unit_test(a_bad_value_fails_and_is_named),

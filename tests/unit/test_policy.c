@@ -55,9 +55,6 @@ static void limits_of_each_field_are_good(void **state)
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	p.mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	p.edt = NATRA_EDT_OFF;
-	p.sketch_width = 65536;
-	assert_accepted(&p);
-	p.sketch_width = 256;
 	assert_accepted(&p);
 }
 
@@ -116,24 +113,6 @@ static void bad_enums_are_named(void **state)
 	p.mode = NATRA_MODE_AUTO;
 	p.edt = NATRA_EDT_MAX;
 	assert_refused(&p, "edt", "3");
-}
-
-static void bad_sketch_width_is_named(void **state)
-{
-	static const uint32_t widths[] = {1,    128,  255,    257,
-					  2047, 3000, 131072, UINT32_MAX};
-	struct natra_policy p = policy_of(1000, 1000);
-	char text[16];
-
-	(void)state;
-	for (size_t i = 0; i < TH_LEN(widths); i++) {
-		p.sketch_width = widths[i];
-		snprintf(text, sizeof(text), "%u", widths[i]);
-		assert_refused(&p, "sketch_width", text);
-	}
-	p.sketch_width = 0;
-	p.reserved = 7;
-	assert_refused(&p, "reserved", "7");
 }
 
 static void bad_subnets_are_named(void **state)
@@ -200,7 +179,6 @@ static void defaults_are_as_documented(void **state)
 	assert_int_equal(e.fast_pass_share_percent, 80);
 	assert_int_equal(e.fast_pass, NATRA_FAST_PASS_FREE);
 	assert_int_equal(e.ingress_mode, NATRA_INGRESS_MODE_POLICE);
-	assert_int_equal(e.sketch_width, 1024);
 	assert_int_equal(e.mode, NATRA_MODE_TCX_PODSIDE);
 	assert_int_equal(e.edt, NATRA_EDT_ON);
 }
@@ -236,9 +214,7 @@ static void what_is_set_is_kept(void **state)
 	p.fast_pass = NATRA_FAST_PASS_CHARGED;
 	p.fast_pass_guard_bits_per_sec = 7;
 	p.ingress_packets_per_sec = 8;
-	p.ingress_packets_burst = 9;
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	p.sketch_width = 512;
 	p.group_weight = 2;
 	e = policy_effective(&p);
 	assert_memory_equal(&e, &p, sizeof(p));
@@ -273,11 +249,6 @@ static void only_what_is_fixed_at_attach_is_shape(void **state)
 	b.fast_pass = NATRA_FAST_PASS_OFF;
 	b.horizon_ns = 5;
 	assert_true(policy_same_shape(&a, &b));
-	b.sketch_width = 1024; /* the default */
-	assert_true(policy_same_shape(&a, &b));
-	b.sketch_width = 4096;
-	assert_false(policy_same_shape(&a, &b));
-	b = a;
 	b.mode = NATRA_MODE_TCX_PODSIDE;
 	assert_false(policy_same_shape(&a, &b));
 	b = a;
@@ -551,7 +522,6 @@ int main(void)
 		cmocka_unit_test(burst_without_a_rate_is_named),
 		cmocka_unit_test(bad_times_and_share_are_named),
 		cmocka_unit_test(bad_enums_are_named),
-		cmocka_unit_test(bad_sketch_width_is_named),
 		cmocka_unit_test(bad_subnets_are_named),
 		cmocka_unit_test(lists_of_subnets_exclude_each_other),
 		cmocka_unit_test(defaults_are_as_documented),

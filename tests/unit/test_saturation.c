@@ -30,7 +30,7 @@
 /* The default is the second; a pod can have the others for half of the memory, which
  * protects nobody, and for twice the memory. */
 #define WIDTHS    3
-#define WIDTH_MAX (2 * NATRA_SKETCH_WIDTH_DEFAULT)
+#define WIDTH_MAX (2 * NATRA_SKETCH_WIDTH)
 
 /* The mice are a request and its answer, of 1.6 kB and of 8 kB. */
 #define MOUSE_PACKETS     5
@@ -174,7 +174,7 @@ static void assert_taken(__u32 flows, double caps,
 {
 	for (size_t i = 0; i < WIDTHS * TH_LEN(rates); i++) {
 		const size_t w = i / TH_LEN(rates), r = i % TH_LEN(rates);
-		const __u32 width = NATRA_SKETCH_WIDTH_DEFAULT / 2 << w;
+		const __u32 width = NATRA_SKETCH_WIDTH / 2 << w;
 		double percent = mice_taken(rates[r], width, flows, caps);
 
 		print_message(
@@ -225,7 +225,7 @@ static void least_of_heavy_flows_is_heavy_when_it_returns(void **state)
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(rates); i++) {
 		for (__u32 quiet = 0; quiet <= NATRA_HOLD_WINDOWS; quiet++) {
-			begin(quiet, rates[i], NATRA_SKETCH_WIDTH_DEFAULT);
+			begin(quiet, rates[i], NATRA_SKETCH_WIDTH);
 			become_heavy(PORT_HEAVY);
 			sim.now_ns += quiet * WINDOW_NS;
 			assert_true(packet(PORT_HEAVY, 66));
@@ -269,7 +269,7 @@ static void no_heavy_flow_is_lost_in_the_crowd(void **state)
 		struct attacker a = {.flows = 2048, .caps = 3.2};
 		struct victims v = {0};
 
-		begin(3, rates[i], NATRA_SKETCH_WIDTH_DEFAULT);
+		begin(3, rates[i], NATRA_SKETCH_WIDTH);
 		while (!a.known)
 			step(&a, &v);
 		for (__u32 quiet = 1; quiet <= NATRA_HOLD_WINDOWS; quiet++)

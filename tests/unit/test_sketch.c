@@ -8,7 +8,7 @@
 #include "natra_sketch.h"
 #include "rng.h"
 
-#define WIDTH     NATRA_SKETCH_WIDTH_DEFAULT
+#define WIDTH     NATRA_SKETCH_WIDTH
 #define WINDOW    (1ULL << NATRA_WINDOW_SHIFT)
 #define SATURATED NATRA_CELL_COUNT_MAX
 

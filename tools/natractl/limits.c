@@ -58,17 +58,10 @@ static void remove_of(size_t offset, struct natra_policy *p)
 	}
 }
 
-/* Removes a limit, and what cannot be without it: bursts, and without a rate the limits
- * of packets and connections, with theirs. */
+/* Removes a limit, and what cannot be without it. */
 static void remove_limit(const struct policy_field *limit,
 			 struct natra_policy *p)
 {
-	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
-		const struct policy_field *field = &policy_fields[i];
-
-		if (field->of == limit->offset)
-			remove_of(field->offset, p);
-	}
 	remove_of(limit->offset, p);
 	policy_field_set(limit, p, 0);
 }
@@ -108,8 +101,7 @@ static int set_limit(const struct opts *opts, enum opt_id id,
 		policy_field_set(field, p, 0);
 		return 0;
 	}
-	return field->unit == POLICY_PERCENT || field->unit == POLICY_CELLS ||
-			       field->unit == POLICY_NUMBER
+	return field->unit == POLICY_PERCENT || field->unit == POLICY_NUMBER
 		       ? set_number(opts, id, field, p)
 		       : policy_field_parse(field, p, text);
 }

@@ -20,10 +20,8 @@ _natractl_words()
 	local live='--ingress --egress --ingress-burst --egress-burst
 		--heavy-hitter-threshold --horizon --fast-pass
 		--fast-pass-share --fast-pass-guard --pace-limit
-		--ingress-packets --ingress-packets-burst
-		--egress-packets --egress-packets-burst
-		--ingress-connections --ingress-connections-burst
-		--egress-connections --egress-connections-burst --class
+		--ingress-packets --egress-packets
+		--ingress-connections --egress-connections --class
 		--group --weight --floor'
 
 	case $command$previous in
@@ -61,7 +59,6 @@ _natractl_words()
 		return ;;
 	--*burst | --ingress | --egress | --heavy-hitter-threshold | \
 	--*packets | --*connections | --horizon | --fast-pass-share | --fast-pass-guard | --pace-limit | \
-	--sketch-width | \
 	--pid | --id | --network | --label | --shaped-subnet | --unshaped-subnet | --class | \
 	--group | --weight | --floor | --parent | \
 	--watch | --interval | --since | -n | --conf | --runtime-version | --agent)
@@ -74,7 +71,7 @@ _natractl_words()
 			upgrade doctor hook install uninstall call version --version "$global" ;;
 	attach)
 		echo "$global" "$live" --netns --pid --id --network --label --mode \
-			--edt --ingress-mode --sketch-width --sli --shaped-subnet \
+			--edt --ingress-mode --sli --shaped-subnet \
 			--unshaped-subnet --replace-bandwidth
 		command ls /sys/class/net | _natractl_harmless ;;
 	set)

@@ -171,7 +171,6 @@ struct progrun th_load_kind(enum program_kind kind,
 	const struct program_options options = {
 		.kind = kind,
 		.has_l2 = true,
-		.sketch_width = NATRA_SKETCH_WIDTH_DEFAULT,
 	};
 	struct progrun run;
 
@@ -461,7 +460,7 @@ void th_clear_sketch(struct progrun *run)
 	size_t len;
 	cleanup_free struct natra_state *state = th_read_state(run, &len);
 
-	memset(state->sketch, 0, len - sizeof(*state));
+	memset(state->sketch, 0, sizeof(state->sketch));
 	th_write_state(run, state);
 }
 

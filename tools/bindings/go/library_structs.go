@@ -44,17 +44,12 @@ func (m *memory) policy(p *Policy) (c C.struct_natra_policy) {
 	c.egress_packets_per_sec = C.uint64_t(p.EgressPacketsPerSec)
 	c.ingress_connections_per_sec = C.uint64_t(p.IngressConnectionsPerSec)
 	c.egress_connections_per_sec = C.uint64_t(p.EgressConnectionsPerSec)
-	c.ingress_packets_burst = C.uint64_t(p.IngressPacketsBurst)
-	c.egress_packets_burst = C.uint64_t(p.EgressPacketsBurst)
-	c.ingress_connections_burst = C.uint64_t(p.IngressConnectionsBurst)
-	c.egress_connections_burst = C.uint64_t(p.EgressConnectionsBurst)
 	c.group = C.uint32_t(p.Group)
 	c.group_weight = C.uint32_t(p.GroupWeight)
 	c.group_floor_bits_per_sec = C.uint64_t(p.GroupFloorBitsPerSec)
 	c.ingress_mode = C.enum_natra_ingress_mode(p.IngressMode)
 	c.mode = C.enum_natra_mode(p.Mode)
 	c.edt = C.enum_natra_edt(p.EDT)
-	c.sketch_width = C.uint32_t(p.SketchWidth)
 	c.sli = C.enum_natra_sli(p.SLI)
 	c.shaped_subnets = m.list(p.ShapedSubnets)
 	c.shaped_subnets_len = C.size_t(len(p.ShapedSubnets))
@@ -119,17 +114,12 @@ func policyOf(c *C.struct_natra_policy) Policy {
 		EgressPacketsPerSec:       uint64(c.egress_packets_per_sec),
 		IngressConnectionsPerSec:  uint64(c.ingress_connections_per_sec),
 		EgressConnectionsPerSec:   uint64(c.egress_connections_per_sec),
-		IngressPacketsBurst:       uint64(c.ingress_packets_burst),
-		EgressPacketsBurst:        uint64(c.egress_packets_burst),
-		IngressConnectionsBurst:   uint64(c.ingress_connections_burst),
-		EgressConnectionsBurst:    uint64(c.egress_connections_burst),
 		Group:                     uint32(c.group),
 		GroupWeight:               uint32(c.group_weight),
 		GroupFloorBitsPerSec:      uint64(c.group_floor_bits_per_sec),
 		IngressMode:               IngressMode(c.ingress_mode),
 		Mode:                      Mode(c.mode),
 		EDT:                       EDT(c.edt),
-		SketchWidth:               uint32(c.sketch_width),
 		SLI:                       SLI(c.sli),
 	}
 }

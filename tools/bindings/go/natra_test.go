@@ -48,11 +48,9 @@ func full(group uint32) natra.Policy {
 		FastPass: natra.FastPassGuarded, FastPassGuardBitsPerSec: 3e6,
 		IngressPacketsPerSec: 10001, EgressPacketsPerSec: 10002,
 		IngressConnectionsPerSec: 10003, EgressConnectionsPerSec: 10004,
-		IngressPacketsBurst: 10005, EgressPacketsBurst: 10006,
-		IngressConnectionsBurst: 10007, EgressConnectionsBurst: 10008,
 		Group: group, GroupWeight: 3, GroupFloorBitsPerSec: 1e6,
 		IngressMode: natra.IngressModePolice, Mode: natra.ModeClsactPodside,
-		EDT: natra.EDTOff, SketchWidth: 512, SLI: natra.SLIOn,
+		EDT: natra.EDTOff, SLI: natra.SLIOn,
 		UnshapedSubnets: []string{"10.0.0.0/8", "fd00::/8"},
 	}
 }

@@ -63,10 +63,6 @@ var policies = []struct {
 		func(p *natra.Policy) { p.IngressConnectionsPerSec = 1e9 + 1 }},
 	{"egress connections", "egress_connections_per_sec: 1000000001 is over 1000000000",
 		func(p *natra.Policy) { p.EgressConnectionsPerSec = 1e9 + 1 }},
-	{"bursts of packets", "egress_packets_burst: 1000000001 is over 1000000000",
-		func(p *natra.Policy) { p.EgressPacketsBurst = 1e9 + 1 }},
-	{"bursts of connections", "ingress_connections_burst: 1000000001 is over 1000000000",
-		func(p *natra.Policy) { p.IngressConnectionsBurst = 1e9 + 1 }},
 	{"group", "group: 257 is over 256", func(p *natra.Policy) { p.Group = 257 }},
 	{"weight without a group", "group_weight: 3 without a group",
 		func(p *natra.Policy) { p.GroupWeight = 3 }},
@@ -79,8 +75,6 @@ var policies = []struct {
 		func(p *natra.Policy) { p.Mode = math.MaxUint32 }},
 	{"EDT", "edt: 3 is over 2", func(p *natra.Policy) { p.EDT = 3 }},
 	{"SLI", "sli: 2 is over 1", func(p *natra.Policy) { p.SLI = 2 }},
-	{"sketch width", "sketch_width: 257 is not a power of two from 256 to 65536",
-		func(p *natra.Policy) { p.SketchWidth = 257 }},
 	{"no block", "shaped_subnets: '10.0.0.0' is not a CIDR block",
 		func(p *natra.Policy) { p.ShapedSubnets = []string{"10.0.0.0"} }},
 	{"no block but a line", "unshaped_subnets: '?[1m?' is not a CIDR block",
@@ -219,7 +213,7 @@ var targetRefusals = []refusal{
 			_, err := n.Find(ctx, natra.Target{Ifname: "lo"})
 			return err
 		}},
-	{"mode fixed", syscall.EINVAL, "mode, edt, ingress_mode, sketch_width, sli, subnets: fixed while attached",
+	{"mode fixed", syscall.EINVAL, "mode, edt, ingress_mode, sli, subnets: fixed while attached",
 		func(ctx context.Context, n *natra.Handle, _ pod) error {
 			policy := mbit(10, 10)
 			policy.Mode = natra.ModeClsactHostside

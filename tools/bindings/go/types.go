@@ -63,15 +63,11 @@ type Policy struct {
 	FastPassSharePercent    uint32   `json:"fast_pass_share_percent"`
 	FastPass                FastPass `json:"fast_pass"`
 	FastPassGuardBitsPerSec uint64   `json:"fast_pass_guard_bits_per_sec"`
-	// Packets and new TCP connections in a second; the bursts may pass at once.
+	// Packets and new TCP connections in a second; those of 0.1 s may pass at once.
 	IngressPacketsPerSec     uint64 `json:"ingress_packets_per_sec"`
 	EgressPacketsPerSec      uint64 `json:"egress_packets_per_sec"`
 	IngressConnectionsPerSec uint64 `json:"ingress_connections_per_sec"`
 	EgressConnectionsPerSec  uint64 `json:"egress_connections_per_sec"`
-	IngressPacketsBurst      uint64 `json:"ingress_packets_burst"`
-	EgressPacketsBurst       uint64 `json:"egress_packets_burst"`
-	IngressConnectionsBurst  uint64 `json:"ingress_connections_burst"`
-	EgressConnectionsBurst   uint64 `json:"egress_connections_burst"`
 	// Group is the number of the group whose rate it shares, which `natractl group`
 	// makes; 0: none. The weight and the floor are what it has of the group.
 	Group                uint32 `json:"group"`
@@ -84,7 +80,6 @@ type Policy struct {
 	IngressMode IngressMode `json:"ingress_mode"`
 	Mode        Mode        `json:"mode"`
 	EDT         EDT         `json:"edt"`
-	SketchWidth uint32      `json:"sketch_width"`
 	SLI         SLI         `json:"sli"`
 	// Peers whose traffic is limited, or whose traffic is not, as CIDR blocks. At most
 	// one of the two lists.

@@ -37,10 +37,6 @@ fn policies(natra: &mut Natra) {
         horizon_ns: 9_000_000_001,
         ..rates()
     };
-    let width = Policy {
-        sketch_width: 1000,
-        ..rates()
-    };
     let share = Policy {
         fast_pass_share_percent: 101,
         ..rates()
@@ -69,7 +65,6 @@ fn policies(natra: &mut Natra) {
     say("burst without a rate", natra.policy_check(&no_rate));
     say("rate", natra.policy_check(&high));
     say("horizon", natra.policy_check(&long));
-    say("width", natra.policy_check(&width));
     say("share", natra.policy_check(&share));
     say("packets without a rate", natra.policy_check(&packets));
     say("group", natra.policy_check(&group));

@@ -232,22 +232,12 @@ policy! {
     ingress_connections_per_sec: u64,
     /// New TCP connections.
     egress_connections_per_sec: u64,
-    /// How many may pass at once after a pause.
-    ingress_packets_burst: u64,
-    /// How many may pass at once after a pause.
-    egress_packets_burst: u64,
-    /// How many may pass at once after a pause.
-    ingress_connections_burst: u64,
-    /// How many may pass at once after a pause.
-    egress_connections_burst: u64,
     /// Number of the group whose rate it shares, which `natractl group` makes; 0: none.
     group: u32,
     /// Its part of what is left in the group. Needs a group.
     group_weight: u32,
     /// What the group never takes from it, bit/s. Needs a group.
     group_floor_bits_per_sec: u64,
-    /// Cells in a row of the sketch. Fixed when it is attached, as all that follows.
-    sketch_width: u32,
     }
     words {
     /// What small flows may do.
