@@ -352,7 +352,7 @@ struct natra_group_limits {
 struct natra_group_given {
 	char name[128];             /* "": the entry is free */
 	__u64 rate_bits_per_sec[2]; /* ingress, egress */
-	__u64 burst_bytes[2];
+	__u64 burst_bits[2];
 	__u64 floor_bits_per_sec;
 	__u32 weight;
 	__u32 parent;    /* number; 0: none */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "annotations.h"
 
-#include "bandwidth.h"
 #include "field.h"
 
 /* Bursts are in bits, as in the keys of upstream's plugin. */
@@ -15,7 +14,7 @@ static struct mistake read_burst(const struct policy_field *field,
 	if (!policy_field_rate(field, policy))
 		return (struct mistake){
 			"if burst is set, rate must also be set"};
-	policy_field_set(field, policy, bandwidth_bytes(bits));
+	policy_field_set(field, policy, bits);
 	return (struct mistake){""};
 }
 
@@ -64,7 +63,8 @@ static int read_one(const struct policy_field *field, const char *name,
 static const cJSON *find(const cJSON *pod, const struct policy_field *field,
 			 const char **ret_name)
 {
-	const char *const names[] = {field->annotation, field->alias};
+	const char *const names[] = {policy_field_annotation(field),
+				     field->alias};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const char *name = names[i];

@@ -26,24 +26,22 @@ struct source {
 	struct direction egress;
 };
 
-uint64_t bandwidth_bytes(uint64_t bits)
-{
-	return bits / 8 + (bits % 8 != 0);
-}
-
-static int read_number(const cJSON *object, const char *path, const char *key,
-		       struct source *source, uint64_t *ret,
-		       struct failure *failure)
+/* Reads a number, or a quantity such as "10M". */
+static int read_quantity(const cJSON *object, const char *path, const char *key,
+			 struct source *source, uint64_t *ret,
+			 struct failure *failure)
 {
 	const cJSON *value = json_get(object, key);
+	const char *text = json_text(value);
 
 	*ret = 0;
 	if (!value)
 		return 0;
 	source->present = true;
-	if (json_u64(value, ret) == 0)
+	if (text ? natra_parse_size(text, ret) == 0 : json_u64(value, ret) == 0)
 		return 0;
-	return refuse(failure, CNI_BAD_CONFIG, "%s%s: %s is not a whole number",
+	return refuse(failure, CNI_BAD_CONFIG,
+		      "%s%s: %s is neither a whole number nor one such as 10M",
 		      path, key, json_show(value).text);
 }
 
@@ -55,11 +53,11 @@ static int read_direction(const cJSON *object, const char *path,
 	struct direction d;
 	int r;
 
-	r = read_number(object, path, rate_key, source, &d.rate_bits_per_sec,
-			failure);
+	r = read_quantity(object, path, rate_key, source, &d.rate_bits_per_sec,
+			  failure);
 	if (r == 0)
-		r = read_number(object, path, burst_key, source, &d.burst_bits,
-				failure);
+		r = read_quantity(object, path, burst_key, source,
+				  &d.burst_bits, failure);
 	if (r)
 		return r;
 	if (path[0] && d.burst_bits >= PLACEHOLDER_BITS)
@@ -220,8 +218,8 @@ int bandwidth_read(struct settings *s, const struct conf *conf, struct natra *n,
 	out = choose(s->precedence, &by_conf.egress, &by_runtime.egress);
 	s->policy.ingress_rate_bits_per_sec = in->rate_bits_per_sec;
 	s->policy.egress_rate_bits_per_sec = out->rate_bits_per_sec;
-	s->policy.ingress_burst_bytes = bandwidth_bytes(in->burst_bits);
-	s->policy.egress_burst_bytes = bandwidth_bytes(out->burst_bits);
+	s->policy.ingress_burst_bits = in->burst_bits;
+	s->policy.egress_burst_bits = out->burst_bits;
 	if (has_subnets(runtime) &&
 	    (s->precedence == PRECEDENCE_RUNTIME || !has_subnets(conf->json)))
 		return read_subnets(runtime, RUNTIME_PATH ".", s, n, failure);

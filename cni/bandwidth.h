@@ -12,7 +12,4 @@
 int bandwidth_read(struct settings *settings, const struct conf *conf,
 		   struct natra *n, struct failure *failure);
 
-/* Converts bits to bytes and rounds up. */
-uint64_t bandwidth_bytes(uint64_t bits);
-
 #endif

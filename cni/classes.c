@@ -192,8 +192,9 @@ static int ask_for(struct asking *a, const char *text, struct failure *failure)
 	(void)snprintf(
 		wrong, sizeof(wrong), "'%.*s' is %s",
 		len < ITEM_SHOWN_MAX ? (int)len : ITEM_SHOWN_MAX, item,
-		r == -ERANGE ? "out of range"
-			     : "not CIDR, ingress=RATE, egress=RATE or dscp=N");
+		r == -ERANGE
+			? "out of range"
+			: "not CIDR, ingress-rate=RATE, egress-rate=RATE or dscp=N");
 	return refuse_asked(
 		a->value, r == -ENOMEM ? "there is no memory" : wrong, failure);
 }

@@ -20,11 +20,10 @@ static void note_limits(struct call *call, const struct natra_info *info)
 	log_add(&call->facts, "reason", info->reason);
 	log_add_u64(&call->facts, "ingress_bits_per_sec",
 		    p->ingress_rate_bits_per_sec);
-	log_add_u64(&call->facts, "ingress_burst_bytes",
-		    p->ingress_burst_bytes);
+	log_add_u64(&call->facts, "ingress_burst_bits", p->ingress_burst_bits);
 	log_add_u64(&call->facts, "egress_bits_per_sec",
 		    p->egress_rate_bits_per_sec);
-	log_add_u64(&call->facts, "egress_burst_bytes", p->egress_burst_bytes);
+	log_add_u64(&call->facts, "egress_burst_bits", p->egress_burst_bits);
 }
 
 /* Removes what the bandwidth plugin left. Without this its limits hold beside

@@ -32,7 +32,7 @@ unsigned int field_annotation_bit(const char *name)
 	if (name && is_named(name, CLASSES_ANNOTATION))
 		return FIELD_CLASSES_BIT;
 	for (size_t i = 0; name && i < POLICY_FIELDS_LEN; i++) {
-		const char *full = policy_fields[i].annotation;
+		const char *full = policy_field_annotation(&policy_fields[i]);
 
 		if (full && is_named(name, full))
 			return 1U << i;
@@ -43,16 +43,10 @@ unsigned int field_annotation_bit(const char *name)
 	return 0;
 }
 
-static bool is_number(const struct policy_field *field)
-{
-	return field->unit == POLICY_PERCENT;
-}
-
-/* Returns whether it is a quantity that may also be a plain number. */
+/* Returns whether a number without a unit may stand for it. */
 static bool is_quantity(const struct policy_field *field)
 {
-	return field->unit == POLICY_SIZE || field->unit == POLICY_RATE ||
-	       field->unit == POLICY_COUNT || field->unit == POLICY_NUMBER;
+	return field->unit <= POLICY_NUMBER && field->unit != POLICY_TIME;
 }
 
 static bool read_value(const struct policy_field *field, const cJSON *value,
@@ -60,7 +54,7 @@ static bool read_value(const struct policy_field *field, const cJSON *value,
 {
 	uint64_t number;
 
-	if (!is_number(field) && !(is_quantity(field) && cJSON_IsNumber(value)))
+	if (!is_quantity(field) || !cJSON_IsNumber(value))
 		return policy_field_parse(field, policy, json_text(value)) == 0;
 	if (json_u64(value, &number) < 0 || number < 1 || number > field->max)
 		return false;
@@ -72,7 +66,7 @@ static bool read_value(const struct policy_field *field, const cJSON *value,
 static void list_words(const struct policy_field *field,
 		       struct mistake *mistake)
 {
-	const char *word = field->form, *end;
+	const char *word = field->words, *end;
 	size_t len = (size_t)snprintf(mistake->text, sizeof(mistake->text),
 				      "is not ");
 

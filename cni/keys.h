@@ -14,13 +14,9 @@
 	X(logFile, check_log_file)                                             \
 	X(logLevel, check_log_level)
 
-/* Lists the keys that upstream's bandwidth plugin has, too, see bandwidth.c, and that of
- * classes and group, see classes.c and groups.c. */
+/* Lists the keys of subnets, classes and groups, see bandwidth.c, classes.c and
+ * groups.c. */
 #define LIMIT_KEYS(X)                                                          \
-	X(ingressRate)                                                         \
-	X(ingressBurst)                                                        \
-	X(egressRate)                                                          \
-	X(egressBurst)                                                         \
 	X(shapedSubnets)                                                       \
 	X(unshapedSubnets)                                                     \
 	X(classes)                                                             \

@@ -162,19 +162,18 @@ static int read_policy(struct settings *s, const struct conf *conf,
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
-		const cJSON *value =
-			field->key ? json_get(conf->json, field->key) : NULL;
+		const char *key = policy_field_key(field);
+		const cJSON *value = key ? json_get(conf->json, key) : NULL;
 		struct mistake mistake;
 		int r;
 
-		if (!value)
+		if (!value || policy_field_is_bandwidth(field))
 			continue;
 		mistake = field_read(field, value, &s->policy);
 		if (mistake.text[0])
-			return refuse(failure, CNI_BAD_CONFIG, "%s: %s %s",
-				      field->key, json_show(value).text,
-				      mistake.text);
-		r = check_policy(s, field->key, value, n, failure);
+			return refuse(failure, CNI_BAD_CONFIG, "%s: %s %s", key,
+				      json_show(value).text, mistake.text);
+		r = check_policy(s, key, value, n, failure);
 		if (r)
 			return r;
 	}

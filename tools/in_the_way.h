@@ -25,7 +25,7 @@ static inline bool leftovers_are_in_the_way(const struct natra *n, int r,
 	if (r == -EBUSY)
 		return left->tbf && strstr(text, root);
 	return r == -EOPNOTSUPP && left->ingress_redirect &&
-	       policy->mode == NATRA_MODE_CLSACT_HOSTSIDE &&
+	       policy->attach_mode == NATRA_MODE_CLSACT_HOSTSIDE &&
 	       strstr(text, "qdisc 'ingress'");
 }
 

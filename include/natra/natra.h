@@ -171,7 +171,7 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
  * (ingress that is paced) or 100 ms (where nothing is paced), so a higher rate takes
  * effect at once.
  *
- * mode, edt, ingress_mode, sli and the subnets of `policy` must be 0
+ * attach_mode, edt_pacing, ingress_mode, sli and the subnets of `policy` must be 0
  * or as attached. A direction that had no limit so far gets its programs now,
  * and the counters of both begin again; so do they if the attachment joins a group
  * and was in none, or leaves its group for none.

@@ -34,7 +34,7 @@ NATRA_API int natra_parse_time(const char *text, uint64_t *ret_ns);
 
 /**
  * @brief Read a class: "NAME=ITEM,ITEM,...", where an item is a CIDR block,
- *        "ingress=RATE", "egress=RATE" ("unlimited" for none) or "dscp=N" or
+ *        "ingress-rate=RATE", "egress-rate=RATE" ("unlimited" for none) or "dscp=N" or
  *        "dscp=N-M". An item "none" stands for no subnets, and "dscp=none" for no
  *        DSCP. natra_policy_check judges the name and the blocks.
  * @param base       what `text` leaves out: both rates, all DSCPs, all subnets.

@@ -187,11 +187,11 @@ struct natra_policy {
 	size_t sz;
 	uint64_t ingress_rate_bits_per_sec;
 	uint64_t egress_rate_bits_per_sec;
-	/** 0: what the rate carries in 0.5 s; with NATRA_INGRESS_MODE_PACE in
-	 *  pace_limit_ns, if that is less. Needs a rate. */
-	uint64_t ingress_burst_bytes;
-	/** 0: what the rate carries in 0.5 s. Needs a rate. */
-	uint64_t egress_burst_bytes;
+	/** In bits. 0: what the rate carries in 0.5 s; with NATRA_INGRESS_MODE_PACE
+	 *  in pace_limit_ns, if that is less. Needs a rate. */
+	uint64_t ingress_burst_bits;
+	/** In bits. 0: what the rate carries in 0.5 s. Needs a rate. */
+	uint64_t egress_burst_bits;
 	/** A flow whose estimate over the last one or two seconds reaches this
 	 *  is heavy; 0: what the rate of its direction carries in 0.1 s. */
 	uint64_t heavy_hitter_threshold_bytes;
@@ -218,10 +218,10 @@ struct natra_policy {
 	 *  the SYN; no other protocol has connections here. Those of 0.1 s, and at
 	 *  least 5, may pass at once after a pause. 0: no limit. Each needs a rate
 	 *  of its direction, or a group, and is at most 10^9. */
-	uint64_t ingress_packets_per_sec;
-	uint64_t egress_packets_per_sec;
-	uint64_t ingress_connections_per_sec;
-	uint64_t egress_connections_per_sec;
+	uint64_t ingress_packet_rate_per_sec;
+	uint64_t egress_packet_rate_per_sec;
+	uint64_t ingress_connection_rate_per_sec;
+	uint64_t egress_connection_rate_per_sec;
 	/** Number of the group, from natra_find_group, whose rates it shares beside its
 	 *  own, of which it needs none; 0: in none. See struct natra_group_info. */
 	uint32_t group;
@@ -234,8 +234,8 @@ struct natra_policy {
 	uint64_t group_floor_bits_per_sec;
 	/* Those from here on, but for the classes, are fixed at attach, and kept. */
 	enum natra_ingress_mode ingress_mode;
-	enum natra_mode mode;
-	enum natra_edt edt;
+	enum natra_mode attach_mode;
+	enum natra_edt edt_pacing;
 	enum natra_sli sli;
 	/** Peers whose traffic is limited, or whose traffic is not: the address
 	 *  of the other end, as CIDR blocks such as "10.0.0.0/8" or
@@ -471,9 +471,9 @@ struct natra_group_info {
 	/** Bit/s. 0: this direction is not limited. */
 	uint64_t ingress_rate_bits_per_sec;
 	uint64_t egress_rate_bits_per_sec;
-	/** 0: what the rate carries in 0.5 s. Needs a rate. */
-	uint64_t ingress_burst_bytes;
-	uint64_t egress_burst_bytes;
+	/** In bits. 0: what the rate carries in 0.5 s. Needs a rate. */
+	uint64_t ingress_burst_bits;
+	uint64_t egress_burst_bits;
 	const char *parent; /**< NULL: none */
 	/** These are the group's part in its parent, as in struct natra_policy. */
 	uint64_t floor_bits_per_sec;

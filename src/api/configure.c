@@ -50,6 +50,7 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 {
 	struct natra_policy policy = record_get_policy(&gen->record);
 	const struct natra_policy *before = &policy;
+	const char *fixed;
 
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
@@ -58,10 +59,9 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 			policy_field_set(field, p,
 					 policy_field_get(field, before));
 	}
-	if (!policy_same_shape(before, p))
-		return refuse(
-			n, -EINVAL,
-			"mode, edt, ingress_mode, sli, subnets: fixed while attached");
+	fixed = policy_fixed_difference(before, p);
+	if (fixed)
+		return refuse(n, -EINVAL, "%s: fixed while attached", fixed);
 	/* There may be none, or only their number may be given. */
 	if (subnets->len && !subnets_equal(pinned, subnets))
 		return refuse(n, -EINVAL, "subnets: fixed while attached");

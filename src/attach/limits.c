@@ -24,7 +24,7 @@ static bool may_gain_edt(const struct record *record,
 
 	return policy.sli == NATRA_SLI_ON && !record->edt &&
 	       !classes_limit(&policy, subnets, true) &&
-	       policy.edt != NATRA_EDT_OFF &&
+	       policy.edt_pacing != NATRA_EDT_OFF &&
 	       !mode_is_hostside((enum natra_mode)record->mode);
 }
 

@@ -212,15 +212,16 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 	struct record *record = &a->gen.record;
 	int r;
 
-	if (!limits(a->order, true) || a->order->policy.edt == NATRA_EDT_OFF) {
+	if (!limits(a->order, true) ||
+	    a->order->policy.edt_pacing == NATRA_EDT_OFF) {
 		(void)str_copy(reason, size, "edt is off");
-		if (a->order->policy.edt != NATRA_EDT_OFF)
+		if (a->order->policy.edt_pacing != NATRA_EDT_OFF)
 			(void)str_copy(reason, size, "no egress limit");
 		return 0;
 	}
 	if (mode_is_hostside((enum natra_mode)record->mode)) {
 		(void)str_copy(reason, size, "no edt on the host side");
-		if (a->order->policy.edt == NATRA_EDT_ON)
+		if (a->order->policy.edt_pacing == NATRA_EDT_ON)
 			return refuse(a->n, -EOPNOTSUPP,
 				      "edt: on needs a podside mode");
 		return 0;
@@ -233,7 +234,7 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 		(void)str_copy(reason, size, "edt with fq");
 		return 0;
 	}
-	if (a->order->policy.edt == NATRA_EDT_AUTO &&
+	if (a->order->policy.edt_pacing == NATRA_EDT_AUTO &&
 	    (r == -EOPNOTSUPP || r == -EBUSY)) {
 		(void)snprintf(reason, size, "no edt: %s", last_error(a->n));
 		return 0;
@@ -411,16 +412,17 @@ static int try_modes(struct natra *n, const struct pin_dir *dir,
 		NATRA_MODE_CLSACT_PODSIDE,
 		NATRA_MODE_CLSACT_HOSTSIDE,
 	};
-	const enum natra_mode *modes =
-		order->policy.edt == NATRA_EDT_OFF ? without_edt : with_edt;
+	const enum natra_mode *modes = order->policy.edt_pacing == NATRA_EDT_OFF
+					       ? without_edt
+					       : with_edt;
 	char why[RECORD_REASON_MAX / 2 - 2] = "first choice of auto";
 	struct kept_error best = {0};
 	bool found = false;
 	int r;
 
-	if (order->policy.mode != NATRA_MODE_AUTO)
-		return try_mode(n, dir, order, order->policy.mode, "asked for",
-				before, ret_gen);
+	if (order->policy.attach_mode != NATRA_MODE_AUTO)
+		return try_mode(n, dir, order, order->policy.attach_mode,
+				"asked for", before, ret_gen);
 	for (int i = 0; i < NATRA_MODE_MAX - 1; i++) {
 		r = try_mode(n, dir, order, modes[i], why, before, ret_gen);
 		if (r != -EOPNOTSUPP)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Classes as text: "NAME=10.0.0.0/8,fd00::/8,ingress=1G,egress=1G,dscp=46". */
+/* Classes as text: "NAME=10.0.0.0/8,fd00::/8,ingress-rate=1G,egress-rate=1G,dscp=46". */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,7 @@ static int read_subnet(const char *text, struct made *m)
 
 static int read_item(const char *item, struct made *m)
 {
-	static const char in[] = "ingress=", out[] = "egress=",
+	static const char in[] = "ingress-rate=", out[] = "egress-rate=",
 			  dscp[] = "dscp=";
 
 	if (strncmp(item, in, sizeof(in) - 1) == 0)

@@ -3,9 +3,9 @@
  * One row for each number and word of struct natra_policy. By these rows the
  * library checks ranges and fills in defaults, the plugin reads keys and
  * annotations, the installer knows the keys, natractl has its options, its text and
- * its JSON, and the record is pinned. A new limit is a member of struct
- * natra_policy, a row in fields.c, what policy_limits() makes of it for the data path, and
- * a line in the manuals and in natractl's completion.
+ * its JSON, and the record is pinned. The schema of the chart and the tables of the
+ * manuals are made of them. A new limit is a member of struct natra_policy, a row in
+ * fields.c, and what policy_limits() makes of it for the data path.
  */
 #ifndef NATRA_POLICY_FIELDS_H
 #define NATRA_POLICY_FIELDS_H
@@ -18,7 +18,7 @@
 
 enum policy_unit {
 	POLICY_RATE,  /* bit/s */
-	POLICY_BURST, /* bytes */
+	POLICY_BURST, /* bits */
 	POLICY_SIZE,  /* bytes */
 	POLICY_TIME,  /* ns */
 	POLICY_PERCENT,
@@ -34,7 +34,7 @@ enum policy_unit {
 };
 
 struct policy_field {
-	const char *name; /* the member's */
+	const char *name; /* the member's; see policy_field_setting */
 	size_t offset, size;
 	/* The field without which this one means nothing: its offset, 0 if there
 	 * is none, and the value that it needs; 0 stands for any value but 0. */
@@ -47,15 +47,23 @@ struct policy_field {
 	 * never changes; a new field comes behind all others. */
 	size_t pinned;
 	enum policy_unit unit;
-	bool is_fixed; /* natra_configure cannot change it */
-	/* natractl's option, the form of its value, and one line of help. */
-	const char *option, *form, *help;
-	/* The texts that natractl shows before the value and behind it, and in
-	 * place of a standard value that is no number. */
-	const char *title, *suffix, *standard_text;
-	const char *key; /* of the CNI configuration; NULL: no such key */
-	const char *annotation; /* of a pod; NULL: a pod cannot ask for it */
-	const char *alias;      /* another name of it, which others gave it */
+	bool is_fixed;         /* natra_configure cannot change it */
+	unsigned int surfaces; /* bits of enum policy_surface */
+	const char *words; /* "off|on", as they are listed; NULL: a number */
+	/* One line of help, and what holds if the setting is not given. */
+	const char *help, *otherwise;
+	/* The texts that natractl shows before the value and behind it. */
+	const char *title, *suffix;
+	/* An annotation that Kubernetes has for it, which each pod may have, in
+	 * place of natra's own; and one of others, which stands for natra's as
+	 * well. NULL: none. */
+	const char *annotation, *alias;
+};
+
+/* natractl has an option for each row. */
+enum policy_surface {
+	POLICY_ON_KEY = 1,        /* of the plugin's configuration */
+	POLICY_ON_ANNOTATION = 2, /* natra.io/..., if it is allowed */
 };
 
 /* fq itself drops what would have to wait longer than its horizon of 10 s. */
@@ -85,6 +93,9 @@ uint64_t policy_field_rate(const struct policy_field *burst,
  * limited. */
 bool policy_field_is_direction(const struct policy_field *field);
 
+/* Returns whether the field is a rate or a burst of bytes, which runtimes send. */
+bool policy_field_is_bandwidth(const struct policy_field *field);
+
 /* Returns whether the field means anything beside the others. */
 bool policy_field_counts(const struct policy_field *field,
 			 const struct natra_policy *policy);
@@ -112,5 +123,21 @@ int policy_field_parse_word(const struct policy_field *field, const char *text,
  * return for it: -EINVAL, also if `text` is NULL, or -ERANGE. */
 int policy_field_parse(const struct policy_field *field,
 		       struct natra_policy *policy, const char *text);
+
+/*
+ * The names of a setting, by spelling.c, which the library is built without. They follow
+ * from the member's: ingress_packet_rate_per_sec, without its unit, is ingress-packet-rate,
+ * so there are the option --ingress-packet-rate, the key ingressPacketRate and the
+ * annotation natra.io/ingress-packet-rate. natractl's JSON has the member's name. All texts
+ * are static.
+ */
+const char *policy_field_setting(const struct policy_field *field);
+const char *policy_field_option(const struct policy_field *field);
+/* NULL: the configuration has no such key. */
+const char *policy_field_key(const struct policy_field *field);
+/* NULL: there is none of natra's own. */
+const char *policy_field_annotation(const struct policy_field *field);
+/* Returns what stands for the value in the help, such as "RATE" or "off|on". */
+const char *policy_field_form(const struct policy_field *field);
 
 #endif

@@ -32,7 +32,7 @@ static int check_rate(const char *field, uint64_t rate, uint64_t burst,
 	(void)snprintf(name, sizeof(name), "%s_rate_bits_per_sec", field);
 	if (rate > NATRA_RATE_MAX_BITS_PER_SEC)
 		return refuse_number(name, rate, "is over 1P", ret_error, size);
-	(void)snprintf(name, sizeof(name), "%s_burst_bytes", field);
+	(void)snprintf(name, sizeof(name), "%s_burst_bits", field);
 	if (burst && !rate)
 		return refuse_number(name, burst, "without a rate", ret_error,
 				     size);
@@ -65,11 +65,11 @@ static int check_rates(const struct natra_group_info *g, char *ret_error,
 		       size_t size)
 {
 	int r = check_rate("ingress", g->ingress_rate_bits_per_sec,
-			   g->ingress_burst_bytes, ret_error, size);
+			   g->ingress_burst_bits, ret_error, size);
 
 	if (r == 0)
 		r = check_rate("egress", g->egress_rate_bits_per_sec,
-			       g->egress_burst_bytes, ret_error, size);
+			       g->egress_burst_bits, ret_error, size);
 	if (r == 0 && !g->ingress_rate_bits_per_sec &&
 	    !g->egress_rate_bits_per_sec) {
 		(void)snprintf(
@@ -129,7 +129,7 @@ struct natra_group_limits group_limits(const struct natra_group_given *given,
 				       bool egress)
 {
 	const uint64_t rate = given->rate_bits_per_sec[egress];
-	uint64_t burst = given->burst_bytes[egress];
+	uint64_t burst = policy_burst_bytes(given->burst_bits[egress]);
 	struct natra_group_limits l = {
 		/* A floor is one in the directions that have a rate. */
 		.parent = policy_membership(

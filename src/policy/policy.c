@@ -80,8 +80,20 @@ _Static_assert(POLICY_FAIR_SHIFT_POLICED >=
 _Static_assert(POLICY_FAIR_SHIFT_HELD >= NATRA_FAIR_TICK_SHIFT,
 	       "no unit is shorter than a tick");
 
-/* Returns the bytes that a rate sends in a time; at least 1 if the rate is not
- * 0, because 0 bytes stand for a default. */
+/* At least 1 if the rate is not 0, because 0 bits stand for a default. */
+static uint64_t bits_in(uint64_t rate_bits_per_sec, uint64_t ns)
+{
+	const uint64_t bits =
+		(uint64_t)((u128)rate_bits_per_sec * ns / NS_PER_SEC);
+
+	return rate_bits_per_sec && !bits ? 1 : bits;
+}
+
+uint64_t policy_burst_bytes(uint64_t bits)
+{
+	return bits / BITS_PER_BYTE + (bits % BITS_PER_BYTE != 0);
+}
+
 uint64_t policy_bytes_in(uint64_t rate_bits_per_sec, uint64_t ns)
 {
 	uint64_t bytes = (uint64_t)((u128)rate_bits_per_sec * ns / NS_PER_SEC /
@@ -101,7 +113,7 @@ static int check_direction(const char *name, uint64_t rate, uint64_t burst,
 	}
 	if (burst && !rate) {
 		(void)snprintf(ret_error, size,
-			       "%s_burst_bytes: %" PRIu64
+			       "%s_burst_bits: %" PRIu64
 			       " without a rate for %s",
 			       name, burst, name);
 		return -EINVAL;
@@ -215,11 +227,11 @@ int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 	int r;
 
 	r = check_direction("ingress", p->ingress_rate_bits_per_sec,
-			    p->ingress_burst_bytes, ret_error, size);
+			    p->ingress_burst_bits, ret_error, size);
 	if (r < 0)
 		return r;
 	r = check_direction("egress", p->egress_rate_bits_per_sec,
-			    p->egress_burst_bytes, ret_error, size);
+			    p->egress_burst_bits, ret_error, size);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; r == 0 && i < POLICY_FIELDS_LEN; i++)
@@ -278,13 +290,12 @@ struct natra_policy policy_effective(const struct natra_policy *policy)
 			policy_field_set(&policy_fields[i], &p,
 					 policy_fields[i].standard);
 	}
-	if (!p.ingress_burst_bytes)
-		p.ingress_burst_bytes =
-			policy_bytes_in(p.ingress_rate_bits_per_sec,
-					default_ingress_burst_ns(&p));
-	if (!p.egress_burst_bytes)
-		p.egress_burst_bytes = policy_bytes_in(
-			p.egress_rate_bits_per_sec, POLICY_BURST_NS);
+	if (!p.ingress_burst_bits)
+		p.ingress_burst_bits = bits_in(p.ingress_rate_bits_per_sec,
+					       default_ingress_burst_ns(&p));
+	if (!p.egress_burst_bits)
+		p.egress_burst_bits =
+			bits_in(p.egress_rate_bits_per_sec, POLICY_BURST_NS);
 	if (!p.heavy_hitter_threshold_bytes)
 		p.heavy_hitter_threshold_bytes = default_threshold(&p);
 	if (!p.horizon_ns)
@@ -319,8 +330,8 @@ bool policy_equal(const struct natra_policy *a, const struct natra_policy *b)
 	       a->classes_len == b->classes_len;
 }
 
-bool policy_same_shape(const struct natra_policy *a,
-		       const struct natra_policy *b)
+const char *policy_fixed_difference(const struct natra_policy *a,
+				    const struct natra_policy *b)
 {
 	const struct natra_policy now_a = policy_effective(a);
 	const struct natra_policy now_b = policy_effective(b);
@@ -330,10 +341,19 @@ bool policy_same_shape(const struct natra_policy *a,
 
 		if (field->is_fixed && policy_field_get(field, &now_a) !=
 					       policy_field_get(field, &now_b))
-			return false;
+			return field->name;
 	}
-	return a->shaped_subnets_len == b->shaped_subnets_len &&
-	       a->unshaped_subnets_len == b->unshaped_subnets_len;
+	if (a->shaped_subnets_len != b->shaped_subnets_len)
+		return "shaped_subnets";
+	return a->unshaped_subnets_len == b->unshaped_subnets_len
+		       ? NULL
+		       : "unshaped_subnets";
+}
+
+bool policy_same_shape(const struct natra_policy *a,
+		       const struct natra_policy *b)
+{
+	return !policy_fixed_difference(a, b);
 }
 
 struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes)
@@ -481,10 +501,10 @@ static struct natra_rate gate(uint64_t per_sec)
 static void set_gates(struct natra_limits *l, const struct natra_policy *p,
 		      bool out)
 {
-	const uint64_t packets =
-		out ? p->egress_packets_per_sec : p->ingress_packets_per_sec;
-	const uint64_t connections = out ? p->egress_connections_per_sec
-					 : p->ingress_connections_per_sec;
+	const uint64_t packets = out ? p->egress_packet_rate_per_sec
+				     : p->ingress_packet_rate_per_sec;
+	const uint64_t connections = out ? p->egress_connection_rate_per_sec
+					 : p->ingress_connection_rate_per_sec;
 
 	l->packets = gate(packets);
 	l->connections = gate(connections);
@@ -501,7 +521,8 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 	bool out = leg == LEG_EGRESS;
 	uint64_t rate =
 		out ? p.egress_rate_bits_per_sec : p.ingress_rate_bits_per_sec;
-	uint64_t burst = out ? p.egress_burst_bytes : p.ingress_burst_bytes;
+	uint64_t burst = policy_burst_bytes(out ? p.egress_burst_bits
+						: p.ingress_burst_bits);
 	/* The backstop's packets were charged to the group by the pacer. */
 	const bool is_member =
 		p.group && (leg != LEG_INGRESS ||

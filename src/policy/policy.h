@@ -31,12 +31,17 @@ enum leg {
 int policy_check(const struct natra_policy *policy, char *ret_error,
 		 size_t size);
 
-/* Fills in the defaults of everything but mode and edt. */
+/* Fills in the defaults of everything but attach_mode and edt_pacing. */
 struct natra_policy policy_effective(const struct natra_policy *policy);
 
 /* Returns whether two policies are the same with their defaults. Of the subnets only
  * the numbers are compared. */
 bool policy_equal(const struct natra_policy *a, const struct natra_policy *b);
+
+/* Returns the first member that is fixed while attached and differs; NULL: none. Of the
+ * subnets only the numbers are compared. */
+const char *policy_fixed_difference(const struct natra_policy *a,
+				    const struct natra_policy *b);
 
 /* Returns whether two policies need the same programs and maps. Of the subnets only the
  * numbers are compared. */
@@ -61,6 +66,9 @@ struct natra_membership policy_membership(uint32_t group, uint32_t weight,
 
 /* Returns a rate as ns per byte, exact to 2^-21 from 1 bit/s to 1 Pbit/s. */
 struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes);
+
+/* Returns the bytes of a burst, of which a part of one is one more. */
+uint64_t policy_burst_bytes(uint64_t bits);
 
 /* Returns the bytes that a rate sends in a time; at least 1 if the rate is not
  * 0, because 0 bytes stand for a default. */

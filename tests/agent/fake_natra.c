@@ -176,8 +176,8 @@ static void store(const char *id, const struct natra_policy *p)
 		return;
 	fprintf(f, "%" PRIu64 " %" PRIu64 " 1 %" PRIu64 " %" PRIu64 " %u\n",
 		p->ingress_rate_bits_per_sec, p->egress_rate_bits_per_sec,
-		p->ingress_packets_per_sec, p->egress_connections_per_sec,
-		p->group);
+		p->ingress_packet_rate_per_sec,
+		p->egress_connection_rate_per_sec, p->group);
 	(void)fclose(f);
 }
 
@@ -194,8 +194,8 @@ static int load(const char *id, struct natra_info *ret)
 	info.policy.ingress_rate_bits_per_sec = read_number(f);
 	info.policy.egress_rate_bits_per_sec = read_number(f);
 	current = read_number(f) != 0;
-	info.policy.ingress_packets_per_sec = read_number(f);
-	info.policy.egress_connections_per_sec = read_number(f);
+	info.policy.ingress_packet_rate_per_sec = read_number(f);
+	info.policy.egress_connection_rate_per_sec = read_number(f);
 	info.policy.group = (uint32_t)read_number(f);
 	info.program_is_current = current;
 	(void)fclose(f);
@@ -247,11 +247,12 @@ static struct line {
 		       ",%" PRIu64 " connections=%" PRIu64 ",%" PRIu64,
 		       policy->ingress_rate_bits_per_sec,
 		       policy->egress_rate_bits_per_sec,
-		       policy->ingress_burst_bytes, policy->horizon_ns,
-		       policy->pace_limit_ns, policy->ingress_packets_per_sec,
-		       policy->egress_packets_per_sec,
-		       policy->ingress_connections_per_sec,
-		       policy->egress_connections_per_sec);
+		       policy->ingress_burst_bits, policy->horizon_ns,
+		       policy->pace_limit_ns,
+		       policy->ingress_packet_rate_per_sec,
+		       policy->egress_packet_rate_per_sec,
+		       policy->ingress_connection_rate_per_sec,
+		       policy->egress_connection_rate_per_sec);
 	return line;
 }
 

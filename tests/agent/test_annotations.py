@@ -23,7 +23,7 @@ class Annotations(Case):
         self.api.put("a", {IN: "1M", "natra.io/ingress-burst": "80k",
                            "natra.io/fast-pass": "off"})
         wait_until(lambda: self.calls("configure"), "no change")
-        self.assertIn("burst=10000", self.calls("configure")[0])
+        self.assertIn("burst=80000", self.calls("configure")[0])
         self.agent.wait("natra.io/fast-pass is not in allowAnnotations")
 
     def test_queue_depth(self):

@@ -29,7 +29,7 @@ class Classes(KernelCase):
         programs and state, so that there is no moment without limits."""
         classes = "natra.io/classes"
         web = ("web", 5000000, ["192.0.2.0/24"])
-        start = {IN: "10M", classes: "web=192.0.2.0/24,egress=5M"}
+        start = {IN: "10M", classes: "web=192.0.2.0/24,egress-rate=5M"}
         api, options = self.api_server()
         self.pod("a", 10000000, annotations=start, allowAnnotations=["classes"])
         self.process_of("a")
@@ -46,19 +46,19 @@ class Classes(KernelCase):
         agent.wait("msg=ready part=pods")
         place = follows(start, 10**7, [web])
         for text, wanted in (
-                ("web=192.0.2.0/24,198.51.100.0/24,egress=7M",
+                ("web=192.0.2.0/24,198.51.100.0/24,egress-rate=7M",
                  [("web", 7000000, ["192.0.2.0/24", "198.51.100.0/24"])]),
                 ("web=2001:db8::/32", [("web", 0, ["2001:db8::/32"])])):
             self.assertEqual(follows({IN: "10M", classes: text}, 10**7, wanted), place)
         # A bad value keeps what there is.
-        api.put("a", {IN: "20M", classes: "web=192.0.2.0/24,egress=fast"})
+        api.put("a", {IN: "20M", classes: "web=192.0.2.0/24,egress-rate=fast"})
         wait_until(lambda: api.events, agent.log)
-        for word in (classes, "'egress=fast'"):
+        for word in (classes, "'egress-rate=fast'"):
             self.assertIn(word, api.events[0][1]["message"])
         self.assertEqual(self.classes_of("a"),
                          (10**7, [("web", 0, ["2001:db8::/32"])], place))
         two = [web, ("lan", 0, ["10.0.0.0/8"])]
-        new = follows({IN: "10M", classes: "web=192.0.2.0/24,egress=5M;lan=10.0.0.0/8"},
+        new = follows({IN: "10M", classes: "web=192.0.2.0/24,egress-rate=5M;lan=10.0.0.0/8"},
                       10**7, two)
         self.assertNotEqual(new, place)
         # Without limits it stays attached; the classes go with the annotation.
@@ -115,7 +115,7 @@ class Classes(KernelCase):
     def test_what_is_broken_beside_classes(self):
         """A program that somebody has removed is not mended by writing limits again, so
         that an edit of something else writes none. An edit of classes is followed."""
-        start = {IN: "10M", "natra.io/classes": "web=192.0.2.1/24,192.0.2.0/24,egress=5M"}
+        start = {IN: "10M", "natra.io/classes": "web=192.0.2.1/24,192.0.2.0/24,egress-rate=5M"}
         edit = self.limited_with_classes(start, attachMode="clsact-podside")
         run("nsenter", f"--net={self.node.netns('a')}", "tc", "filter", "del", "dev", "eth0",
             "egress")
@@ -124,13 +124,13 @@ class Classes(KernelCase):
         self.assertIn("is not on the clsact", error)
         self.assertEqual(edit({**start, "natra.io/other": "1"}), [])
         self.assertEqual(len(edit({IN: "10M", "natra.io/classes":
-                                   "web=198.51.100.0/24,egress=5M"})), 1)
+                                   "web=198.51.100.0/24,egress-rate=5M"})), 1)
         self.assertEqual(self.classes_of("a")[1], [("web", 5000000, ["198.51.100.0/24"])])
 
     def test_interrupted_change_of_classes(self):
         """The next edit ends a change of classes that a process has not ended, whatever
         it is about."""
-        start = {IN: "10M", "natra.io/classes": "web=192.0.2.0/24,egress=5M"}
+        start = {IN: "10M", "natra.io/classes": "web=192.0.2.0/24,egress-rate=5M"}
         edit = self.limited_with_classes(start)
         pin = self.classes_of("a")[2][0] + "/meta"
         [entry] = json.loads(run("bpftool", "-j", "map", "dump", "pinned", pin))
@@ -163,7 +163,7 @@ class Classes(KernelCase):
         agent = self.agent(*options)
         wait_until(lambda: "net/a/eth0" in self.limits(), agent.log)
         run(NATRACTL, "--bpffs", str(self.bpffs), "set", "net/a/eth0", "--class",
-            "web=192.0.2.0/24,egress=5M", "--class", "voice=dscp=46")
+            "web=192.0.2.0/24,egress-rate=5M", "--class", "voice=dscp=46")
         # The second edit attaches the pod anew.
         for edit, rate in (({}, "20M"), ({"natra.io/sli": "on"}, "30M")):
             place = self.classes_of("a")[2]

@@ -24,8 +24,8 @@ class Kernel(KernelCase):
         run("ip", "link", "add", name, "type", "veth", "peer", "name",
             name + "-b")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        run(NATRACTL, "--bpffs", str(self.bpffs), "attach", name, "--ingress",
-            "10M", "--egress", "10M")
+        run(NATRACTL, "--bpffs", str(self.bpffs), "attach", name, "--ingress-rate",
+            "10M", "--egress-rate", "10M")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return 1e3 * (after.ru_utime + after.ru_stime - before.ru_utime -
                       before.ru_stime)
@@ -60,7 +60,7 @@ class Kernel(KernelCase):
         for words in attaches:
             run("mount", "-t", "bpf", "bpf", str(bpffs))
             try:
-                run(NATRACTL, "--bpffs", str(bpffs), "group", "set", "g", "--egress",
+                run(NATRACTL, "--bpffs", str(bpffs), "group", "set", "g", "--egress-rate",
                     "1M")
                 run(NATRACTL, "--bpffs", str(bpffs), "attach", "pod", *words.split())
                 found |= self.engines(bpffs)
@@ -81,20 +81,20 @@ class Kernel(KernelCase):
         run("mount", "-t", "bpf", "bpf", str(self.bpffs))
 
     def test_loads_what_pods_can_have(self):
-        both, one = "--ingress 1M --egress 1M", "--ingress 1M"
+        both, one = "--ingress-rate 1M --egress-rate 1M", "--ingress-rate 1M"
         self.preloads([], both, one)
-        self.preloads(["attachMode=clsact-hostside"], f"{both} --mode clsact-hostside")
-        self.preloads(["edtPacing=off"], f"{both} --edt off")
+        self.preloads(["attachMode=clsact-hostside"], f"{both} --attach-mode clsact-hostside")
+        self.preloads(["edtPacing=off"], f"{both} --edt-pacing off")
         self.preloads(['unshapedSubnets=["10.0.0.0/8"]'],
                       f"{both} --unshaped-subnet 10.0.0.0/8",
                       f"{one} --unshaped-subnet 10.0.0.0/8")
         # No pod can have another rate than this one.
         self.preloads(["ingressRate=1000000"], one)
         self.preloads(["ingressRate=1000000", "precedence=lowest"], both, one)
-        self.preloads(['allowAnnotations=["edt-pacing"]'], both, one, f"{both} --edt off")
-        lan = "--class lan=10.0.0.0/8,ingress=1M"
+        self.preloads(['allowAnnotations=["edt-pacing"]'], both, one, f"{both} --edt-pacing off")
+        lan = "--class lan=10.0.0.0/8,ingress-rate=1M"
         self.preloads(['allowAnnotations=["classes"]'], both, one,
-                      f"{both} {lan},egress=1M", f"{one} {lan}")
+                      f"{both} {lan},egress-rate=1M", f"{one} {lan}")
         self.preloads(["sli=on"], f"{both} --sli on", f"{one} --sli on")
         self.preloads(['allowAnnotations=["sli"]'], both, one, f"{both} --sli on",
                       f"{one} --sli on")
@@ -104,7 +104,7 @@ class Kernel(KernelCase):
         def group(name, **rates):
             return [f"group={json.dumps(dict(rates, name=name))}"]
 
-        both, one = "--ingress 1M --egress 1M", "--ingress 1M"
+        both, one = "--ingress-rate 1M --egress-rate 1M", "--ingress-rate 1M"
         everywhere = {"ingressRate": "1G", "egressRate": "1G"}
         member = f"{both} --group g"
         self.preloads(group("{namespace}", **everywhere), member)
@@ -121,12 +121,12 @@ class Kernel(KernelCase):
     def test_loads_pacers(self):
         if not json.loads(run(NATRACTL, "--json", "probe"))["fq"]:
             self.skipTest("no fq")
-        pace = "--ingress 1M --egress 1M --ingress-mode pace"
+        pace = "--ingress-rate 1M --egress-rate 1M --ingress-mode pace"
         self.preloads(["ingressMode=pace"], pace)
-        self.preloads(["ingressMode=pace", "edtPacing=off"], f"{pace} --edt off",
-                      "--egress 1M --ingress-mode pace --edt off")
+        self.preloads(["ingressMode=pace", "edtPacing=off"], f"{pace} --edt-pacing off",
+                      "--egress-rate 1M --ingress-mode pace --edt-pacing off")
         self.preloads(['allowAnnotations=["natra.io/ingress-mode"]'],
-                      "--ingress 1M --egress 1M", "--ingress 1M", pace)
+                      "--ingress-rate 1M --egress-rate 1M", "--ingress-rate 1M", pace)
 
     def test_asked_for_what_the_kernel_cannot(self):
         """Without fq nothing is paced: if the configuration says so, no pod can start;
@@ -138,7 +138,7 @@ class Kernel(KernelCase):
         self.assertIn("[-] programs: ", agent.wait_ready(False))
         self.assertEqual(agent.stop(), 0)
         self.preloads(["allowAnnotations=[\"ingress-mode\"]"],
-                      "--ingress 1M --egress 1M")
+                      "--ingress-rate 1M --egress-rate 1M")
 
     def test_programs_not_loaded(self):
         print(f"attach without: {self.attach_cpu_ms('two'):.1f} ms of CPU",
@@ -253,7 +253,7 @@ class Kernel(KernelCase):
 
     def test_a_group_that_was_refused(self):
         """It is new when it is right, and not the agent's if it never is."""
-        run(NATRACTL, "--bpffs", str(self.bpffs), "group", "set", "mine", "--egress", "1M")
+        run(NATRACTL, "--bpffs", str(self.bpffs), "group", "set", "mine", "--egress-rate", "1M")
         self.pod("a", 10000000, group={"name": "{namespace}"})
         self.write_groups('{"shop": {"egressRate": "1X"}, "mine": {"egressRate": "1X"}}')
         agent = self.agent("--groups", str(self.node.root / "groups.json"))

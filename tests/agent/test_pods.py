@@ -104,7 +104,7 @@ class Adopt(Case):
             "type": "bandwidth", "ingressRate": 5000000,
             "ingressBurst": 8000000}])
         self.run_agent()
-        self.assertIn("in=5000000 out=0 burst=1000000",
+        self.assertIn("in=5000000 out=0 burst=8000000",
                       self.calls("attach")[0])
 
     def test_natra_in_list(self):
@@ -127,7 +127,7 @@ class Adopt(Case):
         self.assertIn("burst=0", self.calls("attach")[0])
         self.node.forget()
         self.run_agent("--conf", 'allowAnnotations=["ingress-burst"]')
-        self.assertIn("burst=1000", self.calls("attach")[0])
+        self.assertIn("burst=8000", self.calls("attach")[0])
 
     def test_limited_already(self):
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
@@ -503,7 +503,7 @@ class Adopt(Case):
         self.node.pod("a", {"ingressRate": "many"}, ["ptp"])
         self.node.pod("b", {"ingressRate": 1000000}, ["ptp"])
         log = self.run_agent()
-        self.assertIn("is not a whole number", log)
+        self.assertIn("is neither a whole number", log)
         self.assertEqual(len(self.calls("attach")), 1)
 
     def test_upgrade(self):

@@ -447,7 +447,7 @@ static void in_every_mode(void **state)
 		if (!rig_has_tcx() && (m == NATRA_MODE_TCX_PODSIDE ||
 				       m == NATRA_MODE_TCX_HOSTSIDE))
 			continue;
-		policy.mode = (enum natra_mode)m;
+		policy.attach_mode = (enum natra_mode)m;
 		assert_int_equal(attach(&policy), 0);
 		assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 		pod_send(&pod, 3);

@@ -97,7 +97,7 @@ static void what_is_over_the_rate_is_marked_then_dropped(void **state)
 
 	(void)state;
 	policy.ingress_rate_bits_per_sec = 80 * KBIT;
-	policy.ingress_burst_bytes = 1;
+	policy.ingress_burst_bits = 8;
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
 	attach(&policy);
 	(void)clock_gettime(CLOCK_MONOTONIC, &from);

@@ -38,7 +38,7 @@ static void what_is_missing_is_named_and_put_back(void **state)
 	for (int i = 0; i < 4; i++) {
 		const char *leg = legs[i % 2];
 
-		policy.mode = modes[i / 2];
+		policy.attach_mode = modes[i / 2];
 		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 		detach_link(leg);
 		assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
@@ -59,7 +59,7 @@ static void an_interface_that_is_gone_is_gone(void **state)
 	size_t removed = 0;
 
 	(void)state;
-	policy.mode = NATRA_MODE_TCX_PODSIDE;
+	policy.attach_mode = NATRA_MODE_TCX_PODSIDE;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	detach_link("ingress");
 	rig_sh("ip link del h-%s", pod.name);

@@ -100,7 +100,7 @@ static void what_was_given_is_told(void **state)
 	group.parent = "node";
 	group.weight = 3;
 	group.floor_bits_per_sec = 5 * MBIT;
-	group.egress_burst_bytes = 70000;
+	group.egress_burst_bits = 70000;
 	group.automatic = 1;
 	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
 	w = walk();
@@ -113,8 +113,8 @@ static void what_was_given_is_told(void **state)
 	assert_string_equal(w.name, TEAM);
 	assert_string_equal(w.parent, "node");
 	assert_int_equal(w.last.egress_rate_bits_per_sec, 100 * MBIT);
-	assert_int_equal(w.last.egress_burst_bytes, 70000);
-	assert_int_equal(w.last.ingress_burst_bytes, 0);
+	assert_int_equal(w.last.egress_burst_bits, 70000);
+	assert_int_equal(w.last.ingress_burst_bits, 0);
 	assert_int_equal(w.last.weight, 3);
 	assert_int_equal(w.last.floor_bits_per_sec, 5 * MBIT);
 	assert_int_equal(w.last.members, 0);
@@ -207,7 +207,7 @@ static void members_are_counted_and_charged(void **state)
 	(void)state;
 	policy = member_of(make_group(TEAM, 100));
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
-	policy.edt = NATRA_EDT_OFF;
+	policy.edt_pacing = NATRA_EDT_OFF;
 	assert_int_equal(attach(&policy), 0);
 	pod_send(&pod, 7);
 	w = walk();
@@ -329,7 +329,7 @@ static void members_need_no_rates(void **state)
 	(void)state;
 	policy.group = make_group(TEAM, 100);
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
-	policy.edt = NATRA_EDT_OFF;
+	policy.edt_pacing = NATRA_EDT_OFF;
 	policy.group_floor_bits_per_sec = 40 * MBIT;
 	assert_int_equal(attach(&policy), 0);
 	info = rig_query(n, ID);

@@ -17,7 +17,7 @@ static void attach(enum natra_mode mode)
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 
-	policy.mode = mode;
+	policy.attach_mode = mode;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
 }
@@ -238,7 +238,7 @@ static void stranger_with_the_index_of_the_peer_is_left_alone(void **state)
 	struct natra_policy policy = policy_of(10, 20);
 
 	(void)state;
-	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	rig_sh("ip netns add far && ip -n far link add peer1 index 771 type veth"
 	       " peer name eth1 index 772 netns " POD " &&"
 	       "ip link add own index 771 type veth peer name eth2 netns " POD);

@@ -81,10 +81,10 @@ static const struct {
 	      "1000000000000001"),
 	FIELD(ingress_mode, NATRA_INGRESS_MODE_MAX, "2"),
 	FIELD(ingress_mode, UINT32_MAX, "4294967295"),
-	FIELD(mode, NATRA_MODE_MAX, "5"),
-	FIELD(mode, UINT32_MAX, "4294967295"),
-	FIELD(edt, NATRA_EDT_MAX, "3"),
-	FIELD(edt, UINT32_MAX, "4294967295"),
+	FIELD(attach_mode, NATRA_MODE_MAX, "5"),
+	FIELD(attach_mode, UINT32_MAX, "4294967295"),
+	FIELD(edt_pacing, NATRA_EDT_MAX, "3"),
+	FIELD(edt_pacing, UINT32_MAX, "4294967295"),
 };
 
 static void set_field(struct natra_policy *policy, size_t offset, size_t size,
@@ -129,11 +129,11 @@ static void policy_fields(void **state)
 		refuse_policy(&policy, bad_fields[i].name, bad_fields[i].text);
 	}
 	policy = policy_of(0, 10);
-	policy.ingress_burst_bytes = 4711;
-	refuse_policy(&policy, "ingress_burst_bytes", "4711");
+	policy.ingress_burst_bits = 4711;
+	refuse_policy(&policy, "ingress_burst_bits", "4711");
 	policy = policy_of(10, 0);
-	policy.egress_burst_bytes = 4711;
-	refuse_policy(&policy, "egress_burst_bytes", "4711");
+	policy.egress_burst_bits = 4711;
+	refuse_policy(&policy, "egress_burst_bits", "4711");
 }
 
 /* The smallest and largest values that are allowed are accepted. */
@@ -145,16 +145,16 @@ static void policy_limits(void **state)
 	assert_int_equal(natra_policy_check(n, &policy), 0);
 	policy.ingress_rate_bits_per_sec = NATRA_RATE_MIN_BITS_PER_SEC;
 	policy.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	policy.ingress_burst_bytes = UINT64_MAX;
-	policy.egress_burst_bytes = 1;
+	policy.ingress_burst_bits = UINT64_MAX;
+	policy.egress_burst_bits = 1;
 	policy.heavy_hitter_threshold_bytes = UINT64_MAX;
 	policy.horizon_ns = 9000000000;
 	policy.pace_limit_ns = 9000000000;
 	policy.fast_pass_share_percent = 100;
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
 	policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
-	policy.edt = NATRA_EDT_OFF;
+	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	policy.edt_pacing = NATRA_EDT_OFF;
 	assert_int_equal(natra_policy_check(n, &policy), 0);
 }
 

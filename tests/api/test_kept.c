@@ -56,14 +56,14 @@ static void change_without_what_is_fixed_keeps_it(void **state)
 	struct natra_info info;
 
 	(void)state;
-	policy.mode = NATRA_MODE_CLSACT_PODSIDE;
-	policy.edt = NATRA_EDT_OFF;
+	policy.attach_mode = NATRA_MODE_CLSACT_PODSIDE;
+	policy.edt_pacing = NATRA_EDT_OFF;
 	policy.sli = NATRA_SLI_ON;
 	(void)attach(&policy, NULL, NULL);
 	assert_int_equal(KEPT(natra_configure(n, ID, &rates)), 0);
 	info = rig_query(n, ID);
-	assert_int_equal(info.policy.mode, NATRA_MODE_CLSACT_PODSIDE);
-	assert_int_equal(info.policy.edt, NATRA_EDT_OFF);
+	assert_int_equal(info.policy.attach_mode, NATRA_MODE_CLSACT_PODSIDE);
+	assert_int_equal(info.policy.edt_pacing, NATRA_EDT_OFF);
 	assert_int_equal(info.policy.sli, NATRA_SLI_ON);
 	assert_int_equal(info.policy.ingress_rate_bits_per_sec, 30 * MBIT);
 	assert_int_equal(KEPT(natra_check(n, ID, &rates)), 0);
@@ -77,7 +77,7 @@ static void refused(void)
 	struct natra_policy policy = policy_of(30, 40);
 	char *before = rig_state();
 
-	policy.edt = NATRA_EDT_ON;
+	policy.edt_pacing = NATRA_EDT_ON;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), -EBUSY);
 	says(n, "pfifo", NULL);
 	rig_same_state(before);
@@ -117,7 +117,7 @@ static void ingress_mode_counts_with_ingress_only(void **state)
 	char before[192], after[192];
 
 	(void)state;
-	policy.edt = NATRA_EDT_OFF;
+	policy.edt_pacing = NATRA_EDT_OFF;
 	(void)attach(&policy, NULL, NULL);
 	engine_name(before, sizeof(before));
 	rig_detach(n, ID);
@@ -136,7 +136,7 @@ static void first_limit_beside_sli(void **state)
 
 	(void)state;
 	policy.sli = NATRA_SLI_ON;
-	policy.edt = NATRA_EDT_ON;
+	policy.edt_pacing = NATRA_EDT_ON;
 	(void)attach(&policy, NULL, NULL);
 	policy.egress_rate_bits_per_sec = 10 * MBIT;
 	r = KEPT(natra_configure(n, ID, &policy));

@@ -217,7 +217,7 @@ static void orderly(const char *what, size_t offset)
 				strchr(natra_error(n), '\n'))))
 		fail_msg("%s %zu: query %d, '%s'", what, offset, r,
 			 natra_error(n));
-	if (r == 0 && (info.policy.mode >= NATRA_MODE_MAX ||
+	if (r == 0 && (info.policy.attach_mode >= NATRA_MODE_MAX ||
 		       info.policy.sli >= NATRA_SLI_MAX))
 		fail_msg("%s %zu: query believes it", what, offset);
 	r = natra_check(n, ID, NULL);

@@ -94,7 +94,7 @@ static void attach_again(void **state)
 	policy.sli = NATRA_SLI_ON;
 	attach(&t, &policy);
 	holds(ID);
-	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	attach(&t, &policy);
 	holds(ID);
 }

@@ -151,11 +151,11 @@ static void query_tells_what_was_given(void **state)
 
 	target.network = "net-a";
 	target.label = "namespace/pod";
-	policy.ingress_burst_bytes = 123456;
+	policy.ingress_burst_bits = 123456;
 	policy.heavy_hitter_threshold_bytes = 54321;
 	policy.fast_pass = NATRA_FAST_PASS_CHARGED;
 	policy.fast_pass_share_percent = 55;
-	policy.edt = NATRA_EDT_OFF;
+	policy.edt_pacing = NATRA_EDT_OFF;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	info = rig_query(n, "told");
 	assert_memory_equal(&info.policy, &policy, sizeof(policy));
@@ -200,11 +200,11 @@ static void configure(void **state)
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -EINVAL);
 	says(n, "sli", NULL);
 	policy = policy_of(40, 0);
-	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -EINVAL);
 	says(n, "mode", NULL);
 	policy = policy_of(40, 0);
-	policy.edt = NATRA_EDT_OFF;
+	policy.edt_pacing = NATRA_EDT_OFF;
 	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -EINVAL);
 	says(n, "edt", NULL);
 	policy = policy_of(30, 0);
@@ -378,7 +378,7 @@ static void neighbours(void **state)
 	assert_int_equal(KEPT(natra_foreach_neighbour(n, "near", stop, &calls)),
 			 -ENOENT);
 	assert_int_equal(calls, 0);
-	policy.mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
 	add_other(&hook, &opts);
 	assert_int_equal(KEPT(natra_foreach_neighbour(n, "near", count, &seen)),
@@ -465,7 +465,7 @@ static void interface_gone(void **state)
 		 * detach. */
 		pod = pod_make("life-g");
 		target = pod_target(&pod, "gone");
-		policy.mode = modes[i];
+		policy.attach_mode = modes[i];
 		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 		pod_remove(&pod);
 		gone_is_told("gone");

@@ -168,7 +168,7 @@ static void failed_attach_then_record(void **state)
 
 	(void)state;
 	policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	policy.mode = NATRA_MODE_TCX_PODSIDE;
+	policy.attach_mode = NATRA_MODE_TCX_PODSIDE;
 	rig_sh("tc qdisc add dev " NODE_SIDE " root handle 7: pfifo");
 	assert_true(KEPT(natra_attach(n, &target, &policy, NULL)) < 0);
 	(void)snprintf(error, sizeof(error), "%s", natra_error(n));

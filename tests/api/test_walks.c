@@ -51,7 +51,7 @@ static void an_attachment_without_its_link_goes_with_the_interface(void **state)
 	(void)state;
 	if (!rig_has_tcx())
 		skip();
-	policy.mode = NATRA_MODE_TCX_PODSIDE;
+	policy.attach_mode = NATRA_MODE_TCX_PODSIDE;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	rig_sh("rm %s/ingress_link", rig_query(n, "unlinked").pin_path);
 	assert_int_equal(natra_check(n, "unlinked", NULL), -EBADE);
@@ -102,7 +102,7 @@ static void each_mode_is_there_until_it_goes(void **state)
 		struct tally tally;
 		int r;
 
-		policy.mode = (enum natra_mode)mode;
+		policy.attach_mode = (enum natra_mode)mode;
 		r = natra_attach(n, &target, &policy, NULL);
 		if (r == 0) {
 			tally = walk();

@@ -84,7 +84,7 @@ def limited():
     """Count what limits pods on this node: natra's attachments by the mode that was
     asked for, the mode and the rates; upstream's tbf by the kind of interface and the
     rate."""
-    found = Counter((a["policy"]["mode"], a["mode"],
+    found = Counter((a["policy"]["attach_mode"], a["mode"],
                      *(a["effective"][f"{way}_rate_bits_per_sec"] for way in RATES))
                     for a in attachments())
     found.update(("tbf", re.match("veth|bwp|", q["dev"])[0], q["options"]["rate"] * 8)

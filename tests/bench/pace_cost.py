@@ -29,7 +29,7 @@ KINDS = ("police", "pace")
 
 def attach(natra, number, kind):
     natra.ok("attach", f"p{number}", "--netns", "pods", "--id", f"m{number}",
-             "--ingress", "10M", "--egress", "10M", "--ingress-mode", kind)
+             "--ingress-rate", "10M", "--egress-rate", "10M", "--ingress-mode", kind)
 
 
 def cpu_seconds():

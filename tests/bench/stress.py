@@ -87,7 +87,7 @@ def configure(pod):
     ident = plugin.attachment(pod.path)["id"]
     took, alone = [], []
     for i in range(CHANGES):
-        for words, times in ((("set", ident, "--ingress", CAP + (i + 1) % 2), took),
+        for words, times in ((("set", ident, "--ingress-rate", CAP + (i + 1) % 2), took),
                              (("--version",), alone)):
             begin = time.monotonic()
             plugin.natractl(*words)

@@ -188,11 +188,11 @@ def wrong(report, arguments, runtime):
 def annotated(report, arguments, runtime):
     """Pods may ask for what the configuration allows, and for nothing else."""
     def lists():
-        return [(a["policy"]["ingress_packets_per_sec"], a["policy"]["sli"],
+        return [(a["policy"]["ingress_packet_rate_per_sec"], a["policy"]["sli"],
                  [(c["name"], c["egress_rate_bits_per_sec"], c["subnets"])
                   for c in a["classes"]]) for a in attachments()]
 
-    classes = "natra.io/classes=lan=10.0.0.0/8,egress=1G; far=192.0.2.0/24"
+    classes = "natra.io/classes=lan=10.0.0.0/8,egress-rate=1G; far=192.0.2.0/24"
     more = (*both(), classes, "natra.io/sli=on",
             "qos.projectcalico.org/ingressPacketRate=10k")
     allow = '"allowAnnotations": ["classes", "ingress-packet-rate"]'
@@ -206,10 +206,10 @@ def annotated(report, arguments, runtime):
         nothing_left(report, "annotations", plugin)
         plugin.stop()
     plugin = Plugin(arguments, "--natractl", gotest.natractl(), "--config", f"{{{allow}}}")
-    pod = runtime.run("wrong", *both(), "natra.io/classes=lan=egress=fast")
+    pod = runtime.run("wrong", *both(), "natra.io/classes=lan=egress-rate=fast")
     report.equal("a wrong annotation is left out", lists(), [(0, "off", [])])
-    report.true("  and the log says why", plugin.says("annotation natra.io/classes: 'lan=egress=fast': "
-                "'egress=fast' is not CIDR, ingress=RATE, egress=RATE or dscp=N: ignored"))
+    report.true("  and the log says why", plugin.says("annotation natra.io/classes: 'lan=egress-rate=fast': "
+                "'egress-rate=fast' is not CIDR, ingress-rate=RATE, egress-rate=RATE or dscp=N: ignored"))
     pod.stop()
     nothing_left(report, "a wrong annotation", plugin)
     plugin.stop()

@@ -136,7 +136,7 @@ TABLE = [
         "if (has_rates(&s->group) && !s->only_looks) {",
         "if (s->group.name) {", "cni-groups"),
     one("number-counts-after-it-was-cut", "src/policy/fields.c",
-        "if (r == 0 && value > field->max)", "if (r == 0 && value > UINT64_MAX - 1)",
+        "if (number < 1 || number > max)", "if (number < 1)",
         "cni-groups"),
     one("status-takes-any-group", "cni/wanted.c",
         "\tif (r == 0)\n\t\tr = groups_read(ret, conf, failure);\n", "", "cni-groups"),

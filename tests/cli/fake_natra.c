@@ -21,8 +21,8 @@ static struct natra_policy current = {
 	.sz = sizeof(current),
 	.ingress_rate_bits_per_sec = 10000000,
 	.egress_rate_bits_per_sec = 1500000000,
-	.egress_burst_bytes = 4000000,
-	.mode = NATRA_MODE_TCX_PODSIDE,
+	.egress_burst_bits = 32000000,
+	.attach_mode = NATRA_MODE_TCX_PODSIDE,
 };
 
 /* The label and the network that this process passed to natra_attach. */
@@ -128,9 +128,9 @@ static int fill(struct natra_info *info, const char *id)
 			       : "shop/web-0");
 	snprintf(info->network, sizeof(info->network), "%s",
 		 given_network ? given_network : "");
-	if (!info->effective.ingress_burst_bytes)
-		info->effective.ingress_burst_bytes =
-			current.ingress_rate_bits_per_sec / 16;
+	if (!info->effective.ingress_burst_bits)
+		info->effective.ingress_burst_bits =
+			current.ingress_rate_bits_per_sec / 2;
 	return 0;
 }
 

@@ -47,8 +47,8 @@ class Call(unittest.TestCase):
     def test_numbers(self):
         """The policy comes back as it was given, however large the numbers are."""
         policy = {"ingress_rate_bits_per_sec": 5, "egress_rate_bits_per_sec": "7",
-                  "egress_burst_bytes": str(UINT64_MAX), "horizon_ns": 2**53 - 1,
-                  "fast_pass": "guarded", "mode": 2, "edt": "2"}
+                  "egress_burst_bits": str(UINT64_MAX), "horizon_ns": 2**53 - 1,
+                  "fast_pass": "guarded", "attach_mode": 2, "edt_pacing": "2"}
         found = answer("attach", target={"ifname": "eth0", "id": "web"}, policy=policy)
         self.assertEqual(found["errno"], 0, found)
         got = found["result"]["effective"]
@@ -62,8 +62,8 @@ class Call(unittest.TestCase):
                              f"{UINT64_MAX}", "policy_check", policy={"horizon_ns": bad})
         for bad in (2**32, "no-mode", {}):
             with self.subTest(bad=bad):
-                self.refused(f"policy.mode: is not a whole number from 0 to {2**32 - 1}",
-                             "policy_check", policy={"mode": bad})
+                self.refused(f"policy.attach_mode: is not a whole number from 0 to {2**32 - 1}",
+                             "policy_check", policy={"attach_mode": bad})
 
     def test_the_library_refuses(self):
         self.refused("horizon_ns: 9000000001 is over 9000000000", "policy_check",
@@ -127,7 +127,7 @@ class Call(unittest.TestCase):
                 "allowAnnotations": ["ingress-packet-rate", "natra.io/fast-pass", "classes",
                                      "group-weight"],
                 "annotations": {"qos.projectcalico.org/ingressPacketRate": "10k",
-                                "natra.io/classes": "lan=10.0.0.0/8,egress=1G",
+                                "natra.io/classes": "lan=10.0.0.0/8,egress-rate=1G",
                                 "natra.io/fast-pass": "slow", "natra.io/sli": "on",
                                 "natra.io/group-weight": "2"}}
         bad = "annotation natra.io/fast-pass: 'slow': is not free, guarded, charged or off"
@@ -138,7 +138,7 @@ class Call(unittest.TestCase):
             bad + ": ignored", "annotation natra.io/sli is not in allowAnnotations: ignored",
             "annotation natra.io/group-weight: the pod is in no group: ignored"]))
         got = found["result"]
-        self.assertEqual((got["ingress_rate_bits_per_sec"], got["ingress_packets_per_sec"],
+        self.assertEqual((got["ingress_rate_bits_per_sec"], got["ingress_packet_rate_per_sec"],
                           got["fast_pass"], got["sli"], got["group_weight"], got["classes"]),
                          (5000, 10000, "free", "off", 0, [
                              {"name": "lan", "ingress_rate_bits_per_sec": 0,

@@ -30,8 +30,8 @@ BAD = {
     "--id": ["", "i" * 256],
     "--network": ["", "n" * 256],
     "--label": ["", "l" * 256],
-    "--ingress": RATES,
-    "--egress": RATES,
+    "--ingress-rate": RATES,
+    "--egress-rate": RATES,
     "--ingress-burst": SIZES,
     "--egress-burst": SIZES,
     "--heavy-hitter-threshold": SIZES,
@@ -40,23 +40,23 @@ BAD = {
     "--fast-pass": NAMES + ["paid"],
     "--fast-pass-share": NUMBERS + ["101", "80%"],
     "--fast-pass-guard": RATES + ["0", "unlimited"],
-    "--ingress-packets": SIZES + ["1000000001"],
-    "--egress-packets": SIZES + ["1000000001"],
-    "--ingress-connections": SIZES + ["1000000001"],
-    "--egress-connections": SIZES + ["1000000001"],
+    "--ingress-packet-rate": SIZES + ["1000000001"],
+    "--egress-packet-rate": SIZES + ["1000000001"],
+    "--ingress-connection-rate": SIZES + ["1000000001"],
+    "--egress-connection-rate": SIZES + ["1000000001"],
     "--group": ["", "g" * 128],
-    "--weight": NUMBERS + ["65"],
-    "--floor": RATES + ["0", "unlimited"],
+    "--group-weight": NUMBERS + ["65"],
+    "--group-floor": RATES + ["0", "unlimited"],
     "--parent": ["", "g" * 128],
-    "--mode": NAMES + ["tcx"],
-    "--edt": NAMES + ["yes"],
+    "--attach-mode": NAMES + ["tcx"],
+    "--edt-pacing": NAMES + ["yes"],
     "--ingress-mode": NAMES + ["shape"],
     "--sli": NAMES + ["yes"],
     "--shaped-subnet": ["", "10.0.0.0", "10.0.0.0/33", "10.0.0.0/8\n",
                         "::/129", "pod/8"],
     "--unshaped-subnet": ["", "10.0.0.0", "10.0.0.0/33", "10.0.0.0/8 "],
     "--class": ["", "=10.0.0.0/8", "a b=10.0.0.0/8", "a=10.0.0.0", "a=10.0.0.0/33",
-                "a=ingress=fast", "a=egress=10m", "a=dscp=64", "a=dscp=9-8", "a=,",
+                "a=ingress-rate=fast", "a=egress-rate=10m", "a=dscp=64", "a=dscp=9-8", "a=,",
                 "a=10.0.0.0/8\n", "a" * 32],
     "--direction": NAMES + ["in", "both"],
     "-n": NUMBERS + ["257"],
@@ -86,23 +86,23 @@ INSTALL_BAD = {
 }
 # Each command has one valid argument list here, without optional arguments.
 COMMANDS = {
-    "attach": ["eth0", "--netns", "/dev/null/netns", "--ingress", "1G",
-               "--egress", "1G"],
-    "set": ["web", "--ingress", "1G", "--egress", "1G"],
+    "attach": ["eth0", "--netns", "/dev/null/netns", "--ingress-rate", "1G",
+               "--egress-rate", "1G"],
+    "set": ["web", "--ingress-rate", "1G", "--egress-rate", "1G"],
     "detach": ["web"],
     "list": [],
     "show": ["web"],
     "stats": ["web"],
     "top": ["web"],
     "events": [],
-    "group": ["set", "team", "--ingress", "1G", "--egress", "1G"],
+    "group": ["set", "team", "--ingress-rate", "1G", "--egress-rate", "1G"],
     "metrics": [],
     "probe": [],
     "gc": [],
     "check": ["web"],
     "upgrade": [],
     "doctor": ["--root", "/dev/null"],
-    "hook": ["--on-error", "fail", "--ingress", "1G", "--egress", "1G"],
+    "hook": ["--on-error", "fail", "--ingress-rate", "1G", "--egress-rate", "1G"],
     "install": ["--root", "/dev/null"],
     "uninstall": ["--root", "/dev/null"],
     "call": [],
@@ -110,17 +110,17 @@ COMMANDS = {
 }
 # Every command that accepts the option accepts this value.
 GOOD = {
-    "--ingress": ["1", "999", "1k", "1P", "10Mi", "1e6", "1.5G", "0", "unlimited"],
+    "--ingress-rate": ["1", "999", "1k", "1P", "10Mi", "1e6", "1.5G", "0", "unlimited"],
     "--ingress-burst": ["1", "64k", "default"],
     "--heavy-hitter-threshold": ["125000", "default"],
     "--horizon": ["9s", "1ns", "1.5ms", "default"],
     "--fast-pass-share": ["1", "100", "default"],
-    "--mode": ["auto", "tcx-podside", "clsact-podside", "tcx-hostside",
+    "--attach-mode": ["auto", "tcx-podside", "clsact-podside", "tcx-hostside",
                "clsact-hostside"],
-    "--edt": ["auto", "on", "off"],
+    "--edt-pacing": ["auto", "on", "off"],
     "--fast-pass": ["free", "guarded", "charged", "off"],
     "--fast-pass-guard": ["1", "2M", "1P", "default"],
-    "--ingress-packets": ["1", "10k", "1G", "unlimited", "default"],
+    "--ingress-packet-rate": ["1", "10k", "1G", "unlimited", "default"],
     "--ingress-mode": ["police", "pace"],
     "--sli": ["off", "on"],
     "--direction": ["ingress", "egress"],
@@ -128,7 +128,7 @@ GOOD = {
     "--aggregate": ["namespace"],
     "--shaped-subnet": ["10.0.0.0/8", "0.0.0.0/0", "2001:db8::/32"],
     "--unshaped-subnet": ["10.1.2.3/8", "::/0", "::ffff:10.0.0.0/104"],
-    "--class": ["a=10.0.0.0/8,ingress=1M,egress=unlimited,dscp=46", "b=dscp=0-63"],
+    "--class": ["a=10.0.0.0/8,ingress-rate=1M,egress-rate=unlimited,dscp=46", "b=dscp=0-63"],
 }
 
 
@@ -243,28 +243,28 @@ class Cli(unittest.TestCase):
         for name in ("", "i" * 16, "a/b", "a b", "a\tb"):
             with self.subTest(ifname=name):
                 begin = f"IFNAME: '{escaped(name)}' "
-                self.refused(["attach", name, "--ingress", "1M"], begin)
+                self.refused(["attach", name, "--ingress-rate", "1M"], begin)
                 self.refused(["detach", name, "--netns", "a"], begin)
 
     def test_what_a_command_needs(self):
-        self.refused(["attach", "eth0"], "attach: needs --ingress")
-        self.refused(["attach", "eth0", "--ingress", "0", "--egress",
-                      "unlimited"], "attach: needs --ingress")
-        self.refused(["attach", "eth0", "--ingress", "1M", "--egress-burst",
+        self.refused(["attach", "eth0"], "attach: needs --ingress-rate")
+        self.refused(["attach", "eth0", "--ingress-rate", "0", "--egress-rate",
+                      "unlimited"], "attach: needs --ingress-rate")
+        self.refused(["attach", "eth0", "--ingress-rate", "1M", "--egress-burst",
                       "64k"], "--egress-burst: '64k' ")
-        self.refused(["attach", "eth0", "--ingress", "1M", "--weight", "2"],
-                     "--weight: '2' is refused: group_weight: 2 without a group")
+        self.refused(["attach", "eth0", "--ingress-rate", "1M", "--group-weight", "2"],
+                     "--group-weight: '2' is refused: group_weight: 2 without a group")
         self.refused(["group"], "group: set|show|remove [NAME]... is missing")
         self.refused(["group", "change", "a"], "group: 'change' is not one of")
         self.refused(["group", "remove"], "remove: NAME is missing")
         self.refused(["group", "set", ""], "NAME: '' is empty")
-        self.refused(["group", "show", "a", "--ingress", "1M"],
+        self.refused(["group", "show", "a", "--ingress-rate", "1M"],
                      "show: takes no limits")
-        self.refused(["group", "set", "a", "--ingress", "1M", "--floor", "2M"],
-                     "--floor: '2M' is refused: ")
+        self.refused(["group", "set", "a", "--ingress-rate", "1M", "--group-floor", "2M"],
+                     "--group-floor: '2M' is refused: ")
         self.refused(["set", "web"], "set: has nothing to change")
         self.refused(["set", "web", "--json"], "set: has nothing to change")
-        self.refused(["set", "web", "--ingress", "0", "--ingress-burst",
+        self.refused(["set", "web", "--ingress-rate", "0", "--ingress-burst",
                       "64k"], "--ingress-burst: '64k' ")
         # The attachment may have a rate already.
         self.accepted("set", "web", "--ingress-burst", "64k")
@@ -288,16 +288,16 @@ class Cli(unittest.TestCase):
 
     def test_classes(self):
         attach = ["attach", *COMMANDS["attach"]]
-        self.accepted(*attach, "--class", "a=10.0.0.0/8,ingress=1M",
-                      "--class", "b=10.0.0.0/9,fd00::/8,ingress=1M")
+        self.accepted(*attach, "--class", "a=10.0.0.0/8,ingress-rate=1M",
+                      "--class", "b=10.0.0.0/9,fd00::/8,ingress-rate=1M")
         # They alone limit a direction.
-        self.accepted("attach", "eth0", "--class", "a=10.0.0.0/8,ingress=1M")
+        self.accepted("attach", "eth0", "--class", "a=10.0.0.0/8,ingress-rate=1M")
         self.refused([*attach, "--class", "a=10.0.0.0/8", "--class", "b=10.1.0.0/8"],
                      "--class: 'b=10.1.0.0/8' is refused: "
                      "classes: '10.0.0.0/8' is in 'a' and in 'b'")
-        self.refused([*attach, "--class", "a=10.0.0.0/8,ingress=x,dscp=1"],
-                     "--class: 'a=10.0.0.0/8,ingress=x,dscp=1' has an item that is not "
-                     "CIDR, ingress=RATE, egress=RATE or dscp=N: 'ingress=x'")
+        self.refused([*attach, "--class", "a=10.0.0.0/8,ingress-rate=x,dscp=1"],
+                     "--class: 'a=10.0.0.0/8,ingress-rate=x,dscp=1' has an item that is not "
+                     "CIDR, ingress-rate=RATE, egress-rate=RATE or dscp=N: 'ingress-rate=x'")
         self.refused([*attach, "--class", "a=10.0.0.0/8",
                       "--unshaped-subnet", "fd00::/8"], "--class: 'a=10.0.0.0/8' is "
                      "refused: classes: 1 beside unshaped_subnets")
@@ -307,7 +307,7 @@ class Cli(unittest.TestCase):
                      "--class: 'd=11.0.0.0/8' is one more than")
 
     def test_pid(self):
-        limit = ["--ingress", "1M"]
+        limit = ["--ingress-rate", "1M"]
         for pid in BAD["--pid"]:
             with self.subTest(pid=pid):
                 self.refused(["attach", "eth0", *limit, "--pid", pid],
@@ -321,9 +321,9 @@ class Cli(unittest.TestCase):
         self.accepted("attach", "eth0", *limit, "--pid", str(os.getpid()))
 
     def test_order_of_words(self):
-        rest = ["--egress=1M", "--ingress", "1M"]
+        rest = ["--egress-rate=1M", "--ingress-rate", "1M"]
         for args in (["web", *rest], [*rest, "web"], [*rest, "--", "web"],
-                     ["--egress=1M", "web", "--ingress", "1M"]):
+                     ["--egress-rate=1M", "web", "--ingress-rate", "1M"]):
             with self.subTest(args=args):
                 self.accepted("set", *args)
         self.refused(["set", *rest, "--", "web", "--json"], "set: '--json' ")
@@ -334,7 +334,7 @@ class Cli(unittest.TestCase):
         self.accepted("top", "-jn5", "web")
         self.accepted("top", "web", "-n", "5", "-vv")
         # The last one counts.
-        self.accepted("set", "web", "--ingress", "bad", "--ingress", "1M")
+        self.accepted("set", "web", "--ingress-rate", "bad", "--ingress-rate", "1M")
 
     def test_help(self):
         r = natractl("--help")

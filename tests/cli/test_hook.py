@@ -68,14 +68,14 @@ class Hook(unittest.TestCase):
 
     def test_rates_of_the_options(self):
         """They hold for a direction that no annotation limits."""
-        options = ("--ingress", "10M", "--egress", "1500k")
+        options = ("--ingress-rate", "10M", "--egress-rate", "1500k")
         self.does(self.state({}), self.attach("10000000 1500000"), *options)
-        self.does(self.state(None), self.attach("0 1500000"), "--egress", "1500k")
+        self.does(self.state(None), self.attach("0 1500000"), "--egress-rate", "1500k")
         self.does(self.state({IN: "2M"}), self.attach("2000000 1500000"), *options)
         self.does(self.state({IN: "20M", OUT: "3M"}), self.attach("20000000 3000000"),
                   *options)
         self.does(self.state({"natra.io/fast-pass": "charged"}),
-                  self.attach("10000000 0", more=" fast pass charged"), "--ingress", "10M")
+                  self.attach("10000000 0", more=" fast pass charged"), "--ingress-rate", "10M")
         self.refused(self.state({IN: "10Q"}), f"annotation {IN}: '10Q'", *options)
 
     def test_nothing_to_limit(self):
@@ -127,7 +127,7 @@ class Hook(unittest.TestCase):
     def test_wrong_arguments(self):
         """A file in hooks.d that is wrong must not make every container fail."""
         for args in (("--bogus",), ("a", "b"), ("--on-error", "never"), ("a/b",),
-                     ("--egress", "10Q"), ("--egress-burst", "10k")):
+                     ("--egress-rate", "10Q"), ("--egress-burst", "10k")):
             with self.subTest(args=args):
                 r = self.hook(self.state({IN: "1M"}), *args)
                 self.assertEqual((r.returncode, r.stderr.count("\n")), (0, 1), r.stderr)

@@ -134,9 +134,9 @@ class Human(unittest.TestCase):
 
     def test_limits_in_both_units(self):
         out = run("show", "web").stdout.decode()
-        self.assertIn("10 Mbit/s (10000000 bit/s), burst 625 kB (default)",
+        self.assertIn("10 Mbit/s (10000000 bit/s), burst 5 Mbit (default)",
                       out)
-        self.assertIn("1.5 Gbit/s (1500000000 bit/s), burst 4 MB\n", out)
+        self.assertIn("1.5 Gbit/s (1500000000 bit/s), burst 32 Mbit\n", out)
         self.assertIn("tcx-podside (asked: tcx-podside)", out)
 
     def test_fields_that_count_beside_others(self):
@@ -184,7 +184,7 @@ class Human(unittest.TestCase):
         self.assertIn(f"  leftovers       {line}\n",
                       run("show", "evil").stdout.decode())
         self.assertNotIn("leftovers", run("show", "web").stdout.decode())
-        attach = "attach", "old", "--id", "bare", "--egress", "1M"
+        attach = "attach", "old", "--id", "bare", "--egress-rate", "1M"
         r = run(*attach)
         self.assertEqual(r.returncode, 0)
         self.assertRegex(r.stderr.decode(),
@@ -211,7 +211,7 @@ class Human(unittest.TestCase):
 
     def test_warns_of_what_runs_before(self):
         for args in (["check", "web"], ["attach", "eth0", "--id", "web",
-                                        "--egress", "1M"]):
+                                        "--egress-rate", "1M"]):
             with self.subTest(args=args):
                 r = run(*args)
                 self.assertEqual(r.returncode, 0)
@@ -256,9 +256,9 @@ class Human(unittest.TestCase):
         self.assertNotIn("connections", run("stats", "bare").stdout.decode())
 
     def test_errors(self):
-        for args in (["show", "no"], ["stats", "no"], ["set", "no", "--egress",
+        for args in (["show", "no"], ["stats", "no"], ["set", "no", "--egress-rate",
                      "1M"], ["check", "gone"],
-                     ["attach", "none", "--egress", "1M"]):
+                     ["attach", "none", "--egress-rate", "1M"]):
             with self.subTest(args=args):
                 r = run(*args)
                 self.assertEqual((r.returncode, r.stdout), (1, b""))
@@ -370,7 +370,7 @@ class Json(unittest.TestCase):
         self.assertEqual(ingress["mean_delay_ns"], 3000000)
 
     def test_names_that_attach_is_given(self):
-        attached = read("attach", "eth0", "--egress", "3M", "--label",
+        attached = read("attach", "eth0", "--egress-rate", "3M", "--label",
                         "shop/cart-1", "--network", "pods")
         self.assertEqual((attached["label"], attached["network"]),
                          ("shop/cart-1", "pods"))
@@ -397,10 +397,10 @@ class Json(unittest.TestCase):
         self.assertFalse(read("show", "evil")["program_is_current"])
         self.assertEqual(read("probe")["auto_mode"], "none")
         self.assertEqual(len(read("show", "web")["hooks"]), 3)
-        attached = read("attach", "eth0", "--egress", "3M", "--edt", "on")
+        attached = read("attach", "eth0", "--egress-rate", "3M", "--edt-pacing", "on")
         self.assertEqual(attached["policy"]["egress_rate_bits_per_sec"],
                          3000000)
-        self.assertEqual(attached["policy"]["edt"], "on")
+        self.assertEqual(attached["policy"]["edt_pacing"], "on")
 
 
 class Events(unittest.TestCase):
@@ -500,22 +500,22 @@ class Set(unittest.TestCase):
         return read("set", "web", *args)["policy"]
 
     def test_what_is_not_given_stays(self):
-        p = self.policy("--ingress", "20M")
+        p = self.policy("--ingress-rate", "20M")
         self.assertEqual(p["ingress_rate_bits_per_sec"], 20000000)
-        self.assertEqual(p["ingress_burst_bytes"], 0)  # follows the rate
+        self.assertEqual(p["ingress_burst_bits"], 0)  # follows the rate
         self.assertEqual(p["egress_rate_bits_per_sec"], 1500000000)
-        self.assertEqual(p["egress_burst_bytes"], 4000000)
-        self.assertEqual(p["mode"], "tcx-podside")
+        self.assertEqual(p["egress_burst_bits"], 32000000)
+        self.assertEqual(p["attach_mode"], "tcx-podside")
 
     def test_a_limit_goes_with_its_burst(self):
         for rate in ("0", "unlimited"):
-            p = self.policy("--egress", rate)
+            p = self.policy("--egress-rate", rate)
             self.assertEqual(p["egress_rate_bits_per_sec"], 0)
-            self.assertEqual(p["egress_burst_bytes"], 0)
+            self.assertEqual(p["egress_burst_bits"], 0)
 
     def test_back_to_the_default(self):
         p = self.policy("--egress-burst", "default")
-        self.assertEqual(p["egress_burst_bytes"], 0)
+        self.assertEqual(p["egress_burst_bits"], 0)
 
 
 class Watch(unittest.TestCase):

@@ -167,7 +167,7 @@ def chain(r, rep, kind, a):
     pod_ip = result["ips"][0]["address"].split("/")[0]
     what = f"{kind}, {info['mode']}"
     rep.measure(what, r.capped, rep, what, pod, pod_ip, r.peer(peer), peer_ip, a)
-    natractl("set", info["id"], "--ingress", "20M", "--egress", "7M")
+    natractl("set", info["id"], "--ingress-rate", "20M", "--egress-rate", "7M")
     cni.check(c)
     rep.equal(f"{kind}: CHECK leaves what was set live",
               limits(attachment(c.netns))[:2], (20_000_000, 7_000_000))

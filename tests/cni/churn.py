@@ -209,7 +209,7 @@ def with_everything(rep, natra, a, failures):
 
         def change():
             rate = (LOW, HIGH)[next(rates) % 2]
-            natractl("set", ident, "--ingress", rate, "--egress", rate)
+            natractl("set", ident, "--ingress-rate", rate, "--egress-rate", rate)
 
         threads = [repeat(change, stop, 0.2),
                    repeat(lambda: read_something(failures), stop, 0.1),

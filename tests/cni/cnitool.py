@@ -54,7 +54,7 @@ def story(rep, tool, version, ptp_dir, tmp):
     info = attachment(pod.path)
     rep.equal(f"{version}: limits", limits(info), LIMITS)
     works("check")
-    natractl("set", info["id"], "--egress", "7M")
+    natractl("set", info["id"], "--egress-rate", "7M")
     works("check")
     works("status")
     natractl("detach", info["id"])

@@ -19,10 +19,10 @@ ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
 
 # key, value, the field in which `natractl show` reports it, and the reported value
 GOOD = [
-        ("attachMode", "clsact-podside", "mode", "clsact-podside"),
-        ("attachMode", "auto", "mode", "auto"),
-        ("edtPacing", "off", "edt", "off"),
-        ("edtPacing", "auto", "edt", "auto"),
+        ("attachMode", "clsact-podside", "attach_mode", "clsact-podside"),
+        ("attachMode", "auto", "attach_mode", "auto"),
+        ("edtPacing", "off", "edt_pacing", "off"),
+        ("edtPacing", "auto", "edt_pacing", "auto"),
         ("sli", "on", "sli", "on"),
         ("sli", "off", "sli", "off"),
         ("fastPass", "free", "fast_pass", "free"),
@@ -54,7 +54,7 @@ BAD = [
         ("sli", ["maybe", "", 1, True]),
         ("fastPass", ["no", "", 0, False]),
         ("fastPassGuard", [0, -1, 1.5, "fast", "", True, 10**15 + 1]),
-        ("fastPassShare", [0, 101, -1, 1.5, "50", "50%", True, 2**32 + 50]),
+        ("fastPassShare", [0, 101, -1, 1.5, "101", "50%", True, 2**32 + 50]),
         ("ingressMode", ["drop", "", 1]),
         ("heavyHitterThreshold", [-1, 1.5, "", "x", "-5k", True, []]),
         ("horizon", ["10s", "0s", "2", "-1s", "", "2 hours", 2, True]),
@@ -213,14 +213,14 @@ def precedence(b):
 
 # annotation, value, the field that reports it, the reported value, and a bad value
 ASKED = [
-        ("ingress-burst", "8M", "ingress_burst_bytes", M, "much"),
-        ("egress-burst", "4294967295", "egress_burst_bytes", 536870912, "-1"),
+        ("ingress-burst", "8M", "ingress_burst_bits", 8 * M, "much"),
+        ("egress-burst", "4294967295", "egress_burst_bits", 4294967295, "-1"),
         ("fast-pass", "charged", "fast_pass", "charged", "always"),
         ("fast-pass-guard", "2M", "fast_pass_guard_bits_per_sec", 2000000, "0"),
         ("ingress-mode", "police", "ingress_mode", "police", "sometimes"),
         ("heavy-hitter-threshold", "250k", "heavy_hitter_threshold_bytes",
          250000, "0x10"),
-        ("edt-pacing", "off", "edt", "off", ""),
+        ("edt-pacing", "off", "edt_pacing", "off", ""),
         ("sli", "on", "sli", "on", "1"),
 ]
 
@@ -285,7 +285,7 @@ def classes(b):
     """Classes of peers, of the configuration or asked for by the pod."""
     key, full = [{"name": "lan", "subnets": ["10.0.0.0/8"], "ingressRate": "1G"}], \
         "natra.io/classes"
-    asked = "web=192.0.2.0/24,2001:db8::/32,egress=5M; voice=dscp=46-47,ingress=2M"
+    asked = "web=192.0.2.0/24,2001:db8::/32,egress-rate=5M; voice=dscp=46-47,ingress-rate=2M"
     ours, pods = [("lan", 10**9, 0, ["10.0.0.0/8"], [])], [
         ("web", 0, 5 * M, ["192.0.2.0/24", "2001:db8::/32"], []),
         ("voice", 2 * M, 0, [], [46, 47])]
@@ -315,7 +315,7 @@ def classes(b):
             b.rep.equal("  CHECK of a pod that has none", b.run("CHECK", conf).error(), 0)
         b.run("DEL", conf)
         b.rep.equal("  left after DEL", pins(), [])
-    for wrong in ("", "web=10.0.0.0/33", "web=10.0.0.0/8,egress=fast", "we b", ["web"]):
+    for wrong in ("", "web=10.0.0.0/33", "web=10.0.0.0/8,egress-rate=fast", "we b", ["web"]):
         b.refused(f"{full} {wrong!r}", RATES, {full: wrong}, allowAnnotations=[full],
                   words=(full, *shown(wrong)))
     b.refused("classes beside subnets", RATES, {full: asked}, allowAnnotations=[full],

@@ -101,7 +101,7 @@ def names(rep, pods):
 
 def by_hand(rep, pod):
     """GC removes an empty group, but not one that somebody has set meanwhile."""
-    for changes, want in (((), []), (("--ingress", "70M"), ["blue"])):
+    for changes, want in (((), []), (("--ingress-rate", "70M"), ["blue"])):
         pod.run("ADD", group=TENANT)
         if changes:
             natractl("group", "set", "blue", *changes)
@@ -166,7 +166,7 @@ def others(rep, pod):
     a = pod.run("ADD", annotations=annotation, group=team)
     rep.equal("no such group", (a.code, pod.group(), limits(pod.show())[:2]),
               (0, ("", 0, 0), (10 * M, 20 * M)))
-    natractl("group", "set", "a-blue", "--egress", "9M")
+    natractl("group", "set", "a-blue", "--egress-rate", "9M")
     a = pod.run("ADD", annotations=annotation, group=team)
     rep.equal("a group made by hand", (a.code, pod.group()), (0, ("a-blue", 0, 0)))
     a = pod.run("ADD", group=team)
@@ -180,7 +180,7 @@ def others(rep, pod):
               (True, True, None))
     a = pod.run("ADD", group=child, onError="continue")
     rep.equal("the same, onError continue", (a.code, pod.group()), (0, ("", 0, 0)))
-    natractl("group", "set", "node", "--ingress", "1G", "--egress", "1G")
+    natractl("group", "set", "node", "--ingress-rate", "1G", "--egress-rate", "1G")
     a = pod.run("ADD", group=child)
     have = groups().get("blue", {})
     rep.equal("in a parent", (a.code, have.get("parent"), have.get("weight"),

@@ -108,7 +108,7 @@ def main(rep, _):
 
     # natra does not change a path that is given: here it is in the other /sys.
     natractl("attach", "eth0", "--netns", pod.path, "--id", "mounts",
-             "--ingress", "10M")
+             "--ingress-rate", "10M")
     rep.equal("--bpffs: its own", exec_.listed("--bpffs", "/sys/fs/bpf"), [])
     rep.true("--bpffs: that of pid 1",
              exec_.listed("--bpffs", "/proc/1/root/sys/fs/bpf") ==

@@ -129,7 +129,7 @@ def test_caps(rep, pod):
     denied.update(CHECK=NO_PERMISSION, GC=NO_PERMISSION)
     cni_with(rep, pod, ("bpf", "net_admin"), denied)
     cni_with(rep, pod, (), denied)
-    mode = ("--mode", "clsact-podside", "--id", "it", "--egress", "10M")
+    mode = ("--attach-mode", "clsact-podside", "--id", "it", "--egress-rate", "10M")
     there = ("eth0", "--netns", pod.path, *mode)
     ctl_with(rep, there, ALL)
     everything = ("attach", "list", "check", "detach")
@@ -198,7 +198,7 @@ def test_names(rep, pod):
                 rep.equal("  names on bpffs", strange, [])
     for name in ("../../../tmp/evil", "a/b", ".", "a\nb\x1b[2J", "-"):
         a = ctl("attach", "eth0", "--netns", pod.path, f"--id={name}",
-                "--egress", "10M")
+                "--egress-rate", "10M")
         rep.check(f"natractl attach --id {name!r}", show(a), "success",
                   a.code == 0)
         a = ctl("list")

@@ -157,8 +157,8 @@ def pin_old_state(pod, mode):
 
 
 def attach_by_old(path, pod, mode):
-    sh(path, "attach", "eth0", "--netns", pod.path, "--id", ID, "--ingress",
-       "10M", "--egress", "10M", "--mode", mode,
+    sh(path, "attach", "eth0", "--netns", pod.path, "--id", ID, "--ingress-rate",
+       "10M", "--egress-rate", "10M", "--attach-mode", mode,
        # meson's LD_LIBRARY_PATH would replace the library that belongs to it.
        env={"PATH": os.environ["PATH"]})
 

@@ -47,7 +47,7 @@ class Trial:
     def __init__(self, pod_spec, capabilities, seconds):
         others = start_pod()
         natractl("attach", "eth0", "--netns", f"/proc/{others.pid}/ns/net", "--id",
-                 "others", "--ingress", "1M", "--mode", "clsact-podside")
+                 "others", "--ingress-rate", "1M", "--attach-mode", "clsact-podside")
         args = [a for a in pod_spec["containers"][0]["args"] if "NODE_NAME" not in a]
         pid = start(pod_spec, capabilities, args, "/tmp/log")
         begin = time.monotonic()

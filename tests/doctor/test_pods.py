@@ -104,8 +104,8 @@ class Patient(Node):
 
     def attach(self, *options, env=None):
         self.tool("attach", "eth0", "--netns", str(self.path), "--id", ID,
-                  "--network", "cbr0", "--label", "shop/web", "--ingress",
-                  "10M", "--egress", "10M", *options, env=env)
+                  "--network", "cbr0", "--label", "shop/web", "--ingress-rate",
+                  "10M", "--egress-rate", "10M", *options, env=env)
 
     def find(self, *args, **more):
         return self.findings(*args, bare=False, bpffs=BPFFS, **more)
@@ -149,7 +149,7 @@ def remove_pins(p):
 
 
 def lose_program(p):
-    p.attach("--mode", "clsact-podside", "--edt", "off")
+    p.attach("--attach-mode", "clsact-podside", "--edt-pacing", "off")
     p.inside("tc", "filter", "del", "dev", "eth0", "egress")
 
 
@@ -193,7 +193,7 @@ def older_build(p):
 
 
 def tcx_in_front(p):
-    p.attach("--mode", "tcx-hostside", "--edt", "off")
+    p.attach("--attach-mode", "tcx-hostside", "--edt-pacing", "off")
     prog = bpfsys.load_pass()
     link = bpfsys.tcx_link(prog, socket.if_nametoindex(p.host),
                            bpfsys.TCX_INGRESS, bpfsys.BEFORE)
@@ -201,7 +201,7 @@ def tcx_in_front(p):
 
 
 def clsact_in_front(p):
-    p.attach("--mode", "clsact-podside", "--edt", "off")
+    p.attach("--attach-mode", "clsact-podside", "--edt-pacing", "off")
     p.inside("tc", "filter", "add", "dev", "eth0", "egress", "pref", "1",
              "protocol", "ip", "u32", "match", "u32", "0", "0", "flowid", "1:1")
 
@@ -242,14 +242,14 @@ def host_qdisc(p):
 
 
 def pod_qdisc(p):
-    p.attach("--edt", "off")
+    p.attach("--edt-pacing", "off")
     p.inside("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "5mbit",
              "burst", "10k", "latency", "5ms")
 
 
 def pod_qdisc_of_renamed(p):
     """As KubeVirt does it: another interface gets the name, see tests/cni/kubevirt.py."""
-    p.attach("--edt", "off")
+    p.attach("--edt-pacing", "off")
     for command in ("set eth0 down", "set eth0 name eth0-nic up",
                     "add eth0 up type veth peer name nobody"):
         p.inside("ip", "link", *command.split())
@@ -259,21 +259,21 @@ def pod_qdisc_of_renamed(p):
 
 def big_tcp(p):
     p.inside("ip", "link", "set", "eth0", "gso_max_size", "185000")
-    p.attach("--edt", "off")
+    p.attach("--edt-pacing", "off")
 
 
 def gso(p):
-    p.attach("--egress", "100k", "--edt", "off")
+    p.attach("--egress-rate", "100k", "--edt-pacing", "off")
     p.inside("ip", "link", "set", "eth0", "gso_max_segs", "65535")
 
 
 def changed(p):
     p.attach()
-    p.tool("set", ID, "--egress", "5M")
+    p.tool("set", ID, "--egress-rate", "5M")
 
 
 def fq_replaced(p):
-    p.attach("--edt", "on")
+    p.attach("--edt-pacing", "on")
     p.inside("tc", "qdisc", "replace", "dev", "eth0", "root", "pfifo_fast")
 
 
@@ -408,11 +408,11 @@ class Pods(Case):
     def test_bytes_of_before_the_rate_are_not_exempt(self):
         p = self.patient()
         p.attach()
-        p.tool("set", ID, "--egress", "0")
+        p.tool("set", ID, "--egress-rate", "0")
         p.inside(sys.executable, "-c", DATAGRAM)
         stats = json.loads(p.tool("--json", "stats", ID))
         self.assertGreater(stats["egress"]["unlimited"]["bytes"], 0)
-        p.tool("set", ID, "--egress", "10M")
+        p.tool("set", ID, "--egress-rate", "10M")
         found = p.find("shop/web")
         self.assertNotIn("exempt", found)
 
@@ -441,7 +441,7 @@ class Pods(Case):
         self.assertEqual(p.find(), {})
         p.tool("detach", ID)
         p.tool("group", "remove", "shop")
-        p.tool("group", "set", "shop", "--egress", "5M")
+        p.tool("group", "set", "shop", "--egress-rate", "5M")
         mend = p.find()["not-attached"]["mend"]
         self.assertEqual(self.groups(p), {"shop": (0, 5000000, 0)})
         p.mend(mend)

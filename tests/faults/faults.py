@@ -104,11 +104,11 @@ def work(job, kill):
 
 def fq_jobs(mode):
     """Return the jobs about fq. For departure times fq is on the pod's side, for pacing
-    on the host's: with --edt auto these jobs have both."""
+    on the host's: with --edt-pacing auto these jobs have both."""
     jobs = [(c, mode, *PACE) for c in (
             Attach, Replace, Unpace, Detach, KilledAttach, KilledUnpace,
             KilledDetach)]
-    return jobs + [(Attach, mode, "--edt", "on"), (Probe, mode)]
+    return jobs + [(Attach, mode, "--edt-pacing", "on"), (Probe, mode)]
 
 
 def jobs_of(group, features):
@@ -146,12 +146,12 @@ def all_jobs_of(group, features):
     if group == "attach":
         jobs += [(Mount, modes[0]), (Probe, modes[0])]
     if features["fq"]:
-        # With --edt auto the other jobs have fq on the pod's side already.
+        # With --edt-pacing auto the other jobs have fq on the pod's side already.
         jobs += [(c, m, *PACE) for c in plain[group]
                  for m in some
                  if c in (Attach, Replace, Detach, KilledAttach)]
     if features["fq"] and group == "attach":
-        jobs.append((Attach, modes[0], "--edt", "on"))
+        jobs.append((Attach, modes[0], "--edt-pacing", "on"))
     return jobs
 
 
@@ -235,7 +235,7 @@ def no_tcx():
     print(f"probe: tcx {probe['tcx']}, auto {probe['auto_mode']}\n"
           f"show:  {show['mode']}: {show['reason']}")
     try:
-        refused = Run(*bench.attach_args(*OLD, "--mode", "tcx-podside"),
+        refused = Run(*bench.attach_args(*OLD, "--attach-mode", "tcx-podside"),
                       mode="notcx").expect(1)
         bench.must_be_shaped((10**7, 2 * 10**7, WIDTH))
         run("detach", ID)
@@ -279,7 +279,7 @@ def main():
         skip("no fq")
     code = show(run_jobs(args.group, features))
     if not features["fq"]:
-        print("skipped --edt on and --ingress-mode pace: no fq")
+        print("skipped --edt-pacing on and --ingress-mode pace: no fq")
     return code
 
 

@@ -22,8 +22,8 @@ MAX_CALLS = 1000
 USUAL_SECONDS = 0.06    # attach, check and detach, where the CPU is not emulated
 ID = "fault.case/1"     # it has dots and a slash, as runtimes' ids do
 MODES = ("tcx-podside", "clsact-podside", "tcx-hostside", "clsact-hostside")
-OLD = ("--ingress", "10M", "--egress", "20M")
-NEW = ("--ingress", "30M", "--egress", "40M")
+OLD = ("--ingress-rate", "10M", "--egress-rate", "20M")
+NEW = ("--ingress-rate", "30M", "--egress-rate", "40M")
 # Each mode gets another errno; natra handles none of them as a normal answer.
 ERRNO = dict(zip(MODES, (errno.ENOMEM, errno.EIO, errno.EMFILE,
                          errno.EPERM)))
@@ -122,7 +122,7 @@ class Bench:
         seconds = []
         for _ in range(3):
             begin = time.monotonic()
-            self.attach("--mode", "clsact-podside", *OLD)
+            self.attach("--attach-mode", "clsact-podside", *OLD)
             self.natractl("check", ID)
             self.detach()
             seconds.append(time.monotonic() - begin)
@@ -132,7 +132,7 @@ class Bench:
         self.pod = Pod(f"pod{self.number}", self.number)
         self.watch = Watch(self.pod)
         # The first attach makes natra's directory, which stays.
-        self.attach("--mode", "clsact-podside", *OLD)
+        self.attach("--attach-mode", "clsact-podside", *OLD)
         self.detach()
         self.clean = self.watch.snapshot()
 
@@ -190,7 +190,7 @@ class Job:
         self.b = bench
         self.mode = mode
         self.more = more
-        self.options = ("--mode", mode, *more)
+        self.options = ("--attach-mode", mode, *more)
 
     def title(self):
         return " ".join((self.name, self.mode, *self.more))
@@ -321,10 +321,10 @@ class SetClasses(Set):
     """Changes the lists and the rate of a class, too."""
 
     name = "set classes"
-    classes = ("--class", "a=10.1.0.0/16,egress=1M")
+    classes = ("--class", "a=10.1.0.0/16,egress-rate=1M")
 
     def args(self):
-        return ("set", ID, *NEW, "--class", "a=10.2.0.0/16,fd00::/8,egress=3M,dscp=1")
+        return ("set", ID, *NEW, "--class", "a=10.2.0.0/16,fd00::/8,egress-rate=3M,dscp=1")
 
     def restore(self):
         self.b.natractl("set", ID, *OLD, *self.classes, "--class", "a=dscp=none")
@@ -371,7 +371,7 @@ class Unpace(Live):
     new_policy = (3 * 10**7, 4 * 10**7, "off")
 
     def args(self):
-        return self.b.attach_args(*NEW, "--mode", self.mode,
+        return self.b.attach_args(*NEW, "--attach-mode", self.mode,
                                   "--ingress-mode", "police")
 
 

@@ -64,7 +64,7 @@ def has_all(rep, bench, truth, kernel):
     truth.pop("kernel")
     rep.equal("  all else is the truth", (code, found), (0, truth))
     show = attach(rep, bench, kernel,
-                  *(("--edt", "on", *PACE) if truth["fq"] else ()))
+                  *(("--edt-pacing", "on", *PACE) if truth["fq"] else ()))
     rep.equal("  the mode", show.get("mode"), truth["auto_mode"])
     rep.equal("  departure times; fq", (show.get("edt_active"), show.get("fq")),
               (truth["fq"], truth["fq"]))
@@ -85,7 +85,7 @@ def no_tstamp(rep, bench, truth, kernel):
               (show.get("mode"), show.get("edt_active"), show.get("fq")),
               (mode, False, False))
     says(rep, "  because", show.get("reason", ""), "no edt: " + NO_TSTAMP)
-    for more in (("--edt", "on"), PACE):
+    for more in (("--edt-pacing", "on"), PACE):
         says(rep, f"  {' '.join(more)}",
              attach(rep, bench, kernel, *more).get("error", ""), NO_TSTAMP)
 

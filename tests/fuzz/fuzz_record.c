@@ -29,8 +29,8 @@ static void use(const struct pin_gen *gen)
 	require(strnlen(info.id, sizeof(info.id)) < sizeof(info.id));
 	require(strnlen(info.label, sizeof(info.label)) < sizeof(info.label));
 	require(natra_mode_name(info.mode) != NULL);
-	require(natra_mode_name(info.policy.mode) != NULL);
-	require(natra_edt_name(info.policy.edt) != NULL);
+	require(natra_mode_name(info.policy.attach_mode) != NULL);
+	require(natra_edt_name(info.policy.edt_pacing) != NULL);
 	require(info.effective.pace_limit_ns != 0);
 	for (int i = 0; i < LEG_MAX; i++)
 		(void)policy_limits(&info.policy, (enum leg)i,

@@ -71,7 +71,7 @@ class Attachments:
             sh("ip", "-n", ns, "link", "add", f"d{i}", "type", "veth", "peer", "name",
                f"e{i}")
             self.natra.ok("attach", f"d{i}", "--netns", ns, "--id", f"m/{i}", "--label",
-                          f"ns-{i % NAMESPACES}/pod-{i}", "--ingress", "10M", "--egress",
+                          f"ns-{i % NAMESPACES}/pod-{i}", "--ingress-rate", "10M", "--egress-rate",
                           "10M")
         self.len = wanted
 

@@ -112,7 +112,7 @@ def main(rep, a):
         rep.shown("wire bytes out of the pod per request",
                   f"{size:.0f}")
         options = ["--fast-pass", "charged"]
-        options += ["--mode", a.mode] if a.mode else []
+        options += ["--attach-mode", a.mode] if a.mode else []
         lim = limiter(a.limiter, r.pod, *options)
         for m in map(float, a.multiples.split(",")):
             rep.measure(f"{m:g} x cap", offered, r, rep, a, m,

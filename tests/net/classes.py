@@ -37,7 +37,7 @@ def classes(r, *more):
     of a DSCP."""
     words = [f"slow={subnet(r.clients[0])},fd77:20::/64",
              f"fast={subnet(r.clients[1])}", f"voice=dscp={VOICE}"]
-    rates = [f",ingress={rate},egress={rate}" for rate in RATES]
+    rates = [f",ingress-rate={rate},egress-rate={rate}" for rate in RATES]
     return [w for pair in zip(words, rates) for w in ("--class", "".join(pair))] + \
         list(more)
 
@@ -87,7 +87,7 @@ def streams(r, into, held):
 def rates(r, rep, a, into, held):
     """The bound is 2 % where packets are held, and 5 % where they are dropped."""
     way = "ingress" if into else "egress"
-    options = [*classes(r), *(["--mode", a.mode] if a.mode else []),
+    options = [*classes(r), *(["--attach-mode", a.mode] if a.mode else []),
                *(["--ingress-mode", "pace"] if held and into else [])]
     lim = Natra(r.pod, *options)
     lim.attach(*((REST, None) if into else (None, REST)))
@@ -180,7 +180,7 @@ def change(r, rep, a):
     part = mine.replace("/24", "/25")
     many = [f"10.{200 + i // 256}.{i % 256}.0/24" for i in range(1023)]
     some = many[:512]
-    fast = "ingress=1G,egress=1G"
+    fast = "ingress-rate=1G,egress-rate=1G"
 
     def lists(turn):
         """One class shrinks as the other one grows."""

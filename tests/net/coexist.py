@@ -77,7 +77,7 @@ class Scene:
         return site
 
     def natra(self, mode, options=OPTIONS):
-        return Natra(self.r.pod, "--mode", mode, *options)
+        return Natra(self.r.pod, "--attach-mode", mode, *options)
 
     def rates(self, settle=0.4, seconds=None):
         time.sleep(settle)
@@ -357,7 +357,7 @@ def part_ingress(s):
             natra.detach()
         else:
             p = natra.run("attach", "eth0", "--netns", s.r.pod.path, "--id",
-                          natra.id, "--mode", mode, "--ingress", CAP)
+                          natra.id, "--attach-mode", mode, "--ingress-rate", CAP)
             s.rep.check(f"{what}: refused", f"exit {p.returncode}: "
                         f"{p.stderr.strip()}", "exit 1, one line",
                         p.returncode == 1 and "'ingress'" in p.stderr and
@@ -496,15 +496,15 @@ def part_upstream(s):
         natra = s.natra(mode)
         what = f"{mode} and upstream"
         if mode == "clsact-hostside":
-            p = natra.run("attach", "eth0", "--netns", pod.path, "--mode", mode,
-                          "--ingress", CAP)
+            p = natra.run("attach", "eth0", "--netns", pod.path, "--attach-mode", mode,
+                          "--ingress-rate", CAP)
             s.rep.check(f"{what}: refused", f"exit {p.returncode}: "
                         f"{p.stderr.strip()}", "exit 1, 'ingress'",
                         p.returncode == 1 and "'ingress'" in p.stderr)
             continue
         natra.attach(CAP, CAP)
         s.held(f"{what}, natra lower")
-        natra.ok("set", natra.id, "--ingress", "30M", "--egress", "30M")
+        natra.ok("set", natra.id, "--ingress-rate", "30M", "--egress-rate", "30M")
         s.held(f"{what}, upstream lower", (8, 8))
         s.checked(what, natra)
         natra.detach()
@@ -513,7 +513,7 @@ def part_upstream(s):
     s.held("upstream, natra detached", (8, 8))
     if Natra().json("probe")["fq"]:
         p = s.natra("auto").run("attach", "eth0", "--netns", pod.path,
-                                "--ingress", CAP, "--ingress-mode", "pace")
+                                "--ingress-rate", CAP, "--ingress-mode", "pace")
         s.rep.check("upstream and pace: refused", f"exit {p.returncode}: "
                     f"{p.stderr.strip()}", "exit 1, 'tbf'",
                     p.returncode == 1 and "'tbf'" in p.stderr)

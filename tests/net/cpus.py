@@ -69,8 +69,8 @@ def main(rep, a):
     pod.run("ip", "neigh", "add", NODE, "lladdr", NODE_MAC, "dev", "eth0",
             "nud", "permanent")
     natra = Natra()
-    natra.ok("attach", "eth0", "--netns", "pod", "--id", "cpus", "--egress",
-             "100M", "--ingress", "100M")
+    natra.ok("attach", "eth0", "--netns", "pod", "--id", "cpus", "--egress-rate",
+             "100M", "--ingress-rate", "100M")
     ready, go = os.pipe()
     senders = []
     for cpu in online:

@@ -4,7 +4,7 @@
 nothing if it is alone.
 
 Where egress is paced by departure times natra marks nothing that leaves the pod. The
-marks are therefore tested with --edt off, and the paced run is only to hold the cap.
+marks are therefore tested with --edt-pacing off, and the paced run is only to hold the cap.
 With a round trip of 20 ms and more, which needs netem, marks alone must be enough: nothing
 is dropped in the steady state, and the cap is used.
 """
@@ -109,7 +109,7 @@ def have_netem():
 def main(rep, a):
     if a.quick:
         a.seconds, a.settle, a.rates = 3, 2, "10M"
-    mode = ["--mode", a.mode] if a.mode else []
+    mode = ["--attach-mode", a.mode] if a.mode else []
     fq = Natra().json("probe")["fq"]
     with Rig(lanes=2) as r:
         for pod in r.pods + r.clients:
@@ -121,17 +121,17 @@ def main(rep, a):
                     rep.measure(f"tcp edt {rate}", tcp, r, rep, a, "edt",
                                 rate, mode)
                 rep.measure(f"tcp edt off {rate}", tcp, r, rep, a, "edt off",
-                            rate, mode + ["--edt", "off"])
+                            rate, mode + ["--edt-pacing", "off"])
             if a.only in (None, "udp"):
                 for edt in ("off", "on") if fq else ("off",):
                     rep.measure(f"udp edt {edt} {rate}", udp, r, rep, a, rate,
-                                mode + ["--edt", edt])
+                                mode + ["--edt-pacing", edt])
         if netem and a.only in (None, "rtt"):
             r.netem(a.rtt)
             for rate in a.rates.split(","):
                 name = f"{a.rtt:g} ms"
                 rep.measure(f"tcp {name} {rate}", tcp, r, rep, a, name, rate,
-                            mode + ["--edt", "off"], steady=True)
+                            mode + ["--edt-pacing", "off"], steady=True)
     if not netem:
         rep.shown(f"{a.rtt:g} ms of round trip: left out, the kernel lacks",
                   "CONFIG_NET_SCH_NETEM")

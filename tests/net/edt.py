@@ -123,7 +123,7 @@ def cell(r, rep, a, mode, rate, flows):
     # Sending a packet of each flow takes this long.
     turn_s = flows * min(GSO_BITS / cap, GSO_S)
     seconds = max(a.seconds, 10 * turn_s) if a.full else a.seconds
-    lim = Natra(r.pod, "--mode", mode).attach(None, str(int(cap * a.skew)))
+    lim = Natra(r.pod, "--attach-mode", mode).attach(None, str(int(cap * a.skew)))
     unused = tcp_counters(r.pod)
     r.elephant(r.pod, r.client, PORT, flows)
     meter = r.out_of()
@@ -342,7 +342,7 @@ def admin_fq(r, rep, a):
 def around_the_hooks(r, rep, mode, seen):
     """A packet socket may go around the qdisc and the egress hooks; the host side sees
     what comes out."""
-    lim = Natra(r.pod, "--mode", mode).attach(RATE, RATE)
+    lim = Natra(r.pod, "--attach-mode", mode).attach(RATE, RATE)
     frame = eth(0x0800, ip4(17, udp(bytes(100))))
     sender = Sender(r.pod, "eth0")
     counts = []
@@ -393,12 +393,12 @@ def qdisc(r, rep, a):
         before = root_of(r.pod)
         lim = Natra(r.pod)
         p = lim.run("attach", "eth0", "--netns", r.pod.path, "--id", lim.id,
-                    "--egress", RATE, "--edt", "on")
-        rep.check(f"{words[0]} was there: --edt on", f"exit {p.returncode}",
+                    "--egress-rate", RATE, "--edt-pacing", "on")
+        rep.check(f"{words[0]} was there: --edt-pacing on", f"exit {p.returncode}",
                   f"exit 1, '{words[0]}'", p.returncode == 1 and
                   f"qdisc '{words[0]}' (handle 77:)" in p.stderr)
         lim.attach(None, RATE)
-        rep.equal("  --edt auto: EDT; the qdisc",
+        rep.equal("  --edt-pacing auto: EDT; the qdisc",
                   (lim.edt_active(), root_of(r.pod)), (False, before))
         if a.full and words[0] == "pfifo":
             flood = Flood(r)
@@ -483,7 +483,7 @@ def gso(r, rep):
         rep.equal(f"{' '.join(('attach', rate, *words))}: segments in a packet",
                   gso_segs(r.pod), some(rate))
     for rate in ("100M", "2M"):
-        lim.run("set", lim.id, "--egress", rate)
+        lim.run("set", lim.id, "--egress-rate", rate)
         rep.equal(f"set {rate}", gso_segs(r.pod), some(rate))
     lim.detach()
     rep.equal("detached", gso_segs(r.pod), GSO_SEGS)

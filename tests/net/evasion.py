@@ -293,7 +293,7 @@ def net_admin(rep, a):
                       *([w] for w in past)]:
             with Rig() as r:
                 tenant = Tenant(r)
-                Natra(r.pod, "--mode", mode).attach(CAP, CAP)
+                Natra(r.pod, "--attach-mode", mode).attach(CAP, CAP)
                 for what in group:
                     src = getattr(tenant, what)()
                     rep.measure(what, lambda what=what, src=src: verdict(
@@ -312,7 +312,7 @@ def bypass(rep, a):
         ways = {"around the qdisc layer": lambda: sender.plain.send(frame),
                 "by AF_XDP": xsk.send}
         for mode in Natra.modes():
-            natra = Natra(r.pod, "--mode", mode).attach(CAP, CAP)
+            natra = Natra(r.pod, "--attach-mode", mode).attach(CAP, CAP)
             meter = r.out_of(header=ETH_IPV4_UDP)
             for way, send in ways.items():
                 what = f"{mode}: {way}"
@@ -346,7 +346,7 @@ def ethertypes(rep, a):
         ways = {"in": (Sender(r.node, r.pod.host), r.pod, "eth0"),
                 "out": (Sender(r.pod, "eth0"), r.node, r.pod.host)}
         for mode in Natra.modes():
-            natra = Natra(r.pod, "--mode", mode).attach(CAP, CAP)
+            natra = Natra(r.pod, "--attach-mode", mode).attach(CAP, CAP)
             for type_ in TYPES if mode == Natra.modes()[0] else TYPES[:1]:
                 for way, (sender, *to) in ways.items():
                     what = f"{mode}: {type_:#06x} {way}"
@@ -387,7 +387,7 @@ def segments(rep, a):
 
 
 def segments_in(rep, r, mode, sender, packet, small):
-    lim = Natra(r.pod, "--mode", mode, "--edt", "off", "--fast-pass", "off",
+    lim = Natra(r.pod, "--attach-mode", mode, "--edt-pacing", "off", "--fast-pass", "off",
                 "--egress-burst", "1k")
     lim.attach(None, str(int(SEGMENTS_RATE)))
     sender.send_gso(packet, len(small), 1, GSO_TCPV4, 16, l4=60)
@@ -419,7 +419,7 @@ def priority(rep, a):
     """With CAP_NET_RAW or CAP_NET_ADMIN a pod can ask for any priority. What fq would
     send at once is ahead of the rate by the horizon, 2 s."""
     with Rig() as r:
-        lim = Natra(r.pod, "--mode", "clsact-podside")
+        lim = Natra(r.pod, "--attach-mode", "clsact-podside")
         lim.attach(None, CAP)
         if not lim.edt_active():
             return rep.shown("priority", "no fq on this kernel")

@@ -38,7 +38,7 @@ def hosts(r):
 
 
 def stream(r, rep, seconds):
-    lim = Natra(r.pod).attach(None, "10M", "--edt", "off")
+    lim = Natra(r.pod).attach(None, "10M", "--edt-pacing", "off")
     begin = time.monotonic()
     procs = r.elephant(r.pod, r.client, PORT)
     r.wait_flow(r.out_of())
@@ -75,9 +75,9 @@ def end_reader(reader):
 
 def hostile(r, rep, seconds):
     """The first pod sends to a thousand addresses, each of which is a heavy flow at once."""
-    loud = Natra(r.pods[0]).attach(None, "4M", "--heavy-hitter-threshold", "1", "--edt",
+    loud = Natra(r.pods[0]).attach(None, "4M", "--heavy-hitter-threshold", "1", "--edt-pacing",
                                    "off")
-    quiet = Natra(r.pods[1]).attach(None, "10M", "--edt", "off")
+    quiet = Natra(r.pods[1]).attach(None, "10M", "--edt-pacing", "off")
     reader = r.node.popen(find_natractl(), "--bpffs", BPFFS, "events", "--follow", "--json",
                           text=True, stdout=PIPE)
     begin = time.monotonic()

@@ -17,7 +17,7 @@ from stream import Streams, child, end
 # The way of a lane says whether it leads into the pod, natra's options for it, and the
 # round trip in ms where netem can make one: two segments of a policed TCP that is 50 us
 # away are more in flight than any cap here holds.
-WAYS = {"edt": (False, ("--edt", "on"), 0),
+WAYS = {"edt": (False, ("--edt-pacing", "on"), 0),
         "pace": (True, ("--ingress-mode", "pace"), 10),
         "police": (True, ("--ingress-mode", "police"), 10),
         "out": (False, (), 0),

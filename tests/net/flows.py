@@ -29,7 +29,7 @@ def hosts(r):
 
 
 def largest_of(r, rep, count, seconds):
-    lim = Natra(r.pod).attach(None, "4M", "--heavy-hitter-threshold", "1k", "--edt", "off")
+    lim = Natra(r.pod).attach(None, "4M", "--heavy-hitter-threshold", "1k", "--edt-pacing", "off")
     others = r.load(r.pod, "udp-spread", hosts(r), PORT, "--hosts", count - 1, "--rate",
                     OFFERED, "--size", SIZE)
     largest = r.load(r.pod, "udp-send", r.client.ip, PORT_OF_LARGEST, "--rate",

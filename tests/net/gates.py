@@ -43,7 +43,7 @@ def packets_of(ns, seconds):
 def packets(r, rep, a, into, size, segments):
     src, dst = (r.client, r.pod) if into else (r.pod, r.client)
     way = "ingress" if into else "egress"
-    lim = Natra(r.pod, f"--{way}-packets", "10k")
+    lim = Natra(r.pod, f"--{way}-packet-rate", "10k")
     lim.attach(*((FAST, None) if into else (None, FAST)))
     p = r.load(src, "udp-send", dst.ip, PORT, "--size", size, "--segments", segments,
                "--rate", 3 * PACKETS * (size + 42) * 8, "--no-wait")
@@ -62,7 +62,7 @@ def packets(r, rep, a, into, size, segments):
 def connections(r, rep, a):
     """A connection whose SYN is lost is tried again after a second, so what was answered at
     once counts."""
-    lim = Natra(r.pod, "--ingress-connections", CONNECTIONS).attach(FAST, FAST)
+    lim = Natra(r.pod, "--ingress-connection-rate", CONNECTIONS).attach(FAST, FAST)
     for part, name in ((0.5, "within"), (5, "beyond")):
         time.sleep(1)
         before = lim.stats()["ingress"]["over_connections"]["packets"]
@@ -93,7 +93,7 @@ def flood(r, rep, a):
     """The first pod sends SYNs as fast as it can; they take the way of all packets, through
     the qdisc layer."""
     rps = 200
-    lim = Natra(r.pod, "--egress-connections", CONNECTIONS).attach(None, FAST)
+    lim = Natra(r.pod, "--egress-connection-rate", CONNECTIONS).attach(None, FAST)
     quiet = r.load_end(r.load(r.clients[1], "http", r.pods[1].ip, 80, "/file", "--rps",
                               rps, "--seconds", a.seconds), r.clients[1])
     sender = r.pod.fork(send_syns, a.seconds + 1)

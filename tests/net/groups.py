@@ -48,7 +48,7 @@ class Group:
         self.limits = []
         Natra().ok("group", "set", "team", f"--{self.direction}", f"{GROUP_M}M")
         for pod, rate, floor, weight in zip(r.pods, PODS, FLOORS_M, WEIGHTS):
-            lim = Natra(pod, "--group", "team", "--weight", weight, "--floor",
+            lim = Natra(pod, "--group", "team", "--group-weight", weight, "--group-floor",
                         f"{floor}M", *options)
             lim.attach(*((rate, None) if way == "in" else (None, rate)))
             self.limits.append(lim)
@@ -153,7 +153,7 @@ class Guests(threading.Thread):
         self.changes, self.error = 0, None
 
     def run(self):
-        lims = [Natra(p, "--group", "team", "--floor", "1M") for p in self.guests]
+        lims = [Natra(p, "--group", "team", "--group-floor", "1M") for p in self.guests]
         try:
             while time.monotonic() < self.end:
                 for lim in lims:
@@ -231,8 +231,8 @@ def evasion_of(r, rep, a, way, name):
 def slow(rep, a):
     with Rig() as r:
         n = Natra()
-        n.ok("group", "set", "team", "--egress", "10M")
-        lim = Natra(r.pod, "--group", "team", "--edt", "on").attach(None, POD)
+        n.ok("group", "set", "team", "--egress-rate", "10M")
+        lim = Natra(r.pod, "--group", "team", "--edt-pacing", "on").attach(None, POD)
         r.elephant(r.pod, r.client, PORT, 8)
         meter = r.out_of()
         r.wait_flow(meter)
@@ -252,15 +252,15 @@ def many_of(rep, r, ns, a):
     """The members are interfaces of one namespace, each with an address of its own."""
     groups, each = 20, 10
     n = Natra()
-    n.ok("group", "set", "node", "--ingress", f"{GROUP_M}M")
+    n.ok("group", "set", "node", "--ingress-rate", f"{GROUP_M}M")
     lims = []
     for g in range(groups):
-        n.ok("group", "set", f"team{g}", "--ingress", f"{GROUP_M}M", "--parent", "node")
+        n.ok("group", "set", f"team{g}", "--ingress-rate", f"{GROUP_M}M", "--parent", "node")
         for i in range(each):
             lim = Natra(ns, "--group", f"team{g}", "--fast-pass", "off",
                         ident=f"{g}-{i}")
             lim.ok("attach", f"p{g * each + i}", "--netns", ns.path, "--id", lim.id,
-                   "--ingress", POD, *lim.options)
+                   "--ingress-rate", POD, *lim.options)
             lims.append(lim)
     p = r.load(r.client, "udp-spread", "10.80.0.1", UDP_PORT, "--rate",
                3 * GROUP_M * MBIT, "--size", 1200, "--hosts", groups * each,

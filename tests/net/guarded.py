@@ -36,13 +36,13 @@ MODES = {"free": (None, ("--fast-pass", "free")),
          "off": (0, ("--fast-pass", "off"))}
 # Whether the way leads into the pod, and natra's options for it.
 WAYS = {"in, policed": (True, ()),
-        "out, policed": (False, ("--edt", "off")),
+        "out, policed": (False, ("--edt-pacing", "off")),
         "in, paced": (True, ("--ingress-mode", "pace")),
-        "out, paced": (False, ("--edt", "on"))}
+        "out, paced": (False, ("--edt-pacing", "on"))}
 # The options for both directions at once, and the modes in which requests that are half of
 # the cap are mice under the ceiling.
-KINDS = {"policed": ("--edt", "off"),
-         "paced": ("--ingress-mode", "pace", "--edt", "on")}
+KINDS = {"policed": ("--edt-pacing", "off"),
+         "paced": ("--ingress-mode", "pace", "--edt-pacing", "on")}
 UNDER = ("free", "guarded", "charged", "off")
 
 

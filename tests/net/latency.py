@@ -55,7 +55,7 @@ def main(rep, a):
         for lane in range(2):
             r.sockperf_server(lane=lane)
         upstream = Upstream(r.pod, burst_bits=UPSTREAM_BURST_BITS)
-        options = ["--mode", a.mode] if a.mode else []
+        options = ["--attach-mode", a.mode] if a.mode else []
         tested = upstream if a.limiter == upstream.name else \
             limiter(a.limiter, r.pod, *options)
         lims = [tested]

@@ -20,7 +20,7 @@ from namespaces import Pod
 from rig import Rig
 from script import MODES, QUICK, option, run_script
 
-LIMITS = ("--ingress", "10M", "--egress", "10M")
+LIMITS = ("--ingress-rate", "10M", "--egress-rate", "10M")
 
 
 def tree(path):
@@ -77,7 +77,7 @@ class Story:
 
     def __init__(self, r, rep, name, mode=None):
         self.r, self.rep, self.name = r, rep, name
-        self.mode = ["--mode", mode] if mode else []
+        self.mode = ["--attach-mode", mode] if mode else []
         self.natra = Natra(r.pod, *self.mode)
         self.objs = {"prog": set(), "map": set(), "link": set()}
 
@@ -164,7 +164,7 @@ def live(r, rep, mode, seconds):
         r.wait_flow(r.into())
         time.sleep(1)
         for rate, want in (("20M", 20), ("5M", 5)):
-            s.natra.ok("set", s.natra.id, "--ingress", rate)
+            s.natra.ok("set", s.natra.id, "--ingress-rate", rate)
             time.sleep(2)
             got = wire_rates([r.into()], seconds)[0]
             rep.near(f"{mode}: stream after set to {rate}",
@@ -181,9 +181,9 @@ def one_direction(r, rep, mode):
     """A direction that had no limit gets one later."""
     with Story(r, rep, f"{mode} one direction", mode) as s:
         s.natra.ok("attach", "eth0", "--netns", r.pod.path, "--id",
-                   s.natra.id, "--ingress", "10M", *s.mode)
+                   s.natra.id, "--ingress-rate", "10M", *s.mode)
         s.note()
-        s.natra.ok("set", s.natra.id, "--egress", "20M")
+        s.natra.ok("set", s.natra.id, "--egress-rate", "20M")
         p = s.note()["policy"]
         rep.equal(f"{mode}: both limits",
                   (p["ingress_rate_bits_per_sec"],
@@ -211,7 +211,7 @@ def netns_gone(r, rep, mode):
     for how in ("detach", "gc"):
         with Story(r, rep, f"{mode} netns gone, {how}") as s:
             pod = Pod("gone", 50)
-            natra = s.natra = Natra(pod, "--mode", mode)
+            natra = s.natra = Natra(pod, "--attach-mode", mode)
             natra.attach("10M", "10M")
             s.note()
             pod.close()
@@ -232,7 +232,7 @@ def link_gone(r, rep, mode):
     """Only the interface goes away, and comes back under the same id."""
     with Story(r, rep, f"{mode} link gone") as s:
         pod = Pod("flap", 51)
-        natra = s.natra = Natra(pod, "--mode", mode)
+        natra = s.natra = Natra(pod, "--attach-mode", mode)
         natra.attach("10M", "10M")
         s.note()
         sh("ip", "link", "del", pod.host)
@@ -294,24 +294,24 @@ def environment(r, rep, modes):
         show = s.attach(env={"NATRA_EDT_PACING": "off"})
         rep.equal("NATRA_EDT_PACING=off", show["edt_active"], False)
         s.natra.detach()
-        show = s.attach("--mode", modes[-1],
+        show = s.attach("--attach-mode", modes[-1],
                         env={"NATRA_ATTACH_MODE": modes[0]})
         rep.equal("an explicit mode wins", show["mode"], modes[-1])
         s.natra.detach()
 
 
 def fq(r, rep, features):
-    """Another owner's qdisc is left alone, and `--edt on` fails with the reason."""
+    """Another owner's qdisc is left alone, and `--edt-pacing on` fails with the reason."""
     with Story(r, rep, "edt without fq") as s:
         if not features["fq"]:
-            s.refuse("--edt on, no fq", "attach", "eth0", "--netns",
-                     r.pod.path, *LIMITS, "--edt", "on", names="fq")
+            s.refuse("--edt-pacing on, no fq", "attach", "eth0", "--netns",
+                     r.pod.path, *LIMITS, "--edt-pacing", "on", names="fq")
             show = s.attach()
             rep.equal("edt auto without fq", show["edt_active"],
                       False)
             s.natra.detach()
             return
-        show = s.attach("--edt", "on")
+        show = s.attach("--edt-pacing", "on")
         rep.equal("edt on: active, fq ours",
                   (show["edt_active"], show["fq_is_ours"]),
                   (True, True))
@@ -319,9 +319,9 @@ def fq(r, rep, features):
     r.pod.run("tc", "qdisc", "add", "dev", "eth0", "root", "pfifo",
               "limit", "500")
     with Story(r, rep, "edt beside a foreign qdisc") as s:
-        s.refuse("--edt on", "attach", "eth0", "--netns", r.pod.path,
-                 *LIMITS, "--edt", "on", names="pfifo")
-        show = s.attach("--edt", "auto")
+        s.refuse("--edt-pacing on", "attach", "eth0", "--netns", r.pod.path,
+                 *LIMITS, "--edt-pacing", "on", names="pfifo")
+        show = s.attach("--edt-pacing", "auto")
         rep.equal("edt auto: falls back", show["edt_active"], False)
         s.natra.detach()
     r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")

@@ -211,8 +211,8 @@ def main(rep, a):
            f"p{i}", "netns", "pods")
         sh("ip", "link", "set", f"n{i}", "up")
         pods.run("ip", "link", "set", f"p{i}", "up")
-    limits = ["--ingress", "10M", "--egress", "10M", *a.option]
-    limits += ["--mode", a.mode] if a.mode else []
+    limits = ["--ingress-rate", "10M", "--egress-rate", "10M", *a.option]
+    limits += ["--attach-mode", a.mode] if a.mode else []
     by_allocators(rep, a.count, limits)
 
 

@@ -67,7 +67,7 @@ def main(rep, a):
         a.seconds, a.rounds, a.no_upstream = 3, 1, True
     with Rig(lanes=2) as r:
         urls = [r.nginx(pod=pod) for pod in r.pods]
-        options = ["--mode", a.mode] if a.mode else []
+        options = ["--attach-mode", a.mode] if a.mode else []
         lim = limiter(a.limiter, r.pod, *options)
         rep.measure("requests beside elephants", beside, r, rep, urls, lim, a)
         if not a.no_upstream and os.access(Upstream.PLUGIN, os.X_OK):

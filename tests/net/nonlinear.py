@@ -98,7 +98,7 @@ def main(rep, _):
         time.sleep(2.5)         # the kernel's multicast reports are out by then
         # The gate is a filter, which has its place behind TCX programs. All
         # flows are heavy, so that all are listed.
-        lim = Natra(r.pod, "--mode", "clsact-podside", "--fast-pass", "off")
+        lim = Natra(r.pod, "--attach-mode", "clsact-podside", "--fast-pass", "off")
         for direction, sender in (("ingress", Sender(r.node, r.pod.host)),
                                   ("egress", Sender(r.pod, "eth0"))):
             for name, frame in FRAMES.items():

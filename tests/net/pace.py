@@ -125,7 +125,7 @@ def retransmitted(ns):
 
 
 def limit(r, a, rate, ingress_mode, *more):
-    mode = ["--mode", a.mode] if a.mode else []
+    mode = ["--attach-mode", a.mode] if a.mode else []
     if a.pace_limit and ingress_mode == "pace":
         more = (*more, "--pace-limit", f"{a.pace_limit}ms")
     natra = Natra(r.pod, *mode, "--ingress-mode", ingress_mode, *more)

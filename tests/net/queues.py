@@ -3,7 +3,7 @@
 """natra never replaces the mq of an interface with several transmit queues by fq.
 
   mq        the kernel gives such an interface an mq by default: with it AUTO
-            leaves departure times out, and --edt on fails
+            leaves departure times out, and --edt-pacing on fails
   own mq    an mq that somebody installed is left alone in the same way
   down      an interface that has never been up has no qdisc yet: what it will
             have is judged by its transmit queues
@@ -34,15 +34,15 @@ def left_alone(rep, ns, what, text):
     before = qdiscs(ns)
     lim = Natra(ns)
     p = lim.run("attach", "eth0", "--netns", ns.path, "--id", lim.id,
-                "--egress", "10M", "--edt", "on")
-    rep.check(f"{what}: --edt on", f"exit {p.returncode}: {p.stderr.strip()}",
+                "--egress-rate", "10M", "--edt-pacing", "on")
+    rep.check(f"{what}: --edt-pacing on", f"exit {p.returncode}: {p.stderr.strip()}",
               f"exit 1, {text!r}",
               p.returncode == 1 and text in p.stderr and
               len(p.stderr.splitlines()) == 1)
     rep.equal("  qdiscs after it", qdiscs(ns), before)
     lim.attach(None, "10M")
     show = lim.show()
-    rep.equal("  --edt auto: departure times; qdiscs",
+    rep.equal("  --edt-pacing auto: departure times; qdiscs",
               (show["edt_active"], qdiscs(ns)), (False, before))
     rep.check("  because", repr(show["reason"]), f"says {text!r}",
               f"no edt: {text}" in show["reason"])

@@ -28,7 +28,7 @@ ALL_CARRY = 1e9         # bit/s; each machine carries lower rates
 
 
 def attach(r, a, mode, rate):
-    options = ["--edt", "off"] + (["--mode", mode] if mode else [])
+    options = ["--edt-pacing", "off"] + (["--attach-mode", mode] if mode else [])
     capped = str(int(bits(rate) * a.skew))
     lims = [limiter(a.limiter, pod, *options, *a.option) for pod in r.pods]
     for lim in lims:

@@ -141,7 +141,7 @@ def check_delay(rep, what, c, times, delay):
 
 def in_the_pod(r, rep, mode, *more):
     """Connections to the pod wait for the application, whose pod is far below its limit."""
-    lim = Natra(r.pod, "--mode", mode, *more).attach("10M", "10M", "--sli", "on", "--label",
+    lim = Natra(r.pod, "--attach-mode", mode, *more).attach("10M", "10M", "--sli", "on", "--label",
                                                      "shop/web")
     slow = Responder(r.pod, "10.79.0.1", DELAY)
     sh("ip", "route", "replace", "10.79.0.1", "via", r.pod.ip)
@@ -161,7 +161,7 @@ def in_the_pod(r, rep, mode, *more):
 def beyond_the_pod(r, rep, mode):
     """Connections from the pod wait for a server elsewhere. Only the other direction has
     a rate: both are measured."""
-    lim = Natra(r.pod, "--mode", mode).attach("10M", None, "--sli", "on")
+    lim = Natra(r.pod, "--attach-mode", mode).attach("10M", None, "--sli", "on")
     slow = Responder(r.client, "10.79.0.2", DELAY)
     sh("ip", "route", "replace", "10.79.0.2", "via", r.client.ip)
     times, _ = connect(r.pod, "10.79.0.2")

@@ -72,7 +72,7 @@ def send_all(cases, count):
 
 
 def main(rep, _):
-    cases = [Case(1, "800 bit/s, edt off", 800, "--edt", "off"),
+    cases = [Case(1, "800 bit/s, edt off", 800, "--edt-pacing", "off"),
              Case(2, "800 bit/s", 800),
              Case(3, "1 bit/s", 1)]
     for case in cases:
@@ -93,7 +93,7 @@ def main(rep, _):
         rep.check(f"{case.name}, {way}: arrived in {took:.1f} s", count,
                   f"{least:.1f} to {most:.1f}", least <= count <= most)
     for case in cases:
-        case.natra.ok("set", case.natra.id, "--ingress", "10M", "--egress",
+        case.natra.ok("set", case.natra.id, "--ingress-rate", "10M", "--egress-rate",
                       "10M")
     time.sleep(0.2)
     send_all(cases, HORIZON * PER_SECOND)

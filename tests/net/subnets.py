@@ -32,7 +32,7 @@ def both(r, rep, a, direction, kind):
     """Send datagrams to or from each client at five times the cap. The list has the
     first client's subnet."""
     lim = Natra(r.pod, f"--{kind}-subnet", subnet(r.clients[0]),
-                *(["--mode", a.mode] if a.mode else []))
+                *(["--attach-mode", a.mode] if a.mode else []))
     lim.attach(*((RATE, None) if direction == "ingress" else (None, RATE)))
     lanes = [(c, r.pod) if direction == "ingress" else (r.pod, c)
              for c in r.clients]

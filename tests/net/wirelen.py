@@ -335,7 +335,7 @@ def main(rep, a):
     with Rig() as r:
         time.sleep(2.5)         # the kernel's multicast reports are out by then
         for mode in modes:
-            lim = Natra(r.pod, "--mode", mode).attach("10G", "10G")
+            lim = Natra(r.pod, "--attach-mode", mode).attach("10G", "10G")
             if not a.tunnels:
                 frames(rep, lim, mode, "ingress", Sender(r.node, r.pod.host))
                 frames(rep, lim, mode, "egress", Sender(r.pod, "eth0"))

@@ -140,12 +140,12 @@ class Bench:
             if mode.endswith("hostside") and self.name not in WITH_HOST_PEER:
                 continue
             if mode != self.auto:
-                yield "--mode", mode
+                yield "--attach-mode", mode
             if self.fq and mode.endswith("podside"):
                 # Without EDT `auto` tries the modes in another order, and must take the
                 # same one.
-                yield *(("--mode", mode) if mode != self.auto else ()), \
-                    "--edt", "off"
+                yield *(("--attach-mode", mode) if mode != self.auto else ()), \
+                    "--edt-pacing", "off"
 
     def cell(self, **found):
         print("cell", json.dumps({"kernel": self.kernel, "fq": self.fq,
@@ -163,8 +163,8 @@ class Bench:
         for mode in Natra.modes():
             if not mode.endswith("hostside"):
                 continue
-            p = Natra().run("attach", "eth0", "--netns", pod.path, "--mode", mode,
-                          "--ingress", "10M")
+            p = Natra().run("attach", "eth0", "--netns", pod.path, "--attach-mode", mode,
+                          "--ingress-rate", "10M")
             good = p.returncode == 1 and "no host-side veth" in p.stderr and \
                 len(p.stderr.splitlines()) == 1
             self.rep.check(f"{mode}: refused", p.stderr.strip(), "one line",
@@ -308,7 +308,7 @@ def main(rep, a):
     bench.clock("compared")
     for i, (lane, cell) in enumerate(zip(bench.lanes, found)):
         auto = i < bench.by_auto
-        if "--mode" not in lane.natra.options:
+        if "--attach-mode" not in lane.natra.options:
             cell["ok"] &= rep.equal(f"{lane.describe()}: what auto takes",
                                     cell["mode"], bench.auto)
         if i < len(kept):

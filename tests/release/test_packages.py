@@ -81,7 +81,7 @@ class Node:
     def limit(self):
         machine.share_pods(self.root)
         self.natractl("attach", "eth0", "--netns", "pod0", "--id", "shop/web",
-                      "--ingress", "10M", "--egress", "10M")
+                      "--ingress-rate", "10M", "--egress-rate", "10M")
         self.out = Elephant(self.rig, self.rig.pod, self.rig.client, 5201, "out")
         self.into = Elephant(self.rig, self.rig.client, self.rig.pod, 5202, "into")
         self.rig.wait_flow(*self.rig.meters())

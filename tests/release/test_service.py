@@ -48,7 +48,7 @@ ip netns add pod
 ip link add host type veth peer name eth0 netns pod
 ip netns exec pod ip link set eth0 up
 ip link set host up
-natractl attach eth0 --netns pod --id shop/web --ingress 10M --egress 10M
+natractl attach eth0 --netns pod --id shop/web --ingress-rate 10M --egress-rate 10M
 verdict attached current
 deb 2
 verdict restarted systemctl -q is-active natra-agent

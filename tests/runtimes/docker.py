@@ -24,15 +24,15 @@ from script import arguments, option
 
 RUNTIME = os.path.realpath(f"{HERE}/../../tools/examples/docker-runtime")
 NATRACTL = os.path.realpath(os.environ["NATRACTL"])
-RATES = ("--ingress", "10M", "--egress", "6M")
+RATES = ("--ingress-rate", "10M", "--egress-rate", "6M")
 # A runc that notes what is attached when it starts a process.
 LOOKING = "/run/looking-runc"
 SEEN = "/run/seen"
 # The runtimes of the daemon: the options of natractl hook, and natractl.
 RUNTIMES = {
     "limited": (RATES, NATRACTL),
-    "wrong": (("--egress", "10Q"), NATRACTL),
-    "strict": (("--on-error", "fail", "--egress", "6M", "eth7"), NATRACTL),
+    "wrong": (("--egress-rate", "10Q"), NATRACTL),
+    "strict": (("--on-error", "fail", "--egress-rate", "6M", "eth7"), NATRACTL),
     "without": (RATES, "/nonexistent/natractl"),
     "strict-without": ((*RATES, "--on-error=fail"), "/nonexistent/natractl"),
 }

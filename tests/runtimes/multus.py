@@ -140,7 +140,7 @@ def story(r, rep, a, cni, c, pod):
         rep.measure(ifname, measure, r, rep, a, pod, ifname, address(pod, ifname))
     cni.check(c)
     second = attachment(pod.path, "net1")["id"]
-    natractl("set", second, "--ingress", "8M")
+    natractl("set", second, "--ingress-rate", "8M")
     cni.check(c)
     rep.equal("a live edit of one", rates_of(pod),
               dict(RATES, net1=(8 * MBIT, RATES["net1"][1])))

@@ -86,7 +86,7 @@ def life(rep, p, journal):
 
 
 def without_annotations(rep, p, journal):
-    p.hook("--ingress", "10M", "--egress", "6M", always=True)
+    p.hook("--ingress-rate", "10M", "--egress-rate", "6M", always=True)
     p.run("plain")
     rep.equal("rates of the hook's file", [
         (a["policy"]["ingress_rate_bits_per_sec"], a["policy"]["egress_rate_bits_per_sec"])
@@ -138,7 +138,7 @@ def told_to_fail(rep, p, journal):
 def by_pid(rep, p, journal):
     p.run("pid")
     pid = p.inspect("pid", ".State.Pid")
-    natractl("attach", "eth0", "--pid", pid, "--ingress", "10M", "--egress", "6M")
+    natractl("attach", "eth0", "--pid", pid, "--ingress-rate", "10M", "--egress-rate", "6M")
     rep.measure("by pid", capped, rep, p, "pid")
     p.remove("pid")
     rep.equal("gc", natractl("gc"), "removed 1\n")

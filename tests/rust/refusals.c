@@ -66,15 +66,15 @@ static void policies(void)
 	static const char *const none[] = {""}, *const all[] = {"::/0"};
 	struct natra_policy good = rates();
 
-	CHECK_ALONE("burst without a rate", ingress_burst_bytes, 5);
+	CHECK_ALONE("burst without a rate", ingress_burst_bits, 5);
 	CHECK("rate", ingress_rate_bits_per_sec, UINT64_MAX);
 	CHECK("horizon", horizon_ns, 9000000001);
 	CHECK("share", fast_pass_share_percent, 101);
-	CHECK_ALONE("packets without a rate", ingress_packets_per_sec, 5);
+	CHECK_ALONE("packets without a rate", ingress_packet_rate_per_sec, 5);
 	CHECK("group", group, 257);
 	CHECK("weight without a group", group_weight, 5);
-	CHECK("mode", mode, (enum natra_mode)99);
-	CHECK("edt", edt, (enum natra_edt)99);
+	CHECK("mode", attach_mode, (enum natra_mode)99);
+	CHECK("edt", edt_pacing, (enum natra_edt)99);
 	lists("subnet", wrong, 2, NULL, 0);
 	lists("no subnet", none, 1, NULL, 0);
 	lists("two lists", wrong, 1, all, 1);

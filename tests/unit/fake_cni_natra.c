@@ -102,9 +102,9 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *t,
 		      or_none(t->id), t->ifname, or_none(t->netns), t->network,
 		      t->label,
 		      (unsigned long long)p->ingress_rate_bits_per_sec,
-		      (unsigned long long)p->ingress_burst_bytes,
+		      (unsigned long long)p->ingress_burst_bits,
 		      (unsigned long long)p->egress_rate_bits_per_sec,
-		      (unsigned long long)p->egress_burst_bytes,
+		      (unsigned long long)p->egress_burst_bits,
 		      p->shaped_subnets_len, p->unshaped_subnets_len);
 }
 

@@ -23,9 +23,10 @@ static struct natra_class *parse(const char *text,
 
 static void text_is_read(void **state)
 {
-	struct natra_class *c = parse("cluster=10.0.0.0/8,ingress=1G,fd00::/8,"
-				      "egress=10M,dscp=46,dscp=8-9",
-				      NULL);
+	struct natra_class *c =
+		parse("cluster=10.0.0.0/8,ingress-rate=1G,fd00::/8,"
+		      "egress-rate=10M,dscp=46,dscp=8-9",
+		      NULL);
 
 	(void)state;
 	assert_string_equal(c->name, "cluster");
@@ -49,8 +50,9 @@ static void text_is_read(void **state)
 static void text_keeps_what_it_leaves_out(void **state)
 {
 	struct natra_class *base = parse(
-		"a=10.0.0.0/8,11.0.0.0/8,ingress=1M,egress=2M,dscp=5", NULL);
-	struct natra_class *c = parse("a=ingress=3M", base);
+		"a=10.0.0.0/8,11.0.0.0/8,ingress-rate=1M,egress-rate=2M,dscp=5",
+		NULL);
+	struct natra_class *c = parse("a=ingress-rate=3M", base);
 
 	(void)state;
 	assert_int_equal(c->ingress_rate_bits_per_sec, 3000000);
@@ -59,7 +61,7 @@ static void text_keeps_what_it_leaves_out(void **state)
 	assert_int_equal(c->subnets_len, 2);
 	assert_string_equal(c->subnets[1], "11.0.0.0/8");
 	free(c);
-	c = parse("a=12.0.0.0/8,dscp=6,egress=unlimited", base);
+	c = parse("a=12.0.0.0/8,dscp=6,egress-rate=unlimited", base);
 	assert_int_equal(c->subnets_len, 1);
 	assert_string_equal(c->subnets[0], "12.0.0.0/8");
 	assert_true(c->dscps == UINT64_C(1) << 6);
@@ -79,14 +81,14 @@ static void bad_text_is_refused(void **state)
 		const char *text, *item;
 		int r;
 	} rows[] = {
-		{"a=ingress=fast", "ingress=fast", -EINVAL},
-		{"a=egress=10m", "egress=10m", -ERANGE},
+		{"a=ingress-rate=fast", "ingress-rate=fast", -EINVAL},
+		{"a=egress-rate=10m", "egress-rate=10m", -ERANGE},
 		{"a=dscp=64", "dscp=64", -ERANGE},
 		{"a=dscp=-1", "dscp=-1", -EINVAL},
 		{"a=dscp=9-8", "dscp=9-8", -EINVAL},
 		{"a=dscp=1x", "dscp=1x", -EINVAL},
 		{"a=dscp=", "dscp=", -EINVAL},
-		{"a=10.0.0.0/8,,ingress=1M", ",ingress=1M", -EINVAL},
+		{"a=10.0.0.0/8,,ingress-rate=1M", ",ingress-rate=1M", -EINVAL},
 	};
 
 	(void)state;
@@ -210,14 +212,14 @@ static void each_has_the_limits_of_its_rates(void **state)
 	p.classes = list;
 	p.classes_len = 2;
 	p.fast_pass = NATRA_FAST_PASS_OFF;
-	p.egress_packets_per_sec = 1000;
+	p.egress_packet_rate_per_sec = 1000;
 	assert_int_equal(subnets_read(&p, &subnets), 0);
 	assert_int_equal(subnets.kind, NATRA_SUBNETS_CLASSES);
 	assert_int_equal(subnets.classes[0].len, 1);
 
 	alone = policy_of(50000000, 1000000);
 	alone.fast_pass = NATRA_FAST_PASS_OFF;
-	alone.egress_packets_per_sec = 1000;
+	alone.egress_packet_rate_per_sec = 1000;
 	for (int leg = 0; leg < LEG_MAX; leg++) {
 		const struct natra_limits want =
 			policy_limits_of(&alone, (enum leg)leg, true, 0);

@@ -47,7 +47,7 @@ static const struct natra_policy both = {
 	.sz = sizeof(both),
 	.ingress_rate_bits_per_sec = 10000000,
 	.egress_rate_bits_per_sec = 20000000,
-	.ingress_burst_bytes = 1,
+	.ingress_burst_bits = 1,
 };
 
 static int read_annotations(const char *text, struct settings settings,
@@ -76,15 +76,15 @@ static const struct {
 	size_t size;
 	uint64_t value;
 } good[] = {
-	{"{\"natra.io/ingress-burst\":\"8M\"}", FIELD(ingress_burst_bytes),
-	 1000000},
-	{"{\"natra.io/ingress-burst\":\"9\"}", FIELD(ingress_burst_bytes), 2},
+	{"{\"natra.io/ingress-burst\":\"8M\"}", FIELD(ingress_burst_bits),
+	 8000000},
+	{"{\"natra.io/ingress-burst\":\"9\"}", FIELD(ingress_burst_bits), 9},
 	/* The operator allows this value, so it is not taken for a
 	 * placeholder. */
-	{"{\"natra.io/egress-burst\":\"4294967295\"}",
-	 FIELD(egress_burst_bytes), 536870912},
-	{"{\"natra.io/egress-burst\":\"1Mi\"}", FIELD(egress_burst_bytes),
-	 131072},
+	{"{\"natra.io/egress-burst\":\"4294967295\"}", FIELD(egress_burst_bits),
+	 4294967295},
+	{"{\"natra.io/egress-burst\":\"1Mi\"}", FIELD(egress_burst_bits),
+	 1048576},
 	{"{\"natra.io/fast-pass\":\"charged\"}", FIELD(fast_pass),
 	 NATRA_FAST_PASS_CHARGED},
 	{"{\"natra.io/fast-pass\":\"off\"}", FIELD(fast_pass),
@@ -94,14 +94,14 @@ static const struct {
 	{"{\"natra.io/fast-pass-guard\":\"2M\"}",
 	 FIELD(fast_pass_guard_bits_per_sec), 2000000},
 	{"{\"natra.io/ingress-packet-rate\":\"10k\"}",
-	 FIELD(ingress_packets_per_sec), 10000},
+	 FIELD(ingress_packet_rate_per_sec), 10000},
 	{"{\"qos.projectcalico.org/egressPacketRate\":\"7k\"}",
-	 FIELD(egress_packets_per_sec), 7000},
+	 FIELD(egress_packet_rate_per_sec), 7000},
 	{"{\"natra.io/ingress-packet-rate\":\"1\","
 	 "\"qos.projectcalico.org/ingressPacketRate\":\"2\"}",
-	 FIELD(ingress_packets_per_sec), 1},
+	 FIELD(ingress_packet_rate_per_sec), 1},
 	{"{\"natra.io/egress-connection-rate\":\"50\"}",
-	 FIELD(egress_connections_per_sec), 50},
+	 FIELD(egress_connection_rate_per_sec), 50},
 	{"{\"natra.io/ingress-mode\":\"pace\"}", FIELD(ingress_mode),
 	 NATRA_INGRESS_MODE_PACE},
 	{"{\"natra.io/heavy-hitter-threshold\":\"125k\"}",
@@ -109,18 +109,19 @@ static const struct {
 	{"{\"natra.io/horizon\":\"50ms\"}", FIELD(horizon_ns), 50000000},
 	{"{\"natra.io/horizon\":\"9s\"}", FIELD(horizon_ns), 9000000000},
 	{"{\"natra.io/pace-limit\":\"5ms\"}", FIELD(pace_limit_ns), 5000000},
-	{"{\"natra.io/edt-pacing\":\"off\"}", FIELD(edt), NATRA_EDT_OFF},
+	{"{\"natra.io/edt-pacing\":\"off\"}", FIELD(edt_pacing), NATRA_EDT_OFF},
 	{"{\"natra.io/sli\":\"on\"}", FIELD(sli), NATRA_SLI_ON},
 	/* If a name comes twice, the last counts, and null counts as absent. */
 	{"{\"natra.io/edt-pacing\":\"on\",\"x\":1,"
 	 "\"natra.io/edt-pacing\":\"off\"}",
-	 FIELD(edt), NATRA_EDT_OFF},
-	{"{\"natra.io/edt-pacing\":null}", FIELD(edt), NATRA_EDT_AUTO},
+	 FIELD(edt_pacing), NATRA_EDT_OFF},
+	{"{\"natra.io/edt-pacing\":null}", FIELD(edt_pacing), NATRA_EDT_AUTO},
 	/* The letter case of annotations' names matters. */
-	{"{\"Natra.io/edt-pacing\":\"off\"}", FIELD(edt), NATRA_EDT_AUTO},
-	{"{\"edt-pacing\":\"off\"}", FIELD(edt), NATRA_EDT_AUTO},
-	{"{}", FIELD(ingress_burst_bytes), 1},
-	{"null", FIELD(ingress_burst_bytes), 1},
+	{"{\"Natra.io/edt-pacing\":\"off\"}", FIELD(edt_pacing),
+	 NATRA_EDT_AUTO},
+	{"{\"edt-pacing\":\"off\"}", FIELD(edt_pacing), NATRA_EDT_AUTO},
+	{"{}", FIELD(ingress_burst_bits), 1},
+	{"null", FIELD(ingress_burst_bits), 1},
 };
 
 static void allowed_annotations_change_the_policy(void **state)
@@ -161,7 +162,7 @@ static void what_is_not_allowed_is_ignored_and_logged(void **state)
 	assert_int_equal(read_annotations(text, settings, &policy, &failure),
 			 0);
 	assert_int_equal(policy.fast_pass, NATRA_FAST_PASS_FREE);
-	assert_int_equal(policy.edt, NATRA_EDT_OFF);
+	assert_int_equal(policy.edt_pacing, NATRA_EDT_OFF);
 	lines = logged();
 	assert_non_null(strstr(lines, "natra.io/fast-pass"));
 	assert_non_null(strstr(lines, "level=info"));

@@ -42,7 +42,7 @@ static int read_bandwidth(const char *members, enum precedence precedence,
 	return r;
 }
 
-/* Rates are in bit/s, bursts in bytes; 0 is "not limited" and "the default". */
+/* Rates are in bit/s, bursts in bits; 0 is "not limited" and "the default". */
 struct limits {
 	uint64_t in, in_burst, out, out_burst;
 };
@@ -56,14 +56,14 @@ static void expect(const char *members, enum precedence precedence,
 	if (read_bandwidth(members, precedence, &p, &failure))
 		fail_msg("%s: %s", members, failure.msg);
 	if (p.ingress_rate_bits_per_sec != want.in ||
-	    p.ingress_burst_bytes != want.in_burst ||
+	    p.ingress_burst_bits != want.in_burst ||
 	    p.egress_rate_bits_per_sec != want.out ||
-	    p.egress_burst_bytes != want.out_burst)
+	    p.egress_burst_bits != want.out_burst)
 		fail_msg("%s (%d): %llu/%llu %llu/%llu", members, precedence,
 			 (unsigned long long)p.ingress_rate_bits_per_sec,
-			 (unsigned long long)p.ingress_burst_bytes,
+			 (unsigned long long)p.ingress_burst_bits,
 			 (unsigned long long)p.egress_rate_bits_per_sec,
-			 (unsigned long long)p.egress_burst_bytes);
+			 (unsigned long long)p.egress_burst_bits);
 }
 
 /* If the operator sets no burst, the library chooses it. */
@@ -99,11 +99,11 @@ static void runtimes_are_understood_as_they_are(void **state)
 		/* Multus passes the user's own numbers. */
 		{"{\"ingressRate\":10000000,\"ingressBurst\":8000000,"
 		 "\"egressRate\":5000000,\"egressBurst\":0}",
-		 {MBIT10, 1000000, 5000000, 0}},
+		 {MBIT10, 8000000, 5000000, 0}},
 		/* cnitool sends this. */
 		{"{\"egressBurst\":1000000,\"egressRate\":10000000,"
 		 "\"ingressBurst\":1000000,\"ingressRate\":10000000}",
-		 {MBIT10, 125000, MBIT10, 125000}},
+		 {MBIT10, 1000000, MBIT10, 1000000}},
 		{"{\"IngressRate\":0,\"IngressBurst\":0,\"EgressRate\":0,"
 		 "\"EgressBurst\":0}",
 		 {0, 0, 0, 0}},
@@ -132,24 +132,24 @@ static void bursts_from_2_31_on_are_placeholders_of_a_runtime(void **state)
 {
 	static const struct {
 		const char *burst;
-		uint64_t by_runtime, by_conf; /* in bytes */
+		uint64_t by_runtime, by_conf;
 	} cases[] = {
 		{"0", 0, 0},
 		{"null", 0, 0},
 		{"1", 1, 1},
-		{"7", 1, 1},
-		{"8", 1, 1},
-		{"9", 2, 2},
-		{"8000000", 1000000, 1000000},
-		{"2147483646", 268435456, 268435456},
-		{"2147483647", 0, 268435456},
-		{"2147483648", 0, 268435456},
-		{"4294967295", 0, 536870912},
-		{"34359738359", 0, 4294967295},
-		{"34359738360", 0, 4294967295},
-		{"1099511627776", 0, 137438953472},
-		{"9223372036854775808", 0, 1152921504606846976},
-		{"1e300", 0, 2305843009213693952},
+		{"7", 7, 7},
+		{"8", 8, 8},
+		{"9", 9, 9},
+		{"8000000", 8000000, 8000000},
+		{"2147483646", 2147483646, 2147483646},
+		{"2147483647", 0, 2147483647},
+		{"2147483648", 0, 2147483648},
+		{"4294967295", 0, 4294967295},
+		{"34359738359", 0, 34359738359},
+		{"34359738360", 0, 34359738360},
+		{"1099511627776", 0, 1099511627776},
+		{"9223372036854775808", 0, 9223372036854775808ULL},
+		{"1e300", 0, 18446744073709551615ULL},
 	};
 	char members[256];
 
@@ -167,6 +167,23 @@ static void bursts_from_2_31_on_are_placeholders_of_a_runtime(void **state)
 		expect(members, PRECEDENCE_STATIC,
 		       (struct limits){0, 0, MBIT10, cases[i].by_conf});
 	}
+}
+
+static void quantities_are_taken_in_both_places(void **state)
+{
+	static const char members[] =
+		"\"egressRate\":\"10M\",\"ingressRate\":\"2P\","
+		"\"ingressBurst\":\"8M\"";
+	char runtime[256];
+
+	(void)state;
+	(void)snprintf(runtime, sizeof(runtime), RUNTIME("{%s}"), members);
+	expect(members, PRECEDENCE_STATIC,
+	       (struct limits){NATRA_RATE_MAX_BITS_PER_SEC, 8000000, MBIT10,
+			       0});
+	expect(runtime, PRECEDENCE_STATIC,
+	       (struct limits){NATRA_RATE_MAX_BITS_PER_SEC, 8000000, MBIT10,
+			       0});
 }
 
 static void rates_saturate(void **state)
@@ -212,7 +229,7 @@ static void keys_are_found_in_any_letter_case_and_the_last_counts(void **state)
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(members); i++)
 		expect(members[i], PRECEDENCE_STATIC,
-		       (struct limits){2000000, 10000, 0, 0});
+		       (struct limits){2000000, 80000, 0, 0});
 	/* The last one counts, and it is null, so there is no rate. */
 	expect("\"ingressRate\":2000000,\"IngressRate\":null",
 	       PRECEDENCE_STATIC, (struct limits){0, 0, 0, 0});
@@ -230,26 +247,26 @@ static void precedence_chooses_where_both_say_something(void **state)
 		/* The runtime's rate is lower. */
 		{"\"ingressRate\":9000000,\"ingressBurst\":800",
 		 "\"ingressRate\":4000000,\"ingressBurst\":1600",
-		 {{9000000, 100, 0, 0},
-		  {4000000, 200, 0, 0},
-		  {4000000, 200, 0, 0}}},
+		 {{9000000, 800, 0, 0},
+		  {4000000, 1600, 0, 0},
+		  {4000000, 1600, 0, 0}}},
 		/* The configuration's rate is lower. */
 		{"\"ingressRate\":3000000,\"ingressBurst\":800",
 		 "\"ingressRate\":4000000,\"ingressBurst\":1600",
-		 {{3000000, 100, 0, 0},
-		  {4000000, 200, 0, 0},
-		  {3000000, 100, 0, 0}}},
+		 {{3000000, 800, 0, 0},
+		  {4000000, 1600, 0, 0},
+		  {3000000, 800, 0, 0}}},
 		/* The rates are equal: the operator's burst counts, unless the
 		 * runtime takes precedence. */
 		{"\"ingressRate\":4000000,\"ingressBurst\":800",
 		 "\"ingressRate\":4000000,\"ingressBurst\":1600",
-		 {{4000000, 100, 0, 0},
-		  {4000000, 200, 0, 0},
-		  {4000000, 100, 0, 0}}},
+		 {{4000000, 800, 0, 0},
+		  {4000000, 1600, 0, 0},
+		  {4000000, 800, 0, 0}}},
 		/* A burst comes from the same place as its rate. */
 		{"\"ingressRate\":9000000,\"ingressBurst\":800",
 		 "\"ingressRate\":4000000,\"ingressBurst\":4294967295",
-		 {{9000000, 100, 0, 0},
+		 {{9000000, 800, 0, 0},
 		  {4000000, 0, 0, 0},
 		  {4000000, 0, 0, 0}}},
 		/* Each direction is decided by itself. */
@@ -299,7 +316,7 @@ static void a_bad_value_is_named_with_its_key(void **state)
 		const char *key;
 		const char *value;
 	} cases[] = {
-		{"\"ingressRate\":\"10M\"", "ingressRate", "'10M'"},
+		{"\"ingressRate\":\"10X\"", "ingressRate", "'10X'"},
 		{"\"ingressRate\":-1", "ingressRate", "-1"},
 		{"\"ingressRate\":1000.5", "ingressRate", "1000.5"},
 		{"\"egressRate\":true", "egressRate", "true"},
@@ -467,6 +484,7 @@ int main(void)
 		cmocka_unit_test(runtimes_are_understood_as_they_are),
 		cmocka_unit_test(
 			bursts_from_2_31_on_are_placeholders_of_a_runtime),
+		cmocka_unit_test(quantities_are_taken_in_both_places),
 		cmocka_unit_test(rates_saturate),
 		cmocka_unit_test(
 			keys_are_found_in_any_letter_case_and_the_last_counts),

@@ -74,10 +74,10 @@ static void limits_of_packets_may_be_beside_them(void **state)
 		CONF("\"classes\":[{\"name\":\"a\",\"ingressRate\":\"1M\"}]"));
 
 	(void)state;
-	s.policy.egress_packets_per_sec = 1000;
+	s.policy.egress_packet_rate_per_sec = 1000;
 	assert_int_equal(classes_read(&s, &conf, n, &failure), 0);
 	assert_int_equal(s.policy.classes_len, 1);
-	assert_int_equal(s.policy.egress_packets_per_sec, 1000);
+	assert_int_equal(s.policy.egress_packet_rate_per_sec, 1000);
 	conf_free(&conf);
 }
 
@@ -157,7 +157,7 @@ static void a_pod_asks_for_classes(void **state)
 	conf_free(&conf);
 	s.allowed_annotations = FIELD_CLASSES_BIT;
 	assert_int_equal(
-		ask(ASKED("\"lan=10.0.0.0/8, fd00::/8,\\n ingress=1G,egress=2M ;"
+		ask(ASKED("\"lan=10.0.0.0/8, fd00::/8,\\n ingress-rate=1G,egress-rate=2M ;"
 			  "\\nv=dscp=46;\"") "," CONF_CLASS,
 		    &s, &conf, &failure),
 		0);
@@ -209,9 +209,9 @@ static void wrong_annotations_are_named(void **state)
 		{ASKED("\" ;\""), "' ;': has no class"},
 		{ASKED("\"a=10.0.0.0\""),
 		 "'a=10.0.0.0': classes: '10.0.0.0' of 'a' is not a CIDR block"},
-		{ASKED("\"a=ingress=fast\""),
-		 "'a=ingress=fast': 'ingress=fast' is not CIDR, ingress=RATE,"
-		 " egress=RATE or dscp=N"},
+		{ASKED("\"a=ingress-rate=fast\""),
+		 "'a=ingress-rate=fast': 'ingress-rate=fast' is not CIDR, ingress-rate=RATE,"
+		 " egress-rate=RATE or dscp=N"},
 		{ASKED("\"a=dscp=64\""),
 		 "'a=dscp=64': 'dscp=64' is out of range"},
 		{ASKED("\"a;a\""), "'a;a': classes: 'a' is there twice"},

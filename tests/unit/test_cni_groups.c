@@ -146,8 +146,8 @@ static void the_next_group_has_other_rates(void **state)
 	assert_true(s.policy.ingress_rate_bits_per_sec ==
 		    NATRA_RATE_MAX_BITS_PER_SEC);
 	assert_int_equal(s.policy.egress_rate_bits_per_sec, 0);
-	assert_int_equal(s.policy.egress_packets_per_sec, 5);
-	assert_int_equal(s.policy.ingress_packets_per_sec, 9);
+	assert_int_equal(s.policy.egress_packet_rate_per_sec, 5);
+	assert_int_equal(s.policy.ingress_packet_rate_per_sec, 9);
 	/* Another one has its name by now. */
 	fake.group = &out;
 	assert_int_equal(groups_join(&s, &conf, "shop/a", n, &quiet, &failure),
@@ -156,14 +156,14 @@ static void the_next_group_has_other_rates(void **state)
 	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 0);
 	assert_true(s.policy.egress_rate_bits_per_sec ==
 		    NATRA_RATE_MAX_BITS_PER_SEC);
-	assert_int_equal(s.policy.egress_packets_per_sec, 5);
+	assert_int_equal(s.policy.egress_packet_rate_per_sec, 5);
 	/* There is none any more, so that nothing is left to limit. */
 	fake.group = NULL;
 	assert_int_equal(groups_join(&s, &conf, "shop/a", n, &quiet, &failure),
 			 0);
 	assert_int_equal(s.policy.group, 0);
 	assert_int_equal(s.policy.group_weight, 0);
-	assert_int_equal(s.policy.egress_packets_per_sec, 0);
+	assert_int_equal(s.policy.egress_packet_rate_per_sec, 0);
 	assert_false(wanted_limits(&s.policy));
 	conf_free(&conf);
 }

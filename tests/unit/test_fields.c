@@ -37,22 +37,22 @@ static void each_field_is_pinned_in_its_place(void **state)
 	} places[] = {
 		{"ingress_rate_bits_per_sec", 0},
 		{"egress_rate_bits_per_sec", 8},
-		{"ingress_burst_bytes", 16},
-		{"egress_burst_bytes", 24},
+		{"ingress_burst_bits", 16},
+		{"egress_burst_bits", 24},
 		{"heavy_hitter_threshold_bytes", 32},
 		{"horizon_ns", 40},
 		{"pace_limit_ns", 48},
 		{"fast_pass_share_percent", 56},
 		{"fast_pass", 60},
 		{"ingress_mode", 64},
-		{"mode", 68},
-		{"edt", 72},
+		{"attach_mode", 68},
+		{"edt_pacing", 72},
 		{"fast_pass_guard_bits_per_sec", 80},
 		{"sli", 88},
-		{"ingress_packets_per_sec", 96},
-		{"egress_packets_per_sec", 112},
-		{"ingress_connections_per_sec", 128},
-		{"egress_connections_per_sec", 144},
+		{"ingress_packet_rate_per_sec", 96},
+		{"egress_packet_rate_per_sec", 112},
+		{"ingress_connection_rate_per_sec", 128},
+		{"egress_connection_rate_per_sec", 144},
 		{"group", 192},
 		{"group_weight", 196},
 		{"group_floor_bits_per_sec", 200},
@@ -92,8 +92,8 @@ static bool take_word(char *list, const char *word)
 	return false;
 }
 
-/* natractl and the plugin's messages list the words as `form` does. */
-static void form_lists_the_words(void **state)
+/* natractl and the plugin's messages list the words as `words` does. */
+static void words_are_listed(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
@@ -102,7 +102,7 @@ static void form_lists_the_words(void **state)
 
 		if (!policy_field_word(field, 0))
 			continue;
-		(void)snprintf(words, sizeof(words), "%s|", field->form);
+		(void)snprintf(words, sizeof(words), "%s|", field->words);
 		for (uint64_t value = 0; value <= field->max; value++) {
 			struct natra_policy p = NATRA_INIT(p);
 			const char *word = policy_field_word(field, value);
@@ -123,7 +123,7 @@ static void fast_passes_are_listed_by_strictness(void **state)
 	(void)state;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		if (policy_fields[i].unit == POLICY_FAST_PASS)
-			assert_string_equal(policy_fields[i].form,
+			assert_string_equal(policy_fields[i].words,
 					    "free|guarded|charged|off");
 	}
 }
@@ -144,12 +144,75 @@ static void each_burst_belongs_to_a_rate(void **state)
 	}
 }
 
+/* Each setting has one name, spelt for its surface, and none but these. */
+static void names_follow_from_the_members(void **state)
+{
+	static const struct {
+		const char *member, *option, *key, *annotation;
+	} names[POLICY_FIELDS_LEN] = {
+		{"ingress_rate_bits_per_sec", "--ingress-rate", "ingressRate",
+		 NULL},
+		{"egress_rate_bits_per_sec", "--egress-rate", "egressRate",
+		 NULL},
+		{"ingress_burst_bits", "--ingress-burst", "ingressBurst",
+		 "natra.io/ingress-burst"},
+		{"egress_burst_bits", "--egress-burst", "egressBurst",
+		 "natra.io/egress-burst"},
+		{"heavy_hitter_threshold_bytes", "--heavy-hitter-threshold",
+		 "heavyHitterThreshold", "natra.io/heavy-hitter-threshold"},
+		{"horizon_ns", "--horizon", "horizon", "natra.io/horizon"},
+		{"fast_pass", "--fast-pass", "fastPass", "natra.io/fast-pass"},
+		{"fast_pass_share_percent", "--fast-pass-share",
+		 "fastPassShare", NULL},
+		{"fast_pass_guard_bits_per_sec", "--fast-pass-guard",
+		 "fastPassGuard", "natra.io/fast-pass-guard"},
+		{"ingress_packet_rate_per_sec", "--ingress-packet-rate",
+		 "ingressPacketRate", "natra.io/ingress-packet-rate"},
+		{"egress_packet_rate_per_sec", "--egress-packet-rate",
+		 "egressPacketRate", "natra.io/egress-packet-rate"},
+		{"ingress_connection_rate_per_sec", "--ingress-connection-rate",
+		 "ingressConnectionRate", "natra.io/ingress-connection-rate"},
+		{"egress_connection_rate_per_sec", "--egress-connection-rate",
+		 "egressConnectionRate", "natra.io/egress-connection-rate"},
+		{"group", "--group", NULL, NULL},
+		{"group_weight", "--group-weight", "groupWeight",
+		 "natra.io/group-weight"},
+		{"group_floor_bits_per_sec", "--group-floor", "groupFloor",
+		 "natra.io/group-floor"},
+		{"attach_mode", "--attach-mode", "attachMode", NULL},
+		{"edt_pacing", "--edt-pacing", "edtPacing",
+		 "natra.io/edt-pacing"},
+		{"ingress_mode", "--ingress-mode", "ingressMode",
+		 "natra.io/ingress-mode"},
+		{"pace_limit_ns", "--pace-limit", "paceLimit",
+		 "natra.io/pace-limit"},
+		{"sli", "--sli", "sli", "natra.io/sli"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+		const char *key = policy_field_key(field);
+		const char *annotation = policy_field_annotation(field);
+
+		assert_string_equal(field->name, names[i].member);
+		assert_string_equal(policy_field_option(field),
+				    names[i].option);
+		assert_string_equal(key ? key : "",
+				    names[i].key ? names[i].key : "");
+		assert_string_equal(annotation ? annotation : "",
+				    names[i].annotation ? names[i].annotation
+							: "");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_number_and_word_has_a_row),
 		cmocka_unit_test(each_field_is_pinned_in_its_place),
-		cmocka_unit_test(form_lists_the_words),
+		cmocka_unit_test(names_follow_from_the_members),
+		cmocka_unit_test(words_are_listed),
 		cmocka_unit_test(fast_passes_are_listed_by_strictness),
 		cmocka_unit_test(each_burst_belongs_to_a_rate),
 	};

@@ -493,7 +493,7 @@ static void bad_groups_are_refused(void **state)
 	BAD(egress_rate_bits_per_sec, 0, "at least one");
 	BAD(egress_rate_bits_per_sec, NATRA_RATE_MAX_BITS_PER_SEC + 1,
 	    "egress_rate_bits_per_sec: 1000000000000001");
-	BAD(ingress_burst_bytes, 7, "ingress_burst_bytes: 7");
+	BAD(ingress_burst_bits, 7, "ingress_burst_bits: 7");
 	BAD(weight, NATRA_WEIGHT_MAX + 1, "weight: 65");
 	BAD(floor_bits_per_sec, 10 * MBIT + 1, "floor_bits_per_sec: 10000001");
 	BAD(automatic, 2, "automatic: 2");
@@ -561,7 +561,7 @@ static void members_need_no_rate(void **state)
 	assert_int_equal(l.by_group, 1);
 	assert_int_equal(l.enter_units, (1 << 24) - 1);
 	assert_int_equal(policy_limits(&p, LEG_EGRESS, true).by_group, 0);
-	p.ingress_packets_per_sec = 100;
+	p.ingress_packet_rate_per_sec = 100;
 	assert_int_equal(policy_check(&p, (char[256]){""}, 256), 0);
 	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_int_equal(l.by_group, 0);
@@ -570,8 +570,8 @@ static void members_need_no_rate(void **state)
 	assert_int_not_equal(policy_limits(&p, LEG_PACE, true).rate.mult, 0);
 	assert_int_equal(policy_limits(&p, LEG_INGRESS, false).rate.mult, 0);
 	p.group = 0;
-	assert_policy_refused(&p,
-			      "ingress_packets_per_sec: 100 without a rate");
+	assert_policy_refused(
+		&p, "ingress_packet_rate_per_sec: 100 without a rate");
 }
 
 int main(void)

@@ -45,16 +45,16 @@ static void limits_of_each_field_are_good(void **state)
 
 	(void)state;
 	assert_accepted(&p);
-	p.ingress_burst_bytes = UINT64_MAX;
-	p.egress_burst_bytes = 1;
+	p.ingress_burst_bits = UINT64_MAX;
+	p.egress_burst_bits = 1;
 	p.heavy_hitter_threshold_bytes = UINT64_MAX;
 	p.horizon_ns = 9 * SECOND;
 	p.pace_limit_ns = 9 * SECOND;
 	p.fast_pass_share_percent = 100;
 	p.fast_pass = NATRA_FAST_PASS_OFF;
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	p.mode = NATRA_MODE_CLSACT_HOSTSIDE;
-	p.edt = NATRA_EDT_OFF;
+	p.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	p.edt_pacing = NATRA_EDT_OFF;
 	assert_accepted(&p);
 }
 
@@ -73,11 +73,11 @@ static void burst_without_a_rate_is_named(void **state)
 	struct natra_policy p = policy_of(0, 1000);
 
 	(void)state;
-	p.ingress_burst_bytes = 5000;
-	assert_refused(&p, "ingress_burst_bytes", "5000");
+	p.ingress_burst_bits = 5000;
+	assert_refused(&p, "ingress_burst_bits", "5000");
 	p = policy_of(1000, 0);
-	p.egress_burst_bytes = 5001;
-	assert_refused(&p, "egress_burst_bytes", "5001");
+	p.egress_burst_bits = 5001;
+	assert_refused(&p, "egress_burst_bits", "5001");
 }
 
 static void bad_times_and_share_are_named(void **state)
@@ -106,13 +106,13 @@ static void bad_enums_are_named(void **state)
 	p.ingress_mode = NATRA_INGRESS_MODE_MAX;
 	assert_refused(&p, "ingress_mode", "2");
 	p.ingress_mode = NATRA_INGRESS_MODE_POLICE;
-	p.mode = NATRA_MODE_MAX;
-	assert_refused(&p, "mode", "5");
-	p.mode = (enum natra_mode) - 1;
-	assert_refused(&p, "mode", "4294967295");
-	p.mode = NATRA_MODE_AUTO;
-	p.edt = NATRA_EDT_MAX;
-	assert_refused(&p, "edt", "3");
+	p.attach_mode = NATRA_MODE_MAX;
+	assert_refused(&p, "attach_mode", "5");
+	p.attach_mode = (enum natra_mode) - 1;
+	assert_refused(&p, "attach_mode", "4294967295");
+	p.attach_mode = NATRA_MODE_AUTO;
+	p.edt_pacing = NATRA_EDT_MAX;
+	assert_refused(&p, "edt_pacing", "3");
 }
 
 static void bad_subnets_are_named(void **state)
@@ -164,12 +164,12 @@ static void defaults_are_as_documented(void **state)
 	struct natra_policy p = policy_of(10000000, 100000000), e;
 
 	(void)state;
-	p.mode = NATRA_MODE_TCX_PODSIDE;
-	p.edt = NATRA_EDT_ON;
+	p.attach_mode = NATRA_MODE_TCX_PODSIDE;
+	p.edt_pacing = NATRA_EDT_ON;
 	e = policy_effective(&p);
 	assert_int_equal(e.sz, sizeof(e));
-	assert_int_equal(e.ingress_burst_bytes, 625000); /* 0.5 s */
-	assert_int_equal(e.egress_burst_bytes, 6250000);
+	assert_int_equal(e.ingress_burst_bits, 5000000); /* 0.5 s */
+	assert_int_equal(e.egress_burst_bits, 50000000);
 	/* This is 0.1 s of the lower rate. */
 	assert_int_equal(e.heavy_hitter_threshold_bytes, 125000);
 	assert_int_equal(e.horizon_ns, 320 * MS); /* 4 MB at 100 Mbit/s */
@@ -179,8 +179,8 @@ static void defaults_are_as_documented(void **state)
 	assert_int_equal(e.fast_pass_share_percent, 80);
 	assert_int_equal(e.fast_pass, NATRA_FAST_PASS_FREE);
 	assert_int_equal(e.ingress_mode, NATRA_INGRESS_MODE_POLICE);
-	assert_int_equal(e.mode, NATRA_MODE_TCX_PODSIDE);
-	assert_int_equal(e.edt, NATRA_EDT_ON);
+	assert_int_equal(e.attach_mode, NATRA_MODE_TCX_PODSIDE);
+	assert_int_equal(e.edt_pacing, NATRA_EDT_ON);
 }
 
 static void burst_of_a_pacer_is_what_it_can_hold(void **state)
@@ -190,14 +190,14 @@ static void burst_of_a_pacer_is_what_it_can_hold(void **state)
 	(void)state;
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	e = policy_effective(&p);
-	assert_int_equal(e.ingress_burst_bytes, 62500); /* 50 ms */
-	assert_int_equal(e.egress_burst_bytes, 625000);
+	assert_int_equal(e.ingress_burst_bits, 500000); /* 50 ms */
+	assert_int_equal(e.egress_burst_bits, 5000000);
 	p.pace_limit_ns = 20 * MS;
-	assert_int_equal(policy_effective(&p).ingress_burst_bytes, 25000);
+	assert_int_equal(policy_effective(&p).ingress_burst_bits, 200000);
 	p.pace_limit_ns = 2 * SECOND;
-	assert_int_equal(policy_effective(&p).ingress_burst_bytes, 625000);
-	p.ingress_burst_bytes = 1000000;
-	assert_int_equal(policy_effective(&p).ingress_burst_bytes, 1000000);
+	assert_int_equal(policy_effective(&p).ingress_burst_bits, 5000000);
+	p.ingress_burst_bits = 1000000;
+	assert_int_equal(policy_effective(&p).ingress_burst_bits, 1000000);
 }
 
 static void what_is_set_is_kept(void **state)
@@ -205,15 +205,15 @@ static void what_is_set_is_kept(void **state)
 	struct natra_policy p = policy_of(10000000, 20000000), e;
 
 	(void)state;
-	p.ingress_burst_bytes = 1;
-	p.egress_burst_bytes = 2;
+	p.ingress_burst_bits = 1;
+	p.egress_burst_bits = 2;
 	p.heavy_hitter_threshold_bytes = 3;
 	p.horizon_ns = 4;
 	p.pace_limit_ns = 5;
 	p.fast_pass_share_percent = 6;
 	p.fast_pass = NATRA_FAST_PASS_CHARGED;
 	p.fast_pass_guard_bits_per_sec = 7;
-	p.ingress_packets_per_sec = 8;
+	p.ingress_packet_rate_per_sec = 8;
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	p.group_weight = 2;
 	e = policy_effective(&p);
@@ -237,8 +237,8 @@ static void default_burst_of_the_fastest_rate_does_not_overflow(void **state)
 	struct natra_policy p = policy_of(1000000000000000, 0);
 
 	(void)state;
-	assert_int_equal(policy_effective(&p).ingress_burst_bytes,
-			 62500000000000);
+	assert_int_equal(policy_effective(&p).ingress_burst_bits,
+			 500000000000000);
 }
 
 static void only_what_is_fixed_at_attach_is_shape(void **state)
@@ -249,10 +249,10 @@ static void only_what_is_fixed_at_attach_is_shape(void **state)
 	b.fast_pass = NATRA_FAST_PASS_OFF;
 	b.horizon_ns = 5;
 	assert_true(policy_same_shape(&a, &b));
-	b.mode = NATRA_MODE_TCX_PODSIDE;
+	b.attach_mode = NATRA_MODE_TCX_PODSIDE;
 	assert_false(policy_same_shape(&a, &b));
 	b = a;
-	b.edt = NATRA_EDT_OFF;
+	b.edt_pacing = NATRA_EDT_OFF;
 	assert_false(policy_same_shape(&a, &b));
 	b = a;
 	b.ingress_mode = NATRA_INGRESS_MODE_PACE;
@@ -342,7 +342,7 @@ static void lowest_rates_have_numbers_of_their_own(void **state)
 		const struct natra_limits l =
 			policy_limits(&p, LEG_EGRESS, true);
 
-		assert_true(e.ingress_burst_bytes && e.egress_burst_bytes);
+		assert_true(e.ingress_burst_bits && e.egress_burst_bits);
 		assert_true(e.heavy_hitter_threshold_bytes);
 		assert_true(l.rate.mult && l.mice.mult);
 		/* The threshold is one unit, so each flow is heavy from its
@@ -401,10 +401,10 @@ static void mice_have_a_short_burst_and_leave_a_reserve(void **state)
 	assert_in_range(l.mice.burst_ns, 156 * MS, 157 * MS);
 	assert_int_equal(l.reserve_ns, l.rate.burst_ns / 8);
 	/* The data path subtracts the reserve from the burst. */
-	p.ingress_burst_bytes = 1;
+	p.ingress_burst_bits = 1;
 	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_true(l.reserve_ns <= l.rate.burst_ns);
-	p.ingress_burst_bytes = UINT64_MAX;
+	p.ingress_burst_bits = UINT64_MAX;
 	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_int_equal(l.reserve_ns, SECOND);
 }

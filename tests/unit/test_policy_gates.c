@@ -34,7 +34,7 @@ static void ceiling_of_mice_is_the_rate_or_what_is_asked_for(void **state)
 
 	(void)state;
 	p.fast_pass = NATRA_FAST_PASS_GUARDED;
-	p.ingress_burst_bytes = 1;
+	p.ingress_burst_bits = 1;
 	in = policy_limits(&p, LEG_INGRESS, false);
 	out = policy_limits(&p, LEG_EGRESS, true);
 	assert_int_equal(natra_cost_ns(&in.mice, 1, 0), 800);
@@ -57,8 +57,8 @@ static void packets_and_connections_have_limits(void **state)
 	struct natra_limits in, out;
 
 	(void)state;
-	p.ingress_packets_per_sec = 10000;
-	p.egress_connections_per_sec = 20;
+	p.ingress_packet_rate_per_sec = 10000;
+	p.egress_connection_rate_per_sec = 20;
 	assert_accepted(&p);
 	in = policy_limits(&p, LEG_INGRESS, false);
 	out = policy_limits(&p, LEG_EGRESS, true);
@@ -70,11 +70,11 @@ static void packets_and_connections_have_limits(void **state)
 	assert_int_equal(natra_cost_ns(&out.connections, 1, 0), 50 * MS);
 	/* At least five at once. */
 	assert_int_equal(out.connections.burst_ns, 250 * MS);
-	p.ingress_packets_per_sec = 1000000001;
-	assert_refused(&p, "ingress_packets_per_sec", "1000000001");
-	p.ingress_packets_per_sec = 7;
+	p.ingress_packet_rate_per_sec = 1000000001;
+	assert_refused(&p, "ingress_packet_rate_per_sec", "1000000001");
+	p.ingress_packet_rate_per_sec = 7;
 	p.ingress_rate_bits_per_sec = 0;
-	assert_refused(&p, "ingress_packets_per_sec", "7");
+	assert_refused(&p, "ingress_packet_rate_per_sec", "7");
 }
 
 int main(void)

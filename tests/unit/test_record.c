@@ -11,16 +11,16 @@ static struct natra_policy full_policy(void)
 
 	p.ingress_rate_bits_per_sec = 1000001;
 	p.egress_rate_bits_per_sec = 1000002;
-	p.ingress_burst_bytes = 3;
-	p.egress_burst_bytes = 4;
+	p.ingress_burst_bits = 3;
+	p.egress_burst_bits = 4;
 	p.heavy_hitter_threshold_bytes = 5;
 	p.horizon_ns = 6;
 	p.pace_limit_ns = 7;
 	p.fast_pass_share_percent = 8;
 	p.fast_pass = NATRA_FAST_PASS_OFF;
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	p.mode = NATRA_MODE_CLSACT_HOSTSIDE;
-	p.edt = NATRA_EDT_ON;
+	p.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	p.edt_pacing = NATRA_EDT_ON;
 	p.sli = NATRA_SLI_ON;
 	p.fast_pass_guard_bits_per_sec = 10;
 	p.unshaped_subnets_len = 9;

@@ -52,9 +52,9 @@ def main(rep, _):
     rep.equal("probe: the mode of auto", found["auto_mode"], "none")
     rep.true("probe: the reason", found["reason"].startswith(LACKS))
     before = found_on(pod)
-    for more in ((), ("--edt", "on"), ("--mode", "clsact-podside")):
+    for more in ((), ("--edt-pacing", "on"), ("--attach-mode", "clsact-podside")):
         p = natra.run("attach", "eth0", "--netns", pod.path, "--id", "x",
-                      "--ingress", "10M", "--egress", "10M", *more)
+                      "--ingress-rate", "10M", "--egress-rate", "10M", *more)
         rep.equal(f"attach {' '.join(more)}: exit code, standard error",
                   (p.returncode, p.stderr), (1, f"natractl: {LACKS}\n"))
         rep.equal("  the interface and the pins", found_on(pod), before)

@@ -152,7 +152,7 @@ static int load_for(const struct preload *p, const struct choice *choice)
 	int r;
 
 	policy.ingress_mode = choice->ingress_mode;
-	policy.edt = choice->edt;
+	policy.edt_pacing = choice->edt;
 	policy.sli = choice->sli;
 	/* Rates that no pod can change come from the configuration, perhaps for
 	 * one direction only. */
@@ -164,8 +164,8 @@ static int load_for(const struct preload *p, const struct choice *choice)
 		/* The loopback interface has no host side, on which ingress is
 		 * paced and where some modes are. */
 		policy.ingress_mode = NATRA_INGRESS_MODE_POLICE;
-		policy.mode = NATRA_MODE_AUTO;
-		policy.edt = NATRA_EDT_AUTO;
+		policy.attach_mode = NATRA_MODE_AUTO;
+		policy.edt_pacing = NATRA_EDT_AUTO;
 	}
 	r = attach_once(p, &policy, &info);
 	if (r < 0 || !any_rates || info.edt_active == info.pace_active)
@@ -269,7 +269,7 @@ static int load_beside(struct preload *p, const struct choice *standard)
 static int load(struct preload *p, struct programs_report *report)
 {
 	const struct choice standard = {p->settings->policy.ingress_mode,
-					p->settings->policy.edt,
+					p->settings->policy.edt_pacing,
 					p->settings->policy.sli};
 	const char *wrong = veth_make(POD_IFNAME, HOST_IFNAME);
 	int r = 0;

@@ -30,7 +30,7 @@ static void add_field(struct shell *shell, const struct policy_field *field,
 		return;
 	(void)snprintf(text, sizeof(text), "%" PRIu64 "%s", value,
 		       field->unit == POLICY_TIME ? "ns" : "");
-	add_option(shell, field->option, word ? word : text);
+	add_option(shell, policy_field_option(field), word ? word : text);
 }
 
 struct subnets {
@@ -103,11 +103,11 @@ static void make_group(struct shell *shell, const struct settings *settings)
 	shell_word(shell, "group");
 	shell_word(shell, "set");
 	shell_word(shell, settings->group_name);
-	add_number(shell, "--ingress", group->ingress_rate_bits_per_sec);
-	add_number(shell, "--egress", group->egress_rate_bits_per_sec);
+	add_number(shell, "--ingress-rate", group->ingress_rate_bits_per_sec);
+	add_number(shell, "--egress-rate", group->egress_rate_bits_per_sec);
 	add_option(shell, "--parent", group->parent);
-	add_number(shell, "--weight", group->weight);
-	add_number(shell, "--floor", group->floor_bits_per_sec);
+	add_number(shell, "--group-weight", group->weight);
+	add_number(shell, "--group-floor", group->floor_bits_per_sec);
 	shell_text(shell, " && ", strlen(" && "));
 }
 

@@ -196,7 +196,7 @@ static void not_paced(const struct finder *f)
 
 	/* If the kernel cannot pace, nothing on the node can be mended. */
 	if (!pod_is_limited(f->pod) || !f->node->features.auto_edt ||
-	    info->policy.edt != NATRA_EDT_AUTO || info->edt_active ||
+	    info->policy.edt_pacing != NATRA_EDT_AUTO || info->edt_active ||
 	    !info->policy.egress_rate_bits_per_sec ||
 	    mode_is_hostside(info->mode))
 		return;

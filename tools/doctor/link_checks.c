@@ -141,7 +141,7 @@ static void gso(const struct finder *f)
 	char size[16], ms[24];
 
 	if (!pod_is_limited(f->pod) || !rate ||
-	    bytes <= 2 * f->pod->info.effective.egress_burst_bytes ||
+	    8ULL * bytes <= 2 * f->pod->info.effective.egress_burst_bits ||
 	    bytes > BIG_TCP)
 		return;
 	(void)snprintf(size, sizeof(size), "%u", bytes);

@@ -104,15 +104,15 @@ static void wrong_order(const struct finder *f)
  * there is none. */
 static size_t field_of(const char *annotation)
 {
-	size_t n = 0;
+	for (size_t n = 0; n < POLICY_FIELDS_LEN; n++) {
+		const struct policy_field *field = &policy_fields[n];
+		const char *own = policy_field_annotation(field);
 
-	while (n < POLICY_FIELDS_LEN &&
-	       (!policy_fields[n].annotation ||
-		strcmp(policy_fields[n].annotation, annotation) != 0) &&
-	       (!policy_fields[n].alias ||
-		strcmp(policy_fields[n].alias, annotation) != 0))
-		n++;
-	return n;
+		if ((own && strcmp(own, annotation) == 0) ||
+		    (field->alias && strcmp(field->alias, annotation) == 0))
+			return n;
+	}
+	return POLICY_FIELDS_LEN;
 }
 
 /* Returns the bit of an annotation in allowed_annotations; 0 if natra does not know it. */
@@ -130,7 +130,8 @@ static const char *own_name(const char *annotation)
 {
 	return bit_of(annotation) == FIELD_CLASSES_BIT
 		       ? CLASSES_ANNOTATION
-		       : policy_fields[field_of(annotation)].annotation;
+		       : policy_field_annotation(
+				 &policy_fields[field_of(annotation)]);
 }
 
 /* Returns the command that adds an annotation to those that are allowed. */
@@ -312,6 +313,6 @@ const struct check checks_of_order[] = {
 	 "{=attach}", not_attached},
 	{"changed",
 	 "its limits were changed since it was made: ingress {in_now} instead of {in}, egress {out_now} instead of {out} bit/s",
-	 "natractl set {id} --ingress {in} --egress {out}", changed},
+	 "natractl set {id} --ingress-rate {in} --egress-rate {out}", changed},
 	{0},
 };

@@ -20,7 +20,7 @@ static const char *const keys[] = {CONF_KEYS(CONF_NAME) LIMIT_KEYS(LIMIT_NAME)};
 const char *install_conf_key(const char *key)
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
-		const char *known = policy_fields[i].key;
+		const char *known = policy_field_key(&policy_fields[i]);
 
 		if (known && strcasecmp(known, key) == 0)
 			return known;

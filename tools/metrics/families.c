@@ -184,10 +184,10 @@ static void write_over_packets(const struct writer *w, const struct row *row)
 {
 	const struct natra_policy *p = row->info ? &row->info->effective : NULL;
 
-	write_part(
-		w, row, offsetof(struct natra_direction_stats, over_packets),
-		false,
-		p && (p->ingress_packets_per_sec || p->egress_packets_per_sec));
+	write_part(w, row, offsetof(struct natra_direction_stats, over_packets),
+		   false,
+		   p && (p->ingress_packet_rate_per_sec ||
+			 p->egress_packet_rate_per_sec));
 }
 
 static void write_over_connections(const struct writer *w,
@@ -198,8 +198,8 @@ static void write_over_connections(const struct writer *w,
 	write_part(w, row,
 		   offsetof(struct natra_direction_stats, over_connections),
 		   false,
-		   p && (p->ingress_connections_per_sec ||
-			 p->egress_connections_per_sec));
+		   p && (p->ingress_connection_rate_per_sec ||
+			 p->egress_connection_rate_per_sec));
 }
 
 static void write_delay(const struct writer *w, const struct row *row)

@@ -117,6 +117,11 @@ void add_all_stats(struct natra_stats *sum, const struct natra_stats *stats)
 	sum->egress_heavy_flows += stats->egress_heavy_flows;
 }
 
+static uint64_t bytes_of(uint64_t bits)
+{
+	return bits / 8 + (bits % 8 != 0);
+}
+
 static struct row_direction ingress_of(const struct pod_metrics *pod,
 				       const struct natra_stats *stats)
 {
@@ -131,7 +136,7 @@ static struct row_direction ingress_of(const struct pod_metrics *pod,
 			       (info->ingress_prog_id || info->pace_prog_id),
 		.connects = stats->ingress_connects,
 		.bytes_per_sec = info->effective.ingress_rate_bits_per_sec / 8,
-		.burst_bytes = info->effective.ingress_burst_bytes,
+		.burst_bytes = bytes_of(info->effective.ingress_burst_bits),
 		.heavy_flows = stats->ingress_heavy_flows,
 	};
 }
@@ -150,7 +155,7 @@ static struct row_direction egress_of(const struct pod_metrics *pod,
 			       info->egress_prog_id,
 		.connects = stats->egress_connects,
 		.bytes_per_sec = info->effective.egress_rate_bits_per_sec / 8,
-		.burst_bytes = info->effective.egress_burst_bytes,
+		.burst_bytes = bytes_of(info->effective.egress_burst_bits),
 		.heavy_flows = stats->egress_heavy_flows,
 	};
 }

@@ -83,8 +83,8 @@ static int refuse_item(const char *text, const char *item, int r)
 	return usage_error(opts_name(OPT_CLASS), shorten(text).text,
 			   "has an item that is %s: '%.*s'",
 			   r == -ERANGE ? "out of range"
-					: "not CIDR, ingress=RATE, "
-					  "egress=RATE or dscp=N",
+					: "not CIDR, ingress-rate=RATE, "
+					  "egress-rate=RATE or dscp=N",
 			   (int)strcspn(item, ","), item);
 }
 

@@ -51,8 +51,8 @@ uint64_t group_limit_options(void)
 	static const size_t offsets[] = {
 		offsetof(struct natra_policy, ingress_rate_bits_per_sec),
 		offsetof(struct natra_policy, egress_rate_bits_per_sec),
-		offsetof(struct natra_policy, ingress_burst_bytes),
-		offsetof(struct natra_policy, egress_burst_bytes),
+		offsetof(struct natra_policy, ingress_burst_bits),
+		offsetof(struct natra_policy, egress_burst_bits),
 		offsetof(struct natra_policy, group_weight),
 		offsetof(struct natra_policy, group_floor_bits_per_sec),
 	};
@@ -76,8 +76,8 @@ static int apply(const struct cli *cli, struct natra_group_info *group)
 
 	policy.ingress_rate_bits_per_sec = group->ingress_rate_bits_per_sec;
 	policy.egress_rate_bits_per_sec = group->egress_rate_bits_per_sec;
-	policy.ingress_burst_bytes = group->ingress_burst_bytes;
-	policy.egress_burst_bytes = group->egress_burst_bytes;
+	policy.ingress_burst_bits = group->ingress_burst_bits;
+	policy.egress_burst_bits = group->egress_burst_bits;
 	policy.group = 1; /* any, so that it can have a weight */
 	policy.group_weight = group->weight;
 	policy.group_floor_bits_per_sec = group->floor_bits_per_sec;
@@ -86,8 +86,8 @@ static int apply(const struct cli *cli, struct natra_group_info *group)
 		return r;
 	group->ingress_rate_bits_per_sec = policy.ingress_rate_bits_per_sec;
 	group->egress_rate_bits_per_sec = policy.egress_rate_bits_per_sec;
-	group->ingress_burst_bytes = policy.ingress_burst_bytes;
-	group->egress_burst_bytes = policy.egress_burst_bytes;
+	group->ingress_burst_bits = policy.ingress_burst_bits;
+	group->egress_burst_bits = policy.egress_burst_bits;
 	group->weight = policy.group_weight;
 	group->floor_bits_per_sec = policy.group_floor_bits_per_sec;
 	return 0;
@@ -159,7 +159,7 @@ static void print_direction(const char *title, uint64_t rate, uint64_t burst,
 {
 	printf("  %-10s %s", title, unit_limit(rate).text);
 	if (burst)
-		printf(", burst %s", unit_size(burst).text);
+		printf(", burst %s", unit_bits(burst).text);
 	printf(", charged %" PRIu64 " packets, %s\n", charged->packets,
 	       unit_size(charged->bytes).text);
 }
@@ -169,9 +169,9 @@ static void print_group(const struct natra_group_info *group)
 	print_text(stdout, group->name, 0);
 	putchar('\n');
 	print_direction("ingress", group->ingress_rate_bits_per_sec,
-			group->ingress_burst_bytes, &group->ingress_charged);
+			group->ingress_burst_bits, &group->ingress_charged);
 	print_direction("egress", group->egress_rate_bits_per_sec,
-			group->egress_burst_bytes, &group->egress_charged);
+			group->egress_burst_bits, &group->egress_charged);
 	if (group->parent) {
 		printf("  %-10s ", "parent");
 		print_text(stdout, group->parent, 0);
@@ -207,8 +207,8 @@ static cJSON *json_of(const struct natra_group_info *group)
 		     group->ingress_rate_bits_per_sec);
 	json_add_u64(o, "egress_rate_bits_per_sec",
 		     group->egress_rate_bits_per_sec);
-	json_add_u64(o, "ingress_burst_bytes", group->ingress_burst_bytes);
-	json_add_u64(o, "egress_burst_bytes", group->egress_burst_bytes);
+	json_add_u64(o, "ingress_burst_bits", group->ingress_burst_bits);
+	json_add_u64(o, "egress_burst_bits", group->egress_burst_bits);
 	json_add_u64(o, "weight", group->weight);
 	json_add_u64(o, "floor_bits_per_sec", group->floor_bits_per_sec);
 	json_add_u64(o, "members", group->members);

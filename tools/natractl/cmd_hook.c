@@ -113,7 +113,7 @@ static cJSON *make_list(const struct natra_policy *options)
 	cJSON_AddTrueToObject(capabilities, ANNOTATIONS);
 	allowed = cJSON_AddArrayToObject(element, "allowAnnotations");
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
-		const char *name = policy_fields[i].annotation;
+		const char *name = policy_field_annotation(&policy_fields[i]);
 
 		if (name)
 			cJSON_AddItemToArray(allowed, cJSON_CreateString(name));

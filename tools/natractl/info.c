@@ -82,13 +82,15 @@ static void print_value(const struct policy_field *field,
 
 	if (word)
 		printf("%s", known(policy_field_word(field, value)));
-	else if (!given && field->standard_text)
-		printf("%s", field->standard_text);
+	else if (!given && (!value || field->unit == POLICY_SIZE))
+		printf("%s", field->otherwise);
 	else if (field->unit == POLICY_RATE)
 		printf("%s", unit_limit(value).text);
 	else if (field->unit == POLICY_TIME)
 		printf("%s", unit_time(value).text);
-	else if (field->unit == POLICY_BURST || field->unit == POLICY_SIZE)
+	else if (field->unit == POLICY_BURST)
+		printf("%s", unit_bits(value).text);
+	else if (field->unit == POLICY_SIZE)
 		printf("%s", unit_size(value).text);
 	else
 		printf("%" PRIu64, value);
@@ -177,10 +179,10 @@ static void print_state(const struct natra_info *info)
 {
 	printf("  %-15s %s (asked: %s)\n", "mode",
 	       known(natra_mode_name(info->mode)),
-	       known(natra_mode_name(info->policy.mode)));
+	       known(natra_mode_name(info->policy.attach_mode)));
 	printf("  %-15s %s (asked: %s)%s\n", "egress pacing",
 	       info->edt_active ? "on" : "off",
-	       known(natra_edt_name(info->policy.edt)),
+	       known(natra_edt_name(info->policy.edt_pacing)),
 	       info->fq_is_ours ? ", fq is natra's" : "");
 	if (info->policy.ingress_mode == NATRA_INGRESS_MODE_PACE)
 		printf("  %-15s %s\n", "ingress pacing",

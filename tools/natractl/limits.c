@@ -66,17 +66,6 @@ static void remove_limit(const struct policy_field *limit,
 	policy_field_set(limit, p, 0);
 }
 
-static int set_number(const struct opts *opts, enum opt_id id,
-		      const struct policy_field *field, struct natra_policy *p)
-{
-	uint32_t number;
-	int r = opts_number(opts, id, (uint32_t)field->max, &number);
-
-	if (r == 0)
-		policy_field_set(field, p, number);
-	return r;
-}
-
 /* Returns what the parser does: -EINVAL or -ERANGE; or EXIT_USAGE after printing
  * the error. */
 static int set_limit(const struct opts *opts, enum opt_id id,
@@ -101,9 +90,7 @@ static int set_limit(const struct opts *opts, enum opt_id id,
 		policy_field_set(field, p, 0);
 		return 0;
 	}
-	return field->unit == POLICY_PERCENT || field->unit == POLICY_NUMBER
-		       ? set_number(opts, id, field, p)
-		       : policy_field_parse(field, p, text);
+	return policy_field_parse(field, p, text);
 }
 
 /* Lets the attachment join a group, or leave its group with what it was in it. */
@@ -135,12 +122,14 @@ static int refuse(const struct opts *opts, enum opt_id id, int r)
 		const char *name, *examples, *range;
 	} quantities[] = {
 		[POLICY_RATE] = {"rate", "10M, 1.5G, 10Mi", "1 bit/s to 1P"},
-		[POLICY_BURST] = {"size", "64k, 1Mi, 125000",
-				  "1 to 2^63 - 1 bytes"},
+		[POLICY_BURST] = {"number of bits", "8M, 1Mi, 125000",
+				  "1 to 2^63 - 1 bits"},
 		[POLICY_SIZE] = {"size", "64k, 1Mi, 125000",
 				 "1 to 2^63 - 1 bytes"},
 		[POLICY_COUNT] = {"number", "500, 10k", "1 to 10^9"},
 		[POLICY_TIME] = {"time", "50ms, 2s", "1ns to 1h"},
+		[POLICY_PERCENT] = {"percentage", "50, 80", "1 to 100"},
+		[POLICY_NUMBER] = {"number", "1, 10", "1 to 64"},
 	};
 	const char *name = opts_name(id), *value = opts->value[id];
 	enum policy_unit unit = opts_field(id)->unit;

@@ -17,12 +17,12 @@ _natractl_words()
 {
 	local command=$1 previous=$2
 	local global='--help --json --verbose --bpffs'
-	local live='--ingress --egress --ingress-burst --egress-burst
+	local live='--ingress-rate --egress-rate --ingress-burst --egress-burst
 		--heavy-hitter-threshold --horizon --fast-pass
 		--fast-pass-share --fast-pass-guard --pace-limit
-		--ingress-packets --egress-packets
-		--ingress-connections --egress-connections --class
-		--group --weight --floor'
+		--ingress-packet-rate --egress-packet-rate
+		--ingress-connection-rate --egress-connection-rate --class
+		--group --group-weight --group-floor'
 
 	case $command$previous in
 	install--mode)
@@ -30,10 +30,10 @@ _natractl_words()
 		return ;;
 	esac
 	case $previous in
-	--mode)
+	--attach-mode)
 		echo auto tcx-podside clsact-podside tcx-hostside clsact-hostside
 		return ;;
-	--edt)
+	--edt-pacing)
 		echo auto on off
 		return ;;
 	--fast-pass)
@@ -57,10 +57,10 @@ _natractl_words()
 	--platform)
 		echo auto default k3s k3d rke2 microk8s gke openshift
 		return ;;
-	--*burst | --ingress | --egress | --heavy-hitter-threshold | \
-	--*packets | --*connections | --horizon | --fast-pass-share | --fast-pass-guard | --pace-limit | \
+	--*burst | --ingress-rate | --egress-rate | --heavy-hitter-threshold | \
+	--*packet-rate | --*connection-rate | --horizon | --fast-pass-share | --fast-pass-guard | --pace-limit | \
 	--pid | --id | --network | --label | --shaped-subnet | --unshaped-subnet | --class | \
-	--group | --weight | --floor | --parent | \
+	--group | --group-weight | --group-floor | --parent | \
 	--watch | --interval | --since | -n | --conf | --runtime-version | --agent)
 		return ;;
 	esac
@@ -70,8 +70,8 @@ _natractl_words()
 		echo attach set detach list show stats top events group metrics probe gc check \
 			upgrade doctor hook install uninstall call version --version "$global" ;;
 	attach)
-		echo "$global" "$live" --netns --pid --id --network --label --mode \
-			--edt --ingress-mode --sli --shaped-subnet \
+		echo "$global" "$live" --netns --pid --id --network --label --attach-mode \
+			--edt-pacing --ingress-mode --sli --shaped-subnet \
 			--unshaped-subnet --replace-bandwidth
 		command ls /sys/class/net | _natractl_harmless ;;
 	set)
@@ -81,8 +81,8 @@ _natractl_words()
 		echo "$global" --netns
 		_natractl_ids ;;
 	group)
-		echo "$global" set show remove --ingress --egress --ingress-burst \
-			--egress-burst --weight --floor --parent ;;
+		echo "$global" set show remove --ingress-rate --egress-rate --ingress-burst \
+			--egress-burst --group-weight --group-floor --parent ;;
 	metrics)
 		echo "$global" --textfile --verdicts --aggregate
 		;;
@@ -100,7 +100,7 @@ _natractl_words()
 			--runtime-version --agent
 		_natractl_ids ;;
 	hook)
-		echo "$global" --on-error --ingress --egress ;;
+		echo "$global" --on-error --ingress-rate --egress-rate ;;
 	install)
 		echo "$global" --mode --platform --net-dir --bin-dir --plugin \
 			--conf --network --root --runtime-version --dry-run ;;

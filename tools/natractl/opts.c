@@ -31,7 +31,8 @@ static const struct option table[OPT_MAX] = {
 			       "limit these peers only (repeatable)"},
 	[OPT_UNSHAPED_SUBNET] = {"--unshaped-subnet", 0, "CIDR",
 				 "limit all but these peers (repeatable)"},
-	[OPT_CLASS] = {"--class", 0, "NAME=CIDR,...,ingress=RATE,egress=RATE",
+	[OPT_CLASS] = {"--class", 0,
+		       "NAME=CIDR,...,ingress-rate=RATE,egress-rate=RATE",
 		       "peers with limits of their own; also dscp=N "
 		       "(repeatable)"},
 	[OPT_PARENT] = {"--parent", 0, "NAME",
@@ -92,8 +93,8 @@ static struct option option(enum opt_id id)
 {
 	const struct policy_field *field = opts_field(id);
 
-	return field ? (struct option){field->option, 0, field->form,
-				       field->help}
+	return field ? (struct option){policy_field_option(field), 0,
+				       policy_field_form(field), field->help}
 		     : table[id];
 }
 
@@ -112,6 +113,7 @@ void opts_help(uint64_t options)
 	const int column = 34;
 
 	for (int id = 0; id < OPT_MAX; id++) {
+		const struct policy_field *field = opts_field(id);
 		const struct option o = option(id);
 		int width;
 
@@ -126,7 +128,10 @@ void opts_help(uint64_t options)
 			putchar('\n');
 			width = 0;
 		}
-		printf("%*s%s\n", column - width, "", o.help);
+		printf("%*s%s", column - width, "", o.help);
+		if (field && field->otherwise)
+			printf(" (%s)", field->otherwise);
+		putchar('\n');
 	}
 }
 

@@ -40,6 +40,14 @@ struct unit_text unit_limit(uint64_t bits_per_sec)
 	return unit_rate(bits_per_sec);
 }
 
+struct unit_text unit_bits(uint64_t bits)
+{
+	static const char *const units[] = {" bit",  " kbit", " Mbit", " Gbit",
+					    " Tbit", " Pbit", " Ebit"};
+
+	return SCALED(bits, units);
+}
+
 struct unit_text unit_size(uint64_t bytes)
 {
 	static const char *const units[] = {" B",  " kB", " MB", " GB",

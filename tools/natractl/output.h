@@ -20,6 +20,7 @@ struct unit_text {
 struct unit_text unit_rate(uint64_t bits_per_sec);
 /* Returns a rate that is a limit; 0 is "unlimited". */
 struct unit_text unit_limit(uint64_t bits_per_sec);
+struct unit_text unit_bits(uint64_t bits);
 struct unit_text unit_size(uint64_t bytes);
 struct unit_text unit_time(uint64_t ns);
 struct unit_text unit_count(uint64_t count);

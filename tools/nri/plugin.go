@@ -364,12 +364,12 @@ func (p *plugin) rates(pod *api.PodSandbox) (natra.Policy, error) {
 	}
 	// What belongs to a direction goes with its rate.
 	if policy.IngressRateBitsPerSec == 0 {
-		policy.IngressBurstBytes, policy.IngressPacketsPerSec = 0, 0
-		policy.IngressConnectionsPerSec = 0
+		policy.IngressBurstBits, policy.IngressPacketRatePerSec = 0, 0
+		policy.IngressConnectionRatePerSec = 0
 	}
 	if policy.EgressRateBitsPerSec == 0 {
-		policy.EgressBurstBytes, policy.EgressPacketsPerSec = 0, 0
-		policy.EgressConnectionsPerSec = 0
+		policy.EgressBurstBits, policy.EgressPacketRatePerSec = 0, 0
+		policy.EgressConnectionRatePerSec = 0
 	}
 	return policy, wrong
 }

@@ -61,9 +61,9 @@ class Natra:
     def attach(self, ingress, egress, *more):
         args = []
         if ingress:
-            args += ["--ingress", ingress]
+            args += ["--ingress-rate", ingress]
         if egress:
-            args += ["--egress", egress]
+            args += ["--egress-rate", egress]
         self.ok("attach", "eth0", "--netns", self.pod.path,
                 "--id", self.id, *args, *self.options, *more)
         return self

@@ -70,7 +70,7 @@ func TestReadAnnotations(t *testing.T) {
 	}
 	const packets = "qos.projectcalico.org/egressPacketRate"
 	asks := natra.Annotations{Allow: []string{"classes", "natra.io/fast-pass", "egress-packet-rate"},
-		Of: map[string]string{"natra.io/classes": "lan=10.0.0.0/8,ingress=1G; v=dscp=46",
+		Of: map[string]string{"natra.io/classes": "lan=10.0.0.0/8,ingress-rate=1G; v=dscp=46",
 			"natra.io/fast-pass": "slow", "natra.io/horizon": "1s", packets: "10k"}}
 	_, err = n.ReadAnnotations(background, mbit(10, 10), asks)
 	const slow = "annotation natra.io/fast-pass: 'slow': is not free, guarded, charged or off"
@@ -79,7 +79,7 @@ func TestReadAnnotations(t *testing.T) {
 	}
 	asks.Continue, lines = true, nil
 	want := mbit(10, 10)
-	want.EgressPacketsPerSec = 10000
+	want.EgressPacketRatePerSec = 10000
 	want.Classes = []natra.Class{
 		{Name: "lan", IngressRateBitsPerSec: 1e9, Subnets: []string{"10.0.0.0/8"}},
 		{Name: "v", DSCPs: []int{46}}}

@@ -36,7 +36,7 @@ func TestCost(t *testing.T) {
 	}
 	p := newPod(t)
 	policy := mbit(10, 10)
-	policy.EDT = natra.EDTOff
+	policy.EDTPacing = natra.EDTOff
 	for range count {
 		for _, b := range backends() {
 			b.options.KeepPrograms = true

@@ -48,7 +48,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(info.Label, info.Effective.IngressRateBitsPerSec, info.Effective.EgressBurstBytes)
+	fmt.Println(info.Label, info.Effective.IngressRateBitsPerSec, info.Effective.EgressBurstBits)
 
 	policy := info.Policy
 	policy.IngressRateBitsPerSec = 50e6

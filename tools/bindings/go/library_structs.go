@@ -32,24 +32,24 @@ func (m *memory) policy(p *Policy) (c C.struct_natra_policy) {
 	c.sz = C.sizeof_struct_natra_policy
 	c.ingress_rate_bits_per_sec = C.uint64_t(p.IngressRateBitsPerSec)
 	c.egress_rate_bits_per_sec = C.uint64_t(p.EgressRateBitsPerSec)
-	c.ingress_burst_bytes = C.uint64_t(p.IngressBurstBytes)
-	c.egress_burst_bytes = C.uint64_t(p.EgressBurstBytes)
+	c.ingress_burst_bits = C.uint64_t(p.IngressBurstBits)
+	c.egress_burst_bits = C.uint64_t(p.EgressBurstBits)
 	c.heavy_hitter_threshold_bytes = C.uint64_t(p.HeavyHitterThresholdBytes)
 	c.horizon_ns = C.uint64_t(p.Horizon)
 	c.pace_limit_ns = C.uint64_t(p.PaceLimit)
 	c.fast_pass_share_percent = C.uint32_t(p.FastPassSharePercent)
 	c.fast_pass = C.enum_natra_fast_pass(p.FastPass)
 	c.fast_pass_guard_bits_per_sec = C.uint64_t(p.FastPassGuardBitsPerSec)
-	c.ingress_packets_per_sec = C.uint64_t(p.IngressPacketsPerSec)
-	c.egress_packets_per_sec = C.uint64_t(p.EgressPacketsPerSec)
-	c.ingress_connections_per_sec = C.uint64_t(p.IngressConnectionsPerSec)
-	c.egress_connections_per_sec = C.uint64_t(p.EgressConnectionsPerSec)
+	c.ingress_packet_rate_per_sec = C.uint64_t(p.IngressPacketRatePerSec)
+	c.egress_packet_rate_per_sec = C.uint64_t(p.EgressPacketRatePerSec)
+	c.ingress_connection_rate_per_sec = C.uint64_t(p.IngressConnectionRatePerSec)
+	c.egress_connection_rate_per_sec = C.uint64_t(p.EgressConnectionRatePerSec)
 	c.group = C.uint32_t(p.Group)
 	c.group_weight = C.uint32_t(p.GroupWeight)
 	c.group_floor_bits_per_sec = C.uint64_t(p.GroupFloorBitsPerSec)
 	c.ingress_mode = C.enum_natra_ingress_mode(p.IngressMode)
-	c.mode = C.enum_natra_mode(p.Mode)
-	c.edt = C.enum_natra_edt(p.EDT)
+	c.attach_mode = C.enum_natra_mode(p.AttachMode)
+	c.edt_pacing = C.enum_natra_edt(p.EDTPacing)
 	c.sli = C.enum_natra_sli(p.SLI)
 	c.shaped_subnets = m.list(p.ShapedSubnets)
 	c.shaped_subnets_len = C.size_t(len(p.ShapedSubnets))
@@ -100,27 +100,27 @@ func classOf(c *C.struct_natra_class) Class {
 // policyOf leaves the lists out: struct natra_info has their lengths only.
 func policyOf(c *C.struct_natra_policy) Policy {
 	return Policy{
-		IngressRateBitsPerSec:     uint64(c.ingress_rate_bits_per_sec),
-		EgressRateBitsPerSec:      uint64(c.egress_rate_bits_per_sec),
-		IngressBurstBytes:         uint64(c.ingress_burst_bytes),
-		EgressBurstBytes:          uint64(c.egress_burst_bytes),
-		HeavyHitterThresholdBytes: uint64(c.heavy_hitter_threshold_bytes),
-		Horizon:                   time.Duration(c.horizon_ns),
-		PaceLimit:                 time.Duration(c.pace_limit_ns),
-		FastPassSharePercent:      uint32(c.fast_pass_share_percent),
-		FastPass:                  FastPass(c.fast_pass),
-		FastPassGuardBitsPerSec:   uint64(c.fast_pass_guard_bits_per_sec),
-		IngressPacketsPerSec:      uint64(c.ingress_packets_per_sec),
-		EgressPacketsPerSec:       uint64(c.egress_packets_per_sec),
-		IngressConnectionsPerSec:  uint64(c.ingress_connections_per_sec),
-		EgressConnectionsPerSec:   uint64(c.egress_connections_per_sec),
-		Group:                     uint32(c.group),
-		GroupWeight:               uint32(c.group_weight),
-		GroupFloorBitsPerSec:      uint64(c.group_floor_bits_per_sec),
-		IngressMode:               IngressMode(c.ingress_mode),
-		Mode:                      Mode(c.mode),
-		EDT:                       EDT(c.edt),
-		SLI:                       SLI(c.sli),
+		IngressRateBitsPerSec:       uint64(c.ingress_rate_bits_per_sec),
+		EgressRateBitsPerSec:        uint64(c.egress_rate_bits_per_sec),
+		IngressBurstBits:            uint64(c.ingress_burst_bits),
+		EgressBurstBits:             uint64(c.egress_burst_bits),
+		HeavyHitterThresholdBytes:   uint64(c.heavy_hitter_threshold_bytes),
+		Horizon:                     time.Duration(c.horizon_ns),
+		PaceLimit:                   time.Duration(c.pace_limit_ns),
+		FastPassSharePercent:        uint32(c.fast_pass_share_percent),
+		FastPass:                    FastPass(c.fast_pass),
+		FastPassGuardBitsPerSec:     uint64(c.fast_pass_guard_bits_per_sec),
+		IngressPacketRatePerSec:     uint64(c.ingress_packet_rate_per_sec),
+		EgressPacketRatePerSec:      uint64(c.egress_packet_rate_per_sec),
+		IngressConnectionRatePerSec: uint64(c.ingress_connection_rate_per_sec),
+		EgressConnectionRatePerSec:  uint64(c.egress_connection_rate_per_sec),
+		Group:                       uint32(c.group),
+		GroupWeight:                 uint32(c.group_weight),
+		GroupFloorBitsPerSec:        uint64(c.group_floor_bits_per_sec),
+		IngressMode:                 IngressMode(c.ingress_mode),
+		AttachMode:                  Mode(c.attach_mode),
+		EDTPacing:                   EDT(c.edt_pacing),
+		SLI:                         SLI(c.sli),
 	}
 }
 

@@ -42,15 +42,15 @@ func same[T any](t *testing.T, what string, call func(n *natra.Handle) (T, error
 func full(group uint32) natra.Policy {
 	return natra.Policy{
 		IngressRateBitsPerSec: 10e6, EgressRateBitsPerSec: 20e6,
-		IngressBurstBytes: 70001, EgressBurstBytes: 1<<53 + 1,
+		IngressBurstBits: 70001, EgressBurstBits: 1<<53 + 1,
 		HeavyHitterThresholdBytes: 90001, Horizon: 3 * time.Second,
 		PaceLimit: 20 * time.Millisecond, FastPassSharePercent: 51,
 		FastPass: natra.FastPassGuarded, FastPassGuardBitsPerSec: 3e6,
-		IngressPacketsPerSec: 10001, EgressPacketsPerSec: 10002,
-		IngressConnectionsPerSec: 10003, EgressConnectionsPerSec: 10004,
+		IngressPacketRatePerSec: 10001, EgressPacketRatePerSec: 10002,
+		IngressConnectionRatePerSec: 10003, EgressConnectionRatePerSec: 10004,
 		Group: group, GroupWeight: 3, GroupFloorBitsPerSec: 1e6,
-		IngressMode: natra.IngressModePolice, Mode: natra.ModeClsactPodside,
-		EDT: natra.EDTOff, SLI: natra.SLIOn,
+		IngressMode: natra.IngressModePolice, AttachMode: natra.ModeClsactPodside,
+		EDTPacing: natra.EDTOff, SLI: natra.SLIOn,
 		UnshapedSubnets: []string{"10.0.0.0/8", "fd00::/8"},
 	}
 }
@@ -104,15 +104,15 @@ func TestWords(t *testing.T) {
 	for _, change := range []func(*natra.Policy){
 		func(p *natra.Policy) { p.FastPass = natra.FastPassCharged },
 		func(p *natra.Policy) { p.FastPass = natra.FastPassOff },
-		func(p *natra.Policy) { p.EDT = natra.EDTAuto },
-		func(p *natra.Policy) { p.Mode = natra.ModeTCXPodside },
-		func(p *natra.Policy) { p.Mode = natra.ModeTCXHostside },
-		func(p *natra.Policy) { p.Mode = natra.ModeClsactHostside },
+		func(p *natra.Policy) { p.EDTPacing = natra.EDTAuto },
+		func(p *natra.Policy) { p.AttachMode = natra.ModeTCXPodside },
+		func(p *natra.Policy) { p.AttachMode = natra.ModeTCXHostside },
+		func(p *natra.Policy) { p.AttachMode = natra.ModeClsactHostside },
 		func(p *natra.Policy) { p.IngressMode = natra.IngressModePace },
-		func(p *natra.Policy) { p.EDT = natra.EDTOn },
+		func(p *natra.Policy) { p.EDTPacing = natra.EDTOn },
 	} {
 		policy := mbit(10, 10)
-		policy.EDT = natra.EDTOff
+		policy.EDTPacing = natra.EDTOff
 		change(&policy)
 		info, err := n.Attach(background, p.target("words"), policy)
 		if errors.Is(err, syscall.EOPNOTSUPP) {
@@ -186,7 +186,7 @@ func TestCounters(t *testing.T) {
 	policy := mbit(1, 1)
 	policy.SLI = natra.SLIOn
 	policy.HeavyHitterThresholdBytes = 5000
-	policy.IngressBurstBytes = 10000
+	policy.IngressBurstBits = 80000
 	attach(t, n, p.target("counters"), policy)
 	p.send(t, 100)
 	stats := same(t, "stats", func(n *natra.Handle) (natra.Stats, error) {
@@ -513,7 +513,7 @@ func TestManyAtOnce(t *testing.T) {
 					if _, err := n.Attachments(background); err != nil {
 						t.Error(err)
 					}
-					if err := n.CheckPolicy(natra.Policy{Mode: 9}); err == nil {
+					if err := n.CheckPolicy(natra.Policy{AttachMode: 9}); err == nil {
 						t.Error("mode 9")
 					}
 				}

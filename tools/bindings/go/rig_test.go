@@ -125,7 +125,7 @@ func mbit(in, out uint64) natra.Policy {
 func newGroup(t testing.TB, name string) uint32 {
 	t.Helper()
 	natractl := os.Getenv("NATRACTL")
-	sh(t, "%s group set %s --ingress 100M --egress 100M", natractl, name)
+	sh(t, "%s group set %s --ingress-rate 100M --egress-rate 100M", natractl, name)
 	t.Cleanup(func() { sh(t, "%s group remove %s", natractl, name) })
 	var shown []struct{ Number uint32 }
 	text := sh(t, "%s --json group show %s", natractl, name)

@@ -51,8 +51,8 @@ type Target struct {
 type Policy struct {
 	IngressRateBitsPerSec     uint64 `json:"ingress_rate_bits_per_sec"`
 	EgressRateBitsPerSec      uint64 `json:"egress_rate_bits_per_sec"`
-	IngressBurstBytes         uint64 `json:"ingress_burst_bytes"`
-	EgressBurstBytes          uint64 `json:"egress_burst_bytes"`
+	IngressBurstBits          uint64 `json:"ingress_burst_bits"`
+	EgressBurstBits           uint64 `json:"egress_burst_bits"`
 	HeavyHitterThresholdBytes uint64 `json:"heavy_hitter_threshold_bytes"`
 	// Horizon is the longest delay of egress that departure times may give.
 	Horizon time.Duration `json:"horizon_ns"`
@@ -64,10 +64,10 @@ type Policy struct {
 	FastPass                FastPass `json:"fast_pass"`
 	FastPassGuardBitsPerSec uint64   `json:"fast_pass_guard_bits_per_sec"`
 	// Packets and new TCP connections in a second; those of 0.1 s may pass at once.
-	IngressPacketsPerSec     uint64 `json:"ingress_packets_per_sec"`
-	EgressPacketsPerSec      uint64 `json:"egress_packets_per_sec"`
-	IngressConnectionsPerSec uint64 `json:"ingress_connections_per_sec"`
-	EgressConnectionsPerSec  uint64 `json:"egress_connections_per_sec"`
+	IngressPacketRatePerSec     uint64 `json:"ingress_packet_rate_per_sec"`
+	EgressPacketRatePerSec      uint64 `json:"egress_packet_rate_per_sec"`
+	IngressConnectionRatePerSec uint64 `json:"ingress_connection_rate_per_sec"`
+	EgressConnectionRatePerSec  uint64 `json:"egress_connection_rate_per_sec"`
 	// Group is the number of the group whose rate it shares, which `natractl group`
 	// makes; 0: none. The weight and the floor are what it has of the group.
 	Group                uint32 `json:"group"`
@@ -78,8 +78,8 @@ type Policy struct {
 	// attached, or zero.
 
 	IngressMode IngressMode `json:"ingress_mode"`
-	Mode        Mode        `json:"mode"`
-	EDT         EDT         `json:"edt"`
+	AttachMode  Mode        `json:"attach_mode"`
+	EDTPacing   EDT         `json:"edt_pacing"`
 	SLI         SLI         `json:"sli"`
 	// Peers whose traffic is limited, or whose traffic is not, as CIDR blocks. At most
 	// one of the two lists.

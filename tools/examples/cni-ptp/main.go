@@ -57,10 +57,10 @@ func (c *conf) policy() natra.Policy {
 	b := c.RuntimeConfig.Bandwidth
 	p := natra.Policy{IngressRateBitsPerSec: b.IngressRate, EgressRateBitsPerSec: b.EgressRate}
 	if b.IngressRate > 0 && b.IngressBurst < limit {
-		p.IngressBurstBytes = b.IngressBurst / 8
+		p.IngressBurstBits = b.IngressBurst
 	}
 	if b.EgressRate > 0 && b.EgressBurst < limit {
-		p.EgressBurstBytes = b.EgressBurst / 8
+		p.EgressBurstBits = b.EgressBurst
 	}
 	return p
 }

@@ -26,7 +26,7 @@ fn policies(natra: &mut Natra) {
         ..rates()
     };
     let no_rate = Policy {
-        ingress_burst_bytes: 5,
+        ingress_burst_bits: 5,
         ..Policy::default()
     };
     let high = Policy {
@@ -42,7 +42,7 @@ fn policies(natra: &mut Natra) {
         ..rates()
     };
     let packets = Policy {
-        ingress_packets_per_sec: 5,
+        ingress_packet_rate_per_sec: 5,
         ..Policy::default()
     };
     let group = Policy {
@@ -54,11 +54,11 @@ fn policies(natra: &mut Natra) {
         ..rates()
     };
     let mode = Policy {
-        mode: Mode::Unknown(99),
+        attach_mode: Mode::Unknown(99),
         ..rates()
     };
     let edt = Policy {
-        edt: Edt::Unknown(99),
+        edt_pacing: Edt::Unknown(99),
         ..rates()
     };
 

@@ -211,9 +211,9 @@ policy! {
     /// Out of the pod, bit/s.
     egress_rate_bits_per_sec: u64,
     /// Needs a rate.
-    ingress_burst_bytes: u64,
+    ingress_burst_bits: u64,
     /// Needs a rate.
-    egress_burst_bytes: u64,
+    egress_burst_bits: u64,
     /// From which a flow is heavy.
     heavy_hitter_threshold_bytes: u64,
     /// Longest delay by departure times.
@@ -225,13 +225,13 @@ policy! {
     /// Of small flows with [`FastPass::Guarded`].
     fast_pass_guard_bits_per_sec: u64,
     /// For small flows, too.
-    ingress_packets_per_sec: u64,
+    ingress_packet_rate_per_sec: u64,
     /// For small flows, too.
-    egress_packets_per_sec: u64,
+    egress_packet_rate_per_sec: u64,
     /// New TCP connections.
-    ingress_connections_per_sec: u64,
+    ingress_connection_rate_per_sec: u64,
     /// New TCP connections.
-    egress_connections_per_sec: u64,
+    egress_connection_rate_per_sec: u64,
     /// Number of the group whose rate it shares, which `natractl group` makes; 0: none.
     group: u32,
     /// Its part of what is left in the group. Needs a group.
@@ -245,9 +245,9 @@ policy! {
     /// Marks and drops, or delay.
     ingress_mode: IngressMode,
     /// Where the programs are.
-    mode: Mode,
+    attach_mode: Mode,
     /// Departure times.
-    edt: Edt,
+    edt_pacing: Edt,
     /// Measured connections.
     sli: Sli,
     }

@@ -63,7 +63,7 @@ fn whole_life() {
         ("rust", "shop/web-0")
     );
     assert_eq!(info.policy, policy("10M", "20M"));
-    assert_eq!(info.effective.ingress_burst_bytes, 625_000);
+    assert_eq!(info.effective.ingress_burst_bits, 5_000_000);
     assert_ne!(info.mode, Mode::Auto);
     assert!(info.ingress_prog_id > 0 && info.program_is_current && !info.unshaped);
     assert_eq!(natra.query(id).unwrap(), info);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "policy/fields.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ANNOTATION_PREFIX "natra.io/"
+
+static struct {
+	char option[40];
+	char key[40];
+	char annotation[48];
+} spelt[POLICY_FIELDS_LEN];
+
+/* Returns how long the member's name is without its unit. */
+static size_t bare_len(const struct policy_field *field)
+{
+	static const char *const units[] = {
+		[POLICY_RATE] = "_bits_per_sec", [POLICY_BURST] = "_bits",
+		[POLICY_SIZE] = "_bytes",        [POLICY_TIME] = "_ns",
+		[POLICY_PERCENT] = "_percent",   [POLICY_COUNT] = "_per_sec",
+	};
+	const char *unit =
+		field->unit <= POLICY_COUNT ? units[field->unit] : "";
+
+	return strlen(field->name) - strlen(unit);
+}
+
+/* The names are made before main() begins, so that threads find them. */
+__attribute__((constructor)) static void spell(void)
+{
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+		char *key = spelt[i].key, *dash;
+
+		(void)snprintf(spelt[i].option, sizeof(spelt[i].option),
+			       "--%.*s", (int)bare_len(field), field->name);
+		while ((dash = strchr(spelt[i].option, '_')))
+			*dash = '-';
+		(void)snprintf(spelt[i].annotation, sizeof(spelt[i].annotation),
+			       ANNOTATION_PREFIX "%s", spelt[i].option + 2);
+		for (const char *c = spelt[i].option + 2; *c; c++) {
+			const bool upper = *c == '-';
+
+			c += upper;
+			*key++ = (char)(upper ? *c - 'a' + 'A' : *c);
+		}
+	}
+}
+
+const char *policy_field_setting(const struct policy_field *field)
+{
+	return policy_field_option(field) + 2;
+}
+
+const char *policy_field_option(const struct policy_field *field)
+{
+	return spelt[field - policy_fields].option;
+}
+
+const char *policy_field_key(const struct policy_field *field)
+{
+	return field->surfaces & POLICY_ON_KEY
+		       ? spelt[field - policy_fields].key
+		       : NULL;
+}
+
+const char *policy_field_annotation(const struct policy_field *field)
+{
+	return field->surfaces & POLICY_ON_ANNOTATION
+		       ? spelt[field - policy_fields].annotation
+		       : NULL;
+}
+
+const char *policy_field_form(const struct policy_field *field)
+{
+	static const char *const forms[] = {
+		[POLICY_RATE] = "RATE",       [POLICY_BURST] = "BITS",
+		[POLICY_SIZE] = "SIZE",       [POLICY_TIME] = "TIME",
+		[POLICY_PERCENT] = "PERCENT", [POLICY_COUNT] = "N",
+		[POLICY_NUMBER] = "N",        [POLICY_GROUP] = "NAME",
+	};
+
+	return field->words ? field->words : forms[field->unit];
+}
