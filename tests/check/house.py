@@ -50,7 +50,7 @@ def c_functions(lines):
     """(name, first line, length): a body's braces stand in column 0."""
     begin, name = 0, ""
     for number, line in enumerate(lines, 1):
-        m = re.match(r"[A-Za-z_][^;=]*?(\w+)\(", line)
+        m = re.match(r"(?=[A-Za-z_])[^;=]*?\b(\w+)\(", line)
         if m and not begin:
             name = m[1]
         if line == "{":
