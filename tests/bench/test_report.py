@@ -3,8 +3,6 @@
 """Tests the report: its page, its charts, the comparison with an earlier run, and that
 what is committed is what the committed results make."""
 import copy
-import html
-import importlib.util
 import json
 import random
 import re
@@ -20,19 +18,40 @@ import compare
 import fair_chart
 import headofline
 import quote
-import starts
-import wired
 import workloads
-from cells import LIMITERS, OLD_UPSTREAM, Node
-from markdown import name_of, ranked
-from page import QUESTIONS, page
+from cells import Node, cell
+from page import QUESTIONS
 from report_md import thin, write
 from statistic import ENOUGH, Results
-from test_bench import mixed, run, sample, sweep
-from workloads import missed, schedule, targets
+from workloads import schedule
 
 NODE = Node(("tcx-podside", "clsact-podside"), True, ("tbf", "fq_codel", "cake"))
+SWEEP = {"rate": "10M", "flows": 1, "ways": "in+out"}
 RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def sample(workload, limiter, params, n=0, **values):
+    return {"workload": workload, "limiter": limiter, "params": params,
+            "sample": n, "values": values}
+
+
+def sweep(limiter, wires, edt=False):
+    """Return one sample for each pair of rates in and out, in Mbit/s."""
+    return [sample("sweep", limiter, SWEEP, n, edt=edt, wire_in=i, wire_out=o,
+                   error_in=i / 10 - 1, error_out=o / 10 - 1, goodput_in=i,
+                   goodput_out=o, seconds_sd_in=0, seconds_sd_out=0,
+                   retransmissions_in=0, retransmissions_out=0,
+                   first_second_mb_in=1, first_second_mb_out=1)
+            for n, (i, o) in enumerate(wires)]
+
+
+def run(*samples, **machine):
+    return Results({
+            "format": 2, "profile": "ci", "seconds": 5,
+            "machine": dict({"kernel": "6.12", "cpus": 2, "cpu": "x",
+                             "date": "today"}, **machine),
+            "left_out": [{"cell": "sweep natra rate=10G", "why": "too much"}],
+            "samples": list(samples)})
 
 
 def light(colour):
@@ -45,6 +64,39 @@ def light(colour):
 def contrast(*pair):
     low, high = sorted(map(light, pair))
     return (high + 0.05) / (low + 0.05)
+
+
+class Resumed(unittest.TestCase):
+    ABOUT = {"kernel": "6.12", "cpu": "x", "cpus": 2, "natra": "0.1", "commit": "c"}
+
+    def kept(self, **changes):
+        with tempfile.TemporaryDirectory() as d:
+            path = f"{d}/results.json"
+            bench.save(path, [sample("mixed", "none", {"load": "tilt"}, 3)],
+                       {"profile": "full", "machine": self.ABOUT, "seconds": 9})
+            return bench.kept(path, "full", dict(self.ABOUT, **changes))
+
+    def test_what_is_there_is_not_measured_again(self):
+        run_ = bench.Run(None, self.kept()["samples"])
+        wanted = cell("mixed", "none", 1, load="tilt")
+        self.assertEqual([run_.have(n, wanted) for n in (2, 3)], [False, True])
+
+    def test_a_failed_cell_is_measured_again(self):
+        failed = dict(sample("mixed", "none", {"load": "tilt"}), error="no traffic")
+        self.assertFalse(bench.Run(None, [failed]).have(
+                0, cell("mixed", "none", 1, load="tilt")))
+
+    def test_other_machines_and_builds_are_not_mixed(self):
+        for what in ("kernel", "cpus", "commit"):
+            with self.assertRaisesRegex(SystemExit, f"results.json: {what} .* other "):
+                self.kept(**{what: "other"})
+
+    def test_the_wire_is_known_again(self):
+        wire = sample("sweep", "none", dict(SWEEP, rate="none"), wire_in=900,
+                      wire_out=800)
+        with self.assertRaisesRegex(bench.Unavailable, "carries 800 Mbit/s"):
+            bench.Run(None, [wire]).fits(cell("sweep", "natra", 1, **dict(
+                    SWEEP, rate="1G")))
 
 
 class Comparison(unittest.TestCase):
@@ -133,38 +185,6 @@ class Report(unittest.TestCase):
         self.assertIn("failed: latency natra stream=in: RuntimeError: no "
                       "traffic", text)
 
-    def test_tables(self):
-        text, _ = write(run(*sweep("natra", [(10, 10), (10.2, 10)]),
-                            *sweep("upstream", [(10, 10)]),
-                            mixed("natra", "tilt", 6000, 20.04),
-                            mixed("none", "fixed", 500, 20)))
-        self.assertIn("| natra | elephants within the cap, mice beside it | – | "
-                      "10.0 / 10.0 | 6000 / 20.0 ms | 500 / 20.0 ms | 6500 |", text)
-        self.assertIn("10.10 ± 0.14", text)
-        self.assertIn("- sweep natra rate=10G: too much", text)
-        self.assertEqual(missed(targets(run())), [])
-
-    def test_an_add_that_loads_programs_is_told_of(self):
-        text, _ = write(run(sample("add", "both", {}, **{
-                "wall_ms upstream": 5, "cpu_ms upstream": 5,
-                "rss_kib upstream": 1, "mean_cpu_ms upstream": 5.25,
-                "mean_cpu_ms natra": 4.125})))
-        self.assertIn("| upstream | 5.00 | 5.00 | 1.00 |", text)
-        self.assertIn("an ADD is 4.12 ms, and upstream's 5.25 ms.", text)
-
-    def test_what_is_left_out_has_a_line_for_each_reason(self):
-        res = run()
-        res.data["left_out"] = [{"cell": c, "why": w} for c, w in (
-                ("a", "x"), ("b", "y"), ("c", "x"), ("a", "x"))]
-        lines = write(res)[0].splitlines()
-        self.assertEqual([s for s in lines if s.startswith("- ")],
-                         ["- a, c: x", "- b: y"])
-
-    def test_paced_and_policed_are_told_apart(self):
-        text, _ = write(run(*sweep("natra", [(10, 10)], edt=True)))
-        self.assertIn("into the pod | natra, policed |", text)
-        self.assertIn("out of the pod | natra, paced |", text)
-
     def test_comparison_is_shown(self):
         old, new = (Comparison.samples(g) for g in (60, 6))
         text, worse = write(run(*new), run(*old))
@@ -173,45 +193,11 @@ class Report(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
-    def test_the_winner_is_named(self):
-        self.assertEqual(
-                ranked({"none": 1, "upstream": 20, "natra": 5, "tbf": None}, "{:.0f} ms"),
-                "natra wins: 5 ms; upstream 20 ms (4 times as much); without a limiter 1 ms")
-        self.assertEqual(ranked({"natra": 5, "upstream": 20}, "{}", most=True),
-                         "upstream wins: 20; natra 5 (0.25 times as much)")
-
-    def test_a_small_difference_is_no_victory(self):
-        self.assertEqual(ranked({"natra": 100, "upstream": 103}, "{}"),
-                         "natra is level with the next: 100; upstream 103")
-
-    def test_nobody_wins_alone(self):
-        self.assertEqual(ranked({"none": 1, "natra": 5}, "{}"), "")
-
     def test_each_workload_and_chart_belongs_to_one_question(self):
         modules = [m for _, some, _ in QUESTIONS for m in some]
         self.assertCountEqual(modules, workloads.MODULES)
         names = [n for _, _, some in QUESTIONS for n in some]
         self.assertEqual(len(set(names)), len(names))
-
-    def test_what_was_not_asked_is_named(self):
-        lines = page(run(*sweep("natra", [(10, 10)]), *sweep("upstream", [(10, 11)])),
-                     {"caps": "How far"})
-        self.assertEqual([s for s in lines if s.startswith("### ")],
-                         ["### Does the cap hold?"])
-        self.assertIn("![How far](caps.svg)", lines)
-        self.assertIn("Does it scale?", lines[-2])
-        self.assertIn("natra wins", "".join(lines))
-        self.assertEqual(page(run(), {}), [])
-
-    def test_caption_of_starts_says_what_is_drawn(self):
-        adds = [sample("add", "both", {}, **{
-                "wall_ms upstream": 5, "wall_ms natra clsact": 6, "wall_ms natra tcx": 7})]
-        pods = [sample("starts", name, {"pods": 64, "loaded": False}, per_second=9)
-                for name in ("none", "natra")]
-        for samples, caption in (
-                ([], ""), (adds, "How long an ADD takes"), (pods, "How many pods start"),
-                (adds + pods, "How long an ADD takes, and how many pods start")):
-            self.assertEqual(starts.caption(run(*samples)), caption)
 
     def test_charts_can_be_read_in_both_themes(self):
         """WCAG asks this contrast of graphics, and AAA of text."""
@@ -235,42 +221,6 @@ class Page(unittest.TestCase):
             self.assertNotIn(f"fill: {colours.INK[0]};", colours.dark(text))
 
 
-class Judged(unittest.TestCase):
-    """A target of a full run has enough samples for its interval to decide, or says how
-    few it has."""
-    FEW = (r"cap of 10G .*", r"datagrams .*, 2 times the cap: .*",
-           r"under stress, (1|200) pods: .*",
-           r"\d+ limited pods on the node: .*", r"(16|1024) flows: .*",
-           r"(wiring|service) .*: cap of .*",
-           r"wiring (routed|ipvlan-l[23]|netkit-l[23]): far .*",
-           r"service (bridge|bridge-nf), .*: far .*",
-           r"service routed, service by (iptables|flowtable|ebpf): far .*",
-           r"ADD, .*", r"kernel memory of a pod, .*")
-
-    class AllOnes(dict):
-        """The values of a sample that has every metric."""
-        def get(self, *_):
-            return 1
-
-        def __missing__(self, _):
-            return 1
-
-    def test_few_samples_are_known_and_told(self):
-        with unittest.mock.patch.dict("os.environ", NATRA_PAIR="1"):
-            plan = schedule("full", NODE)
-        found = targets(run(*(dict(sample(c.workload, c.limiter, dict(c.params), n),
-                                   values=self.AllOnes()) for n, c in plan)))
-        self.assertEqual([t.name for t in found if t.met is None], [])
-        few = [t for t in found if t.samples < ENOUGH]
-        for t in few:
-            self.assertRegex(t.judged, rf" by {t.samples} samples?$", t.name)
-        for pattern in self.FEW:
-            self.assertTrue(any(re.fullmatch(pattern, t.name) for t in few), pattern)
-        self.assertEqual([t.name for t in few if not any(
-                re.fullmatch(pattern, t.name) for pattern in self.FEW)], [])
-
-
-@unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
 class Charts(unittest.TestCase):
     """Draws all charts from made-up samples of the cells of a full run."""
     # A chart shows these figures of each workload's samples.
@@ -310,10 +260,6 @@ class Charts(unittest.TestCase):
             return made, {p.stem: p.read_text().partition("</style>")[2]
                           for p in Path(d).iterdir()}
 
-    def shows(self, text, limiter):
-        return f">{name_of(limiter)}<" in text and re.search(
-                f"(fill|stroke): {colours.of(limiter)}", text) is not None
-
     def test_each_chart_is_drawn(self):
         wanted = {name for _, _, some in QUESTIONS for name in some}
         self.assertEqual((set(self.made), set(self.text)), (wanted, wanted))
@@ -321,39 +267,6 @@ class Charts(unittest.TestCase):
         self.assertTrue(all(self.made.values()))
         for chart, (_, panels) in self.SOURCE.items():
             self.assertEqual(self.text[chart].count('<g id="axes_'), panels, chart)
-
-    def test_each_limiter_with_figures_is_in_the_chart(self):
-        for chart, (workload, _) in self.SOURCE.items():
-            for name in {c.limiter for c in self.cells if c.workload == workload}:
-                asked = name not in ("upstream-containerd", *OLD_UPSTREAM) and (
-                        (chart, name) != ("caps", "none"))
-                if chart == "request-cost":         # far under the cap
-                    asked = name in LIMITERS
-                if chart != "wirings":
-                    self.assertEqual(self.shows(self.text[chart], name), asked,
-                                     f"{chart}: {name}")
-
-    def test_a_limiter_without_figures_is_not(self):
-        drawn = 0
-        for chart, (workload, _) in self.SOURCE.items():
-            _, text = self.draw([s for s in self.samples if s["workload"] == workload
-                                 and s["limiter"] in ("none", "upstream")])
-            if chart in text:
-                drawn += 1
-                self.assertFalse(self.shows(text[chart], "natra"), chart)
-        self.assertGreater(drawn, len(self.SOURCE) // 2)
-
-    def test_each_wiring_and_service_has_a_bar(self):
-        places = {wired.words_of(place) for workload in wired.NAMES
-                  for place in wired.places(run(*self.samples), workload)}
-        text = self.text["wirings"]
-        for words in places:
-            self.assertIn(f">{html.escape(words, quote=False)}<", text)
-        bars = re.findall(rf'd="([^"]*)"[^>]*fill: {colours.of("natra")}', text)
-        self.assertEqual("".join(bars).count("z"), len(places))
-
-    def test_without_figures_nothing_is_drawn(self):
-        self.assertEqual(self.draw([]), ({}, {}))
 
 
 class Committed(unittest.TestCase):
@@ -406,23 +319,6 @@ class Picture(unittest.TestCase):
         self.assertEqual((RESULTS / f"{fair_chart.NAME}.svg").read_text(),
                          fair_chart.svg(), "run tests/bench/fair_chart.py")
 
-    def test_each_figure_is_in_the_picture(self):
-        """A picture from other figures is another picture."""
-        where, data = self.runs()[0]
-        committed = (where / "capped-pod.svg").read_text()
-        changed = 0
-        for s in data["samples"]:
-            if s["workload"] != "mixed" or s["params"]["load"] != "fixed" or \
-                    s["limiter"] not in capped_pod.ROWS:
-                continue
-            for metric in ("elephant_in", "rps_annotated", "p99_ms_annotated"):
-                was = s["values"][metric]
-                s["values"][metric] = 2 * was + 1
-                self.assertNotEqual(capped_pod.svg(Results(data)), committed)
-                s["values"][metric] = was
-                changed += 1
-        self.assertGreaterEqual(changed, 9)
-
     def test_text_is_readable_in_both_themes(self):
         """Its contrast to the picture's own background is that of WCAG's level AAA,
         and a bar differs from the background by what WCAG asks of graphics."""
@@ -433,9 +329,6 @@ class Picture(unittest.TestCase):
                 with self.subTest(name, part=part):
                     self.assertGreaterEqual(contrast(colour, theme["page"]),
                                             7 if part == "ink" else 3)
-
-    def test_no_picture_without_figures(self):
-        self.assertIsNone(capped_pod.svg(run()))
 
 
 class Quoted(unittest.TestCase):
@@ -464,31 +357,6 @@ One ADD takes 3.5 ms of CPU time.
         self.assertEqual(todo, [])
         self.assertTrue(made.endswith(
                 table + "| 100M | natra | 99.5 |\n| 10M | natra | 10.2 |\n"), made)
-
-    def test_a_row_that_is_gone_is_told_of(self):
-        text = "| cap | limiter | wire |\n|---|---|---|\n| 1G | natra | 90 |\n"
-        made, todo = self.quote(text)
-        self.assertTrue(made.endswith(text))
-        self.assertEqual(todo, [(3, "a: no row that begins with 1G | natra")])
-
-    def test_a_table_that_is_gone_is_told_of(self):
-        [(_, what)] = self.quote("| cap | rate |\n|---|---|\n| 1G | 90 |\n")[1]
-        self.assertIn("no table with the head | cap | rate |", what)
-
-    def test_output_is_replaced(self):
-        made, todo = self.quote("    before 1\n", "# By x\n\nbefore 2\nafter 3\n")
-        self.assertEqual((made.split("\n\n")[1], todo), ("    before 2\n    after 3\n", []))
-
-    def test_prose_is_for_a_person(self):
-        text = "One ADD takes 2.5 ms of the CPU.\n"
-        made, [(number, what)] = self.quote(text)
-        self.assertTrue(made.endswith(text))
-        self.assertEqual(number, 3)
-        self.assertIn("the result \"One ADD takes 3.5 ms of CPU time.\"", what)
-
-    def test_what_is_the_same_stays(self):
-        text = "One ADD takes 3.5 ms.\n\nNothing else does.\n"
-        self.assertEqual(self.quote(text), (self.MARK + "\n" + text, []))
 
     def test_committed_documents_have_the_committed_figures(self):
         for name in quote.FIGURES.DOCUMENTS:
