@@ -3,8 +3,8 @@
  * One row for each number and word of struct natra_policy. By these rows the
  * library checks ranges and fills in defaults, the plugin reads keys and
  * annotations, the installer knows the keys, natractl has its options, its text and
- * its JSON, and the record is pinned. The schema of the chart and the tables of the
- * manuals are made of them. A new limit is a member of struct natra_policy, a row in
+ * its JSON, and the record is pinned. `ninja settings` makes the schema of the chart, the
+ * completion and the tables of the manuals of them. A new limit is a member of struct natra_policy, a row in
  * fields.c, and what policy_limits() makes of it for the data path.
  */
 #ifndef NATRA_POLICY_FIELDS_H

@@ -13,38 +13,63 @@ _natractl_ids()
 	natractl list 2>/dev/null | awk 'NR > 1 { print $1 }' | _natractl_harmless
 }
 
+# made by `ninja settings`: settings
+_natractl_live='--ingress-rate --egress-rate --ingress-burst --egress-burst --heavy-hitter-threshold
+	--horizon --fast-pass --fast-pass-share --fast-pass-guard --ingress-packet-rate
+	--egress-packet-rate --ingress-connection-rate --egress-connection-rate --group
+	--group-weight --group-floor --pace-limit'
+_natractl_fixed='--attach-mode --edt-pacing --ingress-mode --sli'
+
+# Prints the words that an option takes; fails if it is no setting.
+_natractl_values()
+{
+	case $1 in
+	--fast-pass)
+		echo free guarded charged off ;;
+	--attach-mode)
+		echo auto tcx-podside clsact-podside tcx-hostside clsact-hostside ;;
+	--edt-pacing)
+		echo auto on off ;;
+	--ingress-mode)
+		echo police pace ;;
+	--sli)
+		echo off on ;;
+	--ingress-rate | \
+	--egress-rate | \
+	--ingress-burst | \
+	--egress-burst | \
+	--heavy-hitter-threshold | \
+	--horizon | \
+	--fast-pass-share | \
+	--fast-pass-guard | \
+	--ingress-packet-rate | \
+	--egress-packet-rate | \
+	--ingress-connection-rate | \
+	--egress-connection-rate | \
+	--group | \
+	--group-weight | \
+	--group-floor | \
+	--pace-limit)
+		;;
+	*)
+		return 1 ;;
+	esac
+}
+# end of settings
+
 _natractl_words()
 {
 	local command=$1 previous=$2
 	local global='--help --json --verbose --bpffs'
-	local live='--ingress-rate --egress-rate --ingress-burst --egress-burst
-		--heavy-hitter-threshold --horizon --fast-pass
-		--fast-pass-share --fast-pass-guard --pace-limit
-		--ingress-packet-rate --egress-packet-rate
-		--ingress-connection-rate --egress-connection-rate --class
-		--group --group-weight --group-floor'
+	local live="$_natractl_live --class"
 
 	case $command$previous in
 	install--mode)
 		echo auto dropin list bandwidth
 		return ;;
 	esac
+	_natractl_values "$previous" && return
 	case $previous in
-	--attach-mode)
-		echo auto tcx-podside clsact-podside tcx-hostside clsact-hostside
-		return ;;
-	--edt-pacing)
-		echo auto on off
-		return ;;
-	--fast-pass)
-		echo free guarded charged off
-		return ;;
-	--ingress-mode)
-		echo police pace
-		return ;;
-	--sli)
-		echo off on
-		return ;;
 	--direction)
 		echo ingress egress
 		return ;;
@@ -57,10 +82,7 @@ _natractl_words()
 	--platform)
 		echo auto default k3s k3d rke2 microk8s gke openshift
 		return ;;
-	--*burst | --ingress-rate | --egress-rate | --heavy-hitter-threshold | \
-	--*packet-rate | --*connection-rate | --horizon | --fast-pass-share | --fast-pass-guard | --pace-limit | \
-	--pid | --id | --network | --label | --shaped-subnet | --unshaped-subnet | --class | \
-	--group | --group-weight | --group-floor | --parent | \
+	--pid | --id | --network | --label | --shaped-subnet | --unshaped-subnet | --class | --parent | \
 	--watch | --interval | --since | -n | --conf | --runtime-version | --agent)
 		return ;;
 	esac
@@ -70,9 +92,8 @@ _natractl_words()
 		echo attach set detach list show stats top events group metrics probe gc check \
 			upgrade doctor hook install uninstall call version --version "$global" ;;
 	attach)
-		echo "$global" "$live" --netns --pid --id --network --label --attach-mode \
-			--edt-pacing --ingress-mode --sli --shaped-subnet \
-			--unshaped-subnet --replace-bandwidth
+		echo "$global" "$live" --netns --pid --id --network --label "$_natractl_fixed" \
+			--shaped-subnet --unshaped-subnet --replace-bandwidth
 		command ls /sys/class/net | _natractl_harmless ;;
 	set)
 		echo "$global" "$live"
