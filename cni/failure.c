@@ -28,8 +28,18 @@ void refuse_details(struct failure *failure, const char *format, ...)
 	va_end(args);
 }
 
-static enum cni_code code_of(int r, enum cni_code otherwise)
+static enum cni_code code_of(const struct natra *n, int r,
+			     enum cni_code otherwise)
 {
+	switch (natra_error_code(n)) {
+	case NATRA_CODE_LOCKED:
+		return CNI_TRY_AGAIN;
+	case NATRA_CODE_OTHER_QDISC:
+	case NATRA_CODE_LEFTOVERS:
+		return CNI_BUSY;
+	default:
+		break;
+	}
 	switch (-r) {
 	case EAGAIN:
 	case EINTR:
@@ -56,6 +66,6 @@ int refuse_natra(struct failure *failure, const struct natra *n, int r,
 {
 	const char *text = natra_error(n);
 
-	return refuse(failure, code_of(r, otherwise), "%s",
+	return refuse(failure, code_of(n, r, otherwise), "%s",
 		      text[0] ? text : strerror(-r));
 }

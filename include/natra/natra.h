@@ -10,7 +10,8 @@
  *
  * Errors: a function that can fail returns 0 or a negative errno and leaves
  * its `ret_` parameters untouched on failure; natra_error() then has one line
- * of text that names the object. -ECANCELED is returned only if the options of
+ * of text that names the object, which is for people: natra_error_code() tells
+ * apart what has the same errno. -ECANCELED is returned only if the options of
  * natra_open say so. The library never prints, never exits, and
  * changes nothing of the calling thread (network namespace, signal mask, umask).
  *
@@ -74,6 +75,7 @@
 #include <stdint.h>
 
 #include <natra/base.h>
+#include <natra/errors.h>
 #include <natra/text.h>
 #include <natra/types.h>
 #include <natra/version.h>
@@ -528,10 +530,6 @@ NATRA_API int natra_find_group(struct natra *n, const char *name,
  */
 NATRA_API int natra_foreach_group(struct natra *n, natra_group_fn fn,
 				  void *arg);
-
-/** @brief The handle's last error: one line, valid until its next call; "" if
- *         there was none. Owned by the handle. */
-NATRA_API const char *natra_error(const struct natra *n);
 
 /** @brief Version of the library, such as "0.1.0". Static. */
 NATRA_API const char *natra_version(void);

@@ -58,8 +58,10 @@ static int refuse_foreign(struct natra *n, const struct scene *scene,
 		return 0;
 	}
 	if (r == 0 && strcmp(owner, id) != 0)
-		return refuse(n, -EBUSY, "interface '%s' is attached as '%s'",
-			      scene->pod.ifname, owner);
+		return with_code(n, NATRA_CODE_OTHER_ID,
+				 refuse(n, -EBUSY,
+					"interface '%s' is attached as '%s'",
+					scene->pod.ifname, owner));
 	return r;
 }
 

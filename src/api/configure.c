@@ -61,17 +61,22 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 	}
 	fixed = policy_fixed_difference(before, p);
 	if (fixed)
-		return refuse(n, -EINVAL, "%s: fixed while attached", fixed);
+		return with_code(
+			n, NATRA_CODE_FIXED,
+			refuse(n, -EINVAL, "%s: fixed while attached", fixed));
 	/* There may be none, or only their number may be given. */
 	if (subnets->len && !subnets_equal(pinned, subnets))
-		return refuse(n, -EINVAL, "subnets: fixed while attached");
+		return with_code(
+			n, NATRA_CODE_FIXED,
+			refuse(n, -EINVAL, "subnets: fixed while attached"));
 	return 0;
 }
 
 static int refuse_unshaped(struct natra *n, int r, const struct record *record)
 {
-	return refuse(n, r, "'%s' runs without its limits: %s", record->id,
-		      record->reason);
+	return with_code(n, NATRA_CODE_UNSHAPED,
+			 refuse(n, r, "'%s' runs without its limits: %s",
+				record->id, record->reason));
 }
 
 static int refuse_gone(struct natra *n, const struct pin_gen *gen)
@@ -107,7 +112,7 @@ static int check_lists(struct natra *n, const struct record *record,
 	if (!given->classes_len && p->classes_len != have)
 		return refuse(n, -EINVAL, "classes: there are %u, not %zu",
 			      have, p->classes_len);
-	return policy_check(p, n->error, sizeof(n->error));
+	return policy_check(p, error_room(n), HANDLE_ERROR_MAX);
 }
 
 int natra_configure(struct natra *n, const char *id,

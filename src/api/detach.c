@@ -91,7 +91,9 @@ int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
 	t.id = NULL;
 	r = resolve_id(n, &t, fd, id);
 	if (r == -ENOENT)
-		return refuse(n, r, "nothing is attached to '%s'", t.ifname);
+		return with_code(
+			n, NATRA_CODE_NOT_ATTACHED,
+			refuse(n, r, "nothing is attached to '%s'", t.ifname));
 	if (r == 0)
 		(void)str_copy(ret_id, NATRA_ID_MAX + 1, id);
 	return finish(n, r);

@@ -15,7 +15,7 @@ static int check_name(struct natra *n, const char *name)
 {
 	if (!n)
 		return -EINVAL;
-	return group_check_name("name", name, n->error, sizeof(n->error));
+	return group_check_name("name", name, error_room(n), HANDLE_ERROR_MAX);
 }
 
 /* Reads the caller's struct, of which what is only reported is ignored. */
@@ -27,7 +27,7 @@ static int group_in(struct natra *n, const struct natra_group_info *group,
 	if (!n)
 		return -EINVAL;
 	r = struct_in(n, "group", ret, FIRST_GROUP, sizeof(*ret), group);
-	return r < 0 ? r : group_check(ret, n->error, sizeof(n->error));
+	return r < 0 ? r : group_check(ret, error_room(n), HANDLE_ERROR_MAX);
 }
 
 /* Returns whether the group is another one's parent. */
@@ -57,8 +57,10 @@ static int find_parent(struct natra *n, const struct groups *groups,
 		return refuse(n, -ELOOP, "parent: '%s' is the group itself",
 			      group->parent);
 	if (!parent)
-		return refuse(n, -ENOENT, "parent: there is no group '%s'",
-			      group->parent);
+		return with_code(n, NATRA_CODE_NO_GROUP,
+				 refuse(n, -ENOENT,
+					"parent: there is no group '%s'",
+					group->parent));
 	if (groups_given(groups, parent)->parent)
 		return refuse(n, -ELOOP, "parent: '%s' has a parent itself",
 			      group->parent);
@@ -224,7 +226,9 @@ int natra_find_group(struct natra *n, const char *name, uint32_t *ret_number)
 	if (r < 0 && r != -ENOENT)
 		return r;
 	if (!number)
-		return refuse(n, -ENOENT, "there is no group '%s'", name);
+		return with_code(
+			n, NATRA_CODE_NO_GROUP,
+			refuse(n, -ENOENT, "there is no group '%s'", name));
 	*ret_number = number;
 	return finish(n, 0);
 }

@@ -45,6 +45,11 @@ const char *natra_error(const struct natra *n)
 	return n ? n->error : "";
 }
 
+enum natra_code natra_error_code(const struct natra *n)
+{
+	return n ? n->code : NATRA_CODE_NONE;
+}
+
 const char *natra_version(void)
 {
 	return NATRA_VERSION;

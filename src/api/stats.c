@@ -153,8 +153,9 @@ static int find_class(struct natra *n, const struct pin_gen *gen,
 	}
 	return r < 0 && r != -ENOENT
 		       ? r
-		       : refuse(n, -ENOENT, "'%s' has no class '%s'",
-				gen->record.id, name);
+		       : with_code(n, NATRA_CODE_NO_CLASS,
+				   refuse(n, -ENOENT, "'%s' has no class '%s'",
+					  gen->record.id, name));
 }
 
 int natra_class_stats(struct natra *n, const char *id, const char *name,

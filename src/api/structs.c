@@ -164,7 +164,9 @@ static int check_policy(struct natra *n, const struct natra_policy *policy,
 			       sizeof(ret_policy->room));
 	if (r == 0)
 		r = classes_in(n, ret_policy, list);
-	return r < 0 ? r : policy_check(ret_policy, n->error, sizeof(n->error));
+	return r < 0 ? r
+		     : policy_check(ret_policy, error_room(n),
+				    HANDLE_ERROR_MAX);
 }
 
 int policy_in(struct natra *n, const struct natra_policy *policy,

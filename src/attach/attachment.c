@@ -9,7 +9,10 @@
 
 static int word_absence(struct natra *n, int r, const char *id)
 {
-	return r == -ENOENT ? refuse(n, r, "'%s' is not attached", id) : r;
+	return r == -ENOENT
+		       ? with_code(n, NATRA_CODE_NOT_ATTACHED,
+				   refuse(n, r, "'%s' is not attached", id))
+		       : r;
 }
 
 int attachment_find(struct natra *n, const char *id, struct pin_gen *ret_gen)

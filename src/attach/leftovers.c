@@ -15,6 +15,8 @@
 #include <linux/tc_act/tc_mirred.h>
 #include <string.h>
 
+#include "kernel/qdisc_fq.h"
+
 #define PLUGINS_HANDLE  TC_H_MAKE(1U << 16, 0U)
 #define PLUGINS_CLASS   TC_H_MAKE(1U << 16, 1U)
 #define INGRESS_HANDLE  TC_H_MAKE(TC_H_INGRESS, 0U)
@@ -167,7 +169,7 @@ int leftovers_find(struct natra *n, struct netlink *nl,
 
 	r = link_host_peer(n, nl, pod, pod_fd, &l.host);
 	if (r == -EOPNOTSUPP) {
-		n->error[0] = '\0'; /* an answer, not an error */
+		forget_error(n);
 		*ret_leftovers = (struct leftovers){0};
 		return 0;
 	}
@@ -216,6 +218,22 @@ void leftovers_warn(struct natra *n, const struct link_info *pod, int pod_fd)
 			l.redirect.handle ? " redirect to " : "",
 			l.redirect.handle && !l.ifb.ifindex ? "nowhere"
 							    : l.ifb.ifname);
+}
+
+enum natra_code leftovers_code(struct natra *n, const struct link_info *pod,
+			       int pod_fd, bool at_root)
+{
+	KEEP_ERROR_SCOPE(n);
+	cleanup_netlink struct netlink nl = {0};
+	struct leftovers l;
+
+	if (n->code != NATRA_CODE_OTHER_QDISC || netlink_open(n, &nl) < 0 ||
+	    leftovers_find(n, &nl, pod, pod_fd, &l) < 0)
+		return kept_error_.code;
+	if (at_root ? l.root.qdisc.kind[0] && qdisc_fq_is_there(n)
+		    : l.redirect.handle && !l.shared)
+		return NATRA_CODE_LEFTOVERS;
+	return kept_error_.code;
 }
 
 /* Removes a filter; handle 0 stands for all filters of its priority. */

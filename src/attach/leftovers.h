@@ -37,6 +37,12 @@ int leftovers_find(struct natra *n, struct netlink *nl,
 		   const struct link_info *pod, int pod_fd,
 		   struct leftovers *ret_leftovers);
 
+/* Returns the code of the error with which attaching to the host side of `pod` has just
+ * failed: NATRA_CODE_LEFTOVERS if the qdisc in natra's place, at the root or else at
+ * ingress, is one of these and natra's would follow it. */
+enum natra_code leftovers_code(struct natra *n, const struct link_info *pod,
+			       int pod_fd, bool at_root);
+
 int leftovers_remove(struct natra *n, struct netlink *nl,
 		     const struct leftovers *l);
 

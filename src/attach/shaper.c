@@ -8,6 +8,7 @@
 #include "attach/check.h"
 #include "attach/classes.h"
 #include "attach/gso.h"
+#include "attach/leftovers.h"
 #include "attach/limits.h"
 #include "attach/teardown.h"
 #include "kernel/feature.h"
@@ -245,6 +246,7 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 static int prepare_pace(struct attempt *a)
 {
 	cleanup_netlink struct netlink nl = {0};
+	enum natra_code code;
 	int r;
 
 	if (!paces_ingress(a->order))
@@ -254,10 +256,13 @@ static int prepare_pace(struct attempt *a)
 		r = netlink_open(a->n, &nl);
 	if (r == 0)
 		r = add_fq(a, &nl, &a->gen.record.host);
-	if (r == -EOPNOTSUPP || r == -EBUSY)
-		return refuse(a->n, r, "ingress_mode: pace on '%s': %s",
-			      a->host.ifname, last_error(a->n));
-	return r;
+	if (r != -EOPNOTSUPP && r != -EBUSY)
+		return r;
+	code = leftovers_code(a->n, &a->order->scene.pod,
+			      a->order->scene.pod_fd, true);
+	return with_code(a->n, code,
+			 refuse(a->n, r, "ingress_mode: pace on '%s': %s",
+				a->host.ifname, last_error(a->n)));
 }
 
 static int find_host(struct attempt *a, enum natra_mode mode)
@@ -307,7 +312,13 @@ static int attach_host_site(struct attempt *a)
 	cleanup_netlink struct netlink nl = {0};
 	int r = netlink_open(a->n, &nl);
 
-	return r < 0 ? r : attach_site(a, &nl, true);
+	if (r == 0)
+		r = attach_site(a, &nl, true);
+	return r < 0 ? with_code(a->n,
+				 leftovers_code(a->n, &a->order->scene.pod,
+						a->order->scene.pod_fd, false),
+				 r)
+		     : 0;
 }
 
 /* Builds a generation that exists; the caller undoes it if this fails. */

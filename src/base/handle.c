@@ -19,6 +19,7 @@ set_error(struct natra *n, const char *format, va_list args)
 
 	(void)vsnprintf(text, sizeof(text), format, args);
 	(void)str_copy(n->error, sizeof(n->error), text);
+	n->code = NATRA_CODE_NONE;
 }
 
 int fail_errno(struct natra *n, int r, const char *format, ...)
@@ -49,6 +50,23 @@ int refuse(struct natra *n, int r, const char *format, ...)
 	return r;
 }
 
+int with_code(struct natra *n, enum natra_code code, int r)
+{
+	n->code = code;
+	return r;
+}
+
+char *error_room(struct natra *n)
+{
+	n->code = NATRA_CODE_NONE;
+	return n->error;
+}
+
+void forget_error(struct natra *n)
+{
+	error_room(n)[0] = '\0';
+}
+
 const char *last_error(const struct natra *n)
 {
 	return n->error;
@@ -56,7 +74,7 @@ const char *last_error(const struct natra *n)
 
 struct kept_error keep_error(struct natra *n)
 {
-	struct kept_error kept = {.n = n};
+	struct kept_error kept = {.n = n, .code = n->code};
 
 	(void)str_copy(kept.text, sizeof(kept.text), n->error);
 	return kept;
@@ -64,15 +82,16 @@ struct kept_error keep_error(struct natra *n)
 
 void restore_error(struct kept_error *kept)
 {
-	if (kept->n)
-		(void)str_copy(kept->n->error, sizeof(kept->n->error),
-			       kept->text);
+	if (!kept->n)
+		return;
+	(void)str_copy(kept->n->error, sizeof(kept->n->error), kept->text);
+	kept->n->code = kept->code;
 }
 
 int finish(struct natra *n, int r)
 {
 	if (r == 0)
-		n->error[0] = '\0';
+		forget_error(n);
 	return r;
 }
 

@@ -16,6 +16,7 @@ struct natra {
 	void *cancelled_arg;
 	struct netns_index *netns_index; /* set during natra_gc only */
 	char error[HANDLE_ERROR_MAX];
+	enum natra_code code; /* of the error */
 };
 
 /*
@@ -30,28 +31,39 @@ __attribute__((format(printf, 3, 4))) int fail_errno(struct natra *n, int r,
 __attribute__((format(printf, 3, 4))) int refuse(struct natra *n, int r,
 						 const char *format, ...);
 
+/* Gives the error that has just been set a code, and returns r. */
+int with_code(struct natra *n, enum natra_code code, int r);
+
+/* Returns the room of the error text, HANDLE_ERROR_MAX bytes, to a function that writes
+ * one only if it fails. The error has no code. */
+char *error_room(struct natra *n);
+
+/* Forgets an error that was an answer. */
+void forget_error(struct natra *n);
+
 /* Returns the error text: that of the last failure, or "". */
 const char *last_error(const struct natra *n);
 
-/* An error text that was set aside. */
+/* An error that was set aside. */
 struct kept_error {
 	struct natra *n; /* NULL: nothing was set aside */
 	char text[HANDLE_ERROR_MAX];
+	enum natra_code code;
 };
 
 struct kept_error keep_error(struct natra *n);
 
-/* Makes it the error text again, if anything was set aside. */
+/* Makes it the error again, if anything was set aside. */
 void restore_error(struct kept_error *kept);
 
-/* Keeps the error text as it is now to the end of the scope: what is done
+/* Keeps the error as it is now to the end of the scope: what is done
  * there, to undo something or to tidy up, may fail with an error of its own. */
 #define KEEP_ERROR_SCOPE(n)                                                    \
 	__attribute__((cleanup(restore_error),                                 \
 		       unused)) struct kept_error kept_error_ = keep_error(n)
 
-/* Returns r, the result of a public function. If it is 0, clears the error
- * text, which may be of something that was tried on the way and failed. */
+/* Returns r, the result of a public function. If it is 0, forgets the error, which
+ * may be of something that was tried on the way and failed. */
 int finish(struct natra *n, int r);
 
 __attribute__((format(printf, 3, 4))) void

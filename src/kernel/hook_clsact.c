@@ -69,10 +69,11 @@ static int ensure_clsact(struct natra *n, struct netlink *nl,
 	if (r < 0)
 		return r;
 	if (qdisc.kind[0] && strcmp(qdisc.kind, "clsact") != 0)
-		return refuse(
-			n, -EOPNOTSUPP,
-			"qdisc '%s' of another owner is in place of clsact",
-			qdisc.kind);
+		return with_code(
+			n, NATRA_CODE_OTHER_QDISC,
+			refuse(n, -EOPNOTSUPP,
+			       "qdisc '%s' of another owner is in place of clsact",
+			       qdisc.kind));
 	if (qdisc.kind[0])
 		return 0;
 	libbpf_hook(hook, &both);

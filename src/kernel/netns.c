@@ -70,7 +70,10 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 	}
 	fd = open_netns(path);
 	if (fd < 0)
-		return fail_errno(n, fd, "netns '%s'", target->netns);
+		return with_code(
+			n,
+			fd == -ENOENT ? NATRA_CODE_NO_NETNS : NATRA_CODE_NONE,
+			fail_errno(n, fd, "netns '%s'", target->netns));
 	r = netns_check(fd);
 	if (r < 0)
 		return refuse(n, r, "netns: '%s' is not a network namespace",

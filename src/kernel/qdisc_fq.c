@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "kernel/link.h"
+#include "kernel/netns.h"
 #include "kernel/qdisc.h"
 
 /*
@@ -23,6 +23,7 @@
 /* Each pod's fq has a hash table in memory, so it is kept small: 2^6 buckets of
  * 8 bytes. */
 #define FQ_BUCKETS_LOG        6
+#define LOOPBACK_IFINDEX      1
 
 static bool is_ours(const struct qdisc *root)
 {
@@ -88,8 +89,10 @@ static int check_root(struct natra *n, struct netlink *nl, uint32_t ifindex,
 		      const struct qdisc *root)
 {
 	if (root->handle != 0)
-		return refuse(n, -EBUSY, "qdisc '%s' (handle %x:) is installed",
-			      root->kind, root->handle >> 16);
+		return with_code(n, NATRA_CODE_OTHER_QDISC,
+				 refuse(n, -EBUSY,
+					"qdisc '%s' (handle %x:) is installed",
+					root->kind, root->handle >> 16));
 	if (strcmp(root->kind, "mq") == 0)
 		return refuse(n, -EBUSY,
 			      "qdisc 'mq' has a queue for each transmit "
@@ -125,6 +128,21 @@ int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex)
 		return fail_errno(n, r, "install fq on ifindex %u (%s)",
 				  ifindex, nl->extack);
 	return 0;
+}
+
+static int try_fq(void *arg)
+{
+	cleanup_netlink struct netlink nl = {0};
+	int r = netlink_open(arg, &nl);
+
+	return r < 0 ? r : qdisc_fq_add(arg, &nl, LOOPBACK_IFINDEX);
+}
+
+bool qdisc_fq_is_there(struct natra *n)
+{
+	KEEP_ERROR_SCOPE(n);
+
+	return netns_run(n, NETNS_NEW, try_fq, n) == 0;
 }
 
 int qdisc_fq_remove(struct natra *n, struct netlink *nl, uint32_t ifindex)

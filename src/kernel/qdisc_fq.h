@@ -3,6 +3,7 @@
 #ifndef NATRA_KERNEL_QDISC_FQ_H
 #define NATRA_KERNEL_QDISC_FQ_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernel/netlink.h"
@@ -29,6 +30,9 @@
  * transmit queues; -EOPNOTSUPP if this kernel has no fq.
  */
 int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex);
+
+/* Returns whether this kernel has fq, which it tries in a network namespace of its own. */
+bool qdisc_fq_is_there(struct natra *n);
 
 /* Removes natra's fq; whatever else is at the root is left. */
 int qdisc_fq_remove(struct natra *n, struct netlink *nl, uint32_t ifindex);

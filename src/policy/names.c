@@ -45,6 +45,22 @@ static const char *const event_names[NATRA_EVENT_MAX] = {
 	[NATRA_EVENT_MICE_OVER_SHARE] = "mice_over_share",
 };
 
+static const char *const code_names[NATRA_CODE_MAX] = {
+	[NATRA_CODE_NONE] = "",
+	[NATRA_CODE_NOT_ATTACHED] = "not_attached",
+	[NATRA_CODE_NO_NETNS] = "no_netns",
+	[NATRA_CODE_NO_GROUP] = "no_group",
+	[NATRA_CODE_NO_CLASS] = "no_class",
+	[NATRA_CODE_LOCKED] = "locked",
+	[NATRA_CODE_OTHER_ID] = "other_id",
+	[NATRA_CODE_OTHER_QDISC] = "other_qdisc",
+	[NATRA_CODE_LEFTOVERS] = "leftovers",
+	[NATRA_CODE_FIXED] = "fixed",
+	[NATRA_CODE_UNSHAPED] = "unshaped",
+	[NATRA_CODE_LIMITS_DIFFER] = "limits_differ",
+	[NATRA_CODE_CLASSES_DIFFER] = "classes_differ",
+};
+
 static const char *name_of(const char *const *names, unsigned int len,
 			   unsigned int value)
 {
@@ -90,6 +106,11 @@ const char *natra_sli_name(enum natra_sli sli)
 const char *natra_event_name(enum natra_event_reason reason)
 {
 	return name_of(event_names, NATRA_EVENT_MAX, reason);
+}
+
+const char *natra_code_name(enum natra_code code)
+{
+	return name_of(code_names, NATRA_CODE_MAX, code);
 }
 
 int natra_parse_mode(const char *text, enum natra_mode *ret_mode)

@@ -95,7 +95,7 @@ static int pass_over(struct natra *n, int r)
 	if (r != -ESTALE)
 		return r;
 	log_line(n, NATRA_LOG_WARN, "%s", last_error(n));
-	n->error[0] = '\0';
+	forget_error(n);
 	return 0;
 }
 

@@ -314,12 +314,18 @@ static int check_floor(struct natra *n, const struct groups *groups,
 	return r;
 }
 
+static int refuse_absence(struct natra *n, uint32_t number)
+{
+	return with_code(
+		n, NATRA_CODE_NO_GROUP,
+		refuse(n, -ENOENT, "group: there is no number %u", number));
+}
+
 int groups_admit(struct natra *n, const struct groups *groups, const char *id,
 		 const struct natra_policy *policy)
 {
 	if (!groups_given(groups, policy->group)->name[0])
-		return refuse(n, -ENOENT, "group: there is no number %u",
-			      policy->group);
+		return refuse_absence(n, policy->group);
 	return policy->group_floor_bits_per_sec
 		       ? check_floor(n, groups, id, policy)
 		       : 0;
@@ -374,8 +380,7 @@ int groups_enter(struct natra *n, const char *id,
 		return 0;
 	r = groups_open(n, false, ret);
 	if (r == -ENOENT)
-		return refuse(n, r, "group: there is no number %u",
-			      policy->group);
+		return refuse_absence(n, policy->group);
 	return r < 0 ? r : groups_admit(n, ret, id, policy);
 }
 

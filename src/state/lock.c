@@ -169,7 +169,8 @@ int lock_dir(struct natra *n, const char *path, enum lock_wait wait,
 		return fd;
 	r = take(n, fd, wait, &waiting);
 	if (r == -EBUSY)
-		return refuse_busy(n, path, &waiting);
+		return with_code(n, NATRA_CODE_LOCKED,
+				 refuse_busy(n, path, &waiting));
 	if (r == -ECANCELED)
 		return refuse(n, r, "the wait for '%s' was cancelled", path);
 	if (r < 0)
@@ -191,8 +192,11 @@ int lock_dir_shared(struct natra *n, const char *path, int *ret_fd)
 		return fd;
 	while (flock(fd, LOCK_SH | LOCK_NB) < 0) {
 		if (errno == EWOULDBLOCK)
-			return refuse(n, -EBUSY,
-				      "another process has '%s' locked", path);
+			return with_code(
+				n, NATRA_CODE_LOCKED,
+				refuse(n, -EBUSY,
+				       "another process has '%s' locked",
+				       path));
 		if (errno != EINTR)
 			return fail_errno(n, -errno, "lock '%s'", path);
 	}

@@ -166,7 +166,7 @@ class Header(Case):
                            "".join(h.read_text() for h in HEADER.parent.glob("*.h")),
                            re.M)
         self.assertEqual(sorted(set(found)),
-                         ["natra/base.h", "natra/text.h", "natra/types.h", "natra/version.h", "stdbool.h",
+                         ["natra/base.h", "natra/errors.h", "natra/text.h", "natra/types.h", "natra/version.h", "stdbool.h",
                           "stddef.h", "stdint.h"])
 
     def test_compilers_are_strict(self):
@@ -280,8 +280,8 @@ class Install(Case):
     def test_layout(self):
         lib = LIBDIR
         expected = {
-            "include/natra/base.h", "include/natra/natra.h",
-            "include/natra/text.h", "include/natra/types.h",
+            "include/natra/base.h", "include/natra/errors.h",
+            "include/natra/natra.h", "include/natra/text.h", "include/natra/types.h",
             "include/natra/version.h",
             f"{lib}/libnatra.so", f"{lib}/libnatra.so.0",
             f"{lib}/libnatra.so.{VERSION}", f"{lib}/libnatra.a",

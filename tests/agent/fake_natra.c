@@ -4,9 +4,8 @@
  * --wrap). An attachment is a file below the directory FAKE_STATE: its name is the
  * id, in which '/' is '+', and its text the two rates, whether its program is of this
  * build, and the limits of packets in and of connections out. A file with the name
- * leftovers+IFNAME stands for what upstream's plugin has left there: if it has a number
- * and a text, attaching fails with them
- * while it is there. A file waiting+ID stands for the same beside one id, with packets
+ * leftovers+IFNAME stands for what upstream's plugin has left there: if it has an errno,
+ * the name of a code ("-": none) and a text, attaching fails with them while it is there. A file waiting+ID stands for the same beside one id, with packets
  * that wait. With the file leftovers-ifb the ifb of its limit of egress is
  * there, too. The file error-NAME stands for a call that fails with the number in it,
  * kill-NAME for a process that is killed there, and slow-drain_leftovers for a call
@@ -61,11 +60,14 @@ int __wrap_natra_remove_leftovers(struct natra *n,
 				  const struct natra_target *target);
 const char *__wrap_natra_error(const struct natra *n);
 const char *__real_natra_error(const struct natra *n);
+enum natra_code __wrap_natra_error_code(const struct natra *n);
+enum natra_code __real_natra_error_code(const struct natra *n);
 int __wrap_unshare(int flags);
 const char *__wrap_veth_make(const char *ifname, const char *peer);
 
 static long later_s;
 static char error[256];
+static enum natra_code code;
 
 /* Needs a privilege that tests do not have; nothing is attached anyway. */
 int __wrap_unshare(int flags)
@@ -84,6 +86,11 @@ const char *__wrap_veth_make(const char *ifname, const char *peer)
 const char *__wrap_natra_error(const struct natra *n)
 {
 	return error[0] ? error : __real_natra_error(n);
+}
+
+enum natra_code __wrap_natra_error_code(const struct natra *n)
+{
+	return error[0] ? code : __real_natra_error_code(n);
 }
 
 struct path {
@@ -107,18 +114,40 @@ static struct path path_of(const char *name)
 	return path;
 }
 
-/* Returns the next number of a file, 0 at its end. */
-static uint64_t read_number(FILE *f)
+struct word {
+	char text[32];
+};
+
+/* Returns the next word of a file, "" at its end. */
+static struct word read_word(FILE *f)
 {
-	char text[32] = "";
+	struct word word = {""};
 	size_t len = 0;
 	int c;
 
 	while ((c = fgetc(f)) != EOF && c != ' ' && c != '\n') {
-		if (len < sizeof(text) - 1)
-			text[len++] = (char)c;
+		if (len < sizeof(word.text) - 1)
+			word.text[len++] = (char)c;
 	}
-	return strtoull(text, NULL, 10);
+	return word;
+}
+
+/* Returns the next number of a file, 0 at its end. */
+static uint64_t read_number(FILE *f)
+{
+	return strtoull(read_word(f).text, NULL, 10);
+}
+
+/* Returns the code whose name is the next word of a file. */
+static enum natra_code read_code(FILE *f)
+{
+	const struct word name = read_word(f);
+
+	for (unsigned int i = 0; i < NATRA_CODE_MAX; i++) {
+		if (strcmp(natra_code_name((enum natra_code)i), name.text) == 0)
+			return (enum natra_code)i;
+	}
+	return NATRA_CODE_NONE;
 }
 
 static int failing(const char *name)
@@ -129,6 +158,7 @@ static int failing(const char *name)
 
 	(void)snprintf(file, sizeof(file), "error-%s", name);
 	error[0] = '\0';
+	code = NATRA_CODE_NONE;
 	f = fopen(path_of(file).text, "r");
 	if (!f)
 		return 0;
@@ -228,6 +258,7 @@ static int failing_beside(const struct natra_target *target)
 	if (!f)
 		return 0;
 	number = (int)read_number(f);
+	code = read_code(f);
 	if (number && !fgets(error, sizeof(error), f))
 		number = 0;
 	(void)fclose(f);

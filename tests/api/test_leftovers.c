@@ -281,6 +281,61 @@ static void by_the_id_of_an_attachment(void **state)
 	assert_int_equal(natra_detach(n, &target), 0);
 }
 
+/* Returns the code of attaching in this way, which must fail with `r`. */
+static enum natra_code code_of(enum natra_mode mode,
+			       enum natra_ingress_mode ingress_mode, int r)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+	char *state = node_state();
+
+	policy.attach_mode = mode;
+	policy.ingress_mode = ingress_mode;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), r);
+	same_node_state(state);
+	free(state);
+	return natra_error_code(n);
+}
+
+/* Attaching says whether what is in its place is the plugin's. */
+static void in_the_place_of_clsact(void **state)
+{
+	const enum natra_mode mode = NATRA_MODE_CLSACT_HOSTSIDE;
+
+	(void)state;
+	add_ingress(IFB);
+	assert_int_equal(code_of(mode, NATRA_INGRESS_MODE_POLICE, -EOPNOTSUPP),
+			 NATRA_CODE_LEFTOVERS);
+	/* The ingress qdisc stays for another filter. */
+	rig_sh("tc filter add dev " HOST " parent ffff: protocol all prio 9 u32"
+	       " match ip dst 192.0.2.1 flowid 1:9");
+	assert_int_equal(code_of(mode, NATRA_INGRESS_MODE_POLICE, -EOPNOTSUPP),
+			 NATRA_CODE_OTHER_QDISC);
+	rig_sh("tc qdisc del dev " HOST " ingress; ip link del " IFB);
+	rig_sh("tc qdisc add dev " HOST " ingress");
+	assert_int_equal(code_of(mode, NATRA_INGRESS_MODE_POLICE, -EOPNOTSUPP),
+			 NATRA_CODE_OTHER_QDISC);
+	rig_sh("tc qdisc del dev " HOST " ingress");
+}
+
+static void in_the_place_of_fq(void **state)
+{
+	struct natra_features features = NATRA_INIT(features);
+	const enum natra_mode mode = NATRA_MODE_AUTO;
+
+	(void)state;
+	assert_int_equal(natra_probe(n, &features), 0);
+	add_tbf();
+	/* Where there is no fq, nothing would follow the plugin's. */
+	assert_int_equal(code_of(mode, NATRA_INGRESS_MODE_PACE, -EBUSY),
+			 features.fq ? NATRA_CODE_LEFTOVERS
+				     : NATRA_CODE_OTHER_QDISC);
+	rig_sh("tc qdisc replace dev " HOST " root handle 2: " TBF);
+	assert_int_equal(code_of(mode, NATRA_INGRESS_MODE_PACE, -EBUSY),
+			 NATRA_CODE_OTHER_QDISC);
+	rig_sh("tc qdisc del dev " HOST " root");
+}
+
 static void keep_warning(void *arg, enum natra_log_level level,
 			 const char *line)
 {
@@ -400,6 +455,8 @@ int main(void)
 		PLUGIN_CASE(redirects_of_others),
 		PLUGIN_CASE(ingress_is_shared),
 		PLUGIN_CASE(by_the_id_of_an_attachment),
+		PLUGIN_CASE(in_the_place_of_clsact),
+		PLUGIN_CASE(in_the_place_of_fq),
 		PLUGIN_CASE(attaching_warns),
 		PLUGIN_CASE(no_host_side),
 		PLUGIN_CASE(bad_calls),

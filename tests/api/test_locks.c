@@ -71,6 +71,7 @@ struct attacher {
 	pthread_t thread;
 	bool only_record;
 	int result;
+	enum natra_code code;
 	double seconds;
 	char error[256];
 };
@@ -91,6 +92,7 @@ static void *attach(void *arg)
 	(void)clock_gettime(CLOCK_MONOTONIC, &to);
 	a->seconds = (double)(to.tv_sec - from.tv_sec) +
 		     (double)(to.tv_nsec - from.tv_nsec) / 1e9;
+	a->code = natra_error_code(n);
 	(void)snprintf(a->error, sizeof(a->error), "%s", natra_error(n));
 	(void)natra_detach(n, &target);
 	natra_close(n);
@@ -158,6 +160,7 @@ static void who_holds_it_is_not_waited_for_for_ever(void **state)
 	run_both(a);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(a[i].result, -EBUSY);
+		assert_int_equal(a[i].code, NATRA_CODE_LOCKED);
 		assert_true(a[i].seconds > 4 && a[i].seconds < 15);
 		assert_non_null(strstr(a[i].error, path));
 		assert_null(strchr(a[i].error, '\n'));

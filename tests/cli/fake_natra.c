@@ -29,17 +29,22 @@ static struct natra_policy current = {
 static const char *given_label, *given_network;
 static bool leftovers_removed;
 
-/* The error text of the last natra_attach; NULL: the library's. */
-static const char *attach_error;
+/* What the last natra_attach failed with; none: the library's error. */
+static enum natra_code attach_code;
 
 const char *natra_error(const struct natra *n)
 {
 	const char *(*get)(const struct natra *n);
 
-	if (attach_error)
-		return attach_error;
+	if (attach_code)
+		return "pace on 'veth\x1b': qdisc 'tbf' is in the way";
 	*(void **)&get = dlsym(RTLD_NEXT, "natra_error");
 	return get(n);
+}
+
+enum natra_code natra_error_code(const struct natra *n)
+{
+	return n ? attach_code : NATRA_CODE_NONE;
 }
 
 /* Returns the number of one of the N pods, or -1 if the id is none of them. */
@@ -158,12 +163,12 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		fprintf(stderr, "attach to %s\n", target->ifname);
 	if (strcmp(target->ifname, "none") == 0)
 		return -ENODEV;
-	attach_error = NULL;
+	attach_code = NATRA_CODE_NONE;
 	if (strcmp(target->ifname, "tied") == 0 && !leftovers_removed)
-		attach_error = "pace on 'veth\x1b': qdisc 'tbf' is in the way";
+		attach_code = NATRA_CODE_LEFTOVERS;
 	else if (strcmp(target->ifname, "taken") == 0)
-		attach_error = "pace on 'eth0': qdisc 'htb' is in the way";
-	if (attach_error)
+		attach_code = NATRA_CODE_OTHER_QDISC;
+	if (attach_code)
 		return -EBUSY;
 	if (strcmp(target->ifname, "stuck") == 0)
 		return -EPERM;

@@ -44,6 +44,14 @@ class Call(unittest.TestCase):
         self.assertEqual(rest[1]["error"], os.strerror(errno.ENOENT))
         self.assertEqual([e["lost"] for e in rest[3]["result"]], [0, 0, 3, 0])
 
+    def test_code(self):
+        """An error has a code if its errno does not say all."""
+        attach = {"policy": {"egress_rate_bits_per_sec": 5}}
+        self.assertEqual(answer("attach", target={"ifname": "taken"}, **attach)["code"],
+                         "other_qdisc")
+        self.assertNotIn("code", answer("attach", target={"ifname": "stuck"}, **attach))
+        self.assertNotIn("code", answer("query", id="web"))
+
     def test_numbers(self):
         """The policy comes back as it was given, however large the numbers are."""
         policy = {"ingress_rate_bits_per_sec": 5, "egress_rate_bits_per_sec": "7",

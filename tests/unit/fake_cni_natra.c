@@ -38,6 +38,9 @@ int __wrap_natra_group_remove(struct natra *n, const char *name);
 const char *__real_natra_error(const struct natra *n);
 const char *__wrap_natra_error(const struct natra *n);
 
+enum natra_code __real_natra_error_code(const struct natra *n);
+enum natra_code __wrap_natra_error_code(const struct natra *n);
+
 static char error[256];
 
 const char *__wrap_natra_error(const struct natra *n)
@@ -51,6 +54,18 @@ static const char *asked(const char *name)
 
 	(void)snprintf(variable, sizeof(variable), "FAKE_%s", name);
 	return getenv(variable);
+}
+
+/* FAKE_code is the name of the code. */
+enum natra_code __wrap_natra_error_code(const struct natra *n)
+{
+	enum natra_code code = NATRA_CODE_NONE;
+
+	if (!error[0] || !asked("code"))
+		return __real_natra_error_code(n);
+	while (strcmp(natra_code_name(code), asked("code")) != 0)
+		code++;
+	return code;
 }
 
 __attribute__((format(printf, 2, 3))) static int called(const char *name,

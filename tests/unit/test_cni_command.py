@@ -140,6 +140,10 @@ class Add(Case):
             self.assertEqual(self.calls[-1], ATTACH)
             self.assertRegex(self.log, "^time=.* level=error .*"
                              f'msg="attach fails" .*code={code}\n$')
+        for error, name, code in (("EBUSY", "locked", 11), ("EBUSY", "other_id", 102),
+                                  ("EOPNOTSUPP", "other_qdisc", 102)):
+            self.fails(code, "ADD", words="attach fails", FAKE_code=name,
+                       FAKE_attach=-getattr(errno, error))
 
     def test_on_error_continue(self):
         conf = self.conf(onError="continue")

@@ -10,7 +10,6 @@
 #include "../../cni/groups.h"
 #include "../common/dir.h"
 #include "../pods/results.h"
-#include "../in_the_way.h"
 #include "../pods/netns.h"
 
 bool seat_fill(struct seat *seat, const char *file, const struct cached *cached)
@@ -47,23 +46,6 @@ const char *seat_error(const struct seat *seat, int r)
 static bool any(const struct natra_leftovers *left)
 {
 	return left->tbf || left->ingress_redirect;
-}
-
-static bool has_fq(struct natra *n)
-{
-	struct natra_features features = NATRA_INIT(features);
-
-	return natra_probe(n, &features) == 0 && features.fq;
-}
-
-/* Returns whether upstream's limits are in natra's way, and natra's would hold without
- * them. */
-static bool are_in_the_way(const struct seat *seat, int r,
-			   const struct natra_policy *policy,
-			   const struct natra_leftovers *left, bool can_pace)
-{
-	return leftovers_are_in_the_way(seat->n, r, policy, left) &&
-	       (r != -EBUSY || can_pace);
 }
 
 /* Returns whether natra limits each direction that upstream's plugin limits. A
@@ -122,9 +104,6 @@ static int replace(const struct seat *seat, const struct natra_target *target,
 		   const struct natra_leftovers *left, enum seat_change *ret)
 {
 	struct natra *n = seat->n;
-	/* It is asked first, since the text of an error lasts until the next
-	 * call. */
-	bool can_pace = has_fq(n);
 	int r = natra_attach(n, target, policy, NULL);
 
 	if (r == 0) {
@@ -132,7 +111,7 @@ static int replace(const struct seat *seat, const struct natra_target *target,
 		return take_away(seat, target, policy, left, ret);
 	}
 	if (!covers(policy, left) ||
-	    !are_in_the_way(seat, r, policy, left, can_pace))
+	    natra_error_code(n) != NATRA_CODE_LEFTOVERS)
 		return r;
 	*ret = SEAT_REPLACED;
 	r = natra_drain_leftovers(n, target);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "../../src/policy/environment.h"
-#include "../in_the_way.h"
 #include "classes.h"
 #include "cli.h"
 #include "info.h"
@@ -136,16 +135,11 @@ static void warn_of_leftovers(const struct cli *cli,
 static int replace(const struct cli *cli, struct natra_target target,
 		   const struct natra_policy *policy, struct natra_info *info)
 {
-	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
-	bool attached;
-	int r = natra_find_leftovers(cli->n, &target, &leftovers);
+	int r = natra_attach(cli->n, &target, policy, info);
+	const bool attached = r == 0;
 
-	if (r < 0)
+	if (r < 0 && natra_error_code(cli->n) != NATRA_CODE_LEFTOVERS)
 		return r;
-	r = natra_attach(cli->n, &target, policy, info);
-	if (r < 0 && !leftovers_are_in_the_way(cli->n, r, policy, &leftovers))
-		return r;
-	attached = r == 0;
 	if (attached)
 		target.id = info->id;
 	r = natra_drain_leftovers(cli->n, &target);

@@ -494,14 +494,18 @@ static int run_function(struct call *call)
 /* Prints the answer to a request. */
 static void answer(struct call *call, int r)
 {
-	const char *text = call->request.error;
+	const char *text = call->request.error, *code = "";
 	cJSON *json = cJSON_CreateObject();
 
 	json_add_u64(json, "errno", (uint64_t)-r);
 	if (r < 0) {
 		cJSON_Delete(call->result);
-		if (!text[0])
+		if (!text[0]) {
 			text = natra_error(call->cli->n);
+			code = natra_code_name(natra_error_code(call->cli->n));
+		}
+		if (code[0])
+			json_add_text(json, "code", code);
 		json_add_text(json, "error", text[0] ? text : strerror(-r));
 	} else if (call->result) {
 		cJSON_AddItemToObject(json, "result", call->result);

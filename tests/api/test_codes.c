@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The codes tell apart what has one errno. test_leftovers.c and test_locks.c have those
+ * that need more than one pod. */
+#include "one_pod.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void attach(void)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 10);
+
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+}
+
+#define FAILS(call, errno_, code)                                              \
+	do {                                                                   \
+		assert_int_equal(KEPT(call), -(errno_));                       \
+		assert_int_equal(natra_error_code(n), code);                   \
+	} while (0)
+
+static void what_is_absent(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 10);
+	struct natra_group_info group = NATRA_INIT(group);
+	struct natra_info info = NATRA_INIT(info);
+	struct natra_stats stats = NATRA_INIT(stats);
+	char id[NATRA_ID_MAX + 1];
+
+	(void)state;
+	FAILS(natra_query(n, ID, &info), ENOENT, NATRA_CODE_NOT_ATTACHED);
+	FAILS(natra_configure(n, ID, &policy), ENOENT, NATRA_CODE_NOT_ATTACHED);
+	FAILS(natra_find(n, &target, id), ENOENT, NATRA_CODE_NOT_ATTACHED);
+	target.netns = "/nonexistent";
+	FAILS(natra_attach(n, &target, &policy, NULL), ENOENT,
+	      NATRA_CODE_NO_NETNS);
+	target.netns = pod.path;
+	policy.group = 7;
+	FAILS(natra_attach(n, &target, &policy, NULL), ENOENT,
+	      NATRA_CODE_NO_GROUP);
+	group.name = "child";
+	group.parent = "none";
+	group.egress_rate_bits_per_sec = MBIT;
+	FAILS(natra_group_set(n, &group), ENOENT, NATRA_CODE_NO_GROUP);
+	attach();
+	assert_int_equal(natra_error_code(n), NATRA_CODE_NONE);
+	FAILS(natra_configure(n, ID, &policy), ENOENT, NATRA_CODE_NO_GROUP);
+	FAILS(natra_class_stats(n, ID, "none", &stats), ENOENT,
+	      NATRA_CODE_NO_CLASS);
+}
+
+static void what_is_in_the_way(void **state)
+{
+	struct natra_target target = pod_target(&pod, "other");
+	struct natra_policy policy = policy_of(10, 10);
+
+	(void)state;
+	attach();
+	FAILS(natra_attach(n, &target, &policy, NULL), EBUSY,
+	      NATRA_CODE_OTHER_ID);
+}
+
+static void what_cannot_be_configured(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 10);
+
+	(void)state;
+	attach();
+	policy.sli = NATRA_SLI_ON;
+	FAILS(natra_configure(n, ID, &policy), EINVAL, NATRA_CODE_FIXED);
+	policy.sli = NATRA_SLI_MAX;
+	FAILS(natra_configure(n, ID, &policy), EINVAL, NATRA_CODE_NONE);
+	rig_detach(n, ID);
+	policy.sli = NATRA_SLI_OFF;
+	assert_int_equal(natra_record_unshaped(n, &target, &policy, "test"), 0);
+	FAILS(natra_configure(n, ID, &policy), EOPNOTSUPP, NATRA_CODE_UNSHAPED);
+	FAILS(natra_check(n, ID, NULL), EBADE, NATRA_CODE_UNSHAPED);
+}
+
+/* A code is of the last error only, also of one whose text nobody formats. */
+static void codes_are_of_the_last_call(void **state)
+{
+	struct natra_group_info group = NATRA_INIT(group);
+	struct natra_policy policy = policy_of(10, 10);
+	struct natra_info info = NATRA_INIT(info);
+
+	(void)state;
+	policy.sli = NATRA_SLI_MAX;
+	FAILS(natra_query(n, ID, &info), ENOENT, NATRA_CODE_NOT_ATTACHED);
+	FAILS(natra_policy_check(n, &policy), EINVAL, NATRA_CODE_NONE);
+	FAILS(natra_query(n, ID, &info), ENOENT, NATRA_CODE_NOT_ATTACHED);
+	FAILS(natra_group_set(n, &group), EINVAL, NATRA_CODE_NONE);
+	FAILS(natra_query(n, ID, &info), ENOENT, NATRA_CODE_NOT_ATTACHED);
+	FAILS(natra_query(n, NULL, &info), EINVAL, NATRA_CODE_NONE);
+	assert_int_equal(natra_error_code(NULL), NATRA_CODE_NONE);
+}
+
+static void codes_have_names(void **state)
+{
+	(void)state;
+	assert_string_equal(natra_code_name(NATRA_CODE_NONE), "");
+	for (unsigned int i = 1; i < NATRA_CODE_MAX; i++) {
+		for (unsigned int j = 0; j < i; j++)
+			assert_string_not_equal(
+				natra_code_name((enum natra_code)i),
+				natra_code_name((enum natra_code)j));
+	}
+	assert_null(natra_code_name(NATRA_CODE_MAX));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		POD_CASE(what_is_absent),
+		POD_CASE(what_is_in_the_way),
+		POD_CASE(what_cannot_be_configured),
+		POD_CASE(codes_are_of_the_last_call),
+		POD_CASE(codes_have_names),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
