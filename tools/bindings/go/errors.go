@@ -16,7 +16,9 @@ type Error struct {
 	Call string
 	// Errno says what is wrong, as natra/natra.h has it for each function.
 	Errno syscall.Errno
-	// Text is one line that names the object.
+	// Code tells apart what has the same Errno.
+	Code Code
+	// Text is one line that names the object, for people.
 	Text string
 
 	cause error
@@ -34,11 +36,11 @@ func (e *Error) Unwrap() []error {
 }
 
 // failed returns the error of a call whose result was -errno.
-func failed(ctx context.Context, call string, errno syscall.Errno, text string) error {
+func failed(ctx context.Context, call string, errno syscall.Errno, code Code, text string) error {
 	if text == "" {
 		text = errno.Error()
 	}
-	e := &Error{Call: call, Errno: errno, Text: text}
+	e := &Error{Call: call, Errno: errno, Code: code, Text: text}
 	if errno == syscall.ECANCELED {
 		e.cause = ctx.Err()
 	}

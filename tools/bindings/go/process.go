@@ -43,6 +43,7 @@ type answer struct {
 	Log     *Level          `json:"log"`
 	Line    string          `json:"line"`
 	Errno   *syscall.Errno  `json:"errno"`
+	Code    Code            `json:"code"`
 	Error   string          `json:"error"`
 	Result  json.RawMessage `json:"result"`
 }
@@ -138,7 +139,7 @@ func (p *process) ask(ctx context.Context, call string, a args, result any) erro
 		return p.died(ctx, call, err)
 	}
 	if *last.Errno != 0 {
-		return failed(ctx, call, *last.Errno, last.Error)
+		return failed(ctx, call, *last.Errno, last.Code, last.Error)
 	}
 	if result == nil {
 		return nil

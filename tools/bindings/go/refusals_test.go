@@ -5,6 +5,7 @@ package natra_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"strings"
@@ -191,7 +192,7 @@ var targetRefusals = []refusal{
 			t.Netns, t.NetnsFile = "", closed
 		})},
 	{"no rate", syscall.EINVAL,
-		"ingress_rate_bits_per_sec, egress_rate_bits_per_sec: at least one is needed",
+		"ingress_rate_bits_per_sec, egress_rate_bits_per_sec, group: at least one is needed",
 		func(ctx context.Context, n *natra.Handle, p pod) error {
 			_, err := n.Attach(ctx, p.target("other"), natra.Policy{})
 			return err
@@ -318,7 +319,24 @@ func (r refusal) says(text string) bool {
 	return text == want
 }
 
-// Each back end refuses the same with the same text, and changes nothing.
+// The codes of those whose errno does not say all.
+var refusalCodes = map[string]natra.Code{
+	"unknown group":     natra.CodeNoGroup,
+	"other id":          natra.CodeOtherID,
+	"nothing to find":   natra.CodeNotAttached,
+	"mode fixed":        natra.CodeFixed,
+	"unknown namespace": natra.CodeNoNetns,
+	"unknown path":      natra.CodeNoNetns,
+}
+
+func (r refusal) code() natra.Code {
+	if r.errno == syscall.ENOENT && strings.Contains(r.name, " id, ") {
+		return natra.CodeNotAttached
+	}
+	return refusalCodes[r.name]
+}
+
+// Each back end refuses the same with the same code and text, and changes nothing.
 func TestRefusals(t *testing.T) {
 	p := newPod(t)
 	all := backends()
@@ -345,10 +363,14 @@ func TestRefusals(t *testing.T) {
 				if !row.says(e.Error()) || e.Text == "" || strings.ContainsAny(e.Text, "\n\x1b") {
 					t.Errorf("%s: %q, not %q", b.name, e.Text, row.text)
 				}
-				if i > 0 && e.Text != first {
-					t.Errorf("%s: %q, and %s: %q", b.name, e.Text, all[0].name, first)
+				said := fmt.Sprintf("%v: %s", e.Code, e.Text)
+				if i > 0 && said != first {
+					t.Errorf("%s: %q, and %s: %q", b.name, said, all[0].name, first)
 				}
-				first = e.Text
+				first = said
+				if want := row.code(); e.Code != want {
+					t.Errorf("%s: code %v, not %v", b.name, e.Code, want)
+				}
 			}
 		})
 	}

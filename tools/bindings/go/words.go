@@ -77,6 +77,26 @@ const (
 	EventMiceOverShare                     // small flows are over their share or ceiling
 )
 
+// Code tells apart what has the same errno, see [Error].
+type Code uint32
+
+// The errnos are those with which these come; natra/errors.h says more about each.
+const (
+	CodeNone          Code = iota // the errno says it
+	CodeNotAttached               // ENOENT: no such id, or not on this interface
+	CodeNoNetns                   // ENOENT
+	CodeNoGroup                   // ENOENT
+	CodeNoClass                   // ENOENT
+	CodeLocked                    // EBUSY: try it again
+	CodeOtherID                   // EBUSY: another id has limits on the interface
+	CodeOtherQdisc                // EBUSY, EOPNOTSUPP: it is where natra's would be
+	CodeLeftovers                 // the same, and RemoveLeftovers removes it
+	CodeFixed                     // EINVAL: Attach can change it, Configure cannot
+	CodeUnshaped                  // EBADE, EOPNOTSUPP
+	CodeLimitsDiffer              // EBADE: from the policy of Check
+	CodeClassesDiffer             // EBADE: the classes alone
+)
+
 // Level is that of a line of the log.
 type Level uint32
 
@@ -99,6 +119,9 @@ var (
 	directionWords   = []string{"ingress", "egress", "-"}
 	reasonWords      = []string{"heavy", "dropped_rate", "dropped_horizon",
 		"mice_over_share"}
+	codeWords = []string{"", "not_attached", "no_netns", "no_group", "no_class", "locked",
+		"other_id", "other_qdisc", "leftovers", "fixed", "unshaped", "limits_differ",
+		"classes_differ"}
 	levelWords = []string{"error", "warning", "info", "debug"}
 )
 
@@ -133,6 +156,7 @@ func (i IngressMode) String() string { return word(ingressModeWords, uint32(i)) 
 func (s SLI) String() string         { return word(sliWords, uint32(s)) }
 func (d Direction) String() string   { return word(directionWords, uint32(d)) }
 func (r EventReason) String() string { return word(reasonWords, uint32(r)) }
+func (c Code) String() string        { return word(codeWords, uint32(c)) }
 func (l Level) String() string       { return word(levelWords, uint32(l)) }
 
 // MarshalText returns the word.
@@ -193,4 +217,12 @@ func (d *Direction) UnmarshalText(text []byte) error {
 // UnmarshalText reads the word.
 func (r *EventReason) UnmarshalText(text []byte) error {
 	return value("reason", reasonWords, text, r)
+}
+
+// UnmarshalText reads the word. One of a newer natractl is no code of this package.
+func (c *Code) UnmarshalText(text []byte) error {
+	if value("code", codeWords, text, c) != nil {
+		*c = ^Code(0)
+	}
+	return nil
 }

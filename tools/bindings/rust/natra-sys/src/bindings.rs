@@ -15,6 +15,35 @@ pub type __uint8_t = ::std::os::raw::c_uchar;
 pub type __uint16_t = ::std::os::raw::c_ushort;
 pub type __uint32_t = ::std::os::raw::c_uint;
 pub type __uint64_t = ::std::os::raw::c_ulong;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct natra {
+    _unused: [u8; 0],
+}
+pub const NATRA_CODE_NONE: natra_code = 0;
+pub const NATRA_CODE_NOT_ATTACHED: natra_code = 1;
+pub const NATRA_CODE_NO_NETNS: natra_code = 2;
+pub const NATRA_CODE_NO_GROUP: natra_code = 3;
+pub const NATRA_CODE_NO_CLASS: natra_code = 4;
+pub const NATRA_CODE_LOCKED: natra_code = 5;
+pub const NATRA_CODE_OTHER_ID: natra_code = 6;
+pub const NATRA_CODE_OTHER_QDISC: natra_code = 7;
+pub const NATRA_CODE_LEFTOVERS: natra_code = 8;
+pub const NATRA_CODE_FIXED: natra_code = 9;
+pub const NATRA_CODE_UNSHAPED: natra_code = 10;
+pub const NATRA_CODE_LIMITS_DIFFER: natra_code = 11;
+pub const NATRA_CODE_CLASSES_DIFFER: natra_code = 12;
+pub const NATRA_CODE_MAX: natra_code = 13;
+pub type natra_code = ::std::os::raw::c_uint;
+extern "C" {
+    pub fn natra_error(n: *const natra) -> *const ::std::os::raw::c_char;
+}
+extern "C" {
+    pub fn natra_error_code(n: *const natra) -> natra_code;
+}
+extern "C" {
+    pub fn natra_code_name(code: natra_code) -> *const ::std::os::raw::c_char;
+}
 pub const NATRA_MODE_AUTO: natra_mode = 0;
 pub const NATRA_MODE_TCX_PODSIDE: natra_mode = 1;
 pub const NATRA_MODE_CLSACT_PODSIDE: natra_mode = 2;
@@ -507,11 +536,6 @@ extern "C" {
         ret_sli: *mut natra_sli,
     ) -> ::std::os::raw::c_int;
 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct natra {
-    _unused: [u8; 0],
-}
 extern "C" {
     pub fn natra_open(
         ret_n: *mut *mut natra,
@@ -727,9 +751,6 @@ extern "C" {
         fn_: natra_group_fn,
         arg: *mut ::std::os::raw::c_void,
     ) -> ::std::os::raw::c_int;
-}
-extern "C" {
-    pub fn natra_error(n: *const natra) -> *const ::std::os::raw::c_char;
 }
 extern "C" {
     pub fn natra_version() -> *const ::std::os::raw::c_char;

@@ -4,11 +4,14 @@
 use std::ffi::{CStr, CString};
 use std::{fmt, io};
 
+use crate::words::Code;
+
 /// The errno of a call that failed, and libnatra's one line of text about it, which
 /// names the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     errno: i32,
+    code: Code,
     text: String,
 }
 
@@ -26,6 +29,11 @@ impl Error {
         self.errno
     }
 
+    /// What tells it apart from what has the same number.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
     /// The kind that the standard library has for the number.
     pub fn kind(&self) -> io::ErrorKind {
         io::Error::from_raw_os_error(self.errno).kind()
@@ -34,19 +42,23 @@ impl Error {
     pub(crate) fn new(errno: i32, text: impl Into<String>) -> Error {
         Error {
             errno,
+            code: Code::None,
             text: text.into(),
         }
     }
 
-    /// Makes the error of a call that returned `r`, which is negative. `text` is that
-    /// of the handle.
-    pub(crate) fn of_call(r: i32, text: &CStr) -> Error {
+    /// Makes the error of a call that returned `r`, which is negative. `code` and `text`
+    /// are those of the handle.
+    pub(crate) fn of_call(r: i32, code: Code, text: &CStr) -> Error {
         let text = text.to_string_lossy();
 
         if text.is_empty() {
             return Error::new(-r, io::Error::from_raw_os_error(-r).to_string());
         }
-        Error::new(-r, text)
+        Error {
+            code,
+            ..Error::new(-r, text)
+        }
     }
 }
 

@@ -50,7 +50,7 @@ pub use natra_sys::{
 };
 pub use types::{Class, Features, Info, Netns, Policy, Target};
 pub use words::{
-    parse_rate, parse_size, parse_time, Direction, Edt, FastPass, IngressMode, Mode, Sli,
+    parse_rate, parse_size, parse_time, Code, Direction, Edt, FastPass, IngressMode, Mode, Sli,
 };
 
 use error::{c_string, ENOMEM, ENOSYS};
@@ -123,7 +123,7 @@ impl Options {
         let r = unsafe { sys::natra_open(&mut handle, &opts) };
 
         if r < 0 {
-            return Err(Error::of_call(r, Default::default()));
+            return Err(Error::of_call(r, Code::None, Default::default()));
         }
         match NonNull::new(handle) {
             Some(handle) => Ok(Natra { handle, _log: log }),
@@ -196,8 +196,9 @@ impl Natra {
         if r < 0 {
             // The text lasts until the handle's next call.
             let text = unsafe { CStr::from_ptr(sys::natra_error(self.handle.as_ptr())) };
+            let code = unsafe { sys::natra_error_code(self.handle.as_ptr()) };
 
-            return Err(Error::of_call(r, text));
+            return Err(Error::of_call(r, Code::from_c(code), text));
         }
         Ok(())
     }

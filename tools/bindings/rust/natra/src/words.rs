@@ -11,7 +11,7 @@ use crate::error::{c_string, Error, Result, EINVAL};
 
 /// Makes an enum whose values are C's, with the names that libnatra has for them.
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident, $of:ident, $name_of:ident, $parse:ident, $what:literal,
+    ($(#[$doc:meta])* $name:ident, $of:ident, $name_of:ident,
      $first:ident = $first_value:ident, $($(#[$word_doc:meta])* $word:ident = $value:ident,)*) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +59,12 @@ macro_rules! words {
                 f.write_str(&unsafe { CStr::from_ptr(name) }.to_string_lossy())
             }
         }
+    };
+}
 
+/// Lets an enum be read from its words, by the function that libnatra has for it.
+macro_rules! reads {
+    ($name:ident, $parse:ident, $what:literal) => {
         impl FromStr for $name {
             type Err = Error;
 
@@ -78,7 +83,7 @@ macro_rules! words {
 
 words! {
     /// Where the programs are.
-    Mode, natra_mode, natra_mode_name, natra_parse_mode, "mode",
+    Mode, natra_mode, natra_mode_name,
     Auto = NATRA_MODE_AUTO,
     /// TCX on the pod's interface.
     TcxPodside = NATRA_MODE_TCX_PODSIDE,
@@ -92,7 +97,7 @@ words! {
 
 words! {
     /// Whether egress is paced by departure times, which needs fq.
-    Edt, natra_edt, natra_edt_name, natra_parse_edt, "edt",
+    Edt, natra_edt, natra_edt_name,
     Auto = NATRA_EDT_AUTO,
     /// Fail without it.
     On = NATRA_EDT_ON,
@@ -102,7 +107,7 @@ words! {
 
 words! {
     /// How flows under the heavy-hitter threshold are treated.
-    FastPass, natra_fast_pass, natra_fast_pass_name, natra_parse_fast_pass, "fast_pass",
+    FastPass, natra_fast_pass, natra_fast_pass_name,
     Free = NATRA_FAST_PASS_FREE,
     /// They pass first and are charged: a strict cap.
     Charged = NATRA_FAST_PASS_CHARGED,
@@ -114,8 +119,7 @@ words! {
 
 words! {
     /// How ingress is held to its rate.
-    IngressMode, natra_ingress_mode, natra_ingress_mode_name, natra_parse_ingress_mode,
-    "ingress_mode",
+    IngressMode, natra_ingress_mode, natra_ingress_mode_name,
     Police = NATRA_INGRESS_MODE_POLICE,
     /// Hold packets in fq on the host-side veth.
     Pace = NATRA_INGRESS_MODE_PACE,
@@ -123,10 +127,47 @@ words! {
 
 words! {
     /// Whether TCP connections are measured.
-    Sli, natra_sli, natra_sli_name, natra_parse_sli, "sli",
+    Sli, natra_sli, natra_sli_name,
     Off = NATRA_SLI_OFF,
     /// Measure them, in both directions.
     On = NATRA_SLI_ON,
+}
+
+reads!(Mode, natra_parse_mode, "mode");
+reads!(Edt, natra_parse_edt, "edt");
+reads!(FastPass, natra_parse_fast_pass, "fast_pass");
+reads!(IngressMode, natra_parse_ingress_mode, "ingress_mode");
+reads!(Sli, natra_parse_sli, "sli");
+
+words! {
+    /// What tells apart errors that have the same errno; `natra/errors.h` says more about
+    /// each, and with which errno it comes.
+    Code, natra_code, natra_code_name,
+    None = NATRA_CODE_NONE,
+    /// No such id, or nothing on this interface.
+    NotAttached = NATRA_CODE_NOT_ATTACHED,
+    /// The path or name leads to no network namespace.
+    NoNetns = NATRA_CODE_NO_NETNS,
+    /// There is no such group.
+    NoGroup = NATRA_CODE_NO_GROUP,
+    /// The attachment has no such class.
+    NoClass = NATRA_CODE_NO_CLASS,
+    /// Another process holds a lock: try it again.
+    Locked = NATRA_CODE_LOCKED,
+    /// Another id has limits on the interface.
+    OtherId = NATRA_CODE_OTHER_ID,
+    /// Another owner's qdisc is where natra's would be.
+    OtherQdisc = NATRA_CODE_OTHER_QDISC,
+    /// The same, and it is one that the bandwidth plugin left.
+    Leftovers = NATRA_CODE_LEFTOVERS,
+    /// `attach` can change this, `configure` cannot.
+    Fixed = NATRA_CODE_FIXED,
+    /// It is recorded that the interface runs without limits.
+    Unshaped = NATRA_CODE_UNSHAPED,
+    /// All is as it was set, but not as in the policy of `check`.
+    LimitsDiffer = NATRA_CODE_LIMITS_DIFFER,
+    /// The same of the classes alone.
+    ClassesDiffer = NATRA_CODE_CLASSES_DIFFER,
 }
 
 /// A direction, seen from the pod.

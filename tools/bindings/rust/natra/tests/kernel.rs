@@ -13,7 +13,7 @@ use std::process::Command;
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
-use natra::{Class, Direction, FastPass, LogLevel, Mode, Natra, Netns, Options, Policy, Target};
+use natra::{Class, Code, Direction, FastPass, LogLevel, Mode, Natra, Netns, Options, Policy, Target};
 use natra_sys as sys;
 
 const ENOENT: i32 = 2;
@@ -87,6 +87,7 @@ fn whole_life() {
     natra.detach(&Target::id(id)).unwrap();
     natra.detach(&Target::id(id)).unwrap();
     let e = natra.query(id).unwrap_err();
+    assert_eq!(e.code(), Code::NotAttached);
     assert_eq!(
         (e.errno(), e.kind()),
         (ENOENT, std::io::ErrorKind::NotFound)
