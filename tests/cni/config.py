@@ -189,18 +189,18 @@ def precedence(b):
     down = {"IngressRate": 10 * M}
     # name, static, runtime, limits: rates in and out, bursts in and out
     rows = [
-            (None, low, runtime, (5, 50, .5, 5)),
-            ("static", low, runtime, (5, 50, .5, 5)),
-            ("static", one, runtime, (0, 50, 0, 3.125)),
-            ("static", {}, runtime, (10, 20, .625, 2)),
-            ("runtime", low, runtime, (10, 20, .625, 2)),
-            ("runtime", one, down, (10, 50, .625, 3.125)),
-            ("runtime", low, {}, (5, 50, .5, 5)),
+            (None, low, runtime, (5, 50, 4, 40)),
+            ("static", low, runtime, (5, 50, 4, 40)),
+            ("static", one, runtime, (0, 50, 0, 25)),
+            ("static", {}, runtime, (10, 20, 5, 16)),
+            ("runtime", low, runtime, (10, 20, 5, 16)),
+            ("runtime", one, down, (10, 50, 5, 25)),
+            ("runtime", low, {}, (5, 50, 4, 40)),
             ("runtime", low, {"IngressRate": 0, "EgressRate": 20 * M},
-             (5, 20, .5, 1.25)),
-            ("lowest", low, runtime, (5, 20, .5, 2)),
-            ("lowest", one, down, (10, 50, .625, 3.125)),
-            ("lowest", {"ingressRate": 10 * M}, down, (10, 0, .625, 0)),
+             (5, 20, 4, 10)),
+            ("lowest", low, runtime, (5, 20, 4, 16)),
+            ("lowest", one, down, (10, 50, 5, 25)),
+            ("lowest", {"ingressRate": 10 * M}, down, (10, 0, 5, 0)),
     ]
     for name, static, run, want in rows:
         keys = dict(static, **({"precedence": name} if name else {}))

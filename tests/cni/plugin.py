@@ -200,7 +200,7 @@ def attachment(path, ifname="eth0"):
 
 
 def limits(a):
-    """Return an attachment's rates in bit/s in and out, and its bursts in bytes."""
+    """Return an attachment's rates in bit/s in and out, and its bursts in bits."""
     return tuple(a["effective"][f"{way}_{what}"]
                  for what in ("rate_bits_per_sec", "burst_bits")
                  for way in ("ingress", "egress")) if a else None

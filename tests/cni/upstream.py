@@ -353,7 +353,7 @@ def drop_in(rep, pod, natra, tmp):
     rep.equal("as bandwidth: result is ptp's",
               result == cni.answers["ptp"].json, True)
     rep.equal("as bandwidth: limits", limits(attachment(ns.path)),
-              (M10, M10, M10 // 16, M10 // 16))
+              (M10, M10, M10 // 2, M10 // 2))
     cni.check(c)
     cni.delete(c)
     rep.equal("as bandwidth: left", (programs_in(ns), pins()), (None, []))
