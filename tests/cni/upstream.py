@@ -6,7 +6,8 @@ A row demands either that both do the same, or that they differ for one of the r
 at the end of this text. Each call gets interfaces of its own. natra is also called
 under upstream's name, and on interfaces that upstream's plugin has limited before.
 
-A5   a rate needs a burst                   A6   bursts over 4 GB are refused
+A1   a rate is a number only                A5   a rate needs a burst
+A6   bursts over 4 GB are refused
 A11  rates under 8 bit/s are refused         C2   another's clsact is in the way
 C17  only veths                             C19  prevResult must have interfaces
 E1   CHECK without limits crashes           E2   CHECK does not miss the limiter
@@ -98,7 +99,8 @@ ADDS = [
             words="must be called as chained plugin"),
         Row("burst without rate", {"IngressBurst": 8000000}, want=FAILS,
             code=7, words="if burst is set, rate must also be set"),
-        Row("a rate in words", {"IngressRate": "10M"}, want=FAILS, code=7),
+        Row("a rate in words", {"IngressRate": "10M"}, differs="A1",
+            upstream=FAILS),
         Row("a rate under zero", None, {"ingressRate": -5}, want=FAILS,
             code=7),
         Row("rate without burst", {"IngressRate": M10}, differs="A5",
