@@ -5,8 +5,8 @@
  *
  * A loaded program serves several attachments, in both directions. The stub of one,
  * which is what stands on the hook, calls it with the number of a slot in cb[0]; there
- * are the limits and the state of this attachment. Those with subnets have a program of
- * their own, natra_shape_nets, which attachments with the same subnets share.
+ * are the limits and the state of this attachment. Where peers are told apart, the stub
+ * calls natra_classes first.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -63,6 +63,12 @@ static __always_inline bool is_sent(const struct __sk_buff *skb)
 static __always_inline bool is_held(const struct __sk_buff *skb)
 {
 	return natra_fixed.holds && (skb->cb[0] & NATRA_CALL_HELD);
+}
+
+/* Returns whether natra_classes has found that the peer is exempt. */
+static __always_inline bool is_exempt(const struct __sk_buff *skb)
+{
+	return natra_fixed.has_classes && (skb->cb[0] & NATRA_CALL_EXEMPT);
 }
 
 /*
@@ -407,7 +413,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 				   const struct natra_config *config,
 				   struct natra_state *state,
 				   struct natra_stripe *stripe,
-				   struct packet *packet, bool subnets)
+				   struct packet *packet)
 {
 	struct natra_parsed_packet parsed;
 	const __u64 active = NATRA_READ_ONCE(config->active);
@@ -417,14 +423,8 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	bool control, mouse;
 
 	packet->now_ns = bpf_ktime_get_coarse_ns();
-	/* hash_fast sets one word of an address, but is_exempt reads all
-	 * four. */
-	if (subnets)
-		__builtin_memset(&parsed.tuple, 0, sizeof(parsed.tuple));
-	control = read_packet(skb, is_sent(skb), config, subnets, &parsed,
-			      packet);
-	if (natra_unlikely(!limits->rate.mult) ||
-	    (subnets && is_exempt(&parsed.tuple)))
+	control = read_packet(skb, is_sent(skb), config, &parsed, packet);
+	if (natra_unlikely(!limits->rate.mult) || is_exempt(skb))
 		return (__u32)NATRA_FORGET(NATRA_COUNT_UNLIMITED, packet->hash);
 
 	enter = limits->enter_units;
@@ -463,7 +463,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 			stripe->count[NATRA_COUNT_MICE].packets) &
 		       0x3fffffff;
 	if (natra_fixed.has_groups)
-		group_ask(config, state, limits, packet, is_held(skb));
+		group_ask(skb, config, limits, packet, is_held(skb));
 	/* charge() is inline, because a call takes a tenth of such a packet's time. If the
 	 * verifier knew the outcome, it would walk what follows once for each of them. */
 	outcome = (__u32)NATRA_FORGET(
@@ -471,7 +471,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	/* A mouse under its ceiling is free. */
 	if (natra_fixed.has_groups && !is_dropped(outcome) &&
 	    (outcome != NATRA_COUNT_MICE || limits->pass == NATRA_PASS_CHARGED))
-		group_charge(config, state, limits, packet, is_held(skb));
+		group_charge(skb, config, limits, packet, is_held(skb));
 	if (natra_unlikely(packet->guarded))
 		note_guarded(skb, config, state, stripe, &parsed, packet);
 	if (natra_unlikely(outcome - NATRA_COUNT_PACED <=
@@ -522,7 +522,8 @@ static __always_inline void stamp(struct __sk_buff *skb,
 		skb->tstamp = depart_ns;
 }
 
-static __always_inline int shape(struct __sk_buff *skb, bool subnets)
+SEC("tc")
+int natra_shape(struct __sk_buff *skb)
 {
 	const __u32 slot = skb->cb[0] & NATRA_CALL_SLOT;
 	const struct natra_config *config;
@@ -536,7 +537,7 @@ static __always_inline int shape(struct __sk_buff *skb, bool subnets)
 	if (!config || !state)
 		return PASS; /* for the verifier: stubs give what there is */
 	stripe = &state->stripes[bpf_get_smp_processor_id() % NATRA_STRIPES];
-	outcome = judge(skb, config, state, stripe, &packet, subnets);
+	outcome = judge(skb, config, state, stripe, &packet);
 	/* One copy of what follows, not one for each outcome. The verifier knows
 	 * nothing of what a global function returns. */
 	asm volatile("" : "+r"(outcome));
@@ -549,16 +550,4 @@ static __always_inline int shape(struct __sk_buff *skb, bool subnets)
 	if (is_held(skb))
 		stamp(skb, &packet);
 	return is_dropped(outcome) ? DROP : PASS;
-}
-
-SEC("tc")
-int natra_shape(struct __sk_buff *skb)
-{
-	return shape(skb, false);
-}
-
-SEC("tc")
-int natra_shape_nets(struct __sk_buff *skb)
-{
-	return shape(skb, true);
 }

@@ -11,6 +11,11 @@
  * packet whose peer is in no prefix may be in a class by its DSCP, for which the trie
  * has entries of another version. It is this order because a pod chooses the DSCP of
  * what it sends. What hides its address is in no class.
+ *
+ * Peers that are exempt are a class as well, which has no slot, because no limits and no
+ * state of its own are needed: its packets count as unlimited in the attachment's own
+ * slot. The peers in shaped subnets are in no class, and all others are exempt by an
+ * entry for any DSCP.
  */
 #ifndef NATRA_CLASSES_BPF_H
 #define NATRA_CLASSES_BPF_H
@@ -61,7 +66,7 @@ static __always_inline bool read_peer(struct __sk_buff *skb,
 {
 	struct natra_parsed_packet parsed;
 	__u8 *ip = (__u8 *)parsed.raw;
-	const bool to = natra_fixed.peer_is_to;
+	const bool to = skb->cb[0] & NATRA_CALL_PEER_TO;
 	__u32 offset = 0;
 	__u16 type = 0;
 
@@ -85,7 +90,7 @@ static __always_inline bool read_peer(struct __sk_buff *skb,
 	return false;
 }
 
-/* Returns the number of the packet's class, or 0 if it is in none. */
+/* Returns the number of the packet's class, 0 if it is in none, or NATRA_CLASS_EXEMPT. */
 static __always_inline __u32 find_class(struct __sk_buff *skb, void *trie)
 {
 	struct natra_subnet peer;
@@ -112,9 +117,9 @@ int natra_classes(struct __sk_buff *skb)
 {
 	const __u32 slot = skb->cb[0] & NATRA_CALL_SLOT;
 	void *trie = bpf_map_lookup_elem(&natra_tries, &slot);
+	const __u32 class = trie ? find_class(skb, trie) : 0;
 
-	if (trie)
-		skb->cb[0] += find_class(skb, trie);
+	skb->cb[0] += class == NATRA_CLASS_EXEMPT ? NATRA_CALL_EXEMPT : class;
 	bpf_tail_call(skb, &natra_next, 0);
 	return TC_ACT_UNSPEC; /* the bank is being removed */
 }

@@ -29,7 +29,7 @@ static __always_inline struct natra_group *group_at(__u32 place)
 
 /*
  * Returns the turn of a member's packet in one group, 0 if that has no rate. It is global
- * for the same reason as parse_global. Its frame is one of three below that of `shape`,
+ * for the same reason as parse_global. Its frame is one of three below that of natra_shape,
  * which have 512 bytes together before Linux 6.3: so a packet is charged by another
  * function.
  */
@@ -108,26 +108,40 @@ static __always_inline __u64 group_level(const struct natra_membership *of,
 		     : 0;
 }
 
+/* Returns the attachment's clocks as a member, which all its classes share: they are in
+ * the state of its own slot. */
+static __always_inline struct natra_member *
+member_of(const struct __sk_buff *skb, const struct natra_config *config)
+{
+	const __u32 slot =
+		(skb->cb[0] & NATRA_CALL_SLOT) - (__u32)config->class_number;
+	struct natra_state *state = bpf_map_lookup_elem(&natra_states, &slot);
+
+	return state ? &state->member : NULL;
+}
+
 /*
  * Judges a packet of an attachment by its group and by the parent of that, or charges
  * both. `how` has the longest delay of the packet, 0 if it is policed, and
  * NATRA_GROUP_CHARGE if it is to be charged. Returns the later of both turns, 0 if the
  * attachment is in no group.
  */
-__noinline __u64 group_global(const struct natra_config *config,
-			      struct natra_state *state,
+__noinline __u64 group_global(struct __sk_buff *skb,
+			      const struct natra_config *config,
 			      const struct packet *packet, __u64 how)
 {
 	const struct natra_membership *of;
+	struct natra_member *member;
 	struct natra_group *group;
 	__u64 turn_ns, upper_ns;
 
-	if (!natra_fixed.has_groups || !config || !state || !packet)
+	if (!natra_fixed.has_groups || !config || !packet)
 		return 0; /* the verifier wants this check */
 	of = &limits_of(config, packet->active)->member;
-	if (!of->group)
+	member = member_of(skb, config);
+	if (!of->group || !member)
 		return 0;
-	turn_ns = group_level(of, &state->member, packet, how);
+	turn_ns = group_level(of, member, packet, how);
 	group = group_at(of->group);
 	if (!group)
 		return turn_ns;
@@ -150,23 +164,23 @@ static __always_inline __u64 group_delay(const struct natra_limits *limits,
  * a policed one is on the scale of all groups. The exact clock is needed here, and so
  * now_ns is exact from here on.
  */
-static __always_inline void group_ask(const struct natra_config *config,
-				      struct natra_state *state,
+static __always_inline void group_ask(struct __sk_buff *skb,
+				      const struct natra_config *config,
 				      const struct natra_limits *limits,
 				      struct packet *packet, bool held)
 {
 	packet->now_ns = bpf_ktime_get_ns();
 	packet->depart_ns =
-		group_global(config, state, packet, group_delay(limits, held));
+		group_global(skb, config, packet, group_delay(limits, held));
 }
 
 /* Charges the groups for a packet that goes. */
-static __always_inline void group_charge(const struct natra_config *config,
-					 struct natra_state *state,
+static __always_inline void group_charge(struct __sk_buff *skb,
+					 const struct natra_config *config,
 					 const struct natra_limits *limits,
 					 const struct packet *packet, bool held)
 {
-	(void)group_global(config, state, packet,
+	(void)group_global(skb, config, packet,
 			   group_delay(limits, held) | NATRA_GROUP_CHARGE);
 }
 

@@ -37,16 +37,6 @@ struct {
 	__uint(value_size, sizeof(struct natra_event_ring));
 } natra_events SEC(".maps");
 
-/* The subnets. User space makes this map only for programs that look addresses up in
- * it, sizes it for its blocks, and fills it before they run. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(struct natra_subnet));
-	__uint(value_size, 1);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-} natra_subnets SEC(".maps");
-
 struct natra_connect_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

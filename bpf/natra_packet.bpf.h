@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* How the programs read a packet: its flow, its length on the wire, and whether a
- * subnet frees it from the limits. */
+/* How the programs read a packet: its flow, and its length on the wire. */
 #ifndef NATRA_PACKET_BPF_H
 #define NATRA_PACKET_BPF_H
 
@@ -60,13 +59,11 @@ static __always_inline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
  * Hashes by direct packet access what nearly all packets are: TCP or UDP, no
  * VLAN tag in the frame, no IP options or extension headers, no fragment, no
  * tunnel's GSO packet. Returns false for all others. The hash is that of the
- * tuple which parse_global would find; of the tuple itself only what is_exempt
- * needs is set.
+ * tuple which parse_global would find.
  */
 static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
-				      const __u64 *keys, bool subnets,
-				      struct natra_tuple *tuple,
-				      __u64 *ret_hash, __u32 *ret_header_len)
+				      const __u64 *keys, __u64 *ret_hash,
+				      __u32 *ret_header_len)
 {
 	const __u32 l2_len = natra_fixed.has_l2 ? NATRA_ETH_LEN : 0;
 	void *data = (void *)(long)skb->data;
@@ -95,11 +92,6 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
 		if (*(__u8 *)ip4 != 0x45 ||
 		    (ip4->frag_off & natra_be16(0x3fff)))
 			return false;
-		if (subnets) {
-			tuple->version = 4;
-			tuple->saddr[0] = ip4->saddr;
-			tuple->daddr[0] = ip4->daddr;
-		}
 		*ret_hash = natra_hash_v4(keys, ip4->saddr, ip4->daddr,
 					  *(__u32 *)(ip4 + 1),
 					  natra_hash_kind(4, protocol, 0));
@@ -108,11 +100,6 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
 		l3_len = sizeof(*ip6);
 		if (ip6->version != 6 || l3 + sizeof(*ip6) + L4_FAST_LEN > end)
 			return false;
-		if (subnets) {
-			tuple->version = 6;
-			__builtin_memcpy(tuple->saddr, &ip6->saddr, 16);
-			__builtin_memcpy(tuple->daddr, &ip6->daddr, 16);
-		}
 		*ret_hash =
 			hash_v6(keys, ip6->saddr.in6_u.u6_addr32,
 				ip6->daddr.in6_u.u6_addr32, *(__u32 *)(ip6 + 1),
@@ -201,15 +188,14 @@ __noinline int read_slow_global(struct __sk_buff *skb,
  * packet, which is then no data of the pod. */
 static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 					const struct natra_config *config,
-					bool subnets,
 					struct natra_parsed_packet *parsed,
 					struct packet *ret)
 {
 	__u32 bytes, header_len;
 	__u64 control = 0, hash;
 
-	if (natra_unlikely(!hash_fast(skb, tx, config->keys, subnets,
-				      &parsed->tuple, &hash, &header_len))) {
+	if (natra_unlikely(
+		    !hash_fast(skb, tx, config->keys, &hash, &header_len))) {
 		write_parsed(skb, parsed);
 		control = (__u32)read_slow_global(skb, config, parsed, ret, tx);
 		hash = ret->hash;
@@ -227,29 +213,6 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 	ret->hash = hash;
 	ret->bytes = bytes;
 	return NATRA_FORGET(control, hash);
-}
-
-/*
- * Returns whether the other end's address frees a packet from the limits. One that
- * hides its addresses (version 0) is not free: it may be anybody's.
- */
-static __always_inline bool is_exempt(const struct natra_tuple *tuple)
-{
-	struct natra_subnet peer = {
-		/* The lookup gives all bits, and finds the longest block that contains
-		 * the address. */
-		.prefix_bits = NATRA_SUBNET_BITS_MAX,
-		.version = tuple->version,
-	};
-	bool found;
-
-	if (!tuple->version)
-		return false;
-	__builtin_memcpy(peer.addr,
-			 natra_fixed.peer_is_to ? tuple->daddr : tuple->saddr,
-			 sizeof(peer.addr));
-	found = bpf_map_lookup_elem(&natra_subnets, &peer);
-	return found == (natra_fixed.subnets == NATRA_SUBNETS_UNSHAPED);
 }
 
 #endif

@@ -25,8 +25,8 @@
  *    called reserved here is 0. A field may take the place of some of it without
  *    a new number if 0 in it means what builds without the field do. A map of a
  *    bank or a node that builds without it do not open needs no new number either.
- * 6: NATRA_PASS_GUARDED and NATRA_SUBNETS_CLASSES, values that builds without them
- *    take for a damaged record, whose attachment gc removes.
+ * 6: NATRA_PASS_GUARDED, a value that builds without it take for a damaged record,
+ *    whose attachment gc removes.
  */
 #define NATRA_PIN_ABI   6
 #define NATRA_PIN_MAGIC 0x6e617472 /* "natr" */
@@ -211,20 +211,10 @@ struct natra_flow_entry {
 	__u64 packets;
 };
 
-/* Whose packets the map of subnets makes subject to the limits. */
-enum natra_subnets {
-	NATRA_SUBNETS_NONE,     /* there is no map: everybody's */
-	NATRA_SUBNETS_SHAPED,   /* of peers that are in it */
-	NATRA_SUBNETS_UNSHAPED, /* of all others */
-	/* Each peer is subject to the limits of its class, see
-	 * natra_classes.bpf.h. */
-	NATRA_SUBNETS_CLASSES,
-};
-
 /*
- * Its key, for an LPM trie. The version is the first part of each prefix, so that ::/0
- * is not 0.0.0.0/0 as well. What is behind the prefix is 0. The value is a byte: the
- * number of the class, or 0 if there are no classes.
+ * The key of the trie of classes. The version is the first part of each prefix, so that
+ * ::/0 is not 0.0.0.0/0 as well. What is behind the prefix is 0. The value is a byte: the
+ * number of the class, 0 for none, or NATRA_CLASS_EXEMPT.
  */
 struct natra_subnet {
 	__u32 prefix_bits; /* NATRA_SUBNET_VERSION_BITS and what the block has */
@@ -236,6 +226,9 @@ struct natra_subnet {
 
 /* Stands for the version in the key of a DSCP, which has 32 bits behind it. */
 #define NATRA_SUBNET_DSCP 0x64736370
+
+/* Stands for the number of the class whose peers are exempt from all limits. */
+#define NATRA_CLASS_EXEMPT 255
 
 #define NATRA_SUBNET_VERSION_BITS 32
 #define NATRA_SUBNET_BITS_MAX     (NATRA_SUBNET_VERSION_BITS + 128)
@@ -303,21 +296,23 @@ struct natra_connects {
 	struct natra_durations answers; /* SYN-ACK, by the time since the SYN */
 };
 
-/* How a stub calls an engine: cb[0] has the number of the slot, and whether the
- * interface sends the packet, and whether fq below can hold it. */
-#define NATRA_CALL_SLOT 0xffffU
-#define NATRA_CALL_SENT 0x10000U
-#define NATRA_CALL_HELD 0x20000U
+/* How a stub calls an engine: cb[0] has the number of the slot, whether the interface
+ * sends the packet, whether fq below can hold it, and whether the other end is its
+ * destination. natra_classes adds to it that the other end is exempt. */
+#define NATRA_CALL_SLOT    0xffffU
+#define NATRA_CALL_SENT    0x10000U
+#define NATRA_CALL_HELD    0x20000U
+#define NATRA_CALL_PEER_TO 0x40000U
+#define NATRA_CALL_EXEMPT  0x80000U
 
 /* Fixed at load, so that the verifier knows the numbers. */
 struct natra_fixed {
 	__u16 stripes_shared; /* there are more CPU ids than NATRA_STRIPES */
 	__u8 measures_connects;
 	__u8 has_groups; /* slots may be members of groups */
-	__u16 has_l2;  /* packets begin with an Ethernet header, not with IP */
-	__u16 holds;   /* packets may be held, which Linux can since 5.18 */
-	__u16 subnets; /* enum natra_subnets */
-	__u16 peer_is_to; /* the other end is the destination */
+	__u16 has_l2; /* packets begin with an Ethernet header, not with IP */
+	__u16 holds;  /* packets may be held, which Linux can since 5.18 */
+	__u32 has_classes; /* natra_classes runs first */
 };
 
 /* The bucket of a direction, and what its heavy flows share beside it, see

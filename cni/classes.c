@@ -56,7 +56,7 @@ static int read_dscps(const struct reading *reading, uint64_t *ret_dscps)
 	return 0;
 }
 
-/* All classes together have room for as many texts as a policy may have. */
+/* All lists together have room for as many texts as a policy may have. */
 static int read_subnets(const struct reading *reading, struct settings *s,
 			size_t *used, struct natra_class *class)
 {
@@ -122,7 +122,8 @@ int classes_read(struct settings *s, const struct conf *conf, struct natra *n,
 	const cJSON *list = json_get(conf->json, "classes"), *item;
 	struct natra_policy checked = s->policy;
 	struct reading reading = {.failure = failure};
-	size_t used = 0;
+	size_t used =
+		s->policy.shaped_subnets_len + s->policy.unshaped_subnets_len;
 
 	if (!list)
 		return 0;
@@ -130,10 +131,6 @@ int classes_read(struct settings *s, const struct conf *conf, struct natra *n,
 		return refuse(failure, CNI_BAD_CONFIG,
 			      "classes: %s is not a list of classes",
 			      json_show(list).text);
-	if (s->policy.shaped_subnets_len || s->policy.unshaped_subnets_len)
-		return refuse(
-			failure, CNI_BAD_CONFIG,
-			"classes: cannot stand beside shapedSubnets and unshapedSubnets");
 	cJSON_ArrayForEach(item, list)
 	{
 		int r;

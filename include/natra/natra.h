@@ -173,15 +173,16 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
  * (ingress that is paced) or 100 ms (where nothing is paced), so a higher rate takes
  * effect at once.
  *
- * attach_mode, edt_pacing, ingress_mode, sli and the subnets of `policy` must be 0
- * or as attached. A direction that had no limit so far gets its programs now,
- * and the counters of both begin again; so do they if the attachment joins a group
- * and was in none, or leaves its group for none.
+ * attach_mode, edt_pacing, ingress_mode and sli of `policy` must be 0 or as attached. A
+ * direction that had no limit so far gets its programs now, and the counters of both begin
+ * again; so do they if the attachment joins a group and was in none, or leaves its group
+ * for none.
  *
- * Classes are kept if `policy` has none. Those that it has may have other rates,
- * DSCPs and subnets than before: their counters go on, and each packet is judged by
- * the old lists or by the new ones. If their names or their order are others, the
- * interface is attached again, as for a new direction.
+ * The list of subnets is kept if `policy` has none, and so are the classes. Those that it
+ * has may be others than before, with other rates and DSCPs: counters go on, and each
+ * packet is judged by the old lists or by the new ones. If the classes' names or their
+ * order are others, or a list of shaped subnets takes the place of one of unshaped ones or
+ * of none, the interface is attached again, as for a new direction.
  *
  * @return 0; -EINVAL bad field; -ENOENT not attached, or no such group; -ERANGE as
  *         natra_attach; -ENODEV the interface is
@@ -226,7 +227,7 @@ NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
  * @param policy  NULL, or one to compare with: 0 is the default, no list no subnets.
  * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone;
  *         -EBADE something differs or it is `unshaped`, and natra_error() says what;
- *         -EUCLEAN a change of classes ended half-way: set them again;
+ *         -EUCLEAN a change of classes or subnets ended half-way: set them again;
  *         -EBUSY; -ECANCELED; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_check(struct natra *n, const char *id,

@@ -161,7 +161,8 @@ struct natra_target {
  * Each class has its own rates, fair shares, heavy flows and counters. All else of the
  * policy holds for each class as for the rest: burst, threshold, fast pass, delays,
  * and the limits of packets and connections, of which each class has as many. Sizes
- * that the policy leaves to the rate follow the rate of the class.
+ * that the policy leaves to the rate follow the rate of the class. In a group all are one
+ * member; what is in a class is exempt from the group in a direction without a rate.
  */
 struct natra_class {
 	size_t sz;
@@ -232,7 +233,7 @@ struct natra_policy {
 	 *  the group has a rate; 0: none. It is at most its own rate, and the floors of all
 	 *  members together at most the group's rate. Needs a group. */
 	uint64_t group_floor_bits_per_sec;
-	/* Those from here on, but for the classes, are fixed at attach, and kept. */
+	/* Those from here on, but for the lists, are fixed at attach, and kept. */
 	enum natra_ingress_mode ingress_mode;
 	enum natra_mode attach_mode;
 	enum natra_edt edt_pacing;
@@ -240,8 +241,10 @@ struct natra_policy {
 	/** Peers whose traffic is limited, or whose traffic is not: the address
 	 *  of the other end, as CIDR blocks such as "10.0.0.0/8" or
 	 *  "2001:db8::/32". Bits behind the prefix are ignored, a block that is
-	 *  given twice is one. At most one of the two lists; up to
-	 *  NATRA_SUBNETS_MAX entries. Packets that cannot be parsed are limited.
+	 *  given twice is one. At most one of the two lists. Packets that cannot be
+	 *  parsed are limited. Beside classes the longest prefix of all lists decides,
+	 *  which may have NATRA_SUBNETS_MAX entries together, each in one list only;
+	 *  peers that are neither shaped nor in a class are exempt.
 	 *
 	 *  Read during the call only. NULL in what natra_query reports, which has the
 	 *  lengths: natra_foreach_subnet has the blocks. natra_attach alone refuses
@@ -251,10 +254,9 @@ struct natra_policy {
 	size_t shaped_subnets_len;
 	const char *const *unshaped_subnets;
 	size_t unshaped_subnets_len;
-	/** Classes of peers, up to NATRA_CLASSES_MAX, all with the same `sz`. They
-	 *  cannot stand beside a group, nor beside shaped or unshaped subnets, which
-	 *  they can express: peers in a class without rates are exempt. Without rates
-	 *  of the policy itself, only what is in a class is limited.
+	/** Classes of peers, up to NATRA_CLASSES_MAX, all with the same `sz`. Peers in
+	 *  a class without rates are exempt. Without rates of the policy itself, only
+	 *  what is in a class is limited.
 	 *
 	 *  Read during the call only. NULL in what natra_query reports, which has
 	 *  their number: natra_foreach_class has the classes. NULL with a length is

@@ -9,6 +9,7 @@
 #include "attach/check.h"
 #include "attach/limits.h"
 #include "attach/shaper.h"
+#include "policy/class_check.h"
 #include "policy/fields.h"
 #include "util/cleanup.h"
 
@@ -42,11 +43,9 @@ static int reattach(struct natra *n, const struct pin_dir *dir,
 }
 
 /* Fills in the fields that are fixed while attached, of which a 0 keeps what there
- * is. Returns -EINVAL if one of them, or the subnets, differ from `pinned`, which is
- * what there is. Classes may differ. */
+ * is. Returns -EINVAL if one of them differs from what there is. */
 static int merge_fixed(struct natra *n, const struct pin_gen *gen,
-		       struct natra_policy *p, const struct subnets *subnets,
-		       const struct subnets *pinned)
+		       struct natra_policy *p)
 {
 	struct natra_policy policy = record_get_policy(&gen->record);
 	const struct natra_policy *before = &policy;
@@ -64,11 +63,6 @@ static int merge_fixed(struct natra *n, const struct pin_gen *gen,
 		return with_code(
 			n, NATRA_CODE_FIXED,
 			refuse(n, -EINVAL, "%s: fixed while attached", fixed));
-	/* There may be none, or only their number may be given. */
-	if (subnets->len && !subnets_equal(pinned, subnets))
-		return with_code(
-			n, NATRA_CODE_FIXED,
-			refuse(n, -EINVAL, "subnets: fixed while attached"));
 	return 0;
 }
 
@@ -89,30 +83,33 @@ static int refuse_gone(struct natra *n, const struct pin_gen *gen)
 	return r < 0 ? r : 0;
 }
 
-/* Gives a policy without lists the lengths of those on record. */
-static void keep_lists(const struct record *record, struct natra_policy *p)
+/* Merges the lists that a policy has with those on record, which stay in place of those
+ * that it has not. Of these it may have the numbers: they may be from before another
+ * process has changed the lists. */
+static int merge_lists(struct natra *n, const struct subnets *given,
+		       const struct subnets *pinned, struct natra_policy *p,
+		       struct subnets *ret_merged)
 {
-	const struct natra_policy before = record_get_policy(record);
+	const size_t shaped = p->shaped_subnets_len;
+	const size_t unshaped = p->unshaped_subnets_len;
+	struct natra_policy have;
 
-	if (p->shaped_subnets_len || p->unshaped_subnets_len || p->classes_len)
-		return;
-	p->shaped_subnets_len = before.shaped_subnets_len;
-	p->unshaped_subnets_len = before.unshaped_subnets_len;
-	p->classes_len = before.classes_len;
-}
-
-/* Checks a policy with what it has kept. The number of classes may be from before
- * another process has changed them. */
-static int check_lists(struct natra *n, const struct record *record,
-		       const struct natra_policy *p,
-		       const struct subnets *given)
-{
-	const uint32_t have = record_slots(record) - 1;
-
-	if (!given->classes_len && p->classes_len != have)
-		return refuse(n, -EINVAL, "classes: there are %u, not %zu",
-			      have, p->classes_len);
-	return policy_check(p, error_room(n), HANDLE_ERROR_MAX);
+	subnets_set_lengths(pinned, &have);
+	if (!given->kind && (shaped || unshaped) &&
+	    (shaped != have.shaped_subnets_len ||
+	     unshaped != have.unshaped_subnets_len))
+		return refuse(n, -EINVAL,
+			      "%s_subnets: there are not %zu to be kept",
+			      shaped ? "shaped" : "unshaped",
+			      shaped ? shaped : unshaped);
+	if (!given->classes_len && p->classes_len &&
+	    p->classes_len != pinned->classes_len)
+		return refuse(n, -EINVAL, "classes: there are %zu, not %zu",
+			      pinned->classes_len, p->classes_len);
+	*ret_merged = subnets_merge(given, pinned);
+	subnets_set_lengths(ret_merged, p);
+	p->classes_len = ret_merged->classes_len;
+	return subnets_check(ret_merged, error_room(n), HANDLE_ERROR_MAX);
 }
 
 int natra_configure(struct natra *n, const char *id,
@@ -122,7 +119,7 @@ int natra_configure(struct natra *n, const char *id,
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_subnets struct subnets given = {0};
 	cleanup_subnets struct subnets pinned = {0};
-	const struct subnets *subnets;
+	struct subnets merged; /* its lists are those of the others */
 	struct natra_policy p;
 	int r;
 
@@ -135,22 +132,20 @@ int natra_configure(struct natra *n, const char *id,
 		return r;
 	if (gen.record.unshaped)
 		return refuse_unshaped(n, -EOPNOTSUPP, &gen.record);
-	keep_lists(&gen.record, &p);
-	r = check_lists(n, &gen.record, &p, &given);
+	r = attachment_read_subnets(n, &gen, &pinned);
 	if (r == 0)
-		r = attachment_read_subnets(n, &gen, &pinned);
+		r = merge_lists(n, &given, &pinned, &p, &merged);
 	if (r == 0)
-		r = merge_fixed(n, &gen, &p, &given, &pinned);
+		r = merge_fixed(n, &gen, &p);
 	if (r == 0)
 		r = refuse_gone(n, &gen);
 	if (r < 0)
 		return r;
-	subnets = given.classes_len ? &given : &pinned;
-	if (!limits_cover(&gen.record, &pinned, &p, subnets) ||
-	    !subnets_same_shape(&pinned, subnets))
-		r = reattach(n, &dir, &gen, &p, subnets);
+	if (!limits_cover(&gen.record, &pinned, &p, &merged) ||
+	    !subnets_same_shape(&pinned, &merged))
+		r = reattach(n, &dir, &gen, &p, &merged);
 	else
-		r = limits_set(n, &gen, &p, subnets);
+		r = limits_set(n, &gen, &p, &merged);
 	return finish(n, r);
 }
 
@@ -183,7 +178,7 @@ int natra_upgrade(struct natra *n, const char *id)
 		      r < 0 ? r : reattach(n, &dir, &gen, &policy, &subnets));
 }
 
-/* The record says that a change of classes goes on, or that it was interrupted: then
+/* The record says that a change of classes or subnets goes on, or that it was interrupted: then
  * nobody has the lock any more. */
 static int await_change(struct natra *n, const char *id, struct pin_gen *gen)
 {
@@ -194,9 +189,10 @@ static int await_change(struct natra *n, const char *id, struct pin_gen *gen)
 	*gen = (struct pin_gen)PIN_GEN_INIT;
 	r = attachment_lock(n, id, &dir, gen);
 	if (r == 0 && gen->record.is_changing)
-		r = refuse(n, -EUCLEAN,
-			   "a change of the classes of '%s' was interrupted",
-			   id);
+		r = refuse(
+			n, -EUCLEAN,
+			"a change of the classes or the subnets of '%s' was interrupted",
+			id);
 	return r;
 }
 
@@ -206,6 +202,7 @@ int natra_check(struct natra *n, const char *id,
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_subnets struct subnets subnets = {0};
 	cleanup_subnets struct subnets pinned = {0};
+	struct subnets merged; /* its lists are those of the others */
 	struct natra_policy have, want;
 	int r;
 
@@ -231,12 +228,12 @@ int natra_check(struct natra *n, const char *id,
 
 	r = attachment_read_subnets(n, &gen, &pinned);
 	if (r == 0)
-		r = merge_fixed(n, &gen, &want, &subnets, &pinned);
+		r = merge_fixed(n, &gen, &want);
 	if (r < 0)
 		return r == -EINVAL ? -EBADE : r;
 	have = record_get_policy(&gen.record);
-	if (!policy_equal(&have, &want) ||
-	    (subnets.classes_len && !subnets_equal(&pinned, &subnets)))
+	merged = subnets_merge(&subnets, &pinned);
+	if (!policy_equal(&have, &want) || !subnets_equal(&pinned, &merged))
 		return refuse(n, -EBADE,
 			      "'%s' was set to other limits than these", id);
 	return finish(n, 0);

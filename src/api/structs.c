@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "policy/class_check.h"
 #include "policy/policy.h"
 
 /* Other structs and arrays contain these: a new member takes a part of their `room`. */
@@ -151,53 +152,45 @@ static int classes_in(struct natra *n, struct natra_policy *policy,
 	return r;
 }
 
-/* The policy points to the list, if it has classes. */
-static int check_policy(struct natra *n, const struct natra_policy *policy,
-			struct natra_policy *ret_policy,
-			struct natra_class list[NATRA_CLASSES_MAX])
-{
-	int r = struct_in(n, "policy", ret_policy, sizeof(*ret_policy),
-			  sizeof(*ret_policy), policy);
-
-	if (r == 0)
-		r = check_room(n, "policy", ret_policy->room,
-			       sizeof(ret_policy->room));
-	if (r == 0)
-		r = classes_in(n, ret_policy, list);
-	return r < 0 ? r
-		     : policy_check(ret_policy, error_room(n),
-				    HANDLE_ERROR_MAX);
-}
-
 int policy_in(struct natra *n, const struct natra_policy *policy,
 	      struct natra_policy *ret_policy, struct subnets *ret_subnets)
 {
+	cleanup_subnets struct subnets subnets = {0};
 	struct natra_class list[NATRA_CLASSES_MAX];
 	struct natra_policy p;
-	int r = check_policy(n, policy, &p, list);
+	int r = struct_in(n, "policy", &p, sizeof(p), sizeof(p), policy);
 
+	if (r == 0)
+		r = check_room(n, "policy", p.room, sizeof(p.room));
+	if (r == 0)
+		r = classes_in(n, &p, list);
+	if (r == 0)
+		r = policy_check(&p, error_room(n), HANDLE_ERROR_MAX);
 	if (r < 0)
 		return r;
-	r = subnets_read(&p, ret_subnets);
+	r = subnets_read(&p, &subnets);
 	if (r < 0)
 		return fail_errno(n, r, "read the subnets");
-	if (ret_subnets->kind == NATRA_SUBNETS_SHAPED)
-		p.shaped_subnets_len = ret_subnets->len;
-	if (ret_subnets->kind == NATRA_SUBNETS_UNSHAPED)
-		p.unshaped_subnets_len = ret_subnets->len;
+	r = subnets_check(&subnets, error_room(n), HANDLE_ERROR_MAX);
+	if (r < 0)
+		return r;
+	if (subnets.kind)
+		subnets_set_lengths(&subnets, &p);
 	p.shaped_subnets = NULL;
 	p.unshaped_subnets = NULL;
 	p.classes = NULL;
 	*ret_policy = p;
+	*ret_subnets = subnets;
+	subnets = (struct subnets){0};
 	return 0;
 }
 
 int natra_policy_check(struct natra *n, const struct natra_policy *policy)
 {
-	struct natra_class list[NATRA_CLASSES_MAX];
+	cleanup_subnets struct subnets subnets = {0};
 	struct natra_policy p;
 
 	if (!n)
 		return -EINVAL;
-	return finish(n, check_policy(n, policy, &p, list));
+	return finish(n, policy_in(n, policy, &p, &subnets));
 }

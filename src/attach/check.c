@@ -211,8 +211,7 @@ static int check_subnets(struct natra *n, const struct pin_gen *gen)
 
 	if (r == -ENOENT)
 		return refuse(n, -EBADE, "the subnets are not pinned");
-	if (r == 0 && !subnets.classes_len &&
-	    subnets.len != gen->record.subnets_len)
+	if (r == 0 && subnets.len != gen->record.subnets_len)
 		return refuse(n, -EBADE, "there are %zu subnets, not %u",
 			      subnets.len, gen->record.subnets_len);
 	return r;
@@ -264,7 +263,8 @@ static int check_leg(struct natra *n, const struct pin_gen *gen,
 				"the limits of %s are not what was last set",
 				leg_name(leg));
 	}
-	return r < 0 || record_slots(record) == 1 ? r : check_trie(n, gen, leg);
+	return r < 0 || !record_has_classes(record) ? r
+						    : check_trie(n, gen, leg);
 }
 
 int check_limits(struct natra *n, const struct pin_gen *gen)

@@ -19,9 +19,11 @@ int classes_pin(struct natra *n, const struct pin_gen *gen,
 {
 	int r;
 
-	if (!subnets->classes_len)
+	if (!subnets_any(subnets))
 		return 0;
-	record_set_classes(classes, subnets);
 	r = pin_subnets(n, gen, trie_fd);
-	return r < 0 ? r : pin_classes(n, gen, classes);
+	if (r < 0 || !subnets->classes_len)
+		return r;
+	record_set_classes(classes, subnets);
+	return pin_classes(n, gen, classes);
 }

@@ -12,7 +12,7 @@ void classes_leg_limits(const struct record *record, enum leg leg,
 			const struct subnets *subnets,
 			struct natra_limits *ret_limits);
 
-/* Pins the classes of a generation and the map of their subnets, if it has any.
+/* Pins the classes of a generation and the map of all its subnets, if it has any.
  * `classes` comes with the limits. */
 int classes_pin(struct natra *n, const struct pin_gen *gen,
 		const struct subnets *subnets, struct record_classes *classes,

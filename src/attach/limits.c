@@ -58,7 +58,7 @@ struct changing {
 	struct subnets from; /* owned */
 	const struct subnets *to;
 	struct record_classes classes;
-	int trie_fd; /* owned; -1: there are no classes */
+	int trie_fd; /* owned; -1: there are no classes or subnets */
 };
 
 /* Reads the limits of all slots of a leg. */
@@ -117,10 +117,10 @@ static int prepare_classes(struct changing *c)
 {
 	int r;
 
-	if (c->slots == 1)
+	if (!record_has_classes(&c->gen->record))
 		return 0;
 	r = attachment_read_subnets(c->n, c->gen, &c->from);
-	if (r == 0)
+	if (r == 0 && c->slots > 1)
 		r = pin_read_classes(c->n, c->gen, &c->classes);
 	if (r == 0)
 		r = pin_open_subnets(c->n, c->gen, &c->trie_fd);
@@ -149,12 +149,13 @@ static int undo_classes(const struct changing *c,
 			const struct record_classes *before)
 {
 	KEEP_ERROR_SCOPE(c->n);
-	int subnets, pinned;
+	int subnets, pinned = 0;
 
 	if (c->trie_fd < 0)
 		return 0;
 	subnets = subnets_map_change(c->n, c->trie_fd, c->to, &c->from);
-	pinned = pin_write_classes(c->n, c->gen, before);
+	if (c->slots > 1)
+		pinned = pin_write_classes(c->n, c->gen, before);
 	return subnets < 0 ? subnets : pinned;
 }
 
@@ -172,7 +173,9 @@ static int write_classes(struct changing *c)
 				c->leg[leg].after[i];
 	}
 	r = subnets_map_change(c->n, c->trie_fd, &c->from, c->to);
-	return r < 0 ? r : pin_write_classes(c->n, c->gen, &c->classes);
+	return r < 0 || c->slots == 1
+		       ? r
+		       : pin_write_classes(c->n, c->gen, &c->classes);
 }
 
 static int write_record(struct changing *c, const struct natra_policy *policy)

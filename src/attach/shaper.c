@@ -34,7 +34,7 @@ struct attempt {
 	struct pin_gen gen;
 	struct stub stub[LEG_MAX];
 	int table_fd; /* of connections; -1: they are not measured */
-	int trie_fd;  /* of classes; -1: there are none */
+	int trie_fd;  /* of classes and subnets; -1: there are none */
 	struct record_classes classes;
 };
 
@@ -107,7 +107,7 @@ static int load_leg(struct attempt *a, enum leg leg)
 	int r;
 
 	place_leg(a, leg);
-	options = engine_options(record, leg, &a->order->subnets);
+	options = engine_options(record, leg);
 	classes_leg_limits(record, leg, &a->order->policy, &a->order->subnets,
 			   of);
 	record->limits[leg] = of[0];
@@ -124,7 +124,7 @@ static int load_legs(struct attempt *a)
 
 	if (a->order->policy.sli == NATRA_SLI_ON)
 		r = connects_table_make(a->n, &a->table_fd);
-	if (r == 0 && a->order->subnets.classes_len)
+	if (r == 0 && subnets_any(&a->order->subnets))
 		r = subnets_map_make(a->n, &a->order->subnets, &a->trie_fd);
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
 		if (leg_wanted(a, (enum leg)i))
@@ -177,8 +177,7 @@ static int attach_site(struct attempt *a, struct netlink *nl, bool on_host)
  * asked before fq is touched. */
 static int can_pace(const struct attempt *a, enum leg leg)
 {
-	struct program_options options =
-		engine_options(&a->gen.record, leg, &a->order->subnets);
+	struct program_options options = engine_options(&a->gen.record, leg);
 
 	options.kind = PROGRAM_EDT;
 	options.has_l2 =
@@ -466,7 +465,7 @@ static bool can_keep(struct natra *n, const struct pin_gen *gen,
 	       policy_same_shape(&before, &order->policy) &&
 	       limits_cover(&gen->record, &subnets, &order->policy,
 			    &order->subnets) &&
-	       engine_serves(&gen->record, &order->subnets) &&
+	       engine_serves(&gen->record) &&
 	       check_attached(n, gen, order->scene.pod_fd) == 0;
 }
 
@@ -474,9 +473,8 @@ static int keep(struct natra *n, struct pin_gen *gen, const struct order *order)
 {
 	order_set_names(&gen->record, order);
 	for (int i = 0; i < LEG_MAX; i++) {
-		struct program_options options = engine_options(
-			&gen->record, (enum leg)i, &order->subnets);
-
+		struct program_options options =
+			engine_options(&gen->record, (enum leg)i);
 		int r = gen->record.leg[i].hook
 				? engine_renew(n, &gen->record.slot[i],
 					       &options)
@@ -542,13 +540,10 @@ static int write_record(struct natra *n, struct pin_gen *gen,
 	cleanup_close int fd = -1;
 	int r = 0;
 
-	if (subnets->kind) {
+	if (subnets_any(subnets))
 		r = subnets_map_make(n, subnets, &fd);
-		if (r == 0)
-			r = subnets->classes_len
-				    ? classes_pin(n, gen, subnets, &classes, fd)
-				    : pin_subnets(n, gen, fd);
-	}
+	if (r == 0)
+		r = classes_pin(n, gen, subnets, &classes, fd);
 	if (r < 0)
 		return r;
 	return journal_write(n, gen, JOURNAL_COMPLETE);

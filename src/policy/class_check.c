@@ -78,84 +78,29 @@ static int check_dscps(const struct checking *c, size_t number)
 	return 0;
 }
 
-/* A block, and the class that has it. */
-struct claim {
+static int check_blocks(const struct checking *c,
+			const struct natra_class *class)
+{
 	struct natra_subnet subnet;
-	const struct natra_class *class;
-};
 
-static int compare_claims(const void *a, const void *b)
-{
-	return subnet_compare(&((const struct claim *)a)->subnet,
-			      &((const struct claim *)b)->subnet);
-}
-
-static int read_claims(const struct checking *c,
-		       const struct natra_class *class, struct claim *claims,
-		       size_t *len)
-{
+	if (class->subnets_len > NATRA_SUBNETS_MAX) {
+		(void)snprintf(c->error, c->size,
+			       "classes: %zu subnets are more than %d",
+			       class->subnets_len, NATRA_SUBNETS_MAX);
+		return -EINVAL;
+	}
 	for (size_t i = 0; class->subnets && i < class->subnets_len; i++) {
 		const char *text = class->subnets[i];
 
-		if (!text || subnet_parse(text, &claims[*len].subnet) < 0) {
-			(void)snprintf(
-				c->error, c->size,
-				"classes: '%.100s' of '%s' is not a CIDR block",
-				text ? text : "", class->name);
-			str_one_line(c->error);
-			return -EINVAL;
-		}
-		claims[(*len)++].class = class;
-	}
-	return 0;
-}
-
-/* Each block may be in one class only, or there is no longest prefix. */
-static int check_claims(const struct checking *c, struct claim *claims,
-			size_t len)
-{
-	char text[SUBNET_TEXT_MAX];
-
-	qsort(claims, len, sizeof(*claims), compare_claims);
-	for (size_t i = 1; i < len; i++) {
-		const struct claim *one = &claims[i - 1], *two = &claims[i];
-
-		if (one->class == two->class || compare_claims(one, two) != 0)
+		if (text && subnet_parse(text, &subnet) == 0)
 			continue;
-		subnet_format(&one->subnet, text);
 		(void)snprintf(c->error, c->size,
-			       "classes: '%s' is in '%s' and in '%s'", text,
-			       one->class->name, two->class->name);
+			       "classes: '%.100s' of '%s' is not a CIDR block",
+			       text ? text : "", class->name);
+		str_one_line(c->error);
 		return -EINVAL;
 	}
 	return 0;
-}
-
-static int check_blocks(const struct checking *c)
-{
-	const struct natra_policy *p = c->policy;
-	cleanup_free struct claim *claims = NULL;
-	size_t all = 0, len = 0;
-	int r = 0;
-
-	for (size_t i = 0; i < p->classes_len; i++) {
-		all += p->classes[i].subnets_len;
-		if (p->classes[i].subnets_len > NATRA_SUBNETS_MAX ||
-		    all > NATRA_SUBNETS_MAX) {
-			(void)snprintf(c->error, c->size,
-				       "classes: %zu subnets are more than %d",
-				       all, NATRA_SUBNETS_MAX);
-			return -EINVAL;
-		}
-	}
-	claims = calloc(all + 1, sizeof(*claims));
-	if (!claims) {
-		(void)snprintf(c->error, c->size, "classes: no memory");
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < p->classes_len && r == 0; i++)
-		r = read_claims(c, &p->classes[i], claims, &len);
-	return r < 0 ? r : check_claims(c, claims, len);
 }
 
 int classes_check(const struct natra_policy *p, char *ret_error, size_t size)
@@ -168,19 +113,6 @@ int classes_check(const struct natra_policy *p, char *ret_error, size_t size)
 			       p->classes_len, NATRA_CLASSES_MAX);
 		return -EINVAL;
 	}
-	if (p->classes_len &&
-	    (p->shaped_subnets_len || p->unshaped_subnets_len)) {
-		(void)snprintf(ret_error, size,
-			       "classes: %zu beside %s_subnets", p->classes_len,
-			       p->shaped_subnets_len ? "shaped" : "unshaped");
-		return -EINVAL;
-	}
-	/* Each class has clocks of its own, so it would have a share of its own. */
-	if (p->classes_len && p->group) {
-		(void)snprintf(ret_error, size, "classes: %zu beside a group",
-			       p->classes_len);
-		return -EINVAL;
-	}
 	if (!p->classes)
 		return 0;
 	for (size_t i = 0; i < p->classes_len && r == 0; i++) {
@@ -189,6 +121,84 @@ int classes_check(const struct natra_policy *p, char *ret_error, size_t size)
 			r = check_rates(&c, &p->classes[i]);
 		if (r == 0)
 			r = check_dscps(&c, i);
+		if (r == 0)
+			r = check_blocks(&c, &p->classes[i]);
 	}
-	return r < 0 ? r : check_blocks(&c);
+	return r;
+}
+
+/* A block, and the name of the list that has it. */
+struct claim {
+	struct natra_subnet subnet;
+	const char *name;
+};
+
+struct claims {
+	struct claim *list; /* owned */
+	size_t len;
+};
+
+static void claims_free(struct claims *claims)
+{
+	free(claims->list);
+}
+
+static int compare_claims(const void *a, const void *b)
+{
+	return subnet_compare(&((const struct claim *)a)->subnet,
+			      &((const struct claim *)b)->subnet);
+}
+
+static void add_claims(struct claims *claims, const struct natra_subnet *list,
+		       size_t len, const char *name)
+{
+	for (size_t i = 0; i < len; i++)
+		claims->list[claims->len++] = (struct claim){list[i], name};
+}
+
+/* There is no longest prefix if two lists have the same block. */
+static int check_claims(struct claims *claims, char *ret_error, size_t size)
+{
+	char text[SUBNET_TEXT_MAX];
+
+	qsort(claims->list, claims->len, sizeof(*claims->list), compare_claims);
+	for (size_t i = 1; i < claims->len; i++) {
+		const struct claim *one = &claims->list[i - 1], *two = one + 1;
+
+		if (compare_claims(one, two) != 0)
+			continue;
+		subnet_format(&one->subnet, text);
+		(void)snprintf(ret_error, size,
+			       "classes: '%s' is in '%s' and in '%s'", text,
+			       one->name, two->name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int subnets_check(const struct subnets *subnets, char *ret_error, size_t size)
+{
+	__attribute__((cleanup(claims_free))) struct claims claims = {0};
+	size_t all = subnets->len;
+
+	for (size_t i = 0; i < subnets->classes_len; i++)
+		all += subnets->classes[i].len;
+	if (all > NATRA_SUBNETS_MAX) {
+		(void)snprintf(ret_error, size,
+			       "classes: %zu subnets are more than %d", all,
+			       NATRA_SUBNETS_MAX);
+		return -EINVAL;
+	}
+	claims.list = calloc(all + 1, sizeof(*claims.list));
+	if (!claims.list) {
+		(void)snprintf(ret_error, size, "classes: no memory");
+		return -ENOMEM;
+	}
+	add_claims(&claims, subnets->list, subnets->len,
+		   subnets->kind == SUBNETS_SHAPED ? "shaped_subnets"
+						   : "unshaped_subnets");
+	for (size_t i = 0; i < subnets->classes_len; i++)
+		add_claims(&claims, subnets->classes[i].list,
+			   subnets->classes[i].len, subnets->classes[i].name);
+	return check_claims(&claims, ret_error, size);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The checks of a policy's classes. */
+/* The checks of a policy's classes, and of all its lists together. */
 #ifndef NATRA_POLICY_CLASS_CHECK_H
 #define NATRA_POLICY_CLASS_CHECK_H
 
@@ -9,5 +9,9 @@
  * what is wrong. */
 int classes_check(const struct natra_policy *policy, char *ret_error,
 		  size_t size);
+
+/* Checks all lists of blocks together: each block may be in one of them only, and there may
+ * be so many. Returns the same. */
+int subnets_check(const struct subnets *subnets, char *ret_error, size_t size);
 
 #endif

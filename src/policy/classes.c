@@ -37,6 +37,9 @@ struct natra_policy classes_fastest(const struct natra_policy *policy,
 {
 	struct natra_policy fastest = *policy;
 
+	/* Some peers are exempt. */
+	if (subnets->kind)
+		fastest.egress_rate_bits_per_sec = 0;
 	for (size_t i = 1; i <= subnets->classes_len; i++) {
 		const struct natra_policy p = policy_of(policy, subnets, i);
 		const uint64_t rate = p.egress_rate_bits_per_sec;
@@ -53,8 +56,12 @@ struct natra_limits classes_limits(const struct natra_policy *policy,
 				   enum leg leg, bool paced)
 {
 	const struct natra_policy fastest = classes_fastest(policy, subnets);
-	const struct natra_policy p = policy_of(policy, subnets, number);
+	struct natra_policy p = policy_of(policy, subnets, number);
 
+	/* What is in a class without a rate is exempt from the group as well. */
+	if (number && !(leg == LEG_EGRESS ? p.egress_rate_bits_per_sec
+					  : p.ingress_rate_bits_per_sec))
+		p.group = 0;
 	return policy_limits_of(&p, leg, paced,
 				policy_gso_segs(&fastest, true));
 }

@@ -17,7 +17,8 @@ bool classes_limit(const struct natra_policy *policy,
 		   const struct subnets *subnets, bool egress);
 
 /* Returns the policy with the highest egress rate that the rest or a class has, where
- * none is higher than any: what is fixed for a whole interface must suit that. */
+ * none is higher than any, and exempt peers have none: what is fixed for a whole interface
+ * must suit that. */
 struct natra_policy classes_fastest(const struct natra_policy *policy,
 				    const struct subnets *subnets);
 

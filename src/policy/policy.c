@@ -343,11 +343,7 @@ const char *policy_fixed_difference(const struct natra_policy *a,
 					       policy_field_get(field, &now_b))
 			return field->name;
 	}
-	if (a->shaped_subnets_len != b->shaped_subnets_len)
-		return "shaped_subnets";
-	return a->unshaped_subnets_len == b->unshaped_subnets_len
-		       ? NULL
-		       : "unshaped_subnets";
+	return NULL;
 }
 
 bool policy_same_shape(const struct natra_policy *a,

@@ -38,13 +38,13 @@ struct natra_policy policy_effective(const struct natra_policy *policy);
  * the numbers are compared. */
 bool policy_equal(const struct natra_policy *a, const struct natra_policy *b);
 
-/* Returns the first member that is fixed while attached and differs; NULL: none. Of the
- * subnets only the numbers are compared. */
+/* Returns the first member that is fixed while attached and differs; NULL: none. Lists are
+ * not compared. */
 const char *policy_fixed_difference(const struct natra_policy *a,
 				    const struct natra_policy *b);
 
-/* Returns whether two policies need the same programs and maps. Of the subnets only the
- * numbers are compared. */
+/* Returns whether two policies need the same programs and maps, but for their lists, see
+ * subnets_same_shape. */
 bool policy_same_shape(const struct natra_policy *a,
 		       const struct natra_policy *b);
 

@@ -140,7 +140,8 @@ static int read_classes(const struct natra_policy *policy,
 {
 	int r = 0;
 
-	subnets->kind = NATRA_SUBNETS_CLASSES;
+	if (!policy->classes || !policy->classes_len)
+		return 0;
 	subnets->classes =
 		calloc(policy->classes_len, sizeof(*subnets->classes));
 	if (!subnets->classes)
@@ -156,23 +157,20 @@ int subnets_read(const struct natra_policy *policy, struct subnets *ret)
 {
 	bool shaped = policy->shaped_subnets_len != 0;
 	cleanup_subnets struct subnets subnets = {0};
-	int r = 0;
+	int r = read_classes(policy, &subnets);
 
-	if (policy->classes && policy->classes_len)
-		r = read_classes(policy, &subnets);
-	else if (shaped)
+	if (r == 0 && shaped)
 		r = read_list(policy->shaped_subnets,
 			      policy->shaped_subnets_len, &subnets.list,
 			      &subnets.len);
-	else
+	else if (r == 0)
 		r = read_list(policy->unshaped_subnets,
 			      policy->unshaped_subnets_len, &subnets.list,
 			      &subnets.len);
 	if (r < 0)
 		return r;
 	if (subnets.len)
-		subnets.kind =
-			shaped ? NATRA_SUBNETS_SHAPED : NATRA_SUBNETS_UNSHAPED;
+		subnets.kind = shaped ? SUBNETS_SHAPED : SUBNETS_UNSHAPED;
 	*ret = subnets;
 	subnets = (struct subnets){0};
 	return 0;
@@ -229,7 +227,33 @@ static bool same_class(const struct peer_class *a, const struct peer_class *b)
 	       same_list(a->list, a->len, b->list, b->len);
 }
 
-static bool same_names(const struct subnets *a, const struct subnets *b)
+void subnets_set_lengths(const struct subnets *subnets,
+			 struct natra_policy *policy)
+{
+	policy->shaped_subnets_len =
+		subnets->kind == SUBNETS_SHAPED ? subnets->len : 0;
+	policy->unshaped_subnets_len =
+		subnets->kind == SUBNETS_UNSHAPED ? subnets->len : 0;
+}
+
+struct subnets subnets_merge(const struct subnets *given,
+			     const struct subnets *have)
+{
+	struct subnets merged = *given;
+
+	if (!given->kind) {
+		merged.kind = have->kind;
+		merged.list = have->list;
+		merged.len = have->len;
+	}
+	if (!given->classes_len) {
+		merged.classes = have->classes;
+		merged.classes_len = have->classes_len;
+	}
+	return merged;
+}
+
+bool subnets_same_shape(const struct subnets *a, const struct subnets *b)
 {
 	for (size_t i = 0; i < a->classes_len && i < b->classes_len; i++) {
 		if (strcmp(a->classes[i].name, b->classes[i].name) != 0)
@@ -240,16 +264,11 @@ static bool same_names(const struct subnets *a, const struct subnets *b)
 
 bool subnets_equal(const struct subnets *a, const struct subnets *b)
 {
-	if (!same_names(a, b))
+	if (!subnets_same_shape(a, b))
 		return false;
 	for (size_t i = 0; i < a->classes_len; i++) {
 		if (!same_class(&a->classes[i], &b->classes[i]))
 			return false;
 	}
 	return same_list(a->list, a->len, b->list, b->len);
-}
-
-bool subnets_same_shape(const struct subnets *a, const struct subnets *b)
-{
-	return same_names(a, b) && same_list(a->list, a->len, b->list, b->len);
 }

@@ -27,10 +27,16 @@ struct peer_class {
 	struct natra_subnet *list; /* owned */
 };
 
-/* These are the rules for which the address of a peer is looked up. Either the list of
- * subnets or that of classes is empty. */
+/* What the list of subnets says of its peers. These values are pinned. */
+enum subnets_kind {
+	SUBNETS_NONE,     /* there is no list */
+	SUBNETS_SHAPED,   /* all others are exempt */
+	SUBNETS_UNSHAPED, /* they are exempt */
+};
+
+/* The rules by which a peer is exempt or has limits of its own. */
 struct subnets {
-	enum natra_subnets kind;
+	enum subnets_kind kind;
 	size_t len;
 	struct natra_subnet *list; /* owned */
 	size_t classes_len;
@@ -50,6 +56,15 @@ bool subnet_valid(const struct natra_subnet *subnet);
 /* Reads the lists of a policy that has been checked, also those of classes. Returns
  * -ENOMEM if there is no memory. */
 int subnets_read(const struct natra_policy *policy, struct subnets *ret);
+
+/* Gives a policy the length of the list of subnets, which may have lost duplicates. */
+void subnets_set_lengths(const struct subnets *subnets,
+			 struct natra_policy *policy);
+
+/* Returns the rules that were given, and those that there are in place of a list that was
+ * not. The lists stay their owners'. */
+struct subnets subnets_merge(const struct subnets *given,
+			     const struct subnets *have);
 void subnets_free(struct subnets *subnets);
 #define cleanup_subnets __attribute__((cleanup(subnets_free)))
 
@@ -59,8 +74,14 @@ int subnet_compare(const void *a, const void *b);
 size_t subnets_sort(struct natra_subnet *list, size_t len);
 bool subnets_equal(const struct subnets *a, const struct subnets *b);
 
+/* Returns whether peers are told apart. */
+static inline bool subnets_any(const struct subnets *subnets)
+{
+	return subnets->kind || subnets->classes_len;
+}
+
 /* Returns whether an attachment can change from one to the other while it is attached:
- * they are equal, or have classes of the same names. */
+ * they have the same kind of list, and classes of the same names. */
 bool subnets_same_shape(const struct subnets *a, const struct subnets *b);
 
 #endif

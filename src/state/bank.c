@@ -14,7 +14,6 @@ static const char programs_name[] = "programs";
 static const char configs_name[] = "configs";
 static const char states_name[] = "states";
 static const char object_name[] = "object";
-static const char subnets_name[] = "subnets";
 static const char connects_name[] = "connects";
 static const char tries_name[] = "tries";
 static const char next_name[] = "next";
@@ -108,8 +107,6 @@ int bank_open(struct natra *n, const char *path, struct bank *b)
 	if (r == 0)
 		r = pin_open_object(n, path, object_name, &b->object_fd);
 	if (r == 0)
-		r = open_optional(n, path, subnets_name, &b->subnets_fd);
-	if (r == 0)
 		r = open_optional(n, path, connects_name, &b->connects_fd);
 	if (r == 0)
 		r = open_optional(n, path, tries_name, &b->tries_fd);
@@ -202,8 +199,6 @@ int bank_make(struct natra *n, const struct program_options *options,
 		r = pin_object(n, path, states_name, b->states_fd);
 	if (r == 0)
 		r = pin_object(n, path, object_name, b->object_fd);
-	if (r == 0 && b->subnets_fd >= 0)
-		r = pin_object(n, path, subnets_name, b->subnets_fd);
 	if (r == 0 && b->connects_fd >= 0)
 		r = pin_object(n, path, connects_name, b->connects_fd);
 	if (r == 0 && b->tries_fd >= 0)

@@ -26,7 +26,6 @@ void bank_close(struct bank *bank)
 	cleanup_closep(&bank->configs_fd);
 	cleanup_closep(&bank->states_fd);
 	cleanup_closep(&bank->object_fd);
-	cleanup_closep(&bank->subnets_fd);
 	cleanup_closep(&bank->connects_fd);
 	cleanup_closep(&bank->tries_fd);
 	cleanup_closep(&bank->next_fd);
@@ -36,16 +35,6 @@ void bank_close(struct bank *bank)
 static void skeleton_freep(struct natra_bpf **skel)
 {
 	natra_bpf__destroy(*skel);
-}
-
-static enum natra_subnets subnets_kind(const struct program_options *options)
-{
-	return options->subnets ? options->subnets->kind : NATRA_SUBNETS_NONE;
-}
-
-static bool has_classes(const struct program_options *options)
-{
-	return subnets_kind(options) == NATRA_SUBNETS_CLASSES;
 }
 
 /* Returns whether there are more CPU ids than stripes. Ids may have gaps, so
@@ -76,10 +65,7 @@ static void fixed_of(const struct program_options *options,
 		.stripes_shared = shares_stripes(),
 		.has_l2 = options->has_l2,
 		.holds = options->holds || options->kind == PROGRAM_EDT,
-		.subnets = (uint16_t)subnets_kind(options),
-		/* Without subnets nothing depends on it, and both directions use
-		 * the same engine. */
-		.peer_is_to = subnets_kind(options) && options->peer_is_to,
+		.has_classes = options->has_classes,
 		.measures_connects = options->measures_connects,
 		.has_groups = options->has_groups,
 	};
@@ -115,7 +101,8 @@ uint64_t engine_id(const struct program_options *options)
 	 * stay with engines of their own. */
 	const uint32_t layout[] = {
 		NATRA_PIN_ABI,
-		NATRA_CALL_SLOT | NATRA_CALL_SENT | NATRA_CALL_HELD,
+		NATRA_CALL_SLOT | NATRA_CALL_SENT | NATRA_CALL_HELD |
+			NATRA_CALL_PEER_TO | NATRA_CALL_EXEMPT,
 		sizeof(struct natra_config),
 		sizeof(struct natra_state),
 	};
@@ -124,52 +111,16 @@ uint64_t engine_id(const struct program_options *options)
 
 	fixed_of(options, &fixed);
 	h = hash_words(FNV_BASIS, &fixed, sizeof(fixed));
-	if (options->subnets && options->subnets->len)
-		h = hash_words(h, options->subnets->list,
-			       options->subnets->len *
-				       sizeof(*options->subnets->list));
 	return hash_words(h, layout, sizeof(layout));
 }
 
 static struct bpf_program *choose(struct natra_bpf *skel,
 				  const struct program_options *options)
 {
-	const bool classes = has_classes(options);
-	struct bpf_program *chosen = classes ? skel->progs.natra_classes
-				     : subnets_kind(options)
-					     ? skel->progs.natra_shape_nets
-					     : skel->progs.natra_shape;
-	struct bpf_program *program;
-
-	bpf_object__for_each_program(program, skel->obj)
-	{
-		(void)bpf_program__set_autoload(
-			program, program == chosen ||
-					 (classes &&
-					  program == skel->progs.natra_shape));
-	}
-	return chosen;
-}
-
-/* Makes the map of subnets, or leaves it out. */
-static int prepare_subnets(struct natra *n, struct natra_bpf *skel,
-			   const struct program_options *options,
-			   const struct bank *bank, struct bank *b)
-{
-	struct bpf_map *map = skel->maps.natra_subnets;
-	int r;
-
-	if (!subnets_kind(options) || has_classes(options)) {
-		r = bpf_map__set_autocreate(map, false);
-	} else if (bank) {
-		r = bpf_map__reuse_fd(map, bank->subnets_fd);
-	} else {
-		r = subnets_map_make(n, options->subnets, &b->subnets_fd);
-		if (r < 0)
-			return r;
-		r = bpf_map__reuse_fd(map, b->subnets_fd);
-	}
-	return r < 0 ? fail_errno(n, r, "prepare the map of subnets") : 0;
+	if (options->has_classes)
+		return skel->progs.natra_classes;
+	(void)bpf_program__set_autoload(skel->progs.natra_classes, false);
+	return skel->progs.natra_shape;
 }
 
 /* Makes the map of tables of connections, or leaves it out. */
@@ -205,7 +156,7 @@ static int prepare_classes(struct natra *n, struct natra_bpf *skel,
 	struct bpf_map *next = skel->maps.natra_next;
 	int r;
 
-	if (!has_classes(options)) {
+	if (!options->has_classes) {
 		r = bpf_map__set_autocreate(tries, false);
 		if (r == 0)
 			r = bpf_map__set_autocreate(next, false);
@@ -352,7 +303,7 @@ struct loading {
 	const struct bank *bank; /* NULL: its maps are new */
 };
 
-/* Loads the program. If a map of subnets or of connections is made, *b gets it. */
+/* Loads the program. If a map of connections or of tries is made, *b gets it. */
 static int load(struct natra *n, const struct loading *loading, struct bank *b,
 		struct natra_bpf **ret_skel, struct bpf_program **ret_program)
 {
@@ -367,8 +318,6 @@ static int load(struct natra *n, const struct loading *loading, struct bank *b,
 	r = prepare(n, skel, options);
 	if (r == 0)
 		r = prepare_maps(n, skel, loading->slots, loading->bank);
-	if (r == 0)
-		r = prepare_subnets(n, skel, options, loading->bank, b);
 	if (r == 0)
 		r = prepare_connects(n, skel, options, loading->slots,
 				     loading->bank, b);
@@ -385,7 +334,7 @@ static int load(struct natra *n, const struct loading *loading, struct bank *b,
 	if (r < 0)
 		return fail_errno(n, r, "load program %s",
 				  bpf_program__name(*ret_program));
-	return has_classes(options) ? set_next(n, skel) : 0;
+	return options->has_classes ? set_next(n, skel) : 0;
 }
 
 int bank_load(struct natra *n, const struct program_options *options,
@@ -404,7 +353,7 @@ int bank_load(struct natra *n, const struct program_options *options,
 	if (r == 0)
 		r = own_fd(n, bpf_map__fd(skel->maps.natra_states),
 			   &b.states_fd);
-	if (r == 0 && has_classes(options))
+	if (r == 0 && options->has_classes)
 		r = own_fd(n, bpf_map__fd(skel->maps.natra_next), &b.next_fd);
 	if (r == 0)
 		r = make_array(n, bpf_program__fd(program), &b);

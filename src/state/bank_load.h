@@ -5,14 +5,14 @@
 
 #include "base/handle.h"
 #include "state/program.h"
+#include "../../bpf/natra_shared.h"
 
 /* A bank, by the descriptors of its maps, which are owned. */
 struct bank {
 	int programs_fd; /* program array with one entry */
 	int configs_fd;
 	int states_fd;
-	int object_fd;  /* array of one entry: bank_object() of the program */
-	int subnets_fd; /* -1: it serves attachments without any */
+	int object_fd; /* array of one entry: bank_object() of the program */
 	/* Map of tables by slots, see connects_map.h; -1: it serves attachments
 	 * that do not measure connections. */
 	int connects_fd;
@@ -25,8 +25,8 @@ struct bank {
 #define BANK_INIT                                                              \
 	{                                                                      \
 		.programs_fd = -1, .configs_fd = -1, .states_fd = -1,          \
-		.object_fd = -1, .subnets_fd = -1, .connects_fd = -1,          \
-		.tries_fd = -1, .next_fd = -1                                  \
+		.object_fd = -1, .connects_fd = -1, .tries_fd = -1,            \
+		.next_fd = -1                                                  \
 	}
 
 void bank_close(struct bank *bank);

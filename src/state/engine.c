@@ -24,14 +24,13 @@
 #define BANK_SLOTS_FIRST 4
 #define BANK_SLOTS       16
 #define BANK_MAX         4096
-/* An attachment's slots are in one bank, side by side. Two with all classes fit. */
-#define CLASS_SLOTS      (2 * (1 + NATRA_CLASSES_MAX))
 
-static uint32_t bank_slots(uint32_t bank, const struct program_options *options)
+/* A leg's slots are in one bank, side by side. Both legs of an attachment fit. */
+static uint32_t bank_slots(uint32_t bank, uint32_t slots)
 {
-	if (options->subnets && options->subnets->kind == NATRA_SUBNETS_CLASSES)
-		return CLASS_SLOTS;
-	return bank ? BANK_SLOTS : BANK_SLOTS_FIRST;
+	const uint32_t usual = bank ? BANK_SLOTS : BANK_SLOTS_FIRST;
+
+	return 2 * slots > usual ? 2 * slots : usual;
 }
 
 /*
@@ -45,8 +44,7 @@ static bool sees_connects(const struct record *record, enum leg leg)
 	       mode_is_hostside((enum natra_mode)record->mode);
 }
 
-struct program_options engine_options(const struct record *record, enum leg leg,
-				      const struct subnets *subnets)
+struct program_options engine_options(const struct record *record, enum leg leg)
 {
 	const struct record_leg *h = &record->leg[leg];
 	struct natra_policy policy = record_get_policy(record);
@@ -55,8 +53,7 @@ struct program_options engine_options(const struct record *record, enum leg leg,
 		.has_l2 = record->l2_legs >> leg & 1,
 		/* natra's fq on the host side paces ingress. */
 		.holds = record->edt || record->host.fq,
-		.subnets = subnets,
-		.peer_is_to = leg == LEG_EGRESS,
+		.has_classes = record_has_classes(record),
 		.measures_connects = policy.sli == NATRA_SLI_ON &&
 				     sees_connects(record, leg),
 		.has_groups = policy.group != 0,
@@ -67,11 +64,11 @@ struct program_options engine_options(const struct record *record, enum leg leg,
 	return options;
 }
 
-bool engine_serves(const struct record *record, const struct subnets *subnets)
+bool engine_serves(const struct record *record)
 {
 	for (int i = 0; i < LEG_MAX; i++) {
 		struct program_options options =
-			engine_options(record, (enum leg)i, subnets);
+			engine_options(record, (enum leg)i);
 
 		if (record->leg[i].hook &&
 		    engine_id(&options) != record->slot[i].engine)
@@ -196,7 +193,7 @@ static int find_bank(struct natra *n, const struct program_options *options,
 	if (missing == BANK_MAX)
 		return refuse(n, -ENOSPC, "all %d banks are full", BANK_MAX);
 	pin_dir_bank_path(n, slot->engine, missing, path);
-	r = bank_make(n, options, path, bank_slots(missing, options), ret_bank);
+	r = bank_make(n, options, path, bank_slots(missing, slots), ret_bank);
 	slot->bank = missing;
 	slot->index = 0;
 	return r;
@@ -230,8 +227,6 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 	if (r == 0)
 		r = bank_take_slots(n, &b, slot.index, count, slot.owner,
 				    content);
-	if (r == 0 && b.subnets_fd >= 0)
-		r = pin_subnets(n, gen, b.subnets_fd);
 	if (r < 0) {
 		KEEP_ERROR_SCOPE(n);
 
@@ -239,7 +234,8 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		ring_sweep(n);
 		return r;
 	}
-	return stub_load(n, options->kind, b.programs_fd, slot.index, ret_stub);
+	return stub_load(n, options->kind, leg == LEG_EGRESS, b.programs_fd,
+			 slot.index, ret_stub);
 }
 
 /* Opens the bank of a slot. This takes no lock: a slot stays its owner's until

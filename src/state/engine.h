@@ -7,10 +7,10 @@
  * slots; when they are taken, another bank of the same engine is loaded.
  *
  *   <bpffs>/natra/engine_<abi>_<id>/<bank>/
- *           {programs,configs,states,object[,subnets][,connects][,tries,next]}
+ *           {programs,configs,states,object[,connects][,tries,next]}
  *
  * The id is a hash of the pinned layout and of all that is fixed when a program
- * is loaded, subnets included. It does not depend on the BPF object: a build
+ * is loaded. It does not depend on the BPF object: a build
  * that takes a slot in another build's bank, or renews it, puts its own program
  * into the array first, and all attachments of that bank follow. `object` is
  * the id of the BPF object that the program came from. flock(2) on the engine's
@@ -26,8 +26,8 @@
 #include "state/stub.h"
 
 /* Returns the options of the program that a leg needs, from its record. */
-struct program_options engine_options(const struct record *record, enum leg leg,
-				      const struct subnets *subnets);
+struct program_options engine_options(const struct record *record,
+				      enum leg leg);
 
 /* Returns true if bank 0 of this engine is pinned: the kernel has accepted its
  * program before and need not be asked again. False does not mean that the
@@ -36,7 +36,7 @@ bool engine_is_loaded(struct natra *n, const struct program_options *options);
 
 /* Returns whether this build's programs can run on the maps that the legs of an
  * attachment have. */
-bool engine_serves(const struct record *record, const struct subnets *subnets);
+bool engine_serves(const struct record *record);
 
 /* Gives a leg of a generation its slots and loads its stub. If no bank has as many
  * free ones, loads and pins another bank first. */

@@ -275,13 +275,7 @@ int pin_check_map(struct natra *n, const char *dir, const char *name, int fd,
 
 int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd)
 {
-	char path[PIN_PATH_MAX + 32];
-	int r;
-
-	(void)snprintf(path, sizeof(path), "%s/" SUBNETS_NAME, gen->path);
-	r = bpf_obj_pin(fd, path);
-	/* Another leg has pinned the same map. */
-	return r < 0 && r != -EEXIST ? fail_errno(n, r, "pin '%s'", path) : 0;
+	return pin_object(n, gen->path, SUBNETS_NAME, fd);
 }
 
 int pin_open_subnets(struct natra *n, const struct pin_gen *gen, int *ret_fd)
@@ -359,10 +353,10 @@ static int read_classes(struct natra *n, const struct pin_gen *gen,
 	if (r < 0)
 		return r;
 	subnets->classes =
-		calloc(gen->record.subnets_len, sizeof(*subnets->classes));
+		calloc(gen->record.classes_len, sizeof(*subnets->classes));
 	if (!subnets->classes)
 		return fail_errno(n, -ENOMEM, "read the classes");
-	subnets->classes_len = gen->record.subnets_len;
+	subnets->classes_len = gen->record.classes_len;
 	for (size_t i = 0; i < subnets->classes_len; i++) {
 		struct peer_class *class = &subnets->classes[i];
 		const struct record_class *from = &pinned.list[i];
@@ -380,16 +374,16 @@ int pin_read_subnets(struct natra *n, const struct pin_gen *gen,
 		     struct subnets *ret_subnets)
 {
 	cleanup_subnets struct subnets subnets = {
-		.kind = (enum natra_subnets)gen->record.subnets,
+		.kind = (enum subnets_kind)gen->record.subnets,
 	};
 	cleanup_close int fd = -1;
 	int r = 0;
 
-	if (subnets.kind == NATRA_SUBNETS_CLASSES)
+	if (gen->record.classes_len)
 		r = read_classes(n, gen, &subnets);
-	if (r == 0 && subnets.kind)
+	if (r == 0 && subnets_any(&subnets))
 		r = pin_open_subnets(n, gen, &fd);
-	if (r == 0 && subnets.kind)
+	if (r == 0 && subnets_any(&subnets))
 		r = subnets_map_read(n, fd, &subnets);
 	if (r < 0)
 		return r;

@@ -68,7 +68,7 @@ int pin_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 int pin_open_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 		  int *ret_fd);
 
-/* Pins the map of subnets with the generation: a bank's, or that of its classes. */
+/* Pins the map of a generation's subnets and of those of its classes. */
 int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd);
 
 /* Reads the subnets of a generation, or its classes, of which a generation without subnets has

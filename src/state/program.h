@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policy/subnets.h"
-
 /* One program does all of this, and the stub tells it what. */
 enum program_kind {
 	PROGRAM_RX,  /* polices where an interface receives */
@@ -19,9 +17,8 @@ enum program_kind {
 struct program_options {
 	enum program_kind kind;
 	bool has_l2;
-	bool holds; /* a leg of the attachment is of PROGRAM_EDT */
-	const struct subnets *subnets; /* may be NULL: none */
-	bool peer_is_to;               /* the other end is the destination */
+	bool holds;       /* a leg of the attachment is of PROGRAM_EDT */
+	bool has_classes; /* peers are told apart */
 	bool measures_connects;
 	bool has_groups;
 	int groups_fd; /* of a map that is not pinned; 0: the node's */

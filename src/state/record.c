@@ -6,15 +6,12 @@
 struct natra_policy record_get_policy(const struct record *record)
 {
 	const char *pinned = (const char *)record->policy;
-	bool shaped = record->subnets == NATRA_SUBNETS_SHAPED;
+	bool shaped = record->subnets == SUBNETS_SHAPED;
 	struct natra_policy policy = {
 		.sz = sizeof(struct natra_policy),
 		.shaped_subnets_len = shaped ? record->subnets_len : 0,
-		.unshaped_subnets_len =
-			record->subnets == NATRA_SUBNETS_UNSHAPED
-				? record->subnets_len
-				: 0,
-		.classes_len = record_slots(record) - 1,
+		.unshaped_subnets_len = shaped ? 0 : record->subnets_len,
+		.classes_len = record->classes_len,
 	};
 
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
@@ -36,13 +33,12 @@ void record_set_policy(struct record *record, const struct natra_policy *p)
 		memcpy(pinned + field->pinned, (const char *)p + field->offset,
 		       field->size);
 	}
-	record->subnets = p->shaped_subnets_len     ? NATRA_SUBNETS_SHAPED
-			  : p->unshaped_subnets_len ? NATRA_SUBNETS_UNSHAPED
-			  : p->classes_len          ? NATRA_SUBNETS_CLASSES
-						    : NATRA_SUBNETS_NONE;
+	record->subnets = p->shaped_subnets_len     ? SUBNETS_SHAPED
+			  : p->unshaped_subnets_len ? SUBNETS_UNSHAPED
+						    : SUBNETS_NONE;
 	record->subnets_len =
-		(uint32_t)(p->shaped_subnets_len + p->unshaped_subnets_len +
-			   p->classes_len);
+		(uint32_t)(p->shaped_subnets_len + p->unshaped_subnets_len);
+	record->classes_len = (uint32_t)p->classes_len;
 }
 
 void record_set_classes(struct record_classes *classes,
@@ -102,7 +98,7 @@ bool record_valid(struct record *m)
 	char error[HANDLE_ERROR_MAX];
 
 	if (!record_old_valid(m) || m->abi != NATRA_PIN_ABI ||
-	    m->size != sizeof(*m) || m->subnets > NATRA_SUBNETS_CLASSES ||
+	    m->size != sizeof(*m) || m->subnets > SUBNETS_UNSHAPED ||
 	    !m->subnets != !m->subnets_len)
 		return false;
 	m->id[sizeof(m->id) - 1] = '\0';

@@ -93,18 +93,18 @@ struct record {
 	char network[NATRA_NAME_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
 	char reason[RECORD_REASON_MAX];
-	uint32_t subnets;     /* enum natra_subnets */
-	uint32_t subnets_len; /* how many; or how many classes */
+	uint32_t subnets; /* enum subnets_kind */
+	uint32_t subnets_len;
 	uint32_t unshaped; /* no programs: only a record, `reason` says why */
 	uint32_t gso_segs; /* see gso.h; 0: as it was */
 	uint32_t l2_legs;  /* bit of a leg: it has Ethernet headers */
-	uint32_t pad;
+	uint32_t classes_len;
 	/* The limits that were last written to the slots: another build may
 	 * derive other numbers from the same policy. */
 	struct natra_limits limits[LEG_MAX];
 	/* The orphan_mask of natra's fq; 0 if there is none. */
 	uint32_t fq_orphan_mask;
-	/* A change of the classes has begun, which a process that is killed does not
+	/* A change of the classes or the subnets has begun, which a process that is killed does not
 	 * end: the lists may be merged, or have other limits than the rest. */
 	uint32_t is_changing;
 	/* These bytes are 0. A field may be added here without a new ABI if 0
@@ -136,9 +136,14 @@ static inline struct netns_id record_netns(const struct record_link *link)
  * for each class. */
 static inline uint32_t record_slots(const struct record *record)
 {
-	return 1 + (record->subnets == NATRA_SUBNETS_CLASSES
-			    ? record->subnets_len
-			    : 0);
+	return 1 + record->classes_len;
+}
+
+/* Returns whether its programs tell peers apart: by classes, or by subnets, which they
+ * look for in the same way. */
+static inline bool record_has_classes(const struct record *record)
+{
+	return record->subnets || record->classes_len;
 }
 
 /* Returns the limits that were last written to the slot of a leg: 0 is its own slot, which

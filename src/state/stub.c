@@ -22,8 +22,8 @@ void stub_close(struct stub *stub)
 		.off = (int16_t)(offset), .imm = (int32_t)(value)              \
 	}
 
-int stub_load(struct natra *n, enum program_kind kind, int programs_fd,
-	      uint32_t slot, struct stub *ret_stub)
+int stub_load(struct natra *n, enum program_kind kind, bool peer_is_to,
+	      int programs_fd, uint32_t slot, struct stub *ret_stub)
 {
 	static const char *const names[PROGRAM_KIND_MAX] = {
 		[PROGRAM_RX] = "natra_rx",
@@ -37,7 +37,8 @@ int stub_load(struct natra *n, enum program_kind kind, int programs_fd,
 	const struct bpf_insn insns[] = {
 		/* ctx->cb[0] = slot: cb is scratch space of the hook. */
 		INSN(BPF_ALU | BPF_MOV | BPF_K, BPF_REG_2, 0, 0,
-		     slot | calls[kind]),
+		     slot | calls[kind] |
+			     (peer_is_to ? NATRA_CALL_PEER_TO : 0)),
 		INSN(BPF_STX | BPF_MEM | BPF_W, BPF_REG_1, BPF_REG_2,
 		     offsetof(struct __sk_buff, cb[0]), 0),
 		INSN(BPF_LD | BPF_IMM | BPF_DW, BPF_REG_2, BPF_PSEUDO_MAP_FD, 0,

@@ -8,14 +8,23 @@
 #include "policy/fields.h"
 #include "util/cleanup.h"
 
-#define DSCPS             (POLICY_DSCP_MAX + 1)
-/* While the map changes, it has what is there before and after; some kernels want room
- * for one more to replace an entry. It takes no memory for what it does not have. */
-#define CLASS_ENTRIES_MAX (2 * (NATRA_SUBNETS_MAX + DSCPS) + 1)
+#define DSCPS           (POLICY_DSCP_MAX + 1)
+#define DSCP_PREFIX_MAX (NATRA_SUBNET_VERSION_BITS + 32)
+/* While the map changes, it has what is there before and after, but that of any DSCP once;
+ * some kernels want room for one more to replace an entry. It takes no memory for what it
+ * does not have. */
+#define ENTRIES_MAX     (2 * (NATRA_SUBNETS_MAX + DSCPS) + 2)
 
 struct entry {
 	struct natra_subnet key;
-	uint8_t number; /* of its class; 0: there are no classes */
+	uint8_t number; /* of its class; 0: of none; NATRA_CLASS_EXEMPT */
+};
+
+/* Programs find this entry when they have found neither a subnet nor the DSCP of a
+ * class. */
+static const struct natra_subnet any_dscp = {
+	.prefix_bits = NATRA_SUBNET_VERSION_BITS,
+	.version = NATRA_SUBNET_DSCP,
 };
 
 /* The entries of a map, the longest prefixes first. */
@@ -31,11 +40,12 @@ static void entries_free(struct entries *entries)
 
 #define cleanup_entries __attribute__((cleanup(entries_free)))
 
-/* Programs look for a DSCP when they have found no subnet, so it counts as the shortest
- * prefix. */
+/* Programs look for a DSCP when they have found no subnet, so its prefixes count as the
+ * shortest ones. */
 static uint32_t length_of(const struct natra_subnet *key)
 {
-	return key->version == NATRA_SUBNET_DSCP ? 0 : key->prefix_bits;
+	return key->prefix_bits +
+	       (key->version == NATRA_SUBNET_DSCP ? 0 : DSCP_PREFIX_MAX);
 }
 
 static int longest_first(const void *a, const void *b)
@@ -59,7 +69,7 @@ static void add_dscps(struct entries *entries, uint64_t dscps, uint8_t number)
 {
 	for (uint32_t dscp = 0; dscp < DSCPS; dscp++) {
 		const struct natra_subnet key = {
-			.prefix_bits = NATRA_SUBNET_VERSION_BITS + 32,
+			.prefix_bits = DSCP_PREFIX_MAX,
 			.version = NATRA_SUBNET_DSCP,
 			.addr = {dscp},
 		};
@@ -67,6 +77,17 @@ static void add_dscps(struct entries *entries, uint64_t dscps, uint8_t number)
 		if (dscps >> dscp & 1)
 			add_blocks(entries, &key, 1, number);
 	}
+}
+
+/* Shaped peers are in no class, and all others are exempt; or unshaped ones are. */
+static void add_subnets(struct entries *entries, const struct subnets *subnets)
+{
+	const bool shaped = subnets->kind == SUBNETS_SHAPED;
+
+	add_blocks(entries, subnets->list, subnets->len,
+		   shaped ? 0 : NATRA_CLASS_EXEMPT);
+	if (shaped)
+		add_blocks(entries, &any_dscp, 1, NATRA_CLASS_EXEMPT);
 }
 
 static int entries_of(struct natra *n, const struct subnets *subnets,
@@ -79,7 +100,7 @@ static int entries_of(struct natra *n, const struct subnets *subnets,
 	ret->list = calloc(len, sizeof(*ret->list));
 	if (!ret->list)
 		return fail_errno(n, -ENOMEM, "list the subnets");
-	add_blocks(ret, subnets->list, subnets->len, 0);
+	add_subnets(ret, subnets);
 	for (size_t i = 0; i < subnets->classes_len; i++) {
 		const struct peer_class *class = &subnets->classes[i];
 		const uint8_t number = (uint8_t)(i + 1);
@@ -104,12 +125,9 @@ int subnets_map_make(struct natra *n, const struct subnets *subnets,
 
 	if (r < 0)
 		return r;
-	fd = bpf_map_create(
-		BPF_MAP_TYPE_LPM_TRIE, "natra_subnets",
-		sizeof(entries.list->key), sizeof(entries.list->number),
-		subnets->kind == NATRA_SUBNETS_CLASSES ? CLASS_ENTRIES_MAX
-						       : (uint32_t)subnets->len,
-		&opts);
+	fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, "natra_subnets",
+			    sizeof(entries.list->key),
+			    sizeof(entries.list->number), ENTRIES_MAX, &opts);
 	if (fd < 0)
 		return fail_errno(n, fd, "create the map of subnets");
 	for (size_t i = 0; i < entries.len && r == 0; i++)
@@ -123,7 +141,7 @@ int subnets_map_make(struct natra *n, const struct subnets *subnets,
 
 int subnets_tries_make(struct natra *n, uint32_t slots, int *ret_fd)
 {
-	const struct subnets none = {.kind = NATRA_SUBNETS_CLASSES};
+	const struct subnets none = {0};
 	struct bpf_map_create_opts opts = {.sz = sizeof(opts)};
 	cleanup_close int trie_fd = -1;
 	int r;
@@ -150,13 +168,15 @@ static int take_entry(struct subnets *subnets, const struct entry *entry)
 	size_t *len = &subnets->len;
 	struct natra_subnet *longer;
 
-	if (entry->number > subnets->classes_len ||
-	    !entry->number != !subnets->classes_len)
-		return -ESTALE;
-	if (entry->number) {
+	if (subnet_compare(&entry->key, &any_dscp) == 0)
+		return 0; /* it follows from the kind of list */
+	if (entry->number && entry->number <= subnets->classes_len) {
 		class = &subnets->classes[entry->number - 1];
 		list = &class->list;
 		len = &class->len;
+	} else if (subnets->kind == SUBNETS_NONE ||
+		   (entry->number && entry->number != NATRA_CLASS_EXEMPT)) {
+		return -ESTALE;
 	}
 	if (class && entry->key.version == NATRA_SUBNET_DSCP &&
 	    entry->key.addr[0] < DSCPS) {
@@ -212,8 +232,7 @@ int subnets_map_read(struct natra *n, int fd, struct subnets *subnets)
 	if (info.type != BPF_MAP_TYPE_LPM_TRIE ||
 	    info.key_size != sizeof(struct natra_subnet) ||
 	    info.value_size != sizeof(uint8_t) ||
-	    info.max_entries > (subnets->classes_len ? CLASS_ENTRIES_MAX
-						     : NATRA_SUBNETS_MAX))
+	    info.max_entries > ENTRIES_MAX)
 		return refuse(n, -ESTALE,
 			      "the pin of the subnets is another map");
 	r = read_entries(n, fd, info.max_entries, subnets);
@@ -235,7 +254,7 @@ static const struct entry *find(const struct entries *entries,
 		       sizeof(*entries->list), longest_first);
 }
 
-/* Returns whether a map of classes has no room for what is in it beside what is to come.
+/* Returns whether a map has no room for what is in it beside what is to come.
  * It has room for two lists, and a process that was killed while it changed them has left
  * two. */
 static bool is_crowded(const struct entries *from, const struct entries *to)
@@ -244,7 +263,7 @@ static bool is_crowded(const struct entries *from, const struct entries *to)
 
 	for (size_t i = 0; i < to->len; i++)
 		both += !find(from, &to->list[i]);
-	return both > CLASS_ENTRIES_MAX - 1;
+	return both > ENTRIES_MAX - 1;
 }
 
 /* Adds the longest prefixes first, so that an address never falls to a shorter new prefix

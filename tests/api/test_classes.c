@@ -245,11 +245,6 @@ static void a_stale_policy_is_refused(void **state)
 		assert_int_equal(KEPT(natra_configure(n, ID, &stale)), -EINVAL);
 		says(n, "classes", "there are 2");
 	}
-	/* A group cannot stand beside the classes that stay. */
-	stale = policy_of(10, 20);
-	stale.group = 1;
-	assert_int_equal(KEPT(natra_configure(n, ID, &stale)), -EINVAL);
-	says(n, "classes", "beside a group");
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 	rig_same_state(before);
 	free(before);

@@ -518,6 +518,60 @@ static void check_compares_the_group(void **state)
 	munmap(map, 2 * NATRA_GROUPS * sizeof(struct natra_group));
 }
 
+/* Sends into the pod and returns how many of the packets were charged to the group. Others
+ * than these may come, such as those by which IPv6 finds neighbours. */
+static uint64_t charged_of(int packets)
+{
+	const uint64_t before = walk().last.ingress_charged.packets;
+
+	pod_send(&pod, packets);
+	return walk().last.ingress_charged.packets - before;
+}
+
+/* What is in a class with a rate is charged to the group as well, and what is in one
+ * without a rate, or exempt, is not. */
+static void classes_are_of_the_group(void **state)
+{
+	static const char *const peer[] = {"10.78.0.0/16"};
+	static const char *const nobody[] = {"192.0.2.0/24"};
+	struct natra_class class = {
+		.sz = sizeof(class),
+		.name = "near",
+		.ingress_rate_bits_per_sec = MBIT,
+		.subnets = peer,
+		.subnets_len = 1,
+	};
+	struct natra_policy policy = member_of(make_group(TEAM, 100));
+	struct natra_stats stats = NATRA_INIT(stats);
+
+	(void)state;
+	policy.fast_pass = NATRA_FAST_PASS_OFF;
+	policy.classes = &class;
+	policy.classes_len = 1;
+	assert_int_equal(attach(&policy), 0);
+	assert_in_range(charged_of(50), 50, 60);
+	assert_int_equal(natra_class_stats(n, ID, "near", &stats), 0);
+	assert_int_equal(stats.ingress.admitted.packets, 50);
+	class.ingress_rate_bits_per_sec = 0;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	assert_in_range(charged_of(50), 0, 10);
+	assert_int_equal(natra_class_stats(n, ID, "near", &stats), 0);
+	assert_int_equal(stats.ingress.unlimited.packets, 50);
+	class.subnets = nobody;
+	policy.unshaped_subnets = peer;
+	policy.unshaped_subnets_len = 1;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	assert_in_range(charged_of(50), 0, 10);
+	policy.unshaped_subnets = nobody;
+	class.subnets = peer;
+	class.subnets_len = 0;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	assert_in_range(charged_of(50), 50, 60);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	rig_detach(n, ID);
+	remove_group(TEAM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -526,6 +580,7 @@ int main(void)
 		POD_CASE(groups_have_two_levels),
 		POD_CASE(there_is_room_for_so_many),
 		POD_CASE(members_are_counted_and_charged),
+		POD_CASE(classes_are_of_the_group),
 		POD_CASE(a_member_to_come_keeps_its_group),
 		POD_CASE(unknown_group_is_refused),
 		POD_CASE(groups_change_live),

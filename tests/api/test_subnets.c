@@ -109,26 +109,136 @@ static void the_same_subnets_keep_the_programs(void **state)
 	assert_int_equal(info.policy.shaped_subnets_len, 2);
 }
 
-/* The attachment is replaced if a block differs, the kind of list, or whether
- * there is a list. */
-static void other_subnets_replace_it(void **state)
+/* Other blocks are changed in place. The attachment is replaced if the kind of list differs,
+ * or whether there is a list. */
+static void other_subnets_change_it(void **state)
 {
-	const struct natra_policy policies[] = {
-		shaped(given, 3),   shaped(other, 2),  unshaped(other, 2),
-		unshaped(other, 1), policy_of(10, 20), shaped(other, 1),
+	const struct {
+		struct natra_policy policy;
+		bool in_place;
+	} steps[] = {
+		{shaped(given, 3), false},   {shaped(other, 2), true},
+		{unshaped(other, 2), false}, {unshaped(other, 1), true},
+		{policy_of(10, 20), false},  {shaped(other, 1), false},
 	};
 	uint32_t before = 0;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		struct natra_info info;
 
-		assert_int_equal(attach(&policies[i]), 0);
+		assert_int_equal(attach(&steps[i].policy), 0);
 		info = rig_query(n, ID);
-		assert_int_not_equal(info.ingress_prog_id, before);
+		assert_int_equal(info.ingress_prog_id == before,
+				 steps[i].in_place);
 		before = info.ingress_prog_id;
-		assert_int_equal(natra_check(n, ID, &policies[i]), 0);
+		assert_int_equal(natra_check(n, ID, &steps[i].policy), 0);
 	}
+}
+
+/* Returns the packets into the pod that are exempt. */
+static uint64_t exempt(void)
+{
+	struct natra_stats stats = NATRA_INIT(stats);
+
+	assert_int_equal(KEPT(natra_stats(n, ID, &stats)), 0);
+	return stats.ingress.unlimited.packets;
+}
+
+/* The programs and counters stay, and the next packet is judged by the new list. */
+static void configure_changes_them(void **state)
+{
+	static const char *const peer[] = {"10.78.0.0/16"};
+	static const char *const nobody[] = {"192.0.2.0/24"};
+	struct natra_policy policy = unshaped(nobody, 1);
+	struct blocks blocks = {.len = 0};
+	struct natra_info before, after;
+
+	(void)state;
+	assert_int_equal(attach(&policy), 0);
+	before = rig_query(n, ID);
+	pod_send(&pod, 10);
+	assert_int_equal(exempt(), 0);
+	policy = unshaped(peer, 1);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	pod_send(&pod, 10);
+	assert_int_equal(exempt(), 10);
+	after = rig_query(n, ID);
+	assert_int_equal(after.ingress_prog_id, before.ingress_prog_id);
+	assert_int_equal(natra_foreach_subnet(n, ID, note, &blocks), 0);
+	assert_int_equal(blocks.len, 1);
+	assert_string_equal(blocks.text[0], "10.78.0.0/16");
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	/* Another kind of list takes an attach. */
+	policy = shaped(nobody, 1);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	/* Those by which IPv6 finds neighbours are exempt as well. */
+	assert_in_range(exempt(), 0, 9);
+	pod_send(&pod, 10);
+	assert_in_range(exempt(), 10, 19);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+}
+
+static int count_class(void *arg, const struct natra_class *class)
+{
+	(void)class;
+	++*(int *)arg;
+	return 0;
+}
+
+/* Each list stays if a change names only the other one, and is told as what it is. */
+static void they_stand_beside_classes(void **state)
+{
+	static const char *const peer[] = {"10.78.0.0/16"};
+	static const char *const lan[] = {"10.0.0.0/8"};
+	struct natra_class class = {
+		.sz = sizeof(class),
+		.name = "lan",
+		.ingress_rate_bits_per_sec = MBIT,
+		.subnets = lan,
+		.subnets_len = 1,
+	};
+	struct natra_policy policy = unshaped(peer, 1);
+	struct natra_stats stats = NATRA_INIT(stats);
+	struct blocks blocks = {.len = 0};
+	struct natra_info info;
+	int classes = 0;
+
+	(void)state;
+	policy.classes = &class;
+	policy.classes_len = 1;
+	assert_int_equal(attach(&policy), 0);
+	pod_send(&pod, 10);
+	assert_int_equal(exempt(), 10);
+	assert_int_equal(natra_class_stats(n, ID, "lan", &stats), 0);
+	assert_int_equal(stats.ingress.unlimited.packets, 0);
+	info = rig_query(n, ID);
+	assert_int_equal(info.policy.unshaped_subnets_len, 1);
+	assert_int_equal(info.policy.classes_len, 1);
+	assert_int_equal(natra_foreach_class(n, ID, count_class, &classes), 0);
+	assert_int_equal(classes, 1);
+	assert_int_equal(natra_foreach_subnet(n, ID, note, &blocks), 0);
+	assert_int_equal(blocks.len, 1);
+
+	policy = unshaped(other, 2);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EINVAL);
+	says(n, "'10.0.0.0/8'", "'lan'");
+	policy = unshaped(given + 1, 1);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	pod_send(&pod, 10);
+	assert_int_equal(exempt(), 10);
+	assert_int_equal(natra_class_stats(n, ID, "lan", &stats), 0);
+	assert_int_equal(stats.ingress.mice.packets, 10);
+	policy = policy_of(10, 20);
+	policy.classes = &class;
+	policy.classes_len = 1;
+	class.ingress_rate_bits_per_sec = 2 * MBIT;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	policy.unshaped_subnets = given + 1;
+	policy.unshaped_subnets_len = 1;
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	policy.unshaped_subnets = peer;
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
 }
 
 static void configure_keeps_them(void **state)
@@ -163,15 +273,14 @@ static void configure_keeps_them(void **state)
 	assert_int_equal(blocks.len, 2);
 	assert_string_equal(blocks.text[1], "2001:db8::/32");
 
-	policy = shaped(same, 2);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EINVAL);
-	says(n, "subnets", "fixed");
-	policy = unshaped(other, 2);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EINVAL);
-	says(n, "subnets", "fixed");
-	policy = unshaped(other, 1);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EINVAL);
-	says(n, "subnets", "fixed");
+	/* What another process had read before they changed. */
+	info.policy.unshaped_subnets_len = 3;
+	assert_int_equal(KEPT(natra_configure(n, ID, &info.policy)), -EINVAL);
+	says(n, "unshaped_subnets", "3");
+	info.policy.unshaped_subnets_len = 0;
+	info.policy.shaped_subnets_len = 2;
+	assert_int_equal(KEPT(natra_configure(n, ID, &info.policy)), -EINVAL);
+	says(n, "shaped_subnets", "2");
 	policy = unshaped(same, 2);
 	policy.ingress_rate_bits_per_sec = 40 * MBIT;
 	policy.egress_rate_bits_per_sec = 50 * MBIT;
@@ -189,13 +298,13 @@ static void check_compares_them(void **state)
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 	policy = shaped(other, 2);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
-	says(n, "subnets", NULL);
+	says(n, ID, "other limits");
 	policy = unshaped(same, 2);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
-	says(n, "subnets", NULL);
+	says(n, ID, "other limits");
 	policy = policy_of(10, 20);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
-	says(n, "subnets", NULL);
+	says(n, ID, "other limits");
 }
 
 static void check_misses_the_pin(void **state)
@@ -265,7 +374,9 @@ int main(void)
 		POD_CASE(what_was_given_is_told),
 		POD_CASE(none_is_an_empty_walk),
 		POD_CASE(the_same_subnets_keep_the_programs),
-		POD_CASE(other_subnets_replace_it),
+		POD_CASE(other_subnets_change_it),
+		POD_CASE(configure_changes_them),
+		POD_CASE(they_stand_beside_classes),
 		POD_CASE(configure_keeps_them),
 		POD_CASE(check_compares_them),
 		POD_CASE(check_misses_the_pin),

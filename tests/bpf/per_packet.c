@@ -68,13 +68,21 @@ static const char *const fate_names[FATES] = {
 	[DROPPED] = "reference dropped",
 };
 
+/* What the packet's source is. The values are those of enum subnets_kind, as far as that
+ * goes. */
+enum peer {
+	SHAPED = SUBNETS_SHAPED,
+	EXEMPT = SUBNETS_UNSHAPED,
+	IN_CLASS,
+};
+
 struct subject {
 	const char *name;
 	enum program_kind kind;
 	enum natra_counter counter; /* the one that counts its packets */
 	enum fate fate;             /* the fate of the reference's packets */
 	double target;              /* 0 if it is only printed */
-	enum natra_subnets subnets; /* the list with the packet's source */
+	uint32_t peer;              /* enum peer; 0: peers are alike */
 	bool gso;
 	bool measures_connects;
 	uint32_t groups; /* how many levels judge its packets */
@@ -85,11 +93,11 @@ struct subject {
 };
 
 static struct subject subjects[] = {
-#define SUBJECT(name_, kind_, counter_, fate_, target_, subnets_, gso_)        \
+#define SUBJECT(name_, kind_, counter_, fate_, target_, peer_, gso_)           \
 	{                                                                      \
 		.name = name_, .kind = PROGRAM_##kind_,                        \
 		.counter = NATRA_COUNT_##counter_, .fate = fate_,              \
-		.target = target_, .subnets = subnets_, .gso = gso_            \
+		.target = target_, .peer = peer_, .gso = gso_                  \
 	}
 	SUBJECT("rx mouse", RX, MICE, PASSED, MOUSE_TARGET, 0, false),
 	SUBJECT("rx heavy", RX, ADMITTED, PASSED, HEAVY_TARGET, 0, false),
@@ -106,10 +114,9 @@ static struct subject subjects[] = {
 	SUBJECT("edt dropped", EDT, DROPPED_HORIZON, DROPPED, DROPPED_TARGET, 0,
 		false),
 	/* These rows have no target because the reference has no subnets. */
-	SUBJECT("rx shaped", RX, MICE, PASSED, 0, NATRA_SUBNETS_SHAPED, false),
-	SUBJECT("rx exempt", RX, UNLIMITED, PASSED, 0, NATRA_SUBNETS_UNSHAPED,
-		false),
-	SUBJECT("rx class", RX, MICE, PASSED, 0, NATRA_SUBNETS_CLASSES, false),
+	SUBJECT("rx shaped", RX, MICE, PASSED, 0, SHAPED, false),
+	SUBJECT("rx exempt", RX, UNLIMITED, PASSED, 0, EXEMPT, false),
+	SUBJECT("rx class", RX, MICE, PASSED, 0, IN_CLASS, false),
 	/* The same with connections measured, which this packet is none of. */
 	{.name = "rx mouse sli",
 	 .kind = PROGRAM_RX,
@@ -263,11 +270,11 @@ static void set_fate(enum fate fate)
 
 static void load(struct subject *s)
 {
-	struct subnets subnets = {.kind = s->subnets};
+	struct subnets subnets = {0};
+	const struct th_peers peers = {.subnets = &subnets};
 	const struct program_options options = {
 		.kind = s->kind,
 		.has_l2 = true,
-		.subnets = &subnets,
 		.measures_connects = s->measures_connects,
 		.has_groups = s->groups > 0,
 		.groups_fd = s->groups ? make_groups(s->groups) : 0,
@@ -296,11 +303,13 @@ static void load(struct subject *s)
 		die("map of groups", -options.groups_fd);
 	if (s->groups)
 		limits.member = policy_membership(1, 1, 1000000000, false);
-	if (s->subnets)
+	if (s->peer)
 		fill_subnets(&subnets);
-	if (s->subnets == NATRA_SUBNETS_CLASSES)
+	if (s->peer == IN_CLASS)
 		fill_classes(&subnets);
-	if (th_start(&s->run, &options, &limits) < 0) {
+	else
+		subnets.kind = (enum subnets_kind)s->peer;
+	if (th_start(&s->run, &options, &peers, &limits) < 0) {
 		fprintf(stderr, "%s: %s\n", s->name, natra_error(s->run.n));
 		exit(1);
 	}

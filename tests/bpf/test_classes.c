@@ -109,6 +109,8 @@ static const char *const nobody[] = {"203.0.113.0/24", "192.0.2.0/32",
 struct lists {
 	struct natra_class list[4];
 	size_t len;
+	const char *const *shaped, *const *unshaped;
+	size_t subnets_len; /* of one of these two */
 };
 
 static void add(struct lists *lists, const char *name,
@@ -131,8 +133,11 @@ static struct subnets read_lists(const struct lists *lists)
 
 	policy.classes = lists->list;
 	policy.classes_len = lists->len;
+	policy.shaped_subnets = lists->shaped;
+	policy.shaped_subnets_len = lists->shaped ? lists->subnets_len : 0;
+	policy.unshaped_subnets = lists->unshaped;
+	policy.unshaped_subnets_len = lists->unshaped ? lists->subnets_len : 0;
 	assert_int_equal(subnets_read(&policy, &subnets), 0);
-	assert_int_equal(subnets.kind, NATRA_SUBNETS_CLASSES);
 	return subnets;
 }
 
@@ -143,18 +148,17 @@ static void load(struct progrun *run, enum program_kind kind, bool peer_is_to,
 	const struct program_options options = {
 		.kind = kind,
 		.has_l2 = true,
-		.peer_is_to = peer_is_to,
-		.subnets = &subnets,
 	};
 	struct natra_limits limits = th_limits();
 
 	limits.rate = policy_rate(8000000, 100000000);
-	th_load(run, &options, &limits);
+	th_load_peers(run, &options, &(struct th_peers){&subnets, peer_is_to},
+		      &limits);
 }
 
-/* Fails unless the packet counts in this class, at its length. */
-static void is_in(struct progrun *run, const struct kind *kind, uint8_t tos,
-		  uint32_t class)
+/* Fails unless the packet counts so in this class, at its length. */
+static void counts(struct progrun *run, const struct kind *kind, uint8_t tos,
+		   uint32_t class, enum natra_counter counter)
 {
 	struct th_result result;
 	struct packet p;
@@ -163,10 +167,21 @@ static void is_in(struct progrun *run, const struct kind *kind, uint8_t tos,
 	th_look_at_class(run, class);
 	th_send(run, &p, NULL, &result);
 	if (result.verdict != TC_ACT_UNSPEC || result.bytes != p.len ||
-	    result.counter != NATRA_COUNT_ADMITTED)
+	    result.counter != counter)
 		fail_msg("%s: verdict %d, %u bytes, counter %d", kind->name,
 			 result.verdict, (unsigned int)result.bytes,
 			 result.counter);
+}
+
+static void is_in(struct progrun *run, const struct kind *kind, uint8_t tos,
+		  uint32_t class)
+{
+	counts(run, kind, tos, class, NATRA_COUNT_ADMITTED);
+}
+
+static void is_exempt(struct progrun *run, const struct kind *kind, uint8_t tos)
+{
+	counts(run, kind, tos, 0, NATRA_COUNT_UNLIMITED);
 }
 
 static void peer_decides_and_not_the_pod(void **state)
@@ -229,6 +244,51 @@ static void subnets_decide_before_dscps(void **state)
 		is_in(&run, &kinds[i], 63 << 2, marked);
 		is_in(&run, &kinds[i], 0, version ? 1 : 0);
 		is_in(&run, &kinds[i], 1 << 2, version == 4 ? 1 : 0);
+	}
+	th_close(&run);
+}
+
+/* The longest prefix decides between classes and subnets, too. */
+static void unshaped_subnets_beside_classes(void **state)
+{
+	struct lists lists = {.unshaped = from, .subnets_len = 2};
+	struct progrun run;
+
+	(void)state;
+	add(&lists, "all", all, 2, UINT64_C(1) << EF);
+	load(&run, PROGRAM_RX, false, &lists);
+	for (size_t i = 0; i < TH_LEN(kinds); i++) {
+		if (kinds[i].version)
+			is_exempt(&run, &kinds[i], EF_CE);
+		else
+			is_in(&run, &kinds[i], EF_CE, 0);
+	}
+	th_close(&run);
+	load(&run, PROGRAM_TX, true, &lists);
+	for (size_t i = 0; i < TH_LEN(kinds); i++)
+		is_in(&run, &kinds[i], 0, kinds[i].version ? 1 : 0);
+	th_close(&run);
+}
+
+/* The policy limits shaped peers whatever their DSCP. Of the others those are limited that
+ * are in a class, or hide their addresses. */
+static void shaped_subnets_beside_classes(void **state)
+{
+	struct lists lists = {.shaped = from, .subnets_len = 1};
+	struct progrun run;
+
+	(void)state;
+	add(&lists, "nobody", nobody, 3, 0);
+	add(&lists, "voice", NULL, 0, UINT64_C(1) << EF);
+	load(&run, th_has_edt() ? PROGRAM_EDT : PROGRAM_TX, false, &lists);
+	for (size_t i = 0; i < TH_LEN(kinds); i++) {
+		const int version = kinds[i].version;
+
+		is_in(&run, &kinds[i], EF_CE, version == 6 ? 2 : 0);
+		if (version == 6)
+			is_exempt(&run, &kinds[i], 0);
+		else
+			is_in(&run, &kinds[i], 0, 0);
 	}
 	th_close(&run);
 }
@@ -304,6 +364,23 @@ static void lists_change_while_programs_run(void **state)
 	change(&run, &none, &one);
 	is_in(&run, &kinds[1], EF_CE, 1);
 	assert_int_equal(entries(&run), 5);
+	th_close(&run);
+}
+
+static void subnets_change_while_programs_run(void **state)
+{
+	struct lists one = {.shaped = from, .subnets_len = 1};
+	struct lists two = {.shaped = from + 1, .subnets_len = 1};
+	struct progrun run;
+
+	(void)state;
+	load(&run, PROGRAM_TX, false, &one);
+	is_in(&run, &kinds[0], 0, 0);
+	is_exempt(&run, &kinds[1], 0);
+	change(&run, &one, &two);
+	is_exempt(&run, &kinds[0], 0);
+	is_in(&run, &kinds[1], 0, 0);
+	assert_int_equal(entries(&run), 2);
 	th_close(&run);
 }
 
@@ -433,8 +510,11 @@ int main(void)
 		cmocka_unit_test(peer_decides_and_not_the_pod),
 		cmocka_unit_test(longest_prefix_decides),
 		cmocka_unit_test(subnets_decide_before_dscps),
+		cmocka_unit_test(unshaped_subnets_beside_classes),
+		cmocka_unit_test(shaped_subnets_beside_classes),
 		cmocka_unit_test(as_many_prefixes_as_there_may_be),
 		cmocka_unit_test(lists_change_while_programs_run),
+		cmocka_unit_test(subnets_change_while_programs_run),
 		cmocka_unit_test(no_peer_loses_its_class_meanwhile),
 		cmocka_unit_test(classes_have_buckets_of_their_own),
 		cmocka_unit_test(events_have_the_class),

@@ -461,7 +461,8 @@ static void each_program_can_measure(void **state)
 {
 	struct natra_subnet block;
 	const struct subnets subnets = {
-		.kind = NATRA_SUBNETS_SHAPED, .list = &block, .len = 1};
+		.kind = SUBNETS_SHAPED, .list = &block, .len = 1};
+	const struct th_peers peers = {.subnets = &subnets};
 	const struct natra_limits limits = th_limits();
 	const int kinds = th_has_edt() ? PROGRAM_KIND_MAX : PROGRAM_EDT;
 
@@ -471,12 +472,11 @@ static void each_program_can_measure(void **state)
 		const struct program_options options = {
 			.kind = (enum program_kind)(i / 4),
 			.has_l2 = i & 1,
-			.subnets = i & 2 ? &subnets : NULL,
 			.measures_connects = true,
 		};
 		struct progrun run;
 
-		th_load(&run, &options, &limits);
+		th_load_peers(&run, &options, i & 2 ? &peers : NULL, &limits);
 		th_close(&run);
 	}
 }

@@ -40,7 +40,8 @@ static void write_group(uint32_t number, uint64_t rate, uint32_t parent)
 	group_at(number)->limits[0] = group_limits(&given, NULL, true);
 }
 
-static int load_member(enum program_kind kind, uint64_t floor)
+static int load_member(enum program_kind kind, uint64_t floor,
+		       const struct th_peers *peers)
 {
 	struct program_options options = {
 		.kind = kind,
@@ -68,7 +69,7 @@ static int load_member(enum program_kind kind, uint64_t floor)
 	assert_true(groups != MAP_FAILED);
 	write_group(GROUP, RATE, 0);
 	write_group(PARENT, RATE, 0);
-	r = th_start(&run, &options, &limits);
+	r = th_start(&run, &options, peers, &limits);
 	close(options.groups_fd);
 	natra_close(n);
 	if (r < 0)
@@ -79,31 +80,82 @@ static int load_member(enum program_kind kind, uint64_t floor)
 static int load_rx(void **state)
 {
 	(void)state;
-	return load_member(PROGRAM_RX, 0);
+	return load_member(PROGRAM_RX, 0, NULL);
 }
 
 static int load_tx(void **state)
 {
 	(void)state;
-	return load_member(PROGRAM_TX, 0);
+	return load_member(PROGRAM_TX, 0, NULL);
 }
 
 static int load_edt(void **state)
 {
 	(void)state;
-	return load_member(PROGRAM_EDT, 0);
+	return load_member(PROGRAM_EDT, 0, NULL);
 }
 
 static int load_rx_floor(void **state)
 {
 	(void)state;
-	return load_member(PROGRAM_RX, RATE / 2);
+	return load_member(PROGRAM_RX, RATE / 2, NULL);
 }
 
 static int load_edt_floor(void **state)
 {
 	(void)state;
-	return load_member(PROGRAM_EDT, RATE / 2);
+	return load_member(PROGRAM_EDT, RATE / 2, NULL);
+}
+
+/* Peers of IPv4 are in a class, and those of IPv6 in one without a rate, or exempt. */
+#define LIMITED 1
+#define FREE    2
+
+static int load_classes(enum program_kind kind, bool is_exempt)
+{
+	static const char *const v4[] = {"0.0.0.0/0"};
+	static const char *const v6[] = {"::/0"};
+	static const struct natra_limits none;
+	const struct natra_class list[] = {
+		{.name = "limited", .subnets = v4, .subnets_len = 1},
+		{.name = "free", .subnets = v6, .subnets_len = !is_exempt},
+	};
+	struct natra_policy policy = NATRA_INIT(policy);
+	cleanup_subnets struct subnets subnets = {0};
+	struct slot slot;
+
+	policy.classes = list;
+	policy.classes_len = TH_LEN(list);
+	policy.unshaped_subnets = v6;
+	policy.unshaped_subnets_len = is_exempt;
+	assert_int_equal(subnets_read(&policy, &subnets), 0);
+	(void)load_member(kind, 0, &(struct th_peers){.subnets = &subnets});
+	slot = slot_of_class(&run.slot, FREE);
+	return slot_set_limits(run.n, &slot, &none);
+}
+
+static int load_rx_classes(void **state)
+{
+	(void)state;
+	return load_classes(PROGRAM_RX, false);
+}
+
+static int load_edt_classes(void **state)
+{
+	(void)state;
+	return load_classes(PROGRAM_EDT, false);
+}
+
+static int load_rx_exempt(void **state)
+{
+	(void)state;
+	return load_classes(PROGRAM_RX, true);
+}
+
+static int load_edt_exempt(void **state)
+{
+	(void)state;
+	return load_classes(PROGRAM_EDT, true);
 }
 
 static int unload(void **state)
@@ -397,6 +449,63 @@ static void changed_limits_hold_at_once(void **state)
 			th_now() - TH_SECOND / 2 + LEN * 11000ULL + TH_SECOND);
 }
 
+static enum natra_counter send_in_class(void (*make)(struct packet *p,
+						     uint16_t source,
+						     uint8_t tos, size_t len),
+					uint32_t class)
+{
+	struct th_result r;
+	struct packet p;
+
+	make(&p, 1, 0, LEN);
+	th_look_at_class(&run, class);
+	th_send(&run, &p, NULL, &r);
+	th_look_at_class(&run, 0);
+	return r.counter;
+}
+
+/* A packet of a class is charged to the class, and to the group by the clock of the whole
+ * attachment: what one class has taken, the others have not. */
+static void classes_are_charged_as_one_member(void **state)
+{
+	(void)state;
+	assert_int_equal(send_in_class(packet_make_tcp4, LIMITED),
+			 NATRA_COUNT_ADMITTED);
+	assert_int_equal(group_at(GROUP)->charged.packets, 1);
+	assert_int_equal(group_at(GROUP)->charged.bytes, LEN);
+	assert_int_not_equal(member().clock_ns, 0);
+	assert_int_equal(th_tat(&run), 0);
+	th_look_at_class(&run, LIMITED);
+	assert_int_equal(member().clock_ns, 0);
+	assert_int_not_equal(th_tat(&run), 0);
+	th_look_at_class(&run, 0);
+	set_member_ahead(held ? 3 * TH_SECOND : TH_SECOND);
+	assert_int_equal(send_in_class(packet_make_tcp4, LIMITED),
+			 held ? NATRA_COUNT_DROPPED_HORIZON
+			      : NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(group_at(GROUP)->charged.packets, 1);
+}
+
+static void passes_the_group(uint32_t class)
+{
+	set_member_ahead(HOUR);
+	assert_int_equal(send_in_class(packet_make_tcp6, class),
+			 NATRA_COUNT_UNLIMITED);
+	assert_int_equal(group_at(GROUP)->charged.packets, 0);
+}
+
+static void classes_without_a_rate_pass_the_group(void **state)
+{
+	(void)state;
+	passes_the_group(FREE);
+}
+
+static void exempt_peers_pass_the_group(void **state)
+{
+	(void)state;
+	passes_the_group(0);
+}
+
 int main(void)
 {
 #define CASE(prefix, name, load)                                               \
@@ -419,6 +528,15 @@ int main(void)
 		CASE("edt_", packets_depart_when_the_group_lets_them, load_edt),
 		CASE("edt_", packets_depart_when_their_own_limit_lets_them,
 		     load_edt),
+		CASE("rx_", classes_are_charged_as_one_member, load_rx_classes),
+		CASE("edt_", classes_are_charged_as_one_member,
+		     load_edt_classes),
+		CASE("rx_", classes_without_a_rate_pass_the_group,
+		     load_rx_classes),
+		CASE("edt_", classes_without_a_rate_pass_the_group,
+		     load_edt_classes),
+		CASE("rx_", exempt_peers_pass_the_group, load_rx_exempt),
+		CASE("edt_", exempt_peers_pass_the_group, load_edt_exempt),
 		CASE("rx_", nobody_waits_within_its_floor, load_rx_floor),
 		CASE("edt_", nobody_waits_within_its_floor, load_edt_floor),
 	};

@@ -260,7 +260,7 @@ static void one_program_serves_all_kinds(void **state)
 		const bool held = programs[i] == PROGRAM_EDT;
 
 		stub_close(&run.stub);
-		assert_int_equal(stub_load(run.n, programs[i],
+		assert_int_equal(stub_load(run.n, programs[i], false,
 					   run.bank.programs_fd, run.slot.index,
 					   &run.stub),
 				 0);

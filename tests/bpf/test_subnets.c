@@ -140,13 +140,12 @@ static const struct kind {
 /* Loads a program with its map of subnets. All flows are heavy, so a packet
  * that is limited counts as admitted. */
 static void load(struct progrun *run, enum program_kind program,
-		 bool peer_is_to, enum natra_subnets kind,
+		 bool peer_is_to, enum subnets_kind kind,
 		 const char *const *blocks, size_t len)
 {
-	struct program_options options = {
+	const struct program_options options = {
 		.kind = program,
 		.has_l2 = true,
-		.peer_is_to = peer_is_to,
 	};
 	struct natra_policy policy = NATRA_INIT(policy);
 	cleanup_subnets struct subnets subnets = {0};
@@ -157,8 +156,8 @@ static void load(struct progrun *run, enum program_kind program,
 	limits.rate = policy_rate(8000000, 100000000);
 	assert_int_equal(subnets_read(&policy, &subnets), 0);
 	subnets.kind = kind;
-	options.subnets = &subnets;
-	th_load(run, &options, &limits);
+	th_load_peers(run, &options, &(struct th_peers){&subnets, peer_is_to},
+		      &limits);
 }
 
 /* Returns whether the packet was limited, by which of two counters grew. */
@@ -181,7 +180,7 @@ static bool is_limited(struct progrun *run, const struct kind *kind)
 }
 
 static void all_kinds(enum program_kind program, bool peer_is_to,
-		      enum natra_subnets subnets, int version)
+		      enum subnets_kind subnets, int version)
 {
 	static const char *const blocks[2][2] = {
 		{FROM4, TO4},
@@ -192,7 +191,7 @@ static void all_kinds(enum program_kind program, bool peer_is_to,
 	 * they are limited, or the pod, which does not. */
 	for (int end = 0; end < 2; end++) {
 		bool in_list = peer_is_to == (end == 1);
-		bool limited = in_list == (subnets == NATRA_SUBNETS_SHAPED);
+		bool limited = in_list == (subnets == SUBNETS_SHAPED);
 		struct progrun run;
 
 		load(&run, program, peer_is_to, subnets,
@@ -215,9 +214,9 @@ static void peer_decides_and_not_the_pod(void **state)
 		for (int to = 0; to < 2; to++) {
 			for (int v = 4; v <= 6; v += 2) {
 				all_kinds((enum program_kind)program, to,
-					  NATRA_SUBNETS_SHAPED, v);
+					  SUBNETS_SHAPED, v);
 				all_kinds((enum program_kind)program, to,
-					  NATRA_SUBNETS_UNSHAPED, v);
+					  SUBNETS_UNSHAPED, v);
 			}
 		}
 	}
@@ -263,8 +262,7 @@ static void blocks_match_what_they_say(void **state)
 
 		while (len < TH_LEN(m->blocks) && m->blocks[len])
 			len++;
-		load(&run, PROGRAM_RX, false, NATRA_SUBNETS_SHAPED, m->blocks,
-		     len);
+		load(&run, PROGRAM_RX, false, SUBNETS_SHAPED, m->blocks, len);
 		for (size_t k = 0; k < TH_LEN(kinds); k++) {
 			bool in_list = kinds[k].version == 4 ? m->v4 : m->v6;
 
@@ -289,12 +287,12 @@ static void as_many_blocks_as_there_may_be(void **state)
 			       i / 256, i % 256);
 		blocks[i] = texts[i];
 	}
-	load(&run, PROGRAM_TX, false, NATRA_SUBNETS_SHAPED, blocks,
+	load(&run, PROGRAM_TX, false, SUBNETS_SHAPED, blocks,
 	     NATRA_SUBNETS_MAX);
 	assert_false(is_limited(&run, kind));
 	th_close(&run);
 	blocks[NATRA_SUBNETS_MAX - 1] = FROM4;
-	load(&run, PROGRAM_TX, false, NATRA_SUBNETS_SHAPED, blocks,
+	load(&run, PROGRAM_TX, false, SUBNETS_SHAPED, blocks,
 	     NATRA_SUBNETS_MAX);
 	assert_true(is_limited(&run, kind));
 	th_close(&run);
@@ -325,15 +323,15 @@ static void what_hides_its_addresses_is_limited(void **state)
 	};
 
 	(void)state;
-	for (int k = NATRA_SUBNETS_SHAPED; k <= NATRA_SUBNETS_UNSHAPED; k++) {
+	for (int k = SUBNETS_SHAPED; k <= SUBNETS_UNSHAPED; k++) {
 		struct progrun run;
 
-		load(&run, PROGRAM_TX, true, (enum natra_subnets)k, all, 2);
+		load(&run, PROGRAM_TX, true, (enum subnets_kind)k, all, 2);
 		for (size_t i = 0; i < TH_LEN(hidden); i++) {
 			/* The packet before this one has known addresses, which
 			 * must not be taken for this one's. */
 			assert_int_equal(is_limited(&run, &kinds[0]),
-					 k == NATRA_SUBNETS_SHAPED);
+					 k == SUBNETS_SHAPED);
 			assert_true(is_limited(&run, &hidden[i]));
 		}
 		th_close(&run);
@@ -348,7 +346,7 @@ static void what_is_not_ip_stays_other(void **state)
 	struct packet p;
 
 	(void)state;
-	load(&run, PROGRAM_RX, false, NATRA_SUBNETS_SHAPED, none, 1);
+	load(&run, PROGRAM_RX, false, SUBNETS_SHAPED, none, 1);
 	packet_begin(&p);
 	packet_ethernet(&p);
 	packet_type(&p, 0x0806);
@@ -381,7 +379,7 @@ static void exempt_packets_are_neither_classified_nor_charged(void **state)
 	struct progrun run;
 
 	(void)state;
-	load(&run, PROGRAM_RX, false, NATRA_SUBNETS_UNSHAPED, peer, 1);
+	load(&run, PROGRAM_RX, false, SUBNETS_UNSHAPED, peer, 1);
 	for (int i = 0; i < 300; i++)
 		assert_false(is_limited(&run, &kinds[0]));
 	assert_untouched(&run);
@@ -398,7 +396,7 @@ static void exempt_packets_get_no_departure_time(void **state)
 	struct packet p;
 
 	(void)state;
-	load(&run, PROGRAM_EDT, true, NATRA_SUBNETS_UNSHAPED, peer, 1);
+	load(&run, PROGRAM_EDT, true, SUBNETS_UNSHAPED, peer, 1);
 	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
 	tcp4(&p);
 	packet_end(&p);

@@ -3,19 +3,22 @@
 """Checks on real traffic that a peer whose subnet is exempt is not held to the cap.
 
 Another peer is held to it at the same time. Both kinds of list are tested, and both
-directions.
+directions. The packets to an exempt peer are as large as those to one of a class without
+a rate, although a low cap makes those of the interface small.
 """
+import json
 import os
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import Natra, bits, dropped, total
-from meter import ETH_IPV4_UDP, Meter, wire_rates
+from meter import ETH_IPV4_TCP, ETH_IPV4_UDP, Meter, wire_rates
 from rig import Rig
 from script import MODE, option, run_script
 
 RATE, OFFERED = "10M", "50M"
+LOW_RATE = "100k"       # packets are small in each mode in the pod
 
 
 def subnet(client):
@@ -64,8 +67,40 @@ def both(r, rep, a, direction, kind):
     lim.detach()
 
 
+def packet_sizes(r, rep, a):
+    """TCP to the first client, which one list or another frees from the cap."""
+    first, second = map(subnet, r.clients[:2])
+    mode = ["--attach-mode", a.mode] if a.mode else []
+    found = {}
+    for what, options in (("capped", ()),
+                          ("in a class without a rate", ("--class", f"free={first}")),
+                          ("unshaped", ("--unshaped-subnet", first)),
+                          ("not shaped", ("--shaped-subnet", second))):
+        lim = Natra(r.pod, *options, *mode).attach(None, LOW_RATE)
+        link = json.loads(r.pod.run("ip", "-d", "-j", "link", "show", "eth0"))[0]
+        streams = r.elephant(r.pod, r.clients[0], 5400)
+        meter = Meter(r.clients[0], ETH_IPV4_TCP)
+        r.wait_flow(meter)
+        time.sleep(a.settle)
+        stats = lim.stats()
+        sent = [c["egress"] for c in (stats, *stats.get("classes", ()))]
+        size = sum(map(total, sent)) / sum(total(d, "packets") for d in sent)
+        found[what] = link["gso_max_segs"], size
+        rep.shown(f"{what}: most segments, bytes of a packet",
+                  f"{link['gso_max_segs']}, {size:.0f}")
+        r.stop(streams)
+        lim.detach()
+    if "hostside" not in (a.mode or ""):
+        rep.most("capped: segments", found["capped"][0], 100)
+    wanted = found["in a class without a rate"]
+    for what in ("unshaped", "not shaped"):
+        rep.equal(f"{what}: segments", found[what][0], wanted[0])
+        rep.least(f"{what}: bytes of a packet", found[what][1], 0.7 * wanted[1])
+
+
 def main(rep, a):
     with Rig(lanes=2) as r:
+        packet_sizes(r, rep, a)
         for direction in ("egress", "ingress"):
             for kind in ("unshaped", "shaped"):
                 rep.measure(f"{direction}, {kind}", both, r, rep, a,

@@ -121,25 +121,50 @@ static struct natra_class make(const char *name, const char *const *subnets,
 	};
 }
 
+/* Fails unless the library says this of a policy's lists; NULL stands for none of it. */
+static void judged(const struct natra_policy *p, const char *text)
+{
+	cleanup_subnets struct subnets subnets = {0};
+	char error[256] = "";
+	int r = policy_check(p, error, sizeof(error));
+
+	if (r == 0)
+		r = subnets_read(p, &subnets);
+	if (r == 0)
+		r = subnets_check(&subnets, error, sizeof(error));
+	assert_int_equal(r, text ? -EINVAL : 0);
+	if (text && strcmp(error, text) != 0)
+		fail_msg("'%s', not '%s'", error, text);
+}
+
 static void refused(const struct natra_class *list, size_t len,
 		    const char *text)
 {
 	struct natra_policy p = policy_of(1000000, 1000000);
-	char error[256] = "";
 
 	p.classes = list;
 	p.classes_len = len;
-	assert_int_equal(policy_check(&p, error, sizeof(error)),
-			 text ? -EINVAL : 0);
-	if (text && strcmp(error, text) != 0)
-		fail_msg("'%s', not '%s'", error, text);
+	judged(&p, text);
+}
+
+/* Returns one block more than there may be. */
+static const char *const *many(void)
+{
+	static char texts[NATRA_SUBNETS_MAX + 1][24];
+	static const char *blocks[NATRA_SUBNETS_MAX + 1];
+
+	for (unsigned int i = 0; i < TH_LEN(blocks); i++) {
+		(void)snprintf(texts[i], sizeof(texts[i]), "172.%u.%u.0/24",
+			       i / 256, i % 256);
+		blocks[i] = texts[i];
+	}
+	return blocks;
 }
 
 static void what_a_policy_may_have(void **state)
 {
 	struct natra_class list[NATRA_CLASSES_MAX + 1] = {
 		make("a", v4, 2), make("b.1_x-Y", v6, 1), make("c", NULL, 0)};
-	static const char *blocks[NATRA_SUBNETS_MAX + 1];
 
 	(void)state;
 	refused(list, 3, NULL);
@@ -170,32 +195,69 @@ static void what_a_policy_may_have(void **state)
 	refused(list, 3,
 		"classes: egress_rate_bits_per_sec of 'c': 1000000000000001 is over 1P");
 	list[2].egress_rate_bits_per_sec = 0;
-	for (size_t i = 0; i < TH_LEN(blocks); i++)
-		blocks[i] = "192.0.2.0/24";
-	list[1].subnets = blocks;
-	list[1].subnets_len = NATRA_SUBNETS_MAX - 2;
+	list[1].subnets = many();
+	list[1].subnets_len = NATRA_SUBNETS_MAX - 1;
 	refused(list, 3, NULL);
+	list[1].subnets_len++;
+	refused(list, 3, "classes: 1025 subnets are more than 1024");
 	list[1].subnets_len++;
 	refused(list, 3, "classes: 1025 subnets are more than 1024");
 }
 
-static void no_lists_and_no_group_beside_classes(void **state)
+static void lists_stand_beside_classes(void **state)
 {
-	const struct natra_class list[] = {make("a", v4, 2)};
+	struct natra_class list[] = {make("a", v4, 2)};
 	struct natra_policy p = policy_of(1000000, 0);
-	char error[256];
 
 	(void)state;
 	p.classes = list;
 	p.classes_len = 1;
 	p.unshaped_subnets = v6;
 	p.unshaped_subnets_len = 1;
-	assert_int_equal(policy_check(&p, error, sizeof(error)), -EINVAL);
-	assert_string_equal(error, "classes: 1 beside unshaped_subnets");
+	judged(&p, NULL);
+	p.unshaped_subnets = v4_again;
+	judged(&p, NULL);
+	p.unshaped_subnets_len = 2;
+	judged(&p, "classes: '10.0.0.0/8' is in 'unshaped_subnets' and in 'a'");
+	p.shaped_subnets = v4;
+	p.shaped_subnets_len = 1;
 	p.unshaped_subnets_len = 0;
-	p.group = 1;
-	assert_int_equal(policy_check(&p, error, sizeof(error)), -EINVAL);
-	assert_string_equal(error, "classes: 1 beside a group");
+	judged(&p, "classes: '10.0.0.0/8' is in 'shaped_subnets' and in 'a'");
+	list[0].subnets = v6;
+	list[0].subnets_len = 1;
+	judged(&p, NULL);
+	p.shaped_subnets = many();
+	p.shaped_subnets_len = NATRA_SUBNETS_MAX;
+	judged(&p, "classes: 1025 subnets are more than 1024");
+}
+
+/* What is in a class with a rate is of the group as well, and what is in one without a
+ * rate is not. */
+static void classes_are_of_the_group(void **state)
+{
+	struct natra_class list[] = {make("a", v4, 2), make("b", v6, 1)};
+	struct natra_policy p = policy_of(1000000, 1000000);
+	cleanup_subnets struct subnets subnets = {0};
+
+	(void)state;
+	list[0].ingress_rate_bits_per_sec = 50000000;
+	p.classes = list;
+	p.classes_len = 2;
+	p.group = 3;
+	p.group_weight = 2;
+	judged(&p, NULL);
+	assert_int_equal(subnets_read(&p, &subnets), 0);
+	for (size_t i = 0; i < 3; i++) {
+		for (int leg = LEG_INGRESS; leg <= LEG_EGRESS; leg++) {
+			const struct natra_limits l = classes_limits(
+				&p, &subnets, i, (enum leg)leg, false);
+			const bool limited =
+				i == 0 || (i == 1 && leg == LEG_INGRESS);
+
+			assert_int_equal(l.member.group != 0, limited);
+			assert_int_equal(l.rate.mult != 0, limited);
+		}
+	}
 }
 
 static void each_has_the_limits_of_its_rates(void **state)
@@ -214,7 +276,6 @@ static void each_has_the_limits_of_its_rates(void **state)
 	p.fast_pass = NATRA_FAST_PASS_OFF;
 	p.egress_packet_rate_per_sec = 1000;
 	assert_int_equal(subnets_read(&p, &subnets), 0);
-	assert_int_equal(subnets.kind, NATRA_SUBNETS_CLASSES);
 	assert_int_equal(subnets.classes[0].len, 1);
 
 	alone = policy_of(50000000, 1000000);
@@ -237,6 +298,13 @@ static void each_has_the_limits_of_its_rates(void **state)
 	subnets.classes[1].egress_rate_bits_per_sec = 30000000;
 	assert_int_equal(classes_fastest(&p, &subnets).egress_rate_bits_per_sec,
 			 30000000);
+	subnets.kind = SUBNETS_UNSHAPED;
+	assert_int_equal(classes_fastest(&p, &subnets).egress_rate_bits_per_sec,
+			 0);
+	subnets.kind = SUBNETS_SHAPED;
+	assert_int_equal(classes_fastest(&p, &subnets).egress_rate_bits_per_sec,
+			 0);
+	subnets.kind = SUBNETS_NONE;
 	p.ingress_rate_bits_per_sec = 0;
 	assert_true(classes_limit(&p, &subnets, false));
 	subnets.classes[0].ingress_rate_bits_per_sec = 0;
@@ -251,7 +319,8 @@ int main(void)
 		cmocka_unit_test(text_keeps_what_it_leaves_out),
 		cmocka_unit_test(bad_text_is_refused),
 		cmocka_unit_test(what_a_policy_may_have),
-		cmocka_unit_test(no_lists_and_no_group_beside_classes),
+		cmocka_unit_test(lists_stand_beside_classes),
+		cmocka_unit_test(classes_are_of_the_group),
 		cmocka_unit_test(each_has_the_limits_of_its_rates),
 	};
 

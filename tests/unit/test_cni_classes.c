@@ -240,30 +240,50 @@ static void wrong_annotations_are_named(void **state)
 }
 
 /* The configuration has one of them, and the pod asks for the other one. */
-static void they_cannot_stand_beside_others(void **state)
+static void they_stand_beside_others(void **state)
 {
-	static const char *const subnet[] = {"10.0.0.0/8"};
+	static const char *const subnets[] = {"10.1.0.0/16", "10.0.0.0/8"};
 	struct conf conf = conf_of(CONF(ASKED("\"a=10.0.0.0/8\"")));
 	struct log log = LOG_INIT;
 
 	(void)state;
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 2; i++) {
 		struct settings s = {
 			.policy = NATRA_INIT(s.policy),
 			.allowed_annotations = FIELD_CLASSES_BIT,
 		};
 		struct failure failure = {0};
+		int r;
 
-		s.policy.group = i;
-		s.policy.unshaped_subnets = subnet;
-		s.policy.unshaped_subnets_len = !i;
-		assert_int_equal(
-			classes_read_annotation(&s, &conf, n, &log, &failure),
-			CNI_BAD_CONFIG);
-		says(&failure, "beside", "annotation natra.io/classes",
-		     i ? "beside a group" : "beside unshaped_subnets");
+		s.policy.group = 1;
+		s.policy.unshaped_subnets = subnets;
+		s.policy.unshaped_subnets_len = 1 + i;
+		r = classes_read_annotation(&s, &conf, n, &log, &failure);
+		assert_int_equal(r, i ? CNI_BAD_CONFIG : 0);
+		assert_int_equal(s.policy.classes_len, !i);
+		if (i)
+			says(&failure, "beside", "annotation natra.io/classes",
+			     "is in 'unshaped_subnets' and in 'a'");
 		settings_free(&s);
 	}
+	conf_free(&conf);
+}
+
+/* The texts of all lists are in one place. */
+static void they_leave_the_subnets(void **state)
+{
+	struct settings s = {.policy = NATRA_INIT(s.policy)};
+	struct failure failure = {0};
+	struct conf conf = conf_of(CONF(
+		"\"classes\":[{\"name\":\"a\",\"subnets\":[\"fd00::/8\"]}]"));
+
+	(void)state;
+	s.subnets[0] = "10.0.0.0/8";
+	s.policy.unshaped_subnets = s.subnets;
+	s.policy.unshaped_subnets_len = 1;
+	assert_int_equal(classes_read(&s, &conf, n, &failure), 0);
+	assert_string_equal(s.policy.unshaped_subnets[0], "10.0.0.0/8");
+	assert_string_equal(s.policy.classes[0].subnets[0], "fd00::/8");
 	conf_free(&conf);
 }
 
@@ -276,7 +296,8 @@ int main(void)
 		cmocka_unit_test(a_pod_asks_for_classes),
 		cmocka_unit_test(only_what_is_allowed_and_right_counts),
 		cmocka_unit_test(wrong_annotations_are_named),
-		cmocka_unit_test(they_cannot_stand_beside_others),
+		cmocka_unit_test(they_stand_beside_others),
+		cmocka_unit_test(they_leave_the_subnets),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

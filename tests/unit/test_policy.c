@@ -260,14 +260,6 @@ static void only_what_is_fixed_at_attach_is_shape(void **state)
 	b = a;
 	b.sli = NATRA_SLI_ON;
 	assert_false(policy_same_shape(&a, &b));
-	b = a;
-	b.shaped_subnets_len = 2;
-	assert_false(policy_same_shape(&a, &b));
-	b = a;
-	b.unshaped_subnets_len = 2;
-	assert_false(policy_same_shape(&a, &b));
-	a.unshaped_subnets_len = 2;
-	assert_true(policy_same_shape(&a, &b));
 }
 
 /* The header promises an error of at most 2^-21 of the exact ns per byte. */

@@ -231,16 +231,21 @@ static void numbers_out_of_range_are_refused(void **state)
 		assert_false(record_valid(&m));
 	}
 	m = good_record();
-	m.subnets = NATRA_SUBNETS_UNSHAPED + 1;
+	m.subnets = SUBNETS_UNSHAPED + 1;
 	assert_false(record_valid(&m));
 	m = good_record();
-	m.subnets = NATRA_SUBNETS_NONE;
+	m.subnets = SUBNETS_NONE;
 	assert_false(record_valid(&m));
 	m = good_record();
 	m.subnets_len = 0;
 	assert_false(record_valid(&m));
 	m = good_record();
 	m.subnets_len = NATRA_SUBNETS_MAX + 1;
+	assert_false(record_valid(&m));
+	m = good_record();
+	m.classes_len = NATRA_CLASSES_MAX;
+	assert_true(record_valid(&m));
+	m.classes_len++;
 	assert_false(record_valid(&m));
 }
 

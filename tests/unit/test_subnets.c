@@ -147,7 +147,7 @@ static void list_is_in_order_and_has_each_once(void **state)
 	char text[SUBNET_TEXT_MAX];
 
 	(void)state;
-	assert_int_equal(subnets.kind, NATRA_SUBNETS_UNSHAPED);
+	assert_int_equal(subnets.kind, SUBNETS_UNSHAPED);
 	assert_int_equal(subnets.len, TH_LEN(wanted));
 	for (size_t i = 0; i < TH_LEN(wanted); i++) {
 		subnet_format(&subnets.list[i], text);
@@ -192,12 +192,12 @@ static void no_list_is_none(void **state)
 	(void)state;
 	p.unshaped_subnets_len = 3;
 	assert_int_equal(subnets_read(&p, &subnets), 0);
-	assert_int_equal(subnets.kind, NATRA_SUBNETS_NONE);
+	assert_int_equal(subnets.kind, SUBNETS_NONE);
 	p.unshaped_subnets_len = 1;
 	p.unshaped_subnets = one;
 	p.shaped_subnets = one;
 	assert_int_equal(subnets_read(&p, &subnets), 0);
-	assert_int_equal(subnets.kind, NATRA_SUBNETS_UNSHAPED);
+	assert_int_equal(subnets.kind, SUBNETS_UNSHAPED);
 	subnets_free(&subnets);
 }
 

@@ -84,7 +84,7 @@ static int join_group(struct pods *pods, const struct seat *seat,
 	struct wish wish;
 	int r = 0;
 
-	/* Classes cannot stand beside a group. */
+	/* An attach would undo what an edit has made of its classes. */
 	if (info->policy.group || info->policy.classes_len ||
 	    !wish_may_join(seat->cached, pods->jobs->conf))
 		return 0;

@@ -193,8 +193,8 @@ int cmd_attach(struct cli *cli)
 }
 
 /* Checks the options before the kernel is asked. The attachment's rates are not
- * known yet, so that the highest ones stand in for them: else a burst without a
- * rate would be refused. */
+ * known yet, nor its group, so that the highest ones stand in for them, and any group: else
+ * a burst without a rate would be refused. */
 static int check_set(const struct cli *cli)
 {
 	struct natra_policy policy = NATRA_INIT(policy);
@@ -208,8 +208,7 @@ static int check_set(const struct cli *cli)
 		return usage_error("set", NULL, "has nothing to change");
 	policy.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 	policy.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	/* The group is as little known as the rates, and none if there are classes. */
-	policy.group = !limits_given(&cli->opts, 1ULL << OPT_CLASS);
+	policy.group = 1;
 	r = limits_apply(cli, &policy);
 	if (!r)
 		r = class_list_apply(cli, &classes, &policy);

@@ -85,16 +85,16 @@ struct natra_limits th_limits(void)
 /* Fills the slot of the test, and behind it those of its classes, if it has any. */
 static int take_slots(struct progrun *run,
 		      const struct program_options *options,
+		      const struct subnets *subnets,
 		      const struct natra_limits *limits)
 {
-	const struct subnets *subnets = options->subnets;
 	struct natra_limits all[1 + NATRA_CLASSES_MAX];
 	uint32_t slots = 1;
 	int r = 0;
 
 	if (options->measures_connects)
 		r = connects_table_make(run->n, &run->table_fd);
-	if (r == 0 && subnets && subnets->classes_len) {
+	if (r == 0 && options->has_classes) {
 		slots += (uint32_t)subnets->classes_len;
 		r = subnets_map_make(run->n, subnets, &run->trie_fd);
 	}
@@ -124,10 +124,14 @@ bool th_has_edt(void)
 	return r == 0;
 }
 
-int th_start(struct progrun *run, const struct program_options *options,
-	     const struct natra_limits *limits)
+int th_start(struct progrun *run, const struct program_options *given,
+	     const struct th_peers *peers, const struct natra_limits *limits)
 {
+	const struct subnets *subnets = peers ? peers->subnets : NULL;
+	struct program_options options = *given;
 	int r;
+
+	options.has_classes = subnets && subnets_any(subnets);
 
 	*run = (struct progrun){
 		.bank = BANK_INIT,
@@ -144,12 +148,13 @@ int th_start(struct progrun *run, const struct program_options *options,
 		r = run->ring_fd < 0 ? run->ring_fd : 0;
 	}
 	if (r == 0)
-		r = bank_load(run->n, options, SLOTS, run->ring_fd, &run->bank);
+		r = bank_load(run->n, &options, SLOTS, run->ring_fd,
+			      &run->bank);
 	if (r == 0)
-		r = take_slots(run, options, limits);
+		r = take_slots(run, &options, subnets, limits);
 	if (r == 0)
-		r = stub_load(run->n, options->kind, run->bank.programs_fd,
-			      SLOT, &run->stub);
+		r = stub_load(run->n, options.kind, peers && peers->is_to,
+			      run->bank.programs_fd, SLOT, &run->stub);
 	run->slot = (struct slot){
 		.config_fd = run->bank.configs_fd,
 		.state_fd = run->bank.states_fd,
@@ -161,7 +166,14 @@ int th_start(struct progrun *run, const struct program_options *options,
 void th_load(struct progrun *run, const struct program_options *options,
 	     const struct natra_limits *limits)
 {
-	if (th_start(run, options, limits) < 0)
+	th_load_peers(run, options, NULL, limits);
+}
+
+void th_load_peers(struct progrun *run, const struct program_options *options,
+		   const struct th_peers *peers,
+		   const struct natra_limits *limits)
+{
+	if (th_start(run, options, peers, limits) < 0)
 		fail_msg("%s", natra_error(run->n));
 }
 

@@ -11,6 +11,7 @@
 #include "state/bank.h"
 #include "packet.h"
 #include "policy/policy.h"
+#include "policy/subnets.h"
 #include "state/slot.h"
 #include "state/stub.h"
 
@@ -26,7 +27,7 @@ struct progrun {
 	struct slot slot; /* the descriptors of the bank */
 	int ring_fd;      /* of events, not pinned */
 	int table_fd;     /* of connections; -1: they are not measured */
-	int trie_fd;      /* of classes; -1: there are none */
+	int trie_fd;      /* of classes and subnets; -1: there are none */
 	struct stub stub;
 	/* The prelude sets what a test run cannot set and then calls the
 	 * program: it takes the type of a time stamp from mark, and the VLAN
@@ -74,16 +75,25 @@ void th_require_bpf(void);
 /* Returns whether the kernel takes programs that pace; Linux 5.15 does not. */
 bool th_has_edt(void);
 
-/* Loads a program. Returns the library's error, whose text is then in
- * run->n. */
+/* How a program tells peers apart. */
+struct th_peers {
+	const struct subnets *subnets;
+	bool is_to; /* the other end is the destination */
+};
+
+/* Loads a program. `peers` may be NULL. Returns the library's error, whose text is then
+ * in run->n. */
 int th_start(struct progrun *run, const struct program_options *options,
-	     const struct natra_limits *limits);
+	     const struct th_peers *peers, const struct natra_limits *limits);
 
 /* These fail the running test on any error. */
 void th_load(struct progrun *run, const struct program_options *options,
 	     const struct natra_limits *limits);
-/* Returns a program of this kind for Ethernet, with the default sketch and no
- * subnets; th_close() frees it. */
+void th_load_peers(struct progrun *run, const struct program_options *options,
+		   const struct th_peers *peers,
+		   const struct natra_limits *limits);
+/* Returns a program of this kind for Ethernet, with the default sketch, for which all
+ * peers are alike; th_close() frees it. */
 struct progrun th_load_kind(enum program_kind kind,
 			    const struct natra_limits *limits);
 void th_close(struct progrun *run);

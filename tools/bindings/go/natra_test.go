@@ -62,7 +62,7 @@ func TestPolicyComesBack(t *testing.T) {
 		v := reflect.ValueOf(policy)
 		for i := range v.NumField() {
 			name := v.Type().Field(i).Name
-			// Classes have a test of their own: they cannot stand beside subnets.
+			// Classes have a test of their own.
 			if v.Field(i).IsZero() && name != "ShapedSubnets" && name != "IngressMode" &&
 				name != "Classes" {
 				t.Errorf("the test's policy lacks %s", name)

@@ -85,8 +85,8 @@ type Policy struct {
 	// one of the two lists.
 	ShapedSubnets   []string `json:"shaped_subnets,omitempty"`
 	UnshapedSubnets []string `json:"unshaped_subnets,omitempty"`
-	// Classes are peers with limits of their own, up to 8, neither beside a group nor
-	// beside subnets. Configure changes them; without any it keeps what there is.
+	// Classes are peers with limits of their own, up to 8. Configure changes them and the
+	// subnets; without any it keeps what there is.
 	Classes []Class `json:"classes,omitempty"`
 }
 

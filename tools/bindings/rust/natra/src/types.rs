@@ -177,8 +177,7 @@ macro_rules! policy {
             pub shaped_subnets: Vec<String>,
             /// Limit the traffic with all but these peers.
             pub unshaped_subnets: Vec<String>,
-            /// Peers with limits of their own, up to 8; neither beside a group nor beside
-            /// subnets.
+            /// Peers with limits of their own, up to 8.
             pub classes: Vec<Class>,
         }
 
