@@ -273,6 +273,8 @@ class Cli(unittest.TestCase):
         attach = ["attach", *COMMANDS["attach"]]
         shaped, unshaped = "--shaped-subnet", "--unshaped-subnet"
         self.accepted(*attach, shaped, "10.0.0.0/8", shaped, "fd00::/8")
+        self.accepted("set", "web", shaped, "10.0.0.0/8")
+        self.refused(["set", "web", unshaped, "10.0.0.0"], f"{unshaped}: '10.0.0.0' ")
         # The bad one is named, wherever it stands.
         self.refused([*attach, shaped, "10.0.0.0/8", shaped, "fd00::/129",
                       shaped, "11.0.0.0/8"], f"{shaped}: 'fd00::/129' ")
@@ -298,9 +300,10 @@ class Cli(unittest.TestCase):
         self.refused([*attach, "--class", "a=10.0.0.0/8,ingress-rate=x,dscp=1"],
                      "--class: 'a=10.0.0.0/8,ingress-rate=x,dscp=1' has an item that is not "
                      "CIDR, ingress-rate=RATE, egress-rate=RATE or dscp=N: 'ingress-rate=x'")
+        self.accepted(*attach, "--class", "a=10.0.0.0/8", "--unshaped-subnet", "fd00::/8")
         self.refused([*attach, "--class", "a=10.0.0.0/8",
-                      "--unshaped-subnet", "fd00::/8"], "--class: 'a=10.0.0.0/8' is "
-                     "refused: classes: 1 beside unshaped_subnets")
+                      "--unshaped-subnet", "10.0.0.0/8"], "--class: 'a=10.0.0.0/8' is "
+                     "refused: classes: '10.0.0.0/8' is in 'unshaped_subnets' and in 'a'")
         many = [w for i in range(8) for w in ("--class", f"c{i}=10.{i}.0.0/16")]
         self.accepted(*attach, *many)
         self.refused([*attach, *many, "--class", "d=11.0.0.0/8"],

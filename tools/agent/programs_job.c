@@ -80,12 +80,11 @@ struct choice {
 	enum natra_sli sli;
 };
 
-/* What pods may have beside their own limits: it makes other programs. */
+/* What pods may have beside their own limits, bits: each set makes other programs. */
 enum beside {
-	BESIDE_NOTHING,
-	BESIDE_GROUP,
-	BESIDE_CLASSES, /* that the pod asks for */
-	BESIDE_MAX
+	BESIDE_GROUP = 1,
+	BESIDE_CLASSES = 2, /* that the pod asks for */
+	BESIDE_MAX = 4
 };
 
 struct preload {
@@ -93,8 +92,8 @@ struct preload {
 	struct log *log;
 	const struct settings *settings;
 	const char *ifname;
-	enum beside beside;
-	uint32_t group; /* for BESIDE_GROUP */
+	unsigned int beside; /* of enum beside */
+	uint32_t group;      /* for BESIDE_GROUP */
 };
 
 /* Attaches to the interface and detaches again: what stays are the loaded programs,
@@ -110,7 +109,7 @@ static int attach_once(const struct preload *p,
 
 	target.id = ID;
 	target.ifname = p->ifname;
-	if (p->beside == BESIDE_CLASSES) {
+	if (p->beside & BESIDE_CLASSES) {
 		class.name = ID;
 		class.ingress_rate_bits_per_sec =
 			with.ingress_rate_bits_per_sec;
@@ -222,24 +221,18 @@ static void load_choices(const struct preload *p, const struct choice *standard)
 	}
 }
 
-/* Returns whether pods may have this beside their own limits. */
-static bool may_have(const struct settings *s, enum beside beside)
+/* Returns whether pods may have this beside their own limits. Where the configuration tells
+ * peers apart, all pods have the programs of those with classes. */
+static bool may_have(const struct settings *s, unsigned int beside)
 {
-	const bool always = s->group.name && groups_are_for_all(&s->group);
-
-	switch (beside) {
-	case BESIDE_NOTHING:
-		return !always;
-	case BESIDE_GROUP:
-		return s->group.name;
-	case BESIDE_CLASSES:
-		return !always && !s->policy.classes_len &&
-		       !s->policy.shaped_subnets_len &&
-		       !s->policy.unshaped_subnets_len &&
-		       may_ask(s, CLASSES_ANNOTATION);
-	default:
+	if (beside & BESIDE_GROUP
+		    ? !s->group.name
+		    : s->group.name && groups_are_for_all(&s->group))
 		return false;
-	}
+	return !(beside & BESIDE_CLASSES) ||
+	       (!s->policy.classes_len && !s->policy.shaped_subnets_len &&
+		!s->policy.unshaped_subnets_len &&
+		may_ask(s, CLASSES_ANNOTATION));
 }
 
 /* Makes a group for this job alone. Its rates do not matter to a program. */
@@ -257,7 +250,7 @@ static int make_group(struct preload *p)
 
 static int load_beside(struct preload *p, const struct choice *standard)
 {
-	int r = p->beside == BESIDE_GROUP ? make_group(p) : 0;
+	int r = p->beside & BESIDE_GROUP ? make_group(p) : 0;
 
 	if (r == 0)
 		r = load_for(p, standard);
@@ -282,17 +275,16 @@ static int load(struct preload *p, struct programs_report *report)
 			  wrong);
 		p->ifname = "lo";
 	}
-	for (int i = 0; i < BESIDE_MAX && r == 0; i++) {
-		p->beside = (enum beside)i;
+	for (unsigned int i = 0; i < BESIDE_MAX && r == 0; i++) {
+		p->beside = i;
 		if (may_have(p->settings, p->beside))
 			r = load_beside(p, &standard);
 		if (r < 0)
 			r = failed(report, r, natra_error(p->n));
-		/* It is there if another job has been killed, too. */
-		if (p->beside == BESIDE_GROUP)
-			(void)natra_group_remove(p->n, ID);
 		p->group = 0;
 	}
+	/* It is there if another job has been killed, too. */
+	(void)natra_group_remove(p->n, ID);
 	return r;
 }
 

@@ -26,15 +26,20 @@ static uint64_t field_options(bool live_only)
 	return options;
 }
 
+static uint64_t list_options(void)
+{
+	return OPT_BIT(OPT_SHAPED_SUBNET) | OPT_BIT(OPT_UNSHAPED_SUBNET) |
+	       OPT_BIT(OPT_CLASS);
+}
+
 uint64_t limits_options(void)
 {
-	return field_options(false) | OPT_BIT(OPT_SHAPED_SUBNET) |
-	       OPT_BIT(OPT_UNSHAPED_SUBNET) | OPT_BIT(OPT_CLASS);
+	return field_options(false) | list_options();
 }
 
 uint64_t limits_live_options(void)
 {
-	return field_options(true) | OPT_BIT(OPT_CLASS);
+	return field_options(true) | list_options();
 }
 
 uint64_t limits_rate_options(void)
@@ -144,18 +149,29 @@ static int refuse(const struct opts *opts, enum opt_id id, int r)
 			   quantities[unit].name, quantities[unit].examples);
 }
 
-/* Adds the subnets one by one, so that the error names the wrong one. */
+/* Gives the policy so many of the subnets, and no others. */
+static int set_subnets(const struct cli *cli, enum opt_id id, size_t len,
+		       struct natra_policy *p)
+{
+	const bool shaped = id == OPT_SHAPED_SUBNET;
+
+	p->shaped_subnets = shaped ? cli->opts.subnets : NULL;
+	p->shaped_subnets_len = shaped ? len : 0;
+	p->unshaped_subnets = shaped ? NULL : cli->opts.subnets;
+	p->unshaped_subnets_len = shaped ? 0 : len;
+	return natra_policy_check(cli->n, p);
+}
+
+/* Adds the subnets one by one if they are refused, so that the error names the wrong
+ * one. */
 static int add_subnets(const struct cli *cli, enum opt_id id,
 		       struct natra_policy *p)
 {
 	const struct opts *opts = &cli->opts;
-	bool shaped = id == OPT_SHAPED_SUBNET;
+	int r = set_subnets(cli, id, opts->subnets_len, p);
 
-	*(shaped ? &p->shaped_subnets : &p->unshaped_subnets) = opts->subnets;
-	for (size_t len = 1; len <= opts->subnets_len; len++) {
-		*(shaped ? &p->shaped_subnets_len : &p->unshaped_subnets_len) =
-			len;
-		if (natra_policy_check(cli->n, p) < 0)
+	for (size_t len = 1; r < 0 && len <= opts->subnets_len; len++) {
+		if (set_subnets(cli, id, len, p) < 0)
 			return usage_error(
 				opts_name(id), opts->subnets[len - 1],
 				"is refused: %s", natra_error(cli->n));

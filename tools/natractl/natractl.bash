@@ -61,7 +61,7 @@ _natractl_words()
 {
 	local command=$1 previous=$2
 	local global='--help --json --verbose --bpffs'
-	local live="$_natractl_live --class"
+	local live="$_natractl_live --class --shaped-subnet --unshaped-subnet"
 
 	case $command$previous in
 	install--mode)
@@ -93,7 +93,7 @@ _natractl_words()
 			upgrade doctor hook install uninstall call version --version "$global" ;;
 	attach)
 		echo "$global" "$live" --netns --pid --id --network --label "$_natractl_fixed" \
-			--shaped-subnet --unshaped-subnet --replace-bandwidth
+			--replace-bandwidth
 		command ls /sys/class/net | _natractl_harmless ;;
 	set)
 		echo "$global" "$live"
