@@ -26,7 +26,6 @@ static struct edit *take_first(struct edits_queue *q)
 	q->first = edit->next;
 	if (!q->first)
 		q->end = &q->first;
-	q->len--;
 	return edit;
 }
 
@@ -35,16 +34,24 @@ static void add_last(struct edits_queue *q, struct edit *edit)
 	edit->next = NULL;
 	*q->end = edit;
 	q->end = &edit->next;
-	q->len++;
+}
+
+static struct edit *find(struct edit *list, const char *uid)
+{
+	while (list && strcmp(list->uid, uid) != 0)
+		list = list->next;
+	return list;
 }
 
 /* Frees the edit of this pod that would be tried again, if there is one. */
 static void drop_failed(struct edits_queue *q, const char *uid)
 {
-	for (struct edit **at = &q->failed; *at; at = &(*at)->next) {
+	const struct edit *wanted = find(q->failed, uid);
+
+	for (struct edit **at = &q->failed; wanted; at = &(*at)->next) {
 		struct edit *edit = *at;
 
-		if (strcmp(edit->uid, uid) == 0) {
+		if (edit == wanted) {
 			*at = edit->next;
 			edit_free(edit);
 			return;
@@ -52,22 +59,8 @@ static void drop_failed(struct edits_queue *q, const char *uid)
 	}
 }
 
-static bool has_newer(const struct edits_queue *q, const struct edit *than)
-{
-	for (const struct edit *edit = q->first; edit; edit = edit->next) {
-		if (strcmp(edit->uid, than->uid) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Keeps an edit that is to be tried again, unless the pod has been edited since. */
 static void keep_failed(struct edits_queue *q, struct edit *edit)
 {
-	if (has_newer(q, edit)) {
-		edit_free(edit);
-		return;
-	}
 	edit->next = q->failed;
 	q->failed = edit;
 }
@@ -88,13 +81,14 @@ static bool is_seen(struct edits_queue *q, const char *uid, const char *text)
 
 void edits_remove(struct edits_queue *q, const struct podevent *event)
 {
+	struct edit *edit = find(q->first, event->uid);
 	uint64_t key = podevent_hash(event->uid);
 
 	if (q->seen[key % EDITS_SEEN_MAX].uid == key)
 		q->seen[key % EDITS_SEEN_MAX].uid = 0;
 	drop_failed(q, event->uid);
-	for (struct edit *edit = q->first; edit; edit = edit->next)
-		edit->is_gone |= strcmp(edit->uid, event->uid) == 0;
+	if (edit)
+		edit->is_gone = true;
 }
 
 /* Makes the pod's next event count even if its annotations are the same: the server
@@ -156,10 +150,16 @@ static void try_again(void *arg)
 		timer_set(&q->next, 0);
 }
 
-static void settle(struct edits_queue *q, const struct edit_result *result)
+/* Does with the first edit of the queue what follows from its result. */
+static void conclude(struct edits_queue *q, const struct edit_result *result)
 {
 	struct edit *edit = take_first(q);
 
+	if (edit->is_newer && !edit->is_gone) {
+		edit->is_newer = false;
+		add_last(q, edit);
+		return;
+	}
 	say(q, edit, result);
 	if (!result->is_found)
 		forget(q, edit);
@@ -170,12 +170,29 @@ static void settle(struct edits_queue *q, const struct edit_result *result)
 		edit_free(edit);
 }
 
+/* Puts the pod on which a job has not ended behind the others, which are tried at once. */
+static void set_aside(struct edits_queue *q, size_t index)
+{
+	static const struct edit_result late = {
+		.is_found = true,
+		.is_failed = true,
+		.message = "it takes too long to change its limits",
+	};
+
+	for (; index; index--)
+		add_last(q, take_first(q));
+	q->first->is_slow = true;
+	conclude(q, &late);
+}
+
 static void done(void *arg, enum work_end end)
 {
 	struct edits_queue *q = arg;
 	const struct edits_report *report = q->work.report;
 
-	if (end != WORK_DONE || report->r < 0) {
+	if (end != WORK_DONE && report->now) {
+		set_aside(q, report->now - 1);
+	} else if (end != WORK_DONE || report->r < 0) {
 		log_write(q->jobs->log, NATRA_LOG_ERROR,
 			  "the pods' annotations: %s",
 			  end == WORK_DONE ? strerror(-report->r)
@@ -185,8 +202,8 @@ static void done(void *arg, enum work_end end)
 	}
 	/* Edits that came while the job ran are in the queue behind those that it has
 	 * handled. */
-	for (size_t i = 0; i < report->count; i++)
-		settle(q, &report->results[i]);
+	for (size_t i = 0; end == WORK_DONE && i < report->count; i++)
+		conclude(q, &report->results[i]);
 	if (!q->failed)
 		backoff_reset(&q->backoff);
 	else if (!q->again.is_set)
@@ -202,17 +219,25 @@ void edits_add(struct edits_queue *q, const struct podevent *event)
 	struct edit *edit;
 
 	cJSON_Delete(relevant);
-	if (q->len >= EDITS_QUEUE_MAX || is_seen(q, event->uid, text)) {
+	if (is_seen(q, event->uid, text)) {
 		free(text);
 		return;
 	}
 	drop_failed(q, event->uid);
-	edit = memory_new(sizeof(*edit));
-	edit->uid = text_copy(event->uid);
-	edit->namespace = text_copy(event->namespace);
-	edit->name = text_copy(event->name);
-	edit->annotations = text;
-	add_last(q, edit);
+	edit = find(q->first, event->uid);
+	if (edit) {
+		free(edit->annotations);
+		edit->annotations = text;
+		edit->is_newer = q->work.pid != 0;
+		edit->has_failed = false;
+	} else {
+		edit = memory_new(sizeof(*edit));
+		edit->uid = text_copy(event->uid);
+		edit->namespace = text_copy(event->namespace);
+		edit->name = text_copy(event->name);
+		edit->annotations = text;
+		add_last(q, edit);
+	}
 	if (!q->work.pid && !q->next.is_set)
 		timer_set(&q->next, SETTLE_MS);
 }

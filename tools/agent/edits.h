@@ -10,16 +10,15 @@
 
 /* The number of pods that are remembered. A pod that was forgotten is compared
  * again. */
-#define EDITS_SEEN_MAX  1024
-#define EDITS_QUEUE_MAX 2048
+#define EDITS_SEEN_MAX 1024
 
 struct edits_queue {
 	const struct jobs *jobs; /* their configuration may change */
 	struct work work;
 	struct timer next;
+	/* Each pod has one entry at most, here or among those that have failed, or have to
+	 * wait, and are tried again together. */
 	struct edit *first, **end;
-	size_t len;
-	/* Those that have failed, or have to wait, and are tried again together. */
 	struct edit *failed;
 	struct backoff backoff;
 	struct timer again;

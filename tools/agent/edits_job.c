@@ -13,6 +13,9 @@
 #include "same_classes.h"
 #include "seat.h"
 
+/* The longest that one pod may take, in which a lock may be waited for twice. */
+#define EDIT_MAX_S 20
+
 struct edits {
 	const struct jobs *jobs;
 	const struct edit *first;
@@ -260,6 +263,8 @@ static void apply(const struct seat *seat, const struct edit *edit,
 	struct lifted lifted = {.len = 0};
 	struct wish wish;
 
+	/* What a pod has done to its interface may not hold up other pods. */
+	(void)alarm(EDIT_MAX_S);
 	if (wish_read(&wish, seat->cached, seat->jobs->conf, annotations,
 		      seat->n, seat->jobs->log, &failure)) {
 		result->is_bad = true;
@@ -269,6 +274,7 @@ static void apply(const struct seat *seat, const struct edit *edit,
 	}
 	seat_leave_group(seat, &wish);
 	wish_free(&wish);
+	(void)alarm(0);
 }
 
 /* Finds the pods of one file in libcni's cache. */
@@ -287,14 +293,16 @@ static int look_at_result(void *arg, const char *file, const char *text)
 
 	if (!text || !cached_read(text, &cached))
 		return 0;
-	for (size_t i = 0; i < EDITS_MAX && edit; i++, edit = edit->next) {
+	for (size_t i = 0; i < edits->report->count; i++, edit = edit->next) {
 		struct edit_result *result = &edits->report->results[i];
 
 		if (!is_of(&cached, edit))
 			continue;
 		result->is_found = true;
+		edits->report->now = i + 1;
 		if (is_of_runtime(&cached) && seat_fill(&seat, file, &cached))
 			apply(&seat, edit, result);
+		edits->report->now = 0;
 	}
 	cached_free(&cached);
 	return 0;
@@ -312,8 +320,13 @@ void edits_job_run(const struct jobs *jobs, const struct edit *first,
 	};
 	int r = edits.root_fd < 0 ? -errno : jobs_open(jobs, &edits.n);
 
-	for (; report->count < EDITS_MAX && first; first = first->next)
+	for (; report->count < EDITS_MAX && first; first = first->next) {
+		if (first->is_slow && report->count)
+			break;
 		report->count++;
+		if (first->is_slow)
+			break;
+	}
 	if (r == 0)
 		r = results_foreach(edits.root_fd, look_at_result, &edits);
 	/* A node on which no pod was made yet has no cache. */

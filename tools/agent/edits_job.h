@@ -14,6 +14,9 @@ struct edit {
 	char *annotations; /* JSON of those that matter */
 	bool has_failed;   /* it is not the first try */
 	bool is_gone;      /* the pod was deleted while this was in the queue */
+	/* The annotations have changed since a job may have begun with the older ones. */
+	bool is_newer;
+	bool is_slow; /* a job has ended while it worked on this one */
 	struct edit *next;
 };
 
@@ -29,10 +32,11 @@ struct edit_result {
 struct edits_report {
 	int r;
 	size_t count; /* how many pods were looked at */
+	size_t now; /* 1 and the index of the pod that is worked on; 0: none */
 	struct edit_result results[EDITS_MAX];
 };
 
-/* Looks at the first EDITS_MAX entries of the queue. */
+/* Looks at the first EDITS_MAX entries of the queue, and by itself at one that is slow. */
 void edits_job_run(const struct jobs *jobs, const struct edit *first,
 		   struct edits_report *report);
 
