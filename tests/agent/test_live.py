@@ -19,6 +19,8 @@ from certificates import make_certificates
 from podnode import FakeNode, wait_until
 
 IN, OUT = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
+PLUGINS = ["ptp", {"type": "natra", "capabilities": {
+    "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}]
 
 
 def has_live():
@@ -53,10 +55,7 @@ class Case(unittest.TestCase):
         self.start()
 
     def pod(self, name="a", annotations=None, plugins=None, bandwidth=None):
-        self.node.pod(name, bandwidth, plugins or [
-            "ptp", {"type": "natra", "capabilities": {
-                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}],
-            annotations)
+        self.node.pod(name, bandwidth, plugins or PLUGINS, annotations)
         self.api.put(name, annotations)
 
     def refuse_bookmarks(self, h):
@@ -158,17 +157,6 @@ class Edits(Case):
         self.agent.wait("keeps the limits that it has", 7)
         self.api.put("a", {IN: "3M"})
         self.until("a", (3000000, 0))
-
-    def test_many_bad_values(self):
-        """Events are bounded; the log has all."""
-        self.pod()
-        self.start()
-        for n in range(40):
-            self.api.put("a", {IN: f"bad{n}"})
-        self.agent.wait("bad39")
-        wait_until(lambda: self.api.events, self.agent.log)
-        time.sleep(0.5)
-        self.assertLessEqual(len(self.api.events), 20)
 
     def test_library_refuses(self):
         self.start_beside_limited_pod()
@@ -484,10 +472,10 @@ class Server(Case):
 
     def test_line_in_pieces_and_too_long(self):
         self.start()
-        self.api.raw("x" * 700000)
-        self.api.raw("x" * 700000)
+        self.api.raw("x" * 9000000)
+        self.api.raw("x" * 9000000)
         self.api.raw("\n")
-        self.agent.wait("an event over 1048576 bytes is ignored")
+        self.agent.wait("an event over 16777216 bytes is ignored")
         self.ready()
         self.assertEqual(len(self.api.watches), 1)
         time.sleep(0.2)

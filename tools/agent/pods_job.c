@@ -149,7 +149,14 @@ static int look_at_result(void *arg, const char *file, const char *text)
 	struct seat seat = new_seat(pods);
 	struct cached cached;
 
-	if (!text || !cached_read(text, &cached)) {
+	if (!text) {
+		pods->report->failed++;
+		log_write(pods->jobs->log, NATRA_LOG_WARN,
+			  "%s/%s: cannot be read: its pod is not looked at",
+			  RESULTS_DIR, file);
+		return 0;
+	}
+	if (!cached_read(text, &cached)) {
 		log_write(pods->jobs->log, NATRA_LOG_DEBUG,
 			  "%s/%s: is not a result of libcni's", RESULTS_DIR,
 			  file);

@@ -6,13 +6,18 @@
 
 #include "../common/json.h"
 #include "../common/text.h"
+#include "podevent.h"
 
 #define TIME_MAX_MS 10000L
 #define NAME        "natra-agent"
 #define REASON      "BandwidthNotChanged"
 
-/* A node sends at most this many Events in a minute. */
-static const struct budget bound = {.times = 20, .period_ms = 60000};
+/* A node, a namespace and a pod send at most this many Events in a minute, so that no tenant
+ * uses up what others need. */
+#define PERIOD_MS     60000
+#define NAMESPACE_MAX 16
+#define POD_MAX       8
+static const struct budget bound = {.times = 60, .period_ms = PERIOD_MS};
 
 static void add_object(cJSON *event, const struct edit *edit)
 {
@@ -102,19 +107,47 @@ void reporter_open(struct reporter *r)
 	r->request.arg = r;
 }
 
+/* Returns the share that has this name, which is new if there was none. */
+static struct reporter_share *share_of(struct reporter_share *shares,
+				       const char *name, uint64_t now_ms)
+{
+	const uint64_t key = podevent_hash(name);
+	struct reporter_share *share = &shares[key % REPORTER_SHARES];
+
+	if (share->key != key || now_ms - share->since_ms >= PERIOD_MS)
+		*share =
+			(struct reporter_share){.key = key, .since_ms = now_ms};
+	return share;
+}
+
+/* Returns whether the Event may be sent now, and counts it. */
+static bool take_budget(struct reporter *r, const struct edit *edit)
+{
+	const uint64_t now_ms = clock_ms();
+	struct reporter_share *pod = share_of(r->pods, edit->uid, now_ms);
+	struct reporter_share *space =
+		share_of(r->namespaces, edit->namespace, now_ms);
+
+	if (pod->count == POD_MAX || space->count == NAMESPACE_MAX ||
+	    budget_wait_ms(&r->budget, now_ms))
+		return false;
+	pod->count++;
+	space->count++;
+	budget_take(&r->budget, now_ms);
+	return true;
+}
+
 void reporter_add(struct reporter *r, const struct edit *edit,
 		  const char *message)
 {
-	uint64_t now_ms = clock_ms();
 	size_t last = (r->first + r->len) % REPORTER_QUEUE_MAX;
 
 	/* A namespace from the API server is a DNS label; this goes into a
 	 * URL. */
 	if (edit->namespace[strspn(edit->namespace,
 				   "abcdefghijklmnopqrstuvwxyz0123456789-")] ||
-	    r->len == REPORTER_QUEUE_MAX || budget_wait_ms(&r->budget, now_ms))
+	    r->len == REPORTER_QUEUE_MAX || !take_budget(r, edit))
 		return;
-	budget_take(&r->budget, now_ms);
 	r->queue[last].path =
 		text_format("/api/v1/namespaces/%s/events", edit->namespace);
 	r->queue[last].body = make_body(r, edit, message);

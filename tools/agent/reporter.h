@@ -8,7 +8,16 @@
 #include "budget.h"
 #include "edits_job.h"
 
-#define REPORTER_QUEUE_MAX 16
+#define REPORTER_QUEUE_MAX 64
+/* How many pods and namespaces are counted at once. Of two that have the same place, which
+ * follows from a hash, the later one begins anew: the budget of the node bounds that. */
+#define REPORTER_SHARES    256
+
+/* What one pod or namespace has sent since a time. */
+struct reporter_share {
+	uint64_t key, since_ms;
+	size_t count;
+};
 
 struct reporter {
 	struct api *api;
@@ -16,6 +25,8 @@ struct reporter {
 	const char *node;
 	struct api_request request;
 	struct budget budget;
+	struct reporter_share pods[REPORTER_SHARES];
+	struct reporter_share namespaces[REPORTER_SHARES];
 	/* A ring of what waits. */
 	struct {
 		char *path, *body;
@@ -25,7 +36,8 @@ struct reporter {
 
 /* The members api to node are set by the caller. */
 void reporter_open(struct reporter *r);
-/* Queues an Event. If there are too many at once, the rest is only in the log. */
+/* Queues an Event. If there are too many at once, of a pod, a namespace or the node, the rest
+ * is only in the log. */
 void reporter_add(struct reporter *r, const struct edit *edit,
 		  const char *message);
 void reporter_close(struct reporter *r);

@@ -16,7 +16,8 @@
 
 #define LOCK_TRIES    100
 #define LOCK_PAUSE_NS 100000000
-#define TEXT_MAX      (1024 * 1024)
+/* As much as the plugin reads: results have all annotations of a pod, twice. */
+#define TEXT_MAX      (16 * 1024 * 1024)
 #define CHUNK         65536
 
 void dir_close(struct dir *dir)
@@ -90,8 +91,8 @@ bool dir_same(const struct dir *a, const struct dir *b)
 
 int dir_read_fd(int fd, char **ret_text)
 {
-	cleanup_text char *text = memory_new(TEXT_MAX + 1);
-	size_t len = 0;
+	cleanup_text char *text = NULL;
+	size_t len = 0, size = 0;
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
@@ -99,8 +100,13 @@ int dir_read_fd(int fd, char **ret_text)
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 	for (;;) {
-		ssize_t n = read(fd, text + len, TEXT_MAX + 1 - len);
+		ssize_t n;
 
+		if (len == size) {
+			size = 2 * size + CHUNK;
+			text = memory_grow(text, size);
+		}
+		n = read(fd, text + len, size - len);
 		if (n < 0)
 			return -errno;
 		if (n == 0)
