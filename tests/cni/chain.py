@@ -23,7 +23,7 @@ from rig import Rig
 from script import option
 
 CAP = 10_000_000
-# These are the rates in bit/s in and out and the bursts in bytes. The plugin takes
+# These are the rates in bit/s in and out and the bursts in bits. The plugin takes
 # 0.5 s of the rate as burst, whatever burst a runtime sends.
 LIMITS = (CAP, CAP, CAP // 2, CAP // 2)
 # containerd passes this for an annotation of 10M in each direction.

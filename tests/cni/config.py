@@ -31,7 +31,9 @@ GOOD = [
         ("fastPass", "guarded", "fast_pass", "guarded"),
         ("fastPassGuard", "2M", "fast_pass_guard_bits_per_sec", 2000000),
         ("fastPassGuard", 2500000, "fast_pass_guard_bits_per_sec", 2500000),
+        ("egressRate", "10M", "egress_rate_bits_per_sec", 10 * M),
         ("fastPassShare", 1, "fast_pass_share_percent", 1),
+        ("fastPassShare", "50", "fast_pass_share_percent", 50),
         ("fastPassShare", 100, "fast_pass_share_percent", 100),
         ("ingressMode", "police", "ingress_mode", "police"),
         ("heavyHitterThreshold", 250000, "heavy_hitter_threshold_bytes",
@@ -70,9 +72,9 @@ BAD = [
                            ["fd00::/129"], ["x"], [""], [5],
                            ["10.0.0.0.0/8"]]),
         ("unshapedSubnets", ["::/0", ["10.0.0/8"], [["10.0.0.0/8"]]]),
-        ("ingressRate", ["10M", -1, 1.5, True, [], {}]),
+        ("ingressRate", ["10X", -1, 1.5, True, [], {}]),
         ("egressRate", ["x", -5 * M]),
-        ("ingressBurst", ["8M", -1, 1.5, True]),
+        ("ingressBurst", ["8X", -1, 1.5, True]),
 ]
 
 
@@ -205,7 +207,7 @@ def precedence(b):
     for name, static, run, want in rows:
         keys = dict(static, **({"precedence": name} if name else {}))
         a, info = b.add(run, **keys)
-        want = tuple(int(w * M) for w in want)
+        want = tuple(w * M for w in want)
         got = limits(info)
         b.rep.check(f"precedence {name}: {len(static)} static, {len(run)} "
                     "runtime", str(got or a), want, got == want)

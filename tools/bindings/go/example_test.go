@@ -61,7 +61,7 @@ func Example() {
 	all, err := n.Attachments(ctx)
 	fmt.Println(len(all), err)
 	// Output:
-	// shop/web-0 10000000 1250000
+	// shop/web-0 10000000 10000000
 	// 0 <nil>
 }
 
