@@ -89,7 +89,7 @@ class Readme(unittest.TestCase):
         self.assertEqual([words[1] for words in lines][::len(lines) - 1],
                          ["attach", "detach"])
         self.natractl(*lines[0][1:])
-        given = [rate(lines[0][lines[0].index(f"--{way}") + 1])
+        given = [rate(lines[0][lines[0].index(f"--{way}-rate") + 1])
                  for way in ("ingress", "egress")]
         self.assertEqual(self.rates(), [(IFNAME, *given)])
         for words in lines[1:-1]:

@@ -36,7 +36,7 @@ from jobs import (ERRNO, ID, INJECT, MODES, OLD, Again, Attach, Bad, Bench,
                   KilledSet, KilledSetClasses,
                   KilledUnpace, Mount, Probe, Replace, Run, Set, SetClasses,
                   Unpace)
-from state import WIDTH, left_of
+from state import left_of
 
 WORKERS = 2
 PACE = ("--ingress-mode", "pace")
@@ -237,7 +237,7 @@ def no_tcx():
     try:
         refused = Run(*bench.attach_args(*OLD, "--attach-mode", "tcx-podside"),
                       mode="notcx").expect(1)
-        bench.must_be_shaped((10**7, 2 * 10**7, WIDTH))
+        bench.must_be_shaped((10**7, 2 * 10**7, "off"))
         run("detach", ID)
         bench.must_be(bench.clean)
     except Bad as e:

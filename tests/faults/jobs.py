@@ -173,7 +173,7 @@ class Bench:
 
     def must_be_shaped(self, *policies):
         """Check that the interface is fully shaped, with one of these policies
-        (ingress, egress, sketch width)."""
+        (ingress, egress, sli)."""
         self.natractl("check", ID)
         have = self.policy()
         if have not in [list(p) for p in policies]:

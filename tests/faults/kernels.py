@@ -15,10 +15,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/pyt
 from script import run_script, some_of
 from cni_jobs import CniRun, use_one_bpffs
 from jobs import ID, OLD, Bad, Bench, Run
-from state import WIDTH
 
 PACE = ("--ingress-mode", "pace")
-RATES = (10**7, 2 * 10**7, WIDTH)
+RATES = (10**7, 2 * 10**7, "off")
 NO_TSTAMP = "this kernel lacks bpf_skb_set_tstamp (Linux 5.18)"
 MISSING = ("bpf_ktime_get_coarse_ns (Linux 5.11)",
            "BPF atomic instructions (Linux 5.12)",

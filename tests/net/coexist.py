@@ -30,7 +30,7 @@ TOLERANCE = 0.12
 WAYS = ("in", "out")
 # If a packet goes elsewhere, no fq keeps its departure time: with a short horizon that
 # soon ends in drops. With small bursts the rate is measured and not the burst.
-OPTIONS = ("--ingress-burst", "20k", "--egress-burst", "20k",
+OPTIONS = ("--ingress-burst", "160k", "--egress-burst", "160k",
            "--heavy-hitter-threshold", "20k", "--horizon", "100ms")
 
 

@@ -388,7 +388,7 @@ def segments(rep, a):
 
 def segments_in(rep, r, mode, sender, packet, small):
     lim = Natra(r.pod, "--attach-mode", mode, "--edt-pacing", "off", "--fast-pass", "off",
-                "--egress-burst", "1k")
+                "--egress-burst", "8k")
     lim.attach(None, str(int(SEGMENTS_RATE)))
     sender.send_gso(packet, len(small), 1, GSO_TCPV4, 16, l4=60)
     begin = time.monotonic()

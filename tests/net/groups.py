@@ -46,7 +46,7 @@ class Group:
         self.r, self.way = r, way
         self.direction = "ingress" if way == "in" else "egress"
         self.limits = []
-        Natra().ok("group", "set", "team", f"--{self.direction}", f"{GROUP_M}M")
+        Natra().ok("group", "set", "team", f"--{self.direction}-rate", f"{GROUP_M}M")
         for pod, rate, floor, weight in zip(r.pods, PODS, FLOORS_M, WEIGHTS):
             lim = Natra(pod, "--group", "team", "--group-weight", weight, "--group-floor",
                         f"{floor}M", *options)

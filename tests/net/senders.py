@@ -59,7 +59,7 @@ def received(r, sink):
 def flood(r, source, tos, seconds):
     """Send datagrams at three times the rate. Return the rate that arrived after a
     second, how long the datagrams took, and natra's counters."""
-    lim = Natra(r.pod).attach(None, RATE, "--egress-burst", "64k")
+    lim = Natra(r.pod).attach(None, RATE, "--egress-burst", "512k")
     sink = r.load(r.client, "udp-recv", PORT, "--late", PACE_LIMIT_MS + PUT_OFF_MS)
     r.wait_port(r.client, PORT, "udp")
     meter = r.out_of(0, ETH_IPV4_UDP)
@@ -139,7 +139,7 @@ def queues(r, rep, a):
 def charged(r, rep, a):
     """Send more mice at once than the bucket of mice has, beside an elephant."""
     lim = Natra(r.pod).attach(None, RATE, "--fast-pass", "charged", "--egress-burst",
-                              "125k")
+                              "1M")
     r.elephant(r.pod, r.client, 5201)
     r.wait_flow(r.out_of())
     time.sleep(1.5)
