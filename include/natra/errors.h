@@ -34,8 +34,12 @@ enum natra_code {
 	/** EINVAL: natra_configure cannot change this member; natra_attach can. */
 	NATRA_CODE_FIXED,
 	NATRA_CODE_UNSHAPED, /**< EBADE or EOPNOTSUPP: see natra_record_unshaped */
-	/** EBADE: all is there as it was set, but not as in the policy that
-	 *  natra_check compares with: a setting, or the classes alone. */
+	/** EBADE: natra's fq is not, or not as natra set it, at the root of the
+	 *  pod's interface, or of its host-side veth. */
+	NATRA_CODE_POD_FQ,
+	NATRA_CODE_HOST_FQ,
+	/** EBADE: what was set differs from the policy of natra_check in a setting or a
+	 *  list of subnets, or in nothing but classes. */
 	NATRA_CODE_LIMITS_DIFFER,
 	NATRA_CODE_CLASSES_DIFFER,
 	NATRA_CODE_MAX

@@ -173,6 +173,11 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
  * (ingress that is paced) or 100 ms (where nothing is paced), so a higher rate takes
  * effect at once.
  *
+ * The policy is all that holds afterwards, but for what is fixed or a list: a member that
+ * is 0 is the default again, and a direction without a rate is not limited any more, save
+ * by a group or class. It stays attached, also if no limit is left, and counts its packets
+ * as `unlimited`. To change one limit, change what natra_query reports.
+ *
  * attach_mode, edt_pacing, ingress_mode and sli of `policy` must be 0 or as attached. A
  * direction that had no limit so far gets its programs now, and the counters of both begin
  * again; so do they if the attachment joins a group and was in none, or leaves its group
@@ -223,10 +228,13 @@ NATRA_API int natra_upgrade(struct natra *n, const char *id);
 NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
 
 /**
- * @brief Compare the kernel's state with what was last set.
- * @param policy  NULL, or one to compare with: 0 is the default, no list no subnets.
+ * @brief Compare the kernel's state with what was last set, and that with a policy.
+ * @param policy  NULL, or one to compare with: 0 is the default, and keeps what is fixed
+ *                at attach; no list no subnets.
  * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone;
- *         -EBADE something differs or it is `unshaped`, and natra_error() says what;
+ *         -EBADE something differs or it is `unshaped`: natra_error() names the
+ *         setting or the class with both values, or what is missing, and
+ *         natra_error_code() tells these apart; a difference from `policy` comes first;
  *         -EUCLEAN a change of classes or subnets ended half-way: set them again;
  *         -EBUSY; -ECANCELED; -ESTALE; -EPERM; -ENOMEM.
  */

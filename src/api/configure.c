@@ -2,6 +2,7 @@
 /* The public functions that change what is attached, or compare it with what the
  * caller wants. */
 #include <errno.h>
+#include <inttypes.h>
 
 #include "api/internal.h"
 #include "api/structs.h"
@@ -42,27 +43,52 @@ static int reattach(struct natra *n, const struct pin_dir *dir,
 	return r;
 }
 
-/* Fills in the fields that are fixed while attached, of which a 0 keeps what there
- * is. Returns -EINVAL if one of them differs from what there is. */
-static int merge_fixed(struct natra *n, const struct pin_gen *gen,
-		       struct natra_policy *p)
+/* Refuses a policy for a setting in which it differs from `have`, which is what there is. */
+static int refuse_setting(struct natra *n, int r, enum natra_code code,
+			  const char *id, const struct policy_field *field,
+			  const struct natra_policy *have,
+			  const struct natra_policy *want)
 {
-	struct natra_policy policy = record_get_policy(&gen->record);
-	const struct natra_policy *before = &policy;
-	const char *fixed;
+	const uint64_t there = policy_field_get(field, have);
+	const uint64_t asked = policy_field_get(field, want);
 
+	if (policy_field_word(field, asked))
+		return with_code(n, code,
+				 refuse(n, r, "%s: '%s' has %s, not %s",
+					field->name, id,
+					policy_field_word(field, there),
+					policy_field_word(field, asked)));
+	return with_code(n, code,
+			 refuse(n, r, "%s: '%s' has %" PRIu64 ", not %" PRIu64,
+				field->name, id, there, asked));
+}
+
+/* Fills in the settings that are fixed while attached, of which a 0 keeps what there
+ * is. */
+static void keep_fixed(const struct natra_policy *have, struct natra_policy *p)
+{
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 
 		if (field->is_fixed && !policy_field_get(field, p))
 			policy_field_set(field, p,
-					 policy_field_get(field, before));
+					 policy_field_get(field, have));
 	}
-	fixed = policy_fixed_difference(before, p);
-	if (fixed)
-		return with_code(
-			n, NATRA_CODE_FIXED,
-			refuse(n, -EINVAL, "%s: fixed while attached", fixed));
+}
+
+/* Fills in what is fixed while attached. Returns -EINVAL if the policy has something else
+ * there. */
+static int merge_fixed(struct natra *n, const struct record *record,
+		       struct natra_policy *p)
+{
+	const struct natra_policy have = record_get_policy(record);
+	const struct policy_field *field;
+
+	keep_fixed(&have, p);
+	field = policy_difference(&have, p, true);
+	if (field)
+		return refuse_setting(n, -EINVAL, NATRA_CODE_FIXED, record->id,
+				      field, &have, p);
 	return 0;
 }
 
@@ -136,7 +162,7 @@ int natra_configure(struct natra *n, const char *id,
 	if (r == 0)
 		r = merge_lists(n, &given, &pinned, &p, &merged);
 	if (r == 0)
-		r = merge_fixed(n, &gen, &p);
+		r = merge_fixed(n, &gen.record, &p);
 	if (r == 0)
 		r = refuse_gone(n, &gen);
 	if (r < 0)
@@ -196,45 +222,90 @@ static int await_change(struct natra *n, const char *id, struct pin_gen *gen)
 	return r;
 }
 
+static bool same_list_of_subnets(const struct subnets *a,
+				 const struct subnets *b)
+{
+	struct subnets left = *a, right = *b;
+
+	left.classes_len = right.classes_len = 0;
+	return subnets_equal(&left, &right);
+}
+
+/* Compares a record with a policy. Returns -EBADE and a code if they differ. */
+static int compare(struct natra *n, const struct pin_gen *gen,
+		   struct natra_policy *want, const struct subnets *given)
+{
+	const struct natra_policy have = record_get_policy(&gen->record);
+	const char *id = gen->record.id, *class;
+	cleanup_subnets struct subnets pinned = {0};
+	struct subnets merged; /* its lists are those of the others */
+	const struct policy_field *field;
+	int r = attachment_read_subnets(n, gen, &pinned);
+
+	if (r < 0)
+		return r;
+	merged = subnets_merge(given, &pinned);
+	keep_fixed(&have, want);
+	field = policy_difference(&have, want, false);
+	if (field)
+		return refuse_setting(n, -EBADE, NATRA_CODE_LIMITS_DIFFER, id,
+				      field, &have, want);
+	if (have.shaped_subnets_len != want->shaped_subnets_len ||
+	    have.unshaped_subnets_len != want->unshaped_subnets_len ||
+	    !same_list_of_subnets(&pinned, &merged))
+		return with_code(
+			n, NATRA_CODE_LIMITS_DIFFER,
+			refuse(n, -EBADE, "subnets: '%s' has others", id));
+	class = subnets_other_class(&pinned, &merged);
+	if (class)
+		return with_code(n, NATRA_CODE_CLASSES_DIFFER,
+				 refuse(n, -EBADE, "class %s: '%s' has another",
+					class, id));
+	if (have.classes_len != want->classes_len)
+		return with_code(n, NATRA_CODE_CLASSES_DIFFER,
+				 refuse(n, -EBADE,
+					"classes: '%s' has %zu, not %zu", id,
+					have.classes_len, want->classes_len));
+	return 0;
+}
+
+/* What differs from the policy is told even if the check has failed for something else
+ * with `r`: the caller can set it. */
+static int compare_after(struct natra *n, int r, const struct pin_gen *gen,
+			 struct natra_policy *want, const struct subnets *given)
+{
+	struct kept_error kept = keep_error(n);
+	int difference = compare(n, gen, want, given);
+
+	if (r == 0 || difference == -EBADE)
+		return difference;
+	restore_error(&kept);
+	return r;
+}
+
 int natra_check(struct natra *n, const char *id,
 		const struct natra_policy *policy)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_subnets struct subnets subnets = {0};
-	cleanup_subnets struct subnets pinned = {0};
-	struct subnets merged; /* its lists are those of the others */
-	struct natra_policy have, want;
+	struct natra_policy want;
 	int r;
 
 	r = require_id(n, id);
-	if (r < 0)
-		return r;
-	if (policy) {
+	if (r == 0 && policy)
 		r = policy_in(n, policy, &want, &subnets);
-		if (r < 0)
-			return r;
-	}
-	r = attachment_find(n, id, &gen);
+	if (r == 0)
+		r = attachment_find(n, id, &gen);
 	if (r == 0 && gen.record.is_changing)
 		r = await_change(n, id, &gen);
-	if (r == 0)
-		r = check_attached(n, &gen, -1);
+	if (r < 0)
+		return r;
+	r = check_attached(n, &gen, -1);
 	if (r == 0 && gen.record.unshaped)
 		return refuse_unshaped(n, -EBADE, &gen.record);
 	if (r == 0)
 		r = check_limits(n, &gen);
-	if (r < 0 || !policy)
-		return finish(n, r);
-
-	r = attachment_read_subnets(n, &gen, &pinned);
-	if (r == 0)
-		r = merge_fixed(n, &gen, &want);
-	if (r < 0)
-		return r == -EINVAL ? -EBADE : r;
-	have = record_get_policy(&gen.record);
-	merged = subnets_merge(&subnets, &pinned);
-	if (!policy_equal(&have, &want) || !subnets_equal(&pinned, &merged))
-		return refuse(n, -EBADE,
-			      "'%s' was set to other limits than these", id);
-	return finish(n, 0);
+	if (policy && (r == 0 || r == -EBADE))
+		r = compare_after(n, r, &gen, &want, &subnets);
+	return finish(n, r);
 }

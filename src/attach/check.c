@@ -90,20 +90,25 @@ static int check_interface(void *arg)
 
 static int check_fq(const struct site *site, struct netlink *nl)
 {
+	const enum natra_code code =
+		site->on_host ? NATRA_CODE_HOST_FQ : NATRA_CODE_POD_FQ;
 	const uint32_t want = site->gen->record.fq_orphan_mask;
 	uint32_t have;
 	int r = qdisc_fq_present(site->n, nl, site->link->ifindex, &have);
 
 	if (r == 0)
-		return refuse(site->n, -EBADE,
-			      "fq is not the root qdisc of '%s'",
-			      site->link->ifname);
+		return with_code(site->n, code,
+				 refuse(site->n, -EBADE,
+					"fq is not the root qdisc of '%s'",
+					site->link->ifname));
 	if (r < 0)
 		return r;
 	if (have != want)
-		return refuse(site->n, -EBADE,
-			      "fq of '%s' has the orphan_mask %u, not %u",
-			      site->link->ifname, have, want);
+		return with_code(
+			site->n, code,
+			refuse(site->n, -EBADE,
+			       "fq of '%s' has the orphan_mask %u, not %u",
+			       site->link->ifname, have, want));
 	return 0;
 }
 

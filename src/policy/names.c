@@ -57,6 +57,8 @@ static const char *const code_names[NATRA_CODE_MAX] = {
 	[NATRA_CODE_LEFTOVERS] = "leftovers",
 	[NATRA_CODE_FIXED] = "fixed",
 	[NATRA_CODE_UNSHAPED] = "unshaped",
+	[NATRA_CODE_POD_FQ] = "pod_fq",
+	[NATRA_CODE_HOST_FQ] = "host_fq",
 	[NATRA_CODE_LIMITS_DIFFER] = "limits_differ",
 	[NATRA_CODE_CLASSES_DIFFER] = "classes_differ",
 };

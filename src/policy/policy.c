@@ -315,33 +315,23 @@ uint32_t policy_gso_segs(const struct natra_policy *policy, bool paced)
 		       : (uint32_t)(bytes / SEGMENT_BYTES);
 }
 
-bool policy_equal(const struct natra_policy *a, const struct natra_policy *b)
+const struct policy_field *policy_difference(const struct natra_policy *a,
+					     const struct natra_policy *b,
+					     bool only_fixed)
 {
-	const struct natra_policy now_a = policy_effective(a);
-	const struct natra_policy now_b = policy_effective(b);
+	struct natra_policy now_a = policy_effective(a);
+	struct natra_policy now_b = policy_effective(b);
 
-	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
-		if (policy_field_get(&policy_fields[i], &now_a) !=
-		    policy_field_get(&policy_fields[i], &now_b))
-			return false;
-	}
-	return a->shaped_subnets_len == b->shaped_subnets_len &&
-	       a->unshaped_subnets_len == b->unshaped_subnets_len &&
-	       a->classes_len == b->classes_len;
-}
-
-const char *policy_fixed_difference(const struct natra_policy *a,
-				    const struct natra_policy *b)
-{
-	const struct natra_policy now_a = policy_effective(a);
-	const struct natra_policy now_b = policy_effective(b);
-
+	/* By default each direction has a threshold of its own. */
+	now_a.heavy_hitter_threshold_bytes = a->heavy_hitter_threshold_bytes;
+	now_b.heavy_hitter_threshold_bytes = b->heavy_hitter_threshold_bytes;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 
-		if (field->is_fixed && policy_field_get(field, &now_a) !=
-					       policy_field_get(field, &now_b))
-			return field->name;
+		if ((field->is_fixed || !only_fixed) &&
+		    policy_field_get(field, &now_a) !=
+			    policy_field_get(field, &now_b))
+			return field;
 	}
 	return NULL;
 }
@@ -349,7 +339,7 @@ const char *policy_fixed_difference(const struct natra_policy *a,
 bool policy_same_shape(const struct natra_policy *a,
 		       const struct natra_policy *b)
 {
-	return !policy_fixed_difference(a, b);
+	return !policy_difference(a, b, true);
 }
 
 struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes)

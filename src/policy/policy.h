@@ -10,6 +10,8 @@
 
 #include "../../bpf/natra_shared.h"
 
+struct policy_field;
+
 /* The three places where an attachment may judge packets of a pod. */
 enum leg {
 	LEG_INGRESS, /* into the pod; behind LEG_PACE it is the backstop */
@@ -34,14 +36,11 @@ int policy_check(const struct natra_policy *policy, char *ret_error,
 /* Fills in the defaults of everything but attach_mode and edt_pacing. */
 struct natra_policy policy_effective(const struct natra_policy *policy);
 
-/* Returns whether two policies are the same with their defaults. Of the subnets only
- * the numbers are compared. */
-bool policy_equal(const struct natra_policy *a, const struct natra_policy *b);
-
-/* Returns the first member that is fixed while attached and differs; NULL: none. Lists are
- * not compared. */
-const char *policy_fixed_difference(const struct natra_policy *a,
-				    const struct natra_policy *b);
+/* Returns a setting in which two policies differ with their defaults, of all or of those
+ * that are fixed while attached, or NULL. */
+const struct policy_field *policy_difference(const struct natra_policy *a,
+					     const struct natra_policy *b,
+					     bool only_fixed);
 
 /* Returns whether two policies need the same programs and maps, but for their lists, see
  * subnets_same_shape. */

@@ -262,13 +262,22 @@ bool subnets_same_shape(const struct subnets *a, const struct subnets *b)
 	return a->kind == b->kind && a->classes_len == b->classes_len;
 }
 
+const char *subnets_other_class(const struct subnets *a,
+				const struct subnets *b)
+{
+	for (size_t i = 0; i < a->classes_len || i < b->classes_len; i++) {
+		if (i == b->classes_len)
+			return a->classes[i].name;
+		if (i == a->classes_len ||
+		    strcmp(a->classes[i].name, b->classes[i].name) != 0 ||
+		    !same_class(&a->classes[i], &b->classes[i]))
+			return b->classes[i].name;
+	}
+	return NULL;
+}
+
 bool subnets_equal(const struct subnets *a, const struct subnets *b)
 {
-	if (!subnets_same_shape(a, b))
-		return false;
-	for (size_t i = 0; i < a->classes_len; i++) {
-		if (!same_class(&a->classes[i], &b->classes[i]))
-			return false;
-	}
-	return same_list(a->list, a->len, b->list, b->len);
+	return a->kind == b->kind && !subnets_other_class(a, b) &&
+	       same_list(a->list, a->len, b->list, b->len);
 }

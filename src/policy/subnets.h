@@ -72,6 +72,10 @@ void subnets_free(struct subnets *subnets);
 int subnet_compare(const void *a, const void *b);
 /* Sorts a list and removes duplicates. Returns its new length. */
 size_t subnets_sort(struct natra_subnet *list, size_t len);
+
+/* Returns the name of the first class in which they differ, or NULL. */
+const char *subnets_other_class(const struct subnets *a,
+				const struct subnets *b);
 bool subnets_equal(const struct subnets *a, const struct subnets *b);
 
 /* Returns whether peers are told apart. */

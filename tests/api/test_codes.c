@@ -80,6 +80,88 @@ static void what_cannot_be_configured(void **state)
 	FAILS(natra_check(n, ID, NULL), EBADE, NATRA_CODE_UNSHAPED);
 }
 
+static void differs(const struct natra_policy *policy, enum natra_code code,
+		    const char *what, const char *values)
+{
+	FAILS(natra_check(n, ID, policy), EBADE, code);
+	says(n, what, values);
+}
+
+/* natra_check tells in what an attachment differs from a policy, and what there is. */
+static void what_differs_is_named(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_class class = NATRA_INIT(class);
+
+	(void)state;
+	class.name = "far";
+	class.dscps = 1;
+	policy.classes = &class;
+	policy.classes_len = 1;
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	class.dscps = 2;
+	differs(&policy, NATRA_CODE_CLASSES_DIFFER, "class far: ", ID);
+	/* Limits come first: with others the classes are set as well. */
+	policy.egress_rate_bits_per_sec = 5000000;
+	differs(&policy, NATRA_CODE_LIMITS_DIFFER, "egress_rate_bits_per_sec: ",
+		"'" ID "' has 20000000, not 5000000");
+	policy = policy_of(10, 20);
+	differs(&policy, NATRA_CODE_CLASSES_DIFFER, "classes: ", "1, not 0");
+	policy.fast_pass = NATRA_FAST_PASS_CHARGED;
+	differs(&policy, NATRA_CODE_LIMITS_DIFFER,
+		"fast_pass: ", "free, not charged");
+	policy = policy_of(10, 20);
+	policy.sli = NATRA_SLI_ON;
+	differs(&policy, NATRA_CODE_LIMITS_DIFFER, "sli: ", "off, not on");
+	/* The threshold that is the default of ingress is not that of egress. */
+	policy = policy_of(10, 20);
+	policy.heavy_hitter_threshold_bytes = 125000;
+	differs(&policy, NATRA_CODE_LIMITS_DIFFER,
+		"heavy_hitter_threshold_bytes: ", "0, not 125000");
+}
+
+/* A difference from the policy is told beside one of the kernel, which has no code. */
+static void what_differs_beside_the_kernel(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+
+	(void)state;
+	policy.attach_mode = NATRA_MODE_CLSACT_PODSIDE;
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	rig_sh("nsenter --net=%s tc filter del dev eth0 egress", pod.path);
+	differs(&policy, NATRA_CODE_NONE, "is not on the clsact", NULL);
+	policy.egress_rate_bits_per_sec++;
+	differs(&policy, NATRA_CODE_LIMITS_DIFFER, "egress_rate_bits_per_sec",
+		"20000001");
+	policy = policy_of(10, 20);
+	policy.attach_mode = NATRA_MODE_TCX_HOSTSIDE;
+	FAILS(natra_configure(n, ID, &policy), EINVAL, NATRA_CODE_FIXED);
+	says(n, "attach_mode: ", "clsact-podside, not tcx-hostside");
+}
+
+/* A direction without a rate is not limited any more, and goes on to count. */
+static void configure_without_rates(void **state)
+{
+	struct natra_policy policy = policy_of(0, 20);
+	struct natra_stats stats = NATRA_INIT(stats);
+
+	(void)state;
+	attach();
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	pod_send(&pod, 10);
+	assert_int_equal(natra_stats(n, ID, &stats), 0);
+	assert_int_equal(stats.ingress.unlimited.packets, 10);
+	policy = policy_of(0, 0);
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	pod_send(&pod, 10);
+	assert_int_equal(natra_stats(n, ID, &stats), 0);
+	assert_int_equal(stats.ingress.unlimited.packets, 20);
+}
+
 /* A code is of the last error only, also of one whose text nobody formats. */
 static void codes_are_of_the_last_call(void **state)
 {
@@ -117,6 +199,9 @@ int main(void)
 		POD_CASE(what_is_absent),
 		POD_CASE(what_is_in_the_way),
 		POD_CASE(what_cannot_be_configured),
+		POD_CASE(what_differs_is_named),
+		POD_CASE(what_differs_beside_the_kernel),
+		POD_CASE(configure_without_rates),
 		POD_CASE(codes_are_of_the_last_call),
 		POD_CASE(codes_have_names),
 	};

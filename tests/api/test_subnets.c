@@ -298,13 +298,13 @@ static void check_compares_them(void **state)
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 	policy = shaped(other, 2);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
-	says(n, ID, "other limits");
+	says(n, ID, "subnets: ");
 	policy = unshaped(same, 2);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
-	says(n, ID, "other limits");
+	says(n, ID, "subnets: ");
 	policy = policy_of(10, 20);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
-	says(n, ID, "other limits");
+	says(n, ID, "subnets: ");
 }
 
 static void check_misses_the_pin(void **state)

@@ -10,7 +10,6 @@
 
 #include "../../src/policy/fields.h"
 #include "../pods/results.h"
-#include "same_classes.h"
 #include "seat.h"
 
 /* The longest that one pod may take, in which a lock may be waited for twice. */
@@ -65,16 +64,12 @@ static int compare_classes(const struct seat *seat,
 	if (!wanted->classes_len)
 		return SAME;
 	r = natra_check(seat->n, seat->id, wanted);
-	if (r == -EUCLEAN)
+	if (r == -EUCLEAN ||
+	    natra_error_code(seat->n) == NATRA_CODE_CLASSES_DIFFER)
 		return DIFFERS;
-	if (r != -EBADE)
-		return r;
 	/* What else differs in the kernel is not mended by writing limits again, and
 	 * while another process drains a queue it must not be. */
-	r = same_classes(seat->n, seat->id, wanted);
-	if (r < 0)
-		return r;
-	return r ? SAME : DIFFERS;
+	return r == -EBADE ? SAME : r;
 }
 
 /* The classes of an attachment that limit nothing any more, see lift_class. */

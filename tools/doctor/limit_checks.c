@@ -59,33 +59,26 @@ static void gone(const struct finder *f)
 		found(f, "ifname", f->pod->info.ifname, NULL);
 }
 
-/* Returns whether a difference is about natra's fq on the host side. */
-static bool is_on_host(const struct natra_info *info, const char *difference)
-{
-	cleanup_text char *quoted = text_format("'%s'", info->host_ifname);
-
-	return info->host_ifname[0] && strstr(difference, quoted);
-}
-
 /* Reports what differs from what was set: only what is about fq, or only the
  * rest. */
 static void report_difference(const struct finder *f, bool is_about_fq)
 {
 	const struct natra_info *info = &f->pod->info;
 	cleanup_text char *attach = NULL, *why = NULL;
+	enum natra_code code;
 	bool is_host;
-
 	int r = pod_is_limited(f->pod)
 			? natra_check(f->node->n, f->pod->id, NULL)
 			: 0;
 
 	if (r != -EBADE && r != -EUCLEAN)
 		return;
+	code = natra_error_code(f->node->n);
+	is_host = code == NATRA_CODE_HOST_FQ;
+	if ((is_host || code == NATRA_CODE_POD_FQ) != is_about_fq)
+		return;
 	/* The text lasts until the next call. */
 	why = text_copy(natra_error(f->node->n));
-	if ((strncmp(why, "fq ", 3) == 0) != is_about_fq)
-		return;
-	is_host = is_on_host(info, why);
 	attach = attach_again(f);
 	found(f, "why", why, "attach", attach, "enter",
 	      is_host ? "" : pod_enter(f->pod), "ifname",

@@ -214,13 +214,13 @@ var targetRefusals = []refusal{
 			_, err := n.Find(ctx, natra.Target{Ifname: "lo"})
 			return err
 		}},
-	{"mode fixed", syscall.EINVAL, "attach_mode: fixed while attached",
+	{"mode fixed", syscall.EINVAL, "attach_mode: 'refusals-live' has ...",
 		func(ctx context.Context, n *natra.Handle, _ pod) error {
 			policy := mbit(10, 10)
 			policy.AttachMode = natra.ModeClsactHostside
 			return n.Configure(ctx, live, policy)
 		}},
-	{"differs", syscall.EBADE, "'refusals-live' was set to other limits than these",
+	{"differs", syscall.EBADE, "ingress_rate_bits_per_sec: 'refusals-live' has 10000000, not 11000000",
 		func(ctx context.Context, n *natra.Handle, _ pod) error {
 			policy := mbit(11, 10)
 			return n.Check(ctx, live, &policy)
@@ -325,6 +325,7 @@ var refusalCodes = map[string]natra.Code{
 	"other id":          natra.CodeOtherID,
 	"nothing to find":   natra.CodeNotAttached,
 	"mode fixed":        natra.CodeFixed,
+	"differs":           natra.CodeLimitsDiffer,
 	"unknown namespace": natra.CodeNoNetns,
 	"unknown path":      natra.CodeNoNetns,
 }

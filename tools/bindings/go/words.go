@@ -93,6 +93,8 @@ const (
 	CodeLeftovers                 // the same, and RemoveLeftovers removes it
 	CodeFixed                     // EINVAL: Attach can change it, Configure cannot
 	CodeUnshaped                  // EBADE, EOPNOTSUPP
+	CodePodFQ                     // EBADE: natra's fq is not as it was put there
+	CodeHostFQ                    // the same on the host-side veth
 	CodeLimitsDiffer              // EBADE: from the policy of Check
 	CodeClassesDiffer             // EBADE: the classes alone
 )
@@ -120,7 +122,7 @@ var (
 	reasonWords      = []string{"heavy", "dropped_rate", "dropped_horizon",
 		"mice_over_share"}
 	codeWords = []string{"", "not_attached", "no_netns", "no_group", "no_class", "locked",
-		"other_id", "other_qdisc", "leftovers", "fixed", "unshaped", "limits_differ",
+		"other_id", "other_qdisc", "leftovers", "fixed", "unshaped", "pod_fq", "host_fq", "limits_differ",
 		"classes_differ"}
 	levelWords = []string{"error", "warning", "info", "debug"}
 )

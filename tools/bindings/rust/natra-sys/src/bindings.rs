@@ -31,9 +31,11 @@ pub const NATRA_CODE_OTHER_QDISC: natra_code = 7;
 pub const NATRA_CODE_LEFTOVERS: natra_code = 8;
 pub const NATRA_CODE_FIXED: natra_code = 9;
 pub const NATRA_CODE_UNSHAPED: natra_code = 10;
-pub const NATRA_CODE_LIMITS_DIFFER: natra_code = 11;
-pub const NATRA_CODE_CLASSES_DIFFER: natra_code = 12;
-pub const NATRA_CODE_MAX: natra_code = 13;
+pub const NATRA_CODE_POD_FQ: natra_code = 11;
+pub const NATRA_CODE_HOST_FQ: natra_code = 12;
+pub const NATRA_CODE_LIMITS_DIFFER: natra_code = 13;
+pub const NATRA_CODE_CLASSES_DIFFER: natra_code = 14;
+pub const NATRA_CODE_MAX: natra_code = 15;
 pub type natra_code = ::std::os::raw::c_uint;
 extern "C" {
     pub fn natra_error(n: *const natra) -> *const ::std::os::raw::c_char;

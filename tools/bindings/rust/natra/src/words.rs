@@ -164,7 +164,11 @@ words! {
     Fixed = NATRA_CODE_FIXED,
     /// It is recorded that the interface runs without limits.
     Unshaped = NATRA_CODE_UNSHAPED,
-    /// All is as it was set, but not as in the policy of `check`.
+    /// natra's fq on the pod's interface is not as it was put there.
+    PodFq = NATRA_CODE_POD_FQ,
+    /// The same on the host-side veth.
+    HostFq = NATRA_CODE_HOST_FQ,
+    /// What was set is not what is in the policy of `check`.
     LimitsDiffer = NATRA_CODE_LIMITS_DIFFER,
     /// The same of the classes alone.
     ClassesDiffer = NATRA_CODE_CLASSES_DIFFER,

@@ -74,8 +74,9 @@ fn whole_life() {
     assert_eq!(e.errno(), EBADE);
     assert_eq!(
         e.to_string(),
-        format!("'{id}' was set to other limits than these")
+        format!("egress_rate_bits_per_sec: '{id}' has 40000000, not 50000000")
     );
+    assert_eq!(e.code(), Code::LimitsDiffer);
     natra.upgrade(id).unwrap();
 
     let by_interface = Target {
