@@ -181,20 +181,25 @@ static int read_subnets(const cJSON *object, const char *path,
 	return r;
 }
 
-static int read_runtime(const struct conf *conf, const cJSON **ret_bandwidth,
+static int read_runtime(const struct asker *asker, struct source *ret,
 			struct failure *failure)
 {
-	const cJSON *runtime = NULL;
-	int r;
-
-	r = conf_object(conf->json, "runtimeConfig", "runtimeConfig", &runtime,
-			failure);
-	return r ? r
-		 : conf_object(runtime, "bandwidth", RUNTIME_PATH,
-			       ret_bandwidth, failure);
+	if (asker->rates) {
+		ret->ingress.rate_bits_per_sec =
+			asker->rates->ingress_rate_bits_per_sec;
+		ret->egress.rate_bits_per_sec =
+			asker->rates->egress_rate_bits_per_sec;
+		return 0;
+	}
+	if (asker->bandwidth && !cJSON_IsObject(asker->bandwidth))
+		return refuse(failure, CNI_BAD_CONFIG,
+			      RUNTIME_PATH ": %s is not an object",
+			      json_show(asker->bandwidth).text);
+	return read_source(asker->bandwidth, RUNTIME_PATH ".", ret, failure);
 }
 
-int bandwidth_read(struct settings *s, const struct conf *conf, struct natra *n,
+int bandwidth_read(struct settings *s, const cJSON *keys,
+		   const struct asker *asker, struct natra *n,
 		   struct failure *failure)
 {
 	struct source by_conf = {0}, by_runtime = {0};
@@ -202,15 +207,13 @@ int bandwidth_read(struct settings *s, const struct conf *conf, struct natra *n,
 	const cJSON *runtime = NULL;
 	int r;
 
-	r = read_source(conf->json, "", &by_conf, failure);
+	r = read_source(keys, "", &by_conf, failure);
 	/* Values that the configuration hides are not even checked, as in
 	 * upstream's plugin. */
 	if (r == 0 &&
 	    !(by_conf.present && s->precedence == PRECEDENCE_STATIC)) {
-		r = read_runtime(conf, &runtime, failure);
-		if (r == 0)
-			r = read_source(runtime, RUNTIME_PATH ".", &by_runtime,
-					failure);
+		runtime = asker->bandwidth;
+		r = read_runtime(asker, &by_runtime, failure);
 	}
 	if (r)
 		return r;
@@ -221,7 +224,7 @@ int bandwidth_read(struct settings *s, const struct conf *conf, struct natra *n,
 	s->policy.ingress_burst_bits = in->burst_bits;
 	s->policy.egress_burst_bits = out->burst_bits;
 	if (has_subnets(runtime) &&
-	    (s->precedence == PRECEDENCE_RUNTIME || !has_subnets(conf->json)))
+	    (s->precedence == PRECEDENCE_RUNTIME || !has_subnets(keys)))
 		return read_subnets(runtime, RUNTIME_PATH ".", s, n, failure);
-	return read_subnets(conf->json, "", s, n, failure);
+	return read_subnets(keys, "", s, n, failure);
 }

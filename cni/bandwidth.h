@@ -9,7 +9,8 @@
 
 /* Puts them into the policy, and lets `precedence` decide between the two
  * places. The policy then points into *settings and into the configuration. */
-int bandwidth_read(struct settings *settings, const struct conf *conf,
-		   struct natra *n, struct failure *failure);
+int bandwidth_read(struct settings *settings, const cJSON *keys,
+		   const struct asker *asker, struct natra *n,
+		   struct failure *failure);
 
 #endif

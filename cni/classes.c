@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "classes.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "annotations.h"
 #include "field.h"
-
-/* What a message shows of an item of the annotation. */
-#define ITEM_SHOWN_MAX 48
 
 /* The class that is being read, and where. */
 struct reading {
@@ -116,10 +108,10 @@ static int read_class(const struct reading *reading, struct settings *s,
 	return r ? r : read_subnets(reading, s, used, class);
 }
 
-int classes_read(struct settings *s, const struct conf *conf, struct natra *n,
+int classes_read(struct settings *s, const cJSON *keys, struct natra *n,
 		 struct failure *failure)
 {
-	const cJSON *list = json_get(conf->json, "classes"), *item;
+	const cJSON *list = json_get(keys, "classes"), *item;
 	struct natra_policy checked = s->policy;
 	struct reading reading = {.failure = failure};
 	size_t used =
@@ -154,145 +146,5 @@ int classes_read(struct settings *s, const struct conf *conf, struct natra *n,
 		return refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(n));
 	s->policy.classes = checked.classes;
 	s->policy.classes_len = checked.classes_len;
-	return 0;
-}
-
-static int refuse_asked(const cJSON *value, const char *wrong,
-			struct failure *failure)
-{
-	return refuse(failure, CNI_BAD_CONFIG, "annotation %s: %s: %s",
-		      CLASSES_ANNOTATION, json_show(value).text, wrong);
-}
-
-/* Classes that a pod asks for. The settings keep those that they have until all of
- * these are read. */
-struct asking {
-	struct settings *settings;
-	const cJSON *value;
-	struct natra_class list[NATRA_CLASSES_MAX];
-	size_t len;
-};
-
-static int ask_for(struct asking *a, const char *text, struct failure *failure)
-{
-	struct natra_class **made = &a->settings->asked[a->len];
-	const char *item = text;
-	char wrong[128];
-	int r = natra_parse_class(text, NULL, made, &item);
-	size_t len;
-
-	if (r == 0) {
-		a->list[a->len++] = **made;
-		return 0;
-	}
-	len = strcspn(item, ",");
-	(void)snprintf(
-		wrong, sizeof(wrong), "'%.*s' is %s",
-		len < ITEM_SHOWN_MAX ? (int)len : ITEM_SHOWN_MAX, item,
-		r == -ERANGE
-			? "out of range"
-			: "not CIDR, ingress-rate=RATE, egress-rate=RATE or dscp=N");
-	return refuse_asked(
-		a->value, r == -ENOMEM ? "there is no memory" : wrong, failure);
-}
-
-/* Lets the library check the classes, and whether they may stand beside what the pod
- * has; its numbers are checked later. */
-static int check_asked(const struct asking *a, struct natra *n,
-		       struct failure *failure)
-{
-	const struct natra_policy *have = &a->settings->policy;
-	struct natra_policy checked = NATRA_INIT(checked);
-
-	checked.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	checked.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	checked.group = have->group;
-	checked.shaped_subnets = have->shaped_subnets;
-	checked.shaped_subnets_len = have->shaped_subnets_len;
-	checked.unshaped_subnets = have->unshaped_subnets;
-	checked.unshaped_subnets_len = have->unshaped_subnets_len;
-	checked.classes = a->list;
-	checked.classes_len = a->len;
-	return natra_policy_check(n, &checked) < 0
-		       ? refuse_asked(a->value, natra_error(n), failure)
-		       : 0;
-}
-
-/* Drops the space beside what separates classes and their items, and lets other space be
- * one blank, which no item has. */
-static void drop_space(char *text)
-{
-	static const char ends[] = ",;";
-	char *to = text;
-
-	for (const char *at = text; *at;) {
-		const size_t space = strspn(at, " \t\r\n");
-		const char *next = at + space;
-
-		if (space && to > text && !strchr(ends, to[-1]) &&
-		    !strchr(ends, *next))
-			*to++ = ' ';
-		if (*next)
-			*to++ = *next++;
-		at = next;
-	}
-	*to = '\0';
-}
-
-/* Reads classes that are separated by semicolons. */
-static int read_asked(struct asking *a, struct natra *n,
-		      struct failure *failure)
-{
-	cleanup_json cJSON *copy = cJSON_Duplicate(a->value, true);
-	char *rest = copy->valuestring, *one;
-	int r = 0;
-
-	if (!json_text(copy))
-		return refuse_asked(a->value, "is not a string", failure);
-	drop_space(rest);
-	while (r == 0 && (one = strsep(&rest, ";"))) {
-		if (*one && a->len == NATRA_CLASSES_MAX)
-			return refuse_asked(a->value, "has more classes than 8",
-					    failure);
-		if (*one)
-			r = ask_for(a, one, failure);
-	}
-	if (r == 0 && !a->len)
-		r = refuse_asked(a->value, "has no class", failure);
-	return r ? r : check_asked(a, n, failure);
-}
-
-int classes_read_annotation(struct settings *s, const struct conf *conf,
-			    struct natra *n, struct log *log,
-			    struct failure *failure)
-{
-	struct asking asking = {.settings = s};
-	struct failure wrong;
-	const cJSON *pod;
-	int r = annotations_find(conf, &pod, failure);
-
-	if (r)
-		return r;
-	asking.value = json_get_exact(pod, CLASSES_ANNOTATION);
-	if (!asking.value)
-		return 0;
-	if (!(s->allowed_annotations & FIELD_CLASSES_BIT)) {
-		log_write(log, NATRA_LOG_INFO,
-			  "annotation %s is not in allowAnnotations: ignored",
-			  CLASSES_ANNOTATION);
-		return 0;
-	}
-	r = read_asked(&asking, n, &wrong);
-	if (r == 0) {
-		memcpy(s->classes, asking.list, sizeof(s->classes));
-		s->policy.classes = s->classes;
-		s->policy.classes_len = asking.len;
-		return 0;
-	}
-	if (!s->continue_on_error) {
-		*failure = wrong;
-		return r;
-	}
-	log_write(log, NATRA_LOG_ERROR, "%s: ignored", wrong.msg);
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "../src/policy/environment.h"
+#include "../src/policy/fields.h"
 #include "command.h"
 #include "groups.h"
 #include "io.h"
@@ -91,7 +92,7 @@ static int attach_with(void *arg, const struct natra_policy *policy)
 {
 	const struct attaching *a = arg;
 
-	if (wanted_limits(policy))
+	if (policy_has_limits(policy))
 		return natra_attach(a->call->n, a->target, policy, a->info);
 	remove_stale(a->call);
 	return 0;
@@ -103,8 +104,7 @@ static int attach(struct call *call, const struct natra_target *target,
 	struct attaching attaching = {call, target, ret_info};
 	const struct groups_attach a = {
 		.settings = settings,
-		.conf = &call->conf,
-		.pod = call->pod,
+		.asker = &call->asker,
 		.n = call->n,
 		.log = &call->log,
 		.failure = &call->failure,
@@ -163,7 +163,7 @@ static int shape(struct call *call, struct settings *settings)
 	/* The group may have gone only now. */
 	if (!was_absent)
 		log_absence(call, settings);
-	if (!wanted_limits(&settings->policy))
+	if (!policy_has_limits(&settings->policy))
 		return 0;
 	call->outcome = "shaped";
 	note_limits(call, &info);
@@ -179,8 +179,10 @@ int cmd_add(struct call *call)
 
 	r = env_check_not_own_netns(&call->env, &call->failure);
 	if (r == 0)
-		r = wanted_read(&settings, &call->conf, call->pod, call->n,
-				&call->log, &call->failure);
+		r = call_read_asker(call);
+	if (r == 0)
+		r = wanted_read(&settings, call->conf.json, &call->asker,
+				call->n, &call->log, &call->failure);
 	/* The result is made before anything is attached, so that after
 	 * attaching only writing to stdout can fail. */
 	if (r == 0)
@@ -188,7 +190,7 @@ int cmd_add(struct call *call)
 	if (r)
 		return r;
 	log_absence(call, &settings);
-	limited = wanted_limits(&settings.policy);
+	limited = policy_has_limits(&settings.policy);
 	id_fits = call_make_id(call);
 	call->outcome = "nothing to limit";
 	if (limited && !id_fits)

@@ -4,9 +4,9 @@
  * and an error makes the node unready. */
 #include <errno.h>
 
+#include "../src/policy/fields.h"
 #include "command.h"
 #include "groups.h"
-#include "field.h"
 #include "wanted.h"
 
 /* Returns whether "onError": "continue" let ADD go on without limits: there is
@@ -25,7 +25,7 @@ static bool starts_unshaped(struct call *call, int r)
 static bool is_limited_without_rate(struct call *call,
 				    const struct settings *settings)
 {
-	const bool may_ask = settings->allowed_annotations & FIELD_CLASSES_BIT;
+	const bool may_ask = settings_allow(settings, "classes");
 	struct natra_info info = NATRA_INIT(info);
 
 	return (settings->group.name || may_ask) && call_make_id(call) &&
@@ -39,20 +39,28 @@ static bool is_limited_by_group(const struct call *call,
 				const struct settings *settings)
 {
 	return !settings->continue_on_error &&
-	       groups_make(settings, &call->conf, call->pod);
+	       groups_make(settings, &call->asker);
+}
+
+static int read_keys(struct call *call, struct settings *settings)
+{
+	int r = call_read_asker(call);
+
+	return r ? r
+		 : wanted_read_keys(settings, call->conf.json, &call->asker,
+				    call->n, &call->failure);
 }
 
 int cmd_check(struct call *call)
 {
-	struct settings settings;
-	int r;
+	cleanup_settings struct settings settings = {0};
+	int r = read_keys(call, &settings);
 
-	r = wanted_read_keys(&settings, &call->conf, call->n, &call->failure);
 	if (r)
 		return r;
 	call->outcome = "nothing to limit";
 	/* Other annotations change how a limit is kept, not whether there is one. */
-	if (!wanted_limits(&settings.policy) &&
+	if (!policy_has_limits(&settings.policy) &&
 	    !is_limited_by_group(call, &settings) &&
 	    !is_limited_without_rate(call, &settings))
 		return 0;
@@ -74,11 +82,10 @@ int cmd_check(struct call *call)
 
 int cmd_status(struct call *call)
 {
-	struct settings settings;
-	int r;
-
+	cleanup_settings struct settings settings = {0};
 	/* A wrong key in the configuration would make each ADD fail. */
-	r = wanted_read_keys(&settings, &call->conf, call->n, &call->failure);
+	int r = read_keys(call, &settings);
+
 	if (r)
 		return r;
 	if (natra_status(call->n) < 0)

@@ -20,6 +20,14 @@ static void remove_leftovers(struct call *call)
 			  natra_error(call->n));
 }
 
+/* What is wrong with the configuration does not keep a pod from being removed. */
+static void leave_group(struct call *call)
+{
+	if (call_read_asker(call) == 0)
+		groups_leave(call->conf.json, &call->asker, call->n,
+			     &call->log);
+}
+
 int cmd_del(struct call *call)
 {
 	struct natra_target target = NATRA_INIT(target);
@@ -28,7 +36,7 @@ int cmd_del(struct call *call)
 	call->outcome = "removed";
 	/* Such a pod was never attached, but its ADD may have made its group. */
 	if (!call_make_id(call)) {
-		groups_leave(&call->conf, call->pod, call->n, &call->log);
+		leave_group(call);
 		return 0;
 	}
 	remove_leftovers(call);
@@ -52,6 +60,6 @@ int cmd_del(struct call *call)
 	if (r < 0)
 		return refuse_natra(&call->failure, call->n, r,
 				    CNI_NOT_REMOVED);
-	groups_leave(&call->conf, call->pod, call->n, &call->log);
+	leave_group(call);
 	return env_check_not_own_netns(&call->env, &call->failure);
 }

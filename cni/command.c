@@ -3,6 +3,32 @@
 
 #include <stdio.h>
 
+#include "../tools/common/annotations.h"
+
+#define ANNOTATIONS "io.kubernetes.cri.pod-annotations"
+
+int call_read_asker(struct call *call)
+{
+	const cJSON *runtime, *pod, *wrong;
+	struct asker *asker = &call->asker;
+	int r = conf_object(call->conf.json, "runtimeConfig", "runtimeConfig",
+			    &runtime, &call->failure);
+
+	asker->pod = call->pod;
+	if (r)
+		return r;
+	asker->bandwidth = json_get(runtime, "bandwidth");
+	r = conf_object(runtime, ANNOTATIONS, "runtimeConfig." ANNOTATIONS,
+			&pod, &call->failure);
+	if (r)
+		return r;
+	wrong = annotations_add(&asker->annotations, pod, NULL);
+	return wrong ? refuse(&call->failure, CNI_BAD_CONFIG,
+			      "annotation %s: %s: is not a string",
+			      wrong->string, json_show(wrong).text)
+		     : 0;
+}
+
 bool call_format_id(const struct call *call, const char *container_id,
 		    const char *ifname, char *ret_id, size_t size)
 {

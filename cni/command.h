@@ -3,8 +3,8 @@
 #ifndef NATRA_CNI_COMMAND_H
 #define NATRA_CNI_COMMAND_H
 
-#include "conf.h"
 #include "env.h"
+#include "settings.h"
 #include "../tools/common/log.h"
 
 /* One call of the plugin. */
@@ -15,6 +15,7 @@ struct call {
 	struct log log;
 	char id[NATRA_ID_MAX + 1];
 	char pod[NATRA_NAME_MAX + 1]; /* "<namespace>/<pod>", or "" */
+	struct asker asker;           /* see call_read_asker */
 	struct failure failure;
 	/* how a success is logged */
 	enum natra_log_level level;
@@ -29,6 +30,9 @@ int cmd_check(struct call *call);
 int cmd_gc(struct call *call);
 int cmd_status(struct call *call);
 
+/* Fills in `asker` from the configuration. Returns 0 or a code, as the commands do; then it has
+ * what could be read. */
+int call_read_asker(struct call *call);
 /* Fills in `id`. Returns false if it is longer than the library takes, so that
  * nothing can be attached under it. */
 bool call_make_id(struct call *call);

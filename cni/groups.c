@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "../src/policy/fields.h"
-#include "annotations.h"
 #include "field.h"
 #include "template.h"
 
@@ -153,10 +152,9 @@ static int read_name(const cJSON *object, struct natra_group_info *group,
 	return template_check(group->name, failure);
 }
 
-int groups_read(struct settings *s, const struct conf *conf,
-		struct failure *failure)
+int groups_read(struct settings *s, const cJSON *keys, struct failure *failure)
 {
-	const cJSON *object = json_get(conf->json, "group");
+	const cJSON *object = json_get(keys, "group");
 	struct natra_group_info group = NATRA_INIT(group);
 	int r;
 
@@ -300,15 +298,12 @@ bool groups_are_for_all(const struct natra_group_info *group)
 /* Writes the name of the pod's group. Returns 0; -ENOENT if the pod lacks what the
  * template needs; or a code, with the text in *failure. */
 static int name_of(const struct natra_group_info *group,
-		   const struct conf *conf, const char *pod,
-		   struct template_name *ret, struct failure *failure)
+		   const struct asker *asker, struct template_name *ret,
+		   struct failure *failure)
 {
-	const cJSON *annotations;
-	int r = annotations_find(conf, &annotations, failure);
+	int r = template_expand(group->name, asker->pod, &asker->annotations,
+				ret);
 
-	if (r)
-		return r;
-	r = template_expand(group->name, pod, annotations, ret);
 	if (r == -ENAMETOOLONG)
 		return refuse(failure, CNI_BAD_CONFIG,
 			      "group.name: \"%s\" becomes more than %d bytes",
@@ -316,14 +311,13 @@ static int name_of(const struct natra_group_info *group,
 	return r;
 }
 
-bool groups_make(const struct settings *s, const struct conf *conf,
-		 const char *pod)
+bool groups_make(const struct settings *s, const struct asker *asker)
 {
 	struct template_name name;
 	struct failure failure;
 
 	return s->group.name && has_rates(&s->group) &&
-	       name_of(&s->group, conf, pod, &name, &failure) == 0;
+	       name_of(&s->group, asker, &name, &failure) == 0;
 }
 
 /* Reports what the library says about the group, some of whose texts begin with it. */
@@ -360,8 +354,8 @@ static int join(struct settings *s, const char *name, struct natra *n,
 	return 0;
 }
 
-int groups_join(struct settings *s, const struct conf *conf, const char *pod,
-		struct natra *n, struct log *log, struct failure *failure)
+int groups_join(struct settings *s, const struct asker *asker, struct natra *n,
+		struct log *log, struct failure *failure)
 {
 	struct template_name name;
 	int r;
@@ -371,7 +365,7 @@ int groups_join(struct settings *s, const struct conf *conf, const char *pod,
 	clear_rates(s);
 	s->group_name[0] = '\0';
 	s->group_is_absent = false;
-	r = name_of(&s->group, conf, pod, &name, failure);
+	r = name_of(&s->group, asker, &name, failure);
 	if (r == 0)
 		r = join(s, name.text, n, failure);
 	if (r == -ENOENT) {
@@ -389,14 +383,14 @@ int groups_join(struct settings *s, const struct conf *conf, const char *pod,
 
 /* Returns whether the pod's group still has the number that groups_join found. A group
  * with a member keeps its number: ask this once the pod is one. */
-static bool hold(const struct settings *s, const struct conf *conf,
-		 const char *pod, struct natra *n)
+static bool hold(const struct settings *s, const struct asker *asker,
+		 struct natra *n)
 {
 	struct template_name name;
 	struct failure failure;
 	uint32_t number;
 
-	return name_of(&s->group, conf, pod, &name, &failure) == 0 &&
+	return name_of(&s->group, asker, &name, &failure) == 0 &&
 	       natra_find_group(n, name.text, &number) == 0 &&
 	       number == s->policy.group;
 }
@@ -433,11 +427,11 @@ int groups_attach(const struct groups_attach *a)
 		r = a->attach(a->arg, &s->policy);
 		if (!s->group.name || !s->policy.group ||
 		    (r < 0 && (r != -ENOENT || tries == MAKE_TRIES)) ||
-		    (r == 0 && hold(s, a->conf, a->pod, a->n)))
+		    (r == 0 && hold(s, a->asker, a->n)))
 			return r;
 		if (tries == MAKE_TRIES)
 			break;
-		r = groups_join(s, a->conf, a->pod, a->n, a->log, a->failure);
+		r = groups_join(s, a->asker, a->n, a->log, a->failure);
 		if (r) {
 			stay_out(a);
 			return r;
@@ -454,7 +448,7 @@ int groups_attach(const struct groups_attach *a)
 	return 0;
 }
 
-void groups_leave(const struct conf *conf, const char *pod, struct natra *n,
+void groups_leave(const cJSON *keys, const struct asker *asker, struct natra *n,
 		  struct log *log)
 {
 	struct settings s = {.policy = NATRA_INIT(s.policy)};
@@ -463,8 +457,8 @@ void groups_leave(const struct conf *conf, const char *pod, struct natra *n,
 	int r;
 
 	/* DEL must not fail for a bad configuration. */
-	if (groups_read(&s, conf, &failure) || !has_rates(&s.group) ||
-	    name_of(&s.group, conf, pod, &name, &failure))
+	if (groups_read(&s, keys, &failure) || !has_rates(&s.group) ||
+	    name_of(&s.group, asker, &name, &failure))
 		return;
 	r = natra_group_remove(n, name.text);
 	/* Others are in it, or it is a parent of groups. */

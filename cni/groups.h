@@ -13,21 +13,20 @@ int groups_read_limits(const cJSON *object, struct natra_group_info *ret,
 
 /* Reads the key. Until the pod is known, the policy is in group GROUP_UNKNOWN, so
  * that it can have a weight and a floor. */
-int groups_read(struct settings *settings, const struct conf *conf,
+int groups_read(struct settings *settings, const cJSON *keys,
 		struct failure *failure);
 #define GROUP_UNKNOWN 1
 
 /*
- * Puts the policy into the group of this pod ("<namespace>/<pod>", or ""). A group
+ * Puts the policy into the group of this pod. A group
  * whose rates the configuration has is made, or gets these rates. The pod is in no
  * group, see groups_absence, if there is none of that name, if it lacks what the template
  * needs, or, with "onError": "continue", after an error. A direction in which the group has a rate, and the pod has none,
  * gets the highest rate there is, because a group limits only what has a rate. Another
  * call, for a group that has gone meanwhile, begins anew.
  */
-int groups_join(struct settings *settings, const struct conf *conf,
-		const char *pod, struct natra *n, struct log *log,
-		struct failure *failure);
+int groups_join(struct settings *settings, const struct asker *asker,
+		struct natra *n, struct log *log, struct failure *failure);
 
 /* Returns whether each pod is in a group by this key, which has a name. */
 bool groups_are_for_all(const struct natra_group_info *group);
@@ -47,8 +46,7 @@ const char *groups_absence(const struct settings *settings,
  */
 struct groups_attach {
 	struct settings *settings;
-	const struct conf *conf;
-	const char *pod;
+	const struct asker *asker;
 	struct natra *n;
 	struct log *log;
 	struct failure *failure;
@@ -66,11 +64,10 @@ int groups_attach(const struct groups_attach *a);
 size_t groups_sweep(struct natra *n, struct log *log);
 
 /* Returns whether ADD makes a group for this pod, or gives it its rates. */
-bool groups_make(const struct settings *settings, const struct conf *conf,
-		 const char *pod);
+bool groups_make(const struct settings *settings, const struct asker *asker);
 
 /* Removes the pod's group if the configuration has its rates and it has no member. */
-void groups_leave(const struct conf *conf, const char *pod, struct natra *n,
+void groups_leave(const cJSON *keys, const struct asker *asker, struct natra *n,
 		  struct log *log);
 
 #endif

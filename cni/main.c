@@ -12,6 +12,7 @@
 #include "command.h"
 #include "io.h"
 #include "settings.h"
+#include "../tools/common/annotations.h"
 
 struct command {
 	const char *name;
@@ -203,6 +204,7 @@ int main(void)
 	if (r)
 		io_print_failure(&call.failure,
 				 version_name(call.conf.version));
+	annotations_free(&call.asker.annotations);
 	conf_free(&call.conf);
 	cJSON_free(text);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;

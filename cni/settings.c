@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../src/policy/fields.h"
 #include "field.h"
 #include "groups.h"
 #include "keys.h"
 #include "../tools/common/log.h"
+#include "../tools/common/memory.h"
 
 #define DEFAULT_LOG_FILE "/var/log/natra-cni.log"
 
@@ -60,6 +62,7 @@ static const char *read_replace_bandwidth(struct settings *s,
 	return NULL;
 }
 
+/* The library judges the names, see check_allowed. */
 static const char *read_allow_annotations(struct settings *s,
 					  const cJSON *value)
 {
@@ -67,14 +70,13 @@ static const char *read_allow_annotations(struct settings *s,
 
 	if (!cJSON_IsArray(value))
 		return "is not a list of annotations";
-	s->allowed_annotations = 0;
+	s->allowed = memory_new(sizeof(*s->allowed) *
+				((size_t)cJSON_GetArraySize(value) + 1));
 	cJSON_ArrayForEach(item, value)
 	{
-		unsigned int bit = field_annotation_bit(json_text(item));
-
-		if (!bit)
-			return "is not an annotation that natra knows";
-		s->allowed_annotations |= bit;
+		if (!json_text(item))
+			return "is not a list of annotations";
+		s->allowed[s->allowed_len++] = item->valuestring;
 	}
 	return NULL;
 }
@@ -123,21 +125,6 @@ static const struct {
 	read_fn read;
 } keys[] = {CONF_KEYS(KEY)};
 
-/* Returns the wrong entry if the value is a list, else the value itself. */
-static const cJSON *blame(read_fn read, const cJSON *value)
-{
-	const cJSON *item;
-
-	if (read != read_allow_annotations || !cJSON_IsArray(value))
-		return value;
-	cJSON_ArrayForEach(item, value)
-	{
-		if (!field_annotation_bit(json_text(item)))
-			return item;
-	}
-	return value;
-}
-
 /* Lets the library check the range of a value, and whether it goes together
  * with the ones before it. */
 static int check_policy(const struct settings *s, const char *key,
@@ -157,14 +144,14 @@ static int check_policy(const struct settings *s, const char *key,
 		      json_show(value).text, natra_error(n));
 }
 
-static int read_policy(struct settings *s, const struct conf *conf,
-		       struct natra *n, struct failure *failure)
+static int read_policy(struct settings *s, const cJSON *all, struct natra *n,
+		       struct failure *failure)
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 		const char *key = policy_field_key(field);
-		const cJSON *value = key ? json_get(conf->json, key) : NULL;
-		struct mistake mistake;
+		const cJSON *value = key ? json_get(all, key) : NULL;
+		struct policy_mistake mistake;
 		int r;
 
 		if (!value || policy_field_is_bandwidth(field))
@@ -180,42 +167,62 @@ static int read_policy(struct settings *s, const struct conf *conf,
 	return 0;
 }
 
-static int read_keys(struct settings *s, const struct conf *conf,
+static int read_keys(struct settings *s, const cJSON *all,
 		     struct failure *failure)
 {
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		const cJSON *value = json_get(conf->json, keys[i].key);
+		const cJSON *value = json_get(all, keys[i].key);
 		const char *wanted = value ? keys[i].read(s, value) : NULL;
 
 		if (wanted)
-			return refuse(
-				failure, CNI_BAD_CONFIG, "%s: %s %s",
-				keys[i].key,
-				json_show(blame(keys[i].read, value)).text,
-				wanted);
+			return refuse(failure, CNI_BAD_CONFIG, "%s: %s %s",
+				      keys[i].key, json_show(value).text,
+				      wanted);
 	}
 	return 0;
 }
 
-int settings_read(struct settings *ret_settings, const struct conf *conf,
-		  struct natra *n, struct failure *failure)
+static int check_allowed(const struct settings *s, struct natra *n,
+			 struct failure *failure)
 {
-	struct settings s = {.policy = NATRA_INIT(s.policy)};
-	int r = read_policy(&s, conf, n, failure);
+	struct natra_policy policy = NATRA_INIT(policy);
+	struct natra_annotations none = NATRA_INIT(none);
+	struct natra_class *classes;
 
-	if (r == 0)
-		r = read_keys(&s, conf, failure);
-	if (r == 0)
-		*ret_settings = s;
-	return r;
+	none.allowed = s->allowed;
+	none.allowed_len = s->allowed_len;
+	if (natra_policy_annotate(n, &policy, &none, &classes) < 0)
+		return refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(n));
+	return 0;
 }
 
-void settings_free(struct settings *settings)
+int settings_read(struct settings *s, const cJSON *all, struct natra *n,
+		  struct failure *failure)
 {
-	for (size_t i = 0; i < NATRA_CLASSES_MAX; i++) {
-		free(settings->asked[i]);
-		settings->asked[i] = NULL;
+	int r;
+
+	*s = (struct settings){.policy = NATRA_INIT(s->policy)};
+	r = read_policy(s, all, n, failure);
+	if (r == 0)
+		r = read_keys(s, all, failure);
+	return r ? r : check_allowed(s, n, failure);
+}
+
+bool settings_allow(const struct settings *s, const char *name)
+{
+	for (size_t i = 0; i < s->allowed_len; i++) {
+		if (policy_annotation(s->allowed[i]) == policy_annotation(name))
+			return true;
 	}
+	return false;
+}
+
+void settings_free(struct settings *s)
+{
+	free(s->allowed);
+	free(s->asked);
+	s->allowed = NULL;
+	s->asked = NULL;
 }
 
 struct log_settings settings_log(const struct conf *conf)

@@ -18,8 +18,8 @@ struct settings {
 	/* The policy's subnets point to these, and these to the configuration. */
 	const char *subnets[NATRA_SUBNETS_MAX];
 	struct natra_class classes[NATRA_CLASSES_MAX];
-	/* Classes that the pod asks for point to these, which are owned. */
-	struct natra_class *asked[NATRA_CLASSES_MAX];
+	/* Those that the pod asks for in their place, which are owned. */
+	struct natra_class *asked;
 	/* The pod's group, see groups.h; its texts belong to the configuration. Its
 	 * name is a template, and NULL if there is no such key. */
 	struct natra_group_info group;
@@ -34,15 +34,30 @@ struct settings {
 	enum precedence precedence;
 	bool continue_on_error;
 	bool replace_bandwidth;
-	unsigned int allowed_annotations; /* bits, see field.h */
+	/* The list is owned, and its texts belong to the configuration. */
+	const char **allowed;
+	size_t allowed_len;
 };
 
-/* Reads all keys but rates, bursts and subnets, which bandwidth.h reads. The
- * library checks ranges. */
-int settings_read(struct settings *ret_settings, const struct conf *conf,
+/* The pod that is to be limited, and what the runtime passes on of it. */
+struct asker {
+	const char *pod;        /* "<namespace>/<pod>", or "" */
+	const cJSON *bandwidth; /* of runtimeConfig, or NULL */
+	/* The rates that stand in for those of `bandwidth`; NULL: none do. */
+	const struct natra_policy *rates;
+	struct natra_annotations annotations; /* without what it may use */
+	bool is_strict; /* whatever "onError" says, what is wrong is an error */
+};
+
+/* Reads all keys but rates, bursts and subnets, which bandwidth.h reads, groups and classes.
+ * The library checks ranges. settings_free is needed whatever is returned. */
+int settings_read(struct settings *ret_settings, const cJSON *keys,
 		  struct natra *n, struct failure *failure);
 
-/* Frees what the pod's annotations have added. Settings that are all 0 are fine. */
+/* Returns whether pods may use an annotation that natra knows. */
+bool settings_allow(const struct settings *settings, const char *name);
+
+/* Settings that are all 0 are fine. */
 void settings_free(struct settings *settings);
 #define cleanup_settings __attribute__((cleanup(settings_free)))
 

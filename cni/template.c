@@ -59,8 +59,8 @@ static int append(struct template_name *name, const char *text, size_t len)
 }
 
 static int append_annotation(struct template_name *name,
-			     const cJSON *annotations, const char *key,
-			     const char *end)
+			     const struct natra_annotations *annotations,
+			     const char *key, const char *end)
 {
 	char exact[256];
 	const char *value;
@@ -68,12 +68,13 @@ static int append_annotation(struct template_name *name,
 	if ((size_t)(end - key) >= sizeof(exact))
 		return -ENOENT;
 	(void)snprintf(exact, sizeof(exact), "%.*s", (int)(end - key), key);
-	value = json_text(json_get_exact(annotations, exact));
+	value = annotations_find(annotations, exact);
 	return value && value[0] ? append(name, value, strlen(value)) : -ENOENT;
 }
 
 int template_expand(const char *template, const char *pod,
-		    const cJSON *annotations, struct template_name *ret)
+		    const struct natra_annotations *annotations,
+		    struct template_name *ret)
 {
 	const char *at = template;
 

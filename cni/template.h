@@ -6,7 +6,7 @@
 #include <natra/natra.h>
 
 #include "failure.h"
-#include "../tools/common/json.h"
+#include "../tools/common/annotations.h"
 
 struct template_name {
 	char text[NATRA_GROUP_NAME_MAX + 1];
@@ -19,9 +19,9 @@ int template_check(const char *name, struct failure *failure);
 /* Returns whether a name that template_check accepts has an annotation in it. */
 bool template_has_annotation(const char *name);
 
-/* Puts in what a pod ("<namespace>/<pod>", or "") with these annotations (may be NULL)
- * has. Returns 0; -ENOENT if it lacks one of them; -ENAMETOOLONG. */
+/* Puts in what a pod ("<namespace>/<pod>", or "") with these annotations has. Returns 0; -ENOENT if it lacks one of them; -ENAMETOOLONG. */
 int template_expand(const char *template, const char *pod,
-		    const cJSON *annotations, struct template_name *ret);
+		    const struct natra_annotations *annotations,
+		    struct template_name *ret);
 
 #endif

@@ -17,8 +17,7 @@
  *
  * Threads: one handle may be used by one thread at a time; two handles are
  * independent. Processes may work on the same attachment at once: the library
- * locks it. A call that changes something waits for a process that has a lock for 5 s at
- * most (it may be stopped), then it fails with -EBUSY, and natra_error() names both.
+ * locks it.
  *
  * State: all of it is pinned on bpffs, at the path of natra_open_opts, or else on the
  * one that pid 1 has at /sys/fs/bpf. In another mount namespace, such as the one that
@@ -133,6 +132,37 @@ NATRA_API int natra_policy_check(struct natra *n,
 				 const struct natra_policy *policy);
 
 /**
+ * @brief Put what a pod asks for by its annotations into a policy.
+ *
+ * These are natra's ("natra.io/fast-pass"; natra-cni(8) has a table of them), those of
+ * Calico's that mean the same ("qos.projectcalico.org/ingressPacketRate",
+ * ".../ingressBandwidth"), Kubernetes' rates ("kubernetes.io/ingress-bandwidth", and for
+ * egress), and "natra.io/classes": classes as natra_parse_class reads them, separated by
+ * semicolons, which replace those of the policy. All that a pod has belong into one call:
+ * their order does not matter, natra's name counts before Calico's, and a burst may need the
+ * rate of another one. Annotations of others are not looked at.
+ *
+ * Once the rates are read, limits of packets and connections, and bursts, that the policy
+ * has in a direction without a rate are left out, and what it is in a group if it is in
+ * none: so a caller's policy may have values for whatever rates pods ask for.
+ *
+ * What is not allowed is ignored, and logged as NATRA_LOG_WARN, except for rates, which
+ * are there for runtimes as well.
+ *
+ * @param policy       `sz` set by the caller; changed on success only. It is for
+ *                     natra_policy_check or natra_attach to judge it as a whole.
+ * @param ret_classes  NULL if no annotation asks for classes, or else what
+ *                     policy->classes points to: one piece of memory, which the caller
+ *                     frees with free() when the policy is not needed any more.
+ * @return 0; -EINVAL bad value, and natra_error() names the annotation and the value, or
+ *         an allowed one that natra does not know; -ENOMEM.
+ */
+NATRA_API int natra_policy_annotate(struct natra *n,
+				    struct natra_policy *policy,
+				    const struct natra_annotations *annotations,
+				    struct natra_class **ret_classes);
+
+/**
  * @brief Shape an interface: create the attachment of `target`, or replace it.
  *
  * If it fails, the interface and the state are as before. A repeated call with the same
@@ -157,7 +187,7 @@ NATRA_API int natra_policy_check(struct natra *n,
  *         interface's packets begin with neither an Ethernet header nor IP (as
  *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or
  *         mq is there for several transmit queues, or the interface belongs to
- *         another id, or another process had one of natra's locks for 5 s; -ESTALE
+ *         another id, or another process had the netns locked for 5 s; -ESTALE
  *         pinned by an unknown ABI; -EPERM; -ENOMEM; others as the kernel
  *         returned them.
  */
@@ -408,8 +438,8 @@ NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
  * @param policy  what it should have; checked as by natra_attach.
  * @param reason  one line, cut after 255 bytes; natra_error(n) is allowed.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such netns;
- *         -EBUSY the interface is limited by another id, or another process had one of
- *         natra's locks for 5 s; -ESTALE pinned by another ABI, even by an older one,
+ *         -EBUSY the interface is limited by another id, or another process had the
+ *         netns locked for 5 s; -ESTALE pinned by another ABI, even by an older one,
  *         which natra_attach would replace; -EPERM; -ENOMEM; others as the kernel
  *         returned them.
  */

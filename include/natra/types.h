@@ -124,8 +124,7 @@ struct natra_open_opts {
 	bool keep_programs;
 	/** Asked while a call waits for another process that works on the same
 	 *  attachment or network namespace. Once it returns true, the call fails with
-	 *  -ECANCELED and has changed nothing. NULL: the call waits for as long as it
-	 *  may, see "Threads" in natra.h. */
+	 *  -ECANCELED and has changed nothing. NULL: the call waits. */
 	natra_cancelled_fn cancelled_fn;
 	void *cancelled_arg;
 };
@@ -264,6 +263,23 @@ struct natra_policy {
 	const struct natra_class *classes;
 	size_t classes_len;
 	uint64_t room[32]; /**< 0; see NATRA_INIT */
+};
+
+/** An annotation of a pod. If `value` is NULL, it is as if it were not there. */
+struct natra_annotation {
+	const char *name, *value;
+};
+
+/** What natra_policy_annotate reads, in the call only. The last of a name counts. */
+struct natra_annotations {
+	size_t sz;
+	const struct natra_annotation *annotations; /**< all that it has */
+	size_t annotations_len;
+	const char *const
+		*allowed; /**< by any name; "natra.io/" may be left out */
+	size_t allowed_len;
+	bool allow_all;
+	bool skip_bad; /**< log a bad value and ignore it, in place of an error */
 };
 
 /** The description that natra_query and natra_foreach_attachment give. */

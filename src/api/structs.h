@@ -10,14 +10,15 @@
  * when members follow. A struct with room is never shorter than it is. */
 #define FIRST_END(type, member)                                                \
 	(offsetof(struct type, member) + sizeof(((struct type *)0)->member))
-#define FIRST_OPTS      FIRST_END(natra_open_opts, cancelled_arg)
-#define FIRST_TARGET    FIRST_END(natra_target, label)
-#define FIRST_INFO      FIRST_END(natra_info, program_is_current)
-#define FIRST_STATS     FIRST_END(natra_stats, egress_connects)
-#define FIRST_EVENT     FIRST_END(natra_event, class_name)
-#define FIRST_GROUP     FIRST_END(natra_group_info, egress_charged)
-#define FIRST_LEFTOVERS FIRST_END(natra_leftovers, htb)
-#define FIRST_FEATURES  FIRST_END(natra_features, abi)
+#define FIRST_OPTS        FIRST_END(natra_open_opts, cancelled_arg)
+#define FIRST_TARGET      FIRST_END(natra_target, label)
+#define FIRST_INFO        FIRST_END(natra_info, program_is_current)
+#define FIRST_STATS       FIRST_END(natra_stats, egress_connects)
+#define FIRST_EVENT       FIRST_END(natra_event, class_name)
+#define FIRST_GROUP       FIRST_END(natra_group_info, egress_charged)
+#define FIRST_LEFTOVERS   FIRST_END(natra_leftovers, htb)
+#define FIRST_FEATURES    FIRST_END(natra_features, abi)
+#define FIRST_ANNOTATIONS FIRST_END(natra_annotations, skip_bad)
 
 /*
  * Copies a caller's struct, whose first member is its size: `first`, or more. The

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Classes as text: "NAME=10.0.0.0/8,fd00::/8,ingress-rate=1G,egress-rate=1G,dscp=46". */
+#include "policy/class_text.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <natra/natra.h>
 
 #include "policy/fields.h"
 #include "util/cleanup.h"
 
-/* A class in one piece of memory, with the texts that it points to. */
+/* What a message shows of an item of a list. */
+#define ITEM_SHOWN_MAX 48
+
+/* A class that is being read. */
 struct made {
-	/* It is the first, so that the caller can free it. */
-	struct natra_class class;
-	const char **subnets; /* behind this struct, before the texts */
+	struct natra_class *class;
+	const char **subnets; /* those of the class, which has room for all */
 	bool has_subnets;     /* the text names some, or "none" */
 	bool has_dscps;
 };
@@ -42,7 +44,7 @@ static int read_dscps(const char *text, struct made *m)
 	int r;
 
 	if (!m->has_dscps)
-		m->class.dscps = 0;
+		m->class->dscps = 0;
 	m->has_dscps = true;
 	if (strcmp(text, "none") == 0)
 		return 0;
@@ -57,7 +59,7 @@ static int read_dscps(const char *text, struct made *m)
 	if (*text || to < from)
 		return -EINVAL;
 	for (; from <= to; from++)
-		m->class.dscps |= UINT64_C(1) << from;
+		m->class->dscps |= UINT64_C(1) << from;
 	return 0;
 }
 
@@ -74,10 +76,10 @@ static int read_subnet(const char *text, struct made *m)
 	if (!*text)
 		return -EINVAL;
 	if (!m->has_subnets)
-		m->class.subnets_len = 0;
+		m->class->subnets_len = 0;
 	m->has_subnets = true;
 	if (strcmp(text, "none") != 0)
-		m->subnets[m->class.subnets_len++] = text;
+		m->subnets[m->class->subnets_len++] = text;
 	return 0;
 }
 
@@ -88,10 +90,10 @@ static int read_item(const char *item, struct made *m)
 
 	if (strncmp(item, in, sizeof(in) - 1) == 0)
 		return read_rate(item + sizeof(in) - 1,
-				 &m->class.ingress_rate_bits_per_sec);
+				 &m->class->ingress_rate_bits_per_sec);
 	if (strncmp(item, out, sizeof(out) - 1) == 0)
 		return read_rate(item + sizeof(out) - 1,
-				 &m->class.egress_rate_bits_per_sec);
+				 &m->class->egress_rate_bits_per_sec);
 	if (strncmp(item, dscp, sizeof(dscp) - 1) == 0)
 		return read_dscps(item + sizeof(dscp) - 1, m);
 	return read_subnet(item, m);
@@ -110,21 +112,19 @@ static size_t room_for(const char *text, const struct natra_class *base,
 	if (base && base->subnets_len > subnets)
 		subnets = base->subnets_len;
 	*ret_subnets = subnets;
-	return sizeof(struct made) + subnets * sizeof(char *) + bytes;
+	return sizeof(struct natra_class) + subnets * sizeof(char *) + bytes;
 }
 
 /* Copies what the text may leave as it is, and returns where the next text goes. */
 static char *copy_base(struct made *m, const struct natra_class *base,
 		       char *texts)
 {
-	m->class.sz = sizeof(m->class);
-	m->class.subnets = m->subnets;
-	if (!base)
-		return texts;
-	m->class.ingress_rate_bits_per_sec = base->ingress_rate_bits_per_sec;
-	m->class.egress_rate_bits_per_sec = base->egress_rate_bits_per_sec;
-	m->class.dscps = base->dscps;
-	m->class.subnets_len = base->subnets_len;
+	struct natra_class *class = m->class;
+
+	class->ingress_rate_bits_per_sec = base->ingress_rate_bits_per_sec;
+	class->egress_rate_bits_per_sec = base->egress_rate_bits_per_sec;
+	class->dscps = base->dscps;
+	class->subnets_len = base->subnets_len;
 	for (size_t i = 0; i < base->subnets_len; i++) {
 		m->subnets[i] = texts;
 		texts = stpcpy(texts, base->subnets[i]) + 1;
@@ -132,26 +132,16 @@ static char *copy_base(struct made *m, const struct natra_class *base,
 	return texts;
 }
 
-int natra_parse_class(const char *text, const struct natra_class *base,
-		      struct natra_class **ret_class, const char **ret_item)
+/* Reads a class from a text that the class points to then. *ret_item is the item that is
+ * wrong, which a terminator ends. */
+static int read_class(char *text, struct made *m, const char **ret_item)
 {
-	cleanup_free struct made *m = NULL;
-	size_t subnets = 0;
-	char *copy, *item;
+	char *item = strchr(text, '=');
 	int r = 0;
 
-	if (!text || !ret_class)
-		return -EINVAL;
-	if (ret_item)
-		*ret_item = text;
-	m = calloc(1, room_for(text, base, &subnets));
-	if (!m)
-		return -ENOMEM;
-	m->subnets = (const char **)(m + 1);
-	copy = copy_base(m, base, (char *)(m->subnets + subnets));
-	memcpy(copy, text, strlen(text) + 1);
-	m->class.name = copy;
-	item = strchr(copy, '=');
+	m->class->sz = sizeof(*m->class);
+	m->class->name = text;
+	m->class->subnets = m->subnets;
 	if (item)
 		*item++ = '\0';
 	while (item && *item && r == 0) {
@@ -159,12 +149,131 @@ int natra_parse_class(const char *text, const struct natra_class *base,
 
 		if (next)
 			*next++ = '\0';
+		*ret_item = item;
 		r = read_item(item, m);
-		if (r < 0 && ret_item)
-			*ret_item = text + (item - copy);
 		item = next;
 	}
-	if (r == 0)
-		*ret_class = (struct natra_class *)(void *)TAKE_PTR(m);
 	return r;
+}
+
+int natra_parse_class(const char *text, const struct natra_class *base,
+		      struct natra_class **ret_class, const char **ret_item)
+{
+	cleanup_free struct natra_class *class = NULL;
+	struct made m = {0};
+	size_t subnets = 0;
+	const char *item;
+	char *copy;
+	int r;
+
+	if (!text || !ret_class)
+		return -EINVAL;
+	if (ret_item)
+		*ret_item = text;
+	class = calloc(1, room_for(text, base, &subnets));
+	if (!class)
+		return -ENOMEM;
+	m.class = class;
+	m.subnets = (const char **)(class + 1);
+	copy = (char *)(m.subnets + subnets);
+	if (base)
+		copy = copy_base(&m, base, copy);
+	memcpy(copy, text, strlen(text) + 1);
+	item = copy;
+	r = read_class(copy, &m, &item);
+	if (r == 0)
+		*ret_class = TAKE_PTR(class);
+	else if (ret_item)
+		*ret_item = text + (item - copy);
+	return r;
+}
+
+/* Copies a list without the space beside what separates classes and their items. Other
+ * space becomes one blank, which no item has. */
+static void copy_list(char *to, const char *from)
+{
+	static const char ends[] = ",;";
+	const char *start = to;
+
+	for (const char *at = from; *at;) {
+		const size_t space = strspn(at, " \t\r\n");
+		const char *next = at + space;
+
+		if (space && to > start && !strchr(ends, to[-1]) &&
+		    !strchr(ends, *next))
+			*to++ = ' ';
+		if (*next)
+			*to++ = *next++;
+		at = next;
+	}
+	*to = '\0';
+}
+
+/* Says what is wrong with an item, which was the error r. */
+static int mistake(int r, const char *item, char *ret_wrong, size_t size)
+{
+	(void)snprintf(
+		ret_wrong, size, "'%.*s' is %s", ITEM_SHOWN_MAX, item,
+		r == -ERANGE
+			? "out of range"
+			: "not CIDR, ingress-rate=RATE, egress-rate=RATE or dscp=N");
+	return -EINVAL;
+}
+
+static int read_list(char *text, struct natra_class *list, size_t *ret_len,
+		     const char **subnets, char *ret_wrong, size_t size)
+{
+	char *one;
+
+	while ((one = strsep(&text, ";"))) {
+		struct made m = {.class = &list[*ret_len], .subnets = subnets};
+		const char *item = one;
+		int r;
+
+		if (!*one)
+			continue;
+		if (*ret_len == NATRA_CLASSES_MAX) {
+			(void)snprintf(ret_wrong, size,
+				       "has more classes than %d",
+				       NATRA_CLASSES_MAX);
+			return -EINVAL;
+		}
+		r = read_class(one, &m, &item);
+		if (r < 0)
+			return mistake(r, item, ret_wrong, size);
+		subnets += m.class->subnets_len;
+		(*ret_len)++;
+	}
+	if (*ret_len)
+		return 0;
+	(void)snprintf(ret_wrong, size, "has no class");
+	return -EINVAL;
+}
+
+int class_list_parse(const char *text, struct natra_class **ret_list,
+		     size_t *ret_len, char *ret_wrong, size_t size)
+{
+	cleanup_free struct natra_class *list = NULL;
+	size_t items = 1, len = 0;
+	const char **subnets;
+	char *copy;
+	int r;
+
+	for (const char *at = text; *at; at++)
+		items += *at == ',' || *at == ';';
+	list = calloc(1, NATRA_CLASSES_MAX * sizeof(*list) +
+				 items * sizeof(*subnets) + strlen(text) + 1);
+	if (!list) {
+		(void)snprintf(ret_wrong, size, "there is no memory");
+		return -ENOMEM;
+	}
+	subnets = (const char **)(list + NATRA_CLASSES_MAX);
+	copy = (char *)(subnets + items);
+	copy_list(copy, text);
+	r = read_list(copy, list, &len, subnets, ret_wrong, size);
+	if (r < 0)
+		return r;
+	*ret_list = TAKE_PTR(list);
+	*ret_len = len;
+	return 0;
 }

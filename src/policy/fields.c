@@ -2,6 +2,7 @@
 #include "policy/fields.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MEMBER(member)                                                         \
@@ -20,6 +21,7 @@ const struct policy_field policy_fields[POLICY_FIELDS_LEN] = {
 		.max = NATRA_RATE_MAX_BITS_PER_SEC,
 		.surfaces = POLICY_ON_KEY,
 		.annotation = KUBERNETES "ingress-bandwidth",
+		.alias = CALICO "ingressBandwidth",
 		.help = "limit into the pod",
 		.otherwise = "unlimited",
 		.title = "ingress",
@@ -31,6 +33,7 @@ const struct policy_field policy_fields[POLICY_FIELDS_LEN] = {
 		.max = NATRA_RATE_MAX_BITS_PER_SEC,
 		.surfaces = POLICY_ON_KEY,
 		.annotation = KUBERNETES "egress-bandwidth",
+		.alias = CALICO "egressBandwidth",
 		.help = "limit out of the pod",
 		.otherwise = "unlimited",
 		.title = "egress",
@@ -334,10 +337,22 @@ void policy_fields_drop_alone(struct natra_policy *policy)
 		const struct policy_field *field = &policy_fields[i];
 
 		if ((policy_field_is_count(field) ||
+		     field->unit == POLICY_BURST ||
 		     policy_field_is_of_group(field)) &&
 		    !policy_field_counts(field, policy))
 			policy_field_set(field, policy, 0);
 	}
+}
+
+bool policy_has_limits(const struct natra_policy *policy)
+{
+	for (size_t i = 0; i < policy->classes_len; i++) {
+		if (policy->classes[i].ingress_rate_bits_per_sec ||
+		    policy->classes[i].egress_rate_bits_per_sec)
+			return true;
+	}
+	return policy->ingress_rate_bits_per_sec ||
+	       policy->egress_rate_bits_per_sec;
 }
 
 const char *policy_field_word(const struct policy_field *field, uint64_t value)
@@ -358,6 +373,44 @@ const char *policy_field_word(const struct policy_field *field, uint64_t value)
 	default:
 		return NULL;
 	}
+}
+
+/* Writes "is not auto, on or off", in the order in which natractl lists the words. */
+static void list_words(const struct policy_field *field,
+		       struct policy_mistake *mistake)
+{
+	const char *word = field->words, *end;
+	size_t len = (size_t)snprintf(mistake->text, sizeof(mistake->text),
+				      "is not ");
+
+	for (; (end = strchr(word, '|')); word = end + 1)
+		len += (size_t)snprintf(mistake->text + len,
+					sizeof(mistake->text) - len, "%.*s%s",
+					(int)(end - word), word,
+					strchr(end + 1, '|') ? ", " : " or ");
+	(void)snprintf(mistake->text + len, sizeof(mistake->text) - len, "%s",
+		       word);
+}
+
+struct policy_mistake policy_field_mistake(const struct policy_field *field)
+{
+	static const char *const quantities[] = {
+		[POLICY_RATE] = "is not a rate such as 10M",
+		[POLICY_BURST] = "is not a number of bits such as 8M",
+		[POLICY_SIZE] = "is not a size such as 125000 or 125k",
+		[POLICY_TIME] = "is not a time such as 50ms",
+		[POLICY_PERCENT] = "is not a percentage from 1 to 100",
+		[POLICY_COUNT] = "is not a number from 1 to 10^9, such as 10k",
+		[POLICY_NUMBER] = "is not a number from 1 to 64",
+	};
+	struct policy_mistake mistake;
+
+	if (field->unit < sizeof(quantities) / sizeof(quantities[0]))
+		(void)snprintf(mistake.text, sizeof(mistake.text), "%s",
+			       quantities[field->unit]);
+	else
+		list_words(field, &mistake);
+	return mistake;
 }
 
 int policy_field_parse_word(const struct policy_field *field, const char *text,

@@ -107,13 +107,41 @@ bool policy_field_is_of_group(const struct policy_field *field);
  * that has a rate, or that a group limits. */
 bool policy_field_is_count(const struct policy_field *field);
 
-/* Removes the limits of packets and connections of a direction that nothing limits, and
- * what the policy is in a group if it is in none. */
+/* Removes the limits of packets and connections of a direction that nothing limits, the burst
+ * of one without a rate, and what the policy is in a group if it is in none. */
 void policy_fields_drop_alone(struct natra_policy *policy);
 
 /* Returns the word for a value; NULL if the field has none for it, as a number
  * has none at all. */
 const char *policy_field_word(const struct policy_field *field, uint64_t value);
+
+/* Returns whether a policy limits anything: the rest, or a class. */
+bool policy_has_limits(const struct natra_policy *policy);
+
+/* The annotation by which a pod asks for classes, which are no field. */
+#define POLICY_CLASSES_ANNOTATION "natra.io/classes"
+/* Calico's annotations of bursts may be allowed, and are ignored: natra's bursts of packets
+ * are fixed. */
+#define POLICY_IGNORED_ANNOTATION "qos.projectcalico.org/ingressPacketBurst"
+#define POLICY_IGNORED_TOO        "qos.projectcalico.org/egressPacketBurst"
+
+/* Returns the name by which a pod asks for a field: natra's own, or Kubernetes'. NULL: it
+ * cannot. */
+const char *policy_field_asked(const struct policy_field *field);
+
+/* Returns the first name of an annotation, for any name of it, or natra's without
+ * "natra.io/". NULL: natra knows none. Two names mean the same if the result is the same
+ * pointer. */
+const char *policy_annotation(const char *name);
+
+/* The text says what is wrong with a value, such as "is not auto, on or off", and is "" if
+ * nothing is. It is returned by value, so that the caller needs no buffer. */
+struct policy_mistake {
+	char text[128];
+};
+
+/* Returns what is wrong with any value that the field cannot have. */
+struct policy_mistake policy_field_mistake(const struct policy_field *field);
 
 /* Reads a word. Returns 0, or -EINVAL, also if `text` is NULL. */
 int policy_field_parse_word(const struct policy_field *field, const char *text,
@@ -125,7 +153,7 @@ int policy_field_parse(const struct policy_field *field,
 		       struct natra_policy *policy, const char *text);
 
 /*
- * The names of a setting, by spelling.c, which the library is built without. They follow
+ * The names of a setting, by spelling.c. They follow
  * from the member's: ingress_packet_rate_per_sec, without its unit, is ingress-packet-rate,
  * so there are the option --ingress-packet-rate, the key ingressPacketRate and the
  * annotation natra.io/ingress-packet-rate. natractl's JSON has the member's name. All texts

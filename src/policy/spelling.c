@@ -83,3 +83,40 @@ const char *policy_field_form(const struct policy_field *field)
 
 	return field->words ? field->words : forms[field->unit];
 }
+
+/* Returns whether an entry of a list of annotations is this one, which may be NULL. */
+static bool is_named(const char *entry, const char *annotation)
+{
+	const size_t prefix = sizeof(ANNOTATION_PREFIX) - 1;
+
+	return annotation &&
+	       (strcmp(entry, annotation) == 0 ||
+		(strncmp(annotation, ANNOTATION_PREFIX, prefix) == 0 &&
+		 strcmp(entry, annotation + prefix) == 0));
+}
+
+const char *policy_field_asked(const struct policy_field *field)
+{
+	return field->annotation ? field->annotation
+				 : policy_field_annotation(field);
+}
+
+const char *policy_annotation(const char *name)
+{
+	static const char *const others[] = {POLICY_CLASSES_ANNOTATION,
+					     POLICY_IGNORED_ANNOTATION,
+					     POLICY_IGNORED_TOO};
+
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		if (is_named(name, policy_field_asked(field)) ||
+		    is_named(name, field->alias))
+			return policy_field_asked(field);
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (is_named(name, others[i]))
+			return others[i];
+	}
+	return NULL;
+}

@@ -129,33 +129,33 @@ class Call(unittest.TestCase):
                          {"name": f"c{i}"} for i in range(9)]})
 
     def test_annotations(self):
-        """Each is read as far as it is allowed, by all its names; a bad one is an error, or
-        left out and logged."""
-        asks = {"call": "read_annotations", "policy": {"ingress_rate_bits_per_sec": 5000},
-                "allowAnnotations": ["ingress-packet-rate", "natra.io/fast-pass", "classes",
-                                     "group-weight"],
+        """Each is read as far as it is allowed; a bad one is an error, or left out and
+        logged."""
+        asks = {"call": "policy_annotate", "policy": {"ingress_rate_bits_per_sec": 5000},
+                "allowed": ["ingress-packet-rate", "natra.io/fast-pass", "classes"],
                 "annotations": {"qos.projectcalico.org/ingressPacketRate": "10k",
                                 "natra.io/classes": "lan=10.0.0.0/8,egress-rate=1G",
-                                "natra.io/fast-pass": "slow", "natra.io/sli": "on",
-                                "natra.io/group-weight": "2"}}
+                                "natra.io/fast-pass": "slow", "natra.io/sli": "on"}}
         bad = "annotation natra.io/fast-pass: 'slow': is not free, guarded, charged or off"
         found = call(asks)[2][-1]
         self.assertEqual((found["errno"], found["error"]), (errno.EINVAL, bad))
-        *lines, found = call({**asks, "continue": True})[2]
-        self.assertEqual(sorted(line["line"] for line in lines), sorted([
-            bad + ": ignored", "annotation natra.io/sli is not in allowAnnotations: ignored",
-            "annotation natra.io/group-weight: the pod is in no group: ignored"]))
+        *lines, found = call({"call": "open", "log": True}, {**asks, "skip_bad": True})[2][1:]
+        self.assertEqual([line["line"] for line in lines], [
+            bad + ": ignored", "annotation natra.io/sli is not in allowAnnotations: ignored"])
         got = found["result"]
         self.assertEqual((got["ingress_rate_bits_per_sec"], got["ingress_packet_rate_per_sec"],
-                          got["fast_pass"], got["sli"], got["group_weight"], got["classes"]),
-                         (5000, 10000, "free", "off", 0, [
+                          got["fast_pass"], got["sli"], got["classes"]),
+                         (5000, 10000, "free", "off", [
                              {"name": "lan", "ingress_rate_bits_per_sec": 0,
                               "egress_rate_bits_per_sec": 10**9, "dscps": [],
                               "subnets": ["10.0.0.0/8"]}]))
+        found = answer("policy_annotate", allow_all=True,
+                       annotations={"kubernetes.io/egress-bandwidth": "1M"})["result"]
+        self.assertEqual(found["egress_rate_bits_per_sec"], 10**6)
         self.refused("allowAnnotations: 'fly' is not an annotation that natra knows",
-                     "read_annotations", allowAnnotations=["fly"])
-        self.refused("runtimeConfig.io.kubernetes.cri.pod-annotations: 5 is not an object",
-                     "read_annotations", annotations=5)
+                     "policy_annotate", allowed=["fly"])
+        self.refused("annotations: is not an object", "policy_annotate", annotations=5)
+        self.refused("annotations.a: is not a string", "policy_annotate", annotations={"a": 5})
 
     def test_an_error_is_of_its_call(self):
         _, _, rest = call({"call": "policy_check", "policy": {"horizon_ns": "9000000001"}},

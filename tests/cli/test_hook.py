@@ -91,9 +91,9 @@ class Hook(unittest.TestCase):
 
     def test_bad_annotations(self):
         for name, value, text in (
-                (IN, "10Q", f"annotation {IN}: '10Q' is not a rate"),
-                (OUT, "", f"annotation {OUT}: '' is not a rate"),
-                (OUT, 5, f"annotation {OUT}: 5 is not a rate"),
+                (IN, "10Q", f"annotation {IN}: '10Q': is not a rate from 1k to 1P"),
+                (OUT, "", f"annotation {OUT}: '': is not a rate"),
+                (OUT, 5, f"{OUT}: is not a string"),
                 ("natra.io/fast-pass", "paid", "natra.io/fast-pass: 'paid': is not"),
                 ("natra.io/classes", "lan=10.0.0.0/33", "natra.io/classes: 'lan=10"),
                 ("natra.io/edt-pacing", "\x1b[1m\n", "natra.io/edt-pacing")):

@@ -5,12 +5,11 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "annotations.h"
-#include "bandwidth.h"
 #include "env.h"
-#include "groups.h"
+#include "command.h"
 #include "result.h"
-#include "json.h"
+#include "wanted.h"
+#include "../../tools/common/annotations.h"
 
 /* Requires a text with each error code, and none after success. */
 static int told(int r, const struct failure *failure)
@@ -22,22 +21,25 @@ static int told(int r, const struct failure *failure)
 
 static void read_limits(const struct conf *conf, struct natra *n)
 {
-	struct failure failure = {0};
-	struct log log = LOG_INIT;
-	struct settings s;
+	struct call call = {.conf = *conf, .n = n};
+	struct settings s = {0};
+	struct natra_class *classes = NULL;
 
-	if (told(settings_read(&s, conf, n, &failure), &failure))
-		return;
-	/* The fuzzer allows all annotations, not only those that the input
-	 * allows. */
-	s.allowed_annotations = ~0U;
-	if (told(bandwidth_read(&s, conf, n, &failure), &failure) ||
-	    told(groups_read(&s, conf, &failure), &failure) ||
-	    told(annotations_read(&s.policy, &s, conf, &log, &failure),
-		 &failure))
-		return;
-	/* The library accepts what the plugin accepts. */
-	require(natra_policy_check(n, &s.policy) == 0);
+	if (told(call_read_asker(&call), &call.failure) == 0 &&
+	    told(wanted_read_keys(&s, conf->json, &call.asker, n,
+				  &call.failure),
+		 &call.failure) == 0) {
+		/* The fuzzer allows all annotations, not only those that the
+		 * input allows. */
+		call.asker.annotations.allow_all = true;
+		/* The library accepts what it has read. */
+		if (natra_policy_annotate(n, &s.policy, &call.asker.annotations,
+					  &classes) == 0)
+			require(natra_policy_check(n, &s.policy) == 0);
+	}
+	free(classes);
+	settings_free(&s);
+	annotations_free(&call.asker.annotations);
 }
 
 static void make_result(struct conf *conf)

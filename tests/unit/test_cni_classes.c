@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tests read the key `classes` and the annotation natra.io/classes. */
+/* The tests read the key `classes`. */
 #include "cni_input.h"
 
 #include "classes.h"
-#include "field.h"
-#include "wanted.h"
+#include "../../src/policy/fields.h"
 
 static struct natra *n;
 
@@ -29,7 +28,7 @@ static int read_text(const char *members, struct settings *s, struct conf *conf,
 	(void)snprintf(text, sizeof(text), CONF("%s"), members);
 	*s = (struct settings){.policy = NATRA_INIT(s->policy)};
 	*conf = conf_of(text);
-	return classes_read(s, conf, n, failure);
+	return classes_read(s, conf->json, n, failure);
 }
 
 static void classes_are_read(void **state)
@@ -58,7 +57,7 @@ static void classes_are_read(void **state)
 		    (UINT64_C(1) | UINT64_C(1) << 46 | UINT64_C(1) << 63));
 	assert_int_equal(s.policy.classes[1].egress_rate_bits_per_sec, 0);
 	/* Their rates are enough for an attachment. */
-	assert_true(wanted_limits(&s.policy));
+	assert_true(policy_has_limits(&s.policy));
 	conf_free(&conf);
 	assert_int_equal(read_text("\"mtu\":1", &s, &conf, &failure), 0);
 	assert_int_equal(s.policy.classes_len, 0);
@@ -75,7 +74,7 @@ static void limits_of_packets_may_be_beside_them(void **state)
 
 	(void)state;
 	s.policy.egress_packet_rate_per_sec = 1000;
-	assert_int_equal(classes_read(&s, &conf, n, &failure), 0);
+	assert_int_equal(classes_read(&s, conf.json, n, &failure), 0);
 	assert_int_equal(s.policy.classes_len, 1);
 	assert_int_equal(s.policy.egress_packet_rate_per_sec, 1000);
 	conf_free(&conf);
@@ -124,151 +123,6 @@ static void wrong_ones_are_named(void **state)
 	}
 }
 
-#define CONF_CLASS "\"classes\":[{\"name\":\"conf\",\"ingressRate\":\"1M\"}]"
-#define ASKED(text)                                                            \
-	"\"runtimeConfig\":{\"io.kubernetes.cri.pod-annotations\":"            \
-	"{\"natra.io/classes\":" text "}}"
-
-/* Reads the key and then the annotation, as wanted_read does. */
-static int ask(const char *members, struct settings *s, struct conf *conf,
-	       struct failure *failure)
-{
-	struct log log = LOG_INIT;
-	const unsigned int allowed = s->allowed_annotations;
-	const bool continue_on_error = s->continue_on_error;
-	int r = read_text(members, s, conf, failure);
-
-	s->allowed_annotations = allowed;
-	s->continue_on_error = continue_on_error;
-	return r ? r : classes_read_annotation(s, conf, n, &log, failure);
-}
-
-static void a_pod_asks_for_classes(void **state)
-{
-	struct failure failure = {0};
-	struct settings s = {.allowed_annotations = FIELD_CLASSES_BIT};
-	struct conf conf;
-
-	(void)state;
-	assert_int_equal(ask(ASKED("\" lan = 10.0.0.0/8\"") "," CONF_CLASS, &s,
-			     &conf, &failure),
-			 CNI_BAD_CONFIG);
-	settings_free(&s);
-	conf_free(&conf);
-	s.allowed_annotations = FIELD_CLASSES_BIT;
-	assert_int_equal(
-		ask(ASKED("\"lan=10.0.0.0/8, fd00::/8,\\n ingress-rate=1G,egress-rate=2M ;"
-			  "\\nv=dscp=46;\"") "," CONF_CLASS,
-		    &s, &conf, &failure),
-		0);
-	/* They stand in for those of the configuration. */
-	assert_int_equal(s.policy.classes_len, 2);
-	assert_string_equal(s.policy.classes[0].name, "lan");
-	assert_int_equal(s.policy.classes[0].subnets_len, 2);
-	assert_string_equal(s.policy.classes[0].subnets[1], "fd00::/8");
-	assert_int_equal(s.policy.classes[0].ingress_rate_bits_per_sec,
-			 1000000000);
-	assert_int_equal(s.policy.classes[0].egress_rate_bits_per_sec, 2000000);
-	assert_string_equal(s.policy.classes[1].name, "v");
-	assert_true(s.policy.classes[1].dscps == UINT64_C(1) << 46);
-	settings_free(&s);
-	conf_free(&conf);
-}
-
-static void only_what_is_allowed_and_right_counts(void **state)
-{
-	struct failure failure = {0};
-	struct settings s = {0};
-	struct conf conf;
-
-	(void)state;
-	assert_int_equal(ask(ASKED("\"lan=10.0.0.0/8\"") "," CONF_CLASS, &s,
-			     &conf, &failure),
-			 0);
-	assert_string_equal(s.policy.classes[0].name, "conf");
-	settings_free(&s);
-	conf_free(&conf);
-	s.allowed_annotations = FIELD_CLASSES_BIT;
-	s.continue_on_error = true;
-	assert_int_equal(ask(ASKED("\"a=10.0.0.0/8;b=much\"") "," CONF_CLASS,
-			     &s, &conf, &failure),
-			 0);
-	assert_int_equal(s.policy.classes_len, 1);
-	assert_string_equal(s.policy.classes[0].name, "conf");
-	settings_free(&s);
-	conf_free(&conf);
-}
-
-static void wrong_annotations_are_named(void **state)
-{
-	static const struct {
-		const char *members, *text;
-	} rows[] = {
-		{ASKED("7"), "7: is not a string"},
-		{ASKED("\"\""), "'': has no class"},
-		{ASKED("\" ;\""), "' ;': has no class"},
-		{ASKED("\"a=10.0.0.0\""),
-		 "'a=10.0.0.0': classes: '10.0.0.0' of 'a' is not a CIDR block"},
-		{ASKED("\"a=ingress-rate=fast\""),
-		 "'a=ingress-rate=fast': 'ingress-rate=fast' is not CIDR, ingress-rate=RATE,"
-		 " egress-rate=RATE or dscp=N"},
-		{ASKED("\"a=dscp=64\""),
-		 "'a=dscp=64': 'dscp=64' is out of range"},
-		{ASKED("\"a;a\""), "'a;a': classes: 'a' is there twice"},
-		{ASKED("\"a=dscp=1;b=dscp=0-3\""),
-		 "'a=dscp=1;b=dscp=0-3': classes: DSCP 1 is in 'a' and in 'b'"},
-		{ASKED("\"a;b;c;d;e;f;g;h;i\""),
-		 "'a;b;c;d;e;f;g;h;i': has more classes than 8"},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < TH_LEN(rows); i++) {
-		struct settings s = {.allowed_annotations = FIELD_CLASSES_BIT};
-		struct failure failure = {0};
-		char text[256];
-		struct conf conf;
-
-		if (!ask(rows[i].members, &s, &conf, &failure))
-			fail_msg("%s is accepted", rows[i].members);
-		(void)snprintf(text, sizeof(text),
-			       "annotation natra.io/classes: %s", rows[i].text);
-		assert_string_equal(failure.msg, text);
-		assert_int_equal(failure.code, CNI_BAD_CONFIG);
-		settings_free(&s);
-		conf_free(&conf);
-	}
-}
-
-/* The configuration has one of them, and the pod asks for the other one. */
-static void they_stand_beside_others(void **state)
-{
-	static const char *const subnets[] = {"10.1.0.0/16", "10.0.0.0/8"};
-	struct conf conf = conf_of(CONF(ASKED("\"a=10.0.0.0/8\"")));
-	struct log log = LOG_INIT;
-
-	(void)state;
-	for (size_t i = 0; i < 2; i++) {
-		struct settings s = {
-			.policy = NATRA_INIT(s.policy),
-			.allowed_annotations = FIELD_CLASSES_BIT,
-		};
-		struct failure failure = {0};
-		int r;
-
-		s.policy.group = 1;
-		s.policy.unshaped_subnets = subnets;
-		s.policy.unshaped_subnets_len = 1 + i;
-		r = classes_read_annotation(&s, &conf, n, &log, &failure);
-		assert_int_equal(r, i ? CNI_BAD_CONFIG : 0);
-		assert_int_equal(s.policy.classes_len, !i);
-		if (i)
-			says(&failure, "beside", "annotation natra.io/classes",
-			     "is in 'unshaped_subnets' and in 'a'");
-		settings_free(&s);
-	}
-	conf_free(&conf);
-}
-
 /* The texts of all lists are in one place. */
 static void they_leave_the_subnets(void **state)
 {
@@ -281,7 +135,7 @@ static void they_leave_the_subnets(void **state)
 	s.subnets[0] = "10.0.0.0/8";
 	s.policy.unshaped_subnets = s.subnets;
 	s.policy.unshaped_subnets_len = 1;
-	assert_int_equal(classes_read(&s, &conf, n, &failure), 0);
+	assert_int_equal(classes_read(&s, conf.json, n, &failure), 0);
 	assert_string_equal(s.policy.unshaped_subnets[0], "10.0.0.0/8");
 	assert_string_equal(s.policy.classes[0].subnets[0], "fd00::/8");
 	conf_free(&conf);
@@ -293,10 +147,6 @@ int main(void)
 		cmocka_unit_test(classes_are_read),
 		cmocka_unit_test(limits_of_packets_may_be_beside_them),
 		cmocka_unit_test(wrong_ones_are_named),
-		cmocka_unit_test(a_pod_asks_for_classes),
-		cmocka_unit_test(only_what_is_allowed_and_right_counts),
-		cmocka_unit_test(wrong_annotations_are_named),
-		cmocka_unit_test(they_stand_beside_others),
 		cmocka_unit_test(they_leave_the_subnets),
 	};
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "groups.h"
+#include "../../src/policy/fields.h"
 #include "wanted.h"
 
 #define BLUE                                                                   \
@@ -93,11 +94,13 @@ static int teardown(void **state)
 	return 0;
 }
 
+static const struct asker shop = {.pod = "shop/a"};
+
 static int read_conf(struct settings *s, const char *text, struct conf *conf,
 		     struct failure *failure)
 {
 	*conf = conf_of(text);
-	return wanted_read(s, conf, "shop/a", n, &quiet, failure);
+	return wanted_read(s, conf->json, &shop, n, &quiet, failure);
 }
 
 static void a_group_that_went_is_made_again(void **state)
@@ -150,8 +153,7 @@ static void the_next_group_has_other_rates(void **state)
 	assert_int_equal(s.policy.ingress_packet_rate_per_sec, 9);
 	/* Another one has its name by now. */
 	fake.group = &out;
-	assert_int_equal(groups_join(&s, &conf, "shop/a", n, &quiet, &failure),
-			 0);
+	assert_int_equal(groups_join(&s, &shop, n, &quiet, &failure), 0);
 	assert_int_equal(s.policy.group, 4);
 	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 0);
 	assert_true(s.policy.egress_rate_bits_per_sec ==
@@ -159,12 +161,11 @@ static void the_next_group_has_other_rates(void **state)
 	assert_int_equal(s.policy.egress_packet_rate_per_sec, 5);
 	/* There is none any more, so that nothing is left to limit. */
 	fake.group = NULL;
-	assert_int_equal(groups_join(&s, &conf, "shop/a", n, &quiet, &failure),
-			 0);
+	assert_int_equal(groups_join(&s, &shop, n, &quiet, &failure), 0);
 	assert_int_equal(s.policy.group, 0);
 	assert_int_equal(s.policy.group_weight, 0);
 	assert_int_equal(s.policy.egress_packet_rate_per_sec, 0);
-	assert_false(wanted_limits(&s.policy));
+	assert_false(policy_has_limits(&s.policy));
 	conf_free(&conf);
 }
 
@@ -213,11 +214,11 @@ static void a_pod_is_in_its_own_group_or_in_none(void **state)
 	struct settings s;
 	struct conf conf = conf_of(CONF(BLUE ",\"egressRate\":5"));
 	struct groups_attach a = {
-		&s, &conf, "shop/a", n, &quiet, &failure, attach, NULL,
+		&s, &shop, n, &quiet, &failure, attach, NULL,
 	};
 
 	(void)state;
-	assert_int_equal(wanted_read(&s, &conf, "shop/a", n, &quiet, &failure),
+	assert_int_equal(wanted_read(&s, conf.json, &shop, n, &quiet, &failure),
 			 0);
 	fake.moves = 1;
 	assert_int_equal(groups_attach(&a), 0);
@@ -240,7 +241,7 @@ static void a_pod_is_in_its_own_group_or_in_none(void **state)
 	/* An error of joining it again leaves the pod in none, too. */
 	fake.moves = 0;
 	conf = conf_of(CONF(BLUE));
-	assert_int_equal(wanted_read(&s, &conf, "shop/a", n, &quiet, &failure),
+	assert_int_equal(wanted_read(&s, conf.json, &shop, n, &quiet, &failure),
 			 0);
 	fake.moves = 1;
 	fake.set = -ERANGE;
@@ -303,8 +304,9 @@ static void what_the_library_refuses_is_no_key(void **state)
 		(void)snprintf(text, sizeof(text), CONF("\"group\":{%s}"),
 			       cases[i].group);
 		conf = conf_of(text);
-		assert_int_equal(wanted_read_keys(&s, &conf, n, &failure),
-				 CNI_BAD_CONFIG);
+		assert_int_equal(
+			wanted_read_keys(&s, conf.json, &shop, n, &failure),
+			CNI_BAD_CONFIG);
 		says(&failure, text, "group.", cases[i].msg);
 		conf_free(&conf);
 	}
@@ -324,7 +326,7 @@ static void who_looks_makes_no_group(void **state)
 	struct conf conf = conf_of(CONF(BLUE));
 
 	(void)state;
-	assert_int_equal(wanted_look(&s, &conf, "shop/a", n, &quiet, &failure),
+	assert_int_equal(wanted_look(&s, conf.json, &shop, n, &quiet, &failure),
 			 0);
 	assert_int_equal(s.policy.group, GROUP_UNKNOWN);
 	assert_string_equal(s.group_name, "blue");
@@ -332,7 +334,7 @@ static void who_looks_makes_no_group(void **state)
 		    NATRA_RATE_MAX_BITS_PER_SEC);
 	/* One that is there gets the configuration's rates with the next pod. */
 	fake.group = &blue;
-	assert_int_equal(wanted_look(&s, &conf, "shop/a", n, &quiet, &failure),
+	assert_int_equal(wanted_look(&s, conf.json, &shop, n, &quiet, &failure),
 			 0);
 	assert_int_equal(s.policy.group, 3);
 	assert_true(s.policy.ingress_rate_bits_per_sec ==

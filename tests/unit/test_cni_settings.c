@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cni_input.h"
 
-#include "field.h"
-#include "settings.h"
+#include "../../tools/common/annotations.h"
+#include "command.h"
 
 static struct natra *n;
 
@@ -23,7 +23,9 @@ static int read_settings(const char *text, struct settings *s,
 			 struct failure *failure)
 {
 	struct conf conf = conf_of(text);
-	int r = settings_read(s, &conf, n, failure);
+	int r = settings_read(s, conf.json, n, failure);
+
+	settings_free(s);
 
 	conf_free(&conf);
 	return r;
@@ -41,7 +43,7 @@ static void nothing_is_all_defaults(void **state)
 	assert_int_equal(s.precedence, PRECEDENCE_STATIC);
 	assert_false(s.continue_on_error);
 	assert_false(s.replace_bandwidth);
-	assert_int_equal(s.allowed_annotations, 0);
+	assert_int_equal(s.allowed_len, 0);
 }
 
 #define FIELD(name)                                                            \
@@ -104,7 +106,7 @@ static const struct {
 	{"\"onError\":\"continue\"", FIELD(continue_on_error), 1},
 	{"\"replaceBandwidth\":true", FIELD(replace_bandwidth), 1},
 	{"\"replaceBandwidth\":false", FIELD(replace_bandwidth), 0},
-	{"\"allowAnnotations\":[]", FIELD(allowed_annotations), 0},
+	{"\"allowAnnotations\":[]", FIELD(allowed_len), 0},
 	{"\"logFile\":\"\"", FIELD(precedence), 0},
 	{"\"logFile\":\"/x\"", FIELD(precedence), 0},
 	{"\"logLevel\":\"error\"", FIELD(precedence), 0},
@@ -235,39 +237,44 @@ static void a_bad_value_is_named_with_its_key(void **state)
 	}
 }
 
-static void annotations_are_allowed_by_short_or_full_name(void **state)
+static void annotations_are_allowed_by_each_name(void **state)
 {
-	static const char *const names[] = {"ingress-burst",
-					    "egress-burst",
-					    "fast-pass",
-					    "ingress-mode",
-					    "heavy-hitter-threshold",
-					    "edt-pacing",
-					    "horizon",
-					    "pace-limit",
-					    "classes"};
-	unsigned int all = 0;
+	struct failure failure = {0};
+	struct settings s;
+	struct conf conf = conf_of(
+		CONF("\"allowAnnotations\":[\"fast-pass\",\"natra.io/sli\","
+		     "\"qos.projectcalico.org/ingressPacketRate\"]"));
 
 	(void)state;
-	for (size_t i = 0; i < TH_LEN(names); i++) {
-		struct failure failure = {0};
-		struct settings s;
-		char full[64], text[256];
-		unsigned int bit = field_annotation_bit(names[i]);
+	assert_int_equal(settings_read(&s, conf.json, n, &failure), 0);
+	assert_true(settings_allow(&s, "natra.io/fast-pass"));
+	assert_true(settings_allow(&s, "sli"));
+	assert_true(settings_allow(&s, "ingress-packet-rate"));
+	assert_false(settings_allow(&s, "classes"));
+	settings_free(&s);
+	conf_free(&conf);
+}
 
-		(void)snprintf(full, sizeof(full), "natra.io/%s", names[i]);
-		assert_true(bit && !(all & bit));
-		assert_int_equal(field_annotation_bit(full), bit);
-		(void)snprintf(text, sizeof(text),
-			       CONF("\"allowAnnotations\":[\"%s\",\"%s\"]"),
-			       names[i], i ? full : names[i]);
-		assert_int_equal(read_settings(text, &s, &failure), 0);
-		assert_int_equal(s.allowed_annotations, bit);
-		all |= bit;
+static void what_the_runtime_passes_on_is_checked(void **state)
+{
+	static const char *const texts[][2] = {
+		{CONF("\"runtimeConfig\":[]"), "runtimeConfig: []"},
+		{CONF("\"runtimeConfig\":{\"io.kubernetes.cri.pod-annotations\":5}"),
+		 "runtimeConfig.io.kubernetes.cri.pod-annotations: 5"},
+		{CONF("\"runtimeConfig\":{\"io.kubernetes.cri.pod-annotations\":"
+		      "{\"a\":null,\"b\":8}}"),
+		 "annotation b: 8"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(texts); i++) {
+		struct call call = {.conf = conf_of(texts[i][0])};
+
+		assert_int_equal(call_read_asker(&call), CNI_BAD_CONFIG);
+		says(&call.failure, texts[i][0], texts[i][1], "is not ");
+		annotations_free(&call.asker.annotations);
+		conf_free(&call.conf);
 	}
-	assert_int_equal(field_annotation_bit("natra.io/"), 0);
-	assert_int_equal(field_annotation_bit(""), 0);
-	assert_int_equal(field_annotation_bit(NULL), 0);
 }
 
 static void a_bad_log_setting_is_the_default_for_the_log(void **state)
@@ -311,7 +318,8 @@ int main(void)
 		cmocka_unit_test(nothing_is_all_defaults),
 		cmocka_unit_test(each_key_sets_its_field),
 		cmocka_unit_test(a_bad_value_is_named_with_its_key),
-		cmocka_unit_test(annotations_are_allowed_by_short_or_full_name),
+		cmocka_unit_test(annotations_are_allowed_by_each_name),
+		cmocka_unit_test(what_the_runtime_passes_on_is_checked),
 		cmocka_unit_test(a_bad_log_setting_is_the_default_for_the_log),
 	};
 

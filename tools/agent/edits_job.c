@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -93,6 +94,12 @@ static int lift_class(void *arg, const struct natra_class *class)
 	return lifted->len == NATRA_CLASSES_MAX;
 }
 
+/* The classes that somebody has given the attachment by hand, for a wish without any. */
+struct kept {
+	struct settings *settings;
+	struct natra_class *owned[NATRA_CLASSES_MAX];
+};
+
 static void note(struct edit_result *result, const char *text)
 {
 	(void)snprintf(result->message, sizeof(result->message), "%.*s",
@@ -120,7 +127,7 @@ static int change(const struct seat *seat, struct wish *wish,
 		  enum difference found, enum seat_change *ret_change)
 {
 	*ret_change = SEAT_LIMITED;
-	if (found == DIFFERS || !wanted_limits(&wish->settings.policy))
+	if (found == DIFFERS || !policy_has_limits(&wish->settings.policy))
 		return seat_configure(seat, wish);
 	return seat_attach(seat, wish, ret_change);
 }
@@ -142,16 +149,17 @@ static void keep_group(struct natra_policy *policy,
 	policy->group_floor_bits_per_sec = have->group_floor_bits_per_sec;
 }
 
-/* Adds a class of the attachment to the wish, which owns the copy. */
+/* Adds a class of the attachment to the wish. */
 static int keep_class(void *arg, const struct natra_class *class)
 {
-	struct settings *s = arg;
+	struct kept *kept = arg;
+	struct settings *s = kept->settings;
 	const size_t i = s->policy.classes_len;
-	int r = natra_parse_class(class->name, class, &s->asked[i], NULL);
+	int r = natra_parse_class(class->name, class, &kept->owned[i], NULL);
 
 	if (r < 0)
 		return r;
-	s->classes[i] = *s->asked[i];
+	s->classes[i] = *kept->owned[i];
 	s->policy.classes = s->classes;
 	s->policy.classes_len++;
 	return s->policy.classes_len == NATRA_CLASSES_MAX;
@@ -159,13 +167,13 @@ static int keep_class(void *arg, const struct natra_class *class)
 
 /* natra_configure keeps classes that the policy does not name, but an attachment that is
  * made anew has only those of its policy. A group leaves no room for any. */
-static int keep_classes(const struct seat *seat, struct settings *settings)
+static int keep_classes(const struct seat *seat, struct kept *kept)
 {
+	const struct natra_policy *policy = &kept->settings->policy;
 	int r = 0;
 
-	if (wanted_limits(&settings->policy) && !settings->policy.group)
-		r = natra_foreach_class(seat->n, seat->id, keep_class,
-					settings);
+	if (policy_has_limits(policy) && !policy->group)
+		r = natra_foreach_class(seat->n, seat->id, keep_class, kept);
 	return r < 0 ? r : DIFFERS_IN_FIXED;
 }
 
@@ -173,22 +181,21 @@ static int keep_classes(const struct seat *seat, struct settings *settings)
  * by hand. Returns an enum difference, or -errno. */
 static int look_for_difference(const struct seat *seat, struct wish *wish,
 			       const struct natra_policy *has,
-			       struct lifted *lifted)
+			       struct kept *kept, struct lifted *lifted)
 {
 	struct natra_policy *policy = &wish->settings.policy;
 	int found, of_classes, r = 0;
 
-	if (wanted_limits(policy) && !wish->settings.group.name)
+	if (policy_has_limits(policy) && !wish->settings.group.name)
 		keep_group(policy, has);
 	found = compare(has, policy);
 	/* Classes without rates limit nothing either. */
-	if (!wanted_limits(policy))
+	if (!policy_has_limits(policy))
 		policy->classes_len = 0;
 	if (!wish_has_classes(wish))
-		return found == DIFFERS_IN_FIXED
-			       ? keep_classes(seat, &wish->settings)
-			       : found;
-	if (!wanted_limits(policy) && has->classes_len) {
+		return found == DIFFERS_IN_FIXED ? keep_classes(seat, kept)
+						 : found;
+	if (!policy_has_limits(policy) && has->classes_len) {
 		r = natra_foreach_class(seat->n, seat->id, lift_class, lifted);
 		policy->classes = lifted->list;
 		policy->classes_len = lifted->len;
@@ -197,9 +204,10 @@ static int look_for_difference(const struct seat *seat, struct wish *wish,
 	return of_classes < 0 || of_classes > found ? of_classes : found;
 }
 
-/* Afterwards the wish may point into *lifted. */
+/* Afterwards the wish may point into *kept and *lifted. */
 static void follow(const struct seat *seat, struct wish *wish,
-		   struct lifted *lifted, struct edit_result *result)
+		   struct kept *kept, struct lifted *lifted,
+		   struct edit_result *result)
 {
 	struct natra_policy *policy = &wish->settings.policy;
 	struct natra_info info = NATRA_INIT(info);
@@ -211,9 +219,10 @@ static void follow(const struct seat *seat, struct wish *wish,
 		return;
 	}
 	if (is_attached)
-		found = look_for_difference(seat, wish, &info.policy, lifted);
+		found = look_for_difference(seat, wish, &info.policy, kept,
+					    lifted);
 	else
-		found = seat->jobs->adopt && wanted_limits(policy)
+		found = seat->jobs->adopt && policy_has_limits(policy)
 				? DIFFERS_IN_FIXED
 				: SAME;
 	if (found == SAME)
@@ -257,6 +266,7 @@ static void apply(const struct seat *seat, const struct edit *edit,
 	struct failure failure = {0};
 	struct lifted lifted = {.len = 0};
 	struct wish wish;
+	struct kept kept = {.settings = &wish.settings};
 
 	/* What a pod has done to its interface may not hold up other pods. */
 	(void)alarm(EDIT_MAX_S);
@@ -265,10 +275,12 @@ static void apply(const struct seat *seat, const struct edit *edit,
 		result->is_bad = true;
 		note(result, failure.msg);
 	} else {
-		follow(seat, &wish, &lifted, result);
+		follow(seat, &wish, &kept, &lifted, result);
 	}
 	seat_leave_group(seat, &wish);
 	wish_free(&wish);
+	for (size_t i = 0; i < NATRA_CLASSES_MAX; i++)
+		free(kept.owned[i]);
 	(void)alarm(0);
 }
 

@@ -126,7 +126,7 @@ static void look_at(struct pods *pods, const struct seat *seat)
 	if (wish_read(&wish, seat->cached, pods->jobs->conf, NULL, pods->n,
 		      pods->jobs->log, &failure))
 		seat_failed(pods, seat, failure.msg);
-	else if (wanted_limits(&wish.settings.policy))
+	else if (policy_has_limits(&wish.settings.policy))
 		r = seat_attach(seat, &wish, &change);
 	note(pods, seat, r, change);
 	seat_leave_group(seat, &wish);

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../cni/field.h"
 #include "../../cni/groups.h"
 #include "../../cni/wanted.h"
+#include "../../src/policy/fields.h"
 #include "../install/element.h"
 #include "veth.h"
 
@@ -45,29 +45,14 @@ static int failed(struct programs_report *report, int r, const char *text)
 	return r;
 }
 
-/* Parses the configuration that pods will be attached with. */
-static int parse_conf(const struct jobs *jobs, struct conf *conf, char **text,
-		      struct failure *failure)
+/* Reads the configuration but for annotations and groups. The policy points into both. */
+static int read_settings(const cJSON *keys, struct natra *n,
+			 struct settings *ret, struct programs_report *report)
 {
-	cleanup_json cJSON *element = element_json(jobs->conf, NULL);
-
-	cJSON_AddStringToObject(element, "cniVersion", "1.0.0");
-	cJSON_AddStringToObject(element, "name", ID);
-	*text = json_dump(element);
-	return conf_parse(conf, *text, strlen(*text), failure);
-}
-
-/* Reads it but for annotations and groups. The policy points into *ret and *conf. */
-static int read_settings(const struct jobs *jobs, struct natra *n,
-			 struct settings *ret, struct conf *conf, char **text,
-			 struct programs_report *report)
-{
+	const struct asker nobody = {.pod = ""};
 	struct failure failure = {0};
-	int r = parse_conf(jobs, conf, text, &failure);
 
-	if (r == 0)
-		r = wanted_read_keys(ret, conf, n, &failure);
-	if (r)
+	if (wanted_read_keys(ret, keys, &nobody, n, &failure))
 		return failed(report, -EINVAL, failure.msg);
 	policy_fields_drop_alone(&ret->policy);
 	return 0;
@@ -144,7 +129,7 @@ static struct natra_policy base_of(const struct preload *p)
 static int load_for(const struct preload *p, const struct choice *choice)
 {
 	const bool any_rates = p->settings->precedence != PRECEDENCE_STATIC ||
-			       !wanted_limits(&p->settings->policy);
+			       !policy_has_limits(&p->settings->policy);
 	const struct natra_policy base = base_of(p), *conf = &base;
 	struct natra_policy policy = base;
 	struct natra_info info = NATRA_INIT(info);
@@ -180,11 +165,6 @@ static int load_for(const struct preload *p, const struct choice *choice)
 	return attach_once(p, &policy, NULL);
 }
 
-static bool may_ask(const struct settings *s, const char *annotation)
-{
-	return s->allowed_annotations & field_annotation_bit(annotation);
-}
-
 /* A pod that asks for what this kernel cannot do is refused by itself, so that is no
  * failure. */
 static void load_choice(const struct preload *p, const struct choice *choice)
@@ -200,9 +180,9 @@ static void load_choice(const struct preload *p, const struct choice *choice)
 /* Loads what annotations may ask for: each combination of these words. */
 static void load_choices(const struct preload *p, const struct choice *standard)
 {
-	bool any_ingress = may_ask(p->settings, "natra.io/ingress-mode");
-	bool any_edt = may_ask(p->settings, "natra.io/edt-pacing");
-	bool any_sli = may_ask(p->settings, "natra.io/sli");
+	bool any_ingress = settings_allow(p->settings, "ingress-mode");
+	bool any_edt = settings_allow(p->settings, "edt-pacing");
+	bool any_sli = settings_allow(p->settings, "sli");
 
 	for (int i = 0;
 	     i < NATRA_INGRESS_MODE_MAX * NATRA_EDT_MAX * NATRA_SLI_MAX; i++) {
@@ -232,7 +212,7 @@ static bool may_have(const struct settings *s, unsigned int beside)
 	return !(beside & BESIDE_CLASSES) ||
 	       (!s->policy.classes_len && !s->policy.shaped_subnets_len &&
 		!s->policy.unshaped_subnets_len &&
-		may_ask(s, CLASSES_ANNOTATION));
+		settings_allow(s, "classes"));
 }
 
 /* Makes a group for this job alone. Its rates do not matter to a program. */
@@ -254,7 +234,7 @@ static int load_beside(struct preload *p, const struct choice *standard)
 
 	if (r == 0)
 		r = load_for(p, standard);
-	if (r == 0 && p->settings->allowed_annotations)
+	if (r == 0 && p->settings->allowed_len)
 		load_choices(p, standard);
 	return r;
 }
@@ -293,16 +273,13 @@ static int preload(const struct jobs *jobs, struct natra *n,
 {
 	cleanup_settings struct settings settings = {0};
 	struct preload p = {.n = n, .log = jobs->log, .settings = &settings};
-	struct conf conf = {0};
-	char *text = NULL;
-	int r = read_settings(jobs, n, &settings, &conf, &text, report);
+	cleanup_json cJSON *keys = element_json(jobs->conf, NULL);
+	int r = read_settings(keys, n, &settings, report);
 
 	if (r == 0 && unshare(CLONE_NEWNET) < 0)
 		r = failed(report, -errno, "no network namespace can be made");
 	if (r == 0)
 		r = load(&p, report);
-	conf_free(&conf);
-	cJSON_free(text);
 	return r;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../cni/groups.h"
+#include "../../src/policy/fields.h"
 #include "../common/dir.h"
 #include "../pods/results.h"
 #include "../pods/netns.h"
@@ -204,7 +205,8 @@ void seat_leave_group(const struct seat *seat, const struct wish *wish)
 	struct natra_info info = NATRA_INIT(info);
 
 	if (wish->settings.group.name && seat_query(seat, &info) == 0)
-		groups_leave(&wish->conf, seat->pod, seat->n, seat->jobs->log);
+		groups_leave(wish->keys, &wish->asker, seat->n,
+			     seat->jobs->log);
 }
 
 /* Fills in what the library needs to find the pod. Returns its network namespace,
@@ -229,8 +231,7 @@ static int attach_in_group(const struct seat *seat, struct wish *wish,
 	struct failure failure = {0};
 	const struct groups_attach a = {
 		.settings = &wish->settings,
-		.conf = &wish->conf,
-		.pod = seat->pod,
+		.asker = &wish->asker,
 		.n = seat->n,
 		.log = seat->jobs->log,
 		.failure = &failure,
@@ -259,7 +260,7 @@ static int attach_with(void *arg, const struct natra_policy *policy)
 	int r;
 
 	/* Its group was all that limited it, and has gone. */
-	if (!wanted_limits(policy)) {
+	if (!policy_has_limits(policy)) {
 		a->change = SEAT_SAME;
 		return detach(a->seat);
 	}

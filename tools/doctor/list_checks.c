@@ -182,26 +182,15 @@ static void no_annotations(const struct finder *f)
  * text in *failure. */
 static int read_settings(const struct node *node, struct failure *failure)
 {
-	cleanup_json cJSON *element = cJSON_Duplicate(node->element, true);
+	const struct asker nobody = {.pod = ""};
 	struct settings *settings = memory_new(sizeof(*settings));
-	struct conf conf = {0};
-	char *text;
-	int r;
+	int r = wanted_read_keys(settings, node->element, &nobody, node->n,
+				 failure);
 
-	cJSON_DeleteItemFromObject(element, "runtimeConfig");
-	cJSON_DeleteItemFromObject(element, "cniVersion");
-	cJSON_DeleteItemFromObject(element, "name");
-	cJSON_AddStringToObject(element, "cniVersion", "1.0.0");
-	cJSON_AddStringToObject(element, "name", "doctor");
-	text = cJSON_PrintUnformatted(element);
-	r = conf_parse(&conf, text, strlen(text), failure);
-	if (r == 0)
-		r = wanted_read_keys(settings, &conf, node->n, failure);
 	if (r == 0 && natra_policy_check(node->n, &settings->policy) < 0)
 		r = refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(node->n));
-	conf_free(&conf);
+	settings_free(settings);
 	free(settings);
-	cJSON_free(text);
 	return r;
 }
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../cni/field.h"
 #include "../../src/policy/fields.h"
 #include "../install/element.h"
 #include "../common/json.h"
@@ -14,9 +13,6 @@
 
 #define ANNOTATIONS "io.kubernetes.cri.pod-annotations"
 #define OWN         "natra.io/"
-
-/* containerd refuses a pod with less. */
-#define RATE_MIN_BITS_PER_SEC 1000
 
 static const cJSON *args_of(const struct pod *pod, const char *name)
 {
@@ -54,7 +50,7 @@ static const cJSON *own_element(const struct finder *f)
 static bool wants_limits(const struct pod *pod)
 {
 	return pod->has_result && pod->wish_code == 0 &&
-	       wanted_limits(&pod->wish.settings.policy);
+	       policy_has_limits(&pod->wish.settings.policy);
 }
 
 /* Reports an annotation, with the pod's name for kubectl. */
@@ -72,14 +68,22 @@ static void wrong_rate(const struct finder *f)
 	static const char *const names[] = {WISH_INGRESS, WISH_EGRESS};
 	const cJSON *annotations = args_of(f->pod, ANNOTATIONS);
 
-	for (size_t n = 0; n < 2; n++) {
-		const char *text =
-			json_text(json_get_exact(annotations, names[n]));
-		uint64_t rate;
+	for (size_t i = 0; i < 2; i++) {
+		struct natra_annotation one = {
+			.name = names[i],
+			.value = json_text(
+				json_get_exact(annotations, names[i])),
+		};
+		struct natra_annotations asked = NATRA_INIT(asked);
+		struct natra_policy policy = NATRA_INIT(policy);
+		struct natra_class *none;
 
-		if (text && (natra_parse_rate(text, &rate) < 0 ||
-			     rate < RATE_MIN_BITS_PER_SEC))
-			report(f, names[n], text, "");
+		asked.annotations = &one;
+		asked.annotations_len = 1;
+		asked.allow_all = true;
+		if (natra_policy_annotate(f->node->n, &policy, &asked, &none) <
+		    0)
+			report(f, names[i], one.value, "");
 	}
 }
 
@@ -100,38 +104,15 @@ static void wrong_order(const struct finder *f)
 		report(f, "", "", msg);
 }
 
-/* Returns the number of the field that an annotation is for; POLICY_FIELDS_LEN if
- * there is none. */
-static size_t field_of(const char *annotation)
-{
-	for (size_t n = 0; n < POLICY_FIELDS_LEN; n++) {
-		const struct policy_field *field = &policy_fields[n];
-		const char *own = policy_field_annotation(field);
-
-		if ((own && strcmp(own, annotation) == 0) ||
-		    (field->alias && strcmp(field->alias, annotation) == 0))
-			return n;
-	}
-	return POLICY_FIELDS_LEN;
-}
-
-/* Returns the bit of an annotation in allowed_annotations; 0 if natra does not know it. */
-static unsigned int bit_of(const char *annotation)
-{
-	const size_t n = field_of(annotation);
-
-	if (strcmp(annotation, CLASSES_ANNOTATION) == 0)
-		return FIELD_CLASSES_BIT;
-	return n < POLICY_FIELDS_LEN ? 1U << n : 0;
-}
-
-/* Returns natra's own name of an annotation that it knows. */
+/* Returns the name of an annotation that natra knows in a configuration, or NULL. Those of
+ * rates are the runtime's. */
 static const char *own_name(const char *annotation)
 {
-	return bit_of(annotation) == FIELD_CLASSES_BIT
-		       ? CLASSES_ANNOTATION
-		       : policy_field_annotation(
-				 &policy_fields[field_of(annotation)]);
+	const char *name =
+		strchr(annotation, '/') ? policy_annotation(annotation) : NULL;
+
+	return name && strncmp(name, OWN, strlen(OWN)) == 0 ? name + strlen(OWN)
+							    : NULL;
 }
 
 /* Returns the command that adds an annotation to those that are allowed. */
@@ -171,13 +152,12 @@ static void not_allowed(const struct finder *f)
 		return;
 	cJSON_ArrayForEach(item, args_of(f->pod, ANNOTATIONS))
 	{
-		const unsigned int bit = bit_of(item->string);
+		const char *name = own_name(item->string);
 		cleanup_text char *allow = NULL;
 
-		if (!bit || settings->allowed_annotations & bit)
+		if (!name || settings_allow(settings, name))
 			continue;
-		allow = allow_command(f->node,
-				      own_name(item->string) + strlen(OWN));
+		allow = allow_command(f->node, name);
 		found(f, "key", item->string, "allow", allow, NULL);
 	}
 }
@@ -189,7 +169,7 @@ static void unknown(const struct finder *f)
 	cJSON_ArrayForEach(item, args_of(f->pod, ANNOTATIONS))
 	{
 		if (strncmp(item->string, OWN, strlen(OWN)) == 0 &&
-		    !bit_of(item->string))
+		    !own_name(item->string))
 			report(f, item->string, "", "");
 	}
 }
@@ -201,7 +181,7 @@ static void no_rate(const struct finder *f)
 	/* Most pods have no limits, so this is reported only for a pod that was asked
 	 * for. */
 	if (f->node->request->pod && pod->has_result && pod->wish_code == 0 &&
-	    !wanted_limits(&pod->wish.settings.policy) &&
+	    !policy_has_limits(&pod->wish.settings.policy) &&
 	    !args_of(pod, "bandwidth") && !pod->has_info)
 		report(f, "", "", "");
 }

@@ -275,11 +275,58 @@ int call_read_policy(struct request *request, struct natra_policy *policy,
 	return 0;
 }
 
+static int read_pod(struct request *request, const cJSON *pod,
+		    struct natra_annotations *ret)
+{
+	const cJSON *item;
+	int r = 0;
+
+	request->annotations =
+		cJSON_malloc(sizeof(*ret->annotations) *
+			     ((size_t)cJSON_GetArraySize(pod) + 1));
+	ret->annotations = request->annotations;
+	cJSON_ArrayForEach(item, pod)
+	{
+		struct natra_annotation *one =
+			&request->annotations[ret->annotations_len++];
+
+		*one = (struct natra_annotation){.name = item->string};
+		r = call_read_text_of(request, "annotations.", item->string,
+				      item, &one->value);
+		if (r < 0)
+			break;
+	}
+	return r;
+}
+
+int call_read_annotations(struct request *request,
+			  struct natra_annotations *ret)
+{
+	const cJSON *pod;
+	int r = object_of(request, "annotations", &pod);
+
+	if (r == 0)
+		r = call_read_bool(request, "skip_bad", &ret->skip_bad);
+	if (r == 0)
+		r = call_read_bool(request, "allow_all", &ret->allow_all);
+	if (r == 0)
+		r = call_read_texts(request, "allowed",
+				    cJSON_GetObjectItemCaseSensitive(
+					    request->json, "allowed"),
+				    &request->allowed, &ret->allowed_len);
+	ret->allowed = request->allowed;
+	return r < 0 ? r : read_pod(request, pod, ret);
+}
+
 void call_read_free(struct request *request)
 {
+	cJSON_free(request->annotations);
+	cJSON_free(request->allowed);
 	cJSON_free(request->shaped);
 	cJSON_free(request->unshaped);
 	call_classes_free(request);
 	request->shaped = NULL;
 	request->unshaped = NULL;
+	request->annotations = NULL;
+	request->allowed = NULL;
 }

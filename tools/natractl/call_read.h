@@ -16,6 +16,9 @@ struct request {
 	const char **shaped, **unshaped;
 	struct natra_class *classes;
 	size_t classes_len;
+	/* The same for annotations. */
+	struct natra_annotation *annotations;
+	const char **allowed;
 };
 
 /* These return 0, or -EINVAL with the text in request->error. A member that is not there
@@ -49,6 +52,9 @@ int call_read_texts(struct request *request, const char *what,
 /* Reads "classes", which the policy then points to; see call_classes.c. */
 int call_read_classes(struct request *request, const cJSON *policy,
 		      struct natra_policy *ret);
+/* Reads the arguments of natra_policy_annotate beside the policy. */
+int call_read_annotations(struct request *request,
+			  struct natra_annotations *ret);
 void call_classes_free(struct request *request);
 /* Sets request->error, and returns -EINVAL. */
 __attribute__((format(printf, 2, 3))) int call_refuse(struct request *request,

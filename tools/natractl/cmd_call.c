@@ -8,7 +8,6 @@
 
 #include "../../src/policy/environment.h"
 #include "../common/memory.h"
-#include "call_annotations.h"
 #include "call_read.h"
 #include "cli.h"
 #include "events.h"
@@ -353,14 +352,22 @@ static int call_policy_check(struct call *call)
 	return natra_policy_check(call->cli->n, call->policy);
 }
 
-/* No function of the library: the plugin's way to read annotations. */
-static int call_read_annotations(struct call *call)
+static int call_policy_annotate(struct call *call)
 {
-	struct natra_policy none = NATRA_INIT(none);
+	struct natra_policy policy = NATRA_INIT(policy);
+	struct natra_annotations asked = NATRA_INIT(asked);
+	struct natra_class *classes = NULL;
+	int r = call_read_annotations(&call->request, &asked);
 
-	return call_annotations(&call->request, call->cli->n,
-				call->policy ? call->policy : &none, log_json,
-				&call->result);
+	if (call->policy)
+		policy = *call->policy;
+	if (r == 0)
+		r = natra_policy_annotate(call->cli->n, &policy, &asked,
+					  &classes);
+	if (r == 0)
+		call->result = policy_json(&policy);
+	free(classes);
+	return r;
 }
 
 static int parse(struct call *call, int (*parser)(const char *, uint64_t *))
@@ -395,11 +402,11 @@ static int call_parse_time(struct call *call)
 }
 
 /* The functions have the names of the library's, and their arguments those of its
- * parameters. Each takes at most four besides `call`. */
+ * parameters. Each takes at most five besides `call`. */
 static const struct function {
 	const char *name;
 	int (*run)(struct call *call);
-	const char *members[5];
+	const char *members[6];
 } functions[] = {
 	{"open", call_open, {"bpffs_path", "keep_programs", "log"}},
 	{"attach", call_attach, {"target", "policy"}},
@@ -427,9 +434,9 @@ static const struct function {
 	{"probe", call_probe, {NULL}},
 	{"status", call_status, {NULL}},
 	{"policy_check", call_policy_check, {"policy"}},
-	{"read_annotations",
-	 call_read_annotations,
-	 {"policy", "allowAnnotations", "annotations", "continue"}},
+	{"policy_annotate",
+	 call_policy_annotate,
+	 {"policy", "annotations", "allowed", "allow_all", "skip_bad"}},
 	{"parse_rate", call_parse_rate, {"text"}},
 	{"parse_size", call_parse_size, {"text"}},
 	{"parse_time", call_parse_time, {"text"}},
@@ -468,7 +475,7 @@ static int run_function(struct call *call)
 {
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = NATRA_INIT(policy);
-	const char *names[7] = {"call"}, *name = "";
+	const char *names[8] = {"call"}, *name = "";
 	const struct function *function;
 	int r = call_read_text(&call->request, "call", &name);
 

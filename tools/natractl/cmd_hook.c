@@ -11,18 +11,16 @@
 
 #include "../../src/policy/environment.h"
 #include "../../src/policy/fields.h"
-#include "../pods/wish.h"
-#include "../../cni/io.h"
-#include "../../cni/field.h"
+#include "../common/annotations.h"
+#include "../common/stream.h"
 #include "cli.h"
 #include "limits.h"
 #include "output.h"
 
-#define IFNAME      "eth0"
-#define OWN_NETNS   "/proc/self/ns/net"
-#define SAID_MAX    1024
-#define ID_PREFIX   "oci/"
-#define ANNOTATIONS "io.kubernetes.cri.pod-annotations"
+#define IFNAME    "eth0"
+#define OWN_NETNS "/proc/self/ns/net"
+#define SAID_MAX  1024
+#define ID_PREFIX "oci/"
 
 /* What the runtime passes on stdin. The texts point into `json`. */
 struct state {
@@ -64,16 +62,14 @@ static const char *text_at(const cJSON *object, const char *key)
 
 static int read_state(struct state *s, const char *ifname)
 {
-	struct failure failure = {0};
 	char *text = NULL;
 	size_t len = 0;
-	int size, r = io_read_all(STDIN_FILENO, &text, &len, &failure);
+	int size, r = stream_read_all(STDIN_FILENO, &text, &len);
 
-	if (r)
-		return say("stdin",
-			   r == CNI_DECODE ? "is too long" : failure.msg);
+	if (r < 0)
+		return say("stdin", r == -EFBIG ? "is too long" : strerror(-r));
 	s->json = cJSON_ParseWithLength(text, len);
-	cJSON_free(text);
+	free(text);
 	s->container_id = text_at(s->json, "id");
 	s->status = text_at(s->json, "status");
 	s->annotations = json_get_exact(s->json, "annotations");
@@ -87,60 +83,22 @@ static int read_state(struct state *s, const char *ifname)
 	return 0;
 }
 
-/* Rates up to 10^15 are exact in a double. */
-static void add_rate(cJSON *element, const char *key, uint64_t bits_per_sec)
-{
-	if (bits_per_sec)
-		cJSON_AddNumberToObject(element, key, (double)bits_per_sec);
-}
-
-/* Makes what the plugin's code reads in a pod: an element that lets annotations set
- * all. The person who runs a container may choose its limits. In a direction for which
- * no annotation has a rate, that of the options holds. */
-static cJSON *make_list(const struct natra_policy *options)
-{
-	cJSON *list = cJSON_CreateObject(), *element = cJSON_CreateObject();
-	cJSON *plugins = cJSON_AddArrayToObject(list, "plugins");
-	cJSON *capabilities, *allowed;
-
-	cJSON_AddItemToArray(plugins, element);
-	cJSON_AddStringToObject(element, "type", "natra");
-	cJSON_AddStringToObject(element, "precedence", "runtime");
-	add_rate(element, "ingressRate", options->ingress_rate_bits_per_sec);
-	add_rate(element, "egressRate", options->egress_rate_bits_per_sec);
-	capabilities = cJSON_AddObjectToObject(element, "capabilities");
-	cJSON_AddTrueToObject(capabilities, "bandwidth");
-	cJSON_AddTrueToObject(capabilities, ANNOTATIONS);
-	allowed = cJSON_AddArrayToObject(element, "allowAnnotations");
-	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
-		const char *name = policy_field_annotation(&policy_fields[i]);
-
-		if (name)
-			cJSON_AddItemToArray(allowed, cJSON_CreateString(name));
-	}
-	cJSON_AddItemToArray(allowed, cJSON_CreateString(CLASSES_ANNOTATION));
-	return list;
-}
-
+/* Reads what the container asks for, which may be anything: the person who runs it may choose
+ * its limits. In a direction for which no annotation has a rate, that of the options holds. */
 static int read_limits(const struct cli *cli, const struct state *s,
-		       const struct natra_policy *options, struct wish *wish)
+		       struct natra_policy *policy, struct natra_class **ret)
 {
-	struct cached cached = {
-		.list = make_list(options),
-		.network = "oci",
-		.pod_namespace = "",
-		.pod_name = "",
-	};
-	struct failure failure = {0};
-	struct log log = LOG_INIT;
-	cJSON *none = cJSON_CreateObject();
-	int r = wish_read(wish, &cached, NULL,
-			  s->annotations ? s->annotations : none, cli->n, &log,
-			  &failure);
+	struct natra_annotations asked = NATRA_INIT(asked);
+	const cJSON *wrong = annotations_add(&asked, s->annotations, NULL);
+	int r = 0;
 
-	cJSON_Delete(none);
-	cJSON_Delete(cached.list);
-	return r ? say(s->container_id, failure.msg) : 0;
+	asked.allow_all = true;
+	if (wrong)
+		r = say(wrong->string, "is not a string");
+	else if (natra_policy_annotate(cli->n, policy, &asked, ret) < 0)
+		r = say(s->container_id, natra_error(cli->n));
+	annotations_free(&asked);
+	return r;
 }
 
 /* Finds the network namespace. A container of the host's network has no interface of
@@ -182,22 +140,21 @@ static int attach_by_environment(const struct cli *cli, const struct state *s,
 }
 
 static int attach(const struct cli *cli, struct state *s, const char *ifname,
-		  const struct natra_policy *options)
+		  struct natra_policy *policy)
 {
 	struct natra_target target = NATRA_INIT(target);
-	struct wish wish;
-	int r = read_limits(cli, s, options, &wish);
+	struct natra_class *classes = NULL;
+	int r = read_limits(cli, s, policy, &classes);
 
-	if (r == 0 && wanted_limits(&wish.settings.policy)) {
+	if (r == 0 && policy_has_limits(policy)) {
 		r = find_netns(s);
 		target.id = s->id;
 		target.ifname = ifname;
 		target.netns = s->netns;
 		if (r == 0)
-			r = attach_by_environment(cli, s, &target,
-						  &wish.settings.policy);
+			r = attach_by_environment(cli, s, &target, policy);
 	}
-	wish_free(&wish);
+	free(classes);
 	return r;
 }
 

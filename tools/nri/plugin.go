@@ -80,15 +80,13 @@ func (p *plugin) configure(text string) error {
 		return fmt.Errorf("configuration: onError: %q is neither \"continue\" nor \"fail\"", c.OnError)
 	}
 	// The pods' own rates come later, so that any limit may go with one.
-	with := c.Policy
-	with.IngressRateBitsPerSec = cmp.Or(with.IngressRateBitsPerSec, unknownRate)
-	with.EgressRateBitsPerSec = cmp.Or(with.EgressRateBitsPerSec, unknownRate)
+	with := withRates(c.Policy)
 	if err := p.n.CheckPolicy(with); err != nil {
 		return fmt.Errorf("configuration: policy: %w", err)
 	}
 	if len(c.AllowAnnotations) > 0 {
-		_, err := p.n.ReadAnnotations(context.Background(), with,
-			natra.Annotations{Allow: c.AllowAnnotations})
+		_, err := p.n.AnnotatePolicy(context.Background(), with,
+			natra.Annotations{Allowed: c.AllowAnnotations})
 		if err != nil {
 			return fmt.Errorf("configuration: %w", err)
 		}
@@ -322,62 +320,31 @@ func limits(policy natra.Policy) bool {
 	return policy.IngressRateBitsPerSec != 0 || policy.EgressRateBitsPerSec != 0
 }
 
-// policy returns the pod's limits. With an annotation that is wrong it also returns what
-// is known of them.
+// policy returns the pod's limits. With an annotation that is wrong it returns what can be
+// recorded of them.
 func (p *plugin) policy(ctx context.Context, pod *api.PodSandbox) (natra.Policy, error) {
-	policy, err := p.rates(pod)
-	if err != nil || len(p.config.AllowAnnotations) == 0 {
-		return policy, err
+	policy, err := p.n.AnnotatePolicy(ctx, p.config.Policy, natra.Annotations{
+		Of: pod.GetAnnotations(), Allowed: []string{ingressAnnotation, egressAnnotation}})
+	if err == nil && len(p.config.AllowAnnotations) > 0 {
+		policy, err = p.n.AnnotatePolicy(ctx, policy, natra.Annotations{
+			Of: pod.GetAnnotations(), Allowed: p.config.AllowAnnotations,
+			SkipBad: p.config.OnError == "continue"})
 	}
-	asked, err := p.n.ReadAnnotations(ctx, policy, natra.Annotations{
-		Allow: p.config.AllowAnnotations, Of: pod.GetAnnotations(),
-		Continue: p.config.OnError == "continue"})
 	if err != nil {
-		return policy, err
+		return withRates(p.config.Policy), err
 	}
-	return asked, nil
+	return policy, nil
 }
 
-// rates returns the configuration's policy with the pod's rates.
-func (p *plugin) rates(pod *api.PodSandbox) (natra.Policy, error) {
-	policy := p.config.Policy
-	var wrong error
-	for _, one := range []struct {
-		annotation string
-		rate       *uint64
-	}{
-		{ingressAnnotation, &policy.IngressRateBitsPerSec},
-		{egressAnnotation, &policy.EgressRateBitsPerSec},
-	} {
-		text, ok := pod.GetAnnotations()[one.annotation]
-		if !ok {
-			continue
-		}
-		rate, err := p.n.ParseRate(text)
-		if isWrongText(err) {
-			rate = unknownRate
-			wrong = cmp.Or(wrong, fmt.Errorf("annotation %s: %w", one.annotation, err))
-		} else if err != nil {
-			return policy, err
-		}
-		*one.rate = rate
-	}
-	// What belongs to a direction goes with its rate.
-	if policy.IngressRateBitsPerSec == 0 {
-		policy.IngressBurstBits, policy.IngressPacketRatePerSec = 0, 0
-		policy.IngressConnectionRatePerSec = 0
-	}
-	if policy.EgressRateBitsPerSec == 0 {
-		policy.EgressBurstBits, policy.EgressPacketRatePerSec = 0, 0
-		policy.EgressConnectionRatePerSec = 0
-	}
-	return policy, wrong
+// withRates returns a policy that has rates: what a pod asks for may go with them.
+func withRates(policy natra.Policy) natra.Policy {
+	policy.IngressRateBitsPerSec = cmp.Or(policy.IngressRateBitsPerSec, unknownRate)
+	policy.EgressRateBitsPerSec = cmp.Or(policy.EgressRateBitsPerSec, unknownRate)
+	return policy
 }
 
-// isWrongText returns whether ParseRate or ReadAnnotations has failed because of the text.
-func isWrongText(err error) bool {
-	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ERANGE)
-}
+// isWrongText returns whether AnnotatePolicy has failed because of an annotation.
+func isWrongText(err error) bool { return errors.Is(err, syscall.EINVAL) }
 
 // hasGone returns whether a pod's network namespace is gone. ENOENT alone does not say so:
 // natractl may be missing while another version of it is installed.

@@ -32,8 +32,9 @@ func newRig(t *testing.T, cases ...string) *rig {
 	r := &rig{natractl: dir + "/natractl", asked: dir + "/asked", netns: dir + "/netns"}
 	script := "#!/bin/sh\necho '{\"version\": \"99.0.0\"}'\nwhile read -r line; do\n" +
 		"printf '%s\\n' \"$line\" >>" + r.asked + "\ncase $line in\n" + strings.Join(cases, "\n") + `
-		*'"text":"10M"'*) echo '{"errno": 0, "result": {"value": 10000000}}';;
-		*'"parse_rate"'*) echo '{"errno": 22, "error": ""}';;
+		*'"'` + ingressAnnotation + `'":"10M"'*) echo '{"errno": 0, "result":
+			{"ingress_rate_bits_per_sec": 10000000}}' | tr -d '\n'; echo;;
+		*'"'` + ingressAnnotation + `'":"'*) echo '{"errno": 22, "error": "annotation x: is wrong"}';;
 		*'"find"'*) echo '{"errno": 2, "error": "nothing"}';;
 		*) echo '{"errno": 0, "result": {}}';;
 		esac
@@ -126,11 +127,12 @@ func TestPodGone(t *testing.T) {
 func TestAnnotationIsNoRate(t *testing.T) {
 	r := newRig(t)
 	err := r.ends(t, r.pod("ten"))
-	if !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), ingressAnnotation) {
+	if !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), "is wrong") {
 		t.Error(err)
 	}
 	asked := r.was(t, "record_unshaped")
-	if !strings.Contains(asked, `\"ten\" is not a rate`) ||
+	if !strings.Contains(asked, `"reason":"annotation x: is wrong"`) ||
+		!strings.Contains(asked, `"ingress_rate_bits_per_sec":"1000000000000000"`) ||
 		!strings.Contains(asked, `"id":"nri:1"`) {
 		t.Errorf("record_unshaped: %q", asked)
 	}
@@ -171,7 +173,7 @@ const asks = `{"onError": "continue", "allowAnnotations": ["classes"]}`
 // What a pod asks for by an annotation that it may use is attached, also if it has no rate
 // for the rest.
 func TestAllowedAnnotation(t *testing.T) {
-	r := newRig(t, `*'"read_annotations"'*) echo '{"errno": 0, "result": {"fast_pass": "off",
+	r := newRig(t, `*'"allowed":["classes"]'*) echo '{"errno": 0, "result": {"fast_pass": "off",
 		"classes": [{"name": "lan", "ingress_rate_bits_per_sec": 5, "dscps": [],
 		"subnets": ["10.0.0.0/8"]}]}}' | tr -d '\n'; echo;;`)
 	if err := r.configure(asks); err != nil {
@@ -180,12 +182,12 @@ func TestAllowedAnnotation(t *testing.T) {
 	if err := r.ends(t, r.pod("10M")); err != nil {
 		t.Fatal(err)
 	}
-	asked := r.was(t, "read_annotations")
-	for _, want := range []string{`"allowAnnotations":["classes"]`, `"continue":true`,
+	asked := r.was(t, "policy_annotate")
+	for _, want := range []string{`"skip_bad":true`,
 		`"annotations":{"` + ingressAnnotation + `":"10M"}`,
 		`"policy":{"ingress_rate_bits_per_sec":"10000000"}`} {
 		if !strings.Contains(asked, want) {
-			t.Errorf("read_annotations lacks %s: %s", want, asked)
+			t.Errorf("policy_annotate lacks %s: %s", want, asked)
 		}
 	}
 	asked = r.was(t, "attach")
@@ -197,17 +199,17 @@ func TestAllowedAnnotation(t *testing.T) {
 	}
 }
 
-// An annotation that is wrong is recorded with the plugin's text, and not tried for ever.
+// An annotation that is wrong is recorded with natra's text, and not tried for ever.
 func TestAnnotationIsWrong(t *testing.T) {
-	r := newRig(t, `*'"annotations":{'*) echo '{"errno": 22, "error": "annotation x: is wrong"}';;`)
+	r := newRig(t, `*'"allowed":["classes"],"annotations":{'*) echo '{"errno": 22, "error": "annotation x: is wrong"}';;`)
 	if err := r.configure(`{"onError": "fail", "allowAnnotations": ["classes"]}`); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.ends(t, r.pod("10M")); !errors.Is(err, syscall.EINVAL) {
 		t.Error(err)
 	}
-	if asked := r.was(t, "read_annotations"); !strings.Contains(asked, `"continue":false`) {
-		t.Errorf("read_annotations: %q", asked)
+	if asked := r.was(t, "policy_annotate"); !strings.Contains(asked, `"skip_bad":false`) {
+		t.Errorf("policy_annotate: %q", asked)
 	}
 	if asked := r.was(t, "record_unshaped"); !strings.Contains(asked, `"reason":"annotation x: is wrong"`) {
 		t.Errorf("record_unshaped: %q", asked)
@@ -216,7 +218,7 @@ func TestAnnotationIsWrong(t *testing.T) {
 
 // An annotation that natra does not know would never be read, so it is refused at once.
 func TestUnknownAnnotationIsNotAllowed(t *testing.T) {
-	r := newRig(t, `*'"read_annotations"'*) echo '{"errno": 22, "error": "allowAnnotations: no"}';;`)
+	r := newRig(t, `*'"policy_annotate"'*) echo '{"errno": 22, "error": "allowAnnotations: no"}';;`)
 	err := r.configure(asks)
 	if err == nil || err.Error() != "configuration: allowAnnotations: no" {
 		t.Error(err)

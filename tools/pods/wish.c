@@ -2,10 +2,10 @@
 #include "wish.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "../../cni/field.h"
+#include "../../src/policy/fields.h"
+#include "../common/annotations.h"
 #include "../install/element.h"
 
 /* Annotations that begin with these are natra's own, or Calico's, of which some stand for
@@ -15,9 +15,6 @@
 #define BRACES "{annotation:"
 
 #define ANNOTATIONS_CAPABILITY "io.kubernetes.cri.pod-annotations"
-
-/* containerd refuses a pod with a rate beyond these. */
-#define RATE_MIN_BITS_PER_SEC 1000ULL
 
 static const cJSON *find_element(const cJSON *list, const char *type)
 {
@@ -31,52 +28,6 @@ static const cJSON *find_element(const cJSON *list, const char *type)
 	return NULL;
 }
 
-/* Returns a copy of natra's element, or the one that an installation makes. */
-static cJSON *make_element(const cJSON *list, const cJSON *conf)
-{
-	const cJSON *own = find_element(list, "natra");
-
-	return own ? cJSON_Duplicate(own, true)
-		   : element_json(conf, find_element(list, "bandwidth"));
-}
-
-/* Reads one of Kubernetes' annotations into the number that a runtime makes of
- * it, 0 if it is not there. */
-static int read_rate(const cJSON *annotations, const char *name,
-		     uint64_t *ret_bits_per_sec, struct failure *failure)
-{
-	const cJSON *value = json_get_exact(annotations, name);
-	const char *text = json_text(value);
-
-	*ret_bits_per_sec = 0;
-	if (!value)
-		return 0;
-	if (!text || natra_parse_rate(text, ret_bits_per_sec) < 0 ||
-	    *ret_bits_per_sec < RATE_MIN_BITS_PER_SEC)
-		return refuse(failure, CNI_BAD_CONFIG,
-			      "annotation %s: %s is not a rate from 1k to 1P",
-			      name, json_show(value).text);
-	return 0;
-}
-
-/* Returns the object that runtimes make of the annotations, or NULL. */
-static int make_bandwidth(const cJSON *annotations, cJSON **ret,
-			  struct failure *failure)
-{
-	uint64_t in, out;
-	int r = read_rate(annotations, WISH_INGRESS, &in, failure);
-
-	if (r == 0)
-		r = read_rate(annotations, WISH_EGRESS, &out, failure);
-	if (r)
-		return r;
-	*ret = cJSON_CreateObject();
-	/* Rates up to 10^15 are exact in a double. */
-	cJSON_AddNumberToObject(*ret, "ingressRate", (double)in);
-	cJSON_AddNumberToObject(*ret, "egressRate", (double)out);
-	return 0;
-}
-
 bool wish_follows(const char *name)
 {
 	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 ||
@@ -85,93 +36,86 @@ bool wish_follows(const char *name)
 	       strcmp(name, WISH_EGRESS) == 0;
 }
 
-/* Returns the present annotations that limits follow, and the others of the pod's
- * start. */
-static cJSON *merge_annotations(const cJSON *start, const cJSON *present)
+static bool is_of_start(const char *name)
 {
-	cJSON *merged = cJSON_CreateObject();
-	const cJSON *const from[] = {start, present};
-
-	for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
-		const cJSON *item;
-
-		cJSON_ArrayForEach(item, from[i])
-		{
-			if (wish_follows(item->string) == (i == 1))
-				cJSON_AddItemToObject(
-					merged, item->string,
-					cJSON_Duplicate(item, true));
-		}
-	}
-	return merged;
+	return !wish_follows(name);
 }
 
-/* Adds what the runtime passes on, as far as the element asks for it. */
-static int add_runtime(cJSON *element, const cJSON *args,
-		       const cJSON *annotations, struct failure *failure)
+static bool has_capability(const struct wish *wish, const char *name)
 {
-	cJSON *runtime = cJSON_AddObjectToObject(element, "runtimeConfig");
-	const cJSON *capability;
-
-	cJSON_ArrayForEach(capability, json_get_exact(element, "capabilities"))
-	{
-		const char *name = capability->string;
-		cJSON *value = NULL;
-		int r = 0;
-
-		/* A list has members without names. */
-		if (!name || !cJSON_IsTrue(capability))
-			continue;
-		if (annotations && strcmp(name, "bandwidth") == 0)
-			r = make_bandwidth(annotations, &value, failure);
-		else if (annotations &&
-			 strcmp(name, ANNOTATIONS_CAPABILITY) == 0)
-			value = merge_annotations(json_get_exact(args, name),
-						  annotations);
-		else
-			value = cJSON_Duplicate(json_get_exact(args, name),
-						true);
-		if (r)
-			return r;
-		if (value)
-			cJSON_AddItemToObject(runtime, name, value);
-	}
-	return 0;
+	return cJSON_IsTrue(json_get_exact(
+		json_get_exact(wish->keys, "capabilities"), name));
 }
 
-static int make_text(struct wish *wish, const struct cached *cached,
-		     const cJSON *conf, const cJSON *annotations,
-		     struct failure *failure)
+static int refuse_text(const cJSON *wrong, struct failure *failure)
 {
-	cleanup_json cJSON *element = make_element(cached->list, conf);
-	const char *version = json_text(json_get(cached->list, "cniVersion"));
-	int r;
+	return refuse(failure, CNI_BAD_CONFIG,
+		      "annotation %s: %s: is not a string", wrong->string,
+		      json_show(wrong).text);
+}
 
-	cJSON_DeleteItemFromObject(element, "runtimeConfig");
-	r = add_runtime(element, json_get_exact(cached->json, "capabilityArgs"),
-			annotations, failure);
-	if (r)
+/* Reads Kubernetes' annotations into the rates that a runtime makes of them. */
+static int read_rates(struct wish *wish, const cJSON *present, struct natra *n,
+		      struct failure *failure)
+{
+	static const char *const names[] = {WISH_INGRESS, WISH_EGRESS};
+	struct natra_annotations all = NATRA_INIT(all);
+	const cJSON *wrong = annotations_add(&all, present, wish_follows);
+	struct natra_class *none;
+	int r = 0;
+
+	all.allowed = names;
+	all.allowed_len = 2;
+	if (wrong)
+		r = refuse_text(wrong, failure);
+	else if (natra_policy_annotate(n, &wish->rates, &all, &none) < 0)
+		r = refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(n));
+	annotations_free(&all);
+	wish->asker.rates = &wish->rates;
+	return r;
+}
+
+/* Reads what the runtime would pass on, as far as the element asks for it. */
+static int read_asker(struct wish *wish, const struct cached *cached,
+		      const cJSON *present, struct natra *n,
+		      struct failure *failure)
+{
+	const cJSON *args = json_get_exact(cached->json, "capabilityArgs");
+	const cJSON *start = json_get_exact(args, ANNOTATIONS_CAPABILITY);
+	struct natra_annotations *all = &wish->asker.annotations;
+	const cJSON *wrong = NULL;
+	int r = 0;
+
+	if (has_capability(wish, "bandwidth") && present)
+		r = read_rates(wish, present, n, failure);
+	else if (has_capability(wish, "bandwidth"))
+		wish->asker.bandwidth = json_get_exact(args, "bandwidth");
+	if (r || !has_capability(wish, ANNOTATIONS_CAPABILITY))
 		return r;
-	cJSON_AddStringToObject(element, "cniVersion",
-				version ? version : "0.3.1");
-	cJSON_AddStringToObject(element, "name", cached->network);
-	/* Only ADD may let a pod start although something is wrong. */
-	cJSON_DeleteItemFromObject(element, "onError");
-	wish->text = json_dump(element);
-	return 0;
+	wrong = annotations_add(all, start, present ? is_of_start : NULL);
+	if (!wrong)
+		wrong = annotations_add(all, present, wish_follows);
+	return wrong ? refuse_text(wrong, failure) : 0;
 }
 
-static int make_conf(struct wish *wish, const struct cached *cached,
-		     const cJSON *conf, const cJSON *annotations,
-		     struct failure *failure)
+/* Its keys are those of natra's element, or of the one that an installation makes. */
+static int begin(struct wish *wish, const struct cached *cached,
+		 const cJSON *conf, const cJSON *present, struct natra *n,
+		 struct failure *failure)
 {
-	int r;
-
-	*wish = (struct wish){0};
-	r = make_text(wish, cached, conf, annotations, failure);
-	return r ? r
-		 : conf_parse(&wish->conf, wish->text, strlen(wish->text),
-			      failure);
+	*wish = (struct wish){
+		.keys = find_element(cached->list, "natra"),
+		.rates = NATRA_INIT(wish->rates),
+		.asker =
+			{.pod = wish->pod,
+			 /* Only ADD may let a pod start although something is wrong. */
+			 .is_strict = true},
+	};
+	if (!wish->keys)
+		wish->keys = wish->made = element_json(
+			conf, find_element(cached->list, "bandwidth"));
+	cached_pod(cached, wish->pod, sizeof(wish->pod));
+	return read_asker(wish, cached, present, n, failure);
 }
 
 static int check(const struct wish *wish, struct natra *n,
@@ -186,34 +130,30 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	      const cJSON *annotations, struct natra *n, struct log *log,
 	      struct failure *failure)
 {
-	char pod[NATRA_NAME_MAX + 1];
-	int r = make_conf(wish, cached, conf, annotations, failure);
+	int r = begin(wish, cached, conf, annotations, n, failure);
 
-	cached_pod(cached, pod, sizeof(pod));
 	if (r == 0)
-		r = wanted_read(&wish->settings, &wish->conf, pod, n, log,
-				failure);
+		r = wanted_read(&wish->settings, wish->keys, &wish->asker, n,
+				log, failure);
 	return r ? r : check(wish, n, failure);
 }
 
 int wish_look(struct wish *wish, const struct cached *cached, struct natra *n,
 	      struct failure *failure)
 {
-	char pod[NATRA_NAME_MAX + 1];
 	struct log none = LOG_INIT;
-	int r = make_conf(wish, cached, NULL, NULL, failure);
+	int r = begin(wish, cached, NULL, NULL, n, failure);
 
-	cached_pod(cached, pod, sizeof(pod));
 	if (r == 0)
-		r = wanted_look(&wish->settings, &wish->conf, pod, n, &none,
-				failure);
+		r = wanted_look(&wish->settings, wish->keys, &wish->asker, n,
+				&none, failure);
 	return r ? r : check(wish, n, failure);
 }
 
 bool wish_has_classes(const struct wish *wish)
 {
-	return (wish->settings.allowed_annotations & FIELD_CLASSES_BIT) ||
-	       json_get(wish->conf.json, "classes");
+	return settings_allow(&wish->settings, POLICY_CLASSES_ANNOTATION) ||
+	       json_get(wish->keys, "classes");
 }
 
 bool wish_may_join(const struct cached *cached, const cJSON *conf)
@@ -238,6 +178,6 @@ bool wish_may_join(const struct cached *cached, const cJSON *conf)
 void wish_free(struct wish *wish)
 {
 	settings_free(&wish->settings);
-	conf_free(&wish->conf);
-	cJSON_free(wish->text);
+	annotations_free(&wish->asker.annotations);
+	cJSON_Delete(wish->made);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The limits that an interface would get if it were made now. The configuration that a
- * runtime would pass on is rebuilt from libcni's cache, and the plugin's own code reads
- * it. */
+/* The limits that an interface would get if it were made now. What the runtime would pass
+ * on is in libcni's cache, or in the pod's present annotations, and the plugin's own code
+ * reads the keys. */
 #ifndef NATRA_PODS_WISH_H
 #define NATRA_PODS_WISH_H
 
@@ -9,9 +9,12 @@
 #include "cached.h"
 
 struct wish {
-	char *text;
-	struct conf conf;
-	struct settings settings; /* its policy points into the others */
+	const cJSON *keys;  /* of natra's element */
+	cJSON *made;        /* the element, if the list has none */
+	struct asker asker; /* it points into the others, and to `cached` */
+	struct natra_policy rates; /* of the pod's present annotations */
+	char pod[NATRA_NAME_MAX + 1];
+	struct settings settings; /* its policy points to the others */
 };
 
 /*
@@ -19,7 +22,8 @@ struct wish {
  * `conf` are natra's configuration, as when natra is installed; the limits of an
  * element of the bandwidth plugin hold then. `annotations` are the pod's present
  * ones, which stand in for those that the runtime passed on; NULL: those count.
- * Returns 0 or a code, with the text in *failure. wish_free is always needed.
+ * Returns 0 or a code, with the text in *failure. wish_free is always needed, and before it
+ * neither `wish` nor `cached` may move.
  */
 int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	      const cJSON *annotations, struct natra *n, struct log *log,

@@ -4,8 +4,8 @@ package natra_test
 
 import (
 	"errors"
-	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,45 +57,44 @@ func TestClassesComeBack(t *testing.T) {
 	})
 }
 
-// The plugin's own code reads annotations, so that its errors are the plugin's.
-func TestReadAnnotations(t *testing.T) {
-	if os.Getenv("NATRACTL") == "" {
-		t.Skip("NATRACTL is not set")
-	}
-	var lines []string
-	n, err := natra.New(natra.Options{Natractl: os.Getenv("NATRACTL"),
-		Log: func(_ natra.Level, line string) { lines = append(lines, line) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestAnnotatePolicy(t *testing.T) {
 	const packets = "qos.projectcalico.org/egressPacketRate"
-	asks := natra.Annotations{Allow: []string{"classes", "natra.io/fast-pass", "egress-packet-rate"},
-		Of: map[string]string{"natra.io/classes": "lan=10.0.0.0/8,ingress-rate=1G; v=dscp=46",
-			"natra.io/fast-pass": "slow", "natra.io/horizon": "1s", packets: "10k"}}
-	_, err = n.ReadAnnotations(background, mbit(10, 10), asks)
 	const slow = "annotation natra.io/fast-pass: 'slow': is not free, guarded, charged or off"
-	if !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), slow) {
-		t.Error(err)
-	}
-	asks.Continue, lines = true, nil
-	want := mbit(10, 10)
-	want.EgressPacketRatePerSec = 10000
-	want.Classes = []natra.Class{
-		{Name: "lan", IngressRateBitsPerSec: 1e9, Subnets: []string{"10.0.0.0/8"}},
-		{Name: "v", DSCPs: []int{46}}}
-	got, err := n.ReadAnnotations(background, mbit(10, 10), asks)
-	got.ShapedSubnets, got.UnshapedSubnets = nil, nil // they are empty
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if len(lines) != 2 || lines[1] != slow+": ignored" ||
-		lines[0] != "annotation natra.io/horizon is not in allowAnnotations: ignored" {
-		t.Errorf("%q", lines)
-	}
-	if natra.HasLibrary() {
-		_, err := backends()[1].open(t).ReadAnnotations(background, want, asks)
-		if !errors.Is(err, syscall.EOPNOTSUPP) {
-			t.Error(err)
+	for _, b := range backends() {
+		var lines []string
+		options := b.options
+		options.Log = func(_ natra.Level, line string) { lines = append(lines, line) }
+		n, err := natra.New(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asks := natra.Annotations{
+			Allowed: []string{"classes", "natra.io/fast-pass", "egress-packet-rate",
+				"kubernetes.io/egress-bandwidth"},
+			Of: map[string]string{"natra.io/classes": "lan=10.0.0.0/8,ingress-rate=1G; v=dscp=46",
+				"natra.io/fast-pass": "slow", "natra.io/horizon": "1s", packets: "10k",
+				"kubernetes.io/egress-bandwidth": "20M"}}
+		_, err = n.AnnotatePolicy(background, mbit(10, 0), asks)
+		if !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), slow) {
+			t.Error(b.name, err)
+		}
+		asks.SkipBad, lines = true, nil
+		want := mbit(10, 20)
+		want.EgressPacketRatePerSec = 10000
+		want.Classes = []natra.Class{
+			{Name: "lan", IngressRateBitsPerSec: 1e9, Subnets: []string{"10.0.0.0/8"}},
+			{Name: "v", DSCPs: []int{46}}}
+		got, err := n.AnnotatePolicy(background, mbit(10, 0), asks)
+		if len(got.ShapedSubnets)+len(got.UnshapedSubnets) == 0 {
+			got.ShapedSubnets, got.UnshapedSubnets = nil, nil
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v", b.name, got, err)
+		}
+		slices.Sort(lines)
+		if !slices.Equal(lines, []string{slow + ": ignored",
+			"annotation natra.io/horizon is not in allowAnnotations: ignored"}) {
+			t.Errorf("%s: %q", b.name, lines)
 		}
 	}
 }

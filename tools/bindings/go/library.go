@@ -493,9 +493,24 @@ func (l *library) policyCheck(p *Policy) error {
 	})
 }
 
-func (l *library) readAnnotations(context.Context, *Policy, Annotations) (Policy, error) {
-	return Policy{}, &Error{Call: "read_annotations", Errno: syscall.EOPNOTSUPP,
-		Text: "libnatra does not read annotations: natractl has to be named"}
+func (l *library) policyAnnotate(ctx context.Context, p *Policy, a Annotations) (policy Policy, err error) {
+	err = l.call(ctx, "policy_annotate", func(n *C.struct_natra, m *memory) C.int {
+		c, asked := m.policy(p), m.annotations(&a)
+		var classes *C.struct_natra_class
+		r := C.natra_policy_annotate(n, &c, &asked, &classes)
+		if r < 0 {
+			return r
+		}
+		policy = policyOf(&c)
+		policy.ShapedSubnets, policy.UnshapedSubnets = p.ShapedSubnets, p.UnshapedSubnets
+		list := unsafe.Slice(c.classes, c.classes_len)
+		for i := range list {
+			policy.Classes = append(policy.Classes, classOf(&list[i]))
+		}
+		C.free(unsafe.Pointer(classes))
+		return r
+	})
+	return policy, err
 }
 
 func (l *library) parse(what, s string) (uint64, error) {

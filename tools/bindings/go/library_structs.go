@@ -60,6 +60,24 @@ func (m *memory) policy(p *Policy) (c C.struct_natra_policy) {
 	return c
 }
 
+func (m *memory) annotations(a *Annotations) (c C.struct_natra_annotations) {
+	c.sz = C.sizeof_struct_natra_annotations
+	c.allow_all, c.skip_bad = C.bool(a.AllowAll), C.bool(a.SkipBad)
+	c.allowed, c.allowed_len = m.list(a.Allowed), C.size_t(len(a.Allowed))
+	if len(a.Of) == 0 {
+		return c
+	}
+	block := C.calloc(C.size_t(len(a.Of)), C.sizeof_struct_natra_annotation)
+	m.blocks = append(m.blocks, block)
+	array := unsafe.Slice((*C.struct_natra_annotation)(block), len(a.Of))
+	for name, value := range a.Of {
+		array[c.annotations_len].name, array[c.annotations_len].value = m.always(name), m.always(value)
+		c.annotations_len++
+	}
+	c.annotations = (*C.struct_natra_annotation)(block)
+	return c
+}
+
 // classes returns NULL for an empty list.
 func (m *memory) classes(classes []Class) *C.struct_natra_class {
 	if len(classes) == 0 {

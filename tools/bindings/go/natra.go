@@ -40,7 +40,7 @@ type backend interface {
 	probe(context.Context) (Features, error)
 	status(context.Context) error
 	policyCheck(*Policy) error
-	readAnnotations(context.Context, *Policy, Annotations) (Policy, error)
+	policyAnnotate(context.Context, *Policy, Annotations) (Policy, error)
 	parse(what, text string) (uint64, error)
 	version() (string, error)
 }
@@ -270,30 +270,37 @@ func (h *Handle) CheckPolicy(policy Policy) error {
 	return h.backend.policyCheck(&policy)
 }
 
-// Annotations are what a pod asks for by its annotations.
+// Annotations are what a pod asks for by its annotations, and what of it it may have.
 type Annotations struct {
-	// Allow names those that may be used, as the key allowAnnotations of natra's CNI
-	// plugin does.
-	Allow []string
-	// Of has all annotations of the pod. Those of rates are not read.
+	// Of has all annotations of the pod.
 	Of map[string]string
-	// Continue leaves bad values out, and logs why, in place of an error.
-	Continue bool
+	// Allowed names those that it may use, as the key allowAnnotations of natra's CNI
+	// plugin does, and also Kubernetes' rates ("kubernetes.io/ingress-bandwidth").
+	Allowed []string
+	// AllowAll lets it use all.
+	AllowAll bool
+	// SkipBad leaves bad values out, and logs why, in place of an error.
+	SkipBad bool
 }
 
-// ReadAnnotations puts what a pod asks for into a policy, which has its rates already, by
-// the rules and with the errors of natra's CNI plugin. EOPNOTSUPP: libnatra does not read
-// annotations; a handle with [Options].Natractl does.
-func (h *Handle) ReadAnnotations(ctx context.Context, policy Policy, a Annotations) (Policy, error) {
-	if err := checkPolicy("read_annotations", &policy); err != nil {
+// AnnotatePolicy puts what a pod asks for into a policy. What the policy has in a direction
+// without a rate, or for a group that it is not in, is left out, so that it may have values
+// for whatever rates pods ask for.
+func (h *Handle) AnnotatePolicy(ctx context.Context, policy Policy, a Annotations) (Policy, error) {
+	if err := checkPolicy("policy_annotate", &policy); err != nil {
 		return policy, err
 	}
 	for name, value := range a.Of {
-		if err := checkTexts("read_annotations", named{"annotation " + name, value}); err != nil {
+		if err := checkTexts("policy_annotate", named{"annotation", name}, named{"annotation " + name, value}); err != nil {
 			return policy, err
 		}
 	}
-	return h.backend.readAnnotations(ctx, &policy, a)
+	for _, name := range a.Allowed {
+		if err := checkTexts("policy_annotate", named{"allowed", name}); err != nil {
+			return policy, err
+		}
+	}
+	return h.backend.policyAnnotate(ctx, &policy, a)
 }
 
 // ParseRate reads a Kubernetes quantity in bit/s, such as "10M" or "1.5G". ERANGE: it is

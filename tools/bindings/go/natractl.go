@@ -239,9 +239,9 @@ func (n *natractl) policyCheck(p *Policy) error {
 	return n.call(context.Background(), "policy_check", args{"policy": p.args()}, nil)
 }
 
-func (n *natractl) readAnnotations(ctx context.Context, p *Policy, a Annotations) (policy Policy, err error) {
-	err = n.call(ctx, "read_annotations", args{"policy": p.args(),
-		"allowAnnotations": a.Allow, "annotations": a.Of, "continue": a.Continue}, &policy)
+func (n *natractl) policyAnnotate(ctx context.Context, p *Policy, a Annotations) (policy Policy, err error) {
+	err = n.call(ctx, "policy_annotate", args{"policy": p.args(), "annotations": a.Of,
+		"allowed": a.Allowed, "allow_all": a.AllowAll, "skip_bad": a.SkipBad}, &policy)
 	return policy, err
 }
 

@@ -196,6 +196,41 @@ impl Default for natra_policy {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub struct natra_annotation {
+    pub name: *const ::std::os::raw::c_char,
+    pub value: *const ::std::os::raw::c_char,
+}
+impl Default for natra_annotation {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub struct natra_annotations {
+    pub sz: usize,
+    pub annotations: *const natra_annotation,
+    pub annotations_len: usize,
+    pub allowed: *const *const ::std::os::raw::c_char,
+    pub allowed_len: usize,
+    pub allow_all: bool,
+    pub skip_bad: bool,
+}
+impl Default for natra_annotations {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct natra_info {
     pub sz: usize,
     pub id: [::std::os::raw::c_char; 256usize],
@@ -555,6 +590,14 @@ extern "C" {
 }
 extern "C" {
     pub fn natra_policy_check(n: *mut natra, policy: *const natra_policy) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_policy_annotate(
+        n: *mut natra,
+        policy: *mut natra_policy,
+        annotations: *const natra_annotations,
+        ret_classes: *mut *mut natra_class,
+    ) -> ::std::os::raw::c_int;
 }
 extern "C" {
     pub fn natra_attach(

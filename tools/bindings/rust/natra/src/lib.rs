@@ -48,12 +48,17 @@ pub use natra_sys::{
     natra_direction_stats as DirectionStats, natra_flow as Flow, natra_histogram as Histogram,
     natra_stats as Stats,
 };
-pub use types::{Class, Features, Info, Netns, Policy, Target};
+pub use types::{Annotations, Class, Features, Info, Netns, Policy, Target};
 pub use words::{
     parse_rate, parse_size, parse_time, Code, Direction, Edt, FastPass, IngressMode, Mode, Sli,
 };
 
 use error::{c_string, ENOMEM, ENOSYS};
+
+extern "C" {
+    // Of the C library, for what libnatra lets the caller free.
+    fn free(memory: *mut c_void);
+}
 
 /// The level of a line of the library's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -228,6 +233,35 @@ impl Natra {
         let r = unsafe { sys::natra_policy_check(self.handle.as_ptr(), &c.policy) };
 
         self.done(r)
+    }
+
+    /// Puts what a pod asks for by its annotations into a policy.
+    pub fn policy_annotate(
+        &mut self,
+        policy: &Policy,
+        annotations: &Annotations,
+    ) -> Result<Policy> {
+        let (mut c, asked) = (policy.to_c()?, annotations.to_c()?);
+        let mut classes = ptr::null_mut();
+        let r = unsafe {
+            sys::natra_policy_annotate(
+                self.handle.as_ptr(),
+                &mut c.policy,
+                &asked.annotations,
+                &mut classes,
+            )
+        };
+
+        self.done(r)?;
+        let annotated = Policy {
+            shaped_subnets: policy.shaped_subnets.clone(),
+            unshaped_subnets: policy.unshaped_subnets.clone(),
+            classes: Class::list_from_c(c.policy.classes, c.policy.classes_len),
+            ..Policy::from_c(&c.policy)
+        };
+
+        unsafe { free(classes as *mut c_void) }
+        Ok(annotated)
     }
 
     /// Shapes an interface, or replaces how it is shaped.

@@ -136,6 +136,13 @@ impl Class {
         }
     }
 
+    /// C's pointer may be NULL where there are none.
+    pub(crate) fn list_from_c(list: *const sys::natra_class, len: usize) -> Vec<Class> {
+        (0..len)
+            .map(|i| Class::from_c(unsafe { &*list.add(i) }))
+            .collect()
+    }
+
     /// The class points to its name, which `texts` then has, and into `subnets`.
     fn to_c(
         &self,
@@ -311,6 +318,59 @@ impl Policy {
             _lists: lists,
             _of_classes: of_classes,
             _classes: classes,
+        })
+    }
+}
+
+/// What a pod asks for by its annotations, and what of it it may have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Annotations {
+    /// Names and values of all annotations of the pod.
+    pub of: Vec<(String, String)>,
+    /// Those that it may use, by either name of a setting; `natra.io/` may be left out.
+    pub allowed: Vec<String>,
+    /// It may use all.
+    pub allow_all: bool,
+    /// Log a bad value and ignore it, in place of an error.
+    pub skip_bad: bool,
+}
+
+/// Annotations for C, which point into their own lists.
+pub(crate) struct CAnnotations {
+    pub annotations: sys::natra_annotations,
+    _texts: Vec<CString>,
+    _allowed: Vec<*const c_char>,
+    _of: Vec<sys::natra_annotation>,
+}
+
+impl Annotations {
+    pub(crate) fn to_c(&self) -> Result<CAnnotations> {
+        let mut texts = Vec::new();
+        let allowed = list_to_c("allowed", &self.allowed, &mut texts)?;
+        let mut of = Vec::new();
+
+        for (name, value) in &self.of {
+            let pair = (c_string("annotation", name)?, c_string(name, value)?);
+
+            of.push(sys::natra_annotation {
+                name: pair.0.as_ptr(),
+                value: pair.1.as_ptr(),
+            });
+            texts.extend([pair.0, pair.1]);
+        }
+        Ok(CAnnotations {
+            annotations: sys::natra_annotations {
+                sz: size_of::<sys::natra_annotations>(),
+                annotations: of.as_ptr(),
+                annotations_len: of.len(),
+                allowed: allowed.as_ptr(),
+                allowed_len: allowed.len(),
+                allow_all: self.allow_all,
+                skip_bad: self.skip_bad,
+            },
+            _texts: texts,
+            _allowed: allowed,
+            _of: of,
         })
     }
 }

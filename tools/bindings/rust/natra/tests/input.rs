@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What the crate adds to C's checks; `examples/refusals.rs` shows C's own.
 
-use natra::{Class, Edt, FastPass, IngressMode, Mode, Natra, Policy, Sli, Target};
+use natra::{Annotations, Class, Edt, FastPass, IngressMode, Mode, Natra, Policy, Sli, Target};
 
 #[test]
 fn nul_bytes_are_refused_by_their_field() {
@@ -67,6 +67,49 @@ fn nul_bytes_are_refused_by_their_field() {
 
         assert_eq!(e.to_string(), format!("{field}: \"a\\0b\" has a NUL byte"));
     }
+}
+
+#[test]
+fn a_pod_asks_by_its_annotations() {
+    let mut natra = Natra::open().unwrap();
+    let policy = Policy {
+        ingress_packet_rate_per_sec: 5,
+        ..Policy::default()
+    };
+    let mut asked = Annotations {
+        of: vec![
+            (
+                "natra.io/classes".into(),
+                "lan=10.0.0.0/8,ingress-rate=1G".into(),
+            ),
+            ("natra.io/egress-packet-rate".into(), "10k".into()),
+            ("kubernetes.io/egress-bandwidth".into(), "20M".into()),
+        ],
+        allow_all: true,
+        ..Annotations::default()
+    };
+    let annotated = natra.policy_annotate(&policy, &asked).unwrap();
+
+    assert_eq!(
+        annotated,
+        Policy {
+            egress_rate_bits_per_sec: 20_000_000,
+            egress_packet_rate_per_sec: 10_000,
+            classes: vec![Class {
+                name: "lan".into(),
+                ingress_rate_bits_per_sec: 1_000_000_000,
+                subnets: vec!["10.0.0.0/8".into()],
+                ..Class::default()
+            }],
+            ..Policy::default()
+        }
+    );
+    asked.of[1].1 = "many".into();
+    let e = natra.policy_annotate(&policy, &asked).unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "annotation natra.io/egress-packet-rate: 'many': is not a number from 1 to 10^9, such as 10k"
+    );
 }
 
 #[test]
