@@ -427,22 +427,6 @@ class Old(Case):
         (to / "natra/types.h").write_text(text)
         return [f"-I{to}"]
 
-    def recorded_header(self):
-        """Write the header of the commit that recorded the ABI (`compare --record`): the
-        last release, or before that the last change. Return where it is."""
-        git = ["git", "-c", "safe.directory=*", "-C", SOURCE]
-        commit = run(*git, "log", "-1", "--format=%H", "--", "tests/abi/libnatra.abi").stdout
-        if not commit:
-            self.skipTest("no history")
-        to = self.tmp / "recorded"
-        (to / "natra").mkdir(parents=True)
-        listed = self.must(*git, "ls-tree", "--name-only", f"{commit.strip()}:include/natra")
-        for name in re.findall(r"^\w+\.h$", listed.stdout, re.M):
-            r = self.must(*git, "show", f"{commit.strip()}:include/natra/{name}")
-            (to / "natra" / name).write_text(r.stdout)
-        shutil.copy(BUILD / "include/natra/version.h", to / "natra")
-        return [f"-I{to}"]
-
     def said(self, includes):
         out = self.build(compilers()[0][0], [o for o in C17 if o != "-pedantic-errors"],
                          OLD_PROGRAM, BUILD / "src/libnatra.so", includes=includes)
@@ -454,12 +438,6 @@ class Old(Case):
         new_code, new_size, new_kernel = self.said(self.newer_header())
         self.assertEqual((code, kernel), (new_code, new_kernel))
         self.assertLess(int(size), int(new_size))
-
-    def test_recorded(self):
-        code, size, kernel = self.said(INCLUDES)
-        old_code, old_size, old_kernel = self.said(self.recorded_header())
-        self.assertEqual((code, kernel), (old_code, old_kernel))
-        self.assertLessEqual(int(old_size), int(size))
 
 
 # The structs that others contain, or arrays, or that callbacks get and programs copy.
