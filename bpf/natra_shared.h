@@ -9,26 +9,18 @@
 #include <linux/types.h>
 
 /*
- * Number of the pinned layout. Raise it when a struct of this file, struct
- * record, the set of pins or the way in which a stub calls an engine changes
- * (unless the engine's id changes with that, see engine_id()): natra of a lower
- * number reports such state and leaves it, and natra of a higher one can detach
- * and replace it. Two builds of the same number run each other's programs on each
- * other's maps.
+ * Number of the pinned layout. Raise it, from the first release on, when a struct of
+ * this file, struct record behind its prefix, the set of pins or the way in which a
+ * stub calls an engine changes (unless the engine's id changes with that, see
+ * engine_id()). Natra of another number lists, detaches and replaces what this one has
+ * attached, by the prefix of its records. Two builds of the same number run each other's
+ * programs on each other's maps.
  *
- * 2: programs that attachments share, subnets, unshaped records.
- * 3: counters in stripes, the number in the names of engines, banks that know
- *    their BPF object, records with the limits that were derived.
- * 4: fair shares: limits and states with what they need, and records with these
- *    limits and with the orphan_mask of fq.
- * 5: durations in stripes, and room in limits, slots, states and records: what is
- *    called reserved here is 0. A field may take the place of some of it without
- *    a new number if 0 in it means what builds without the field do. A map of a
- *    bank or a node that builds without it do not open needs no new number either.
- * 6: NATRA_PASS_GUARDED, a value that builds without it take for a damaged record,
- *    whose attachment gc removes.
+ * What is called reserved here is 0. A field may take the place of some of it without a
+ * new number if 0 in it means what builds without the field do. A map of a bank or a node
+ * that builds without it do not open needs no new number either.
  */
-#define NATRA_PIN_ABI   6
+#define NATRA_PIN_ABI   1
 #define NATRA_PIN_MAGIC 0x6e617472 /* "natr" */
 
 #define NATRA_ROWS         4

@@ -48,15 +48,6 @@ int cmd_del(struct call *call)
 		target.netns = NULL;
 		r = natra_detach(call->n, &target);
 	}
-	if (r == -ESTALE) {
-		/* Only the version of natra that pinned this state can remove
-		 * it. */
-		call->level = NATRA_LOG_WARN;
-		call->outcome = "left behind";
-		log_write(&call->log, NATRA_LOG_WARN, "%s",
-			  natra_error(call->n));
-		r = 0;
-	}
 	if (r < 0)
 		return refuse_natra(&call->failure, call->n, r,
 				    CNI_NOT_REMOVED);

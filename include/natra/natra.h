@@ -187,9 +187,8 @@ NATRA_API int natra_policy_annotate(struct natra *n,
  *         interface's packets begin with neither an Ethernet header nor IP (as
  *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or
  *         mq is there for several transmit queues, or the interface belongs to
- *         another id, or another process had the netns locked for 5 s; -ESTALE
- *         pinned by an unknown ABI; -EPERM; -ENOMEM; others as the kernel
- *         returned them.
+ *         another id, or another process had one of natra's locks for 5 s; -EPERM;
+ *         -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 			   const struct natra_policy *policy,
@@ -221,7 +220,7 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
  *
  * @return 0; -EINVAL bad field; -ENOENT not attached, or no such group; -ERANGE as
  *         natra_attach; -ENODEV the interface is
- *         gone; -EOPNOTSUPP it is `unshaped`; -ESTALE pinned by an unknown ABI;
+ *         gone; -EOPNOTSUPP it is `unshaped`; -ESTALE it is of another ABI;
  *         -EPERM; -ENOMEM.
  */
 NATRA_API int natra_configure(struct natra *n, const char *id,
@@ -240,9 +239,9 @@ NATRA_API int natra_configure(struct natra *n, const char *id,
  * Calling natra_attach again with the same arguments does the same.
  *
  * @return 0; -EINVAL; -ENOENT not attached; -ENODEV the interface is gone;
- *         -EOPNOTSUPP it is `unshaped`; -ESTALE pinned by another ABI, of which
- *         this library cannot read the policy: natra_attach replaces what an
- *         older one pinned; others as natra_attach.
+ *         -EOPNOTSUPP it is `unshaped`; -ESTALE it is of another ABI, so that
+ *         its policy cannot be read: natra_attach replaces it; others as
+ *         natra_attach.
  */
 NATRA_API int natra_upgrade(struct natra *n, const char *id);
 
@@ -253,7 +252,7 @@ NATRA_API int natra_upgrade(struct natra *n, const char *id);
  * when called twice. `target` needs `id`, or `ifname` (and netns) if the id
  * was the default. A qdisc, clsact or program of others is left.
  *
- * @return 0; -EINVAL; -ESTALE pinned by an unknown ABI; -EPERM; -ENOMEM.
+ * @return 0; -EINVAL; -EPERM; -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
 
@@ -438,10 +437,8 @@ NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
  * @param policy  what it should have; checked as by natra_attach.
  * @param reason  one line, cut after 255 bytes; natra_error(n) is allowed.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such netns;
- *         -EBUSY the interface is limited by another id, or another process had the
- *         netns locked for 5 s; -ESTALE pinned by another ABI, even by an older one,
- *         which natra_attach would replace; -EPERM; -ENOMEM; others as the kernel
- *         returned them.
+ *         -EBUSY the interface is limited by another id, or another process had one of
+ *         natra's locks for 5 s; -EPERM; -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_record_unshaped(struct natra *n,
 				    const struct natra_target *target,
@@ -505,8 +502,7 @@ NATRA_API int natra_remove_leftovers(struct natra *n,
 /**
  * @brief Walk all attachments, in the order of their ids.
  * @param fn  may detach the attachment that it is called for.
- * @return 0; what fn returned; -EINVAL; -EPERM; -ENOMEM. State of an unknown ABI is
- *         logged, and fn gets it with `abi` and `pin_path` only.
+ * @return 0; what fn returned; -EINVAL; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
 				       void *arg);

@@ -313,9 +313,9 @@ struct natra_info {
 	uint32_t egress_prog_id;
 	uint32_t pace_prog_id;
 	char pin_path[128]; /**< as pid 1 sees it, if bpffs_path was NULL */
-	/** The programs that judge its packets are of this library's build; otherwise
-	 *  natra_upgrade replaces them. False if `unshaped`. */
+	/** The programs are of this library's build; else natra_upgrade replaces them. */
 	bool program_is_current;
+	bool other_abi; /**< another ABI's natra attached it: policies have rates only */
 };
 
 /** Packets and the bytes that they take on the wire. */
@@ -544,7 +544,7 @@ typedef int (*natra_group_fn)(void *arg, const struct natra_group_info *group);
 /**
  * @brief The callback of natra_foreach_stats. `info` is without `interface_gone` and
  *        `program_is_current`. `stats` is NULL if there are no counters: the
- *        attachment is `unshaped`, or of an unknown ABI.
+ *        attachment is `unshaped`, or of another ABI.
  */
 typedef int (*natra_stats_fn)(void *arg, const struct natra_info *info,
 			      const struct natra_stats *stats);

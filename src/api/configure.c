@@ -99,6 +99,12 @@ static int refuse_unshaped(struct natra *n, int r, const struct record *record)
 				record->id, record->reason));
 }
 
+/* The policy on record cannot be read, so the caller has to give all of it. */
+static int refuse_foreign(struct natra *n, int r)
+{
+	return refuse(n, r, "%s: attach it again", last_error(n));
+}
+
 static int refuse_gone(struct natra *n, const struct pin_gen *gen)
 {
 	int r = check_exists(n, gen);
@@ -154,6 +160,8 @@ int natra_configure(struct natra *n, const char *id,
 		r = policy_in(n, policy, &p, &given);
 	if (r == 0)
 		r = attachment_lock(n, id, &dir, &gen);
+	if (r == -ESTALE)
+		return refuse_foreign(n, r);
 	if (r < 0)
 		return r;
 	if (gen.record.unshaped)
@@ -186,11 +194,8 @@ int natra_upgrade(struct natra *n, const char *id)
 	r = require_id(n, id);
 	if (r == 0)
 		r = attachment_lock(n, id, &dir, &gen);
-	if (r == -ESTALE && gen.abi < NATRA_PIN_ABI)
-		return refuse(
-			n, r,
-			"the limits of '%s' were pinned by ABI %u and cannot be read by this one, %d: attach it again",
-			id, gen.abi, NATRA_PIN_ABI);
+	if (r == -ESTALE)
+		return refuse_foreign(n, r);
 	if (r < 0)
 		return r;
 	if (gen.record.unshaped)
@@ -283,6 +288,19 @@ static int compare_after(struct natra *n, int r, const struct pin_gen *gen,
 	return r;
 }
 
+/* Checks what can be read of a foreign attachment: nobody but natra of its ABI knows
+ * whether its limits hold. */
+static int check_foreign(struct natra *n, const struct pin_gen *gen)
+{
+	struct kept_error foreign = keep_error(n);
+	int r = check_attached(n, gen, -1);
+
+	if (r < 0)
+		return r;
+	restore_error(&foreign);
+	return -ESTALE;
+}
+
 int natra_check(struct natra *n, const char *id,
 		const struct natra_policy *policy)
 {
@@ -296,6 +314,8 @@ int natra_check(struct natra *n, const char *id,
 		r = policy_in(n, policy, &want, &subnets);
 	if (r == 0)
 		r = attachment_find(n, id, &gen);
+	if (r == -ESTALE)
+		return check_foreign(n, &gen);
 	if (r == 0 && gen.record.is_changing)
 		r = await_change(n, id, &gen);
 	if (r < 0)

@@ -49,7 +49,7 @@ static void repair(struct natra *n, const struct pin_gen *gen)
 {
 	KEEP_ERROR_SCOPE(n);
 
-	if (limits_repair(n, gen) < 0)
+	if (gen->kind == RECORD_OWN && limits_repair(n, gen) < 0)
 		log_line(n, NATRA_LOG_WARN,
 			 "the limits of '%s' may not hold: %s", gen->record.id,
 			 last_error(n));
@@ -73,9 +73,9 @@ static int sweep_locked(struct sweep *sweep, const struct pin_dir *dir)
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	int r = pin_find_gen(sweep->n, dir->path, &gen);
 
-	if (r < 0 && r != -ENOENT)
+	if (r < 0 && r != -ENOENT && r != -ESTALE)
 		return r;
-	if (r == 0) {
+	if (r != -ENOENT) {
 		r = is_garbage(sweep, &gen);
 		if (r < 0)
 			return r;

@@ -5,12 +5,12 @@
 
 #include "state/pin.h"
 
-/* Fills in what the record of a generation says, which is all but
- * `interface_gone` and `program_is_current`. */
+/* Fills in what the record of a generation says, or the prefix of a foreign one, which is
+ * all but `interface_gone` and `program_is_current`. */
 void info_of(const struct pin_gen *gen, struct natra_info *ret_info);
 
 /* Sets *ret_current to whether all programs of an attachment are this build's.
- * A program that no longer exists is not current. */
+ * Those that do not exist any more are not current, nor are those of a foreign one. */
 int read_current(struct natra *n, const struct pin_gen *gen, bool *ret_current);
 
 /* Returns a flow in the form of the API, without its counters. */

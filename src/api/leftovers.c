@@ -33,7 +33,7 @@ static int begin(struct natra *n, const struct natra_target *target,
 					     t.ifname, &scene);
 	} else if (t.id && t.id[0]) {
 		/* An id alone stands for the interface that is on record. */
-		r = attachment_find(n, t.id, &gen);
+		r = attachment_find_any(n, t.id, &gen);
 		if (r == 0)
 			r = attachment_open_netns(n, &gen.record.pod, -1,
 						  &pod_fd);

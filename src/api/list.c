@@ -7,9 +7,7 @@
 #include "api/internal.h"
 #include "attach/check.h"
 #include "state/pin_dir.h"
-#include "state/place.h"
 #include "util/cleanup.h"
-#include "util/str.h"
 
 static int add_attachment(struct attachments *all,
 			  const struct attachment *attachment)
@@ -24,17 +22,6 @@ static int add_attachment(struct attachments *all,
 	return 0;
 }
 
-static int add_stale(struct attachments *all, const char *path, uint32_t abi)
-{
-	struct attachment a = {.info.sz = sizeof(a.info), .seat.exists = 1};
-
-	log_line(all->n, NATRA_LOG_WARN, "%s", last_error(all->n));
-	(void)str_copy(a.info.pin_path, sizeof(a.info.pin_path),
-		       place_public(path));
-	a.info.abi = abi;
-	return add_attachment(all, &a);
-}
-
 static int add_key(void *arg, const char *path)
 {
 	struct attachments *all = arg;
@@ -44,9 +31,7 @@ static int add_key(void *arg, const char *path)
 
 	if (r == -ENOENT)
 		return 0;
-	if (r == -ESTALE && !all->skip_errors)
-		return add_stale(all, path, gen.abi);
-	if (r == 0) {
+	if (r == 0 || r == -ESTALE) {
 		info_of(&gen, &a.info);
 		r = read_current(all->n, &gen, &a.info.program_is_current);
 	}

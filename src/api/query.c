@@ -22,6 +22,16 @@ int require_id(struct natra *n, const char *id)
 	return 0;
 }
 
+/* Returns what the prefix of a foreign record has of its policy. */
+static struct natra_policy rates_of(const struct record *record)
+{
+	return (struct natra_policy){
+		.sz = sizeof(struct natra_policy),
+		.ingress_rate_bits_per_sec = record->ingress_rate_bits_per_sec,
+		.egress_rate_bits_per_sec = record->egress_rate_bits_per_sec,
+	};
+}
+
 void info_of(const struct pin_gen *gen, struct natra_info *info)
 {
 	const struct record *m = &gen->record;
@@ -34,8 +44,14 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 	(void)str_copy(info->reason, sizeof(info->reason), m->reason);
 	(void)str_copy(info->pin_path, sizeof(info->pin_path),
 		       place_public(gen->path));
-	info->policy = record_get_policy(m);
-	info->effective = policy_effective(&info->policy);
+	if (gen->kind == RECORD_OWN) {
+		info->policy = record_get_policy(m);
+		info->effective = policy_effective(&info->policy);
+	} else {
+		info->policy = rates_of(m);
+		info->effective = info->policy;
+		info->other_abi = true;
+	}
 	info->mode = (enum natra_mode)m->mode;
 	info->edt_active = m->edt != 0;
 	info->pace_active = m->leg[LEG_PACE].hook != RECORD_HOOK_NONE;
@@ -47,7 +63,7 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 		       m->host.ifname);
 	info->host_ifindex = m->host.ifindex;
 	info->netns_inode = m->pod.netns_inode;
-	info->abi = gen->abi;
+	info->abi = m->abi;
 	info->ingress_prog_id = m->leg[LEG_INGRESS].prog_id;
 	info->egress_prog_id = m->leg[LEG_EGRESS].prog_id;
 	info->pace_prog_id = m->leg[LEG_PACE].prog_id;
@@ -55,7 +71,7 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 
 int read_current(struct natra *n, const struct pin_gen *gen, bool *ret_current)
 {
-	bool all = !gen->record.unshaped;
+	bool all = gen->kind == RECORD_OWN && !gen->record.unshaped;
 
 	for (int i = 0; i < LEG_MAX && all; i++) {
 		int r = 0;
@@ -79,7 +95,7 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 
 	r = require_id(n, id);
 	if (r == 0)
-		r = attachment_find(n, id, &gen);
+		r = attachment_find_any(n, id, &gen);
 	if (r < 0)
 		return r;
 	r = check_exists(n, &gen);
@@ -172,5 +188,7 @@ int natra_foreach_neighbour(struct natra *n, const char *id,
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	int r = find_to_walk(n, id, fn != NULL, &gen);
 
-	return r < 0 ? r : finish(n, check_neighbours(n, &gen, fn, arg));
+	return r < 0 && r != -ESTALE
+		       ? r
+		       : finish(n, check_neighbours(n, &gen, fn, arg));
 }

@@ -10,7 +10,6 @@
 #include "attach/attachment.h"
 #include "state/engine.h"
 #include "state/pin_dir.h"
-#include "state/place.h"
 #include "state/view.h"
 #include "util/str.h"
 #include "../../bpf/natra_durations.h"
@@ -226,30 +225,23 @@ struct walk {
 	void *arg;
 };
 
-/* Reports state that this library cannot read. */
-static int tell_stale(const struct walk *walk, const char *path, uint32_t abi)
-{
-	struct natra_info info = {.sz = sizeof(info), .abi = abi};
-
-	(void)str_copy(info.pin_path, sizeof(info.pin_path),
-		       place_public(path));
-	return walk->fn(walk->arg, &info, NULL);
-}
-
 static int walk_id(void *arg, const char *path)
 {
 	struct walk *walk = arg;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	struct natra_stats stats;
 	struct natra_info info;
+	bool has_stats;
 	int r = pin_find_gen(walk->n, path, &gen);
 
 	/* It is being attached or detached. */
 	if (r == -ENOENT)
 		return 0;
+	has_stats = r == 0 && !gen.record.unshaped;
+	/* Nobody but natra of its ABI can read its counters. */
 	if (r == -ESTALE)
-		return tell_stale(walk, path, gen.abi);
-	if (r == 0 && !gen.record.unshaped)
+		r = 0;
+	if (has_stats)
 		r = read_stats(walk->n, &walk->views, &gen.record, 0, &stats);
 	if (r == -ENOMEM || r == -EPERM)
 		return r;
@@ -260,7 +252,7 @@ static int walk_id(void *arg, const char *path)
 		return 0;
 	}
 	info_of(&gen, &info);
-	return walk->fn(walk->arg, &info, gen.record.unshaped ? NULL : &stats);
+	return walk->fn(walk->arg, &info, has_stats ? &stats : NULL);
 }
 
 int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)

@@ -20,6 +20,14 @@ int attachment_find(struct natra *n, const char *id, struct pin_gen *ret_gen)
 	return word_absence(n, pin_find(n, id, ret_gen), id);
 }
 
+int attachment_find_any(struct natra *n, const char *id,
+			struct pin_gen *ret_gen)
+{
+	int r = attachment_find(n, id, ret_gen);
+
+	return r == -ESTALE ? 0 : r;
+}
+
 int attachment_lock(struct natra *n, const char *id, struct pin_dir *ret_dir,
 		    struct pin_gen *ret_gen)
 {
@@ -44,9 +52,9 @@ static int match_owner(void *arg, const char *path)
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	int r = pin_find_gen(owner->n, path, &gen);
 
-	if (r == -ENOENT || r == -ESTALE)
+	if (r == -ENOENT)
 		return 0;
-	if (r < 0)
+	if (r < 0 && r != -ESTALE)
 		return r;
 	if (gen.record.pod.ifindex != owner->ifindex ||
 	    gen.record.pod.netns_cookie != owner->netns->cookie)

@@ -9,6 +9,11 @@
  * text, if nothing is attached by that id, and otherwise as pin_find. */
 int attachment_find(struct natra *n, const char *id, struct pin_gen *ret_gen);
 
+/* Does the same for a caller that needs no more than the prefix of its record, so that
+ * it may be foreign. */
+int attachment_find_any(struct natra *n, const char *id,
+			struct pin_gen *ret_gen);
+
 /* Does the same under the lock of the id, which *ret_dir gets. */
 int attachment_lock(struct natra *n, const char *id, struct pin_dir *ret_dir,
 		    struct pin_gen *ret_gen);

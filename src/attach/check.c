@@ -203,7 +203,7 @@ int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 	/* The engines come last: if the interface is gone, too, that is the
 	 * better message. */
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
-		if (gen->record.leg[i].hook)
+		if (gen->kind == RECORD_OWN && gen->record.leg[i].hook)
 			r = check_engine(n, gen, (enum leg)i);
 	}
 	return r;

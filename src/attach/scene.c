@@ -107,14 +107,14 @@ int scene_look_named(struct natra *n, int pod_fd, const char *id,
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	int r = id[0] ? pin_find(n, id, &gen) : -ENOENT;
 
-	/* The record of an older natra has the interface in the same place. */
-	if (r == -ESTALE && gen.abi < NATRA_PIN_ABI)
+	/* A foreign record has the interface in the same place. */
+	if (r == -ESTALE)
 		r = 0;
 	if (r == 0 && strcmp(gen.record.pod.ifname, ifname) == 0) {
 		r = scene_look_recorded(n, pod_fd, &gen.record.pod, ret_scene);
 		if (r != -ENODEV)
 			return r;
-	} else if (r < 0 && r != -ENOENT && r != -ESTALE) {
+	} else if (r < 0 && r != -ENOENT) {
 		return r;
 	}
 	return scene_look(n, pod_fd, ifname, ret_scene);

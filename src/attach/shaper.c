@@ -458,7 +458,7 @@ static bool can_keep(struct natra *n, const struct pin_gen *gen,
 	struct natra_policy before = record_get_policy(&gen->record);
 	cleanup_subnets struct subnets subnets = {0};
 
-	return !gen->record.unshaped &&
+	return gen->kind == RECORD_OWN && !gen->record.unshaped &&
 	       order_is_for(&gen->record, &order->scene) &&
 	       pin_read_subnets(n, gen, &subnets) == 0 &&
 	       subnets_same_shape(&subnets, &order->subnets) &&
@@ -491,18 +491,17 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 {
 	cleanup_pin_gen struct pin_gen before = PIN_GEN_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	bool exists, older;
+	bool exists;
 	int r;
 
 	r = link_check_type(n, &order->scene.pod);
 	if (r < 0)
 		return r;
 	r = dir->is_new ? -ENOENT : pin_find_gen(n, dir->path, &before);
-	/* State that an older natra has pinned is replaced like this one's. */
-	older = r == -ESTALE && before.abi < NATRA_PIN_ABI;
-	if (r < 0 && r != -ENOENT && !older)
+	/* What natra of another ABI has attached is replaced like this one's. */
+	if (r < 0 && r != -ENOENT && r != -ESTALE)
 		return r;
-	exists = r == 0 || older;
+	exists = r != -ENOENT;
 	/* This removes what killed processes have left: all but the generation
 	 * that counts, if there is one. */
 	r = dir->is_new ? 0
@@ -510,7 +509,7 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 				       order->scene.pod_fd);
 	if (r < 0)
 		return r;
-	if (exists && !older && can_keep(n, &before, order)) {
+	if (exists && can_keep(n, &before, order)) {
 		r = keep(n, &before, order);
 		if (r == 0)
 			*ret_gen = TAKE_GEN(before);
@@ -559,9 +558,9 @@ int shaper_record(struct natra *n, const struct pin_dir *dir,
 	int r;
 
 	r = pin_find_gen(n, dir->path, &before);
-	if (r < 0 && r != -ENOENT)
+	if (r < 0 && r != -ENOENT && r != -ESTALE)
 		return r;
-	exists = r == 0;
+	exists = r != -ENOENT;
 	if (exists && !before.record.unshaped &&
 	    order_is_for(&before.record, &order->scene))
 		return 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "attach/teardown.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 
 #include "attach/attachment.h"
@@ -87,47 +86,23 @@ static int teardown_site(struct natra *n, const struct record *record,
 	return r;
 }
 
-static int detach_link(struct natra *n, const struct pin_gen *gen, enum leg leg)
-{
-	cleanup_close int fd = -1;
-	int r = pin_open_link(n, gen, leg, &fd);
-
-	if (r == -ENOENT)
-		return 0;
-	if (r < 0)
-		return r;
-	/* Detaching takes effect at once. If the pin were only removed, the
-	 * kernel would free the link later. */
-	r = bpf_link_detach(fd);
-	if (r < 0 && r != -ENOLINK && r != -ENODEV && r != -ENOENT)
-		return fail_errno(n, r, "detach the TCX link of ifindex %u",
-				  gen->record.pod.ifindex);
-	return 0;
-}
-
 int teardown_gen(struct natra *n, const struct pin_gen *gen,
 		 const struct record *keep, int hint_fd)
 {
-	int r = 0;
+	int r;
 
-	if (gen->abi && gen->abi <= NATRA_PIN_ABI) {
-		for (int i = 0; i < LEG_MAX && r == 0; i++)
-			r = detach_link(n, gen, (enum leg)i);
-		if (r == 0)
-			r = teardown_site(n, &gen->record, keep, false,
-					  hint_fd);
-		if (r == 0)
-			r = teardown_site(n, &gen->record, keep, true, hint_fd);
-		for (int i = 0; i < LEG_MAX && r == 0; i++)
-			r = engine_leave(n, &gen->record.slot[i]);
-		if (r < 0)
-			return r;
-	} else if (gen->abi) {
-		return refuse(n, -ESTALE,
-			      "'%s' was pinned by ABI %u, this is %d",
-			      gen->path, gen->abi, NATRA_PIN_ABI);
-	}
-	return pin_remove_gen(n, gen);
+	if (gen->kind == RECORD_NONE)
+		return pin_remove_gen(n, gen);
+	r = pin_detach_links(n, gen);
+	if (r == 0)
+		r = teardown_site(n, &gen->record, keep, false, hint_fd);
+	if (r == 0)
+		r = teardown_site(n, &gen->record, keep, true, hint_fd);
+	/* Slots of another ABI are not on record here: engine_sweep removes its
+	 * engines. */
+	for (int i = 0; i < LEG_MAX && r == 0; i++)
+		r = engine_leave(n, &gen->record.slot[i]);
+	return r < 0 ? r : pin_remove_gen(n, gen);
 }
 
 struct others {

@@ -25,6 +25,7 @@ static const struct pin_map configs_map = {
 static const struct pin_map states_map = {
 	.type = BPF_MAP_TYPE_ARRAY,
 	.value_size = sizeof(struct natra_state),
+	.flags = BPF_F_MMAPABLE,
 };
 static const struct pin_map object_map = {
 	.type = BPF_MAP_TYPE_ARRAY,
@@ -367,12 +368,12 @@ int bank_remove(struct natra *n, const char *path, const struct bank *b)
 	return r;
 }
 
-/* Removes a bank of an older ABI. Only the place of its program is the same as
- * in this one. */
-int bank_remove_old(struct natra *n, const char *path)
+int bank_remove_foreign(struct natra *n, const char *path)
 {
 	cleanup_bank struct bank b = BANK_INIT;
-	int r = pin_open_object(n, path, programs_name, &b.programs_fd);
+	int r = open_optional(n, path, programs_name, &b.programs_fd);
 
-	return r < 0 && r != -ENOENT ? r : bank_remove(n, path, &b);
+	if (r == 0)
+		r = open_optional(n, path, next_name, &b.next_fd);
+	return r < 0 ? r : bank_remove(n, path, &b);
 }

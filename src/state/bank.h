@@ -66,8 +66,8 @@ int bank_read_config(struct natra *n, const struct bank *b, uint32_t index,
 int bank_free_slot(struct natra *n, const struct bank *b, uint32_t index);
 
 int bank_remove(struct natra *n, const char *path, const struct bank *b);
-/* Removes a bank of an older ABI, in which only the program's place is known to
- * be the same. */
-int bank_remove_old(struct natra *n, const char *path);
+/* Removes a bank of another ABI: in every ABI, the arrays of its programs are pinned as
+ * `programs` and `next`. */
+int bank_remove_foreign(struct natra *n, const char *path);
 
 #endif

@@ -324,9 +324,9 @@ static int note_owners(void *arg, struct pin_gen *gen)
 	struct owners *owners = arg;
 	uint64_t *list;
 
-	if (gen->abi != NATRA_PIN_ABI) {
-		owners->unknown = owners->unknown || gen->abi == 0 ||
-				  gen->abi > NATRA_PIN_ABI;
+	if (gen->kind != RECORD_OWN) {
+		owners->unknown = owners->unknown || gen->kind == RECORD_NONE ||
+				  gen->record.abi == NATRA_PIN_ABI;
 		return 0;
 	}
 	list = realloc(owners->list, (owners->len + LEG_MAX) * sizeof(*list));
@@ -439,11 +439,11 @@ static int sweep_bank(struct natra *n, const char *path,
 	return r < 0 ? r : 0;
 }
 
-static int sweep_old_bank(struct natra *n, const char *path,
-			  const struct owners *owners)
+static int remove_foreign_bank(struct natra *n, const char *path,
+			       const struct owners *owners)
 {
 	(void)owners; /* owners of slots are unknown, see below */
-	return bank_remove_old(n, path);
+	return bank_remove_foreign(n, path);
 }
 
 /* Calls fn for each bank of an engine, until it returns something other than
@@ -470,7 +470,7 @@ static int foreach_bank(struct natra *n, const char *path,
 	return r;
 }
 
-struct old_records {
+struct foreign_records {
 	struct natra *n;
 	uint32_t abi;
 };
@@ -479,20 +479,20 @@ struct old_records {
  * may be. */
 static int is_of_abi(void *arg, struct pin_gen *gen)
 {
-	const struct old_records *records = arg;
+	const struct foreign_records *records = arg;
 
-	return gen->abi == 0 || gen->abi == records->abi;
+	return gen->kind == RECORD_NONE || gen->record.abi == records->abi;
 }
 
 static int has_abi(void *arg, const char *path)
 {
-	const struct old_records *records = arg;
+	const struct foreign_records *records = arg;
 
 	return pin_foreach_gen(records->n, path, is_of_abi, arg);
 }
 
 /*
- * Removes an engine of an older ABI, which the caller has locked. Which of its
+ * Removes an engine of another ABI, which the caller has locked. Which of its
  * slots are taken is in records whose layout this natra does not know, so the
  * engine goes as a whole, when no record of that ABI is left. That is safe:
  * every natra pins an attachment's record first, then locks the engine, and
@@ -501,14 +501,15 @@ static int has_abi(void *arg, const char *path)
  * function looked for it has no slot yet: it waits for the lock, and then finds
  * the directory gone and makes a new one.
  */
-static int remove_old_engine(struct natra *n, const char *path, uint32_t abi)
+static int remove_foreign_engine(struct natra *n, const char *path,
+				 uint32_t abi)
 {
-	struct old_records records = {n, abi};
+	struct foreign_records records = {n, abi};
 	int r = pin_dir_foreach_id(n, has_abi, &records);
 
 	if (r != 0)
 		return r < 0 ? r : 0;
-	return foreach_bank(n, path, sweep_old_bank, NULL);
+	return foreach_bank(n, path, remove_foreign_bank, NULL);
 }
 
 static int sweep_engine(void *arg, const char *path)
@@ -518,13 +519,11 @@ static int sweep_engine(void *arg, const char *path)
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	int r;
 
-	if (abi > NATRA_PIN_ABI)
-		return 0;
 	r = pin_dir_lock(n, path, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	r = abi < NATRA_PIN_ABI ? remove_old_engine(n, path, abi)
-				: foreach_bank(n, path, sweep_bank, NULL);
+	r = abi == NATRA_PIN_ABI ? foreach_bank(n, path, sweep_bank, NULL)
+				 : remove_foreign_engine(n, path, abi);
 	if (r == 0)
 		pin_dir_remove(&dir); /* refused while it has a bank */
 	return r;

@@ -6,7 +6,7 @@
  * engine finds the limits and the state of this attachment. An engine has a few
  * slots; when they are taken, another bank of the same engine is loaded.
  *
- *   <bpffs>/natra/engine_<abi>_<id>/<bank>/
+ *   <bpffs>/natra/abi<number>/engine_<id>/<bank>/
  *           {programs,configs,states,object[,connects][,tries,next]}
  *
  * The id is a hash of the pinned layout and of all that is fixed when a program
@@ -73,8 +73,8 @@ int engine_open_slot(struct natra *n, const struct record_slot *slot,
  * bank has a free slot. It is no error if the slot or the bank does not exist. */
 int engine_leave(struct natra *n, const struct record_slot *slot);
 
-/* Removes the banks of which no slot is taken. Banks of an older ABI are all
- * removed as soon as no record of that ABI exists; engines of a newer ABI stay. */
+/* Removes the banks of which no slot is taken. Banks of another ABI are all removed as
+ * soon as no record of that ABI exists. */
 int engine_sweep(struct natra *n);
 
 /* Does the same after it has freed the slots that are in no record, which

@@ -231,7 +231,7 @@ static int note_gen(void *arg, struct pin_gen *gen)
 	struct groups_members *members;
 	struct natra_policy policy;
 
-	if (gen->abi != NATRA_PIN_ABI)
+	if (gen->kind != RECORD_OWN)
 		return 0;
 	policy = record_get_policy(&gen->record);
 	if (!policy.group || gen->record.unshaped ||
@@ -395,7 +395,7 @@ static int sweep(struct natra *n)
 		if (groups_given(&groups, i)->name[0])
 			return 0;
 	}
-	r = pin_dir_find_engine(n);
+	r = pin_dir_find_engine(n, groups.dir.path);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return pin_remove_all(n, groups.dir.path);

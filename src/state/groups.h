@@ -2,7 +2,7 @@
 /*
  * The groups of the node, in one map that all programs with groups share:
  *
- *   <bpffs>/natra/groups_<abi>/map
+ *   <bpffs>/natra/abi<number>/groups/map
  *
  * It is pinned with the first group, and removed when there is neither a group nor an
  * engine, whose programs know this map and no later one. flock(2) on the directory

@@ -35,7 +35,7 @@ int journal_begin(struct natra *n, const struct pin_dir *dir,
 	int r;
 
 	gen.record = *record;
-	gen.abi = NATRA_PIN_ABI;
+	gen.kind = RECORD_OWN;
 	gen.number = after + 1;
 	if (snprintf(gen.path, sizeof(gen.path), "%s/%u", dir->path,
 		     gen.number) >= (int)sizeof(gen.path))

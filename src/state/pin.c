@@ -26,11 +26,8 @@ static int pin(struct natra *n, int fd, const char *path)
 	return r < 0 ? fail_errno(n, r, "pin '%s'", path) : 0;
 }
 
-/*
- * Reads the record of a generation. A record that cannot be understood gets abi
- * 0. An error means that it could not be read: the record may be sound then,
- * and must not be taken for garbage.
- */
+/* Reads the record of a generation. An error means that it could not be read: the
+ * record may be sound then, and must not be taken for garbage. */
 static int load_record(struct natra *n, struct pin_gen *gen)
 {
 	char path[PIN_PATH_MAX + 8];
@@ -40,7 +37,7 @@ static int load_record(struct natra *n, struct pin_gen *gen)
 	const uint32_t zero = 0;
 	int r;
 
-	gen->abi = 0;
+	gen->kind = RECORD_NONE;
 	(void)snprintf(path, sizeof(path), "%s/" PIN_RECORD_NAME, gen->path);
 	r = bpf_obj_get(path);
 	if (r == -ENOENT)
@@ -59,7 +56,7 @@ static int load_record(struct natra *n, struct pin_gen *gen)
 	r = bpf_map_lookup_elem(gen->record_fd, &zero, value);
 	if (r < 0)
 		return fail_errno(n, r, "read '%s'", path);
-	gen->abi = record_read(value, info.value_size, &gen->record);
+	gen->kind = record_read(value, info.value_size, &gen->record);
 	return 0;
 }
 
@@ -111,7 +108,6 @@ int pin_foreach_gen(struct natra *n, const char *path,
 
 struct find {
 	struct pin_gen *gen;
-	uint32_t abi; /* the highest */
 	bool found;
 };
 
@@ -119,9 +115,7 @@ static int keep_newest(void *arg, struct pin_gen *gen)
 {
 	struct find *find = arg;
 
-	if (gen->abi > NATRA_PIN_ABI || gen->abi > find->abi)
-		find->abi = gen->abi;
-	if (gen->abi == 0 || gen->abi > NATRA_PIN_ABI || !gen->record.complete)
+	if (gen->kind == RECORD_NONE || !gen->record.complete)
 		return 0;
 	pin_close_gen(find->gen);
 	*find->gen = *gen;
@@ -130,10 +124,16 @@ static int keep_newest(void *arg, struct pin_gen *gen)
 	return 0;
 }
 
-static int stale(struct natra *n, const char *path, uint32_t abi)
+static int refuse_foreign(struct natra *n, const struct record *record)
 {
-	return refuse(n, -ESTALE, "'%s' was pinned by ABI %u, this is %d", path,
-		      abi, NATRA_PIN_ABI);
+	if (record->abi == NATRA_PIN_ABI)
+		return refuse(
+			n, -ESTALE,
+			"'%s' was attached by another build of ABI %u, whose record this one cannot read",
+			record->id, record->abi);
+	return refuse(n, -ESTALE,
+		      "'%s' was attached by natra of ABI %u, this is ABI %d",
+		      record->id, record->abi, NATRA_PIN_ABI);
 }
 
 int pin_find_gen(struct natra *n, const char *path, struct pin_gen *ret_gen)
@@ -144,15 +144,13 @@ int pin_find_gen(struct natra *n, const char *path, struct pin_gen *ret_gen)
 
 	if (r < 0)
 		return r;
-	if (find.abi > NATRA_PIN_ABI && !find.found) {
-		ret_gen->abi = find.abi;
-		return stale(n, path, find.abi);
-	}
 	if (!find.found)
 		return -ENOENT;
 	*ret_gen = gen;
 	gen.record_fd = -1;
-	return ret_gen->abi == NATRA_PIN_ABI ? 0 : stale(n, path, ret_gen->abi);
+	return ret_gen->kind == RECORD_OWN
+		       ? 0
+		       : refuse_foreign(n, &ret_gen->record);
 }
 
 int pin_find(struct natra *n, const char *id, struct pin_gen *ret_gen)
@@ -187,9 +185,11 @@ int pin_open_object(struct natra *n, const char *dir, const char *name,
 	return 0;
 }
 
+static const char link_suffix[] = "_link";
+
 static void link_name(enum leg leg, char *ret_name, size_t size)
 {
-	(void)snprintf(ret_name, size, "%s_link", leg_name(leg));
+	(void)snprintf(ret_name, size, "%s%s", leg_name(leg), link_suffix);
 }
 
 int pin_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
@@ -208,6 +208,46 @@ int pin_open_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 
 	link_name(leg, name, sizeof(name));
 	return pin_open_object(n, gen->path, name, ret_fd);
+}
+
+static int detach_link(struct natra *n, const struct pin_gen *gen,
+		       const char *name)
+{
+	cleanup_close int fd = -1;
+	int r = pin_open_object(n, gen->path, name, &fd);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	/* Detaching takes effect at once. If the pin were only removed, the
+	 * kernel would free the link later. */
+	r = bpf_link_detach(fd);
+	if (r < 0 && r != -ENOLINK && r != -ENODEV && r != -ENOENT)
+		return fail_errno(n, r, "detach '%s/%s'", gen->path, name);
+	return 0;
+}
+
+static bool is_link_name(const char *name)
+{
+	const size_t len = strlen(name), suffix = sizeof(link_suffix) - 1;
+
+	return len > suffix && strcmp(name + len - suffix, link_suffix) == 0;
+}
+
+int pin_detach_links(struct natra *n, const struct pin_gen *gen)
+{
+	cleanup_dir DIR *dir = opendir(gen->path);
+	struct dirent *entry;
+	int r = 0;
+
+	if (!dir)
+		return errno == ENOENT
+			       ? 0
+			       : fail_errno(n, -errno, "'%s'", gen->path);
+	while (r == 0 && (entry = readdir(dir))) {
+		if (is_link_name(entry->d_name))
+			r = detach_link(n, gen, entry->d_name);
+	}
+	return r;
 }
 
 /* Unpins all that is in a directory, `last` after the others, and removes the

@@ -4,6 +4,9 @@
  *
  *   <generation>/{meta,subnets,classes,<leg>_link}
  *
+ * In every ABI, what counts is the complete generation with the highest number, whose
+ * record is `meta`, and all pins whose names end in `_link` are links.
+ *
  * `meta` is the record, see record.h. A new generation is built beside the old
  * one, and `complete` in its record makes it the one that counts; what is left
  * of others is removed under the lock of the id. This file also has what any
@@ -24,10 +27,7 @@ struct pin_gen {
 	char path[PIN_PATH_MAX];
 	unsigned int number;
 	int record_fd;
-	/* It is what record_read() returned: the ABI that the record names, or 0
-	 * if it is no record. `record` is valid if that is NATRA_PIN_ABI; if it is
-	 * older, `record` has what record_read() says. */
-	uint32_t abi;
+	enum record_kind kind; /* what `record` has, see record_read() */
 	struct record record;
 };
 
@@ -55,7 +55,7 @@ int pin_foreach_gen(struct natra *n, const char *id_path,
 /*
  * Both find the newest complete generation of an id, and need no lock. They
  * return -ENOENT, without an error text, if there is none, and -ESTALE if it is
- * of another ABI: *ret_gen is set then, but of a newer ABI only its `abi`.
+ * foreign: *ret_gen is set then as well.
  */
 int pin_find_gen(struct natra *n, const char *id_path, struct pin_gen *ret_gen);
 int pin_find(struct natra *n, const char *id, struct pin_gen *ret_gen);
@@ -67,6 +67,9 @@ int pin_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 /* Opens that link. Returns -ENOENT without an error text if there is none. */
 int pin_open_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 		  int *ret_fd);
+
+/* Detaches all links of a generation, whatever their legs are called. */
+int pin_detach_links(struct natra *n, const struct pin_gen *gen);
 
 /* Pins the map of a generation's subnets and of those of its classes. */
 int pin_subnets(struct natra *n, const struct pin_gen *gen, int fd);

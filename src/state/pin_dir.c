@@ -24,8 +24,9 @@ __extension__ typedef unsigned __int128 u128;
 #define ENGINE_PREFIX "engine_"
 #define ENGINE_ID_LEN 16
 #define NETNS_PREFIX  "netns_"
-#define EVENTS_PREFIX "events_"
-#define GROUPS_PREFIX "groups_"
+#define ABI_PREFIX    "abi"
+#define EVENTS_NAME   "events"
+#define GROUPS_NAME   "groups"
 
 static int too_long(struct natra *n)
 {
@@ -134,8 +135,11 @@ static int make_root(struct natra *n)
 		r = mount_bpffs(n);
 	if (r < 0)
 		return r;
-	(void)snprintf(path, sizeof(path), "%s/%s", n->bpffs, ROOT_NAME);
-	return pin_dir_make(n, path);
+	(void)snprintf(path, sizeof(path), "%s/" ROOT_NAME, n->bpffs);
+	r = pin_dir_make(n, path);
+	(void)snprintf(path, sizeof(path), "%s/" ROOT_NAME "/" ABI_PREFIX "%d",
+		       n->bpffs, NATRA_PIN_ABI);
+	return r < 0 ? r : pin_dir_make(n, path);
 }
 
 int pin_dir_lock_id(struct natra *n, const char *id, bool create,
@@ -169,12 +173,13 @@ int pin_dir_share(struct natra *n, const char *path, struct pin_dir *ret_dir)
 }
 
 /* Writes the path of an engine's directory. It cannot be too long, since it is
- * shorter than the path of an id's directory, which was checked. */
+ * shorter than the path of an id's directory with its room, which was checked. */
 static void engine_path(struct natra *n, uint64_t id, char *ret_path)
 {
 	(void)snprintf(ret_path, PIN_PATH_MAX,
-		       "%s/%s/" ENGINE_PREFIX "%d_%016" PRIx64, n->bpffs,
-		       ROOT_NAME, NATRA_PIN_ABI, id);
+		       "%s/" ROOT_NAME "/" ABI_PREFIX "%d/" ENGINE_PREFIX
+		       "%016" PRIx64,
+		       n->bpffs, NATRA_PIN_ABI, id);
 }
 
 int pin_dir_lock_engine(struct natra *n, uint64_t id, bool create,
@@ -187,26 +192,27 @@ int pin_dir_lock_engine(struct natra *n, uint64_t id, bool create,
 }
 
 /* Writes the path of a directory of which the node has one for each ABI. */
-static int shared_path(struct natra *n, const char *prefix, char *ret_path)
+static int shared_path(struct natra *n, const char *name, char *ret_path)
 {
 	int r = place_find(n);
 
 	if (r < 0)
 		return r;
-	if (snprintf(ret_path, PIN_PATH_MAX, "%s/" ROOT_NAME "/%s%d", n->bpffs,
-		     prefix, NATRA_PIN_ABI) >= PIN_PATH_MAX)
+	if (snprintf(ret_path, PIN_PATH_MAX,
+		     "%s/" ROOT_NAME "/" ABI_PREFIX "%d/%s", n->bpffs,
+		     NATRA_PIN_ABI, name) >= PIN_PATH_MAX)
 		return too_long(n);
 	return 0;
 }
 
 int pin_dir_events_path(struct natra *n, char *ret_path)
 {
-	return shared_path(n, EVENTS_PREFIX, ret_path);
+	return shared_path(n, EVENTS_NAME, ret_path);
 }
 
 int pin_dir_groups_path(struct natra *n, char *ret_path)
 {
-	return shared_path(n, GROUPS_PREFIX, ret_path);
+	return shared_path(n, GROUPS_NAME, ret_path);
 }
 
 int pin_dir_lock_groups(struct natra *n, bool create, struct pin_dir *ret_dir)
@@ -219,12 +225,12 @@ int pin_dir_lock_groups(struct natra *n, bool create, struct pin_dir *ret_dir)
 	return r < 0 ? r : lock_path(n, path, create, LOCK_AMID, ret_dir);
 }
 
-int pin_dir_lock_events(struct natra *n, bool create, struct pin_dir *ret_dir)
+int pin_dir_lock_events(struct natra *n, struct pin_dir *ret_dir)
 {
 	char path[PIN_PATH_MAX];
 	int r = pin_dir_events_path(n, path);
 
-	return r < 0 ? r : lock_path(n, path, create, LOCK_AMID, ret_dir);
+	return r < 0 ? r : lock_path(n, path, true, LOCK_AMID, ret_dir);
 }
 
 int pin_dir_lock_netns(struct natra *n, int netns_fd, struct pin_dir *ret_dir)
@@ -275,74 +281,90 @@ void pin_dir_remove(const struct pin_dir *dir)
 	(void)rmdir(dir->path);
 }
 
-/* Returns the ABI in the name of an engine's directory; 0 if it is no such
- * name. */
-static uint32_t engine_abi(const char *name)
+/* Returns the ABI in the name of its directory; 0 if it is no such name. */
+static uint32_t abi_of(const char *name)
 {
-	const size_t prefix = sizeof(ENGINE_PREFIX) - 1;
-	unsigned long abi = 2; /* names of ABI 2 have no number */
-	const char *id;
+	const size_t prefix = sizeof(ABI_PREFIX) - 1;
+	unsigned long abi;
+	char *end;
 
-	if (strncmp(name, ENGINE_PREFIX, prefix) != 0)
+	if (strncmp(name, ABI_PREFIX, prefix) != 0)
 		return 0;
-	id = strchr(name + prefix, '_');
-	if (id)
-		abi = strtoul(name + prefix, NULL, 10);
-	id = id ? id + 1 : name + prefix;
-	return strlen(id) == ENGINE_ID_LEN && abi <= UINT32_MAX ? (uint32_t)abi
-								: 0;
+	abi = strtoul(name + prefix, &end, 10);
+	return *end || abi > UINT32_MAX ? 0 : (uint32_t)abi;
+}
+
+/* Writes the path of the directory that a path is in, which is that of an ABI. */
+static void abi_path(const char *path, char *ret_path)
+{
+	(void)str_copy(ret_path, PIN_PATH_MAX, path);
+	*strrchr(ret_path, '/') = '\0';
 }
 
 uint32_t pin_dir_engine_abi(const char *path)
 {
-	const char *name = strrchr(path, '/');
+	char dir[PIN_PATH_MAX];
 
-	return engine_abi(name ? name + 1 : path);
+	abi_path(path, dir);
+	return abi_of(strrchr(dir, '/') + 1);
 }
 
-/* The kinds of directories below natra's, by the first part of their names. */
+/* The kinds of directories below natra's, by their names. */
 enum dir_kind {
 	DIR_ID,
-	DIR_ENGINE,
 	DIR_NETNS,
+	DIR_ABI,
+	DIR_ENGINE, /* below that of an ABI */
 	DIR_OTHER,
 };
 
 static enum dir_kind kind_of(const char *name)
 {
+	const size_t engine = sizeof(ENGINE_PREFIX) - 1;
+
 	if (strncmp(name, NETNS_PREFIX, sizeof(NETNS_PREFIX) - 1) == 0)
 		return DIR_NETNS;
-	if (engine_abi(name))
+	if (abi_of(name))
+		return DIR_ABI;
+	if (strncmp(name, ENGINE_PREFIX, engine) == 0 &&
+	    strlen(name + engine) == ENGINE_ID_LEN)
 		return DIR_ENGINE;
 	return strlen(name) == ID_HEX_LEN ? DIR_ID : DIR_OTHER;
+}
+
+/* Calls cb for all directories of a kind that are in another one. */
+static int foreach_in(struct natra *n, const char *parent, enum dir_kind kind,
+		      pin_dir_fn cb, void *arg)
+{
+	cleanup_dir DIR *dir = opendir(parent);
+	char path[PIN_PATH_MAX];
+	struct dirent *entry;
+	int r = 0;
+
+	if (!dir) {
+		if (errno == ENOENT || errno == ENOTDIR)
+			return 0;
+		return fail_errno(n, -errno, "'%s'", parent);
+	}
+	while (r == 0 && (entry = readdir(dir))) {
+		if (kind_of(entry->d_name) == kind &&
+		    snprintf(path, sizeof(path), "%s/%s", parent,
+			     entry->d_name) < (int)sizeof(path))
+			r = cb(arg, path);
+	}
+	return r;
 }
 
 static int foreach_dir(struct natra *n, enum dir_kind kind, pin_dir_fn cb,
 		       void *arg)
 {
-	cleanup_dir DIR *dir = NULL;
 	char path[PIN_PATH_MAX];
-	struct dirent *entry;
 	int r = place_find(n);
 
 	if (r < 0)
 		return r;
-	(void)snprintf(path, sizeof(path), "%s/%s", n->bpffs, ROOT_NAME);
-	dir = opendir(path);
-	if (!dir) {
-		if (errno == ENOENT || errno == ENOTDIR)
-			return 0;
-		return fail_errno(n, -errno, "'%s'", path);
-	}
-	while (r == 0 && (entry = readdir(dir))) {
-		if (kind_of(entry->d_name) != kind)
-			continue;
-		if (snprintf(path, sizeof(path), "%s/%s/%s", n->bpffs,
-			     ROOT_NAME, entry->d_name) >= (int)sizeof(path))
-			continue;
-		r = cb(arg, path);
-	}
-	return r;
+	(void)snprintf(path, sizeof(path), "%s/" ROOT_NAME, n->bpffs);
+	return foreach_in(n, path, kind, cb, arg);
 }
 
 int pin_dir_foreach_id(struct natra *n, int (*cb)(void *arg, const char *path),
@@ -351,32 +373,63 @@ int pin_dir_foreach_id(struct natra *n, int (*cb)(void *arg, const char *path),
 	return foreach_dir(n, DIR_ID, cb, arg);
 }
 
+struct walk {
+	struct natra *n;
+	pin_dir_fn cb;
+	void *arg;
+};
+
+static int walk_engines(void *arg, const char *path)
+{
+	const struct walk *walk = arg;
+
+	return foreach_in(walk->n, path, DIR_ENGINE, walk->cb, walk->arg);
+}
+
 int pin_dir_foreach_engine(struct natra *n, pin_dir_fn cb, void *arg)
 {
-	return foreach_dir(n, DIR_ENGINE, cb, arg);
+	struct walk walk = {n, cb, arg};
+
+	return foreach_dir(n, DIR_ABI, walk_engines, &walk);
+}
+
+static int walk_events(void *arg, const char *path)
+{
+	const struct walk *walk = arg;
+	char events[PIN_PATH_MAX + sizeof(EVENTS_NAME) + 1];
+
+	(void)snprintf(events, sizeof(events), "%s/" EVENTS_NAME, path);
+	return walk->cb(walk->arg, events);
+}
+
+int pin_dir_foreach_events(struct natra *n, pin_dir_fn cb, void *arg)
+{
+	struct walk walk = {n, cb, arg};
+
+	return foreach_dir(n, DIR_ABI, walk_events, &walk);
 }
 
 /*
- * Returns 1 for an engine of this ABI. One without a bank was left by a process that
- * could not remove it, unless it is locked. This must not wait for that lock: its owner
- * may wait for what the caller has locked.
+ * An engine without a bank was left by a process that could not remove it, unless it is
+ * locked. This must not wait for that lock: its owner may wait for what the caller has
+ * locked.
  */
-static int is_current_engine(void *arg, const char *path)
+static int is_engine(void *arg, const char *path)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
-	int r;
+	int r = pin_dir_try_lock(arg, path, &dir);
 
-	if (pin_dir_engine_abi(path) != NATRA_PIN_ABI)
-		return 0;
-	r = pin_dir_try_lock(arg, path, &dir);
 	if (r < 0)
 		return r != -ENOENT;
 	return rmdir(path) < 0 && errno != ENOENT;
 }
 
-int pin_dir_find_engine(struct natra *n)
+int pin_dir_find_engine(struct natra *n, const char *path)
 {
-	return pin_dir_foreach_engine(n, is_current_engine, n);
+	char dir[PIN_PATH_MAX];
+
+	abi_path(path, dir);
+	return foreach_in(n, dir, DIR_ENGINE, is_engine, n);
 }
 
 static int remove_netns_lock(void *arg, const char *path)

@@ -3,10 +3,15 @@
  * The directories on bpffs, which are the only state that natra has:
  *
  *   <bpffs>/natra/<hash of the id>/<generation>/..., see pin.h
- *   <bpffs>/natra/engine_<abi>_<id>/<bank>/..., see engine.h
- *   <bpffs>/natra/events_<abi>/ring, see ring.h
- *   <bpffs>/natra/groups_<abi>/map, see groups.h
  *   <bpffs>/natra/netns_<inode>/, empty, see pin_dir_lock_netns
+ *   <bpffs>/natra/abi<number>/
+ *           engine_<id>/<bank>/..., see engine.h
+ *           events/ring, see ring.h
+ *           groups/map, see groups.h
+ *
+ * Builds of all ABIs share ids and the locks on namespaces, and each ABI has a directory
+ * of its own for what only it understands. In every ABI a process pins the record of an
+ * attachment first, then locks an engine, and takes a slot under that lock.
  *
  * The directory of an id is named by a hash: bpffs refuses dots in names, and
  * ids come from outside. Whoever changes what is in one of these directories
@@ -56,10 +61,13 @@ int pin_dir_lock_engine(struct natra *n, uint64_t id, bool create,
  * bytes. */
 int pin_dir_events_path(struct natra *n, char *ret_path);
 
-/* Locks that directory as pin_dir_lock_engine does that of an engine. */
-int pin_dir_lock_events(struct natra *n, bool create, struct pin_dir *ret_dir);
+/* Calls cb with that path for each ABI; it need not exist. */
+int pin_dir_foreach_events(struct natra *n, pin_dir_fn cb, void *arg);
 
-/* Do the same for the directory of groups. With `create`, bpffs is mounted as
+/* Locks that directory, and makes it if it is missing. */
+int pin_dir_lock_events(struct natra *n, struct pin_dir *ret_dir);
+
+/* Do the same for the directory of groups. Only with `create` is it made, and bpffs mounted as
  * pin_dir_lock_id does. */
 int pin_dir_groups_path(struct natra *n, char *ret_path);
 int pin_dir_lock_groups(struct natra *n, bool create, struct pin_dir *ret_dir);
@@ -104,12 +112,12 @@ int pin_dir_path(struct natra *n, const char *id, char *ret_path);
 void pin_dir_bank_path(struct natra *n, uint64_t id, uint32_t bank,
 		       char *ret_path);
 
-/* Returns the ABI that is in the path of an engine; 0 if it is no such path. */
+/* Returns the ABI that is in a path which was given to a pin_dir_fn for an engine. */
 uint32_t pin_dir_engine_abi(const char *path);
 
-/* Returns 1 if there is an engine of this ABI, whose programs may use what all programs
- * of the node share, and 0 if there is none. */
-int pin_dir_find_engine(struct natra *n);
+/* Returns 1 if there is an engine beside this directory, whose programs may use what is
+ * pinned in it, and 0 if there is none. */
+int pin_dir_find_engine(struct natra *n, const char *path);
 
 /* Calls cb with the path of each id's directory, or of each engine's of
  * whatever ABI. */

@@ -33,6 +33,8 @@ void record_set_policy(struct record *record, const struct natra_policy *p)
 		memcpy(pinned + field->pinned, (const char *)p + field->offset,
 		       field->size);
 	}
+	record->ingress_rate_bits_per_sec = p->ingress_rate_bits_per_sec;
+	record->egress_rate_bits_per_sec = p->egress_rate_bits_per_sec;
 	record->subnets = p->shaped_subnets_len     ? SUBNETS_SHAPED
 			  : p->unshaped_subnets_len ? SUBNETS_UNSHAPED
 						    : SUBNETS_NONE;
@@ -81,15 +83,14 @@ bool record_has_hook(const struct record *record, bool on_host,
 	return false;
 }
 
-bool record_old_valid(struct record *m)
+static void terminate_strings(struct record *m)
 {
 	m->pod.ifname[sizeof(m->pod.ifname) - 1] = '\0';
 	m->host.ifname[sizeof(m->host.ifname) - 1] = '\0';
-	for (int i = 0; i < LEG_MAX; i++) {
-		if (m->leg[i].hook > RECORD_HOOK_CLSACT)
-			return false;
-	}
-	return m->magic == NATRA_PIN_MAGIC && m->mode < NATRA_MODE_MAX;
+	m->id[sizeof(m->id) - 1] = '\0';
+	m->network[sizeof(m->network) - 1] = '\0';
+	m->label[sizeof(m->label) - 1] = '\0';
+	m->reason[sizeof(m->reason) - 1] = '\0';
 }
 
 bool record_valid(struct record *m)
@@ -97,54 +98,47 @@ bool record_valid(struct record *m)
 	struct natra_policy policy;
 	char error[HANDLE_ERROR_MAX];
 
-	if (!record_old_valid(m) || m->abi != NATRA_PIN_ABI ||
-	    m->size != sizeof(*m) || m->subnets > SUBNETS_UNSHAPED ||
+	terminate_strings(m);
+	for (int i = 0; i < LEG_MAX; i++) {
+		if (m->leg[i].hook > RECORD_HOOK_CLSACT)
+			return false;
+	}
+	if (m->magic != NATRA_PIN_MAGIC || m->abi != NATRA_PIN_ABI ||
+	    m->size != sizeof(*m) || m->mode >= NATRA_MODE_MAX ||
+	    m->subnets > SUBNETS_UNSHAPED ||
 	    !m->subnets != !m->subnets_len)
 		return false;
-	m->id[sizeof(m->id) - 1] = '\0';
-	m->network[sizeof(m->network) - 1] = '\0';
-	m->label[sizeof(m->label) - 1] = '\0';
-	m->reason[sizeof(m->reason) - 1] = '\0';
 	policy = record_get_policy(m);
 	return policy_check(&policy, error, sizeof(error)) == 0;
 }
 
-/* Reads gso_segs out of an older record, which has it from ABI 2 on: natra gives
- * the interface its old value back when it detaches such a record. */
-static void read_gso_segs(struct record *record, const void *value, size_t size)
+static bool read_own(const void *value, size_t size, struct record *ret_record)
 {
-	size_t offset = record->abi >= 5 ? RECORD_ABI_5_GSO : RECORD_ABI_2_GSO;
-
-	if (record->abi >= 2 && size >= offset + sizeof(record->gso_segs))
-		memcpy(&record->gso_segs, (const char *)value + offset,
-		       sizeof(record->gso_segs));
+	if (size != sizeof(*ret_record))
+		return false;
+	memcpy(ret_record, value, size);
+	return record_valid(ret_record);
 }
 
-uint32_t record_read(const void *value, size_t size, struct record *ret_record)
+enum record_kind record_read(const void *value, size_t size,
+			     struct record *ret_record)
 {
 	struct record record = {0};
 
-	if (size < offsetof(struct record, complete))
-		return 0;
-	memcpy(&record, value, offsetof(struct record, complete));
+	if (size < RECORD_PREFIX_SIZE)
+		return RECORD_NONE;
+	memcpy(&record, value, RECORD_PREFIX_SIZE);
 	if (record.magic != NATRA_PIN_MAGIC || record.abi == 0)
-		return 0;
-	if (record.abi > NATRA_PIN_ABI)
-		return record.abi;
-	if (record.abi < NATRA_PIN_ABI) {
-		if (size < RECORD_OLD_SIZE)
-			return 0;
-		memcpy(&record, value, RECORD_OLD_SIZE);
-		if (!record_old_valid(&record))
-			return 0;
-		read_gso_segs(&record, value, size);
-	} else {
-		if (size != sizeof(record) || record.size != sizeof(record))
-			return RECORD_ABI_UNKNOWN;
-		memcpy(&record, value, sizeof(record));
-		if (!record_valid(&record))
-			return 0;
+		return RECORD_NONE;
+	if (read_own(value, size, &record)) {
+		*ret_record = record;
+		return RECORD_OWN;
 	}
+	record = (struct record){0};
+	memcpy(&record, value, RECORD_PREFIX_SIZE);
+	terminate_strings(&record);
+	if (record.mode >= NATRA_MODE_MAX)
+		record.mode = NATRA_MODE_AUTO;
 	*ret_record = record;
-	return record.abi;
+	return RECORD_FOREIGN;
 }

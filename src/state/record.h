@@ -2,6 +2,9 @@
 /*
  * The record of an attachment, which is pinned as `meta`: what natra has put
  * where, for which pod, and with which policy. journal.h says when it is written.
+ *
+ * It begins with a prefix that natra of every ABI reads, so that an older or newer one
+ * lists, names, detaches and replaces what this one has attached.
  */
 #ifndef NATRA_STATE_RECORD_H
 #define NATRA_STATE_RECORD_H
@@ -18,12 +21,15 @@
 
 #define RECORD_REASON_MAX 256
 
-/* Stands for the ABI of a record that names this build's ABI but has another size. Like
- * state of a newer ABI it is reported and left. */
-#define RECORD_ABI_UNKNOWN UINT32_MAX
+/* What a pinned value is to this build. */
+enum record_kind {
+	RECORD_NONE,    /* it is no record */
+	RECORD_FOREIGN, /* only its prefix can be read */
+	RECORD_OWN,
+};
 
-/* These values are pinned. Those of enum natra_mode are not: the API may change
- * them. */
+/* These values are in the prefix: a new hook of any ABI is a new one. A program that is
+ * attached by a link is detached by its pin, `<name>_link`, whatever its hook. */
 enum record_hook {
 	RECORD_HOOK_NONE,
 	RECORD_HOOK_TCX,
@@ -71,39 +77,46 @@ struct record_classes {
 _Static_assert(sizeof(struct record_class) == 768,
 	       "pinned layout: NATRA_PIN_ABI");
 
-/*
- * The first three members stay where they are in every layout. Those up to
- * `leg` (RECORD_OLD_SIZE) stay in every layout that a newer natra can still
- * detach.
- */
+/* The first RECORD_PREFIX_SIZE bytes are the prefix. */
 struct record {
+	/* The prefix never changes, whatever the ABI: it may only grow at its end, into its
+	 * reserved bytes, which are 0, and 0 in a new member means what builds without the
+	 * member do. What is behind it may be anything in another ABI. */
 	uint32_t magic;
 	uint32_t abi;
-	uint32_t size;
+	uint32_t size;     /* of all of the record */
 	uint32_t complete; /* attached; else the work of a killed process */
 	uint32_t mode;     /* as attached */
 	uint32_t edt;      /* natra_edt paces the pod's egress */
+	uint32_t unshaped; /* no programs: only a record, `reason` says why */
+	uint32_t gso_segs; /* see gso.h; 0: as it was */
+	/* The orphan_mask of natra's fq; 0 if there is none. */
+	uint32_t fq_orphan_mask;
+	uint32_t pad_prefix;
 	struct record_link pod;
 	struct record_link host;
 	struct record_leg leg[LEG_MAX];
-	struct record_slot slot[LEG_MAX];
-	/* The policy, as policy_fields have it in `pinned`. */
-	uint64_t policy[POLICY_PINNED_SIZE / 8];
+	/* Those of the policy, which is behind the prefix. */
+	uint64_t ingress_rate_bits_per_sec;
+	uint64_t egress_rate_bits_per_sec;
 	char id[NATRA_ID_MAX + 1];
 	char network[NATRA_NAME_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
 	char reason[RECORD_REASON_MAX];
+	uint8_t reserved_prefix[312];
+
+	/* The rest is of this ABI. */
+	struct record_slot slot[LEG_MAX];
+	/* The policy, as policy_fields have it in `pinned`. */
+	uint64_t policy[POLICY_PINNED_SIZE / 8];
 	uint32_t subnets; /* enum subnets_kind */
 	uint32_t subnets_len;
-	uint32_t unshaped; /* no programs: only a record, `reason` says why */
-	uint32_t gso_segs; /* see gso.h; 0: as it was */
-	uint32_t l2_legs;  /* bit of a leg: it has Ethernet headers */
 	uint32_t classes_len;
+	uint32_t pad;
 	/* The limits that were last written to the slots: another build may
 	 * derive other numbers from the same policy. */
 	struct natra_limits limits[LEG_MAX];
-	/* The orphan_mask of natra's fq; 0 if there is none. */
-	uint32_t fq_orphan_mask;
+	uint32_t l2_legs; /* bit of a leg: it has Ethernet headers */
 	/* A change of the classes or the subnets has begun, which a process that is killed does not
 	 * end: the lists may be merged, or have other limits than the rest. */
 	uint32_t is_changing;
@@ -112,13 +125,34 @@ struct record {
 	uint8_t reserved[560];
 };
 
-#define RECORD_OLD_SIZE  offsetof(struct record, slot)
-/* Where ABI 2 to 4 have gso_segs, and where ABI 5 has it. */
-#define RECORD_ABI_2_GSO 1340
-#define RECORD_ABI_5_GSO 1516
+#define RECORD_PREFIX_SIZE offsetof(struct record, slot)
 
-_Static_assert(RECORD_OLD_SIZE == 152, "pinned layout of all ABIs");
-_Static_assert(sizeof(struct record) == 2816, "pinned layout: NATRA_PIN_ABI");
+#define IN_PREFIX(member, offset)                                              \
+	_Static_assert(offsetof(struct record, member) == (offset),            \
+		       "the prefix is the same in all ABIs")
+IN_PREFIX(magic, 0);
+IN_PREFIX(abi, 4);
+IN_PREFIX(size, 8);
+IN_PREFIX(complete, 12);
+IN_PREFIX(mode, 16);
+IN_PREFIX(edt, 20);
+IN_PREFIX(unshaped, 24);
+IN_PREFIX(gso_segs, 28);
+IN_PREFIX(fq_orphan_mask, 32);
+IN_PREFIX(pod, 40);
+IN_PREFIX(host, 80);
+IN_PREFIX(leg, 120);
+IN_PREFIX(ingress_rate_bits_per_sec, 168);
+IN_PREFIX(egress_rate_bits_per_sec, 176);
+IN_PREFIX(id, 184);
+IN_PREFIX(network, 440);
+IN_PREFIX(label, 696);
+IN_PREFIX(reason, 952);
+IN_PREFIX(reserved_prefix, 1208);
+_Static_assert(RECORD_PREFIX_SIZE == 1520 && sizeof(struct record_link) == 40 &&
+		       sizeof(struct record_leg) == 16,
+	       "the prefix is the same in all ABIs");
+_Static_assert(sizeof(struct record) == 3152, "pinned layout: NATRA_PIN_ABI");
 
 struct natra_policy record_get_policy(const struct record *record);
 void record_set_policy(struct record *record,
@@ -171,18 +205,14 @@ static inline bool record_is_paced(const struct record *record, enum leg leg)
 bool record_has_hook(const struct record *record, bool on_host,
 		     enum record_hook hook);
 
-/* Does for a record of an older layout what record_valid() does, with what all
- * layouts have. */
-bool record_old_valid(struct record *record);
-
 /*
- * Reads a record as it was pinned, by whatever build. Returns the ABI that the
- * record names, RECORD_ABI_UNKNOWN, or 0 if it is no record. *ret_record is valid
- * if that is NATRA_PIN_ABI; if it is older, *ret_record has the first
- * RECORD_OLD_SIZE bytes, and from ABI 2 on gso_segs, too; if it is newer or
- * unknown, *ret_record is untouched.
+ * Reads a record as it was pinned, by whatever build. One of this ABI that has another
+ * size, or numbers that are out of range, is foreign like one of another ABI: then
+ * *ret_record has its prefix, and 0 behind that. If it is no record, *ret_record is
+ * untouched.
  */
-uint32_t record_read(const void *value, size_t size, struct record *ret_record);
+enum record_kind record_read(const void *value, size_t size,
+			     struct record *ret_record);
 
 /* Returns whether the record is of this build's layout and its numbers are in range,
  * and terminates its strings. This is all that is trusted, since another program may

@@ -50,7 +50,7 @@ static int enter(struct natra *n, int *ret_fd)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	cleanup_close int fd = -1;
-	int r = pin_dir_lock_events(n, true, &dir);
+	int r = pin_dir_lock_events(n, &dir);
 
 	if (r < 0)
 		return r;
@@ -80,18 +80,19 @@ int ring_enter(struct natra *n)
 }
 
 /*
- * A process that loads a program makes and locks its engine's directory before it
- * asks for the ring. If no engine is found here, such a process comes later, waits
+ * A process of any ABI that loads a program makes and locks its engine's directory before
+ * it asks for the ring. If no engine is found here, such a process comes later, waits
  * for the lock on the ring's directory, and then finds it gone and makes another.
  */
-static int sweep(struct natra *n)
+static int sweep(void *arg, const char *path)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
-	int r = pin_dir_lock_events(n, false, &dir);
+	struct natra *n = arg;
+	int r = pin_dir_lock(n, path, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	r = pin_dir_find_engine(n);
+	r = pin_dir_find_engine(n, path);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return pin_remove_all(n, dir.path);
@@ -101,7 +102,7 @@ void ring_sweep(struct natra *n)
 {
 	KEEP_ERROR_SCOPE(n);
 
-	if (sweep(n) < 0)
+	if (pin_dir_foreach_events(n, sweep, n) < 0)
 		log_line(n, NATRA_LOG_WARN, "the ring of events stays: %s",
 			 last_error(n));
 }

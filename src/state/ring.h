@@ -2,7 +2,7 @@
 /*
  * The ring of events, one for all programs of the node:
  *
- *   <bpffs>/natra/events_<abi>/ring
+ *   <bpffs>/natra/abi<number>/events/ring
  *
  * It is pinned before the first program that writes into it is loaded, and
  * removed after the last engine. flock(2) on the directory guards both.
@@ -27,7 +27,7 @@ int ring_make(struct natra *n);
  */
 int ring_enter(struct natra *n);
 
-/* Removes the ring if no engine exists. If it cannot be removed, which is logged, it
+/* Removes the ring of each ABI of which no engine exists. If it cannot be removed, which is logged, it
  * stays for the next program, or the next sweep: it limits nobody. */
 void ring_sweep(struct natra *n);
 

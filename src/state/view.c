@@ -19,7 +19,6 @@ struct view {
 	uint64_t engine;
 	uint32_t bank;
 	struct bank maps;
-	/* NULL: an older build has made the map, which cannot be mapped. */
 	const char *states;
 	size_t states_size;
 	size_t value_size;
@@ -30,8 +29,7 @@ void views_close(struct views *views)
 	for (size_t i = 0; i < views->len; i++) {
 		struct view *view = &views->list[i];
 
-		if (view->states)
-			(void)munmap((void *)view->states, view->states_size);
+		(void)munmap((void *)view->states, view->states_size);
 		bank_close(&view->maps);
 	}
 	free(views->list);
@@ -49,8 +47,6 @@ static int map_states(struct natra *n, struct view *view)
 		return fail_errno(n, r, "ask for the size of the states");
 	view->value_size = info.value_size;
 	view->states_size = (size_t)info.value_size * info.max_entries;
-	if (!(info.map_flags & BPF_F_MMAPABLE))
-		return 0;
 	states = mmap(NULL, view->states_size, PROT_READ, MAP_SHARED,
 		      view->maps.states_fd, 0);
 	if (states == MAP_FAILED)
@@ -86,8 +82,7 @@ static int open_view(struct natra *n, const struct record_slot *slot,
 	}
 	/* Each bank takes two descriptors, so all banks of a node may need more than a
 	 * process may open. */
-	if (view->states)
-		close_fd(&view->maps.states_fd);
+	close_fd(&view->maps.states_fd);
 	return 0;
 }
 
@@ -144,23 +139,6 @@ static void sum_state(const struct natra_state *state,
 	ret_counters->connects = state->connects;
 }
 
-static int sum_copy(struct natra *n, const struct view *view, uint32_t index,
-		    struct view_counters *ret_counters)
-{
-	const struct slot slot = {
-		.config_fd = -1,
-		.state_fd = view->maps.states_fd,
-		.index = index,
-	};
-	cleanup_free struct natra_state *state = NULL;
-	int r = slot_read_state(n, &slot, &state);
-
-	if (!state)
-		return r;
-	sum_state(state, ret_counters);
-	return 0;
-}
-
 int views_read(struct natra *n, struct views *views,
 	       const struct record_slot *slot,
 	       struct view_counters *ret_counters)
@@ -176,8 +154,6 @@ int views_read(struct natra *n, struct views *views,
 		return r;
 	if (config.owner != slot->owner)
 		return -ENOENT;
-	if (!view->states)
-		return sum_copy(n, view, slot->index, ret_counters);
 	sum_state((const void *)(view->states + slot->index * view->value_size),
 		  ret_counters);
 	return 0;

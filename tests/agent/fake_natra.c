@@ -228,6 +228,7 @@ static int load(const char *id, struct natra_info *ret)
 	info.policy.egress_connection_rate_per_sec = read_number(f);
 	info.policy.group = (uint32_t)read_number(f);
 	info.program_is_current = current;
+	info.other_abi = access(path_of("other-abi").text, F_OK) == 0;
 	(void)fclose(f);
 	*ret = info;
 	return 0;

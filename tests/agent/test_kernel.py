@@ -34,22 +34,18 @@ class Kernel(KernelCase):
         agent = self.agent()
         agent.wait("msg=ready part=programs")
         self.assertEqual(agent.stop(), 0)
-        engines = [p for p in (self.bpffs / "natra").iterdir()
-                   if p.name.startswith("engine_")]
+        engines = self.engines(self.bpffs)
         self.assertTrue(engines)
         self.assertEqual(self.limits(), {})
         loaded = self.attach_cpu_ms("one")
         print(f"attach with loaded programs: {loaded:.1f} ms of CPU",
               file=sys.stderr)
         # The attachment uses what was loaded.
-        self.assertEqual(engines, [
-            p for p in (self.bpffs / "natra").iterdir()
-            if p.name.startswith("engine_")])
+        self.assertEqual(engines, self.engines(self.bpffs))
 
     def engines(self, bpffs):
         """The names of loaded programs, which are made of their options."""
-        return {p.name for p in (bpffs / "natra").iterdir()
-                if p.name.startswith("engine_")}
+        return {p.name for p in (bpffs / "natra").glob("abi*/engine_*")}
 
     def needed(self, *attaches):
         """What each of these attaches, with natractl's options, loads on a bpffs where

@@ -437,16 +437,19 @@ class Adopt(Case):
         self.assertIn("failed=1", log)
 
     def test_limits_unknown(self):
-        """The agent leaves a pod alone whose limits it cannot read, unless the record is
-        of an older natra."""
+        """The agent leaves a pod alone whose limits it cannot read, but replaces those that
+        natra of another ABI has attached."""
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
         self.node.fail("query", 1)
         log = self.run_agent()
         self.assertEqual(self.calls("attach"), [])
         self.assertIn("fake query: Operation not permitted", log)
         self.assertIn("failed=1", log)
-        self.node.fail("query", 116)
+        self.node.fail("query", 0)
         self.assertIn("adopted=1", self.run_agent())
+        (self.node.state / "other-abi").touch()
+        self.assertIn("adopted=1 replaced=0 upgraded=0 failed=0", self.run_agent())
+        self.assertEqual(len(self.calls("attach")), 2)
 
     def test_pod_ends_meanwhile(self):
         """Its limit is removed, but not if the cache merely cannot be read."""

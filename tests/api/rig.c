@@ -69,7 +69,9 @@ char *rig_state(void)
 {
 	/* bpftool shows TCX and clsact programs, tc all qdiscs but clsact. */
 	static const char command[] =
-		"find " BPFFS "/natra -mindepth 1 2>/dev/null | sort;"
+		/* The directory of the ABI stays, empty. */
+		"find " BPFFS "/natra -mindepth 1 ! -name 'abi[0-9]*'"
+		"  2>/dev/null | sort;"
 		"show() { $1 bpftool net show; $1 tc qdisc show; };"
 		"{ show ''; for n in /run/netns/*; do"
 		"  [ -e \"$n\" ] && show \"nsenter --net=$n\"; done; } |"

@@ -485,7 +485,7 @@ static struct natra_group *open_map(void)
 	void *map;
 	int fd;
 
-	(void)snprintf(path, sizeof(path), BPFFS "/natra/groups_%d/map",
+	(void)snprintf(path, sizeof(path), BPFFS "/natra/abi%d/groups/map",
 		       NATRA_PIN_ABI);
 	fd = bpf_obj_get(path);
 	assert_true(fd >= 0);

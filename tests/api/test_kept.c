@@ -103,7 +103,8 @@ static void engine_name(char *ret_name, size_t size)
 {
 	glob_t found;
 
-	assert_int_equal(glob(BPFFS "/natra/engine_*", 0, NULL, &found), 0);
+	assert_int_equal(glob(BPFFS "/natra/abi*/engine_*", 0, NULL, &found),
+			 0);
 	assert_int_equal(found.gl_pathc, 1);
 	(void)snprintf(ret_name, size, "%s", found.gl_pathv[0]);
 	globfree(&found);
@@ -158,7 +159,7 @@ static void missing_program_is_told(void **state)
 
 	(void)state;
 	(void)attach(&policy, NULL, NULL);
-	rig_sh("rm -r " BPFFS "/natra/engine_*");
+	rig_sh("rm -r " BPFFS "/natra/abi*/engine_*");
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
 	says(n, "program", "gone");
 }

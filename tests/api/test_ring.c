@@ -47,7 +47,7 @@ static const char *path_of(const char *name)
 {
 	static char path[128];
 
-	(void)snprintf(path, sizeof(path), BPFFS "/natra/events_%u/%s",
+	(void)snprintf(path, sizeof(path), BPFFS "/natra/abi%u/events/%s",
 		       NATRA_PIN_ABI, name);
 	return path;
 }

@@ -126,7 +126,7 @@ def sample(report, runtime, cell, count):
         stays.pop().stop()
         empty(runtime)
         natractl("gc")
-        report.equal("programs of natra", glob.glob(f"{PINS}/engine_*"), [])
+        report.equal("programs of natra", glob.glob(f"{PINS}/abi*/engine_*"), [])
     time.sleep(SETTLE_SECONDS / 2)
     busy = others()
     with usual_rcu():

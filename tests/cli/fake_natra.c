@@ -87,13 +87,14 @@ static struct natra_stats stats_of_pod(int number)
 static int fill(struct natra_info *info, const char *id)
 {
 	const bool is_evil = strcmp(id, "evil") == 0;
+	const bool is_newer = strcmp(id, "newer") == 0;
 
 	if (pod_number(id) >= 0) {
 		fill_pod(info, id);
 		return 0;
 	}
-	if (!is_evil && strcmp(id, "web") != 0 && strcmp(id, "gone") != 0 &&
-	    strcmp(id, "bare") != 0)
+	if (!is_evil && !is_newer && strcmp(id, "web") != 0 &&
+	    strcmp(id, "gone") != 0 && strcmp(id, "bare") != 0)
 		return -ENOENT;
 	*info = (struct natra_info){
 		.sz = sizeof(*info),
@@ -105,7 +106,8 @@ static int fill(struct natra_info *info, const char *id)
 		.pace_active = is_evil,
 		.program_is_current = !is_evil,
 		.netns_inode = UINT64_MAX,
-		.abi = 1,
+		.abi = is_newer ? 99 : 1,
+		.other_abi = is_newer,
 	};
 	info->effective.pace_limit_ns = 50000000;
 	if (strcmp(id, "web") == 0)
@@ -293,6 +295,8 @@ int natra_upgrade(struct natra *n, const char *id)
 	fprintf(stderr, "upgrade %s\n", id);
 	if (strcmp(id, "gone") == 0)
 		return -ENODEV;
+	if (strcmp(id, "newer") == 0)
+		return -ESTALE;
 	/* The other ids were detached after they had been listed. */
 	return strcmp(id, "web") == 0 || strcmp(id, "bare") == 0 ? 0 : -ENOENT;
 }
@@ -551,16 +555,15 @@ static int tell_with_stats(void *arg, const struct natra_info *info)
 
 int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 {
-	static const char *const ids[] = {"bare", "evil", "gone", "web"};
-	struct natra_info info = {
-		.sz = sizeof(info), .abi = 99, .pin_path = "/sys/fs/bpf/x"};
-	int r;
+	static const char *const ids[] = {"newer", "bare", "evil", "gone",
+					  "web"};
+	struct natra_info info;
+	int r = 0;
 
 	(void)n;
 	if (getenv("NATRA_FAKE_PODS"))
 		return foreach_pod(fn, arg);
-	r = fn(arg, &info);
-	for (size_t i = 0; i < 4 && r == 0; i++) {
+	for (size_t i = 0; i < 5 && r == 0; i++) {
 		fill(&info, ids[i]);
 		r = fn(arg, &info);
 	}
@@ -570,13 +573,14 @@ int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
 {
 	static const char *const ids[] = {"web", "bare", "evil", "gone"};
-	struct natra_info info = {.sz = sizeof(info), .abi = 99};
+	struct natra_info info;
 	struct natra_stats stats;
 	int r;
 
 	if (getenv("NATRA_FAKE_PODS"))
 		return foreach_pod(tell_with_stats,
 				   &(struct stats_walk){fn, arg});
+	fill(&info, "newer");
 	r = fn(arg, &info, NULL);
 	for (size_t i = 0; i < 4 && r == 0; i++) {
 		fill(&info, ids[i]);

@@ -167,10 +167,10 @@ class Call(unittest.TestCase):
     def test_lists(self):
         found = answer("foreach_attachment")["result"]
         self.assertEqual([one.get("id") for one in found],
-                         [None, "bare", "evil", "gone", "web"])
+                         ["newer", "bare", "evil", "gone", "web"])
         found = answer("foreach_stats")["result"]
         self.assertEqual([("stats" in one, one["info"].get("id")) for one in found],
-                         [(False, None), (True, "web"), (False, "bare"), (True, "evil"),
+                         [(False, "newer"), (True, "web"), (False, "bare"), (True, "evil"),
                           (True, "gone")])
         [flow, other] = answer("top", id="web", direction=0)["result"]
         self.assertEqual((flow["ip_protocol"], flow["dport"], other["ip_version"]),

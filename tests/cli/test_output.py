@@ -222,7 +222,7 @@ class Human(unittest.TestCase):
     def test_list(self):
         lines = run("list").stdout.decode().splitlines()
         self.assertEqual(len(lines), 6)
-        self.assertIn("unknown ABI 99 in /sys/fs/bpf/x", lines[1])
+        self.assertRegex(lines[1], r"^newer +eth0 +10 Mbit/s +1.5 Gbit/s +tcx-podside +on +ABI 99 ")
         self.assertRegex(lines[2], r"^bare .* unshaped: no\\x1b fq$")
         self.assertRegex(lines[4], r"^gone .* gone +shop/web-0$")
 
@@ -297,8 +297,7 @@ class Human(unittest.TestCase):
         # attachment that has gone meanwhile.
         r = run("upgrade")
         self.assertEqual(r.stderr.splitlines(), [
-            b"natractl: /sys/fs/bpf/x: pinned by ABI 99, which this version"
-            b" cannot upgrade (detach it, or attach it again)",
+            b"upgrade newer", b"natractl: Stale file handle",
             b"upgrade evil", b"upgrade web"])
         self.assertEqual((r.returncode, r.stdout), (1, b""))
 
@@ -347,9 +346,13 @@ class Json(unittest.TestCase):
         self.assertEqual(bare["reason"], "no\x1b fq")
         self.assertFalse(read("show", "web")["unshaped"])
 
-    def test_unknown_abi(self):
-        self.assertEqual(read("list")[0],
-                         {"abi": 99, "pin_path": "/sys/fs/bpf/x"})
+    def test_other_abi(self):
+        newer, web = read("list")[0], read("show", "web")
+        self.assertEqual((newer["id"], newer["abi"], newer["other_abi"]), ("newer", 99, True))
+        rates = {"ingress_rate_bits_per_sec": 10_000_000, "egress_rate_bits_per_sec": 1_500_000_000}
+        self.assertEqual((newer["policy"], newer["effective"]), (rates, rates))
+        self.assertNotIn("classes", newer)
+        self.assertFalse(web["other_abi"])
 
     def test_counters_are_exact(self):
         stats = read("stats", "web")
@@ -393,7 +396,8 @@ class Json(unittest.TestCase):
         self.assertEqual(read("upgrade", "web", "gone"),
                          [{"id": "web", "ok": True},
                           {"id": "gone", "ok": False, "error": ""}])
-        self.assertEqual(read("upgrade"), [{"id": "web", "ok": True}])
+        self.assertEqual(read("upgrade"), [{"id": "newer", "ok": False, "error": ""},
+                                           {"id": "web", "ok": True}])
         self.assertFalse(read("show", "evil")["program_is_current"])
         self.assertEqual(read("probe")["auto_mode"], "none")
         self.assertEqual(len(read("show", "web")["hooks"]), 3)

@@ -7,6 +7,7 @@ datagrams flow through a pod whose limits change several times a second: in no h
 second may more than the higher limit pass, and no datagram may overtake another. At the
 end the kernel must hold what it held before.
 """
+import glob
 import os
 import random
 import statistics
@@ -260,8 +261,7 @@ def full_node(rep, natra, a, failures):
 
 def banks():
     """Return the number of banks of each engine (see src/engine.h)."""
-    return {d: len(os.listdir(f"{PINS}/{d}")) for d in os.listdir(PINS)
-            if d.startswith("engine_")}
+    return {d: len(os.listdir(d)) for d in glob.glob(f"{PINS}/abi*/engine_*")}
 
 
 def churned(rep, natra, a):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Checks natra's own keys: what each does, which values are refused and how, which rate
 takes precedence, what a pod may ask for by annotations, and the log."""
+import glob
 import json
 import os
 import re
@@ -441,7 +442,7 @@ def environment(b):
 
 
 def engines():
-    return [d for d in os.listdir(plugin.PINS) if d.startswith("engine_")]
+    return glob.glob(f"{plugin.PINS}/abi*/engine_*")
 
 
 def kept(b):

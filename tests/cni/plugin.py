@@ -212,7 +212,7 @@ def pins():
     until `natractl gc`; they are in directories of their own, which do not count
     either."""
     return sorted(os.path.join(d, f) for d, _, files in os.walk(PINS)
-                  if "/engine_" not in d and "/events_" not in d for f in files)
+                  if "/engine_" not in d and not d.endswith("/events") for f in files)
 
 
 def has_tcx():

@@ -191,8 +191,8 @@ def test_names(rep, pod):
                       "success" if good else "refused",
                       not malformed(a, command) and (not a.code) == good)
             strange = [p for p in snapshot(PINS) if not re.fullmatch(
-                    r"events_[0-9]+(/ring)?|"
-                    r"([0-9a-f]{32}|engine_[0-9]+_[0-9a-f]{16})"
+                    r"abi1(/events(/ring)?)?|"
+                    r"([0-9a-f]{32}|abi1/engine_[0-9a-f]{16})"
                     r"(/\d+(/[a-z_]+)?)?", os.path.relpath(p, PINS))]
             if strange:
                 rep.equal("  names on bpffs", strange, [])

@@ -92,12 +92,13 @@ class Tc:
 
 
 def pins(root=f"{BPFFS}/natra", directories=True):
-    """List the pins, without the locks of namespaces. A lock's empty directory that
+    """List the pins, without the locks of namespaces and the directory of the ABI, which
+    stays. A lock's empty directory that
     could not be removed is used by the next attach or removed by gc; see
     tests/api/test_locks.c."""
     return sorted(os.path.join(d, f) for d, dirs, files in os.walk(root)
                   for f in files + (dirs if directories else [])
-                  if not f.startswith("netns_"))
+                  if not f.startswith(("netns_", "abi")))
 
 
 class Watch:

@@ -9,17 +9,6 @@
 #include "state/pin.h"
 #include "api/internal.h"
 
-static void judge_legs(const struct record *m)
-{
-	require(m->mode < NATRA_MODE_MAX);
-	for (int i = 0; i < LEG_MAX; i++)
-		require(m->leg[i].hook <= RECORD_HOOK_CLSACT);
-	require(strnlen(m->pod.ifname, sizeof(m->pod.ifname)) <
-		sizeof(m->pod.ifname));
-	require(strnlen(m->host.ifname, sizeof(m->host.ifname)) <
-		sizeof(m->host.ifname));
-}
-
 /* Uses a record in every way that does not ask the kernel. */
 static void use(const struct pin_gen *gen)
 {
@@ -29,9 +18,13 @@ static void use(const struct pin_gen *gen)
 	require(strnlen(info.id, sizeof(info.id)) < sizeof(info.id));
 	require(strnlen(info.label, sizeof(info.label)) < sizeof(info.label));
 	require(natra_mode_name(info.mode) != NULL);
+	require(strnlen(info.ifname, sizeof(info.ifname)) <
+		sizeof(info.ifname));
+	require(strnlen(info.host_ifname, sizeof(info.host_ifname)) <
+		sizeof(info.host_ifname));
 	require(natra_mode_name(info.policy.attach_mode) != NULL);
 	require(natra_edt_name(info.policy.edt_pacing) != NULL);
-	require(info.effective.pace_limit_ns != 0);
+	require(info.other_abi || info.effective.pace_limit_ns != 0);
 	for (int i = 0; i < LEG_MAX; i++)
 		(void)policy_limits(&info.policy, (enum leg)i,
 				    record_is_paced(&gen->record, (enum leg)i));
@@ -52,18 +45,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(value, data, size);
 	memset(&gen.record, 0x5a, sizeof(gen.record));
 	untouched = gen.record;
-	gen.abi = record_read(value, size, &gen.record);
+	gen.kind = record_read(value, size, &gen.record);
 	free(value);
-	if (gen.abi == 0 || gen.abi > NATRA_PIN_ABI) {
+	if (gen.kind == RECORD_NONE)
 		require(memcmp(&gen.record, &untouched, sizeof(untouched)) ==
 			0);
-		return 0;
-	}
-	judge_legs(&gen.record);
-	if (gen.abi == NATRA_PIN_ABI)
-		use(&gen);
 	else
-		/* In an older record neither slots nor names are believed. */
-		require(gen.record.slot[0].engine == 0 && !gen.record.id[0]);
+		use(&gen);
+	/* In a foreign record no slot is believed. */
+	require(gen.kind != RECORD_FOREIGN || gen.record.slot[0].engine == 0);
 	return 0;
 }

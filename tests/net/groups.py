@@ -12,6 +12,7 @@
            packets (only if it is named)
   many     200 members in 20 groups of one parent (only if it is named)
 """
+import glob
 import os
 import subprocess
 import sys
@@ -166,10 +167,10 @@ class Guests(threading.Thread):
 
 
 def pins():
-    """Return the directories of natra's bpffs, by the kind of their names."""
+    """Return the directories of natra's bpffs."""
     from isolation import BPFFS
-    names = os.listdir(f"{BPFFS}/natra")
-    return sorted(n for n in names if not n.startswith("netns_"))
+    paths = glob.glob(f"{BPFFS}/natra/*") + glob.glob(f"{BPFFS}/natra/abi*/*")
+    return sorted(path for path in paths if "/netns_" not in path)
 
 
 def churn_of(r, rep, a, way):

@@ -259,7 +259,7 @@ def fast_open(r, rep):
 
 def check_maps(rep, what, tables, some):
     """Check how many tables the banks have, and whether there are banks with room for some."""
-    pins = glob.glob(f"{BPFFS}/natra/engine_*/*/connects")
+    pins = glob.glob(f"{BPFFS}/natra/abi*/engine_*/*/connects")
     ids = {entry["inner_map_id"] for pin in pins
            for entry in bpftool("map", "dump", "pinned", pin) if "inner_map_id" in entry}
     rep.equal(f"{what}: tables, banks for some", (len(ids), bool(pins)), (tables, some))

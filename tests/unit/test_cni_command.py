@@ -275,11 +275,6 @@ class Del(Case):
         self.fails(8, "DEL", CNI_NETNS_OVERRIDE=None)
         self.assertEqual(len(self.calls), 1)
 
-    def test_state_of_another_version_is_left(self):
-        self.succeeds("DEL", FAKE_detach_there=-errno.ESTALE,
-                      FAKE_detach=-errno.ESTALE)
-        self.assertIn("level=warn", self.log)
-
     def test_errors(self):
         for error, code in (("EIO", 111), ("EPERM", 103), ("ENOMEM", 11)):
             self.fails(code, "DEL", CNI_NETNS="", words="detach fails",

@@ -178,7 +178,7 @@ static int note_old(void *arg, const struct natra_info *info)
 {
 	struct ids *ids = arg;
 
-	if (!info->id[0] || info->unshaped || info->interface_gone ||
+	if (info->other_abi || info->unshaped || info->interface_gone ||
 	    info->program_is_current)
 		return 0;
 	ids->list = memory_grow(ids->list, (ids->len + 1) * sizeof(*ids->list));

@@ -165,12 +165,11 @@ int seat_query(const struct seat *seat, struct natra_info *ret_info)
 {
 	int r = natra_query(seat->n, seat->id, ret_info);
 
-	/* Attaching replaces what an older natra has pinned. */
-	if (r == -ENOENT || r == -ESTALE)
-		return 0;
 	if (r < 0)
-		return r;
-	return !ret_info->unshaped && !ret_info->interface_gone;
+		return r == -ENOENT ? 0 : r;
+	/* Attaching replaces what natra of another ABI has attached. */
+	return !ret_info->unshaped && !ret_info->interface_gone &&
+	       !ret_info->other_abi;
 }
 
 /* Returns 0, -ENOENT if there is no result of the pod, or another -errno. */

@@ -11,7 +11,7 @@
 
 static bool is_foreign(const struct pod *pod)
 {
-	return pod->has_info && !pod->info.id[0];
+	return pod->has_info && pod->info.other_abi;
 }
 
 static void foreign(const struct finder *f)
@@ -21,8 +21,8 @@ static void foreign(const struct finder *f)
 	if (!is_foreign(f->pod))
 		return;
 	(void)snprintf(abi, sizeof(abi), "%u", f->pod->info.abi);
-	found(f, "abi", abi, "path", f->pod->info.pin_path, "version",
-	      natra_version(), NULL);
+	found(f, "abi", abi, "id", f->pod->id, "version", natra_version(),
+	      NULL);
 }
 
 static void unseen(const struct finder *f)
@@ -31,7 +31,7 @@ static void unseen(const struct finder *f)
 
 	/* A pod that libcni still knows may have ended. */
 	if (f->node->lacks || !pod->netns_error || pod->info.interface_gone ||
-	    (pod->netns_error == -ENOENT && !pod->info.id[0]))
+	    (pod->netns_error == -ENOENT && !pod->has_info))
 		return;
 	found(f, "netns", pod->netns ? pod->netns : "no path is known", "error",
 	      strerror(-pod->netns_error), NULL);
@@ -97,7 +97,8 @@ static void fq_replaced(const struct finder *f)
 
 static void older_build(const struct finder *f)
 {
-	if (pod_is_limited(f->pod) && !f->pod->info.program_is_current)
+	if (pod_is_limited(f->pod) && !is_foreign(f->pod) &&
+	    !f->pod->info.program_is_current)
 		found(f, "id", f->pod->id, NULL);
 }
 
@@ -188,7 +189,8 @@ static void not_paced(const struct finder *f)
 	cleanup_text char *attach = NULL;
 
 	/* If the kernel cannot pace, nothing on the node can be mended. */
-	if (!pod_is_limited(f->pod) || !f->node->features.auto_edt ||
+	if (!pod_is_limited(f->pod) || is_foreign(f->pod) ||
+	    !f->node->features.auto_edt ||
 	    info->policy.edt_pacing != NATRA_EDT_AUTO || info->edt_active ||
 	    !info->policy.egress_rate_bits_per_sec ||
 	    mode_is_hostside(info->mode))
@@ -201,8 +203,8 @@ static void not_paced(const struct finder *f)
 
 const struct check checks_of_limits[] = {
 	{"other-abi",
-	 "{path} was pinned by a natra with ABI {abi}, which natractl {version} does not know",
-	 "natractl upgrade # with the natractl of the newer version", foreign},
+	 "natra of ABI {abi} attached it, whose limits natractl {version} cannot read",
+	 "natractl check {id} # with the natractl of that version", foreign},
 	{"netns",
 	 "its network namespace ({netns}) cannot be opened: {error}; so what is at its interface was not looked at",
 	 "lsns --type net --output NS,PID,COMMAND,NSFS", unseen},

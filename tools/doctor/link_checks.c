@@ -140,7 +140,7 @@ static void gso(const struct finder *f)
 	uint32_t bytes = largest_packet(link);
 	char size[16], ms[24];
 
-	if (!pod_is_limited(f->pod) || !rate ||
+	if (!pod_is_limited(f->pod) || f->pod->info.other_abi || !rate ||
 	    8ULL * bytes <= 2 * f->pod->info.effective.egress_burst_bits ||
 	    bytes > BIG_TCP)
 		return;

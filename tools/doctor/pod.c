@@ -23,12 +23,12 @@ const char *pod_title(const struct pod *pod)
 {
 	if (pod->name[0])
 		return pod->name;
-	return pod->id[0] ? pod->id : pod->info.pin_path;
+	return pod->id;
 }
 
 bool pod_is_limited(const struct pod *pod)
 {
-	return pod->has_info && pod->info.id[0] && !pod->info.unshaped &&
+	return pod->has_info && !pod->info.unshaped &&
 	       !pod->info.interface_gone;
 }
 
@@ -97,7 +97,7 @@ static int add_info(void *arg, const struct natra_info *info)
 	const struct search *s = arg;
 	struct pod *pod = NULL;
 
-	for (size_t i = 0; i < s->pods->len && info->id[0]; i++) {
+	for (size_t i = 0; i < s->pods->len; i++) {
 		if (strcmp(s->pods->items[i]->id, info->id) == 0)
 			pod = s->pods->items[i];
 	}
@@ -252,19 +252,6 @@ static void look_at_links(struct pod *pod, const struct node *node)
 		(void)link_look(-1, 0, pod->left.host_ifname, &pod->outside);
 }
 
-/* Notes in each pod that there are attachments of unknown ids, of which one may be
- * its own. */
-static void note_foreign(const struct pods *pods)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < pods->len; i++)
-		any = any ||
-		      (pods->items[i]->has_info && !pods->items[i]->id[0]);
-	for (size_t i = 0; i < pods->len; i++)
-		pods->items[i]->may_be_foreign = any;
-}
-
 static int no_pod(const char *name, char **ret_error)
 {
 	*ret_error = text_format(
@@ -291,7 +278,6 @@ int pods_look(struct pods *pods, const struct node *node, char **ret_error)
 	}
 	for (size_t i = 0; i < pods->len; i++)
 		find_netns(pods->items[i], node->i->root_fd);
-	note_foreign(pods);
 	if (name)
 		keep_meant(pods, name, node);
 	if (name && !pods->len && !node->lacks)

@@ -21,7 +21,6 @@ struct pod {
 
 	bool has_info;
 	struct natra_info info; /* of its attachment */
-	bool may_be_foreign;    /* natra cannot read what may be its own */
 
 	char *netns; /* the path of its network namespace; NULL: not known */
 	int netns_error; /* 0, or why the namespace could not be looked into */

@@ -69,12 +69,8 @@ static int add(void *arg, const struct natra_info *info,
 	struct node_metrics *node = arg;
 	struct pod_metrics *pod;
 
-	/* Only the ABI is known of a record that cannot be read. */
-	if (!info->id[0]) {
-		node->unreadable++;
-		return 0;
-	}
 	make_room(node);
+	node->of_other_abi += info->other_abi;
 	pod = &node->list[node->len++];
 	*pod = (struct pod_metrics){.info = *info, .has_stats = stats};
 	if (stats)

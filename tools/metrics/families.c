@@ -358,9 +358,12 @@ static void write_suppressed(const struct writer *w, const struct row *row)
 static void write_info(const struct writer *w, const struct row *row)
 {
 	const struct natra_info *info = row->info;
+	const char *ingress_mode, *fast_pass;
 
 	if (!info || info->unshaped || row->class)
 		return;
+	ingress_mode = natra_ingress_mode_name(info->effective.ingress_mode);
+	fast_pass = natra_fast_pass_name(info->effective.fast_pass);
 	exposition_count(
 		w->e,
 		(const struct label[]){
@@ -371,10 +374,8 @@ static void write_info(const struct writer *w, const struct row *row)
 			{"network", info->network[0] ? info->network : NULL},
 			{"mode", natra_mode_name(info->mode)},
 			{"edt", info->edt_active ? "on" : "off"},
-			{"ingress_mode",
-			 natra_ingress_mode_name(info->effective.ingress_mode)},
-			{"fast_pass",
-			 natra_fast_pass_name(info->effective.fast_pass)},
+			{"ingress_mode", info->other_abi ? NULL : ingress_mode},
+			{"fast_pass", info->other_abi ? NULL : fast_pass},
 			LABELS_END,
 		},
 		1);
@@ -558,7 +559,7 @@ static void write_node(struct exposition *e, const struct node_metrics *node)
 	write_attachments(e, node);
 	groups_write(e, node);
 	exposition_begin(e, &mismatches);
-	exposition_count(e, none, node->unreadable);
+	exposition_count(e, none, node->of_other_abi);
 	if (node->has_features) {
 		write_features(e, &node->features);
 		write_build(e, &node->features);

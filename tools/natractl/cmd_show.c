@@ -11,13 +11,12 @@ static void print_row(const struct natra_info *info, int id_width)
 {
 	const struct natra_policy *p = &info->effective;
 	const char *mode = natra_mode_name(info->mode);
+	char state[16] = "ok";
 
-	if (info_is_foreign(info)) {
-		printf("%-*s  unknown ABI %u in ", id_width, "?", info->abi);
-		print_text(stdout, info->pin_path, 0);
-		putchar('\n');
-		return;
-	}
+	if (info->interface_gone)
+		(void)snprintf(state, sizeof(state), "gone");
+	else if (info->other_abi)
+		(void)snprintf(state, sizeof(state), "ABI %u", info->abi);
 	print_text(stdout, info->id, id_width + 2);
 	print_text(stdout, info->ifname, 17);
 	printf("%-14s  ", unit_limit(p->ingress_rate_bits_per_sec).text);
@@ -29,8 +28,7 @@ static void print_row(const struct natra_info *info, int id_width)
 		return;
 	}
 	printf("%-15s  %-6s  %-5s  ", mode ? mode : "unknown",
-	       info->edt_active ? "on" : "off",
-	       info->interface_gone ? "gone" : "ok");
+	       info->edt_active ? "on" : "off", state);
 	print_text(stdout, info->label, 0);
 	putchar('\n');
 }

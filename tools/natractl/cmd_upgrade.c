@@ -39,17 +39,6 @@ static void upgrade_one(struct upgrade *u, const char *id)
 	note(u, id, r < 0 ? natra_error(u->cli->n) : NULL);
 }
 
-static void refuse_foreign(struct upgrade *u, const struct natra_info *info)
-{
-	fputs("natractl: ", stderr);
-	print_text(stderr, info->pin_path, 0);
-	fprintf(stderr,
-		": pinned by ABI %u, which this version cannot upgrade"
-		" (detach it, or attach it again)\n",
-		info->abi);
-	u->exit_code = EXIT_FAILURE;
-}
-
 /* Upgrades all attachments, except those without limits or without an
  * interface: these run no program of natra's. */
 static int upgrade_all(struct upgrade *u)
@@ -62,9 +51,7 @@ static int upgrade_all(struct upgrade *u)
 	for (size_t i = 0; i < list.len; i++) {
 		const struct natra_info *info = &list.items[i];
 
-		if (info_is_foreign(info))
-			refuse_foreign(u, info);
-		else if (!info->unshaped && !info->interface_gone)
+		if (!info->unshaped && !info->interface_gone)
 			upgrade_one(u, info->id);
 	}
 	info_list_free(&list);

@@ -53,11 +53,6 @@ int info_list_id_width(const struct info_list *list)
 	return width;
 }
 
-bool info_is_foreign(const struct natra_info *info)
-{
-	return info->id[0] == '\0';
-}
-
 /* A library of a later version may have values that this program does not know. */
 static const char *known(const char *name)
 {
@@ -138,7 +133,8 @@ static void print_policy(struct natra *n, const struct natra_info *info)
 		const struct policy_field *line = &policy_fields[i];
 
 		if (!line->title || line->of ||
-		    (line->unit == POLICY_GROUP && !info->policy.group))
+		    (line->unit == POLICY_GROUP && !info->policy.group) ||
+		    (info->other_abi && !policy_field_is_direction(line)))
 			continue;
 		printf("  %-15s ", line->title);
 		if (line->unit == POLICY_GROUP)
@@ -146,7 +142,8 @@ static void print_policy(struct natra *n, const struct natra_info *info)
 				   group_name(n, info->policy.group).text, 0);
 		else
 			print_value(line, info);
-		print_more(line, info);
+		if (!info->other_abi)
+			print_more(line, info);
 		putchar('\n');
 	}
 }
@@ -174,16 +171,22 @@ static void print_subnets(struct natra *n, const struct natra_info *info)
 	putchar('\n');
 }
 
+/* Prints the word that was asked for, which another ABI's record does not tell. */
+static void print_asked(const struct natra_info *info, const char *word)
+{
+	if (!info->other_abi)
+		printf(" (asked: %s)", known(word));
+}
+
 /* Prints how the limits are kept, for an attachment that has any. */
 static void print_state(const struct natra_info *info)
 {
-	printf("  %-15s %s (asked: %s)\n", "mode",
-	       known(natra_mode_name(info->mode)),
-	       known(natra_mode_name(info->policy.attach_mode)));
-	printf("  %-15s %s (asked: %s)%s\n", "egress pacing",
-	       info->edt_active ? "on" : "off",
-	       known(natra_edt_name(info->policy.edt_pacing)),
-	       info->fq_is_ours ? ", fq is natra's" : "");
+	printf("  %-15s %s", "mode", known(natra_mode_name(info->mode)));
+	print_asked(info, natra_mode_name(info->policy.attach_mode));
+	printf("\n  %-15s %s", "egress pacing",
+	       info->edt_active ? "on" : "off");
+	print_asked(info, natra_edt_name(info->policy.edt_pacing));
+	puts(info->fq_is_ours ? ", fq is natra's" : "");
 	if (info->policy.ingress_mode == NATRA_INGRESS_MODE_PACE)
 		printf("  %-15s %s\n", "ingress pacing",
 		       info->pace_active ? "on" : "off");
@@ -192,7 +195,7 @@ static void print_state(const struct natra_info *info)
 	       info->ingress_prog_id, info->egress_prog_id);
 	if (info->pace_prog_id)
 		printf(", pace %u", info->pace_prog_id);
-	puts(info->program_is_current
+	puts(info->program_is_current || info->other_abi
 		     ? ""
 		     : ", of another build (natractl upgrade)");
 }
@@ -212,6 +215,9 @@ void info_print(struct natra *n, const struct natra_info *info)
 	}
 	print_field("network", info->network);
 	print_field("label", info->label);
+	if (info->other_abi)
+		printf("  natra of ABI %u attached it: this natractl knows its rates only\n",
+		       info->abi);
 	if (info->unshaped) {
 		printf("  unshaped: ");
 		print_text(stdout, info->reason, 0);
@@ -225,7 +231,8 @@ void info_print(struct natra *n, const struct natra_info *info)
 	print_field("pinned in", info->pin_path);
 }
 
-static cJSON *fields_json(const struct natra_policy *p)
+/* Has the rates only, if these are all that is known. */
+static cJSON *fields_json(const struct natra_policy *p, bool rates_only)
 {
 	cJSON *o = cJSON_CreateObject();
 
@@ -233,6 +240,8 @@ static cJSON *fields_json(const struct natra_policy *p)
 		const struct policy_field *field = &policy_fields[i];
 		uint64_t value = policy_field_get(field, p);
 
+		if (rates_only && !policy_field_is_direction(field))
+			continue;
 		if (policy_field_word(field, 0))
 			json_add_text(o, field->name,
 				      known(policy_field_word(field, value)));
@@ -253,7 +262,7 @@ static void add_texts(cJSON *parent, const char *key, const char *const *texts,
 
 cJSON *policy_json(const struct natra_policy *policy)
 {
-	cJSON *o = fields_json(policy), *classes;
+	cJSON *o = fields_json(policy, false), *classes;
 
 	add_texts(o, "shaped_subnets", policy->shaped_subnets,
 		  policy->shaped_subnets_len);
@@ -289,9 +298,8 @@ cJSON *info_json(struct natra *n, const struct natra_info *info)
 	cJSON *o = cJSON_CreateObject();
 
 	json_add_u64(o, "abi", info->abi);
+	cJSON_AddBoolToObject(o, "other_abi", info->other_abi);
 	json_add_text(o, "pin_path", info->pin_path);
-	if (info_is_foreign(info))
-		return o;
 	json_add_text(o, "id", info->id);
 	json_add_text(o, "ifname", info->ifname);
 	json_add_u64(o, "ifindex", info->ifindex);
@@ -314,12 +322,16 @@ cJSON *info_json(struct natra *n, const struct natra_info *info)
 	json_add_u64(o, "pace_prog_id", info->pace_prog_id);
 	cJSON_AddBoolToObject(o, "program_is_current",
 			      info->program_is_current);
+	cJSON_AddItemToObject(o, "policy",
+			      fields_json(&info->policy, info->other_abi));
+	cJSON_AddItemToObject(o, "effective",
+			      fields_json(&info->effective, info->other_abi));
+	if (info->other_abi)
+		return o;
 	add_subnets(n, o, "shaped_subnets", info,
 		    info->policy.shaped_subnets_len);
 	add_subnets(n, o, "unshaped_subnets", info,
 		    info->policy.unshaped_subnets_len);
 	cJSON_AddItemToObject(o, "classes", classes_json(n, info));
-	cJSON_AddItemToObject(o, "policy", fields_json(&info->policy));
-	cJSON_AddItemToObject(o, "effective", fields_json(&info->effective));
 	return o;
 }

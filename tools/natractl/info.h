@@ -17,9 +17,6 @@ void info_list_free(struct info_list *list);
 /* Returns the columns that the widest id takes. */
 int info_list_id_width(const struct info_list *list);
 
-/* Returns whether the state is of an ABI that this library does not know: then
- * only abi and pin_path are set. */
-bool info_is_foreign(const struct natra_info *info);
 /* Both ask the library for its subnets, too. */
 void info_print(struct natra *n, const struct natra_info *info);
 /* Has the policy's lists as well; info_json has those of the attachment beside it. */

@@ -104,7 +104,7 @@ int sample_list_read(const struct cli *cli, struct sample_list *ret_list)
 		return r;
 	list.items = memory_new(infos.len * sizeof(*list.items));
 	for (size_t i = 0; i < infos.len && r == 0; i++) {
-		if (info_is_foreign(&infos.items[i]))
+		if (infos.items[i].other_abi && !cli->opts.arg)
 			continue;
 		r = read_sample(cli->n, &infos.items[i], &list.items[list.len]);
 		if (r == 0)

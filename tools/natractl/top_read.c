@@ -51,7 +51,7 @@ static int add_readings(void *arg, const struct natra_info *info,
 	struct readings *readings = arg;
 	const int wanted = readings->top->direction;
 
-	if (info_is_foreign(info))
+	if (info->other_abi)
 		return 0;
 	if (!stats)
 		stats = &none;

@@ -148,9 +148,6 @@ func newInfo() (c C.struct_natra_info) {
 }
 
 func infoAlone(c *C.struct_natra_info) Info {
-	if c.id[0] == 0 {
-		return Info{ABI: uint32(c.abi), PinPath: text(&c.pin_path[0])}
-	}
 	return Info{
 		ID:               text(&c.id[0]),
 		Ifname:           text(&c.ifname[0]),
@@ -176,6 +173,7 @@ func infoAlone(c *C.struct_natra_info) Info {
 		PaceProgID:       uint32(c.pace_prog_id),
 		PinPath:          text(&c.pin_path[0]),
 		ProgramIsCurrent: bool(c.program_is_current),
+		OtherABI:         bool(c.other_abi),
 		subnets:          [2]uint{uint(c.policy.shaped_subnets_len), uint(c.policy.unshaped_subnets_len)},
 		classes:          uint(c.policy.classes_len),
 	}

@@ -101,8 +101,7 @@ type Class struct {
 	Subnets               []string `json:"subnets,omitempty"`
 }
 
-// Info describes an attachment. One that an unknown build has pinned has ABI and PinPath
-// only.
+// Info describes an attachment.
 type Info struct {
 	ID      string `json:"id"`
 	Ifname  string `json:"ifname"`
@@ -139,6 +138,8 @@ type Info struct {
 	// ProgramIsCurrent: the programs are of this build; else [Handle.Upgrade] replaces
 	// them.
 	ProgramIsCurrent bool `json:"program_is_current"`
+	// OtherABI: a natra of another ABI attached it; Policy and Effective have the rates only.
+	OtherABI bool `json:"other_abi"`
 
 	// subnets has the numbers of shaped and unshaped ones until they are read, and
 	// classes that of the classes.
@@ -295,7 +296,7 @@ type Stats struct {
 
 // InfoStats is an attachment with its counters. Its Info is without InterfaceGone and
 // ProgramIsCurrent. Stats is nil if there are none: no limit holds, or the state is of
-// an unknown ABI.
+// another ABI.
 type InfoStats struct {
 	Info  Info   `json:"info"`
 	Stats *Stats `json:"stats"`

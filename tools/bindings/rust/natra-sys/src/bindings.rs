@@ -257,6 +257,7 @@ pub struct natra_info {
     pub pace_prog_id: u32,
     pub pin_path: [::std::os::raw::c_char; 128usize],
     pub program_is_current: bool,
+    pub other_abi: bool,
 }
 impl Default for natra_info {
     fn default() -> Self {

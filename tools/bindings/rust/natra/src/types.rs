@@ -422,6 +422,8 @@ pub struct Info {
     pub pace_prog_id: u32,
     pub pin_path: String,
     pub program_is_current: bool,
+    /// A natra of another ABI attached it: the policies have the rates only.
+    pub other_abi: bool,
 }
 
 impl Info {
@@ -451,6 +453,7 @@ impl Info {
             pace_prog_id: c.pace_prog_id,
             pin_path: text_of(&c.pin_path),
             program_is_current: c.program_is_current,
+            other_abi: c.other_abi,
         }
     }
 }
