@@ -20,7 +20,15 @@
  * new number if 0 in it means what builds without the field do. A map of a bank or a node
  * that builds without it do not open needs no new number either.
  */
-#define NATRA_PIN_ABI   1
+#ifdef NATRA_NEXT_ABI
+/* A build for tests, in which what is pinned is another from its first byte on: structs
+ * begin with `moved`. */
+#define NATRA_PIN_ABI 2
+#define NATRA_MOVED   64
+#else
+#define NATRA_PIN_ABI 1
+#define NATRA_MOVED   0
+#endif
 #define NATRA_PIN_MAGIC 0x6e617472 /* "natr" */
 
 #define NATRA_ROWS         4
@@ -147,6 +155,9 @@ struct natra_membership {
 
 /* The limits of one direction. */
 struct natra_limits {
+#ifdef NATRA_NEXT_ABI
+	__u8 moved[NATRA_MOVED];
+#endif
 	struct natra_rate rate;
 	/* For NATRA_PASS_CHARGED: the share of mice, and how much of the burst
 	 * they leave to elephants once they are over it. For NATRA_PASS_GUARDED:
@@ -185,6 +196,9 @@ struct natra_limits {
  * active, then the index: a packet sees the old limits or the new ones.
  */
 struct natra_config {
+#ifdef NATRA_NEXT_ABI
+	__u8 moved[NATRA_MOVED];
+#endif
 	__u64 active; /* counts changes; bit 0 is the index of the active ones */
 	struct natra_limits limits[2];
 	__u64 keys[NATRA_HASH_KEYS]; /* random, for this attachment */
@@ -355,6 +369,9 @@ struct natra_group_given {
  * active, then the index.
  */
 struct natra_group {
+#ifdef NATRA_NEXT_ABI
+	__u8 moved[NATRA_MOVED];
+#endif
 	struct natra_fair fair;
 	struct natra_member member; /* of the parent */
 	struct natra_tally charged;
@@ -373,6 +390,9 @@ struct natra_group {
  * a cache line long, and so are the parts that different CPUs write.
  */
 struct natra_state {
+#ifdef NATRA_NEXT_ABI
+	__u8 moved[NATRA_MOVED];
+#endif
 	struct natra_fair fair;
 	/* The value of natra_config.active at which the buckets were last cut,
 	 * see settle() in natra.bpf.c. */
@@ -402,8 +422,10 @@ _Static_assert(sizeof(struct natra_flow_entry) == 64,
 	       "as long as a cache line");
 _Static_assert(sizeof(struct natra_event_entry) == 64,
 	       "as long as a cache line");
-_Static_assert(sizeof(struct natra_limits) == 240, "no hidden padding");
-_Static_assert(sizeof(struct natra_config) == 656, "no hidden padding");
+_Static_assert(sizeof(struct natra_limits) == NATRA_MOVED + 240,
+	       "no hidden padding");
+_Static_assert(sizeof(struct natra_config) == 3 * NATRA_MOVED + 656,
+	       "no hidden padding");
 _Static_assert(sizeof(struct natra_stripe) == 512,
 	       "as long as eight cache lines");
 _Static_assert(sizeof(struct natra_fair) == 32, "no hidden padding");
@@ -411,10 +433,11 @@ _Static_assert(sizeof(struct natra_parsed_packet) == 72, "no hidden padding");
 _Static_assert(sizeof(struct natra_connects) == 288, "no hidden padding");
 _Static_assert(sizeof(struct natra_fixed) == 12, "no hidden padding");
 _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
-_Static_assert(sizeof(struct natra_group) == 448,
+_Static_assert(sizeof(struct natra_group) == NATRA_MOVED + 448,
 	       "as long as seven cache lines");
 _Static_assert(sizeof(struct natra_state) ==
-		       128 + 512 + 2048 + 2048 + 8192 + NATRA_STRIPES * 512 +
+		       NATRA_MOVED + 128 + 512 + 2048 + 2048 + 8192 +
+			       NATRA_STRIPES * 512 +
 			       4 * NATRA_ROWS * NATRA_SKETCH_WIDTH,
 	       "layout; a multiple of a cache line");
 

@@ -74,7 +74,7 @@ struct record_classes {
 	struct record_class list[NATRA_CLASSES_MAX];
 };
 
-_Static_assert(sizeof(struct record_class) == 768,
+_Static_assert(sizeof(struct record_class) == 3 * NATRA_MOVED + 768,
 	       "pinned layout: NATRA_PIN_ABI");
 
 /* The first RECORD_PREFIX_SIZE bytes are the prefix. */
@@ -106,6 +106,9 @@ struct record {
 	uint8_t reserved_prefix[312];
 
 	/* The rest is of this ABI. */
+#ifdef NATRA_NEXT_ABI
+	uint8_t moved[NATRA_MOVED];
+#endif
 	struct record_slot slot[LEG_MAX];
 	/* The policy, as policy_fields have it in `pinned`. */
 	uint64_t policy[POLICY_PINNED_SIZE / 8];
@@ -125,7 +128,7 @@ struct record {
 	uint8_t reserved[560];
 };
 
-#define RECORD_PREFIX_SIZE offsetof(struct record, slot)
+#define RECORD_PREFIX_SIZE 1520
 
 #define IN_PREFIX(member, offset)                                              \
 	_Static_assert(offsetof(struct record, member) == (offset),            \
@@ -149,10 +152,12 @@ IN_PREFIX(network, 440);
 IN_PREFIX(label, 696);
 IN_PREFIX(reason, 952);
 IN_PREFIX(reserved_prefix, 1208);
-_Static_assert(RECORD_PREFIX_SIZE == 1520 && sizeof(struct record_link) == 40 &&
+IN_PREFIX(slot, RECORD_PREFIX_SIZE + NATRA_MOVED);
+_Static_assert(sizeof(struct record_link) == 40 &&
 		       sizeof(struct record_leg) == 16,
 	       "the prefix is the same in all ABIs");
-_Static_assert(sizeof(struct record) == 3152, "pinned layout: NATRA_PIN_ABI");
+_Static_assert(sizeof(struct record) == 4 * NATRA_MOVED + 3152,
+	       "pinned layout: NATRA_PIN_ABI");
 
 struct natra_policy record_get_policy(const struct record *record);
 void record_set_policy(struct record *record,

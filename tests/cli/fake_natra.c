@@ -293,10 +293,8 @@ int natra_upgrade(struct natra *n, const char *id)
 {
 	(void)n;
 	fprintf(stderr, "upgrade %s\n", id);
-	if (strcmp(id, "gone") == 0)
-		return -ENODEV;
-	if (strcmp(id, "newer") == 0)
-		return -ESTALE;
+	if (strcmp(id, "gone") == 0 || strcmp(id, "newer") == 0)
+		return id[0] == 'g' ? -ENODEV : -ESTALE;
 	/* The other ids were detached after they had been listed. */
 	return strcmp(id, "web") == 0 || strcmp(id, "bare") == 0 ? 0 : -ENOENT;
 }
@@ -572,21 +570,21 @@ int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 
 int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
 {
-	static const char *const ids[] = {"web", "bare", "evil", "gone"};
+	static const char *const ids[] = {"newer", "web", "bare", "evil",
+					  "gone"};
 	struct natra_info info;
 	struct natra_stats stats;
-	int r;
+	int r = 0;
 
 	if (getenv("NATRA_FAKE_PODS"))
 		return foreach_pod(tell_with_stats,
 				   &(struct stats_walk){fn, arg});
-	fill(&info, "newer");
-	r = fn(arg, &info, NULL);
-	for (size_t i = 0; i < 4 && r == 0; i++) {
+	for (size_t i = 0; i < 5 && r == 0; i++) {
 		fill(&info, ids[i]);
 		info.ingress_prog_id = info.egress_prog_id = 1;
 		natra_stats(n, ids[i], &stats);
-		r = fn(arg, &info, info.unshaped ? NULL : &stats);
+		r = fn(arg, &info,
+		       info.unshaped || info.other_abi ? NULL : &stats);
 	}
 	return r;
 }

@@ -3,13 +3,11 @@
 names."""
 import os
 import subprocess
-import sys
 
 from commands import sh
+from other_build import build, run
 from report import skip
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-SOURCE = os.path.realpath(f"{HERE}/../..")
 LIBRARIES = ("bpf", "nl-3", "nl-route-3", "cjson", "elf", "z", "zstd")
 
 
@@ -36,19 +34,7 @@ def static_agent():
 def stripped(target):
     if missing():
         skip(f"{', '.join(missing())} (tools/install-deps static)")
-    build = os.environ.get("NATRA_STATIC_BUILD", f"{SOURCE}/build-static")
-    if not os.path.exists(f"{build}/build.ninja"):
-        run("meson", "setup", build, SOURCE, "-Dstatic=true",
-            "-Dtests=disabled", "-Dman=disabled", "--buildtype=release")
-    run("ninja", "-C", build, target)
-    path = f"{build}/{os.path.basename(target)}"
-    run("strip", "-o", path, f"{build}/{target}")
+    built = build("NATRA_STATIC_BUILD", target, "-Dstatic=true", "--buildtype=release")
+    path = built.removesuffix(target) + os.path.basename(target)
+    run("strip", "-o", path, built)
     return path
-
-
-def run(*args):
-    p = subprocess.run(args, text=True, stdin=subprocess.DEVNULL,
-                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if p.returncode:
-        sys.exit(f"{' '.join(args)}: exit {p.returncode}:\n"
-                 f"{p.stdout[-3000:]}")

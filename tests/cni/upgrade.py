@@ -23,11 +23,11 @@ import bpfsys
 from commands import sh
 from limiters import find_natractl
 from report import skip
+from flood import NODE_IP, POD_IP, Stream
 
 ID = "upgrade/c0ffee/eth0"
 RATE = 10_000_000
 OFFERED = 8 * RATE
-POD_IP, NODE_IP = "10.76.0.2", "10.76.0.1"
 FNV_BASIS = 0xcbf29ce484222325
 
 
@@ -114,57 +114,6 @@ def counted(path):
             into["unlimited"]["packets"])
 
 
-class Stream:
-    """Sends UDP from the node into the pod, at far more than the limit."""
-
-    def __init__(self, pod):
-        with pod:
-            self.sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.sink.bind((POD_IP, 9000))
-        self.sink.settimeout(0.2)
-        self.seen = []                  # (time, bytes)
-        self.stop = False
-        self.threads = [threading.Thread(target=f)
-                        for f in (self.send, self.receive)]
-        for t in self.threads:
-            t.start()
-
-    def send(self):
-        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        begin, sent = time.monotonic(), 0
-        while not self.stop:
-            while sent * 8 < (time.monotonic() - begin) * OFFERED:
-                s.sendto(bytes(1400), (POD_IP, 9000))
-                sent += 1400
-            time.sleep(0.002)
-        s.close()
-
-    def receive(self):
-        while not self.stop:
-            try:
-                self.seen.append((time.monotonic(), len(self.sink.recv(2000))))
-            except TimeoutError:
-                pass
-
-    def end(self):
-        self.stop = True
-        for t in self.threads:
-            t.join()
-        self.sink.close()
-
-    def most(self, since, seconds):
-        """Return the highest rate over any window of this length."""
-        seen = [(t, n) for t, n in self.seen if t >= since]
-        best = total = first = 0
-        for t, n in seen:
-            total += n
-            while seen[first][0] < t - seconds:
-                total -= seen[first][1]
-                first += 1
-            best = max(best, total)
-        return best * 8 / seconds
-
-
 def added(rep, what, path, pod, **env):
     """Check that ADD and CHECK by a plugin succeed."""
     env = {"CNI_NETNS": pod.path, **env}
@@ -190,7 +139,7 @@ def test_swap(rep, pod):
         rep.true("  the other build has another engine", found)
         plugins = (find_natra(), other)
         call(other, "ADD", conf(pod), CNI_NETNS=pod.path)
-        stream = Stream(pod)
+        stream = Stream(pod, OFFERED)
         # By then the first burst is used up and the flow is known to be heavy.
         time.sleep(1.5)
         since = time.monotonic()
@@ -233,7 +182,7 @@ def test_in_place(rep, pod):
         other, found = other_object(directory)
         rep.true("  the other build has another object", found)
         added(rep, "this build", find_natra(), pod)
-        stream = Stream(pod)
+        stream = Stream(pod, OFFERED)
         time.sleep(1.5)
         before, since = attachment(pod.path), time.monotonic()
         was, seen = counted(pod.path), 0
