@@ -553,25 +553,21 @@ static int tell_with_stats(void *arg, const struct natra_info *info)
 
 int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 {
-	static const char *const ids[] = {"newer", "bare", "evil", "gone",
-					  "web"};
+	static const char *ids[] = {"newer", "bare", "evil", "gone", "web"};
 	struct natra_info info;
 	int r = 0;
 
 	(void)n;
 	if (getenv("NATRA_FAKE_PODS"))
 		return foreach_pod(fn, arg);
-	for (size_t i = 0; i < 5 && r == 0; i++) {
-		fill(&info, ids[i]);
-		r = fn(arg, &info);
-	}
+	for (size_t i = 0; i < 5 && r == 0; i++)
+		r = fill(&info, ids[i]) ? 0 : fn(arg, &info);
 	return r;
 }
 
 int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
 {
-	static const char *const ids[] = {"newer", "web", "bare", "evil",
-					  "gone"};
+	static const char *all[] = {"newer", "web", "bare", "evil", "gone"};
 	struct natra_info info;
 	struct natra_stats stats;
 	int r = 0;
@@ -580,9 +576,10 @@ int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
 		return foreach_pod(tell_with_stats,
 				   &(struct stats_walk){fn, arg});
 	for (size_t i = 0; i < 5 && r == 0; i++) {
-		fill(&info, ids[i]);
+		fill(&info, all[i]);
 		info.ingress_prog_id = info.egress_prog_id = 1;
-		natra_stats(n, ids[i], &stats);
+		if (!info.other_abi)
+			natra_stats(n, all[i], &stats);
 		r = fn(arg, &info,
 		       info.unshaped || info.other_abi ? NULL : &stats);
 	}
