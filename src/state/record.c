@@ -105,8 +105,7 @@ bool record_valid(struct record *m)
 	}
 	if (m->magic != NATRA_PIN_MAGIC || m->abi != NATRA_PIN_ABI ||
 	    m->size != sizeof(*m) || m->mode >= NATRA_MODE_MAX ||
-	    m->subnets > SUBNETS_UNSHAPED ||
-	    !m->subnets != !m->subnets_len)
+	    m->subnets > SUBNETS_UNSHAPED || !m->subnets != !m->subnets_len)
 		return false;
 	policy = record_get_policy(m);
 	return policy_check(&policy, error, sizeof(error)) == 0;
