@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../tools/common/name.h"
 #include "env.h"
 
 /* The version of a configuration without cniVersion. */
@@ -105,7 +106,7 @@ int conf_parse(struct conf *conf, const char *text, size_t len,
 		return r;
 	if (!conf->name[0])
 		return refuse(failure, CNI_BAD_CONFIG, "missing network name");
-	if (!env_name_ok(conf->name)) {
+	if (name_wrong(conf->name)) {
 		(void)refuse(failure, CNI_BAD_CONFIG,
 			     "name: invalid characters found in network name");
 		refuse_details(failure, "%s", conf->name);

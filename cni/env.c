@@ -8,6 +8,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "../tools/common/name.h"
+
 #define OWN_NETNS "/proc/self/ns/net"
 
 /* The kernel's IFNAMSIZ, which counts the terminator. */
@@ -33,23 +35,6 @@ struct env env_read(void)
 		.netns_override = strcmp(override, "1") == 0 ||
 				  strcasecmp(override, "true") == 0,
 	};
-}
-
-static bool is_alnum(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-	       (c >= 'A' && c <= 'Z');
-}
-
-bool env_name_ok(const char *name)
-{
-	if (!is_alnum(*name))
-		return false;
-	for (; *name; name++) {
-		if (!is_alnum(*name) && !strchr("_.-", *name))
-			return false;
-	}
-	return true;
 }
 
 static int check_present(const struct env *env, unsigned int needs,
@@ -109,7 +94,7 @@ int env_check(const struct env *env, unsigned int needs,
 
 	if (r)
 		return r;
-	if ((needs & ENV_CONTAINERID) && !env_name_ok(env->container_id)) {
+	if ((needs & ENV_CONTAINERID) && name_wrong(env->container_id)) {
 		(void)refuse(
 			failure, CNI_BAD_ENVIRONMENT,
 			"CNI_CONTAINERID: invalid characters in containerID");

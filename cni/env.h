@@ -31,10 +31,6 @@ int env_check(const struct env *env, unsigned int needs,
  * missing. */
 void env_pod(const char *args, char *ret_pod, size_t size);
 
-/* Checks a name by the specification's rule, which is the same for container
- * ids and network names. */
-bool env_name_ok(const char *name);
-
 int env_check_netns(const struct env *env, struct failure *failure);
 /* Fails if CNI_NETNS is the plugin's own network namespace, unless
  * CNI_NETNS_OVERRIDE is set. */

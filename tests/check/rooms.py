@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The rooms of src/, the units in them, and who includes whom.
+"""The rooms of src/ and tools/, the units in them, and who includes whom.
 
 A unit is a header and the source of the same name: engine.h and engine.c. A
 file whose header has another name, such as hook_tcx.c, is a unit of its own.
 """
 
+import posixpath
 import re
 from pathlib import PurePath
 
 import house
 
-# The order is from the lowest to the highest: a room may include itself and those before
+# The rooms of src/. The order is from the lowest to the highest: a room may include itself and those before
 # it.
 ORDER = ("util", "base", "policy", "kernel", "state", "attach", "api")
 
@@ -22,8 +23,8 @@ def room_of(path):
 
 
 def unit_of(path):
-    """"state/engine" for src/state/engine.c."""
-    return str(PurePath(path).with_suffix("").relative_to("src"))
+    """"state/engine" for src/state/engine.c, "tools/agent/live" for tools/agent/live.c."""
+    return str(PurePath(path).with_suffix("")).removeprefix("src/")
 
 
 def local_includes(text):
@@ -36,8 +37,8 @@ def local_includes(text):
 
 
 def resolve(path, name, files):
-    """The file of src/ that `path` means by `name`, or None."""
-    beside = str(PurePath(path).parent / name)
+    """The one of the files that `path` means by `name`, or None."""
+    beside = posixpath.normpath(f"{PurePath(path).parent}/{name}")
     for found in (f"src/{name}", beside):
         if found in files:
             return found
@@ -45,7 +46,7 @@ def resolve(path, name, files):
 
 
 def arrows(files):
-    """{file: {files that it includes}} of {path: text}, inside of src/."""
+    """{file: {files that it includes}} of {path: text}, among these files."""
     return {path: {found for _, name in local_includes(text)
                    if (found := resolve(path, name, files))}
             for path, text in files.items()}

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../cni/env.h"
 #include "../common/log.h"
+#include "../common/name.h"
 
 #define EXIT_USAGE 2
 #define NS_PER_S   1000000000
@@ -114,7 +114,7 @@ static const char *read_bin_dir(struct options *o, const char *value)
 static const char *read_network(struct options *o, const char *value)
 {
 	o->install.network = value;
-	return install_check_network(value);
+	return name_wrong(value);
 }
 
 static const char *read_plugin(struct options *o, const char *value)
@@ -195,8 +195,8 @@ static const char *read_silence(struct options *o, const char *value)
 static const char *read_node(struct options *o, const char *value)
 {
 	o->live.node = value;
-	return !value[0] || env_name_ok(value) ? NULL
-					       : "is not the name of a node";
+	return value[0] && name_wrong(value) ? "is not the name of a node"
+					     : NULL;
 }
 
 static const char *read_api_server(struct options *o, const char *value)

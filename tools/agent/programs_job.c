@@ -9,7 +9,7 @@
 #include "../../cni/groups.h"
 #include "../../cni/wanted.h"
 #include "../../src/policy/fields.h"
-#include "../install/element.h"
+#include "../pods/element.h"
 #include "veth.h"
 
 /* The rates do not matter to a program. */

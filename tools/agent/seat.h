@@ -4,8 +4,8 @@
 #ifndef NATRA_AGENT_SEAT_H
 #define NATRA_AGENT_SEAT_H
 
-#include "jobs.h"
 #include "../pods/wish.h"
+#include "jobs.h"
 
 struct seat {
 	const struct jobs *jobs;

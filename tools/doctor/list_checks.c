@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "../../cni/wanted.h"
-#include "../install/element.h"
+#include "../pods/element.h"
 #include "../common/json.h"
+#include "../common/name.h"
 #include "../common/text.h"
 #include "check.h"
 
@@ -70,7 +71,7 @@ static char *other_network(const struct node *node)
 		if (node->used && node->used->name &&
 		    strcmp(node->used->name, entry->d_name) == 0)
 			continue;
-		if (!install_check_network(entry->d_name) &&
+		if (!name_wrong(entry->d_name) &&
 		    dir_open_below(&dir, &node->i->net, entry->d_name) == 0 &&
 		    dir_has(&dir, DROPIN_NAME))
 			name = text_copy(entry->d_name);

@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../install/element.h"
-#include "../install/plugin.h"
-#include "../pods/results.h"
 #include "../common/json.h"
+#include "../common/name.h"
 #include "../common/text.h"
+#include "../install/plugin.h"
+#include "../pods/element.h"
+#include "../pods/results.h"
 #include "privilege.h"
 #include "shell.h"
 
@@ -138,7 +139,7 @@ char *node_install_with(const struct node *node, const cJSON *element)
 	shell_text(shell, node->install_first, strlen(node->install_first));
 	cJSON_ArrayForEach(item, element)
 	{
-		const char *key = install_conf_key(item->string);
+		const char *key = element_key(item->string);
 		cleanup_text char *conf = NULL;
 		char *value;
 
@@ -170,7 +171,7 @@ static int look_at_chain(struct node *node)
 		r = lists_read(node->i, &node->lists);
 	node->used = find_used(&node->lists);
 	if (node->used && node->used->is_chain && node->used->name &&
-	    !install_check_network(node->used->name))
+	    !name_wrong(node->used->name))
 		read_dropins(node);
 	find_element(node);
 	/* An element in a list of somebody else's stays as it is. */

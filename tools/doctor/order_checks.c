@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../src/policy/fields.h"
-#include "../install/element.h"
+#include "../pods/element.h"
 #include "../common/json.h"
 #include "../common/text.h"
 #include "check.h"
@@ -24,27 +24,12 @@ static const cJSON *args_of(const struct pod *pod, const char *name)
 }
 
 /* Returns natra's element in the list that the pod was made with. */
-static const cJSON *element_of(const struct pod *pod, const char *type)
-{
-	const cJSON *plugin;
-
-	cJSON_ArrayForEach(plugin, json_get_exact(pod->cached.list, "plugins"))
-	{
-		if (element_has_type(plugin, type))
-			return plugin;
-	}
-	return NULL;
-}
-
 static const cJSON *own_element(const struct finder *f)
 {
-	const cJSON *element =
-		f->pod->has_result ? element_of(f->pod, "natra") : NULL;
+	const cJSON *list = f->pod->has_result ? f->pod->cached.list : NULL;
+	const cJSON *element = element_find(list, "natra");
 
-	if (!element && f->pod->has_result &&
-	    strcmp(f->node->type, "natra") != 0)
-		element = element_of(f->pod, f->node->type);
-	return element;
+	return element ? element : element_find(list, f->node->type);
 }
 
 static bool wants_limits(const struct pod *pod)

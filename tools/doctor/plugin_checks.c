@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../install/plugin.h"
 #include "../common/text.h"
+#include "../install/plugin.h"
 #include "check.h"
 
 /* Returns whether the plugin's file is there, and what it is. */

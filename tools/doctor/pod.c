@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../pods/netns.h"
 #include "../common/dir.h"
-#include "../pods/results.h"
 #include "../common/text.h"
+#include "../pods/netns.h"
+#include "../pods/results.h"
 #include "shell.h"
 
 struct search {

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../common/text.h"
 #include "plugin.h"
 #include "state.h"
-#include "../common/text.h"
 
 static int failed(struct install *i, int r, const char *path, const char *what)
 {

@@ -134,14 +134,10 @@ bool install_mode_parse(const char *text, enum install_mode *ret_mode);
 /* Returns the name of the platform with this number; NULL behind the last
  * one. */
 const char *install_platform(size_t index);
-/* Returns the key as natra-cni(8) writes it; NULL if natra has no such key. */
-const char *install_conf_key(const char *key);
 /* Puts "KEY=VALUE" into `conf`. The value is JSON if it is valid JSON, else a
  * string; if a key is given more than once, the last value counts. Returns NULL,
  * or what is wrong with the text. */
 const char *install_conf_add(cJSON *conf, const char *text);
-/* Returns NULL if `name` can be a network's, else what is wrong with it. */
-const char *install_check_network(const char *name);
 /* Returns whether "containerd://2.1.0" or the like has a version in it. */
 bool install_check_runtime_version(const char *text);
 

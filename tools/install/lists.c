@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "element.h"
 #include "../common/text.h"
+#include "../pods/element.h"
 
 static bool ends_in(const char *text, const char *end)
 {

@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-#include "element.h"
-#include "plugin.h"
+#include "../common/name.h"
 #include "../common/text.h"
+#include "../pods/element.h"
+#include "plugin.h"
 
 struct install_plan *plan_new(void)
 {
@@ -113,7 +114,7 @@ static void each_subdir(const struct install *i,
 		cleanup_dir struct dir dir = DIR_INIT;
 
 		/* This also leaves out "." and "..". */
-		if (!install_check_network(entry->d_name) &&
+		if (!name_wrong(entry->d_name) &&
 		    (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
 		    dir_open_below(&dir, &i->net, entry->d_name) == 0)
 			visit(arg, &dir, entry->d_name);

@@ -3,12 +3,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "../common/json.h"
+#include "../common/name.h"
+#include "../common/text.h"
+#include "../pods/element.h"
 #include "decide.h"
-#include "element.h"
 #include "plan.h"
 #include "plugin.h"
-#include "../common/json.h"
-#include "../common/text.h"
+#include "splice.h"
 
 #define PARTIAL_TRIES    10
 #define PARTIAL_PAUSE_NS 100000000
@@ -78,7 +80,7 @@ static int check_primary(struct install *i, const struct list *primary)
 	if (!primary->name)
 		return install_fail(i, -EINVAL, "%s/%s: has no name",
 				    i->net.path, primary->file);
-	wrong = install_check_network(primary->name);
+	wrong = name_wrong(primary->name);
 	if (wrong)
 		return install_fail(i, -EINVAL, "%s/%s: name '%s' %s",
 				    i->net.path, primary->file, primary->name,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "../common/text.h"
 #include "plan.h"
 #include "plugin.h"
-#include "../common/text.h"
 #include "use.h"
 
 /* Returns why the plugin under this name has to stay, as a text that the caller

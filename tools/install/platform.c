@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "../common/dir.h"
-#include "install.h"
 #include "../common/text.h"
+#include "install.h"
 
 #define K3S_NET     "/var/lib/rancher/k3s/agent/etc/cni/net.d"
 #define MICROK8S    "/var/snap/microk8s/current"

@@ -7,9 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "element.h"
-#include "../common/program.h"
 #include "../common/json.h"
+#include "../common/program.h"
 #include "../common/text.h"
 
 /* The text in the plugin by which it is known: with this it begins what it

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "../common/dir.h"
-#include "install.h"
 #include "../common/program.h"
 #include "../common/text.h"
+#include "install.h"
 
 /* A container runtime, and its first version that has libcni 1.3.0, which is
  * the first libcni that reads drop-ins. */

@@ -5,26 +5,18 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "element.h"
-#include "../pods/results.h"
 #include "../common/json.h"
 #include "../common/text.h"
+#include "../pods/element.h"
+#include "../pods/results.h"
 
 static bool calls(const char *text, const char *type)
 {
 	cleanup_json cJSON *result = text ? cJSON_Parse(text) : NULL;
 	cleanup_json cJSON *list = results_list(result);
-	const cJSON *plugin;
 
-	if (!list)
-		return true;
-	cJSON_ArrayForEach(plugin,
-			   cJSON_GetObjectItemCaseSensitive(list, "plugins"))
-	{
-		if (element_has_type(plugin, type))
-			return true;
-	}
-	return element_has_type(list, type);
+	return !list || element_find(list, type) ||
+	       element_has_type(list, type);
 }
 
 struct search {

@@ -8,7 +8,7 @@
 
 #include "../../src/util/clock.h"
 #include "../common/memory.h"
-#include "kept.h"
+#include "counters.h"
 
 static bool is_name_byte(char c)
 {

@@ -14,7 +14,7 @@
 		NULL, NULL                                                     \
 	}
 
-/* The names of the verdicts, in the order of row_count(). Those of one basic name are
+/* The names of the verdicts, in the order of verdict_count(). Those of one basic name are
  * added up. Traffic that is not subject to the limit keeps its own name, so that it can
  * be left out when the traffic that passed is compared with the limit. */
 static const struct {
@@ -73,7 +73,7 @@ static struct row_labels labels_of(const struct row *row, const char *direction,
 static uint64_t count_of(const struct natra_direction_stats *stats,
 			 size_t verdict, bool is_bytes)
 {
-	const struct natra_count *count = row_count(stats, verdict);
+	const struct natra_count *count = verdict_count(stats, verdict);
 
 	return is_bytes ? count->bytes : count->packets;
 }

@@ -7,7 +7,7 @@
 
 #include "../../src/util/clock.h"
 #include "../common/memory.h"
-#include "rows.h"
+#include "counters.h"
 
 /* Returns whether no counter has fallen, as it does when an interface is attached
  * again. */
@@ -15,7 +15,8 @@ static bool has_grown(const struct natra_direction_stats *before,
 		      const struct natra_direction_stats *now)
 {
 	for (size_t i = 0; i < VERDICTS; i++) {
-		if (row_count(now, i)->packets < row_count(before, i)->packets)
+		if (verdict_count(now, i)->packets <
+		    verdict_count(before, i)->packets)
 			return false;
 	}
 	return now->delay_ns_sum >= before->delay_ns_sum;

@@ -4,6 +4,7 @@
 #define NATRA_METRICS_ROWS_H
 
 #include "collect.h"
+#include "counters.h"
 
 struct row_direction {
 	bool is_there; /* packets of this direction are counted */
@@ -40,10 +41,5 @@ struct rows {
 /* Makes a row of each attachment, or of each namespace, which points into *node. */
 struct rows rows_make(const struct node_metrics *node, bool by_namespace);
 void rows_free(struct rows *rows);
-
-/* The eight counters of a direction, by number. */
-#define VERDICTS 8
-const struct natra_count *row_count(const struct natra_direction_stats *stats,
-				    size_t verdict);
 
 #endif

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../src/policy/fields.h"
 #include "../../src/util/str.h"
 
 /* Doubles, which cJSON's numbers are, are exact below this. Larger numbers have to be
@@ -131,72 +130,6 @@ int call_read_bool(struct request *request, const char *name, bool *ret_bool)
 	return 0;
 }
 
-/* Sets *ret_object to NULL if there is none. */
-static int object_of(struct request *request, const char *name,
-		     const cJSON **ret_object)
-{
-	const cJSON *value =
-		cJSON_GetObjectItemCaseSensitive(request->json, name);
-
-	if (value && !cJSON_IsNull(value) && !cJSON_IsObject(value))
-		return call_refuse(request, "%s: is not an object", name);
-	*ret_object = value && cJSON_IsObject(value) ? value : NULL;
-	return 0;
-}
-
-int call_read_target(struct request *request, struct natra_target *target,
-		     const struct natra_target **ret)
-{
-	static const char *const names[] = {
-		"id", "ifname", "netns", "network", "label", "netns_fd", NULL};
-	const char **const texts[] = {&target->id, &target->ifname,
-				      &target->netns, &target->network,
-				      &target->label};
-	uint64_t fd = 0;
-	const cJSON *json;
-	int r = object_of(request, "target", &json);
-
-	if (r < 0 || !json)
-		return r;
-	r = call_read_known(request, "target.", json, names);
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && r == 0; i++)
-		r = call_read_text_of(
-			request, "target.", names[i],
-			cJSON_GetObjectItemCaseSensitive(json, names[i]),
-			texts[i]);
-	if (r == 0)
-		r = call_read_number_of(
-			request, "target.", "netns_fd",
-			cJSON_GetObjectItemCaseSensitive(json, "netns_fd"),
-			INT32_MAX, &fd);
-	if (r < 0)
-		return r;
-	target->netns_fd = (int)fd;
-	*ret = target;
-	return 0;
-}
-
-/* A field that has words can be given as a word or, as the library has it, a number. */
-static int read_field(struct request *request, const struct policy_field *field,
-		      const cJSON *value, struct natra_policy *policy)
-{
-	uint64_t number = 0;
-	int r;
-
-	if (cJSON_IsString(value) &&
-	    policy_field_parse_word(field, value->valuestring, &number) == 0) {
-		policy_field_set(field, policy, number);
-		return 0;
-	}
-	r = call_read_number_of(request, "policy.", field->name, value,
-				field->size == sizeof(uint64_t) ? UINT64_MAX
-								: UINT32_MAX,
-				&number);
-	if (r == 0)
-		policy_field_set(field, policy, number);
-	return r;
-}
-
 int call_read_texts(struct request *request, const char *what,
 		    const cJSON *array, const char ***ret_texts,
 		    size_t *ret_len)
@@ -225,108 +158,14 @@ int call_read_texts(struct request *request, const char *what,
 	return 0;
 }
 
-static int read_subnets(struct request *request, const cJSON *json,
-			struct natra_policy *policy)
+int call_read_object(struct request *request, const char *name,
+		     const cJSON **ret_object)
 {
-	int r = call_read_texts(
-		request, "policy.shaped_subnets",
-		cJSON_GetObjectItemCaseSensitive(json, "shaped_subnets"),
-		&request->shaped, &policy->shaped_subnets_len);
+	const cJSON *value =
+		cJSON_GetObjectItemCaseSensitive(request->json, name);
 
-	if (r == 0)
-		r = call_read_texts(request, "policy.unshaped_subnets",
-				    cJSON_GetObjectItemCaseSensitive(
-					    json, "unshaped_subnets"),
-				    &request->unshaped,
-				    &policy->unshaped_subnets_len);
-	policy->shaped_subnets = request->shaped;
-	policy->unshaped_subnets = request->unshaped;
-	return r;
-}
-
-int call_read_policy(struct request *request, struct natra_policy *policy,
-		     const struct natra_policy **ret)
-{
-	const char *names[POLICY_FIELDS_LEN + 4] = {
-		"shaped_subnets", "unshaped_subnets", "classes"};
-	const cJSON *json;
-	int r = object_of(request, "policy", &json);
-
-	if (r < 0 || !json)
-		return r;
-	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++)
-		names[i + 3] = policy_fields[i].name;
-	r = call_read_known(request, "policy.", json, names);
-	for (size_t i = 0; i < POLICY_FIELDS_LEN && r == 0; i++) {
-		const cJSON *value = cJSON_GetObjectItemCaseSensitive(
-			json, policy_fields[i].name);
-
-		if (value)
-			r = read_field(request, &policy_fields[i], value,
-				       policy);
-	}
-	if (r == 0)
-		r = read_subnets(request, json, policy);
-	if (r == 0)
-		r = call_read_classes(request, json, policy);
-	if (r < 0)
-		return r;
-	*ret = policy;
+	if (value && !cJSON_IsNull(value) && !cJSON_IsObject(value))
+		return call_refuse(request, "%s: is not an object", name);
+	*ret_object = value && cJSON_IsObject(value) ? value : NULL;
 	return 0;
-}
-
-static int read_pod(struct request *request, const cJSON *pod,
-		    struct natra_annotations *ret)
-{
-	const cJSON *item;
-	int r = 0;
-
-	request->annotations =
-		cJSON_malloc(sizeof(*ret->annotations) *
-			     ((size_t)cJSON_GetArraySize(pod) + 1));
-	ret->annotations = request->annotations;
-	cJSON_ArrayForEach(item, pod)
-	{
-		struct natra_annotation *one =
-			&request->annotations[ret->annotations_len++];
-
-		*one = (struct natra_annotation){.name = item->string};
-		r = call_read_text_of(request, "annotations.", item->string,
-				      item, &one->value);
-		if (r < 0)
-			break;
-	}
-	return r;
-}
-
-int call_read_annotations(struct request *request,
-			  struct natra_annotations *ret)
-{
-	const cJSON *pod;
-	int r = object_of(request, "annotations", &pod);
-
-	if (r == 0)
-		r = call_read_bool(request, "skip_bad", &ret->skip_bad);
-	if (r == 0)
-		r = call_read_bool(request, "allow_all", &ret->allow_all);
-	if (r == 0)
-		r = call_read_texts(request, "allowed",
-				    cJSON_GetObjectItemCaseSensitive(
-					    request->json, "allowed"),
-				    &request->allowed, &ret->allowed_len);
-	ret->allowed = request->allowed;
-	return r < 0 ? r : read_pod(request, pod, ret);
-}
-
-void call_read_free(struct request *request)
-{
-	cJSON_free(request->annotations);
-	cJSON_free(request->allowed);
-	cJSON_free(request->shaped);
-	cJSON_free(request->unshaped);
-	call_classes_free(request);
-	request->shaped = NULL;
-	request->unshaped = NULL;
-	request->annotations = NULL;
-	request->allowed = NULL;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The arguments of a call that is written in JSON: the library's structs, with the
- * names of their members. */
+/* The values in a call that is written in JSON. */
 #ifndef NATRACTL_CALL_READ_H
 #define NATRACTL_CALL_READ_H
 
@@ -12,7 +11,7 @@
 struct request {
 	const cJSON *json;
 	char error[512];
-	/* What the policy points to; call_read_free frees it. */
+	/* What the policy points to; call_policy_free frees it. */
 	const char **shaped, **unshaped;
 	struct natra_class *classes;
 	size_t classes_len;
@@ -40,25 +39,15 @@ int call_read_text_of(struct request *request, const char *what,
 		      const char *name, const cJSON *value,
 		      const char **ret_text);
 int call_read_bool(struct request *request, const char *name, bool *ret_bool);
-/* Both set *ret to `target` or `policy` if the request has one. */
-int call_read_target(struct request *request, struct natra_target *target,
-		     const struct natra_target **ret);
-int call_read_policy(struct request *request, struct natra_policy *policy,
-		     const struct natra_policy **ret);
+/* Sets *ret_object to NULL if there is none. */
+int call_read_object(struct request *request, const char *name,
+		     const cJSON **ret_object);
 /* Sets *ret_texts to memory of cJSON's, which the caller frees. */
 int call_read_texts(struct request *request, const char *what,
 		    const cJSON *array, const char ***ret_texts,
 		    size_t *ret_len);
-/* Reads "classes", which the policy then points to; see call_classes.c. */
-int call_read_classes(struct request *request, const cJSON *policy,
-		      struct natra_policy *ret);
-/* Reads the arguments of natra_policy_annotate beside the policy. */
-int call_read_annotations(struct request *request,
-			  struct natra_annotations *ret);
-void call_classes_free(struct request *request);
 /* Sets request->error, and returns -EINVAL. */
 __attribute__((format(printf, 2, 3))) int call_refuse(struct request *request,
 						      const char *format, ...);
-void call_read_free(struct request *request);
 
 #endif

@@ -9,8 +9,8 @@
 #include "classes.h"
 #include "cli.h"
 #include "info.h"
-#include "limits.h"
 #include "json.h"
+#include "limits.h"
 #include "neighbours.h"
 #include "output.h"
 

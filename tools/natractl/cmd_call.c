@@ -8,7 +8,7 @@
 
 #include "../../src/policy/environment.h"
 #include "../common/memory.h"
-#include "call_read.h"
+#include "call_policy.h"
 #include "cli.h"
 #include "events.h"
 #include "flows.h"
@@ -494,7 +494,7 @@ static int run_function(struct call *call)
 		r = read_arguments(call, &target, &policy);
 	if (r == 0)
 		r = function->run(call);
-	call_read_free(&call->request);
+	call_policy_free(&call->request);
 	return r;
 }
 

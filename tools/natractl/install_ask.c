@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../common/name.h"
 #include "output.h"
 
 static int ask_mode(const char *text, enum install_mode *ret_mode)
@@ -44,7 +45,7 @@ static int ask_dir(const struct cli *cli, enum opt_id id, const char **ret_dir)
 
 static int ask_network(const char *text, const char **ret_network)
 {
-	const char *wrong = text ? install_check_network(text) : NULL;
+	const char *wrong = text ? name_wrong(text) : NULL;
 
 	if (wrong)
 		return usage_error(opts_name(OPT_NETWORK), text, "%s", wrong);

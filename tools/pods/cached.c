@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../cni/env.h"
-#include "../install/element.h"
+#include "../common/name.h"
+#include "element.h"
 #include "results.h"
 
 static const char *text_at(const cJSON *object, const char *key)
@@ -66,15 +66,8 @@ static void fill(struct cached *c)
  * that of the list to which Multus delegates. */
 static bool is_relayed(const cJSON *list)
 {
-	const cJSON *plugin;
-
-	cJSON_ArrayForEach(plugin, json_get_exact(list, "plugins"))
-	{
-		if (element_has_type(plugin, "multus") ||
-		    element_has_type(plugin, "multus-shim"))
-			return true;
-	}
-	return false;
+	return element_find(list, "multus") ||
+	       element_find(list, "multus-shim");
 }
 
 bool cached_read(const char *text, struct cached *ret)
@@ -82,7 +75,7 @@ bool cached_read(const char *text, struct cached *ret)
 	struct cached c = {.json = cJSON_Parse(text)};
 
 	fill(&c);
-	if (env_name_ok(c.container_id) && env_name_ok(c.network) &&
+	if (!name_wrong(c.container_id) && !name_wrong(c.network) &&
 	    c.ifname[0])
 		c.list = results_list(c.json);
 	if (!cJSON_IsObject(c.list) || is_relayed(c.list)) {

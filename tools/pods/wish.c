@@ -6,7 +6,7 @@
 
 #include "../../src/policy/fields.h"
 #include "../common/annotations.h"
-#include "../install/element.h"
+#include "element.h"
 
 /* Annotations that begin with these are natra's own, or Calico's, of which some stand for
  * natra's. */
@@ -15,18 +15,6 @@
 #define BRACES "{annotation:"
 
 #define ANNOTATIONS_CAPABILITY "io.kubernetes.cri.pod-annotations"
-
-static const cJSON *find_element(const cJSON *list, const char *type)
-{
-	const cJSON *plugin;
-
-	cJSON_ArrayForEach(plugin, json_get_exact(list, "plugins"))
-	{
-		if (element_has_type(plugin, type))
-			return plugin;
-	}
-	return NULL;
-}
 
 bool wish_follows(const char *name)
 {
@@ -104,7 +92,7 @@ static int begin(struct wish *wish, const struct cached *cached,
 		 struct failure *failure)
 {
 	*wish = (struct wish){
-		.keys = find_element(cached->list, "natra"),
+		.keys = element_find(cached->list, "natra"),
 		.rates = NATRA_INIT(wish->rates),
 		.asker =
 			{.pod = wish->pod,
@@ -113,7 +101,7 @@ static int begin(struct wish *wish, const struct cached *cached,
 	};
 	if (!wish->keys)
 		wish->keys = wish->made = element_json(
-			conf, find_element(cached->list, "bandwidth"));
+			conf, element_find(cached->list, "bandwidth"));
 	cached_pod(cached, wish->pod, sizeof(wish->pod));
 	return read_asker(wish, cached, present, n, failure);
 }
@@ -158,7 +146,7 @@ bool wish_has_classes(const struct wish *wish)
 
 bool wish_may_join(const struct cached *cached, const cJSON *conf)
 {
-	const cJSON *own = find_element(cached->list, "natra");
+	const cJSON *own = element_find(cached->list, "natra");
 	const cJSON *group = json_get(own ? own : conf, "group");
 	const char *name = json_text(json_get(group, "name"));
 	const char *at = name ? strstr(name, BRACES) : NULL;

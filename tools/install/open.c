@@ -1,130 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "install.h"
-
-#include <ctype.h>
+/* Begins an installation: finds the platform, opens its directories and locks them. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "../common/text.h"
 #include "platform.h"
 #include "plugin.h"
 #include "state.h"
-#include "../common/text.h"
-
-struct install *install_new(void)
-{
-	struct install *i = memory_new(sizeof(*i));
-
-	i->root_fd = -1;
-	i->plugin_fd = -1;
-	i->net = i->bin = (struct dir)DIR_INIT;
-	return i;
-}
-
-void install_free(struct install *i)
-{
-	if (!i)
-		return;
-	dir_close(&i->net);
-	dir_close(&i->bin);
-	text_closep(&i->root_fd);
-	text_closep(&i->plugin_fd);
-	runtime_free(&i->runtimes);
-	free(i->plugin_versions);
-	free(i->plugin_status);
-	free(i->error);
-	free(i);
-}
-
-const char *install_error(const struct install *i)
-{
-	return i->error ? i->error : "";
-}
-
-int install_fail(struct install *i, int r, const char *format, ...)
-{
-	va_list args;
-
-	/* The old text is freed at the end, since an argument may be that
-	 * text. */
-	char *before = i->error;
-
-	va_start(args, format);
-	i->error = text_vformat(format, args);
-	va_end(args);
-	free(before);
-	return r;
-}
-
-const char *install_net_dir(const struct install *i)
-{
-	return i->net.path;
-}
-
-const char *install_bin_dir(const struct install *i)
-{
-	return i->bin.path;
-}
-
-const char *install_mode_name(enum install_mode mode)
-{
-	static const char *const names[INSTALL_MODE_MAX] = {
-		[INSTALL_AUTO] = "auto",
-		[INSTALL_DROPIN] = "dropin",
-		[INSTALL_LIST] = "list",
-		[INSTALL_BANDWIDTH] = "bandwidth",
-		[INSTALL_PRESENT] = "present",
-	};
-
-	return names[mode];
-}
-
-bool install_mode_parse(const char *text, enum install_mode *ret_mode)
-{
-	for (int mode = 0; mode < INSTALL_PRESENT; mode++) {
-		if (strcmp(text, install_mode_name((enum install_mode)mode)) !=
-		    0)
-			continue;
-		*ret_mode = (enum install_mode)mode;
-		return true;
-	}
-	return false;
-}
-
-const char *install_conf_add(cJSON *conf, const char *text)
-{
-	const char *equals = strchr(text, '=');
-	char name[64] = "";
-	const char *key;
-	cJSON *value;
-
-	if (!equals || equals == text)
-		return "is not KEY=VALUE";
-	if ((size_t)(equals - text) < sizeof(name))
-		memcpy(name, text, (size_t)(equals - text));
-	key = install_conf_key(name);
-	if (!key)
-		return "has no key of natra's configuration, see natra-cni(8)";
-	value = cJSON_ParseWithOpts(equals + 1, NULL, true);
-	cJSON_DeleteItemFromObject(conf, key);
-	cJSON_AddItemToObject(conf, key,
-			      value ? value : cJSON_CreateString(equals + 1));
-	return NULL;
-}
-
-/* Checks a name by the CNI specification's rule. It also keeps out "..", which
- * matters because the name becomes that of a directory. */
-const char *install_check_network(const char *name)
-{
-	if (!isalnum((unsigned char)name[0]))
-		return "does not begin with a letter or a digit";
-	for (; *name; name++) {
-		if (!isalnum((unsigned char)*name) && !strchr("_.-", *name))
-			return "has a character other than letters, digits, '_', '.' and '-'";
-	}
-	return NULL;
-}
 
 static int open_dir(struct install *i, struct dir *dir, const char *path,
 		    const char *what)

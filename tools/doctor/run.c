@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "doctor.h"
-
+/* Runs all checks, each with what it needs. */
 #include <stdio.h>
 #include <stdlib.h>
 

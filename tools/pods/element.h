@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* natra's element in a list of plugins, and how it gets into the text of one. */
-#ifndef NATRA_INSTALL_ELEMENT_H
-#define NATRA_INSTALL_ELEMENT_H
+/* The elements of a list of plugins, and natra's own. */
+#ifndef NATRA_PODS_ELEMENT_H
+#define NATRA_PODS_ELEMENT_H
 
 #include <stdbool.h>
 
@@ -20,23 +20,13 @@ char *element_file(const cJSON *conf);
 char *element_text(const cJSON *conf, const cJSON *replaces);
 cJSON *element_json(const cJSON *conf, const cJSON *replaces);
 
+/* Returns the key as natra-cni(8) writes it; NULL if natra has no such key. */
+const char *element_key(const char *key);
+
 bool element_is_marked(const cJSON *element);
 /* Returns whether an element calls the plugin of this name. */
 bool element_has_type(const cJSON *element, const char *type);
-
-/*
- * All bytes of the list but the element stay as they are, and with them the keys,
- * the numbers and the order that somebody else wrote.
- *
- * Returns `text`, a valid list, with `element`, the text of natra's element, in
- * the place of element number `at` of its plugins, or behind the last one if
- * `at` is negative. The caller frees it. Returns NULL if there is not exactly
- * one key "plugins".
- */
-char *splice_list(const char *text, const char *element, int at);
-/* Returns a list made of a configuration of one plugin and natra's element. The
- * caller frees it. */
-char *splice_single(const char *text, const char *name, const char *version,
-		    const char *element);
+/* Returns the first element that does so in a list; NULL if there is none. */
+const cJSON *element_find(const cJSON *list, const char *type);
 
 #endif
