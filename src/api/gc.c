@@ -10,7 +10,7 @@
 #include "attach/limits.h"
 #include "attach/teardown.h"
 #include "state/engine.h"
-#include "state/groups.h"
+#include "state/group_map.h"
 
 struct sweep {
 	struct natra *n;

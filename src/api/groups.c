@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The public functions for groups, whose members natra_attach and natra_configure make. */
-#include "state/groups.h"
+#include "state/group_map.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "api/structs.h"
-#include "policy/groups.h"
+#include "policy/group_limits.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 #include "../../bpf/natra_groups.h"

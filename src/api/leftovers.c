@@ -72,10 +72,11 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 				    FIRST_LEFTOVERS, sizeof(found)));
 }
 
-/* Lets natra's own limits hold, if it has attached anything by the id that the caller
- * gave; or lifts them in some legs, if `lifted` is not NULL, see limits_lift. */
-static int hold(struct natra *n, const struct natra_target *target,
-		const bool lifted[LEG_MAX], struct pin_dir *ret_lifting)
+/* Restores natra's own limits, if it has attached anything by the id that the caller gave;
+ * or lifts them in some legs, if `lifted` is not NULL, see limits_lift. */
+static int lift_or_restore(struct natra *n, const struct natra_target *target,
+			   const bool lifted[LEG_MAX],
+			   struct pin_dir *ret_lifting)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
@@ -93,20 +94,20 @@ static int hold(struct natra *n, const struct natra_target *target,
 	     strcmp(t.ifname, gen.record.pod.ifname) != 0))
 		return r;
 	return lifted ? limits_lift(n, &gen, lifted, ret_lifting)
-		      : limits_hold(n, &gen);
+		      : limits_restore(n, &gen);
 }
 
 /* Gives all limits back, for which the lock is waited for even if the caller's program
  * is to end. The error text of a drain that has failed stays. */
-static int hold_all(struct natra *n, const struct natra_target *target,
-		    bool has_failed)
+static int restore(struct natra *n, const struct natra_target *target,
+		   bool has_failed)
 {
 	const natra_cancelled_fn asked = n->cancelled_fn;
 	struct kept_error kept = keep_error(n);
 	int r;
 
 	n->cancelled_fn = NULL;
-	r = hold(n, target, NULL, NULL);
+	r = lift_or_restore(n, target, NULL, NULL);
 	n->cancelled_fn = asked;
 	if (has_failed)
 		restore_error(&kept);
@@ -123,11 +124,11 @@ static int drain(struct natra *n, const struct natra_target *target,
 		[LEG_EGRESS] = l->ifb_root.qdisc.kind[0],
 	};
 	cleanup_pin_dir struct pin_dir lifting = PIN_DIR_INIT;
-	int r = hold(n, target, lifted, &lifting), restored;
+	int r = lift_or_restore(n, target, lifted, &lifting), restored;
 
 	if (r == 0)
 		r = leftovers_drain(n, nl, l);
-	restored = hold_all(n, target, r < 0);
+	restored = restore(n, target, r < 0);
 	return r < 0 ? r : restored;
 }
 
@@ -152,7 +153,7 @@ int natra_remove_leftovers(struct natra *n, const struct natra_target *target)
 	/* A process that was killed while it let them drain has left the pod without
 	 * natra's limits. */
 	if (r == 0)
-		r = hold_all(n, target, false);
+		r = restore(n, target, false);
 	if (r == 0)
 		r = leftovers_remove(n, &nl, &l);
 	return r < 0 ? r : finish(n, r);

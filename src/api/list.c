@@ -38,9 +38,9 @@ static int add_key(void *arg, const char *path)
 	if (r == 0) {
 		const struct record_link *link = check_sought_link(&gen);
 
-		a.seat.netns = record_netns(link);
-		a.seat.ifindex = link->ifindex;
-		a.seat.exists = check_has_link(all->n, &gen);
+		a.lookup.netns = record_netns(link);
+		a.lookup.ifindex = link->ifindex;
+		a.lookup.exists = check_has_link(all->n, &gen);
 		return add_attachment(all, &a);
 	}
 	return all->skip_errors ? 0 : r;
@@ -48,22 +48,22 @@ static int add_key(void *arg, const char *path)
 
 /* Walks all namespaces once to find out which interfaces exist, for attachments whose
  * TCX links do not prove it. */
-static int look_at_seats(struct attachments *all, struct netns_index *index)
+static int look_up_all(struct attachments *all, struct netns_index *index)
 {
-	cleanup_free struct netns_seat **seats =
-		calloc(all->len, sizeof(struct netns_seat *));
+	cleanup_free struct netns_lookup **lookups =
+		calloc(all->len, sizeof(struct netns_lookup *));
 	size_t len = 0;
 	int r;
 
-	if (!seats)
+	if (!lookups)
 		return fail_errno(all->n, -ENOMEM, "list attachments");
 	for (size_t i = 0; i < all->len; i++) {
-		if (all->list[i].seat.exists == 0)
-			seats[len++] = &all->list[i].seat;
+		if (all->list[i].lookup.exists == 0)
+			lookups[len++] = &all->list[i].lookup;
 	}
 	if (!len)
 		return 0;
-	r = index ? netns_index_look(index, seats, len) : -ENOENT;
+	r = index ? netns_index_look(index, lookups, len) : -ENOENT;
 	return r < 0 ? fail_errno(all->n, r, "look for interfaces") : 0;
 }
 
@@ -86,17 +86,17 @@ int read_attachments(struct attachments *all, struct netns_index **ret_index)
 	/* Without /proc there is no index, but it may not be needed. */
 	if (r < 0 && r != -ENOENT)
 		return fail_errno(all->n, r, "look for network namespaces");
-	return look_at_seats(all, *ret_index);
+	return look_up_all(all, *ret_index);
 }
 
 static int tell_of(struct natra *n, struct attachment *a,
 		   natra_attachment_fn fn, void *arg)
 {
-	if (a->seat.exists < 0)
-		return fail_errno(n, a->seat.exists,
+	if (a->lookup.exists < 0)
+		return fail_errno(n, a->lookup.exists,
 				  "look for interface '%s' of '%s'",
 				  a->info.ifname, a->info.id);
-	a->info.interface_gone = a->seat.exists == 0;
+	a->info.interface_gone = a->lookup.exists == 0;
 	return fn(arg, &a->info);
 }
 

@@ -9,7 +9,7 @@
  * read before anything is done with them. */
 struct attachment {
 	struct natra_info info;
-	struct netns_seat seat;
+	struct netns_lookup lookup;
 };
 
 struct attachments {

@@ -10,7 +10,7 @@
 #include "kernel/link.h"
 #include "kernel/qdisc_fq.h"
 #include "state/engine.h"
-#include "state/groups.h"
+#include "state/group_map.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 

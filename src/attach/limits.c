@@ -10,7 +10,7 @@
 #include "policy/classes.h"
 #include "policy/mode.h"
 #include "state/engine.h"
-#include "state/groups.h"
+#include "state/group_map.h"
 #include "state/journal.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
@@ -277,7 +277,7 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 }
 
 /* Gives a slot limits, unless it has them. */
-static int hold_slot(struct natra *n, const struct slot *slot,
+static int give_slot(struct natra *n, const struct slot *slot,
 		     const struct natra_limits *limits)
 {
 	struct natra_limits have;
@@ -288,7 +288,7 @@ static int hold_slot(struct natra *n, const struct slot *slot,
 	return slot_set_limits(n, slot, limits);
 }
 
-static int hold_leg(struct natra *n, const struct record *record,
+static int give_leg(struct natra *n, const struct record *record,
 		    const struct record_classes *classes, enum leg leg,
 		    bool lifted)
 {
@@ -303,13 +303,13 @@ static int hold_leg(struct natra *n, const struct record *record,
 		const struct natra_limits *limits =
 			record_limits(record, classes, i, leg);
 
-		r = hold_slot(n, &of, lifted ? &none : limits);
+		r = give_slot(n, &of, lifted ? &none : limits);
 	}
 	return r;
 }
 
-static int hold(struct natra *n, const struct pin_gen *gen,
-		const bool lifted[LEG_MAX])
+static int give_legs(struct natra *n, const struct pin_gen *gen,
+		     const bool lifted[LEG_MAX])
 {
 	const struct record *record = &gen->record;
 	struct record_classes classes = {0};
@@ -322,7 +322,7 @@ static int hold(struct natra *n, const struct pin_gen *gen,
 		return r;
 	for (int i = 0; i < LEG_MAX; i++) {
 		const int of = record->leg[i].hook
-				       ? hold_leg(n, record, &classes,
+				       ? give_leg(n, record, &classes,
 						  (enum leg)i, lifted[i])
 				       : 0;
 
@@ -336,14 +336,14 @@ int limits_lift(struct natra *n, const struct pin_gen *gen,
 {
 	int r = pin_dir_share(n, gen->path, ret_lifting);
 
-	return r < 0 ? r : hold(n, gen, lifted);
+	return r < 0 ? r : give_legs(n, gen, lifted);
 }
 
-int limits_hold(struct natra *n, const struct pin_gen *gen)
+int limits_restore(struct natra *n, const struct pin_gen *gen)
 {
 	static const bool none[LEG_MAX] = {false};
 
-	return gen->record.unshaped ? 0 : hold(n, gen, none);
+	return gen->record.unshaped ? 0 : give_legs(n, gen, none);
 }
 
 int limits_repair(struct natra *n, const struct pin_gen *gen)
@@ -353,5 +353,5 @@ int limits_repair(struct natra *n, const struct pin_gen *gen)
 
 	if (r == -EBUSY)
 		return 0;
-	return r < 0 ? r : limits_hold(n, gen);
+	return r < 0 ? r : limits_restore(n, gen);
 }

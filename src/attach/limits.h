@@ -17,14 +17,14 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 bool limits_cover(const struct record *record, const struct subnets *subnets,
 		  const struct natra_policy *policy, const struct subnets *to);
 
-/* Lets no limits hold in the legs that are lifted, until limits_hold is called. The caller
+/* Lets no limits hold in the legs that are lifted, until limits_restore is called. The caller
  * unlocks *ret_lifting after that; once it is unlocked, limits_repair gives the limits
  * back. The record stays as it is. */
 int limits_lift(struct natra *n, const struct pin_gen *gen,
 		const bool lifted[LEG_MAX], struct pin_dir *ret_lifting);
 
-/* Lets the limits on record hold. */
-int limits_hold(struct natra *n, const struct pin_gen *gen);
+/* Gives all legs the limits on record. */
+int limits_restore(struct natra *n, const struct pin_gen *gen);
 
 /* Does the same unless a process has lifted them that will give them back. */
 int limits_repair(struct natra *n, const struct pin_gen *gen);

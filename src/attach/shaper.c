@@ -18,7 +18,7 @@
 #include "policy/mode.h"
 #include "state/connects_map.h"
 #include "state/engine.h"
-#include "state/groups.h"
+#include "state/group_map.h"
 #include "state/journal.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"

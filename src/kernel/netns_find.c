@@ -283,19 +283,20 @@ static int go_to(const struct netns_index *index, const struct netns_id *id)
 	return r < 0 ? r : found.cookie == id->cookie;
 }
 
-/* Returns 1 if the interface of a seat exists, 0 if it is gone. */
-static int visit(struct netns_index *index, const struct netns_seat *seat)
+/* Returns 1 if the interface exists, 0 if it is gone. */
+static int visit(struct netns_index *index, const struct netns_lookup *lookup)
 {
-	int r = is_own(index, &seat->netns) ? 1 : go_to(index, &seat->netns);
+	int r = is_own(index, &lookup->netns) ? 1
+					      : go_to(index, &lookup->netns);
 
 	if (r == 0)
-		note_dead(index, seat->netns.cookie);
-	return r == 1 ? netns_has_link(seat->ifindex) : r;
+		note_dead(index, lookup->netns.cookie);
+	return r == 1 ? netns_has_link(lookup->ifindex) : r;
 }
 
 struct visits {
 	struct netns_index *index;
-	struct netns_seat **seats;
+	struct netns_lookup **lookups;
 	size_t len;
 };
 
@@ -307,19 +308,19 @@ static int visit_all(void *arg)
 	 * takes CAP_SYS_ADMIN. */
 	for (int away = 0; away < 2; away++) {
 		for (size_t i = 0; i < visits->len; i++) {
-			struct netns_seat *seat = visits->seats[i];
+			struct netns_lookup *lookup = visits->lookups[i];
 
-			if (is_own(visits->index, &seat->netns) == !away)
-				seat->exists = visit(visits->index, seat);
+			if (is_own(visits->index, &lookup->netns) == !away)
+				lookup->exists = visit(visits->index, lookup);
 		}
 	}
 	return 0;
 }
 
-int netns_index_look(struct netns_index *index, struct netns_seat **seats,
+int netns_index_look(struct netns_index *index, struct netns_lookup **lookups,
 		     size_t len)
 {
-	struct visits visits = {index, seats, len};
+	struct visits visits = {index, lookups, len};
 
 	return netns_run_apart(visit_all, &visits);
 }

@@ -16,8 +16,8 @@
 int netns_find(const struct natra *n, const struct netns_id *id, int hint_fd,
 	       int *ret_fd);
 
-/* An interface that a record names. */
-struct netns_seat {
+/* Whether an interface that a record names exists. */
+struct netns_lookup {
 	struct netns_id netns;
 	uint32_t ifindex;
 	int exists; /* 1: yes; 0: no; -errno: not known */
@@ -31,9 +31,9 @@ int netns_index_make(struct netns_index **ret_index);
 void netns_index_free(struct netns_index **index);
 #define cleanup_netns_index __attribute__((cleanup(netns_index_free)))
 
-/* Sets `exists` of each seat, on one thread that visits their namespaces.
+/* Sets `exists` of each, on one thread that visits their namespaces.
  * Returns -errno, without an error text, if no thread could be started. */
-int netns_index_look(struct netns_index *index, struct netns_seat **seats,
+int netns_index_look(struct netns_index *index, struct netns_lookup **lookups,
 		     size_t len);
 
 #endif

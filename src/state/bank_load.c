@@ -12,7 +12,7 @@
 
 #include "base/libbpf_log.h"
 #include "state/connects_map.h"
-#include "state/groups.h"
+#include "state/group_map.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
 #include "natra.skel.h"

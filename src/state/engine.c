@@ -11,7 +11,7 @@
 #include "base/libbpf_log.h"
 #include "policy/mode.h"
 #include "state/bank.h"
-#include "state/groups.h"
+#include "state/group_map.h"
 #include "state/journal.h"
 #include "state/ring.h"
 #include "util/cleanup.h"

@@ -7,7 +7,7 @@
  *   <bpffs>/natra/abi<number>/
  *           engine_<id>/<bank>/..., see engine.h
  *           events/ring, see ring.h
- *           groups/map, see groups.h
+ *           groups/map, see group_map.h
  *
  * Builds of all ABIs share ids and the locks on namespaces, and each ABI has a directory
  * of its own for what only it understands. In every ABI a process pins the record of an

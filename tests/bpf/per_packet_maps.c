@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "policy/groups.h"
+#include "policy/group_limits.h"
 #include "progrun.h"
-#include "state/groups.h"
+#include "state/group_map.h"
 
 void fill_subnets(struct subnets *subnets)
 {

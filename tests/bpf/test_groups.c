@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 
 #include "natra_groups.h"
-#include "policy/groups.h"
+#include "policy/group_limits.h"
 #include "progrun.h"
-#include "state/groups.h"
+#include "state/group_map.h"
 #include "util/cleanup.h"
 
 #define LEN      1000

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "natra_groups.h"
-#include "policy/groups.h"
+#include "policy/group_limits.h"
 #include "policy/policy.h"
 #include "policy_of.h"
 

@@ -75,7 +75,8 @@ static char *against_bandwidth(const struct install *i,
 	return NULL;
 }
 
-static int refuse(struct install *i, enum install_mode mode, const char *why)
+static int refuse_mode(struct install *i, enum install_mode mode,
+		       const char *why)
 {
 	return install_fail(i, -EOPNOTSUPP, "mode %s: %s",
 			    install_mode_name(mode), why);
@@ -89,7 +90,7 @@ static int decide_present(struct install *i, const struct list *primary,
 		text_format("%s has natra already", primary->file);
 
 	if (i->request->mode != INSTALL_AUTO)
-		return refuse(i, i->request->mode, why);
+		return refuse_mode(i, i->request->mode, why);
 	if (i->request->conf && i->request->conf->child)
 		return install_fail(i, -EOPNOTSUPP,
 				    "%s, and is not natra's to change", why);
@@ -143,7 +144,7 @@ int decide(struct install *i, const struct lists *lists,
 					   : against_bandwidth(i, primary);
 	}
 	if (why)
-		return refuse(i, mode, why);
+		return refuse_mode(i, mode, why);
 	ret->mode = mode;
 	ret->reason = text_copy("asked for");
 	return 0;

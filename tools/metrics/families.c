@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../src/util/clock.h"
-#include "groups.h"
+#include "group_families.h"
 #include "rows.h"
 
 /* The end of a list of labels. */

@@ -121,7 +121,7 @@ static int set_group(const struct cli *cli, enum opt_id id,
 	return 0;
 }
 
-static int refuse(const struct opts *opts, enum opt_id id, int r)
+static int refuse_value(const struct opts *opts, enum opt_id id, int r)
 {
 	static const struct {
 		const char *name, *examples, *range;
@@ -218,7 +218,7 @@ int limits_apply(const struct cli *cli, struct natra_policy *policy)
 		if (r > 0)
 			return r;
 		if (r < 0)
-			return refuse(opts, id, r);
+			return refuse_value(opts, id, r);
 		if (natra_policy_check(cli->n, policy) < 0)
 			return usage_error(opts_name(id), opts->value[id],
 					   "is refused: %s",

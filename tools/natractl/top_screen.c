@@ -28,7 +28,7 @@ struct screen {
 };
 
 /* Keeps what is selected in the view and on the screen. */
-static void settle(struct screen *screen)
+static void follow_selected(struct screen *screen)
 {
 	const struct top_model *model = &screen->top->model;
 	struct top_view *view = &screen->view;
@@ -60,7 +60,7 @@ static void select_row(struct screen *screen, size_t at)
 	view->selected = at;
 	memcpy(view->id, top_row_at(model, at)->reading.id, sizeof(view->id));
 	view->direction = top_row_at(model, at)->reading.direction;
-	settle(screen);
+	follow_selected(screen);
 }
 
 static void move_by(struct screen *screen, long by)
@@ -114,7 +114,7 @@ static void read_again(struct screen *screen)
 	struct top_view *view = &screen->view;
 	int r = top_read(screen->top);
 
-	settle(screen);
+	follow_selected(screen);
 	if (r == 0 && view->page == TOP_PAGE_FLOWS)
 		r = read_flows(screen);
 	else if (r == 0)
@@ -148,7 +148,7 @@ static void type_filter(struct screen *screen, int key)
 		filter[len + 1] = '\0';
 	}
 	top_model_arrange(&screen->top->model);
-	settle(screen);
+	follow_selected(screen);
 	count_flows(screen);
 }
 
@@ -170,7 +170,7 @@ static void sort_by(struct screen *screen, enum top_key key)
 {
 	screen->top->model.key = key;
 	top_model_arrange(&screen->top->model);
-	settle(screen);
+	follow_selected(screen);
 	count_flows(screen);
 }
 
@@ -219,7 +219,7 @@ static void pods_key(struct screen *screen, int key)
 	else if (key == KEY_ESC) {
 		screen->top->model.filter[0] = '\0';
 		top_model_arrange(&screen->top->model);
-		settle(screen);
+		follow_selected(screen);
 		count_flows(screen);
 	} else if (sort_key(key) != TOP_KEY_MAX)
 		sort_by(screen, sort_key(key));
@@ -253,7 +253,7 @@ static void resize(struct screen *screen)
 		resizeterm(size.ws_row, size.ws_col);
 	/* Nobody knows what the terminal has made of the old lines. */
 	clearok(curscr, TRUE);
-	settle(screen);
+	follow_selected(screen);
 	count_flows(screen);
 }
 
@@ -308,7 +308,7 @@ static bool wait_for_event(struct screen *screen)
 
 static void loop(struct screen *screen)
 {
-	settle(screen);
+	follow_selected(screen);
 	count_flows(screen);
 	screen->next_ns = clock_ns(CLOCK_MONOTONIC) + 1000000000;
 	while (!screen->is_done) {

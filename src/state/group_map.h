@@ -10,8 +10,8 @@
  * until the record that says so is pinned, which counts before the attachment is
  * complete: a group without a member in any record has none.
  */
-#ifndef NATRA_STATE_GROUPS_H
-#define NATRA_STATE_GROUPS_H
+#ifndef NATRA_STATE_GROUP_MAP_H
+#define NATRA_STATE_GROUP_MAP_H
 
 #include <stdint.h>
 

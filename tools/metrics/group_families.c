@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "groups.h"
+#include "group_families.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The meaning of a group's limits. Nothing here asks the kernel. */
-#ifndef NATRA_POLICY_GROUPS_H
-#define NATRA_POLICY_GROUPS_H
+#ifndef NATRA_POLICY_GROUP_LIMITS_H
+#define NATRA_POLICY_GROUP_LIMITS_H
 
 #include <stdbool.h>
 

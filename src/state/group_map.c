@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "state/groups.h"
+#include "state/group_map.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/libbpf_log.h"
-#include "policy/groups.h"
+#include "policy/group_limits.h"
 #include "state/pin.h"
 #include "util/cleanup.h"
 #include "util/clock.h"

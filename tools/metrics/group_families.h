@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The metrics of groups. */
-#ifndef NATRA_METRICS_GROUPS_H
-#define NATRA_METRICS_GROUPS_H
+#ifndef NATRA_METRICS_GROUP_FAMILIES_H
+#define NATRA_METRICS_GROUP_FAMILIES_H
 
 #include "collect.h"
 #include "exposition.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "policy/groups.h"
+#include "policy/group_limits.h"
 
 #include <errno.h>
 #include <inttypes.h>
