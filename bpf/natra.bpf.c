@@ -72,13 +72,12 @@ static __always_inline bool is_exempt(const struct __sk_buff *skb)
 }
 
 /*
- * Finds a place in the table for a flow that is not in it. This function is global for
- * the same reason as parse_global. It looks the state up again, because a global
- * function does not know how long the sketch is.
+ * Finds a place in the table for a flow that is not in it. It looks the state up again,
+ * because a global function does not know how long the sketch is.
  */
-__noinline int note_new_global(struct __sk_buff *skb,
-			       struct natra_parsed_packet *parsed,
-			       const struct packet *packet, __u32 estimate)
+natra_global int note_new_global(struct __sk_buff *skb,
+				 struct natra_parsed_packet *parsed,
+				 const struct packet *packet, __u32 estimate)
 {
 	const __u32 slot = skb->cb[0] & NATRA_CALL_SLOT;
 	struct natra_flow_entry *entry;
@@ -317,7 +316,7 @@ charge(struct __sk_buff *skb, const struct natra_limits *limits,
 	__u64 dither, group_ns = 0, now_ns;
 
 	if (natra_fixed.has_groups) {
-		group_ns = packet->depart_ns;
+		group_ns = packet->group_ns;
 		packet->depart_ns = 0;
 		if (!is_held(skb))
 			group_ns = natra_group_from_scale(limits->rate.burst_ns,
@@ -359,14 +358,16 @@ report_outcome(struct __sk_buff *skb, const struct natra_config *config,
 	       struct natra_state *state, struct natra_parsed_packet *parsed,
 	       const struct packet *packet, __u32 outcome)
 {
-	__u32 reason = NATRA_REPORT_MICE_OVER_SHARE;
+	__u32 reason;
 
-	if (!packet->mouse) {
-		if (!is_dropped(outcome))
-			return;
-		reason = outcome - NATRA_COUNT_DROPPED_RATE +
-			 NATRA_REPORT_DROPPED_RATE;
-	}
+	if (packet->mouse)
+		reason = NATRA_REPORT_MICE_OVER_SHARE;
+	else if (outcome == NATRA_COUNT_DROPPED_RATE)
+		reason = NATRA_REPORT_DROPPED_RATE;
+	else if (outcome == NATRA_COUNT_DROPPED_HORIZON)
+		reason = NATRA_REPORT_DROPPED_HORIZON;
+	else
+		return;
 	reason = (__u32)NATRA_FORGET(reason, packet->hash);
 	/* Under a flood this is all that it costs. */
 	if (reason < NATRA_REPORT_MAX &&
@@ -390,12 +391,13 @@ note_guarded(struct __sk_buff *skb, const struct natra_config *config,
 }
 
 /* Counts and tells that a gate drops the packet. */
-static __always_inline __u32 refuse(struct __sk_buff *skb,
-				    const struct natra_config *config,
-				    struct natra_state *state,
-				    struct natra_stripe *stripe,
-				    struct natra_parsed_packet *parsed,
-				    const struct packet *packet, __u32 over)
+static __always_inline __u32 drop_at_gate(struct __sk_buff *skb,
+					  const struct natra_config *config,
+					  struct natra_state *state,
+					  struct natra_stripe *stripe,
+					  struct natra_parsed_packet *parsed,
+					  const struct packet *packet,
+					  __u32 over)
 {
 	struct natra_tally *tally = over == NATRA_GATE_PACKETS
 					    ? &stripe->over_packets
@@ -444,12 +446,12 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	if (natra_unlikely(control) && (mouse || estimate < CONTROL_UNITS))
 		return (__u32)NATRA_FORGET(NATRA_COUNT_OTHER, packet->hash);
 	packet->active = active;
-	if (natra_unlikely(limits->gates)) {
+	if (natra_unlikely(limits->has_gates)) {
 		outcome = gate(skb, config, state, &parsed, packet,
-			       (__u32)limits->gates);
+			       limits->connections.mult);
 		if (outcome != NATRA_GATE_NONE)
-			return refuse(skb, config, state, stripe, &parsed,
-				      packet, outcome);
+			return drop_at_gate(skb, config, state, stripe, &parsed,
+					    packet, outcome);
 	}
 	if (mouse && limits->pass == NATRA_PASS_FREE)
 		return NATRA_COUNT_MICE;

@@ -8,6 +8,13 @@
 
 #define natra_inline static inline __attribute__((always_inline))
 
+/*
+ * Begins a function that is global to the verifier: it checks it once, by itself, and
+ * afterwards knows nothing of what it returned or wrote. If the function were static, the
+ * verifier would walk the callers once for each way through it.
+ */
+#define natra_global __attribute__((noinline))
+
 /* Memory that other CPUs write at the same time. */
 #define NATRA_READ_ONCE(x)     (*(const volatile __typeof__(x) *)&(x))
 #define NATRA_WRITE_ONCE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))

@@ -125,14 +125,13 @@ static __always_inline void note_answer(struct natra_connect_table *table,
 /*
  * Looks at a packet that may begin a connection or answer that. `depart_ns` is 0 if
  * it goes at once, or NEVER. A SYN that natra drops counts, and an answer that it
- * drops does not: a client waits for the next one. It is global for the same reason as
- * parse_global.
+ * drops does not: a client waits for the next one.
  */
-__noinline int connect_global(struct __sk_buff *skb,
-			      struct natra_connect_table *table,
-			      struct natra_state *state,
-			      const struct natra_parsed_packet *parsed,
-			      __u64 depart_ns)
+natra_global int connect_global(struct __sk_buff *skb,
+				struct natra_connect_table *table,
+				struct natra_state *state,
+				const struct natra_parsed_packet *parsed,
+				__u64 depart_ns)
 {
 	struct tcp_begin tcp;
 

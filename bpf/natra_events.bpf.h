@@ -10,11 +10,10 @@
 #include "natra_maps.bpf.h"
 #include "natra_packet.bpf.h"
 
-/* Reports an event of this flow, if the slot may report one of this kind. It is global
- * for the same reason as parse_global. */
-__noinline int report_global(const struct natra_config *config,
-			     struct natra_state *state,
-			     const struct natra_tuple *tuple, __u32 reason)
+/* Reports an event of this flow, if the slot may report one of this kind. */
+natra_global int report_global(const struct natra_config *config,
+			       struct natra_state *state,
+			       const struct natra_tuple *tuple, __u32 reason)
 {
 	const __u64 now_ns = bpf_ktime_get_ns();
 	struct natra_event_entry event;

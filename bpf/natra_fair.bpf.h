@@ -11,9 +11,9 @@
 #include "natra_fair.h"
 #include "natra_shared.h"
 
-/* Adapts K, once in a tick. It is global for the same reason as parse_global. */
-__noinline int adapt_global(struct natra_fair *fair, __u64 now_ns,
-			    __u64 latest_ns, __u32 fair_shift)
+/* Adapts K, once in a tick. */
+natra_global int adapt_global(struct natra_fair *fair, __u64 now_ns,
+			      __u64 latest_ns, __u32 fair_shift)
 {
 	if (!fair)
 		return 0; /* the verifier wants this check */
@@ -47,10 +47,9 @@ police(const struct natra_limits *limits, __u64 now_ns, __u64 turn_ns)
 	return natra_fair_police(limits, now_ns, turn_ns, chance, random);
 }
 
-/* It is global for the same reason as parse_global. */
-__noinline int relieve_global(struct natra_state *state,
-			      const struct natra_limits *limits, __u64 hash,
-			      __u64 now_ns, __u64 turn_ns)
+natra_global int relieve_global(struct natra_state *state,
+				const struct natra_limits *limits, __u64 hash,
+				__u64 now_ns, __u64 turn_ns)
 {
 	if (!state || !limits)
 		return 0; /* the verifier wants this check */

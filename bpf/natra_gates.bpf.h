@@ -50,11 +50,10 @@ static __always_inline bool gate_take(__u64 *tat_ns,
 	       NATRA_BUCKET_REFUSED;
 }
 
-/* Judges a packet of so many segments, or the beginning of a connection. It is global
- * for the same reason as parse_global. */
-__noinline int gate_global(const struct natra_config *config,
-			   struct natra_state *state,
-			   const struct packet *packet, __u32 segs, __u32 syn)
+/* Judges a packet of so many segments, or the beginning of a connection. */
+natra_global int gate_global(const struct natra_config *config,
+			     struct natra_state *state,
+			     const struct packet *packet, __u32 segs, __u32 syn)
 {
 	const struct natra_limits *limits;
 
@@ -94,10 +93,9 @@ begins_connection(struct __sk_buff *skb, struct natra_parsed_packet *parsed)
 static __always_inline enum natra_gate
 gate(struct __sk_buff *skb, const struct natra_config *config,
      struct natra_state *state, struct natra_parsed_packet *parsed,
-     const struct packet *packet, __u32 gates)
+     const struct packet *packet, bool counts_connections)
 {
-	const bool syn = (gates & NATRA_GATE_CONNECTIONS) &&
-			 begins_connection(skb, parsed);
+	const bool syn = counts_connections && begins_connection(skb, parsed);
 	const __u32 segs = skb->gso_segs;
 
 	return (enum natra_gate)gate_global(config, state, packet,

@@ -14,9 +14,6 @@
 #include "natra_packet.bpf.h"
 #include "natra_shared.h"
 
-/* A packet is judged by one call, and charged by another if it goes. */
-#define NATRA_GROUP_CHARGE (1ULL << 63)
-
 /* Before Linux 6.8 the verifier also looks at global functions that nobody calls. So each
  * that would look into the map, which is not there without has_groups, asks for that
  * first. */
@@ -28,14 +25,14 @@ static __always_inline struct natra_group *group_at(__u32 place)
 }
 
 /*
- * Returns the turn of a member's packet in one group, 0 if that has no rate. It is global
- * for the same reason as parse_global. Its frame is one of three below that of natra_shape,
+ * Returns the turn of a member's packet in one group, 0 if that has no rate. Its
+ * frame is one of three below that of natra_shape,
  * which have 512 bytes together before Linux 6.3: so a packet is charged by another
  * function.
  */
-__noinline __u64 group_turn_global(const struct natra_membership *of,
-				   const struct natra_member *member,
-				   __u64 now_ns, __u64 delay_ns)
+natra_global __u64 group_turn_global(const struct natra_membership *of,
+				     const struct natra_member *member,
+				     __u64 now_ns, __u64 delay_ns)
 {
 	const struct natra_group_limits *limits;
 	struct natra_group *group;
@@ -58,10 +55,10 @@ __noinline __u64 group_turn_global(const struct natra_membership *of,
 }
 
 /* Charges a packet, whose turn in this group is turn_ns. */
-__noinline int group_charge_global(const struct natra_membership *of,
-				   struct natra_member *member,
-				   const struct packet *packet, __u64 turn_ns,
-				   __u64 delay_ns)
+natra_global int group_charge_global(const struct natra_membership *of,
+				     struct natra_member *member,
+				     const struct packet *packet, __u64 turn_ns,
+				     __u64 delay_ns)
 {
 	const struct natra_group_limits *limits;
 	struct natra_group *group;
@@ -90,14 +87,14 @@ __noinline int group_charge_global(const struct natra_membership *of,
  * that is policed (delay_ns is 0) is on the scale of all groups. */
 static __always_inline __u64 group_level(const struct natra_membership *of,
 					 struct natra_member *member,
-					 const struct packet *packet, __u64 how)
+					 const struct packet *packet,
+					 __u64 delay_ns, bool charges)
 {
-	const __u64 delay_ns = how & ~NATRA_GROUP_CHARGE;
 	struct natra_group *group;
 	__u64 turn_ns;
 
 	turn_ns = group_turn_global(of, member, packet->now_ns, delay_ns);
-	if (how & NATRA_GROUP_CHARGE)
+	if (charges)
 		return (__u32)group_charge_global(of, member, packet, turn_ns,
 						  delay_ns);
 	if (delay_ns)
@@ -122,13 +119,14 @@ member_of(const struct __sk_buff *skb, const struct natra_config *config)
 
 /*
  * Judges a packet of an attachment by its group and by the parent of that, or charges
- * both. `how` has the longest delay of the packet, 0 if it is policed, and
- * NATRA_GROUP_CHARGE if it is to be charged. Returns the later of both turns, 0 if the
+ * both: it is judged by one call, and charged by another if it goes. delay_ns is its
+ * longest delay, 0 if it is policed. Returns the later of both turns, 0 if the
  * attachment is in no group.
  */
-__noinline __u64 group_global(struct __sk_buff *skb,
-			      const struct natra_config *config,
-			      const struct packet *packet, __u64 how)
+natra_global __u64 group_global(struct __sk_buff *skb,
+				const struct natra_config *config,
+				const struct packet *packet, __u64 delay_ns,
+				bool charges)
 {
 	const struct natra_membership *of;
 	struct natra_member *member;
@@ -141,14 +139,14 @@ __noinline __u64 group_global(struct __sk_buff *skb,
 	member = member_of(skb, config);
 	if (!of->group || !member)
 		return 0;
-	turn_ns = group_level(of, member, packet, how);
+	turn_ns = group_level(of, member, packet, delay_ns, charges);
 	group = group_at(of->group);
 	if (!group)
 		return turn_ns;
 	of = &natra_group_limits_of(group)->parent;
 	if (!of->group)
 		return turn_ns;
-	upper_ns = group_level(of, &group->member, packet, how);
+	upper_ns = group_level(of, &group->member, packet, delay_ns, charges);
 	return upper_ns > turn_ns ? upper_ns : turn_ns;
 }
 
@@ -160,7 +158,7 @@ static __always_inline __u64 group_delay(const struct natra_limits *limits,
 }
 
 /*
- * Asks the groups, for charge(): the packet is not to depart before depart_ns, which of
+ * Asks the groups, for charge(): the packet is not to depart before group_ns, which of
  * a policed one is on the scale of all groups. The exact clock is needed here, and so
  * now_ns is exact from here on.
  */
@@ -170,8 +168,8 @@ static __always_inline void group_ask(struct __sk_buff *skb,
 				      struct packet *packet, bool held)
 {
 	packet->now_ns = bpf_ktime_get_ns();
-	packet->depart_ns =
-		group_global(skb, config, packet, group_delay(limits, held));
+	packet->group_ns = group_global(skb, config, packet,
+					group_delay(limits, held), false);
 }
 
 /* Charges the groups for a packet that goes. */
@@ -180,8 +178,8 @@ static __always_inline void group_charge(struct __sk_buff *skb,
 					 const struct natra_limits *limits,
 					 const struct packet *packet, bool held)
 {
-	(void)group_global(skb, config, packet,
-			   group_delay(limits, held) | NATRA_GROUP_CHARGE);
+	(void)group_global(skb, config, packet, group_delay(limits, held),
+			   true);
 }
 
 /*

@@ -35,8 +35,8 @@
  * the verifier walks all tries of the loop once, and not once for each kind of
  * packet that gets here.
  */
-__noinline __u64 take_global(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
-			     __u64 cost_ns, __u64 limit_ns)
+natra_global __u64 take_global(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
+			       __u64 cost_ns, __u64 limit_ns)
 {
 	if (!tat_ns)
 		return NATRA_BUCKET_REFUSED; /* the verifier wants this check */

@@ -21,14 +21,8 @@
 #include "natra_tunnel.h"
 #include "natra_wirelen.h"
 
-/*
- * This function is global, so the verifier checks it once, by itself, and
- * afterwards knows nothing of what it wrote. If it were static, the verifier
- * would walk the callers once for each kind of packet, since *parsed is on
- * their stack.
- */
-__noinline int parse_global(struct __sk_buff *skb,
-			    struct natra_parsed_packet *parsed)
+natra_global int parse_global(struct __sk_buff *skb,
+			      struct natra_parsed_packet *parsed)
 {
 	if (!parsed)
 		return NATRA_PARSED_OTHER; /* the verifier wants this check */
@@ -121,10 +115,13 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
 
 struct packet {
 	__u64 hash;
-	__u64 now_ns;    /* of the last tick, which is enough for windows */
-	__u64 depart_ns; /* 0: now */
-	__u64 active;    /* natra_config.active, by which it is judged */
-	__u32 bytes;     /* on the wire */
+	__u64 now_ns; /* of the last tick, which is enough for windows */
+	union {
+		__u64 group_ns; /* from group_ask() to charge(): its turn there */
+		__u64 depart_ns; /* after charge(); 0: now */
+	};
+	__u64 active; /* natra_config.active, by which it is judged */
+	__u32 bytes;  /* on the wire */
 	/* These are not bools, because before Linux 6.3 the verifier refuses to pass
 	 * padding, which nobody writes, to a global function. They share a word,
 	 * because there the frames of nested calls have 512 bytes together. */
@@ -149,14 +146,13 @@ static __always_inline __u32 tag_bytes(const struct __sk_buff *skb)
 }
 
 /*
- * Reads a packet that hash_fast cannot. It is global for the same reason as
- * parse_global, and it has all that such a packet needs, because the verifier walks
- * what follows a call once for each way to it.
+ * Reads a packet that hash_fast cannot. It does all that such a packet needs, because
+ * the verifier walks what follows a call once for each way to it.
  */
-__noinline int read_slow_global(struct __sk_buff *skb,
-				const struct natra_config *config,
-				struct natra_parsed_packet *parsed,
-				struct packet *packet, bool tx)
+natra_global int read_slow_global(struct __sk_buff *skb,
+				  const struct natra_config *config,
+				  struct natra_parsed_packet *parsed,
+				  struct packet *packet, bool tx)
 {
 	__u32 header_len, wire_len = skb->wire_len;
 	const struct natra_tuple *t;

@@ -138,12 +138,8 @@ struct natra_rate {
 	__u64 burst_ns;
 };
 
-/* What has a limit beside bytes, see natra_gates.bpf.h. */
-enum natra_gate {
-	NATRA_GATE_NONE,
-	NATRA_GATE_PACKETS = 1,
-	NATRA_GATE_CONNECTIONS = 2,
-};
+/* The gate that a packet does not pass, see natra_gates.bpf.h. */
+enum natra_gate { NATRA_GATE_NONE, NATRA_GATE_PACKETS, NATRA_GATE_CONNECTIONS };
 
 /* This says which part an attachment has in its group, or a group in its parent; see
  * natra_groups.h. */
@@ -180,7 +176,7 @@ struct natra_limits {
 	__u32 leave_units; /* and a mouse below this */
 	__u32 pass;        /* enum natra_pass */
 	__u32 fair_shift;  /* unit of time of natra_fair.h: 2^fair_shift ns */
-	__u64 gates;       /* enum natra_gate, each that has a limit */
+	__u64 has_gates;   /* one of these two has a rate */
 	/* As rates of bytes, with a packet or a connection in place of a byte. */
 	struct natra_rate packets;
 	struct natra_rate connections;

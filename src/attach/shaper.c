@@ -179,7 +179,7 @@ static int can_pace(const struct attempt *a, enum leg leg)
 {
 	struct program_options options = engine_options(&a->gen.record, leg);
 
-	options.kind = PROGRAM_EDT;
+	options.kind = STUB_EDT;
 	options.has_l2 =
 		leg == LEG_PACE ? a->host.has_l2 : a->order->scene.pod.has_l2;
 	if (engine_is_loaded(a->n, &options))

@@ -494,10 +494,7 @@ static void set_gates(struct natra_limits *l, const struct natra_policy *p,
 
 	l->packets = gate(packets);
 	l->connections = gate(connections);
-	if (packets)
-		l->gates |= NATRA_GATE_PACKETS;
-	if (connections)
-		l->gates |= NATRA_GATE_CONNECTIONS;
+	l->has_gates = packets || connections;
 }
 
 struct natra_limits policy_limits_of(const struct natra_policy *policy,
@@ -522,7 +519,7 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 		/* Nothing reaches this rate, but the data path runs on one. */
 		rate = NATRA_RATE_MAX_BITS_PER_SEC;
 		burst = policy_bytes_in(rate, POLICY_BURST_NS);
-		l.by_group = !l.gates;
+		l.by_group = !l.has_gates;
 	}
 	l.rate = policy_rate(rate, burst);
 	l.mice = mice_rate(&p, rate, burst);

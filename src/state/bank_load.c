@@ -64,7 +64,7 @@ static void fixed_of(const struct program_options *options,
 	*ret = (struct natra_fixed){
 		.stripes_shared = shares_stripes(),
 		.has_l2 = options->has_l2,
-		.holds = options->holds || options->kind == PROGRAM_EDT,
+		.holds = options->holds || options->kind == STUB_EDT,
 		.has_classes = options->has_classes,
 		.measures_connects = options->measures_connects,
 		.has_groups = options->has_groups,

@@ -49,7 +49,7 @@ struct program_options engine_options(const struct record *record, enum leg leg)
 	const struct record_leg *h = &record->leg[leg];
 	struct natra_policy policy = record_get_policy(record);
 	struct program_options options = {
-		.kind = h->hook_ingress ? PROGRAM_RX : PROGRAM_TX,
+		.kind = h->hook_ingress ? STUB_RX : STUB_TX,
 		.has_l2 = record->l2_legs >> leg & 1,
 		/* natra's fq on the host side paces ingress. */
 		.holds = record->edt || record->host.fq,
@@ -60,7 +60,7 @@ struct program_options engine_options(const struct record *record, enum leg leg)
 	};
 
 	if (record_is_paced(record, leg))
-		options.kind = PROGRAM_EDT;
+		options.kind = STUB_EDT;
 	return options;
 }
 

@@ -6,18 +6,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One program does all of this, and the stub tells it what. */
-enum program_kind {
-	PROGRAM_RX,  /* polices where an interface receives */
-	PROGRAM_TX,  /* polices where it sends */
-	PROGRAM_EDT, /* paces where it sends */
-	PROGRAM_KIND_MAX
+/* What a stub tells its program, which can do all of this. */
+enum stub_kind {
+	STUB_RX,  /* polices where an interface receives */
+	STUB_TX,  /* polices where it sends */
+	STUB_EDT, /* paces where it sends */
+	STUB_KIND_MAX
 };
 
 struct program_options {
-	enum program_kind kind;
+	enum stub_kind kind;
 	bool has_l2;
-	bool holds;       /* a leg of the attachment is of PROGRAM_EDT */
+	bool holds;       /* a leg of the attachment is of STUB_EDT */
 	bool has_classes; /* peers are told apart */
 	bool measures_connects;
 	bool has_groups;

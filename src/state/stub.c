@@ -22,17 +22,17 @@ void stub_close(struct stub *stub)
 		.off = (int16_t)(offset), .imm = (int32_t)(value)              \
 	}
 
-int stub_load(struct natra *n, enum program_kind kind, bool peer_is_to,
+int stub_load(struct natra *n, enum stub_kind kind, bool peer_is_to,
 	      int programs_fd, uint32_t slot, struct stub *ret_stub)
 {
-	static const char *const names[PROGRAM_KIND_MAX] = {
-		[PROGRAM_RX] = "natra_rx",
-		[PROGRAM_TX] = "natra_tx",
-		[PROGRAM_EDT] = "natra_edt",
+	static const char *const names[STUB_KIND_MAX] = {
+		[STUB_RX] = "natra_rx",
+		[STUB_TX] = "natra_tx",
+		[STUB_EDT] = "natra_edt",
 	};
-	static const uint32_t calls[PROGRAM_KIND_MAX] = {
-		[PROGRAM_TX] = NATRA_CALL_SENT,
-		[PROGRAM_EDT] = NATRA_CALL_SENT | NATRA_CALL_HELD,
+	static const uint32_t calls[STUB_KIND_MAX] = {
+		[STUB_TX] = NATRA_CALL_SENT,
+		[STUB_EDT] = NATRA_CALL_SENT | NATRA_CALL_HELD,
 	};
 	const struct bpf_insn insns[] = {
 		/* ctx->cb[0] = slot: cb is scratch space of the hook. */

@@ -78,7 +78,7 @@ enum peer {
 
 struct subject {
 	const char *name;
-	enum program_kind kind;
+	enum stub_kind kind;
 	enum natra_counter counter; /* the one that counts its packets */
 	enum fate fate;             /* the fate of the reference's packets */
 	double target;              /* 0 if it is only printed */
@@ -95,7 +95,7 @@ struct subject {
 static struct subject subjects[] = {
 #define SUBJECT(name_, kind_, counter_, fate_, target_, peer_, gso_)           \
 	{                                                                      \
-		.name = name_, .kind = PROGRAM_##kind_,                        \
+		.name = name_, .kind = STUB_##kind_,                           \
 		.counter = NATRA_COUNT_##counter_, .fate = fate_,              \
 		.target = target_, .peer = peer_, .gso = gso_                  \
 	}
@@ -119,28 +119,28 @@ static struct subject subjects[] = {
 	SUBJECT("rx class", RX, MICE, PASSED, 0, IN_CLASS, false),
 	/* The same with connections measured, which this packet is none of. */
 	{.name = "rx mouse sli",
-	 .kind = PROGRAM_RX,
+	 .kind = STUB_RX,
 	 .counter = NATRA_COUNT_MICE,
 	 .fate = PASSED,
 	 .measures_connects = true},
 	{.name = "tx mouse sli",
-	 .kind = PROGRAM_TX,
+	 .kind = STUB_TX,
 	 .counter = NATRA_COUNT_MICE,
 	 .fate = PASSED,
 	 .measures_connects = true},
 	/* The same for a member of a group, and of one that has a parent. */
 	{.name = "rx mouse group",
-	 .kind = PROGRAM_RX,
+	 .kind = STUB_RX,
 	 .counter = NATRA_COUNT_MICE,
 	 .fate = PASSED,
 	 .groups = 1},
 	{.name = "rx heavy group",
-	 .kind = PROGRAM_RX,
+	 .kind = STUB_RX,
 	 .counter = NATRA_COUNT_ADMITTED,
 	 .fate = PASSED,
 	 .groups = 1},
 	{.name = "rx heavy parent",
-	 .kind = PROGRAM_RX,
+	 .kind = STUB_RX,
 	 .counter = NATRA_COUNT_ADMITTED,
 	 .fate = PASSED,
 	 .groups = 2},

@@ -17,7 +17,7 @@ static struct natra_limits limits;
 
 /* With these limits a large packet is heavy at once, and two small packets of
  * one flow are not. */
-static int load(enum program_kind kind, enum natra_pass pass)
+static int load(enum stub_kind kind, enum natra_pass pass)
 {
 	const struct program_options options = {
 		.kind = kind,
@@ -41,19 +41,19 @@ static int load(enum program_kind kind, enum natra_pass pass)
 static int load_police(void **state)
 {
 	(void)state;
-	return load(PROGRAM_RX, NATRA_PASS_CHARGED);
+	return load(STUB_RX, NATRA_PASS_CHARGED);
 }
 
 static int load_edt(void **state)
 {
 	(void)state;
-	return load(PROGRAM_EDT, NATRA_PASS_CHARGED);
+	return load(STUB_EDT, NATRA_PASS_CHARGED);
 }
 
 static int load_edt_free(void **state)
 {
 	(void)state;
-	return load(PROGRAM_EDT, NATRA_PASS_FREE);
+	return load(STUB_EDT, NATRA_PASS_FREE);
 }
 
 static int unload(void **state)

@@ -141,7 +141,7 @@ static struct subnets read_lists(const struct lists *lists)
 	return subnets;
 }
 
-static void load(struct progrun *run, enum program_kind kind, bool peer_is_to,
+static void load(struct progrun *run, enum stub_kind kind, bool peer_is_to,
 		 const struct lists *lists)
 {
 	cleanup_subnets struct subnets subnets = read_lists(lists);
@@ -192,12 +192,12 @@ static void peer_decides_and_not_the_pod(void **state)
 	add(&lists, "nobody", nobody, 3, 0);
 	add(&lists, "from", from, 2, 0);
 	add(&lists, "to", to, 2, 0);
-	for (int kind = 0;
-	     kind < (th_has_edt() ? PROGRAM_KIND_MAX : PROGRAM_EDT); kind++) {
+	for (int kind = 0; kind < (th_has_edt() ? STUB_KIND_MAX : STUB_EDT);
+	     kind++) {
 		for (uint32_t peer_is_to = 0; peer_is_to < 2; peer_is_to++) {
 			struct progrun run;
 
-			load(&run, (enum program_kind)kind, peer_is_to, &lists);
+			load(&run, (enum stub_kind)kind, peer_is_to, &lists);
 			for (size_t i = 0; i < TH_LEN(kinds); i++)
 				is_in(&run, &kinds[i], 0,
 				      kinds[i].version ? 2 + peer_is_to : 0);
@@ -215,11 +215,11 @@ static void longest_prefix_decides(void **state)
 	add(&lists, "from", from, 2, 0);
 	add(&lists, "all4", all, 1, 0);
 	add(&lists, "nobody", nobody, 3, 0);
-	load(&run, PROGRAM_RX, false, &lists);
+	load(&run, STUB_RX, false, &lists);
 	for (size_t i = 0; i < TH_LEN(kinds); i++)
 		is_in(&run, &kinds[i], 0, kinds[i].version ? 1 : 0);
 	th_close(&run);
-	load(&run, PROGRAM_TX, true, &lists);
+	load(&run, STUB_TX, true, &lists);
 	for (size_t i = 0; i < TH_LEN(kinds); i++)
 		is_in(&run, &kinds[i], 0, kinds[i].version == 4 ? 2 : 0);
 	th_close(&run);
@@ -235,7 +235,7 @@ static void subnets_decide_before_dscps(void **state)
 	(void)state;
 	add(&lists, "v4", from, 1, UINT64_C(1) << 0);
 	add(&lists, "voice", NULL, 0, UINT64_C(1) << EF | UINT64_C(1) << 63);
-	load(&run, th_has_edt() ? PROGRAM_EDT : PROGRAM_TX, false, &lists);
+	load(&run, th_has_edt() ? STUB_EDT : STUB_TX, false, &lists);
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		const int version = kinds[i].version;
 		const uint32_t marked = version == 4 ? 1 : version ? 2 : 0;
@@ -256,7 +256,7 @@ static void unshaped_subnets_beside_classes(void **state)
 
 	(void)state;
 	add(&lists, "all", all, 2, UINT64_C(1) << EF);
-	load(&run, PROGRAM_RX, false, &lists);
+	load(&run, STUB_RX, false, &lists);
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		if (kinds[i].version)
 			is_exempt(&run, &kinds[i], EF_CE);
@@ -264,7 +264,7 @@ static void unshaped_subnets_beside_classes(void **state)
 			is_in(&run, &kinds[i], EF_CE, 0);
 	}
 	th_close(&run);
-	load(&run, PROGRAM_TX, true, &lists);
+	load(&run, STUB_TX, true, &lists);
 	for (size_t i = 0; i < TH_LEN(kinds); i++)
 		is_in(&run, &kinds[i], 0, kinds[i].version ? 1 : 0);
 	th_close(&run);
@@ -280,7 +280,7 @@ static void shaped_subnets_beside_classes(void **state)
 	(void)state;
 	add(&lists, "nobody", nobody, 3, 0);
 	add(&lists, "voice", NULL, 0, UINT64_C(1) << EF);
-	load(&run, th_has_edt() ? PROGRAM_EDT : PROGRAM_TX, false, &lists);
+	load(&run, th_has_edt() ? STUB_EDT : STUB_TX, false, &lists);
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		const int version = kinds[i].version;
 
@@ -308,7 +308,7 @@ static void as_many_prefixes_as_there_may_be(void **state)
 	}
 	add(&lists, "many", blocks, NATRA_SUBNETS_MAX - 2, 0);
 	add(&lists, "from", from, 2, 0);
-	load(&run, PROGRAM_TX, false, &lists);
+	load(&run, STUB_TX, false, &lists);
 	is_in(&run, &kinds[0], 0, 2);
 	is_in(&run, &kinds[1], 0, 2);
 	th_close(&run);
@@ -350,7 +350,7 @@ static void lists_change_while_programs_run(void **state)
 	add(&two, "b", from, 1, UINT64_C(1) << EF);
 	add(&none, "a", NULL, 0, 0);
 	add(&none, "b", NULL, 0, 0);
-	load(&run, PROGRAM_TX, false, &one);
+	load(&run, STUB_TX, false, &one);
 	is_in(&run, &kinds[0], 0, 1);
 	assert_int_equal(entries(&run), 5);
 	change(&run, &one, &two);
@@ -374,7 +374,7 @@ static void subnets_change_while_programs_run(void **state)
 	struct progrun run;
 
 	(void)state;
-	load(&run, PROGRAM_TX, false, &one);
+	load(&run, STUB_TX, false, &one);
 	is_in(&run, &kinds[0], 0, 0);
 	is_exempt(&run, &kinds[1], 0);
 	change(&run, &one, &two);
@@ -429,7 +429,7 @@ static void no_peer_loses_its_class_meanwhile(void **state)
 	}
 	add(&one, "a", blocks[0], BLOCKS + 1, 0);
 	add(&two, "a", blocks[1], BLOCKS + 1, 0);
-	load(&run, PROGRAM_TX, false, &one);
+	load(&run, STUB_TX, false, &one);
 	pid = keep_changing(&run, &one, &two);
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		uint8_t number;
@@ -453,7 +453,7 @@ static void classes_have_buckets_of_their_own(void **state)
 
 	(void)state;
 	add(&lists, "v4", all, 1, 0);
-	load(&run, paces ? PROGRAM_EDT : PROGRAM_TX, false, &lists);
+	load(&run, paces ? STUB_EDT : STUB_TX, false, &lists);
 	th_look_at_class(&run, 1);
 	th_set_tat(&run, th_now() + TH_SECOND);
 	tcp4(&p, 0);
@@ -484,7 +484,7 @@ static void events_have_the_class(void **state)
 	(void)state;
 	add(&lists, "v4", from, 1, 0);
 	add(&lists, "voice", NULL, 0, UINT64_C(1) << EF);
-	load(&run, PROGRAM_RX, false, &lists);
+	load(&run, STUB_RX, false, &lists);
 	map = mmap(NULL, sizeof(*view.map), PROT_READ, MAP_SHARED, run.ring_fd,
 		   0);
 	assert_true(map != MAP_FAILED);

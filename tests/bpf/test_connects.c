@@ -28,10 +28,10 @@
 
 static struct progrun in, out;
 
-static void load(enum program_kind out_kind, enum natra_pass pass)
+static void load(enum stub_kind out_kind, enum natra_pass pass)
 {
 	struct program_options options = {
-		.kind = PROGRAM_RX,
+		.kind = STUB_RX,
 		.has_l2 = true,
 		.measures_connects = true,
 	};
@@ -47,21 +47,21 @@ static void load(enum program_kind out_kind, enum natra_pass pass)
 static int load_police(void **state)
 {
 	(void)state;
-	load(PROGRAM_TX, NATRA_PASS_FREE);
+	load(STUB_TX, NATRA_PASS_FREE);
 	return 0;
 }
 
 static int load_strict(void **state)
 {
 	(void)state;
-	load(PROGRAM_TX, NATRA_PASS_OFF);
+	load(STUB_TX, NATRA_PASS_OFF);
 	return 0;
 }
 
 static int load_edt(void **state)
 {
 	(void)state;
-	load(PROGRAM_EDT, NATRA_PASS_OFF);
+	load(STUB_EDT, NATRA_PASS_OFF);
 	return 0;
 }
 
@@ -464,13 +464,13 @@ static void each_program_can_measure(void **state)
 		.kind = SUBNETS_SHAPED, .list = &block, .len = 1};
 	const struct th_peers peers = {.subnets = &subnets};
 	const struct natra_limits limits = th_limits();
-	const int kinds = th_has_edt() ? PROGRAM_KIND_MAX : PROGRAM_EDT;
+	const int kinds = th_has_edt() ? STUB_KIND_MAX : STUB_EDT;
 
 	(void)state;
 	assert_int_equal(subnet_parse("192.0.2.0/24", &block), 0);
 	for (int i = 0; i < kinds * 4; i++) {
 		const struct program_options options = {
-			.kind = (enum program_kind)(i / 4),
+			.kind = (enum stub_kind)(i / 4),
 			.has_l2 = i & 1,
 			.measures_connects = true,
 		};

@@ -17,7 +17,7 @@ static struct natra_limits limits;
 static int load(void **state)
 {
 	const struct program_options options = {
-		.kind = PROGRAM_EDT,
+		.kind = STUB_EDT,
 		.has_l2 = true,
 	};
 

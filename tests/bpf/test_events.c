@@ -23,7 +23,7 @@ static struct progrun run;
 static struct ring_view view;
 static uint64_t lost, begin_ns;
 
-static void load(enum program_kind kind, enum natra_pass pass)
+static void load(enum stub_kind kind, enum natra_pass pass)
 {
 	const struct program_options options = {
 		.kind = kind,
@@ -48,28 +48,28 @@ static void load(enum program_kind kind, enum natra_pass pass)
 static int load_police(void **state)
 {
 	(void)state;
-	load(PROGRAM_RX, NATRA_PASS_FREE);
+	load(STUB_RX, NATRA_PASS_FREE);
 	return 0;
 }
 
 static int load_edt(void **state)
 {
 	(void)state;
-	load(PROGRAM_EDT, NATRA_PASS_FREE);
+	load(STUB_EDT, NATRA_PASS_FREE);
 	return 0;
 }
 
 static int load_charged(void **state)
 {
 	(void)state;
-	load(PROGRAM_EDT, NATRA_PASS_CHARGED);
+	load(STUB_EDT, NATRA_PASS_CHARGED);
 	return 0;
 }
 
 static int load_charged_police(void **state)
 {
 	(void)state;
-	load(PROGRAM_TX, NATRA_PASS_CHARGED);
+	load(STUB_TX, NATRA_PASS_CHARGED);
 	return 0;
 }
 

@@ -16,7 +16,7 @@ static struct natra_flow_entry flows[NATRA_FLOWS];
 static int load(void **state)
 {
 	const struct program_options options = {
-		.kind = PROGRAM_TX,
+		.kind = STUB_TX,
 		.has_l2 = true,
 	};
 	struct natra_limits limits = th_limits();

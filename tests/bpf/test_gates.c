@@ -20,51 +20,49 @@ static struct progrun run;
 static struct natra_limits limits;
 
 /* Everything is a mouse. A packet takes 50 ms and a connection 1 s. */
-static int load(enum program_kind kind, uint64_t gates)
+static int load(enum stub_kind kind, bool packets, bool connections)
 {
 	limits = th_limits();
 	limits.pass = NATRA_PASS_FREE;
 	limits.enter_units = 10000;
 	limits.leave_units = 1250;
-	limits.gates = gates;
-	limits.packets = policy_rate(8ULL * 20, 1);
-	limits.connections = policy_rate(8, 1);
-	if (!(gates & NATRA_GATE_PACKETS))
-		limits.packets = (struct natra_rate){0};
+	limits.has_gates = packets || connections;
+	if (packets)
+		limits.packets = policy_rate(8ULL * 20, 1);
+	if (connections)
+		limits.connections = policy_rate(8, 1);
 	run = th_load_kind(kind, &limits);
 	return 0;
 }
 
-#define BOTH (NATRA_GATE_PACKETS | NATRA_GATE_CONNECTIONS)
-
 static int load_rx(void **state)
 {
 	(void)state;
-	return load(PROGRAM_RX, BOTH);
+	return load(STUB_RX, true, true);
 }
 
 static int load_tx(void **state)
 {
 	(void)state;
-	return load(PROGRAM_TX, BOTH);
+	return load(STUB_TX, true, true);
 }
 
 static int load_edt(void **state)
 {
 	(void)state;
-	return load(PROGRAM_EDT, BOTH);
+	return load(STUB_EDT, true, true);
 }
 
 static int load_connections(void **state)
 {
 	(void)state;
-	return load(PROGRAM_RX, NATRA_GATE_CONNECTIONS);
+	return load(STUB_RX, false, true);
 }
 
 static int load_none(void **state)
 {
 	(void)state;
-	return load(PROGRAM_RX, 0);
+	return load(STUB_RX, false, false);
 }
 
 static int unload(void **state)

@@ -40,7 +40,7 @@ static void write_group(uint32_t number, uint64_t rate, uint32_t parent)
 	group_at(number)->limits[0] = group_limits(&given, NULL, true);
 }
 
-static int load_member(enum program_kind kind, uint64_t floor,
+static int load_member(enum stub_kind kind, uint64_t floor,
 		       const struct th_peers *peers)
 {
 	struct program_options options = {
@@ -57,10 +57,10 @@ static int load_member(enum program_kind kind, uint64_t floor,
 	limits.max_delay_ns = 2 * TH_SECOND;
 	limits.unfelt_delay_ns = 2 * TH_SECOND;
 	limits.mark_from_ns = UINT64_MAX;
-	if (kind != PROGRAM_EDT)
+	if (kind != STUB_EDT)
 		limits.max_overdraft_ns = 10 * TH_MS;
 	limits.member = policy_membership(GROUP, 1, floor, true);
-	held = kind == PROGRAM_EDT;
+	held = kind == STUB_EDT;
 	assert_int_equal(natra_open(&n, NULL), 0);
 	options.groups_fd = groups_make_map(n);
 	assert_true(options.groups_fd >= 0);
@@ -80,38 +80,38 @@ static int load_member(enum program_kind kind, uint64_t floor,
 static int load_rx(void **state)
 {
 	(void)state;
-	return load_member(PROGRAM_RX, 0, NULL);
+	return load_member(STUB_RX, 0, NULL);
 }
 
 static int load_tx(void **state)
 {
 	(void)state;
-	return load_member(PROGRAM_TX, 0, NULL);
+	return load_member(STUB_TX, 0, NULL);
 }
 
 static int load_edt(void **state)
 {
 	(void)state;
-	return load_member(PROGRAM_EDT, 0, NULL);
+	return load_member(STUB_EDT, 0, NULL);
 }
 
 static int load_rx_floor(void **state)
 {
 	(void)state;
-	return load_member(PROGRAM_RX, RATE / 2, NULL);
+	return load_member(STUB_RX, RATE / 2, NULL);
 }
 
 static int load_edt_floor(void **state)
 {
 	(void)state;
-	return load_member(PROGRAM_EDT, RATE / 2, NULL);
+	return load_member(STUB_EDT, RATE / 2, NULL);
 }
 
 /* Peers of IPv4 are in a class, and those of IPv6 in one without a rate, or exempt. */
 #define LIMITED 1
 #define FREE    2
 
-static int load_classes(enum program_kind kind, bool is_exempt)
+static int load_classes(enum stub_kind kind, bool is_exempt)
 {
 	static const char *const v4[] = {"0.0.0.0/0"};
 	static const char *const v6[] = {"::/0"};
@@ -137,25 +137,25 @@ static int load_classes(enum program_kind kind, bool is_exempt)
 static int load_rx_classes(void **state)
 {
 	(void)state;
-	return load_classes(PROGRAM_RX, false);
+	return load_classes(STUB_RX, false);
 }
 
 static int load_edt_classes(void **state)
 {
 	(void)state;
-	return load_classes(PROGRAM_EDT, false);
+	return load_classes(STUB_EDT, false);
 }
 
 static int load_rx_exempt(void **state)
 {
 	(void)state;
-	return load_classes(PROGRAM_RX, true);
+	return load_classes(STUB_RX, true);
 }
 
 static int load_edt_exempt(void **state)
 {
 	(void)state;
-	return load_classes(PROGRAM_EDT, true);
+	return load_classes(STUB_EDT, true);
 }
 
 static int unload(void **state)

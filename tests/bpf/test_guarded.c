@@ -18,7 +18,7 @@ static struct natra_limits limits;
 
 /* With these limits a large packet is heavy at once, and two small packets of
  * one flow are not. A byte takes 1000 ns of the rate and 2000 ns of the ceiling. */
-static int load(enum program_kind kind)
+static int load(enum stub_kind kind)
 {
 	limits = th_limits();
 	limits.pass = NATRA_PASS_GUARDED;
@@ -33,19 +33,19 @@ static int load(enum program_kind kind)
 static int load_police(void **state)
 {
 	(void)state;
-	return load(PROGRAM_RX);
+	return load(STUB_RX);
 }
 
 static int load_police_tx(void **state)
 {
 	(void)state;
-	return load(PROGRAM_TX);
+	return load(STUB_TX);
 }
 
 static int load_edt(void **state)
 {
 	(void)state;
-	return load(PROGRAM_EDT);
+	return load(STUB_EDT);
 }
 
 static int unload(void **state)

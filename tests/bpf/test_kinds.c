@@ -326,8 +326,7 @@ static const struct kind kinds[] = {
 	CONTROL(stp),
 };
 
-static const enum program_kind programs[] = {PROGRAM_RX, PROGRAM_TX,
-					     PROGRAM_EDT};
+static const enum stub_kind programs[] = {STUB_RX, STUB_TX, STUB_EDT};
 
 /* Packets with data must get this counter and verdict, and packets that the
  * link needs must pass. */
@@ -404,9 +403,9 @@ static void unlimited_direction_passes_all(void **state)
 static void over_every_limit_all_data_is_dropped(void **state)
 {
 	static const enum natra_counter counters[] = {
-		[PROGRAM_RX] = NATRA_COUNT_DROPPED_RATE,
-		[PROGRAM_TX] = NATRA_COUNT_DROPPED_RATE,
-		[PROGRAM_EDT] = NATRA_COUNT_DROPPED_HORIZON,
+		[STUB_RX] = NATRA_COUNT_DROPPED_RATE,
+		[STUB_TX] = NATRA_COUNT_DROPPED_RATE,
+		[STUB_EDT] = NATRA_COUNT_DROPPED_HORIZON,
 	};
 	const struct natra_limits limits = th_limits();
 
@@ -425,7 +424,7 @@ static void over_every_limit_all_data_is_dropped(void **state)
 static void device_without_ethernet_begins_with_ip(void **state)
 {
 	const struct program_options options = {
-		.kind = PROGRAM_RX,
+		.kind = STUB_RX,
 	};
 	struct natra_limits limits = th_limits();
 	struct th_result result;
@@ -488,8 +487,8 @@ static void each_ethertype_is_a_flow_that_may_be_heavy(void **state)
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
 		struct progrun run = th_load_kind(programs[i], &limits);
 		enum natra_counter dropped =
-			programs[i] == PROGRAM_EDT ? NATRA_COUNT_DROPPED_HORIZON
-						   : NATRA_COUNT_DROPPED_RATE;
+			programs[i] == STUB_EDT ? NATRA_COUNT_DROPPED_HORIZON
+						: NATRA_COUNT_DROPPED_RATE;
 
 		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
 		assert_int_equal(send_type(&run, 0x88b5, 1500),
@@ -520,7 +519,7 @@ static void link_is_not_lost_whatever_is_charged(void **state)
 		struct progrun run;
 
 		limits.pass = strict[i];
-		run = th_load_kind(PROGRAM_RX, &limits);
+		run = th_load_kind(STUB_RX, &limits);
 		th_set_tat(&run, tat);
 		th_set_mice_tat(&run, tat);
 		check_all(&run, NATRA_COUNT_DROPPED_RATE, TC_ACT_SHOT);
@@ -558,7 +557,7 @@ static void link_is_not_lost_at_a_low_rate(void **state)
 static void what_is_not_ip_is_not_marked(void **state)
 {
 	const struct natra_limits limits = th_limits();
-	struct progrun run = th_load_kind(PROGRAM_RX, &limits);
+	struct progrun run = th_load_kind(STUB_RX, &limits);
 
 	(void)state;
 	th_set_tat(&run, th_now() + TH_SECOND);

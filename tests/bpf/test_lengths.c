@@ -23,8 +23,7 @@ static void begin6(struct packet *p)
 	packet_ipv6(p, &plain);
 }
 
-static const enum program_kind programs[] = {PROGRAM_RX, PROGRAM_TX,
-					     PROGRAM_EDT};
+static const enum stub_kind programs[] = {STUB_RX, STUB_TX, STUB_EDT};
 
 static void length_on_the_wire_is_told_by_the_kernel_at_egress(void **state)
 {
@@ -48,7 +47,7 @@ static void length_on_the_wire_is_told_by_the_kernel_at_egress(void **state)
 static void length_on_the_wire_is_worked_out_at_ingress(void **state)
 {
 	const struct natra_limits limits = {0};
-	struct progrun run = th_load_kind(PROGRAM_RX, &limits);
+	struct progrun run = th_load_kind(STUB_RX, &limits);
 	struct th_context context = {
 		.wire_len = 1999, .gso_segs = 3, .gso_size = 500};
 	struct th_result result;
@@ -85,7 +84,7 @@ static void check_tunnel(struct packet *p, uint32_t overhead)
 {
 	const struct th_context context = {.gso_segs = 3, .gso_size = 500};
 	const struct natra_limits limits = {0};
-	struct progrun run = th_load_kind(PROGRAM_RX, &limits);
+	struct progrun run = th_load_kind(STUB_RX, &limits);
 	struct th_result result;
 
 	packet_ipv4(p, &plain);
@@ -148,7 +147,7 @@ static void tcp_options_are_in_every_segment(void **state)
 {
 	const struct natra_limits limits = {0};
 	const struct th_context context = {.gso_segs = 3, .gso_size = 500};
-	struct progrun run = th_load_kind(PROGRAM_RX, &limits);
+	struct progrun run = th_load_kind(STUB_RX, &limits);
 	struct th_result result;
 	struct packet p;
 
@@ -200,7 +199,7 @@ static void jumbo_header_is_not_on_the_wire(void **state)
 		th_send(&run, &p, &context, &result);
 		assert_int_equal(result.bytes,
 				 3 * (14 + 40 + 20 + 500) +
-					 (programs[i] == PROGRAM_RX ? 8 : 0));
+					 (programs[i] == STUB_RX ? 8 : 0));
 		th_close(&run);
 	}
 }
@@ -233,12 +232,12 @@ static void vlan_tag_beside_the_packet_counts(void **state)
 static void one_program_serves_all_kinds(void **state)
 {
 	static const enum natra_counter counters[] = {
-		[PROGRAM_RX] = NATRA_COUNT_DROPPED_RATE,
-		[PROGRAM_TX] = NATRA_COUNT_DROPPED_RATE,
-		[PROGRAM_EDT] = NATRA_COUNT_PACED,
+		[STUB_RX] = NATRA_COUNT_DROPPED_RATE,
+		[STUB_TX] = NATRA_COUNT_DROPPED_RATE,
+		[STUB_EDT] = NATRA_COUNT_PACED,
 	};
 	const struct program_options options = {
-		.kind = PROGRAM_RX,
+		.kind = STUB_RX,
 		.has_l2 = true,
 		.holds = true,
 	};
@@ -257,7 +256,7 @@ static void one_program_serves_all_kinds(void **state)
 	th_load(&run, &options, &limits);
 	packet_make_tcp4(&p, 1000, 0, 54 + 1400);
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
-		const bool held = programs[i] == PROGRAM_EDT;
+		const bool held = programs[i] == STUB_EDT;
 
 		stub_close(&run.stub);
 		assert_int_equal(stub_load(run.n, programs[i], false,
@@ -269,7 +268,7 @@ static void one_program_serves_all_kinds(void **state)
 		assert_int_equal(result.counter, counters[programs[i]]);
 		assert_int_equal(result.verdict,
 				 held ? TC_ACT_UNSPEC : TC_ACT_SHOT);
-		assert_int_equal(result.bytes, programs[i] == PROGRAM_RX
+		assert_int_equal(result.bytes, programs[i] == STUB_RX
 						       ? 2 * (54 + 700)
 						       : 4000);
 		assert_int_equal(result.tstamp != 0, held);

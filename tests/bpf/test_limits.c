@@ -17,7 +17,7 @@
  * a thousand. */
 #define VERIFIED_MAX 12000
 
-static struct progrun load(enum program_kind kind,
+static struct progrun load(enum stub_kind kind,
 			   const struct natra_limits *limits)
 {
 	const struct program_options options = {
@@ -63,7 +63,7 @@ static void limits_given_at_load_are_in_force(void **state)
 
 	(void)state;
 	limits.max_delay_ns = 12345;
-	run = load(PROGRAM_RX, &limits);
+	run = load(STUB_RX, &limits);
 	config = read_config(&run);
 	assert_int_equal(config.active & 1, 0);
 	assert_memory_equal(&config.limits[0], &limits, sizeof(limits));
@@ -75,7 +75,7 @@ static void limits_given_at_load_are_in_force(void **state)
 static void change_goes_to_the_other_limits_and_then_the_index(void **state)
 {
 	struct natra_limits first = th_limits(), next = first, back;
-	struct progrun run = load(PROGRAM_RX, &first);
+	struct progrun run = load(STUB_RX, &first);
 	struct natra_config config;
 
 	(void)state;
@@ -99,7 +99,7 @@ static void change_is_in_force_for_the_next_packet(void **state)
 {
 	const struct natra_limits unlimited = {0};
 	struct natra_limits limits = th_limits();
-	struct progrun run = load(PROGRAM_RX, &unlimited);
+	struct progrun run = load(STUB_RX, &unlimited);
 	struct natra_counters counters;
 
 	(void)state;
@@ -152,7 +152,7 @@ static void packet_sees_the_old_limits_or_the_new_ones(void **state)
 	f.limits[0].rate = policy_rate(8000000000, 1);
 	f.limits[1].rate = policy_rate(4000, 1);
 	f.limits[0].max_delay_ns = f.limits[1].max_delay_ns = INT64_MAX;
-	run = load(PROGRAM_EDT, &f.limits[0]);
+	run = load(STUB_EDT, &f.limits[0]);
 	f.run = &run;
 	tat = th_now() + 3600 * TH_SECOND;
 	th_set_tat(&run, tat);
@@ -181,7 +181,7 @@ static void packet_sees_the_old_limits_or_the_new_ones(void **state)
 /* At 1 bit/s a packet takes 12000 s. This debt must not matter at 1 Gbit/s. */
 static void higher_rate_frees_at_once(void **state)
 {
-	static const enum program_kind kinds[] = {PROGRAM_RX, PROGRAM_EDT};
+	static const enum stub_kind kinds[] = {STUB_RX, STUB_EDT};
 	struct natra_limits slow = th_limits(), fast = slow;
 
 	(void)state;
@@ -191,8 +191,8 @@ static void higher_rate_frees_at_once(void **state)
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		struct progrun run = load(kinds[i], &slow);
 		enum natra_counter refused =
-			kinds[i] == PROGRAM_EDT ? NATRA_COUNT_DROPPED_HORIZON
-						: NATRA_COUNT_DROPPED_RATE;
+			kinds[i] == STUB_EDT ? NATRA_COUNT_DROPPED_HORIZON
+					     : NATRA_COUNT_DROPPED_RATE;
 
 		assert_int_equal(send(&run, 1), NATRA_COUNT_ADMITTED);
 		assert_int_equal(send(&run, 1), refused);
@@ -200,7 +200,7 @@ static void higher_rate_frees_at_once(void **state)
 		set_limits(&run, &fast);
 		/* The packet is not dropped, because it leaves within the
 		 * horizon of 2 s. */
-		if (kinds[i] == PROGRAM_EDT)
+		if (kinds[i] == STUB_EDT)
 			assert_int_equal(send(&run, 1), NATRA_COUNT_PACED);
 		else
 			(void)send(&run, 1);
@@ -222,7 +222,7 @@ static void shorter_horizon_cuts_the_latest_turn(void **state)
 
 	(void)state;
 	limits.max_delay_ns = 60 * TH_SECOND;
-	run = load(PROGRAM_EDT, &limits);
+	run = load(STUB_EDT, &limits);
 	th_set_queue(&run, th_now() + 50 * TH_SECOND);
 	limits.max_delay_ns = limits.unfelt_delay_ns = TH_SECOND;
 	set_limits(&run, &limits);
@@ -261,7 +261,7 @@ static double cpu_ms(void)
 /* One program polices in both directions, and another one holds as well. */
 static void every_program_is_verified_fast(void **state)
 {
-	static const enum program_kind kinds[] = {PROGRAM_RX, PROGRAM_EDT};
+	static const enum stub_kind kinds[] = {STUB_RX, STUB_EDT};
 	const struct natra_limits limits = th_limits();
 	int over = 0;
 
@@ -291,8 +291,8 @@ static void every_program_is_verified_fast(void **state)
 static void counters_are_those_of_each_load(void **state)
 {
 	const struct natra_limits unlimited = {0};
-	struct progrun a = load(PROGRAM_RX, &unlimited);
-	struct progrun b = load(PROGRAM_TX, &unlimited);
+	struct progrun a = load(STUB_RX, &unlimited);
+	struct progrun b = load(STUB_TX, &unlimited);
 	struct natra_counters counters;
 
 	(void)state;
@@ -311,7 +311,7 @@ static void keys_are_new_at_each_load(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		struct progrun run = load(PROGRAM_RX, &limits);
+		struct progrun run = load(STUB_RX, &limits);
 		struct natra_flow_entry flows[NATRA_FLOWS];
 
 		(void)send(&run, 1);

@@ -21,7 +21,7 @@ static struct natra_limits limits;
 static int load(void **state)
 {
 	const struct program_options options = {
-		.kind = PROGRAM_RX,
+		.kind = STUB_RX,
 		.has_l2 = true,
 	};
 

@@ -23,7 +23,7 @@
 
 static struct progrun run;
 
-static int load(enum program_kind kind)
+static int load(enum stub_kind kind)
 {
 	const struct program_options options = {
 		.kind = kind,
@@ -39,13 +39,13 @@ static int load(enum program_kind kind)
 static int load_rx(void **state)
 {
 	(void)state;
-	return load(PROGRAM_RX);
+	return load(STUB_RX);
 }
 
 static int load_tx(void **state)
 {
 	(void)state;
-	return load(PROGRAM_TX);
+	return load(STUB_TX);
 }
 
 static int unload(void **state)

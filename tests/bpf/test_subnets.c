@@ -139,9 +139,8 @@ static const struct kind {
 
 /* Loads a program with its map of subnets. All flows are heavy, so a packet
  * that is limited counts as admitted. */
-static void load(struct progrun *run, enum program_kind program,
-		 bool peer_is_to, enum subnets_kind kind,
-		 const char *const *blocks, size_t len)
+static void load(struct progrun *run, enum stub_kind program, bool peer_is_to,
+		 enum subnets_kind kind, const char *const *blocks, size_t len)
 {
 	const struct program_options options = {
 		.kind = program,
@@ -179,7 +178,7 @@ static bool is_limited(struct progrun *run, const struct kind *kind)
 	return result.counter == NATRA_COUNT_ADMITTED;
 }
 
-static void all_kinds(enum program_kind program, bool peer_is_to,
+static void all_kinds(enum stub_kind program, bool peer_is_to,
 		      enum subnets_kind subnets, int version)
 {
 	static const char *const blocks[2][2] = {
@@ -210,12 +209,12 @@ static void all_kinds(enum program_kind program, bool peer_is_to,
 static void peer_decides_and_not_the_pod(void **state)
 {
 	(void)state;
-	for (int program = 0; program < PROGRAM_KIND_MAX; program++) {
+	for (int program = 0; program < STUB_KIND_MAX; program++) {
 		for (int to = 0; to < 2; to++) {
 			for (int v = 4; v <= 6; v += 2) {
-				all_kinds((enum program_kind)program, to,
+				all_kinds((enum stub_kind)program, to,
 					  SUBNETS_SHAPED, v);
-				all_kinds((enum program_kind)program, to,
+				all_kinds((enum stub_kind)program, to,
 					  SUBNETS_UNSHAPED, v);
 			}
 		}
@@ -262,7 +261,7 @@ static void blocks_match_what_they_say(void **state)
 
 		while (len < TH_LEN(m->blocks) && m->blocks[len])
 			len++;
-		load(&run, PROGRAM_RX, false, SUBNETS_SHAPED, m->blocks, len);
+		load(&run, STUB_RX, false, SUBNETS_SHAPED, m->blocks, len);
 		for (size_t k = 0; k < TH_LEN(kinds); k++) {
 			bool in_list = kinds[k].version == 4 ? m->v4 : m->v6;
 
@@ -287,13 +286,11 @@ static void as_many_blocks_as_there_may_be(void **state)
 			       i / 256, i % 256);
 		blocks[i] = texts[i];
 	}
-	load(&run, PROGRAM_TX, false, SUBNETS_SHAPED, blocks,
-	     NATRA_SUBNETS_MAX);
+	load(&run, STUB_TX, false, SUBNETS_SHAPED, blocks, NATRA_SUBNETS_MAX);
 	assert_false(is_limited(&run, kind));
 	th_close(&run);
 	blocks[NATRA_SUBNETS_MAX - 1] = FROM4;
-	load(&run, PROGRAM_TX, false, SUBNETS_SHAPED, blocks,
-	     NATRA_SUBNETS_MAX);
+	load(&run, STUB_TX, false, SUBNETS_SHAPED, blocks, NATRA_SUBNETS_MAX);
 	assert_true(is_limited(&run, kind));
 	th_close(&run);
 }
@@ -326,7 +323,7 @@ static void what_hides_its_addresses_is_limited(void **state)
 	for (int k = SUBNETS_SHAPED; k <= SUBNETS_UNSHAPED; k++) {
 		struct progrun run;
 
-		load(&run, PROGRAM_TX, true, (enum subnets_kind)k, all, 2);
+		load(&run, STUB_TX, true, (enum subnets_kind)k, all, 2);
 		for (size_t i = 0; i < TH_LEN(hidden); i++) {
 			/* The packet before this one has known addresses, which
 			 * must not be taken for this one's. */
@@ -346,7 +343,7 @@ static void what_is_not_ip_stays_other(void **state)
 	struct packet p;
 
 	(void)state;
-	load(&run, PROGRAM_RX, false, SUBNETS_SHAPED, none, 1);
+	load(&run, STUB_RX, false, SUBNETS_SHAPED, none, 1);
 	packet_begin(&p);
 	packet_ethernet(&p);
 	packet_type(&p, 0x0806);
@@ -379,7 +376,7 @@ static void exempt_packets_are_neither_classified_nor_charged(void **state)
 	struct progrun run;
 
 	(void)state;
-	load(&run, PROGRAM_RX, false, SUBNETS_UNSHAPED, peer, 1);
+	load(&run, STUB_RX, false, SUBNETS_UNSHAPED, peer, 1);
 	for (int i = 0; i < 300; i++)
 		assert_false(is_limited(&run, &kinds[0]));
 	assert_untouched(&run);
@@ -396,7 +393,7 @@ static void exempt_packets_get_no_departure_time(void **state)
 	struct packet p;
 
 	(void)state;
-	load(&run, PROGRAM_EDT, true, SUBNETS_UNSHAPED, peer, 1);
+	load(&run, STUB_EDT, true, SUBNETS_UNSHAPED, peer, 1);
 	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
 	tcp4(&p);
 	packet_end(&p);

@@ -177,7 +177,7 @@ void th_load_peers(struct progrun *run, const struct program_options *options,
 		fail_msg("%s", natra_error(run->n));
 }
 
-struct progrun th_load_kind(enum program_kind kind,
+struct progrun th_load_kind(enum stub_kind kind,
 			    const struct natra_limits *limits)
 {
 	const struct program_options options = {

@@ -94,7 +94,7 @@ void th_load_peers(struct progrun *run, const struct program_options *options,
 		   const struct natra_limits *limits);
 /* Returns a program of this kind for Ethernet, with the default sketch, for which all
  * peers are alike; th_close() frees it. */
-struct progrun th_load_kind(enum program_kind kind,
+struct progrun th_load_kind(enum stub_kind kind,
 			    const struct natra_limits *limits);
 void th_close(struct progrun *run);
 void th_use_prelude(struct progrun *run);
