@@ -98,33 +98,11 @@ static int attach_with(void *arg, const struct natra_policy *policy)
 	return 0;
 }
 
-static int attach(struct call *call, const struct natra_target *target,
-		  struct settings *settings, struct natra_info *ret_info)
-{
-	struct attaching attaching = {call, target, ret_info};
-	const struct groups_attach a = {
-		.settings = settings,
-		.asker = &call->asker,
-		.n = call->n,
-		.log = &call->log,
-		.failure = &call->failure,
-		.attach = attach_with,
-		.arg = &attaching,
-	};
-	int r = groups_attach(&a);
-
-	if (r > 0)
-		remove_stale(call);
-	return r;
-}
-
 static void log_absence(struct call *call, const struct settings *settings)
 {
-	struct groups_absence absence;
-	const char *text = groups_absence(settings, &absence);
-
-	if (text)
-		log_write(&call->log, NATRA_LOG_INFO, "%s", text);
+	if (settings->group_absence[0])
+		log_write(&call->log, NATRA_LOG_INFO, "%s",
+			  settings->group_absence);
 }
 
 /* The failure is set. Returns its code, unless the pod starts all the same. */
@@ -141,7 +119,8 @@ static int shape(struct call *call, struct settings *settings)
 {
 	struct natra_target target = call_target(call);
 	struct natra_info info = NATRA_INIT(info);
-	const bool was_absent = settings->group_is_absent;
+	struct attaching attaching = {call, &target, &info};
+	const bool was_absent = settings->group_absence[0];
 	char wrong[ENVIRONMENT_ERROR_MAX];
 	int r = env_check_netns(&call->env, &call->failure);
 
@@ -153,9 +132,8 @@ static int shape(struct call *call, struct settings *settings)
 	}
 	r = settings->replace_bandwidth ? replace_leftovers(call, &target) : 0;
 	if (r == 0)
-		r = attach(call, &target, settings, &info);
-	if (r > 0)
-		return r;
+		r = groups_attach(settings, call->n, &call->log, attach_with,
+				  &attaching);
 	if (r < 0) {
 		refuse_natra(&call->failure, call->n, r, CNI_NOT_SHAPED);
 		return not_shaped(call, &target, settings);

@@ -30,7 +30,7 @@ static bool is_limited_without_rate(struct call *call,
 
 	return (settings->group.name || may_ask) && call_make_id(call) &&
 	       natra_query(call->n, call->id, &info) == 0 &&
-	       (info.policy.group || info.policy.classes_len);
+	       (info.policy.group[0] || info.policy.classes_len);
 }
 
 /* Returns whether the pod's group, which the configuration makes, has to limit it. With
@@ -60,7 +60,7 @@ int cmd_check(struct call *call)
 		return r;
 	call->outcome = "nothing to limit";
 	/* Other annotations change how a limit is kept, not whether there is one. */
-	if (!policy_has_limits(&settings.policy) &&
+	if (!policy_has_rates(&settings.policy) &&
 	    !is_limited_by_group(call, &settings) &&
 	    !is_limited_without_rate(call, &settings))
 		return 0;

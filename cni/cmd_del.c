@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "command.h"
-#include "groups.h"
 
 /* Removes what upstream's plugin gave the pod before natra took its place: the
  * ifb would outlive the pod. */
@@ -20,25 +19,14 @@ static void remove_leftovers(struct call *call)
 			  natra_error(call->n));
 }
 
-/* What is wrong with the configuration does not keep a pod from being removed. */
-static void leave_group(struct call *call)
-{
-	if (call_read_asker(call) == 0)
-		groups_leave(call->conf.json, &call->asker, call->n,
-			     &call->log);
-}
-
 int cmd_del(struct call *call)
 {
 	struct natra_target target = NATRA_INIT(target);
 	int r;
 
 	call->outcome = "removed";
-	/* Such a pod was never attached, but its ADD may have made its group. */
-	if (!call_make_id(call)) {
-		leave_group(call);
-		return 0;
-	}
+	if (!call_make_id(call))
+		return 0; /* it was never attached */
 	remove_leftovers(call);
 	target.id = call->id;
 	target.netns = call->env.netns[0] ? call->env.netns : NULL;
@@ -51,6 +39,5 @@ int cmd_del(struct call *call)
 	if (r < 0)
 		return refuse_natra(&call->failure, call->n, r,
 				    CNI_NOT_REMOVED);
-	leave_group(call);
 	return env_check_not_own_netns(&call->env, &call->failure);
 }

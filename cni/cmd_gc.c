@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* GC removes this network's attachments that are not in the list of valid ones, and the
- * groups that were made for them. */
+/* GC removes this network's attachments that are not in the list of valid ones. */
 #include <stdlib.h>
 
 #include "../tools/common/text.h"
 #include "command.h"
-#include "groups.h"
 
 #define VALID_KEY "cni.dev/valid-attachments"
 
@@ -62,7 +60,7 @@ int cmd_gc(struct call *call)
 {
 	const cJSON *valid = json_member(call->conf.json, VALID_KEY);
 	struct ids ids = {0};
-	size_t removed = 0, groups = 0;
+	size_t removed = 0;
 	int r;
 
 	call->outcome = "the runtime does not say what is valid";
@@ -84,12 +82,8 @@ int cmd_gc(struct call *call)
 					 CNI_NOT_REMOVED);
 	}
 	ids_free(&ids);
-	if (r == 0)
-		groups = groups_sweep(call->n, &call->log);
 	call->outcome = "swept";
-	call->level = removed || groups ? NATRA_LOG_INFO : NATRA_LOG_DEBUG;
+	call->level = removed ? NATRA_LOG_INFO : NATRA_LOG_DEBUG;
 	log_add_u64(&call->facts, "removed", removed);
-	if (groups)
-		log_add_u64(&call->facts, "groups", groups);
 	return r;
 }

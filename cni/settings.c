@@ -137,7 +137,7 @@ static int check_policy(const struct settings *s, const char *key,
 	policy.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 	policy.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 	/* So does the group. */
-	policy.group = GROUP_UNKNOWN;
+	policy.group[0] = '?';
 	if (natra_policy_check(n, &policy) == 0)
 		return 0;
 	return refuse(failure, CNI_BAD_CONFIG, "%s: %s: %s", key,

@@ -23,14 +23,8 @@ struct settings {
 	/* The pod's group, see groups.h; its texts belong to the configuration. Its
 	 * name is a template, and NULL if there is no such key. */
 	struct natra_group_info group;
-	/* The name for this pod; "": it lacks what the template needs. */
-	char group_name[NATRA_GROUP_NAME_MAX + 1];
-	bool group_is_absent; /* there is none of that name, or no name */
-	bool only_looks; /* makes no group and changes none, see wanted_look */
-	/* What the keys ask for, also in a direction that only a group limits. */
-	struct natra_policy keys;
-	/* The policy's rate stands for none, see groups_join. */
-	bool ingress_is_filled, egress_is_filled;
+	/* Why the pod is in no group although there is the key, or "". */
+	char group_absence[2 * NATRA_GROUP_NAME_MAX];
 	enum precedence precedence;
 	bool continue_on_error;
 	bool replace_bandwidth;

@@ -33,31 +33,15 @@ static int annotate(struct settings *s, const struct asker *asker,
 	return r < 0 ? refuse_natra(failure, n, r, CNI_BAD_CONFIG) : 0;
 }
 
-static int read_all(struct settings *ret, const cJSON *keys,
-		    const struct asker *asker, bool only_looks, struct natra *n,
-		    struct log *log, struct failure *failure)
+int wanted_read(struct settings *ret, const cJSON *keys,
+		const struct asker *asker, struct natra *n, struct log *log,
+		struct failure *failure)
 {
 	int r = wanted_read_keys(ret, keys, asker, n, failure);
 
 	if (r)
 		return r;
-	ret->only_looks = only_looks;
 	ret->continue_on_error &= !asker->is_strict;
-	ret->keys = ret->policy;
 	r = groups_join(ret, asker, n, log, failure);
 	return r ? r : annotate(ret, asker, n, failure);
-}
-
-int wanted_read(struct settings *ret, const cJSON *keys,
-		const struct asker *asker, struct natra *n, struct log *log,
-		struct failure *failure)
-{
-	return read_all(ret, keys, asker, false, n, log, failure);
-}
-
-int wanted_look(struct settings *ret, const cJSON *keys,
-		const struct asker *asker, struct natra *n, struct log *log,
-		struct failure *failure)
-{
-	return read_all(ret, keys, asker, true, n, log, failure);
 }

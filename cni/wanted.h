@@ -7,15 +7,10 @@
 #include "../tools/common/log.h"
 #include "settings.h"
 
-/* Reads the limits of a pod by the keys of natra's configuration, and makes its group if
- * there is none yet. The policy points into *ret and to the texts of both. *ret is all 0
- * before, and settings_free is needed whatever is returned. */
+/* Reads the limits of a pod by the keys of natra's configuration, and changes nothing. The
+ * policy points into *ret and to the texts of both. *ret is all 0 before, and settings_free
+ * is needed whatever is returned. */
 int wanted_read(struct settings *ret, const cJSON *keys,
-		const struct asker *asker, struct natra *n, struct log *log,
-		struct failure *failure);
-/* Does the same for a reader that changes nothing. A group that is to be made counts as made;
- * until then its number is GROUP_UNKNOWN. */
-int wanted_look(struct settings *ret, const cJSON *keys,
 		const struct asker *asker, struct natra *n, struct log *log,
 		struct failure *failure);
 /* Reads the keys, and what the runtime has made of the pod's annotations of rates. */

@@ -533,9 +533,10 @@ NATRA_API int natra_gc(struct natra *n, const char *network,
  *
  * A group stays until natra_group_remove, also without members, or until the machine
  * is started again. Members stay when limits change. A later change of the limits
- * takes effect at once.
+ * takes effect at once. An automatic group of the same name is another one, which
+ * attachments alone make, change and remove (see natra_policy).
  *
- * @param group  what it shall be; its members from `number` on are ignored.
+ * @param group  what it shall be; its members from `members` on are ignored.
  * @return 0; -EINVAL bad field; -ENOENT no such parent; -ENOSPC there are
  *         NATRA_GROUPS_MAX others; -ERANGE the floors of its members, or those of the
  *         groups in its parent, are more than the rate; -ELOOP a parent with a
@@ -546,21 +547,15 @@ NATRA_API int natra_group_set(struct natra *n,
 			      const struct natra_group_info *group);
 
 /**
- * @brief Remove a group. Succeeds when there is none of this name.
+ * @brief Remove a group that natra_group_set has made. Succeeds when there is none of
+ *        this name.
  * @return 0; -EINVAL; -EBUSY it has members, of which natra_error() names one;
  *         -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_group_remove(struct natra *n, const char *name);
 
 /**
- * @brief Find the number of a group, which it keeps until it is removed.
- * @return 0; -EINVAL; -ENOENT; -ESTALE; -EPERM; -ENOMEM.
- */
-NATRA_API int natra_find_group(struct natra *n, const char *name,
-			       uint32_t *ret_number);
-
-/**
- * @brief Walk all groups, in the order of their numbers.
+ * @brief Walk all groups, those that are automatic as well.
  * @return 0; what fn returned; -EINVAL; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_foreach_group(struct natra *n, natra_group_fn fn,

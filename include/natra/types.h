@@ -222,9 +222,12 @@ struct natra_policy {
 	uint64_t egress_packet_rate_per_sec;
 	uint64_t ingress_connection_rate_per_sec;
 	uint64_t egress_connection_rate_per_sec;
-	/** Number of the group, from natra_find_group, whose rates it shares beside its
-	 *  own, of which it needs none; 0: in none. See struct natra_group_info. */
-	uint32_t group;
+	/** Name of the group whose rates it shares beside its own, of which it needs
+	 *  none; "": in none. See struct natra_group_info. */
+	char group[NATRA_GROUP_NAME_MAX + 1];
+	/** 1: an automatic group, which was made for its members; 0: one that
+	 *  natra_group_set has made. Each kind has names of its own. */
+	uint32_t group_is_automatic;
 	/** How much it has of what is left in the group beside other members, up
 	 *  to NATRA_WEIGHT_MAX; 0: 1. Needs a group. */
 	uint32_t group_weight;
@@ -232,6 +235,11 @@ struct natra_policy {
 	 *  the group has a rate; 0: none. It is at most its own rate, and the floors of all
 	 *  members together at most the group's rate. Needs a group. */
 	uint64_t group_floor_bits_per_sec;
+	/** What the automatic group is to be: natra_attach and natra_configure make it,
+	 *  or change it for all its members. `group_is_automatic` need not be set, and
+	 *  the `name` is not read. NULL: the group has to be there, and stays as it is.
+	 *  Read during the call only; NULL in what natra_query reports. */
+	const struct natra_group_info *automatic_group;
 	/* Those from here on, but for the lists, are fixed at attach, and kept. */
 	enum natra_ingress_mode ingress_mode;
 	enum natra_mode attach_mode;
@@ -492,14 +500,13 @@ struct natra_group_info {
 	/** In bits. 0: what the rate carries in 0.5 s. Needs a rate. */
 	uint64_t ingress_burst_bits;
 	uint64_t egress_burst_bits;
-	const char *parent; /**< NULL: none */
+	const char *parent; /**< made by natra_group_set; NULL: none */
 	/** These are the group's part in its parent, as in struct natra_policy. */
 	uint64_t floor_bits_per_sec;
 	uint32_t weight;
-	/* The members from here on but `automatic` are only reported. */
-	uint32_t number;    /**< for struct natra_policy */
+	/* The members from here on are only reported. */
 	uint32_t members;   /**< attachments; groups do not count */
-	uint32_t automatic; /**< 1: the plugin's GC may remove it */
+	uint32_t automatic; /**< 1: it goes with its last member */
 	/** Packets of members that were charged to the group: those of heavy
 	 *  flows that were not dropped, and of small ones that are charged. */
 	struct natra_count ingress_charged;

@@ -20,7 +20,8 @@ int admission_read(struct natra *n, const struct natra_target *target,
 
 	r = target_in(n, target, &a->target);
 	if (r == 0)
-		r = policy_in(n, policy, &a->order.policy, &a->order.subnets);
+		r = policy_in(n, policy, &a->order.policy, &a->automatic,
+			      &a->order.subnets);
 	if (r < 0)
 		return r;
 	if (!a->target.ifname || !a->target.ifname[0])

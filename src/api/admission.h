@@ -13,6 +13,7 @@ struct admission {
 	struct pin_dir netns_lock;
 	struct pin_dir dir;
 	char id[NATRA_ID_MAX + 1];
+	struct natra_group_info automatic; /* see policy_in */
 	struct order order;
 };
 

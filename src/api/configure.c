@@ -43,6 +43,11 @@ static int reattach(struct natra *n, const struct pin_dir *dir,
 	return r;
 }
 
+static const char *kind_of_group(const struct natra_policy *policy)
+{
+	return policy->group_is_automatic ? "automatic " : "";
+}
+
 /* Refuses a policy for a setting in which it differs from `have`, which is what there is. */
 static int refuse_setting(struct natra *n, int r, enum natra_code code,
 			  const char *id, const struct policy_field *field,
@@ -52,6 +57,12 @@ static int refuse_setting(struct natra *n, int r, enum natra_code code,
 	const uint64_t there = policy_field_get(field, have);
 	const uint64_t asked = policy_field_get(field, want);
 
+	if (field->unit == POLICY_GROUP)
+		return with_code(n, code,
+				 refuse(n, r,
+					"group: '%s' is in %s'%s', not %s'%s'",
+					id, kind_of_group(have), have->group,
+					kind_of_group(want), want->group));
 	if (policy_field_word(field, asked))
 		return with_code(n, code,
 				 refuse(n, r, "%s: '%s' has %s, not %s",
@@ -152,12 +163,13 @@ int natra_configure(struct natra *n, const char *id,
 	cleanup_subnets struct subnets given = {0};
 	cleanup_subnets struct subnets pinned = {0};
 	struct subnets merged; /* its lists are those of the others */
+	struct natra_group_info automatic;
 	struct natra_policy p;
 	int r;
 
 	r = require_id(n, id);
 	if (r == 0)
-		r = policy_in(n, policy, &p, &given);
+		r = policy_in(n, policy, &p, &automatic, &given);
 	if (r == 0)
 		r = attachment_lock(n, id, &dir, &gen);
 	if (r == -ESTALE)
@@ -306,12 +318,13 @@ int natra_check(struct natra *n, const char *id,
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_subnets struct subnets subnets = {0};
+	struct natra_group_info automatic;
 	struct natra_policy want;
 	int r;
 
 	r = require_id(n, id);
 	if (r == 0 && policy)
-		r = policy_in(n, policy, &want, &subnets);
+		r = policy_in(n, policy, &want, &automatic, &subnets);
 	if (r == 0)
 		r = attachment_find(n, id, &gen);
 	if (r == -ESTALE)

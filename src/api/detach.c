@@ -9,6 +9,7 @@
 #include "attach/scene.h"
 #include "attach/teardown.h"
 #include "state/engine.h"
+#include "state/group_map.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -67,8 +68,12 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 		pin_dir_remove(&dir);
 	/* This is also done if nothing was attached: the last call may have
 	 * failed just here. */
-	if ((r == 0 || r == -ENOENT) && !n->keep_programs)
-		r = engine_sweep(n);
+	if (r == 0 || r == -ENOENT) {
+		if (n->keep_programs)
+			groups_sweep(n);
+		else
+			r = engine_sweep(n);
+	}
 	return finish(n, r == -ENOENT ? 0 : r);
 }
 

@@ -10,7 +10,7 @@
 
 /* Other structs and arrays contain these: a new member takes a part of their `room`. */
 #if UINTPTR_MAX == UINT64_MAX
-static_assert(sizeof(struct natra_policy) == 448, "it has room");
+static_assert(sizeof(struct natra_policy) == 584, "it has room");
 static_assert(sizeof(struct natra_class) == 128, "it has room");
 static_assert(sizeof(struct natra_direction_stats) == 320, "it has room");
 static_assert(sizeof(struct natra_connect_stats) == 384, "it has room");
@@ -152,8 +152,26 @@ static int classes_in(struct natra *n, struct natra_policy *policy,
 	return r;
 }
 
+/* Copies the limits of an automatic group, which the policy then asks for. */
+static int automatic_in(struct natra *n, struct natra_policy *policy,
+			struct natra_group_info *ret_automatic)
+{
+	int r;
+
+	if (!policy->automatic_group)
+		return 0;
+	r = struct_in(n, "automatic_group", ret_automatic, FIRST_GROUP,
+		      sizeof(*ret_automatic), policy->automatic_group);
+	policy->automatic_group = ret_automatic;
+	if (policy->group[0])
+		policy->group_is_automatic = 1;
+	return r;
+}
+
 int policy_in(struct natra *n, const struct natra_policy *policy,
-	      struct natra_policy *ret_policy, struct subnets *ret_subnets)
+	      struct natra_policy *ret_policy,
+	      struct natra_group_info *ret_automatic,
+	      struct subnets *ret_subnets)
 {
 	cleanup_subnets struct subnets subnets = {0};
 	struct natra_class list[NATRA_CLASSES_MAX];
@@ -164,6 +182,8 @@ int policy_in(struct natra *n, const struct natra_policy *policy,
 		r = check_room(n, "policy", p.room, sizeof(p.room));
 	if (r == 0)
 		r = classes_in(n, &p, list);
+	if (r == 0)
+		r = automatic_in(n, &p, ret_automatic);
 	if (r == 0)
 		r = policy_check(&p, error_room(n), HANDLE_ERROR_MAX);
 	if (r < 0)
@@ -188,9 +208,10 @@ int policy_in(struct natra *n, const struct natra_policy *policy,
 int natra_policy_check(struct natra *n, const struct natra_policy *policy)
 {
 	cleanup_subnets struct subnets subnets = {0};
+	struct natra_group_info automatic;
 	struct natra_policy p;
 
 	if (!n)
 		return -EINVAL;
-	return finish(n, policy_in(n, policy, &p, &subnets));
+	return finish(n, policy_in(n, policy, &p, &automatic, &subnets));
 }

@@ -35,10 +35,13 @@ int target_in(struct natra *n, const struct natra_target *target,
 
 /*
  * Copies and checks a policy. The caller's lists become *ret_subnets. Their
- * lengths stay in the policy; a caller may also give a length without a list.
+ * lengths stay in the policy; a caller may also give a length without a list. The
+ * limits of an automatic group become *ret_automatic, to which the policy points.
  */
 int policy_in(struct natra *n, const struct natra_policy *policy,
-	      struct natra_policy *ret_policy, struct subnets *ret_subnets);
+	      struct natra_policy *ret_policy,
+	      struct natra_group_info *ret_automatic,
+	      struct subnets *ret_subnets);
 
 /* Copies a struct to the caller, as much of it as the caller has room for. What only a
  * newer caller has is not written: the caller's NATRA_INIT has made it 0. */

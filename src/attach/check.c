@@ -274,12 +274,11 @@ static int check_leg(struct natra *n, const struct pin_gen *gen,
 
 int check_limits(struct natra *n, const struct pin_gen *gen)
 {
-	const struct natra_policy policy = record_get_policy(&gen->record);
 	struct record_classes classes;
 	int r = check_subnets(n, gen);
 
-	if (r == 0 && policy.group)
-		r = groups_check(n, policy.group);
+	if (r == 0 && gen->record.group_number)
+		r = groups_check(n, &gen->record);
 	if (r == 0 && record_slots(&gen->record) > 1)
 		r = pin_read_classes(n, gen, &classes);
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {

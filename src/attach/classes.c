@@ -4,13 +4,15 @@
 #include "policy/classes.h"
 
 void classes_leg_limits(const struct record *record, enum leg leg,
-			const struct natra_policy *policy,
+			uint32_t group, const struct natra_policy *policy,
 			const struct subnets *subnets,
 			struct natra_limits *ret_limits)
 {
-	for (uint32_t i = 0; i < record_slots(record); i++)
+	for (uint32_t i = 0; i < record_slots(record); i++) {
 		ret_limits[i] = classes_limits(policy, subnets, i, leg,
 					       record_is_paced(record, leg));
+		policy_join(&ret_limits[i].member, group, leg == LEG_EGRESS);
+	}
 }
 
 int classes_pin(struct natra *n, const struct pin_gen *gen,

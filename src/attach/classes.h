@@ -6,9 +6,9 @@
 #include "state/pin.h"
 
 /* Gets the limits of each slot of a leg, as many as record_slots() says: its own, and
- * those of its classes. */
+ * those of its classes. `group` is the number of the policy's group. */
 void classes_leg_limits(const struct record *record, enum leg leg,
-			const struct natra_policy *policy,
+			uint32_t group, const struct natra_policy *policy,
 			const struct subnets *subnets,
 			struct natra_limits *ret_limits);
 

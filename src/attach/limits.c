@@ -10,7 +10,7 @@
 #include "policy/classes.h"
 #include "policy/mode.h"
 #include "state/engine.h"
-#include "state/group_map.h"
+#include "state/group_set.h"
 #include "state/journal.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
@@ -37,7 +37,7 @@ bool limits_cover(const struct record *record, const struct subnets *subnets,
 		record->leg[LEG_EGRESS].hook && !may_gain_edt(record, subnets);
 	const struct natra_policy have = record_get_policy(record);
 
-	return !have.group == !policy->group &&
+	return !have.group[0] == !policy->group[0] &&
 	       (in || !classes_limit(policy, to, false)) &&
 	       (out || !classes_limit(policy, to, true));
 }
@@ -54,6 +54,7 @@ struct changing {
 	struct natra *n;
 	struct pin_gen *gen;
 	uint32_t slots; /* of each leg */
+	uint32_t group; /* 0: in none */
 	struct limit_change leg[LEG_MAX];
 	struct subnets from; /* owned */
 	const struct subnets *to;
@@ -98,7 +99,7 @@ static int prepare_leg(struct changing *c, enum leg leg,
 
 	if (!record->leg[leg].hook)
 		return 0;
-	classes_leg_limits(record, leg, policy, c->to, change->after);
+	classes_leg_limits(record, leg, c->group, policy, c->to, change->after);
 	r = engine_open_slot(c->n, &record->slot[leg], &change->slot);
 	if (r == -ENOENT)
 		return refuse(c->n, -ENOENT, "the limits of '%s' are gone",
@@ -184,6 +185,7 @@ static int write_record(struct changing *c, const struct natra_policy *policy)
 	const struct natra_policy fastest = classes_fastest(policy, c->to);
 
 	record_set_policy(record, policy);
+	record->group_number = c->group;
 	for (int i = 0; i < LEG_MAX; i++)
 		record->limits[i] = c->leg[i].after[0];
 	record->gso_segs = gso_segs(record, &fastest);
@@ -259,8 +261,9 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 		.to = subnets,
 		.trie_fd = -1,
 	};
-	cleanup_groups struct groups groups = GROUPS_INIT;
-	int r = groups_enter(n, gen->record.id, policy, &groups);
+	const struct record before = gen->record;
+	struct groups groups = GROUPS_INIT;
+	int r = group_enter(n, gen->record.id, policy, &groups, &c.group);
 
 	if (r == 0)
 		r = prepare_classes(&c);
@@ -271,6 +274,11 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 		r = write_changes(&c, policy);
 	for (int i = 0; i < LEG_MAX; i++)
 		slot_close(&c.leg[i].slot);
+	groups_close(&groups);
+	if (r == 0)
+		groups_left(n, &before, c.group);
+	else if (policy->automatic_group)
+		groups_sweep(n);
 	subnets_free(&c.from);
 	cleanup_closep(&c.trie_fd);
 	return r;

@@ -18,7 +18,7 @@
 #include "policy/mode.h"
 #include "state/connects_map.h"
 #include "state/engine.h"
-#include "state/group_map.h"
+#include "state/group_set.h"
 #include "state/journal.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
@@ -108,8 +108,8 @@ static int load_leg(struct attempt *a, enum leg leg)
 
 	place_leg(a, leg);
 	options = engine_options(record, leg);
-	classes_leg_limits(record, leg, &a->order->policy, &a->order->subnets,
-			   of);
+	classes_leg_limits(record, leg, record->group_number, &a->order->policy,
+			   &a->order->subnets, of);
 	record->limits[leg] = of[0];
 	for (uint32_t i = 1; i < record_slots(record); i++)
 		a->classes.list[i - 1].limits[leg] = of[i];
@@ -347,10 +347,11 @@ static void undo(struct natra *n, const struct pin_gen *gen,
 
 /* Pins the record, while the group that it names cannot be removed. */
 static int begin(struct attempt *a, const struct pin_dir *dir,
-		 const struct record *record, const struct pin_gen *before)
+		 struct record *record, const struct pin_gen *before)
 {
 	cleanup_groups struct groups groups = GROUPS_INIT;
-	int r = groups_enter(a->n, a->order->id, &a->order->policy, &groups);
+	int r = group_enter(a->n, a->order->id, &a->order->policy, &groups,
+			    &record->group_number);
 
 	return r < 0 ? r
 		     : journal_begin(a->n, dir, before ? before->number : 0,
@@ -517,8 +518,11 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 	}
 
 	r = try_modes(n, dir, order, exists ? &before : NULL, &gen);
-	if (r < 0)
+	if (r < 0) {
+		if (order->policy.automatic_group)
+			groups_sweep(n);
 		return r;
+	}
 	log_line(n, NATRA_LOG_INFO, "%s: %s (%s)", order->id,
 		 natra_mode_name((enum natra_mode)gen.record.mode),
 		 gen.record.reason);
@@ -528,6 +532,7 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 	if (r < 0)
 		log_line(n, NATRA_LOG_ERROR, "%s: the replaced state stays: %s",
 			 order->id, last_error(n));
+	groups_left(n, &before.record, gen.record.group_number);
 	*ret_gen = TAKE_GEN(gen);
 	return 0;
 }
@@ -577,5 +582,7 @@ int shaper_record(struct natra *n, const struct pin_dir *dir,
 		undo(n, &gen, NULL, order->scene.pod_fd);
 		return r;
 	}
-	return teardown_all(n, dir, &gen, order->scene.pod_fd);
+	r = teardown_all(n, dir, &gen, order->scene.pod_fd);
+	groups_left(n, &before.record, 0);
+	return r;
 }

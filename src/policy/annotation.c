@@ -137,7 +137,7 @@ static int ask_for_field(struct natra *n, const struct natra_annotations *a,
 			       ? 0
 			       : ignore(n, one, " is not in allowAnnotations");
 	}
-	if (policy_field_is_of_group(field) && !policy->group)
+	if (policy_field_is_of_group(field) && !policy->group[0])
 		return ignore(n, one, ": the pod is in no group");
 	return skip(n, a, read_field(n, field, one, policy));
 }

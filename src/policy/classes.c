@@ -20,7 +20,7 @@ static struct natra_policy policy_of(const struct natra_policy *policy,
 bool classes_limit(const struct natra_policy *policy,
 		   const struct subnets *subnets, bool egress)
 {
-	if (policy->group)
+	if (policy->group[0])
 		return true;
 	for (size_t i = 0; i <= subnets->classes_len; i++) {
 		const struct natra_policy p = policy_of(policy, subnets, i);
@@ -61,7 +61,7 @@ struct natra_limits classes_limits(const struct natra_policy *policy,
 	/* What is in a class without a rate is exempt from the group as well. */
 	if (number && !(leg == LEG_EGRESS ? p.egress_rate_bits_per_sec
 					  : p.ingress_rate_bits_per_sec))
-		p.group = 0;
+		p.group[0] = '\0';
 	return policy_limits_of(&p, leg, paced,
 				policy_gso_segs(&fastest, true));
 }

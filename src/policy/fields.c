@@ -166,8 +166,7 @@ const struct policy_field policy_fields[POLICY_FIELDS_LEN] = {
 	{
 		MEMBER(group),
 		.unit = POLICY_GROUP,
-		.pinned = 192,
-		.max = NATRA_GROUPS_MAX,
+		.max = 1,
 		.help = "share this group's rate, too",
 		.otherwise = "none",
 		.title = "group",
@@ -262,6 +261,8 @@ uint64_t policy_field_get(const struct policy_field *field,
 	uint64_t number;
 	uint32_t small;
 
+	if (field->unit == POLICY_GROUP)
+		return policy->group[0] != '\0';
 	if (field->size == sizeof(number)) {
 		memcpy(&number, member, sizeof(number));
 		return number;
@@ -276,10 +277,34 @@ void policy_field_set(const struct policy_field *field,
 	char *member = (char *)policy + field->offset;
 	uint32_t small = (uint32_t)number;
 
-	if (field->size == sizeof(number))
+	if (field->unit == POLICY_GROUP) {
+		if (number)
+			return; /* it has its name */
+		memset(member, 0, field->size);
+		policy->group_is_automatic = 0;
+		policy->automatic_group = NULL;
+	} else if (field->size == sizeof(number))
 		memcpy(member, &number, sizeof(number));
 	else
 		memcpy(member, &small, sizeof(small));
+}
+
+void policy_take_group(struct natra_policy *policy,
+		       const struct natra_policy *from)
+{
+	memcpy(policy->group, from->group, sizeof(policy->group));
+	policy->group_is_automatic = from->group_is_automatic;
+	policy->automatic_group = from->automatic_group;
+	policy->group_weight = from->group_weight;
+	policy->group_floor_bits_per_sec = from->group_floor_bits_per_sec;
+}
+
+bool policy_same_group(const struct natra_policy *a,
+		       const struct natra_policy *b)
+{
+	return strcmp(a->group, b->group) == 0 &&
+	       (!a->group[0] ||
+		!a->group_is_automatic == !b->group_is_automatic);
 }
 
 uint64_t policy_field_rate(const struct policy_field *burst,
@@ -304,7 +329,7 @@ bool policy_field_is_bandwidth(const struct policy_field *field)
 bool policy_field_counts(const struct policy_field *field,
 			 const struct natra_policy *policy)
 {
-	if (policy->group && policy_field_is_count(field))
+	if (policy->group[0] && policy_field_is_count(field))
 		return true;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *of = &policy_fields[i];
@@ -344,7 +369,7 @@ void policy_fields_drop_alone(struct natra_policy *policy)
 	}
 }
 
-bool policy_has_limits(const struct natra_policy *policy)
+bool policy_has_rates(const struct natra_policy *policy)
 {
 	for (size_t i = 0; i < policy->classes_len; i++) {
 		if (policy->classes[i].ingress_rate_bits_per_sec ||
@@ -353,6 +378,11 @@ bool policy_has_limits(const struct natra_policy *policy)
 	}
 	return policy->ingress_rate_bits_per_sec ||
 	       policy->egress_rate_bits_per_sec;
+}
+
+bool policy_has_limits(const struct natra_policy *policy)
+{
+	return policy->group[0] || policy_has_rates(policy);
 }
 
 const char *policy_field_word(const struct policy_field *field, uint64_t value)

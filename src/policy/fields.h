@@ -24,7 +24,7 @@ enum policy_unit {
 	POLICY_PERCENT,
 	POLICY_COUNT, /* a number such as 10k */
 	POLICY_NUMBER,
-	POLICY_GROUP, /* the number of a group, which has a name */
+	POLICY_GROUP, /* the name of a group, whose number is 1, or 0 for none */
 	/* Words, each kind from the enum of its name. */
 	POLICY_FAST_PASS,
 	POLICY_MODE,
@@ -85,6 +85,15 @@ uint64_t policy_field_get(const struct policy_field *field,
 void policy_field_set(const struct policy_field *field,
 		      struct natra_policy *policy, uint64_t number);
 
+/* Gives a policy the group of another one, with what that is in it; or takes it out of its
+ * group. */
+void policy_take_group(struct natra_policy *policy,
+		       const struct natra_policy *from);
+
+/* Returns whether both policies are in one group, or in none. */
+bool policy_same_group(const struct natra_policy *a,
+		       const struct natra_policy *b);
+
 /* Returns the rate of the direction that a burst belongs to. */
 uint64_t policy_field_rate(const struct policy_field *burst,
 			   const struct natra_policy *policy);
@@ -115,7 +124,9 @@ void policy_fields_drop_alone(struct natra_policy *policy);
  * has none at all. */
 const char *policy_field_word(const struct policy_field *field, uint64_t value);
 
-/* Returns whether a policy limits anything: the rest, or a class. */
+/* Return whether a policy has rates, for the rest or for a class; and whether it limits
+ * anything, be it by a group alone. */
+bool policy_has_rates(const struct natra_policy *policy);
 bool policy_has_limits(const struct natra_policy *policy);
 
 /* The annotation by which a pod asks for classes, which are no field. */

@@ -8,6 +8,7 @@
 
 #include "policy/class_check.h"
 #include "policy/fields.h"
+#include "policy/group_check.h"
 #include "policy/subnets.h"
 #include "util/str.h"
 #include "../../bpf/natra_fair.h"
@@ -146,25 +147,15 @@ static int check_count(const struct policy_field *field,
 	return -EINVAL;
 }
 
-int policy_check_floor(const char *field, uint64_t floor, uint64_t ingress,
-		       uint64_t egress, char *ret_error, size_t size)
-{
-	const bool over_ingress = ingress && floor > ingress;
-
-	if (!over_ingress && (!egress || floor <= egress))
-		return 0;
-	(void)snprintf(ret_error, size, "%s: %" PRIu64 " is over %s", field,
-		       floor,
-		       over_ingress ? "ingress_rate_bits_per_sec"
-				    : "egress_rate_bits_per_sec");
-	return -EINVAL;
-}
-
 /* Checks what an attachment is to be in its group. */
 static int check_member(const struct natra_policy *p, char *ret_error,
 			size_t size)
 {
-	for (size_t i = 0; !p->group && i < POLICY_FIELDS_LEN; i++) {
+	int r = group_check_member(p, ret_error, size);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; !p->group[0] && i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 		const uint64_t value = policy_field_get(field, p);
 
@@ -175,10 +166,10 @@ static int check_member(const struct natra_policy *p, char *ret_error,
 			       value);
 		return -EINVAL;
 	}
-	return policy_check_floor("group_floor_bits_per_sec",
-				  p->group_floor_bits_per_sec,
-				  p->ingress_rate_bits_per_sec,
-				  p->egress_rate_bits_per_sec, ret_error, size);
+	return group_check_floor("group_floor_bits_per_sec",
+				 p->group_floor_bits_per_sec,
+				 p->ingress_rate_bits_per_sec,
+				 p->egress_rate_bits_per_sec, ret_error, size);
 }
 
 static int check_blocks(const char *name, const char *const *blocks, size_t len,
@@ -272,7 +263,7 @@ static uint64_t default_horizon_ns(const struct natra_policy *p)
 {
 	uint64_t ns;
 
-	if (!p->egress_rate_bits_per_sec || p->group)
+	if (!p->egress_rate_bits_per_sec || p->group[0])
 		return MAX_HORIZON_NS;
 	ns = QUEUE_BYTES * BITS_PER_BYTE * NS_PER_SEC /
 	     p->egress_rate_bits_per_sec;
@@ -329,8 +320,9 @@ const struct policy_field *policy_difference(const struct natra_policy *a,
 		const struct policy_field *field = &policy_fields[i];
 
 		if ((field->is_fixed || !only_fixed) &&
-		    policy_field_get(field, &now_a) !=
-			    policy_field_get(field, &now_b))
+		    (policy_field_get(field, &now_a) !=
+			     policy_field_get(field, &now_b) ||
+		     (field->unit == POLICY_GROUP && !policy_same_group(a, b))))
 			return field;
 	}
 	return NULL;
@@ -360,18 +352,20 @@ struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes)
 	return rate;
 }
 
-struct natra_membership policy_membership(uint32_t group, uint32_t weight,
-					  uint64_t floor_bits_per_sec,
-					  bool egress)
+struct natra_membership policy_part(uint32_t weight,
+				    uint64_t floor_bits_per_sec)
 {
-	struct natra_membership member = {0};
+	return (struct natra_membership){
+		.share =
+			(1U << NATRA_GROUP_SHARE_SHIFT) / (weight ? weight : 1),
+		.floor = policy_rate(floor_bits_per_sec, 0),
+	};
+}
 
-	if (!group)
-		return member;
-	member.group = natra_group_place(group, egress);
-	member.share = (1U << NATRA_GROUP_SHARE_SHIFT) / (weight ? weight : 1);
-	member.floor = policy_rate(floor_bits_per_sec, 0);
-	return member;
+void policy_join(struct natra_membership *member, uint32_t number, bool egress)
+{
+	if (member->share)
+		member->group = natra_group_place(number, egress);
 }
 
 /*
@@ -508,8 +502,8 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 						: p.ingress_burst_bits);
 	/* The backstop's packets were charged to the group by the pacer. */
 	const bool is_member =
-		p.group && (leg != LEG_INGRESS ||
-			    p.ingress_mode != NATRA_INGRESS_MODE_PACE);
+		p.group[0] && (leg != LEG_INGRESS ||
+			       p.ingress_mode != NATRA_INGRESS_MODE_PACE);
 	struct natra_limits l = {0};
 
 	if (!rate && !is_member)
@@ -544,8 +538,8 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 	set_fair(&l, leg, paced, segs);
 	l.leave_units = policy_leave_units(l.enter_units);
 	if (is_member)
-		l.member = policy_membership(p.group, p.group_weight,
-					     p.group_floor_bits_per_sec, out);
+		l.member =
+			policy_part(p.group_weight, p.group_floor_bits_per_sec);
 	return l;
 }
 

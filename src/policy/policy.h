@@ -52,16 +52,13 @@ bool policy_same_shape(const struct natra_policy *a,
  * in the pod, but at least two. 0 stands for as many as the kernel likes. */
 uint32_t policy_gso_segs(const struct natra_policy *policy, bool paced);
 
-/* Returns 0, or -EINVAL and a line about the field if this floor in a group is more than
- * a rate, of which 0 stands for none. */
-int policy_check_floor(const char *field, uint64_t floor, uint64_t ingress,
-		       uint64_t egress, char *ret_error, size_t size);
+/* Returns the part that a member with this weight (0: 1) and floor (0: none) has in a
+ * group, whose place is set by policy_join. */
+struct natra_membership policy_part(uint32_t weight,
+				    uint64_t floor_bits_per_sec);
 
-/* Returns what a member with this weight (0: 1) and floor (0: none) is in the group of
- * this number; 0: in none. */
-struct natra_membership policy_membership(uint32_t group, uint32_t weight,
-					  uint64_t floor_bits_per_sec,
-					  bool egress);
+/* Says in which group a member is; does nothing if it is none, which has no share. */
+void policy_join(struct natra_membership *member, uint32_t number, bool egress);
 
 /* Returns a rate as ns per byte, exact to 2^-21 from 1 bit/s to 1 Pbit/s. */
 struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes);
@@ -86,7 +83,7 @@ uint32_t policy_fair_shift(const struct natra_rate *rate, uint64_t bytes,
 /*
  * Returns the limits of one leg. `paced` says that its packets can be given a
  * departure time. The limits of an unlimited direction are all 0, and the data
- * path lets its packets pass.
+ * path lets its packets pass. Those of a member lack the place of its group.
  */
 struct natra_limits policy_limits(const struct natra_policy *policy,
 				  enum leg leg, bool paced);

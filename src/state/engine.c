@@ -56,7 +56,7 @@ struct program_options engine_options(const struct record *record, enum leg leg)
 		.has_classes = record_has_classes(record),
 		.measures_connects = policy.sli == NATRA_SLI_ON &&
 				     sees_connects(record, leg),
-		.has_groups = policy.group != 0,
+		.has_groups = policy.group[0] != '\0',
 	};
 
 	if (record_is_paced(record, leg))

@@ -135,23 +135,37 @@ struct natra_group_given *groups_given(const struct groups *groups,
 	return &entry_of(groups, number, false)->given;
 }
 
-static uint32_t find(const struct groups *groups, const char *name)
+uint32_t groups_find(const struct groups *groups, const char *name,
+		     bool automatic)
 {
-	for (uint32_t i = 1; i <= NATRA_GROUPS; i++) {
-		if (strcmp(groups_given(groups, i)->name, name) == 0)
+	for (uint32_t i = 1; i <= NATRA_GROUPS && name[0]; i++) {
+		const struct natra_group_given *given = groups_given(groups, i);
+
+		if (strcmp(given->name, name) == 0 &&
+		    (given->automatic != 0) == automatic)
 			return i;
 	}
 	return 0;
 }
 
-uint32_t groups_find(const struct groups *groups, const char *name)
-{
-	return name[0] ? find(groups, name) : 0;
-}
-
 uint32_t groups_find_free(const struct groups *groups)
 {
-	return find(groups, "");
+	for (uint32_t i = 1; i <= NATRA_GROUPS; i++) {
+		if (!groups_given(groups, i)->name[0])
+			return i;
+	}
+	return 0;
+}
+
+bool groups_is_parent(const struct groups *groups, uint32_t number)
+{
+	for (uint32_t i = 1; i <= NATRA_GROUPS; i++) {
+		const struct natra_group_given *given = groups_given(groups, i);
+
+		if (given->name[0] && given->parent == number)
+			return true;
+	}
+	return false;
 }
 
 void groups_clear(const struct groups *groups, uint32_t number)
@@ -229,17 +243,14 @@ static int note_gen(void *arg, struct pin_gen *gen)
 {
 	const struct listing *listing = arg;
 	struct groups_members *members;
-	struct natra_policy policy;
 
-	if (gen->kind != RECORD_OWN)
-		return 0;
-	policy = record_get_policy(&gen->record);
-	if (!policy.group || gen->record.unshaped ||
+	if (gen->kind != RECORD_OWN || !gen->record.group_number ||
 	    (listing->except && strcmp(gen->record.id, listing->except) == 0))
 		return 0;
-	members = &listing->list[policy.group];
+	members = &listing->list[gen->record.group_number];
 	members->count++;
-	members->floor_bits_per_sec += policy.group_floor_bits_per_sec;
+	members->floor_bits_per_sec +=
+		record_get_policy(&gen->record).group_floor_bits_per_sec;
 	(void)str_copy(members->id, sizeof(members->id), gen->record.id);
 	return 0;
 }
@@ -298,64 +309,32 @@ static uint64_t child_floors(const struct groups *groups, uint32_t parent,
 	return sum;
 }
 
-/* Checks the floors of a group together with one more. */
-static int check_floor(struct natra *n, const struct groups *groups,
-		       const char *id, const struct natra_policy *policy)
+int groups_check_floors(struct natra *n, const struct groups *groups,
+			uint32_t number, const char *id, uint64_t floor)
 {
-	const uint32_t group = policy->group;
 	cleanup_free struct groups_members *list = NULL;
 	int r = groups_list_members(n, id, &list);
 
 	for (int egress = 0; egress < 2 && r == 0; egress++)
-		r = check_sum(n, groups_given(groups, group), egress,
-			      list[group].floor_bits_per_sec +
-				      child_floors(groups, group, egress) +
-				      policy->group_floor_bits_per_sec);
-	return r;
-}
-
-static int refuse_absence(struct natra *n, uint32_t number)
-{
-	return with_code(
-		n, NATRA_CODE_NO_GROUP,
-		refuse(n, -ENOENT, "group: there is no number %u", number));
-}
-
-int groups_admit(struct natra *n, const struct groups *groups, const char *id,
-		 const struct natra_policy *policy)
-{
-	if (!groups_given(groups, policy->group)->name[0])
-		return refuse_absence(n, policy->group);
-	return policy->group_floor_bits_per_sec
-		       ? check_floor(n, groups, id, policy)
-		       : 0;
-}
-
-int groups_check_floors(struct natra *n, const struct groups *groups,
-			uint32_t number)
-{
-	cleanup_free struct groups_members *list = NULL;
-	int r = groups_list_members(n, NULL, &list);
-
-	for (int egress = 0; egress < 2 && r == 0; egress++)
 		r = check_sum(n, groups_given(groups, number), egress,
 			      list[number].floor_bits_per_sec +
-				      child_floors(groups, number, egress));
+				      child_floors(groups, number, egress) +
+				      floor);
 	return r;
 }
 
-int groups_check(struct natra *n, uint32_t number)
+int groups_check(struct natra *n, const struct record *record)
 {
+	const uint32_t number = record->group_number;
 	cleanup_groups struct groups groups = GROUPS_INIT;
-	const struct natra_group_given *given;
 	int r = groups_open(n, false, &groups);
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	given = r == 0 ? groups_given(&groups, number) : NULL;
-	if (!given || !given->name[0])
-		return refuse(n, -EBADE, "its group, number %u, is gone",
-			      number);
+	if (r == -ENOENT || groups_find(&groups, record->group,
+					record->group_is_automatic) != number)
+		return refuse(n, -EBADE, "its group '%s' is gone",
+			      record->group);
 	for (int egress = 0; egress < 2; egress++) {
 		const struct natra_group_limits want =
 			limits_of(&groups, number, egress);
@@ -366,22 +345,33 @@ int groups_check(struct natra *n, uint32_t number)
 			return refuse(
 				n, -EBADE,
 				"the %s limits of group '%s' are not what was last set",
-				egress ? "egress" : "ingress", given->name);
+				egress ? "egress" : "ingress", record->group);
 	}
 	return 0;
 }
 
-int groups_enter(struct natra *n, const char *id,
-		 const struct natra_policy *policy, struct groups *ret)
+/* Removes automatic groups without members. Returns 1 if a group is left, 0 if none is. */
+static int clear_empty(struct natra *n, const struct groups *groups)
 {
-	int r;
+	cleanup_free struct groups_members *members = NULL;
+	int r = 0, left = 0;
 
-	if (!policy->group)
-		return 0;
-	r = groups_open(n, false, ret);
-	if (r == -ENOENT)
-		return refuse_absence(n, policy->group);
-	return r < 0 ? r : groups_admit(n, ret, id, policy);
+	for (uint32_t i = 1; i <= NATRA_GROUPS && r == 0; i++) {
+		const struct natra_group_given *given = groups_given(groups, i);
+
+		if (!given->name[0])
+			continue;
+		left++;
+		if (!given->automatic || groups_is_parent(groups, i))
+			continue;
+		if (!members)
+			r = groups_list_members(n, NULL, &members);
+		if (r == 0 && !members[i].count) {
+			groups_clear(groups, i);
+			left--;
+		}
+	}
+	return r < 0 ? r : left > 0;
 }
 
 static int sweep(struct natra *n)
@@ -391,11 +381,9 @@ static int sweep(struct natra *n)
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	for (uint32_t i = 1; i <= NATRA_GROUPS; i++) {
-		if (groups_given(&groups, i)->name[0])
-			return 0;
-	}
-	r = pin_dir_find_engine(n, groups.dir.path);
+	r = clear_empty(n, &groups);
+	if (r == 0)
+		r = pin_dir_find_engine(n, groups.dir.path);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return pin_remove_all(n, groups.dir.path);
@@ -406,6 +394,12 @@ void groups_sweep(struct natra *n)
 	KEEP_ERROR_SCOPE(n);
 
 	if (sweep(n) < 0)
-		log_line(n, NATRA_LOG_WARN, "the map of groups stays: %s",
-			 last_error(n));
+		log_line(n, NATRA_LOG_WARN, "groups stay: %s", last_error(n));
+}
+
+void groups_left(struct natra *n, const struct record *before, uint32_t number)
+{
+	if (before->group_is_automatic && before->group_number &&
+	    before->group_number != number)
+		groups_sweep(n);
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "state/pin_dir.h"
+#include "state/record.h"
 #include "../../bpf/natra_shared.h"
 
 /* The map while it is locked; `map` has 2 * NATRA_GROUPS entries. */
@@ -46,9 +47,14 @@ int groups_make_map(struct natra *n);
 struct natra_group_given *groups_given(const struct groups *groups,
 				       uint32_t number);
 
-/* Return the number of the group with this name, and of a free one; 0: none. */
-uint32_t groups_find(const struct groups *groups, const char *name);
+/* Return the number of the group with this name, and of a free one; 0: none. Automatic
+ * groups have names of their own. */
+uint32_t groups_find(const struct groups *groups, const char *name,
+		     bool automatic);
 uint32_t groups_find_free(const struct groups *groups);
+
+/* Returns whether the group is another one's parent. */
+bool groups_is_parent(const struct groups *groups, uint32_t number);
 
 /* Clears the state of a group that is to be made. */
 void groups_clear(const struct groups *groups, uint32_t number);
@@ -73,26 +79,24 @@ struct groups_members {
 int groups_list_members(struct natra *n, const char *except,
 			struct groups_members **ret_members);
 
-/* Returns 0 if an attachment with this policy may be a member: -ENOENT if there is no
- * such group, -ERANGE if the floors of its members would be more than its rate. */
-int groups_admit(struct natra *n, const struct groups *groups, const char *id,
-		 const struct natra_policy *policy);
+/* Returns 0, or -EBADE if the group on record is not there, or its limits are not those
+ * that were asked for. */
+int groups_check(struct natra *n, const struct record *record);
 
-/* Returns 0, or -EBADE if there is no such group, or its limits are not those that
- * were asked for. */
-int groups_check(struct natra *n, uint32_t number);
-
-/* Does both: opens the groups if the policy names one, and admits it. */
-int groups_enter(struct natra *n, const char *id,
-		 const struct natra_policy *policy, struct groups *ret);
-
-/* Returns 0, or -ERANGE if the floors of a group's members and of the groups in it are
- * together more than its rate. */
+/* Returns 0, or -ERANGE if the floors of a group's members, of the groups in it, and one
+ * more of an attachment that is to be a member (NULL: none is) are together more than
+ * its rate. */
 int groups_check_floors(struct natra *n, const struct groups *groups,
-			uint32_t number);
+			uint32_t number, const char *id, uint64_t floor);
 
-/* Removes the map if there is neither a group nor an engine. If it cannot be removed,
- * which is logged, it stays for the next group. */
+/* To be called when an attachment that was in the group of the record `before` is in group
+ * `number`, or was not attached: an automatic group goes with its last member. The
+ * groups are not locked. */
+void groups_left(struct natra *n, const struct record *before, uint32_t number);
+
+/* Removes the automatic groups that have no member and are no parent, and the map if there
+ * is neither a group nor an engine. What cannot be removed, which is logged, stays until
+ * the next sweep. */
 void groups_sweep(struct natra *n);
 
 #endif

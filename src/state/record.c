@@ -12,14 +12,17 @@ struct natra_policy record_get_policy(const struct record *record)
 		.shaped_subnets_len = shaped ? record->subnets_len : 0,
 		.unshaped_subnets_len = shaped ? 0 : record->subnets_len,
 		.classes_len = record->classes_len,
+		.group_is_automatic = record->group_is_automatic,
 	};
 
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 
-		memcpy((char *)&policy + field->offset, pinned + field->pinned,
-		       field->size);
+		if (field->unit != POLICY_GROUP)
+			memcpy((char *)&policy + field->offset,
+			       pinned + field->pinned, field->size);
 	}
+	memcpy(policy.group, record->group, sizeof(policy.group));
 	return policy;
 }
 
@@ -30,11 +33,14 @@ void record_set_policy(struct record *record, const struct natra_policy *p)
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 
-		memcpy(pinned + field->pinned, (const char *)p + field->offset,
-		       field->size);
+		if (field->unit != POLICY_GROUP)
+			memcpy(pinned + field->pinned,
+			       (const char *)p + field->offset, field->size);
 	}
 	record->ingress_rate_bits_per_sec = p->ingress_rate_bits_per_sec;
 	record->egress_rate_bits_per_sec = p->egress_rate_bits_per_sec;
+	memcpy(record->group, p->group, sizeof(record->group));
+	record->group_is_automatic = p->group_is_automatic;
 	record->subnets = p->shaped_subnets_len     ? SUBNETS_SHAPED
 			  : p->unshaped_subnets_len ? SUBNETS_UNSHAPED
 						    : SUBNETS_NONE;
@@ -99,13 +105,15 @@ bool record_valid(struct record *m)
 	char error[HANDLE_ERROR_MAX];
 
 	terminate_strings(m);
+	m->group[sizeof(m->group) - 1] = '\0';
 	for (int i = 0; i < LEG_MAX; i++) {
 		if (m->leg[i].hook > RECORD_HOOK_CLSACT)
 			return false;
 	}
 	if (m->magic != NATRA_PIN_MAGIC || m->abi != NATRA_PIN_ABI ||
 	    m->size != sizeof(*m) || m->mode >= NATRA_MODE_MAX ||
-	    m->subnets > SUBNETS_UNSHAPED || !m->subnets != !m->subnets_len)
+	    m->subnets > SUBNETS_UNSHAPED || !m->subnets != !m->subnets_len ||
+	    m->group_number > NATRA_GROUPS)
 		return false;
 	policy = record_get_policy(m);
 	return policy_check(&policy, error, sizeof(error)) == 0;

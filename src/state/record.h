@@ -123,9 +123,14 @@ struct record {
 	/* A change of the classes or the subnets has begun, which a process that is killed does not
 	 * end: the lists may be merged, or have other limits than the rest. */
 	uint32_t is_changing;
+	/* The group that it is a member of, by its place in the map of groups as well; see
+	 * state/group_map.h. One that is `unshaped` has the name alone. */
+	char group[NATRA_GROUP_NAME_MAX + 1];
+	uint32_t group_is_automatic;
+	uint32_t group_number; /* 0: in none */
 	/* These bytes are 0. A field may be added here without a new ABI if 0
 	 * in it means what builds without the field do. */
-	uint8_t reserved[560];
+	uint8_t reserved[424];
 };
 
 #define RECORD_PREFIX_SIZE 1520

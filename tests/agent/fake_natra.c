@@ -11,9 +11,8 @@
  * kill-NAME for a process that is killed there, and slow-drain_leftovers for a call
  * after which the process finds the clock 15 s later. Attaching to a pod waits while
  * there is a file hold-attach, and changing its limits while there is hold-configure. The
- * file group has the number of the group "shop", which has a rate of ingress; attaching
- * replaces it by the file next-group. The file kill-group-NAME stands for a process that
- * is killed when it sets the group. Each call that changes something adds a line to the
+ * file group-shop stands for the group "shop", which has a rate of ingress. The file
+ * kill-group-NAME stands for a process that is killed when it sets the group. Each call that changes something adds a line to the
  * file `calls`.
  */
 #include <dirent.h>
@@ -33,8 +32,6 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 			struct natra_info *ret_info);
 int __wrap_natra_configure(struct natra *n, const char *id,
 			   const struct natra_policy *policy);
-int __wrap_natra_find_group(struct natra *n, const char *name,
-			    uint32_t *ret_number);
 int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg);
 int __wrap_natra_group_remove(struct natra *n, const char *name);
 int __wrap_natra_group_set(struct natra *n,
@@ -204,10 +201,10 @@ static void store(const char *id, const struct natra_policy *p)
 
 	if (!f)
 		return;
-	fprintf(f, "%" PRIu64 " %" PRIu64 " 1 %" PRIu64 " %" PRIu64 " %u\n",
+	fprintf(f, "%" PRIu64 " %" PRIu64 " 1 %" PRIu64 " %" PRIu64 " %d\n",
 		p->ingress_rate_bits_per_sec, p->egress_rate_bits_per_sec,
 		p->ingress_packet_rate_per_sec,
-		p->egress_connection_rate_per_sec, p->group);
+		p->egress_connection_rate_per_sec, p->group[0] != '\0');
 	(void)fclose(f);
 }
 
@@ -226,7 +223,9 @@ static int load(const char *id, struct natra_info *ret)
 	current = read_number(f) != 0;
 	info.policy.ingress_packet_rate_per_sec = read_number(f);
 	info.policy.egress_connection_rate_per_sec = read_number(f);
-	info.policy.group = (uint32_t)read_number(f);
+	if (read_number(f))
+		(void)snprintf(info.policy.group, sizeof(info.policy.group),
+			       "shop");
 	info.program_is_current = current;
 	info.other_abi = access(path_of("other-abi").text, F_OK) == 0;
 	(void)fclose(f);
@@ -305,27 +304,7 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 		r = failing_beside(target);
 	if (r == 0)
 		store(target->id, policy);
-	if (strcmp(target->ifname, "lo") != 0)
-		(void)rename(path_of("next-group").text, path_of("group").text);
 	return r;
-}
-
-static uint32_t group_number(void)
-{
-	FILE *f = fopen(path_of("group").text, "r");
-	uint32_t number = f ? (uint32_t)read_number(f) : 0;
-
-	if (f)
-		(void)fclose(f);
-	return number;
-}
-
-int __wrap_natra_find_group(struct natra *n, const char *name,
-			    uint32_t *ret_number)
-{
-	(void)n;
-	*ret_number = strcmp(name, "shop") == 0 ? group_number() : 0;
-	return *ret_number ? 0 : -ENOENT;
 }
 
 int __wrap_natra_group_set(struct natra *n,
@@ -350,13 +329,11 @@ int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 	const struct natra_group_info shop = {
 		.sz = sizeof(shop),
 		.name = "shop",
-		.number = group_number(),
 		.ingress_rate_bits_per_sec = 5,
-		.automatic = is_there("automatic", "shop"),
 	};
 
 	(void)n;
-	return shop.number ? fn(arg, &shop) : 0;
+	return is_there("group", "shop") ? fn(arg, &shop) : 0;
 }
 
 int __wrap_natra_configure(struct natra *n, const char *id,

@@ -82,13 +82,6 @@ class FakeNode:
             return None
         return (int(words[0]), int(words[1])) if words else None
 
-    def group(self, number, file="group"):
-        """There is a group "shop" with this number; "next-group": once a pod is attached."""
-        (self.state / file).write_text(str(number))
-
-    def group_of(self, name):
-        return int((self.state / f"net+{name}+eth0").read_text().split()[5])
-
     def leftovers(self, ifname, error="", ifb=False):
         """Upstream's limits, with the ifb of that of egress or without; beside them,
         attaching fails with this number and text."""

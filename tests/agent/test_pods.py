@@ -37,7 +37,7 @@ class Adopt(Case):
         self.run_agent()
         calls = self.node.calls()
         self.assertEqual([c.split()[0] for c in calls],
-                         ["gc", "attach", "detach", "group_remove"])
+                         ["gc", "attach", "detach"])
         self.assertIn("id=natra-agent-preload ifname=lo ", calls[1])
 
     def test_preload_by_the_element_of_others(self):
@@ -157,30 +157,6 @@ class Adopt(Case):
             "type": "natra", "capabilities": {"bandwidth": True},
             "group": {"name": "{namespace}"}}])
 
-    def test_a_group_that_goes_meanwhile(self):
-        """Another tenant's group may have the number that the pod was attached with."""
-        for attached in (False, True):
-            with self.subTest(attached=attached):
-                self.node.forget()
-                self.member({"ingressRate": 1000000})
-                if attached:
-                    self.node.attached("net/a/eth0", 1000000, 0)
-                self.node.group(3)
-                self.node.group(4, "next-group")
-                self.run_agent()
-                self.assertEqual(len(self.calls("attach")), 2)
-                self.assertEqual(self.node.group_of("a"), 4)
-
-    def test_groups_without_members(self):
-        """Their last members have ended without DEL, and the group was made for them."""
-        self.node.group(3)
-        conf = json.dumps({"name": "{namespace}", "ingressRate": 5})
-        self.run_agent("--conf", f"group={conf}")
-        self.assertEqual(self.calls("group_remove"), [])
-        self.node.touch("automatic-shop")
-        self.run_agent()
-        self.assertEqual(self.calls("group_remove"), ["group_remove name=shop"])
-
     def test_no_group_is_said_once(self):
         """A pod that gets limits has its reason in the log, and no other one."""
         self.member({"ingressRate": 1000000})
@@ -198,7 +174,7 @@ class Adopt(Case):
     def test_joined_is_said_of_pods_that_were_attached(self):
         self.member({"ingressRate": 1000000})
         self.node.attached("net/a/eth0", 1000000, 0)
-        self.node.group(3)
+        self.node.touch("group-shop")
         self.node.leftovers("eth0")
         self.assertNotIn("joined", self.run_agent())
         self.assertEqual(self.calls("attach"), [])
@@ -221,7 +197,7 @@ class Adopt(Case):
                                      "io.kubernetes.cri.pod-annotations": True}}],
                     {name: "shop", "x": "s"} if joins else {name: "hop", "x": "s"})
                 self.node.attached("net/a/eth0", 1000000, 0)
-                self.node.group(3)
+                self.node.touch("group-shop")
                 self.run_agent()
                 self.assertEqual(len(self.calls("attach")), joins)
 

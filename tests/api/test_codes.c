@@ -4,6 +4,7 @@
 #include "one_pod.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static void attach(void)
@@ -37,7 +38,7 @@ static void what_is_absent(void **state)
 	FAILS(natra_attach(n, &target, &policy, NULL), ENOENT,
 	      NATRA_CODE_NO_NETNS);
 	target.netns = pod.path;
-	policy.group = 7;
+	(void)snprintf(policy.group, sizeof(policy.group), "nobody");
 	FAILS(natra_attach(n, &target, &policy, NULL), ENOENT,
 	      NATRA_CODE_NO_GROUP);
 	group.name = "child";

@@ -31,15 +31,16 @@ static struct natra_group_info group_of(const char *name, uint64_t mbit)
 	return group;
 }
 
-static uint32_t make_group(const char *name, uint64_t mbit)
+static void make_group(const char *name, uint64_t mbit)
 {
 	const struct natra_group_info group = group_of(name, mbit);
-	uint32_t number = 0;
 
 	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
-	assert_int_equal(KEPT(natra_find_group(n, name, &number)), 0);
-	assert_in_range(number, 1, NATRA_GROUPS_MAX);
-	return number;
+}
+
+static void enter(struct natra_policy *policy, const char *name)
+{
+	(void)snprintf(policy->group, sizeof(policy->group), "%s", name);
 }
 
 static int attach(const struct natra_policy *policy)
@@ -49,12 +50,19 @@ static int attach(const struct natra_policy *policy)
 	return KEPT(natra_attach(n, &target, policy, NULL));
 }
 
-static struct natra_policy member_of(uint32_t number)
+static struct natra_policy member_of(const char *name)
 {
 	struct natra_policy policy = policy_of(10, 20);
 
-	policy.group = number;
+	enter(&policy, name);
 	return policy;
+}
+
+/* Makes a group, and returns the policy of a member. */
+static struct natra_policy make_member_of(const char *name, uint64_t mbit)
+{
+	make_group(name, mbit);
+	return member_of(name);
 }
 
 struct walk {
@@ -96,16 +104,12 @@ static void what_was_given_is_told(void **state)
 
 	(void)state;
 	assert_int_equal(walk().calls, 0);
-	(void)make_group("node", 1000);
+	make_group("node", 1000);
 	group.parent = "node";
 	group.weight = 3;
 	group.floor_bits_per_sec = 5 * MBIT;
 	group.egress_burst_bits = 70000;
-	group.automatic = 1;
-	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
-	w = walk();
-	assert_int_equal(w.last.automatic, 1);
-	group.automatic = 0;
+	group.automatic = 1; /* is only reported */
 	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
 	w = walk();
 	assert_int_equal(w.last.automatic, 0);
@@ -133,7 +137,6 @@ static void what_was_given_is_told(void **state)
 static void bad_input_is_refused(void **state)
 {
 	struct natra_group_info group = group_of("", 100);
-	uint32_t number;
 
 	(void)state;
 	assert_int_equal(natra_group_set(NULL, &group), -EINVAL);
@@ -141,9 +144,6 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(natra_group_set(n, &group), -EINVAL);
 	says(n, "name", NULL);
 	assert_int_equal(natra_group_remove(n, NULL), -EINVAL);
-	assert_int_equal(natra_find_group(n, TEAM, NULL), -EINVAL);
-	assert_int_equal(natra_find_group(n, TEAM, &number), -ENOENT);
-	says(n, TEAM, NULL);
 	assert_int_equal(natra_foreach_group(n, NULL, NULL), -EINVAL);
 	group = group_of(TEAM, 100);
 	group.parent = "nobody";
@@ -160,8 +160,8 @@ static void groups_have_two_levels(void **state)
 	struct natra_group_info group = group_of(TEAM, 100);
 
 	(void)state;
-	(void)make_group("node", 1000);
-	(void)make_group("other", 1000);
+	make_group("node", 1000);
+	make_group("other", 1000);
 	group.parent = "node";
 	assert_int_equal(natra_group_set(n, &group), 0);
 	group = group_of("other", 100);
@@ -205,7 +205,7 @@ static void members_are_counted_and_charged(void **state)
 	struct walk w;
 
 	(void)state;
-	policy = member_of(make_group(TEAM, 100));
+	policy = make_member_of(TEAM, 100);
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
 	policy.edt_pacing = NATRA_EDT_OFF;
 	assert_int_equal(attach(&policy), 0);
@@ -216,7 +216,7 @@ static void members_are_counted_and_charged(void **state)
 	/* The kernel sends packets of its own now and then. */
 	assert_in_range(w.last.ingress_charged.packets, 7,
 			stats.ingress.admitted.packets);
-	assert_int_equal(rig_query(n, ID).policy.group, policy.group);
+	assert_string_equal(rig_query(n, ID).policy.group, TEAM);
 	assert_int_equal(KEPT(natra_group_remove(n, TEAM)), -EBUSY);
 	says(n, TEAM, ID);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
@@ -228,7 +228,7 @@ static void members_are_counted_and_charged(void **state)
 /* An attachment that is being built is a member before it is complete. */
 static void a_member_to_come_keeps_its_group(void **state)
 {
-	struct natra_policy policy = member_of(make_group(TEAM, 100));
+	struct natra_policy policy = make_member_of(TEAM, 100);
 	const uint32_t zero = 0;
 	struct record record;
 	char path[192];
@@ -254,17 +254,18 @@ static void a_member_to_come_keeps_its_group(void **state)
 
 static void unknown_group_is_refused(void **state)
 {
-	struct natra_policy policy = member_of(9), plain = policy_of(10, 20);
+	struct natra_policy policy = member_of("nobody"),
+			    plain = policy_of(10, 20);
 
 	(void)state;
 	assert_int_equal(attach(&policy), -ENOENT);
-	says(n, "group", "9");
+	says(n, "group", "nobody");
 	assert_int_equal(rig_pins(), 0);
-	(void)make_group(TEAM, 100);
+	make_group(TEAM, 100);
 	assert_int_equal(attach(&policy), -ENOENT);
 	assert_int_equal(attach(&plain), 0);
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ENOENT);
-	says(n, "group", "9");
+	says(n, "group", "nobody");
 	assert_int_equal(KEPT(natra_check(n, ID, &plain)), 0);
 	remove_group(TEAM);
 }
@@ -272,20 +273,20 @@ static void unknown_group_is_refused(void **state)
 /* A member changes its group with its programs in place. */
 static void groups_change_live(void **state)
 {
-	uint32_t first, second, prog;
 	struct natra_policy policy;
+	uint32_t prog;
 
 	(void)state;
-	first = make_group(TEAM, 100);
-	second = make_group("b", 100);
+	make_group(TEAM, 100);
+	make_group("b", 100);
 	policy = policy_of(10, 20);
 	assert_int_equal(attach(&policy), 0);
-	policy.group = first;
+	enter(&policy, TEAM);
 	policy.group_weight = 5;
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
 	prog = rig_query(n, ID).ingress_prog_id;
 	pod_send(&pod, 3);
-	policy.group = second;
+	enter(&policy, "b");
 	policy.group_floor_bits_per_sec = 10 * MBIT;
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
 	assert_int_equal(rig_query(n, ID).ingress_prog_id, prog);
@@ -327,7 +328,8 @@ static void members_need_no_rates(void **state)
 	uint64_t charged;
 
 	(void)state;
-	policy.group = make_group(TEAM, 100);
+	make_group(TEAM, 100);
+	enter(&policy, TEAM);
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
 	policy.edt_pacing = NATRA_EDT_OFF;
 	policy.group_floor_bits_per_sec = 40 * MBIT;
@@ -367,7 +369,7 @@ static void floors_over_the_rate_are_refused(void **state)
 	struct natra_policy policy;
 
 	(void)state;
-	policy = member_of(make_group(TEAM, 15));
+	policy = make_member_of(TEAM, 15);
 	policy.group_floor_bits_per_sec = 10 * MBIT;
 	assert_int_equal(attach(&policy), 0);
 	assert_int_equal(attach(&policy), 0);
@@ -421,7 +423,7 @@ static void a_killed_change_leaves_no_floors(void **state)
 	struct natra_policy policy;
 
 	(void)state;
-	policy = member_of(make_group(TEAM, 15));
+	policy = make_member_of(TEAM, 15);
 	policy.group_floor_bits_per_sec = 10 * MBIT;
 	assert_int_equal(attach(&policy), 0);
 	group.egress_rate_bits_per_sec = 9 * MBIT;
@@ -435,10 +437,9 @@ static void floors_of_groups_are_checked(void **state)
 {
 	struct natra_group_info group = group_of(TEAM, 100);
 	struct natra_policy policy;
-	uint32_t node;
 
 	(void)state;
-	(void)make_group("node", 100);
+	make_group("node", 100);
 	group.parent = "node";
 	group.floor_bits_per_sec = 60 * MBIT;
 	assert_int_equal(natra_group_set(n, &group), 0);
@@ -446,8 +447,7 @@ static void floors_of_groups_are_checked(void **state)
 	assert_int_equal(natra_group_set(n, &group), -ERANGE);
 	says(n, "node", "120000000");
 	/* An attachment may be in it beside groups. */
-	assert_int_equal(natra_find_group(n, "node", &node), 0);
-	policy = member_of(node);
+	policy = member_of("node");
 	policy.egress_rate_bits_per_sec = 50 * MBIT;
 	policy.ingress_rate_bits_per_sec = 50 * MBIT;
 	policy.group_floor_bits_per_sec = 41 * MBIT;
@@ -471,7 +471,7 @@ static void gc_keeps_groups(void **state)
 	size_t removed = 9;
 
 	(void)state;
-	(void)make_group(TEAM, 100);
+	make_group(TEAM, 100);
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
 	assert_int_equal(removed, 0);
 	assert_int_equal(walk().calls, 1);
@@ -502,17 +502,17 @@ static void check_compares_the_group(void **state)
 	struct natra_group *map;
 
 	(void)state;
-	policy = member_of(make_group(TEAM, 100));
+	policy = make_member_of(TEAM, 100);
 	assert_int_equal(attach(&policy), 0);
 	map = open_map();
-	map[2 * (policy.group - 1) + 1].limits[0].rate.mult++;
-	map[2 * (policy.group - 1) + 1].limits[1].rate.mult++;
+	map[1].limits[0].rate.mult++;
+	map[1].limits[1].rate.mult++;
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
 	says(n, TEAM, "egress");
 	/* A process that was killed has not written them. */
 	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
-	map[2 * (policy.group - 1)].given.name[0] = '\0';
+	map[0].given.name[0] = '\0';
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
 	says(n, "gone", NULL);
 	munmap(map, 2 * NATRA_GROUPS * sizeof(struct natra_group));
@@ -541,7 +541,7 @@ static void classes_are_of_the_group(void **state)
 		.subnets = peer,
 		.subnets_len = 1,
 	};
-	struct natra_policy policy = member_of(make_group(TEAM, 100));
+	struct natra_policy policy = make_member_of(TEAM, 100);
 	struct natra_stats stats = NATRA_INIT(stats);
 
 	(void)state;

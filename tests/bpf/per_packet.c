@@ -302,7 +302,8 @@ static void load(struct subject *s)
 	if (s->groups && options.groups_fd < 0)
 		die("map of groups", -options.groups_fd);
 	if (s->groups)
-		limits.member = policy_membership(1, 1, 1000000000, false);
+		limits.member = policy_part(1, 1000000000);
+	policy_join(&limits.member, 1, false);
 	if (s->peer)
 		fill_subnets(&subnets);
 	if (s->peer == IN_CLASS)

@@ -59,7 +59,8 @@ static int load_member(enum stub_kind kind, uint64_t floor,
 	limits.mark_from_ns = UINT64_MAX;
 	if (kind != STUB_EDT)
 		limits.max_overdraft_ns = 10 * TH_MS;
-	limits.member = policy_membership(GROUP, 1, floor, true);
+	limits.member = policy_part(1, floor);
+	policy_join(&limits.member, GROUP, true);
 	held = kind == STUB_EDT;
 	assert_int_equal(natra_open(&n, NULL), 0);
 	options.groups_fd = groups_make_map(n);

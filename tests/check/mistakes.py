@@ -254,6 +254,8 @@ BPF = (
             "return turn_ns;", "bpf-groups"),
     Mistake("mice-of-a-group-by-the-member", "bpf", "group_threshold",
             "*enter = units;", "", "bpf-groups"),
+    Mistake("a-group-without-a-rate-limits-its-members", "bpf", "group_threshold",
+            "return !limits->by_group;", "return true;", "bpf-groups"),
     Mistake("charged-mice-have-no-group", "bpf", "charge",
             "if (natra_fixed.has_groups && packet->mouse &&",
             "if (natra_fixed.has_groups && packet->guarded &&", "bpf-groups"),

@@ -45,6 +45,7 @@ BAD = {
     "--ingress-connection-rate": SIZES + ["1000000001"],
     "--egress-connection-rate": SIZES + ["1000000001"],
     "--group": ["", "g" * 128],
+    "--group-limits": ["", "ingress", "egress=fast"],
     "--group-weight": NUMBERS + ["65"],
     "--group-floor": RATES + ["0", "unlimited"],
     "--parent": ["", "g" * 128],

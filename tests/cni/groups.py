@@ -8,7 +8,6 @@ import threading
 from plugin import Veth, attachment, call, find_natra, limits, natractl, run_script
 
 M = 1_000_000
-HIGHEST = 10**15                # no rate of its own
 ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
 RATES = {"ingressRate": 10 * M, "egressRate": 20 * M}
 TENANT = {"name": "{namespace}", "ingressRate": "100M", "egressRate": 50 * M}
@@ -45,8 +44,9 @@ BAD = [
 ]
 
 
-def groups():
-    return {g["name"]: g for g in json.loads(natractl("group", "show", "--json"))}
+def groups(automatic=True):
+    return {g["name"]: g for g in json.loads(natractl("group", "show", "--json"))
+            if g["automatic"] == automatic}
 
 
 class Pod:
@@ -73,8 +73,7 @@ class Pod:
     def group(self):
         """Return its group, weight and floor."""
         info = self.show()
-        return info and (info["group"] if info["policy"]["group"] else "",
-                         info["policy"]["group_weight"],
+        return info and (info["group"], info["policy"]["group_weight"],
                          info["policy"]["group_floor_bits_per_sec"])
 
 
@@ -85,9 +84,8 @@ def names(rep, pods):
     have = groups()
     rep.equal("members of each group", {n: g["members"] for n, g in have.items()},
               {"blue": 2, "red": 1})
-    rep.equal("which of them GC may remove", {n: g["automatic"] for n, g in have.items()},
-              {"blue": True, "red": True})
-    rep.true("that in words", natractl("group", "show").count("GC removes it") == 2)
+    rep.equal("groups that an administrator has made", groups(False), {})
+    rep.true("that in words", natractl("group", "show").count("its last member") == 2)
     rep.equal("rates", {(g["ingress_rate_bits_per_sec"], g["egress_rate_bits_per_sec"])
                         for g in have.values()}, {(100 * M, 50 * M)})
     wider = dict(TENANT, egressRate="60M")
@@ -100,16 +98,35 @@ def names(rep, pods):
 
 
 def by_hand(rep, pod):
-    """GC removes an empty group, but not one that somebody has set meanwhile."""
-    for changes, want in (((), []), (("--ingress-rate", "70M"), ["blue"])):
-        pod.run("ADD", group=TENANT)
-        if changes:
-            natractl("group", "set", "blue", *changes)
-        rep.equal("GC may remove it", groups()["blue"]["automatic"], not changes)
-        natractl("detach", pod.show()["id"])
-        a = pod.run("GC", group=TENANT, cniVersion="1.1.0",
-                    **{"cni.dev/valid-attachments": []})
-        rep.equal("GC", (a.code, sorted(groups())), (0, want))
+    """An administrator's group of the same name is another one, whatever becomes of the
+    pod."""
+    natractl("group", "set", "blue", "--egress-rate", "9M")
+    mine = groups(False)
+    plain = {"name": "blue"}
+    for what, run, automatic in (
+            ("ADD", lambda: pod.run("ADD", group=TENANT), ["blue"]),
+            ("an edit", lambda: pod.run("ADD", group=dict(TENANT, egressRate="60M")),
+             ["blue"]),
+            ("CHECK", lambda: pod.run("CHECK", group=TENANT), ["blue"]),
+            ("DEL", lambda: pod.run("DEL", group=TENANT), []),
+            ("ADD without rates", lambda: pod.run("ADD", group=plain), []),
+            ("ADD with rates", lambda: pod.run("ADD", group=TENANT), ["blue"]),
+            ("ADD without them again", lambda: pod.run("ADD", group=plain), []),
+            ("DEL without rates", lambda: pod.run("DEL", group=plain), [])):
+        code = run().code
+        joins = "without" in what and what[0] == "A"
+        found = groups(False)
+        rep.equal(f"{what}, with members of the administrator's",
+                  (code, found["blue"].pop("members")), (0, int(joins)))
+        rep.equal("  which is as it was", {k: found["blue"][k] for k in found["blue"]
+                                           if "charged" not in k},
+                  {k: v for k, v in mine["blue"].items()
+                   if "charged" not in k and k != "members"})
+        rep.equal("  automatic groups", sorted(groups()), automatic)
+        info = pod.show()
+        rep.equal("  the pod's", info and (info["group"],
+                                           info["policy"]["group_is_automatic"]),
+                  None if what[0] == "D" else ("blue", not joins))
     natractl("group", "remove", "blue")
 
 
@@ -148,14 +165,14 @@ def borrowed(rep, pod):
     """A pod without rates is limited by its group alone, and CHECK looks at it."""
     a = pod.run("ADD", {}, group=TENANT)
     rep.equal("rates of the group", (a.code, limits(pod.show())[:2]),
-              (0, (HIGHEST, HIGHEST)))
+              (0, (0, 0)))
     rep.equal("CHECK", pod.run("CHECK", {}, group=TENANT).code, 0)
     pod.veth.run("tc", "qdisc", "del", "dev", "eth0", "clsact", check=False)
     natractl("detach", pod.show()["id"])
     rep.equal("DEL", pod.run("DEL", {}, group=TENANT).code, 0)
     a = pod.run("ADD", {"ingressRate": 5 * M}, group=TENANT)
     rep.equal("a rate of its own for one direction", limits(pod.show())[:2],
-              (5 * M, HIGHEST))
+              (5 * M, 0))
     pod.run("DEL", group=TENANT)
 
 
@@ -169,10 +186,12 @@ def others(rep, pod):
     natractl("group", "set", "a-blue", "--egress-rate", "9M")
     a = pod.run("ADD", annotations=annotation, group=team)
     rep.equal("a group made by hand", (a.code, pod.group()), (0, ("a-blue", 0, 0)))
+    a = pod.run("ADD", {}, annotations=annotation, group=team)
+    rep.equal("which alone limits the pod", (a.code, limits(pod.show())[:2]), (0, (0, 0)))
     a = pod.run("ADD", group=team)
     rep.equal("no such annotation", (a.code, pod.group()), (0, ("", 0, 0)))
     pod.run("DEL", annotations=annotation, group=team)
-    rep.equal("it stays", sorted(groups()), ["a-blue"])
+    rep.equal("it stays", sorted(groups(False)), ["a-blue"])
     natractl("group", "remove", "a-blue")
     child = dict(TENANT, parent="node", weight=3, floor="40M")
     a = pod.run("ADD", group=child)
@@ -186,7 +205,7 @@ def others(rep, pod):
     rep.equal("in a parent", (a.code, have.get("parent"), have.get("weight"),
                               have.get("floor_bits_per_sec")), (0, "node", 3, 40 * M))
     pod.run("DEL", group=child)
-    rep.equal("the parent stays", sorted(groups()), ["node"])
+    rep.equal("the parent stays", sorted(groups(False)), ["node"])
     natractl("group", "remove", "node")
 
 

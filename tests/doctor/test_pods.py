@@ -439,18 +439,14 @@ class Pods(Case):
         p.mend(mend)
         self.assertEqual(self.groups(p), {"shop": (10**9, 2 * 10**9, 1)})
         self.assertEqual(p.find(), {})
-        p.tool("detach", ID)
-        p.tool("group", "remove", "shop")
-        p.tool("group", "set", "shop", "--egress-rate", "5M")
-        mend = p.find()["not-attached"]["mend"]
-        self.assertEqual(self.groups(p), {"shop": (0, 5000000, 0)})
-        p.mend(mend)
-        self.assertEqual(self.groups(p), {"shop": (0, 5000000, 1)})
         remove_pins(p)
         mend = p.find()["differs"]["mend"]
-        self.assertEqual(re.findall(r"--group (\S+)", mend), ["shop"])
+        self.assertEqual(re.findall(r"--group (\S+) --group-limits (\S+)", mend),
+                         [("shop", "ingress=1000000000,egress=2000000000")])
         p.mend(mend)
-        self.assertEqual(self.groups(p)["shop"][2], 1)
+        self.assertEqual(self.groups(p), {"shop": (10**9, 2 * 10**9, 1)})
+        p.tool("detach", ID)
+        self.assertEqual(self.groups(p), {})
 
     def states(self, states):
         shown = []

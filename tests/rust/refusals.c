@@ -64,14 +64,15 @@ static void policies(void)
 {
 	static const char *const wrong[] = {"10.0.0.0/8", "10.0.0.0/33"};
 	static const char *const none[] = {""}, *const all[] = {"::/0"};
-	struct natra_policy good = rates();
+	struct natra_policy good = rates(), long_group = rates();
 
 	CHECK_ALONE("burst without a rate", ingress_burst_bits, 5);
 	CHECK("rate", ingress_rate_bits_per_sec, UINT64_MAX);
 	CHECK("horizon", horizon_ns, 9000000001);
 	CHECK("share", fast_pass_share_percent, 101);
 	CHECK_ALONE("packets without a rate", ingress_packet_rate_per_sec, 5);
-	CHECK("group", group, 257);
+	memset(long_group.group, 'g', sizeof(long_group.group));
+	say("group", natra_policy_check(n, &long_group));
 	CHECK("weight without a group", group_weight, 5);
 	CHECK("mode", attach_mode, (enum natra_mode)99);
 	CHECK("edt", edt_pacing, (enum natra_edt)99);

@@ -34,7 +34,6 @@ int __wrap_natra_find_leftovers(struct natra *n,
 int __wrap_natra_remove_leftovers(struct natra *n,
 				  const struct natra_target *target);
 int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg);
-int __wrap_natra_group_remove(struct natra *n, const char *name);
 const char *__real_natra_error(const struct natra *n);
 const char *__wrap_natra_error(const struct natra *n);
 
@@ -201,14 +200,7 @@ int __wrap_natra_remove_leftovers(struct natra *n, const struct natra_target *t)
 		      or_none(t->netns));
 }
 
-int __wrap_natra_group_remove(struct natra *n, const char *name)
-{
-	(void)n;
-	return called("group_remove", " name=%s", name);
-}
-
-/* The group "blue" is there for the first FAKE_looks calls, and with FAKE_automatic made
- * for its members. */
+/* The group "blue" is there for the first FAKE_looks calls. */
 int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 {
 	static int looks;
@@ -216,9 +208,7 @@ int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 	const struct natra_group_info blue = {
 		.sz = sizeof(blue),
 		.name = "blue",
-		.number = 1,
 		.ingress_rate_bits_per_sec = 5,
-		.automatic = asked("automatic") ? 1 : 0,
 	};
 	int r = called("foreach_group", "%s", "");
 

@@ -377,7 +377,7 @@ static void a_part_in_a_group_needs_one(void **state)
 	assert_string_equal(
 		lines,
 		"annotation natra.io/group-weight: the pod is in no group: ignored\n");
-	policy.group = 1;
+	policy.group[0] = 'g';
 	assert_int_equal(annotate(&policy, &asked), 0);
 	assert_int_equal(policy.group_weight, 2);
 }
@@ -422,7 +422,7 @@ static void classes_stand_beside_others(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		struct natra_policy policy = both;
 
-		policy.group = 1;
+		policy.group[0] = 'g';
 		policy.unshaped_subnets = subnets;
 		policy.unshaped_subnets_len = 1 + i;
 		assert_int_equal(annotate(&policy, &asked), i ? -EINVAL : 0);

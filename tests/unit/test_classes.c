@@ -243,7 +243,7 @@ static void classes_are_of_the_group(void **state)
 	list[0].ingress_rate_bits_per_sec = 50000000;
 	p.classes = list;
 	p.classes_len = 2;
-	p.group = 3;
+	p.group[0] = 'g';
 	p.group_weight = 2;
 	judged(&p, NULL);
 	assert_int_equal(subnets_read(&p, &subnets), 0);
@@ -254,7 +254,7 @@ static void classes_are_of_the_group(void **state)
 			const bool limited =
 				i == 0 || (i == 1 && leg == LEG_INGRESS);
 
-			assert_int_equal(l.member.group != 0, limited);
+			assert_int_equal(l.member.share != 0, limited);
 			assert_int_equal(l.rate.mult != 0, limited);
 		}
 	}

@@ -115,20 +115,9 @@ class Add(Case):
         self.succeeds("ADD", conf, json.dumps(RESULT), FAKE_looks=1,
                       FAKE_attach=-errno.ENOENT)
         self.assertEqual([c.split()[0] for c in self.calls],
-                         ["foreach_group", "attach", "foreach_group", "detach"])
+                         ["foreach_group", "attach", "detach"])
         self.assertIn("there is no group 'blue'", self.log)
         self.assertIn('msg="nothing to limit"', self.log)
-
-    def test_the_group_goes_each_time(self):
-        """The fake has no number of a group, so that none holds the pod."""
-        conf = self.conf(group={"name": "blue"})
-        self.fails(11, "ADD", conf, words="group 'blue'", FAKE_looks=100)
-        self.assertEqual([c.split()[0] for c in self.calls],
-                         ["foreach_group", "attach"] * 4 + ["attach", "detach"])
-        self.succeeds("ADD", dict(conf, onError="continue"), json.dumps(RESULT),
-                      FAKE_looks=100)
-        self.assertEqual(self.calls[-1], ATTACH)
-        self.assertIn("the pod is in no group", self.log)
 
     def test_codes(self):
         for error, code in (("EPERM", 103), ("EACCES", 103), ("EBUSY", 102),
@@ -351,22 +340,9 @@ class Gc(Case):
             self.succeeds("GC", self.gc(
                 **{"cni.dev/valid-attachments": attachments}),
                 CNI_CONTAINERID="", CNI_IFNAME="", CNI_NETNS="")
-            self.assertEqual(self.calls, [f"gc network=net keep={keep}", "foreach_group"])
+            self.assertEqual(self.calls, [f"gc network=net keep={keep}"])
             self.assertIn("level=info", self.log)
             self.assertIn("removed=2", self.log)
-
-    def test_groups_without_members(self):
-        """Their last members have gone without DEL. What the configuration says by now does
-        not matter."""
-        for fake, conf, calls in (
-                ({"FAKE_automatic": 1}, {"group": {"name": "blue", "ingressRate": 6}},
-                 ["group_remove name=blue"]),
-                ({"FAKE_automatic": 1}, {}, ["group_remove name=blue"]),
-                ({}, {"group": {"name": "blue", "ingressRate": 5}}, [])):
-            self.succeeds("GC", self.gc(**{"cni.dev/valid-attachments": [], **conf}),
-                          FAKE_looks=1, **fake)
-            self.assertEqual(self.calls, ["gc network=net keep=0", "foreach_group", *calls])
-            self.assertEqual("groups=1" in self.log, bool(calls))
 
     def test_unknown_is_not_empty(self):
         self.succeeds("GC", self.gc())

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "natra_groups.h"
+#include "policy/group_check.h"
 #include "policy/group_limits.h"
 #include "policy/policy.h"
 #include "policy_of.h"
@@ -62,7 +63,7 @@ static void begin(struct sim *sim, uint64_t rate_bits, bool held,
 	for (size_t i = 0; i < len; i++) {
 		struct natra_policy p = policy_of(0, 1000 * MBIT);
 
-		p.group = 1;
+		p.group[0] = 'g';
 		p.group_weight = sources[i].weight;
 		p.group_floor_bits_per_sec = sources[i].floor_bits;
 		sources[i].of = policy_limits(&p, LEG_EGRESS, held).member;
@@ -496,7 +497,6 @@ static void bad_groups_are_refused(void **state)
 	BAD(ingress_burst_bits, 7, "ingress_burst_bits: 7");
 	BAD(weight, NATRA_WEIGHT_MAX + 1, "weight: 65");
 	BAD(floor_bits_per_sec, 10 * MBIT + 1, "floor_bits_per_sec: 10000001");
-	BAD(automatic, 2, "automatic: 2");
 	BAD(parent, NULL, "without a parent");
 	good.weight = 0;
 	BAD(parent, NULL, "floor_bits_per_sec: 10000000 without a parent");
@@ -515,13 +515,23 @@ static void assert_policy_refused(const struct natra_policy *p,
 static void bad_members_are_refused(void **state)
 {
 	struct natra_policy p = policy_of(10 * MBIT, 20 * MBIT);
+	struct natra_group_info limits = NATRA_INIT(limits);
 
 	(void)state;
 	p.group_weight = 2;
 	assert_policy_refused(&p, "group_weight: 2 without a group");
-	p.group = NATRA_GROUPS_MAX + 1;
-	assert_policy_refused(&p, "group: 257");
-	p.group = 1;
+	memset(p.group, 'g', sizeof(p.group));
+	assert_policy_refused(&p, "group: longer than 127 bytes");
+	p.group[NATRA_GROUP_NAME_MAX] = '\0';
+	p.group[3] = '\n';
+	assert_policy_refused(&p, "group: has a control character");
+	p.group[3] = 'g';
+	p.group_is_automatic = 2;
+	assert_policy_refused(&p, "group_is_automatic: 2");
+	p.group_is_automatic = 1;
+	p.automatic_group = &limits;
+	assert_policy_refused(&p, "ingress_rate_bits_per_sec");
+	limits.egress_rate_bits_per_sec = 5;
 	p.group_floor_bits_per_sec = 15 * MBIT;
 	assert_policy_refused(&p, "is over ingress_rate_bits_per_sec");
 	p.group_floor_bits_per_sec = 10 * MBIT;
@@ -536,42 +546,21 @@ static void backstop_is_no_member(void **state)
 	struct natra_limits l;
 
 	(void)state;
-	p.group = 3;
+	p.group[0] = 'g';
 	p.group_weight = 4;
 	l = policy_limits(&p, LEG_INGRESS, false);
-	assert_int_equal(l.member.group, 5);
 	assert_int_equal(l.member.share, 65536 / 4);
 	assert_int_equal(l.member.floor.mult, 0);
-	assert_int_equal(policy_limits(&p, LEG_EGRESS, true).member.group, 6);
-	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	assert_int_equal(policy_limits(&p, LEG_INGRESS, false).member.group, 0);
-	assert_int_equal(policy_limits(&p, LEG_PACE, true).member.group, 5);
-}
-
-/* A direction without a rate is the group's alone, unless gates limit it. */
-static void members_need_no_rate(void **state)
-{
-	struct natra_policy p = policy_of(0, 20 * MBIT);
-	struct natra_limits l;
-
-	(void)state;
-	p.group = 3;
-	l = policy_limits(&p, LEG_INGRESS, false);
+	policy_join(&l.member, 3, false);
 	assert_int_equal(l.member.group, 5);
-	assert_int_equal(l.by_group, 1);
-	assert_int_equal(l.enter_units, (1 << 24) - 1);
-	assert_int_equal(policy_limits(&p, LEG_EGRESS, true).by_group, 0);
-	p.ingress_packet_rate_per_sec = 100;
-	assert_int_equal(policy_check(&p, (char[256]){""}, 256), 0);
-	l = policy_limits(&p, LEG_INGRESS, false);
-	assert_int_equal(l.by_group, 0);
-	/* The pacer asks the group, and the backstop behind it limits nothing. */
+	policy_join(&l.member, 3, true);
+	assert_int_equal(l.member.group, 6);
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	assert_int_not_equal(policy_limits(&p, LEG_PACE, true).rate.mult, 0);
-	assert_int_equal(policy_limits(&p, LEG_INGRESS, false).rate.mult, 0);
-	p.group = 0;
-	assert_policy_refused(
-		&p, "ingress_packet_rate_per_sec: 100 without a rate");
+	l = policy_limits(&p, LEG_INGRESS, false);
+	policy_join(&l.member, 3, false);
+	assert_int_equal(l.member.group, 0);
+	l = policy_limits(&p, LEG_PACE, true);
+	assert_int_equal(l.member.share, 65536 / 4);
 }
 
 int main(void)
@@ -593,7 +582,6 @@ int main(void)
 		cmocka_unit_test(bad_groups_are_refused),
 		cmocka_unit_test(bad_members_are_refused),
 		cmocka_unit_test(backstop_is_no_member),
-		cmocka_unit_test(members_need_no_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

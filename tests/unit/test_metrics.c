@@ -376,12 +376,15 @@ static void groups_have_series(void **state)
 	begin(&t, false);
 	families_write(&t.e, &node, &options);
 	assert_int_equal(fclose(t.e.out), 0);
-#define GROUP(name) "natra_group_" name "{group=\"team\",direction=\"egress\"} "
+#define GROUP(name)                                                            \
+	"natra_group_" name                                                    \
+	"{group=\"team\",kind=\"administrator\",direction=\"egress\"} "
 	assert_non_null(strstr(t.text, GROUP("bytes_total") "500\n"));
 	assert_non_null(strstr(t.text, GROUP("packets_total") "4\n"));
 	assert_non_null(strstr(t.text, GROUP("limit_bytes_per_second") "10\n"));
-	assert_non_null(
-		strstr(t.text, "natra_group_members{group=\"team\"} 3\n"));
+	assert_non_null(strstr(
+		t.text,
+		"natra_group_members{group=\"team\",kind=\"administrator\"} 3\n"));
 	assert_null(strstr(t.text, "team\",direction=\"ingress"));
 	free(t.text);
 }

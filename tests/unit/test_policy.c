@@ -173,7 +173,7 @@ static void defaults_are_as_documented(void **state)
 	/* This is 0.1 s of the lower rate. */
 	assert_int_equal(e.heavy_hitter_threshold_bytes, 125000);
 	assert_int_equal(e.horizon_ns, 320 * MS); /* 4 MB at 100 Mbit/s */
-	p.group = 1;                              /* which may be slower */
+	p.group[0] = 'g';                         /* which may be slower */
 	assert_int_equal(policy_effective(&p).horizon_ns, 2 * SECOND);
 	assert_int_equal(e.pace_limit_ns, 50 * MS);
 	assert_int_equal(e.fast_pass_share_percent, 80);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The tests check the limits that policies give beside those of bytes: the ceiling of
- * mice, packets and connections. */
+ * mice, packets and connections; and those of a member of a group without a rate. */
 #include "cm.h"
 
 #include <errno.h>
@@ -78,12 +78,38 @@ static void packets_and_connections_have_limits(void **state)
 	assert_refused(&p, "ingress_packet_rate_per_sec", "7");
 }
 
+/* A direction without a rate is the group's alone, unless gates limit it. */
+static void members_need_no_rate(void **state)
+{
+	struct natra_policy p = policy_of(0, 20000000);
+	struct natra_limits l;
+
+	(void)state;
+	p.group[0] = 'g';
+	l = policy_limits(&p, LEG_INGRESS, false);
+	assert_int_equal(l.member.share, 65536);
+	assert_int_equal(l.by_group, 1);
+	assert_int_equal(l.enter_units, (1 << 24) - 1);
+	assert_int_equal(policy_limits(&p, LEG_EGRESS, true).by_group, 0);
+	p.ingress_packet_rate_per_sec = 100;
+	assert_accepted(&p);
+	l = policy_limits(&p, LEG_INGRESS, false);
+	assert_int_equal(l.by_group, 0);
+	/* The pacer asks the group, and the backstop behind it limits nothing. */
+	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
+	assert_int_not_equal(policy_limits(&p, LEG_PACE, true).rate.mult, 0);
+	assert_int_equal(policy_limits(&p, LEG_INGRESS, false).rate.mult, 0);
+	p.group[0] = '\0';
+	assert_refused(&p, "ingress_packet_rate_per_sec", "100");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			ceiling_of_mice_is_the_rate_or_what_is_asked_for),
 		cmocka_unit_test(packets_and_connections_have_limits),
+		cmocka_unit_test(members_need_no_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

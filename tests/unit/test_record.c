@@ -24,6 +24,8 @@ static struct natra_policy full_policy(void)
 	p.sli = NATRA_SLI_ON;
 	p.fast_pass_guard_bits_per_sec = 10;
 	p.unshaped_subnets_len = 9;
+	memcpy(p.group, "team", 5);
+	p.group_is_automatic = 1;
 	return p;
 }
 
@@ -185,7 +187,8 @@ static void policy_out_of_range_is_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
-		if (policy_fields[i].max == UINT64_MAX)
+		if (policy_fields[i].max == UINT64_MAX ||
+		    policy_fields[i].unit == POLICY_GROUP)
 			continue;
 		m = good_record();
 		p = record_get_policy(&m);

@@ -31,10 +31,10 @@ enum difference { SAME, DIFFERS, DIFFERS_IN_FIXED };
 static enum difference compare(const struct natra_policy *has,
 			       const struct natra_policy *wanted)
 {
-	enum difference found = SAME;
+	enum difference found = policy_same_group(has, wanted) ? SAME : DIFFERS;
 
 	/* Members of groups have programs of their own. */
-	if (!has->group != !wanted->group)
+	if (!has->group[0] != !wanted->group[0])
 		return DIFFERS_IN_FIXED;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
@@ -139,16 +139,6 @@ static void seat_failed(const struct seat *seat, int r,
 	note(result, seat_error(seat, r));
 }
 
-/* A configuration without groups leaves an attachment in the one that it was put in by
- * hand. */
-static void keep_group(struct natra_policy *policy,
-		       const struct natra_policy *have)
-{
-	policy->group = have->group;
-	policy->group_weight = have->group_weight;
-	policy->group_floor_bits_per_sec = have->group_floor_bits_per_sec;
-}
-
 /* Adds a class of the attachment to the wish. */
 static int keep_class(void *arg, const struct natra_class *class)
 {
@@ -172,7 +162,7 @@ static int keep_classes(const struct seat *seat, struct kept *kept)
 	const struct natra_policy *policy = &kept->settings->policy;
 	int r = 0;
 
-	if (policy_has_limits(policy) && !policy->group)
+	if (policy_has_limits(policy) && !policy->group[0])
 		r = natra_foreach_class(seat->n, seat->id, keep_class, kept);
 	return r < 0 ? r : DIFFERS_IN_FIXED;
 }
@@ -186,8 +176,10 @@ static int look_for_difference(const struct seat *seat, struct wish *wish,
 	struct natra_policy *policy = &wish->settings.policy;
 	int found, of_classes, r = 0;
 
+	/* A configuration without groups leaves an attachment in the one that it was put
+	 * in by hand. */
 	if (policy_has_limits(policy) && !wish->settings.group.name)
-		keep_group(policy, has);
+		policy_take_group(policy, has);
 	found = compare(has, policy);
 	/* Classes without rates limit nothing either. */
 	if (!policy_has_limits(policy))
@@ -277,7 +269,6 @@ static void apply(const struct seat *seat, const struct edit *edit,
 	} else {
 		follow(seat, &wish, &kept, &lifted, result);
 	}
-	seat_leave_group(seat, &wish);
 	wish_free(&wish);
 	for (size_t i = 0; i < NATRA_CLASSES_MAX; i++)
 		free(kept.owned[i]);

@@ -49,10 +49,8 @@ static bool is_new(struct natra *n, const char *name,
 		   const struct group_names *before,
 		   const struct groupfile_report *report)
 {
-	uint32_t number;
-
 	return (!has_name(before, name) && !has_name(&report->names, name)) ||
-	       natra_find_group(n, name, &number) == -ENOENT;
+	       groups_find(n, name) == 0;
 }
 
 static bool set(struct natra *n, const cJSON *item,

@@ -50,58 +50,40 @@ static void note(struct pods *pods, const struct seat *seat, int r,
 	}
 }
 
-/* Leaves in *wish what the group needs, and puts the present limits in place of all
- * others: somebody may have changed them since the pod started. */
-static void keep_limits(struct settings *settings,
-			const struct natra_policy *present)
-{
-	struct natra_policy *wish = &settings->policy;
-
-	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
-		const struct policy_field *field = &policy_fields[i];
-		uint64_t value = policy_field_get(field, present);
-
-		/* A direction without a rate has the one that stands for none. */
-		if (policy_field_is_of_group(field) ||
-		    field->unit == POLICY_GROUP ||
-		    (policy_field_is_direction(field) && !value &&
-		     policy_field_get(field, wish) ==
-			     NATRA_RATE_MAX_BITS_PER_SEC))
-			continue;
-		policy_field_set(field, wish, value);
-	}
-	/* A rate of the pod's own does not go with the group. */
-	settings->ingress_is_filled &= !present->ingress_rate_bits_per_sec;
-	settings->egress_is_filled &= !present->egress_rate_bits_per_sec;
-}
-
 /* Lets a pod that is in no group join one that was made after it. */
 static int join_group(struct pods *pods, const struct seat *seat,
 		      const struct natra_info *info)
 {
+	struct natra_policy policy = info->policy;
 	struct failure failure = {0};
 	enum seat_change change = SEAT_SAME;
 	struct wish wish;
+	struct natra_policy *wanted = &wish.settings.policy;
 	int r = 0;
 
 	/* An attach would undo what an edit has made of its classes. */
-	if (info->policy.group || info->policy.classes_len ||
+	if (info->policy.group[0] || info->policy.classes_len ||
 	    !wish_may_join(seat->cached, pods->jobs->conf))
 		return 0;
 	if (wish_read(&wish, seat->cached, pods->jobs->conf, NULL, pods->n,
 		      pods->jobs->log, &failure)) {
 		seat_failed(pods, seat, failure.msg);
-	} else if (wish.settings.policy.group) {
-		keep_limits(&wish.settings, &info->policy);
+	} else if (wanted->group[0]) {
+		/* Somebody may have changed its other limits since it started. */
+		policy_take_group(&policy, wanted);
+		policy.shaped_subnets = wanted->shaped_subnets;
+		policy.shaped_subnets_len = wanted->shaped_subnets_len;
+		policy.unshaped_subnets = wanted->unshaped_subnets;
+		policy.unshaped_subnets_len = wanted->unshaped_subnets_len;
+		*wanted = policy;
 		r = seat_attach(seat, &wish, &change);
-		if (wish.settings.policy.group &&
+		if (wanted->group[0] &&
 		    (change == SEAT_LIMITED || change == SEAT_REPLACED))
 			seat_log(seat, NATRA_LOG_INFO,
 				 "a running pod has joined its group", NULL);
-		if (change == SEAT_LATER)
-			pods->waiting++;
 	}
-	seat_leave_group(seat, &wish);
+	if (change == SEAT_LATER)
+		pods->waiting++;
 	wish_free(&wish);
 	return r;
 }
@@ -129,7 +111,6 @@ static void look_at(struct pods *pods, const struct seat *seat)
 	else if (policy_has_limits(&wish.settings.policy))
 		r = seat_attach(seat, &wish, &change);
 	note(pods, seat, r, change);
-	seat_leave_group(seat, &wish);
 	wish_free(&wish);
 }
 

@@ -78,7 +78,6 @@ struct preload {
 	const struct settings *settings;
 	const char *ifname;
 	unsigned int beside; /* of enum beside */
-	uint32_t group;      /* for BESIDE_GROUP */
 };
 
 /* Attaches to the interface and detaches again: what stays are the loaded programs,
@@ -106,22 +105,24 @@ static int attach_once(const struct preload *p,
 	return r < 0 ? r : natra_detach(p->n, &target);
 }
 
-/* Returns the configuration's policy. A group limits what a pod does not limit itself. */
+/* Returns the configuration's policy. Neither the group nor the part in it matters to a
+ * program, so it is a group for this job alone, which goes with its member. */
 static struct natra_policy base_of(const struct preload *p)
 {
-	const struct natra_group_info *group = &p->settings->group;
+	static const struct natra_group_info group = {
+		.sz = sizeof(group),
+		.ingress_rate_bits_per_sec = RATE_BITS_PER_SEC,
+		.egress_rate_bits_per_sec = RATE_BITS_PER_SEC,
+	};
+	const struct natra_policy own =
+					  {
+						  .group = ID,
+						  .automatic_group = &group,
+					  },
+				  none = {0};
 	struct natra_policy policy = p->settings->policy;
 
-	/* A part in the group does not matter to a program. */
-	policy.group = p->group;
-	policy.group_weight = 0;
-	policy.group_floor_bits_per_sec = 0;
-	if (p->group && !policy.ingress_rate_bits_per_sec &&
-	    group->ingress_rate_bits_per_sec)
-		policy.ingress_rate_bits_per_sec = RATE_BITS_PER_SEC;
-	if (p->group && !policy.egress_rate_bits_per_sec &&
-	    group->egress_rate_bits_per_sec)
-		policy.egress_rate_bits_per_sec = RATE_BITS_PER_SEC;
+	policy_take_group(&policy, p->beside & BESIDE_GROUP ? &own : &none);
 	return policy;
 }
 
@@ -129,7 +130,7 @@ static struct natra_policy base_of(const struct preload *p)
 static int load_for(const struct preload *p, const struct choice *choice)
 {
 	const bool any_rates = p->settings->precedence != PRECEDENCE_STATIC ||
-			       !policy_has_limits(&p->settings->policy);
+			       !policy_has_rates(&p->settings->policy);
 	const struct natra_policy base = base_of(p), *conf = &base;
 	struct natra_policy policy = base;
 	struct natra_info info = NATRA_INIT(info);
@@ -152,10 +153,11 @@ static int load_for(const struct preload *p, const struct choice *choice)
 		policy.edt_pacing = NATRA_EDT_AUTO;
 	}
 	r = attach_once(p, &policy, &info);
-	if (r < 0 || !any_rates || info.edt_active == info.pace_active)
+	if (r < 0 || !any_rates || p->beside & BESIDE_GROUP ||
+	    info.edt_active == info.pace_active)
 		return r;
 	/* A pod without a limit in the direction that is held has a program that
-	 * holds nothing. */
+	 * holds nothing. A group may limit both. */
 	if (info.edt_active && !conf->egress_rate_bits_per_sec)
 		policy.egress_rate_bits_per_sec = 0;
 	else if (info.pace_active && !conf->ingress_rate_bits_per_sec)
@@ -215,25 +217,10 @@ static bool may_have(const struct settings *s, unsigned int beside)
 		settings_allow(s, "classes"));
 }
 
-/* Makes a group for this job alone. Its rates do not matter to a program. */
-static int make_group(struct preload *p)
+static int load_beside(const struct preload *p, const struct choice *standard)
 {
-	struct natra_group_info group = NATRA_INIT(group);
-	int r;
+	int r = load_for(p, standard);
 
-	group.name = ID;
-	group.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	group.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	r = natra_group_set(p->n, &group);
-	return r < 0 ? r : natra_find_group(p->n, ID, &p->group);
-}
-
-static int load_beside(struct preload *p, const struct choice *standard)
-{
-	int r = p->beside & BESIDE_GROUP ? make_group(p) : 0;
-
-	if (r == 0)
-		r = load_for(p, standard);
 	if (r == 0 && p->settings->allowed_len)
 		load_choices(p, standard);
 	return r;
@@ -261,10 +248,7 @@ static int load(struct preload *p, struct programs_report *report)
 			r = load_beside(p, &standard);
 		if (r < 0)
 			r = failed(report, r, natra_error(p->n));
-		p->group = 0;
 	}
-	/* It is there if another job has been killed, too. */
-	(void)natra_group_remove(p->n, ID);
 	return r;
 }
 
@@ -295,7 +279,6 @@ void programs_job_run(const struct jobs *jobs, struct programs_report *report)
 	/* It removes idle programs, too, so it comes first. */
 	if (natra_gc(n, NULL, NULL, 0, &report->removed) < 0)
 		log_write(jobs->log, NATRA_LOG_WARN, "gc: %s", natra_error(n));
-	(void)groups_sweep(n, jobs->log);
 	report->r = preload(jobs, n, report);
 	natra_close(n);
 }

@@ -199,15 +199,6 @@ static void undo_if_gone(const struct seat *seat)
 		(void)detach(seat);
 }
 
-void seat_leave_group(const struct seat *seat, const struct wish *wish)
-{
-	struct natra_info info = NATRA_INIT(info);
-
-	if (wish->settings.group.name && seat_query(seat, &info) == 0)
-		groups_leave(wish->keys, &wish->asker, seat->n,
-			     seat->jobs->log);
-}
-
 /* Fills in what the library needs to find the pod. Returns its network namespace,
  * which the caller closes, -ENOENT if the pod has ended, or another -errno. */
 static int open_target(const struct seat *seat, struct natra_target *target)
@@ -220,30 +211,6 @@ static int open_target(const struct seat *seat, struct natra_target *target)
 	target->network = seat->cached->network;
 	target->label = seat->pod;
 	return fd;
-}
-
-/* Calls fn so that the pod ends up in its group, or in none, which is logged. */
-static int attach_in_group(const struct seat *seat, struct wish *wish,
-			   int (*fn)(void *, const struct natra_policy *),
-			   void *arg)
-{
-	struct failure failure = {0};
-	const struct groups_attach a = {
-		.settings = &wish->settings,
-		.asker = &wish->asker,
-		.n = seat->n,
-		.log = seat->jobs->log,
-		.failure = &failure,
-		.attach = fn,
-		.arg = arg,
-	};
-	int r = groups_attach(&a);
-
-	if (r <= 0)
-		return r;
-	seat_log(seat, NATRA_LOG_WARN, "a running pod is in no group",
-		 failure.msg);
-	return 0;
 }
 
 struct attaching {
@@ -269,17 +236,6 @@ static int attach_with(void *arg, const struct natra_policy *policy)
 	return r;
 }
 
-/* Only of a pod that gets limits: the others are looked at again and again. */
-static void log_absence(const struct seat *seat, const struct wish *wish)
-{
-	struct groups_absence absence;
-	const char *text = groups_absence(&wish->settings, &absence);
-
-	if (text)
-		seat_log(seat, NATRA_LOG_INFO, "a running pod is in no group",
-			 text);
-}
-
 int seat_attach(const struct seat *seat, struct wish *wish,
 		enum seat_change *ret_change)
 {
@@ -290,15 +246,20 @@ int seat_attach(const struct seat *seat, struct wish *wish,
 	*ret_change = SEAT_SAME;
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	r = attach_in_group(seat, wish, attach_with, &a);
+	r = groups_attach(&wish->settings, seat->n, seat->jobs->log,
+			  attach_with, &a);
 	(void)close(fd);
 	if (has_ended(r))
 		return 0;
 	if (r == 0) {
 		undo_if_gone(seat);
 		*ret_change = a.change;
-		if (a.change == SEAT_LIMITED || a.change == SEAT_REPLACED)
-			log_absence(seat, wish);
+		/* The others are looked at again and again. */
+		if ((a.change == SEAT_LIMITED || a.change == SEAT_REPLACED) &&
+		    wish->settings.group_absence[0])
+			seat_log(seat, NATRA_LOG_INFO,
+				 "a running pod is in no group",
+				 wish->settings.group_absence);
 	}
 	return r;
 }
@@ -314,7 +275,8 @@ int seat_configure(const struct seat *seat, struct wish *wish)
 {
 	struct seat copy = *seat;
 
-	return attach_in_group(seat, wish, configure_with, &copy);
+	return groups_attach(&wish->settings, seat->n, seat->jobs->log,
+			     configure_with, &copy);
 }
 
 int seat_finish(const struct seat *seat, const struct natra_policy *policy,

@@ -35,10 +35,6 @@ enum seat_change {
 /* Returns the text of an error that a call about it has returned. */
 const char *seat_error(const struct seat *seat, int r);
 
-/* Removes the group that `wish` has made or found for a pod, if nobody is in it: the pod
- * may have ended before it could become a member, and DEL has been called already. */
-void seat_leave_group(const struct seat *seat, const struct wish *wish);
-
 /* Returns 1 if limits of natra's hold, 0 if not, or -errno if that is not known. */
 int seat_query(const struct seat *seat, struct natra_info *ret_info);
 

@@ -25,7 +25,6 @@ static void add_field(struct shell *shell, const struct policy_field *field,
 	const char *word = policy_field_word(field, value);
 	char text[32];
 
-	/* A group has a name, see add_group. */
 	if (!value || field->unit == POLICY_GROUP)
 		return;
 	(void)snprintf(text, sizeof(text), "%" PRIu64 "%s", value,
@@ -66,78 +65,67 @@ static void add_subnets(struct shell *shell, const struct pod *pod,
 		(void)add_subnet(&s, policy->unshaped_subnets[i]);
 }
 
-static void add_number(struct shell *shell, const char *option, uint64_t value)
+/* Adds what an automatic group is to be. */
+static void add_limits(struct shell *shell,
+		       const struct natra_group_info *group)
 {
-	char text[32];
+	const struct {
+		const char *name;
+		uint64_t value;
+	} items[] = {
+		{"ingress", group->ingress_rate_bits_per_sec},
+		{"egress", group->egress_rate_bits_per_sec},
+		{"weight", group->weight},
+		{"floor", group->floor_bits_per_sec},
+	};
+	char text[NATRA_GROUP_NAME_MAX + 160] = "";
+	size_t len = 0;
 
-	if (!value)
-		return;
-	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
-	add_option(shell, option, text);
+	for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++) {
+		if (items[i].value)
+			len += (size_t)snprintf(text + len, sizeof(text) - len,
+						"%s%s=%" PRIu64, len ? "," : "",
+						items[i].name, items[i].value);
+	}
+	if (group->parent)
+		(void)snprintf(text + len, sizeof(text) - len, ",parent=%s",
+			       group->parent);
+	add_option(shell, "--group-limits", text);
 }
 
 struct named {
-	uint32_t number;
-	const char *
-		name; /* of a group that has to be there; NULL: the number has */
-	char found[NATRA_GROUP_NAME_MAX + 1];
+	struct shell *shell;
+	const char *name;
 };
 
-static int find_name(void *arg, const struct natra_group_info *group)
+static int add_automatic(void *arg, const struct natra_group_info *group)
 {
-	struct named *named = arg;
+	const struct named *named = arg;
 
-	if (named->name ? strcmp(group->name, named->name) != 0
-			: group->number != named->number)
+	if (!group->automatic || strcmp(group->name, named->name) != 0)
 		return 0;
-	(void)snprintf(named->found, sizeof(named->found), "%s", group->name);
+	add_limits(named->shell, group);
 	return 1;
 }
 
-/* Adds the command that makes the group, as the plugin would. */
-static void make_group(struct shell *shell, const struct settings *settings)
+/* Adds the group. One that is automatic may have gone when the command is run. */
+static void add_group(struct shell *shell, struct natra *n,
+		      const struct natra_policy *policy)
 {
-	const struct natra_group_info *group = &settings->group;
+	struct named named = {shell, policy->group};
 
-	shell_word(shell, "natractl");
-	shell_word(shell, "group");
-	shell_word(shell, "set");
-	shell_word(shell, settings->group_name);
-	add_number(shell, "--ingress-rate", group->ingress_rate_bits_per_sec);
-	add_number(shell, "--egress-rate", group->egress_rate_bits_per_sec);
-	add_option(shell, "--parent", group->parent);
-	add_number(shell, "--group-weight", group->weight);
-	add_number(shell, "--group-floor", group->floor_bits_per_sec);
-	shell_text(shell, " && ", strlen(" && "));
-}
-
-/* Finds the name of the group that the policy is in, and adds the command that makes it
- * if it is not there. */
-static struct named find_group(struct shell *shell, const struct pod *pod,
-			       struct natra *n,
-			       const struct natra_policy *policy)
-{
-	const struct settings *settings = &pod->wish.settings;
-	struct named named = {.number = policy->group};
-
-	if (!policy->group)
-		return named;
-	if (policy == &settings->policy)
-		named.name = settings->group_name;
-	if (natra_foreach_group(n, find_name, &named) != 1 && named.name) {
-		make_group(shell, settings);
-		memcpy(named.found, named.name, sizeof(named.found));
-	}
-	return named;
+	add_option(shell, "--group", policy->group);
+	if (policy->automatic_group)
+		add_limits(shell, policy->automatic_group);
+	else if (policy->group_is_automatic)
+		(void)natra_foreach_group(n, add_automatic, &named);
 }
 
 char *pod_attach_command(const struct pod *pod, struct natra *n,
 			 const struct natra_policy *policy)
 {
 	struct shell shell = {0};
-	struct named group = find_group(&shell, pod, n, policy);
 
-	/* The first word of a command behind another one needs no further space. */
 	shell_text(&shell, "natractl", strlen("natractl"));
 	shell_word(&shell, "attach");
 	shell_word(&shell,
@@ -149,7 +137,7 @@ char *pod_attach_command(const struct pod *pod, struct natra *n,
 	add_option(&shell, "--label", pod->name);
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++)
 		add_field(&shell, &policy_fields[i], policy);
-	add_option(&shell, "--group", group.found);
+	add_group(&shell, n, policy);
 	add_subnets(&shell, pod, n, policy);
 	return shell.text;
 }

@@ -22,6 +22,11 @@ static uint64_t group_rate(const struct group_metrics *group, bool egress)
 	       8;
 }
 
+static const char *kind_of(const struct group_metrics *group)
+{
+	return group->info.automatic ? "automatic" : "administrator";
+}
+
 static void write_group(struct exposition *e, const struct group_metrics *group,
 			uint64_t (*value)(const struct group_metrics *group,
 					  bool egress))
@@ -33,6 +38,7 @@ static void write_group(struct exposition *e, const struct group_metrics *group,
 				e,
 				(const struct label[]){
 					{"group", group->name},
+					{"kind", kind_of(group)},
 					{"direction",
 					 egress ? "egress" : "ingress"},
 					{NULL, NULL}},
@@ -69,9 +75,10 @@ void groups_write(struct exposition *e, const struct node_metrics *node)
 	}
 	exposition_begin(e, &members);
 	for (size_t j = 0; j < node->groups_len; j++)
-		exposition_count(
-			e,
-			(const struct label[]){{"group", node->groups[j].name},
-					       {NULL, NULL}},
-			node->groups[j].info.members);
+		exposition_count(e,
+				 (const struct label[]){
+					 {"group", node->groups[j].name},
+					 {"kind", kind_of(&node->groups[j])},
+					 {NULL, NULL}},
+				 node->groups[j].info.members);
 }

@@ -178,26 +178,29 @@ static int read_subnets(struct request *request, const cJSON *json,
 int call_read_policy(struct request *request, struct natra_policy *policy,
 		     const struct natra_policy **ret)
 {
-	const char *names[POLICY_FIELDS_LEN + 4] = {
-		"shaped_subnets", "unshaped_subnets", "classes"};
+	const char *names[POLICY_FIELDS_LEN + 6] = {
+		"shaped_subnets", "unshaped_subnets", "classes",
+		"group_is_automatic", "automatic_group"};
 	const cJSON *json;
 	int r = call_read_object(request, "policy", &json);
 
 	if (r < 0 || !json)
 		return r;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++)
-		names[i + 3] = policy_fields[i].name;
+		names[i + 5] = policy_fields[i].name;
 	r = call_read_known(request, "policy.", json, names);
 	for (size_t i = 0; i < POLICY_FIELDS_LEN && r == 0; i++) {
 		const cJSON *value = cJSON_GetObjectItemCaseSensitive(
 			json, policy_fields[i].name);
 
-		if (value)
+		if (value && policy_fields[i].unit != POLICY_GROUP)
 			r = read_field(request, &policy_fields[i], value,
 				       policy);
 	}
 	if (r == 0)
 		r = read_subnets(request, json, policy);
+	if (r == 0)
+		r = call_read_group(request, json, policy);
 	if (r == 0)
 		r = read_classes(request, json, policy);
 	if (r < 0)

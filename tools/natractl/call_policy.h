@@ -15,6 +15,10 @@ int call_read_policy(struct request *request, struct natra_policy *policy,
 /* Reads the arguments of natra_policy_annotate beside the policy. */
 int call_read_annotations(struct request *request,
 			  struct natra_annotations *ret);
+/* Reads "group", "group_is_automatic" and "automatic_group", to which the policy then
+ * points. */
+int call_read_group(struct request *request, const cJSON *policy,
+		    struct natra_policy *ret);
 void call_policy_free(struct request *request);
 
 #endif

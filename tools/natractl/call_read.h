@@ -15,6 +15,7 @@ struct request {
 	const char **shaped, **unshaped;
 	struct natra_class *classes;
 	size_t classes_len;
+	struct natra_group_info group;
 	/* The same for annotations. */
 	struct natra_annotation *annotations;
 	const char **allowed;

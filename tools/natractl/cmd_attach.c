@@ -9,6 +9,7 @@
 #include "classes.h"
 #include "cli.h"
 #include "info.h"
+#include "group.h"
 #include "json.h"
 #include "limits.h"
 #include "neighbours.h"
@@ -78,7 +79,9 @@ static int read_pid(const struct cli *cli, char path[PID_NETNS_MAX])
 }
 
 static int check_attach(const struct cli *cli, struct natra_policy *policy,
-			struct class_list *classes, char netns[PID_NETNS_MAX])
+			struct class_list *classes,
+			struct automatic_group *group,
+			char netns[PID_NETNS_MAX])
 {
 	const struct opts *opts = &cli->opts;
 	int r;
@@ -98,11 +101,13 @@ static int check_attach(const struct cli *cli, struct natra_policy *policy,
 	if (!r)
 		r = limits_apply(cli, policy);
 	if (!r)
+		r = automatic_apply(cli, group, policy);
+	if (!r)
 		r = class_list_apply(cli, classes, policy);
 	if (r)
 		return r;
 	if (!policy->ingress_rate_bits_per_sec &&
-	    !policy->egress_rate_bits_per_sec && !policy->group &&
+	    !policy->egress_rate_bits_per_sec && !policy->group[0] &&
 	    !classes->len)
 		return usage_error(
 			"attach", NULL,
@@ -154,10 +159,11 @@ static int attach(struct cli *cli, struct class_list *classes)
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = NATRA_INIT(policy);
 	struct natra_info info = NATRA_INIT(info);
+	struct automatic_group group;
 	char netns[PID_NETNS_MAX], wrong[ENVIRONMENT_ERROR_MAX];
 	int r;
 
-	r = check_attach(cli, &policy, classes, netns);
+	r = check_attach(cli, &policy, classes, &group, netns);
 	if (r)
 		return r;
 	if (environment_read(&policy, wrong, sizeof(wrong)) < 0) {
@@ -199,6 +205,7 @@ static int check_set(const struct cli *cli)
 {
 	struct natra_policy policy = NATRA_INIT(policy);
 	struct class_list classes = {.len = 0};
+	struct automatic_group group;
 	int r;
 
 	r = check_id(cli);
@@ -208,8 +215,12 @@ static int check_set(const struct cli *cli)
 		return usage_error("set", NULL, "has nothing to change");
 	policy.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 	policy.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	policy.group = 1;
+	/* The group is as little known as the rates, and may be automatic. */
+	policy.group[0] = '?';
+	policy.group_is_automatic = 1;
 	r = limits_apply(cli, &policy);
+	if (!r)
+		r = automatic_apply(cli, &group, &policy);
 	if (!r)
 		r = class_list_apply(cli, &classes, &policy);
 	class_list_free(&classes);
@@ -221,6 +232,7 @@ static int check_set(const struct cli *cli)
 static int set(struct cli *cli, struct class_list *classes)
 {
 	struct natra_info info = NATRA_INIT(info);
+	struct automatic_group group;
 	int r;
 
 	r = natra_query(cli->n, cli->opts.arg, &info);
@@ -232,6 +244,8 @@ static int set(struct cli *cli, struct class_list *classes)
 			return failure(cli, r);
 	}
 	r = limits_apply(cli, &info.policy);
+	if (!r)
+		r = automatic_apply(cli, &group, &info.policy);
 	if (!r)
 		r = class_list_apply(cli, classes, &info.policy);
 	if (r)

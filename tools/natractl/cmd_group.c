@@ -10,39 +10,24 @@
 #include "limits.h"
 #include "output.h"
 
-/* A group that was found, with room for what it points to. */
+/* An administrators' group that was found, with room for the name of its parent. */
 struct found {
-	const char *wanted; /* NULL: look for the number */
-	uint32_t number;
-	bool is_found;
+	const char *wanted;
 	struct natra_group_info info;
-	struct group_name name, parent;
+	char parent[NATRA_GROUP_NAME_MAX + 1];
 };
 
 static int find(void *arg, const struct natra_group_info *group)
 {
 	struct found *found = arg;
 
-	if (found->wanted ? strcmp(group->name, found->wanted) != 0
-			  : group->number != found->number)
+	if (group->automatic || strcmp(group->name, found->wanted) != 0)
 		return 0;
-	found->is_found = true;
 	found->info = *group;
-	(void)snprintf(found->name.text, sizeof(found->name.text), "%s",
-		       group->name);
-	(void)snprintf(found->parent.text, sizeof(found->parent.text), "%s",
+	(void)snprintf(found->parent, sizeof(found->parent), "%s",
 		       group->parent ? group->parent : "");
-	found->info.name = found->name.text;
-	found->info.parent = group->parent ? found->parent.text : NULL;
+	found->info.parent = group->parent ? found->parent : NULL;
 	return 1;
-}
-
-struct group_name group_name(struct natra *n, uint32_t number)
-{
-	struct found found = {.number = number};
-
-	(void)natra_foreach_group(n, find, &found);
-	return found.name;
 }
 
 /* They are told apart by the fields of the policy that they would set. */
@@ -78,7 +63,7 @@ static int apply(const struct cli *cli, struct natra_group_info *group)
 	policy.egress_rate_bits_per_sec = group->egress_rate_bits_per_sec;
 	policy.ingress_burst_bits = group->ingress_burst_bits;
 	policy.egress_burst_bits = group->egress_burst_bits;
-	policy.group = 1; /* any, so that it can have a weight */
+	policy.group[0] = '?'; /* any, so that it can have a weight */
 	policy.group_weight = group->weight;
 	policy.group_floor_bits_per_sec = group->floor_bits_per_sec;
 	r = limits_apply(cli, &policy);
@@ -139,8 +124,6 @@ static int set(struct cli *cli, const char *name)
 	if (r < 0)
 		return failure(cli, r);
 	found.info.name = name;
-	/* GC keeps a group that somebody has set by hand, also without members. */
-	found.info.automatic = false;
 	if (parent)
 		found.info.parent = strcmp(parent, "none") == 0 ? NULL : parent;
 	r = apply(cli, &found.info);
@@ -184,7 +167,7 @@ static void print_group(const struct natra_group_info *group)
 	printf("  %-10s %u\n", "members", group->members);
 	if (group->automatic)
 		printf("  %-10s %s\n", "automatic",
-		       "the plugin's GC removes it when it has no members");
+		       "it goes with its last member");
 }
 
 static void add_count(cJSON *parent, const char *key,
@@ -196,21 +179,25 @@ static void add_count(cJSON *parent, const char *key,
 	json_add_u64(o, "bytes", count->bytes);
 }
 
+void group_json(cJSON *to, const struct natra_group_info *group)
+{
+	json_add_text(to, "parent", group->parent ? group->parent : "");
+	json_add_u64(to, "ingress_rate_bits_per_sec",
+		     group->ingress_rate_bits_per_sec);
+	json_add_u64(to, "egress_rate_bits_per_sec",
+		     group->egress_rate_bits_per_sec);
+	json_add_u64(to, "ingress_burst_bits", group->ingress_burst_bits);
+	json_add_u64(to, "egress_burst_bits", group->egress_burst_bits);
+	json_add_u64(to, "weight", group->weight);
+	json_add_u64(to, "floor_bits_per_sec", group->floor_bits_per_sec);
+}
+
 static cJSON *json_of(const struct natra_group_info *group)
 {
 	cJSON *o = cJSON_CreateObject();
 
 	json_add_text(o, "name", group->name);
-	json_add_text(o, "parent", group->parent ? group->parent : "");
-	json_add_u64(o, "number", group->number);
-	json_add_u64(o, "ingress_rate_bits_per_sec",
-		     group->ingress_rate_bits_per_sec);
-	json_add_u64(o, "egress_rate_bits_per_sec",
-		     group->egress_rate_bits_per_sec);
-	json_add_u64(o, "ingress_burst_bits", group->ingress_burst_bits);
-	json_add_u64(o, "egress_burst_bits", group->egress_burst_bits);
-	json_add_u64(o, "weight", group->weight);
-	json_add_u64(o, "floor_bits_per_sec", group->floor_bits_per_sec);
+	group_json(o, group);
 	json_add_u64(o, "members", group->members);
 	cJSON_AddBoolToObject(o, "automatic", group->automatic != 0);
 	add_count(o, "ingress_charged", &group->ingress_charged);
@@ -238,21 +225,25 @@ static int show_one(void *arg, const struct natra_group_info *group)
 	return 0;
 }
 
+static int no_group(const char *name)
+{
+	fputs("natractl: there is no group '", stderr);
+	print_text(stderr, name, 0);
+	fputs("'\n", stderr);
+	return EXIT_FAILURE;
+}
+
 static int show(struct cli *cli, const char *name)
 {
 	struct showing showing = {
 		.wanted = name,
 		.json = wants_json(cli) ? cJSON_CreateArray() : NULL,
 	};
-	uint32_t number;
 	int r = natra_foreach_group(cli->n, show_one, &showing);
 
-	/* The library says that there is none of this name. */
-	if (r == 0 && name && !showing.any)
-		r = natra_find_group(cli->n, name, &number);
-	if (r < 0) {
+	if (r < 0 || (name && !showing.any)) {
 		cJSON_Delete(showing.json);
-		return failure(cli, r);
+		return r < 0 ? failure(cli, r) : no_group(name);
 	}
 	if (showing.json)
 		json_print(showing.json);

@@ -4,17 +4,25 @@
 
 #include <natra/natra.h>
 
+#include "cli.h"
+#include "json.h"
 #include "opts.h"
-
-/* A name with its terminator, returned by value like struct unit_text. */
-struct group_name {
-	char text[NATRA_GROUP_NAME_MAX + 1];
-};
-
-/* Returns the name of a group; "" if there is none of this number. */
-struct group_name group_name(struct natra *n, uint32_t number);
 
 /* Returns the options of `group set` that are also those of an attachment. */
 uint64_t group_limit_options(void);
+
+/* What `automatic` of natra_policy points to, with room for the name of its parent. */
+struct automatic_group {
+	struct natra_group_info info;
+	char parent[NATRA_GROUP_NAME_MAX + 1];
+};
+
+/* Makes the policy's group automatic if the options have limits for it. Returns 0, or
+ * EXIT_USAGE after printing the error. */
+int automatic_apply(const struct cli *cli, struct automatic_group *group,
+		    struct natra_policy *policy);
+
+/* Adds what a group is to be. */
+void group_json(cJSON *to, const struct natra_group_info *group);
 
 #endif

@@ -125,21 +125,27 @@ static void print_more(const struct policy_field *line,
 	}
 }
 
+static void print_group(const struct natra_policy *policy)
+{
+	print_text(stdout, policy->group, 0);
+	if (policy->group_is_automatic)
+		printf(" (automatic)");
+}
+
 /* Prints a line for each field, followed by the fields that count only because of
  * it. */
-static void print_policy(struct natra *n, const struct natra_info *info)
+static void print_policy(const struct natra_info *info)
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *line = &policy_fields[i];
 
 		if (!line->title || line->of ||
-		    (line->unit == POLICY_GROUP && !info->policy.group) ||
+		    (line->unit == POLICY_GROUP && !info->policy.group[0]) ||
 		    (info->other_abi && !policy_field_is_direction(line)))
 			continue;
 		printf("  %-15s ", line->title);
 		if (line->unit == POLICY_GROUP)
-			print_text(stdout,
-				   group_name(n, info->policy.group).text, 0);
+			print_group(&info->policy);
 		else
 			print_value(line, info);
 		if (!info->other_abi)
@@ -223,7 +229,7 @@ void info_print(struct natra *n, const struct natra_info *info)
 		print_text(stdout, info->reason, 0);
 		puts("\n  these limits do not hold:");
 	}
-	print_policy(n, info);
+	print_policy(info);
 	print_subnets(n, info);
 	classes_print(n, info);
 	if (!info->unshaped)
@@ -242,12 +248,17 @@ static cJSON *fields_json(const struct natra_policy *p, bool rates_only)
 
 		if (rates_only && !policy_field_is_direction(field))
 			continue;
-		if (policy_field_word(field, 0))
+		if (field->unit == POLICY_GROUP)
+			json_add_text(o, field->name, p->group);
+		else if (policy_field_word(field, 0))
 			json_add_text(o, field->name,
 				      known(policy_field_word(field, value)));
 		else
 			json_add_u64(o, field->name, value);
 	}
+	if (!rates_only)
+		cJSON_AddBoolToObject(o, "group_is_automatic",
+				      p->group_is_automatic);
 	return o;
 }
 
@@ -268,6 +279,9 @@ cJSON *policy_json(const struct natra_policy *policy)
 		  policy->shaped_subnets_len);
 	add_texts(o, "unshaped_subnets", policy->unshaped_subnets,
 		  policy->unshaped_subnets_len);
+	if (policy->automatic_group)
+		group_json(cJSON_AddObjectToObject(o, "automatic_group"),
+			   policy->automatic_group);
 	classes = cJSON_AddArrayToObject(o, "classes");
 	for (size_t i = 0; i < policy->classes_len; i++)
 		cJSON_AddItemToArray(classes, class_json(&policy->classes[i]));
@@ -309,7 +323,7 @@ cJSON *info_json(struct natra *n, const struct natra_info *info)
 	json_add_u64(o, "host_ifindex", info->host_ifindex);
 	json_add_text(o, "network", info->network);
 	json_add_text(o, "label", info->label);
-	json_add_text(o, "group", group_name(n, info->policy.group).text);
+	json_add_text(o, "group", info->policy.group);
 	cJSON_AddBoolToObject(o, "unshaped", info->unshaped);
 	json_add_text(o, "mode", known(natra_mode_name(info->mode)));
 	json_add_text(o, "reason", info->reason);

@@ -2,9 +2,13 @@
 #include "limits.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "output.h"
+
+/* These are read by class_list_apply and automatic_apply. */
+#define NOT_FIELDS (OPT_BIT(OPT_CLASS) | OPT_BIT(OPT_GROUP_LIMITS))
 
 bool limits_given(const struct opts *opts, uint64_t options)
 {
@@ -34,12 +38,13 @@ static uint64_t list_options(void)
 
 uint64_t limits_options(void)
 {
-	return field_options(false) | list_options();
+	return field_options(false) | list_options() |
+	       OPT_BIT(OPT_GROUP_LIMITS);
 }
 
 uint64_t limits_live_options(void)
 {
-	return field_options(true) | list_options();
+	return field_options(true) | list_options() | OPT_BIT(OPT_GROUP_LIMITS);
 }
 
 uint64_t limits_rate_options(void)
@@ -102,22 +107,17 @@ static int set_limit(const struct opts *opts, enum opt_id id,
 static int set_group(const struct cli *cli, enum opt_id id,
 		     struct natra_policy *p)
 {
-	const struct policy_field *field = opts_field(id);
 	const char *name = cli->opts.value[id];
-	uint32_t number;
-	int r;
+	int r = opts_check_text(opts_name(id), name, NATRA_GROUP_NAME_MAX);
 
-	if (strcmp(name, "none") == 0) {
-		remove_limit(field, p);
-		return 0;
-	}
-	r = opts_check_text(opts_name(id), name, NATRA_GROUP_NAME_MAX);
 	if (r)
 		return r;
-	r = natra_find_group(cli->n, name, &number);
-	if (r < 0)
-		return failure(cli, r);
-	policy_field_set(field, p, number);
+	if (strcmp(name, "none") == 0) {
+		remove_limit(opts_field(id), p);
+		return 0;
+	}
+	(void)snprintf(p->group, sizeof(p->group), "%s", name);
+	p->group_is_automatic = 0;
 	return 0;
 }
 
@@ -203,8 +203,8 @@ int limits_apply(const struct cli *cli, struct natra_policy *policy)
 	for (int id = 0; id < OPT_MAX; id++) {
 		int r;
 
-		if (!(limits_options() & OPT_BIT(id)) || !opts->value[id] ||
-		    id == OPT_CLASS)
+		if (!((limits_options() & ~NOT_FIELDS) & OPT_BIT(id)) ||
+		    !opts->value[id])
 			continue;
 		if (id == OPT_SHAPED_SUBNET || id == OPT_UNSHAPED_SUBNET) {
 			r = add_subnets(cli, id, policy);

@@ -15,9 +15,8 @@ uint64_t limits_rate_options(void);
 bool limits_given(const struct opts *opts, uint64_t options);
 
 /* Puts the given limits, without classes, into `policy`, which then points into the
- * options, and lets the library check them. But for the name of a group the kernel is
- * not asked. Returns 0, or
- * EXIT_USAGE after printing the error. */
+ * options, and lets the library check them. Returns 0, or EXIT_USAGE after printing the
+ * error. */
 int limits_apply(const struct cli *cli, struct natra_policy *policy);
 
 #endif

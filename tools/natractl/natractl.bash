@@ -61,7 +61,7 @@ _natractl_words()
 {
 	local command=$1 previous=$2
 	local global='--help --json --verbose --bpffs'
-	local live="$_natractl_live --class --shaped-subnet --unshaped-subnet"
+	local live="$_natractl_live --class --group-limits --shaped-subnet --unshaped-subnet"
 
 	case $command$previous in
 	install--mode)
@@ -82,7 +82,7 @@ _natractl_words()
 	--platform)
 		echo auto default k3s k3d rke2 microk8s gke openshift
 		return ;;
-	--pid | --id | --network | --label | --shaped-subnet | --unshaped-subnet | --class | --parent | \
+	--pid | --id | --network | --label | --shaped-subnet | --unshaped-subnet | --class | --group-limits | --parent | \
 	--watch | --interval | --since | -n | --conf | --runtime-version | --agent)
 		return ;;
 	esac

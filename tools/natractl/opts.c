@@ -35,6 +35,10 @@ static const struct option table[OPT_MAX] = {
 		       "NAME=CIDR,...,ingress-rate=RATE,egress-rate=RATE",
 		       "peers with limits of their own; also dscp=N "
 		       "(repeatable)"},
+	[OPT_GROUP_LIMITS] = {"--group-limits", 0, "ingress=RATE,egress=RATE",
+			      "the group is made with these, and goes with "
+			      "its last member; also parent=NAME, weight=N, "
+			      "floor=RATE"},
 	[OPT_PARENT] = {"--parent", 0, "NAME",
 			"the group that this one is a member of; none"},
 	[OPT_REPLACE_BANDWIDTH] = {"--replace-bandwidth", 0, NULL,

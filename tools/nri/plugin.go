@@ -317,7 +317,8 @@ func limits(policy natra.Policy) bool {
 			return true
 		}
 	}
-	return policy.IngressRateBitsPerSec != 0 || policy.EgressRateBitsPerSec != 0
+	return policy.IngressRateBitsPerSec != 0 || policy.EgressRateBitsPerSec != 0 ||
+		policy.Group != ""
 }
 
 // policy returns the pod's limits. With an annotation that is wrong it returns what can be

@@ -158,7 +158,7 @@ func TestOtherAttachment(t *testing.T) {
 // A limit that needs a rate can be configured without one, since the pods have theirs.
 func TestConfiguration(t *testing.T) {
 	r := newRig(t)
-	if err := r.configure(`{"policy": {"group": 1, "group_floor_bits_per_sec": 1000000}}`); err != nil {
+	if err := r.configure(`{"policy": {"group": "team", "group_floor_bits_per_sec": 1000000}}`); err != nil {
 		t.Fatal(err)
 	}
 	asked := r.was(t, "policy_check")

@@ -133,7 +133,7 @@ int wish_look(struct wish *wish, const struct cached *cached, struct natra *n,
 	int r = begin(wish, cached, NULL, NULL, n, failure);
 
 	if (r == 0)
-		r = wanted_look(&wish->settings, wish->keys, &wish->asker, n,
+		r = wanted_read(&wish->settings, wish->keys, &wish->asker, n,
 				&none, failure);
 	return r ? r : check(wish, n, failure);
 }

@@ -29,7 +29,7 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	      const cJSON *annotations, struct natra *n, struct log *log,
 	      struct failure *failure);
 
-/* Does the same by the pod's start, and makes no group and changes none, see wanted_look. */
+/* Does the same by the pod's start, without a log. */
 int wish_look(struct wish *wish, const struct cached *cached, struct natra *n,
 	      struct failure *failure);
 

@@ -44,7 +44,12 @@ func (m *memory) policy(p *Policy) (c C.struct_natra_policy) {
 	c.egress_packet_rate_per_sec = C.uint64_t(p.EgressPacketRatePerSec)
 	c.ingress_connection_rate_per_sec = C.uint64_t(p.IngressConnectionRatePerSec)
 	c.egress_connection_rate_per_sec = C.uint64_t(p.EgressConnectionRatePerSec)
-	c.group = C.uint32_t(p.Group)
+	// A name that is too long stays without its terminator, which C refuses.
+	for i := range min(len(p.Group), len(c.group)) {
+		c.group[i] = C.char(p.Group[i])
+	}
+	c.group_is_automatic = flag(p.GroupIsAutomatic)
+	c.automatic_group = m.automaticGroup(p.AutomaticGroup)
 	c.group_weight = C.uint32_t(p.GroupWeight)
 	c.group_floor_bits_per_sec = C.uint64_t(p.GroupFloorBitsPerSec)
 	c.ingress_mode = C.enum_natra_ingress_mode(p.IngressMode)
@@ -75,6 +80,33 @@ func (m *memory) annotations(a *Annotations) (c C.struct_natra_annotations) {
 		c.annotations_len++
 	}
 	c.annotations = (*C.struct_natra_annotation)(block)
+	return c
+}
+
+func flag(set bool) C.uint32_t {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+func (m *memory) automaticGroup(g *AutomaticGroup) *C.struct_natra_group_info {
+	if g == nil {
+		return nil
+	}
+	block := C.calloc(1, C.sizeof_struct_natra_group_info)
+	m.blocks = append(m.blocks, block)
+	c := (*C.struct_natra_group_info)(block)
+	c.sz = C.sizeof_struct_natra_group_info
+	c.ingress_rate_bits_per_sec = C.uint64_t(g.IngressRateBitsPerSec)
+	c.egress_rate_bits_per_sec = C.uint64_t(g.EgressRateBitsPerSec)
+	c.ingress_burst_bits = C.uint64_t(g.IngressBurstBits)
+	c.egress_burst_bits = C.uint64_t(g.EgressBurstBits)
+	c.floor_bits_per_sec = C.uint64_t(g.FloorBitsPerSec)
+	c.weight = C.uint32_t(g.Weight)
+	if g.Parent != "" {
+		c.parent = m.given(g.Parent)
+	}
 	return c
 }
 
@@ -132,7 +164,8 @@ func policyOf(c *C.struct_natra_policy) Policy {
 		EgressPacketRatePerSec:      uint64(c.egress_packet_rate_per_sec),
 		IngressConnectionRatePerSec: uint64(c.ingress_connection_rate_per_sec),
 		EgressConnectionRatePerSec:  uint64(c.egress_connection_rate_per_sec),
-		Group:                       uint32(c.group),
+		Group:                       text(&c.group[0]),
+		GroupIsAutomatic:            c.group_is_automatic != 0,
 		GroupWeight:                 uint32(c.group_weight),
 		GroupFloorBitsPerSec:        uint64(c.group_floor_bits_per_sec),
 		IngressMode:                 IngressMode(c.ingress_mode),

@@ -39,7 +39,7 @@ func same[T any](t *testing.T, what string, call func(n *natra.Handle) (T, error
 }
 
 // full is a policy with another value than the default in each field.
-func full(group uint32) natra.Policy {
+func full() natra.Policy {
 	return natra.Policy{
 		IngressRateBitsPerSec: 10e6, EgressRateBitsPerSec: 20e6,
 		IngressBurstBits: 70001, EgressBurstBits: 1<<53 + 1,
@@ -48,17 +48,18 @@ func full(group uint32) natra.Policy {
 		FastPass: natra.FastPassGuarded, FastPassGuardBitsPerSec: 3e6,
 		IngressPacketRatePerSec: 10001, EgressPacketRatePerSec: 10002,
 		IngressConnectionRatePerSec: 10003, EgressConnectionRatePerSec: 10004,
-		Group: group, GroupWeight: 3, GroupFloorBitsPerSec: 1e6,
-		IngressMode: natra.IngressModePolice, AttachMode: natra.ModeClsactPodside,
+		Group: "all", GroupIsAutomatic: true, GroupWeight: 3, GroupFloorBitsPerSec: 1e6,
+		AutomaticGroup: &natra.AutomaticGroup{IngressRateBitsPerSec: 1e8},
+		IngressMode:    natra.IngressModePolice, AttachMode: natra.ModeClsactPodside,
 		EDTPacing: natra.EDTOff, SLI: natra.SLIOn,
 		UnshapedSubnets: []string{"10.0.0.0/8", "fd00::/8"},
 	}
 }
 
 func TestPolicyComesBack(t *testing.T) {
-	p, group := newPod(t), newGroup(t, "all")
+	p := newPod(t)
 	each(t, func(t *testing.T, n *natra.Handle) {
-		policy := full(group)
+		policy := full()
 		v := reflect.ValueOf(policy)
 		for i := range v.NumField() {
 			name := v.Type().Field(i).Name
@@ -71,6 +72,7 @@ func TestPolicyComesBack(t *testing.T) {
 		target := p.target("full")
 		target.Network, target.Label = "net", "shop/wéb"
 		info := attach(t, n, target, policy)
+		policy.AutomaticGroup = nil // it is not reported
 		if !reflect.DeepEqual(info.Policy, policy) {
 			t.Errorf("attached %+v\nwanted %+v", info.Policy, policy)
 		}

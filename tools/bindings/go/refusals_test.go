@@ -64,11 +64,12 @@ var policies = []struct {
 		func(p *natra.Policy) { p.IngressConnectionRatePerSec = 1e9 + 1 }},
 	{"egress connections", "egress_connection_rate_per_sec: 1000000001 is over 1000000000",
 		func(p *natra.Policy) { p.EgressConnectionRatePerSec = 1e9 + 1 }},
-	{"group", "group: 257 is over 256", func(p *natra.Policy) { p.Group = 257 }},
+	{"group", "group: longer than 127 bytes",
+		func(p *natra.Policy) { p.Group = strings.Repeat("g", 128) }},
 	{"weight without a group", "group_weight: 3 without a group",
 		func(p *natra.Policy) { p.GroupWeight = 3 }},
 	{"floor over the rate", "group_floor_bits_per_sec: 10000001 is over ingress_rate_bits_per_sec",
-		func(p *natra.Policy) { p.Group, p.GroupFloorBitsPerSec = 1, 10e6+1 }},
+		func(p *natra.Policy) { p.Group, p.GroupFloorBitsPerSec = "g", 10e6+1 }},
 	{"ingress mode", "ingress_mode: 2 is over 1",
 		func(p *natra.Policy) { p.IngressMode = 2 }},
 	{"mode", "attach_mode: 5 is over 4", func(p *natra.Policy) { p.AttachMode = 5 }},
@@ -197,10 +198,10 @@ var targetRefusals = []refusal{
 			_, err := n.Attach(ctx, p.target("other"), natra.Policy{})
 			return err
 		}},
-	{"unknown group", syscall.ENOENT, "group: there is no number 7",
+	{"unknown group", syscall.ENOENT, "group: there is no 'nobody'",
 		func(ctx context.Context, n *natra.Handle, _ pod) error {
 			policy := mbit(10, 10)
-			policy.Group = 7
+			policy.Group = "nobody"
 			return n.Configure(ctx, live, policy)
 		}},
 	{"other id", syscall.EBUSY, "interface 'eth0' is attached as 'refusals-live'",

@@ -4,7 +4,6 @@ package natra_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -119,20 +118,6 @@ func (p pod) send(t testing.TB, packets int) {
 
 func mbit(in, out uint64) natra.Policy {
 	return natra.Policy{IngressRateBitsPerSec: in * 1e6, EgressRateBitsPerSec: out * 1e6}
-}
-
-// newGroup makes a group until the test ends, and returns its number.
-func newGroup(t testing.TB, name string) uint32 {
-	t.Helper()
-	natractl := os.Getenv("NATRACTL")
-	sh(t, "%s group set %s --ingress-rate 100M --egress-rate 100M", natractl, name)
-	t.Cleanup(func() { sh(t, "%s group remove %s", natractl, name) })
-	var shown []struct{ Number uint32 }
-	text := sh(t, "%s --json group show %s", natractl, name)
-	if err := json.Unmarshal([]byte(text), &shown); err != nil || len(shown) != 1 {
-		t.Fatalf("%v: %s", err, text)
-	}
-	return shown[0].Number
 }
 
 // attach attaches, and detaches when the test ends.

@@ -45,6 +45,19 @@ type Target struct {
 	Network, Label string
 }
 
+// AutomaticGroup is what an automatic group is to be. A rate of 0 means that this direction
+// is not limited. Parent is the name of a group that `natractl group` has made, of which
+// this one is a member with its weight and its floor.
+type AutomaticGroup struct {
+	IngressRateBitsPerSec uint64 `json:"ingress_rate_bits_per_sec"`
+	EgressRateBitsPerSec  uint64 `json:"egress_rate_bits_per_sec"`
+	IngressBurstBits      uint64 `json:"ingress_burst_bits"`
+	EgressBurstBits       uint64 `json:"egress_burst_bits"`
+	Parent                string `json:"parent"`
+	FloorBitsPerSec       uint64 `json:"floor_bits_per_sec"`
+	Weight                uint32 `json:"weight"`
+}
+
 // Policy has the limits and how they are kept. Zero means the default in each field; a
 // rate of 0 means that this direction is not limited. struct natra_policy in
 // natra/types.h says more about each.
@@ -68,11 +81,15 @@ type Policy struct {
 	EgressPacketRatePerSec      uint64 `json:"egress_packet_rate_per_sec"`
 	IngressConnectionRatePerSec uint64 `json:"ingress_connection_rate_per_sec"`
 	EgressConnectionRatePerSec  uint64 `json:"egress_connection_rate_per_sec"`
-	// Group is the number of the group whose rate it shares, which `natractl group`
-	// makes; 0: none. The weight and the floor are what it has of the group.
-	Group                uint32 `json:"group"`
-	GroupWeight          uint32 `json:"group_weight"`
-	GroupFloorBitsPerSec uint64 `json:"group_floor_bits_per_sec"`
+	// Group is the name of the group whose rates it shares, one that `natractl group` has
+	// made unless GroupIsAutomatic: such a group comes with its first member and goes with
+	// its last, and has a name of its own kind. AutomaticGroup is what that is to be; nil:
+	// it has to be there. The weight and the floor are what it has of the group.
+	Group                string          `json:"group"`
+	GroupIsAutomatic     bool            `json:"group_is_automatic"`
+	AutomaticGroup       *AutomaticGroup `json:"automatic_group"`
+	GroupWeight          uint32          `json:"group_weight"`
+	GroupFloorBitsPerSec uint64          `json:"group_floor_bits_per_sec"`
 
 	// The fields from here on are fixed at attach: Configure takes them as they were
 	// attached, or zero.

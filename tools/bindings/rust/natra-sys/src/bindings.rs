@@ -170,9 +170,11 @@ pub struct natra_policy {
     pub egress_packet_rate_per_sec: u64,
     pub ingress_connection_rate_per_sec: u64,
     pub egress_connection_rate_per_sec: u64,
-    pub group: u32,
+    pub group: [::std::os::raw::c_char; 128usize],
+    pub group_is_automatic: u32,
     pub group_weight: u32,
     pub group_floor_bits_per_sec: u64,
+    pub automatic_group: *const natra_group_info,
     pub ingress_mode: natra_ingress_mode,
     pub attach_mode: natra_mode,
     pub edt_pacing: natra_edt,
@@ -377,7 +379,6 @@ pub struct natra_group_info {
     pub parent: *const ::std::os::raw::c_char,
     pub floor_bits_per_sec: u64,
     pub weight: u32,
-    pub number: u32,
     pub members: u32,
     pub automatic: u32,
     pub ingress_charged: natra_count,
@@ -782,13 +783,6 @@ extern "C" {
     pub fn natra_group_remove(
         n: *mut natra,
         name: *const ::std::os::raw::c_char,
-    ) -> ::std::os::raw::c_int;
-}
-extern "C" {
-    pub fn natra_find_group(
-        n: *mut natra,
-        name: *const ::std::os::raw::c_char,
-        ret_number: *mut u32,
     ) -> ::std::os::raw::c_int;
 }
 extern "C" {

@@ -46,7 +46,7 @@ fn policies(natra: &mut Natra) {
         ..Policy::default()
     };
     let group = Policy {
-        group: 257,
+        group: "g".repeat(128),
         ..rates()
     };
     let weight = Policy {

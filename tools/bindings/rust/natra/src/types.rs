@@ -180,6 +180,15 @@ macro_rules! policy {
         pub struct Policy {
             $($(#[$doc])* pub $number: $type,)*
             $($(#[$word_doc])* pub $word: $enum,)*
+            /// Name of the group whose rates it shares, one that `natractl group` has made
+            /// unless it is automatic; "": none.
+            pub group: String,
+            /// An automatic group comes with its first member and goes with its last. Each
+            /// kind has names of its own.
+            pub group_is_automatic: bool,
+            /// What the automatic group is to be; `None`: it has to be there. Not in what is
+            /// reported of an attachment.
+            pub automatic_group: Option<AutomaticGroup>,
             /// Limit the traffic with these peers only, such as `10.0.0.0/8`.
             pub shaped_subnets: Vec<String>,
             /// Limit the traffic with all but these peers.
@@ -203,6 +212,8 @@ macro_rules! policy {
                 Policy {
                     $($number: c.$number,)*
                     $($word: $enum::from_c(c.$word),)*
+                    group: text_of(&c.group),
+                    group_is_automatic: c.group_is_automatic != 0,
                     ..Default::default()
                 }
             }
@@ -238,8 +249,6 @@ policy! {
     ingress_connection_rate_per_sec: u64,
     /// New TCP connections.
     egress_connection_rate_per_sec: u64,
-    /// Number of the group whose rate it shares, which `natractl group` makes; 0: none.
-    group: u32,
     /// Its part of what is left in the group. Needs a group.
     group_weight: u32,
     /// What the group never takes from it, bit/s. Needs a group.
@@ -259,9 +268,54 @@ policy! {
     }
 }
 
+/// What an automatic group is to be. A rate of 0 means that this direction is not limited,
+/// another 0 the default; `struct natra_group_info` in `natra/types.h` explains each member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AutomaticGroup {
+    /// Into the members, bit/s.
+    pub ingress_rate_bits_per_sec: u64,
+    /// Out of the members, bit/s.
+    pub egress_rate_bits_per_sec: u64,
+    /// Needs a rate.
+    pub ingress_burst_bits: u64,
+    /// Needs a rate.
+    pub egress_burst_bits: u64,
+    /// A group that `natractl group` has made, of which this one is a member; "": none.
+    pub parent: String,
+    /// What the parent never takes from it, bit/s.
+    pub floor_bits_per_sec: u64,
+    /// Its part of what is left in the parent.
+    pub weight: u32,
+}
+
+impl AutomaticGroup {
+    fn to_c(&self, texts: &mut Vec<CString>) -> Result<sys::natra_group_info> {
+        let parent = c_string("automatic_group.parent", &self.parent)?;
+        let group = sys::natra_group_info {
+            sz: size_of::<sys::natra_group_info>(),
+            ingress_rate_bits_per_sec: self.ingress_rate_bits_per_sec,
+            egress_rate_bits_per_sec: self.egress_rate_bits_per_sec,
+            ingress_burst_bits: self.ingress_burst_bits,
+            egress_burst_bits: self.egress_burst_bits,
+            parent: if self.parent.is_empty() {
+                ptr::null()
+            } else {
+                parent.as_ptr()
+            },
+            floor_bits_per_sec: self.floor_bits_per_sec,
+            weight: self.weight,
+            ..Default::default()
+        };
+
+        texts.push(parent);
+        Ok(group)
+    }
+}
+
 /// A policy for C, which points into its own lists.
 pub(crate) struct CPolicy {
     pub policy: sys::natra_policy,
+    _group: Option<Box<sys::natra_group_info>>,
     _texts: Vec<CString>,
     _lists: [Vec<*const c_char>; 2],
     _of_classes: Vec<Vec<*const c_char>>,
@@ -299,7 +353,23 @@ impl Policy {
             .map(|(class, subnets)| class.to_c(subnets, &mut texts))
             .collect::<Result<Vec<_>>>()?;
         let mut policy = self.numbers_to_c();
+        let group = match &self.automatic_group {
+            Some(group) => Some(Box::new(group.to_c(&mut texts)?)),
+            None => None,
+        };
 
+        // A name that is too long stays without its terminator, which C refuses.
+        for (to, from) in policy
+            .group
+            .iter_mut()
+            .zip(c_string("group", &self.group)?.as_bytes())
+        {
+            *to = *from as c_char;
+        }
+        policy.group_is_automatic = self.group_is_automatic.into();
+        if let Some(group) = &group {
+            policy.automatic_group = &**group;
+        }
         if !lists[0].is_empty() {
             policy.shaped_subnets = lists[0].as_ptr();
             policy.shaped_subnets_len = lists[0].len();
@@ -314,6 +384,7 @@ impl Policy {
         }
         Ok(CPolicy {
             policy,
+            _group: group,
             _texts: texts,
             _lists: lists,
             _of_classes: of_classes,

@@ -96,47 +96,27 @@ fn whole_life() {
     assert_eq!(e.to_string(), format!("'{id}' is not attached"));
 }
 
-/// Makes a group with C's functions, since this crate has none for that, and returns its
-/// number.
-fn make_group(name: &str) -> u32 {
-    let bpffs = CString::new(env::var("NATRA_TEST_BPFFS").expect("NATRA_TEST_BPFFS")).unwrap();
-    let name = CString::new(name).unwrap();
-    let opts = sys::natra_open_opts {
-        sz: size_of::<sys::natra_open_opts>(),
-        bpffs_path: bpffs.as_ptr(),
-        ..Default::default()
-    };
-    let group = sys::natra_group_info {
-        sz: size_of::<sys::natra_group_info>(),
-        name: name.as_ptr(),
-        ingress_rate_bits_per_sec: 100_000_000,
-        egress_rate_bits_per_sec: 100_000_000,
-        ..Default::default()
-    };
-    let (mut n, mut number) = (ptr::null_mut(), 0);
-
-    unsafe {
-        assert_eq!(sys::natra_open(&mut n, &opts), 0);
-        assert_eq!(sys::natra_group_set(n, &group), 0);
-        assert_eq!(sys::natra_find_group(n, name.as_ptr(), &mut number), 0);
-        sys::natra_close(n);
-    }
-    number
-}
-
 #[test]
 #[ignore]
 fn configure_keeps_the_group() {
     let (mut natra, target) = (open(), target(5));
     let wanted = Policy {
-        group: make_group("rust"),
+        group: "rust".into(),
+        group_is_automatic: true,
         group_weight: 3,
         group_floor_bits_per_sec: 1_000_000,
         ..policy("10M", "10M")
     };
 
-    assert!(wanted.group > 0);
-    let info = natra.attach(&target, &wanted).unwrap();
+    natra.attach(&target, &wanted).unwrap_err();
+    let made = Policy {
+        automatic_group: Some(AutomaticGroup {
+            ingress_rate_bits_per_sec: 100_000_000,
+            ..Default::default()
+        }),
+        ..wanted.clone()
+    };
+    let info = natra.attach(&target, &made).unwrap();
     assert_eq!(info.policy, wanted);
     let changed = Policy {
         ingress_rate_bits_per_sec: 20_000_000,

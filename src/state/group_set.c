@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "state/group_set.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/cleanup.h"
+#include "util/str.h"
+
+/* A group that is to be made or changed, and perhaps an attachment that enters it. */
+struct change {
+	struct natra *n;
+	const struct groups *groups;
+	uint32_t number;
+	struct natra_group_given given;
+	const char *id; /* NULL: none enters */
+	uint64_t floor; /* of that attachment */
+};
+
+/* Finds the parent of a group, which natra_group_set has made. `number` is 0 for a group
+ * that is to be made. */
+static int find_parent(const struct change *c,
+		       const struct natra_group_info *group,
+		       uint32_t *ret_parent)
+{
+	struct natra *n = c->n;
+	uint32_t parent;
+
+	*ret_parent = 0;
+	if (!group->parent)
+		return 0;
+	if (!c->given.automatic && strcmp(group->parent, c->given.name) == 0)
+		return refuse(n, -ELOOP, "parent: '%s' is the group itself",
+			      group->parent);
+	parent = groups_find(c->groups, group->parent, false);
+	if (!parent)
+		return with_code(n, NATRA_CODE_NO_GROUP,
+				 refuse(n, -ENOENT,
+					"parent: there is no group '%s'",
+					group->parent));
+	if (groups_given(c->groups, parent)->parent)
+		return refuse(n, -ELOOP, "parent: '%s' has a parent itself",
+			      group->parent);
+	if (c->number && groups_is_parent(c->groups, c->number))
+		return refuse(n, -ELOOP,
+			      "parent: '%s' is the parent of other groups",
+			      c->given.name);
+	*ret_parent = parent;
+	return 0;
+}
+
+static struct natra_group_given given_of(const struct natra_group_info *group,
+					 const char *name, bool automatic)
+{
+	struct natra_group_given given = {
+		.rate_bits_per_sec = {group->ingress_rate_bits_per_sec,
+				      group->egress_rate_bits_per_sec},
+		.burst_bits = {group->ingress_burst_bits,
+			       group->egress_burst_bits},
+		.floor_bits_per_sec = group->floor_bits_per_sec,
+		.weight = group->weight,
+		.automatic = automatic,
+	};
+
+	(void)str_copy(given.name, sizeof(given.name), name);
+	return given;
+}
+
+/* Checks the floors in the group, and those in its parent. */
+static int check_floors(const struct change *c, const struct groups *groups)
+{
+	int r = groups_check_floors(c->n, groups, c->number, c->id, c->floor);
+
+	if (r == 0 && c->given.parent)
+		r = groups_check_floors(c->n, groups, c->given.parent, NULL, 0);
+	return r;
+}
+
+/* Writes what the group shall be, or nothing. It is checked in a copy: a process that is
+ * killed while it checks leaves nothing that would be refused. */
+static int write_group(const struct change *c)
+{
+	const size_t size = 2 * NATRA_GROUPS * sizeof(struct natra_group);
+	cleanup_free struct natra_group *map = malloc(size);
+	struct groups changed = GROUPS_INIT;
+	int r;
+
+	if (!map)
+		return fail_errno(c->n, -ENOMEM, "read the groups");
+	memcpy(map, c->groups->map, size);
+	changed.map = map;
+	*groups_given(&changed, c->number) = c->given;
+	r = check_floors(c, &changed);
+	if (r < 0)
+		return r;
+	*groups_given(c->groups, c->number) = c->given;
+	groups_write_limits(c->groups);
+	return 0;
+}
+
+static int set(struct change *c, const struct natra_group_info *group)
+{
+	int r;
+
+	c->number = groups_find(c->groups, c->given.name, c->given.automatic);
+	r = find_parent(c, group, &c->given.parent);
+	if (r < 0)
+		return r;
+	if (c->number && memcmp(groups_given(c->groups, c->number), &c->given,
+				sizeof(c->given)) == 0)
+		return c->floor ? check_floors(c, c->groups) : 0;
+	if (!c->number) {
+		c->number = groups_find_free(c->groups);
+		if (!c->number)
+			return refuse(c->n, -ENOSPC,
+				      "there are %d groups already",
+				      NATRA_GROUPS);
+		groups_clear(c->groups, c->number);
+	}
+	return write_group(c);
+}
+
+int group_set(struct natra *n, const struct groups *groups, const char *name,
+	      const struct natra_group_info *group)
+{
+	struct change c = {
+		.n = n,
+		.groups = groups,
+		.given = given_of(group, name, false),
+	};
+
+	return set(&c, group);
+}
+
+static int refuse_absence(struct natra *n, const struct natra_policy *policy)
+{
+	return with_code(n, NATRA_CODE_NO_GROUP,
+			 refuse(n, -ENOENT, "group: there is no %s'%s'",
+				policy->group_is_automatic ? "automatic " : "",
+				policy->group));
+}
+
+/* Finds a group that has to be there. */
+static int find(struct change *c, const struct natra_policy *policy)
+{
+	c->number = groups_find(c->groups, policy->group,
+				policy->group_is_automatic);
+	if (!c->number)
+		return refuse_absence(c->n, policy);
+	return c->floor ? groups_check_floors(c->n, c->groups, c->number, c->id,
+					      c->floor)
+			: 0;
+}
+
+int group_enter(struct natra *n, const char *id,
+		const struct natra_policy *policy, struct groups *ret,
+		uint32_t *ret_number)
+{
+	const struct natra_group_info *group = policy->automatic_group;
+	struct change c = {
+		.n = n,
+		.groups = ret,
+		.id = id,
+		.floor = policy->group_floor_bits_per_sec,
+	};
+	int r;
+
+	*ret_number = 0;
+	if (!policy->group[0])
+		return 0;
+	r = groups_open(n, group != NULL, ret);
+	if (r == -ENOENT)
+		return refuse_absence(n, policy);
+	if (r == 0 && group) {
+		c.given = given_of(group, policy->group, true);
+		r = set(&c, group);
+	} else if (r == 0) {
+		r = find(&c, policy);
+	}
+	if (r == 0)
+		*ret_number = c.number;
+	return r;
+}

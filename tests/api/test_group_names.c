@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Groups are names: the tests check that automatic groups and those that natra_group_set has
+ * made are two kinds, and that nobody gets into another group than that of the name. */
+#include "one_pod.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TEAM "team a"
+
+static struct natra_group_info group_of(const char *name, uint64_t mbit)
+{
+	struct natra_group_info group = NATRA_INIT(group);
+
+	group.name = name;
+	group.ingress_rate_bits_per_sec = mbit * MBIT;
+	group.egress_rate_bits_per_sec = mbit * MBIT;
+	return group;
+}
+
+static void make_group(const char *name, uint64_t mbit)
+{
+	const struct natra_group_info group = group_of(name, mbit);
+
+	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
+}
+
+static void remove_group(const char *name)
+{
+	assert_int_equal(KEPT(natra_group_remove(n, name)), 0);
+}
+
+static int attach(const struct natra_policy *policy)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	return KEPT(natra_attach(n, &target, policy, NULL));
+}
+
+static void enter(struct natra_policy *policy, const char *name)
+{
+	(void)snprintf(policy->group, sizeof(policy->group), "%s", name);
+}
+
+static struct natra_policy member_of(const char *name)
+{
+	struct natra_policy policy = policy_of(10, 20);
+
+	enter(&policy, name);
+	return policy;
+}
+
+static int count(void *arg, const struct natra_group_info *group)
+{
+	(void)group;
+	++*(int *)arg;
+	return 0;
+}
+
+static int count_groups(void)
+{
+	int groups = 0;
+
+	assert_int_equal(KEPT(natra_foreach_group(n, count, &groups)), 0);
+	return groups;
+}
+
+struct search {
+	const char *name;
+	bool automatic;
+	struct natra_group_info found; /* sz 0: there is none */
+};
+
+static int compare(void *arg, const struct natra_group_info *group)
+{
+	struct search *search = arg;
+
+	if (strcmp(group->name, search->name) == 0 &&
+	    (group->automatic != 0) == search->automatic)
+		search->found = *group;
+	return 0;
+}
+
+static struct natra_group_info look_for(const char *name, bool automatic)
+{
+	struct search search = {.name = name, .automatic = automatic};
+
+	assert_int_equal(KEPT(natra_foreach_group(n, compare, &search)), 0);
+	return search.found;
+}
+
+/* An attachment makes its automatic group, which goes with its last member, and never is
+ * one that natra_group_set has made. */
+static void automatic_groups_come_and_go(void **state)
+{
+	struct natra_group_info limits = group_of("not read", 50);
+	struct pod second = pod_make("second");
+	struct natra_target target = pod_target(&second, "second");
+	struct natra_policy policy = member_of(TEAM), again;
+
+	(void)state;
+	policy.group_is_automatic = 1;
+	assert_int_equal(attach(&policy), -ENOENT);
+	says(n, "group", TEAM);
+	make_group(TEAM, 100);
+	assert_int_equal(attach(&policy), -ENOENT);
+	says(n, "automatic", TEAM);
+	policy.automatic_group = &limits;
+	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(look_for(TEAM, true).members, 1);
+	assert_int_equal(look_for(TEAM, true).egress_rate_bits_per_sec,
+			 50 * MBIT);
+	assert_int_equal(look_for(TEAM, false).members, 0);
+	assert_int_equal(look_for(TEAM, false).egress_rate_bits_per_sec,
+			 100 * MBIT);
+	/* What natra_query reports is the same membership again. */
+	again = rig_query(n, ID).policy;
+	assert_string_equal(again.group, TEAM);
+	assert_int_equal(again.group_is_automatic, 1);
+	assert_null(again.automatic_group);
+	again.egress_rate_bits_per_sec = 5 * MBIT;
+	assert_int_equal(KEPT(natra_configure(n, ID, &again)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &again)), 0);
+	again.group_is_automatic = 0;
+	assert_int_equal(KEPT(natra_check(n, ID, &again)), -EBADE);
+	says(n, "group", "automatic");
+	assert_int_equal(look_for(TEAM, true).egress_rate_bits_per_sec,
+			 50 * MBIT);
+	limits.egress_rate_bits_per_sec = 60 * MBIT;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	assert_int_equal(look_for(TEAM, true).members, 2);
+	assert_int_equal(look_for(TEAM, true).egress_rate_bits_per_sec,
+			 60 * MBIT);
+	assert_int_equal(KEPT(natra_group_remove(n, TEAM)), 0);
+	assert_int_equal(look_for(TEAM, true).members, 2);
+	rig_detach(n, "second");
+	pod_remove(&second);
+	assert_int_equal(look_for(TEAM, true).members, 1);
+	/* It leaves for another group, and for none. */
+	enter(&policy, "b");
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	assert_int_equal(look_for(TEAM, true).sz, 0);
+	assert_int_equal(look_for("b", true).members, 1);
+	policy = policy_of(10, 20);
+	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(count_groups(), 0);
+	rig_detach(n, ID);
+	assert_int_equal(rig_pins(), 0);
+}
+
+/* A call that fails leaves neither a group nor other limits of it. */
+static void refused_members_make_no_group(void **state)
+{
+	struct natra_group_info limits = group_of(NULL, 50);
+	struct natra_policy policy = member_of(TEAM);
+
+	(void)state;
+	policy.automatic_group = &limits;
+	policy.group_floor_bits_per_sec = 9 * MBIT;
+	limits.egress_rate_bits_per_sec = 8 * MBIT;
+	assert_int_equal(attach(&policy), -ERANGE);
+	says(n, TEAM, "9000000");
+	limits.parent = "nobody";
+	assert_int_equal(attach(&policy), -ENOENT);
+	says(n, "parent", "nobody");
+	limits.parent = NULL;
+	policy.group_floor_bits_per_sec = 0;
+	policy.attach_mode = NATRA_MODE_TCX_HOSTSIDE;
+	policy.edt_pacing = NATRA_EDT_ON;
+	assert_int_equal(attach(&policy), -EOPNOTSUPP);
+	assert_int_equal(rig_pins(), 0);
+	policy = member_of(TEAM);
+	policy.automatic_group = &limits;
+	assert_int_equal(attach(&policy), 0);
+	limits.egress_rate_bits_per_sec = 5 * MBIT;
+	policy.group_floor_bits_per_sec = 6 * MBIT;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ERANGE);
+	assert_int_equal(look_for(TEAM, true).egress_rate_bits_per_sec,
+			 8 * MBIT);
+	enter(&policy, "b");
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ERANGE);
+	assert_int_equal(count_groups(), 1);
+}
+
+/* In a process of its own, removes the group of the pod's tenant again and again, and makes
+ * another tenant's in its place. */
+static pid_t swap_groups(void)
+{
+	const struct natra_group_info own = group_of(TEAM, 100),
+				      other = group_of("other", 1);
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		(void)natra_group_remove(n, TEAM);
+		(void)natra_group_set(n, &other);
+		(void)natra_group_remove(n, "other");
+		(void)natra_group_set(n, &own);
+	}
+}
+
+static void a_pod_is_never_in_another_group(void **state)
+{
+	struct natra_policy policy = member_of(TEAM);
+	const time_t until = time(NULL) + 3;
+	int joined = 0, missed = 0, status;
+	const pid_t pid = swap_groups();
+
+	(void)state;
+	while (time(NULL) < until ||
+	       ((!joined || !missed) && time(NULL) < until + 20)) {
+		int r = attach(&policy);
+
+		assert_true(r == 0 || r == -ENOENT);
+		joined += r == 0;
+		missed += r != 0;
+		if (r < 0)
+			continue;
+		assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+		assert_int_equal(look_for("other", false).members, 0);
+		assert_int_equal(look_for(TEAM, false).members, 1);
+		rig_detach(n, ID);
+	}
+	assert_true(joined && missed);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	remove_group(TEAM);
+	remove_group("other");
+}
+
+/* The interface of the last member may go, and so may a process that has made a group and
+ * no record yet. */
+static void gc_removes_automatic_groups(void **state)
+{
+	struct natra_group_info limits = group_of(NULL, 50);
+	struct pod second = pod_make("second");
+	struct natra_target target = pod_target(&second, "second");
+	struct natra_policy policy = member_of(TEAM);
+
+	(void)state;
+	policy.automatic_group = &limits;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	pod_remove(&second);
+	assert_int_equal(count_groups(), 1);
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), 0);
+	assert_int_equal(count_groups(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		POD_CASE(automatic_groups_come_and_go),
+		POD_CASE(refused_members_make_no_group),
+		POD_CASE(a_pod_is_never_in_another_group),
+		POD_CASE(gc_removes_automatic_groups),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
