@@ -243,7 +243,7 @@ static void find_dir(const char *prefix, char *ret_path, size_t size)
  * process for ever, which says who it is. */
 static void a_stopped_holder_is_named(void **state)
 {
-	static const char *const shared[] = {"engine_", "groups_"};
+	static const char *const shared[] = {"engine_", "groups"};
 	const struct natra_group_info group = {
 		.sz = sizeof(group),
 		.name = "locks",
