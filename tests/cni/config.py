@@ -305,6 +305,8 @@ def classes(b):
             ("of the configuration", RATES, {"classes": key}, ours),
             ("asked for, not allowed", RATES, {"classes": key}, ours),
             ("asked for", RATES, {"classes": key, "allowAnnotations": [full]}, pods),
+            ("asked for, beside subnets", RATES,
+             {"unshapedSubnets": ["198.51.100.0/24"], "allowAnnotations": [full]}, pods),
             ("asked for, without other limits", {},
              {"allowAnnotations": ["classes"]}, pods)):
         path = f"{b.tmp}/{what}.log"
@@ -321,8 +323,6 @@ def classes(b):
     for wrong in ("", "web=10.0.0.0/33", "web=10.0.0.0/8,egress-rate=fast", "we b", ["web"]):
         b.refused(f"{full} {wrong!r}", RATES, {full: wrong}, allowAnnotations=[full],
                   words=(full, *shown(wrong)))
-    b.refused("classes beside subnets", RATES, {full: asked}, allowAnnotations=[full],
-              unshapedSubnets=["10.0.0.0/8"], words=(full, "unshaped_subnets"))
     conf = b.conf(RATES, {full: "web=x"}, classes=key, allowAnnotations=[full],
                   onError="continue")
     b.rep.equal("a bad value, onError continue", made(conf), ours)

@@ -39,8 +39,6 @@ BAD = [
         ({"group": TENANT, "groupFloor": "x"}, ("groupFloor", "x")),
         ({"groupWeight": 2}, ("groupWeight", "group")),
         ({"groupFloor": "2M"}, ("groupFloor", "group")),
-        ({"group": TENANT, "classes": [
-                {"name": "a", "subnets": ["10.0.0.0/8"], "ingressRate": "5M"}]}, ("group",)),
 ]
 
 
