@@ -252,7 +252,8 @@ NATRA_API int natra_upgrade(struct natra *n, const char *id);
  * when called twice. `target` needs `id`, or `ifname` (and netns) if the id
  * was the default. A qdisc, clsact or program of others is left.
  *
- * @return 0; -EINVAL; -EPERM; -ENOMEM; others as the kernel returned them.
+ * @return 1 removed; 0 there was nothing; -EINVAL; -EPERM; -ENOMEM; others as the
+ *         kernel returned them.
  */
 NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
 

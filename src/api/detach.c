@@ -36,9 +36,11 @@ static int resolve_id(struct natra *n, const struct natra_target *t, int fd,
 int natra_detach(struct natra *n, const struct natra_target *target)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	char id[NATRA_ID_MAX + 1];
 	struct natra_target t;
 	cleanup_close int fd = -1;
+	bool is_there = false;
 	int r;
 
 	if (!n)
@@ -62,8 +64,10 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 		r = admission_id(n, &t, fd, id);
 	if (r == 0)
 		r = pin_dir_lock_id(n, id, false, &dir);
-	if (r == 0)
+	if (r == 0) {
+		is_there = pin_find_gen(n, dir.path, &gen) != -ENOENT;
 		r = teardown_all(n, &dir, NULL, fd);
+	}
 	if (r == 0)
 		pin_dir_remove(&dir);
 	/* This is also done if nothing was attached: the last call may have
@@ -74,7 +78,8 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 		else
 			r = engine_sweep(n);
 	}
-	return finish(n, r == -ENOENT ? 0 : r);
+	r = finish(n, r == -ENOENT ? 0 : r);
+	return r < 0 ? r : is_there;
 }
 
 int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)

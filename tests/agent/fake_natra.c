@@ -7,7 +7,7 @@
  * leftovers+IFNAME stands for what upstream's plugin has left there: if it has an errno,
  * the name of a code ("-": none) and a text, attaching fails with them while it is there. A file waiting+ID stands for the same beside one id, with packets
  * that wait. With the file leftovers-ifb the ifb of its limit of egress is
- * there, too. The file error-NAME stands for a call that fails with the number in it,
+ * there, too. The file error-NAME stands for a call that fails with the number in it and a code,
  * kill-NAME for a process that is killed there, and slow-drain_leftovers for a call
  * after which the process finds the clock 15 s later. Attaching to a pod waits while
  * there is a file hold-attach, and changing its limits while there is hold-configure. The
@@ -160,6 +160,7 @@ static int failing(const char *name)
 	if (!f)
 		return 0;
 	number = (int)read_number(f);
+	code = read_code(f);
 	if (number)
 		(void)snprintf(error, sizeof(error), "fake %s: %s", name,
 			       strerror(number));
@@ -214,8 +215,12 @@ static int load(const char *id, struct natra_info *ret)
 	struct natra_info info = NATRA_INIT(info);
 	bool current;
 
-	if (!f)
+	if (!f) {
+		(void)snprintf(error, sizeof(error), "'%s' is not attached",
+			       id);
+		code = NATRA_CODE_NOT_ATTACHED;
 		return -ENOENT;
+	}
 	(void)snprintf(info.id, sizeof(info.id), "%s", id);
 	info.policy = (struct natra_policy)NATRA_INIT(info.policy);
 	info.policy.ingress_rate_bits_per_sec = read_number(f);
@@ -357,9 +362,7 @@ int __wrap_natra_detach(struct natra *n, const struct natra_target *target)
 	int r = called("detach", "id=%s", target->id);
 
 	(void)n;
-	if (r == 0)
-		(void)unlink(path_of(target->id).text);
-	return r;
+	return r < 0 ? r : unlink(path_of(target->id).text) == 0;
 }
 
 int __wrap_natra_upgrade(struct natra *n, const char *id)

@@ -412,6 +412,16 @@ class Adopt(Case):
         self.assertIn("a running pod stays as it is", log)
         self.assertIn("failed=1", log)
 
+    def test_what_is_absent(self):
+        """A pod that has ended is no failure; that its group or bpffs is gone is one."""
+        for error, failed in (("19 -", False), ("2 no_netns", False), ("2 no_group", True),
+                              ("2 -", True)):
+            with self.subTest(error):
+                self.node.forget()
+                self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+                self.node.fail("attach", error)
+                self.assertEqual("failed=1" in self.run_agent(), failed)
+
     def test_limits_unknown(self):
         """The agent leaves a pod alone whose limits it cannot read, but replaces those that
         natra of another ABI has attached."""

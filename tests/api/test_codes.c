@@ -163,6 +163,24 @@ static void configure_without_rates(void **state)
 	assert_int_equal(stats.ingress.unlimited.packets, 20);
 }
 
+/* Detaching what is not there succeeds, and says so. */
+static void detach_tells_what_it_did(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 10);
+
+	(void)state;
+	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	attach();
+	assert_int_equal(KEPT(natra_detach(n, &target)), 1);
+	assert_string_equal(natra_error(n), "");
+	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	assert_int_equal(natra_record_unshaped(n, &target, &policy, "test"), 0);
+	assert_int_equal(KEPT(natra_detach(n, &target)), 1);
+	target.netns = "/nonexistent";
+	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+}
+
 /* A code is of the last error only, also of one whose text nobody formats. */
 static void codes_are_of_the_last_call(void **state)
 {
@@ -203,6 +221,7 @@ int main(void)
 		POD_CASE(what_differs_is_named),
 		POD_CASE(what_differs_beside_the_kernel),
 		POD_CASE(configure_without_rates),
+		POD_CASE(detach_tells_what_it_did),
 		POD_CASE(codes_are_of_the_last_call),
 		POD_CASE(codes_have_names),
 	};

@@ -36,7 +36,7 @@ static int teardown(void **state)
 	(void)state;
 	rig_same_state(before);
 	free(before);
-	assert_int_equal(natra_detach(n, &target), 0);
+	assert_int_equal(natra_detach(n, &target), 1);
 	natra_close(n);
 	pod_remove(&pod);
 	return 0;

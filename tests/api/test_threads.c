@@ -44,6 +44,14 @@ static void note_error(struct job *job, const struct natra *n, int r)
 			       natra_error(n));
 }
 
+/* Returns 0 whether or not another thread was faster. */
+static int detach(struct natra *n, const struct natra_target *target)
+{
+	int r = natra_detach(n, target);
+
+	return r < 0 ? r : 0;
+}
+
 /* Calls attach, check, query and detach. */
 static void *whole_life(void *arg)
 {
@@ -63,7 +71,7 @@ static void *whole_life(void *arg)
 	note_error(job, n, job->results[2]);
 	if (job->results[2] == 0 && strcmp(info.id, job->id) != 0)
 		job->results[2] = -EBADMSG;
-	job->results[3] = natra_detach(n, &target);
+	job->results[3] = detach(n, &target);
 	note_error(job, n, job->results[3]);
 	job->moved = netns_of_thread() != netns;
 	natra_close(n);
@@ -91,7 +99,7 @@ static void *detach_only(void *arg)
 	struct natra *n = rig_open();
 
 	(void)pthread_barrier_wait(job->start);
-	job->results[0] = natra_detach(n, &target);
+	job->results[0] = detach(n, &target);
 	note_error(job, n, job->results[0]);
 	natra_close(n);
 	return NULL;

@@ -303,7 +303,7 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 {
 	(void)n;
 	fprintf(stderr, "detach %s\n", target->id ? target->id : "by name");
-	return 0;
+	return 1;
 }
 
 int natra_check(struct natra *n, const char *id,

@@ -52,6 +52,10 @@ class Call(unittest.TestCase):
         self.assertNotIn("code", answer("attach", target={"ifname": "stuck"}, **attach))
         self.assertNotIn("code", answer("query", id="web"))
 
+    def test_detach(self):
+        self.assertEqual(answer("detach", target={"id": "web"}),
+                         {"errno": 0, "result": {"removed": True}})
+
     def test_numbers(self):
         """The policy comes back as it was given, however large the numbers are."""
         policy = {"ingress_rate_bits_per_sec": 5, "egress_rate_bits_per_sec": "7",

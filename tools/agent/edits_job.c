@@ -221,8 +221,7 @@ static void follow(const struct seat *seat, struct wish *wish,
 		return;
 	r = found < 0 ? found
 		      : change(seat, wish, (enum difference)found, &made);
-	/* The pod has ended meanwhile. */
-	if (r == -ENOENT || r == -ENODEV)
+	if (seat_has_ended(seat, r))
 		return;
 	if (r < 0) {
 		seat_failed(seat, r, result);

@@ -179,7 +179,7 @@ static int upgrade(const struct pods *pods)
 		memcpy(seat.id, ids.list[i], sizeof(seat.id));
 		if (error == 0)
 			pods->report->upgraded++;
-		else if (error != -ENOENT && error != -ENODEV)
+		else if (!seat_has_ended(&seat, error))
 			seat_failed(pods, &seat, natra_error(pods->n));
 	}
 	free(ids.list);

@@ -102,7 +102,9 @@ static int attach_once(const struct preload *p,
 		with.classes_len = 1;
 	}
 	r = natra_attach(p->n, &target, &with, ret_info);
-	return r < 0 ? r : natra_detach(p->n, &target);
+	if (r == 0)
+		r = natra_detach(p->n, &target);
+	return r < 0 ? r : 0;
 }
 
 /* Returns the configuration's policy. Neither the group nor the part in it matters to a

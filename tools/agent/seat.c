@@ -44,6 +44,14 @@ const char *seat_error(const struct seat *seat, int r)
 	return text[0] ? text : strerror(-r);
 }
 
+bool seat_has_ended(const struct seat *seat, int r)
+{
+	const enum natra_code code = natra_error_code(seat->n);
+
+	return r == -ENODEV || (r < 0 && (code == NATRA_CODE_NOT_ATTACHED ||
+					  code == NATRA_CODE_NO_NETNS));
+}
+
 static bool any(const struct natra_leftovers *left)
 {
 	return left->tbf || left->ingress_redirect;
@@ -67,12 +75,6 @@ static bool is_for_later(const struct seat *seat,
 	return left->waiting_ms && !seat->may_drain && covers(policy, left);
 }
 
-/* Returns whether a failure of a call on the pod means that it has ended. */
-static bool has_ended(int r)
-{
-	return r == -ENODEV || r == -ENOENT;
-}
-
 /* Removes upstream's limits beside natra's. What waits in them passes first, while they
  * alone hold. */
 static int take_away(const struct seat *seat, const struct natra_target *target,
@@ -91,7 +93,7 @@ static int take_away(const struct seat *seat, const struct natra_target *target,
 	*ret = SEAT_REPLACED;
 	if (left->waiting_ms)
 		r = natra_drain_leftovers(seat->n, target);
-	if (r < 0 && !has_ended(r))
+	if (r < 0 && !seat_has_ended(seat, r))
 		seat_log(seat, NATRA_LOG_WARN,
 			 "what waits in the bandwidth plugin's limits is lost",
 			 seat_error(seat, r));
@@ -186,9 +188,11 @@ static int find_result(const struct seat *seat)
 static int detach(const struct seat *seat)
 {
 	struct natra_target target = NATRA_INIT(target);
+	int r;
 
 	target.id = seat->id;
-	return natra_detach(seat->n, &target);
+	r = natra_detach(seat->n, &target);
+	return r < 0 ? r : 0;
 }
 
 /* A pod that ends meanwhile has been detached before it was attached; then there
@@ -249,7 +253,7 @@ int seat_attach(const struct seat *seat, struct wish *wish,
 	r = groups_attach(&wish->settings, seat->n, seat->jobs->log,
 			  attach_with, &a);
 	(void)close(fd);
-	if (has_ended(r))
+	if (seat_has_ended(seat, r))
 		return 0;
 	if (r == 0) {
 		undo_if_gone(seat);
@@ -298,5 +302,5 @@ int seat_finish(const struct seat *seat, const struct natra_policy *policy,
 		undo_if_gone(seat);
 		*ret_change = change;
 	}
-	return has_ended(r) ? 0 : r;
+	return seat_has_ended(seat, r) ? 0 : r;
 }

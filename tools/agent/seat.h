@@ -35,6 +35,10 @@ enum seat_change {
 /* Returns the text of an error that a call about it has returned. */
 const char *seat_error(const struct seat *seat, int r);
 
+/* Returns whether the last call of the library, which returned `r`, failed because the
+ * pod has ended. */
+bool seat_has_ended(const struct seat *seat, int r);
+
 /* Returns 1 if limits of natra's hold, 0 if not, or -errno if that is not known. */
 int seat_query(const struct seat *seat, struct natra_info *ret_info);
 

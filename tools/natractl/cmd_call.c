@@ -118,7 +118,13 @@ static int call_upgrade(struct call *call)
 
 static int call_detach(struct call *call)
 {
-	return natra_detach(call->cli->n, call->target);
+	int r = natra_detach(call->cli->n, call->target);
+
+	if (r < 0)
+		return r;
+	call->result = cJSON_CreateObject();
+	cJSON_AddBoolToObject(call->result, "removed", r == 1);
+	return 0;
 }
 
 static int call_check(struct call *call)
