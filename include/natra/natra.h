@@ -17,7 +17,8 @@
  *
  * Threads: one handle may be used by one thread at a time; two handles are
  * independent. Processes may work on the same attachment at once: the library
- * locks it.
+ * locks it. A call that changes something waits for a process that has a lock for 5 s at
+ * most (it may be stopped), then it fails with -EBUSY, and natra_error() names both.
  *
  * State: all of it is pinned on bpffs, at the path of natra_open_opts, or else on the
  * one that pid 1 has at /sys/fs/bpf. In another mount namespace, such as the one that

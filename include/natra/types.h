@@ -124,7 +124,7 @@ struct natra_open_opts {
 	bool keep_programs;
 	/** Asked while a call waits for another process that works on the same
 	 *  attachment or network namespace. Once it returns true, the call fails with
-	 *  -ECANCELED and has changed nothing. NULL: the call waits. */
+	 *  -ECANCELED and has changed nothing. NULL: see "Threads" in natra.h. */
 	natra_cancelled_fn cancelled_fn;
 	void *cancelled_arg;
 };
