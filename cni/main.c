@@ -87,7 +87,7 @@ static void log_library(void *arg, enum natra_log_level level, const char *line)
 
 static void begin_log(struct call *call)
 {
-	struct log_settings settings = settings_log(&call->conf);
+	struct log_settings settings = settings_log(call->conf.json);
 	struct log_words *about = &call->log.about;
 
 	call->log.path = settings.file;

@@ -225,11 +225,11 @@ void settings_free(struct settings *s)
 	s->asked = NULL;
 }
 
-struct log_settings settings_log(const struct conf *conf)
+struct log_settings settings_log(const cJSON *all)
 {
 	struct log_settings log = {DEFAULT_LOG_FILE, NATRA_LOG_INFO};
-	const cJSON *file = json_get(conf->json, "logFile");
-	const cJSON *level = json_get(conf->json, "logLevel");
+	const cJSON *file = json_get(all, "logFile");
+	const cJSON *level = json_get(all, "logLevel");
 
 	if (file)
 		(void)parse_log_file(file, &log.file);

@@ -63,6 +63,6 @@ struct log_settings {
 /* Reads the keys about the log for any command. A wrong value counts as absent
  * here, because DEL and GC must not fail for a bad configuration; settings_read
  * refuses it. */
-struct log_settings settings_log(const struct conf *conf);
+struct log_settings settings_log(const cJSON *keys);
 
 #endif

@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	require(natra_open(&n, NULL) == 0);
 	if (told(conf_parse(&conf, text, size, &failure), &failure) == 0) {
-		require(settings_log(&conf).file != NULL);
+		require(settings_log(conf.json).file != NULL);
 		read_limits(&conf, n);
 		make_result(&conf);
 	}

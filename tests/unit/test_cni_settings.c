@@ -305,7 +305,7 @@ static void a_bad_log_setting_is_the_default_for_the_log(void **state)
 		(void)snprintf(text, sizeof(text), CONF("%s"),
 			       cases[i].members);
 		conf = conf_of(text);
-		log = settings_log(&conf);
+		log = settings_log(conf.json);
 		assert_string_equal(log.file, cases[i].file);
 		assert_int_equal(log.level, cases[i].level);
 		conf_free(&conf);

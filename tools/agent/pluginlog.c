@@ -129,9 +129,7 @@ static void pass_over(struct pluginlog *p)
 
 static char *file_of(cJSON *conf)
 {
-	const struct conf keys = {.json = conf};
-
-	return text_copy(settings_log(&keys).file);
+	return text_copy(settings_log(conf).file);
 }
 
 int pluginlog_open(struct pluginlog *p, const char *root, cJSON *conf,
