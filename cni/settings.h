@@ -45,8 +45,8 @@ struct asker {
 
 /* Reads all keys but rates, bursts and subnets, which bandwidth.h reads, groups and classes.
  * The library checks ranges. settings_free is needed whatever is returned. */
-int settings_read(struct settings *ret_settings, const cJSON *keys,
-		  struct natra *n, struct failure *failure);
+int settings_read(struct settings *s, const cJSON *all, struct natra *n,
+		  struct failure *failure);
 
 /* Returns whether pods may use an annotation that natra knows. */
 bool settings_allow(const struct settings *settings, const char *name);
@@ -63,6 +63,6 @@ struct log_settings {
 /* Reads the keys about the log for any command. A wrong value counts as absent
  * here, because DEL and GC must not fail for a bad configuration; settings_read
  * refuses it. */
-struct log_settings settings_log(const cJSON *keys);
+struct log_settings settings_log(const cJSON *all);
 
 #endif

@@ -42,28 +42,43 @@ static void pause_ms(unsigned int ms)
 	(void)nanosleep(&pause, NULL);
 }
 
-/* Returns the process that has `fd` locked; 0 if there is none, or it cannot be seen from this
- * one's pid namespace. */
+/* Reads a line such as "7: FLOCK  ADVISORY  WRITE 1234 00:1f:5678 0 EOF". Returns the
+ * process that has the file locked; 0 if the line is about another one. */
+static pid_t read_holder(const char *line, const struct stat *st)
+{
+	/* A lock that a process waits for has an arrow before its kind. */
+	const char *at = strstr(line, ": FLOCK ");
+	unsigned long major, minor, inode;
+	char *end;
+	long pid;
+
+	if (!at)
+		return 0;
+	at += strcspn(at, "0123456789");
+	pid = strtol(at, &end, 10);
+	major = strtoul(end, &end, 16);
+	minor = *end == ':' ? strtoul(end + 1, &end, 16) : 0;
+	inode = *end == ':' ? strtoul(end + 1, &end, 10) : 0;
+	return inode == st->st_ino && makedev((unsigned int)major,
+					      (unsigned int)minor) == st->st_dev
+		       ? (pid_t)pid
+		       : 0;
+}
+
+/* Returns the process that has `fd` locked; 0 or less if there is none, or it cannot be seen
+ * from this one's pid namespace. */
 static pid_t find_holder(int fd)
 {
 	cleanup_file FILE *locks = fopen("/proc/locks", "re");
 	char line[256];
 	struct stat st;
+	pid_t pid = 0;
 
 	if (!locks || fstat(fd, &st) < 0)
 		return 0;
-	while (fgets(line, sizeof(line), locks)) {
-		unsigned int major, minor;
-		unsigned long inode;
-		int pid;
-
-		/* A lock that a process waits for has an arrow before its kind. */
-		if (sscanf(line, "%*u: FLOCK %*s %*s %d %x:%x:%lu", &pid,
-			   &major, &minor, &inode) == 4 &&
-		    inode == st.st_ino && makedev(major, minor) == st.st_dev)
-			return pid > 0 ? pid : 0;
-	}
-	return 0;
+	while (!pid && fgets(line, sizeof(line), locks))
+		pid = read_holder(line, &st);
+	return pid;
 }
 
 struct waiting {
@@ -135,7 +150,7 @@ static int refuse_busy(struct natra *n, const char *path,
 {
 	char name[32];
 
-	if (!w->holder)
+	if (w->holder <= 0)
 		return refuse(n, -EBUSY,
 			      "another process has had '%s' locked for %u ms",
 			      path, w->for_holder_ms);

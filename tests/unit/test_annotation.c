@@ -208,9 +208,10 @@ static void each_name_is_known(void **state)
 {
 	static const char *const unknown[] = {"edt", "natra.io/", "",
 					      "ingress-bandwidth"};
-	static const char *const known[] = {"kubernetes.io/ingress-bandwidth",
-					    CALICO "egressBandwidth", "classes",
-					    "natra.io/classes", "group-floor"};
+	static const char *const known[] = {
+		"kubernetes.io/ingress-bandwidth",
+		"qos.projectcalico.org/egressBandwidth", "classes",
+		"natra.io/classes", "group-floor"};
 	struct natra_annotations asked = all_of(NULL, 0);
 	struct natra_policy policy = both;
 	char text[128];

@@ -83,7 +83,7 @@ struct th_peers {
 
 /* Loads a program. `peers` may be NULL. Returns the library's error, whose text is then
  * in run->n. */
-int th_start(struct progrun *run, const struct program_options *options,
+int th_start(struct progrun *run, const struct program_options *given,
 	     const struct th_peers *peers, const struct natra_limits *limits);
 
 /* These fail the running test on any error. */
