@@ -48,7 +48,7 @@ pub use natra_sys::{
     natra_direction_stats as DirectionStats, natra_flow as Flow, natra_histogram as Histogram,
     natra_stats as Stats,
 };
-pub use types::{Annotations, Class, Features, Info, Netns, Policy, Target};
+pub use types::{Annotations, AutomaticGroup, Class, Features, Info, Netns, Policy, Target};
 pub use words::{
     parse_rate, parse_size, parse_time, Code, Direction, Edt, FastPass, IngressMode, Mode, Sli,
 };

@@ -73,7 +73,10 @@ macro_rules! reads {
                 let mut value = 0;
 
                 if unsafe { sys::$parse(c.as_ptr(), &mut value) } < 0 {
-                    return Err(Error::new(EINVAL, format!("{}: '{}' is unknown", $what, text)));
+                    return Err(Error::new(
+                        EINVAL,
+                        format!("{}: '{}' is unknown", $what, text),
+                    ));
                 }
                 Ok($name::from_c(value))
             }

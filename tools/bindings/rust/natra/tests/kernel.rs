@@ -13,7 +13,10 @@ use std::process::Command;
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
-use natra::{Class, Code, Direction, FastPass, LogLevel, Mode, Natra, Netns, Options, Policy, Target};
+use natra::{
+    AutomaticGroup, Class, Code, Direction, FastPass, LogLevel, Mode, Natra, Netns, Options,
+    Policy, Target,
+};
 use natra_sys as sys;
 
 const ENOENT: i32 = 2;
