@@ -436,7 +436,8 @@ NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
  * is recorded, and the call succeeds. An attachment of the id to another interface is
  * removed.
  *
- * @param policy  what it should have; checked as by natra_attach.
+ * @param policy  what it should have, as far as that is known: it needs no rate. Else
+ *                checked as by natra_attach.
  * @param reason  one line, cut after 255 bytes; natra_error(n) is allowed.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such netns;
  *         -EBUSY the interface is limited by another id, or another process had one of

@@ -8,7 +8,6 @@
 
 #include "api/structs.h"
 #include "attach/attachment.h"
-#include "policy/classes.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -26,11 +25,6 @@ int admission_read(struct natra *n, const struct natra_target *target,
 		return r;
 	if (!a->target.ifname || !a->target.ifname[0])
 		return refuse(n, -EINVAL, "ifname: missing");
-	if (!classes_limit(p, &a->order.subnets, false) &&
-	    !classes_limit(p, &a->order.subnets, true))
-		return refuse(
-			n, -EINVAL,
-			"ingress_rate_bits_per_sec, egress_rate_bits_per_sec, group: at least one is needed");
 	if (p->shaped_subnets_len + p->unshaped_subnets_len !=
 	    a->order.subnets.len)
 		return refuse(n, -EINVAL,

@@ -10,6 +10,7 @@
 #include "attach/leftovers.h"
 #include "attach/shaper.h"
 #include "kernel/feature.h"
+#include "policy/classes.h"
 #include "state/engine.h"
 #include "util/str.h"
 
@@ -47,6 +48,16 @@ static void warn_of_others(struct natra *n, const struct order *order,
 					      n);
 }
 
+static int check_limits_anything(struct natra *n, const struct order *order)
+{
+	if (classes_limit(&order->policy, &order->subnets, false) ||
+	    classes_limit(&order->policy, &order->subnets, true))
+		return 0;
+	return refuse(
+		n, -EINVAL,
+		"ingress_rate_bits_per_sec, egress_rate_bits_per_sec, group: at least one is needed");
+}
+
 int natra_attach(struct natra *n, const struct natra_target *target,
 		 const struct natra_policy *policy, struct natra_info *ret_info)
 {
@@ -58,6 +69,8 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	if (!n)
 		return -EINVAL;
 	r = admission_read(n, target, policy, &a);
+	if (r == 0)
+		r = check_limits_anything(n, &a.order);
 	if (r == 0 && ret_info)
 		r = struct_out_check(n, "ret_info", ret_info, FIRST_INFO);
 	if (r < 0)

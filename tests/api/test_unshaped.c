@@ -239,6 +239,24 @@ static void limited_by_another_id(void **state)
 	assert_int_equal(KEPT(natra_detach(n, &target)), 1);
 }
 
+/* What it should have may not be known. */
+static void a_record_needs_no_rate(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = NATRA_INIT(policy);
+
+	(void)state;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
+			 -EINVAL);
+	says(n, "group", "at least one");
+	assert_int_equal(
+		KEPT(natra_record_unshaped(n, &target, &policy, "not known")),
+		0);
+	assert_true(rig_query(n, ID).unshaped);
+	assert_int_equal(rig_query(n, ID).policy.egress_rate_bits_per_sec, 0);
+	rig_detach(n, ID);
+}
+
 /* If the id is used for another pod, its attachment there is removed. */
 static void limits_of_another_interface_go(void **state)
 {
@@ -305,10 +323,6 @@ static void bad_calls_record_nothing(void **state)
 		KEPT(natra_record_unshaped(n, &target, &policy, REASON)),
 		-EINVAL);
 	says(n, "ingress_rate_bits_per_sec", NULL);
-	policy = policy_of(0, 0);
-	assert_int_equal(
-		KEPT(natra_record_unshaped(n, &target, &policy, REASON)),
-		-EINVAL);
 	policy = policy_of(10, 20);
 	target.ifname = "eth9";
 	assert_int_equal(
@@ -347,6 +361,7 @@ int main(void)
 		CASE(interface_gone_is_garbage),
 		CASE(gc_of_its_network),
 		CASE(limited_by_another_id),
+		CASE(a_record_needs_no_rate),
 		CASE(limits_of_another_interface_go),
 		CASE(record_has_the_subnets),
 		CASE(bad_calls_record_nothing),

@@ -31,8 +31,8 @@ const (
 	again = 2 * time.Second
 	// See sweep.
 	sweepEvery = 10 * time.Second
-	// The highest rate stands for one that is not known, because a policy needs one.
-	unknownRate = 1e15
+	// A policy is checked with this rate in a direction that has none yet.
+	highestRate = 1e15
 )
 
 // config is the plugin's file among the runtime's, such as /etc/nri/conf.d/natra.conf.
@@ -80,7 +80,9 @@ func (p *plugin) configure(text string) error {
 		return fmt.Errorf("configuration: onError: %q is neither \"continue\" nor \"fail\"", c.OnError)
 	}
 	// The pods' own rates come later, so that any limit may go with one.
-	with := withRates(c.Policy)
+	with := c.Policy
+	with.IngressRateBitsPerSec = cmp.Or(with.IngressRateBitsPerSec, highestRate)
+	with.EgressRateBitsPerSec = cmp.Or(with.EgressRateBitsPerSec, highestRate)
 	if err := p.n.CheckPolicy(with); err != nil {
 		return fmt.Errorf("configuration: policy: %w", err)
 	}
@@ -332,16 +334,10 @@ func (p *plugin) policy(ctx context.Context, pod *api.PodSandbox) (natra.Policy,
 			SkipBad: p.config.OnError == "continue"})
 	}
 	if err != nil {
-		return withRates(p.config.Policy), err
+		return natra.Policy{IngressRateBitsPerSec: p.config.Policy.IngressRateBitsPerSec,
+			EgressRateBitsPerSec: p.config.Policy.EgressRateBitsPerSec}, err
 	}
 	return policy, nil
-}
-
-// withRates returns a policy that has rates: what a pod asks for may go with them.
-func withRates(policy natra.Policy) natra.Policy {
-	policy.IngressRateBitsPerSec = cmp.Or(policy.IngressRateBitsPerSec, unknownRate)
-	policy.EgressRateBitsPerSec = cmp.Or(policy.EgressRateBitsPerSec, unknownRate)
-	return policy
 }
 
 // isWrongText returns whether AnnotatePolicy has failed because of an annotation.
