@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Draws results/fair-convergence.svg, the picture of bpf/README.md, from
+"""Draws results/fair-convergence.svg, the picture of history.md, from
 results/fair-convergence.txt, which is what build/tests/unit/fair_trace prints.
 
 usage: fair_chart.py

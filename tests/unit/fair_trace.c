@@ -3,7 +3,7 @@
  * Prints how K and the shares of flows move in the simulation of fair_sim.c, at 10
  * Mbit/s with EDT: one stream, to which 15 come after 3 s and leave after 7 s. The
  * output is tests/bench/results/fair-convergence.txt, from which
- * tests/bench/fair_chart.py draws the picture of bpf/README.md.
+ * tests/bench/fair_chart.py draws the picture of tests/bench/history.md.
  */
 #include <stdio.h>
 
