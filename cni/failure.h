@@ -15,7 +15,7 @@ enum cni_code {
 	CNI_BAD_NETNS = 8,
 	CNI_TRY_AGAIN = 11,
 	CNI_NOT_AVAILABLE = 50,
-	/* These are natra's own; README.md explains them. */
+	/* These are natra's own; natra-cni(8) explains them. */
 	CNI_NOT_SHAPED = 100,
 	CNI_NOT_SUPPORTED = 101,
 	CNI_BUSY = 102,

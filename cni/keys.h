@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Keys of the network configuration that are no field of the policy, whose keys
  * are in src/policy/fields.h. The plugin reads them and the installer writes them.
- * README.md and natra-cni(8) have a table of all keys. */
+ * natra-cni(8) has all of them. */
 #ifndef NATRA_CNI_KEYS_H
 #define NATRA_CNI_KEYS_H
 
