@@ -203,12 +203,12 @@ struct natra_policy {
 	 *  where it puts no backpressure on the sender: to forwarded packets. Packets
 	 *  that wait for more than half of it are marked. 0: 50 ms. At most 9 s. */
 	uint64_t pace_limit_ns;
-	/** Share of the rate that mice may take with NATRA_FAST_PASS_CHARGED, in
+	/** Share of the rate that small flows may take with NATRA_FAST_PASS_CHARGED, in
 	 *  percent, 1 to 100; 0: 80. EDT holds what is over it for pace_limit_ns and
 	 *  100 ms at most, longer only under 1 Mbit/s. */
 	uint32_t fast_pass_share_percent;
 	enum natra_fast_pass fast_pass;
-	/** What mice in total may take beside the rate with
+	/** What small flows in total may take beside the rate with
 	 *  NATRA_FAST_PASS_GUARDED, in each direction that is limited; 0: as
 	 *  much as its rate. The burst is what this carries in 0.5 s. */
 	uint64_t fast_pass_guard_bits_per_sec;
