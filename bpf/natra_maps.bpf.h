@@ -18,8 +18,8 @@ struct {
 } natra_configs SEC(".maps");
 
 /* The states (struct natra_state), which programs write and user space reads.
- * This map is resized before loading, too, and its values to what the sketch
- * takes. User space maps it, because the counters are a small part of a value. */
+ * This map is resized before loading, too. User space maps it, because the counters
+ * are a small part of a value. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

@@ -379,8 +379,7 @@ struct natra_group {
 
 /*
  * The part of an attachment's data that changes with every packet: an entry of
- * the map natra_states. The sketch has NATRA_ROWS rows of cells, as wide as the
- * policy says.
+ * the map natra_states.
  *
  * User space maps natra_states, so its values begin with a page. Each is a multiple of
  * a cache line long, and so are the parts that different CPUs write.

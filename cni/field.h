@@ -8,8 +8,8 @@
 #include "../src/policy/fields.h"
 #include "../tools/common/json.h"
 
-/* Puts a value into the policy, if it is one that the field can have, or says what is wrong. The library
- * checks the range of a time and of the cells. */
+/* Puts a value into the policy, if it is one that the field can have, or says what
+ * is wrong. The library checks the range of a time. */
 struct policy_mistake field_read(const struct policy_field *field,
 				 const cJSON *value,
 				 struct natra_policy *policy);
