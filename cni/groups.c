@@ -280,20 +280,25 @@ int groups_attach(struct settings *s, struct natra *n, struct log *log,
 		  void *arg)
 {
 	int r = attach(arg, &s->policy);
+	const bool is_absent =
+		r < 0 && natra_error_code(n) == NATRA_CODE_NO_GROUP;
 	struct failure failure = {0};
 
 	if (r == 0 || !s->policy.group[0])
 		return r;
-	/* It has been removed since it was looked for, or what is missing is missing the
-	 * second time, too. */
-	if (r == -ENOENT && !s->policy.automatic_group) {
+	/* It has been removed since it was looked for. */
+	if (is_absent && !s->policy.automatic_group) {
 		leave_absent(s);
 		return attach(arg, &s->policy);
 	}
-	if (!s->continue_on_error)
+	if (!s->continue_on_error ||
+	    (!is_absent && r != -ENOSPC && r != -ERANGE))
 		return r;
 	(void)refuse_natra(&failure, n, r, CNI_NOT_SHAPED);
 	leave(s);
+	/* Without its group it would have no limit, which the caller has to say. */
+	if (!policy_has_limits(&s->policy))
+		return r;
 	r = attach(arg, &s->policy);
 	if (r == 0)
 		log_write(log, NATRA_LOG_ERROR, "%s: the pod is in no group",

@@ -33,8 +33,8 @@ int groups_find(struct natra *n, const char *name);
 bool groups_are_for_all(const struct natra_group_info *group);
 
 /* Lets `attach` give the pod the limits of the policy, and returns what that returns, 0
- * or an error of the library. If it fails for the lack of an administrators' group, or
- * with "onError": "continue", the pod leaves the group and is attached again. */
+ * or an error of the library. If there is no such administrators' group, or, with "onError":
+ * "continue", no room in the group or for it, the pod leaves it and is attached again. */
 int groups_attach(struct settings *settings, struct natra *n, struct log *log,
 		  int (*attach)(void *arg, const struct natra_policy *policy),
 		  void *arg);

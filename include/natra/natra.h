@@ -166,7 +166,8 @@ NATRA_API int natra_policy_annotate(struct natra *n,
 /**
  * @brief Shape an interface: create the attachment of `target`, or replace it.
  *
- * If it fails, the interface and the state are as before. A repeated call with the same
+ * If it fails, the interface and the state are as before, save that an automatic group which
+ * was there keeps the limits that it was given. A repeated call with the same
  * arguments succeeds and keeps counters, unless another build with another layout of
  * the maps made the attachment: then they begin again, see natra_upgrade. Other owners'
  * programs on the same hooks still run, after natra's. The library logs a warning if a
@@ -184,7 +185,8 @@ NATRA_API int natra_policy_annotate(struct natra *n,
  *                  not wanted. `sz` set by the caller.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
  *         netns or group; -ERANGE the floors of the group's members are more than
- *         its rate; -EOPNOTSUPP this kernel or interface cannot, or the
+ *         its rate; -ENOSPC there are NATRA_GROUPS_MAX groups; -ELOOP the parent of an
+ *         automatic group has a parent; -ECANCELED; -EOPNOTSUPP this kernel or interface cannot, or the
  *         interface's packets begin with neither an Ethernet header nor IP (as
  *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or
  *         mq is there for several transmit queues, or the interface belongs to
@@ -219,10 +221,9 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
  * order are others, or a list of shaped subnets takes the place of one of unshaped ones or
  * of none, the interface is attached again, as for a new direction.
  *
- * @return 0; -EINVAL bad field; -ENOENT not attached, or no such group; -ERANGE as
- *         natra_attach; -ENODEV the interface is
- *         gone; -EOPNOTSUPP it is `unshaped`; -ESTALE it is of another ABI;
- *         -EPERM; -ENOMEM.
+ * @return 0; -EINVAL bad field; -ENOENT not attached; -ENODEV the interface is gone;
+ *         -EOPNOTSUPP it is `unshaped`; -ESTALE it is of another ABI; others, also for its
+ *         group, as natra_attach.
  */
 NATRA_API int natra_configure(struct natra *n, const char *id,
 			      const struct natra_policy *policy);
@@ -261,7 +262,7 @@ NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
 /**
  * @brief Compare the kernel's state with what was last set, and that with a policy.
  * @param policy  NULL, or one to compare with: 0 is the default, and keeps what is fixed
- *                at attach; no list no subnets.
+ *                at attach; no list no subnets. The limits of its group are not compared.
  * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone;
  *         -EBADE something differs or it is `unshaped`: natra_error() names the
  *         setting or the class with both values, or what is missing, and
@@ -418,7 +419,8 @@ NATRA_API void natra_events_close(struct natra_events *events);
 NATRA_API const char *natra_event_name(enum natra_event_reason reason);
 
 /**
- * @brief Walk every program on the hooks of an attachment, in the order they run.
+ * @brief Walk the programs on the hooks of an attachment, in the order they run: of filters
+ *        (clsact) the first 128 of a hook, and the attachment's own.
  * @return 0; what fn returned; -EINVAL; -ENOENT; -ENODEV; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
@@ -552,7 +554,7 @@ NATRA_API int natra_group_set(struct natra *n,
 /**
  * @brief Remove a group that natra_group_set has made. Succeeds when there is none of
  *        this name.
- * @return 0; -EINVAL; -EBUSY it has members, of which natra_error() names one;
+ * @return 0; -EINVAL; -EBUSY it has members or is a parent, which natra_error() says;
  *         -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_group_remove(struct natra *n, const char *name);

@@ -189,7 +189,9 @@ int subnets_check(const struct subnets *subnets, char *ret_error, size_t size)
 			       NATRA_SUBNETS_MAX);
 		return -EINVAL;
 	}
-	claims.list = calloc(all + 1, sizeof(*claims.list));
+	if (all == 0)
+		return 0;
+	claims.list = calloc(all, sizeof(*claims.list));
 	if (!claims.list) {
 		(void)snprintf(ret_error, size, "classes: no memory");
 		return -ENOMEM;

@@ -307,15 +307,6 @@ bool policy_same_group(const struct natra_policy *a,
 		!a->group_is_automatic == !b->group_is_automatic);
 }
 
-uint64_t policy_field_rate(const struct policy_field *burst,
-			   const struct natra_policy *policy)
-{
-	uint64_t rate;
-
-	memcpy(&rate, (const char *)policy + burst->of, sizeof(rate));
-	return rate;
-}
-
 bool policy_field_is_direction(const struct policy_field *field)
 {
 	return field->unit == POLICY_RATE && !field->of;

@@ -94,10 +94,6 @@ void policy_take_group(struct natra_policy *policy,
 bool policy_same_group(const struct natra_policy *a,
 		       const struct natra_policy *b);
 
-/* Returns the rate of the direction that a burst belongs to. */
-uint64_t policy_field_rate(const struct policy_field *burst,
-			   const struct natra_policy *policy);
-
 /* Returns whether the field is the rate of a direction, without which that is not
  * limited. */
 bool policy_field_is_direction(const struct policy_field *field);

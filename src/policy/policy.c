@@ -514,6 +514,11 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 		rate = NATRA_RATE_MAX_BITS_PER_SEC;
 		burst = policy_bytes_in(rate, POLICY_BURST_NS);
 		l.by_group = !l.has_gates;
+		/* A ceiling follows from the rate; without one the group's rate is that of
+		 * small flows, too. */
+		if (p.fast_pass == NATRA_FAST_PASS_GUARDED &&
+		    !p.fast_pass_guard_bits_per_sec)
+			p.fast_pass = NATRA_FAST_PASS_CHARGED;
 	}
 	l.rate = policy_rate(rate, burst);
 	l.mice = mice_rate(&p, rate, burst);

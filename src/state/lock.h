@@ -20,7 +20,8 @@ enum lock_wait {
  * Locks the directory at `path` until *ret_fd is closed. Returns -EAGAIN,
  * without an error text, if there is no such directory or it went away
  * meanwhile, -EBUSY if one other process held the lock for LOCK_DEADLINE_MS (or several,
- * 12 times as long), which the error text names, and -ECANCELED.
+ * 12 times as long), which the error text names, and -ECANCELED. Holders that this process
+ * cannot see, from another pid namespace, count as one.
  */
 int lock_dir(struct natra *n, const char *path, enum lock_wait wait,
 	     int *ret_fd);

@@ -191,6 +191,9 @@ class Job:
         self.mode = mode
         self.more = more
         self.options = ("--attach-mode", mode, *more)
+        for name in ("policy", "new_policy"):
+            if "--sli" in more and hasattr(self, name):
+                setattr(self, name, (*getattr(self, name)[:2], "on"))
 
     def title(self):
         return " ".join((self.name, self.mode, *self.more))

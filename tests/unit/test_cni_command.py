@@ -113,7 +113,7 @@ class Add(Case):
         """A pod whose group was all that limited it is not attached then."""
         conf = self.conf(ingressRate=..., group={"name": "blue"})
         self.succeeds("ADD", conf, json.dumps(RESULT), FAKE_looks=1,
-                      FAKE_attach=-errno.ENOENT)
+                      FAKE_attach=-errno.ENOENT, FAKE_code="no_group")
         self.assertEqual([c.split()[0] for c in self.calls],
                          ["foreach_group", "attach", "detach"])
         self.assertIn("there is no group 'blue'", self.log)

@@ -33,6 +33,17 @@ int __wrap_natra_foreach_group(struct natra *handle, natra_group_fn fn,
 	return fake.group ? fn(arg, fake.group) : 0;
 }
 
+enum natra_code __wrap_natra_error_code(const struct natra *handle);
+
+/* Attaching fails with -ENOENT for the lack of a group only. */
+enum natra_code __wrap_natra_error_code(const struct natra *handle)
+{
+	(void)handle;
+	return fake.attaches && fake.results[fake.attaches - 1] == -ENOENT
+		       ? NATRA_CODE_NO_GROUP
+		       : NATRA_CODE_NONE;
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -138,9 +149,23 @@ static void an_error_leaves_the_group_if_the_pod_goes_on(void **state)
 	assert_string_equal(fake.in, "blue");
 	conf_free(&conf);
 	fake.attaches = 0;
-	read_conf(&s, CONF(BLUE ",\"onError\":\"continue\""), &conf);
+	read_conf(&s, CONF(BLUE ",\"onError\":\"continue\",\"egressRate\":5"),
+		  &conf);
 	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), 0);
 	assert_string_equal(fake.in, "");
+	conf_free(&conf);
+	/* A pod that only its group limits has no limits then, which is an error. */
+	fake.attaches = 0;
+	read_conf(&s, CONF(BLUE ",\"onError\":\"continue\""), &conf);
+	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), -ERANGE);
+	assert_int_equal(fake.attaches, 1);
+	conf_free(&conf);
+	/* What has nothing to do with the group does not take the pod out of it. */
+	fake.attaches = 0;
+	fake.results[0] = -EBUSY;
+	read_conf(&s, CONF(BLUE ",\"onError\":\"continue\",\"egressRate\":5"),
+		  &conf);
+	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), -EBUSY);
 	conf_free(&conf);
 }
 

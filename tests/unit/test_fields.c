@@ -139,22 +139,6 @@ static void fast_passes_are_listed_by_strictness(void **state)
 	}
 }
 
-static void each_burst_belongs_to_a_rate(void **state)
-{
-	struct natra_policy p = NATRA_INIT(p);
-
-	(void)state;
-	p.ingress_rate_bits_per_sec = 1;
-	p.egress_rate_bits_per_sec = 2;
-	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
-		const struct policy_field *field = &policy_fields[i];
-		uint64_t rate = strncmp(field->name, "in", 2) == 0 ? 1 : 2;
-
-		if (field->unit == POLICY_BURST)
-			assert_int_equal(policy_field_rate(field, &p), rate);
-	}
-}
-
 /* Each setting has one name, spelt for its surface, and none but these. */
 static void names_follow_from_the_members(void **state)
 {
@@ -225,7 +209,6 @@ int main(void)
 		cmocka_unit_test(names_follow_from_the_members),
 		cmocka_unit_test(words_are_listed),
 		cmocka_unit_test(fast_passes_are_listed_by_strictness),
-		cmocka_unit_test(each_burst_belongs_to_a_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

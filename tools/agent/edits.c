@@ -128,12 +128,26 @@ static void say(struct edits_queue *q, const struct edit *edit,
 		q->refused(q->arg, edit, result->message);
 }
 
+static const struct edit *first_fast(const struct edits_queue *q)
+{
+	const struct edit *edit = q->first;
+
+	while (edit && edit->is_slow)
+		edit = edit->next;
+	return edit;
+}
+
 static void begin(void *arg)
 {
 	struct edits_queue *q = arg;
+	const struct edit *fast = first_fast(q);
 
-	if (q->first)
-		work_start(&q->work);
+	if (!q->first || q->work.pid || q->work.is_waiting)
+		return;
+	/* Slow ones come behind all others. */
+	while (fast && q->first != fast)
+		add_last(q, take_first(q));
+	work_start(&q->work);
 }
 
 static void try_again(void *arg)

@@ -55,6 +55,7 @@ static int compare_classes(const struct seat *seat,
 			   const struct natra_policy *has,
 			   const struct natra_policy *wanted)
 {
+	enum natra_code code;
 	int r;
 
 	/* A change of limits keeps the classes if it names none. */
@@ -65,8 +66,11 @@ static int compare_classes(const struct seat *seat,
 	if (!wanted->classes_len)
 		return SAME;
 	r = natra_check(seat->n, seat->id, wanted);
+	code = natra_error_code(seat->n);
+	/* Subnets are limits of the policy, which are looked at before its classes. */
 	if (r == -EUCLEAN ||
-	    natra_error_code(seat->n) == NATRA_CODE_CLASSES_DIFFER)
+	    (r == -EBADE && (code == NATRA_CODE_CLASSES_DIFFER ||
+			     code == NATRA_CODE_LIMITS_DIFFER)))
 		return DIFFERS;
 	/* What else differs in the kernel is not mended by writing limits again, and
 	 * while another process drains a queue it must not be. */
@@ -156,13 +160,12 @@ static int keep_class(void *arg, const struct natra_class *class)
 }
 
 /* natra_configure keeps classes that the policy does not name, but an attachment that is
- * made anew has only those of its policy. A group leaves no room for any. */
+ * made anew has only those of its policy. */
 static int keep_classes(const struct seat *seat, struct kept *kept)
 {
-	const struct natra_policy *policy = &kept->settings->policy;
 	int r = 0;
 
-	if (policy_has_limits(policy) && !policy->group[0])
+	if (policy_has_limits(&kept->settings->policy))
 		r = natra_foreach_class(seat->n, seat->id, keep_class, kept);
 	return r < 0 ? r : DIFFERS_IN_FIXED;
 }
@@ -178,7 +181,7 @@ static int look_for_difference(const struct seat *seat, struct wish *wish,
 
 	/* A configuration without groups leaves an attachment in the one that it was put
 	 * in by hand. */
-	if (policy_has_limits(policy) && !wish->settings.group.name)
+	if (!wish->settings.group.name)
 		policy_take_group(policy, has);
 	found = compare(has, policy);
 	/* Classes without rates limit nothing either. */

@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "podevent.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
+#include <natra/natra.h>
+
+#include "../../src/policy/fields.h"
 #include "../common/json.h"
 #include "../pods/wish.h"
+
+/*
+ * What is kept of a pod's annotations, which a tenant may fill with 256 KiB: no value that is
+ * longer is valid (1024 blocks of classes take less), and of names that natra does not know
+ * a few, which the configuration may put into the name of a group.
+ */
+#define VALUE_MAX  65536
+#define SHOWN_MAX  64
+#define OTHERS_MAX 16
 
 /* HTTP's status 410 Gone: the server has forgotten the version from which the watch
  * should begin. */
@@ -73,16 +87,42 @@ void podevent_free(struct podevent *event)
 	json_freep(&event->json);
 }
 
+/* Returns a copy of an annotation's value, or of the beginning of one that is too long to be
+ * valid, which says so to whoever reads the error. */
+static cJSON *copy_value(const cJSON *item)
+{
+	const char *text = json_text(item);
+	char shown[SHOWN_MAX + sizeof("...")];
+
+	if (!text || strlen(text) <= VALUE_MAX)
+		return cJSON_Duplicate(item, true);
+	(void)snprintf(shown, sizeof(shown), "%.*s...", SHOWN_MAX, text);
+	return cJSON_CreateString(shown);
+}
+
+/* Whether natra does not know the name, so that only the name of a group can need it. */
+static bool is_of_group(const cJSON *item)
+{
+	return !policy_annotation(item->string);
+}
+
 cJSON *podevent_relevant(const cJSON *annotations)
 {
 	cJSON *copy = cJSON_CreateObject();
 	const cJSON *item;
+	int others = 0;
 
 	cJSON_ArrayForEach(item, annotations)
 	{
-		if (wish_follows(item->string))
-			cJSON_AddItemToObject(copy, item->string,
-					      cJSON_Duplicate(item, true));
+		if (!wish_follows(item->string))
+			continue;
+		if (is_of_group(item) &&
+		    (++others > OTHERS_MAX ||
+		     strlen(item->string) > NATRA_NAME_MAX ||
+		     (json_text(item) &&
+		      strlen(json_text(item)) > NATRA_GROUP_NAME_MAX)))
+			continue;
+		cJSON_AddItemToObject(copy, item->string, copy_value(item));
 	}
 	return copy;
 }

@@ -2,9 +2,12 @@
 #include "jobs.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 #include "../../cni/groups.h"
 #include "../../cni/wanted.h"
@@ -78,6 +81,8 @@ struct preload {
 	const struct settings *settings;
 	const char *ifname;
 	unsigned int beside; /* of enum beside */
+	/* No pod's group has this name, which nobody can know before. */
+	char group[sizeof(ID) + 16];
 };
 
 /* Attaches to the interface and detaches again: what stays are the loaded programs,
@@ -116,15 +121,13 @@ static struct natra_policy base_of(const struct preload *p)
 		.ingress_rate_bits_per_sec = RATE_BITS_PER_SEC,
 		.egress_rate_bits_per_sec = RATE_BITS_PER_SEC,
 	};
-	const struct natra_policy own =
-					  {
-						  .group = ID,
-						  .automatic_group = &group,
-					  },
-				  none = {0};
-	struct natra_policy policy = p->settings->policy;
+	struct natra_policy policy = p->settings->policy, own = {0};
 
-	policy_take_group(&policy, p->beside & BESIDE_GROUP ? &own : &none);
+	if (p->beside & BESIDE_GROUP) {
+		own.automatic_group = &group;
+		(void)snprintf(own.group, sizeof(own.group), "%s", p->group);
+	}
+	policy_take_group(&policy, &own);
 	return policy;
 }
 
@@ -248,6 +251,9 @@ static int load(struct preload *p, struct programs_report *report)
 		p->beside = i;
 		if (may_have(p->settings, p->beside))
 			r = load_beside(p, &standard);
+		/* The pods that are to come have no room in a group, either. */
+		if (r == -ENOSPC && p->beside & BESIDE_GROUP)
+			r = 0;
 		if (r < 0)
 			r = failed(report, r, natra_error(p->n));
 	}
@@ -261,7 +267,11 @@ static int preload(const struct jobs *jobs, struct natra *n,
 	struct preload p = {.n = n, .log = jobs->log, .settings = &settings};
 	cleanup_json cJSON *keys = element_json(jobs->conf, NULL);
 	int r = read_settings(keys, n, &settings, report);
+	uint64_t random = 0;
 
+	if (getrandom(&random, sizeof(random), 0) < 0)
+		random = (uint64_t)getpid();
+	(void)snprintf(p.group, sizeof(p.group), ID "%016" PRIx64, random);
 	if (r == 0 && unshare(CLONE_NEWNET) < 0)
 		r = failed(report, -errno, "no network namespace can be made");
 	if (r == 0)

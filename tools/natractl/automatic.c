@@ -91,8 +91,6 @@ int automatic_apply(const struct cli *cli, struct automatic_group *group,
 		return r;
 	policy->automatic_group = &group->info;
 	policy->group_is_automatic = 1;
-	if (natra_policy_check(cli->n, policy) < 0)
-		return usage_error(opts_name(OPT_GROUP_LIMITS), limits,
-				   "is refused: %s", natra_error(cli->n));
-	return 0;
+	r = natra_policy_check(cli->n, policy);
+	return r < 0 ? refused(cli, r, opts_name(OPT_GROUP_LIMITS), limits) : 0;
 }

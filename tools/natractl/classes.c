@@ -113,14 +113,11 @@ int class_list_apply(const struct cli *cli, struct class_list *list,
 	policy->classes = list->list;
 	policy->classes_len = list->len;
 	r = natra_policy_check(cli->n, policy);
-	if (r == -ENOMEM)
-		return failure(cli, r);
 	if (r < 0)
-		return usage_error(
-			opts_name(OPT_CLASS),
+		return refused(
+			cli, r, opts_name(OPT_CLASS),
 			shorten(cli->opts.classes[cli->opts.classes_len - 1])
-				.text,
-			"is refused: %s", natra_error(cli->n));
+				.text);
 	return r;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,14 @@ int failure(const struct cli *cli, int r)
 	print_text(stderr, text[0] ? text : strerror(-r), 0);
 	fputc('\n', stderr);
 	return EXIT_FAILURE;
+}
+
+int refused(const struct cli *cli, int r, const char *name, const char *value)
+{
+	/* A lack of memory is no mistake of the caller's. */
+	return r == -ENOMEM ? failure(cli, r)
+			    : usage_error(name, value, "is refused: %s",
+					  natra_error(cli->n));
 }
 
 int cmd_version(struct cli *cli)

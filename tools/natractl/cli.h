@@ -52,4 +52,8 @@ int check_interface(const struct cli *cli);
  * EXIT_FAILURE. */
 int failure(const struct cli *cli, int r);
 
+/* Reports that the library has refused the value of an option, with `r`. Returns the exit
+ * code. */
+int refused(const struct cli *cli, int r, const char *name, const char *value);
+
 #endif

@@ -171,10 +171,11 @@ static int add_subnets(const struct cli *cli, enum opt_id id,
 	int r = set_subnets(cli, id, opts->subnets_len, p);
 
 	for (size_t len = 1; r < 0 && len <= opts->subnets_len; len++) {
-		if (set_subnets(cli, id, len, p) < 0)
-			return usage_error(
-				opts_name(id), opts->subnets[len - 1],
-				"is refused: %s", natra_error(cli->n));
+		r = set_subnets(cli, id, len, p);
+		if (r < 0)
+			return refused(cli, r, opts_name(id),
+				       opts->subnets[len - 1]);
+		r = -EINVAL;
 	}
 	return 0;
 }
@@ -219,10 +220,9 @@ int limits_apply(const struct cli *cli, struct natra_policy *policy)
 			return r;
 		if (r < 0)
 			return refuse_value(opts, id, r);
-		if (natra_policy_check(cli->n, policy) < 0)
-			return usage_error(opts_name(id), opts->value[id],
-					   "is refused: %s",
-					   natra_error(cli->n));
+		r = natra_policy_check(cli->n, policy);
+		if (r < 0)
+			return refused(cli, r, opts_name(id), opts->value[id]);
 	}
 	return 0;
 }

@@ -63,14 +63,6 @@ struct unit_text unit_time(uint64_t ns)
 	return SCALED(ns, units);
 }
 
-struct unit_text unit_count(uint64_t count)
-{
-	static const char *const units[] = {"",   " k", " M", " G",
-					    " T", " P", " E"};
-
-	return SCALED(count, units);
-}
-
 int text_width(const char *text)
 {
 	int width = 0;

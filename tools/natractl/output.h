@@ -23,7 +23,6 @@ struct unit_text unit_limit(uint64_t bits_per_sec);
 struct unit_text unit_bits(uint64_t bits);
 struct unit_text unit_size(uint64_t bytes);
 struct unit_text unit_time(uint64_t ns);
-struct unit_text unit_count(uint64_t count);
 
 /* Prints a text that may come from a pod and carry terminal escapes: what is
  * not printable ASCII is written as \xNN. Pads with spaces up to `width`, and
