@@ -301,27 +301,6 @@ def interrupted(natra, rep, pod):
                   "ADD, DEL work", not any(codes) and left == ([0, 0], []))
 
 
-def conversions(natra, rep, pods):
-    """Check a prevResult in another version than the request's."""
-    pod = pods["pod"]
-    for had, asked in (("1.1.0", "1.0.0"), ("1.0.0", "0.4.0"),
-                       ("0.4.0", "1.0.0"), ("1.0.0", "1.1.0"),
-                       (None, "1.0.0"), (None, "0.3.1")):
-        prev = pod.prev_result(had or asked)
-        if had is None:
-            del prev["cniVersion"]
-        conf = {"cniVersion": asked, "name": "convert", "type": "natra",
-                "prevResult": prev}
-        a = call(natra, "ADD", conf, CNI_NETNS=pod.path)
-        want = pod.prev_result(asked)
-        got = None if a.code else a.json
-        for result in (want, got or {}):
-            if not result.get("dns"):
-                result.pop("dns", None)
-        rep.check(f"prevResult of {had} in {asked}", str(a)[:100], "that",
-                  got == want)
-
-
 def main(rep, a):
     natra = a.plugin or find_natra()
     pods = make_pods()
@@ -340,7 +319,6 @@ def main(rep, a):
             print(f"       {text[:600]}")
     if not a.row and part == 1:
         stories(natra, rep, pods)
-        conversions(natra, rep, pods)
         interrupted(natra, rep, pods["pod"])
 
 
