@@ -69,13 +69,6 @@ class Tally(Logs):
                          (1, "1 passed, 2 failed, 0 skipped"))
         self.assertIn("  fail c: no result: the suite ended before it", lines)
 
-    def test_suite_that_was_killed(self):
-        """The suite was killed while it wrote a result."""
-        self.suite("bpf", ["a", "b", "c"], {"a": ("OK", "")}, '{"name": "bpf / b')
-        code, lines = self.tally("bpf")
-        self.assertEqual((code, lines[-1]),
-                         (1, "1 passed, 2 failed, 0 skipped"))
-
     def test_suites_that_ran_as_one(self):
         """Each suite counts its own tests, also after the suites were killed."""
         self.suite("agent", ["a", "b"], {"a": ("OK", "again: x\n"), "b": ("OK", "")})
@@ -92,13 +85,6 @@ class Tally(Logs):
         self.assertRegex("\n".join(lines), "(?m)^cni +1 passed +1 failed ")
         self.assertIn("  fail d: no result: the suite ended before it", lines)
 
-    def test_test_without_a_result(self):
-        self.suite("net", ["a", "b"], {"a": ("OK", "")})
-        code, lines = self.tally("net")
-        self.assertEqual((code, lines[-1]),
-                         (1, "1 passed, 1 failed, 0 skipped"))
-        self.assertIn("  fail b: no result: the suite ended before it", lines)
-
     def test_vm_that_was_killed(self):
         """The VM's results contain only successes, because it was killed before the
         others."""
@@ -112,20 +98,6 @@ class Tally(Logs):
         self.suite("unit", ["a"], {"a": ("OK", "")})
         self.assertEqual(self.tally("unit", failed_steps=1)[0], 1)
         self.assertEqual(self.tally()[0], 1)
-
-    def test_repeated(self):
-        self.suite("net", ["a", "b"], {
-                "a": ("OK", "again: 10M in\nok\nagain: 10M out\n"),
-                "b": ("OK", "not again: x\n")})
-        self.suite("vm-6.1", ["vm-6.1"], {"vm-6.1": ("OK", "")})
-        (self.logs / "vm-6.1.results").write_text("a PASS\n")
-        (self.logs / "vm-6.1.cells").write_text("cell {}\nagain: a: 1G\n")
-        code, lines = self.tally("net", "vm-6.1")
-        self.assertEqual((code, lines[-1]),
-                         (0, "3 passed, 0 failed, 0 skipped"))
-        self.assertRegex(lines[0], "^net .* 2 repeated ")
-        self.assertIn("  repeated a: 10M out", lines)
-        self.assertIn("  repeated a: 1G", lines)
 
     def test_too_many_repeated(self):
         for number, code in ((25, 0), (26, 1)):
@@ -157,13 +129,6 @@ class Matrix(Logs):
         self.assertEqual(self.errors("a PASS\nb SKIP no netkit either\n"),
                          ["error: b was skipped everywhere"])
 
-    def test_not_tried_elsewhere(self):
-        self.assertEqual(self.errors("a PASS\n"),
-                         ["error: b was skipped everywhere"])
-
-    def test_copy_without_history(self):
-        self.assertEqual(self.errors("a PASS\n", "skip: no git history: x"), [])
-
     def test_tried_somewhere(self):
         self.assertEqual(self.errors("b PASS\n"), [])
 
@@ -191,16 +156,6 @@ class Measure(unittest.TestCase):
             except ZeroDivisionError:
                 rep.failed += 1
         return rep, out.getvalue().splitlines(), left
-
-    def test_good_at_once(self):
-        rep, lines, left = self.measure(1, 1)
-        self.assertEqual((rep.failed, rep.checked, left), (0, 1, [1]))
-        self.assertNotIn("again: cell", lines)
-
-    def test_good_the_second_time(self):
-        rep, lines, left = self.measure(2, 1, 1)
-        self.assertEqual((rep.failed, rep.checked, left), (0, 1, [1]))
-        self.assertIn("again: cell", lines)
 
     def test_never_a_fourth_time(self):
         rep, _, left = self.measure(2, 2, 2, 1)
