@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -329,45 +328,6 @@ static void check_misses_the_pin(void **state)
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 }
 
-static void bad_ones_are_refused(void **state)
-{
-	static const char *const bad[] = {"10.0.0.0/8", "10.0.0.0/33"};
-	struct natra_policy policy = unshaped(bad, 2);
-	char *before = rig_state();
-
-	(void)state;
-	assert_int_equal(attach(&policy), -EINVAL);
-	says(n, "unshaped_subnets", "'10.0.0.0/33'");
-	assert_int_equal(KEPT(natra_policy_check(n, &policy)), -EINVAL);
-	says(n, "unshaped_subnets", "'10.0.0.0/33'");
-	policy.shaped_subnets = bad;
-	policy.shaped_subnets_len = 1;
-	policy.unshaped_subnets_len = 1;
-	assert_int_equal(attach(&policy), -EINVAL);
-	says(n, "shaped_subnets", "unshaped_subnets");
-	policy = shaped(NULL, 3);
-	assert_int_equal(attach(&policy), -EINVAL);
-	says(n, "shaped_subnets", "NULL");
-	rig_same_state(before);
-	free(before);
-}
-
-static void in_every_mode(void **state)
-{
-	struct natra_policy policy = unshaped(given, 3);
-
-	(void)state;
-	for (int m = NATRA_MODE_TCX_PODSIDE; m < NATRA_MODE_MAX; m++) {
-		if (!rig_has_tcx() && (m == NATRA_MODE_TCX_PODSIDE ||
-				       m == NATRA_MODE_TCX_HOSTSIDE))
-			continue;
-		policy.attach_mode = (enum natra_mode)m;
-		assert_int_equal(attach(&policy), 0);
-		assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
-		pod_send(&pod, 3);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -380,8 +340,6 @@ int main(void)
 		POD_CASE(configure_keeps_them),
 		POD_CASE(check_compares_them),
 		POD_CASE(check_misses_the_pin),
-		POD_CASE(bad_ones_are_refused),
-		POD_CASE(in_every_mode),
 	};
 
 	rig_enter();

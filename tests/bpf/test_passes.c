@@ -190,23 +190,6 @@ static void use_charged(void)
 	set_limits();
 }
 
-static void charged_mice_are_charged_to_both_buckets(void **state)
-{
-	uint64_t tat = th_now() + TH_SECOND, mice_tat = th_now() - TH_SECOND;
-
-	(void)state;
-	use_charged();
-	th_set_tat(&run, tat);
-	th_set_mice_tat(&run, mice_tat);
-	assert_int_equal(send(1, 1000), NATRA_COUNT_MICE);
-	/* The mouse passes although the main bucket is in debt, because mice within
-	 * their share go first. */
-	assert_int_equal(th_tat(&run), tat + 1000 * TH_NS_PER_BYTE);
-	assert_in_range(th_mice_tat(&run),
-			mice_tat + TH_SECOND + 2000 * TH_NS_PER_BYTE - TH_MS,
-			th_now() + 2000 * TH_NS_PER_BYTE);
-}
-
 static void charged_mice_over_their_share_get_what_is_left(void **state)
 {
 	uint64_t mice_tat = th_now() + 3600 * TH_SECOND;
@@ -229,33 +212,6 @@ static void charged_mice_over_their_share_get_what_is_left(void **state)
 	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
 	assert_int_equal(send(3, 1000), NATRA_COUNT_DROPPED_RATE);
 	assert_int_equal(th_mice_tat(&run), mice_tat);
-}
-
-/* A lost acknowledgement slows down the stream in the other direction. */
-static void tiny_mice_may_overdraw_their_share_a_little(void **state)
-{
-	(void)state;
-	use_charged();
-	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
-	th_set_mice_tat(&run, th_now() + 3600 * TH_SECOND);
-	th_set_tiny_tat(&run, th_now() + TH_SECOND / 8);
-	assert_int_equal(send(1, 66), NATRA_COUNT_MICE);
-	assert_int_equal(send(2, 500), NATRA_COUNT_DROPPED_RATE);
-	th_set_tiny_tat(&run, th_now() + 3600 * TH_SECOND);
-	assert_int_equal(send(3, 66), NATRA_COUNT_DROPPED_RATE);
-}
-
-static void charged_elephants_are_not_charged_to_the_mice(void **state)
-{
-	(void)state;
-	wait_for_window();
-	use_charged();
-	limits.mice = policy_rate(4000000, 10000000);
-	set_limits();
-	make_heavy(7);
-	th_set_mice_tat(&run, 12345);
-	assert_int_equal(send(7, 1514), NATRA_COUNT_ADMITTED);
-	assert_int_equal(th_mice_tat(&run), 12345);
 }
 
 static void charged_mice_get_their_share_and_no_more(void **state)
@@ -284,10 +240,7 @@ int main(void)
 		CASE(hold_begins_again_over_an_eighth),
 		CASE(estimate_halves_in_the_kernel_as_well),
 		CASE(off_treats_every_flow_as_heavy),
-		CASE(charged_mice_are_charged_to_both_buckets),
 		CASE(charged_mice_over_their_share_get_what_is_left),
-		CASE(tiny_mice_may_overdraw_their_share_a_little),
-		CASE(charged_elephants_are_not_charged_to_the_mice),
 		CASE(charged_mice_get_their_share_and_no_more),
 	};
 

@@ -5,7 +5,6 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "progrun.h"
@@ -221,80 +220,6 @@ static void peer_decides_and_not_the_pod(void **state)
 	}
 }
 
-/* Each row has blocks and whether 192.0.2.1 and 2001:db8::1 are in one of
- * them. */
-static const struct match {
-	const char *blocks[3];
-	bool v4, v6;
-} matches[] = {
-	{{"0.0.0.0/0"}, true, false},
-	{{"::/0"}, false, true},
-	{{"::ffff:0:0/96"}, true, false},
-	{{"::/0", "0.0.0.0/0"}, true, true},
-	{{"::c000:201/128"}, false, false},
-	{{"::ffff:192.0.2.1/128"}, true, false},
-	{{"192.0.2.0/24"}, true, false},
-	{{"192.0.2.0/31"}, true, false},
-	{{"192.0.2.2/31"}, false, false},
-	{{"192.0.2.0/32"}, false, false},
-	{{"128.0.0.0/1"}, true, false},
-	{{"0.0.0.0/1"}, false, false},
-	{{"2001:db8::/32"}, false, true},
-	{{"2001:db8::/127"}, false, true},
-	{{"2001:db8::2/127"}, false, false},
-	{{"2001:db9::/32"}, false, false},
-	{{"2001:db8:0:0:8000::/65"}, false, false},
-	{{"::/1"}, false, true},
-	/* Some blocks contain others here, and the longest do not match. */
-	{{"192.0.0.0/8", "192.0.2.0/24", "192.0.2.128/25"}, true, false},
-	{{"192.0.2.128/25", "192.0.3.0/24", "192.0.2.2/32"}, false, false},
-	{{"2001:db8::/32", "2001:db8:ffff::/48"}, false, true},
-};
-
-static void blocks_match_what_they_say(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < TH_LEN(matches); i++) {
-		const struct match *m = &matches[i];
-		struct progrun run;
-		size_t len = 1;
-
-		while (len < TH_LEN(m->blocks) && m->blocks[len])
-			len++;
-		load(&run, STUB_RX, false, SUBNETS_SHAPED, m->blocks, len);
-		for (size_t k = 0; k < TH_LEN(kinds); k++) {
-			bool in_list = kinds[k].version == 4 ? m->v4 : m->v6;
-
-			if (is_limited(&run, &kinds[k]) != in_list)
-				fail_msg("%s: '%s'", kinds[k].name,
-					 m->blocks[0]);
-		}
-		th_close(&run);
-	}
-}
-
-static void as_many_blocks_as_there_may_be(void **state)
-{
-	static char texts[NATRA_SUBNETS_MAX][24];
-	static const char *blocks[NATRA_SUBNETS_MAX];
-	const struct kind *kind = &kinds[0];
-	struct progrun run;
-
-	(void)state;
-	for (unsigned int i = 0; i < NATRA_SUBNETS_MAX; i++) {
-		(void)snprintf(texts[i], sizeof(texts[i]), "10.%u.%u.0/24",
-			       i / 256, i % 256);
-		blocks[i] = texts[i];
-	}
-	load(&run, STUB_TX, false, SUBNETS_SHAPED, blocks, NATRA_SUBNETS_MAX);
-	assert_false(is_limited(&run, kind));
-	th_close(&run);
-	blocks[NATRA_SUBNETS_MAX - 1] = FROM4;
-	load(&run, STUB_TX, false, SUBNETS_SHAPED, blocks, NATRA_SUBNETS_MAX);
-	assert_true(is_limited(&run, kind));
-	th_close(&run);
-}
-
 static void three_vlans(struct packet *p)
 {
 	begin4(p, 3, &plain);
@@ -412,8 +337,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peer_decides_and_not_the_pod),
-		cmocka_unit_test(blocks_match_what_they_say),
-		cmocka_unit_test(as_many_blocks_as_there_may_be),
 		cmocka_unit_test(what_hides_its_addresses_is_limited),
 		cmocka_unit_test(what_is_not_ip_stays_other),
 		cmocka_unit_test(

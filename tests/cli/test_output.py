@@ -109,17 +109,6 @@ class Metrics(unittest.TestCase):
                 self.assertEqual(out.stderr.count(b"\n"), 1)
             self.assertEqual(sorted(os.listdir(tmp)), ["dir", "natra.prom"])
 
-    def test_bad_options(self):
-        for option, says in (("--verdicts=some", "'some' is not basic or all"),
-                             ("--aggregate=pod", "'pod' is not namespace"),
-                             ("--json", "not an option of 'metrics'"),
-                             ("--aggregate=namespace --textfile=x",
-                              "cannot stand beside --textfile")):
-            out = run("metrics", *option.split())
-            self.assertEqual(out.returncode, 2)
-            self.assertIn(says, out.stderr.decode())
-            self.assertEqual(out.stderr.count(b"\n"), 1)
-
 
 class Human(unittest.TestCase):
     def test_control_characters_are_escaped(self):

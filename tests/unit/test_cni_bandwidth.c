@@ -198,55 +198,6 @@ static void quantities_are_taken_in_both_places(void **state)
 			       0});
 }
 
-static void rates_saturate(void **state)
-{
-	static const struct {
-		const char *rate;
-		uint64_t want;
-	} cases[] = {
-		{"1000", 1000},
-		{"1001", 1001},
-		{"400000000000", 400000000000},
-		{"1000000000000000", 1000000000000000},
-		{"1000000000000001", 1000000000000000},
-		{"18446744073709551615", 1000000000000000},
-		{"1e300", 1000000000000000},
-	};
-	char members[256];
-
-	(void)state;
-	for (size_t i = 0; i < TH_LEN(cases); i++) {
-		(void)snprintf(members, sizeof(members), "\"ingressRate\":%s",
-			       cases[i].rate);
-		expect(members, PRECEDENCE_STATIC,
-		       (struct limits){cases[i].want, 0, 0, 0});
-	}
-}
-
-static void keys_are_found_in_any_letter_case_and_the_last_counts(void **state)
-{
-	static const char *const members[] = {
-		"\"ingressRate\":2000000,\"ingressBurst\":80000",
-		"\"IngressRate\":2000000,\"IngressBurst\":80000",
-		"\"INGRESSRATE\":2000000,\"ingressburst\":80000",
-		"\"ingressRate\":1,\"IngressRate\":2000000,"
-		"\"ingressBurst\":\"x\",\"INGRESSBURST\":80000",
-		"\"RUNTIMECONFIG\":{\"BANDWIDTH\":{\"INGRESSRATE\":2000000,"
-		"\"INGRESSBURST\":80000}}",
-		"\"runtimeConfig\":5,\"runtimeconfig\":{\"bandwidth\":[],"
-		"\"Bandwidth\":{\"ingressRate\":2000000,"
-		"\"ingressBurst\":80000}}",
-	};
-
-	(void)state;
-	for (size_t i = 0; i < TH_LEN(members); i++)
-		expect(members[i], PRECEDENCE_STATIC,
-		       (struct limits){2000000, 80000, 0, 0});
-	/* The last one counts, and it is null, so there is no rate. */
-	expect("\"ingressRate\":2000000,\"IngressRate\":null",
-	       PRECEDENCE_STATIC, (struct limits){0, 0, 0, 0});
-}
-
 /* The cases combine configuration and runtime in all three orders of
  * precedence. */
 static void precedence_chooses_where_both_say_something(void **state)
@@ -330,9 +281,7 @@ static void a_bad_value_is_named_with_its_key(void **state)
 	} cases[] = {
 		{"\"ingressRate\":\"10X\"", "ingressRate", "'10X'"},
 		{"\"ingressRate\":-1", "ingressRate", "-1"},
-		{"\"ingressRate\":1000.5", "ingressRate", "1000.5"},
 		{"\"egressRate\":true", "egressRate", "true"},
-		{"\"egressRate\":{}", "egressRate", "{}"},
 		{"\"ingressBurst\":\"x\",\"ingressRate\":5000", "ingressBurst",
 		 "'x'"},
 		{"\"egressBurst\":-8,\"egressRate\":5000", "egressBurst", "-8"},
@@ -340,8 +289,6 @@ static void a_bad_value_is_named_with_its_key(void **state)
 		 "if burst is set, rate must also be set"},
 		{"\"egressBurst\":5000,\"ingressRate\":5000",
 		 "egressBurst is 5000",
-		 "if burst is set, rate must also be set"},
-		{"\"egressBurst\":4294967295", "egressBurst",
 		 "if burst is set, rate must also be set"},
 		{RUNTIME("{\"IngressBurst\":8000}"),
 		 "runtimeConfig.bandwidth.ingressBurst",
@@ -351,18 +298,13 @@ static void a_bad_value_is_named_with_its_key(void **state)
 		{RUNTIME("{\"EgressRate\":\"x\"}"),
 		 "runtimeConfig.bandwidth.egressRate", "'x'"},
 		{RUNTIME("[]"), "runtimeConfig.bandwidth", "[]"},
-		{RUNTIME("5"), "runtimeConfig.bandwidth", "5"},
 		{"\"shapedSubnets\":\"10.0.0.0/8\"", "shapedSubnets",
 		 "'10.0.0.0/8'"},
 		{"\"shapedSubnets\":[\"10.0.0.0/8\",\"10.0.0.0\"]",
 		 "shapedSubnets", "'10.0.0.0'"},
 		{"\"unshapedSubnets\":[\"10.0.0.0/33\"]", "unshapedSubnets",
 		 "'10.0.0.0/33'"},
-		{"\"unshapedSubnets\":[\"fd00::/129\"]", "unshapedSubnets",
-		 "'fd00::/129'"},
 		{"\"unshapedSubnets\":[8]", "unshapedSubnets", "8"},
-		{"\"unshapedSubnets\":[null]", "unshapedSubnets", "null"},
-		{"\"unshapedSubnets\":{}", "unshapedSubnets", "{}"},
 		{RUNTIME("{\"shapedSubnets\":[\"x\"]}"),
 		 "runtimeConfig.bandwidth.shapedSubnets", "'x'"},
 		{"\"unshapedSubnets\":[\"10.0.0.0/8\"],"
@@ -496,9 +438,6 @@ int main(void)
 		cmocka_unit_test(
 			bursts_from_2_31_on_are_placeholders_of_a_runtime),
 		cmocka_unit_test(quantities_are_taken_in_both_places),
-		cmocka_unit_test(rates_saturate),
-		cmocka_unit_test(
-			keys_are_found_in_any_letter_case_and_the_last_counts),
 		cmocka_unit_test(precedence_chooses_where_both_say_something),
 		cmocka_unit_test(a_bad_value_is_named_with_its_key),
 		cmocka_unit_test(what_is_hidden_is_not_judged),

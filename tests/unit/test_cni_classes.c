@@ -64,22 +64,6 @@ static void classes_are_read(void **state)
 	conf_free(&conf);
 }
 
-/* These have no rate yet: annotations may bring one, or they are dropped. */
-static void limits_of_packets_may_be_beside_them(void **state)
-{
-	struct settings s = {.policy = NATRA_INIT(s.policy)};
-	struct failure failure = {0};
-	struct conf conf = conf_of(
-		CONF("\"classes\":[{\"name\":\"a\",\"ingressRate\":\"1M\"}]"));
-
-	(void)state;
-	s.policy.egress_packet_rate_per_sec = 1000;
-	assert_int_equal(classes_read(&s, conf.json, n, &failure), 0);
-	assert_int_equal(s.policy.classes_len, 1);
-	assert_int_equal(s.policy.egress_packet_rate_per_sec, 1000);
-	conf_free(&conf);
-}
-
 static void wrong_ones_are_named(void **state)
 {
 	static const struct {
@@ -145,7 +129,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(classes_are_read),
-		cmocka_unit_test(limits_of_packets_may_be_beside_them),
 		cmocka_unit_test(wrong_ones_are_named),
 		cmocka_unit_test(they_leave_the_subnets),
 	};

@@ -206,21 +206,6 @@ static void what_the_library_refuses_is_no_key(void **state)
 	}
 }
 
-/* As everywhere, the last of several counts. */
-static void keys_that_are_there_twice(void **state)
-{
-	struct settings s;
-	struct conf conf;
-
-	(void)state;
-	read_conf(&s,
-		  CONF("\"group\":{\"name\":\"blue\",\"egressRate\":5,"
-		       "\"EgressRate\":\"1M\"}"),
-		  &conf);
-	assert_int_equal(s.group.egress_rate_bits_per_sec, 1000000);
-	conf_free(&conf);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,8 +218,6 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			what_the_library_refuses_is_no_key, setup, teardown),
-		cmocka_unit_test_setup_teardown(keys_that_are_there_twice,
-						setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,20 +36,6 @@ static struct natra_tuple random_tuple(uint64_t *seed, __u8 version)
 	return t;
 }
 
-static void same_tuple_has_the_same_hash(void **state)
-{
-	uint64_t seed = 1;
-
-	(void)state;
-	for (int i = 0; i < 1000; i++) {
-		struct natra_tuple t = random_tuple(&seed, i & 1 ? 4 : 6);
-		struct natra_tuple copy = t;
-
-		assert_int_equal(natra_hash_tuple(keys, &t),
-				 natra_hash_tuple(keys, &copy));
-	}
-}
-
 /* The data path hashes most packets without a tuple, by another formula. */
 static void formulas_of_fast_and_slow_path_agree(void **state)
 {
@@ -283,7 +269,6 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup(name, make_keys)
 	const struct CMUnitTest tests[] = {
-		CASE(same_tuple_has_the_same_hash),
 		CASE(formulas_of_fast_and_slow_path_agree),
 		CASE(every_bit_of_the_identity_matters),
 		CASE(versions_and_directions_are_apart),

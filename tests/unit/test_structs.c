@@ -157,19 +157,6 @@ static void newer_caller_keeps_the_rest(void **state)
 	assert_int_equal(to.third, 99);
 }
 
-static void public_check_names_field_and_value(void **state)
-{
-	struct natra_policy p = NATRA_INIT(p);
-
-	p.ingress_rate_bits_per_sec = UINT64_MAX;
-	assert_int_equal(natra_policy_check(*state, &p), -EINVAL);
-	assert_non_null(
-		strstr(natra_error(*state),
-		       "ingress_rate_bits_per_sec: 18446744073709551615"));
-	p.ingress_rate_bits_per_sec = 10000;
-	assert_int_equal(natra_policy_check(*state, &p), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,7 +170,6 @@ int main(void)
 		CASE(size_that_is_none_is_refused),
 		CASE(older_caller_gets_what_it_has_room_for),
 		CASE(newer_caller_keeps_the_rest),
-		CASE(public_check_names_field_and_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
