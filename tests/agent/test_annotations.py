@@ -26,33 +26,6 @@ class Annotations(Case):
         self.assertIn("burst=80000", self.calls("configure")[0])
         self.agent.wait("natra.io/fast-pass is not in allowAnnotations")
 
-    def test_queue_depth(self):
-        """The queue is as long as the pod's annotations ask for, until they are
-        removed."""
-        plugins = ["ptp", {
-            "type": "natra", "allowAnnotations": ["horizon", "pace-limit"],
-            "horizon": "1s", "capabilities": {
-                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}]
-        self.pod(annotations={IN: "1M", OUT: "1M"}, plugins=plugins)
-        self.start()
-        self.until("a", (1000000, 1000000))
-        self.assertIn("horizon=1000000000", self.calls("attach")[0])
-        asked = {IN: "1M", OUT: "1M", "natra.io/horizon": "300ms",
-                 "natra.io/pace-limit": "20ms"}
-        self.api.put("a", asked)
-        wait_until(lambda: self.calls("configure"), "no change")
-        self.assertIn("horizon=300000000 pace=20000000",
-                      self.calls("configure")[0])
-        for n, bad in enumerate(("10s", "-1s", "soon")):
-            self.api.put("a", dict(asked, **{"natra.io/horizon": bad}))
-            wait_until(lambda n=n: len(self.api.events) == n + 1,
-                       lambda bad=bad: f"'{bad}'\n{self.agent.log()}")
-            self.assertIn("natra.io/horizon", self.api.events[n][1]["message"])
-        self.assertEqual(len(self.calls("configure")), 1)
-        self.api.put("a", {IN: "1M", OUT: "1M"})
-        wait_until(lambda: len(self.calls("configure")) == 2, "no removal")
-        self.assertIn("horizon=1000000000", self.calls("configure")[1])
-
     def test_packets_and_connections(self):
         """Limits of packets and connections follow their annotations, Calico's as well,
         if they are allowed and their direction has a rate."""

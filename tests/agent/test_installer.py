@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + "/../install"]
 import parallel
 from agent import AGENT, Agent, words
-from node import FLANNEL, K3S, LISTS, NEW, OLD, PLUGIN, Node
+from node import FLANNEL, K3S, NEW, OLD, PLUGIN, Node
 
 OWN = "00-natra-10-flannel.conflist"
 DROPIN = "cbr0/90-natra.conf"
@@ -77,25 +77,12 @@ class Install(Case):
         self.assertEqual(self.node.names(),
                          [OWN, "10-flannel.conflist", "natra"])
 
-    def test_dropin(self):
-        agent = self.agent(runtime=NEW)
-        agent.wait_ready()
-        self.assertEqual(self.node.names(),
-                         ["10-flannel.conflist", DROPIN, "natra"])
-
     def test_same_as_natractl(self):
         """It makes the same files as the command, so each may follow the other."""
         self.agent("--conf", "onError=continue").wait_ready()
         before = self.node.state(times=True)
         p = self.node.install("--conf", "onError=continue")
         self.assertEqual((p.code, self.node.state(times=True)), (0, before))
-
-    def test_conf(self):
-        self.agent("--conf", "fastPass=charged", "--conf",
-                   "ingressRate=1000").wait_ready()
-        element = json.loads((self.node.net / OWN).read_text())["plugins"][-1]
-        self.assertEqual((element["fastPass"], element["ingressRate"]),
-                         ("charged", 1000))
 
     def test_bad_conf(self):
         agent = self.agent("--conf", "fastPass=no")

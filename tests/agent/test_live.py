@@ -205,17 +205,6 @@ class Edits(Case):
         self.until("a", (2000000, 0))
         self.assertEqual(self.agent.count("keeps the limits"), 0)
 
-    def test_precedence(self):
-        for n, (precedence, limit) in enumerate((
-                ("static", 5000000), ("runtime", 9000000), ("lowest", 5000000))):
-            name = f"p{n}"
-            self.pod(name, {IN: "9M"}, ["ptp", {
-                "type": "natra", "ingressRate": 5000000,
-                "precedence": precedence,
-                "capabilities": {"bandwidth": True}}])
-            self.agent or self.start()
-            self.until(name, (limit, 0))
-
     def test_interface_of_multus(self):
         """The limits of an additional network are not the pod's annotations."""
         path = self.node.pod("a", {"ingressRate": 7000000}, ["ptp"])

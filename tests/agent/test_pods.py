@@ -82,15 +82,6 @@ class Adopt(Case):
         self.run_agent()
         self.assertEqual(self.calls("attach"), [])
 
-    def test_capital_keys(self):
-        """containerd writes the keys with capitals."""
-        self.node.pod("a", {"IngressRate": 1000000, "IngressBurst": 4294967295,
-                            "EgressRate": 2000000, "EgressBurst": 4294967295},
-                      ["ptp", "bandwidth"])
-        self.run_agent()
-        self.assertIn("in=1000000 out=2000000 burst=0",
-                      self.calls("attach")[0])
-
     def test_no_limits(self):
         self.node.pod("a", None, ["ptp"])
         self.node.pod("b", {"ingressRate": 0, "egressRate": 0}, ["ptp"])

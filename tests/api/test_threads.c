@@ -140,20 +140,6 @@ static struct job job_of(unsigned int pod, const char *id)
 	return job;
 }
 
-static void two_handles(void **state)
-{
-	struct job jobs[2] = {job_of(0, "two-0"), job_of(1, "two-1")};
-	char *before = rig_state();
-
-	(void)state;
-	for (int i = 0; i < ROUNDS; i++) {
-		run(jobs, 2, whole_life);
-		all_well(jobs, 2);
-	}
-	rig_same_state(before);
-	free(before);
-}
-
 static void many_pods(void **state)
 {
 	struct job jobs[PODS];
@@ -304,7 +290,6 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_handles),
 		cmocka_unit_test(many_pods),
 		cmocka_unit_test(one_bpffs),
 		cmocka_unit_test(same_id),

@@ -272,31 +272,6 @@ static void limits_of_another_interface_go(void **state)
 	pod_remove(&second);
 }
 
-static int note(void *arg, const char *cidr)
-{
-	assert_string_equal(cidr, "10.0.0.0/8");
-	++*(int *)arg;
-	return 0;
-}
-
-static void record_has_the_subnets(void **state)
-{
-	static const char *const blocks[] = {"10.1.2.3/8"};
-	struct natra_target target = pod_target(&pod, ID);
-	struct natra_policy policy = policy_of(10, 20);
-	int calls = 0;
-
-	(void)state;
-	policy.unshaped_subnets = blocks;
-	policy.unshaped_subnets_len = 1;
-	assert_int_equal(
-		KEPT(natra_record_unshaped(n, &target, &policy, REASON)), 0);
-	assert_int_equal(rig_query(n, ID).policy.unshaped_subnets_len, 1);
-	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &calls)), 0);
-	assert_int_equal(calls, 1);
-	rig_detach(n, ID);
-}
-
 static void bad_calls_record_nothing(void **state)
 {
 	struct natra_target target = pod_target(&pod, ID);
@@ -363,7 +338,6 @@ int main(void)
 		CASE(limited_by_another_id),
 		CASE(a_record_needs_no_rate),
 		CASE(limits_of_another_interface_go),
-		CASE(record_has_the_subnets),
 		CASE(bad_calls_record_nothing),
 	};
 

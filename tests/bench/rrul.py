@@ -3,8 +3,7 @@
 
 rrul is four TCP streams into the pod and four out of it, one of each way in each of four
 DSCP classes, with probes in three of them and of ICMP. nup is 16 streams out of the pod, of
-one congestion control or of several, and how evenly they share. flent_file.py makes flent's
-files of the samples.
+one congestion control or of several, and how evenly they share.
 """
 import statistics
 import time
@@ -231,8 +230,7 @@ def report(res):
         lines = ["## Realtime response under load", "",
                  "Four TCP streams go into the capped pod and four out of it, in the "
                  "classes BE, BK, CS5 and EF. Probes in three classes and of ICMP ask the "
-                 "pod; the table shows p50 / p99 of their round trips. `flent_file.py` "
-                 "makes files for `flent` of the samples.", "", *lines]
+                 "pod; the table shows p50 / p99 of their round trips.", "", *lines]
     rows = []
     for key in res.find("nup"):
         got = [res.stat(key, m) for m in ("jain", "sum", "wire_out")]

@@ -75,31 +75,6 @@ static void packet_within_the_rate_has_no_departure_time(void **state)
 	assert_int_equal(r.delay_ns, 0);
 }
 
-static void each_packet_departs_when_the_one_before_is_paid(void **state)
-{
-	const uint64_t cost = 1500 * TH_MS;
-	struct th_result first, r;
-
-	(void)state;
-	limits.rate = policy_rate(8000, 1); /* 1 ms a byte */
-	limits.max_delay_ns = 60 * TH_SECOND;
-	set_limits();
-	send_tcp(0, 0, &first);
-	assert_int_equal(first.counter, NATRA_COUNT_ADMITTED);
-	for (unsigned int i = 1; i <= 8; i++) {
-		/* One byte of burst is 1 ms of credit. */
-		uint64_t from = first.coarse_ns - TH_MS + i * cost;
-		uint64_t to = first.after_ns - TH_MS + i * cost;
-
-		send_tcp(0, 0, &r);
-		assert_int_equal(r.counter, NATRA_COUNT_PACED);
-		assert_int_equal(r.verdict, TC_ACT_UNSPEC);
-		assert_in_range(r.tstamp, from, to);
-		assert_in_range(r.delay_ns, r.tstamp - r.after_ns,
-				r.tstamp - r.before_ns);
-	}
-}
-
 static void departure_is_what_the_bucket_says(void **state)
 {
 	uint64_t tat = th_now() + TH_SECOND;
@@ -151,21 +126,6 @@ static void beyond_the_horizon_is_dropped_and_not_charged(void **state)
 	assert_int_equal(r.bytes, 1500);
 	assert_int_equal(r.delay_ns, 0);
 	assert_int_equal(th_tat(&run), tat);
-}
-
-static void ect_packet_beyond_the_horizon_is_dropped_too(void **state)
-{
-	struct th_result r;
-	struct packet p;
-
-	(void)state;
-	limits.mark_from_ns = 0;
-	set_limits();
-	th_set_tat(&run, th_now() + 30 * TH_SECOND);
-	packet_make_tcp4(&p, 1000, ECT0, 1500);
-	send(&p, 0, 0, &r);
-	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_HORIZON);
-	assert_int_equal(r.verdict, TC_ACT_SHOT);
 }
 
 static void later_stamp_of_the_sender_is_kept(void **state)
@@ -323,30 +283,6 @@ static void paced_packet_does_not_keep_the_highest_priority(void **state)
 	}
 }
 
-static void ipv6_and_tagged_frames_are_paced_too(void **state)
-{
-	uint64_t tat = th_now() + 3 * TH_SECOND / 2;
-	struct th_result r;
-	struct packet p;
-
-	(void)state;
-	th_set_tat(&run, tat);
-	packet_make_tcp6(&p, 1000, 0, 1500);
-	send(&p, 0, 0, &r);
-	assert_int_equal(r.counter, NATRA_COUNT_PACED);
-	assert_int_equal(r.tstamp, tat);
-	packet_begin(&p);
-	packet_ethernet(&p);
-	packet_vlan(&p, 0x8100, 10);
-	packet_ipv4(&p, &(struct packet_ip){0});
-	packet_tcp(&p, 1000, 80, 20);
-	packet_end(&p);
-	th_set_tat(&run, tat);
-	send(&p, 0, 0, &r);
-	assert_int_equal(r.counter, NATRA_COUNT_PACED);
-	assert_int_equal(r.tstamp, tat);
-}
-
 static void delay_over_half_of_the_limit_is_marked(void **state)
 {
 	uint64_t near = th_now() + 2 * TH_SECOND, far;
@@ -451,11 +387,9 @@ int main(void)
 	cmocka_unit_test_setup_teardown(name, load_with_prelude, unload)
 	const struct CMUnitTest tests[] = {
 		CASE(packet_within_the_rate_has_no_departure_time),
-		CASE(each_packet_departs_when_the_one_before_is_paid),
 		CASE(departure_is_what_the_bucket_says),
 		CASE(flow_under_its_share_does_not_wait),
 		CASE(beyond_the_horizon_is_dropped_and_not_charged),
-		CASE(ect_packet_beyond_the_horizon_is_dropped_too),
 		STAMPED(later_stamp_of_the_sender_is_kept),
 		STAMPED(earlier_stamp_of_the_sender_is_put_off),
 		STAMPED(own_stamp_within_the_rate_is_kept),
@@ -465,7 +399,6 @@ int main(void)
 		STAMPED(stamp_of_another_clock_is_no_departure_time),
 		CASE(foreign_stamp_is_cleared_from_what_is_not_limited),
 		CASE(paced_packet_does_not_keep_the_highest_priority),
-		CASE(ipv6_and_tagged_frames_are_paced_too),
 		CASE(delay_over_half_of_the_limit_is_marked),
 		CASE(packet_without_ect_is_paced_unmarked),
 		STAMPED(packet_without_a_socket_has_a_shorter_horizon),

@@ -81,56 +81,6 @@ static void heavy_flow_is_listed_with_its_tuple(void **state)
 		    10000);
 }
 
-static void ipv4_options_and_tags_do_not_make_another_flow(void **state)
-{
-	struct packet p;
-
-	(void)state;
-	packet_make_tcp4(&p, 1000, 0, 200);
-	send(&p);
-	for (uint8_t words = 1; words <= 10; words += 3) {
-		packet_begin(&p);
-		packet_ethernet(&p);
-		packet_ipv4(&p, &(struct packet_ip){.options = words});
-		packet_tcp(&p, 1000, 80, 40);
-		send(&p);
-	}
-	for (int tags = 1; tags <= 2; tags++) {
-		packet_begin(&p);
-		packet_ethernet(&p);
-		for (int i = 0; i < tags; i++)
-			packet_vlan(&p, 0x8100, (uint16_t)i);
-		packet_ipv4(&p, &(struct packet_ip){0});
-		packet_tcp(&p, 1000, 80, 20);
-		send(&p);
-	}
-	assert_int_equal(read_flows(), 1);
-	assert_int_equal(flows[0].packets, 1 + 4 + 2);
-}
-
-static void ipv6_extension_headers_do_not_make_another_flow(void **state)
-{
-	static const uint8_t numbers[] = {0, 60, 43, 51};
-	struct packet p;
-
-	(void)state;
-	for (size_t count = 0; count <= TH_LEN(numbers); count++) {
-		packet_begin(&p);
-		packet_ethernet(&p);
-		packet_ipv6(&p, &(struct packet_ip){0});
-		for (size_t i = 0; i < count; i++)
-			packet_extension(&p, numbers[i], 24);
-		packet_udp(&p, 1000, 53);
-		send(&p);
-	}
-	assert_int_equal(read_flows(), 1);
-	assert_int_equal(flows[0].tuple.version, 6);
-	assert_int_equal(flows[0].tuple.protocol, 17);
-	assert_int_equal(flows[0].packets, 1 + TH_LEN(numbers));
-	assert_memory_equal(flows[0].tuple.saddr, p.data + 14 + 8, 16);
-	assert_memory_equal(flows[0].tuple.daddr, p.data + 14 + 24, 16);
-}
-
 /* The fast path reads the packet's memory, and the slow path copies it. */
 static void plain_and_optioned_packets_share_one_estimate(void **state)
 {
@@ -178,37 +128,6 @@ static void pieces_of_a_datagram_are_one_flow(void **state)
 	assert_int_equal(read_flows(), 1);
 	assert_int_equal(flows[0].tuple.fragment, 1);
 	assert_int_equal(flows[0].packets, TH_LEN(pieces));
-}
-
-/* The position of the ports is unknown if the IP version is unknown. */
-static void packets_of_no_version_are_one_flow(void **state)
-{
-	struct packet p;
-
-	(void)state;
-	for (uint16_t port = 1; port <= 5; port++) {
-		packet_make_tcp6(&p, port, 0, 200);
-		p.data[14] = 0x50;
-		send(&p);
-	}
-	assert_int_equal(read_flows(), 1);
-	assert_int_equal(flows[0].tuple.version, 0);
-	assert_int_equal(flows[0].packets, 5);
-}
-
-static void directions_of_a_connection_are_two_flows(void **state)
-{
-	struct packet p;
-	uint8_t address[4];
-
-	(void)state;
-	packet_make_tcp4(&p, 80, 0, 200);
-	send(&p);
-	memcpy(address, p.data + 26, 4);
-	memcpy(p.data + 26, p.data + 30, 4);
-	memcpy(p.data + 30, address, 4);
-	send(&p);
-	assert_int_equal(read_flows(), 2);
 }
 
 static void mice_and_what_is_not_ip_are_not_listed(void **state)
@@ -318,12 +237,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, load, unload)
 	const struct CMUnitTest tests[] = {
 		CASE(heavy_flow_is_listed_with_its_tuple),
-		CASE(ipv4_options_and_tags_do_not_make_another_flow),
-		CASE(ipv6_extension_headers_do_not_make_another_flow),
 		CASE(plain_and_optioned_packets_share_one_estimate),
 		CASE(pieces_of_a_datagram_are_one_flow),
-		CASE(packets_of_no_version_are_one_flow),
-		CASE(directions_of_a_connection_are_two_flows),
 		CASE(mice_and_what_is_not_ip_are_not_listed),
 		CASE(table_keeps_at_most_32_flows_each_once),
 		CASE(largest_flow_is_listed_beside_many),

@@ -27,11 +27,6 @@
 #define WINDOW_NS    (1ULL << NATRA_WINDOW_SHIFT)
 #define PACKET_BYTES 1514
 
-/* The default is the second; a pod can have the others for half of the memory, which
- * protects nobody, and for twice the memory. */
-#define WIDTHS    3
-#define WIDTH_MAX (2 * NATRA_SKETCH_WIDTH)
-
 /* The mice are a request and its answer, of 1.6 kB and of 8 kB. */
 #define MOUSE_PACKETS     5
 #define MOUSE_BYTES       320
@@ -45,8 +40,7 @@
 
 static struct {
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH];
-	__u32 cells[NATRA_ROWS * WIDTH_MAX];
-	__u32 width;
+	__u32 cells[NATRA_ROWS * NATRA_SKETCH_WIDTH];
 	__u64 keys[NATRA_HASH_KEYS];
 	struct natra_limits limits;
 	__u64 rate_bits;
@@ -55,7 +49,7 @@ static struct {
 
 static const __u64 rates[] = {MBIT, 10 * MBIT, 100 * MBIT, 1000 * MBIT};
 
-static void begin(uint64_t seed, __u64 rate_bits, __u32 width)
+static void begin(uint64_t seed, __u64 rate_bits)
 {
 	const struct natra_policy policy = {
 		.sz = sizeof(policy),
@@ -65,7 +59,6 @@ static void begin(uint64_t seed, __u64 rate_bits, __u32 width)
 	memset(&sim, 0, sizeof(sim));
 	for (size_t i = 0; i < NATRA_HASH_KEYS; i++)
 		sim.keys[i] = th_rng(&seed);
-	sim.width = width;
 	sim.limits = policy_limits(&policy, LEG_INGRESS, false);
 	sim.rate_bits = rate_bits;
 	sim.now_ns = 1000 * SECOND;
@@ -78,8 +71,8 @@ static bool packet(__u32 ports, __u32 bytes)
 		natra_hash_v4(sim.keys, 1, 2, ports, natra_hash_kind(4, 17, 0));
 	__u32 epoch = natra_epoch(sim.now_ns);
 	__u32 units = natra_units(bytes);
-	__u32 estimate =
-		natra_sketch_add(sim.cells, sim.width - 1, hash, units, epoch);
+	__u32 estimate = natra_sketch_add(sim.cells, NATRA_SKETCH_WIDTH - 1,
+					  hash, units, epoch);
 
 	return natra_is_heavy(sim.heavy, hash, estimate, units,
 			      sim.limits.enter_units, sim.limits.leave_units,
@@ -153,12 +146,12 @@ static void step(struct attacker *a, struct victims *v)
 
 /* Returns how many percent of the mice's packets are taken for heavy, after two
  * rounds of the attacker's flows. */
-static double mice_taken(__u64 rate_bits, __u32 width, __u32 flows, double caps)
+static double mice_taken(__u64 rate_bits, __u32 flows, double caps)
 {
 	struct attacker a = {.flows = flows, .caps = caps};
 	struct victims v = {0};
 
-	begin(flows, rate_bits, width);
+	begin(flows, rate_bits);
 	while (!a.known || sim.now_ns % (16 * WINDOW_NS) >= STEP_NS)
 		step(&a, &v);
 	v = (struct victims){.number = v.number};
@@ -167,29 +160,23 @@ static double mice_taken(__u64 rate_bits, __u32 width, __u32 flows, double caps)
 	return 100.0 * v.heavy / v.packets;
 }
 
-/* Demands that at most the percentage in `most` is taken, for each width and each of
- * `rates`. */
-static void assert_taken(__u32 flows, double caps,
-			 const double most[WIDTHS][TH_LEN(rates)])
+/* Demands that at most the percentage in `most` is taken at each of `rates`. */
+static void assert_taken(__u32 flows, double caps, const double *most)
 {
-	for (size_t i = 0; i < WIDTHS * TH_LEN(rates); i++) {
-		const size_t w = i / TH_LEN(rates), r = i % TH_LEN(rates);
-		const __u32 width = NATRA_SKETCH_WIDTH / 2 << w;
-		double percent = mice_taken(rates[r], width, flows, caps);
+	for (size_t r = 0; r < TH_LEN(rates); r++) {
+		double percent = mice_taken(rates[r], flows, caps);
 
 		print_message(
-			"%llu Mbit/s, %u flows at %.1f caps, %u cells in a row: %.2f %% of the mice's packets are heavy\n",
-			rates[r] / MBIT, flows, caps, width, percent);
-		if (percent > most[w][r])
-			fail_msg("%.2f %% are over %.1f %%", percent,
-				 most[w][r]);
+			"%llu Mbit/s, %u flows at %.1f caps: %.2f %% of the mice's packets are heavy\n",
+			rates[r] / MBIT, flows, caps, percent);
+		if (percent > most[r])
+			fail_msg("%.2f %% are over %.1f %%", percent, most[r]);
 	}
 }
 
 static void mice_beside_512_flows_at_most_of_the_rate(void **state)
 {
-	static const double most[WIDTHS][TH_LEN(rates)] = {
-		{19, 18, 18, 18}, {18, 13, 6, 2.5}, {18, 13, 5, 1}};
+	static const double most[TH_LEN(rates)] = {18, 13, 6, 2.5};
 
 	(void)state;
 	assert_taken(512, 0.8, most);
@@ -197,8 +184,7 @@ static void mice_beside_512_flows_at_most_of_the_rate(void **state)
 
 static void mice_beside_2048_flows_far_over_the_rate(void **state)
 {
-	static const double most[WIDTHS][TH_LEN(rates)] = {
-		{96, 96, 96, 96}, {84, 58, 31, 26}, {80, 45, 12, 6}};
+	static const double most[TH_LEN(rates)] = {84, 58, 31, 26};
 
 	(void)state;
 	assert_taken(2048, 3.2, most);
@@ -225,7 +211,7 @@ static void least_of_heavy_flows_is_heavy_when_it_returns(void **state)
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(rates); i++) {
 		for (__u32 quiet = 0; quiet <= NATRA_HOLD_WINDOWS; quiet++) {
-			begin(quiet, rates[i], NATRA_SKETCH_WIDTH);
+			begin(quiet, rates[i]);
 			become_heavy(PORT_HEAVY);
 			sim.now_ns += quiet * WINDOW_NS;
 			assert_true(packet(PORT_HEAVY, 66));
@@ -269,7 +255,7 @@ static void no_heavy_flow_is_lost_in_the_crowd(void **state)
 		struct attacker a = {.flows = 2048, .caps = 3.2};
 		struct victims v = {0};
 
-		begin(3, rates[i], NATRA_SKETCH_WIDTH);
+		begin(3, rates[i]);
 		while (!a.known)
 			step(&a, &v);
 		for (__u32 quiet = 1; quiet <= NATRA_HOLD_WINDOWS; quiet++)
