@@ -79,7 +79,7 @@ def refusals(report, features):
     rust = cargo("run", "-q", "-p", "natra", *features, "--example", "refusals", "--",
                  isolation.BPFFS)
     c = sh(os.environ["NATRA_REFUSALS"], isolation.BPFFS)
-    report.least("refusals", len(c.splitlines()), 30)
+    report.least("refusals", len(c.splitlines()), 24)
     for ours, theirs in zip(rust.stdout.splitlines(), c.splitlines()):
         report.equal(theirs.split(":")[0], ours, theirs)
     report.true("all of them", rust.stdout == c, "the same" if rust.stdout == c else
