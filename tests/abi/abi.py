@@ -3,7 +3,7 @@
 """Tests the header, the libraries and what is installed, as a user of libnatra
 meets them.
 
-usage: abi.py [Header|Example|Link|Install|Old|Room], with the environment of meson.build
+usage: abi.py [Header|Example|Link|Install|Room], with the environment of meson.build
 """
 import os
 import re
@@ -363,69 +363,6 @@ class Install(Case):
                                      *flags, includes=self.pc("--cflags"))
                     self.assertFalse(self.needed(out))
                     self.says_version(out)
-
-
-OLD_PROGRAM = """#include <natra/natra.h>
-#include <stdio.h>
-#include <string.h>
-int main(void)
-{
-	struct natra_open_opts opts = NATRA_INIT(opts);
-	struct natra_policy policy = NATRA_INIT(policy);
-	struct {
-		struct natra_features features;
-		char after[64];
-	} room = {NATRA_INIT(room.features), {0}};
-	struct natra *n;
-	int r;
-
-	if (natra_open(&n, &opts) < 0)
-		return 2;
-	policy.egress_rate_bits_per_sec = 1000000;
-	if (natra_policy_check(n, &policy) < 0)
-		return 3;
-	memset(room.after, 0x5a, sizeof(room.after));
-	r = natra_probe(n, &room.features);
-	for (size_t i = 0; i < sizeof(room.after); i++)
-		if (room.after[i] != 0x5a)
-			return 4;
-	printf("%d %zu %s\\n", r, sizeof(room.features), r ? "" : room.features.kernel);
-	natra_close(n);
-	return 0;
-}
-"""
-
-
-class Old(Case):
-    """A program that was built with the header of another version works with this
-    library."""
-
-    SIZED = ("natra_open_opts", "natra_features")
-
-    def newer_header(self):
-        """Write a header whose structs have more members, and return where."""
-        to = self.tmp / "new"
-        shutil.copytree(SOURCE / "include", to)
-        shutil.copy(BUILD / "include/natra/version.h", to / "natra")
-        text = TYPES.read_text()
-        for name in self.SIZED:
-            text, count = re.subn(rf"(^struct {name} {{\n.*?)^}};",
-                                  r"\1\tuint64_t more[3];\n};", text, flags=re.M | re.S)
-            self.assertEqual(count, 1, name)
-        (to / "natra/types.h").write_text(text)
-        return [f"-I{to}"]
-
-    def said(self, includes):
-        out = self.build(compilers()[0][0], [o for o in C17 if o != "-pedantic-errors"],
-                         OLD_PROGRAM, BUILD / "src/libnatra.so", includes=includes)
-        r = self.must(*RUNNER, out, env=dict(os.environ, LD_LIBRARY_PATH=f"{BUILD}/src"))
-        return r.stdout.split(" ", 2)
-
-    def test_newer(self):
-        code, size, kernel = self.said(INCLUDES)
-        new_code, new_size, new_kernel = self.said(self.newer_header())
-        self.assertEqual((code, kernel), (new_code, new_kernel))
-        self.assertLess(int(size), int(new_size))
 
 
 # The structs that others contain, or arrays, or that callbacks get and programs copy.

@@ -80,34 +80,6 @@ static void what_was_given_is_told(void **state)
 	says(n, "fn", NULL);
 }
 
-static void none_is_an_empty_walk(void **state)
-{
-	struct natra_policy policy = policy_of(10, 20);
-	struct blocks blocks = {.len = 0};
-
-	(void)state;
-	assert_int_equal(attach(&policy), 0);
-	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)), 0);
-	assert_int_equal(blocks.len, 0);
-}
-
-static void the_same_subnets_keep_the_programs(void **state)
-{
-	struct natra_policy policy = shaped(given, 3);
-	struct natra_info first, info;
-
-	(void)state;
-	assert_int_equal(attach(&policy), 0);
-	first = rig_query(n, ID);
-	policy = shaped(same, 2);
-	policy.egress_rate_bits_per_sec = 30 * MBIT;
-	assert_int_equal(attach(&policy), 0);
-	info = rig_query(n, ID);
-	assert_int_equal(info.ingress_prog_id, first.ingress_prog_id);
-	assert_int_equal(info.policy.egress_rate_bits_per_sec, 30 * MBIT);
-	assert_int_equal(info.policy.shaped_subnets_len, 2);
-}
-
 /* Other blocks are changed in place. The attachment is replaced if the kind of list differs,
  * or whether there is a list. */
 static void other_subnets_change_it(void **state)
@@ -332,8 +304,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		POD_CASE(what_was_given_is_told),
-		POD_CASE(none_is_an_empty_walk),
-		POD_CASE(the_same_subnets_keep_the_programs),
 		POD_CASE(other_subnets_change_it),
 		POD_CASE(configure_changes_them),
 		POD_CASE(they_stand_beside_classes),

@@ -86,6 +86,8 @@ static void departure_is_what_the_bucket_says(void **state)
 		send_tcp(0, 0, &r);
 		assert_int_equal(r.counter, NATRA_COUNT_PACED);
 		assert_int_equal(r.tstamp, tat + i * 1500 * TH_NS_PER_BYTE);
+		assert_in_range(r.delay_ns, r.tstamp - r.after_ns,
+				r.tstamp - r.before_ns);
 	}
 	assert_int_equal(th_tat(&run), tat + 10 * 1500 * TH_NS_PER_BYTE);
 }

@@ -5,7 +5,6 @@
 
 #include <bpf/bpf.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "progrun.h"
 #include "util/cleanup.h"
@@ -170,49 +169,6 @@ static void table_keeps_at_most_32_flows_each_once(void **state)
 	}
 }
 
-/* The flows take turns: with a table that keeps the newest, each would evict one
- * that comes next. */
-static void largest_is_listed_beside(uint16_t others)
-{
-	const uint8_t port_of_largest[] = {1000 >> 8, 1000 & 0xff};
-	const unsigned int rounds = 40;
-	struct packet large, small;
-	uint64_t bytes = 0;
-	size_t len;
-
-	packet_make_tcp4(&large, 1000, 0, 1514);
-	packet_end(&large);
-	for (unsigned int round = 0; round < rounds; round++) {
-		for (uint16_t port = 1; port <= others; port++) {
-			packet_make_tcp4(&small, (uint16_t)(2000 + port), 0,
-					 500);
-			send(&small);
-		}
-		th_send(&run, &large, NULL, &(struct th_result){0});
-	}
-	len = read_flows();
-	assert_in_range(len, 1, NATRA_FLOWS);
-	for (size_t i = 0; i < len; i++) {
-		assert_in_range(flows[i].packets, 1, rounds);
-		if (memcmp(&flows[i].tuple.ports, port_of_largest, 2) == 0)
-			bytes = flows[i].bytes;
-	}
-	print_message("beside %u flows the largest has %.1f %% of its bytes\n",
-		      others, (double)bytes * 100 / (rounds * 1514));
-	assert_in_range(bytes, rounds * 1514 * 9 / 10, rounds * 1514);
-}
-
-static void largest_flow_is_listed_beside_many(void **state)
-{
-	static const uint16_t flows_in_all[] = {16, 40, 64, 200};
-
-	for (size_t i = 0; i < TH_LEN(flows_in_all); i++) {
-		largest_is_listed_beside(flows_in_all[i] - 1);
-		unload(state);
-		load(state);
-	}
-}
-
 static void entry_whose_tuple_is_not_its_own_is_hidden(void **state)
 {
 	size_t len;
@@ -241,7 +197,6 @@ int main(void)
 		CASE(pieces_of_a_datagram_are_one_flow),
 		CASE(mice_and_what_is_not_ip_are_not_listed),
 		CASE(table_keeps_at_most_32_flows_each_once),
-		CASE(largest_flow_is_listed_beside_many),
 		CASE(entry_whose_tuple_is_not_its_own_is_hidden),
 	};
 

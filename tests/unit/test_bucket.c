@@ -278,30 +278,6 @@ static void cpus_together_get_no_more_than_the_limit(void **state)
 	assert_int_equal(tat, START + admitted * COST);
 }
 
-static void lowest_rates_cost_what_they_must(void **state)
-{
-	const struct natra_policy p = {
-		.ingress_rate_bits_per_sec = 800,
-	};
-	const struct natra_rate slow = policy_rate(1, 1);
-	const struct natra_limits l = policy_limits(&p, LEG_INGRESS, false);
-
-	(void)state;
-	assert_int_equal(natra_cost_ns(&slow, 1500, 0), 12000 * SECOND);
-	/* The costs are whole ns, so that there is no fraction to round by
-	 * chance. */
-	assert_int_equal(natra_cost_ns(&slow, 1500, 1ULL << 63),
-			 12000 * SECOND);
-	assert_int_equal(natra_cost_ns(&slow, 1U << 20, 0),
-			 (8ULL << 20) * SECOND);
-	assert_int_equal(slow.burst_ns, 8 * SECOND);
-	assert_int_equal(policy_rate(1, UINT64_MAX).burst_ns, INT64_MAX);
-	/* A burst of half a second is 50 bytes, so the first packet overdraws
-	 * it. */
-	assert_int_equal(l.rate.burst_ns, SECOND / 2);
-	assert_int_equal(natra_cost_ns(&l.rate, 100, 0), SECOND);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -314,7 +290,6 @@ int main(void)
 		cmocka_unit_test(
 			long_run_rate_is_exact_to_a_tenth_of_a_percent),
 		cmocka_unit_test(no_packet_at_any_rate_overflows),
-		cmocka_unit_test(lowest_rates_cost_what_they_must),
 		cmocka_unit_test(clock_near_its_end_does_not_wrap),
 		cmocka_unit_test(burst_longer_than_the_uptime_is_no_future),
 		cmocka_unit_test(no_charge_is_lost_between_cpus),

@@ -84,24 +84,6 @@ static void flow_is_found_again_with_its_sums(void **state)
 	assert_int_equal(entry->tag, natra_flow_tag(hash));
 }
 
-static void entry_keeps_the_whole_tuple(void **state)
-{
-	const struct natra_flow_entry *entry;
-
-	(void)state;
-	note(hash_of(0, 0), 1, 1);
-	entry = natra_flow_find(flows, hash_of(0, 0));
-	assert_non_null(entry);
-	assert_memory_equal(entry->tuple.saddr, tuple.saddr,
-			    sizeof(tuple.saddr));
-	assert_memory_equal(entry->tuple.daddr, tuple.daddr,
-			    sizeof(tuple.daddr));
-	assert_int_equal(entry->tuple.ports, tuple.ports);
-	assert_int_equal(entry->tuple.version, tuple.version);
-	assert_int_equal(entry->tuple.protocol, tuple.protocol);
-	assert_int_equal(entry->tuple.fragment, tuple.fragment);
-}
-
 static void tag_is_never_that_of_an_empty_way(void **state)
 {
 	(void)state;
@@ -181,18 +163,6 @@ static void idle_flow_is_evicted_whatever_its_cell_says(void **state)
 	note(hash_of(2, 9), 9000, 64);
 	assert_true(is_there(hash_of(2, 9)));
 	assert_false(is_there(hash_of(2, 0)));
-}
-
-static void busy_flow_outlives_many_short_ones(void **state)
-{
-	const __u64 busy = hash_of(4, 0);
-
-	(void)state;
-	note(busy, 1000, 200);
-	for (__u32 n = 1; n < 1000; n++) {
-		note(hash_of(4, n), 1000 + n, 100);
-		assert_true(note(busy, 1000 + n, 200));
-	}
 }
 
 /* The flows take turns, so that each would evict the next one by age. */
@@ -315,14 +285,12 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup(name, clear)
 	const struct CMUnitTest tests[] = {
 		CASE(flow_is_found_again_with_its_sums),
-		CASE(entry_keeps_the_whole_tuple),
 		CASE(tag_is_never_that_of_an_empty_way),
 		CASE(empty_ways_are_used_before_any_is_evicted),
 		CASE(least_of_the_set_is_evicted_and_its_sums_with_it),
 		CASE(newcomer_must_be_larger_by_half),
 		CASE(flow_that_sends_less_now_is_evicted),
 		CASE(idle_flow_is_evicted_whatever_its_cell_says),
-		CASE(busy_flow_outlives_many_short_ones),
 		CASE(largest_flow_keeps_its_bytes),
 		CASE(equal_flows_do_not_evict_each_other),
 		CASE(sets_do_not_disturb_each_other),

@@ -328,25 +328,6 @@ static void other_protocols_have_no_ports(void **state)
 	}
 }
 
-static void icmp_of_two_hosts_is_one_flow_whatever_its_identifier(void **state)
-{
-	static const uint8_t protocols[] = {1, 58};
-	struct packet p;
-	struct parsed r;
-
-	(void)state;
-	for (size_t i = 0; i < TH_LEN(protocols); i++) {
-		begin_ipv4(&p, &plain);
-		packet_echo(&p, protocols[i], protocols[i] == 1 ? 8 : 128,
-			    4711);
-		packet_end(&p);
-		r = parse_packet(&p);
-		assert_int_equal(r.kind, NATRA_PARSED_IP);
-		assert_int_equal(r.res.tuple.protocol, protocols[i]);
-		assert_int_equal(r.res.tuple.ports, 0);
-	}
-}
-
 static void header_length_counts_tcp_options(void **state)
 {
 	struct packet p;
@@ -419,8 +400,6 @@ int main(void)
 		cmocka_unit_test(dont_fragment_is_no_fragment),
 		cmocka_unit_test(every_protocol_with_ports_has_them),
 		cmocka_unit_test(other_protocols_have_no_ports),
-		cmocka_unit_test(
-			icmp_of_two_hosts_is_one_flow_whatever_its_identifier),
 		cmocka_unit_test(header_length_counts_tcp_options),
 		cmocka_unit_test(truncated_packet_is_still_judged),
 		cmocka_unit_test(truncated_vlan_tag_is_opaque),

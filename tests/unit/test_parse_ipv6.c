@@ -44,18 +44,6 @@ static void tcp_has_addresses_ports_and_header_length(void **state)
 	assert_int_equal(r.res.header_len, L3_END + 20);
 }
 
-static void device_without_ethernet_gives_the_same_flow(void **state)
-{
-	struct packet p;
-	struct parsed l2 = parse_plain(), l3;
-
-	(void)state;
-	packet_make_tcp6(&p, 40000, 0, 200);
-	l3 = parse_bytes(&p, 14, p.len - 14, false);
-	assert_true(same_flow(&l2, &l3));
-	assert_int_equal(l3.res.header_len, 60);
-}
-
 static void traffic_class_and_flow_label_are_no_identity(void **state)
 {
 	struct packet p;
@@ -209,21 +197,6 @@ static void reserved_bits_make_no_fragment(void **state)
 	assert_true(same_flow(&none, &reserved));
 }
 
-static void echo_is_one_flow_whatever_its_identifier(void **state)
-{
-	struct packet p;
-	struct parsed r;
-
-	(void)state;
-	begin(&p);
-	packet_extension(&p, HOPOPTS, 8);
-	packet_echo(&p, 58, 128, 4711);
-	packet_end(&p);
-	r = parse_packet(&p);
-	assert_int_equal(r.res.tuple.protocol, 58);
-	assert_int_equal(r.res.tuple.ports, 0);
-}
-
 static void every_protocol_with_ports_has_them(void **state)
 {
 	static const uint8_t protocols[] = {17, 136, 132, 33};
@@ -306,7 +279,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tcp_has_addresses_ports_and_header_length),
-		cmocka_unit_test(device_without_ethernet_gives_the_same_flow),
 		cmocka_unit_test(traffic_class_and_flow_label_are_no_identity),
 		cmocka_unit_test(
 			up_to_four_extension_headers_are_looked_behind),
@@ -317,7 +289,6 @@ int main(void)
 		cmocka_unit_test(atomic_fragment_is_a_whole_packet),
 		cmocka_unit_test(jumbo_header_is_not_of_the_segments),
 		cmocka_unit_test(reserved_bits_make_no_fragment),
-		cmocka_unit_test(echo_is_one_flow_whatever_its_identifier),
 		cmocka_unit_test(every_protocol_with_ports_has_them),
 		cmocka_unit_test(vlan_tag_and_extension_headers_go_together),
 		cmocka_unit_test(truncated_packet_is_still_judged),
