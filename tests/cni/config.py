@@ -253,39 +253,6 @@ def classes(b):
     b.run("DEL", conf)
 
 
-def exempt(b):
-    """Check by natra's counters which of two peers is limited."""
-    natra_sees = {"unshapedSubnets": ("192.0.2.2", "198.51.100.2"),
-                  "shapedSubnets": ("198.51.100.2", "192.0.2.2")}
-    for net in ("192.0.2", "198.51.100"):
-        sh("ip", "addr", "add", f"{net}.2/24", "dev", b.pod.host)
-        b.pod.run("ip", "addr", "add", f"{net}.1/24", "dev", "eth0")
-    for key, peers in natra_sees.items():
-        conf = b.conf(RATES, **{key: ["192.0.2.0/25", "2001:db8::/32"]})
-        a = b.run("ADD", conf)
-        if a.code:
-            b.rep.check(f"{key}: ADD", str(a), "", False)
-            continue
-        ident = attachment(b.pod.path)["id"]
-        for peer, counter in zip(peers, ("unlimited", "mice")):
-            before = counted(ident)
-            with b.pod, socket.socket(socket.AF_INET,
-                                      socket.SOCK_DGRAM) as s:
-                for _ in range(5):
-                    s.sendto(b"x", (peer, 9))
-            after = counted(ident)
-            grown = {k: after[k] - before[k] for k in ("unlimited", "mice")}
-            b.rep.check(f"{key}: 5 packets to {peer}", str(grown),
-                        f"{counter} 5", grown[counter] >= 5 and
-                        min(grown.values()) == 0)
-        b.run("DEL", conf)
-
-
-def counted(ident):
-    stats = json.loads(natractl("stats", ident, "--json"))["egress"]
-    return {k: stats[k]["packets"] for k in ("unlimited", "mice")}
-
-
 def lines(path):
     try:
         with open(path, "rb") as f:
@@ -422,8 +389,8 @@ def main(rep, a):
     pod = Veth("config", "vconfig")
     with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
         b = Bench(rep, pod, tmp)
-        for story in (good, bad, annotations, subnets, classes, exempt, environment,
-                      kept, pace, on_error):
+        for story in (good, bad, annotations, subnets, classes, environment, kept,
+                      pace, on_error):
             if a.only in (None, story.__name__):
                 story(b)
     pod.close()
