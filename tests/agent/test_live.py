@@ -318,17 +318,6 @@ class Edits(Case):
         time.sleep(1.5)
         self.assertEqual(len(self.calls("configure")), tries)
 
-    def test_500_pods(self):
-        for n in range(500):
-            self.pod(f"p{n}", {IN: f"{n + 1}M"})
-        self.start()
-        self.until("p499", (500000000, 0), 120)
-        wait_until(lambda: all(self.node.limits(f"p{n}") for n in range(500)),
-                   self.agent.log, 60)
-        anon, whole = self.agent.rss_kib("RssAnon"), self.agent.rss_kib()
-        print(f"500 pods: RssAnon {anon} kB, VmRSS {whole} kB", file=sys.stderr)
-        self.agent.check_memory("RssAnon", 4000)
-
 
 class Programs(Case):
     def test_job_is_killed(self):
@@ -533,16 +522,6 @@ class Tls(Case):
         self.until("a", (4000000, 0))
         anon, whole = self.agent.rss_kib("RssAnon"), self.agent.rss_kib()
         print(f"TLS: RssAnon {anon} kB, VmRSS {whole} kB", file=sys.stderr)
-
-    def test_wrong_ca(self):
-        self.start("--ca-file", str(self.node.root / "other.crt"), wait=False)
-        self.assertRegex(self.agent.wait("the API server: "), "(?i)certificate")
-        self.assertEqual(self.api.headers, [], "the token was not sent")
-
-    def test_no_ca(self):
-        self.start("--ca-file", "/nonexistent", wait=False)
-        self.agent.wait("the API server: ")
-        self.assertEqual(self.api.headers, [])
 
 
 if __name__ == "__main__":

@@ -493,13 +493,6 @@ class Adopt(Case):
             self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
             agent.wait("limited a running pod")
 
-    def test_500_pods(self):
-        for n in range(500):
-            self.node.pod(f"p{n}", {"ingressRate": 1000000 + n}, ["ptp"])
-        with self.node.agent("--no-install") as agent:
-            agent.wait("adopted=500")
-            agent.check_memory("RssAnon", 1600)
-
 
 class GroupFile(Case):
     def setUp(self):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Attaches, changes and detaches in each attach mode, with failures in between.
+"""Attaches, changes and detaches in each attach mode. What becomes of interfaces and names,
+and of the programs of others, is in the suite api.
 
 After each story the machine must be as before: qdiscs, filters and pins are the same,
 and none of the programs, maps and links that natra made are left.
@@ -147,14 +148,6 @@ def twice(r, rep, mode):
                   s.natra.run("detach", s.natra.id).returncode, 0)
 
 
-def default_id(r, rep):
-    with Story(r, rep, "default id") as s:
-        s.natra.id = f"{os.stat(r.pod.path).st_ino}-eth0"
-        s.natra.ok("attach", "eth0", "--netns", r.pod.name, *LIMITS)
-        s.note()
-        s.natra.ok("detach", "eth0", "--netns", r.pod.name)
-
-
 def live(r, rep, mode, seconds):
     """Check that set takes effect on a running stream, up and down. rate.py tests how
     exact the rate is, since a policed stream swings over few seconds."""
@@ -177,20 +170,6 @@ def live(r, rep, mode, seconds):
         s.natra.detach()
 
 
-def one_direction(r, rep, mode):
-    """A direction that had no limit gets one later."""
-    with Story(r, rep, f"{mode} one direction", mode) as s:
-        s.natra.ok("attach", "eth0", "--netns", r.pod.path, "--id",
-                   s.natra.id, "--ingress-rate", "10M", *s.mode)
-        s.note()
-        s.natra.ok("set", s.natra.id, "--egress-rate", "20M")
-        p = s.note()["policy"]
-        rep.equal(f"{mode}: both limits",
-                  (p["ingress_rate_bits_per_sec"],
-                   p["egress_rate_bits_per_sec"]), (10**7, 2 * 10**7))
-        s.natra.detach()
-
-
 def array_held(r, rep, mode):
     """Another process has the array of programs open, as bpftool for a moment has what
     it lists. The programs and their state go away all the same."""
@@ -204,84 +183,6 @@ def array_held(r, rep, mode):
                   left({"prog": called}), {})
         for fd in fds:
             os.close(fd)
-
-
-def netns_gone(r, rep, mode):
-    """The pod ends before detach or gc cleans up."""
-    for how in ("detach", "gc"):
-        with Story(r, rep, f"{mode} netns gone, {how}") as s:
-            pod = Pod("gone", 50)
-            natra = s.natra = Natra(pod, "--attach-mode", mode)
-            natra.attach("10M", "10M")
-            s.note()
-            pod.close()
-            gone = False
-            for _ in range(50): # the kernel cleans up later
-                gone = natra.show()["interface_gone"]
-                if gone:
-                    break
-                time.sleep(0.1)
-            rep.true(f"{mode}: interface_gone is shown", gone)
-            natra.ok(*(["gc"] if how == "gc" else
-                       ["detach", natra.id]))
-            rep.equal(f"{mode}: list after {how}",
-                      natra.json("list"), [])
-
-
-def link_gone(r, rep, mode):
-    """Only the interface goes away, and comes back under the same id."""
-    with Story(r, rep, f"{mode} link gone") as s:
-        pod = Pod("flap", 51)
-        natra = s.natra = Natra(pod, "--attach-mode", mode)
-        natra.attach("10M", "10M")
-        s.note()
-        sh("ip", "link", "del", pod.host)
-        sh("ip", "link", "add", pod.host, "type", "veth", "peer",
-           "name", "eth0", "netns", pod.name)
-        natra.attach("10M", "10M")
-        rep.equal(f"{mode}: attached to the new interface",
-                  s.note()["interface_gone"], False)
-        natra.detach()
-        pod.close()
-
-
-def neighbours(r, rep, mode):
-    """Programs of others on the hooks are shown, and are still there after detach."""
-    prog = bpfsys.load_pass()
-    bpfsys.pin(prog, f"{BPFFS}/neighbour")
-    dev, ns = (r.pod.host, r.node) if "host" in mode else ("eth0", r.pod)
-    with ns:
-        index = int(json.loads(sh("ip", "-j", "link", "show", "dev",
-                                  dev))[0]["ifindex"])
-        link = bpfsys.tcx_link(prog, index, bpfsys.TCX_INGRESS) \
-                if Natra().json("probe")["tcx"] else -1
-    ns.run("tc", "qdisc", "add", "dev", dev, "clsact", check=False)
-    # The mounts are the script's, so tc sees the pin from any network namespace.
-    ns.run("tc", "filter", "add", "dev", dev, "egress", "prio", "7",
-           "bpf", "direct-action", "object-pinned", f"{BPFFS}/neighbour")
-    with Story(r, rep, f"{mode} neighbours", mode) as s:
-        hooks = s.attach()["hooks"]
-        ours = [h for h in hooks if h["is_ours"]]
-        theirs = [(h["hook"], h["hook_side"]) for h in hooks
-                  if h["prog_name"] == "neighbour"]
-        want = ([("tcx", "ingress")] if link >= 0 else []) + \
-                [("clsact", "egress")]
-        rep.equal(f"{mode}: neighbours shown", sorted(theirs),
-                  sorted(want))
-        rep.equal(f"{mode}: own programs shown", len(ours), 2)
-        for h in ours:
-            if h["hook"] == "tcx":
-                rep.equal(f"{mode}: own tcx program's position",
-                          h["position"], 0)
-            else:
-                rep.true(f"{mode}: own priority is not 1",
-                         h["priority"] > 1)
-        s.natra.detach()
-    if link >= 0:
-        os.close(link)
-    ns.run("tc", "qdisc", "del", "dev", dev, "clsact")
-    os.unlink(f"{BPFFS}/neighbour")
-    os.close(prog)
 
 
 def environment(r, rep, modes):
@@ -353,17 +254,12 @@ def main(rep, a):
     modes = a.mode.split(",") if a.mode else Natra.modes()
     with Rig() as r:
         r.nginx()
-        default_id(r, rep)
         fq(r, rep, features)
         environment(r, rep, modes)
         parallel(r, rep)
         for mode in modes[:1] if a.quick else modes:
             twice(r, rep, mode)
-            one_direction(r, rep, mode)
             array_held(r, rep, mode)
-            neighbours(r, rep, mode)
-            netns_gone(r, rep, mode)
-            link_gone(r, rep, mode)
         # One mode of each side is enough, because what `set` writes does not depend on
         # the hook.
         sides = {m.split("-")[1]: m for m in reversed(modes)}
