@@ -4,7 +4,6 @@
 
 The script measures traffic in both directions and checks a live change, DEL twice, GC and
 STATUS."""
-import json
 import os
 import statistics
 import tempfile

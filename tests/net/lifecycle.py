@@ -6,7 +6,6 @@ and of the programs of others, is in the suite api.
 After each story the machine must be as before: qdiscs, filters and pins are the same,
 and none of the programs, maps and links that natra made are left.
 """
-import json
 import os
 import sys
 import time
