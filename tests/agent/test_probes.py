@@ -138,19 +138,6 @@ class Metrics(unittest.TestCase):
                     return
             self.fail("each request is collected for")
 
-    def test_formats_in_turns(self):
-        """One collection a second is for both, after the first of each."""
-        with Agent(*IDLE) as agent:
-            wants = {"Accept": "application/openmetrics-text"}
-            begin, collections = time.monotonic(), 0
-            for i in range(40):
-                before = self.faults_of_children(agent)
-                status, body = agent.get("/metrics", headers=wants if i % 2 else {})
-                self.assertEqual((status, body.endswith("# EOF\n")), (200, i % 2 == 1))
-                collections += self.faults_of_children(agent) > before
-                time.sleep(0.1)
-            self.assertLessEqual(collections, time.monotonic() - begin + 2)
-
     def test_cut_text(self):
         """A text that cannot be written is not answered with in part: it would look like
         one of a node whose pods are gone. The limit on the size of files is also one on
