@@ -8,24 +8,17 @@ import json
 import os
 import re
 import shutil
-import socket
-import struct
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 import plugin
-from plugin import (HERE, PINS, Veth, attachment, call, find_natra, malformed,
-                    natractl, pins, programs)
+from plugin import PINS, Veth, attachment, call, find_natra, natractl, pins, programs
 import bpfsys
 from commands import sh
-from limiters import find_natractl
 from report import skip
 from flood import NODE_IP, POD_IP, Stream
 
-ID = "upgrade/c0ffee/eth0"
 RATE = 10_000_000
 OFFERED = 8 * RATE
 FNV_BASIS = 0xcbf29ce484222325
@@ -76,13 +69,6 @@ def other_layout(directory):
                        (u64(object_id()), u64(object_id() ^ 2)))
 
 
-def other_formula(directory):
-    """Make the default burst 0.4 s of the rate instead of 0.5 s."""
-    return other_build(directory, *[(n.to_bytes(4, "little"), m.to_bytes(4, "little"))
-                                    for n, m in [(500_000_000, 400_000_000)]],
-                       (u64(object_id()), u64(object_id() ^ 3)))
-
-
 def pinned_value(path, size):
     fd = bpfsys.obj_get(path)
     value = bpfsys.map_lookup(fd, 0, size)
@@ -94,14 +80,6 @@ def engine_programs():
     """Return the program ids in the arrays of all banks."""
     return {path: pinned_value(path, 4)
             for path in glob.glob(f"{PINS}/abi*/engine_*/*/programs")}
-
-
-def bursts_ns():
-    """Return the bursts in the active limits of the first slot of each bank."""
-    words = [struct.unpack_from("=34Q", pinned_value(path, 656).to_bytes(
-                 656, sys.byteorder))
-             for path in glob.glob(f"{PINS}/abi*/engine_*/*/configs")]
-    return {w[3] if w[0] % 2 == 0 else w[33] for w in words}
 
 
 def counted(path):
@@ -224,25 +202,6 @@ def test_in_place(rep, pod):
         natractl("gc")
 
 
-def test_formula(rep, pod):
-    print("another default burst in the build before:")
-    with tempfile.TemporaryDirectory() as directory:
-        other, found = other_formula(directory)
-        rep.true("  the other build has it", found)
-        added(rep, "the other build", other, pod)
-        rep.equal("  burst, ns", bursts_ns(), {400_000_000})
-        a = call(find_natra(), "CHECK", conf(pod), CNI_NETNS=pod.path)
-        rep.check("  CHECK by this one", str(a)[:120], "success", not a.code)
-        natractl("upgrade")
-        rep.equal("  burst after natractl upgrade, ns", bursts_ns(),
-                  {500_000_000})
-        for path in (find_natra(), other):
-            a = call(path, "CHECK", conf(pod), CNI_NETNS=pod.path)
-            rep.check("  CHECK by either", str(a)[:120], "success", not a.code)
-        deleted(rep, find_natra(), pod)
-        natractl("gc")
-
-
 def main(rep, _):
     if not plugin.has_tcx():
         skip("TCX")
@@ -252,7 +211,6 @@ def main(rep, _):
     sh("ip", "addr", "add", f"{NODE_IP}/24", "dev", pod.host)
     rep.measure("another layout", test_swap, rep, pod)
     rep.measure("in place", test_in_place, rep, pod)
-    test_formula(rep, pod)
     pod.close()
 
 

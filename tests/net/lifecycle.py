@@ -113,19 +113,6 @@ class Story:
                       **kw)
         return self.note()
 
-    def refuse(self, what, *args, names):
-        """It must fail with one line, and change nothing."""
-        before = network(self.r), tree(BPFFS)
-        p = self.natra.run(*args)
-        lines = p.stderr.strip().splitlines()
-        good = p.returncode == 1 and len(lines) == 1 and \
-                names in lines[0] and \
-                (network(self.r), tree(BPFFS)) == before
-        self.rep.check(f"{self.name}: {what}",
-                       f"exit {p.returncode}: {p.stderr.strip()[:90]}",
-                       f"exit 1, one line with '{names}', "
-                       "no change", good)
-
 
 def twice(r, rep, mode):
     with Story(r, rep, f"{mode} twice", mode) as s:
@@ -200,33 +187,6 @@ def environment(r, rep, modes):
         s.natra.detach()
 
 
-def fq(r, rep, features):
-    """Another owner's qdisc is left alone, and `--edt-pacing on` fails with the reason."""
-    with Story(r, rep, "edt without fq") as s:
-        if not features["fq"]:
-            s.refuse("--edt-pacing on, no fq", "attach", "eth0", "--netns",
-                     r.pod.path, *LIMITS, "--edt-pacing", "on", names="fq")
-            show = s.attach()
-            rep.equal("edt auto without fq", show["edt_active"],
-                      False)
-            s.natra.detach()
-            return
-        show = s.attach("--edt-pacing", "on")
-        rep.equal("edt on: active, fq ours",
-                  (show["edt_active"], show["fq_is_ours"]),
-                  (True, True))
-        s.natra.detach()
-    r.pod.run("tc", "qdisc", "add", "dev", "eth0", "root", "pfifo",
-              "limit", "500")
-    with Story(r, rep, "edt beside a foreign qdisc") as s:
-        s.refuse("--edt-pacing on", "attach", "eth0", "--netns", r.pod.path,
-                 *LIMITS, "--edt-pacing", "on", names="pfifo")
-        show = s.attach("--edt-pacing", "auto")
-        rep.equal("edt auto: falls back", show["edt_active"], False)
-        s.natra.detach()
-    r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
-
-
 def parallel(r, rep):
     """kubelet calls ADD for several pods at once, and repeats some calls."""
     with Story(r, rep, "parallel") as s:
@@ -249,11 +209,9 @@ def parallel(r, rep):
 
 
 def main(rep, a):
-    features = Natra().json("probe")
     modes = a.mode.split(",") if a.mode else Natra.modes()
     with Rig() as r:
         r.nginx()
-        fq(r, rep, features)
         environment(r, rep, modes)
         parallel(r, rep)
         for mode in modes[:1] if a.quick else modes:

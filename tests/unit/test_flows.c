@@ -92,15 +92,6 @@ static void tag_is_never_that_of_an_empty_way(void **state)
 	assert_false(is_there(0));
 }
 
-static void empty_ways_are_used_before_any_is_evicted(void **state)
-{
-	(void)state;
-	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
-		assert_false(note(hash_of(1, n), 1000, 1));
-	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
-		assert_true(is_there(hash_of(1, n)));
-}
-
 static void fill_set(__u32 set, __u32 now)
 {
 	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
@@ -286,7 +277,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(flow_is_found_again_with_its_sums),
 		CASE(tag_is_never_that_of_an_empty_way),
-		CASE(empty_ways_are_used_before_any_is_evicted),
 		CASE(least_of_the_set_is_evicted_and_its_sums_with_it),
 		CASE(newcomer_must_be_larger_by_half),
 		CASE(flow_that_sends_less_now_is_evicted),
