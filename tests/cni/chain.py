@@ -10,7 +10,7 @@ import tempfile
 import time
 
 import plugin
-from libcni import Container, Libcni
+from libcni import Container, Failed, Libcni
 from plugin import (DEBIAN, attachment, attachments, find_natra, limits, natractl,
                     pins, qdiscs)
 from commands import sh
@@ -107,6 +107,18 @@ class Lan(Rig):
         for way, rate in zip(("in", "out"), got):
             rep.near(f"{what}: cap {way}", rate / 1e6, CAP / 1e6, 0.10,
                      " Mbit/s")
+
+
+def fails(rep, what, call, *args, words=(), by="natra"):
+    """Check that this call fails in that plugin, with these words in the error."""
+    try:
+        call(*args)
+    except Failed as e:
+        text = e.answer.text()
+        rep.check(what, f"{e.plugin}: {text[:70]}", f"{by}, {words}",
+                  e.plugin == by and all(w in text for w in words))
+        return
+    rep.check(what, "success", "failure", False)
 
 
 def chain(r, rep, kind, a):
