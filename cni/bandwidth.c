@@ -47,30 +47,27 @@ static int read_quantity(const cJSON *object, const char *path, const char *key,
 
 static int read_direction(const cJSON *object, const char *path,
 			  const char *rate_key, const char *burst_key,
-			  struct source *source, struct direction *ret,
+			  struct source *source, struct direction *d,
 			  struct failure *failure)
 {
-	struct direction d;
-	int r;
+	int r = read_quantity(object, path, rate_key, source,
+			      &d->rate_bits_per_sec, failure);
 
-	r = read_quantity(object, path, rate_key, source, &d.rate_bits_per_sec,
-			  failure);
 	if (r == 0)
 		r = read_quantity(object, path, burst_key, source,
-				  &d.burst_bits, failure);
+				  &d->burst_bits, failure);
 	if (r)
 		return r;
-	if (path[0] && d.burst_bits >= PLACEHOLDER_BITS)
-		d.burst_bits = 0;
-	if (d.burst_bits && !d.rate_bits_per_sec)
+	if (path[0] && d->burst_bits >= PLACEHOLDER_BITS)
+		d->burst_bits = 0;
+	if (d->burst_bits && !d->rate_bits_per_sec)
 		return refuse(
 			failure, CNI_BAD_CONFIG,
 			"if burst is set, rate must also be set: %s%s is %" PRIu64
 			", %s is 0",
-			path, burst_key, d.burst_bits, rate_key);
-	if (d.rate_bits_per_sec > NATRA_RATE_MAX_BITS_PER_SEC)
-		d.rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	*ret = d;
+			path, burst_key, d->burst_bits, rate_key);
+	if (d->rate_bits_per_sec > NATRA_RATE_MAX_BITS_PER_SEC)
+		d->rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
 	return 0;
 }
 
@@ -79,17 +76,12 @@ static int read_direction(const cJSON *object, const char *path,
 static int read_source(const cJSON *object, const char *path,
 		       struct source *ret, struct failure *failure)
 {
-	struct source source = {0};
-	int r;
+	int r = read_direction(object, path, "ingressRate", "ingressBurst", ret,
+			       &ret->ingress, failure);
 
-	r = read_direction(object, path, "ingressRate", "ingressBurst", &source,
-			   &source.ingress, failure);
-	if (r == 0)
-		r = read_direction(object, path, "egressRate", "egressBurst",
-				   &source, &source.egress, failure);
-	if (r == 0)
-		*ret = source;
-	return r;
+	return r ? r
+		 : read_direction(object, path, "egressRate", "egressBurst",
+				  ret, &ret->egress, failure);
 }
 
 static const struct direction *choose(enum precedence precedence,
@@ -205,9 +197,8 @@ int bandwidth_read(struct settings *s, const cJSON *keys,
 	struct source by_conf = {0}, by_runtime = {0};
 	const struct direction *in, *out;
 	const cJSON *runtime = NULL;
-	int r;
+	int r = read_source(keys, "", &by_conf, failure);
 
-	r = read_source(keys, "", &by_conf, failure);
 	/* Values that the configuration hides are not even checked, as in
 	 * upstream's plugin. */
 	if (r == 0 &&

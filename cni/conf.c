@@ -69,9 +69,8 @@ static int read_version(struct conf *conf, struct failure *failure)
 	const char *text = "";
 	char known[64];
 	size_t len = 0;
-	int r;
+	int r = read_text(conf, "cniVersion", &text, failure);
 
-	r = read_text(conf, "cniVersion", &text, failure);
 	if (r)
 		return r;
 	if (!text[0])

@@ -2,7 +2,6 @@
 #include "field.h"
 
 #include <errno.h>
-#include <stdbool.h>
 
 /* Returns whether a number without a unit may stand for it. */
 static bool is_quantity(const struct policy_field *field)
@@ -40,7 +39,6 @@ struct policy_mistake field_read(const struct policy_field *field,
 				 const cJSON *value,
 				 struct natra_policy *policy)
 {
-	if (read_value(field, value, policy))
-		return (struct policy_mistake){""};
-	return policy_field_mistake(field);
+	return read_value(field, value, policy) ? (struct policy_mistake){""}
+						: policy_field_mistake(field);
 }

@@ -34,17 +34,6 @@ static int read_text(const cJSON *object, const char *key, const char **ret,
 	return 0;
 }
 
-static int read_rate(const cJSON *object, const char *key, uint64_t *ret,
-		     struct failure *failure)
-{
-	const cJSON *value = json_get(object, key);
-
-	if (value && field_read_rate(value, ret) < 0)
-		return refuse_key(key, value, "is not a rate such as 10M",
-				  failure);
-	return 0;
-}
-
 static int read_weight(const cJSON *object, uint32_t *ret,
 		       struct failure *failure)
 {
@@ -62,17 +51,21 @@ static int read_weight(const cJSON *object, uint32_t *ret,
 static int read_members(const cJSON *object, struct natra_group_info *group,
 			struct failure *failure)
 {
+	const struct {
+		const char *key;
+		uint64_t *rate;
+	} rates[] = {{"ingressRate", &group->ingress_rate_bits_per_sec},
+		     {"egressRate", &group->egress_rate_bits_per_sec},
+		     {"floor", &group->floor_bits_per_sec}};
 	int r = read_text(object, "parent", &group->parent, failure);
 
-	if (r == 0)
-		r = read_rate(object, "ingressRate",
-			      &group->ingress_rate_bits_per_sec, failure);
-	if (r == 0)
-		r = read_rate(object, "egressRate",
-			      &group->egress_rate_bits_per_sec, failure);
-	if (r == 0)
-		r = read_rate(object, "floor", &group->floor_bits_per_sec,
-			      failure);
+	for (size_t i = 0; i < 3 && r == 0; i++) {
+		const cJSON *value = json_get(object, rates[i].key);
+
+		if (value && field_read_rate(value, rates[i].rate) < 0)
+			r = refuse_key(rates[i].key, value,
+				       "is not a rate such as 10M", failure);
+	}
 	return r ? r : read_weight(object, &group->weight, failure);
 }
 
@@ -86,17 +79,16 @@ static bool has_rates(const struct natra_group_info *group)
 static int check_floor(const cJSON *object, const struct natra_group_info *g,
 		       struct failure *failure)
 {
-	const char *over = NULL;
+	const uint64_t in = g->ingress_rate_bits_per_sec;
+	const uint64_t out = g->egress_rate_bits_per_sec;
+	const bool over_in = in && g->floor_bits_per_sec > in;
 
-	if (g->egress_rate_bits_per_sec &&
-	    g->floor_bits_per_sec > g->egress_rate_bits_per_sec)
-		over = "is over egressRate";
-	if (g->ingress_rate_bits_per_sec &&
-	    g->floor_bits_per_sec > g->ingress_rate_bits_per_sec)
-		over = "is over ingressRate";
-	return over ? refuse_key("floor", json_get(object, "floor"), over,
-				 failure)
-		    : 0;
+	if (!over_in && (!out || g->floor_bits_per_sec <= out))
+		return 0;
+	return refuse_key("floor", json_get(object, "floor"),
+			  over_in ? "is over ingressRate"
+				  : "is over egressRate",
+			  failure);
 }
 
 int groups_read_limits(const cJSON *object, struct natra_group_info *ret,
