@@ -192,13 +192,15 @@ static void ask_of_qdiscs(struct natra *n, struct netlink *nl)
 	require(qdisc_remove(n, nl, 7, TC_H_ROOT, &qdisc) <= 0);
 }
 
-static void ask_of_filters(struct natra *n, struct netlink *nl, uint8_t which)
+static void ask_of_filters(struct natra *n, uint8_t which)
 {
 	const struct hook hook = {.ifindex = 7, .ingress = which & 1};
+	bool is_cut = false;
 	int count = 0;
-	int r = hook_clsact_list(n, nl, &hook, judge_program, &count);
+	int r = hook_clsact_list(n, &hook, judge_program, &count, &is_cut);
 
 	require(r <= 0 || r == 1);
+	require(count <= 100);
 }
 
 static void ask_of_leftovers(struct natra *n)
@@ -236,7 +238,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		ask_of_qdiscs(n, &nl);
 		break;
 	case 2:
-		ask_of_filters(n, &nl, which);
+		ask_of_filters(n, which);
 		break;
 	default:
 		ask_of_leftovers(n);
