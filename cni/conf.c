@@ -94,10 +94,7 @@ int conf_parse(struct conf *conf, const char *text, size_t len,
 	int r;
 
 	*conf = (struct conf){
-		.text = text,
-		.name = "",
-		.version = VERSION_NEWEST,
-	};
+		.text = text, .name = "", .version = VERSION_NEWEST};
 	r = parse_json(conf, len, failure);
 	if (r == 0)
 		r = read_text(conf, "name", &conf->name, failure);

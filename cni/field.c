@@ -39,6 +39,7 @@ struct policy_mistake field_read(const struct policy_field *field,
 				 const cJSON *value,
 				 struct natra_policy *policy)
 {
-	return read_value(field, value, policy) ? (struct policy_mistake){""}
-						: policy_field_mistake(field);
+	if (read_value(field, value, policy))
+		return (struct policy_mistake){""};
+	return policy_field_mistake(field);
 }
