@@ -37,9 +37,23 @@ static int end(void **state)
 	return 0;
 }
 
-/* Starts a process in the pod, without privileges, that locks its own
- * namespace. */
-static pid_t lock_as_nobody(void)
+/* Becomes a process in the pod, without privileges, and opens its own namespace. */
+static int open_as_nobody(const char *path)
+{
+	if (setns(pod.fd, CLONE_NEWNET) < 0 || setgid(NOBODY) < 0 ||
+	    setuid(NOBODY) < 0)
+		return -1;
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static int open_dir(const char *path)
+{
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Starts a process that locks a path for some seconds, and does not react. */
+static pid_t hold(int (*open_it)(const char *path), const char *path,
+		  unsigned int seconds)
 {
 	int ready[2];
 	char byte;
@@ -49,22 +63,24 @@ static pid_t lock_as_nobody(void)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		int fd;
+		const int fd = open_it(path);
 
-		if (setns(pod.fd, CLONE_NEWNET) < 0 || setgid(NOBODY) < 0 ||
-		    setuid(NOBODY) < 0)
-			_exit(1);
-		fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ||
+		if (fd < 0 || flock(fd, LOCK_EX) < 0 ||
 		    write(ready[1], "x", 1) != 1)
 			_exit(1);
-		(void)sleep(60);
+		(void)sleep(seconds);
 		_exit(0);
 	}
 	(void)close(ready[1]);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	(void)close(ready[0]);
 	return pid;
+}
+
+static void end_holder(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 struct attacher {
@@ -121,12 +137,11 @@ static void run_both(struct attacher *a)
 static void a_pod_cannot_hold_the_lock(void **state)
 {
 	struct attacher a[2] = {0};
-	pid_t pid = lock_as_nobody();
+	pid_t pid = hold(open_as_nobody, "/proc/self/ns/net", 60);
 
 	(void)state;
 	run_both(a);
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	end_holder(pid);
 	assert_int_equal(a[0].result, 0);
 	/* Two ids are given for one interface: the second gets EBUSY, or is
 	 * replaced. */
@@ -192,37 +207,6 @@ static void waiting_ends_with_the_lock(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-/* Starts a process that locks a directory for some seconds, and does not react. */
-static pid_t hold(const char *path, unsigned int seconds)
-{
-	int ready[2];
-	char byte;
-	pid_t pid;
-
-	assert_int_equal(pipe(ready), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-		if (fd < 0 || flock(fd, LOCK_EX) < 0 ||
-		    write(ready[1], "x", 1) != 1)
-			_exit(1);
-		(void)sleep(seconds);
-		_exit(0);
-	}
-	(void)close(ready[1]);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	(void)close(ready[0]);
-	return pid;
-}
-
-static void end_holder(pid_t pid)
-{
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
-
 /* Writes the path of the one directory whose name begins so. */
 static void find_dir(const char *prefix, char *ret_path, size_t size)
 {
@@ -261,7 +245,7 @@ static void a_stopped_holder_is_named(void **state)
 		pid_t pid;
 
 		find_dir(shared[i], path, sizeof(path));
-		pid = hold(path, 60);
+		pid = hold(open_dir, path, 60);
 		(void)snprintf(process, sizeof(process), "process %d (", pid);
 		assert_int_equal(i ? natra_group_remove(n, "locks")
 				   : natra_detach(n, &target),
@@ -285,9 +269,9 @@ static void each_holder_has_its_own_time(void **state)
 
 	(void)state;
 	(void)close(fd);
-	first = hold(path, 3);
+	first = hold(open_dir, path, 3);
 	assert_int_equal(pthread_create(&a.thread, NULL, attach, &a), 0);
-	second = hold(path, 3);
+	second = hold(open_dir, path, 3);
 	assert_int_equal(pthread_join(a.thread, NULL), 0);
 	assert_int_equal(a.result, 0);
 	assert_int_equal(waitpid(first, NULL, 0), first);
