@@ -303,6 +303,16 @@ def by_process(p):
     return path
 
 
+def packet_socket(p):
+    """A process of the pod receives all that arrives; others receive some or send."""
+    p.attach("--attach-mode", "clsact-podside")
+    receiver = subprocess.Popen(
+        ["nsenter", f"--net={p.path}", sys.executable, "-uc", PACKET_SOCKETS],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    p.undo = receiver.communicate
+    receiver.stdout.read(1)
+
+
 def lose_netns(p):
     p.attach()
     by_process(p)
@@ -323,6 +333,12 @@ def without_result(p):
     next((p.root / "var/lib/cni/results").iterdir()).unlink()
 
 
+PACKET_SOCKETS = """
+import socket, sys
+s = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(p)) for p in (3, 2048, 0)]
+print()
+sys.stdin.read()
+"""
 DATAGRAM = """
 import socket
 for _ in range(20):
@@ -357,6 +373,7 @@ STATES = (
     ("other-abi", False, other_abi),
     ("in-front", True, tcx_in_front),
     ("in-front", False, clsact_in_front),
+    ("packet-socket", True, packet_socket),
     ("exempt", False, exempt, "shop/web"),
     ("netns", False, lose_netns),
     ("leftovers", True, upstream),

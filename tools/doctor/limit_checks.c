@@ -141,6 +141,31 @@ static void in_front(const struct finder *f)
 					      report_neighbour, (void *)f);
 }
 
+/* The command moves the limits to the host side of the veth. Without one it shows who has
+ * the sockets. */
+static void packet_socket(const struct finder *f)
+{
+	const struct natra_info *info = &f->pod->info;
+	struct natra_policy policy = info->policy;
+	cleanup_text char *mend = NULL;
+	char count[16];
+
+	if (!pod_is_limited(f->pod) || !f->pod->inside.packet_sockets ||
+	    !policy.ingress_rate_bits_per_sec || mode_is_hostside(info->mode))
+		return;
+	policy.attach_mode = info->mode == NATRA_MODE_TCX_PODSIDE
+				     ? NATRA_MODE_TCX_HOSTSIDE
+				     : NATRA_MODE_CLSACT_HOSTSIDE;
+	mend = f->pod->left.host_ifname[0]
+		       ? pod_attach_command(f->pod, f->node->n, &policy)
+		       : text_format("%sss --packet --processes",
+				     pod_enter(f->pod));
+	(void)snprintf(count, sizeof(count), "%u",
+		       f->pod->inside.packet_sockets);
+	found(f, "count", count, "ifname", f->pod->inside.ifname, "mode",
+	      natra_mode_name(info->mode), "mend", mend, NULL);
+}
+
 static uint64_t limited_bytes(const struct natra_direction_stats *s)
 {
 	return s->mice.bytes + s->admitted.bytes + s->paced.bytes +
@@ -222,6 +247,9 @@ const struct check checks_of_limits[] = {
 	{"in-front",
 	 "{program} on the {hook} {side} of '{ifname}' runs before natra: what it accepts or redirects is not limited",
 	 "{=mend}", in_front},
+	{"packet-socket",
+	 "packet sockets in the pod ({count}) receive all that arrives at '{ifname}' before its limit, which is behind them in mode {mode}",
+	 "{=mend}", packet_socket},
 	{"exempt",
 	 "{percent} % of the bytes {direction} were of peers {list}, which are not limited",
 	 "natractl show {id}", exempt},

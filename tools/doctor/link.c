@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -117,6 +119,27 @@ static int ask(int fd, struct request *request, unsigned int ifindex,
 	return r;
 }
 
+/* Counts the packet sockets that are bound to the interface or to none. A socket of one
+ * protocol gets its packets behind the hooks. */
+static uint32_t count_packet_sockets(unsigned int ifindex)
+{
+	FILE *file = fopen("/proc/self/net/packet", "re");
+	unsigned int protocol, bound, runs;
+	uint32_t count = 0;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%*s %*s %*s %x %u %u", &protocol, &bound,
+			   &runs) == 3 &&
+		    protocol == ETH_P_ALL && runs &&
+		    (!bound || bound == ifindex))
+			count++;
+	}
+	if (file)
+		(void)fclose(file);
+	return count;
+}
+
 static int look_here(uint32_t ifindex, struct link_facts *ret)
 {
 	struct request link = {
@@ -140,6 +163,7 @@ static int look_here(uint32_t ifindex, struct link_facts *ret)
 	r = ask(fd, &link, ifindex, ret);
 	if (r == 0)
 		r = ask(fd, &qdisc, ifindex, ret);
+	ret->packet_sockets = count_packet_sockets(ifindex);
 	return r;
 }
 

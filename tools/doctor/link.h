@@ -13,6 +13,9 @@ struct link_facts {
 	uint32_t gso_max_size, gso_max_segs;
 	uint32_t gso_ipv4_max_size; /* 0: the kernel does not know it */
 	uint32_t mtu;
+	/* Packet sockets of its namespace that see all that arrives at it. The kernel
+	 * hands packets to them before any hook. */
+	uint32_t packet_sockets;
 };
 
 /* Reads them for an interface in the namespace that the descriptor is of; -1:
