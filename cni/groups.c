@@ -7,7 +7,7 @@
 
 #include "../src/policy/fields.h"
 #include "field.h"
-#include "template.h"
+#include "../tools/common/template.h"
 
 static int refuse_key(const char *key, const cJSON *value, const char *wanted,
 		      struct failure *failure)
@@ -96,8 +96,8 @@ int groups_read_limits(const cJSON *object, struct natra_group_info *ret,
 {
 	/* A rate that is misspelt would leave the group without a limit. */
 	static const char *const known[] = {
-		"name",   "ingressRate", "egressRate", "parent",
-		"weight", "floor",       NULL};
+		"name",   "ingressRate", "egressRate",       "parent",
+		"weight", "floor",       "acrossNamespaces", NULL};
 	struct natra_group_info group = NATRA_INIT(group);
 	const cJSON *unknown = json_find_unknown(object, known);
 	int r;
@@ -124,6 +124,24 @@ int groups_read_limits(const cJSON *object, struct natra_group_info *ret,
 	return r;
 }
 
+/* A tenant chooses its pods' annotations, and so names that other tenants have. */
+static int check_template(const cJSON *object, const char *name,
+			  struct failure *failure)
+{
+	const cJSON *across = json_get(object, "acrossNamespaces");
+	const char *wrong = template_wrong(name);
+
+	if (across && !cJSON_IsBool(across))
+		return refuse_key("acrossNamespaces", across,
+				  "is not true or false", failure);
+	if (!wrong && !cJSON_IsTrue(across) && !template_keeps_apart(name))
+		wrong = "can be the same in two namespaces: put \"/\" between "
+			"{namespace} and the rest, or set acrossNamespaces";
+	return wrong ? refuse(failure, CNI_BAD_CONFIG, "group.name: \"%s\" %s",
+			      name, wrong)
+		     : 0;
+}
+
 static int read_name(const cJSON *object, struct natra_group_info *group,
 		     struct failure *failure)
 {
@@ -138,7 +156,7 @@ static int read_name(const cJSON *object, struct natra_group_info *group,
 		return refuse(failure, CNI_BAD_CONFIG,
 			      "group.parent: '%s' is the group itself",
 			      group->parent);
-	return template_check(group->name, failure);
+	return check_template(object, group->name, failure);
 }
 
 static void set_name(struct natra_policy *policy, const char *name)
@@ -195,7 +213,7 @@ static void leave_absent(struct settings *s)
 
 bool groups_are_for_all(const struct natra_group_info *group)
 {
-	return has_rates(group) && !template_has_annotation(group->name);
+	return has_rates(group) && !template_has_annotation(group->name, NULL);
 }
 
 /* Writes the name of the pod's group. Returns 0; -ENOENT if the pod lacks what the

@@ -95,7 +95,7 @@ class Kernel(KernelCase):
         # Both directions of a member have programs, whichever the group limits.
         self.preloads(group("{namespace}", egressRate="1G"), member)
         self.preloads(group("{namespace}", ingressRate="1G"), member)
-        self.preloads(group("{annotation:example.org/team}", **everywhere), both, one,
+        self.preloads(group("{namespace}/{annotation:example.org/team}", **everywhere), both, one,
                       member)
         self.preloads(group("{namespace}"), both, one, member)
         self.preloads([*group("{namespace}", **everywhere), "ingressRate=1000000",
@@ -326,7 +326,8 @@ class Kernel(KernelCase):
         start = {IN: "10M", "example.org/team": "red", "natra.io/group-weight": "3"}
         self.pod("a", 10000000, annotations=start,
                  allowAnnotations=["group-weight"],
-                 group={"name": "{annotation:example.org/team}", "ingressRate": "50M"})
+                 group={"name": "{annotation:example.org/team}", "ingressRate": "50M",
+                        "acrossNamespaces": True})
         api.put("a", start)
         agent = self.agent(*options)
 

@@ -182,7 +182,8 @@ class Adopt(Case):
             with self.subTest(name=name):
                 self.node.forget()
                 self.node.pod("a", {"ingressRate": 1000000}, ["ptp", {
-                    "type": "natra", "group": {"name": "%s{annotation:%s}" % (
+                    "type": "natra", "group": {"acrossNamespaces": True,
+                                               "name": "%s{annotation:%s}" % (
                         "{annotation:x}" * (not joins), name)},
                     "capabilities": {"bandwidth": True,
                                      "io.kubernetes.cri.pod-annotations": True}}],

@@ -23,6 +23,7 @@ BAD = [
         ({"group": {"name": "{label:team}"}}, ("group.name", "{label:team}")),
         ({"group": {"name": "{annotation:}"}}, ("group.name", "{annotation:}")),
         ({"group": {"name": "a}"}}, ("group.name", "a}")),
+        ({"group": {"name": "{namespace}-{annotation:x}"}}, ("group.name", "{namespace}-")),
         ({"group": dict(TENANT, ingressRate="fast")}, ("group.ingressRate", "fast")),
         ({"group": dict(TENANT, egressRate=10**16)}, ("group.egressRate",)),
         ({"group": dict(TENANT, rate=5)}, ("group.rate", "no key")),
@@ -176,21 +177,21 @@ def borrowed(rep, pod):
 
 def others(rep, pod):
     """Groups that somebody else has made, and those that are not there."""
-    team = {"name": "{annotation:example.org/team}-{namespace}"}
+    team = {"name": "{annotation:example.org/team}/{namespace}"}
     annotation = {"example.org/team": "a"}
     a = pod.run("ADD", annotations=annotation, group=team)
     rep.equal("no such group", (a.code, pod.group(), limits(pod.show())[:2]),
               (0, ("", 0, 0), (10 * M, 20 * M)))
-    natractl("group", "set", "a-blue", "--egress-rate", "9M")
+    natractl("group", "set", "a/blue", "--egress-rate", "9M")
     a = pod.run("ADD", annotations=annotation, group=team)
-    rep.equal("a group made by hand", (a.code, pod.group()), (0, ("a-blue", 0, 0)))
+    rep.equal("a group made by hand", (a.code, pod.group()), (0, ("a/blue", 0, 0)))
     a = pod.run("ADD", {}, annotations=annotation, group=team)
     rep.equal("which alone limits the pod", (a.code, limits(pod.show())[:2]), (0, (0, 0)))
     a = pod.run("ADD", group=team)
     rep.equal("no such annotation", (a.code, pod.group()), (0, ("", 0, 0)))
     pod.run("DEL", annotations=annotation, group=team)
-    rep.equal("it stays", sorted(groups(False)), ["a-blue"])
-    natractl("group", "remove", "a-blue")
+    rep.equal("it stays", sorted(groups(False)), ["a/blue"])
+    natractl("group", "remove", "a/blue")
     child = dict(TENANT, parent="node", weight=3, floor="40M")
     a = pod.run("ADD", group=child)
     rep.equal("no such parent", (a.error() > 0, "node" in a.text(), pod.show()),

@@ -12,6 +12,8 @@
 #define BLUE                                                                   \
 	"\"logFile\":\"\",\"group\":{\"name\":\"blue\",\"ingressRate\":\"1G\"}"
 
+#define ACROSS "can be the same in two namespaces"
+
 static struct natra *n;
 static struct log quiet = LOG_INIT;
 
@@ -186,6 +188,15 @@ static void what_the_library_refuses_is_no_key(void **state)
 		{"\"name\":\"a\\u0001\",\"ingressRate\":5", "control"},
 		{"\"name\":\"a\",\"parent\":\"\\u007f\",\"ingressRate\":5",
 		 "control"},
+		/* The tenants "a" and "a-b" can both make "a-b-c", or any name. */
+		{"\"name\":\"{namespace}-{annotation:x}\"", ACROSS},
+		{"\"name\":\"{annotation:x}-{namespace}\"", ACROSS},
+		{"\"name\":\"{annotation:x}{namespace}\"", ACROSS},
+		{"\"name\":\"{annotation:x}/{namespace}/{annotation:y}\"",
+		 ACROSS},
+		{"\"name\":\"{annotation:x}\",\"ingressRate\":5", ACROSS},
+		{"\"name\":\"a\",\"acrossNamespaces\":1",
+		 "acrossNamespaces: 1 is not true or false"},
 	};
 
 	(void)state;
@@ -206,6 +217,30 @@ static void what_the_library_refuses_is_no_key(void **state)
 	}
 }
 
+/* A name is nobody else's if the namespace can be told from it, or if that is wanted. */
+static void names_are_kept_apart(void **state)
+{
+	static const char *const names[] = {
+		"\"name\":\"{namespace}/{annotation:x}\"",
+		"\"name\":\"a-{namespace}.{annotation:x}{annotation:y}\"",
+		"\"name\":\"{annotation:x}-{annotation:y}/{namespace}-b\"",
+		"\"name\":\"a-{namespace}-b\"",
+		"\"name\":\"{annotation:x}\",\"acrossNamespaces\":true",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct settings s;
+		struct conf conf;
+		char text[256];
+
+		(void)snprintf(text, sizeof(text), CONF("\"group\":{%s}"),
+			       names[i]);
+		read_conf(&s, text, &conf);
+		conf_free(&conf);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +253,8 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			what_the_library_refuses_is_no_key, setup, teardown),
+		cmocka_unit_test_setup_teardown(names_are_kept_apart, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

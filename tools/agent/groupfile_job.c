@@ -65,10 +65,14 @@ static bool set(struct natra *n, const cJSON *item,
 		failed(report, "'%s': %s", item->string, failure.msg);
 		return false;
 	}
-	/* The plugin's key `group` has one. */
-	if (json_get(item, "name")) {
-		failed(report, "'%s': group.name: is no key in this file",
-		       item->string);
+	/* The plugin's key `group` has these. */
+	for (size_t i = 0; i < 2; i++) {
+		static const char *const keys[] = {"name", "acrossNamespaces"};
+
+		if (!json_get(item, keys[i]))
+			continue;
+		failed(report, "'%s': group.%s: is no key in this file",
+		       item->string, keys[i]);
 		return false;
 	}
 	group.name = item->string;

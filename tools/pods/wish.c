@@ -6,13 +6,13 @@
 
 #include "../../src/policy/fields.h"
 #include "../common/annotations.h"
+#include "../common/template.h"
 #include "element.h"
 
 /* Annotations that begin with these are natra's own, or Calico's, of which some stand for
  * natra's. */
 #define PREFIX "natra.io/"
 #define CALICO "qos.projectcalico.org/"
-#define BRACES "{annotation:"
 
 #define ANNOTATIONS_CAPABILITY "io.kubernetes.cri.pod-annotations"
 
@@ -149,18 +149,8 @@ bool wish_may_join(const struct cached *cached, const cJSON *conf)
 	const cJSON *own = element_find(cached->list, "natra");
 	const cJSON *group = json_get(own ? own : conf, "group");
 	const char *name = json_text(json_get(group, "name"));
-	const char *at = name ? strstr(name, BRACES) : NULL;
 
-	for (; at; at = strstr(at, BRACES)) {
-		char annotation[256];
-
-		at += strlen(BRACES);
-		(void)snprintf(annotation, sizeof(annotation), "%.*s",
-			       (int)strcspn(at, "}"), at);
-		if (wish_follows(annotation))
-			return false;
-	}
-	return name;
+	return name && !template_has_annotation(name, wish_follows);
 }
 
 void wish_free(struct wish *wish)

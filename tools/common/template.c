@@ -5,6 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What the name of a namespace is made of, which is a DNS label. */
+#define NAMESPACE_CHARS "abcdefghijklmnopqrstuvwxyz0123456789-"
+
+/* The key of an annotation. A longer one is cut, and no pod has it. */
+struct key {
+	char text[320]; /* Kubernetes allows 317 */
+};
+
 /* Finds what stands in braces at `at`. Returns false if it is nothing that a
  * template can have. */
 static bool find_braces(const char *at, const char **ret_annotation,
@@ -27,25 +35,60 @@ static bool find_braces(const char *at, const char **ret_annotation,
 	return true;
 }
 
-int template_check(const char *name, struct failure *failure)
+const char *template_wrong(const char *name)
 {
 	for (const char *at = name; (at = strpbrk(at, "{}"));) {
 		const char *annotation;
 		size_t len;
 
 		if (!find_braces(at, &annotation, &len))
-			return refuse(
-				failure, CNI_BAD_CONFIG,
-				"group.name: \"%s\" has braces that are neither {namespace} nor {annotation:KEY}",
-				name);
+			return "has braces that are neither {namespace} nor {annotation:KEY}";
 		at += len;
 	}
-	return 0;
+	return NULL;
 }
 
-bool template_has_annotation(const char *name)
+/* Returns the key that stands before the next '}'. */
+static struct key key_at(const char *at)
 {
-	return strstr(name, "{annotation:") != NULL;
+	struct key key;
+
+	(void)snprintf(key.text, sizeof(key.text), "%.*s",
+		       (int)strcspn(at, "}"), at);
+	return key;
+}
+
+bool template_has_annotation(const char *name, bool (*does)(const char *key))
+{
+	for (const char *at = name; (at = strchr(at, '{')); at++) {
+		const char *annotation;
+		size_t len;
+
+		if (find_braces(at, &annotation, &len) && annotation &&
+		    (!does || does(key_at(annotation).text)))
+			return true;
+	}
+	return false;
+}
+
+/* Returns whether no namespace has this character. */
+static bool separates(char c)
+{
+	return c && c != '{' && c != '}' && !strchr(NAMESPACE_CHARS, c);
+}
+
+/* The namespace ends, or begins, at the first, or last, character that no namespace has. What
+ * is on the other side of it is the same for all pods. */
+bool template_keeps_apart(const char *name)
+{
+	static const char namespace[] = "{namespace}";
+	const size_t len = sizeof(namespace) - 1;
+	const char *first = strchr(name, '{'), *last = strrchr(name, '{');
+
+	if (!template_has_annotation(name, NULL))
+		return true;
+	return (strncmp(first, namespace, len) == 0 && separates(first[len])) ||
+	       (strncmp(last, namespace, len) == 0 && separates(last[-1]));
 }
 
 static int append(struct template_name *name, const char *text, size_t len)
@@ -60,15 +103,10 @@ static int append(struct template_name *name, const char *text, size_t len)
 
 static int append_annotation(struct template_name *name,
 			     const struct natra_annotations *annotations,
-			     const char *key, const char *end)
+			     const char *key)
 {
-	char exact[256];
-	const char *value;
+	const char *value = annotations_find(annotations, key_at(key).text);
 
-	if ((size_t)(end - key) >= sizeof(exact))
-		return -ENOENT;
-	(void)snprintf(exact, sizeof(exact), "%.*s", (int)(end - key), key);
-	value = annotations_find(annotations, exact);
 	return value && value[0] ? append(name, value, strlen(value)) : -ENOENT;
 }
 
@@ -90,7 +128,7 @@ int template_expand(const char *template, const char *pod,
 			at += len;
 			if (annotation)
 				r = append_annotation(ret, annotations,
-						      annotation, at - 1);
+						      annotation);
 			else
 				r = pod[0] ? append(ret, pod, strcspn(pod, "/"))
 					   : -ENOENT;
