@@ -41,12 +41,14 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define AF_UNSPEC 0 /* sys/socket.h is of the C library */
 
 /*
- * A flow of packets on which the link itself depends, such as ARP, passes
- * uncharged while it has fewer units than this in a window, whatever the
- * threshold: in a pod with a low rate the threshold is less than one ARP
- * packet.
+ * Packets on which the link itself depends, such as ARP, have one allowance together, of
+ * 64 units (4 kB) in a window, whatever the rate: in a pod with a low rate the threshold
+ * is less than one ARP packet. Within it they are free in every mode, and pass all gates;
+ * beyond it they are flows as any other. A longer packet is none that a link needs, and
+ * would use up the allowance for a long time.
  */
-#define CONTROL_UNITS 64U
+#define LINK_UNITS   64U
+#define LINK_UNIT_NS ((1ULL << NATRA_WINDOW_SHIFT) / LINK_UNITS)
 
 /* The longest delay by a stamp that a socket asked for. It is under the horizon of
  * natra's fq. */
@@ -411,6 +413,18 @@ static __always_inline __u32 drop_at_gate(struct __sk_buff *skb,
 	return (__u32)NATRA_FORGET(NATRA_COUNT_DROPPED_RATE, packet->hash);
 }
 
+/* Returns whether the allowance of what the link depends on has room for the packet, and
+ * takes it. */
+static __always_inline bool is_within_link(struct natra_state *state,
+					   const struct packet *packet,
+					   __u32 units)
+{
+	return units <= LINK_UNITS &&
+	       take_global(&state->link_tat_ns, packet->now_ns,
+			   LINK_UNITS * LINK_UNIT_NS, units * LINK_UNIT_NS,
+			   0) != NATRA_BUCKET_REFUSED;
+}
+
 static __always_inline __u32 judge(struct __sk_buff *skb,
 				   const struct natra_config *config,
 				   struct natra_state *state,
@@ -441,9 +455,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	heavy = natra_is_heavy(state->heavy, packet->hash, estimate, units,
 			       enter, leave, epoch);
 	mouse = !heavy;
-	/* In no mode may the pod lose its link, so these packets are not
-	 * charged. */
-	if (natra_unlikely(control) && (mouse || estimate < CONTROL_UNITS))
+	if (natra_unlikely(control) && is_within_link(state, packet, units))
 		return (__u32)NATRA_FORGET(NATRA_COUNT_OTHER, packet->hash);
 	packet->active = active;
 	if (natra_unlikely(limits->has_gates)) {

@@ -24,6 +24,11 @@
 /* The hop-by-hop header that BIG TCP puts into a packet of over 64 kB. */
 #define NATRA_JUMBO_LEN           8U
 
+/* The types of ICMPv6 that are neighbour discovery, from the solicitation of routers to
+ * the redirect. */
+#define NATRA_DISCOVERY_FIRST 133
+#define NATRA_DISCOVERY_LAST  137
+
 #define NATRA_ETHERTYPE_IPV4   0x0800
 #define NATRA_ETHERTYPE_IPV6   0x86dd
 #define NATRA_ETHERTYPE_8021Q  0x8100
@@ -52,6 +57,7 @@
 #define NATRA_PROTO_FRAGMENT 44
 #define NATRA_PROTO_GRE      47
 #define NATRA_PROTO_AH       51
+#define NATRA_PROTO_ICMPV6   58
 #define NATRA_PROTO_DSTOPTS  60
 #define NATRA_PROTO_DCCP     33
 #define NATRA_PROTO_SCTP     132
@@ -61,7 +67,7 @@ enum natra_parsed {
 	NATRA_PARSED_IP,      /* the tuple is filled in */
 	NATRA_PARSED_OPAQUE,  /* may be IP, the tuple is all zero */
 	NATRA_PARSED_OTHER,   /* not IP: the tuple has the EtherType alone */
-	NATRA_PARSED_CONTROL, /* not IP either, but the link may depend on it */
+	NATRA_PARSED_CONTROL, /* either: the link may depend on it */
 };
 
 natra_inline bool natra_has_ports(__u8 protocol)
@@ -167,6 +173,7 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 		return false;
 
 	t->version = 6;
+	p->hop_limit = byte[7];
 	t->protocol = byte[6];
 	/* Segments are smaller, and go without it. */
 	if (t->protocol == NATRA_PROTO_HOPOPTS && !half[2])
@@ -243,6 +250,22 @@ natra_inline int natra_parse_other(__u32 offset, __u16 type,
 		       : NATRA_PARSED_OTHER;
 }
 
+/*
+ * Returns whether an IP packet, whose layer 4 begins at `offset`, is one of IPv6 neighbour
+ * discovery, which is to IPv6 what ARP is to IPv4. No router has forwarded it (RFC 4861,
+ * 6.1 and 7.1), and it is no fragment (RFC 6980): hosts ignore all others.
+ */
+natra_inline bool natra_is_discovery(void *ctx, __u32 offset,
+				     struct natra_parsed_packet *p)
+{
+	const __u8 *type = (const __u8 *)p->raw;
+
+	return p->tuple.version == 6 &&
+	       p->tuple.protocol == NATRA_PROTO_ICMPV6 && !p->tuple.fragment &&
+	       p->hop_limit == 255 && NATRA_LOAD(ctx, offset, p->raw, 1) == 0 &&
+	       *type >= NATRA_DISCOVERY_FIRST && *type <= NATRA_DISCOVERY_LAST;
+}
+
 /* has_l2: the device has an Ethernet header; else the packet begins with IP. */
 natra_inline int natra_parse(void *ctx, bool has_l2,
 			     struct natra_parsed_packet *p)
@@ -272,7 +295,8 @@ natra_inline int natra_parse(void *ctx, bool has_l2,
 	if (!valid)
 		return NATRA_PARSED_OPAQUE;
 	natra_parse_l4(ctx, offset, p);
-	return NATRA_PARSED_IP;
+	return natra_is_discovery(ctx, offset, p) ? NATRA_PARSED_CONTROL
+						  : NATRA_PARSED_IP;
 }
 
 #endif

@@ -119,7 +119,8 @@ struct natra_parsed_packet {
 	struct natra_tuple tuple;
 	/* Of each segment: layers 2 to 4, as far as they are known. */
 	__u32 header_len;
-	__u32 jumbo_len; /* of what is in none of them */
+	__u16 jumbo_len; /* of what is in none of them */
+	__u16 hop_limit; /* of IPv6 */
 	__u32 raw[5];
 	__u32 l4_offset; /* where layer 4 begins; for NATRA_PARSED_IP only */
 };
@@ -400,7 +401,8 @@ struct natra_state {
 	__u64 events_reported;
 	__u64 events_suppressed; /* more flows became heavy than are told */
 	__u64 tiny_tat_ns; /* of mice that are tiny, see natra_mice.bpf.h */
-	__u64 pad1[4];
+	__u64 link_tat_ns; /* of packets that the link depends on */
+	__u64 pad1[3];
 	struct natra_connects connects;
 	__u64 packets_tat_ns;
 	__u64 connections_tat_ns;

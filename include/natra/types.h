@@ -367,11 +367,11 @@ struct natra_direction_stats {
 	 *  connections. They are in `dropped_rate` as well. */
 	struct natra_count over_packets;
 	struct natra_count over_connections;
-	/** Packets on which the link itself depends (ARP, IEEE 802.1X, LLDP,
-	 *  LACP, STP) that passed uncharged, as small flows or up to 4 kB in a
-	 *  second. All else that is not IP counts like IP, each EtherType as
-	 *  one flow. In a direction that has no rate all of them count as
-	 *  `unlimited`. */
+	/** Packets on which the link itself depends (ARP, IPv6 neighbour
+	 *  discovery, IEEE 802.1X, LLDP, LACP, STP) that passed uncharged, up to
+	 *  4 kB in a second together. What exceeds that, and all else that is not
+	 *  IP, counts like IP, each EtherType as one flow. In a direction that
+	 *  has no rate all of them count as `unlimited`. */
 	struct natra_count other;
 	uint64_t delay_ns_sum; /**< asked of all packets paced */
 	/** Events that were reported, see natra_events_open, and flows that became

@@ -212,6 +212,30 @@ static void hidden_connections_are_refused(void **state)
 	}
 }
 
+/* A neighbour asks for the pod's address, which a flood of packets must not prevent; but a
+ * flood of such questions is one of packets, too. */
+static void discovery_is_held_up_only_if_it_is_a_flood(void **state)
+{
+	struct natra_counters sum;
+	struct packet p;
+
+	(void)state;
+	set_gates(th_now() + FAR, 0);
+	packet_begin(&p);
+	packet_ethernet(&p);
+	packet_ipv6(&p, &(struct packet_ip){0});
+	packet_echo(&p, 58, 135, 0);
+	packet_end(&p);
+	p.data[14 + 7] = 255;
+	assert_int_equal(send(&p, 0).counter, NATRA_COUNT_OTHER);
+	for (int i = 0; i < 200; i++) {
+		p.data[14 + 8 + 15] = (uint8_t)i; /* another source */
+		(void)send(&p, 0);
+	}
+	th_counters(&run, &sum);
+	assert_in_range(sum.over_packets.packets, 100, 140);
+}
+
 /* What a bucket owes from before its limit was raised is cut. */
 static void raised_limits_hold_at_once(void **state)
 {
@@ -256,6 +280,7 @@ int main(void)
 		EACH(packet_counts_as_its_segments),
 		EACH(connections_over_theirs_are_refused),
 		EACH(hidden_connections_are_refused),
+		EACH(discovery_is_held_up_only_if_it_is_a_flood),
 		CASE("rx_", raised_limits_hold_at_once, load_rx),
 		CASE("rx_", nothing_is_read_without_gates, load_none),
 		CASE("rx_", connections_alone_do_not_limit_packets,

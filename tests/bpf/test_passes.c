@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tests check which flows are heavy, and what the three fast passes do with
+/* The tests check which flows are heavy, and what the fast passes do with
  * the others. */
 #include "cm.h"
 
@@ -228,6 +228,59 @@ static void charged_mice_get_their_share_and_no_more(void **state)
 	assert_in_range(passed, 1, most);
 }
 
+/* Builds what a link depends on: ARP, LACP, IEEE 802.1X, LLDP, STP, and a neighbour
+ * solicitation. */
+static void build_for_link(struct packet *p, unsigned int n)
+{
+	static const uint16_t types[] = {0x0806, 0x8809, 0x888e, 0x88cc, 38};
+
+	packet_begin(p);
+	packet_ethernet(p);
+	if (n % 6 < TH_LEN(types)) {
+		packet_type(p, types[n % 6]);
+		packet_payload(p, 46);
+	} else {
+		packet_ipv6(p, &(struct packet_ip){0});
+		packet_echo(p, 58, 135, 0);
+		p->data[p->l3 + 7] = 255;
+	}
+	packet_end(p);
+}
+
+/* It passes uncharged, whether the rate is so low that the first packet is over the
+ * threshold, or so high that no flow is: 64 short packets at once, and as many in a
+ * second, of all kinds together. */
+static void what_the_link_depends_on_has_one_allowance(void **state)
+{
+	static const uint32_t passes[] = {NATRA_PASS_FREE, NATRA_PASS_GUARDED,
+					  NATRA_PASS_CHARGED, NATRA_PASS_OFF};
+
+	for (unsigned int i = 0; i < 2 * TH_LEN(passes); i++) {
+		struct natra_counters c;
+		uint64_t begin;
+
+		(void)load(state);
+		limits.pass = passes[i / 2];
+		limits.enter_units = i % 2 ? 1 : 1000000;
+		limits.leave_units = limits.enter_units;
+		set_limits();
+		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+		th_set_mice_tat(&run, th_now() + 3600 * TH_SECOND);
+		begin = th_now();
+		for (unsigned int n = 0; n < 600; n++) {
+			struct th_result result;
+			struct packet p;
+
+			build_for_link(&p, n);
+			th_send(&run, &p, NULL, &result);
+		}
+		th_counters(&run, &c);
+		assert_in_range(c.count[NATRA_COUNT_OTHER].packets, 64,
+				66 + (th_now() - begin) / (TH_SECOND / 64));
+		unload(state);
+	}
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, load, unload)
@@ -242,6 +295,7 @@ int main(void)
 		CASE(off_treats_every_flow_as_heavy),
 		CASE(charged_mice_over_their_share_get_what_is_left),
 		CASE(charged_mice_get_their_share_and_no_more),
+		cmocka_unit_test(what_the_link_depends_on_has_one_allowance),
 	};
 
 	th_require_bpf();

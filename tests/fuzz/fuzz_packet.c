@@ -53,7 +53,9 @@ static int parse(const struct th_bytes *packet, bool has_l2,
 	kind = natra_parse(&copy, has_l2, res);
 	require(kind == NATRA_PARSED_IP || kind == NATRA_PARSED_OPAQUE ||
 		kind == NATRA_PARSED_OTHER || kind == NATRA_PARSED_CONTROL);
-	if (kind != NATRA_PARSED_IP) {
+	/* Neighbour discovery is IP as well. */
+	if (kind != NATRA_PARSED_IP &&
+	    !(kind == NATRA_PARSED_CONTROL && res->tuple.version == 6)) {
 		struct natra_tuple zero = {0};
 
 		if (kind != NATRA_PARSED_OPAQUE)

@@ -7,9 +7,11 @@
   net-admin  a pod that undoes its own interface's configuration
   bypass     packet and XDP sockets that go around the pod's egress hook
   ethertypes frames that are not IP
+  link       what a link depends on, each kind of it under the threshold
   segments   a GSO packet with more headers than the charge could hold
   priority   datagrams that fq would once send at once
 """
+import itertools
 import os
 import random
 import socket
@@ -91,7 +93,7 @@ def malformed(first, n):
     return eth(0x800, bytes([first]) + struct.pack("!III", n, n, n) + BODY)
 
 
-def seconds_of(send, seconds):
+def seconds_of(send, seconds, offered=OFFERED):
     """Send for a time and return the bytes per second that were offered."""
     begin = now = time.monotonic()
     sent = 0
@@ -101,7 +103,7 @@ def seconds_of(send, seconds):
         now = time.monotonic()
         # A pause leaves some of the machine to others: ten times the cap does not need
         # it all.
-        ahead = begin + sent * 8 / OFFERED - now
+        ahead = begin + sent * 8 / offered - now
         if ahead > 0:
             time.sleep(min(ahead, 0.01))
             now = time.monotonic()
@@ -366,6 +368,42 @@ def frames_of_type(rep, a, what, sender, taken, type_):
     verdict(rep, what, offered * 8, passed)
 
 
+def discovery(type_):
+    frame = bytearray(eth(0x86dd, ip6(58, struct.pack("!BBHI", type_, 0, 0, 0) + bytes(12))))
+    frame[21] = 255                     # the hop limit
+    return bytes(frame)
+
+
+# ARP, LACP, IEEE 802.1X, LLDP, LLC, and solicitations of routers and neighbours.
+LINK = (*(eth(type_, bytes(60)) for type_ in (0x806, 0x8809, 0x888e, 0x88cc, 60)),
+        discovery(133), discovery(135))
+LINK_OFFERED = 2e6                      # each kind is far under the threshold
+# 64 of these frames, of 74 bytes, in a window of 2^30 ns.
+LINK_ALLOWED = 64 * 74 * 8 / 1.0737
+
+
+def link(rep, a):
+    """What a link depends on passes uncharged, but not more of it if it is of many
+    kinds."""
+    for fast_pass in ("charged", "off"):
+        with Rig() as r:
+            lim = Natra(r.pod, "--fast-pass", fast_pass).attach(None, CAP)
+            kinds = itertools.cycle(LINK)
+            send = frames(Sender(r.pod, "eth0").plain, lambda _, kinds=kinds: next(kinds))
+            rep.measure(fast_pass, uncharged, rep, a, fast_pass, lim, send)
+
+
+def uncharged(rep, a, what, lim, send):
+    def other():
+        return lim.stats()["egress"]["other"]["bytes"]
+    seconds_of(send, a.settle, LINK_OFFERED)
+    before, begin = other(), time.monotonic()
+    seconds_of(send, a.seconds, LINK_OFFERED)
+    rate = (other() - before) * 8 / (time.monotonic() - begin)
+    rep.near(f"{what}: uncharged of 2000 kbit/s that a link depends on", rate / 1e3,
+             LINK_ALLOWED / 1e3, 0.1, " kbit/s")
+
+
 # At this rate a byte takes 127 ns.
 SEGMENTS_RATE = 63e6
 GSO_TCPV4 = 1                   # virtio_net.h
@@ -446,7 +484,7 @@ def priority(rep, a):
 def main(rep, a):
     parts = {"headers": headers, "flows": flows, "net-admin": net_admin,
              "bypass": bypass, "ethertypes": ethertypes,
-             "segments": segments, "priority": priority}
+             "link": link, "segments": segments, "priority": priority}
     for name in a.part or parts:
         parts[name](rep, a)
 

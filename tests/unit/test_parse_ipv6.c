@@ -275,6 +275,44 @@ static void extension_header_beyond_the_end_has_no_ports(void **state)
 	assert_int_equal(r.res.tuple.ports, 0);
 }
 
+static int kind_of_discovery(uint8_t type, uint8_t hop_limit, bool extended)
+{
+	struct packet p;
+
+	begin(&p);
+	if (extended)
+		packet_extension(&p, DSTOPTS, 8);
+	packet_echo(&p, 58, type, 0);
+	packet_end(&p);
+	p.data[14 + 7] = hop_limit;
+	return parse_packet(&p).kind;
+}
+
+static void only_a_neighbour_sends_neighbour_discovery(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	for (unsigned int type = 0; type < 256; type++) {
+		const int kind = type >= 133 && type <= 137
+					 ? NATRA_PARSED_CONTROL
+					 : NATRA_PARSED_IP;
+
+		assert_int_equal(kind_of_discovery((uint8_t)type, 255, false),
+				 kind);
+		assert_int_equal(kind_of_discovery((uint8_t)type, 255, true),
+				 kind);
+		assert_int_equal(kind_of_discovery((uint8_t)type, 254, false),
+				 NATRA_PARSED_IP);
+	}
+	begin(&p);
+	packet_ipv6_fragment(&p, 1, 7);
+	packet_echo(&p, 58, 135, 0);
+	packet_end(&p);
+	p.data[14 + 7] = 255;
+	assert_int_equal(parse_packet(&p).kind, NATRA_PARSED_IP);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +331,7 @@ int main(void)
 		cmocka_unit_test(vlan_tag_and_extension_headers_go_together),
 		cmocka_unit_test(truncated_packet_is_still_judged),
 		cmocka_unit_test(extension_header_beyond_the_end_has_no_ports),
+		cmocka_unit_test(only_a_neighbour_sends_neighbour_discovery),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
